@@ -1,0 +1,83 @@
+// Package alerts folds the bank's findings into alarms and incidents, names their cause, and tells people: through
+// Alertmanager's API, or through Prometheus rules that it generates.
+package alerts
+
+import (
+	"github.com/rewardwatch/rewardwatch/detectors/bank"
+	"github.com/rewardwatch/rewardwatch/ingest"
+)
+
+// Cause is why a group drifted, as far as it is known.
+type Cause string
+
+// The causes.
+const (
+	CausePolicy         Cause = "policy"
+	CauseEnvironment    Cause = "environment"
+	CauseRewardFunction Cause = "reward_function"
+	CauseTelemetry      Cause = "telemetry"
+	CauseUnknown        Cause = "unknown"
+)
+
+// Severity is how loudly an incident asks for attention. It is fixed when the incident opens.
+type Severity string
+
+// The severities: a primary signal on an accepted baseline is critical, another signal warning, and whatever rests on
+// a provisional baseline info.
+const (
+	Critical Severity = "critical"
+	Warning  Severity = "warning"
+	Info     Severity = "info"
+)
+
+// Alarm is a stream that went to drift. It resolves when the stream has come back.
+type Alarm struct {
+	ID          string // hash of policy, group, signal, baseline id and the key of the unit At
+	Incident    string // id of its incident
+	Group       ingest.Group
+	Signal      string
+	Provisional bool
+	Detectors   []string
+	Score       float64 // highest seen while firing; 1 = threshold
+	At          bank.UnitRef
+	Onset       bank.UnitRef
+	Effect      bank.Effect
+	Baseline    bank.BaselineRef
+	Before      ingest.Versions
+	After       ingest.Versions
+	Offsets     []ingest.Range
+	Cause       Cause
+	Evidence    []string // why that cause, in words
+	Resolved    bool
+	ResolvedAt  bank.UnitRef // valid where Resolved
+}
+
+// Incident is the open alarms of one group: one page and at most one retrain request.
+type Incident struct {
+	ID          string // the id of its first alarm
+	Group       ingest.Group
+	Severity    Severity
+	Provisional bool // every alarm rests on a provisional baseline: it orders no retraining
+	Cause       Cause
+	Evidence    []string
+	Alarms      []Alarm // in the order in which they joined
+	Opened      bank.UnitRef
+	Closed      bool
+	ClosedAt    bank.UnitRef // valid where Closed
+}
+
+// Fault is a group's telemetry fault: one alert while any stream of the group is in it.
+type Fault struct {
+	Group   ingest.Group
+	Streams map[string]string // signal -> the rule that holds (nan, infinite, constant, silent)
+	Since   bank.UnitRef
+	Ended   bool
+}
+
+// Change is what one finding changed. Exactly one of Alarm with Incident, Incident alone, or Fault is set: an alarm
+// that fired, was renewed or resolved comes with its incident; an incident alone has closed. The values are copies.
+type Change struct {
+	Alarm    *Alarm
+	Incident *Incident
+	Fault    *Fault
+}

@@ -1,0 +1,10 @@
+package alerts
+
+// Names of the metrics that this package exports.
+const (
+	MetricAlarms          = "rewardwatch_alarms"                    // {policy, group labels, severity} firing now
+	MetricIncidentsOpened = "rewardwatch_incidents_opened_total"    // {policy, group labels}
+	MetricIncidentsClosed = "rewardwatch_incidents_closed_total"    // {policy, group labels, cause}
+	MetricNotifications   = "rewardwatch_notifications_total"       // {result="sent|failed"} pushes to Alertmanager
+	MetricNotifyPending   = "rewardwatch_notifications_unconfirmed" // alerts that no Alertmanager has accepted in their current state
+)

@@ -1,0 +1,200 @@
+package ingest
+
+import (
+	"math"
+	"strings"
+)
+
+// Group is a policy with the values of its group_by labels. It is comparable: groups are equal when policy, label
+// names and values are.
+type Group struct {
+	Policy string
+	labels string // name, 0, value, 0, ... in the order of group_by
+}
+
+// NewGroup makes the group of a policy from its group_by labels, in their order. A NUL in a value is replaced.
+func NewGroup(policy string, labels ...Label) Group {
+	if len(labels) == 0 {
+		return Group{Policy: policy}
+	}
+	var b strings.Builder
+	for _, l := range labels {
+		b.WriteString(l.Name)
+		b.WriteByte(0)
+		b.WriteString(strings.ReplaceAll(l.Value, "\x00", "�"))
+		b.WriteByte(0)
+	}
+	return Group{Policy: policy, labels: b.String()}
+}
+
+// Labels gives the group_by labels in order.
+func (g Group) Labels() []Label {
+	var out []Label
+	for rest := g.labels; rest != ""; {
+		name, after, _ := strings.Cut(rest, "\x00")
+		value, more, _ := strings.Cut(after, "\x00")
+		out = append(out, Label{Name: name, Value: value})
+		rest = more
+	}
+	return out
+}
+
+// Map gives the group_by labels as a map, never nil.
+func (g Group) Map() map[string]string {
+	m := map[string]string{}
+	for _, l := range g.Labels() {
+		m[l.Name] = l.Value
+	}
+	return m
+}
+
+// String gives policy{name="value",...}.
+func (g Group) String() string {
+	var b strings.Builder
+	b.WriteString(g.Policy)
+	b.WriteByte('{')
+	for i, l := range g.Labels() {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString(l.Name + `="` + l.Value + `"`)
+	}
+	b.WriteByte('}')
+	return b.String()
+}
+
+// MarshalBinary encodes the group for snapshots.
+func (g Group) MarshalBinary() ([]byte, error) { return []byte(g.Policy + "\x00" + g.labels), nil }
+
+// UnmarshalBinary reads what MarshalBinary wrote.
+func (g *Group) UnmarshalBinary(b []byte) error {
+	g.Policy, g.labels, _ = strings.Cut(string(b), "\x00")
+	return nil
+}
+
+// End says how a unit ended.
+type End uint8
+
+// The ends of a unit. EndStep is an episode that was ended by a step that did not increase; EndBlock is a block of
+// steps of a policy in whose telemetry no episode ends.
+const (
+	EndTerminated End = iota
+	EndTruncated
+	EndSummary
+	EndStep
+	EndBlock
+)
+
+// String gives the value of the label `end` of episodes_total.
+func (e End) String() string {
+	return [...]string{"terminated", "truncated", "summary", "step", "block"}[e]
+}
+
+// Moments sums up the finite values of one quantity over a unit by Welford's recurrence, and counts the others.
+type Moments struct {
+	N         int64 // finite values
+	NonFinite int64 // NaN and infinite values
+	Mean, M2  float64
+	Min, Max  float64
+	Positive  float64 // sum of the positive values
+	Negative  float64 // sum of the negative values, as a positive number
+}
+
+// Add folds one value in.
+func (m *Moments) Add(x float64) {
+	if math.IsNaN(x) || math.IsInf(x, 0) {
+		m.NonFinite++
+		return
+	}
+	if m.N == 0 || x < m.Min {
+		m.Min = x
+	}
+	if m.N == 0 || x > m.Max {
+		m.Max = x
+	}
+	m.N++
+	d := x - m.Mean
+	m.Mean += d / float64(m.N)
+	m.M2 += d * (x - m.Mean)
+	if x > 0 {
+		m.Positive += x
+	} else {
+		m.Negative -= x
+	}
+}
+
+// SD is the standard deviation over the values themselves (divisor N); 0 for fewer than two.
+func (m *Moments) SD() float64 {
+	if m.N < 2 || m.M2 <= 0 {
+		return 0
+	}
+	return math.Sqrt(m.M2 / float64(m.N))
+}
+
+// Count is how often an action was taken.
+type Count struct {
+	Name string
+	N    int64
+}
+
+// NamedMoments are the moments of one numeric signal other than the reward.
+type NamedMoments struct {
+	Signal string
+	Moments
+}
+
+// Unit is what detectors count in: a finished episode, or a block of steps of one agent where there are no episodes.
+// The receiver owns it; it shares no memory with events.
+type Unit struct {
+	Group          Group
+	Agent, Episode string
+	End            End
+	Versions       Versions // of its last event
+	StartTS, EndTS int64    // Unix nanoseconds of its first and last event, 0 where the telemetry has no clock
+
+	First, Last Position // offsets of its first and last event
+	// Pos is the record at which the unit ended and Ord its rank among the units that this record ended: together they
+	// order the units of one partition.
+	Pos Position
+	Ord int32
+
+	Length    int64   // steps
+	HasReturn bool    // whether Return is known
+	Return    float64 // sum of rewards, or as the episode's summary says; may be NaN or infinite
+
+	Reward             Moments // of the per-step rewards; N+NonFinite = 0 where there were none
+	RewardQ10          float64 // quantiles of the per-step rewards, valid where Reward.N > 0
+	RewardQ90          float64
+	LongestConstant    int64   // longest run of equal successive rewards inside the unit, in steps
+	ActionKind         ActionKind
+	MixedActionKinds   bool           // the unit held categories and numbers
+	Actions            []Count        // categories in order of first use; their counts sum to the steps with an action
+	Numeric            []NamedMoments // action, action.<i>, outcome.<name>, reward_component.<name>, observation.<name>
+}
+
+// After reports whether u ended after the unit at (pos, ord) of the same partition.
+func (u *Unit) After(pos Position, ord int32) bool {
+	if u.Pos != pos {
+		return pos.Before(u.Pos)
+	}
+	return u.Ord > ord
+}
+
+// Range is a range of offsets of one partition, both ends included.
+type Range struct {
+	Partition int32 `json:"partition"`
+	First     int64 `json:"first"`
+	Last      int64 `json:"last"`
+}
+
+// Widen adds the offsets of a unit to the ranges, one range a partition.
+func Widen(ranges []Range, u *Unit) []Range {
+	for i := range ranges {
+		r := &ranges[i]
+		if r.Partition == u.Pos.Partition {
+			r.First, r.Last = min(r.First, u.First.Offset), max(r.Last, u.Last.Offset)
+			return ranges
+		}
+	}
+	return append(ranges, Range{Partition: u.Pos.Partition, First: u.First.Offset, Last: u.Last.Offset})
+}

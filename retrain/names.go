@@ -1,0 +1,11 @@
+// Package retrain turns incidents into retrain requests: it matches triggers, keeps the ledger, and delivers signed webhooks.
+package retrain
+
+// Names of the metrics that this package exports.
+const (
+	MetricRequests         = "rewardwatch_retrain_requests"                   // {policy,state}
+	MetricCooldown         = "rewardwatch_retrain_cooldown_remaining_seconds" // {policy,target}
+	MetricDeliveries       = "rewardwatch_webhook_deliveries_total"           // {target,result}
+	MetricDeliveryDuration = "rewardwatch_webhook_delivery_duration_seconds"  // {target}
+	MetricDeadLetters      = "rewardwatch_webhook_dead_letters"               // {target} deliveries given up
+)
