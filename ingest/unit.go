@@ -162,14 +162,14 @@ type Unit struct {
 	HasReturn bool    // whether Return is known
 	Return    float64 // sum of rewards, or as the episode's summary says; may be NaN or infinite
 
-	Reward             Moments // of the per-step rewards; N+NonFinite = 0 where there were none
-	RewardQ10          float64 // quantiles of the per-step rewards, valid where Reward.N > 0
-	RewardQ90          float64
-	LongestConstant    int64   // longest run of equal successive rewards inside the unit, in steps
-	ActionKind         ActionKind
-	MixedActionKinds   bool           // the unit held categories and numbers
-	Actions            []Count        // categories in order of first use; their counts sum to the steps with an action
-	Numeric            []NamedMoments // action, action.<i>, outcome.<name>, reward_component.<name>, observation.<name>
+	Reward           Moments // of the per-step rewards; N+NonFinite = 0 where there were none
+	RewardQ10        float64 // quantiles of the per-step rewards, valid where Reward.N > 0
+	RewardQ90        float64
+	LongestConstant  int64 // longest run of equal successive rewards inside the unit, in steps
+	ActionKind       ActionKind
+	MixedActionKinds bool           // the unit held categories and numbers
+	Actions          []Count        // categories in order of first use; their counts sum to the steps with an action
+	Numeric          []NamedMoments // action, action.<i>, outcome.<name>, reward_component.<name>, observation.<name>
 }
 
 // After reports whether u ended after the unit at (pos, ord) of the same partition.

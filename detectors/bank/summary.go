@@ -1,0 +1,69 @@
+package bank
+
+import (
+	"time"
+
+	"github.com/rewardwatch/rewardwatch/ingest"
+)
+
+// Summary is what the bank of one policy shows of itself. It is immutable once published: scrapes and the API read it
+// while the bank goes on.
+type Summary struct {
+	Policy string
+	Groups []GroupSummary // in order of first unit
+}
+
+// GroupSummary is the summary of one group.
+type GroupSummary struct {
+	Group       ingest.Group
+	Units       int64 // units seen
+	Versions    ingest.Versions
+	LastUnitTS  int64       // Unix nanoseconds, 0 without a clock
+	Baseline    BaselineRef // ID "" before the first freeze
+	FrozenTS    int64       // time of the unit that froze the baseline, 0 without a clock
+	FrozenAt    time.Time   // wall clock when the baseline was frozen, for its age where telemetry has no clock
+	PromisedN   float64     // mean units between false alarms over the whole policy, 0 before the first freeze
+	Incident    bool        // whether an alarm of the group has fired and the group has not gone quiet since
+	Positive    float64     // sums of the positive and (as a positive number) the negative rewards, and their count
+	Negative    float64
+	Rewards     int64
+	Streams     []StreamSummary // sorted by signal
+	ActionShare []ActionShare   // sorted by name, at most 51: the 50 commonest of the baseline and "other"
+}
+
+// StreamSummary is the summary of one stream.
+type StreamSummary struct {
+	Signal    string
+	State     State
+	Missing   string   // what is missing while warming up, or which branches lack what
+	Fault     string   // the rule that holds in a telemetry fault
+	Armed     []string // detectors that can page: location, spread, wilcoxon, novelty
+	Factor    float64  // dependence factor f, the largest of the stream's quantities; 0 before a freeze
+	Quantity  string   // which quantity the distributions below are of: the unit's return, length, or mean of the signal
+	Baseline  Distribution
+	Current   Distribution // of the last 200 units
+	Effect    float64      // standardized mean shift of Current against Baseline
+	Detectors []DetectorSummary
+}
+
+// Distribution describes a sample of one quantity. Units is 0 where there is none.
+type Distribution struct {
+	Units          int
+	Mean, SD       float64
+	Q10, Q50, Q90  float64
+	HistogramRatio [10]float64 // share of units between the baseline's deciles
+}
+
+// DetectorSummary is where one detector stands. Statistic and Threshold are in the detector's own unit, of the branch
+// that has gone furthest; Threshold is 0 for a gauge, which has no score either.
+type DetectorSummary struct {
+	Detector                    string
+	Score, Statistic, Threshold float64
+	Branch                      string // which branch that is, such as "mean location +0.8"
+}
+
+// ActionShare is the share of one action in the baseline and in the last 200 units.
+type ActionShare struct {
+	Action            string
+	Baseline, Current float64
+}
