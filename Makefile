@@ -1,0 +1,87 @@
+# `make test` and `make demo` fetch what they need. Downloads go to .cache/; only Debian packages are installed outside.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := build
+
+CACHE := $(CURDIR)/.cache
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+
+GOLANGCI_VERSION := v2.15.0
+GOLANGCI := $(CACHE)/bin/golangci-lint-$(GOLANGCI_VERSION)
+
+PYTHON_REQUIREMENTS := ingest/emitters/python/requirements.txt
+VENV := $(CACHE)/venv/.complete
+
+# The tests of real servers are those in files tagged e2e; they run by name, or every unit test would run twice.
+E2E_FILES = $(shell grep -rlE '^//go:build e2e' --include='*_test.go' alerts cmd dashboards deploy detectors ingest retrain)
+E2E_PACKAGES = $(sort $(addprefix ./,$(dir $(E2E_FILES))))
+E2E_TESTS = $(shell grep -hoE '^func Test[A-Za-z0-9_]+' $(E2E_FILES) /dev/null | grep -v TestMain | cut -c6- | sort -u | paste -sd '|')
+
+FUZZ_FILES = $(shell grep -rlE '^func Fuzz' --include='*_test.go' alerts cmd dashboards deploy detectors ingest retrain)
+FUZZTIME ?= 30s
+
+.PHONY: build demo test lint bench fuzz kafka kafka-stop packages clean
+
+build:
+	CGO_ENABLED=0 go build -trimpath -ldflags '-X main.version=$(VERSION)' -o bin/rewardwatch ./cmd/rewardwatch
+
+demo: build
+	bin/rewardwatch demo
+
+test: packages $(VENV)
+	deploy/local/kafka/kafka.sh fetch
+	go vet ./...
+	go vet -tags e2e ./...
+	mkdir -p $(CACHE)/test
+	failed=0
+	go test -race -json ./... | tee $(CACHE)/test/unit.json | awk -f .ci/progress.awk || failed=1
+	go test -tags e2e -count=1 -timeout 10m -json -run '^($(E2E_TESTS))$$' $(E2E_PACKAGES) \
+		| tee $(CACHE)/test/e2e.json | awk -f .ci/progress.awk || failed=1
+	awk -v closing=1 -f .ci/progress.awk $(CACHE)/test/unit.json $(CACHE)/test/e2e.json || failed=1
+	exit $$failed
+
+lint: $(GOLANGCI)
+	go vet ./...
+	go mod tidy -diff
+	$(GOLANGCI) run ./...
+
+bench:
+	go test -run '^$$' -bench . -benchmem ./...
+
+fuzz:
+	targets=0
+	for file in $(FUZZ_FILES); do
+		for name in $$(grep -oE '^func Fuzz[A-Za-z0-9_]+' $$file | cut -c6-); do
+			go test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) ./$$(dirname $$file)
+			targets=$$((targets + 1))
+		done
+	done
+	echo "$$targets fuzz targets passed"
+
+# A broker for use by hand, on 127.0.0.1:9092 unless KAFKA_PORT says otherwise.
+kafka:
+	deploy/local/kafka/kafka.sh start
+	deploy/local/kafka/kafka.sh topic agent-telemetry 4
+
+kafka-stop:
+	deploy/local/kafka/kafka.sh stop
+
+packages:
+	deploy/local/packages.sh
+
+clean:
+	for server in kafka/kafka prometheus alertmanager; do deploy/local/$$server.sh stop; done
+	rm -rf bin $(CACHE)
+
+$(GOLANGCI):
+	GOBIN=$(CACHE)/bin go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
+	mv $(CACHE)/bin/golangci-lint $@
+
+$(VENV): $(PYTHON_REQUIREMENTS) | packages
+	rm -rf $(CACHE)/venv
+	python3 -m venv $(CACHE)/venv
+	$(CACHE)/venv/bin/pip install --quiet --disable-pip-version-check -r $<
+	touch $@
+
+.ONESHELL:

@@ -1,0 +1,23 @@
+#!/usr/bin/env bash
+# Installs the Debian packages that the tests need, those whose command is missing and no others. Needs root or sudo
+# only when one is missing.
+set -euo pipefail
+
+missing=()
+# need PACKAGE COMMAND...: the package is missing when the command fails.
+need() {
+  "${@:2}" >/dev/null 2>&1 || missing+=("$1")
+}
+need gcc command -v gcc # cgo, for the race detector
+need libc6-dev test -e /usr/include/stdlib.h
+need default-jre-headless command -v java # the Kafka broker
+need maven command -v mvn
+need python3-venv python3 -c 'import ensurepip' # the emitter and its environments
+need prometheus command -v prometheus
+need prometheus-alertmanager command -v prometheus-alertmanager
+((${#missing[@]})) || exit 0
+
+as_root=()
+[ "$(id -u)" = 0 ] || as_root=(sudo)
+"${as_root[@]}" apt-get update -qq
+"${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}"

@@ -1,0 +1,33 @@
+#!/usr/bin/env bash
+# A real Prometheus on loopback, by hand: Debian's package `prometheus`, whose service is not used.
+#
+#   prometheus.sh start   start in the background, return when it is ready; harmless when it runs
+#   prometheus.sh stop    stop it; the data stays
+#
+# PROMETHEUS_DIR     data, log and pid file   (default .cache/run/prometheus)
+# PROMETHEUS_PORT    port                     (default 9090)
+# PROMETHEUS_CONFIG  configuration            (default deploy/prometheus/prometheus.yml)
+set -euo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+root=$(cd "$here/../.." && pwd)
+. "$here/lib.sh"
+
+dir=${PROMETHEUS_DIR:-$root/.cache/run/prometheus}
+port=${PROMETHEUS_PORT:-9090}
+config=${PROMETHEUS_CONFIG:-$root/deploy/prometheus/prometheus.yml}
+mkdir -p "$dir"
+dir=$(cd "$dir" && pwd)
+
+ready() { http_ready "$port" /-/ready; }
+
+case "${1:-}" in
+start)
+  start_server prometheus "$dir" "$port" ready prometheus --config.file="$config" --storage.tsdb.path="$dir/data" \
+    --web.listen-address="127.0.0.1:$port" --web.enable-lifecycle
+  ;;
+stop) stop_server prometheus "$dir" ;;
+*)
+  sed -n '2,/^set /p' "${BASH_SOURCE[0]}" | sed '$d; s/^# \{0,1\}//' >&2
+  exit 2
+  ;;
+esac
