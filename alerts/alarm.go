@@ -57,10 +57,11 @@ type Incident struct {
 	ID          string // the id of its first alarm
 	Group       ingest.Group
 	Severity    Severity
-	Provisional bool // every alarm rests on a provisional baseline: it orders no retraining
+	Provisional bool // its baseline was provisional when it opened: it orders no retraining
 	Cause       Cause
 	Evidence    []string
 	Alarms      []Alarm // in the order in which they joined
+	Omitted     int     // resolved alarms that are no longer in Alarms, because a stream came and went too often
 	Opened      bank.UnitRef
 	Closed      bool
 	ClosedAt    bank.UnitRef // valid where Closed
@@ -69,15 +70,17 @@ type Incident struct {
 // Fault is a group's telemetry fault: one alert while any stream of the group is in it.
 type Fault struct {
 	Group   ingest.Group
-	Streams map[string]string // signal -> the rule that holds (nan, infinite, constant, silent)
+	Streams map[string]string // signal -> the rule that holds (nan, infinite, constant, silent); where Ended, that held last
 	Since   bank.UnitRef
 	Ended   bool
 }
 
 // Change is what one finding changed. Exactly one of Alarm with Incident, Incident alone, or Fault is set: an alarm
-// that fired, was renewed or resolved comes with its incident; an incident alone has closed. The values are copies.
+// that fired, was renewed or resolved comes with its incident; an incident alone has closed. The values are copies whose
+// slices are shared between changes: they are to be read only.
 type Change struct {
 	Alarm    *Alarm
+	Fired    bool // Alarm is new with this change; the incident too, where it has the alarm's id
 	Incident *Incident
 	Fault    *Fault
 }

@@ -1,0 +1,38 @@
+package alerts
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/rewardwatch/rewardwatch/ingest"
+)
+
+// groupLabels gives the group_by labels of a group with names that Prometheus and Alertmanager accept. Names that
+// become alike get underscores appended, or one would hide the other.
+func groupLabels(g ingest.Group) []ingest.Label {
+	labels := g.Labels()
+	taken := make([]string, 0, len(labels))
+	for i := range labels {
+		name := labelName(labels[i].Name)
+		for slices.Contains(taken, name) {
+			name += "_"
+		}
+		taken = append(taken, name)
+		labels[i] = ingest.Label{Name: name, Value: labelValue(labels[i].Value)}
+	}
+	return labels
+}
+
+// labelName replaces what may not stand in a label name.
+func labelName(name string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '_':
+			return r
+		default:
+			return '_'
+		}
+	}, name)
+}
+
+func labelValue(value string) string { return strings.ToValidUTF8(value, "\uFFFD") }

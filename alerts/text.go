@@ -1,0 +1,194 @@
+package alerts
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rewardwatch/rewardwatch/detectors/bank"
+	"github.com/rewardwatch/rewardwatch/ingest"
+)
+
+// Bounds of annotations: people read them on a phone, and receivers such as Slack refuse long ones.
+const (
+	maxListed     = 10
+	maxAnnotation = 2000 // runes
+)
+
+// summary says in one line which signals of which group an incident is about, and why. It holds nothing that changes
+// with every unit: a new summary is news.
+func (i *Incident) summary() string {
+	signals := i.firingSignals()
+	if len(signals) == 0 {
+		return fmt.Sprintf("%s: every signal is back at its baseline (cause: %s)", i.Group, i.Cause)
+	}
+	verb := "drifts"
+	if len(signals) > 1 {
+		verb = "drift"
+	}
+	return fmt.Sprintf("%s: %s %s from the baseline (cause: %s)", i.Group, listed(signals, ", "), verb, i.Cause)
+}
+
+// firingSignals gives the signals that drift now, in the order in which they joined.
+func (i *Incident) firingSignals() []string {
+	var signals []string
+	for k := range i.Alarms {
+		if a := &i.Alarms[k]; !a.Resolved {
+			signals = append(signals, a.Signal)
+		}
+	}
+	return signals
+}
+
+// describe tells of every alarm in one line each, the firing ones first.
+func (i *Incident) describe() string {
+	var firing, resolved []string
+	for k := range i.Alarms {
+		if a := &i.Alarms[k]; a.Resolved {
+			resolved = append(resolved, fmt.Sprintf("%s: resolved at %s", a.Signal, describeUnit(a.ResolvedAt)))
+		} else {
+			firing = append(firing, a.describe())
+		}
+	}
+	return listed(append(firing, resolved...), "\n")
+}
+
+func (a *Alarm) describe() string {
+	s := fmt.Sprintf("%s: %s; since %s; score %s by %s", a.Signal, describeEffect(a.Effect), describeUnit(a.Onset),
+		number(a.Score), strings.Join(a.Detectors, ", "))
+	if a.Provisional {
+		s += "; the baseline is provisional"
+	}
+	return s
+}
+
+// describeEffect says how far a signal has moved, in its own unit and in baseline standard deviations.
+func describeEffect(e bank.Effect) string {
+	s := fmt.Sprintf("%s %s, baseline %s", e.Quantity, number(e.CurrentMean), number(e.BaselineMean))
+	if e.StandardShift != 0 {
+		s += fmt.Sprintf(" (%+.3g baseline sd)", e.StandardShift)
+	}
+	return s + fmt.Sprintf(" over %d units", e.CurrentUnits)
+}
+
+// describeUnit names a unit by everything that is known of it.
+func describeUnit(u bank.UnitRef) string {
+	s := "unit " + strconv.FormatInt(u.Ordinal, 10)
+	var known []string
+	if u.TS != 0 {
+		known = append(known, timestamp(u.TS))
+	}
+	if u.Agent != "" {
+		known = append(known, "agent "+u.Agent)
+	}
+	if u.Episode != "" {
+		known = append(known, "episode "+u.Episode)
+	}
+	if len(known) > 0 {
+		s += " (" + strings.Join(known, ", ") + ")"
+	}
+	return s
+}
+
+// describeOffsets gives partition:first-last of each range.
+func describeOffsets(ranges []ingest.Range) string {
+	var out []string
+	for _, r := range ranges {
+		out = append(out, fmt.Sprintf("%d:%d-%d", r.Partition, r.First, r.Last))
+	}
+	return listed(out, " ")
+}
+
+// offsets gives the offset ranges of all alarms, one a partition.
+func (i *Incident) offsets() []ingest.Range {
+	var out []ingest.Range
+	for k := range i.Alarms {
+		for _, r := range i.Alarms[k].Offsets {
+			out = cover(out, r)
+		}
+	}
+	slices.SortFunc(out, func(a, b ingest.Range) int { return int(a.Partition) - int(b.Partition) })
+	return out
+}
+
+// cover widens the range of r's partition by r.
+func cover(ranges []ingest.Range, r ingest.Range) []ingest.Range {
+	for i := range ranges {
+		if have := &ranges[i]; have.Partition == r.Partition {
+			have.First, have.Last = min(have.First, r.First), max(have.Last, r.Last)
+			return ranges
+		}
+	}
+	return append(ranges, r)
+}
+
+// onset gives the earliest onset of the alarms.
+func (i *Incident) onset() bank.UnitRef {
+	first := i.Alarms[0].Onset
+	for k := range i.Alarms {
+		if o := i.Alarms[k].Onset; o.Ordinal < first.Ordinal {
+			first = o
+		}
+	}
+	return first
+}
+
+// baselines names the baselines that the alarms were held against.
+func (i *Incident) baselines() string {
+	var out []string
+	for k := range i.Alarms {
+		b := i.Alarms[k].Baseline
+		s := fmt.Sprintf("%s (%d units)", b.ID, b.Units)
+		if b.Provisional {
+			s = fmt.Sprintf("%s (%d units, provisional)", b.ID, b.Units)
+		}
+		out = appendNew(out, s)
+	}
+	return listed(out, ", ")
+}
+
+// streams lists the streams of a fault as signal (rule), sorted.
+func (f *Fault) streams() string {
+	var out []string
+	for signal, rule := range f.Streams {
+		out = append(out, fmt.Sprintf("%s (%s)", signal, rule))
+	}
+	slices.Sort(out)
+	return listed(out, ", ")
+}
+
+func (f *Fault) summary() string {
+	return fmt.Sprintf("%s: the telemetry of %s is faulty", f.Group, f.streams())
+}
+
+func (f *Fault) describe() string {
+	return fmt.Sprintf("Since %s. Faulty signals are not judged for drift until 20 units have come without the fault.",
+		describeUnit(f.Since))
+}
+
+// listed joins texts and counts those beyond the first few.
+func listed(list []string, separator string) string {
+	if len(list) > maxListed {
+		list = append(slices.Clone(list[:maxListed]), fmt.Sprintf("and %d more", len(list)-maxListed))
+	}
+	return strings.Join(list, separator)
+}
+
+// truncate cuts a text off after n runes and says so by an ellipsis.
+func truncate(s string, n int) string {
+	s = strings.ToValidUTF8(s, "\uFFFD")
+	count := 0
+	for at := range s {
+		if count == n-1 && len([]rune(s[at:])) > 1 {
+			return s[:at] + "…"
+		}
+		count++
+	}
+	return s
+}
+
+func timestamp(ns int64) string { return time.Unix(0, ns).UTC().Format(time.RFC3339) }
+
+func number(x float64) string { return strconv.FormatFloat(x, 'g', 4, 64) }
