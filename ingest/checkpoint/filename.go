@@ -1,0 +1,71 @@
+package checkpoint
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+const (
+	suffix = ".checkpoint"
+	// longest keeps file names below the 255 bytes that file systems allow. A longer one is cut and told apart by a
+	// hash, which starts with a character that escaping never leaves in a name.
+	longest  = 200
+	hashMark = "~"
+)
+
+// fileName gives every name a file of its own: bytes other than small letters, digits, "-" and "_" become %xx, so that
+// names differ on file systems that ignore case, and none is hidden or leaves the directory.
+func fileName(name string) string {
+	var b strings.Builder
+	for i := range len(name) {
+		if c := name[i]; plain(c) {
+			b.WriteByte(c)
+		} else {
+			fmt.Fprintf(&b, "%%%02x", c)
+		}
+	}
+	escaped := b.String()
+	if len(escaped) > longest {
+		sum := sha256.Sum256([]byte(name))
+		hash := hashMark + hex.EncodeToString(sum[:])
+		escaped = escaped[:longest-len(hash)] + hash
+	}
+	return escaped + suffix
+}
+
+func plain(c byte) bool {
+	return 'a' <= c && c <= 'z' || '0' <= c && c <= '9' || c == '-' || c == '_'
+}
+
+// nameOf undoes fileName. whole is false for a name that was cut: only the file itself has it. ok is false for files
+// that fileName does not give.
+func nameOf(file string) (name string, whole, ok bool) {
+	escaped, ok := strings.CutSuffix(file, suffix)
+	if !ok || escaped == "" {
+		return "", false, false
+	}
+	if strings.Contains(escaped, hashMark) {
+		return "", false, true
+	}
+	var b strings.Builder
+	for rest := escaped; rest != ""; {
+		if plain(rest[0]) {
+			b.WriteByte(rest[0])
+			rest = rest[1:]
+			continue
+		}
+		if rest[0] != '%' || len(rest) < 3 {
+			return "", false, false
+		}
+		c, err := strconv.ParseUint(rest[1:3], 16, 8)
+		if err != nil {
+			return "", false, false
+		}
+		b.WriteByte(byte(c))
+		rest = rest[3:]
+	}
+	return b.String(), true, fileName(b.String()) == file
+}

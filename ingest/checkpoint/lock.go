@@ -1,0 +1,47 @@
+package checkpoint
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+const lockFile = "lock"
+
+// lock takes the directory for this process until the file is closed or the process ends, however it ends. The file
+// names the process, for the error of the next one.
+func lock(directory string) (*os.File, error) {
+	f, err := os.OpenFile(filepath.Join(directory, lockFile), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("locking the checkpoint directory: %w", err)
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		return nil, errors.Join(lockError(directory, f, err), f.Close())
+	}
+	if err := writeHolder(f); err != nil {
+		return nil, errors.Join(fmt.Errorf("locking the checkpoint directory: %w", err), f.Close())
+	}
+	return f, nil
+}
+
+func lockError(directory string, f *os.File, err error) error {
+	if !errors.Is(err, syscall.EWOULDBLOCK) {
+		return fmt.Errorf("locking the checkpoint directory %s: %w", directory, err)
+	}
+	holder, _ := io.ReadAll(io.LimitReader(f, 20)) // the process may not have written it yet
+	return fmt.Errorf("%w: %s by process %q; give each instance a directory of its own",
+		ErrLocked, directory, strings.TrimSpace(string(holder)))
+}
+
+func writeHolder(f *os.File) error {
+	if err := f.Truncate(0); err != nil {
+		return err
+	}
+	_, err := f.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0)
+	return err
+}
