@@ -178,15 +178,11 @@ func listed(list []string, separator string) string {
 
 // truncate cuts a text off after n runes and says so by an ellipsis.
 func truncate(s string, n int) string {
-	s = strings.ToValidUTF8(s, "\uFFFD")
-	count := 0
-	for at := range s {
-		if count == n-1 && len([]rune(s[at:])) > 1 {
-			return s[:at] + "…"
-		}
-		count++
+	runes := []rune(s)
+	if len(runes) <= n {
+		return string(runes)
 	}
-	return s
+	return string(runes[:n-1]) + "…"
 }
 
 func timestamp(ns int64) string { return time.Unix(0, ns).UTC().Format(time.RFC3339) }

@@ -1,0 +1,341 @@
+package alerts
+
+import (
+	"context"
+	"maps"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
+
+	"github.com/rewardwatch/rewardwatch/ingest"
+)
+
+// Times of the notifier.
+const (
+	// resendEvery is how often a firing alert is sent again, and firingFor how long Alertmanager then holds it to fire.
+	// A notifier that has died for good resolves its alerts by that; three sends may fail before one that lives does.
+	resendEvery = 30 * time.Second
+	firingFor   = 4 * resendEvery
+	// resolvedFor is how long a resolved alert is offered to an Alertmanager that does not take it. By then its last
+	// firing state has long run out there.
+	resolvedFor = 15 * time.Minute
+
+	minBackoff = time.Second
+	maxBackoff = resendEvery
+	maxBatch   = 64 // alerts a push
+)
+
+// Notifier pushes incidents and telemetry faults to Alertmanagers and keeps them alive while they last. It holds
+// the latest state of each, not a queue: a slow Alertmanager delays what is told, and loses nothing of it. Update and
+// Resync may be called from several goroutines.
+type Notifier struct {
+	log     zerolog.Logger
+	metrics notifierMetrics
+	senders []*sender
+
+	mu       sync.Mutex
+	alerts   map[string]*tracked // by key
+	revision uint64              // the newest of any alert: one that starts again must not be taken for accepted
+}
+
+// tracked is an alert with what every Alertmanager knows of it.
+type tracked struct {
+	alert
+	startsAt time.Time
+	endsAt   time.Time  // when it resolved; zero while it fires
+	revision uint64     // of the newest state that is to be told at once
+	accepted []accepted // of each sender
+}
+
+// accepted is the newest state of an alert that an Alertmanager has taken, and when it was sent; zero where none.
+type accepted struct {
+	revision uint64
+	at       time.Time
+}
+
+// NewNotifier makes a notifier for every URL of a configuration that has passed Check.
+func NewNotifier(cfg AlertmanagerConfig, log zerolog.Logger, reg prometheus.Registerer) *Notifier {
+	n := &Notifier{log: log, alerts: map[string]*tracked{}}
+	n.metrics = newNotifierMetrics(reg, n.unconfirmed)
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	client := &http.Client{Transport: transport, Timeout: time.Duration(cfg.Timeout)}
+	for i, url := range cfg.URLs {
+		n.senders = append(n.senders, &sender{
+			index: i, url: strings.TrimSuffix(url, "/") + "/api/v2/alerts", client: client, wake: make(chan struct{}, 1),
+		})
+	}
+	return n
+}
+
+// Resync takes over the open incidents and faults that were restored at a start. Closed ones are left out: what
+// Alertmanager still holds of them runs out by itself.
+func (n *Notifier) Resync(incidents []Incident, faults []Fault) {
+	n.mu.Lock()
+	for k := range incidents {
+		if i := &incidents[k]; !i.Closed {
+			n.put(incidentKey(i), incidentAlert(i))
+		}
+	}
+	for k := range faults {
+		if f := &faults[k]; !f.Ended {
+			n.put(faultKey(f), faultAlert(f))
+		}
+	}
+	n.mu.Unlock()
+	n.wake()
+}
+
+// Update takes the changes of a Book and returns at once. A new alert, a resolved one and one with other signals or
+// another cause are pushed at once; renewed scores go out with the next push that keeps the alert alive.
+func (n *Notifier) Update(changes []Change) {
+	n.mu.Lock()
+	news := false
+	for _, c := range changes {
+		switch {
+		case c.Fault != nil:
+			news = n.put(faultKey(c.Fault), faultAlert(c.Fault)) || news
+		case c.Incident != nil:
+			news = n.put(incidentKey(c.Incident), incidentAlert(c.Incident)) || news
+		}
+	}
+	n.mu.Unlock()
+	if news {
+		n.wake()
+	}
+}
+
+// put stores the latest state of an alert and reports whether it is to be told at once. The caller holds the lock.
+func (n *Notifier) put(key string, a alert) bool {
+	n.forget()
+	now := time.Now()
+	t := n.alerts[key]
+	if t == nil || (t.resolved && !a.resolved) {
+		t = &tracked{startsAt: startOf(a, now), accepted: make([]accepted, len(n.senders))}
+		n.alerts[key] = t
+	}
+	news := t.revision == 0 || t.resolved != a.resolved || t.annotations["summary"] != a.annotations["summary"]
+	t.alert = a
+	t.setEnd(now)
+	if news {
+		n.revision++
+		t.revision = n.revision
+	}
+	return news
+}
+
+// setEnd notes when the alert resolved; a repeated push must not move that.
+func (t *tracked) setEnd(now time.Time) {
+	if t.resolved && t.endsAt.IsZero() {
+		t.endsAt = now
+	}
+}
+
+// startOf gives the time at which an alert starts, by the events' clock where it has one. Alertmanager refuses alerts
+// that start after their end, so that a clock that runs ahead is cut to now.
+func startOf(a alert, now time.Time) time.Time {
+	start := time.Unix(0, a.startTS)
+	if a.startTS == 0 || start.After(now) {
+		return now
+	}
+	return start
+}
+
+// forget drops resolved alerts that every Alertmanager has taken or will not take any more. The caller holds the lock.
+func (n *Notifier) forget() {
+	now := time.Now()
+	maps.DeleteFunc(n.alerts, func(_ string, t *tracked) bool {
+		return t.resolved && (t.acceptedByAll() || now.Sub(t.endsAt) > resolvedFor)
+	})
+}
+
+func (t *tracked) acceptedByAll() bool {
+	return !slices.ContainsFunc(t.accepted, func(a accepted) bool { return a.revision != t.revision })
+}
+
+// unconfirmed counts the alerts that no Alertmanager has accepted in their current state.
+func (n *Notifier) unconfirmed() float64 {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	count := 0
+	for _, t := range n.alerts {
+		if !slices.ContainsFunc(t.accepted, func(a accepted) bool { return a.revision == t.revision }) {
+			count++
+		}
+	}
+	return float64(count)
+}
+
+// wake tells every sender that there is news.
+func (n *Notifier) wake() {
+	for _, s := range n.senders {
+		select {
+		case s.wake <- struct{}{}:
+		default: // it has yet to look at the news before these
+		}
+	}
+}
+
+// Run pushes until the context ends; then it finishes the pushes that are under way, offers once more what has not
+// been accepted, and returns nil, after twice the configured timeout at the latest. Alerts that fire are not resolved by
+// that: the next start takes them over.
+func (n *Notifier) Run(ctx context.Context) error {
+	var senders sync.WaitGroup
+	for _, s := range n.senders {
+		senders.Go(func() { n.serve(ctx, s) })
+	}
+	senders.Wait()
+	for _, s := range n.senders {
+		s.client.CloseIdleConnections()
+	}
+	return nil
+}
+
+// serve pushes to one Alertmanager.
+func (n *Notifier) serve(ctx context.Context, s *sender) {
+	push := context.WithoutCancel(ctx) // a push under way is finished; the client's timeout bounds it
+	failures := 0
+	for ctx.Err() == nil {
+		wait, wake := time.Duration(0), s.wake
+		if err := n.pushDue(push, s); err != nil {
+			failures++
+			wait = backoff(failures)
+			wake = nil // news does not shorten the backoff
+			n.log.Warn().Err(err).Str("alertmanager", s.url).Dur("retry_in", wait).Msg("alertmanager did not accept alerts")
+		} else {
+			failures = 0
+			wait = n.untilDue(s)
+		}
+		sleep(ctx, wait, wake)
+	}
+	if err := n.pushDue(push, s); err != nil {
+		n.log.Error().Err(err).Str("alertmanager", s.url).Msg("stopping with alerts that alertmanager did not accept")
+	}
+}
+
+// backoff doubles from minBackoff to maxBackoff and takes off up to a half at random, so that several instances do not
+// come back all at once.
+func backoff(failures int) time.Duration {
+	d := maxBackoff
+	if shift := failures - 1; shift < 10 {
+		d = min(minBackoff<<shift, maxBackoff)
+	}
+	return d - rand.N(d/2)
+}
+
+// sleep waits for a time, news, or the end of the context.
+func sleep(ctx context.Context, d time.Duration, wake <-chan struct{}) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-wake:
+	case <-timer.C:
+	}
+}
+
+// pushDue offers an Alertmanager everything that it has not accepted yet or that is to be kept alive, and stops at
+// the first push that fails.
+func (n *Notifier) pushDue(ctx context.Context, s *sender) error {
+	for batch := range slices.Chunk(n.due(s), maxBatch) {
+		err := s.push(ctx, batch)
+		n.metrics.pushed(err)
+		if err != nil {
+			return err
+		}
+		n.accept(s, batch)
+	}
+	return nil
+}
+
+// offer is one state of an alert on its way to an Alertmanager.
+type offer struct {
+	key      string
+	revision uint64
+	at       time.Time
+	message  message
+}
+
+// due gives what is to be offered to an Alertmanager now, sorted by key.
+func (n *Notifier) due(s *sender) []offer {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.forget()
+	now := time.Now()
+	var out []offer
+	for _, key := range slices.Sorted(maps.Keys(n.alerts)) {
+		t := n.alerts[key]
+		if wait, ok := t.dueIn(s.index, now); ok && wait <= 0 {
+			out = append(out, offer{key: key, revision: t.revision, at: now, message: t.message(now)})
+		}
+	}
+	return out
+}
+
+// dueIn says how long it is until an alert is to be offered to an Alertmanager, 0 where it has not accepted the
+// current state; false where it knows all that there will be to tell.
+func (t *tracked) dueIn(sender int, now time.Time) (time.Duration, bool) {
+	last := t.accepted[sender]
+	switch {
+	case last.revision != t.revision:
+		return 0, true
+	case t.resolved:
+		return 0, false
+	default:
+		return last.at.Add(resendEvery).Sub(now), true
+	}
+}
+
+func (t *tracked) message(now time.Time) message {
+	end := now.Add(firingFor)
+	if t.resolved {
+		end = t.endsAt
+	}
+	return message{Labels: t.labels, Annotations: t.annotations, StartsAt: t.startsAt.UTC(), EndsAt: end.UTC()}
+}
+
+// accept notes what an Alertmanager has taken. An alert that changed meanwhile stays due.
+func (n *Notifier) accept(s *sender, batch []offer) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, o := range batch {
+		if t := n.alerts[o.key]; t != nil {
+			t.accepted[s.index] = accepted{revision: o.revision, at: o.at}
+		}
+	}
+	n.forget()
+}
+
+// untilDue gives the time until the next alert is to be offered to an Alertmanager.
+func (n *Notifier) untilDue(s *sender) time.Duration {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	now, next := time.Now(), resendEvery
+	for _, t := range n.alerts {
+		if wait, ok := t.dueIn(s.index, now); ok {
+			next = min(next, wait)
+		}
+	}
+	return max(next, 0)
+}
+
+func incidentKey(i *Incident) string { return "incident/" + i.ID }
+
+// faultKey is of the group alone, as the labels of its alert are.
+func faultKey(f *Fault) string {
+	return "fault/" + groupKey(f.Group)
+}
+
+// groupKey is an unambiguous text of a group.
+func groupKey(g ingest.Group) string {
+	key := string(appendText(nil, g.Policy))
+	for _, l := range g.Labels() {
+		key += string(appendText(appendText(nil, l.Name), l.Value))
+	}
+	return key
+}

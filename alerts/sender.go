@@ -1,0 +1,89 @@
+package alerts
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// maxAnswer is how much of an Alertmanager's answer to a refused push is told, in bytes.
+const maxAnswer = 512
+
+// errRefused says that an Alertmanager answered with something else than success. The push is tried again whatever
+// the status: a 4xx can come from a proxy that is being set up, and the alert must get through then.
+var errRefused = errors.New("alertmanager refused the alerts")
+
+// sender pushes to one Alertmanager.
+type sender struct {
+	index  int // of this sender in the notifier and in tracked.accepted
+	url    string
+	client *http.Client
+	wake   chan struct{} // holds one value while there is news
+}
+
+// push posts alerts; it succeeds where the answer is 2xx.
+func (s *sender) push(ctx context.Context, batch []offer) error {
+	messages := make([]message, len(batch))
+	for i := range batch {
+		messages[i] = batch[i].message
+	}
+	body, err := json.Marshal(messages)
+	if err != nil {
+		return fmt.Errorf("encoding alerts: %w", err)
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, s.url, bytes.NewReader(body))
+	if err != nil {
+		return fmt.Errorf("pushing alerts: %w", err)
+	}
+	request.Header.Set("Content-Type", "application/json")
+	response, err := s.client.Do(request)
+	if err != nil {
+		return fmt.Errorf("pushing alerts: %w", err)
+	}
+	return checkAnswer(response)
+}
+
+// checkAnswer closes the answer and gives errRefused where it is not a success.
+func checkAnswer(response *http.Response) error {
+	defer response.Body.Close()
+	answer, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
+	if err != nil {
+		return fmt.Errorf("reading the answer to pushed alerts: %w", err)
+	}
+	if response.StatusCode/100 != 2 {
+		return fmt.Errorf("%w: %s: %s", errRefused, response.Status, strings.TrimSpace(string(answer)))
+	}
+	return nil
+}
+
+// notifierMetrics are the metrics of a Notifier.
+type notifierMetrics struct {
+	sent, failed prometheus.Counter
+}
+
+func newNotifierMetrics(reg prometheus.Registerer, unconfirmed func() float64) notifierMetrics {
+	pushes := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: MetricNotifications, Help: "Pushes to Alertmanager, by whether it accepted them.",
+	}, []string{"result"})
+	pending := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: MetricNotifyPending, Help: "Alerts that no Alertmanager has accepted in their current state.",
+	}, unconfirmed)
+	reg.MustRegister(pushes, pending)
+	return notifierMetrics{sent: pushes.WithLabelValues("sent"), failed: pushes.WithLabelValues("failed")}
+}
+
+// pushed counts one push by how it ended.
+func (m notifierMetrics) pushed(err error) {
+	if err != nil {
+		m.failed.Inc()
+		return
+	}
+	m.sent.Inc()
+}
