@@ -8,4 +8,5 @@ const (
 	MetricDeliveries       = "rewardwatch_webhook_deliveries_total"           // {target,result}
 	MetricDeliveryDuration = "rewardwatch_webhook_delivery_duration_seconds"  // {target}
 	MetricDeadLetters      = "rewardwatch_webhook_dead_letters"               // {target} deliveries given up
+	MetricTargetDisabled   = "rewardwatch_webhook_target_disabled"            // {target} 1 after 410 Gone
 )

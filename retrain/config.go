@@ -1,0 +1,156 @@
+package retrain
+
+import (
+	"fmt"
+	"net/url"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/prometheus/common/model"
+)
+
+// OnIncident is the value of Trigger.On for a trigger that considers incidents.
+const OnIncident = "incident"
+
+const (
+	defaultTimeout  = model.Duration(15 * time.Second)
+	defaultCooldown = model.Duration(24 * time.Hour)
+	minTimeout      = model.Duration(100 * time.Millisecond)
+	maxTimeout      = model.Duration(time.Minute)
+)
+
+// Config says where requests are kept, who receives them, and what opens one.
+type Config struct {
+	Ledger   LedgerConfig `yaml:"ledger"`
+	Targets  []Target     `yaml:"targets"`
+	Triggers []Trigger    `yaml:"triggers"`
+}
+
+// LedgerConfig says where the ledger lies.
+type LedgerConfig struct {
+	SQLite string `yaml:"sqlite"` // path of the database file; its directory is made
+}
+
+// Target is a receiver of signed webhooks.
+type Target struct {
+	Name       string         `yaml:"name"`
+	Webhook    string         `yaml:"webhook"`     // http or https URL
+	SecretFile string         `yaml:"secret_file"` // holds whsec_ secrets, one a line, the newest first
+	Timeout    model.Duration `yaml:"timeout"`     // of one attempt, from dialling to the answer's last byte
+}
+
+// Trigger turns an incident into a retrain request. The first trigger that matches an incident holds.
+type Trigger struct {
+	On       string         `yaml:"on"`      // "incident"
+	Signals  []string       `yaml:"signals"` // names or globs, one of which an alarm's signal must match; empty matches all
+	Target   string         `yaml:"target"`
+	Cooldown model.Duration `yaml:"cooldown"` // least time between two requests of this trigger for one policy
+}
+
+// DefaultConfig gives the configuration that holds where the file says nothing: no trigger, so nothing is ordered.
+func DefaultConfig() Config {
+	return Config{Ledger: LedgerConfig{SQLite: "/var/lib/rewardwatch/ledger.db"}}
+}
+
+// UnmarshalYAML reads a target over its defaults.
+func (t *Target) UnmarshalYAML(unmarshal func(any) error) error {
+	type plain Target
+	*t = Target{Timeout: defaultTimeout}
+	return unmarshal((*plain)(t))
+}
+
+// UnmarshalYAML reads a trigger over its defaults.
+func (t *Trigger) UnmarshalYAML(unmarshal func(any) error) error {
+	type plain Trigger
+	*t = Trigger{Cooldown: defaultCooldown}
+	return unmarshal((*plain)(t))
+}
+
+// Check reports every error of the configuration with its YAML path. It opens no file: secrets are read by Open.
+func (c Config) Check(report func(path, msg string)) {
+	if c.Ledger.SQLite == "" {
+		report("ledger.sqlite", "must name a file")
+	}
+	for i := range c.Targets {
+		c.checkTarget(i, report)
+	}
+	for i := range c.Triggers {
+		c.checkTrigger(i, report)
+	}
+}
+
+func (c Config) checkTarget(i int, report func(path, msg string)) {
+	t, at := c.Targets[i], fmt.Sprintf("targets[%d].", i)
+	if t.Name == "" {
+		report(at+"name", "must not be empty")
+	} else if slices.ContainsFunc(c.Targets[:i], func(o Target) bool { return o.Name == t.Name }) {
+		report(at+"name", fmt.Sprintf("%q names another target already", t.Name))
+	}
+	if msg := checkURL(t.Webhook); msg != "" {
+		report(at+"webhook", msg)
+	}
+	if t.SecretFile == "" {
+		report(at+"secret_file", "must name a file that holds a whsec_ secret: every webhook is signed")
+	}
+	if t.Timeout < minTimeout || t.Timeout > maxTimeout {
+		report(at+"timeout", fmt.Sprintf("must be between %s and %s", minTimeout, maxTimeout))
+	}
+}
+
+// checkURL never repeats the URL, which may hold a token.
+func checkURL(raw string) string {
+	u, err := url.Parse(raw)
+	switch {
+	case raw == "":
+		return "must not be empty"
+	case err != nil:
+		return "is not a URL"
+	case u.Scheme != "https" && u.Scheme != "http":
+		return "must begin with https:// or http://"
+	case u.Hostname() == "":
+		return "must name a host"
+	case u.User != nil:
+		return "must not hold a user or password: requests are authenticated by their signature"
+	}
+	return ""
+}
+
+func (c Config) checkTrigger(i int, report func(path, msg string)) {
+	t, at := c.Triggers[i], fmt.Sprintf("triggers[%d]", i)
+	if t.On != OnIncident {
+		report(at+".on", fmt.Sprintf("must be %q, not %q", OnIncident, t.On))
+	}
+	for j, s := range t.Signals {
+		if _, err := path.Match(s, ""); s == "" || err != nil {
+			report(fmt.Sprintf("%s.signals[%d]", at, j), fmt.Sprintf("%q is neither a signal nor a glob", s))
+		}
+	}
+	if _, ok := c.target(t.Target); !ok {
+		report(at+".target", fmt.Sprintf("no target is named %q", t.Target))
+	}
+	if t.Cooldown < 0 {
+		report(at+".cooldown", "must not be negative")
+	}
+	if slices.ContainsFunc(c.Triggers[:i], func(o Trigger) bool { return o.key() == t.key() }) {
+		report(at, "is the same as an earlier trigger")
+	}
+}
+
+func (c Config) target(name string) (Target, bool) {
+	i := slices.IndexFunc(c.Targets, func(t Target) bool { return t.Name == name })
+	if i < 0 {
+		return Target{}, false
+	}
+	return c.Targets[i], true
+}
+
+// key names the trigger in the ledger. The cooldown is no part of it, or editing it would end one that runs.
+func (t Trigger) key() string {
+	signals := "*"
+	if len(t.Signals) > 0 {
+		signals = strings.Join(slices.Sorted(slices.Values(t.Signals)), ",")
+	}
+	return t.On + "(" + signals + ") -> " + t.Target
+}

@@ -1,0 +1,169 @@
+package retrain
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
+
+	"github.com/rewardwatch/rewardwatch/alerts"
+)
+
+// Desk turns incidents into retrain requests and sees to their delivery.
+type Desk struct {
+	cfg     Config
+	ledger  *ledger
+	courier *courier
+	metrics *metrics
+	log     zerolog.Logger
+}
+
+// Open opens the ledger and reads every target's secret once, so that an unreadable one is an error now and not when
+// the first order is due. The configuration must have passed Check. The caller closes the desk.
+func Open(ctx context.Context, cfg Config, log zerolog.Logger, reg prometheus.Registerer) (*Desk, error) {
+	return open(ctx, cfg, log, reg, newTransport())
+}
+
+func open(ctx context.Context, cfg Config, log zerolog.Logger, reg prometheus.Registerer, transport http.RoundTripper) (*Desk, error) {
+	for _, t := range cfg.Targets {
+		if _, err := readKeys(t.SecretFile); err != nil {
+			return nil, fmt.Errorf("target %s: %w", t.Name, err)
+		}
+	}
+	l, err := openLedger(ctx, cfg.Ledger.SQLite)
+	if err != nil {
+		return nil, err
+	}
+	if err := l.resume(ctx, cfg, time.Now()); err != nil {
+		return nil, errors.Join(err, l.close())
+	}
+	m, err := newMetrics(reg, cfg, l)
+	if err != nil {
+		return nil, errors.Join(err, l.close())
+	}
+	return &Desk{
+		cfg: cfg, ledger: l, metrics: m, log: log,
+		courier: newCourier(l, sender{transport: transport}, cfg.Targets, m, log),
+	}, nil
+}
+
+// Run delivers requests until the context ends, and then finishes the attempts in flight. It gives nil on a clean
+// stop, and an error where the ledger failed.
+func (d *Desk) Run(ctx context.Context) error { return d.courier.run(ctx) }
+
+// Close closes the ledger. It must be called after Run has returned.
+func (d *Desk) Close() error {
+	d.metrics.unregister()
+	return d.ledger.close()
+}
+
+// Consider decides whether an incident orders a retraining, and opens its request if so. What it decided is durable
+// when it returns. It may be called any number of times for an incident, whenever that changed: an incident has at
+// most one request. It is safe for concurrent use.
+func (d *Desk) Consider(ctx context.Context, inc alerts.Incident) (Decision, error) {
+	var decision Decision
+	var target string
+	var news bool
+	err := d.ledger.update(ctx, func(tx *sql.Tx) error {
+		now := time.Now()
+		var err error
+		if decision, target, err = d.decide(ctx, tx, inc, now); err != nil {
+			return err
+		}
+		if decision.Reason == AlreadyRequested {
+			return nil // repeats what the ledger says already
+		}
+		news, err = record(ctx, tx, now, inc.ID, inc.Group.Policy, decision)
+		return err
+	})
+	if err != nil {
+		return Decision{}, fmt.Errorf("consider incident %s: %w", inc.ID, err)
+	}
+	if decision.Reason == Opened {
+		d.courier.notify(target)
+	}
+	if news {
+		d.log.Info().Str("incident", inc.ID).Stringer("group", inc.Group).Str("reason", string(decision.Reason)).
+			Str("request", decision.Request).Str("detail", decision.Detail).Msg("considered retraining")
+	}
+	return decision, nil
+}
+
+// decide gives the decision, and the target of the request where it opened one.
+func (d *Desk) decide(ctx context.Context, tx *sql.Tx, inc alerts.Incident, now time.Time) (Decision, string, error) {
+	if _, err := expire(ctx, tx, now); err != nil {
+		return Decision{}, "", err
+	}
+	id, state, err := ofIncident(ctx, tx, inc.ID)
+	if err != nil {
+		return Decision{}, "", err
+	}
+	if id != "" {
+		decision, err := revisit(ctx, tx, inc, id, state, now)
+		return decision, "", err
+	}
+	c, reason := judge(d.cfg.Triggers, inc)
+	if reason != Opened {
+		return Decision{Reason: reason}, "", nil
+	}
+	if held, err := d.hold(ctx, tx, inc.Group.Policy, c.trigger, now); err != nil || held.Reason != "" {
+		return held, "", err
+	}
+	id, err = d.order(ctx, tx, inc, c, now)
+	return Decision{Reason: Opened, Request: id}, c.trigger.Target, err
+}
+
+// revisit looks again at an incident that has its request. One that is not delivered yet is withdrawn when the cause
+// turns out to need a person.
+func revisit(ctx context.Context, tx *sql.Tx, inc alerts.Incident, id string, state State, now time.Time) (Decision, error) {
+	if state != StateOpen || !needsPerson(inc.Cause) {
+		return Decision{Reason: AlreadyRequested, Request: id}, nil
+	}
+	_, err := settle(ctx, tx, now, StateWithdrawn, "its cause is now "+string(inc.Cause), `id = ? AND state = 'open'`, id)
+	return Decision{Reason: CauseNeedsPerson, Request: id, Detail: "the request is withdrawn"}, err
+}
+
+// hold says what in the ledger speaks against a request now. Its reason is "" where nothing does.
+func (d *Desk) hold(ctx context.Context, tx *sql.Tx, policy string, t Trigger, now time.Time) (Decision, error) {
+	target, _ := d.cfg.target(t.Target)
+	disabled, err := isDisabled(ctx, tx, target)
+	if err != nil || disabled {
+		return Decision{Reason: TargetDisabled, Detail: t.Target}, err
+	}
+	open, err := openOf(ctx, tx, policy)
+	if err != nil || open != "" {
+		return Decision{Reason: OpenRequest, Detail: open}, err
+	}
+	last, err := lastOpened(ctx, tx, policy, t.key())
+	if err != nil {
+		return Decision{}, err
+	}
+	if until := cooldownEnd(t, last); now.Before(until) {
+		return Decision{Reason: Cooldown, Detail: "until " + until.UTC().Format(time.RFC3339)}, nil
+	}
+	return Decision{}, nil
+}
+
+// cooldownEnd says when a trigger may open a request again after it last did.
+func cooldownEnd(t Trigger, last time.Time) time.Time {
+	return last.Add(time.Duration(t.Cooldown))
+}
+
+// order opens the request and gives its id.
+func (d *Desk) order(ctx context.Context, tx *sql.Tx, inc alerts.Incident, c candidate, now time.Time) (string, error) {
+	key := c.trigger.key()
+	id := requestID(inc.ID, key)
+	body, err := newBody(id, now, inc, c.alarms)
+	if err != nil {
+		return "", err
+	}
+	return id, insert(ctx, tx, entry{
+		id: id, incident: inc.ID, policy: inc.Group.Policy, triggerKey: key, target: c.trigger.Target,
+		body: body, opened: now, expires: now.Add(requestLifetime),
+	})
+}

@@ -1,0 +1,191 @@
+package retrain
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// scrapeTimeout bounds the ledger's part of a scrape.
+const scrapeTimeout = 5 * time.Second
+
+type metrics struct {
+	deliveries *prometheus.CounterVec
+	duration   *prometheus.HistogramVec
+	collectors []prometheus.Collector
+	reg        prometheus.Registerer
+}
+
+func newMetrics(reg prometheus.Registerer, cfg Config, l *ledger) (*metrics, error) {
+	m := &metrics{
+		deliveries: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: MetricDeliveries, Help: "Attempts to deliver a webhook, by result.",
+		}, []string{"target", "result"}),
+		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: MetricDeliveryDuration, Help: "Time that an attempt to deliver a webhook took.",
+			Buckets: []float64{.01, .05, .1, .25, .5, 1, 2.5, 5, 10, 15, 30, 60},
+		}, []string{"target"}),
+		reg: reg,
+	}
+	for _, t := range cfg.Targets {
+		m.duration.WithLabelValues(t.Name)
+		for _, r := range []Result{
+			ResultDelivered, ResultRedirected, ResultGone, ResultThrottled,
+			ResultRejected, ResultTimeout, ResultUnreachable, ResultUnsigned,
+		} {
+			m.deliveries.WithLabelValues(t.Name, string(r))
+		}
+	}
+	m.collectors = []prometheus.Collector{m.deliveries, m.duration, newLedgerCollector(cfg, l)}
+	for i, c := range m.collectors {
+		if err := reg.Register(c); err != nil {
+			m.collectors = m.collectors[:i]
+			m.unregister()
+			return nil, fmt.Errorf("register metrics: %w", err)
+		}
+	}
+	return m, nil
+}
+
+// unregister takes the metrics back, or a scrape would ask a closed ledger.
+func (m *metrics) unregister() {
+	for _, c := range m.collectors {
+		m.reg.Unregister(c)
+	}
+}
+
+func (m *metrics) delivered(target string, r Result, took time.Duration) {
+	m.deliveries.WithLabelValues(target, string(r)).Inc()
+	m.duration.WithLabelValues(target).Observe(took.Seconds())
+}
+
+// ledgerCollector reads gauges from the ledger when they are scraped, so that they cannot differ from it.
+type ledgerCollector struct {
+	cfg                                       Config
+	ledger                                    *ledger
+	requests, cooldown, deadLetters, disabled *prometheus.Desc
+}
+
+func newLedgerCollector(cfg Config, l *ledger) *ledgerCollector {
+	return &ledgerCollector{
+		cfg: cfg, ledger: l,
+		requests:    prometheus.NewDesc(MetricRequests, "Retrain requests in the ledger, by state.", []string{"policy", "state"}, nil),
+		cooldown:    prometheus.NewDesc(MetricCooldown, "Time until an incident of the policy can order a retraining from the target again.", []string{"policy", "target"}, nil),
+		deadLetters: prometheus.NewDesc(MetricDeadLetters, "Requests that were given up before they could be delivered.", []string{"target"}, nil),
+		disabled:    prometheus.NewDesc(MetricTargetDisabled, "1 where the target answered 410 Gone and nothing is sent to it, 0 otherwise.", []string{"target"}, nil),
+	}
+}
+
+// Describe implements prometheus.Collector.
+func (c *ledgerCollector) Describe(out chan<- *prometheus.Desc) {
+	out <- c.requests
+	out <- c.cooldown
+	out <- c.deadLetters
+	out <- c.disabled
+}
+
+// Collect implements prometheus.Collector.
+func (c *ledgerCollector) Collect(out chan<- prometheus.Metric) {
+	ctx, cancel := context.WithTimeout(context.Background(), scrapeTimeout)
+	defer cancel()
+	for desc, collect := range map[*prometheus.Desc]func(context.Context, chan<- prometheus.Metric) error{
+		c.requests: c.collectRequests, c.cooldown: c.collectCooldown, c.deadLetters: c.collectDeadLetters, c.disabled: c.collectDisabled,
+	} {
+		if err := collect(ctx, out); err != nil {
+			out <- prometheus.NewInvalidMetric(desc, err)
+		}
+	}
+}
+
+func (c *ledgerCollector) collectRequests(ctx context.Context, out chan<- prometheus.Metric) error {
+	counts, err := c.ledger.count(ctx, `SELECT policy, state, count(*) FROM requests GROUP BY policy, state`)
+	if err != nil {
+		return err
+	}
+	policies := map[string]bool{}
+	for k := range counts {
+		policies[k[0]] = true
+	}
+	for policy := range policies {
+		for _, s := range []State{StateOpen, StateDelivered, StateDeadLetter, StateWithdrawn} {
+			out <- gauge(c.requests, float64(counts[pair{policy, string(s)}]), policy, string(s))
+		}
+	}
+	return nil
+}
+
+func (c *ledgerCollector) collectCooldown(ctx context.Context, out chan<- prometheus.Metric) error {
+	opened, err := c.ledger.count(ctx, `SELECT policy, trigger_key, max(opened_at) FROM requests GROUP BY policy, trigger_key`)
+	if err != nil {
+		return err
+	}
+	remaining := map[pair]time.Duration{}
+	for _, t := range c.cfg.Triggers {
+		for k, at := range opened {
+			if k[1] == t.key() {
+				to := pair{k[0], t.Target}
+				remaining[to] = max(remaining[to], time.Until(cooldownEnd(t, time.UnixMilli(at))))
+			}
+		}
+	}
+	for k, left := range remaining {
+		out <- gauge(c.cooldown, left.Seconds(), k[0], k[1])
+	}
+	return nil
+}
+
+func (c *ledgerCollector) collectDeadLetters(ctx context.Context, out chan<- prometheus.Metric) error {
+	counts, err := c.ledger.count(ctx, `SELECT target, '', count(*) FROM requests WHERE state = 'dead_letter' GROUP BY target`)
+	if err != nil {
+		return err
+	}
+	for _, t := range c.cfg.Targets {
+		counts[pair{t.Name, ""}] += 0 // a target without dead letters shows 0
+	}
+	for k, n := range counts {
+		out <- gauge(c.deadLetters, float64(n), k[0])
+	}
+	return nil
+}
+
+func (c *ledgerCollector) collectDisabled(ctx context.Context, out chan<- prometheus.Metric) error {
+	for _, t := range c.cfg.Targets {
+		disabled, err := isDisabled(ctx, c.ledger.db, t)
+		if err != nil {
+			return err
+		}
+		value := 0.0
+		if disabled {
+			value = 1
+		}
+		out <- gauge(c.disabled, value, t.Name)
+	}
+	return nil
+}
+
+func gauge(desc *prometheus.Desc, value float64, labels ...string) prometheus.Metric {
+	return prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, labels...)
+}
+
+type pair [2]string
+
+// count reads rows of two names and a number.
+func (l *ledger) count(ctx context.Context, query string) (map[pair]int64, error) {
+	rows, err := l.db.QueryContext(ctx, query)
+	if err != nil {
+		return nil, fmt.Errorf("count in the ledger: %w", err)
+	}
+	defer func() { _ = rows.Close() }() // its error is that of rows.Err
+	counts := map[pair]int64{}
+	for rows.Next() {
+		var k pair
+		var n int64
+		if err := rows.Scan(&k[0], &k[1], &n); err != nil {
+			return nil, fmt.Errorf("count in the ledger: %w", err)
+		}
+		counts[k] = n
+	}
+	return counts, rows.Err()
+}

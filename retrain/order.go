@@ -1,0 +1,144 @@
+package retrain
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/rewardwatch/rewardwatch/alerts"
+	"github.com/rewardwatch/rewardwatch/detectors/bank"
+	"github.com/rewardwatch/rewardwatch/ingest"
+)
+
+// EventRequested is the type of the webhook that orders a retraining.
+const EventRequested = "retrain.requested"
+
+// envelope is the body of a webhook as Standard Webhooks 1.0.0 recommends it.
+type envelope struct {
+	Type      string    `json:"type"`
+	Timestamp time.Time `json:"timestamp"` // when the request was opened, not when it is delivered
+	Data      order     `json:"data"`
+}
+
+// order is what the receiver is told: what drifted, from what to what, why, and on which offsets.
+type order struct {
+	ID       string            `json:"id"`
+	Incident string            `json:"incident"`
+	Policy   string            `json:"policy"`
+	Group    map[string]string `json:"group"`
+	Signals  []string          `json:"signals"` // that drift, in the order in which their alarms joined
+	Cause    alerts.Cause      `json:"cause"`
+	Evidence []string          `json:"evidence"`
+	Effect   map[string]effect `json:"effect"` // by signal
+	Versions versionPair       `json:"versions"`
+	Baseline baseline          `json:"baseline"`
+	Offsets  offsets           `json:"offsets"`
+}
+
+type effect struct {
+	Quantity      string `json:"quantity"`
+	BaselineMean  number `json:"baseline_mean"`
+	CurrentMean   number `json:"current_mean"`
+	MeanShift     number `json:"mean_shift"`
+	BaselineSD    number `json:"baseline_sd"`
+	CurrentSD     number `json:"current_sd"`
+	StandardShift number `json:"standardized_shift"`
+	CurrentUnits  int    `json:"current_units"`
+}
+
+// number is written as null where JSON has no way to write it; an order must not fail for a sum that overflowed.
+type number float64
+
+// MarshalJSON writes the number, or null.
+func (n number) MarshalJSON() ([]byte, error) {
+	if math.IsNaN(float64(n)) || math.IsInf(float64(n), 0) {
+		return []byte("null"), nil
+	}
+	return json.Marshal(float64(n))
+}
+
+type versions struct {
+	Policy string `json:"policy_version"`
+	Env    string `json:"env_version"`
+	Reward string `json:"reward_version"`
+}
+
+type versionPair struct {
+	Before versions `json:"before"`
+	After  versions `json:"after"`
+}
+
+type baseline struct {
+	ID    string `json:"id"`
+	Units int    `json:"units"`
+}
+
+type offsets struct {
+	Drifted  []ingest.Range `json:"drifted"`
+	Baseline []ingest.Range `json:"baseline"`
+}
+
+// newBody writes the webhook of a request for the alarms of an incident that a trigger matched. There is at least one.
+func newBody(id string, at time.Time, inc alerts.Incident, matched []alerts.Alarm) ([]byte, error) {
+	first, last := matched[0], matched[len(matched)-1]
+	o := order{
+		ID:       id,
+		Incident: inc.ID,
+		Policy:   inc.Group.Policy,
+		Group:    inc.Group.Map(),
+		Cause:    inc.Cause,
+		Evidence: append([]string{}, inc.Evidence...),
+		Effect:   make(map[string]effect, len(matched)),
+		Versions: versionPair{Before: versions(first.Before), After: versions(last.After)},
+		Baseline: baseline{ID: first.Baseline.ID, Units: first.Baseline.Units},
+		Offsets:  offsets{Drifted: []ingest.Range{}, Baseline: append([]ingest.Range{}, first.Baseline.Offsets...)},
+	}
+	for _, a := range matched {
+		o.Signals = append(o.Signals, a.Signal)
+		o.Effect[a.Signal] = newEffect(a.Effect)
+		o.Offsets.Drifted = union(o.Offsets.Drifted, a.Offsets)
+	}
+	body, err := json.Marshal(envelope{Type: EventRequested, Timestamp: at.UTC(), Data: o})
+	if err != nil {
+		return nil, fmt.Errorf("write webhook body: %w", err)
+	}
+	return body, nil
+}
+
+func newEffect(e bank.Effect) effect {
+	return effect{
+		Quantity:      e.Quantity,
+		BaselineMean:  number(e.BaselineMean),
+		CurrentMean:   number(e.CurrentMean),
+		MeanShift:     number(e.MeanShift),
+		BaselineSD:    number(e.BaselineSD),
+		CurrentSD:     number(e.CurrentSD),
+		StandardShift: number(e.StandardShift),
+		CurrentUnits:  e.CurrentUnits,
+	}
+}
+
+// union widens the ranges by others, one range a partition.
+func union(ranges, others []ingest.Range) []ingest.Range {
+	for _, o := range others {
+		i := slices.IndexFunc(ranges, func(r ingest.Range) bool { return r.Partition == o.Partition })
+		if i < 0 {
+			ranges = append(ranges, o)
+			continue
+		}
+		r := &ranges[i]
+		r.First, r.Last = min(r.First, o.First), max(r.Last, o.Last)
+	}
+	return ranges
+}
+
+// requestID follows from the incident and the trigger alone, so that a crash between deciding and telling cannot make
+// a second id for the same order.
+func requestID(incident, triggerKey string) string {
+	sum := sha256.Sum256([]byte(incident + "\x00" + triggerKey))
+	return "rr_" + hex.EncodeToString(sum[:12])
+}

@@ -1,0 +1,155 @@
+package retrain
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Result is what became of one attempt.
+type Result string
+
+// The results of an attempt. Delivered alone is a success; every other one is tried again by the schedule, except
+// Gone.
+const (
+	ResultInFlight    Result = "in_flight"
+	ResultDelivered   Result = "delivered"   // 2xx and a whole answer
+	ResultRedirected  Result = "redirected"  // 3xx; never followed, or an order could go where nobody configured it
+	ResultGone        Result = "gone"        // 410
+	ResultThrottled   Result = "throttled"   // 429
+	ResultRejected    Result = "rejected"    // any other status
+	ResultTimeout     Result = "timeout"     // no whole answer within the target's timeout
+	ResultUnreachable Result = "unreachable" // the connection could not be made, or broke
+	ResultUnsigned    Result = "unsigned"    // the secret could not be read; nothing was sent
+	ResultInterrupted Result = "interrupted" // the process ended before the result was known
+)
+
+const (
+	maxAnswer     = 64 << 10 // bytes of an answer's body that are read
+	keptAnswer    = 1 << 10  // bytes of it that are kept
+	maxRetryAfter = 365 * 24 * time.Hour
+)
+
+// outcome is what one attempt told.
+type outcome struct {
+	result     Result
+	status     int           // 0 where no answer came
+	err        string        // "" where an answer came
+	response   string        // beginning of the answer's body
+	retryAfter time.Duration // that the answer asked for, 0 where it did not
+}
+
+// sender makes single attempts. It uses the transport without a client, which would follow redirects.
+type sender struct {
+	transport http.RoundTripper
+}
+
+// newTransport makes a connection for each attempt: deliveries are rare, and a connection that was kept would be dead
+// when it is needed.
+func newTransport() *http.Transport {
+	return &http.Transport{
+		Proxy:                  http.ProxyFromEnvironment,
+		ForceAttemptHTTP2:      true,
+		DisableKeepAlives:      true,
+		DisableCompression:     true,
+		MaxResponseHeaderBytes: maxAnswer,
+	}
+}
+
+// send makes one attempt within the target's timeout.
+func (s sender) send(ctx context.Context, t Target, id string, body []byte) outcome {
+	keys, err := readKeys(t.SecretFile)
+	if err != nil {
+		return outcome{result: ResultUnsigned, err: err.Error()}
+	}
+	ctx, cancel := context.WithTimeout(ctx, time.Duration(t.Timeout))
+	defer cancel()
+	req, err := newRequest(ctx, t.Webhook, keys, id, body)
+	if err != nil {
+		return outcome{result: ResultUnreachable, err: err.Error()}
+	}
+	resp, err := s.transport.RoundTrip(req)
+	if err != nil {
+		return broken(t, err)
+	}
+	defer func() { _ = resp.Body.Close() }() // nothing follows on this connection
+	return answered(t, resp)
+}
+
+func newRequest(ctx context.Context, to string, keys [][]byte, id string, body []byte) (*http.Request, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, to, bytes.NewReader(body))
+	if err != nil {
+		return nil, fmt.Errorf("make request: %w", err)
+	}
+	now := time.Now()
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("User-Agent", "rewardwatch")
+	req.Header.Set("Webhook-Id", id)
+	req.Header.Set("Webhook-Timestamp", strconv.FormatInt(now.Unix(), 10))
+	req.Header.Set("Webhook-Signature", sign(keys, id, now, body))
+	return req, nil
+}
+
+// answered reads the answer. One that breaks off is a failure even with status 200: who sent it may not have finished
+// taking the order, and a receiver knows a repetition by its id.
+func answered(t Target, resp *http.Response) outcome {
+	text, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	if err != nil {
+		o := broken(t, err)
+		o.status, o.response = resp.StatusCode, beginning(text)
+		return o
+	}
+	return outcome{
+		result:     classify(resp.StatusCode),
+		status:     resp.StatusCode,
+		response:   beginning(text),
+		retryAfter: retryAfter(resp.Header.Get("Retry-After"), time.Now()),
+	}
+}
+
+func classify(status int) Result {
+	switch {
+	case status >= 200 && status < 300:
+		return ResultDelivered
+	case status >= 300 && status < 400:
+		return ResultRedirected
+	case status == http.StatusGone:
+		return ResultGone
+	case status == http.StatusTooManyRequests:
+		return ResultThrottled
+	default:
+		return ResultRejected
+	}
+}
+
+// broken is an attempt that no whole answer came to.
+func broken(t Target, err error) outcome {
+	var timeout net.Error
+	if errors.Is(err, context.DeadlineExceeded) || errors.As(err, &timeout) && timeout.Timeout() {
+		return outcome{result: ResultTimeout, err: fmt.Sprintf("no whole answer within %s", t.Timeout)}
+	}
+	return outcome{result: ResultUnreachable, err: err.Error()}
+}
+
+func beginning(text []byte) string {
+	return strings.ToValidUTF8(string(text[:min(len(text), keptAnswer)]), "�")
+}
+
+// retryAfter reads a Retry-After header (RFC 9110, section 10.2.3): seconds or a date. Anything else is 0.
+func retryAfter(value string, now time.Time) time.Duration {
+	if seconds, err := strconv.ParseUint(value, 10, 63); err == nil {
+		return time.Duration(min(seconds, uint64(maxRetryAfter/time.Second))) * time.Second
+	}
+	at, err := http.ParseTime(value)
+	if err != nil {
+		return 0
+	}
+	return min(max(0, at.Sub(now)), maxRetryAfter)
+}
