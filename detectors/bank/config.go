@@ -116,7 +116,7 @@ func (c Config) checkSignals(report func(path, msg string)) {
 	}
 	for i, glob := range c.Signals {
 		at := fmt.Sprintf("signals[%d]", i)
-		if _, err := path.Match(glob, ""); err != nil {
+		if !ValidGlob(glob) {
 			report(at, fmt.Sprintf("%q is not a valid pattern", glob))
 		} else if !mayBeSignal(glob) {
 			report(at, fmt.Sprintf("no signal is called %q; there are return, reward, episode_length, action, action.<i>, "+
@@ -164,6 +164,12 @@ func (c Config) Follows(signal string) bool {
 		}
 	}
 	return false
+}
+
+// ValidGlob reports whether a glob can be matched at all.
+func ValidGlob(glob string) bool {
+	_, err := path.Match(glob, "")
+	return err == nil
 }
 
 // Match reports whether a name matches a glob: * is any run of characters, ? any one, [a-z] one of a set. A slash is a

@@ -1,0 +1,207 @@
+package bank
+
+import (
+	"slices"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Collector exports the summaries of all banks. A scrape reads what was last published and never the hot state.
+type Collector struct {
+	summaries   func() []*Summary
+	groupLabels []string // of all policies; a group that lacks one has it as ""
+	limit       int
+	now         func() time.Time
+	descs       map[string]*prometheus.Desc
+	limitHits   atomic.Uint64
+}
+
+// metricHelp describes the metrics with a policy, in the order in which they stand in the reference: name, help, and
+// the labels beside the policy's and the group's.
+type metricHelp struct {
+	name, help string
+	labels     []string
+}
+
+func metrics() []metricHelp {
+	sample := []string{"signal", "sample"}
+	detector := []string{"signal", "detector"}
+	return []metricHelp{
+		{MetricSignalMean, "Mean of the signal over the units of the sample.", sample},
+		{MetricSignalStddev, "Standard deviation of the signal over the units of the sample.", sample},
+		{MetricSignalQuantile, "Quantile of the signal over the units of the sample.", append(slices.Clone(sample), "quantile")},
+		{MetricSignalHistogram, "Share of the sample's units in each decile of the baseline.", append(slices.Clone(sample), "bin")},
+		{MetricRewardPositive, "Sum of the positive rewards.", nil},
+		{MetricRewardNegative, "Sum of the negative rewards, without their sign.", nil},
+		{MetricRewardObservations, "Number of finite rewards.", nil},
+		{MetricActionRatio, "Share of the action among the actions of the sample.", []string{"action", "sample"}},
+		{MetricDetectorScore, "How far the detector has gone to its threshold, 1 being the threshold.", detector},
+		{MetricDetectorStatistic, "Statistic of the detector's leading branch.", detector},
+		{MetricDetectorThreshold, "Threshold of the detector's leading branch.", detector},
+		{MetricEffectSize, "Shift of the mean of the last 200 units in baseline standard deviations.", []string{"signal"}},
+		{MetricStreamState, "State of the stream: 0 warming_up, 1 ok, 2 drift, 3 telemetry_fault.", []string{"signal"}},
+		{MetricBaselineInfo, "Identity of the baseline, always 1.", []string{"baseline"}},
+		{MetricBaselineAge, "Time since the baseline was frozen.", nil},
+		{MetricBaselineUnits, "Units in the baseline.", nil},
+		{MetricDependenceFactor, "Factor by which dependence between units inflates the variance of their mean.", []string{"signal"}},
+		{MetricFalseAlarmUnits, "Mean number of units between false alarms that the budget asks for.", nil},
+		{MetricUnits, "Units seen.", nil},
+		{MetricVersionInfo, "Newest versions seen, always 1.", []string{"policy_version", "env_version", "reward_version"}},
+	}
+}
+
+// NewCollector makes the collector of the banks whose summaries the function gives. At most limit series are exported:
+// healthy streams lose theirs first, those in drift or in a fault never.
+func NewCollector(summaries func() []*Summary, groupLabels []string, limit int, now func() time.Time) *Collector {
+	c := &Collector{
+		summaries: summaries, groupLabels: groupLabels, limit: limit, now: now, descs: map[string]*prometheus.Desc{},
+	}
+	for _, m := range metrics() {
+		labels := append([]string{"policy"}, groupLabels...)
+		c.descs[m.name] = prometheus.NewDesc(m.name, m.help, append(labels, m.labels...), nil)
+	}
+	c.descs[MetricSeriesLimitHits] = prometheus.NewDesc(
+		MetricSeriesLimitHits, "Streams whose series a scrape left out because of limits.series.", nil, nil)
+	return c
+}
+
+// Describe implements prometheus.Collector.
+func (c *Collector) Describe(out chan<- *prometheus.Desc) {
+	for _, d := range c.descs {
+		out <- d
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (c *Collector) Collect(out chan<- prometheus.Metric) {
+	room := c.limit
+	for _, urgent := range []bool{true, false} {
+		for _, s := range c.summaries() {
+			for i := range s.Groups {
+				c.collectGroup(&s.Groups[i], urgent, &room, out)
+			}
+		}
+	}
+	out <- prometheus.MustNewConstMetric(
+		c.descs[MetricSeriesLimitHits], prometheus.CounterValue, float64(c.limitHits.Load()))
+}
+
+// collectGroup exports the urgent streams of a group, or all else of it as far as there is room.
+func (c *Collector) collectGroup(g *GroupSummary, urgent bool, room *int, out chan<- prometheus.Metric) {
+	for i := range g.Streams {
+		s := &g.Streams[i]
+		if (s.State == Drift || s.State == TelemetryFault) != urgent {
+			continue
+		}
+		c.emit(g, c.streamSeries(s), urgent, room, out)
+	}
+	if !urgent {
+		c.emit(g, c.groupSeries(g), false, room, out)
+	}
+}
+
+// emit exports series if there is room, or in any case where they are urgent.
+func (c *Collector) emit(g *GroupSummary, all []series, urgent bool, room *int, out chan<- prometheus.Metric) {
+	if !urgent && len(all) > *room {
+		c.limitHits.Add(1)
+		return
+	}
+	*room -= len(all)
+	labels := c.labels(g)
+	for _, s := range all {
+		out <- prometheus.MustNewConstMetric(
+			c.descs[s.name], s.kind, s.value, append(slices.Clone(labels), s.labels...)...)
+	}
+}
+
+func (c *Collector) labels(g *GroupSummary) []string {
+	values := []string{g.Group.Policy}
+	group := g.Group.Map()
+	for _, name := range c.groupLabels {
+		values = append(values, group[name])
+	}
+	return values
+}
+
+// series is one sample to export; labels are those beside the policy's and the group's.
+type series struct {
+	name   string
+	kind   prometheus.ValueType
+	value  float64
+	labels []string
+}
+
+func gauge(name string, value float64, labels ...string) series {
+	return series{name, prometheus.GaugeValue, value, labels}
+}
+
+func counter(name string, value float64, labels ...string) series {
+	return series{name, prometheus.CounterValue, value, labels}
+}
+
+func (c *Collector) groupSeries(g *GroupSummary) []series {
+	all := []series{
+		counter(MetricUnits, float64(g.Units)),
+		counter(MetricRewardPositive, g.Positive),
+		counter(MetricRewardNegative, g.Negative),
+		counter(MetricRewardObservations, float64(g.Rewards)),
+		gauge(MetricVersionInfo, 1, g.Versions.Policy, g.Versions.Env, g.Versions.Reward),
+	}
+	if g.Baseline.ID != "" {
+		all = append(all,
+			gauge(MetricBaselineInfo, 1, g.Baseline.ID),
+			gauge(MetricBaselineAge, c.now().Sub(g.FrozenAt).Seconds()),
+			gauge(MetricBaselineUnits, float64(g.Baseline.Units)),
+			gauge(MetricFalseAlarmUnits, g.PromisedN))
+	}
+	for _, a := range g.ActionShare {
+		if g.Baseline.ID != "" {
+			all = append(all, gauge(MetricActionRatio, a.Baseline, a.Action, "baseline"))
+		}
+		all = append(all, gauge(MetricActionRatio, a.Current, a.Action, "current"))
+	}
+	return all
+}
+
+func (c *Collector) streamSeries(s *StreamSummary) []series {
+	all := []series{gauge(MetricStreamState, float64(s.State), s.Signal)}
+	all = append(all, distributionSeries(s.Signal, "baseline", &s.Baseline, true)...)
+	all = append(all, distributionSeries(s.Signal, "current", &s.Current, s.Baseline.Units > 0)...)
+	if s.Baseline.Units > 0 {
+		all = append(all, gauge(MetricEffectSize, s.Effect, s.Signal))
+	}
+	if s.Factor > 0 {
+		all = append(all, gauge(MetricDependenceFactor, s.Factor, s.Signal))
+	}
+	for _, d := range s.Detectors {
+		all = append(all, gauge(MetricDetectorStatistic, d.Statistic, s.Signal, d.Detector))
+		if d.Threshold > 0 {
+			all = append(all,
+				gauge(MetricDetectorScore, d.Score, s.Signal, d.Detector),
+				gauge(MetricDetectorThreshold, d.Threshold, s.Signal, d.Detector))
+		}
+	}
+	return all
+}
+
+func distributionSeries(signal, sample string, d *Distribution, histogram bool) []series {
+	if d.Units == 0 {
+		return nil
+	}
+	all := []series{
+		gauge(MetricSignalMean, d.Mean, signal, sample),
+		gauge(MetricSignalStddev, d.SD, signal, sample),
+		gauge(MetricSignalQuantile, d.Q10, signal, sample, "0.1"),
+		gauge(MetricSignalQuantile, d.Q50, signal, sample, "0.5"),
+		gauge(MetricSignalQuantile, d.Q90, signal, sample, "0.9"),
+	}
+	if histogram {
+		for bin, share := range d.HistogramRatio {
+			all = append(all, gauge(MetricSignalHistogram, share, signal, sample, strconv.Itoa(bin)))
+		}
+	}
+	return all
+}

@@ -1,0 +1,162 @@
+package bank
+
+import (
+	"math"
+
+	"gonum.org/v1/gonum/mathext"
+
+	"github.com/rewardwatch/rewardwatch/detectors"
+	"github.com/rewardwatch/rewardwatch/ingest"
+)
+
+// The rules of a telemetry fault, as users read them.
+const (
+	FaultNonFinite  = "non_finite"  // NaN or infinite values in more than 1 % of the last 20 units' values, in two units at least
+	FaultConstant   = "constant"    // one value over more units than the baseline allows by chance (p < 1e-6)
+	FaultActionKind = "action_kind" // categories where the baseline has numbers, or the other way round
+	FaultSilent     = "silent"      // nothing for 10 times the baseline's largest gap, and 5 minutes at least
+)
+
+// faultUnits is how many units without the fault end it, and how many the share of bad values is taken over.
+const faultUnits = 20
+
+// fault follows the telemetry faults of one stream. Exported fields are its snapshot.
+type fault struct {
+	Rule  string // "" where there is none
+	Clean int    // units since the last faulty one
+	Bad   [faultUnits]int64
+	Total [faultUnits]int64
+	Next  int
+
+	// Constant runs, of signals that have them: how many units in a row held one value, and which.
+	Value float64
+	Run   int
+
+	WarmRuns    int // pairs of successive units of the baseline that held one and the same value
+	WarmPairs   int
+	WarmLongest int
+	Allowed     int // longest run that is no fault; 0 before the baseline is frozen
+}
+
+// values folds in how many values of the unit are bad, and reports whether the rule of non-finite values holds now.
+func (f *fault) values(bad, total int64) bool {
+	f.Bad[f.Next], f.Total[f.Next] = bad, total
+	f.Next = (f.Next + 1) % faultUnits
+	var allBad, all int64
+	units := 0
+	for i := range f.Bad {
+		allBad += f.Bad[i]
+		all += f.Total[i]
+		if f.Bad[i] > 0 {
+			units++
+		}
+	}
+	return bad > 0 && units >= 2 && float64(allBad) > .01*float64(all)
+}
+
+// constant folds in whether the unit held one single value, and which, and reports whether the rule of constant
+// values holds now.
+func (f *fault) constant(single bool, value float64) bool {
+	f.WarmPairs++
+	switch {
+	case !single:
+		f.Run = 0
+	case f.Run > 0 && value == f.Value:
+		f.Run++
+		f.WarmRuns++
+	default:
+		f.Run = 1
+	}
+	f.Value = value
+	f.WarmLongest = max(f.WarmLongest, f.Run)
+	return f.Allowed > 0 && f.Run > f.Allowed
+}
+
+// allow sets the longest run that chance explains from the runs of the baseline: with p the upper 90 % limit of the
+// probability that a unit continues a run, p^n < 1e-6, and twice the longest run seen in any case.
+func (f *fault) allow() {
+	p := mathext.InvRegIncBeta(float64(f.WarmRuns+1), float64(max(1, f.WarmPairs-f.WarmRuns)), .9)
+	n := math.Ceil(math.Log(1e-6) / math.Log(p))
+	f.Allowed = max(2, 2*f.WarmLongest, int(min(n, math.MaxInt32)))
+}
+
+// settle takes what rule holds for the present unit ("" for none) and gives the rule in force.
+func (f *fault) settle(rule string) string {
+	if rule != "" {
+		f.Rule, f.Clean = rule, 0
+		return rule
+	}
+	if f.Rule != "" {
+		if f.Clean++; f.Clean >= faultUnits {
+			f.Rule = ""
+		}
+	}
+	return f.Rule
+}
+
+// checkFault applies the fault rules of a stream to a unit and gives the rule in force.
+func (s *stream) checkFault(u *ingest.Unit, kind ingest.ActionKind) string {
+	rule := ""
+	if bad, total := valueCounts(u, s.Signal); total > 0 && s.Fault.values(bad, total) {
+		rule = FaultNonFinite
+	}
+	if single, value, known := singleValue(u, s.Signal); known && s.Fault.constant(single, value) && !s.atEdge(value) {
+		rule = FaultConstant
+	}
+	if s.Signal == actionSignal && kind != ingest.ActionNone && u.ActionKind != ingest.ActionNone &&
+		(u.ActionKind != kind || u.MixedActionKinds) {
+		rule = FaultActionKind
+	}
+	return s.Fault.settle(rule)
+}
+
+// atEdge reports whether a constant return sits at or beyond the best or the worst of its baseline: a policy that
+// always succeeds or always fails is no fault of the telemetry.
+func (s *stream) atEdge(value float64) bool {
+	if s.Signal != "return" {
+		return false
+	}
+	ranks := s.mainRanks()
+	return ranks == nil || value >= ranks.Points[len(ranks.Points)-1] || value <= ranks.Points[0]
+}
+
+func (s *stream) mainRanks() *detectors.Ranks {
+	if q := s.find(mainQuantity(s.Signal)); q != nil {
+		return q.Ranks
+	}
+	return nil
+}
+
+// valueCounts is how many values of a signal the unit held, and how many of them were not finite.
+func valueCounts(u *ingest.Unit, signal string) (bad, total int64) {
+	switch signal {
+	case "return":
+		if !u.HasReturn {
+			return 0, 0
+		}
+		if math.IsNaN(u.Return) || math.IsInf(u.Return, 0) {
+			return 1, 1
+		}
+		return 0, 1
+	case "reward":
+		return u.Reward.NonFinite, u.Reward.N + u.Reward.NonFinite
+	}
+	for i := range u.Numeric {
+		if n := &u.Numeric[i]; n.Signal == signal {
+			return n.NonFinite, n.N + n.NonFinite
+		}
+	}
+	return 0, 0
+}
+
+// singleValue reports whether the unit held one single value of a signal to which the rule of constant values
+// applies: the reward, and the return.
+func singleValue(u *ingest.Unit, signal string) (single bool, value float64, known bool) {
+	switch signal {
+	case "reward":
+		return u.Reward.Min == u.Reward.Max, u.Reward.Min, u.Reward.N > 0
+	case "return":
+		return true, u.Return, u.HasReturn
+	}
+	return false, 0, false
+}

@@ -1,0 +1,205 @@
+package bank
+
+import (
+	"encoding/gob"
+	"fmt"
+	"io"
+	"sync/atomic"
+	"time"
+
+	"github.com/rewardwatch/rewardwatch/ingest"
+)
+
+// Policy is the bank of one policy: the streams of all its groups, judged against one budget of false alarms. It is
+// owned by one goroutine; Summary alone may be read by others.
+type Policy struct {
+	name    string
+	cfg     Config
+	groups  []*group // in order of first unit
+	byKey   map[ingest.Group]*group
+	applied map[int32]*appliedUnit // by partition
+	granted bool                   // the budget has been shared out
+	later   int                    // groups that drew on the reserve since
+	changed bool                   // since the last snapshot
+
+	summary atomic.Pointer[Summary]
+}
+
+// appliedUnit is the last unit of a partition that a bank has applied.
+type appliedUnit struct {
+	Pos ingest.Position
+	Ord int32
+}
+
+// NewPolicy makes the bank of a policy.
+func NewPolicy(name string, cfg Config) *Policy {
+	p := &Policy{name: name, cfg: cfg, byKey: map[ingest.Group]*group{}, applied: map[int32]*appliedUnit{}}
+	p.Publish()
+	return p
+}
+
+// Observe folds one unit in and returns the findings it leads to, in a fixed order. A unit that is not beyond what the
+// bank has applied of its partition is ignored: it was read again after a restart. now is the wall clock, for silence
+// and for the age of baselines; it has no influence on findings of drift.
+func (p *Policy) Observe(u *ingest.Unit, now time.Time) []Finding {
+	if !p.apply(u) {
+		return nil
+	}
+	g := p.group(u.Group)
+	found := g.observe(u, now)
+	if due, accepted := g.due(); due && g.cfg.Baseline.From == FromWarmup {
+		found = append(found, p.freeze(g, accepted, now)...)
+	}
+	return found
+}
+
+// Learn folds in a unit of recorded telemetry as part of a baseline from a file. It is not judged.
+func (p *Policy) Learn(u *ingest.Unit) {
+	g := p.group(u.Group)
+	if g.Warmup.Done || g.Warmup.Units >= g.cfg.Baseline.Units || u.End == ingest.EndBlock {
+		return
+	}
+	at := g.enter(u, time.Time{})
+	values := g.readings(u)
+	g.startStreams(u, values)
+	g.feed(values, g.faults(u), at.Ordinal, true)
+	g.Warmup.collect(u)
+}
+
+// Accept freezes what Learn has collected, as the accepted baseline of every group.
+func (p *Policy) Accept(now time.Time) {
+	for _, g := range p.groups {
+		if !g.Warmup.Done && g.Warmup.Units > 0 {
+			p.freeze(g, true, now)
+		}
+	}
+}
+
+func (p *Policy) freeze(g *group, accepted bool, now time.Time) []Finding {
+	p.grant(g)
+	p.changed = true
+	return g.freeze(accepted, g.Trail.last(), now, p.room(g))
+}
+
+// Tick reports groups that have gone silent. It is called while the service has read all there is, never while it lags.
+func (p *Policy) Tick(now time.Time) []Finding {
+	var found []Finding
+	for _, g := range p.groups {
+		found = append(found, g.silence(now)...)
+	}
+	p.changed = p.changed || len(found) > 0
+	return found
+}
+
+// Applied gives the last unit of a partition that the bank has applied, and whether there is one.
+func (p *Policy) Applied(partition int32) (pos ingest.Position, ord int32, any bool) {
+	if a := p.applied[partition]; a != nil {
+		return a.Pos, a.Ord, true
+	}
+	return ingest.Position{}, 0, false
+}
+
+func (p *Policy) apply(u *ingest.Unit) bool {
+	a := p.applied[u.Pos.Partition]
+	if a == nil {
+		a = &appliedUnit{}
+		p.applied[u.Pos.Partition] = a
+	} else if !u.After(a.Pos, a.Ord) {
+		return false
+	}
+	a.Pos, a.Ord = u.Pos, u.Ord
+	p.changed = true
+	return true
+}
+
+func (p *Policy) group(key ingest.Group) *group {
+	g := p.byKey[key]
+	if g == nil {
+		g = newGroup(key, p.cfg)
+		p.byKey[key] = g
+		p.groups = append(p.groups, g)
+	}
+	return g
+}
+
+// Streams is the number of streams of the policy.
+func (p *Policy) Streams() int {
+	n := 0
+	for _, g := range p.groups {
+		n += len(g.Streams)
+	}
+	return n
+}
+
+// Changed reports whether anything has changed since the last Snapshot.
+func (p *Policy) Changed() bool { return p.changed }
+
+// snapshotVersion is the format of the snapshot. An older one is refused, with its number.
+const snapshotVersion = 1
+
+// policyState is the snapshot of a policy.
+type policyState struct {
+	Name    string
+	Groups  []*group
+	Applied map[int32]*appliedUnit
+	Granted bool
+	Later   int
+}
+
+// Snapshot writes all state.
+func (p *Policy) Snapshot(w io.Writer) error {
+	enc := gob.NewEncoder(w)
+	if err := enc.Encode(snapshotVersion); err != nil {
+		return fmt.Errorf("write bank of policy %q: %w", p.name, err)
+	}
+	state := policyState{Name: p.name, Groups: p.groups, Applied: p.applied, Granted: p.granted, Later: p.later}
+	if err := enc.Encode(state); err != nil {
+		return fmt.Errorf("write bank of policy %q: %w", p.name, err)
+	}
+	p.changed = false
+	return nil
+}
+
+// Restore reads what Snapshot wrote into a new bank. now restarts the clock of silence.
+func (p *Policy) Restore(r io.Reader, now time.Time) error {
+	dec := gob.NewDecoder(r)
+	var version int
+	if err := dec.Decode(&version); err != nil {
+		return fmt.Errorf("read bank of policy %q: %w", p.name, err)
+	}
+	if version != snapshotVersion {
+		return fmt.Errorf("read bank of policy %q: format %d, this version reads format %d", p.name, version, snapshotVersion)
+	}
+	var state policyState
+	if err := dec.Decode(&state); err != nil {
+		return fmt.Errorf("read bank of policy %q: %w", p.name, err)
+	}
+	p.granted, p.later = state.Granted, state.Later
+	if state.Applied != nil {
+		p.applied = state.Applied
+	}
+	for _, g := range state.Groups {
+		g.restore(p.cfg, now)
+		p.groups = append(p.groups, g)
+		p.byKey[g.Key] = g
+	}
+	p.Publish()
+	return nil
+}
+
+// restore makes what a snapshot leaves out.
+func (g *group) restore(cfg Config, now time.Time) {
+	g.cfg, g.arrived = cfg, now
+	for _, s := range g.Streams {
+		for _, q := range s.Quantities {
+			if q.Ranks == nil {
+				continue
+			}
+			q.Ranks.Prepare()
+			if q.Rank != nil {
+				q.Rank.Attach(q.Ranks)
+			}
+		}
+	}
+	g.follow()
+}

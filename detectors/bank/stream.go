@@ -1,0 +1,192 @@
+package bank
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
+
+// resolveUnits is for how many units in a row every score of a stream must stay below resolveScore before its alarm
+// resolves, and how many more units then close the incident.
+const (
+	resolveUnits = 20
+	resolveScore = .5
+)
+
+// stream is one signal of one group. Exported fields are its snapshot.
+type stream struct {
+	Signal     string
+	State      State
+	Quantities []*quantity
+	Fault      fault
+	Alarmed    bool  // in drift, or in a fault that came upon a drift
+	Low        int   // units in a row with every score below resolveScore, since the alarm
+	AlarmedAt  int64 // ordinal of the unit at which it went to drift
+	Alert      alert // what is known of the drift, valid while Alarmed
+	InBaseline bool  // whether the frozen baseline has the signal
+	OverLimit  bool  // left unarmed because the policy has too many branches
+}
+
+func (s *stream) find(name string) *quantity {
+	for _, q := range s.Quantities {
+		if q.Name == name {
+			return q
+		}
+	}
+	return nil
+}
+
+// quantity finds the quantity of a name, or starts it.
+func (s *stream) quantity(name string) *quantity {
+	q := s.find(name)
+	if q == nil {
+		q = &quantity{Name: name}
+		s.Quantities = append(s.Quantities, q)
+	}
+	return q
+}
+
+// branch is one armed test of a stream, seen from outside.
+type branch struct {
+	detector, name              string
+	quantity                    *quantity
+	score, statistic, threshold float64
+	zeroed                      bool
+	moving                      bool // whether it stands above 0
+	started                     int64
+}
+
+// branches lists the armed tests of a stream.
+func (s *stream) branches(yield func(branch)) {
+	for _, q := range s.Quantities {
+		if q.Rank != nil {
+			for i := range q.Rank.Branches {
+				if b := &q.Rank.Branches[i]; b.Height > 0 {
+					yield(branch{
+						b.Family.String(), q.Name + " " + b.String(), q, b.Score(), b.Walk, b.Height,
+						b.Zeroed, b.Walk > 0, b.StartedAt,
+					})
+				}
+			}
+		}
+		if n := q.Novel; n != nil && n.Height > 0 {
+			yield(branch{
+				DetectorNovelty, q.Name + " novelty", q, n.Score(), float64(n.Walk), float64(n.Height),
+				n.Zeroed, n.Walk > 0, n.StartedAt,
+			})
+		}
+	}
+}
+
+// armed lists the detectors of the stream that can page.
+func (s *stream) armed() []string {
+	var names []string
+	s.branches(func(b branch) {
+		if !slices.Contains(names, b.detector) {
+			names = append(names, b.detector)
+		}
+	})
+	slices.Sort(names)
+	return names
+}
+
+// leading gives the branch that has gone furthest, and the detectors with a score of at least resolveScore, the
+// highest first. The first branch wins a tie, so that a replay names the same one.
+func (s *stream) leading() (top branch, detectors []string) {
+	best := map[string]float64{}
+	s.branches(func(b branch) {
+		if top.quantity == nil || b.score > top.score {
+			top = b
+		}
+		if b.score >= resolveScore && b.score > best[b.detector] {
+			best[b.detector] = b.score
+		}
+	})
+	for name := range best {
+		detectors = append(detectors, name)
+	}
+	slices.SortFunc(detectors, func(a, b string) int {
+		return cmp.Or(cmp.Compare(best[b], best[a]), cmp.Compare(a, b))
+	})
+	return top, detectors
+}
+
+// alarm marks the stream as drifted: from here on every branch has to pass through zero before it resolves.
+func (s *stream) alarm(ordinal int64) {
+	s.State, s.Alarmed, s.Low, s.AlarmedAt = Drift, true, 0, ordinal
+	for _, q := range s.Quantities {
+		if q.Rank != nil {
+			for i := range q.Rank.Branches {
+				b := &q.Rank.Branches[i]
+				b.Zeroed = b.Walk == 0
+				b.Walk = min(b.Walk, b.Height)
+			}
+		}
+		if n := q.Novel; n != nil {
+			n.Zeroed = n.Walk == 0
+			n.Walk = min(n.Walk, n.Height)
+		}
+	}
+}
+
+// recovered reports whether a drift is over, after a unit that left the highest score at score.
+func (s *stream) recovered(score float64) bool {
+	if score < resolveScore {
+		s.Low++
+	} else {
+		s.Low = 0
+	}
+	if s.Low < resolveUnits {
+		return false
+	}
+	zeroed := true
+	s.branches(func(b branch) { zeroed = zeroed && b.zeroed })
+	return zeroed
+}
+
+func (s *stream) reset() {
+	for _, q := range s.Quantities {
+		q.reset()
+	}
+}
+
+// settled is the state of a stream that has neither a fault nor an alarm.
+func (s *stream) settled() State {
+	if len(s.armed()) > 0 {
+		return OK
+	}
+	return WarmingUp
+}
+
+// unarmed says why a stream of a frozen baseline has no armed detector, or "".
+func (s *stream) unarmed(units int) string {
+	if len(s.armed()) > 0 {
+		return ""
+	}
+	if !s.InBaseline {
+		return "the signal was not in the baseline; it is judged from the next baseline on"
+	}
+	if s.OverLimit {
+		return fmt.Sprintf("the policy has more than %d detector branches; this signal is shown only", maxBranches)
+	}
+	for _, q := range s.Quantities {
+		if q.Rank != nil && q.Rank.TooDependent() {
+			return fmt.Sprintf("units are too dependent: factor %.1f is above 4, so no promise can be made", q.Rank.Factor)
+		}
+	}
+	return fmt.Sprintf("no detector is carried by a baseline of %d units; more units would arm some", units)
+}
+
+// factor is the largest dependence factor over the quantities of a stream, 0 before a freeze.
+func (s *stream) factor() float64 {
+	f := 0.0
+	for _, q := range s.Quantities {
+		if q.Rank != nil {
+			f = max(f, q.Rank.Factor)
+		}
+		if q.Novel != nil {
+			f = max(f, 1)
+		}
+	}
+	return f
+}

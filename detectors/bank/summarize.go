@@ -1,0 +1,144 @@
+package bank
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/rewardwatch/rewardwatch/detectors"
+	"github.com/rewardwatch/rewardwatch/ingest"
+)
+
+// Publish makes the present state what Summary gives.
+func (p *Policy) Publish() {
+	s := &Summary{Policy: p.name}
+	for _, g := range p.groups {
+		s.Groups = append(s.Groups, g.summarize())
+	}
+	p.summary.Store(s)
+}
+
+// Summary gives what was last published. It may be called by any goroutine.
+func (p *Policy) Summary() *Summary { return p.summary.Load() }
+
+func (g *group) summarize() GroupSummary {
+	v := g.Versions
+	s := GroupSummary{
+		Group: g.Key, Units: g.Seen, LastUnitTS: g.LastTS,
+		Versions: ingest.Versions{Policy: v.Policy.Value, Env: v.Env.Value, Reward: v.Reward.Value},
+		Baseline: g.Baseline, FrozenTS: g.FrozenTS, FrozenAt: g.FrozenAt, PromisedN: g.PromisedN,
+		Incident: g.Incident, Positive: g.Positive, Negative: g.Negative, Rewards: g.Rewards,
+		ActionShare: g.actionShares(),
+	}
+	for _, st := range g.Streams {
+		s.Streams = append(s.Streams, g.summarizeStream(st))
+	}
+	return s
+}
+
+func (g *group) summarizeStream(s *stream) StreamSummary {
+	sum := StreamSummary{
+		Signal: s.Signal, State: s.State, Fault: s.Fault.Rule, Armed: s.armed(), Factor: s.factor(),
+	}
+	if len(sum.Armed) == 0 {
+		sum.Missing = g.missing(s)
+	}
+	sum.Detectors = s.summarizeDetectors()
+	q := s.find(mainQuantity(s.Signal))
+	if q == nil {
+		return sum
+	}
+	sum.Quantity = q.Name
+	sum.Current = describeSample(q.Recent.last(currentUnits), q.Ranks)
+	if q.Ranks != nil {
+		sum.Baseline = describeSample(q.Ranks.Sample(), q.Ranks)
+		sum.Effect = effect(q, currentUnits).StandardShift
+	}
+	if q.ks != nil {
+		if d, full := q.ks.Statistic(); full {
+			sum.Detectors = append(sum.Detectors, DetectorSummary{Detector: DetectorKS, Statistic: d, Branch: q.Name})
+		}
+	}
+	return sum
+}
+
+// summarizeDetectors gives the leading branch of each detector, by name.
+func (s *stream) summarizeDetectors() []DetectorSummary {
+	var out []DetectorSummary
+	s.branches(func(b branch) {
+		d := DetectorSummary{
+			Detector: b.detector, Score: b.score, Statistic: b.statistic, Threshold: b.threshold, Branch: b.name,
+		}
+		i := slices.IndexFunc(out, func(have DetectorSummary) bool { return have.Detector == b.detector })
+		switch {
+		case i < 0:
+			out = append(out, d)
+		case d.Score > out[i].Score:
+			out[i] = d
+		}
+	})
+	slices.SortFunc(out, func(a, b DetectorSummary) int { return strings.Compare(a.Detector, b.Detector) })
+	return out
+}
+
+// describeSample describes a sample, which it sorts; ranks, where there are any, give its histogram.
+func describeSample(x []float64, ranks *detectors.Ranks) Distribution {
+	if len(x) == 0 {
+		return Distribution{}
+	}
+	var m ingest.Moments
+	d := Distribution{Units: len(x)}
+	for _, v := range x {
+		m.Add(v)
+		if ranks != nil {
+			d.HistogramRatio[ranks.Decile(v)] += 1 / float64(len(x))
+		}
+	}
+	d.Mean, d.SD = m.Mean, m.SD()
+	q := detectors.Quantiles(x, .1, .5, .9)
+	d.Q10, d.Q50, d.Q90 = q[0], q[1], q[2]
+	return d
+}
+
+// actionShares gives the shares of the baseline's commonest actions, and of all others together, in the baseline and
+// in the last units.
+func (g *group) actionShares() []ActionShare {
+	current := map[string]int64{}
+	for _, actions := range g.LastActions {
+		for _, a := range actions {
+			current[a.Name] += a.N
+		}
+	}
+	shown := g.Categories
+	if len(shown) == 0 {
+		shown = commonest(current, shownActions)
+	}
+	var out []ActionShare
+	rest := ActionShare{Action: otherAction, Baseline: 1, Current: 1}
+	base, now := total(g.BaseActions), total(current)
+	for _, name := range shown {
+		a := ActionShare{Action: name, Baseline: ratio(g.BaseActions[name], base), Current: ratio(current[name], now)}
+		rest.Baseline -= a.Baseline
+		rest.Current -= a.Current
+		out = append(out, a)
+	}
+	if len(out) > 0 {
+		rest.Baseline, rest.Current = max(0, rest.Baseline)*ratio(base, base), max(0, rest.Current)*ratio(now, now)
+		out = append(out, rest)
+	}
+	slices.SortFunc(out, func(a, b ActionShare) int { return strings.Compare(a.Action, b.Action) })
+	return out
+}
+
+func total(counts map[string]int64) (sum int64) {
+	for _, n := range counts {
+		sum += n
+	}
+	return sum
+}
+
+func ratio(n, of int64) float64 {
+	if of == 0 {
+		return 0
+	}
+	return float64(n) / float64(of)
+}

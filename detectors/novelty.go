@@ -1,0 +1,93 @@
+package detectors
+
+import (
+	"math"
+
+	"gonum.org/v1/gonum/mat"
+	"gonum.org/v1/gonum/mathext"
+)
+
+// noveltyShare is the share of one value from which on a sample counts as nearly constant.
+const noveltyShare = .95
+
+// noveltyAlternative is the share of novel units that the test looks for.
+const noveltyAlternative = .5
+
+// maxNoveltyHeight bounds the search for a threshold, in lattice steps.
+const maxNoveltyHeight = 512
+
+// Novelty is a Bernoulli CUSUM for a nearly constant quantity: a unit is novel when its value is not the baseline's
+// mode. The baseline's rate of novel units is taken as its upper 90 % limit (Clopper & Pearson 1934), and tested
+// against one half. The walk lives on a lattice, a novel unit going Up steps up and another one step down, so that
+// its false-alarm rate is exact.
+type Novelty struct {
+	Mode      float64
+	Rate      float64 // upper 90 % limit of the share of novel units
+	Up        int     // steps up of a novel unit
+	Height    int     // threshold in steps, 0 before arming
+	Walk      int     // where the walk stands
+	Zeroed    bool    // whether it has been at 0 since Mark
+	StartedAt int64   // ordinal of the unit at which it last left 0
+}
+
+// NearlyConstant reports whether more than 95 % of the sample are one value.
+func NearlyConstant(r *Ranks) bool {
+	_, n := r.Mode()
+	return float64(n) > noveltyShare*float64(r.Len())
+}
+
+// NewNovelty prepares the test on a nearly constant sample.
+func NewNovelty(r *Ranks) *Novelty {
+	mode, n := r.Mode()
+	m := r.Len()
+	rate := mathext.InvRegIncBeta(float64(m-n+1), float64(n), .9)
+	ratio := math.Log(noveltyAlternative/rate) / -math.Log((1-noveltyAlternative)/(1-rate))
+	return &Novelty{Mode: mode, Rate: rate, Up: max(1, int(math.Round(ratio)))}
+}
+
+// Arm sets the smallest threshold whose false alarms come no more often than rate a unit. It reports whether there is
+// one.
+func (t *Novelty) Arm(rate float64) bool {
+	for h := 2; h <= maxNoveltyHeight; h++ {
+		if 1/t.meanTime(h) <= rate {
+			t.Height = h
+			return true
+		}
+	}
+	return false
+}
+
+// meanTime is the mean number of baseline units in which the walk climbs from 0 to h.
+func (t *Novelty) meanTime(h int) float64 {
+	q := mat.NewDense(h, h, nil)
+	for i := range h {
+		q.Set(i, i, 1)
+		down := max(0, i-1)
+		q.Set(i, down, q.At(i, down)-(1-t.Rate))
+		if up := i + t.Up; up < h {
+			q.Set(i, up, q.At(i, up)-t.Rate)
+		}
+	}
+	return firstPassage(q)
+}
+
+// Observe folds in the value of unit number ordinal. While held the walk stops at the threshold.
+func (t *Novelty) Observe(x float64, ordinal int64, held bool) {
+	before := t.Walk
+	if x != t.Mode {
+		t.Walk += t.Up
+	} else if t.Walk > 0 {
+		t.Walk--
+	}
+	if held {
+		t.Walk = min(t.Walk, t.Height)
+	}
+	if t.Walk == 0 {
+		t.Zeroed = true
+	} else if before == 0 {
+		t.StartedAt = ordinal
+	}
+}
+
+// Reset puts the walk back to 0.
+func (t *Novelty) Reset() { t.Walk, t.Zeroed = 0, true }
