@@ -1,0 +1,106 @@
+package dashboards
+
+import (
+	"strconv"
+
+	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
+	"github.com/grafana/grafana-foundation-sdk/go/stat"
+
+	"github.com/rewardwatch/rewardwatch/alerts"
+	"github.com/rewardwatch/rewardwatch/detectors/bank"
+	"github.com/rewardwatch/rewardwatch/ingest"
+	"github.com/rewardwatch/rewardwatch/ingest/assemble"
+	"github.com/rewardwatch/rewardwatch/retrain"
+)
+
+// fleet is the dashboard of all policies: who drifts, is telemetry read, does Rewardwatch itself keep up.
+func fleet(opts Options) *dashboard.DashboardBuilder {
+	s := fleetScope(opts)
+	d := frame("Rewardwatch / Fleet", "Every policy that is watched: its state, its incidents, and the telemetry that comes in.",
+		fleetUID, s, everything(policyVariable())).
+		Link(dashboard.NewDashboardLinkBuilder("Policy").
+			Type(dashboard.DashboardLinkTypeLink).Url("/d/" + policyUID).KeepTime(true))
+	fleetStates(d, s)
+	fleetTelemetry(d)
+	fleetDelivery(d, s)
+	fleetService(d)
+	return d
+}
+
+func fleetStates(d *dashboard.DashboardBuilder, s scope) {
+	d.WithRow(dashboard.NewRowBuilder("Policies")).
+		WithPanel(number("Incidents with firing alarms", "Groups in which at least one alarm fires. A group has at most one incident.",
+			"short", steps(green, step{1, red}),
+			query{expr: "count(sum by (" + s.groups() + ") (" + s.of(alerts.MetricAlarms) + ") > 0) or vector(0)"})).
+		WithPanel(streamsIn(s, bank.Drift, "Streams whose score has reached the threshold and that have not come back.", steps(green, step{1, red}))).
+		WithPanel(streamsIn(s, bank.TelemetryFault, "Streams whose telemetry cannot be judged: NaN, infinite, newly constant or silent.", steps(green, step{1, purple}))).
+		WithPanel(streamsIn(s, bank.WarmingUp, "Streams whose baseline is still being collected. Nothing pages for them.", steps(gray))).
+		WithPanel(streamsIn(s, bank.OK, "Streams that are judged and within their budget of false alarms.", steps(green))).
+		WithPanel(number("Incidents opened", "Incidents that opened over the time shown.", "short", steps(gray),
+			query{expr: "sum(increase(" + s.of(alerts.MetricIncidentsOpened) + "[$__range])) or vector(0)"})).
+		WithPanel(states("State of each group", "The gravest state over the group's streams.",
+			query{expr: "max by (" + s.groups() + ") (" + s.of(bank.MetricStreamState) + ")", legend: s.legend()})).
+		WithPanel(againstOne("Highest score of each group", "How far the detector that has gone furthest is on its way to its threshold, which is 1 for every detector.",
+			query{expr: "max by (" + s.groups() + ") (" + s.of(bank.MetricDetectorScore) + ")", legend: s.legend()})).
+		WithPanel(stacked("Firing alarms by severity", "Alarms that fire now. Info: on a provisional baseline.", "short",
+			query{expr: "sum by (severity) (" + s.of(alerts.MetricAlarms) + ")", legend: "{{severity}}"})).
+		WithPanel(stacked("Incidents closed by cause", "Incidents that closed, by the cause that was found, over the interval of one point.", "short",
+			query{expr: "sum by (cause) (increase(" + s.of(alerts.MetricIncidentsClosed) + "[$__rate_interval]))", legend: "{{cause}}"})).
+		WithPanel(lines("Units judged", "Finished episodes that were collected for a baseline or judged against one.", "cps",
+			query{expr: perSecond(s.of(bank.MetricUnits), s.groups()), legend: s.legend()}))
+}
+
+// streamsIn counts the streams in one state.
+func streamsIn(s scope, state bank.State, description string, colors *dashboard.ThresholdsConfigBuilder) *stat.PanelBuilder {
+	value := strconv.Itoa(int(state))
+	return number("Streams in "+state.String(), description, "short", colors,
+		query{expr: "count(" + s.of(bank.MetricStreamState) + " == " + value + ") or vector(0)"})
+}
+
+func fleetTelemetry(d *dashboard.DashboardBuilder) {
+	d.WithRow(dashboard.NewRowBuilder("Telemetry")).
+		WithPanel(lines("Records read", "Telemetry records by what became of them.", "cps",
+			query{expr: perSecond(ingest.MetricEvents, "result"), legend: "{{result}}"})).
+		WithPanel(stacked("Dead letters", "Refused records by reason, and those of them that could not even be kept.", "cps",
+			query{expr: perSecond(ingest.MetricDeadLetters, "reason"), legend: "{{reason}}"},
+			query{expr: "sum(rate(" + ingest.MetricDeadLettersLost + "[$__rate_interval]))", legend: "not kept"})).
+		WithPanel(lines("Lag in records", "Records in the topic that have not been read yet, by partition.", "short",
+			query{expr: "max by (partition) (" + ingest.MetricLagRecords + ")", legend: "partition {{partition}}"}).Min(0)).
+		WithPanel(lines("Lag in seconds", "Age of the last record that was read, while there are more to read; absent where telemetry has no clock.", "s",
+			query{expr: "max by (partition) (" + ingest.MetricLagSeconds + ")", legend: "partition {{partition}}"}).Min(0)).
+		WithPanel(stacked("Episode ends", "Episodes by how they ended. Abandoned ones were dropped unfinished.", "cps",
+			query{expr: perSecond(assemble.MetricEpisodes, "end"), legend: "{{end}}"})).
+		WithPanel(lines("Open episodes", "Episodes that have begun and not ended.", "short",
+			query{expr: "sum(" + assemble.MetricOpenEpisodes + ")", legend: "open"}).Min(0)).
+		WithPanel(lines("Records passed over", "Records that are no fault and were not judged: duplicates and late summaries, tombstones and control records, and those that retention removed before they were read.", "cps",
+			query{expr: perSecond(assemble.MetricEventsIgnored, "reason"), legend: "{{reason}}"},
+			query{expr: perSecond(ingest.MetricMessagesSkipped, "reason"), legend: "{{reason}}"},
+			query{expr: "sum(rate(" + ingest.MetricOffsetGap + "[$__rate_interval]))", legend: "removed by retention"})).
+		WithPanel(lines("Partitions", "Partitions that this instance reads, those that exist, and reconnections by reason.", "short",
+			query{expr: "sum by (kind) (" + ingest.MetricPartitions + ")", legend: "{{kind}}"},
+			query{expr: "sum by (reason) (increase(" + ingest.MetricReconnects + "[$__rate_interval]))", legend: "reconnected: {{reason}}"}).Min(0))
+}
+
+func fleetDelivery(d *dashboard.DashboardBuilder, s scope) {
+	d.WithRow(dashboard.NewRowBuilder("Pages and retraining")).
+		WithPanel(lines("Notifications", "Pushes to Alertmanager by result.", "cps",
+			query{expr: perSecond(alerts.MetricNotifications, "result"), legend: "{{result}}"})).
+		WithPanel(lines("Unconfirmed alerts", "Alerts that no Alertmanager has accepted in their current state.", "short",
+			query{expr: "sum(" + alerts.MetricNotifyPending + ")", legend: "unconfirmed"}).Min(0)).
+		WithPanel(stacked("Retrain requests", "Retrain requests by state.", "short",
+			query{expr: "sum by (state) (" + retrain.MetricRequests + "{" + s.policy + "})", legend: "{{state}}"})).
+		WithPanel(lines("Webhook deliveries", "Attempts to deliver a retrain request, by target and result, and the deliveries that were given up.", "short",
+			query{expr: "sum by (target, result) (increase(" + retrain.MetricDeliveries + "[$__rate_interval]))", legend: "{{target}} {{result}}"},
+			query{expr: "sum by (target) (" + retrain.MetricDeadLetters + ")", legend: "{{target}} given up"}).Min(0))
+}
+
+func fleetService(d *dashboard.DashboardBuilder) {
+	d.WithRow(dashboard.NewRowBuilder("Rewardwatch")).
+		WithPanel(lines("Checkpoint age", "Time since the partition that was saved longest ago was saved. What came after it would be read again after a crash.", "s",
+			query{expr: "max(" + ingest.MetricCheckpointAge + ")", legend: "age"}).Min(0).Span(third)).
+		WithPanel(lines("Checkpoint size", "Bytes last written, by kind.", "bytes",
+			query{expr: "sum by (kind) (" + ingest.MetricCheckpointBytes + ")", legend: "{{kind}}"}).Min(0).Span(third)).
+		WithPanel(lines("Failures and limits", "Checkpoints that could not be written, and series left out of the metrics because limits.series was reached.", "short",
+			query{expr: "sum by (kind) (increase(" + ingest.MetricCheckpointFailure + "[$__rate_interval]))", legend: "checkpoint failed: {{kind}}"},
+			query{expr: "sum(increase(" + bank.MetricSeriesLimitHits + "[$__rate_interval]))", legend: "series left out"}).Min(0).Span(third))
+}

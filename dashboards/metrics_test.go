@@ -1,0 +1,92 @@
+package dashboards
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// exportedMetrics finds the names of all metrics of Rewardwatch in its source: the string constants that are called
+// Metric... or metric... . The value is the file.
+func exportedMetrics(t *testing.T) map[string]string {
+	t.Helper()
+	found := map[string]string{}
+	err := filepath.WalkDir("..", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if entry.IsDir() && path != ".." && strings.HasPrefix(entry.Name(), ".") {
+			return filepath.SkipDir
+		}
+		if !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return nil
+		}
+		return metricsOfFile(path, found)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(found) < 40 {
+		t.Fatalf("found the names of only %d metrics", len(found))
+	}
+	return found
+}
+
+func metricsOfFile(path string, found map[string]string) error {
+	file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+	if err != nil {
+		return err
+	}
+	ast.Inspect(file, func(node ast.Node) bool {
+		spec, ok := node.(*ast.ValueSpec)
+		if !ok {
+			return true
+		}
+		for i, name := range spec.Names {
+			if i >= len(spec.Values) || !strings.HasPrefix(strings.ToLower(name.Name), "metric") {
+				continue
+			}
+			literal, ok := spec.Values[i].(*ast.BasicLit)
+			if !ok {
+				continue
+			}
+			if text, err := strconv.Unquote(literal.Value); err == nil && strings.HasPrefix(text, "rewardwatch_") {
+				found[text] = path
+			}
+		}
+		return true
+	})
+	return nil
+}
+
+// The table of docs/metrics.md has a row for every metric that is exported and no other, and its type fits the name.
+func TestEveryMetricIsInTheTable(t *testing.T) {
+	exist := exportedMetrics(t)
+	row := regexp.MustCompile("(?m)^\\| `(rewardwatch_\\w+)` \\| (\\w+) \\| ([^|]+) \\| ([^|]+) \\| ([^|]+) \\|$")
+	documented := map[string]bool{}
+	for _, found := range row.FindAllStringSubmatch(string(read(t, "../docs/metrics.md")), -1) {
+		name, kind := found[1], found[2]
+		if documented[name] {
+			t.Errorf("%s stands in the table twice", name)
+		}
+		documented[name] = true
+		if _, ok := exist[name]; !ok {
+			t.Errorf("%s stands in the table, and nothing exports it", name)
+		}
+		if !slices.Contains([]string{"counter", "gauge", "histogram"}, kind) || (kind == "counter") != strings.HasSuffix(name, "_total") {
+			t.Errorf("%s cannot be a %s by its name", name, kind)
+		}
+	}
+	for name, path := range exist {
+		if !documented[name] {
+			t.Errorf("%s (%s) is missing from the table", name, path)
+		}
+	}
+}
