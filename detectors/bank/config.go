@@ -156,6 +156,15 @@ func (b BaselineConfig) check(report func(path, msg string)) {
 	}
 }
 
+// GroupLabel gives the name under which a key of group_by appears in groups and metrics: env is env, labels.region is
+// label_region.
+func GroupLabel(key string) string {
+	if name, ok := strings.CutPrefix(key, "labels."); ok {
+		return "label_" + name
+	}
+	return key
+}
+
 // Follows reports whether the signal of that name is to be followed.
 func (c Config) Follows(signal string) bool {
 	for _, glob := range c.Signals {

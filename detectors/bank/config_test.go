@@ -96,6 +96,9 @@ func TestMatch(t *testing.T) {
 			t.Errorf("Match(%q, %q) = %v", tt.glob, tt.name, got)
 		}
 	}
+	if a, b := GroupLabel("env"), GroupLabel("labels.region"); a != "env" || b != "label_region" {
+		t.Errorf("GroupLabel gives %q and %q", a, b)
+	}
 	c := Config{Signals: []string{"return", "outcome.*"}}
 	if !c.Follows("outcome.won") || c.Follows("reward") {
 		t.Error("Follows does not go by the globs")

@@ -1,0 +1,213 @@
+package main
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/common/model"
+
+	"github.com/rewardwatch/rewardwatch/alerts"
+	"github.com/rewardwatch/rewardwatch/detectors/bank"
+	"github.com/rewardwatch/rewardwatch/ingest"
+	"github.com/rewardwatch/rewardwatch/retrain"
+)
+
+// Config is the whole configuration. Every key has a default: the empty file watches every policy on every signal.
+type Config struct {
+	Ingest     IngestConfig     `yaml:"ingest"`
+	Checkpoint CheckpointConfig `yaml:"checkpoint"`
+	// Policies say how policies are watched; the first entry that matches a policy's name holds for it, and a policy that
+	// none matches is not watched. Where no entry is given, every policy is watched with the defaults below.
+	Policies []PolicyConfig `yaml:"policies"`
+	Alerts   AlertsConfig   `yaml:"alerts"`
+	Retrain  retrain.Config `yaml:"retrain"`
+	Limits   LimitsConfig   `yaml:"limits"`
+	HTTP     HTTPConfig     `yaml:"http"`
+}
+
+// IngestConfig says where telemetry comes from and where refused records go.
+type IngestConfig struct {
+	Kafka       ingest.KafkaConfig      `yaml:"kafka"`
+	DeadLetters ingest.DeadLetterConfig `yaml:"dead_letters"`
+}
+
+// CheckpointConfig says where state is kept over a restart.
+type CheckpointConfig struct {
+	Directory string         `yaml:"directory"` // of the checkpoints; it is made where it does not exist
+	Every     model.Duration `yaml:"every"`     // between two checkpoints; after a crash at most this much is read again
+}
+
+// PolicyConfig is how the policies whose name matches are watched.
+type PolicyConfig struct {
+	Match       string `yaml:"match"` // glob over the policy's name, in which * stands for any characters, a slash too
+	bank.Config `yaml:",inline"`
+}
+
+// AlertsConfig says who is told of incidents.
+type AlertsConfig struct {
+	Alertmanager alerts.AlertmanagerConfig `yaml:"alertmanager"`
+}
+
+// LimitsConfig bounds what is held in memory. Reaching a limit is counted, never fatal.
+type LimitsConfig struct {
+	Streams      int `yaml:"streams"`       // streams followed; later ones are not watched
+	OpenEpisodes int `yaml:"open_episodes"` // unfinished episodes of a partition; beyond it the oldest is dropped
+	Series       int `yaml:"series"`        // series exported; healthy streams lose theirs first
+}
+
+// HTTPConfig says where metrics, API and status page are served.
+type HTTPConfig struct {
+	Listen      string `yaml:"listen"`       // host:port; port 0 takes a free one
+	TokenFile   string `yaml:"token_file"`   // holds the bearer token for what changes state; without one, nothing can be changed over HTTP
+	AdminListen string `yaml:"admin_listen"` // host:port of the profiler (pprof); "" for none
+}
+
+// DefaultConfig gives what holds where the file says nothing. It delivers nothing anywhere.
+func DefaultConfig() Config {
+	return Config{
+		Ingest: IngestConfig{
+			Kafka:       ingest.DefaultKafkaConfig(),
+			DeadLetters: ingest.DefaultDeadLetterConfig(),
+		},
+		Checkpoint: CheckpointConfig{
+			Directory: "/var/lib/rewardwatch/checkpoints",
+			Every:     model.Duration(10 * time.Second),
+		},
+		Alerts:  AlertsConfig{Alertmanager: alerts.DefaultAlertmanagerConfig()},
+		Retrain: retrain.DefaultConfig(),
+		Limits:  LimitsConfig{Streams: 20000, OpenEpisodes: 100000, Series: 50000},
+		HTTP:    HTTPConfig{Listen: "127.0.0.1:9464"},
+	}
+}
+
+// UnmarshalYAML reads a policy entry over its defaults.
+func (p *PolicyConfig) UnmarshalYAML(unmarshal func(any) error) error {
+	type plain PolicyConfig
+	*p = PolicyConfig{Config: bank.DefaultConfig()}
+	return unmarshal((*plain)(p))
+}
+
+// policy gives how the policy of that name is watched, and false where it is not.
+func (c *Config) policy(name string) (bank.Config, bool) {
+	if len(c.Policies) == 0 {
+		return bank.DefaultConfig(), true
+	}
+	for _, p := range c.Policies {
+		if bank.Match(p.Match, name) {
+			return p.Config, true
+		}
+	}
+	return bank.Config{}, false
+}
+
+// groupLabels lists the labels by which any policy is grouped, as metrics spell them.
+func (c *Config) groupLabels() []string {
+	policies := c.Policies
+	if len(policies) == 0 {
+		policies = []PolicyConfig{{Config: bank.DefaultConfig()}}
+	}
+	var out []string
+	for _, p := range policies {
+		for _, key := range p.GroupBy {
+			if label := bank.GroupLabel(key); !slices.Contains(out, label) {
+				out = append(out, label)
+			}
+		}
+	}
+	return out
+}
+
+// LoadConfig reads a configuration file strictly. What is wrong with its text is a *ConfigError that lists everything;
+// a file that cannot be read is another error. The path "" gives the defaults.
+func LoadConfig(path string) (*Config, error) {
+	if path == "" {
+		return new(DefaultConfig()), nil
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("read the configuration: %w", err)
+	}
+	return parseConfig(path, text)
+}
+
+func parseConfig(file string, text []byte) (*Config, error) {
+	c := DefaultConfig()
+	r := readYAML(text, &c)
+	c.Check(r.outOfRange)
+	if problems := r.sorted(); len(problems) > 0 {
+		return nil, &ConfigError{File: file, Problems: problems}
+	}
+	return &c, nil
+}
+
+// Check reports every value that is out of its range, with its path.
+func (c *Config) Check(report func(path, msg string)) {
+	within := func(section string) func(path, msg string) {
+		return func(path, msg string) { report(join(section, path), msg) }
+	}
+	c.Ingest.Kafka.Check(within("ingest.kafka"))
+	c.Ingest.DeadLetters.Check(within("ingest.dead_letters"))
+	c.Checkpoint.check(within("checkpoint"))
+	for i, p := range c.Policies {
+		p.check(within(fmt.Sprintf("policies[%d]", i)))
+	}
+	c.Alerts.Alertmanager.Check(within("alerts.alertmanager"))
+	c.Retrain.Check(within("retrain"))
+	c.Limits.check(within("limits"))
+	c.HTTP.check(within("http"))
+}
+
+func (c CheckpointConfig) check(report func(path, msg string)) {
+	if c.Directory == "" {
+		report("directory", "must not be empty")
+	}
+	if c.Every < model.Duration(time.Second) || c.Every > model.Duration(time.Hour) {
+		report("every", "must be between 1s and 1h")
+	}
+}
+
+func (p PolicyConfig) check(report func(path, msg string)) {
+	if p.Match == "" {
+		report("match", `must be the name of a policy or a pattern; "*" is all of them`)
+	} else if !bank.ValidGlob(p.Match) {
+		report("match", fmt.Sprintf("%q is not a valid pattern", p.Match))
+	}
+	p.Config.Check(report)
+}
+
+func (l LimitsConfig) check(report func(path, msg string)) {
+	atLeast := func(key string, value, least int) {
+		if value < least {
+			report(key, fmt.Sprintf("must be at least %d", least))
+		}
+	}
+	atLeast("streams", l.Streams, 1)
+	atLeast("open_episodes", l.OpenEpisodes, 1)
+	atLeast("series", l.Series, 100)
+}
+
+func (c HTTPConfig) check(report func(path, msg string)) {
+	if msg := badAddress(c.Listen); msg != "" {
+		report("listen", msg)
+	}
+	if c.AdminListen != "" {
+		if msg := badAddress(c.AdminListen); msg != "" {
+			report("admin_listen", msg)
+		}
+	}
+}
+
+func badAddress(address string) string {
+	_, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return fmt.Sprintf("%q is not host:port", address)
+	}
+	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
+		return fmt.Sprintf("%q is not a port between 0 and 65535", port)
+	}
+	return ""
+}

@@ -1,0 +1,403 @@
+package main
+
+import (
+	"cmp"
+	"encoding"
+	"errors"
+	"fmt"
+	"math"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/parser"
+	"github.com/goccy/go-yaml/token"
+)
+
+// Problem is one thing that is wrong with a configuration file. Line and Column count from 1.
+type Problem struct {
+	Line    int    `json:"line"`
+	Column  int    `json:"column"`
+	Path    string `json:"path"` // such as policies[0].baseline.units, "" for the file as a whole
+	Message string `json:"message"`
+}
+
+// ConfigError lists everything that is wrong with a configuration file, sorted by place.
+type ConfigError struct {
+	File     string
+	Problems []Problem
+}
+
+// Error gives one line a problem: file:line:column: path: message.
+func (e *ConfigError) Error() string {
+	lines := make([]string, len(e.Problems))
+	for i, p := range e.Problems {
+		lines[i] = e.line(p)
+	}
+	return strings.Join(lines, "\n")
+}
+
+func (e *ConfigError) line(p Problem) string {
+	text := p.Message
+	if p.Path != "" {
+		text = p.Path + ": " + text
+	}
+	return fmt.Sprintf("%s:%d:%d: %s", e.File, p.Line, p.Column, text)
+}
+
+type place struct{ line, column int }
+
+// yamlReader reads a YAML document into structs, strictly: a key that no field is tagged with, a key given twice, and a
+// value of another type than its field's are problems, and all of them are collected. The yaml package's own strict
+// decoder stops at the first one and reads numbers as strings.
+type yamlReader struct {
+	places   map[string]place // where the value of each path stands
+	anchors  map[string]ast.Node
+	problems []Problem
+}
+
+// readYAML reads text into the struct that dst points to, over the values it already holds. The reader knows
+// afterwards where each value stands and what was wrong.
+func readYAML(text []byte, dst any) *yamlReader {
+	r := &yamlReader{places: map[string]place{"": {1, 1}}, anchors: map[string]ast.Node{}}
+	file, err := parser.ParseBytes(text, 0, parser.AllowDuplicateMapKey())
+	if err != nil {
+		r.syntaxError(err)
+		return r
+	}
+	r.documents(file, reflect.ValueOf(dst).Elem())
+	return r
+}
+
+func (r *yamlReader) syntaxError(err error) {
+	var at yaml.Error
+	if errors.As(err, &at) && at.GetToken() != nil {
+		r.fault(placeOf(at.GetToken()), "", "is not YAML: "+at.GetMessage())
+		return
+	}
+	r.fault(place{1, 1}, "", "is not YAML: "+err.Error())
+}
+
+func (r *yamlReader) documents(file *ast.File, dst reflect.Value) {
+	read := false
+	for _, doc := range file.Docs {
+		if doc.Body == nil {
+			continue
+		}
+		if read {
+			r.fault(placeOf(doc.Body.GetToken()), "", "only one YAML document is allowed")
+			return
+		}
+		r.value("", place{1, 1}, doc.Body, dst)
+		read = true
+	}
+}
+
+func placeOf(t *token.Token) place {
+	if t == nil || t.Position == nil {
+		return place{1, 1}
+	}
+	return place{t.Position.Line, t.Position.Column}
+}
+
+func (r *yamlReader) fault(at place, path, message string) {
+	r.problems = append(r.problems, Problem{Line: at.line, Column: at.column, Path: path, Message: message})
+}
+
+// outOfRange reports a problem with the value of a path, at its place or, where it was left out, that of the nearest
+// value around it.
+func (r *yamlReader) outOfRange(path, message string) {
+	around := path
+	for {
+		if at, ok := r.places[around]; ok {
+			r.fault(at, path, message)
+			return
+		}
+		around = around[:max(0, strings.LastIndexAny(around, ".["))]
+	}
+}
+
+// sorted gives the problems by place. A range error on a value that could not be read says nothing, so the first
+// problem of a path stands alone.
+func (r *yamlReader) sorted() []Problem {
+	seen := map[string]bool{}
+	kept := r.problems[:0:0]
+	for _, p := range r.problems {
+		key := fmt.Sprintf("%d:%d:%s", p.Line, p.Column, p.Path)
+		if !seen[key] {
+			kept = append(kept, p)
+		}
+		seen[key] = true
+	}
+	slices.SortStableFunc(kept, func(a, b Problem) int {
+		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
+	})
+	return kept
+}
+
+// value reads one node. An empty value leaves what is there: a section whose keys are all commented out is not a
+// mistake. at is where the node's key stands.
+func (r *yamlReader) value(path string, at place, n ast.Node, dst reflect.Value) {
+	n = r.resolve(path, n)
+	if n == nil || n.Type() == ast.NullType {
+		r.places[path] = at
+		return
+	}
+	if text, ok := dst.Addr().Interface().(encoding.TextUnmarshaler); ok {
+		r.text(path, n, text)
+		return
+	}
+	switch dst.Kind() {
+	case reflect.Struct:
+		r.places[path] = at
+		r.mapping(path, n, dst)
+	case reflect.Slice:
+		r.places[path] = at
+		r.list(path, n, dst)
+	default:
+		r.scalar(path, n, dst)
+	}
+}
+
+// resolve follows anchors and aliases. It gives nil, and reports it, where an alias has no anchor before it.
+func (r *yamlReader) resolve(path string, n ast.Node) ast.Node {
+	switch n := n.(type) {
+	case *ast.AnchorNode:
+		value := r.resolve(path, n.Value)
+		r.anchors[n.Name.String()] = value
+		return value
+	case *ast.AliasNode:
+		value, ok := r.anchors[n.Value.String()]
+		if !ok {
+			r.fault(placeOf(n.GetToken()), path, fmt.Sprintf("no anchor is called %q", n.Value.String()))
+		}
+		return value
+	case *ast.TagNode:
+		r.fault(placeOf(n.GetToken()), path, "tags are not supported")
+		return nil
+	}
+	return n
+}
+
+func (r *yamlReader) mapping(path string, n ast.Node, dst reflect.Value) {
+	var entries []*ast.MappingValueNode
+	switch n := n.(type) {
+	case *ast.MappingNode:
+		entries = n.Values
+	case *ast.MappingValueNode:
+		entries = []*ast.MappingValueNode{n}
+	default:
+		r.wrongType(path, n, "keys and values")
+		return
+	}
+	fields := yamlFields(dst)
+	seen := map[string]bool{}
+	for _, e := range entries {
+		r.entry(path, e, fields, seen)
+	}
+}
+
+func (r *yamlReader) entry(path string, e *ast.MappingValueNode, fields []yamlField, seen map[string]bool) {
+	key, at := e.Key.GetToken().Value, placeOf(e.Key.GetToken())
+	if e.Key.IsMergeKey() {
+		r.fault(at, path, "merge keys (<<) are not supported")
+		return
+	}
+	inside := join(path, key)
+	if seen[key] {
+		r.fault(at, inside, "is given twice")
+		return
+	}
+	seen[key] = true
+	i := slices.IndexFunc(fields, func(f yamlField) bool { return f.key == key })
+	if i < 0 {
+		r.fault(at, path, fmt.Sprintf("unknown key %q; there are %s", key, keyList(fields)))
+		return
+	}
+	r.value(inside, at, e.Value, fields[i].value)
+}
+
+func keyList(fields []yamlField) string {
+	keys := make([]string, len(fields))
+	for i, f := range fields {
+		keys[i] = f.key
+	}
+	return strings.Join(keys, ", ")
+}
+
+func join(path, key string) string {
+	if path == "" {
+		return key
+	}
+	return path + "." + key
+}
+
+// list replaces what a list held: a list that is given is the whole list.
+func (r *yamlReader) list(path string, n ast.Node, dst reflect.Value) {
+	seq, ok := n.(*ast.SequenceNode)
+	if !ok {
+		r.wrongType(path, n, "a list")
+		return
+	}
+	out := reflect.MakeSlice(dst.Type(), len(seq.Values), len(seq.Values))
+	for i, v := range seq.Values {
+		setDefaults(out.Index(i))
+		inside := fmt.Sprintf("%s[%d]", path, i)
+		at := placeOf(firstToken(v))
+		if v.Type() == ast.NullType {
+			r.fault(at, inside, "is empty")
+			continue
+		}
+		r.value(inside, at, v, out.Index(i))
+	}
+	dst.Set(out)
+}
+
+// setDefaults gives an element of a list what its own UnmarshalYAML would read over.
+func setDefaults(element reflect.Value) {
+	if u, ok := element.Addr().Interface().(yaml.InterfaceUnmarshaler); ok {
+		_ = u.UnmarshalYAML(func(any) error { return nil })
+	}
+}
+
+// firstToken gives the token that a reader of the file sees first of a node. The token of a mapping is its colon.
+func firstToken(n ast.Node) *token.Token {
+	switch n := n.(type) {
+	case *ast.MappingNode:
+		if !n.IsFlowStyle && len(n.Values) > 0 {
+			return firstToken(n.Values[0])
+		}
+	case *ast.MappingValueNode:
+		return n.Key.GetToken()
+	}
+	return n.GetToken()
+}
+
+func (r *yamlReader) text(path string, n ast.Node, dst encoding.TextUnmarshaler) {
+	r.places[path] = placeOf(n.GetToken())
+	switch n := n.(type) {
+	case *ast.StringNode, *ast.LiteralNode, *ast.IntegerNode, *ast.FloatNode:
+		if err := dst.UnmarshalText([]byte(scalarText(n))); err != nil {
+			r.fault(placeOf(n.GetToken()), path, err.Error())
+		}
+	default:
+		r.wrongType(path, n, "a string")
+	}
+}
+
+func scalarText(n ast.Node) string {
+	switch n := n.(type) {
+	case *ast.StringNode:
+		return n.Value
+	case *ast.LiteralNode:
+		return n.Value.Value
+	}
+	return n.GetToken().Value
+}
+
+func (r *yamlReader) scalar(path string, n ast.Node, dst reflect.Value) {
+	r.places[path] = placeOf(n.GetToken())
+	switch dst.Kind() {
+	case reflect.String:
+		if n.Type() != ast.StringType && n.Type() != ast.LiteralType {
+			r.wrongType(path, n, "a string (put it in quotes)")
+			return
+		}
+		dst.SetString(scalarText(n))
+	case reflect.Bool:
+		b, ok := n.(*ast.BoolNode)
+		if !ok {
+			r.wrongType(path, n, "true or false")
+			return
+		}
+		dst.SetBool(b.Value)
+	case reflect.Int, reflect.Int32, reflect.Int64:
+		r.integer(path, n, dst)
+	case reflect.Float64:
+		r.float(path, n, dst)
+	default:
+		panic(fmt.Sprintf("config field %s has type %s, which the reader does not know", path, dst.Type()))
+	}
+}
+
+func (r *yamlReader) integer(path string, n ast.Node, dst reflect.Value) {
+	i, ok := n.(*ast.IntegerNode)
+	if !ok {
+		r.wrongType(path, n, "a whole number")
+		return
+	}
+	x, fits := int64(0), false
+	switch v := i.Value.(type) {
+	case int64:
+		x, fits = v, true
+	case uint64:
+		x, fits = int64(v), v <= math.MaxInt64
+	}
+	if !fits || dst.OverflowInt(x) {
+		r.fault(placeOf(n.GetToken()), path, "is too large")
+		return
+	}
+	dst.SetInt(x)
+}
+
+func (r *yamlReader) float(path string, n ast.Node, dst reflect.Value) {
+	switch n := n.(type) {
+	case *ast.FloatNode:
+		dst.SetFloat(n.Value)
+	case *ast.IntegerNode:
+		switch v := n.Value.(type) {
+		case int64:
+			dst.SetFloat(float64(v))
+		case uint64:
+			dst.SetFloat(float64(v))
+		}
+	default:
+		r.wrongType(path, n, "a finite number")
+	}
+}
+
+func (r *yamlReader) wrongType(path string, n ast.Node, want string) {
+	r.fault(placeOf(firstToken(n)), path, fmt.Sprintf("must be %s, not %s", want, describe(n)))
+}
+
+func describe(n ast.Node) string {
+	switch n.Type() {
+	case ast.MappingType, ast.MappingValueType:
+		return "keys and values"
+	case ast.SequenceType:
+		return "a list"
+	case ast.StringType, ast.LiteralType:
+		return "a string"
+	case ast.BoolType:
+		return "true or false"
+	case ast.IntegerType, ast.FloatType, ast.InfinityType, ast.NanType:
+		return "the number " + n.GetToken().Value
+	}
+	return n.Type().YAMLName()
+}
+
+// yamlField is a key of a struct and the field that it sets.
+type yamlField struct {
+	key   string
+	field reflect.StructField
+	owner reflect.Type
+	value reflect.Value
+}
+
+// yamlFields lists the keys of a struct in the order of its fields, those of an inlined struct in its place.
+func yamlFields(v reflect.Value) []yamlField {
+	var out []yamlField
+	for i := range v.NumField() {
+		field := v.Type().Field(i)
+		key, options, _ := strings.Cut(field.Tag.Get("yaml"), ",")
+		switch {
+		case options == "inline":
+			out = append(out, yamlFields(v.Field(i))...)
+		case key != "" && key != "-":
+			out = append(out, yamlField{key: key, field: field, owner: v.Type(), value: v.Field(i)})
+		}
+	}
+	return out
+}

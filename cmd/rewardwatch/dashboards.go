@@ -1,0 +1,55 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rewardwatch/rewardwatch/dashboards"
+)
+
+func newDashboardsCommand(c *console) *cobra.Command {
+	var dir, config string
+	cmd := &cobra.Command{
+		Use:   "dashboards -o DIR",
+		Short: "Write the Grafana dashboards",
+		Long:  "Write the Grafana dashboards as JSON. Their variables follow the labels by which the configuration groups policies.",
+		Args:  cobra.NoArgs,
+		RunE:  func(*cobra.Command, []string) error { return writeDashboards(c, dir, config) },
+	}
+	writerFlags(cmd, &dir, &config)
+	return cmd
+}
+
+func writeDashboards(c *console, dir, configFile string) error {
+	cfg, err := LoadConfig(configFile)
+	if err != nil {
+		return err
+	}
+	if err := dashboards.Write(dir, dashboards.Options{GroupBy: cfg.groupLabels()}); err != nil {
+		return err
+	}
+	return c.wrote(filepath.Join(dir, dashboards.FleetFile), filepath.Join(dir, dashboards.PolicyFile))
+}
+
+// writerFlags gives a verb that writes files its flags.
+func writerFlags(cmd *cobra.Command, dir, config *string) {
+	cmd.Flags().StringVarP(dir, "directory", "o", "", "directory to write to; it is made where it does not exist")
+	cmd.Flags().StringVar(config, "config", "", "configuration file; left out, the defaults hold")
+	// It fails only for a flag that does not exist.
+	_ = cmd.MarkFlagRequired("directory")
+}
+
+// wrote prints which files a verb has written.
+func (c *console) wrote(files ...string) error {
+	return c.print(map[string][]string{"files": files}, func(w io.Writer) error {
+		for _, f := range files {
+			if _, err := fmt.Fprintln(w, f); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}

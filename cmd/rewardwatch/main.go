@@ -1,0 +1,8 @@
+// Command rewardwatch watches deployed reinforcement-learning agents for drift.
+package main
+
+import "os"
+
+func main() {
+	os.Exit(run())
+}

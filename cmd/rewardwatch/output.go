@@ -1,0 +1,412 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+	"unicode"
+
+	"github.com/rewardwatch/rewardwatch/alerts"
+	"github.com/rewardwatch/rewardwatch/detectors/bank"
+	"github.com/rewardwatch/rewardwatch/ingest"
+)
+
+// The JSON objects that replay and demo print, one a line. Their field names are a contract: a field is always there,
+// and null where there is nothing to say.
+
+// alarmJSON is an alarm that fired or resolved. Index, TS and Unit are of the unit at which it did; the onset is the
+// first unit that is held to be changed, from its first record on.
+type alarmJSON struct {
+	Event       string            `json:"event"` // "alarm"
+	State       string            `json:"state"` // "firing" or "resolved"
+	ID          string            `json:"id"`
+	Provisional bool              `json:"provisional"`
+	Incident    string            `json:"incident"`
+	Policy      string            `json:"policy"`
+	Group       map[string]string `json:"group"`
+	Signal      string            `json:"signal"`
+	Detectors   []string          `json:"detectors"`
+	Score       number            `json:"score"`
+	Index       int64             `json:"index"`
+	TS          *instant          `json:"ts"`
+	Unit        int64             `json:"unit"`
+	OnsetIndex  int64             `json:"onset_index"`
+	OnsetTS     *instant          `json:"onset_ts"`
+	Cause       alerts.Cause      `json:"cause"`
+	Effect      effectJSON        `json:"effect"`
+	Baseline    baselineRefJSON   `json:"baseline"`
+	Offsets     *offsetsJSON      `json:"offsets"`
+}
+
+type effectJSON struct {
+	Quantity      string `json:"quantity"`
+	BaselineMean  number `json:"baseline_mean"`
+	CurrentMean   number `json:"current_mean"`
+	MeanShift     number `json:"mean_shift"`
+	BaselineSD    number `json:"baseline_sd"`
+	CurrentSD     number `json:"current_sd"`
+	StandardShift number `json:"standardized_shift"`
+	CurrentUnits  int    `json:"current_units"`
+}
+
+type baselineRefJSON struct {
+	ID    string `json:"id"`
+	Units int    `json:"units"`
+}
+
+type offsetsJSON struct {
+	First int64 `json:"first"`
+	Last  int64 `json:"last"`
+}
+
+// summaryJSON is the last object: what was read, and where every stream stands.
+type summaryJSON struct {
+	Event    string                  `json:"event"` // "summary"
+	Read     int64                   `json:"read"`
+	Accepted int64                   `json:"accepted"`
+	Rejected map[ingest.Reason]int64 `json:"rejected"`
+	Units    int64                   `json:"units"`
+	Streams  []streamLineJSON        `json:"streams"`
+}
+
+type streamLineJSON struct {
+	Policy  string            `json:"policy"`
+	Group   map[string]string `json:"group"`
+	Signal  string            `json:"signal"`
+	State   bank.State        `json:"state"`
+	Armed   []string          `json:"armed"`
+	Missing *string           `json:"missing"`
+}
+
+// scoreJSON is where one detector stood after one unit. A gauge has no threshold, and so no score.
+type scoreJSON struct {
+	Index     int64             `json:"index"`
+	Policy    string            `json:"policy"`
+	Group     map[string]string `json:"group"`
+	Signal    string            `json:"signal"`
+	Detector  string            `json:"detector"`
+	Statistic number            `json:"statistic"`
+	Score     *number           `json:"score"`
+}
+
+// number is a float that JSON can hold: null where it is not finite.
+type number float64
+
+// MarshalJSON writes the shortest decimal that reads back as the same number.
+func (n number) MarshalJSON() ([]byte, error) {
+	if math.IsNaN(float64(n)) || math.IsInf(float64(n), 0) {
+		return []byte("null"), nil
+	}
+	return json.Marshal(float64(n))
+}
+
+// instant is a time in Unix nanoseconds, written as RFC 3339 in UTC.
+type instant int64
+
+// at gives nil for 0, which is how telemetry without a clock is marked.
+func at(ns int64) *instant {
+	if ns == 0 {
+		return nil
+	}
+	return new(instant(ns))
+}
+
+// String gives RFC 3339 with as many decimals as are not 0.
+func (i instant) String() string { return time.Unix(0, int64(i)).UTC().Format(time.RFC3339Nano) }
+
+// MarshalText writes the same as String.
+func (i instant) MarshalText() ([]byte, error) { return []byte(i.String()), nil }
+
+// alarmLine gives the object of an alarm that fired or resolved.
+func alarmLine(a alerts.Alarm) alarmJSON {
+	here := alarmPlace(a)
+	return alarmJSON{
+		Event:       "alarm",
+		State:       alarmState(a),
+		ID:          a.ID,
+		Provisional: a.Provisional,
+		Incident:    a.Incident,
+		Policy:      a.Group.Policy,
+		Group:       a.Group.Map(),
+		Signal:      a.Signal,
+		Detectors:   list(a.Detectors),
+		Score:       number(a.Score),
+		Index:       here.Pos.Offset,
+		TS:          at(here.TS),
+		Unit:        here.Ordinal,
+		OnsetIndex:  a.Onset.First.Offset,
+		OnsetTS:     at(a.Onset.TS),
+		Cause:       a.Cause,
+		Effect:      effectOf(a.Effect),
+		Baseline:    baselineRefJSON{ID: a.Baseline.ID, Units: a.Baseline.Units},
+		Offsets:     spanned(a.Offsets),
+	}
+}
+
+func alarmState(a alerts.Alarm) string {
+	if a.Resolved {
+		return "resolved"
+	}
+	return "firing"
+}
+
+// alarmPlace gives the unit at which an alarm entered the state that it is in.
+func alarmPlace(a alerts.Alarm) bank.UnitRef {
+	if a.Resolved {
+		return a.ResolvedAt
+	}
+	return a.At
+}
+
+func effectOf(e bank.Effect) effectJSON {
+	return effectJSON{
+		Quantity:      e.Quantity,
+		BaselineMean:  number(e.BaselineMean),
+		CurrentMean:   number(e.CurrentMean),
+		MeanShift:     number(e.MeanShift),
+		BaselineSD:    number(e.BaselineSD),
+		CurrentSD:     number(e.CurrentSD),
+		StandardShift: number(e.StandardShift),
+		CurrentUnits:  e.CurrentUnits,
+	}
+}
+
+// spanned gives the first and the last offset of the ranges, which in a file are of one partition.
+func spanned(ranges []ingest.Range) *offsetsJSON {
+	if len(ranges) == 0 {
+		return nil
+	}
+	o := &offsetsJSON{First: ranges[0].First, Last: ranges[0].Last}
+	for _, r := range ranges[1:] {
+		o.First, o.Last = min(o.First, r.First), max(o.Last, r.Last)
+	}
+	return o
+}
+
+// list makes an empty list of none, which JSON would write as null.
+func list[T any](in []T) []T {
+	if in == nil {
+		return []T{}
+	}
+	return in
+}
+
+// orNull gives nil for "".
+func orNull(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}
+
+// summaryLine gives the last object.
+func summaryLine(counts ingest.Counts, units int64, summaries []*bank.Summary) summaryJSON {
+	s := summaryJSON{
+		Event:    "summary",
+		Read:     counts.Read,
+		Accepted: counts.Accepted,
+		Rejected: map[ingest.Reason]int64{},
+		Units:    units,
+		Streams:  []streamLineJSON{},
+	}
+	for reason, n := range counts.Refused {
+		if n > 0 {
+			s.Rejected[reason] = n
+		}
+	}
+	for _, p := range summaries {
+		for _, g := range p.Groups {
+			s.Streams = append(s.Streams, streamLines(g)...)
+		}
+	}
+	return s
+}
+
+func streamLines(g bank.GroupSummary) []streamLineJSON {
+	var out []streamLineJSON
+	for _, s := range g.Streams {
+		out = append(out, streamLineJSON{
+			Policy:  g.Group.Policy,
+			Group:   g.Group.Map(),
+			Signal:  s.Signal,
+			State:   s.State,
+			Armed:   list(s.Armed),
+			Missing: orNull(missing(s)),
+		})
+	}
+	return out
+}
+
+// missing says what keeps a stream from being judged: what it lacks, or the rule of its telemetry fault.
+func missing(s bank.StreamSummary) string {
+	if s.State == bank.TelemetryFault && s.Fault != "" {
+		return "telemetry fault: " + s.Fault
+	}
+	return s.Missing
+}
+
+// scoreLines gives an object for each detector of each stream of a group, after the unit that ended at index.
+func scoreLines(index int64, g bank.GroupSummary) []scoreJSON {
+	labels := g.Group.Map()
+	var out []scoreJSON
+	for _, s := range g.Streams {
+		for _, d := range s.Detectors {
+			line := scoreJSON{
+				Index: index, Policy: g.Group.Policy, Group: labels, Signal: s.Signal, Detector: d.Detector,
+				Statistic: number(d.Statistic),
+			}
+			if d.Threshold != 0 {
+				line.Score = new(number(d.Score))
+			}
+			out = append(out, line)
+		}
+	}
+	return out
+}
+
+// alarmText tells a person of an alarm: what drifted, by how much, since when, why, and on which records.
+func alarmText(w io.Writer, a alerts.Alarm) error {
+	var rows [][2]string
+	add := func(name, value string) { rows = append(rows, [2]string{name, printable(value)}) }
+	head := "DRIFT     "
+	if a.Resolved {
+		head = "RESOLVED  "
+		add("back at", placeText(a.ResolvedAt, a.ResolvedAt.Pos.Offset))
+	}
+	add("by", effectText(a.Effect))
+	add("since", placeText(a.Onset, a.Onset.First.Offset))
+	add("found at", placeText(a.At, a.At.Pos.Offset))
+	add("score", fmt.Sprintf("%s of 1 (%s)", short(a.Score), strings.Join(a.Detectors, ", ")))
+	add("cause", strings.Join(append([]string{string(a.Cause)}, a.Evidence...), "; "))
+	add("offsets", offsetsText(a.Offsets))
+	add("baseline", baselineText(a.Baseline))
+	add("alarm", a.ID)
+	add("incident", a.Incident)
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s%s of %s\n", head, printable(a.Signal), printable(a.Group.String()))
+	for _, r := range rows {
+		fmt.Fprintf(&b, "  %-9s %s\n", r[0], r[1])
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// effectText says how far a signal has moved, in its own unit and in baseline standard deviations.
+func effectText(e bank.Effect) string {
+	if e.Quantity == "" {
+		return "not measured"
+	}
+	s := fmt.Sprintf("%s: mean %s, was %s", e.Quantity, short(e.CurrentMean), short(e.BaselineMean))
+	if e.StandardShift != 0 {
+		s += fmt.Sprintf(" (%+.2f baseline standard deviations)", e.StandardShift)
+	}
+	return fmt.Sprintf("%s; standard deviation %s, was %s; over %d units", s, short(e.CurrentSD), short(e.BaselineSD), e.CurrentUnits)
+}
+
+func placeText(u bank.UnitRef, record int64) string {
+	s := fmt.Sprintf("unit %d, record %d", u.Ordinal, record)
+	if u.TS != 0 {
+		s += ", " + instant(u.TS).String()
+	}
+	if u.Agent != "" {
+		s += ", agent " + u.Agent
+	}
+	if u.Episode != "" {
+		s += ", episode " + u.Episode
+	}
+	return s
+}
+
+func offsetsText(ranges []ingest.Range) string {
+	if len(ranges) == 0 {
+		return "none"
+	}
+	var out []string
+	for _, r := range ranges {
+		out = append(out, fmt.Sprintf("%d to %d of partition %d", r.First, r.Last, r.Partition))
+	}
+	return strings.Join(out, ", ")
+}
+
+func baselineText(b bank.BaselineRef) string {
+	if b.ID == "" {
+		return "none"
+	}
+	s := fmt.Sprintf("%s, %d units", b.ID, b.Units)
+	if b.Provisional {
+		s += ", provisional"
+	}
+	return s
+}
+
+// summaryText tells a person what was read and where every stream stands.
+func summaryText(w io.Writer, s summaryJSON) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "Read %d records: %d accepted, %d rejected%s. %d units.\n", s.Read, s.Accepted, s.Read-s.Accepted,
+		reasonsText(s.Rejected), s.Units)
+	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	if len(s.Streams) > 0 {
+		_, _ = fmt.Fprintln(t, "\nPOLICY\tGROUP\tSIGNAL\tSTATE\tARMED\tMISSING")
+	}
+	for _, l := range s.Streams {
+		row := []string{l.Policy, labelsText(l.Group), l.Signal, l.State.String(), dash(strings.Join(l.Armed, ",")), "-"}
+		if l.Missing != nil {
+			row[5] = *l.Missing
+		}
+		for i := range row {
+			row[i] = printable(row[i])
+		}
+		_, _ = fmt.Fprintln(t, strings.Join(row, "\t"))
+	}
+	_ = t.Flush() // a strings.Builder takes everything
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func reasonsText(rejected map[ingest.Reason]int64) string {
+	if len(rejected) == 0 {
+		return ""
+	}
+	var parts []string
+	for reason, n := range rejected {
+		parts = append(parts, fmt.Sprintf("%s %d", reason, n))
+	}
+	slices.Sort(parts)
+	return " (" + strings.Join(parts, ", ") + ")"
+}
+
+func labelsText(labels map[string]string) string {
+	var parts []string
+	for name, value := range labels {
+		parts = append(parts, name+"="+value)
+	}
+	slices.Sort(parts)
+	return dash(strings.Join(parts, ","))
+}
+
+func dash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}
+
+// printable replaces what is no visible character: names come from telemetry, and one that holds a control sequence
+// would reach the terminal.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return unicode.ReplacementChar
+	}, s)
+}
+
+// short gives a number to four significant digits.
+func short(x float64) string { return strconv.FormatFloat(x, 'g', 4, 64) }

@@ -1,0 +1,66 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+)
+
+// validation is the result of validate.
+type validation struct {
+	File   string      `json:"file"`
+	OK     bool        `json:"ok"`
+	Errors []fileError `json:"errors"`
+}
+
+type fileError struct {
+	Problem
+	Text string `json:"text"` // the whole line, as it is printed for people
+}
+
+func newValidateCommand(c *console) *cobra.Command {
+	return &cobra.Command{
+		Use:   "validate FILE",
+		Short: "Check a configuration file",
+		Long: "Check a configuration file strictly: an unknown key, a key given twice, a wrong type and a value out of range are " +
+			"errors. All of them are printed as file:line:column: message. Exit 2 where there is one.",
+		Args: cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error { return validate(c, args[0]) },
+	}
+}
+
+func validate(c *console, path string) error {
+	_, err := LoadConfig(path)
+	var bad *ConfigError
+	if err != nil && !errors.As(err, &bad) {
+		return err
+	}
+	v := validation{File: path, OK: bad == nil, Errors: []fileError{}}
+	if bad != nil {
+		for _, p := range bad.Problems {
+			v.Errors = append(v.Errors, fileError{Problem: p, Text: bad.line(p)})
+		}
+	}
+	if err := c.print(v, v.text); err != nil {
+		return err
+	}
+	if !v.OK {
+		return errReported
+	}
+	return nil
+}
+
+func (v validation) text(w io.Writer) error {
+	if v.OK {
+		_, err := fmt.Fprintln(w, "ok")
+		return err
+	}
+	for _, e := range v.Errors {
+		if _, err := fmt.Fprintln(w, e.Text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
