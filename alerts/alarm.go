@@ -70,7 +70,7 @@ type Incident struct {
 // Fault is a group's telemetry fault: one alert while any stream of the group is in it.
 type Fault struct {
 	Group   ingest.Group
-	Streams map[string]string // signal -> the rule that holds (nan, infinite, constant, silent); where Ended, that held last
+	Streams map[string]string // signal -> the rule that holds, such as bank.FaultConstant; where Ended, that held last
 	Since   bank.UnitRef
 	Ended   bool
 }

@@ -70,11 +70,18 @@ func (b *Book) Incidents() []Incident {
 	return out
 }
 
-// Alarms gives the alarms of Incidents, firing and resolved.
+// Alarms gives the alarms that fire. Those that have resolved stand in their incidents.
 func (b *Book) Alarms() []Alarm {
 	var out []Alarm
-	for _, i := range b.Incidents() {
-		out = append(out, i.Alarms...)
+	for _, g := range b.order {
+		if g.Open == nil {
+			continue
+		}
+		for _, a := range g.Open.Alarms {
+			if !a.Resolved {
+				out = append(out, a)
+			}
+		}
 	}
 	return out
 }
@@ -193,8 +200,8 @@ func (g *groupBook) beginFault(f bank.Finding) []Change {
 
 // blame attributes the firing alarms of the group to a fault that has just been found.
 func (g *groupBook) blame(fault streamFault) []Change {
-	if g.Open == nil || fault.isSilence() {
-		return nil // silence cannot have made an alarm that fired before it
+	if g.Open == nil || !fault.falsifies() {
+		return nil
 	}
 	var blamed []*Alarm
 	for i := range g.Open.Alarms {

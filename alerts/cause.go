@@ -9,11 +9,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// Bounds of what is told as evidence.
-const (
-	maxEvidence = 8
-	ruleSilent  = "silent" // the fault of a stream from which nothing comes
-)
+// maxEvidence is how many pieces of evidence are told.
+const maxEvidence = 8
 
 // causesByCare lists the causes from the one that asks most for a person to the one that asks least: where the alarms
 // of an incident differ, the first of them holds, so that a retraining is rather withheld than ordered wrongly.
@@ -34,7 +31,7 @@ func attribute(f bank.Finding, faults []streamFault) (Cause, []string) {
 func faultEvidence(onset bank.UnitRef, faults []streamFault) []string {
 	var evidence []string
 	for _, s := range faults {
-		if s.reaches(onset) {
+		if s.falsifies() && s.reaches(onset) {
 			evidence = appendNew(evidence, s.words())
 		}
 	}
@@ -46,8 +43,9 @@ func (s *streamFault) reaches(u bank.UnitRef) bool {
 	return !s.Ended || s.Until.Ordinal >= u.Ordinal
 }
 
-// isSilence reports whether the fault is that nothing comes: it falsifies no value.
-func (s *streamFault) isSilence() bool { return s.Rule == ruleSilent }
+// falsifies reports whether the fault makes wrong values. Silence does not: agents that pause, or are stopped because
+// they drift, say nothing wrong, and a replay knows of no silence.
+func (s *streamFault) falsifies() bool { return s.Rule != bank.FaultSilent }
 
 func (s *streamFault) words() string {
 	if s.Ended {
@@ -87,9 +85,9 @@ func versionChange(cause Cause, before, after ingest.Versions) string {
 func whyUnknown(f bank.Finding) string {
 	if len(f.Changed) == 0 {
 		if f.After == (ingest.Versions{}) {
-			return "the telemetry names no versions, and no stream of the group was in a telemetry fault since the onset"
+			return "the telemetry names no versions, and no fault of it falsified values since the onset"
 		}
-		return "no version changed at the onset, and no stream of the group was in a telemetry fault since then"
+		return "no version changed at the onset, and no telemetry fault falsified values since then"
 	}
 	var changes []string
 	for _, c := range f.Changed {

@@ -52,7 +52,7 @@ func (s *sender) push(ctx context.Context, batch []offer) error {
 
 // checkAnswer closes the answer and gives errRefused where it is not a success.
 func checkAnswer(response *http.Response) error {
-	defer response.Body.Close()
+	defer func() { _ = response.Body.Close() }() // nothing is read after it
 	answer, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
 	if err != nil {
 		return fmt.Errorf("reading the answer to pushed alerts: %w", err)

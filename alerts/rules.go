@@ -1,0 +1,155 @@
+package alerts
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/goccy/go-yaml"
+)
+
+// Files that WriteRules writes.
+const (
+	RulesFile     = "rewardwatch.rules.yml"
+	RulesTestFile = "rewardwatch.rules.test.yml"
+)
+
+// RulesOptions says what the Prometheus rules are for.
+type RulesOptions struct {
+	// Push leaves out what the Notifier pushes to Alertmanager, drift and telemetry faults, or each would page twice.
+	Push bool
+	// GroupLabels are the label names by which policies are grouped, such as env and label_region.
+	GroupLabels []string
+	// WebhookDeadLetters is the name of the gauge of webhook deliveries that were given up; "" leaves its rule out.
+	WebhookDeadLetters string
+}
+
+// WriteRules writes Prometheus alerting rules and promtool's unit tests of them into a directory, which it makes where
+// it is missing. Check them with `promtool test rules rewardwatch.rules.test.yml`.
+func WriteRules(dir string, opts RulesOptions) error {
+	rules := allRules(opts)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("making the directory of the rules: %w", err)
+	}
+	if err := writeYAML(filepath.Join(dir, RulesFile), rulesFile(rules)); err != nil {
+		return err
+	}
+	return writeYAML(filepath.Join(dir, RulesTestFile), rulesTestFile(rules))
+}
+
+func writeYAML(path string, content any) error {
+	b, err := yaml.MarshalWithOptions(content, yaml.IndentSequence(true), yaml.UseLiteralStyleIfMultiline(true))
+	if err != nil {
+		return fmt.Errorf("encoding %s: %w", path, err)
+	}
+	const head = "# Written by `rewardwatch rules`: changes are lost when it runs again.\n"
+	if err := os.WriteFile(path, append([]byte(head), b...), 0o644); err != nil {
+		return fmt.Errorf("writing rules: %w", err)
+	}
+	return nil
+}
+
+// rule is an alerting rule with the tests that show it firing and not firing.
+type rule struct {
+	alert       string
+	expr        string
+	wait        string // how long the expression must hold
+	severity    Severity
+	summary     string
+	description string
+	tests       []ruleTest
+}
+
+// ruleTest feeds series, a sample a minute, and says which alerts of the rule's name fire at a time.
+type ruleTest struct {
+	name   string
+	series []inputSeries
+	at     string
+	fires  []expectedAlert // none: it must not fire
+}
+
+// The files of Prometheus and promtool, as far as they are written here.
+type (
+	rulesDocument struct {
+		Groups []ruleGroup `yaml:"groups"`
+	}
+	ruleGroup struct {
+		Name  string      `yaml:"name"`
+		Rules []alertRule `yaml:"rules"`
+	}
+	alertRule struct {
+		Alert       string            `yaml:"alert"`
+		Expr        string            `yaml:"expr"`
+		For         string            `yaml:"for,omitempty"`
+		Labels      map[string]string `yaml:"labels"`
+		Annotations ruleAnnotations   `yaml:"annotations"`
+	}
+	ruleAnnotations struct {
+		Summary     string `yaml:"summary"`
+		Description string `yaml:"description"`
+	}
+
+	testDocument struct {
+		RuleFiles          []string   `yaml:"rule_files"`
+		EvaluationInterval string     `yaml:"evaluation_interval"`
+		Tests              []testCase `yaml:"tests"`
+	}
+	testCase struct {
+		Name   string          `yaml:"name"`
+		Every  string          `yaml:"interval"`
+		Series []inputSeries   `yaml:"input_series"`
+		Alerts []alertRuleTest `yaml:"alert_rule_test"`
+	}
+	inputSeries struct {
+		Series string `yaml:"series"`
+		Values string `yaml:"values"`
+	}
+	alertRuleTest struct {
+		At     string          `yaml:"eval_time"`
+		Alert  string          `yaml:"alertname"`
+		Expect []expectedAlert `yaml:"exp_alerts"`
+	}
+	expectedAlert struct {
+		Labels      map[string]string `yaml:"exp_labels"`
+		Annotations ruleAnnotations   `yaml:"exp_annotations"`
+	}
+)
+
+func rulesFile(rules []rule) rulesDocument {
+	group := ruleGroup{Name: "rewardwatch"}
+	for _, r := range rules {
+		group.Rules = append(group.Rules, alertRule{
+			Alert: r.alert, Expr: r.expr, For: r.wait,
+			Labels:      map[string]string{"severity": string(r.severity)},
+			Annotations: ruleAnnotations{Summary: r.summary, Description: r.description},
+		})
+	}
+	return rulesDocument{Groups: []ruleGroup{group}}
+}
+
+func rulesTestFile(rules []rule) testDocument {
+	doc := testDocument{RuleFiles: []string{RulesFile}, EvaluationInterval: "1m"}
+	for _, r := range rules {
+		for _, t := range r.tests {
+			expect := make([]expectedAlert, len(t.fires))
+			for i, e := range t.fires {
+				expect[i] = e.with("severity", string(r.severity))
+			}
+			doc.Tests = append(doc.Tests, testCase{
+				Name: r.alert + ": " + t.name, Every: "1m", Series: t.series,
+				Alerts: []alertRuleTest{{At: t.at, Alert: r.alert, Expect: expect}},
+			})
+		}
+	}
+	return doc
+}
+
+// with adds a label to a copy.
+func (e expectedAlert) with(name, value string) expectedAlert {
+	labels := map[string]string{name: value}
+	for n, v := range e.Labels {
+		labels[n] = v
+	}
+	e.Labels = labels
+	return e
+}
