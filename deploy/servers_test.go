@@ -1,0 +1,170 @@
+//go:build e2e
+
+package deploy_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestServersAcceptTheirConfigurations(t *testing.T) {
+	for _, test := range []struct {
+		name    string
+		command []string
+		want    string
+	}{
+		{"prometheus.yml and its rules", []string{"promtool", "check", "config", "prometheus/prometheus.yml"}, "is valid prometheus config file"},
+		{"tests of the rules", []string{"promtool", "test", "rules", "prometheus/rewardwatch.rules.test.yml"}, "SUCCESS"},
+		{"alertmanager.yml", []string{"amtool", "check-config", "alertmanager/alertmanager.yml"}, "SUCCESS"},
+		{"rewardwatch.yml", []string{"go", "run", "../cmd/rewardwatch", "validate", "rewardwatch.yml"}, ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			out := command(t, test.command...)
+			if !strings.Contains(out, test.want) {
+				t.Errorf("%q is missing from:\n%s", test.want, out)
+			}
+		})
+	}
+}
+
+func TestWhoIsTold(t *testing.T) {
+	for labels, want := range map[string]string{
+		"alertname=RewardDrift severity=critical":    "pager",
+		"alertname=RewardDrift severity=warning":     "inbox",
+		"alertname=RewardDrift severity=info":        "inbox",
+		"alertname=TelemetryFault severity=warning":  "inbox",
+		"alertname=TelemetryAbsent severity=warning": "inbox",
+	} {
+		t.Run(labels, func(t *testing.T) {
+			args := append([]string{"amtool", "config", "routes", "test", "--config.file=alertmanager/alertmanager.yml"}, strings.Fields(labels)...)
+			if got := strings.TrimSpace(command(t, args...)); got != want {
+				t.Errorf("goes to %q, want %q", got, want)
+			}
+		})
+	}
+}
+
+func TestAFaultHoldsBackDriftOfTheSameGroupOnly(t *testing.T) {
+	am := startAlertmanager(t)
+	am.post(t,
+		map[string]string{"alertname": "TelemetryFault", "policy": "p", "env": "a", "severity": "warning"},
+		map[string]string{"alertname": "RewardDrift", "policy": "p", "env": "a", "severity": "critical", "incident": "same"},
+		map[string]string{"alertname": "RewardDrift", "policy": "p", "env": "b", "severity": "critical", "incident": "other-env"},
+		map[string]string{"alertname": "RewardDrift", "policy": "q", "env": "a", "severity": "critical", "incident": "other-policy"},
+	)
+	am.waitFor(t, map[string]string{"same": "suppressed", "other-env": "active", "other-policy": "active"})
+}
+
+// alertmanager is a real one with the configuration of this directory.
+type alertmanager struct{ url string }
+
+func startAlertmanager(t *testing.T) alertmanager {
+	t.Helper()
+	dir, port := t.TempDir(), strconv.Itoa(freePort(t))
+	run := func(verb string) {
+		cmd := exec.Command("local/alertmanager.sh", verb)
+		cmd.Env = append(os.Environ(), "ALERTMANAGER_PORT="+port, "ALERTMANAGER_DIR="+dir)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("alertmanager.sh %s: %v\n%s", verb, err, out)
+		}
+	}
+	run("start")
+	t.Cleanup(func() { run("stop") })
+	return alertmanager{url: "http://127.0.0.1:" + port + "/api/v2/alerts"}
+}
+
+func (a alertmanager) post(t *testing.T, alerts ...map[string]string) {
+	t.Helper()
+	var body []map[string]any
+	for _, labels := range alerts {
+		body = append(body, map[string]any{"labels": labels})
+	}
+	text, err := json.Marshal(body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := http.Post(a.url, "application/json", strings.NewReader(string(text)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		t.Fatalf("posting alerts: %s", resp.Status)
+	}
+}
+
+// waitFor polls until the incidents are in the wanted states: Alertmanager takes alerts in behind its answer.
+func (a alertmanager) waitFor(t *testing.T, want map[string]string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		got := a.states(t)
+		if fmt.Sprint(got) == fmt.Sprint(want) {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			t.Fatalf("states %v, want %v", got, want)
+		case <-tick.C:
+		}
+	}
+}
+
+// states gives the state of each incident's alert.
+func (a alertmanager) states(t *testing.T) map[string]string {
+	t.Helper()
+	resp, err := http.Get(a.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	var alerts []struct {
+		Labels map[string]string
+		Status struct{ State string }
+	}
+	if err := json.NewDecoder(resp.Body).Decode(&alerts); err != nil {
+		t.Fatal(err)
+	}
+	states := map[string]string{}
+	for _, alert := range alerts {
+		if id := alert.Labels["incident"]; id != "" {
+			states[id] = alert.Status.State
+		}
+	}
+	return states
+}
+
+func freePort(t *testing.T) int {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port
+}
+
+// command gives what a command that succeeds prints on its standard output.
+func command(t *testing.T, args ...string) string {
+	t.Helper()
+	var stderr strings.Builder
+	cmd := exec.CommandContext(t.Context(), args[0], args[1:]...)
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%s: %v\n%s%s", strings.Join(args, " "), err, out, &stderr)
+	}
+	return string(out)
+}
