@@ -1,0 +1,388 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/rewardwatch/rewardwatch/alerts"
+	"github.com/rewardwatch/rewardwatch/detectors/bank"
+	"github.com/rewardwatch/rewardwatch/ingest"
+)
+
+// TestRealServers shares one broker among the tests of the service; each has a topic of its own.
+func TestRealServers(t *testing.T) {
+	s := setting{broker: startBroker(t), binary: build(t)}
+	t.Run("lander with pushed alerts", s.landerPushesAlerts)
+	t.Run("cart-pole with alerting rules", s.cartPoleAlertsByRules)
+	for _, f := range killedFleets() {
+		t.Run("killed while it reads "+f.topic, func(t *testing.T) { s.killed(t, f) })
+	}
+}
+
+// setting is what the tests share.
+type setting struct {
+	broker *broker
+	binary string
+}
+
+// TestPythonEmitter runs the emitter's own tests.
+func TestPythonEmitter(t *testing.T) {
+	out, err := pythonCommand(t, "ingest/emitters/python", "-m", "unittest", "discover", "-s", "tests").CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+}
+
+// landerPushesAlerts: gravity grows, and nothing in the telemetry says so. The service pushes to Alertmanager itself.
+func (s setting) landerPushesAlerts(t *testing.T) {
+	f := fleet{
+		env: "LunarLander-v3", policy: "lander", agents: 1, topic: "lander", partitions: 1,
+		phases: []phase{{Episodes: 600}, {Episodes: 120, Physics: map[string]any{"gravity": -11.9}}, {Episodes: 600}},
+	}
+	alertmanager := startAlertmanager(t)
+	run := s.watch(t, f, alertmanager, true)
+
+	run.phase(t)
+	run.healthy(t)
+
+	run.agent.proceed(t)
+	run.phase(t)
+	incident := run.drifted(t)
+	if incident.Cause != string(alerts.CauseUnknown) {
+		t.Errorf("the cause is %s, where nothing was known", incident.Cause)
+	}
+	eventually(t, "Alertmanager has the incident", func() error {
+		return onlyAlert(alertmanager, f.policy, map[string]string{"incident": incident.ID, "env": f.env, "severity": "critical"})
+	})
+	run.paged(t, "firing")
+	run.ordered(t, incident)
+	run.sameAsReplay(t, incident)
+
+	run.agent.proceed(t)
+	run.phase(t)
+	run.recovered(t)
+	run.ordered(t, incident)
+	run.service.stop(t)
+}
+
+// cartPoleAlertsByRules: the pole shrinks as a new version of the environment is announced. Three agents write to
+// three partitions, and Prometheus raises the alert by the rules that the binary writes.
+func (s setting) cartPoleAlertsByRules(t *testing.T) {
+	f := fleet{
+		env: "CartPole-v1", policy: "balancer", agents: 3, topic: "cart-pole", partitions: 3,
+		phases: []phase{
+			{Episodes: 600},
+			{Episodes: 120, Physics: map[string]any{"length": 0.2}, Versions: map[string]string{"env_version": "2"}},
+			{Episodes: 600, Versions: map[string]string{"env_version": "1"}},
+		},
+	}
+	alertmanager := startAlertmanager(t)
+	run := s.watch(t, f, alertmanager, false)
+
+	run.phase(t)
+	run.healthy(t)
+
+	run.agent.proceed(t)
+	run.phase(t)
+	incident := run.drifted(t)
+	if incident.Cause != string(alerts.CauseEnvironment) {
+		t.Errorf("the cause is %s, where the version of the environment changed", incident.Cause)
+	}
+	eventually(t, "Prometheus raises the alert", func() error {
+		return run.query(`ALERTS{alertname="RewardDrift",alertstate="firing",policy="balancer"}`, 1)
+	})
+	eventually(t, "Alertmanager has the alert", func() error {
+		return onlyAlert(alertmanager, f.policy, map[string]string{"env": f.env, "severity": "critical"})
+	})
+	run.paged(t, "firing")
+	order := run.ordered(t, incident)
+	if v := order.Data.Versions; v.Before.Env != "1" || v.After.Env != "2" {
+		t.Errorf("the versions of the environment are %q before and %q after", v.Before.Env, v.After.Env)
+	}
+	run.sameAsReplay(t, incident)
+
+	run.agent.proceed(t)
+	run.phase(t)
+	run.recovered(t)
+	run.ordered(t, incident)
+	run.service.stop(t)
+}
+
+// killedFleets write to one partition, and to several.
+func killedFleets() []fleet {
+	return []fleet{
+		{
+			env: "LunarLander-v3", policy: "lander", agents: 1, topic: "one partition", partitions: 1,
+			phases: []phase{
+				{Episodes: 550},
+				{Episodes: 150, Physics: map[string]any{"enable_wind": true, "wind_power": 15.0, "turbulence_power": 1.5}},
+			},
+		},
+		{
+			env: "CartPole-v1", policy: "balancer", agents: 4, topic: "four partitions", partitions: 4,
+			phases: []phase{{Episodes: 600}, {Episodes: 200, Physics: map[string]any{"gravity": 20.0}}},
+		},
+	}
+}
+
+// killed ends the service with -9 in the warm-up, on the frozen baseline, and in the incident, always while the agents
+// write. The alarms are those of an undisturbed replay, and the retraining is ordered once.
+func (s setting) killed(t *testing.T, f fleet) {
+	s.broker.createTopic(t, f.topic, f.partitions)
+	trainer := startReceiver(t)
+	service := newService(t, s.binary, s.broker, f, trainer, nil)
+	service.start(t)
+	agent := startAgent(t, s.broker, f)
+	agent.proceed(t) // no pause between its phases
+	for _, units := range []float64{60, 300, float64(f.episodes(1)) + 50} {
+		eventually(t, fmt.Sprintf("%.0f units are judged", units), func() error {
+			return atLeast(units)(service.largest(bank.MetricUnits, map[string]string{"policy": f.policy}))
+		})
+		service.kill(t)
+		service.start(t)
+	}
+	run := &watched{fleet: f, broker: s.broker, service: service, agent: agent, trainer: trainer}
+	run.phase(t)
+	run.phase(t)
+	incident := run.openIncident(t)
+	run.sameAsReplay(t, incident)
+	run.ordered(t, incident)
+	service.stop(t)
+}
+
+// watched is a fleet with all that watches it.
+type watched struct {
+	fleet      fleet
+	phases     int // that the service has read to their end
+	broker     *broker
+	service    *service
+	agent      *agent
+	trainer    *receiver
+	alerts     *alertmanager
+	prometheus *prometheus
+}
+
+// watch starts what watches a fleet, and the fleet's first phase. Incidents are pushed to Alertmanager, or else alerts
+// come from Prometheus's rules.
+func (s setting) watch(t *testing.T, f fleet, alerts *alertmanager, push bool) *watched {
+	t.Helper()
+	s.broker.createTopic(t, f.topic, f.partitions)
+	w := &watched{fleet: f, broker: s.broker, trainer: startReceiver(t), alerts: alerts}
+	pushTo := alerts
+	if !push {
+		pushTo = nil
+	}
+	w.service = newService(t, s.binary, s.broker, f, w.trainer, pushTo)
+	w.service.start(t)
+	w.prometheus = startPrometheus(t, w.service, alerts)
+	w.agent = startAgent(t, s.broker, f)
+	return w
+}
+
+// phase returns when the agents have finished a phase and the service has judged all of it.
+func (w *watched) phase(t *testing.T) {
+	t.Helper()
+	w.agent.wait(t)
+	w.phases++
+	episodes := float64(w.fleet.episodes(w.phases))
+	eventually(t, "the service has judged every episode", func() error {
+		return exactly(episodes)(w.service.largest(bank.MetricUnits, w.labels()))
+	})
+	eventually(t, "the service has caught up", func() error {
+		return exactly(0)(w.service.largest(ingest.MetricLagRecords, nil))
+	})
+}
+
+// labels are those of the fleet's group.
+func (w *watched) labels(more ...string) map[string]string {
+	labels := map[string]string{"policy": w.fleet.policy, "env": w.fleet.env}
+	for i := 0; i+1 < len(more); i += 2 {
+		labels[more[i]] = more[i+1]
+	}
+	return labels
+}
+
+// healthy checks that the returns are judged and nothing is said of them.
+func (w *watched) healthy(t *testing.T) {
+	t.Helper()
+	if err := w.states(bank.OK); err != nil {
+		t.Fatal(err)
+	}
+	open, err := w.service.incidents()
+	if err != nil || len(open) > 0 {
+		t.Fatalf("incidents %+v are open before anything has changed: %v", open, err)
+	}
+	deliveries, err := w.trainer.received()
+	if err != nil || len(deliveries) > 0 {
+		t.Fatalf("webhooks %+v came before anything has changed: %v", deliveries, err)
+	}
+	eventually(t, "Prometheus sees it healthy", func() error { return w.query(w.stateQuery(), float64(bank.OK)) })
+}
+
+// states checks the state of the returns in /metrics.
+func (w *watched) states(want bank.State) error {
+	return exactly(float64(want))(w.service.largest(bank.MetricStreamState, w.labels("signal", "return")))
+}
+
+func (w *watched) stateQuery() string {
+	return fmt.Sprintf("%s{policy=%q,env=%q,signal=%q}", bank.MetricStreamState, w.fleet.policy, w.fleet.env, "return")
+}
+
+func (w *watched) query(query string, want float64) error {
+	return exactly(want)(w.prometheus.value(query))
+}
+
+// drifted checks that metrics and Prometheus show the alarm, and gives its incident.
+func (w *watched) drifted(t *testing.T) incident {
+	t.Helper()
+	if err := w.states(bank.Drift); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "Prometheus sees the drift", func() error { return w.query(w.stateQuery(), float64(bank.Drift)) })
+	return w.openIncident(t)
+}
+
+// openIncident gives the one open incident. A return in drift is among its alarms.
+func (w *watched) openIncident(t *testing.T) incident {
+	t.Helper()
+	i, err := w.service.incident()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("incident %s: cause %s, alarms %+v", i.ID, i.Cause, i.Alarms)
+	return i
+}
+
+// ordered checks that the trainer got one valid webhook, which is about the incident.
+func (w *watched) ordered(t *testing.T, i incident) order {
+	t.Helper()
+	var d delivery
+	eventually(t, "the trainer has its order", func() (err error) {
+		d, err = w.trainer.only()
+		return err
+	})
+	data := d.order.Data
+	if d.order.Type != "retrain.requested" || data.Incident != i.ID || data.Policy != w.fleet.policy || data.Cause != i.Cause {
+		t.Errorf("the order is %+v; incident %+v", d.order, i)
+	}
+	if d.id == "" || data.ID == "" {
+		t.Errorf("webhook-id %q, request %q: neither may be empty", d.id, data.ID)
+	}
+	return d.order
+}
+
+// recovered checks that the incident has closed, and that everybody was told.
+func (w *watched) recovered(t *testing.T) {
+	t.Helper()
+	open, err := w.service.incidents()
+	if err != nil || len(open) > 0 {
+		t.Fatalf("incidents %+v are still open: %v", open, err)
+	}
+	if err := w.states(bank.OK); err != nil {
+		t.Fatal(err)
+	}
+	for _, metric := range []string{alerts.MetricIncidentsOpened, alerts.MetricIncidentsClosed} {
+		if err := exactly(1)(w.service.largest(metric, w.labels())); err != nil {
+			t.Errorf("%s: %v", metric, err)
+		}
+	}
+	eventually(t, "Prometheus sees it recovered", func() error { return w.query(w.stateQuery(), float64(bank.OK)) })
+	eventually(t, "Alertmanager has resolved the alert", func() error {
+		firing, err := w.alerts.firing("RewardDrift", w.fleet.policy)
+		if err == nil && len(firing) > 0 {
+			err = fmt.Errorf("%v still fire", firing)
+		}
+		return err
+	})
+	w.paged(t, "resolved")
+	w.paged(t, "firing")
+}
+
+// paged checks that Alertmanager has sent one page of a status.
+func (w *watched) paged(t *testing.T, status string) {
+	t.Helper()
+	eventually(t, "one page says "+status, func() error { return w.alerts.pager.paged(status, w.fleet.policy) })
+}
+
+// sameAsReplay reads the topic back into a file, in the order in which the service judges it, and checks that a replay
+// of it gives the incident's alarms, by their ids.
+func (w *watched) sameAsReplay(t *testing.T, i incident) {
+	t.Helper()
+	file := w.record(t)
+	var ids []string
+	for _, a := range w.service.replay(t, file) {
+		if a.Incident != i.ID {
+			t.Errorf("replay gives an incident %s, and not %s only: %+v", a.Incident, i.ID, a)
+		}
+		ids = append(ids, a.ID)
+	}
+	if got := i.alarmIDs(); !slices.Equal(got, ids) {
+		t.Errorf("alarms from Kafka %v, from the file %v", got, ids)
+	}
+}
+
+// record writes the topic into a file: a partition in offset order, several merged by time.
+func (w *watched) record(t *testing.T) string {
+	t.Helper()
+	records := slices.Concat(w.broker.read(t, w.fleet.topic, w.fleet.partitions)...)
+	if w.fleet.partitions > 1 {
+		slices.SortStableFunc(records, func(a, b record) int { return cmp.Compare(a.ts, b.ts) })
+	}
+	file, err := os.Create(filepath.Join(t.TempDir(), "telemetry.ndjson"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range records {
+		_, err = file.Write(append(r.value, '\n'))
+		if err != nil {
+			break
+		}
+	}
+	if err := errors.Join(err, file.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return file.Name()
+}
+
+// onlyAlert checks that one RewardDrift fires for a policy and that it carries the labels.
+func onlyAlert(a *alertmanager, policy string, labels map[string]string) error {
+	firing, err := a.firing("RewardDrift", policy)
+	if err != nil {
+		return err
+	}
+	if len(firing) != 1 {
+		return fmt.Errorf("%d alerts fire: %v", len(firing), firing)
+	}
+	for name, want := range labels {
+		if got := firing[0][name]; got != want {
+			return fmt.Errorf("its label %s is %q, not %q", name, got, want)
+		}
+	}
+	return nil
+}
+
+// exactly makes a check of a value that was asked for.
+func exactly(want float64) func(float64, error) error {
+	return func(got float64, err error) error {
+		if err == nil && got != want {
+			err = fmt.Errorf("it is %g, not %g", got, want)
+		}
+		return err
+	}
+}
+
+func atLeast(least float64) func(float64, error) error {
+	return func(got float64, err error) error {
+		if err == nil && got < least {
+			err = fmt.Errorf("it is %g, below %g", got, least)
+		}
+		return err
+	}
+}

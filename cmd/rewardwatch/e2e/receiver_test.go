@@ -1,0 +1,157 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+)
+
+// webhookSecret is the key that service and receiver share.
+const webhookSecret = "whsec_ZW5kLXRvLWVuZC10ZXN0cy1zaGFyZWQtc2VjcmV0LTMyYg=="
+
+// order is what the receiver of a retrain request needs of its body.
+type order struct {
+	Type string `json:"type"`
+	Data struct {
+		ID       string   `json:"id"`
+		Incident string   `json:"incident"`
+		Policy   string   `json:"policy"`
+		Signals  []string `json:"signals"`
+		Cause    string   `json:"cause"`
+		Versions struct {
+			Before struct {
+				Env string `json:"env_version"`
+			} `json:"before"`
+			After struct {
+				Env string `json:"env_version"`
+			} `json:"after"`
+		} `json:"versions"`
+	} `json:"data"`
+}
+
+// delivery is a webhook whose signature the Standard Webhooks library has found valid.
+type delivery struct {
+	id    string
+	order order
+}
+
+// receiver takes webhooks as a trainer would. What does not verify is refused and fails the test.
+type receiver struct {
+	server     *httptest.Server
+	secretFile string
+
+	mu         sync.Mutex
+	deliveries []delivery
+	refused    error
+}
+
+func startReceiver(t *testing.T) *receiver {
+	t.Helper()
+	verifier, err := standardwebhooks.NewWebhook(webhookSecret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &receiver{secretFile: filepath.Join(t.TempDir(), "trainer.secret")}
+	if err := os.WriteFile(r.secretFile, []byte(webhookSecret+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		d, err := verify(verifier, req)
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if err != nil {
+			r.refused = errors.Join(r.refused, err)
+			w.WriteHeader(http.StatusBadRequest)
+			return
+		}
+		r.deliveries = append(r.deliveries, d)
+		w.WriteHeader(http.StatusAccepted)
+	}))
+	t.Cleanup(r.server.Close)
+	return r
+}
+
+func verify(verifier *standardwebhooks.Webhook, req *http.Request) (delivery, error) {
+	body, err := io.ReadAll(req.Body)
+	if err != nil {
+		return delivery{}, fmt.Errorf("read webhook: %w", err)
+	}
+	if err := verifier.Verify(body, req.Header); err != nil {
+		return delivery{}, fmt.Errorf("verify webhook: %w", err)
+	}
+	d := delivery{id: req.Header.Get(standardwebhooks.HeaderWebhookID)}
+	if err := json.Unmarshal(body, &d.order); err != nil {
+		return delivery{}, fmt.Errorf("webhook body: %w", err)
+	}
+	return d, nil
+}
+
+// received gives the deliveries so far.
+func (r *receiver) received() ([]delivery, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return append([]delivery(nil), r.deliveries...), r.refused
+}
+
+// only gives the one delivery there is.
+func (r *receiver) only() (delivery, error) {
+	all, err := r.received()
+	if err != nil {
+		return delivery{}, err
+	}
+	if len(all) != 1 {
+		return delivery{}, fmt.Errorf("%d webhooks were received", len(all))
+	}
+	return all[0], nil
+}
+
+// pager takes what Alertmanager sends to people.
+type pager struct {
+	server *httptest.Server
+
+	mu    sync.Mutex
+	pages map[string]int // by status and labels.policy
+}
+
+func startPager(t *testing.T) *pager {
+	t.Helper()
+	p := &pager{pages: map[string]int{}}
+	p.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		var page struct {
+			Status string            `json:"status"`
+			Common map[string]string `json:"commonLabels"`
+		}
+		if err := json.NewDecoder(req.Body).Decode(&page); err != nil {
+			w.WriteHeader(http.StatusBadRequest)
+			return
+		}
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.pages[page.Status+" "+page.Common["alertname"]+" "+page.Common["policy"]]++
+	}))
+	t.Cleanup(p.server.Close)
+	return p
+}
+
+func (p *pager) address() string { return p.server.Listener.Addr().String() }
+
+// paged checks that Alertmanager has sent one page of a status about a policy's drift.
+func (p *pager) paged(status, policy string) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if n := p.pages[status+" RewardDrift "+policy]; n != 1 {
+		return fmt.Errorf("%d pages: %v", n, p.pages)
+	}
+	return nil
+}

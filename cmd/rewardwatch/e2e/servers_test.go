@@ -1,0 +1,257 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/segmentio/kafka-go"
+)
+
+// root is the repository as seen from this package.
+var root = absolute("../../..")
+
+func absolute(path string) string {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		panic(err)
+	}
+	return path
+}
+
+// freePorts gives ports that nothing listened on a moment ago.
+func freePorts(t *testing.T, n int) []string {
+	t.Helper()
+	ports := make([]string, n)
+	for i := range ports {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		ports[i] = strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
+	}
+	return ports
+}
+
+// local starts a server by its script under deploy/local and stops it when the test ends. env are the script's settings.
+func local(t *testing.T, script, log string, env ...string) {
+	t.Helper()
+	run := func(verb string) error {
+		cmd := exec.Command(filepath.Join(root, "deploy/local", script), verb)
+		cmd.Env = append(os.Environ(), env...)
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			return fmt.Errorf("%s %s: %w\n%s", script, verb, err, out)
+		}
+		return nil
+	}
+	t.Cleanup(func() {
+		if err := run("stop"); err != nil {
+			t.Error(err)
+		}
+		logTail(t, log)
+	})
+	if err := run("start"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// logTail shows the end of a server's log where the test has failed.
+func logTail(t *testing.T, path string) {
+	if !t.Failed() {
+		return
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Log(err)
+		return
+	}
+	const most = 8 << 10
+	t.Logf("the end of %s:\n%s", path, text[max(0, len(text)-most):])
+}
+
+// broker is an Apache Kafka broker.
+type broker struct {
+	address string
+}
+
+func startBroker(t *testing.T) *broker {
+	t.Helper()
+	dir, ports := t.TempDir(), freePorts(t, 2)
+	local(t, "kafka/kafka.sh", filepath.Join(dir, "kafka.log"),
+		"KAFKA_DIR="+dir, "KAFKA_PORT="+ports[0], "KAFKA_CONTROLLER_PORT="+ports[1])
+	return &broker{address: "127.0.0.1:" + ports[0]}
+}
+
+func (b *broker) createTopic(t *testing.T, name string, partitions int) {
+	t.Helper()
+	admin := &kafka.Client{Addr: kafka.TCP(b.address)}
+	defer admin.Transport.(*kafka.Transport).CloseIdleConnections()
+	resp, err := admin.CreateTopics(t.Context(), &kafka.CreateTopicsRequest{
+		Topics: []kafka.TopicConfig{{Topic: name, NumPartitions: partitions, ReplicationFactor: 1}},
+	})
+	if err = errors.Join(err, resp.Errors[name]); err != nil {
+		t.Fatalf("create topic %s: %v", name, err)
+	}
+}
+
+// record is one telemetry record of a topic.
+type record struct {
+	ts        int64
+	partition int
+	offset    int64
+	value     []byte
+}
+
+// read gives every record of a topic by partition, in offset order.
+func (b *broker) read(t *testing.T, topic string, partitions int) [][]record {
+	t.Helper()
+	all := make([][]record, partitions)
+	for p := range partitions {
+		records, err := b.readPartition(t.Context(), topic, p)
+		if err != nil {
+			t.Fatalf("read %s/%d back: %v", topic, p, err)
+		}
+		all[p] = records
+	}
+	return all
+}
+
+func (b *broker) readPartition(ctx context.Context, topic string, partition int) ([]record, error) {
+	conn, err := kafka.DialLeader(ctx, "tcp", b.address, topic, partition)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close()
+	end, err := conn.ReadLastOffset()
+	if err != nil || end == 0 {
+		return nil, err
+	}
+	reader := kafka.NewReader(kafka.ReaderConfig{
+		Brokers: []string{b.address}, Topic: topic, Partition: partition, MaxBytes: 10 << 20,
+	})
+	defer reader.Close()
+	var records []record
+	for {
+		m, err := reader.ReadMessage(ctx)
+		if err != nil {
+			return nil, err
+		}
+		var event struct {
+			TS int64 `json:"ts"`
+		}
+		if err := json.Unmarshal(m.Value, &event); err != nil {
+			return nil, fmt.Errorf("offset %d: %w", m.Offset, err)
+		}
+		records = append(records, record{ts: event.TS, partition: partition, offset: m.Offset, value: m.Value})
+		if m.Offset == end-1 {
+			return records, nil
+		}
+	}
+}
+
+// alertmanager is a real Alertmanager with the configuration of deploy.
+type alertmanager struct {
+	address string
+	pager   *pager // whom it tells
+}
+
+func startAlertmanager(t *testing.T) *alertmanager {
+	t.Helper()
+	dir, port := t.TempDir(), freePorts(t, 1)[0]
+	a := &alertmanager{address: "127.0.0.1:" + port, pager: startPager(t)}
+	config := filepath.Join(dir, "alertmanager.yml")
+	rewrite(t, "deploy/alertmanager/alertmanager.yml", config,
+		"127.0.0.1:9095", a.pager.address(), "group_wait: 10s", "group_wait: 1s", "group_interval: 1m", "group_interval: 1s")
+	local(t, "alertmanager.sh", filepath.Join(dir, "alertmanager.log"),
+		"ALERTMANAGER_DIR="+dir, "ALERTMANAGER_PORT="+port, "ALERTMANAGER_CONFIG="+config)
+	return a
+}
+
+// firing gives the labels of the alerts of that name that fire for a policy.
+func (a *alertmanager) firing(name, policy string) ([]map[string]string, error) {
+	query := url.Values{"filter": {"alertname=" + strconv.Quote(name), "policy=" + strconv.Quote(policy)}}
+	var alerts []struct {
+		Labels map[string]string `json:"labels"`
+	}
+	if err := getJSON("http://"+a.address+"/api/v2/alerts?"+query.Encode(), &alerts); err != nil {
+		return nil, err
+	}
+	var labels []map[string]string
+	for _, alert := range alerts {
+		labels = append(labels, alert.Labels)
+	}
+	return labels, nil
+}
+
+// prometheus is a real Prometheus with the configuration of deploy.
+type prometheus struct {
+	address string
+}
+
+// startPrometheus has it scrape a service every second, and evaluate the rules that the service's binary writes.
+func startPrometheus(t *testing.T, s *service, alerts *alertmanager) *prometheus {
+	t.Helper()
+	dir, port := t.TempDir(), freePorts(t, 1)[0]
+	s.writeRules(t, dir)
+	config := filepath.Join(dir, "prometheus.yml")
+	rewrite(t, "deploy/prometheus/prometheus.yml", config,
+		"127.0.0.1:9464", s.address, "127.0.0.1:9093", alerts.address, ": 15s", ": 1s")
+	local(t, "prometheus.sh", filepath.Join(dir, "prometheus.log"),
+		"PROMETHEUS_DIR="+dir, "PROMETHEUS_PORT="+port, "PROMETHEUS_CONFIG="+config)
+	return &prometheus{address: "127.0.0.1:" + port}
+}
+
+// rewrite copies a configuration of the repository with some of its text replaced, given as old, new, old, new. Each old
+// text must be there: a test that replaced nothing would run on other settings than it says.
+func rewrite(t *testing.T, from, to string, replace ...string) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root, from))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; i < len(replace); i += 2 {
+		if !strings.Contains(string(text), replace[i]) {
+			t.Fatalf("%s does not hold %q", from, replace[i])
+		}
+	}
+	config := strings.NewReplacer(replace...).Replace(string(text))
+	if err := os.WriteFile(to, []byte(config), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// value evaluates a query that gives one series, and gives its value.
+func (p *prometheus) value(query string) (float64, error) {
+	var answer struct {
+		Data struct {
+			Result []struct {
+				Metric map[string]string `json:"metric"`
+				Value  [2]any            `json:"value"`
+			} `json:"result"`
+		} `json:"data"`
+	}
+	if err := getJSON("http://"+p.address+"/api/v1/query?"+url.Values{"query": {query}}.Encode(), &answer); err != nil {
+		return 0, err
+	}
+	if n := len(answer.Data.Result); n != 1 {
+		return 0, fmt.Errorf("%s gives %d series", query, n)
+	}
+	text, ok := answer.Data.Result[0].Value[1].(string)
+	if !ok {
+		return 0, fmt.Errorf("%s gives %v", query, answer.Data.Result[0].Value)
+	}
+	return strconv.ParseFloat(text, 64)
+}

@@ -1,0 +1,249 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+)
+
+// build builds the binary that is tested.
+func build(t *testing.T) string {
+	t.Helper()
+	binary := filepath.Join(t.TempDir(), "rewardwatch")
+	cmd := exec.Command("go", "build", "-trimpath", "-o", binary, "./cmd/rewardwatch")
+	cmd.Dir = root
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("build rewardwatch: %v\n%s", err, out)
+	}
+	return binary
+}
+
+// service is `rewardwatch run` with the configuration of deploy, in a directory of its own.
+type service struct {
+	binary, config, address string
+	log                     *os.File
+	process                 *exec.Cmd
+}
+
+// newService writes the configuration. Without an Alertmanager to push to, alerts are left to Prometheus's rules.
+func newService(t *testing.T, binary string, b *broker, f fleet, trainer *receiver, push *alertmanager) *service {
+	t.Helper()
+	dir := t.TempDir()
+	s := &service{
+		binary: binary, config: filepath.Join(dir, "rewardwatch.yml"), address: "127.0.0.1:" + freePorts(t, 1)[0],
+		log: createLog(t, "rewardwatch.log"),
+	}
+	urls := "[]"
+	if push != nil {
+		urls = fmt.Sprintf("[%q]", "http://"+push.address)
+	}
+	rewrite(t, "deploy/rewardwatch.yml", s.config,
+		"127.0.0.1:9092", b.address,
+		"topic: agent-telemetry", fmt.Sprintf("topic: %q", f.topic),
+		"/var/lib/rewardwatch", dir,
+		"every: 10s", "every: 1s",
+		`- match: "*"`, `- {match: "*", false_alarms: {budget: 1, per: "20000 episodes"}}`,
+		`["http://127.0.0.1:9093"]`, urls,
+		"https://trainer.example/retrain", trainer.server.URL,
+		"/etc/rewardwatch/trainer.secret", trainer.secretFile,
+		"127.0.0.1:9464", s.address)
+	t.Cleanup(func() {
+		s.kill(t)
+		logTail(t, s.log.Name())
+	})
+	return s
+}
+
+// start runs the service, again after it was killed or stopped, and returns when it is ready.
+func (s *service) start(t *testing.T) {
+	t.Helper()
+	s.process = exec.Command(s.binary, "run", "--config", s.config, "--output", "json")
+	s.process.Stdout, s.process.Stderr = s.log, s.log
+	if err := s.process.Start(); err != nil {
+		t.Fatalf("run the service: %v", err)
+	}
+	eventually(t, "the service is ready", func() error {
+		_, err := get("http://" + s.address + "/-/ready")
+		return err
+	})
+}
+
+// kill ends the service as a power cut would. One that does not run is left alone.
+func (s *service) kill(t *testing.T) {
+	t.Helper()
+	if s.process == nil {
+		return
+	}
+	if err := s.process.Process.Kill(); err != nil {
+		t.Errorf("kill the service: %v", err)
+	}
+	_ = s.process.Wait() // it says that it was killed
+	s.process = nil
+}
+
+// writeRules writes the alerting rules that go with the service's configuration.
+func (s *service) writeRules(t *testing.T, dir string) {
+	t.Helper()
+	out, err := exec.Command(s.binary, "rules", "--config", s.config, "-o", dir).CombinedOutput()
+	if err != nil {
+		t.Fatalf("write the rules: %v\n%s", err, out)
+	}
+}
+
+// stop ends the service as its supervisor would.
+func (s *service) stop(t *testing.T) {
+	t.Helper()
+	if err := s.process.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatalf("stop the service: %v", err)
+	}
+	if err := s.process.Wait(); err != nil {
+		t.Errorf("the service did not stop cleanly: %v", err)
+	}
+	s.process = nil
+}
+
+// metrics scrapes the service.
+func (s *service) metrics() (map[string]*dto.MetricFamily, error) {
+	body, err := get("http://" + s.address + "/metrics")
+	if err != nil {
+		return nil, err
+	}
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	return parser.TextToMetricFamilies(bytes.NewReader(body))
+}
+
+// samples gives the values of the series of a metric that carry the labels, at least one.
+func (s *service) samples(name string, labels map[string]string) ([]float64, error) {
+	families, err := s.metrics()
+	if err != nil {
+		return nil, err
+	}
+	var values []float64
+	for _, m := range families[name].GetMetric() {
+		if carries(m, labels) {
+			values = append(values, m.GetGauge().GetValue()+m.GetCounter().GetValue()) // one of them is 0
+		}
+	}
+	if len(values) == 0 {
+		return nil, fmt.Errorf("/metrics has no %s%v", name, labels)
+	}
+	return values, nil
+}
+
+func carries(m *dto.Metric, labels map[string]string) bool {
+	found := 0
+	for _, l := range m.GetLabel() {
+		if value, ok := labels[l.GetName()]; ok {
+			if value != l.GetValue() {
+				return false
+			}
+			found++
+		}
+	}
+	return found == len(labels)
+}
+
+// largest gives the largest value of the series of a metric that carry the labels.
+func (s *service) largest(name string, labels map[string]string) (float64, error) {
+	values, err := s.samples(name, labels)
+	if err != nil {
+		return math.NaN(), err
+	}
+	return slices.Max(values), nil
+}
+
+// incident is what the tests need of an incident of the API.
+type incident struct {
+	ID     string `json:"id"`
+	State  string `json:"state"`
+	Cause  string `json:"cause"`
+	Alarms []struct {
+		ID     string `json:"id"`
+		Signal string `json:"signal"`
+	} `json:"alarms"`
+}
+
+func (i incident) alarmIDs() []string {
+	ids := make([]string, len(i.Alarms))
+	for n, a := range i.Alarms {
+		ids[n] = a.ID
+	}
+	return ids
+}
+
+// incidents gives the open incidents.
+func (s *service) incidents() ([]incident, error) {
+	var answer struct {
+		Incidents []incident        `json:"incidents"`
+		Faults    []json.RawMessage `json:"telemetry_faults"`
+	}
+	if err := getJSON("http://"+s.address+"/api/v1/incidents", &answer); err != nil {
+		return nil, err
+	}
+	if len(answer.Faults) > 0 {
+		return nil, fmt.Errorf("telemetry faults: %s", answer.Faults)
+	}
+	return answer.Incidents, nil
+}
+
+// incident gives the one open incident.
+func (s *service) incident() (incident, error) {
+	all, err := s.incidents()
+	if err != nil {
+		return incident{}, err
+	}
+	if len(all) != 1 {
+		return incident{}, fmt.Errorf("%d incidents are open: %+v", len(all), all)
+	}
+	return all[0], nil
+}
+
+// alarmLine is what the tests need of an alarm that replay prints.
+type alarmLine struct {
+	Event    string `json:"event"`
+	State    string `json:"state"`
+	ID       string `json:"id"`
+	Incident string `json:"incident"`
+	Signal   string `json:"signal"`
+	Cause    string `json:"cause"`
+}
+
+// replay runs recorded telemetry under the service's configuration and gives the alarms that fired, in order.
+func (s *service) replay(t *testing.T, file string) []alarmLine {
+	t.Helper()
+	var stderr bytes.Buffer
+	cmd := exec.Command(s.binary, "replay", "--config", s.config, "--output", "json", file)
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	var exit *exec.ExitError
+	const drift = 1
+	if !errors.As(err, &exit) || exit.ExitCode() != drift {
+		t.Fatalf("replay found no drift: %v\n%s%s", err, out, &stderr)
+	}
+	var fired []alarmLine
+	for line := range strings.Lines(string(out)) {
+		var a alarmLine
+		if err := json.Unmarshal([]byte(line), &a); err != nil {
+			t.Fatalf("replay printed %q: %v", line, err)
+		}
+		if a.Event == "alarm" && a.State == "firing" {
+			fired = append(fired, a)
+		}
+	}
+	return fired
+}
