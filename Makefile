@@ -5,7 +5,6 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := build
 
 CACHE := $(CURDIR)/.cache
-VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 
 GOLANGCI_VERSION := v2.15.0
 GOLANGCI := $(CACHE)/bin/golangci-lint-$(GOLANGCI_VERSION)
@@ -24,7 +23,7 @@ FUZZTIME ?= 30s
 .PHONY: build demo test lint bench fuzz kafka kafka-stop packages clean
 
 build:
-	CGO_ENABLED=0 go build -trimpath -ldflags '-X main.version=$(VERSION)' -o bin/rewardwatch ./cmd/rewardwatch
+	CGO_ENABLED=0 go build -trimpath -buildvcs=auto -o bin/rewardwatch ./cmd/rewardwatch
 
 demo: build
 	bin/rewardwatch demo
