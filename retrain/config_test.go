@@ -1,0 +1,178 @@
+package retrain
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/goccy/go-yaml"
+	"github.com/prometheus/common/model"
+	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+)
+
+const goodConfig = `
+ledger: {sqlite: /var/lib/ledger.db}
+targets: [{name: trainer, webhook: "https://trainer.example/retrain", secret_file: /etc/trainer.secret}]
+triggers: [{on: incident, signals: [return, "outcome.*"], target: trainer}]
+`
+
+func parse(text string) (Config, error) {
+	cfg := DefaultConfig()
+	err := yaml.UnmarshalWithOptions([]byte(text), &cfg, yaml.Strict())
+	return cfg, err
+}
+
+func TestConfigDefaults(t *testing.T) {
+	cfg, err := parse(goodConfig)
+	check(t, err)
+	if cfg.Targets[0].Timeout != seconds(15) || cfg.Triggers[0].Cooldown != model.Duration(24*time.Hour) {
+		t.Errorf("defaults: %+v", cfg)
+	}
+	cfg.Check(func(path, msg string) { t.Errorf("%s: %s", path, msg) })
+	DefaultConfig().Check(func(path, msg string) { t.Errorf("default config: %s: %s", path, msg) })
+
+	cfg, err = parse("triggers: [{on: incident, target: trainer, cooldown: 0s}]")
+	check(t, err)
+	if cfg.Triggers[0].Cooldown != 0 {
+		t.Errorf("cooldown: 0s became %s", cfg.Triggers[0].Cooldown)
+	}
+}
+
+func TestConfigIsStrict(t *testing.T) {
+	for _, text := range []string{
+		"targets: [{name: trainer, secret: abc}]",
+		"triggers: [{on: incident, budget: 3}]",
+		"ledger: {postgres: x}",
+	} {
+		if _, err := parse(text); err == nil || !strings.Contains(err.Error(), "unknown field") {
+			t.Errorf("%s: %v, want an unknown field", text, err)
+		}
+	}
+}
+
+func TestConfigCheck(t *testing.T) {
+	tests := []struct {
+		name   string
+		change func(*Config)
+		path   string
+	}{
+		{"no ledger", func(c *Config) { c.Ledger.SQLite = "" }, "ledger.sqlite"},
+		{"nameless target", func(c *Config) { c.Targets = append(c.Targets, c.Targets[0]); c.Targets[1].Name = "" }, "targets[1].name"},
+		{"duplicate target", func(c *Config) { c.Targets = append(c.Targets, c.Targets[0]) }, "targets[1].name"},
+		{"no URL", func(c *Config) { c.Targets[0].Webhook = "" }, "targets[0].webhook"},
+		{"no URL at all", func(c *Config) { c.Targets[0].Webhook = "http://[::1" }, "targets[0].webhook"},
+		{"no scheme", func(c *Config) { c.Targets[0].Webhook = "trainer.example/x" }, "targets[0].webhook"},
+		{"other scheme", func(c *Config) { c.Targets[0].Webhook = "ftp://trainer.example" }, "targets[0].webhook"},
+		{"no host", func(c *Config) { c.Targets[0].Webhook = "https://:443/x" }, "targets[0].webhook"},
+		{"password in the URL", func(c *Config) { c.Targets[0].Webhook = "https://me:pw@trainer.example" }, "targets[0].webhook"},
+		{"no secret", func(c *Config) { c.Targets[0].SecretFile = "" }, "targets[0].secret_file"},
+		{"no time", func(c *Config) { c.Targets[0].Timeout = 0 }, "targets[0].timeout"},
+		{"too much time", func(c *Config) { c.Targets[0].Timeout = seconds(61) }, "targets[0].timeout"},
+		{"unknown on", func(c *Config) { c.Triggers[0].On = "full_moon" }, "triggers[0].on"},
+		{"no on", func(c *Config) { c.Triggers[0].On = "" }, "triggers[0].on"},
+		{"bad glob", func(c *Config) { c.Triggers[0].Signals = []string{"return", "[a"} }, "triggers[0].signals[1]"},
+		{"empty signal", func(c *Config) { c.Triggers[0].Signals = []string{""} }, "triggers[0].signals[0]"},
+		{"unknown target", func(c *Config) { c.Triggers[0].Target = "nobody" }, "triggers[0].target"},
+		{"negative cooldown", func(c *Config) { c.Triggers[0].Cooldown = -1 }, "triggers[0].cooldown"},
+		{"duplicate trigger", func(c *Config) {
+			again := c.Triggers[0]
+			again.Signals = slices.Clone(again.Signals)
+			slices.Reverse(again.Signals)
+			c.Triggers = append(c.Triggers, again)
+		}, "triggers[1]"},
+	}
+	for _, tc := range tests {
+		t.Run(tc.name, func(t *testing.T) {
+			cfg, err := parse(goodConfig)
+			check(t, err)
+			tc.change(&cfg)
+			var paths []string
+			cfg.Check(func(path, msg string) {
+				paths = append(paths, path)
+				if strings.Contains(msg, "pw") {
+					t.Errorf("the password stands in %q", msg)
+				}
+			})
+			if !slices.Equal(paths, []string{tc.path}) {
+				t.Errorf("errors at %v, want %s", paths, tc.path)
+			}
+		})
+	}
+}
+
+func TestParseKeys(t *testing.T) {
+	const other = "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="
+	tests := []struct {
+		name, text string
+		keys       int
+		err        string
+	}{
+		{"one", testSecret, 1, ""},
+		{"line end and space", "  " + testSecret + "\r\n\n", 1, ""},
+		{"rotation", other + "\n" + testSecret + "\n", 2, ""},
+		{"empty", "\n \n", 0, "no secret"},
+		{"plain text", "hunter2hunter2hunter2hunter2hunter2", 0, "whsec_ followed by the key in base64"},
+		{"asymmetric", "whsk_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", 0, "whsec_"},
+		{"not base64", "whsec_hunter2!", 0, "not base64"},
+		{"too short", "whsec_aHVudGVyMg==", 0, "7 bytes"},
+		{"too long", "whsec_" + strings.Repeat("AAAA", 22), 0, "66 bytes"},
+		{"second line bad", testSecret + "\nhunter2", 0, "line 2"},
+	}
+	for _, tc := range tests {
+		t.Run(tc.name, func(t *testing.T) {
+			keys, err := parseKeys(tc.text)
+			if len(keys) != tc.keys || (err == nil) != (tc.err == "") {
+				t.Fatalf("%d keys, error %v", len(keys), err)
+			}
+			if err != nil && (!strings.Contains(err.Error(), tc.err) || strings.Contains(err.Error(), "hunter2")) {
+				t.Errorf("error %q, want %q without the secret", err, tc.err)
+			}
+		})
+	}
+}
+
+func TestReadKeysNamesTheFile(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "trainer.secret")
+	check(t, os.WriteFile(file, []byte("plain"), 0o600))
+	if _, err := readKeys(file); err == nil || !strings.Contains(err.Error(), file+": line 1") {
+		t.Errorf("error %v, want the file and line", err)
+	}
+}
+
+// TestSignAgainstTheOfficialLibrary compares with the reference implementation, byte for byte.
+func TestSignAgainstTheOfficialLibrary(t *testing.T) {
+	at := time.Unix(1674087231, 0)
+	for _, body := range []string{"", "{}", `{"type":"retrain.requested","data":{"x":"ü"}}`, strings.Repeat("x", 100_000)} {
+		hook, err := standardwebhooks.NewWebhook(testSecret)
+		check(t, err)
+		want, err := hook.Sign("rr_1", at, []byte(body))
+		check(t, err)
+		keys, err := parseKeys(testSecret)
+		check(t, err)
+		if got := sign(keys, "rr_1", at, []byte(body)); got != want {
+			t.Errorf("signature %s, want %s", got, want)
+		}
+		if got := sign(append(keys, keys[0]), "rr_1", at, []byte(body)); got != want+" "+want {
+			t.Errorf("two signatures %s", got)
+		}
+	}
+}
+
+func FuzzParseKeys(f *testing.F) {
+	f.Add(testSecret + "\n")
+	f.Add("whsec_")
+	f.Fuzz(func(t *testing.T, text string) {
+		keys, err := parseKeys(text)
+		if (err == nil) != (len(keys) > 0) {
+			t.Fatalf("%d keys, error %v", len(keys), err)
+		}
+		for _, k := range keys {
+			if len(k) < minKeySize || len(k) > maxKeySize {
+				t.Errorf("a key of %d bytes was taken", len(k))
+			}
+		}
+	})
+}

@@ -1,0 +1,537 @@
+package retrain
+
+import (
+	"bytes"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/rs/zerolog"
+	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+)
+
+func status(code int, headers ...string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		for i := 0; i < len(headers); i += 2 {
+			w.Header().Set(headers[i], headers[i+1])
+		}
+		w.WriteHeader(code)
+	}
+}
+
+// retryAt asks for the next attempt at a date d from now.
+func retryAt(code int, d time.Duration) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		status(code, "Retry-After", time.Now().Add(d).UTC().Format(http.TimeFormat))(w, r)
+	}
+}
+
+func hang(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
+
+// drip answers 200 and then a byte a second, for ever.
+func drip(w http.ResponseWriter, r *http.Request) {
+	for r.Context().Err() == nil {
+		_, _ = w.Write([]byte("."))
+		_ = http.NewResponseController(w).Flush()
+		select {
+		case <-time.After(time.Second):
+		case <-r.Context().Done():
+		}
+	}
+}
+
+// breakOff answers 200 with a tenth of the body that it announced, and closes the connection.
+func breakOff(w http.ResponseWriter, _ *http.Request) {
+	conn, _, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		panic(err)
+	}
+	_, _ = conn.Write([]byte("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n0123456789"))
+	_ = conn.Close()
+}
+
+// reset closes the connection without an answer.
+func reset(w http.ResponseWriter, _ *http.Request) {
+	conn, _, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		panic(err)
+	}
+	_ = conn.Close()
+}
+
+func garbage(w http.ResponseWriter, _ *http.Request) {
+	conn, _, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		panic(err)
+	}
+	_, _ = conn.Write([]byte("220 mail.test ESMTP\r\n\r\n"))
+	_ = conn.Close()
+}
+
+func endless(w http.ResponseWriter, _ *http.Request) {
+	for {
+		if _, err := w.Write(bytes.Repeat([]byte("x"), 4096)); err != nil {
+			return
+		}
+	}
+}
+
+// jittered is the schedule's delay with the most jitter that it can have.
+func jittered(d time.Duration) time.Duration { return d + d/5 }
+
+func TestReceiverFaultIsRetriedUnderTheSameID(t *testing.T) {
+	const first = 5 * time.Second // the schedule's first delay
+	tests := []struct {
+		name             string
+		script           []http.HandlerFunc
+		want             []Result
+		earliest, latest time.Duration // of the last arrival
+	}{
+		{"ok at once", nil, []Result{ResultDelivered}, 0, 0},
+		{"any 2xx", []http.HandlerFunc{status(204)}, []Result{ResultDelivered}, 0, 0},
+		{"an endless answer is read in part", []http.HandlerFunc{endless}, []Result{ResultDelivered}, 0, 0},
+		{"500", []http.HandlerFunc{status(500)}, []Result{ResultRejected, ResultDelivered}, first, jittered(first)},
+		{"404", []http.HandlerFunc{status(404)}, []Result{ResultRejected, ResultDelivered}, first, jittered(first)},
+		{"twice 500", []http.HandlerFunc{status(500), status(502)}, []Result{ResultRejected, ResultRejected, ResultDelivered}, first + 5*time.Minute, jittered(first + 5*time.Minute)},
+		{"429 with seconds", []http.HandlerFunc{status(429, "Retry-After", "90")}, []Result{ResultThrottled, ResultDelivered}, 90 * time.Second, 91 * time.Second},
+		{"429 with a date", []http.HandlerFunc{retryAt(429, time.Hour)}, []Result{ResultThrottled, ResultDelivered}, time.Hour - time.Second, time.Hour},
+		{"503 with seconds", []http.HandlerFunc{status(503, "Retry-After", "600")}, []Result{ResultRejected, ResultDelivered}, 10 * time.Minute, 10*time.Minute + time.Second},
+		{"429 sooner than the schedule", []http.HandlerFunc{status(429, "Retry-After", "0")}, []Result{ResultThrottled, ResultDelivered}, first, jittered(first)},
+		{"429 with nonsense", []http.HandlerFunc{status(429, "Retry-After", "soon")}, []Result{ResultThrottled, ResultDelivered}, first, jittered(first)},
+		{"301", []http.HandlerFunc{status(301, "Location", "/elsewhere")}, []Result{ResultRedirected, ResultDelivered}, first, jittered(first)},
+		{"307", []http.HandlerFunc{status(307, "Location", "http://elsewhere.test/")}, []Result{ResultRedirected, ResultDelivered}, first, jittered(first)},
+		{"no answer", []http.HandlerFunc{hang}, []Result{ResultTimeout, ResultDelivered}, 15*time.Second + first, 15*time.Second + jittered(first)},
+		{"slow answer", []http.HandlerFunc{drip}, []Result{ResultTimeout, ResultDelivered}, 15*time.Second + first, 15*time.Second + jittered(first)},
+		{"connection closed", []http.HandlerFunc{reset}, []Result{ResultUnreachable, ResultDelivered}, first, jittered(first)},
+		{"answer breaks off", []http.HandlerFunc{breakOff}, []Result{ResultUnreachable, ResultDelivered}, first, jittered(first)},
+		{"not HTTP", []http.HandlerFunc{garbage}, []Result{ResultUnreachable, ResultDelivered}, first, jittered(first)},
+	}
+	for _, tc := range tests {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t, tc.script...)
+				r.run()
+				id := r.consider(incident("i1", "ranker")).Request
+				r.pass(2 * time.Hour)
+				if got := r.results(); !slices.Equal(got, tc.want) {
+					t.Errorf("results %v, want %v", got, tc.want)
+				}
+				if q := r.request(); q.State != StateDelivered || q.Attempts != len(tc.want) {
+					t.Errorf("request %+v, want delivered after %d attempts", q, len(tc.want))
+				}
+				arrivals := r.receiver.seen()
+				if len(arrivals) != len(tc.want) {
+					t.Fatalf("%d arrivals, want %d", len(arrivals), len(tc.want))
+				}
+				for i, a := range arrivals {
+					if a.id != id || a.verify != nil || !bytes.Equal(a.body, arrivals[0].body) {
+						t.Errorf("arrival %d: id %s, want %s; verification: %v; same body: %t", i, a.id, id, a.verify, bytes.Equal(a.body, arrivals[0].body))
+					}
+				}
+				if at := arrivals[len(arrivals)-1].at; at < tc.earliest || at > tc.latest {
+					t.Errorf("last attempt after %s, want between %s and %s", at, tc.earliest, tc.latest)
+				}
+			})
+		})
+	}
+}
+
+func TestAnswerIsKeptInPart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		answer := func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusInternalServerError)
+			_, _ = w.Write([]byte("no trainer is free \xff" + strings.Repeat("x", 5000)))
+		}
+		r := newRig(t, answer)
+		r.run()
+		r.consider(incident("i1", "ranker"))
+		r.pass(time.Second)
+		all, err := r.Deliveries(t.Context(), r.request().ID, 10)
+		check(t, err)
+		if len(all) != 1 || all[0].Status != 500 || !strings.HasPrefix(all[0].Response, "no trainer is free �x") || len(all[0].Response) > keptAnswer+2 {
+			t.Errorf("deliveries %+v", all)
+		}
+	})
+}
+
+func TestGoneDisablesTheTarget(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, status(410))
+		r.consider(incident("i1", "ranker"))
+		r.consider(incident("i2", "bidder")) // waits behind the first one
+		r.run()
+		r.pass(time.Minute)
+		if got := r.results(); !slices.Equal(got, []Result{ResultGone}) {
+			t.Fatalf("results %v, want gone alone", got)
+		}
+		all, err := r.Requests(t.Context(), 10)
+		check(t, err)
+		for _, q := range all {
+			if q.State != StateDeadLetter || !strings.Contains(q.Reason, "410") {
+				t.Errorf("request %+v, want a dead letter for 410", q)
+			}
+		}
+		if d := r.consider(incident("i3", "pricer")); d.Reason != TargetDisabled {
+			t.Errorf("decision %+v, want target_disabled", d)
+		}
+		const gauges = `
+			# HELP rewardwatch_webhook_dead_letters Requests that were given up before they could be delivered.
+			# TYPE rewardwatch_webhook_dead_letters gauge
+			rewardwatch_webhook_dead_letters{target="trainer"} 2
+			# HELP rewardwatch_webhook_target_disabled 1 where the target answered 410 Gone and nothing is sent to it, 0 otherwise.
+			# TYPE rewardwatch_webhook_target_disabled gauge
+			rewardwatch_webhook_target_disabled{target="trainer"} 1
+		`
+		if err := testutil.GatherAndCompare(r.reg, strings.NewReader(gauges), MetricDeadLetters, MetricTargetDisabled); err != nil {
+			t.Error(err)
+		}
+
+		r.reopen()
+		if d := r.consider(incident("i3", "pricer")); d.Reason != TargetDisabled {
+			t.Errorf("after a restart: %+v, want target_disabled", d)
+		}
+		r.cfg.Targets[0].Webhook = "http://trainer.test/v2"
+		r.reopen()
+		r.run()
+		if d := r.consider(incident("i3", "pricer")); d.Reason != Opened {
+			t.Errorf("with another URL: %+v, want opened", d)
+		}
+		r.pass(time.Second)
+		if got := len(r.receiver.seen()); got != 2 {
+			t.Errorf("%d arrivals, want 2", got)
+		}
+	})
+}
+
+func TestExpiryEndsTheRetries(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, slices.Repeat([]http.HandlerFunc{status(500)}, 20)...)
+		r.run()
+		r.consider(incident("i1", "ranker"))
+		r.pass(requestLifetime)
+		q := r.request()
+		if q.State != StateDeadLetter || q.Attempts != 7 || !strings.Contains(q.Reason, "rejected") {
+			t.Errorf("request %+v, want a dead letter after 7 attempts", q)
+		}
+		if !q.ClosedAt.Before(q.ExpiresAt) {
+			t.Errorf("closed at %s, want as soon as no further attempt fits before %s", q.ClosedAt, q.ExpiresAt)
+		}
+		history, err := r.History(t.Context(), q.ID)
+		check(t, err)
+		if len(history) != 2 || history[0].State != StateOpen || history[1].State != StateDeadLetter {
+			t.Errorf("history %+v", history)
+		}
+	})
+}
+
+func TestRetryAfterBeyondTheExpiry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, status(503, "Retry-After", "99999999999999"))
+		r.run()
+		r.consider(incident("i1", "ranker"))
+		r.pass(time.Second)
+		if q := r.request(); q.State != StateDeadLetter {
+			t.Errorf("request %+v, want a dead letter", q)
+		}
+	})
+}
+
+func TestExpiresWhileNothingRuns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.consider(incident("i1", "ranker"))
+		r.pass(requestLifetime)
+		r.reopen()
+		r.run()
+		r.pass(time.Second)
+		if q := r.request(); q.State != StateDeadLetter || q.Reason != "expired" {
+			t.Errorf("request %+v, want expired", q)
+		}
+		if got := len(r.receiver.seen()); got != 0 {
+			t.Errorf("%d arrivals of an expired request", got)
+		}
+	})
+}
+
+func TestOneDeliveryAtATimeForATarget(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slow := func(http.ResponseWriter, *http.Request) { <-time.After(10 * time.Second) }
+		r := newRig(t, slow, slow, slow)
+		r.run()
+		for _, policy := range []string{"a", "b", "c"} {
+			r.consider(incident("i-"+policy, policy))
+		}
+		r.pass(time.Minute)
+		for i, a := range r.receiver.seen() {
+			if want := time.Duration(i) * 10 * time.Second; a.at != want {
+				t.Errorf("arrival %d after %s, want %s", i, a.at, want)
+			}
+		}
+	})
+}
+
+// crashing delivers and then loses the ledger, as a process that dies between the answer and its record.
+type crashing struct {
+	http.RoundTripper
+	crash func()
+}
+
+func (c crashing) RoundTrip(req *http.Request) (*http.Response, error) {
+	defer c.crash()
+	return c.RoundTripper.RoundTrip(req)
+}
+
+func TestCrashBetweenAnswerAndRecord(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		id := r.consider(incident("i1", "ranker")).Request
+		r.courier.sender.transport = crashing{r.transport, func() { check(t, r.ledger.close()) }}
+		if err := r.Run(t.Context()); err == nil {
+			t.Error("Run goes on without its ledger")
+		}
+		r.reopen()
+		if d := r.consider(incident("i1", "ranker")); d.Reason != AlreadyRequested || d.Request != id {
+			t.Errorf("decision after the crash: %+v", d)
+		}
+		r.run()
+		r.pass(time.Second)
+		if got, want := r.results(), []Result{ResultInterrupted, ResultDelivered}; !slices.Equal(got, want) {
+			t.Errorf("results %v, want %v", got, want)
+		}
+		arrivals := r.receiver.seen()
+		if len(arrivals) != 2 || arrivals[0].id != id || arrivals[1].id != id || !bytes.Equal(arrivals[0].body, arrivals[1].body) {
+			t.Errorf("arrivals %+v, want the same message twice", arrivals)
+		}
+		r.reopen()
+		r.run()
+		r.pass(requestLifetime)
+		if got := len(r.receiver.seen()); got != 2 {
+			t.Errorf("%d arrivals after another restart, want no more than 2", got)
+		}
+	})
+}
+
+func TestRetryTimeSurvivesARestart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, status(429, "Retry-After", "3600"))
+		r.run()
+		r.consider(incident("i1", "ranker"))
+		r.pass(time.Minute)
+		r.reopen()
+		r.run()
+		r.pass(58 * time.Minute)
+		if got := len(r.receiver.seen()); got != 1 {
+			t.Fatalf("%d arrivals before Retry-After is over, want 1", got)
+		}
+		r.pass(2 * time.Minute)
+		if q := r.request(); q.State != StateDelivered {
+			t.Errorf("request %+v, want delivered", q)
+		}
+	})
+}
+
+func TestShutdownFinishesTheAttemptInFlight(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, func(http.ResponseWriter, *http.Request) { <-time.After(10 * time.Second) })
+		r.run()
+		r.consider(incident("i1", "ranker"))
+		r.consider(incident("i2", "bidder"))
+		r.pass(5 * time.Second)
+		r.stop()
+		if got := r.results(); !slices.Equal(got, []Result{ResultDelivered}) {
+			t.Errorf("results %v, want the first finished and the second not begun", got)
+		}
+	})
+}
+
+func TestLateSuccessOfAWithdrawnRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, func(http.ResponseWriter, *http.Request) { <-time.After(10 * time.Second) })
+		r.run()
+		inc := incident("i1", "ranker")
+		r.consider(inc)
+		r.pass(5 * time.Second)
+		inc.Cause = "reward_function"
+		r.consider(inc)
+		if q := r.request(); q.State != StateWithdrawn {
+			t.Fatalf("request %+v, want withdrawn", q)
+		}
+		r.pass(10 * time.Second)
+		if q := r.request(); q.State != StateDelivered {
+			t.Errorf("request %+v, want delivered: the receiver has it", q)
+		}
+	})
+}
+
+func TestTargetLeavesTheConfiguration(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.consider(incident("i1", "ranker"))
+		r.cfg.Targets[0].Name, r.cfg.Triggers[0].Target = "other", "other"
+		r.reopen()
+		if q := r.request(); q.State != StateDeadLetter || !strings.Contains(q.Reason, "no longer configured") {
+			t.Errorf("request %+v, want a dead letter", q)
+		}
+	})
+}
+
+func TestSecretsAreReadAtEachAttempt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		file := r.cfg.Targets[0].SecretFile
+		check(t, os.WriteFile(file, []byte("half a secret"), 0o600))
+		r.run()
+		r.consider(incident("i1", "ranker"))
+		r.pass(time.Second)
+		all, err := r.Deliveries(t.Context(), "", 10)
+		check(t, err)
+		if len(all) != 1 || all[0].Result != ResultUnsigned || strings.Contains(all[0].Error, "half a secret") {
+			t.Fatalf("deliveries %+v, want one unsigned without the secret in its error", all)
+		}
+		// Rotation: the newer secret first, the one that the receiver still holds second.
+		check(t, os.WriteFile(file, []byte("whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=\n"+testSecret+"\n"), 0o600))
+		r.pass(10 * time.Second)
+		arrivals := r.receiver.seen()
+		if len(arrivals) != 1 || arrivals[0].verify != nil {
+			t.Errorf("arrivals %+v, want one that verifies", arrivals)
+		}
+	})
+}
+
+func TestDeliveryMetrics(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, status(500))
+		r.run()
+		r.consider(incident("i1", "ranker"))
+		r.pass(time.Hour)
+		const want = `
+			# HELP rewardwatch_retrain_cooldown_remaining_seconds Time until an incident of the policy can order a retraining from the target again.
+			# TYPE rewardwatch_retrain_cooldown_remaining_seconds gauge
+			rewardwatch_retrain_cooldown_remaining_seconds{policy="ranker",target="trainer"} 82800
+			# HELP rewardwatch_retrain_requests Retrain requests in the ledger, by state.
+			# TYPE rewardwatch_retrain_requests gauge
+			rewardwatch_retrain_requests{policy="ranker",state="dead_letter"} 0
+			rewardwatch_retrain_requests{policy="ranker",state="delivered"} 1
+			rewardwatch_retrain_requests{policy="ranker",state="open"} 0
+			rewardwatch_retrain_requests{policy="ranker",state="withdrawn"} 0
+			# HELP rewardwatch_webhook_dead_letters Requests that were given up before they could be delivered.
+			# TYPE rewardwatch_webhook_dead_letters gauge
+			rewardwatch_webhook_dead_letters{target="trainer"} 0
+			# HELP rewardwatch_webhook_deliveries_total Attempts to deliver a webhook, by result.
+			# TYPE rewardwatch_webhook_deliveries_total counter
+			rewardwatch_webhook_deliveries_total{result="delivered",target="trainer"} 1
+			rewardwatch_webhook_deliveries_total{result="gone",target="trainer"} 0
+			rewardwatch_webhook_deliveries_total{result="redirected",target="trainer"} 0
+			rewardwatch_webhook_deliveries_total{result="rejected",target="trainer"} 1
+			rewardwatch_webhook_deliveries_total{result="throttled",target="trainer"} 0
+			rewardwatch_webhook_deliveries_total{result="timeout",target="trainer"} 0
+			rewardwatch_webhook_deliveries_total{result="unreachable",target="trainer"} 0
+			rewardwatch_webhook_deliveries_total{result="unsigned",target="trainer"} 0
+			# HELP rewardwatch_webhook_target_disabled 1 where the target answered 410 Gone and nothing is sent to it, 0 otherwise.
+			# TYPE rewardwatch_webhook_target_disabled gauge
+			rewardwatch_webhook_target_disabled{target="trainer"} 0
+		`
+		if err := testutil.GatherAndCompare(r.reg, strings.NewReader(want), MetricRequests, MetricCooldown, MetricDeadLetters, MetricDeliveries, MetricTargetDisabled); err != nil {
+			t.Error(err)
+		}
+		if n := testutil.CollectAndCount(r.metrics.duration); n != 1 {
+			t.Errorf("%d duration histograms, want 1", n)
+		}
+	})
+}
+
+// TestRealSockets runs the exported constructor against a server on the loopback interface.
+func TestRealSockets(t *testing.T) {
+	verified := make(chan error, 1)
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) {
+		var body bytes.Buffer
+		_, err := body.ReadFrom(req.Body)
+		hook, bad := standardwebhooks.NewWebhook(testSecret)
+		if err = errors.Join(err, bad); err == nil {
+			err = hook.Verify(body.Bytes(), req.Header)
+		}
+		verified <- err
+	}))
+	defer server.Close()
+	cfg := testConfig(t)
+	cfg.Targets[0].Webhook = server.URL
+	desk, err := Open(t.Context(), cfg, zerolog.Nop(), prometheus.NewRegistry())
+	check(t, err)
+	ctx, cancel := contextWithCancel(t)
+	done := make(chan error, 1)
+	go func() { done <- desk.Run(ctx) }()
+	_, err = desk.Consider(t.Context(), incident("i1", "ranker"))
+	check(t, err)
+	select {
+	case err := <-verified:
+		check(t, err)
+	case <-time.After(30 * time.Second):
+		t.Error("no delivery within 30s")
+	}
+	cancel()
+	check(t, <-done)
+	all, err := desk.Requests(t.Context(), 10)
+	check(t, err)
+	if len(all) != 1 || all[0].State != StateDelivered {
+		t.Errorf("requests %+v, want one delivered", all)
+	}
+	check(t, desk.Close())
+}
+
+func TestRetryAfter(t *testing.T) {
+	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	tests := map[string]time.Duration{
+		"":                                    0,
+		"0":                                   0,
+		"120":                                 2 * time.Minute,
+		"-1":                                  0,
+		"1.5":                                 0,
+		"1e9":                                 0,
+		"9223372036854775807":                 maxRetryAfter,
+		strconv.Itoa(400 * 86400):             maxRetryAfter,
+		"Sat, 21 Nov 2026 12:00:30 GMT":       30 * time.Second,
+		"Saturday, 21-Nov-26 12:00:30 GMT":    30 * time.Second,
+		"Sat Nov 21 12:00:30 2026":            30 * time.Second,
+		"Sat, 21 Nov 2026 11:00:00 GMT":       0,
+		"Thu, 21 Nov 2199 11:00:00 GMT":       maxRetryAfter,
+		"2026-11-21T12:00:30Z":                0,
+		"Sat, 21 Nov 2026 12:00:30 GMT, 120":  0,
+		"99999999999999999999999999999999999": 0,
+	}
+	for value, want := range tests {
+		if got := retryAfter(value, now); got != want {
+			t.Errorf("retryAfter(%q) = %s, want %s", value, got, want)
+		}
+	}
+}
+
+func TestRetryDelay(t *testing.T) {
+	want := []time.Duration{5 * time.Second, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 5 * time.Hour, 10 * time.Hour, 10 * time.Hour, 10 * time.Hour}
+	for i, d := range want {
+		if got := retryDelay(i+1, 0); got != d {
+			t.Errorf("after attempt %d: %s, want %s", i+1, got, d)
+		}
+		if got := retryDelay(i+1, 0.999); got <= d || got >= jittered(d) {
+			t.Errorf("after attempt %d with jitter: %s, want between %s and %s", i+1, got, d, jittered(d))
+		}
+	}
+}
+
+func FuzzRetryAfter(f *testing.F) {
+	f.Add("120")
+	f.Add("Sat, 21 Nov 2026 12:00:30 GMT")
+	f.Fuzz(func(t *testing.T, value string) {
+		if d := retryAfter(value, time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)); d < 0 || d > maxRetryAfter {
+			t.Errorf("retryAfter(%q) = %s", value, d)
+		}
+	})
+}

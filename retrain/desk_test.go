@@ -1,0 +1,415 @@
+package retrain
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"math"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/common/model"
+	"github.com/rs/zerolog"
+
+	"github.com/rewardwatch/rewardwatch/alerts"
+	"github.com/rewardwatch/rewardwatch/ingest"
+)
+
+func contextWithCancel(t *testing.T) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(t.Context())
+	t.Cleanup(cancel)
+	return ctx, cancel
+}
+
+func TestJudge(t *testing.T) {
+	triggers := []Trigger{
+		{On: OnIncident, Signals: []string{"return", "outcome.*"}, Target: "trainer"},
+		{On: OnIncident, Signals: []string{"action"}, Target: "tuner"},
+	}
+	with := func(change func(*alerts.Incident)) alerts.Incident {
+		inc := incident("i1", "ranker")
+		change(&inc)
+		return inc
+	}
+	tests := []struct {
+		name    string
+		inc     alerts.Incident
+		want    Reason
+		target  string
+		signals []string
+	}{
+		{"matches", with(func(*alerts.Incident) {}), Opened, "trainer", []string{"return"}},
+		{"glob", with(func(i *alerts.Incident) { i.Alarms[0].Signal = "outcome.conversion" }), Opened, "trainer", []string{"outcome.conversion"}},
+		{"second trigger", with(func(i *alerts.Incident) { i.Alarms[0].Signal = "action" }), Opened, "tuner", []string{"action"}},
+		{"first trigger of two", with(func(i *alerts.Incident) { i.Alarms = append([]alerts.Alarm{alarm("action")}, i.Alarms...) }), Opened, "trainer", []string{"return"}},
+		{"unknown cause", with(func(i *alerts.Incident) { i.Cause = alerts.CauseUnknown }), Opened, "trainer", []string{"return"}},
+		{"environment", with(func(i *alerts.Incident) { i.Cause = alerts.CauseEnvironment }), Opened, "trainer", []string{"return"}},
+		{"other signal", with(func(i *alerts.Incident) { i.Alarms[0].Signal = "episode_length" }), NoTrigger, "", nil},
+		{"resolved", with(func(i *alerts.Incident) { i.Alarms[0].Resolved = true }), NoTrigger, "", nil},
+		{"closed", with(func(i *alerts.Incident) { i.Closed = true }), IncidentClosed, "", nil},
+		{"reward function", with(func(i *alerts.Incident) { i.Cause = alerts.CauseRewardFunction }), CauseNeedsPerson, "trainer", []string{"return"}},
+		{"telemetry", with(func(i *alerts.Incident) { i.Cause = alerts.CauseTelemetry }), CauseNeedsPerson, "trainer", []string{"return"}},
+		{"cause of the only alarm", with(func(i *alerts.Incident) { i.Alarms[0].Cause = alerts.CauseTelemetry }), CauseNeedsPerson, "trainer", nil},
+		{"provisional incident", with(func(i *alerts.Incident) { i.Provisional = true }), Provisional, "trainer", []string{"return"}},
+		{"provisional alarm", with(func(i *alerts.Incident) { i.Alarms[0].Provisional = true }), Provisional, "trainer", nil},
+		{"provisional beside accepted", with(func(i *alerts.Incident) {
+			i.Alarms[0].Provisional = true
+			i.Alarms = append(i.Alarms, alarm("outcome.sale"))
+		}), Opened, "trainer", []string{"outcome.sale"}},
+	}
+	for _, tc := range tests {
+		t.Run(tc.name, func(t *testing.T) {
+			c, reason := judge(triggers, tc.inc)
+			var signals []string
+			for _, a := range c.alarms {
+				signals = append(signals, a.Signal)
+			}
+			if reason != tc.want || c.trigger.Target != tc.target || !slices.Equal(signals, tc.signals) {
+				t.Errorf("%s for %q with %v, want %s for %q with %v", reason, c.trigger.Target, signals, tc.want, tc.target, tc.signals)
+			}
+		})
+	}
+	if _, reason := judge(nil, incident("i1", "ranker")); reason != NoTrigger {
+		t.Errorf("without triggers: %s, want no_trigger", reason)
+	}
+}
+
+func TestConsiderIsIdempotent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		first := r.consider(incident("i1", "ranker"))
+		if first.Reason != Opened || first.Request != requestID("i1", r.cfg.Triggers[0].key()) {
+			t.Fatalf("first decision %+v", first)
+		}
+		for n := range 100 {
+			if n%25 == 0 {
+				r.reopen()
+			}
+			inc := incident("i1", "ranker")
+			inc.Alarms = append(inc.Alarms, alarm("reward"))
+			if d := r.consider(inc); d.Reason != AlreadyRequested || d.Request != first.Request {
+				t.Fatalf("decision %d: %+v", n, d)
+			}
+		}
+		r.run()
+		r.pass(2 * requestLifetime)
+		r.consider(incident("i1", "ranker"))
+		r.pass(time.Hour)
+		if got := len(r.receiver.seen()); got != 1 {
+			t.Errorf("%d deliveries, want 1", got)
+		}
+		decisions, err := r.Decisions(t.Context(), "i1", 10)
+		check(t, err)
+		if len(decisions) != 1 || decisions[0].Reason != Opened || decisions[0].Request != first.Request {
+			t.Errorf("decisions %+v, want opened alone", decisions)
+		}
+	})
+}
+
+func TestConsiderConcurrently(t *testing.T) {
+	desk, err := Open(t.Context(), testConfig(t), zerolog.Nop(), prometheus.NewRegistry())
+	check(t, err)
+	reasons := make([]Reason, 20)
+	var wg sync.WaitGroup
+	for i := range reasons {
+		wg.Go(func() {
+			d, err := desk.Consider(t.Context(), incident("i1", "ranker"))
+			if err != nil {
+				t.Error(err)
+			}
+			reasons[i] = d.Reason
+		})
+	}
+	wg.Wait()
+	slices.Sort(reasons)
+	if reasons[18] != AlreadyRequested || reasons[19] != Opened {
+		t.Errorf("reasons %v, want one opened and the rest already_requested", reasons)
+	}
+	check(t, desk.Close())
+}
+
+func TestWhatOrdersNothingIsRecordedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.run()
+		inc := incident("i1", "ranker")
+		inc.Provisional = true
+		var want []Reason
+		for _, step := range []struct {
+			change func()
+			reason Reason
+		}{
+			{func() {}, Provisional},
+			{func() {}, Provisional},
+			{func() { inc.Provisional, inc.Cause = false, alerts.CauseRewardFunction }, CauseNeedsPerson},
+			{func() { inc.Cause = alerts.CauseTelemetry }, CauseNeedsPerson},
+			{func() { inc.Alarms[0].Signal = "episode_length" }, NoTrigger},
+		} {
+			step.change()
+			if d := r.consider(inc); d.Reason != step.reason || d.Request != "" {
+				t.Errorf("decision %+v, want %s", d, step.reason)
+			}
+			if !slices.Contains(want, step.reason) {
+				want = append(want, step.reason)
+			}
+			r.pass(time.Minute)
+		}
+		decisions, err := r.Decisions(t.Context(), "", 10)
+		check(t, err)
+		var got []Reason
+		for _, d := range slices.Backward(decisions) {
+			got = append(got, d.Reason)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("recorded %v, want %v", got, want)
+		}
+		if n := len(r.receiver.seen()); n != 0 {
+			t.Errorf("%d deliveries, want none", n)
+		}
+		inc.Alarms[0].Signal, inc.Cause = "return", alerts.CausePolicy
+		if d := r.consider(inc); d.Reason != Opened {
+			t.Errorf("once the cause is the policy: %+v, want opened", d)
+		}
+	})
+}
+
+func TestCooldownAndOpenRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, status(500))
+		r.run()
+		first := r.consider(incident("i1", "ranker"))
+		synctest.Wait()
+		if d := r.consider(incident("i2", "ranker")); d.Reason != OpenRequest || d.Detail != first.Request {
+			t.Errorf("beside an undelivered request: %+v, want open_request", d)
+		}
+		if d := r.consider(incident("i3", "bidder")); d.Reason != Opened {
+			t.Errorf("another policy: %+v, want opened", d)
+		}
+		r.pass(time.Hour)
+		if d := r.consider(incident("i2", "ranker")); d.Reason != Cooldown || d.Detail != "until 2000-01-02T00:00:00Z" {
+			t.Errorf("after the delivery: %+v, want cooldown", d)
+		}
+		r.reopen()
+		r.pass(23*time.Hour - 2*time.Second)
+		if d := r.consider(incident("i2", "ranker")); d.Reason != Cooldown {
+			t.Errorf("just before its end: %+v, want cooldown", d)
+		}
+		r.pass(2 * time.Second)
+		if d := r.consider(incident("i2", "ranker")); d.Reason != Opened {
+			t.Errorf("at its end: %+v, want opened", d)
+		}
+	})
+}
+
+func TestCooldownIsOfTheTrigger(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.cfg.Triggers = append(r.cfg.Triggers, Trigger{On: OnIncident, Signals: []string{"action"}, Target: "trainer", Cooldown: 0})
+		r.reopen()
+		r.run()
+		r.consider(incident("i1", "ranker"))
+		r.pass(time.Minute)
+		for _, id := range []string{"i2", "i3"} {
+			other := incident(id, "ranker")
+			other.Alarms = []alerts.Alarm{alarm("action")}
+			if d := r.consider(other); d.Reason != Opened {
+				t.Errorf("another trigger, without a cooldown: %+v, want opened", d)
+			}
+			r.pass(time.Minute)
+		}
+	})
+}
+
+func TestExpiredRequestBlocksNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.consider(incident("i1", "ranker"))
+		r.pass(requestLifetime)
+		if d := r.consider(incident("i2", "ranker")); d.Reason != Opened {
+			t.Errorf("decision %+v, want opened", d)
+		}
+	})
+}
+
+func TestCauseThatNeedsAPersonWithdraws(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		inc := incident("i1", "ranker")
+		id := r.consider(inc).Request
+		inc.Cause = alerts.CauseRewardFunction
+		if d := r.consider(inc); d.Reason != CauseNeedsPerson || d.Request != id {
+			t.Errorf("decision %+v, want cause_needs_person", d)
+		}
+		r.run()
+		r.pass(time.Hour)
+		if q := r.request(); q.State != StateWithdrawn || !strings.Contains(q.Reason, "reward_function") {
+			t.Errorf("request %+v, want withdrawn", q)
+		}
+		if n := len(r.receiver.seen()); n != 0 {
+			t.Errorf("%d deliveries, want none", n)
+		}
+		if d := r.consider(inc); d.Reason != AlreadyRequested {
+			t.Errorf("again: %+v, want already_requested", d)
+		}
+	})
+}
+
+func TestOrder(t *testing.T) {
+	inc := incident("i1", "ranker")
+	second := alarm("reward")
+	second.After.Policy = "v3"
+	second.Effect.MeanShift, second.Effect.CurrentSD = math.Inf(-1), math.NaN()
+	second.Offsets = []ingest.Range{{Partition: 0, First: 900, Last: 1050}, {Partition: 3, First: 7, Last: 9}}
+	body, err := newBody("rr_1", time.Date(2026, 11, 21, 10, 0, 0, 0, time.FixedZone("", 3600)), inc, append(inc.Alarms, second))
+	check(t, err)
+	var got, want any
+	check(t, json.Unmarshal(body, &got))
+	check(t, json.Unmarshal([]byte(`{
+		"type": "retrain.requested",
+		"timestamp": "2026-11-21T09:00:00Z",
+		"data": {
+			"id": "rr_1", "incident": "i1", "policy": "ranker", "group": {"env": "prod-eu"},
+			"signals": ["return", "reward"],
+			"cause": "policy", "evidence": ["policy_version changed from v1 to v2 at the onset"],
+			"effect": {
+				"return": {"quantity": "return", "baseline_mean": 200, "current_mean": 150, "mean_shift": -50, "baseline_sd": 25, "current_sd": 30, "standardized_shift": -2, "current_units": 40},
+				"reward": {"quantity": "return", "baseline_mean": 200, "current_mean": 150, "mean_shift": null, "baseline_sd": 25, "current_sd": null, "standardized_shift": -2, "current_units": 40}
+			},
+			"versions": {
+				"before": {"policy_version": "v1", "env_version": "41", "reward_version": "r7"},
+				"after": {"policy_version": "v3", "env_version": "41", "reward_version": "r7"}
+			},
+			"baseline": {"id": "b1", "units": 500},
+			"offsets": {
+				"drifted": [{"partition": 0, "first": 900, "last": 1100}, {"partition": 3, "first": 7, "last": 9}],
+				"baseline": [{"partition": 0, "first": 0, "last": 900}]
+			}
+		}
+	}`), &want))
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("body\n%s\nwant\n%v", body, want)
+	}
+	if inc.Alarms[0].Offsets[0].First != 1000 {
+		t.Error("the incident was changed")
+	}
+}
+
+func TestHistoryIsNeverChanged(t *testing.T) {
+	l, err := openLedger(t.Context(), testConfig(t).Ledger.SQLite)
+	check(t, err)
+	check(t, l.update(t.Context(), func(tx *sql.Tx) error {
+		return insert(t.Context(), tx, entry{id: "rr_1", incident: "i1", policy: "p", body: []byte("{}"), opened: time.Now(), expires: time.Now()})
+	}))
+	for _, statement := range []string{`UPDATE history SET reason = 'x'`, `DELETE FROM history`} {
+		if _, err := l.db.ExecContext(t.Context(), statement); err == nil || !strings.Contains(err.Error(), "append-only") {
+			t.Errorf("%s: %v, want a refusal", statement, err)
+		}
+	}
+	check(t, l.close())
+}
+
+func TestLedgerKeepsTheRulesItself(t *testing.T) {
+	l, err := openLedger(t.Context(), testConfig(t).Ledger.SQLite)
+	check(t, err)
+	put := func(id, incident, policy string) error {
+		return l.update(t.Context(), func(tx *sql.Tx) error {
+			return insert(t.Context(), tx, entry{id: id, incident: incident, policy: policy, body: []byte("{}"), opened: time.Now(), expires: time.Now()})
+		})
+	}
+	check(t, put("rr_1", "i1", "p"))
+	if put("rr_2", "i1", "q") == nil {
+		t.Error("a second request of an incident was taken")
+	}
+	if put("rr_3", "i2", "p") == nil {
+		t.Error("a second open request of a policy was taken")
+	}
+	check(t, l.close())
+}
+
+func TestLedgerIsDurable(t *testing.T) {
+	l, err := openLedger(t.Context(), testConfig(t).Ledger.SQLite)
+	check(t, err)
+	for pragma, want := range map[string]string{"journal_mode": "wal", "synchronous": "2", "foreign_keys": "1"} {
+		var got string
+		check(t, l.db.QueryRowContext(t.Context(), "PRAGMA "+pragma).Scan(&got))
+		if got != want {
+			t.Errorf("%s is %s, want %s", pragma, got, want)
+		}
+	}
+	check(t, l.close())
+}
+
+func TestLedgerOfANewerBuildIsRefused(t *testing.T) {
+	file := testConfig(t).Ledger.SQLite
+	l, err := openLedger(t.Context(), file)
+	check(t, err)
+	_, err = l.db.ExecContext(t.Context(), `INSERT INTO migrations (version, name, applied_at) VALUES (99, 'later', 0)`)
+	check(t, err)
+	check(t, l.close())
+	if _, err := openLedger(t.Context(), file); err == nil || !strings.Contains(err.Error(), "newer build") {
+		t.Errorf("openLedger: %v, want a refusal", err)
+	}
+}
+
+func TestLedgerPathWithOddCharacters(t *testing.T) {
+	dir := t.TempDir()
+	l, err := openLedger(t.Context(), dir+"/a ?b#c%20/led ger.db")
+	check(t, err)
+	check(t, l.close())
+	again, err := openLedger(t.Context(), dir+"/a ?b#c%20/led ger.db")
+	check(t, err)
+	check(t, again.close())
+}
+
+func TestOpenFails(t *testing.T) {
+	secretless := testConfig(t)
+	secretless.Targets[0].SecretFile += ".missing"
+	noLedger := testConfig(t)
+	noLedger.Ledger.SQLite = noLedger.Targets[0].SecretFile // not a database
+	for name, tc := range map[string]struct {
+		cfg  Config
+		want string
+	}{"secret": {secretless, "target trainer: read webhook secret"}, "ledger": {noLedger, "open ledger"}} {
+		if _, err := Open(t.Context(), tc.cfg, zerolog.Nop(), prometheus.NewRegistry()); err == nil || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s: %v, want %q", name, err, tc.want)
+		}
+	}
+}
+
+func TestOpenTwiceOnOneRegistry(t *testing.T) {
+	reg := prometheus.NewRegistry()
+	first, err := Open(t.Context(), testConfig(t), zerolog.Nop(), reg)
+	check(t, err)
+	if _, err := Open(t.Context(), testConfig(t), zerolog.Nop(), reg); err == nil {
+		t.Error("metrics were registered twice")
+	}
+	check(t, first.Close())
+	second, err := Open(t.Context(), testConfig(t), zerolog.Nop(), reg)
+	check(t, err)
+	check(t, second.Close())
+}
+
+func BenchmarkConsiderKnownIncident(b *testing.B) {
+	cfg := Config{
+		Ledger:   LedgerConfig{SQLite: b.TempDir() + "/ledger.db"},
+		Triggers: []Trigger{{On: OnIncident, Signals: []string{"action"}, Cooldown: model.Duration(time.Hour)}},
+	}
+	desk, err := Open(b.Context(), cfg, zerolog.Nop(), prometheus.NewRegistry())
+	if err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		if _, err := desk.Consider(b.Context(), incident("i1", "ranker")); err != nil {
+			b.Fatal(err)
+		}
+	}
+	if err := desk.Close(); err != nil {
+		b.Fatal(err)
+	}
+}

@@ -1,0 +1,237 @@
+package retrain
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/common/model"
+	"github.com/rs/zerolog"
+	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+
+	"github.com/rewardwatch/rewardwatch/alerts"
+	"github.com/rewardwatch/rewardwatch/detectors/bank"
+	"github.com/rewardwatch/rewardwatch/ingest"
+)
+
+const testSecret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+
+// arrival is one request as the receiver saw it.
+type arrival struct {
+	at     time.Duration // since the rig was made
+	id     string
+	body   []byte
+	verify error // what the official library says of its signature
+}
+
+// receiver is a webhook endpoint that answers by a script, one handler a request, and after its end with 200.
+type receiver struct {
+	start  time.Time
+	script []http.HandlerFunc
+
+	mu       sync.Mutex
+	arrivals []arrival
+}
+
+func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	body, err := io.ReadAll(req.Body)
+	if err == nil {
+		var hook *standardwebhooks.Webhook
+		if hook, err = standardwebhooks.NewWebhook(testSecret); err == nil {
+			err = hook.Verify(body, req.Header)
+		}
+	}
+	r.mu.Lock()
+	n := len(r.arrivals)
+	r.arrivals = append(r.arrivals, arrival{time.Since(r.start), req.Header.Get("webhook-id"), body, err})
+	r.mu.Unlock()
+	if n < len(r.script) {
+		r.script[n](w, req)
+	}
+}
+
+func (r *receiver) seen() []arrival {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return append([]arrival(nil), r.arrivals...)
+}
+
+// pipes is a network without sockets, so that a real client and a real server run on the fake clock of a bubble.
+type pipes struct {
+	conns  chan net.Conn
+	closed chan struct{}
+}
+
+func (p *pipes) Accept() (net.Conn, error) {
+	select {
+	case c := <-p.conns:
+		return c, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (p *pipes) Close() error   { close(p.closed); return nil }
+func (p *pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipes", Net: "pipe"} }
+
+func (p *pipes) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	client, server := net.Pipe()
+	select {
+	case p.conns <- server:
+		return client, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// rig is a desk in a bubble with its receiver. Its desk can be closed and opened again on the same ledger.
+type rig struct {
+	*Desk
+	t         *testing.T
+	cfg       Config
+	receiver  *receiver
+	transport http.RoundTripper
+	reg       *prometheus.Registry
+	stop      func() // ends Run and gives its error to the test; nil while it does not run
+}
+
+// newRig must be called in a bubble.
+func newRig(t *testing.T, script ...http.HandlerFunc) *rig {
+	t.Helper()
+	network := &pipes{conns: make(chan net.Conn), closed: make(chan struct{})}
+	rc := &receiver{start: time.Now(), script: script}
+	server := &http.Server{Handler: rc}
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(network) }()
+	transport := newTransport()
+	transport.Proxy, transport.DialContext = nil, network.dial
+	r := &rig{t: t, cfg: testConfig(t), receiver: rc, transport: transport}
+	r.reopen()
+	t.Cleanup(func() {
+		r.close()
+		check(t, server.Close())
+		if err := <-served; !errors.Is(err, http.ErrServerClosed) {
+			t.Errorf("receiver: %v", err)
+		}
+	})
+	return r
+}
+
+func testConfig(t *testing.T) Config {
+	t.Helper()
+	dir := t.TempDir()
+	secret := filepath.Join(dir, "secret")
+	check(t, os.WriteFile(secret, []byte(testSecret+"\n"), 0o600))
+	return Config{
+		Ledger:   LedgerConfig{SQLite: filepath.Join(dir, "new", "ledger.db")},
+		Targets:  []Target{{Name: "trainer", Webhook: "http://trainer.test/retrain", SecretFile: secret, Timeout: defaultTimeout}},
+		Triggers: []Trigger{{On: OnIncident, Signals: []string{"return", "reward*"}, Target: "trainer", Cooldown: defaultCooldown}},
+	}
+}
+
+func (r *rig) reopen() {
+	r.t.Helper()
+	r.close()
+	r.reg = prometheus.NewRegistry()
+	desk, err := open(r.t.Context(), r.cfg, zerolog.Nop(), r.reg, r.transport)
+	check(r.t, err)
+	r.Desk = desk
+}
+
+func (r *rig) close() {
+	if r.stop != nil {
+		r.stop()
+	}
+	if r.Desk != nil {
+		check(r.t, r.Close())
+		r.Desk = nil
+	}
+}
+
+// run starts the delivery loop.
+func (r *rig) run() {
+	ctx, cancel := context.WithCancel(r.t.Context())
+	done := make(chan error, 1)
+	go func() { done <- r.Run(ctx) }()
+	r.stop = func() {
+		cancel()
+		check(r.t, <-done)
+		r.stop = nil
+	}
+}
+
+// pass lets the bubble's clock run.
+func (r *rig) pass(d time.Duration) {
+	<-time.After(d)
+	synctest.Wait()
+}
+
+func (r *rig) consider(inc alerts.Incident) Decision {
+	r.t.Helper()
+	d, err := r.Consider(r.t.Context(), inc)
+	check(r.t, err)
+	return d
+}
+
+// request gives the ledger's only request.
+func (r *rig) request() Request {
+	r.t.Helper()
+	all, err := r.Requests(r.t.Context(), 10)
+	check(r.t, err)
+	if len(all) != 1 {
+		r.t.Fatalf("%d requests, want 1: %+v", len(all), all)
+	}
+	return all[0]
+}
+
+// results gives the results of all attempts, the first one first.
+func (r *rig) results() []Result {
+	r.t.Helper()
+	all, err := r.Deliveries(r.t.Context(), "", 100)
+	check(r.t, err)
+	results := make([]Result, len(all))
+	for i, d := range all {
+		results[len(all)-1-i] = d.Result
+	}
+	return results
+}
+
+func check(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func alarm(signal string) alerts.Alarm {
+	return alerts.Alarm{
+		ID: "a-" + signal, Signal: signal, Score: 1.2, Cause: alerts.CausePolicy, Detectors: []string{"rank_mean"},
+		Effect:   bank.Effect{Quantity: "return", BaselineMean: 200, CurrentMean: 150, MeanShift: -50, BaselineSD: 25, CurrentSD: 30, StandardShift: -2, CurrentUnits: 40},
+		Baseline: bank.BaselineRef{ID: "b1", Units: 500, Offsets: []ingest.Range{{Partition: 0, First: 0, Last: 900}}},
+		Before:   ingest.Versions{Policy: "v1", Env: "41", Reward: "r7"},
+		After:    ingest.Versions{Policy: "v2", Env: "41", Reward: "r7"},
+		Offsets:  []ingest.Range{{Partition: 0, First: 1000, Last: 1100}},
+	}
+}
+
+// incident is one that orders a retraining, of a policy with the group label env.
+func incident(id, policy string) alerts.Incident {
+	group := ingest.NewGroup(policy, ingest.Label{Name: "env", Value: "prod-eu"})
+	a := alarm("return")
+	a.Incident, a.Group = id, group
+	return alerts.Incident{
+		ID: id, Group: group, Severity: alerts.Critical, Cause: alerts.CausePolicy,
+		Evidence: []string{"policy_version changed from v1 to v2 at the onset"}, Alarms: []alerts.Alarm{a},
+	}
+}
+
+func seconds(n int) model.Duration { return model.Duration(time.Duration(n) * time.Second) }
