@@ -1,0 +1,361 @@
+package alerts
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"reflect"
+	"slices"
+	"testing"
+
+	"github.com/rewardwatch/rewardwatch/detectors/bank"
+	"github.com/rewardwatch/rewardwatch/ingest"
+)
+
+var prod = ingest.NewGroup("checkout", ingest.Label{Name: "env", Value: "prod"})
+
+// unit names the nth unit of a group. Its offsets depend on shift, the place in which the telemetry lies.
+func unit(n, shift int64) bank.UnitRef {
+	return bank.UnitRef{
+		Ordinal: n, Agent: "a-1", Episode: fmt.Sprintf("e-%d", n), TS: 1_800_000_000e9 + n*1e9,
+		Pos: ingest.Position{Partition: int32(shift), Offset: 10*n + 9 + shift}, First: ingest.Position{Offset: 10*n + shift},
+	}
+}
+
+// drift is a stream that goes to drift at a unit, with the onset 8 units before it.
+func drift(signal string, n int64) bank.Finding {
+	return bank.Finding{
+		Kind: bank.StreamChanged, Group: prod, Signal: signal, From: bank.OK, To: bank.Drift, At: unit(n, 0),
+		Detectors: []string{bank.DetectorLocation}, Score: 1.02, Onset: unit(n-8, 0),
+		Effect: bank.Effect{
+			Quantity: "return", BaselineMean: 21.5, CurrentMean: 12.25, MeanShift: -9.25, BaselineSD: 5, CurrentSD: 5,
+			StandardShift: -1.85, CurrentUnits: 9,
+		},
+		Baseline: bank.BaselineRef{ID: "b1", Units: 500},
+		Before:   ingest.Versions{Policy: "p1", Env: "41", Reward: "r7"},
+		After:    ingest.Versions{Policy: "p1", Env: "41", Reward: "r7"},
+		Offsets:  []ingest.Range{{Partition: 0, First: 10 * (n - 8), Last: 10*n + 9}},
+	}
+}
+
+// goes is a stream that goes from one state to another at a unit.
+func goes(signal string, from, to bank.State, n int64) bank.Finding {
+	f := drift(signal, n)
+	f.From, f.To = from, to
+	return f
+}
+
+// faulty is a stream that falls into a telemetry fault.
+func faulty(signal, rule string, n int64) bank.Finding {
+	return bank.Finding{
+		Kind: bank.StreamChanged, Group: prod, Signal: signal, From: bank.OK, To: bank.TelemetryFault, Reason: rule, At: unit(n, 0),
+	}
+}
+
+func quiet(n int64) bank.Finding {
+	return bank.Finding{Kind: bank.GroupQuiet, Group: prod, At: unit(n, 0)}
+}
+
+// applied applies findings to a book and gives all changes.
+func applied(b *Book, findings ...bank.Finding) []Change {
+	var out []Change
+	for _, f := range findings {
+		out = append(out, b.Apply(f)...)
+	}
+	return out
+}
+
+// told puts changes into short words.
+func told(changes []Change) []string {
+	var out []string
+	for _, c := range changes {
+		switch {
+		case c.Fault != nil:
+			out = append(out, fmt.Sprintf("fault %s ended=%t", c.Fault.streams(), c.Fault.Ended))
+		case c.Alarm == nil:
+			out = append(out, fmt.Sprintf("incident closed=%t cause=%s", c.Incident.Closed, c.Incident.Cause))
+		default:
+			out = append(out, fmt.Sprintf("%s fired=%t resolved=%t cause=%s firing=%d/%d",
+				c.Alarm.Signal, c.Fired, c.Alarm.Resolved, c.Alarm.Cause, c.Incident.Firing(), len(c.Incident.Alarms)))
+		}
+	}
+	return out
+}
+
+func TestBookFollowsStates(t *testing.T) {
+	updated := drift("return", 130)
+	updated.Kind, updated.Score = bank.StreamUpdated, 1.5
+	for name, test := range map[string]struct {
+		findings []bank.Finding
+		want     []string
+	}{
+		"an alarm opens an incident, resolves and the incident closes": {
+			findings: []bank.Finding{drift("return", 100), updated, goes("return", bank.Drift, bank.OK, 150), quiet(171)},
+			want: []string{
+				"return fired=true resolved=false cause=unknown firing=1/1",
+				"return fired=false resolved=false cause=unknown firing=1/1",
+				"return fired=false resolved=true cause=unknown firing=0/1",
+				"incident closed=true cause=unknown",
+			},
+		},
+		"later alarms join, one of the same signal too": {
+			findings: []bank.Finding{
+				drift("return", 100), drift("reward", 105), goes("return", bank.Drift, bank.OK, 150), drift("return", 160),
+			},
+			want: []string{
+				"return fired=true resolved=false cause=unknown firing=1/1",
+				"reward fired=true resolved=false cause=unknown firing=2/2",
+				"return fired=false resolved=true cause=unknown firing=1/2",
+				"return fired=true resolved=false cause=unknown firing=2/3",
+			},
+		},
+		"a telemetry fault does not resolve, and the stream comes back into the same alarm": {
+			findings: []bank.Finding{
+				drift("return", 100), goes("return", bank.Drift, bank.TelemetryFault, 110),
+				goes("return", bank.TelemetryFault, bank.Drift, 140), goes("return", bank.Drift, bank.OK, 170),
+			},
+			want: []string{
+				"return fired=true resolved=false cause=unknown firing=1/1",
+				"fault return () ended=false",
+				"return fired=false resolved=false cause=telemetry firing=1/1",
+				"fault return () ended=true",
+				"return fired=false resolved=false cause=telemetry firing=1/1",
+				"return fired=false resolved=true cause=telemetry firing=0/1",
+			},
+		},
+		"a stream that leaves its fault without drift resolves": {
+			findings: []bank.Finding{
+				drift("return", 100), faulty("return", bank.FaultConstant, 110), goes("return", bank.TelemetryFault, bank.OK, 140),
+			},
+			want: []string{
+				"return fired=true resolved=false cause=unknown firing=1/1",
+				"fault return (constant) ended=false",
+				"return fired=false resolved=false cause=telemetry firing=1/1",
+				"fault return (constant) ended=true",
+				"return fired=false resolved=true cause=telemetry firing=0/1",
+			},
+		},
+		"a stream that starts again with a new baseline resolves": {
+			findings: []bank.Finding{drift("return", 100), goes("return", bank.Drift, bank.WarmingUp, 110)},
+			want: []string{
+				"return fired=true resolved=false cause=unknown firing=1/1",
+				"return fired=false resolved=true cause=unknown firing=0/1",
+			},
+		},
+		"the fault of a group grows, shrinks and ends": {
+			findings: []bank.Finding{
+				faulty("reward", bank.FaultNonFinite, 10), faulty("return", bank.FaultConstant, 12),
+				goes("reward", bank.TelemetryFault, bank.OK, 40), goes("return", bank.TelemetryFault, bank.OK, 50),
+			},
+			want: []string{
+				"fault reward (non_finite) ended=false",
+				"fault return (constant), reward (non_finite) ended=false",
+				"fault return (constant) ended=false",
+				"fault return (constant) ended=true",
+			},
+		},
+		"an incident that closes resolves what still fires": {
+			findings: []bank.Finding{drift("return", 100), quiet(200)},
+			want: []string{
+				"return fired=true resolved=false cause=unknown firing=1/1",
+				"return fired=false resolved=true cause=unknown firing=0/1",
+				"incident closed=true cause=unknown",
+			},
+		},
+		"nothing comes of findings without an alarm": {
+			findings: []bank.Finding{updated, goes("return", bank.WarmingUp, bank.OK, 10), quiet(20)},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := told(applied(NewBook(), test.findings...)); !slices.Equal(got, test.want) {
+				t.Errorf("got:\n%q\nwant:\n%q", got, test.want)
+			}
+		})
+	}
+}
+
+func TestRenewedAlarmKeepsItsHighestScore(t *testing.T) {
+	b := NewBook()
+	first := applied(b, drift("return", 100))[0].Alarm
+	for _, score := range []float64{1.7, 1.3} {
+		f := drift("return", 150)
+		f.Kind, f.Score, f.Detectors = bank.StreamUpdated, score, []string{bank.DetectorWilcoxon, bank.DetectorLocation}
+		f.Effect.CurrentUnits, f.Onset = 51, unit(120, 0)
+		b.Apply(f)
+	}
+	a := b.Alarms()[0]
+	if a.Score != 1.7 || a.Effect.CurrentUnits != 51 || len(a.Detectors) != 2 || a.Offsets[0].Last != 1509 {
+		t.Errorf("not renewed: %+v", a)
+	}
+	if a.Onset != first.Onset || a.ID != first.ID || a.At != first.At {
+		t.Errorf("the alarm became another one: %+v", a)
+	}
+	if first.Score != 1.02 || len(first.Detectors) != 1 {
+		t.Errorf("what had been handed out changed: %+v", first)
+	}
+}
+
+func TestSeverityIsFixedAtOpening(t *testing.T) {
+	for _, test := range []struct {
+		signal      string
+		provisional bool
+		want        Severity
+	}{
+		{"return", false, Critical},
+		{"reward", false, Critical},
+		{"episode_length", false, Critical},
+		{"action", false, Critical},
+		{"action.3", false, Critical},
+		{"outcome.conversion", false, Critical},
+		{"observation.basket", false, Warning},
+		{"reward_component.click", false, Warning},
+		{"actions", false, Warning},
+		{"return", true, Info},
+		{"observation.basket", true, Info},
+	} {
+		f := drift(test.signal, 100)
+		f.Baseline.Provisional = test.provisional
+		b := NewBook()
+		applied(b, f, drift("reward", 101))
+		i := b.Incidents()[0]
+		if i.Severity != test.want || i.Provisional != test.provisional {
+			t.Errorf("%s: got %s provisional=%t, want %s", test.signal, i.Severity, i.Provisional, test.want)
+		}
+	}
+}
+
+func TestGroupsHaveIncidentsOfTheirOwn(t *testing.T) {
+	b := NewBook()
+	other := drift("return", 100)
+	other.Group = ingest.NewGroup("checkout", ingest.Label{Name: "env", Value: "test"})
+	applied(b, drift("return", 100), other)
+	got := b.Incidents()
+	if len(got) != 2 || got[0].ID == got[1].ID || got[0].Group != prod || got[1].Group != other.Group {
+		t.Errorf("got %+v", got)
+	}
+	if alarms := b.Alarms(); len(alarms) != 2 || alarms[0].Incident != got[0].ID || alarms[1].Incident != got[1].ID {
+		t.Errorf("got %+v", alarms)
+	}
+}
+
+func TestFaultsAreThoseThatHold(t *testing.T) {
+	b := NewBook()
+	applied(b, faulty("reward", bank.FaultNonFinite, 10), faulty("return", bank.FaultConstant, 12),
+		goes("reward", bank.TelemetryFault, bank.OK, 40))
+	want := []Fault{{Group: prod, Since: unit(10, 0), Streams: map[string]string{"return": bank.FaultConstant}}}
+	if got := b.Faults(); !reflect.DeepEqual(got, want) {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+	applied(b, goes("return", bank.TelemetryFault, bank.OK, 50))
+	if got := b.Faults(); got != nil {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestBookIsBounded(t *testing.T) {
+	b := NewBook()
+	applied(b, drift("reward", 1))
+	n := int64(10)
+	for range keptAlarms + 50 {
+		applied(b, drift("return", n), goes("return", bank.Drift, bank.OK, n+1))
+		n += 10
+	}
+	i := b.Incidents()[0]
+	if len(i.Alarms) != keptAlarms || i.Omitted != 51 || i.Alarms[0].Signal != "reward" || i.Firing() != 1 {
+		t.Errorf("%d alarms, %d omitted, first %s, %d firing", len(i.Alarms), i.Omitted, i.Alarms[0].Signal, i.Firing())
+	}
+	applied(b, quiet(n))
+	var last string
+	for range keptIncidents + 20 {
+		n += 10
+		last = applied(b, faulty("reward", bank.FaultConstant, n), goes("reward", bank.TelemetryFault, bank.OK, n+1),
+			drift("return", n+2), quiet(n+5))[2].Incident.ID
+	}
+	got := b.Incidents()
+	if len(got) != keptIncidents || got[len(got)-1].ID != last || len(b.groups[prod].PastFaults) != keptFaults {
+		t.Errorf("%d incidents, %d faults", len(got), len(b.groups[prod].PastFaults))
+	}
+}
+
+// TestBookGoesOnFromASnapshot cuts one course of findings at every place.
+func TestBookGoesOnFromASnapshot(t *testing.T) {
+	changed := drift("return", 300)
+	changed.Changed = []string{"policy"}
+	course := []bank.Finding{
+		drift("return", 100), drift("reward", 105), faulty("reward", bank.FaultNonFinite, 110),
+		goes("reward", bank.TelemetryFault, bank.OK, 140), goes("return", bank.Drift, bank.OK, 150), quiet(171), changed,
+		faulty("observation.x", bank.FaultConstant, 310), goes("return", bank.Drift, bank.OK, 400), quiet(430),
+	}
+	whole := NewBook()
+	want := applied(whole, course...)
+	for cut := range course {
+		before, after := NewBook(), NewBook()
+		got := applied(before, course[:cut]...)
+		var snapshot bytes.Buffer
+		if err := before.Snapshot(&snapshot); err != nil {
+			t.Fatal(err)
+		}
+		snapshot.WriteString("what follows")
+		if err := after.Restore(&snapshot); err != nil {
+			t.Fatal(err)
+		}
+		if rest := snapshot.String(); rest != "what follows" {
+			t.Fatalf("left %q unread", rest)
+		}
+		got = append(got, applied(after, course[cut:]...)...)
+		if !reflect.DeepEqual(got, want) || !reflect.DeepEqual(after.Incidents(), whole.Incidents()) {
+			t.Errorf("cut after %d findings:\n%q\nwant:\n%q", cut, told(got), told(want))
+		}
+	}
+}
+
+func TestRestoreRefusesDamage(t *testing.T) {
+	var snapshot bytes.Buffer
+	b := NewBook()
+	applied(b, drift("return", 100))
+	if err := b.Snapshot(&snapshot); err != nil {
+		t.Fatal(err)
+	}
+	good := snapshot.Bytes()
+	newer := append([]byte{snapshotVersion + 1}, good[1:]...)
+	longer := slices.Clone(good)
+	longer[1] = 0xff
+	longer = longer[:len(longer)-10]
+	for name, test := range map[string]struct {
+		snapshot []byte
+		want     error
+	}{
+		"nothing":                 {nil, io.EOF},
+		"cut in the head":         {good[:5], io.ErrUnexpectedEOF},
+		"cut in the body":         {good[:len(good)-10], io.ErrUnexpectedEOF},
+		"a length beyond the end": {longer, io.ErrUnexpectedEOF},
+		"another version":         {newer, errSnapshotVersion},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if err := b.Restore(bytes.NewReader(test.snapshot)); !errors.Is(err, test.want) {
+				t.Errorf("got %v, want %v", err, test.want)
+			}
+			if len(b.Alarms()) != 1 {
+				t.Error("the book was changed by a bad snapshot")
+			}
+		})
+	}
+}
+
+func FuzzRestore(f *testing.F) {
+	var snapshot bytes.Buffer
+	b := NewBook()
+	applied(b, drift("return", 100), faulty("reward", bank.FaultConstant, 110))
+	if err := b.Snapshot(&snapshot); err != nil {
+		f.Fatal(err)
+	}
+	f.Add(snapshot.Bytes())
+	f.Add([]byte{snapshotVersion})
+	f.Fuzz(func(t *testing.T, snapshot []byte) {
+		b := NewBook()
+		if b.Restore(bytes.NewReader(snapshot)) != nil && len(b.order) != 0 {
+			t.Error("a refused snapshot left something behind")
+		}
+	})
+}

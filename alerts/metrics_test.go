@@ -1,0 +1,63 @@
+package alerts
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/rewardwatch/rewardwatch/detectors/bank"
+	"github.com/rewardwatch/rewardwatch/ingest"
+)
+
+func TestMetricsFollowChanges(t *testing.T) {
+	reg := prometheus.NewPedanticRegistry()
+	m, b := NewMetrics(reg), NewBook()
+	other := drift("observation.x", 100)
+	other.Group = ingest.NewGroup("ranker", ingest.Label{Name: "label_a.b", Value: "x"}, ingest.Label{Name: "label_a_b", Value: "y"})
+	m.Update(applied(b, drift("return", 100), drift("reward", 101), other, faulty("reward", bank.FaultSilent, 102)))
+	compare(t, reg, `
+# HELP rewardwatch_alarms Alarms that fire now.
+# TYPE rewardwatch_alarms gauge
+rewardwatch_alarms{env="prod",policy="checkout",severity="critical"} 2
+rewardwatch_alarms{label_a_b="x",label_a_b_="y",policy="ranker",severity="warning"} 1
+# HELP rewardwatch_incidents_opened_total Incidents that have opened.
+# TYPE rewardwatch_incidents_opened_total counter
+rewardwatch_incidents_opened_total{env="prod",policy="checkout"} 1
+rewardwatch_incidents_opened_total{label_a_b="x",label_a_b_="y",policy="ranker"} 1
+`)
+	m.Update(applied(b, goes("return", bank.Drift, bank.OK, 150), quiet(171), driftAfter("return", 300, "policy")))
+	compare(t, reg, `
+# HELP rewardwatch_alarms Alarms that fire now.
+# TYPE rewardwatch_alarms gauge
+rewardwatch_alarms{env="prod",policy="checkout",severity="critical"} 1
+rewardwatch_alarms{label_a_b="x",label_a_b_="y",policy="ranker",severity="warning"} 1
+# HELP rewardwatch_incidents_closed_total Incidents that have closed.
+# TYPE rewardwatch_incidents_closed_total counter
+rewardwatch_incidents_closed_total{cause="unknown",env="prod",policy="checkout"} 1
+# HELP rewardwatch_incidents_opened_total Incidents that have opened.
+# TYPE rewardwatch_incidents_opened_total counter
+rewardwatch_incidents_opened_total{env="prod",policy="checkout"} 2
+rewardwatch_incidents_opened_total{label_a_b="x",label_a_b_="y",policy="ranker"} 1
+`)
+}
+
+func TestMetricsAfterARestart(t *testing.T) {
+	reg := prometheus.NewPedanticRegistry()
+	b := NewBook()
+	applied(b, drift("return", 100), quiet(150), drift("return", 300), drift("reward", 301))
+	NewMetrics(reg).Restore(b.Incidents())
+	compare(t, reg, `
+# HELP rewardwatch_alarms Alarms that fire now.
+# TYPE rewardwatch_alarms gauge
+rewardwatch_alarms{env="prod",policy="checkout",severity="critical"} 2
+`)
+}
+
+func compare(t *testing.T, g prometheus.Gatherer, want string) {
+	t.Helper()
+	if err := testutil.GatherAndCompare(g, strings.NewReader(want)); err != nil {
+		t.Error(err)
+	}
+}
