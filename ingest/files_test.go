@@ -1,0 +1,453 @@
+package ingest
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"math"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+)
+
+// collector is a Processor that keeps what it needs of every event.
+type collector struct {
+	policies []string
+	returns  []float64
+	lengths  []int64
+	offsets  []int64
+	batches  int
+	err      error
+}
+
+func (c *collector) Process(_ context.Context, batch []Event) error {
+	c.batches++
+	if len(batch) == 0 || len(batch) > fileBatch {
+		return fmt.Errorf("a batch of %d events", len(batch))
+	}
+	for _, e := range batch {
+		c.policies = append(c.policies, e.Policy)
+		c.returns = append(c.returns, e.Return)
+		c.lengths = append(c.lengths, e.Length)
+		c.offsets = append(c.offsets, e.Pos.Offset)
+		if e.Pos.Record != 0 || e.Pos.Partition != 0 {
+			return fmt.Errorf("position %v in a file", e.Pos)
+		}
+	}
+	return c.err
+}
+
+func (c *collector) Idle(context.Context) error { return nil }
+func (c *collector) Snapshot(io.Writer) error   { return nil }
+func (c *collector) Restore(io.Reader) error    { return nil }
+
+func write(t *testing.T, name string, content []byte) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func gzipped(t *testing.T, content []byte) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	if _, err := w.Write(content); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+func zstandard(t *testing.T, content []byte) []byte {
+	t.Helper()
+	w, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w.EncodeAll(content, nil)
+}
+
+func record(policy string) string { return `{"policy":"` + policy + `","reward":1}` + "\n" }
+
+const monitorCSV = `#{"t_start": 1614621211.0683107, "env_id": "Acrobot-v1"}` + "\r\nr,l,t\r\n-71.0,72,2.611522\r\n-85.5,86,2.671291\r\n"
+
+func TestReadFiles(t *testing.T) {
+	two := []byte(record("a") + "\n" + strings.TrimSuffix(record("b"), "\n"))
+	skippable := append([]byte{0x50, 0x2a, 0x4d, 0x18, 3, 0, 0, 0}, "abc"...)
+	for _, c := range []struct {
+		name    string
+		config  FilesConfig
+		inputs  [][]byte
+		want    []string // policy offset
+		refused map[Reason]int64
+	}{
+		{name: "nothing", inputs: nil},
+		{name: "empty", inputs: [][]byte{nil, []byte("\n\n")}},
+		{name: "plain", inputs: [][]byte{two}, want: []string{"a 0", "b 1"}},
+		{name: "gzip", inputs: [][]byte{gzipped(t, two)}, want: []string{"a 0", "b 1"}},
+		{
+			name:   "gzip of two members",
+			inputs: [][]byte{append(gzipped(t, []byte(record("a"))), gzipped(t, []byte(record("b")))...)}, want: []string{"a 0", "b 1"},
+		},
+		{name: "zstd", inputs: [][]byte{zstandard(t, two)}, want: []string{"a 0", "b 1"}},
+		{name: "zstd behind a skippable frame", inputs: [][]byte{append(skippable, zstandard(t, two)...)}, want: []string{"a 0", "b 1"}},
+		{
+			name:   "several, refused ones counted",
+			inputs: [][]byte{two, zstandard(t, []byte("junk\n"+record("c"))), []byte(monitorCSV), two},
+			want:   []string{"a 0", "b 1", "c 3", "Acrobot-v1 4", "Acrobot-v1 5", "a 6", "b 7"}, refused: map[Reason]int64{ReasonInvalidJSON: 1},
+		},
+		{
+			name: "byte order mark", inputs: [][]byte{append([]byte("\xef\xbb\xbf"), two...), append([]byte("\xef\xbb\xbf"), monitorCSV...)},
+			want: []string{"a 0", "b 1", "Acrobot-v1 2", "Acrobot-v1 3"},
+		},
+		{
+			name: "CRLF", inputs: [][]byte{bytes.ReplaceAll(two, []byte("\n"), []byte("\r\n"))}, want: []string{"a 0", "b 1"},
+		},
+		{
+			name: "policy for monitor.csv", config: FilesConfig{Policy: "mine"}, inputs: [][]byte{[]byte(monitorCSV), two},
+			want: []string{"mine 0", "mine 1", "a 2", "b 3"},
+		},
+		{
+			name: "short limit", config: FilesConfig{MaxRecord: 30}, inputs: [][]byte{[]byte(record("a") + record(strings.Repeat("x", 40)) + record("b"))},
+			want: []string{"a 0", "b 2"}, refused: map[Reason]int64{ReasonTooLarge: 1},
+		},
+		{
+			name: "a comment in NDJSON", inputs: [][]byte{append(two, "\n#{}\n"...)}, want: []string{"a 0", "b 1"},
+			refused: map[Reason]int64{ReasonInvalidJSON: 1},
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var paths []string
+			for i, content := range c.inputs {
+				paths = append(paths, write(t, fmt.Sprintf("input%d.bin", i), content))
+			}
+			var p collector
+			counts, err := ReadFiles(t.Context(), c.config, paths, &p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for i := range p.policies {
+				got = append(got, fmt.Sprintf("%s %d", p.policies[i], p.offsets[i]))
+			}
+			if fmt.Sprint(got) != fmt.Sprint(c.want) {
+				t.Errorf("events %q, want %q", got, c.want)
+			}
+			checkCounts(t, counts, int64(len(c.want)), c.refused)
+		})
+	}
+}
+
+func checkCounts(t *testing.T, got Counts, accepted int64, refused map[Reason]int64) {
+	t.Helper()
+	read := accepted
+	for _, n := range refused {
+		read += n
+	}
+	if got.Read != read || got.Accepted != accepted || !maps.Equal(got.Refused, refused) {
+		t.Errorf("counts %+v, want %d read, %d accepted, refused %v", got, read, accepted, refused)
+	}
+}
+
+func TestReadMonitor(t *testing.T) {
+	header := `#{"env_id": "E"}` + "\nr,l,t\n"
+	for _, c := range []struct {
+		name, policy, content string
+		returns               []float64
+		lengths               []int64
+		refused               map[Reason]int64
+	}{
+		{name: "as written", content: monitorCSV, returns: []float64{-71, -85.5}, lengths: []int64{72, 86}},
+		{
+			name: "not finite", content: header + "nan,1,0\ninf,2,0\n-inf,3,0\n1e999,4,0\n1e-05,5.0,0\n",
+			returns: []float64{math.NaN(), math.Inf(1), math.Inf(-1), math.Inf(1), 1e-5}, lengths: []int64{1, 2, 3, 4, 5},
+		},
+		{
+			name: "other columns", content: `#{"env_id": "E", "x": {"env_id": [1]}}` + "\n" + `note,"l", r ,t` + "\n" + `"a, ""b""",20, -3.5 ,x` + "\n",
+			returns: []float64{-3.5}, lengths: []int64{20},
+		},
+		{
+			name: "hostile rows", content: header + "1,2\n1,2,3,4\n,2,3\nx,2,3\n1,-2,3\n1,2.5,3\n1,,3\n1,x,3\n1 2,3,4\n1,3 4,4\n\"1,2,3\n\xff,1,1\n\x00,1,1\n7,8,9\n",
+			returns: []float64{7}, lengths: []int64{8},
+			refused: map[Reason]int64{ReasonWrongColumns: 3, ReasonWrongType: 9, ReasonOutOfRange: 1},
+		},
+		{
+			name: "put together", content: monitorCSV + "\n" + header + "1,2,3\n",
+			returns: []float64{-71, -85.5, 1}, lengths: []int64{72, 86, 2},
+		},
+		{name: "no env_id", content: "#{\"t_start\": 1}\nr,l,t\n1,2,3\n4,5,6\n", refused: map[Reason]int64{ReasonMissingPolicy: 2}},
+		{name: "null env_id", content: "#{\"env_id\": null}\nr,l,t\n1,2,3\n", refused: map[Reason]int64{ReasonMissingPolicy: 1}},
+		{name: "broken header", content: "#{\"env_id\": \"E\"\nr,l,t\n1,2,3\n", refused: map[Reason]int64{ReasonBadHeader: 2}},
+		{
+			name: "broken header, policy given", policy: "p", content: "# no JSON\nr,l,t\n1,2,3\n", returns: []float64{1}, lengths: []int64{2},
+			refused: map[Reason]int64{ReasonBadHeader: 1},
+		},
+		{name: "no names", content: "#{\"env_id\": \"E\"}\n1,2,3\n4,5,6\n", refused: map[Reason]int64{ReasonBadHeader: 2}},
+		{name: "only a header", content: `#{"env_id": "E"}`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var p collector
+			cfg := FilesConfig{Policy: c.policy, Refuse: func(e *RecordError, _ []byte) { t.Log(e) }}
+			counts, err := ReadFiles(t.Context(), cfg, []string{write(t, "monitor.csv", []byte(c.content))}, &p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if fmt.Sprint(p.returns, p.lengths) != fmt.Sprint(c.returns, c.lengths) {
+				t.Errorf("returns %v and lengths %v, want %v and %v", p.returns, p.lengths, c.returns, c.lengths)
+			}
+			checkCounts(t, counts, int64(len(c.returns)), c.refused)
+		})
+	}
+}
+
+// hostileLine is a line that must be refused with its reason.
+type hostileLine struct {
+	line   string
+	reason Reason
+}
+
+func hostileLines() []hostileLine {
+	return []hostileLine{
+		{exampleEvent[:len(exampleEvent)/2], ReasonInvalidJSON},
+		{exampleEvent[:len(exampleEvent)-1], ReasonInvalidJSON},
+		{strings.Repeat("[", 100_000), ReasonTooDeep},
+		{`{"policy":"p","reward":1,"x":` + strings.Repeat(`{"a":`, 100_000) + strings.Repeat("}", 100_001), ReasonTooDeep},
+		{`{"policy":"p","reward":1,"step":` + strings.Repeat("9", 100_000) + `}`, ReasonOutOfRange},
+		{`{"policy":"p","reward":1,"ts":` + strings.Repeat("9", 100_000) + `}`, ReasonBadTimestamp},
+		{`{"policy":"p","reward":1,"step":1e` + strings.Repeat("9", 1000) + `}`, ReasonOutOfRange},
+		{`{"policy":"p","reward":{"value":1}}`, ReasonWrongType},
+		{`{"policy":["p"],"reward":1}`, ReasonWrongType},
+		{`[1,2,3]`, ReasonWrongType},
+		{"{\"policy\":\"\xc3\x28\",\"reward\":1}", ReasonInvalidUTF8},
+		{"{\"policy\":\"p\",\"reward\":1,\"x\":\"\xf8\x88\x80\x80\x80\"}", ReasonInvalidUTF8},
+		{strings.Repeat("\x00", 5000), ReasonInvalidJSON},
+		{"{\"policy\":\"p\x00\",\"reward\":1}", ReasonInvalidJSON},
+		{`{"policy":"p\u0000","reward":1}`, ReasonNUL},
+		{"\xef\xbb\xbf" + strings.TrimSpace(record("p")), ReasonInvalidJSON}, // a mark that is not at the beginning of the file
+		{"\xff\xfe{\x00}\x00", ReasonInvalidJSON},
+		{`{"policy":"p","reward":1,"observation":[` + strings.Repeat("0,", 100_000) + `0]}`, ReasonTooManyValues},
+		{`{"policy":"` + strings.Repeat("p", 500_000) + `","reward":1}`, ReasonStringTooLong},
+		{`{"policy":"p","reward":1,"x":"` + strings.Repeat("x", DefaultMaxRecord) + `"}`, ReasonTooLarge},
+		{`{"reward":1}`, ReasonMissingPolicy},
+		{`{"policy":"p"}`, ReasonEmptyRecord},
+		{`{"policy":"p","episode":{"l":3}}`, ReasonMissingReturn},
+		{`r,l,t`, ReasonInvalidJSON},
+		{`<html>502 Bad Gateway</html>`, ReasonInvalidJSON},
+	}
+}
+
+// A file of hostile lines with good ones between them, the largest of 100 MB, through the standard input: every line is
+// counted by its reason, the rest is processed, and the memory is bounded.
+func TestReadHostileLines(t *testing.T) {
+	const hugeSize = 100 << 20
+	hostile := hostileLines()
+	want := map[Reason]int64{ReasonTooLarge: 1}
+	var parts []io.Reader
+	for _, h := range hostile {
+		want[h.reason]++
+		parts = append(parts, strings.NewReader(record("good")+h.line+"\r\n\r\n"))
+	}
+	parts = append(parts, io.LimitReader(repeated('x'), hugeSize), strings.NewReader("\n"+record("good")))
+
+	var dead []DeadLetter
+	cfg := FilesConfig{
+		Stdin: io.MultiReader(parts...),
+		Refuse: func(e *RecordError, raw []byte) {
+			l := NewDeadLetter("", e, raw, timeOfTests)
+			l.Raw = bytes.Clone(l.Raw)
+			dead = append(dead, l)
+		},
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	var p collector
+	counts, err := ReadFiles(t.Context(), cfg, []string{"-"}, &p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	runtime.ReadMemStats(&after)
+	if got := after.TotalAlloc - before.TotalAlloc; got > 16<<20 {
+		t.Errorf("%d MiB allocated", got>>20)
+	}
+	checkCounts(t, counts, int64(len(hostile))+1, want)
+	for i, h := range hostile {
+		l := dead[i]
+		if l.Reason != h.reason || l.Pos.Offset != int64(2*i+1) || !strings.HasPrefix(h.line, strings.TrimSuffix(string(l.Raw), "\r")) {
+			t.Errorf("line %.40q: dead letter %v %s %.40q", h.line, l.Pos, l.Reason, l.Raw)
+		}
+		if l.Truncated != (len(h.line)+1 > MaxDeadLetterRaw) || l.Size < int64(len(h.line)) {
+			t.Errorf("line %.40q of %d bytes: truncated %v, size %d", h.line, len(h.line), l.Truncated, l.Size)
+		}
+	}
+	if huge := dead[len(hostile)]; huge.Size != hugeSize || !huge.Truncated || len(huge.Raw) != MaxDeadLetterRaw {
+		t.Errorf("the huge line: size %d, truncated %v, %d bytes kept", huge.Size, huge.Truncated, len(huge.Raw))
+	}
+}
+
+// repeated gives the same byte for ever.
+type repeated byte
+
+func (r repeated) Read(b []byte) (int, error) {
+	for i := range b {
+		b[i] = byte(r)
+	}
+	return len(b), nil
+}
+
+// What was written before a stream breaks off is processed; what stands half is refused and the error says where.
+func TestReadTruncated(t *testing.T) {
+	var content bytes.Buffer
+	for i := range 5000 {
+		fmt.Fprintf(&content, `{"policy":"p%d","reward":%d,"x":"%x"}`+"\n", i%7, i, uint32(i)*2654435761)
+	}
+	for name, compressed := range map[string][]byte{
+		"gzip": gzipped(t, content.Bytes()), "zstd": zstandard(t, content.Bytes()),
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := write(t, "cut", compressed[:len(compressed)*2/3])
+			behind := write(t, "behind", []byte(record("behind")))
+			var p collector
+			counts, err := ReadFiles(t.Context(), FilesConfig{}, []string{path, behind}, &p)
+			if !errors.Is(err, io.ErrUnexpectedEOF) {
+				t.Fatalf("error %v, want %v", err, io.ErrUnexpectedEOF)
+			}
+			if want := fmt.Sprintf("reading %s: broken off after %d records", path, counts.Read); !strings.HasPrefix(err.Error(), want) {
+				t.Errorf("error %q, want it to begin with %q", err, want)
+			}
+			if counts.Accepted < 1000 || int64(len(p.offsets)) != counts.Accepted || counts.Refused[ReasonTruncated] > 1 {
+				t.Errorf("counts %+v with %d events processed", counts, len(p.offsets))
+			}
+			checkCounts(t, counts, counts.Accepted, counts.Refused)
+		})
+	}
+}
+
+func TestReadBrokenInput(t *testing.T) {
+	broken := errors.New("the disk is broken")
+	whole := record("whole")
+	var p collector
+	cfg := FilesConfig{Stdin: io.MultiReader(strings.NewReader(record("a")+strings.TrimSuffix(whole, "\n")), failing{broken})}
+	counts, err := ReadFiles(t.Context(), cfg, []string{"-"}, &p)
+	if !errors.Is(err, broken) || !strings.Contains(err.Error(), "standard input") {
+		t.Errorf("error %v", err)
+	}
+	checkCounts(t, counts, 1, map[Reason]int64{ReasonTruncated: 1})
+
+	for name, content := range map[string][]byte{
+		"gzip header": gzipped(t, []byte(whole))[:5], "gzip garbage": append(gzipped(t, []byte(whole)), "garbage"...),
+		"zstd header": zstandard(t, []byte(whole))[:5], "zstd garbage": append(zstandard(t, []byte(whole)), "garbage"...),
+	} {
+		if _, err := ReadFiles(t.Context(), FilesConfig{}, []string{write(t, "f", content)}, &p); err == nil || errors.Is(err, io.EOF) {
+			t.Errorf("%s: error %v", name, err)
+		}
+	}
+}
+
+type failing struct{ err error }
+
+func (f failing) Read([]byte) (int, error) { return 0, f.err }
+
+func TestReadFilesThatCannotBeOpened(t *testing.T) {
+	good := write(t, "good", []byte(record("a")))
+	var p collector
+	_, err := ReadFiles(t.Context(), FilesConfig{}, []string{good, filepath.Join(t.TempDir(), "missing")}, &p)
+	if !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("missing file: error %v", err)
+	}
+	if _, err = ReadFiles(t.Context(), FilesConfig{}, []string{good, t.TempDir()}, &p); err == nil {
+		t.Error("a directory was read")
+	}
+	if len(p.offsets) > 0 {
+		t.Error("something was read before the error was found")
+	}
+}
+
+func TestReadFilesBatches(t *testing.T) {
+	var p collector
+	path := write(t, "many", []byte(strings.Repeat(record("a"), 2*fileBatch+1)))
+	var read, total int64
+	cfg := FilesConfig{Progress: func(r, n int64) {
+		if r < read {
+			t.Errorf("progress went back from %d to %d", read, r)
+		}
+		read, total = r, n
+	}}
+	counts, err := ReadFiles(t.Context(), cfg, []string{path, path}, &p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkCounts(t, counts, 4*fileBatch+2, map[Reason]int64{})
+	if p.batches != 5 {
+		t.Errorf("%d batches, want 5", p.batches)
+	}
+	if want := int64(2 * (2*fileBatch + 1) * len(record("a"))); read != want || total != want {
+		t.Errorf("progress %d of %d, want %d", read, total, want)
+	}
+
+	p = collector{err: errors.New("state is broken")}
+	if _, err := ReadFiles(t.Context(), FilesConfig{}, []string{path}, &p); !errors.Is(err, p.err) {
+		t.Errorf("error %v, want that of Process", err)
+	}
+	if p.batches != 1 {
+		t.Errorf("%d batches after a failed one", p.batches)
+	}
+}
+
+func TestReadFilesStopsWithTheContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	var p collector
+	endless := readerFunc(func(b []byte) (int, error) {
+		if len(p.offsets) > 1000 {
+			cancel()
+		}
+		return copy(b, record("a")), nil
+	})
+	counts, err := ReadFiles(ctx, FilesConfig{Stdin: endless}, []string{"-"}, &p)
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v", err)
+	}
+	if len(counts.Refused) > 0 {
+		t.Errorf("refused %v: a line that was not read to its end is no fault of the telemetry", counts.Refused)
+	}
+}
+
+type readerFunc func([]byte) (int, error)
+
+func (f readerFunc) Read(b []byte) (int, error) { return f(b) }
+
+func TestLineReader(t *testing.T) {
+	const limit = 200_000
+	for _, size := range []int{0, 1, fileBuffer - 1, fileBuffer, fileBuffer + 1, limit, limit + 1, 3 * limit} {
+		for _, end := range []string{"\n", ""} {
+			content := strings.Repeat("x", size) + end
+			l := lineReader{src: bufio.NewReaderSize(strings.NewReader("first\n"+content), fileBuffer), limit: limit}
+			if line, n, err := l.next(); string(line) != "first" || n != 5 || err != nil {
+				t.Fatalf("first line %q of %d bytes, error %v", line, n, err)
+			}
+			if size > 0 || end != "" {
+				line, n, err := l.next()
+				if len(line) != min(size, limit+1) || n != int64(size) || err != nil {
+					t.Errorf("line of %d: %d bytes of %d, error %v", size, len(line), n, err)
+				}
+			}
+			if _, n, err := l.next(); n != 0 || !errors.Is(err, io.EOF) {
+				t.Errorf("behind the last line: %d bytes, error %v", n, err)
+			}
+		}
+	}
+}
