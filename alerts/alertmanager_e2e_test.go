@@ -1,0 +1,196 @@
+//go:build e2e
+
+package alerts
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
+
+	"github.com/rewardwatch/rewardwatch/detectors/bank"
+)
+
+// deadline is how long a test waits for a real Alertmanager to do one thing.
+const deadline = 30 * time.Second
+
+// TestRealAlertmanager fires an incident and a telemetry fault into a real Alertmanager that comes up late, sees them in
+// its API and at a receiver, and sees them resolved at both.
+func TestRealAlertmanager(t *testing.T) {
+	notified := make(chan notification, 100)
+	address := freeAddress(t)
+	book, n := NewBook(), notifierFor(t, "http://"+address)
+	changes := applied(book, drift("return", 100), faulty("observation.x", bank.FaultConstant, 110))
+	id := changes[0].Incident.ID
+	n.Update(changes)
+	startAlertmanager(t, address, receiverURL(t, notified))
+
+	labels := map[string]string{
+		"alertname": "RewardDrift", "incident": id, "policy": "checkout", "env": "prod", "severity": "critical",
+	}
+	until(t, "both alerts are active", func() bool { return len(active(t, address)) == 2 })
+	shown := active(t, address)["RewardDrift"]
+	if fmt.Sprint(shown.Labels) != fmt.Sprint(labels) || shown.Annotations["signals"] != "return" {
+		t.Errorf("shown as %+v", shown)
+	}
+	await(t, notified, "RewardDrift", "firing")
+	await(t, notified, "TelemetryFault", "firing")
+
+	n.Update(applied(book, drift("reward", 120)))
+	until(t, "the alert names the second signal", func() bool {
+		return active(t, address)["RewardDrift"].Annotations["signals"] == "return, reward"
+	})
+	n.Update(applied(book, goes("observation.x", bank.TelemetryFault, bank.OK, 140), quiet(170)))
+	until(t, "no alert is active", func() bool { return len(active(t, address)) == 0 })
+	resolved := await(t, notified, "RewardDrift", "resolved")
+	if fmt.Sprint(resolved.Labels) != fmt.Sprint(labels) {
+		t.Errorf("resolved with labels %v", resolved.Labels)
+	}
+	await(t, notified, "TelemetryFault", "resolved")
+}
+
+// notification is an alert as Alertmanager tells a webhook receiver.
+type notification struct {
+	Status string            `json:"status"`
+	Labels map[string]string `json:"labels"`
+}
+
+// notifierFor runs a notifier until the test ends.
+func notifierFor(t *testing.T, url string) *Notifier {
+	t.Helper()
+	cfg := DefaultAlertmanagerConfig()
+	cfg.URLs = []string{url}
+	n := NewNotifier(cfg, zerolog.New(zerolog.NewTestWriter(t)), prometheus.NewRegistry())
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error)
+	go func() { done <- n.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	return n
+}
+
+// receiverURL runs the receiver that Alertmanager notifies.
+func receiverURL(t *testing.T, notified chan<- notification) string {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		var body struct {
+			Alerts []notification `json:"alerts"`
+		}
+		if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
+			t.Error(err)
+		}
+		for _, a := range body.Alerts {
+			notified <- a
+		}
+	}))
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+// startAlertmanager runs the binary of the Debian package prometheus-alertmanager until the test ends.
+func startAlertmanager(t *testing.T, address, receiver string) {
+	t.Helper()
+	dir := t.TempDir()
+	config := filepath.Join(dir, "alertmanager.yml")
+	content := fmt.Sprintf(`route: {receiver: test, group_by: ["..."], group_wait: 10ms, group_interval: 100ms}
+receivers: [{name: test, webhook_configs: [{url: %q, send_resolved: true}]}]
+`, receiver)
+	if err := os.WriteFile(config, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var output bytes.Buffer
+	cmd := exec.Command("prometheus-alertmanager", "--config.file="+config, "--storage.path="+filepath.Join(dir, "data"),
+		"--web.listen-address="+address, "--cluster.listen-address=")
+	cmd.Stdout, cmd.Stderr = &output, &output
+	if err := cmd.Start(); err != nil {
+		t.Fatalf("starting Alertmanager (Debian package prometheus-alertmanager): %v", err)
+	}
+	t.Cleanup(func() {
+		if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+			t.Error(err)
+		}
+		if err := cmd.Wait(); err != nil || t.Failed() {
+			t.Logf("Alertmanager ended: %v\n%s", err, output.String())
+		}
+	})
+}
+
+// freeAddress gives a loopback address on which nothing listens.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return l.Addr().String()
+}
+
+// active gives the alerts of Alertmanager's API by name; none where it does not answer yet.
+func active(t *testing.T, address string) map[string]message {
+	t.Helper()
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: deadline}
+	response, err := client.Get("http://" + address + "/api/v2/alerts")
+	if err != nil {
+		return nil
+	}
+	defer func() { _ = response.Body.Close() }()
+	var list []message
+	if err := json.NewDecoder(response.Body).Decode(&list); err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]message{}
+	for _, m := range list {
+		out[m.Labels["alertname"]] = m
+	}
+	return out
+}
+
+// until asks again and again until something holds.
+func until(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	late := time.After(deadline)
+	for !holds() {
+		select {
+		case <-tick.C:
+		case <-late:
+			t.Fatalf("waited in vain until %s", what)
+		}
+	}
+}
+
+// await gives the next notification of an alert in a state.
+func await(t *testing.T, notified <-chan notification, name, status string) notification {
+	t.Helper()
+	late := time.After(deadline)
+	for {
+		select {
+		case n := <-notified:
+			if n.Labels["alertname"] == name && n.Status == status {
+				return n
+			}
+		case <-late:
+			t.Fatalf("%s was not notified as %s", name, status)
+		}
+	}
+}

@@ -1,0 +1,42 @@
+package alerts
+
+import (
+	"slices"
+	"testing"
+)
+
+func TestCheckAlertmanagerConfig(t *testing.T) {
+	for name, test := range map[string]struct {
+		urls []string
+		want []string
+	}{
+		"none":      {nil, nil},
+		"good ones": {[]string{"http://127.0.0.1:9093", "https://am.example/prefix"}, nil},
+		"bad ones": {
+			[]string{"127.0.0.1:9093", "ftp://x", "http://", "http://me:secret@am", "http://am/?a=b", "http://am", "http://am", "/am"},
+			[]string{
+				"urls[0]: is not a URL", "urls[1]: must begin with http:// or https://", "urls[2]: has no host",
+				"urls[3]: must not hold a user or password", "urls[4]: must not have a query or fragment", "urls[6]: stands here twice",
+				"urls[7]: must begin with http:// or https://",
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg := DefaultAlertmanagerConfig()
+			cfg.URLs = test.urls
+			var got []string
+			cfg.Check(func(path, msg string) { got = append(got, path+": "+msg) })
+			if !slices.Equal(got, test.want) {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+func TestCheckTimeout(t *testing.T) {
+	var got []string
+	AlertmanagerConfig{}.Check(func(path, msg string) { got = append(got, path+": "+msg) })
+	if !slices.Equal(got, []string{"timeout: must be above 0"}) {
+		t.Errorf("got %q", got)
+	}
+}

@@ -1,0 +1,114 @@
+package alerts
+
+import (
+	"fmt"
+	"maps"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/rewardwatch/rewardwatch/detectors/bank"
+	"github.com/rewardwatch/rewardwatch/ingest"
+)
+
+func TestIncidentAlert(t *testing.T) {
+	b := NewBook()
+	reward := driftAfter("reward", 105, "reward_function")
+	reward.Detectors, reward.Score, reward.Onset = []string{"spread", "location"}, 1.2345678, unit(90, 0)
+	reward.Effect = bank.Effect{Quantity: "reward sd", BaselineMean: 0, CurrentMean: 1, CurrentUnits: 16}
+	reward.Offsets = []ingest.Range{{Partition: 0, First: 900, Last: 990}, {Partition: 3, First: 5, Last: 7}}
+	reward.Baseline = bank.BaselineRef{ID: "b2", Units: 100, Provisional: true}
+	length := drift("episode_length", 106)
+	changes := applied(b, drift("return", 100), reward, length, goes("episode_length", bank.Drift, bank.OK, 130))
+	id := changes[0].Incident.ID
+	got := incidentAlert(changes[len(changes)-1].Incident)
+
+	labels := map[string]string{
+		"alertname": "RewardDrift", "incident": id, "policy": "checkout", "env": "prod", "severity": "critical",
+	}
+	if !maps.Equal(got.labels, labels) {
+		t.Errorf("labels: %v", got.labels)
+	}
+	want := map[string]string{
+		"summary": `checkout{env="prod"}: return, reward drift from the baseline (cause: reward_function)`,
+		"description": `return: return 12.25, baseline 21.5 (-1.85 baseline sd) over 9 units; since unit 92 (2027-01-15T08:01:32Z, ` +
+			`agent a-1, episode e-92); score 1.02 by location
+reward: reward sd 1, baseline 0 over 16 units; since unit 90 (2027-01-15T08:01:30Z, agent a-1, episode e-90); ` +
+			`score 1.235 by spread, location; the baseline is provisional
+episode_length: resolved at unit 130 (2027-01-15T08:02:10Z, agent a-1, episode e-130)`,
+		"signals":  "return, reward",
+		"since":    "unit 90 (2027-01-15T08:01:30Z, agent a-1, episode e-90)",
+		"cause":    "reward_function",
+		"evidence": "reward_version changed from r7 to r8 at the onset",
+		"offsets":  "0:900-1069 3:5-7",
+		"baseline": "b1 (500 units), b2 (100 units, provisional)",
+	}
+	for name := range want {
+		if got.annotations[name] != want[name] {
+			t.Errorf("%s:\n%s\nwant:\n%s", name, got.annotations[name], want[name])
+		}
+	}
+	if len(got.annotations) != len(want) {
+		t.Errorf("annotations: %v", got.annotations)
+	}
+}
+
+func TestLabelsStayWhileAnnotationsChange(t *testing.T) {
+	b := NewBook()
+	changes := applied(b, drift("observation.x", 100), drift("return", 101), goes("return", bank.Drift, bank.OK, 130),
+		goes("observation.x", bank.Drift, bank.OK, 131), quiet(160))
+	first := incidentAlert(changes[0].Incident)
+	summaries := map[string]bool{}
+	for _, c := range changes {
+		a := incidentAlert(c.Incident)
+		if !maps.Equal(a.labels, first.labels) {
+			t.Errorf("labels changed to %v", a.labels)
+		}
+		summaries[a.annotations["summary"]] = true
+	}
+	if len(summaries) != 3 || !summaries[`checkout{env="prod"}: every signal is back at its baseline (cause: unknown)`] {
+		t.Errorf("got %v", summaries)
+	}
+}
+
+func TestAnnotationsAreBounded(t *testing.T) {
+	b := NewBook()
+	var last []Change
+	for i := range int64(40) {
+		last = b.Apply(drift(fmt.Sprintf("observation.%d_%s", i, strings.Repeat("ä", 300)), 100+i))
+	}
+	for name, text := range incidentAlert(last[0].Incident).annotations {
+		if n := utf8.RuneCountInString(text); n > maxAnnotation || !utf8.ValidString(text) {
+			t.Errorf("%s: %d runes", name, n)
+		}
+	}
+	short := NewBook()
+	for i := range int64(13) {
+		last = short.Apply(drift(fmt.Sprintf("observation.%d", i), 100+i))
+	}
+	if got := incidentAlert(last[0].Incident).annotations["signals"]; !strings.HasSuffix(got, "observation.9, and 3 more") {
+		t.Errorf("got %s", got)
+	}
+}
+
+func TestTruncate(t *testing.T) {
+	for _, test := range []struct{ in, want string }{
+		{"", ""},
+		{"äöü", "äöü"},
+		{"äöüß", "äö…"},
+		{"a\xffb", "a\uFFFDb"},
+	} {
+		if got := truncate(test.in, 3); got != test.want {
+			t.Errorf("%q: got %q, want %q", test.in, got, test.want)
+		}
+	}
+}
+
+func TestGroupLabelsAreValidAndDistinct(t *testing.T) {
+	g := ingest.NewGroup("p", ingest.Label{Name: "env", Value: "a"}, ingest.Label{Name: "label_x-y", Value: "b\xff"},
+		ingest.Label{Name: "label_x.y", Value: "c"}, ingest.Label{Name: "label_é", Value: ""})
+	want := `[{env a} {label_x_y b` + "\uFFFD" + `} {label_x_y_ c} {label__ }]`
+	if got := fmt.Sprint(groupLabels(g)); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}

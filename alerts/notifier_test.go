@@ -1,0 +1,433 @@
+package alerts
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/rs/zerolog"
+
+	"github.com/rewardwatch/rewardwatch/detectors/bank"
+	"github.com/rewardwatch/rewardwatch/ingest"
+)
+
+// receiver is an Alertmanager that needs no network, so that tests run on the clock of synctest.
+type receiver struct {
+	mu     sync.Mutex
+	status int // what it answers; 0 for a refused connection
+	pushes []pushed
+}
+
+// pushed is one alert as a receiver got it.
+type pushed struct {
+	at time.Time
+	message
+}
+
+var errRefusedConnection = errors.New("connection refused")
+
+// RoundTrip takes a push.
+func (r *receiver) RoundTrip(request *http.Request) (*http.Response, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.status == 0 {
+		return nil, errRefusedConnection
+	}
+	var messages []message
+	if err := json.NewDecoder(request.Body).Decode(&messages); err != nil {
+		return nil, err
+	}
+	if r.status == http.StatusOK {
+		for _, m := range messages {
+			r.pushes = append(r.pushes, pushed{at: time.Now(), message: m})
+		}
+	}
+	answer := httptest.NewRecorder()
+	answer.WriteHeader(r.status)
+	return answer.Result(), nil
+}
+
+func (r *receiver) answer(status int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.status = status
+}
+
+// taken gives what was accepted since the last call.
+func (r *receiver) taken() []pushed {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	out := r.pushes
+	r.pushes = nil
+	return out
+}
+
+// running is a notifier that runs in a bubble of synctest.
+type running struct {
+	*Notifier
+	reg  *prometheus.Registry
+	stop func()
+}
+
+// start runs a notifier with one URL a receiver until the test ends.
+func start(t *testing.T, receivers ...*receiver) running {
+	t.Helper()
+	cfg := DefaultAlertmanagerConfig()
+	for i := range receivers {
+		cfg.URLs = append(cfg.URLs, fmt.Sprintf("http://alertmanager-%d:9093", i))
+	}
+	reg := prometheus.NewPedanticRegistry()
+	n := NewNotifier(cfg, zerolog.Nop(), reg)
+	for i, s := range n.senders {
+		s.client = &http.Client{Transport: receivers[i], Timeout: time.Duration(cfg.Timeout)}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- n.Run(ctx) }()
+	stop := sync.OnceFunc(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("Run: %v", err)
+		}
+	})
+	t.Cleanup(stop)
+	return running{Notifier: n, reg: reg, stop: stop}
+}
+
+// pass lets time pass and waits until everything that it brought has been done.
+func pass(d time.Duration) {
+	<-time.After(d)
+	synctest.Wait()
+}
+
+// inBubble runs a test on the clock of synctest.
+func inBubble(t *testing.T, test func(t *testing.T)) {
+	t.Helper()
+	synctest.Test(t, test)
+}
+
+func TestFiringAlertIsKeptAlive(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		am, b := &receiver{status: 200}, NewBook()
+		n := start(t, am)
+		f := drift("return", 100)
+		began := time.Now().Add(-time.Minute)
+		f.At.TS = began.UnixNano()
+		n.Update(b.Apply(f))
+		synctest.Wait()
+		first := am.taken()
+		if len(first) != 1 || first[0].at != time.Now() {
+			t.Fatalf("not pushed at once: %+v", first)
+		}
+		if !first[0].StartsAt.Equal(began) || !first[0].EndsAt.Equal(time.Now().Add(firingFor)) {
+			t.Errorf("from %v to %v", first[0].StartsAt, first[0].EndsAt)
+		}
+		pass(10*time.Minute + time.Second)
+		kept := am.taken()
+		if len(kept) != 20 {
+			t.Errorf("sent %d times in ten minutes", len(kept))
+		}
+		for _, p := range kept {
+			if !p.EndsAt.Equal(p.at.Add(firingFor)) || !p.StartsAt.Equal(began) || fmt.Sprint(p.Labels) != fmt.Sprint(first[0].Labels) {
+				t.Errorf("another alert was kept alive: %+v", p)
+			}
+		}
+	})
+}
+
+func TestRenewalWaitsForTheNextPushAndNewsDoesNot(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		am, b := &receiver{status: 200}, NewBook()
+		n := start(t, am)
+		n.Update(b.Apply(drift("return", 100)))
+		pass(time.Second)
+		am.taken()
+
+		renewed := drift("return", 150)
+		renewed.Kind, renewed.Score = bank.StreamUpdated, 1.5
+		n.Update(b.Apply(renewed))
+		pass(time.Second)
+		if got := am.taken(); got != nil {
+			t.Errorf("a renewed score was pushed at once: %+v", got)
+		}
+		pass(resendEvery)
+		if got := am.taken(); len(got) != 1 || !strings.Contains(got[0].Annotations["description"], "score 1.5") {
+			t.Errorf("got %+v", got)
+		}
+
+		n.Update(b.Apply(drift("reward", 160)))
+		synctest.Wait()
+		got := am.taken()
+		if len(got) != 1 || got[0].Annotations["signals"] != "return, reward" {
+			t.Errorf("a new alarm was not pushed at once: %+v", got)
+		}
+	})
+}
+
+func TestResolvedAlertIsRepeatedUntilConfirmed(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		am, b := &receiver{status: 200}, NewBook()
+		n := start(t, am)
+		n.Update(b.Apply(drift("return", 100)))
+		pass(time.Second)
+		am.taken()
+
+		am.answer(http.StatusInternalServerError)
+		n.Update(b.Apply(quiet(150)))
+		resolved := time.Now()
+		pass(time.Minute)
+		expectPending(t, n, 1)
+		am.answer(http.StatusOK)
+		pass(maxBackoff)
+		got := am.taken()
+		if len(got) != 1 || !got[0].EndsAt.Equal(resolved) {
+			t.Errorf("got %+v, want it resolved at %v", got, resolved)
+		}
+		expectPending(t, n, 0)
+		pass(10 * time.Minute)
+		if got := am.taken(); got != nil {
+			t.Errorf("sent again: %+v", got)
+		}
+		if len(n.alerts) != 0 {
+			t.Errorf("still remembers %d alerts", len(n.alerts))
+		}
+	})
+}
+
+func TestOnlyTheLatestStateOutlivesAnOutage(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		am, b := &receiver{}, NewBook() // down at start
+		n := start(t, am)
+		n.Update(b.Apply(drift("return", 100)))
+		pass(5 * time.Minute)
+		n.Update(b.Apply(drift("reward", 101)))
+		n.Update(b.Apply(quiet(150)))
+		n.Update(b.Apply(drift("return", 200)))
+		pass(time.Minute)
+		expectPending(t, n, 2)
+		am.answer(http.StatusOK)
+		pass(maxBackoff)
+		got := am.taken()
+		if len(got) != 2 {
+			t.Fatalf("got %+v", got)
+		}
+		slices.SortFunc(got, func(a, b pushed) int { return a.EndsAt.Compare(b.EndsAt) })
+		if got[0].EndsAt.After(got[0].at) || !got[1].EndsAt.After(got[1].at) {
+			t.Errorf("got %+v, want the first incident resolved and the second firing", got)
+		}
+		expectPending(t, n, 0)
+		if sent := testutil.ToFloat64(n.metrics.sent); sent != 1 {
+			t.Errorf("%v pushes sent", sent)
+		}
+		if failed := testutil.ToFloat64(n.metrics.failed); failed < 10 || failed > 40 {
+			t.Errorf("%v pushes failed in six minutes", failed)
+		}
+	})
+}
+
+func TestEveryAlertmanagerIsTrackedBySelf(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		up, down, b := &receiver{status: 200}, &receiver{status: 503}, NewBook()
+		n := start(t, up, down)
+		n.Update(b.Apply(drift("return", 100)))
+		pass(2 * time.Second)
+		if got := up.taken(); len(got) != 1 {
+			t.Errorf("one that is down holds up another: %+v", got)
+		}
+		expectPending(t, n, 0) // one has accepted it
+		n.Update(b.Apply(quiet(150)))
+		pass(2 * time.Second)
+		if got := up.taken(); len(got) != 1 || got[0].EndsAt.After(got[0].at) {
+			t.Errorf("got %+v", got)
+		}
+		down.answer(http.StatusOK)
+		pass(maxBackoff)
+		if got := down.taken(); len(got) != 1 || got[0].EndsAt.After(got[0].at) {
+			t.Errorf("got %+v", got)
+		}
+	})
+}
+
+func TestFaultMayComeAgain(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		am, b := &receiver{status: 200}, NewBook()
+		n := start(t, am)
+		want := map[string]string{"alertname": "TelemetryFault", "policy": "checkout", "env": "prod", "severity": "warning"}
+		for i, f := range []bank.Finding{
+			faulty("return", bank.FaultConstant, 10), goes("return", bank.TelemetryFault, bank.OK, 40),
+			faulty("return", bank.FaultNonFinite, 50), goes("return", bank.TelemetryFault, bank.OK, 80),
+		} {
+			n.Update(b.Apply(f))
+			pass(time.Second)
+			got := am.taken()
+			if len(got) != 1 || got[0].EndsAt.After(got[0].at) != (i%2 == 0) || fmt.Sprint(got[0].Labels) != fmt.Sprint(want) {
+				t.Errorf("after finding %d: %+v", i, got)
+			}
+		}
+	})
+}
+
+func TestFaultThatComesAgainBeforeItsEndWasTold(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		am, b := &receiver{status: 200}, NewBook()
+		n := start(t, am)
+		n.Update(b.Apply(faulty("return", bank.FaultConstant, 10)))
+		pass(time.Second)
+		am.taken()
+		am.answer(http.StatusBadGateway)
+		n.Update(applied(b, goes("return", bank.TelemetryFault, bank.OK, 40), faulty("return", bank.FaultConstant, 50)))
+		pass(10 * time.Second)
+		am.answer(http.StatusOK)
+		pass(maxBackoff)
+		got := am.taken()
+		if len(got) == 0 || !got[0].EndsAt.After(got[0].at) {
+			t.Errorf("got %+v, want it firing", got)
+		}
+	})
+}
+
+func TestResyncTakesOverWhatIsOpen(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		am, b := &receiver{status: 200}, NewBook()
+		applied(b, drift("return", 100), quiet(150), drift("return", 200), faulty("observation.x", bank.FaultConstant, 210))
+		n := start(t, am)
+		n.Resync(b.Incidents(), b.Faults())
+		synctest.Wait()
+		got := am.taken()
+		if len(got) != 2 || got[0].Labels["alertname"] != "TelemetryFault" || got[1].Labels["incident"] != b.Incidents()[1].ID {
+			t.Errorf("got %+v", got)
+		}
+	})
+}
+
+func TestStopOffersOnceMoreAndResolvesNothing(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		am, b := &receiver{}, NewBook()
+		n := start(t, am)
+		n.Update(b.Apply(drift("return", 100)))
+		pass(3 * time.Minute)
+		am.answer(http.StatusOK)
+		n.stop()
+		if got := am.taken(); len(got) != 1 || !got[0].EndsAt.Equal(got[0].at.Add(firingFor)) {
+			t.Errorf("got %+v", got)
+		}
+	})
+}
+
+func TestResolvedAlertIsForgottenWhenNobodyTakesIt(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		am, b := &receiver{}, NewBook()
+		n := start(t, am)
+		n.Update(applied(b, drift("return", 100), quiet(150)))
+		pass(resolvedFor)
+		expectPending(t, n, 1)
+		pass(maxBackoff + time.Second)
+		expectPending(t, n, 0)
+	})
+}
+
+func TestManyAlertsGoInSeveralPushes(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		am, b := &receiver{status: 200}, NewBook()
+		n := start(t, am)
+		var changes []Change
+		for i := range 2*maxBatch + 1 {
+			f := drift("return", 100)
+			f.Group = ingest.NewGroup(fmt.Sprintf("policy-%d", i))
+			changes = append(changes, b.Apply(f)...)
+		}
+		n.Update(changes)
+		synctest.Wait()
+		if got := am.taken(); len(got) != 2*maxBatch+1 {
+			t.Errorf("%d alerts pushed", len(got))
+		}
+		if sent := testutil.ToFloat64(n.metrics.sent); sent != 3 {
+			t.Errorf("in %v pushes", sent)
+		}
+	})
+}
+
+func expectPending(t *testing.T, n running, want int) {
+	t.Helper()
+	text := fmt.Sprintf(`
+# HELP rewardwatch_notifications_unconfirmed Alerts that no Alertmanager has accepted in their current state.
+# TYPE rewardwatch_notifications_unconfirmed gauge
+rewardwatch_notifications_unconfirmed %d
+`, want)
+	if err := testutil.GatherAndCompare(n.reg, strings.NewReader(text), MetricNotifyPending); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestBackoff(t *testing.T) {
+	for failures, most := range map[int]time.Duration{
+		1: time.Second, 2: 2 * time.Second, 5: 16 * time.Second, 6: maxBackoff, 1000: maxBackoff,
+	} {
+		for range 100 {
+			if d := backoff(failures); d > most || d <= most/2 {
+				t.Errorf("after %d failures: %v", failures, d)
+			}
+		}
+	}
+}
+
+// TestPushOverTheNetwork checks the request itself.
+func TestPushOverTheNetwork(t *testing.T) {
+	requests := make(chan string, 1)
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		requests <- fmt.Sprintf("%s %s %s\n%s", r.Method, r.URL.Path, r.Header.Get("Content-Type"), body)
+	}))
+	defer server.Close()
+	cfg := DefaultAlertmanagerConfig()
+	cfg.URLs = []string{server.URL + "/prefix/"}
+	n := NewNotifier(cfg, zerolog.Nop(), prometheus.NewRegistry())
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() { done <- n.Run(ctx) }()
+	f := faulty("return", bank.FaultConstant, 10)
+	f.At.TS = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC).UnixNano()
+	n.Update(NewBook().Apply(f))
+	got := <-requests
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	got = got[:strings.LastIndex(got, `"endsAt"`)] // the clock's
+	want := `POST /prefix/api/v2/alerts application/json
+[{"labels":{"alertname":"TelemetryFault","env":"prod","policy":"checkout","severity":"warning"},` +
+		`"annotations":{"description":"Since unit 10 (2026-01-02T03:04:05Z, agent a-1, episode e-10). Faulty signals are not ` +
+		`judged for drift until 20 units have come without the fault.","signals":"return (constant)",` +
+		`"since":"unit 10 (2026-01-02T03:04:05Z, agent a-1, episode e-10)",` +
+		`"summary":"checkout{env=\"prod\"}: the telemetry of return (constant) is faulty"},"startsAt":"2026-01-02T03:04:05Z",`
+	if got != want {
+		t.Errorf("got:\n%s\nwant:\n%s", got, want)
+	}
+}
+
+func TestRefusedPushSaysWhy(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		http.Error(w, "no such tenant", http.StatusForbidden)
+	}))
+	defer server.Close()
+	s := &sender{url: server.URL, client: server.Client()}
+	err := s.push(t.Context(), nil)
+	if !errors.Is(err, errRefused) || !strings.HasSuffix(err.Error(), "403 Forbidden: no such tenant") {
+		t.Errorf("got %v", err)
+	}
+}
