@@ -1,0 +1,171 @@
+package assemble
+
+import (
+	"hash/fnv"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/rewardwatch/rewardwatch/ingest"
+)
+
+const (
+	// blocksAfter is the number of events of a policy without an end after which it is shown in blocks of blockSteps.
+	blocksAfter = 10_000
+	blockSteps  = 100
+	// A policy whose episodes have ended before must stay without an end for this many times the longest it did so
+	// far: a thousand agents that start together end nothing for long, and then all at once.
+	blocksPatience = 10
+)
+
+// policy is what the assembler remembers of a policy. Its exported fields are what a snapshot keeps.
+type policy struct {
+	Name    string
+	Quiet   int64 // events since an episode ended
+	Longest int64 // events between two ends
+	Blocks  bool  // it is shown in blocks
+
+	by []groupLabel
+}
+
+// groupLabel is a key of group_by.
+type groupLabel struct {
+	name  string // in the group: "env" or "label_x"
+	label string // of the event, "" for the environment
+}
+
+func groupLabels(by []string) []groupLabel {
+	labels := make([]groupLabel, len(by))
+	for i, name := range by {
+		if x, ok := strings.CutPrefix(name, "labels."); ok {
+			labels[i] = groupLabel{name: "label_" + x, label: x}
+		} else {
+			labels[i] = groupLabel{name: name}
+		}
+	}
+	return labels
+}
+
+// of gives the label's value for an event, "" where it has none.
+func (l groupLabel) of(e *ingest.Event) string {
+	if l.label == "" {
+		return e.Env
+	}
+	for i := range e.Labels {
+		if e.Labels[i].Name == l.label {
+			return e.Labels[i].Value
+		}
+	}
+	return ""
+}
+
+// count takes note of an event of the policy.
+func (p *policy) count() {
+	p.Quiet++
+	if !p.Blocks && p.Quiet >= max(blocksAfter, blocksPatience*p.Longest) {
+		p.Blocks = true
+	}
+}
+
+// ended takes note of the end of an episode.
+func (p *policy) ended() {
+	p.Longest = max(p.Longest, p.Quiet)
+	p.Quiet, p.Blocks = 0, false
+}
+
+// group is what the assembler remembers of a group. Its exported fields are what a snapshot keeps.
+type group struct {
+	Key     string // of the group in the assembler
+	Group   ingest.Group
+	Lengths []int64 // of the episodes that ended first, until there are enough of them
+	Longest int64   // their 99 % quantile, rounded up, at least 1; 0 until there are enough
+
+	policy *policy
+}
+
+// ended takes note of an episode's length, of which the first so many are judged by.
+func (g *group) ended(length int64, enough int) {
+	if g.Longest > 0 {
+		return
+	}
+	g.Lengths = append(g.Lengths, length)
+	if len(g.Lengths) < enough {
+		return
+	}
+	sorted := make([]float64, len(g.Lengths))
+	for i, n := range g.Lengths {
+		sorted[i] = float64(n)
+	}
+	slices.Sort(sorted)
+	g.Longest = max(1, int64(math.Ceil(min(quantile(sorted, .99), math.MaxInt64/(2*abandonedAfter)))))
+	g.Lengths = nil
+}
+
+// remembered is how many ended episodes an assembler recognises, the newest of all groups.
+const remembered = 4096
+
+// ended is an episode that ended a short while ago.
+type ended struct {
+	Key  uint64 // hash of its key
+	Step int64  // its last one, -1 without
+	TS   int64  // of its last event, 0 without
+	Owed bool   // it ended without a summary, which may still follow
+	Gone bool   // it is no longer recognised
+}
+
+// memory recognises ended episodes. The oldest gives way to the newest.
+type memory struct {
+	ring   []ended
+	next   int
+	places map[uint64]int
+}
+
+func newMemory() *memory { return &memory{places: map[uint64]int{}} }
+
+func hash(key []byte) uint64 {
+	h := fnv.New64a()
+	h.Write(key) // never fails
+	return h.Sum64()
+}
+
+func (m *memory) find(key uint64) *ended {
+	if at, ok := m.places[key]; ok {
+		return &m.ring[at]
+	}
+	return nil
+}
+
+func (m *memory) forget(key uint64) {
+	if at, ok := m.places[key]; ok {
+		m.ring[at].Gone = true
+		delete(m.places, key)
+	}
+}
+
+func (m *memory) add(e ended) {
+	m.forget(e.Key)
+	if len(m.ring) < remembered {
+		m.ring = append(m.ring, ended{Gone: true})
+	}
+	if old := &m.ring[m.next]; !old.Gone {
+		delete(m.places, old.Key)
+	}
+	m.ring[m.next] = e
+	m.places[e.Key] = m.next
+	m.next = (m.next + 1) % remembered
+}
+
+// oldestFirst lists what is remembered.
+func (m *memory) oldestFirst() []ended {
+	var out []ended
+	for i := range m.ring {
+		at := i
+		if len(m.ring) == remembered {
+			at = (m.next + i) % remembered
+		}
+		if !m.ring[at].Gone {
+			out = append(out, m.ring[at])
+		}
+	}
+	return out
+}

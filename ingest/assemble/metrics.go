@@ -1,0 +1,48 @@
+package assemble
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+
+	"github.com/rewardwatch/rewardwatch/ingest"
+)
+
+// Metrics are shared by the assemblers of all partitions.
+type Metrics struct {
+	ends                            [ingest.EndBlock + 1]prometheus.Counter
+	abandoned, dropped              prometheus.Counter
+	lateSummary, duplicate, noGroup prometheus.Counter
+	noSignal                        prometheus.Counter
+	open                            prometheus.Gauge
+}
+
+// NewMetrics registers the metrics of this package.
+func NewMetrics(reg prometheus.Registerer) *Metrics {
+	episodes := promauto.With(reg).NewCounterVec(prometheus.CounterOpts{
+		Name: MetricEpisodes,
+		Help: "Episodes by how they ended; blocks of steps where no episode ends.",
+	}, []string{"end"})
+	ignored := promauto.With(reg).NewCounterVec(prometheus.CounterOpts{
+		Name: MetricEventsIgnored,
+		Help: "Valid events that belong to no episode, by reason.",
+	}, []string{"reason"})
+	m := &Metrics{
+		abandoned:   episodes.WithLabelValues("abandoned"),
+		dropped:     episodes.WithLabelValues("dropped"),
+		lateSummary: ignored.WithLabelValues("late_summary"),
+		duplicate:   ignored.WithLabelValues("duplicate"),
+		noGroup:     ignored.WithLabelValues("group_limit"),
+		noSignal: promauto.With(reg).NewCounter(prometheus.CounterOpts{
+			Name: MetricSignalsIgnored,
+			Help: "Values left out because their unit follows the most signals it can already.",
+		}),
+		open: promauto.With(reg).NewGauge(prometheus.GaugeOpts{
+			Name: MetricOpenEpisodes,
+			Help: "Episodes that have begun and not ended.",
+		}),
+	}
+	for end := range m.ends {
+		m.ends[end] = episodes.WithLabelValues(ingest.End(end).String())
+	}
+	return m
+}

@@ -1,0 +1,132 @@
+package assemble
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/rewardwatch/rewardwatch/ingest"
+)
+
+// kind says where in an event a number stands.
+type kind uint8
+
+const (
+	scalarAction kind = iota
+	actionComponent
+	rewardComponent
+	observation
+	outcome
+	category // of an action; no signal, but looked up in the same way
+)
+
+// prefix is what the names of the kind's signals begin with.
+func (k kind) prefix() string {
+	return [...]string{"action", "action.", "reward_component.", "observation.", "outcome."}[k]
+}
+
+// key is a signal as events spell it. Its name is interned, so that comparing equal ones seldom reads them.
+type key struct {
+	kind kind
+	name string
+}
+
+// keyOf undoes prefix + name.
+func keyOf(signal string) key {
+	for k := outcome; k > scalarAction; k-- {
+		if name, ok := strings.CutPrefix(signal, k.prefix()); ok {
+			return key{kind: k, name: name}
+		}
+	}
+	return key{kind: scalarAction}
+}
+
+// index finds the place of a key in order of first use. Events repeat their keys in the same order, so the place after
+// the last one found is nearly always right; a map is built only for units with many keys.
+type index struct {
+	keys   []key
+	places map[key]int32
+}
+
+const mappedFrom = 16
+
+func (x *index) reset() {
+	clear(x.keys) // or it would keep alive strings of units that are gone
+	x.keys = x.keys[:0]
+	clear(x.places)
+}
+
+// find gives the place of k, or -1. It looks at the guessed place first.
+func (x *index) find(guess int, k key) int {
+	if guess < len(x.keys) && x.keys[guess] == k {
+		return guess
+	}
+	if len(x.keys) >= mappedFrom {
+		if at, ok := x.places[k]; ok {
+			return int(at)
+		}
+		return -1
+	}
+	for at := range x.keys {
+		if x.keys[at] == k {
+			return at
+		}
+	}
+	return -1
+}
+
+// add appends a key that find did not know.
+func (x *index) add(k key) {
+	x.keys = append(x.keys, k)
+	switch n := len(x.keys); {
+	case n > mappedFrom:
+		x.places[k] = int32(n - 1)
+	case n == mappedFrom:
+		if x.places == nil {
+			x.places = make(map[key]int32, 2*mappedFrom)
+		}
+		for at := range x.keys {
+			x.places[x.keys[at]] = int32(at)
+		}
+	}
+}
+
+// maxNames bounds the names that are kept between units. Past it they are forgotten and built again.
+const maxNames = 8192
+
+// names owns the texts that units keep, so that each is made once and not once a unit.
+type names struct {
+	full       map[key]string  // of signals
+	components []string        // "0", "1", ...
+	last       ingest.Versions // as nearly all units have the versions of the one before
+}
+
+func newNames() *names { return &names{full: map[key]string{}} }
+
+func (n *names) of(k key) string {
+	if full, ok := n.full[k]; ok {
+		return full
+	}
+	if len(n.full) >= maxNames {
+		clear(n.full)
+	}
+	full := k.kind.prefix() + k.name
+	n.full[k] = full
+	return full
+}
+
+func (n *names) component(i int) string {
+	for len(n.components) <= i {
+		n.components = append(n.components, strconv.Itoa(len(n.components)))
+	}
+	return n.components[i]
+}
+
+// versions copies v out of the memory of its event.
+func (n *names) versions(v ingest.Versions) ingest.Versions {
+	if n.last != v {
+		n.last = ingest.Versions{
+			Policy: strings.Clone(v.Policy), Env: strings.Clone(v.Env), Reward: strings.Clone(v.Reward),
+		}
+	}
+	return n.last
+}

@@ -1,0 +1,198 @@
+package assemble
+
+import (
+	"cmp"
+	"encoding/gob"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+
+	"github.com/rewardwatch/rewardwatch/ingest"
+)
+
+const stateVersion = 1
+
+// A snapshot is the version, a head and the open episodes in the order in which they began, all by encoding/gob.
+type head struct {
+	Policies []*policy // by name
+	Groups   []*group  // by key
+	Agents   []agentState
+	Recent   []ended // oldest first
+	Episodes int     // that follow
+}
+
+type agentState struct {
+	Group  int // place in the head
+	ID     string
+	Events int64
+	Block  *tally
+}
+
+type episodeState struct {
+	Agent      int // place in the head
+	ID         string
+	Step, Seen int64
+	Tally      tally
+}
+
+// Snapshot writes everything that the units of later events depend on. The same state gives the same bytes.
+func (a *Assembler) Snapshot(w io.Writer) error {
+	enc := gob.NewEncoder(w)
+	h, agents := a.head()
+	for _, part := range []any{stateVersion, h} {
+		if err := enc.Encode(part); err != nil {
+			return fmt.Errorf("writing the state of open episodes: %w", err)
+		}
+	}
+	for ep := a.starts.front; ep != nil; ep = ep.links[byStart].after {
+		s := episodeState{Agent: agents[ep.agent], ID: ep.id, Step: ep.step, Seen: ep.seen, Tally: ep.tally}
+		if err := enc.Encode(&s); err != nil {
+			return fmt.Errorf("writing an open episode: %w", err)
+		}
+	}
+	return nil
+}
+
+// head describes all but the open episodes, and gives the places of their agents in it.
+func (a *Assembler) head() (head, map[*agent]int) {
+	h := head{Recent: a.recent.oldestFirst(), Episodes: len(a.open)}
+	groups, agents := map[*group]int{}, map[*agent]int{}
+	for _, name := range slices.Sorted(maps.Keys(a.policies)) {
+		h.Policies = append(h.Policies, a.policies[name])
+	}
+	for _, key := range slices.Sorted(maps.Keys(a.groups)) {
+		groups[a.groups[key]] = len(h.Groups)
+		h.Groups = append(h.Groups, a.groups[key])
+	}
+	for ep := a.starts.front; ep != nil; ep = ep.links[byStart].after {
+		ag := ep.agent
+		if _, ok := agents[ag]; ok {
+			continue
+		}
+		agents[ag] = len(h.Agents)
+		h.Agents = append(h.Agents, agentState{Group: groups[ag.group], ID: ag.id, Events: ag.events, Block: ag.block})
+	}
+	return h, agents
+}
+
+// Restore replaces the assembler's state by that of a snapshot: the same events then give the same units as if there
+// had been no restart. Where the configuration divides a policy in another way than then, its open episodes are dropped
+// and counted. r must end with the snapshot, or be an io.ByteReader: otherwise more than the snapshot is read from it.
+// After an error the assembler is empty.
+func (a *Assembler) Restore(r io.Reader) error {
+	a.metrics.open.Sub(float64(len(a.open)))
+	a.reset()
+	if err := a.restore(gob.NewDecoder(r)); err != nil {
+		a.metrics.open.Sub(float64(len(a.open)))
+		a.reset()
+		return fmt.Errorf("restoring open episodes: %w", err)
+	}
+	return nil
+}
+
+func (a *Assembler) restore(dec *gob.Decoder) error {
+	version := 0
+	if err := dec.Decode(&version); err != nil {
+		return err
+	}
+	if version != stateVersion {
+		return fmt.Errorf("the snapshot has version %d and this build reads %d", version, stateVersion)
+	}
+	var h head
+	if err := dec.Decode(&h); err != nil {
+		return err
+	}
+	agents, err := a.restoreHead(&h)
+	if err != nil {
+		return err
+	}
+	for range h.Episodes {
+		var s episodeState
+		if err := dec.Decode(&s); err != nil {
+			return err
+		}
+		if err := a.restoreEpisode(&s, agents); err != nil {
+			return err
+		}
+	}
+	a.restoreOrder()
+	return nil
+}
+
+var errInconsistent = errors.New("the snapshot contradicts itself")
+
+// restoreHead gives the agents in the order of the head, nil for those whose group is no more.
+func (a *Assembler) restoreHead(h *head) ([]*agent, error) {
+	for _, p := range h.Policies {
+		p.by = groupLabels(a.cfg.GroupBy(p.Name))
+		a.policies[p.Name] = p
+	}
+	for _, g := range h.Groups {
+		g.policy = a.policies[g.Group.Policy]
+		if g.policy == nil {
+			return nil, errInconsistent
+		}
+		if divides(g.policy.by, g.Group) {
+			a.groups[g.Key] = g
+		}
+	}
+	for _, e := range h.Recent {
+		a.recent.add(e)
+	}
+	agents := make([]*agent, len(h.Agents))
+	for i, s := range h.Agents {
+		if s.Group < 0 || s.Group >= len(h.Groups) || s.Block != nil && !s.Block.restored() {
+			return nil, errInconsistent
+		}
+		if g := a.groups[h.Groups[s.Group].Key]; g != nil {
+			agents[i] = s.agent(g)
+		}
+	}
+	return agents, nil
+}
+
+func (s agentState) agent(g *group) *agent {
+	key := string(appendPart([]byte(g.Key), s.ID))
+	return &agent{
+		key: key, id: key[len(key)-len(s.ID):], group: g, events: s.Events, idle: list{which: byUse}, block: s.Block,
+	}
+}
+
+// divides reports whether a group has the labels that its policy is divided by.
+func divides(by []groupLabel, g ingest.Group) bool {
+	return slices.EqualFunc(by, g.Labels(), func(l groupLabel, has ingest.Label) bool { return l.name == has.Name })
+}
+
+func (a *Assembler) restoreEpisode(s *episodeState, agents []*agent) error {
+	if s.Agent < 0 || s.Agent >= len(agents) {
+		return errInconsistent
+	}
+	ag := agents[s.Agent]
+	if ag == nil {
+		a.metrics.dropped.Inc()
+		return nil
+	}
+	key := string(appendPart([]byte(ag.key), s.ID))
+	if a.open[key] != nil || !s.Tally.restored() {
+		return errInconsistent
+	}
+	a.agents[ag.key] = ag
+	a.insert(&episode{
+		tally: s.Tally, key: key, id: key[len(key)-len(s.ID):], step: s.Step, seen: s.Seen, agent: ag,
+	})
+	if len(a.open) > a.cfg.MaxOpen {
+		a.drop(a.starts.front)
+	}
+	return nil
+}
+
+// restoreOrder puts the episodes of each agent in order of use.
+func (a *Assembler) restoreOrder() {
+	open := slices.Collect(maps.Values(a.open))
+	slices.SortFunc(open, func(x, y *episode) int { return cmp.Compare(x.seen, y.seen) })
+	for _, ep := range open {
+		ep.agent.idle.toBack(ep)
+	}
+}

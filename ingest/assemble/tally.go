@@ -1,0 +1,207 @@
+package assemble
+
+import (
+	"slices"
+
+	"github.com/rewardwatch/rewardwatch/ingest"
+)
+
+// A unit holds at most maxCategories actions, the rest counted under otherActions, and maxSignals numeric signals, the
+// rest ignored.
+const (
+	maxCategories = 256
+	otherActions  = "other"
+	maxSignals    = 512
+)
+
+// tally sums up the events of a unit while it grows. Its exported fields are what a snapshot keeps.
+type tally struct {
+	First, Last    ingest.Position
+	StartTS, EndTS int64
+	Versions       ingest.Versions
+
+	Steps  int64
+	Return float64 // of the rewards; replaced by the summary's
+	Length int64   // by the summary, -1 without one
+
+	HasSummary bool
+	Reward     ingest.Moments
+	Rewards    sample
+	Previous   float64 // reward
+	Run        int64   // of equal rewards, up to the last one
+	LongestRun int64
+
+	ActionKind ingest.ActionKind
+	Mixed      bool
+	Actions    []ingest.Count
+	Numeric    []ingest.NamedMoments
+
+	categories, signals index // of Actions and Numeric
+	lastCategory        int
+}
+
+// begin empties the tally for a unit whose first event is e. Memory of the unit before is used again.
+func (t *tally) begin(e *ingest.Event) {
+	rewards, actions, numeric := t.Rewards, t.Actions, t.Numeric
+	categories, signals := t.categories, t.signals
+	rewards.reset()
+	categories.reset()
+	signals.reset()
+	clear(actions)
+	clear(numeric)
+	*t = tally{
+		First: e.Pos, StartTS: e.TS, Length: -1,
+		Rewards: rewards, Actions: actions[:0], Numeric: numeric[:0], categories: categories, signals: signals,
+	}
+}
+
+// add folds in an event of the unit, and gives the number of values for which it had no room.
+func (t *tally) add(e *ingest.Event, n *names) (ignored int) {
+	t.Last = e.Pos
+	if e.TS != 0 {
+		t.EndTS = e.TS
+		if t.StartTS == 0 {
+			t.StartTS = e.TS
+		}
+	}
+	if e.HasEpisode {
+		t.HasSummary, t.Return, t.Length = true, e.Return, e.Length
+	}
+	if t.Versions != e.Versions && (isStep(e) || e.Versions != ingest.Versions{}) {
+		t.Versions = n.versions(e.Versions)
+	}
+	if !isStep(e) {
+		return 0
+	}
+	t.Steps++
+	if e.HasReward {
+		t.reward(e.Reward + 0) // no negative zero, which a snapshot would not keep
+	}
+	return t.values(e, n)
+}
+
+// isStep tells a step, whatever else it carries, from a record that holds nothing but its episode's summary.
+func isStep(e *ingest.Event) bool {
+	return e.HasReward || e.Action.Kind != ingest.ActionNone || len(e.Outcomes) > 0 || len(e.RewardComponents) > 0 ||
+		len(e.Observation) > 0 || !e.HasEpisode
+}
+
+func (t *tally) reward(x float64) {
+	if !t.HasSummary {
+		t.Return += x
+	}
+	if t.Run > 0 && x == t.Previous {
+		t.Run++
+	} else {
+		t.Run = 1
+	}
+	t.Previous = x
+	t.LongestRun = max(t.LongestRun, t.Run)
+	finite := t.Reward.N
+	t.Reward.Add(x)
+	if t.Reward.N > finite {
+		t.Rewards.add(x)
+	}
+}
+
+// values folds in everything of a step but its reward.
+func (t *tally) values(e *ingest.Event, n *names) (ignored int) {
+	next := 0 // the place where the next signal is expected
+	fold := func(k key, x float64) {
+		at := t.signals.find(next, k)
+		if at < 0 {
+			if len(t.Numeric) == maxSignals {
+				ignored++
+				return
+			}
+			at = len(t.Numeric)
+			t.signals.add(k)
+			t.Numeric = append(t.Numeric, ingest.NamedMoments{Signal: n.of(k)})
+		}
+		t.Numeric[at].Add(x + 0) // see add
+		next = at + 1
+	}
+	t.action(&e.Action, n, fold)
+	for _, v := range e.RewardComponents {
+		fold(key{rewardComponent, v.Name}, v.X)
+	}
+	for _, v := range e.Observation {
+		fold(key{observation, v.Name}, v.X)
+	}
+	for _, v := range e.Outcomes {
+		fold(key{outcome, v.Name}, v.X)
+	}
+	return ignored
+}
+
+func (t *tally) action(a *ingest.Action, n *names, fold func(key, float64)) {
+	switch {
+	case a.Kind == ingest.ActionNone:
+		return
+	case t.ActionKind == ingest.ActionNone:
+		t.ActionKind = a.Kind
+	case t.ActionKind != a.Kind:
+		t.Mixed = true
+	}
+	switch {
+	case a.Kind == ingest.ActionCategory:
+		t.category(a.Category)
+	case a.Scalar:
+		for _, x := range a.Values {
+			fold(key{kind: scalarAction}, x)
+		}
+	default:
+		for i, x := range a.Values {
+			fold(key{actionComponent, n.component(i)}, x)
+		}
+	}
+}
+
+func (t *tally) category(name string) {
+	at := t.categories.find(t.lastCategory, key{category, name})
+	if at < 0 && len(t.Actions) >= maxCategories {
+		name = otherActions
+		at = t.categories.find(maxCategories, key{category, name})
+	}
+	if at < 0 {
+		at = len(t.Actions)
+		t.categories.add(key{category, name})
+		t.Actions = append(t.Actions, ingest.Count{Name: name})
+	}
+	t.Actions[at].N++
+	t.lastCategory = at
+}
+
+// restored rebuilds what a snapshot leaves out. It is false if the snapshot breaks the bounds that folding relies on.
+func (t *tally) restored() bool {
+	if t.Rewards.Stride < 1 || len(t.Rewards.Kept) > sampleSize || len(t.Actions) > maxCategories+1 || len(t.Numeric) > maxSignals {
+		return false
+	}
+	for _, a := range t.Actions {
+		t.categories.add(key{category, a.Name})
+	}
+	for _, m := range t.Numeric {
+		t.signals.add(keyOf(m.Signal))
+	}
+	return true
+}
+
+// unit gives what the tally has come to, in memory of its own.
+func (t *tally) unit(end ingest.End) *ingest.Unit {
+	u := &ingest.Unit{
+		End: end, Versions: t.Versions, StartTS: t.StartTS, EndTS: t.EndTS, First: t.First, Last: t.Last,
+		Length: t.Steps, HasReturn: t.HasSummary || t.Reward.N+t.Reward.NonFinite > 0, Return: t.Return,
+		Reward: t.Reward, LongestConstant: t.LongestRun, ActionKind: t.ActionKind, MixedActionKinds: t.Mixed,
+	}
+	if t.Length >= 0 {
+		u.Length = t.Length
+	}
+	u.RewardQ10, u.RewardQ90 = t.Rewards.quantiles()
+	if len(t.Actions) > 0 {
+		u.Actions = slices.Clone(t.Actions)
+	}
+	if len(t.Numeric) > 0 {
+		u.Numeric = slices.Clone(t.Numeric)
+	}
+	return u
+}
