@@ -168,10 +168,11 @@ func problems(expr parser.Expr, exist map[string]string) []string {
 		if !ok {
 			return nil
 		}
-		if _, ok := exist[selector.Name]; !ok {
+		name, isBucket := strings.CutSuffix(selector.Name, "_bucket")
+		if _, ok := exist[name]; !ok {
 			found = append(found, selector.Name+" does not exist")
 		}
-		if strings.HasSuffix(selector.Name, "_total") && !insideRate(path) {
+		if (isBucket || strings.HasSuffix(name, "_total")) && !insideRate(path) {
 			found = append(found, selector.Name+" is a counter")
 		}
 		return nil

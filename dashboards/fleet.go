@@ -33,7 +33,7 @@ func fleetStates(d *dashboard.DashboardBuilder, s scope) {
 			"short", steps(green, step{1, red}),
 			query{expr: "count(sum by (" + s.groups() + ") (" + s.of(alerts.MetricAlarms) + ") > 0) or vector(0)"})).
 		WithPanel(streamsIn(s, bank.Drift, "Streams whose score has reached the threshold and that have not come back.", steps(green, step{1, red}))).
-		WithPanel(streamsIn(s, bank.TelemetryFault, "Streams whose telemetry cannot be judged: NaN, infinite, newly constant or silent.", steps(green, step{1, purple}))).
+		WithPanel(streamsIn(s, bank.TelemetryFault, "Streams whose telemetry cannot be judged: not finite, newly constant, of another kind, or silent.", steps(green, step{1, purple}))).
 		WithPanel(streamsIn(s, bank.WarmingUp, "Streams whose baseline is still being collected. Nothing pages for them.", steps(gray))).
 		WithPanel(streamsIn(s, bank.OK, "Streams that are judged and within their budget of false alarms.", steps(green))).
 		WithPanel(number("Incidents opened", "Incidents that opened over the time shown.", "short", steps(gray),
@@ -72,9 +72,10 @@ func fleetTelemetry(d *dashboard.DashboardBuilder) {
 			query{expr: perSecond(assemble.MetricEpisodes, "end"), legend: "{{end}}"})).
 		WithPanel(lines("Open episodes", "Episodes that have begun and not ended.", "short",
 			query{expr: "sum(" + assemble.MetricOpenEpisodes + ")", legend: "open"}).Min(0)).
-		WithPanel(lines("Records passed over", "Records that are no fault and were not judged: duplicates and late summaries, tombstones and control records, and those that retention removed before they were read.", "cps",
+		WithPanel(lines("Records passed over", "Records that are no fault and were not judged: duplicates and late summaries, tombstones and control records, values of too many signals, and records that retention removed before they were read.", "cps",
 			query{expr: perSecond(assemble.MetricEventsIgnored, "reason"), legend: "{{reason}}"},
 			query{expr: perSecond(ingest.MetricMessagesSkipped, "reason"), legend: "{{reason}}"},
+			query{expr: "sum(rate(" + assemble.MetricSignalsIgnored + "[$__rate_interval]))", legend: "signal_limit"},
 			query{expr: "sum(rate(" + ingest.MetricOffsetGap + "[$__rate_interval]))", legend: "removed by retention"})).
 		WithPanel(lines("Partitions", "Partitions that this instance reads, those that exist, and reconnections by reason.", "short",
 			query{expr: "sum by (kind) (" + ingest.MetricPartitions + ")", legend: "{{kind}}"},
@@ -89,9 +90,13 @@ func fleetDelivery(d *dashboard.DashboardBuilder, s scope) {
 			query{expr: "sum(" + alerts.MetricNotifyPending + ")", legend: "unconfirmed"}).Min(0)).
 		WithPanel(stacked("Retrain requests", "Retrain requests by state.", "short",
 			query{expr: "sum by (state) (" + retrain.MetricRequests + "{" + s.policy + "})", legend: "{{state}}"})).
-		WithPanel(lines("Webhook deliveries", "Attempts to deliver a retrain request, by target and result, and the deliveries that were given up.", "short",
-			query{expr: "sum by (target, result) (increase(" + retrain.MetricDeliveries + "[$__rate_interval]))", legend: "{{target}} {{result}}"},
-			query{expr: "sum by (target) (" + retrain.MetricDeadLetters + ")", legend: "{{target}} given up"}).Min(0))
+		WithPanel(lines("Webhook deliveries", "Attempts to deliver a retrain request, by target and result.", "short",
+			query{expr: "sum by (target, result) (increase(" + retrain.MetricDeliveries + "[$__rate_interval]))", legend: "{{target}} {{result}}"}).Min(0)).
+		WithPanel(lines("Webhook delivery time", "How long nine of ten attempts to deliver take at most, by target.", "s",
+			query{expr: "histogram_quantile(0.9, sum by (le, target) (rate(" + retrain.MetricDeliveryDuration + "_bucket[$__rate_interval])))", legend: "{{target}}"}).Min(0)).
+		WithPanel(lines("Webhooks given up", "Retrain requests that expired undelivered, and targets that answered 410 Gone and get no more.", "short",
+			query{expr: "sum by (target) (" + retrain.MetricDeadLetters + ")", legend: "{{target}} given up"},
+			query{expr: "max by (target) (" + retrain.MetricTargetDisabled + ")", legend: "{{target}} disabled"}).Min(0))
 }
 
 func fleetService(d *dashboard.DashboardBuilder) {
