@@ -1,46 +1,379 @@
 package detectors
 
 import (
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"testing"
 )
 
-func continuousOwn(m int) []rank {
-	own := make([]rank, m)
-	for i := range own {
-		own[i] = rank{(float64(i) + .5) / float64(m), normalScore((float64(i) + .5) / float64(m))}
+// tied draws values with many ties.
+func tied(rng *rand.Rand, n int) []float64 {
+	x := make([]float64, n)
+	for i := range x {
+		x[i] = math.Round(3*rng.NormFloat64()) / 2
 	}
-	return own
+	return x
 }
-func TestX(t *testing.T) {
-	own := continuousOwn(2000)
-	for _, b := range allBranches() {
-		fmt.Println(b, b.calibrate(own).LogA)
-		for m := 10; m < 400; m++ {
-			if b.calibrate2(continuousOwn(m)).carries(m, 1) {
-				fmt.Println(" arms at", m)
-				break
+
+func normal(rng *rand.Rand, n int) []float64 {
+	x := make([]float64, n)
+	for i := range x {
+		x[i] = rng.NormFloat64()
+	}
+	return x
+}
+
+// countRank is the mid-rank by counting: less, and equal, in the sample.
+func countRank(sample []float64, x float64) (less, equal float64) {
+	for _, s := range sample {
+		if s < x {
+			less++
+		} else if s == x {
+			equal++
+		}
+	}
+	return less, equal
+}
+
+func TestRanksAgreeWithCounting(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 1))
+	for _, sample := range [][]float64{tied(rng, 101), normal(rng, 64), {5}, {2, 2, 2}} {
+		ranks := NewRanks(sample)
+		m := float64(len(sample))
+		for _, x := range append(tied(rng, 200), sample...) {
+			less, equal := countRank(sample, x)
+			if got, want := ranks.of(x).u, (less+equal/2+.5)/(m+1); math.Abs(got-want) > 1e-15 {
+				t.Fatalf("rank of new %v: %v, want %v", x, got, want)
+			}
+		}
+		for _, x := range sample {
+			less, equal := countRank(sample, x)
+			if got, want := ranks.own(x).u, (less+(equal-1)/2+.5)/m; math.Abs(got-want) > 1e-15 {
+				t.Fatalf("rank of own %v: %v, want %v", x, got, want)
 			}
 		}
 	}
-	_ = math.Pi
-	_ = rand.Int
 }
-func (b Branch) calibrate2(own []rank) calibration {
-	m := float64(len(own))
-	mean := 0.
-	for _, r := range own {
-		mean += math.Exp(b.increment(r))
+
+func TestRanksGiveTheirSampleBack(t *testing.T) {
+	sample := []float64{3, 1, 2, 2, -1}
+	ranks := NewRanks(sample)
+	want := []float64{-1, 1, 2, 2, 3}
+	got := ranks.Sample()
+	if len(got) != len(want) {
+		t.Fatalf("sample %v, want %v", got, want)
 	}
-	c := calibration{C: math.Log(mean / m)}
-	s := 0.
-	for _, r := range own {
-		g := b.increment(r) - c.C
-		s += math.Exp(2 * g)
-		c.Info += math.Exp(g) * g / m
+	for i := range want {
+		if got[i] != want[i] {
+			t.Fatalf("sample %v, want %v", got, want)
+		}
 	}
-	c.Chi = math.Sqrt(s/m - 1)
-	return c
+	if mode, n := ranks.Mode(); mode != 2 || n != 2 {
+		t.Errorf("mode %v in %d points, want 2 in 2", mode, n)
+	}
+}
+
+// continuous is a sample of m distinct values: its ranks are the same whatever the law.
+func continuous(m int) []float64 {
+	x := make([]float64, m)
+	for i := range x {
+		x[i] = float64(i)
+	}
+	return x
+}
+
+func ownRanks(sample []float64) []rank {
+	ranks := NewRanks(sample)
+	own := make([]rank, len(sample))
+	for i, x := range sample {
+		own[i] = ranks.own(x)
+	}
+	return own
+}
+
+// The prefactors were computed independently for continuous data in the limit of a large baseline.
+func TestPrefactorsOfContinuousData(t *testing.T) {
+	own := ownRanks(continuous(2000))
+	want := map[Branch]float64{
+		{Location, .4}: -2.96, {Location, .8}: -2.02, {Location, 1.6}: -1.47,
+		{Spread, 1.6}: -2.78, {Spread, .5}: -1.63, {Wilcoxon, 1.5}: -1.86,
+	}
+	for b, logA := range want {
+		if got := b.calibrate(own).LogA; math.Abs(got-logA) > .006 {
+			t.Errorf("%s: log A = %.4f, want %.2f", b, got, logA)
+		}
+	}
+}
+
+func TestIncrementsAreNormalised(t *testing.T) {
+	rng := rand.New(rand.NewPCG(2, 2))
+	for _, sample := range [][]float64{normal(rng, 300), tied(rng, 300)} {
+		own := ownRanks(sample)
+		for _, b := range allBranches() {
+			cal := b.calibrate(own)
+			mean := 0.0
+			for _, r := range own {
+				mean += math.Exp(b.increment(r)-cal.C) / float64(len(own))
+			}
+			if math.Abs(mean-1) > 1e-12 {
+				t.Errorf("%s: mean exp(g-C) = %v, want 1", b, mean)
+			}
+		}
+	}
+}
+
+// A branch is armed from the baseline size on at which its allowance leaves at least half of its information.
+func TestArmingByBaselineSize(t *testing.T) {
+	want := []struct {
+		branch Branch
+		about  int
+	}{
+		{Branch{Location, 1.6}, 36}, {Branch{Spread, .5}, 45}, {Branch{Wilcoxon, 1.5}, 63},
+		{Branch{Location, .8}, 76}, {Branch{Spread, 1.6}, 199}, {Branch{Location, .4}, 250},
+	}
+	for _, w := range want {
+		carries := func(m int) bool { return w.branch.calibrate(ownRanks(continuous(m))).carries(m, 1) }
+		if carries(w.about - 3) {
+			t.Errorf("%s is armed with %d units already", w.branch, w.about-3)
+		}
+		if !carries(w.about + 3) {
+			t.Errorf("%s is not armed with %d units", w.branch, w.about+3)
+		}
+	}
+}
+
+// The chain's mean time is checked against walking, on increments with a coarse law so that few walks say much.
+func TestChainAgreesWithWalking(t *testing.T) {
+	own := ownRanks(continuous(200))
+	b := Branch{Location, 1.6}
+	cal := b.calibrate(own)
+	rng := rand.New(rand.NewPCG(3, 3))
+	const walks = 3000
+	sum, square := 0.0, 0.0
+	for range walks {
+		s, n := 0.0, 0.0
+		for s < chainHeight {
+			s = max(0, s+b.increment(own[rng.IntN(len(own))])-cal.C)
+			n++
+		}
+		sum += n
+		square += n * n
+	}
+	mean := sum / walks
+	standardError := math.Sqrt((square/walks - mean*mean) / walks)
+	exact := math.Exp(chainHeight - cal.LogA)
+	if math.Abs(mean-exact) > 4*standardError+.01*exact {
+		t.Errorf("mean time %.0f +- %.0f by walking, %.0f by the chain", mean, standardError, exact)
+	}
+}
+
+func TestDependenceFactor(t *testing.T) {
+	rng := rand.New(rand.NewPCG(4, 4))
+	const n = 20000
+	x := make([]float64, n)
+	for i := 1; i < n; i++ {
+		x[i] = .5*x[i-1] + rng.NormFloat64()
+	}
+	want := 1.0
+	for lag := 1; lag <= dependenceLags; lag++ {
+		want += 2 * (1 - float64(lag)/(dependenceLags+1)) * math.Pow(.5, float64(lag))
+	}
+	if got := DependenceFactor(x); math.Abs(got-want) > .15 {
+		t.Errorf("AR(1) with .5: f = %.3f, want %.3f", got, want)
+	}
+	if got := DependenceFactor([]float64{3, 3, 3}); got != 1 {
+		t.Errorf("constant: f = %v, want 1", got)
+	}
+	if got := DependenceFactor(normal(rng, n)); got > 1.1 {
+		t.Errorf("independent: f = %.3f, want about 1", got)
+	}
+}
+
+// textbook is the walk written down as its formula says.
+func textbook(sample []float64, b RankBranch, factor float64, xs []float64) []float64 {
+	s, out := 0.0, make([]float64, len(xs))
+	m := float64(len(sample))
+	for i, x := range xs {
+		less, equal := countRank(sample, x)
+		u := (less + equal/2 + .5) / (m + 1)
+		g := b.increment(rank{u, normalScore(u)})
+		s = math.Max(0, s+(g-b.C-b.Kappa)/factor)
+		out[i] = s
+	}
+	return out
+}
+
+func TestWalksFollowTheirFormula(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 5))
+	sample, xs := tied(rng, 300), tied(rng, 500)
+	test := NewRankTest(sample, NewRanks(sample))
+	test.Arm(1e-6)
+	walks := make([][]float64, len(test.Branches))
+	for i, x := range xs {
+		test.Observe(x, int64(i), false)
+		for k := range test.Branches {
+			walks[k] = append(walks[k], test.Branches[k].Walk)
+		}
+	}
+	for k, b := range test.Branches {
+		if b.Height == 0 {
+			t.Errorf("%s is not armed by 300 units", b.Branch)
+			continue
+		}
+		for i, want := range textbook(sample, b, test.Factor, xs) {
+			if math.Abs(walks[k][i]-want) > 1e-9 {
+				t.Fatalf("%s after %d values: %v, want %v", b.Branch, i+1, walks[k][i], want)
+			}
+		}
+	}
+}
+
+func TestHeldWalksStopAtTheirThreshold(t *testing.T) {
+	rng := rand.New(rand.NewPCG(6, 6))
+	sample := normal(rng, 500)
+	test := NewRankTest(sample, NewRanks(sample))
+	test.Arm(1e-6)
+	for i := range 500 {
+		test.Observe(3, int64(i), true)
+	}
+	for i := range test.Branches {
+		if b := &test.Branches[i]; b.Score() > 1 {
+			t.Errorf("%s went to %v of its threshold", b.Branch, b.Score())
+		}
+	}
+	test.Reset()
+	for i := range test.Branches {
+		if test.Branches[i].Walk != 0 {
+			t.Errorf("%s stands at %v after a reset", test.Branches[i].Branch, test.Branches[i].Walk)
+		}
+	}
+}
+
+func TestTwoValuedSampleArmsLocationAlone(t *testing.T) {
+	rng := rand.New(rand.NewPCG(7, 7))
+	sample := make([]float64, 500)
+	for i := range sample {
+		sample[i] = float64(rng.IntN(2))
+	}
+	for _, b := range NewRankTest(sample, NewRanks(sample)).Branches {
+		if b.Family != Location {
+			t.Errorf("a sample of two values has the branch %s", b.Branch)
+		}
+	}
+}
+
+func TestDependentUnitsArmNothing(t *testing.T) {
+	rng := rand.New(rand.NewPCG(8, 8))
+	sample := make([]float64, 500)
+	for i := 1; i < len(sample); i++ {
+		sample[i] = .9*sample[i-1] + rng.NormFloat64()
+	}
+	test := NewRankTest(sample, NewRanks(sample))
+	if !test.TooDependent() || test.Carrying() > 0 {
+		t.Errorf("f = %.1f carries %d branches, want none above 4", test.Factor, test.Carrying())
+	}
+}
+
+// 300 equal returns are healthy: the fourth novel unit in a row alarms, the first three do not.
+func TestNoveltyOfAConstantBaseline(t *testing.T) {
+	sample := make([]float64, 300)
+	for i := range sample {
+		sample[i] = 500
+	}
+	ranks := NewRanks(sample)
+	if !NearlyConstant(ranks) {
+		t.Fatal("a constant sample does not count as nearly constant")
+	}
+	test := NewNovelty(ranks)
+	if !test.Arm(1.0 / 110 / 1e6) {
+		t.Fatal("no threshold")
+	}
+	for i := range 1000 {
+		test.Observe(500, int64(i), false)
+	}
+	for i := range 4 {
+		if test.Score() >= 1 {
+			t.Fatalf("alarm after %d novel units", i)
+		}
+		test.Observe(12, int64(1000+i), false)
+	}
+	if test.Score() < 1 {
+		t.Errorf("score %v after four novel units in a row, want an alarm", test.Score())
+	}
+	if test.StartedAt != 1000 {
+		t.Errorf("walk started at %d, want 1000", test.StartedAt)
+	}
+}
+
+// The false-alarm rate of the armed threshold is walked for at a rate that can be seen, and keeps below it; one step
+// lower it would not.
+func TestNoveltyRateIsExact(t *testing.T) {
+	sample := append(continuous(8), make([]float64, 292)...)
+	test := NewNovelty(NewRanks(sample))
+	const rate = 1e-4
+	if !test.Arm(rate) {
+		t.Fatal("no threshold")
+	}
+	if test.meanTime(test.Height-1)*rate >= 1 {
+		t.Errorf("a threshold of %d would have done too", test.Height-1)
+	}
+	rng := rand.New(rand.NewPCG(9, 9))
+	const walks = 1500
+	sum := 0.0
+	for range walks {
+		test.Reset()
+		for test.Walk < test.Height {
+			x := 0.0
+			if rng.Float64() < test.Rate {
+				x = 1
+			}
+			test.Observe(x, 0, false)
+			sum++
+		}
+	}
+	mean, exact := sum/walks, test.meanTime(test.Height)
+	// The time to a rare alarm is close to exponential: its standard deviation is its mean.
+	if math.Abs(mean-exact) > 4*exact/math.Sqrt(walks) {
+		t.Errorf("mean time %.0f by walking, %.0f by the chain", mean, exact)
+	}
+}
+
+func TestQuantilesInterpolate(t *testing.T) {
+	got := Quantiles([]float64{4, 1, 3, 2}, 0, .5, 1, .1)
+	for i, want := range []float64{1, 2.5, 4, 1.3} {
+		if math.Abs(got[i]-want) > 1e-12 {
+			t.Errorf("quantile %d: %v, want %v", i, got[i], want)
+		}
+	}
+}
+
+func TestObserveAllocatesNothing(t *testing.T) {
+	rng := rand.New(rand.NewPCG(10, 10))
+	sample := normal(rng, 500)
+	test := NewRankTest(sample, NewRanks(sample))
+	test.Arm(1e-6)
+	if n := testing.AllocsPerRun(100, func() { test.Observe(.3, 1, false) }); n != 0 {
+		t.Errorf("%v allocations a value", n)
+	}
+}
+
+// BenchmarkRankTest is the cost of a unit with eleven quantities, 110 branches.
+func BenchmarkRankTest(b *testing.B) {
+	rng := rand.New(rand.NewPCG(11, 11))
+	var tests []*RankTest
+	for range 11 {
+		sample := normal(rng, 500)
+		test := NewRankTest(sample, NewRanks(sample))
+		test.Arm(1e-6)
+		tests = append(tests, test)
+	}
+	xs := normal(rng, 1024)
+	b.ReportAllocs()
+	i := 0
+	for b.Loop() {
+		for _, test := range tests {
+			test.Observe(xs[i&1023], int64(i), false)
+		}
+		i++
+	}
 }

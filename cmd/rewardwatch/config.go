@@ -20,13 +20,11 @@ import (
 type Config struct {
 	Ingest     IngestConfig     `yaml:"ingest"`
 	Checkpoint CheckpointConfig `yaml:"checkpoint"`
-	// Policies say how policies are watched; the first entry that matches a policy's name holds for it, and a policy that
-	// none matches is not watched. Where no entry is given, every policy is watched with the defaults below.
-	Policies []PolicyConfig `yaml:"policies"`
-	Alerts   AlertsConfig   `yaml:"alerts"`
-	Retrain  retrain.Config `yaml:"retrain"`
-	Limits   LimitsConfig   `yaml:"limits"`
-	HTTP     HTTPConfig     `yaml:"http"`
+	Policies   []PolicyConfig   `yaml:"policies"`
+	Alerts     AlertsConfig     `yaml:"alerts"`
+	Retrain    retrain.Config   `yaml:"retrain"`
+	Limits     LimitsConfig     `yaml:"limits"`
+	HTTP       HTTPConfig       `yaml:"http"`
 }
 
 // IngestConfig says where telemetry comes from and where refused records go.
@@ -41,7 +39,8 @@ type CheckpointConfig struct {
 	Every     model.Duration `yaml:"every"`     // between two checkpoints; after a crash at most this much is read again
 }
 
-// PolicyConfig is how the policies whose name matches are watched.
+// PolicyConfig says how policies are watched. The first entry that matches a policy's name holds for it, and a policy
+// that none matches is not watched. Where no entry is given, every policy is watched with the defaults of an entry.
 type PolicyConfig struct {
 	Match       string `yaml:"match"` // glob over the policy's name, in which * stands for any characters, a slash too
 	bank.Config `yaml:",inline"`

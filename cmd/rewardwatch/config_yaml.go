@@ -54,6 +54,7 @@ type place struct{ line, column int }
 // decoder stops at the first one and reads numbers as strings.
 type yamlReader struct {
 	places   map[string]place // where the value of each path stands
+	unread   map[string]bool  // paths whose value could not be read
 	anchors  map[string]ast.Node
 	problems []Problem
 }
@@ -61,7 +62,7 @@ type yamlReader struct {
 // readYAML reads text into the struct that dst points to, over the values it already holds. The reader knows
 // afterwards where each value stands and what was wrong.
 func readYAML(text []byte, dst any) *yamlReader {
-	r := &yamlReader{places: map[string]place{"": {1, 1}}, anchors: map[string]ast.Node{}}
+	r := &yamlReader{places: map[string]place{"": {1, 1}}, unread: map[string]bool{}, anchors: map[string]ast.Node{}}
 	file, err := parser.ParseBytes(text, 0, parser.AllowDuplicateMapKey())
 	if err != nil {
 		r.syntaxError(err)
@@ -87,7 +88,7 @@ func (r *yamlReader) documents(file *ast.File, dst reflect.Value) {
 			continue
 		}
 		if read {
-			r.fault(placeOf(doc.Body.GetToken()), "", "only one YAML document is allowed")
+			r.fault(placeOf(firstToken(doc.Body)), "", "only one YAML document is allowed")
 			return
 		}
 		r.value("", place{1, 1}, doc.Body, dst)
@@ -106,35 +107,36 @@ func (r *yamlReader) fault(at place, path, message string) {
 	r.problems = append(r.problems, Problem{Line: at.line, Column: at.column, Path: path, Message: message})
 }
 
+// cannotRead reports a value that says nothing, so that its range is not complained of as well.
+func (r *yamlReader) cannotRead(at place, path, message string) {
+	r.unread[path] = true
+	r.fault(at, path, message)
+}
+
 // outOfRange reports a problem with the value of a path, at its place or, where it was left out, that of the nearest
 // value around it.
 func (r *yamlReader) outOfRange(path, message string) {
-	around := path
-	for {
-		if at, ok := r.places[around]; ok {
-			r.fault(at, path, message)
+	var at *place
+	for around := path; ; around = around[:max(0, strings.LastIndexAny(around, ".["))] {
+		if r.unread[around] {
 			return
 		}
-		around = around[:max(0, strings.LastIndexAny(around, ".["))]
+		if here, ok := r.places[around]; ok && at == nil {
+			at = &here
+		}
+		if around == "" {
+			break
+		}
 	}
+	r.fault(*at, path, message)
 }
 
-// sorted gives the problems by place. A range error on a value that could not be read says nothing, so the first
-// problem of a path stands alone.
+// sorted gives the problems by place.
 func (r *yamlReader) sorted() []Problem {
-	seen := map[string]bool{}
-	kept := r.problems[:0:0]
-	for _, p := range r.problems {
-		key := fmt.Sprintf("%d:%d:%s", p.Line, p.Column, p.Path)
-		if !seen[key] {
-			kept = append(kept, p)
-		}
-		seen[key] = true
-	}
-	slices.SortStableFunc(kept, func(a, b Problem) int {
+	slices.SortStableFunc(r.problems, func(a, b Problem) int {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
 	})
-	return kept
+	return r.problems
 }
 
 // value reads one node. An empty value leaves what is there: a section whose keys are all commented out is not a
@@ -171,11 +173,11 @@ func (r *yamlReader) resolve(path string, n ast.Node) ast.Node {
 	case *ast.AliasNode:
 		value, ok := r.anchors[n.Value.String()]
 		if !ok {
-			r.fault(placeOf(n.GetToken()), path, fmt.Sprintf("no anchor is called %q", n.Value.String()))
+			r.cannotRead(placeOf(n.GetToken()), path, fmt.Sprintf("no anchor is called %q", n.Value.String()))
 		}
 		return value
 	case *ast.TagNode:
-		r.fault(placeOf(n.GetToken()), path, "tags are not supported")
+		r.cannotRead(placeOf(n.GetToken()), path, "tags are not supported")
 		return nil
 	}
 	return n
@@ -247,7 +249,7 @@ func (r *yamlReader) list(path string, n ast.Node, dst reflect.Value) {
 		inside := fmt.Sprintf("%s[%d]", path, i)
 		at := placeOf(firstToken(v))
 		if v.Type() == ast.NullType {
-			r.fault(at, inside, "is empty")
+			r.cannotRead(at, inside, "is empty")
 			continue
 		}
 		r.value(inside, at, v, out.Index(i))
@@ -280,7 +282,7 @@ func (r *yamlReader) text(path string, n ast.Node, dst encoding.TextUnmarshaler)
 	switch n := n.(type) {
 	case *ast.StringNode, *ast.LiteralNode, *ast.IntegerNode, *ast.FloatNode:
 		if err := dst.UnmarshalText([]byte(scalarText(n))); err != nil {
-			r.fault(placeOf(n.GetToken()), path, err.Error())
+			r.cannotRead(placeOf(n.GetToken()), path, err.Error())
 		}
 	default:
 		r.wrongType(path, n, "a string")
@@ -302,7 +304,7 @@ func (r *yamlReader) scalar(path string, n ast.Node, dst reflect.Value) {
 	switch dst.Kind() {
 	case reflect.String:
 		if n.Type() != ast.StringType && n.Type() != ast.LiteralType {
-			r.wrongType(path, n, "a string (put it in quotes)")
+			r.wrongType(path, n, "a string")
 			return
 		}
 		dst.SetString(scalarText(n))
@@ -336,7 +338,7 @@ func (r *yamlReader) integer(path string, n ast.Node, dst reflect.Value) {
 		x, fits = int64(v), v <= math.MaxInt64
 	}
 	if !fits || dst.OverflowInt(x) {
-		r.fault(placeOf(n.GetToken()), path, "is too large")
+		r.cannotRead(placeOf(n.GetToken()), path, "is too large")
 		return
 	}
 	dst.SetInt(x)
@@ -359,7 +361,11 @@ func (r *yamlReader) float(path string, n ast.Node, dst reflect.Value) {
 }
 
 func (r *yamlReader) wrongType(path string, n ast.Node, want string) {
-	r.fault(placeOf(firstToken(n)), path, fmt.Sprintf("must be %s, not %s", want, describe(n)))
+	message := fmt.Sprintf("must be %s, not %s", want, describe(n))
+	if _, plain := n.(ast.ScalarNode); plain && want == "a string" {
+		message += "; put it in quotes"
+	}
+	r.cannotRead(placeOf(firstToken(n)), path, message)
 }
 
 func describe(n ast.Node) string {

@@ -13,29 +13,24 @@ import (
 
 // Config says how the policies that one entry of the configuration matches are watched.
 type Config struct {
-	// GroupBy lists what divides a policy into groups: env, or labels.<name> for a label of the events.
-	GroupBy []string `yaml:"group_by"`
-	// Signals are globs over the names of signals; a signal that none matches is not followed.
-	Signals      []string       `yaml:"signals"`
+	GroupBy      []string       `yaml:"group_by"` // what divides a policy into groups: env, or labels.<name> for a label of the events
+	Signals      []string       `yaml:"signals"`  // globs over the names of signals; a signal that none matches is not followed
 	Baseline     BaselineConfig `yaml:"baseline"`
 	FalseAlarms  Budget         `yaml:"false_alarms"`
-	OnNewVersion string         `yaml:"on_new_version"`
+	OnNewVersion string         `yaml:"on_new_version"` // what a new policy_version does: compare keeps the baseline, and alarms list the versions on each side
 }
 
 // BaselineConfig says where the reference units come from.
 type BaselineConfig struct {
-	// From is warmup (the first units that arrive) or file (the units of recorded telemetry).
-	From string `yaml:"from"`
-	// Units is how many units an accepted baseline holds.
-	Units int `yaml:"units"`
-	// File is the recorded telemetry, where From is file.
-	File string `yaml:"file"`
+	From  string `yaml:"from"`  // warmup: the first units that arrive; file: the units of recorded telemetry
+	Units int    `yaml:"units"` // size of an accepted baseline
+	File  string `yaml:"file"`  // the recorded telemetry, where from is file
 }
 
 // Budget is how many false alarms a policy may raise, on average, in a stretch of telemetry.
 type Budget struct {
-	Budget float64 `yaml:"budget"`
-	Per    Per     `yaml:"per"`
+	Budget float64 `yaml:"budget"` // false alarms that can be borne, on average, in the stretch per
+	Per    Per     `yaml:"per"`    // a duration, or a count such as "20000 episodes", "1000000 steps" or "500000 observations"
 }
 
 // The sources of a baseline.

@@ -17,7 +17,7 @@ type Policy struct {
 	cfg     Config
 	groups  []*group // in order of first unit
 	byKey   map[ingest.Group]*group
-	applied map[int32]*appliedUnit // by partition
+	applied map[int32]*AppliedUnit // by partition
 	granted bool                   // the budget has been shared out
 	later   int                    // groups that drew on the reserve since
 	changed bool                   // since the last snapshot
@@ -25,15 +25,18 @@ type Policy struct {
 	summary atomic.Pointer[Summary]
 }
 
-// appliedUnit is the last unit of a partition that a bank has applied.
-type appliedUnit struct {
+// AppliedUnit is the last unit of a partition that a bank has applied.
+type AppliedUnit struct {
 	Pos ingest.Position
 	Ord int32
 }
 
+// Covers reports whether a unit of the same partition had been applied by then.
+func (a AppliedUnit) Covers(u *ingest.Unit) bool { return !u.After(a.Pos, a.Ord) }
+
 // NewPolicy makes the bank of a policy.
 func NewPolicy(name string, cfg Config) *Policy {
-	p := &Policy{name: name, cfg: cfg, byKey: map[ingest.Group]*group{}, applied: map[int32]*appliedUnit{}}
+	p := &Policy{name: name, cfg: cfg, byKey: map[ingest.Group]*group{}, applied: map[int32]*AppliedUnit{}}
 	p.Publish()
 	return p
 }
@@ -71,6 +74,7 @@ func (p *Policy) Accept(now time.Time) {
 	for _, g := range p.groups {
 		if !g.Warmup.Done && g.Warmup.Units > 0 {
 			p.freeze(g, true, now)
+			g.Baseline.Offsets = nil // they are of the file
 		}
 	}
 }
@@ -91,20 +95,21 @@ func (p *Policy) Tick(now time.Time) []Finding {
 	return found
 }
 
-// Applied gives the last unit of a partition that the bank has applied, and whether there is one.
-func (p *Policy) Applied(partition int32) (pos ingest.Position, ord int32, any bool) {
-	if a := p.applied[partition]; a != nil {
-		return a.Pos, a.Ord, true
+// Applied gives, by partition, the last unit that the bank has applied.
+func (p *Policy) Applied() map[int32]AppliedUnit {
+	out := make(map[int32]AppliedUnit, len(p.applied))
+	for partition, a := range p.applied {
+		out[partition] = *a
 	}
-	return ingest.Position{}, 0, false
+	return out
 }
 
 func (p *Policy) apply(u *ingest.Unit) bool {
 	a := p.applied[u.Pos.Partition]
 	if a == nil {
-		a = &appliedUnit{}
+		a = &AppliedUnit{}
 		p.applied[u.Pos.Partition] = a
-	} else if !u.After(a.Pos, a.Ord) {
+	} else if a.Covers(u) {
 		return false
 	}
 	a.Pos, a.Ord = u.Pos, u.Ord
@@ -141,7 +146,7 @@ const snapshotVersion = 1
 type policyState struct {
 	Name    string
 	Groups  []*group
-	Applied map[int32]*appliedUnit
+	Applied map[int32]*AppliedUnit
 	Granted bool
 	Later   int
 }

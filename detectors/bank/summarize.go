@@ -142,3 +142,11 @@ func ratio(n, of int64) float64 {
 	}
 	return float64(n) / float64(of)
 }
+
+// Group summarizes one group as it stands now. Only the goroutine that owns the bank may call it.
+func (p *Policy) Group(key ingest.Group) GroupSummary {
+	if g := p.byKey[key]; g != nil {
+		return g.summarize()
+	}
+	return GroupSummary{Group: key}
+}

@@ -220,8 +220,11 @@ func (g *group) freezeActions() {
 	if g.Warmup.Kinds[ingest.ActionCategory] > g.Warmup.Kinds[ingest.ActionNumeric] {
 		g.ActionKind = ingest.ActionCategory
 	}
+	if g.ActionKind != ingest.ActionCategory {
+		return
+	}
 	s := g.stream(actionSignal)
-	if s == nil || g.ActionKind != ingest.ActionCategory {
+	if s == nil {
 		return
 	}
 	g.countActions()

@@ -58,10 +58,10 @@ func local(t *testing.T, script, log string, env ...string) {
 		return nil
 	}
 	t.Cleanup(func() {
+		logTail(t, log)
 		if err := run("stop"); err != nil {
 			t.Error(err)
 		}
-		logTail(t, log)
 	})
 	if err := run("start"); err != nil {
 		t.Fatal(err)
@@ -97,8 +97,9 @@ func startBroker(t *testing.T) *broker {
 
 func (b *broker) createTopic(t *testing.T, name string, partitions int) {
 	t.Helper()
-	admin := &kafka.Client{Addr: kafka.TCP(b.address)}
-	defer admin.Transport.(*kafka.Transport).CloseIdleConnections()
+	transport := &kafka.Transport{}
+	defer transport.CloseIdleConnections()
+	admin := &kafka.Client{Addr: kafka.TCP(b.address), Transport: transport}
 	resp, err := admin.CreateTopics(t.Context(), &kafka.CreateTopicsRequest{
 		Topics: []kafka.TopicConfig{{Topic: name, NumPartitions: partitions, ReplicationFactor: 1}},
 	})

@@ -1,0 +1,312 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/rs/zerolog"
+
+	"github.com/rewardwatch/rewardwatch/alerts"
+	"github.com/rewardwatch/rewardwatch/detectors/bank"
+	"github.com/rewardwatch/rewardwatch/ingest"
+	"github.com/rewardwatch/rewardwatch/ingest/checkpoint"
+	"github.com/rewardwatch/rewardwatch/retrain"
+)
+
+// MetricBuildInfo names the metric that says which build runs.
+const MetricBuildInfo = "rewardwatch_build_info"
+
+// stopTimeout bounds a stop; what it cuts short is read again at the next start.
+const stopTimeout = 20 * time.Second
+
+// app is the whole service. New opens what it needs, Run runs it until its context ends, and stops it in the reverse
+// order. It is also the effects of all desks, and what the HTTP server shows.
+type app struct {
+	cfg      *Config
+	log      zerolog.Logger
+	registry *prometheus.Registry
+
+	store    *checkpoint.Directory
+	letters  ingest.DeadLetters
+	retrain  *retrain.Desk // nil where no trigger is configured
+	notifier *alerts.Notifier
+	metrics  *alerts.Metrics
+	pipeline *pipeline
+	consumer *ingest.Consumer
+	server   *server
+
+	closers []closer // what New opened, in that order
+}
+
+// closer is one named step of a stop.
+type closer struct {
+	name  string
+	close func() error
+}
+
+// newApp opens state, ledger and connections. reload is called by POST /-/reload. On an error nothing is left open.
+func newApp(cfg *Config, reload func() error, log zerolog.Logger) (*app, error) {
+	a := &app{cfg: cfg, log: log, registry: prometheus.NewRegistry()}
+	if err := a.open(reload); err != nil {
+		return nil, errors.Join(err, a.close())
+	}
+	return a, nil
+}
+
+func (a *app) open(reload func() error) error {
+	a.registry.MustRegister(
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), buildInfo())
+	var err error
+	if a.store, err = checkpoint.NewDirectory(a.cfg.Checkpoint.Directory, a.registry); err != nil {
+		return err
+	}
+	a.closeLater("checkpoints", a.store.Close)
+	if a.letters, err = openDeadLetters(a.cfg, a.log); err != nil {
+		return err
+	}
+	a.closeLater("dead letters", a.letters.Close)
+	if len(a.cfg.Retrain.Triggers) > 0 {
+		if a.retrain, err = retrain.Open(context.Background(), a.cfg.Retrain, a.log, a.registry); err != nil {
+			return err
+		}
+		a.closeLater("ledger", a.retrain.Close)
+	}
+	a.notifier = alerts.NewNotifier(a.cfg.Alerts.Alertmanager, a.log, a.registry)
+	a.metrics = alerts.NewMetrics(a.registry)
+	a.pipeline = newPipeline(context.Background(), a.cfg, a.store, a, a.log, a.registry)
+	a.registry.MustRegister(bank.NewCollector(a.pipeline.summaries, a.cfg.groupLabels(), a.cfg.Limits.Series, time.Now))
+	if a.consumer, err = ingest.NewConsumer(a.cfg.Ingest.Kafka, ingest.ConsumerOptions{
+		Store: a.store, CheckpointEvery: time.Duration(a.cfg.Checkpoint.Every), DeadLetters: a.letters,
+		Handler: a.pipeline, Log: a.log, Registerer: a.registry,
+	}); err != nil {
+		return err
+	}
+	a.server, err = newServer(a.cfg.HTTP, a, a.registry, reload, a.log)
+	return err
+}
+
+func (a *app) closeLater(name string, f func() error) {
+	a.closers = append(a.closers, closer{name, f})
+}
+
+// close closes what was opened, the last first; one failure does not skip the next.
+func (a *app) close() error {
+	var errs []error
+	for _, c := range slices.Backward(a.closers) {
+		if err := c.close(); err != nil {
+			errs = append(errs, fmt.Errorf("close %s: %w", c.name, err))
+		}
+	}
+	a.closers = nil
+	return errors.Join(errs...)
+}
+
+// Run restores the state, serves, and reads until ctx ends or a part fails. It closes the app.
+func (a *app) Run(ctx context.Context) error {
+	err := a.run(ctx)
+	return errors.Join(err, a.close())
+}
+
+func (a *app) run(ctx context.Context) error {
+	if err := a.restore(ctx); err != nil {
+		return errors.Join(err, a.pipeline.Stop())
+	}
+	if err := a.server.Start(); err != nil {
+		return errors.Join(err, a.pipeline.Stop())
+	}
+	// Deliveries and notifications go on until the desks have judged and saved all that was read.
+	outward, stopOutward := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopOutward()
+	var couriers sync.WaitGroup
+	failed := make(chan error, 2) // one for each courier, so that neither blocks
+	a.courier(outward, &couriers, failed, "alertmanager", a.notifier.Run)
+	if a.retrain != nil {
+		a.courier(outward, &couriers, failed, "retrain", a.retrain.Run)
+	}
+
+	err := a.read(ctx, failed)
+	err = errors.Join(err, a.pipeline.Stop())
+	stopOutward()
+	couriers.Wait()
+	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
+	defer cancel()
+	return errors.Join(err, a.server.Stop(stopping))
+}
+
+// courier runs one of the parts that tell others.
+func (a *app) courier(ctx context.Context, wg *sync.WaitGroup, failed chan<- error, name string, run func(context.Context) error) {
+	wg.Go(func() {
+		if err := run(ctx); err != nil && ctx.Err() == nil {
+			failed <- fmt.Errorf("%s: %w", name, err)
+		}
+	})
+}
+
+// read consumes until ctx ends or something fails, and returns when the consumer has saved what it had in hand.
+func (a *app) read(ctx context.Context, failed <-chan error) error {
+	reading, stop := context.WithCancel(ctx)
+	defer stop()
+	done := make(chan error, 1)
+	go func() { done <- a.consumer.Run(reading) }()
+	var err error
+	select {
+	case err = <-done:
+		return err
+	case err = <-failed:
+	case err = <-a.server.Failed():
+	case <-a.pipeline.Failed(): // Stop gives the error
+	case <-ctx.Done():
+	}
+	stop()
+	return errors.Join(err, <-done)
+}
+
+// restore takes up the desks as they were saved, and tells again what may not have been told before the stop.
+func (a *app) restore(ctx context.Context) error {
+	names, err := a.store.Names(bankPrefix)
+	if err != nil {
+		return fmt.Errorf("restore: %w", err)
+	}
+	if err := a.pipeline.restore(names); err != nil {
+		return err
+	}
+	incidents := a.Incidents()
+	a.metrics.Restore(incidents)
+	a.notifier.Resync(incidents, a.Faults())
+	for _, i := range incidents {
+		if err := a.consider(ctx, i); err != nil {
+			return err
+		}
+	}
+	a.log.Info().Int("policies", len(names)).Int("open_incidents", len(incidents)).Msg("state restored")
+	return nil
+}
+
+// Changed implements effects. The retrain request comes first, since it must be durable before the bank is saved.
+func (a *app) Changed(ctx context.Context, changes []alerts.Change) error {
+	for _, c := range changes {
+		a.report(c)
+		if c.Fired {
+			if err := a.consider(ctx, *c.Incident); err != nil {
+				return err
+			}
+		}
+	}
+	a.metrics.Update(changes)
+	a.notifier.Update(changes)
+	return nil
+}
+
+func (a *app) consider(ctx context.Context, i alerts.Incident) error {
+	if a.retrain == nil {
+		return nil
+	}
+	decision, err := a.retrain.Consider(ctx, i)
+	if err != nil {
+		return fmt.Errorf("consider a retraining for incident %s: %w", i.ID, err)
+	}
+	a.log.Info().Str("incident", i.ID).Str("decision", string(decision.Reason)).Str("request", decision.Request).
+		Str("detail", decision.Detail).Msg("retraining considered")
+	return nil
+}
+
+// report logs what a change means to a person.
+func (a *app) report(c alerts.Change) {
+	switch {
+	case c.Fault != nil:
+		a.log.Warn().Stringer("group", c.Fault.Group).Interface("streams", c.Fault.Streams).Bool("ended", c.Fault.Ended).
+			Msg("telemetry fault")
+	case c.Alarm == nil:
+		a.log.Info().Str("incident", c.Incident.ID).Stringer("group", c.Incident.Group).Msg("incident closed")
+	case c.Fired || c.Alarm.Resolved:
+		a.log.Warn().Str("alarm", c.Alarm.ID).Str("incident", c.Alarm.Incident).Stringer("group", c.Alarm.Group).
+			Str("signal", c.Alarm.Signal).Str("cause", string(c.Alarm.Cause)).Bool("resolved", c.Alarm.Resolved).
+			Float64("score", c.Alarm.Score).Msg("drift")
+	}
+}
+
+// Summaries implements view.
+func (a *app) Summaries() []*bank.Summary {
+	all := a.pipeline.summaries()
+	slices.SortFunc(all, func(x, y *bank.Summary) int { return strings.Compare(x.Policy, y.Policy) })
+	return all
+}
+
+// Alarms implements view: those that fire.
+func (a *app) Alarms() []alerts.Alarm {
+	var out []alerts.Alarm
+	for _, i := range a.Incidents() {
+		for _, alarm := range i.Alarms {
+			if !alarm.Resolved {
+				out = append(out, alarm)
+			}
+		}
+	}
+	return out
+}
+
+// Incidents implements view: those that are open.
+func (a *app) Incidents() []alerts.Incident {
+	var out []alerts.Incident
+	for _, r := range a.pipeline.all() {
+		for _, i := range r.shown.Load().incidents {
+			if !i.Closed {
+				out = append(out, i)
+			}
+		}
+	}
+	slices.SortFunc(out, func(x, y alerts.Incident) int { return strings.Compare(x.ID, y.ID) })
+	return out
+}
+
+// Faults implements view.
+func (a *app) Faults() []alerts.Fault {
+	var out []alerts.Fault
+	for _, r := range a.pipeline.all() {
+		out = append(out, r.shown.Load().faults...)
+	}
+	slices.SortFunc(out, func(x, y alerts.Fault) int { return strings.Compare(x.Group.String(), y.Group.String()) })
+	return out
+}
+
+// Ready implements view. The state was restored before the server started.
+func (a *app) Ready() error { return a.consumer.Ready() }
+
+// RetrainRequests implements view.
+func (a *app) RetrainRequests(ctx context.Context, limit int) ([]retrain.Request, error) {
+	if a.retrain == nil {
+		return nil, nil
+	}
+	return a.retrain.Requests(ctx, limit)
+}
+
+// Deliveries implements view.
+func (a *app) Deliveries(ctx context.Context, request string, limit int) ([]retrain.Delivery, error) {
+	if a.retrain == nil {
+		return nil, nil
+	}
+	return a.retrain.Deliveries(ctx, request, limit)
+}
+
+// openDeadLetters opens the topic for refused records where one is configured, else the directory.
+func openDeadLetters(cfg *Config, log zerolog.Logger) (ingest.DeadLetters, error) {
+	letters := cfg.Ingest.DeadLetters
+	if letters.Topic != "" {
+		return ingest.NewKafkaDeadLetters(cfg.Ingest.Kafka, letters.Topic, log)
+	}
+	return ingest.NewFileDeadLetters(letters.Directory, letters.MaxSize, log)
+}
+
+func buildInfo() prometheus.Collector {
+	g := prometheus.NewGaugeVec(
+		prometheus.GaugeOpts{Name: MetricBuildInfo, Help: "Which build runs, always 1."}, []string{"version", "goversion"})
+	g.WithLabelValues(version, goVersion()).Set(1)
+	return g
+}

@@ -1,0 +1,207 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/spf13/cobra"
+
+	"github.com/rewardwatch/rewardwatch/alerts"
+	"github.com/rewardwatch/rewardwatch/detectors/bank"
+	"github.com/rewardwatch/rewardwatch/ingest"
+	"github.com/rewardwatch/rewardwatch/ingest/assemble"
+)
+
+// replayOptions are the flags of replay.
+type replayOptions struct {
+	config, scores, policy string
+}
+
+func newReplayCommand(c *console) *cobra.Command {
+	var o replayOptions
+	cmd := &cobra.Command{
+		Use:   "replay [flags] FILE...",
+		Short: "Run recorded telemetry through the path of the service",
+		Long: "Reads NDJSON and Stable-Baselines3 monitor.csv files (plain, gzip, zstd; - is the standard input) one after\n" +
+			"the other and prints the alarms that the service would have raised. Nothing is delivered.\n" +
+			"Exits with 1 where drift was found, and with 2 where no valid event was.",
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, files []string) error {
+			return runReplay(cmd.Context(), c, o, files)
+		},
+	}
+	cmd.Flags().StringVar(&o.config, "config", "", "configuration file; the defaults hold without one")
+	cmd.Flags().StringVar(&o.scores, "scores", "", "file to write a line to for each unit, stream and detector")
+	cmd.Flags().StringVar(&o.policy, "policy", "", "policy of the rows of monitor.csv files, instead of their env_id")
+	return cmd
+}
+
+// errNoEvent ends a replay that found nothing to judge.
+var errNoEvent = errors.New("no valid event in the input")
+
+func runReplay(ctx context.Context, c *console, o replayOptions, files []string) error {
+	cfg, err := LoadConfig(o.config)
+	if err != nil {
+		return err
+	}
+	r := newReplay(cfg, c)
+	if o.scores != "" {
+		f, err := os.Create(o.scores)
+		if err != nil {
+			return fmt.Errorf("write scores: %w", err)
+		}
+		r.scores = bufio.NewWriter(f)
+		defer func() { _ = f.Close() }() // what matters was said when it was flushed
+	}
+	counts, err := ingest.ReadFiles(ctx, ingest.FilesConfig{Policy: o.policy, Stdin: c.in, Refuse: r.refuse}, files, r)
+	if err := errors.Join(err, r.finish(counts)); err != nil {
+		return err
+	}
+	switch {
+	case counts.Accepted == 0:
+		return errNoEvent
+	case r.drifted:
+		return errDriftFound
+	}
+	return nil
+}
+
+// replay is the whole path in one goroutine: a processor that folds events into units, and the same desks as the
+// service has.
+type replay struct {
+	cfg      *Config
+	console  *console
+	episodes *assemble.Assembler
+	recorded *recordings
+	desks    map[string]*desk
+	order    []*desk
+	scores   *bufio.Writer // nil without --scores
+	units    int64
+	refused  int
+	drifted  bool
+	failed   error
+}
+
+func newReplay(cfg *Config, c *console) *replay {
+	return &replay{
+		cfg: cfg, console: c, episodes: newAssembler(cfg, assemble.NewMetrics(unregistered{})),
+		recorded: newRecordings(cfg), desks: map[string]*desk{},
+	}
+}
+
+// Process implements ingest.Processor.
+func (r *replay) Process(ctx context.Context, batch []ingest.Event) error {
+	for i := range batch {
+		r.episodes.Fold(&batch[i], func(u *ingest.Unit) {
+			if r.failed == nil {
+				r.failed = r.observe(ctx, u)
+			}
+		})
+	}
+	return r.failed
+}
+
+func (r *replay) observe(ctx context.Context, u *ingest.Unit) error {
+	r.units++
+	d, err := r.desk(ctx, u.Group.Policy)
+	if d == nil || err != nil {
+		return err
+	}
+	if err := d.observe(ctx, u, time.Unix(0, u.EndTS)); err != nil {
+		return err
+	}
+	if r.scores == nil {
+		return nil
+	}
+	for _, line := range scoreLines(u.Pos.Offset, d.policy.Group(u.Group)) {
+		if err := writeLine(r.scores, line); err != nil {
+			return fmt.Errorf("write scores: %w", err)
+		}
+	}
+	return nil
+}
+
+// desk finds the desk of a policy, or makes it; nil where the policy is not watched.
+func (r *replay) desk(ctx context.Context, policy string) (*desk, error) {
+	if d, known := r.desks[policy]; known {
+		return d, nil
+	}
+	cfg, watched := r.cfg.policy(policy)
+	if !watched {
+		r.desks[policy] = nil
+		return nil, nil
+	}
+	d := newDesk(policy, cfg, r)
+	if err := r.recorded.teach(ctx, d.policy, policy, cfg); err != nil {
+		return nil, err
+	}
+	r.desks[policy] = d
+	r.order = append(r.order, d)
+	return d, nil
+}
+
+// Changed implements effects: it prints what the service would have acted on.
+func (r *replay) Changed(_ context.Context, changes []alerts.Change) error {
+	for _, change := range changes {
+		a := change.Alarm
+		if a == nil || !change.Fired && !a.Resolved {
+			continue
+		}
+		r.drifted = true
+		if err := r.console.print(alarmLine(*a), func(w io.Writer) error { return alarmText(w, *a) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// refusalsShown is how many refused records are named on the standard error output; the summary counts all.
+const refusalsShown = 10
+
+func (r *replay) refuse(e *ingest.RecordError, _ []byte) {
+	if r.refused++; r.refused <= refusalsShown {
+		_, _ = fmt.Fprintf(r.console.err, "rewardwatch: refused: %v\n", e)
+	}
+}
+
+// finish writes the summary, also of input that broke off.
+func (r *replay) finish(counts ingest.Counts) error {
+	var summaries []*bank.Summary
+	for _, d := range r.order {
+		d.publish()
+		summaries = append(summaries, d.policy.Summary())
+	}
+	line := summaryLine(counts, r.units, summaries)
+	err := r.console.print(line, func(w io.Writer) error { return summaryText(w, line) })
+	if r.scores != nil {
+		err = errors.Join(err, r.scores.Flush())
+	}
+	return err
+}
+
+// Idle implements ingest.Processor.
+func (r *replay) Idle(context.Context) error { return nil }
+
+// Snapshot implements ingest.Processor; a replay keeps no state.
+func (r *replay) Snapshot(io.Writer) error { return nil }
+
+// Restore implements ingest.Processor.
+func (r *replay) Restore(io.Reader) error { return nil }
+
+// unregistered is a registerer for metrics that nobody will scrape.
+type unregistered struct{}
+
+// Register implements prometheus.Registerer.
+func (unregistered) Register(prometheus.Collector) error { return nil }
+
+// MustRegister implements prometheus.Registerer.
+func (unregistered) MustRegister(...prometheus.Collector) {}
+
+// Unregister implements prometheus.Registerer.
+func (unregistered) Unregister(prometheus.Collector) bool { return false }
