@@ -76,6 +76,3 @@ func (s ByteSize) String() string {
 	}
 	return strconv.FormatInt(int64(s), 10)
 }
-
-// MarshalText gives the same as String.
-func (s ByteSize) MarshalText() ([]byte, error) { return []byte(s.String()), nil }

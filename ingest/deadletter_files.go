@@ -135,7 +135,7 @@ func (f *FileDeadLetters) write(line []byte) error {
 	f.files[len(f.files)-1].size += int64(n)
 	f.total += int64(n)
 	if err != nil {
-		f.file.Close() //nolint:errcheck // the error of the write is the one to tell
+		f.file.Close() // the error of the write is the one to tell
 		f.file = nil
 		return fmt.Errorf("writing a dead letter: %w", err)
 	}
@@ -182,7 +182,7 @@ func (f *FileDeadLetters) endsWhole(last deadLetterFile) bool {
 	if err != nil {
 		return false
 	}
-	defer file.Close() //nolint:errcheck // it was only read
+	defer file.Close()
 	var end [1]byte
 	_, err = file.ReadAt(end[:], last.size-1)
 	return err == nil && end[0] == '\n'

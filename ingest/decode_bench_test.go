@@ -1,6 +1,10 @@
 package ingest
 
-import "testing"
+import (
+	"context"
+	"strings"
+	"testing"
+)
 
 const exampleEvent = `{"ts":"2026-11-20T10:00:00.123Z","policy":"checkout-ranker","policy_version":"2026-11-01.3","env":"prod-eu","env_version":"41",` +
 	`"reward_version":"r7","agent_id":"a-17","episode_id":"a-17/881","step":12,"observation":{"basket":3.2},"action":"offer_b",` +
@@ -25,4 +29,29 @@ func BenchmarkDecode(b *testing.B) {
 			}
 		})
 	}
+}
+
+func BenchmarkReadFiles(b *testing.B) {
+	const lines = 10_000
+	content := strings.Repeat(exampleEvent+"\n", lines)
+	b.SetBytes(int64(len(content)))
+	for b.Loop() {
+		var p discard
+		cfg := FilesConfig{Stdin: strings.NewReader(content)}
+		if _, err := ReadFiles(b.Context(), cfg, []string{"-"}, &p); err != nil || p.events != lines {
+			b.Fatal(p.events, err)
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/lines, "ns/event")
+}
+
+// discard is a Processor that only counts.
+type discard struct {
+	collector
+	events int
+}
+
+func (d *discard) Process(_ context.Context, batch []Event) error {
+	d.events += len(batch)
+	return nil
 }

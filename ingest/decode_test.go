@@ -126,10 +126,14 @@ func TestDecodeFields(t *testing.T) {
 		{`"action":[1,-2.5,true,false,NaN,"inf",null]}`, numbers(1, -2.5, 1, 0, nan, inf, nan)},
 		{`"action":[1],"action":"x"}`, category("x")},
 
-		{`"reward":0,"observation":{"a":1,"b":true,"c":"text","d":[1,2],"e":{"f":1},"g":null,"h":"NaN","i":2}}`,
-			observed(Value{"a", 1}, Value{"b", 1}, Value{"h", nan}, Value{"i", 2})},
-		{`"reward":0,"observation":[1,"text",[3,4],null,false,-inf]}`,
-			observed(Value{"0", 1}, Value{"3", nan}, Value{"4", 0}, Value{"5", -inf})},
+		{
+			`"reward":0,"observation":{"a":1,"b":true,"c":"text","d":[1,2],"e":{"f":1},"g":null,"h":"NaN","i":2}}`,
+			observed(Value{"a", 1}, Value{"b", 1}, Value{"h", nan}, Value{"i", 2}),
+		},
+		{
+			`"reward":0,"observation":[1,"text",[3,4],null,false,-inf]}`,
+			observed(Value{"0", 1}, Value{"3", nan}, Value{"4", 0}, Value{"5", -inf}),
+		},
 		{`"reward":0,"observation":7}`, observed(Value{"0", 7})},
 		{`"reward":0,"observation":{"a":1,"b":2,"a":3}}`, observed(Value{"a", 3}, Value{"b", 2})},
 		{`"reward":0,"observation":[1,2],"observation":{"z":1}}`, observed(Value{"z", 1})},
@@ -150,11 +154,13 @@ func TestDecodeFields(t *testing.T) {
 		{`"reward":0,"step":0}`, with(func(e *Event) { e.Step = 0 })},
 		{`"reward":0,"step":12.0}`, with(func(e *Event) { e.Step = 12 })},
 		{`"reward":0,"step":9223372036854775807}`, with(func(e *Event) { e.Step = math.MaxInt64 })},
-		{`"reward":0,"agent_id":17,"episode_id":"e\n1","env":2.50,"policy_version":3,"env_version":"v","reward_version":1e3}`,
+		{
+			`"reward":0,"agent_id":17,"episode_id":"e\n1","env":2.50,"policy_version":3,"env_version":"v","reward_version":1e3}`,
 			with(func(e *Event) {
 				e.AgentID, e.EpisodeID, e.Env = "17", "e\n1", "2.50"
 				e.Versions = Versions{Policy: "3", Env: "v", Reward: "1e3"}
-			})},
+			}),
+		},
 	} {
 		got := decodeOne(t, `{"policy":"p",`+c.members)
 		if g, w := show(got), show(c.want); g != w {

@@ -113,7 +113,7 @@ func (f *fileReader) file(ctx context.Context, path string) error {
 	if err != nil {
 		return fmt.Errorf("reading telemetry: %w", err)
 	}
-	defer file.Close() //nolint:errcheck // it was only read
+	defer file.Close()
 	return f.stream(ctx, path, file)
 }
 
@@ -123,7 +123,7 @@ func (f *fileReader) stream(ctx context.Context, name string, src io.Reader) err
 	if err != nil {
 		return f.brokenOff(ctx, name, err)
 	}
-	defer plain.Close() //nolint:errcheck // it was only read
+	defer plain.Close()
 	lines := lineReader{src: bufio.NewReaderSize(plain, fileBuffer), limit: f.cfg.MaxRecord}
 	format := fileFormat{monitor: monitor{fixedPolicy: f.cfg.Policy}}
 	for {
