@@ -1,0 +1,526 @@
+package bank
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/rewardwatch/rewardwatch/ingest"
+)
+
+// agent makes the units of a made-up policy; its fields are what a test turns.
+type agent struct {
+	rng      *rand.Rand
+	policy   string
+	mean, sd float64
+	shares   []float64 // of the actions a, b, c
+	versions ingest.Versions
+	edit     func(*ingest.Unit)
+	made     int64
+}
+
+func newAgent(seed uint64) *agent {
+	return &agent{
+		rng: rand.New(rand.NewPCG(seed, 1)), policy: "ranker", mean: -2, sd: 1, shares: []float64{.5, .3, .2},
+		versions: ingest.Versions{Policy: "p1", Env: "e1", Reward: "r1"},
+	}
+}
+
+// unit makes the next episode: about 20 steps, one a second.
+func (a *agent) unit() *ingest.Unit {
+	length := 15 + a.rng.IntN(11)
+	at := ingest.Position{Offset: a.made}
+	u := &ingest.Unit{
+		Group: ingest.NewGroup(a.policy, ingest.Label{Name: "env", Value: "prod"}), Agent: "a-1", Episode: fmt.Sprint(a.made),
+		End: ingest.EndTerminated, Versions: a.versions, Length: int64(length), HasReturn: true,
+		StartTS: (1_800_000_000 + 20*a.made) * 1e9, EndTS: (1_800_000_019 + 20*a.made) * 1e9, First: at, Last: at, Pos: at,
+	}
+	counts := map[string]int64{}
+	rewards := make([]float64, length)
+	for i := range rewards {
+		rewards[i] = a.mean + a.sd*a.rng.NormFloat64()
+		u.Reward.Add(rewards[i])
+		u.Return += rewards[i]
+		counts[a.action()]++
+	}
+	slices.Sort(rewards)
+	u.RewardQ10, u.RewardQ90 = rewards[length/10], rewards[length-1-length/10]
+	u.ActionKind = ingest.ActionCategory
+	for _, name := range slices.Sorted(keysOf(counts)) {
+		u.Actions = append(u.Actions, ingest.Count{Name: name, N: counts[name]})
+	}
+	if a.edit != nil {
+		a.edit(u)
+	}
+	a.made++
+	return u
+}
+
+func keysOf(m map[string]int64) func(func(string) bool) {
+	return func(yield func(string) bool) {
+		for k := range m {
+			if !yield(k) {
+				return
+			}
+		}
+	}
+}
+
+func (a *agent) action() string {
+	x := a.rng.Float64()
+	for i, share := range a.shares {
+		if x -= share; x < 0 {
+			return string(rune('a' + i))
+		}
+	}
+	return "a"
+}
+
+// feed gives n units to a bank and returns its findings.
+func (a *agent) feed(p *Policy, n int) []Finding {
+	var found []Finding
+	for range n {
+		found = append(found, p.Observe(a.unit(), time.Time{})...)
+	}
+	return found
+}
+
+func episodes(n float64) Config {
+	cfg := DefaultConfig()
+	cfg.FalseAlarms = Budget{Budget: 1, Per: Per{Amount: n, Unit: PerEpisodes}}
+	return cfg
+}
+
+func alarmsIn(found []Finding) (signals []string) {
+	for _, f := range found {
+		if f.Kind == StreamChanged && f.To == Drift && f.From != TelemetryFault {
+			signals = append(signals, f.Signal)
+		}
+	}
+	return signals
+}
+
+func stateOf(t *testing.T, p *Policy, signal string) StreamSummary {
+	t.Helper()
+	p.Publish()
+	for _, s := range p.Summary().Groups[0].Streams {
+		if s.Signal == signal {
+			return s
+		}
+	}
+	t.Fatalf("no stream of %s", signal)
+	return StreamSummary{}
+}
+
+func TestWarmUpSaysWhatIsMissing(t *testing.T) {
+	p := NewPolicy("ranker", DefaultConfig())
+	a := newAgent(1)
+	a.feed(p, 99)
+	s := stateOf(t, p, "return")
+	if s.State != WarmingUp || s.Missing != "99 of 100 units for a first baseline" {
+		t.Errorf("after 99 units: %s, missing %q", s.State, s.Missing)
+	}
+	a.feed(p, 1)
+	if s := stateOf(t, p, "return"); s.State != OK || len(s.Armed) == 0 {
+		t.Errorf("after 100 units: %s, armed %v", s.State, s.Armed)
+	}
+	var baselines []BaselineRef
+	for range 400 {
+		a.feed(p, 1)
+		p.Publish()
+		if b := p.Summary().Groups[0].Baseline; len(baselines) == 0 || baselines[len(baselines)-1].ID != b.ID {
+			baselines = append(baselines, b)
+		}
+	}
+	want := []int{100, 250, 500}
+	if len(baselines) != len(want) {
+		t.Fatalf("baselines %v, want sizes %v", baselines, want)
+	}
+	for i, b := range baselines {
+		if b.Units != want[i] || b.Provisional != (i < 2) {
+			t.Errorf("baseline %d: %d units, provisional %v", i, b.Units, b.Provisional)
+		}
+	}
+}
+
+// 10,000 episodes of 20 steps are 200,000 events.
+func TestStationaryUnitsRaiseNoAlarm(t *testing.T) {
+	p := NewPolicy("ranker", DefaultConfig())
+	if found := alarmsIn(newAgent(2).feed(p, 10_000)); len(found) > 0 {
+		t.Errorf("alarms of %v", found)
+	}
+}
+
+func TestShiftOfTheRewardAlarms(t *testing.T) {
+	for seed := range uint64(5) {
+		p := NewPolicy("ranker", DefaultConfig())
+		a := newAgent(10 + seed)
+		a.feed(p, 1000)
+		a.mean += a.sd / math.Sqrt(20) // one standard deviation of the mean reward of an episode
+		found := a.feed(p, 100)
+		if !slices.Contains(alarmsIn(found), "reward") {
+			t.Errorf("seed %d: alarms of %v within 100 episodes, want reward", seed, alarmsIn(found))
+		}
+	}
+}
+
+func TestAlarmTellsOnsetEffectAndVersions(t *testing.T) {
+	p := NewPolicy("ranker", episodes(20_000))
+	a := newAgent(20)
+	a.feed(p, 700)
+	a.mean -= 1
+	a.versions.Reward = "r2"
+	found := a.feed(p, 50)
+	i := slices.IndexFunc(found, func(f Finding) bool { return f.To == Drift && f.Signal == "reward" })
+	if i < 0 {
+		t.Fatal("no alarm of the reward")
+	}
+	f := found[i]
+	if f.Onset.Ordinal < 695 || f.Onset.Ordinal > 702 {
+		t.Errorf("onset at unit %d, want about 700", f.Onset.Ordinal)
+	}
+	if math.Abs(f.Effect.MeanShift+1) > .3 || math.Abs(f.Effect.BaselineMean+2) > .1 {
+		t.Errorf("effect %+v, want a shift of -1 from -2", f.Effect)
+	}
+	if !slices.Equal(f.Changed, []string{"reward_function"}) || f.Before.Reward != "r1" || f.After.Reward != "r2" {
+		t.Errorf("changed %v from %v to %v, want the reward function alone", f.Changed, f.Before, f.After)
+	}
+	want := []ingest.Range{{First: f.Onset.First.Offset, Last: f.At.Pos.Offset}}
+	if !slices.Equal(f.Offsets, want) {
+		t.Errorf("offsets %v, want %v", f.Offsets, want)
+	}
+	if f.Score < 1 || len(f.Detectors) == 0 || f.Baseline.Units != 500 {
+		t.Errorf("score %v by %v against %d units", f.Score, f.Detectors, f.Baseline.Units)
+	}
+}
+
+func TestActionCollapseAndNewAction(t *testing.T) {
+	for name, shares := range map[string][]float64{"collapse": {.96, .02, .02}, "new action": {.5, .3, .1, .1}} {
+		p := NewPolicy("ranker", episodes(20_000))
+		a := newAgent(30)
+		a.feed(p, 600)
+		a.shares = shares
+		if found := alarmsIn(a.feed(p, 30)); !slices.Contains(found, "action") {
+			t.Errorf("%s: alarms of %v within 30 episodes, want action", name, found)
+		}
+	}
+}
+
+// An incident closes only after its alarms have resolved and 20 more units passed; then all detectors start from zero,
+// and the next drift is a new alarm.
+func TestDriftResolvesAndComesAgain(t *testing.T) {
+	p := NewPolicy("ranker", episodes(20_000))
+	a := newAgent(40)
+	a.feed(p, 600)
+	a.mean -= 1.5
+	first := a.feed(p, 100)
+	if len(alarmsIn(first)) == 0 {
+		t.Fatal("no alarm")
+	}
+	a.mean += 1.5
+	after := a.feed(p, 600)
+	quiet := slices.IndexFunc(after, func(f Finding) bool { return f.Kind == GroupQuiet })
+	if quiet < 0 {
+		t.Fatal("the group did not go quiet")
+	}
+	resolved := map[string]bool{}
+	last := int64(0)
+	for _, f := range after[:quiet] {
+		if f.From == Drift && f.To == OK {
+			resolved[f.Signal] = true
+			last = f.At.Ordinal
+		}
+	}
+	for _, signal := range alarmsIn(first) {
+		if !resolved[signal] {
+			t.Errorf("the alarm of %s had not resolved when the group went quiet", signal)
+		}
+	}
+	if got := after[quiet].At.Ordinal; got != last+20 {
+		t.Errorf("quiet at unit %d, want 20 units after %d", got, last)
+	}
+	if again := alarmsIn(after[quiet+1:]); len(again) > 0 {
+		t.Errorf("alarms of %v after the incident closed", again)
+	}
+	a.mean -= 1.5
+	if len(alarmsIn(a.feed(p, 100))) == 0 {
+		t.Error("the second drift raised no alarm")
+	}
+}
+
+func TestProvisionalAlarmHoldsTheWarmUp(t *testing.T) {
+	p := NewPolicy("ranker", episodes(20_000))
+	a := newAgent(50)
+	a.feed(p, 150)
+	a.mean -= 3
+	found := a.feed(p, 300)
+	i := slices.IndexFunc(found, func(f Finding) bool { return f.To == Drift })
+	if i < 0 || !found[i].Baseline.Provisional {
+		t.Fatal("no provisional alarm")
+	}
+	p.Publish()
+	if b := p.Summary().Groups[0].Baseline; b.Units != 100 {
+		t.Errorf("the baseline grew to %d units while an incident was open", b.Units)
+	}
+}
+
+func TestTelemetryFaults(t *testing.T) {
+	reset := newAgent(60)
+	for _, c := range []struct {
+		name, signal, rule string
+		edit               func(*ingest.Unit)
+	}{
+		{"NaN rewards", "reward", FaultNonFinite, func(u *ingest.Unit) { u.Reward.Add(math.NaN()); u.Return = math.NaN() }},
+		{"NaN rewards make the return a fault too", "return", FaultNonFinite, func(u *ingest.Unit) { u.Return = math.Inf(1) }},
+		{"constant reward", "reward", FaultConstant, func(u *ingest.Unit) {
+			u.Reward = ingest.Moments{}
+			u.Reward.Add(0)
+			u.Reward.Add(0)
+		}},
+		{"numbers for categories", "action", FaultActionKind, func(u *ingest.Unit) { u.ActionKind, u.Actions = ingest.ActionNumeric, nil }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := NewPolicy("ranker", episodes(1e6))
+			a := *reset
+			a.rng = rand.New(rand.NewPCG(60, 1))
+			a.feed(p, 600)
+			a.edit = c.edit
+			a.feed(p, 30)
+			if s := stateOf(t, p, c.signal); s.State != TelemetryFault || s.Fault != c.rule {
+				t.Fatalf("%s is %s (%s), want a fault (%s)", c.signal, s.State, s.Fault, c.rule)
+			}
+			a.edit = nil
+			a.feed(p, 19)
+			if s := stateOf(t, p, c.signal); s.State != TelemetryFault {
+				t.Errorf("the fault ended before 20 units without it")
+			}
+			a.feed(p, 1)
+			if s := stateOf(t, p, c.signal); s.State == TelemetryFault {
+				t.Errorf("the fault did not end after 20 units without it")
+			}
+		})
+	}
+}
+
+// A policy that always reaches the best return of its baseline is not broken telemetry.
+func TestConstantBestReturnIsNoFault(t *testing.T) {
+	p := NewPolicy("ranker", episodes(1e6))
+	a := newAgent(70)
+	a.feed(p, 600)
+	a.edit = func(u *ingest.Unit) { u.Return, u.Reward = 1000, ingest.Moments{} }
+	a.feed(p, 100)
+	if s := stateOf(t, p, "return"); s.State != Drift {
+		t.Errorf("return is %s (%s), want drift", s.State, s.Fault)
+	}
+}
+
+func TestSilence(t *testing.T) {
+	start := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
+	p := NewPolicy("ranker", DefaultConfig())
+	a := newAgent(80)
+	for range 500 {
+		p.Observe(a.unit(), start)
+	}
+	if found := p.Tick(start.Add(4 * time.Minute)); len(found) > 0 {
+		t.Errorf("silence after four minutes: %v", found)
+	}
+	found := p.Tick(start.Add(6 * time.Minute))
+	if len(found) != 4 || found[0].Reason != FaultSilent || found[0].To != TelemetryFault {
+		t.Errorf("after six minutes: %+v, want all four streams silent", found)
+	}
+	if again := p.Tick(start.Add(7 * time.Minute)); len(again) > 0 {
+		t.Errorf("silence was reported twice")
+	}
+}
+
+func TestBlocksAreShownButNotJudged(t *testing.T) {
+	p := NewPolicy("ranker", DefaultConfig())
+	a := newAgent(90)
+	a.edit = func(u *ingest.Unit) { u.End = ingest.EndBlock }
+	a.feed(p, 600)
+	s := stateOf(t, p, "reward")
+	if s.State != WarmingUp || s.Missing != "no episode ends were seen; steps without episodes are shown but not judged" {
+		t.Errorf("%s, missing %q", s.State, s.Missing)
+	}
+	if s.Current.Units != 200 {
+		t.Errorf("%d units shown, want 200", s.Current.Units)
+	}
+}
+
+func TestUnitsReadAgainAreIgnored(t *testing.T) {
+	p := NewPolicy("ranker", DefaultConfig())
+	a := newAgent(100)
+	var units []*ingest.Unit
+	for range 50 {
+		units = append(units, a.unit())
+	}
+	for _, u := range units {
+		p.Observe(u, time.Time{})
+	}
+	for _, u := range units {
+		p.Observe(u, time.Time{})
+	}
+	p.Publish()
+	if got := p.Summary().Groups[0].Units; got != 50 {
+		t.Errorf("%d units counted, want 50", got)
+	}
+}
+
+// A bank that was saved and restored anywhere finds what an undisturbed one finds, bit by bit.
+func TestRestoredBankFindsTheSame(t *testing.T) {
+	run := func(cuts map[int]bool) []Finding {
+		p := NewPolicy("ranker", episodes(20_000))
+		a := newAgent(110)
+		var found []Finding
+		for i := range 1200 {
+			switch i {
+			case 600:
+				a.mean -= 1
+				a.shares = []float64{.9, .05, .05}
+			case 700:
+				a.mean += 1
+				a.shares = []float64{.5, .3, .2}
+			}
+			if cuts[i] {
+				p = restored(t, p)
+			}
+			found = append(found, a.feed(p, 1)...)
+		}
+		return found
+	}
+	want := run(nil)
+	if len(alarmsIn(want)) < 2 {
+		t.Fatalf("alarms of %v, want several", alarmsIn(want))
+	}
+	cuts := map[int]bool{}
+	for i := 7; i < 1200; i += 29 {
+		cuts[i] = true
+	}
+	got := run(cuts)
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("with restarts %d findings, without %d, or they differ", len(got), len(want))
+	}
+}
+
+func restored(t *testing.T, p *Policy) *Policy {
+	t.Helper()
+	var buf bytes.Buffer
+	if err := p.Snapshot(&buf); err != nil {
+		t.Fatal(err)
+	}
+	q := NewPolicy(p.name, p.cfg)
+	if err := q.Restore(&buf, time.Time{}); err != nil {
+		t.Fatal(err)
+	}
+	return q
+}
+
+func TestDamagedSnapshotIsRefused(t *testing.T) {
+	var buf bytes.Buffer
+	p := NewPolicy("ranker", DefaultConfig())
+	newAgent(120).feed(p, 120)
+	if err := p.Snapshot(&buf); err != nil {
+		t.Fatal(err)
+	}
+	whole := buf.Bytes()
+	for _, n := range []int{0, 1, 10, len(whole) / 2, len(whole) - 1} {
+		if err := NewPolicy("ranker", DefaultConfig()).Restore(bytes.NewReader(whole[:n]), time.Time{}); err == nil {
+			t.Errorf("a snapshot cut to %d of %d bytes was accepted", n, len(whole))
+		}
+	}
+}
+
+// The shares of all groups of a policy sum to at most the whole budget, in whatever order they appear.
+func TestGroupsShareOneBudget(t *testing.T) {
+	p := NewPolicy("ranker", episodes(1e6))
+	agents := make([]*agent, 5)
+	at := int64(0)
+	for i := range agents {
+		agents[i] = newAgent(130 + uint64(i))
+		env := fmt.Sprint("env-", i)
+		agents[i].edit = func(u *ingest.Unit) {
+			u.Group = ingest.NewGroup("ranker", ingest.Label{Name: "env", Value: env})
+			u.Pos.Offset = at
+			at++
+		}
+	}
+	for round := range 900 {
+		for i, a := range agents {
+			if round >= 100*i {
+				a.feed(p, 1)
+			}
+		}
+	}
+	sum, rates := 0.0, 0.0
+	for _, g := range p.groups {
+		if g.Share <= 0 {
+			t.Errorf("%s has no share", g.Key)
+		}
+		sum += g.Share
+		for _, s := range g.Streams {
+			for _, q := range s.Quantities {
+				if q.Rank == nil {
+					continue
+				}
+				for _, b := range q.Rank.Branches {
+					if b.Height > 0 {
+						rates += math.Exp(b.LogA - b.Height)
+					}
+				}
+			}
+		}
+	}
+	if sum > 1+1e-12 {
+		t.Errorf("shares sum to %v", sum)
+	}
+	if rates > 1e-6 {
+		t.Errorf("false-alarm rates sum to %v a unit, want at most 1e-6", rates)
+	}
+}
+
+func TestPromisedUnits(t *testing.T) {
+	timed := warmup{Units: 500, Steps: 10_000, FirstTS: 1e9, LastTS: 1e9 + 5000*1e9} // one unit in ten seconds
+	clockless := warmup{Units: 500, Steps: 10_000, BadClock: 500}
+	for _, c := range []struct {
+		name string
+		w    warmup
+		per  string
+		want float64
+	}{
+		{"days", timed, "30d", 30 * 86400 / 10},
+		{"days without a clock", clockless, "30d", 50_000},
+		{"episodes", timed, "20000 episodes", 20_000},
+		{"steps", timed, "1000000 steps", 50_000},
+	} {
+		var per Per
+		if err := per.UnmarshalText([]byte(c.per)); err != nil {
+			t.Fatal(err)
+		}
+		if got := c.w.promised(Budget{Budget: 1, Per: per}); math.Abs(got-c.want) > 1e-6*c.want {
+			t.Errorf("%s: %v units, want %v", c.name, got, c.want)
+		}
+	}
+}
+
+func BenchmarkObserve(b *testing.B) {
+	p := NewPolicy("ranker", DefaultConfig())
+	a := newAgent(140)
+	a.feed(p, 600)
+	units := make([]*ingest.Unit, 4096)
+	for i := range units {
+		units[i] = a.unit()
+	}
+	b.ReportAllocs()
+	i := 0
+	for b.Loop() {
+		u := units[i&4095]
+		u.Pos.Offset = int64(1e6 + i)
+		p.Observe(u, time.Time{})
+		i++
+	}
+}
