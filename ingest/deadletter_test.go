@@ -190,7 +190,7 @@ func TestFileDeadLettersFailures(t *testing.T) {
 	if err := f.Keep(t.Context(), letter(5, 10)); !errors.Is(err, os.ErrClosed) {
 		t.Errorf("after Close: %v", err)
 	}
-	file := write(t, "file", nil)
+	file := writeFile(t, "file", nil)
 	if _, err := NewFileDeadLetters(file, MiB, zerolog.Nop()); err == nil {
 		t.Error("a file was taken for a directory")
 	}

@@ -47,7 +47,7 @@ func BenchmarkReadFiles(b *testing.B) {
 
 // discard is a Processor that only counts.
 type discard struct {
-	collector
+	fileProcessor
 	events int
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"reflect"
 	"strconv"
 	"strings"
@@ -345,7 +346,7 @@ func TestDecodeLongObjectWithRepeatedNames(t *testing.T) {
 	for i := range 200 {
 		fmt.Fprintf(&b, `"n%d":%d,`, i%100, i)
 	}
-	e := decodeOne(t, `{"policy":"p","outcomes":{`+strings.TrimSuffix(b.String(), ",")+`},"reward_components":{"n0":5}}`)
+	e := decodeOne(t, `{"policy":"p","outcomes":{`+strings.TrimSuffix(b.String(), ",")+`},"reward_components":{"z":0,`+strings.TrimSuffix(b.String(), ",")+`}}`)
 	if len(e.Outcomes) != 100 {
 		t.Fatalf("%d outcomes, want 100", len(e.Outcomes))
 	}
@@ -354,8 +355,8 @@ func TestDecodeLongObjectWithRepeatedNames(t *testing.T) {
 			t.Fatalf("outcome %d is %v: the last of a repeated name must hold", i, v)
 		}
 	}
-	if len(e.RewardComponents) != 1 {
-		t.Errorf("the names of one object leaked into the next: %v", e.RewardComponents)
+	if len(e.RewardComponents) != 101 || e.RewardComponents[0] != (Value{"z", 0}) || e.RewardComponents[100] != (Value{"n99", 199}) {
+		t.Errorf("the places of the names of one object were used for the next: %v", e.RewardComponents)
 	}
 }
 
@@ -529,7 +530,7 @@ func TestTimestamps(t *testing.T) {
 		}
 	}
 	for _, ts := range []string{
-		`-1`, `-0.001`, `9223372036854775808`, `1e19`, `1e20`, `99999999999`, `1e999`, `"NaN"`, `"1795168800"`,
+		`-1`, `-0.001`, `9223372036854775808`, `1e19`, `1e20`, `99999999999`, `20000000000`, `1e999`, `"NaN"`, `"1795168800"`,
 		`"2026-11-20"`, `"2026-11-20T10:00:00"`, `"2026-11-20T10:00Z"`, `"2026-02-29T00:00:00Z"`, `"2026-13-01T00:00:00Z"`,
 		`"2026-00-01T00:00:00Z"`, `"2026-01-00T00:00:00Z"`, `"2026-04-31T00:00:00Z"`, `"2100-02-29T00:00:00Z"`,
 		`"2026-01-01T24:00:00Z"`, `"2026-01-01T00:60:00Z"`, `"2026-01-01T00:00:61Z"`, `"2026-01-01T00:00:00.Z"`,
@@ -552,6 +553,21 @@ func TestRFC3339AgainstTime(t *testing.T) {
 		b = tm.AppendFormat(b[:0], time.RFC3339Nano)
 		if got, ok := parseRFC3339(b); !ok || got != tm.UnixNano() {
 			t.Fatalf("%s: %d %v, want %d", b, got, ok, tm.UnixNano())
+		}
+	}
+}
+
+func TestNumbersAgainstStrconv(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	d := NewDecoder(DefaultMaxRecord)
+	for range 200_000 {
+		mantissa := r.Uint64() >> r.IntN(60)
+		text := strconv.FormatUint(mantissa, 10) + "e" + strconv.Itoa(r.IntN(60)-30)
+		d.rec, d.at = []byte(text), 0
+		n, ok := d.numeral()
+		want, err := strconv.ParseFloat(text, 64)
+		if got := n.float(); !ok || err != nil || got != want {
+			t.Fatalf("%s: %v, want %v (%v)", text, got, want, err)
 		}
 	}
 }

@@ -20,8 +20,8 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// collector is a Processor that keeps what it needs of every event.
-type collector struct {
+// fileProcessor is a Processor that keeps what it needs of every event.
+type fileProcessor struct {
 	policies []string
 	returns  []float64
 	lengths  []int64
@@ -30,7 +30,7 @@ type collector struct {
 	err      error
 }
 
-func (c *collector) Process(_ context.Context, batch []Event) error {
+func (c *fileProcessor) Process(_ context.Context, batch []Event) error {
 	c.batches++
 	if len(batch) == 0 || len(batch) > fileBatch {
 		return fmt.Errorf("a batch of %d events", len(batch))
@@ -47,11 +47,11 @@ func (c *collector) Process(_ context.Context, batch []Event) error {
 	return c.err
 }
 
-func (c *collector) Idle(context.Context) error { return nil }
-func (c *collector) Snapshot(io.Writer) error   { return nil }
-func (c *collector) Restore(io.Reader) error    { return nil }
+func (c *fileProcessor) Idle(context.Context) error { return nil }
+func (c *fileProcessor) Snapshot(io.Writer) error   { return nil }
+func (c *fileProcessor) Restore(io.Reader) error    { return nil }
 
-func write(t *testing.T, name string, content []byte) string {
+func writeFile(t *testing.T, name string, content []byte) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
 	if err := os.WriteFile(path, content, 0o600); err != nil {
@@ -82,12 +82,12 @@ func zstandard(t *testing.T, content []byte) []byte {
 	return w.EncodeAll(content, nil)
 }
 
-func record(policy string) string { return `{"policy":"` + policy + `","reward":1}` + "\n" }
+func ndjsonLine(policy string) string { return `{"policy":"` + policy + `","reward":1}` + "\n" }
 
 const monitorCSV = `#{"t_start": 1614621211.0683107, "env_id": "Acrobot-v1"}` + "\r\nr,l,t\r\n-71.0,72,2.611522\r\n-85.5,86,2.671291\r\n"
 
 func TestReadFiles(t *testing.T) {
-	two := []byte(record("a") + "\n" + strings.TrimSuffix(record("b"), "\n"))
+	two := []byte(ndjsonLine("a") + "\n" + strings.TrimSuffix(ndjsonLine("b"), "\n"))
 	skippable := append([]byte{0x50, 0x2a, 0x4d, 0x18, 3, 0, 0, 0}, "abc"...)
 	for _, c := range []struct {
 		name    string
@@ -102,13 +102,13 @@ func TestReadFiles(t *testing.T) {
 		{name: "gzip", inputs: [][]byte{gzipped(t, two)}, want: []string{"a 0", "b 1"}},
 		{
 			name:   "gzip of two members",
-			inputs: [][]byte{append(gzipped(t, []byte(record("a"))), gzipped(t, []byte(record("b")))...)}, want: []string{"a 0", "b 1"},
+			inputs: [][]byte{append(gzipped(t, []byte(ndjsonLine("a"))), gzipped(t, []byte(ndjsonLine("b")))...)}, want: []string{"a 0", "b 1"},
 		},
 		{name: "zstd", inputs: [][]byte{zstandard(t, two)}, want: []string{"a 0", "b 1"}},
 		{name: "zstd behind a skippable frame", inputs: [][]byte{append(skippable, zstandard(t, two)...)}, want: []string{"a 0", "b 1"}},
 		{
 			name:   "several, refused ones counted",
-			inputs: [][]byte{two, zstandard(t, []byte("junk\n"+record("c"))), []byte(monitorCSV), two},
+			inputs: [][]byte{two, zstandard(t, []byte("junk\n"+ndjsonLine("c"))), []byte(monitorCSV), two},
 			want:   []string{"a 0", "b 1", "c 3", "Acrobot-v1 4", "Acrobot-v1 5", "a 6", "b 7"}, refused: map[Reason]int64{ReasonInvalidJSON: 1},
 		},
 		{
@@ -123,7 +123,7 @@ func TestReadFiles(t *testing.T) {
 			want: []string{"mine 0", "mine 1", "a 2", "b 3"},
 		},
 		{
-			name: "short limit", config: FilesConfig{MaxRecord: 30}, inputs: [][]byte{[]byte(record("a") + record(strings.Repeat("x", 40)) + record("b"))},
+			name: "short limit", config: FilesConfig{MaxRecord: 30}, inputs: [][]byte{[]byte(ndjsonLine("a") + ndjsonLine(strings.Repeat("x", 40)) + ndjsonLine("b"))},
 			want: []string{"a 0", "b 2"}, refused: map[Reason]int64{ReasonTooLarge: 1},
 		},
 		{
@@ -134,9 +134,9 @@ func TestReadFiles(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			var paths []string
 			for i, content := range c.inputs {
-				paths = append(paths, write(t, fmt.Sprintf("input%d.bin", i), content))
+				paths = append(paths, writeFile(t, fmt.Sprintf("input%d.bin", i), content))
 			}
-			var p collector
+			var p fileProcessor
 			counts, err := ReadFiles(t.Context(), c.config, paths, &p)
 			if err != nil {
 				t.Fatal(err)
@@ -201,9 +201,9 @@ func TestReadMonitor(t *testing.T) {
 		{name: "only a header", content: `#{"env_id": "E"}`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			var p collector
+			var p fileProcessor
 			cfg := FilesConfig{Policy: c.policy, Refuse: func(e *RecordError, _ []byte) { t.Log(e) }}
-			counts, err := ReadFiles(t.Context(), cfg, []string{write(t, "monitor.csv", []byte(c.content))}, &p)
+			counts, err := ReadFiles(t.Context(), cfg, []string{writeFile(t, "monitor.csv", []byte(c.content))}, &p)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -238,7 +238,7 @@ func hostileLines() []hostileLine {
 		{strings.Repeat("\x00", 5000), ReasonInvalidJSON},
 		{"{\"policy\":\"p\x00\",\"reward\":1}", ReasonInvalidJSON},
 		{`{"policy":"p\u0000","reward":1}`, ReasonNUL},
-		{"\xef\xbb\xbf" + strings.TrimSpace(record("p")), ReasonInvalidJSON}, // a mark that is not at the beginning of the file
+		{"\xef\xbb\xbf" + strings.TrimSpace(ndjsonLine("p")), ReasonInvalidJSON}, // a mark that is not at the beginning of the file
 		{"\xff\xfe{\x00}\x00", ReasonInvalidJSON},
 		{`{"policy":"p","reward":1,"observation":[` + strings.Repeat("0,", 100_000) + `0]}`, ReasonTooManyValues},
 		{`{"policy":"` + strings.Repeat("p", 500_000) + `","reward":1}`, ReasonStringTooLong},
@@ -260,9 +260,9 @@ func TestReadHostileLines(t *testing.T) {
 	var parts []io.Reader
 	for _, h := range hostile {
 		want[h.reason]++
-		parts = append(parts, strings.NewReader(record("good")+h.line+"\r\n\r\n"))
+		parts = append(parts, strings.NewReader(ndjsonLine("good")+h.line+"\r\n\r\n"))
 	}
-	parts = append(parts, io.LimitReader(repeated('x'), hugeSize), strings.NewReader("\n"+record("good")))
+	parts = append(parts, io.LimitReader(repeated('x'), hugeSize), strings.NewReader("\n"+ndjsonLine("good")))
 
 	var dead []DeadLetter
 	cfg := FilesConfig{
@@ -275,7 +275,7 @@ func TestReadHostileLines(t *testing.T) {
 	}
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	var p collector
+	var p fileProcessor
 	counts, err := ReadFiles(t.Context(), cfg, []string{"-"}, &p)
 	if err != nil {
 		t.Fatal(err)
@@ -309,6 +309,22 @@ func (r repeated) Read(b []byte) (int, error) {
 	return len(b), nil
 }
 
+// The strings of a batch must not pile up over the batches.
+func TestReadFilesReusesMemory(t *testing.T) {
+	line := `{"policy":"p","reward":1,"agent_id":"` + strings.Repeat("a", MaxString) + `"}` + "\n"
+	content := strings.Repeat(line, 20_000)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	var p discard
+	if _, err := ReadFiles(t.Context(), FilesConfig{Stdin: strings.NewReader(content)}, []string{"-"}, &p); err != nil {
+		t.Fatal(err)
+	}
+	runtime.ReadMemStats(&after)
+	if got := after.TotalAlloc - before.TotalAlloc; got > 8<<20 {
+		t.Errorf("%d MiB allocated for %d MiB of telemetry", got>>20, len(content)>>20)
+	}
+}
+
 // What was written before a stream breaks off is processed; what stands half is refused and the error says where.
 func TestReadTruncated(t *testing.T) {
 	var content bytes.Buffer
@@ -319,9 +335,9 @@ func TestReadTruncated(t *testing.T) {
 		"gzip": gzipped(t, content.Bytes()), "zstd": zstandard(t, content.Bytes()),
 	} {
 		t.Run(name, func(t *testing.T) {
-			path := write(t, "cut", compressed[:len(compressed)*2/3])
-			behind := write(t, "behind", []byte(record("behind")))
-			var p collector
+			path := writeFile(t, "cut", compressed[:len(compressed)*2/3])
+			behind := writeFile(t, "behind", []byte(ndjsonLine("behind")))
+			var p fileProcessor
 			counts, err := ReadFiles(t.Context(), FilesConfig{}, []string{path, behind}, &p)
 			if !errors.Is(err, io.ErrUnexpectedEOF) {
 				t.Fatalf("error %v, want %v", err, io.ErrUnexpectedEOF)
@@ -339,9 +355,9 @@ func TestReadTruncated(t *testing.T) {
 
 func TestReadBrokenInput(t *testing.T) {
 	broken := errors.New("the disk is broken")
-	whole := record("whole")
-	var p collector
-	cfg := FilesConfig{Stdin: io.MultiReader(strings.NewReader(record("a")+strings.TrimSuffix(whole, "\n")), failing{broken})}
+	whole := ndjsonLine("whole")
+	var p fileProcessor
+	cfg := FilesConfig{Stdin: io.MultiReader(strings.NewReader(ndjsonLine("a")+strings.TrimSuffix(whole, "\n")), failing{broken})}
 	counts, err := ReadFiles(t.Context(), cfg, []string{"-"}, &p)
 	if !errors.Is(err, broken) || !strings.Contains(err.Error(), "standard input") {
 		t.Errorf("error %v", err)
@@ -352,7 +368,7 @@ func TestReadBrokenInput(t *testing.T) {
 		"gzip header": gzipped(t, []byte(whole))[:5], "gzip garbage": append(gzipped(t, []byte(whole)), "garbage"...),
 		"zstd header": zstandard(t, []byte(whole))[:5], "zstd garbage": append(zstandard(t, []byte(whole)), "garbage"...),
 	} {
-		if _, err := ReadFiles(t.Context(), FilesConfig{}, []string{write(t, "f", content)}, &p); err == nil || errors.Is(err, io.EOF) {
+		if _, err := ReadFiles(t.Context(), FilesConfig{}, []string{writeFile(t, "f", content)}, &p); err == nil || errors.Is(err, io.EOF) {
 			t.Errorf("%s: error %v", name, err)
 		}
 	}
@@ -363,8 +379,8 @@ type failing struct{ err error }
 func (f failing) Read([]byte) (int, error) { return 0, f.err }
 
 func TestReadFilesThatCannotBeOpened(t *testing.T) {
-	good := write(t, "good", []byte(record("a")))
-	var p collector
+	good := writeFile(t, "good", []byte(ndjsonLine("a")))
+	var p fileProcessor
 	_, err := ReadFiles(t.Context(), FilesConfig{}, []string{good, filepath.Join(t.TempDir(), "missing")}, &p)
 	if !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("missing file: error %v", err)
@@ -378,8 +394,8 @@ func TestReadFilesThatCannotBeOpened(t *testing.T) {
 }
 
 func TestReadFilesBatches(t *testing.T) {
-	var p collector
-	path := write(t, "many", []byte(strings.Repeat(record("a"), 2*fileBatch+1)))
+	var p fileProcessor
+	path := writeFile(t, "many", []byte(strings.Repeat(ndjsonLine("a"), 2*fileBatch+1)))
 	var read, total int64
 	cfg := FilesConfig{Progress: func(r, n int64) {
 		if r < read {
@@ -395,11 +411,11 @@ func TestReadFilesBatches(t *testing.T) {
 	if p.batches != 5 {
 		t.Errorf("%d batches, want 5", p.batches)
 	}
-	if want := int64(2 * (2*fileBatch + 1) * len(record("a"))); read != want || total != want {
+	if want := int64(2 * (2*fileBatch + 1) * len(ndjsonLine("a"))); read != want || total != want {
 		t.Errorf("progress %d of %d, want %d", read, total, want)
 	}
 
-	p = collector{err: errors.New("state is broken")}
+	p = fileProcessor{err: errors.New("state is broken")}
 	if _, err := ReadFiles(t.Context(), FilesConfig{}, []string{path}, &p); !errors.Is(err, p.err) {
 		t.Errorf("error %v, want that of Process", err)
 	}
@@ -410,12 +426,13 @@ func TestReadFilesBatches(t *testing.T) {
 
 func TestReadFilesStopsWithTheContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	var p collector
+	var p fileProcessor
 	endless := readerFunc(func(b []byte) (int, error) {
 		if len(p.offsets) > 1000 {
 			cancel()
+			return copy(b, `{"policy":"half a li`), nil
 		}
-		return copy(b, record("a")), nil
+		return copy(b, ndjsonLine("a")), nil
 	})
 	counts, err := ReadFiles(ctx, FilesConfig{Stdin: endless}, []string{"-"}, &p)
 	if !errors.Is(err, context.Canceled) {
