@@ -279,6 +279,7 @@ func (a *Assembler) insert(ep *episode) {
 	a.starts.push(ep)
 	ep.agent.idle.push(ep)
 	ep.agent.open++
+	ep.agent.most = max(ep.agent.most, ep.agent.open)
 	a.metrics.open.Inc()
 }
 

@@ -64,6 +64,7 @@ type agent struct {
 	group  *group
 	events int64 // since it is kept
 	open   int64 // episodes
+	most   int64 // of them at a time
 	idle   list
 	block  *tally // of the steps since its last block, nil unless its policy is shown in blocks
 }
@@ -72,9 +73,9 @@ type agent struct {
 const abandonedAfter = 10
 
 // abandons reports whether an episode of the agent has seen none of so many of the agent's events that it will see no
-// more. Where an agent plays several episodes at a time, each is idle while the others step, so it is given as many
-// rounds as events.
+// more. Where an agent plays several episodes at a time, each is idle while the others step, so it is given ten rounds of
+// them all at least.
 func (ag *agent) abandons(ep *episode) bool {
 	idle := ag.events - ep.seen
-	return ag.group.Longest > 0 && idle > abandonedAfter*max(ag.group.Longest, ag.open)
+	return ag.group.Longest > 0 && idle > abandonedAfter*max(ag.group.Longest, ag.most)
 }

@@ -24,10 +24,10 @@ type head struct {
 }
 
 type agentState struct {
-	Group  int // place in the head
-	ID     string
-	Events int64
-	Block  *tally
+	Group        int // place in the head
+	ID           string
+	Events, Most int64
+	Block        *tally
 }
 
 type episodeState struct {
@@ -72,7 +72,9 @@ func (a *Assembler) head() (head, map[*agent]int) {
 			continue
 		}
 		agents[ag] = len(h.Agents)
-		h.Agents = append(h.Agents, agentState{Group: groups[ag.group], ID: ag.id, Events: ag.events, Block: ag.block})
+		h.Agents = append(h.Agents, agentState{
+			Group: groups[ag.group], ID: ag.id, Events: ag.events, Most: ag.most, Block: ag.block,
+		})
 	}
 	return h, agents
 }
@@ -156,7 +158,8 @@ func (a *Assembler) restoreHead(h *head) ([]*agent, error) {
 func (s agentState) agent(g *group) *agent {
 	key := string(appendPart([]byte(g.Key), s.ID))
 	return &agent{
-		key: key, id: key[len(key)-len(s.ID):], group: g, events: s.Events, idle: list{which: byUse}, block: s.Block,
+		key: key, id: key[len(key)-len(s.ID):], group: g, events: s.Events, most: s.Most,
+		idle: list{which: byUse}, block: s.Block,
 	}
 }
 
