@@ -35,7 +35,7 @@ type LedgerConfig struct {
 
 // Target is a receiver of signed webhooks.
 type Target struct {
-	Name       string         `yaml:"name"`
+	Name       string         `yaml:"name"`        // by which triggers refer to it
 	Webhook    string         `yaml:"webhook"`     // http or https URL
 	SecretFile string         `yaml:"secret_file"` // holds whsec_ secrets, one a line, the newest first
 	Timeout    model.Duration `yaml:"timeout"`     // of one attempt, from dialling to the answer's last byte
@@ -43,9 +43,9 @@ type Target struct {
 
 // Trigger turns an incident into a retrain request. The first trigger that matches an incident holds.
 type Trigger struct {
-	On       string         `yaml:"on"`      // "incident"
-	Signals  []string       `yaml:"signals"` // names or globs, one of which an alarm's signal must match; empty matches all
-	Target   string         `yaml:"target"`
+	On       string         `yaml:"on"`       // "incident"
+	Signals  []string       `yaml:"signals"`  // names or globs, one of which an alarm's signal must match; empty matches all
+	Target   string         `yaml:"target"`   // name of the target that is told
 	Cooldown model.Duration `yaml:"cooldown"` // least time between two requests of this trigger for one policy
 }
 

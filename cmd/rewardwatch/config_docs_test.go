@@ -52,7 +52,8 @@ func (d *configDocs) section(path string, v reflect.Value) {
 		setDefaults(element)
 		path, v = path+"[]", element
 	}
-	fmt.Fprintf(&d.text, "\n## %s\n\n%s\n", path, d.comment(v.Type(), ""))
+	fmt.Fprintf(&d.text, "\n## %s\n\n`%s` %s\n", path, path, d.comment(v.Type(), ""))
+	markdown := strings.NewReplacer("|", `\|`, "<", `\<`, "*", `\*`)
 	var below []yamlField
 	table := ""
 	for _, f := range yamlFields(v) {
@@ -64,7 +65,7 @@ func (d *configDocs) section(path string, v reflect.Value) {
 		if meaning == "" {
 			d.t.Errorf("%s.%s has no comment, so docs/configuration.md cannot say what %s is", f.owner, f.field.Name, join(path, f.key))
 		}
-		table += fmt.Sprintf("| `%s` | %s | %s | %s |\n", f.key, typeName(f.value.Type()), defaultText(f.value), strings.ReplaceAll(meaning, "|", `\|`))
+		table += fmt.Sprintf("| `%s` | %s | %s | %s |\n", f.key, typeName(f.value.Type()), defaultText(f.value), markdown.Replace(meaning))
 	}
 	if table != "" {
 		d.text.WriteString("\n| key | type | default | meaning |\n| --- | --- | --- | --- |\n" + table)
@@ -131,7 +132,7 @@ func (d *configDocs) comment(t reflect.Type, field string) string {
 		if !ok {
 			d.t.Fatalf("%s has no comment", t)
 		}
-		return strings.ToUpper(rest[:1]) + rest[1:]
+		return rest
 	}
 	text := comments[t.Name()+"."+field]
 	if rest, ok := strings.CutPrefix(text, field+" "); ok {

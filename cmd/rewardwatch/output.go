@@ -282,7 +282,7 @@ func alarmText(w io.Writer, a alerts.Alarm) error {
 	add("by", effectText(a.Effect))
 	add("since", placeText(a.Onset, a.Onset.First.Offset))
 	add("found at", placeText(a.At, a.At.Pos.Offset))
-	add("score", fmt.Sprintf("%s of 1 (%s)", short(a.Score), strings.Join(a.Detectors, ", ")))
+	add("score", scoreText(a))
 	add("cause", strings.Join(append([]string{string(a.Cause)}, a.Evidence...), "; "))
 	add("offsets", offsetsText(a.Offsets))
 	add("baseline", baselineText(a.Baseline))
@@ -295,6 +295,14 @@ func alarmText(w io.Writer, a alerts.Alarm) error {
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// scoreText gives the highest score and the detectors that had one; the threshold is 1 for all of them.
+func scoreText(a alerts.Alarm) string {
+	if len(a.Detectors) == 0 {
+		return short(a.Score)
+	}
+	return short(a.Score) + " by " + strings.Join(a.Detectors, ", ")
 }
 
 // effectText says how far a signal has moved, in its own unit and in baseline standard deviations.
