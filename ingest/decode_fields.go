@@ -338,6 +338,7 @@ func (d *Decoder) actionNumber(a *Action) bool {
 		return d.counted()
 	}
 	d.scratch = strconv.AppendInt(d.scratch[:0], i, 10)
+	a.setNumber(float64(i)) // one of a continuous action that happens to be integral is a number too
 	a.Kind, a.Category = ActionCategory, d.names.get(d.scratch)
 	return true
 }

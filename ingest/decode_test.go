@@ -67,6 +67,11 @@ func TestDecodeFields(t *testing.T) {
 	category := func(c string) Event {
 		return event(func(e *Event) { e.Action = Action{Kind: ActionCategory, Category: c} })
 	}
+	integer := func(c string, x float64) Event {
+		return event(func(e *Event) {
+			e.Action = Action{Kind: ActionCategory, Category: c, Values: []float64{x}, Scalar: true}
+		})
+	}
 	numbers := func(xs ...float64) Event {
 		return event(func(e *Event) { e.Action = Action{Kind: ActionNumeric, Values: xs} })
 	}
@@ -111,13 +116,13 @@ func TestDecodeFields(t *testing.T) {
 		{`"action":"na\u00efve \\ \"q\" \/ \b\f\n\r\t \ud83d\ude00 ü"}`, category("naïve \\ \"q\" / \b\f\n\r\t 😀 ü")},
 		{`"action":true}`, category("true")},
 		{`"action":false}`, category("false")},
-		{`"action":3}`, category("3")},
-		{`"action":-3}`, category("-3")},
-		{`"action":-0}`, category("0")},
-		{`"action":1.0}`, category("1")},
-		{`"action":1.5e1}`, category("15")},
-		{`"action":9223372036854775807}`, category("9223372036854775807")},
-		{`"action":-9223372036854775808}`, category("-9223372036854775808")},
+		{`"action":3}`, integer("3", 3)},
+		{`"action":-3}`, integer("-3", -3)},
+		{`"action":-0}`, integer("0", 0)},
+		{`"action":1.0}`, integer("1", 1)},
+		{`"action":1.5e1}`, integer("15", 15)},
+		{`"action":9223372036854775807}`, integer("9223372036854775807", 1<<63-1)},
+		{`"action":-9223372036854775808}`, integer("-9223372036854775808", -1<<63)},
 		{`"action":9223372036854775808}`, scalar(1 << 63)},
 		{`"action":0.5}`, scalar(0.5)},
 		{`"action":1e300}`, scalar(1e300)},

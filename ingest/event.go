@@ -48,8 +48,8 @@ const (
 type Action struct {
 	Kind     ActionKind
 	Category string    // of ActionCategory: the string, "true"/"false", or the integer in base 10
-	Values   []float64 // of ActionNumeric: one number, or the components of an array in order
-	Scalar   bool      // of ActionNumeric: the action was one number and not an array
+	Values   []float64 // of ActionNumeric: one number, or the components of an array in order; of an integer: itself
+	Scalar   bool      // the action was one number and not an array
 }
 
 // Value is a named number, such as one outcome or one component of the observation. X may be NaN or infinite: that is

@@ -103,11 +103,23 @@ func (s *stream) checkFault(u *ingest.Unit, kind ingest.ActionKind) string {
 	if single, value, known := singleValue(u, s.Signal); known && s.Fault.constant(single, value) && !s.atEdge(value) {
 		rule = FaultConstant
 	}
-	if s.Signal == actionSignal && kind != ingest.ActionNone && u.ActionKind != ingest.ActionNone &&
-		(u.ActionKind != kind || u.MixedActionKinds) {
+	if s.Signal == actionSignal && otherKind(u, kind) {
 		rule = FaultActionKind
 	}
 	return s.Fault.settle(rule)
+}
+
+// otherKind reports whether actions of a unit are of another kind than the baseline's. A number that happens to be
+// integral is at home in both.
+func otherKind(u *ingest.Unit, baseline ingest.ActionKind) bool {
+	switch {
+	case baseline == ingest.ActionNone || u.ActionKind == ingest.ActionNone:
+		return false
+	case baseline == ingest.ActionCategory:
+		return u.ActionKind == ingest.ActionNumeric
+	}
+	_, numbers := valueCounts(u, actionSignal)
+	return u.MixedActionKinds || u.ActionKind == ingest.ActionCategory && numbers == 0
 }
 
 // atEdge reports whether a constant return sits at or beyond the best or the worst of its baseline: a policy that

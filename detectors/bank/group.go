@@ -126,9 +126,10 @@ func (g *group) showBlock(u *ingest.Unit) {
 // readings lists the quantities of a unit, the shares of the baseline's actions included.
 func (g *group) readings(u *ingest.Unit) []reading {
 	values := readings(u, make([]reading, 0, 16))
-	if len(u.Actions) == 0 || g.ActionKind != ingest.ActionCategory {
+	if g.ActionKind != ingest.ActionCategory {
 		return values
 	}
+	values = slices.DeleteFunc(values, func(r reading) bool { return r.signal == actionSignal })
 	judged, listed := g.judgedActions()
 	for _, category := range judged {
 		if x, ok := share(u.Actions, category, listed); ok {

@@ -26,6 +26,10 @@ const (
 	clockTolerance = int64(time.Minute)
 )
 
+// numericShare is the share of units with a number that is not integral from which on actions are judged as numbers: a
+// continuous action that is clipped is integral most of the time.
+const numericShare = .05
+
 // Without a usable clock a budget per time counts clocklessSteps steps, and at least clocklessUnits units.
 const (
 	clocklessSteps = 1_000_000
@@ -214,10 +218,11 @@ func (g *group) missing(s *stream) string {
 // of all others together. Of two categories one says it all.
 func (g *group) freezeActions() {
 	g.ActionKind = ingest.ActionNone
-	if g.Warmup.Kinds[ingest.ActionNumeric] > 0 {
+	categories, numbers := g.Warmup.Kinds[ingest.ActionCategory], g.Warmup.Kinds[ingest.ActionNumeric]
+	switch {
+	case float64(numbers) > numericShare*float64(categories+numbers):
 		g.ActionKind = ingest.ActionNumeric
-	}
-	if g.Warmup.Kinds[ingest.ActionCategory] > g.Warmup.Kinds[ingest.ActionNumeric] {
+	case categories > 0:
 		g.ActionKind = ingest.ActionCategory
 	}
 	if g.ActionKind != ingest.ActionCategory {
