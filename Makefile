@@ -30,7 +30,6 @@ demo: build
 
 test: packages $(VENV)
 	deploy/local/kafka/kafka.sh fetch
-	go vet ./...
 	go vet -tags e2e ./...
 	mkdir -p $(CACHE)/test
 	failed=0
@@ -41,7 +40,7 @@ test: packages $(VENV)
 	exit $$failed
 
 lint: $(GOLANGCI)
-	go vet ./...
+	go vet -tags e2e ./...
 	go mod tidy -diff
 	$(GOLANGCI) run ./...
 
