@@ -85,8 +85,9 @@ func (a *Assembler) Open() int { return len(a.open) }
 
 // address is the key of an episode. The group's key and the agent's are its beginnings.
 type address struct {
-	bytes                        []byte
-	group, agentAt, agent, ownAt int // where the parts end and begin
+	bytes          []byte
+	group, agent   int // where the keys of the group and of the agent end
+	agentAt, ownAt int // where the texts of agent_id and episode_id begin
 }
 
 // set writes the parts with their lengths before them, so that no two episodes share a key whatever their names hold.
@@ -108,8 +109,8 @@ func appendPart(b []byte, part string) []byte {
 }
 
 // Fold takes in the next event of the partition and hands the units that it ends to emit, at most two, which then
-// belong to the receiver. Nothing of the event is kept. A step of an episode that is open takes one look into a map
-// and no memory.
+// belong to the receiver. Of the event only interned strings are kept. A step of an episode that is open takes one
+// look into a map and no memory.
 func (a *Assembler) Fold(e *ingest.Event, emit func(*ingest.Unit)) {
 	p := a.policy(e.Policy)
 	if p == nil {

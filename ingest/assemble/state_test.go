@@ -306,7 +306,7 @@ func FuzzFold(f *testing.F) {
 
 func FuzzRestore(f *testing.F) {
 	b := newBench(smallConfig())
-	fold(b.Assembler, chaos(rand.New(rand.NewPCG(5, 6)), 100))
+	fold(b.Assembler, chaos(rand.New(rand.NewPCG(5, 6)), 12))
 	f.Add(snapshot(f, b.Assembler))
 	events := chaos(rand.New(rand.NewPCG(7, 8)), 100)
 	f.Fuzz(func(t *testing.T, state []byte) {
