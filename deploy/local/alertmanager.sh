@@ -22,6 +22,7 @@ ready() { http_ready "$port" /-/ready; }
 
 case "${1:-}" in
 start)
+  lock "$dir"
   # An empty cluster address keeps it from gossiping with other machines.
   start_server alertmanager "$dir" "$port" ready prometheus-alertmanager --config.file="$config" \
     --storage.path="$dir/data" --web.listen-address="127.0.0.1:$port" --cluster.listen-address=

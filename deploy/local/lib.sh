@@ -22,22 +22,24 @@ http_ready() {
   [ "$status" = 200 ]
 } 2>/dev/null
 
+# lock DIR: from here to the end of the script nobody else prepares or starts the server of DIR.
+lock() {
+  exec 9>"$1/lock"
+  flock 9
+}
+
 # start_server NAME DIR PORT READY COMMAND...: starts the command in the background with DIR/NAME.pid and DIR/NAME.log
 # and returns when the function READY holds. A server that runs already is left alone. "DIR/" must stand in the command
-# line. The lock keeps two callers from starting it twice, and is not handed down to the server.
+# line. The caller holds the lock, which is not handed down to the server.
 start_server() {
   local name=$1 dir=$2 port=$3 ready=$4
   shift 4
-  mkdir -p "$dir"
-  exec 9>"$dir/$name.lock"
-  flock 9
   if ! alive "$dir/$name.pid" "$dir/"; then
     wait_port_free "$name" "$port"
     setsid "$@" </dev/null >"$dir/$name.log" 2>&1 9>&- &
     echo $! >"$dir/$name.pid"
   fi
   wait_ready "$name" "$dir" "$ready"
-  exec 9>&-
   echo "$name ready on 127.0.0.1:$port, pid $(cat "$dir/$name.pid"), log $dir/$name.log"
 }
 

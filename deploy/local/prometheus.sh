@@ -22,6 +22,7 @@ ready() { http_ready "$port" /-/ready; }
 
 case "${1:-}" in
 start)
+  lock "$dir"
   start_server prometheus "$dir" "$port" ready prometheus --config.file="$config" --storage.tsdb.path="$dir/data" \
     --web.listen-address="127.0.0.1:$port" --web.enable-lifecycle
   ;;

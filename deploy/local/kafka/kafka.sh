@@ -53,6 +53,7 @@ ready() { grep -q 'Kafka Server started' "$dir/kafka.log" && listening "$port"; 
 
 start() {
   fetch
+  lock "$dir"
   alive "$dir/kafka.pid" "$dir/" || format
   start_server kafka "$dir" "$port" ready "${java[@]}" kafka.Kafka "$dir/server.properties"
 }
