@@ -175,7 +175,7 @@ func (p PolicyConfig) check(report func(path, msg string)) {
 	} else if !bank.ValidGlob(p.Match) {
 		report("match", fmt.Sprintf("%q is not a valid pattern", p.Match))
 	}
-	p.Config.Check(report)
+	p.Check(report)
 }
 
 func (l LimitsConfig) check(report func(path, msg string)) {

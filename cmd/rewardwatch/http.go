@@ -80,7 +80,8 @@ type endpoint struct {
 }
 
 // newServer makes a server that is not listening yet. It fails with errTokenFile where a token is configured and
-// cannot be read. reload is called by POST /-/reload, one call at a time.
+// cannot be read. reload is called by POST /-/reload, one
+// call at a time; its error is what the client is told.
 func newServer(cfg HTTPConfig, v view, gatherer prometheus.Gatherer, reload func() error, log zerolog.Logger) (*server, error) {
 	layout, err := template.ParseFS(web, "web/status.html")
 	if err != nil {
@@ -275,7 +276,7 @@ func (s *server) postReload(w http.ResponseWriter, _ *http.Request) {
 	s.reloads.Lock()
 	defer s.reloads.Unlock()
 	if err := s.reload(); err != nil {
-		s.refuse(w, http.StatusUnprocessableEntity, "the configuration stays as it was: "+err.Error())
+		s.refuse(w, http.StatusUnprocessableEntity, err.Error())
 		return
 	}
 	s.answer(w, http.StatusOK, map[string]bool{"reloaded": true})

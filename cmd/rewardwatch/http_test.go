@@ -302,7 +302,7 @@ func TestReloadNeedsTheToken(t *testing.T) {
 		"empty":               {with, "Bearer ", nil, 401, `{"error":"a valid bearer token is needed"}`, false},
 		"other scheme":        {with, "Basic correct horse", nil, 401, `{"error":"a valid bearer token is needed"}`, false},
 		"right":               {with, "Bearer correct horse", nil, 200, `{"reloaded":true}`, true},
-		"bad configuration":   {with, "Bearer correct horse", errors.New("f.yml:1:1: bad"), 422, `{"error":"the configuration stays as it was: f.yml:1:1: bad"}`, true},
+		"bad configuration":   {with, "Bearer correct horse", errors.New("f.yml:1:1: bad"), 422, `{"error":"f.yml:1:1: bad"}`, true},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -15,10 +14,10 @@ import (
 )
 
 // commandLine runs one command line as main does, and gives what it wrote and its exit code.
-func commandLine(t *testing.T, ctx context.Context, stdin string, args ...string) (stdout, stderr string, code int) {
+func commandLine(t *testing.T, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
 	var out, err bytes.Buffer
-	code = execute(ctx, &console{in: strings.NewReader(stdin), out: &out, err: &err}, args)
+	code = execute(t.Context(), &console{in: strings.NewReader(""), out: &out, err: &err}, args)
 	return out.String(), err.String(), code
 }
 
@@ -49,7 +48,7 @@ func TestCommandLine(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			stdout, stderr, code := commandLine(t, t.Context(), "", tt.args...)
+			stdout, stderr, code := commandLine(t, tt.args...)
 			if code != tt.code || stdout != tt.stdout || stderr != tt.stderr {
 				t.Errorf("exit %d\nstdout %q\nstderr %q\nwant %d\n%q\n%q", code, stdout, stderr, tt.code, tt.stdout, tt.stderr)
 			}
@@ -59,7 +58,7 @@ func TestCommandLine(t *testing.T) {
 
 func TestHelpAndCompletionAreResults(t *testing.T) {
 	for _, args := range [][]string{{}, {"--help"}, {"help", "validate"}, {"completion", "bash"}, {"completion", "fish"}} {
-		stdout, stderr, code := commandLine(t, t.Context(), "", args...)
+		stdout, stderr, code := commandLine(t, args...)
 		if code != exitFine || !strings.Contains(stdout, "rewardwatch") || stderr != "" {
 			t.Errorf("%q: exit %d with %d bytes on stdout, stderr %q", args, code, len(stdout), stderr)
 		}
@@ -67,7 +66,7 @@ func TestHelpAndCompletionAreResults(t *testing.T) {
 }
 
 func TestVersion(t *testing.T) {
-	stdout, _, code := commandLine(t, t.Context(), "", "version", "--output", "json")
+	stdout, _, code := commandLine(t, "version", "--output", "json")
 	var b buildInfo
 	if err := json.Unmarshal([]byte(stdout), &b); err != nil || code != exitFine {
 		t.Fatalf("exit %d, %v", code, err)
@@ -75,7 +74,7 @@ func TestVersion(t *testing.T) {
 	if b.Version == "" || !strings.HasPrefix(b.Go, "go1.") || !strings.Contains(b.Platform, "/") {
 		t.Errorf("got %+v", b)
 	}
-	text, _, _ := commandLine(t, t.Context(), "", "version")
+	text, _, _ := commandLine(t, "version")
 	if !strings.HasPrefix(text, "rewardwatch "+b.Version+"\nrevision ") {
 		t.Errorf("got %q", text)
 	}
@@ -93,11 +92,11 @@ func TestVerbsThatWriteFiles(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			plain, grouped := filepath.Join(t.TempDir(), "a", "b"), t.TempDir()
-			stdout, stderr, code := commandLine(t, t.Context(), "", tt.verb, "-o", plain)
+			stdout, stderr, code := commandLine(t, tt.verb, "-o", plain)
 			if want := filepath.Join(plain, tt.files[0]) + "\n" + filepath.Join(plain, tt.files[1]) + "\n"; code != exitFine || stdout != want || stderr != "" {
 				t.Fatalf("exit %d, stdout %q, stderr %q", code, stdout, stderr)
 			}
-			if _, stderr, code := commandLine(t, t.Context(), "", tt.verb, "-o", grouped, "--config", config); code != exitFine {
+			if _, stderr, code := commandLine(t, tt.verb, "-o", grouped, "--config", config); code != exitFine {
 				t.Fatalf("exit %d, stderr %q", code, stderr)
 			}
 			before, after := readAll(t, plain, tt.files[:]), readAll(t, grouped, tt.files[:])
@@ -110,10 +109,10 @@ func TestVerbsThatWriteFiles(t *testing.T) {
 
 func TestRulesLeaveOutWhatIsPushed(t *testing.T) {
 	all, rest := t.TempDir(), t.TempDir()
-	if _, stderr, code := commandLine(t, t.Context(), "", "rules", "-o", all); code != exitFine {
+	if _, stderr, code := commandLine(t, "rules", "-o", all); code != exitFine {
 		t.Fatal(stderr)
 	}
-	if _, stderr, code := commandLine(t, t.Context(), "", "rules", "-o", rest, "--config", "testdata/alertmanager.good.yml"); code != exitFine {
+	if _, stderr, code := commandLine(t, "rules", "-o", rest, "--config", "testdata/alertmanager.good.yml"); code != exitFine {
 		t.Fatal(stderr)
 	}
 	files := []string{alerts.RulesFile}

@@ -98,7 +98,7 @@ func (c Config) checkGroupBy(report func(path, msg string)) {
 		case key == "env":
 		case !isLabel:
 			report(at, fmt.Sprintf(`must be "env" or "labels.<name>", not %q`, key))
-		case !model.LabelName("label_" + name).IsValidLegacy():
+		case !model.LegacyValidation.IsValidLabelName("label_" + name):
 			report(at, fmt.Sprintf("%q cannot be the name of a Prometheus label; use letters, digits and _", name))
 		}
 		seen[key] = true
