@@ -1,0 +1,262 @@
+// Package ingesttest gives tests a Kafka broker inside the process, faults to inject into it, and simple counterparts
+// for a consumer that remember what they were given.
+package ingesttest
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// brokers is how many brokers a cluster has, so that leaders and coordinators can move.
+const brokers = 3
+
+// Broker is a cluster inside the process. Its methods may be called by several goroutines.
+type Broker struct {
+	Topic string
+
+	cluster *kfake.Cluster
+	client  *kgo.Client
+	net     *wires
+}
+
+// Start starts a cluster of three brokers on loopback with one topic; no topic is made where partitions is 0. Options
+// are those of kfake, such as DataDir. Close stops it.
+func Start(partitions int32, topic string, options ...kfake.Opt) (*Broker, error) {
+	return start(partitions, topic, options, nil)
+}
+
+// StartTLS starts a cluster as Start does, whose listeners speak TLS; client connects the Broker itself.
+func StartTLS(partitions int32, topic string, server, client *tls.Config, options ...kfake.Opt) (*Broker, error) {
+	return start(partitions, topic, append(options, kfake.TLS(server)), []kgo.Opt{kgo.DialTLSConfig(client)})
+}
+
+// StartSASL starts a cluster as Start does, which lets in only who knows a password; client connects the Broker itself.
+func StartSASL(partitions int32, topic string, client kgo.Opt, options ...kfake.Opt) (*Broker, error) {
+	return start(partitions, topic, append(options, kfake.EnableSASL()), []kgo.Opt{client})
+}
+
+func start(partitions int32, topic string, options []kfake.Opt, client []kgo.Opt) (*Broker, error) {
+	b := &Broker{Topic: topic, net: &wires{open: map[*wire]struct{}{}}}
+	options = append(options, kfake.NumBrokers(brokers), kfake.ListenFn(b.net.listen),
+		kfake.GroupMinSessionTimeout(100*time.Millisecond))
+	if partitions > 0 {
+		options = append(options, kfake.SeedTopics(partitions, topic))
+	}
+	var err error
+	if b.cluster, err = kfake.NewCluster(options...); err != nil {
+		return nil, fmt.Errorf("starting the cluster: %w", err)
+	}
+	b.client, err = kgo.NewClient(append(client, kgo.SeedBrokers(b.Addrs()...), kgo.RecordPartitioner(kgo.ManualPartitioner()),
+		kgo.MetadataMinAge(10*time.Millisecond), kgo.ProducerLinger(0))...)
+	if err != nil {
+		b.cluster.Close()
+		return nil, fmt.Errorf("connecting to the cluster: %w", err)
+	}
+	return b, nil
+}
+
+// Close stops the cluster.
+func (b *Broker) Close() {
+	b.client.Close()
+	b.cluster.Close()
+}
+
+// Addrs gives host:port of each broker.
+func (b *Broker) Addrs() []string { return b.cluster.ListenAddrs() }
+
+// Cluster gives the cluster itself, for faults of which this package has none.
+func (b *Broker) Cluster() *kfake.Cluster { return b.cluster }
+
+// Client gives a client of the cluster, for requests of which this package has none.
+func (b *Broker) Client() *kgo.Client { return b.client }
+
+// Produce writes values to a partition as one record batch and returns when they are in the log. A nil value is a
+// tombstone.
+func (b *Broker) Produce(ctx context.Context, partition int32, values ...[]byte) error {
+	records := make([]*kgo.Record, len(values))
+	for i, v := range values {
+		records[i] = &kgo.Record{Topic: b.Topic, Partition: partition, Value: v}
+	}
+	return b.client.ProduceSync(ctx, records...).FirstErr()
+}
+
+// End gives the high-water mark of a partition.
+func (b *Broker) End(partition int32) int64 {
+	info := b.cluster.PartitionInfo(b.Topic, partition)
+	if info == nil {
+		return -1
+	}
+	return info.HighWatermark
+}
+
+// Committed gives the next offset that a group has committed for a partition, -1 where it has none.
+func (b *Broker) Committed(ctx context.Context, group string, partition int32) (int64, error) {
+	req := kmsg.NewPtrOffsetFetchRequest()
+	req.Group = group
+	topic := kmsg.NewOffsetFetchRequestTopic()
+	topic.Topic, topic.Partitions = b.Topic, []int32{partition}
+	req.Topics = append(req.Topics, topic)
+	res, err := req.RequestWith(ctx, b.client)
+	if err != nil {
+		return 0, err
+	}
+	for _, t := range res.Topics {
+		for _, p := range t.Partitions {
+			return p.Offset, kerr.ErrorForCode(p.ErrorCode)
+		}
+	}
+	return 0, errors.New("the answer holds no offset")
+}
+
+// Grow adds partitions to the topic until it has that many.
+func (b *Broker) Grow(ctx context.Context, partitions int32) error {
+	req := kmsg.NewPtrCreatePartitionsRequest()
+	topic := kmsg.NewCreatePartitionsRequestTopic()
+	topic.Topic, topic.Count = b.Topic, partitions
+	req.Topics = append(req.Topics, topic)
+	res, err := req.RequestWith(ctx, b.client)
+	if err != nil {
+		return err
+	}
+	for _, t := range res.Topics {
+		if err := kerr.ErrorForCode(t.ErrorCode); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// DeleteRecords removes what stands before an offset, as retention does.
+func (b *Broker) DeleteRecords(partition int32, before int64) error {
+	return b.cluster.DeleteRecords(b.Topic, partition, before)
+}
+
+// Recreate deletes the topic and makes it again, empty.
+func (b *Broker) Recreate(partitions int32) error {
+	if err := b.cluster.DeleteTopic(b.Topic); err != nil {
+		return err
+	}
+	b.client.PurgeTopicsFromClient(b.Topic)
+	return b.cluster.CreateTopic(b.Topic, partitions, nil)
+}
+
+// MovePartition makes another broker the leader of a partition.
+func (b *Broker) MovePartition(partition int32) error {
+	leader := b.cluster.LeaderFor(b.Topic, partition)
+	return b.cluster.MoveTopicPartition(b.Topic, partition, (leader+1)%brokers)
+}
+
+// MoveCoordinator makes another broker the coordinator of groups.
+func (b *Broker) MoveCoordinator() { b.cluster.RehashCoordinators() }
+
+// Fail makes the next count requests of a kind fail.
+func (b *Broker) Fail(key kmsg.Key, err *kerr.Error, count int) *kfake.FaultHandle {
+	return b.cluster.Fault(kfake.Fault{Keys: []kmsg.Key{key}, Err: err, Count: count})
+}
+
+// FailWhole makes the next count requests of a kind fail as a whole, as those of group members do.
+func (b *Broker) FailWhole(key kmsg.Key, err *kerr.Error, count int) *kfake.FaultHandle {
+	return b.cluster.Fault(kfake.Fault{Keys: []kmsg.Key{key}, Err: err, Count: count, TopLevel: true})
+}
+
+// CutConnections closes all connections to the cluster.
+func (b *Broker) CutConnections() { b.net.cut() }
+
+// CutAfter closes the next connection that has sent so many bytes to its client, inside a batch where one is being
+// sent.
+func (b *Broker) CutAfter(bytes int64) { b.net.cutAfter(bytes) }
+
+// wires are the connections of a cluster.
+type wires struct {
+	mu    sync.Mutex
+	open  map[*wire]struct{}
+	limit int64 // bytes after which a connection is cut; 0 for none
+}
+
+func (w *wires) listen(network, address string) (net.Listener, error) {
+	l, err := net.Listen(network, address)
+	if err != nil {
+		return nil, err
+	}
+	return &listener{Listener: l, wires: w}, nil
+}
+
+func (w *wires) cut() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for c := range w.open {
+		c.Conn.Close() //nolint:errcheck // it is to break
+	}
+}
+
+func (w *wires) cutAfter(bytes int64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.limit = bytes
+	for c := range w.open {
+		c.sent = 0
+	}
+}
+
+// allow says how many of the bytes may be sent before the connection is cut.
+func (w *wires) allow(c *wire, bytes int) (allowed int, cut bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.limit == 0 || c.sent+int64(bytes) <= w.limit {
+		c.sent += int64(bytes)
+		return bytes, false
+	}
+	allowed = int(w.limit - c.sent)
+	w.limit = 0
+	return allowed, true
+}
+
+type listener struct {
+	net.Listener
+	wires *wires
+}
+
+func (l *listener) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	w := &wire{Conn: c, wires: l.wires}
+	l.wires.mu.Lock()
+	defer l.wires.mu.Unlock()
+	l.wires.open[w] = struct{}{}
+	return w, nil
+}
+
+type wire struct {
+	net.Conn
+	wires *wires
+	sent  int64
+}
+
+func (w *wire) Write(b []byte) (int, error) {
+	allowed, cut := w.wires.allow(w, len(b))
+	n, err := w.Conn.Write(b[:allowed])
+	if cut {
+		w.Conn.Close() //nolint:errcheck // it is to break
+		return n, net.ErrClosed
+	}
+	return n, err
+}
+
+func (w *wire) Close() error {
+	w.wires.mu.Lock()
+	delete(w.wires.open, w)
+	w.wires.mu.Unlock()
+	return w.Conn.Close()
+}

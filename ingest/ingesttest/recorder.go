@@ -1,0 +1,303 @@
+package ingesttest
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"sync"
+
+	"github.com/rewardwatch/rewardwatch/ingest"
+)
+
+// Seen is an event as a Recorder remembers it.
+type Seen struct {
+	Pos    ingest.Position
+	Policy string
+	Reward float64
+}
+
+// Recorder is a Handler whose processors remember every event. What they remember travels in their snapshots: after a
+// restart it is what the checkpoint held and what was read since, so that an event that is lost or counted twice shows.
+type Recorder struct {
+	mu        sync.Mutex
+	changed   chan struct{} // closed and made anew at every change
+	events    map[int32][]Seen
+	idle      map[int32]int
+	assigned  map[int32]int // how often; revoked ones taken off
+	processed int           // batches
+	failing   error
+	panics    any
+	gate      chan struct{}
+	resting   chan struct{} // receives each time a Process waits at the gate
+}
+
+// NewRecorder makes a Recorder that has seen nothing.
+func NewRecorder() *Recorder {
+	return &Recorder{
+		changed: make(chan struct{}), events: map[int32][]Seen{}, idle: map[int32]int{}, assigned: map[int32]int{},
+	}
+}
+
+func (r *Recorder) change(f func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	f()
+	close(r.changed)
+	r.changed = make(chan struct{})
+}
+
+// Await waits until a condition holds; it is looked at again after every change.
+func (r *Recorder) Await(ctx context.Context, condition func() bool) error {
+	for {
+		r.mu.Lock()
+		changed := r.changed
+		r.mu.Unlock()
+		if condition() {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// Events gives what the state of a partition holds.
+func (r *Recorder) Events(partition int32) []Seen {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return append([]Seen(nil), r.events[partition]...)
+}
+
+// Count gives how many events the state of all partitions holds.
+func (r *Recorder) Count() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n := 0
+	for _, e := range r.events {
+		n += len(e)
+	}
+	return n
+}
+
+// Idle gives how often a partition was found read to its end.
+func (r *Recorder) Idle(partition int32) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.idle[partition]
+}
+
+// Assigned gives the partitions that are assigned, and how often each was at once.
+func (r *Recorder) Assigned() map[int32]int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	out := map[int32]int{}
+	for p, n := range r.assigned {
+		if n != 0 {
+			out[p] = n
+		}
+	}
+	return out
+}
+
+// Fail makes Process return an error from now on.
+func (r *Recorder) Fail(err error) { r.change(func() { r.failing = err }) }
+
+// Panic makes Process panic from now on.
+func (r *Recorder) Panic(value any) { r.change(func() { r.panics = value }) }
+
+// Pause makes Process wait. What it gives receives each time one has begun to; resume lets them go on.
+func (r *Recorder) Pause() (resting <-chan struct{}, resume func()) {
+	gate, rest := make(chan struct{}), make(chan struct{}, 64)
+	r.change(func() { r.gate, r.resting = gate, rest })
+	return rest, func() {
+		r.change(func() { r.gate, r.resting = nil, nil })
+		close(gate)
+	}
+}
+
+// Assign implements ingest.Handler.
+func (r *Recorder) Assign(partition int32) (ingest.Processor, error) {
+	r.change(func() {
+		r.assigned[partition]++
+		r.events[partition] = nil
+	})
+	return &recording{recorder: r, partition: partition}, nil
+}
+
+// Revoke implements ingest.Handler.
+func (r *Recorder) Revoke(partition int32) { r.change(func() { r.assigned[partition]-- }) }
+
+type recording struct {
+	recorder  *Recorder
+	partition int32
+}
+
+func (p *recording) Process(_ context.Context, batch []ingest.Event) error {
+	r := p.recorder
+	r.mu.Lock()
+	gate, resting, failing, panics := r.gate, r.resting, r.failing, r.panics
+	r.mu.Unlock()
+	if gate != nil {
+		resting <- struct{}{}
+		<-gate
+	}
+	if panics != nil {
+		panic(panics)
+	}
+	if failing != nil {
+		return failing
+	}
+	r.change(func() {
+		for i := range batch {
+			e := &batch[i]
+			r.events[p.partition] = append(r.events[p.partition], Seen{Pos: e.Pos, Policy: e.Policy, Reward: e.Reward})
+		}
+		r.processed++
+	})
+	return nil
+}
+
+func (p *recording) Idle(context.Context) error {
+	p.recorder.change(func() { p.recorder.idle[p.partition]++ })
+	return nil
+}
+
+func (p *recording) Snapshot(w io.Writer) error {
+	return json.NewEncoder(w).Encode(p.recorder.Events(p.partition))
+}
+
+func (p *recording) Restore(from io.Reader) error {
+	var seen []Seen
+	if err := json.NewDecoder(from).Decode(&seen); err != nil {
+		return fmt.Errorf("restoring the recorder: %w", err)
+	}
+	p.recorder.change(func() { p.recorder.events[p.partition] = seen })
+	return nil
+}
+
+// Store keeps snapshots in memory.
+type Store struct {
+	mu        sync.Mutex
+	snapshots map[string][]byte
+	saves     int
+	failing   error
+	changed   chan struct{}
+}
+
+// NewStore makes an empty Store.
+func NewStore() *Store {
+	return &Store{snapshots: map[string][]byte{}, changed: make(chan struct{})}
+}
+
+// Load implements ingest.CheckpointStore.
+func (s *Store) Load(name string) ([]byte, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	snapshot, ok := s.snapshots[name]
+	if !ok {
+		return nil, fs.ErrNotExist
+	}
+	return bytes.Clone(snapshot), nil
+}
+
+// Save implements ingest.CheckpointStore.
+func (s *Store) Save(name string, snapshot []byte) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	close(s.changed)
+	s.changed = make(chan struct{})
+	if s.failing != nil {
+		return s.failing
+	}
+	s.snapshots[name] = bytes.Clone(snapshot)
+	s.saves++
+	return nil
+}
+
+// Put saves a snapshot past Fail.
+func (s *Store) Put(name string, snapshot []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.snapshots[name] = bytes.Clone(snapshot)
+}
+
+// ErrDiskFull is what Save returns after Fill.
+var ErrDiskFull = errors.New("no space left on device")
+
+// Fill makes Save fail from now on; Free ends it.
+func (s *Store) Fill() { s.fail(ErrDiskFull) }
+
+// Free ends what Fill began.
+func (s *Store) Free() { s.fail(nil) }
+
+func (s *Store) fail(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.failing = err
+}
+
+// Saves gives how many snapshots were saved.
+func (s *Store) Saves() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.saves
+}
+
+// Await waits until a condition holds; it is looked at again after every attempt to save.
+func (s *Store) Await(ctx context.Context, condition func() bool) error {
+	for {
+		s.mu.Lock()
+		changed := s.changed
+		s.mu.Unlock()
+		if condition() {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// Letters is a DeadLetters that remembers what it was given.
+type Letters struct {
+	mu      sync.Mutex
+	kept    []ingest.DeadLetter
+	failing error
+}
+
+// Keep implements ingest.DeadLetters.
+func (l *Letters) Keep(_ context.Context, letter ingest.DeadLetter) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.failing != nil {
+		return l.failing
+	}
+	letter.Raw = bytes.Clone(letter.Raw)
+	l.kept = append(l.kept, letter)
+	return nil
+}
+
+// Fail makes Keep return an error from now on.
+func (l *Letters) Fail(err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.failing = err
+}
+
+// Kept gives the letters so far.
+func (l *Letters) Kept() []ingest.DeadLetter {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return append([]ingest.DeadLetter(nil), l.kept...)
+}
+
+// Close implements ingest.DeadLetters.
+func (l *Letters) Close() error { return nil }

@@ -1,0 +1,104 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/segmentio/kafka-go"
+)
+
+// stallWatch notices when a partition that has something to read does not get on. Its own connection cannot tell: a
+// broker that has lost its leadership unnoticed goes on to answer that there is nothing new.
+type stallWatch struct {
+	next  int64
+	since time.Time // next was seen to change, or had no need to
+	cut   bool      // the connection was cut for it already
+}
+
+// stallVerdict says what to do about a partition.
+type stallVerdict string
+
+const (
+	stallNone stallVerdict = "none"
+	stallCut  stallVerdict = "cut"  // the connection
+	stallEnd  stallVerdict = "end"  // the generation, as a new connection was no help
+	stallWait stallVerdict = "wait" // not for long enough yet
+)
+
+// look takes in how far the partition is. connected is false while it is without a connection and tries to get one.
+func (w *stallWatch) look(now time.Time, p *progress, connected bool, limit time.Duration) stallVerdict {
+	next := p.next.Load()
+	if lag, known := p.lag(); next != w.next || !known || lag == 0 || !connected || p.busy.Load() {
+		moved := next != w.next || lag == 0
+		*w = stallWatch{next: next, since: now, cut: w.cut && !moved}
+		return stallNone
+	}
+	switch {
+	case now.Sub(w.since) < limit:
+		return stallWait
+	case w.cut:
+		return stallEnd
+	}
+	w.cut, w.since = true, now
+	return stallCut
+}
+
+// watch follows the ends of the partitions until ctx ends. It returns earlier, and with it the generation ends, where a
+// partition is stalled and a new connection did not help.
+func (c *Consumer) watch(ctx context.Context, partitions []*partition) {
+	defer c.board.leave("the group is rebalancing")
+	defer c.metrics.assigned.Set(0)
+	watches := make([]stallWatch, len(partitions))
+	for i := range watches {
+		watches[i] = stallWatch{next: unknown, since: time.Now()}
+	}
+	for {
+		if err := c.survey(ctx, partitions); err != nil && ctx.Err() == nil {
+			c.opts.Log.Debug().Err(err).Msg("Looking for the ends of the partitions failed")
+		}
+		for i, p := range partitions {
+			switch watches[i].look(time.Now(), p.progress, p.conn.Load() != nil, c.timing.stall) {
+			case stallCut:
+				p.cut()
+			case stallEnd:
+				p.log.Error().Int64("next", p.progress.next.Load()).Msg("A partition is stalled, joining the group anew")
+				return
+			}
+		}
+		if !sleep(ctx, c.timing.stall/3) {
+			return
+		}
+	}
+}
+
+// survey asks for the number of partitions and the ends of those that are assigned.
+func (c *Consumer) survey(ctx context.Context, partitions []*partition) error {
+	if n, err := c.existing(ctx); err == nil {
+		c.metrics.existing.Set(float64(n))
+	}
+	if len(partitions) == 0 {
+		return nil
+	}
+	requests := make([]kafka.OffsetRequest, len(partitions))
+	byID := make(map[int]*partition, len(partitions))
+	for i, p := range partitions {
+		requests[i], byID[int(p.id)] = kafka.LastOffsetOf(int(p.id)), p
+	}
+	answer, err := c.client.ListOffsets(ctx, &kafka.ListOffsetsRequest{
+		Topics: map[string][]kafka.OffsetRequest{c.cfg.Topic: requests},
+	})
+	if err != nil {
+		return fmt.Errorf("listing offsets: %w", err)
+	}
+	var errs []error
+	for _, o := range answer.Topics[c.cfg.Topic] {
+		if o.Error != nil {
+			errs = append(errs, fmt.Errorf("listing offsets of partition %d: %w", o.Partition, o.Error))
+		} else if p := byID[o.Partition]; p != nil && o.LastOffset > p.progress.end.Load() {
+			p.progress.end.Store(o.LastOffset)
+		}
+	}
+	return errors.Join(errs...)
+}
