@@ -20,9 +20,6 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain"
 )
 
-// MetricBuildInfo names the metric that says which build runs.
-const MetricBuildInfo = "rewardwatch_build_info"
-
 // stopTimeout bounds a stop; what it cuts short is read again at the next start.
 const stopTimeout = 20 * time.Second
 
@@ -42,7 +39,8 @@ type app struct {
 	consumer *ingest.Consumer
 	server   *server
 
-	closers []closer // what New opened, in that order
+	closers  []closer // what New opened, in that order
+	reloaded prometheus.Gauge
 }
 
 // closer is one named step of a stop.
@@ -53,7 +51,10 @@ type closer struct {
 
 // newApp opens state, ledger and connections. reload is called by POST /-/reload. On an error nothing is left open.
 func newApp(cfg *Config, reload func() error, log zerolog.Logger) (*app, error) {
-	a := &app{cfg: cfg, log: log, registry: prometheus.NewRegistry()}
+	a := &app{cfg: cfg, log: log, registry: prometheus.NewRegistry(), reloaded: prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: MetricReloaded, Help: "Whether the configuration that was read last is in use.",
+	})}
+	a.reloaded.Set(1)
 	if err := a.open(reload); err != nil {
 		return nil, errors.Join(err, a.close())
 	}
@@ -62,7 +63,7 @@ func newApp(cfg *Config, reload func() error, log zerolog.Logger) (*app, error) 
 
 func (a *app) open(reload func() error) error {
 	a.registry.MustRegister(
-		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), buildInfo())
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), buildInfoMetric(), a.reloaded)
 	var err error
 	if a.store, err = checkpoint.NewDirectory(a.cfg.Checkpoint.Directory, a.registry); err != nil {
 		return err
@@ -193,7 +194,7 @@ func (a *app) restore(ctx context.Context) error {
 func (a *app) Changed(ctx context.Context, changes []alerts.Change) error {
 	for _, c := range changes {
 		a.report(c)
-		if c.Fired {
+		if c.Incident != nil {
 			if err := a.consider(ctx, *c.Incident); err != nil {
 				return err
 			}
@@ -208,12 +209,9 @@ func (a *app) consider(ctx context.Context, i alerts.Incident) error {
 	if a.retrain == nil {
 		return nil
 	}
-	decision, err := a.retrain.Consider(ctx, i)
-	if err != nil {
+	if _, err := a.retrain.Consider(ctx, i); err != nil {
 		return fmt.Errorf("consider a retraining for incident %s: %w", i.ID, err)
 	}
-	a.log.Info().Str("incident", i.ID).Str("decision", string(decision.Reason)).Str("request", decision.Request).
-		Str("detail", decision.Detail).Msg("retraining considered")
 	return nil
 }
 
@@ -304,9 +302,10 @@ func openDeadLetters(cfg *Config, log zerolog.Logger) (ingest.DeadLetters, error
 	return ingest.NewFileDeadLetters(letters.Directory, letters.MaxSize, log)
 }
 
-func buildInfo() prometheus.Collector {
+func buildInfoMetric() prometheus.Collector {
+	b := readBuildInfo()
 	g := prometheus.NewGaugeVec(
-		prometheus.GaugeOpts{Name: MetricBuildInfo, Help: "Which build runs, always 1."}, []string{"version", "goversion"})
-	g.WithLabelValues(version, goVersion()).Set(1)
+		prometheus.GaugeOpts{Name: MetricBuildInfo, Help: "Which build runs, always 1."}, []string{"version", "revision", "goversion"})
+	g.WithLabelValues(b.Version, b.Revision, b.Go).Set(1)
 	return g
 }

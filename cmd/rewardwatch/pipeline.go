@@ -19,16 +19,6 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/assemble"
 )
 
-// Names of the metrics that the pipeline exports.
-const (
-	MetricLateUnits    = "rewardwatch_units_late_total"       // units judged after one that ended later
-	MetricUnitsDropped = "rewardwatch_units_dropped_total"    // {reason="unmatched|streams_limit"} units not judged
-	MetricUnitsWaiting = "rewardwatch_units_waiting"          // units that wait for other partitions
-	MetricPolicies     = "rewardwatch_policies"               // policies watched
-	MetricBankSaved    = "rewardwatch_bank_checkpoints_total" // snapshots of banks written
-	MetricBankSaveTime = "rewardwatch_bank_checkpoint_last_timestamp_seconds"
-)
-
 // How the desks of the service work: units that may wait in a desk's channel and in its merger, how often a desk looks
 // for units that it can release and publishes what it shows, and how often it looks for silence.
 const (
@@ -59,6 +49,7 @@ type pipeline struct {
 
 	mu      sync.Mutex
 	desks   map[string]*runningDesk
+	feeds   map[int32]*partitionFeed
 	streams atomic.Int64 // of all desks, as last published
 }
 
@@ -72,10 +63,10 @@ type pipelineMetrics struct {
 func newPipelineMetrics(reg prometheus.Registerer) pipelineMetrics {
 	m := pipelineMetrics{
 		late:    prometheus.NewCounter(prometheus.CounterOpts{Name: MetricLateUnits, Help: "Units judged after one that ended later."}),
-		saved:   prometheus.NewCounter(prometheus.CounterOpts{Name: MetricBankSaved, Help: "Snapshots of banks written."}),
+		saved:   prometheus.NewCounter(prometheus.CounterOpts{Name: MetricBankSaves, Help: "Snapshots of banks written."}),
 		dropped: prometheus.NewCounterVec(prometheus.CounterOpts{Name: MetricUnitsDropped, Help: "Units that were not judged."}, []string{"reason"}),
 		waiting: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: MetricUnitsWaiting, Help: "Units that wait for other partitions."}, []string{"policy"}),
-		savedAt: prometheus.NewGauge(prometheus.GaugeOpts{Name: MetricBankSaveTime, Help: "When a bank was last saved."}),
+		savedAt: prometheus.NewGauge(prometheus.GaugeOpts{Name: MetricBankSavedAt, Help: "When a bank was last saved."}),
 	}
 	for _, reason := range []string{droppedUnmatched, droppedLimit} {
 		m.dropped.WithLabelValues(reason)
@@ -95,7 +86,8 @@ func newPipeline(ctx context.Context, cfg *Config, store ingest.CheckpointStore,
 	p := &pipeline{
 		cfg: cfg, store: store, effects: fx, log: log,
 		episodes: assemble.NewMetrics(reg), metrics: newPipelineMetrics(reg),
-		marks: newWatermarks(), recorded: newRecordings(cfg), desks: map[string]*runningDesk{},
+		marks: newWatermarks(), recorded: newRecordings(cfg),
+		desks: map[string]*runningDesk{}, feeds: map[int32]*partitionFeed{},
 	}
 	p.ctx, p.stop = context.WithCancelCause(ctx)
 	reg.MustRegister(prometheus.NewGaugeFunc(
@@ -203,14 +195,22 @@ func (p *pipeline) all() []*runningDesk {
 // Assign implements ingest.Handler.
 func (p *pipeline) Assign(partition int32) (ingest.Processor, error) {
 	p.marks.assign(partition, 0)
-	return &partitionFeed{pipeline: p, partition: partition, episodes: p.assembler(), known: map[string]*runningDesk{}}, nil
+	f := &partitionFeed{
+		pipeline: p, partition: partition, episodes: newAssembler(p.cfg, p.episodes), known: map[string]*runningDesk{},
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.feeds[partition] = f
+	return f, nil
 }
-
-func (p *pipeline) assembler() *assemble.Assembler { return newAssembler(p.cfg, p.episodes) }
 
 // Revoke implements ingest.Handler. Units of the partition that still wait are dropped: its checkpoint has them.
 func (p *pipeline) Revoke(partition int32) {
 	p.marks.revoke(partition)
+	p.mu.Lock()
+	p.feeds[partition].episodes.Close()
+	delete(p.feeds, partition)
+	p.mu.Unlock()
 	for _, r := range p.all() {
 		select {
 		case r.dropped <- partition:

@@ -93,6 +93,9 @@ func newRootCommand(c *console) *cobra.Command {
 // verbs lists the commands; cobra adds completion and help.
 func verbs(c *console) []*cobra.Command {
 	return []*cobra.Command{
+		newRunCommand(c),
+		newDemoCommand(c),
+		newReplayCommand(c),
 		newValidateCommand(c),
 		newRulesCommand(c),
 		newDashboardsCommand(c),

@@ -52,9 +52,11 @@ func serve(ctx context.Context, c *console, file string, cfg *Config, hangups <-
 	running, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	reloaded := make(chan *Config, 1)
+	var a *app
 	reload := func() error {
 		read, err := LoadConfig(file)
 		if err != nil {
+			a.reloaded.Set(0)
 			return fmt.Errorf("the configuration stays as it was: %w", err)
 		}
 		select {
@@ -64,8 +66,7 @@ func serve(ctx context.Context, c *console, file string, cfg *Config, hangups <-
 		}
 		return nil
 	}
-	a, err := newApp(cfg, reload, log)
-	if err != nil {
+	if a, err = newApp(cfg, reload, log); err != nil {
 		return nil, err
 	}
 	done := make(chan error, 1)

@@ -6,9 +6,10 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// Slack of a version change around an onset, and how long an agent may go on with the version before, in units.
+// Slack of a version change before an onset, and how long an agent may go on with the version before, in units. A
+// change reaches the units one by one: those that were open hold only a part of it.
 const (
-	versionSlack   = 20
+	versionSlack   = 50
 	versionOverlap = 50
 )
 

@@ -331,8 +331,13 @@ func TestUnitActions(t *testing.T) {
 			actions: []ingest.Action{number(1, 2), number(3)}, kind: ingest.ActionNumeric,
 			numeric: []ingest.NamedMoments{{Signal: "action.0", Moments: momentsOf(1, 3)}, {Signal: "action.1", Moments: momentsOf(2)}},
 		},
+		"a clipped number": {
+			actions: []ingest.Action{scalar(.5), {Kind: ingest.ActionCategory, Category: "1", Values: []float64{1}, Scalar: true}},
+			kind:    ingest.ActionNumeric,
+			counts:  []ingest.Count{{Name: "1", N: 1}}, numeric: []ingest.NamedMoments{{Signal: "action", Moments: momentsOf(.5, 1)}},
+		},
 		"mixed": {
-			actions: []ingest.Action{word("a"), scalar(1.5)}, kind: ingest.ActionCategory, mixed: true,
+			actions: []ingest.Action{word("a"), scalar(1.5)}, kind: ingest.ActionNumeric, mixed: true,
 			counts: []ingest.Count{{Name: "a", N: 1}}, numeric: []ingest.NamedMoments{{Signal: "action", Moments: momentsOf(1.5)}},
 		},
 	} {

@@ -32,7 +32,7 @@ type tally struct {
 	LongestRun int64
 
 	ActionKind ingest.ActionKind
-	Mixed      bool
+	Words      bool // some action was no number
 	Actions    []ingest.Count
 	Numeric    []ingest.NamedMoments
 
@@ -134,24 +134,17 @@ func (t *tally) values(e *ingest.Event, n *names) (ignored int) {
 	return ignored
 }
 
+// action counts a category, and sums up numbers; an integral number is both.
 func (t *tally) action(a *ingest.Action, n *names, fold func(key, float64)) {
-	switch {
-	case a.Kind == ingest.ActionNone:
-		return
-	case t.ActionKind == ingest.ActionNone:
-		t.ActionKind = a.Kind
-	case t.ActionKind != a.Kind:
-		t.Mixed = true
-	}
-	switch {
-	case a.Kind == ingest.ActionCategory:
+	t.ActionKind = max(t.ActionKind, a.Kind)
+	if a.Kind == ingest.ActionCategory {
 		t.category(a.Category)
-	case a.Scalar:
-		for _, x := range a.Values {
+		t.Words = t.Words || !a.Scalar
+	}
+	for i, x := range a.Values {
+		if a.Scalar {
 			fold(key{kind: scalarAction}, x)
-		}
-	default:
-		for i, x := range a.Values {
+		} else {
 			fold(key{actionComponent, n.component(i)}, x)
 		}
 	}
@@ -191,7 +184,8 @@ func (t *tally) unit(end ingest.End) *ingest.Unit {
 	u := &ingest.Unit{
 		End: end, Versions: t.Versions, StartTS: t.StartTS, EndTS: t.EndTS, First: t.First, Last: t.Last,
 		Length: t.Steps, HasReturn: t.HasSummary || t.Reward.N+t.Reward.NonFinite > 0, Return: t.Return,
-		Reward: t.Reward, LongestConstant: t.LongestRun, ActionKind: t.ActionKind, MixedActionKinds: t.Mixed,
+		Reward: t.Reward, LongestConstant: t.LongestRun, ActionKind: t.ActionKind,
+		MixedActionKinds: t.Words && t.ActionKind == ingest.ActionNumeric,
 	}
 	if t.Length >= 0 {
 		u.Length = t.Length

@@ -1,0 +1,328 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/prometheus/common/model"
+	"github.com/rs/zerolog"
+	"github.com/spf13/cobra"
+	webhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+	"github.com/twmb/franz-go/pkg/kfake"
+
+	"github.com/rewardwatch/rewardwatch/alerts"
+	"github.com/rewardwatch/rewardwatch/detectors/bank"
+	"github.com/rewardwatch/rewardwatch/ingest"
+	"github.com/rewardwatch/rewardwatch/retrain"
+)
+
+// How the demo goes: healthy episodes after the baseline is frozen, and how long any of its steps may take.
+const (
+	demoHealthy    = 300
+	demoPartitions = 4
+	demoPatience   = 100 * time.Second
+	demoPulse      = 200 * time.Millisecond
+)
+
+func newDemoCommand(c *console) *cobra.Command {
+	var keep bool
+	cmd := &cobra.Command{
+		Use:   "demo [--keep]",
+		Short: "Show the whole service on this machine, with nothing to install",
+		Long: "Starts an embedded Kafka broker, simulated agents, a webhook receiver and the service; lets the world drift;\n" +
+			"shows the alarm and the signed webhook; and ends by itself, after about a quarter of a minute.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return runDemo(cmd.Context(), c, keep) },
+	}
+	cmd.Flags().BoolVar(&keep, "keep", false, "stay up after the drift was found, until interrupted")
+	return cmd
+}
+
+// demo is what the demo has running.
+type demo struct {
+	console  *console
+	progress *progress
+	dir      string
+	config   Config
+	receiver *receiver
+	agents   *simulation
+	app      *app
+}
+
+// runDemo starts the parts from the broker to the agents, tells the story, and stops them in the reverse order.
+func runDemo(ctx context.Context, c *console, keep bool) (err error) {
+	dir, err := os.MkdirTemp("", "rewardwatch-demo-")
+	if err != nil {
+		return fmt.Errorf("demo: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	d := &demo{console: c, progress: newProgress(c.err), dir: dir}
+
+	broker, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(demoPartitions, "agent-telemetry"))
+	if err != nil {
+		return fmt.Errorf("start the embedded broker: %w", err)
+	}
+	defer broker.Close()
+	if d.receiver, err = startReceiver(); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, d.receiver.stop()) }()
+	if err := d.configure(broker.ListenAddrs()); err != nil {
+		return err
+	}
+	log := zerolog.New(zerolog.ConsoleWriter{Out: c.err, NoColor: true}).Level(zerolog.ErrorLevel)
+	if d.app, err = newApp(&d.config, func() error { return errors.New("the demo has no configuration file") }, log); err != nil {
+		return err
+	}
+	return d.together(ctx, keep)
+}
+
+// together runs service and agents while the story is told.
+func (d *demo) together(ctx context.Context, keep bool) error {
+	running, stop := context.WithCancelCause(ctx)
+	var wg sync.WaitGroup
+	errs := make([]error, 2)
+	start := func(i int, ctx context.Context, run func(context.Context) error) {
+		wg.Go(func() {
+			if errs[i] = run(ctx); errs[i] != nil {
+				stop(errs[i])
+			}
+		})
+	}
+	d.agents = newSimulation(d.config.Ingest.Kafka.Brokers, d.config.Ingest.Kafka.Topic)
+	start(0, running, d.app.Run)
+	start(1, running, d.agents.run)
+	err := d.story(running, keep)
+	stop(nil)
+	wg.Wait()
+	return errors.Join(err, errors.Join(errs...))
+}
+
+// configure is what a user would write into the configuration file, on free ports and in a directory of its own.
+func (d *demo) configure(brokers []string) error {
+	secret := filepath.Join(d.dir, "trainer.secret")
+	if err := os.WriteFile(secret, []byte(d.receiver.secret+"\n"), 0o600); err != nil {
+		return fmt.Errorf("demo: %w", err)
+	}
+	watched := bank.DefaultConfig()
+	watched.FalseAlarms = bank.Budget{Budget: 1, Per: bank.Per{Amount: 20000, Unit: bank.PerEpisodes}}
+	d.config = DefaultConfig()
+	d.config.Ingest.Kafka.Brokers = brokers
+	d.config.Ingest.DeadLetters.Directory = filepath.Join(d.dir, "dead-letters")
+	d.config.Checkpoint = CheckpointConfig{Directory: filepath.Join(d.dir, "checkpoints"), Every: model.Duration(2 * time.Second)}
+	d.config.Policies = []PolicyConfig{{Match: "*", Config: watched}}
+	d.config.Retrain.Ledger.SQLite = filepath.Join(d.dir, "ledger.db")
+	d.config.Retrain.Targets = []retrain.Target{{
+		Name: "trainer", Webhook: d.receiver.url(), SecretFile: secret, Timeout: model.Duration(5 * time.Second),
+	}}
+	d.config.Retrain.Triggers = []retrain.Trigger{{
+		On: retrain.OnIncident, Target: "trainer", Cooldown: model.Duration(time.Hour),
+	}}
+	d.config.HTTP.Listen = "127.0.0.1:0"
+	return nil
+}
+
+// story waits for one thing after the other and says what happens.
+func (d *demo) story(ctx context.Context, keep bool) error {
+	d.say("An embedded Kafka broker listens on %s; %d simulated agents act on policy checkout-ranker.",
+		d.config.Ingest.Kafka.Brokers[0], simulatedAgents)
+	if err := d.wait(ctx, "starting", func() (float64, bool) { return 0, d.app.Ready() == nil }); err != nil {
+		return err
+	}
+	page := "http://" + d.app.server.Addr()
+	d.say("Look at %s/ while it runs (metrics at %s/metrics).", page, page)
+
+	if err := d.wait(ctx, "learning the baseline", d.learning); err != nil {
+		return err
+	}
+	g, _ := d.group()
+	d.say("The baseline is frozen: %d episodes, id %s. At most one false alarm in %.0f episodes is allowed.",
+		g.Baseline.Units, g.Baseline.ID, g.PromisedN)
+	calm := g.Units
+	if err := d.wait(ctx, "watching healthy agents", func() (float64, bool) {
+		g, _ := d.group()
+		return float64(g.Units-calm) / demoHealthy, g.Units-calm >= demoHealthy
+	}); err != nil {
+		return err
+	}
+	if n := len(d.app.Incidents()); n > 0 {
+		return fmt.Errorf("demo: %d alarms before anything drifted", n)
+	}
+	d.say("%d healthy episodes, no alarm. Now the world drifts: customers stop liking offer_b (env_version 41 -> 42).", demoHealthy)
+	before := d.agents.ended.Load()
+	d.agents.drifted.Store(true)
+	return d.discovery(ctx, keep, page, before)
+}
+
+// discovery tells of the alarm and of the webhook.
+func (d *demo) discovery(ctx context.Context, keep bool, page string, before int64) error {
+	var incidents []alerts.Incident
+	if err := d.wait(ctx, "drifted, waiting for the alarm", func() (float64, bool) {
+		incidents = d.app.Incidents()
+		return 0, len(incidents) > 0
+	}); err != nil {
+		return err
+	}
+	d.say("Drift found, about %d episodes after it began:\n", d.agents.ended.Load()-before)
+	for _, a := range incidents[0].Alarms {
+		if err := d.console.print(alarmLine(a), func(w io.Writer) error { return alarmText(w, a) }); err != nil {
+			return err
+		}
+	}
+	if err := d.wait(ctx, "waiting for the webhook", func() (float64, bool) { return 0, d.receiver.got() != nil }); err != nil {
+		return err
+	}
+	order := d.receiver.got()
+	if order.err != nil {
+		return fmt.Errorf("demo: the receiver refused the webhook: %w", order.err)
+	}
+	d.say("The webhook receiver got retrain request %s for incident %s; its signature is valid.", order.id, order.incident)
+	if !keep {
+		return nil
+	}
+	d.say("Staying up at %s/ until interrupted (Ctrl-C).", page)
+	<-ctx.Done()
+	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
+		return cause
+	}
+	return nil
+}
+
+func (d *demo) learning() (float64, bool) {
+	g, any := d.group()
+	return float64(g.Units) / float64(bank.DefaultConfig().Baseline.Units), any && g.Baseline.ID != "" && !g.Baseline.Provisional
+}
+
+func (d *demo) group() (bank.GroupSummary, bool) {
+	for _, s := range d.app.Summaries() {
+		for _, g := range s.Groups {
+			return g, true
+		}
+	}
+	return bank.GroupSummary{}, false
+}
+
+// wait shows progress until done, or fails when patience or ctx has ended.
+func (d *demo) wait(ctx context.Context, what string, done func() (share float64, finished bool)) error {
+	patience := time.NewTimer(demoPatience)
+	defer patience.Stop()
+	pulse := time.NewTicker(demoPulse)
+	defer pulse.Stop()
+	for {
+		share, finished := done()
+		if finished {
+			d.progress.clear()
+			return nil
+		}
+		d.progress.show(what, share, fmt.Sprintf("%d events, %d episodes", d.agents.sent.Load(), d.agents.ended.Load()))
+		select {
+		case <-ctx.Done():
+			d.progress.clear()
+			return context.Cause(ctx)
+		case <-patience.C:
+			d.progress.clear()
+			return fmt.Errorf("demo: %s took longer than %s", what, demoPatience)
+		case <-pulse.C:
+		}
+	}
+}
+
+// say tells a person what happens. Results are on the standard output, the story is not.
+func (d *demo) say(format string, args ...any) {
+	d.progress.clear()
+	_, _ = fmt.Fprintf(d.console.err, format+"\n", args...)
+}
+
+// receiver is a webhook receiver that checks signatures, as a user would write one.
+type receiver struct {
+	secret   string
+	server   *http.Server
+	listener net.Listener
+	done     chan struct{}
+
+	mu    sync.Mutex
+	first *received
+}
+
+// received is the first delivery.
+type received struct {
+	id, incident string
+	err          error
+}
+
+func startReceiver() (*receiver, error) {
+	key := make([]byte, 32)
+	_, _ = rand.Read(key) // never fails
+	r := &receiver{secret: "whsec_" + base64.StdEncoding.EncodeToString(key), done: make(chan struct{})}
+	var err error
+	if r.listener, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
+		return nil, fmt.Errorf("start the webhook receiver: %w", err)
+	}
+	r.server = &http.Server{Handler: r, ReadTimeout: 10 * time.Second}
+	go func() {
+		defer close(r.done)
+		_ = r.server.Serve(r.listener) // ends with the demo
+	}()
+	return r, nil
+}
+
+func (r *receiver) url() string { return "http://" + r.listener.Addr().String() + "/retrain" }
+
+// ServeHTTP accepts a delivery whose signature is valid.
+func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	got, status := &received{id: req.Header.Get("webhook-id")}, http.StatusNoContent
+	if got.incident, got.err = r.verify(req); got.err != nil {
+		status = http.StatusUnauthorized
+	}
+	r.mu.Lock()
+	if r.first == nil {
+		r.first = got
+	}
+	r.mu.Unlock()
+	w.WriteHeader(status)
+}
+
+func (r *receiver) verify(req *http.Request) (incident string, err error) {
+	body, err := io.ReadAll(io.LimitReader(req.Body, int64(ingest.MiB)))
+	if err != nil {
+		return "", err
+	}
+	hook, err := webhooks.NewWebhook(r.secret)
+	if err != nil {
+		return "", err
+	}
+	if err := hook.Verify(body, req.Header); err != nil {
+		return "", err
+	}
+	var order struct {
+		Data struct {
+			Incident string `json:"incident"`
+		} `json:"data"`
+	}
+	err = json.Unmarshal(body, &order)
+	return order.Data.Incident, err
+}
+
+// got gives the first delivery, nil before.
+func (r *receiver) got() *received {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.first
+}
+
+func (r *receiver) stop() error {
+	err := r.server.Close()
+	<-r.done
+	return err
+}
