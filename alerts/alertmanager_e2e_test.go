@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -30,6 +31,7 @@ const deadline = 30 * time.Second
 // its API and at a receiver, and sees them resolved at both.
 func TestRealAlertmanager(t *testing.T) {
 	notified := make(chan notification, 100)
+	box := inbox{notified: notified}
 	address := freeAddress(t)
 	book, n := NewBook(), notifierFor(t, "http://"+address)
 	changes := applied(book, drift("return", 100), faulty("observation.x", bank.FaultConstant, 110))
@@ -45,8 +47,8 @@ func TestRealAlertmanager(t *testing.T) {
 	if fmt.Sprint(shown.Labels) != fmt.Sprint(labels) || shown.Annotations["signals"] != "return" {
 		t.Errorf("shown as %+v", shown)
 	}
-	await(t, notified, "RewardDrift", "firing")
-	await(t, notified, "TelemetryFault", "firing")
+	box.await(t, "RewardDrift", "firing")
+	box.await(t, "TelemetryFault", "firing")
 
 	n.Update(applied(book, drift("reward", 120)))
 	until(t, "the alert names the second signal", func() bool {
@@ -54,11 +56,11 @@ func TestRealAlertmanager(t *testing.T) {
 	})
 	n.Update(applied(book, goes("observation.x", bank.TelemetryFault, bank.OK, 140), quiet(170)))
 	until(t, "no alert is active", func() bool { return len(active(t, address)) == 0 })
-	resolved := await(t, notified, "RewardDrift", "resolved")
+	resolved := box.await(t, "RewardDrift", "resolved")
 	if fmt.Sprint(resolved.Labels) != fmt.Sprint(labels) {
 		t.Errorf("resolved with labels %v", resolved.Labels)
 	}
-	await(t, notified, "TelemetryFault", "resolved")
+	box.await(t, "TelemetryFault", "resolved")
 }
 
 // notification is an alert as Alertmanager tells a webhook receiver.
@@ -179,16 +181,24 @@ func until(t *testing.T, what string, holds func() bool) {
 	}
 }
 
-// await gives the next notification of an alert in a state.
-func await(t *testing.T, notified <-chan notification, name, status string) notification {
+// inbox keeps the notifications, which come in any order.
+type inbox struct {
+	notified <-chan notification
+	seen     []notification
+}
+
+// await gives the notification of an alert in a state, and keeps those that come before it.
+func (i *inbox) await(t *testing.T, name, status string) notification {
 	t.Helper()
+	wanted := func(n notification) bool { return n.Labels["alertname"] == name && n.Status == status }
 	late := time.After(deadline)
 	for {
+		if at := slices.IndexFunc(i.seen, wanted); at >= 0 {
+			return i.seen[at]
+		}
 		select {
-		case n := <-notified:
-			if n.Labels["alertname"] == name && n.Status == status {
-				return n
-			}
+		case n := <-i.notified:
+			i.seen = append(i.seen, n)
 		case <-late:
 			t.Fatalf("%s was not notified as %s", name, status)
 		}

@@ -121,19 +121,15 @@ func (n *Notifier) put(key string, a alert) bool {
 	}
 	news := t.revision == 0 || t.resolved != a.resolved || t.annotations["summary"] != a.annotations["summary"]
 	t.alert = a
-	t.setEnd(now)
-	if news {
-		n.revision++
-		t.revision = n.revision
+	if !news {
+		return false
 	}
-	return news
-}
-
-// setEnd notes when the alert resolved; a repeated push must not move that.
-func (t *tracked) setEnd(now time.Time) {
-	if t.resolved && t.endsAt.IsZero() {
+	n.revision++
+	t.revision = n.revision
+	if a.resolved {
 		t.endsAt = now
 	}
+	return true
 }
 
 // startOf gives the time at which an alert starts, by the events' clock where it has one. Alertmanager refuses alerts

@@ -211,7 +211,10 @@ func TestOnlyTheLatestStateOutlivesAnOutage(t *testing.T) {
 		am, b := &receiver{}, NewBook() // down at start
 		n := start(t, am)
 		n.Update(b.Apply(drift("return", 100)))
-		pass(5 * time.Minute)
+		for i := range int64(300) { // news every second does not shorten the backoff
+			n.Update(b.Apply(drift(fmt.Sprintf("observation.%d", i), 100)))
+			pass(time.Second)
+		}
 		n.Update(b.Apply(drift("reward", 101)))
 		n.Update(b.Apply(quiet(150)))
 		n.Update(b.Apply(drift("return", 200)))
@@ -252,6 +255,10 @@ func TestEveryAlertmanagerIsTrackedBySelf(t *testing.T) {
 		if got := up.taken(); len(got) != 1 || got[0].EndsAt.After(got[0].at) {
 			t.Errorf("got %+v", got)
 		}
+		pass(2 * time.Minute)
+		if got := up.taken(); got != nil {
+			t.Errorf("told again because another one does not know yet: %+v", got)
+		}
 		down.answer(http.StatusOK)
 		pass(maxBackoff)
 		if got := down.taken(); len(got) != 1 || got[0].EndsAt.After(got[0].at) {
@@ -287,13 +294,19 @@ func TestFaultThatComesAgainBeforeItsEndWasTold(t *testing.T) {
 		pass(time.Second)
 		am.taken()
 		am.answer(http.StatusBadGateway)
+		again := time.Now()
 		n.Update(applied(b, goes("return", bank.TelemetryFault, bank.OK, 40), faulty("return", bank.FaultConstant, 50)))
 		pass(10 * time.Second)
 		am.answer(http.StatusOK)
 		pass(maxBackoff)
 		got := am.taken()
-		if len(got) == 0 || !got[0].EndsAt.After(got[0].at) {
-			t.Errorf("got %+v, want it firing", got)
+		if len(got) == 0 || !got[0].EndsAt.After(got[0].at) || !got[0].StartsAt.Equal(again) {
+			t.Errorf("got %+v, want it firing since %v", got, again)
+		}
+		n.Update(b.Apply(goes("return", bank.TelemetryFault, bank.OK, 80)))
+		synctest.Wait()
+		if got := am.taken(); len(got) != 1 || !got[0].EndsAt.Equal(time.Now()) {
+			t.Errorf("got %+v, want it resolved now", got)
 		}
 	})
 }
@@ -398,12 +411,18 @@ func TestPushOverTheNetwork(t *testing.T) {
 	cfg.URLs = []string{server.URL + "/prefix/"}
 	n := NewNotifier(cfg, zerolog.Nop(), prometheus.NewRegistry())
 	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error)
+	defer cancel()
+	done := make(chan error, 1)
 	go func() { done <- n.Run(ctx) }()
 	f := faulty("return", bank.FaultConstant, 10)
 	f.At.TS = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC).UnixNano()
 	n.Update(NewBook().Apply(f))
-	got := <-requests
+	var got string
+	select {
+	case got = <-requests:
+	case <-time.After(10 * time.Second):
+		t.Fatal("nothing was pushed")
+	}
 	cancel()
 	if err := <-done; err != nil {
 		t.Error(err)

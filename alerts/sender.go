@@ -47,12 +47,12 @@ func (s *sender) push(ctx context.Context, batch []offer) error {
 	if err != nil {
 		return fmt.Errorf("pushing alerts: %w", err)
 	}
+	defer func() { _ = response.Body.Close() }() // nothing is read after it
 	return checkAnswer(response)
 }
 
-// checkAnswer closes the answer and gives errRefused where it is not a success.
+// checkAnswer gives errRefused where the answer is not a success.
 func checkAnswer(response *http.Response) error {
-	defer func() { _ = response.Body.Close() }() // nothing is read after it
 	answer, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
 	if err != nil {
 		return fmt.Errorf("reading the answer to pushed alerts: %w", err)
