@@ -59,7 +59,7 @@ type accepted struct {
 	at       time.Time
 }
 
-// NewNotifier makes a notifier for every URL of a configuration that has passed Check.
+// NewNotifier makes a notifier for every URL of a configuration that has passed Check. Without URLs it does nothing.
 func NewNotifier(cfg AlertmanagerConfig, log zerolog.Logger, reg prometheus.Registerer) *Notifier {
 	n := &Notifier{log: log, alerts: map[string]*tracked{}}
 	n.metrics = newNotifierMetrics(reg, n.unconfirmed)
@@ -112,6 +112,9 @@ func (n *Notifier) Update(changes []Change) {
 
 // put stores the latest state of an alert and reports whether it is to be told at once. The caller holds the lock.
 func (n *Notifier) put(key string, a alert) bool {
+	if len(n.senders) == 0 {
+		return false // or it would count as unconfirmed for ever
+	}
 	n.forget()
 	now := time.Now()
 	t := n.alerts[key]

@@ -240,6 +240,26 @@ func TestOnlyTheLatestStateOutlivesAnOutage(t *testing.T) {
 	})
 }
 
+func TestBackoffStartsAnewAfterASuccess(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		am, b := &receiver{}, NewBook()
+		n := start(t, am)
+		n.Update(b.Apply(drift("return", 100)))
+		pass(5 * time.Minute)
+		am.answer(http.StatusOK)
+		pass(maxBackoff)
+		am.answer(0)
+		n.Update(b.Apply(drift("reward", 101)))
+		synctest.Wait()
+		am.taken()
+		am.answer(http.StatusOK)
+		pass(minBackoff)
+		if got := am.taken(); len(got) != 1 {
+			t.Errorf("the first retry of a new outage came late: %+v", got)
+		}
+	})
+}
+
 func TestEveryAlertmanagerIsTrackedBySelf(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		up, down, b := &receiver{status: 200}, &receiver{status: 503}, NewBook()
@@ -369,6 +389,17 @@ func TestManyAlertsGoInSeveralPushes(t *testing.T) {
 		if sent := testutil.ToFloat64(n.metrics.sent); sent != 3 {
 			t.Errorf("in %v pushes", sent)
 		}
+	})
+}
+
+func TestNotifierWithoutURLsDoesNothing(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		b := NewBook()
+		n := start(t)
+		n.Update(applied(b, drift("return", 100), faulty("reward", bank.FaultConstant, 110)))
+		n.Resync(b.Incidents(), b.Faults())
+		expectPending(t, n, 0)
+		n.stop()
 	})
 }
 
