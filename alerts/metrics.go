@@ -10,6 +10,8 @@ import (
 
 // Metrics shows the alarms of all policies. It may be updated from several goroutines.
 type Metrics struct {
+	groups func() []ingest.Group
+
 	mu     sync.Mutex
 	firing map[severityKey]int
 	opened map[ingest.Group]int
@@ -27,8 +29,12 @@ type causeKey struct {
 }
 
 // NewMetrics makes the collector of MetricAlarms, MetricIncidentsOpened and MetricIncidentsClosed and registers it.
-func NewMetrics(reg prometheus.Registerer) *Metrics {
-	m := &Metrics{firing: map[severityKey]int{}, opened: map[ingest.Group]int{}, closed: map[causeKey]int{}}
+// groups gives the groups that are watched: those without an incident are exported as 0, or increase() would miss
+// their first one.
+func NewMetrics(reg prometheus.Registerer, groups func() []ingest.Group) *Metrics {
+	m := &Metrics{
+		groups: groups, firing: map[severityKey]int{}, opened: map[ingest.Group]int{}, closed: map[causeKey]int{},
+	}
 	reg.MustRegister(m)
 	return m
 }
@@ -70,8 +76,12 @@ func (m *Metrics) Describe(chan<- *prometheus.Desc) {}
 
 // Collect gives the metrics as they are now.
 func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
+	watched := m.groups()
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	for _, group := range watched {
+		m.opened[group] += 0
+	}
 	for k, n := range m.firing {
 		ch <- groupMetric(MetricAlarms, "Alarms that fire now.", prometheus.GaugeValue, n, k.group,
 			ingest.Label{Name: "severity", Value: string(k.severity)})

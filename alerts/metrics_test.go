@@ -13,7 +13,7 @@ import (
 
 func TestMetricsFollowChanges(t *testing.T) {
 	reg := prometheus.NewPedanticRegistry()
-	m, b := NewMetrics(reg), NewBook()
+	m, b := NewMetrics(reg, nobody), NewBook()
 	other := drift("observation.x", 100)
 	other.Group = ingest.NewGroup("ranker", ingest.Label{Name: "label_a.b", Value: "x"}, ingest.Label{Name: "label_a_b", Value: "y"})
 	m.Update(applied(b, drift("return", 100), drift("reward", 101), other, faulty("reward", bank.FaultSilent, 102)))
@@ -47,7 +47,7 @@ func TestMetricsAfterARestart(t *testing.T) {
 	reg := prometheus.NewPedanticRegistry()
 	b := NewBook()
 	applied(b, drift("return", 100), quiet(150), drift("return", 300), drift("reward", 301))
-	NewMetrics(reg).Restore(b.Incidents())
+	NewMetrics(reg, nobody).Restore(b.Incidents())
 	compare(t, reg, `
 # HELP rewardwatch_alarms Alarms that fire now.
 # TYPE rewardwatch_alarms gauge
@@ -58,6 +58,19 @@ rewardwatch_alarms{env="prod",policy="checkout",severity="critical"} 2
 func compare(t *testing.T, g prometheus.Gatherer, want string) {
 	t.Helper()
 	if err := testutil.GatherAndCompare(g, strings.NewReader(want)); err != nil {
+		t.Error(err)
+	}
+}
+
+func nobody() []ingest.Group { return nil }
+
+// A counter that appears at 1 has no increase that a query could see.
+func TestMetricsShowWatchedGroupsBeforeTheirFirstIncident(t *testing.T) {
+	reg := prometheus.NewRegistry()
+	NewMetrics(reg, func() []ingest.Group { return []ingest.Group{ingest.NewGroup("ranker")} })
+	want := "# HELP rewardwatch_incidents_opened_total Incidents that have opened.\n" +
+		"# TYPE rewardwatch_incidents_opened_total counter\nrewardwatch_incidents_opened_total{policy=\"ranker\"} 0\n"
+	if err := testutil.GatherAndCompare(reg, strings.NewReader(want), MetricIncidentsOpened); err != nil {
 		t.Error(err)
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -79,9 +78,9 @@ func (a *app) open(reload func() error) error {
 		}
 		a.closeLater("ledger", a.retrain.Close)
 	}
-	a.notifier = alerts.NewNotifier(a.cfg.Alerts.Alertmanager, a.log, a.registry)
-	a.metrics = alerts.NewMetrics(a.registry)
 	a.pipeline = newPipeline(context.Background(), a.cfg, a.store, a, a.log, a.registry)
+	a.notifier = alerts.NewNotifier(a.cfg.Alerts.Alertmanager, a.log, a.registry)
+	a.metrics = alerts.NewMetrics(a.registry, a.groups)
 	a.registry.MustRegister(bank.NewCollector(a.pipeline.summaries, a.cfg.groupLabels(), a.cfg.Limits.Series, time.Now))
 	if a.consumer, err = ingest.NewConsumer(a.cfg.Ingest.Kafka, ingest.ConsumerOptions{
 		Store: a.store, CheckpointEvery: time.Duration(a.cfg.Checkpoint.Every), DeadLetters: a.letters,
@@ -186,7 +185,7 @@ func (a *app) restore(ctx context.Context) error {
 			return err
 		}
 	}
-	a.log.Info().Int("policies", len(names)).Int("open_incidents", len(incidents)).Msg("state restored")
+	a.log.Info().Int("policies", len(names)).Int("incidents", len(incidents)).Msg("state restored")
 	return nil
 }
 
@@ -231,36 +230,34 @@ func (a *app) report(c alerts.Change) {
 }
 
 // Summaries implements view.
-func (a *app) Summaries() []*bank.Summary {
-	all := a.pipeline.summaries()
-	slices.SortFunc(all, func(x, y *bank.Summary) int { return strings.Compare(x.Policy, y.Policy) })
-	return all
-}
+func (a *app) Summaries() []*bank.Summary { return a.pipeline.summaries() }
 
-// Alarms implements view: those that fire.
-func (a *app) Alarms() []alerts.Alarm {
-	var out []alerts.Alarm
-	for _, i := range a.Incidents() {
-		for _, alarm := range i.Alarms {
-			if !alarm.Resolved {
-				out = append(out, alarm)
-			}
+// groups lists the groups that are watched.
+func (a *app) groups() []ingest.Group {
+	var out []ingest.Group
+	for _, p := range a.pipeline.summaries() {
+		for i := range p.Groups {
+			out = append(out, p.Groups[i].Group)
 		}
 	}
 	return out
 }
 
-// Incidents implements view: those that are open.
+// Alarms implements view.
+func (a *app) Alarms() []alerts.Alarm {
+	var out []alerts.Alarm
+	for _, r := range a.pipeline.all() {
+		out = append(out, r.shown.Load().alarms...)
+	}
+	return out
+}
+
+// Incidents implements view.
 func (a *app) Incidents() []alerts.Incident {
 	var out []alerts.Incident
 	for _, r := range a.pipeline.all() {
-		for _, i := range r.shown.Load().incidents {
-			if !i.Closed {
-				out = append(out, i)
-			}
-		}
+		out = append(out, r.shown.Load().incidents...)
 	}
-	slices.SortFunc(out, func(x, y alerts.Incident) int { return strings.Compare(x.ID, y.ID) })
 	return out
 }
 
@@ -270,7 +267,6 @@ func (a *app) Faults() []alerts.Fault {
 	for _, r := range a.pipeline.all() {
 		out = append(out, r.shown.Load().faults...)
 	}
-	slices.SortFunc(out, func(x, y alerts.Fault) int { return strings.Compare(x.Group.String(), y.Group.String()) })
 	return out
 }
 

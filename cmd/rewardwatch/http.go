@@ -31,8 +31,8 @@ import (
 // was last published; the two that read the ledger obey their context. The server changes nothing that it is given.
 type view interface {
 	Summaries() []*bank.Summary
-	Alarms() []alerts.Alarm       // firing
-	Incidents() []alerts.Incident // open
+	Alarms() []alerts.Alarm       // firing, and resolved lately
+	Incidents() []alerts.Incident // open, and closed lately
 	Faults() []alerts.Fault       // that hold
 	// Ready gives nil once the state is restored, the group joined and the lag below its target, else what is missing.
 	Ready() error

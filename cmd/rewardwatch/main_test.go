@@ -1,9 +1,18 @@
 package main
 
 import (
+	"os"
 	"testing"
 
 	"go.uber.org/goleak"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// asService makes the test binary be the rewardwatch binary, so that a test can kill a whole process.
+const asService = "REWARDWATCH_TEST_AS_SERVICE"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asService) != "" {
+		os.Exit(run())
+	}
+	goleak.VerifyTestMain(m)
+}

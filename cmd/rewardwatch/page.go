@@ -81,7 +81,9 @@ func (s *server) pageData() pageData {
 		d.NotReady = err.Error()
 	}
 	for _, i := range s.view.Incidents() {
-		d.Incidents = append(d.Incidents, incidentRow(i))
+		if !i.Closed {
+			d.Incidents = append(d.Incidents, incidentRow(i))
+		}
 	}
 	for _, f := range s.view.Faults() {
 		d.Faults = append(d.Faults, faultRow(f))

@@ -7,6 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -181,15 +184,11 @@ func (p *pipeline) launch(policy string, d *desk) *runningDesk {
 	return r
 }
 
-// all lists the desks.
+// all lists the desks by the names of their policies.
 func (p *pipeline) all() []*runningDesk {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	out := make([]*runningDesk, 0, len(p.desks))
-	for _, r := range p.desks {
-		out = append(out, r)
-	}
-	return out
+	return slices.SortedFunc(maps.Values(p.desks), func(a, b *runningDesk) int { return strings.Compare(a.name, b.name) })
 }
 
 // Assign implements ingest.Handler.

@@ -1,0 +1,248 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/segmentio/kafka-go"
+	"github.com/twmb/franz-go/pkg/kfake"
+)
+
+// startBroker starts an in-process broker with the topic agent-telemetry and gives its address.
+func startBroker(t *testing.T, partitions int32) string {
+	t.Helper()
+	c, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(partitions, "agent-telemetry"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c.ListenAddrs()[0]
+}
+
+// produce sends the lines of a fleet from..to, keyed by agent.
+func (f *fleet) produce(t *testing.T, broker string, from, to int) {
+	t.Helper()
+	transport := &kafka.Transport{}
+	defer transport.CloseIdleConnections()
+	w := &kafka.Writer{
+		Addr: kafka.TCP(broker), Topic: "agent-telemetry", Balancer: &kafka.Hash{}, BatchSize: 1000,
+		BatchTimeout: time.Millisecond, RequiredAcks: kafka.RequireAll, Transport: transport,
+	}
+	var messages []kafka.Message
+	for i := from; i < to; i++ {
+		messages = append(messages, kafka.Message{Key: []byte(f.keys[i]), Value: f.lines[i]})
+	}
+	if err := errors.Join(w.WriteMessages(t.Context(), messages...), w.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// process is a running service.
+type process struct {
+	cmd     *exec.Cmd
+	address string
+	ended   chan error
+}
+
+var listening = regexp.MustCompile(`listening.*address=?"?:?"?(127\.0\.0\.1:\d+)`)
+
+// startService starts the service as a process of its own and waits until it serves.
+func startService(t *testing.T, config string) *process {
+	t.Helper()
+	p := &process{cmd: exec.Command(os.Args[0], "run", "--config", config), ended: make(chan error, 1)}
+	p.cmd.Env = append(os.Environ(), asService+"=1")
+	stderr, err := p.cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	address := make(chan string, 1)
+	go func() {
+		var log []string
+		for lines := bufio.NewScanner(stderr); lines.Scan(); {
+			log = append(log, lines.Text())
+			if m := listening.FindStringSubmatch(lines.Text()); m != nil {
+				address <- m[1]
+			}
+		}
+		close(address)
+		err := p.cmd.Wait()
+		if t.Failed() {
+			t.Log(strings.Join(log, "\n"))
+		}
+		p.ended <- err
+	}()
+	t.Cleanup(p.kill)
+	var serves bool
+	if p.address, serves = <-address; !serves {
+		t.Fatalf("the service ended: %v", <-p.ended)
+	}
+	return p
+}
+
+// kill ends the process without a chance to save, as a power cut would.
+func (p *process) kill() {
+	if p.ended == nil {
+		return
+	}
+	_ = p.cmd.Process.Kill()
+	<-p.ended
+	p.ended = nil
+}
+
+// get reads a JSON answer of the API; false while the service does not answer.
+func (p *process) get(path string, into any) bool {
+	answer, err := http.Get("http://" + p.address + path)
+	if err != nil {
+		return false
+	}
+	defer answer.Body.Close()
+	body, err := io.ReadAll(answer.Body)
+	return err == nil && answer.StatusCode == http.StatusOK && json.Unmarshal(body, into) == nil
+}
+
+// units is the number of units that the service has seen.
+func (p *process) units() int64 {
+	var a struct {
+		Streams []struct {
+			Units int64 `json:"units"`
+		} `json:"streams"`
+	}
+	p.get("/api/v1/streams", &a)
+	most := int64(0)
+	for _, s := range a.Streams {
+		most = max(most, s.Units)
+	}
+	return most
+}
+
+// alarms gives the ids of all alarms, in order.
+func (p *process) alarms() []string {
+	var a struct {
+		Alarms []struct {
+			ID    string `json:"id"`
+			State string `json:"state"`
+		} `json:"alarms"`
+	}
+	p.get("/api/v1/alarms", &a)
+	var ids []string
+	for _, alarm := range a.Alarms {
+		ids = append(ids, alarm.ID)
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// eventually polls until done, or fails the test with what was waited for.
+func eventually(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	poll := time.NewTicker(20 * time.Millisecond)
+	defer poll.Stop()
+	for !done() {
+		select {
+		case <-ctx.Done():
+			t.Fatalf("waited a minute for %s", what)
+		case <-poll.C:
+		}
+	}
+}
+
+func serviceConfig(t *testing.T, broker string) string {
+	t.Helper()
+	dir := t.TempDir()
+	return writeConfig(t, fmt.Sprintf(`
+ingest:
+  kafka: {brokers: [%q]}
+  dead_letters: {directory: %q}
+checkpoint: {directory: %q, every: 1s}
+policies:
+  - match: "*"
+    false_alarms: {budget: 1, per: 20000 episodes}
+http: {listen: "127.0.0.1:0"}
+`, broker, filepath.Join(dir, "dead-letters"), filepath.Join(dir, "checkpoints")))
+}
+
+// wanted gives the alarm ids and the number of units that replay finds in the telemetry of a fleet.
+func (f *fleet) wanted(t *testing.T, config string) (ids []string, units int64) {
+	t.Helper()
+	_, out := verb(t, "replay", "--output", "json", "--config", config, f.file(t))
+	r := parseReplay(t, out)
+	ids = r.firing()
+	slices.Sort(ids)
+	if len(ids) < 2 {
+		t.Fatalf("replay finds %d alarms, want several", len(ids))
+	}
+	return ids, r.summary.Units
+}
+
+// The same events give the same alarm ids through Kafka as through a file, in one partition and in several.
+func TestServiceFindsWhatReplayFinds(t *testing.T) {
+	for _, partitions := range []int32{1, 5} {
+		t.Run(fmt.Sprint(partitions, " partitions"), func(t *testing.T) {
+			t.Parallel()
+			broker := startBroker(t, partitions)
+			config := serviceConfig(t, broker)
+			f := drifting(11, 7)
+			ids, units := f.wanted(t, config)
+			f.produce(t, broker, 0, len(f.lines))
+			p := startService(t, config)
+			eventually(t, "all units", func() bool { return p.units() == units })
+			if got := p.alarms(); !slices.Equal(got, ids) {
+				t.Errorf("alarms %v, want %v", got, ids)
+			}
+			if err := p.cmd.Process.Signal(os.Interrupt); err != nil {
+				t.Fatal(err)
+			}
+			if err := <-p.ended; err != nil {
+				t.Errorf("the service ended with %v", err)
+			}
+			p.ended = nil
+		})
+	}
+}
+
+// Killed at random moments while it reads, the service finds what it would have found undisturbed.
+func TestKilledServiceFindsTheSame(t *testing.T) {
+	for _, partitions := range []int32{1, 3} {
+		t.Run(fmt.Sprint(partitions, " partitions"), func(t *testing.T) {
+			t.Parallel()
+			broker := startBroker(t, partitions)
+			config := serviceConfig(t, broker)
+			f := drifting(12, 7)
+			ids, units := f.wanted(t, config)
+			rng := rand.New(rand.NewPCG(uint64(partitions), 12))
+			const kills = 3
+			p := startService(t, config)
+			for i := range kills {
+				f.produce(t, broker, i*len(f.lines)/kills, (i+1)*len(f.lines)/kills)
+				// The kill falls anywhere between the first units of this part and, mostly, the last.
+				at := units*int64(i)/kills + rng.Int64N(units/kills/2)
+				eventually(t, fmt.Sprint(at, " units"), func() bool { return p.units() >= at })
+				p.kill()
+				p = startService(t, config)
+			}
+			eventually(t, "all units", func() bool { return p.units() == units })
+			if got := p.alarms(); !slices.Equal(got, ids) {
+				t.Errorf("alarms %v, want %v", got, ids)
+			}
+		})
+	}
+}
