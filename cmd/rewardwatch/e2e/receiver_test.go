@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 
@@ -52,7 +53,8 @@ type receiver struct {
 	secretFile string
 
 	mu         sync.Mutex
-	deliveries []delivery
+	deliveries []delivery // one for each webhook-id
+	repeats    int        // deliveries whose webhook-id had been seen
 	refused    error
 }
 
@@ -75,11 +77,20 @@ func startReceiver(t *testing.T) *receiver {
 			w.WriteHeader(http.StatusBadRequest)
 			return
 		}
-		r.deliveries = append(r.deliveries, d)
+		r.accept(d)
 		w.WriteHeader(http.StatusAccepted)
 	}))
 	t.Cleanup(r.server.Close)
 	return r
+}
+
+// accept takes a delivery once: its id is its idempotency key. The caller holds the lock.
+func (r *receiver) accept(d delivery) {
+	if slices.ContainsFunc(r.deliveries, func(known delivery) bool { return known.id == d.id }) {
+		r.repeats++
+		return
+	}
+	r.deliveries = append(r.deliveries, d)
 }
 
 func verify(verifier *standardwebhooks.Webhook, req *http.Request) (delivery, error) {
@@ -97,23 +108,11 @@ func verify(verifier *standardwebhooks.Webhook, req *http.Request) (delivery, er
 	return d, nil
 }
 
-// received gives the deliveries so far.
-func (r *receiver) received() ([]delivery, error) {
+// received gives the webhooks so far, and how many deliveries were repeats of one of them.
+func (r *receiver) received() (all []delivery, repeats int, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return append([]delivery(nil), r.deliveries...), r.refused
-}
-
-// only gives the one delivery there is.
-func (r *receiver) only() (delivery, error) {
-	all, err := r.received()
-	if err != nil {
-		return delivery{}, err
-	}
-	if len(all) != 1 {
-		return delivery{}, fmt.Errorf("%d webhooks were received", len(all))
-	}
-	return all[0], nil
+	return slices.Clone(r.deliveries), r.repeats, r.refused
 }
 
 // pager takes what Alertmanager sends to people.

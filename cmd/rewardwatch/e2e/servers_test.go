@@ -5,7 +5,6 @@ package e2e
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net"
 	"net/url"
@@ -15,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/segmentio/kafka-go"
 )
@@ -95,16 +95,46 @@ func startBroker(t *testing.T) *broker {
 	return &broker{address: "127.0.0.1:" + ports[0]}
 }
 
+// admin gives a client of the broker, and what closes it.
+func (b *broker) admin() (*kafka.Client, func()) {
+	transport := &kafka.Transport{}
+	return &kafka.Client{Addr: kafka.TCP(b.address), Transport: transport}, transport.CloseIdleConnections
+}
+
 func (b *broker) createTopic(t *testing.T, name string, partitions int) {
 	t.Helper()
-	transport := &kafka.Transport{}
-	defer transport.CloseIdleConnections()
-	admin := &kafka.Client{Addr: kafka.TCP(b.address), Transport: transport}
+	admin, done := b.admin()
+	defer done()
 	resp, err := admin.CreateTopics(t.Context(), &kafka.CreateTopicsRequest{
 		Topics: []kafka.TopicConfig{{Topic: name, NumPartitions: partitions, ReplicationFactor: 1}},
 	})
-	if err = errors.Join(err, resp.Errors[name]); err != nil {
+	if err == nil {
+		err = resp.Errors[name]
+	}
+	if err != nil {
 		t.Fatalf("create topic %s: %v", name, err)
+	}
+}
+
+// bury takes the dead members out of a consumer group, as the broker itself would once their session has timed out.
+func (b *broker) bury(t *testing.T, group string) {
+	t.Helper()
+	admin, done := b.admin()
+	defer done()
+	groups, err := admin.DescribeGroups(t.Context(), &kafka.DescribeGroupsRequest{GroupIDs: []string{group}})
+	if err != nil {
+		t.Fatalf("describe group %s: %v", group, err)
+	}
+	for _, member := range groups.Groups[0].Members {
+		resp, err := admin.LeaveGroup(t.Context(), &kafka.LeaveGroupRequest{
+			GroupID: group, Members: []kafka.LeaveGroupRequestMember{{ID: member.MemberID}},
+		})
+		if err == nil {
+			err = resp.Error
+		}
+		if err != nil {
+			t.Fatalf("take %s out of group %s: %v", member.MemberID, group, err)
+		}
 	}
 }
 
@@ -142,6 +172,7 @@ func (b *broker) readPartition(ctx context.Context, topic string, partition int)
 	}
 	reader := kafka.NewReader(kafka.ReaderConfig{
 		Brokers: []string{b.address}, Topic: topic, Partition: partition, MaxBytes: 10 << 20,
+		MaxWait: 100 * time.Millisecond, // which Close waits out
 	})
 	defer reader.Close()
 	var records []record

@@ -55,6 +55,7 @@ func newService(t *testing.T, binary string, b *broker, f fleet, trainer *receiv
 	rewrite(t, "deploy/rewardwatch.yml", s.config,
 		"127.0.0.1:9092", b.address,
 		"topic: agent-telemetry", fmt.Sprintf("topic: %q", f.topic),
+		"group: rewardwatch", fmt.Sprintf("group: %q", f.topic),
 		"/var/lib/rewardwatch", dir,
 		"every: 10s", "every: 1s",
 		`- match: "*"`, `- {match: "*", false_alarms: {budget: 1, per: "20000 episodes"}}`,
