@@ -128,8 +128,12 @@ func TestArmingByBaselineSize(t *testing.T) {
 		branch Branch
 		about  int
 	}{
-		{Branch{Location, 1.6}, 36}, {Branch{Spread, .5}, 45}, {Branch{Wilcoxon, 1.5}, 63},
-		{Branch{Location, .8}, 76}, {Branch{Spread, 1.6}, 199}, {Branch{Location, .4}, 250},
+		{Branch{Location, 1.6}, 36},
+		{Branch{Spread, .5}, 45},
+		{Branch{Wilcoxon, 1.5}, 63},
+		{Branch{Location, .8}, 76},
+		{Branch{Spread, 1.6}, 199},
+		{Branch{Location, .4}, 250},
 	}
 	for _, w := range want {
 		carries := func(m int) bool { return w.branch.calibrate(ownRanks(continuous(m))).carries(m, 1) }

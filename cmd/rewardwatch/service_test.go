@@ -102,7 +102,7 @@ func (p *process) kill() {
 		return
 	}
 	_ = p.cmd.Process.Kill()
-	<-p.ended
+	_ = <-p.ended // it was killed
 	p.ended = nil
 }
 

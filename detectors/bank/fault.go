@@ -20,6 +20,9 @@ const (
 // faultUnits is how many units without the fault end it, and how many the share of bad values is taken over.
 const faultUnits = 20
 
+// commonRuns is the probability of continuing a run of constant units from which on such runs count as common.
+const commonRuns = .05
+
 // fault follows the telemetry faults of one stream. Exported fields are its snapshot.
 type fault struct {
 	Rule  string // "" where there is none
@@ -73,9 +76,14 @@ func (f *fault) constant(single bool, value float64) bool {
 }
 
 // allow sets the longest run that chance explains from the runs of the baseline: with p the upper 90 % limit of the
-// probability that a unit continues a run, p^n < 1e-6, and twice the longest run seen in any case.
+// probability that a unit continues a run, p^n < 1e-6, and twice the longest run seen in any case. Where constant units
+// are common, as with a sparse reward, they are no fault, however many: a policy that fails all the time gives them too.
 func (f *fault) allow() {
 	p := mathext.InvRegIncBeta(float64(f.WarmRuns+1), float64(max(1, f.WarmPairs-f.WarmRuns)), .9)
+	if p > commonRuns {
+		f.Allowed = math.MaxInt32
+		return
+	}
 	n := math.Ceil(math.Log(1e-6) / math.Log(p))
 	f.Allowed = max(2, 2*f.WarmLongest, int(min(n, math.MaxInt32)))
 }

@@ -319,6 +319,32 @@ func TestConstantBestReturnIsNoFault(t *testing.T) {
 	}
 }
 
+// A sparse reward that is never earned any more is a drift: its constant episodes are known from the baseline.
+func TestSparseRewardThatStopsIsNoFault(t *testing.T) {
+	p := NewPolicy("ranker", episodes(1e6))
+	a := newAgent(75)
+	success := .4
+	a.edit = func(u *ingest.Unit) {
+		u.Reward, u.Return = ingest.Moments{}, 0
+		for range u.Length - 1 {
+			u.Reward.Add(0)
+		}
+		if a.rng.Float64() < success {
+			u.Return = 1
+		}
+		u.Reward.Add(u.Return)
+		u.RewardQ10, u.RewardQ90 = 0, 0
+	}
+	a.feed(p, 600)
+	success = 0
+	a.feed(p, 200)
+	for _, signal := range []string{"reward", "return"} {
+		if s := stateOf(t, p, signal); s.State != Drift {
+			t.Errorf("%s is %s (%s), want drift", signal, s.State, s.Fault)
+		}
+	}
+}
+
 func TestSilence(t *testing.T) {
 	start := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
 	p := NewPolicy("ranker", DefaultConfig())
