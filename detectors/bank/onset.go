@@ -114,7 +114,7 @@ func (t *trail) ref(ordinal int64) UnitRef {
 }
 
 // offsets gives the ranges of the units from the onset on. Of units that lie further back than the trail, only the
-// onset itself is known.
+// onset itself is known. They are sorted by partition.
 func (t *trail) offsets(onset UnitRef) []ingest.Range {
 	ranges := []ingest.Range{{Partition: onset.Pos.Partition, First: onset.First.Offset, Last: onset.Pos.Offset}}
 	for i := range t.Offsets {
@@ -122,6 +122,7 @@ func (t *trail) offsets(onset UnitRef) []ingest.Range {
 			ranges = widen(ranges, ingest.Range{Partition: o.Partition, First: o.First, Last: o.Last})
 		}
 	}
+	slices.SortFunc(ranges, func(a, b ingest.Range) int { return int(a.Partition) - int(b.Partition) })
 	return ranges
 }
 
