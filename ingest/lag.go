@@ -16,7 +16,8 @@ import (
 // unknown stands for an offset that is not known yet: 0 is one.
 const unknown = -1
 
-// progress is how far a partition has been read. Its own goroutine writes it; scrapes and the watchdog read it.
+// progress is how far a partition has been read. Its own goroutine writes it, the watchdog raises the end, and
+// scrapes read it.
 type progress struct {
 	next    atomic.Int64 // next offset to read
 	end     atomic.Int64 // high-water mark: the offset of the next message to be written
@@ -31,6 +32,13 @@ func newProgress(now time.Time) *progress {
 	p.end.Store(unknown)
 	p.saved.Store(now.UnixNano())
 	return p
+}
+
+// raise takes in an end that was seen. A lower one comes from a broker that is behind.
+func (p *progress) raise(end int64) {
+	for seen := p.end.Load(); end > seen && !p.end.CompareAndSwap(seen, end); {
+		seen = p.end.Load()
+	}
 }
 
 // lag gives how many records are there and have not been read.

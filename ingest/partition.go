@@ -30,6 +30,11 @@ const (
 	// pastEndLooks is how often the end must be seen before the next offset: a leader just elected may be behind for a
 	// moment.
 	pastEndLooks = 3
+	// maxBarren is how many answers in a row may hold nothing new before an offset is passed over. Each asks for twice
+	// as much as the one before.
+	maxBarren = 5
+	// maxFetch is the most to ask for.
+	maxFetch = 1 << 30
 )
 
 // disconnection says why a connection to a partition ended. It is the label `reason` of the metric.
@@ -102,6 +107,8 @@ type partition struct {
 	tried     time.Time
 	failures  int // sessions in a row that did not get a single answer
 	pastEnd   int // looks in a row that found the end before next
+
+	barrenFetches int // in a row
 
 	batch  []Event
 	buffer []byte       // of one message
@@ -292,7 +299,7 @@ func (p *partition) fetch(ctx context.Context, conn *kafka.Conn, from int64) err
 		return err
 	}
 	end := batch.HighWaterMark()
-	p.progress.end.Store(end)
+	p.progress.raise(end)
 	seen, err := p.drain(ctx, conn, batch)
 	var f *fatalError
 	if errors.As(err, &f) {
@@ -310,11 +317,26 @@ func (p *partition) fetch(ctx context.Context, conn *kafka.Conn, from int64) err
 	switch {
 	case seen == 0 && from == end && p.next == end:
 		return p.idle(ctx)
-	case seen > 0 && !p.whole && from == p.next && from < end && ctx.Err() == nil:
-		// The record batch has nothing from next on: compaction has removed it.
-		p.setNext(p.next + 1)
+	case seen > 0 && !p.whole && from == p.next && from < end:
+		p.barren()
+	default:
+		p.barrenFetches = 0
 	}
 	return nil
+}
+
+// barren takes in an answer of which all messages stand before the next offset. Either the broker has cut it short, and
+// a larger one is asked for, or compaction has removed what stood at the next offset, and it is passed over: kafka-go
+// does that by itself only where the record batch is not compressed.
+func (p *partition) barren() {
+	if p.barrenFetches++; p.barrenFetches < maxBarren {
+		return
+	}
+	p.barrenFetches = 0
+	p.c.metrics.gap.WithLabelValues(strconv.Itoa(int(p.id))).Inc()
+	p.c.outages.Warn().Str("topic", p.c.cfg.Topic).Int32("partition", p.id).Int64("next", p.next).
+		Msg("Compaction has removed a record before it was read")
+	p.setNext(p.next + 1)
 }
 
 // harmless tells the errors of a batch that are not errors of the connection.
@@ -334,7 +356,7 @@ func (p *partition) ask(conn *kafka.Conn, from int64) (batch *kafka.Batch, err e
 		return nil, fmt.Errorf("seeking offset %d: %w", from, err)
 	}
 	batch = conn.ReadBatchWith(kafka.ReadBatchConfig{
-		MinBytes: 1, MaxBytes: fetchMessages * int(p.c.cfg.MaxMessage), MaxWait: p.c.timing.maxWait,
+		MinBytes: 1, MaxBytes: min(fetchMessages*int(p.c.cfg.MaxMessage)<<p.barrenFetches, maxFetch), MaxWait: p.c.timing.maxWait,
 	})
 	if err := batch.Err(); err != nil {
 		batch.Close() //nolint:errcheck // it gives the same error
@@ -495,8 +517,6 @@ func lastTime(batch []Event) int64 {
 }
 
 func (p *partition) idle(ctx context.Context) error {
-	p.progress.busy.Store(true)
-	defer p.progress.busy.Store(false)
 	ctx = context.WithoutCancel(ctx)
 	if err := p.guarded(func() error { return p.processor.Idle(ctx) }); err != nil {
 		return &fatalError{fmt.Errorf("%w: idle: %w", ErrProcessor, err)}

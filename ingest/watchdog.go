@@ -96,8 +96,8 @@ func (c *Consumer) survey(ctx context.Context, partitions []*partition) error {
 	for _, o := range answer.Topics[c.cfg.Topic] {
 		if o.Error != nil {
 			errs = append(errs, fmt.Errorf("listing offsets of partition %d: %w", o.Partition, o.Error))
-		} else if p := byID[o.Partition]; p != nil && o.LastOffset > p.progress.end.Load() {
-			p.progress.end.Store(o.LastOffset)
+		} else if p := byID[o.Partition]; p != nil {
+			p.progress.raise(o.LastOffset)
 		}
 	}
 	return errors.Join(errs...)

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strconv"
 	"sync"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
+	"github.com/twmb/franz-go/pkg/kversion"
 )
 
 // brokers is how many brokers a cluster has, so that leaders and coordinators can move.
@@ -25,6 +27,7 @@ type Broker struct {
 	Topic string
 
 	cluster *kfake.Cluster
+	options []kfake.Opt
 	client  *kgo.Client
 	net     *wires
 }
@@ -52,12 +55,15 @@ func start(partitions int32, topic string, options []kfake.Opt, client []kgo.Opt
 	if partitions > 0 {
 		options = append(options, kfake.SeedTopics(partitions, topic))
 	}
+	b.options = options
 	var err error
 	if b.cluster, err = kfake.NewCluster(options...); err != nil {
 		return nil, fmt.Errorf("starting the cluster: %w", err)
 	}
 	b.client, err = kgo.NewClient(append(client, kgo.SeedBrokers(b.Addrs()...), kgo.RecordPartitioner(kgo.ManualPartitioner()),
-		kgo.MetadataMinAge(10*time.Millisecond), kgo.ProducerLinger(0))...)
+		kgo.MetadataMinAge(10*time.Millisecond), kgo.ProducerLinger(0),
+		kgo.ProducerBatchCompression(kgo.NoCompression()),
+		kgo.MaxVersions(kversion.V3_0_0()))...) // later versions name topics by their ids in some requests
 	if err != nil {
 		b.cluster.Close()
 		return nil, fmt.Errorf("connecting to the cluster: %w", err)
@@ -69,6 +75,22 @@ func start(partitions int32, topic string, options []kfake.Opt, client []kgo.Opt
 func (b *Broker) Close() {
 	b.client.Close()
 	b.cluster.Close()
+}
+
+// Stop stops the brokers of a cluster that was started with kfake.DataDir; what it gives starts them again, with the
+// same addresses and records.
+func (b *Broker) Stop() (again func() error) {
+	var ports []int
+	for _, a := range b.Addrs() {
+		_, port, _ := net.SplitHostPort(a)
+		n, _ := strconv.Atoi(port)
+		ports = append(ports, n)
+	}
+	b.cluster.Close()
+	return func() (err error) {
+		b.cluster, err = kfake.NewCluster(append(b.options, kfake.Ports(ports...))...)
+		return err
+	}
 }
 
 // Addrs gives host:port of each broker.
@@ -83,11 +105,36 @@ func (b *Broker) Client() *kgo.Client { return b.client }
 // Produce writes values to a partition as one record batch and returns when they are in the log. A nil value is a
 // tombstone.
 func (b *Broker) Produce(ctx context.Context, partition int32, values ...[]byte) error {
+	return b.client.ProduceSync(ctx, b.records(partition, values)...).FirstErr()
+}
+
+// ProduceWith does the same as Produce with a client of other options, such as compression. Where these make it
+// transactional, the values are a transaction of their own, which is committed or aborted.
+func (b *Broker) ProduceWith(ctx context.Context, partition int32, commit bool, values [][]byte, options ...kgo.Opt) error {
+	client, err := kgo.NewClient(append(options, kgo.SeedBrokers(b.Addrs()...), kgo.RecordPartitioner(kgo.ManualPartitioner()),
+		kgo.ProducerLinger(0))...)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	if client.OptValue(kgo.TransactionalID) == "" {
+		return client.ProduceSync(ctx, b.records(partition, values)...).FirstErr()
+	}
+	if err := client.BeginTransaction(); err != nil {
+		return err
+	}
+	if err := client.ProduceSync(ctx, b.records(partition, values)...).FirstErr(); err != nil {
+		return err
+	}
+	return client.EndTransaction(ctx, kgo.TransactionEndTry(commit))
+}
+
+func (b *Broker) records(partition int32, values [][]byte) []*kgo.Record {
 	records := make([]*kgo.Record, len(values))
 	for i, v := range values {
 		records[i] = &kgo.Record{Topic: b.Topic, Partition: partition, Value: v}
 	}
-	return b.client.ProduceSync(ctx, records...).FirstErr()
+	return records
 }
 
 // End gives the high-water mark of a partition.
@@ -133,6 +180,7 @@ func (b *Broker) Grow(ctx context.Context, partitions int32) error {
 			return err
 		}
 	}
+	b.client.PurgeTopicsFromClient(b.Topic) // or it would not know of the new partitions for a while
 	return nil
 }
 
