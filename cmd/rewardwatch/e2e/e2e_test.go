@@ -21,8 +21,8 @@ func TestRealServers(t *testing.T) {
 	s := setting{broker: startBroker(t), binary: build(t)}
 	t.Run("lander with pushed alerts", s.landerPushesAlerts)
 	t.Run("cart-pole with alerting rules", s.cartPoleAlertsByRules)
-	for _, f := range killedFleets() {
-		t.Run("killed on "+f.topic, func(t *testing.T) { s.killed(t, f) })
+	for _, f := range restartedFleets() {
+		t.Run("killed and restarted on "+f.topic, func(t *testing.T) { s.restarted(t, f) })
 	}
 }
 
@@ -115,8 +115,8 @@ func (s setting) cartPoleAlertsByRules(t *testing.T) {
 	run.service.stop(t)
 }
 
-// killedFleets write to one partition, and to several.
-func killedFleets() []fleet {
+// restartedFleets write to one partition, and to several.
+func restartedFleets() []fleet {
 	return []fleet{
 		{
 			env: "LunarLander-v3", policy: "lander", agents: 1, topic: "one-partition", partitions: 1,
@@ -132,33 +132,46 @@ func killedFleets() []fleet {
 	}
 }
 
-// killed ends the service with -9 in the warm-up, on the frozen baseline, and in the incident, always while the agents
-// write. The alarms are those of an undisturbed replay, and one retraining is ordered; its webhook may repeat its id.
-func (s setting) killed(t *testing.T, f fleet) {
+// restarted ends the service with -9 in the warm-up, in order at its end, and with -9 again in the incident, always while
+// the agents write. The alarms are those of an undisturbed replay, and one retraining is ordered; its webhook may repeat
+// its id.
+func (s setting) restarted(t *testing.T, f fleet) {
 	s.broker.createTopic(t, f.topic, f.partitions)
 	trainer := startReceiver(t)
 	w := &watched{fleet: f, broker: s.broker, trainer: trainer}
 	w.service = newService(t, s.binary, s.broker, f, trainer, nil)
 	w.service.start(t)
 	w.agent = startAgent(t, s.broker, f)
-	w.killAt(t, 60)
-	w.killAt(t, 300)
+
+	w.judged(t, 60)
+	w.kill(t)
+	w.judged(t, 300)
+	w.service.stop(t)
+	w.service.start(t)
 	w.phase(t)
+
 	w.agent.proceed(t)
-	w.killAt(t, f.episodes(1)+f.phases[1].Episodes/2)
+	w.judged(t, f.episodes(1)+f.phases[1].Episodes/2)
+	w.kill(t)
 	w.phase(t)
+
 	incident := w.openIncident(t)
 	w.sameAsReplay(t, incident)
 	w.ordered(t, incident)
 	w.service.stop(t)
 }
 
-// killAt kills the service when it has judged so many units, and starts it again.
-func (w *watched) killAt(t *testing.T, units int) {
+// judged returns when the service has judged so many units.
+func (w *watched) judged(t *testing.T, units int) {
 	t.Helper()
 	eventually(t, fmt.Sprintf("%d units are judged", units), func() error {
 		return atLeast(float64(units))(w.service.largest(bank.MetricUnits, w.labels()))
 	})
+}
+
+// kill kills the service and starts it again.
+func (w *watched) kill(t *testing.T) {
+	t.Helper()
 	w.service.kill(t)
 	w.broker.bury(t, w.fleet.topic)
 	w.service.start(t)
