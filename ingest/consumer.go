@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -50,7 +51,7 @@ type timing struct {
 
 func defaultTiming() timing {
 	return timing{
-		heartbeat: 3 * time.Second, session: 30 * time.Second, rebalance: 30 * time.Second, joinBackoff: time.Second,
+		heartbeat: 2 * time.Second, session: 10 * time.Second, rebalance: 30 * time.Second, joinBackoff: time.Second,
 		watchPartitions: 5 * time.Second, watchTopic: 2 * time.Second, maxWait: 250 * time.Millisecond,
 		minBackoff: 100 * time.Millisecond, maxBackoff: 5 * time.Second, stall: 30 * time.Second,
 	}
@@ -179,6 +180,9 @@ func (c *Consumer) awaitTopic(ctx context.Context) bool {
 // existing counts the partitions of the topic.
 func (c *Consumer) existing(ctx context.Context) (int, error) {
 	answer, err := c.client.Metadata(ctx, &kafka.MetadataRequest{Topics: []string{c.cfg.Topic}})
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		err = fmt.Errorf("the broker ended the connection, as it does where TLS or SASL is not what it wants: %w", err)
+	}
 	if err != nil {
 		return 0, fmt.Errorf("asking for the topic %s: %w", c.cfg.Topic, err)
 	}
