@@ -249,7 +249,7 @@ func (c *Consumer) leave(ctx context.Context, group *kafka.ConsumerGroup) {
 	closed := make(chan struct{})
 	go func() {
 		defer close(closed)
-		group.Close() //nolint:errcheck // it is always nil
+		group.Close() // it is always nil
 	}()
 	c.running.Wait()
 	if ctx.Err() != nil {

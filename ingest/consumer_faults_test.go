@@ -81,33 +81,9 @@ func TestFaultsLoseNothingAndRepeatNothing(t *testing.T) {
 			b.produce(0, 100)
 			m := b.join()
 			m.awaitAll(0)
-			produce := make(chan struct{})
-			go func() { // commits go on only while there is something to commit
-				defer close(produce)
-				for range 20 {
-					b.produce(0, 5)
-					b.awaitSaved(0, 0)
-				}
-			}()
-			<-produce
-			done := make(chan struct{})
-			stop := make(chan struct{})
-			go func() {
-				defer close(done)
-				tick := time.NewTicker(5 * time.Millisecond)
-				defer tick.Stop()
-				for {
-					select {
-					case <-stop:
-						return
-					case <-tick.C:
-						b.produce(0, 1)
-					}
-				}
-			}()
+			stop := b.produceOn(0) // some faults show only while there is something to commit
 			inject(t, b)
-			close(stop)
-			<-done
+			stop()
 			b.produce(0, 100)
 			m.awaitAll(0)
 			m.stop()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"sync"
 	"testing"
 	"time"
 
@@ -26,12 +27,14 @@ func waitContext(t testing.TB) context.Context {
 
 // bench is a cluster and what the consumers on it share.
 type bench struct {
-	t        testing.TB
-	broker   *ingesttest.Broker
-	cfg      ingest.KafkaConfig
-	store    *ingesttest.Store
-	letters  *ingesttest.Letters
-	produced map[int32]int
+	t       testing.TB
+	broker  *ingesttest.Broker
+	cfg     ingest.KafkaConfig
+	store   *ingesttest.Store
+	letters *ingesttest.Letters
+
+	producing sync.Mutex
+	produced  map[int32]int // messages of each partition
 }
 
 func newBench(t testing.TB, partitions int32, options ...kfake.Opt) *bench {
@@ -60,11 +63,20 @@ func value(offset int) []byte {
 // produce writes the next messages of a partition, as one record batch.
 func (b *bench) produce(partition int32, messages int) {
 	b.t.Helper()
+	if err := b.tryProduce(partition, messages); err != nil {
+		b.t.Fatalf("producing: %v", err)
+	}
+}
+
+func (b *bench) tryProduce(partition int32, messages int) error {
+	b.producing.Lock()
+	defer b.producing.Unlock()
 	values := make([][]byte, messages)
 	for i := range values {
 		values[i] = value(b.produced[partition] + i)
 	}
-	b.produceValues(partition, values...)
+	b.produced[partition] += messages
+	return b.broker.Produce(waitContext(b.t), partition, values...)
 }
 
 func (b *bench) produceValues(partition int32, values ...[]byte) {
@@ -73,6 +85,31 @@ func (b *bench) produceValues(partition int32, values ...[]byte) {
 		b.t.Fatalf("producing: %v", err)
 	}
 	b.produced[partition] += len(values)
+}
+
+// produceOn writes messages one by one until it is stopped.
+func (b *bench) produceOn(partition int32) (stop func()) {
+	stopped, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		tick := time.NewTicker(5 * time.Millisecond)
+		defer tick.Stop()
+		for {
+			select {
+			case <-stopped:
+				return
+			case <-tick.C:
+				if err := b.tryProduce(partition, 1); err != nil {
+					b.t.Errorf("producing: %v", err)
+					return
+				}
+			}
+		}
+	}()
+	return func() {
+		close(stopped)
+		<-done
+	}
 }
 
 // member is a consumer that runs.

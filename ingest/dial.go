@@ -146,7 +146,7 @@ func (n *network) leader(ctx context.Context, broker, topic string, partition in
 	if err != nil {
 		return kafka.Partition{}, err
 	}
-	defer conn.Close() //nolint:errcheck // its answers have been read
+	defer conn.Close() // its answers have been read
 	defer context.AfterFunc(ctx, func() { conn.Close() })()
 	all, err := conn.ReadPartitions(topic)
 	if err != nil {
@@ -201,7 +201,7 @@ func (n *network) cut() {
 	}
 	n.mu.Unlock()
 	for _, c := range left {
-		c.Close() //nolint:errcheck // nobody waits for what it still says
+		c.Close() // nobody waits for what it still says
 	}
 	n.transport.CloseIdleConnections()
 }

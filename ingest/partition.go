@@ -191,7 +191,7 @@ func (p *partition) backoff() time.Duration {
 func (p *partition) cut() {
 	if conn := p.conn.Load(); conn != nil {
 		p.stalled.Store(true)
-		conn.Close() //nolint:errcheck // the reader sees that it is closed
+		conn.Close() // the reader sees that it is closed
 	}
 }
 
@@ -201,7 +201,7 @@ func (p *partition) session(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", errDial, err)
 	}
-	defer conn.Close() //nolint:errcheck // what was read of it is all that matters
+	defer conn.Close() // what was read of it is all that matters
 	// Without it, stopping would have to wait until the broker answers that there is nothing new.
 	defer context.AfterFunc(ctx, func() { conn.Close() })()
 	if err := p.position(conn); err != nil {
@@ -359,7 +359,7 @@ func (p *partition) ask(conn *kafka.Conn, from int64) (batch *kafka.Batch, err e
 		MinBytes: 1, MaxBytes: min(fetchMessages*int(p.c.cfg.MaxMessage)<<p.barrenFetches, maxFetch), MaxWait: p.c.timing.maxWait,
 	})
 	if err := batch.Err(); err != nil {
-		batch.Close() //nolint:errcheck // it gives the same error
+		batch.Close() // it gives the same error
 		return nil, fmt.Errorf("fetching from offset %d: %w", from, err)
 	}
 	return batch, nil

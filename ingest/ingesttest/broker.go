@@ -243,7 +243,7 @@ func (w *wires) cut() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for c := range w.open {
-		c.Conn.Close() //nolint:errcheck // it is to break
+		c.Conn.Close() // it is to break
 	}
 }
 
@@ -296,7 +296,7 @@ func (w *wire) Write(b []byte) (int, error) {
 	allowed, cut := w.wires.allow(w, len(b))
 	n, err := w.Conn.Write(b[:allowed])
 	if cut {
-		w.Conn.Close() //nolint:errcheck // it is to break
+		w.Conn.Close() // it is to break
 		return n, net.ErrClosed
 	}
 	return n, err
