@@ -55,7 +55,8 @@ func (f *fleet) produce(t *testing.T, broker string, from, to int) {
 type process struct {
 	cmd     *exec.Cmd
 	address string
-	ended   chan error
+	done    chan struct{} // closed when it has ended
+	err     error         // how, valid then
 }
 
 var listening = regexp.MustCompile(`listening.*address=?"?:?"?(127\.0\.0\.1:\d+)`)
@@ -63,7 +64,7 @@ var listening = regexp.MustCompile(`listening.*address=?"?:?"?(127\.0\.0\.1:\d+)
 // startService starts the service as a process of its own and waits until it serves.
 func startService(t *testing.T, config string) *process {
 	t.Helper()
-	p := &process{cmd: exec.Command(os.Args[0], "run", "--config", config), ended: make(chan error, 1)}
+	p := &process{cmd: exec.Command(os.Args[0], "run", "--config", config), done: make(chan struct{})}
 	p.cmd.Env = append(os.Environ(), asService+"=1")
 	stderr, err := p.cmd.StderrPipe()
 	if err != nil {
@@ -82,28 +83,25 @@ func startService(t *testing.T, config string) *process {
 			}
 		}
 		close(address)
-		err := p.cmd.Wait()
+		p.err = p.cmd.Wait()
 		if t.Failed() {
 			t.Log(strings.Join(log, "\n"))
 		}
-		p.ended <- err
+		close(p.done)
 	}()
 	t.Cleanup(p.kill)
 	var serves bool
 	if p.address, serves = <-address; !serves {
-		t.Fatalf("the service ended: %v", <-p.ended)
+		<-p.done
+		t.Fatalf("the service ended: %v", p.err)
 	}
 	return p
 }
 
 // kill ends the process without a chance to save, as a power cut would.
 func (p *process) kill() {
-	if p.ended == nil {
-		return
-	}
-	_ = p.cmd.Process.Kill()
-	_ = <-p.ended // it was killed
-	p.ended = nil
+	_ = p.cmd.Process.Kill() // it may have ended already
+	<-p.done
 }
 
 // get reads a JSON answer of the API; false while the service does not answer.
@@ -211,10 +209,9 @@ func TestServiceFindsWhatReplayFinds(t *testing.T) {
 			if err := p.cmd.Process.Signal(os.Interrupt); err != nil {
 				t.Fatal(err)
 			}
-			if err := <-p.ended; err != nil {
-				t.Errorf("the service ended with %v", err)
+			if <-p.done; p.err != nil {
+				t.Errorf("the service ended with %v", p.err)
 			}
-			p.ended = nil
 		})
 	}
 }
