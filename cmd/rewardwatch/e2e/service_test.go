@@ -187,7 +187,7 @@ func (i incident) alarmIDs() []string {
 	return ids
 }
 
-// incidents gives the open incidents.
+// incidents gives those that are open or have closed of late.
 func (s *service) incidents() ([]incident, error) {
 	var answer struct {
 		Incidents []incident        `json:"incidents"`
@@ -200,18 +200,6 @@ func (s *service) incidents() ([]incident, error) {
 		return nil, fmt.Errorf("telemetry faults: %s", answer.Faults)
 	}
 	return answer.Incidents, nil
-}
-
-// incident gives the one open incident.
-func (s *service) incident() (incident, error) {
-	all, err := s.incidents()
-	if err != nil {
-		return incident{}, err
-	}
-	if len(all) != 1 {
-		return incident{}, fmt.Errorf("%d incidents are open: %+v", len(all), all)
-	}
-	return all[0], nil
 }
 
 // alarmLine is what the tests need of an alarm that replay prints.
