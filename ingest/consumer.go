@@ -268,7 +268,13 @@ func (c *Consumer) start(ctx context.Context, g *kafka.Generation, assigned []ka
 	}
 	c.opts.Log.Info().Int32("generation", g.ID).Str("group", c.cfg.Group).Ints("partitions", ids).Msg("Partitions assigned")
 	c.metrics.assigned.Set(float64(len(assigned)))
-	for _, p := range partitions {
+	// All of them before one is read, or the handler would judge that one as if there were no others to wait for.
+	for i, p := range partitions {
+		if err := p.assign(); err != nil {
+			c.fail(err)
+			partitions = partitions[:i]
+			break
+		}
 		c.board.add(p.id, p.progress)
 	}
 	c.board.join()

@@ -133,6 +133,7 @@ func newPartition(c *Consumer, g *kafka.Generation, a kafka.PartitionAssignment)
 // run reads the partition until ctx ends, over as many connections as it takes.
 func (p *partition) run(ctx context.Context) {
 	defer p.c.board.remove(p.id)
+	defer p.c.opts.Handler.Revoke(p.id)
 	if ctx.Err() != nil {
 		return
 	}
@@ -141,13 +142,16 @@ func (p *partition) run(ctx context.Context) {
 	}
 }
 
-// consume holds the processor. Its errors are those that end the consumer.
-func (p *partition) consume(ctx context.Context) error {
-	var err error
+// assign makes the processor.
+func (p *partition) assign() (err error) {
 	if p.processor, err = p.c.opts.Handler.Assign(p.id); err != nil {
-		return fmt.Errorf("%w: assigning it: %w", ErrProcessor, err)
+		return fmt.Errorf("partition %d of %s: %w: assigning it: %w", p.id, p.c.cfg.Topic, ErrProcessor, err)
 	}
-	defer p.c.opts.Handler.Revoke(p.id)
+	return nil
+}
+
+// consume feeds the processor. Its errors are those that end the consumer.
+func (p *partition) consume(ctx context.Context) error {
 	if err := p.restore(); err != nil {
 		return err
 	}

@@ -20,8 +20,9 @@ type watermarks struct {
 }
 
 type watermark struct {
-	ts   int64 // largest event time read, in Unix nanoseconds
-	idle bool  // everything there was has been read
+	ts      int64 // largest event time read, in Unix nanoseconds
+	idle    bool  // everything there was has been read
+	revoked bool  // it is not read any more; the others still wait for what it had handed on
 }
 
 func newWatermarks() *watermarks { return &watermarks{marks: map[int32]*watermark{}} }
@@ -31,13 +32,29 @@ func newWatermarks() *watermarks { return &watermarks{marks: map[int32]*watermar
 func (w *watermarks) assign(partition int32, ts int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if w.allRevoked() { // a new generation begins, which need not have the same partitions
+		clear(w.marks)
+	}
 	w.marks[partition] = &watermark{ts: ts}
 }
 
+// revoke keeps the mark until the last partition of the generation has been revoked, or units of the others would
+// overtake those of this one that waited and are now forgotten until it is read again.
 func (w *watermarks) revoke(partition int32) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	delete(w.marks, partition)
+	if m := w.marks[partition]; m != nil {
+		m.idle, m.revoked = false, true
+	}
+}
+
+func (w *watermarks) allRevoked() bool {
+	for _, m := range w.marks {
+		if !m.revoked {
+			return false
+		}
+	}
+	return true
 }
 
 // advance says that all units of a partition up to event time ts have been handed to their desks.
