@@ -102,7 +102,9 @@ type Event struct {
 
 // Processor owns the state fed by one partition. Process is called in offset order by one goroutine; events and the
 // memory behind them are valid until it returns. An error from Process stops the service, so that it replays from the
-// last checkpoint. Snapshot is called between batches by the same goroutine, and Restore before the first one.
+// last checkpoint. Snapshot is called between batches by the same goroutine, and Restore before the first one where
+// there is a checkpoint. A checkpoint is there from before the first batch of a partition on: where Restore is not
+// called, the partition is new, or an operator has moved its checkpoint away to have it read anew.
 type Processor interface {
 	Process(ctx context.Context, batch []Event) error
 	// Idle says that the partition has been read to its end: nothing older than now is to be expected from it.

@@ -211,6 +211,12 @@ func (p *partition) session(ctx context.Context) error {
 	if err := p.position(conn); err != nil {
 		return err
 	}
+	if p.saved == unknown {
+		// From here on a partition without a checkpoint is one whose checkpoint was moved away.
+		if err := p.checkpoint(); err != nil {
+			return &fatalError{err}
+		}
+	}
 	p.conn.Store(conn)
 	defer p.conn.Store(nil)
 	for from := p.start(); ; from = p.next {

@@ -168,7 +168,7 @@ func (p *pipeline) start(policy string, d *desk) {
 func (p *pipeline) launch(policy string, d *desk) *runningDesk {
 	r := &runningDesk{
 		desk: d, name: policy, pipeline: p, merger: newMerger(),
-		units: make(chan *ingest.Unit, deskBacklog), dropped: make(chan int32),
+		units: make(chan *ingest.Unit, deskBacklog), orders: make(chan func()),
 	}
 	applied := map[int32]bank.AppliedUnit{}
 	if !d.policy.Changed() { // as it was saved
@@ -210,9 +210,14 @@ func (p *pipeline) Revoke(partition int32) {
 	p.feeds[partition].episodes.Close()
 	delete(p.feeds, partition)
 	p.mu.Unlock()
+	p.tell(func(r *runningDesk) { r.merger.drop(partition) })
+}
+
+// tell has every desk do something in its own goroutine, and returns when all have begun.
+func (p *pipeline) tell(do func(*runningDesk)) {
 	for _, r := range p.all() {
 		select {
-		case r.dropped <- partition:
+		case r.orders <- func() { do(r) }:
 		case <-p.ctx.Done():
 		}
 	}
@@ -238,10 +243,15 @@ type partitionFeed struct {
 	known     map[string]*runningDesk
 	unsaved   []*ingest.Unit
 	last      int64 // largest event time read
+	begun     bool  // restored, or fed
 }
 
 // Process folds a batch into units and hands them on.
 func (f *partitionFeed) Process(ctx context.Context, batch []ingest.Event) error {
+	if !f.begun {
+		f.begun = true
+		f.pipeline.tell(func(r *runningDesk) { r.policy.Forget(f.partition) })
+	}
 	var failed error
 	emit := func(u *ingest.Unit) {
 		if failed == nil {
@@ -327,7 +337,7 @@ func (f *partitionFeed) Restore(r io.Reader) error {
 	if err := f.episodes.Restore(bytes.NewReader(state.Episodes)); err != nil {
 		return err
 	}
-	f.last = state.Last
+	f.last, f.begun = state.Last, true
 	for _, u := range state.Unsaved {
 		if err := f.hand(f.pipeline.ctx, u); err != nil {
 			return err
@@ -347,7 +357,7 @@ type runningDesk struct {
 	pipeline *pipeline
 	merger   *merger
 	units    chan *ingest.Unit
-	dropped  chan int32                                 // partitions that were revoked
+	orders   chan func()                                // to be done between two units
 	saved    atomic.Pointer[map[int32]bank.AppliedUnit] // what the saved state of the desk has applied, by partition
 }
 
@@ -371,8 +381,8 @@ func (r *runningDesk) run() error {
 		select {
 		case <-r.pipeline.ctx.Done():
 			return errors.Join(r.release(ctx), r.save())
-		case partition := <-r.dropped:
-			r.merger.drop(partition)
+		case do := <-r.orders:
+			do()
 			continue
 		case u := <-input:
 			r.merger.add(u)

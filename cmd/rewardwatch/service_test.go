@@ -104,6 +104,17 @@ func (p *process) kill() {
 	<-p.done
 }
 
+// interrupt ends the process in order.
+func (p *process) interrupt(t *testing.T) {
+	t.Helper()
+	if err := p.cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	if <-p.done; p.err != nil {
+		t.Errorf("the service ended with %v", p.err)
+	}
+}
+
 // get reads a JSON answer of the API; false while the service does not answer.
 func (p *process) get(path string, into any) bool {
 	answer, err := http.Get("http://" + p.address + path)
@@ -206,12 +217,7 @@ func TestServiceFindsWhatReplayFinds(t *testing.T) {
 			if got := p.alarms(); !slices.Equal(got, ids) {
 				t.Errorf("alarms %v, want %v", got, ids)
 			}
-			if err := p.cmd.Process.Signal(os.Interrupt); err != nil {
-				t.Fatal(err)
-			}
-			if <-p.done; p.err != nil {
-				t.Errorf("the service ended with %v", p.err)
-			}
+			p.interrupt(t)
 		})
 	}
 }
@@ -242,4 +248,59 @@ func TestKilledServiceFindsTheSame(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A damaged checkpoint is refused with its path, whichever it is; one that was moved away is made anew.
+func TestDamagedStateIsRefusedLoudly(t *testing.T) {
+	broker := startBroker(t, 1)
+	config := serviceConfig(t, broker)
+	f := newFleet(13, 2)
+	f.episodes(120)
+	f.produce(t, broker, 0, len(f.lines))
+	p := startService(t, config)
+	eventually(t, "all units", func() bool { return p.units() == int64(f.ended) })
+	p.interrupt(t)
+
+	cfg, err := LoadConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, kind := range []string{"bank", "partition"} {
+		files, err := filepath.Glob(filepath.Join(cfg.Checkpoint.Directory, kind+"-*"))
+		if err != nil || len(files) != 1 {
+			t.Fatalf("checkpoints of kind %s: %v, %v", kind, files, err)
+		}
+		whole, err := os.ReadFile(files[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		damaged := slices.Clone(whole)
+		damaged[len(damaged)/2] ^= 1
+		if err := os.WriteFile(files[0], damaged, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		cmd := exec.CommandContext(t.Context(), os.Args[0], "run", "--config", config)
+		cmd.Env = append(os.Environ(), asService+"=1")
+		said, err := cmd.CombinedOutput()
+		if cmd.ProcessState.ExitCode() != exitError || !strings.Contains(string(said), files[0]) {
+			t.Errorf("with a damaged %s: %v\n%s", files[0], err, said)
+		}
+		if err := os.WriteFile(files[0], whole, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if kind == "partition" { // as an operator does where the topic was made anew
+			if err := os.Remove(files[0]); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+
+	// The committed offset holds where there is no checkpoint: nothing is read again, and the bank is as it was.
+	p = startService(t, config)
+	before := f.ended
+	at := len(f.lines)
+	f.episodes(10)
+	f.produce(t, broker, at, len(f.lines))
+	eventually(t, "the units after the restart", func() bool { return p.units() > int64(before) })
+	p.interrupt(t)
 }

@@ -104,6 +104,15 @@ func (p *Policy) Applied() map[int32]AppliedUnit {
 	return out
 }
 
+// Forget makes the bank apply whatever comes from a partition next: the partition is read anew, and its offsets may
+// be those of other records.
+func (p *Policy) Forget(partition int32) {
+	if p.applied[partition] != nil {
+		delete(p.applied, partition)
+		p.changed = true
+	}
+}
+
 func (p *Policy) apply(u *ingest.Unit) bool {
 	a := p.applied[u.Pos.Partition]
 	if a == nil {

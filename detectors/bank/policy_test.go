@@ -395,6 +395,12 @@ func TestUnitsReadAgainAreIgnored(t *testing.T) {
 	if got := p.Summary().Groups[0].Units; got != 50 {
 		t.Errorf("%d units counted, want 50", got)
 	}
+	p.Forget(0) // the partition is read anew
+	p.Observe(units[0], time.Time{})
+	p.Publish()
+	if got := p.Summary().Groups[0].Units; got != 51 {
+		t.Errorf("%d units counted after the partition was forgotten, want 51", got)
+	}
 }
 
 // A bank that was saved and restored anywhere finds what an undisturbed one finds, bit by bit.
