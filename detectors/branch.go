@@ -63,7 +63,7 @@ type calibration struct {
 	LogA float64 // log of e^8 / E0[T], the prefactor of the false-alarm rate
 }
 
-// calibrate normalises a branch on the leave-one-out ranks of its baseline.
+// calibrate normalises a branch on the leave-one-out ranks of its baseline. LogA is left to prefactor.
 func (b Branch) calibrate(own []rank) calibration {
 	g := make([]float64, len(own))
 	mean := 0.0
@@ -81,8 +81,16 @@ func (b Branch) calibrate(own []rank) calibration {
 		cal.Info += e * g[i] / m
 	}
 	cal.Chi = math.Sqrt(max(0, second/m-1))
-	cal.LogA = chainHeight - math.Log(meanTimeToHeight(g))
 	return cal
+}
+
+// prefactor computes LogA, which is the dear part.
+func (c *calibration) prefactor(b Branch, own []rank) {
+	g := make([]float64, len(own))
+	for i, r := range own {
+		g[i] = b.increment(r) - c.C
+	}
+	c.LogA = chainHeight - math.Log(meanTimeToHeight(g))
 }
 
 // carries reports whether a baseline of m units with dependence factor f says enough for the branch: its allowance

@@ -45,10 +45,13 @@ func NewNovelty(r *Ranks) *Novelty {
 	return &Novelty{Mode: mode, Rate: rate, Up: max(1, int(math.Round(ratio)))}
 }
 
-// Arm sets the smallest threshold whose false alarms come no more often than rate a unit. It reports whether there is
-// one.
+// Arm sets the smallest threshold above one novel unit whose false alarms come no more often than rate a unit. It
+// reports whether there is one.
 func (t *Novelty) Arm(rate float64) bool {
-	for h := 2; h <= maxNoveltyHeight; h++ {
+	if t.Rate >= noveltyAlternative {
+		return false // the sample is too small to tell novel units from others
+	}
+	for h := t.Up + 1; h <= maxNoveltyHeight; h++ {
 		if 1/t.meanTime(h) <= rate {
 			t.Height = h
 			return true

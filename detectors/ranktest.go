@@ -22,7 +22,7 @@ type RankTest struct {
 // RankBranch is one branch of a RankTest. Height is 0 where it is not armed.
 type RankBranch struct {
 	Branch
-	C, Kappa, LogA float64
+	C, Kappa, LogA float64 // LogA is 0 where the branch does not carry
 	Carries        bool    // whether the baseline says enough for the branch to be armed
 	Height         float64 // threshold in nats
 	Walk           float64 // S, in nats
@@ -39,17 +39,25 @@ func Allowance(m int) float64 {
 	return 2.1
 }
 
-// NewRankTest prepares the branches on a sample in time order, of which ranks must have been made. A sample of two
-// distinct values gets the location branches alone, since it has no other way to change.
-func NewRankTest(sample []float64, ranks *Ranks) *RankTest {
-	t := &RankTest{ranks: ranks}
-	own := make([]rank, len(sample))
+// Dependence is the dependence factor of a sample in time order, of which ranks must have been made: the larger of the
+// factors of its normal scores and of their squares.
+func Dependence(sample []float64, ranks *Ranks) float64 {
 	z, square := make([]float64, len(sample)), make([]float64, len(sample))
 	for i, x := range sample {
-		own[i] = ranks.own(x)
-		z[i], square[i] = own[i].z, own[i].z*own[i].z
+		z[i] = ranks.own(x).z
+		square[i] = z[i] * z[i]
 	}
-	t.Factor = max(DependenceFactor(z), DependenceFactor(square))
+	return max(DependenceFactor(z), DependenceFactor(square))
+}
+
+// NewRankTest prepares the branches on a sample with the given dependence factor, of which ranks must have been made. A
+// sample of two distinct values gets the location branches alone, since it has no other way to change.
+func NewRankTest(sample []float64, ranks *Ranks, factor float64) *RankTest {
+	t := &RankTest{ranks: ranks, Factor: factor}
+	own := make([]rank, len(sample))
+	for i, x := range sample {
+		own[i] = ranks.own(x)
+	}
 	branches := allBranches()
 	if ranks.Distinct() == 2 {
 		branches = locationBranches()
@@ -57,10 +65,14 @@ func NewRankTest(sample []float64, ranks *Ranks) *RankTest {
 	m := len(sample)
 	for _, b := range branches {
 		cal := b.calibrate(own)
+		carries := factor <= maxFactor && cal.carries(m, factor)
+		if carries {
+			cal.prefactor(b, own)
+		}
 		t.Branches = append(t.Branches, RankBranch{
 			Branch: b, C: cal.C, LogA: cal.LogA,
-			Kappa:   Allowance(m) * cal.Chi * math.Sqrt(t.Factor/float64(m)),
-			Carries: t.Factor <= maxFactor && cal.carries(m, t.Factor),
+			Kappa:   Allowance(m) * cal.Chi * math.Sqrt(factor/float64(m)),
+			Carries: carries,
 			Zeroed:  true,
 		})
 	}

@@ -99,7 +99,9 @@ func TestPrefactorsOfContinuousData(t *testing.T) {
 		{Spread, 1.6}: -2.78, {Spread, .5}: -1.63, {Wilcoxon, 1.5}: -1.86,
 	}
 	for b, logA := range want {
-		if got := b.calibrate(own).LogA; math.Abs(got-logA) > .006 {
+		cal := b.calibrate(own)
+		cal.prefactor(b, own)
+		if got := cal.LogA; math.Abs(got-logA) > .006 {
 			t.Errorf("%s: log A = %.4f, want %.2f", b, got, logA)
 		}
 	}
@@ -151,6 +153,7 @@ func TestChainAgreesWithWalking(t *testing.T) {
 	own := ownRanks(continuous(200))
 	b := Branch{Location, 1.6}
 	cal := b.calibrate(own)
+	cal.prefactor(b, own)
 	rng := rand.New(rand.NewPCG(3, 3))
 	const walks = 3000
 	sum, square := 0.0, 0.0
@@ -193,6 +196,11 @@ func TestDependenceFactor(t *testing.T) {
 	}
 }
 
+func newTest(sample []float64) *RankTest {
+	ranks := NewRanks(sample)
+	return NewRankTest(sample, ranks, Dependence(sample, ranks))
+}
+
 // textbook is the walk written down as its formula says.
 func textbook(sample []float64, b RankBranch, factor float64, xs []float64) []float64 {
 	s, out := 0.0, make([]float64, len(xs))
@@ -210,7 +218,7 @@ func textbook(sample []float64, b RankBranch, factor float64, xs []float64) []fl
 func TestWalksFollowTheirFormula(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 5))
 	sample, xs := tied(rng, 300), tied(rng, 500)
-	test := NewRankTest(sample, NewRanks(sample))
+	test := newTest(sample)
 	test.Arm(1e-6)
 	walks := make([][]float64, len(test.Branches))
 	for i, x := range xs {
@@ -235,7 +243,7 @@ func TestWalksFollowTheirFormula(t *testing.T) {
 func TestHeldWalksStopAtTheirThreshold(t *testing.T) {
 	rng := rand.New(rand.NewPCG(6, 6))
 	sample := normal(rng, 500)
-	test := NewRankTest(sample, NewRanks(sample))
+	test := newTest(sample)
 	test.Arm(1e-6)
 	for i := range 500 {
 		test.Observe(3, int64(i), true)
@@ -259,7 +267,7 @@ func TestTwoValuedSampleArmsLocationAlone(t *testing.T) {
 	for i := range sample {
 		sample[i] = float64(rng.IntN(2))
 	}
-	for _, b := range NewRankTest(sample, NewRanks(sample)).Branches {
+	for _, b := range newTest(sample).Branches {
 		if b.Family != Location {
 			t.Errorf("a sample of two values has the branch %s", b.Branch)
 		}
@@ -272,7 +280,7 @@ func TestDependentUnitsArmNothing(t *testing.T) {
 	for i := 1; i < len(sample); i++ {
 		sample[i] = .9*sample[i-1] + rng.NormFloat64()
 	}
-	test := NewRankTest(sample, NewRanks(sample))
+	test := newTest(sample)
 	if !test.TooDependent() || test.Carrying() > 0 {
 		t.Errorf("f = %.1f carries %d branches, want none above 4", test.Factor, test.Carrying())
 	}
@@ -354,7 +362,7 @@ func TestQuantilesInterpolate(t *testing.T) {
 func TestObserveAllocatesNothing(t *testing.T) {
 	rng := rand.New(rand.NewPCG(10, 10))
 	sample := normal(rng, 500)
-	test := NewRankTest(sample, NewRanks(sample))
+	test := newTest(sample)
 	test.Arm(1e-6)
 	if n := testing.AllocsPerRun(100, func() { test.Observe(.3, 1, false) }); n != 0 {
 		t.Errorf("%v allocations a value", n)
@@ -367,7 +375,7 @@ func BenchmarkRankTest(b *testing.B) {
 	var tests []*RankTest
 	for range 11 {
 		sample := normal(rng, 500)
-		test := NewRankTest(sample, NewRanks(sample))
+		test := newTest(sample)
 		test.Arm(1e-6)
 		tests = append(tests, test)
 	}
@@ -379,5 +387,20 @@ func BenchmarkRankTest(b *testing.B) {
 			test.Observe(xs[i&1023], int64(i), false)
 		}
 		i++
+	}
+}
+
+// However small N is, one novel unit never alarms; and a sample too small to bound the rate arms nothing.
+func TestNoveltyNeedsMoreThanOneUnit(t *testing.T) {
+	test := NewNovelty(NewRanks(make([]float64, 300)))
+	if !test.Arm(.1) {
+		t.Fatal("no threshold")
+	}
+	test.Observe(1, 0, false)
+	if test.Score() >= 1 {
+		t.Error("one novel unit alarms")
+	}
+	if NewNovelty(NewRanks([]float64{7, 7})).Arm(1e-6) {
+		t.Error("a sample of two values was armed")
 	}
 }

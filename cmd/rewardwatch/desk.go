@@ -35,8 +35,8 @@ type shown struct {
 	faults    []alerts.Fault
 }
 
-func newDesk(name string, cfg bank.Config, effects effects) *desk {
-	d := &desk{policy: bank.NewPolicy(name, cfg), book: alerts.NewBook(), effects: effects}
+func newDesk(name string, cfg bank.Config, limit *bank.StreamLimit, effects effects) *desk {
+	d := &desk{policy: bank.NewPolicy(name, cfg, limit), book: alerts.NewBook(), effects: effects}
 	d.publish()
 	return d
 }

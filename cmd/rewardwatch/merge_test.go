@@ -4,38 +4,40 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-func unitAt(partition int32, offset, ts int64, agent string) *ingest.Unit {
-	return &ingest.Unit{Agent: agent, EndTS: ts, Pos: ingest.Position{Partition: partition, Offset: offset}}
+func unitAt(partition int32, offset, ts int64, agent string) waitingUnit {
+	u := &ingest.Unit{Agent: agent, EndTS: ts, Pos: ingest.Position{Partition: partition, Offset: offset}}
+	return newWaitingUnit(u, new(atomic.Int64), time.Unix(1000, 0))
 }
 
 func TestWatermarksWaitForEveryPartition(t *testing.T) {
 	now := time.Unix(1000, 0)
 	w := newWatermarks()
-	w.assign(0, 0)
+	w.assign(0, 0, now)
 	if got := w.low(now); got != math.MaxInt64 {
 		t.Errorf("a single partition waits until %d", got)
 	}
-	w.assign(1, 0)
-	w.advance(0, 500e9, false)
+	w.assign(1, 0, now)
+	w.advance(0, 500e9, false, now)
 	if got := w.low(now); got != 0 {
 		t.Errorf("low is %d before partition 1 was read", got)
 	}
-	w.advance(1, 400e9, false)
+	w.advance(1, 400e9, false, now)
 	if got := w.low(now); got != 400e9 {
 		t.Errorf("low is %d, want what partition 1 was read up to", got)
 	}
-	w.advance(1, 400e9, true)
+	w.advance(1, 400e9, true, now)
 	if got := w.low(now); got != 500e9 {
 		t.Errorf("low is %d, want what partition 0 was read up to, as partition 1 is at its end", got)
 	}
-	w.advance(0, 500e9, true)
-	if got, want := w.low(now), now.Add(-watermarkDelay).UnixNano(); got != want || !w.idle() {
+	w.advance(0, 500e9, true, now)
+	if got, want := w.low(now), now.Add(-watermarkDelay).UnixNano(); got != want || !w.current(now) {
 		t.Errorf("low is %d with all at their ends, want %d", got, want)
 	}
 }
@@ -44,15 +46,15 @@ func TestWatermarksWaitForEveryPartition(t *testing.T) {
 func TestRevokedPartitionHoldsTheOthersUntilTheNextGeneration(t *testing.T) {
 	now := time.Unix(1000, 0)
 	w := newWatermarks()
-	w.assign(0, 100e9)
-	w.assign(1, 100e9)
-	w.advance(1, 300e9, true)
+	w.assign(0, 100e9, now)
+	w.assign(1, 100e9, now)
+	w.advance(1, 300e9, true, now)
 	w.revoke(0)
 	if got := w.low(now); got != 100e9 {
 		t.Errorf("low is %d after a partition was revoked, want %d", got, int64(100e9))
 	}
 	w.revoke(1)
-	w.assign(1, 300e9)
+	w.assign(1, 300e9, now)
 	if got := w.low(now); got != math.MaxInt64 {
 		t.Errorf("low is %d in a generation of one partition", got)
 	}
@@ -60,7 +62,7 @@ func TestRevokedPartitionHoldsTheOthersUntilTheNextGeneration(t *testing.T) {
 
 // However the partitions are read, the units come in the order of (end time, agent), each partition's own order kept.
 func TestMergeDoesNotDependOnWhoReadWhen(t *testing.T) {
-	queues := make([][]*ingest.Unit, 3)
+	queues := make([][]waitingUnit, 3)
 	rng := rand.New(rand.NewPCG(1, 1))
 	for i := range int64(300) {
 		p := rng.IntN(3)
@@ -83,7 +85,7 @@ func TestMergeDoesNotDependOnWhoReadWhen(t *testing.T) {
 			low := int64(math.MaxInt64)
 			for p := range queues {
 				if next[p] < len(queues[p]) {
-					low = min(low, queues[p][next[p]].EndTS)
+					low = min(low, queues[p][next[p]].ts)
 				}
 			}
 			take(low)
@@ -102,6 +104,32 @@ func TestMergeDoesNotDependOnWhoReadWhen(t *testing.T) {
 		if got := merge(seed + 2); !slices.Equal(got, want) {
 			t.Fatalf("order with seed %d differs", seed)
 		}
+	}
+}
+
+// Neither a partition without a clock, nor one that is not heard of, nor a unit from the future holds up the others for
+// good.
+func TestNothingHoldsUpTheOthersForGood(t *testing.T) {
+	now := time.Unix(1000, 0)
+	w := newWatermarks()
+	w.assign(0, 0, now)
+	w.assign(1, 0, now)
+	w.advance(0, 999e9, false, now)
+	w.advance(1, 0, true, now) // it has no clock
+	if got, want := w.low(now), now.Add(-watermarkDelay).UnixNano(); got != want {
+		t.Errorf("low is %d beside a partition without a clock, want %d", got, want)
+	}
+	w.advance(1, 10e9, false, now)
+	later := now.Add(markPatience + time.Second)
+	w.advance(0, 1030e9, false, later)
+	if got, want := w.low(later), later.Add(-watermarkDelay).UnixNano(); got != want {
+		t.Errorf("low is %d beside a partition that nothing was heard of, want %d", got, want)
+	}
+	m := newMerger()
+	m.add(unitAt(0, 1, 5000e9, "from the future"))
+	m.add(unitAt(0, 2, 900e9, ""))
+	if a, b := m.release(950e9), m.release(950e9); a == nil || b == nil {
+		t.Error("a unit from the future waits")
 	}
 }
 

@@ -2,12 +2,13 @@ package main
 
 // Names of the metrics that the service itself exports, beside those of its packages.
 const (
-	MetricBuildInfo    = "rewardwatch_build_info"                             // {version,revision,goversion} 1
-	MetricPolicies     = "rewardwatch_policies"                               // policies watched
-	MetricLateUnits    = "rewardwatch_units_late_total"                       // units judged after one that ended later
-	MetricUnitsDropped = "rewardwatch_units_dropped_total"                    // {reason="unmatched|streams_limit"} units not judged
-	MetricUnitsWaiting = "rewardwatch_units_waiting"                          // {policy} units that wait for other partitions
-	MetricBankSaves    = "rewardwatch_bank_checkpoints_total"                 // snapshots of banks written
-	MetricBankSavedAt  = "rewardwatch_bank_checkpoint_last_timestamp_seconds" // when a bank was last saved, 0 before
-	MetricReloaded     = "rewardwatch_config_last_reload_successful"          // 1, or 0 after a configuration that was refused
+	MetricBuildInfo       = "rewardwatch_build_info"                             // {version,revision,goversion} 1
+	MetricPolicies        = "rewardwatch_policies"                               // policies watched
+	MetricLateUnits       = "rewardwatch_units_late_total"                       // units judged after one that ended later
+	MetricStreamLimitHits = "rewardwatch_stream_limit_hits_total"                // times that a stream was not followed because of limits.streams
+	MetricUnitsDropped    = "rewardwatch_units_dropped_total"                    // {reason="unmatched"} units not judged
+	MetricUnitsWaiting    = "rewardwatch_units_waiting"                          // {policy} units that wait for other partitions
+	MetricBankSaves       = "rewardwatch_bank_checkpoints_total"                 // snapshots of banks written
+	MetricBankSavedAt     = "rewardwatch_bank_checkpoint_last_timestamp_seconds" // when a bank was last saved, 0 before
+	MetricReloaded        = "rewardwatch_config_last_reload_successful"          // 1, or 0 after a configuration that was refused
 )

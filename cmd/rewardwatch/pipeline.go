@@ -22,14 +22,15 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/assemble"
 )
 
-// How the desks of the service work: units that may wait in a desk's channel and in its merger, how often a desk looks
-// for units that it can release and publishes what it shows, and how often it looks for silence.
+// How the desks of the service work: units that fit in a desk's channel, units of one partition that may wait for a
+// desk, how often a desk with waiting units looks for those that it can release and how often it looks after all else,
+// and how often it looks for silence.
 const (
-	deskBacklog   = 4096
-	mergerBacklog = 16384
-	deskPulse     = 50 * time.Millisecond
-	publishEvery  = time.Second
-	tickEvery     = 10 * time.Second
+	deskBacklog = 512
+	feedBacklog = 8192
+	mergePulse  = 50 * time.Millisecond
+	deskPulse   = time.Second
+	tickEvery   = 10 * time.Second
 )
 
 // pipeline joins the rooms of the service. A partition's goroutine folds events into units and hands them to the desk
@@ -45,15 +46,16 @@ type pipeline struct {
 	metrics  pipelineMetrics
 	marks    *watermarks
 	recorded *recordings
+	limit    *bank.StreamLimit
 
 	ctx  context.Context // of the desks; ends when all of them are to save and stop
 	stop context.CancelCauseFunc
 	wg   sync.WaitGroup
 
-	mu      sync.Mutex
-	desks   map[string]*runningDesk
-	feeds   map[int32]*partitionFeed
-	streams atomic.Int64 // of all desks, as last published
+	mu     sync.Mutex
+	desks  map[string]*runningDesk
+	feeds  map[int32]*partitionFeed
+	errors []error // of the desks
 }
 
 type pipelineMetrics struct {
@@ -71,31 +73,29 @@ func newPipelineMetrics(reg prometheus.Registerer) pipelineMetrics {
 		waiting: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: MetricUnitsWaiting, Help: "Units that wait for other partitions."}, []string{"policy"}),
 		savedAt: prometheus.NewGauge(prometheus.GaugeOpts{Name: MetricBankSavedAt, Help: "When a bank was last saved."}),
 	}
-	for _, reason := range []string{droppedUnmatched, droppedLimit} {
-		m.dropped.WithLabelValues(reason)
-	}
+	m.dropped.WithLabelValues(droppedUnmatched)
 	reg.MustRegister(m.late, m.saved, m.dropped, m.waiting, m.savedAt)
 	return m
 }
 
-// Why a unit was not judged.
-const (
-	droppedUnmatched = "unmatched"
-	droppedLimit     = "streams_limit"
-)
+// droppedUnmatched is why a unit was not judged: no entry of the configuration watches its policy.
+const droppedUnmatched = "unmatched"
 
 // newPipeline makes a pipeline without desks. ctx ends the desks in the hard way; Stop lets them save first.
 func newPipeline(ctx context.Context, cfg *Config, store ingest.CheckpointStore, fx effects, log zerolog.Logger, reg prometheus.Registerer) *pipeline {
 	p := &pipeline{
 		cfg: cfg, store: store, effects: fx, log: log,
 		episodes: assemble.NewMetrics(reg), metrics: newPipelineMetrics(reg),
-		marks: newWatermarks(), recorded: newRecordings(cfg),
+		marks: newWatermarks(), recorded: newRecordings(cfg), limit: bank.NewStreamLimit(cfg.Limits.Streams),
 		desks: map[string]*runningDesk{}, feeds: map[int32]*partitionFeed{},
 	}
 	p.ctx, p.stop = context.WithCancelCause(ctx)
 	reg.MustRegister(prometheus.NewGaugeFunc(
 		prometheus.GaugeOpts{Name: MetricPolicies, Help: "Policies watched."},
 		func() float64 { return float64(len(p.all())) }))
+	reg.MustRegister(prometheus.NewCounterFunc(
+		prometheus.CounterOpts{Name: MetricStreamLimitHits, Help: "Times that a stream was not followed because of limits.streams."},
+		func() float64 { return float64(p.limit.Refused()) }))
 	return p
 }
 
@@ -105,14 +105,13 @@ func (p *pipeline) Failed() <-chan struct{} { return p.ctx.Done() }
 // errStopped is the cause of an orderly stop.
 var errStopped = errors.New("stopped")
 
-// Stop lets every desk finish what it has been given and save its state, and waits for them.
+// Stop lets every desk finish what it has been given and save its state, waits for them, and gives their errors.
 func (p *pipeline) Stop() error {
 	p.stop(errStopped)
 	p.wg.Wait()
-	if err := context.Cause(p.ctx); !errors.Is(err, errStopped) && !errors.Is(err, context.Canceled) {
-		return err
-	}
-	return nil
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return errors.Join(p.errors...)
 }
 
 // restore makes the desks that were saved. It is called once, before the first partition is assigned.
@@ -128,47 +127,41 @@ func (p *pipeline) restore(names []string) error {
 			p.log.Warn().Str("policy", policy).Msg("a saved policy is not watched any more; its state is kept but not used")
 			continue
 		}
-		d := newDesk(policy, cfg, p.effects)
+		d := newDesk(policy, cfg, p.limit, p.effects)
 		if err := d.restore(snapshot, time.Now()); err != nil {
 			return fmt.Errorf("restore %s: %w", name, err)
 		}
-		p.start(policy, d)
+		p.launch(policy, d)
 	}
 	return nil
 }
 
-// desk finds the desk of a policy, or starts it; nil where the policy is not to be watched, with the reason.
-func (p *pipeline) desk(policy string) (*runningDesk, string, error) {
+// desk finds the desk of a policy, or starts it; nil where the policy is not watched.
+func (p *pipeline) desk(policy string) (*runningDesk, error) {
+	p.mu.Lock()
+	r := p.desks[policy]
+	p.mu.Unlock()
+	cfg, watched := p.cfg.policy(policy)
+	if r != nil || !watched {
+		return r, nil
+	}
+	d := newDesk(policy, cfg, p.limit, p.effects)
+	if err := p.recorded.teach(p.ctx, d.policy, policy, cfg); err != nil {
+		return nil, err
+	}
+	return p.launch(policy, d), nil
+}
+
+// launch starts the goroutine of a desk, unless another partition has just started one for the policy.
+func (p *pipeline) launch(policy string, d *desk) *runningDesk {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if r := p.desks[policy]; r != nil {
-		return r, "", nil
+		return r
 	}
-	cfg, watched := p.cfg.policy(policy)
-	switch {
-	case !watched:
-		return nil, droppedUnmatched, nil
-	case p.streams.Load() >= int64(p.cfg.Limits.Streams):
-		return nil, droppedLimit, nil
-	}
-	d := newDesk(policy, cfg, p.effects)
-	if err := p.recorded.teach(p.ctx, d.policy, policy, cfg); err != nil {
-		return nil, "", err
-	}
-	return p.launch(policy, d), "", nil
-}
-
-func (p *pipeline) start(policy string, d *desk) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.launch(policy, d)
-}
-
-// launch starts the goroutine of a desk. The caller holds mu.
-func (p *pipeline) launch(policy string, d *desk) *runningDesk {
 	r := &runningDesk{
 		desk: d, name: policy, pipeline: p, merger: newMerger(),
-		units: make(chan *ingest.Unit, deskBacklog), orders: make(chan func()),
+		units: make(chan waitingUnit, deskBacklog), orders: make(chan func()),
 	}
 	applied := map[int32]bank.AppliedUnit{}
 	if !d.policy.Changed() { // as it was saved
@@ -178,10 +171,17 @@ func (p *pipeline) launch(policy string, d *desk) *runningDesk {
 	p.desks[policy] = r
 	p.wg.Go(func() {
 		if err := r.run(); err != nil {
-			p.stop(fmt.Errorf("policy %q: %w", policy, err))
+			p.failed(fmt.Errorf("policy %q: %w", policy, err))
 		}
 	})
 	return r
+}
+
+func (p *pipeline) failed(err error) {
+	p.mu.Lock()
+	p.errors = append(p.errors, err)
+	p.mu.Unlock()
+	p.stop(err)
 }
 
 // all lists the desks by the names of their policies.
@@ -193,9 +193,9 @@ func (p *pipeline) all() []*runningDesk {
 
 // Assign implements ingest.Handler.
 func (p *pipeline) Assign(partition int32) (ingest.Processor, error) {
-	p.marks.assign(partition, 0)
+	p.marks.assign(partition, 0, time.Now())
 	f := &partitionFeed{
-		pipeline: p, partition: partition, episodes: newAssembler(p.cfg, p.episodes), known: map[string]*runningDesk{},
+		pipeline: p, partition: partition, episodes: newAssembler(p.cfg, p.episodes), known: map[string]*way{},
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -210,7 +210,10 @@ func (p *pipeline) Revoke(partition int32) {
 	p.feeds[partition].episodes.Close()
 	delete(p.feeds, partition)
 	p.mu.Unlock()
-	p.tell(func(r *runningDesk) { r.merger.drop(partition) })
+	p.tell(func(r *runningDesk) {
+		r.receive() // the partition has handed on all that it ever will
+		r.merger.drop(partition)
+	})
 }
 
 // tell has every desk do something in its own goroutine, and returns when all have begun.
@@ -240,10 +243,16 @@ type partitionFeed struct {
 	pipeline  *pipeline
 	partition int32
 	episodes  *assemble.Assembler
-	known     map[string]*runningDesk
+	known     map[string]*way // by policy; nil where it is not watched
 	unsaved   []*ingest.Unit
-	last      int64 // largest event time read
+	last      int64 // largest event time read that can be believed
 	begun     bool  // restored, or fed
+}
+
+// way is the way of a partition's units to the desk of their policy.
+type way struct {
+	desk    *runningDesk
+	waiting atomic.Int64 // units on the way
 }
 
 // Process folds a batch into units and hands them on.
@@ -258,42 +267,82 @@ func (f *partitionFeed) Process(ctx context.Context, batch []ingest.Event) error
 			failed = f.hand(ctx, u)
 		}
 	}
+	now, clock := time.Now(), false
+	believed := now.Add(clockTolerance).UnixNano()
 	for i := range batch {
-		f.last = max(f.last, batch[i].TS)
+		if ts := batch[i].TS; ts != 0 && ts <= believed {
+			f.last, clock = max(f.last, ts), true
+		}
 		f.episodes.Fold(&batch[i], emit)
 	}
-	f.pipeline.marks.advance(f.partition, f.last, false)
+	f.pipeline.marks.advance(f.partition, f.last, !clock, now)
 	return failed
 }
 
 // Idle implements ingest.Processor.
 func (f *partitionFeed) Idle(context.Context) error {
-	f.pipeline.marks.advance(f.partition, f.last, true)
+	f.pipeline.marks.advance(f.partition, f.last, true, time.Now())
 	return nil
 }
 
+// hand gives a unit to the desk of its policy, and waits while too many of this partition are on their way there.
 func (f *partitionFeed) hand(ctx context.Context, u *ingest.Unit) error {
-	r := f.known[u.Group.Policy]
-	if r == nil {
-		found, reason, err := f.pipeline.desk(u.Group.Policy)
-		if err != nil {
-			return err
-		}
-		if found == nil {
-			f.pipeline.metrics.dropped.WithLabelValues(reason).Inc()
-			return nil
-		}
-		f.known[u.Group.Policy], r = found, found
+	w, err := f.way(u.Group.Policy)
+	if err != nil {
+		return err
+	}
+	if w == nil {
+		f.pipeline.metrics.dropped.WithLabelValues(droppedUnmatched).Inc()
+		return nil
+	}
+	if err := w.room(ctx, f.pipeline.ctx); err != nil {
+		return err
 	}
 	f.unsaved = append(f.unsaved, u)
 	select {
-	case r.units <- u:
+	case w.desk.units <- newWaitingUnit(u, &w.waiting, time.Now()):
 		return nil
 	case <-f.pipeline.ctx.Done():
 		return context.Cause(f.pipeline.ctx)
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
+}
+
+// way finds the way to the desk of a policy, nil where the policy is not watched.
+func (f *partitionFeed) way(policy string) (*way, error) {
+	if w, known := f.known[policy]; known {
+		return w, nil
+	}
+	r, err := f.pipeline.desk(policy)
+	if err != nil {
+		return nil, err
+	}
+	if r == nil {
+		f.known[policy] = nil
+		return nil, nil
+	}
+	f.known[policy] = &way{desk: r}
+	return f.known[policy], nil
+}
+
+// room waits until fewer units than allowed are on the way. Partitions that are further behind are not held up: it is
+// them that the units wait for.
+func (w *way) room(ctxs ...context.Context) error {
+	if w.waiting.Load() < feedBacklog {
+		return nil
+	}
+	pulse := time.NewTicker(mergePulse)
+	defer pulse.Stop()
+	for w.waiting.Load() >= feedBacklog {
+		for _, ctx := range ctxs {
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+		}
+		<-pulse.C
+	}
+	return nil
 }
 
 // feedState is the snapshot of a partition.
@@ -320,7 +369,7 @@ func (f *partitionFeed) Snapshot(w io.Writer) error {
 func (f *partitionFeed) forgetSaved() {
 	kept := f.unsaved[:0]
 	for _, u := range f.unsaved {
-		if !f.known[u.Group.Policy].hasSaved(u) {
+		if !f.known[u.Group.Policy].desk.hasSaved(u) {
 			kept = append(kept, u)
 		}
 	}
@@ -343,7 +392,7 @@ func (f *partitionFeed) Restore(r io.Reader) error {
 			return err
 		}
 	}
-	f.pipeline.marks.assign(f.partition, f.last)
+	f.pipeline.marks.assign(f.partition, f.last, time.Now())
 	return nil
 }
 
@@ -356,8 +405,9 @@ type runningDesk struct {
 	name     string
 	pipeline *pipeline
 	merger   *merger
-	units    chan *ingest.Unit
+	units    chan waitingUnit
 	orders   chan func()                                // to be done between two units
+	unshown  bool                                       // something has changed since it was last shown
 	saved    atomic.Pointer[map[int32]bank.AppliedUnit] // what the saved state of the desk has applied, by partition
 }
 
@@ -370,44 +420,58 @@ func (r *runningDesk) hasSaved(u *ingest.Unit) bool {
 // run is the desk's goroutine. At a stop it judges what it has been given and can be released, and saves.
 func (r *runningDesk) run() error {
 	ctx := context.WithoutCancel(r.pipeline.ctx) // what has begun is finished
-	pulse := time.NewTicker(deskPulse)
+	pulse := time.NewTimer(deskPulse)
 	defer pulse.Stop()
-	save, publish, tick := time.Now(), time.Now(), time.Now()
+	shown, saved, ticked := time.Now(), time.Now(), time.Now()
 	for {
-		var input <-chan *ingest.Unit
-		if r.merger.waiting() < mergerBacklog {
-			input = r.units
-		}
 		select {
 		case <-r.pipeline.ctx.Done():
-			return errors.Join(r.release(ctx), r.save())
+			err := r.release(ctx)
+			r.publish()
+			return errors.Join(err, r.save())
 		case do := <-r.orders:
 			do()
 			continue
-		case u := <-input:
+		case u := <-r.units:
 			r.merger.add(u)
 		case <-pulse.C:
+			pulse.Reset(r.nextPulse())
 		}
 		if err := r.release(ctx); err != nil {
 			return err
 		}
 		now := time.Now()
-		if now.Sub(publish) >= publishEvery {
+		if now.Sub(shown) >= deskPulse {
 			r.show()
-			publish = now
+			shown = now
 		}
-		if now.Sub(tick) >= tickEvery && r.pipeline.marks.idle() {
+		if now.Sub(ticked) >= tickEvery && r.pipeline.marks.current(now) {
 			if err := r.tick(ctx, now); err != nil {
 				return err
 			}
-			tick = now
+			ticked = now
 		}
-		if now.Sub(save) >= time.Duration(r.pipeline.cfg.Checkpoint.Every) {
+		if now.Sub(saved) >= time.Duration(r.pipeline.cfg.Checkpoint.Every) {
 			if err := r.save(); err != nil {
-				r.pipeline.log.Error().Err(err).Str("policy", r.name).Msg("cannot save the state of a policy; trying again")
+				r.pipeline.log.Error().Err(err).Str("policy", r.name).Msg("Saving the state of a policy failed, trying again")
 			}
-			save = now
+			saved = now
 		}
+	}
+}
+
+// nextPulse is soon where units wait for other partitions, which say nothing when they get on.
+func (r *runningDesk) nextPulse() time.Duration {
+	if r.merger.waiting() > 0 {
+		return mergePulse
+	}
+	return deskPulse
+}
+
+// receive takes what has been handed on.
+func (r *runningDesk) receive() {
+	for n := len(r.units); n > 0; n-- {
+		r.merger.add(<-r.units)
 	}
 }
 
@@ -416,14 +480,13 @@ func (r *runningDesk) run() error {
 func (r *runningDesk) release(ctx context.Context) error {
 	now := time.Now()
 	low := r.pipeline.marks.low(now)
-	for n := len(r.units); n > 0; n-- {
-		r.merger.add(<-r.units)
-	}
+	r.receive()
 	for {
 		u := r.merger.release(low)
 		if u == nil {
 			break
 		}
+		r.unshown = true
 		if err := r.observe(ctx, u, now); err != nil {
 			return err
 		}
@@ -432,22 +495,17 @@ func (r *runningDesk) release(ctx context.Context) error {
 	return nil
 }
 
-// show publishes, and tells the pipeline how many streams there are.
+// show publishes what has changed since it last did.
 func (r *runningDesk) show() {
-	r.publish()
 	r.pipeline.metrics.waiting.WithLabelValues(r.name).Set(float64(r.merger.waiting()))
-	total := 0
-	for _, other := range r.pipeline.all() {
-		for _, g := range other.policy.Summary().Groups {
-			total += len(g.Streams)
-		}
+	if r.unshown {
+		r.publish()
+		r.unshown = false
 	}
-	r.pipeline.streams.Store(int64(total))
 }
 
-// save makes the desk's state durable and remembers up to which units it is.
+// save makes the desk's state durable where it has changed, and remembers up to which units it is.
 func (r *runningDesk) save() error {
-	r.publish()
 	if !r.policy.Changed() {
 		return nil
 	}
@@ -458,6 +516,7 @@ func (r *runningDesk) save() error {
 	if err := r.pipeline.store.Save(bankPrefix+r.name, snapshot); err != nil {
 		return fmt.Errorf("save: %w", err)
 	}
+	r.policy.Saved()
 	applied := r.policy.Applied()
 	r.saved.Store(&applied)
 	r.pipeline.metrics.saved.Inc()

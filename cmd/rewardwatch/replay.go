@@ -79,6 +79,7 @@ type replay struct {
 	console  *console
 	episodes *assemble.Assembler
 	recorded *recordings
+	limit    *bank.StreamLimit
 	desks    map[string]*desk
 	order    []*desk
 	scores   *bufio.Writer // nil without --scores
@@ -91,7 +92,7 @@ type replay struct {
 func newReplay(cfg *Config, c *console) *replay {
 	return &replay{
 		cfg: cfg, console: c, episodes: newAssembler(cfg, assemble.NewMetrics(unregistered{})),
-		recorded: newRecordings(cfg), desks: map[string]*desk{},
+		recorded: newRecordings(cfg), limit: bank.NewStreamLimit(cfg.Limits.Streams), desks: map[string]*desk{},
 	}
 }
 
@@ -137,7 +138,7 @@ func (r *replay) desk(ctx context.Context, policy string) (*desk, error) {
 		r.desks[policy] = nil
 		return nil, nil
 	}
-	d := newDesk(policy, cfg, r)
+	d := newDesk(policy, cfg, r.limit, r)
 	if err := r.recorded.teach(ctx, d.policy, policy, cfg); err != nil {
 		return nil, err
 	}

@@ -37,14 +37,23 @@ func runService(ctx context.Context, c *console, file string) error {
 	hangups := make(chan os.Signal, 1)
 	signal.Notify(hangups, syscall.SIGHUP)
 	defer signal.Stop(hangups)
+	var before *Config // that ran, while the present one has not
 	for {
 		next, err := serve(ctx, c, file, cfg, hangups)
-		if err != nil || next == nil {
+		switch {
+		case errors.Is(err, errNotStarted) && before != nil:
+			c.report(fmt.Errorf("the configuration that was read cannot be used, going on with the one before: %w", err))
+			cfg, before = before, nil
+		case err != nil || next == nil:
 			return err
+		default:
+			cfg, before = next, cfg
 		}
-		cfg = next
 	}
 }
+
+// errNotStarted ends a run that could not open what its configuration names.
+var errNotStarted = errors.New("cannot start")
 
 // serve runs the service with one configuration, and gives the next one where a reload ended it.
 func serve(ctx context.Context, c *console, file string, cfg *Config, hangups <-chan os.Signal) (next *Config, err error) {
@@ -67,7 +76,7 @@ func serve(ctx context.Context, c *console, file string, cfg *Config, hangups <-
 		return nil
 	}
 	if a, err = newApp(cfg, reload, log); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w: %w", errNotStarted, err)
 	}
 	done := make(chan error, 1)
 	go func() { done <- a.Run(running) }()

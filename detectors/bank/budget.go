@@ -1,5 +1,7 @@
 package bank
 
+import "slices"
+
 // How the budget of false alarms of a policy is shared out. The share of the sliding Kolmogorov-Smirnov statistic is
 // kept free as long as it is only a gauge.
 const (
@@ -68,9 +70,26 @@ func (g *group) arm(room int) {
 	}
 }
 
+// byWorth lists the streams, those first whose detectors matter most where not all can be armed.
+func (g *group) byWorth() []*stream {
+	streams := slices.Clone(g.Streams)
+	slices.SortStableFunc(streams, func(a, b *stream) int { return worth(a.Signal) - worth(b.Signal) })
+	return streams
+}
+
+// worth ranks signals, the most worth first.
+func worth(signal string) int {
+	for rank, prefix := range []string{"return", "reward", "episode_length", actionSignal, "outcome."} {
+		if signal == prefix || prefix == "outcome." && isOutcome(signal) {
+			return rank
+		}
+	}
+	return 5
+}
+
 // candidates picks the streams of a class that fit into room, and counts their branches.
 func (g *group) candidates(class bool, room *int) (streams []*stream, branches int) {
-	for _, s := range g.Streams {
+	for _, s := range g.byWorth() {
 		if primary(s.Signal) != class {
 			continue
 		}

@@ -4,11 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/prometheus/common/model"
+
+	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
 // Config says how the policies that one entry of the configuration matches are watched.
@@ -174,6 +177,12 @@ func (c Config) Follows(signal string) bool {
 func ValidGlob(glob string) bool {
 	_, err := path.Match(glob, "")
 	return err == nil
+}
+
+// groups reports whether a group has the labels that c groups by.
+func (c Config) groups(key ingest.Group) bool {
+	labels := key.Labels()
+	return slices.EqualFunc(c.GroupBy, labels, func(by string, l ingest.Label) bool { return GroupLabel(by) == l.Name })
 }
 
 // Match reports whether a name matches a glob: * is any run of characters, ? any one, [a-z] one of a set. A slash is a

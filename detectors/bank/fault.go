@@ -9,19 +9,29 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// The rules of a telemetry fault, as users read them.
+// The rules of a telemetry fault, as users read them. The last two are of a whole group: they show that it cannot be
+// judged now, end with its next finished unit, and suspend nothing.
 const (
-	FaultNonFinite  = "non_finite"  // NaN or infinite values in more than 1 % of the last 20 units' values, in two units at least
-	FaultConstant   = "constant"    // one value over more units than the baseline allows by chance (p < 1e-6)
-	FaultActionKind = "action_kind" // categories where the baseline has numbers, or the other way round
-	FaultSilent     = "silent"      // nothing for 10 times the baseline's largest gap, and 5 minutes at least
+	FaultNonFinite  = "non_finite"      // NaN or infinite values in more than 1 % of the last 20 units' values, in two units at least
+	FaultConstant   = "constant"        // one value over more units than the baseline allows by chance (p < 1e-6)
+	FaultMissing    = "missing"         // no value in 20 units in a row, of a signal that nearly all units of the baseline have
+	FaultActionKind = "action_kind"     // categories where the baseline has numbers, or the other way round
+	FaultSilent     = "silent"          // nothing for 10 times the baseline's largest gap, and 5 minutes at least
+	FaultEndless    = "no_episode_ends" // steps go on, but episodes have stopped ending
 )
 
 // faultUnits is how many units without the fault end it, and how many the share of bad values is taken over.
 const faultUnits = 20
 
-// commonRuns is the probability of continuing a run of constant units from which on such runs count as common.
+// commonRuns is the probability of continuing a run of constant units from which on such runs count as common, and the
+// share of units from which on a value at their lower or upper end counts as known.
 const commonRuns = .05
+
+// maxLevels bounds the values of which the baseline is searched for known ones.
+const maxLevels = 256
+
+// usualShare is the share of a baseline's units with a signal from which on the signal is missed where it is gone.
+const usualShare = .95
 
 // fault follows the telemetry faults of one stream. Exported fields are its snapshot.
 type fault struct {
@@ -38,7 +48,11 @@ type fault struct {
 	WarmRuns    int // pairs of successive units of the baseline that held one and the same value
 	WarmPairs   int
 	WarmLongest int
-	Allowed     int // longest run that is no fault; 0 before the baseline is frozen
+	Levels      map[float64]int // of the baseline: how many units had the value at their lower or upper end
+	Allowed     int             // longest run that is no fault; 0 before the baseline is frozen
+
+	Usual  bool // nearly all units of the baseline have the signal
+	Absent int  // units in a row without it
 }
 
 // values folds in how many values of the unit are bad, and reports whether the rule of non-finite values holds now.
@@ -72,7 +86,39 @@ func (f *fault) constant(single bool, value float64) bool {
 	}
 	f.Value = value
 	f.WarmLongest = max(f.WarmLongest, f.Run)
-	return f.Allowed > 0 && f.Run > f.Allowed
+	return f.Allowed > 0 && f.Run > f.Allowed && f.Levels[value] == 0
+}
+
+// level counts a value that a unit of the baseline had at its lower or upper end.
+func (f *fault) level(value float64) {
+	if f.Levels == nil {
+		f.Levels = map[float64]int{}
+	}
+	if f.Levels[value] > 0 || len(f.Levels) < maxLevels {
+		f.Levels[value]++
+	}
+}
+
+// missing folds in whether the unit had the signal, and reports whether the rule of missing signals holds now.
+func (f *fault) missing(present bool) bool {
+	if present {
+		f.Absent = 0
+	} else {
+		f.Absent++
+	}
+	return f.Usual && f.Absent >= faultUnits
+}
+
+// freeze sets the rules that depend on the baseline. Values that were common at the ends of units are known levels, at
+// which a policy that fails, or succeeds, all the time may stay.
+func (f *fault) freeze(usual bool) {
+	f.Usual = usual
+	f.allow()
+	for value, units := range f.Levels {
+		if float64(units) <= commonRuns*float64(f.WarmPairs) {
+			delete(f.Levels, value)
+		}
+	}
 }
 
 // allow sets the longest run that chance explains from the runs of the baseline: with p the upper 90 % limit of the
@@ -111,6 +157,9 @@ func (s *stream) checkFault(u *ingest.Unit, kind ingest.ActionKind) string {
 	if single, value, known := singleValue(u, s.Signal); known && s.Fault.constant(single, value) && !s.atEdge(value) {
 		rule = FaultConstant
 	}
+	if s.Fault.missing(present(u, s.Signal)) {
+		rule = FaultMissing
+	}
 	if s.Signal == actionSignal && otherKind(u, kind) {
 		rule = FaultActionKind
 	}
@@ -140,6 +189,19 @@ func (s *stream) atEdge(value float64) bool {
 	return ranks == nil || value >= ranks.Points[len(ranks.Points)-1] || value <= ranks.Points[0]
 }
 
+// learnLevels keeps the values at the ends of a unit of the baseline.
+func (s *stream) learnLevels(u *ingest.Unit) {
+	switch {
+	case s.Signal == "reward" && u.Reward.N > 0:
+		s.Fault.level(u.Reward.Min)
+		if u.Reward.Max != u.Reward.Min {
+			s.Fault.level(u.Reward.Max)
+		}
+	case s.Signal == "return" && u.HasReturn && !math.IsNaN(u.Return):
+		s.Fault.level(u.Return)
+	}
+}
+
 func (s *stream) mainRanks() *detectors.Ranks {
 	if q := s.find(mainQuantity(s.Signal)); q != nil {
 		return q.Ranks
@@ -167,6 +229,15 @@ func valueCounts(u *ingest.Unit, signal string) (bad, total int64) {
 		}
 	}
 	return 0, 0
+}
+
+// present reports whether the unit had the signal.
+func present(u *ingest.Unit, signal string) bool {
+	if signal == "episode_length" || signal == actionSignal && u.ActionKind != ingest.ActionNone {
+		return true
+	}
+	_, total := valueCounts(u, signal)
+	return total > 0
 }
 
 // singleValue reports whether the unit held one single value of a signal to which the rule of constant values

@@ -74,8 +74,8 @@ type Finding struct {
 	Signal string
 
 	From, To State
-	// Reason says what is missing while warming up and which rule holds in a telemetry fault (nan, infinite, constant,
-	// silent); "" otherwise.
+	// Reason says what is missing while warming up and which rule holds in a telemetry fault, such as FaultConstant; ""
+	// otherwise.
 	Reason string
 	// At is the unit at which the change was made: of an alarm, the unit that reached a score of 1. A finding of silence
 	// has no unit: At names the last one.

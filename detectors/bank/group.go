@@ -36,34 +36,40 @@ type group struct {
 	LastActions []actionCounts    // of the last units, a ring
 	NextActions int
 
+	Unjudged string // FaultSilent or FaultEndless while the group cannot be judged, else ""
+
 	Incident bool // an alarm has fired and the group has not gone quiet since
 	Quiet    int  // units in a row without an open alarm, while Incident
-
-	Silent bool
 
 	Positive, Negative float64
 	Rewards            int64
 
 	cfg     Config
+	limit   *StreamLimit
 	arrived time.Time // wall clock of the last unit, for silence
 }
 
 // actionCounts are the categories of one unit.
 type actionCounts []ingest.Count
 
-func newGroup(key ingest.Group, cfg Config) *group {
-	return &group{Key: key, cfg: cfg}
+func newGroup(key ingest.Group, cfg Config, limit *StreamLimit) *group {
+	return &group{Key: key, cfg: cfg, limit: limit}
+}
+
+// find gives the place of a signal's stream, and whether there is one.
+func (g *group) find(signal string) (at int, found bool) {
+	return slices.BinarySearchFunc(g.Streams, signal, func(s *stream, name string) int {
+		return strings.Compare(s.Signal, name)
+	})
 }
 
 // stream finds the stream of a signal, or starts it; nil where the signal is not to be followed.
 func (g *group) stream(signal string) *stream {
-	i, found := slices.BinarySearchFunc(g.Streams, signal, func(s *stream, name string) int {
-		return strings.Compare(s.Signal, name)
-	})
+	i, found := g.find(signal)
 	if found {
 		return g.Streams[i]
 	}
-	if len(g.Streams) >= maxGroupSignals || !g.cfg.Follows(signal) {
+	if len(g.Streams) >= maxGroupSignals || !g.cfg.Follows(signal) || !g.limit.take() {
 		return nil
 	}
 	s := &stream{Signal: strings.Clone(signal)}
@@ -74,24 +80,22 @@ func (g *group) stream(signal string) *stream {
 // observe folds one unit in and returns what it changed.
 func (g *group) observe(u *ingest.Unit, now time.Time) []Finding {
 	at := g.enter(u, now)
-	if u.End == ingest.EndBlock {
-		g.Blocks++
-		g.showBlock(u)
-		return nil
-	}
+	defer g.Trail.prune(g.Streams)
 	values := g.readings(u)
 	g.startStreams(u, values)
+	if u.End == ingest.EndBlock {
+		return g.block(values, at)
+	}
+	g.Unjudged = ""
 	rules := g.faults(u)
-	collecting := !g.Warmup.Done && !g.Incident // never from the units of an open incident
-	g.feed(values, rules, at.Ordinal, collecting)
+	g.feed(values, rules, at.Ordinal)
 	found := g.judge(rules, at)
 	if g.quiet() {
 		found = append(found, Finding{Kind: GroupQuiet, Group: g.Key, At: at})
 	}
-	if collecting {
-		g.Warmup.collect(u)
+	if !g.Warmup.Done && !g.Incident { // never from the units of an open incident
+		g.collect(u, values, rules)
 	}
-	g.Trail.prune(g.Streams)
 	return found
 }
 
@@ -101,7 +105,10 @@ func (g *group) enter(u *ingest.Unit, now time.Time) UnitRef {
 		Ordinal: g.Seen, Agent: u.Agent, Episode: u.Episode, Pos: u.Pos, First: u.First, TS: u.EndTS,
 	}
 	g.Seen++
-	g.arrived, g.Silent = now, false
+	if wait := now.Sub(g.arrived); g.Unjudged == FaultSilent && !g.arrived.IsZero() {
+		g.Warmup.LongestWait = max(g.Warmup.LongestWait, wait) // it was no silence after all
+	}
+	g.arrived = now
 	g.LastTS = max(g.LastTS, u.EndTS)
 	g.Positive += u.Reward.Positive
 	g.Negative += u.Reward.Negative
@@ -112,15 +119,19 @@ func (g *group) enter(u *ingest.Unit, now time.Time) UnitRef {
 	return at
 }
 
-// showBlock keeps the values of a block of steps for the current distributions: it is shown but not judged.
-func (g *group) showBlock(u *ingest.Unit) {
-	values := g.readings(u)
-	g.startStreams(u, values)
+// block keeps the values of a block of steps for the current distributions: it is shown but not judged. Where there is
+// a baseline of episodes, that they have stopped ending is a fault.
+func (g *group) block(values []reading, at UnitRef) []Finding {
+	g.Blocks++
 	for _, r := range values {
-		if s := g.stream(r.signal); s != nil {
-			s.quantity(r.quantity).show(r.x)
+		if i, found := g.find(r.signal); found {
+			g.Streams[i].quantity(r.quantity).show(r.x)
 		}
 	}
+	if g.Baseline.ID == "" {
+		return nil
+	}
+	return g.unjudged(FaultEndless, at)
 }
 
 // readings lists the quantities of a unit, the shares of the baseline's actions included.
@@ -169,25 +180,35 @@ func (g *group) faults(u *ingest.Unit) []string {
 	return rules
 }
 
-// feed gives the unit's values to the tests and to the next baseline; a fault suspends both for its stream.
-func (g *group) feed(values []reading, rules []string, ordinal int64, collecting bool) {
+// feed gives the unit's values to the tests; a fault suspends those of its stream.
+func (g *group) feed(values []reading, rules []string, ordinal int64) {
 	for _, r := range values {
-		i, found := slices.BinarySearchFunc(g.Streams, r.signal, func(s *stream, name string) int {
-			return strings.Compare(s.Signal, name)
-		})
+		i, found := g.find(r.signal)
 		if !found {
 			continue
 		}
 		q := g.Streams[i].quantity(r.quantity)
 		q.show(r.x)
-		if rules[i] != "" {
-			continue
+		if rules[i] == "" {
+			q.observe(r.x, ordinal, g.Incident)
 		}
-		q.observe(r.x, ordinal, g.Incident)
-		if collecting {
+	}
+}
+
+// collect keeps the unit for the next baseline, but for the values of streams with a fault.
+func (g *group) collect(u *ingest.Unit, values []reading, rules []string) {
+	for _, r := range values {
+		if i, found := g.find(r.signal); found && rules[i] == "" {
+			q := g.Streams[i].quantity(r.quantity)
 			q.Warm = append(q.Warm, r.x)
 		}
 	}
+	for i, s := range g.Streams {
+		if rules[i] == "" {
+			s.learnLevels(u)
+		}
+	}
+	g.Warmup.collect(u)
 }
 
 // judge moves every stream to the state that the unit has put it in.
@@ -203,23 +224,28 @@ func (g *group) judge(rules []string, at UnitRef) []Finding {
 }
 
 func (g *group) judgeStream(s *stream, rule string, at UnitRef) (Finding, bool) {
-	from := s.State
+	from, renewed := s.State, false
 	switch {
 	case rule != "":
 		s.State = TelemetryFault
-	case s.State == TelemetryFault && s.Alarmed:
+	case from == TelemetryFault && s.Alarmed:
 		s.State = Drift
-	case s.State == TelemetryFault:
+	case from == TelemetryFault:
 		s.State = s.settled()
-	case s.State == OK:
+	}
+	switch s.State {
+	case OK:
 		g.watch(s, at)
-	case s.State == Drift:
-		return g.followUp(s, at)
+	case Drift:
+		renewed = g.followUp(s, at)
 	}
-	if s.State == from {
-		return Finding{}, false
+	switch {
+	case s.State != from:
+		return g.finding(StreamChanged, s, from, at), true
+	case renewed:
+		return g.finding(StreamUpdated, s, from, at), true
 	}
-	return g.finding(StreamChanged, s, from, at), true
+	return Finding{}, false
 }
 
 // watch alarms when a branch has reached its threshold.
@@ -233,15 +259,15 @@ func (g *group) watch(s *stream, at UnitRef) {
 	g.Incident, g.Quiet = true, 0
 }
 
-// followUp resolves a drift that is over, and renews what is known of one that goes on.
-func (g *group) followUp(s *stream, at UnitRef) (Finding, bool) {
+// followUp resolves a drift that is over, and renews what is known of one that goes on, which it reports.
+func (g *group) followUp(s *stream, at UnitRef) (renewed bool) {
 	top, names := s.leading()
 	if s.recovered(top.score) {
 		s.State, s.Alarmed = OK, false
-		return g.finding(StreamChanged, s, Drift, at), true
+		return false
 	}
 	if !renews(at.Ordinal - s.AlarmedAt) {
-		return Finding{}, false
+		return false
 	}
 	s.Alert.Score = top.score
 	s.Alert.Detectors = names
@@ -249,7 +275,7 @@ func (g *group) followUp(s *stream, at UnitRef) (Finding, bool) {
 		s.Alert.Effect = effect(q, at.Ordinal-s.Alert.Onset.Ordinal+1)
 	}
 	s.Alert.Offsets = g.Trail.offsets(s.Alert.Onset)
-	return g.finding(StreamUpdated, s, Drift, at), true
+	return true
 }
 
 // renews says how many units after an alarm its effect is measured anew.
@@ -279,7 +305,7 @@ func (g *group) quiet() bool {
 
 // finding reports a stream as it now stands.
 func (g *group) finding(kind Kind, s *stream, from State, at UnitRef) Finding {
-	f := Finding{Kind: kind, Group: g.Key, Signal: s.Signal, From: from, To: s.State, Reason: s.Fault.Rule, At: at}
+	f := Finding{Kind: kind, Group: g.Key, Signal: s.Signal, From: from, To: s.State, Reason: g.rule(s), At: at}
 	if s.State == Drift || from == Drift {
 		f.alert(s.Alert, g.Baseline)
 	}
@@ -289,19 +315,33 @@ func (g *group) finding(kind Kind, s *stream, from State, at UnitRef) Finding {
 	return f
 }
 
-// silence puts every stream of the group into a fault when nothing has come for too long.
+// rule gives the rule of the fault that a stream is in, "" for none.
+func (g *group) rule(s *stream) string {
+	if s.Fault.Rule == "" && s.State == TelemetryFault {
+		return g.Unjudged
+	}
+	return s.Fault.Rule
+}
+
+// silence says that nothing has come for too long.
 func (g *group) silence(now time.Time) []Finding {
-	if g.Silent || g.Baseline.ID == "" || g.arrived.IsZero() || now.Sub(g.arrived) < g.Warmup.longestSilence() {
+	if g.Baseline.ID == "" || g.arrived.IsZero() || now.Sub(g.arrived) < g.Warmup.longestSilence() {
 		return nil
 	}
-	g.Silent = true
+	return g.unjudged(FaultSilent, g.Trail.last())
+}
+
+// unjudged shows all streams of the group in a fault until its next finished unit. The detectors stay as they are: what
+// they find must not depend on when the units arrived.
+func (g *group) unjudged(rule string, at UnitRef) []Finding {
+	if g.Unjudged != "" {
+		return nil
+	}
+	g.Unjudged = rule
 	var found []Finding
-	at := g.Trail.last()
 	for _, s := range g.Streams {
-		from := s.State
-		s.Fault.settle(FaultSilent)
-		s.State = TelemetryFault
-		if from != TelemetryFault {
+		if from := s.State; from != TelemetryFault {
+			s.State = TelemetryFault
 			found = append(found, g.finding(StreamChanged, s, from, at))
 		}
 	}

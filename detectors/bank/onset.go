@@ -13,6 +13,12 @@ const (
 	versionOverlap = 50
 )
 
+// A version that has changed maxChanges times within restlessUnits units changes for other reasons than a release.
+const (
+	maxChanges    = 3
+	restlessUnits = 200
+)
+
 // versions follows which builds produced the units of a group.
 type versions struct {
 	Policy, Env, Reward versionTrack
@@ -20,12 +26,17 @@ type versions struct {
 
 // versionTrack follows one kind of version.
 type versionTrack struct {
-	Value    string // the newest
-	Since    int64  // ordinal of its first unit
-	Last     int64  // ordinal of its last unit
-	Before   string // the one before, "" where there was none
-	BeforeAt int64  // ordinal of its last unit
-	Seen     bool
+	Value   string // the newest
+	Since   int64  // ordinal of its first unit
+	Before  string // the one before, the same where there was none
+	Recent  []versionSeen
+	Changes []int64 // ordinals of the last changes, the oldest first
+}
+
+// versionSeen is a version and the ordinal of its last unit.
+type versionSeen struct {
+	Value string
+	Last  int64
 }
 
 func (v *versions) see(u ingest.Versions, ordinal int64) {
@@ -34,25 +45,31 @@ func (v *versions) see(u ingest.Versions, ordinal int64) {
 	v.Reward.see(u.Reward, ordinal)
 }
 
-// see folds one unit in. An agent that is still on the version before does not count as a change back.
+// see folds one unit in. A version that was there a moment ago is no change: agents may run several side by side.
 func (t *versionTrack) see(value string, ordinal int64) {
-	switch {
-	case !t.Seen:
-		*t = versionTrack{Value: value, Since: ordinal, Last: ordinal, Before: value, Seen: true}
-	case value == t.Value:
-		t.Last = ordinal
-	case value == t.Before && ordinal-t.BeforeAt <= versionOverlap:
-		t.BeforeAt = ordinal
-	default:
-		*t = versionTrack{Value: value, Since: ordinal, Last: ordinal, Before: t.Value, BeforeAt: t.Last, Seen: true}
+	t.Recent = slices.DeleteFunc(t.Recent, func(r versionSeen) bool { return ordinal-r.Last > versionOverlap })
+	for i := range t.Recent {
+		if t.Recent[i].Value == value {
+			t.Recent[i].Last = ordinal
+			return
+		}
 	}
+	if ordinal == 0 {
+		t.Value = value
+	}
+	if value != t.Value {
+		t.Changes = append(t.Changes[max(0, len(t.Changes)-maxChanges+1):], ordinal)
+	}
+	t.Before, t.Value, t.Since = t.Value, value, ordinal
+	t.Recent = append(t.Recent, versionSeen{value, ordinal})
 }
 
 // changed reports whether the version changed at an onset that a unit revealed. An onset is an estimate, the less
-// certain the longer it took to reveal it.
+// certain the longer it took to reveal it. Versions that change all the time tell nothing.
 func (t *versionTrack) changed(onset, at int64) bool {
 	slack := max(versionSlack, at-onset)
-	return t.Before != t.Value && t.Since >= onset-slack && t.Since <= at
+	restless := len(t.Changes) == maxChanges && at-t.Changes[0] <= restlessUnits
+	return t.Before != t.Value && t.Since >= onset-slack && t.Since <= at && !restless
 }
 
 // around gives the versions before and after an onset, and the names of the causes whose version changed at it.

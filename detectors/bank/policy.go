@@ -20,7 +20,8 @@ type Policy struct {
 	applied map[int32]*AppliedUnit // by partition
 	granted bool                   // the budget has been shared out
 	later   int                    // groups that drew on the reserve since
-	changed bool                   // since the last snapshot
+	limit   *StreamLimit
+	changed bool // since the last snapshot
 
 	summary atomic.Pointer[Summary]
 }
@@ -34,9 +35,9 @@ type AppliedUnit struct {
 // Covers reports whether a unit of the same partition had been applied by then.
 func (a AppliedUnit) Covers(u *ingest.Unit) bool { return !u.After(a.Pos, a.Ord) }
 
-// NewPolicy makes the bank of a policy.
-func NewPolicy(name string, cfg Config) *Policy {
-	p := &Policy{name: name, cfg: cfg, byKey: map[ingest.Group]*group{}, applied: map[int32]*AppliedUnit{}}
+// NewPolicy makes the bank of a policy. The limit is shared by all banks.
+func NewPolicy(name string, cfg Config, limit *StreamLimit) *Policy {
+	p := &Policy{name: name, cfg: cfg, limit: limit, byKey: map[ingest.Group]*group{}, applied: map[int32]*AppliedUnit{}}
 	p.Publish()
 	return p
 }
@@ -49,6 +50,9 @@ func (p *Policy) Observe(u *ingest.Unit, now time.Time) []Finding {
 		return nil
 	}
 	g := p.group(u.Group)
+	if g == nil {
+		return nil
+	}
 	found := g.observe(u, now)
 	if due, accepted := g.due(); due && g.cfg.Baseline.From == FromWarmup {
 		found = append(found, p.freeze(g, accepted, now)...)
@@ -59,14 +63,15 @@ func (p *Policy) Observe(u *ingest.Unit, now time.Time) []Finding {
 // Learn folds in a unit of recorded telemetry as part of a baseline from a file. It is not judged.
 func (p *Policy) Learn(u *ingest.Unit) {
 	g := p.group(u.Group)
-	if g.Warmup.Done || g.Warmup.Units >= g.cfg.Baseline.Units || u.End == ingest.EndBlock {
+	if g == nil || g.Warmup.Done || g.Warmup.Units >= g.cfg.Baseline.Units || u.End == ingest.EndBlock {
 		return
 	}
 	at := g.enter(u, time.Time{})
 	values := g.readings(u)
 	g.startStreams(u, values)
-	g.feed(values, g.faults(u), at.Ordinal, true)
-	g.Warmup.collect(u)
+	rules := g.faults(u)
+	g.feed(values, rules, at.Ordinal)
+	g.collect(u, values, rules)
 }
 
 // Accept freezes what Learn has collected, as the accepted baseline of every group.
@@ -126,27 +131,25 @@ func (p *Policy) apply(u *ingest.Unit) bool {
 	return true
 }
 
+// group finds a group, or starts it; nil where the limit of streams has been reached.
 func (p *Policy) group(key ingest.Group) *group {
 	g := p.byKey[key]
 	if g == nil {
-		g = newGroup(key, p.cfg)
+		if p.limit.full() {
+			return nil
+		}
+		g = newGroup(key, p.cfg, p.limit)
 		p.byKey[key] = g
 		p.groups = append(p.groups, g)
 	}
 	return g
 }
 
-// Streams is the number of streams of the policy.
-func (p *Policy) Streams() int {
-	n := 0
-	for _, g := range p.groups {
-		n += len(g.Streams)
-	}
-	return n
-}
-
-// Changed reports whether anything has changed since the last Snapshot.
+// Changed reports whether anything has changed since the bank was made, restored or last Saved.
 func (p *Policy) Changed() bool { return p.changed }
+
+// Saved says that the last Snapshot is durable.
+func (p *Policy) Saved() { p.changed = false }
 
 // snapshotVersion is the format of the snapshot. An older one is refused, with its number.
 const snapshotVersion = 1
@@ -170,11 +173,11 @@ func (p *Policy) Snapshot(w io.Writer) error {
 	if err := enc.Encode(state); err != nil {
 		return fmt.Errorf("write bank of policy %q: %w", p.name, err)
 	}
-	p.changed = false
 	return nil
 }
 
-// Restore reads what Snapshot wrote into a new bank. now restarts the clock of silence.
+// Restore reads what Snapshot wrote into a new bank. now restarts the clock of silence. Groups that were made with
+// other group_by labels are left out: their units go to other groups from now on.
 func (p *Policy) Restore(r io.Reader, now time.Time) error {
 	dec := gob.NewDecoder(r)
 	var version int
@@ -193,7 +196,10 @@ func (p *Policy) Restore(r io.Reader, now time.Time) error {
 		p.applied = state.Applied
 	}
 	for _, g := range state.Groups {
-		g.restore(p.cfg, now)
+		if !p.cfg.groups(g.Key) {
+			continue
+		}
+		g.restore(p.cfg, p.limit, now)
 		p.groups = append(p.groups, g)
 		p.byKey[g.Key] = g
 	}
@@ -202,8 +208,9 @@ func (p *Policy) Restore(r io.Reader, now time.Time) error {
 }
 
 // restore makes what a snapshot leaves out.
-func (g *group) restore(cfg Config, now time.Time) {
-	g.cfg, g.arrived = cfg, now
+func (g *group) restore(cfg Config, limit *StreamLimit, now time.Time) {
+	g.cfg, g.limit, g.arrived = cfg, limit, now
+	limit.add(len(g.Streams))
 	for _, s := range g.Streams {
 		for _, q := range s.Quantities {
 			if q.Ranks == nil {

@@ -90,6 +90,8 @@ func (a *agent) feed(p *Policy, n int) []Finding {
 	return found
 }
 
+func newBank(cfg Config) *Policy { return NewPolicy("ranker", cfg, NewStreamLimit(1000)) }
+
 func episodes(n float64) Config {
 	cfg := DefaultConfig()
 	cfg.FalseAlarms = Budget{Budget: 1, Per: Per{Amount: n, Unit: PerEpisodes}}
@@ -118,7 +120,7 @@ func stateOf(t *testing.T, p *Policy, signal string) StreamSummary {
 }
 
 func TestWarmUpSaysWhatIsMissing(t *testing.T) {
-	p := NewPolicy("ranker", DefaultConfig())
+	p := newBank(DefaultConfig())
 	a := newAgent(1)
 	a.feed(p, 99)
 	s := stateOf(t, p, "return")
@@ -150,7 +152,7 @@ func TestWarmUpSaysWhatIsMissing(t *testing.T) {
 
 // 10,000 episodes of 20 steps are 200,000 events.
 func TestStationaryUnitsRaiseNoAlarm(t *testing.T) {
-	p := NewPolicy("ranker", DefaultConfig())
+	p := newBank(DefaultConfig())
 	if found := alarmsIn(newAgent(2).feed(p, 10_000)); len(found) > 0 {
 		t.Errorf("alarms of %v", found)
 	}
@@ -158,7 +160,7 @@ func TestStationaryUnitsRaiseNoAlarm(t *testing.T) {
 
 func TestShiftOfTheRewardAlarms(t *testing.T) {
 	for seed := range uint64(5) {
-		p := NewPolicy("ranker", DefaultConfig())
+		p := newBank(DefaultConfig())
 		a := newAgent(10 + seed)
 		a.feed(p, 1000)
 		a.mean += a.sd / math.Sqrt(20) // one standard deviation of the mean reward of an episode
@@ -170,7 +172,7 @@ func TestShiftOfTheRewardAlarms(t *testing.T) {
 }
 
 func TestAlarmTellsOnsetEffectAndVersions(t *testing.T) {
-	p := NewPolicy("ranker", episodes(20_000))
+	p := newBank(episodes(20_000))
 	a := newAgent(20)
 	a.feed(p, 700)
 	a.mean -= 1
@@ -201,7 +203,7 @@ func TestAlarmTellsOnsetEffectAndVersions(t *testing.T) {
 
 func TestActionCollapseAndNewAction(t *testing.T) {
 	for name, shares := range map[string][]float64{"collapse": {.96, .02, .02}, "new action": {.5, .3, .1, .1}} {
-		p := NewPolicy("ranker", episodes(20_000))
+		p := newBank(episodes(20_000))
 		a := newAgent(30)
 		a.feed(p, 600)
 		a.shares = shares
@@ -214,7 +216,7 @@ func TestActionCollapseAndNewAction(t *testing.T) {
 // An incident closes only after its alarms have resolved and 20 more units passed; then all detectors start from zero,
 // and the next drift is a new alarm.
 func TestDriftResolvesAndComesAgain(t *testing.T) {
-	p := NewPolicy("ranker", episodes(20_000))
+	p := newBank(episodes(20_000))
 	a := newAgent(40)
 	a.feed(p, 600)
 	a.mean -= 1.5
@@ -254,7 +256,7 @@ func TestDriftResolvesAndComesAgain(t *testing.T) {
 }
 
 func TestProvisionalAlarmHoldsTheWarmUp(t *testing.T) {
-	p := NewPolicy("ranker", episodes(20_000))
+	p := newBank(episodes(20_000))
 	a := newAgent(50)
 	a.feed(p, 150)
 	a.mean -= 3
@@ -285,7 +287,7 @@ func TestTelemetryFaults(t *testing.T) {
 		{"numbers for categories", "action", FaultActionKind, func(u *ingest.Unit) { u.ActionKind, u.Actions = ingest.ActionNumeric, nil }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			p := NewPolicy("ranker", episodes(1e6))
+			p := newBank(episodes(1e6))
 			a := *reset
 			a.rng = rand.New(rand.NewPCG(60, 1))
 			a.feed(p, 600)
@@ -309,7 +311,7 @@ func TestTelemetryFaults(t *testing.T) {
 
 // A policy that always reaches the best return of its baseline is not broken telemetry.
 func TestConstantBestReturnIsNoFault(t *testing.T) {
-	p := NewPolicy("ranker", episodes(1e6))
+	p := newBank(episodes(1e6))
 	a := newAgent(70)
 	a.feed(p, 600)
 	a.edit = func(u *ingest.Unit) { u.Return, u.Reward = 1000, ingest.Moments{} }
@@ -321,7 +323,7 @@ func TestConstantBestReturnIsNoFault(t *testing.T) {
 
 // A sparse reward that is never earned any more is a drift: its constant episodes are known from the baseline.
 func TestSparseRewardThatStopsIsNoFault(t *testing.T) {
-	p := NewPolicy("ranker", episodes(1e6))
+	p := newBank(episodes(1e6))
 	a := newAgent(75)
 	success := .4
 	a.edit = func(u *ingest.Unit) {
@@ -347,7 +349,7 @@ func TestSparseRewardThatStopsIsNoFault(t *testing.T) {
 
 func TestSilence(t *testing.T) {
 	start := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
-	p := NewPolicy("ranker", DefaultConfig())
+	p := newBank(DefaultConfig())
 	a := newAgent(80)
 	for range 500 {
 		p.Observe(a.unit(), start)
@@ -362,10 +364,226 @@ func TestSilence(t *testing.T) {
 	if again := p.Tick(start.Add(7 * time.Minute)); len(again) > 0 {
 		t.Errorf("silence was reported twice")
 	}
+	back := p.Observe(a.unit(), start.Add(8*time.Minute))
+	if len(back) != 4 || back[0].To != OK {
+		t.Errorf("after the next unit: %+v, want all four streams ok", back)
+	}
+	if found := p.Tick(start.Add(20 * time.Minute)); len(found) > 0 {
+		t.Errorf("a gap of 12 minutes is silence after one of 8 was none: %+v", found)
+	}
+}
+
+// What is found does not depend on when the units arrived.
+func TestSilenceDoesNotChangeWhatIsFound(t *testing.T) {
+	run := func(pause bool) (kept []Finding, id string) {
+		p, a := newBank(episodes(20_000)), newAgent(85)
+		now := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
+		for i := range 900 {
+			if i == 800 {
+				a.mean -= 1
+			}
+			if pause && (i == 300 || i == 806) {
+				now = now.Add(time.Hour)
+				p.Tick(now)
+			}
+			for _, f := range p.Observe(a.unit(), now) {
+				if f.To == Drift && f.From != TelemetryFault {
+					f.From = OK
+					kept = append(kept, f)
+				}
+			}
+		}
+		p.Publish()
+		return kept, p.Summary().Groups[0].Baseline.ID
+	}
+	want, wantID := run(false)
+	got, gotID := run(true)
+	if len(want) == 0 || !reflect.DeepEqual(got, want) || gotID != wantID {
+		t.Errorf("with pauses %d alarms and baseline %s, without %d and %s", len(got), gotID, len(want), wantID)
+	}
+}
+
+func TestEpisodesThatStopEndingAreAFault(t *testing.T) {
+	p, a := newBank(DefaultConfig()), newAgent(86)
+	a.feed(p, 600)
+	a.edit = func(u *ingest.Unit) { u.End = ingest.EndBlock }
+	a.feed(p, 5)
+	if s := stateOf(t, p, "return"); s.State != TelemetryFault || s.Fault != FaultEndless {
+		t.Errorf("return is %s (%s)", s.State, s.Fault)
+	}
+	for range 5000 {
+		a.feed(p, 1)
+	}
+	if n := len(p.groups[0].Trail.Refs); n > 1000 {
+		t.Errorf("%d references are kept", n)
+	}
+	a.edit = nil
+	a.feed(p, 1)
+	if s := stateOf(t, p, "return"); s.State != OK {
+		t.Errorf("return is %s (%s) after an episode has ended", s.State, s.Fault)
+	}
+}
+
+func TestVanishedSignalIsAFault(t *testing.T) {
+	p, a := newBank(DefaultConfig()), newAgent(87)
+	a.feed(p, 600)
+	a.edit = func(u *ingest.Unit) { u.Reward, u.HasReturn = ingest.Moments{}, false }
+	a.feed(p, 20)
+	if s := stateOf(t, p, "reward"); s.State != TelemetryFault || s.Fault != FaultMissing {
+		t.Errorf("reward is %s (%s)", s.State, s.Fault)
+	}
+}
+
+// The reward of a task that is lost all the time is constant at a level that the baseline knows.
+func TestConstantRewardAtAKnownLevelIsNoFault(t *testing.T) {
+	p, a := newBank(episodes(1e6)), newAgent(88)
+	solved := true
+	a.edit = func(u *ingest.Unit) {
+		u.Reward = ingest.Moments{}
+		for range u.Length - 1 {
+			u.Reward.Add(-1)
+		}
+		u.Return = -float64(u.Length) + 1
+		if solved {
+			u.Reward.Add(0)
+		} else {
+			u.Reward.Add(-1)
+			u.Length, u.Return = 500, -500
+		}
+		u.RewardQ10, u.RewardQ90 = -1, -1
+	}
+	a.feed(p, 600)
+	solved = false
+	a.feed(p, 60)
+	for _, signal := range []string{"reward", "return", "episode_length"} {
+		if s := stateOf(t, p, signal); s.State != Drift {
+			t.Errorf("%s is %s (%s), want drift", signal, s.State, s.Fault)
+		}
+	}
+}
+
+// An alarm at the very unit that would complete a baseline keeps the unit, and itself, out of it.
+func TestAlarmAtTheFreezingUnit(t *testing.T) {
+	for at := 200; at < 250; at++ {
+		p, a := newBank(episodes(20_000)), newAgent(89)
+		a.feed(p, at)
+		a.mean -= 1
+		a.feed(p, 60)
+		a.mean += 1
+		a.feed(p, 1500)
+		g := p.groups[0]
+		if g.Incident || !g.Warmup.Done {
+			t.Fatalf("drift at %d: incident open %v, accepted baseline %v", at, g.Incident, g.Warmup.Done)
+		}
+	}
+}
+
+// Signals that hardly ever occur cost nothing and are not judged.
+func TestRareSignals(t *testing.T) {
+	p, a := newBank(DefaultConfig()), newAgent(90)
+	n := 0
+	a.edit = func(u *ingest.Unit) {
+		n++
+		u.Numeric = []ingest.NamedMoments{{Signal: fmt.Sprint("observation.x", n%200)}}
+		u.Numeric[0].Add(1)
+	}
+	start := time.Now()
+	a.feed(p, 600)
+	if took := time.Since(start); took > 20*time.Second {
+		t.Errorf("600 units took %s", took)
+	}
+	if s := stateOf(t, p, "observation.x7"); len(s.Armed) > 0 || s.Missing == "" {
+		t.Errorf("a signal of three units is armed by %v, missing %q", s.Armed, s.Missing)
+	}
+}
+
+func TestStreamLimit(t *testing.T) {
+	limit := NewStreamLimit(10)
+	p := NewPolicy("ranker", DefaultConfig(), limit)
+	a := newAgent(91)
+	n := 0
+	a.edit = func(u *ingest.Unit) {
+		n++
+		u.Group = ingest.NewGroup("ranker", ingest.Label{Name: "env", Value: fmt.Sprint(n)})
+	}
+	a.feed(p, 100)
+	streams := 0
+	for _, g := range p.groups {
+		streams += len(g.Streams)
+	}
+	if streams != 10 || limit.Refused() == 0 {
+		t.Errorf("%d streams, %d refused, want 10 and some", streams, limit.Refused())
+	}
+}
+
+func TestChangedGroupByStartsNewGroups(t *testing.T) {
+	p, a := newBank(DefaultConfig()), newAgent(92)
+	a.feed(p, 100)
+	var buf bytes.Buffer
+	if err := p.Snapshot(&buf); err != nil {
+		t.Fatal(err)
+	}
+	cfg := DefaultConfig()
+	cfg.GroupBy = []string{"labels.region"}
+	q := newBank(cfg)
+	if err := q.Restore(&buf, time.Time{}); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(q.Summary().Groups); n != 0 {
+		t.Errorf("%d groups with other labels were restored", n)
+	}
+}
+
+// Versions in rotation, and versions of single agents, are no release; a release is, also while others rotate.
+func TestVersionChanges(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		env  func(i int) string
+		want bool
+	}{
+		{"one", func(int) string { return "1" }, false},
+		{"release", func(i int) string { return []string{"1", "2"}[min(1, i/800)] }, true},
+		{"three in rotation", func(i int) string { return fmt.Sprint(i % 3) }, false},
+		{"one a robot", func(i int) string { return fmt.Sprint(i % 70) }, false},
+		{"back and forth", func(i int) string { return []string{"1", "2"}[i/10%2] }, false},
+	} {
+		var v versions
+		for i := range 820 {
+			v.see(ingest.Versions{Env: c.env(i)}, int64(i))
+		}
+		_, _, changed := v.around(805, 819)
+		if got := len(changed) > 0; got != c.want {
+			t.Errorf("%s: changed %v, want %v", c.name, changed, c.want)
+		}
+	}
+}
+
+func TestReturnAndRewardAreArmedFirst(t *testing.T) {
+	p, a := newBank(DefaultConfig()), newAgent(93)
+	a.edit = func(u *ingest.Unit) {
+		for i := range 120 {
+			u.Numeric = append(u.Numeric, ingest.NamedMoments{Signal: fmt.Sprint("action.", i)})
+			u.Numeric[i].Add(a.rng.NormFloat64())
+		}
+		u.ActionKind, u.Actions = ingest.ActionNumeric, nil
+	}
+	a.feed(p, 100)
+	armed := 0
+	for _, signal := range []string{"return", "reward", "episode_length"} {
+		if s := stateOf(t, p, signal); len(s.Armed) == 0 {
+			t.Errorf("%s is not armed: %s", signal, s.Missing)
+		}
+	}
+	for _, s := range p.groups[0].Streams {
+		s.branches(func(branch) { armed++ })
+	}
+	if armed > maxBranches {
+		t.Errorf("%d branches are armed", armed)
+	}
 }
 
 func TestBlocksAreShownButNotJudged(t *testing.T) {
-	p := NewPolicy("ranker", DefaultConfig())
+	p := newBank(DefaultConfig())
 	a := newAgent(90)
 	a.edit = func(u *ingest.Unit) { u.End = ingest.EndBlock }
 	a.feed(p, 600)
@@ -379,7 +597,7 @@ func TestBlocksAreShownButNotJudged(t *testing.T) {
 }
 
 func TestUnitsReadAgainAreIgnored(t *testing.T) {
-	p := NewPolicy("ranker", DefaultConfig())
+	p := newBank(DefaultConfig())
 	a := newAgent(100)
 	var units []*ingest.Unit
 	for range 50 {
@@ -406,7 +624,7 @@ func TestUnitsReadAgainAreIgnored(t *testing.T) {
 // A bank that was saved and restored anywhere finds what an undisturbed one finds, bit by bit.
 func TestRestoredBankFindsTheSame(t *testing.T) {
 	run := func(cuts map[int]bool) []Finding {
-		p := NewPolicy("ranker", episodes(20_000))
+		p := newBank(episodes(20_000))
 		a := newAgent(110)
 		var found []Finding
 		for i := range 1200 {
@@ -445,7 +663,7 @@ func restored(t *testing.T, p *Policy) *Policy {
 	if err := p.Snapshot(&buf); err != nil {
 		t.Fatal(err)
 	}
-	q := NewPolicy(p.name, p.cfg)
+	q := newBank(p.cfg)
 	if err := q.Restore(&buf, time.Time{}); err != nil {
 		t.Fatal(err)
 	}
@@ -454,14 +672,14 @@ func restored(t *testing.T, p *Policy) *Policy {
 
 func TestDamagedSnapshotIsRefused(t *testing.T) {
 	var buf bytes.Buffer
-	p := NewPolicy("ranker", DefaultConfig())
+	p := newBank(DefaultConfig())
 	newAgent(120).feed(p, 120)
 	if err := p.Snapshot(&buf); err != nil {
 		t.Fatal(err)
 	}
 	whole := buf.Bytes()
 	for _, n := range []int{0, 1, 10, len(whole) / 2, len(whole) - 1} {
-		if err := NewPolicy("ranker", DefaultConfig()).Restore(bytes.NewReader(whole[:n]), time.Time{}); err == nil {
+		if err := newBank(DefaultConfig()).Restore(bytes.NewReader(whole[:n]), time.Time{}); err == nil {
 			t.Errorf("a snapshot cut to %d of %d bytes was accepted", n, len(whole))
 		}
 	}
@@ -469,7 +687,7 @@ func TestDamagedSnapshotIsRefused(t *testing.T) {
 
 // The shares of all groups of a policy sum to at most the whole budget, in whatever order they appear.
 func TestGroupsShareOneBudget(t *testing.T) {
-	p := NewPolicy("ranker", episodes(1e6))
+	p := newBank(episodes(1e6))
 	agents := make([]*agent, 5)
 	at := int64(0)
 	for i := range agents {
@@ -516,8 +734,28 @@ func TestGroupsShareOneBudget(t *testing.T) {
 }
 
 func TestPromisedUnits(t *testing.T) {
-	timed := warmup{Units: 500, Steps: 10_000, FirstTS: 1e9, LastTS: 1e9 + 5000*1e9} // one unit in ten seconds
-	clockless := warmup{Units: 500, Steps: 10_000, BadClock: 500}
+	// 500 units of 20 steps, one in ten seconds; spoilt adds times before the first, and far ahead, and a wild length.
+	collected := func(edit func(i int, u *ingest.Unit)) warmup {
+		var w warmup
+		for i := range 500 {
+			u := &ingest.Unit{Length: 20, EndTS: (1_800_000_000 + 10*int64(i)) * 1e9}
+			edit(i, u)
+			w.collect(u)
+		}
+		return w
+	}
+	timed := collected(func(int, *ingest.Unit) {})
+	clockless := collected(func(_ int, u *ingest.Unit) { u.EndTS = 0 })
+	spoilt := collected(func(i int, u *ingest.Unit) {
+		switch i {
+		case 0:
+			u.EndTS = 1
+		case 200:
+			u.EndTS = 4e18
+		case 300:
+			u.Length = 1e15
+		}
+	})
 	for _, c := range []struct {
 		name string
 		w    warmup
@@ -525,6 +763,9 @@ func TestPromisedUnits(t *testing.T) {
 		want float64
 	}{
 		{"days", timed, "30d", 30 * 86400 / 10},
+		{"days with wrong times", spoilt, "30d", 30 * 86400 / 10},
+		{"steps with a wrong length", spoilt, "1000000 steps", 50_000},
+		{"next to nothing", timed, "3 episodes", 100},
 		{"days without a clock", clockless, "30d", 50_000},
 		{"episodes", timed, "20000 episodes", 20_000},
 		{"steps", timed, "1000000 steps", 50_000},
@@ -540,7 +781,7 @@ func TestPromisedUnits(t *testing.T) {
 }
 
 func BenchmarkObserve(b *testing.B) {
-	p := NewPolicy("ranker", DefaultConfig())
+	p := newBank(DefaultConfig())
 	a := newAgent(140)
 	a.feed(p, 600)
 	units := make([]*ingest.Unit, 4096)

@@ -46,6 +46,22 @@ func (s *stream) quantity(name string) *quantity {
 	return q
 }
 
+// freeze makes the collected values of units units the baseline of the stream. Its quantities share one dependence
+// factor, the largest.
+func (s *stream) freeze(units int) {
+	factor, most := 0.0, 0
+	for _, q := range s.Quantities {
+		if f, enough := q.freeze(); enough {
+			factor, most = max(factor, f), max(most, len(q.Warm))
+		}
+	}
+	for _, q := range s.Quantities {
+		q.prepare(factor)
+	}
+	s.InBaseline = most > 0
+	s.Fault.freeze(float64(most) >= usualShare*float64(units))
+}
+
 // branch is one armed test of a stream, seen from outside.
 type branch struct {
 	detector, name              string
@@ -164,7 +180,7 @@ func (s *stream) unarmed(units int) string {
 		return ""
 	}
 	if !s.InBaseline {
-		return "the signal was not in the baseline; it is judged from the next baseline on"
+		return fmt.Sprintf("fewer than %d units of the baseline have the signal; it is judged from the next baseline on", MinBaselineUnits)
 	}
 	if s.OverLimit {
 		return fmt.Sprintf("the policy has more than %d detector branches; this signal is shown only", maxBranches)

@@ -37,7 +37,7 @@ func (g *group) summarize() GroupSummary {
 
 func (g *group) summarizeStream(s *stream) StreamSummary {
 	sum := StreamSummary{
-		Signal: s.Signal, State: s.State, Fault: s.Fault.Rule, Armed: s.armed(), Factor: s.factor(),
+		Signal: s.Signal, State: s.State, Fault: g.rule(s), Armed: s.armed(), Factor: s.factor(),
 	}
 	if len(sum.Armed) == 0 {
 		sum.Missing = g.missing(s)

@@ -36,22 +36,28 @@ const (
 	clocklessUnits = 2_000
 )
 
+// leastPromised is the smallest number of units between false alarms that thresholds are set for: with fewer they would
+// mean nothing.
+const leastPromised = 100
+
 // Silence is a fault after silenceGaps times the baseline's largest gap, and minSilence at least.
 const (
 	silenceGaps = 10
 	minSilence  = 5 * time.Minute
+	maxSilence  = 365 * 24 * time.Hour
 )
 
 // warmup collects the units of the next baseline. Exported fields are its snapshot.
 type warmup struct {
 	Units   int
 	Done    bool // the accepted baseline is frozen
-	Steps   int64
 	Offsets []ingest.Range
 
-	FirstTS, LastTS int64
-	BadClock        int // units without an end time, or with one that runs backwards
-	LargestGap      int64
+	Lengths     []float64     // steps
+	LastTS      int64         // end of the last unit that had a time
+	Gaps        []float64     // seconds between the ends of successive units
+	BadClock    int           // units without an end time, or with one that runs backwards
+	LongestWait time.Duration // longest time between two arrivals that was taken for silence and was none
 
 	Kinds   [3]int // units by kind of action
 	Actions []actionCounts
@@ -59,7 +65,7 @@ type warmup struct {
 
 func (w *warmup) collect(u *ingest.Unit) {
 	w.Units++
-	w.Steps += u.Length
+	w.Lengths = append(w.Lengths, float64(u.Length))
 	w.Offsets = ingest.Widen(w.Offsets, u)
 	w.clock(u)
 	w.Kinds[u.ActionKind]++
@@ -69,36 +75,55 @@ func (w *warmup) collect(u *ingest.Unit) {
 }
 
 func (w *warmup) clock(u *ingest.Unit) {
-	if u.EndTS == 0 || u.EndTS < w.LastTS-clockTolerance {
+	switch gap := u.EndTS - w.LastTS; {
+	case u.EndTS == 0:
 		w.BadClock++
 		return
+	case w.LastTS == 0:
+	case gap < -clockTolerance:
+		w.BadClock++
+	default:
+		w.Gaps = append(w.Gaps, time.Duration(max(0, gap)).Seconds())
 	}
-	if w.FirstTS == 0 {
-		w.FirstTS = u.EndTS
-		if u.StartTS > 0 {
-			w.FirstTS = u.StartTS
-		}
-	} else {
-		w.LargestGap = max(w.LargestGap, u.EndTS-w.LastTS)
-	}
-	w.LastTS = max(w.LastTS, u.EndTS)
+	w.LastTS = u.EndTS
 }
 
-// rate is the number of units a second, 0 where the clock is not usable.
+// rate is the number of units a second of active time, 0 where the clock is not usable.
 func (w *warmup) rate() float64 {
-	if float64(w.BadClock) > (1-clockShare)*float64(w.Units) || w.LastTS <= w.FirstTS {
+	if float64(w.BadClock) > (1-clockShare)*float64(w.Units) {
 		return 0
 	}
-	return float64(w.Units) / time.Duration(w.LastTS-w.FirstTS).Seconds()
+	if mean, _ := trimmed(w.Gaps); mean > 0 {
+		return 1 / mean
+	}
+	return 0
 }
 
+// trimmed gives the mean and the largest of x without the hundredth at each end, at least one of them where there are
+// more than two: one wrong time stamp or length must not decide over a budget.
+func trimmed(x []float64) (mean, largest float64) {
+	x = slices.Clone(x)
+	slices.Sort(x)
+	if cut := max(1, len(x)/100); len(x) > 2*cut {
+		x = x[cut : len(x)-cut]
+	}
+	for _, v := range x {
+		mean += v / float64(len(x))
+		largest = max(largest, v)
+	}
+	return mean, largest
+}
+
+// longestSilence is for how long nothing may come. Without a usable clock only mistakes are learnt from.
 func (w *warmup) longestSilence() time.Duration {
-	return max(minSilence, silenceGaps*time.Duration(w.LargestGap))
+	_, gap := trimmed(w.Gaps)
+	return max(minSilence, 2*w.LongestWait, time.Duration(min(maxSilence.Seconds(), silenceGaps*gap)*float64(time.Second)))
 }
 
 // promised turns the budget into units: the mean number between false alarms.
 func (w *warmup) promised(b Budget) float64 {
-	length := math.Max(1, float64(w.Steps)/float64(w.Units))
+	length, _ := trimmed(w.Lengths)
+	length = math.Max(1, length)
 	units := b.Per.Amount
 	switch b.Per.Unit {
 	case PerSteps, PerObservations:
@@ -110,13 +135,13 @@ func (w *warmup) promised(b Budget) float64 {
 			units = math.Max(clocklessUnits, clocklessSteps/length)
 		}
 	}
-	return math.Max(1, units/b.Budget)
+	return math.Max(leastPromised, units/b.Budget)
 }
 
 // due reports whether a baseline is to be frozen now, and whether it is the accepted one.
 func (g *group) due() (now, accepted bool) {
 	w := &g.Warmup
-	if w.Done || w.Units == g.Baseline.Units {
+	if w.Done || g.Incident || w.Units == g.Baseline.Units {
 		return false, false
 	}
 	if w.Units >= g.cfg.Baseline.Units {
@@ -130,14 +155,7 @@ func (g *group) due() (now, accepted bool) {
 func (g *group) freeze(accepted bool, at UnitRef, now time.Time, room int) []Finding {
 	g.freezeActions()
 	for _, s := range g.Streams {
-		s.InBaseline = false
-		for _, q := range s.Quantities {
-			if len(q.Warm) > 0 {
-				q.freeze()
-				s.InBaseline = true
-			}
-		}
-		s.Fault.allow()
+		s.freeze(g.Warmup.Units)
 	}
 	g.Baseline = BaselineRef{
 		ID: g.baselineID(), Units: g.Warmup.Units, Provisional: !accepted, Offsets: slices.Clone(g.Warmup.Offsets),
@@ -154,7 +172,8 @@ func (g *group) freeze(accepted bool, at UnitRef, now time.Time, room int) []Fin
 
 // endWarmup lets go of what only the next baseline would need.
 func (g *group) endWarmup() {
-	g.Warmup.Done, g.Warmup.Actions = true, nil
+	w := &g.Warmup
+	w.Done, w.Actions, w.Lengths = true, nil, nil
 	for _, s := range g.Streams {
 		for _, q := range s.Quantities {
 			q.Warm = nil
@@ -176,7 +195,7 @@ func (g *group) settle(at UnitRef) []Finding {
 	var found []Finding
 	for _, s := range g.Streams {
 		from := s.State
-		if from == TelemetryFault {
+		if from == TelemetryFault || s.Alarmed {
 			continue
 		}
 		if s.State = s.settled(); s.State != from {

@@ -1,0 +1,190 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
+
+	"github.com/rewardwatch/rewardwatch/alerts"
+	"github.com/rewardwatch/rewardwatch/ingest"
+)
+
+// memory is a checkpoint store, and effects that do nothing.
+type memory struct {
+	mu    sync.Mutex
+	saved map[string][]byte
+	fail  error
+}
+
+func (m *memory) Load(name string) ([]byte, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if b, ok := m.saved[name]; ok {
+		return b, nil
+	}
+	return nil, fs.ErrNotExist
+}
+
+func (m *memory) Save(name string, snapshot []byte) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.fail != nil {
+		return m.fail
+	}
+	m.saved[name] = bytes.Clone(snapshot)
+	return nil
+}
+
+func (m *memory) Changed(context.Context, []alerts.Change) error { return nil }
+
+func newTestPipeline(t *testing.T, m *memory) *pipeline {
+	t.Helper()
+	cfg := DefaultConfig()
+	return newPipeline(t.Context(), &cfg, m, m, zerolog.Nop(), prometheus.NewRegistry())
+}
+
+// summaryEvent is an episode of a policy that ended at a time.
+func summaryEvent(partition int32, offset int64, policy string, ts time.Time) ingest.Event {
+	return ingest.Event{
+		Pos: ingest.Position{Partition: partition, Offset: offset}, TS: ts.UnixNano(), Policy: policy, Step: -1,
+		AgentID: fmt.Sprint("a-", partition), EpisodeID: fmt.Sprint(partition, "/", offset),
+		HasEpisode: true, Return: float64(offset % 7), Length: 10,
+	}
+}
+
+// judged is the number of units that the banks have seen.
+func (p *pipeline) judged() int64 {
+	n := int64(0)
+	for _, s := range p.summaries() {
+		for _, g := range s.Groups {
+			n += g.Units
+		}
+	}
+	return n
+}
+
+// Whatever way a rebalance cuts the stream, every unit is judged once.
+func TestRebalancesLoseNothing(t *testing.T) {
+	m := &memory{saved: map[string][]byte{}}
+	p := newTestPipeline(t, m)
+	rng := rand.New(rand.NewPCG(1, 1))
+	start := time.Now().Add(-time.Hour)
+	const rounds, partitions, each = 25, 3, 120
+	next := make([]int64, partitions)
+	for range rounds {
+		feeds := make([]ingest.Processor, partitions)
+		for i := range feeds {
+			var err error
+			if feeds[i], err = p.Assign(int32(i)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for i, f := range feeds {
+			if snapshot, err := m.Load(fmt.Sprint("partition-", i)); err == nil {
+				if err := f.Restore(bytes.NewReader(snapshot)); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		for n := 0; n < partitions*each; n++ {
+			i := rng.IntN(partitions)
+			e := summaryEvent(int32(i), next[i], "ranker", start.Add(time.Duration(next[i])*time.Second))
+			if err := feeds[i].Process(t.Context(), []ingest.Event{e}); err != nil {
+				t.Fatal(err)
+			}
+			next[i]++
+		}
+		for i, f := range feeds {
+			var image bytes.Buffer
+			if err := f.Snapshot(&image); err != nil {
+				t.Fatal(err)
+			}
+			if err := m.Save(fmt.Sprint("partition-", i), image.Bytes()); err != nil {
+				t.Fatal(err)
+			}
+			p.Revoke(int32(i))
+		}
+	}
+	for i := range partitions {
+		f, err := p.Assign(int32(i))
+		if err != nil {
+			t.Fatal(err)
+		}
+		snapshot, err := m.Load(fmt.Sprint("partition-", i))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(f.Restore(bytes.NewReader(snapshot)), f.Idle(t.Context())); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const want = rounds * partitions * each
+	eventually(t, "every unit", func() bool { return p.judged() >= want })
+	if err := p.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	if got := p.judged(); got != want {
+		t.Errorf("%d units judged, want %d", got, want)
+	}
+}
+
+// A policy whose telemetry has a clock is judged beside one without, and beside a unit from the future.
+func TestPoliciesDoNotHoldEachOtherUp(t *testing.T) {
+	p := newTestPipeline(t, &memory{saved: map[string][]byte{}})
+	defer func() {
+		if err := p.Stop(); err != nil {
+			t.Error(err)
+		}
+	}()
+	clocked, err := p.Assign(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	clockless, err := p.Assign(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	start := time.Now().Add(-time.Hour)
+	for i := range int64(500) {
+		e := summaryEvent(0, i, "ranker", start.Add(time.Duration(i)*time.Second))
+		if i == 100 {
+			e.TS = time.Now().Add(24 * time.Hour).UnixNano()
+		}
+		other := summaryEvent(1, i, "lander", time.Unix(0, 0))
+		other.TS = 0
+		if err := errors.Join(clocked.Process(t.Context(), []ingest.Event{e}), clockless.Process(t.Context(), []ingest.Event{other})); err != nil {
+			t.Fatal(err)
+		}
+	}
+	eventually(t, "both policies", func() bool { return p.judged() == 1000 })
+}
+
+func TestFailedSaveIsTriedAgainAndReported(t *testing.T) {
+	m := &memory{saved: map[string][]byte{}, fail: errors.New("the disk is full")}
+	p := newTestPipeline(t, m)
+	f, err := p.Assign(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Process(t.Context(), []ingest.Event{summaryEvent(0, 1, "ranker", time.Now())}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the unit", func() bool { return p.judged() == 1 })
+	if err := p.Stop(); !errors.Is(err, m.fail) {
+		t.Errorf("a stop that could not save gives %v", err)
+	}
+	r := p.all()[0]
+	m.fail = nil
+	if err := r.save(); err != nil || len(m.saved) != 1 {
+		t.Errorf("the second try saved %d snapshots, error %v", len(m.saved), err)
+	}
+}
