@@ -45,7 +45,9 @@ func (s *streamFault) reaches(u bank.UnitRef) bool {
 
 // falsifies reports whether the fault makes wrong values. Silence does not: agents that pause, or are stopped because
 // they drift, say nothing wrong, and a replay knows of no silence.
-func (s *streamFault) falsifies() bool { return s.Rule != bank.FaultSilent }
+func (s *streamFault) falsifies() bool {
+	return s.Rule != bank.FaultSilent && s.Rule != bank.FaultEndless
+}
 
 func (s *streamFault) words() string {
 	if s.Ended {

@@ -165,6 +165,9 @@ func TestPoliciesDoNotHoldEachOtherUp(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	if err := errors.Join(clocked.Idle(t.Context()), clockless.Idle(t.Context())); err != nil {
+		t.Fatal(err)
+	}
 	eventually(t, "both policies", func() bool { return p.judged() == 1000 })
 }
 

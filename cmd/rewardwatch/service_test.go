@@ -15,6 +15,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -57,6 +59,9 @@ type process struct {
 	address string
 	done    chan struct{} // closed when it has ended
 	err     error         // how, valid then
+
+	mu  sync.Mutex
+	log []string // its standard error
 }
 
 var listening = regexp.MustCompile(`listening.*address=?"?:?"?(127\.0\.0\.1:\d+)`)
@@ -75,17 +80,20 @@ func startService(t *testing.T, config string) *process {
 	}
 	address := make(chan string, 1)
 	go func() {
-		var log []string
+		first := true
 		for lines := bufio.NewScanner(stderr); lines.Scan(); {
-			log = append(log, lines.Text())
-			if m := listening.FindStringSubmatch(lines.Text()); m != nil {
+			p.mu.Lock()
+			p.log = append(p.log, lines.Text())
+			p.mu.Unlock()
+			if m := listening.FindStringSubmatch(lines.Text()); m != nil && first {
 				address <- m[1]
+				first = false
 			}
 		}
 		close(address)
 		p.err = p.cmd.Wait()
 		if t.Failed() {
-			t.Log(strings.Join(log, "\n"))
+			t.Log(strings.Join(p.log, "\n"))
 		}
 		close(p.done)
 	}()
@@ -113,6 +121,19 @@ func (p *process) interrupt(t *testing.T) {
 	if <-p.done; p.err != nil {
 		t.Errorf("the service ended with %v", p.err)
 	}
+}
+
+// said is how many lines of the log hold a text.
+func (p *process) said(text string) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n := 0
+	for _, line := range p.log {
+		if strings.Contains(line, text) {
+			n++
+		}
+	}
+	return n
 }
 
 // get reads a JSON answer of the API; false while the service does not answer.
@@ -302,5 +323,33 @@ func TestDamagedStateIsRefusedLoudly(t *testing.T) {
 	f.episodes(10)
 	f.produce(t, broker, at, len(f.lines))
 	eventually(t, "the units after the restart", func() bool { return p.units() > int64(before) })
+	p.interrupt(t)
+}
+
+// SIGHUP restarts the service with the configuration as it is now; one that is wrong, or that cannot be used, changes
+// nothing.
+func TestReload(t *testing.T) {
+	broker := startBroker(t, 1)
+	config := serviceConfig(t, broker)
+	good, err := os.ReadFile(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := startService(t, config)
+	for _, c := range []struct{ text, says string }{
+		{string(good) + "nonsense: 1\n", "cannot reload"},
+		{strings.Replace(string(good), "kafka: {", "kafka: {tls: {enabled: true, ca_file: /does/not/exist}, ", 1), "going on with the one before"},
+		{string(good), "starting again with the configuration that was read"},
+	} {
+		if err := os.WriteFile(config, []byte(c.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		before := p.said(c.says)
+		if err := p.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, c.says, func() bool { return p.said(c.says) > before })
+	}
+	eventually(t, "three runs", func() bool { return p.said("Partitions assigned") == 3 })
 	p.interrupt(t)
 }
