@@ -1,0 +1,154 @@
+package bank
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"gonum.org/v1/gonum/stat"
+
+	"github.com/rewardwatch/rewardwatch/ingest"
+)
+
+func oneGroup(state State) []*Summary {
+	return []*Summary{{Policy: "ranker", Groups: []GroupSummary{{
+		Group: ingest.NewGroup("ranker", ingest.Label{Name: "env", Value: "prod"}), Units: 700,
+		Versions: ingest.Versions{Policy: "p1", Env: "e1", Reward: "r1"},
+		Baseline: BaselineRef{ID: "cafe", Units: 500}, FrozenAt: time.Unix(1000, 0), PromisedN: 2000,
+		Positive: 1.5, Negative: 12, Rewards: 40,
+		Streams: []StreamSummary{{
+			Signal: "return", State: state, Factor: 1.25, Quantity: "return", Effect: -2,
+			Baseline:  Distribution{Units: 500, Mean: -1.5, SD: 2, Q10: -4, Q50: -1.5, Q90: 1},
+			Current:   Distribution{Units: 200, Mean: -5.5, SD: 2, Q10: -8, Q50: -5.5, Q90: -3},
+			Detectors: []DetectorSummary{{Detector: DetectorKS, Statistic: .5}, {Detector: DetectorLocation, Score: 1.5, Statistic: 15, Threshold: 10}},
+		}},
+		ActionShare: []ActionShare{{"a", .75, .25}},
+	}}}}
+}
+
+func registryOf(summaries []*Summary, limit int) *prometheus.Registry {
+	reg := prometheus.NewPedanticRegistry()
+	reg.MustRegister(NewCollector(func() []*Summary { return summaries }, []string{"env", "label_region"}, limit,
+		func() time.Time { return time.Unix(1060, 0) }))
+	return reg
+}
+
+func TestCollectorShowsNegativeRewardsRight(t *testing.T) {
+	want := `
+# HELP rewardwatch_reward_negative_sum_total Sum of the negative rewards, without their sign.
+# TYPE rewardwatch_reward_negative_sum_total counter
+rewardwatch_reward_negative_sum_total{env="prod",label_region="",policy="ranker"} 12
+# HELP rewardwatch_reward_positive_sum_total Sum of the positive rewards.
+# TYPE rewardwatch_reward_positive_sum_total counter
+rewardwatch_reward_positive_sum_total{env="prod",label_region="",policy="ranker"} 1.5
+# HELP rewardwatch_signal_mean Mean of the signal over the units of the sample.
+# TYPE rewardwatch_signal_mean gauge
+rewardwatch_signal_mean{env="prod",label_region="",policy="ranker",sample="baseline",signal="return"} -1.5
+rewardwatch_signal_mean{env="prod",label_region="",policy="ranker",sample="current",signal="return"} -5.5
+# HELP rewardwatch_detector_score How far the detector has gone to its threshold, 1 being the threshold.
+# TYPE rewardwatch_detector_score gauge
+rewardwatch_detector_score{detector="location",env="prod",label_region="",policy="ranker",signal="return"} 1.5
+# HELP rewardwatch_detector_statistic Statistic of the detector's leading branch.
+# TYPE rewardwatch_detector_statistic gauge
+rewardwatch_detector_statistic{detector="ks",env="prod",label_region="",policy="ranker",signal="return"} 0.5
+rewardwatch_detector_statistic{detector="location",env="prod",label_region="",policy="ranker",signal="return"} 15
+# HELP rewardwatch_stream_state State of the stream: 0 warming_up, 1 ok, 2 drift, 3 telemetry_fault.
+# TYPE rewardwatch_stream_state gauge
+rewardwatch_stream_state{env="prod",label_region="",policy="ranker",signal="return"} 2
+# HELP rewardwatch_baseline_age_seconds Time since the baseline was frozen.
+# TYPE rewardwatch_baseline_age_seconds gauge
+rewardwatch_baseline_age_seconds{env="prod",label_region="",policy="ranker"} 60
+`
+	if err := testutil.GatherAndCompare(registryOf(oneGroup(Drift), 1000), strings.NewReader(want),
+		MetricRewardNegative, MetricRewardPositive, MetricSignalMean, MetricDetectorScore, MetricDetectorStatistic,
+		MetricStreamState, MetricBaselineAge); err != nil {
+		t.Error(err)
+	}
+}
+
+// Streams in drift keep their series whatever the limit; healthy ones lose theirs, and that is counted.
+func TestCollectorKeepsToItsLimit(t *testing.T) {
+	summaries := oneGroup(Drift)
+	for i := range 50 {
+		healthy := oneGroup(OK)
+		healthy[0].Groups[0].Group = ingest.NewGroup("ranker", ingest.Label{Name: "env", Value: fmt.Sprint("env-", i)})
+		summaries = append(summaries, healthy...)
+	}
+	count := func(limit int, name string) int {
+		n, err := testutil.GatherAndCount(registryOf(summaries, limit), name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	if n := count(100_000, MetricStreamState); n != 51 {
+		t.Errorf("%d streams without a limit, want 51", n)
+	}
+	if n := count(1, MetricStreamState); n != 1 {
+		t.Errorf("%d streams at a limit of 1, want the one in drift", n)
+	}
+	reg := registryOf(summaries, 500)
+	families, err := reg.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	total, hits := 0, 0.0
+	for _, f := range families {
+		if f.GetName() == MetricSeriesLimitHits {
+			hits = f.GetMetric()[0].GetCounter().GetValue()
+			continue
+		}
+		total += len(f.GetMetric())
+	}
+	if total > 500 || total < 400 || hits == 0 {
+		t.Errorf("%d series at a limit of 500, %v hits", total, hits)
+	}
+}
+
+// What a real bank publishes is what plain statistics of its units say.
+func TestSummaryAgreesWithPlainStatistics(t *testing.T) {
+	p, a := newBank(DefaultConfig()), newAgent(200)
+	var returns, baseline []float64
+	a.edit = func(u *ingest.Unit) { returns = append(returns, u.Return) }
+	a.feed(p, 500)
+	baseline = slices.Clone(returns)
+	a.feed(p, 300)
+	s := stateOf(t, p, "return")
+	last := returns[len(returns)-currentUnits:]
+	for name, pair := range map[string][2]float64{
+		"baseline mean": {s.Baseline.Mean, stat.Mean(baseline, nil)},
+		"current mean":  {s.Current.Mean, stat.Mean(last, nil)},
+		"current sd":    {s.Current.SD, stat.PopStdDev(last, nil)},
+	} {
+		if math.Abs(pair[0]-pair[1]) > 1e-9 {
+			t.Errorf("%s: %v, want %v", name, pair[0], pair[1])
+		}
+	}
+	share := 0.0
+	for _, x := range s.Current.HistogramRatio {
+		share += x
+	}
+	if math.Abs(share-1) > 1e-9 {
+		t.Errorf("the histogram sums to %v", share)
+	}
+	slices.Sort(baseline)
+	last = slices.Clone(last)
+	slices.Sort(last)
+	want := stat.KolmogorovSmirnov(baseline, nil, last, nil)
+	i := slices.IndexFunc(s.Detectors, func(d DetectorSummary) bool { return d.Detector == DetectorKS })
+	if i < 0 || math.Abs(s.Detectors[i].Statistic-want) > 1e-12 {
+		t.Errorf("detectors %+v, want a Kolmogorov-Smirnov statistic of %v", s.Detectors, want)
+	}
+	shares := 0.0
+	for _, a := range p.Summary().Groups[0].ActionShare {
+		shares += a.Current
+	}
+	if math.Abs(shares-1) > 1e-9 {
+		t.Errorf("the shares of the actions sum to %v", shares)
+	}
+}
