@@ -26,12 +26,12 @@ type quantity struct {
 	ks *detectors.SlidingKS // of a stream's main quantity
 }
 
-// freeze makes the collected values the baseline and gives their dependence factor; of a nearly constant quantity it is
-// 1. It reports whether there are enough of them.
-func (q *quantity) freeze() (factor float64, enough bool) {
+// freeze makes the collected values the baseline and prepares, but does not arm, the test that suits them. Fewer than
+// MinBaselineUnits of them are no baseline.
+func (q *quantity) freeze() {
 	q.Ranks, q.Rank, q.Novel = nil, nil, nil
 	if len(q.Warm) < MinBaselineUnits {
-		return 0, false
+		return
 	}
 	q.Ranks = detectors.NewRanks(q.Warm)
 	var m ingest.Moments
@@ -40,20 +40,10 @@ func (q *quantity) freeze() (factor float64, enough bool) {
 	}
 	q.Mean, q.SD = m.Mean, m.SD()
 	if detectors.NearlyConstant(q.Ranks) {
-		return 1, true
-	}
-	return detectors.Dependence(q.Warm, q.Ranks), true
-}
-
-// prepare makes, but does not arm, the test that suits the frozen values.
-func (q *quantity) prepare(factor float64) {
-	switch {
-	case q.Ranks == nil:
-	case detectors.NearlyConstant(q.Ranks):
 		q.Novel = detectors.NewNovelty(q.Ranks)
-	default:
-		q.Rank = detectors.NewRankTest(q.Warm, q.Ranks, factor)
+		return
 	}
+	q.Rank = detectors.NewRankTest(q.Warm, q.Ranks, detectors.Dependence(q.Warm, q.Ranks))
 }
 
 // candidates is the number of branches that ask for a share of the budget.

@@ -46,17 +46,13 @@ func (s *stream) quantity(name string) *quantity {
 	return q
 }
 
-// freeze makes the collected values of units units the baseline of the stream. Its quantities share one dependence
-// factor, the largest.
+// freeze makes the collected values of units units the baseline of the stream.
 func (s *stream) freeze(units int) {
-	factor, most := 0.0, 0
+	most := 0
 	for _, q := range s.Quantities {
-		if f, enough := q.freeze(); enough {
-			factor, most = max(factor, f), max(most, len(q.Warm))
+		if q.freeze(); q.Ranks != nil {
+			most = max(most, len(q.Warm))
 		}
-	}
-	for _, q := range s.Quantities {
-		q.prepare(factor)
 	}
 	s.InBaseline = most > 0
 	s.Fault.freeze(float64(most) >= usualShare*float64(units))
