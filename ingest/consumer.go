@@ -261,6 +261,7 @@ func (c *Consumer) leave(ctx context.Context, group *kafka.ConsumerGroup) {
 // start begins to read the partitions of a generation. A function that is given to the generation must not return
 // before the generation has ended, or it would end it for all partitions.
 func (c *Consumer) start(ctx context.Context, g *kafka.Generation, assigned []kafka.PartitionAssignment) {
+	c.running.Wait() // a straggler of the generation before would let go of partitions that this one assigns
 	partitions := make([]*partition, len(assigned))
 	ids := make([]int, len(assigned))
 	for i, a := range assigned {

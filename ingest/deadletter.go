@@ -56,6 +56,9 @@ const minDeadLetterSize = MiB
 // Check reports every value that is out of range.
 func (c DeadLetterConfig) Check(report func(path, msg string)) {
 	if c.Topic != "" {
+		if !kafkaName.MatchString(c.Topic) {
+			report("topic", "must be 1 to 249 letters, digits, dots, underscores and dashes")
+		}
 		return
 	}
 	if c.Directory == "" {

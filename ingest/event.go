@@ -107,7 +107,8 @@ type Event struct {
 // called, the partition is new, or an operator has moved its checkpoint away to have it read anew.
 type Processor interface {
 	Process(ctx context.Context, batch []Event) error
-	// Idle says that the partition has been read to its end: nothing older than now is to be expected from it.
+	// Idle says that the partition has been read to its end: nothing older than now is to be expected from it. On a busy
+	// partition it comes after a batch, on a quiet one about every fetch wait.
 	Idle(ctx context.Context) error
 	Snapshot(w io.Writer) error
 	Restore(r io.Reader) error

@@ -325,7 +325,8 @@ func (p *partition) fetch(ctx context.Context, conn *kafka.Conn, from int64) err
 		return fmt.Errorf("reading up to offset %d: %w", p.read, err)
 	}
 	switch {
-	case seen == 0 && from == end && p.next == end:
+	case p.next >= end: // also where there was something: a busy partition is read to its end time and again
+		p.barrenFetches = 0
 		return p.idle(ctx)
 	case seen > 0 && !p.whole && from == p.next && from < end:
 		p.barren()

@@ -31,7 +31,7 @@ type app struct {
 
 	store    *checkpoint.Directory
 	letters  ingest.DeadLetters
-	retrain  *retrain.Desk // nil where no trigger is configured
+	retrain  *retrain.Desk // nil where neither a trigger nor a target is configured
 	notifier *alerts.Notifier
 	metrics  *alerts.Metrics
 	pipeline *pipeline
@@ -72,13 +72,16 @@ func (a *app) open(reload func() error) error {
 		return err
 	}
 	a.closeLater("dead letters", a.letters.Close)
-	if len(a.cfg.Retrain.Triggers) > 0 {
+	if len(a.cfg.Retrain.Triggers)+len(a.cfg.Retrain.Targets) > 0 {
 		if a.retrain, err = retrain.Open(context.Background(), a.cfg.Retrain, a.log, a.registry); err != nil {
 			return err
 		}
 		a.closeLater("ledger", a.retrain.Close)
 	}
 	a.pipeline = newPipeline(context.Background(), a.cfg, a.store, a, a.log, a.registry)
+	if err := a.pipeline.recorded.readAll(); err != nil {
+		return err
+	}
 	a.notifier = alerts.NewNotifier(a.cfg.Alerts.Alertmanager, a.log, a.registry)
 	a.metrics = alerts.NewMetrics(a.registry, a.groups)
 	a.registry.MustRegister(bank.NewCollector(a.pipeline.summaries, a.cfg.groupLabels(), a.cfg.Limits.Series, time.Now))
@@ -116,10 +119,10 @@ func (a *app) Run(ctx context.Context) error {
 
 func (a *app) run(ctx context.Context) error {
 	if err := a.restore(ctx); err != nil {
-		return errors.Join(err, a.pipeline.Stop())
+		return errors.Join(fmt.Errorf("%w: %w", errNotStarted, err), a.pipeline.Stop())
 	}
 	if err := a.server.Start(); err != nil {
-		return errors.Join(err, a.pipeline.Stop())
+		return errors.Join(fmt.Errorf("%w: %w", errNotStarted, err), a.pipeline.Stop())
 	}
 	// Deliveries and notifications go on until the desks have judged and saved all that was read.
 	outward, stopOutward := context.WithCancel(context.WithoutCancel(ctx))

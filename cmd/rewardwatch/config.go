@@ -150,6 +150,9 @@ func (c *Config) Check(report func(path, msg string)) {
 	}
 	c.Ingest.Kafka.Check(within("ingest.kafka"))
 	c.Ingest.DeadLetters.Check(within("ingest.dead_letters"))
+	if letters := c.Ingest.DeadLetters.Topic; letters != "" && letters == c.Ingest.Kafka.Topic {
+		report("ingest.dead_letters.topic", "must not be the topic of the telemetry: refused records would be read, and refused, again")
+	}
 	c.Checkpoint.check(within("checkpoint"))
 	for i, p := range c.Policies {
 		p.check(within(fmt.Sprintf("policies[%d]", i)))

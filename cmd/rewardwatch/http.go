@@ -231,8 +231,8 @@ func (s *server) guarded(next http.HandlerFunc) http.HandlerFunc {
 			s.refuse(w, http.StatusInternalServerError, "the token file cannot be read")
 			return
 		}
-		given, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-		if !ok || !sameToken(given, want) {
+		scheme, given, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+		if !strings.EqualFold(scheme, "Bearer") || !sameToken(given, want) {
 			w.Header().Set("WWW-Authenticate", `Bearer realm="rewardwatch"`)
 			s.refuse(w, http.StatusUnauthorized, "a valid bearer token is needed")
 			return

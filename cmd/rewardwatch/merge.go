@@ -55,6 +55,18 @@ func (w *watermarks) revoke(partition int32) {
 	}
 }
 
+// ending reports whether the generation is ending: a partition has been revoked, and the others are about to be.
+func (w *watermarks) ending() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, m := range w.marks {
+		if m.revoked {
+			return true
+		}
+	}
+	return false
+}
+
 func (w *watermarks) allRevoked() bool {
 	for _, m := range w.marks {
 		if !m.revoked {

@@ -28,9 +28,11 @@ import (
 const (
 	deskBacklog = 512
 	feedBacklog = 8192
-	mergePulse  = 50 * time.Millisecond
-	deskPulse   = time.Second
-	tickEvery   = 10 * time.Second
+	// unsavedBacklog is how many units a partition may hold for desks that cannot save them.
+	unsavedBacklog = 200_000
+	mergePulse     = 50 * time.Millisecond
+	deskPulse      = time.Second
+	tickEvery      = 10 * time.Second
 )
 
 // pipeline joins the rooms of the service. A partition's goroutine folds events into units and hands them to the desk
@@ -59,10 +61,9 @@ type pipeline struct {
 }
 
 type pipelineMetrics struct {
-	late, saved prometheus.Counter
-	dropped     *prometheus.CounterVec
-	waiting     *prometheus.GaugeVec
-	savedAt     prometheus.Gauge
+	late, saved      prometheus.Counter
+	dropped          *prometheus.CounterVec
+	waiting, savedAt prometheus.Gauge
 }
 
 func newPipelineMetrics(reg prometheus.Registerer) pipelineMetrics {
@@ -70,16 +71,15 @@ func newPipelineMetrics(reg prometheus.Registerer) pipelineMetrics {
 		late:    prometheus.NewCounter(prometheus.CounterOpts{Name: MetricLateUnits, Help: "Units judged after one that ended later."}),
 		saved:   prometheus.NewCounter(prometheus.CounterOpts{Name: MetricBankSaves, Help: "Snapshots of banks written."}),
 		dropped: prometheus.NewCounterVec(prometheus.CounterOpts{Name: MetricUnitsDropped, Help: "Units that were not judged."}, []string{"reason"}),
-		waiting: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: MetricUnitsWaiting, Help: "Units that wait for other partitions."}, []string{"policy"}),
+		waiting: prometheus.NewGauge(prometheus.GaugeOpts{Name: MetricUnitsWaiting, Help: "Units that wait for other partitions."}),
 		savedAt: prometheus.NewGauge(prometheus.GaugeOpts{Name: MetricBankSavedAt, Help: "When a bank was last saved."}),
 	}
-	m.dropped.WithLabelValues(droppedUnmatched)
+	for _, why := range []error{errUnmatched, errStreamLimit} {
+		m.dropped.WithLabelValues(why.Error())
+	}
 	reg.MustRegister(m.late, m.saved, m.dropped, m.waiting, m.savedAt)
 	return m
 }
-
-// droppedUnmatched is why a unit was not judged: no entry of the configuration watches its policy.
-const droppedUnmatched = "unmatched"
 
 // newPipeline makes a pipeline without desks. ctx ends the desks in the hard way; Stop lets them save first.
 func newPipeline(ctx context.Context, cfg *Config, store ingest.CheckpointStore, fx effects, log zerolog.Logger, reg prometheus.Registerer) *pipeline {
@@ -136,14 +136,26 @@ func (p *pipeline) restore(names []string) error {
 	return nil
 }
 
-// desk finds the desk of a policy, or starts it; nil where the policy is not watched.
+// Why a unit is not judged: no entry of the configuration watches its policy, or no more streams are followed.
+var (
+	errUnmatched   = errors.New("unmatched")
+	errStreamLimit = errors.New("stream_limit")
+)
+
+// desk finds the desk of a policy, or starts it. errUnmatched and errStreamLimit say that the policy is not watched.
 func (p *pipeline) desk(policy string) (*runningDesk, error) {
 	p.mu.Lock()
 	r := p.desks[policy]
 	p.mu.Unlock()
-	cfg, watched := p.cfg.policy(policy)
-	if r != nil || !watched {
+	if r != nil {
 		return r, nil
+	}
+	cfg, watched := p.cfg.policy(policy)
+	switch {
+	case !watched:
+		return nil, errUnmatched
+	case p.limit.Full():
+		return nil, errStreamLimit
 	}
 	d := newDesk(policy, cfg, p.limit, p.effects)
 	if err := p.recorded.teach(p.ctx, d.policy, policy, cfg); err != nil {
@@ -207,8 +219,10 @@ func (p *pipeline) Assign(partition int32) (ingest.Processor, error) {
 func (p *pipeline) Revoke(partition int32) {
 	p.marks.revoke(partition)
 	p.mu.Lock()
-	p.feeds[partition].episodes.Close()
-	delete(p.feeds, partition)
+	if f := p.feeds[partition]; f != nil {
+		f.episodes.Close()
+		delete(p.feeds, partition)
+	}
 	p.mu.Unlock()
 	p.tell(func(r *runningDesk) {
 		r.receive() // the partition has handed on all that it ever will
@@ -243,7 +257,7 @@ type partitionFeed struct {
 	pipeline  *pipeline
 	partition int32
 	episodes  *assemble.Assembler
-	known     map[string]*way // by policy; nil where it is not watched
+	known     map[string]*way // by policy
 	unsaved   []*ingest.Unit
 	last      int64 // largest event time read that can be believed
 	begun     bool  // restored, or fed
@@ -288,14 +302,14 @@ func (f *partitionFeed) Idle(context.Context) error {
 // hand gives a unit to the desk of its policy, and waits while too many of this partition are on their way there.
 func (f *partitionFeed) hand(ctx context.Context, u *ingest.Unit) error {
 	w, err := f.way(u.Group.Policy)
+	if errors.Is(err, errUnmatched) || errors.Is(err, errStreamLimit) {
+		f.pipeline.metrics.dropped.WithLabelValues(err.Error()).Inc()
+		return nil
+	}
 	if err != nil {
 		return err
 	}
-	if w == nil {
-		f.pipeline.metrics.dropped.WithLabelValues(droppedUnmatched).Inc()
-		return nil
-	}
-	if err := w.room(ctx, f.pipeline.ctx); err != nil {
+	if err := f.room(ctx, w); err != nil {
 		return err
 	}
 	f.unsaved = append(f.unsaved, u)
@@ -309,38 +323,43 @@ func (f *partitionFeed) hand(ctx context.Context, u *ingest.Unit) error {
 	}
 }
 
-// way finds the way to the desk of a policy, nil where the policy is not watched.
+// way finds the way to the desk of a policy.
 func (f *partitionFeed) way(policy string) (*way, error) {
-	if w, known := f.known[policy]; known {
+	if w := f.known[policy]; w != nil {
 		return w, nil
 	}
 	r, err := f.pipeline.desk(policy)
 	if err != nil {
 		return nil, err
 	}
-	if r == nil {
-		f.known[policy] = nil
-		return nil, nil
-	}
 	f.known[policy] = &way{desk: r}
 	return f.known[policy], nil
 }
 
-// room waits until fewer units than allowed are on the way. Partitions that are further behind are not held up: it is
-// them that the units wait for.
-func (w *way) room(ctxs ...context.Context) error {
+// errUnsaved ends the service where its state cannot be saved for so long that what is not saved fills the memory.
+var errUnsaved = errors.New("too many units wait for a state that cannot be saved")
+
+// room waits until fewer units than allowed are on the way, or the generation ends: then the batch in hand is finished.
+// Partitions that are further behind are not held up: it is them that the units wait for.
+func (f *partitionFeed) room(ctx context.Context, w *way) error {
+	if len(f.unsaved) >= unsavedBacklog {
+		if f.forgetSaved(); len(f.unsaved) >= unsavedBacklog {
+			return fmt.Errorf("%w: %d", errUnsaved, len(f.unsaved))
+		}
+	}
 	if w.waiting.Load() < feedBacklog {
 		return nil
 	}
 	pulse := time.NewTicker(mergePulse)
 	defer pulse.Stop()
-	for w.waiting.Load() >= feedBacklog {
-		for _, ctx := range ctxs {
-			if ctx.Err() != nil {
-				return context.Cause(ctx)
-			}
+	for w.waiting.Load() >= feedBacklog && !f.pipeline.marks.ending() {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-f.pipeline.ctx.Done():
+			return context.Cause(f.pipeline.ctx)
+		case <-pulse.C:
 		}
-		<-pulse.C
 	}
 	return nil
 }
@@ -402,13 +421,14 @@ const bankPrefix = "bank-"
 // runningDesk is a desk with its goroutine.
 type runningDesk struct {
 	*desk
-	name     string
-	pipeline *pipeline
-	merger   *merger
-	units    chan waitingUnit
-	orders   chan func()                                // to be done between two units
-	unshown  bool                                       // something has changed since it was last shown
-	saved    atomic.Pointer[map[int32]bank.AppliedUnit] // what the saved state of the desk has applied, by partition
+	name         string
+	pipeline     *pipeline
+	merger       *merger
+	units        chan waitingUnit
+	orders       chan func()                                // to be done between two units
+	unshown      bool                                       // something has changed since it was last shown
+	shownWaiting int                                        // units of the desk that the metric counts
+	saved        atomic.Pointer[map[int32]bank.AppliedUnit] // what the saved state of the desk has applied, by partition
 }
 
 // hasSaved reports whether the saved state of the desk has the unit applied.
@@ -497,7 +517,9 @@ func (r *runningDesk) release(ctx context.Context) error {
 
 // show publishes what has changed since it last did.
 func (r *runningDesk) show() {
-	r.pipeline.metrics.waiting.WithLabelValues(r.name).Set(float64(r.merger.waiting()))
+	waiting := r.merger.waiting()
+	r.pipeline.metrics.waiting.Add(float64(waiting - r.shownWaiting))
+	r.shownWaiting = waiting
 	if r.unshown {
 		r.publish()
 		r.unshown = false

@@ -191,3 +191,92 @@ func TestFailedSaveIsTriedAgainAndReported(t *testing.T) {
 		t.Errorf("the second try saved %d snapshots, error %v", len(m.saved), err)
 	}
 }
+
+// Names that come and go must not cost a goroutine and a file each.
+func TestPoliciesBeyondTheLimitAreDropped(t *testing.T) {
+	m := &memory{saved: map[string][]byte{}}
+	cfg := DefaultConfig()
+	cfg.Limits.Streams = 10
+	p := newPipeline(t.Context(), &cfg, m, m, zerolog.Nop(), prometheus.NewRegistry())
+	f, err := p.Assign(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	start := time.Now().Add(-time.Hour)
+	for i := range int64(2000) {
+		e := summaryEvent(0, i, fmt.Sprint("policy-", i), start)
+		if err := f.Process(t.Context(), []ingest.Event{e}); err != nil {
+			t.Fatal(err)
+		}
+		if i < 20 { // so that the first ones are counted before the others come
+			eventually(t, "the first policies", func() bool { return p.judged() >= min(i+1, 5) })
+		}
+	}
+	if err := p.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(p.all()); n > 20 {
+		t.Errorf("%d policies are watched at a limit of 10 streams", n)
+	}
+}
+
+// A partition that waits for another one lets go at once when the generation ends.
+func TestStopDoesNotWaitForOtherPartitions(t *testing.T) {
+	p := newTestPipeline(t, &memory{saved: map[string][]byte{}})
+	ahead, err := p.Assign(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.Assign(1); err != nil { // never read
+		t.Fatal(err)
+	}
+	start := time.Now().Add(-time.Hour)
+	stuck := make(chan error, 1)
+	began := make(chan struct{})
+	go func() {
+		for i := range int64(feedBacklog + 10) {
+			if i == feedBacklog-1 {
+				close(began)
+			}
+			if err := ahead.Process(context.WithoutCancel(t.Context()), []ingest.Event{summaryEvent(0, i, "ranker", start.Add(time.Duration(i)*time.Millisecond))}); err != nil {
+				stuck <- err
+				return
+			}
+		}
+		stuck <- nil
+	}()
+	<-began
+	revoked := time.Now()
+	p.Revoke(1)
+	if err := <-stuck; err != nil {
+		t.Error(err)
+	}
+	if took := time.Since(revoked); took > 10*time.Second {
+		t.Errorf("the partition let go after %s", took)
+	}
+	p.Revoke(0)
+	if err := p.Stop(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestStateThatCannotBeSavedEndsTheService(t *testing.T) {
+	p := newTestPipeline(t, &memory{saved: map[string][]byte{}, fail: errors.New("the disk is full")})
+	f, err := p.Assign(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	batch := make([]ingest.Event, 1000)
+	for i := range int64(unsavedBacklog/1000 + 1) {
+		for k := range batch {
+			batch[k] = summaryEvent(0, 1000*i+int64(k), "ranker", time.Now().Add(-time.Minute))
+		}
+		if err = f.Process(t.Context(), batch); err != nil {
+			break
+		}
+	}
+	if !errors.Is(err, errUnsaved) {
+		t.Errorf("after %d units: %v, want errUnsaved", unsavedBacklog, err)
+	}
+	_ = p.Stop() // the disk is still full
+}

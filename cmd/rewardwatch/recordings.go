@@ -39,6 +39,18 @@ func (r *recordings) teach(ctx context.Context, p *bank.Policy, name string, cfg
 	return nil
 }
 
+// readAll reads every file that the configuration names, so that a missing one is found at the start.
+func (r *recordings) readAll() error {
+	for _, p := range r.cfg.Policies {
+		if p.Baseline.From == bank.FromFile {
+			if _, err := r.units(context.Background(), p.Baseline.File); err != nil {
+				return fmt.Errorf("baseline of policies %q: %w", p.Match, err)
+			}
+		}
+	}
+	return nil
+}
+
 func (r *recordings) units(ctx context.Context, file string) (map[string][]*ingest.Unit, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

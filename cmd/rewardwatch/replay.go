@@ -51,6 +51,9 @@ func runReplay(ctx context.Context, c *console, o replayOptions, files []string)
 		return err
 	}
 	r := newReplay(cfg, c)
+	if err := r.recorded.readAll(); err != nil {
+		return err
+	}
 	if o.scores != "" {
 		f, err := os.Create(o.scores)
 		if err != nil {
@@ -77,6 +80,7 @@ func runReplay(ctx context.Context, c *console, o replayOptions, files []string)
 type replay struct {
 	cfg      *Config
 	console  *console
+	registry *prometheus.Registry // of what the assembler counts
 	episodes *assemble.Assembler
 	recorded *recordings
 	limit    *bank.StreamLimit
@@ -90,8 +94,9 @@ type replay struct {
 }
 
 func newReplay(cfg *Config, c *console) *replay {
+	registry := prometheus.NewRegistry()
 	return &replay{
-		cfg: cfg, console: c, episodes: newAssembler(cfg, assemble.NewMetrics(unregistered{})),
+		cfg: cfg, console: c, registry: registry, episodes: newAssembler(cfg, assemble.NewMetrics(registry)),
 		recorded: newRecordings(cfg), limit: bank.NewStreamLimit(cfg.Limits.Streams), desks: map[string]*desk{},
 	}
 }
@@ -180,10 +185,30 @@ func (r *replay) finish(counts ingest.Counts) error {
 	}
 	line := summaryLine(counts, r.units, summaries)
 	err := r.console.print(line, func(w io.Writer) error { return summaryText(w, line) })
+	err = errors.Join(err, r.tellIgnored())
 	if r.scores != nil {
 		err = errors.Join(err, r.scores.Flush())
 	}
 	return err
+}
+
+// tellIgnored says which accepted records belong to no unit, and why.
+func (r *replay) tellIgnored() error {
+	families, err := r.registry.Gather()
+	if err != nil {
+		return fmt.Errorf("count ignored records: %w", err)
+	}
+	for _, f := range families {
+		if f.GetName() != assemble.MetricEventsIgnored {
+			continue
+		}
+		for _, m := range f.GetMetric() {
+			if n := m.GetCounter().GetValue(); n > 0 {
+				_, _ = fmt.Fprintf(r.console.err, "rewardwatch: ignored %.0f records: %s\n", n, m.GetLabel()[0].GetValue())
+			}
+		}
+	}
+	return nil
 }
 
 // Idle implements ingest.Processor.

@@ -39,6 +39,7 @@ type console struct {
 func run() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	context.AfterFunc(ctx, stop) // a second signal ends a stop that takes too long
 	c := &console{in: os.Stdin, out: os.Stdout, err: os.Stderr}
 	return execute(ctx, c, os.Args[1:])
 }

@@ -38,8 +38,10 @@ func runService(ctx context.Context, c *console, file string) error {
 	signal.Notify(hangups, syscall.SIGHUP)
 	defer signal.Stop(hangups)
 	var before *Config // that ran, while the present one has not
+	refused := false   // the configuration that was read last is not the one in use
 	for {
-		next, err := serve(ctx, c, file, cfg, hangups)
+		next, err := serve(ctx, c, file, cfg, refused, hangups)
+		refused = errors.Is(err, errNotStarted)
 		switch {
 		case errors.Is(err, errNotStarted) && before != nil:
 			c.report(fmt.Errorf("the configuration that was read cannot be used, going on with the one before: %w", err))
@@ -56,7 +58,7 @@ func runService(ctx context.Context, c *console, file string) error {
 var errNotStarted = errors.New("cannot start")
 
 // serve runs the service with one configuration, and gives the next one where a reload ended it.
-func serve(ctx context.Context, c *console, file string, cfg *Config, hangups <-chan os.Signal) (next *Config, err error) {
+func serve(ctx context.Context, c *console, file string, cfg *Config, refused bool, hangups <-chan os.Signal) (next *Config, err error) {
 	log := c.log()
 	running, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -77,6 +79,9 @@ func serve(ctx context.Context, c *console, file string, cfg *Config, hangups <-
 	}
 	if a, err = newApp(cfg, reload, log); err != nil {
 		return nil, fmt.Errorf("%w: %w", errNotStarted, err)
+	}
+	if refused {
+		a.reloaded.Set(0)
 	}
 	done := make(chan error, 1)
 	go func() { done <- a.Run(running) }()

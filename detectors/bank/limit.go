@@ -12,12 +12,12 @@ type StreamLimit struct {
 // NewStreamLimit allows for so many streams.
 func NewStreamLimit(most int) *StreamLimit { return &StreamLimit{most: int64(most)} }
 
-// Refused is how many times a stream was not followed, or a unit of a new group not judged, for the limit.
+// Refused is how many times a stream was not followed, or a unit of a new group or policy not judged, for the limit.
 func (l *StreamLimit) Refused() int64 { return l.refused.Load() }
 
 // take reserves one stream.
 func (l *StreamLimit) take() bool {
-	if l.full() {
+	if l.Full() {
 		return false
 	}
 	l.streams.Add(1)
@@ -27,8 +27,8 @@ func (l *StreamLimit) take() bool {
 // add counts streams that were restored, whatever the limit: they have been followed before.
 func (l *StreamLimit) add(n int) { l.streams.Add(int64(n)) }
 
-// full reports, and counts, that there is no room.
-func (l *StreamLimit) full() bool {
+// Full reports whether there is no room for another stream, and counts that something was refused for it.
+func (l *StreamLimit) Full() bool {
 	if l.streams.Load() < l.most {
 		return false
 	}

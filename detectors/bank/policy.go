@@ -135,7 +135,7 @@ func (p *Policy) apply(u *ingest.Unit) bool {
 func (p *Policy) group(key ingest.Group) *group {
 	g := p.byKey[key]
 	if g == nil {
-		if p.limit.full() {
+		if p.limit.Full() {
 			return nil
 		}
 		g = newGroup(key, p.cfg, p.limit)
