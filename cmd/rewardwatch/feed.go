@@ -1,0 +1,179 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/gob"
+	"errors"
+	"fmt"
+	"io"
+	"sync/atomic"
+	"time"
+
+	"github.com/rewardwatch/rewardwatch/ingest"
+	"github.com/rewardwatch/rewardwatch/ingest/assemble"
+)
+
+// partitionFeed is the processor of one partition: its open episodes, and the units that it handed to desks which have
+// not saved them yet.
+type partitionFeed struct {
+	pipeline  *pipeline
+	partition int32
+	episodes  *assemble.Assembler
+	known     map[string]*way // by policy
+	unsaved   []*ingest.Unit
+	last      int64 // largest event time read that can be believed
+	begun     bool  // restored, or fed
+}
+
+// way is the way of a partition's units to the desk of their policy.
+type way struct {
+	desk    *runningDesk
+	waiting atomic.Int64 // units on the way
+}
+
+// Process folds a batch into units and hands them on.
+func (f *partitionFeed) Process(ctx context.Context, batch []ingest.Event) error {
+	if !f.begun {
+		f.begun = true
+		f.pipeline.tell(func(r *runningDesk) { r.policy.Forget(f.partition) })
+	}
+	var failed error
+	emit := func(u *ingest.Unit) {
+		if failed == nil {
+			failed = f.hand(ctx, u)
+		}
+	}
+	now, clock := time.Now(), false
+	believed := now.Add(clockTolerance).UnixNano()
+	for i := range batch {
+		if ts := batch[i].TS; ts != 0 && ts <= believed {
+			f.last, clock = max(f.last, ts), true
+		}
+		f.episodes.Fold(&batch[i], emit)
+	}
+	f.pipeline.marks.advance(f.partition, f.last, !clock, now)
+	return failed
+}
+
+// Idle implements ingest.Processor.
+func (f *partitionFeed) Idle(context.Context) error {
+	f.pipeline.marks.advance(f.partition, f.last, true, time.Now())
+	return nil
+}
+
+// hand gives a unit to the desk of its policy, and waits while too many of this partition are on their way there.
+func (f *partitionFeed) hand(ctx context.Context, u *ingest.Unit) error {
+	w, err := f.way(u.Group.Policy)
+	if errors.Is(err, errUnmatched) || errors.Is(err, errStreamLimit) {
+		f.pipeline.metrics.dropped.WithLabelValues(err.Error()).Inc()
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if err := f.room(ctx, w); err != nil {
+		return err
+	}
+	f.unsaved = append(f.unsaved, u)
+	select {
+	case w.desk.units <- newWaitingUnit(u, &w.waiting, time.Now()):
+		return nil
+	case <-f.pipeline.ctx.Done():
+		return context.Cause(f.pipeline.ctx)
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// way finds the way to the desk of a policy.
+func (f *partitionFeed) way(policy string) (*way, error) {
+	if w := f.known[policy]; w != nil {
+		return w, nil
+	}
+	r, err := f.pipeline.desk(policy)
+	if err != nil {
+		return nil, err
+	}
+	f.known[policy] = &way{desk: r}
+	return f.known[policy], nil
+}
+
+// errUnsaved ends the service where its state cannot be saved for so long that what is not saved fills the memory.
+var errUnsaved = errors.New("too many units wait for a state that cannot be saved")
+
+// room waits until fewer units than allowed are on the way, or the generation ends: then the batch in hand is finished.
+// Partitions that are further behind are not held up: it is them that the units wait for.
+func (f *partitionFeed) room(ctx context.Context, w *way) error {
+	if len(f.unsaved) >= unsavedBacklog {
+		if f.forgetSaved(); len(f.unsaved) >= unsavedBacklog {
+			return fmt.Errorf("%w: %d", errUnsaved, len(f.unsaved))
+		}
+	}
+	if w.waiting.Load() < feedBacklog {
+		return nil
+	}
+	pulse := time.NewTicker(mergePulse)
+	defer pulse.Stop()
+	for w.waiting.Load() >= feedBacklog && !f.pipeline.marks.ending() {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-f.pipeline.ctx.Done():
+			return context.Cause(f.pipeline.ctx)
+		case <-pulse.C:
+		}
+	}
+	return nil
+}
+
+// feedState is the snapshot of a partition.
+type feedState struct {
+	Last     int64
+	Episodes []byte
+	Unsaved  []*ingest.Unit
+}
+
+// Snapshot implements ingest.Processor.
+func (f *partitionFeed) Snapshot(w io.Writer) error {
+	var episodes bytes.Buffer
+	if err := f.episodes.Snapshot(&episodes); err != nil {
+		return err
+	}
+	f.forgetSaved()
+	if err := gob.NewEncoder(w).Encode(feedState{f.last, episodes.Bytes(), f.unsaved}); err != nil {
+		return fmt.Errorf("write the state of a partition: %w", err)
+	}
+	return nil
+}
+
+// forgetSaved drops the units that their desks have saved.
+func (f *partitionFeed) forgetSaved() {
+	kept := f.unsaved[:0]
+	for _, u := range f.unsaved {
+		if !f.known[u.Group.Policy].desk.hasSaved(u) {
+			kept = append(kept, u)
+		}
+	}
+	clear(f.unsaved[len(kept):])
+	f.unsaved = kept
+}
+
+// Restore implements ingest.Processor. Units that no desk had saved are handed on again.
+func (f *partitionFeed) Restore(r io.Reader) error {
+	var state feedState
+	if err := gob.NewDecoder(r).Decode(&state); err != nil {
+		return fmt.Errorf("read the state of a partition: %w", err)
+	}
+	if err := f.episodes.Restore(bytes.NewReader(state.Episodes)); err != nil {
+		return err
+	}
+	f.last, f.begun = state.Last, true
+	for _, u := range state.Unsaved {
+		if err := f.hand(f.pipeline.ctx, u); err != nil {
+			return err
+		}
+	}
+	f.pipeline.marks.assign(f.partition, f.last, time.Now())
+	return nil
+}

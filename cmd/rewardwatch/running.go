@@ -1,0 +1,143 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/rewardwatch/rewardwatch/detectors/bank"
+	"github.com/rewardwatch/rewardwatch/ingest"
+)
+
+// bankPrefix begins the names of the snapshots of desks.
+const bankPrefix = "bank-"
+
+// runningDesk is a desk with its goroutine.
+type runningDesk struct {
+	*desk
+	name         string
+	pipeline     *pipeline
+	merger       *merger
+	units        chan waitingUnit
+	orders       chan func()                                // to be done between two units
+	unshown      bool                                       // something has changed since it was last shown
+	shownWaiting int                                        // units of the desk that the metric counts
+	saved        atomic.Pointer[map[int32]bank.AppliedUnit] // what the saved state of the desk has applied, by partition
+}
+
+// hasSaved reports whether the saved state of the desk has the unit applied.
+func (r *runningDesk) hasSaved(u *ingest.Unit) bool {
+	applied, any := (*r.saved.Load())[u.Pos.Partition]
+	return any && applied.Covers(u)
+}
+
+// run is the desk's goroutine. At a stop it judges what it has been given and can be released, and saves.
+func (r *runningDesk) run() error {
+	ctx := context.WithoutCancel(r.pipeline.ctx) // what has begun is finished
+	pulse := time.NewTimer(deskPulse)
+	defer pulse.Stop()
+	shown, saved, ticked := time.Now(), time.Now(), time.Now()
+	for {
+		select {
+		case <-r.pipeline.ctx.Done():
+			err := r.release(ctx)
+			r.publish()
+			return errors.Join(err, r.save())
+		case do := <-r.orders:
+			do()
+			continue
+		case u := <-r.units:
+			r.merger.add(u)
+		case <-pulse.C:
+			pulse.Reset(r.nextPulse())
+		}
+		if err := r.release(ctx); err != nil {
+			return err
+		}
+		now := time.Now()
+		if now.Sub(shown) >= deskPulse {
+			r.show()
+			shown = now
+		}
+		if now.Sub(ticked) >= tickEvery && r.pipeline.marks.current(now) {
+			if err := r.tick(ctx, now); err != nil {
+				return err
+			}
+			ticked = now
+		}
+		if now.Sub(saved) >= time.Duration(r.pipeline.cfg.Checkpoint.Every) {
+			if err := r.save(); err != nil {
+				r.pipeline.log.Error().Err(err).Str("policy", r.name).Msg("Saving the state of a policy failed, trying again")
+			}
+			saved = now
+		}
+	}
+}
+
+// nextPulse is soon where units wait for other partitions, which say nothing when they get on.
+func (r *runningDesk) nextPulse() time.Duration {
+	if r.merger.waiting() > 0 {
+		return mergePulse
+	}
+	return deskPulse
+}
+
+// receive takes what has been handed on.
+func (r *runningDesk) receive() {
+	for n := len(r.units); n > 0; n-- {
+		r.merger.add(<-r.units)
+	}
+}
+
+// release judges all units that need not wait any longer. How far partitions have been read is asked before the
+// channel is drained: a partition hands on its units before it says that it got that far.
+func (r *runningDesk) release(ctx context.Context) error {
+	now := time.Now()
+	low := r.pipeline.marks.low(now)
+	r.receive()
+	for {
+		u := r.merger.release(low)
+		if u == nil {
+			break
+		}
+		r.unshown = true
+		if err := r.observe(ctx, u, now); err != nil {
+			return err
+		}
+	}
+	r.pipeline.metrics.late.Add(float64(r.merger.takeLate()))
+	return nil
+}
+
+// show publishes what has changed since it last did.
+func (r *runningDesk) show() {
+	waiting := r.merger.waiting()
+	r.pipeline.metrics.waiting.Add(float64(waiting - r.shownWaiting))
+	r.shownWaiting = waiting
+	if r.unshown {
+		r.publish()
+		r.unshown = false
+	}
+}
+
+// save makes the desk's state durable where it has changed, and remembers up to which units it is.
+func (r *runningDesk) save() error {
+	if !r.policy.Changed() {
+		return nil
+	}
+	snapshot, err := r.snapshot()
+	if err != nil {
+		return err
+	}
+	if err := r.pipeline.store.Save(bankPrefix+r.name, snapshot); err != nil {
+		return fmt.Errorf("save: %w", err)
+	}
+	r.policy.Saved()
+	applied := r.policy.Applied()
+	r.saved.Store(&applied)
+	r.pipeline.metrics.saved.Inc()
+	r.pipeline.metrics.savedAt.SetToCurrentTime()
+	return nil
+}
