@@ -20,7 +20,7 @@ E2E_TESTS = $(shell grep -hoE '^func Test[A-Za-z0-9_]+' $(E2E_FILES) /dev/null |
 FUZZ_FILES = $(shell grep -rlE '^func Fuzz' --include='*_test.go' alerts cmd dashboards deploy detectors ingest retrain)
 FUZZTIME ?= 30s
 
-.PHONY: build demo test lint bench fuzz kafka kafka-stop packages clean
+.PHONY: build demo test lint bench bench-detection fuzz kafka kafka-stop packages clean
 
 build:
 	CGO_ENABLED=0 go build -trimpath -buildvcs=auto -o bin/rewardwatch ./cmd/rewardwatch
@@ -46,6 +46,12 @@ lint: $(GOLANGCI)
 
 bench:
 	go test -run '^$$' -bench . -benchmem ./...
+
+# The tables of docs/detection.md; more BASELINES make them more exact.
+BASELINES ?= 20
+bench-detection:
+	go test -tags benchdetection -count=1 -timeout 0 -run '^TestBench' -v ./detectors/bank -args -baselines $(BASELINES) \
+		| grep -vE '^(=== RUN|--- PASS|PASS)'
 
 fuzz:
 	targets=0

@@ -182,14 +182,14 @@ func (p *process) alarms() []string {
 // eventually polls until done, or fails the test with what was waited for.
 func eventually(t *testing.T, what string, done func() bool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	poll := time.NewTicker(20 * time.Millisecond)
 	defer poll.Stop()
 	for !done() {
 		select {
 		case <-ctx.Done():
-			t.Fatalf("waited a minute for %s", what)
+			t.Fatalf("waited two minutes for %s", what)
 		case <-poll.C:
 		}
 	}
