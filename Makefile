@@ -51,7 +51,7 @@ bench:
 BASELINES ?= 20
 bench-detection:
 	go test -tags benchdetection -count=1 -timeout 0 -run '^TestBench' -v ./detectors/bank -args -baselines $(BASELINES) \
-		| grep -vE '^(=== RUN|--- PASS|PASS)'
+		| grep --line-buffered -vE '^(=== RUN|--- PASS|PASS)'
 
 fuzz:
 	targets=0
