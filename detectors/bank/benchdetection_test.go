@@ -12,10 +12,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors"
 )
 
-var (
-	baselinesFlag = flag.Int("baselines", 20, "baselines of each row")
-	largestFlag   = flag.Int("largest", 1000, "largest baseline that the promise is measured on, in units")
-)
+var baselinesFlag = flag.Int("baselines", 20, "baselines of each row")
 
 // benchN is the budget of the tables of the promise, one false alarm in so many units.
 const benchN = 2000
@@ -49,19 +46,14 @@ func TestBenchPromise(*testing.T) {
 		s := newSimulation(l, 300, uint64(i))
 		pool := s.sample(poolUnits)
 		for _, m := range sizes {
-			if m > *largestFlag {
-				continue
-			}
 			ratios := s.kept(pool, *baselinesFlag, m, benchN, nil)
 			promiseRow(l.name, m, ratios)
 			pooled[m] = append(pooled[m], ratios...)
 		}
 	}
 	for _, m := range sizes {
-		if len(pooled[m]) > 0 {
-			slices.Sort(pooled[m])
-			promiseRow("all", m, pooled[m])
-		}
+		slices.Sort(pooled[m])
+		promiseRow("all", m, pooled[m])
 	}
 }
 
