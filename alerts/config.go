@@ -9,6 +9,9 @@ import (
 	"github.com/prometheus/common/model"
 )
 
+// maxTimeout bounds a push: a stop waits for one that is under way, and for one more.
+const maxTimeout = model.Duration(time.Minute)
+
 // AlertmanagerConfig says where incidents and telemetry faults are pushed to. Without URLs nothing is pushed.
 type AlertmanagerConfig struct {
 	URLs    []string       `yaml:"urls"`    // of every Alertmanager of the cluster, each without /api/v2
@@ -31,8 +34,8 @@ func (c AlertmanagerConfig) Check(report func(path, msg string)) {
 			report(path, "stands here twice")
 		}
 	}
-	if c.Timeout <= 0 {
-		report("timeout", "must be above 0")
+	if c.Timeout <= 0 || c.Timeout > maxTimeout {
+		report("timeout", "must be above 0 and at most 1m")
 	}
 }
 

@@ -36,7 +36,7 @@ func TestCheckAlertmanagerConfig(t *testing.T) {
 func TestCheckTimeout(t *testing.T) {
 	var got []string
 	AlertmanagerConfig{}.Check(func(path, msg string) { got = append(got, path+": "+msg) })
-	if !slices.Equal(got, []string{"timeout: must be above 0"}) {
+	if !slices.Equal(got, []string{"timeout: must be above 0 and at most 1m"}) {
 		t.Errorf("got %q", got)
 	}
 }

@@ -2,6 +2,7 @@ package alerts
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"math/rand/v2"
 	"net/http"
@@ -64,7 +65,11 @@ func NewNotifier(cfg AlertmanagerConfig, log zerolog.Logger, reg prometheus.Regi
 	n := &Notifier{log: log, alerts: map[string]*tracked{}}
 	n.metrics = newNotifierMetrics(reg, n.unconfirmed)
 	transport := http.DefaultTransport.(*http.Transport).Clone()
-	client := &http.Client{Transport: transport, Timeout: time.Duration(cfg.Timeout)}
+	client := &http.Client{
+		Transport: transport, Timeout: time.Duration(cfg.Timeout),
+		// A POST that is redirected becomes a GET, which is answered with 200 and tells nobody.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
 	for i, url := range cfg.URLs {
 		n.senders = append(n.senders, &sender{
 			index: i, url: strings.TrimSuffix(url, "/") + "/api/v2/alerts", client: client, wake: make(chan struct{}, 1),
@@ -238,18 +243,23 @@ func sleep(ctx context.Context, d time.Duration, wake <-chan struct{}) {
 	}
 }
 
-// pushDue offers an Alertmanager everything that it has not accepted yet or that is to be kept alive, and stops at
-// the first push that fails.
+// pushDue offers an Alertmanager everything that it has not accepted yet or that is to be kept alive. A batch that it
+// refuses does not hold up the others; one that does not reach it does.
 func (n *Notifier) pushDue(ctx context.Context, s *sender) error {
+	var refused []error
 	for batch := range slices.Chunk(n.due(s), maxBatch) {
 		err := s.push(ctx, batch)
 		n.metrics.pushed(err)
-		if err != nil {
-			return err
+		switch {
+		case err == nil:
+			n.accept(s, batch)
+		case errors.Is(err, errRefused):
+			refused = append(refused, err)
+		default:
+			return errors.Join(append(refused, err)...)
 		}
-		n.accept(s, batch)
 	}
-	return nil
+	return errors.Join(refused...)
 }
 
 // offer is one state of an alert on its way to an Alertmanager.

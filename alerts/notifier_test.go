@@ -17,6 +17,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/prometheus/common/model"
 	"github.com/rs/zerolog"
 
 	"github.com/rewardwatch/rewardwatch/detectors/bank"
@@ -480,4 +481,27 @@ func TestRefusedPushSaysWhy(t *testing.T) {
 	if !errors.Is(err, errRefused) || !strings.HasSuffix(err.Error(), "403 Forbidden: no such tenant") {
 		t.Errorf("got %v", err)
 	}
+}
+
+// A redirected POST would become a GET that is answered with 200: nobody would be told, and nobody would know.
+func TestRedirectIsNoSuccess(t *testing.T) {
+	reached := make(chan string, 10)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/elsewhere" {
+			reached <- r.Method
+			return
+		}
+		http.Redirect(w, r, "/elsewhere", http.StatusFound)
+	}))
+	defer server.Close()
+	reg := prometheus.NewRegistry()
+	n := NewNotifier(AlertmanagerConfig{URLs: []string{server.URL}, Timeout: model.Duration(time.Second)}, zerolog.Nop(), reg)
+	n.Update(applied(NewBook(), drift("return", 100)))
+	if err := n.pushDue(t.Context(), n.senders[0]); !errors.Is(err, errRefused) {
+		t.Errorf("a redirect gives %v, want errRefused", err)
+	}
+	if n.unconfirmed() != 1 || len(reached) > 0 {
+		t.Errorf("%v alerts are unconfirmed, want 1; the redirect was followed %d times", n.unconfirmed(), len(reached))
+	}
+	n.senders[0].client.CloseIdleConnections()
 }

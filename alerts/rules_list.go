@@ -13,7 +13,7 @@ func allRules(opts RulesOptions) []rule {
 	var rules []rule
 	if !opts.Push {
 		g := ruleGroups{labels: opts.GroupLabels}
-		rules = append(rules, g.primaryDrift(), g.otherDrift(), g.telemetryFault())
+		rules = append(rules, g.drift(Critical), g.drift(Warning), g.drift(Info), g.telemetryFault())
 	}
 	rules = append(rules, telemetryAbsent(), telemetryLost(), consumerLagHigh(), deadLettersRising(), deadLettersLost(),
 		checkpointStale(), cardinalityLimit(), notifierFailing(), alertmanagerUnreachable())
@@ -55,44 +55,33 @@ func (g ruleGroups) count(selector string, state bank.State) string {
 	return fmt.Sprintf("count by (%s) (%s%s == %d)", g.by(), bank.MetricStreamState, selector, state)
 }
 
-func (g ruleGroups) primaryDrift() rule {
+// drift is the rule of incidents of one severity. It goes by the alarms and not by the states of streams: a telemetry
+// fault that comes upon a drift hides its state and does not resolve its alarm.
+func (g ruleGroups) drift(severity Severity) rule {
+	selector := fmt.Sprintf("severity=%q", severity)
+	alarms := func(values string) inputSeries { return g.series(MetricAlarms, selector, values) }
 	return rule{
-		alert: alertRewardDrift, severity: Critical,
-		expr:        g.count(fmt.Sprintf(`{signal=~%q}`, primarySignals), bank.Drift),
+		alert: alertRewardDrift, severity: severity,
+		expr:        fmt.Sprintf("sum by (%s) (%s{%s}) > 0", g.by(), MetricAlarms, selector),
 		summary:     g.name() + " drifts from its baseline",
-		description: "Drifting signals: " + g.signals(bank.Drift) + ".",
+		description: "{{ $value }} alarms fire; signals in drift now: " + g.signals(bank.Drift) + ".",
 		tests: []ruleTest{
 			{
-				name: "every drifting signal stands in one alert", at: "5m",
-				series: []inputSeries{
-					g.stream("return", "1 1 2+0x10"), g.stream("action.0", "1 2+0x10"),
-					g.stream("observation.x", "2+0x10"), g.stream("reward", "1+0x10"),
-				},
+				name: string(severity) + " alarms", at: "5m",
+				series: []inputSeries{alarms("0 1 2+0x10"), g.stream("return", "1 2+0x10"), g.stream("action.0", "1 2+0x10"), g.stream("reward", "1+0x10")},
 				fires: []expectedAlert{g.fires(" drifts from its baseline",
-					"Drifting signals: action.0, observation.x, return.")},
+					"2 alarms fire; signals in drift now: action.0, return.")},
 			},
 			{
-				name: "other signals, faults and warm-up are no drift of a primary signal", at: "5m",
-				series: []inputSeries{
-					g.stream("return", "2 2 1+0x10"), g.stream("reward", "3+0x10"), g.stream("episode_length", "0+0x10"),
-				},
+				name: string(severity) + " alarms whose streams fell into a telemetry fault", at: "5m",
+				series: []inputSeries{alarms("1+0x10"), g.stream("return", "2 3+0x10")},
+				fires:  []expectedAlert{g.fires(" drifts from its baseline", "1 alarms fire; signals in drift now: .")},
+			},
+			{
+				name: string(severity) + " alarms that have resolved", at: "5m",
+				series: []inputSeries{alarms("1 1 0+0x10"), g.stream("return", "2 2 1+0x10")},
 			},
 		},
-	}
-}
-
-func (g ruleGroups) otherDrift() rule {
-	return rule{
-		alert: alertRewardDrift, severity: Warning,
-		expr: fmt.Sprintf("%s unless %s", g.count(fmt.Sprintf(`{signal!~%q}`, primarySignals), bank.Drift),
-			g.count(fmt.Sprintf(`{signal=~%q}`, primarySignals), bank.Drift)),
-		summary:     g.name() + " drifts from its baseline",
-		description: "Drifting signals: " + g.signals(bank.Drift) + ".",
-		tests: []ruleTest{{
-			name: "signals that say less by themselves warn", at: "5m",
-			series: []inputSeries{g.stream("return", "1+0x10"), g.stream("observation.x", "2+0x10")},
-			fires:  []expectedAlert{g.fires(" drifts from its baseline", "Drifting signals: observation.x.")},
-		}},
 	}
 }
 
@@ -142,11 +131,16 @@ func (g ruleGroups) exampleName() string {
 
 // stream is the state of a stream of the example.
 func (g ruleGroups) stream(signal, values string) inputSeries {
+	return g.series(bank.MetricStreamState, fmt.Sprintf("signal=%q", signal), values)
+}
+
+// series is a metric of the example.
+func (g ruleGroups) series(metric, more, values string) inputSeries {
 	labels := `policy="checkout"`
 	for _, l := range g.labels {
 		labels += fmt.Sprintf(",%s=%q", l, g.example()[l])
 	}
-	return inputSeries{Series: fmt.Sprintf("%s{%s,signal=%q}", bank.MetricStreamState, labels, signal), Values: values}
+	return inputSeries{Series: fmt.Sprintf("%s{%s,%s}", metric, labels, more), Values: values}
 }
 
 func (g ruleGroups) fires(summary, description string) expectedAlert {
@@ -373,16 +367,18 @@ func webhookDeadLetter(metric string) rule {
 	const summary = "retrain requests did not reach their target"
 	return rule{
 		alert: "WebhookDeadLetter", severity: Warning,
-		expr:        fmt.Sprintf("max by (job, target) (%s) > 0", metric),
+		// The gauge counts all that the ledger holds; what is new is the news.
+		expr:        fmt.Sprintf("max by (job, target) (delta(%s[1h])) > 0", metric),
 		summary:     summary,
-		description: "{{ $value }} deliveries to {{ $labels.target }} were given up: no retraining comes of them.",
+		description: "Deliveries to {{ $labels.target }} were given up within the last hour: no retraining comes of them.",
 		tests: []ruleTest{
 			{
-				name: "given up", at: "5m", series: []inputSeries{ofJob(metric, `target="trainer"`, "0 1+0x10")},
-				fires: []expectedAlert{fires(summary, "1 deliveries to trainer were given up: no retraining comes of them.",
+				name: "given up", at: "30m", series: []inputSeries{ofJob(metric, `target="trainer"`, "0+0x20 1+0x200")},
+				fires: []expectedAlert{fires(summary, "Deliveries to trainer were given up within the last hour: no retraining comes of them.",
 					"job", "rewardwatch", "target", "trainer")},
 			},
-			{name: "delivered", at: "5m", series: []inputSeries{ofJob(metric, `target="trainer"`, "0+0x10")}},
+			{name: "given up long ago", at: "3h", series: []inputSeries{ofJob(metric, `target="trainer"`, "0+0x20 1+0x200")}},
+			{name: "delivered", at: "30m", series: []inputSeries{ofJob(metric, `target="trainer"`, "0+0x200")}},
 		},
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"testing"
 )
@@ -79,18 +78,6 @@ func TestEveryRuleIsTestedBothWays(t *testing.T) {
 		}
 		if !silent[r.alert] {
 			t.Errorf("%s is never shown silent", r.alert)
-		}
-	}
-}
-
-func TestPrimarySignalsAgreeWithSeverity(t *testing.T) {
-	primary := regexp.MustCompile("^(?:" + primarySignals + ")$")
-	for _, signal := range []string{
-		"return", "reward", "episode_length", "action", "action.0", "action.10", "outcome.x", "outcome.a.b", "actions", "actionx0",
-		"observation.x", "reward_component.click", "outcome", "rewards", "observation.return",
-	} {
-		if primary.MatchString(signal) != isPrimary(signal) {
-			t.Errorf("%s: the rules say %t", signal, primary.MatchString(signal))
 		}
 	}
 }

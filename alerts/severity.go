@@ -15,7 +15,6 @@ func severity(signal string, provisional bool) Severity {
 }
 
 // isPrimary reports whether a signal says by itself that the agent does worse or does something else.
-// primarySignals is the same as a regular expression.
 func isPrimary(signal string) bool {
 	switch signal {
 	case "return", "reward", "episode_length", "action":
@@ -23,6 +22,3 @@ func isPrimary(signal string) bool {
 	}
 	return strings.HasPrefix(signal, "action.") || strings.HasPrefix(signal, "outcome.")
 }
-
-// primarySignals matches the signals of isPrimary in a Prometheus rule.
-const primarySignals = `return|reward|episode_length|action|action[.].*|outcome[.].*`

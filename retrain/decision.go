@@ -1,10 +1,10 @@
 package retrain
 
 import (
-	"path"
 	"slices"
 
 	"github.com/rewardwatch/rewardwatch/alerts"
+	"github.com/rewardwatch/rewardwatch/detectors/bank"
 )
 
 // Reason says why an incident did or did not lead to a request.
@@ -76,10 +76,7 @@ func (t Trigger) matches(signal string) bool {
 	if len(t.Signals) == 0 {
 		return true
 	}
-	return slices.ContainsFunc(t.Signals, func(glob string) bool {
-		ok, err := path.Match(glob, signal)
-		return err == nil && ok
-	})
+	return slices.ContainsFunc(t.Signals, func(glob string) bool { return bank.Match(glob, signal) })
 }
 
 func keep(alarms []alerts.Alarm, wanted func(alerts.Alarm) bool) []alerts.Alarm {

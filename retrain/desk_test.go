@@ -413,3 +413,12 @@ func BenchmarkConsiderKnownIncident(b *testing.B) {
 		b.Fatal(err)
 	}
 }
+
+// A slash in a signal's name is a character like any other, here as in the signals of a policy.
+func TestTriggerMatchesNamesWithSlashes(t *testing.T) {
+	for glob, want := range map[string]bool{"outcome.*": true, "outcome.ctr/7d": true, "outcome.ctr": false, "return": false} {
+		if got := (Trigger{Signals: []string{glob}}).matches("outcome.ctr/7d"); got != want {
+			t.Errorf("%s matches outcome.ctr/7d: %v", glob, got)
+		}
+	}
+}
