@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"math"
 	"slices"
 	"time"
 
@@ -26,39 +25,17 @@ type envelope struct {
 
 // order is what the receiver is told: what drifted, from what to what, why, and on which offsets.
 type order struct {
-	ID       string            `json:"id"`
-	Incident string            `json:"incident"`
-	Policy   string            `json:"policy"`
-	Group    map[string]string `json:"group"`
-	Signals  []string          `json:"signals"` // that drift, in the order in which their alarms joined
-	Cause    alerts.Cause      `json:"cause"`
-	Evidence []string          `json:"evidence"`
-	Effect   map[string]effect `json:"effect"` // by signal
-	Versions versionPair       `json:"versions"`
-	Baseline baseline          `json:"baseline"`
-	Offsets  offsets           `json:"offsets"`
-}
-
-type effect struct {
-	Quantity      string `json:"quantity"`
-	BaselineMean  number `json:"baseline_mean"`
-	CurrentMean   number `json:"current_mean"`
-	MeanShift     number `json:"mean_shift"`
-	BaselineSD    number `json:"baseline_sd"`
-	CurrentSD     number `json:"current_sd"`
-	StandardShift number `json:"standardized_shift"`
-	CurrentUnits  int    `json:"current_units"`
-}
-
-// number is written as null where JSON has no way to write it; an order must not fail for a sum that overflowed.
-type number float64
-
-// MarshalJSON writes the number, or null.
-func (n number) MarshalJSON() ([]byte, error) {
-	if math.IsNaN(float64(n)) || math.IsInf(float64(n), 0) {
-		return []byte("null"), nil
-	}
-	return json.Marshal(float64(n))
+	ID       string                 `json:"id"`
+	Incident string                 `json:"incident"`
+	Policy   string                 `json:"policy"`
+	Group    map[string]string      `json:"group"`
+	Signals  []string               `json:"signals"` // that drift, in the order in which their alarms joined
+	Cause    alerts.Cause           `json:"cause"`
+	Evidence []string               `json:"evidence"`
+	Effect   map[string]bank.Effect `json:"effect"` // by signal
+	Versions versionPair            `json:"versions"`
+	Baseline baseline               `json:"baseline"`
+	Offsets  offsets                `json:"offsets"`
 }
 
 type versions struct {
@@ -92,14 +69,14 @@ func newBody(id string, at time.Time, inc alerts.Incident, matched []alerts.Alar
 		Group:    inc.Group.Map(),
 		Cause:    inc.Cause,
 		Evidence: append([]string{}, inc.Evidence...),
-		Effect:   make(map[string]effect, len(matched)),
+		Effect:   make(map[string]bank.Effect, len(matched)),
 		Versions: versionPair{Before: versions(first.Before), After: versions(last.After)},
 		Baseline: baseline{ID: first.Baseline.ID, Units: first.Baseline.Units},
 		Offsets:  offsets{Drifted: []ingest.Range{}, Baseline: append([]ingest.Range{}, first.Baseline.Offsets...)},
 	}
 	for _, a := range matched {
 		o.Signals = append(o.Signals, a.Signal)
-		o.Effect[a.Signal] = newEffect(a.Effect)
+		o.Effect[a.Signal] = a.Effect
 		o.Offsets.Drifted = union(o.Offsets.Drifted, a.Offsets)
 	}
 	body, err := json.Marshal(envelope{Type: EventRequested, Timestamp: at.UTC(), Data: o})
@@ -107,19 +84,6 @@ func newBody(id string, at time.Time, inc alerts.Incident, matched []alerts.Alar
 		return nil, fmt.Errorf("write webhook body: %w", err)
 	}
 	return body, nil
-}
-
-func newEffect(e bank.Effect) effect {
-	return effect{
-		Quantity:      e.Quantity,
-		BaselineMean:  number(e.BaselineMean),
-		CurrentMean:   number(e.CurrentMean),
-		MeanShift:     number(e.MeanShift),
-		BaselineSD:    number(e.BaselineSD),
-		CurrentSD:     number(e.CurrentSD),
-		StandardShift: number(e.StandardShift),
-		CurrentUnits:  e.CurrentUnits,
-	}
 }
 
 // union widens the ranges by others, one range a partition.

@@ -95,7 +95,7 @@ type alarmAPI struct {
 	At          unitAPI           `json:"at"`
 	Onset       unitAPI           `json:"onset"`
 	ResolvedAt  *unitAPI          `json:"resolved_at"`
-	Effect      effectJSON        `json:"effect"`
+	Effect      bank.Effect       `json:"effect"`
 	Baseline    baselineRefJSON   `json:"baseline"`
 	Before      versionsAPI       `json:"before"`
 	After       versionsAPI       `json:"after"`
@@ -245,7 +245,7 @@ func alarmsOf(alarms []alerts.Alarm) []alarmAPI {
 			At:          unitOf(a.At),
 			Onset:       unitOf(a.Onset),
 			ResolvedAt:  unitIf(a.Resolved, a.ResolvedAt),
-			Effect:      effectOf(a.Effect),
+			Effect:      a.Effect,
 			Baseline:    baselineRefJSON{ID: a.Baseline.ID, Units: a.Baseline.Units},
 			Before:      versionsAPI(a.Before),
 			After:       versionsAPI(a.After),

@@ -1,10 +1,8 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -39,20 +37,9 @@ type alarmJSON struct {
 	OnsetIndex  int64             `json:"onset_index"`
 	OnsetTS     *instant          `json:"onset_ts"`
 	Cause       alerts.Cause      `json:"cause"`
-	Effect      effectJSON        `json:"effect"`
+	Effect      bank.Effect       `json:"effect"`
 	Baseline    baselineRefJSON   `json:"baseline"`
 	Offsets     *offsetsJSON      `json:"offsets"`
-}
-
-type effectJSON struct {
-	Quantity      string `json:"quantity"`
-	BaselineMean  number `json:"baseline_mean"`
-	CurrentMean   number `json:"current_mean"`
-	MeanShift     number `json:"mean_shift"`
-	BaselineSD    number `json:"baseline_sd"`
-	CurrentSD     number `json:"current_sd"`
-	StandardShift number `json:"standardized_shift"`
-	CurrentUnits  int    `json:"current_units"`
 }
 
 type baselineRefJSON struct {
@@ -95,16 +82,8 @@ type scoreJSON struct {
 	Score     *number           `json:"score"`
 }
 
-// number is a float that JSON can hold: null where it is not finite.
-type number float64
-
-// MarshalJSON writes the shortest decimal that reads back as the same number.
-func (n number) MarshalJSON() ([]byte, error) {
-	if math.IsNaN(float64(n)) || math.IsInf(float64(n), 0) {
-		return []byte("null"), nil
-	}
-	return json.Marshal(float64(n))
-}
+// number is a float that JSON can hold.
+type number = bank.Number
 
 // instant is a time in Unix nanoseconds, written as RFC 3339 in UTC.
 type instant int64
@@ -143,7 +122,7 @@ func alarmLine(a alerts.Alarm) alarmJSON {
 		OnsetIndex:  a.Onset.First.Offset,
 		OnsetTS:     at(a.Onset.TS),
 		Cause:       a.Cause,
-		Effect:      effectOf(a.Effect),
+		Effect:      a.Effect,
 		Baseline:    baselineRefJSON{ID: a.Baseline.ID, Units: a.Baseline.Units},
 		Offsets:     spanned(a.Offsets),
 	}
@@ -162,19 +141,6 @@ func alarmPlace(a alerts.Alarm) bank.UnitRef {
 		return a.ResolvedAt
 	}
 	return a.At
-}
-
-func effectOf(e bank.Effect) effectJSON {
-	return effectJSON{
-		Quantity:      e.Quantity,
-		BaselineMean:  number(e.BaselineMean),
-		CurrentMean:   number(e.CurrentMean),
-		MeanShift:     number(e.MeanShift),
-		BaselineSD:    number(e.BaselineSD),
-		CurrentSD:     number(e.CurrentSD),
-		StandardShift: number(e.StandardShift),
-		CurrentUnits:  e.CurrentUnits,
-	}
 }
 
 // spanned gives the first and the last offset of the ranges, which in a file are of one partition.

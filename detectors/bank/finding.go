@@ -2,7 +2,12 @@
 // lets only changes of state out, as findings.
 package bank
 
-import "github.com/rewardwatch/rewardwatch/ingest"
+import (
+	"encoding/json"
+	"math"
+
+	"github.com/rewardwatch/rewardwatch/ingest"
+)
 
 // State is the state of a stream.
 type State uint8
@@ -64,6 +69,34 @@ type Effect struct {
 	CurrentSD     float64 `json:"current_sd"`
 	StandardShift float64 `json:"standardized_shift"` // mean shift in baseline standard deviations; 0 where that is 0
 	CurrentUnits  int     `json:"current_units"`
+}
+
+// Number is a float that JSON can hold: null where it is not finite, as a sum that overflowed.
+type Number float64
+
+// MarshalJSON writes the shortest decimal that reads back as the same number, or null.
+func (n Number) MarshalJSON() ([]byte, error) {
+	if math.IsNaN(float64(n)) || math.IsInf(float64(n), 0) {
+		return []byte("null"), nil
+	}
+	return json.Marshal(float64(n))
+}
+
+// MarshalJSON writes the figures as Numbers.
+func (e Effect) MarshalJSON() ([]byte, error) {
+	return json.Marshal(struct {
+		Quantity      string `json:"quantity"`
+		BaselineMean  Number `json:"baseline_mean"`
+		CurrentMean   Number `json:"current_mean"`
+		MeanShift     Number `json:"mean_shift"`
+		BaselineSD    Number `json:"baseline_sd"`
+		CurrentSD     Number `json:"current_sd"`
+		StandardShift Number `json:"standardized_shift"`
+		CurrentUnits  int    `json:"current_units"`
+	}{
+		e.Quantity, Number(e.BaselineMean), Number(e.CurrentMean), Number(e.MeanShift), Number(e.BaselineSD),
+		Number(e.CurrentSD), Number(e.StandardShift), e.CurrentUnits,
+	})
 }
 
 // Finding is a change that the bank reports of one stream, or of a whole group (Kind GroupQuiet; then only Kind, Group
