@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+
+	"github.com/rewardwatch/rewardwatch/detectors"
 )
 
 // resolveUnits is for how many units in a row every score of a stream must stay below resolveScore before its alarm
@@ -60,12 +62,21 @@ func (s *stream) freeze(units int) {
 
 // branch is one armed test of a stream, seen from outside.
 type branch struct {
-	detector, name              string
+	detector                    string
+	alternative                 *detectors.Branch // nil for novelty
 	quantity                    *quantity
 	score, statistic, threshold float64
 	zeroed                      bool
 	moving                      bool // whether it stands above 0
 	started                     int64
+}
+
+// name tells the branch from the others of its stream.
+func (b branch) name() string {
+	if b.alternative == nil {
+		return b.quantity.Name + " " + b.detector
+	}
+	return b.quantity.Name + " " + b.alternative.String()
 }
 
 // branches lists the armed tests of a stream.
@@ -75,16 +86,14 @@ func (s *stream) branches(yield func(branch)) {
 			for i := range q.Rank.Branches {
 				if b := &q.Rank.Branches[i]; b.Height > 0 {
 					yield(branch{
-						b.Family.String(), q.Name + " " + b.String(), q, b.Score(), b.Walk, b.Height,
-						b.Zeroed, b.Walk > 0, b.StartedAt,
+						b.Family.String(), &b.Branch, q, b.Score(), b.Walk, b.Height, b.Zeroed, b.Walk > 0, b.StartedAt,
 					})
 				}
 			}
 		}
 		if n := q.Novel; n != nil && n.Height > 0 {
 			yield(branch{
-				DetectorNovelty, q.Name + " novelty", q, n.Score(), float64(n.Walk), float64(n.Height),
-				n.Zeroed, n.Walk > 0, n.StartedAt,
+				DetectorNovelty, nil, q, n.Score(), float64(n.Walk), float64(n.Height), n.Zeroed, n.Walk > 0, n.StartedAt,
 			})
 		}
 	}
@@ -104,23 +113,26 @@ func (s *stream) armed() []string {
 
 // leading gives the branch that has gone furthest, and the detectors with a score of at least resolveScore, the
 // highest first. The first branch wins a tie, so that a replay names the same one.
-func (s *stream) leading() (top branch, detectors []string) {
-	best := map[string]float64{}
+func (s *stream) leading() (top branch, names []string) {
+	var best map[string]float64
 	s.branches(func(b branch) {
 		if top.quantity == nil || b.score > top.score {
 			top = b
 		}
 		if b.score >= resolveScore && b.score > best[b.detector] {
+			if best == nil {
+				best = map[string]float64{}
+			}
 			best[b.detector] = b.score
 		}
 	})
 	for name := range best {
-		detectors = append(detectors, name)
+		names = append(names, name)
 	}
-	slices.SortFunc(detectors, func(a, b string) int {
+	slices.SortFunc(names, func(a, b string) int {
 		return cmp.Or(cmp.Compare(best[b], best[a]), cmp.Compare(a, b))
 	})
-	return top, detectors
+	return top, names
 }
 
 // alarm marks the stream as drifted: from here on every branch has to pass through zero before it resolves.

@@ -66,7 +66,7 @@ func (s *stream) summarizeDetectors() []DetectorSummary {
 	var out []DetectorSummary
 	s.branches(func(b branch) {
 		d := DetectorSummary{
-			Detector: b.detector, Score: b.score, Statistic: b.statistic, Threshold: b.threshold, Branch: b.name,
+			Detector: b.detector, Score: b.score, Statistic: b.statistic, Threshold: b.threshold, Branch: b.name(),
 		}
 		i := slices.IndexFunc(out, func(have DetectorSummary) bool { return have.Detector == b.detector })
 		switch {
