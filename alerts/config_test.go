@@ -3,6 +3,9 @@ package alerts
 import (
 	"slices"
 	"testing"
+	"time"
+
+	"github.com/prometheus/common/model"
 )
 
 func TestCheckAlertmanagerConfig(t *testing.T) {
@@ -34,9 +37,14 @@ func TestCheckAlertmanagerConfig(t *testing.T) {
 }
 
 func TestCheckTimeout(t *testing.T) {
-	var got []string
-	AlertmanagerConfig{}.Check(func(path, msg string) { got = append(got, path+": "+msg) })
-	if !slices.Equal(got, []string{"timeout: must be above 0 and at most 1m"}) {
-		t.Errorf("got %q", got)
+	bad := []string{"timeout: must be above 0 and at most 1m"}
+	for timeout, want := range map[time.Duration][]string{
+		-time.Second: bad, 0: bad, time.Millisecond: nil, time.Minute: nil, time.Minute + time.Millisecond: bad,
+	} {
+		var got []string
+		AlertmanagerConfig{Timeout: model.Duration(timeout)}.Check(func(path, msg string) { got = append(got, path+": "+msg) })
+		if !slices.Equal(got, want) {
+			t.Errorf("%v: got %q, want %q", timeout, got, want)
+		}
 	}
 }

@@ -186,7 +186,7 @@ func (n *Notifier) wake() {
 }
 
 // Run pushes until the context ends; then it finishes the pushes that are under way, offers once more what has not
-// been accepted, and returns nil, after twice the configured timeout at the latest. Alerts that fire are not resolved by
+// been accepted, and returns nil; each batch of at most maxBatch alerts may take the configured timeout. Alerts that fire are not resolved by
 // that: the next start takes them over.
 func (n *Notifier) Run(ctx context.Context) error {
 	var senders sync.WaitGroup

@@ -26,9 +26,10 @@ import (
 
 // receiver is an Alertmanager that needs no network, so that tests run on the clock of synctest.
 type receiver struct {
-	mu     sync.Mutex
-	status int // what it answers; 0 for a refused connection
-	pushes []pushed
+	mu      sync.Mutex
+	status  int    // what it answers; 0 for a refused connection
+	refuses string // the policy whose batch it answers with 400
+	pushes  []pushed
 }
 
 // pushed is one alert as a receiver got it.
@@ -50,13 +51,17 @@ func (r *receiver) RoundTrip(request *http.Request) (*http.Response, error) {
 	if err := json.NewDecoder(request.Body).Decode(&messages); err != nil {
 		return nil, err
 	}
-	if r.status == http.StatusOK {
+	status := r.status
+	if slices.ContainsFunc(messages, func(m message) bool { return r.refuses != "" && m.Labels["policy"] == r.refuses }) {
+		status = http.StatusBadRequest
+	}
+	if status == http.StatusOK {
 		for _, m := range messages {
 			r.pushes = append(r.pushes, pushed{at: time.Now(), message: m})
 		}
 	}
 	answer := httptest.NewRecorder()
-	answer.WriteHeader(r.status)
+	answer.WriteHeader(status)
 	return answer.Result(), nil
 }
 
@@ -393,6 +398,26 @@ func TestManyAlertsGoInSeveralPushes(t *testing.T) {
 	})
 }
 
+func TestRefusedBatchDoesNotHoldUpTheOthers(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		am, b := &receiver{status: 200, refuses: "policy-000"}, NewBook()
+		n := start(t, am)
+		var changes []Change
+		for i := range 2*maxBatch + 1 {
+			f := drift("return", 100)
+			f.Group = ingest.NewGroup(fmt.Sprintf("policy-%03d", i))
+			changes = append(changes, b.Apply(f)...)
+		}
+		n.Update(changes)
+		synctest.Wait()
+		taken, failed := len(am.taken()), testutil.ToFloat64(n.metrics.failed)
+		if failed != 1 || (taken != maxBatch+1 && taken != 2*maxBatch) { // alerts go by key: the refused batch may be the short one
+			t.Errorf("%d alerts taken, %v pushes failed", taken, failed)
+		}
+		expectPending(t, n, 2*maxBatch+1-taken)
+	})
+}
+
 func TestNotifierWithoutURLsDoesNothing(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		b := NewBook()
@@ -502,6 +527,9 @@ func TestRedirectIsNoSuccess(t *testing.T) {
 	}
 	if n.unconfirmed() != 1 || len(reached) > 0 {
 		t.Errorf("%v alerts are unconfirmed, want 1; the redirect was followed %d times", n.unconfirmed(), len(reached))
+	}
+	if sent, failed := testutil.ToFloat64(n.metrics.sent), testutil.ToFloat64(n.metrics.failed); sent != 0 || failed != 1 {
+		t.Errorf("%v pushes sent, %v failed", sent, failed)
 	}
 	n.senders[0].client.CloseIdleConnections()
 }
