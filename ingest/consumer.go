@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -87,7 +86,7 @@ func NewConsumer(cfg KafkaConfig, opts ConsumerOptions) (*Consumer, error) {
 	}
 	c := &Consumer{
 		cfg: cfg, opts: opts, timing: defaultTiming(), network: network,
-		client:  &kafka.Client{Addr: kafka.TCP(cfg.Brokers...), Transport: network.transport, Timeout: operationTimeout},
+		client:  network.client(cfg.Brokers),
 		metrics: newMetrics(opts.Registerer), board: newBoard(time.Now),
 		refusals: opts.Log.Sample(&zerolog.BurstSampler{Burst: 5, Period: time.Minute}),
 		outages:  opts.Log.Sample(&zerolog.BurstSampler{Burst: 10, Period: time.Minute}),
@@ -179,25 +178,7 @@ func (c *Consumer) awaitTopic(ctx context.Context) bool {
 
 // existing counts the partitions of the topic.
 func (c *Consumer) existing(ctx context.Context) (int, error) {
-	answer, err := c.client.Metadata(ctx, &kafka.MetadataRequest{Topics: []string{c.cfg.Topic}})
-	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		err = fmt.Errorf("the broker ended the connection, as it does where TLS or SASL is not what it wants: %w", err)
-	}
-	if err != nil {
-		return 0, fmt.Errorf("asking for the topic %s: %w", c.cfg.Topic, err)
-	}
-	for _, t := range answer.Topics {
-		if t.Name != c.cfg.Topic {
-			continue
-		}
-		if t.Error != nil {
-			return 0, fmt.Errorf("asking for the topic %s: %w", c.cfg.Topic, t.Error)
-		}
-		if len(t.Partitions) > 0 {
-			return len(t.Partitions), nil
-		}
-	}
-	return 0, fmt.Errorf("asking for the topic %s: %w", c.cfg.Topic, kafka.UnknownTopicOrPartition)
+	return partitionCount(ctx, c.client, c.cfg.Topic)
 }
 
 // consume is a member of the group until ctx ends or the topic is gone.

@@ -189,18 +189,7 @@ func TestCompactedRecords(t *testing.T) {
 	for name, codec := range map[string]kgo.CompressionCodec{"plain": kgo.NoCompression(), "snappy": kgo.SnappyCompression()} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, 1)
-			var values [][]byte
-			for i := range 20 {
-				values = append(values, value(i))
-			}
-			if err := b.broker.ProduceWith(waitContext(t), 0, false, values, kgo.ProducerBatchCompression(codec)); err != nil {
-				t.Fatal(err)
-			}
-			compacted := recordBatches(t, b)
-			binary.BigEndian.PutUint32(compacted[23:], 21) // the last offset, as if there had been two more records
-			b.produceValues(0, value(20), value(21))
-			b.produceValues(0, value(22))
-			b.broker.Cluster().ControlKey(int16(kmsg.Fetch), compactedFetch(b, compacted, 22))
+			compactTail(t, b, codec)
 			m := b.join()
 			m.await("the record behind", func() bool { return m.Count() >= 21 })
 			if e := m.Events(0); e[19].Pos.Offset != 19 || e[20].Pos.Offset != 22 || len(e) != 21 {
@@ -209,6 +198,23 @@ func TestCompactedRecords(t *testing.T) {
 			m.stop()
 		})
 	}
+}
+
+// compactTail writes 23 records, of which those at the offsets 20 and 21 are compacted away.
+func compactTail(t *testing.T, b *bench, codec kgo.CompressionCodec) {
+	t.Helper()
+	var values [][]byte
+	for i := range 20 {
+		values = append(values, value(i))
+	}
+	if err := b.broker.ProduceWith(waitContext(t), 0, false, values, kgo.ProducerBatchCompression(codec)); err != nil {
+		t.Fatal(err)
+	}
+	compacted := recordBatches(t, b)
+	binary.BigEndian.PutUint32(compacted[23:], 21) // the last offset, as if there had been two more records
+	b.produceValues(0, value(20), value(21))
+	b.produceValues(0, value(22))
+	b.broker.Cluster().ControlKey(int16(kmsg.Fetch), compactedFetch(b, compacted, 22))
 }
 
 // compactedFetch answers all fetches below an offset with the same record batch.

@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"strings"
@@ -121,6 +122,34 @@ func (c SASLConfig) password() (string, error) {
 		return "", fmt.Errorf("the password file for Kafka, %s, is empty", c.PasswordFile)
 	}
 	return password, nil
+}
+
+// client makes a client for requests that do not go to one partition.
+func (n *network) client(brokers []string) *kafka.Client {
+	return &kafka.Client{Addr: kafka.TCP(brokers...), Transport: n.transport, Timeout: operationTimeout}
+}
+
+// partitionCount counts the partitions of a topic. It never makes the topic.
+func partitionCount(ctx context.Context, client *kafka.Client, topic string) (int, error) {
+	answer, err := client.Metadata(ctx, &kafka.MetadataRequest{Topics: []string{topic}})
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		err = fmt.Errorf("the broker ended the connection, as it does where TLS or SASL is not what it wants: %w", err)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("asking for the topic %s: %w", topic, err)
+	}
+	for _, t := range answer.Topics {
+		if t.Name != topic {
+			continue
+		}
+		if t.Error != nil {
+			return 0, fmt.Errorf("asking for the topic %s: %w", topic, t.Error)
+		}
+		if len(t.Partitions) > 0 {
+			return len(t.Partitions), nil
+		}
+	}
+	return 0, fmt.Errorf("asking for the topic %s: %w", topic, kafka.UnknownTopicOrPartition)
 }
 
 // partition connects to the leader of a partition, as the first broker that answers names it.

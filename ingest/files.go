@@ -22,6 +22,9 @@ type FilesConfig struct {
 	// Refuse is told of every refused record, with at most its first MaxRecord+1 bytes, which are valid until it
 	// returns. It may be nil.
 	Refuse func(e *RecordError, raw []byte)
+	// Accepted is told of every accepted record, with its text, valid until it returns as the event is: a line of NDJSON,
+	// or nil for a row of a monitor.csv. It is called before the event is processed. It may be nil.
+	Accepted func(e *Event, record []byte)
 	// Progress is told how many bytes of the files, as they lie there, have been read, and their total, 0 where it is
 	// not known. It is called about every 64 KiB and may be nil.
 	Progress func(bytesRead, bytesTotal int64)
@@ -182,6 +185,14 @@ func (f *fileReader) next() Position {
 	return Position{Offset: f.counts.Read - 1}
 }
 
+// accept counts the event that is the last of the batch.
+func (f *fileReader) accept(record []byte) {
+	f.counts.Accepted++
+	if f.cfg.Accepted != nil {
+		f.cfg.Accepted(&f.batch[len(f.batch)-1], record)
+	}
+}
+
 func (f *fileReader) refuse(e *RecordError, raw []byte) {
 	f.counts.Refused[e.Reason]++
 	if f.cfg.Refuse != nil {
@@ -219,7 +230,9 @@ func (f *fileReader) line(format *fileFormat, line []byte, size int64) {
 	default:
 		before := len(f.batch)
 		f.batch = f.decoder.decodeRecord(f.batch, line, f.next(), f.refuse)
-		f.counts.Accepted += int64(len(f.batch) - before)
+		if len(f.batch) > before {
+			f.accept(line)
+		}
 	}
 }
 
@@ -241,7 +254,7 @@ func (f *fileReader) monitorLine(m *monitor, line []byte) {
 		var ev *Event
 		f.batch, ev = nextEvent(f.batch, pos)
 		if m.row(f.decoder, ev, line) {
-			f.counts.Accepted++
+			f.accept(nil)
 			return
 		}
 		f.batch = f.batch[:len(f.batch)-1]

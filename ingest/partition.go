@@ -249,7 +249,7 @@ func (p *partition) position(conn *kafka.Conn) error {
 		return err
 	}
 	var first, end int64
-	err := p.shielded(func() (err error) {
+	err := shielded(func() (err error) {
 		first, end, err = conn.ReadOffsets()
 		return err
 	})
@@ -304,7 +304,7 @@ func (p *partition) fetch(ctx context.Context, conn *kafka.Conn, from int64) err
 	if err := p.extend(conn); err != nil {
 		return err
 	}
-	batch, err := p.ask(conn, from)
+	batch, err := ask(conn, from, p.c.cfg.MaxMessage, p.barrenFetches, p.c.timing.maxWait)
 	if err != nil {
 		return err
 	}
@@ -321,7 +321,7 @@ func (p *partition) fetch(ctx context.Context, conn *kafka.Conn, from int64) err
 	if err != nil {
 		return err // without closing the batch: after a panic its lock may be held
 	}
-	if err := p.shielded(batch.Close); err != nil && !harmless(err) {
+	if err := shielded(batch.Close); err != nil && !harmless(err) {
 		return fmt.Errorf("reading up to offset %d: %w", p.read, err)
 	}
 	switch {
@@ -360,14 +360,14 @@ func (p *partition) extend(conn *kafka.Conn) error {
 	return conn.SetDeadline(time.Now().Add(p.c.timing.maxWait + operationTimeout))
 }
 
-// ask sends a request for what there is from an offset on.
-func (p *partition) ask(conn *kafka.Conn, from int64) (batch *kafka.Batch, err error) {
+// ask sends a request for what there is from an offset on. After answers that held nothing new it asks for more.
+func ask(conn *kafka.Conn, from int64, maxMessage ByteSize, barren int, maxWait time.Duration) (batch *kafka.Batch, err error) {
 	defer recovered(&err)
 	if _, err := conn.Seek(from, kafka.SeekAbsolute|kafka.SeekDontCheck); err != nil {
 		return nil, fmt.Errorf("seeking offset %d: %w", from, err)
 	}
 	batch = conn.ReadBatchWith(kafka.ReadBatchConfig{
-		MinBytes: 1, MaxBytes: min(fetchMessages*int(p.c.cfg.MaxMessage)<<p.barrenFetches, maxFetch), MaxWait: p.c.timing.maxWait,
+		MinBytes: 1, MaxBytes: min(fetchMessages*int(maxMessage)<<barren, maxFetch), MaxWait: maxWait,
 	})
 	if err := batch.Err(); err != nil {
 		batch.Close() // it gives the same error
@@ -548,7 +548,7 @@ func (p *partition) guarded(f func() error) (err error) {
 }
 
 // shielded makes a panic of kafka-go an error of the connection.
-func (p *partition) shielded(f func() error) (err error) {
+func shielded(f func() error) (err error) {
 	defer recovered(&err)
 	return f()
 }

@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"math"
+	"slices"
 	"strings"
 )
 
@@ -123,6 +124,26 @@ func (m *Moments) Add(x float64) {
 	}
 }
 
+// Merge folds in the values that o has summed up (Chan, Golub & LeVeque 1983).
+func (m *Moments) Merge(o Moments) {
+	switch {
+	case o.N == 0:
+		m.NonFinite += o.NonFinite
+		return
+	case m.N == 0:
+		o.NonFinite += m.NonFinite
+		*m = o
+		return
+	}
+	d, n := o.Mean-m.Mean, m.N+o.N
+	m.Mean += d * float64(o.N) / float64(n)
+	m.M2 += o.M2 + d*d*float64(m.N)*float64(o.N)/float64(n)
+	m.N, m.NonFinite = n, m.NonFinite+o.NonFinite
+	m.Min, m.Max = min(m.Min, o.Min), max(m.Max, o.Max)
+	m.Positive += o.Positive
+	m.Negative += o.Negative
+}
+
 // SD is the standard deviation over the values themselves (divisor N); 0 for fewer than two.
 func (m *Moments) SD() float64 {
 	if m.N < 2 || m.M2 <= 0 {
@@ -131,10 +152,11 @@ func (m *Moments) SD() float64 {
 	return math.Sqrt(m.M2 / float64(m.N))
 }
 
-// Count is how often an action was taken.
+// Count is how often an action was taken, and what its steps were rewarded with.
 type Count struct {
-	Name string
-	N    int64
+	Name   string
+	N      int64
+	Reward float64 // sum of the finite rewards of its steps
 }
 
 // NamedMoments are the moments of one numeric signal other than the reward.
@@ -162,14 +184,28 @@ type Unit struct {
 	HasReturn bool    // whether Return is known
 	Return    float64 // sum of rewards, or as the episode's summary says; may be NaN or infinite
 
-	Reward           Moments // of the per-step rewards; N+NonFinite = 0 where there were none
-	RewardQ10        float64 // quantiles of the per-step rewards, valid where Reward.N > 0
-	RewardQ90        float64
-	LongestConstant  int64 // longest run of equal successive rewards inside the unit, in steps
+	Reward          Moments // of the per-step rewards; N+NonFinite = 0 where there were none
+	RewardQ10       float64 // quantiles of the per-step rewards, valid where Reward.N > 0
+	RewardQ90       float64
+	LongestConstant int64   // longest run of equal successive rewards inside the unit, in steps
+	ConstantReward  float64 // the reward of that run, of the first one where several are as long
+	// Profile is the course of the finite rewards: their means over segments of ProfileSteps steps each, in order, at
+	// most 32. Steps at the end that do not fill a segment are left out. nil where there were no finite rewards.
+	Profile      []float32
+	ProfileSteps int64
+
 	ActionKind       ActionKind
 	MixedActionKinds bool           // the unit held categories and numbers
 	Actions          []Count        // categories in order of first use; their counts sum to the steps with an action
 	Numeric          []NamedMoments // action, action.<i>, outcome.<name>, reward_component.<name>, observation.<name>
+
+	Events    int64 // records that make up the unit
+	Backwards int64 // of them, those that are by more than a minute older than the one before, by their own times
+	// Duplicates are events left out, while the unit grew, because the agent had sent them before; those of agents
+	// without an open episode are told by the next unit of the group. Abandoned are the group's episodes given up since
+	// its unit before because their ends never came. Both count within the partition.
+	Duplicates int64
+	Abandoned  int64
 }
 
 // After reports whether u ended after the unit at (pos, ord) of the same partition.
@@ -182,19 +218,27 @@ func (u *Unit) After(pos Position, ord int32) bool {
 
 // Range is a range of offsets of one partition, both ends included.
 type Range struct {
-	Partition int32 `json:"partition"`
-	First     int64 `json:"first"`
-	Last      int64 `json:"last"`
+	Partition int32 `json:"partition" yaml:"partition"` // in files 0
+	First     int64 `json:"first" yaml:"first"`         // offset; in files the number of the record, from 0
+	Last      int64 `json:"last" yaml:"last"`           // the same, part of the range
 }
 
-// Widen adds the offsets of a unit to the ranges, one range a partition.
-func Widen(ranges []Range, u *Unit) []Range {
-	for i := range ranges {
-		r := &ranges[i]
-		if r.Partition == u.Pos.Partition {
-			r.First, r.Last = min(r.First, u.First.Offset), max(r.Last, u.Last.Offset)
-			return ranges
+// Range gives the offsets of the unit's events.
+func (u *Unit) Range() Range {
+	return Range{Partition: u.Pos.Partition, First: u.First.Offset, Last: u.Last.Offset}
+}
+
+// Widen adds more ranges to ranges, of which there is at most one a partition, and keeps it so: those of one partition
+// become one that covers them all. ranges may be overwritten.
+func Widen(ranges []Range, more ...Range) []Range {
+	for _, r := range more {
+		i := slices.IndexFunc(ranges, func(have Range) bool { return have.Partition == r.Partition })
+		if i < 0 {
+			ranges = append(ranges, r)
+			continue
 		}
+		have := &ranges[i]
+		have.First, have.Last = min(have.First, r.First), max(have.Last, r.Last)
 	}
-	return append(ranges, Range{Partition: u.Pos.Partition, First: u.First.Offset, Last: u.Last.Offset})
+	return ranges
 }

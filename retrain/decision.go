@@ -15,9 +15,12 @@ const (
 	Opened           Reason = "opened"
 	AlreadyRequested Reason = "already_requested"
 	IncidentClosed   Reason = "incident_closed"
+	IncidentAccepted Reason = "incident_accepted"  // a person has declared the drift the new normal
+	IncidentMuted    Reason = "incident_muted"     // a person has muted it
 	NoTrigger        Reason = "no_trigger"         // no firing alarm is of a trigger's signals
 	Provisional      Reason = "provisional"        // the alarms rest on a provisional baseline
 	CauseNeedsPerson Reason = "cause_needs_person" // reward function or telemetry: retraining would learn the fault
+	CauseUnsettled   Reason = "cause_unsettled"    // may yet turn out to need a person: more evidence is to come
 	Cooldown         Reason = "cooldown"           // the trigger opened a request for this policy not long ago
 	OpenRequest      Reason = "open_request"       // the policy has a request that is not delivered yet
 	TargetDisabled   Reason = "target_disabled"    // the target answered 410 Gone
@@ -44,8 +47,13 @@ type candidate struct {
 // judge decides what can be decided from the incident alone. The reason is Opened where nothing in the incident speaks
 // against a request; the first trigger that matches a firing alarm holds.
 func judge(triggers []Trigger, inc alerts.Incident) (candidate, Reason) {
-	if inc.Closed {
+	switch _, accepted := inc.Ended(); {
+	case accepted:
+		return candidate{}, IncidentAccepted
+	case inc.Closed:
 		return candidate{}, IncidentClosed
+	case inc.IsMuted():
+		return candidate{}, IncidentMuted
 	}
 	for _, t := range triggers {
 		matched := keep(inc.Alarms, func(a alerts.Alarm) bool { return !a.Resolved && t.matches(a.Signal) })
@@ -66,8 +74,11 @@ func narrow(c candidate, inc alerts.Incident) (candidate, Reason) {
 		return c, Provisional
 	}
 	c.alarms = keep(c.alarms, func(a alerts.Alarm) bool { return !needsPerson(a.Cause) })
-	if len(c.alarms) == 0 {
+	switch {
+	case len(c.alarms) == 0:
 		return c, CauseNeedsPerson
+	case inc.Unsettled():
+		return c, CauseUnsettled
 	}
 	return c, Opened
 }

@@ -119,13 +119,21 @@ func (d *Desk) decide(ctx context.Context, tx *sql.Tx, inc alerts.Incident, now 
 }
 
 // revisit looks again at an incident that has its request. One that is not delivered yet is withdrawn when the cause
-// turns out to need a person.
+// turns out to need a person, or when a person has accepted the drift.
 func revisit(ctx context.Context, tx *sql.Tx, inc alerts.Incident, id string, state State, now time.Time) (Decision, error) {
-	if state != StateOpen || !needsPerson(inc.Cause) {
+	d, accepted := inc.Ended()
+	switch {
+	case state != StateOpen || !accepted && !needsPerson(inc.Cause):
 		return Decision{Reason: AlreadyRequested, Request: id}, nil
+	case accepted:
+		return withdraw(ctx, tx, id, IncidentAccepted, "its incident was "+d.String(), now)
 	}
-	_, err := settle(ctx, tx, now, StateWithdrawn, "its cause is now "+string(inc.Cause), `id = ? AND state = 'open'`, id)
-	return Decision{Reason: CauseNeedsPerson, Request: id, Detail: "the request is withdrawn"}, err
+	return withdraw(ctx, tx, id, CauseNeedsPerson, "its cause is now "+string(inc.Cause), now)
+}
+
+func withdraw(ctx context.Context, tx *sql.Tx, id string, reason Reason, why string, now time.Time) (Decision, error) {
+	_, err := settle(ctx, tx, now, StateWithdrawn, why, `id = ? AND state = 'open'`, id)
+	return Decision{Reason: reason, Request: id, Detail: "the request is withdrawn"}, err
 }
 
 // hold says what in the ledger speaks against a request now. Its reason is "" where nothing does.

@@ -18,6 +18,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/rewardwatch/rewardwatch/alerts"
+	"github.com/rewardwatch/rewardwatch/detectors/bank"
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
@@ -49,10 +50,27 @@ func TestJudge(t *testing.T) {
 		{"second trigger", with(func(i *alerts.Incident) { i.Alarms[0].Signal = "action" }), Opened, "tuner", []string{"action"}},
 		{"first trigger of two", with(func(i *alerts.Incident) { i.Alarms = append([]alerts.Alarm{alarm("action")}, i.Alarms...) }), Opened, "trainer", []string{"return"}},
 		{"unknown cause", with(func(i *alerts.Incident) { i.Cause = alerts.CauseUnknown }), Opened, "trainer", []string{"return"}},
+		{"unknown cause, perhaps the reward function", with(func(i *alerts.Incident) { doubtful(i, .3) }), CauseUnsettled, "trainer", []string{"return"}},
+		{"environment, perhaps the reward function", with(func(i *alerts.Incident) {
+			doubtful(i, .3)
+			i.Cause = alerts.CauseEnvironment
+		}), CauseUnsettled, "trainer", []string{"return"}},
+		{"unknown cause, hardly the reward function", with(func(i *alerts.Incident) { doubtful(i, .1) }), Opened, "trainer", []string{"return"}},
+		{"unknown cause, perhaps the reward function, looked at again", with(func(i *alerts.Incident) {
+			doubtful(i, .3)
+			i.Alarms[0].EvidenceAt.Ordinal = 20
+		}), Opened, "trainer", []string{"return"}},
+		{"unknown cause, rather the reward function, looked at again", with(func(i *alerts.Incident) {
+			doubtful(i, .75)
+			i.Alarms[0].EvidenceAt.Ordinal = 20
+		}), CauseUnsettled, "trainer", []string{"return"}},
 		{"environment", with(func(i *alerts.Incident) { i.Cause = alerts.CauseEnvironment }), Opened, "trainer", []string{"return"}},
 		{"other signal", with(func(i *alerts.Incident) { i.Alarms[0].Signal = "episode_length" }), NoTrigger, "", nil},
 		{"resolved", with(func(i *alerts.Incident) { i.Alarms[0].Resolved = true }), NoTrigger, "", nil},
 		{"closed", with(func(i *alerts.Incident) { i.Closed = true }), IncidentClosed, "", nil},
+		{"muted", with(func(i *alerts.Incident) { i.MutedUntil = time.Unix(1, 0) }), IncidentMuted, "", nil},
+		{"mute over", with(func(i *alerts.Incident) { i.Decisions = []alerts.Decision{{Kind: alerts.Muted}} }), Opened, "trainer", []string{"return"}},
+		{"accepted, about to close", with(func(i *alerts.Incident) { i.Decisions = []alerts.Decision{{Kind: alerts.Accepted}} }), IncidentAccepted, "", nil},
 		{"reward function", with(func(i *alerts.Incident) { i.Cause = alerts.CauseRewardFunction }), CauseNeedsPerson, "trainer", []string{"return"}},
 		{"telemetry", with(func(i *alerts.Incident) { i.Cause = alerts.CauseTelemetry }), CauseNeedsPerson, "trainer", []string{"return"}},
 		{"cause of the only alarm", with(func(i *alerts.Incident) { i.Alarms[0].Cause = alerts.CauseTelemetry }), CauseNeedsPerson, "trainer", nil},
@@ -260,8 +278,35 @@ func TestCauseThatNeedsAPersonWithdraws(t *testing.T) {
 	})
 }
 
+func TestAcceptedIncidentWithdraws(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		inc := incident("i1", "ranker")
+		id := r.consider(inc).Request
+		inc.Decisions = []alerts.Decision{{Kind: alerts.Accepted, By: "alice", Why: "new prices"}}
+		if d := r.consider(inc); d.Reason != IncidentAccepted || d.Request != id {
+			t.Errorf("decision %+v, want incident_accepted", d)
+		}
+		r.run()
+		r.pass(time.Hour)
+		if q := r.request(); q.State != StateWithdrawn || !strings.Contains(q.Reason, "accepted by alice") {
+			t.Errorf("request %+v, want withdrawn", q)
+		}
+		if n := len(r.receiver.seen()); n != 0 {
+			t.Errorf("%d deliveries, want none", n)
+		}
+	})
+}
+
 func TestOrder(t *testing.T) {
 	inc := incident("i1", "ranker")
+	inc.Causes = []alerts.RankedCause{{Cause: alerts.CausePolicy, Weight: 1}}
+	first := &inc.Alarms[0]
+	first.OnsetFrom.First.Offset, first.Onset.First.Offset, first.OnsetTo.First.Offset = 990, 1000, 1010
+	first.Return, first.Promise = &bank.Decomposition{Change: -50, PerStep: -50}, bank.Promise{N: 20000, Confidence: bank.ConfidenceNone}
+	first.Shifts = []bank.Shift{{
+		Signal: "return", Quantity: "return", BaselineMean: 200, CurrentMean: 150, StandardShift: -2, Z: math.Inf(-1), Units: 40, Drifted: true,
+	}}
 	second := alarm("reward")
 	second.After.Policy = "v3"
 	second.Effect.MeanShift, second.Effect.CurrentSD = math.Inf(-1), math.NaN()
@@ -277,9 +322,17 @@ func TestOrder(t *testing.T) {
 			"id": "rr_1", "incident": "i1", "policy": "ranker", "group": {"env": "prod-eu"},
 			"signals": ["return", "reward"],
 			"cause": "policy", "evidence": ["policy_version changed from v1 to v2 at the onset"],
+			"causes": [{"cause": "policy", "weight": 1, "evidence": []}],
+			"onset_interval": {"first_index": 990, "last_index": 1010},
+			"return_change": {"change": -50, "reward_per_step": -50, "episode_length": 0, "action_mix": 0, "rest": 0},
+			"promise": {"units": 20000, "arl0": null, "low": null, "high": null, "confidence": "none", "allowance": null, "overlap": null, "weakest": "", "caveats": []},
+			"shifts": [{"signal": "return", "quantity": "return", "baseline_mean": 200, "current_mean": 150,
+				"standardized_shift": -2, "z": null, "spread_z": 0, "units": 40, "drifted": true}],
 			"effect": {
-				"return": {"quantity": "return", "baseline_mean": 200, "current_mean": 150, "mean_shift": -50, "baseline_sd": 25, "current_sd": 30, "standardized_shift": -2, "current_units": 40},
-				"reward": {"quantity": "return", "baseline_mean": 200, "current_mean": 150, "mean_shift": null, "baseline_sd": 25, "current_sd": null, "standardized_shift": -2, "current_units": 40}
+				"return": {"quantity": "return", "baseline_mean": 200, "current_mean": 150, "mean_shift": -50, "baseline_sd": 25, "current_sd": 30, "standardized_shift": -2, "current_units": 40,
+					"median_shift": -48, "q10_shift": -55, "q90_shift": -45, "spread_ratio": 1.2, "wasserstein": 50, "moved_at_least": 0.25},
+				"reward": {"quantity": "return", "baseline_mean": 200, "current_mean": 150, "mean_shift": null, "baseline_sd": 25, "current_sd": null, "standardized_shift": -2, "current_units": 40,
+					"median_shift": -48, "q10_shift": -55, "q90_shift": -45, "spread_ratio": 1.2, "wasserstein": 50, "moved_at_least": 0.25}
 			},
 			"versions": {
 				"before": {"policy_version": "v1", "env_version": "41", "reward_version": "r7"},
@@ -420,5 +473,40 @@ func TestTriggerMatchesNamesWithSlashes(t *testing.T) {
 		if got := (Trigger{Signals: []string{glob}}).matches("outcome.ctr/7d"); got != want {
 			t.Errorf("%s matches outcome.ctr/7d: %v", glob, got)
 		}
+	}
+}
+
+// doubtful makes an incident of which it is not known what caused it, the reward function with the given weight.
+func doubtful(i *alerts.Incident, weight float64) {
+	i.Cause = alerts.CauseUnknown
+	i.Causes = []alerts.RankedCause{
+		{Cause: alerts.CauseEnvironment, Weight: 1 - weight}, {Cause: alerts.CauseRewardFunction, Weight: weight},
+	}
+}
+
+// An order waits until the cause has been judged for the second time, and is not made where it needs a person then.
+func TestUnsettledCauseWaits(t *testing.T) {
+	for name, test := range map[string]struct {
+		then alerts.Cause
+		want Reason
+	}{
+		"it is the reward function": {alerts.CauseRewardFunction, CauseNeedsPerson},
+		"it is the environment":     {alerts.CauseEnvironment, Opened},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t)
+				inc := incident("i1", "ranker")
+				doubtful(&inc, .4)
+				if d := r.consider(inc); d.Reason != CauseUnsettled || d.Request != "" {
+					t.Errorf("decision %+v, want cause_unsettled", d)
+				}
+				inc.Cause, inc.Alarms[0].EvidenceAt.Ordinal = test.then, 20
+				inc.Causes = nil
+				if d := r.consider(inc); d.Reason != test.want {
+					t.Errorf("then %+v, want %s", d, test.want)
+				}
+			})
+		})
 	}
 }

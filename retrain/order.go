@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/rewardwatch/rewardwatch/alerts"
@@ -32,10 +31,17 @@ type order struct {
 	Signals  []string               `json:"signals"` // that drift, in the order in which their alarms joined
 	Cause    alerts.Cause           `json:"cause"`
 	Evidence []string               `json:"evidence"`
+	Causes   []alerts.RankedCause   `json:"causes"`
 	Effect   map[string]bank.Effect `json:"effect"` // by signal
 	Versions versionPair            `json:"versions"`
 	Baseline baseline               `json:"baseline"`
 	Offsets  offsets                `json:"offsets"`
+
+	// Of the first of the alarms.
+	OnsetInterval *alerts.Interval    `json:"onset_interval"`
+	ReturnChange  *bank.Decomposition `json:"return_change"`
+	Promise       bank.Promise        `json:"promise"`
+	Shifts        []bank.Shift        `json:"shifts"`
 }
 
 type versions struct {
@@ -69,35 +75,24 @@ func newBody(id string, at time.Time, inc alerts.Incident, matched []alerts.Alar
 		Group:    inc.Group.Map(),
 		Cause:    inc.Cause,
 		Evidence: append([]string{}, inc.Evidence...),
+		Causes:   append([]alerts.RankedCause{}, inc.Causes...),
 		Effect:   make(map[string]bank.Effect, len(matched)),
 		Versions: versionPair{Before: versions(first.Before), After: versions(last.After)},
 		Baseline: baseline{ID: first.Baseline.ID, Units: first.Baseline.Units},
 		Offsets:  offsets{Drifted: []ingest.Range{}, Baseline: append([]ingest.Range{}, first.Baseline.Offsets...)},
 	}
+	o.OnsetInterval, o.ReturnChange, o.Promise = first.OnsetInterval(), first.Return, first.Promise
+	o.Shifts = append([]bank.Shift{}, first.Shifts...)
 	for _, a := range matched {
 		o.Signals = append(o.Signals, a.Signal)
 		o.Effect[a.Signal] = a.Effect
-		o.Offsets.Drifted = union(o.Offsets.Drifted, a.Offsets)
+		o.Offsets.Drifted = ingest.Widen(o.Offsets.Drifted, a.Offsets...)
 	}
 	body, err := json.Marshal(envelope{Type: EventRequested, Timestamp: at.UTC(), Data: o})
 	if err != nil {
 		return nil, fmt.Errorf("write webhook body: %w", err)
 	}
 	return body, nil
-}
-
-// union widens the ranges by others, one range a partition.
-func union(ranges, others []ingest.Range) []ingest.Range {
-	for _, o := range others {
-		i := slices.IndexFunc(ranges, func(r ingest.Range) bool { return r.Partition == o.Partition })
-		if i < 0 {
-			ranges = append(ranges, o)
-			continue
-		}
-		r := &ranges[i]
-		r.First, r.Last = min(r.First, o.First), max(r.Last, o.Last)
-	}
-	return ranges
 }
 
 // requestID follows from the incident and the trigger alone, so that a crash between deciding and telling cannot make

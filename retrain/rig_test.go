@@ -215,7 +215,11 @@ func check(t *testing.T, err error) {
 func alarm(signal string) alerts.Alarm {
 	return alerts.Alarm{
 		ID: "a-" + signal, Signal: signal, Score: 1.2, Cause: alerts.CausePolicy, Detectors: []string{"rank_mean"},
-		Effect:   bank.Effect{Quantity: "return", BaselineMean: 200, CurrentMean: 150, MeanShift: -50, BaselineSD: 25, CurrentSD: 30, StandardShift: -2, CurrentUnits: 40},
+		Effect: bank.Effect{
+			Quantity: "return", BaselineMean: 200, CurrentMean: 150, MeanShift: -50, BaselineSD: 25, CurrentSD: 30,
+			StandardShift: -2, CurrentUnits: 40, MedianShift: -48, Q10Shift: -55, Q90Shift: -45, SpreadRatio: 1.2,
+			Wasserstein: 50, AtLeast: .25,
+		},
 		Baseline: bank.BaselineRef{ID: "b1", Units: 500, Offsets: []ingest.Range{{Partition: 0, First: 0, Last: 900}}},
 		Before:   ingest.Versions{Policy: "v1", Env: "41", Reward: "r7"},
 		After:    ingest.Versions{Policy: "v2", Env: "41", Reward: "r7"},

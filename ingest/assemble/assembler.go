@@ -151,7 +151,7 @@ func (a *Assembler) episodeOf(p *policy, e *ingest.Event, emit func(*ingest.Unit
 	case !repeats(ep, e):
 		return ep
 	case e.EpisodeID != "":
-		a.metrics.duplicate.Inc()
+		a.duplicate(ep.agent)
 		return nil
 	default:
 		a.end(ep, ingest.EndStep, e, emit)
@@ -206,20 +206,36 @@ func (a *Assembler) afterItsEnd(e *ingest.Event) bool {
 	step := isStep(e)
 	if !step && was.Owed {
 		a.metrics.lateSummary.Inc()
-		was.Owed, was.TS = false, max(was.TS, e.TS)
+		was.Owed, was.Summed, was.TS = false, true, max(was.TS, e.TS)
 		return true
 	}
 	again := e.EpisodeID != "" && (e.TS == 0 || e.TS <= was.TS || was.TS == 0)
-	if again && !step {
+	if again && !step && !was.Summed {
 		a.metrics.lateSummary.Inc()
 		return true
 	}
-	if again && e.Step >= 0 && e.Step <= was.Step {
-		a.metrics.duplicate.Inc()
+	if again && (!step || e.Step >= 0 && e.Step <= was.Step) {
+		a.duplicate(a.agents[string(a.key.bytes[:a.key.agent])])
 		return true
 	}
 	a.recent.forget(key)
 	return false
+}
+
+// duplicate takes note of the event being folded, which had come before. What the agent is at tells of it, or the next
+// unit of the group where the agent, which is nil then, is at nothing.
+func (a *Assembler) duplicate(ag *agent) {
+	a.metrics.duplicate.Inc()
+	if ag == nil {
+		if g := a.groups[string(a.key.bytes[:a.key.group])]; g != nil {
+			g.Duplicates++
+		}
+		return
+	}
+	ag.idle.back.Duplicates++
+	if ag.block != nil {
+		ag.block.Duplicates++
+	}
 }
 
 // begin opens the episode of an event. nil means that there are too many groups already.
@@ -235,6 +251,7 @@ func (a *Assembler) begin(p *policy, e *ingest.Event) *episode {
 	ep.step = -1
 	ep.agent = a.agentOf(g, ep.key)
 	ep.begin(e)
+	ep.Early = g.Longest == 0
 	a.insert(ep)
 	return ep
 }
@@ -320,6 +337,9 @@ func (a *Assembler) add(ep *episode, e *ingest.Event) {
 	ag.idle.toBack(ep)
 	for ag.abandons(ag.idle.front) {
 		a.metrics.abandoned.Inc()
+		if !ag.idle.front.Early {
+			ag.group.Abandoned++
+		}
 		a.close(ag.idle.front)
 	}
 }
@@ -333,14 +353,20 @@ func (a *Assembler) end(ep *episode, end ingest.End, e *ingest.Event, emit func(
 	g.policy.ended()
 	owed := !ep.HasSummary && end != ingest.EndStep
 	if ep.id != "" || owed {
-		a.recent.add(ended{Key: hash(a.key.bytes), Step: ep.step, TS: ep.EndTS, Owed: owed})
+		a.recent.add(ended{
+			Key: hash(a.key.bytes), Step: ep.step, TS: ep.EndTS, Owed: owed, Summed: end == ingest.EndSummary,
+		})
 	}
 	a.emit(u, ep.agent, e, emit)
 	a.close(ep)
 }
 
 func (a *Assembler) emit(u *ingest.Unit, ag *agent, e *ingest.Event, emit func(*ingest.Unit)) {
-	u.Group, u.Agent = ag.group.Group, ag.id
+	g := ag.group
+	u.Group, u.Agent = g.Group, ag.id
+	u.Duplicates += g.Duplicates
+	u.Abandoned = g.Abandoned
+	g.Duplicates, g.Abandoned = 0, 0
 	u.Pos, u.Ord = e.Pos, a.ord
 	a.ord++
 	a.metrics.ends[u.End].Inc()

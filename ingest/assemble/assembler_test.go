@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
@@ -201,14 +202,22 @@ func TestEventsThatAreIgnored(t *testing.T) {
 		},
 		"a late summary": {
 			events: []ingest.Event{stepOf(0, 1, id, terminated), summaryOf(9, 9, id), summaryOf(9, 9, id)},
-			want:   []string{"/e terminated 1=1 0-0@0.0"}, reason: "late_summary", count: 2,
+			want:   []string{"/e terminated 1=1 0-0@0.0"}, reason: "late_summary", count: 1,
+		},
+		"a summary twice": {
+			events: []ingest.Event{summaryOf(9, 9, id), summaryOf(9, 9, id)},
+			want:   []string{"/e summary 9=9 0-0@0.0"}, reason: "duplicate", count: 1,
+		},
+		"a summary behind an end that had one": {
+			events: []ingest.Event{stepOf(0, 1, id, terminated, withSummary(9, 9)), summaryOf(9, 9, id)},
+			want:   []string{"/e terminated 9=9 0-0@0.0"}, reason: "late_summary", count: 1,
 		},
 		"a late summary, twice, by its clock": {
 			events: []ingest.Event{
 				stepOf(0, 1, id, at(10), terminated), summaryOf(9, 9, id, at(11)), summaryOf(9, 9, id, at(11)),
 				summaryOf(8, 8, id, at(20)),
 			},
-			want: []string{"/e terminated 1=1 0-0@0.0", "/e summary 8=8 3-3@3.0"}, reason: "late_summary", count: 2,
+			want: []string{"/e terminated 1=1 0-0@0.0", "/e summary 8=8 3-3@3.0"}, reason: "duplicate", count: 1,
 		},
 		"a late summary after others": {
 			events: []ingest.Event{stepOf(0, 1, id, terminated), stepOf(0, 1, episodeID("f")), summaryOf(9, 9, id)},
@@ -286,7 +295,9 @@ func TestUnitSumsUp(t *testing.T) {
 		First: ingest.Position{Partition: 3}, Last: ingest.Position{Partition: 3, Offset: 7},
 		Pos: ingest.Position{Partition: 3, Offset: 7}, Length: 8, HasReturn: true,
 		Reward: momentsOf(rewards...), RewardQ10: -.5, RewardQ90: 4, LongestConstant: 3,
-		ActionKind: ingest.ActionCategory, Actions: []ingest.Count{{Name: "left", N: 3}, {Name: "right", N: 5}},
+		ConstantReward: 1, Profile: []float32{1, 1, 1, -2, 4, 4}, ProfileSteps: 1, Events: 8,
+		ActionKind: ingest.ActionCategory,
+		Actions:    []ingest.Count{{Name: "left", N: 3, Reward: 3}, {Name: "right", N: 5, Reward: 6}},
 		Numeric: []ingest.NamedMoments{
 			{Signal: "reward_component.click", Moments: momentsOf(0, 1, 2, 3, 4, 5, 6, 7)},
 			{Signal: "observation.0", Moments: momentsOf(-1, -1, -1, -1, -1, -1, -1, -1)},
@@ -356,6 +367,88 @@ func TestUnitActions(t *testing.T) {
 				t.Errorf("%+v and %+v", u.Actions, u.Numeric)
 			}
 		})
+	}
+}
+
+// What a step is rewarded with is put down to its action, to otherActions beyond the bound.
+func TestUnitActionRewards(t *testing.T) {
+	b := newBench(Config{})
+	step := int64(0)
+	play := func(action string, reward float64) {
+		e := stepOf(step, reward)
+		e.Action = ingest.Action{Kind: ingest.ActionCategory, Category: action}
+		b.feed(e)
+		step++
+	}
+	for i := range maxCategories + 10 {
+		play(strconv.Itoa(i), float64(i))
+	}
+	play("0", math.NaN())
+	play("0", 7)
+	e := stepOf(step, 0, terminated)
+	e.HasReward, e.Reward = false, 99
+	e.Action = ingest.Action{Kind: ingest.ActionCategory, Category: "1"}
+	b.feed(e)
+	actions := b.units[0].Actions
+	for at, want := range map[int]ingest.Count{
+		0: {Name: "0", N: 3, Reward: 7}, 1: {Name: "1", N: 2, Reward: 1}, 200: {Name: "200", N: 1, Reward: 200},
+		maxCategories: {Name: otherActions, N: 10, Reward: 10*256 + 45},
+	} {
+		if actions[at] != want {
+			t.Errorf("action %d is %+v, want %+v", at, actions[at], want)
+		}
+	}
+}
+
+func TestUnitCountsEventsThatRunBackwards(t *testing.T) {
+	const minute = int64(time.Minute)
+	for name, c := range map[string]struct {
+		times []int64
+		want  int64
+	}{
+		"forwards":        {[]int64{minute, 2 * minute, 9 * minute}, 0},
+		"within a minute": {[]int64{5 * minute, 4 * minute, 3 * minute}, 0},
+		"twice":           {[]int64{5 * minute, 5*minute - minute - 1, 9 * minute, 1}, 2},
+		"without a clock": {[]int64{0, 0, 0}, 0},
+		"some without":    {[]int64{9 * minute, 0, minute, 0, 2 * minute}, 1},
+	} {
+		b := newBench(Config{})
+		for i, ts := range c.times {
+			b.feed(stepOf(int64(i), 1, at(ts)))
+		}
+		b.feed(stepOf(9, 1, terminated), stepOf(0, 1, terminated))
+		if got := b.units[0]; got.Backwards != c.want || got.Events != int64(len(c.times))+1 {
+			t.Errorf("%s: %d of %d events, want %d", name, got.Backwards, got.Events, c.want)
+		}
+		if got := b.units[1].Backwards; got != 0 {
+			t.Errorf("%s: %d events of the next unit", name, got)
+		}
+	}
+}
+
+// Duplicates are told by the unit that their agent is at, without one by the next unit of the group, as are abandoned
+// episodes.
+func TestUnitsTellWhatTheirGroupHasLost(t *testing.T) {
+	b := newBench(Config{LengthSample: 20})
+	id, prod := episodeID("e"), env("prod")
+	b.finish(20, 5)
+	b.feed(stepOf(0, 1, id), stepOf(1, 1, id), stepOf(1, 1, id), stepOf(0, 1, id))
+	b.feed(stepOf(0, 1, env("test"), terminated), stepOf(2, 1, id, terminated))
+	b.feed(stepOf(1, 1, id), stepOf(2, 1, id, terminated), stepOf(0, 1, prod, id, terminated))
+	b.feed(stepOf(0, 1, agentID("x"), terminated), stepOf(0, 1), stepOf(2, 1, id), stepOf(0, 1, agentID("x"), terminated))
+	b.feed(stepOf(1, 1, terminated))
+	b.feed(stepOf(0, 1, episodeID("left")))
+	b.finish(2, 30)
+	b.finish(1, 5)
+	var duplicates, abandoned []int64
+	for _, u := range b.units[20:] {
+		duplicates, abandoned = append(duplicates, u.Duplicates), append(abandoned, u.Abandoned)
+	}
+	if want := []int64{0, 2, 0, 2, 0, 1, 0, 0, 0}; !slices.Equal(duplicates, want) {
+		t.Errorf("duplicates %v, want %v", duplicates, want)
+	}
+	if want := []int64{0, 0, 0, 0, 0, 0, 0, 1, 0}; !slices.Equal(abandoned, want) {
+		t.Errorf("abandoned %v, want %v", abandoned, want)
 	}
 }
 
@@ -502,6 +595,10 @@ func TestAbandonedEpisodes(t *testing.T) {
 	if got := b.counted(t, MetricEpisodes, "end", "abandoned"); got != 1 || b.Open() != 2 {
 		t.Fatalf("%v abandoned, %d open after 51 events", got, b.Open())
 	}
+	b.finish(1, 5)
+	if u := b.units[len(b.units)-1]; u.Abandoned != 0 {
+		t.Error("an episode from before lengths were known is told of by a unit")
+	}
 	b.feed(stepOf(9, 1, agentID("other"), episodeID("left"), terminated))
 	if u := b.units[len(b.units)-1]; u.Agent != "other" || u.Length != 2 {
 		t.Errorf("the other agent's episode was not kept: %+v", u)
@@ -534,19 +631,19 @@ func TestEpisodesSideBySideAreNotAbandoned(t *testing.T) {
 
 func TestBlocksWhereNothingEnds(t *testing.T) {
 	b := newBench(Config{})
-	for i := range int64(6000) {
+	for i := range int64(5200) {
 		b.feed(stepOf(i, 1, agentID("a")), stepOf(i, 2, agentID("b")))
 	}
 	if len(b.units) != 20 {
 		t.Fatalf("%d blocks, want 20", len(b.units))
 	}
 	first := b.units[0]
-	if first.End != ingest.EndBlock || first.Length != 100 || first.HasReturn || first.Reward.N != 100 || first.Episode != "" ||
+	if first.End != ingest.EndBlock || first.Length != 20 || first.HasReturn || first.Reward.N != 20 || first.Episode != "" ||
 		first.First.Offset != 9999 || first.Last != first.Pos || first.Agent != "b" {
 		t.Errorf("%+v", first)
 	}
-	b.feed(stepOf(6000, 1, agentID("a"), terminated))
-	if u := b.units[20]; u.End != ingest.EndTerminated || u.Length != 6001 || u.Return != 6001 {
+	b.feed(stepOf(5200, 1, agentID("a"), terminated))
+	if u := b.units[20]; u.End != ingest.EndTerminated || u.Length != 5201 || u.Return != 5201 {
 		t.Errorf("the episode that ends after all is not whole: %+v", u)
 	}
 	for i := range int64(9000) {

@@ -12,7 +12,7 @@ import (
 const (
 	// blocksAfter is the number of events of a policy without an end after which it is shown in blocks of blockSteps.
 	blocksAfter = 10_000
-	blockSteps  = 100
+	blockSteps  = 20
 	// A policy whose episodes have ended before must stay without an end for this many times the longest it did so
 	// far: a thousand agents that start together end nothing for long, and then all at once.
 	blocksPatience = 10
@@ -80,6 +80,9 @@ type group struct {
 	Lengths []int64 // of the episodes that ended first, until there are enough of them
 	Longest int64   // their 99 % quantile, rounded up, at least 1; 0 until there are enough
 
+	Duplicates int64 // since its last unit, of agents without an open episode
+	Abandoned  int64 // since its last unit, but for early ones
+
 	policy *policy
 }
 
@@ -106,11 +109,12 @@ const remembered = 4096
 
 // ended is an episode that ended a short while ago.
 type ended struct {
-	Key  uint64 // hash of its key
-	Step int64  // its last one, -1 without
-	TS   int64  // of its last event, 0 without
-	Owed bool   // it ended without a summary, which may still follow
-	Gone bool   // it is no longer recognised
+	Key    uint64 // hash of its key
+	Step   int64  // its last one, -1 without
+	TS     int64  // of its last event, 0 without
+	Owed   bool   // it ended without a summary, which may still follow
+	Summed bool   // its summary came in an event of its own: another one is that event again
+	Gone   bool   // it is no longer recognised
 }
 
 // memory recognises ended episodes. The oldest gives way to the newest.

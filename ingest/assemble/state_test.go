@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
@@ -34,6 +35,9 @@ func chaos(r *rand.Rand, n int) []ingest.Event {
 		e.Versions.Policy = pick("", "v1", "v1", "v2")
 		if r.IntN(3) > 0 {
 			e.TS = int64(i + 1)
+			if r.IntN(10) == 0 {
+				e.TS += int64(time.Hour) // the next one runs backwards
+			}
 		}
 		e.HasReward = r.IntN(8) > 0
 		e.Action = chaoticAction(r)
@@ -161,7 +165,7 @@ func TestRestartWithinABlock(t *testing.T) {
 	second.offset = first.offset
 	play(second, 11_111, 13_000)
 	got := append(first.told(), second.told()...)
-	if len(got) != 30 || !slices.Equal(got, straight.told()) {
+	if len(got) != 150 || !slices.Equal(got, straight.told()) {
 		t.Errorf("%d blocks\n%q\nwant\n%q", len(got), got, straight.told())
 	}
 }
@@ -228,7 +232,9 @@ func TestRestoreRefuses(t *testing.T) {
 	noPolicy.Policies = nil
 	twice := one
 	twice.Episodes = 2
-	fine := episodeState{Tally: tally{Rewards: sample{Stride: 1}}}
+	fine := episodeState{Tally: tally{Rewards: sample{Stride: 1}, Profile: profile{Steps: 1}}}
+	noStride := episodeState{Tally: tally{Profile: profile{Steps: 1}}}
+	noSteps := episodeState{Tally: tally{Rewards: sample{Stride: 1}}}
 	for name, state := range map[string][]byte{
 		"nothing":         nil,
 		"noise":           []byte("no snapshot"),
@@ -237,7 +243,8 @@ func TestRestoreRefuses(t *testing.T) {
 		"no group":        encoded(stateVersion, noGroup, fine),
 		"no policy":       encoded(stateVersion, noPolicy, fine),
 		"no agent":        encoded(stateVersion, one, episodeState{Agent: 1, Tally: fine.Tally}),
-		"no stride":       encoded(stateVersion, one, episodeState{}),
+		"no stride":       encoded(stateVersion, one, noStride),
+		"no profile":      encoded(stateVersion, one, noSteps),
 		"twice":           encoded(stateVersion, twice, fine, fine),
 	} {
 		t.Run(name, func(t *testing.T) {

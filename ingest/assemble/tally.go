@@ -1,7 +1,9 @@
 package assemble
 
 import (
+	"math"
 	"slices"
+	"time"
 
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
@@ -14,12 +16,22 @@ const (
 	maxSignals    = 512
 )
 
+// clockTolerance is how far the time of an event may lie before that of the one before it, in nanoseconds.
+const clockTolerance = int64(time.Minute)
+
 // tally sums up the events of a unit while it grows. Its exported fields are what a snapshot keeps.
 type tally struct {
 	First, Last    ingest.Position
 	StartTS, EndTS int64
 	Versions       ingest.Versions
 
+	Events    int64
+	Backwards int64 // events older than the one before by more than clockTolerance
+	// Duplicates are the events left out, while the unit grew, that its agent had sent before.
+	Duplicates int64
+	// Early marks an episode that began before it was known when one is too old. Those that are found to be abandoned
+	// once it is known have gathered over a long time, and would look as if many had been abandoned at once.
+	Early  bool
 	Steps  int64
 	Return float64 // of the rewards; replaced by the summary's
 	Length int64   // by the summary, -1 without one
@@ -27,9 +39,11 @@ type tally struct {
 	HasSummary bool
 	Reward     ingest.Moments
 	Rewards    sample
+	Profile    profile
 	Previous   float64 // reward
 	Run        int64   // of equal rewards, up to the last one
 	LongestRun int64
+	LongestAt  float64 // the reward of that run
 
 	ActionKind ingest.ActionKind
 	Words      bool // some action was no number
@@ -42,28 +56,25 @@ type tally struct {
 
 // begin empties the tally for a unit whose first event is e. Memory of the unit before is used again.
 func (t *tally) begin(e *ingest.Event) {
-	rewards, actions, numeric := t.Rewards, t.Actions, t.Numeric
+	rewards, profile, actions, numeric := t.Rewards, t.Profile, t.Actions, t.Numeric
 	categories, signals := t.categories, t.signals
 	rewards.reset()
+	profile.reset()
 	categories.reset()
 	signals.reset()
 	clear(actions)
 	clear(numeric)
 	*t = tally{
 		First: e.Pos, StartTS: e.TS, Length: -1,
-		Rewards: rewards, Actions: actions[:0], Numeric: numeric[:0], categories: categories, signals: signals,
+		Rewards: rewards, Profile: profile, Actions: actions[:0], Numeric: numeric[:0], categories: categories, signals: signals,
 	}
 }
 
 // add folds in an event of the unit, and gives the number of values for which it had no room.
 func (t *tally) add(e *ingest.Event, n *names) (ignored int) {
+	t.Events++
 	t.Last = e.Pos
-	if e.TS != 0 {
-		t.EndTS = e.TS
-		if t.StartTS == 0 {
-			t.StartTS = e.TS
-		}
-	}
+	t.clock(e.TS)
 	if e.HasEpisode {
 		t.HasSummary, t.Return, t.Length = true, e.Return, e.Length
 	}
@@ -78,6 +89,20 @@ func (t *tally) add(e *ingest.Event, n *names) (ignored int) {
 		t.reward(e.Reward + 0) // no negative zero, which a snapshot would not keep
 	}
 	return t.values(e, n)
+}
+
+// clock takes note of the time of an event, 0 where it has none.
+func (t *tally) clock(ts int64) {
+	if ts == 0 {
+		return
+	}
+	if t.EndTS != 0 && ts < t.EndTS-clockTolerance {
+		t.Backwards++
+	}
+	t.EndTS = ts
+	if t.StartTS == 0 {
+		t.StartTS = ts
+	}
 }
 
 // isStep tells a step, whatever else it carries, from a record that holds nothing but its episode's summary.
@@ -96,11 +121,13 @@ func (t *tally) reward(x float64) {
 		t.Run = 1
 	}
 	t.Previous = x
-	t.LongestRun = max(t.LongestRun, t.Run)
-	finite := t.Reward.N
+	if t.Run > t.LongestRun {
+		t.LongestRun, t.LongestAt = t.Run, x
+	}
 	t.Reward.Add(x)
-	if t.Reward.N > finite {
+	if finite(x) {
 		t.Rewards.add(x)
+		t.Profile.add(x)
 	}
 }
 
@@ -121,7 +148,7 @@ func (t *tally) values(e *ingest.Event, n *names) (ignored int) {
 		t.Numeric[at].Add(x + 0) // see add
 		next = at + 1
 	}
-	t.action(&e.Action, n, fold)
+	t.action(e, n, fold)
 	for _, v := range e.RewardComponents {
 		fold(key{rewardComponent, v.Name}, v.X)
 	}
@@ -135,10 +162,15 @@ func (t *tally) values(e *ingest.Event, n *names) (ignored int) {
 }
 
 // action counts a category, and sums up numbers; an integral number is both.
-func (t *tally) action(a *ingest.Action, n *names, fold func(key, float64)) {
+func (t *tally) action(e *ingest.Event, n *names, fold func(key, float64)) {
+	a := &e.Action
 	t.ActionKind = max(t.ActionKind, a.Kind)
 	if a.Kind == ingest.ActionCategory {
-		t.category(a.Category)
+		c := t.category(a.Category)
+		c.N++
+		if e.HasReward && finite(e.Reward) {
+			c.Reward += e.Reward
+		}
 		t.Words = t.Words || !a.Scalar
 	}
 	for i, x := range a.Values {
@@ -150,7 +182,8 @@ func (t *tally) action(a *ingest.Action, n *names, fold func(key, float64)) {
 	}
 }
 
-func (t *tally) category(name string) {
+// category finds the count of a category, or starts it.
+func (t *tally) category(name string) *ingest.Count {
 	at := t.categories.find(t.lastCategory, key{category, name})
 	if at < 0 && len(t.Actions) >= maxCategories {
 		name = otherActions
@@ -161,13 +194,18 @@ func (t *tally) category(name string) {
 		t.categories.add(key{category, name})
 		t.Actions = append(t.Actions, ingest.Count{Name: name})
 	}
-	t.Actions[at].N++
 	t.lastCategory = at
+	return &t.Actions[at]
 }
+
+func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
 
 // restored rebuilds what a snapshot leaves out. It is false if the snapshot breaks the bounds that folding relies on.
 func (t *tally) restored() bool {
-	if t.Rewards.Stride < 1 || len(t.Rewards.Kept) > sampleSize || len(t.Actions) > maxCategories+1 || len(t.Numeric) > maxSignals {
+	if t.Rewards.Stride < 1 || len(t.Rewards.Kept) > sampleSize || t.Profile.Steps < 1 || len(t.Profile.Sums) > profileSize {
+		return false
+	}
+	if len(t.Actions) > maxCategories+1 || len(t.Numeric) > maxSignals {
 		return false
 	}
 	for _, a := range t.Actions {
@@ -184,13 +222,17 @@ func (t *tally) unit(end ingest.End) *ingest.Unit {
 	u := &ingest.Unit{
 		End: end, Versions: t.Versions, StartTS: t.StartTS, EndTS: t.EndTS, First: t.First, Last: t.Last,
 		Length: t.Steps, HasReturn: t.HasSummary || t.Reward.N+t.Reward.NonFinite > 0, Return: t.Return,
-		Reward: t.Reward, LongestConstant: t.LongestRun, ActionKind: t.ActionKind,
-		MixedActionKinds: t.Words && t.ActionKind == ingest.ActionNumeric,
+		Reward: t.Reward, LongestConstant: t.LongestRun, ConstantReward: t.LongestAt, ActionKind: t.ActionKind,
+		MixedActionKinds: t.Words && t.ActionKind == ingest.ActionNumeric, Events: t.Events,
+		Backwards: t.Backwards, Duplicates: t.Duplicates,
 	}
 	if t.Length >= 0 {
 		u.Length = t.Length
 	}
 	u.RewardQ10, u.RewardQ90 = t.Rewards.quantiles()
+	if u.Profile = t.Profile.means(); u.Profile != nil {
+		u.ProfileSteps = t.Profile.Steps
+	}
 	if len(t.Actions) > 0 {
 		u.Actions = slices.Clone(t.Actions)
 	}
