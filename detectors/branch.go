@@ -5,21 +5,23 @@ import (
 	"math"
 )
 
-// Family is a family of rank branches, each against another kind of change.
+// Family is a family of branches, each against another kind of change.
 type Family uint8
 
 // The families: shifts of location by Param baseline standard deviations (in normal scores), changes of spread by the
-// factor Param, and shifts in the Wilcoxon score, which holds its own on skewed and heavy-tailed laws.
+// factor Param, shifts in the Wilcoxon score, which holds its own on skewed and heavy-tailed laws, and shifts of how
+// often something happens by Param standard deviations of its count in an episode.
 const (
 	Location Family = iota
 	Spread
 	Wilcoxon
+	Frequency
 )
 
 // String gives the detector's name as users read it.
-func (f Family) String() string { return [...]string{"location", "spread", "wilcoxon"}[f] }
+func (f Family) String() string { return [...]string{"location", "spread", "wilcoxon", "frequency"}[f] }
 
-// Branch is one one-sided alternative of a rank test.
+// Branch is one one-sided alternative of a test.
 type Branch struct {
 	Family Family
 	Param  float64
@@ -33,68 +35,86 @@ func (b Branch) String() string {
 	return fmt.Sprintf("%s %+g", b.Family, b.Param)
 }
 
-// increment is the branch's log-likelihood-like increment g of a rank, before its normalisation.
-func (b Branch) increment(r rank) float64 {
+// coefficients of the normal score z, of its square and of 2u-1 in the branch's increment of a rank.
+func (b Branch) coefficients() (onZ, onSquare, onRank float64) {
 	switch b.Family {
 	case Location:
-		return b.Param * r.z
+		return b.Param, 0, 0
 	case Spread:
-		return r.z * r.z / 2 * (1 - 1/(b.Param*b.Param))
+		return 0, (1 - 1/(b.Param*b.Param)) / 2, 0
+	case Wilcoxon:
+		return 0, 0, b.Param
 	default:
-		return b.Param * (2*r.u - 1)
+		return 0, 0, 0
 	}
 }
 
-// locationBranches are the alternatives that a two-valued sample can tell apart.
-func locationBranches() []Branch {
-	return []Branch{{Location, .4}, {Location, -.4}, {Location, .8}, {Location, -.8}, {Location, 1.6}, {Location, -1.6}}
+// increment is the branch's log-likelihood-like increment g of a rank, before its normalisation.
+func (b Branch) increment(r rank) float64 {
+	onZ, onSquare, onRank := b.coefficients()
+	return onZ*r.z + onSquare*r.z*r.z + onRank*(2*r.u-1)
+}
+
+// shiftBranches are the six alternatives of a shift.
+func shiftBranches(f Family) []Branch {
+	return []Branch{{f, .4}, {f, -.4}, {f, .8}, {f, -.8}, {f, 1.6}, {f, -1.6}}
 }
 
 // allBranches are the ten alternatives of a rank test.
 func allBranches() []Branch {
-	return append(locationBranches(), Branch{Spread, 1.6}, Branch{Spread, .5}, Branch{Wilcoxon, 1.5}, Branch{Wilcoxon, -1.5})
+	return append(shiftBranches(Location), Branch{Spread, 1.6}, Branch{Spread, .5}, Branch{Wilcoxon, 1.5}, Branch{Wilcoxon, -1.5})
 }
 
-// calibration is what a branch knows of its increments over the baseline.
-type calibration struct {
-	C    float64 // log mean exp g, so that exp(g - C) has mean 1 over the leave-one-out ranks
+// Calibration is what a branch knows of its increments over the baseline.
+type Calibration struct {
+	C    float64 // log mean exp g, so that exp(g - C) has mean 1 over the baseline
 	Chi  float64 // sqrt(mean exp(2(g-C)) - 1): the standard error of C is Chi/sqrt(m)
 	Info float64 // mean exp(g-C)(g-C): the drift of the walk under the branch's own alternative, in nats a unit
-	LogA float64 // log of e^8 / E0[T], the prefactor of the false-alarm rate
+	LogA float64 // log of e^8 / E0[T], the prefactor of the false-alarm rate; 0 where the branch does not carry
 }
 
-// calibrate normalises a branch on the leave-one-out ranks of its baseline. LogA is left to prefactor.
-func (b Branch) calibrate(own []rank) calibration {
-	g := make([]float64, len(own))
+// calibrate normalises increments over the baseline. LogA is left to prefactor, which is the dear part.
+func calibrate(increments []float64) Calibration {
+	m := float64(len(increments))
 	mean := 0.0
-	for i, r := range own {
-		g[i] = b.increment(r)
-		mean += math.Exp(g[i])
+	for _, g := range increments {
+		mean += math.Exp(g) / m
 	}
-	m := float64(len(own))
-	cal := calibration{C: math.Log(mean / m)}
+	cal := Calibration{C: math.Log(mean)}
 	second := 0.0
-	for i := range g {
-		g[i] -= cal.C
-		e := math.Exp(g[i])
-		second += e * e
-		cal.Info += e * g[i] / m
+	for _, g := range increments {
+		x := g - cal.C
+		e := math.Exp(x)
+		second += e * e / m
+		cal.Info += e * x / m
 	}
-	cal.Chi = math.Sqrt(max(0, second/m-1))
+	cal.Chi = math.Sqrt(max(0, second-1))
 	return cal
 }
 
-// prefactor computes LogA, which is the dear part.
-func (c *calibration) prefactor(b Branch, own []rank) {
-	g := make([]float64, len(own))
-	for i, r := range own {
-		g[i] = b.increment(r) - c.C
-	}
-	c.LogA = chainHeight - math.Log(meanTimeToHeight(g))
+// prefactor computes LogA from normalised increments over the baseline.
+func prefactor(increments []float64) float64 {
+	return chainHeight - math.Log(meanTimeToHeight(increments))
 }
 
 // carries reports whether a baseline of m units with dependence factor f says enough for the branch: its allowance
 // for the baseline's own error must not eat more than half of what a unit of its alternative brings.
-func (c calibration) carries(m int, f float64) bool {
-	return c.Info >= .001 && 1.5*c.Chi*math.Sqrt(f/float64(m)) <= .5*c.Info
+func (c Calibration) carries(m int, f float64) bool {
+	return c.Info >= minInfo && armingAllowance*c.Chi*math.Sqrt(f/float64(m)) <= .5*c.Info
+}
+
+// A branch is armed by the allowance armingAllowance, and in any case with no less than minInfo nats a unit.
+const (
+	minInfo         = .001
+	armingAllowance = 1.5
+)
+
+// CarriedBy is about the number of units from which on a baseline with dependence factor f would carry the branch, 0
+// where none would.
+func (c Calibration) CarriedBy(f float64) int {
+	if c.Info < minInfo {
+		return 0
+	}
+	ratio := 2 * armingAllowance * c.Chi / c.Info
+	return int(math.Ceil(f * ratio * ratio))
 }

@@ -139,6 +139,37 @@ func (k *SlidingKS) Window() []float64 {
 	return slices.Concat(k.values[k.next:], k.values[:k.next])
 }
 
+// Merged gives the statistic of one window over the values of two, of the same baseline: those of o after those of k.
+func (k *SlidingKS) Merged(o *SlidingKS) (*SlidingKS, error) {
+	if k.m != o.m || !slices.Equal(k.points, o.points) {
+		return nil, errors.New("Kolmogorov-Smirnov windows of different baselines cannot be merged")
+	}
+	merged, err := NewSlidingKS(k.baseline(), len(k.values)+len(o.values))
+	if err != nil {
+		return nil, err
+	}
+	for _, x := range slices.Concat(k.Window(), o.Window()) {
+		merged.Add(x)
+	}
+	return merged, nil
+}
+
+// baseline gives the baseline back: what the slots hold, the window's values taken out.
+func (k *SlidingKS) baseline() []float64 {
+	count := make([]int32, len(k.slots))
+	for _, slot := range k.where[:len(k.Window())] {
+		count[slot]++
+	}
+	baseline := make([]float64, 0, k.m)
+	for i, x := range k.points {
+		slot := 2*i + 1
+		for range (k.slots[slot] + k.m*count[slot]) / int32(len(k.values)) {
+			baseline = append(baseline, x)
+		}
+	}
+	return baseline
+}
+
 // slot finds where x falls: 2i+1 if it equals point i, else twice the number of points below it.
 func (k *SlidingKS) slot(x float64) int32 {
 	i := sort.SearchFloat64s(k.points, x)

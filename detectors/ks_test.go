@@ -1,11 +1,9 @@
 package detectors
 
 import (
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
-	"sort"
 	"testing"
 
 	"gonum.org/v1/gonum/stat"
@@ -219,25 +217,36 @@ func benchmarkKS(tb testing.TB, m, w int) (*SlidingKS, []float64) {
 	return k, values
 }
 
-// BenchmarkBinarySearch1024 is the yardstick for the others: a machine's time for one search over 1,024 floats.
-func BenchmarkBinarySearch1024(b *testing.B) {
-	k, values := benchmarkKS(b, 1024, 1)
-	found := 0
-	for i := 0; b.Loop(); i++ {
-		found += sort.SearchFloat64s(k.points, values[i&(1<<16-1)])
+func TestMergedWindowsAreOneWindow(t *testing.T) {
+	rng := rand.New(rand.NewPCG(81, 0))
+	baseline := tied(rng, 300)
+	a, b, both := newKS(t, baseline, 40), newKS(t, baseline, 60), newKS(t, baseline, 100)
+	for i, x := range tied(rng, 100) {
+		if i < 40 {
+			a.Add(x)
+		} else {
+			b.Add(x)
+		}
+		both.Add(x)
 	}
-	b.ReportMetric(float64(found%2), "parity")
+	merged, err := a.Merged(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, _ := merged.Statistic()
+	if want, _ := both.Statistic(); got != want {
+		t.Errorf("D = %v of the merged windows, %v of the one", got, want)
+	}
+	if _, err := a.Merged(newKS(t, baseline[1:], 40)); err == nil {
+		t.Error("windows of different baselines were merged")
+	}
 }
 
-func BenchmarkSlidingKS(b *testing.B) {
-	for _, m := range []int{1024, 4096} {
-		b.Run(fmt.Sprintf("m=%d", m), func(b *testing.B) {
-			k, values := benchmarkKS(b, m, 1000)
-			b.ReportAllocs()
-			for i := 0; b.Loop(); i++ {
-				k.Add(values[i&(1<<16-1)])
-				k.Statistic()
-			}
-		})
+func newKS(t *testing.T, baseline []float64, window int) *SlidingKS {
+	t.Helper()
+	k, err := NewSlidingKS(baseline, window)
+	if err != nil {
+		t.Fatal(err)
 	}
+	return k
 }

@@ -26,7 +26,7 @@ type Novelty struct {
 	Up        int     // steps up of a novel unit
 	Height    int     // threshold in steps, 0 before arming
 	Walk      int     // where the walk stands
-	Zeroed    bool    // whether it has been at 0 since Mark
+	Zeroed    bool    // whether it has been at 0 since Hold
 	StartedAt int64   // ordinal of the unit at which it last left 0
 }
 
@@ -58,6 +58,14 @@ func (t *Novelty) Arm(rate float64) bool {
 		}
 	}
 	return false
+}
+
+// FalseAlarmRate is the rate of false alarms, a unit, of the armed test; 0 where it is not armed.
+func (t *Novelty) FalseAlarmRate() float64 {
+	if t.Height == 0 {
+		return 0
+	}
+	return 1 / t.meanTime(t.Height)
 }
 
 // meanTime is the mean number of baseline units in which the walk climbs from 0 to h.
@@ -94,3 +102,17 @@ func (t *Novelty) Observe(x float64, ordinal int64, held bool) {
 
 // Reset puts the walk back to 0.
 func (t *Novelty) Reset() { t.Walk, t.Zeroed = 0, true }
+
+// Hold notes whether the walk is at 0 now, and cuts it down to its threshold, as Walks.Hold does.
+func (t *Novelty) Hold() {
+	t.Zeroed = t.Walk == 0
+	t.Walk = min(t.Walk, t.Height)
+}
+
+// Score is how far the walk has gone to its threshold, 0 before arming.
+func (t *Novelty) Score() float64 {
+	if t.Height == 0 {
+		return 0
+	}
+	return float64(t.Walk) / float64(t.Height)
+}

@@ -93,6 +93,15 @@ func (r *Ranks) own(x float64) rank {
 	return rank{u: u, z: normalScore(u)}
 }
 
+// ownAll ranks all points of the sample itself.
+func (r *Ranks) ownAll(sample []float64) []rank {
+	own := make([]rank, len(sample))
+	for i, x := range sample {
+		own[i] = r.own(x)
+	}
+	return own
+}
+
 // Decile is the index (0 to 9) of the sample decile that x falls in, by its mid-rank.
 func (r *Ranks) Decile(x float64) int {
 	return min(9, int(10*r.fresh(r.slot(x))))

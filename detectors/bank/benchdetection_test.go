@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sync"
 	"testing"
 
 	"github.com/rewardwatch/rewardwatch/detectors"
@@ -14,7 +15,7 @@ import (
 
 var baselinesFlag = flag.Int("baselines", 20, "baselines of each row")
 
-// benchN is the budget of the tables of the promise, one false alarm in so many units.
+// benchN is the budget of the tables of dependence and of precautions, one false alarm in so many units.
 const benchN = 2000
 
 // poolUnits is how many units those to judge are drawn from.
@@ -38,22 +39,36 @@ func promiseHead(title, first string) {
 		"| --- | --- | --- | --- | --- | --- |\n", title, first)
 }
 
+// Every law with every size of a baseline. Of the largest budget a quarter of the baselines is measured.
 func TestBenchPromise(*testing.T) {
-	promiseHead(fmt.Sprintf("Promise, N = %d", benchN), "law of the reward")
-	pooled := map[int][]float64{}
-	sizes := []int{250, 500, 1000}
-	for i, l := range laws() {
-		s := newSimulation(l, 300, uint64(i))
-		pool := s.sample(poolUnits)
-		for _, m := range sizes {
-			ratios := s.kept(pool, *baselinesFlag, m, benchN, nil)
-			promiseRow(l.name, m, ratios)
-			pooled[m] = append(pooled[m], ratios...)
+	for _, table := range []struct {
+		n         float64
+		sizes     []int
+		baselines int
+	}{
+		{2_000, []int{100, 250, 500, 1000, 2000}, *baselinesFlag},
+		{20_000, []int{100, 250, 500, 1000, 2000}, *baselinesFlag},
+		{1_000_000, []int{500, 2000}, max(2, *baselinesFlag/4)},
+	} {
+		promiseHead(fmt.Sprintf("Promise, N = %.0f", table.n), "law of the reward")
+		for _, m := range table.sizes {
+			byLaw := make([][]float64, len(laws()))
+			var wg sync.WaitGroup
+			for i, l := range laws() {
+				wg.Go(func() {
+					s := newSimulation(l, 300, uint64(i))
+					byLaw[i] = s.kept(s.sample(poolUnits), table.baselines, m, table.n, nil)
+				})
+			}
+			wg.Wait()
+			var pooled []float64
+			for i, l := range laws() {
+				promiseRow(l.name, m, byLaw[i])
+				pooled = append(pooled, byLaw[i]...)
+			}
+			slices.Sort(pooled)
+			promiseRow("all", m, pooled)
 		}
-	}
-	for _, m := range sizes {
-		slices.Sort(pooled[m])
-		promiseRow("all", m, pooled[m])
 	}
 }
 
@@ -76,47 +91,26 @@ func TestBenchDependence(*testing.T) {
 // edits are changes to the tests of a baseline that take one precaution away each.
 func edits() []struct {
 	name string
-	edit func(*judge)
+	edit func(j *judge, allowance float64)
 } {
-	each := func(f func(*detectors.RankTest, *detectors.RankBranch)) func(*judge) {
-		return func(j *judge) {
+	each := func(f func(w *detectors.Walks, allowance float64)) func(*judge, float64) {
+		return func(j *judge, allowance float64) {
 			for _, q := range j.tests {
-				if q.Rank != nil {
-					for i := range q.Rank.Branches {
-						f(q.Rank, &q.Rank.Branches[i])
-					}
+				if w := q.walks(); w != nil {
+					f(w, allowance)
 				}
 			}
 		}
 	}
-	allowance := func(share float64) func(*detectors.RankTest, *detectors.RankBranch) {
-		return func(_ *detectors.RankTest, b *detectors.RankBranch) { b.Kappa *= share }
-	}
-	independent := func(t *detectors.RankTest, b *detectors.RankBranch) { b.Kappa /= math.Sqrt(t.Factor) }
-	noFactor := func(j *judge) {
-		each(independent)(j)
-		for _, q := range j.tests {
-			if q.Rank != nil {
-				q.Rank.Factor = 1
-			}
-		}
-	}
-	spend := func(_ *detectors.RankTest, b *detectors.RankBranch) {
-		if b.Height > 0 {
-			b.Height = max(1, b.Height+math.Log((1-reserve)*primaryShare))
-		}
-	}
 	return []struct {
 		name string
-		edit func(*judge)
+		edit func(j *judge, allowance float64)
 	}{
 		{"as it is", nil},
-		{"without what is kept free of the budget", each(spend)},
-		{"dependence factor 1", noFactor},
-		{"half of the allowance", each(allowance(.5))},
-		{"no allowance", each(allowance(0))},
-		{"dependence factor 1, half of the allowance", func(j *judge) { noFactor(j); each(allowance(.5))(j) }},
-		{"none of the three", func(j *judge) { noFactor(j); each(allowance(0))(j); each(spend)(j) }},
+		{"dependence factor 1", each(func(w *detectors.Walks, allowance float64) { w.Factor = 1; w.Allow(allowance) })},
+		{"the fixed allowance", each(func(w *detectors.Walks, _ float64) { w.Allow(detectors.DefaultAllowance(w.Units)) })},
+		{"no allowance", each(func(w *detectors.Walks, _ float64) { w.Allow(0) })},
+		{"dependence factor 1, no allowance", each(func(w *detectors.Walks, _ float64) { w.Factor = 1; w.Allow(0) })},
 	}
 }
 
@@ -141,12 +135,13 @@ func TestBenchPrecautionsDelay(*testing.T) {
 		s := newSimulation(laws()[0], 326, 0)
 		units, discarded := make([]float64, *baselinesFlag), 0
 		for i := range units {
-			j := newJudge(s.frozen(500, 20_000), before.columns)
+			g := s.frozen(500, 20_000).groups[0]
+			j := newJudge(g, before.columns)
 			if e.edit != nil {
-				e.edit(j)
+				e.edit(j, g.Promise.Allowance)
 			}
-			d := j.delay(before, after, s.rng, runs, most)
-			units[i], discarded = d.units, discarded+d.discarded
+			took, redrawn := j.delay(before, after, s.rng, runs, most)
+			units[i], discarded = took, discarded+redrawn
 		}
 		got, se := mean(units)
 		fmt.Printf("| %s | %.1f ± %.1f | %d of %d |\n", e.name, got, se, discarded, discarded+len(units)*runs)
@@ -191,10 +186,10 @@ func TestBenchDelay(*testing.T) {
 			s := newSimulation(laws()[0], 331, uint64(m))
 			units, discarded := make([][]float64, len(after)), make([]int, len(after))
 			for range baselines {
-				j := newJudge(s.frozen(m, n), before.columns)
+				j := newJudge(s.frozen(m, n).groups[0], before.columns)
 				for i := range after {
-					d := j.delay(before, after[i], s.rng, runs, most)
-					units[i], discarded[i] = append(units[i], d.units), discarded[i]+d.discarded
+					took, redrawn := j.delay(before, after[i], s.rng, runs, most)
+					units[i], discarded[i] = append(units[i], took), discarded[i]+redrawn
 				}
 			}
 			for i, c := range changes() {

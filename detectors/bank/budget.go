@@ -1,12 +1,10 @@
 package bank
 
-import "slices"
+import (
+	"math"
+	"slices"
 
-// How the budget of false alarms of a policy is shared out. The share of the sliding Kolmogorov-Smirnov statistic is
-// kept free as long as it is only a gauge.
-const (
-	primaryShare = .80
-	otherShare   = .15
+	"github.com/rewardwatch/rewardwatch/detectors"
 )
 
 // reserve is the part of a policy's budget that groups draw on which appear after the first baseline was frozen: an
@@ -30,8 +28,13 @@ func (p *Policy) grant(g *group) {
 		}
 		return
 	}
+	g.Share = p.laterShare()
+}
+
+// laterShare draws on the reserve.
+func (p *Policy) laterShare() float64 {
 	p.later++
-	g.Share = reserve / float64(p.later*(p.later+1))
+	return reserve / float64(p.later*(p.later+1))
 }
 
 // room is how many branches may be armed for a group beside those of the policy's other groups.
@@ -45,34 +48,203 @@ func (p *Policy) room(g *group) int {
 	return room
 }
 
+// branchCount is how many branches can alarm, now or once they have proved themselves.
 func (g *group) branchCount() int {
 	n := 0
 	for _, s := range g.Streams {
 		s.branches(func(branch) { n++ })
+		for _, q := range s.Quantities {
+			if w := q.walks(); w != nil && q.proving() && q.Learnt.Refuted == "" {
+				n += w.Armed()
+			}
+		}
 	}
 	return n
 }
 
-// arm shares the group's part of the budget out over its branches, evenly within the primary and within the other
-// signals. Streams beyond room are left unarmed.
-func (g *group) arm(room int) {
-	for _, class := range []struct {
-		primary bool
-		share   float64
-	}{{true, primaryShare}, {false, otherShare}} {
-		streams, branches := g.candidates(class.primary, &room)
-		rate := g.Share * class.share / float64(max(1, branches)) / g.PromisedN
+// class is a class of tests that share a part of the budget evenly.
+type class struct {
+	share    float64
+	branches int
+	arm      func(rate float64)
+}
+
+// portion is a set of streams that are frozen together, and the part of the policy's budget that is theirs.
+type portion struct {
+	streams []*stream
+	units   int
+	share   float64
+	seed    uint64
+}
+
+// arm shares a part of the budget out over the classes of tests; what a class does not use is the others'. Streams beyond
+// room are left unarmed.
+func (g *group) arm(of portion, room int) {
+	shares := g.cfg.FalseAlarms.Shares
+	classes := []class{
+		of.signalClass(true, shares.Primary, &room), of.signalClass(false, shares.Other, &room), of.shapeClass(shares.KS, &room),
+	}
+	used := 0.0
+	for _, c := range classes {
+		if c.branches > 0 {
+			used += c.share
+		}
+	}
+	all := shares.Primary + shares.Other + shares.KS
+	for _, c := range classes {
+		if c.branches > 0 {
+			c.arm(of.share * all * c.share / used / float64(c.branches) / g.Promise.N)
+		}
+	}
+}
+
+// signalClass is the class of the primary, or of the other, signals.
+func (of portion) signalClass(primary bool, share float64, room *int) class {
+	streams, branches := of.candidates(primary, room)
+	return class{share, branches, func(rate float64) {
 		for _, s := range streams {
 			for _, q := range s.Quantities {
 				q.arm(rate)
 			}
 		}
+	}}
+}
+
+// shapeClass is the class of the sliding Kolmogorov-Smirnov tests.
+func (of portion) shapeClass(share float64, room *int) class {
+	var candidates []*quantity
+	for _, s := range of.byWorth() {
+		if q := s.find(mainQuantity(s.Signal)); q != nil && q.mayPage() && *room > 0 {
+			*room--
+			candidates = append(candidates, q)
+		}
+	}
+	return class{share, len(candidates), func(rate float64) {
+		for _, q := range candidates {
+			q.Shape.arm(q.Ranks.Len(), rate)
+		}
+	}}
+}
+
+// allow spends what the overlap of the armed branches leaves of the budget, bootstraps the allowance for the baseline's
+// own error, and gives what was found; the zero value where nothing is armed. It is the dear part of a freeze.
+func (g *group) allow(of portion) (found calibrationFound) {
+	samples, names, spent := of.samples()
+	if len(samples) == 0 {
+		return exactly(spent)
+	}
+	found = g.calibrations.of(of.key(spent), func() (c calibrationFound) {
+		c.overlap = detectors.Overlap(samples, of.units, of.seed)
+		c.Bootstrapped = detectors.Bootstrap(samples, of.units, spent, c.overlap, of.seed)
+		if weakest := c.Weakest; weakest.Part > 0 {
+			c.weakest = names[weakest.Sample] + " " + weakest.Branch.String()
+		}
+		return c
+	})
+	of.walks(func(w *detectors.Walks) { w.Lower(math.Log(found.overlap)) })
+	of.walks(func(w *detectors.Walks) { w.Allow(found.Allowance) })
+	return found
+}
+
+// exactly is what is found of tests that are exact, as on streams that are nearly constant, and spend a rate: the luck of
+// the baseline is not in it.
+func exactly(spent float64) (found calibrationFound) {
+	if spent > 0 {
+		found.Confirmed, found.ARL0, found.Low, found.High = true, 1/spent, 1/spent, 1/spent
+	}
+	return found
+}
+
+// promise says what a calibration found of the promise.
+func (g *group) promise(found calibrationFound) {
+	g.Promise.Allowance = found.Allowance
+	g.Promise.ARL0, g.Promise.Low, g.Promise.High = found.ARL0, found.Low, found.High
+	g.Promise.Weakest, g.Promise.Overlap = found.weakest, found.overlap
+	g.Promise.Confidence = g.confidence(found)
+}
+
+// walks visits the walks of all quantities.
+func (of portion) walks(visit func(*detectors.Walks)) {
+	for _, s := range of.streams {
+		for _, q := range s.Quantities {
+			if w := q.walks(); w != nil {
+				visit(w)
+			}
+		}
 	}
 }
 
+// confidence says how far a promise can be relied on.
+func (g *group) confidence(found calibrationFound) string {
+	switch {
+	case found.ARL0 == 0:
+		return ConfidenceNone
+	case !found.Confirmed:
+		return ConfidenceUnconfirmed
+	}
+	return g.reliance()
+}
+
+// reliance says how far a promise that was confirmed can be relied on.
+func (g *group) reliance() string {
+	factor := 0.0
+	for _, s := range g.Streams {
+		if len(s.armed()) > 0 {
+			factor = max(factor, s.factor())
+		}
+	}
+	switch {
+	case g.Baseline.Provisional:
+		return ConfidenceProvisional
+	case factor > 2:
+		return ConfidenceReduced
+	}
+	return ConfidenceKept
+}
+
+// samples gives the baselines of all quantities with armed branches, by unit, their names, and the rate of false alarms of
+// the tests that need no allowance.
+func (of portion) samples() (samples []detectors.BaselineSample, names []string, spent float64) {
+	for _, s := range of.streams {
+		for _, q := range s.Quantities {
+			if q.Novel != nil {
+				spent += q.Novel.FalseAlarmRate()
+			}
+			if q.Given != nil && q.Given.Test != nil {
+				spent += 1 / q.Given.Test.N
+			}
+			if q.Shape != nil {
+				spent += q.Shape.rate
+			}
+			if w := q.walks(); w != nil && w.Armed() > 0 {
+				samples = append(samples, q.sample(of.units))
+				names = append(names, s.Signal+" "+q.Name)
+			}
+		}
+	}
+	return samples, names, spent
+}
+
+// sample gives the baseline of the quantity by unit.
+func (q *quantity) sample(units int) detectors.BaselineSample {
+	out := detectors.BaselineSample{
+		Values: make([]float64, units), Steps: make([]float64, units), Rank: q.Rank, Frequency: q.Frequency,
+	}
+	for i := range out.Values {
+		out.Values[i] = math.NaN()
+	}
+	for _, o := range q.Warm {
+		out.Values[o.Unit], out.Steps[o.Unit] = o.X, o.Steps
+		if q.Frequency != nil {
+			out.Values[o.Unit] = o.hits()
+		}
+	}
+	return out
+}
+
 // byWorth lists the streams, those first whose detectors matter most where not all can be armed.
-func (g *group) byWorth() []*stream {
-	streams := slices.Clone(g.Streams)
+func (of portion) byWorth() []*stream {
+	streams := slices.Clone(of.streams)
 	slices.SortStableFunc(streams, func(a, b *stream) int { return worth(a.Signal) - worth(b.Signal) })
 	return streams
 }
@@ -88,8 +260,8 @@ func worth(signal string) int {
 }
 
 // candidates picks the streams of a class that fit into room, and counts their branches.
-func (g *group) candidates(class bool, room *int) (streams []*stream, branches int) {
-	for _, s := range g.byWorth() {
+func (of portion) candidates(class bool, room *int) (streams []*stream, branches int) {
+	for _, s := range of.byWorth() {
 		if primary(s.Signal) != class {
 			continue
 		}

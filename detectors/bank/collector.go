@@ -38,17 +38,33 @@ func metrics() []metricHelp {
 		{MetricRewardNegative, "Sum of the negative rewards, without their sign.", nil},
 		{MetricRewardObservations, "Number of finite rewards.", nil},
 		{MetricActionRatio, "Share of the action among the actions of the sample.", []string{"action", "sample"}},
+		{MetricActionDivergence, "Divergence of the actions of the last 200 units from the baseline's.", []string{"measure"}},
+		{MetricActionChance, "What the divergence of unchanged actions exceeds one time in twenty if steps are independent.", []string{"measure"}},
+		{MetricActionEntropy, "Entropy in bits of the actions of the sample.", []string{"sample"}},
 		{MetricDetectorScore, "How far the detector has gone to its threshold, 1 being the threshold.", detector},
 		{MetricDetectorStatistic, "Statistic of the detector's leading branch.", detector},
 		{MetricDetectorThreshold, "Threshold of the detector's leading branch.", detector},
+		{MetricGaugeAlarms, "Drifts found by a detector that is shown for comparison and never pages.", detector},
+		{MetricGaugeARL0, "Mean number of units between false alarms of such a detector on independent draws from the baseline.", detector},
 		{MetricEffectSize, "Shift of the mean of the last 200 units in baseline standard deviations.", []string{"signal"}},
 		{MetricStreamState, "State of the stream: 0 warming_up, 1 ok, 2 drift, 3 telemetry_fault.", []string{"signal"}},
+		{MetricStreamFault, "Rule of the telemetry fault that the stream is in, always 1.", []string{"signal", "rule"}},
 		{MetricBaselineInfo, "Identity of the baseline, always 1.", []string{"baseline"}},
 		{MetricBaselineAge, "Time since the baseline was frozen.", nil},
 		{MetricBaselineUnits, "Units in the baseline.", nil},
 		{MetricDependenceFactor, "Factor by which dependence between units inflates the variance of their mean.", []string{"signal"}},
 		{MetricFalseAlarmUnits, "Mean number of units between false alarms that the budget asks for.", nil},
+		{
+			MetricExpectedUnits, "Mean number of units between false alarms that is expected, by its quantiles over the luck of the baseline.",
+			[]string{"quantile"},
+		},
+		{MetricAllowance, "Allowance for the baseline's own error, in standard errors.", nil},
+		{
+			MetricBranches, "Branches of the signal's tests that can page, and those that the baseline does not carry.",
+			[]string{"signal", "state"},
+		},
 		{MetricUnits, "Units seen.", nil},
+		{MetricUnitsIgnored, "Units of policy versions that another one has followed, which were not judged.", nil},
 		{MetricVersionInfo, "Newest versions seen, always 1.", []string{"policy_version", "env_version", "reward_version"}},
 	}
 }
@@ -150,12 +166,16 @@ func (c *Collector) groupSeries(g *GroupSummary) []series {
 		counter(MetricRewardObservations, float64(g.Rewards)),
 		gauge(MetricVersionInfo, 1, g.Versions.Policy, g.Versions.Env, g.Versions.Reward),
 	}
+	if g.Lineage.Version != "" {
+		all = append(all, counter(MetricUnitsIgnored, float64(g.Lineage.Ignored)))
+	}
 	if g.Baseline.ID != "" {
 		all = append(all,
 			gauge(MetricBaselineInfo, 1, g.Baseline.ID),
 			gauge(MetricBaselineAge, c.now().Sub(g.FrozenAt).Seconds()),
 			gauge(MetricBaselineUnits, float64(g.Baseline.Units)),
-			gauge(MetricFalseAlarmUnits, g.PromisedN))
+			gauge(MetricFalseAlarmUnits, g.Promise.N))
+		all = append(all, promiseSeries(&g.Promise)...)
 	}
 	for _, a := range g.ActionShare {
 		if g.Baseline.ID != "" {
@@ -163,11 +183,43 @@ func (c *Collector) groupSeries(g *GroupSummary) []series {
 		}
 		all = append(all, gauge(MetricActionRatio, a.Current, a.Action, "current"))
 	}
+	return append(all, actionMixSeries(&g.ActionMix)...)
+}
+
+func actionMixSeries(m *ActionMix) []series {
+	var all []series
+	if m.BaselineActions > 0 {
+		all = append(all, gauge(MetricActionEntropy, m.BaselineEntropy, "baseline"))
+	}
+	if m.CurrentActions > 0 {
+		all = append(all, gauge(MetricActionEntropy, m.CurrentEntropy, "current"))
+	}
+	for _, d := range m.Divergences {
+		all = append(all,
+			gauge(MetricActionDivergence, d.Value, d.Measure),
+			gauge(MetricActionChance, d.Chance95, d.Measure))
+	}
 	return all
+}
+
+// promiseSeries is what was calibrated, nothing where no detector is armed.
+func promiseSeries(p *Promise) []series {
+	if p.Allowance == 0 {
+		return nil
+	}
+	return []series{
+		gauge(MetricAllowance, p.Allowance),
+		gauge(MetricExpectedUnits, p.Low, "0.1"),
+		gauge(MetricExpectedUnits, p.ARL0, "0.5"),
+		gauge(MetricExpectedUnits, p.High, "0.9"),
+	}
 }
 
 func (c *Collector) streamSeries(s *StreamSummary) []series {
 	all := []series{gauge(MetricStreamState, float64(s.State), s.Signal)}
+	if s.State == TelemetryFault {
+		all = append(all, gauge(MetricStreamFault, 1, s.Signal, s.Fault))
+	}
 	all = append(all, distributionSeries(s.Signal, "baseline", &s.Baseline, true)...)
 	all = append(all, distributionSeries(s.Signal, "current", &s.Current, s.Baseline.Units > 0)...)
 	if s.Baseline.Units > 0 {
@@ -176,12 +228,22 @@ func (c *Collector) streamSeries(s *StreamSummary) []series {
 	if s.Factor > 0 {
 		all = append(all, gauge(MetricDependenceFactor, s.Factor, s.Signal))
 	}
+	if s.Factor > 0 {
+		all = append(all,
+			gauge(MetricBranches, float64(s.Branches), s.Signal, "armed"),
+			gauge(MetricBranches, float64(len(s.Dropped)), s.Signal, "dropped"))
+	}
 	for _, d := range s.Detectors {
 		all = append(all, gauge(MetricDetectorStatistic, d.Statistic, s.Signal, d.Detector))
 		if d.Threshold > 0 {
 			all = append(all,
 				gauge(MetricDetectorScore, d.Score, s.Signal, d.Detector),
 				gauge(MetricDetectorThreshold, d.Threshold, s.Signal, d.Detector))
+		}
+		if d.Gauge != nil {
+			all = append(all,
+				counter(MetricGaugeAlarms, float64(d.Gauge.Drifts), s.Signal, d.Detector),
+				gauge(MetricGaugeARL0, d.Gauge.ARL0, s.Signal, d.Detector))
 		}
 	}
 	return all

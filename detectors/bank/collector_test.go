@@ -19,15 +19,21 @@ func oneGroup(state State) []*Summary {
 	return []*Summary{{Policy: "ranker", Groups: []GroupSummary{{
 		Group: ingest.NewGroup("ranker", ingest.Label{Name: "env", Value: "prod"}), Units: 700,
 		Versions: ingest.Versions{Policy: "p1", Env: "e1", Reward: "r1"},
-		Baseline: BaselineRef{ID: "cafe", Units: 500}, FrozenAt: time.Unix(1000, 0), PromisedN: 2000,
+		Baseline: BaselineRef{ID: "cafe", Units: 500}, FrozenAt: time.Unix(1000, 0), Promise: Promise{N: 2000},
 		Positive: 1.5, Negative: 12, Rewards: 40,
 		Streams: []StreamSummary{{
 			Signal: "return", State: state, Factor: 1.25, Quantity: "return", Effect: -2,
-			Baseline:  Distribution{Units: 500, Mean: -1.5, SD: 2, Q10: -4, Q50: -1.5, Q90: 1},
-			Current:   Distribution{Units: 200, Mean: -5.5, SD: 2, Q10: -8, Q50: -5.5, Q90: -3},
-			Detectors: []DetectorSummary{{Detector: DetectorKS, Statistic: .5}, {Detector: DetectorLocation, Score: 1.5, Statistic: 15, Threshold: 10}},
+			Baseline: Distribution{Units: 500, Mean: -1.5, SD: 2, Q10: -4, Q50: -1.5, Q90: 1},
+			Current:  Distribution{Units: 200, Mean: -5.5, SD: 2, Q10: -8, Q50: -5.5, Q90: -3},
+			Detectors: []DetectorSummary{{Detector: DetectorKS, Statistic: .5}, {Detector: DetectorLocation, Score: 1.5, Statistic: 15, Threshold: 10}, {
+				Detector: DetectorADWIN, Statistic: -1.5, Gauge: &GaugeSummary{Drifts: 3, ARL0: 10_000, MoreThan: true},
+			}},
 		}},
 		ActionShare: []ActionShare{{"a", .75, .25}},
+		ActionMix: ActionMix{
+			BaselineActions: 400, BaselineEntropy: .75, CurrentActions: 100, CurrentEntropy: .25,
+			Divergences: []ActionDivergence{{MeasurePSI, .5, .125}},
+		},
 	}}}}
 }
 
@@ -53,8 +59,25 @@ rewardwatch_signal_mean{env="prod",label_region="",policy="ranker",sample="curre
 # HELP rewardwatch_detector_score How far the detector has gone to its threshold, 1 being the threshold.
 # TYPE rewardwatch_detector_score gauge
 rewardwatch_detector_score{detector="location",env="prod",label_region="",policy="ranker",signal="return"} 1.5
+# HELP rewardwatch_action_divergence Divergence of the actions of the last 200 units from the baseline's.
+# TYPE rewardwatch_action_divergence gauge
+rewardwatch_action_divergence{env="prod",label_region="",measure="psi",policy="ranker"} 0.5
+# HELP rewardwatch_action_divergence_chance What the divergence of unchanged actions exceeds one time in twenty if steps are independent.
+# TYPE rewardwatch_action_divergence_chance gauge
+rewardwatch_action_divergence_chance{env="prod",label_region="",measure="psi",policy="ranker"} 0.125
+# HELP rewardwatch_action_entropy Entropy in bits of the actions of the sample.
+# TYPE rewardwatch_action_entropy gauge
+rewardwatch_action_entropy{env="prod",label_region="",policy="ranker",sample="baseline"} 0.75
+rewardwatch_action_entropy{env="prod",label_region="",policy="ranker",sample="current"} 0.25
+# HELP rewardwatch_gauge_alarms_total Drifts found by a detector that is shown for comparison and never pages.
+# TYPE rewardwatch_gauge_alarms_total counter
+rewardwatch_gauge_alarms_total{detector="adwin",env="prod",label_region="",policy="ranker",signal="return"} 3
+# HELP rewardwatch_gauge_arl0_units Mean number of units between false alarms of such a detector on independent draws from the baseline.
+# TYPE rewardwatch_gauge_arl0_units gauge
+rewardwatch_gauge_arl0_units{detector="adwin",env="prod",label_region="",policy="ranker",signal="return"} 10000
 # HELP rewardwatch_detector_statistic Statistic of the detector's leading branch.
 # TYPE rewardwatch_detector_statistic gauge
+rewardwatch_detector_statistic{detector="adwin",env="prod",label_region="",policy="ranker",signal="return"} -1.5
 rewardwatch_detector_statistic{detector="ks",env="prod",label_region="",policy="ranker",signal="return"} 0.5
 rewardwatch_detector_statistic{detector="location",env="prod",label_region="",policy="ranker",signal="return"} 15
 # HELP rewardwatch_stream_state State of the stream: 0 warming_up, 1 ok, 2 drift, 3 telemetry_fault.
@@ -66,7 +89,8 @@ rewardwatch_baseline_age_seconds{env="prod",label_region="",policy="ranker"} 60
 `
 	if err := testutil.GatherAndCompare(registryOf(oneGroup(Drift), 1000), strings.NewReader(want),
 		MetricRewardNegative, MetricRewardPositive, MetricSignalMean, MetricDetectorScore, MetricDetectorStatistic,
-		MetricStreamState, MetricBaselineAge); err != nil {
+		MetricStreamState, MetricBaselineAge, MetricActionDivergence, MetricActionChance, MetricActionEntropy, MetricGaugeAlarms,
+		MetricGaugeARL0); err != nil {
 		t.Error(err)
 	}
 }

@@ -1,6 +1,9 @@
 package bank
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"path"
@@ -20,31 +23,51 @@ type Config struct {
 	Signals      []string       `yaml:"signals"`  // globs over the names of signals; a signal that none matches is not followed
 	Baseline     BaselineConfig `yaml:"baseline"`
 	FalseAlarms  Budget         `yaml:"false_alarms"`
-	OnNewVersion string         `yaml:"on_new_version"` // what a new policy_version does: compare keeps the baseline, and alarms list the versions on each side
+	KS           KSConfig       `yaml:"ks"`
+	Guaranteed   []GivenMean    `yaml:"guaranteed"`     // signals whose mean is known from elsewhere: their false alarms are guaranteed, whatever their law
+	Fleet        Budget         `yaml:"-"`              // the policy's share of a budget over all policies; Budget 0 where there is none
+	OnNewVersion string         `yaml:"on_new_version"` // what a new policy_version does: compare keeps the baseline, and alarms list the versions on each side; rebaseline collects a baseline of the new version beside the old one, which it replaces once it is complete
 }
 
 // BaselineConfig says where the reference units come from.
 type BaselineConfig struct {
-	From  string `yaml:"from"`  // warmup: the first units that arrive; file: the units of recorded telemetry
-	Units int    `yaml:"units"` // size of an accepted baseline
-	File  string `yaml:"file"`  // the recorded telemetry, where from is file
+	From    string         `yaml:"from"`    // warmup: the first units that arrive; file: the units of recorded telemetry; pinned: those of ranges of offsets of the topic
+	Units   int            `yaml:"units"`   // size of an accepted baseline
+	File    string         `yaml:"file"`    // the recorded telemetry, where from is file
+	Offsets []ingest.Range `yaml:"offsets"` // the ranges, where from is pinned; the topic must hold them when the service starts without a baseline
 }
 
 // Budget is how many false alarms a policy may raise, on average, in a stretch of telemetry.
 type Budget struct {
 	Budget float64 `yaml:"budget"` // false alarms that can be borne, on average, in the stretch per
 	Per    Per     `yaml:"per"`    // a duration, or a count such as "20000 episodes", "1000000 steps" or "500000 observations"
+	Shares Shares  `yaml:"shares"`
+}
+
+// Shares says how the budget is shared out. They sum to 1 at most; what one class does not use is the others'.
+type Shares struct {
+	Primary float64 `yaml:"primary"` // of the return, the reward, the length, actions and outcomes
+	Other   float64 `yaml:"other"`   // of all other signals
+	KS      float64 `yaml:"ks"`      // of the sliding Kolmogorov-Smirnov tests of all signals
+}
+
+// KSConfig says how the sliding Kolmogorov-Smirnov test runs.
+type KSConfig struct {
+	Window int `yaml:"window"` // units that are compared with the baseline: 50, 100, 200 or 400
 }
 
 // The sources of a baseline.
 const (
 	FromWarmup = "warmup"
 	FromFile   = "file"
+	FromPinned = "pinned"
 )
 
-// What a new policy version does to the baseline. Compare keeps it, and alarms list the versions on each side.
+// What a new policy version does to the baseline. Compare keeps it, and alarms list the versions on each side. Rebaseline
+// judges the units of the old version by it until a baseline of the new version is complete, which then takes over.
 const (
-	OnNewVersionCompare = "compare"
+	OnNewVersionCompare    = "compare"
+	OnNewVersionRebaseline = "rebaseline"
 )
 
 // The units of Per.
@@ -62,12 +85,26 @@ const MinBaselineUnits = 20
 // policy in 30 days.
 func DefaultConfig() Config {
 	return Config{
-		GroupBy:      []string{"env"},
-		Signals:      []string{"*"},
-		Baseline:     BaselineConfig{From: FromWarmup, Units: 500},
-		FalseAlarms:  Budget{Budget: 1, Per: Per{Amount: (30 * 24 * time.Hour).Seconds(), Unit: PerTime}},
+		GroupBy:  []string{"env"},
+		Signals:  []string{"*"},
+		Baseline: BaselineConfig{From: FromWarmup, Units: 500},
+		FalseAlarms: Budget{
+			Budget: 1, Per: Per{Amount: (30 * 24 * time.Hour).Seconds(), Unit: PerTime},
+			Shares: Shares{Primary: .8, Other: .15, KS: .05},
+		},
+		KS:           KSConfig{Window: 200},
 		OnNewVersion: OnNewVersionCompare,
 	}
+}
+
+// hash tells configurations apart.
+func (c Config) hash() string {
+	text, err := json.Marshal(c)
+	if err != nil {
+		return "" // a number that JSON does not have, which Check refuses
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:8])
 }
 
 // Check reports every value that is out of its range, with its path relative to c.
@@ -81,12 +118,30 @@ func (c Config) Check(report func(path, msg string)) {
 	if !(c.FalseAlarms.Per.Amount > 0) {
 		report("false_alarms.per", "must be greater than 0")
 	}
-	switch c.OnNewVersion {
-	case OnNewVersionCompare:
-	case "rebaseline":
-		report("on_new_version", `"rebaseline" is not supported by this version; use "compare"`)
-	default:
-		report("on_new_version", fmt.Sprintf(`must be "compare", not %q`, c.OnNewVersion))
+	c.FalseAlarms.Shares.check(report)
+	checkGiven(c.Guaranteed, report)
+	if !slices.Contains([]int{50, 100, 200, 400}, c.KS.Window) {
+		report("ks.window", fmt.Sprintf("must be 50, 100, 200 or 400, not %d", c.KS.Window))
+	}
+	if c.OnNewVersion != OnNewVersionCompare && c.OnNewVersion != OnNewVersionRebaseline {
+		report("on_new_version", fmt.Sprintf(`must be "compare" or "rebaseline", not %q`, c.OnNewVersion))
+	}
+}
+
+func (s Shares) check(report func(path, msg string)) {
+	for _, share := range []struct {
+		name string
+		x    float64
+	}{{"primary", s.Primary}, {"other", s.Other}, {"ks", s.KS}} {
+		if !(share.x >= 0 && share.x <= 1) {
+			report("false_alarms.shares."+share.name, "must be from 0 to 1")
+		}
+	}
+	switch sum := s.Primary + s.Other + s.KS; {
+	case sum > 1+1e-9:
+		report("false_alarms.shares", "must not sum to more than 1")
+	case sum == 0:
+		report("false_alarms.shares", "must not all be 0: nothing could raise an alarm")
 	}
 }
 
@@ -144,13 +199,36 @@ func (b BaselineConfig) check(report func(path, msg string)) {
 	if b.Units < MinBaselineUnits {
 		report("baseline.units", fmt.Sprintf("must be at least %d", MinBaselineUnits))
 	}
-	switch {
-	case b.From != FromWarmup && b.From != FromFile:
-		report("baseline.from", fmt.Sprintf(`must be "warmup" or "file", not %q`, b.From))
-	case b.From == FromFile && b.File == "":
+	if b.From != FromWarmup && b.From != FromFile && b.From != FromPinned {
+		report("baseline.from", fmt.Sprintf(`must be "warmup", "file" or "pinned", not %q`, b.From))
+		return
+	}
+	switch isFile := b.From == FromFile; {
+	case isFile && b.File == "":
 		report("baseline.file", `must name a file, as baseline.from is "file"`)
-	case b.From == FromWarmup && b.File != "":
+	case !isFile && b.File != "":
 		report("baseline.file", `is not read unless baseline.from is "file"`)
+	}
+	switch isPinned := b.From == FromPinned; {
+	case isPinned && len(b.Offsets) == 0:
+		report("baseline.offsets", `must list ranges, as baseline.from is "pinned"`)
+	case !isPinned && len(b.Offsets) > 0:
+		report("baseline.offsets", `are not read unless baseline.from is "pinned"`)
+	}
+	for i, r := range b.Offsets {
+		b.checkRange(i, r, report)
+	}
+}
+
+func (b BaselineConfig) checkRange(i int, r ingest.Range, report func(path, msg string)) {
+	at := fmt.Sprintf("baseline.offsets[%d]", i)
+	if r.Partition < 0 || r.First < 0 || r.Last < r.First {
+		report(at, "must be a partition from 0 on, and offsets from 0 on of which the last is not before the first")
+	}
+	for _, other := range b.Offsets[:i] {
+		if other.Partition == r.Partition && other.First <= r.Last && r.First <= other.Last {
+			report(at, "overlaps with another range: its units would count twice")
+		}
 	}
 }
 

@@ -30,7 +30,7 @@ func TestConfigCheck(t *testing.T) {
 		"stray file":       {func(c *Config) { c.Baseline.File = "x.ndjson" }, []string{"baseline.file"}},
 		"budget":           {func(c *Config) { c.FalseAlarms.Budget = 0 }, []string{"false_alarms.budget"}},
 		"per":              {func(c *Config) { c.FalseAlarms.Per.Amount = 0 }, []string{"false_alarms.per"}},
-		"rebaseline":       {func(c *Config) { c.OnNewVersion = "rebaseline" }, []string{"on_new_version"}},
+		"on_new_version":   {func(c *Config) { c.OnNewVersion = "ignore" }, []string{"on_new_version"}},
 		"several": {
 			func(c *Config) { c.Baseline.Units, c.OnNewVersion = 0, "" },
 			[]string{"baseline.units", "on_new_version"},

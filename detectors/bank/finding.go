@@ -5,6 +5,7 @@ package bank
 import (
 	"encoding/json"
 	"math"
+	"strconv"
 
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
@@ -55,20 +56,41 @@ type UnitRef struct {
 type BaselineRef struct {
 	ID          string         // hash of its values
 	Units       int            // size
+	Config      string         // hash of the configuration that it was calibrated with
 	Provisional bool           // frozen before the configured size was reached
 	Offsets     []ingest.Range // where its units lie
 }
 
-// Effect is how far a signal has moved, in the signal's own unit. Current is over the units since the onset.
+// seed gives what the random numbers of the baseline's calibration start from.
+func (b BaselineRef) seed() uint64 {
+	seed, err := strconv.ParseUint(b.ID, 16, 64)
+	if err != nil {
+		return 0 // no baseline
+	}
+	return seed
+}
+
+// Effect is how far a signal has moved, in the signal's own unit. Current is over the units since the onset, the newest
+// 200 of them at most. A figure that cannot be told is NaN, which JSON shows as null.
 type Effect struct {
-	Quantity      string  `json:"quantity"` // what is compared: the return, a summary of the reward, the share of an action
-	BaselineMean  float64 `json:"baseline_mean"`
-	CurrentMean   float64 `json:"current_mean"`
-	MeanShift     float64 `json:"mean_shift"`
-	BaselineSD    float64 `json:"baseline_sd"`
-	CurrentSD     float64 `json:"current_sd"`
-	StandardShift float64 `json:"standardized_shift"` // mean shift in baseline standard deviations; 0 where that is 0
-	CurrentUnits  int     `json:"current_units"`
+	Quantity      string // what is compared: the return, a summary of the reward, the share of an action
+	BaselineMean  float64
+	CurrentMean   float64
+	MeanShift     float64
+	BaselineSD    float64
+	CurrentSD     float64
+	StandardShift float64 // mean shift in baseline standard deviations; 0 where that is 0
+	CurrentUnits  int
+
+	MedianShift float64
+	Q10Shift    float64
+	Q90Shift    float64
+	SpreadRatio float64 // CurrentSD/BaselineSD
+	Wasserstein float64 // 1-Wasserstein distance between the two samples
+	// AtLeast is the certificate: with 95 % confidence, at whatever unit one looks, the distribution function of the
+	// signal's main quantity (its return, its length, its mean) has moved by at least so much somewhere since the baseline
+	// was frozen or the last incident closed. 0 where nothing is certain, and of actions that are categories.
+	AtLeast float64
 }
 
 // Number is a float that JSON can hold: null where it is not finite, as a sum that overflowed.
@@ -93,10 +115,107 @@ func (e Effect) MarshalJSON() ([]byte, error) {
 		CurrentSD     Number `json:"current_sd"`
 		StandardShift Number `json:"standardized_shift"`
 		CurrentUnits  int    `json:"current_units"`
+		MedianShift   Number `json:"median_shift"`
+		Q10Shift      Number `json:"q10_shift"`
+		Q90Shift      Number `json:"q90_shift"`
+		SpreadRatio   Number `json:"spread_ratio"`
+		Wasserstein   Number `json:"wasserstein"`
+		AtLeast       Number `json:"moved_at_least"`
 	}{
 		e.Quantity, Number(e.BaselineMean), Number(e.CurrentMean), Number(e.MeanShift), Number(e.BaselineSD),
-		Number(e.CurrentSD), Number(e.StandardShift), e.CurrentUnits,
+		Number(e.CurrentSD), Number(e.StandardShift), e.CurrentUnits, Number(e.MedianShift), Number(e.Q10Shift),
+		Number(e.Q90Shift), Number(e.SpreadRatio), Number(e.Wasserstein), Number(e.AtLeast),
 	})
+}
+
+// Promise is what was calibrated about the false alarms of a policy when a baseline froze.
+type Promise struct {
+	N float64 // units between false alarms that the budget asks for
+	// ARL0 is the mean number of units between false alarms that the bootstrap expects of the thresholds, the median over
+	// the luck of the baseline; Low and High are its 10 % and 90 % points. 0 where it was not measured.
+	ARL0, Low, High float64
+	Allowance       float64  // C, the allowance for the baseline's own error
+	Overlap         float64  // by how much alarms come more seldom than the sum over branches says, 1 at least; 0 where it was not measured
+	Confidence      string   // how far the promise can be relied on, such as ConfidenceKept
+	Weakest         string   // the branch with the largest part of the expected false alarms
+	Caveats         []string // what it does not account for, such as CaveatWeek
+}
+
+// How far a promise can be relied on.
+const (
+	ConfidenceKept        = "kept"
+	ConfidenceReduced     = "reduced"     // units are dependent, by a factor of 2 to 4
+	ConfidenceProvisional = "provisional" // a small first baseline
+	ConfidenceUnconfirmed = "unconfirmed" // the bootstrap found no allowance that keeps it
+	ConfidenceNone        = "none"        // no detector is armed
+)
+
+// MarshalJSON writes null for no promise, and null for figures that were not measured.
+func (p Promise) MarshalJSON() ([]byte, error) {
+	if p.N == 0 {
+		return []byte("null"), nil
+	}
+	measured := func(x float64) *Number {
+		if x == 0 {
+			return nil
+		}
+		return new(Number(x))
+	}
+	return json.Marshal(struct {
+		Units      Number   `json:"units"`
+		ARL0       *Number  `json:"arl0"`
+		Low        *Number  `json:"low"`
+		High       *Number  `json:"high"`
+		Confidence string   `json:"confidence"`
+		Allowance  *Number  `json:"allowance"`
+		Overlap    *Number  `json:"overlap"`
+		Weakest    string   `json:"weakest"`
+		Caveats    []string `json:"caveats"`
+	}{
+		Number(p.N), measured(p.ARL0), measured(p.Low), measured(p.High), p.Confidence, measured(p.Allowance),
+		measured(p.Overlap), p.Weakest, append([]string{}, p.Caveats...),
+	})
+}
+
+// Shift is what one quantity of one signal has done since an onset, moved or not: the evidence for the cause.
+type Shift struct {
+	Signal, Quantity string
+	BaselineMean     float64
+	CurrentMean      float64
+	StandardShift    float64 // in baseline standard deviations
+	Z                float64 // mean normal score of the ranks since the onset in its standard errors; about N(0, 1) where nothing moved
+	SpreadZ          float64 // the same of the squared normal scores: above 0 where the values are further from the middle
+	StandardError    float64 // of Z and SpreadZ, in baseline standard deviations of the scores: what could still hide
+	Units            int     // since the onset
+	Drifted          bool    // the signal's own alarm is on
+}
+
+// MarshalJSON writes the figures as Numbers, without the standard error.
+func (s Shift) MarshalJSON() ([]byte, error) {
+	return json.Marshal(struct {
+		Signal        string `json:"signal"`
+		Quantity      string `json:"quantity"`
+		BaselineMean  Number `json:"baseline_mean"`
+		CurrentMean   Number `json:"current_mean"`
+		StandardShift Number `json:"standardized_shift"`
+		Z             Number `json:"z"`
+		SpreadZ       Number `json:"spread_z"`
+		Units         int    `json:"units"`
+		Drifted       bool   `json:"drifted"`
+	}{
+		s.Signal, s.Quantity, Number(s.BaselineMean), Number(s.CurrentMean), Number(s.StandardShift), Number(s.Z),
+		Number(s.SpreadZ), s.Units, s.Drifted,
+	})
+}
+
+// Decomposition splits the change of the mean return since an onset into what each part would have changed alone; the
+// parts add up to Change but for Rest.
+type Decomposition struct {
+	Change    float64 `json:"change"`
+	PerStep   float64 `json:"reward_per_step"` // rewards of the same actions in episodes of the same length
+	Length    float64 `json:"episode_length"`
+	ActionMix float64 `json:"action_mix"`
+	Rest      float64 `json:"rest"`
 }
 
 // Finding is a change that the bank reports of one stream, or of a whole group (Kind GroupQuiet; then only Kind, Group
@@ -118,10 +237,17 @@ type Finding struct {
 	Detectors []string // those at or above a score of .5 when reported, the highest first
 	Score     float64  // largest over the stream's detectors; 1 = threshold
 	Onset     UnitRef  // first unit that is held to be changed
+	OnsetFrom UnitRef  // the 90 % interval of the onset
+	OnsetTo   UnitRef
 	Effect    Effect
-	Baseline  BaselineRef
-	Before    ingest.Versions // of the last unit that is held to be unchanged
-	After     ingest.Versions // of the unit At
+	// Shifts are of every quantity of the group's streams since the onset, sorted by signal; nil of an update that has
+	// nothing new to say of them.
+	Shifts   []Shift
+	Return   *Decomposition // of the change in return; nil where it cannot be told
+	Baseline BaselineRef
+	Promise  Promise
+	Before   ingest.Versions // of the last unit that is held to be unchanged
+	After    ingest.Versions // of the unit At
 	// Changed lists the versions that changed at the onset: "policy", "environment", "reward_function".
 	Changed []string
 	Offsets []ingest.Range // of the units from the onset to At

@@ -18,23 +18,29 @@ type group struct {
 	Streams []*stream // sorted by signal
 	Warmup  warmup
 
-	Seen     int64 // units seen; the ordinal of the next one
-	Blocks   int64 // of them, blocks of steps
-	LastTS   int64
-	Versions versions
-	Trail    trail
+	Seen      int64  // units seen; the ordinal of the next one
+	Blocks    blocks // where no episode ends
+	Newcomers newcomers
+	LastTS    int64
+	Versions  versions
+	Trail     trail
 
-	Baseline  BaselineRef
-	FrozenAt  time.Time
-	FrozenTS  int64
-	PromisedN float64
-	Share     float64 // of the policy's budget of false alarms, 0 before the first freeze
+	Baseline BaselineRef
+	FrozenAt time.Time
+	FrozenTS int64
+	Promise  Promise
+	Share    float64 // of the policy's budget of false alarms, 0 before the first freeze
 
 	ActionKind  ingest.ActionKind // of the baseline
 	Categories  []string          // of the baseline, the commonest first, at most shownActions
 	BaseActions map[string]int64  // counts of the baseline by category
-	LastActions []actionCounts    // of the last units, a ring
-	NextActions int
+	LastActions recentActions
+	LikeActions *likeActions // of the baseline; nil where its actions tell nothing of rewards
+	Explained   int64        // ordinal of the unit at which an old alarm was last explained
+
+	Delivery delivery
+
+	Line line // which baselines there were before
 
 	Unjudged string // FaultSilent or FaultEndless while the group cannot be judged, else ""
 
@@ -44,16 +50,17 @@ type group struct {
 	Positive, Negative float64
 	Rewards            int64
 
-	cfg     Config
-	limit   *StreamLimit
-	arrived time.Time // wall clock of the last unit, for silence
+	cfg          Config
+	limit        *StreamLimit
+	calibrations *Calibrations
+	arrived      time.Time // wall clock of the last unit, for silence
 }
 
 // actionCounts are the categories of one unit.
 type actionCounts []ingest.Count
 
-func newGroup(key ingest.Group, cfg Config, limit *StreamLimit) *group {
-	return &group{Key: key, cfg: cfg, limit: limit}
+func newGroup(key ingest.Group, cfg Config, limit *StreamLimit, calibrations *Calibrations) *group {
+	return &group{Key: key, cfg: cfg, limit: limit, calibrations: calibrations}
 }
 
 // find gives the place of a signal's stream, and whether there is one.
@@ -79,24 +86,45 @@ func (g *group) stream(signal string) *stream {
 
 // observe folds one unit in and returns what it changed.
 func (g *group) observe(u *ingest.Unit, now time.Time) []Finding {
+	if g.Baseline.ID != "" && (u.End == ingest.EndBlock) != (g.Blocks.Size > 0) {
+		return g.show(u, now)
+	}
+	if u = g.unit(u); u == nil {
+		return nil
+	}
 	at := g.enter(u, now)
-	defer g.Trail.prune(g.Streams)
+	defer func() { g.Trail.prune(g.Streams) }() // of the streams that there are then
 	values := g.readings(u)
 	g.startStreams(u, values)
-	if u.End == ingest.EndBlock {
-		return g.block(values, at)
-	}
 	g.Unjudged = ""
 	rules := g.faults(u)
-	g.feed(values, rules, at.Ordinal)
+	if early := g.Newcomers.early(u); !early {
+		g.feed(values, rules, at.Ordinal)
+	}
 	found := g.judge(rules, at)
 	if g.quiet() {
 		found = append(found, Finding{Kind: GroupQuiet, Group: g.Key, At: at})
 	}
-	if !g.Warmup.Done && !g.Incident { // never from the units of an open incident
+	if !g.Warmup.Done && !g.Incident && g.learns() { // never from the units of an open incident
 		g.collect(u, values, rules)
 	}
+	if g.Warmup.Done && !g.Incident {
+		g.collectLate(u, values, rules)
+	}
 	return found
+}
+
+// unit gives what is judged where a unit has come: itself, or the block that it completes, nil where that is not whole.
+// A warm-up of blocks is let go of where an episode ends after all.
+func (g *group) unit(u *ingest.Unit) *ingest.Unit {
+	if u.End == ingest.EndBlock {
+		return g.Blocks.add(u)
+	}
+	if g.Blocks.Size > 0 {
+		g.Blocks = blocks{}
+		g.forgetWarmup()
+	}
+	return u
 }
 
 // enter gives the unit its ordinal and keeps what later findings need to know of it.
@@ -115,36 +143,37 @@ func (g *group) enter(u *ingest.Unit, now time.Time) UnitRef {
 	g.Rewards += u.Reward.N
 	g.Versions.see(u.Versions, at.Ordinal)
 	g.Trail.add(at, u)
-	g.keepActions(u.Actions)
+	g.LastActions.add(at.Ordinal, u.Actions)
 	return at
 }
 
-// block keeps the values of a block of steps for the current distributions: it is shown but not judged. Where there is
-// a baseline of episodes, that they have stopped ending is a fault.
-func (g *group) block(values []reading, at UnitRef) []Finding {
-	g.Blocks++
-	for _, r := range values {
+// show keeps the values of a unit of another kind than the baseline's for the current distributions. It is not judged:
+// episodes have stopped ending, or have begun to end, which is a fault.
+func (g *group) show(u *ingest.Unit, now time.Time) []Finding {
+	at := g.enter(u, now)
+	defer g.Trail.prune(g.Streams)
+	for _, r := range g.readings(u) {
 		if i, found := g.find(r.signal); found {
 			g.Streams[i].quantity(r.quantity).show(r.x)
 		}
 	}
-	if g.Baseline.ID == "" {
-		return nil
+	if u.End == ingest.EndBlock {
+		return g.unjudged(FaultEndless, at)
 	}
-	return g.unjudged(FaultEndless, at)
+	return g.unjudged(FaultEnding, at)
 }
 
 // readings lists the quantities of a unit, the shares of the baseline's actions included.
 func (g *group) readings(u *ingest.Unit) []reading {
-	values := readings(u, make([]reading, 0, 16))
+	values := g.learntReadings(u, readings(u, make([]reading, 0, 16)))
 	if g.ActionKind != ingest.ActionCategory {
 		return values
 	}
 	values = slices.DeleteFunc(values, func(r reading) bool { return r.signal == actionSignal })
 	judged, listed := g.judgedActions()
 	for _, category := range judged {
-		if x, ok := share(u.Actions, category, listed); ok {
-			values = append(values, reading{actionSignal, shareName(category), x})
+		if x, steps := share(u.Actions, category, listed); steps > 0 {
+			values = append(values, reading{signal: actionSignal, quantity: shareName(category), x: x, steps: steps})
 		}
 	}
 	return values
@@ -177,6 +206,8 @@ func (g *group) faults(u *ingest.Unit) []string {
 	for i, s := range g.Streams {
 		rules[i] = s.checkFault(u, g.ActionKind)
 	}
+	g.Delivery.observe(u)
+	g.shareFaults(rules)
 	return rules
 }
 
@@ -189,8 +220,8 @@ func (g *group) feed(values []reading, rules []string, ordinal int64) {
 		}
 		q := g.Streams[i].quantity(r.quantity)
 		q.show(r.x)
-		if rules[i] == "" {
-			q.observe(r.x, ordinal, g.Incident)
+		if rules[i] == "" && g.sound(q, rules) {
+			q.observe(r, ordinal, g.Incident)
 		}
 	}
 }
@@ -198,17 +229,23 @@ func (g *group) feed(values []reading, rules []string, ordinal int64) {
 // collect keeps the unit for the next baseline, but for the values of streams with a fault.
 func (g *group) collect(u *ingest.Unit, values []reading, rules []string) {
 	for _, r := range values {
-		if i, found := g.find(r.signal); found && rules[i] == "" {
+		if i, found := g.find(r.signal); found && rules[i] == "" && !isLearnt(r.quantity) {
 			q := g.Streams[i].quantity(r.quantity)
-			q.Warm = append(q.Warm, r.x)
+			q.Warm = append(q.Warm, observed{int32(g.Warmup.Units), r.x, r.steps})
 		}
 	}
 	for i, s := range g.Streams {
 		if rules[i] == "" {
-			s.learnLevels(u)
+			s.learn(u)
 		}
 	}
+	g.Delivery.learn()
 	g.Warmup.collect(u)
+	if u.End == ingest.EndBlock {
+		g.keepBlock(u)
+	} else if i, found := g.find("reward"); found && rules[i] == "" {
+		g.Warmup.keepProfile(u)
+	}
 }
 
 // judge moves every stream to the state that the unit has put it in.
@@ -224,13 +261,13 @@ func (g *group) judge(rules []string, at UnitRef) []Finding {
 }
 
 func (g *group) judgeStream(s *stream, rule string, at UnitRef) (Finding, bool) {
-	from, renewed := s.State, false
+	from, alarmed, renewed := s.State, s.Alarmed, false
 	switch {
 	case rule != "":
 		s.State = TelemetryFault
 	case from == TelemetryFault && s.Alarmed:
 		s.State = Drift
-	case from == TelemetryFault:
+	case from == TelemetryFault, from == WarmingUp && g.Baseline.ID != "": // a learnt quantity may have proved itself
 		s.State = s.settled()
 	}
 	switch s.State {
@@ -238,6 +275,9 @@ func (g *group) judgeStream(s *stream, rule string, at UnitRef) (Finding, bool) 
 		g.watch(s, at)
 	case Drift:
 		renewed = g.followUp(s, at)
+	}
+	if s.State == OK && !alarmed && g.Delivery.standsBy() != "" { // never instead of an alarm, nor of its end
+		s.State = TelemetryFault
 	}
 	switch {
 	case s.State != from:
@@ -254,7 +294,7 @@ func (g *group) watch(s *stream, at UnitRef) {
 	if top.quantity == nil || top.score < 1 {
 		return
 	}
-	s.Alert = g.describe(top, names, at)
+	s.Alert = g.describe(s, top, names, at)
 	s.alarm(at.Ordinal)
 	g.Incident, g.Quiet = true, 0
 }
@@ -272,7 +312,7 @@ func (g *group) followUp(s *stream, at UnitRef) (renewed bool) {
 	s.Alert.Score = top.score
 	s.Alert.Detectors = names
 	if q := s.find(s.Alert.Quantity); q != nil {
-		s.Alert.Effect = effect(q, at.Ordinal-s.Alert.Onset.Ordinal+1)
+		s.Alert.Effect = s.effect(q, s.Alert.Onset.Ordinal)
 	}
 	s.Alert.Offsets = g.Trail.offsets(s.Alert.Onset)
 	return true
@@ -307,7 +347,11 @@ func (g *group) quiet() bool {
 func (g *group) finding(kind Kind, s *stream, from State, at UnitRef) Finding {
 	f := Finding{Kind: kind, Group: g.Key, Signal: s.Signal, From: from, To: s.State, Reason: g.rule(s), At: at}
 	if s.State == Drift || from == Drift {
-		f.alert(s.Alert, g.Baseline)
+		f.alert(s.Alert, g.baseline(s))
+		f.Promise = g.Promise
+	}
+	if s.State == Drift {
+		g.explain(&f, s.AlarmedAt)
 	}
 	if s.State == WarmingUp {
 		f.Reason = g.missing(s)
@@ -317,10 +361,15 @@ func (g *group) finding(kind Kind, s *stream, from State, at UnitRef) Finding {
 
 // rule gives the rule of the fault that a stream is in, "" for none.
 func (g *group) rule(s *stream) string {
-	if s.Fault.Rule == "" && s.State == TelemetryFault {
+	switch {
+	case s.Fault.Held.Rule != "" || s.State != TelemetryFault:
+		return s.Fault.Held.Rule
+	case s.Fault.Shared != "":
+		return s.Fault.Shared
+	case g.Unjudged != "":
 		return g.Unjudged
 	}
-	return s.Fault.Rule
+	return g.Delivery.standsBy()
 }
 
 // silence says that nothing has come for too long.
@@ -346,16 +395,4 @@ func (g *group) unjudged(rule string, at UnitRef) []Finding {
 		}
 	}
 	return found
-}
-
-func (g *group) keepActions(actions []ingest.Count) {
-	if len(actions) == 0 {
-		return
-	}
-	if len(g.LastActions) < currentUnits {
-		g.LastActions = append(g.LastActions, actions)
-		return
-	}
-	g.LastActions[g.NextActions] = actions
-	g.NextActions = (g.NextActions + 1) % currentUnits
 }

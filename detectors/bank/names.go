@@ -11,26 +11,48 @@ const (
 	MetricRewardNegative     = "rewardwatch_reward_negative_sum_total" // counter, the absolute sum
 	MetricRewardObservations = "rewardwatch_reward_observations_total" // counter
 	MetricActionRatio        = "rewardwatch_action_ratio"              // {action,sample} shares
+	MetricActionDivergence   = "rewardwatch_action_divergence"         // {measure="psi|js|g"} last 200 units against the baseline
+	MetricActionChance       = "rewardwatch_action_divergence_chance"  // {measure} exceeded by independent steps one time in twenty
+	MetricActionEntropy      = "rewardwatch_action_entropy"            // {sample} bits
 	MetricDetectorScore      = "rewardwatch_detector_score"            // {signal,detector} 1 = threshold
 	MetricDetectorStatistic  = "rewardwatch_detector_statistic"        // {signal,detector}
 	MetricDetectorThreshold  = "rewardwatch_detector_threshold"        // {signal,detector}
+	MetricGaugeAlarms        = "rewardwatch_gauge_alarms_total"        // {signal,detector} counter, of detectors that never page
+	MetricGaugeARL0          = "rewardwatch_gauge_arl0_units"          // {signal,detector} measured at the freeze
 	MetricEffectSize         = "rewardwatch_effect_size"               // {signal} standardized shift of the last 200 units
 	MetricStreamState        = "rewardwatch_stream_state"              // {signal} 0 warming_up, 1 ok, 2 drift, 3 telemetry_fault
+	MetricStreamFault        = "rewardwatch_stream_fault"              // {signal,rule} 1 while the stream is in a telemetry fault
 	MetricBaselineInfo       = "rewardwatch_baseline_info"             // {baseline} 1
 	MetricBaselineAge        = "rewardwatch_baseline_age_seconds"
 	MetricBaselineUnits      = "rewardwatch_baseline_units"
-	MetricDependenceFactor   = "rewardwatch_dependence_factor" // {signal}
-	MetricFalseAlarmUnits    = "rewardwatch_false_alarm_units" // the promised mean number of units between false alarms
-	MetricUnits              = "rewardwatch_units_total"       // counter of units judged or collected
-	MetricVersionInfo        = "rewardwatch_version_info"      // {policy_version,env_version,reward_version} 1 for the last seen
+	MetricDependenceFactor   = "rewardwatch_dependence_factor"          // {signal}
+	MetricFalseAlarmUnits    = "rewardwatch_false_alarm_units"          // the promised mean number of units between false alarms
+	MetricExpectedUnits      = "rewardwatch_expected_false_alarm_units" // {quantile="0.1|0.5|0.9"} over the luck of the baseline
+	MetricAllowance          = "rewardwatch_baseline_allowance"         // C of the allowance for the baseline's own error
+	MetricBranches           = "rewardwatch_branches"                   // {signal,state="armed|dropped"}
+	MetricUnits              = "rewardwatch_units_total"                // counter of units judged or collected
+	MetricUnitsIgnored       = "rewardwatch_units_ignored_total"        // counter of units of versions that another one has followed
+	MetricVersionInfo        = "rewardwatch_version_info"               // {policy_version,env_version,reward_version} 1 for the last seen
 	MetricSeriesLimitHits    = "rewardwatch_series_limit_hits_total"
 )
 
 // Names of the detectors, the values of the label detector.
 const (
-	DetectorLocation = "location" // rank CUSUMs of shift
-	DetectorSpread   = "spread"   // rank CUSUMs of scale
-	DetectorWilcoxon = "wilcoxon" // rank CUSUMs for skewed and heavy-tailed laws
-	DetectorNovelty  = "novelty"  // values not seen in a nearly constant baseline
-	DetectorKS       = "ks"       // sliding Kolmogorov-Smirnov, a gauge
+	DetectorLocation   = "location"   // rank CUSUMs of shift
+	DetectorSpread     = "spread"     // rank CUSUMs of scale
+	DetectorWilcoxon   = "wilcoxon"   // rank CUSUMs for skewed and heavy-tailed laws
+	DetectorFrequency  = "frequency"  // CUSUMs of how often an action or an outcome of 0 or 1 comes
+	DetectorNovelty    = "novelty"    // values not seen in a nearly constant baseline
+	DetectorGuaranteed = "guaranteed" // e-detector of a mean that is given
+	DetectorKS         = "ks"         // sliding Kolmogorov-Smirnov, a gauge
+
+	DetectorADWIN       = "adwin"        // ADWIN, a gauge that never pages
+	DetectorPageHinkley = "page_hinkley" // Page-Hinkley, a gauge that never pages
+)
+
+// Measures of how far the actions have moved, the values of the label measure.
+const (
+	MeasurePSI = "psi" // population stability index, nats
+	MeasureJS  = "js"  // Jensen-Shannon divergence, bits
+	MeasureG   = "g"   // likelihood-ratio statistic
 )

@@ -3,6 +3,7 @@ package bank
 import (
 	"slices"
 
+	"github.com/rewardwatch/rewardwatch/detectors"
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
@@ -88,95 +89,13 @@ func (v *versions) around(onset, at int64) (before, after ingest.Versions, chang
 	return before, after, changed
 }
 
-// How many units the trail keeps the offsets of, and how many references it keeps before it drops those that no walk
-// started at.
-const (
-	trailOffsets = 512
-	trailSlack   = 64
-)
-
-// trail remembers the units at which walks left zero, and the offsets of the last units. Exported fields are its
-// snapshot.
-type trail struct {
-	Refs    []UnitRef // by ordinal; those that a walk may have started at
-	Offsets []unitOffsets
-	Next    int
-	Keep    int // prune when there are more Refs than this
-}
-
-// unitOffsets are the offsets of one unit.
-type unitOffsets struct {
-	Ordinal     int64
-	Partition   int32
-	First, Last int64
-}
-
-func (t *trail) add(at UnitRef, u *ingest.Unit) {
-	t.Refs = append(t.Refs, at)
-	o := unitOffsets{at.Ordinal, u.Pos.Partition, u.First.Offset, u.Last.Offset}
-	if len(t.Offsets) < trailOffsets {
-		t.Offsets = append(t.Offsets, o)
-		return
-	}
-	t.Offsets[t.Next] = o
-	t.Next = (t.Next + 1) % trailOffsets
-}
-
-func (t *trail) last() UnitRef { return t.Refs[len(t.Refs)-1] }
-
-// ref gives the unit of an ordinal, or the first one after it that is still known.
-func (t *trail) ref(ordinal int64) UnitRef {
-	i, _ := slices.BinarySearchFunc(t.Refs, ordinal, func(r UnitRef, o int64) int { return int(r.Ordinal - o) })
-	return t.Refs[min(i, len(t.Refs)-1)]
-}
-
-// offsets gives the ranges of the units from the onset on. Of units that lie further back than the trail, only the
-// onset itself is known. They are sorted by partition.
-func (t *trail) offsets(onset UnitRef) []ingest.Range {
-	ranges := []ingest.Range{{Partition: onset.Pos.Partition, First: onset.First.Offset, Last: onset.Pos.Offset}}
-	for i := range t.Offsets {
-		if o := t.Offsets[(t.Next+i)%len(t.Offsets)]; o.Ordinal >= onset.Ordinal {
-			ranges = widen(ranges, ingest.Range{Partition: o.Partition, First: o.First, Last: o.Last})
-		}
-	}
-	slices.SortFunc(ranges, func(a, b ingest.Range) int { return int(a.Partition) - int(b.Partition) })
-	return ranges
-}
-
-func widen(ranges []ingest.Range, r ingest.Range) []ingest.Range {
-	for i := range ranges {
-		if have := &ranges[i]; have.Partition == r.Partition {
-			have.First, have.Last = min(have.First, r.First), max(have.Last, r.Last)
-			return ranges
-		}
-	}
-	return append(ranges, r)
-}
-
-// prune drops the references that no walk started at, now and then, so that the trail stays bounded by the number of
-// branches.
-func (t *trail) prune(streams []*stream) {
-	if len(t.Refs) <= max(t.Keep, trailSlack) {
-		return
-	}
-	started := map[int64]bool{t.last().Ordinal: true}
-	for _, s := range streams {
-		s.branches(func(b branch) {
-			if b.moving {
-				started[b.started] = true
-			}
-		})
-	}
-	t.Refs = slices.DeleteFunc(t.Refs, func(r UnitRef) bool { return !started[r.Ordinal] })
-	t.Keep = 2*len(t.Refs) + trailSlack
-}
-
 // alert is what is known of a drift. Exported fields are its snapshot.
 type alert struct {
 	Detectors     []string
 	Score         float64
 	Quantity      string
 	Onset         UnitRef
+	From, To      UnitRef // its interval
 	Effect        Effect
 	Before, After ingest.Versions
 	Changed       []string
@@ -184,34 +103,33 @@ type alert struct {
 }
 
 // describe says what the leading branch of a stream has found: since when, by how much, and which versions changed.
-func (g *group) describe(top branch, detectors []string, at UnitRef) alert {
-	onset := g.Trail.ref(top.started)
-	a := alert{
-		Detectors: detectors, Score: top.score, Quantity: top.quantity.Name, Onset: onset,
-		Effect: effect(top.quantity, at.Ordinal-onset.Ordinal+1), Offsets: g.Trail.offsets(onset),
-	}
-	a.Before, a.After, a.Changed = g.Versions.around(onset.Ordinal, at.Ordinal)
+func (g *group) describe(s *stream, top branch, names []string, at UnitRef) alert {
+	a := alert{Detectors: names, Score: top.score, Quantity: top.quantity.Name}
+	a.Onset, a.From, a.To = g.onset(top)
+	a.Effect, a.Offsets = s.effect(top.quantity, a.Onset.Ordinal), g.Trail.offsets(a.Onset)
+	a.Before, a.After, a.Changed = g.Versions.around(a.Onset.Ordinal, at.Ordinal)
 	return a
 }
 
-func (f *Finding) alert(a alert, baseline BaselineRef) {
-	f.Detectors, f.Score, f.Onset, f.Effect = slices.Clone(a.Detectors), a.Score, a.Onset, a.Effect
-	f.Before, f.After, f.Changed = a.Before, a.After, slices.Clone(a.Changed)
-	f.Offsets, f.Baseline = slices.Clone(a.Offsets), baseline
+// onset estimates the first changed unit behind a branch that has reached its threshold, and its 90 % interval. Units
+// that lie too far back to be known one by one are represented by the one at which the walk left 0.
+func (g *group) onset(top branch) (at, from, to UnitRef) {
+	values, ordinals := top.quantity.Trace.since(0)
+	if len(values) == 0 {
+		started := g.Trail.ref(top.started)
+		return started, started, started
+	}
+	start, _ := slices.BinarySearch(ordinals, top.started)
+	if top.started < ordinals[0] {
+		start, ordinals[0] = -1, top.started
+	}
+	o := detectors.FindOnset(values, top.quantity.Ranks, top.quantity.factor(), start)
+	return g.Trail.ref(ordinals[o.At]), g.Trail.ref(ordinals[o.From]), g.Trail.ref(ordinals[o.To])
 }
 
-// effect compares the newest units of a quantity with its baseline.
-func effect(q *quantity, units int64) Effect {
-	var now ingest.Moments
-	for _, x := range q.Recent.last(int(min(units, currentUnits))) {
-		now.Add(x)
-	}
-	e := Effect{
-		Quantity: q.Name, BaselineMean: q.Mean, BaselineSD: q.SD,
-		CurrentMean: now.Mean, CurrentSD: now.SD(), CurrentUnits: int(now.N), MeanShift: now.Mean - q.Mean,
-	}
-	if q.SD > 0 {
-		e.StandardShift = e.MeanShift / q.SD
-	}
-	return e
+func (f *Finding) alert(a alert, baseline BaselineRef) {
+	f.Detectors, f.Score, f.Effect = slices.Clone(a.Detectors), a.Score, a.Effect
+	f.Onset, f.OnsetFrom, f.OnsetTo = a.Onset, a.From, a.To
+	f.Before, f.After, f.Changed = a.Before, a.After, slices.Clone(a.Changed)
+	f.Offsets, f.Baseline = slices.Clone(a.Offsets), baseline
 }

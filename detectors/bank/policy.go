@@ -4,6 +4,7 @@ import (
 	"encoding/gob"
 	"fmt"
 	"io"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -23,6 +24,11 @@ type Policy struct {
 	limit   *StreamLimit
 	changed bool // since the last snapshot
 
+	background   bool // baselines are calibrated beside the owner
+	calibrating  *calibrating
+	pending      []pendingUnit // units that wait for the calibration
+	calibrations *Calibrations
+
 	summary atomic.Pointer[Summary]
 }
 
@@ -37,15 +43,26 @@ func (a AppliedUnit) Covers(u *ingest.Unit) bool { return !u.After(a.Pos, a.Ord)
 
 // NewPolicy makes the bank of a policy. The limit is shared by all banks.
 func NewPolicy(name string, cfg Config, limit *StreamLimit) *Policy {
-	p := &Policy{name: name, cfg: cfg, limit: limit, byKey: map[ingest.Group]*group{}, applied: map[int32]*AppliedUnit{}}
+	p := &Policy{
+		name: name, cfg: cfg, limit: limit, byKey: map[ingest.Group]*group{}, applied: map[int32]*AppliedUnit{},
+		calibrations: NewCalibrations(),
+	}
 	p.Publish()
 	return p
 }
+
+// Share lets the bank use what other banks have calibrated.
+func (p *Policy) Share(c *Calibrations) { p.calibrations = c }
 
 // Observe folds one unit in and returns the findings it leads to, in a fixed order. A unit that is not beyond what the
 // bank has applied of its partition is ignored: it was read again after a restart. now is the wall clock, for silence
 // and for the age of baselines; it has no influence on findings of drift.
 func (p *Policy) Observe(u *ingest.Unit, now time.Time) []Finding {
+	p.pending = append(p.pending, pendingUnit{u, now})
+	return p.proceed(false)
+}
+
+func (p *Policy) judge(u *ingest.Unit, now time.Time) []Finding {
 	if !p.apply(u) {
 		return nil
 	}
@@ -53,45 +70,54 @@ func (p *Policy) Observe(u *ingest.Unit, now time.Time) []Finding {
 	if g == nil {
 		return nil
 	}
+	if found, dealt := p.otherVersion(g, u, now); dealt {
+		return found
+	}
 	found := g.observe(u, now)
-	if due, accepted := g.due(); due && g.cfg.Baseline.From == FromWarmup {
-		found = append(found, p.freeze(g, accepted, now)...)
+	if due, accepted := g.due(); due && g.learns() && (!accepted || !g.refuse()) {
+		p.grant(g)
+		room := p.room(g)
+		found = append(found, p.calibrate(func() []Finding { return g.freeze(accepted, g.Trail.last(), now, room) })...)
+	} else if s := g.lateDue(); s != nil {
+		share, room := p.laterShare(), p.room(g)-g.branchCount()
+		found = append(found, p.calibrate(func() []Finding { return g.freezeLate(s, share, g.Trail.last(), room) })...)
 	}
 	return found
 }
 
-// Learn folds in a unit of recorded telemetry as part of a baseline from a file. It is not judged.
+// Learn folds in a unit of recorded telemetry as part of a baseline from a file or from pinned offsets. It is not judged.
 func (p *Policy) Learn(u *ingest.Unit) {
 	g := p.group(u.Group)
-	if g == nil || g.Warmup.Done || g.Warmup.Units >= g.cfg.Baseline.Units || u.End == ingest.EndBlock {
+	if g == nil || g.Warmup.Done || g.Warmup.Units >= g.cfg.Baseline.Units {
 		return
 	}
-	at := g.enter(u, time.Time{})
-	values := g.readings(u)
-	g.startStreams(u, values)
-	rules := g.faults(u)
-	g.feed(values, rules, at.Ordinal)
-	g.collect(u, values, rules)
+	if u = g.unit(u); u == nil {
+		return
+	}
+	g.Line.Versions.adopt(u.Versions.Policy)
+	g.gather(u, time.Time{}, true)
 }
 
 // Accept freezes what Learn has collected, as the accepted baseline of every group.
 func (p *Policy) Accept(now time.Time) {
 	for _, g := range p.groups {
 		if !g.Warmup.Done && g.Warmup.Units > 0 {
-			p.freeze(g, true, now)
-			g.Baseline.Offsets = nil // they are of the file
+			g.Warmup.Trending = g.trending()
+			p.grant(g)
+			p.changed = true
+			g.freeze(true, g.Trail.last(), now, p.room(g))
+			if g.cfg.Baseline.From == FromFile {
+				g.Baseline.Offsets = nil // they are of the file
+			}
 		}
 	}
 }
 
-func (p *Policy) freeze(g *group, accepted bool, now time.Time) []Finding {
-	p.grant(g)
-	p.changed = true
-	return g.freeze(accepted, g.Trail.last(), now, p.room(g))
-}
-
 // Tick reports groups that have gone silent. It is called while the service has read all there is, never while it lags.
 func (p *Policy) Tick(now time.Time) []Finding {
+	if p.calibrating != nil {
+		return nil
+	}
 	var found []Finding
 	for _, g := range p.groups {
 		found = append(found, g.silence(now)...)
@@ -110,8 +136,9 @@ func (p *Policy) Applied() map[int32]AppliedUnit {
 }
 
 // Forget makes the bank apply whatever comes from a partition next: the partition is read anew, and its offsets may
-// be those of other records.
+// be those of other records. Units of it that wait for a calibration are dropped: they come again.
 func (p *Policy) Forget(partition int32) {
+	p.pending = slices.DeleteFunc(p.pending, func(w pendingUnit) bool { return w.unit.Pos.Partition == partition })
 	if p.applied[partition] != nil {
 		delete(p.applied, partition)
 		p.changed = true
@@ -138,7 +165,7 @@ func (p *Policy) group(key ingest.Group) *group {
 		if p.limit.Full() {
 			return nil
 		}
-		g = newGroup(key, p.cfg, p.limit)
+		g = newGroup(key, p.cfg, p.limit, p.calibrations)
 		p.byKey[key] = g
 		p.groups = append(p.groups, g)
 	}
@@ -152,7 +179,7 @@ func (p *Policy) Changed() bool { return p.changed }
 func (p *Policy) Saved() { p.changed = false }
 
 // snapshotVersion is the format of the snapshot. An older one is refused, with its number.
-const snapshotVersion = 1
+const snapshotVersion = 2
 
 // policyState is the snapshot of a policy.
 type policyState struct {
@@ -168,6 +195,10 @@ func (p *Policy) Snapshot(w io.Writer) error {
 	enc := gob.NewEncoder(w)
 	if err := enc.Encode(snapshotVersion); err != nil {
 		return fmt.Errorf("write bank of policy %q: %w", p.name, err)
+	}
+	for _, g := range p.groups {
+		g.shapes(func(t *shapeTest) { t.Held = t.ks.Window() })
+		defer g.shapes(func(t *shapeTest) { t.Held = nil })
 	}
 	state := policyState{Name: p.name, Groups: p.groups, Applied: p.applied, Granted: p.granted, Later: p.later}
 	if err := enc.Encode(state); err != nil {
@@ -199,7 +230,7 @@ func (p *Policy) Restore(r io.Reader, now time.Time) error {
 		if !p.cfg.groups(g.Key) {
 			continue
 		}
-		g.restore(p.cfg, p.limit, now)
+		g.restore(p.cfg, p.limit, p.calibrations, now)
 		p.groups = append(p.groups, g)
 		p.byKey[g.Key] = g
 	}
@@ -208,19 +239,21 @@ func (p *Policy) Restore(r io.Reader, now time.Time) error {
 }
 
 // restore makes what a snapshot leaves out.
-func (g *group) restore(cfg Config, limit *StreamLimit, now time.Time) {
-	g.cfg, g.limit, g.arrived = cfg, limit, now
+func (g *group) restore(cfg Config, limit *StreamLimit, calibrations *Calibrations, now time.Time) {
+	g.cfg, g.limit, g.calibrations, g.arrived = cfg, limit, calibrations, now
 	limit.add(len(g.Streams))
+	if cfg.OnNewVersion != OnNewVersionRebaseline {
+		g.Line.Versions = succession{}
+	}
+	if next := g.Line.Versions.Next; next != nil {
+		next.restore(cfg, limit, calibrations, now)
+	}
 	for _, s := range g.Streams {
 		for _, q := range s.Quantities {
-			if q.Ranks == nil {
-				continue
-			}
-			q.Ranks.Prepare()
-			if q.Rank != nil {
-				q.Rank.Attach(q.Ranks)
-			}
+			q.attach()
 		}
 	}
-	g.follow()
+	if g.LikeActions != nil {
+		g.LikeActions.Ranks.Prepare()
+	}
 }

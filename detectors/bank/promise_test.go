@@ -91,41 +91,19 @@ func (s *simulation) success() float64 {
 	return 0
 }
 
-// sample holds the readings of many units of a simulation. Units to judge are drawn from it, which is much faster than
-// to make them; it is so much larger than a baseline that its own error does not count.
-type sample struct {
-	columns []reading   // the names alone
-	values  [][]float64 // by unit and column
-	ordered bool        // successive units depend on one another: they are drawn in a row
-}
-
-// sample makes n units. The simulation may have changed: what is read of them is what a baseline of unchanged telemetry
-// asks for.
+// sample makes n units, many more than a baseline has, so that their own error does not count. The simulation may have
+// changed: what is read of them is what a baseline of unchanged telemetry asks for.
 func (s *simulation) sample(n int) *sample {
 	g := newSimulation(s.law, 0, 0).frozen(100, 1000).groups[0] // shares of actions are read where there is a baseline
-	out := &sample{ordered: s.keeps > 0}
-	for range n {
-		values := g.readings(s.unit())
-		row := make([]float64, len(values))
-		for i, r := range values {
-			row[i] = r.x
-		}
-		out.columns, out.values = values, append(out.values, row)
+	units := make([]*ingest.Unit, n)
+	for i := range units {
+		units[i] = s.unit()
 	}
-	return out
-}
-
-// draws gives units one by one, from a place of their own in the sample.
-func (s *sample) draws(rng *rand.Rand) func() []float64 {
-	i := rng.IntN(len(s.values))
-	return func() []float64 {
-		if s.ordered {
-			i = (i + 1) % len(s.values)
-		} else {
-			i = rng.IntN(len(s.values))
-		}
-		return s.values[i]
+	run := 1
+	if s.keeps > 0 {
+		run = n
 	}
+	return g.sample(units, run)
 }
 
 // sd is the standard deviation of a quantity over the units.
@@ -133,8 +111,8 @@ func (s *sample) sd(signal, quantity string) float64 {
 	var m ingest.Moments
 	for i, c := range s.columns {
 		if c.signal == signal && c.quantity == quantity {
-			for _, row := range s.values {
-				m.Add(row[i])
+			for _, row := range s.units {
+				m.Add(row[i].x)
 			}
 		}
 	}
@@ -154,94 +132,39 @@ func (s *simulation) frozen(m int, n float64) *Policy {
 	return p
 }
 
-// judge is the tests of a frozen bank without all that describes what they find: it alarms at the same units, see
-// TestJudgeAlarmsWhereTheBankDoes.
-type judge struct {
-	tests   []*quantity
-	columns []int // of each test
-}
-
-func newJudge(p *Policy, columns []reading) *judge {
-	j := &judge{}
-	for i, c := range columns {
-		if at, found := p.groups[0].find(c.signal); found {
-			if q := p.groups[0].Streams[at].find(c.quantity); q != nil && q.candidates() > 0 {
-				j.tests, j.columns = append(j.tests, q), append(j.columns, i)
-			}
-		}
-	}
-	return j
-}
-
-// observe folds in a unit and reports whether a threshold has been reached.
-func (j *judge) observe(values []float64) (alarm bool) {
-	for i, q := range j.tests {
-		q.observe(values[j.columns[i]], 0, false)
-		if q.Novel != nil && q.Novel.Score() >= 1 {
-			alarm = true
-		}
-		if q.Rank == nil {
-			continue
-		}
-		for k := range q.Rank.Branches {
-			if b := &q.Rank.Branches[k]; b.Height > 0 && b.Walk >= b.Height {
-				alarm = true
-			}
-		}
-	}
-	return alarm
-}
-
-func (j *judge) reset() {
-	for _, q := range j.tests {
-		q.reset()
-	}
-}
-
-// run judges up to most units and reports after how many the first alarm came.
-func (j *judge) run(next func() []float64, most int) (units int, alarm bool) {
-	for units < most && !alarm {
-		alarm = j.observe(next())
-		units++
-	}
-	return units, alarm
-}
-
 // How long a baseline is measured: so many continuations, each until its first alarm or to censored times the budget,
-// and no more than longest times the budget together.
+// and no more than longest times the budget together, or most units and ten times the budget where that is more.
 const (
 	continuations = 30
 	censored      = 20
 	longest       = 100
+	most          = 2_000_000
 )
 
 // arl0 is the mean number of units to the first alarm where nothing has changed, estimated as units per alarm over
 // independent continuations; a lower bound of it where there was none.
 func (j *judge) arl0(s *sample, rng *rand.Rand, n float64) float64 {
-	units, alarms := 0, 0
+	var c count
 	for range continuations {
-		j.reset()
-		took, alarm := j.run(s.draws(rng), int(censored*n))
-		units += took
-		if alarm {
-			alarms++
-		}
-		if float64(units) > longest*n {
+		one := j.count(s, rng, 1, int(censored*n))
+		c.units, c.alarms = c.units+one.units, c.alarms+one.alarms
+		if float64(c.units) > min(longest*n, max(most, 10*n)) {
 			break
 		}
 	}
-	return float64(units) / float64(max(1, alarms))
+	return c.arl0()
 }
 
 // kept gives ARL0 in multiples of the budget for many baselines of m units, sorted. Edit, where it is given, changes
-// the tests of each.
-func (s *simulation) kept(pool *sample, baselines, m int, n float64, edit func(*judge)) []float64 {
+// the tests of each, which were calibrated with an allowance.
+func (s *simulation) kept(pool *sample, baselines, m int, n float64, edit func(j *judge, allowance float64)) []float64 {
 	ratios := make([]float64, baselines)
 	for i := range ratios {
 		s.level = s.wander * s.rng.NormFloat64()
-		j := newJudge(s.frozen(m, n), pool.columns)
+		g := s.frozen(m, n).groups[0]
+		j := newJudge(g, pool.columns)
 		if edit != nil {
-			edit(j)
+			edit(j, g.Promise.Allowance)
 		}
 		ratios[i] = j.arl0(pool, s.rng, n) / n
 	}
@@ -255,29 +178,11 @@ func keeping(ratios []float64) float64 {
 	return float64(len(ratios)-i) / float64(len(ratios))
 }
 
-// delay is how a change was found, by one baseline.
-type delay struct {
-	units     float64 // mean number of units from the change to the alarm, over the runs
-	discarded int     // runs that were drawn anew for an alarm before the change
-}
-
-// unitsBeforeChange is how many unchanged units a run begins with.
-const unitsBeforeChange = 300
-
-// delay measures how long the change from one sample to the other takes to be found.
-func (j *judge) delay(before, after *sample, rng *rand.Rand, runs, most int) delay {
-	var d delay
-	for range runs {
-		for j.reset(); ; j.reset() {
-			if _, alarm := j.run(before.draws(rng), unitsBeforeChange); !alarm {
-				break
-			}
-			d.discarded++
-		}
-		units, _ := j.run(after.draws(rng), most)
-		d.units += float64(units) / float64(runs)
-	}
-	return d
+// delay measures how long the change from one sample to the other takes to be found, over runs that all find it or end
+// after most units: the mean, and how many runs were discarded for an alarm before the change.
+func (j *judge) delay(before, after *sample, rng *rand.Rand, runs, most int) (units float64, discarded int) {
+	d := j.delays(before, after, rng, runs, most, math.MaxInt)
+	return (d.found.Mean*float64(d.found.N) + float64(d.missed*most)) / float64(runs), d.discarded
 }
 
 // mean gives the mean and its standard error.
@@ -296,7 +201,7 @@ func TestJudgeAlarmsWhereTheBankDoes(t *testing.T) {
 			s := newSimulation(l, 200, uint64(i))
 			p := s.frozen(250, 100)
 			pool := s.sample(1)
-			j := newJudge(p, pool.columns)
+			j := newJudge(p.groups[0], pool.columns)
 			alarms := 0
 			for range 5 {
 				j.reset()
@@ -314,10 +219,7 @@ func compare(t *testing.T, s *simulation, j *judge, p *Policy, g *group) (alarms
 	t.Helper()
 	for s.shift = 0; s.shift < 2; s.shift += .005 {
 		u := s.unit()
-		var row []float64
-		for _, r := range g.readings(u) {
-			row = append(row, r.x)
-		}
+		row := g.readings(u)
 		want := len(alarmsIn(p.Observe(u, time.Time{}))) > 0
 		if got := j.observe(row); got != want {
 			t.Fatalf("unit %d: alarm %v, of the bank %v", u.Pos.Offset, got, want)
@@ -353,8 +255,8 @@ func TestDelayOfAShiftByOneStandardDeviation(t *testing.T) {
 	s.shift = 0
 	delays := make([]float64, baselines)
 	for i := range delays {
-		j := newJudge(s.frozen(500, 20_000), before.columns)
-		delays[i] = j.delay(before, after, s.rng, runs, 10_000).units
+		j := newJudge(s.frozen(500, 20_000).groups[0], before.columns)
+		delays[i], _ = j.delay(before, after, s.rng, runs, 10_000)
 	}
 	if got, se := mean(delays); got-3*se > most {
 		t.Errorf("found after %.1f units (standard error %.1f), want at most %d", got, se, most)

@@ -2,6 +2,7 @@ package bank
 
 import (
 	"math"
+	"slices"
 
 	"github.com/rewardwatch/rewardwatch/detectors"
 	"github.com/rewardwatch/rewardwatch/ingest"
@@ -10,51 +11,159 @@ import (
 // currentUnits is how many of the last units the current distribution of a quantity is over.
 const currentUnits = 200
 
-// quantity is one number that a unit gives for a signal, such as the mean of its rewards: what a test ranks. Exported
-// fields are its snapshot.
+// quantity is one number that a unit gives for a signal, such as the mean of its rewards, or how often something
+// happened at its steps: what a test judges. Exported fields are its snapshot.
 type quantity struct {
 	Name   string
-	Warm   []float64 // values collected for the next baseline, in time order
+	Warm   []observed // collected for the next baseline, in time order
 	Recent recent
 
-	// The rest is set when a baseline has been frozen. One of Rank and Novel is set, the other nil.
-	Ranks    *detectors.Ranks
-	Rank     *detectors.RankTest
-	Novel    *detectors.Novelty
-	Mean, SD float64
+	// The rest is set when a baseline has been frozen. At most one of Rank, Frequency and Novel is set.
+	Ranks     *detectors.Ranks
+	Rank      *detectors.RankTest
+	Frequency *detectors.FrequencyTest
+	Novel     *detectors.Novelty
+	Mean, SD  float64
 
-	ks *detectors.SlidingKS // of a stream's main quantity
+	Trace       trace                  // since the freeze, or since the last incident closed
+	Certificate *detectors.Certificate // of a stream's main quantity, over the same time
+
+	Shape  *shapeTest // of a stream's main quantity
+	Given  *givenTest // the same, where its mean is given
+	Gauges *gauges    // of a stream's main quantity
+	Learnt *learnt    // of a quantity that is worked out by what was learnt from the baseline
 }
 
+// observed is what a unit of a warm-up gave for a quantity.
+type observed struct {
+	Unit  int32 // its place in the warm-up
+	X     float64
+	Steps float64 // see reading
+}
+
+// drop forgets what the oldest n units of the warm-up gave.
+func (q *quantity) drop(n int) {
+	kept := q.Warm[:0]
+	for _, o := range q.Warm {
+		if o.Unit >= int32(n) {
+			o.Unit -= int32(n)
+			kept = append(kept, o)
+		}
+	}
+	q.Warm = kept
+}
+
+// hits is at how many of the steps it happened.
+func (o observed) hits() float64 { return math.Round(o.X * o.Steps) }
+
 // freeze makes the collected values the baseline and prepares, but does not arm, the test that suits them. Fewer than
-// MinBaselineUnits of them are no baseline.
-func (q *quantity) freeze() {
-	q.Ranks, q.Rank, q.Novel = nil, nil, nil
+// MinBaselineUnits of them are no baseline. The days of the units are there to see how much days differ.
+func (q *quantity) freeze(days []int64) {
+	q.Ranks, q.Rank, q.Frequency, q.Novel, q.Shape, q.Given = nil, nil, nil, nil, nil, nil
 	if len(q.Warm) < MinBaselineUnits {
 		return
 	}
-	q.Ranks = detectors.NewRanks(q.Warm)
+	values := q.warmValues()
+	q.Ranks = detectors.NewRanks(values)
 	var m ingest.Moments
-	for _, x := range q.Warm {
+	for _, x := range values {
 		m.Add(x)
 	}
 	q.Mean, q.SD = m.Mean, m.SD()
-	if detectors.NearlyConstant(q.Ranks) {
+	daily := q.dayFactor(days)
+	switch {
+	case detectors.NearlyConstant(q.Ranks):
 		q.Novel = detectors.NewNovelty(q.Ranks)
-		return
+	case q.counts():
+		q.Frequency = q.frequencyTest(daily)
+	default:
+		q.Rank = detectors.NewRankTest(values, q.Ranks, max(daily, detectors.Dependence(values, q.Ranks)))
 	}
-	q.Rank = detectors.NewRankTest(q.Warm, q.Ranks, detectors.Dependence(q.Warm, q.Ranks))
+}
+
+func (q *quantity) frequencyTest(least float64) *detectors.FrequencyTest {
+	hits, steps := q.warmHits()
+	return detectors.NewFrequencyTest(hits, steps, least)
+}
+
+// differentDays is the p-value below which days count as different.
+const differentDays = .001
+
+// dayFactor is the factor by which days differ more than their units explain, 1 where they do not, or where there are no
+// days.
+func (q *quantity) dayFactor(days []int64) float64 {
+	if days == nil {
+		return 1
+	}
+	of := make([]int64, len(q.Warm))
+	for i, o := range q.Warm {
+		of[i] = days[o.Unit]
+	}
+	if f, p := detectors.DayFactor(q.warmValues(), of); p < differentDays {
+		return f
+	}
+	return 1
+}
+
+// trends reports whether the collected values move on, at the given level.
+func (q *quantity) trends(level float64) bool {
+	values := q.warmValues()
+	if len(values) < MinBaselineUnits {
+		return false
+	}
+	ranks := detectors.NewRanks(values)
+	if detectors.NearlyConstant(ranks) {
+		return false
+	}
+	return detectors.Trend(values, ranks) < level
+}
+
+// counts reports whether the baseline is one of shares of steps.
+func (q *quantity) counts() bool {
+	return !slices.ContainsFunc(q.Warm, func(o observed) bool { return o.Steps == 0 })
+}
+
+func (q *quantity) warmValues() []float64 {
+	values := make([]float64, len(q.Warm))
+	for i, o := range q.Warm {
+		values[i] = o.X
+	}
+	return values
+}
+
+// warmHits gives, by unit of the baseline, at how many steps it happened, and of how many.
+func (q *quantity) warmHits() (hits, steps []float64) {
+	for _, o := range q.Warm {
+		hits = append(hits, o.hits())
+		steps = append(steps, o.Steps)
+	}
+	return hits, steps
+}
+
+// walks gives the branches of the quantity, nil where it has none.
+func (q *quantity) walks() *detectors.Walks {
+	switch {
+	case q.Rank != nil:
+		return &q.Rank.Walks
+	case q.Frequency != nil:
+		return &q.Frequency.Walks
+	}
+	return nil
 }
 
 // candidates is the number of branches that ask for a share of the budget.
 func (q *quantity) candidates() int {
-	switch {
-	case q.Novel != nil:
-		return 1
-	case q.Rank != nil:
-		return q.Rank.Carrying()
+	n := 0
+	if q.Novel != nil {
+		n++
 	}
-	return 0
+	if q.Given != nil {
+		n++
+	}
+	if w := q.walks(); w != nil {
+		n += w.Carrying()
+	}
+	return n
 }
 
 // arm gives every candidate the false-alarm rate it may spend, per unit.
@@ -62,48 +171,98 @@ func (q *quantity) arm(rate float64) {
 	if q.Novel != nil && !q.Novel.Arm(rate) {
 		q.Novel = nil
 	}
-	if q.Rank != nil {
-		q.Rank.Arm(rate)
+	if q.Given != nil {
+		q.Given.arm(rate)
+	}
+	if w := q.walks(); w != nil {
+		w.Arm(rate)
 	}
 }
 
-// follow starts the sliding Kolmogorov-Smirnov statistic and gives it the recent values again after a restore.
-func (q *quantity) follow() {
-	ks, err := detectors.NewSlidingKS(q.Ranks.Sample(), currentUnits)
-	if err != nil {
-		return // no finite baseline: there is nothing to compare with
+// attach makes what a restored quantity leaves out.
+func (q *quantity) attach() {
+	if q.Ranks == nil {
+		return
 	}
-	q.ks = ks
-	for _, x := range q.Recent.last(currentUnits) {
-		ks.Add(x)
+	q.Ranks.Prepare()
+	switch {
+	case q.Rank != nil:
+		q.Rank.Attach(q.Ranks)
+	case q.Frequency != nil:
+		q.Frequency.Prepare()
+	}
+	if q.Shape != nil {
+		q.Shape.follow(q.Ranks.Sample(), q.Shape.Held)
+		q.Shape.Held = nil
 	}
 }
 
-func (q *quantity) observe(x float64, ordinal int64, held bool) {
-	if q.Rank != nil {
-		q.Rank.Observe(x, ordinal, held)
+func (q *quantity) observe(r reading, ordinal int64, held bool) {
+	q.keep(r.x, ordinal)
+	if q.proving() {
+		q.prove(r.x, held)
+	} else {
+		q.test(r, ordinal, held)
 	}
-	if q.Novel != nil {
-		q.Novel.Observe(x, ordinal, held)
+	if q.Gauges != nil {
+		q.Gauges.observe(q.standardShift(r.x))
+	}
+}
+
+// test gives a reading to the tests of the quantity alone.
+func (q *quantity) test(r reading, ordinal int64, held bool) {
+	switch {
+	case q.Rank != nil:
+		q.Rank.Observe(r.x, ordinal, held)
+	case q.Frequency != nil:
+		hits, steps := r.counts()
+		q.Frequency.Observe(hits, steps, ordinal, held)
+	case q.Novel != nil:
+		q.Novel.Observe(r.x, ordinal, held)
+	}
+	if q.Shape != nil {
+		q.Shape.observe(r.x, ordinal)
+	}
+	if q.Given != nil && q.Given.Test != nil {
+		q.Given.observe(r.x, ordinal, held)
 	}
 }
 
 func (q *quantity) reset() {
-	if q.Rank != nil {
-		q.Rank.Reset()
+	q.forget()
+	if w := q.walks(); w != nil {
+		w.Reset()
 	}
 	if q.Novel != nil {
 		q.Novel.Reset()
 	}
+	if q.Given != nil && q.Given.Test != nil {
+		q.Given.reset()
+	}
+	if t := q.Shape; t != nil {
+		t.Score, t.Zeroed = 0, true
+		t.follow(q.Ranks.Sample(), nil)
+	}
+}
+
+// hold notes which walks are at 0 when an alarm is raised.
+func (q *quantity) hold() {
+	if w := q.walks(); w != nil {
+		w.Hold()
+	}
+	if q.Novel != nil {
+		q.Novel.Hold()
+	}
+	if q.Shape != nil {
+		q.Shape.hold()
+	}
+	if q.Given != nil && q.Given.Test != nil {
+		q.Given.hold()
+	}
 }
 
 // show keeps x for the current distribution.
-func (q *quantity) show(x float64) {
-	q.Recent.add(x)
-	if q.ks != nil {
-		q.ks.Add(x)
-	}
-}
+func (q *quantity) show(x float64) { q.Recent.add(x) }
 
 // recent is a ring of the last values of a quantity.
 type recent struct {
@@ -134,6 +293,15 @@ func (r *recent) last(n int) []float64 {
 type reading struct {
 	signal, quantity string
 	x                float64
+	steps            float64 // of a share of steps, such as that of an action, of how many; else 0
+	values           float64 // of an outcome, of how many values it is the mean
+}
+
+// counts gives at how many of the steps something happened. An outcome that was 0 or 1 in the baseline and is not any
+// more counts by its value.
+func (r reading) counts() (hits, steps float64) {
+	steps = max(r.steps, r.values)
+	return r.x * steps, steps
 }
 
 // readings lists the quantities of a unit that do not depend on the baseline; values that are not finite are left out,
@@ -141,7 +309,7 @@ type reading struct {
 func readings(u *ingest.Unit, out []reading) []reading {
 	add := func(signal, quantity string, x float64) {
 		if !math.IsNaN(x) && !math.IsInf(x, 0) {
-			out = append(out, reading{signal, quantity, x})
+			out = append(out, reading{signal: signal, quantity: quantity, x: x})
 		}
 	}
 	if u.HasReturn && u.End != ingest.EndBlock {
@@ -161,16 +329,32 @@ func readings(u *ingest.Unit, out []reading) []reading {
 		if n.N == 0 {
 			continue
 		}
-		add(n.Signal, "mean", n.Mean)
-		if !isOutcome(n.Signal) {
-			add(n.Signal, "sd", n.SD())
+		if isOutcome(n.Signal) {
+			if r := outcomeReading(n); !math.IsNaN(r.x) && !math.IsInf(r.x, 0) {
+				out = append(out, r)
+			}
+			continue
 		}
+		add(n.Signal, "mean", n.Mean)
+		add(n.Signal, "sd", n.SD())
 	}
 	return out
 }
 
-// share is the share of one category among the actions of a unit; of otherAction, of all that are not listed.
-func share(actions []ingest.Count, category string, listed map[string]bool) (float64, bool) {
+// outcomeReading gives the mean of an outcome, which is a share of steps where all its values are 0 or 1.
+func outcomeReading(n *ingest.NamedMoments) reading {
+	r := reading{signal: n.Signal, quantity: "mean", x: n.Mean, values: float64(n.N)}
+	sum := n.Mean * float64(n.N)
+	squares := n.M2 + sum*n.Mean
+	if n.Min >= 0 && n.Max <= 1 && math.Abs(squares-sum) < 1e-6 {
+		r.steps = float64(n.N)
+	}
+	return r
+}
+
+// share is the share of one category among the actions of a unit, and their number, 0 where there are none; of
+// otherAction, of all that are not listed.
+func share(actions []ingest.Count, category string, listed map[string]bool) (x, steps float64) {
 	var hits, total int64
 	for _, a := range actions {
 		total += a.N
@@ -179,7 +363,7 @@ func share(actions []ingest.Count, category string, listed map[string]bool) (flo
 		}
 	}
 	if total == 0 {
-		return 0, false
+		return 0, 0
 	}
-	return float64(hits) / float64(total), true
+	return float64(hits) / float64(total), float64(total)
 }

@@ -21,12 +21,15 @@ type stream struct {
 	State      State
 	Quantities []*quantity
 	Fault      fault
-	Alarmed    bool  // in drift, or in a fault that came upon a drift
-	Low        int   // units in a row with every score below resolveScore, since the alarm
-	AlarmedAt  int64 // ordinal of the unit at which it went to drift
-	Alert      alert // what is known of the drift, valid while Alarmed
-	InBaseline bool  // whether the frozen baseline has the signal
-	OverLimit  bool  // left unarmed because the policy has too many branches
+	Alarmed    bool        // in drift, or in a fault that came upon a drift
+	Low        int         // units in a row with every score below resolveScore, since the alarm
+	AlarmedAt  int64       // ordinal of the unit at which it went to drift
+	Alert      alert       // what is known of the drift, valid while Alarmed
+	InBaseline bool        // whether the frozen baseline has the signal
+	LateUnits  int         // units since the baseline that had the signal, where the baseline does not have it
+	LateOf     int         // units since the first of these, with and without the signal
+	Own        BaselineRef // of a signal that the group's baseline does not have
+	OverLimit  bool        // left unarmed because the policy has too many branches
 }
 
 func (s *stream) find(name string) *quantity {
@@ -49,13 +52,19 @@ func (s *stream) quantity(name string) *quantity {
 }
 
 // freeze makes the collected values of units units the baseline of the stream.
-func (s *stream) freeze(units int) {
+func (s *stream) freeze(units int, cfg *Config, days []int64) {
+	s.Own, s.LateUnits, s.LateOf = BaselineRef{}, 0, 0
 	most := 0
 	for _, q := range s.Quantities {
-		if q.freeze(); q.Ranks != nil {
+		if q.freeze(days); q.Ranks != nil {
 			most = max(most, len(q.Warm))
 		}
 	}
+	if q := s.find(mainQuantity(s.Signal)); q != nil && q.Ranks != nil {
+		q.Shape, q.Given = newShapeTest(q.Ranks.Sample(), cfg.KS.Window), newGivenTest(cfg.Guaranteed, s.Signal)
+	}
+	s.certify()
+	s.startGauges()
 	s.InBaseline = most > 0
 	s.Fault.freeze(float64(most) >= usualShare*float64(units))
 }
@@ -63,7 +72,7 @@ func (s *stream) freeze(units int) {
 // branch is one armed test of a stream, seen from outside.
 type branch struct {
 	detector                    string
-	alternative                 *detectors.Branch // nil for novelty
+	alternative                 *detectors.Branch // nil for novelty, ks and guaranteed
 	quantity                    *quantity
 	score, statistic, threshold float64
 	zeroed                      bool
@@ -82,20 +91,30 @@ func (b branch) name() string {
 // branches lists the armed tests of a stream.
 func (s *stream) branches(yield func(branch)) {
 	for _, q := range s.Quantities {
-		if q.Rank != nil {
-			for i := range q.Rank.Branches {
-				if b := &q.Rank.Branches[i]; b.Height > 0 {
-					yield(branch{
-						b.Family.String(), &b.Branch, q, b.Score(), b.Walk, b.Height, b.Zeroed, b.Walk > 0, b.StartedAt,
-					})
-				}
+		q.branches(yield)
+	}
+}
+
+func (q *quantity) branches(yield func(branch)) {
+	if w := q.walks(); w != nil && !q.proving() {
+		for i := range w.Branches {
+			if b := &w.Branches[i]; b.Height > 0 {
+				yield(branch{
+					b.Family.String(), &b.Branch, q, b.Score(), b.Walk, b.Height, b.Zeroed, b.Walk > 0, b.StartedAt,
+				})
 			}
 		}
-		if n := q.Novel; n != nil && n.Height > 0 {
-			yield(branch{
-				DetectorNovelty, nil, q, n.Score(), float64(n.Walk), float64(n.Height), n.Zeroed, n.Walk > 0, n.StartedAt,
-			})
-		}
+	}
+	if n := q.Novel; n != nil && n.Height > 0 {
+		yield(branch{
+			DetectorNovelty, nil, q, n.Score(), float64(n.Walk), float64(n.Height), n.Zeroed, n.Walk > 0, n.StartedAt,
+		})
+	}
+	if t := q.Shape; t != nil && t.Threshold > 0 {
+		yield(t.branch(q))
+	}
+	if t := q.Given; t != nil && t.Test != nil {
+		yield(t.branch(q))
 	}
 }
 
@@ -139,17 +158,7 @@ func (s *stream) leading() (top branch, names []string) {
 func (s *stream) alarm(ordinal int64) {
 	s.State, s.Alarmed, s.Low, s.AlarmedAt = Drift, true, 0, ordinal
 	for _, q := range s.Quantities {
-		if q.Rank != nil {
-			for i := range q.Rank.Branches {
-				b := &q.Rank.Branches[i]
-				b.Zeroed = b.Walk == 0
-				b.Walk = min(b.Walk, b.Height)
-			}
-		}
-		if n := q.Novel; n != nil {
-			n.Zeroed = n.Walk == 0
-			n.Walk = min(n.Walk, n.Height)
-		}
+		q.hold()
 	}
 }
 
@@ -183,19 +192,20 @@ func (s *stream) settled() State {
 }
 
 // unarmed says why a stream of a frozen baseline has no armed detector, or "".
-func (s *stream) unarmed(units int) string {
+func (s *stream) unarmed(units, wanted int) string {
 	if len(s.armed()) > 0 {
 		return ""
 	}
 	if !s.InBaseline {
-		return fmt.Sprintf("fewer than %d units of the baseline have the signal; it is judged from the next baseline on", MinBaselineUnits)
+		return fmt.Sprintf("fewer than %d units of the baseline have the signal; %d of %d for a baseline of its own",
+			MinBaselineUnits, s.LateUnits, wanted)
 	}
 	if s.OverLimit {
 		return fmt.Sprintf("the policy has more than %d detector branches; this signal is shown only", maxBranches)
 	}
 	for _, q := range s.Quantities {
-		if q.Rank != nil && q.Rank.TooDependent() {
-			return fmt.Sprintf("units are too dependent: factor %.1f is above 4, so no promise can be made", q.Rank.Factor)
+		if w := q.walks(); w != nil && w.TooDependent() {
+			return fmt.Sprintf("units are too dependent: factor %.1f is above 4, so no promise can be made", w.Factor)
 		}
 	}
 	return fmt.Sprintf("no detector is carried by a baseline of %d units; more units would arm some", units)
@@ -205,8 +215,8 @@ func (s *stream) unarmed(units int) string {
 func (s *stream) factor() float64 {
 	f := 0.0
 	for _, q := range s.Quantities {
-		if q.Rank != nil {
-			f = max(f, q.Rank.Factor)
+		if w := q.walks(); w != nil {
+			f = max(f, w.Factor)
 		}
 		if q.Novel != nil {
 			f = max(f, 1)

@@ -8,8 +8,11 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// Publish makes the present state what Summary gives.
+// Publish makes the present state what Summary gives. While a baseline is being calibrated the last one stands.
 func (p *Policy) Publish() {
+	if p.calibrating != nil {
+		return
+	}
 	s := &Summary{Policy: p.name}
 	for _, g := range p.groups {
 		s.Groups = append(s.Groups, g.summarize())
@@ -22,12 +25,14 @@ func (p *Policy) Summary() *Summary { return p.summary.Load() }
 
 func (g *group) summarize() GroupSummary {
 	v := g.Versions
+	shares, mix := g.summarizeActions()
 	s := GroupSummary{
 		Group: g.Key, Units: g.Seen, LastUnitTS: g.LastTS,
 		Versions: ingest.Versions{Policy: v.Policy.Value, Env: v.Env.Value, Reward: v.Reward.Value},
-		Baseline: g.Baseline, FrozenTS: g.FrozenTS, FrozenAt: g.FrozenAt, PromisedN: g.PromisedN,
+		Lineage:  g.lineage(),
+		Baseline: g.Baseline, FrozenTS: g.FrozenTS, FrozenAt: g.FrozenAt, Promise: g.Promise, Trending: g.Warmup.Trending,
 		Incident: g.Incident, Positive: g.Positive, Negative: g.Negative, Rewards: g.Rewards,
-		ActionShare: g.actionShares(),
+		ActionShare: shares, ActionMix: mix,
 	}
 	for _, st := range g.Streams {
 		s.Streams = append(s.Streams, g.summarizeStream(st))
@@ -43,6 +48,9 @@ func (g *group) summarizeStream(s *stream) StreamSummary {
 		sum.Missing = g.missing(s)
 	}
 	sum.Detectors = s.summarizeDetectors()
+	sum.Dropped = s.dropped()
+	s.branches(func(branch) { sum.Branches++ })
+	sum.Notes = s.notes()
 	q := s.find(mainQuantity(s.Signal))
 	if q == nil {
 		return sum
@@ -51,14 +59,32 @@ func (g *group) summarizeStream(s *stream) StreamSummary {
 	sum.Current = describeSample(q.Recent.last(currentUnits), q.Ranks)
 	if q.Ranks != nil {
 		sum.Baseline = describeSample(q.Ranks.Sample(), q.Ranks)
-		sum.Effect = effect(q, currentUnits).StandardShift
+		sum.Effect = q.standardShift(sum.Current.Mean)
 	}
-	if q.ks != nil {
-		if d, full := q.ks.Statistic(); full {
+	if q.Shape != nil && q.Shape.Threshold == 0 {
+		if d, full := q.Shape.ks.Statistic(); full {
 			sum.Detectors = append(sum.Detectors, DetectorSummary{Detector: DetectorKS, Statistic: d, Branch: q.Name})
 		}
 	}
+	sum.Detectors = append(sum.Detectors, q.summarizeGauges()...)
 	return sum
+}
+
+// dropped lists the branches that the baseline does not carry.
+func (s *stream) dropped() []DroppedBranch {
+	var out []DroppedBranch
+	for _, q := range s.Quantities {
+		w := q.walks()
+		if w == nil {
+			continue
+		}
+		for i := range w.Branches {
+			if b := &w.Branches[i]; !b.Carries {
+				out = append(out, DroppedBranch{q.Name + " " + b.String(), b.CarriedBy(w.Factor)})
+			}
+		}
+	}
+	return out
 }
 
 // summarizeDetectors gives the leading branch of each detector, by name.
@@ -97,36 +123,6 @@ func describeSample(x []float64, ranks *detectors.Ranks) Distribution {
 	q := detectors.Quantiles(x, .1, .5, .9)
 	d.Q10, d.Q50, d.Q90 = q[0], q[1], q[2]
 	return d
-}
-
-// actionShares gives the shares of the baseline's commonest actions, and of all others together, in the baseline and
-// in the last units.
-func (g *group) actionShares() []ActionShare {
-	current := map[string]int64{}
-	for _, actions := range g.LastActions {
-		for _, a := range actions {
-			current[a.Name] += a.N
-		}
-	}
-	shown := g.Categories
-	if len(shown) == 0 {
-		shown = commonest(current, shownActions)
-	}
-	var out []ActionShare
-	rest := ActionShare{Action: otherAction, Baseline: 1, Current: 1}
-	base, now := total(g.BaseActions), total(current)
-	for _, name := range shown {
-		a := ActionShare{Action: name, Baseline: ratio(g.BaseActions[name], base), Current: ratio(current[name], now)}
-		rest.Baseline -= a.Baseline
-		rest.Current -= a.Current
-		out = append(out, a)
-	}
-	if len(out) > 0 {
-		rest.Baseline, rest.Current = max(0, rest.Baseline)*ratio(base, base), max(0, rest.Current)*ratio(now, now)
-		out = append(out, rest)
-	}
-	slices.SortFunc(out, func(a, b ActionShare) int { return strings.Compare(a.Action, b.Action) })
-	return out
 }
 
 func total(counts map[string]int64) (sum int64) {

@@ -22,13 +22,16 @@ type GroupSummary struct {
 	Baseline    BaselineRef // ID "" before the first freeze
 	FrozenTS    int64       // time of the unit that froze the baseline, 0 without a clock
 	FrozenAt    time.Time   // wall clock when the baseline was frozen, for its age where telemetry has no clock
-	PromisedN   float64     // mean units between false alarms over the whole policy, 0 before the first freeze
+	Trending    string      // what moved on in the last warm-up that was refused for it, "" where none was
+	Lineage     Lineage     // the baselines before it, and the warm-up that goes on
+	Promise     Promise     // over the whole policy; zero before the first freeze
 	Incident    bool        // whether an alarm of the group has fired and the group has not gone quiet since
 	Positive    float64     // sums of the positive and (as a positive number) the negative rewards, and their count
 	Negative    float64
 	Rewards     int64
 	Streams     []StreamSummary // sorted by signal
 	ActionShare []ActionShare   // sorted by name, at most 51: the 50 commonest of the baseline and "other"
+	ActionMix   ActionMix       // of the same 51
 }
 
 // StreamSummary is the summary of one stream.
@@ -36,14 +39,23 @@ type StreamSummary struct {
 	Signal    string
 	State     State
 	Missing   string   // what is missing while warming up, or which branches lack what
+	Notes     []string // which of its quantities are judged later than the others, or not, and why
 	Fault     string   // the rule that holds in a telemetry fault
 	Armed     []string // detectors that can page: location, spread, wilcoxon, novelty
+	Branches  int      // that can page
 	Factor    float64  // dependence factor f, the largest of the stream's quantities; 0 before a freeze
 	Quantity  string   // which quantity the distributions below are of: the unit's return, length, or mean of the signal
 	Baseline  Distribution
 	Current   Distribution // of the last 200 units
 	Effect    float64      // standardized mean shift of Current against Baseline
 	Detectors []DetectorSummary
+	Dropped   []DroppedBranch // branches that the baseline does not carry
+}
+
+// DroppedBranch is a branch that is not armed, and about how many units of baseline would arm it, 0 where none would.
+type DroppedBranch struct {
+	Branch string
+	Units  int
 }
 
 // Distribution describes a sample of one quantity. Units is 0 where there is none.
@@ -60,10 +72,34 @@ type DetectorSummary struct {
 	Detector                    string
 	Score, Statistic, Threshold float64
 	Branch                      string // which branch that is, such as "mean location +0.8"
+	Gauge                       *GaugeSummary
+}
+
+// GaugeSummary is what is known of a detector that is shown for comparison and never pages; nil of all others.
+type GaugeSummary struct {
+	Drifts int64 // that it has found so far
+	// ARL0 is its mean number of units between false alarms, measured on values drawn independently from the baseline:
+	// dependence makes them come more often. MoreThan marks a lower limit with 95 % confidence, for want of any alarm.
+	ARL0     float64
+	MoreThan bool
 }
 
 // ActionShare is the share of one action in the baseline and in the last 200 units.
 type ActionShare struct {
 	Action            string
 	Baseline, Current float64
+}
+
+// ActionMix compares the actions of the last 200 units with those of the baseline.
+type ActionMix struct {
+	BaselineActions, CurrentActions int64              // 0 where there are none
+	BaselineEntropy, CurrentEntropy float64            // of the shares, in bits; NaN where there are none
+	Divergences                     []ActionDivergence // nil where either has none
+}
+
+// ActionDivergence is one measure of how far the actions have moved. Chance95 is what unchanged actions exceed one time in
+// twenty if their steps are independent of one another; steps of one episode seldom are, and exceed it more often.
+type ActionDivergence struct {
+	Measure         string // psi (nats), js (Jensen-Shannon, bits) or g (likelihood-ratio statistic)
+	Value, Chance95 float64
 }

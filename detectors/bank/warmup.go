@@ -49,51 +49,94 @@ const (
 
 // warmup collects the units of the next baseline. Exported fields are its snapshot.
 type warmup struct {
-	Units   int
-	Done    bool // the accepted baseline is frozen
-	Offsets []ingest.Range
+	Units int
+	Done  bool // the accepted baseline is frozen
+	Each  []warmUnit
+	// Trending names what moved on in the last baseline that was refused for it, "" where none was.
+	Trending string
 
-	Lengths     []float64     // steps
-	LastTS      int64         // end of the last unit that had a time
-	Gaps        []float64     // seconds between the ends of successive units
-	BadClock    int           // units without an end time, or with one that runs backwards
 	LongestWait time.Duration // longest time between two arrivals that was taken for silence and was none
+	LongestGap  float64       // of the last baseline, in seconds between the ends of successive units
+}
 
-	Kinds   [3]int // units by kind of action
-	Actions []actionCounts
+// warmUnit is what the warm-up keeps of a unit beside the values of its signals.
+type warmUnit struct {
+	Agent   string
+	Length  float64 // steps
+	EndTS   int64
+	Range   ingest.Range
+	Kind    ingest.ActionKind
+	Actions actionCounts
+
+	Steps   int64 // a segment of the profile
+	Profile []float32
 }
 
 func (w *warmup) collect(u *ingest.Unit) {
+	w.Each = append(w.Each, warmUnit{
+		Agent: u.Agent, Length: float64(u.Length), EndTS: u.EndTS, Range: u.Range(), Kind: u.ActionKind, Actions: u.Actions,
+	})
 	w.Units++
-	w.Lengths = append(w.Lengths, float64(u.Length))
-	w.Offsets = ingest.Widen(w.Offsets, u)
-	w.clock(u)
-	w.Kinds[u.ActionKind]++
-	if len(u.Actions) > 0 {
-		w.Actions = append(w.Actions, u.Actions)
-	}
 }
 
-func (w *warmup) clock(u *ingest.Unit) {
-	switch gap := u.EndTS - w.LastTS; {
-	case u.EndTS == 0:
-		w.BadClock++
-		return
-	case w.LastTS == 0:
-	case gap < -clockTolerance:
-		w.BadClock++
-	default:
-		w.Gaps = append(w.Gaps, time.Duration(max(0, gap)).Seconds())
+// drop forgets the oldest n units.
+func (w *warmup) drop(n int) {
+	w.Each = slices.Clone(w.Each[n:])
+	w.Units -= n
+}
+
+// kinds counts the units by kind of action.
+func (w *warmup) kinds() (n [3]int) {
+	for i := range w.Each {
+		n[w.Each[i].Kind]++
 	}
-	w.LastTS = u.EndTS
+	return n
+}
+
+// actions gives the categories of the units that have any.
+func (w *warmup) actions() []actionCounts {
+	var out []actionCounts
+	for i := range w.Each {
+		if len(w.Each[i].Actions) > 0 {
+			out = append(out, w.Each[i].Actions)
+		}
+	}
+	return out
+}
+
+// offsets gives where the units lie.
+func (w *warmup) offsets() []ingest.Range {
+	var ranges []ingest.Range
+	for i := range w.Each {
+		ranges = ingest.Widen(ranges, w.Each[i].Range)
+	}
+	return ranges
+}
+
+// clock gives the times between the ends of successive units, in seconds, and whether the times can be relied on.
+func (w *warmup) clock() (gaps []float64, usable bool) {
+	last, bad := int64(0), 0
+	for i := range w.Each {
+		ts := w.Each[i].EndTS
+		switch gap := ts - last; {
+		case ts == 0:
+			bad++
+			continue
+		case last == 0:
+		case gap < -clockTolerance:
+			bad++
+		default:
+			gaps = append(gaps, time.Duration(max(0, gap)).Seconds())
+		}
+		last = ts
+	}
+	return gaps, float64(bad) <= (1-clockShare)*float64(w.Units)
 }
 
 // rate is the number of units a second of active time, 0 where the clock is not usable.
 func (w *warmup) rate() float64 {
-	if float64(w.BadClock) > (1-clockShare)*float64(w.Units) {
-		return 0
-	}
-	if mean, _ := trimmed(w.Gaps); mean > 0 {
+	gaps, usable := w.clock()
+	if mean, _ := trimmed(gaps); usable && mean > 0 {
 		return 1 / mean
 	}
 	return 0
@@ -116,14 +159,13 @@ func trimmed(x []float64) (mean, largest float64) {
 
 // longestSilence is for how long nothing may come. Without a usable clock only mistakes are learnt from.
 func (w *warmup) longestSilence() time.Duration {
-	_, gap := trimmed(w.Gaps)
-	return max(minSilence, 2*w.LongestWait, time.Duration(min(maxSilence.Seconds(), silenceGaps*gap)*float64(time.Second)))
+	gap := time.Duration(min(maxSilence.Seconds(), silenceGaps*w.LongestGap) * float64(time.Second))
+	return max(minSilence, 2*w.LongestWait, gap)
 }
 
 // promised turns the budget into units: the mean number between false alarms.
 func (w *warmup) promised(b Budget) float64 {
-	length, _ := trimmed(w.Lengths)
-	length = math.Max(1, length)
+	length := math.Max(1, w.meanLength())
 	units := b.Per.Amount
 	switch b.Per.Unit {
 	case PerSteps, PerObservations:
@@ -138,6 +180,98 @@ func (w *warmup) promised(b Budget) float64 {
 	return math.Max(leastPromised, units/b.Budget)
 }
 
+// days names the day of each unit, nil where the clock is not usable.
+func (w *warmup) days() []int64 {
+	if _, usable := w.clock(); !usable {
+		return nil
+	}
+	days := make([]int64, len(w.Each))
+	for i := range w.Each {
+		days[i] = w.Each[i].EndTS / int64(24*time.Hour)
+	}
+	return days
+}
+
+// span is the time from the first unit to the last, 0 where the clock is not usable.
+func (w *warmup) span() time.Duration {
+	gaps, usable := w.clock()
+	if !usable {
+		return 0
+	}
+	seconds := 0.0
+	for _, gap := range gaps {
+		seconds += gap
+	}
+	return time.Duration(min(maxSilence.Seconds(), seconds) * float64(time.Second))
+}
+
+// twoWeeks is what a baseline should cover where the telemetry has a clock: two weekly cycles.
+const twoWeeks = 14 * 24 * time.Hour
+
+// CaveatWeek says that a season can look like drift.
+const CaveatWeek = "the baseline does not cover the weekly cycle twice"
+
+// caveats says what the promise does not account for.
+func (w *warmup) caveats() []string {
+	var out []string
+	if span := w.span(); span > 0 && span < twoWeeks {
+		out = append(out, CaveatWeek)
+	}
+	if w.Trending != "" {
+		out = append(out, "the baseline moves on: "+w.Trending)
+	}
+	return out
+}
+
+// refusedShare is the probability that the warm-up of a policy that stays as it is will be refused for a trend.
+const refusedShare = .01
+
+// trending names a quantity that moves on over the warm-up, "" where none does.
+func (g *group) trending() string {
+	var names []string
+	var quantities []*quantity
+	for _, s := range g.Streams {
+		for _, q := range s.Quantities {
+			if len(q.Warm) >= MinBaselineUnits {
+				names = append(names, s.Signal+" "+q.Name)
+				quantities = append(quantities, q)
+			}
+		}
+	}
+	for i, q := range quantities {
+		if q.trends(refusedShare / float64(len(quantities))) {
+			return names[i]
+		}
+	}
+	return ""
+}
+
+// refuse lets go of the older half of a warm-up that moves on, and reports whether it has.
+func (g *group) refuse() bool {
+	if g.Warmup.Trending = g.trending(); g.Warmup.Trending == "" {
+		return false
+	}
+	half := g.Warmup.Units / 2
+	g.Warmup.drop(half)
+	g.Blocks.drop(half)
+	for _, s := range g.Streams {
+		for _, q := range s.Quantities {
+			q.drop(half)
+		}
+	}
+	return true
+}
+
+// meanLength is the mean number of steps of a unit.
+func (w *warmup) meanLength() float64 {
+	lengths := make([]float64, len(w.Each))
+	for i := range w.Each {
+		lengths[i] = w.Each[i].Length
+	}
+	mean, _ := trimmed(lengths)
+	return mean
+}
+
 // due reports whether a baseline is to be frozen now, and whether it is the accepted one.
 func (g *group) due() (now, accepted bool) {
 	w := &g.Warmup
@@ -147,23 +281,35 @@ func (g *group) due() (now, accepted bool) {
 	if w.Units >= g.cfg.Baseline.Units {
 		return true, true
 	}
-	return w.Units == firstProvisional || w.Units == secondProvisional, false
+	return g.Blocks.Size == 0 && (w.Units == firstProvisional || w.Units == secondProvisional), false
 }
 
 // freeze makes the collected units the baseline of the group and arms its detectors. room is how many branches the
 // policy may still arm.
 func (g *group) freeze(accepted bool, at UnitRef, now time.Time, room int) []Finding {
 	g.freezeActions()
+	g.learn()
+	days := g.Warmup.days()
 	for _, s := range g.Streams {
-		s.freeze(g.Warmup.Units)
+		s.freeze(g.Warmup.Units, &g.cfg, days)
 	}
+	g.Newcomers.freeze(g.Warmup.Each)
+	gaps, usable := g.Warmup.clock()
+	g.Delivery.freeze(usable)
 	g.Baseline = BaselineRef{
-		ID: g.baselineID(), Units: g.Warmup.Units, Provisional: !accepted, Offsets: slices.Clone(g.Warmup.Offsets),
+		ID: baselineID(g.Streams), Config: g.cfg.hash(), Units: g.Warmup.Units, Provisional: !accepted, Offsets: g.Warmup.offsets(),
 	}
 	g.FrozenAt, g.FrozenTS = now, at.TS
-	g.PromisedN = g.Warmup.promised(g.cfg.FalseAlarms)
-	g.arm(room)
-	g.follow()
+	_, g.Warmup.LongestGap = trimmed(gaps)
+	g.Promise.N = g.Warmup.promised(g.cfg.FalseAlarms)
+	if fleet := g.cfg.Fleet; fleet.Budget > 0 {
+		g.Promise.N = max(g.Promise.N, g.Warmup.promised(fleet))
+	}
+	g.Promise.Caveats = g.Warmup.caveats()
+	of := portion{streams: g.Streams, units: g.Warmup.Units, share: g.Share, seed: g.Baseline.seed()}
+	g.arm(of, room)
+	g.promise(g.allow(of))
+	g.dismiss()
 	if accepted {
 		g.endWarmup()
 	}
@@ -173,20 +319,13 @@ func (g *group) freeze(accepted bool, at UnitRef, now time.Time, room int) []Fin
 // endWarmup lets go of what only the next baseline would need.
 func (g *group) endWarmup() {
 	w := &g.Warmup
-	w.Done, w.Actions, w.Lengths = true, nil, nil
+	w.Done, w.Each, w.Trending = true, nil, ""
+	g.Blocks.Kept = nil
 	for _, s := range g.Streams {
 		for _, q := range s.Quantities {
 			q.Warm = nil
 		}
-	}
-}
-
-// follow starts the Kolmogorov-Smirnov gauges.
-func (g *group) follow() {
-	for _, s := range g.Streams {
-		if q := s.find(mainQuantity(s.Signal)); q != nil && q.Ranks != nil {
-			q.follow()
-		}
+		s.Fault.forget()
 	}
 }
 
@@ -206,13 +345,17 @@ func (g *group) settle(at UnitRef) []Finding {
 }
 
 // baselineID hashes the values of the baseline, rounded to float32, in order.
-func (g *group) baselineID() string {
+func baselineID(streams []*stream) string {
 	h := sha256.New()
 	var buf [4]byte
-	for _, s := range g.Streams {
+	for _, s := range streams {
 		for _, q := range s.Quantities {
-			for _, x := range q.Warm {
-				binary.BigEndian.PutUint32(buf[:], math.Float32bits(float32(x)))
+			for _, o := range q.Warm {
+				x := float32(o.X)
+				if x == 0 {
+					x = 0 // gob does not keep the sign of zero, and the id must not change by a restart
+				}
+				binary.BigEndian.PutUint32(buf[:], math.Float32bits(x))
 				h.Write(buf[:])
 			}
 		}
@@ -223,21 +366,26 @@ func (g *group) baselineID() string {
 // missing says what a stream that is warming up waits for.
 func (g *group) missing(s *stream) string {
 	switch {
-	case g.Blocks > 0 && g.Blocks == g.Seen:
-		return "no episode ends were seen; steps without episodes are shown but not judged"
-	case g.Baseline.ID == "" && g.cfg.Baseline.From == FromFile:
-		return "the baseline file has no units of this group"
+	case g.Baseline.ID == "" && g.Blocks.Size > 0 && g.learns():
+		return fmt.Sprintf("no episode ends; %d of %d blocks of %.0f steps for a first baseline",
+			g.Warmup.Units, g.cfg.Baseline.Units, g.Warmup.meanLength())
+	case g.Baseline.ID == "" && !g.learns():
+		return "the recorded telemetry that its baseline is taken from has no units of this group"
+	case g.Baseline.ID == "" && g.Warmup.Trending != "":
+		return fmt.Sprintf("%s moved on over the last %d units; collecting anew, %d of %d", g.Warmup.Trending, g.cfg.Baseline.Units,
+			g.Warmup.Units, g.cfg.Baseline.Units)
 	case g.Baseline.ID == "":
 		return fmt.Sprintf("%d of %d units for a first baseline", g.Warmup.Units, min(firstProvisional, g.cfg.Baseline.Units))
 	}
-	return s.unarmed(g.Baseline.Units)
+	return s.unarmed(g.baseline(s).Units, g.cfg.Baseline.Units)
 }
 
 // freezeActions turns the collected actions into the shares that are judged: those of the commonest categories, and
 // of all others together. Of two categories one says it all.
 func (g *group) freezeActions() {
-	g.ActionKind = ingest.ActionNone
-	categories, numbers := g.Warmup.Kinds[ingest.ActionCategory], g.Warmup.Kinds[ingest.ActionNumeric]
+	g.ActionKind, g.LikeActions = ingest.ActionNone, nil
+	kinds := g.Warmup.kinds()
+	categories, numbers := kinds[ingest.ActionCategory], kinds[ingest.ActionNumeric]
 	switch {
 	case float64(numbers) > numericShare*float64(categories+numbers):
 		g.ActionKind = ingest.ActionNumeric
@@ -252,13 +400,14 @@ func (g *group) freezeActions() {
 		return
 	}
 	g.countActions()
+	g.LikeActions = newLikeActions(g.Warmup.actions())
 	judged, listed := g.judgedActions()
 	s.Quantities = nil
 	for _, category := range judged {
 		q := s.quantity(shareName(category))
-		for _, actions := range g.Warmup.Actions {
-			if x, ok := share(actions, category, listed); ok {
-				q.Warm = append(q.Warm, x)
+		for i := range g.Warmup.Each {
+			if x, steps := share(g.Warmup.Each[i].Actions, category, listed); steps > 0 {
+				q.Warm = append(q.Warm, observed{int32(i), x, steps})
 				q.show(x)
 			}
 		}
@@ -268,8 +417,8 @@ func (g *group) freezeActions() {
 // countActions orders the categories of the baseline, the commonest first.
 func (g *group) countActions() {
 	g.BaseActions = map[string]int64{}
-	for _, actions := range g.Warmup.Actions {
-		for _, a := range actions {
+	for i := range g.Warmup.Each {
+		for _, a := range g.Warmup.Each[i].Actions {
 			g.BaseActions[a.Name] += a.N
 		}
 	}

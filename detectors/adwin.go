@@ -1,0 +1,167 @@
+package detectors
+
+import "math"
+
+// ADWIN's settings besides its delta, as river and MOA have them. Their grace period of 10 values ends before the first
+// search and says nothing beside it.
+const (
+	adwinBuckets  = 5  // buckets of one size; one more, and the two oldest become one of twice the size
+	adwinClock    = 32 // values from one search for a cut to the next
+	adwinShortest = 5  // values that either side of a cut must have at least
+	adwinRows     = 32 // sizes of buckets: windows end at 5 * 2^32 values
+)
+
+// ADWINDelta is the delta that ADWIN is used with unless someone chose another.
+const ADWINDelta = .002
+
+// ADWIN compares the older with the newer part of a window that grows until the two differ (Bifet & Gavalda 2007, in the
+// exponential-histogram form of river and MOA). It is a gauge for people who compare: its delta bounds the chance of a
+// false cut for a single search, so the mean time between its false alarms follows from the data; EmpiricalARL0 measures
+// it. It pages nobody.
+//
+// Every 32 values all cuts of the window of n values into n0 older and n1 newer ones (at least 5 each, at the ends of
+// buckets) are compared:
+//
+//	|mean0 - mean1| > sqrt(2 m v L) + 2/3 m L,   L = log(2 log(n) / delta),   m = 1/(n0-4) + 1/(n1-4)
+//
+// v is the variance of the window. On a drift the oldest buckets are dropped until no cut is left; the value after it
+// starts an empty window, as in river. The second term of the threshold is in the unit of the values, so that values of a
+// small scale are never told apart: feed it values in baseline standard deviations.
+//
+// It takes constant memory. Its fields are its whole state, and gob brings them back to the same bits.
+type ADWIN struct {
+	Delta    float64
+	Count    int     // values in the window
+	Total    float64 // their sum
+	Variance float64 // their summed squared distances from their mean
+	Top      int     // the largest size of bucket in use
+	Rows     [adwinRows]ADWINRow
+	Drifted  bool // the last value gave a drift: the next one starts an empty window
+}
+
+// ADWINRow holds the buckets of one size, row i those of 2^i values, the oldest first.
+type ADWINRow struct {
+	Buckets  int
+	Total    [adwinBuckets + 1]float64
+	Variance [adwinBuckets + 1]float64
+}
+
+// NewADWIN has an empty window. A smaller delta, between 0 and 1, makes fewer alarms.
+func NewADWIN(delta float64) *ADWIN { return &ADWIN{Delta: delta} }
+
+// Reset empties the window.
+func (a *ADWIN) Reset() { *a = ADWIN{Delta: a.Delta} }
+
+// Width is the number of values in the window; after a drift, of those that stayed.
+func (a *ADWIN) Width() int { return a.Count }
+
+// Mean is the mean of the values in the window, NaN where there are none.
+func (a *ADWIN) Mean() float64 { return a.Total / float64(a.Count) }
+
+// Add folds in a value and reports whether a drift was found with it. NaN and infinite values have no place in a mean and
+// are ignored.
+func (a *ADWIN) Add(x float64) (drift bool) {
+	if math.IsNaN(x) || math.IsInf(x, 0) {
+		return false
+	}
+	if a.Drifted {
+		a.Reset()
+	}
+	a.insert(x)
+	if a.Count%adwinClock != 0 {
+		return false
+	}
+	for a.differs() {
+		a.dropOldest()
+		a.Drifted = true
+	}
+	return a.Drifted
+}
+
+// insert puts a value into the window and merges buckets, each row passing on what it has too many of.
+func (a *ADWIN) insert(x float64) {
+	if a.Count > 0 {
+		n := float64(a.Count)
+		d := x - a.Total/n
+		a.Variance += n * d * d / (n + 1)
+	}
+	a.Count++
+	a.Total += x
+	a.Rows[0].push(x, 0)
+	for i := 0; i < adwinRows-1 && a.Rows[i].Buckets > adwinBuckets; i++ {
+		a.mergeOldest(i)
+	}
+	if a.Rows[adwinRows-1].Buckets > adwinBuckets {
+		a.dropOldest()
+	}
+}
+
+// mergeOldest makes one bucket of the next row of the two oldest of row i.
+func (a *ADWIN) mergeOldest(i int) {
+	row, size := &a.Rows[i], bucketSize(i)
+	d := row.Total[0]/size - row.Total[1]/size
+	a.Rows[i+1].push(row.Total[0]+row.Total[1], row.Variance[0]+row.Variance[1]+d*d*size/2)
+	row.drop(2)
+	a.Top = max(a.Top, i+1)
+}
+
+// dropOldest takes the oldest bucket out of the window.
+func (a *ADWIN) dropOldest() {
+	row, size := &a.Rows[a.Top], bucketSize(a.Top)
+	total, variance := row.Total[0], row.Variance[0]
+	row.drop(1)
+	a.Count -= int(size)
+	a.Total -= total
+	n := float64(a.Count)
+	d := total/size - a.Total/n
+	a.Variance -= variance + size*n*d*d/(size+n)
+	if row.Buckets == 0 {
+		a.Top--
+	}
+}
+
+// differs reports whether there is a cut of the window whose sides differ.
+//
+// Most cuts are passed over without a division or a root: with m > 1/n0 + 1/n1 = n/(n0 n1) a cut cannot count unless
+// (total0 n1 - total1 n0)^2 > 2 v L n n0 n1. The factor .99 keeps the bound on the safe side of rounding.
+func (a *ADWIN) differs() bool {
+	n := float64(a.Count)
+	confidence := math.Log(2 * math.Log(n) / a.Delta)
+	variance := a.Variance / n
+	bound := .99 * 2 * variance * confidence * n
+	n0, n1 := 0.0, n
+	total0, total1 := 0.0, a.Total
+	for i := a.Top; i >= 0; i-- {
+		row, size := &a.Rows[i], bucketSize(i)
+		for _, total := range row.Total[:row.Buckets] {
+			n0, n1 = n0+size, n1-size
+			total0, total1 = total0+total, total1-total
+			if n1 < adwinShortest {
+				return false
+			}
+			apart := total0*n1 - total1*n0
+			if n0 < adwinShortest || apart*apart <= bound*n0*n1 {
+				continue
+			}
+			m := 1/(n0-adwinShortest+1) + 1/(n1-adwinShortest+1)
+			if math.Abs(total0/n0-total1/n1) > math.Sqrt(2*m*variance*confidence)+2.0/3*confidence*m {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// bucketSize is the number of values in a bucket of row i.
+func bucketSize(i int) float64 { return float64(uint64(1) << i) }
+
+func (r *ADWINRow) push(total, variance float64) {
+	r.Total[r.Buckets], r.Variance[r.Buckets] = total, variance
+	r.Buckets++
+}
+
+func (r *ADWINRow) drop(n int) {
+	copy(r.Total[:], r.Total[n:r.Buckets])
+	copy(r.Variance[:], r.Variance[n:r.Buckets])
+	r.Buckets -= n
+}

@@ -1,0 +1,390 @@
+package detectors
+
+import (
+	"math"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"sync"
+)
+
+// The bootstrap of the allowance: how many baselines are drawn, the share of them that must keep the budget, and the
+// range that the allowance is held in.
+const (
+	bootstrapDraws   = 50
+	keptShare        = .9
+	leastAllowance   = .5
+	largestAllowance = 2.25
+)
+
+// BaselineSample is the baseline of one quantity and its armed test; one of Rank and Frequency is set. Values are by
+// unit, NaN where a unit has none: the value itself, or how many times it happened at the unit's Steps.
+type BaselineSample struct {
+	Values, Steps []float64
+	Rank          *RankTest
+	Frequency     *FrequencyTest
+}
+
+// Bootstrapped is what the bootstrap says of a set of armed tests.
+type Bootstrapped struct {
+	Allowance float64 // C
+	Confirmed bool    // whether some allowance in its range keeps the budget for nine baselines in ten
+	// ARL0 is the mean number of units between false alarms with that allowance by the union of all branches, its median
+	// over baselines; Low and High are its 10 % and 90 % points.
+	ARL0, Low, High float64
+	Weakest         Weakest // the branch with the largest part of the false alarms
+}
+
+// Weakest names a branch of a sample.
+type Weakest struct {
+	Sample int
+	Branch Branch
+	Part   float64 // of the false alarms of all branches, the mean over baselines
+}
+
+// Bootstrap finds the smallest allowance with which the armed branches of all samples together raise no more false
+// alarms than what they have been given, for nine of ten baselines that could have been drawn instead of this one. Whole
+// units are drawn with replacement, all quantities together. Against each drawn baseline the real one takes the part
+// of the truth: with Lambda(theta) = log mean exp(theta (g - C)) over the real units in the ranks of the drawn ones,
+// false alarms of a branch come at the rate A exp(-theta h), where Lambda(theta)/theta = kappa (Cramer & Lundberg's
+// adjustment coefficient). The draws depend on the seed alone. spent is the rate of tests that need no allowance.
+// overlap is by how much the alarms of all branches come more seldom than the sum of their rates, see Overlap: the
+// thresholds are to be lowered by its logarithm, and the allowance is for these.
+func Bootstrap(samples []BaselineSample, units int, spent, overlap float64, seed uint64) Bootstrapped {
+	views := viewsOf(samples, math.Log(overlap))
+	granted := 0.0
+	for _, v := range views {
+		granted += armedRate(v.armed)
+	}
+	draws := drawAll(views, units, seed)
+	needed := make([]float64, len(draws))
+	for i, d := range draws {
+		needed[i] = d.allowance(granted)
+	}
+	c := Quantiles(needed, keptShare)[0]
+	out := Bootstrapped{Confirmed: c <= largestAllowance}
+	out.Allowance = max(leastAllowance, min(largestAllowance, c))
+	out.describe(views, draws, spent, overlap)
+	return out
+}
+
+func (out *Bootstrapped) describe(views []view, draws []draw, spent, overlap float64) {
+	arl := make([]float64, len(draws))
+	parts := make([]float64, len(draws[0]))
+	for i, d := range draws {
+		total := spent // which does not overlap
+		for k := range d {
+			total += d[k].rate(out.Allowance) / overlap
+		}
+		arl[i] = 1 / total
+		for k := range d {
+			parts[k] += d[k].rate(out.Allowance) / overlap / total / float64(len(draws))
+		}
+	}
+	q := Quantiles(arl, .1, .5, .9)
+	out.Low, out.ARL0, out.High = q[0], q[1], q[2]
+	k := 0
+	for _, v := range views {
+		for _, b := range v.armed {
+			if parts[k] > out.Weakest.Part {
+				out.Weakest = Weakest{Sample: v.sample, Branch: b.Branch, Part: parts[k]}
+			}
+			k++
+		}
+	}
+}
+
+// drawAll draws the baselines, on all cores. Each has a generator of its own, so that the result does not depend on
+// their number.
+func drawAll(views []view, units int, seed uint64) []draw {
+	draws := make([]draw, bootstrapDraws)
+	var wg sync.WaitGroup
+	cores := runtime.GOMAXPROCS(0)
+	for first := range cores {
+		wg.Go(func() {
+			times := make([]int32, units)
+			for i := first; i < len(draws); i += cores {
+				drawUnits(times, rand.New(rand.NewPCG(seed, uint64(i))))
+				for _, v := range views {
+					draws[i] = append(draws[i], v.draw(times)...)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	return draws
+}
+
+// drawUnits draws as many units as there are with replacement, and counts how many times each was.
+func drawUnits(times []int32, rng *rand.Rand) {
+	clear(times)
+	for range times {
+		times[rng.IntN(len(times))]++
+	}
+}
+
+// view is one sample as the bootstrap needs it: its distinct values and which unit has which.
+type view struct {
+	sample int
+	armed  []CUSUM
+	place  []int32   // by unit, the place of its value among the distinct ones; -1 where it has none
+	weight []float64 // of the distinct values in the real baseline, sum 1
+	m      float64   // units with a value
+	under  func(times []float64, m float64) normalise
+}
+
+// normalise gives a branch's increments of the distinct values under a drawn baseline, normalised on that, and chi. The
+// slice is valid until the next call.
+type normalise func(b *CUSUM) (g []float64, chi float64)
+
+func viewsOf(samples []BaselineSample, lowered float64) []view {
+	var views []view
+	for i, s := range samples {
+		v := view{sample: i}
+		if s.Rank != nil {
+			v.armed = armedOf(s.Rank.Walks, lowered)
+			v.rank(s.Values, s.Rank.ranks)
+		} else {
+			v.armed = armedOf(s.Frequency.Walks, lowered)
+			v.frequency(s.Values, s.Steps)
+		}
+		if len(v.armed) > 0 {
+			views = append(views, v)
+		}
+	}
+	return views
+}
+
+// armedOf gives the armed branches with thresholds lowered by so many nats.
+func armedOf(w Walks, lowered float64) []CUSUM {
+	w.Branches = slices.DeleteFunc(slices.Clone(w.Branches), func(c CUSUM) bool { return c.Height == 0 })
+	w.Lower(lowered)
+	return w.Branches
+}
+
+func (v *view) rank(values []float64, ranks *Ranks) {
+	v.place = make([]int32, len(values))
+	v.weight = make([]float64, ranks.Distinct())
+	for i, x := range values {
+		if math.IsNaN(x) {
+			v.place[i] = -1
+			continue
+		}
+		v.place[i] = int32(ranks.slot(x) / 2)
+	}
+	v.count()
+	v.under = newRankedDraws(v.m).under
+}
+
+func (v *view) frequency(hits, steps []float64) {
+	type pair struct{ hits, steps float64 }
+	seen := map[pair]int32{}
+	var e episodes
+	v.place = make([]int32, len(hits))
+	for i := range hits {
+		if math.IsNaN(hits[i]) {
+			v.place[i] = -1
+			continue
+		}
+		p := pair{hits[i], steps[i]}
+		at, known := seen[p]
+		if !known {
+			at = int32(len(e.hits))
+			seen[p] = at
+			e.hits, e.steps = append(e.hits, p.hits), append(e.steps, p.steps)
+		}
+		v.place[i] = at
+	}
+	v.weight = make([]float64, len(e.hits))
+	v.count()
+	v.under = e.under
+}
+
+// count turns places into the weights of the distinct values.
+func (v *view) count() {
+	for _, at := range v.place {
+		if at >= 0 {
+			v.weight[at]++
+			v.m++
+		}
+	}
+	for i := range v.weight {
+		v.weight[i] /= v.m
+	}
+}
+
+// draw is one drawn baseline: what it does to each armed branch.
+type draw []drawnBranch
+
+// drawnBranch is one branch under one drawn baseline.
+type drawnBranch struct {
+	unit         float64 // of kappa: kappa = allowance * unit
+	slopes       [len(thetas)]float64
+	logA, height float64
+}
+
+// thetas is where Lambda is tabulated, in multiples of thetaStep that thetaPowers makes.
+var thetas = [...]float64{.1, .25, .4, .55, .7, .85, 1, 1.2, 1.5}
+
+// thetaStep is the common divisor of thetas.
+const thetaStep = .05
+
+// The range that theta is held in.
+const (
+	leastTheta   = .05
+	largestTheta = 3
+)
+
+func (v *view) draw(times []int32) []drawnBranch {
+	counts, m := make([]float64, len(v.weight)), 0.0
+	for unit, at := range v.place {
+		if at >= 0 {
+			counts[at] += float64(times[unit])
+			m += float64(times[unit])
+		}
+	}
+	increments := v.under(counts, m)
+	out := make([]drawnBranch, len(v.armed))
+	for i := range v.armed {
+		b := &v.armed[i]
+		g, chi := increments(b)
+		out[i] = drawnBranch{unit: chi / math.Sqrt(m), slopes: lambdaSlopes(g, v.weight), logA: b.LogA, height: b.Height}
+	}
+	return out
+}
+
+// lambdaSlopes tabulates Lambda(theta)/theta, which rises with theta, for increments with the given weights.
+func lambdaSlopes(g, weight []float64) (out [len(thetas)]float64) {
+	for i, x := range g {
+		if weight[i] == 0 {
+			continue
+		}
+		p1 := math.Exp(thetaStep * x)
+		p2 := p1 * p1
+		p3 := p2 * p1
+		p5 := p2 * p3
+		p8 := p5 * p3
+		p11 := p8 * p3
+		p14 := p11 * p3
+		p17 := p14 * p3
+		p20 := p17 * p3
+		p24 := p20 * p2 * p2
+		p30 := p24 * p3 * p3
+		w := weight[i]
+		for k, p := range [...]float64{p2, p5, p8, p11, p14, p17, p20, p24, p30} {
+			out[k] += w * p
+		}
+	}
+	for k, theta := range thetas {
+		out[k] = math.Log(out[k]) / theta
+	}
+	return out
+}
+
+// theta solves Lambda(theta)/theta = kappa by linear interpolation.
+func (d *drawnBranch) theta(kappa float64) float64 {
+	k := 1
+	for k < len(thetas)-1 && d.slopes[k] < kappa {
+		k++
+	}
+	rise := d.slopes[k] - d.slopes[k-1]
+	if !(rise > 0) {
+		return largestTheta
+	}
+	theta := thetas[k-1] + (kappa-d.slopes[k-1])/rise*(thetas[k]-thetas[k-1])
+	return max(leastTheta, min(largestTheta, theta))
+}
+
+// rate is the branch's false alarms a unit.
+func (d *drawnBranch) rate(allowance float64) float64 {
+	return min(1, math.Exp(d.logA-d.theta(allowance*d.unit)*d.height))
+}
+
+// allowance is the smallest one with which the false alarms of all branches stay within a budget.
+func (d draw) allowance(budget float64) float64 {
+	low, high := -1.0, 8.0
+	for high-low > .01 {
+		c := (low + high) / 2
+		total := 0.0
+		for i := range d {
+			total += d[i].rate(c)
+		}
+		if total <= budget {
+			high = c
+		} else {
+			low = c
+		}
+	}
+	return high
+}
+
+// rankedDraws ranks distinct values in drawn baselines, of which only the order counts.
+type rankedDraws struct {
+	m          float64
+	own, fresh []float64 // normal scores of baselines of m points, by twice the rank
+}
+
+func newRankedDraws(m float64) *rankedDraws {
+	d := &rankedDraws{m: m, own: make([]float64, 2*int(m)+1), fresh: make([]float64, 2*int(m)+1)}
+	for twice := range d.own {
+		d.own[twice] = normalScore(float64(twice) / 2 / m)
+		d.fresh[twice] = normalScore((float64(twice) + 1) / 2 / (m + 1))
+	}
+	return d
+}
+
+// under ranks the distinct values among m drawn ones, of which value i was drawn times[i] times: as new values, and as
+// points of the drawn baseline.
+func (d *rankedDraws) under(times []float64, m float64) normalise {
+	own, fresh := make([]rank, len(times)), make([]rank, len(times))
+	below := 0.0
+	for i, n := range times {
+		twice := 2*below + n
+		own[i].u, fresh[i].u = twice/2/m, (twice+1)/2/(m+1)
+		if m == d.m {
+			own[i].z, fresh[i].z = d.own[int(twice)], d.fresh[int(twice)]
+		} else {
+			own[i].z, fresh[i].z = normalScore(own[i].u), normalScore(fresh[i].u)
+		}
+		below += n
+	}
+	g := make([]float64, len(times))
+	return func(b *CUSUM) ([]float64, float64) {
+		first, second := 0.0, 0.0
+		for i, n := range times {
+			if n > 0 {
+				e := math.Exp(b.increment(own[i]))
+				first += n / m * e
+				second += n / m * e * e
+			}
+			g[i] = b.increment(fresh[i])
+		}
+		c := math.Log(first)
+		for i := range g {
+			g[i] -= c
+		}
+		return g, math.Sqrt(max(0, second/first/first-1))
+	}
+}
+
+// under makes the branches anew on m drawn episodes, of which episode i was drawn times[i] times.
+func (e episodes) under(times []float64, m float64) normalise {
+	weights := make([]float64, len(times))
+	for i, n := range times {
+		weights[i] = n / m
+	}
+	sd := e.weightedSD(weights)
+	g := make([]float64, len(times))
+	return func(b *CUSUM) ([]float64, float64) {
+		f := newFrequencyBranch(b.Param, sd)
+		k := f.offset(e, weights)
+		second := 0.0
+		for i, w := range weights {
+			g[i] = f.increment(e.hits[i], e.steps[i], k)
+			if w > 0 {
+				second += w * math.Exp(2*g[i])
+			}
+		}
+		return g, math.Sqrt(max(0, second-1))
+	}
+}

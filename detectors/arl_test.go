@@ -1,0 +1,80 @@
+package detectors
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+)
+
+func TestEmpiricalARL0OfAKnownRate(t *testing.T) {
+	sample := make([]float64, 200)
+	sample[17] = 1 // an alarm in every 200th value on average
+	alarm := func(x float64) bool { return x == 1 }
+	got := EmpiricalARL0(sample, 1, 200_000, alarm, func() {})
+	if math.Abs(got.Mean-200) > 4*got.StandardError || got.Values != 200_000 {
+		t.Errorf("%+v, want about 200 of 200,000 values", got)
+	}
+	if want := 200 / math.Sqrt(1000); math.Abs(got.StandardError/want-1) > .2 {
+		t.Errorf("a standard error of %v, want about %v", got.StandardError, want)
+	}
+	if again := EmpiricalARL0(sample, 1, 200_000, alarm, func() {}); again != got {
+		t.Errorf("%+v, the second time %+v", got, again)
+	}
+	if other := EmpiricalARL0(sample, 2, 200_000, alarm, func() {}); other == got {
+		t.Errorf("another seed gives the same %+v", other)
+	}
+}
+
+// Alarms of a detector that never alarms: the mean is the values fed, a lower limit.
+func TestEmpiricalARL0WithoutAlarms(t *testing.T) {
+	fed, resets := 0, 0
+	got := EmpiricalARL0([]float64{1}, 1, 500, func(float64) bool { fed++; return false }, func() { resets++ })
+	if got.Mean != 500 || !math.IsInf(got.StandardError, 1) || got.Alarms != 0 || fed != 500 || resets != 1 {
+		t.Errorf("%+v after %d values and %d resets", got, fed, resets)
+	}
+}
+
+func TestEmpiricalARL0ResetsAfterEachAlarm(t *testing.T) {
+	since, resets := 0, 0
+	alarm := func(float64) bool { since++; return since == 10 }
+	got := EmpiricalARL0([]float64{1}, 1, 1000, alarm, func() { since = 0; resets++ })
+	if got.Mean != 10 || got.Alarms != 100 || resets != 101 {
+		t.Errorf("%+v after %d resets, want an alarm every 10 values", got, resets)
+	}
+}
+
+// The standard error holds for the gauges that it is made for: over seeds, their measured means scatter by about as much.
+func TestEmpiricalARL0StandardErrorHoldsForGauges(t *testing.T) {
+	sample := normal(rand.New(rand.NewPCG(1, 44)), 500)
+	adwin, pageHinkley := NewADWIN(.9), NewPageHinkley()
+	for name, c := range map[string]struct {
+		alarm func(float64) bool
+		reset func()
+	}{
+		"ADWIN":        {adwin.Add, adwin.Reset},
+		"Page-Hinkley": {pageHinkley.Add, pageHinkley.Reset},
+	} {
+		const seeds = 60
+		var rates, promises []float64
+		for seed := range uint64(seeds) {
+			got := EmpiricalARL0(sample, seed, 30_000, c.alarm, c.reset)
+			rates, promises = append(rates, 1/got.Mean), append(promises, got.StandardError/got.Mean)
+		}
+		mean, sd := meanAndDeviation(rates)
+		promised, _ := meanAndDeviation(promises)
+		t.Logf("%s: ARL0 %.0f, relative scatter %.3f, promised %.3f", name, 1/mean, sd/mean, promised)
+		if ratio := sd / mean / promised; ratio < .5 || ratio > 1.5 {
+			t.Errorf("%s: the estimates scatter by %.2f times what is promised", name, ratio)
+		}
+	}
+}
+
+func meanAndDeviation(x []float64) (mean, deviation float64) {
+	for _, v := range x {
+		mean += v / float64(len(x))
+	}
+	for _, v := range x {
+		deviation += (v - mean) * (v - mean) / float64(len(x)-1)
+	}
+	return mean, math.Sqrt(deviation)
+}

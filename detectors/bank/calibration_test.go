@@ -1,0 +1,77 @@
+package bank
+
+import (
+	"bytes"
+	"reflect"
+	"testing"
+	"time"
+)
+
+// Whether baselines are calibrated beside the owner or by it, the same units give the same findings in the same order,
+// and the same state.
+func TestBackgroundCalibrationFindsTheSame(t *testing.T) {
+	run := func(background bool) ([]Finding, []byte) {
+		p := newBank(episodes(2000))
+		if background {
+			p.InBackground()
+		}
+		a := newAgent(210)
+		found := a.feed(p, 620)
+		a.mean = -1
+		found = append(found, a.feed(p, 60)...)
+		p.Publish() // while a calibration is under way the last summary stands
+		p.Tick(time.Time{})
+		found = append(found, p.Settle()...)
+		var state bytes.Buffer
+		if err := p.Snapshot(&state); err != nil {
+			t.Fatal(err)
+		}
+		return found, state.Bytes()
+	}
+	found, state := run(false)
+	again, stateAgain := run(true)
+	if len(found) < 5 || !reflect.DeepEqual(found, again) {
+		t.Errorf("%d findings in the background, %d by the owner", len(again), len(found))
+	}
+	if len(state) != len(stateAgain) {
+		t.Errorf("%d bytes of state in the background, %d by the owner", len(stateAgain), len(state))
+	}
+}
+
+// Units that wait for a calibration are not applied yet: who saves the bank before reads them again.
+func TestUnitsThatWaitAreNotApplied(t *testing.T) {
+	p := newBank(episodes(2000))
+	p.InBackground()
+	a := newAgent(211)
+	for range 100 {
+		p.Observe(a.unit(), time.Time{})
+	}
+	if !p.Calibrating() {
+		t.Fatal("no calibration at 100 units")
+	}
+	p.pending = append(p.pending, pendingUnit{a.unit(), time.Time{}})
+	if last := p.Applied()[0]; last.Pos.Offset != 99 {
+		t.Errorf("applied up to %d, want 99", last.Pos.Offset)
+	}
+	p.Settle()
+	if last := p.Applied()[0]; last.Pos.Offset != 100 || p.Calibrating() {
+		t.Errorf("applied up to %d after settling, want 100", last.Pos.Offset)
+	}
+}
+
+func TestCalibrationsAreKept(t *testing.T) {
+	kept := NewCalibrations()
+	var promises []Promise
+	for range 2 {
+		p := newBank(episodes(2000))
+		p.Share(kept)
+		newAgent(212).feed(p, 100)
+		promises = append(promises, p.groups[0].Promise)
+	}
+	if len(kept.found) != 1 {
+		t.Errorf("%d calibrations of the same baseline", len(kept.found))
+	}
+	if !reflect.DeepEqual(promises[0], promises[1]) || promises[0].Allowance == 0 {
+		t.Errorf("the same baseline promises %+v and %+v", promises[0], promises[1])
+	}
+}

@@ -1,0 +1,268 @@
+package bank
+
+import (
+	"bytes"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/rewardwatch/rewardwatch/detectors"
+	"github.com/rewardwatch/rewardwatch/ingest"
+)
+
+// drifted feeds a bank 700 healthy units, then n changed ones, and gives the first finding of a drift of a signal.
+func drifted(t *testing.T, p *Policy, a *agent, signal string, n int, change func()) Finding {
+	t.Helper()
+	a.feed(p, 700)
+	change()
+	found := a.feed(p, n)
+	i := slices.IndexFunc(found, func(f Finding) bool {
+		return f.Kind == StreamChanged && f.To == Drift && f.Signal == signal
+	})
+	if i < 0 {
+		t.Fatalf("no alarm of %s within %d units", signal, n)
+	}
+	return found[i]
+}
+
+// about reports whether got lies within margin of want.
+func about(got, want, margin float64) bool { return math.Abs(got-want) <= margin }
+
+func TestEffectSizesOfAMovedReward(t *testing.T) {
+	p, a := newBank(episodes(20_000)), newAgent(200)
+	f := drifted(t, p, a, "reward", 200, func() { a.mean -= .5 })
+	e := f.Effect
+	if e.Quantity != "mean" {
+		t.Fatalf("effect %+v, want one of the mean", e)
+	}
+	margin := 3 * e.BaselineSD / math.Sqrt(float64(e.CurrentUnits))
+	for name, got := range map[string]float64{
+		"mean": e.MeanShift, "median": e.MedianShift, "q10": e.Q10Shift, "q90": e.Q90Shift, "Wasserstein": -e.Wasserstein,
+	} {
+		if !about(got, -.5, 2*margin) {
+			t.Errorf("%s moved by %v, want -0.5 within %v", name, got, 2*margin)
+		}
+	}
+	if !about(e.SpreadRatio, e.CurrentSD/e.BaselineSD, 1e-12) {
+		t.Errorf("ratio of spread %v, want %v", e.SpreadRatio, e.CurrentSD/e.BaselineSD)
+	}
+	if !about(e.StandardShift, e.MeanShift/e.BaselineSD, 1e-12) || e.CurrentUnits != int(f.At.Ordinal-f.Onset.Ordinal+1) {
+		t.Errorf("effect %+v from unit %d to %d", e, f.Onset.Ordinal, f.At.Ordinal)
+	}
+}
+
+// healthySnapshot gives the snapshot of a bank that has seen 700 healthy units.
+func healthySnapshot(t *testing.T, seed uint64) []byte {
+	t.Helper()
+	p := newBank(episodes(20_000))
+	newAgent(seed).feed(p, 700)
+	var buf bytes.Buffer
+	if err := p.Snapshot(&buf); err != nil {
+		t.Fatal(err)
+	}
+	return buf.Bytes()
+}
+
+func TestOnsetHasAnInterval(t *testing.T) {
+	const baselines, perBaseline = 4, 15
+	held, runs := 0.0, float64(baselines*perBaseline)
+	for b := range baselines {
+		snapshot := healthySnapshot(t, uint64(300+b))
+		for run := range perBaseline {
+			p := newBank(episodes(20_000))
+			if err := p.Restore(bytes.NewReader(snapshot), time.Time{}); err != nil {
+				t.Fatal(err)
+			}
+			a := newAgent(uint64(400 + perBaseline*b + run))
+			a.made = 700
+			f := drifted(t, p, a, "reward", 300, func() { a.mean -= a.sd / math.Sqrt(20) })
+			if f.OnsetFrom.Ordinal > f.Onset.Ordinal || f.Onset.Ordinal > f.OnsetTo.Ordinal || f.OnsetTo.Ordinal > f.At.Ordinal {
+				t.Errorf("onset %d in %d to %d, seen at %d", f.Onset.Ordinal, f.OnsetFrom.Ordinal, f.OnsetTo.Ordinal, f.At.Ordinal)
+			}
+			if f.OnsetFrom.Ordinal <= 1400 && f.OnsetTo.Ordinal >= 1400 {
+				held++
+			}
+			if first := f.Offsets[0].First; first != f.Onset.First.Offset {
+				t.Errorf("offsets from %d, the onset lies at %d", first, f.Onset.First.Offset)
+			}
+		}
+	}
+	if least := .9 - 3*math.Sqrt(.9*.1/runs); held/runs < least {
+		t.Errorf("the interval holds the onset in %v of %v alarms", held, runs)
+	}
+}
+
+func TestCertificateGrowsWithTheEvidence(t *testing.T) {
+	p, a := newBank(episodes(20_000)), newAgent(210)
+	a.feed(p, 700)
+	a.mean -= 2 * a.sd / math.Sqrt(20) // two standard deviations of the mean reward: F moves by .68
+	last := 0.0
+	for _, f := range a.feed(p, 301) {
+		if f.Signal != "reward" || f.To != Drift {
+			continue
+		}
+		d := f.Effect.AtLeast
+		if f.Kind == StreamChanged && d > .2 || d > .68 {
+			t.Errorf("%v is certain at unit %d", d, f.At.Ordinal)
+		}
+		last = d
+	}
+	if last < .3 {
+		t.Errorf("%v is certain after 300 units, want at least 0.3", last)
+	}
+}
+
+func certificateOf(t *testing.T, p *Policy, signal string) (seen int64, traced int) {
+	t.Helper()
+	g := p.groups[0]
+	i, found := g.find(signal)
+	if !found {
+		t.Fatalf("no stream of %s", signal)
+	}
+	q := g.Streams[i].find(mainQuantity(signal))
+	values, _ := q.Trace.since(0)
+	return q.Certificate.Seen, len(values)
+}
+
+func TestCertificateSeesWhatTheTestsSee(t *testing.T) {
+	p, a := newBank(episodes(20_000)), newAgent(220)
+	a.feed(p, 500)
+	if seen, traced := certificateOf(t, p, "reward"); seen != 0 || traced != 0 {
+		t.Errorf("%d values certified and %d traced of the baseline", seen, traced)
+	}
+	a.feed(p, 100)
+	a.edit = func(u *ingest.Unit) { u.Reward.NonFinite = u.Reward.N }
+	a.feed(p, 10)
+	if s := stateOf(t, p, "reward"); s.State != TelemetryFault {
+		t.Fatalf("reward is %s, want a fault", s.State)
+	}
+	if seen, traced := certificateOf(t, p, "reward"); seen < 100 || seen > 103 || int(seen) != traced {
+		t.Errorf("%d values certified and %d traced after 100 and 10 in a fault", seen, traced)
+	}
+	if seen, _ := certificateOf(t, p, "episode_length"); seen != 110 {
+		t.Errorf("%d lengths certified of 110", seen)
+	}
+}
+
+func TestCertificateRestartsWhenAnIncidentCloses(t *testing.T) {
+	p, a := newBank(episodes(20_000)), newAgent(230)
+	drifted(t, p, a, "reward", 100, func() { a.mean -= 1 })
+	a.mean++
+	for range 400 {
+		if found := a.feed(p, 1); slices.ContainsFunc(found, func(f Finding) bool { return f.Kind == GroupQuiet }) {
+			if seen, traced := certificateOf(t, p, "reward"); seen != 0 || traced != 0 {
+				t.Errorf("%d values certified and %d traced when the incident closed", seen, traced)
+			}
+			return
+		}
+	}
+	t.Error("the incident did not close")
+}
+
+// A walk may start further back than single units are known.
+func TestOnsetOfASlowAlarmIsTheStartOfItsWalk(t *testing.T) {
+	p, a := newBank(episodes(20_000)), newAgent(240)
+	a.feed(p, 2000)
+	g := p.groups[0]
+	i, _ := g.find("reward")
+	q := g.Streams[i].find("mean")
+	g.Trail.Older = append(g.Trail.Older[:0], UnitRef{Ordinal: 900})
+	top := branch{quantity: q, started: 900}
+	for o := range q.Trace.Values {
+		q.Trace.Values[o] = -2.2 // about one standard deviation below the mean, throughout
+	}
+	at, from, to := g.onset(top)
+	if at.Ordinal != 900 || from.Ordinal != 900 || to.Ordinal < 900 {
+		t.Errorf("onset %d in %d to %d, want 900", at.Ordinal, from.Ordinal, to.Ordinal)
+	}
+}
+
+func TestTrailFindsItsUnits(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 1))
+	var tr trail
+	var units []*ingest.Unit
+	walk := detectors.CUSUM{Height: 2, Walk: 1, StartedAt: 5}
+	walks := &stream{Quantities: []*quantity{{Rank: &detectors.RankTest{Walks: detectors.Walks{Branches: []detectors.CUSUM{walk}}}}}}
+	for i := range int64(2000) {
+		u := &ingest.Unit{
+			First: ingest.Position{Partition: int32(rng.IntN(3)), Offset: i}, Last: ingest.Position{Offset: i + 2},
+		}
+		u.Pos = ingest.Position{Partition: u.First.Partition, Offset: i + 3}
+		units = append(units, u)
+		tr.add(UnitRef{Ordinal: i, Pos: u.Pos, First: u.First}, u)
+		tr.prune([]*stream{walks})
+		if got := tr.last().Ordinal; got != i {
+			t.Fatalf("last unit %d, want %d", got, i)
+		}
+		for back := range min(i+1, trailUnits) {
+			if got := tr.ref(i - back).Ordinal; got != i-back {
+				t.Fatalf("unit %d of %d is %d", i-back, i, got)
+			}
+		}
+	}
+	if start, next := tr.ref(5).Ordinal, tr.ref(6).Ordinal; start != 5 || next < 6 || next > 2000-trailUnits {
+		t.Errorf("the start of a walk at unit 5 is %d, the first known unit after it %d", start, next)
+	}
+	if len(tr.Older) > 2*trailSlack {
+		t.Errorf("%d older references are kept", len(tr.Older))
+	}
+	for _, onset := range []int64{1999, 1700, 1500} {
+		want := map[int32]ingest.Range{}
+		for i := onset; i < 2000; i++ {
+			u := units[i]
+			last := u.Last.Offset
+			if i == onset {
+				last = u.Pos.Offset
+			}
+			r, seen := want[u.Pos.Partition]
+			if !seen {
+				r = ingest.Range{Partition: u.Pos.Partition, First: u.First.Offset}
+			}
+			r.Last = max(r.Last, last)
+			want[u.Pos.Partition] = r
+		}
+		got := tr.offsets(tr.ref(onset))
+		for i, r := range got {
+			if r != want[r.Partition] || i > 0 && got[i-1].Partition >= r.Partition {
+				t.Errorf("offsets %v since unit %d, want %v", got, onset, want)
+			}
+		}
+		if len(got) != len(want) {
+			t.Errorf("offsets %v since unit %d, want %v", got, onset, want)
+		}
+	}
+}
+
+func TestTraceKnowsTheLastUnits(t *testing.T) {
+	rng := rand.New(rand.NewPCG(2, 2))
+	var tr trace
+	all := map[int64]float64{}
+	ordinal := int64(17)
+	for i := range 3000 {
+		gap := int64(rng.IntN(4))
+		if i%900 == 899 {
+			gap += 400 * int64(rng.IntN(4))
+		}
+		ordinal += 1 + gap
+		all[ordinal] = rng.Float64()
+		tr.add(all[ordinal], ordinal)
+		since := ordinal - int64(rng.IntN(700))
+		values, ordinals := tr.since(since)
+		n := 0
+		for o := max(since, ordinal-trailUnits+1); o <= ordinal; o++ {
+			x, there := all[o]
+			if !there {
+				continue
+			}
+			if n >= len(values) || values[n] != x || ordinals[n] != o {
+				t.Fatalf("value %d since unit %d is not that of unit %d", n, since, o)
+			}
+			n++
+		}
+		if n != len(values) || len(tr.Values) > trailUnits {
+			t.Fatalf("%d values since unit %d, want %d", len(values), since, n)
+		}
+	}
+}

@@ -1,0 +1,319 @@
+package bank
+
+import (
+	"math"
+	"slices"
+
+	"github.com/rewardwatch/rewardwatch/detectors"
+	"github.com/rewardwatch/rewardwatch/ingest"
+)
+
+// QuantityLikeActions is the quantity of the signal reward that tells whether the same actions are rewarded as in the
+// baseline: by unit, the mean over its steps of the reward less the baseline's mean reward of the action taken.
+const QuantityLikeActions = "difference for like actions"
+
+// oldAlarm is after how many units an alarm shares its evidence with the others of its group.
+const oldAlarm = 100
+
+// explain adds to a finding of drift what all signals of the group have done since its onset. Of old alarms that goes
+// for one only in as many units: their windows are nearly the same, and hundreds of signals may drift for weeks.
+func (g *group) explain(f *Finding, alarmedAt int64) {
+	now := f.At.Ordinal
+	if f.Kind == StreamUpdated && now-alarmedAt >= oldAlarm {
+		if now-g.Explained < oldAlarm {
+			return
+		}
+		g.Explained = now
+	}
+	f.Shifts = g.shifts(f.Onset.Ordinal)
+	f.Return = g.decompose(f.Onset.Ordinal)
+}
+
+// shifts tells what every quantity with a baseline has done since a unit, the newest 200 units at most, moved or not.
+// They are sorted by signal. Quantities without a value since then are left out, and residuals, which move with the reward as
+// with the outcome and so do not tell which of them it was.
+func (g *group) shifts(onset int64) []Shift {
+	var out []Shift
+	for _, s := range g.Streams {
+		for _, q := range s.Quantities {
+			recent := q.since(onset)
+			if q.Ranks == nil || len(recent) == 0 || q.Name == residualQuantity {
+				continue
+			}
+			shift := measure(q.Ranks, recent, q.factor())
+			shift.Signal, shift.Quantity, shift.Drifted = s.Signal, q.Name, s.Alarmed
+			shift.compare(recent, q.Mean, q.SD)
+			out = append(out, shift)
+		}
+		if s.Signal == "reward" && g.LikeActions != nil {
+			out = g.LikeActions.shift(out, g.LastActions.since(onset), max(1, s.factor()))
+		}
+	}
+	return out
+}
+
+// measure compares recent values with a frozen sample by their ranks. Dependence between units widens the errors by
+// the factor. Of a nearly constant sample only the novel values count.
+func measure(r *detectors.Ranks, recent []float64, factor float64) Shift {
+	s := Shift{
+		Units: len(recent), StandardError: math.Sqrt(factor * (1/float64(len(recent)) + 1/float64(r.Len()))),
+	}
+	if detectors.NearlyConstant(r) {
+		s.Z = r.NovelScore(recent) / math.Sqrt(factor)
+		return s
+	}
+	location, spread := r.Shift(recent)
+	s.Z, s.SpreadZ = location/s.StandardError, spread/s.StandardError
+	return s
+}
+
+// compare sets the means and the standardized shift.
+func (s *Shift) compare(recent []float64, mean, sd float64) {
+	s.BaselineMean, s.CurrentMean = mean, meanOf(recent)
+	if sd > 0 {
+		s.StandardShift = (s.CurrentMean - mean) / sd
+	}
+}
+
+// since gives the values that the tests have seen from a unit on, the newest 200 at most.
+func (q *quantity) since(onset int64) []float64 {
+	values, _ := q.Trace.since(onset)
+	return values[max(0, len(values)-currentUnits):]
+}
+
+// actionsOf are the actions of one unit.
+type actionsOf struct {
+	Ordinal int64
+	Counts  actionCounts
+}
+
+// recentActions is a ring of the actions of the last units.
+type recentActions struct {
+	Units []actionsOf
+	Next  int
+}
+
+func (r *recentActions) add(ordinal int64, actions []ingest.Count) {
+	if len(actions) == 0 {
+		return
+	}
+	if len(r.Units) < currentUnits {
+		r.Units = append(r.Units, actionsOf{ordinal, actions})
+		return
+	}
+	r.Units[r.Next] = actionsOf{ordinal, actions}
+	r.Next = (r.Next + 1) % currentUnits
+}
+
+// since gives the actions of the units from an ordinal on, in no particular order.
+func (r *recentActions) since(onset int64) []actionCounts {
+	var out []actionCounts
+	for _, u := range r.Units {
+		if u.Ordinal >= onset {
+			out = append(out, u.Counts)
+		}
+	}
+	return out
+}
+
+// actionRewards are how often each action was taken, and what its steps were rewarded with in all.
+type actionRewards map[string]actionReward
+
+type actionReward struct {
+	N      int64
+	Reward float64
+}
+
+func rewardsOf(units []actionCounts) actionRewards {
+	sum := actionRewards{}
+	for _, actions := range units {
+		for _, a := range actions {
+			have := sum[a.Name]
+			sum[a.Name] = actionReward{have.N + a.N, have.Reward + a.Reward}
+		}
+	}
+	return sum
+}
+
+func (a actionRewards) steps() (n int64) {
+	for _, r := range a {
+		n += r.N
+	}
+	return n
+}
+
+// mean is the mean reward of a step with an action; known is false where it was never taken.
+func (a actionRewards) mean(name string) (mean float64, known bool) {
+	r := a[name]
+	if r.N == 0 {
+		return 0, false
+	}
+	return r.Reward / float64(r.N), true
+}
+
+// likeActions holds what the actions of the baseline were rewarded with. Exported fields are its snapshot.
+type likeActions struct {
+	Rewards actionRewards
+	// Ranks are of the difference for like actions over the units of the baseline, which is 0 in the mean; SD is its
+	// standard deviation.
+	Ranks *detectors.Ranks
+	SD    float64
+}
+
+// newLikeActions learns from the actions of a baseline; nil where they were not rewarded, or are too few.
+func newLikeActions(units []actionCounts) *likeActions {
+	l := &likeActions{Rewards: rewardsOf(units)}
+	differences := l.differences(units)
+	var m ingest.Moments
+	rewarded := false
+	for _, x := range differences {
+		m.Add(x)
+	}
+	for _, r := range l.Rewards {
+		rewarded = rewarded || r.Reward != 0
+	}
+	if len(differences) < MinBaselineUnits || !rewarded {
+		return nil
+	}
+	l.Ranks, l.SD = detectors.NewRanks(differences), m.SD()
+	return l
+}
+
+// differences gives the difference for like actions of each unit that took actions of the baseline. Steps with other
+// actions are left out: nobody knows what they would have been rewarded with.
+func (l *likeActions) differences(units []actionCounts) []float64 {
+	out := make([]float64, 0, len(units))
+	for _, actions := range units {
+		steps, sum := int64(0), 0.0
+		for _, a := range actions {
+			if mean, known := l.Rewards.mean(a.Name); known {
+				steps += a.N
+				sum += a.Reward - float64(a.N)*mean
+			}
+		}
+		if steps > 0 && !math.IsNaN(sum) && !math.IsInf(sum, 0) {
+			out = append(out, sum/float64(steps))
+		}
+	}
+	return out
+}
+
+// shift appends the shift of the difference for like actions.
+func (l *likeActions) shift(out []Shift, units []actionCounts, factor float64) []Shift {
+	recent := l.differences(units)
+	if len(recent) == 0 {
+		return out
+	}
+	s := measure(l.Ranks, recent, factor)
+	s.Signal, s.Quantity = "reward", QuantityLikeActions
+	s.compare(recent, 0, l.SD)
+	return append(out, s)
+}
+
+// returnMeans are the means that a return is made of.
+type returnMeans struct {
+	Return, Length float64
+	Actions        actionRewards // nil where they are not known
+}
+
+// decompose splits the change of the mean return since a unit; nil where return or length are not followed, or have no
+// value since then.
+func (g *group) decompose(onset int64) *Decomposition {
+	base, now, ok := g.meansOf("return", onset)
+	baseLength, nowLength, also := g.meansOf("episode_length", onset)
+	if !ok || !also || baseLength == 0 || nowLength == 0 {
+		return nil
+	}
+	before, after := returnMeans{Return: base, Length: baseLength}, returnMeans{Return: now, Length: nowLength}
+	if g.LikeActions != nil {
+		before.Actions, after.Actions = g.LikeActions.Rewards, rewardsOf(g.LastActions.since(onset))
+	}
+	d := decompose(before, after)
+	for _, part := range [...]float64{d.Change, d.PerStep, d.Length, d.ActionMix, d.Rest} {
+		if math.IsNaN(part) || math.IsInf(part, 0) {
+			return nil // sums overflowed
+		}
+	}
+	return d
+}
+
+// meansOf gives the mean of a signal's main quantity in the baseline and since a unit.
+func (g *group) meansOf(signal string, onset int64) (base, now float64, ok bool) {
+	i, found := g.find(signal)
+	if !found {
+		return 0, 0, false
+	}
+	q := g.Streams[i].find(mainQuantity(signal))
+	if q == nil || q.Ranks == nil {
+		return 0, 0, false
+	}
+	recent := q.since(onset)
+	return q.Mean, meanOf(recent), len(recent) > 0
+}
+
+// meanOf gives the mean, 0 of nothing.
+func meanOf(x []float64) float64 {
+	var m ingest.Moments
+	for _, v := range x {
+		m.Add(v)
+	}
+	return m.Mean
+}
+
+// decompose splits the change between two samples after Kitagawa (1955), each part at the mean of the other's values
+// before and after, so that no part is counted twice and their order does not matter:
+//
+//	return = length * reward per step,   reward per step = sum over actions of share * mean reward
+//
+// An action that one of the samples lacks has the same mean reward in both. Rest is what rewards by action do not
+// explain, because steps had no action or the return is not the sum of the rewards.
+func decompose(before, after returnMeans) *Decomposition {
+	perStep := [2]float64{before.Return / before.Length, after.Return / after.Length}
+	length := (before.Length + after.Length) / 2
+	d := &Decomposition{
+		Change: after.Return - before.Return,
+		Length: (after.Length - before.Length) * (perStep[0] + perStep[1]) / 2,
+	}
+	within := length * (perStep[1] - perStep[0])
+	if len(before.Actions) == 0 || len(after.Actions) == 0 {
+		d.PerStep = within
+		return d
+	}
+	steps := [2]int64{before.Actions.steps(), after.Actions.steps()}
+	for _, name := range actionsIn(before.Actions, after.Actions) {
+		share := [2]float64{ratio(before.Actions[name].N, steps[0]), ratio(after.Actions[name].N, steps[1])}
+		mean := bothMeans(before.Actions, after.Actions, name)
+		d.ActionMix += length * (share[1] - share[0]) * (mean[0] + mean[1]) / 2
+		d.PerStep += length * (mean[1] - mean[0]) * (share[0] + share[1]) / 2
+	}
+	d.Rest = within - d.ActionMix - d.PerStep
+	return d
+}
+
+// bothMeans gives the mean reward of an action in two samples, of which one has it at least.
+func bothMeans(a, b actionRewards, name string) [2]float64 {
+	x, inA := a.mean(name)
+	y, inB := b.mean(name)
+	switch {
+	case !inA:
+		x = y
+	case !inB:
+		y = x
+	}
+	return [2]float64{x, y}
+}
+
+// actionsIn lists the actions of two samples in a fixed order, so that sums come out the same bits.
+func actionsIn(a, b actionRewards) []string {
+	var names []string
+	for name := range a {
+		names = append(names, name)
+	}
+	for name := range b {
+		if _, both := a[name]; !both {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}

@@ -1,0 +1,306 @@
+package bank
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/rewardwatch/rewardwatch/ingest"
+)
+
+// rewardActions gives the actions of a unit their rewards: by action, and a little noise.
+func rewardActions(rng *rand.Rand, of map[string]float64) func(*ingest.Unit) {
+	return func(u *ingest.Unit) {
+		u.Reward, u.Return = ingest.Moments{}, 0
+		for i := range u.Actions {
+			a := &u.Actions[i]
+			for range a.N {
+				r := of[a.Name] + .1*rng.NormFloat64()
+				a.Reward += r
+				u.Reward.Add(r)
+				u.Return += r
+			}
+		}
+	}
+}
+
+// firstDrift feeds units until a signal drifts.
+func firstDrift(t *testing.T, a *agent, p *Policy) Finding {
+	t.Helper()
+	for range 200 {
+		for _, f := range a.feed(p, 1) {
+			if f.To == Drift {
+				return f
+			}
+		}
+	}
+	t.Fatal("nothing drifted")
+	return Finding{}
+}
+
+func shiftOf(t *testing.T, f Finding, signal, quantity string) Shift {
+	t.Helper()
+	i := slices.IndexFunc(f.Shifts, func(s Shift) bool { return s.Signal == signal && s.Quantity == quantity })
+	if i < 0 {
+		t.Fatalf("no shift of the %s of %s in %+v", quantity, signal, f.Shifts)
+	}
+	return f.Shifts[i]
+}
+
+func TestDriftTellsWhatAllSignalsDid(t *testing.T) {
+	p, a := newBank(episodes(20_000)), newAgent(301)
+	rewards := map[string]float64{"a": 1, "b": -1, "c": .5}
+	odd := func(x float64) ingest.NamedMoments {
+		n := ingest.NamedMoments{Signal: "observation.now_and_then"}
+		n.Add(x)
+		return n
+	}
+	a.edit = func(u *ingest.Unit) {
+		rewardActions(a.rng, rewards)(u)
+		if a.made%3 == 0 {
+			u.Numeric = append(u.Numeric, odd(a.rng.NormFloat64()))
+		}
+	}
+	a.feed(p, 500)
+	rewards["a"], rewards["b"], rewards["c"] = 1.3, -.7, .8
+	f := firstDrift(t, a, p)
+	for range 49 {
+		for _, renewed := range a.feed(p, 1) {
+			if renewed.Kind == StreamUpdated && renewed.Signal == f.Signal {
+				f = renewed
+			}
+		}
+	}
+	units := int(f.At.Ordinal - f.Onset.Ordinal + 1)
+	for _, moved := range []Shift{shiftOf(t, f, "reward", "mean"), shiftOf(t, f, "reward", QuantityLikeActions)} {
+		if moved.Z < 4 || moved.Units != units || math.Abs(moved.CurrentMean-moved.BaselineMean-.3) > .15 {
+			t.Errorf("%+v, want a shift of .3 over %d units", moved, units)
+		}
+	}
+	for _, still := range []Shift{
+		shiftOf(t, f, "action", "share of a"), shiftOf(t, f, "episode_length", "length"),
+		shiftOf(t, f, "observation.now_and_then", "mean"),
+	} {
+		if math.Abs(still.Z) > 4 || still.Drifted {
+			t.Errorf("%+v, want no shift", still)
+		}
+	}
+	if s := shiftOf(t, f, "observation.now_and_then", "mean"); s.Units > units/3+1 {
+		t.Errorf("%d values in %d units, of which one in three had the signal", s.Units, units)
+	}
+	if s := shiftOf(t, f, f.Signal, f.Effect.Quantity); !s.Drifted {
+		t.Errorf("%+v is not marked as drifted", s)
+	}
+	if !slices.IsSortedFunc(f.Shifts, func(a, b Shift) int { return bytes.Compare([]byte(a.Signal), []byte(b.Signal)) }) {
+		t.Error("shifts are not sorted by signal")
+	}
+	if d := f.Return; d == nil || math.Abs(d.PerStep-.3*20) > 2 || math.Abs(d.Rest) > 1e-9 {
+		t.Errorf("the return split into %+v, want 6 by reward per step", d)
+	}
+}
+
+// Without a shift, the scores of all quantities have mean 0 and variance 1.
+func TestShiftsOfUnmovedSignals(t *testing.T) {
+	const banks, windows, units = 6, 8, 40
+	sum, squares, n := map[string]float64{}, map[string]float64{}, map[string]float64{}
+	for seed := range uint64(banks) {
+		p, a := newBank(episodes(1e6)), newAgent(310+seed)
+		a.edit = rewardActions(a.rng, map[string]float64{"a": 1, "b": -1, "c": .5})
+		a.feed(p, 500)
+		for range windows {
+			a.feed(p, units)
+			for _, s := range p.groups[0].shifts(a.made - units) {
+				if s.Units != units {
+					t.Fatalf("%+v, want %d units", s, units)
+				}
+				name := s.Signal + " " + s.Quantity
+				sum[name] += s.Z
+				squares[name] += s.Z * s.Z
+				n[name]++
+			}
+		}
+	}
+	// The windows of one bank share its baseline, whose error is units/500 of the variance.
+	slack := 4 * math.Sqrt(1./(banks*windows)+units/500./banks)
+	for name := range n {
+		if mean := sum[name] / n[name]; math.Abs(mean) > slack {
+			t.Errorf("%s: mean %.2f, want 0 but for %.2f", name, mean, slack)
+		}
+		if square := squares[name] / n[name]; square > 1+4*math.Sqrt(2./(banks*windows)) {
+			t.Errorf("%s: mean square %.2f, want 1", name, square)
+		}
+	}
+}
+
+func TestDecompositionOfKnownChanges(t *testing.T) {
+	actions := func(n1 int64, r1 float64, n2 int64, r2 float64) actionRewards {
+		return actionRewards{"x": {n1, float64(n1) * r1}, "y": {n2, float64(n2) * r2}}
+	}
+	for name, test := range map[string]struct {
+		before, after returnMeans
+		want          Decomposition
+	}{
+		"longer episodes": {
+			returnMeans{Return: 20, Length: 10, Actions: actions(50, 1, 50, 3)},
+			returnMeans{Return: 30, Length: 15, Actions: actions(75, 1, 75, 3)},
+			Decomposition{Change: 10, Length: 10},
+		},
+		"more for every action": {
+			returnMeans{Return: 20, Length: 10, Actions: actions(50, 1, 50, 3)},
+			returnMeans{Return: 25, Length: 10, Actions: actions(50, 1.5, 50, 3.5)},
+			Decomposition{Change: 5, PerStep: 5},
+		},
+		"more of the better action": {
+			returnMeans{Return: 20, Length: 10, Actions: actions(50, 1, 50, 3)},
+			returnMeans{Return: 25, Length: 10, Actions: actions(25, 1, 75, 3)},
+			Decomposition{Change: 5, ActionMix: 5},
+		},
+		"an action that is new": {
+			returnMeans{Return: 10, Length: 10, Actions: actionRewards{"x": {100, 100}}},
+			returnMeans{Return: 20, Length: 10, Actions: actions(50, 1, 50, 3)},
+			Decomposition{Change: 10, ActionMix: 10},
+		},
+		"no actions": {
+			returnMeans{Return: 20, Length: 10},
+			returnMeans{Return: 12, Length: 8},
+			Decomposition{Change: -8, Length: -3.5, PerStep: -4.5},
+		},
+		"a return that is not the sum of the rewards": {
+			returnMeans{Return: 20, Length: 10, Actions: actions(50, 1, 50, 3)},
+			returnMeans{Return: 26, Length: 10, Actions: actions(50, 1.5, 50, 3.5)},
+			Decomposition{Change: 6, PerStep: 5, Rest: 1},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := *decompose(test.before, test.after)
+			for _, x := range [][2]float64{
+				{got.Change, test.want.Change},
+				{got.PerStep, test.want.PerStep},
+				{got.Length, test.want.Length},
+				{got.ActionMix, test.want.ActionMix},
+				{got.Rest, test.want.Rest},
+			} {
+				if math.Abs(x[0]-x[1]) > 1e-12 {
+					t.Fatalf("got %+v, want %+v", got, test.want)
+				}
+			}
+		})
+	}
+}
+
+// The parts add up to the change whatever changes, and nothing is left over where returns are sums of rewards.
+func TestDecompositionAddsUp(t *testing.T) {
+	rng := rand.New(rand.NewPCG(320, 1))
+	random := func() returnMeans {
+		units := float64(10 + rng.IntN(50))
+		m := returnMeans{Actions: actionRewards{}}
+		for i := range 1 + rng.IntN(6) {
+			n := int64(1 + rng.IntN(100))
+			r := float64(n) * rng.NormFloat64()
+			m.Actions[fmt.Sprint(rng.IntN(3)+i)] = actionReward{n, r}
+		}
+		for _, a := range m.Actions {
+			m.Length += float64(a.N) / units
+			m.Return += a.Reward / units
+		}
+		return m
+	}
+	for range 1000 {
+		before, after := random(), random()
+		d := decompose(before, after)
+		if sum := d.PerStep + d.Length + d.ActionMix + d.Rest; math.Abs(sum-d.Change) > 1e-9 || math.Abs(d.Change-after.Return+before.Return) > 1e-9 {
+			t.Fatalf("%+v adds up to %v, want %v", d, sum, after.Return-before.Return)
+		}
+		if math.Abs(d.Rest) > 1e-9*(1+math.Abs(before.Return)+math.Abs(after.Return)) {
+			t.Fatalf("%+v has a rest", d)
+		}
+	}
+}
+
+func TestNoDecompositionWithoutReturns(t *testing.T) {
+	p, a := newBank(episodes(20_000)), newAgent(330)
+	a.edit = func(u *ingest.Unit) { u.HasReturn = false }
+	a.feed(p, 500)
+	a.mean -= 2
+	if f := firstDrift(t, a, p); f.Return != nil || len(f.Shifts) == 0 {
+		t.Errorf("return %+v and %d shifts, want none and some", f.Return, len(f.Shifts))
+	}
+}
+
+// What a drift tells is the same after a restart.
+func TestEvidenceSurvivesARestart(t *testing.T) {
+	p, a := newBank(episodes(20_000)), newAgent(340)
+	rewards := map[string]float64{"a": 1, "b": -1, "c": .5}
+	a.edit = rewardActions(a.rng, rewards)
+	a.feed(p, 520)
+	rewards["a"] = 0
+	a.feed(p, 2)
+	var b bytes.Buffer
+	if err := p.Snapshot(&b); err != nil {
+		t.Fatal(err)
+	}
+	restored := newBank(episodes(20_000))
+	if err := restored.Restore(&b, time.Time{}); err != nil {
+		t.Fatal(err)
+	}
+	told := 0
+	for range 60 {
+		u := a.unit()
+		want, got := p.Observe(u, time.Time{}), restored.Observe(u, time.Time{})
+		if !reflect.DeepEqual(got, want) {
+			t.Fatalf("findings %+v, want %+v", got, want)
+		}
+		for _, f := range got {
+			told += len(f.Shifts)
+		}
+	}
+	if told == 0 {
+		t.Error("nothing was told")
+	}
+}
+
+func BenchmarkShifts(b *testing.B) {
+	p, a := newBank(episodes(1e6)), newAgent(350)
+	a.edit = func(u *ingest.Unit) {
+		rewardActions(a.rng, map[string]float64{"a": 1, "b": -1, "c": .5})(u)
+		for i := range 200 {
+			n := ingest.NamedMoments{Signal: fmt.Sprintf("observation.%03d", i)}
+			n.Add(a.rng.NormFloat64())
+			n.Add(a.rng.NormFloat64())
+			u.Numeric = append(u.Numeric, n)
+		}
+	}
+	a.feed(p, 800)
+	b.ReportAllocs()
+	for b.Loop() {
+		p.groups[0].shifts(a.made - 200)
+	}
+}
+
+// However many signals drift for however long, the evidence about old alarms is gathered once in 100 units.
+func TestOldAlarmsShareTheirEvidence(t *testing.T) {
+	p, a := newBank(episodes(20_000)), newAgent(360)
+	a.feed(p, 500)
+	a.mean -= 3
+	a.feed(p, 150)
+	if len(p.groups[0].Streams) < 3 || !p.groups[0].Streams[len(p.groups[0].Streams)-1].Alarmed {
+		t.Fatal("too few signals drift")
+	}
+	told, updates := 0, 0
+	for _, f := range a.feed(p, 1000) {
+		if f.Kind == StreamUpdated {
+			updates++
+			if f.Shifts != nil {
+				told++
+			}
+		}
+	}
+	if told < 9 || told > 10 || updates < 2*told {
+		t.Errorf("%d of %d updates in 1000 units tell what all signals did, want 10", told, updates)
+	}
+}

@@ -1,0 +1,56 @@
+package bank
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/rewardwatch/rewardwatch/ingest"
+)
+
+// An outcome whose mean is known is watched by the guaranteed test too, which needs no more than its share of the budget.
+func TestGivenMeanIsWatched(t *testing.T) {
+	rate := .3
+	a := newAgent(200)
+	a.edit = func(u *ingest.Unit) {
+		m := ingest.NamedMoments{Signal: "outcome.sale"}
+		for range u.Length {
+			if a.rng.Float64() < rate {
+				m.Add(1)
+			} else {
+				m.Add(0)
+			}
+		}
+		u.Numeric = append(u.Numeric, m)
+	}
+	cfg := episodes(2000)
+	cfg.Guaranteed = []GivenMean{{Signal: "outcome.sale", Mean: .3, Side: "below"}}
+	p := newBank(cfg)
+	if found := alarmsIn(a.feed(p, 700)); len(found) > 0 {
+		t.Fatalf("false alarms of %v", found)
+	}
+	i, _ := p.groups[0].find("outcome.sale")
+	test := p.groups[0].Streams[i].find("mean").Given.Test
+	if test == nil || test.N < 2000 {
+		t.Fatalf("armed for one false alarm in less than the budget: %+v", test)
+	}
+	if s := stateOf(t, p, "outcome.sale"); !slices.Contains(s.Armed, DetectorGuaranteed) {
+		t.Errorf("armed: %v", s.Armed)
+	}
+	p = restored(t, p)
+	rate = 0
+	a.feed(p, 60)
+	s := stateOf(t, p, "outcome.sale")
+	for _, d := range s.Detectors {
+		if d.Detector == DetectorGuaranteed && d.Score < .99 {
+			t.Errorf("after 60 units without a sale the guaranteed test stands at %.2f of its threshold", d.Score)
+		}
+	}
+	if s.State != Drift {
+		t.Errorf("outcome is %s", s.State)
+	}
+	rate = .3
+	a.feed(p, 2000)
+	if s := stateOf(t, p, "outcome.sale"); s.State != OK {
+		t.Errorf("2,000 units after the rate came back the outcome is %s", s.State)
+	}
+}

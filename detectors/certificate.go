@@ -1,0 +1,174 @@
+package detectors
+
+import (
+	"errors"
+	"math"
+	"slices"
+	"sort"
+)
+
+// The grid of a certificate: a start every certificateStep values, of which certificateStarts are kept, the baseline
+// looked at on both sides of certificateQuantiles of its quantiles, and a band that begins certificateFirst values
+// after a start.
+const (
+	certificateStep      = 16
+	certificateStarts    = 32
+	certificateQuantiles = 16
+	certificateFirst     = 16
+)
+
+// The chance of error of a certificate: that of the baseline's band and that of all bands of the stream together.
+const (
+	baselineError = .01
+	streamError   = .04
+)
+
+// The constants of the time-uniform band: its factor A, its C for a chance of error of 5 %, and how much C grows at
+// most as the logarithm of that chance falls by 1 (C is concave in it).
+const (
+	bandFactor   = .85
+	bandConstant = 8.123
+	bandSlope    = .725
+)
+
+// Certificate says, at any time, by how much the distribution function of a stream has moved at least from that of a
+// frozen baseline, with 95 % confidence over the baseline and over all times at which one looks together:
+//
+//	d = max over starts s, points c of |F_s(c) - F_0(c)| - A sqrt((log(1+log(t/t0)) + C_s)/t) - sqrt(log(2/.01)/(2m))
+//
+// F_s is the empirical distribution function of the t values since the start s and F_0 that of the m baseline values.
+// The second term is the time-uniform band of Howard & Ramdas ("Sequential estimation of quantiles with applications
+// to A/B testing and best-arm identification", Bernoulli 2022, theorem 2) with A = .85, valid from t0 = 16 values on;
+// the third the Dvoretzky-Kiefer-Wolfowitz inequality with Massart's constant. Starts lie every 16 values on a grid
+// that was fixed beforehand, for a start that the data chose would void the confidence; the j-th start, from j = 0, has
+// the share 1/((j+1)(j+2)) of the chance of error, so that all there will ever be share the whole. Of the points of the
+// baseline 32 are looked at: the largest difference over some of them is none the larger.
+//
+// It holds for independent values. Where they are dependent by a factor f, t and m are divided by it, which is an
+// approximation. The memory is constant: of old starts fewer and fewer are kept, those that are spaced most evenly in
+// the logarithm of their age, whatever the data. Exported fields are its snapshot.
+type Certificate struct {
+	Units  int       // m
+	Factor float64   // f
+	Cuts   []float64 // the points c, ascending
+	Base   []float64 // F_0 at them
+	Seen   int64     // values so far
+	Counts []uint32  // values up to a point and above the one before; they wrap, which differences do not mind
+	Starts []certificateStart
+}
+
+// certificateStart is a start of the grid.
+type certificateStart struct {
+	At     int64    // values before it
+	Counts []uint32 // of the certificate at that time
+}
+
+// NewCertificate prepares the certificate of a baseline, which it sorts, with a dependence factor of at least 1. It
+// refuses an empty baseline and NaN.
+func NewCertificate(baseline []float64, factor float64) (*Certificate, error) {
+	switch {
+	case len(baseline) == 0:
+		return nil, errors.New("a certificate needs a baseline of at least one value")
+	case slices.ContainsFunc(baseline, math.IsNaN):
+		return nil, errors.New("the baseline of a certificate holds NaN")
+	}
+	slices.Sort(baseline)
+	c := &Certificate{Units: len(baseline), Factor: max(1, factor)}
+	for i := range certificateQuantiles {
+		x := baseline[(2*i+1)*len(baseline)/(2*certificateQuantiles)]
+		c.Cuts = append(c.Cuts, math.Nextafter(x, math.Inf(-1)), x)
+	}
+	slices.Sort(c.Cuts)
+	c.Cuts = slices.Clip(slices.Compact(c.Cuts))
+	for _, x := range c.Cuts {
+		n := sort.Search(len(baseline), func(i int) bool { return baseline[i] > x })
+		c.Base = append(c.Base, float64(n)/float64(len(baseline)))
+	}
+	c.Counts = make([]uint32, len(c.Cuts))
+	c.Starts = make([]certificateStart, 0, certificateStarts)
+	return c, nil
+}
+
+// Add folds one value in. NaN has no place in an order and is ignored.
+func (c *Certificate) Add(x float64) {
+	if math.IsNaN(x) {
+		return
+	}
+	if c.Seen%certificateStep == 0 {
+		c.start()
+	}
+	c.Seen++
+	if i := sort.SearchFloat64s(c.Cuts, x); i < len(c.Cuts) {
+		c.Counts[i]++
+	}
+}
+
+// start adds the next start of the grid, in the memory of one that is dropped if there is no room.
+func (c *Certificate) start() {
+	var counts []uint32
+	if len(c.Starts) == certificateStarts {
+		i := c.superfluous()
+		counts = c.Starts[i].Counts[:0]
+		c.Starts = append(c.Starts[:i], c.Starts[i+1:]...)
+	}
+	c.Starts = append(c.Starts, certificateStart{At: c.Seen, Counts: append(counts, c.Counts...)})
+}
+
+// superfluous is the start, neither the first nor the last, whose neighbours are closest for their age.
+func (c *Certificate) superfluous() int {
+	best, least := 1, math.Inf(1)
+	for i := 1; i < len(c.Starts)-1; i++ {
+		gap := float64(c.Starts[i+1].At-c.Starts[i-1].At) / float64(c.Seen-c.Starts[i-1].At)
+		if gap < least {
+			best, least = i, gap
+		}
+	}
+	return best
+}
+
+// AtLeast is d, between 0 and 1; 0 where nothing is certain.
+func (c *Certificate) AtLeast() float64 {
+	d := 0.0
+	for i := range c.Starts {
+		s := &c.Starts[i]
+		if t := float64(c.Seen - s.At); t >= certificateFirst {
+			d = max(d, c.distance(s)-c.band(s, t)-c.baseBand())
+		}
+	}
+	return d
+}
+
+// distance is the largest difference between the distribution functions over the points.
+func (c *Certificate) distance(s *certificateStart) float64 {
+	t := float64(c.Seen - s.At)
+	n, d := uint32(0), 0.0
+	for i, before := range s.Counts {
+		n += c.Counts[i] - before
+		d = max(d, math.Abs(float64(n)/t-c.Base[i]))
+	}
+	return d
+}
+
+// band is the half-width of the time-uniform band t values after a start.
+func (c *Certificate) band(s *certificateStart, t float64) float64 {
+	j := float64(s.At / certificateStep)
+	constant := timeUniformConstant(streamError / ((j + 1) * (j + 2)))
+	return bandFactor * math.Sqrt((math.Log(1+math.Log(t/certificateFirst))+constant)*c.Factor/t)
+}
+
+// baseBand is the half-width of the baseline's band.
+func (c *Certificate) baseBand() float64 {
+	return math.Sqrt(math.Log(2/baselineError) * c.Factor / (2 * float64(c.Units)))
+}
+
+// timeUniformConstant is a C that gives the band a chance of error of at most alpha <= .05: the tangent at .05 of the
+// smallest one, which has no closed form and is at most 1 % smaller down to 1e-12.
+func timeUniformConstant(alpha float64) float64 {
+	return bandConstant + bandSlope*math.Log(.05/alpha)
+}
+
+// Reset begins the grid anew.
+func (c *Certificate) Reset() {
+	clear(c.Counts)
+	c.Seen, c.Starts = 0, c.Starts[:0]
+}

@@ -1,0 +1,185 @@
+package detectors
+
+import "math"
+
+// maxFactor is the dependence factor above which no promise is made: the units are too dependent to count in.
+const maxFactor = 4
+
+// CUSUM is one branch of a test and its walk over the units,
+//
+//	S = max(0, S + (g - C - Kappa)/f),   alarm: S >= Height,   Height = log A - log r
+//
+// where g is the branch's increment of a unit, C normalises it over the baseline, Kappa allows for the baseline being a
+// sample itself, f is the dependence factor, A the prefactor of the walk's false-alarm rate and r the rate that it may
+// spend, in false alarms a unit. All but the counts are in nats. Exported fields are its snapshot.
+type CUSUM struct {
+	Branch
+	Calibration
+	Kappa     float64
+	Carries   bool    // whether the baseline says enough for the branch to be armed
+	Height    float64 // threshold, 0 where it is not armed
+	Walk      float64 // S
+	Zeroed    bool    // whether S has been at 0 since it was last held
+	StartedAt int64   // ordinal of the unit at which S last left 0
+
+	onZ, onSquare, onRank, toll float64 // the increment of a rank, divided by f, see prepare
+}
+
+// Score is how far the walk has gone to its threshold, 0 where the branch is not armed.
+func (c *CUSUM) Score() float64 {
+	if c.Height == 0 {
+		return 0
+	}
+	return c.Walk / c.Height
+}
+
+// ofRank is what a rank brings to the walk, by its normal score z, the square of that and 2u-1.
+func (c *CUSUM) ofRank(z, square, centred float64) float64 {
+	return c.onZ*z + c.onSquare*square + c.onRank*centred - c.toll
+}
+
+// step adds what a unit brings to the walk. While held it stops at its threshold.
+func (c *CUSUM) step(inc float64, ordinal int64, held bool) {
+	walk := c.Walk + inc
+	if !(walk > 0) {
+		c.Walk, c.Zeroed = 0, true
+		return
+	}
+	if c.Walk == 0 {
+		c.StartedAt = ordinal
+	}
+	if held && walk > c.Height {
+		walk = c.Height
+	}
+	c.Walk = walk
+}
+
+// Walks are the branches of one quantity, calibrated on the same baseline. Exported fields are their snapshot.
+type Walks struct {
+	Units    int     // m, values in the baseline
+	Factor   float64 // dependence factor of the baseline
+	Branches []CUSUM
+}
+
+// DefaultAllowance is the constant C of the allowance for the baseline's own error where it is not bootstrapped, from
+// measurements over baselines: 1.75 from 500 units and 2.1 below.
+func DefaultAllowance(m int) float64 {
+	if m >= 500 {
+		return 1.75
+	}
+	return 2.1
+}
+
+// add calibrates a branch on its increments over the baseline, in which g holds C no more than Kappa.
+func (w *Walks) add(b Branch, cal Calibration, increments func() []float64) {
+	carries := w.Factor <= maxFactor && cal.carries(w.Units, w.Factor)
+	if carries {
+		cal.LogA = prefactor(increments())
+	}
+	w.Branches = append(w.Branches, CUSUM{Branch: b, Calibration: cal, Carries: carries, Zeroed: true})
+}
+
+// Allow sets the allowance for the baseline's own error, Kappa = allowance * chi * sqrt(f/m).
+func (w *Walks) Allow(allowance float64) {
+	for i := range w.Branches {
+		b := &w.Branches[i]
+		b.Kappa = allowance * b.Chi * math.Sqrt(w.Factor/float64(w.Units))
+	}
+	w.prepare()
+}
+
+// Arm gives every carrying branch the false-alarm rate it may spend, per unit.
+func (w *Walks) Arm(rate float64) {
+	for i := range w.Branches {
+		if b := &w.Branches[i]; b.Carries {
+			b.Height = max(1, b.LogA-math.Log(rate))
+		}
+	}
+	w.prepare()
+}
+
+// Lower lowers all thresholds by so many nats.
+func (w *Walks) Lower(by float64) {
+	for i := range w.Branches {
+		if b := &w.Branches[i]; b.Height > 0 {
+			b.Height = max(1, b.Height-by)
+		}
+	}
+}
+
+// prepare folds the allowance, the normalisation and the dependence factor into the coefficients of the increments, so
+// that a unit costs three multiplications a branch.
+func (w *Walks) prepare() {
+	for i := range w.Branches {
+		b := &w.Branches[i]
+		b.onZ, b.onSquare, b.onRank = b.coefficients()
+		b.onZ, b.onSquare, b.onRank = b.onZ/w.Factor, b.onSquare/w.Factor, b.onRank/w.Factor
+		b.toll = (b.C + b.Kappa) / w.Factor
+		if b.Height == 0 {
+			b.toll = math.Inf(1)
+		}
+	}
+}
+
+// Carrying is the number of branches that the baseline says enough for.
+func (w *Walks) Carrying() int {
+	n := 0
+	for i := range w.Branches {
+		if w.Branches[i].Carries {
+			n++
+		}
+	}
+	return n
+}
+
+// Armed is the number of branches that can alarm.
+func (w *Walks) Armed() int {
+	n := 0
+	for i := range w.Branches {
+		if w.Branches[i].Height > 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// TooDependent reports whether the dependence factor is so large that no promise is made.
+func (w *Walks) TooDependent() bool { return w.Factor > maxFactor }
+
+// armedRate is the sum of the rates at which armed branches alarm falsely, a unit.
+func armedRate(branches []CUSUM) float64 {
+	rate := 0.0
+	for i := range branches {
+		if b := &branches[i]; b.Height > 0 {
+			rate += math.Exp(b.LogA - b.Height)
+		}
+	}
+	return rate
+}
+
+// Reached reports whether an armed walk has reached its threshold.
+func (w *Walks) Reached() bool {
+	for i := range w.Branches {
+		if b := &w.Branches[i]; b.Height > 0 && b.Walk >= b.Height {
+			return true
+		}
+	}
+	return false
+}
+
+// Hold notes for each walk whether it is at 0 now, and cuts those beyond their thresholds down to them: an alarm has
+// been raised, and is over when all have been at 0.
+func (w *Walks) Hold() {
+	for i := range w.Branches {
+		b := &w.Branches[i]
+		b.Zeroed = b.Walk == 0
+		b.Walk = min(b.Walk, b.Height)
+	}
+}
+
+// Reset puts every walk back to 0.
+func (w *Walks) Reset() {
+	for i := range w.Branches {
+		w.Branches[i].Walk, w.Branches[i].Zeroed = 0, true
+	}
+}

@@ -1,0 +1,145 @@
+package detectors
+
+import "math"
+
+// FrequencyTest follows how often something happens at the steps of an episode, such as an action or an outcome of 0 or
+// 1: of an episode's n steps it happens at s. Unlike the rank of s/n this weighs long episodes more. A branch against a
+// shift by d has the capped log-likelihood-like increment
+//
+//	g = min(cap, a s - k n),   a = d / sd(s - p n),   cap = 2.5 |d| - d^2/2
+//
+// with p the share of the baseline, and k such that exp(g) has mean 1 over the episodes of the baseline. The cap is what
+// one episode may say at most: a baseline of m of them cannot vouch for more than log m.
+type FrequencyTest struct {
+	Walks
+	SD      float64   // of s - p n over the baseline
+	Offsets []float64 // k, by branch
+}
+
+// episodes are the counts of a baseline: of steps[i] steps it happened at hits[i].
+type episodes struct{ hits, steps []float64 }
+
+// share is the share p of the steps at which it happened, weights summing to 1.
+func (e episodes) share(weights []float64) float64 {
+	hits, steps := 0.0, 0.0
+	for i, w := range weights {
+		hits += w * e.hits[i]
+		steps += w * e.steps[i]
+	}
+	return hits / steps
+}
+
+// weightedSD is the standard deviation of s - p n.
+func (e episodes) weightedSD(weights []float64) float64 {
+	p, variance := e.share(weights), 0.0
+	for i, w := range weights {
+		r := e.hits[i] - p*e.steps[i]
+		variance += w * r * r
+	}
+	return math.Sqrt(variance)
+}
+
+// residuals gives s - p n for each episode.
+func (e episodes) residuals(weights []float64) []float64 {
+	p, out := e.share(weights), make([]float64, len(e.hits))
+	for i := range out {
+		out[i] = e.hits[i] - p*e.steps[i]
+	}
+	return out
+}
+
+// NewFrequencyTest prepares the branches on the counts of a baseline in time order, of equal lengths: of steps[i] steps
+// of episode i, which must not be 0, it happened at hits[i]. The shares must not all be the same. The dependence factor is
+// that of the sample, and least at least.
+func NewFrequencyTest(hits, steps []float64, least float64) *FrequencyTest {
+	e := episodes{hits, steps}
+	weights := make([]float64, len(hits))
+	for i := range weights {
+		weights[i] = 1 / float64(len(hits))
+	}
+	sd := e.weightedSD(weights)
+	t := &FrequencyTest{Walks: Walks{Units: len(hits), Factor: max(least, DependenceFactor(e.residuals(weights)))}, SD: sd}
+	g := make([]float64, len(hits))
+	for _, b := range shiftBranches(Frequency) {
+		f := newFrequencyBranch(b.Param, sd)
+		k := f.offset(e, weights)
+		for i := range g {
+			g[i] = f.increment(hits[i], steps[i], k)
+		}
+		t.Offsets = append(t.Offsets, k)
+		t.add(b, calibrate(g), func() []float64 { return g })
+	}
+	t.Allow(DefaultAllowance(t.Units))
+	return t
+}
+
+// Prepare makes what a restored test leaves out.
+func (t *FrequencyTest) Prepare() { t.prepare() }
+
+// Observe folds in unit number ordinal, at hits of whose steps it happened. While held, walks stop at their thresholds.
+func (t *FrequencyTest) Observe(hits, steps float64, ordinal int64, held bool) {
+	for i := range t.Branches {
+		b := &t.Branches[i]
+		f := newFrequencyBranch(b.Param, t.SD)
+		b.step(f.increment(hits, steps, t.Offsets[i])/t.Factor-b.toll, ordinal, held)
+	}
+}
+
+func capOf(d float64) float64 { return maxNormalScore*math.Abs(d) - d*d/2 }
+
+// frequencyBranch is the branch of a shift by d.
+type frequencyBranch struct{ slope, cap float64 }
+
+func newFrequencyBranch(d, sd float64) frequencyBranch {
+	return frequencyBranch{slope: d / sd, cap: capOf(d)}
+}
+
+func (f frequencyBranch) increment(hits, steps, k float64) float64 {
+	return min(f.cap, f.slope*hits-k*steps)
+}
+
+// offsetSteps bounds the search for an offset; it takes five or six from a good start.
+const offsetSteps = 60
+
+// offset solves sum w exp(min(cap, a s - k n)) = 1 for k, weights summing to 1. The sum falls as k grows: Newton's steps
+// start where the mean increment is 0 but for the cap, and are kept inside a bracket, which is halved where they leave it.
+func (f frequencyBranch) offset(e episodes, weights []float64) float64 {
+	k := f.slope * e.share(weights)
+	low, high := math.Inf(-1), math.Inf(1)
+	for range offsetSteps {
+		value, slope := -1.0, 0.0
+		for i, w := range weights {
+			g := f.slope*e.hits[i] - k*e.steps[i]
+			if g >= f.cap {
+				value += w * math.Exp(f.cap)
+				continue
+			}
+			x := w * math.Exp(g)
+			value += x
+			slope -= x * e.steps[i]
+		}
+		if math.Abs(value) < 1e-13 {
+			return k
+		}
+		if value > 0 {
+			low = k
+		} else {
+			high = k
+		}
+		k = between(k-value/slope, low, high)
+	}
+	return k
+}
+
+// between gives x where it lies inside the bracket, and else a point inside it.
+func between(x, low, high float64) float64 {
+	switch {
+	case x > low && x < high:
+		return x
+	case math.IsInf(low, -1):
+		return high - 1
+	case math.IsInf(high, 1):
+		return low + 1
+	}
+	return (low + high) / 2
+}

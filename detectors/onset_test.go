@@ -1,0 +1,213 @@
+package detectors
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"gonum.org/v1/gonum/stat/distuv"
+)
+
+// plainEvidence is log B of values by the product of their predictive densities, which are Student's.
+func plainEvidence(scores []float64) float64 {
+	mean, weight, shape, scale := 0., float64(onsetWeight), float64(onsetShape), float64(onsetScale)
+	sum := 0.0
+	for _, z := range scores {
+		predictive := distuv.StudentsT{Mu: mean, Sigma: math.Sqrt(scale * (weight + 1) / (shape * weight)), Nu: 2 * shape}
+		sum += predictive.LogProb(z) - distuv.UnitNormal.LogProb(z)
+		scale += weight * (z - mean) * (z - mean) / (2 * (weight + 1))
+		mean = (weight*mean + z) / (weight + 1)
+		weight++
+		shape += .5
+	}
+	return sum
+}
+
+func TestOnsetEvidenceIsThatOfTheProductOfPredictions(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 1))
+	for _, sample := range [][]float64{normal(rng, 200), tied(rng, 300), {0, 0, 1, 1, 1}} {
+		ranks := NewRanks(sample)
+		mean, square := 0., 0.
+		for _, x := range sample {
+			mean += ranks.own(x).z / float64(len(sample))
+		}
+		for _, x := range sample {
+			square += (ranks.own(x).z - mean) * (ranks.own(x).z - mean) / float64(len(sample))
+		}
+		evidence := newOnsetEvidence(ranks)
+		var scores []float64
+		for _, x := range tied(rng, 60) {
+			evidence.add(x)
+			scores = append(scores, (ranks.of(x).z-mean)/math.Sqrt(square))
+			if got, want := evidence.logRatio(), plainEvidence(scores); math.Abs(got-want) > 1e-9*(1+math.Abs(want)) {
+				t.Fatalf("log B of %d values %v, want %v", len(scores), got, want)
+			}
+		}
+	}
+}
+
+func TestOnsetEvidenceOfNovelValues(t *testing.T) {
+	sample := make([]float64, 300)
+	sample[0], sample[1] = 1, 2
+	evidence := newOnsetEvidence(NewRanks(sample))
+	rate := NewNovelty(NewRanks(sample)).Rate
+	var novel, usual int
+	want := 0.0
+	for _, x := range []float64{0, 5, 0, 0, -3, 2, 0, 7} {
+		evidence.add(x)
+		if x == 0 { // Laplace's rule of succession predicts the next value
+			want += math.Log(float64(usual+1)/float64(novel+usual+2)) - math.Log(1-rate)
+			usual++
+		} else {
+			want += math.Log(float64(novel+1)/float64(novel+usual+2)) - math.Log(rate)
+			novel++
+		}
+		if got := evidence.logRatio(); math.Abs(got-want) > 1e-12 {
+			t.Fatalf("log B %v after %v, want %v", got, x, want)
+		}
+	}
+}
+
+// onsetAtAlarm feeds a test until it alarms at a change after 400 values, and gives how far the estimate, the ends of
+// its interval and the start of the walk lie from the change, and the delay. Alarms before it are drawn anew.
+func onsetAtAlarm(rng *rand.Rand, ranks *Ranks, test *RankTest, changed func() float64) (o Onset, start, delay int) {
+	const change = 400
+	for {
+		test.Reset()
+		var values []float64
+		for {
+			x := rng.NormFloat64()
+			if len(values) >= change {
+				x = changed()
+			}
+			test.Observe(x, int64(len(values)), false)
+			values = append(values, x)
+			if top := furthest(test); top.Score() >= 1 {
+				if len(values) <= change {
+					break
+				}
+				skip := max(0, len(values)-512)
+				o = FindOnset(values[skip:], ranks, test.Factor, int(top.StartedAt)-skip)
+				o.At, o.From, o.To = o.At+skip-change, o.From+skip-change, o.To+skip-change
+				return o, int(top.StartedAt) - change, len(values) - change
+			}
+		}
+	}
+}
+
+func furthest(test *RankTest) *CUSUM {
+	top := &test.Branches[0]
+	for i := range test.Branches {
+		if b := &test.Branches[i]; b.Score() > top.Score() {
+			top = b
+		}
+	}
+	return top
+}
+
+func TestOnsetIntervalHoldsTheChange(t *testing.T) {
+	changes := []struct {
+		name    string
+		mean    float64
+		sd      float64
+		largest float64 // mean error of the estimate in values, 3 standard errors above what was measured over 8,000 runs
+	}{
+		{"mean +0.5 sd", .5, 1, 19},
+		{"mean +1 sd", 1, 1, 4.2},
+		{"mean +2 sd", 2, 1, 1.4},
+		{"spread x2", 0, 2, 5.5},
+		{"spread x0.5", 0, .5, 4.8},
+	}
+	const runs, perBaseline = 1000, 20
+	for _, c := range changes {
+		t.Run(c.name, func(t *testing.T) {
+			rng := rand.New(rand.NewPCG(7, 7))
+			var held, width, off, walkOff, delays float64
+			for range runs / perBaseline {
+				sample := normal(rng, 500)
+				ranks := NewRanks(sample)
+				test := NewRankTest(sample, ranks, 1)
+				test.Arm(1. / 20_000 / 110)
+				for range perBaseline {
+					o, start, delay := onsetAtAlarm(rng, ranks, test, func() float64 { return c.mean + c.sd*rng.NormFloat64() })
+					if o.From <= 0 && o.To >= 0 {
+						held++
+					}
+					width += float64(o.To-o.From+1) / runs
+					off += math.Abs(float64(o.At)) / runs
+					walkOff += math.Abs(float64(start)) / runs
+					delays += float64(delay) / runs
+				}
+			}
+			t.Logf("interval of %.1f values holds the change in %.1f %% of %d alarms; estimate off by %.1f, last zero by %.1f; delay %.1f",
+				width, 100*held/runs, runs, off, walkOff, delays)
+			if least := .9 - 3*math.Sqrt(.9*.1/runs); held/runs < least {
+				t.Errorf("the 90 %% interval holds the change in %.1f %% of alarms", 100*held/runs)
+			}
+			if off > c.largest {
+				t.Errorf("the estimate is off by %.1f values, want at most %.1f", off, c.largest)
+			}
+		})
+	}
+}
+
+func TestOnsetOfFewValues(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 3))
+	ranks := NewRanks(normal(rng, 500))
+	before := normal(rng, 60)
+	for changed := 1; changed <= 4; changed++ {
+		values := append(before[:60:60], []float64{5, 6, 4, 7}[:changed]...)
+		o := FindOnset(values, ranks, 1, 60)
+		if o.From > o.At || o.At > o.To || o.From < 0 || o.To >= len(values) {
+			t.Fatalf("%d changed values: onset %+v of %d values", changed, o, len(values))
+		}
+		if changed >= 3 && o.At != 60 {
+			t.Errorf("%d changed values: onset at %d, want 60", changed, o.At)
+		}
+	}
+	for _, start := range []int{-5, 0, 7} {
+		if o := FindOnset([]float64{3}, ranks, 1, start); o != (Onset{}) {
+			t.Errorf("one value and a walk from %d: onset %+v", start, o)
+		}
+	}
+}
+
+func TestOnsetOfASlowDriftLiesOnIt(t *testing.T) {
+	rng := rand.New(rand.NewPCG(4, 4))
+	ranks := NewRanks(normal(rng, 500))
+	for range 50 {
+		values := normal(rng, 400)
+		for i := 100; i < 400; i++ {
+			values[i] += 1.5 * float64(i-100) / 300
+		}
+		if o := FindOnset(values, ranks, 1, 170); o.From > o.At || o.At > o.To || o.At < 60 || o.At > 330 {
+			t.Errorf("onset %+v of a drift between 100 and 400", o)
+		}
+	}
+}
+
+// Dependent values are worth less evidence, so the interval is wider.
+func TestOnsetOfDependentValuesIsLessCertain(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 5))
+	ranks := NewRanks(normal(rng, 500))
+	values := normal(rng, 200)
+	for i := 150; i < 200; i++ {
+		values[i]++
+	}
+	sharp, vague := FindOnset(values, ranks, 1, 150), FindOnset(values, ranks, 3, 150)
+	if vague.At != sharp.At || vague.To-vague.From <= sharp.To-sharp.From {
+		t.Errorf("onset %+v with a factor of 3, %+v without", vague, sharp)
+	}
+}
+
+func TestOnsetOfNovelValuesInANearlyConstantQuantity(t *testing.T) {
+	sample := make([]float64, 300)
+	sample[10] = 1
+	values := make([]float64, 100)
+	for _, i := range []int{80, 81, 83, 84, 86, 87, 88, 90, 91, 93, 94, 96, 98, 99} {
+		values[i] = 3
+	}
+	if o := FindOnset(values, NewRanks(sample), 1, 80); o.At != 80 || o.From < 60 || o.To > 84 {
+		t.Errorf("onset %+v, want 80", o)
+	}
+}

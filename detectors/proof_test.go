@@ -1,0 +1,65 @@
+package detectors
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+)
+
+// The means are those of exp(g - C), worked out branch by branch.
+func TestProofIsThePlainMean(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 0))
+	baseline, later := make([]float64, 300), make([]float64, 100)
+	for i := range baseline {
+		baseline[i] = math.Round(4 * rng.NormFloat64())
+	}
+	ranks := NewRanks(baseline)
+	test := NewRankTest(baseline, ranks, 1.2)
+	var p Proof
+	sums := make([]float64, len(test.Branches))
+	for i := range later {
+		later[i] = math.Round(4 * rng.NormFloat64())
+		p.Add(test, later[i])
+		for k := range test.Branches {
+			b := &test.Branches[k]
+			sums[k] += math.Exp(b.increment(ranks.of(later[i])) - b.C)
+		}
+	}
+	for k, want := range sums {
+		if math.Abs(p.Sums[k]-want) > 1e-9 || p.Units != len(later) {
+			t.Errorf("%s: %v over %d units, want %v", test.Branches[k].Branch, p.Sums[k], p.Units, want)
+		}
+	}
+}
+
+// Of what has not changed hardly anything is refuted: with three standard errors and ten branches that move together, fewer
+// than one proof in twenty, and the bound is three standard errors above that. A shift of one standard deviation always is,
+// and by a branch on its side.
+func TestProofRefutesWhatHasMoved(t *testing.T) {
+	const tests, units = 200, 100
+	refuted := 0
+	for seed := range uint64(tests) {
+		rng := rand.New(rand.NewPCG(seed, 5))
+		baseline := make([]float64, 500)
+		for i := range baseline {
+			baseline[i] = rng.ExpFloat64()
+		}
+		test := NewRankTest(baseline, NewRanks(baseline), 1)
+		var same, moved Proof
+		for range units {
+			x := rng.ExpFloat64()
+			same.Add(test, x)
+			moved.Add(test, x+1)
+		}
+		if _, ok := same.Refuted(test); ok {
+			refuted++
+		}
+		r, ok := moved.Refuted(test)
+		if !ok || r.Mean <= r.Limit || r.Branch.Family == Location && r.Branch.Param < 0 {
+			t.Errorf("seed %d: a shift upwards refutes %+v", seed, r)
+		}
+	}
+	if got, most := float64(refuted)/tests, .05+3*math.Sqrt(.05*.95/tests); got > most {
+		t.Errorf("%.2f refuted where nothing has moved, want at most %.2f", got, most)
+	}
+}

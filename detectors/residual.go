@@ -1,0 +1,126 @@
+package detectors
+
+import (
+	"math"
+	"slices"
+	"sort"
+)
+
+// folds is how many contiguous parts a baseline is cut into where something is learnt from it: each part is judged by what
+// was learnt from the others, so that the values of the baseline are as new to the model as those that come later.
+// Contiguous, because neighbours in time may resemble one another. Many, because what is learnt from more units errs less: of
+// Degradation with t segments and n episodes in k parts, new scores have about (1 - kt/((k-1)n)) / (1 - t/n) times the standard
+// deviation of the held-out ones. At t = 25 and n = 500 that is .987 for 5 parts and .997 for 20.
+const folds = 20
+
+// fold gives the bounds of part k of n values in order, the end excluded.
+func fold(n, k int) (from, to int) { return k * n / folds, (k + 1) * n / folds }
+
+// without gives x without the elements from, ..., to-1, in memory of its own.
+func without[T any](x []T, from, to int) []T {
+	return slices.Concat(x[:from], x[to:])
+}
+
+// The resolution of a regression: one knot for so many values of the sample, and at most so many.
+const (
+	valuesAKnot = 50
+	mostKnots   = 12
+)
+
+// Regression is the expected outcome for a reward, learnt without assuming a shape: the sample is cut by reward into bins
+// of about the same number of values, equal rewards staying together, and straight lines join the means of the bins
+// (Tukey's regressogram, 1961, with the lines of a frequency polygon). Beyond the outermost bins the outcome is that of the
+// bin, so that a reward never seen before, however large, is not extrapolated. Its fields are its whole state.
+type Regression struct {
+	Rewards  []float64 // mean reward of each bin, ascending
+	Outcomes []float64 // mean outcome of each
+}
+
+// NewRegression learns the outcome from the reward with at most so many bins. The slices hold pairs of finite values, at
+// least one, in any order. It does not keep them.
+func NewRegression(rewards, outcomes []float64, bins int) *Regression {
+	order := make([]int, len(rewards))
+	for i := range order {
+		order[i] = i
+	}
+	sort.SliceStable(order, func(a, b int) bool { return rewards[order[a]] < rewards[order[b]] })
+	r := &Regression{}
+	for from := 0; from < len(order); {
+		to := binEnd(rewards, order, (len(r.Rewards)+1)*len(order)/bins, from)
+		r.addBin(rewards, outcomes, order[from:to])
+		from = to
+	}
+	return r
+}
+
+// binEnd is where a bin that begins at from and should end at to does end: not between equal rewards.
+func binEnd(rewards []float64, order []int, to, from int) int {
+	to = max(to, from+1)
+	for to < len(order) && rewards[order[to]] == rewards[order[to-1]] {
+		to++
+	}
+	return min(to, len(order))
+}
+
+func (r *Regression) addBin(rewards, outcomes []float64, members []int) {
+	reward, outcome := 0.0, 0.0
+	for _, i := range members {
+		reward += rewards[i] / float64(len(members))
+		outcome += outcomes[i] / float64(len(members))
+	}
+	r.Rewards, r.Outcomes = append(r.Rewards, reward), append(r.Outcomes, outcome)
+}
+
+// Expected is the outcome to be expected with a reward; NaN for NaN.
+func (r *Regression) Expected(reward float64) float64 {
+	if math.IsNaN(reward) {
+		return math.NaN()
+	}
+	i, _ := slices.BinarySearch(r.Rewards, reward)
+	switch {
+	case i == 0:
+		return r.Outcomes[0]
+	case i == len(r.Rewards):
+		return r.Outcomes[i-1]
+	}
+	part := (reward - r.Rewards[i-1]) / (r.Rewards[i] - r.Rewards[i-1])
+	return r.Outcomes[i-1] + part*(r.Outcomes[i]-r.Outcomes[i-1])
+}
+
+// Residual is what the outcome is above the one to be expected with the reward, in the outcome's unit; NaN for NaN.
+func (r *Regression) Residual(reward, outcome float64) float64 { return outcome - r.Expected(reward) }
+
+// OutcomeGivenReward learns the outcome of a unit from its reward. rewards and outcomes are pairs of finite values in time
+// order, at least folds of them. residuals are those of the same units, each by a regression on the other folds; model is
+// learnt from all units, for those to come. explained is the part of the outcome's variance that the reward told of units
+// that the regression had not seen (Stone's cross-validated R^2, 1974): at most 1, and 0 or less where the reward tells
+// nothing.
+func OutcomeGivenReward(rewards, outcomes []float64) (residuals []float64, model *Regression, explained float64) {
+	n := len(rewards)
+	bins := max(2, min(mostKnots, n/valuesAKnot))
+	residuals = make([]float64, n)
+	left, all := 0.0, 0.0
+	for k := range folds {
+		from, to := fold(n, k)
+		others := without(outcomes, from, to)
+		r := NewRegression(without(rewards, from, to), others, bins)
+		mean := meanOf(others)
+		for i := from; i < to; i++ {
+			residuals[i] = r.Residual(rewards[i], outcomes[i])
+			left += residuals[i] * residuals[i]
+			all += (outcomes[i] - mean) * (outcomes[i] - mean)
+		}
+	}
+	if all > 0 {
+		explained = 1 - left/all
+	}
+	return residuals, NewRegression(rewards, outcomes, bins), explained
+}
+
+func meanOf(x []float64) float64 {
+	sum := 0.0
+	for _, v := range x {
+		sum += v
+	}
+	return sum / float64(len(x))
+}
