@@ -3,6 +3,8 @@
 package alerts
 
 import (
+	"time"
+
 	"github.com/rewardwatch/rewardwatch/detectors/bank"
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
@@ -41,15 +43,38 @@ type Alarm struct {
 	Score       float64 // highest seen while firing; 1 = threshold
 	At          bank.UnitRef
 	Onset       bank.UnitRef
+	OnsetFrom   bank.UnitRef // the 90 % interval of the onset
+	OnsetTo     bank.UnitRef
 	Effect      bank.Effect
+	Shifts      []bank.Shift        // of the signals that stand out most since the onset, one each, the strongest first
+	Return      *bank.Decomposition // of the change in return; nil where it cannot be told
+	Promise     bank.Promise
 	Baseline    bank.BaselineRef
 	Before      ingest.Versions
 	After       ingest.Versions
 	Offsets     []ingest.Range
 	Cause       Cause
-	Evidence    []string // why that cause, in words
+	Evidence    []string      // why that cause, in words
+	Causes      []RankedCause // all that are possible, the likeliest first
+	EvidenceAt  bank.UnitRef  // the newest unit that the evidence is from
 	Resolved    bool
 	ResolvedAt  bank.UnitRef // valid where Resolved
+}
+
+// Interval is where an onset lies, by the first records of units: indexes in a file, offsets of a topic.
+type Interval struct {
+	First int64 `json:"first_index"`
+	Last  int64 `json:"last_index"`
+}
+
+// OnsetInterval gives the 90 % interval of the onset by the first records of the units at its ends, and of the onset: the
+// episodes of several agents overlap, and a later one may have begun before. It is nil where none was estimated.
+func (a *Alarm) OnsetInterval() *Interval {
+	if a.OnsetFrom == (bank.UnitRef{}) && a.OnsetTo == (bank.UnitRef{}) {
+		return nil
+	}
+	from, at, to := a.OnsetFrom.First.Offset, a.Onset.First.Offset, a.OnsetTo.First.Offset
+	return &Interval{First: min(from, at, to), Last: max(from, at, to)}
 }
 
 // Incident is the open alarms of one group: one page and at most one retrain request.
@@ -60,11 +85,14 @@ type Incident struct {
 	Provisional bool // its baseline was provisional when it opened: it orders no retraining
 	Cause       Cause
 	Evidence    []string
-	Alarms      []Alarm // in the order in which they joined
-	Omitted     int     // resolved alarms that are no longer in Alarms, because a stream came and went too often
+	Causes      []RankedCause // of the alarm whose cause holds
+	Alarms      []Alarm       // in the order in which they joined
+	Omitted     int           // resolved alarms that are no longer in Alarms, because a stream came and went too often
 	Opened      bank.UnitRef
 	Closed      bool
 	ClosedAt    bank.UnitRef // valid where Closed
+	Decisions   []Decision   // what people decided of it, the newest last
+	MutedUntil  time.Time    // until when nobody is told of it; zero where it is not muted
 }
 
 // Fault is a group's telemetry fault: one alert while any stream of the group is in it.
@@ -76,7 +104,8 @@ type Fault struct {
 }
 
 // Change is what one finding changed. Exactly one of Alarm with Incident, Incident alone, or Fault is set: an alarm
-// that fired, was renewed or resolved comes with its incident; an incident alone has closed. The values are copies whose
+// that fired, was renewed or resolved comes with its incident; an incident alone has closed, or has been muted, or its
+// mute has ended. The values are copies whose
 // slices are shared between changes: they are to be read only.
 type Change struct {
 	Alarm    *Alarm

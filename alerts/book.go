@@ -2,6 +2,7 @@ package alerts
 
 import (
 	"slices"
+	"time"
 
 	"github.com/rewardwatch/rewardwatch/detectors/bank"
 	"github.com/rewardwatch/rewardwatch/ingest"
@@ -139,16 +140,17 @@ func (g *groupBook) drifted(f bank.Finding) []Change {
 	return []Change{g.change(&alarm, true)}
 }
 
-// renew takes over how far a firing stream has gone by now. Onset and cause stay as they were told.
+// renew takes over how far a firing stream has gone by now, and judges its cause anew. The onset stays as it was told.
 func (g *groupBook) renew(f bank.Finding) []Change {
 	a := g.firing(f.Signal)
 	if a == nil {
 		return nil
 	}
-	a.Score = max(a.Score, f.Score)
-	a.Detectors = slices.Clone(f.Detectors)
-	a.Effect = f.Effect
-	a.Offsets = slices.Clone(f.Offsets)
+	a.measure(f)
+	if len(f.Shifts) > 0 {
+		a.settle(f, g.faults())
+		g.Open.attribute()
+	}
 	return []Change{g.change(a, false)}
 }
 
@@ -178,7 +180,7 @@ func (g *groupBook) quiet(at bank.UnitRef) []Change {
 		}
 	}
 	closed := copyIncident(g.Open)
-	closed.Closed, closed.ClosedAt = true, at
+	closed.Closed, closed.ClosedAt, closed.MutedUntil = true, at, time.Time{}
 	g.Open = nil
 	g.Closed = keepLast(append(g.Closed, *closed), keptIncidents)
 	return append(changes, Change{Incident: closed})
@@ -276,12 +278,24 @@ func (g *groupBook) change(a *Alarm, fired bool) Change {
 }
 
 func newAlarm(f bank.Finding, faults []streamFault) Alarm {
-	cause, evidence := attribute(f, faults)
-	return Alarm{
+	a := Alarm{
 		ID: alarmID(f), Group: f.Group, Signal: f.Signal, Provisional: f.Baseline.Provisional,
-		Detectors: slices.Clone(f.Detectors), Score: f.Score, At: f.At, Onset: f.Onset, Effect: f.Effect,
-		Baseline: cloneBaseline(f.Baseline), Before: f.Before, After: f.After, Offsets: slices.Clone(f.Offsets),
-		Cause: cause, Evidence: evidence,
+		Score: f.Score, At: f.At, Onset: f.Onset, OnsetFrom: f.OnsetFrom, OnsetTo: f.OnsetTo,
+		Baseline: cloneBaseline(f.Baseline), Promise: f.Promise, Before: f.Before, After: f.After,
+	}
+	a.measure(f)
+	a.settle(f, faults)
+	return a
+}
+
+// measure takes over how far the signal, and all others, have gone by now.
+func (a *Alarm) measure(f bank.Finding) {
+	a.Score = max(a.Score, f.Score)
+	a.Detectors = slices.Clone(f.Detectors)
+	a.Effect = f.Effect
+	a.Offsets = slices.Clone(f.Offsets)
+	if len(f.Shifts) > 0 {
+		a.Shifts, a.Return = foremost(f.Shifts), f.Return
 	}
 }
 

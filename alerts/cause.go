@@ -1,7 +1,10 @@
 package alerts
 
 import (
+	"cmp"
+	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -9,22 +12,311 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// maxEvidence is how many pieces of evidence are told.
+// maxEvidence is how many pieces of evidence are told of a cause.
 const maxEvidence = 8
 
-// causesByCare lists the causes from the one that asks most for a person to the one that asks least: where the alarms
-// of an incident differ, the first of them holds, so that a retraining is rather withheld than ordered wrongly.
-var causesByCare = [...]Cause{CauseTelemetry, CauseRewardFunction, CauseEnvironment, CausePolicy, CauseUnknown}
+// leadingWeight is the weight from which on the first of the ranked causes is named as the cause.
+const leadingWeight = .65
 
-// attribute names the cause of a new alarm from what is known without inference, with the evidence in words.
-func attribute(f bank.Finding, faults []streamFault) (Cause, []string) {
+// faultWeight is the weight of the telemetry as the cause while a fault of it falsifies values.
+const faultWeight = .9
+
+// What versions say, in nats: of a version that changed at the onset, and of one that is told and did not. What moved
+// says movementBound at most, so that it cannot outdo a version that changed: a release is a fact.
+const (
+	versionChanged   = 5.
+	versionUnchanged = -.5
+	movementBound    = 4.
+)
+
+// RankedCause is a possible cause with its weight among all of them, and what speaks for and against it, in words.
+type RankedCause struct {
+	Cause    Cause
+	Weight   float64 // 0 to 1; those of all causes sum to 1
+	Evidence []string
+}
+
+// MarshalJSON writes the weight to three decimals, and a list where there is no evidence.
+func (c RankedCause) MarshalJSON() ([]byte, error) {
+	return json.Marshal(struct {
+		Cause    Cause    `json:"cause"`
+		Weight   float64  `json:"weight"`
+		Evidence []string `json:"evidence"`
+	}{c.Cause, math.Round(1000*c.Weight) / 1000, append([]string{}, c.Evidence...)})
+}
+
+// hypothesis is what is expected of the telemetry if a cause holds.
+type hypothesis struct {
+	cause   Cause
+	moves   [classes]float64 // the probability that it moves the class
+	answers float64          // the probability that it moves actions though observations have not moved; else moves[actions]
+	further float64          // the probability that actions move further than observations, where both move
+}
+
+// hypotheses are the causes that evidence is weighed between, of equal probability before there is any. A reward function changes rewards, for like actions too,
+// and by itself nothing else; a policy changes actions, and what follows from them; an environment changes what is
+// observed or what comes out, and a policy may answer to that with other actions.
+func hypotheses() [3]hypothesis {
+	return [3]hypothesis{
+		{CausePolicy, [classes]float64{
+			rewards: .8, likeRewards: .35, actions: .95, observations: .15, outcomes: .5, lengths: .5,
+		}, .95, .85},
+		{CauseEnvironment, [classes]float64{
+			rewards: .8, likeRewards: .7, actions: .6, observations: .65, outcomes: .7, lengths: .5,
+		}, .15, .15},
+		{CauseRewardFunction, [classes]float64{
+			rewards: .97, likeRewards: .95, actions: .005, observations: .005, outcomes: .005, lengths: .005,
+		}, .005, .5},
+	}
+}
+
+// verdict is what evidence leads to.
+type verdict struct {
+	cause    Cause
+	evidence []string
+	causes   []RankedCause
+}
+
+// attribute names the cause of an alarm where one clearly leads, with the evidence in words: from faults of the
+// telemetry, from the versions that changed at the onset, and from what moved since then and what did not.
+func attribute(f bank.Finding, faults []streamFault) verdict {
+	moved := observe(f.Shifts)
+	v := verdict{cause: CauseUnknown, causes: rank(f, &moved)}
 	if evidence := faultEvidence(f.Onset, faults); len(evidence) > 0 {
-		return CauseTelemetry, evidence
+		v.cause, v.evidence = CauseTelemetry, evidence
+		v.causes = withTelemetry(v.causes, evidence)
+		return v
 	}
-	if cause, ok := onlyChange(f.Changed); ok {
-		return cause, []string{versionChange(cause, f.Before, f.After) + " at the onset"}
+	if first := v.causes[0]; first.Weight >= leadingWeight && (len(f.Changed) > 0 || moved.single(first.Cause)) {
+		v.cause, v.evidence = first.Cause, first.Evidence
+		return v
 	}
-	return CauseUnknown, []string{whyUnknown(f)}
+	v.evidence = keepFirst(append([]string{whyUnknown(f)}, moved.words()...), maxEvidence)
+	return v
+}
+
+// rank weighs the causes, the weightiest first: how likely each makes what moved, times what the versions say.
+func rank(f bank.Finding, moved *movements) []RankedCause {
+	all := hypotheses()
+	scores := make([]float64, len(all))
+	top := math.Inf(-1)
+	for i, h := range all {
+		scores[i] = h.movement(moved)
+		top = max(top, scores[i])
+	}
+	total := 0.0
+	for i, h := range all {
+		scores[i] = math.Exp(max(scores[i], top-movementBound) - top + versionSays(h.cause, f))
+		total += scores[i]
+	}
+	order := []int{0, 1, 2}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(scores[b], scores[a]) })
+	ranked := make([]RankedCause, len(all))
+	for place, i := range order {
+		rival := all[order[0]]
+		if place == 0 {
+			rival = all[order[1]]
+		}
+		ranked[place] = RankedCause{Cause: all[i].cause, Weight: scores[i] / total, Evidence: all[i].evidence(f, moved, rival)}
+	}
+	return ranked
+}
+
+// movement is the logarithm of how likely it is that just these classes moved.
+func (h hypothesis) movement(moved *movements) float64 {
+	sum := 0.0
+	for c := range classes {
+		if moved.tell(c) {
+			sum += math.Log(h.likelihood(c, moved))
+		}
+	}
+	return sum
+}
+
+// likelihood is how likely the values of a class are under the cause, against those of a class that has not moved.
+func (h hypothesis) likelihood(c class, moved *movements) float64 {
+	if c == actions {
+		return h.doneFor(moved[observations], moved[actions])
+	}
+	return moved[c].likelihood(h.moves[c])
+}
+
+// doneFor is the likelihood of actions, done, for what the observations did, seen: the mean over whether these moved. Where
+// both moved, it counts which of them moved further.
+func (h hypothesis) doneFor(seen, done movement) float64 {
+	further := h.further
+	switch {
+	case seen.quantities == 0:
+		further = .5
+	case prominence(done.foremost) <= prominence(seen.foremost):
+		further = 1 - further
+	}
+	p, q := h.moves[observations], h.moves[actions]
+	both := p * seen.odds * (q*done.odds*2*further + 1 - q)
+	return (both + (1-p)*done.likelihood(h.answers)) / seen.likelihood(p)
+}
+
+// versionSays gives what the version of a cause says of it, in nats.
+func versionSays(c Cause, f bank.Finding) float64 {
+	switch from, to := versionsOf(c, f.Before, f.After); {
+	case slices.Contains(f.Changed, string(c)):
+		return versionChanged
+	case c == CauseEnvironment || from == "" && to == "":
+		return 0 // the world changes without a release
+	default:
+		return versionUnchanged
+	}
+}
+
+// evidence tells what speaks for the cause, and then what speaks against it, when it is compared with another one.
+func (h hypothesis) evidence(f bank.Finding, moved *movements, rival hypothesis) []string {
+	var pro, contra []string
+	if slices.Contains(f.Changed, string(h.cause)) {
+		pro = append(pro, versionChange(h.cause, f.Before, f.After)+" at the onset")
+	}
+	for c := range classes {
+		if !moved.tell(c) {
+			continue
+		}
+		switch ratio := h.likelihood(c, moved) / rival.likelihood(c, moved); {
+		case ratio >= .9:
+			pro = append(pro, moved[c].words(c))
+		case ratio < .5:
+			contra = append(contra, "against it: "+moved[c].words(c))
+		}
+	}
+	if missing := moved.missing(); missing != "" && len(f.Shifts) > 0 {
+		contra = append(contra, missing)
+	}
+	return keepFirst(append(pro, contra...), maxEvidence)
+}
+
+// words tells what every class has done.
+func (all *movements) words() []string {
+	var out []string
+	for c := range classes {
+		if all[c].quantities > 0 {
+			out = append(out, all[c].words(c))
+		}
+	}
+	if missing := all.missing(); missing != "" && len(out) > 0 {
+		out = append(out, missing)
+	}
+	return out
+}
+
+// missing says which signals would tell causes apart, were they in the telemetry; "" where all are there.
+func (all *movements) missing() string {
+	var names []string
+	for _, c := range []class{actions, observations, outcomes} {
+		if all[c].quantities == 0 {
+			names = append(names, c.String())
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("no %s in the telemetry to compare with", strings.Join(names, " or "))
+}
+
+// withTelemetry puts the telemetry first.
+func withTelemetry(causes []RankedCause, evidence []string) []RankedCause {
+	out := []RankedCause{{Cause: CauseTelemetry, Weight: faultWeight, Evidence: evidence}}
+	for _, c := range causes {
+		if c.Cause != CauseTelemetry {
+			c.Weight *= 1 - faultWeight
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// settle names the cause of an alarm anew, as the evidence grows. The telemetry and the reward function are not taken
+// back: what a person is to look at must not become an order to retrain.
+func (a *Alarm) settle(f bank.Finding, faults []streamFault) {
+	v := attribute(f, faults)
+	if a.Cause == CauseTelemetry && v.cause != CauseTelemetry {
+		a.Causes = withTelemetry(v.causes, a.Evidence)
+		return
+	}
+	a.Causes, a.EvidenceAt = v.causes, f.At
+	if a.Cause == CauseRewardFunction && v.cause != CauseTelemetry && v.cause != CauseRewardFunction {
+		return
+	}
+	a.Cause, a.Evidence = v.cause, v.evidence
+}
+
+// blameTelemetry puts an alarm down to a fault that was found after it had fired. It stays so when the fault ends,
+// because what made the alarm cannot be judged again.
+func (a *Alarm) blameTelemetry(fault streamFault) {
+	evidence := a.Evidence
+	if a.Cause != CauseTelemetry {
+		evidence = nil
+	}
+	causes := a.Causes
+	if a.Cause == CauseTelemetry {
+		causes = causes[1:]
+	}
+	a.Cause = CauseTelemetry
+	a.Evidence = keepLast(appendNew(evidence, fault.words()), maxEvidence)
+	a.Causes = withTelemetry(causes, a.Evidence)
+}
+
+// attribute sets the cause of an incident from its alarms: the telemetry or the reward function where any alarm has
+// them, so that a retraining is rather withheld than ordered wrongly; else that of the newest evidence that named one.
+func (i *Incident) attribute() {
+	lead := &i.Alarms[0]
+	for k := range i.Alarms {
+		if a := &i.Alarms[k]; leads(a, lead) {
+			lead = a
+		}
+	}
+	i.Cause, i.Evidence, i.Causes = lead.Cause, lead.Evidence, lead.Causes
+}
+
+// settledUnits is how many units after an alarm its cause is judged for the second time.
+const settledUnits = 20
+
+// Weights from which on causes are likely, or possible enough to wait for more evidence.
+const (
+	likelyWeight   = .7
+	possibleWeight = .2
+)
+
+// Unsettled reports whether the cause may yet turn out to be one that a person has to look at: because it likely is
+// one, or because it may well be one and the evidence has not been renewed since the alarms fired.
+func (i *Incident) Unsettled() bool {
+	weight := 0.0
+	for _, c := range i.Causes {
+		if care(c.Cause) > care(CauseEnvironment) {
+			weight += c.Weight
+		}
+	}
+	return weight > likelyWeight || weight > possibleWeight && !slices.ContainsFunc(i.Alarms, Alarm.renewed)
+}
+
+// renewed reports whether the evidence of an alarm has been renewed since it fired.
+func (a Alarm) renewed() bool { return a.EvidenceAt.Ordinal >= a.At.Ordinal+settledUnits }
+
+// leads reports whether the cause of an alarm rather holds for its incident than that of another one.
+func leads(a, than *Alarm) bool {
+	return cmp.Or(
+		cmp.Compare(care(a.Cause), care(than.Cause)),
+		cmp.Compare(a.EvidenceAt.Ordinal, than.EvidenceAt.Ordinal)) > 0
+}
+
+// care is how much a cause asks for a person.
+func care(c Cause) int {
+	switch c {
+	case CauseTelemetry:
+		return 3
+	case CauseRewardFunction:
+		return 2
+	case CauseUnknown:
+		return 0
+	default:
+		return 1
+	}
 }
 
 // faultEvidence tells of the telemetry faults that lasted beyond the onset, the newest ones where there are many.
@@ -43,10 +335,16 @@ func (s *streamFault) reaches(u bank.UnitRef) bool {
 	return !s.Ended || s.Until.Ordinal >= u.Ordinal
 }
 
-// falsifies reports whether the fault makes wrong values. Silence does not: agents that pause, or are stopped because
-// they drift, say nothing wrong, and a replay knows of no silence.
+// falsifies reports whether the fault makes wrong records, so that what is found while it lasts is put down to the
+// telemetry, and no retraining is ordered: it would learn from these records. Duplicates and a skewed clock leave the
+// values that are judged right, but not the records that a retraining would read. Silence makes none: agents that pause,
+// or are stopped because they drift, say nothing wrong, and a replay knows of no silence.
 func (s *streamFault) falsifies() bool {
-	return s.Rule != bank.FaultSilent && s.Rule != bank.FaultEndless
+	switch s.Rule {
+	case bank.FaultSilent, bank.FaultEndless, bank.FaultEnding:
+		return false
+	}
+	return true
 }
 
 func (s *streamFault) words() string {
@@ -57,29 +355,24 @@ func (s *streamFault) words() string {
 	return fmt.Sprintf("%s is in a telemetry fault (%s) since unit %d", s.Signal, s.Rule, s.Since.Ordinal)
 }
 
-// onlyChange gives the cause where exactly one kind of version changed at the onset.
-func onlyChange(changed []string) (Cause, bool) {
-	if len(changed) != 1 {
-		return "", false
-	}
-	cause := Cause(changed[0])
+// versionsOf gives the versions of a cause before and after.
+func versionsOf(cause Cause, before, after ingest.Versions) (from, to string) {
 	switch cause {
-	case CausePolicy, CauseEnvironment, CauseRewardFunction:
-		return cause, true
+	case CauseEnvironment:
+		return before.Env, after.Env
+	case CauseRewardFunction:
+		return before.Reward, after.Reward
 	default:
-		return "", false
+		return before.Policy, after.Policy
 	}
 }
 
 // versionChange says which version went from what to what.
 func versionChange(cause Cause, before, after ingest.Versions) string {
-	field, from, to := "policy_version", before.Policy, after.Policy
-	switch cause {
-	case CauseEnvironment:
-		field, from, to = "env_version", before.Env, after.Env
-	case CauseRewardFunction:
-		field, from, to = "reward_version", before.Reward, after.Reward
-	}
+	field := map[Cause]string{
+		CausePolicy: "policy_version", CauseEnvironment: "env_version", CauseRewardFunction: "reward_version",
+	}[cause]
+	from, to := versionsOf(cause, before, after)
 	return fmt.Sprintf("%s changed from %s to %s", field, orNone(from), orNone(to))
 }
 
@@ -98,37 +391,6 @@ func whyUnknown(f bank.Finding) string {
 	return strings.Join(changes, " and ") + " at the onset: their effects cannot be told apart"
 }
 
-// blameTelemetry puts an alarm down to a fault that was found after it had fired. It stays so when the fault ends,
-// because what made the alarm cannot be judged again.
-func (a *Alarm) blameTelemetry(fault streamFault) {
-	evidence := a.Evidence
-	if a.Cause != CauseTelemetry {
-		evidence = nil
-	}
-	a.Cause = CauseTelemetry
-	a.Evidence = keepLast(appendNew(evidence, fault.words()), maxEvidence)
-}
-
-// attribute sets the cause of an incident from its alarms: the one on which they agree, else the most careful of them.
-func (i *Incident) attribute() {
-	for _, cause := range causesByCare {
-		var evidence []string
-		found := false
-		for k := range i.Alarms {
-			if a := &i.Alarms[k]; a.Cause == cause {
-				found = true
-				for _, e := range a.Evidence {
-					evidence = appendNew(evidence, e)
-				}
-			}
-		}
-		if found {
-			i.Cause, i.Evidence = cause, keepLast(evidence, maxEvidence)
-			return
-		}
-	}
-}
-
 // appendNew appends a text that is not there yet, into new memory.
 func appendNew(list []string, s string) []string {
 	if slices.Contains(list, s) {
@@ -136,6 +398,9 @@ func appendNew(list []string, s string) []string {
 	}
 	return append(slices.Clip(list), s)
 }
+
+// keepFirst cuts a list off after n entries.
+func keepFirst[T any](s []T, n int) []T { return s[:min(len(s), n)] }
 
 func orNone(version string) string {
 	if version == "" {

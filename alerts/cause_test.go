@@ -1,6 +1,10 @@
 package alerts
 
 import (
+	"fmt"
+	"maps"
+	"math"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -89,6 +93,25 @@ func TestCauseOfAnAlarm(t *testing.T) {
 	}
 }
 
+// Every rule but those that make no records puts the alarms of its time down to the telemetry, which vetoes retraining.
+func TestFaultsThatVeto(t *testing.T) {
+	for rule, want := range map[string]Cause{
+		bank.FaultNonFinite: CauseTelemetry, bank.FaultConstant: CauseTelemetry, bank.FaultClipped: CauseTelemetry,
+		bank.FaultScale: CauseTelemetry, bank.FaultMissing: CauseTelemetry, bank.FaultActionKind: CauseTelemetry,
+		bank.FaultAbandoned: CauseTelemetry, bank.FaultDuplicates: CauseTelemetry, bank.FaultClockSkew: CauseTelemetry,
+		bank.FaultSilent: CausePolicy, bank.FaultEndless: CausePolicy,
+	} {
+		before, after := NewBook(), NewBook()
+		applied(before, faulty("reward", rule, 60), driftAfter("return", 100, "policy"))
+		applied(after, driftAfter("return", 100, "policy"), faulty("reward", rule, 130))
+		for when, b := range map[string]*Book{"before": before, "after": after} {
+			if got := b.Incidents()[0].Cause; got != want {
+				t.Errorf("%s %s the alarm: cause %s, want %s", rule, when, got, want)
+			}
+		}
+	}
+}
+
 func TestCauseOfAnIncident(t *testing.T) {
 	for name, test := range map[string]struct {
 		findings []bank.Finding
@@ -149,5 +172,201 @@ func TestEvidenceIsBounded(t *testing.T) {
 	i := b.Incidents()[0]
 	if len(i.Evidence) != maxEvidence || !strings.HasSuffix(i.Evidence[maxEvidence-1], "unit 133") {
 		t.Errorf("got %q", i.Evidence)
+	}
+}
+
+// shifts makes evidence over n units against a baseline of 500: of each signal, how many baseline standard deviations of
+// its scores it has moved by.
+func shifts(n int, moved map[string]float64) []bank.Shift {
+	standardError := math.Sqrt(1/float64(n) + 1./500)
+	var out []bank.Shift
+	for _, signal := range slices.Sorted(maps.Keys(moved)) {
+		quantity := "mean"
+		name, likeActions := strings.CutSuffix(signal, " for like actions")
+		if likeActions {
+			quantity = bank.QuantityLikeActions
+		}
+		x := moved[signal]
+		out = append(out, bank.Shift{
+			Signal: name, Quantity: quantity, StandardShift: x, Z: x/standardError + .5, SpreadZ: -.5,
+			StandardError: standardError, Units: n, Drifted: name == "reward" && !likeActions,
+		})
+	}
+	return out
+}
+
+// everything is telemetry that tells all kinds of signals, of which the reward has moved.
+func everything(moved map[string]float64) map[string]float64 {
+	all := map[string]float64{
+		"reward": 1, "reward for like actions": 1, "action": 0, "observation.x": 0, "observation.y": 0,
+		"outcome.sale": 0, "episode_length": 0,
+	}
+	maps.Copy(all, moved)
+	return all
+}
+
+func TestCauseFromWhatMoved(t *testing.T) {
+	many := everything(nil)
+	for i := range 300 {
+		many[fmt.Sprintf("observation.%d", i)] = 0
+	}
+	lucky := maps.Clone(many)
+	lucky["observation.17"] = .4 // z of 3.4 among 300
+	for name, test := range map[string]struct {
+		units    int
+		moved    map[string]float64
+		changed  []string
+		cause    Cause
+		evidence string // part of the first piece of evidence that has it
+	}{
+		"rewards alone": {
+			units: 50, moved: everything(nil), cause: CauseRewardFunction, evidence: "actions did not move (largest |z| of 1 quantity 0.5 over 50 units)",
+		},
+		"rewards alone, among very many signals":  {units: 50, moved: many, cause: CauseRewardFunction, evidence: "302 quantities"},
+		"rewards, and one of very many by chance": {units: 50, moved: lucky, cause: CauseRewardFunction, evidence: "observations"},
+		"rewards alone, but too few units to tell": {
+			units: 3, moved: everything(nil), cause: CauseUnknown, evidence: "observations cannot be told yet",
+		},
+		"rewards and observations": {units: 50, moved: everything(map[string]float64{"observation.x": 1}), cause: CauseEnvironment, evidence: "observations moved (mean of observation.x: +1 baseline sd, z 7."},
+		"rewards and outcomes":     {units: 50, moved: everything(map[string]float64{"outcome.sale": -1}), cause: CauseEnvironment, evidence: "outcomes moved"},
+		"rewards and actions": {
+			units: 50, moved: everything(map[string]float64{"action": 1, "reward for like actions": 0}), cause: CausePolicy, evidence: "actions moved",
+		},
+		"rewards, actions and outcomes": {
+			units: 50, moved: everything(map[string]float64{"action": 1, "outcome.sale": -.7, "reward for like actions": 0}), cause: CausePolicy, evidence: "observations did not move",
+		},
+		"actions that answer to observations": {
+			units: 50, moved: everything(map[string]float64{"action": .6, "observation.x": 1.2}), cause: CauseEnvironment, evidence: "observations moved",
+		},
+		"rewards and lengths, nothing else told": {
+			units: 50, moved: map[string]float64{"reward": 1, "episode_length": 1}, cause: CauseUnknown,
+			evidence: "no actions or observations or outcomes in the telemetry to compare with",
+		},
+		"rewards, of which nobody knows what they are for": {
+			units: 100, moved: map[string]float64{"reward": 1, "reward for like actions": 1, "action": 0, "episode_length": 0},
+			cause: CauseUnknown, evidence: "no observations or outcomes in the telemetry to compare with",
+		},
+		"actions, of which nobody knows what they are for": {
+			units: 100, moved: map[string]float64{"reward": 1, "reward for like actions": 0, "action": 1, "episode_length": 0},
+			cause: CausePolicy, evidence: "no observations or outcomes in the telemetry to compare with",
+		},
+		"rewards, nothing else told": {
+			units: 200, moved: map[string]float64{"reward": 1, "episode_length": 0}, cause: CauseUnknown,
+			evidence: "no actions or observations or outcomes in the telemetry to compare with",
+		},
+		"rewards, nothing else told but a version": {
+			units: 200, moved: map[string]float64{"reward": 1, "episode_length": 0}, changed: []string{"reward_function"},
+			cause: CauseRewardFunction, evidence: "reward_version changed from r7 to r8 at the onset",
+		},
+		"a version that what moved contradicts": {
+			units: 50, moved: everything(nil), changed: []string{"policy"}, cause: CausePolicy, evidence: "against it: actions did not move",
+		},
+		"two versions, told apart by what moved": {
+			units: 50, moved: everything(nil), changed: []string{"policy", "reward_function"}, cause: CauseRewardFunction,
+			evidence: "reward_version changed from r7 to r8 at the onset",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := driftAfter("reward", 100, test.changed...)
+			f.Shifts = shifts(test.units, test.moved)
+			v := attribute(f, nil)
+			if v.cause != test.cause {
+				t.Errorf("%s, want %s: %+v", v.cause, test.cause, v.causes)
+			}
+			if !slices.ContainsFunc(v.evidence, func(e string) bool { return strings.Contains(e, test.evidence) }) {
+				t.Errorf("evidence %q, want among it %q", v.evidence, test.evidence)
+			}
+			total := 0.
+			for i, c := range v.causes {
+				total += c.Weight
+				if i > 0 && c.Weight > v.causes[i-1].Weight {
+					t.Errorf("causes are not ranked: %+v", v.causes)
+				}
+			}
+			if math.Abs(total-1) > 1e-9 {
+				t.Errorf("weights sum to %v", total)
+			}
+		})
+	}
+}
+
+// The odds are a likelihood ratio: over unmoved signals their mean is 1, whatever the units and the size.
+func TestOddsOfUnmovedSignals(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 5))
+	for _, standardError := range []float64{.5, .25, .1} {
+		const n = 200_000
+		sum, high := 0., 0.
+		for range n {
+			odds := oddsOf(rng.NormFloat64(), standardError, .3)
+			sum += odds / n
+			if odds >= movedOdds {
+				high += 1. / n
+			}
+		}
+		if math.Abs(sum-1) > .1 {
+			t.Errorf("standard error %v: mean odds %v, want 1", standardError, sum)
+		}
+		if high > 1/movedOdds {
+			t.Errorf("standard error %v: a share of %v is said to have moved, want at most %v", standardError, high, 1/movedOdds)
+		}
+	}
+}
+
+// As evidence grows the cause is judged anew, but what a person has to look at stays.
+func TestCauseIsJudgedAnew(t *testing.T) {
+	renewal := func(n int64, moved map[string]float64) bank.Finding {
+		f := drift("reward", n)
+		f.Kind, f.Shifts = bank.StreamUpdated, shifts(50, moved)
+		return f
+	}
+	first := drift("reward", 100)
+	first.Shifts = shifts(3, everything(nil))
+	outcomes := everything(map[string]float64{"outcome.sale": -1})
+	actions := everything(map[string]float64{"action": 1, "reward for like actions": 0})
+	for name, test := range map[string]struct {
+		findings []bank.Finding
+		cause    Cause
+		ranked   Cause
+	}{
+		"found later":                       {[]bank.Finding{first, renewal(120, outcomes)}, CauseEnvironment, CauseEnvironment},
+		"found to be other":                 {[]bank.Finding{first, renewal(120, outcomes), renewal(150, actions)}, CausePolicy, CausePolicy},
+		"not taken back":                    {[]bank.Finding{first, renewal(120, everything(nil)), renewal(150, outcomes)}, CauseRewardFunction, CauseEnvironment},
+		"nothing new":                       {[]bank.Finding{first, renewal(120, outcomes), renewal(150, nil)}, CauseEnvironment, CauseEnvironment},
+		"telemetry outdoes":                 {[]bank.Finding{first, renewal(120, everything(nil)), faulty("reward", bank.FaultConstant, 130)}, CauseTelemetry, CauseTelemetry},
+		"telemetry is kept":                 {[]bank.Finding{first, faulty("reward", bank.FaultConstant, 110), renewal(120, outcomes)}, CauseTelemetry, CauseTelemetry},
+		"the newest evidence":               {[]bank.Finding{first, renewal(120, outcomes), joined(130, 50, actions)}, CausePolicy, CausePolicy},
+		"an alarm that joins knows nothing": {[]bank.Finding{first, renewal(120, outcomes), joined(130, 3, everything(nil))}, CauseEnvironment, CauseEnvironment},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := NewBook()
+			applied(b, test.findings...)
+			i := b.Incidents()[0]
+			if i.Cause != test.cause || i.Causes[0].Cause != test.ranked || len(i.Evidence) == 0 {
+				t.Errorf("got %s of %+v with %q, want %s", i.Cause, i.Causes, i.Evidence, test.cause)
+			}
+		})
+	}
+}
+
+// joined is a later alarm of the return.
+func joined(n int64, units int, moved map[string]float64) bank.Finding {
+	f := drift("return", n)
+	f.Shifts = shifts(units, moved)
+	return f
+}
+
+func TestForemostShifts(t *testing.T) {
+	many := map[string]float64{}
+	for i := range 40 {
+		many[fmt.Sprintf("observation.%02d", i)] = float64(i) / 20
+	}
+	all := shifts(50, many)
+	all = append(all, bank.Shift{Signal: "observation.39", Quantity: "sd", SpreadZ: -30})
+	got := foremost(all)
+	if len(got) != maxForemost || got[0].Quantity != "sd" || got[1].Signal != "observation.38" {
+		t.Errorf("got %+v", got)
+	}
+	if foremost(nil) != nil {
+		t.Error("something of nothing")
 	}
 }

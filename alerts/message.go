@@ -37,7 +37,7 @@ func incidentAlert(i *Incident) alert {
 		labels[l.Name] = l.Value
 	}
 	return alert{
-		labels: labels, startTS: i.Opened.TS, resolved: i.Closed,
+		labels: labels, startTS: i.Opened.TS, resolved: i.Closed || i.IsMuted(),
 		annotations: annotations(map[string]string{
 			"summary":     i.summary(),
 			"description": i.describe(),
@@ -47,6 +47,7 @@ func incidentAlert(i *Incident) alert {
 			"evidence":    strings.Join(i.Evidence, "\n"),
 			"offsets":     describeOffsets(i.offsets()),
 			"baseline":    i.baselines(),
+			"decisions":   i.decisions(),
 		}),
 	}
 }

@@ -53,6 +53,32 @@ episode_length: resolved at unit 130 (2027-01-15T08:02:10Z, agent a-1, episode e
 	}
 }
 
+// The alert of a fault names the rules, and says what they do to the judgement.
+func TestFaultAlert(t *testing.T) {
+	for streams, want := range map[string][2]string{
+		"return scale, reward duplicates": {
+			"return (scale), reward (duplicates)",
+			"Since unit 10 (2027-01-15T08:00:10Z, agent a-1, episode e-10). Signals with wrong values are not judged for drift " +
+				"until 20 units have come without the fault.",
+		},
+		"return clock_skew, reward duplicates": {
+			"return (clock_skew), reward (duplicates)",
+			"Since unit 10 (2027-01-15T08:00:10Z, agent a-1, episode e-10). No values are wrong: what comes is judged for drift " +
+				"as ever.",
+		},
+	} {
+		f := Fault{Group: prod, Since: unit(10, 0), Streams: map[string]string{}}
+		for _, s := range strings.Split(streams, ", ") {
+			signal, rule, _ := strings.Cut(s, " ")
+			f.Streams[signal] = rule
+		}
+		got := faultAlert(&f).annotations
+		if got["signals"] != want[0] || got["description"] != want[1] {
+			t.Errorf("%s: %q, %q", streams, got["signals"], got["description"])
+		}
+	}
+}
+
 func TestLabelsStayWhileAnnotationsChange(t *testing.T) {
 	b := NewBook()
 	changes := applied(b, drift("observation.x", 100), drift("return", 101), goes("return", bank.Drift, bank.OK, 130),

@@ -14,6 +14,7 @@ type Metrics struct {
 
 	mu     sync.Mutex
 	firing map[severityKey]int
+	muted  map[severityKey]int
 	opened map[ingest.Group]int
 	closed map[causeKey]int
 }
@@ -28,12 +29,13 @@ type causeKey struct {
 	cause Cause
 }
 
-// NewMetrics makes the collector of MetricAlarms, MetricIncidentsOpened and MetricIncidentsClosed and registers it.
+// NewMetrics makes the collector of MetricAlarms, MetricAlarmsMuted, MetricIncidentsOpened and MetricIncidentsClosed and registers it.
 // groups gives the groups that are watched: those without an incident are exported as 0, or increase() would miss
 // their first one.
 func NewMetrics(reg prometheus.Registerer, groups func() []ingest.Group) *Metrics {
 	m := &Metrics{
-		groups: groups, firing: map[severityKey]int{}, opened: map[ingest.Group]int{}, closed: map[causeKey]int{},
+		groups: groups, firing: map[severityKey]int{}, muted: map[severityKey]int{}, opened: map[ingest.Group]int{},
+		closed: map[causeKey]int{},
 	}
 	reg.MustRegister(m)
 	return m
@@ -66,9 +68,16 @@ func (m *Metrics) Update(changes []Change) {
 	}
 }
 
-// count sets the number of firing alarms; a group has one open incident at most, so that the latest says it all.
+// count sets the number of firing alarms; a group has one open incident at most, so that the latest says it all. Those
+// of a muted one are counted apart, so that alerting rules stay silent.
 func (m *Metrics) count(i *Incident) {
-	m.firing[severityKey{i.Group, i.Severity}] = i.Firing()
+	key := severityKey{i.Group, i.Severity}
+	if i.IsMuted() {
+		m.firing[key], m.muted[key] = 0, i.Firing()
+		return
+	}
+	m.firing[key] = i.Firing()
+	delete(m.muted, key)
 }
 
 // Describe describes nothing: the labels differ between policies, which makes this an unchecked collector.
@@ -83,8 +92,12 @@ func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
 		m.opened[group] += 0
 	}
 	for k, n := range m.firing {
-		ch <- groupMetric(MetricAlarms, "Alarms that fire now.", prometheus.GaugeValue, n, k.group,
+		ch <- groupMetric(MetricAlarms, "Alarms that fire now and are not muted.", prometheus.GaugeValue, n, k.group,
 			ingest.Label{Name: "severity", Value: string(k.severity)})
+	}
+	for k, n := range m.muted {
+		ch <- groupMetric(MetricAlarmsMuted, "Alarms that fire now, of incidents that a person has muted.", prometheus.GaugeValue,
+			n, k.group, ingest.Label{Name: "severity", Value: string(k.severity)})
 	}
 	for group, n := range m.opened {
 		ch <- groupMetric(MetricIncidentsOpened, "Incidents that have opened.", prometheus.CounterValue, n, group)

@@ -18,7 +18,7 @@ func TestMetricsFollowChanges(t *testing.T) {
 	other.Group = ingest.NewGroup("ranker", ingest.Label{Name: "label_a.b", Value: "x"}, ingest.Label{Name: "label_a_b", Value: "y"})
 	m.Update(applied(b, drift("return", 100), drift("reward", 101), other, faulty("reward", bank.FaultSilent, 102)))
 	compare(t, reg, `
-# HELP rewardwatch_alarms Alarms that fire now.
+# HELP rewardwatch_alarms Alarms that fire now and are not muted.
 # TYPE rewardwatch_alarms gauge
 rewardwatch_alarms{env="prod",policy="checkout",severity="critical"} 2
 rewardwatch_alarms{label_a_b="x",label_a_b_="y",policy="ranker",severity="warning"} 1
@@ -29,7 +29,7 @@ rewardwatch_incidents_opened_total{label_a_b="x",label_a_b_="y",policy="ranker"}
 `)
 	m.Update(applied(b, goes("return", bank.Drift, bank.OK, 150), quiet(171), driftAfter("return", 300, "policy")))
 	compare(t, reg, `
-# HELP rewardwatch_alarms Alarms that fire now.
+# HELP rewardwatch_alarms Alarms that fire now and are not muted.
 # TYPE rewardwatch_alarms gauge
 rewardwatch_alarms{env="prod",policy="checkout",severity="critical"} 1
 rewardwatch_alarms{label_a_b="x",label_a_b_="y",policy="ranker",severity="warning"} 1
@@ -49,7 +49,7 @@ func TestMetricsAfterARestart(t *testing.T) {
 	applied(b, drift("return", 100), quiet(150), drift("return", 300), drift("reward", 301))
 	NewMetrics(reg, nobody).Restore(b.Incidents())
 	compare(t, reg, `
-# HELP rewardwatch_alarms Alarms that fire now.
+# HELP rewardwatch_alarms Alarms that fire now and are not muted.
 # TYPE rewardwatch_alarms gauge
 rewardwatch_alarms{env="prod",policy="checkout",severity="critical"} 2
 `)

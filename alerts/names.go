@@ -2,7 +2,8 @@ package alerts
 
 // Names of the metrics that this package exports.
 const (
-	MetricAlarms          = "rewardwatch_alarms"                    // {policy, group labels, severity} firing now
+	MetricAlarms          = "rewardwatch_alarms"                    // {policy, group labels, severity} firing now and not muted
+	MetricAlarmsMuted     = "rewardwatch_alarms_muted"              // {policy, group labels, severity} firing now, of muted incidents
 	MetricIncidentsOpened = "rewardwatch_incidents_opened_total"    // {policy, group labels}
 	MetricIncidentsClosed = "rewardwatch_incidents_closed_total"    // {policy, group labels, cause}
 	MetricNotifications   = "rewardwatch_notifications_total"       // {result="sent|failed"} pushes to Alertmanager

@@ -78,12 +78,12 @@ func NewNotifier(cfg AlertmanagerConfig, log zerolog.Logger, reg prometheus.Regi
 	return n
 }
 
-// Resync takes over the open incidents and faults that were restored at a start. Closed ones are left out: what
-// Alertmanager still holds of them runs out by itself.
+// Resync takes over the open incidents and faults that were restored at a start. Closed and muted ones are left out:
+// what Alertmanager still holds of them runs out by itself.
 func (n *Notifier) Resync(incidents []Incident, faults []Fault) {
 	n.mu.Lock()
 	for k := range incidents {
-		if i := &incidents[k]; !i.Closed {
+		if i := &incidents[k]; !i.Closed && !i.IsMuted() {
 			n.put(incidentKey(i), incidentAlert(i))
 		}
 	}
@@ -123,6 +123,9 @@ func (n *Notifier) put(key string, a alert) bool {
 	n.forget()
 	now := time.Now()
 	t := n.alerts[key]
+	if t == nil && a.resolved {
+		return false // nobody has been told of it, as while it was muted
+	}
 	if t == nil || (t.resolved && !a.resolved) {
 		t = &tracked{startsAt: startOf(a, now), accepted: make([]accepted, len(n.senders))}
 		n.alerts[key] = t

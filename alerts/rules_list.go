@@ -42,12 +42,17 @@ func (g ruleGroups) name() string {
 
 // signals is the template that lists the signals of the alert's group that are in a state.
 func (g ruleGroups) signals(state bank.State) string {
+	return g.listed(bank.MetricStreamState, fmt.Sprintf(" == %d", state), "{{ $s.Labels.signal }}")
+}
+
+// listed is the template that shows each series of a metric, of the alert's group and under a condition.
+func (g ruleGroups) listed(metric, condition, shown string) string {
 	format, values := "policy=%q", "$labels.policy"
 	for _, l := range g.labels {
 		format, values = format+","+l+"=%q", values+" $labels."+l
 	}
-	return fmt.Sprintf("{{ range $i, $s := query (printf `%s{%s} == %d` %s) | sortByLabel \"signal\" }}"+
-		"{{ if $i }}, {{ end }}{{ $s.Labels.signal }}{{ end }}", bank.MetricStreamState, format, state, values)
+	return fmt.Sprintf("{{ range $i, $s := query (printf `%s{%s}%s` %s) | sortByLabel \"signal\" }}"+
+		"{{ if $i }}, {{ end }}%s{{ end }}", metric, format, condition, values, shown)
 }
 
 // count counts the streams of each group that are in a state.
@@ -85,21 +90,29 @@ func (g ruleGroups) drift(severity Severity) rule {
 	}
 }
 
+// telemetryFault is the rule of faults, which holds whatever the rule of the fault is: it is told.
 func (g ruleGroups) telemetryFault() rule {
+	faults := g.listed(bank.MetricStreamFault, "", "{{ $s.Labels.signal }} ({{ $s.Labels.rule }})")
 	return rule{
 		alert: alertTelemetryFault, severity: Warning,
-		expr:        g.count("", bank.TelemetryFault),
-		summary:     "the telemetry of " + g.name() + " is faulty",
-		description: "Not judged for drift until the fault has gone: " + g.signals(bank.TelemetryFault) + ".",
+		expr:    g.count("", bank.TelemetryFault),
+		summary: "the telemetry of " + g.name() + " is faulty",
+		description: "Signals with a fault, and its rule: " + faults + ". Until it has gone it vetoes retraining, and a signal " +
+			"with wrong values is not judged.",
 		tests: []ruleTest{
 			{
 				name: "a faulty stream", at: "5m",
-				series: []inputSeries{g.stream("return", "1 3+0x10"), g.stream("reward", "2+0x10")},
+				series: []inputSeries{
+					g.stream("return", "1 3+0x10"), g.stream("reward", "2+0x10"), g.stream("action", "1 3+0x10"),
+					g.series(bank.MetricStreamFault, `signal="return",rule="scale"`, "_ 1+0x10"),
+					g.series(bank.MetricStreamFault, `signal="action",rule="duplicates"`, "_ 1+0x10"),
+				},
 				fires: []expectedAlert{{
 					Labels: g.example(),
 					Annotations: ruleAnnotations{
-						Summary:     "the telemetry of " + g.exampleName() + " is faulty",
-						Description: "Not judged for drift until the fault has gone: return.",
+						Summary: "the telemetry of " + g.exampleName() + " is faulty",
+						Description: "Signals with a fault, and its rule: action (duplicates), return (scale). Until it has gone it vetoes " +
+							"retraining, and a signal with wrong values is not judged.",
 					},
 				}},
 			},

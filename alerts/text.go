@@ -21,6 +21,9 @@ const (
 // with every unit: a new summary is news.
 func (i *Incident) summary() string {
 	signals := i.firingSignals()
+	if d, ended := i.Ended(); ended {
+		return fmt.Sprintf("%s: accepted as the new normal by %s; a new baseline is collected", i.Group, d.By)
+	}
 	if len(signals) == 0 {
 		return fmt.Sprintf("%s: every signal is back at its baseline (cause: %s)", i.Group, i.Cause)
 	}
@@ -29,6 +32,24 @@ func (i *Incident) summary() string {
 		verb = "drift"
 	}
 	return fmt.Sprintf("%s: %s %s from the baseline (cause: %s)", i.Group, listed(signals, ", "), verb, i.Cause)
+}
+
+// decisions tells what people decided of the incident, one line each.
+func (i *Incident) decisions() string {
+	var out []string
+	for _, d := range i.Decisions {
+		out = append(out, d.String())
+	}
+	return strings.Join(out, "\n")
+}
+
+// String says who decided what, when and why.
+func (d Decision) String() string {
+	s := fmt.Sprintf("%s by %s at %s", d.Kind, d.By, d.At.UTC().Format(time.RFC3339))
+	if d.Kind == Muted {
+		s += " until " + d.Until.UTC().Format(time.RFC3339)
+	}
+	return s + ": " + d.Why
 }
 
 // firingSignals gives the signals that drift now, in the order in which they joined.
@@ -105,23 +126,10 @@ func describeOffsets(ranges []ingest.Range) string {
 func (i *Incident) offsets() []ingest.Range {
 	var out []ingest.Range
 	for k := range i.Alarms {
-		for _, r := range i.Alarms[k].Offsets {
-			out = cover(out, r)
-		}
+		out = ingest.Widen(out, i.Alarms[k].Offsets...)
 	}
 	slices.SortFunc(out, func(a, b ingest.Range) int { return int(a.Partition) - int(b.Partition) })
 	return out
-}
-
-// cover widens the range of r's partition by r.
-func cover(ranges []ingest.Range, r ingest.Range) []ingest.Range {
-	for i := range ranges {
-		if have := &ranges[i]; have.Partition == r.Partition {
-			have.First, have.Last = min(have.First, r.First), max(have.Last, r.Last)
-			return ranges
-		}
-	}
-	return append(ranges, r)
 }
 
 // onset gives the earliest onset of the alarms.
@@ -164,8 +172,13 @@ func (f *Fault) summary() string {
 }
 
 func (f *Fault) describe() string {
-	return fmt.Sprintf("Since %s. Faulty signals are not judged for drift until 20 units have come without the fault.",
-		describeUnit(f.Since))
+	s := fmt.Sprintf("Since %s. ", describeUnit(f.Since))
+	for _, rule := range f.Streams {
+		if bank.FaultSuspends(rule) {
+			return s + "Signals with wrong values are not judged for drift until 20 units have come without the fault."
+		}
+	}
+	return s + "No values are wrong: what comes is judged for drift as ever."
 }
 
 // listed joins texts and counts those beyond the first few.

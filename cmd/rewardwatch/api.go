@@ -18,6 +18,7 @@ type streamAPI struct {
 	Signal      string            `json:"signal"`
 	State       bank.State        `json:"state"`
 	Missing     *string           `json:"missing"`
+	Notes       []string          `json:"notes"` // which of its quantities are judged later than the others, or not, and why
 	Fault       *string           `json:"fault"`
 	Armed       []string          `json:"armed"`
 	Units       int64             `json:"units"` // of the group
@@ -35,11 +36,18 @@ type streamAPI struct {
 }
 
 type detectorAPI struct {
-	Detector  string  `json:"detector"`
-	Branch    string  `json:"branch"`
-	Score     *number `json:"score"` // null for a gauge
-	Statistic number  `json:"statistic"`
-	Threshold *number `json:"threshold"` // null for a gauge
+	Detector  string    `json:"detector"`
+	Branch    string    `json:"branch"`
+	Score     *number   `json:"score"` // null for a gauge
+	Statistic number    `json:"statistic"`
+	Threshold *number   `json:"threshold"` // null for a gauge
+	Gauge     *gaugeAPI `json:"gauge"`     // null of a detector that is not there for comparison alone
+}
+
+type gaugeAPI struct {
+	Drifts   int64  `json:"drifts"`
+	ARL0     number `json:"arl0_units"`
+	MoreThan bool   `json:"more_than"` // arl0_units is a lower limit
 }
 
 type distributionAPI struct {
@@ -50,18 +58,6 @@ type distributionAPI struct {
 	Q50       number     `json:"q50"`
 	Q90       number     `json:"q90"`
 	Histogram [10]number `json:"histogram_ratio"` // share of units between the baseline's deciles
-}
-
-type baselineAPI struct {
-	Policy          string            `json:"policy"`
-	Group           map[string]string `json:"group"`
-	ID              string            `json:"id"`
-	Units           int               `json:"units"`
-	Provisional     bool              `json:"provisional"`
-	Offsets         []ingest.Range    `json:"offsets"`
-	FrozenAt        time.Time         `json:"frozen_at"`
-	FrozenTS        *instant          `json:"frozen_ts"`
-	FalseAlarmUnits number            `json:"false_alarm_units"`
 }
 
 type versionsAPI struct {
@@ -100,6 +96,7 @@ type alarmAPI struct {
 	Before      versionsAPI       `json:"before"`
 	After       versionsAPI       `json:"after"`
 	Offsets     []ingest.Range    `json:"offsets"`
+	evidenceJSON
 }
 
 type incidentAPI struct {
@@ -113,7 +110,19 @@ type incidentAPI struct {
 	Evidence    []string          `json:"evidence"`
 	Opened      unitAPI           `json:"opened"`
 	Closed      *unitAPI          `json:"closed"`
-	Alarms      []alarmAPI        `json:"alarms"`
+
+	Causes     []alerts.RankedCause `json:"causes"` // the likeliest first
+	Alarms     []alarmAPI           `json:"alarms"`
+	MutedUntil *time.Time           `json:"muted_until"`
+	Decisions  []decisionAPI        `json:"decisions"`
+}
+
+type decisionAPI struct {
+	Decision alerts.DecisionKind `json:"decision"`
+	By       string              `json:"by"`
+	Why      string              `json:"why"`
+	At       time.Time           `json:"at"`
+	Until    *time.Time          `json:"until"` // of a mute
 }
 
 type faultAPI struct {
@@ -143,6 +152,7 @@ func appendStreams(out []streamAPI, g *bank.GroupSummary) []streamAPI {
 			Signal:      stream.Signal,
 			State:       stream.State,
 			Missing:     orNull(stream.Missing),
+			Notes:       list(stream.Notes),
 			Fault:       orNull(stream.Fault),
 			Armed:       list(stream.Armed),
 			Units:       g.Units,
@@ -180,6 +190,9 @@ func detectorsOf(s *bank.StreamSummary) []detectorAPI {
 		if d.Threshold != 0 {
 			out[i].Score, out[i].Threshold = new(number(d.Score)), new(number(d.Threshold))
 		}
+		if d.Gauge != nil {
+			out[i].Gauge = &gaugeAPI{d.Gauge.Drifts, number(d.Gauge.ARL0), d.Gauge.MoreThan}
+		}
 	}
 	return out
 }
@@ -195,32 +208,6 @@ func distributionOf(d bank.Distribution) *distributionAPI {
 		out.Histogram[i] = number(share)
 	}
 	return out
-}
-
-func (s *server) baselines(w http.ResponseWriter, _ *http.Request) {
-	out := []baselineAPI{}
-	for _, p := range s.view.Summaries() {
-		for i := range p.Groups {
-			if g := &p.Groups[i]; g.Baseline.ID != "" {
-				out = append(out, baselineOf(g))
-			}
-		}
-	}
-	s.answer(w, http.StatusOK, map[string]any{"baselines": out})
-}
-
-func baselineOf(g *bank.GroupSummary) baselineAPI {
-	return baselineAPI{
-		Policy:          g.Group.Policy,
-		Group:           g.Group.Map(),
-		ID:              g.Baseline.ID,
-		Units:           g.Baseline.Units,
-		Provisional:     g.Baseline.Provisional,
-		Offsets:         list(g.Baseline.Offsets),
-		FrozenAt:        g.FrozenAt.UTC(),
-		FrozenTS:        at(g.FrozenTS),
-		FalseAlarmUnits: number(g.PromisedN),
-	}
 }
 
 func (s *server) alarms(w http.ResponseWriter, _ *http.Request) {
@@ -246,10 +233,12 @@ func alarmsOf(alarms []alerts.Alarm) []alarmAPI {
 			Onset:       unitOf(a.Onset),
 			ResolvedAt:  unitIf(a.Resolved, a.ResolvedAt),
 			Effect:      a.Effect,
-			Baseline:    baselineRefJSON{ID: a.Baseline.ID, Units: a.Baseline.Units},
+			Baseline:    baselineRefJSON{ID: a.Baseline.ID, Units: a.Baseline.Units, Config: a.Baseline.Config},
 			Before:      versionsAPI(a.Before),
 			After:       versionsAPI(a.After),
 			Offsets:     list(a.Offsets),
+
+			evidenceJSON: evidenceOf(a),
 		}
 	}
 	return out
@@ -287,13 +276,9 @@ func (s *server) incidents(w http.ResponseWriter, _ *http.Request) {
 }
 
 func incidentOf(i alerts.Incident) incidentAPI {
-	state := "open"
-	if i.Closed {
-		state = "closed"
-	}
 	return incidentAPI{
 		ID:          i.ID,
-		State:       state,
+		State:       incidentState(i),
 		Policy:      i.Group.Policy,
 		Group:       i.Group.Map(),
 		Severity:    i.Severity,
@@ -303,7 +288,26 @@ func incidentOf(i alerts.Incident) incidentAPI {
 		Opened:      unitOf(i.Opened),
 		Closed:      unitIf(i.Closed, i.ClosedAt),
 		Alarms:      alarmsOf(i.Alarms),
+		Causes:      list(i.Causes),
+		MutedUntil:  timeOrNull(i.MutedUntil),
+		Decisions:   decisionsOf(i.Decisions),
 	}
+}
+
+func decisionsOf(decisions []alerts.Decision) []decisionAPI {
+	out := make([]decisionAPI, len(decisions))
+	for k, d := range decisions {
+		out[k] = decisionAPI{Decision: d.Kind, By: d.By, Why: d.Why, At: d.At.UTC(), Until: timeOrNull(d.Until)}
+	}
+	return out
+}
+
+// timeOrNull gives nil for the zero time.
+func timeOrNull(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return new(t.UTC())
 }
 
 func (s *server) retrainRequests(w http.ResponseWriter, r *http.Request) {

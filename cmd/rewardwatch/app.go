@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -79,7 +80,7 @@ func (a *app) open(reload func() error) error {
 		a.closeLater("ledger", a.retrain.Close)
 	}
 	a.pipeline = newPipeline(context.Background(), a.cfg, a.store, a, a.log, a.registry)
-	if err := a.pipeline.recorded.readAll(); err != nil {
+	if err := a.readBaselines(); err != nil {
 		return err
 	}
 	a.notifier = alerts.NewNotifier(a.cfg.Alerts.Alertmanager, a.log, a.registry)
@@ -91,8 +92,20 @@ func (a *app) open(reload func() error) error {
 	}); err != nil {
 		return err
 	}
-	a.server, err = newServer(a.cfg.HTTP, a, a.registry, reload, a.log)
+	a.server, err = newServer(a.cfg.HTTP, a, a, a.registry, reload, a.log)
 	return err
+}
+
+// readBaselines reads the recordings that baselines are taken from.
+func (a *app) readBaselines() error {
+	names, err := a.store.Names(bankPrefix)
+	if err != nil {
+		return fmt.Errorf("look for saved baselines: %w", err)
+	}
+	for i := range names {
+		names[i] = strings.TrimPrefix(names[i], bankPrefix)
+	}
+	return a.pipeline.recorded.readAll(context.Background(), names)
 }
 
 func (a *app) closeLater(name string, f func() error) {
@@ -224,7 +237,8 @@ func (a *app) report(c alerts.Change) {
 		a.log.Warn().Stringer("group", c.Fault.Group).Interface("streams", c.Fault.Streams).Bool("ended", c.Fault.Ended).
 			Msg("telemetry fault")
 	case c.Alarm == nil:
-		a.log.Info().Str("incident", c.Incident.ID).Stringer("group", c.Incident.Group).Msg("incident closed")
+		a.log.Info().Str("incident", c.Incident.ID).Stringer("group", c.Incident.Group).Bool("closed", c.Incident.Closed).
+			Bool("muted", c.Incident.IsMuted()).Msg("incident")
 	case c.Fired || c.Alarm.Resolved:
 		a.log.Warn().Str("alarm", c.Alarm.ID).Str("incident", c.Alarm.Incident).Stringer("group", c.Alarm.Group).
 			Str("signal", c.Alarm.Signal).Str("cause", string(c.Alarm.Cause)).Bool("resolved", c.Alarm.Resolved).

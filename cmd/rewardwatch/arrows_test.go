@@ -19,6 +19,7 @@ func arrows() map[string][]string {
 		"ingest/checkpoint": {"ingest"},
 		"ingest/ingesttest": {"ingest"},
 		"detectors":         nil,
+		"detectors/kstable": {"detectors"}, // the generator of a table
 		"detectors/bank":    {"detectors", "ingest"},
 		"alerts":            {"detectors/bank", "ingest"},
 		"retrain":           {"alerts", "detectors/bank", "ingest"},

@@ -21,6 +21,7 @@ type Config struct {
 	Ingest     IngestConfig     `yaml:"ingest"`
 	Checkpoint CheckpointConfig `yaml:"checkpoint"`
 	Policies   []PolicyConfig   `yaml:"policies"`
+	Fleet      FleetConfig      `yaml:"fleet"`
 	Alerts     AlertsConfig     `yaml:"alerts"`
 	Retrain    retrain.Config   `yaml:"retrain"`
 	Limits     LimitsConfig     `yaml:"limits"`
@@ -44,6 +45,14 @@ type CheckpointConfig struct {
 type PolicyConfig struct {
 	Match       string `yaml:"match"` // glob over the policy's name, in which * stands for any characters, a slash too
 	bank.Config `yaml:",inline"`
+}
+
+// FleetConfig is a budget of false alarms over all policies together, for who is paged for all of them. Each policy then
+// keeps to the stricter of its own budget and an even share of this one.
+type FleetConfig struct {
+	Budget   float64  `yaml:"budget"`   // false alarms of all policies that can be borne, on average, in the stretch per; 0 for no such budget
+	Per      bank.Per `yaml:"per"`      // as in policies[].false_alarms
+	Policies int      `yaml:"policies"` // among how many policies the budget is shared out; more of them exceed it, which is logged
 }
 
 // AlertsConfig says who is told of incidents.
@@ -76,6 +85,7 @@ func DefaultConfig() Config {
 			Directory: "/var/lib/rewardwatch/checkpoints",
 			Every:     model.Duration(10 * time.Second),
 		},
+		Fleet:   FleetConfig{Per: bank.DefaultConfig().FalseAlarms.Per, Policies: 10},
 		Alerts:  AlertsConfig{Alertmanager: alerts.DefaultAlertmanagerConfig()},
 		Retrain: retrain.DefaultConfig(),
 		Limits:  LimitsConfig{Streams: 20000, OpenEpisodes: 100000, Series: 50000},
@@ -91,16 +101,35 @@ func (p *PolicyConfig) UnmarshalYAML(unmarshal func(any) error) error {
 }
 
 // policy gives how the policy of that name is watched, and false where it is not.
-func (c *Config) policy(name string) (bank.Config, bool) {
+func (c *Config) policy(name string) (cfg bank.Config, watched bool) {
 	if len(c.Policies) == 0 {
-		return bank.DefaultConfig(), true
+		cfg, watched = bank.DefaultConfig(), true
 	}
-	for _, p := range c.Policies {
-		if bank.Match(p.Match, name) {
-			return p.Config, true
-		}
+	if i := c.entry(name); i >= 0 {
+		cfg, watched = c.Policies[i].Config, true
 	}
-	return bank.Config{}, false
+	if c.Fleet.Budget > 0 {
+		cfg.Fleet = bank.Budget{Budget: c.Fleet.Budget / float64(c.Fleet.Policies), Per: c.Fleet.Per}
+	}
+	return cfg, watched
+}
+
+// check reports every value that is out of its range, with its path.
+func (f FleetConfig) check(report func(path, msg string)) {
+	if !(f.Budget >= 0) {
+		report("fleet.budget", "must not be negative")
+	}
+	if !(f.Per.Amount > 0) {
+		report("fleet.per", "must be greater than 0")
+	}
+	if f.Policies < 1 {
+		report("fleet.policies", "must be at least 1")
+	}
+}
+
+// entry gives the place of the entry that a policy is watched by, -1 where none is given.
+func (c *Config) entry(name string) int {
+	return slices.IndexFunc(c.Policies, func(p PolicyConfig) bool { return bank.Match(p.Match, name) })
 }
 
 // groupLabels lists the labels by which any policy is grouped, as metrics spell them.
@@ -157,6 +186,7 @@ func (c *Config) Check(report func(path, msg string)) {
 	for i, p := range c.Policies {
 		p.check(within(fmt.Sprintf("policies[%d]", i)))
 	}
+	c.Fleet.check(report)
 	c.Alerts.Alertmanager.Check(within("alerts.alertmanager"))
 	c.Retrain.Check(within("retrain"))
 	c.Limits.check(within("limits"))

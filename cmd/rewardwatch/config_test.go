@@ -93,10 +93,13 @@ func TestConfigValuesAreRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	first := PolicyConfig{Match: "checkout-*", Config: bank.Config{
-		GroupBy:      []string{"env", "labels.region"},
-		Signals:      []string{"return", "reward", "action", "outcome.conversion"},
-		Baseline:     bank.BaselineConfig{From: bank.FromWarmup, Units: 250},
-		FalseAlarms:  bank.Budget{Budget: .5, Per: bank.Per{Amount: 20000, Unit: bank.PerEpisodes}},
+		GroupBy:  []string{"env", "labels.region"},
+		Signals:  []string{"return", "reward", "action", "outcome.conversion"},
+		Baseline: bank.BaselineConfig{From: bank.FromWarmup, Units: 250},
+		FalseAlarms: bank.Budget{
+			Budget: .5, Per: bank.Per{Amount: 20000, Unit: bank.PerEpisodes}, Shares: bank.Shares{Primary: .6, Other: .2, KS: .1},
+		},
+		KS:           bank.KSConfig{Window: 100},
 		OnNewVersion: bank.OnNewVersionCompare,
 	}}
 	if want := []PolicyConfig{first, {Match: "*", Config: bank.DefaultConfig()}}; !reflect.DeepEqual(c.Policies, want) {
@@ -175,4 +178,19 @@ func FuzzParseConfig(f *testing.F) {
 			t.Errorf("got %v and %v", c, err)
 		}
 	})
+}
+
+// A fleet's budget is shared out evenly, and the stricter of the two budgets holds for a policy.
+func TestFleetBudgetReachesEveryPolicy(t *testing.T) {
+	c, err := LoadConfig("testdata/fleet.good.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg, watched := c.policy("any")
+	if want := (bank.Budget{Budget: .05, Per: bank.Per{Amount: 7 * 86400, Unit: bank.PerTime}}); !watched || cfg.Fleet != want {
+		t.Errorf("fleet's share is %+v, want %+v", cfg.Fleet, want)
+	}
+	if cfg, _ := new(Config).policy("any"); cfg.Fleet.Budget != 0 {
+		t.Error("a fleet's budget without a configuration of one")
+	}
 }

@@ -116,7 +116,7 @@ func (d *demo) configure(brokers []string) error {
 		return fmt.Errorf("demo: %w", err)
 	}
 	watched := bank.DefaultConfig()
-	watched.FalseAlarms = bank.Budget{Budget: 1, Per: bank.Per{Amount: 20000, Unit: bank.PerEpisodes}}
+	watched.FalseAlarms.Per = bank.Per{Amount: 20000, Unit: bank.PerEpisodes}
 	d.config = DefaultConfig()
 	d.config.Ingest.Kafka.Brokers = brokers
 	d.config.Ingest.DeadLetters.Directory = filepath.Join(d.dir, "dead-letters")
@@ -147,8 +147,8 @@ func (d *demo) story(ctx context.Context, keep bool) error {
 		return err
 	}
 	g, _ := d.group()
-	d.say("The baseline is frozen: %d episodes, id %s. At most one false alarm in %.0f episodes is allowed.",
-		g.Baseline.Units, g.Baseline.ID, g.PromisedN)
+	d.say("The baseline is frozen: %d episodes, id %s. The budget is one false alarm in %.0f episodes.",
+		g.Baseline.Units, g.Baseline.ID, g.Promise.N)
 	calm := g.Units
 	if err := d.wait(ctx, "watching healthy agents", func() (float64, bool) {
 		g, _ := d.group()

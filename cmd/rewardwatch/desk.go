@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/gob"
+	"errors"
 	"fmt"
 	"sync/atomic"
 	"time"
@@ -26,6 +27,7 @@ type desk struct {
 	book    *alerts.Book
 	effects effects
 	shown   atomic.Pointer[shown]
+	unsaved bool // the book has changed since it was last saved
 }
 
 // shown is the book of a desk as last published; immutable.
@@ -46,6 +48,11 @@ func (d *desk) observe(ctx context.Context, u *ingest.Unit, now time.Time) error
 	return d.apply(ctx, d.policy.Observe(u, now))
 }
 
+// proceed passes on what a calibration in the background has led to.
+func (d *desk) proceed(ctx context.Context) error {
+	return d.apply(ctx, d.policy.Proceed())
+}
+
 // tick looks for silence.
 func (d *desk) tick(ctx context.Context, now time.Time) error {
 	return d.apply(ctx, d.policy.Tick(now))
@@ -56,12 +63,21 @@ func (d *desk) apply(ctx context.Context, found []bank.Finding) error {
 	for _, f := range found {
 		changes = append(changes, d.book.Apply(f)...)
 	}
+	return d.tell(ctx, changes)
+}
+
+// errUntold ends the service: what it holds has changed, and nobody could be told.
+var errUntold = errors.New("act on a change of policy")
+
+// tell passes on what has changed in the book.
+func (d *desk) tell(ctx context.Context, changes []alerts.Change) error {
 	if len(changes) == 0 {
 		return nil
 	}
+	d.unsaved = true
 	d.publish()
 	if err := d.effects.Changed(ctx, changes); err != nil {
-		return fmt.Errorf("act on a change of policy: %w", err)
+		return fmt.Errorf("%w: %w", errUntold, err)
 	}
 	return nil
 }

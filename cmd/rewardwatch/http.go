@@ -42,6 +42,17 @@ type view interface {
 	Deliveries(ctx context.Context, request string, limit int) ([]retrain.Delivery, error)
 }
 
+// orders are carried out for people. When a method returns without an error, what it was asked for is durable; asked
+// again, it changes nothing. The errors are those of decide.go.
+type orders interface {
+	Accept(ctx context.Context, incident string, d alerts.Decision) (alerts.Incident, error)
+	Mute(ctx context.Context, incident string, d alerts.Decision) (alerts.Incident, error)
+	Promote(ctx context.Context, baseline string, d alerts.Decision) (*bank.GroupSummary, error)
+	Reset(ctx context.Context, policy string, labels map[string]string, d alerts.Decision) (*bank.GroupSummary, error)
+	// Sample gives the values of a baseline. It changes nothing.
+	Sample(ctx context.Context, baseline string) ([]bank.QuantitySample, error)
+}
+
 // The errors of the server, for errors.Is.
 var (
 	errTokenFile  = errors.New("http.token_file")
@@ -60,6 +71,7 @@ var web embed.FS
 type server struct {
 	cfg      HTTPConfig
 	view     view
+	orders   orders
 	gatherer prometheus.Gatherer
 	reload   func() error
 	reloads  sync.Mutex // one reload at a time
@@ -82,13 +94,13 @@ type endpoint struct {
 // newServer makes a server that is not listening yet. It fails with errTokenFile where a token is configured and
 // cannot be read. reload is called by POST /-/reload, one
 // call at a time; its error is what the client is told.
-func newServer(cfg HTTPConfig, v view, gatherer prometheus.Gatherer, reload func() error, log zerolog.Logger) (*server, error) {
+func newServer(cfg HTTPConfig, v view, o orders, gatherer prometheus.Gatherer, reload func() error, log zerolog.Logger) (*server, error) {
 	layout, err := template.ParseFS(web, "web/status.html")
 	if err != nil {
 		return nil, fmt.Errorf("http: status page: %w", err)
 	}
 	s := &server{
-		cfg: cfg, view: v, gatherer: gatherer, reload: reload, now: time.Now, layout: layout, log: log,
+		cfg: cfg, view: v, orders: o, gatherer: gatherer, reload: reload, now: time.Now, layout: layout, log: log,
 		failed: make(chan error, 2), // one for each endpoint, so that neither blocks
 	}
 	if cfg.TokenFile != "" {
@@ -183,8 +195,15 @@ func (s *server) handler() http.Handler {
 	mux.HandleFunc("POST /-/reload", s.guarded(s.postReload))
 	mux.HandleFunc("GET /api/v1/streams", s.streams)
 	mux.HandleFunc("GET /api/v1/baselines", s.baselines)
+	mux.HandleFunc("GET /api/v1/baselines/{id}", s.baseline)
+	mux.HandleFunc("GET /api/v1/baselines/{id}/diff/{other}", s.baselineDiff)
+	mux.HandleFunc("POST /api/v1/baselines/{id}/promote", s.guarded(s.promoteBaseline))
+	mux.HandleFunc("POST /api/v1/baselines/reset", s.guarded(s.resetBaseline))
 	mux.HandleFunc("GET /api/v1/alarms", s.alarms)
 	mux.HandleFunc("GET /api/v1/incidents", s.incidents)
+	mux.HandleFunc("GET /api/v1/incidents/{id}", s.incident)
+	mux.HandleFunc("POST /api/v1/incidents/{id}/accept", s.guarded(s.acceptIncident))
+	mux.HandleFunc("POST /api/v1/incidents/{id}/mute", s.guarded(s.muteIncident))
 	mux.HandleFunc("GET /api/v1/retrain-requests", s.retrainRequests)
 	mux.HandleFunc("GET /api/v1/deliveries", s.deliveries)
 	mux.HandleFunc("GET /api/v1/openapi.json", embedded("web/openapi.json", "application/json"))

@@ -69,7 +69,7 @@ func someView() *fixedView {
 	drifting := bank.GroupSummary{
 		Group: alarm.Group, Units: 1240, Versions: alarm.After, LastUnitTS: 1_795_168_800_250_000_000,
 		Baseline: alarm.Baseline, FrozenTS: 1_795_000_000_000_000_000, FrozenAt: time.Date(2026, 11, 18, 7, 0, 0, 0, time.UTC),
-		PromisedN: 20000, Incident: true, Positive: 10, Negative: 4, Rewards: 100,
+		Promise: bank.Promise{N: 20000}, Incident: true, Positive: 10, Negative: 4, Rewards: 100,
 		Streams: []bank.StreamSummary{
 			{
 				Signal: "action", State: bank.TelemetryFault, Fault: "constant", Factor: 1, Quantity: "action",
@@ -86,6 +86,7 @@ func someView() *fixedView {
 				Detectors: []bank.DetectorSummary{
 					{Detector: bank.DetectorLocation, Score: 1.5, Statistic: 18, Threshold: 12, Branch: "mean location -0.8"},
 					{Detector: bank.DetectorKS, Statistic: .4},
+					{Detector: bank.DetectorADWIN, Statistic: -1, Branch: "return", Gauge: &bank.GaugeSummary{Drifts: 2, ARL0: 10000, MoreThan: true}},
 				},
 			},
 		},
@@ -117,6 +118,9 @@ func someView() *fixedView {
 	}
 }
 
+// quietTime is the time of a quietServer.
+var quietTime = time.Date(2026, 11, 20, 10, 0, 5, 0, time.UTC)
+
 // quietServer makes a server that is not listening, with a clock that stands.
 func quietServer(t *testing.T, cfg HTTPConfig, v view, reload func() error) *server {
 	t.Helper()
@@ -124,11 +128,11 @@ func quietServer(t *testing.T, cfg HTTPConfig, v view, reload func() error) *ser
 	events := prometheus.NewCounter(prometheus.CounterOpts{Name: "rewardwatch_test_total", Help: "For the test."})
 	events.Add(3)
 	reg.MustRegister(events)
-	s, err := newServer(cfg, v, reg, reload, zerolog.Nop())
+	s, err := newServer(cfg, v, &fixedOrders{}, reg, reload, zerolog.Nop())
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.now = func() time.Time { return time.Date(2026, 11, 20, 10, 0, 5, 0, time.UTC) }
+	s.now = func() time.Time { return quietTime }
 	return s
 }
 
@@ -208,12 +212,14 @@ func TestOpenAPIPathsAreServed(t *testing.T) {
 	if err := json.Unmarshal(w.Body.Bytes(), &document); err != nil {
 		t.Fatal(err)
 	}
-	if document.OpenAPI != "3.1.0" || len(document.Paths) != 12 {
+	if document.OpenAPI != "3.1.0" || len(document.Paths) != 19 {
 		t.Errorf("version %q with %d paths", document.OpenAPI, len(document.Paths))
 	}
 	for path, methods := range document.Paths {
 		for method := range methods {
-			if w := ask(s, strings.ToUpper(method), path); w.Code == http.StatusNotFound || w.Code == http.StatusMethodNotAllowed {
+			w := ask(s, strings.ToUpper(method), path)
+			unserved := w.Code == http.StatusNotFound && !strings.Contains(w.Body.String(), `"error"`)
+			if unserved || w.Code == http.StatusMethodNotAllowed {
 				t.Errorf("%s %s gives %d", method, path, w.Code)
 			}
 		}
@@ -321,7 +327,7 @@ func TestReloadNeedsTheToken(t *testing.T) {
 
 func TestTokenCanBeReplacedAndMustBeReadable(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "token")
-	if _, err := newServer(HTTPConfig{TokenFile: file}, &fixedView{}, prometheus.NewRegistry(), nil, zerolog.Nop()); !errors.Is(err, errTokenFile) {
+	if _, err := newServer(HTTPConfig{TokenFile: file}, &fixedView{}, &fixedOrders{}, prometheus.NewRegistry(), nil, zerolog.Nop()); !errors.Is(err, errTokenFile) {
 		t.Errorf("a missing token file gives %v", err)
 	}
 	put := func(token string) {
@@ -331,7 +337,7 @@ func TestTokenCanBeReplacedAndMustBeReadable(t *testing.T) {
 		}
 	}
 	put(" \n")
-	if _, err := newServer(HTTPConfig{TokenFile: file}, &fixedView{}, prometheus.NewRegistry(), nil, zerolog.Nop()); !errors.Is(err, errTokenFile) {
+	if _, err := newServer(HTTPConfig{TokenFile: file}, &fixedView{}, &fixedOrders{}, prometheus.NewRegistry(), nil, zerolog.Nop()); !errors.Is(err, errTokenFile) {
 		t.Errorf("an empty token file gives %v", err)
 	}
 	put("old")
@@ -373,6 +379,7 @@ func TestHostileNamesStayText(t *testing.T) {
 	alarm.Signal, alarm.Evidence, alarm.Effect.Quantity = hostile, []string{hostile}, hostile
 	alarm.Group = ingest.NewGroup(hostile, ingest.Label{Name: "env", Value: hostile})
 	alarm.Onset.Agent, alarm.Onset.Episode = hostile, hostile
+	v.incidents[0].Decisions = []alerts.Decision{{Kind: alerts.Muted, By: hostile, Why: hostile}}
 	v.incidents[0].Group, v.incidents[0].Evidence = alarm.Group, alarm.Evidence
 	v.faults[0].Streams = map[string]string{hostile: hostile}
 	g := &v.summaries[1].Groups[0]
@@ -412,7 +419,7 @@ func TestDriftingGroupsComeFirst(t *testing.T) {
 }
 
 func TestServerListensAndStops(t *testing.T) {
-	s, err := newServer(HTTPConfig{Listen: "127.0.0.1:0", AdminListen: "127.0.0.1:0"}, &fixedView{}, prometheus.NewRegistry(), nil, zerolog.Nop())
+	s, err := newServer(HTTPConfig{Listen: "127.0.0.1:0", AdminListen: "127.0.0.1:0"}, &fixedView{}, &fixedOrders{}, prometheus.NewRegistry(), nil, zerolog.Nop())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -455,7 +462,7 @@ func TestTakenAddressIsNamed(t *testing.T) {
 		"listen":       {Listen: taken.Addr().String()},
 		"admin_listen": {Listen: "127.0.0.1:0", AdminListen: taken.Addr().String()},
 	} {
-		s, err := newServer(cfg, &fixedView{}, prometheus.NewRegistry(), nil, zerolog.Nop())
+		s, err := newServer(cfg, &fixedView{}, &fixedOrders{}, prometheus.NewRegistry(), nil, zerolog.Nop())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -467,7 +474,7 @@ func TestTakenAddressIsNamed(t *testing.T) {
 
 func TestStopCutsOffWhoDoesNotFinish(t *testing.T) {
 	entered, leave := make(chan struct{}), make(chan struct{})
-	s, err := newServer(HTTPConfig{Listen: "127.0.0.1:0"}, &slowView{entered: entered, leave: leave}, prometheus.NewRegistry(), nil, zerolog.Nop())
+	s, err := newServer(HTTPConfig{Listen: "127.0.0.1:0"}, &slowView{entered: entered, leave: leave}, &fixedOrders{}, prometheus.NewRegistry(), nil, zerolog.Nop())
 	if err != nil {
 		t.Fatal(err)
 	}

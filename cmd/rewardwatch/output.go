@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -40,11 +41,30 @@ type alarmJSON struct {
 	Effect      bank.Effect       `json:"effect"`
 	Baseline    baselineRefJSON   `json:"baseline"`
 	Offsets     *offsetsJSON      `json:"offsets"`
+	evidenceJSON
+}
+
+// evidenceJSON is what is known of an alarm beside its own signal. The causes are ranked, the likeliest first; the
+// shifts are of the signals that stand out most since the onset, whether they drift or not.
+type evidenceJSON struct {
+	OnsetInterval *alerts.Interval     `json:"onset_interval"`
+	Causes        []alerts.RankedCause `json:"causes"`
+	ReturnChange  *bank.Decomposition  `json:"return_change"`
+	Promise       bank.Promise         `json:"promise"`
+	Shifts        []bank.Shift         `json:"shifts"`
+}
+
+func evidenceOf(a alerts.Alarm) evidenceJSON {
+	return evidenceJSON{
+		OnsetInterval: a.OnsetInterval(), Causes: list(a.Causes), ReturnChange: a.Return, Promise: a.Promise,
+		Shifts: list(a.Shifts),
+	}
 }
 
 type baselineRefJSON struct {
-	ID    string `json:"id"`
-	Units int    `json:"units"`
+	ID     string `json:"id"`
+	Units  int    `json:"units"`
+	Config string `json:"config"` // hash of the configuration of the policy
 }
 
 type offsetsJSON struct {
@@ -60,6 +80,18 @@ type summaryJSON struct {
 	Rejected map[ingest.Reason]int64 `json:"rejected"`
 	Units    int64                   `json:"units"`
 	Streams  []streamLineJSON        `json:"streams"`
+	// Incidents are those that are open or closed lately, with the cause as the last evidence has it.
+	Incidents []incidentLineJSON `json:"incidents"`
+}
+
+type incidentLineJSON struct {
+	ID       string               `json:"id"`
+	State    string               `json:"state"` // "open" or "closed"
+	Policy   string               `json:"policy"`
+	Group    map[string]string    `json:"group"`
+	Cause    alerts.Cause         `json:"cause"`
+	Evidence []string             `json:"evidence"`
+	Causes   []alerts.RankedCause `json:"causes"`
 }
 
 type streamLineJSON struct {
@@ -102,6 +134,16 @@ func (i instant) String() string { return time.Unix(0, int64(i)).UTC().Format(ti
 // MarshalText writes the same as String.
 func (i instant) MarshalText() ([]byte, error) { return []byte(i.String()), nil }
 
+// UnmarshalText reads what MarshalText wrote.
+func (i *instant) UnmarshalText(text []byte) error {
+	t, err := time.Parse(time.RFC3339Nano, string(text))
+	if err != nil {
+		return err
+	}
+	*i = instant(t.UnixNano())
+	return nil
+}
+
 // alarmLine gives the object of an alarm that fired or resolved.
 func alarmLine(a alerts.Alarm) alarmJSON {
 	here := alarmPlace(a)
@@ -123,9 +165,18 @@ func alarmLine(a alerts.Alarm) alarmJSON {
 		OnsetTS:     at(a.Onset.TS),
 		Cause:       a.Cause,
 		Effect:      a.Effect,
-		Baseline:    baselineRefJSON{ID: a.Baseline.ID, Units: a.Baseline.Units},
+		Baseline:    baselineRefJSON{ID: a.Baseline.ID, Units: a.Baseline.Units, Config: a.Baseline.Config},
 		Offsets:     spanned(a.Offsets),
+
+		evidenceJSON: evidenceOf(a),
 	}
+}
+
+func incidentState(i alerts.Incident) string {
+	if i.Closed {
+		return "closed"
+	}
+	return "open"
 }
 
 func alarmState(a alerts.Alarm) string {
@@ -172,14 +223,21 @@ func orNull(s string) *string {
 }
 
 // summaryLine gives the last object.
-func summaryLine(counts ingest.Counts, units int64, summaries []*bank.Summary) summaryJSON {
+func summaryLine(counts ingest.Counts, units int64, summaries []*bank.Summary, incidents []alerts.Incident) summaryJSON {
 	s := summaryJSON{
-		Event:    "summary",
-		Read:     counts.Read,
-		Accepted: counts.Accepted,
-		Rejected: map[ingest.Reason]int64{},
-		Units:    units,
-		Streams:  []streamLineJSON{},
+		Event:     "summary",
+		Read:      counts.Read,
+		Accepted:  counts.Accepted,
+		Rejected:  map[ingest.Reason]int64{},
+		Units:     units,
+		Streams:   []streamLineJSON{},
+		Incidents: []incidentLineJSON{},
+	}
+	for _, i := range incidents {
+		s.Incidents = append(s.Incidents, incidentLineJSON{
+			ID: i.ID, State: incidentState(i), Policy: i.Group.Policy, Group: i.Group.Map(), Cause: i.Cause,
+			Evidence: list(i.Evidence), Causes: list(i.Causes),
+		})
 	}
 	for reason, n := range counts.Refused {
 		if n > 0 {
@@ -246,12 +304,18 @@ func alarmText(w io.Writer, a alerts.Alarm) error {
 		add("back at", placeText(a.ResolvedAt, a.ResolvedAt.Pos.Offset))
 	}
 	add("by", effectText(a.Effect))
-	add("since", placeText(a.Onset, a.Onset.First.Offset))
+	add("since", placeText(a.Onset, a.Onset.First.Offset)+intervalText(a))
 	add("found at", placeText(a.At, a.At.Pos.Offset))
 	add("score", scoreText(a))
-	add("cause", strings.Join(append([]string{string(a.Cause)}, a.Evidence...), "; "))
+	add("cause", causeText(a.Cause, a.Causes))
+	for _, e := range a.Evidence[:min(len(a.Evidence), shownEvidence)] {
+		add("", e)
+	}
+	if a.Return != nil {
+		add("return", returnText(a.Return))
+	}
 	add("offsets", offsetsText(a.Offsets))
-	add("baseline", baselineText(a.Baseline))
+	add("baseline", baselineText(a.Baseline)+promiseText(a.Promise))
 	add("alarm", a.ID)
 	add("incident", a.Incident)
 	var b strings.Builder
@@ -261,6 +325,55 @@ func alarmText(w io.Writer, a alerts.Alarm) error {
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// shownEvidence is how much of the evidence for a cause is told on a terminal.
+const shownEvidence = 4
+
+// causeText names the cause, and the weights of all that are possible.
+func causeText(cause alerts.Cause, ranked []alerts.RankedCause) string {
+	var weights []string
+	for _, c := range ranked {
+		weights = append(weights, fmt.Sprintf("%s %.2f", c.Cause, c.Weight))
+	}
+	if len(weights) == 0 {
+		return string(cause)
+	}
+	return fmt.Sprintf("%s (%s)", cause, strings.Join(weights, ", "))
+}
+
+// intervalText gives the 90 % interval of an onset.
+func intervalText(a alerts.Alarm) string {
+	i := a.OnsetInterval()
+	if i == nil {
+		return ""
+	}
+	return fmt.Sprintf("; with 90 %% confidence between records %d and %d", i.First, i.Last)
+}
+
+// returnText splits a change of the return.
+func returnText(d *bank.Decomposition) string {
+	s := fmt.Sprintf("changed by %s: reward per step %s, episode length %s, action mix %s",
+		short(d.Change), short(d.PerStep), short(d.Length), short(d.ActionMix))
+	if math.Abs(d.Rest) > .01*math.Abs(d.Change) {
+		s += fmt.Sprintf(", rest %s", short(d.Rest))
+	}
+	return s
+}
+
+// promiseText says how seldom false alarms come.
+func promiseText(p bank.Promise) string {
+	if p.N == 0 {
+		return ""
+	}
+	s := fmt.Sprintf("; budget of one false alarm in %.0f units", p.N)
+	if p.ARL0 > 0 {
+		s += fmt.Sprintf(", expected one in %.0f (%.0f to %.0f)", p.ARL0, p.Low, p.High)
+	}
+	if p.Confidence != "" {
+		s += ": " + p.Confidence
+	}
+	return strings.Join(append([]string{s}, p.Caveats...), "; ")
 }
 
 // scoreText gives the highest score and the detectors that had one; the threshold is 1 for all of them.
@@ -339,6 +452,9 @@ func summaryText(w io.Writer, s summaryJSON) error {
 		_, _ = fmt.Fprintln(t, strings.Join(row, "\t"))
 	}
 	_ = t.Flush() // a strings.Builder takes everything
+	for _, i := range s.Incidents {
+		fmt.Fprintf(&b, "\nIncident %s of %s is %s; cause: %s\n", i.ID, printable(i.Policy), i.State, causeText(i.Cause, i.Causes))
+	}
 	_, err := io.WriteString(w, b.String())
 	return err
 }

@@ -33,7 +33,7 @@ type pageCount struct {
 
 type pageIncident struct {
 	ID, Title, Severity, Cause, Since string
-	Evidence                          []string
+	Evidence, Decisions               []string
 	Alarms                            []pageAlarm
 }
 
@@ -152,8 +152,8 @@ func (d *pageData) addGroup(g *bank.GroupSummary, room *int) {
 	if g.Baseline.ID != "" {
 		row.Baseline = baselineText(g.Baseline)
 	}
-	if g.PromisedN > 0 {
-		row.Promise = fmt.Sprintf("%.0f units between false alarms", g.PromisedN)
+	if g.Promise.N > 0 {
+		row.Promise = fmt.Sprintf("%.0f units between false alarms", g.Promise.N)
 	}
 	for _, s := range worstFirst(g.Streams) {
 		if *room == 0 {
@@ -226,6 +226,9 @@ func incidentRow(i alerts.Incident) pageIncident {
 	row := pageIncident{
 		ID: i.ID, Title: i.Group.String(), Severity: string(i.Severity), Cause: strings.ReplaceAll(string(i.Cause), "_", " "),
 		Since: sinceText(i.Opened), Evidence: i.Evidence,
+	}
+	for _, d := range i.Decisions {
+		row.Decisions = append(row.Decisions, d.String())
 	}
 	for _, a := range i.Alarms {
 		row.Alarms = append(row.Alarms, pageAlarm{

@@ -36,15 +36,16 @@ const (
 // partition its open episodes, together with the units that no saved desk has applied yet: a crash between any two of
 // these loses nothing, and since a bank ignores what it has applied, nothing is counted twice.
 type pipeline struct {
-	cfg      *Config
-	store    ingest.CheckpointStore
-	effects  effects
-	log      zerolog.Logger
-	episodes *assemble.Metrics
-	metrics  pipelineMetrics
-	marks    *watermarks
-	recorded *recordings
-	limit    *bank.StreamLimit
+	cfg          *Config
+	store        ingest.CheckpointStore
+	effects      effects
+	log          zerolog.Logger
+	episodes     *assemble.Metrics
+	metrics      pipelineMetrics
+	marks        *watermarks
+	recorded     *recordings
+	limit        *bank.StreamLimit
+	calibrations *bank.Calibrations
 
 	ctx  context.Context // of the desks; ends when all of them are to save and stop
 	stop context.CancelCauseFunc
@@ -82,7 +83,7 @@ func newPipeline(ctx context.Context, cfg *Config, store ingest.CheckpointStore,
 	p := &pipeline{
 		cfg: cfg, store: store, effects: fx, log: log,
 		episodes: assemble.NewMetrics(reg), metrics: newPipelineMetrics(reg),
-		marks: newWatermarks(), recorded: newRecordings(cfg), limit: bank.NewStreamLimit(cfg.Limits.Streams),
+		marks: newWatermarks(), recorded: newRecordings(cfg, topicRanges(cfg.Ingest.Kafka)), limit: bank.NewStreamLimit(cfg.Limits.Streams), calibrations: bank.NewCalibrations(),
 		desks: map[string]*runningDesk{}, feeds: map[int32]*partitionFeed{},
 	}
 	p.ctx, p.stop = context.WithCancelCause(ctx)
@@ -167,6 +168,8 @@ func (p *pipeline) launch(policy string, d *desk) *runningDesk {
 	if r := p.desks[policy]; r != nil {
 		return r
 	}
+	d.policy.Share(p.calibrations)
+	d.policy.InBackground()
 	r := &runningDesk{
 		desk: d, name: policy, pipeline: p, merger: newMerger(),
 		units: make(chan waitingUnit, deskBacklog), orders: make(chan func()),
@@ -177,6 +180,10 @@ func (p *pipeline) launch(policy string, d *desk) *runningDesk {
 	}
 	r.saved.Store(&applied)
 	p.desks[policy] = r
+	if fleet := p.cfg.Fleet; fleet.Budget > 0 && len(p.desks) > fleet.Policies {
+		p.log.Warn().Str("policy", policy).Int("policies", len(p.desks)).Int("shared_among", fleet.Policies).
+			Msg("more policies than fleet.policies share the fleet's budget of false alarms; raise it, or the budget is exceeded")
+	}
 	p.wg.Go(func() {
 		if err := r.run(); err != nil {
 			p.failed(fmt.Errorf("policy %q: %w", policy, err))
@@ -226,11 +233,14 @@ func (p *pipeline) Revoke(partition int32) {
 	})
 }
 
-// tell has every desk do something in its own goroutine, and returns when all have begun.
+// tell has every desk do something in its own goroutine, and returns when all have done it: a partition that is read
+// again must not hand its units on to a desk that is still to forget those of before.
 func (p *pipeline) tell(do func(*runningDesk)) {
 	for _, r := range p.all() {
+		done := make(chan struct{})
 		select {
-		case r.orders <- func() { do(r) }:
+		case r.orders <- func() { do(r); close(done) }:
+			<-done
 		case <-p.ctx.Done():
 		}
 	}

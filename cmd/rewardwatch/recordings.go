@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 	"time"
 
@@ -12,23 +14,25 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/assemble"
 )
 
-// recordings gives the units of the recorded telemetry that baselines are taken from. A file is read once.
+// recordings gives the units of the recorded telemetry that baselines are taken from: files, and ranges of what is read.
+// Each is read once.
 type recordings struct {
-	cfg   *Config
-	mu    sync.Mutex
-	files map[string]map[string][]*ingest.Unit // by file and policy
+	cfg    *Config
+	pinned rangeReader
+	mu     sync.Mutex
+	read   map[string]map[string][]*ingest.Unit // by source and policy
 }
 
-func newRecordings(cfg *Config) *recordings {
-	return &recordings{cfg: cfg, files: map[string]map[string][]*ingest.Unit{}}
+func newRecordings(cfg *Config, pinned rangeReader) *recordings {
+	return &recordings{cfg: cfg, pinned: pinned, read: map[string]map[string][]*ingest.Unit{}}
 }
 
-// teach gives a new bank its baseline from the file that its configuration names, if it names one.
+// teach gives a new bank its baseline from the recording that its configuration names, if it names one.
 func (r *recordings) teach(ctx context.Context, p *bank.Policy, name string, cfg bank.Config) error {
-	if cfg.Baseline.From != bank.FromFile {
+	if cfg.Baseline.From == bank.FromWarmup {
 		return nil
 	}
-	units, err := r.units(ctx, cfg.Baseline.File)
+	units, err := r.units(ctx, cfg.Baseline)
 	if err != nil {
 		return fmt.Errorf("baseline of policy %q: %w", name, err)
 	}
@@ -39,49 +43,89 @@ func (r *recordings) teach(ctx context.Context, p *bank.Policy, name string, cfg
 	return nil
 }
 
-// readAll reads every file that the configuration names, so that a missing one is found at the start.
-func (r *recordings) readAll() error {
-	for _, p := range r.cfg.Policies {
-		if p.Baseline.From == bank.FromFile {
-			if _, err := r.units(context.Background(), p.Baseline.File); err != nil {
-				return fmt.Errorf("baseline of policies %q: %w", p.Match, err)
-			}
+// readAll reads every recording that the configuration names, so that a missing one is found at the start. Pinned
+// offsets of policies that have been seen are not looked for: their baselines are part of the saved state, and the topic
+// need not hold their telemetry for ever.
+func (r *recordings) readAll(ctx context.Context, seen []string) error {
+	for i, p := range r.cfg.Policies {
+		known := func(policy string) bool { return r.cfg.entry(policy) == i }
+		if p.Baseline.From == bank.FromWarmup || p.Baseline.From == bank.FromPinned && slices.ContainsFunc(seen, known) {
+			continue
+		}
+		if _, err := r.units(ctx, p.Baseline); err != nil {
+			return fmt.Errorf("baseline of policies %q: %w", p.Match, err)
 		}
 	}
 	return nil
 }
 
-func (r *recordings) units(ctx context.Context, file string) (map[string][]*ingest.Unit, error) {
+// units gives the units of a recording by policy.
+func (r *recordings) units(ctx context.Context, from bank.BaselineConfig) (map[string][]*ingest.Unit, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if units := r.files[file]; units != nil {
+	source := fmt.Sprint(from.File, from.Offsets)
+	if units := r.read[source]; units != nil {
 		return units, nil
 	}
-	c := &collector{episodes: newAssembler(r.cfg, assemble.NewMetrics(unregistered{})), units: map[string][]*ingest.Unit{}}
-	if _, err := ingest.ReadFiles(ctx, ingest.FilesConfig{}, []string{file}, c); err != nil {
+	units := map[string][]*ingest.Unit{}
+	keep := func(u *ingest.Unit) { units[u.Group.Policy] = append(units[u.Group.Policy], u) }
+	var err error
+	if from.From == bank.FromPinned {
+		err = r.readPinned(ctx, from.Offsets, keep)
+	} else {
+		c := newCollector(r.cfg, keep)
+		_, err = ingest.ReadFiles(ctx, ingest.FilesConfig{}, []string{from.File}, &c)
+	}
+	if err != nil {
 		return nil, err
 	}
-	r.files[file] = c.units
-	return c.units, nil
+	r.read[source] = units
+	return units, nil
 }
 
-// collector is a processor that keeps the units.
-type collector struct {
-	episodes *assemble.Assembler
-	units    map[string][]*ingest.Unit
-}
+// errNoPinnedUnit says that pinned offsets are of no use.
+var errNoPinnedUnit = errors.New("no whole episode lies within the pinned offsets")
 
-// Process implements ingest.Processor.
-func (c *collector) Process(_ context.Context, batch []ingest.Event) error {
-	for i := range batch {
-		c.episodes.Fold(&batch[i], func(u *ingest.Unit) {
-			c.units[u.Group.Policy] = append(c.units[u.Group.Policy], u)
+// readPinned reads ranges, each by itself: what lies between two of them is missing.
+func (r *recordings) readPinned(ctx context.Context, ranges []ingest.Range, emit func(*ingest.Unit)) error {
+	found := false
+	for _, of := range ranges {
+		x := newExcerpt(r.cfg, func(u *ingest.Unit) {
+			found = true
+			emit(u)
 		})
+		if err := r.pinned(ctx, of, x); err != nil {
+			return err
+		}
+	}
+	if !found {
+		return errNoPinnedUnit
 	}
 	return nil
 }
 
-// Idle, Snapshot and Restore implement ingest.Processor; a file has no state to keep.
+// collector is a processor that hands the units on. Without an assembler it does nothing.
+type collector struct {
+	episodes *assemble.Assembler
+	emit     func(*ingest.Unit)
+}
+
+func newCollector(cfg *Config, emit func(*ingest.Unit)) collector {
+	return collector{episodes: newAssembler(cfg, assemble.NewMetrics(unregistered{})), emit: emit}
+}
+
+// Process implements ingest.Processor.
+func (c *collector) Process(_ context.Context, batch []ingest.Event) error {
+	if c.episodes == nil {
+		return nil
+	}
+	for i := range batch {
+		c.episodes.Fold(&batch[i], c.emit)
+	}
+	return nil
+}
+
+// Idle, Snapshot and Restore implement ingest.Processor; a recording has no state to keep.
 func (c *collector) Idle(context.Context) error { return nil }
 
 // Snapshot implements ingest.Processor.

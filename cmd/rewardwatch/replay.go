@@ -20,7 +20,7 @@ import (
 
 // replayOptions are the flags of replay.
 type replayOptions struct {
-	config, scores, policy string
+	config, compare, scores, policy string
 }
 
 func newReplayCommand(c *console) *cobra.Command {
@@ -30,6 +30,7 @@ func newReplayCommand(c *console) *cobra.Command {
 		Short: "Run recorded telemetry through the path of the service",
 		Long: "Reads NDJSON and Stable-Baselines3 monitor.csv files (plain, gzip, zstd; - is the standard input) one after\n" +
 			"the other and prints the alarms that the service would have raised. Nothing is delivered.\n" +
+			"With --compare, prints also which alarms another configuration would add, remove or move.\n" +
 			"Exits with 1 where drift was found, and with 2 where no valid event was.",
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, files []string) error {
@@ -37,6 +38,7 @@ func newReplayCommand(c *console) *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&o.config, "config", "", "configuration file; the defaults hold without one")
+	cmd.Flags().StringVar(&o.compare, "compare", "", "another configuration file, whose alarms are compared with those of --config")
 	cmd.Flags().StringVar(&o.scores, "scores", "", "file to write a line to for each unit, stream and detector")
 	cmd.Flags().StringVar(&o.policy, "policy", "", "policy of the rows of monitor.csv files, instead of their env_id")
 	return cmd
@@ -50,8 +52,11 @@ func runReplay(ctx context.Context, c *console, o replayOptions, files []string)
 	if err != nil {
 		return err
 	}
-	r := newReplay(cfg, c)
-	if err := r.recorded.readAll(); err != nil {
+	r := newReplay(cfg, c, fileRanges(ingest.FilesConfig{Policy: o.policy}, files))
+	if err := r.recorded.readAll(ctx, nil); err != nil {
+		return err
+	}
+	if err := r.compareWith(ctx, o.compare); err != nil {
 		return err
 	}
 	if o.scores != "" {
@@ -62,7 +67,7 @@ func runReplay(ctx context.Context, c *console, o replayOptions, files []string)
 		r.scores = bufio.NewWriter(f)
 		defer func() { _ = f.Close() }() // what matters was said when it was flushed
 	}
-	counts, err := ingest.ReadFiles(ctx, ingest.FilesConfig{Policy: o.policy, Stdin: c.in, Refuse: r.refuse}, files, r)
+	counts, err := ingest.ReadFiles(ctx, ingest.FilesConfig{Policy: o.policy, Stdin: c.in, Refuse: r.refusals.refuse}, files, r)
 	if err := errors.Join(err, r.finish(counts)); err != nil {
 		return err
 	}
@@ -84,20 +89,26 @@ type replay struct {
 	episodes *assemble.Assembler
 	recorded *recordings
 	limit    *bank.StreamLimit
+	known    *bank.Calibrations
 	desks    map[string]*desk
 	order    []*desk
 	scores   *bufio.Writer // nil without --scores
 	units    int64
-	refused  int
+	refusals *refusals
+	seen     map[ingest.Group]int64 // units
+	log      *alarmLog              // nil where nothing is compared
+	other    *replay                // of the same events under another configuration; it prints nothing
+	compared string                 // the file of that configuration
 	drifted  bool
 	failed   error
 }
 
-func newReplay(cfg *Config, c *console) *replay {
+func newReplay(cfg *Config, c *console, pinned rangeReader) *replay {
 	registry := prometheus.NewRegistry()
 	return &replay{
 		cfg: cfg, console: c, registry: registry, episodes: newAssembler(cfg, assemble.NewMetrics(registry)),
-		recorded: newRecordings(cfg), limit: bank.NewStreamLimit(cfg.Limits.Streams), desks: map[string]*desk{},
+		recorded: newRecordings(cfg, pinned), limit: bank.NewStreamLimit(cfg.Limits.Streams), desks: map[string]*desk{},
+		refusals: &refusals{out: c.err}, known: bank.NewCalibrations(), seen: map[ingest.Group]int64{},
 	}
 }
 
@@ -110,11 +121,15 @@ func (r *replay) Process(ctx context.Context, batch []ingest.Event) error {
 			}
 		})
 	}
+	if r.other != nil && r.failed == nil {
+		r.failed = r.other.Process(ctx, batch)
+	}
 	return r.failed
 }
 
 func (r *replay) observe(ctx context.Context, u *ingest.Unit) error {
 	r.units++
+	r.seen[u.Group]++
 	d, err := r.desk(ctx, u.Group.Policy)
 	if d == nil || err != nil {
 		return err
@@ -144,6 +159,7 @@ func (r *replay) desk(ctx context.Context, policy string) (*desk, error) {
 		return nil, nil
 	}
 	d := newDesk(policy, cfg, r.limit, r)
+	d.policy.Share(r.known)
 	if err := r.recorded.teach(ctx, d.policy, policy, cfg); err != nil {
 		return nil, err
 	}
@@ -160,6 +176,7 @@ func (r *replay) Changed(_ context.Context, changes []alerts.Change) error {
 			continue
 		}
 		r.drifted = true
+		r.log.add(*a, r.seen[a.Group])
 		if err := r.console.print(alarmLine(*a), func(w io.Writer) error { return alarmText(w, *a) }); err != nil {
 			return err
 		}
@@ -167,25 +184,18 @@ func (r *replay) Changed(_ context.Context, changes []alerts.Change) error {
 	return nil
 }
 
-// refusalsShown is how many refused records are named on the standard error output; the summary counts all.
-const refusalsShown = 10
-
-func (r *replay) refuse(e *ingest.RecordError, _ []byte) {
-	if r.refused++; r.refused <= refusalsShown {
-		_, _ = fmt.Fprintf(r.console.err, "rewardwatch: refused: %v\n", e)
-	}
-}
-
 // finish writes the summary, also of input that broke off.
 func (r *replay) finish(counts ingest.Counts) error {
 	var summaries []*bank.Summary
+	var incidents []alerts.Incident
 	for _, d := range r.order {
 		d.publish()
 		summaries = append(summaries, d.policy.Summary())
+		incidents = append(incidents, d.shown.Load().incidents...)
 	}
-	line := summaryLine(counts, r.units, summaries)
-	err := r.console.print(line, func(w io.Writer) error { return summaryText(w, line) })
-	err = errors.Join(err, r.tellIgnored())
+	line := summaryLine(counts, r.units, summaries, incidents)
+	err := r.conclude()
+	err = errors.Join(err, r.console.print(line, func(w io.Writer) error { return summaryText(w, line) }), r.tellIgnored())
 	if r.scores != nil {
 		err = errors.Join(err, r.scores.Flush())
 	}

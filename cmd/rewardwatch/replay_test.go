@@ -19,15 +19,17 @@ import (
 
 // fleet makes the telemetry of a few agents in the order of its time stamps. Its fields are what a test turns.
 type fleet struct {
-	rng     *rand.Rand
-	agents  []fleetAgent
-	mean    float64
-	shares  [3]float64
-	version string
-	ts      time.Time
-	lines   [][]byte
-	keys    []string // of the lines: the agent
-	ended   int
+	rng           *rand.Rand
+	agents        []fleetAgent
+	mean          float64
+	shares        [3]float64
+	outcome       float64 // rate of the outcome conversion; 0 for none
+	version       string
+	policyVersion string
+	ts            time.Time
+	lines         [][]byte
+	keys          []string // of the lines: the agent
+	ended         int
 }
 
 type fleetAgent struct{ episode, step, length int }
@@ -35,7 +37,7 @@ type fleetAgent struct{ episode, step, length int }
 func newFleet(seed uint64, agents int) *fleet {
 	f := &fleet{
 		rng: rand.New(rand.NewPCG(seed, 7)), agents: make([]fleetAgent, agents), mean: -.5, shares: [3]float64{.5, .3, .2},
-		version: "1", ts: time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC),
+		version: "1", policyVersion: "1", ts: time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC),
 	}
 	for i := range f.agents {
 		f.agents[i].length = 15 + f.rng.IntN(11)
@@ -60,11 +62,15 @@ func (f *fleet) step(i int) {
 		x -= f.shares[action]
 		action++
 	}
-	line, _ := json.Marshal(map[string]any{
-		"ts": f.ts.Format(time.RFC3339Nano), "policy": "ranker", "env": "prod", "env_version": f.version,
+	event := map[string]any{
+		"ts": f.ts.Format(time.RFC3339Nano), "policy": "ranker", "env": "prod", "env_version": f.version, "policy_version": f.policyVersion,
 		"agent_id": fmt.Sprint("a-", i), "episode_id": fmt.Sprint(i, "/", a.episode), "step": a.step,
 		"action": string(rune('a' + action)), "reward": f.mean + f.rng.NormFloat64(), "terminated": a.step == a.length,
-	})
+	}
+	if f.outcome > 0 {
+		event["outcomes"] = map[string]bool{"conversion": f.rng.Float64() < f.outcome}
+	}
+	line, _ := json.Marshal(event)
 	f.lines, f.keys = append(f.lines, line), append(f.keys, fmt.Sprint("a-", i))
 	if a.step++; a.step > a.length {
 		*a = fleetAgent{episode: a.episode + 1, length: 15 + f.rng.IntN(11)}
@@ -271,6 +277,9 @@ func TestReplayOfRealReturnsRaisesNoAlarm(t *testing.T) {
 				for _, s := range r.summary.Streams {
 					if len(s.Armed) == 0 {
 						t.Errorf("%s: %s is not armed", path, s.Signal)
+					}
+					if s.Missing != nil {
+						t.Errorf("%s: %s: %s", path, s.Signal, *s.Missing)
 					}
 				}
 			}

@@ -52,7 +52,7 @@ func execute(ctx context.Context, c *console, args []string) int {
 	switch {
 	case err == nil:
 		return exitFine
-	case errors.Is(err, errDriftFound):
+	case errors.Is(err, errDriftFound), errors.Is(err, errNotKept):
 		return exitDrift
 	case errors.Is(err, errReported):
 		return exitError
@@ -96,8 +96,12 @@ func verbs(c *console) []*cobra.Command {
 	return []*cobra.Command{
 		newRunCommand(c),
 		newDemoCommand(c),
+		newInspectCommand(c),
+		newCalibrateCommand(c),
 		newReplayCommand(c),
 		newValidateCommand(c),
+		newBaselineCommand(c),
+		newIncidentCommand(c),
 		newRulesCommand(c),
 		newDashboardsCommand(c),
 		newVersionCommand(c),

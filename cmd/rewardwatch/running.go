@@ -42,7 +42,7 @@ func (r *runningDesk) run() error {
 	for {
 		select {
 		case <-r.pipeline.ctx.Done():
-			err := r.release(ctx)
+			err := errors.Join(r.release(ctx), r.apply(ctx, r.policy.Settle()))
 			r.publish()
 			return errors.Join(err, r.save())
 		case do := <-r.orders:
@@ -58,6 +58,9 @@ func (r *runningDesk) run() error {
 		}
 		now := time.Now()
 		if now.Sub(shown) >= deskPulse {
+			if err := r.endMutes(ctx, now); err != nil {
+				return err
+			}
 			r.show()
 			shown = now
 		}
@@ -67,7 +70,7 @@ func (r *runningDesk) run() error {
 			}
 			ticked = now
 		}
-		if now.Sub(saved) >= time.Duration(r.pipeline.cfg.Checkpoint.Every) {
+		if now.Sub(saved) >= time.Duration(r.pipeline.cfg.Checkpoint.Every) && !r.policy.Calibrating() {
 			if err := r.save(); err != nil {
 				r.pipeline.log.Error().Err(err).Str("policy", r.name).Msg("Saving the state of a policy failed, trying again")
 			}
@@ -107,6 +110,9 @@ func (r *runningDesk) release(ctx context.Context) error {
 			return err
 		}
 	}
+	if err := r.proceed(ctx); err != nil {
+		return err
+	}
 	r.pipeline.metrics.late.Add(float64(r.merger.takeLate()))
 	return nil
 }
@@ -118,13 +124,14 @@ func (r *runningDesk) show() {
 	r.shownWaiting = waiting
 	if r.unshown {
 		r.publish()
-		r.unshown = false
+		r.unshown = r.policy.Calibrating() // the bank shows nothing new before that is done
 	}
 }
 
-// save makes the desk's state durable where it has changed, and remembers up to which units it is.
+// save makes the desk's state durable where it has changed, and remembers up to which units it is. A calibration is not
+// waited for: the units that wait for it are in the checkpoints of their partitions.
 func (r *runningDesk) save() error {
-	if !r.policy.Changed() {
+	if !r.policy.Changed() && !r.unsaved || r.policy.Calibrating() {
 		return nil
 	}
 	snapshot, err := r.snapshot()
@@ -135,6 +142,7 @@ func (r *runningDesk) save() error {
 		return fmt.Errorf("save: %w", err)
 	}
 	r.policy.Saved()
+	r.unsaved = false
 	applied := r.policy.Applied()
 	r.saved.Store(&applied)
 	r.pipeline.metrics.saved.Inc()

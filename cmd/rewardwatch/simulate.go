@@ -21,6 +21,7 @@ const (
 // simulation is a fleet of agents that offer things to customers and send their telemetry to Kafka. When the world
 // drifts, customers stop liking one offer: the policy goes on as before and earns less.
 type simulation struct {
+	network *kafka.Transport
 	writer  *kafka.Writer
 	rng     *rand.Rand
 	agents  [simulatedAgents]simulatedAgent
@@ -51,11 +52,12 @@ type simulatedEvent struct {
 }
 
 func newSimulation(brokers []string, topic string) *simulation {
+	network := &kafka.Transport{}
 	s := &simulation{
-		rng: rand.New(rand.NewPCG(2026, 11)),
+		rng: rand.New(rand.NewPCG(2026, 11)), network: network,
 		writer: &kafka.Writer{
 			Addr: kafka.TCP(brokers...), Topic: topic, Balancer: &kafka.Hash{}, RequiredAcks: kafka.RequireAll,
-			BatchTimeout: simulatedPulse, BatchSize: 500,
+			BatchTimeout: simulatedPulse, BatchSize: 500, Transport: network,
 		},
 	}
 	for i := range s.agents {
@@ -68,6 +70,7 @@ func newSimulation(brokers []string, topic string) *simulation {
 func (s *simulation) run(ctx context.Context) error {
 	pulse := time.NewTicker(simulatedPulse)
 	defer pulse.Stop()
+	defer s.network.CloseIdleConnections()
 	defer func() { _ = s.writer.Close() }() // every message was acknowledged before
 	steps := int(simulatedRate * simulatedPulse.Seconds())
 	for {

@@ -1,0 +1,220 @@
+package alerts
+
+import (
+	"bytes"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/rewardwatch/rewardwatch/detectors/bank"
+	"github.com/rewardwatch/rewardwatch/ingest"
+)
+
+var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
+func muteUntil(until time.Time) Decision {
+	return Decision{Kind: Muted, By: "alice", Why: "known", At: noon, Until: until}
+}
+
+func acceptance() Decision { return Decision{Kind: Accepted, By: "bob", Why: "new prices", At: noon} }
+
+// restarted is what a bank finds when its baseline ends while signals drift.
+func restarted(n int64, signals ...string) []bank.Finding {
+	var out []bank.Finding
+	for _, s := range signals {
+		out = append(out, goes(s, bank.Drift, bank.WarmingUp, n))
+	}
+	return append(out, quiet(n))
+}
+
+func TestAcceptedIncidentCloses(t *testing.T) {
+	b := NewBook()
+	applied(b, drift("return", 100), drift("reward", 101))
+	id := b.Incidents()[0].ID
+	if !b.End(id, acceptance()) {
+		t.Fatal("the incident is not open")
+	}
+	told := told(applied(b, restarted(101, "return", "reward")...))
+	want := []string{
+		"return fired=false resolved=true cause=unknown firing=1/2", "reward fired=false resolved=true cause=unknown firing=0/2",
+		"incident closed=true cause=unknown",
+	}
+	if !slices.Equal(told, want) {
+		t.Errorf("told %q, want %q", told, want)
+	}
+	i, known := b.Incident(id)
+	d, ended := i.Ended()
+	if !known || !i.Closed || !ended || d != acceptance() {
+		t.Errorf("incident %+v", i)
+	}
+	if s := i.summary(); !strings.Contains(s, "accepted as the new normal by bob") {
+		t.Errorf("summary %q", s)
+	}
+	if got := incidentAlert(&i).annotations["decisions"]; got != "accepted by bob at 2026-11-20T12:00:00Z: new prices" {
+		t.Errorf("annotation %q", got)
+	}
+	if b.End(id, acceptance()) || b.End("none", acceptance()) || b.Mute(id, muteUntil(noon)) != nil || b.Mute("none", muteUntil(noon)) != nil {
+		t.Error("an incident that is not open can be decided on")
+	}
+}
+
+func TestMuteEndsAtItsTime(t *testing.T) {
+	b := NewBook()
+	applied(b, drift("return", 100))
+	id, until := b.Incidents()[0].ID, noon.Add(time.Hour)
+	changes := b.Mute(id, muteUntil(until))
+	if len(changes) != 1 || !changes[0].Incident.IsMuted() || changes[0].Incident.Closed {
+		t.Fatalf("changes %+v", changes)
+	}
+	again := muteUntil(until)
+	again.At = noon.Add(time.Minute)
+	if got := b.Mute(id, again); got != nil {
+		t.Errorf("the same mute again changes %v", told(got))
+	}
+	if got := incidentAlert(changes[0].Incident); !got.resolved || got.annotations["decisions"] != "muted by alice at 2026-11-20T12:00:00Z until 2026-11-20T13:00:00Z: known" {
+		t.Errorf("the alert of a muted incident is %+v", got)
+	}
+	if got := b.EndMutes(until.Add(-time.Second)); got != nil {
+		t.Errorf("ended early: %v", told(got))
+	}
+	var image bytes.Buffer
+	restored := NewBook()
+	if err := b.Snapshot(&image); err != nil {
+		t.Fatal(err)
+	}
+	if err := restored.Restore(&image); err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(restored.Incidents(), b.Incidents()) {
+		t.Errorf("restored %+v, want %+v", restored.Incidents(), b.Incidents())
+	}
+	changes = restored.EndMutes(until)
+	if len(changes) != 1 || changes[0].Incident.IsMuted() || len(changes[0].Incident.Decisions) != 1 {
+		t.Errorf("the end of the mute changes %+v", changes)
+	}
+	if got := restored.EndMutes(until); got != nil {
+		t.Errorf("ended twice: %v", told(got))
+	}
+	if got := restored.Mute(id, muteUntil(until)); len(got) != 1 {
+		t.Errorf("muted once more changes %v", told(got))
+	}
+}
+
+func TestMutedIncidentThatCloses(t *testing.T) {
+	b := NewBook()
+	applied(b, drift("return", 100))
+	b.Mute(b.Incidents()[0].ID, muteUntil(noon))
+	applied(b, goes("return", bank.Drift, bank.OK, 150), quiet(171))
+	i := b.Incidents()[0]
+	if _, ended := i.Ended(); !i.Closed || i.IsMuted() || ended || len(i.Decisions) != 1 {
+		t.Errorf("incident %+v", i)
+	}
+}
+
+// What was handed out does not change when another decision is taken.
+func TestDecisionsAreBoundedAndNotShared(t *testing.T) {
+	b := NewBook()
+	applied(b, drift("return", 100))
+	id := b.Incidents()[0].ID
+	var first *Incident
+	for i := range keptDecisions + 5 {
+		d := muteUntil(noon.Add(time.Duration(i+1) * time.Hour))
+		d.Why = fmt.Sprint(i)
+		changes := b.Mute(id, d)
+		if i == keptDecisions-1 {
+			first = changes[0].Incident
+		}
+	}
+	i, _ := b.Incident(id)
+	if len(i.Decisions) != keptDecisions || i.Decisions[0].Why != "5" || first.Decisions[0].Why != "0" {
+		t.Errorf("%d decisions from %q, of an older copy from %q", len(i.Decisions), i.Decisions[0].Why, first.Decisions[0].Why)
+	}
+}
+
+func TestMutedAlarmsAreCountedApart(t *testing.T) {
+	reg, b := prometheus.NewPedanticRegistry(), NewBook()
+	m := NewMetrics(reg, func() []ingest.Group { return []ingest.Group{prod} })
+	m.Update(applied(b, drift("return", 100), drift("reward", 101)))
+	id := b.Incidents()[0].ID
+	values := func() (firing, muted string) {
+		families, err := reg.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		firing, muted = "none", "none"
+		for _, f := range families {
+			switch f.GetName() {
+			case MetricAlarms:
+				firing = fmt.Sprint(f.GetMetric()[0].GetGauge().GetValue())
+			case MetricAlarmsMuted:
+				muted = fmt.Sprint(f.GetMetric()[0].GetGauge().GetValue())
+			}
+		}
+		return firing, muted
+	}
+	check := func(when, wantFiring, wantMuted string) {
+		t.Helper()
+		if firing, muted := values(); firing != wantFiring || muted != wantMuted {
+			t.Errorf("%s %s firing and %s muted, want %s and %s", when, firing, muted, wantFiring, wantMuted)
+		}
+	}
+	check("at first", "2", "none")
+	m.Update(b.Mute(id, muteUntil(noon.Add(time.Hour))))
+	check("muted", "0", "2")
+	m.Update(b.EndMutes(noon.Add(time.Hour)))
+	check("after it", "2", "none")
+	m.Update(b.Mute(id, muteUntil(noon.Add(2*time.Hour))))
+	b.End(id, acceptance())
+	m.Update(applied(b, restarted(102, "return", "reward")...))
+	check("accepted", "0", "none")
+}
+
+func TestMutedIncidentIsNotPushed(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		am, b := &receiver{status: 200}, NewBook()
+		n := start(t, am)
+		n.Update(b.Apply(drift("return", 100)))
+		pass(time.Second)
+		am.taken()
+		id := b.Incidents()[0].ID
+		n.Update(b.Mute(id, muteUntil(time.Now().Add(time.Hour))))
+		pass(time.Second)
+		if got := am.taken(); len(got) != 1 || got[0].EndsAt.After(time.Now()) {
+			t.Fatalf("pushed %+v, want one resolved alert", got)
+		}
+		pass(10 * time.Minute)
+		n.Update(b.Apply(drift("reward", 110)))
+		pass(49 * time.Minute)
+		if got := am.taken(); len(got) != 0 {
+			t.Errorf("pushed while muted: %+v", got)
+		}
+		n.Update(b.EndMutes(time.Now().Add(time.Hour)))
+		pass(time.Second)
+		got := am.taken()
+		if len(got) != 1 || !got[0].EndsAt.After(time.Now()) || got[0].Annotations["signals"] != "return, reward" {
+			t.Errorf("after the mute %+v, want one firing alert of both signals", got)
+		}
+		n.stop()
+	})
+}
+
+// Neither a restart during a mute nor one after it tells of a muted incident.
+func TestMutedIncidentIsLeftOutOfAResync(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		am, b := &receiver{status: 200}, NewBook()
+		applied(b, drift("return", 100))
+		b.Mute(b.Incidents()[0].ID, muteUntil(time.Now().Add(time.Hour)))
+		n := start(t, am)
+		n.Resync(b.Incidents(), nil)
+		pass(5 * time.Minute)
+		if got := am.taken(); len(got) != 0 {
+			t.Errorf("pushed %+v", got)
+		}
+		n.stop()
+	})
+}

@@ -1,0 +1,185 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/prometheus/common/model"
+
+	"github.com/rewardwatch/rewardwatch/alerts"
+	"github.com/rewardwatch/rewardwatch/detectors/bank"
+)
+
+// Bounds of what a person may send, in bytes and in characters: it is kept with the state and goes out with alerts.
+const (
+	maxOrder = 64 << 10
+	maxBy    = 200
+	maxWhy   = 1000
+)
+
+// orderBody is the body of every POST by which a person changes something. Fields that the path has no use for are
+// refused.
+type orderBody struct {
+	By     string            `json:"by"`
+	Why    string            `json:"why"`
+	Until  *time.Time        `json:"until"`  // of a mute, or For
+	For    *string           `json:"for"`    // of a mute, such as 4h
+	Policy *string           `json:"policy"` // of a reset
+	Group  map[string]string `json:"group"`  // of a reset
+}
+
+func (s *server) incident(w http.ResponseWriter, r *http.Request) {
+	for _, i := range s.view.Incidents() {
+		if i.ID == r.PathValue("id") {
+			s.answer(w, http.StatusOK, incidentOf(i))
+			return
+		}
+	}
+	s.refuseOrder(w, errUnknownIncident)
+}
+
+func (s *server) acceptIncident(w http.ResponseWriter, r *http.Request) {
+	body, err := readOrder(w, r)
+	if err = errors.Join(err, body.without(body.Until != nil || body.For != nil, "until and for"), body.withoutGroup()); err != nil {
+		s.refuse(w, http.StatusBadRequest, err.Error())
+		return
+	}
+	i, err := s.orders.Accept(r.Context(), r.PathValue("id"), body.decision(alerts.Accepted, s.now()))
+	s.answerIncident(w, i, err)
+}
+
+func (s *server) muteIncident(w http.ResponseWriter, r *http.Request) {
+	body, err := readOrder(w, r)
+	d := body.decision(alerts.Muted, s.now())
+	var timeErr error
+	d.Until, timeErr = body.until(s.now())
+	if err = errors.Join(err, timeErr, body.withoutGroup()); err != nil {
+		s.refuse(w, http.StatusBadRequest, err.Error())
+		return
+	}
+	i, err := s.orders.Mute(r.Context(), r.PathValue("id"), d)
+	s.answerIncident(w, i, err)
+}
+
+func (s *server) answerIncident(w http.ResponseWriter, i alerts.Incident, err error) {
+	if err != nil {
+		s.refuseOrder(w, err)
+		return
+	}
+	s.answer(w, http.StatusOK, incidentOf(i))
+}
+
+func (s *server) promoteBaseline(w http.ResponseWriter, r *http.Request) {
+	body, err := readOrder(w, r)
+	if err = errors.Join(err, body.without(body.Until != nil || body.For != nil, "until and for"), body.withoutGroup()); err != nil {
+		s.refuse(w, http.StatusBadRequest, err.Error())
+		return
+	}
+	g, err := s.orders.Promote(r.Context(), r.PathValue("id"), body.decision(alerts.Accepted, s.now()))
+	s.answerBaseline(w, g, err)
+}
+
+func (s *server) resetBaseline(w http.ResponseWriter, r *http.Request) {
+	body, err := readOrder(w, r)
+	if body.Policy == nil || *body.Policy == "" || body.Group == nil {
+		err = errors.Join(err, errors.New("policy and group say whose baseline is to be reset"))
+	}
+	if err = errors.Join(err, body.without(body.Until != nil || body.For != nil, "until and for")); err != nil {
+		s.refuse(w, http.StatusBadRequest, err.Error())
+		return
+	}
+	g, err := s.orders.Reset(r.Context(), *body.Policy, body.Group, body.decision(alerts.Reset, s.now()))
+	s.answerBaseline(w, g, err)
+}
+
+func (s *server) answerBaseline(w http.ResponseWriter, g *bank.GroupSummary, err error) {
+	if err != nil {
+		s.refuseOrder(w, err)
+		return
+	}
+	s.answer(w, http.StatusOK, s.baselineOf(g))
+}
+
+// readOrder reads a body and checks what every order needs. The errors are for the client.
+func readOrder(w http.ResponseWriter, r *http.Request) (orderBody, error) {
+	var b orderBody
+	d := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxOrder))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&b); err != nil {
+		return b, fmt.Errorf("the body is not the JSON object that is wanted: %w", err)
+	}
+	b.By, b.Why = strings.TrimSpace(b.By), strings.TrimSpace(b.Why)
+	return b, errors.Join(checkText("by", b.By, maxBy), checkText("why", b.Why, maxWhy))
+}
+
+func checkText(name, text string, most int) error {
+	if n := utf8.RuneCountInString(text); n == 0 || n > most {
+		return fmt.Errorf("%s must be a text of 1 to %d characters", name, most)
+	}
+	return nil
+}
+
+func (b orderBody) without(given bool, names string) error {
+	if given {
+		return fmt.Errorf("%s mean nothing here", names)
+	}
+	return nil
+}
+
+func (b orderBody) withoutGroup() error {
+	return b.without(b.Policy != nil || b.Group != nil, "policy and group")
+}
+
+// until gives the end of a mute.
+func (b orderBody) until(now time.Time) (time.Time, error) {
+	var until time.Time
+	switch {
+	case b.Until != nil && b.For == nil:
+		until = *b.Until
+	case b.For != nil && b.Until == nil:
+		d, err := model.ParseDuration(*b.For)
+		if err != nil {
+			return until, errors.New("for must be a duration such as 4h or 2d")
+		}
+		until = now.Add(time.Duration(d))
+	default:
+		return until, errors.New("either until, a time, or for, a duration, says how long to mute")
+	}
+	if !until.After(now) {
+		return until, errors.New("the mute must end in the future")
+	}
+	return until.UTC(), nil
+}
+
+func (b orderBody) decision(kind alerts.DecisionKind, now time.Time) alerts.Decision {
+	return alerts.Decision{Kind: kind, By: b.By, Why: b.Why, At: now.UTC()}
+}
+
+// isGone reports whether the values of a baseline are not kept any more.
+func isGone(err error) bool { return errors.Is(err, errBaselineEnded) }
+
+// refuseOrder answers why an order could not be carried out.
+func (s *server) refuseOrder(w http.ResponseWriter, err error) {
+	for status, reasons := range map[int][]error{
+		http.StatusNotFound: {errUnknownIncident, errUnknownBaseline, errUnknownGroup},
+		http.StatusConflict: {errIncidentClosed, errBaselineEnded},
+	} {
+		for _, reason := range reasons {
+			if errors.Is(err, reason) {
+				s.refuse(w, status, reason.Error())
+				return
+			}
+		}
+	}
+	s.log.Error().Err(err).Msg("cannot carry out an order")
+	if errors.Is(err, errNotSaved) {
+		s.refuse(w, http.StatusServiceUnavailable, errNotSaved.Error())
+		return
+	}
+	s.refuse(w, http.StatusServiceUnavailable, "it could not be done; the log says why")
+}

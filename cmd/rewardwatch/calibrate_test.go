@@ -1,0 +1,388 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rewardwatch/rewardwatch/detectors/bank"
+)
+
+// calibrated is what calibrate --output json printed.
+type calibrated struct {
+	groups  []calibrationJSON
+	summary calibrationSummaryJSON
+	errors  string
+}
+
+// calibrate runs the verb on files under a configuration, for a second at most a policy.
+func calibrate(t *testing.T, config string, files ...string) (int, calibrated) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	args := []string{"calibrate", "--output", "json", "--seconds", "1", "--config", writeConfig(t, config)}
+	code := execute(context.Background(), &console{in: strings.NewReader(""), out: &out, err: &errs}, append(args, files...))
+	c := calibrated{errors: errs.String()}
+	lines := slices.Collect(strings.Lines(out.String()))
+	for i, line := range lines {
+		var into any = &c.summary
+		if i < len(lines)-1 {
+			c.groups = append(c.groups, calibrationJSON{})
+			into = &c.groups[i]
+		}
+		d := json.NewDecoder(strings.NewReader(line))
+		d.DisallowUnknownFields()
+		if err := d.Decode(into); err != nil {
+			t.Fatalf("%v in %s", err, line)
+		}
+	}
+	return code, c
+}
+
+const budgetOfHundreds = `
+policies:
+  - match: "*"
+    baseline: {units: %d}
+    false_alarms: {budget: 1, per: 500 episodes}
+`
+
+// delayOf finds the delay of a change.
+func (c calibrationJSON) delayOf(t *testing.T, signal, change string) measuredDelayJSON {
+	t.Helper()
+	for _, d := range c.Delays {
+		if d.Signal == signal && d.Change == change {
+			return d
+		}
+	}
+	t.Fatalf("no delay of %s %s in %+v", signal, change, c.Delays)
+	return measuredDelayJSON{}
+}
+
+func TestCalibrateOfRealReturns(t *testing.T) {
+	tests := map[string]struct {
+		file, source string
+		units        int
+	}{
+		"held out":       {"a2c-MountainCar-v0", "held_out", 500},
+		"the baseline's": {"td3-Pendulum-v1", "baseline", 500},
+		"always at best": {"ppo-CartPole-v1", "baseline", 250},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			code, c := calibrate(t, fmt.Sprintf(budgetOfHundreds, tt.units), "testdata/returns/"+tt.file+".csv.gz")
+			if code != exitFine || len(c.groups) != 1 || !c.summary.Kept || c.summary.Calibrated != 1 {
+				t.Fatalf("exit %d, %+v", code, c)
+			}
+			g := c.groups[0]
+			if m := g.Measured; m == nil || m.Source != tt.source || m.From < tt.units || m.At != 500 {
+				t.Errorf("measured %+v", m)
+			}
+			if g.Baseline.Units != tt.units || g.Budget.Units == nil || *g.Budget.Units != 500 || g.Promise.Confidence != bank.ConfidenceKept {
+				t.Errorf("baseline %+v, budget %+v, promise %+v", g.Baseline, g.Budget, g.Promise)
+			}
+		})
+	}
+}
+
+// healthyFleet is telemetry with actions and an outcome in which nothing changes.
+func healthyFleet(seed uint64) *fleet {
+	f := newFleet(seed, 3)
+	f.outcome = .3
+	f.episodes(620)
+	return f
+}
+
+func TestCalibrateOfStepsActionsAndOutcomes(t *testing.T) {
+	code, c := calibrate(t, fmt.Sprintf(budgetOfHundreds, 250), healthyFleet(2).file(t))
+	if code != exitFine || len(c.groups) != 1 {
+		t.Fatalf("exit %d, %+v", code, c)
+	}
+	g := c.groups[0]
+	if g.Measured.Source != "held_out" || g.Measured.From < 250 || g.Measured.Alarms < 50 || g.Measured.Low > g.Measured.Mean {
+		t.Errorf("measured %+v", g.Measured)
+	}
+	if g.Promise.Expected == nil || g.Promise.Weakest == nil || g.Promise.Overlap == nil || *g.Promise.Low > *g.Promise.Expected {
+		t.Errorf("promise %+v", g.Promise)
+	}
+	if g.Baseline.Days == nil || *g.Baseline.Days <= 0 || g.Baseline.Weekly || !slices.Contains(g.Notes, bank.CaveatWeek) {
+		t.Errorf("baseline %+v, notes %q", g.Baseline, g.Notes)
+	}
+	// Not all branches are carried by 250 units.
+	if i := slices.IndexFunc(g.Dropped, func(l droppedBranchJSON) bool { return l.Branch == "length spread x1.6" }); i < 0 || *g.Dropped[i].Units <= 250 {
+		t.Errorf("dropped %+v", g.Dropped)
+	}
+	tests := []struct {
+		signal, change string
+		most           number
+	}{
+		{"reward", "mean -2 sd", 25},
+		{"reward", "spread x2", 25},
+		{"reward", "spread x0.5", 25},
+		{"action", "collapse to the commonest action", 15},
+		{"action", "0.3 of the steps to the second commonest action", 25},
+		{"outcome.conversion", "rate halved", 50},
+	}
+	for _, tt := range tests {
+		d := g.delayOf(t, tt.signal, tt.change)
+		if d.Units == nil || *d.Units > tt.most || *d.Units < 1 || *d.Missed != 0 || d.Runs < 10 || d.StandardError == nil {
+			t.Errorf("%s %s: %+v, want it found within %v units", tt.signal, tt.change, d, tt.most)
+		}
+	}
+	small, large := g.delayOf(t, "reward", "mean -0.5 sd"), g.delayOf(t, "reward", "mean -2 sd")
+	if *small.Units <= *large.Units {
+		t.Errorf("a small shift is found after %v units, a large one after %v", *small.Units, *large.Units)
+	}
+}
+
+func TestCalibrateTwiceGivesTheSameBytes(t *testing.T) {
+	path := healthyFleet(3).file(t)
+	config := writeConfig(t, fmt.Sprintf(budgetOfHundreds, 250))
+	run := func(seed string) string {
+		code, out := verb(t, "calibrate", "--output", "json", "--seconds", ".2", "--seed", seed, "--config", config, path)
+		if code != exitFine {
+			t.Fatalf("exit %d: %s", code, out)
+		}
+		return out
+	}
+	first := run("7")
+	if again := run("7"); first != again {
+		t.Errorf("first\n%s\nagain\n%s", first, again)
+	}
+	if other := run("8"); first == other {
+		t.Error("another seed gives the same bytes")
+	}
+}
+
+// shapeOf lists the fields of a JSON value and their types, an array by its first element.
+func shapeOf(path string, value any, out *strings.Builder) {
+	switch v := value.(type) {
+	case map[string]any:
+		keys := make([]string, 0, len(v))
+		for key := range v {
+			keys = append(keys, key)
+		}
+		slices.Sort(keys)
+		for _, key := range keys {
+			shapeOf(path+"."+key, v[key], out)
+		}
+	case []any:
+		if len(v) == 0 {
+			fmt.Fprintf(out, "%s[] empty\n", path)
+			return
+		}
+		shapeOf(path+"[]", v[0], out)
+	default:
+		fmt.Fprintf(out, "%s %T\n", path, v)
+	}
+}
+
+func TestCalibrationsHaveTheDocumentedShape(t *testing.T) {
+	var b strings.Builder
+	code, out := verb(t, "calibrate", "--output", "json", "--seconds", ".1", "--config", writeConfig(t, fmt.Sprintf(budgetOfHundreds, 250)),
+		healthyFleet(4).file(t), "testdata/returns/td3-Pendulum-v1.csv.gz")
+	if code != exitFine {
+		t.Fatalf("exit %d: %s", code, out)
+	}
+	for line := range strings.Lines(out) {
+		var v any
+		if err := json.Unmarshal([]byte(line), &v); err != nil {
+			t.Fatal(err)
+		}
+		shapeOf("", v, &b)
+		b.WriteByte('\n')
+	}
+	sameAsFile(t, "testdata/calibrate/shape.txt", b.String())
+}
+
+// autoregressive writes the returns of a policy whose episodes depend on one another.
+func autoregressive(t *testing.T, phi float64, episodes int) string {
+	t.Helper()
+	rng := rand.New(rand.NewPCG(9, 9))
+	var b strings.Builder
+	b.WriteString("#{\"t_start\": 0.0, \"env_id\": \"AR\"}\nr,l,t\n")
+	x := 0.0
+	for i := range episodes {
+		x = phi*x + math.Sqrt(1-phi*phi)*rng.NormFloat64()
+		fmt.Fprintf(&b, "%.6f,%d,%d\n", x, 100+rng.IntN(50), i)
+	}
+	path := filepath.Join(t.TempDir(), "monitor.csv")
+	if err := os.WriteFile(path, []byte(b.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestCalibrateOfDependentReturns(t *testing.T) {
+	code, c := calibrate(t, fmt.Sprintf(budgetOfHundreds, 500), autoregressive(t, .4, 1200))
+	g := c.groups[0]
+	if code != exitFine || !g.Measured.Dependent || g.Measured.Source != "held_out" {
+		t.Errorf("exit %d, measured %+v", code, g.Measured)
+	}
+	i := slices.IndexFunc(g.Streams, func(s calibratedStreamJSON) bool { return s.Signal == "return" })
+	if f := g.Streams[i].Factor; f == nil || *f < 1.3 {
+		t.Errorf("factor %v", f)
+	}
+}
+
+func TestCalibrateThatFailsTheGate(t *testing.T) {
+	config := fmt.Sprintf(budgetOfHundreds, 500) + "    signals: [return]\n"
+	code, c := calibrate(t, config, autoregressive(t, .95, 1200))
+	if code != exitDrift || c.summary.Kept || c.errors != "" {
+		t.Fatalf("exit %d, %+v", code, c)
+	}
+	g := c.groups[0]
+	if *g.Kept || len(g.Reasons) == 0 || g.Measured != nil || g.Streams[0].Missing == nil {
+		t.Errorf("%+v", g)
+	}
+}
+
+// Units from the onset of a drift on are no measure of false alarms.
+func TestCalibrateLeavesDriftsOut(t *testing.T) {
+	f := healthyFleet(5)
+	f.mean = -1.1
+	f.episodes(100)
+	code, c := calibrate(t, fmt.Sprintf(budgetOfHundreds, 250), f.file(t))
+	m := c.groups[0].Measured
+	if code != exitFine || m.Incidents < 1 || m.LeftOut < 95 || m.From+int(m.LeftOut) > 480 {
+		t.Errorf("exit %d, measured %+v", code, m)
+	}
+}
+
+func TestCalibrateOfTooLittle(t *testing.T) {
+	short := newFleet(6, 1)
+	short.episodes(120)
+	tests := map[string]struct {
+		config string
+		file   string
+		want   string
+	}{
+		"too few units": {fmt.Sprintf(budgetOfHundreds, 500), short.file(t), `ranker{env="prod"}: 120 of 500 units for a baseline, 380 are missing`},
+		"of another file": {
+			fmt.Sprintf("policies: [{match: ranker, baseline: {from: file, file: %s}}]", autoregressive(t, 0, 300)),
+			short.file(t), `ranker{env="prod"}: the recorded telemetry that its baseline is taken from has no units of this group`,
+		},
+		"not watched": {"policies: [{match: other}]", short.file(t), "no policy in the telemetry is watched"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			code, c := calibrate(t, tt.config, tt.file)
+			if code != exitError || c.summary.Calibrated != 0 || !strings.Contains(c.errors, "nothing can be calibrated: "+tt.want) {
+				t.Errorf("exit %d, %q, %+v", code, c.errors, c.groups)
+			}
+			for _, g := range c.groups {
+				if g.Missing == nil || !strings.HasSuffix(tt.want, *g.Missing) || g.Kept != nil {
+					t.Errorf("%+v", g)
+				}
+			}
+		})
+	}
+}
+
+func TestCalibrateAgainstABaselineFromAFile(t *testing.T) {
+	config := fmt.Sprintf("policies: [{match: ranker, baseline: {from: file, units: 250, file: %s}, false_alarms: {budget: 1, per: 500 episodes}}]",
+		healthyFleet(2).file(t))
+	code, c := calibrate(t, config, healthyFleet(8).file(t))
+	g := c.groups[0]
+	if code != exitFine || g.Baseline.From != "file" || g.Baseline.Units != 250 || g.Measured.Source != "held_out" || g.Measured.From < 250 {
+		t.Errorf("exit %d, baseline %+v, measured %+v", code, g.Baseline, g.Measured)
+	}
+}
+
+// A new version with a baseline of its own is what is measured; its units are no measure of the baseline before.
+func TestCalibrateOfANewVersion(t *testing.T) {
+	f := healthyFleet(9)
+	f.mean, f.policyVersion = 2, "2"
+	f.episodes(700)
+	code, c := calibrate(t, fmt.Sprintf(budgetOfHundreds, 250)+"    on_new_version: rebaseline\n", f.file(t))
+	if code != exitFine || len(c.groups) != 1 {
+		t.Fatalf("exit %d, %+v", code, c)
+	}
+	g := c.groups[0]
+	if m := g.Measured; m.Source != "held_out" || m.From+int(m.LeftOut) < 400 || m.From+int(m.LeftOut) > 460 || !*g.Kept {
+		t.Errorf("%d units, measured %+v", g.Units, m)
+	}
+}
+
+// Units that a baseline is pinned to are not held out.
+func TestCalibrateAgainstAPinnedBaseline(t *testing.T) {
+	f := healthyFleet(10)
+	path := f.file(t)
+	last := 0 // record of the 300th end
+	for ends := 0; ends < 300; last++ {
+		if bytes.Contains(f.lines[last], []byte(`"terminated":true`)) {
+			ends++
+		}
+	}
+	config := fmt.Sprintf("policies: [{match: ranker, baseline: {from: pinned, units: 250, offsets: [{partition: 0, first: 0, last: %d}]}, "+
+		"false_alarms: {budget: 1, per: 2000 episodes}}]", last)
+	code, c := calibrate(t, config, path)
+	g := c.groups[0]
+	if code != exitFine || g.Baseline.From != "pinned" || g.Baseline.Units != 250 || g.Measured == nil || g.Measured.From+int(g.Measured.LeftOut) > 325 {
+		t.Errorf("exit %d, baseline %+v, measured %+v", code, g.Baseline, g.Measured)
+	}
+}
+
+func TestCalibrateRefusesWrongUsage(t *testing.T) {
+	for _, args := range [][]string{
+		{"--seconds", "0", "x"}, {"--seconds", "nan", "x"}, {"--seed", "-1", "x"}, {}, {"no such file"}, {"--config", "no such file", "x"},
+	} {
+		if code, out := verb(t, append([]string{"calibrate"}, args...)...); code != exitError || out != "" {
+			t.Errorf("%q: exit %d, %q", args, code, out)
+		}
+	}
+}
+
+// A measured interval that lies wholly below the budget fails the gate; one that reaches it does not.
+func TestVerdictOfMeasuredFalseAlarms(t *testing.T) {
+	tests := map[string]struct {
+		measured   bank.FalseAlarms
+		confidence string
+		kept       bool
+	}{
+		"kept":          {bank.FalseAlarms{At: 1000, ARL0: 1100, Low: 800, High: 2000, Alarms: 100}, bank.ConfidenceKept, true},
+		"uncertain":     {bank.FalseAlarms{At: 1000, ARL0: 800, Low: 500, High: 1001, Alarms: 100}, bank.ConfidenceReduced, true},
+		"below":         {bank.FalseAlarms{At: 1000, ARL0: 500, Low: 300, High: 999, Alarms: 100}, bank.ConfidenceKept, false},
+		"unconfirmed":   {bank.FalseAlarms{At: 1000, ARL0: 2000, Low: 1500, High: 2999, Alarms: 100}, bank.ConfidenceUnconfirmed, false},
+		"without alarm": {bank.FalseAlarms{At: 1000, ARL0: 900, Low: 300, High: math.Inf(1)}, bank.ConfidenceKept, true},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			var line calibrationJSON
+			line.measured(&calibratedGroup{}, bank.Measuring{}, bank.Measurement{N: 1000, FalseAlarms: tt.measured},
+				bank.GroupSummary{Promise: bank.Promise{N: 1000, Confidence: tt.confidence}})
+			if *line.Kept != tt.kept || (len(line.Reasons) == 0) != tt.kept {
+				t.Errorf("kept %v, for %q", *line.Kept, line.Reasons)
+			}
+		})
+	}
+}
+
+func TestCalibrationText(t *testing.T) {
+	code, out := verb(t, "calibrate", "--seconds", ".1", "--config", writeConfig(t, fmt.Sprintf(budgetOfHundreds, 250)), healthyFleet(4).file(t))
+	if code != exitFine {
+		t.Fatalf("exit %d", code)
+	}
+	for _, want := range []string{
+		"POLICY ranker  GROUP env=prod\n", "1 per 500 episodes: one false alarm in 500 units", "the budget can be kept",
+		"FOUND AFTER", "UNITS THAT WOULD ARM IT", "units, 1 of 1 group calibrated.\n",
+	} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+}
+
+func TestWhole(t *testing.T) {
+	for x, want := range map[number]string{0: "0", 12.4: "12", 999.9: "1000", 14432.7: "14430", 1e6: "1000000"} {
+		if got := whole(x); got != want {
+			t.Errorf("%v is written %q, want %q", float64(x), got, want)
+		}
+	}
+}

@@ -1,0 +1,133 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+const (
+	clientTimeout = 30 * time.Second
+	// maxAPIAnswer bounds what is read of an answer: that of a service with as many streams as it may have.
+	maxAPIAnswer = 256 << 20
+)
+
+// client talks to the API of a running service.
+type client struct {
+	server, tokenFile string
+}
+
+// flags adds the flags that say where the service is.
+func (c *client) flags(cmd *cobra.Command) {
+	cmd.PersistentFlags().StringVar(&c.server, "server", "http://127.0.0.1:9464", "address of the service")
+	cmd.PersistentFlags().StringVar(&c.tokenFile, "token-file", "", "file with the bearer token of the service (its http.token_file), for what changes something")
+}
+
+// get reads a path of the API.
+func (c *client) get(ctx context.Context, into any, path ...string) error {
+	return c.do(ctx, http.MethodGet, nil, into, path)
+}
+
+// post sends an order.
+func (c *client) post(ctx context.Context, body, into any, path ...string) error {
+	text, err := json.Marshal(body)
+	if err != nil {
+		return fmt.Errorf("write the order: %w", err)
+	}
+	return c.do(ctx, http.MethodPost, text, into, path)
+}
+
+// do sends a request to the path of the API whose parts are given, and reads the answer. A refusal is an error with
+// what the service said.
+func (c *client) do(ctx context.Context, method string, body []byte, into any, path []string) error {
+	at, err := url.JoinPath(c.server, append([]string{"api/v1"}, escaped(path)...)...)
+	if err != nil {
+		return fmt.Errorf("--server: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, clientTimeout)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, method, at, bytes.NewReader(body))
+	if err != nil {
+		return fmt.Errorf("--server: %w", err)
+	}
+	if err := c.identify(request); err != nil {
+		return err
+	}
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return fmt.Errorf("ask the service: %w", err)
+	}
+	defer func() { _ = answer.Body.Close() }() // nothing is read after it
+	text, err := io.ReadAll(io.LimitReader(answer.Body, maxAPIAnswer))
+	if err != nil {
+		return fmt.Errorf("read what the service answers: %w", err)
+	}
+	if answer.StatusCode != http.StatusOK {
+		return serviceRefusal(answer.Status, text)
+	}
+	if err := json.Unmarshal(text, into); err != nil {
+		return fmt.Errorf("%s does not answer as the service does: %w", at, err)
+	}
+	return nil
+}
+
+func escaped(path []string) []string {
+	out := make([]string, len(path))
+	for i, part := range path {
+		out[i] = url.PathEscape(part)
+	}
+	return out
+}
+
+// identify adds the token where there is one and the request changes something.
+func (c *client) identify(r *http.Request) error {
+	if c.tokenFile == "" || r.Method == http.MethodGet {
+		return nil
+	}
+	text, err := os.ReadFile(c.tokenFile)
+	if err != nil {
+		return fmt.Errorf("--token-file: %w", err)
+	}
+	r.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(text)))
+	r.Header.Set("Content-Type", "application/json")
+	return nil
+}
+
+func serviceRefusal(status string, answer []byte) error {
+	var said struct{ Error string }
+	if err := json.Unmarshal(answer, &said); err != nil || said.Error == "" {
+		return fmt.Errorf("the service answers %s", status)
+	}
+	return fmt.Errorf("the service refuses (%s): %s", status, printable(said.Error))
+}
+
+// reason is who decides, and why: what every order says.
+type reason struct {
+	By  string `json:"by"`
+	Why string `json:"why"`
+}
+
+func (r *reason) flags(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&r.By, "by", os.Getenv("USER"), "who decides")
+	cmd.Flags().StringVar(&r.Why, "why", "", "why, in a sentence that others will read (required)")
+}
+
+func (r *reason) check() error {
+	if strings.TrimSpace(r.By) == "" {
+		return errors.New("--by must say who decides")
+	}
+	if strings.TrimSpace(r.Why) == "" {
+		return errors.New("--why must say why, in a sentence that others will read")
+	}
+	return nil
+}

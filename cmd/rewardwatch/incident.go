@@ -1,0 +1,313 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rewardwatch/rewardwatch/alerts"
+	"github.com/rewardwatch/rewardwatch/detectors/bank"
+	"github.com/rewardwatch/rewardwatch/ingest"
+)
+
+func newIncidentCommand(c *console) *cobra.Command {
+	service := &client{}
+	cmd := &cobra.Command{
+		Use:   "incident",
+		Short: "Look at the incidents of a running service, accept or mute them",
+		Args:  cobra.NoArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	service.flags(cmd)
+	cmd.AddCommand(
+		&cobra.Command{
+			Use: "list", Short: "List the incidents that are open or closed lately", Args: cobra.NoArgs,
+			RunE: func(cmd *cobra.Command, _ []string) error { return listIncidents(cmd.Context(), c, service) },
+		},
+		&cobra.Command{
+			Use: "show INCIDENT", Short: "Show an incident with its alarms and what people decided", Args: cobra.ExactArgs(1),
+			RunE: func(cmd *cobra.Command, args []string) error {
+				var i shownIncident
+				return c.showIncident(&i, service.get(cmd.Context(), &i, "incidents", args[0]))
+			},
+		},
+		newAcceptCommand(c, service), newMuteCommand(c, service))
+	return cmd
+}
+
+func newAcceptCommand(c *console, service *client) *cobra.Command {
+	var why reason
+	cmd := &cobra.Command{
+		Use:   "accept INCIDENT --why TEXT",
+		Short: "Declare what drifted the new normal",
+		Long: "Closes the incident and has its group warm up a new baseline from now on. Until that is frozen the group is not\n" +
+			"judged; each new baseline is one more chance of an unlucky one.",
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := why.check(); err != nil {
+				return err
+			}
+			var i shownIncident
+			return c.showIncident(&i, service.post(cmd.Context(), why, &i, "incidents", args[0], "accept"))
+		},
+	}
+	why.flags(cmd)
+	return cmd
+}
+
+// muteOrder is the body of a mute.
+type muteOrder struct {
+	reason
+	Until *time.Time `json:"until,omitempty"`
+	For   *string    `json:"for,omitempty"`
+}
+
+func newMuteCommand(c *console, service *client) *cobra.Command {
+	var order muteOrder
+	var until, duration string
+	cmd := &cobra.Command{
+		Use:   "mute INCIDENT (--for DURATION | --until TIME) --why TEXT",
+		Short: "Have nobody told of an incident until a time",
+		Long: "Resolves the alert and keeps it so, and has no retraining ordered, until the time has come; whoever is told of\n" +
+			"incidents is told again then, if it is still open. A later mute replaces an earlier one.",
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := errors.Join(order.check(), order.set(until, duration)); err != nil {
+				return err
+			}
+			var i shownIncident
+			return c.showIncident(&i, service.post(cmd.Context(), order, &i, "incidents", args[0], "mute"))
+		},
+	}
+	order.flags(cmd)
+	cmd.Flags().StringVar(&duration, "for", "", "for how long, such as 4h or 2d")
+	cmd.Flags().StringVar(&until, "until", "", "until when, as in 2026-11-20T18:00:00Z")
+	return cmd
+}
+
+func (o *muteOrder) set(until, duration string) error {
+	switch {
+	case (until == "") == (duration == ""):
+		return errors.New("either --for or --until says how long to mute")
+	case duration != "":
+		o.For = &duration
+		return nil
+	}
+	t, err := time.Parse(time.RFC3339, until)
+	if err != nil {
+		return fmt.Errorf("--until %q is not a time such as 2026-11-20T18:00:00Z", until)
+	}
+	o.Until = &t
+	return nil
+}
+
+// shownIncident is an incident as the API gives it. Raw is printed where JSON is asked for.
+type shownIncident struct {
+	incidentAPI
+	Alarms []shownAlarm `json:"alarms"`
+	raw    json.RawMessage
+}
+
+// UnmarshalJSON reads the incident and keeps the text.
+func (i *shownIncident) UnmarshalJSON(text []byte) error {
+	type plain shownIncident
+	i.raw = slices.Clone(text)
+	return json.Unmarshal(text, (*plain)(i))
+}
+
+// shownAlarm is an alarm as the API gives it, with the figures of its effect that are printed.
+type shownAlarm struct {
+	alarmAPI
+	Effect struct {
+		Quantity      string `json:"quantity"`
+		BaselineMean  number `json:"baseline_mean"`
+		CurrentMean   number `json:"current_mean"`
+		BaselineSD    number `json:"baseline_sd"`
+		CurrentSD     number `json:"current_sd"`
+		StandardShift number `json:"standardized_shift"`
+		CurrentUnits  int    `json:"current_units"`
+	} `json:"effect"`
+	Promise struct { // zero where it is null
+		Units      float64  `json:"units"`
+		ARL0       *float64 `json:"arl0"`
+		Low        *float64 `json:"low"`
+		High       *float64 `json:"high"`
+		Confidence string   `json:"confidence"`
+	} `json:"promise"`
+}
+
+// alarm gives what of an alarm is printed.
+func (a *shownAlarm) alarm() alerts.Alarm {
+	e := &a.Effect
+	out := alerts.Alarm{
+		ID: a.ID, Incident: a.Incident, Group: groupOf(a.Policy, a.Group), Signal: a.Signal, Provisional: a.Provisional,
+		Detectors: a.Detectors, Score: float64(a.Score), At: a.At.ref(), Onset: a.Onset.ref(),
+		Effect: bank.Effect{
+			Quantity: e.Quantity, BaselineMean: float64(e.BaselineMean), CurrentMean: float64(e.CurrentMean), BaselineSD: float64(e.BaselineSD),
+			CurrentSD: float64(e.CurrentSD), StandardShift: float64(e.StandardShift), CurrentUnits: e.CurrentUnits,
+		},
+		Baseline: bank.BaselineRef{ID: a.Baseline.ID, Units: a.Baseline.Units, Provisional: a.Provisional},
+		Offsets:  a.Offsets, Cause: a.Cause, Evidence: a.Evidence, Causes: a.Causes, Return: a.ReturnChange,
+		Promise: bank.Promise{N: a.Promise.Units, Confidence: a.Promise.Confidence},
+	}
+	if p := &a.Promise; p.ARL0 != nil && p.Low != nil && p.High != nil {
+		out.Promise.ARL0, out.Promise.Low, out.Promise.High = *p.ARL0, *p.Low, *p.High
+	}
+	if i := a.OnsetInterval; i != nil {
+		out.OnsetFrom.First.Offset, out.OnsetTo.First.Offset = i.First, i.Last
+	}
+	if a.ResolvedAt != nil {
+		out.Resolved, out.ResolvedAt = true, a.ResolvedAt.ref()
+	}
+	return out
+}
+
+// ref gives the unit that the API showed.
+func (u *unitAPI) ref() bank.UnitRef {
+	out := bank.UnitRef{
+		Ordinal: u.Ordinal, Pos: ingest.Position{Partition: u.Partition, Offset: u.Offset},
+		First: ingest.Position{Partition: u.Partition, Offset: u.FirstOffset},
+	}
+	if u.Agent != nil {
+		out.Agent = *u.Agent
+	}
+	if u.Episode != nil {
+		out.Episode = *u.Episode
+	}
+	if u.TS != nil {
+		out.TS = int64(*u.TS)
+	}
+	return out
+}
+
+// groupOf makes a group of what the API shows of it. The labels are sorted by name: their own order is not known.
+func groupOf(policy string, labels map[string]string) ingest.Group {
+	var sorted []ingest.Label
+	for name, value := range labels {
+		sorted = append(sorted, ingest.Label{Name: name, Value: value})
+	}
+	slices.SortFunc(sorted, func(a, b ingest.Label) int { return strings.Compare(a.Name, b.Name) })
+	return ingest.NewGroup(policy, sorted...)
+}
+
+func listIncidents(ctx context.Context, c *console, service *client) error {
+	var answer struct{ Incidents []shownIncident }
+	if err := service.get(ctx, &answer, "incidents"); err != nil {
+		return err
+	}
+	slices.SortStableFunc(answer.Incidents, func(a, b shownIncident) int { return -strings.Compare(a.State, b.State) }) // open ones first
+	if c.output == outputJSON {
+		return printLines(c, answer.Incidents, func(i shownIncident) json.RawMessage { return i.raw })
+	}
+	rows := [][]string{{"INCIDENT", "STATE", "SEVERITY", "POLICY", "GROUP", "SIGNALS", "CAUSE", "OPENED"}}
+	for _, i := range answer.Incidents {
+		rows = append(rows, []string{
+			i.ID, i.state(), string(i.Severity), i.Policy, labelsText(i.Group), strings.Join(i.signals(), ","), string(i.Cause),
+			sinceText(i.Opened.ref()),
+		})
+	}
+	return printTable(c.out, rows)
+}
+
+// state says whether the incident is open, muted, closed or accepted.
+func (i *shownIncident) state() string {
+	switch {
+	case i.MutedUntil != nil:
+		return "muted until " + i.MutedUntil.Format(time.RFC3339)
+	case i.State == "closed" && len(i.Decisions) > 0 && i.Decisions[len(i.Decisions)-1].Decision != alerts.Muted:
+		return string(i.Decisions[len(i.Decisions)-1].Decision)
+	}
+	return i.State
+}
+
+func (i *shownIncident) signals() []string {
+	var out []string
+	for k := range i.Alarms {
+		if signal := i.Alarms[k].Signal; !slices.Contains(out, signal) {
+			out = append(out, signal)
+		}
+	}
+	return out
+}
+
+// showIncident prints an incident that the service gave, or gives the error of asking for it.
+func (c *console) showIncident(i *shownIncident, err error) error {
+	if err != nil {
+		return err
+	}
+	return c.print(i.raw, i.text)
+}
+
+func (i *shownIncident) text(w io.Writer) error {
+	rows := [][]string{
+		{"incident", i.ID},
+		{"state", i.state()},
+		{"severity", string(i.Severity)},
+		{"group", groupOf(i.Policy, i.Group).String()},
+		{"cause", strings.Join(append([]string{string(i.Cause)}, i.Evidence...), "; ")},
+		{"opened", sinceText(i.Opened.ref())},
+	}
+	if i.Closed != nil {
+		rows = append(rows, []string{"closed", sinceText(i.Closed.ref())})
+	}
+	for _, d := range i.Decisions {
+		rows = append(rows, []string{"decision", d.text()})
+	}
+	if err := printTable(w, rows); err != nil {
+		return err
+	}
+	for k := range i.Alarms {
+		if _, err := io.WriteString(w, "\n"); err != nil {
+			return err
+		}
+		if err := alarmText(w, i.Alarms[k].alarm()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d decisionAPI) text() string {
+	out := alerts.Decision{Kind: d.Decision, By: d.By, Why: d.Why, At: d.At}
+	if d.Until != nil {
+		out.Until = *d.Until
+	}
+	return out.String()
+}
+
+// printLines prints results as JSON, one a line.
+func printLines[T any](c *console, values []T, of func(T) json.RawMessage) error {
+	for _, v := range values {
+		if err := writeLine(c.out, of(v)); err != nil {
+			return fmt.Errorf("print the result: %w", err)
+		}
+	}
+	return nil
+}
+
+// printTable prints rows with their columns aligned. What is no visible character is replaced: names come from
+// telemetry and from people.
+func printTable(w io.Writer, rows [][]string) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, row := range rows {
+		cells := make([]string, len(row))
+		for i := range row {
+			cells[i] = dash(printable(row[i]))
+		}
+		if _, err := fmt.Fprintln(t, strings.Join(cells, "\t")); err != nil {
+			return fmt.Errorf("print the result: %w", err)
+		}
+	}
+	if err := t.Flush(); err != nil {
+		return fmt.Errorf("print the result: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,206 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rewardwatch/rewardwatch/alerts"
+	"github.com/rewardwatch/rewardwatch/detectors/bank"
+	"github.com/rewardwatch/rewardwatch/ingest"
+)
+
+// fixedOrders notes what it was asked for and answers what a test has put into it.
+type fixedOrders struct {
+	asked    []string
+	decision alerts.Decision
+	incident alerts.Incident
+	group    bank.GroupSummary
+	samples  map[string][]bank.QuantitySample
+	err      error
+}
+
+func (o *fixedOrders) Accept(_ context.Context, id string, d alerts.Decision) (alerts.Incident, error) {
+	o.asked, o.decision = append(o.asked, "accept "+id), d
+	return o.incident, o.err
+}
+
+func (o *fixedOrders) Mute(_ context.Context, id string, d alerts.Decision) (alerts.Incident, error) {
+	o.asked, o.decision = append(o.asked, "mute "+id), d
+	return o.incident, o.err
+}
+
+func (o *fixedOrders) Promote(_ context.Context, id string, d alerts.Decision) (*bank.GroupSummary, error) {
+	o.asked, o.decision = append(o.asked, "promote "+id), d
+	return &o.group, o.err
+}
+
+func (o *fixedOrders) Reset(_ context.Context, policy string, labels map[string]string, d alerts.Decision) (*bank.GroupSummary, error) {
+	o.asked, o.decision = append(o.asked, fmt.Sprint("reset ", policy, labels)), d
+	return &o.group, o.err
+}
+
+func (o *fixedOrders) Sample(_ context.Context, id string) ([]bank.QuantitySample, error) {
+	sample, known := o.samples[id]
+	if !known {
+		return nil, errUnknownBaseline
+	}
+	return sample, nil
+}
+
+const someToken = "correct horse"
+
+// orderServer makes a server with a token and orders.
+func orderServer(t *testing.T, o *fixedOrders) *server {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(file, []byte(someToken+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := quietServer(t, HTTPConfig{TokenFile: file}, someView(), nil)
+	s.orders = o
+	return s
+}
+
+// post sends a body with a token.
+func post(s *server, path, body, token string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(http.MethodPost, path, strings.NewReader(body))
+	r.Header.Set("Authorization", "Bearer "+token)
+	w := httptest.NewRecorder()
+	s.handler().ServeHTTP(w, r)
+	return w
+}
+
+func TestOrdersAreCheckedAndCarriedOut(t *testing.T) {
+	const who = `"by":"alice","why":"new prices"`
+	incident, baseline := someView().incidents[0], someView().summaries[1].Groups[0]
+	tests := map[string]struct {
+		path, body string
+		err        error
+		code       int
+		says       string // part of the answer
+		asked      string
+	}{
+		"accept":           {"incidents/i1/accept", "{" + who + "}", nil, 200, `"id":"` + incident.ID, "accept i1"},
+		"mute for":         {"incidents/i1/mute", "{" + who + `,"for":"4h"}`, nil, 200, `"id":"` + incident.ID, "mute i1"},
+		"mute until":       {"incidents/i1/mute", "{" + who + `,"until":"2026-11-20T14:00:05Z"}`, nil, 200, `"id":"` + incident.ID, "mute i1"},
+		"promote":          {"baselines/b1/promote", "{" + who + "}", nil, 200, `"id":"` + baseline.Baseline.ID, "promote b1"},
+		"reset":            {"baselines/reset", "{" + who + `,"policy":"p","group":{"env":"e"}}`, nil, 200, `"policy":"checkout-ranker"`, "reset pmap[env:e]"},
+		"reset ungrouped":  {"baselines/reset", "{" + who + `,"policy":"p","group":{}}`, nil, 200, `"policy"`, "reset pmap[]"},
+		"nobody":           {"incidents/i1/accept", `{"by":" ","why":"x"}`, nil, 400, "by must be a text", ""},
+		"no reason":        {"incidents/i1/accept", `{"by":"alice"}`, nil, 400, "why must be a text", ""},
+		"long reason":      {"incidents/i1/accept", `{"by":"a","why":"` + strings.Repeat("x", maxWhy+1) + `"}`, nil, 400, "why must be a text of 1 to 1000", ""},
+		"unknown field":    {"incidents/i1/accept", "{" + who + `,"reason":"x"}`, nil, 400, "unknown field", ""},
+		"no JSON":          {"incidents/i1/accept", "by=alice", nil, 400, "not the JSON object", ""},
+		"large":            {"incidents/i1/accept", `{"by":"` + strings.Repeat("x", maxOrder) + `"}`, nil, 400, "too large", ""},
+		"accept until":     {"incidents/i1/accept", "{" + who + `,"for":"4h"}`, nil, 400, "until and for mean nothing here", ""},
+		"mute for ever":    {"incidents/i1/mute", "{" + who + "}", nil, 400, "either until", ""},
+		"mute both":        {"incidents/i1/mute", "{" + who + `,"for":"4h","until":"2026-11-20T14:00:05Z"}`, nil, 400, "either until", ""},
+		"mute in the past": {"incidents/i1/mute", "{" + who + `,"until":"2026-11-20T10:00:05Z"}`, nil, 400, "must end in the future", ""},
+		"mute for nothing": {"incidents/i1/mute", "{" + who + `,"for":"0s"}`, nil, 400, "must end in the future", ""},
+		"mute for long":    {"incidents/i1/mute", "{" + who + `,"for":"soon"}`, nil, 400, "for must be a duration", ""},
+		"promote a group":  {"baselines/b1/promote", "{" + who + `,"policy":"p"}`, nil, 400, "policy and group mean nothing here", ""},
+		"reset nothing":    {"baselines/reset", "{" + who + "}", nil, 400, "policy and group say", ""},
+		"unknown":          {"incidents/i9/accept", "{" + who + "}", errUnknownIncident, 404, "no such incident", "accept i9"},
+		"closed":           {"incidents/i1/mute", "{" + who + `,"for":"4h"}`, errIncidentClosed, 409, "closed already", "mute i1"},
+		"no baseline":      {"baselines/b9/promote", "{" + who + "}", errUnknownBaseline, 404, "no such baseline", "promote b9"},
+		"old baseline":     {"baselines/b0/promote", "{" + who + "}", errBaselineEnded, 409, "not in use", "promote b0"},
+		"no group":         {"baselines/reset", "{" + who + `,"policy":"p","group":{"env":"e"}}`, errUnknownGroup, 404, "no unit", "reset pmap[env:e]"},
+		"not saved":        {"incidents/i1/accept", "{" + who + "}", fmt.Errorf("%w: /secret: full", errNotSaved), 503, `could not be saved yet: ask again to be certain"`, "accept i1"},
+		"failed":           {"incidents/i1/accept", "{" + who + "}", errors.New("/secret/path"), 503, `the log says why"`, "accept i1"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			o := &fixedOrders{incident: incident, group: baseline, err: tt.err}
+			s := orderServer(t, o)
+			w := post(s, "/api/v1/"+tt.path, tt.body, someToken)
+			if w.Code != tt.code || !strings.Contains(w.Body.String(), tt.says) || strings.Contains(w.Body.String(), "/secret") {
+				t.Errorf("gives %d %s, want %d with %s", w.Code, w.Body, tt.code, tt.says)
+			}
+			if asked := strings.Join(o.asked, ", "); asked != tt.asked {
+				t.Errorf("asked %q, want %q", asked, tt.asked)
+			}
+			if tt.code == 200 && (o.decision.By != "alice" || o.decision.Why != "new prices" || !o.decision.At.Equal(s.now())) {
+				t.Errorf("the decision is %+v", o.decision)
+			}
+			if until := s.now().Add(4 * time.Hour); o.decision.Kind == alerts.Muted && !o.decision.Until.Equal(until) {
+				t.Errorf("muted until %s, want %s", o.decision.Until, until)
+			}
+		})
+	}
+}
+
+func TestOrdersNeedTheToken(t *testing.T) {
+	o := &fixedOrders{}
+	s := orderServer(t, o)
+	for _, path := range []string{"incidents/i/accept", "incidents/i/mute", "baselines/b/promote", "baselines/reset"} {
+		body := `{"by":"mallory","why":"because","for":"1h","policy":"p","group":{}}`
+		if w := post(s, "/api/v1/"+path, body, "wrong horse"); w.Code != http.StatusUnauthorized {
+			t.Errorf("%s with a wrong token gives %d", path, w.Code)
+		}
+		if w := post(quietServer(t, HTTPConfig{}, someView(), nil), "/api/v1/"+path, body, ""); w.Code != http.StatusForbidden {
+			t.Errorf("%s without a configured token gives %d", path, w.Code)
+		}
+	}
+	if len(o.asked) > 0 {
+		t.Errorf("asked %v", o.asked)
+	}
+}
+
+// someSamples are two baselines, of which the second has moved up by 1 and has got another signal.
+func someSamples() map[string][]bank.QuantitySample {
+	one, two := make([]float64, 100), make([]float64, 100)
+	for i := range one {
+		one[i], two[i] = float64(i)/10, float64(i)/10+1
+	}
+	return map[string][]bank.QuantitySample{
+		"0123456789abcdef": {{Signal: "return", Quantity: "return", Values: one}},
+		"fedcba9876543210": {{Signal: "action", Quantity: "mean", Values: one}, {Signal: "return", Quantity: "return", Values: two}},
+	}
+}
+
+func TestAPIOfOne(t *testing.T) {
+	v := someView()
+	group := &v.summaries[1].Groups[0]
+	group.Baseline.ID = "fedcba9876543210"
+	group.Lineage = bank.Lineage{
+		Promoted: "accepted by bob at 2026-11-18T08:00:00Z: good enough", Collected: 0,
+		Past: []bank.PastBaseline{{
+			BaselineRef: bank.BaselineRef{ID: "0123456789abcdef", Units: 100, Offsets: []ingest.Range{{First: 1, Last: 900}}},
+			FrozenAt:    time.Date(2026, 10, 1, 0, 0, 0, 0, time.UTC), EndedAt: time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC), Why: "reset by alice at 2026-11-01T00:00:00Z: new prices",
+		}},
+	}
+	muted := &v.incidents[0]
+	muted.MutedUntil = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	muted.Decisions = []alerts.Decision{{Kind: alerts.Muted, By: "alice", Why: "known", At: time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC), Until: muted.MutedUntil}}
+	s := quietServer(t, HTTPConfig{}, v, nil)
+	s.orders = &fixedOrders{samples: someSamples()}
+	for name, path := range map[string][2]string{
+		"incident":      {"/api/v1/incidents/" + muted.ID, "/api/v1/incidents/{id}"},
+		"baseline":      {"/api/v1/baselines/fedcba9876543210", "/api/v1/baselines/{id}"},
+		"baseline.past": {"/api/v1/baselines/0123456789abcdef", "/api/v1/baselines/{id}"},
+		"diff":          {"/api/v1/baselines/0123456789abcdef/diff/fedcba9876543210", "/api/v1/baselines/{id}/diff/{other}"},
+	} {
+		w := ask(s, http.MethodGet, path[0])
+		if w.Code != http.StatusOK {
+			t.Fatalf("%s gives %d %s", path[0], w.Code, w.Body)
+		}
+		sameAsFile(t, filepath.Join("testdata", "api", name+".json"), indented(t, w.Body.Bytes()))
+		checkAgainstOpenAPI(t, path[1], w.Body.Bytes())
+	}
+	for _, path := range []string{"incidents/none", "baselines/none", "baselines/none/diff/fedcba9876543210", "baselines/fedcba9876543210/diff/none"} {
+		w := ask(s, http.MethodGet, "/api/v1/"+path)
+		var refused struct{ Error string }
+		if err := json.Unmarshal(w.Body.Bytes(), &refused); w.Code != http.StatusNotFound || err != nil || refused.Error == "" {
+			t.Errorf("%s gives %d %s", path, w.Code, w.Body)
+		}
+	}
+}
