@@ -45,36 +45,22 @@ type Alarm struct {
 	Onset       bank.UnitRef
 	OnsetFrom   bank.UnitRef // the 90 % interval of the onset
 	OnsetTo     bank.UnitRef
-	Effect      bank.Effect
-	Shifts      []bank.Shift        // of the signals that stand out most since the onset, one each, the strongest first
-	Return      *bank.Decomposition // of the change in return; nil where it cannot be told
-	Promise     bank.Promise
-	Baseline    bank.BaselineRef
-	Before      ingest.Versions
-	After       ingest.Versions
-	Offsets     []ingest.Range
-	Cause       Cause
-	Evidence    []string      // why that cause, in words
-	Causes      []RankedCause // all that are possible, the likeliest first
-	EvidenceAt  bank.UnitRef  // the newest unit that the evidence is from
-	Resolved    bool
-	ResolvedAt  bank.UnitRef // valid where Resolved
-}
-
-// Interval is where an onset lies, by the first records of units: indexes in a file, offsets of a topic.
-type Interval struct {
-	First int64 `json:"first_index"`
-	Last  int64 `json:"last_index"`
-}
-
-// OnsetInterval gives the 90 % interval of the onset by the first records of the units at its ends, and of the onset: the
-// episodes of several agents overlap, and a later one may have begun before. It is nil where none was estimated.
-func (a *Alarm) OnsetInterval() *Interval {
-	if a.OnsetFrom == (bank.UnitRef{}) && a.OnsetTo == (bank.UnitRef{}) {
-		return nil
-	}
-	from, at, to := a.OnsetFrom.First.Offset, a.Onset.First.Offset, a.OnsetTo.First.Offset
-	return &Interval{First: min(from, at, to), Last: max(from, at, to)}
+	// OnsetOffsets are of the units of that interval, one range a partition.
+	OnsetOffsets []ingest.Range
+	Effect       bank.Effect
+	Shifts       []bank.Shift        // of the signals that stand out most since the onset, one each, the strongest first
+	Return       *bank.Decomposition // of the change in return; nil where it cannot be told
+	Promise      bank.Promise
+	Baseline     bank.BaselineRef
+	Before       ingest.Versions
+	After        ingest.Versions
+	Offsets      []ingest.Range
+	Cause        Cause
+	Evidence     []string      // why that cause, in words
+	Causes       []RankedCause // all that are possible, the likeliest first
+	EvidenceAt   bank.UnitRef  // the newest unit that the evidence is from
+	Resolved     bool
+	ResolvedAt   bank.UnitRef // valid where Resolved
 }
 
 // Incident is the open alarms of one group: one page and at most one retrain request.

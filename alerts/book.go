@@ -281,7 +281,8 @@ func newAlarm(f bank.Finding, faults []streamFault) Alarm {
 	a := Alarm{
 		ID: alarmID(f), Group: f.Group, Signal: f.Signal, Provisional: f.Baseline.Provisional,
 		Score: f.Score, At: f.At, Onset: f.Onset, OnsetFrom: f.OnsetFrom, OnsetTo: f.OnsetTo,
-		Baseline: cloneBaseline(f.Baseline), Promise: f.Promise, Before: f.Before, After: f.After,
+		OnsetOffsets: f.OnsetOffsets,
+		Baseline:     cloneBaseline(f.Baseline), Promise: f.Promise, Before: f.Before, After: f.After,
 	}
 	a.measure(f)
 	a.settle(f, faults)

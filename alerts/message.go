@@ -42,7 +42,7 @@ func incidentAlert(i *Incident) alert {
 			"summary":     i.summary(),
 			"description": i.describe(),
 			"signals":     listed(i.firingSignals(), ", "),
-			"since":       describeUnit(i.onset()),
+			"since":       i.onset().since(),
 			"cause":       string(i.Cause),
 			"evidence":    strings.Join(i.Evidence, "\n"),
 			"offsets":     describeOffsets(i.offsets()),
@@ -66,7 +66,7 @@ func faultAlert(f *Fault) alert {
 			"summary":     f.summary(),
 			"description": f.describe(),
 			"signals":     f.streams(),
-			"since":       describeUnit(f.Since),
+			"since":       f.Since.String(),
 		}),
 	}
 }

@@ -15,7 +15,8 @@ func TestIncidentAlert(t *testing.T) {
 	b := NewBook()
 	reward := driftAfter("reward", 105, "reward_function")
 	reward.Detectors, reward.Score, reward.Onset = []string{"spread", "location"}, 1.2345678, unit(90, 0)
-	reward.Effect = bank.Effect{Quantity: "reward sd", BaselineMean: 0, CurrentMean: 1, CurrentUnits: 16}
+	reward.OnsetFrom, reward.OnsetTo = unit(85, 0), unit(93, 0)
+	reward.Effect = bank.Effect{Quantity: "sd", BaselineMean: 0, CurrentMean: 1, CurrentUnits: 16}
 	reward.Offsets = []ingest.Range{{Partition: 0, First: 900, Last: 990}, {Partition: 3, First: 5, Last: 7}}
 	reward.Baseline = bank.BaselineRef{ID: "b2", Units: 100, Provisional: true}
 	length := drift("episode_length", 106)
@@ -30,17 +31,18 @@ func TestIncidentAlert(t *testing.T) {
 		t.Errorf("labels: %v", got.labels)
 	}
 	want := map[string]string{
-		"summary": `checkout{env="prod"}: return, reward drift from the baseline (cause: reward_function)`,
-		"description": `return: return 12.25, baseline 21.5 (-1.85 baseline sd) over 9 units; since unit 92 (2027-01-15T08:01:32Z, ` +
-			`agent a-1, episode e-92); score 1.02 by location
-reward: reward sd 1, baseline 0 over 16 units; since unit 90 (2027-01-15T08:01:30Z, agent a-1, episode e-90); ` +
-			`score 1.235 by spread, location; the baseline is provisional
+		"summary": `checkout{env="prod"}: return, reward drift from the baseline since 2027-01-15T08:01:30Z (cause: reward_function)`,
+		"description": `return now 12.25, was 21.5 (-1.85 baseline sd); sd now 5, was 5; over 9 units; since unit 92 (2027-01-15T08:01:32Z, ` +
+			`agent a-1, episode e-92); score 1.02 (threshold 1) by location
+reward: sd now 1, was 0; over 16 units; since unit 90 (2027-01-15T08:01:30Z, agent a-1, episode e-90); ` +
+			`score 1.235 (threshold 1) by spread, location; the baseline is provisional
 episode_length: resolved at unit 130 (2027-01-15T08:02:10Z, agent a-1, episode e-130)`,
-		"signals":  "return, reward",
-		"since":    "unit 90 (2027-01-15T08:01:30Z, agent a-1, episode e-90)",
+		"signals": "return, reward",
+		"since": "unit 90 (2027-01-15T08:01:30Z, agent a-1, episode e-90); with 90 % confidence between unit 85 " +
+			"(2027-01-15T08:01:25Z) and unit 93 (2027-01-15T08:01:33Z)",
 		"cause":    "reward_function",
 		"evidence": "reward_version changed from r7 to r8 at the onset",
-		"offsets":  "0:900-1069 3:5-7",
+		"offsets":  "900 to 1069 of partition 0, 5 to 7 of partition 3",
 		"baseline": "b1 (500 units), b2 (100 units, provisional)",
 	}
 	for name := range want {

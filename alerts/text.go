@@ -31,7 +31,8 @@ func (i *Incident) summary() string {
 	if len(signals) > 1 {
 		verb = "drift"
 	}
-	return fmt.Sprintf("%s: %s %s from the baseline (cause: %s)", i.Group, listed(signals, ", "), verb, i.Cause)
+	return fmt.Sprintf("%s: %s %s from the baseline since %s (cause: %s)", i.Group, listed(signals, ", "), verb,
+		i.onset().Onset.Moment(), i.Cause)
 }
 
 // decisions tells what people decided of the incident, one line each.
@@ -68,7 +69,7 @@ func (i *Incident) describe() string {
 	var firing, resolved []string
 	for k := range i.Alarms {
 		if a := &i.Alarms[k]; a.Resolved {
-			resolved = append(resolved, fmt.Sprintf("%s: resolved at %s", a.Signal, describeUnit(a.ResolvedAt)))
+			resolved = append(resolved, fmt.Sprintf("%s: resolved at %s", a.Signal, a.ResolvedAt))
 		} else {
 			firing = append(firing, a.describe())
 		}
@@ -77,49 +78,24 @@ func (i *Incident) describe() string {
 }
 
 func (a *Alarm) describe() string {
-	s := fmt.Sprintf("%s: %s; since %s; score %s by %s", a.Signal, describeEffect(a.Effect), describeUnit(a.Onset),
-		number(a.Score), strings.Join(a.Detectors, ", "))
+	s := fmt.Sprintf("%s; since %s; score %s (threshold 1) by %s", a.Effect, a.Onset, number(a.Score),
+		strings.Join(a.Detectors, ", "))
+	if a.Signal != a.Effect.Quantity {
+		s = a.Signal + ": " + s
+	}
 	if a.Provisional {
 		s += "; the baseline is provisional"
 	}
 	return s
 }
 
-// describeEffect says how far a signal has moved, in its own unit and in baseline standard deviations.
-func describeEffect(e bank.Effect) string {
-	s := fmt.Sprintf("%s %s, baseline %s", e.Quantity, number(e.CurrentMean), number(e.BaselineMean))
-	if e.StandardShift != 0 {
-		s += fmt.Sprintf(" (%+.3g baseline sd)", e.StandardShift)
-	}
-	return s + fmt.Sprintf(" over %d units", e.CurrentUnits)
-}
-
-// describeUnit names a unit by everything that is known of it.
-func describeUnit(u bank.UnitRef) string {
-	s := "unit " + strconv.FormatInt(u.Ordinal, 10)
-	var known []string
-	if u.TS != 0 {
-		known = append(known, timestamp(u.TS))
-	}
-	if u.Agent != "" {
-		known = append(known, "agent "+u.Agent)
-	}
-	if u.Episode != "" {
-		known = append(known, "episode "+u.Episode)
-	}
-	if len(known) > 0 {
-		s += " (" + strings.Join(known, ", ") + ")"
-	}
-	return s
-}
-
-// describeOffsets gives partition:first-last of each range.
+// describeOffsets lists ranges.
 func describeOffsets(ranges []ingest.Range) string {
 	var out []string
 	for _, r := range ranges {
-		out = append(out, fmt.Sprintf("%d:%d-%d", r.Partition, r.First, r.Last))
+		out = append(out, r.String())
 	}
-	return listed(out, " ")
+	return listed(out, ", ")
 }
 
 // offsets gives the offset ranges of all alarms, one a partition.
@@ -132,15 +108,24 @@ func (i *Incident) offsets() []ingest.Range {
 	return out
 }
 
-// onset gives the earliest onset of the alarms.
-func (i *Incident) onset() bank.UnitRef {
-	first := i.Alarms[0].Onset
+// onset gives the alarm with the earliest onset.
+func (i *Incident) onset() *Alarm {
+	first := &i.Alarms[0]
 	for k := range i.Alarms {
-		if o := i.Alarms[k].Onset; o.Ordinal < first.Ordinal {
-			first = o
+		if a := &i.Alarms[k]; a.Onset.Ordinal < first.Onset.Ordinal {
+			first = a
 		}
 	}
 	return first
+}
+
+// since says when the signal drifted: the likeliest unit, and between which ones with confidence.
+func (a *Alarm) since() string {
+	s := a.Onset.String()
+	if i := a.OnsetInterval(); i != nil {
+		s += fmt.Sprintf("; with 90 %% confidence %s", i)
+	}
+	return s
 }
 
 // baselines names the baselines that the alarms were held against.
@@ -172,7 +157,7 @@ func (f *Fault) summary() string {
 }
 
 func (f *Fault) describe() string {
-	s := fmt.Sprintf("Since %s. ", describeUnit(f.Since))
+	s := fmt.Sprintf("Since %s. ", f.Since)
 	for _, rule := range f.Streams {
 		if bank.FaultSuspends(rule) {
 			return s + "Signals with wrong values are not judged for drift until 20 units have come without the fault."
@@ -197,7 +182,5 @@ func truncate(s string, n int) string {
 	}
 	return string(runes[:n-1]) + "…"
 }
-
-func timestamp(ns int64) string { return time.Unix(0, ns).UTC().Format(time.RFC3339) }
 
 func number(x float64) string { return strconv.FormatFloat(x, 'g', 4, 64) }

@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -221,6 +222,11 @@ type Range struct {
 	Partition int32 `json:"partition" yaml:"partition"` // in files 0
 	First     int64 `json:"first" yaml:"first"`         // offset; in files the number of the record, from 0
 	Last      int64 `json:"last" yaml:"last"`           // the same, part of the range
+}
+
+// String names the range as people read it.
+func (r Range) String() string {
+	return fmt.Sprintf("%d to %d of partition %d", r.First, r.Last, r.Partition)
 }
 
 // Range gives the offsets of the unit's events.

@@ -303,6 +303,7 @@ func TestOrder(t *testing.T) {
 	inc.Causes = []alerts.RankedCause{{Cause: alerts.CausePolicy, Weight: 1}}
 	first := &inc.Alarms[0]
 	first.OnsetFrom.First.Offset, first.Onset.First.Offset, first.OnsetTo.First.Offset = 990, 1000, 1010
+	first.OnsetFrom.Ordinal, first.OnsetTo.Ordinal, first.OnsetOffsets = 98, 102, []ingest.Range{{First: 990, Last: 1020}}
 	first.Return, first.Promise = &bank.Decomposition{Change: -50, PerStep: -50}, bank.Promise{N: 20000, Confidence: bank.ConfidenceNone}
 	first.Shifts = []bank.Shift{{
 		Signal: "return", Quantity: "return", BaselineMean: 200, CurrentMean: 150, StandardShift: -2, Z: math.Inf(-1), Units: 40, Drifted: true,
@@ -323,7 +324,8 @@ func TestOrder(t *testing.T) {
 			"signals": ["return", "reward"],
 			"cause": "policy", "evidence": ["policy_version changed from v1 to v2 at the onset"],
 			"causes": [{"cause": "policy", "weight": 1, "evidence": []}],
-			"onset_interval": {"first_index": 990, "last_index": 1010},
+			"onset_interval": {"first_unit": 98, "last_unit": 102, "first_ts": null, "last_ts": null, "first_index": 990,
+				"last_index": 1010, "offsets": [{"partition": 0, "first": 990, "last": 1020}]},
 			"return_change": {"change": -50, "reward_per_step": -50, "episode_length": 0, "action_mix": 0, "rest": 0},
 			"promise": {"units": 20000, "arl0": null, "low": null, "high": null, "confidence": "none", "allowance": null, "overlap": null, "weakest": "", "caveats": []},
 			"shifts": [{"signal": "return", "quantity": "return", "baseline_mean": 200, "current_mean": 150,

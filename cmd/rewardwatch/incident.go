@@ -162,12 +162,21 @@ func (a *shownAlarm) alarm() alerts.Alarm {
 		out.Promise.ARL0, out.Promise.Low, out.Promise.High = *p.ARL0, *p.Low, *p.High
 	}
 	if i := a.OnsetInterval; i != nil {
-		out.OnsetFrom.First.Offset, out.OnsetTo.First.Offset = i.First, i.Last
+		out.OnsetFrom, out.OnsetTo = endOf(i.FirstUnit, i.FirstTS), endOf(i.LastUnit, i.LastTS)
 	}
 	if a.ResolvedAt != nil {
 		out.Resolved, out.ResolvedAt = true, a.ResolvedAt.ref()
 	}
 	return out
+}
+
+// endOf gives what is printed of a unit at an end of an interval.
+func endOf(ordinal int64, ts *time.Time) bank.UnitRef {
+	u := bank.UnitRef{Ordinal: ordinal}
+	if ts != nil {
+		u.TS = ts.UnixNano()
+	}
+	return u
 }
 
 // ref gives the unit that the API showed.
@@ -211,7 +220,7 @@ func listIncidents(ctx context.Context, c *console, service *client) error {
 	for _, i := range answer.Incidents {
 		rows = append(rows, []string{
 			i.ID, i.state(), string(i.Severity), i.Policy, labelsText(i.Group), strings.Join(i.signals(), ","), string(i.Cause),
-			sinceText(i.Opened.ref()),
+			i.Opened.ref().Moment(),
 		})
 	}
 	return printTable(c.out, rows)
@@ -252,11 +261,14 @@ func (i *shownIncident) text(w io.Writer) error {
 		{"state", i.state()},
 		{"severity", string(i.Severity)},
 		{"group", groupOf(i.Policy, i.Group).String()},
-		{"cause", strings.Join(append([]string{string(i.Cause)}, i.Evidence...), "; ")},
-		{"opened", sinceText(i.Opened.ref())},
+		{"cause", string(i.Cause)},
 	}
+	for _, e := range i.Evidence {
+		rows = append(rows, []string{"evidence", e})
+	}
+	rows = append(rows, []string{"opened", i.Opened.ref().String()})
 	if i.Closed != nil {
-		rows = append(rows, []string{"closed", sinceText(i.Closed.ref())})
+		rows = append(rows, []string{"closed", i.Closed.ref().String()})
 	}
 	for _, d := range i.Decisions {
 		rows = append(rows, []string{"decision", d.text()})

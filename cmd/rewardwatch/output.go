@@ -301,11 +301,14 @@ func alarmText(w io.Writer, a alerts.Alarm) error {
 	head := "DRIFT     "
 	if a.Resolved {
 		head = "RESOLVED  "
-		add("back at", placeText(a.ResolvedAt, a.ResolvedAt.Pos.Offset))
+		add("back at", placeText(a.ResolvedAt, a.ResolvedAt.Pos))
 	}
-	add("by", effectText(a.Effect))
-	add("since", placeText(a.Onset, a.Onset.First.Offset)+intervalText(a))
-	add("found at", placeText(a.At, a.At.Pos.Offset))
+	add("by", a.Effect.String())
+	add("since", placeText(a.Onset, a.Onset.First))
+	if i := a.OnsetInterval(); i != nil {
+		add("", "with 90 % confidence "+i.String())
+	}
+	add("found at", placeText(a.At, a.At.Pos))
 	add("score", scoreText(a))
 	add("cause", causeText(a.Cause, a.Causes))
 	for _, e := range a.Evidence[:min(len(a.Evidence), shownEvidence)] {
@@ -315,7 +318,10 @@ func alarmText(w io.Writer, a alerts.Alarm) error {
 		add("return", returnText(a.Return))
 	}
 	add("offsets", offsetsText(a.Offsets))
-	add("baseline", baselineText(a.Baseline)+promiseText(a.Promise))
+	add("baseline", baselineText(a.Baseline))
+	if a.Promise.N > 0 {
+		add("budget", promiseText(a.Promise))
+	}
 	add("alarm", a.ID)
 	add("incident", a.Incident)
 	var b strings.Builder
@@ -342,15 +348,6 @@ func causeText(cause alerts.Cause, ranked []alerts.RankedCause) string {
 	return fmt.Sprintf("%s (%s)", cause, strings.Join(weights, ", "))
 }
 
-// intervalText gives the 90 % interval of an onset.
-func intervalText(a alerts.Alarm) string {
-	i := a.OnsetInterval()
-	if i == nil {
-		return ""
-	}
-	return fmt.Sprintf("; with 90 %% confidence between records %d and %d", i.First, i.Last)
-}
-
 // returnText splits a change of the return.
 func returnText(d *bank.Decomposition) string {
 	s := fmt.Sprintf("changed by %s: reward per step %s, episode length %s, action mix %s",
@@ -361,53 +358,29 @@ func returnText(d *bank.Decomposition) string {
 	return s
 }
 
-// promiseText says how seldom false alarms come.
+// promiseText says how seldom false alarms may come, and how seldom they are expected to.
 func promiseText(p bank.Promise) string {
-	if p.N == 0 {
-		return ""
-	}
-	s := fmt.Sprintf("; budget of one false alarm in %.0f units", p.N)
+	s := fmt.Sprintf("one false alarm in %.0f units", p.N)
 	if p.ARL0 > 0 {
 		s += fmt.Sprintf(", expected one in %.0f (%.0f to %.0f)", p.ARL0, p.Low, p.High)
 	}
 	if p.Confidence != "" {
-		s += ": " + p.Confidence
+		s += "; promise: " + p.Confidence
 	}
 	return strings.Join(append([]string{s}, p.Caveats...), "; ")
 }
 
-// scoreText gives the highest score and the detectors that had one; the threshold is 1 for all of them.
+// scoreText gives the highest score and the detectors that had one.
 func scoreText(a alerts.Alarm) string {
 	if len(a.Detectors) == 0 {
-		return short(a.Score)
+		return short(a.Score) + " (threshold 1)"
 	}
-	return short(a.Score) + " by " + strings.Join(a.Detectors, ", ")
+	return short(a.Score) + " (threshold 1) by " + strings.Join(a.Detectors, ", ")
 }
 
-// effectText says how far a signal has moved, in its own unit and in baseline standard deviations.
-func effectText(e bank.Effect) string {
-	if e.Quantity == "" {
-		return "not measured"
-	}
-	s := fmt.Sprintf("%s: mean %s, was %s", e.Quantity, short(e.CurrentMean), short(e.BaselineMean))
-	if e.StandardShift != 0 {
-		s += fmt.Sprintf(" (%+.2f baseline standard deviations)", e.StandardShift)
-	}
-	return fmt.Sprintf("%s; standard deviation %s, was %s; over %d units", s, short(e.CurrentSD), short(e.BaselineSD), e.CurrentUnits)
-}
-
-func placeText(u bank.UnitRef, record int64) string {
-	s := fmt.Sprintf("unit %d, record %d", u.Ordinal, record)
-	if u.TS != 0 {
-		s += ", " + instant(u.TS).String()
-	}
-	if u.Agent != "" {
-		s += ", agent " + u.Agent
-	}
-	if u.Episode != "" {
-		s += ", episode " + u.Episode
-	}
-	return s
+// placeText names a unit and one of its records.
+func placeText(u bank.UnitRef, record ingest.Position) string {
+	return fmt.Sprintf("%s, record %d of partition %d", u, record.Offset, record.Partition)
 }
 
 func offsetsText(ranges []ingest.Range) string {
@@ -416,7 +389,7 @@ func offsetsText(ranges []ingest.Range) string {
 	}
 	var out []string
 	for _, r := range ranges {
-		out = append(out, fmt.Sprintf("%d to %d of partition %d", r.First, r.Last, r.Partition))
+		out = append(out, r.String())
 	}
 	return strings.Join(out, ", ")
 }

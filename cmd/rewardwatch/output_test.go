@@ -37,10 +37,11 @@ func someAlarm() alerts.Alarm {
 			{Cause: alerts.CauseEnvironment, Weight: .98765, Evidence: []string{"env_version went from 41 to 42 at the onset"}},
 			{Cause: alerts.CausePolicy, Weight: .01235},
 		},
-		OnsetFrom: bank.UnitRef{Ordinal: 1199, First: ingest.Position{Offset: 45020}, Pos: ingest.Position{Offset: 45060}},
-		OnsetTo:   bank.UnitRef{Ordinal: 1205, First: ingest.Position{Offset: 45260}, Pos: ingest.Position{Offset: 45290}},
-		Return:    &bank.Decomposition{Change: -2.5, PerStep: -2.25, Length: -.5, ActionMix: .125, Rest: .125},
-		Promise:   bank.Promise{N: 20000, ARL0: 41000, Low: 21000, High: 90000, Confidence: bank.ConfidenceKept},
+		OnsetFrom:    bank.UnitRef{Ordinal: 1199, First: ingest.Position{Offset: 45020}, Pos: ingest.Position{Offset: 45060}},
+		OnsetTo:      bank.UnitRef{Ordinal: 1205, First: ingest.Position{Offset: 45260}, Pos: ingest.Position{Offset: 45290}},
+		OnsetOffsets: []ingest.Range{{First: 45020, Last: 45290}},
+		Return:       &bank.Decomposition{Change: -2.5, PerStep: -2.25, Length: -.5, ActionMix: .125, Rest: .125},
+		Promise:      bank.Promise{N: 20000, ARL0: 41000, Low: 21000, High: 90000, Confidence: bank.ConfidenceKept},
 		Shifts: []bank.Shift{{
 			Signal: "outcome.conversion", Quantity: "mean", BaselineMean: .2, CurrentMean: .1, StandardShift: -1, Z: -5.5,
 			SpreadZ: .25, StandardError: .2, Units: 32, Drifted: true,
@@ -73,7 +74,8 @@ func TestAlarmLine(t *testing.T) {
 			`"cause":"environment","effect":{"quantity":"return","baseline_mean":10,"current_mean":7.5,"mean_shift":-2.5,` +
 			`"baseline_sd":2,"current_sd":2.5,"standardized_shift":-1.25,"current_units":32,"median_shift":-2.25,"q10_shift":-3,` +
 			`"q90_shift":-2,"spread_ratio":1.25,"wasserstein":2.5,"moved_at_least":0.125},"baseline":{"id":"beef","units":500,"config":""},` +
-			`"offsets":{"first":45180,"last":46110},"onset_interval":{"first_index":45020,"last_index":45260},` +
+			`"offsets":{"first":45180,"last":46110},"onset_interval":{"first_unit":1199,"last_unit":1205,` +
+			`"first_ts":null,"last_ts":null,"first_index":45020,"last_index":45260,"offsets":[{"partition":0,"first":45020,"last":45290}]},` +
 			`"causes":[{"cause":"environment","weight":0.988,"evidence":["env_version went from 41 to 42 at the onset"]},` +
 			`{"cause":"policy","weight":0.012,"evidence":[]}],"return_change":{"change":-2.5,"reward_per_step":-2.25,` +
 			`"episode_length":-0.5,"action_mix":0.125,"rest":0.125},"promise":{"units":20000,"arl0":41000,"low":21000,` +

@@ -225,7 +225,7 @@ func distributionText(d bank.Distribution) string {
 func incidentRow(i alerts.Incident) pageIncident {
 	row := pageIncident{
 		ID: i.ID, Title: i.Group.String(), Severity: string(i.Severity), Cause: strings.ReplaceAll(string(i.Cause), "_", " "),
-		Since: sinceText(i.Opened), Evidence: i.Evidence,
+		Since: i.Opened.String(), Evidence: i.Evidence,
 	}
 	for _, d := range i.Decisions {
 		row.Decisions = append(row.Decisions, d.String())
@@ -234,8 +234,8 @@ func incidentRow(i alerts.Incident) pageIncident {
 		row.Alarms = append(row.Alarms, pageAlarm{
 			Signal:    a.Signal,
 			State:     alarmState(a),
-			Effect:    effectText(a.Effect),
-			Since:     sinceText(a.Onset),
+			Effect:    a.Effect.String(),
+			Since:     a.Onset.String(),
 			Offsets:   offsetsText(a.Offsets),
 			Detectors: strings.Join(a.Detectors, ", "),
 			Score:     short(a.Score),
@@ -244,18 +244,11 @@ func incidentRow(i alerts.Incident) pageIncident {
 	return row
 }
 
-func sinceText(u bank.UnitRef) string {
-	if u.TS == 0 {
-		return fmt.Sprintf("unit %d", u.Ordinal)
-	}
-	return fmt.Sprintf("unit %d, %s", u.Ordinal, instant(u.TS))
-}
-
 func faultRow(f alerts.Fault) pageFault {
 	var rules []string
 	for signal, rule := range f.Streams {
 		rules = append(rules, signal+": "+rule)
 	}
 	slices.Sort(rules)
-	return pageFault{Title: f.Group.String(), Rules: strings.Join(rules, ", "), Since: sinceText(f.Since)}
+	return pageFault{Title: f.Group.String(), Rules: strings.Join(rules, ", "), Since: f.Since.String()}
 }

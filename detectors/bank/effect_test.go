@@ -208,9 +208,10 @@ func TestTrailFindsItsUnits(t *testing.T) {
 	if len(tr.Older) > 2*trailSlack {
 		t.Errorf("%d older references are kept", len(tr.Older))
 	}
-	for _, onset := range []int64{1999, 1700, 1500} {
+	for _, span := range [][2]int64{{1999, 1999}, {1700, 1999}, {1500, 1999}, {1700, 1750}, {1600, 1600}} {
+		onset := span[0]
 		want := map[int32]ingest.Range{}
-		for i := onset; i < 2000; i++ {
+		for i := onset; i <= span[1]; i++ {
 			u := units[i]
 			last := u.Last.Offset
 			if i == onset {
@@ -223,14 +224,14 @@ func TestTrailFindsItsUnits(t *testing.T) {
 			r.Last = max(r.Last, last)
 			want[u.Pos.Partition] = r
 		}
-		got := tr.offsets(tr.ref(onset))
+		got := tr.offsets(tr.ref(onset), span[1])
 		for i, r := range got {
 			if r != want[r.Partition] || i > 0 && got[i-1].Partition >= r.Partition {
-				t.Errorf("offsets %v since unit %d, want %v", got, onset, want)
+				t.Errorf("offsets %v of units %v, want %v", got, span, want)
 			}
 		}
 		if len(got) != len(want) {
-			t.Errorf("offsets %v since unit %d, want %v", got, onset, want)
+			t.Errorf("offsets %v of units %v, want %v", got, span, want)
 		}
 	}
 }

@@ -239,7 +239,9 @@ type Finding struct {
 	Onset     UnitRef  // first unit that is held to be changed
 	OnsetFrom UnitRef  // the 90 % interval of the onset
 	OnsetTo   UnitRef
-	Effect    Effect
+	// OnsetOffsets are of the units from OnsetFrom to OnsetTo, one range a partition.
+	OnsetOffsets []ingest.Range
+	Effect       Effect
 	// Shifts are of every quantity of the group's streams since the onset, sorted by signal; nil of an update that has
 	// nothing new to say of them.
 	Shifts   []Shift

@@ -58,11 +58,11 @@ func (t *trail) ref(ordinal int64) UnitRef {
 	return t.Units[max(ordinal, t.first())%trailUnits].UnitRef
 }
 
-// offsets gives the ranges of the units from the onset on. Of units that lie further back than the trail, only the
-// onset itself is known. They are sorted by partition.
-func (t *trail) offsets(onset UnitRef) []ingest.Range {
-	ranges := []ingest.Range{{Partition: onset.Pos.Partition, First: onset.First.Offset, Last: onset.Pos.Offset}}
-	for o := max(onset.Ordinal, t.first()); o < t.Next; o++ {
+// offsets gives the ranges of the units from one on, up to the one of an ordinal. Of units that lie further back than the
+// trail, only the first itself is known. They are sorted by partition.
+func (t *trail) offsets(from UnitRef, last int64) []ingest.Range {
+	ranges := []ingest.Range{{Partition: from.Pos.Partition, First: from.First.Offset, Last: from.Pos.Offset}}
+	for o := max(from.Ordinal, t.first()); o <= last; o++ {
 		u := &t.Units[o%trailUnits]
 		ranges = ingest.Widen(ranges, ingest.Range{Partition: u.Pos.Partition, First: u.First.Offset, Last: u.Last})
 	}

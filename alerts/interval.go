@@ -1,0 +1,64 @@
+package alerts
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/rewardwatch/rewardwatch/detectors/bank"
+	"github.com/rewardwatch/rewardwatch/ingest"
+)
+
+// Interval is where an onset lies with 90 % confidence, both ends included.
+type Interval struct {
+	FirstUnit int64      `json:"first_unit"` // ordinals within the group, from 0
+	LastUnit  int64      `json:"last_unit"`
+	FirstTS   *time.Time `json:"first_ts"` // of the last events of these units; nil without a clock
+	LastTS    *time.Time `json:"last_ts"`
+	// FirstIndex and LastIndex are offsets of the first records of units: indexes in a file. They are nil where the units
+	// at the ends and the onset lie in several partitions: offsets of these say nothing of each other.
+	FirstIndex *int64         `json:"first_index"`
+	LastIndex  *int64         `json:"last_index"`
+	Offsets    []ingest.Range `json:"offsets"` // of all its units, one range a partition
+}
+
+// OnsetInterval gives the 90 % interval of the onset, nil where none was estimated.
+func (a *Alarm) OnsetInterval() *Interval {
+	from, to := a.OnsetFrom, a.OnsetTo
+	if from == (bank.UnitRef{}) && to == (bank.UnitRef{}) {
+		return nil
+	}
+	i := &Interval{
+		FirstUnit: from.Ordinal, LastUnit: to.Ordinal, FirstTS: timeOf(from.TS), LastTS: timeOf(to.TS),
+		Offsets: append([]ingest.Range{}, a.OnsetOffsets...),
+	}
+	if p := a.Onset.First.Partition; from.First.Partition == p && to.First.Partition == p {
+		// Episodes of several agents overlap: a later one may have begun before.
+		at := a.Onset.First.Offset
+		i.FirstIndex = new(min(from.First.Offset, at, to.First.Offset))
+		i.LastIndex = new(max(from.First.Offset, at, to.First.Offset))
+	}
+	return i
+}
+
+// String says between which units the onset lies, and between which times where there is a clock.
+func (i *Interval) String() string {
+	if i.FirstUnit == i.LastUnit {
+		return "at unit " + when(i.FirstUnit, i.FirstTS)
+	}
+	return fmt.Sprintf("between unit %s and unit %s", when(i.FirstUnit, i.FirstTS), when(i.LastUnit, i.LastTS))
+}
+
+func when(ordinal int64, ts *time.Time) string {
+	if ts == nil {
+		return fmt.Sprint(ordinal)
+	}
+	return fmt.Sprintf("%d (%s)", ordinal, ts.Format(time.RFC3339))
+}
+
+// timeOf gives nil for 0, which is how telemetry without a clock is marked.
+func timeOf(ns int64) *time.Time {
+	if ns == 0 {
+		return nil
+	}
+	return new(time.Unix(0, ns).UTC())
+}
