@@ -20,8 +20,8 @@ type RulesOptions struct {
 	Push bool
 	// GroupLabels are the label names by which policies are grouped, such as env and label_region.
 	GroupLabels []string
-	// WebhookDeadLetters is the name of the gauge of webhook deliveries that were given up; "" leaves its rule out.
-	WebhookDeadLetters string
+	// WebhooksGivenUp is the name of the counter of webhooks that were given up; "" leaves its rule out.
+	WebhooksGivenUp string
 }
 
 // WriteRules writes Prometheus alerting rules and promtool's unit tests of them into a directory, which it makes where

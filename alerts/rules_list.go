@@ -17,8 +17,8 @@ func allRules(opts RulesOptions) []rule {
 	}
 	rules = append(rules, telemetryAbsent(), telemetryLost(), consumerLagHigh(), deadLettersRising(), deadLettersLost(),
 		checkpointStale(), cardinalityLimit(), notifierFailing(), alertmanagerUnreachable())
-	if opts.WebhookDeadLetters != "" {
-		rules = append(rules, webhookDeadLetter(opts.WebhookDeadLetters))
+	if opts.WebhooksGivenUp != "" {
+		rules = append(rules, webhookDeadLetter(opts.WebhooksGivenUp))
 	}
 	return rules
 }
@@ -40,19 +40,25 @@ func (g ruleGroups) name() string {
 	return "{{ $labels.policy }}{" + strings.Join(labels, ",") + "}"
 }
 
-// signals is the template that lists the signals of the alert's group that are in a state.
-func (g ruleGroups) signals(state bank.State) string {
-	return g.listed(bank.MetricStreamState, fmt.Sprintf(" == %d", state), "{{ $s.Labels.signal }}")
+// drifting is the template that lists the signals of the alert's group that are in drift.
+func (g ruleGroups) drifting() string {
+	return g.listed("Signals in drift", bank.MetricStreamState, fmt.Sprintf(" == %d", bank.Drift), "{{ $s.Labels.signal }}")
 }
 
-// listed is the template that shows each series of a metric, of the alert's group and under a condition.
-func (g ruleGroups) listed(metric, condition, shown string) string {
+// faulty is the template that lists the signals of the alert's group that are in a telemetry fault, with its rule.
+func (g ruleGroups) faulty() string {
+	return g.listed("Signals in a telemetry fault, and its rule", bank.MetricStreamFault, "", "{{ $s.Labels.signal }} ({{ $s.Labels.rule }})")
+}
+
+// listed is the template that shows, behind a title, each series of a metric, of the alert's group and under a condition;
+// nothing where there is none.
+func (g ruleGroups) listed(title, metric, condition, shown string) string {
 	format, values := "policy=%q", "$labels.policy"
 	for _, l := range g.labels {
 		format, values = format+","+l+"=%q", values+" $labels."+l
 	}
-	return fmt.Sprintf("{{ range $i, $s := query (printf `%s{%s}%s` %s) | sortByLabel \"signal\" }}"+
-		"{{ if $i }}, {{ end }}%s{{ end }}", metric, format, condition, values, shown)
+	return fmt.Sprintf("{{ with query (printf `%s{%s}%s` %s) }} %s: {{ range $i, $s := . | sortByLabel \"signal\" }}"+
+		"{{ if $i }}, {{ end }}%s{{ end }}.{{ end }}", metric, format, condition, values, title, shown)
 }
 
 // count counts the streams of each group that are in a state.
@@ -65,22 +71,27 @@ func (g ruleGroups) count(selector string, state bank.State) string {
 func (g ruleGroups) drift(severity Severity) rule {
 	selector := fmt.Sprintf("severity=%q", severity)
 	alarms := func(values string) inputSeries { return g.series(MetricAlarms, selector, values) }
+	const more = " `rewardwatch incident list` names the incidents, `incident show` says of one since when, by how much and why."
 	return rule{
 		alert: alertRewardDrift, severity: severity,
 		expr:        fmt.Sprintf("sum by (%s) (%s{%s}) > 0", g.by(), MetricAlarms, selector),
 		summary:     g.name() + " drifts from its baseline",
-		description: "{{ $value }} alarms fire; signals in drift now: " + g.signals(bank.Drift) + ".",
+		description: "Firing alarms: {{ $value }}." + g.drifting() + g.faulty() + more,
 		tests: []ruleTest{
 			{
 				name: string(severity) + " alarms", at: "5m",
 				series: []inputSeries{alarms("0 1 2+0x10"), g.stream("return", "1 2+0x10"), g.stream("action.0", "1 2+0x10"), g.stream("reward", "1+0x10")},
 				fires: []expectedAlert{g.fires(" drifts from its baseline",
-					"2 alarms fire; signals in drift now: action.0, return.")},
+					"Firing alarms: 2. Signals in drift: action.0, return."+more)},
 			},
 			{
 				name: string(severity) + " alarms whose streams fell into a telemetry fault", at: "5m",
-				series: []inputSeries{alarms("1+0x10"), g.stream("return", "2 3+0x10")},
-				fires:  []expectedAlert{g.fires(" drifts from its baseline", "1 alarms fire; signals in drift now: .")},
+				series: []inputSeries{
+					alarms("1+0x10"), g.stream("return", "2 3+0x10"),
+					g.series(bank.MetricStreamFault, `signal="return",rule="scale"`, "_ 1+0x10"),
+				},
+				fires: []expectedAlert{g.fires(" drifts from its baseline",
+					"Firing alarms: 1. Signals in a telemetry fault, and its rule: return (scale)."+more)},
 			},
 			{
 				name: string(severity) + " alarms that have resolved", at: "5m",
@@ -92,13 +103,12 @@ func (g ruleGroups) drift(severity Severity) rule {
 
 // telemetryFault is the rule of faults, which holds whatever the rule of the fault is: it is told.
 func (g ruleGroups) telemetryFault() rule {
-	faults := g.listed(bank.MetricStreamFault, "", "{{ $s.Labels.signal }} ({{ $s.Labels.rule }})")
+	const meaning = "A fault vetoes retraining while it lasts, and a signal with wrong values is not judged."
 	return rule{
 		alert: alertTelemetryFault, severity: Warning,
-		expr:    g.count("", bank.TelemetryFault),
-		summary: "the telemetry of " + g.name() + " is faulty",
-		description: "Signals with a fault, and its rule: " + faults + ". Until it has gone it vetoes retraining, and a signal " +
-			"with wrong values is not judged.",
+		expr:        g.count("", bank.TelemetryFault),
+		summary:     "the telemetry of " + g.name() + " is faulty",
+		description: meaning + g.faulty(),
 		tests: []ruleTest{
 			{
 				name: "a faulty stream", at: "5m",
@@ -110,9 +120,8 @@ func (g ruleGroups) telemetryFault() rule {
 				fires: []expectedAlert{{
 					Labels: g.example(),
 					Annotations: ruleAnnotations{
-						Summary: "the telemetry of " + g.exampleName() + " is faulty",
-						Description: "Signals with a fault, and its rule: action (duplicates), return (scale). Until it has gone it vetoes " +
-							"retraining, and a signal with wrong values is not judged.",
+						Summary:     "the telemetry of " + g.exampleName() + " is faulty",
+						Description: meaning + " Signals in a telemetry fault, and its rule: action (duplicates), return (scale).",
 					},
 				}},
 			},
@@ -377,20 +386,26 @@ func alertmanagerUnreachable() rule {
 }
 
 func webhookDeadLetter(metric string) rule {
-	const summary = "retrain requests did not reach their target"
+	const (
+		summary     = "retrain requests did not reach their target"
+		description = "Deliveries to trainer were given up within the last hour: no retraining comes of them. `/api/v1/retrain-requests` says which and why."
+	)
 	return rule{
 		alert: "WebhookDeadLetter", severity: Warning,
-		// The gauge counts all that the ledger holds; what is new is the news.
-		expr:        fmt.Sprintf("max by (job, target) (delta(%s[1h])) > 0", metric),
+		expr:        fmt.Sprintf("max by (job, target) (increase(%s[1h])) > 0", metric),
 		summary:     summary,
-		description: "Deliveries to {{ $labels.target }} were given up within the last hour: no retraining comes of them.",
+		description: "Deliveries to {{ $labels.target }} were given up within the last hour: no retraining comes of them. `/api/v1/retrain-requests` says which and why.",
 		tests: []ruleTest{
 			{
 				name: "given up", at: "30m", series: []inputSeries{ofJob(metric, `target="trainer"`, "0+0x20 1+0x200")},
-				fires: []expectedAlert{fires(summary, "Deliveries to trainer were given up within the last hour: no retraining comes of them.",
+				fires: []expectedAlert{fires(summary, description,
 					"job", "rewardwatch", "target", "trainer")},
 			},
 			{name: "given up long ago", at: "3h", series: []inputSeries{ofJob(metric, `target="trainer"`, "0+0x20 1+0x200")}},
+			{
+				name: "one more after others", at: "30m", series: []inputSeries{ofJob(metric, `target="trainer"`, "3+0x20 4+0x200")},
+				fires: []expectedAlert{fires(summary, description, "job", "rewardwatch", "target", "trainer")},
+			},
 			{name: "delivered", at: "30m", series: []inputSeries{ofJob(metric, `target="trainer"`, "0+0x200")}},
 		},
 	}

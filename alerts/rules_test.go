@@ -13,11 +13,11 @@ import (
 var update = flag.Bool("update", false, "rewrite golden files")
 
 // webhookMetric is retrain.MetricDeadLetters, which this package may not import.
-const webhookMetric = "rewardwatch_webhook_dead_letters"
+const webhookMetric = "rewardwatch_webhooks_given_up_total"
 
 // ruleCases are the ways in which rules are written.
 var ruleCases = map[string]RulesOptions{
-	"metrics":   {GroupLabels: []string{"env"}, WebhookDeadLetters: webhookMetric},
+	"metrics":   {GroupLabels: []string{"env"}, WebhooksGivenUp: webhookMetric},
 	"push":      {Push: true, GroupLabels: []string{"env"}},
 	"regions":   {GroupLabels: []string{"env", "label_region"}},
 	"ungrouped": {},

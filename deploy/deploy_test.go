@@ -20,7 +20,7 @@ func TestDeliveredRulesAreUpToDate(t *testing.T) {
 		dir = "prometheus"
 	}
 	err := alerts.WriteRules(dir, alerts.RulesOptions{
-		Push: true, GroupLabels: []string{"env"}, WebhookDeadLetters: retrain.MetricDeadLetters,
+		Push: true, GroupLabels: []string{"env"}, WebhooksGivenUp: retrain.MetricGivenUp,
 	})
 	if err != nil {
 		t.Fatal(err)

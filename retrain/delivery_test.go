@@ -190,12 +190,21 @@ func TestGoneDisablesTheTarget(t *testing.T) {
 			# HELP rewardwatch_webhook_target_disabled 1 where the target answered 410 Gone and nothing is sent to it, 0 otherwise.
 			# TYPE rewardwatch_webhook_target_disabled gauge
 			rewardwatch_webhook_target_disabled{target="trainer"} 1
+			# HELP rewardwatch_webhooks_given_up_total Times that a request was given up before it could be delivered.
+			# TYPE rewardwatch_webhooks_given_up_total counter
+			rewardwatch_webhooks_given_up_total{target="trainer"} 2
 		`
-		if err := testutil.GatherAndCompare(r.reg, strings.NewReader(gauges), MetricDeadLetters, MetricTargetDisabled); err != nil {
-			t.Error(err)
+		compare := func() {
+			t.Helper()
+			err := testutil.GatherAndCompare(r.reg, strings.NewReader(gauges), MetricDeadLetters, MetricTargetDisabled, MetricGivenUp)
+			if err != nil {
+				t.Error(err)
+			}
 		}
+		compare()
 
 		r.reopen()
+		compare()
 		if d := r.consider(incident("i3", "pricer")); d.Reason != TargetDisabled {
 			t.Errorf("after a restart: %+v, want target_disabled", d)
 		}

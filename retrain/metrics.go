@@ -61,11 +61,11 @@ func (m *metrics) delivered(target string, r Result, took time.Duration) {
 	m.duration.WithLabelValues(target).Observe(took.Seconds())
 }
 
-// ledgerCollector reads gauges from the ledger when they are scraped, so that they cannot differ from it.
+// ledgerCollector reads what the ledger holds when it is scraped, so that the two cannot differ.
 type ledgerCollector struct {
-	cfg                                       Config
-	ledger                                    *ledger
-	requests, cooldown, deadLetters, disabled *prometheus.Desc
+	cfg                                                Config
+	ledger                                             *ledger
+	requests, cooldown, deadLetters, givenUp, disabled *prometheus.Desc
 }
 
 func newLedgerCollector(cfg Config, l *ledger) *ledgerCollector {
@@ -74,6 +74,7 @@ func newLedgerCollector(cfg Config, l *ledger) *ledgerCollector {
 		requests:    prometheus.NewDesc(MetricRequests, "Retrain requests in the ledger, by state.", []string{"policy", "state"}, nil),
 		cooldown:    prometheus.NewDesc(MetricCooldown, "Time until an incident of the policy can order a retraining from the target again.", []string{"policy", "target"}, nil),
 		deadLetters: prometheus.NewDesc(MetricDeadLetters, "Requests that were given up before they could be delivered.", []string{"target"}, nil),
+		givenUp:     prometheus.NewDesc(MetricGivenUp, "Times that a request was given up before it could be delivered.", []string{"target"}, nil),
 		disabled:    prometheus.NewDesc(MetricTargetDisabled, "1 where the target answered 410 Gone and nothing is sent to it, 0 otherwise.", []string{"target"}, nil),
 	}
 }
@@ -83,6 +84,7 @@ func (c *ledgerCollector) Describe(out chan<- *prometheus.Desc) {
 	out <- c.requests
 	out <- c.cooldown
 	out <- c.deadLetters
+	out <- c.givenUp
 	out <- c.disabled
 }
 
@@ -91,7 +93,8 @@ func (c *ledgerCollector) Collect(out chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), scrapeTimeout)
 	defer cancel()
 	for desc, collect := range map[*prometheus.Desc]func(context.Context, chan<- prometheus.Metric) error{
-		c.requests: c.collectRequests, c.cooldown: c.collectCooldown, c.deadLetters: c.collectDeadLetters, c.disabled: c.collectDisabled,
+		c.requests: c.collectRequests, c.cooldown: c.collectCooldown, c.deadLetters: c.collectDeadLetters,
+		c.givenUp: c.collectGivenUp, c.disabled: c.collectDisabled,
 	} {
 		if err := collect(ctx, out); err != nil {
 			out <- prometheus.NewInvalidMetric(desc, err)
@@ -137,17 +140,34 @@ func (c *ledgerCollector) collectCooldown(ctx context.Context, out chan<- promet
 }
 
 func (c *ledgerCollector) collectDeadLetters(ctx context.Context, out chan<- prometheus.Metric) error {
-	counts, err := c.ledger.count(ctx, `SELECT target, '', count(*) FROM requests WHERE state = 'dead_letter' GROUP BY target`)
-	if err != nil {
-		return err
-	}
-	for _, t := range c.cfg.Targets {
-		counts[pair{t.Name, ""}] += 0 // a target without dead letters shows 0
-	}
+	counts, err := c.byTarget(ctx, `SELECT target, '', count(*) FROM requests WHERE state = 'dead_letter' GROUP BY target`)
 	for k, n := range counts {
 		out <- gauge(c.deadLetters, float64(n), k[0])
 	}
-	return nil
+	return err
+}
+
+// collectGivenUp counts in the history, which only grows: the counter outlives a restart, and a dead letter that comes
+// while another leaves is seen.
+func (c *ledgerCollector) collectGivenUp(ctx context.Context, out chan<- prometheus.Metric) error {
+	counts, err := c.byTarget(ctx, `SELECT r.target, '', count(*) FROM history h JOIN requests r ON r.id = h.request
+		WHERE h.state = 'dead_letter' GROUP BY r.target`)
+	for k, n := range counts {
+		out <- prometheus.MustNewConstMetric(c.givenUp, prometheus.CounterValue, float64(n), k[0])
+	}
+	return err
+}
+
+// byTarget counts by target, 0 for a target of the configuration that has none.
+func (c *ledgerCollector) byTarget(ctx context.Context, query string) (map[pair]int64, error) {
+	counts, err := c.ledger.count(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range c.cfg.Targets {
+		counts[pair{t.Name, ""}] += 0
+	}
+	return counts, nil
 }
 
 func (c *ledgerCollector) collectDisabled(ctx context.Context, out chan<- prometheus.Metric) error {

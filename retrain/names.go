@@ -7,6 +7,7 @@ const (
 	MetricCooldown         = "rewardwatch_retrain_cooldown_remaining_seconds" // {policy,target}
 	MetricDeliveries       = "rewardwatch_webhook_deliveries_total"           // {target,result}
 	MetricDeliveryDuration = "rewardwatch_webhook_delivery_duration_seconds"  // {target}
-	MetricDeadLetters      = "rewardwatch_webhook_dead_letters"               // {target} deliveries given up
+	MetricDeadLetters      = "rewardwatch_webhook_dead_letters"               // {target} requests given up that the ledger holds
+	MetricGivenUp          = "rewardwatch_webhooks_given_up_total"            // {target} the same, counted as they happen
 	MetricTargetDisabled   = "rewardwatch_webhook_target_disabled"            // {target} 1 after 410 Gone
 )

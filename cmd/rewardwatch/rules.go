@@ -29,9 +29,9 @@ func writeRules(c *console, dir, configFile string) error {
 		return err
 	}
 	err = alerts.WriteRules(dir, alerts.RulesOptions{
-		Push:               len(cfg.Alerts.Alertmanager.URLs) > 0,
-		GroupLabels:        cfg.groupLabels(),
-		WebhookDeadLetters: retrain.MetricDeadLetters,
+		Push:            len(cfg.Alerts.Alertmanager.URLs) > 0,
+		GroupLabels:     cfg.groupLabels(),
+		WebhooksGivenUp: retrain.MetricGivenUp,
 	})
 	if err != nil {
 		return err
