@@ -42,12 +42,21 @@ func fleetStates(d *dashboard.DashboardBuilder, s scope) {
 			query{expr: "max by (" + s.groups() + ") (" + s.of(bank.MetricStreamState) + ")", legend: s.legend()})).
 		WithPanel(againstOne("Highest score of each group", "How far the detector that has gone furthest is on its way to its threshold, which is 1 for every detector.",
 			query{expr: "max by (" + s.groups() + ") (" + s.of(bank.MetricDetectorScore) + ")", legend: s.legend()})).
-		WithPanel(stacked("Firing alarms by severity", "Alarms that fire now. Info: on a provisional baseline.", "short",
-			query{expr: "sum by (severity) (" + s.of(alerts.MetricAlarms) + ")", legend: "{{severity}}"})).
+		WithPanel(stacked("Firing alarms by severity", "Alarms that fire now. Info: on a provisional baseline. Muted: of incidents that a person has muted, so that nobody is told.", "short",
+			query{expr: "sum by (severity) (" + s.of(alerts.MetricAlarms) + ")", legend: "{{severity}}"}, muted(s))).
 		WithPanel(stacked("Incidents closed by cause", "Incidents that closed, by the cause that was found, over the interval of one point.", "short",
 			query{expr: "sum by (cause) (increase(" + s.of(alerts.MetricIncidentsClosed) + "[$__rate_interval]))", legend: "{{cause}}"})).
 		WithPanel(lines("Units judged", "Finished episodes that were collected for a baseline or judged against one.", "cps",
-			query{expr: perSecond(s.of(bank.MetricUnits), s.groups()), legend: s.legend()}))
+			query{expr: perSecond(s.of(bank.MetricUnits), s.groups()), legend: s.legend()})).
+		WithPanel(stacked("Telemetry faults by rule", "Streams that are in a telemetry fault, by its rule.", "short",
+			query{expr: "count by (rule) (" + s.of(bank.MetricStreamFault) + ")", legend: "{{rule}}"})).
+		WithPanel(stacked("Budgets of false alarms by how far they hold", "Groups with a baseline. kept; reduced: units depend on one another; provisional: a small first baseline; unconfirmed: no allowance was found that keeps the budget; none: nothing is armed.", "short",
+			query{expr: "count by (confidence) (" + s.of(bank.MetricPromise) + ")", legend: "{{confidence}}"}))
+}
+
+// muted counts the alarms of muted incidents.
+func muted(s scope) query {
+	return query{expr: "sum(" + s.of(alerts.MetricAlarmsMuted) + ")", legend: "muted"}
 }
 
 // streamsIn counts the streams in one state.
@@ -99,13 +108,30 @@ func fleetDelivery(d *dashboard.DashboardBuilder, s scope) {
 			query{expr: "max by (target) (" + retrain.MetricTargetDisabled + ")", legend: "{{target}} disabled"}).Min(0))
 }
 
+// Metrics of the service itself, whose package cannot be imported.
+const (
+	lateUnits       = "rewardwatch_units_late_total"
+	waitingUnits    = "rewardwatch_units_waiting"
+	droppedUnits    = "rewardwatch_units_dropped_total"
+	streamLimitHits = "rewardwatch_stream_limit_hits_total"
+	reloaded        = "rewardwatch_config_last_reload_successful"
+)
+
 func fleetService(d *dashboard.DashboardBuilder) {
 	d.WithRow(dashboard.NewRowBuilder("Rewardwatch")).
 		WithPanel(lines("Checkpoint age", "Time since the partition that was saved longest ago was saved. What came after it would be read again after a crash.", "s",
 			query{expr: "max(" + ingest.MetricCheckpointAge + ")", legend: "age"}).Min(0).Span(third)).
 		WithPanel(lines("Checkpoint size", "Bytes last written, by kind.", "bytes",
 			query{expr: "sum by (kind) (" + ingest.MetricCheckpointBytes + ")", legend: "{{kind}}"}).Min(0).Span(third)).
-		WithPanel(lines("Failures and limits", "Checkpoints that could not be written, and series left out of the metrics because limits.series was reached.", "short",
+		WithPanel(lines("Failures and limits", "Checkpoints that could not be written, series left out of the metrics because limits.series was reached, streams not followed because limits.streams was, and a configuration that was refused at the last reload.", "short",
 			query{expr: "sum by (kind) (increase(" + ingest.MetricCheckpointFailure + "[$__rate_interval]))", legend: "checkpoint failed: {{kind}}"},
-			query{expr: "sum(increase(" + bank.MetricSeriesLimitHits + "[$__rate_interval]))", legend: "series left out"}).Min(0).Span(third))
+			query{expr: "sum(increase(" + bank.MetricSeriesLimitHits + "[$__rate_interval]))", legend: "series left out"},
+			query{expr: "sum(increase(" + streamLimitHits + "[$__rate_interval]))", legend: "streams not followed"},
+			query{expr: "max(1 - " + reloaded + ")", legend: "configuration refused"}).Min(0).Span(third)).
+		WithPanel(lines("Units waiting", "Finished episodes that wait to be judged: for other partitions, so that all are judged in the order in which they ended, or for the calibration of a baseline.", "short",
+			query{expr: "sum by (reason) (" + waitingUnits + ")", legend: "{{reason}}"}).Min(0)).
+		WithPanel(lines("Units late or not judged", "Late: judged after one of another partition that had ended later. Not judged: of a policy that no entry of policies matches, of a new one beyond limits.streams, or of a policy_version that another one has followed.", "short",
+			query{expr: "sum(increase(" + lateUnits + "[$__rate_interval]))", legend: "late"},
+			query{expr: "sum by (reason) (increase(" + droppedUnits + "[$__rate_interval]))", legend: "not judged: {{reason}}"},
+			query{expr: "sum(increase(" + bank.MetricUnitsIgnored + "[$__rate_interval]))", legend: "not judged: old version"}).Min(0))
 }

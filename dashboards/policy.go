@@ -5,7 +5,6 @@ import (
 
 	"github.com/rewardwatch/rewardwatch/alerts"
 	"github.com/rewardwatch/rewardwatch/detectors/bank"
-	"github.com/rewardwatch/rewardwatch/ingest/assemble"
 	"github.com/rewardwatch/rewardwatch/retrain"
 )
 
@@ -19,6 +18,7 @@ func policy(opts Options) *dashboard.DashboardBuilder {
 		Link(dashboard.NewDashboardLinkBuilder("Fleet").
 			Type(dashboard.DashboardLinkTypeLink).Url("/d/" + fleetUID).KeepTime(true))
 	policyState(d, s)
+	policyPromise(d, s)
 	policyDistribution(d, s)
 	policyReward(d, s)
 	policyActions(d, s)
@@ -35,14 +35,45 @@ func policyState(d *dashboard.DashboardBuilder, s scope) {
 			query{expr: "min(" + s.of(bank.MetricBaselineUnits) + ")"}).Span(quarter)).
 		WithPanel(number("Baseline age", "Time since the oldest baseline was frozen.", "s", steps(gray),
 			query{expr: "max(" + s.of(bank.MetricBaselineAge) + ")"}).Span(quarter)).
-		WithPanel(number("Budget", "The mean number of units between false alarms that thresholds are set for, over all signals of the policy.", "short", steps(gray),
-			query{expr: "min(" + s.of(bank.MetricFalseAlarmUnits) + ")"}).Span(quarter)).
+		WithPanel(number("Muted alarms", "Alarms of the policy that fire now and of which nobody is told, because a person has muted their incident.", "short", steps(gray, step{1, yellow}),
+			query{expr: "sum(" + s.of(alerts.MetricAlarmsMuted) + ") or vector(0)"}).Span(quarter)).
 		WithPanel(states("State of each signal", "warming_up: the baseline is being collected. drift: the score has reached the threshold. telemetry_fault: the telemetry cannot be judged.",
 			query{expr: "max by (" + s.groups("signal") + ") (" + s.of(bank.MetricStreamState) + ")", legend: s.legend("signal")})).
+		WithPanel(labelsNow("Telemetry faults", "The signals that are in a telemetry fault now, and its rule. A fault vetoes retraining; a signal with wrong values is not judged.",
+			query{expr: "max by (" + s.groups("signal", "rule") + ") (" + s.of(bank.MetricStreamFault) + ")", table: true}, "Time", "Value").Span(third)).
 		WithPanel(labelsNow("Versions", "The versions that the last unit of each group carried.",
-			query{expr: s.of(bank.MetricVersionInfo), table: true}, "Time", "Value", "__name__", "instance", "job")).
+			query{expr: s.of(bank.MetricVersionInfo), table: true}, "Time", "Value", "__name__", "instance", "job").Span(third)).
 		WithPanel(labelsNow("Baselines", "The id of each group's baseline: a hash of its values.",
-			query{expr: s.of(bank.MetricBaselineInfo), table: true}, "Time", "Value", "__name__", "instance", "job"))
+			query{expr: s.of(bank.MetricBaselineInfo), table: true}, "Time", "Value", "__name__", "instance", "job").Span(third))
+}
+
+// policyPromise shows what was calibrated about false alarms when the baselines froze.
+func policyPromise(d *dashboard.DashboardBuilder, s scope) {
+	branches := func(state string) string {
+		return "sum by (signal) (" + s.of(bank.MetricBranches, `state="`+state+`"`) + ")"
+	}
+	d.WithRow(dashboard.NewRowBuilder("Promise")).
+		WithPanel(number("Budget", "The mean number of units between false alarms that thresholds are set for, over all signals of the policy.", "short", steps(gray),
+			query{expr: "min(" + s.of(bank.MetricFalseAlarmUnits) + ")"}).Span(quarter)).
+		WithPanel(number("Expected", "The mean number of units between false alarms that the calibration expects: the median over baselines that could have been drawn.", "short", steps(gray),
+			query{expr: "min(" + s.of(bank.MetricExpectedUnits, `quantile="0.5"`) + ")"}).Span(quarter)).
+		WithPanel(number("Allowance", "The allowance for the baseline being a sample itself, in standard errors. Above 2.25 the budget is not confirmed. A larger baseline needs less.", "short", steps(green, step{2.25, red}),
+			query{expr: "max(" + s.of(bank.MetricAllowance) + ")"}).Decimals(2).Span(quarter)).
+		WithPanel(number("Overlap", "By how much false alarms come more seldom than the sum over the branches says, as several go off together.", "short", steps(gray),
+			query{expr: "min(" + s.of(bank.MetricOverlap) + ")"}).Decimals(2).Span(quarter)).
+		WithPanel(lines("Units between false alarms", "What the budget asks for (dashed), and what is expected: for the unluckiest tenth of the baselines that could have been drawn (0.1), the median one (0.5) and the luckiest tenth (0.9). The budget is kept where the line of 0.1 lies above it.", "short",
+			query{expr: "min by (" + s.groups("quantile") + ") (" + s.of(bank.MetricExpectedUnits) + ")", legend: s.legend("quantile")},
+			query{expr: "min by (" + s.groups() + ") (" + s.of(bank.MetricFalseAlarmUnits) + ")", legend: s.legend() + " budget"}).
+			Min(0).OverrideByRegexp("/budget/", dashed())).
+		WithPanel(labelsNow("How far it holds", "kept; reduced: units depend on one another; provisional: a small first baseline; unconfirmed: no allowance was found that keeps it; none: nothing is armed. The weakest branch has the largest part of the expected false alarms.",
+			query{expr: "max by (" + s.groups("confidence", "weakest") + ") (" + s.of(bank.MetricPromise) + ")", table: true}, "Time", "Value")).
+		WithPanel(lines("Branches of each signal", "Branches that can page, and (dashed) those that are not armed because a baseline of this size does not carry them.", "short",
+			query{expr: branches("armed"), legend: "{{signal}}"},
+			query{expr: branches("dropped") + " > 0", legend: "{{signal}} dropped"}).
+			Min(0).OverrideByRegexp("/dropped/", dashed())).
+		WithPanel(lines("Dependence of successive units", "By what factor the units of the baseline vary more slowly than independent ones. Up to 2 the budget stands as stated.", "short",
+			query{expr: "max by (signal) (" + s.of(bank.MetricDependenceFactor) + ")", legend: "{{signal}}"}).
+			Thresholds(steps(green, step{2, yellow}, step{4, red})))
 }
 
 func policyDistribution(d *dashboard.DashboardBuilder, s scope) {
@@ -82,7 +113,14 @@ func policyActions(d *dashboard.DashboardBuilder, s scope) {
 			query{expr: "avg by (action) (" + s.of(bank.MetricActionRatio, `sample="current"`) + ")", legend: "{{action}}"}).Min(0).Max(1)).
 		WithPanel(bars("Action shares against the baseline", "Share of each action now, beside its share in the baseline.", "action",
 			"avg by (action) ("+s.of(bank.MetricActionRatio, `sample="baseline"`)+")",
-			"avg by (action) ("+s.of(bank.MetricActionRatio, `sample="current"`)+")"))
+			"avg by (action) ("+s.of(bank.MetricActionRatio, `sample="current"`)+")")).
+		WithPanel(lines("Divergence of the actions", "Population stability index (psi, nats) and Jensen-Shannon divergence (js, bits) of the actions of the last 200 units from the baseline's, and (dashed) what unchanged actions exceed one time in twenty if steps are independent; where they are not, more often. They never page.", "short",
+			query{expr: "max by (measure) (" + s.of(bank.MetricActionDivergence, `measure=~"psi|js"`) + ")", legend: "{{measure}}"},
+			query{expr: "max by (measure) (" + s.of(bank.MetricActionChance, `measure=~"psi|js"`) + ")", legend: "{{measure}} by chance"}).
+			Min(0).OverrideByRegexp("/chance/", dashed())).
+		WithPanel(lines("Entropy of the actions", "How varied the actions of the last 200 units are, and those of the baseline, in bits. 0: always the same one.", "short",
+			query{expr: "avg by (sample) (" + s.of(bank.MetricActionEntropy) + ")", legend: "{{sample}}"}).
+			Min(0).OverrideByRegexp("/baseline/", dashed()))
 }
 
 func policyDetectors(d *dashboard.DashboardBuilder, s scope) {
@@ -91,24 +129,30 @@ func policyDetectors(d *dashboard.DashboardBuilder, s scope) {
 			query{expr: "max by (" + s.groups("detector") + ") (" + s.ofSignal(bank.MetricDetectorScore) + ")", legend: s.legend("detector")})).
 		WithPanel(againstOne("Highest score of each signal", "The score of the detector that has gone furthest, for every signal of the policy.",
 			query{expr: "max by (signal) (" + s.of(bank.MetricDetectorScore) + ")", legend: "{{signal}}"})).
-		WithPanel(lines("Statistic and threshold of $signal", "What each detector has accumulated, in its own unit, and where it pages. The sliding Kolmogorov-Smirnov statistic is shown only and has no threshold.", "short",
+		WithPanel(lines("Statistic and threshold of $signal", "What each detector has accumulated, in its own unit, and (dashed) where it pages. What has no threshold is shown only.", "short",
 			query{expr: "max by (detector) (" + s.ofSignal(bank.MetricDetectorStatistic) + ")", legend: "{{detector}}"},
 			query{expr: "max by (detector) (" + s.ofSignal(bank.MetricDetectorThreshold) + " > 0)", legend: "{{detector}} threshold"}).
 			OverrideByRegexp("/threshold/", dashed())).
 		WithPanel(lines("Effect size of each signal", "Shift of the mean of the last 200 units, in standard deviations of the baseline.", "short",
 			query{expr: "avg by (signal) (" + s.of(bank.MetricEffectSize) + ")", legend: "{{signal}}"}).AxisCenteredZero(true)).
-		WithPanel(lines("Dependence of successive units", "By what factor the units of the baseline vary more slowly than independent ones. Up to 2 the budget stands as stated.", "short",
-			query{expr: "max by (signal) (" + s.of(bank.MetricDependenceFactor) + ")", legend: "{{signal}}"}).
-			Thresholds(steps(green, step{2, yellow}, step{4, red}))).
-		WithPanel(stacked("Episode ends", "Episodes by how they ended, over all policies: this counter knows no policy.", "cps",
-			query{expr: perSecond(assemble.MetricEpisodes, "end"), legend: "{{end}}"}))
+		WithPanel(lines("Drifts by ADWIN and Page-Hinkley of $signal", "Detectors that are shown for comparison and never page: the drifts that they found over the interval of one point, and (dashed) how many of them chance alone would bring, from their mean time between false alarms on draws from the baseline.", "short",
+			query{expr: "sum by (detector) (increase(" + s.ofSignal(bank.MetricGaugeAlarms) + "[$__rate_interval]))", legend: "{{detector}}"},
+			query{expr: gaugeChance(s), legend: "{{detector}} by chance"}).
+			Min(0).OverrideByRegexp("/chance/", dashed()))
+}
+
+// gaugeChance is how many drifts the detectors that never page would find by chance in the units of one point.
+func gaugeChance(s scope) string {
+	rate := "max by (" + s.groups("detector") + ") (1 / " + s.ofSignal(bank.MetricGaugeARL0) + ")"
+	units := "sum by (" + s.groups() + ") (increase(" + s.of(bank.MetricUnits) + "[$__rate_interval]))"
+	return "sum by (detector) (" + rate + " * on (" + s.groups() + ") group_left () " + units + ")"
 }
 
 func policyIncidents(d *dashboard.DashboardBuilder, s scope) {
 	ofPolicy := "{" + s.policy + "}"
 	d.WithRow(dashboard.NewRowBuilder("Incidents and retraining")).
 		WithPanel(stacked("Firing alarms by severity", "Alarms of the policy that fire. Info: on a provisional baseline.", "short",
-			query{expr: "sum by (severity) (" + s.of(alerts.MetricAlarms) + ")", legend: "{{severity}}"})).
+			query{expr: "sum by (severity) (" + s.of(alerts.MetricAlarms) + ")", legend: "{{severity}}"}, muted(s))).
 		WithPanel(labelsNow("Causes of closed incidents", "How many incidents of the policy closed over the time shown, by the cause that was found.",
 			query{expr: overRange(s.of(alerts.MetricIncidentsClosed), "cause"), table: true}, "Time")).
 		WithPanel(lines("Retrain requests", "Retrain requests of the policy by state.", "short",

@@ -58,9 +58,10 @@ type pipeline struct {
 }
 
 type pipelineMetrics struct {
-	late, saved      prometheus.Counter
-	dropped          *prometheus.CounterVec
-	waiting, savedAt prometheus.Gauge
+	late, saved prometheus.Counter
+	dropped     *prometheus.CounterVec
+	waiting     *prometheus.GaugeVec
+	savedAt     prometheus.Gauge
 }
 
 func newPipelineMetrics(reg prometheus.Registerer) pipelineMetrics {
@@ -68,11 +69,14 @@ func newPipelineMetrics(reg prometheus.Registerer) pipelineMetrics {
 		late:    prometheus.NewCounter(prometheus.CounterOpts{Name: MetricLateUnits, Help: "Units judged after one that ended later."}),
 		saved:   prometheus.NewCounter(prometheus.CounterOpts{Name: MetricBankSaves, Help: "Snapshots of banks written."}),
 		dropped: prometheus.NewCounterVec(prometheus.CounterOpts{Name: MetricUnitsDropped, Help: "Units that were not judged."}, []string{"reason"}),
-		waiting: prometheus.NewGauge(prometheus.GaugeOpts{Name: MetricUnitsWaiting, Help: "Units that wait for other partitions."}),
+		waiting: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: MetricUnitsWaiting, Help: "Units that wait to be judged."}, []string{"reason"}),
 		savedAt: prometheus.NewGauge(prometheus.GaugeOpts{Name: MetricBankSavedAt, Help: "When a bank was last saved."}),
 	}
 	for _, why := range []error{errUnmatched, errStreamLimit} {
 		m.dropped.WithLabelValues(why.Error())
+	}
+	for _, reason := range []string{waitsForPartitions, waitsForCalibration} {
+		m.waiting.WithLabelValues(reason)
 	}
 	reg.MustRegister(m.late, m.saved, m.dropped, m.waiting, m.savedAt)
 	return m
@@ -172,7 +176,7 @@ func (p *pipeline) launch(policy string, d *desk) *runningDesk {
 	d.policy.InBackground()
 	r := &runningDesk{
 		desk: d, name: policy, pipeline: p, merger: newMerger(),
-		units: make(chan waitingUnit, deskBacklog), orders: make(chan func()),
+		units: make(chan waitingUnit, deskBacklog), orders: make(chan func()), shownWaiting: map[string]int{},
 	}
 	applied := map[int32]bank.AppliedUnit{}
 	if !d.policy.Changed() { // as it was saved

@@ -23,7 +23,7 @@ type runningDesk struct {
 	units        chan waitingUnit
 	orders       chan func()                                // to be done between two units
 	unshown      bool                                       // something has changed since it was last shown
-	shownWaiting int                                        // units of the desk that the metric counts
+	shownWaiting map[string]int                             // units of the desk that the metric counts, by reason
 	saved        atomic.Pointer[map[int32]bank.AppliedUnit] // what the saved state of the desk has applied, by partition
 }
 
@@ -117,11 +117,22 @@ func (r *runningDesk) release(ctx context.Context) error {
 	return nil
 }
 
+// What units wait for, the values of the label reason.
+const (
+	waitsForPartitions  = "partitions"
+	waitsForCalibration = "calibration"
+)
+
+// showWaiting has the metric, which all desks share, count so many units of this one.
+func (r *runningDesk) showWaiting(reason string, n int) {
+	r.pipeline.metrics.waiting.WithLabelValues(reason).Add(float64(n - r.shownWaiting[reason]))
+	r.shownWaiting[reason] = n
+}
+
 // show publishes what has changed since it last did.
 func (r *runningDesk) show() {
-	waiting := r.merger.waiting()
-	r.pipeline.metrics.waiting.Add(float64(waiting - r.shownWaiting))
-	r.shownWaiting = waiting
+	r.showWaiting(waitsForPartitions, r.merger.waiting())
+	r.showWaiting(waitsForCalibration, r.policy.Pending())
 	if r.unshown {
 		r.publish()
 		r.unshown = r.policy.Calibrating() // the bank shows nothing new before that is done

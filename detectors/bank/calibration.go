@@ -37,6 +37,9 @@ func (p *Policy) Proceed() []Finding { return p.proceed(false) }
 // that has settled.
 func (p *Policy) Settle() []Finding { return p.proceed(true) }
 
+// Pending is the number of units that wait for a calibration.
+func (p *Policy) Pending() int { return len(p.pending) }
+
 // Calibrating reports whether a calibration is under way.
 func (p *Policy) Calibrating() bool { return p.calibrating != nil }
 

@@ -59,6 +59,11 @@ func metrics() []metricHelp {
 			[]string{"quantile"},
 		},
 		{MetricAllowance, "Allowance for the baseline's own error, in standard errors.", nil},
+		{MetricOverlap, "By how much false alarms come more seldom than the sum over the branches says.", nil},
+		{
+			MetricPromise, "How far the budget of false alarms can be relied on, and the branch with the largest part of them, always 1.",
+			[]string{"confidence", "weakest"},
+		},
 		{
 			MetricBranches, "Branches of the signal's tests that can page, and those that the baseline does not carry.",
 			[]string{"signal", "state"},
@@ -202,17 +207,23 @@ func actionMixSeries(m *ActionMix) []series {
 	return all
 }
 
-// promiseSeries is what was calibrated, nothing where no detector is armed.
+// promiseSeries is what was calibrated: the confidence alone where no detector is armed.
 func promiseSeries(p *Promise) []series {
-	if p.Allowance == 0 {
-		return nil
+	var all []series
+	if p.Confidence != "" {
+		all = append(all, gauge(MetricPromise, 1, p.Confidence, p.Weakest))
 	}
-	return []series{
+	if p.Overlap != 0 {
+		all = append(all, gauge(MetricOverlap, p.Overlap))
+	}
+	if p.Allowance == 0 {
+		return all
+	}
+	return append(all,
 		gauge(MetricAllowance, p.Allowance),
 		gauge(MetricExpectedUnits, p.Low, "0.1"),
 		gauge(MetricExpectedUnits, p.ARL0, "0.5"),
-		gauge(MetricExpectedUnits, p.High, "0.9"),
-	}
+		gauge(MetricExpectedUnits, p.High, "0.9"))
 }
 
 func (c *Collector) streamSeries(s *StreamSummary) []series {

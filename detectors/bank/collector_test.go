@@ -19,7 +19,9 @@ func oneGroup(state State) []*Summary {
 	return []*Summary{{Policy: "ranker", Groups: []GroupSummary{{
 		Group: ingest.NewGroup("ranker", ingest.Label{Name: "env", Value: "prod"}), Units: 700,
 		Versions: ingest.Versions{Policy: "p1", Env: "e1", Reward: "r1"},
-		Baseline: BaselineRef{ID: "cafe", Units: 500}, FrozenAt: time.Unix(1000, 0), Promise: Promise{N: 2000},
+		Baseline: BaselineRef{ID: "cafe", Units: 500}, FrozenAt: time.Unix(1000, 0), Promise: Promise{
+			N: 2000, ARL0: 4000, Low: 2500, High: 9000, Allowance: 1.75, Overlap: 1.25, Confidence: ConfidenceKept, Weakest: "mean location +0.8",
+		},
 		Positive: 1.5, Negative: 12, Rewards: 40,
 		Streams: []StreamSummary{{
 			Signal: "return", State: state, Factor: 1.25, Quantity: "return", Effect: -2,
@@ -91,6 +93,45 @@ rewardwatch_baseline_age_seconds{env="prod",label_region="",policy="ranker"} 60
 		MetricRewardNegative, MetricRewardPositive, MetricSignalMean, MetricDetectorScore, MetricDetectorStatistic,
 		MetricStreamState, MetricBaselineAge, MetricActionDivergence, MetricActionChance, MetricActionEntropy, MetricGaugeAlarms,
 		MetricGaugeARL0); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestCollectorShowsThePromise(t *testing.T) {
+	want := `
+# HELP rewardwatch_baseline_allowance Allowance for the baseline's own error, in standard errors.
+# TYPE rewardwatch_baseline_allowance gauge
+rewardwatch_baseline_allowance{env="prod",label_region="",policy="ranker"} 1.75
+# HELP rewardwatch_branch_overlap By how much false alarms come more seldom than the sum over the branches says.
+# TYPE rewardwatch_branch_overlap gauge
+rewardwatch_branch_overlap{env="prod",label_region="",policy="ranker"} 1.25
+# HELP rewardwatch_expected_false_alarm_units Mean number of units between false alarms that is expected, by its quantiles over the luck of the baseline.
+# TYPE rewardwatch_expected_false_alarm_units gauge
+rewardwatch_expected_false_alarm_units{env="prod",label_region="",policy="ranker",quantile="0.1"} 2500
+rewardwatch_expected_false_alarm_units{env="prod",label_region="",policy="ranker",quantile="0.5"} 4000
+rewardwatch_expected_false_alarm_units{env="prod",label_region="",policy="ranker",quantile="0.9"} 9000
+# HELP rewardwatch_false_alarm_units Mean number of units between false alarms that the budget asks for.
+# TYPE rewardwatch_false_alarm_units gauge
+rewardwatch_false_alarm_units{env="prod",label_region="",policy="ranker"} 2000
+# HELP rewardwatch_promise_info How far the budget of false alarms can be relied on, and the branch with the largest part of them, always 1.
+# TYPE rewardwatch_promise_info gauge
+rewardwatch_promise_info{confidence="kept",env="prod",label_region="",policy="ranker",weakest="mean location +0.8"} 1
+`
+	promise := []string{MetricAllowance, MetricOverlap, MetricExpectedUnits, MetricFalseAlarmUnits, MetricPromise}
+	if err := testutil.GatherAndCompare(registryOf(oneGroup(OK), 1000), strings.NewReader(want), promise...); err != nil {
+		t.Error(err)
+	}
+	unarmed := oneGroup(OK)
+	unarmed[0].Groups[0].Promise = Promise{N: 2000, Confidence: ConfidenceNone}
+	want = `
+# HELP rewardwatch_false_alarm_units Mean number of units between false alarms that the budget asks for.
+# TYPE rewardwatch_false_alarm_units gauge
+rewardwatch_false_alarm_units{env="prod",label_region="",policy="ranker"} 2000
+# HELP rewardwatch_promise_info How far the budget of false alarms can be relied on, and the branch with the largest part of them, always 1.
+# TYPE rewardwatch_promise_info gauge
+rewardwatch_promise_info{confidence="none",env="prod",label_region="",policy="ranker",weakest=""} 1
+`
+	if err := testutil.GatherAndCompare(registryOf(unarmed, 1000), strings.NewReader(want), promise...); err != nil {
 		t.Error(err)
 	}
 }

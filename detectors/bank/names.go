@@ -29,6 +29,8 @@ const (
 	MetricFalseAlarmUnits    = "rewardwatch_false_alarm_units"          // the promised mean number of units between false alarms
 	MetricExpectedUnits      = "rewardwatch_expected_false_alarm_units" // {quantile="0.1|0.5|0.9"} over the luck of the baseline
 	MetricAllowance          = "rewardwatch_baseline_allowance"         // C of the allowance for the baseline's own error
+	MetricOverlap            = "rewardwatch_branch_overlap"             // by how much alarms come more seldom than the sum over branches
+	MetricPromise            = "rewardwatch_promise_info"               // {confidence,weakest} 1
 	MetricBranches           = "rewardwatch_branches"                   // {signal,state="armed|dropped"}
 	MetricUnits              = "rewardwatch_units_total"                // counter of units judged or collected
 	MetricUnitsIgnored       = "rewardwatch_units_ignored_total"        // counter of units of versions that another one has followed
@@ -44,7 +46,7 @@ const (
 	DetectorFrequency  = "frequency"  // CUSUMs of how often an action or an outcome of 0 or 1 comes
 	DetectorNovelty    = "novelty"    // values not seen in a nearly constant baseline
 	DetectorGuaranteed = "guaranteed" // e-detector of a mean that is given
-	DetectorKS         = "ks"         // sliding Kolmogorov-Smirnov, a gauge
+	DetectorKS         = "ks"         // sliding Kolmogorov-Smirnov, a gauge where it has no threshold
 
 	DetectorADWIN       = "adwin"        // ADWIN, a gauge that never pages
 	DetectorPageHinkley = "page_hinkley" // Page-Hinkley, a gauge that never pages
