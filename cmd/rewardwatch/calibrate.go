@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"slices"
+	"sort"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -105,14 +107,15 @@ type calibratedPolicy struct {
 type calibratedGroup struct {
 	key       ingest.Group
 	units     int64
-	accepted  string         // id of its baseline, "" before there is one
-	recorded  bool           // the baseline is from a recording
-	recent    []*ingest.Unit // those that the next baseline may be taken from
-	baseline  []*ingest.Unit // those that the baseline was taken from, with others before them
-	heldOut   []*ingest.Unit // healthy ones that came after it
-	leftOut   int64          // units after it that were not healthy
-	incidents int64          // after the baseline
-	open      bool           // an incident
+	accepted  string          // id of its baseline, "" before there is one
+	recorded  bool            // the baseline is from a recording
+	recording map[unitKey]int // its units, which the telemetry may hold too: they are not held out
+	recent    []*ingest.Unit  // those that the next baseline may be taken from
+	baseline  []*ingest.Unit  // those that the baseline was taken from, with others before them
+	heldOut   []*ingest.Unit  // healthy ones that came after it
+	leftOut   int64           // units after it that were not healthy
+	incidents int64           // after the baseline
+	open      bool            // an incident
 }
 
 func newCalibration(cfg *Config, c *console, pinned rangeReader) *calibration {
@@ -181,14 +184,61 @@ func (p *calibratedPolicy) group(key ingest.Group) *calibratedGroup {
 		return g
 	}
 	g := &calibratedGroup{key: key, accepted: p.bank.Accepted(key), recorded: p.cfg.Baseline.From != bank.FromWarmup}
-	for _, u := range p.learned {
-		if u.Group == key && len(g.baseline) < mostKept {
-			g.baseline = append(g.baseline, u)
-		}
+	if g.recorded {
+		g.baseline = p.recordedBaseline(key)
+		g.recording = keysOf(g.baseline)
 	}
 	p.groups[key] = g
 	p.order = append(p.order, g)
 	return g
+}
+
+// recordedBaseline gives the units of the recording that the baseline of a group was taken from: as many of the first as it
+// has, or those that its blocks were made of.
+func (p *calibratedPolicy) recordedBaseline(key ingest.Group) []*ingest.Unit {
+	var units []*ingest.Unit
+	for _, u := range p.learned {
+		if u.Group == key && len(units) < mostKept {
+			units = append(units, u)
+		}
+	}
+	if len(units) == 0 {
+		return nil
+	}
+	size := p.bank.Group(key).Baseline.Units
+	return units[:sort.Search(len(units), func(n int) bool { return len(p.bank.Whole(key, units[:n])) >= size })]
+}
+
+// unitKey is all that tells a unit of a recording from others, but for where it stands: the recording may be a file of its
+// own that was cut out of the telemetry. Returns and rewards are bits, as NaN equals nothing.
+type unitKey struct {
+	agent, episode     string
+	start, end, length int64
+	result, reward     uint64
+}
+
+func keyOf(u *ingest.Unit) unitKey {
+	return unitKey{
+		u.Agent, u.Episode, u.StartTS, u.EndTS, u.Length, math.Float64bits(u.Return), math.Float64bits(u.Reward.Mean),
+	}
+}
+
+func keysOf(units []*ingest.Unit) map[unitKey]int {
+	keys := map[unitKey]int{}
+	for _, u := range units {
+		keys[keyOf(u)]++
+	}
+	return keys
+}
+
+// inBaseline reports whether the baseline was taken from a unit. Each of its units is found once.
+func (g *calibratedGroup) inBaseline(u *ingest.Unit) bool {
+	key := keyOf(u)
+	if g.recording[key] == 0 {
+		return false
+	}
+	g.recording[key]--
+	return true
 }
 
 // observe judges a unit, and keeps it for the baseline or, where it is a measure of false alarms, as one that came after.
@@ -206,7 +256,7 @@ func (p *calibratedPolicy) observe(u *ingest.Unit) {
 	if g.accepted == "" || p.follows() {
 		g.keep(u)
 	}
-	if g.accepted == "" || p.inBaseline(u) {
+	if g.accepted == "" || g.inBaseline(u) {
 		return
 	}
 	switch {
@@ -223,13 +273,6 @@ func (p *calibratedPolicy) observe(u *ingest.Unit) {
 // follows reports whether a new version may bring a new baseline.
 func (p *calibratedPolicy) follows() bool { return p.cfg.OnNewVersion == bank.OnNewVersionRebaseline }
 
-// inBaseline reports whether a unit lies where the baseline is pinned to.
-func (p *calibratedPolicy) inBaseline(u *ingest.Unit) bool {
-	return p.cfg.Baseline.From == bank.FromPinned && slices.ContainsFunc(p.cfg.Baseline.Offsets, func(r ingest.Range) bool {
-		return r.Partition == u.Pos.Partition && r.First <= u.Pos.Offset && u.Pos.Offset <= r.Last
-	})
-}
-
 // keep remembers a unit that the next baseline may be taken from.
 func (g *calibratedGroup) keep(u *ingest.Unit) {
 	if g.recent = append(g.recent, u); len(g.recent) > 2*mostKept {
@@ -243,7 +286,7 @@ func (g *calibratedGroup) begin(id string, units []*ingest.Unit, byVersion bool)
 	if version := units[len(units)-1].Versions.Policy; byVersion {
 		units = slices.DeleteFunc(units, func(u *ingest.Unit) bool { return u.Versions.Policy != version })
 	}
-	g.accepted, g.recorded, g.baseline, g.recent = id, false, units, nil
+	g.accepted, g.recorded, g.recording, g.baseline, g.recent = id, false, nil, units, nil
 	g.heldOut, g.leftOut, g.incidents, g.open = nil, 0, 0, false
 }
 
@@ -335,15 +378,16 @@ func (p *calibratedPolicy) calibrate(g *calibratedGroup, o calibrateOptions, pro
 	if len(g.heldOut) >= judged.Baseline.Units {
 		with.Units, with.HeldOut = g.heldOut, true
 	}
+	line.HeldOut = new(len(g.heldOut))
 	line.measured(g, with, p.bank.Measure(g.key, with), judged)
 	return line
 }
 
-// ofBaseline gives the units of a group's baseline: the first of its recording, or the last of its warm-up.
+// ofBaseline gives the units of a group's baseline: those of its recording, or the last of its warm-up.
 func (p *calibratedPolicy) ofBaseline(g *calibratedGroup, units int) []*ingest.Unit {
 	all := p.bank.Whole(g.key, g.baseline)
 	if g.recorded {
-		return all[:min(units, len(all))]
+		return all
 	}
 	return all[max(0, len(all)-units):]
 }

@@ -18,8 +18,9 @@ type calibrationJSON struct {
 	Event    string                  `json:"event"` // "calibration"
 	Policy   string                  `json:"policy"`
 	Group    map[string]string       `json:"group"`
-	Units    int64                   `json:"units"`   // read of it
-	Missing  *string                 `json:"missing"` // what is lacking for a baseline; then all figures are null
+	Units    int64                   `json:"units"`    // read of it
+	HeldOut  *int                    `json:"held_out"` // healthy ones that the baseline was not taken from; null without a baseline
+	Missing  *string                 `json:"missing"`  // what is lacking for a baseline; then all figures are null
 	Baseline calibratedBaselineJSON  `json:"baseline"`
 	Budget   calibratedBudgetJSON    `json:"budget"`
 	Promise  *calibratedPromiseJSON  `json:"promise"`
@@ -77,7 +78,7 @@ type droppedBranchJSON struct {
 // measuredFalseAlarmJSON is how often false alarms came. At is lower than group_units where so large a budget would take
 // too long to measure: Mean, Low and High are then for a budget of At.
 type measuredFalseAlarmJSON struct {
-	Source    string  `json:"source"`     // "held_out": healthy units after the baseline; "baseline": the baseline's own
+	Source    string  `json:"source"`     // "held_out": healthy units that the baseline was not taken from; "baseline": the baseline's own
 	From      int     `json:"drawn_from"` // so many units
 	Dependent bool    `json:"in_a_row"`   // drawn in a row, as they depend on one another
 	At        number  `json:"at"`
@@ -241,7 +242,7 @@ func (line *calibrationJSON) falseAlarms(g *calibratedGroup, with bank.Measuring
 	if with.HeldOut {
 		line.Measured.Source = "held_out"
 	} else {
-		line.note("%s after the baseline were healthy, fewer than it has: false alarms were measured on the baseline's own",
+		line.note("%s beside the baseline were healthy, fewer than it has: false alarms were measured on the baseline's own",
 			plural(len(g.heldOut), "unit"))
 	}
 	if f.At < m.N {

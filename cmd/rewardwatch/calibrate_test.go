@@ -310,22 +310,47 @@ func TestCalibrateOfANewVersion(t *testing.T) {
 	}
 }
 
-// Units that a baseline is pinned to are not held out.
-func TestCalibrateAgainstAPinnedBaseline(t *testing.T) {
+// Units that a baseline was taken from are not held out where the telemetry holds them too: not those of pinned records,
+// not those of the very file that is calibrated on, and not those of a file that was cut out of it.
+func TestCalibrateHoldsTheBaselineOut(t *testing.T) {
 	f := healthyFleet(10)
 	path := f.file(t)
-	last := 0 // record of the 300th end
-	for ends := 0; ends < 300; last++ {
+	last, ends := 0, 0 // record of the 300th end
+	for ; ends < 300; last++ {
 		if bytes.Contains(f.lines[last], []byte(`"terminated":true`)) {
 			ends++
 		}
 	}
-	config := fmt.Sprintf("policies: [{match: ranker, baseline: {from: pinned, units: 250, offsets: [{partition: 0, first: 0, last: %d}]}, "+
-		"false_alarms: {budget: 1, per: 2000 episodes}}]", last)
-	code, c := calibrate(t, config, path)
-	g := c.groups[0]
-	if code != exitFine || g.Baseline.From != "pinned" || g.Baseline.Units != 250 || g.Measured == nil || g.Measured.From+int(g.Measured.LeftOut) > 325 {
-		t.Errorf("exit %d, baseline %+v, measured %+v", code, g.Baseline, g.Measured)
+	csv := autoregressive(t, 0, 900)
+	cut := func(path string) string {
+		out := filepath.Join(t.TempDir(), "accepted.ndjson.gz")
+		config := writeConfig(t, "policies: [{match: \"*\", signals: [return], baseline: {units: 250}}]")
+		if code, text := verb(t, "baseline", "create", "--config", config, "-o", out, path); code != exitFine {
+			t.Fatalf("exit %d: %s", code, text)
+		}
+		return out
+	}
+	tests := map[string]struct {
+		from, path string
+		inside     int64 // units of the telemetry that the baseline was taken from
+	}{
+		"pinned":             {fmt.Sprintf("from: pinned, offsets: [{partition: 0, first: 0, last: %d}]", last), path, 250},
+		"the same file":      {"from: file, file: " + path, path, 250},
+		"cut out of it":      {"from: file, file: " + cut(path), path, 250},
+		"without a clock":    {"from: file, file: " + cut(csv), csv, 250},
+		"of other telemetry": {"from: file, file: " + healthyFleet(11).file(t), path, 0},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			code, c := calibrate(t, "policies: [{match: \"*\", signals: [return], baseline: {units: 250, "+tt.from+"}, false_alarms: {budget: 1, per: 2000 episodes}}]", tt.path)
+			g := c.groups[0]
+			if code != exitFine || g.Baseline.Units != 250 || g.HeldOut == nil || g.Measured == nil {
+				t.Fatalf("exit %d, %+v", code, g)
+			}
+			if got := int64(*g.HeldOut) + g.Measured.LeftOut; got != g.Units-tt.inside || g.Measured.From != *g.HeldOut {
+				t.Errorf("%d held out and %d left out of %d, drawn from %d", *g.HeldOut, g.Measured.LeftOut, g.Units, g.Measured.From)
+			}
+		})
 	}
 }
 

@@ -28,6 +28,7 @@ func calibrationText(out io.Writer, line calibrationJSON) error {
 		_, err := io.WriteString(out, w.String())
 		return err
 	}
+	rows[0][1] += fmt.Sprintf(", %d of them held out: healthy, and not of the baseline", *line.HeldOut)
 	rows = append(rows, []string{"  baseline", line.Baseline.text()}, []string{"  budget", line.Budget.text()}, []string{"  expected", line.Promise.text()})
 	if line.Promise.Weakest != nil {
 		rows = append(rows, []string{"  weakest", *line.Promise.Weakest + " is expected to raise the most false alarms"})
@@ -80,7 +81,7 @@ func (p calibratedPromiseJSON) text() string {
 }
 
 func (m measuredFalseAlarmJSON) text() string {
-	of := "units after the baseline"
+	of := "held-out units"
 	if m.Source == "baseline" {
 		of = "units of the baseline"
 	}
