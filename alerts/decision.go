@@ -9,10 +9,11 @@ import (
 type DecisionKind string
 
 // The kinds of decisions. Accepted and Reset end the incident: what drifted is the new normal, and the group warms up
-// a new baseline. Muted keeps it open and tells nobody of it until a time.
+// a new baseline. Muted keeps it open and tells nobody of it until a time; Unmuted ends that early.
 const (
 	Accepted DecisionKind = "accepted"
 	Muted    DecisionKind = "muted"
+	Unmuted  DecisionKind = "unmuted"
 	Reset    DecisionKind = "reset"
 )
 
@@ -36,10 +37,13 @@ func (d Decision) same(other Decision) bool {
 // IsMuted reports whether nobody is to be told of the incident now.
 func (i *Incident) IsMuted() bool { return !i.MutedUntil.IsZero() }
 
+// Ends reports whether the decision ends its incident.
+func (k DecisionKind) Ends() bool { return k == Accepted || k == Reset }
+
 // Ended gives the decision that ended the incident, and false where none did.
 func (i *Incident) Ended() (Decision, bool) {
 	for _, d := range slices.Backward(i.Decisions) {
-		if d.Kind != Muted {
+		if d.Kind.Ends() {
 			return d, true
 		}
 	}
@@ -68,15 +72,16 @@ func (b *Book) End(id string, d Decision) bool {
 	return true
 }
 
-// Mute has nobody told of an open incident until a time, and gives what that changed: nothing where the newest decision
-// says the same, or no such incident is open.
+// Mute has nobody told of an open incident until a time, or ends that where the decision is Unmuted, and gives what that
+// changed: nothing where the newest decision says the same, where there is no mute to end, or no such incident is open.
 func (b *Book) Mute(id string, d Decision) []Change {
 	i := b.open(id)
-	if i == nil || len(i.Decisions) > 0 && i.IsMuted() && i.Decisions[len(i.Decisions)-1].same(d) {
+	if i == nil || !i.IsMuted() && d.Kind == Unmuted ||
+		i.IsMuted() && len(i.Decisions) > 0 && i.Decisions[len(i.Decisions)-1].same(d) {
 		return nil
 	}
 	i.decide(d)
-	i.MutedUntil = d.Until
+	i.MutedUntil = d.Until // the zero time ends it
 	return []Change{{Incident: copyIncident(i)}}
 }
 

@@ -105,6 +105,32 @@ func TestMuteEndsAtItsTime(t *testing.T) {
 	}
 }
 
+func TestUnmute(t *testing.T) {
+	b := NewBook()
+	applied(b, drift("return", 100))
+	id := b.Incidents()[0].ID
+	unmute := Decision{Kind: Unmuted, By: "bob", Why: "the test is over", At: noon.Add(time.Minute)}
+	if got := b.Mute(id, unmute); got != nil {
+		t.Errorf("the end of no mute changes %v", told(got))
+	}
+	b.Mute(id, muteUntil(noon.Add(time.Hour)))
+	changes := b.Mute(id, unmute)
+	if len(changes) != 1 || changes[0].Incident.IsMuted() || changes[0].Incident.Closed {
+		t.Fatalf("changes %+v", changes)
+	}
+	if _, ended := changes[0].Incident.Ended(); ended {
+		t.Error("the end of a mute is taken for the end of the incident")
+	}
+	const want = "muted by alice at 2026-11-20T12:00:00Z until 2026-11-20T13:00:00Z: known\n" +
+		"unmuted by bob at 2026-11-20T12:01:00Z: the test is over"
+	if a := incidentAlert(changes[0].Incident); a.resolved || a.annotations["decisions"] != want {
+		t.Errorf("the alert is resolved=%t, decisions %q", a.resolved, a.annotations["decisions"])
+	}
+	if got := b.Mute(id, unmute); got != nil {
+		t.Errorf("ended twice: %v", told(got))
+	}
+}
+
 func TestMutedIncidentThatCloses(t *testing.T) {
 	b := NewBook()
 	applied(b, drift("return", 100))

@@ -58,6 +58,9 @@ func (s *server) muteIncident(w http.ResponseWriter, r *http.Request) {
 	d := body.decision(alerts.Muted, s.now())
 	var timeErr error
 	d.Until, timeErr = body.until(s.now())
+	if d.Until.IsZero() {
+		d.Kind = alerts.Unmuted
+	}
 	if err = errors.Join(err, timeErr, body.withoutGroup()); err != nil {
 		s.refuse(w, http.StatusBadRequest, err.Error())
 		return
@@ -135,7 +138,7 @@ func (b orderBody) withoutGroup() error {
 	return b.without(b.Policy != nil || b.Group != nil, "policy and group")
 }
 
-// until gives the end of a mute.
+// until gives the end of a mute, the zero time where it is to end at once.
 func (b orderBody) until(now time.Time) (time.Time, error) {
 	var until time.Time
 	switch {
@@ -145,6 +148,9 @@ func (b orderBody) until(now time.Time) (time.Time, error) {
 		d, err := model.ParseDuration(*b.For)
 		if err != nil {
 			return until, errors.New("for must be a duration such as 4h or 2d")
+		}
+		if d == 0 {
+			return until, nil
 		}
 		until = now.Add(time.Duration(d))
 	default:

@@ -55,7 +55,7 @@ func (d *desk) restart(ctx context.Context, group ingest.Group, decision alerts.
 	return d.apply(ctx, found)
 }
 
-// mute has nobody told of an open incident until a time.
+// mute has nobody told of an open incident until a time, or ends that.
 func (d *desk) mute(ctx context.Context, id string, decision alerts.Decision) error {
 	switch incident, known := d.book.Incident(id); {
 	case !known:

@@ -77,7 +77,7 @@ func newMuteCommand(c *console, service *client) *cobra.Command {
 		Use:   "mute INCIDENT (--for DURATION | --until TIME) --why TEXT",
 		Short: "Have nobody told of an incident until a time",
 		Long: "Resolves the alert and keeps it so, and has no retraining ordered, until the time has come; whoever is told of\n" +
-			"incidents is told again then, if it is still open. A later mute replaces an earlier one.",
+			"incidents is told again then, if it is still open. A later mute replaces an earlier one; --for 0 ends it at once.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := errors.Join(order.check(), order.set(until, duration)); err != nil {
@@ -88,7 +88,7 @@ func newMuteCommand(c *console, service *client) *cobra.Command {
 		},
 	}
 	order.flags(cmd)
-	cmd.Flags().StringVar(&duration, "for", "", "for how long, such as 4h or 2d")
+	cmd.Flags().StringVar(&duration, "for", "", "for how long, such as 4h or 2d; 0 ends a mute")
 	cmd.Flags().StringVar(&until, "until", "", "until when, as in 2026-11-20T18:00:00Z")
 	return cmd
 }
@@ -231,7 +231,7 @@ func (i *shownIncident) state() string {
 	switch {
 	case i.MutedUntil != nil:
 		return "muted until " + i.MutedUntil.Format(time.RFC3339)
-	case i.State == "closed" && len(i.Decisions) > 0 && i.Decisions[len(i.Decisions)-1].Decision != alerts.Muted:
+	case i.State == "closed" && len(i.Decisions) > 0 && i.Decisions[len(i.Decisions)-1].Decision.Ends():
 		return string(i.Decisions[len(i.Decisions)-1].Decision)
 	}
 	return i.State

@@ -105,7 +105,7 @@ func TestOrdersAreCheckedAndCarriedOut(t *testing.T) {
 		"mute for ever":    {"incidents/i1/mute", "{" + who + "}", nil, 400, "either until", ""},
 		"mute both":        {"incidents/i1/mute", "{" + who + `,"for":"4h","until":"2026-11-20T14:00:05Z"}`, nil, 400, "either until", ""},
 		"mute in the past": {"incidents/i1/mute", "{" + who + `,"until":"2026-11-20T10:00:05Z"}`, nil, 400, "must end in the future", ""},
-		"mute for nothing": {"incidents/i1/mute", "{" + who + `,"for":"0s"}`, nil, 400, "must end in the future", ""},
+		"end of a mute":    {"incidents/i1/mute", "{" + who + `,"for":"0s"}`, nil, 200, `"id":"` + incident.ID, "mute i1"},
 		"mute for long":    {"incidents/i1/mute", "{" + who + `,"for":"soon"}`, nil, 400, "for must be a duration", ""},
 		"promote a group":  {"baselines/b1/promote", "{" + who + `,"policy":"p"}`, nil, 400, "policy and group mean nothing here", ""},
 		"reset nothing":    {"baselines/reset", "{" + who + "}", nil, 400, "policy and group say", ""},
@@ -133,6 +133,9 @@ func TestOrdersAreCheckedAndCarriedOut(t *testing.T) {
 			}
 			if until := s.now().Add(4 * time.Hour); o.decision.Kind == alerts.Muted && !o.decision.Until.Equal(until) {
 				t.Errorf("muted until %s, want %s", o.decision.Until, until)
+			}
+			if ends := name == "end of a mute"; ends != (o.decision.Kind == alerts.Unmuted) || ends && !o.decision.Until.IsZero() {
+				t.Errorf("the decision is %+v", o.decision)
 			}
 		})
 	}
