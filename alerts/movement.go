@@ -161,15 +161,35 @@ func (m movement) words(c class) string {
 	f := m.foremost
 	switch {
 	case m.moved():
-		what, z := fmt.Sprintf("%+.2g baseline sd", f.StandardShift), f.Z
-		if math.Abs(f.SpreadZ) > 1.2*math.Abs(f.Z) {
-			what, z = "spread", f.SpreadZ
-		}
-		return fmt.Sprintf("%s moved (%s of %s: %s, z %.1f over %d units)", c, f.Quantity, f.Signal, what, z, f.Units)
+		what, z := how(f)
+		return fmt.Sprintf("%s moved (%s: %s, z %.1f over %d units)", c, quantityOf(f), what, z, f.Units)
 	case m.unmoved():
 		return fmt.Sprintf("%s did not move (largest |z| of %s %.1f over %d units)", c, m.counted(), prominence(f), f.Units)
 	}
 	return fmt.Sprintf("%s cannot be told yet (largest |z| of %s %.1f over %d units)", c, m.counted(), prominence(f), f.Units)
+}
+
+// plainShift is how many standard errors a shift stands out by from which on it is told as one. A large shift also puts the
+// values further from the middle of the baseline, which alone would be told as a wider spread.
+const plainShift = 3.
+
+// how says what a quantity has done, and by how many standard errors it stands out in that.
+func how(f bank.Shift) (what string, z float64) {
+	if math.Abs(f.Z) >= plainShift || math.Abs(f.SpreadZ) <= 1.2*math.Abs(f.Z) {
+		return fmt.Sprintf("%+.2g baseline sd", f.StandardShift), f.Z
+	}
+	if f.SpreadZ < 0 {
+		return "narrower spread", f.SpreadZ
+	}
+	return "wider spread", f.SpreadZ
+}
+
+// quantityOf names a quantity of a signal, the only one of a signal by the signal alone.
+func quantityOf(f bank.Shift) string {
+	if f.Signal == "return" || f.Signal == "episode_length" {
+		return f.Signal
+	}
+	return f.Quantity + " of " + f.Signal
 }
 
 func (m movement) counted() string {

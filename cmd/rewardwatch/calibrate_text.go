@@ -52,7 +52,11 @@ func calibrationText(out io.Writer, line calibrationJSON) error {
 func (b calibratedBaselineJSON) text() string {
 	s := fmt.Sprintf("%s, %d units from %s", *b.ID, b.Units, b.From)
 	if b.Days != nil {
-		s += fmt.Sprintf(", over %s days", short(float64(*b.Days)))
+		span, unit := float64(*b.Days), "days"
+		if span < 1 {
+			span, unit = 24*span, "hours"
+		}
+		s += fmt.Sprintf(", over %s %s", short(span), unit)
 	}
 	return s
 }

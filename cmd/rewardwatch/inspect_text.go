@@ -165,7 +165,12 @@ func (c clockJSON) text() string {
 	}
 	s := fmt.Sprintf("%s to %s, on %s", c.First, c.Last, plural(c.Days, "day"))
 	if c.EventsPerSecond != nil {
-		s += fmt.Sprintf("; %s events a second, %s units a day", short(float64(*c.EventsPerSecond)), short(float64(*c.UnitsPerDay)))
+		s += fmt.Sprintf("; %s events a second", short(float64(*c.EventsPerSecond)))
+		if *c.UnitsPerDay >= 1000 {
+			s += fmt.Sprintf(", %s units a day", whole(*c.UnitsPerDay))
+		} else if *c.UnitsPerDay > 0 {
+			s += fmt.Sprintf(", %s units a day", short(float64(*c.UnitsPerDay)))
+		}
 	}
 	for _, bad := range []struct {
 		events int64
@@ -181,7 +186,7 @@ func (c clockJSON) text() string {
 func (b baselineJSON) text() string {
 	s := fmt.Sprintf("%d units frozen, of %d wanted", b.Units, b.Of)
 	if b.FalseAlarmUnits != nil {
-		s += fmt.Sprintf("; the budget is one false alarm in %s units", short(float64(*b.FalseAlarmUnits)))
+		s += fmt.Sprintf("; the budget is one false alarm in %s units", whole(*b.FalseAlarmUnits))
 	}
 	if b.Confidence != nil {
 		s += "; confidence: " + *b.Confidence

@@ -360,9 +360,9 @@ func returnText(d *bank.Decomposition) string {
 
 // promiseText says how seldom false alarms may come, and how seldom they are expected to.
 func promiseText(p bank.Promise) string {
-	s := fmt.Sprintf("one false alarm in %.0f units", p.N)
+	s := fmt.Sprintf("one false alarm in %s units", whole(number(p.N)))
 	if p.ARL0 > 0 {
-		s += fmt.Sprintf(", expected one in %.0f (%.0f to %.0f)", p.ARL0, p.Low, p.High)
+		s += fmt.Sprintf(", expected one in %s (%s to %s)", whole(number(p.ARL0)), whole(number(p.Low)), whole(number(p.High)))
 	}
 	if p.Confidence != "" {
 		s += "; promise: " + p.Confidence

@@ -1,0 +1,34 @@
+package alerts
+
+import (
+	"testing"
+
+	"github.com/rewardwatch/rewardwatch/detectors/bank"
+)
+
+// A large shift of the mean is told as one, whatever it does to the distance from the middle.
+func TestWordsOfAMovement(t *testing.T) {
+	tests := map[string]struct {
+		shift bank.Shift
+		want  string
+	}{
+		"large shift": {
+			bank.Shift{Signal: "reward", Quantity: "mean", StandardShift: -2.19, Z: -5, SpreadZ: 7.2, Units: 10},
+			"rewards moved (mean of reward: -2.2 baseline sd, z -5.0 over 10 units)",
+		},
+		"wider": {
+			bank.Shift{Signal: "return", Quantity: "return", StandardShift: .1, Z: 1, SpreadZ: 7.2, Units: 10},
+			"rewards moved (return: wider spread, z 7.2 over 10 units)",
+		},
+		"narrower": {
+			bank.Shift{Signal: "reward", Quantity: "mean", Z: -1, SpreadZ: -4, Units: 10},
+			"rewards moved (mean of reward: narrower spread, z -4.0 over 10 units)",
+		},
+	}
+	for name, tt := range tests {
+		m := movement{quantities: 1, odds: movedOdds, foremost: tt.shift}
+		if got := m.words(rewards); got != tt.want {
+			t.Errorf("%s: got %q, want %q", name, got, tt.want)
+		}
+	}
+}
