@@ -141,6 +141,7 @@ type shownAlarm struct {
 		Low        *float64 `json:"low"`
 		High       *float64 `json:"high"`
 		Confidence string   `json:"confidence"`
+		Caveats    []string `json:"caveats"`
 	} `json:"promise"`
 }
 
@@ -156,7 +157,7 @@ func (a *shownAlarm) alarm() alerts.Alarm {
 		},
 		Baseline: bank.BaselineRef{ID: a.Baseline.ID, Units: a.Baseline.Units, Provisional: a.Provisional},
 		Offsets:  a.Offsets, Cause: a.Cause, Evidence: a.Evidence, Causes: a.Causes, Return: a.ReturnChange,
-		Promise: bank.Promise{N: a.Promise.Units, Confidence: a.Promise.Confidence},
+		Promise: bank.Promise{N: a.Promise.Units, Confidence: a.Promise.Confidence, Caveats: a.Promise.Caveats},
 	}
 	if p := &a.Promise; p.ARL0 != nil && p.Low != nil && p.High != nil {
 		out.Promise.ARL0, out.Promise.Low, out.Promise.High = *p.ARL0, *p.Low, *p.High

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"math"
@@ -387,6 +388,7 @@ func offsetsText(ranges []ingest.Range) string {
 	if len(ranges) == 0 {
 		return "none"
 	}
+	ranges = slices.SortedFunc(slices.Values(ranges), func(a, b ingest.Range) int { return cmp.Compare(a.Partition, b.Partition) })
 	var out []string
 	for _, r := range ranges {
 		out = append(out, r.String())

@@ -66,6 +66,11 @@ func (t *trail) offsets(from UnitRef, last int64) []ingest.Range {
 		u := &t.Units[o%trailUnits]
 		ranges = ingest.Widen(ranges, ingest.Range{Partition: u.Pos.Partition, First: u.First.Offset, Last: u.Last})
 	}
+	return byPartition(ranges)
+}
+
+// byPartition sorts ranges in place.
+func byPartition(ranges []ingest.Range) []ingest.Range {
 	slices.SortFunc(ranges, func(a, b ingest.Range) int { return cmp.Compare(a.Partition, b.Partition) })
 	return ranges
 }
