@@ -5,9 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
-	"time"
 
 	"github.com/segmentio/kafka-go"
 )
@@ -25,13 +23,6 @@ type TopicConfig struct {
 
 // ErrNoTopic says that the cluster has no topic of that name.
 var ErrNoTopic = errors.New("there is no such topic")
-
-// How patient ReadTopic is with a partition that cannot be read: it gives up after so many connections in a row that
-// brought nothing.
-const (
-	topicAttempts = 5
-	topicBackoff  = 200 * time.Millisecond
-)
 
 // ReadTopic reads what a topic holds when it begins, one partition after the other, each in offset order, and gives the
 // events to p in batches. It neither joins a consumer group nor commits anything, and never makes the topic. With fewer
@@ -60,28 +51,20 @@ func ReadTopic(ctx context.Context, cfg TopicConfig, p Processor) (Counts, error
 
 // topicReader is the state of one ReadTopic, or of one ReadRanges.
 type topicReader struct {
+	sectionReader
 	cfg       TopicConfig
-	network   *network
 	processor Processor
 	decoder   *Decoder
 	batch     []Event
 	counts    Counts
-
-	messages, total int64
 }
 
 func newTopicReader(cfg TopicConfig, network *network, p Processor) *topicReader {
-	return &topicReader{
-		cfg: cfg, network: network, processor: p, decoder: NewDecoder(int(cfg.Kafka.MaxMessage)),
-		counts: Counts{Refused: map[Reason]int64{}},
+	r := &topicReader{
+		cfg: cfg, processor: p, decoder: NewDecoder(int(cfg.Kafka.MaxMessage)), counts: Counts{Refused: map[Reason]int64{}},
 	}
-}
-
-// section is the part of a partition that is read: the offsets from next up to, and without, end.
-type section struct {
-	partition int
-	next, end int64
-	barren    int // answers in a row that held nothing new
+	r.sectionReader = sectionReader{kafka: cfg.Kafka, network: network, progress: cfg.Progress, message: r.decode}
+	return r
 }
 
 // sections settles what is read of each partition.
@@ -130,144 +113,13 @@ func share(n int64, sizes []int64) []int64 {
 	return out
 }
 
-// patiently repeats a session with a partition until it succeeds, or fails too often without getting on.
-func (r *topicReader) patiently(ctx context.Context, s *section, session func(context.Context, *kafka.Conn, *section) error) error {
-	for failures := 0; ; {
-		before := s.next
-		err := r.connected(ctx, s, session)
-		var fatal *fatalError
-		switch {
-		case err == nil:
-			return nil
-		case ctx.Err() != nil:
-			return ctx.Err()
-		case errors.As(err, &fatal):
-			return fatal.err
-		}
-		if failures++; s.next > before {
-			failures = 1
-		}
-		if failures == topicAttempts {
-			return err
-		}
-		sleep(ctx, topicBackoff)
-	}
-}
-
-func (r *topicReader) connected(ctx context.Context, s *section, session func(context.Context, *kafka.Conn, *section) error) error {
-	conn, err := r.network.partition(ctx, r.cfg.Kafka.Brokers, r.cfg.Kafka.Topic, s.partition)
-	if err != nil {
-		return err
-	}
-	defer conn.Close() // what was read of it is all that matters
-	defer context.AfterFunc(ctx, func() { conn.Close() })()
-	if err := conn.SetDeadline(time.Now().Add(operationTimeout)); err != nil {
-		return err
-	}
-	return session(ctx, conn, s)
-}
-
-// measure finds the ends of a partition.
-func (r *topicReader) measure(_ context.Context, conn *kafka.Conn, s *section) error {
-	return shielded(func() (err error) {
-		s.next, s.end, err = conn.ReadOffsets()
-		return err
-	})
-}
-
-// section reads its part of a partition.
+// section reads one section, and hands on all its events.
 func (r *topicReader) section(ctx context.Context, s *section) error {
-	if s.next == s.end {
-		return nil
-	}
-	err := r.patiently(ctx, s, r.session)
-	return errors.Join(err, r.flush(ctx))
+	return errors.Join(r.read(ctx, s), r.flush(ctx))
 }
 
-// session reads over one connection. Retention may have removed the beginning meanwhile.
-func (r *topicReader) session(ctx context.Context, conn *kafka.Conn, s *section) error {
-	now := *s
-	if err := r.measure(ctx, conn, &now); err != nil {
-		return err
-	}
-	r.advance(s, max(s.next, min(now.next, s.end)))
-	for s.next < s.end {
-		if err := conn.SetDeadline(time.Now().Add(operationTimeout)); err != nil {
-			return err
-		}
-		if err := r.answer(ctx, conn, s); err != nil {
-			return err
-		}
-		if r.cfg.Progress != nil {
-			r.cfg.Progress(r.messages, r.total)
-		}
-	}
-	return nil
-}
-
-func (r *topicReader) advance(s *section, next int64) {
-	r.messages += next - s.next
-	s.next = next
-}
-
-// answer reads one answer of the broker. As in the service, one that holds nothing new makes the next one larger, and
-// what compaction has removed of a compressed record batch is passed over.
-func (r *topicReader) answer(ctx context.Context, conn *kafka.Conn, s *section) error {
-	batch, err := ask(conn, s.next, r.cfg.Kafka.MaxMessage, s.barren, defaultTiming().maxWait)
-	if err != nil {
-		return err
-	}
-	before := s.next
-	if err := r.drain(ctx, batch, s); err != nil {
-		return err // without closing the batch: after a panic its lock may be held
-	}
-	if err := shielded(batch.Close); err != nil && !harmless(err) {
-		return fmt.Errorf("reading up to offset %d: %w", s.next, err)
-	}
-	if s.next > before {
-		s.barren = 0
-	} else if s.barren++; s.barren == maxBarren {
-		s.barren = 0
-		r.advance(s, s.next+1)
-	}
-	return nil
-}
-
-func (r *topicReader) drain(ctx context.Context, batch *kafka.Batch, s *section) error {
-	for s.next < s.end {
-		m, err := nextMessage(batch)
-		switch {
-		case errors.Is(err, io.EOF):
-			r.advance(s, min(s.end, max(s.next, batch.Offset())))
-			return nil
-		case errors.Is(err, kafka.RequestTimedOut):
-			return nil
-		case err != nil:
-			return fmt.Errorf("reading offset %d: %w", s.next, err)
-		case m.Offset < s.next: // a record batch is read from its head
-			continue
-		case m.Offset >= s.end:
-			r.advance(s, s.end)
-			return nil
-		}
-		r.message(s, m)
-		r.advance(s, m.Offset+1)
-		if len(r.batch) >= flushEvents {
-			if err := r.flush(ctx); err != nil {
-				return &fatalError{err}
-			}
-		}
-	}
-	return nil
-}
-
-func nextMessage(batch *kafka.Batch) (m kafka.Message, err error) {
-	defer recovered(&err)
-	return batch.ReadMessage()
-}
-
-func (r *topicReader) message(s *section, m kafka.Message) {
-	pos := Position{Partition: int32(s.partition), Offset: m.Offset}
+func (r *topicReader) decode(ctx context.Context, partition int, m kafka.Message) error {
+	pos := Position{Partition: int32(partition), Offset: m.Offset}
 	limit := int(r.cfg.Kafka.MaxMessage)
 	switch classify(m.Value, limit) {
 	case messageTooLarge:
@@ -279,6 +131,10 @@ func (r *topicReader) message(s *section, m kafka.Message) {
 		r.counts.Read += accepted
 		r.counts.Accepted += accepted
 	}
+	if len(r.batch) < flushEvents {
+		return nil
+	}
+	return r.flush(ctx)
 }
 
 func (r *topicReader) refuse(e *RecordError, raw []byte) {

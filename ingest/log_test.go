@@ -1,0 +1,128 @@
+package ingest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+func startLog(t *testing.T, partitions int32, opts ...kfake.Opt) (*kfake.Cluster, *Log) {
+	t.Helper()
+	c, err := kfake.NewCluster(append([]kfake.Opt{kfake.NumBrokers(1), kfake.SeedTopics(partitions, "state")}, opts...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	cfg := DefaultKafkaConfig()
+	cfg.Brokers = c.ListenAddrs()
+	l, err := OpenLog(cfg, "state")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() }) // before the cluster
+	return c, l
+}
+
+func (l *Log) all(t *testing.T, partition int) (out []LogRecord) {
+	t.Helper()
+	if err := l.Read(t.Context(), partition, func(r LogRecord) error {
+		out = append(out, r)
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func TestLogGivesBackWhatWasAppended(t *testing.T) {
+	_, l := startLog(t, 3)
+	if n, err := l.Partitions(t.Context()); n != 3 || err != nil {
+		t.Errorf("%d partitions, %v", n, err)
+	}
+	if got := l.all(t, 1); len(got) != 0 {
+		t.Errorf("an empty partition gives %v", got)
+	}
+	records := []LogRecord{
+		{Key: []byte("a"), Value: []byte("one")},
+		{Key: []byte("b"), Value: bytes.Repeat([]byte{7}, MaxLogRecord)}, // more than one request
+		{Key: []byte("a")},
+		{Key: []byte("c"), Value: []byte("two")},
+	}
+	if err := l.Append(t.Context(), 1, records...); err != nil {
+		t.Fatal(err)
+	}
+	got := l.all(t, 1)
+	same := slices.EqualFunc(got, records, func(a, b LogRecord) bool {
+		return bytes.Equal(a.Key, b.Key) && bytes.Equal(a.Value, b.Value)
+	})
+	if !same {
+		t.Errorf("%d records come back otherwise than they were written", len(got))
+	}
+	for i, r := range got {
+		if r.Offset != int64(i) {
+			t.Errorf("record %d has offset %d", i, r.Offset)
+		}
+	}
+	if got := l.all(t, 2); len(got) != 0 {
+		t.Errorf("another partition holds %v", got)
+	}
+}
+
+// A request that fails is repeated until it is taken, in order.
+func TestLogAppendsOverOutages(t *testing.T) {
+	c, l := startLog(t, 1)
+	failures := 3
+	c.ControlKey(int16(kmsg.Produce), func(kmsg.Request) (kmsg.Response, error, bool) {
+		c.KeepControl()
+		if failures--; failures < 0 {
+			return nil, nil, false
+		}
+		return nil, errors.New("cut"), true // the connection breaks
+	})
+	for i := range 3 {
+		if err := l.Append(t.Context(), 0, LogRecord{Key: []byte("k"), Value: fmt.Appendf(nil, "%d", i)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var values []string
+	for _, r := range l.all(t, 0) {
+		values = append(values, string(r.Value))
+	}
+	if !slices.Equal(values, []string{"0", "1", "2"}) {
+		t.Errorf("values %v", values)
+	}
+}
+
+func TestLogErrors(t *testing.T) {
+	c, _ := startLog(t, 1)
+	cfg := DefaultKafkaConfig()
+	cfg.Brokers = c.ListenAddrs()
+	l, err := OpenLog(cfg, "none")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if _, err := l.Partitions(t.Context()); !errors.Is(err, ErrNoTopic) {
+		t.Errorf("partitions of no topic: %v", err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	if err := l.Append(ctx, 0, LogRecord{Key: []byte("k")}); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("an append to no topic: %v", err)
+	}
+	_, l = startLog(t, 1)
+	if err := l.Append(t.Context(), 0, LogRecord{Key: []byte("k"), Value: []byte("v")}); err != nil {
+		t.Fatal(err)
+	}
+	stop := errors.New("enough")
+	if err := l.Read(t.Context(), 0, func(LogRecord) error { return stop }); !errors.Is(err, stop) {
+		t.Errorf("a reader that stops: %v", err)
+	}
+}
