@@ -16,7 +16,8 @@ func allRules(opts RulesOptions) []rule {
 		rules = append(rules, g.drift(Critical), g.drift(Warning), g.drift(Info), g.telemetryFault())
 	}
 	rules = append(rules, telemetryAbsent(), telemetryLost(), consumerLagHigh(), deadLettersRising(), deadLettersLost(),
-		checkpointStale(), cardinalityLimit(), notifierFailing(), alertmanagerUnreachable())
+		checkpointStale(), partitionsUnassigned(), partitionStalled(), lagNotFalling(), retentionOvertaking(), clockJumped(),
+		cardinalityLimit(), notifierFailing(), alertmanagerUnreachable())
 	if opts.WebhooksGivenUp != "" {
 		rules = append(rules, webhookDeadLetter(opts.WebhooksGivenUp))
 	}

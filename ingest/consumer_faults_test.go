@@ -330,6 +330,22 @@ func TestRetentionOvertakesARunningConsumer(t *testing.T) {
 	m.stop()
 }
 
+// How far retention is away is followed while a partition is read, by the watchdog's looks alone.
+func TestRetentionComesNearer(t *testing.T) {
+	b := newBench(t, 1)
+	b.produce(0, 100)
+	m := b.join()
+	m.awaitAll(0)
+	for _, removed := range []int64{0, 70} {
+		if err := b.broker.DeleteRecords(0, removed); err != nil {
+			t.Fatal(err)
+		}
+		want := float64(100 - removed)
+		m.await("the headroom", func() bool { return gathered(m, ingest.MetricHeadroom, "0") == want })
+	}
+	m.stop()
+}
+
 func TestOffsetPastTheEndAsksTheOperator(t *testing.T) {
 	b := newBench(t, 1)
 	b.produce(0, 10)

@@ -157,8 +157,11 @@ rewardwatch_next_offset{partition="0"} 9
 # TYPE rewardwatch_partitions gauge
 rewardwatch_partitions{kind="assigned"} 1
 rewardwatch_partitions{kind="existing"} 1
+# HELP rewardwatch_retention_headroom_records Records that retention has yet to remove before it reaches those that have not been read.
+# TYPE rewardwatch_retention_headroom_records gauge
+rewardwatch_retention_headroom_records{partition="0"} 9
 `, ingest.MetricLagRecords, ingest.MetricLagSeconds, ingest.MetricDeadLettersLost, ingest.MetricDeadLetters, ingest.MetricEvents,
-		ingest.MetricLastEvent, ingest.MetricMessagesSkipped, ingest.MetricNextOffset, ingest.MetricPartitions)
+		ingest.MetricLastEvent, ingest.MetricMessagesSkipped, ingest.MetricNextOffset, ingest.MetricPartitions, ingest.MetricHeadroom)
 	if err := m.consumer.Ready(); err != nil {
 		t.Errorf("not ready: %v", err)
 	}
@@ -167,7 +170,7 @@ rewardwatch_partitions{kind="existing"} 1
 		t.Error("ready after the end")
 	}
 	wantMetrics(t, m, "", ingest.MetricLagRecords, ingest.MetricLagSeconds, ingest.MetricLastEvent, ingest.MetricNextOffset,
-		ingest.MetricCheckpointAge)
+		ingest.MetricHeadroom, ingest.MetricCheckpointAge)
 }
 
 // The records of an aborted transaction cannot be told from others: the topic must not be written in transactions.

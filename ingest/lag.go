@@ -20,6 +20,7 @@ const unknown = -1
 // scrapes read it.
 type progress struct {
 	next    atomic.Int64 // next offset to read
+	first   atomic.Int64 // start of the log: retention has removed everything before it
 	end     atomic.Int64 // high-water mark: the offset of the next message to be written
 	eventTS atomic.Int64 // Unix nanoseconds of the last event that had a time, 0 where none had
 	saved   atomic.Int64 // Unix nanoseconds at which the checkpoint was last known to hold everything before next
@@ -29,6 +30,7 @@ type progress struct {
 func newProgress(now time.Time) *progress {
 	p := &progress{}
 	p.next.Store(unknown)
+	p.first.Store(unknown)
 	p.end.Store(unknown)
 	p.saved.Store(now.UnixNano())
 	return p
@@ -48,6 +50,15 @@ func (p *progress) lag() (records int64, known bool) {
 		return 0, false
 	}
 	return max(0, end-next), true
+}
+
+// headroom gives how many records retention has yet to remove until it reaches those that have not been read.
+func (p *progress) headroom() (records int64, known bool) {
+	next, first := p.next.Load(), p.first.Load()
+	if next == unknown || first == unknown {
+		return 0, false
+	}
+	return max(0, next-first), true
 }
 
 // lagSeconds gives how old the last event is, 0 where there is none behind it.
@@ -142,7 +153,7 @@ func (b *board) ready(target int64) error {
 type collector struct {
 	board *board
 
-	lagRecords, lagSeconds, lastEvent, nextOffset, checkpointAge *prometheus.Desc
+	lagRecords, lagSeconds, lastEvent, nextOffset, headroom, checkpointAge *prometheus.Desc
 }
 
 func newCollector(b *board) *collector {
@@ -157,6 +168,8 @@ func newCollector(b *board) *collector {
 			"Time of the last event read; absent for telemetry without ts.", partition, nil),
 		nextOffset: prometheus.NewDesc(MetricNextOffset,
 			"Next offset to read, -1 before it is known.", partition, nil),
+		headroom: prometheus.NewDesc(MetricHeadroom,
+			"Records that retention has yet to remove before it reaches those that have not been read.", partition, nil),
 		checkpointAge: prometheus.NewDesc(MetricCheckpointAge,
 			"Time since the checkpoint of the assigned partition that waits longest held all that was read.", nil, nil),
 	}
@@ -164,7 +177,7 @@ func newCollector(b *board) *collector {
 
 // Describe implements prometheus.Collector.
 func (c *collector) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{c.lagRecords, c.lagSeconds, c.lastEvent, c.nextOffset, c.checkpointAge} {
+	for _, d := range []*prometheus.Desc{c.lagRecords, c.lagSeconds, c.lastEvent, c.nextOffset, c.headroom, c.checkpointAge} {
 		out <- d
 	}
 }
@@ -181,6 +194,9 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 		gauge(c.nextOffset, float64(p.next.Load()))
 		if records, known := p.lag(); known {
 			gauge(c.lagRecords, float64(records))
+		}
+		if records, known := p.headroom(); known {
+			gauge(c.headroom, float64(records))
 		}
 		if seconds, known := p.lagSeconds(now); known {
 			gauge(c.lagSeconds, seconds)

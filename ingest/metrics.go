@@ -13,6 +13,7 @@ type metrics struct {
 	gap                *prometheus.CounterVec
 	reconnects         *prometheus.CounterVec
 	assigned, existing prometheus.Gauge
+	clockJumps         prometheus.Counter
 }
 
 func newMetrics(reg prometheus.Registerer) *metrics {
@@ -39,6 +40,9 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		gap: f.NewCounterVec(prometheus.CounterOpts{
 			Name: MetricOffsetGap, Help: "Records that retention removed before they were read.",
 		}, []string{"partition"}),
+		clockJumps: f.NewCounter(prometheus.CounterOpts{
+			Name: MetricClockJumps, Help: "Times that the machine's clock was set by two seconds or more.",
+		}),
 		reconnects: f.NewCounterVec(prometheus.CounterOpts{
 			Name: MetricReconnects, Help: "Connections to partitions that ended before they were meant to, by reason.",
 		}, []string{"reason"}),

@@ -9,6 +9,8 @@ const (
 	MetricLagSeconds        = "rewardwatch_consumer_lag_seconds"         // {partition} absent without ts, 0 when caught up
 	MetricLastEvent         = "rewardwatch_last_event_timestamp_seconds" // {partition}
 	MetricNextOffset        = "rewardwatch_next_offset"                  // {partition} next offset to read, -1 before the first
+	MetricHeadroom          = "rewardwatch_retention_headroom_records"   // {partition} from the start of the log to the next offset to read
+	MetricClockJumps        = "rewardwatch_clock_jumps_total"            // times that the machine's clock was set
 	MetricPartitions        = "rewardwatch_partitions"                   // {kind="assigned|existing"}
 	MetricOffsetGap         = "rewardwatch_offset_gap_records_total"     // {partition} records that retention removed unread
 	MetricMessagesSkipped   = "rewardwatch_messages_skipped_total"       // {reason="tombstone|control"} not telemetry

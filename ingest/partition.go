@@ -256,6 +256,7 @@ func (p *partition) position(conn *kafka.Conn) error {
 	if err != nil {
 		return fmt.Errorf("asking for the ends of the partition: %w", err)
 	}
+	p.progress.first.Store(first)
 	p.progress.end.Store(end)
 	if p.next > end {
 		return p.beyond(first, end)

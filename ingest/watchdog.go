@@ -45,6 +45,32 @@ func (w *stallWatch) look(now time.Time, p *progress, connected bool, limit time
 	return stallCut
 }
 
+// clockWatch notices when the machine's clock is set: cooldowns, mutes and the order of partitions go by it.
+type clockWatch struct {
+	started time.Time
+	off     time.Duration // of the clock against the time that has passed since started, when last looked at
+}
+
+// clockTolerance is how far a clock may be moved in one step and still count as kept by its daemon.
+const clockTolerance = 2 * time.Second
+
+func newClockWatch(now time.Time) *clockWatch { return &clockWatch{started: now} }
+
+// look gives by how much the clock was set since the last look, 0 where it was not. now must hold a monotonic reading.
+func (w *clockWatch) look(now time.Time) time.Duration {
+	return w.compare(now.Round(0).Sub(w.started.Round(0)), now.Sub(w.started))
+}
+
+// compare takes in how much time has passed by the clock, and in truth.
+func (w *clockWatch) compare(clock, passed time.Duration) time.Duration {
+	jump := clock - passed - w.off
+	w.off += jump
+	if jump.Abs() < clockTolerance {
+		return 0
+	}
+	return jump
+}
+
 // watch follows the ends of the partitions until ctx ends. It returns earlier, and with it the generation ends, where a
 // partition is stalled and a new connection did not help.
 func (c *Consumer) watch(ctx context.Context, partitions []*partition) {
@@ -54,7 +80,12 @@ func (c *Consumer) watch(ctx context.Context, partitions []*partition) {
 	for i := range watches {
 		watches[i] = stallWatch{next: unknown, since: time.Now()}
 	}
+	clock := newClockWatch(time.Now())
 	for {
+		if jump := clock.look(time.Now()); jump != 0 {
+			c.metrics.clockJumps.Inc()
+			c.opts.Log.Warn().Dur("by", jump).Msg("The machine's clock was set: what waits for a time comes early or late by as much")
+		}
 		if err := c.survey(ctx, partitions); err != nil && ctx.Err() == nil {
 			c.opts.Log.Debug().Err(err).Msg("Looking for the ends of the partitions failed")
 		}
@@ -81,10 +112,11 @@ func (c *Consumer) survey(ctx context.Context, partitions []*partition) error {
 	if len(partitions) == 0 {
 		return nil
 	}
-	requests := make([]kafka.OffsetRequest, len(partitions))
+	var requests []kafka.OffsetRequest
 	byID := make(map[int]*partition, len(partitions))
-	for i, p := range partitions {
-		requests[i], byID[int(p.id)] = kafka.LastOffsetOf(int(p.id)), p
+	for _, p := range partitions {
+		requests = append(requests, kafka.FirstOffsetOf(int(p.id)), kafka.LastOffsetOf(int(p.id)))
+		byID[int(p.id)] = p
 	}
 	answer, err := c.client.ListOffsets(ctx, &kafka.ListOffsetsRequest{
 		Topics: map[string][]kafka.OffsetRequest{c.cfg.Topic: requests},
@@ -97,6 +129,7 @@ func (c *Consumer) survey(ctx context.Context, partitions []*partition) error {
 		if o.Error != nil {
 			errs = append(errs, fmt.Errorf("listing offsets of partition %d: %w", o.Partition, o.Error))
 		} else if p := byID[o.Partition]; p != nil {
+			p.progress.first.Store(o.FirstOffset)
 			p.progress.raise(o.LastOffset)
 		}
 	}

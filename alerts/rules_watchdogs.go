@@ -1,0 +1,126 @@
+package alerts
+
+import (
+	"fmt"
+
+	"github.com/rewardwatch/rewardwatch/ingest"
+)
+
+func partitionsUnassigned() rule {
+	const (
+		summary     = "partitions of the telemetry are read by nobody"
+		description = "2 partitions are assigned to no instance: what is in them is not judged."
+	)
+	kind := func(kind string) string { return fmt.Sprintf("%s{kind=%q}", ingest.MetricPartitions, kind) }
+	return rule{
+		alert: "PartitionsUnassigned", severity: Critical, wait: "5m",
+		expr:        fmt.Sprintf("max by (job) (%s) - sum by (job) (%s) > 0", kind("existing"), kind("assigned")),
+		summary:     summary,
+		description: "{{ $value }} partitions are assigned to no instance: what is in them is not judged.",
+		tests: []ruleTest{
+			{
+				name: "two instances with ten of twelve", at: "10m",
+				series: []inputSeries{
+					ofInstance(ingest.MetricPartitions, `kind="existing"`, "12+0x20"),
+					ofInstance(ingest.MetricPartitions, `kind="assigned"`, "6+0x20"),
+					ofJob(ingest.MetricPartitions, `instance="b",kind="assigned"`, "4+0x20"),
+				},
+				fires: []expectedAlert{fires(summary, description, "job", "rewardwatch")},
+			},
+			{
+				name: "a rebalance", at: "10m",
+				series: []inputSeries{
+					ofInstance(ingest.MetricPartitions, `kind="existing"`, "12+0x20"),
+					ofInstance(ingest.MetricPartitions, `kind="assigned"`, "12+0x6 0 0 12+0x20"),
+				},
+			},
+		},
+	}
+}
+
+func partitionStalled() rule {
+	const (
+		summary     = "a partition does not get on"
+		description = "Connections were cut 3 times within half an hour because a partition with unread records stood still; the log says which."
+	)
+	stalled := `reason="stalled"`
+	return rule{
+		alert: "PartitionStalled", severity: Warning,
+		expr:        fmt.Sprintf("sum by (job, instance) (increase(%s{%s}[30m])) > 1", ingest.MetricReconnects, stalled),
+		summary:     summary,
+		description: `Connections were cut {{ $value | printf "%.0f" }} times within half an hour because a partition with unread records stood still; the log says which.`,
+		tests: []ruleTest{
+			{
+				name: "again and again", at: "30m", series: []inputSeries{ofInstance(ingest.MetricReconnects, stalled, "0+0x10 3+0x30")},
+				fires: []expectedAlert{fires(summary, description, "job", "rewardwatch", "instance", "a")},
+			},
+			{name: "once", at: "30m", series: []inputSeries{ofInstance(ingest.MetricReconnects, stalled, "0+0x10 1+0x30")}},
+		},
+	}
+}
+
+func lagNotFalling() rule {
+	const (
+		summary     = "Rewardwatch does not catch up"
+		description = "Partition 0 is 30k records behind, and not less than half an hour ago: events come faster than they are judged."
+	)
+	return rule{
+		alert: "LagNotFalling", severity: Warning, wait: "15m",
+		expr: fmt.Sprintf("max by (job, partition) (%s) > 10000 and max by (job, partition) (%s) >= max by (job, partition) (%s offset 30m)",
+			ingest.MetricLagRecords, ingest.MetricLagRecords, ingest.MetricLagRecords),
+		summary: summary,
+		description: "Partition {{ $labels.partition }} is {{ $value | humanize }} records behind, and not less than half an hour ago: " +
+			"events come faster than they are judged.",
+		tests: []ruleTest{
+			{
+				name: "it grows", at: "60m", series: []inputSeries{ofJob(ingest.MetricLagRecords, `partition="0"`, "0+500x60")},
+				fires: []expectedAlert{fires(summary, description, "job", "rewardwatch", "partition", "0")},
+			},
+			{name: "it falls", at: "60m", series: []inputSeries{ofJob(ingest.MetricLagRecords, `partition="0"`, "90000-500x60")}},
+			{name: "a few", at: "60m", series: []inputSeries{ofJob(ingest.MetricLagRecords, `partition="0"`, "0+100x60")}},
+		},
+	}
+}
+
+func retentionOvertaking() rule {
+	const (
+		summary     = "retention is about to delete telemetry that was not read"
+		description = "At its present pace retention reaches the unread records of partition 0 within an hour."
+	)
+	lag := func(values string) inputSeries { return ofJob(ingest.MetricLagRecords, `partition="0"`, values) }
+	room := func(values string) inputSeries { return ofJob(ingest.MetricHeadroom, `partition="0"`, values) }
+	return rule{
+		alert: "RetentionOvertaking", severity: Critical, wait: "5m",
+		expr: fmt.Sprintf("min by (job, partition) (predict_linear(%s[15m], 3600)) < 0 and max by (job, partition) (%s) > 10000",
+			ingest.MetricHeadroom, ingest.MetricLagRecords),
+		summary:     summary,
+		description: "At its present pace retention reaches the unread records of partition {{ $labels.partition }} within an hour.",
+		tests: []ruleTest{
+			{
+				name: "half an hour away", at: "30m", series: []inputSeries{lag("50000+0x60"), room("60000-1000x60")},
+				fires: []expectedAlert{fires(summary, description, "job", "rewardwatch", "partition", "0")},
+			},
+			{name: "far away", at: "30m", series: []inputSeries{lag("50000+0x60"), room("600000-1000x60")}},
+			{name: "a new topic that is read to its end", at: "30m", series: []inputSeries{lag("0+0x60"), room("60000-1000x60")}},
+		},
+	}
+}
+
+func clockJumped() rule {
+	const (
+		summary     = "the clock of a machine was set"
+		description = "Cooldowns, mutes and the order of units of several partitions go by the clock: they came early or late by as much as it was set."
+	)
+	return rule{
+		alert: "ClockJumped", severity: Warning,
+		expr:    fmt.Sprintf("sum by (job, instance) (increase(%s[15m])) > 0", ingest.MetricClockJumps),
+		summary: summary, description: description,
+		tests: []ruleTest{
+			{
+				name: "set", at: "20m", series: []inputSeries{ofInstance(ingest.MetricClockJumps, "", "0+0x14 1+0x10")},
+				fires: []expectedAlert{fires(summary, description, "job", "rewardwatch", "instance", "a")},
+			},
+			{name: "kept", at: "20m", series: []inputSeries{ofInstance(ingest.MetricClockJumps, "", "1+0x30")}},
+		},
+	}
+}
