@@ -334,7 +334,7 @@ func TestRetentionOvertakesARunningConsumer(t *testing.T) {
 func TestRetentionComesNearer(t *testing.T) {
 	b := newBench(t, 1)
 	b.produce(0, 100)
-	m := b.join()
+	m := b.join(func(c *ingest.Consumer) { c.SetStall(300 * time.Millisecond) })
 	m.awaitAll(0)
 	for _, removed := range []int64{0, 70} {
 		if err := b.broker.DeleteRecords(0, removed); err != nil {
