@@ -74,7 +74,7 @@ func notifierFor(t *testing.T, url string) *Notifier {
 	t.Helper()
 	cfg := DefaultAlertmanagerConfig()
 	cfg.URLs = []string{url}
-	n := NewNotifier(cfg, zerolog.New(zerolog.NewTestWriter(t)), prometheus.NewRegistry())
+	n := NewNotifier(cfg, nil, zerolog.New(zerolog.NewTestWriter(t)), prometheus.NewRegistry())
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error)
 	go func() { done <- n.Run(ctx) }()

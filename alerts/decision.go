@@ -40,6 +40,16 @@ func (i *Incident) IsMuted() bool { return !i.MutedUntil.IsZero() }
 // Ends reports whether the decision ends its incident.
 func (k DecisionKind) Ends() bool { return k == Accepted || k == Reset }
 
+// firingSince tells the firings of an incident apart: each end of a mute begins another one.
+func (i *Incident) firingSince() string {
+	for _, d := range slices.Backward(i.Decisions) {
+		if d.Kind == Muted {
+			return d.At.UTC().Format(time.RFC3339Nano)
+		}
+	}
+	return "opening"
+}
+
 // Ended gives the decision that ended the incident, and false where none did.
 func (i *Incident) Ended() (Decision, bool) {
 	for _, d := range slices.Backward(i.Decisions) {

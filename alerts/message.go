@@ -19,6 +19,7 @@ type alert struct {
 	annotations map[string]string
 	startTS     int64 // Unix nanoseconds, 0 where the telemetry has no clock
 	resolved    bool
+	identity    string // which firing of the alert it is, where it fires: the same for units that are read again
 }
 
 // Names of the alerts that are pushed, and of those that the rules define.
@@ -37,7 +38,7 @@ func incidentAlert(i *Incident) alert {
 		labels[l.Name] = l.Value
 	}
 	return alert{
-		labels: labels, startTS: i.Opened.TS, resolved: i.Closed || i.IsMuted(),
+		labels: labels, startTS: i.Opened.TS, resolved: i.Closed || i.IsMuted(), identity: i.firingSince(),
 		annotations: annotations(map[string]string{
 			"summary":     i.summary(),
 			"description": i.describe(),
@@ -61,7 +62,7 @@ func faultAlert(f *Fault) alert {
 		labels[l.Name] = l.Value
 	}
 	return alert{
-		labels: labels, startTS: f.Since.TS, resolved: f.Ended,
+		labels: labels, startTS: f.Since.TS, resolved: f.Ended, identity: f.Since.Pos.String(),
 		annotations: annotations(map[string]string{
 			"summary":     f.summary(),
 			"description": f.describe(),

@@ -39,6 +39,7 @@ type Notifier struct {
 	log     zerolog.Logger
 	metrics notifierMetrics
 	senders []*sender
+	notes   *Notes
 
 	mu       sync.Mutex
 	alerts   map[string]*tracked // by key
@@ -58,11 +59,13 @@ type tracked struct {
 type accepted struct {
 	revision uint64
 	at       time.Time
+	over     bool // it has taken the end of this firing, before a crash: there is nothing left to tell
 }
 
-// NewNotifier makes a notifier for every URL of a configuration that has passed Check. Without URLs it does nothing.
-func NewNotifier(cfg AlertmanagerConfig, log zerolog.Logger, reg prometheus.Registerer) *Notifier {
-	n := &Notifier{log: log, alerts: map[string]*tracked{}}
+// NewNotifier makes a notifier for every URL of a configuration that has passed Check. Without URLs it does nothing. What
+// the notes say was told before is not told again; they may be nil.
+func NewNotifier(cfg AlertmanagerConfig, notes *Notes, log zerolog.Logger, reg prometheus.Registerer) *Notifier {
+	n := &Notifier{log: log, notes: notes, alerts: map[string]*tracked{}}
 	n.metrics = newNotifierMetrics(reg, n.unconfirmed)
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	client := &http.Client{
@@ -130,7 +133,11 @@ func (n *Notifier) put(key string, a alert) bool {
 		t = &tracked{startsAt: startOf(a, now), accepted: make([]accepted, len(n.senders))}
 		n.alerts[key] = t
 	}
-	news := t.revision == 0 || t.resolved != a.resolved || t.annotations["summary"] != a.annotations["summary"]
+	if a.resolved {
+		a.identity = t.identity // of the firing that ends
+	}
+	begins := t.revision == 0
+	news := begins || t.resolved != a.resolved || t.annotations["summary"] != a.annotations["summary"]
 	t.alert = a
 	if !news {
 		return false
@@ -140,7 +147,29 @@ func (n *Notifier) put(key string, a alert) bool {
 	if a.resolved {
 		t.endsAt = now
 	}
+	if begins {
+		n.recall(key, t)
+	}
 	return true
+}
+
+// recall takes from the notes what each Alertmanager was told of an alert before a crash. The caller holds the lock.
+func (n *Notifier) recall(key string, t *tracked) {
+	for i, s := range n.senders {
+		told, any := n.notes.last(s.url, key, t.identity)
+		switch {
+		case any && told.Resolved:
+			t.accepted[i].over = true
+		case any && told.Summary == t.annotations["summary"]:
+			t.accepted[i] = accepted{revision: t.revision, at: told.At}
+		}
+	}
+}
+
+// knows reports whether an Alertmanager has taken the present state of an alert.
+func (t *tracked) knows(sender int) bool {
+	last := t.accepted[sender]
+	return last.over || last.revision == t.revision
 }
 
 // startOf gives the time at which an alert starts, by the events' clock where it has one. Alertmanager refuses alerts
@@ -162,7 +191,12 @@ func (n *Notifier) forget() {
 }
 
 func (t *tracked) acceptedByAll() bool {
-	return !slices.ContainsFunc(t.accepted, func(a accepted) bool { return a.revision != t.revision })
+	for i := range t.accepted {
+		if !t.knows(i) {
+			return false
+		}
+	}
+	return true
 }
 
 // unconfirmed counts the alerts that no Alertmanager has accepted in their current state.
@@ -171,11 +205,20 @@ func (n *Notifier) unconfirmed() float64 {
 	defer n.mu.Unlock()
 	count := 0
 	for _, t := range n.alerts {
-		if !slices.ContainsFunc(t.accepted, func(a accepted) bool { return a.revision == t.revision }) {
+		if !t.acceptedByAny() {
 			count++
 		}
 	}
 	return float64(count)
+}
+
+func (t *tracked) acceptedByAny() bool {
+	for i := range t.accepted {
+		if t.knows(i) {
+			return true
+		}
+	}
+	return false
 }
 
 // wake tells every sender that there is news.
@@ -268,6 +311,8 @@ func (n *Notifier) pushDue(ctx context.Context, s *sender) error {
 // offer is one state of an alert on its way to an Alertmanager.
 type offer struct {
 	key      string
+	identity string
+	resolved bool
 	revision uint64
 	at       time.Time
 	message  message
@@ -283,7 +328,9 @@ func (n *Notifier) due(s *sender) []offer {
 	for _, key := range slices.Sorted(maps.Keys(n.alerts)) {
 		t := n.alerts[key]
 		if wait, ok := t.dueIn(s.index, now); ok && wait <= 0 {
-			out = append(out, offer{key: key, revision: t.revision, at: now, message: t.message(now)})
+			out = append(out, offer{
+				key: key, identity: t.identity, resolved: t.resolved, revision: t.revision, at: now, message: t.message(now),
+			})
 		}
 	}
 	return out
@@ -294,6 +341,8 @@ func (n *Notifier) due(s *sender) []offer {
 func (t *tracked) dueIn(sender int, now time.Time) (time.Duration, bool) {
 	last := t.accepted[sender]
 	switch {
+	case last.over:
+		return 0, false
 	case last.revision != t.revision:
 		return 0, true
 	case t.resolved:
@@ -315,10 +364,19 @@ func (t *tracked) message(now time.Time) message {
 func (n *Notifier) accept(s *sender, batch []offer) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	var told []note
 	for _, o := range batch {
-		if t := n.alerts[o.key]; t != nil {
-			t.accepted[s.index] = accepted{revision: o.revision, at: o.at}
+		t := n.alerts[o.key]
+		if t == nil {
+			continue
 		}
+		if t.accepted[s.index].revision != o.revision { // else it was to keep the alert alive
+			told = append(told, o.note(s.url))
+		}
+		t.accepted[s.index] = accepted{revision: o.revision, at: o.at}
+	}
+	if err := n.notes.add(told...); err != nil {
+		n.log.Error().Err(err).Msg("after a crash, alerts that were told may be told again")
 	}
 	n.forget()
 }

@@ -90,12 +90,18 @@ type running struct {
 // start runs a notifier with one URL a receiver until the test ends.
 func start(t *testing.T, receivers ...*receiver) running {
 	t.Helper()
+	return startWith(t, nil, receivers...)
+}
+
+// startWith is start, with notes of what was told before.
+func startWith(t *testing.T, notes *Notes, receivers ...*receiver) running {
+	t.Helper()
 	cfg := DefaultAlertmanagerConfig()
 	for i := range receivers {
 		cfg.URLs = append(cfg.URLs, fmt.Sprintf("http://alertmanager-%d:9093", i))
 	}
 	reg := prometheus.NewPedanticRegistry()
-	n := NewNotifier(cfg, zerolog.Nop(), reg)
+	n := NewNotifier(cfg, notes, zerolog.Nop(), reg)
 	for i, s := range n.senders {
 		s.client = &http.Client{Transport: receivers[i], Timeout: time.Duration(cfg.Timeout)}
 	}
@@ -466,7 +472,7 @@ func TestPushOverTheNetwork(t *testing.T) {
 	defer server.Close()
 	cfg := DefaultAlertmanagerConfig()
 	cfg.URLs = []string{server.URL + "/prefix/"}
-	n := NewNotifier(cfg, zerolog.Nop(), prometheus.NewRegistry())
+	n := NewNotifier(cfg, nil, zerolog.Nop(), prometheus.NewRegistry())
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	done := make(chan error, 1)
@@ -520,7 +526,7 @@ func TestRedirectIsNoSuccess(t *testing.T) {
 	}))
 	defer server.Close()
 	reg := prometheus.NewRegistry()
-	n := NewNotifier(AlertmanagerConfig{URLs: []string{server.URL}, Timeout: model.Duration(time.Second)}, zerolog.Nop(), reg)
+	n := NewNotifier(AlertmanagerConfig{URLs: []string{server.URL}, Timeout: model.Duration(time.Second)}, nil, zerolog.Nop(), reg)
 	n.Update(applied(NewBook(), drift("return", 100)))
 	if err := n.pushDue(t.Context(), n.senders[0]); !errors.Is(err, errRefused) {
 		t.Errorf("a redirect gives %v, want errRefused", err)

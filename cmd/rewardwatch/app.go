@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -83,7 +84,12 @@ func (a *app) open(reload func() error) error {
 	if err := a.readBaselines(); err != nil {
 		return err
 	}
-	a.notifier = alerts.NewNotifier(a.cfg.Alerts.Alertmanager, a.log, a.registry)
+	notes, err := alerts.OpenNotes(filepath.Join(a.cfg.Checkpoint.Directory, "notifications.log"))
+	if err != nil {
+		return err
+	}
+	a.closeLater("log of notifications", notes.Close)
+	a.notifier = alerts.NewNotifier(a.cfg.Alerts.Alertmanager, notes, a.log, a.registry)
 	a.metrics = alerts.NewMetrics(a.registry, a.groups)
 	a.registry.MustRegister(bank.NewCollector(a.pipeline.summaries, a.cfg.groupLabels(), a.cfg.Limits.Series, time.Now))
 	if a.consumer, err = ingest.NewConsumer(a.cfg.Ingest.Kafka, ingest.ConsumerOptions{
