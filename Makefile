@@ -95,7 +95,7 @@ packages:
 	deploy/local/packages.sh
 
 clean:
-	for server in kafka/kafka prometheus alertmanager; do deploy/local/$$server.sh stop; done
+	for server in kafka/kafka prometheus alertmanager postgresql; do deploy/local/$$server.sh stop; done
 	rm -rf bin $(CACHE)
 
 $(GOLANGCI):

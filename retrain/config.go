@@ -15,6 +15,7 @@ import (
 const OnIncident = "incident"
 
 const (
+	defaultSQLite   = "/var/lib/rewardwatch/ledger.db"
 	defaultTimeout  = model.Duration(15 * time.Second)
 	defaultCooldown = model.Duration(24 * time.Hour)
 	minTimeout      = model.Duration(100 * time.Millisecond)
@@ -28,10 +29,14 @@ type Config struct {
 	Triggers []Trigger    `yaml:"triggers"`
 }
 
-// LedgerConfig says where the ledger lies.
+// LedgerConfig says where the ledger lies: in a SQLite file, or on PostgreSQL where a URL for that is given. The URL holds a password, so it stands in a file or in an environment variable, never in the configuration.
 type LedgerConfig struct {
-	SQLite string `yaml:"sqlite"` // path of the database file; its directory is made
+	SQLite          string `yaml:"sqlite"`            // path of the database file; its directory is made
+	PostgresURLFile string `yaml:"postgres_url_file"` // holds postgres://user:password@host:port/database?sslmode=verify-full
+	PostgresURLEnv  string `yaml:"postgres_url_env"`  // name of the environment variable that holds such a URL
 }
+
+func (c LedgerConfig) onPostgreSQL() bool { return c.PostgresURLFile != "" || c.PostgresURLEnv != "" }
 
 // Target is a receiver of signed webhooks.
 type Target struct {
@@ -51,7 +56,7 @@ type Trigger struct {
 
 // DefaultConfig gives the configuration that holds where the file says nothing: no trigger, so nothing is ordered.
 func DefaultConfig() Config {
-	return Config{Ledger: LedgerConfig{SQLite: "/var/lib/rewardwatch/ledger.db"}}
+	return Config{Ledger: LedgerConfig{SQLite: defaultSQLite}}
 }
 
 // UnmarshalYAML reads a target over its defaults.
@@ -70,14 +75,25 @@ func (t *Trigger) UnmarshalYAML(unmarshal func(any) error) error {
 
 // Check reports every error of the configuration with its YAML path. It opens no file: secrets are read by Open.
 func (c Config) Check(report func(path, msg string)) {
-	if c.Ledger.SQLite == "" {
-		report("ledger.sqlite", "must name a file")
-	}
+	c.Ledger.check(report)
 	for i := range c.Targets {
 		c.checkTarget(i, report)
 	}
 	for i := range c.Triggers {
 		c.checkTrigger(i, report)
+	}
+}
+
+// check takes the default for a SQLite file that was not named.
+func (c LedgerConfig) check(report func(path, msg string)) {
+	switch {
+	case !c.onPostgreSQL() && c.SQLite == "":
+		report("ledger.sqlite", "must name a file")
+	case c.onPostgreSQL() && c.SQLite != "" && c.SQLite != defaultSQLite:
+		report("ledger.sqlite", "must be left out where the ledger lies on PostgreSQL")
+	}
+	if c.PostgresURLFile != "" && c.PostgresURLEnv != "" {
+		report("ledger.postgres_url_file", "must be left out, or else postgres_url_env")
 	}
 }
 

@@ -34,6 +34,10 @@ func TestConfigDefaults(t *testing.T) {
 	cfg.Check(func(path, msg string) { t.Errorf("%s: %s", path, msg) })
 	DefaultConfig().Check(func(path, msg string) { t.Errorf("default config: %s: %s", path, msg) })
 
+	cfg, err = parse("ledger: {postgres_url_file: /etc/ledger.url}")
+	check(t, err)
+	cfg.Check(func(path, msg string) { t.Errorf("a ledger on PostgreSQL alone: %s: %s", path, msg) })
+
 	cfg, err = parse("triggers: [{on: incident, target: trainer, cooldown: 0s}]")
 	check(t, err)
 	if cfg.Triggers[0].Cooldown != 0 {
@@ -45,7 +49,7 @@ func TestConfigIsStrict(t *testing.T) {
 	for _, text := range []string{
 		"targets: [{name: trainer, secret: abc}]",
 		"triggers: [{on: incident, budget: 3}]",
-		"ledger: {postgres: x}",
+		"ledger: {postgres_url: x}",
 	} {
 		if _, err := parse(text); err == nil || !strings.Contains(err.Error(), "unknown field") {
 			t.Errorf("%s: %v, want an unknown field", text, err)
@@ -60,6 +64,8 @@ func TestConfigCheck(t *testing.T) {
 		path   string
 	}{
 		{"no ledger", func(c *Config) { c.Ledger.SQLite = "" }, "ledger.sqlite"},
+		{"two ledgers", func(c *Config) { c.Ledger.PostgresURLEnv = "LEDGER_URL" }, "ledger.sqlite"},
+		{"two URLs", func(c *Config) { c.Ledger = LedgerConfig{PostgresURLFile: "/etc/url", PostgresURLEnv: "LEDGER_URL"} }, "ledger.postgres_url_file"},
 		{"nameless target", func(c *Config) { c.Targets = append(c.Targets, c.Targets[0]); c.Targets[1].Name = "" }, "targets[1].name"},
 		{"duplicate target", func(c *Config) { c.Targets = append(c.Targets, c.Targets[0]) }, "targets[1].name"},
 		{"no URL", func(c *Config) { c.Targets[0].Webhook = "" }, "targets[0].webhook"},

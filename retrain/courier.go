@@ -14,8 +14,12 @@ import (
 // requestLifetime is how long a request may wait for its delivery. A drift that is older is better judged anew.
 const requestLifetime = 24 * time.Hour
 
+// newsEvery is how often a courier looks for requests in a ledger that other instances write to. The instance that opens
+// a request delivers it; another one has to find it only where that one ends before it has.
+const newsEvery = time.Minute
+
 // courier delivers open requests: for each target one at a time, in the order in which they fall due. All that it must
-// not forget stands in the ledger, so a new courier goes on where another one ended.
+// not forget stands in the ledger, so a new courier goes on where another one ended, and several share the work.
 type courier struct {
 	ledger  *ledger
 	sender  sender
@@ -60,7 +64,7 @@ func (c *courier) run(ctx context.Context) error {
 
 func (c *courier) serve(ctx context.Context, t Target) error {
 	for {
-		m, found, err := c.ledger.next(ctx, t.Name, time.Now())
+		m, found, err := c.ledger.next(ctx, t.Name)
 		if ctx.Err() != nil {
 			return nil
 		}
@@ -76,16 +80,22 @@ func (c *courier) serve(ctx context.Context, t Target) error {
 	}
 }
 
-// await waits until a message is due and reports true, or reports false when there is news or the context has ended.
+// await waits until a message is due and reports true, or reports false when there is news, or may be, or the context has
+// ended.
 func (c *courier) await(ctx context.Context, target string, due time.Time, found bool) bool {
-	var timer <-chan time.Time
+	var timer, others <-chan time.Time
 	if found {
 		timer = time.After(time.Until(due))
+	}
+	if c.ledger.shared {
+		others = time.After(newsEvery)
 	}
 	select {
 	case <-ctx.Done():
 		return false
 	case <-c.wake[target]:
+		return false
+	case <-others:
 		return false
 	case <-timer:
 		return ctx.Err() == nil // nothing is begun once the context has ended
@@ -96,11 +106,11 @@ func (c *courier) await(ctx context.Context, target string, due time.Time, found
 // answer tells. The target's timeout bounds it.
 func (c *courier) attempt(ctx context.Context, t Target, m message) error {
 	ctx = context.WithoutCancel(ctx)
-	started := time.Now()
-	attempt, err := c.ledger.begin(ctx, m.id, t.Name, started)
+	attempt, err := c.ledger.begin(ctx, m.id, t)
 	if err != nil || attempt == 0 {
 		return err
 	}
+	started := time.Now()
 	o := c.sender.send(ctx, t, m.id, m.body)
 	now := time.Now()
 	c.metrics.delivered(t.Name, o.result, now.Sub(started))

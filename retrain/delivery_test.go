@@ -88,7 +88,7 @@ func endless(w http.ResponseWriter, _ *http.Request) {
 // jittered is the schedule's delay with the most jitter that it can have.
 func jittered(d time.Duration) time.Duration { return d + d/5 }
 
-func TestReceiverFaultIsRetriedUnderTheSameID(t *testing.T) {
+func testReceiverFaultIsRetriedUnderTheSameID(t *testing.T, on storage) {
 	const first = 5 * time.Second // the schedule's first delay
 	tests := []struct {
 		name             string
@@ -118,7 +118,7 @@ func TestReceiverFaultIsRetriedUnderTheSameID(t *testing.T) {
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				r := newRig(t, tc.script...)
+				r := newRig(t, on, tc.script...)
 				r.run()
 				id := r.consider(incident("i1", "ranker")).Request
 				r.pass(2 * time.Hour)
@@ -145,13 +145,13 @@ func TestReceiverFaultIsRetriedUnderTheSameID(t *testing.T) {
 	}
 }
 
-func TestAnswerIsKeptInPart(t *testing.T) {
+func testAnswerIsKeptInPart(t *testing.T, on storage) {
 	synctest.Test(t, func(t *testing.T) {
 		answer := func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(http.StatusInternalServerError)
 			_, _ = w.Write([]byte("no trainer is free \xff" + strings.Repeat("x", 5000)))
 		}
-		r := newRig(t, answer)
+		r := newRig(t, on, answer)
 		r.run()
 		r.consider(incident("i1", "ranker"))
 		r.pass(time.Second)
@@ -163,9 +163,9 @@ func TestAnswerIsKeptInPart(t *testing.T) {
 	})
 }
 
-func TestGoneDisablesTheTarget(t *testing.T) {
+func testGoneDisablesTheTarget(t *testing.T, on storage) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, status(410))
+		r := newRig(t, on, status(410))
 		r.consider(incident("i1", "ranker"))
 		r.consider(incident("i2", "bidder")) // waits behind the first one
 		r.run()
@@ -221,9 +221,9 @@ func TestGoneDisablesTheTarget(t *testing.T) {
 	})
 }
 
-func TestExpiryEndsTheRetries(t *testing.T) {
+func testExpiryEndsTheRetries(t *testing.T, on storage) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, slices.Repeat([]http.HandlerFunc{status(500)}, 20)...)
+		r := newRig(t, on, slices.Repeat([]http.HandlerFunc{status(500)}, 20)...)
 		r.run()
 		r.consider(incident("i1", "ranker"))
 		r.pass(requestLifetime)
@@ -242,9 +242,9 @@ func TestExpiryEndsTheRetries(t *testing.T) {
 	})
 }
 
-func TestRetryAfterBeyondTheExpiry(t *testing.T) {
+func testRetryAfterBeyondTheExpiry(t *testing.T, on storage) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, status(503, "Retry-After", "99999999999999"))
+		r := newRig(t, on, status(503, "Retry-After", "99999999999999"))
 		r.run()
 		r.consider(incident("i1", "ranker"))
 		r.pass(time.Second)
@@ -254,9 +254,9 @@ func TestRetryAfterBeyondTheExpiry(t *testing.T) {
 	})
 }
 
-func TestExpiresWhileNothingRuns(t *testing.T) {
+func testExpiresWhileNothingRuns(t *testing.T, on storage) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t)
+		r := newRig(t, on)
 		r.consider(incident("i1", "ranker"))
 		r.pass(requestLifetime)
 		r.reopen()
@@ -271,10 +271,10 @@ func TestExpiresWhileNothingRuns(t *testing.T) {
 	})
 }
 
-func TestOneDeliveryAtATimeForATarget(t *testing.T) {
+func testOneDeliveryAtATimeForATarget(t *testing.T, on storage) {
 	synctest.Test(t, func(t *testing.T) {
 		slow := func(http.ResponseWriter, *http.Request) { <-time.After(10 * time.Second) }
-		r := newRig(t, slow, slow, slow)
+		r := newRig(t, on, slow, slow, slow)
 		r.run()
 		for _, policy := range []string{"a", "b", "c"} {
 			r.consider(incident("i-"+policy, policy))
@@ -299,9 +299,9 @@ func (c crashing) RoundTrip(req *http.Request) (*http.Response, error) {
 	return c.RoundTripper.RoundTrip(req)
 }
 
-func TestCrashBetweenAnswerAndRecord(t *testing.T) {
+func testCrashBetweenAnswerAndRecord(t *testing.T, on storage) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t)
+		r := newRig(t, on)
 		id := r.consider(incident("i1", "ranker")).Request
 		r.courier.sender.transport = crashing{r.transport, func() { check(t, r.ledger.close()) }}
 		if err := r.Run(t.Context()); err == nil {
@@ -312,7 +312,12 @@ func TestCrashBetweenAnswerAndRecord(t *testing.T) {
 			t.Errorf("decision after the crash: %+v", d)
 		}
 		r.run()
-		r.pass(time.Second)
+		claim := time.Duration(defaultTimeout) + claimMargin
+		r.pass(claim - time.Second)
+		if got, want := r.results(), []Result{ResultInFlight}; !slices.Equal(got, want) {
+			t.Errorf("results %v while the dead process still has its claim, want %v", got, want)
+		}
+		r.pass(time.Minute)
 		if got, want := r.results(), []Result{ResultInterrupted, ResultDelivered}; !slices.Equal(got, want) {
 			t.Errorf("results %v, want %v", got, want)
 		}
@@ -329,9 +334,9 @@ func TestCrashBetweenAnswerAndRecord(t *testing.T) {
 	})
 }
 
-func TestRetryTimeSurvivesARestart(t *testing.T) {
+func testRetryTimeSurvivesARestart(t *testing.T, on storage) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, status(429, "Retry-After", "3600"))
+		r := newRig(t, on, status(429, "Retry-After", "3600"))
 		r.run()
 		r.consider(incident("i1", "ranker"))
 		r.pass(time.Minute)
@@ -348,9 +353,9 @@ func TestRetryTimeSurvivesARestart(t *testing.T) {
 	})
 }
 
-func TestShutdownFinishesTheAttemptInFlight(t *testing.T) {
+func testShutdownFinishesTheAttemptInFlight(t *testing.T, on storage) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, func(http.ResponseWriter, *http.Request) { <-time.After(10 * time.Second) })
+		r := newRig(t, on, func(http.ResponseWriter, *http.Request) { <-time.After(10 * time.Second) })
 		r.run()
 		r.consider(incident("i1", "ranker"))
 		r.consider(incident("i2", "bidder"))
@@ -362,9 +367,9 @@ func TestShutdownFinishesTheAttemptInFlight(t *testing.T) {
 	})
 }
 
-func TestLateSuccessOfAWithdrawnRequest(t *testing.T) {
+func testLateSuccessOfAWithdrawnRequest(t *testing.T, on storage) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, func(http.ResponseWriter, *http.Request) { <-time.After(10 * time.Second) })
+		r := newRig(t, on, func(http.ResponseWriter, *http.Request) { <-time.After(10 * time.Second) })
 		r.run()
 		inc := incident("i1", "ranker")
 		r.consider(inc)
@@ -381,9 +386,9 @@ func TestLateSuccessOfAWithdrawnRequest(t *testing.T) {
 	})
 }
 
-func TestTargetLeavesTheConfiguration(t *testing.T) {
+func testTargetLeavesTheConfiguration(t *testing.T, on storage) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t)
+		r := newRig(t, on)
 		r.consider(incident("i1", "ranker"))
 		r.cfg.Targets[0].Name, r.cfg.Triggers[0].Target = "other", "other"
 		r.reopen()
@@ -393,9 +398,9 @@ func TestTargetLeavesTheConfiguration(t *testing.T) {
 	})
 }
 
-func TestSecretsAreReadAtEachAttempt(t *testing.T) {
+func testSecretsAreReadAtEachAttempt(t *testing.T, on storage) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t)
+		r := newRig(t, on)
 		file := r.cfg.Targets[0].SecretFile
 		check(t, os.WriteFile(file, []byte("half a secret"), 0o600))
 		r.run()
@@ -416,9 +421,9 @@ func TestSecretsAreReadAtEachAttempt(t *testing.T) {
 	})
 }
 
-func TestDeliveryMetrics(t *testing.T) {
+func testDeliveryMetrics(t *testing.T, on storage) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, status(500))
+		r := newRig(t, on, status(500))
 		r.run()
 		r.consider(incident("i1", "ranker"))
 		r.pass(time.Hour)
@@ -459,7 +464,7 @@ func TestDeliveryMetrics(t *testing.T) {
 }
 
 // TestRealSockets runs the exported constructor against a server on the loopback interface.
-func TestRealSockets(t *testing.T) {
+func testRealSockets(t *testing.T, on storage) {
 	verified := make(chan error, 1)
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) {
 		var body bytes.Buffer
@@ -471,7 +476,7 @@ func TestRealSockets(t *testing.T) {
 		verified <- err
 	}))
 	defer server.Close()
-	cfg := testConfig(t)
+	cfg := testConfig(t, on)
 	cfg.Targets[0].Webhook = server.URL
 	desk, err := Open(t.Context(), cfg, zerolog.Nop(), prometheus.NewRegistry())
 	check(t, err)

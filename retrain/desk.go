@@ -24,7 +24,8 @@ type Desk struct {
 }
 
 // Open opens the ledger and reads every target's secret once, so that an unreadable one is an error now and not when
-// the first order is due. The configuration must have passed Check. The caller closes the desk.
+// the first order is due. The configuration must have passed Check. The caller closes the desk. ctx is that of the
+// service: when it ends, what waits for a ledger that cannot be reached gives up, also after Open has returned.
 func Open(ctx context.Context, cfg Config, log zerolog.Logger, reg prometheus.Registerer) (*Desk, error) {
 	return open(ctx, cfg, log, reg, newTransport())
 }
@@ -35,15 +36,18 @@ func open(ctx context.Context, cfg Config, log zerolog.Logger, reg prometheus.Re
 			return nil, fmt.Errorf("target %s: %w", t.Name, err)
 		}
 	}
-	l, err := openLedger(ctx, cfg.Ledger.SQLite)
+	m := newMetrics(cfg)
+	l, err := openLedger(ctx, cfg.Ledger, func(err error, wait time.Duration) {
+		m.retries.Inc()
+		log.Warn().Err(err).Dur("wait", wait).Msg("the ledger cannot be reached; trying again")
+	})
 	if err != nil {
 		return nil, err
 	}
-	if err := l.resume(ctx, cfg, time.Now()); err != nil {
-		return nil, errors.Join(err, l.close())
+	if err := l.resume(ctx, cfg); err != nil {
+		return nil, errors.Join(fmt.Errorf("resume deliveries: %w", err), l.close())
 	}
-	m, err := newMetrics(reg, cfg, l)
-	if err != nil {
+	if err := m.register(reg, newLedgerCollector(cfg, l)); err != nil {
 		return nil, errors.Join(err, l.close())
 	}
 	return &Desk{
@@ -71,6 +75,7 @@ func (d *Desk) Consider(ctx context.Context, inc alerts.Incident) (Decision, err
 	var news bool
 	err := d.ledger.update(ctx, func(tx *sql.Tx) error {
 		now := time.Now()
+		news = false
 		var err error
 		if decision, target, err = d.decide(ctx, tx, inc, now); err != nil {
 			return err
@@ -78,7 +83,7 @@ func (d *Desk) Consider(ctx context.Context, inc alerts.Incident) (Decision, err
 		if decision.Reason == AlreadyRequested {
 			return nil // repeats what the ledger says already
 		}
-		news, err = record(ctx, tx, now, inc.ID, inc.Group.Policy, decision)
+		news, err = record(ctx, tx, now, inc.ID, plain(inc.Group.Policy), decision)
 		return err
 	})
 	if err != nil {
@@ -96,7 +101,7 @@ func (d *Desk) Consider(ctx context.Context, inc alerts.Incident) (Decision, err
 
 // decide gives the decision, and the target of the request where it opened one.
 func (d *Desk) decide(ctx context.Context, tx *sql.Tx, inc alerts.Incident, now time.Time) (Decision, string, error) {
-	if _, err := expire(ctx, tx, now); err != nil {
+	if err := expire(ctx, tx, now); err != nil {
 		return Decision{}, "", err
 	}
 	id, state, err := ofIncident(ctx, tx, inc.ID)
@@ -111,7 +116,7 @@ func (d *Desk) decide(ctx context.Context, tx *sql.Tx, inc alerts.Incident, now 
 	if reason != Opened {
 		return Decision{Reason: reason}, "", nil
 	}
-	if held, err := d.hold(ctx, tx, inc.Group.Policy, c.trigger, now); err != nil || held.Reason != "" {
+	if held, err := d.hold(ctx, tx, plain(inc.Group.Policy), c.trigger, now); err != nil || held.Reason != "" {
 		return held, "", err
 	}
 	id, err = d.order(ctx, tx, inc, c, now)
@@ -132,7 +137,7 @@ func revisit(ctx context.Context, tx *sql.Tx, inc alerts.Incident, id string, st
 }
 
 func withdraw(ctx context.Context, tx *sql.Tx, id string, reason Reason, why string, now time.Time) (Decision, error) {
-	_, err := settle(ctx, tx, now, StateWithdrawn, why, `id = ? AND state = 'open'`, id)
+	err := settle(ctx, tx, now, StateWithdrawn, plain(why), `id = $4 AND state = 'open'`, id)
 	return Decision{Reason: reason, Request: id, Detail: "the request is withdrawn"}, err
 }
 
@@ -171,7 +176,7 @@ func (d *Desk) order(ctx context.Context, tx *sql.Tx, inc alerts.Incident, c can
 		return "", err
 	}
 	return id, insert(ctx, tx, entry{
-		id: id, incident: inc.ID, policy: inc.Group.Policy, triggerKey: key, target: c.trigger.Target,
+		id: id, incident: inc.ID, policy: plain(inc.Group.Policy), triggerKey: key, target: c.trigger.Target,
 		body: body, opened: now, expires: now.Add(requestLifetime),
 	})
 }

@@ -98,9 +98,9 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-func TestConsiderIsIdempotent(t *testing.T) {
+func testConsiderIsIdempotent(t *testing.T, on storage) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t)
+		r := newRig(t, on)
 		first := r.consider(incident("i1", "ranker"))
 		if first.Reason != Opened || first.Request != requestID("i1", r.cfg.Triggers[0].key()) {
 			t.Fatalf("first decision %+v", first)
@@ -130,8 +130,8 @@ func TestConsiderIsIdempotent(t *testing.T) {
 	})
 }
 
-func TestConsiderConcurrently(t *testing.T) {
-	desk, err := Open(t.Context(), testConfig(t), zerolog.Nop(), prometheus.NewRegistry())
+func testConsiderConcurrently(t *testing.T, on storage) {
+	desk, err := Open(t.Context(), testConfig(t, on), zerolog.Nop(), prometheus.NewRegistry())
 	check(t, err)
 	reasons := make([]Reason, 20)
 	var wg sync.WaitGroup
@@ -152,9 +152,9 @@ func TestConsiderConcurrently(t *testing.T) {
 	check(t, desk.Close())
 }
 
-func TestWhatOrdersNothingIsRecordedOnce(t *testing.T) {
+func testWhatOrdersNothingIsRecordedOnce(t *testing.T, on storage) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t)
+		r := newRig(t, on)
 		r.run()
 		inc := incident("i1", "ranker")
 		inc.Provisional = true
@@ -197,9 +197,9 @@ func TestWhatOrdersNothingIsRecordedOnce(t *testing.T) {
 	})
 }
 
-func TestCooldownAndOpenRequest(t *testing.T) {
+func testCooldownAndOpenRequest(t *testing.T, on storage) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, status(500))
+		r := newRig(t, on, status(500))
 		r.run()
 		first := r.consider(incident("i1", "ranker"))
 		synctest.Wait()
@@ -225,9 +225,9 @@ func TestCooldownAndOpenRequest(t *testing.T) {
 	})
 }
 
-func TestCooldownIsOfTheTrigger(t *testing.T) {
+func testCooldownIsOfTheTrigger(t *testing.T, on storage) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t)
+		r := newRig(t, on)
 		r.cfg.Triggers = append(r.cfg.Triggers, Trigger{On: OnIncident, Signals: []string{"action"}, Target: "trainer", Cooldown: 0})
 		r.reopen()
 		r.run()
@@ -244,9 +244,9 @@ func TestCooldownIsOfTheTrigger(t *testing.T) {
 	})
 }
 
-func TestExpiredRequestBlocksNothing(t *testing.T) {
+func testExpiredRequestBlocksNothing(t *testing.T, on storage) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t)
+		r := newRig(t, on)
 		r.consider(incident("i1", "ranker"))
 		r.pass(requestLifetime)
 		if d := r.consider(incident("i2", "ranker")); d.Reason != Opened {
@@ -255,9 +255,9 @@ func TestExpiredRequestBlocksNothing(t *testing.T) {
 	})
 }
 
-func TestCauseThatNeedsAPersonWithdraws(t *testing.T) {
+func testCauseThatNeedsAPersonWithdraws(t *testing.T, on storage) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t)
+		r := newRig(t, on)
 		inc := incident("i1", "ranker")
 		id := r.consider(inc).Request
 		inc.Cause = alerts.CauseRewardFunction
@@ -278,9 +278,9 @@ func TestCauseThatNeedsAPersonWithdraws(t *testing.T) {
 	})
 }
 
-func TestAcceptedIncidentWithdraws(t *testing.T) {
+func testAcceptedIncidentWithdraws(t *testing.T, on storage) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t)
+		r := newRig(t, on)
 		inc := incident("i1", "ranker")
 		id := r.consider(inc).Request
 		inc.Decisions = []alerts.Decision{{Kind: alerts.Accepted, By: "alice", Why: "new prices"}}
@@ -355,8 +355,8 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-func TestHistoryIsNeverChanged(t *testing.T) {
-	l, err := openLedger(t.Context(), testConfig(t).Ledger.SQLite)
+func testHistoryIsNeverChanged(t *testing.T, on storage) {
+	l, err := openQuietly(t, on(t))
 	check(t, err)
 	check(t, l.update(t.Context(), func(tx *sql.Tx) error {
 		return insert(t.Context(), tx, entry{id: "rr_1", incident: "i1", policy: "p", body: []byte("{}"), opened: time.Now(), expires: time.Now()})
@@ -369,8 +369,8 @@ func TestHistoryIsNeverChanged(t *testing.T) {
 	check(t, l.close())
 }
 
-func TestLedgerKeepsTheRulesItself(t *testing.T) {
-	l, err := openLedger(t.Context(), testConfig(t).Ledger.SQLite)
+func testLedgerKeepsTheRulesItself(t *testing.T, on storage) {
+	l, err := openQuietly(t, on(t))
 	check(t, err)
 	put := func(id, incident, policy string) error {
 		return l.update(t.Context(), func(tx *sql.Tx) error {
@@ -388,7 +388,7 @@ func TestLedgerKeepsTheRulesItself(t *testing.T) {
 }
 
 func TestLedgerIsDurable(t *testing.T) {
-	l, err := openLedger(t.Context(), testConfig(t).Ledger.SQLite)
+	l, err := openQuietly(t, onSQLite(t))
 	check(t, err)
 	for pragma, want := range map[string]string{"journal_mode": "wal", "synchronous": "2", "foreign_keys": "1"} {
 		var got string
@@ -400,32 +400,32 @@ func TestLedgerIsDurable(t *testing.T) {
 	check(t, l.close())
 }
 
-func TestLedgerOfANewerBuildIsRefused(t *testing.T) {
-	file := testConfig(t).Ledger.SQLite
-	l, err := openLedger(t.Context(), file)
+func testLedgerOfANewerBuildIsRefused(t *testing.T, on storage) {
+	cfg := on(t)
+	l, err := openQuietly(t, cfg)
 	check(t, err)
 	_, err = l.db.ExecContext(t.Context(), `INSERT INTO migrations (version, name, applied_at) VALUES (99, 'later', 0)`)
 	check(t, err)
 	check(t, l.close())
-	if _, err := openLedger(t.Context(), file); err == nil || !strings.Contains(err.Error(), "newer build") {
+	if _, err := openQuietly(t, cfg); err == nil || !strings.Contains(err.Error(), "newer build") {
 		t.Errorf("openLedger: %v, want a refusal", err)
 	}
 }
 
 func TestLedgerPathWithOddCharacters(t *testing.T) {
 	dir := t.TempDir()
-	l, err := openLedger(t.Context(), dir+"/a ?b#c%20/led ger.db")
+	l, err := openQuietly(t, LedgerConfig{SQLite: dir + "/a ?b#c%20/led ger.db"})
 	check(t, err)
 	check(t, l.close())
-	again, err := openLedger(t.Context(), dir+"/a ?b#c%20/led ger.db")
+	again, err := openQuietly(t, LedgerConfig{SQLite: dir + "/a ?b#c%20/led ger.db"})
 	check(t, err)
 	check(t, again.close())
 }
 
 func TestOpenFails(t *testing.T) {
-	secretless := testConfig(t)
+	secretless := testConfig(t, onSQLite)
 	secretless.Targets[0].SecretFile += ".missing"
-	noLedger := testConfig(t)
+	noLedger := testConfig(t, onSQLite)
 	noLedger.Ledger.SQLite = noLedger.Targets[0].SecretFile // not a database
 	for name, tc := range map[string]struct {
 		cfg  Config
@@ -437,15 +437,15 @@ func TestOpenFails(t *testing.T) {
 	}
 }
 
-func TestOpenTwiceOnOneRegistry(t *testing.T) {
-	reg := prometheus.NewRegistry()
-	first, err := Open(t.Context(), testConfig(t), zerolog.Nop(), reg)
+func testOpenTwiceOnOneRegistry(t *testing.T, on storage) {
+	cfg, reg := testConfig(t, on), prometheus.NewRegistry()
+	first, err := Open(t.Context(), cfg, zerolog.Nop(), reg)
 	check(t, err)
-	if _, err := Open(t.Context(), testConfig(t), zerolog.Nop(), reg); err == nil {
+	if _, err := Open(t.Context(), cfg, zerolog.Nop(), reg); err == nil {
 		t.Error("metrics were registered twice")
 	}
 	check(t, first.Close())
-	second, err := Open(t.Context(), testConfig(t), zerolog.Nop(), reg)
+	second, err := Open(t.Context(), cfg, zerolog.Nop(), reg)
 	check(t, err)
 	check(t, second.Close())
 }
@@ -487,7 +487,7 @@ func doubtful(i *alerts.Incident, weight float64) {
 }
 
 // An order waits until the cause has been judged for the second time, and is not made where it needs a person then.
-func TestUnsettledCauseWaits(t *testing.T) {
+func testUnsettledCauseWaits(t *testing.T, on storage) {
 	for name, test := range map[string]struct {
 		then alerts.Cause
 		want Reason
@@ -497,7 +497,7 @@ func TestUnsettledCauseWaits(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				r := newRig(t)
+				r := newRig(t, on)
 				inc := incident("i1", "ranker")
 				doubtful(&inc, .4)
 				if d := r.consider(inc); d.Reason != CauseUnsettled || d.Request != "" {

@@ -6,63 +6,105 @@ import (
 	"embed"
 	"errors"
 	"fmt"
-	"net/url"
-	"os"
 	"path"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
-
-	_ "modernc.org/sqlite" // registers the driver "sqlite"
 )
 
-//go:embed migrations/*.sql
+//go:embed migrations
 var migrations embed.FS
 
+// How a transaction is begun again while the ledger cannot be reached: for how long, after which waits, each twice the
+// one before, and how long one try may take.
+const (
+	patience    = 5 * time.Minute
+	firstWait   = 100 * time.Millisecond
+	longestWait = 5 * time.Second
+	tryTimeout  = 30 * time.Second
+)
+
 // ledger keeps requests, their history, the attempts to deliver them, and decisions. What a method has written is on
-// disk when it returns: WAL with synchronous=FULL syncs every commit.
+// disk when it returns. Transactions that write come one after another, also those of several instances, so that what
+// one has read holds until it commits.
 type ledger struct {
 	db *sql.DB
+	dialect
+	waiting  func(err error, wait time.Duration) // told before a transaction is begun again
+	stopping <-chan struct{}                     // once closed, no transaction is begun again
+}
+
+// dialect is what sets SQLite and PostgreSQL apart. The statements are the same: both know $1, ON CONFLICT and RETURNING.
+type dialect struct {
+	name   string               // also the directory of its migrations
+	shared bool                 // other instances may write to it, and a network lies before it
+	alone  string               // statement that makes a transaction the only one that writes; "" where each one is
+	outage func(err error) bool // whether an error says that the ledger cannot be reached for now
 }
 
 // openLedger opens the ledger, makes it where there is none, and brings its schema up to date. A ledger of a newer
-// schema than this build knows is an error.
-func openLedger(ctx context.Context, file string) (*ledger, error) {
-	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-		return nil, fmt.Errorf("make the ledger's directory: %w", err)
+// schema than this build knows is an error. While PostgreSQL cannot be reached it waits, as all methods that write do:
+// waiting is told of each wait, and when ctx ends no more waits are begun, not even after openLedger has returned.
+func openLedger(ctx context.Context, cfg LedgerConfig, waiting func(error, time.Duration)) (*ledger, error) {
+	open := openSQLite
+	if cfg.onPostgreSQL() {
+		open = openPostgreSQL
 	}
-	db, err := sql.Open("sqlite", dsn(file))
+	db, d, err := open(cfg)
 	if err != nil {
-		return nil, fmt.Errorf("open ledger %s: %w", file, err)
+		return nil, fmt.Errorf("open ledger: %w", err)
 	}
-	// SQLite has one writer; one connection makes the others wait in Go instead of failing as busy.
-	db.SetMaxOpenConns(1)
-	l := &ledger{db: db}
+	l := &ledger{db: db, dialect: d, waiting: waiting, stopping: ctx.Done()}
 	if err := l.migrate(ctx); err != nil {
-		return nil, errors.Join(fmt.Errorf("open ledger %s: %w", file, err), db.Close())
+		return nil, errors.Join(fmt.Errorf("open ledger on %s: %w", d.name, err), db.Close())
 	}
 	return l, nil
 }
 
-// dsn names the file. Transactions begin as writers, so that one which reads first cannot fail when it writes.
-func dsn(file string) string {
-	options := url.Values{
-		"_txlock": {"immediate"},
-		"_pragma": {"busy_timeout(5000)", "journal_mode(WAL)", "synchronous(FULL)", "foreign_keys(ON)"},
-	}
-	return "file:" + (&url.URL{Path: file}).EscapedPath() + "?" + options.Encode()
-}
-
 func (l *ledger) close() error { return l.db.Close() }
 
-// update runs change in one transaction, which is durable when update returns nil and undone otherwise.
+// update runs change in one transaction, which is durable when update returns nil and undone otherwise. Where the ledger
+// cannot be reached it begins again, until its patience or the service ends: change may run several times, and what an
+// earlier run has written may stand, where the connection broke while it was committed.
 func (l *ledger) update(ctx context.Context, change func(*sql.Tx) error) error {
-	tx, err := l.db.BeginTx(ctx, nil)
+	end := time.Now().Add(patience)
+	for wait := firstWait; ; wait = min(2*wait, longestWait) {
+		err := l.try(ctx, change)
+		if err == nil || ctx.Err() != nil || !l.outage(err) || time.Now().Add(wait).After(end) {
+			return err
+		}
+		l.waiting(err, wait)
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return err
+		case <-l.stopping:
+			return err
+		}
+	}
+}
+
+// try runs change in one transaction. On PostgreSQL the first statement waits until other writers are done; read
+// committed lets the ones after it see what those have written.
+func (l *ledger) try(ctx context.Context, change func(*sql.Tx) error) error {
+	var options sql.TxOptions
+	if l.shared {
+		options.Isolation = sql.LevelReadCommitted
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, tryTimeout)
+		defer cancel()
+	}
+	tx, err := l.db.BeginTx(ctx, &options)
 	if err != nil {
 		return err
 	}
-	if err := change(tx); err != nil {
+	if l.alone != "" {
+		_, err = tx.ExecContext(ctx, l.alone)
+	}
+	if err == nil {
+		err = change(tx)
+	}
+	if err != nil {
 		if undo := tx.Rollback(); undo != nil && !errors.Is(undo, sql.ErrTxDone) {
 			err = errors.Join(err, undo)
 		}
@@ -73,7 +115,8 @@ func (l *ledger) update(ctx context.Context, change func(*sql.Tx) error) error {
 
 // migrate applies the embedded migrations that the ledger has not seen, in order, in one transaction.
 func (l *ledger) migrate(ctx context.Context) error {
-	files, err := migrations.ReadDir("migrations")
+	dir := path.Join("migrations", l.name)
+	files, err := migrations.ReadDir(dir)
 	if err != nil {
 		return err
 	}
@@ -86,7 +129,7 @@ func (l *ledger) migrate(ctx context.Context) error {
 			return fmt.Errorf("its schema has version %d and this build knows %d: a newer build has written it", seen, len(files))
 		}
 		for _, f := range files[seen:] {
-			if err := apply(ctx, tx, f.Name()); err != nil {
+			if err := apply(ctx, tx, dir, f.Name()); err != nil {
 				return fmt.Errorf("migration %s: %w", f.Name(), err)
 			}
 		}
@@ -95,7 +138,7 @@ func (l *ledger) migrate(ctx context.Context) error {
 }
 
 func schemaVersion(ctx context.Context, tx *sql.Tx) (int, error) {
-	const table = `CREATE TABLE IF NOT EXISTS migrations (version INTEGER PRIMARY KEY, name TEXT NOT NULL, applied_at INTEGER NOT NULL) STRICT`
+	const table = `CREATE TABLE IF NOT EXISTS migrations (version INTEGER PRIMARY KEY, name TEXT NOT NULL, applied_at BIGINT NOT NULL)`
 	if _, err := tx.ExecContext(ctx, table); err != nil {
 		return 0, err
 	}
@@ -105,20 +148,20 @@ func schemaVersion(ctx context.Context, tx *sql.Tx) (int, error) {
 }
 
 // apply runs one migration, whose name begins with its version.
-func apply(ctx context.Context, tx *sql.Tx, name string) error {
+func apply(ctx context.Context, tx *sql.Tx, dir, name string) error {
 	number, _, _ := strings.Cut(name, "_")
 	version, err := strconv.Atoi(number)
 	if err != nil {
 		return err
 	}
-	text, err := migrations.ReadFile(path.Join("migrations", name))
+	text, err := migrations.ReadFile(path.Join(dir, name))
 	if err != nil {
 		return err
 	}
 	if _, err := tx.ExecContext(ctx, string(text)); err != nil {
 		return err
 	}
-	_, err = tx.ExecContext(ctx, `INSERT INTO migrations (version, name, applied_at) VALUES (?, ?, ?)`,
+	_, err = tx.ExecContext(ctx, `INSERT INTO migrations (version, name, applied_at) VALUES ($1, $2, $3)`,
 		version, name, time.Now().UnixMilli())
 	return err
 }
@@ -134,52 +177,50 @@ type entry struct {
 func insert(ctx context.Context, tx *sql.Tx, e entry) error {
 	_, err := tx.ExecContext(ctx, `
 		INSERT INTO requests (id, incident, policy, trigger_key, target, state, reason, body, attempts, opened_at, expires_at, next_attempt_at)
-		VALUES (?, ?, ?, ?, ?, ?, '', ?, 0, ?, ?, ?)`,
+		VALUES ($1, $2, $3, $4, $5, $6, '', $7, 0, $8, $9, $8)`,
 		e.id, e.incident, e.policy, e.triggerKey, e.target, StateOpen, e.body,
-		e.opened.UnixMilli(), e.expires.UnixMilli(), e.opened.UnixMilli())
+		e.opened.UnixMilli(), e.expires.UnixMilli())
 	if err != nil {
 		return fmt.Errorf("insert request %s: %w", e.id, err)
 	}
-	_, err = tx.ExecContext(ctx, `INSERT INTO history (request, at, state, reason) VALUES (?, ?, ?, '')`,
+	_, err = tx.ExecContext(ctx, `INSERT INTO history (request, at, state, reason) VALUES ($1, $2, $3, '')`,
 		e.id, e.opened.UnixMilli(), StateOpen)
 	return err
 }
 
-// settle moves the requests that the condition selects out of the open state and writes their history.
-// It gives how many they were.
-func settle(ctx context.Context, tx *sql.Tx, at time.Time, to State, reason, condition string, args ...any) (int64, error) {
-	_, err := tx.ExecContext(ctx, `INSERT INTO history (request, at, state, reason) SELECT id, ?, ?, ? FROM requests WHERE `+condition,
-		append([]any{at.UnixMilli(), to, reason}, args...)...)
+// settle moves the requests that the condition selects out of the open state and writes their history. The arguments
+// of the condition begin with $4.
+func settle(ctx context.Context, tx *sql.Tx, at time.Time, to State, reason, condition string, args ...any) error {
+	args = append([]any{at.UnixMilli(), to, reason}, args...)
+	_, err := tx.ExecContext(ctx, `INSERT INTO history (request, at, state, reason) SELECT id, $1, $2, $3 FROM requests WHERE `+condition, args...)
 	if err != nil {
-		return 0, fmt.Errorf("write history: %w", err)
+		return fmt.Errorf("write history: %w", err)
 	}
-	done, err := tx.ExecContext(ctx, `UPDATE requests SET state = ?, reason = ?, closed_at = ? WHERE `+condition,
-		append([]any{to, reason, at.UnixMilli()}, args...)...)
+	_, err = tx.ExecContext(ctx, `UPDATE requests SET state = $2, reason = $3, closed_at = $1 WHERE `+condition, args...)
 	if err != nil {
-		return 0, fmt.Errorf("set request %s: %w", to, err)
+		return fmt.Errorf("set request %s: %w", to, err)
 	}
-	return done.RowsAffected()
+	return nil
 }
 
 // expire gives up the open requests whose time is over.
-func expire(ctx context.Context, tx *sql.Tx, now time.Time) (int64, error) {
-	return settle(ctx, tx, now, StateDeadLetter, "expired", `state = 'open' AND expires_at <= ?`, now.UnixMilli())
+func expire(ctx context.Context, tx *sql.Tx, now time.Time) error {
+	return settle(ctx, tx, now, StateDeadLetter, "expired", `state = 'open' AND expires_at <= $4`, now.UnixMilli())
 }
 
 // disable keeps that a target wants no more deliveries, and gives up all that are open for it.
 func disable(ctx context.Context, tx *sql.Tx, now time.Time, t Target, request string) error {
-	_, err := tx.ExecContext(ctx, `INSERT OR IGNORE INTO disabled_targets (target, url, at, request) VALUES (?, ?, ?, ?)`,
+	_, err := tx.ExecContext(ctx, `INSERT INTO disabled_targets (target, url, at, request) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING`,
 		t.Name, t.Webhook, now.UnixMilli(), request)
 	if err != nil {
 		return fmt.Errorf("disable target %s: %w", t.Name, err)
 	}
-	_, err = settle(ctx, tx, now, StateDeadLetter, "the target answered 410 Gone and is disabled", `state = 'open' AND target = ?`, t.Name)
-	return err
+	return settle(ctx, tx, now, StateDeadLetter, "the target answered 410 Gone and is disabled", `state = 'open' AND target = $4`, t.Name)
 }
 
 func isDisabled(ctx context.Context, q queryer, t Target) (bool, error) {
 	var n int
-	err := q.QueryRowContext(ctx, `SELECT count(*) FROM disabled_targets WHERE target = ? AND url = ?`, t.Name, t.Webhook).Scan(&n)
+	err := q.QueryRowContext(ctx, `SELECT count(*) FROM disabled_targets WHERE target = $1 AND url = $2`, t.Name, t.Webhook).Scan(&n)
 	if err != nil {
 		return false, fmt.Errorf("look up target %s: %w", t.Name, err)
 	}
@@ -188,20 +229,20 @@ func isDisabled(ctx context.Context, q queryer, t Target) (bool, error) {
 
 // ofIncident finds the request of an incident.
 func ofIncident(ctx context.Context, q queryer, incident string) (id string, state State, err error) {
-	err = q.QueryRowContext(ctx, `SELECT id, state FROM requests WHERE incident = ?`, incident).Scan(&id, &state)
+	err = q.QueryRowContext(ctx, `SELECT id, state FROM requests WHERE incident = $1`, incident).Scan(&id, &state)
 	return id, state, found(err)
 }
 
 // openOf gives the open request of a policy, "" where there is none.
 func openOf(ctx context.Context, q queryer, policy string) (id string, err error) {
-	err = q.QueryRowContext(ctx, `SELECT id FROM requests WHERE state = 'open' AND policy = ?`, policy).Scan(&id)
+	err = q.QueryRowContext(ctx, `SELECT id FROM requests WHERE state = 'open' AND policy = $1`, policy).Scan(&id)
 	return id, found(err)
 }
 
 // lastOpened says when a trigger last opened a request for a policy; the zero time where it never did.
 func lastOpened(ctx context.Context, q queryer, policy, triggerKey string) (time.Time, error) {
 	var at sql.NullInt64
-	err := q.QueryRowContext(ctx, `SELECT max(opened_at) FROM requests WHERE policy = ? AND trigger_key = ?`, policy, triggerKey).Scan(&at)
+	err := q.QueryRowContext(ctx, `SELECT max(opened_at) FROM requests WHERE policy = $1 AND trigger_key = $2`, policy, triggerKey).Scan(&at)
 	if err != nil || !at.Valid {
 		return time.Time{}, err
 	}
@@ -210,7 +251,8 @@ func lastOpened(ctx context.Context, q queryer, policy, triggerKey string) (time
 
 // record keeps the first decision of each reason of an incident, and reports whether this is it.
 func record(ctx context.Context, tx *sql.Tx, at time.Time, incident, policy string, d Decision) (bool, error) {
-	done, err := tx.ExecContext(ctx, `INSERT OR IGNORE INTO decisions (incident, reason, at, policy, request, detail) VALUES (?, ?, ?, ?, ?, ?)`,
+	done, err := tx.ExecContext(ctx, `
+		INSERT INTO decisions (incident, reason, at, policy, request, detail) VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING`,
 		incident, d.Reason, at.UnixMilli(), policy, d.Request, d.Detail)
 	if err != nil {
 		return false, fmt.Errorf("record decision %s: %w", d.Reason, err)

@@ -14,11 +14,12 @@ const scrapeTimeout = 5 * time.Second
 type metrics struct {
 	deliveries *prometheus.CounterVec
 	duration   *prometheus.HistogramVec
+	retries    prometheus.Counter
 	collectors []prometheus.Collector
 	reg        prometheus.Registerer
 }
 
-func newMetrics(reg prometheus.Registerer, cfg Config, l *ledger) (*metrics, error) {
+func newMetrics(cfg Config) *metrics {
 	m := &metrics{
 		deliveries: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: MetricDeliveries, Help: "Attempts to deliver a webhook, by result.",
@@ -27,7 +28,9 @@ func newMetrics(reg prometheus.Registerer, cfg Config, l *ledger) (*metrics, err
 			Name: MetricDeliveryDuration, Help: "Time that an attempt to deliver a webhook took.",
 			Buckets: []float64{.01, .05, .1, .25, .5, 1, 2.5, 5, 10, 15, 30, 60},
 		}, []string{"target"}),
-		reg: reg,
+		retries: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: MetricLedgerRetries, Help: "Transactions begun again as the ledger could not be reached.",
+		}),
 	}
 	for _, t := range cfg.Targets {
 		m.duration.WithLabelValues(t.Name)
@@ -38,15 +41,19 @@ func newMetrics(reg prometheus.Registerer, cfg Config, l *ledger) (*metrics, err
 			m.deliveries.WithLabelValues(t.Name, string(r))
 		}
 	}
-	m.collectors = []prometheus.Collector{m.deliveries, m.duration, newLedgerCollector(cfg, l)}
-	for i, c := range m.collectors {
+	return m
+}
+
+func (m *metrics) register(reg prometheus.Registerer, ledger *ledgerCollector) error {
+	m.reg = reg
+	for _, c := range []prometheus.Collector{m.deliveries, m.duration, m.retries, ledger} {
 		if err := reg.Register(c); err != nil {
-			m.collectors = m.collectors[:i]
 			m.unregister()
-			return nil, fmt.Errorf("register metrics: %w", err)
+			return fmt.Errorf("register metrics: %w", err)
 		}
+		m.collectors = append(m.collectors, c)
 	}
-	return m, nil
+	return nil
 }
 
 // unregister takes the metrics back, or a scrape would ask a closed ledger.

@@ -18,16 +18,26 @@ type message struct {
 	expires time.Time
 }
 
+// claimMargin is how much longer than its target's timeout an attempt may take, with its entries in the ledger.
+const claimMargin = 30 * time.Second
+
+// claimEnd is until when an attempt that begins now keeps others away from its request. An instance that dies loses its
+// claim by it, and the request is sent again under the same id.
+func claimEnd(t Target, now time.Time) time.Time {
+	return now.Add(time.Duration(t.Timeout) + claimMargin)
+}
+
 // next gives the target's open request that is due first, after giving up those that have expired.
-func (l *ledger) next(ctx context.Context, target string, now time.Time) (m message, found bool, err error) {
+func (l *ledger) next(ctx context.Context, target string) (m message, found bool, err error) {
 	err = l.update(ctx, func(tx *sql.Tx) error {
-		if _, err := expire(ctx, tx, now); err != nil {
+		m, found = message{}, false
+		if err := expire(ctx, tx, time.Now()); err != nil {
 			return err
 		}
 		var due, expires int64
 		err := tx.QueryRowContext(ctx, `
 			SELECT id, body, next_attempt_at, expires_at FROM requests
-			WHERE state = 'open' AND target = ? ORDER BY next_attempt_at, opened_at, id LIMIT 1`, target).
+			WHERE state = 'open' AND target = $1 ORDER BY next_attempt_at, opened_at, id LIMIT 1`, target).
 			Scan(&m.id, &m.body, &due, &expires)
 		if errors.Is(err, sql.ErrNoRows) {
 			return nil
@@ -42,20 +52,28 @@ func (l *ledger) next(ctx context.Context, target string, now time.Time) (m mess
 	return m, found, nil
 }
 
-// begin writes that an attempt is about to be made and gives its number, from 1. It gives 0 where the request is no
-// longer open.
-func (l *ledger) begin(ctx context.Context, request, target string, now time.Time) (attempt int, err error) {
+// begin claims a request that is due, writes that an attempt is about to be made, and gives its number, from 1. It gives
+// 0 where the request is no longer open, or another instance has claimed it.
+func (l *ledger) begin(ctx context.Context, request string, t Target) (attempt int, err error) {
 	err = l.update(ctx, func(tx *sql.Tx) error {
-		err := tx.QueryRowContext(ctx, `UPDATE requests SET attempts = attempts + 1 WHERE id = ? AND state = 'open' RETURNING attempts`, request).Scan(&attempt)
+		now := time.Now()
+		attempt = 0
+		err := tx.QueryRowContext(ctx, `
+			UPDATE requests SET attempts = attempts + 1, next_attempt_at = $1
+			WHERE id = $2 AND state = 'open' AND next_attempt_at <= $3 RETURNING attempts`,
+			claimEnd(t, now).UnixMilli(), request, now.UnixMilli()).Scan(&attempt)
 		if errors.Is(err, sql.ErrNoRows) {
 			return nil
 		}
 		if err != nil {
 			return err
 		}
+		if err := interrupt(ctx, tx, now, `request = $3`, request); err != nil {
+			return err
+		}
 		_, err = tx.ExecContext(ctx, `
-			INSERT INTO deliveries (request, attempt, target, started_at, result, status, error, response) VALUES (?, ?, ?, ?, ?, 0, '', '')`,
-			request, attempt, target, now.UnixMilli(), ResultInFlight)
+			INSERT INTO deliveries (request, attempt, target, started_at, result, status, error, response) VALUES ($1, $2, $3, $4, $5, 0, '', '')`,
+			request, attempt, t.Name, now.UnixMilli(), ResultInFlight)
 		return err
 	})
 	if err != nil {
@@ -64,13 +82,24 @@ func (l *ledger) begin(ctx context.Context, request, target string, now time.Tim
 	return attempt, nil
 }
 
+// interrupt gives up hope for the results of attempts in flight that the condition selects, whose arguments begin with
+// $3. A result that comes after all takes its place.
+func interrupt(ctx context.Context, tx *sql.Tx, now time.Time, condition string, args ...any) error {
+	_, err := tx.ExecContext(ctx, `UPDATE deliveries SET finished_at = $1, result = $2 WHERE finished_at IS NULL AND `+condition,
+		append([]any{now.UnixMilli(), ResultInterrupted}, args...)...)
+	if err != nil {
+		return fmt.Errorf("complete interrupted deliveries: %w", err)
+	}
+	return nil
+}
+
 // finish writes what became of an attempt and what follows from it. An order that was delivered counts as delivered
-// even if it was given up meanwhile: the receiver has it.
+// even if it was given up meanwhile: the receiver has it. A failure says nothing of a request that has been claimed anew.
 func (l *ledger) finish(ctx context.Context, t Target, request string, attempt int, o outcome, then step, now time.Time) error {
 	err := l.update(ctx, func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, `
-			UPDATE deliveries SET finished_at = ?, result = ?, status = ?, error = ?, response = ? WHERE request = ? AND attempt = ?`,
-			now.UnixMilli(), o.result, o.status, o.err, o.response, request, attempt)
+			UPDATE deliveries SET finished_at = $1, result = $2, status = $3, error = $4, response = $5 WHERE request = $6 AND attempt = $7`,
+			now.UnixMilli(), o.result, o.status, plain(o.err), plain(o.response), request, attempt)
 		if err != nil {
 			return err
 		}
@@ -78,12 +107,12 @@ func (l *ledger) finish(ctx context.Context, t Target, request string, attempt i
 		case then.disable:
 			return disable(ctx, tx, now, t, request)
 		case then.state == StateDelivered:
-			_, err = settle(ctx, tx, now, StateDelivered, then.reason, `id = ? AND state <> 'delivered'`, request)
+			return settle(ctx, tx, now, StateDelivered, then.reason, `id = $4 AND state <> 'delivered'`, request)
 		case then.state == StateDeadLetter:
-			_, err = settle(ctx, tx, now, StateDeadLetter, then.reason, `id = ? AND state = 'open'`, request)
-		default:
-			_, err = tx.ExecContext(ctx, `UPDATE requests SET next_attempt_at = ? WHERE id = ?`, ceilMilli(then.retry), request)
+			return settle(ctx, tx, now, StateDeadLetter, then.reason, `id = $4 AND state = 'open' AND attempts = $5`, request, attempt)
 		}
+		_, err = tx.ExecContext(ctx, `UPDATE requests SET next_attempt_at = $1 WHERE id = $2 AND attempts = $3`,
+			ceilMilli(then.retry), request, attempt)
 		return err
 	})
 	if err != nil {
@@ -95,22 +124,20 @@ func (l *ledger) finish(ctx context.Context, t Target, request string, attempt i
 // ceilMilli rounds up, or a retry could come before the receiver's Retry-After is over.
 func ceilMilli(t time.Time) int64 { return t.Add(time.Millisecond - 1).UnixMilli() }
 
-// resume completes what a crash left: attempts whose result is not known are interrupted, and their requests stay
-// due, so that they are sent again under the same id. Open requests of targets that are gone from the configuration
-// are given up, or they would block their policies until they expire.
-func (l *ledger) resume(ctx context.Context, cfg Config, now time.Time) error {
+// resume completes what crashes left: attempts that nobody can be making any more are interrupted. Open requests of
+// targets that are gone from the configuration are given up, or they would block their policies until they expire.
+func (l *ledger) resume(ctx context.Context, cfg Config) error {
 	return l.update(ctx, func(tx *sql.Tx) error {
-		_, err := tx.ExecContext(ctx, `UPDATE deliveries SET finished_at = ?, result = ? WHERE finished_at IS NULL`,
-			now.UnixMilli(), ResultInterrupted)
-		if err != nil {
-			return fmt.Errorf("complete interrupted deliveries: %w", err)
+		now := time.Now()
+		over := now.Add(-time.Duration(maxTimeout) - claimMargin)
+		if err := interrupt(ctx, tx, now, `started_at <= $3`, over.UnixMilli()); err != nil {
+			return err
 		}
 		known, args := "''", []any{}
-		for _, t := range cfg.Targets {
-			known += ", ?"
+		for i, t := range cfg.Targets {
+			known += fmt.Sprintf(", $%d", i+4)
 			args = append(args, t.Name)
 		}
-		_, err = settle(ctx, tx, now, StateDeadLetter, "the target is no longer configured", `state = 'open' AND target NOT IN (`+known+`)`, args...)
-		return err
+		return settle(ctx, tx, now, StateDeadLetter, "the target is no longer configured", `state = 'open' AND target NOT IN (`+known+`)`, args...)
 	})
 }

@@ -70,27 +70,27 @@ type StateChange struct {
 func (d *Desk) Requests(ctx context.Context, limit int) ([]Request, error) {
 	return list(ctx, d.ledger, "requests", scanRequest, `
 		SELECT id, incident, policy, trigger_key, target, state, reason, attempts, opened_at, expires_at, next_attempt_at, closed_at, body
-		FROM requests ORDER BY opened_at DESC, id LIMIT ?`, limit)
+		FROM requests ORDER BY opened_at DESC, id LIMIT $1`, limit)
 }
 
 // Deliveries gives the newest attempts, at most limit; of one request only where that is not "".
 func (d *Desk) Deliveries(ctx context.Context, request string, limit int) ([]Delivery, error) {
 	return list(ctx, d.ledger, "deliveries", scanDelivery, `
 		SELECT request, attempt, target, started_at, finished_at, result, status, error, response
-		FROM deliveries WHERE ?1 = '' OR request = ?1 ORDER BY started_at DESC, request, attempt DESC LIMIT ?2`, request, limit)
+		FROM deliveries WHERE $1 = '' OR request = $1 ORDER BY started_at DESC, request, attempt DESC LIMIT $2`, request, limit)
 }
 
 // Decisions gives the newest decisions, at most limit; of one incident only where that is not "".
 func (d *Desk) Decisions(ctx context.Context, incident string, limit int) ([]Recorded, error) {
 	return list(ctx, d.ledger, "decisions", scanDecision, `
 		SELECT incident, policy, reason, at, request, detail
-		FROM decisions WHERE ?1 = '' OR incident = ?1 ORDER BY at DESC, incident, reason LIMIT ?2`, incident, limit)
+		FROM decisions WHERE $1 = '' OR incident = $1 ORDER BY at DESC, incident, reason LIMIT $2`, incident, limit)
 }
 
 // History gives the states that a request has gone through, the first one first.
 func (d *Desk) History(ctx context.Context, request string) ([]StateChange, error) {
 	return list(ctx, d.ledger, "history", scanStateChange, `
-		SELECT at, state, reason FROM history WHERE request = ? ORDER BY seq`, request)
+		SELECT at, state, reason FROM history WHERE request = $1 ORDER BY seq`, request)
 }
 
 // list reads the rows of a query, never nil.

@@ -105,7 +105,7 @@ type rig struct {
 }
 
 // newRig must be called in a bubble.
-func newRig(t *testing.T, script ...http.HandlerFunc) *rig {
+func newRig(t *testing.T, on storage, script ...http.HandlerFunc) *rig {
 	t.Helper()
 	network := &pipes{conns: make(chan net.Conn), closed: make(chan struct{})}
 	rc := &receiver{start: time.Now(), script: script}
@@ -114,7 +114,7 @@ func newRig(t *testing.T, script ...http.HandlerFunc) *rig {
 	go func() { served <- server.Serve(network) }()
 	transport := newTransport()
 	transport.Proxy, transport.DialContext = nil, network.dial
-	r := &rig{t: t, cfg: testConfig(t), receiver: rc, transport: transport}
+	r := &rig{t: t, cfg: testConfig(t, on), receiver: rc, transport: transport}
 	r.reopen()
 	t.Cleanup(func() {
 		r.close()
@@ -126,13 +126,22 @@ func newRig(t *testing.T, script ...http.HandlerFunc) *rig {
 	return r
 }
 
-func testConfig(t *testing.T) Config {
+func onSQLite(t *testing.T) LedgerConfig {
+	return LedgerConfig{SQLite: filepath.Join(t.TempDir(), "new", "ledger.db")}
+}
+
+// openQuietly opens a ledger that must not have to wait.
+func openQuietly(t *testing.T, cfg LedgerConfig) (*ledger, error) {
+	return openLedger(t.Context(), cfg, func(err error, _ time.Duration) { t.Errorf("the ledger waits: %v", err) })
+}
+
+func testConfig(t *testing.T, on storage) Config {
 	t.Helper()
 	dir := t.TempDir()
 	secret := filepath.Join(dir, "secret")
 	check(t, os.WriteFile(secret, []byte(testSecret+"\n"), 0o600))
 	return Config{
-		Ledger:   LedgerConfig{SQLite: filepath.Join(dir, "new", "ledger.db")},
+		Ledger:   on(t),
 		Targets:  []Target{{Name: "trainer", Webhook: "http://trainer.test/retrain", SecretFile: secret, Timeout: defaultTimeout}},
 		Triggers: []Trigger{{On: OnIncident, Signals: []string{"return", "reward*"}, Target: "trainer", Cooldown: defaultCooldown}},
 	}
@@ -141,10 +150,16 @@ func testConfig(t *testing.T) Config {
 func (r *rig) reopen() {
 	r.t.Helper()
 	r.close()
-	r.reg = prometheus.NewRegistry()
-	desk, err := open(r.t.Context(), r.cfg, zerolog.Nop(), r.reg, r.transport)
+	r.Desk, r.reg = r.another()
+}
+
+// another opens one more desk on the same ledger, as another instance does. The caller closes it.
+func (r *rig) another() (*Desk, *prometheus.Registry) {
+	r.t.Helper()
+	reg := prometheus.NewRegistry()
+	desk, err := open(r.t.Context(), r.cfg, zerolog.Nop(), reg, r.transport)
 	check(r.t, err)
-	r.Desk = desk
+	return desk, reg
 }
 
 func (r *rig) close() {

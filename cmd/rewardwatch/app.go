@@ -50,19 +50,20 @@ type closer struct {
 	close func() error
 }
 
-// newApp opens state, ledger and connections. reload is called by POST /-/reload. On an error nothing is left open.
-func newApp(cfg *Config, reload func() error, log zerolog.Logger) (*app, error) {
+// newApp opens state, ledger and connections. reload is called by POST /-/reload. On an error nothing is left open. ctx is
+// that of Run: when it ends, nothing waits any longer for a ledger that cannot be reached.
+func newApp(ctx context.Context, cfg *Config, reload func() error, log zerolog.Logger) (*app, error) {
 	a := &app{cfg: cfg, log: log, registry: prometheus.NewRegistry(), reloaded: prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: MetricReloaded, Help: "Whether the configuration that was read last is in use.",
 	})}
 	a.reloaded.Set(1)
-	if err := a.open(reload); err != nil {
+	if err := a.open(ctx, reload); err != nil {
 		return nil, errors.Join(err, a.close())
 	}
 	return a, nil
 }
 
-func (a *app) open(reload func() error) error {
+func (a *app) open(ctx context.Context, reload func() error) error {
 	a.registry.MustRegister(
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), buildInfoMetric(), a.reloaded)
 	var err error
@@ -75,7 +76,7 @@ func (a *app) open(reload func() error) error {
 	}
 	a.closeLater("dead letters", a.letters.Close)
 	if len(a.cfg.Retrain.Triggers)+len(a.cfg.Retrain.Targets) > 0 {
-		if a.retrain, err = retrain.Open(context.Background(), a.cfg.Retrain, a.log, a.registry); err != nil {
+		if a.retrain, err = retrain.Open(ctx, a.cfg.Retrain, a.log, a.registry); err != nil {
 			return err
 		}
 		a.closeLater("ledger", a.retrain.Close)

@@ -82,7 +82,7 @@ func runDemo(ctx context.Context, c *console, keep bool) (err error) {
 		return err
 	}
 	log := zerolog.New(zerolog.ConsoleWriter{Out: c.err, NoColor: true}).Level(zerolog.ErrorLevel)
-	if d.app, err = newApp(&d.config, func() error { return errors.New("the demo has no configuration file") }, log); err != nil {
+	if d.app, err = newApp(ctx, &d.config, func() error { return errors.New("the demo has no configuration file") }, log); err != nil {
 		return err
 	}
 	return d.together(ctx, keep)

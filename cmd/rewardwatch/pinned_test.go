@@ -142,7 +142,7 @@ func TestServiceFromPinnedOffsets(t *testing.T) {
 	if err := os.Remove(saved[0]); err != nil {
 		t.Fatal(err)
 	}
-	a, err := newApp(cfg, nil, zerolog.Nop())
+	a, err := newApp(t.Context(), cfg, nil, zerolog.Nop())
 	if !errors.Is(err, ingest.ErrRangeGone) {
 		t.Errorf("without the saved baseline: %v", err)
 	}

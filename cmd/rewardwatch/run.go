@@ -77,7 +77,11 @@ func serve(ctx context.Context, c *console, file string, cfg *Config, refused bo
 		}
 		return nil
 	}
-	if a, err = newApp(cfg, reload, log); err != nil {
+	if a, err = newApp(running, cfg, reload, log); err != nil {
+		if ctx.Err() != nil {
+			log.Info().Err(err).Msg("stopped before it had started")
+			return nil, nil
+		}
 		return nil, fmt.Errorf("%w: %w", errNotStarted, err)
 	}
 	if refused {

@@ -68,16 +68,16 @@ wait_ready() {
   done
 }
 
-# stop_server NAME DIR: ends the server by its pid, politely for 30 s, and removes the pid file.
+# stop_server NAME DIR [SIGNAL]: ends the server by its pid, politely for 30 s, and removes the pid file.
 stop_server() {
-  local name=$1 dir=$2 pid deadline=$((SECONDS + 30))
+  local name=$1 dir=$2 signal=${3:-TERM} pid deadline=$((SECONDS + 30))
   if ! alive "$dir/$name.pid" "$dir/"; then
     rm -f "$dir/$name.pid"
     echo "$name does not run"
     return 0
   fi
   pid=$(cat "$dir/$name.pid")
-  kill "$pid"
+  kill "-$signal" "$pid"
   while kill -0 "$pid" 2>/dev/null; do
     if ((SECONDS > deadline)); then
       kill -9 "$pid"

@@ -15,6 +15,7 @@ need maven command -v mvn
 need python3-venv python3 -c 'import ensurepip' # the emitter and its environments
 need prometheus command -v prometheus
 need prometheus-alertmanager command -v prometheus-alertmanager
+need postgresql compgen -G '/usr/lib/postgresql/*/bin/postgres'
 ((${#missing[@]})) || exit 0
 
 as_root=()

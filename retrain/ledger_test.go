@@ -1,0 +1,47 @@
+package retrain
+
+import "testing"
+
+// storage makes an empty ledger for a test, and gives what the configuration says of it.
+type storage func(t *testing.T) LedgerConfig
+
+func TestLedgerOnSQLite(t *testing.T) { testLedger(t, onSQLite) }
+
+// testLedger runs every test that needs a ledger; TestLedgerOnPostgreSQL runs the same ones.
+func testLedger(t *testing.T, on storage) {
+	for _, test := range []struct {
+		name string
+		run  func(*testing.T, storage)
+	}{
+		{"ConsiderIsIdempotent", testConsiderIsIdempotent},
+		{"ConsiderConcurrently", testConsiderConcurrently},
+		{"WhatOrdersNothingIsRecordedOnce", testWhatOrdersNothingIsRecordedOnce},
+		{"CooldownAndOpenRequest", testCooldownAndOpenRequest},
+		{"CooldownIsOfTheTrigger", testCooldownIsOfTheTrigger},
+		{"ExpiredRequestBlocksNothing", testExpiredRequestBlocksNothing},
+		{"CauseThatNeedsAPersonWithdraws", testCauseThatNeedsAPersonWithdraws},
+		{"AcceptedIncidentWithdraws", testAcceptedIncidentWithdraws},
+		{"HistoryIsNeverChanged", testHistoryIsNeverChanged},
+		{"LedgerKeepsTheRulesItself", testLedgerKeepsTheRulesItself},
+		{"LedgerOfANewerBuildIsRefused", testLedgerOfANewerBuildIsRefused},
+		{"OpenTwiceOnOneRegistry", testOpenTwiceOnOneRegistry},
+		{"UnsettledCauseWaits", testUnsettledCauseWaits},
+		{"ReceiverFaultIsRetriedUnderTheSameID", testReceiverFaultIsRetriedUnderTheSameID},
+		{"AnswerIsKeptInPart", testAnswerIsKeptInPart},
+		{"GoneDisablesTheTarget", testGoneDisablesTheTarget},
+		{"ExpiryEndsTheRetries", testExpiryEndsTheRetries},
+		{"RetryAfterBeyondTheExpiry", testRetryAfterBeyondTheExpiry},
+		{"ExpiresWhileNothingRuns", testExpiresWhileNothingRuns},
+		{"OneDeliveryAtATimeForATarget", testOneDeliveryAtATimeForATarget},
+		{"CrashBetweenAnswerAndRecord", testCrashBetweenAnswerAndRecord},
+		{"RetryTimeSurvivesARestart", testRetryTimeSurvivesARestart},
+		{"ShutdownFinishesTheAttemptInFlight", testShutdownFinishesTheAttemptInFlight},
+		{"LateSuccessOfAWithdrawnRequest", testLateSuccessOfAWithdrawnRequest},
+		{"TargetLeavesTheConfiguration", testTargetLeavesTheConfiguration},
+		{"SecretsAreReadAtEachAttempt", testSecretsAreReadAtEachAttempt},
+		{"DeliveryMetrics", testDeliveryMetrics},
+		{"RealSockets", testRealSockets},
+	} {
+		t.Run(test.name, func(t *testing.T) { test.run(t, on) })
+	}
+}

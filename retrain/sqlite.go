@@ -1,0 +1,35 @@
+package retrain
+
+import (
+	"database/sql"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+
+	_ "modernc.org/sqlite" // registers the driver "sqlite"
+)
+
+func openSQLite(cfg LedgerConfig) (*sql.DB, dialect, error) {
+	d := dialect{name: "sqlite", outage: func(error) bool { return false }}
+	if err := os.MkdirAll(filepath.Dir(cfg.SQLite), 0o755); err != nil {
+		return nil, d, fmt.Errorf("make its directory: %w", err)
+	}
+	db, err := sql.Open("sqlite", dsn(cfg.SQLite))
+	if err != nil {
+		return nil, d, fmt.Errorf("%s: %w", cfg.SQLite, err)
+	}
+	// SQLite has one writer; one connection makes the others wait in Go instead of failing as busy.
+	db.SetMaxOpenConns(1)
+	return db, d, nil
+}
+
+// dsn names the file. Transactions begin as writers, so that one which reads first cannot fail when it writes. WAL with
+// synchronous=FULL syncs every commit.
+func dsn(file string) string {
+	options := url.Values{
+		"_txlock": {"immediate"},
+		"_pragma": {"busy_timeout(5000)", "journal_mode(WAL)", "synchronous(FULL)", "foreign_keys(ON)"},
+	}
+	return "file:" + (&url.URL{Path: file}).EscapedPath() + "?" + options.Encode()
+}
