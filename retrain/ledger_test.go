@@ -41,6 +41,11 @@ func testLedger(t *testing.T, on storage) {
 		{"SecretsAreReadAtEachAttempt", testSecretsAreReadAtEachAttempt},
 		{"DeliveryMetrics", testDeliveryMetrics},
 		{"RealSockets", testRealSockets},
+		{"SeveralInstances", testSeveralInstances},
+		{"ClaimIsHeldByOne", testClaimIsHeldByOne},
+		{"WithdrawnInFlight", testWithdrawnInFlight},
+		{"StartsAtOnce", testStartsAtOnce},
+		{"TextWithNUL", testTextWithNUL},
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(t, on) })
 	}

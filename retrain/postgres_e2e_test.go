@@ -72,4 +72,3 @@ func (p *postgresql) storage(t *testing.T) LedgerConfig {
 	check(t, os.WriteFile(file, []byte(p.url(t)+"&search_path="+schema+"\n"), 0o600))
 	return LedgerConfig{PostgresURLFile: file}
 }
-

@@ -1,0 +1,307 @@
+package retrain
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/common/model"
+
+	"github.com/rewardwatch/rewardwatch/alerts"
+)
+
+// busyTrainer is a receiver that acts once on each webhook id, takes a second for each attempt, and fails every third.
+type busyTrainer struct {
+	mu       sync.Mutex
+	attempts int
+	inFlight map[string]int
+	acted    map[string]int
+	overlaps []string // ids that arrived while an attempt at them was still in flight
+}
+
+func (b *busyTrainer) answer(w http.ResponseWriter, req *http.Request) {
+	id := req.Header.Get("webhook-id")
+	b.mu.Lock()
+	b.attempts++
+	fails := b.attempts%3 == 0
+	if b.inFlight[id]++; b.inFlight[id] > 1 {
+		b.overlaps = append(b.overlaps, id)
+	}
+	b.mu.Unlock()
+	<-time.After(time.Second)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.inFlight[id]--
+	if fails {
+		w.WriteHeader(http.StatusInternalServerError)
+		return
+	}
+	b.acted[id] = 1
+}
+
+func testSeveralInstances(t *testing.T, on storage) {
+	synctest.Test(t, func(t *testing.T) {
+		if opened, requests := severalInstances(t, on, func() {}); opened != requests {
+			t.Errorf("%d decisions opened a request, and there are %d", opened, requests)
+		}
+	})
+}
+
+// severalInstances has four instances consider the same incidents at once, after a fifth has died holding a claim, and
+// disturbs them meanwhile. It checks every rule of the ledger, and gives how many decisions opened a request and how many
+// requests there are. It must be called in a bubble.
+func severalInstances(t *testing.T, on storage, disturb func()) (opened, requests int) {
+	const incidents = 5
+	trainer := &busyTrainer{inFlight: map[string]int{}, acted: map[string]int{}}
+	r := newRig(t, on, slices.Repeat([]http.HandlerFunc{trainer.answer}, 10_000)...)
+	r.cfg.Triggers = []Trigger{
+		{On: OnIncident, Signals: []string{"return"}, Target: "trainer"},
+		{On: OnIncident, Signals: []string{"reward"}, Target: "trainer", Cooldown: model.Duration(30 * 24 * time.Hour)},
+	}
+	r.reopen()
+	dying := r.Desk
+	dying.courier.sender.transport = crashing{r.transport, func() { check(t, dying.ledger.close()) }}
+	r.consider(incident("killed-0", "killed"))
+	if dying.Run(t.Context()) == nil {
+		t.Error("an instance goes on without its ledger")
+	}
+	r.reopen()
+
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	instances := []*Desk{r.Desk}
+	for range 3 {
+		d, _ := r.another()
+		instances = append(instances, d)
+	}
+	var running sync.WaitGroup
+	for _, d := range instances {
+		running.Go(func() {
+			if err := d.Run(ctx); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	var mu sync.Mutex
+	tell := func(d *Desk, first int, policy, signal string) {
+		for n := range incidents {
+			inc := incident(fmt.Sprintf("%s-%d", policy, (first+n)%incidents), policy)
+			inc.Alarms = []alerts.Alarm{alarm(signal)}
+			decision, err := d.Consider(ctx, inc)
+			mu.Lock()
+			if err != nil {
+				t.Error(err)
+			}
+			if decision.Reason == Opened {
+				opened++
+			}
+			mu.Unlock()
+		}
+	}
+	for range incidents { // each round delivers what the one before has opened
+		var telling sync.WaitGroup
+		telling.Go(disturb)
+		for i, d := range instances {
+			for _, policy := range []string{"a", "b", "c"} {
+				telling.Go(func() { tell(d, i, policy, "return") })
+				telling.Go(func() { tell(d, i, policy+"-seldom", "reward") })
+			}
+		}
+		telling.Wait()
+		r.pass(time.Hour)
+	}
+	cancel()
+	running.Wait()
+	for _, d := range instances[1:] {
+		check(t, d.Close())
+	}
+	r.reopen()
+	all, err := r.Requests(t.Context(), 1000)
+	check(t, err)
+	if want := 3*incidents + 3 + 1; len(all) != want {
+		t.Errorf("%d requests, want %d: one of each incident, and one of each policy with a cooldown", len(all), want)
+	}
+	r.checkRules(all)
+	if len(trainer.overlaps) > 0 {
+		t.Errorf("attempts overlapped at %v", trainer.overlaps)
+	}
+	if len(trainer.acted) != len(all) {
+		t.Errorf("the trainer acted on %d ids, want %d", len(trainer.acted), len(all))
+	}
+	return opened + 1, len(all) // the dead instance opened one
+}
+
+// checkRules checks what must hold of any ledger all of whose requests have been delivered.
+func (r *rig) checkRules(all []Request) {
+	r.t.Helper()
+	bodies := map[string][]byte{}
+	for _, a := range r.receiver.seen() {
+		if before := bodies[a.id]; before != nil && !bytes.Equal(a.body, before) {
+			r.t.Errorf("%s came with two bodies", a.id)
+		}
+		bodies[a.id] = a.body
+	}
+	incidents := map[string]bool{}
+	closed := map[string]time.Time{}         // of a policy's request before
+	for _, q := range slices.Backward(all) { // the oldest first
+		if incidents[q.Incident] || q.State != StateDelivered || bodies[q.ID] == nil {
+			r.t.Errorf("request %+v: want one of the incident, delivered", q)
+		}
+		if q.OpenedAt.Before(closed[q.Policy]) {
+			r.t.Errorf("request %+v was opened while another one of its policy was", q)
+		}
+		incidents[q.Incident], closed[q.Policy] = true, q.ClosedAt
+		history, err := r.History(r.t.Context(), q.ID)
+		check(r.t, err)
+		if len(history) != 2 || history[0].State != StateOpen || history[1].State != StateDelivered {
+			r.t.Errorf("history of %s: %+v", q.ID, history)
+		}
+	}
+}
+
+func testClaimIsHeldByOne(t *testing.T, on storage) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, on)
+		id := r.consider(incident("i1", "ranker")).Request
+		other, _ := r.another()
+		target := r.cfg.Targets[0]
+		begin := func(d *Desk, want int) {
+			t.Helper()
+			if attempt, err := d.ledger.begin(t.Context(), id, target); err != nil || attempt != want {
+				t.Fatalf("begin gives attempt %d, %v, want %d", attempt, err, want)
+			}
+		}
+		finish := func(d *Desk, attempt int, o outcome, then step) {
+			t.Helper()
+			check(t, d.ledger.finish(t.Context(), target, id, attempt, o, then, time.Now()))
+		}
+		begin(r.Desk, 1)
+		begin(other, 0)
+		end := claimEnd(target, time.Now())
+		if q := r.request(); !q.NextAttempt.Equal(end) {
+			t.Errorf("next attempt at %s, want %s, when the claim ends", q.NextAttempt, end)
+		}
+		r.pass(time.Until(end))
+		begin(other, 2)
+		begin(r.Desk, 0)
+		end = claimEnd(target, time.Now())
+
+		// The instance that lost its claim was only slow.
+		finish(r.Desk, 1, outcome{result: ResultTimeout}, step{state: StateOpen, retry: time.Now()})
+		finish(r.Desk, 1, outcome{result: ResultTimeout}, step{state: StateDeadLetter})
+		if q := r.request(); q.State != StateOpen || !q.NextAttempt.Equal(end) {
+			t.Errorf("request %+v after a late failure, want open and claimed until %s", q, end)
+		}
+		finish(r.Desk, 1, outcome{result: ResultDelivered}, step{state: StateDelivered})
+		if q := r.request(); q.State != StateDelivered {
+			t.Errorf("request %+v after a late success, want delivered", q)
+		}
+		finish(other, 2, outcome{result: ResultTimeout}, step{state: StateOpen, retry: time.Now()})
+		if q := r.request(); q.State != StateDelivered {
+			t.Errorf("request %+v after the failure of a repetition, want delivered", q)
+		}
+		if got, want := r.results(), []Result{ResultDelivered, ResultTimeout}; !slices.Equal(got, want) {
+			t.Errorf("results %v, want %v", got, want)
+		}
+		check(t, other.Close())
+	})
+}
+
+func testWithdrawnInFlight(t *testing.T, on storage) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, on)
+		inc := incident("i1", "ranker")
+		id := r.consider(inc).Request
+		_, err := r.ledger.begin(t.Context(), id, r.cfg.Targets[0])
+		check(t, err)
+		inc.Cause = alerts.CauseRewardFunction
+		r.consider(inc)
+		r.reopen()
+		if got, want := r.results(), []Result{ResultInFlight}; !slices.Equal(got, want) {
+			t.Errorf("results %v at a start beside the attempt, want %v", got, want)
+		}
+		r.pass(time.Duration(maxTimeout) + claimMargin)
+		r.reopen()
+		if got, want := r.results(), []Result{ResultInterrupted}; !slices.Equal(got, want) {
+			t.Errorf("results %v at a start long after it, want %v", got, want)
+		}
+	})
+}
+
+func testStartsAtOnce(t *testing.T, on storage) {
+	cfg := on(t)
+	var wg sync.WaitGroup
+	ledgers := make([]*ledger, 6)
+	for i := range ledgers {
+		wg.Go(func() {
+			var err error
+			if ledgers[i], err = openQuietly(t, cfg); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	if t.Failed() {
+		return
+	}
+	files, err := migrations.ReadDir("migrations/" + ledgers[0].name)
+	check(t, err)
+	var applied int
+	check(t, ledgers[0].db.QueryRowContext(t.Context(), `SELECT count(*) FROM migrations`).Scan(&applied))
+	if applied != len(files) {
+		t.Errorf("%d migrations were applied, want %d", applied, len(files))
+	}
+	for _, l := range ledgers {
+		check(t, l.close())
+	}
+}
+
+// PostgreSQL keeps no NUL in a text, and whatever stands in telemetry and answers must not end the service.
+func testTextWithNUL(t *testing.T, on storage) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, on, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("busy\x00")) })
+		inc := incident("i1", "ran\x00ker")
+		if d := r.consider(inc); d.Reason != Opened {
+			t.Errorf("decision %+v, want opened", d)
+		}
+		r.run()
+		r.pass(time.Minute)
+		if q := r.request(); q.State != StateDelivered || q.Policy != "ran�ker" {
+			t.Errorf("request %+v", q)
+		}
+		again := incident("i2", "ran\x00ker")
+		if d := r.consider(again); d.Reason != Cooldown {
+			t.Errorf("decision %+v, want cooldown", d)
+		}
+		by := incident("i3", "bidder")
+		r.stop()
+		r.consider(by)
+		by.Decisions = []alerts.Decision{{Kind: alerts.Accepted, By: "alice\x00", Why: "new prices"}}
+		if d := r.consider(by); d.Reason != IncidentAccepted {
+			t.Errorf("decision %+v, want incident_accepted", d)
+		}
+	})
+}
+
+func TestBothLedgersHaveTheSameMigrations(t *testing.T) {
+	var names []string
+	for _, dialect := range []string{"sqlite", "postgres"} {
+		files, err := migrations.ReadDir("migrations/" + dialect)
+		check(t, err)
+		var own []string
+		for _, f := range files {
+			own = append(own, f.Name())
+		}
+		names = append(names, strings.Join(own, " "))
+	}
+	if names[0] != names[1] || names[0] == "" {
+		t.Errorf("SQLite has %s, PostgreSQL %s", names[0], names[1])
+	}
+}
