@@ -7,7 +7,7 @@ type storage func(t *testing.T) LedgerConfig
 
 func TestLedgerOnSQLite(t *testing.T) { testLedger(t, onSQLite) }
 
-// testLedger runs every test that needs a ledger; TestLedgerOnPostgreSQL runs the same ones.
+// testLedger runs every test that needs a ledger; TestPostgreSQL runs the same ones.
 func testLedger(t *testing.T, on storage) {
 	for _, test := range []struct {
 		name string

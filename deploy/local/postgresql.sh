@@ -2,8 +2,9 @@
 # A real PostgreSQL on loopback, by hand: Debian's package `postgresql`, whose service is not used. PostgreSQL refuses to
 # run as root: started by root, it runs as the package's user `postgres`, who must be able to reach the directory.
 #
-#   postgresql.sh start   start in the background, return when it is ready; harmless when it runs
-#   postgresql.sh stop    stop it, ending the sessions of its clients; the data stays
+#   postgresql.sh start [ARG...]   start in the background, return when it is ready; harmless when it runs;
+#                                  the arguments are the server's
+#   postgresql.sh stop             stop it, ending the sessions of its clients; the data stays
 #
 # POSTGRESQL_DIR       data, log, pid file, and ledger.url for retrain.ledger.postgres_url_file
 #                      (default .cache/run/postgresql)
@@ -37,7 +38,7 @@ init() {
     return 1
   fi
   "${as_server[@]}" "$bin/initdb" --pgdata="$dir/new/data" --username=rewardwatch --pwfile="$dir/new/password" \
-    --auth=scram-sha-256 --encoding=UTF8 --locale=C --no-instructions >"$dir/initdb.log"
+    --auth=scram-sha-256 --encoding=UTF8 --locale=C --no-instructions --no-sync >"$dir/initdb.log"
   echo 'CREATE DATABASE rewardwatch' |
     "${as_server[@]}" "$bin/postgres" --single -D "$dir/new/data" postgres >>"$dir/initdb.log"
   mv "$dir/new/data" "$dir/data"
@@ -52,7 +53,7 @@ start)
   init
   (umask 077 && echo "postgres://rewardwatch:$password@127.0.0.1:$port/rewardwatch?sslmode=disable" >"$dir/ledger.url")
   start_server postgresql "$dir" "$port" ready "${as_server[@]}" "$bin/postgres" -D "$dir/data" -p "$port" \
-    -c listen_addresses=127.0.0.1 -c unix_socket_directories=
+    -c listen_addresses=127.0.0.1 -c unix_socket_directories= "${@:2}"
   ;;
 stop) stop_server postgresql "$dir" INT ;;
 *)

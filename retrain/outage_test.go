@@ -1,0 +1,138 @@
+package retrain
+
+import (
+	"context"
+	"crypto/tls"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+func TestWhatIsAnOutage(t *testing.T) {
+	said := func(code string) error { return fmt.Errorf("begin: %w", &pgconn.PgError{Code: code}) }
+	for name, test := range map[string]struct {
+		err  error
+		want bool
+	}{
+		"shutting down":             {said("57P01"), true},
+		"starting":                  {said("57P03"), true},
+		"connection failure":        {said("08006"), true},
+		"no connection free":        {said("53300"), true},
+		"a standby":                 {said("25006"), true},
+		"broken off":                {fmt.Errorf("receive: %w", io.ErrUnexpectedEOF), true},
+		"a stale connection":        {driver.ErrBadConn, true},
+		"no answer":                 {context.DeadlineExceeded, true},
+		"reset":                     {fmt.Errorf("receive: %w", &net.OpError{Op: "read", Err: errors.New("reset")}), true},
+		"wrong password":            {said("28P01"), false},
+		"no such database":          {said("3D000"), false},
+		"a rule broken":             {said("23505"), false},
+		"no space":                  {said("53100"), false},
+		"of another certificate":    {fmt.Errorf("dial: %w", &tls.CertificateVerificationError{Err: errors.New("x")}), false},
+		"stopped":                   {context.Canceled, false},
+		"nothing of the connection": {errors.New("write webhook body"), false},
+	} {
+		if got := isOutage(test.err); got != test.want {
+			t.Errorf("%s: %v, want %v", name, got, test.want)
+		}
+	}
+}
+
+func TestOutagesAreWaitedFor(t *testing.T) {
+	down := errors.New("down")
+	for name, test := range map[string]struct {
+		errs        []error // of one try after another, the last one repeated
+		stop        string  // what ends after a minute
+		want        error
+		tries       int
+		least, most time.Duration
+	}{
+		"up":                  {[]error{nil}, "", nil, 1, 0, 0},
+		"a short one":         {[]error{down, down, down, nil}, "", nil, 4, 700 * time.Millisecond, 700 * time.Millisecond},
+		"longer than allowed": {[]error{down}, "", down, 65, patience - longestWait, patience},
+		"another error":       {[]error{down, io.ErrShortWrite}, "", io.ErrShortWrite, 2, firstWait, firstWait},
+		"the caller stops":    {[]error{down}, "caller", down, 17, time.Minute, time.Minute},
+		"the service stops":   {[]error{down}, "service", down, 17, time.Minute, time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				minute, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				caller, service := t.Context(), t.Context()
+				switch test.stop {
+				case "caller":
+					caller = minute
+				case "service":
+					service = minute
+				}
+				l, err := openLedger(service, onSQLite(t), func(error, time.Duration) {})
+				check(t, err)
+				l.outage = func(err error) bool { return errors.Is(err, down) }
+				start, tries := time.Now(), 0
+				err = l.update(caller, func(*sql.Tx) error {
+					tries++
+					return test.errs[min(tries, len(test.errs))-1]
+				})
+				if !errors.Is(err, test.want) {
+					t.Errorf("error %v, want %v", err, test.want)
+				}
+				if took := time.Since(start); took < test.least || took > test.most {
+					t.Errorf("took %s, want %s to %s", took, test.least, test.most)
+				}
+				if tries != test.tries {
+					t.Errorf("%d tries, want %d", tries, test.tries)
+				}
+				check(t, l.close())
+			})
+		})
+	}
+}
+
+func TestURLOfPostgreSQL(t *testing.T) {
+	file := func(text string) LedgerConfig {
+		name := filepath.Join(t.TempDir(), "ledger.url")
+		check(t, os.WriteFile(name, []byte(text), 0o600))
+		return LedgerConfig{PostgresURLFile: name}
+	}
+	t.Setenv("REWARDWATCH_TEST_LEDGER_URL", "postgresql://me:hunter2@[::1]:5433/ledger?sslmode=require")
+	for name, test := range map[string]struct {
+		cfg  LedgerConfig
+		want string // "" where the URL is good
+	}{
+		"in a file":          {file("postgres://me:hunter%202@db.example/ledger\n"), ""},
+		"in the environment": {LedgerConfig{PostgresURLEnv: "REWARDWATCH_TEST_LEDGER_URL"}, ""},
+		"no file":            {LedgerConfig{PostgresURLFile: "/nonexistent/url"}, "read the URL of PostgreSQL"},
+		"no variable":        {LedgerConfig{PostgresURLEnv: "REWARDWATCH_TEST_NO_SUCH"}, "REWARDWATCH_TEST_NO_SUCH"},
+		"empty":              {file("\n"), "of the form"},
+		"another scheme":     {file("mysql://me:hunter2@db.example/ledger"), "of the form"},
+		"key and value":      {file("host=db.example password=hunter2"), "of the form"},
+		"bad escape":         {file("postgres://me:hunter2%zz@db.example/ledger"), "of the form"},
+		"bad port":           {file("postgres://me:hunter2@db.example:0x/ledger"), "of the form"},
+		"unescaped slash":    {file("postgres://me:hunter2/hunter2@db.example/ledger"), "of the form"},
+		"bad mode":           {file("postgres://me:hunter2@db.example/ledger?sslmode=hunter2"), "sslmode"},
+		"no such authority":  {file("postgres://me:hunter2@db.example/ledger?sslmode=verify-full&sslrootcert=/nonexistent"), "certificate"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			db, _, err := openPostgreSQL(test.cfg)
+			if db != nil {
+				check(t, db.Close())
+			}
+			if (err == nil) != (test.want == "") {
+				t.Fatalf("error %v", err)
+			}
+			if err != nil && (!strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), "hunter2")) {
+				t.Errorf("error %q, want %q without the password", err, test.want)
+			}
+		})
+	}
+}
