@@ -368,3 +368,39 @@ func TestReload(t *testing.T) {
 	}
 	p.interrupt(t)
 }
+
+// A service that waits for its ledger at the start ends when it is told to, and has done nothing wrong.
+func TestStopWhileTheLedgerCannotBeReached(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("REWARDWATCH_TEST_LEDGER_URL", "postgres://me:hunter2@127.0.0.1:1/ledger?sslmode=disable")
+	config := filepath.Join(dir, "rewardwatch.yml")
+	text := fmt.Sprintf("checkpoint: {directory: %[1]q}\ningest: {dead_letters: {directory: %[1]q}}\n"+
+		"retrain:\n  ledger: {postgres_url_env: REWARDWATCH_TEST_LEDGER_URL}\n  triggers: [{on: incident, target: t}]\n"+
+		"  targets: [{name: t, webhook: \"http://127.0.0.1:1\", secret_file: %[2]q}]\n", dir, filepath.Join(dir, "secret"))
+	for file, content := range map[string]string{config: text, filepath.Join(dir, "secret"): "whsec_" + strings.Repeat("AAAA", 8)} {
+		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	read, write := io.Pipe()
+	code := make(chan int, 1)
+	go func() {
+		code <- execute(ctx, &console{in: strings.NewReader(""), out: io.Discard, err: write}, []string{"run", "--config", config})
+		_ = write.Close()
+	}()
+	waited := false
+	for lines := bufio.NewScanner(read); lines.Scan(); {
+		if strings.Contains(lines.Text(), "the ledger cannot be reached") {
+			waited = true
+			stop()
+		}
+		if strings.Contains(lines.Text(), "hunter2") {
+			t.Errorf("the password stands in %q", lines.Text())
+		}
+	}
+	if got := <-code; got != 0 || !waited {
+		t.Errorf("exit code %d, waited: %v, want 0 after waiting", got, waited)
+	}
+}
