@@ -36,7 +36,8 @@ type ledger struct {
 
 // dialect is what sets SQLite and PostgreSQL apart. The statements are the same: both know $1, ON CONFLICT and RETURNING.
 type dialect struct {
-	name   string               // also the directory of its migrations
+	name   string               // of the directory of its migrations
+	place  string               // where the ledger lies, for people
 	shared bool                 // other instances may write to it, and a network lies before it
 	alone  string               // statement that makes a transaction the only one that writes; "" where each one is
 	outage func(err error) bool // whether an error says that the ledger cannot be reached for now
@@ -52,11 +53,11 @@ func openLedger(ctx context.Context, cfg LedgerConfig, waiting func(error, time.
 	}
 	db, d, err := open(cfg)
 	if err != nil {
-		return nil, fmt.Errorf("open ledger: %w", err)
+		return nil, fmt.Errorf("open ledger %s: %w", d.place, err)
 	}
 	l := &ledger{db: db, dialect: d, waiting: waiting, stopping: ctx.Done()}
 	if err := l.migrate(ctx); err != nil {
-		return nil, errors.Join(fmt.Errorf("open ledger on %s: %w", d.name, err), db.Close())
+		return nil, errors.Join(fmt.Errorf("open ledger %s: %w", d.place, err), db.Close())
 	}
 	return l, nil
 }

@@ -33,7 +33,7 @@ const onConnect = `
 const maxConnections = 4 // of an instance
 
 func openPostgreSQL(cfg LedgerConfig) (*sql.DB, dialect, error) {
-	d := dialect{name: "postgres", shared: true, alone: aloneOnPostgreSQL, outage: isOutage}
+	d := dialect{name: "postgres", place: "on PostgreSQL", shared: true, alone: aloneOnPostgreSQL, outage: isOutage}
 	text, err := cfg.postgresURL()
 	if err != nil {
 		return nil, d, err

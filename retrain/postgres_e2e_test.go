@@ -202,7 +202,7 @@ func testGoesDown(t *testing.T, p *postgresql) {
 	cancel() // the service stops while the server is down
 	for range 2 {
 		if err := <-done; err != nil {
-			log.Write([]byte(err.Error()))
+			_, _ = log.Write([]byte(err.Error()))
 		}
 	}
 	if !strings.Contains(log.String(), "consider incident i3") {

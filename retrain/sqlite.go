@@ -11,13 +11,13 @@ import (
 )
 
 func openSQLite(cfg LedgerConfig) (*sql.DB, dialect, error) {
-	d := dialect{name: "sqlite", outage: func(error) bool { return false }}
+	d := dialect{name: "sqlite", place: cfg.SQLite, outage: func(error) bool { return false }}
 	if err := os.MkdirAll(filepath.Dir(cfg.SQLite), 0o755); err != nil {
 		return nil, d, fmt.Errorf("make its directory: %w", err)
 	}
 	db, err := sql.Open("sqlite", dsn(cfg.SQLite))
 	if err != nil {
-		return nil, d, fmt.Errorf("%s: %w", cfg.SQLite, err)
+		return nil, d, err
 	}
 	// SQLite has one writer; one connection makes the others wait in Go instead of failing as busy.
 	db.SetMaxOpenConns(1)
