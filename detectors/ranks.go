@@ -12,7 +12,10 @@ const maxNormalScore = 2.5
 type Ranks struct {
 	Points []float64 // distinct values, ascending
 	Below  []int32   // Below[i]: sample points less than Points[i]; one more entry than Points, the last is m
-	z      []float64 // normal scores of a new value by slot: 2i between points i-1 and i, 2i+1 equal to point i
+	// Uniform says that values are mid-ranks already, among like ones, so that the rank of a value is the value itself.
+	Uniform bool
+
+	z []float64 // normal scores of a new value by slot: 2i between points i-1 and i, 2i+1 equal to point i
 }
 
 // rank is a mid-rank u in (0, 1) and its normal score z = Phi^-1(u), clipped to +-2.5.
@@ -38,11 +41,24 @@ func NewRanks(sample []float64) *Ranks {
 	return r
 }
 
+// newUniformRanks freezes a sample of mid-ranks.
+func newUniformRanks(sample []float64) *Ranks {
+	r := NewRanks(sample)
+	r.Uniform = true
+	r.Prepare()
+	return r
+}
+
 // Prepare makes the table of normal scores of Ranks that were restored from their exported fields.
 func (r *Ranks) Prepare() {
 	r.z = make([]float64, 2*len(r.Points)+1)
 	for slot := range r.z {
 		r.z[slot] = normalScore(r.fresh(slot))
+	}
+	if r.Uniform {
+		for i, u := range r.Points {
+			r.z[2*i+1] = normalScore(u)
+		}
 	}
 }
 
@@ -74,6 +90,9 @@ func (r *Ranks) Mode() (value float64, count int) {
 
 // of ranks a new value.
 func (r *Ranks) of(x float64) rank {
+	if r.Uniform {
+		return rank{u: x, z: normalScore(x)}
+	}
 	slot := r.slot(x)
 	return rank{u: r.fresh(slot), z: r.z[slot]}
 }
@@ -88,6 +107,9 @@ func (r *Ranks) slot(x float64) int {
 
 // own ranks a point x of the sample itself, leaving one out: (less + (equal-1)/2 + 1/2)/m, where equal counts x.
 func (r *Ranks) own(x float64) rank {
+	if r.Uniform {
+		return rank{u: x, z: normalScore(x)}
+	}
 	i := r.slot(x) / 2
 	u := float64(r.Below[i]+r.Below[i+1]) / 2 / float64(r.Len())
 	return rank{u: u, z: normalScore(u)}

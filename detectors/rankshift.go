@@ -23,7 +23,7 @@ func (r *Ranks) Shift(recent []float64) (location, spread float64) {
 	}
 	var sum, sumSquares float64
 	for _, x := range recent {
-		z := r.z[r.slot(x)]
+		z := r.of(x).z
 		sum += z
 		sumSquares += z * z
 	}

@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+	"time"
 )
 
 // daily makes 14 days of 40 values, of which each day has a level of its own.
@@ -22,7 +23,8 @@ func TestDayFactorOfEqualDays(t *testing.T) {
 	const runs, level = 2000, .01
 	refused, sum := 0.0, 0.0
 	for range runs {
-		f, p := DayFactor(daily(rng, 0))
+		x, day := daily(rng, 0)
+		f, p := DayFactor(x, day, 1)
 		sum += f / runs
 		if p < level {
 			refused++
@@ -43,7 +45,8 @@ func TestDayFactorOfDifferentDays(t *testing.T) {
 	sum := 0.0
 	const runs = 400
 	for range runs {
-		f, p := DayFactor(daily(rng, level))
+		x, day := daily(rng, level)
+		f, p := DayFactor(x, day, 1)
 		sum += f / runs
 		if p > .01 {
 			t.Fatalf("factor %.2f has p = %.3f", f, p)
@@ -53,7 +56,103 @@ func TestDayFactorOfDifferentDays(t *testing.T) {
 	if math.Abs(sum-want) > .1*want {
 		t.Errorf("mean factor %.2f, want about %.2f", sum, want)
 	}
-	if f, p := DayFactor([]float64{1, 2, 3, 4}, []int64{0, 0, 1, 1}); f != 1 || p != 1 {
+	if f, p := DayFactor([]float64{1, 2, 3, 4}, []int64{0, 0, 1, 1}, 1); f != 1 || p != 1 {
 		t.Errorf("two days give %v, %v", f, p)
+	}
+}
+
+// weekends makes values, so many a day for so many weeks, of which those of Saturday and Sunday lie higher.
+func weekends(rng *rand.Rand, perDay int, weeks float64, size float64) (x []float64, times []int64) {
+	const monday = 4 * 24 * int64(time.Hour) // 5 January 1970
+	gap := int64(24*time.Hour) / int64(perDay)
+	for i := range int64(weeks * 7 * float64(perDay)) {
+		v := rng.NormFloat64()
+		if (i/int64(perDay))%7 >= 5 {
+			v += size
+		}
+		x, times = append(x, v), append(times, monday+i*gap)
+	}
+	return x, times
+}
+
+func TestSeasonFindsTheWeekend(t *testing.T) {
+	const perDay, weeks = 24, 4
+	x, times := weekends(rand.New(rand.NewPCG(72, 0)), perDay, weeks, 1.5)
+	ranks := NewRanks(x)
+	s := NewSeason(x, ranks, times)
+	if s == nil || len(s.Like) != 2 {
+		t.Fatalf("season %+v, want two strata", s)
+	}
+	wrong := 0
+	for h := range s.Strata {
+		if (s.Strata[h] == s.Strata[5*24+12]) != (h >= 5*24) {
+			wrong++
+		}
+	}
+	if wrong > 12 {
+		t.Errorf("%d hours in the wrong stratum: %v", wrong, s.Strata)
+	}
+	own := s.Own(x, times)
+	if f := s.Factor(x, times); f < 1.25 || f > 1.6 { // four weeks: 1 + 1/4, and what is left by chance
+		t.Errorf("factor %.2f within strata of four weeks", f)
+	}
+	if plain, _ := DayFactor(x, days(times), 1); plain < 4 {
+		t.Errorf("factor %.2f of days without strata, want more than 4", plain)
+	}
+	for i, r := range s.Like { // mid-ranks within a stratum are those of its own values
+		if got := s.Rank(r.Points[0]-1, atHour(s.start(i))); got != .5/float64(r.Len()+1) {
+			t.Errorf("a value below all of stratum %d has rank %v", i, got)
+		}
+	}
+	if mean := meanOf(own); math.Abs(mean-.5) > 1e-12 {
+		t.Errorf("mean of the baseline's own mid-ranks %v, want 1/2", mean)
+	}
+	if adjusted := s.Sample(); len(adjusted) != len(x) || math.Abs(meanOf(adjusted)-meanOf(x)) > 1e-12 {
+		t.Errorf("adjusted values have the mean %v, want %v", meanOf(adjusted), meanOf(x))
+	}
+}
+
+func atHour(hour int64) int64 { return (hour - firstMonday + hoursOfWeek) * int64(time.Hour) }
+
+func days(times []int64) (out []int64) {
+	for _, ts := range times {
+		out = append(out, ts/int64(24*time.Hour))
+	}
+	return out
+}
+
+func TestNoSeason(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		perDay int
+		weeks  float64
+		size   float64
+	}{{"less than two weeks", 50, 1.9, 2}, {"too few values for two strata", 10, 2.5, 2}, {"no season", 24, 4, 0}} {
+		x, times := weekends(rand.New(rand.NewPCG(73, 0)), c.perDay, c.weeks, c.size)
+		if s := NewSeason(x, NewRanks(x), times); s != nil {
+			t.Errorf("%s: strata %v", c.name, s.Strata)
+		}
+	}
+}
+
+// Ranks of mid-ranks give the mid-ranks themselves, to new values and to own ones.
+func TestRanksOfMidRanks(t *testing.T) {
+	r := newUniformRanks([]float64{.1, .3, .3, .9})
+	for _, u := range []float64{.05, .3, .95} {
+		want := rank{u, normalScore(u)}
+		if r.of(u) != want || r.own(u) != want {
+			t.Errorf("%v ranks as %v, %v", u, r.of(u), r.own(u))
+		}
+	}
+}
+
+func TestHoursOfTheWeek(t *testing.T) {
+	const hour = int64(time.Hour)
+	for _, c := range []struct{ ts, want int64 }{
+		{1, 72}, {hour - 1, 72}, {hour, 73}, {-1, 71}, {4 * 24 * hour, hoursOfWeek}, {-4 * 24 * hour, -24},
+	} {
+		if got := hourOf(c.ts); got != c.want {
+			t.Errorf("%d is hour %d, want %d", c.ts, got, c.want)
+		}
 	}
 }

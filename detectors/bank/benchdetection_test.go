@@ -88,6 +88,72 @@ func TestBenchDependence(*testing.T) {
 	}
 }
 
+// Units of a policy whose days or weekends differ, judged within strata of the week and, where the days of the baseline are
+// named so that weekdays cannot be told, by the factor of days alone.
+func TestBenchSeason(*testing.T) {
+	const runs, most = 10, 5000
+	fmt.Printf("\n### Season, N = %d, normal rewards\n\n| season, in sd of an episode's mean | m | weeks | judged | baselines | strata | "+
+		"factor | share with ARL0 >= N | 10th percentile of ARL0/N | median of ARL0/N | units to the alarm, mean +1 sd |\n"+
+		"| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n", benchN)
+	none := func(int64) float64 { return 0 }
+	both := func(ts int64) float64 { return weekend(ts) + daytime(1)(ts) }
+	for i, c := range []struct {
+		name   string
+		m      int
+		weeks  float64
+		season func(int64) float64
+	}{
+		{"none", 500, 6, none},
+		{"weekends +1", 500, 6, weekend},
+		{"weekends +1", 500, 2.4, weekend},
+		{"weekends +1", 2000, 6, weekend},
+		{"weekends +1", 2000, 2.4, weekend},
+		{"days ±0.5", 500, 2.4, daytime(.5)},
+		{"days ±1", 500, 2.4, daytime(1)},
+		{"days ±0.5", 2000, 2.4, daytime(.5)},
+		{"days ±1", 2000, 2.4, daytime(1)},
+		{"weekends +1, days ±1", 2000, 2.4, both},
+	} {
+		seed := uint64(340 + i)
+		before := weekly(c.m, c.weeks, c.season, seed, 0).sample(poolUnits)
+		changed := weekly(c.m, c.weeks, c.season, seed, 1)
+		changed.shift = meanSD
+		after := changed.sample(20_000)
+		for _, told := range []func(int64) int64{nil, sameWeekday} {
+			s := weekly(c.m, c.weeks, c.season, seed, 2)
+			s.told = told
+			var ratios, delays, strata, factors []float64
+			for range *baselinesFlag {
+				p := s.frozen(c.m, benchN)
+				q := rewardMean(p)
+				k := 1
+				if q.Season != nil {
+					k = len(q.Season.Like)
+				}
+				strata, factors = append(strata, float64(k)), append(factors, q.Rank.Factor)
+				j := newJudge(p.groups[0], before.columns)
+				ratios = append(ratios, j.arl0(before, s.rng, benchN)/benchN)
+				took, _ := j.delay(before, after, s.rng, runs, most)
+				delays = append(delays, took)
+			}
+			seasonRow(c.name, c.m, c.weeks, map[bool]string{true: "within strata", false: "by the factor"}[told == nil],
+				strata, factors, ratios, delays)
+		}
+	}
+}
+
+func seasonRow(name string, m int, weeks float64, judged string, strata, factors, ratios, delays []float64) {
+	n := float64(len(ratios))
+	slices.Sort(ratios)
+	share := keeping(ratios)
+	q := detectors.Quantiles(slices.Clone(ratios), .1, .5)
+	k, _ := mean(strata)
+	f, _ := mean(factors)
+	took, se := mean(delays)
+	fmt.Printf("| %s | %d | %g | %s | %.0f | %.1f | %.2f | %.2f ± %.2f | %.2f | %.2f | %.1f ± %.1f |\n",
+		name, m, weeks, judged, n, k, f, share, math.Sqrt(share*(1-share)/n), q[0], q[1], took, se)
+}
+
 // edits are changes to the tests of a baseline that take one precaution away each.
 func edits() []struct {
 	name string

@@ -75,6 +75,7 @@ type portion struct {
 	units   int
 	share   float64
 	seed    uint64
+	ends    ends
 }
 
 // arm shares a part of the budget out over the classes of tests; what a class does not use is the others'. Streams beyond
@@ -217,7 +218,7 @@ func (of portion) samples() (samples []detectors.BaselineSample, names []string,
 				spent += q.Shape.rate
 			}
 			if w := q.walks(); w != nil && w.Armed() > 0 {
-				samples = append(samples, q.sample(of.units))
+				samples = append(samples, q.sample(of))
 				names = append(names, s.Signal+" "+q.Name)
 			}
 		}
@@ -225,16 +226,20 @@ func (of portion) samples() (samples []detectors.BaselineSample, names []string,
 	return samples, names, spent
 }
 
-// sample gives the baseline of the quantity by unit.
-func (q *quantity) sample(units int) detectors.BaselineSample {
+// sample gives the baseline of the quantity by unit, as it is judged.
+func (q *quantity) sample(of portion) detectors.BaselineSample {
 	out := detectors.BaselineSample{
-		Values: make([]float64, units), Steps: make([]float64, units), Rank: q.Rank, Frequency: q.Frequency,
+		Values: make([]float64, of.units), Steps: make([]float64, of.units), Rank: q.Rank, Frequency: q.Frequency,
 	}
 	for i := range out.Values {
 		out.Values[i] = math.NaN()
 	}
-	for _, o := range q.Warm {
-		out.Values[o.Unit], out.Steps[o.Unit] = o.X, o.Steps
+	values := q.warmValues()
+	if q.Season != nil {
+		values = q.Season.Own(values, q.timesOf(of.ends))
+	}
+	for i, o := range q.Warm {
+		out.Values[o.Unit], out.Steps[o.Unit] = values[i], o.Steps
 		if q.Frequency != nil {
 			out.Values[o.Unit] = o.hits()
 		}

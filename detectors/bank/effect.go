@@ -8,13 +8,12 @@ import (
 // effect compares the values that the tests of a quantity have seen since an onset with its baseline, and says what is
 // certain of the stream's main quantity.
 func (s *stream) effect(q *quantity, onset int64) Effect {
-	current, _ := q.Trace.since(onset)
-	current = current[max(0, len(current)-currentUnits):]
+	current := q.since(onset)
 	var now ingest.Moments
 	for _, x := range current {
 		now.Add(x)
 	}
-	d := detectors.NewDisplacement(q.Ranks.Sample(), current)
+	d := detectors.NewDisplacement(q.adjustedSample(), current)
 	return Effect{
 		Quantity: q.Name, BaselineMean: q.Mean, BaselineSD: q.SD,
 		CurrentMean: now.Mean, CurrentSD: now.SD(), CurrentUnits: int(now.N),
@@ -43,10 +42,10 @@ func (s *stream) certain() float64 {
 // certify begins what a new baseline begins: the traces, and the certificate of the main quantity.
 func (s *stream) certify() {
 	for _, q := range s.Quantities {
-		q.Trace, q.Certificate = trace{}, nil
+		q.Trace, q.Judged, q.Certificate = trace{}, trace{}, nil
 	}
 	q := s.find(mainQuantity(s.Signal))
-	if q == nil || q.Ranks == nil {
+	if q == nil || q.Ranks == nil || q.Season != nil { // with a season values do not follow one law
 		return
 	}
 	c, err := detectors.NewCertificate(q.Ranks.Sample(), q.factor())
@@ -57,16 +56,21 @@ func (s *stream) certify() {
 }
 
 // keep remembers a value that the tests see, for the onset and the effect of an alarm.
-func (q *quantity) keep(x float64, ordinal int64) {
-	q.Trace.add(x, ordinal)
+func (q *quantity) keep(r reading, ordinal int64) {
+	if q.Season != nil {
+		q.Trace.add(q.Season.Adjusted(r.x, r.ts), ordinal)
+		q.Judged.add(q.judged(r), ordinal)
+		return
+	}
+	q.Trace.add(r.x, ordinal)
 	if q.Certificate != nil {
-		q.Certificate.Add(x)
+		q.Certificate.Add(r.x)
 	}
 }
 
 // forget restarts what keep has remembered.
 func (q *quantity) forget() {
-	q.Trace = trace{}
+	q.Trace, q.Judged = trace{}, trace{}
 	if q.Certificate != nil {
 		q.Certificate.Reset()
 	}

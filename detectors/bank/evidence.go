@@ -40,7 +40,7 @@ func (g *group) shifts(onset int64) []Shift {
 			if q.Ranks == nil || len(recent) == 0 || q.Name == residualQuantity {
 				continue
 			}
-			shift := measure(q.Ranks, recent, q.factor())
+			shift := measure(q.judgedRanks(), newest(q.judgedSince(onset)), q.factor())
 			shift.Signal, shift.Quantity, shift.Drifted = s.Signal, q.Name, s.Alarmed
 			shift.compare(recent, q.Mean, q.SD)
 			out = append(out, shift)
@@ -75,11 +75,10 @@ func (s *Shift) compare(recent []float64, mean, sd float64) {
 	}
 }
 
-// since gives the values that the tests have seen from a unit on, the newest 200 at most.
-func (q *quantity) since(onset int64) []float64 {
-	values, _ := q.Trace.since(onset)
-	return values[max(0, len(values)-currentUnits):]
-}
+// since gives the values that the tests have seen from a unit on, the newest 200 at most, with the season taken out.
+func (q *quantity) since(onset int64) []float64 { return newest(q.Trace.since(onset)) }
+
+func newest(values []float64, _ []int64) []float64 { return values[max(0, len(values)-currentUnits):] }
 
 // actionsOf are the actions of one unit.
 type actionsOf struct {
@@ -252,12 +251,13 @@ func (g *group) meansOf(signal string, onset int64) (base, now float64, ok bool)
 }
 
 // meanOf gives the mean, 0 of nothing.
-func meanOf(x []float64) float64 {
-	var m ingest.Moments
+func meanOf(x []float64) float64 { return momentsOf(x).Mean }
+
+func momentsOf(x []float64) (m ingest.Moments) {
 	for _, v := range x {
 		m.Add(v)
 	}
-	return m.Mean
+	return m
 }
 
 // decompose splits the change between two samples after Kitagawa (1955), each part at the mean of the other's values

@@ -173,7 +173,7 @@ func (g *group) readings(u *ingest.Unit) []reading {
 	judged, listed := g.judgedActions()
 	for _, category := range judged {
 		if x, steps := share(u.Actions, category, listed); steps > 0 {
-			values = append(values, reading{signal: actionSignal, quantity: shareName(category), x: x, steps: steps})
+			values = append(values, reading{signal: actionSignal, quantity: shareName(category), x: x, ts: u.EndTS, steps: steps})
 		}
 	}
 	return values

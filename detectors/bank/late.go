@@ -47,7 +47,7 @@ func (g *group) lateDue() *stream {
 // freezeLate makes what a late stream has collected its baseline and arms it with a share of the policy's budget.
 func (g *group) freezeLate(s *stream, share float64, at UnitRef, room int) []Finding {
 	units := s.LateUnits
-	s.freeze(s.LateOf, &g.cfg, nil)
+	s.freeze(s.LateOf, &g.cfg, ends{})
 	s.InBaseline = true // also where nothing came of it: it is not tried again
 	s.Own = BaselineRef{ID: baselineID([]*stream{s}), Config: g.cfg.hash(), Units: units}
 	of := portion{streams: []*stream{s}, units: units, share: share, seed: s.Own.seed()}

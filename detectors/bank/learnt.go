@@ -212,7 +212,7 @@ func (g *group) learntReadings(u *ingest.Unit, values []reading) []reading {
 				continue
 			}
 			if x := q.Learnt.value(s.Signal, u, values); !math.IsNaN(x) && !math.IsInf(x, 0) {
-				values = append(values, reading{signal: s.Signal, quantity: q.Name, x: x})
+				values = append(values, reading{signal: s.Signal, quantity: q.Name, x: x, ts: u.EndTS})
 			}
 		}
 	}

@@ -117,7 +117,7 @@ func (q *quantity) isArmed() (armed bool) {
 
 // again gives the tests of the quantity once more, at zero, to be run beside it.
 func (q *quantity) again() *quantity {
-	c := &quantity{Name: q.Name, Ranks: q.Ranks}
+	c := &quantity{Name: q.Name, Ranks: q.Ranks, Season: q.Season}
 	switch {
 	case q.Rank != nil:
 		t := *q.Rank

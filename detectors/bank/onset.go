@@ -116,7 +116,7 @@ func (g *group) describe(s *stream, top branch, names []string, at UnitRef) aler
 // onset estimates the first changed unit behind a branch that has reached its threshold, and its 90 % interval. Units
 // that lie too far back to be known one by one are represented by the one at which the walk left 0.
 func (g *group) onset(top branch) (at, from, to UnitRef) {
-	values, ordinals := top.quantity.Trace.since(0)
+	values, ordinals := top.quantity.judgedSince(0)
 	if len(values) == 0 {
 		started := g.Trail.ref(top.started)
 		return started, started, started
@@ -125,7 +125,7 @@ func (g *group) onset(top branch) (at, from, to UnitRef) {
 	if top.started < ordinals[0] {
 		start, ordinals[0] = -1, top.started
 	}
-	o := detectors.FindOnset(values, top.quantity.Ranks, top.quantity.factor(), start)
+	o := detectors.FindOnset(values, top.quantity.judgedRanks(), top.quantity.factor(), start)
 	return g.Trail.ref(ordinals[o.At]), g.Trail.ref(ordinals[o.From]), g.Trail.ref(ordinals[o.To])
 }
 

@@ -42,6 +42,11 @@ type simulation struct {
 	keeps         float64   // correlation of that level from one episode to the next
 	level         float64
 	made          int64
+
+	every  time.Duration          // mean time between units, 0 where they have none
+	season func(ts int64) float64 // what is added to the rewards at a time
+	told   func(day int64) int64  // the day that a unit names instead of its own
+	now    int64
 }
 
 func newSimulation(l law, seed, stream uint64) *simulation {
@@ -61,9 +66,10 @@ func (s *simulation) unit() *ingest.Unit {
 		Numeric: []ingest.NamedMoments{{Signal: "outcome.success"}},
 	}
 	s.level = s.keeps*s.level + math.Sqrt(1-s.keeps*s.keeps)*s.wander*s.rng.NormFloat64()
+	level := s.level + s.pass(u)
 	rewards := make([]float64, u.Length)
 	for i := range rewards {
-		rewards[i] = s.level + s.shift + s.spread*s.law.reward(s.rng)
+		rewards[i] = level + s.shift + s.spread*s.law.reward(s.rng)
 		u.Reward.Add(rewards[i])
 		u.Return += rewards[i]
 		u.Actions[s.action()].N++
@@ -72,6 +78,20 @@ func (s *simulation) unit() *ingest.Unit {
 	slices.Sort(rewards)
 	u.RewardQ10, u.RewardQ90 = rewards[len(rewards)/10], rewards[len(rewards)-1-len(rewards)/10]
 	return u
+}
+
+// pass lets time pass, as in a Poisson process, and gives what the season adds.
+func (s *simulation) pass(u *ingest.Unit) (level float64) {
+	if s.every == 0 {
+		return 0
+	}
+	s.now += int64(float64(s.every) * s.rng.ExpFloat64())
+	u.EndTS = s.now
+	if s.told != nil {
+		day := int64(24 * time.Hour)
+		u.EndTS = s.now%day + day*s.told(s.now/day)
+	}
+	return s.season(s.now)
 }
 
 func (s *simulation) action() int {
@@ -100,7 +120,7 @@ func (s *simulation) sample(n int) *sample {
 		units[i] = s.unit()
 	}
 	run := 1
-	if s.keeps > 0 {
+	if s.keeps > 0 || s.every > 0 {
 		run = n
 	}
 	return g.sample(units, run)

@@ -23,10 +23,12 @@ type quantity struct {
 	Rank      *detectors.RankTest
 	Frequency *detectors.FrequencyTest
 	Novel     *detectors.Novelty
-	Mean, SD  float64
+	Season    *detectors.Season // of a ranked quantity with a weekly season: what Rank judges are mid-ranks among like hours
+	Mean, SD  float64           // with the season taken out
 
-	Trace       trace                  // since the freeze, or since the last incident closed
-	Certificate *detectors.Certificate // of a stream's main quantity, over the same time
+	Trace       trace                  // since the freeze, or since the last incident closed; with the season taken out
+	Judged      trace                  // the same as it was judged, where that is something else
+	Certificate *detectors.Certificate // of a stream's main quantity without a season, over the same time
 
 	Shape  *shapeTest // of a stream's main quantity
 	Given  *givenTest // the same, where its mean is given
@@ -57,52 +59,29 @@ func (q *quantity) drop(n int) {
 func (o observed) hits() float64 { return math.Round(o.X * o.Steps) }
 
 // freeze makes the collected values the baseline and prepares, but does not arm, the test that suits them. Fewer than
-// MinBaselineUnits of them are no baseline. The days of the units are there to see how much days differ.
-func (q *quantity) freeze(days []int64) {
-	q.Ranks, q.Rank, q.Frequency, q.Novel, q.Shape, q.Given = nil, nil, nil, nil, nil, nil
+// MinBaselineUnits of them are no baseline. When the units ended is there to see how much days differ.
+func (q *quantity) freeze(e ends) {
+	q.Ranks, q.Rank, q.Frequency, q.Novel, q.Shape, q.Given, q.Season = nil, nil, nil, nil, nil, nil, nil
 	if len(q.Warm) < MinBaselineUnits {
 		return
 	}
 	values := q.warmValues()
 	q.Ranks = detectors.NewRanks(values)
-	var m ingest.Moments
-	for _, x := range values {
-		m.Add(x)
-	}
+	m := momentsOf(values)
 	q.Mean, q.SD = m.Mean, m.SD()
-	daily := q.dayFactor(days)
 	switch {
 	case detectors.NearlyConstant(q.Ranks):
 		q.Novel = detectors.NewNovelty(q.Ranks)
 	case q.counts():
-		q.Frequency = q.frequencyTest(daily)
+		q.Frequency = q.frequencyTest(dayFactor(values, q.timesOf(e)))
 	default:
-		q.Rank = detectors.NewRankTest(values, q.Ranks, max(daily, detectors.Dependence(values, q.Ranks)))
+		q.Rank = q.rankTest(values, e)
 	}
 }
 
 func (q *quantity) frequencyTest(least float64) *detectors.FrequencyTest {
 	hits, steps := q.warmHits()
 	return detectors.NewFrequencyTest(hits, steps, least)
-}
-
-// differentDays is the p-value below which days count as different.
-const differentDays = .001
-
-// dayFactor is the factor by which days differ more than their units explain, 1 where they do not, or where there are no
-// days.
-func (q *quantity) dayFactor(days []int64) float64 {
-	if days == nil {
-		return 1
-	}
-	of := make([]int64, len(q.Warm))
-	for i, o := range q.Warm {
-		of[i] = days[o.Unit]
-	}
-	if f, p := detectors.DayFactor(q.warmValues(), of); p < differentDays {
-		return f
-	}
-	return 1
 }
 
 // trends reports whether the collected values move on, at the given level.
@@ -185,9 +164,12 @@ func (q *quantity) attach() {
 		return
 	}
 	q.Ranks.Prepare()
+	if q.Season != nil {
+		q.Season.Attach(q.Ranks)
+	}
 	switch {
 	case q.Rank != nil:
-		q.Rank.Attach(q.Ranks)
+		q.Rank.Attach(q.judgedRanks())
 	case q.Frequency != nil:
 		q.Frequency.Prepare()
 	}
@@ -198,9 +180,9 @@ func (q *quantity) attach() {
 }
 
 func (q *quantity) observe(r reading, ordinal int64, held bool) {
-	q.keep(r.x, ordinal)
+	q.keep(r, ordinal)
 	if q.proving() {
-		q.prove(r.x, held)
+		q.prove(q.judged(r), held)
 	} else {
 		q.test(r, ordinal, held)
 	}
@@ -213,7 +195,7 @@ func (q *quantity) observe(r reading, ordinal int64, held bool) {
 func (q *quantity) test(r reading, ordinal int64, held bool) {
 	switch {
 	case q.Rank != nil:
-		q.Rank.Observe(r.x, ordinal, held)
+		q.Rank.Observe(q.judged(r), ordinal, held)
 	case q.Frequency != nil:
 		hits, steps := r.counts()
 		q.Frequency.Observe(hits, steps, ordinal, held)
@@ -293,6 +275,7 @@ func (r *recent) last(n int) []float64 {
 type reading struct {
 	signal, quantity string
 	x                float64
+	ts               int64   // at which its unit ended, 0 where that has no time
 	steps            float64 // of a share of steps, such as that of an action, of how many; else 0
 	values           float64 // of an outcome, of how many values it is the mean
 }
@@ -309,7 +292,7 @@ func (r reading) counts() (hits, steps float64) {
 func readings(u *ingest.Unit, out []reading) []reading {
 	add := func(signal, quantity string, x float64) {
 		if !math.IsNaN(x) && !math.IsInf(x, 0) {
-			out = append(out, reading{signal: signal, quantity: quantity, x: x})
+			out = append(out, reading{signal: signal, quantity: quantity, x: x, ts: u.EndTS})
 		}
 	}
 	if u.HasReturn && u.End != ingest.EndBlock {

@@ -52,16 +52,19 @@ func (s *stream) quantity(name string) *quantity {
 }
 
 // freeze makes the collected values of units units the baseline of the stream.
-func (s *stream) freeze(units int, cfg *Config, days []int64) {
+func (s *stream) freeze(units int, cfg *Config, e ends) {
 	s.Own, s.LateUnits, s.LateOf = BaselineRef{}, 0, 0
 	most := 0
 	for _, q := range s.Quantities {
-		if q.freeze(days); q.Ranks != nil {
+		if q.freeze(e); q.Ranks != nil {
 			most = max(most, len(q.Warm))
 		}
 	}
 	if q := s.find(mainQuantity(s.Signal)); q != nil && q.Ranks != nil {
-		q.Shape, q.Given = newShapeTest(q.Ranks.Sample(), cfg.KS.Window), newGivenTest(cfg.Guaranteed, s.Signal)
+		q.Given = newGivenTest(cfg.Guaranteed, s.Signal)
+		if q.Season == nil { // with a season the last units have another law than all of the baseline
+			q.Shape = newShapeTest(q.Ranks.Sample(), cfg.KS.Window)
+		}
 	}
 	s.certify()
 	s.startGauges()

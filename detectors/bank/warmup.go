@@ -180,16 +180,16 @@ func (w *warmup) promised(b Budget) float64 {
 	return math.Max(leastPromised, units/b.Budget)
 }
 
-// days names the day of each unit, nil where the clock is not usable.
-func (w *warmup) days() []int64 {
+// times gives when each unit ended, nil where the clock is not usable.
+func (w *warmup) times() []int64 {
 	if _, usable := w.clock(); !usable {
 		return nil
 	}
-	days := make([]int64, len(w.Each))
+	times := make([]int64, len(w.Each))
 	for i := range w.Each {
-		days[i] = w.Each[i].EndTS / int64(24*time.Hour)
+		times[i] = w.Each[i].EndTS
 	}
-	return days
+	return times
 }
 
 // span is the time from the first unit to the last, 0 where the clock is not usable.
@@ -289,9 +289,9 @@ func (g *group) due() (now, accepted bool) {
 func (g *group) freeze(accepted bool, at UnitRef, now time.Time, room int) []Finding {
 	g.freezeActions()
 	g.learn()
-	days := g.Warmup.days()
+	ended := g.ends()
 	for _, s := range g.Streams {
-		s.freeze(g.Warmup.Units, &g.cfg, days)
+		s.freeze(g.Warmup.Units, &g.cfg, ended)
 	}
 	g.Newcomers.freeze(g.Warmup.Each)
 	gaps, usable := g.Warmup.clock()
@@ -306,7 +306,7 @@ func (g *group) freeze(accepted bool, at UnitRef, now time.Time, room int) []Fin
 		g.Promise.N = max(g.Promise.N, g.Warmup.promised(fleet))
 	}
 	g.Promise.Caveats = g.Warmup.caveats()
-	of := portion{streams: g.Streams, units: g.Warmup.Units, share: g.Share, seed: g.Baseline.seed()}
+	of := portion{streams: g.Streams, units: g.Warmup.Units, share: g.Share, seed: g.Baseline.seed(), ends: ended}
 	g.arm(of, room)
 	g.promise(g.allow(of))
 	g.dismiss()

@@ -1,0 +1,147 @@
+package bank
+
+import (
+	"math"
+	"slices"
+	"testing"
+	"time"
+)
+
+const day = int64(24 * time.Hour)
+
+// meanSD is the standard deviation of the mean reward of a simulation's episodes, which have 20 steps on average.
+const meanSD = .2265
+
+// weekly makes a simulation of which m units come in so many weeks, and whose rewards follow a season, in standard deviations
+// of an episode's mean reward.
+func weekly(m int, weeks float64, season func(ts int64) float64, seed, stream uint64) *simulation {
+	s := newSimulation(laws()[0], seed, stream)
+	s.every = time.Duration(weeks * 7 * float64(day) / float64(m))
+	s.now = 1_800_000_000e9
+	s.season = func(ts int64) float64 { return meanSD * season(ts) }
+	return s
+}
+
+// weekend is a season of weekends that lie higher by 1.
+func weekend(ts int64) float64 {
+	if (ts/day+3)%7 >= 5 {
+		return 1
+	}
+	return 0
+}
+
+// daytime is a season of days of an amplitude.
+func daytime(amplitude float64) func(int64) float64 {
+	return func(ts int64) float64 { return amplitude * math.Sin(2*math.Pi*float64(ts%day)/float64(day)) }
+}
+
+// sameWeekday names days that differ as the true ones do, all of them Thursdays: their season cannot be told.
+func sameWeekday(day int64) int64 { return 7 * day }
+
+func rewardMean(p *Policy) *quantity {
+	i, _ := p.groups[0].find("reward")
+	return p.groups[0].Streams[i].find("mean")
+}
+
+// Weekends that differ by a standard deviation: false alarms stay within the budget, and a shift by as much is found.
+func TestSeasonIsRankedWithinStrata(t *testing.T) {
+	const m, weeks, n, baselines = 500, 6, 2000, 5
+	s := weekly(m, weeks, weekend, 230, 0)
+	pool := weekly(m, weeks, weekend, 230, 1).sample(20_000)
+	changed := weekly(m, weeks, weekend, 230, 2)
+	changed.shift = meanSD
+	after := changed.sample(5_000)
+	var ratios, delays []float64
+	for range baselines {
+		p := s.frozen(m, n)
+		q := rewardMean(p)
+		if q.Season == nil || len(q.Season.Like) != 2 || q.Rank.Factor > 2 || q.Shape != nil || q.Certificate != nil {
+			t.Fatalf("season %+v, factor %.2f; want two strata, little dependence, no sliding test", q.Season, q.Rank.Factor)
+		}
+		j := newJudge(p.groups[0], pool.columns)
+		ratios = append(ratios, j.arl0(pool, s.rng, n)/n)
+		took, _ := j.delay(pool, after, s.rng, 10, 5000)
+		delays = append(delays, took)
+	}
+	slices.Sort(ratios)
+	if keeping(ratios) < .8 { // promised for nine of ten
+		t.Errorf("ARL0/N %.2f: too many false alarms", ratios)
+	}
+	if got, se := mean(delays); got > 45+3*se { // without a season it is 31 at ten times the budget
+		t.Errorf("a shift by a standard deviation took %.1f ± %.1f units", got, se)
+	}
+}
+
+// A snapshot goes on to the same alarm, of a weekend too, and what it says is without the season.
+func TestSeasonSurvivesARestart(t *testing.T) {
+	s := weekly(500, 6, weekend, 231, 0)
+	p := s.frozen(500, 2000)
+	for range 40 {
+		p.Observe(s.unit(), time.Time{})
+	}
+	again := restored(t, p)
+	s.shift = -2 * meanSD
+	var found Finding
+	for range 100 {
+		u := s.unit()
+		want, got := p.Observe(u, time.Time{}), again.Observe(u, time.Time{})
+		if !sameFindings(want, got) {
+			t.Fatalf("unit %d: findings %+v of the restored bank, want %+v", u.Pos.Offset, got, want)
+		}
+		for _, f := range want {
+			if f.Signal == "reward" && f.To == Drift {
+				found = f
+			}
+		}
+	}
+	if found.Signal == "" {
+		t.Fatal("no alarm of the reward")
+	}
+	e := found.Effect
+	if se := meanSD / math.Sqrt(float64(e.CurrentUnits)); math.Abs(e.MeanShift+2*meanSD) > 4*se {
+		t.Errorf("mean shift %.3f over %d units, want %.3f", e.MeanShift, e.CurrentUnits, -2*meanSD)
+	}
+	if off := found.Onset.Ordinal - 540; off < -10 || off > 10 {
+		t.Errorf("onset at unit %d, want about 540", found.Onset.Ordinal)
+	}
+}
+
+// A unit without a time is ranked among all.
+func TestSeasonOfAUnitWithoutATime(t *testing.T) {
+	s := weekly(500, 6, weekend, 232, 0)
+	q := rewardMean(s.frozen(500, 2000))
+	median := q.Ranks.Sample()[250]
+	if u := q.judged(reading{x: median}); math.Abs(u-.5) > .01 {
+		t.Errorf("the median has rank %.3f among all", u)
+	}
+	const saturday = 2 * day // 3 January 1970
+	if u := q.judged(reading{x: median, ts: saturday + 1}); u > .4 {
+		t.Errorf("the median has rank %.3f on a Saturday, which lies higher", u)
+	}
+}
+
+// Days that have a level of their own each, whatever the weekday, are no season: strata that seem to explain some of it by
+// chance leave the factor above 4.
+func TestDifferentDaysAreNoSeason(t *testing.T) {
+	for seed := range uint64(5) {
+		levels := newSimulation(laws()[0], 233, seed).rng
+		s := weekly(500, 3, nil, 234, seed)
+		today, level := int64(0), 0.0
+		s.season = func(ts int64) float64 {
+			if ts/day != today {
+				today, level = ts/day, meanSD*levels.NormFloat64()
+			}
+			return level
+		}
+		if q := rewardMean(s.frozen(500, 2000)); !q.Rank.TooDependent() {
+			t.Errorf("factor %.2f, want one above 4", q.Rank.Factor)
+		}
+	}
+}
+
+func sameFindings(a, b []Finding) bool {
+	return slices.EqualFunc(a, b, func(x, y Finding) bool {
+		return x.Signal == y.Signal && x.To == y.To && x.At == y.At && x.Score == y.Score && x.Onset == y.Onset &&
+			x.Effect == y.Effect && slices.Equal(x.Shifts, y.Shifts)
+	})
+}
