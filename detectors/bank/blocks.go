@@ -124,7 +124,7 @@ func (g *group) keepBlock(u *ingest.Unit) {
 
 // forgetWarmup begins the warm-up again.
 func (g *group) forgetWarmup() {
-	g.Warmup.drop(g.Warmup.Units)
+	g.Warmup.Each, g.Warmup.Units, g.Warmup.Early = nil, 0, 0
 	for _, s := range g.Streams {
 		for _, q := range s.Quantities {
 			q.Warm = nil

@@ -110,7 +110,7 @@ func watch(s *sensor, units int) watched {
 			st.learn(u)
 		}
 		w.Delivery.learn()
-		w.Warmup.collect(u)
+		w.Warmup.collect(u, 0)
 	}
 	for _, st := range w.Streams {
 		st.Fault.freeze(true)

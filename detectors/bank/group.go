@@ -240,7 +240,7 @@ func (g *group) collect(u *ingest.Unit, values []reading, rules []string) {
 		}
 	}
 	g.Delivery.learn()
-	g.Warmup.collect(u)
+	g.Warmup.collect(u, g.Newcomers.age(u.Agent))
 	if u.End == ingest.EndBlock {
 		g.keepBlock(u)
 	} else if i, found := g.find("reward"); found && rules[i] == "" {

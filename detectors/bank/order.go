@@ -1,7 +1,7 @@
 package bank
 
 import (
-	"slices"
+	"math"
 
 	"github.com/rewardwatch/rewardwatch/detectors"
 	"github.com/rewardwatch/rewardwatch/ingest"
@@ -9,15 +9,19 @@ import (
 
 // Units come when they end. Of agents that begin together, as after a release, the short episodes therefore come first,
 // and would pass for a drift to shorter ones: units of an agent are not judged before a long episode of the baseline
-// would have had the time to end.
+// would have had the time to end. Nor do they belong into a baseline where they are many, as its law would be too short;
+// of agents that were under way when the telemetry began, the first episodes are cut short too.
 
-// The rule of newcomers takes longLength of the baseline's lengths for a long episode. It does not apply where it would
-// have left out more than newcomerShare of the baseline, as agents do not live long enough, nor with more than maxAgents;
-// and it ends where more units in a row are left out than newcomerRun, and three for each agent of the baseline: that is
-// no release, agents have become short-lived.
+// The rule of newcomers takes longLength of the lengths for a long episode. Of a baseline it leaves out units where more
+// than newcomerShare came too early: fewer shift its mean by less than half of its standard error. It does so only where
+// agents live on, as few as movingOn of the newer half of the units being the first of their agent, and no more than the
+// baseline is to have. After the baseline it does not apply where more than newcomerShare of it came too early nevertheless,
+// as agents do not live long enough, nor with more than maxAgents; and it ends where more units in a row are left out than
+// newcomerRun, and three for each agent of the baseline: that is no release, agents have become short-lived.
 const (
 	longLength    = .99
 	newcomerShare = .1
+	movingOn      = .25
 	maxAgents     = 10_000
 	newcomerRun   = 100
 )
@@ -61,22 +65,68 @@ func (n *newcomers) wasEarly(u *ingest.Unit) bool {
 	return !n.Crowd && u.End != ingest.EndBlock && n.Steps[u.Agent] < n.Patience
 }
 
+// age is how many steps an agent has ended; without end where agents are not followed.
+func (n *newcomers) age(agent string) float64 {
+	if n.Crowd {
+		return math.Inf(1)
+	}
+	return n.Steps[agent]
+}
+
 // freeze learns from a baseline how long to wait.
 func (n *newcomers) freeze(units []warmUnit) {
+	n.Patience = patience(units)
+	early, agents := 0, map[string]bool{}
+	for i := range units {
+		agents[units[i].Agent] = true
+		if units[i].Age < n.Patience {
+			early++
+		}
+	}
+	n.Agents, n.Row = len(agents), 0
+	if float64(early) > newcomerShare*float64(len(units)) {
+		n.Patience = 0
+	}
+}
+
+// patience is for how many steps the units of an agent come too early.
+func patience(units []warmUnit) float64 {
 	lengths := make([]float64, len(units))
 	for i := range units {
 		lengths[i] = units[i].Length
 	}
-	n.Patience = detectors.Quantiles(slices.Clone(lengths), longLength)[0]
-	early, steps := 0, map[string]float64{}
-	for i := range units {
-		agent := units[i].Agent
-		if steps[agent] += lengths[i]; steps[agent] < n.Patience {
+	return detectors.Quantiles(lengths, longLength)[0]
+}
+
+// leaveEarly leaves units that came too early out of the warm-up, where they are many, and reports whether it has: as many
+// are collected anew.
+func (g *group) leaveEarly() bool {
+	w := &g.Warmup
+	if g.Blocks.Size > 0 || !w.livesOn() {
+		return false
+	}
+	least, early := patience(w.Each), 0
+	for i := range w.Each {
+		if w.Each[i].Age < least {
 			early++
 		}
 	}
-	n.Agents, n.Row = len(steps), 0
-	if float64(early) > newcomerShare*float64(len(units)) {
-		n.Patience = 0
+	if float64(early) <= newcomerShare*float64(w.Units) || w.Early+early >= g.cfg.Baseline.Units {
+		return false
 	}
+	w.Early += early
+	g.leaveOut(func(i int) bool { return w.Each[i].Age < least })
+	return true
+}
+
+// livesOn reports whether the agents of the newer half of the units are those of the older.
+func (w *warmup) livesOn() bool {
+	newer := w.Each[len(w.Each)/2:]
+	first := 0
+	for i := range newer {
+		if newer[i].Age <= newer[i].Length {
+			first++
+		}
+	}
+	return float64(first) <= movingOn*float64(len(newer))
 }

@@ -2,6 +2,7 @@ package bank
 
 import (
 	"fmt"
+	"math"
 	"testing"
 	"time"
 
@@ -65,5 +66,88 @@ func TestAgentsThatBecomeShortLivedAreJudged(t *testing.T) {
 	a.mean = -1
 	if len(alarmsIn(a.feed(p, 250))) == 0 {
 		t.Error("the drift of agents that have become short-lived was not found")
+	}
+}
+
+// crowd gives the units of agents that all begin at once, as they end. Their lengths are lognormal: one in a hundred is six
+// times the mean.
+type crowd struct {
+	s     *simulation
+	until []int64 // by agent, when its episode ends
+	long  []int64
+}
+
+const (
+	crowdMean = 19.8 // steps of an episode
+	crowdSD   = 25.8
+)
+
+func newCrowd(agents int, seed uint64) *crowd {
+	c := &crowd{s: newSimulation(laws()[0], seed, 0), until: make([]int64, agents), long: make([]int64, agents)}
+	for a := range c.until {
+		c.begin(a)
+	}
+	return c
+}
+
+func (c *crowd) begin(agent int) {
+	c.long[agent] = max(1, int64(math.Round(12*math.Exp(c.s.rng.NormFloat64()))))
+	c.until[agent] += c.long[agent]
+}
+
+func (c *crowd) unit() *ingest.Unit {
+	agent := 0
+	for a := range c.until {
+		if c.until[a] < c.until[agent] {
+			agent = a
+		}
+	}
+	u := c.s.unitOf(c.long[agent])
+	u.Agent = fmt.Sprint(agent)
+	c.begin(agent)
+	return u
+}
+
+// A hundred agents begin at once, and their units come as they end. Without those that came too early the baseline has the
+// lengths of the telemetry that follows, and that raises no alarm.
+func TestBaselineOfAgentsThatBeginTogether(t *testing.T) {
+	const agents, m, seeds = 100, 500, 4
+	sum, alarms := 0.0, 0
+	for seed := range uint64(seeds) {
+		c := newCrowd(agents, 240+seed)
+		cfg := episodes(20_000)
+		cfg.Baseline.Units = m
+		p := newBank(cfg)
+		units := 0
+		for ; p.Accepted(c.s.group()) == ""; units++ {
+			p.Observe(c.unit(), time.Time{})
+		}
+		g := p.groups[0]
+		if g.Baseline.Units != m || g.Warmup.Early == 0 || units != m+g.Warmup.Early {
+			t.Fatalf("a baseline of %d units after %d, %d left out; want %d", g.Baseline.Units, units, g.Warmup.Early, m)
+		}
+		i, _ := g.find("episode_length")
+		sum += g.Streams[i].find("length").Mean
+		for range 2000 {
+			alarms += len(alarmsIn(p.Observe(c.unit(), time.Time{})))
+		}
+	}
+	// With all units it would be shorter by .2 standard deviations, 9 standard errors.
+	if off := (sum/seeds - crowdMean) / (crowdSD / math.Sqrt(seeds*m)); math.Abs(off) > 3.5 {
+		t.Errorf("mean length of the baselines %.2f, %.1f standard errors from %v", sum/seeds, off, crowdMean)
+	}
+	if alarms > 0 {
+		t.Errorf("%d alarms in %d units", alarms, seeds*2000)
+	}
+}
+
+// Where agents are there for an episode each, all would come too early: none is left out.
+func TestBaselineOfShortLivedAgents(t *testing.T) {
+	a := newAgent(183)
+	a.edit = func(u *ingest.Unit) { u.Agent = u.Episode }
+	p := newBank(episodes(2000))
+	a.feed(p, 500)
+	if g := p.groups[0]; !g.Warmup.Done || g.Warmup.Early != 0 {
+		t.Errorf("%d of 500 units were left out, accepted %v", g.Warmup.Early, g.Warmup.Done)
 	}
 }

@@ -74,7 +74,7 @@ func (p *Policy) judge(u *ingest.Unit, now time.Time) []Finding {
 		return found
 	}
 	found := g.observe(u, now)
-	if due, accepted := g.due(); due && g.learns() && (!accepted || !g.refuse()) {
+	if due, accepted := g.due(); due && g.learns() && (!accepted || !g.leaveEarly() && !g.refuse()) {
 		p.grant(g)
 		room := p.room(g)
 		found = append(found, p.calibrate(func() []Finding { return g.freeze(accepted, g.Trail.last(), now, room) })...)
@@ -95,6 +95,7 @@ func (p *Policy) Learn(u *ingest.Unit) {
 		return
 	}
 	g.Line.Versions.adopt(u.Versions.Policy)
+	g.Newcomers.early(u) // which counts its agent's steps
 	g.gather(u, time.Time{}, true)
 }
 
@@ -106,6 +107,7 @@ func (p *Policy) Accept(now time.Time) {
 			p.grant(g)
 			p.changed = true
 			g.freeze(true, g.Trail.last(), now, p.room(g))
+			g.Newcomers.Steps = nil // live agents begin anew
 			if g.cfg.Baseline.From == FromFile {
 				g.Baseline.Offsets = nil // they are of the file
 			}

@@ -747,7 +747,7 @@ func TestPromisedUnits(t *testing.T) {
 		for i := range 500 {
 			u := &ingest.Unit{Length: 20, EndTS: (1_800_000_000 + 10*int64(i)) * 1e9}
 			edit(i, u)
-			w.collect(u)
+			w.collect(u, 0)
 		}
 		return w
 	}

@@ -56,12 +56,19 @@ func newSimulation(l law, seed, stream uint64) *simulation {
 }
 
 // unit makes the next episode.
-func (s *simulation) unit() *ingest.Unit {
+func (s *simulation) unit() *ingest.Unit { return s.unitOf(int64(15 + s.rng.IntN(11))) }
+
+func (s *simulation) group() ingest.Group {
+	return ingest.NewGroup("ranker", ingest.Label{Name: "env", Value: "prod"})
+}
+
+// unitOf makes the next episode, of so many steps.
+func (s *simulation) unitOf(length int64) *ingest.Unit {
 	at := ingest.Position{Offset: s.made}
 	s.made++
 	u := &ingest.Unit{
-		Group: ingest.NewGroup("ranker", ingest.Label{Name: "env", Value: "prod"}), First: at, Last: at, Pos: at,
-		Length: int64(15 + s.rng.IntN(11)), HasReturn: true, ActionKind: ingest.ActionCategory,
+		Group: s.group(), First: at, Last: at, Pos: at,
+		Length: length, HasReturn: true, ActionKind: ingest.ActionCategory,
 		Actions: []ingest.Count{{Name: "a"}, {Name: "b"}, {Name: "c"}},
 		Numeric: []ingest.NamedMoments{{Signal: "outcome.success"}},
 	}

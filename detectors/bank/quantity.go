@@ -43,12 +43,11 @@ type observed struct {
 	Steps float64 // see reading
 }
 
-// drop forgets what the oldest n units of the warm-up gave.
-func (q *quantity) drop(n int) {
+// leaveOut forgets what units of the warm-up gave whose new place is -1.
+func (q *quantity) leaveOut(places []int32) {
 	kept := q.Warm[:0]
 	for _, o := range q.Warm {
-		if o.Unit >= int32(n) {
-			o.Unit -= int32(n)
+		if o.Unit = places[o.Unit]; o.Unit >= 0 {
 			kept = append(kept, o)
 		}
 	}

@@ -107,7 +107,7 @@ func (p *Policy) warmUp(g *group, u *ingest.Unit, now time.Time) []Finding {
 	next.gather(u, now, !g.Incident || g.Line.Versions.outlasts())
 	g.count(next)
 	due, accepted := next.due()
-	if !due || !accepted && g.Baseline.ID != "" || accepted && next.refuse() {
+	if !due || !accepted && g.Baseline.ID != "" || accepted && (next.leaveEarly() || next.refuse()) {
 		return nil
 	}
 	return p.takeOver(g, accepted, now)

@@ -52,6 +52,7 @@ type warmup struct {
 	Units int
 	Done  bool // the accepted baseline is frozen
 	Each  []warmUnit
+	Early int // units left out because they came too early, see order.go
 	// Trending names what moved on in the last baseline that was refused for it, "" where none was.
 	Trending string
 
@@ -63,6 +64,7 @@ type warmup struct {
 type warmUnit struct {
 	Agent   string
 	Length  float64 // steps
+	Age     float64 // steps of its agent, its own included
 	EndTS   int64
 	Range   ingest.Range
 	Kind    ingest.ActionKind
@@ -72,17 +74,11 @@ type warmUnit struct {
 	Profile []float32
 }
 
-func (w *warmup) collect(u *ingest.Unit) {
+func (w *warmup) collect(u *ingest.Unit, age float64) {
 	w.Each = append(w.Each, warmUnit{
-		Agent: u.Agent, Length: float64(u.Length), EndTS: u.EndTS, Range: u.Range(), Kind: u.ActionKind, Actions: u.Actions,
+		Agent: u.Agent, Length: float64(u.Length), Age: age, EndTS: u.EndTS, Range: u.Range(), Kind: u.ActionKind, Actions: u.Actions,
 	})
 	w.Units++
-}
-
-// drop forgets the oldest n units.
-func (w *warmup) drop(n int) {
-	w.Each = slices.Clone(w.Each[n:])
-	w.Units -= n
 }
 
 // kinds counts the units by kind of action.
@@ -252,14 +248,29 @@ func (g *group) refuse() bool {
 		return false
 	}
 	half := g.Warmup.Units / 2
-	g.Warmup.drop(half)
 	g.Blocks.drop(half)
-	for _, s := range g.Streams {
-		for _, q := range s.Quantities {
-			q.drop(half)
+	g.leaveOut(func(i int) bool { return i < half })
+	return true
+}
+
+// leaveOut forgets some units of the warm-up, by their places.
+func (g *group) leaveOut(out func(int) bool) {
+	w := &g.Warmup
+	places := make([]int32, w.Units) // of those that stay, among these; -1 of the others
+	var kept []warmUnit
+	for i := range w.Each {
+		places[i] = -1
+		if !out(i) {
+			places[i] = int32(len(kept))
+			kept = append(kept, w.Each[i])
 		}
 	}
-	return true
+	w.Each, w.Units = kept, len(kept)
+	for _, s := range g.Streams {
+		for _, q := range s.Quantities {
+			q.leaveOut(places)
+		}
+	}
 }
 
 // meanLength is the mean number of steps of a unit.
@@ -275,7 +286,7 @@ func (w *warmup) meanLength() float64 {
 // due reports whether a baseline is to be frozen now, and whether it is the accepted one.
 func (g *group) due() (now, accepted bool) {
 	w := &g.Warmup
-	if w.Done || g.Incident || w.Units == g.Baseline.Units {
+	if w.Done || g.Incident || w.Units <= g.Baseline.Units {
 		return false, false
 	}
 	if w.Units >= g.cfg.Baseline.Units {
