@@ -18,7 +18,7 @@ type streamAPI struct {
 	Signal      string            `json:"signal"`
 	State       bank.State        `json:"state"`
 	Missing     *string           `json:"missing"`
-	Notes       []string          `json:"notes"` // which of its quantities are judged later than the others, or not, and why
+	Notes       []string          `json:"notes"` // which of its quantities are judged later than the others, or not, or within strata of the week, and why
 	Fault       *string           `json:"fault"`
 	Armed       []string          `json:"armed"`
 	Units       int64             `json:"units"` // of the group

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/rewardwatch/rewardwatch/detectors"
+	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
 var baselinesFlag = flag.Int("baselines", 20, "baselines of each row")
@@ -152,6 +153,72 @@ func seasonRow(name string, m int, weeks float64, judged string, strata, factors
 	took, se := mean(delays)
 	fmt.Printf("| %s | %d | %g | %s | %.0f | %.1f | %.2f | %.2f ± %.2f | %.2f | %.2f | %.1f ± %.1f |\n",
 		name, m, weeks, judged, n, k, f, share, math.Sqrt(share*(1-share)/n), q[0], q[1], took, se)
+}
+
+// Baselines of agents that begin together, or whose telemetry begins when they are under way: what the order in which units end
+// does to their lengths.
+func TestBenchOrder(*testing.T) {
+	fmt.Print("\n### Order\n\n| agents | m | start | bias of the mean length, in sd, if all stay | as it is | left out |\n" +
+		"| --- | --- | --- | --- | --- | --- |\n")
+	seed := uint64(3500)
+	for _, c := range []struct{ agents, m int }{{100, 500}, {100, 2000}, {100, 10_000}, {10, 500}, {10, 1000}} {
+		for _, start := range []string{"together", "cut", "whole"} {
+			var all, kept []float64
+			left := 0
+			for range *baselinesFlag * max(1, 5000/c.m) {
+				seed++
+				units := newCrowd(c.agents, seed)
+				if start != "together" {
+					units.pass(20_000, start == "cut")
+				}
+				a, k, early := units.baseline(c.m)
+				all, kept, left = append(all, (a-crowdMean)/crowdSD), append(kept, (k-crowdMean)/crowdSD), left+early
+			}
+			x, ex := mean(all)
+			y, ey := mean(kept)
+			fmt.Printf("| %d | %d | %s | %+.3f ± %.3f | %+.3f ± %.3f | %.0f |\n",
+				c.agents, c.m, start, x, ex, y, ey, float64(left)/float64(len(all)))
+		}
+	}
+}
+
+// pass lets so many steps of each agent pass unseen; of the episodes that are open then it may cut off what has passed.
+func (c *crowd) pass(steps int64, cut bool) {
+	for a := range c.until {
+		for c.until[a] <= steps {
+			c.begin(a)
+		}
+		if cut {
+			c.long[a] = c.until[a] - steps
+		}
+	}
+}
+
+// baseline collects a warm-up of m units: their mean length if all stay, that of what the bank makes of it, and how many it
+// leaves out.
+func (c *crowd) baseline(m int) (all, kept float64, early int) {
+	cfg := episodes(benchN)
+	cfg.Baseline.Units = m
+	g := newGroup(c.s.group(), cfg, NewStreamLimit(10), NewCalibrations())
+	fill := func() float64 {
+		for g.Warmup.Units < m {
+			agent := c.next()
+			u := &ingest.Unit{Agent: fmt.Sprint(agent), Length: c.long[agent]}
+			g.Newcomers.early(u)
+			g.Warmup.collect(u, g.Newcomers.age(u.Agent))
+			c.begin(agent)
+		}
+		lengths := make([]float64, m)
+		for i := range lengths {
+			lengths[i] = g.Warmup.Each[i].Length
+		}
+		return meanOf(lengths)
+	}
+	all = fill()
+	for kept = all; g.leaveEarly(); {
+		kept = fill()
+	}
+	return all, kept, g.Warmup.Early
 }
 
 // edits are changes to the tests of a baseline that take one precaution away each.

@@ -276,10 +276,13 @@ func (q *quantity) prove(x float64, held bool) {
 	}
 }
 
-// notes says why learnt quantities of the stream are not armed.
+// notes says why learnt quantities of the stream are not armed, and which quantities have a season.
 func (s *stream) notes() []string {
 	var notes []string
 	for _, q := range s.Quantities {
+		if q.Season != nil {
+			notes = append(notes, fmt.Sprintf("%s: ranked within %d strata of the week", q.Name, len(q.Season.Like)))
+		}
 		switch l := q.Learnt; {
 		case l == nil || q.candidates() == 0 || !q.proving():
 		case l.Refuted != "":

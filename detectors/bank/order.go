@@ -13,9 +13,9 @@ import (
 // of agents that were under way when the telemetry began, the first episodes are cut short too.
 
 // The rule of newcomers takes longLength of the lengths for a long episode. Of a baseline it leaves out units where more
-// than newcomerShare came too early: fewer shift its mean by less than half of its standard error. It does so only where
-// agents live on, as few as movingOn of the newer half of the units being the first of their agent, and no more than the
-// baseline is to have. After the baseline it does not apply where more than newcomerShare of it came too early nevertheless,
+// than newcomerShare came too early: fewer shift its mean by about a hundredth of a standard deviation. It does so only where
+// agents live on, as few as movingOn of the newer half of the units being the first of their agent, and fewer units in all
+// than the baseline is to have. After the baseline it does not apply where more than newcomerShare of it came too early nevertheless,
 // as agents do not live long enough, nor with more than maxAgents; and it ends where more units in a row are left out than
 // newcomerRun, and three for each agent of the baseline: that is no release, agents have become short-lived.
 const (

@@ -95,13 +95,18 @@ func (c *crowd) begin(agent int) {
 	c.until[agent] += c.long[agent]
 }
 
-func (c *crowd) unit() *ingest.Unit {
-	agent := 0
+// next is the agent whose episode ends next.
+func (c *crowd) next() (agent int) {
 	for a := range c.until {
 		if c.until[a] < c.until[agent] {
 			agent = a
 		}
 	}
+	return agent
+}
+
+func (c *crowd) unit() *ingest.Unit {
+	agent := c.next()
 	u := c.s.unitOf(c.long[agent])
 	u.Agent = fmt.Sprint(agent)
 	c.begin(agent)

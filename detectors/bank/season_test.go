@@ -109,7 +109,11 @@ func TestSeasonSurvivesARestart(t *testing.T) {
 // A unit without a time is ranked among all.
 func TestSeasonOfAUnitWithoutATime(t *testing.T) {
 	s := weekly(500, 6, weekend, 232, 0)
-	q := rewardMean(s.frozen(500, 2000))
+	p := s.frozen(500, 2000)
+	q := rewardMean(p)
+	if notes := stateOf(t, p, "reward").Notes; !slices.Contains(notes, "mean: ranked within 2 strata of the week") {
+		t.Errorf("notes %q", notes)
+	}
 	median := q.Ranks.Sample()[250]
 	if u := q.judged(reading{x: median}); math.Abs(u-.5) > .01 {
 		t.Errorf("the median has rank %.3f among all", u)

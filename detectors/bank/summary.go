@@ -39,7 +39,7 @@ type StreamSummary struct {
 	Signal    string
 	State     State
 	Missing   string   // what is missing while warming up, or which branches lack what
-	Notes     []string // which of its quantities are judged later than the others, or not, and why
+	Notes     []string // which of its quantities are judged later than the others, or not, or within strata of the week, and why
 	Fault     string   // the rule that holds in a telemetry fault
 	Armed     []string // detectors that can page: location, spread, wilcoxon, novelty
 	Branches  int      // that can page
