@@ -107,13 +107,13 @@ func TestBenchSeason(*testing.T) {
 		{"none", 500, 6, none},
 		{"weekends +1", 500, 6, weekend},
 		{"weekends +1", 500, 2.4, weekend},
-		{"weekends +1", 2000, 6, weekend},
-		{"weekends +1", 2000, 2.4, weekend},
 		{"days ±0.5", 500, 2.4, daytime(.5)},
 		{"days ±1", 500, 2.4, daytime(1)},
+		{"weekends +1", 2000, 6, weekend},
 		{"days ±0.5", 2000, 2.4, daytime(.5)},
 		{"days ±1", 2000, 2.4, daytime(1)},
 		{"weekends +1, days ±1", 2000, 2.4, both},
+		{"weekends +1", 2000, 2.4, weekend},
 	} {
 		seed := uint64(340 + i)
 		before := weekly(c.m, c.weeks, c.season, seed, 0).sample(poolUnits)
