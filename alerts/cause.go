@@ -341,7 +341,7 @@ func (s *streamFault) reaches(u bank.UnitRef) bool {
 // or are stopped because they drift, say nothing wrong, and a replay knows of no silence.
 func (s *streamFault) falsifies() bool {
 	switch s.Rule {
-	case bank.FaultSilent, bank.FaultEndless, bank.FaultEnding:
+	case bank.FaultSilent, bank.FaultEndless, bank.FaultEnding, bank.FaultMixed:
 		return false
 	}
 	return true

@@ -1,6 +1,10 @@
 package detectors
 
-import "math"
+import (
+	"maps"
+	"math"
+	"slices"
+)
 
 // dependenceLags is how many lags the dependence factor looks at.
 const dependenceLags = 20
@@ -19,15 +23,15 @@ const (
 // time order. A constant series has f = 1.
 func DependenceFactor(x []float64) float64 {
 	rho := autocorrelations(x, dependenceLags)
-	if bartlett(rho[:min(noticeLags, len(rho))])-1 < noticeErrors*noticeError(len(x)) {
+	if bartlett(rho[:min(noticeLags, len(rho))])-1 < noticeErrors*FactorError(len(x)) {
 		return 1
 	}
 	return max(1, bartlett(rho))
 }
 
-// noticeError is the standard error of the factor over the first noticeLags lags of m independent values: that of each
-// autocorrelation is 1/sqrt(m).
-func noticeError(m int) float64 {
+// FactorError is the standard error of a factor over five lags of m independent values, as SequenceFactor gives it: that
+// of each autocorrelation is 1/sqrt(m).
+func FactorError(m int) float64 {
 	sum := 0.0
 	for lag := 1; lag <= noticeLags; lag++ {
 		w := 1 - float64(lag)/(noticeLags+1)
@@ -65,4 +69,54 @@ func autocorrelations(x []float64, most int) []float64 {
 		}
 	}
 	return rho
+}
+
+// SequenceFactor is the dependence factor of values that belong to several sequences, which are independent of one
+// another: 1 + 2 sum_{l=1..5} (1 - l/6) rho_l, at least 1, with rho_l over the pairs of values of one sequence that are l
+// apart, about the means of the sequences. of names the sequence of each value of x, which is in time order. The mean
+// of a sequence of n values takes 1/n of each covariance away, which is added again. 1 where no sequence has two values.
+// Its error is half that of DependenceFactor: it is for values that depend on few before them.
+func SequenceFactor(x []float64, of []int32) float64 {
+	sequences := map[int32][]float64{}
+	for i, s := range of {
+		sequences[s] = append(sequences[s], x[i])
+	}
+	squares, freedom := 0.0, 0
+	var products, pairs, lost [noticeLags]float64
+	for _, s := range slices.Sorted(maps.Keys(sequences)) { // or the sums would differ in their last bits
+		values := sequences[s]
+		mean, _ := meanVariance(values)
+		n := len(values)
+		freedom += n - 1
+		for k, v := range values {
+			squares += (v - mean) * (v - mean)
+			for lag := 1; lag <= min(noticeLags, k); lag++ {
+				products[lag-1] += (v - mean) * (values[k-lag] - mean)
+				pairs[lag-1]++
+				lost[lag-1] += 1 / float64(n)
+			}
+		}
+	}
+	if squares == 0 {
+		return 1
+	}
+	variance := squares / float64(freedom)
+	rho := make([]float64, noticeLags)
+	for i := range rho {
+		if pairs[i] > 0 {
+			rho[i] = (products[i]/variance + lost[i]) / pairs[i]
+		}
+	}
+	return max(1, bartlett(rho))
+}
+
+// DependenceWithin is the SequenceFactor of a sample, of which ranks must have been made: the larger of those of its
+// normal scores and of their squares, about a straight line, or a trend would pass for dependence.
+func DependenceWithin(sample []float64, ranks *Ranks, of []int32) float64 {
+	z, square := make([]float64, len(sample)), make([]float64, len(sample))
+	for i, x := range sample {
+		z[i] = ranks.own(x).z
+		square[i] = z[i] * z[i]
+	}
+	return max(SequenceFactor(straightened(z), of), SequenceFactor(straightened(square), of))
 }

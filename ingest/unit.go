@@ -172,6 +172,7 @@ type Unit struct {
 	Group          Group
 	Agent, Episode string
 	End            End
+	Mixed          bool     // a block of the steps of many agents, none of which takes enough for one of its own
 	Versions       Versions // of its last event
 	StartTS, EndTS int64    // Unix nanoseconds of its first and last event, 0 where the telemetry has no clock
 

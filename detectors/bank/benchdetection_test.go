@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -332,4 +333,41 @@ func TestBenchDelay(*testing.T) {
 			}
 		}
 	}
+}
+
+// Steps without episodes, judged in blocks. Delays are of shifts of all steps by their own standard deviation.
+func TestBenchBlocks(*testing.T) {
+	fmt.Printf("\n### Blocks of steps, m = 500, N = %d blocks, %d baselines a row\n\n", benchN, *baselinesFlag)
+	fmt.Println("| rewards of the steps | agents | steps of a block: median, largest | share with ARL0 >= N | 10th percentile of ARL0/N |" +
+		" median of ARL0/N | +0.5 sd: blocks | steps | +1 sd: blocks | steps |\n" + strings.Repeat("| --- ", 10) + "|")
+	heavy := blockProcess{"Student's t, 3 degrees, AR(1) 0.5", laws()[2], .5, math.Sqrt(3), 1}
+	var rows []blockProcess
+	for _, agents := range []int{1, 10} {
+		for _, phi := range []float64{0, .5, .8, .95} {
+			rows = append(rows, normalSteps(phi, agents))
+		}
+		heavy.agents = agents
+		rows = append(rows, heavy)
+	}
+	for i, c := range append(rows, normalSteps(.95, 30)) {
+		blocksRow(c, c.measure(340+uint64(i), *baselinesFlag, benchN, poolUnits, .5, 1))
+	}
+}
+
+func blocksRow(c blockProcess, b blockBaselines) {
+	share, n := keeping(b.ratios), float64(len(b.ratios))
+	q := detectors.Quantiles(slices.Clone(b.ratios), .1, .5)
+	size := detectors.Quantiles(slices.Clone(b.steps), .5, 1)
+	fmt.Printf("| %s | %d | %.0f, %.0f | %.2f ± %.2f | %.2f | %.2f |",
+		c.name, c.agents, size[0], size[1], share, math.Sqrt(share*(1-share)/n), q[0], q[1])
+	for _, blocks := range b.delays {
+		steps := make([]float64, len(blocks))
+		for i := range blocks {
+			steps[i] = blocks[i] * b.steps[i]
+		}
+		mb, eb := mean(blocks)
+		ms, es := mean(steps)
+		fmt.Printf(" %.1f ± %.1f | %.0f ± %.0f |", mb, eb, ms, es)
+	}
+	fmt.Println()
 }

@@ -4,23 +4,31 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
+	"strconv"
 	"testing"
 	"time"
 
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// blockAgents are agents that act without episodes: their rewards are an AR(1) process of unit variance.
+// blockAgents are agents that act without episodes, in turns: the rewards of each are an AR(1) process, of unit variance
+// where the law of its innovations has that.
 type blockAgents struct {
 	rng   *rand.Rand
+	law   law
 	phi   float64
 	shift float64
-	last  []float64
+	last  []float64 // by agent
 	made  int64
 }
 
 func newBlockAgents(seed uint64, agents int, phi float64) *blockAgents {
-	return &blockAgents{rng: rand.New(rand.NewPCG(seed, 9)), phi: phi, last: make([]float64, agents)}
+	b := &blockAgents{rng: rand.New(rand.NewPCG(seed, 9)), law: laws()[0], phi: phi, last: make([]float64, agents)}
+	for i := range b.last {
+		b.last[i] = b.rng.NormFloat64()
+	}
+	return b
 }
 
 // block makes the next 20 steps of the next agent.
@@ -28,19 +36,104 @@ func (b *blockAgents) block() *ingest.Unit {
 	at := ingest.Position{Offset: b.made}
 	agent := int(b.made) % len(b.last)
 	u := &ingest.Unit{
-		Group: ingest.NewGroup("ranker", ingest.Label{Name: "env", Value: "prod"}), Agent: string(rune('a' + agent)),
+		Group: ingest.NewGroup("ranker", ingest.Label{Name: "env", Value: "prod"}), Agent: strconv.Itoa(agent),
 		End: ingest.EndBlock, First: at, Last: at, Pos: at, Length: 20,
 	}
 	b.made++
-	low, high := math.Inf(1), math.Inf(-1)
-	for range u.Length {
-		b.last[agent] = b.phi*b.last[agent] + math.Sqrt(1-b.phi*b.phi)*b.rng.NormFloat64()
-		x := b.last[agent] + b.shift
-		u.Reward.Add(x)
-		low, high = min(low, x), max(high, x)
+	rewards := make([]float64, u.Length)
+	for i := range rewards {
+		b.last[agent] = b.phi*b.last[agent] + math.Sqrt(1-b.phi*b.phi)*b.law.reward(b.rng)
+		rewards[i] = b.last[agent] + b.shift
+		u.Reward.Add(rewards[i])
 	}
-	u.RewardQ10, u.RewardQ90 = low, high
+	slices.Sort(rewards)
+	u.RewardQ10, u.RewardQ90 = rewards[len(rewards)/10], rewards[len(rewards)-1-len(rewards)/10]
 	return u
+}
+
+// frozen gives a bank with an accepted baseline, warmed up as live telemetry is, and the steps of its units.
+func (b *blockAgents) frozen(n float64) (p *Policy, steps int) {
+	p = newBank(episodes(n))
+	for b.feed(p, 1); !p.groups[0].Warmup.Done; {
+		b.feed(p, 1)
+	}
+	return p, 20 * p.groups[0].Blocks.Size
+}
+
+// sample makes units of the size of the group's, in the order in which the agents take turns.
+func (b *blockAgents) sample(g *group, n int) *sample {
+	joining := blocks{Size: g.Blocks.Size}
+	var units []*ingest.Unit
+	for len(units) < n {
+		if u := joining.add(b.block()); u != nil {
+			units = append(units, u)
+		}
+	}
+	return g.sample(units, n)
+}
+
+// blockProcess is a law of steps without episodes.
+type blockProcess struct {
+	name   string
+	law    law
+	phi    float64
+	sd     float64 // of the steps
+	agents int
+}
+
+func normalSteps(phi float64, agents int) blockProcess {
+	return blockProcess{fmt.Sprintf("normal, AR(1) %g", phi), laws()[0], phi, 1, agents}
+}
+
+// blockBaselines is what was measured of many baselines of one process.
+type blockBaselines struct {
+	ratios []float64   // ARL0 in multiples of the budget, sorted
+	steps  []float64   // of a block, by baseline
+	delays [][]float64 // by shift and baseline, mean number of blocks to the alarm
+}
+
+// measure freezes many baselines at a budget of one false alarm in n blocks, and follows each by units to judge, which are
+// drawn from pool of the same size. Shifts are of all steps, in their standard deviations.
+func (c blockProcess) measure(seed uint64, baselines int, n float64, pool int, shifts ...float64) blockBaselines {
+	const runs, longest = 20, 20_000
+	b := newBlockAgents(seed, c.agents, c.phi)
+	b.law = c.law
+	out, made := blockBaselines{delays: make([][]float64, len(shifts))}, map[int][]*sample{}
+	for range baselines {
+		p, steps := b.frozen(n)
+		g := p.groups[0]
+		if made[steps] == nil {
+			made[steps] = []*sample{b.sample(g, pool)}
+			for _, shift := range shifts {
+				b.shift = shift * c.sd
+				made[steps] = append(made[steps], b.sample(g, pool/20))
+			}
+			b.shift = 0
+		}
+		samples := made[steps]
+		j := newJudge(g, samples[0].columns)
+		out.ratios = append(out.ratios, j.arl0(samples[0], b.rng, n)/n)
+		out.steps = append(out.steps, float64(steps))
+		for i := range shifts {
+			took, _ := j.delay(samples[0], samples[i+1], b.rng, runs, longest)
+			out.delays[i] = append(out.delays[i], took)
+		}
+	}
+	slices.Sort(out.ratios)
+	return out
+}
+
+// Nine baselines in ten keep the budget also where steps depend on one another, and where the agents that they depend by
+// take turns. The bound is three standard errors below.
+func TestNineBaselinesInTenOfBlocksKeepTheBudget(t *testing.T) {
+	var ratios []float64
+	for i, c := range []blockProcess{normalSteps(.8, 1), normalSteps(.95, 1), normalSteps(.95, 10)} {
+		ratios = append(ratios, c.measure(170+uint64(i), 5, 500, 20_000).ratios...)
+	}
+	slices.Sort(ratios)
+	if got, least := keeping(ratios), .9-3*math.Sqrt(.9*.1/float64(len(ratios))); got < least {
+		t.Errorf("%.2f of the baselines keep the budget, want at least %.2f; ratios %.2f", got, least, ratios)
+	}
 }
 
 func (b *blockAgents) feed(p *Policy, n int) []Finding {
@@ -59,13 +152,8 @@ func TestStepsWithoutEpisodesAreJudgedInBlocks(t *testing.T) {
 	}{{"independent", 0, 1, 2}, {"dependent", .95, 4, 32}} {
 		t.Run(c.name, func(t *testing.T) {
 			b := newBlockAgents(160, 3, c.phi)
-			p := newBank(episodes(2000))
+			p, _ := b.frozen(20_000)
 			g := func() *group { return p.groups[0] }
-			for b.feed(p, 1); !g().Warmup.Done; b.feed(p, 1) {
-				if b.made > 100_000 {
-					t.Fatal("no baseline after 100,000 blocks")
-				}
-			}
 			if size := g().Blocks.Size; size < c.least || size > c.most {
 				t.Errorf("units of %d blocks, want %d to %d", size, c.least, c.most)
 			}
@@ -188,7 +276,7 @@ func TestDoublingKeepsUnfinishedBlocks(t *testing.T) {
 			t.Errorf("the open block of %s counts %d parts of %d", agent, open.Parts, want)
 		}
 	}
-	if got["a"] != 120 || got["b"] != 100 {
+	if got["0"] != 120 || got["1"] != 100 {
 		t.Errorf("steps by agent %v, want 120 and 100", got)
 	}
 }
@@ -196,12 +284,12 @@ func TestDoublingKeepsUnfinishedBlocks(t *testing.T) {
 // Blocks of as many agents as are followed are all finished.
 func TestManyAgentsFinishTheirBlocks(t *testing.T) {
 	all, whole := blocks{Size: 2}, 0
-	for i := range 2 * maxBlockAgents {
-		if all.add(&ingest.Unit{Agent: fmt.Sprint(i % maxBlockAgents), End: ingest.EndBlock}) != nil {
+	for i := range 2 * blockRound {
+		if all.add(&ingest.Unit{Agent: fmt.Sprint(i % blockRound), End: ingest.EndBlock}) != nil {
 			whole++
 		}
 	}
-	if whole != maxBlockAgents {
-		t.Errorf("%d of %d blocks were finished", whole, maxBlockAgents)
+	if whole != blockRound {
+		t.Errorf("%d of %d blocks were finished", whole, blockRound)
 	}
 }

@@ -180,7 +180,7 @@ func (g *group) confidence(found calibrationFound) string {
 	switch {
 	case found.ARL0 == 0:
 		return ConfidenceNone
-	case !found.Confirmed:
+	case !found.Confirmed, g.Blocks.Unfit:
 		return ConfidenceUnconfirmed
 	}
 	return g.reliance()

@@ -22,13 +22,14 @@ const (
 	FaultSilent     = "silent"          // nothing for 10 times the baseline's largest gap, and 5 minutes at least
 	FaultEnding     = "episodes_began"  // episodes end, but the baseline is of blocks of steps
 	FaultEndless    = "no_episode_ends" // steps go on, but episodes have stopped ending
+	FaultMixed      = "mixed_blocks"    // agents take too few steps for blocks of their own, but the baseline is of such blocks
 )
 
 // FaultSuspends reports whether a stream is not judged while the rule of that name holds for it. Duplicates are dropped
 // and no detector goes by the clock, so that the values of their streams are right; silence has no values.
 func FaultSuspends(rule string) bool {
 	switch rule {
-	case FaultDuplicates, FaultClockSkew, FaultSilent, FaultEndless, FaultEnding:
+	case FaultDuplicates, FaultClockSkew, FaultSilent, FaultEndless, FaultEnding, FaultMixed:
 		return false
 	}
 	return true

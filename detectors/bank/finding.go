@@ -146,7 +146,7 @@ const (
 	ConfidenceKept        = "kept"
 	ConfidenceReduced     = "reduced"     // units are dependent, by a factor of 2 to 4
 	ConfidenceProvisional = "provisional" // a small first baseline
-	ConfidenceUnconfirmed = "unconfirmed" // the bootstrap found no allowance that keeps it
+	ConfidenceUnconfirmed = "unconfirmed" // the bootstrap found no allowance that keeps it, or blocks depend on one another
 	ConfidenceNone        = "none"        // no detector is armed
 )
 

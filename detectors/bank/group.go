@@ -86,8 +86,8 @@ func (g *group) stream(signal string) *stream {
 
 // observe folds one unit in and returns what it changed.
 func (g *group) observe(u *ingest.Unit, now time.Time) []Finding {
-	if g.Baseline.ID != "" && (u.End == ingest.EndBlock) != (g.Blocks.Size > 0) {
-		return g.show(u, now)
+	if rule := g.otherUnits(u); rule != "" {
+		return g.show(u, rule, now)
 	}
 	if u = g.unit(u); u == nil {
 		return nil
@@ -118,7 +118,7 @@ func (g *group) observe(u *ingest.Unit, now time.Time) []Finding {
 // A warm-up of blocks is let go of where an episode ends after all.
 func (g *group) unit(u *ingest.Unit) *ingest.Unit {
 	if u.End == ingest.EndBlock {
-		return g.Blocks.add(u)
+		return g.block(u)
 	}
 	if g.Blocks.Size > 0 {
 		g.Blocks = blocks{}
@@ -147,9 +147,25 @@ func (g *group) enter(u *ingest.Unit, now time.Time) UnitRef {
 	return at
 }
 
-// show keeps the values of a unit of another kind than the baseline's for the current distributions. It is not judged:
-// episodes have stopped ending, or have begun to end, which is a fault.
-func (g *group) show(u *ingest.Unit, now time.Time) []Finding {
+// otherUnits gives the fault that shows where a unit is of another kind than those of the baseline, "" where it is not:
+// episodes have stopped ending, or have begun to end, or agents no longer live long enough for blocks of their own.
+func (g *group) otherUnits(u *ingest.Unit) string {
+	block, blocks := u.End == ingest.EndBlock, g.Blocks.Size > 0
+	switch {
+	case g.Baseline.ID == "":
+		return ""
+	case block && !blocks:
+		return FaultEndless
+	case blocks && !block:
+		return FaultEnding
+	case u.Mixed && !g.Blocks.Mixed:
+		return FaultMixed
+	}
+	return ""
+}
+
+// show keeps the values of a unit of another kind than the baseline's for the current distributions. It is not judged.
+func (g *group) show(u *ingest.Unit, rule string, now time.Time) []Finding {
 	at := g.enter(u, now)
 	defer g.Trail.prune(g.Streams)
 	for _, r := range g.readings(u) {
@@ -157,10 +173,7 @@ func (g *group) show(u *ingest.Unit, now time.Time) []Finding {
 			g.Streams[i].quantity(r.quantity).show(r.x)
 		}
 	}
-	if u.End == ingest.EndBlock {
-		return g.unjudged(FaultEndless, at)
-	}
-	return g.unjudged(FaultEnding, at)
+	return g.unjudged(rule, at)
 }
 
 // readings lists the quantities of a unit, the shares of the baseline's actions included.

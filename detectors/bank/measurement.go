@@ -109,7 +109,7 @@ func (g *group) ofOtherVersion(u *ingest.Unit) bool {
 // the size that its baseline was found to need where none does.
 func (p *Policy) Whole(key ingest.Group, units []*ingest.Unit) []*ingest.Unit {
 	g := p.byKey[key]
-	joining := blocks{Size: g.Blocks.Size}
+	joining := blocks{Size: g.Blocks.Size, Mixed: g.Blocks.Mixed}
 	var out []*ingest.Unit
 	for _, u := range units {
 		switch {

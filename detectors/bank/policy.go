@@ -103,6 +103,7 @@ func (p *Policy) Learn(u *ingest.Unit) {
 func (p *Policy) Accept(now time.Time) {
 	for _, g := range p.groups {
 		if !g.Warmup.Done && g.Warmup.Units > 0 {
+			g.fitBlocks()
 			g.Warmup.Trending = g.trending()
 			p.grant(g)
 			p.changed = true

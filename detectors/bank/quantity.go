@@ -72,7 +72,7 @@ func (q *quantity) freeze(e ends) {
 	case detectors.NearlyConstant(q.Ranks):
 		q.Novel = detectors.NewNovelty(q.Ranks)
 	case q.counts():
-		q.Frequency = q.frequencyTest(dayFactor(values, q.timesOf(e)))
+		q.Frequency = q.frequencyTest(max(dayFactor(values, q.timesOf(e)), q.agentFactor(e.agents)))
 	default:
 		q.Rank = q.rankTest(values, e)
 	}
@@ -81,6 +81,19 @@ func (q *quantity) freeze(e ends) {
 func (q *quantity) frequencyTest(least float64) *detectors.FrequencyTest {
 	hits, steps := q.warmHits()
 	return detectors.NewFrequencyTest(hits, steps, least)
+}
+
+// agentFactor is the factor by which the blocks of an agent depend on those before, 1 where units are no blocks.
+func (q *quantity) agentFactor(agents []int32) float64 {
+	if agents == nil {
+		return 1
+	}
+	of := make([]int32, len(q.Warm))
+	for i, o := range q.Warm {
+		of[i] = agents[o.Unit]
+	}
+	values := q.warmValues()
+	return detectors.DependenceWithin(values, detectors.NewRanks(values), of)
 }
 
 // trends reports whether the collected values move on, at the given level.

@@ -13,10 +13,11 @@ const (
 	seasonFactor  = 2
 )
 
-// ends says when the units of a baseline ended.
+// ends says when the units of a baseline ended, and whose they are.
 type ends struct {
 	times  []int64 // by unit, 0 where it has none; nil where the clock is not usable
 	season bool    // whether units are ranked among like hours of the week
+	agents []int32 // by unit, where units are blocks, else nil
 }
 
 // ends gives when the collected units ended, and whether hours of the week explain why days differ: for one quantity at
@@ -24,6 +25,9 @@ type ends struct {
 // and most have a part of its season that they would not show alone.
 func (g *group) ends() ends {
 	e := ends{times: g.Warmup.times()}
+	if g.Blocks.Size > 0 {
+		e.agents = g.Warmup.agents()
+	}
 	if e.times == nil {
 		return e
 	}
@@ -88,12 +92,13 @@ func (q *quantity) rankTest(values []float64, e ends) *detectors.RankTest {
 		q.Season = detectors.NewSeason(values, q.Ranks, times)
 	}
 	if q.Season == nil {
-		factor := max(dayFactor(values, times), detectors.Dependence(values, q.Ranks))
+		factor := max(dayFactor(values, times), q.agentFactor(e.agents), detectors.Dependence(values, q.Ranks))
 		return detectors.NewRankTest(values, q.Ranks, factor)
 	}
 	adjusted := momentsOf(q.Season.Sample())
 	q.SD = adjusted.SD()
-	return detectors.NewRankTest(q.Season.Own(values, times), q.Season.Ranks, q.Season.Factor(values, times))
+	factor := max(q.Season.Factor(values, times), q.agentFactor(e.agents))
+	return detectors.NewRankTest(q.Season.Own(values, times), q.Season.Ranks, factor)
 }
 
 // judged is what the rank test judges of a reading.

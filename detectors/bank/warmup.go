@@ -81,12 +81,20 @@ func (w *warmup) collect(u *ingest.Unit, age float64) {
 	w.Units++
 }
 
-// kinds counts the units by kind of action.
-func (w *warmup) kinds() (n [3]int) {
+// kind is that of the actions.
+func (w *warmup) kind() ingest.ActionKind {
+	var units [3]int
 	for i := range w.Each {
-		n[w.Each[i].Kind]++
+		units[w.Each[i].Kind]++
 	}
-	return n
+	categories, numbers := units[ingest.ActionCategory], units[ingest.ActionNumeric]
+	switch {
+	case float64(numbers) > numericShare*float64(categories+numbers):
+		return ingest.ActionNumeric
+	case categories > 0:
+		return ingest.ActionCategory
+	}
+	return ingest.ActionNone
 }
 
 // actions gives the categories of the units that have any.
@@ -188,6 +196,20 @@ func (w *warmup) times() []int64 {
 	return times
 }
 
+// agents numbers the agents of the units.
+func (w *warmup) agents() []int32 {
+	of, numbers := make([]int32, len(w.Each)), map[string]int32{}
+	for i := range w.Each {
+		n, known := numbers[w.Each[i].Agent]
+		if !known {
+			n = int32(len(numbers))
+			numbers[w.Each[i].Agent] = n
+		}
+		of[i] = n
+	}
+	return of
+}
+
 // span is the time from the first unit to the last, 0 where the clock is not usable.
 func (w *warmup) span() time.Duration {
 	gaps, usable := w.clock()
@@ -217,6 +239,14 @@ func (w *warmup) caveats() []string {
 		out = append(out, "the baseline moves on: "+w.Trending)
 	}
 	return out
+}
+
+// caveats says what the promise does not account for, of the group's units and of its baseline.
+func (g *group) caveats() []string {
+	if g.Blocks.Size == 0 {
+		return g.Warmup.caveats()
+	}
+	return append(g.blockCaveats(), g.Warmup.caveats()...)
 }
 
 // refusedShare is the probability that the warm-up of a policy that stays as it is will be refused for a trend.
@@ -316,7 +346,7 @@ func (g *group) freeze(accepted bool, at UnitRef, now time.Time, room int) []Fin
 	if fleet := g.cfg.Fleet; fleet.Budget > 0 {
 		g.Promise.N = max(g.Promise.N, g.Warmup.promised(fleet))
 	}
-	g.Promise.Caveats = g.Warmup.caveats()
+	g.Promise.Caveats = g.caveats()
 	of := portion{streams: g.Streams, units: g.Warmup.Units, share: g.Share, seed: g.Baseline.seed(), ends: ended}
 	g.arm(of, room)
 	g.promise(g.allow(of))
@@ -394,15 +424,7 @@ func (g *group) missing(s *stream) string {
 // freezeActions turns the collected actions into the shares that are judged: those of the commonest categories, and
 // of all others together. Of two categories one says it all.
 func (g *group) freezeActions() {
-	g.ActionKind, g.LikeActions = ingest.ActionNone, nil
-	kinds := g.Warmup.kinds()
-	categories, numbers := kinds[ingest.ActionCategory], kinds[ingest.ActionNumeric]
-	switch {
-	case float64(numbers) > numericShare*float64(categories+numbers):
-		g.ActionKind = ingest.ActionNumeric
-	case categories > 0:
-		g.ActionKind = ingest.ActionCategory
-	}
+	g.ActionKind, g.LikeActions = g.Warmup.kind(), nil
 	if g.ActionKind != ingest.ActionCategory {
 		return
 	}
@@ -410,30 +432,41 @@ func (g *group) freezeActions() {
 	if s == nil {
 		return
 	}
-	g.countActions()
+	g.BaseActions = g.Warmup.actionCounts()
+	g.Categories = commonest(g.BaseActions, shownActions)
 	g.LikeActions = newLikeActions(g.Warmup.actions())
-	judged, listed := g.judgedActions()
-	s.Quantities = nil
-	for _, category := range judged {
-		q := s.quantity(shareName(category))
-		for i := range g.Warmup.Each {
-			if x, steps := share(g.Warmup.Each[i].Actions, category, listed); steps > 0 {
-				q.Warm = append(q.Warm, observed{int32(i), x, steps})
-				q.show(x)
-			}
+	s.Quantities = g.Warmup.shares(g.judgedActions())
+	for _, q := range s.Quantities {
+		for _, o := range q.Warm {
+			q.show(o.X)
 		}
 	}
 }
 
-// countActions orders the categories of the baseline, the commonest first.
-func (g *group) countActions() {
-	g.BaseActions = map[string]int64{}
-	for i := range g.Warmup.Each {
-		for _, a := range g.Warmup.Each[i].Actions {
-			g.BaseActions[a.Name] += a.N
+// actionCounts is how often each category was taken.
+func (w *warmup) actionCounts() map[string]int64 {
+	counts := map[string]int64{}
+	for i := range w.Each {
+		for _, a := range w.Each[i].Actions {
+			counts[a.Name] += a.N
 		}
 	}
-	g.Categories = commonest(g.BaseActions, shownActions)
+	return counts
+}
+
+// shares gives the shares of the categories that are judged, see judgedActions.
+func (w *warmup) shares(judged []string, listed map[string]bool) []*quantity {
+	var out []*quantity
+	for _, category := range judged {
+		q := &quantity{Name: shareName(category)}
+		for i := range w.Each {
+			if x, steps := share(w.Each[i].Actions, category, listed); steps > 0 {
+				q.Warm = append(q.Warm, observed{int32(i), x, steps})
+			}
+		}
+		out = append(out, q)
+	}
+	return out
 }
 
 // commonest orders names by their counts, the largest first, and gives the first n. A category that is itself called
@@ -454,12 +487,17 @@ func commonest(counts map[string]int64, n int) []string {
 // judgedActions gives the categories that have a share of their own under judgement, with otherAction at the end, and
 // the set of categories that otherAction leaves out.
 func (g *group) judgedActions() (judged []string, listed map[string]bool) {
-	named := g.Categories[:min(len(g.Categories), judgedActions)]
+	return judgedCategories(g.Categories)
+}
+
+// judgedCategories does so where these are the categories, the commonest first.
+func judgedCategories(categories []string) (judged []string, listed map[string]bool) {
+	named := categories[:min(len(categories), judgedActions)]
 	listed = make(map[string]bool, len(named))
 	for _, c := range named {
 		listed[c] = true
 	}
-	if len(g.Categories) == 2 {
+	if len(categories) == 2 {
 		named = named[:1]
 	}
 	return append(slices.Clone(named), otherAction), listed

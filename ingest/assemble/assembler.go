@@ -132,10 +132,13 @@ func (a *Assembler) Fold(e *ingest.Event, emit func(*ingest.Unit)) {
 	if len(a.open) > a.cfg.MaxOpen {
 		a.drop(a.starts.front)
 	}
-	if p.Blocks {
+	switch {
+	case p.Blocks && p.Mixed:
+		a.addToMixed(ep.agent.group, e, emit)
+	case p.Blocks:
 		a.addToBlock(ep.agent, e, emit)
-	} else {
-		ep.agent.block = nil // or a later block would begin with steps from before an end
+	default:
+		ep.agent.block, ep.agent.group.Block = nil, nil // or a later block would begin with steps from before an end
 	}
 }
 
@@ -235,6 +238,8 @@ func (a *Assembler) duplicate(ag *agent) {
 	ag.idle.back.Duplicates++
 	if ag.block != nil {
 		ag.block.Duplicates++
+	} else if ag.group.Block != nil {
+		ag.group.Block.Duplicates++
 	}
 }
 
@@ -309,6 +314,7 @@ func (a *Assembler) close(ep *episode) {
 	ag.idle.remove(ep)
 	ag.open--
 	if ag.open == 0 {
+		ag.giveUp()
 		delete(a.agents, ag.key)
 	}
 	a.metrics.open.Dec()
@@ -357,13 +363,12 @@ func (a *Assembler) end(ep *episode, end ingest.End, e *ingest.Event, emit func(
 			Key: hash(a.key.bytes), Step: ep.step, TS: ep.EndTS, Owed: owed, Summed: end == ingest.EndSummary,
 		})
 	}
-	a.emit(u, ep.agent, e, emit)
+	a.emit(u, g, ep.agent.id, e, emit)
 	a.close(ep)
 }
 
-func (a *Assembler) emit(u *ingest.Unit, ag *agent, e *ingest.Event, emit func(*ingest.Unit)) {
-	g := ag.group
-	u.Group, u.Agent = g.Group, ag.id
+func (a *Assembler) emit(u *ingest.Unit, g *group, agent string, e *ingest.Event, emit func(*ingest.Unit)) {
+	u.Group, u.Agent = g.Group, agent
 	u.Duplicates += g.Duplicates
 	u.Abandoned = g.Abandoned
 	g.Duplicates, g.Abandoned = 0, 0
@@ -371,23 +376,4 @@ func (a *Assembler) emit(u *ingest.Unit, ag *agent, e *ingest.Event, emit func(*
 	a.ord++
 	a.metrics.ends[u.End].Inc()
 	emit(u)
-}
-
-// addToBlock folds a step into its agent's block and emits the block when it is full. The step stays part of its open
-// episode: if that ends after all it is whole.
-func (a *Assembler) addToBlock(ag *agent, e *ingest.Event, emit func(*ingest.Unit)) {
-	if ag.block == nil {
-		ag.block = &tally{}
-	}
-	if ag.block.Steps == 0 {
-		ag.block.begin(e)
-	}
-	ag.block.add(e, a.names)
-	if ag.block.Steps < blockSteps {
-		return
-	}
-	u := ag.block.unit(ingest.EndBlock)
-	u.HasReturn, u.Return = false, 0
-	a.emit(u, ag, e, emit)
-	ag.block.Steps = 0
 }

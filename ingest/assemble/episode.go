@@ -66,7 +66,8 @@ type agent struct {
 	open   int64 // episodes
 	most   int64 // of them at a time
 	idle   list
-	block  *tally // of the steps since its last block, nil unless its policy is shown in blocks
+	block  *tally // of the steps since its last block, nil where there are none or its policy is not shown in blocks
+	round  int64  // of its policy, in which it took its last step
 }
 
 // abandonedAfter is how many lengths of a long episode an episode may be idle for, in events of its agent.

@@ -16,6 +16,11 @@ const (
 	// A policy whose episodes have ended before must stay without an end for this many times the longest it did so
 	// far: a thousand agents that start together end nothing for long, and then all at once.
 	blocksPatience = 10
+	// An unfinished block is given up whose agent has taken no step for blockRound steps of its policy. Where so many
+	// are lost in a round that mixedShare of its steps are, agents do not live long enough: blocks are of steps of all
+	// agents of a group together, as they come.
+	blockRound = 10_000
+	mixedShare = .5
 )
 
 // policy is what the assembler remembers of a policy. Its exported fields are what a snapshot keeps.
@@ -24,6 +29,11 @@ type policy struct {
 	Quiet   int64 // events since an episode ended
 	Longest int64 // events between two ends
 	Blocks  bool  // it is shown in blocks
+	Mixed   bool  // of the steps of all agents
+
+	Round int64 // rounds of blockRound steps that it has been shown in blocks of one agent for
+	Steps int64 // of this round
+	Lost  int64 // steps of unfinished blocks that were given up in this round
 
 	by []groupLabel
 }
@@ -70,7 +80,8 @@ func (p *policy) count() {
 // ended takes note of the end of an episode.
 func (p *policy) ended() {
 	p.Longest = max(p.Longest, p.Quiet)
-	p.Quiet, p.Blocks = 0, false
+	p.Quiet, p.Blocks, p.Mixed = 0, false, false
+	p.Round, p.Steps, p.Lost = 0, 0, 0
 }
 
 // group is what the assembler remembers of a group. Its exported fields are what a snapshot keeps.
@@ -82,6 +93,8 @@ type group struct {
 
 	Duplicates int64 // since its last unit, of agents without an open episode
 	Abandoned  int64 // since its last unit, but for early ones
+
+	Block *tally // of the steps of all agents since the last block, nil unless its policy is shown in such blocks
 
 	policy *policy
 }

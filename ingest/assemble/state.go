@@ -28,6 +28,7 @@ type agentState struct {
 	ID           string
 	Events, Most int64
 	Block        *tally
+	Round        int64
 }
 
 type episodeState struct {
@@ -73,7 +74,7 @@ func (a *Assembler) head() (head, map[*agent]int) {
 		}
 		agents[ag] = len(h.Agents)
 		h.Agents = append(h.Agents, agentState{
-			Group: groups[ag.group], ID: ag.id, Events: ag.events, Most: ag.most, Block: ag.block,
+			Group: groups[ag.group], ID: ag.id, Events: ag.events, Most: ag.most, Block: ag.block, Round: ag.round,
 		})
 	}
 	return h, agents
@@ -133,7 +134,7 @@ func (a *Assembler) restoreHead(h *head) ([]*agent, error) {
 	}
 	for _, g := range h.Groups {
 		g.policy = a.policies[g.Group.Policy]
-		if g.policy == nil {
+		if g.policy == nil || g.Block != nil && !g.Block.restored() {
 			return nil, errInconsistent
 		}
 		if divides(g.policy.by, g.Group) {
@@ -159,7 +160,7 @@ func (s agentState) agent(g *group) *agent {
 	key := string(appendPart([]byte(g.Key), s.ID))
 	return &agent{
 		key: key, id: key[len(key)-len(s.ID):], group: g, events: s.Events, most: s.Most,
-		idle: list{which: byUse}, block: s.Block,
+		idle: list{which: byUse}, block: s.Block, round: s.Round,
 	}
 }
 

@@ -1,0 +1,71 @@
+package assemble
+
+import "github.com/rewardwatch/rewardwatch/ingest"
+
+// addToBlock folds a step into its agent's block and emits the block when it is full. The step stays part of its open
+// episode: if that ends after all it is whole.
+func (a *Assembler) addToBlock(ag *agent, e *ingest.Event, emit func(*ingest.Unit)) {
+	p := ag.group.policy
+	ag.round = p.Round
+	if ag.block == nil {
+		ag.block = &tally{}
+	}
+	if u := ag.block.blockWith(e, a.names); u != nil {
+		a.emit(u, ag.group, ag.id, e, emit)
+	}
+	if p.Steps++; p.Steps >= blockRound {
+		a.endRound(p)
+	}
+}
+
+// addToMixed folds a step into the block of its group.
+func (a *Assembler) addToMixed(g *group, e *ingest.Event, emit func(*ingest.Unit)) {
+	if g.Block == nil {
+		g.Block = &tally{}
+	}
+	if u := g.Block.blockWith(e, a.names); u != nil {
+		u.Mixed = true
+		a.emit(u, g, "", e, emit)
+	}
+}
+
+// blockWith folds in the next step of a block, and gives the block when that is full, else nil.
+func (t *tally) blockWith(e *ingest.Event, n *names) *ingest.Unit {
+	if t.Steps == 0 {
+		t.begin(e)
+	}
+	t.add(e, n)
+	if t.Steps < blockSteps {
+		return nil
+	}
+	u := t.unit(ingest.EndBlock)
+	u.HasReturn, u.Return = false, 0
+	t.Steps = 0
+	return u
+}
+
+// endRound gives up the blocks of agents that have taken no step in this round, and blocks of single agents altogether
+// where too many steps are lost by that.
+func (a *Assembler) endRound(p *policy) {
+	for _, ag := range a.agents {
+		if ag.group.policy == p && ag.round < p.Round {
+			ag.giveUp()
+		}
+	}
+	if p.Mixed = float64(p.Lost) > mixedShare*float64(p.Steps); p.Mixed {
+		for _, ag := range a.agents {
+			if ag.group.policy == p {
+				ag.block = nil
+			}
+		}
+	}
+	p.Round, p.Steps, p.Lost = p.Round+1, 0, 0
+}
+
+// giveUp drops the agent's unfinished block and counts its steps as lost.
+func (ag *agent) giveUp() {
+	if ag.block != nil {
+		ag.group.policy.Lost += ag.block.Steps
+		ag.block = nil
+	}
+}
