@@ -397,3 +397,33 @@ func TestNoveltyNeedsMoreThanOneUnit(t *testing.T) {
 		t.Error("a sample of two values was armed")
 	}
 }
+
+// Of sequences that take turns, dependence is measured within each: an AR(1) of .5 has 1 + 2 sum (1 - l/6) .5^l = 2.344
+// over five lags, whatever the sequences' means, and however many there are.
+func TestSequenceFactor(t *testing.T) {
+	const want = 2.34375
+	for _, sequences := range []int{1, 10, 400} {
+		rng := rand.New(rand.NewPCG(31, uint64(sequences)))
+		n := 40_000
+		x, of, last := make([]float64, n), make([]int32, n), make([]float64, sequences)
+		independent := make([]float64, n)
+		for i := range last {
+			last[i] = rng.NormFloat64()
+		}
+		for i := range x {
+			s := i % sequences
+			last[s] = .5*last[s] + math.Sqrt(.75)*rng.NormFloat64()
+			x[i], of[i] = last[s]+float64(s), int32(s)
+			independent[i] = rng.NormFloat64() + float64(s)
+		}
+		if got := SequenceFactor(x, of); math.Abs(got-want) > .12 {
+			t.Errorf("%d sequences: %.3f, want %.3f", sequences, got, want)
+		}
+		if got, most := SequenceFactor(independent, of), 1+3*FactorError(n); got > most {
+			t.Errorf("%d independent sequences: %.3f, want at most %.3f", sequences, got, most)
+		}
+	}
+	if got := SequenceFactor([]float64{1, 2, 3}, []int32{0, 1, 2}); got != 1 {
+		t.Errorf("sequences of one value: %v", got)
+	}
+}

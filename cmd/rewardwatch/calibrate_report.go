@@ -184,7 +184,11 @@ func (line *calibrationJSON) measured(g *calibratedGroup, with bank.Measuring, m
 		line.lacks("no detector is armed")
 		return
 	}
-	if judged.Promise.Confidence == bank.ConfidenceUnconfirmed {
+	switch {
+	case judged.Promise.Confidence != bank.ConfidenceUnconfirmed:
+	case slices.Contains(judged.Promise.Caveats, bank.CaveatBlocks):
+		line.lacks(bank.CaveatBlocks)
+	default:
 		line.lacks("no allowance for the baseline's own error keeps the budget for nine baselines in ten")
 	}
 	line.falseAlarms(g, with, m)

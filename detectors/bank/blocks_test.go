@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -291,5 +292,121 @@ func TestManyAgentsFinishTheirBlocks(t *testing.T) {
 	}
 	if whole != blockRound {
 		t.Errorf("%d of %d blocks were finished", whole, blockRound)
+	}
+}
+
+// Agents that live for fewer steps than a unit needs are judged together, and those that vanish are forgotten.
+func TestAgentsThatLiveForLessThanAUnit(t *testing.T) {
+	short := func(i, life int) *ingest.Unit {
+		return &ingest.Unit{Agent: fmt.Sprint(i / life), End: ingest.EndBlock, Length: 20}
+	}
+	p := newBank(episodes(2000))
+	g := newGroup(ingest.NewGroup("ranker"), p.cfg, p.limit, p.calibrations)
+	g.Blocks.Size = 4
+	whole := 0
+	for i := range 4 * blockRound {
+		if g.block(short(i, 3)) != nil {
+			whole++
+		}
+		if len(g.Blocks.Open) > blockRound {
+			t.Fatalf("%d unfinished units are kept", len(g.Blocks.Open))
+		}
+	}
+	if !g.Blocks.Mixed || whole < blockRound/4 || len(g.Blocks.Open) > 1 {
+		t.Errorf("mixed %v, %d units, %d unfinished", g.Blocks.Mixed, whole, len(g.Blocks.Open))
+	}
+	g = newGroup(ingest.NewGroup("ranker"), p.cfg, p.limit, p.calibrations)
+	g.Blocks.Size = 4
+	for i := range 4 * blockRound {
+		g.block(short(i, 9)) // two units, and a block is left
+	}
+	if g.Blocks.Mixed || len(g.Blocks.Open) > 2*blockRound/9+1 {
+		t.Errorf("mixed %v, %d unfinished units are kept", g.Blocks.Mixed, len(g.Blocks.Open))
+	}
+}
+
+func TestBlocksOfManyAgentsAgainstABaselineOfSingleOnes(t *testing.T) {
+	b := newBlockAgents(166, 3, 0)
+	p, _ := b.frozen(2000)
+	u := b.block()
+	u.Mixed, u.Agent = true, ""
+	p.Observe(u, time.Time{})
+	if s := stateOf(t, p, "reward"); s.State != TelemetryFault || s.Fault != FaultMixed {
+		t.Errorf("reward is %s (%s), want the fault %s", s.State, s.Fault, FaultMixed)
+	}
+	early := newBank(episodes(2000))
+	b.feed(early, 300)
+	for range 1000 {
+		u := b.block()
+		u.Mixed, u.Agent = true, ""
+		early.Observe(u, time.Time{})
+	}
+	if g := early.groups[0]; !g.Warmup.Done || !g.Blocks.Mixed || !strings.Contains(g.Promise.Caveats[0], "all agents together") {
+		t.Errorf("baseline %+v, caveats %q", g.Baseline, g.Promise.Caveats)
+	}
+}
+
+// A recording has as many blocks as it has. Where they still depend on one another at the largest size that leaves enough
+// of them, nothing is promised, and it is said.
+func TestBlocksThatStayDependentAreNoPromise(t *testing.T) {
+	cfg := episodes(2000)
+	cfg.Baseline.Units = 2000
+	p := newBank(cfg)
+	b := newBlockAgents(167, 1, .998)
+	for range 1600 {
+		p.Learn(b.block())
+	}
+	p.Accept(time.Time{})
+	g := p.groups[0]
+	if g.Baseline.Units != leastBlocks || g.Blocks.Size != 8 {
+		t.Errorf("%d units of %d blocks, want %d of 8", g.Baseline.Units, g.Blocks.Size, leastBlocks)
+	}
+	if !slices.Contains(g.Promise.Caveats, CaveatBlocks) || g.Promise.Confidence == ConfidenceKept {
+		t.Errorf("confidence %s, caveats %q", g.Promise.Confidence, g.Promise.Caveats)
+	}
+}
+
+// Actions count for the size of blocks as rewards do: here each is taken for 40 steps.
+func TestBlocksOfActionsThatLast(t *testing.T) {
+	b := newBlockAgents(168, 2, 0)
+	p := newBank(episodes(2000))
+	last := []string{"a", "a"}
+	for !(len(p.groups) > 0 && p.groups[0].Warmup.Done) {
+		agent := int(b.made) % 2
+		u := b.block()
+		u.Reward, u.ActionKind = ingest.Moments{}, ingest.ActionCategory
+		counts := map[string]int64{}
+		for range 20 {
+			if b.rng.IntN(40) == 0 {
+				last[agent] = string(rune('a' + b.rng.IntN(3)))
+			}
+			counts[last[agent]]++
+		}
+		for _, name := range slices.Sorted(keysOf(counts)) {
+			u.Actions = append(u.Actions, ingest.Count{Name: name, N: counts[name]})
+		}
+		if p.Observe(u, time.Time{}); b.made > 100_000 {
+			t.Fatal("no baseline")
+		}
+	}
+	if size := p.groups[0].Blocks.Size; size < 4 {
+		t.Errorf("units of %d blocks, want 4 at least", size)
+	}
+}
+
+// A warm-up in which the rewards once changed is refused for that, and not doubled for ever.
+func TestBlocksWithAChangeInTheWarmUp(t *testing.T) {
+	b := newBlockAgents(169, 2, 0)
+	p := newBank(episodes(2000))
+	b.feed(p, 250)
+	b.shift = 1
+	for !p.groups[0].Warmup.Done {
+		if b.feed(p, 1); b.made > 10_000 {
+			t.Fatal("no baseline after 10,000 blocks")
+		}
+	}
+	g := p.groups[0]
+	if q := g.Streams[0].find("mean"); g.Blocks.Size > 4 || math.Abs(q.Mean-1) > .1 {
+		t.Errorf("units of %d blocks, mean %.2f, want 1", g.Blocks.Size, q.Mean)
 	}
 }
