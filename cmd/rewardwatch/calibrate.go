@@ -322,7 +322,10 @@ func (r *calibration) Restore(io.Reader) error { return nil }
 func (r *calibration) report(ctx context.Context, o calibrateOptions, counts ingest.Counts, bar *progress) error {
 	sum := newCalibrationSummary(counts, r.units)
 	lacking := ""
-	if len(r.order) == 0 {
+	switch {
+	case r.units == 0:
+		lacking = noUnits
+	case len(r.order) == 0:
 		lacking = "no policy in the telemetry is watched"
 	}
 	for _, p := range r.order {

@@ -407,11 +407,18 @@ func baselineText(b bank.BaselineRef) string {
 	return s
 }
 
+// noUnits says why telemetry that was read gave nothing to judge.
+const noUnits = "no episode has ended, and blocks of steps in their place begin after 10,000 events of a policy; they need 20 " +
+	"steps of an agent, or 20,000 more events where agents take fewer"
+
 // summaryText tells a person what was read and where every stream stands.
 func summaryText(w io.Writer, s summaryJSON) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Read %d records: %d accepted, %d rejected%s. %d units.\n", s.Read, s.Accepted, s.Read-s.Accepted,
 		reasonsText(s.Rejected), s.Units)
+	if s.Units == 0 && s.Accepted > 0 {
+		fmt.Fprintf(&b, "Nothing can be judged: %s.\n", noUnits)
+	}
 	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	if len(s.Streams) > 0 {
 		_, _ = fmt.Fprintln(t, "\nPOLICY\tGROUP\tSIGNAL\tSTATE\tARMED\tMISSING")

@@ -371,7 +371,7 @@ func TestBlocksOfActionsThatLast(t *testing.T) {
 	b := newBlockAgents(168, 2, 0)
 	p := newBank(episodes(2000))
 	last := []string{"a", "a"}
-	for !(len(p.groups) > 0 && p.groups[0].Warmup.Done) {
+	for len(p.groups) == 0 || !p.groups[0].Warmup.Done {
 		agent := int(b.made) % 2
 		u := b.block()
 		u.Reward, u.ActionKind = ingest.Moments{}, ingest.ActionCategory
