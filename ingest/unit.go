@@ -164,6 +164,7 @@ type Count struct {
 type NamedMoments struct {
 	Signal string
 	Moments
+	Q10, Q90 float64 // quantiles of the values, valid where N > 0; 0 of outcomes, whose mean says it all
 }
 
 // Unit is what detectors count in: a finished episode, or a block of steps of one agent where there are no episodes.

@@ -299,9 +299,9 @@ func TestUnitSumsUp(t *testing.T) {
 		ActionKind: ingest.ActionCategory,
 		Actions:    []ingest.Count{{Name: "left", N: 3, Reward: 3}, {Name: "right", N: 5, Reward: 6}},
 		Numeric: []ingest.NamedMoments{
-			{Signal: "reward_component.click", Moments: momentsOf(0, 1, 2, 3, 4, 5, 6, 7)},
-			{Signal: "observation.0", Moments: momentsOf(-1, -1, -1, -1, -1, -1, -1, -1)},
-			{Signal: "observation.1", Moments: momentsOf(0, 1, 0, 1, 0, 1, 0, 1)},
+			numbersOf("reward_component.click", 0, 1, 2, 3, 4, 5, 6, 7),
+			numbersOf("observation.0", -1, -1, -1, -1, -1, -1, -1, -1),
+			numbersOf("observation.1", 0, 1, 0, 1, 0, 1, 0, 1),
 			{Signal: "outcome.click", Moments: momentsOf(1)},
 		},
 	}
@@ -312,6 +312,12 @@ func TestUnitSumsUp(t *testing.T) {
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("unit\n%+v\nwant\n%+v", got, want)
 	}
+}
+
+// numbersOf gives a numeric signal of few values, its deciles by the sorted ones.
+func numbersOf(signal string, x ...float64) ingest.NamedMoments {
+	sorted := slices.Sorted(slices.Values(x))
+	return ingest.NamedMoments{Signal: signal, Moments: momentsOf(x...), Q10: quantile(sorted, .1), Q90: quantile(sorted, .9)}
 }
 
 func momentsOf(x ...float64) ingest.Moments {
@@ -337,19 +343,19 @@ func TestUnitActions(t *testing.T) {
 	}{
 		"none":    {actions: []ingest.Action{{}, {}}},
 		"words":   {actions: []ingest.Action{word("b"), word("a"), {}, word("b")}, kind: ingest.ActionCategory, counts: []ingest.Count{{Name: "b", N: 2}, {Name: "a", N: 1}}},
-		"numbers": {actions: []ingest.Action{scalar(1.5), scalar(2.5)}, kind: ingest.ActionNumeric, numeric: []ingest.NamedMoments{{Signal: "action", Moments: momentsOf(1.5, 2.5)}}},
+		"numbers": {actions: []ingest.Action{scalar(1.5), scalar(2.5)}, kind: ingest.ActionNumeric, numeric: []ingest.NamedMoments{numbersOf("action", 1.5, 2.5)}},
 		"arrays": {
 			actions: []ingest.Action{number(1, 2), number(3)}, kind: ingest.ActionNumeric,
-			numeric: []ingest.NamedMoments{{Signal: "action.0", Moments: momentsOf(1, 3)}, {Signal: "action.1", Moments: momentsOf(2)}},
+			numeric: []ingest.NamedMoments{numbersOf("action.0", 1, 3), numbersOf("action.1", 2)},
 		},
 		"a clipped number": {
 			actions: []ingest.Action{scalar(.5), {Kind: ingest.ActionCategory, Category: "1", Values: []float64{1}, Scalar: true}},
 			kind:    ingest.ActionNumeric,
-			counts:  []ingest.Count{{Name: "1", N: 1}}, numeric: []ingest.NamedMoments{{Signal: "action", Moments: momentsOf(.5, 1)}},
+			counts:  []ingest.Count{{Name: "1", N: 1}}, numeric: []ingest.NamedMoments{numbersOf("action", .5, 1)},
 		},
 		"mixed": {
 			actions: []ingest.Action{word("a"), scalar(1.5)}, kind: ingest.ActionNumeric, mixed: true,
-			counts: []ingest.Count{{Name: "a", N: 1}}, numeric: []ingest.NamedMoments{{Signal: "action", Moments: momentsOf(1.5)}},
+			counts: []ingest.Count{{Name: "a", N: 1}}, numeric: []ingest.NamedMoments{numbersOf("action", 1.5)},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -12,14 +12,14 @@ const sampleSize = 64
 // same sample.
 type sample struct {
 	Kept   []float64
-	Stride int64
+	Stride int64 // a power of two
 	Seen   int64
 }
 
 func (s *sample) reset() { *s = sample{Kept: s.Kept[:0], Stride: 1} }
 
 func (s *sample) add(x float64) {
-	if s.Seen%s.Stride == 0 {
+	if s.Seen&(s.Stride-1) == 0 {
 		if len(s.Kept) == sampleSize {
 			s.thin()
 		}
@@ -34,6 +34,11 @@ func (s *sample) thin() {
 	}
 	s.Kept = s.Kept[:sampleSize/2]
 	s.Stride *= 2
+}
+
+// valid reports whether the bounds hold that adding relies on.
+func (s *sample) valid() bool {
+	return s.Stride >= 1 && s.Stride&(s.Stride-1) == 0 && len(s.Kept) <= sampleSize
 }
 
 // quantiles gives the 10 % and the 90 % quantile, 0 of nothing.

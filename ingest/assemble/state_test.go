@@ -170,6 +170,60 @@ func TestRestartWithinABlock(t *testing.T) {
 	}
 }
 
+// Every numeric signal has the deciles of its own values, however long its episode, whatever signals the memory was used
+// for before, and wherever a restart came.
+func TestDecilesOfSignals(t *testing.T) {
+	r := rand.New(rand.NewPCG(11, 12))
+	b := newBench(Config{})
+	names := []string{"a", "b", "c", "d"}
+	for episode := range 120 {
+		steps := 1 + r.IntN(400)
+		want := map[string]*sample{}
+		keep := func(signal string, x float64) {
+			if want[signal] == nil {
+				want[signal] = &sample{Stride: 1}
+			}
+			if finite(x) {
+				want[signal].add(x)
+			}
+		}
+		r.Shuffle(len(names), func(i, k int) { names[i], names[k] = names[k], names[i] })
+		for i := range steps {
+			e := stepOf(int64(i), 1)
+			e.Terminated = i == steps-1
+			e.Action = ingest.Action{Kind: ingest.ActionNumeric, Values: []float64{chaoticNumber(r)}, Scalar: true}
+			keep("action", e.Action.Values[0])
+			for _, name := range names[:1+r.IntN(len(names))] {
+				x, y := chaoticNumber(r), chaoticNumber(r)
+				e.Observation = append(e.Observation, ingest.Value{Name: name, X: x})
+				e.RewardComponents = append(e.RewardComponents, ingest.Value{Name: name, X: y})
+				e.Outcomes = append(e.Outcomes, ingest.Value{Name: name, X: x})
+				keep("observation."+name, x)
+				keep("reward_component."+name, y)
+			}
+			b.feed(e)
+			if i < steps-1 && r.IntN(100) == 0 {
+				second := restored(t, Config{}, snapshot(t, b.Assembler))
+				second.offset = b.offset
+				b = second
+			}
+		}
+		u := b.units[len(b.units)-1]
+		if want := 1 + 3*(len(u.Numeric)/3); len(u.Numeric) != want {
+			t.Fatalf("episode %d: %d signals", episode, len(u.Numeric))
+		}
+		for _, m := range u.Numeric {
+			q10, q90 := 0., 0.
+			if s := want[m.Signal]; s != nil {
+				q10, q90 = s.quantiles()
+			}
+			if m.Q10 != q10 || m.Q90 != q90 {
+				t.Fatalf("episode %d: %s of %d values has the deciles %v and %v, want %v and %v", episode, m.Signal, m.N, m.Q10, m.Q90, q10, q90)
+			}
+		}
+	}
+}
+
 func TestRestoreReplacesWhatWasThere(t *testing.T) {
 	empty := snapshot(t, newBench(Config{}).Assembler)
 	b := newBench(Config{})
@@ -235,6 +289,9 @@ func TestRestoreRefuses(t *testing.T) {
 	fine := episodeState{Tally: tally{Rewards: sample{Stride: 1}, Profile: profile{Steps: 1}}}
 	noStride := episodeState{Tally: tally{Profile: profile{Steps: 1}}}
 	noSteps := episodeState{Tally: tally{Rewards: sample{Stride: 1}}}
+	oddStride := episodeState{Tally: tally{Rewards: sample{Stride: 3}, Profile: profile{Steps: 1}}}
+	noValues := fine
+	noValues.Tally.Numeric = []signal{{NamedMoments: ingest.NamedMoments{Signal: "action"}}}
 	for name, state := range map[string][]byte{
 		"nothing":         nil,
 		"noise":           []byte("no snapshot"),
@@ -244,6 +301,8 @@ func TestRestoreRefuses(t *testing.T) {
 		"no policy":       encoded(stateVersion, noPolicy, fine),
 		"no agent":        encoded(stateVersion, one, episodeState{Agent: 1, Tally: fine.Tally}),
 		"no stride":       encoded(stateVersion, one, noStride),
+		"odd stride":      encoded(stateVersion, one, oddStride),
+		"no values":       encoded(stateVersion, one, noValues),
 		"no profile":      encoded(stateVersion, one, noSteps),
 		"twice":           encoded(stateVersion, twice, fine, fine),
 	} {
@@ -269,6 +328,11 @@ func checkBounds(t *testing.T, a *Assembler) {
 		agents[ep.agent]++
 		if a.open[ep.key] != ep || len(ep.Rewards.Kept) > sampleSize {
 			t.Fatalf("an episode is lost, or keeps too much: %+v", ep)
+		}
+		for i := range ep.Numeric {
+			if len(ep.Numeric[i].Values.Kept) > sampleSize {
+				t.Fatalf("an episode keeps too many values: %+v", ep)
+			}
 		}
 	}
 	if inLists != len(a.open) || len(a.open) > a.cfg.MaxOpen || len(agents) != len(a.agents) {

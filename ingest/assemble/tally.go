@@ -48,10 +48,16 @@ type tally struct {
 	ActionKind ingest.ActionKind
 	Words      bool // some action was no number
 	Actions    []ingest.Count
-	Numeric    []ingest.NamedMoments
+	Numeric    []signal
 
 	categories, signals index // of Actions and Numeric
 	lastCategory        int
+}
+
+// signal sums up one numeric signal other than the reward.
+type signal struct {
+	ingest.NamedMoments
+	Values sample // for the outer deciles; empty of an outcome, of which the mean is all that is judged
 }
 
 // begin empties the tally for a unit whose first event is e. Memory of the unit before is used again.
@@ -63,7 +69,9 @@ func (t *tally) begin(e *ingest.Event) {
 	categories.reset()
 	signals.reset()
 	clear(actions)
-	clear(numeric)
+	for i := range numeric {
+		numeric[i].NamedMoments = ingest.NamedMoments{} // but not the memory of its values
+	}
 	*t = tally{
 		First: e.Pos, StartTS: e.TS, Length: -1,
 		Rewards: rewards, Profile: profile, Actions: actions[:0], Numeric: numeric[:0], categories: categories, signals: signals,
@@ -143,9 +151,13 @@ func (t *tally) values(e *ingest.Event, n *names) (ignored int) {
 			}
 			at = len(t.Numeric)
 			t.signals.add(k)
-			t.Numeric = append(t.Numeric, ingest.NamedMoments{Signal: n.of(k)})
+			t.follow(n.of(k))
 		}
-		t.Numeric[at].Add(x + 0) // see add
+		s := &t.Numeric[at]
+		s.Add(x + 0) // see add
+		if k.kind != outcome && finite(x) {
+			s.Values.add(x + 0)
+		}
 		next = at + 1
 	}
 	t.action(e, n, fold)
@@ -159,6 +171,18 @@ func (t *tally) values(e *ingest.Event, n *names) (ignored int) {
 		fold(key{outcome, v.Name}, v.X)
 	}
 	return ignored
+}
+
+// follow starts a signal, in memory of a unit before where there is some.
+func (t *tally) follow(name string) {
+	at := len(t.Numeric)
+	if at < cap(t.Numeric) {
+		t.Numeric = t.Numeric[:at+1]
+	} else {
+		t.Numeric = append(t.Numeric, signal{})
+	}
+	t.Numeric[at].Signal = name
+	t.Numeric[at].Values.reset()
 }
 
 // action counts a category, and sums up numbers; an integral number is both.
@@ -202,7 +226,7 @@ func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
 
 // restored rebuilds what a snapshot leaves out. It is false if the snapshot breaks the bounds that folding relies on.
 func (t *tally) restored() bool {
-	if t.Rewards.Stride < 1 || len(t.Rewards.Kept) > sampleSize || t.Profile.Steps < 1 || len(t.Profile.Sums) > profileSize {
+	if !t.Rewards.valid() || t.Profile.Steps < 1 || len(t.Profile.Sums) > profileSize {
 		return false
 	}
 	if len(t.Actions) > maxCategories+1 || len(t.Numeric) > maxSignals {
@@ -211,8 +235,11 @@ func (t *tally) restored() bool {
 	for _, a := range t.Actions {
 		t.categories.add(key{category, a.Name})
 	}
-	for _, m := range t.Numeric {
-		t.signals.add(keyOf(m.Signal))
+	for i := range t.Numeric {
+		if !t.Numeric[i].Values.valid() {
+			return false
+		}
+		t.signals.add(keyOf(t.Numeric[i].Signal))
 	}
 	return true
 }
@@ -236,8 +263,19 @@ func (t *tally) unit(end ingest.End) *ingest.Unit {
 	if len(t.Actions) > 0 {
 		u.Actions = slices.Clone(t.Actions)
 	}
-	if len(t.Numeric) > 0 {
-		u.Numeric = slices.Clone(t.Numeric)
-	}
+	u.Numeric = t.numeric()
 	return u
+}
+
+// numeric gives what the numeric signals have come to, nil without any.
+func (t *tally) numeric() []ingest.NamedMoments {
+	if len(t.Numeric) == 0 {
+		return nil
+	}
+	out := make([]ingest.NamedMoments, len(t.Numeric))
+	for i := range t.Numeric {
+		out[i] = t.Numeric[i].NamedMoments
+		out[i].Q10, out[i].Q90 = t.Numeric[i].Values.quantiles()
+	}
+	return out
 }
