@@ -155,6 +155,21 @@ func TestBookFollowsStates(t *testing.T) {
 				"fault return (constant) ended=true",
 			},
 		},
+		"a fault that goes over to another rule is told, and blamed, by that": {
+			findings: []bank.Finding{
+				drift("return", 100), faulty("return", bank.FaultConstant, 110), faulty("return", bank.FaultMissing, 140),
+				goes("return", bank.TelemetryFault, bank.OK, 170),
+			},
+			want: []string{
+				"return fired=true resolved=false cause=unknown firing=1/1",
+				"fault return (constant) ended=false",
+				"return fired=false resolved=false cause=telemetry firing=1/1",
+				"fault return (missing) ended=false",
+				"return fired=false resolved=false cause=telemetry firing=1/1",
+				"fault return (missing) ended=true",
+				"return fired=false resolved=true cause=telemetry firing=0/1",
+			},
+		},
 		"an incident that closes resolves what still fires": {
 			findings: []bank.Finding{drift("return", 100), quiet(200)},
 			want: []string{

@@ -49,7 +49,8 @@ const faultSample = 128
 
 // fault follows the telemetry faults of one stream. Exported fields are its snapshot.
 type fault struct {
-	Held   held
+	Rule   string // in force; of several the one that says most, "" for none
+	Held   heldRules
 	Shared string // the rule of another stream, or of the group, that falsifies this one too; "" for none
 
 	NonFinite nonFinite
@@ -59,7 +60,12 @@ type fault struct {
 	Missing   missing
 }
 
-// held is the rule in force. It ends after faultUnits units without it.
+// heldRules are the rules of a stream, in the order of what they say: the last one in force is told.
+type heldRules struct {
+	Scale, Clipped, NonFinite, Constant, Missing, ActionKind held
+}
+
+// held is a rule that may be in force. It ends after faultUnits units without it.
 type held struct {
 	Rule  string // "" where there is none
 	Clean int    // units since the last faulty one
@@ -99,26 +105,29 @@ func tooMany(n int, p float64, least int) int {
 	return n + 1
 }
 
-// checkFault applies the fault rules of a stream to a unit and gives the rule in force. Each rule sees every unit; of
-// several that hold the last one is told, as it says most.
+// checkFault applies the fault rules of a stream to a unit and gives the rule in force. Each rule sees every unit and ends
+// by itself, so that where several hold by turns the one that is told does not come and go with them.
 func (s *stream) checkFault(u *ingest.Unit, kind ingest.ActionKind) string {
-	f, rule := &s.Fault, ""
-	note := func(name string, holds bool) {
-		if holds {
-			rule = name
+	f := &s.Fault
+	f.Rule = ""
+	note := func(h *held, name string, holds bool) {
+		if !holds {
+			name = ""
+		}
+		if rule := h.settle(name); rule != "" {
+			f.Rule = rule
 		}
 	}
-	if m := moments(u, s.Signal); m != nil && (s.Signal != actionSignal || kind != ingest.ActionCategory) {
-		note(FaultScale, f.Scale.holds(m, versionOf(u, s.Signal)))
-		note(FaultClipped, f.Clipped.holds(m, f.Constant.known))
-	}
-	if bad, total := valueCounts(u, s.Signal); total > 0 {
-		note(FaultNonFinite, f.NonFinite.holds(bad, total))
-	}
-	note(FaultConstant, s.constantHolds(u))
-	note(FaultMissing, f.Missing.holds(present(u, s.Signal)))
-	note(FaultActionKind, s.Signal == actionSignal && otherKind(u, kind))
-	return f.Held.settle(rule)
+	m := moments(u, s.Signal)
+	numeric := m != nil && (s.Signal != actionSignal || kind != ingest.ActionCategory)
+	note(&f.Held.Scale, FaultScale, numeric && f.Scale.holds(m, versionOf(u, s.Signal)))
+	note(&f.Held.Clipped, FaultClipped, numeric && f.Clipped.holds(m, f.Constant.known))
+	bad, total := valueCounts(u, s.Signal)
+	note(&f.Held.NonFinite, FaultNonFinite, total > 0 && f.NonFinite.holds(bad, total))
+	note(&f.Held.Constant, FaultConstant, s.constantHolds(u))
+	note(&f.Held.Missing, FaultMissing, f.Missing.holds(present(u, s.Signal)))
+	note(&f.Held.ActionKind, FaultActionKind, s.Signal == actionSignal && otherKind(u, kind))
+	return f.Rule
 }
 
 // learn keeps what the rules need to know of a unit of the baseline.

@@ -32,7 +32,8 @@ func (s State) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 // Kind says what a finding reports.
 type Kind uint8
 
-// The kinds of findings. StreamChanged reports a stream that went from one state to another. StreamUpdated renews the
+// The kinds of findings. StreamChanged reports a stream that went from one state to another, or whose telemetry fault is by
+// another rule than was reported last. StreamUpdated renews the
 // score, detectors and effect of a stream that is still in drift. GroupQuiet says that every alarm of the group has
 // resolved and the closing units have passed: its incident closes, and its detectors have restarted from zero.
 const (

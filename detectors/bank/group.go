@@ -293,7 +293,7 @@ func (g *group) judgeStream(s *stream, rule string, at UnitRef) (Finding, bool) 
 		s.State = TelemetryFault
 	}
 	switch {
-	case s.State != from:
+	case g.changed(s, from):
 		return g.finding(StreamChanged, s, from, at), true
 	case renewed:
 		return g.finding(StreamUpdated, s, from, at), true
@@ -373,11 +373,21 @@ func (g *group) finding(kind Kind, s *stream, from State, at UnitRef) Finding {
 	return f
 }
 
+// changed reports whether a stream is in another state than before, or in a fault by another rule, which it notes.
+func (g *group) changed(s *stream, from State) bool {
+	told := s.Told
+	s.Told = ""
+	if s.State == TelemetryFault {
+		s.Told = g.rule(s)
+	}
+	return s.State != from || s.Told != told
+}
+
 // rule gives the rule of the fault that a stream is in, "" for none.
 func (g *group) rule(s *stream) string {
 	switch {
-	case s.Fault.Held.Rule != "" || s.State != TelemetryFault:
-		return s.Fault.Held.Rule
+	case s.Fault.Rule != "" || s.State != TelemetryFault:
+		return s.Fault.Rule
 	case s.Fault.Shared != "":
 		return s.Fault.Shared
 	case g.Unjudged != "":
@@ -403,8 +413,9 @@ func (g *group) unjudged(rule string, at UnitRef) []Finding {
 	g.Unjudged = rule
 	var found []Finding
 	for _, s := range g.Streams {
-		if from := s.State; from != TelemetryFault {
-			s.State = TelemetryFault
+		from := s.State
+		s.State = TelemetryFault
+		if g.changed(s, from) {
 			found = append(found, g.finding(StreamChanged, s, from, at))
 		}
 	}

@@ -21,6 +21,7 @@ type stream struct {
 	State      State
 	Quantities []*quantity
 	Fault      fault
+	Told       string      // the rule of the fault that was told last, "" where it is in none
 	Alarmed    bool        // in drift, or in a fault that came upon a drift
 	Low        int         // units in a row with every score below resolveScore, since the alarm
 	AlarmedAt  int64       // ordinal of the unit at which it went to drift
