@@ -31,6 +31,7 @@ type world struct {
 	hides    func(*ingest.Unit) // takes from the telemetry what it does not tell
 
 	made int64
+	told [7][]float64 // of the numeric signals of the present episode
 }
 
 func newWorld(seed uint64) *world {
@@ -61,7 +62,7 @@ func (w *world) unit() *ingest.Unit {
 		"observation.0", "observation.1", "observation.2", "observation.3", "outcome.conversion",
 		"reward_component.cost", "reward_component.sale",
 	} {
-		u.Numeric[i].Signal = name
+		u.Numeric[i].Signal, w.told[i] = name, nil
 	}
 	var o [4]float64 // what is particular to the episode, and drifts along it
 	for i := range o {
@@ -73,6 +74,10 @@ func (w *world) unit() *ingest.Unit {
 		over = len(paid) >= 10 && w.rng.Float64() < .05
 	}
 	slices.Sort(paid)
+	for i := range u.Numeric {
+		slices.Sort(w.told[i])
+		u.Numeric[i].Q10, u.Numeric[i].Q90 = quantile(w.told[i], .1), quantile(w.told[i], .9)
+	}
 	u.Length = int64(len(paid))
 	if len(paid) > 0 {
 		u.RewardQ10, u.RewardQ90 = quantile(paid, .1), quantile(paid, .9)
@@ -92,7 +97,7 @@ func (w *world) step(u *ingest.Unit, o *[4]float64) float64 {
 	for i := range o {
 		o[i] = .9*o[i] + .2*w.rng.NormFloat64()
 		seen[i] = w.observed[i] + o[i]
-		u.Numeric[i].Add(seen[i])
+		w.tell(u, i, seen[i])
 	}
 	a := w.act(seen)
 	o[3] += .05 * float64(a-1) // the action shows in what is observed next
@@ -105,9 +110,9 @@ func (w *world) step(u *ingest.Unit, o *[4]float64) float64 {
 	if w.report != nil {
 		reward = w.report(w.rng, reward)
 	}
-	u.Numeric[4].Add(sale / max(w.worth, 1e-9))
-	u.Numeric[5].Add(cost)
-	u.Numeric[6].Add(sale)
+	w.tell(u, 4, sale/max(w.worth, 1e-9))
+	w.tell(u, 5, cost)
+	w.tell(u, 6, sale)
 	u.Reward.Add(reward)
 	u.Return += reward
 	u.Actions[a].N++
@@ -115,6 +120,12 @@ func (w *world) step(u *ingest.Unit, o *[4]float64) float64 {
 		u.Actions[a].Reward += reward
 	}
 	return reward
+}
+
+// tell adds a value of a numeric signal.
+func (w *world) tell(u *ingest.Unit, signal int, x float64) {
+	u.Numeric[signal].Add(x)
+	w.told[signal] = append(w.told[signal], x)
 }
 
 func (w *world) act(seen [4]float64) int {

@@ -189,7 +189,7 @@ func quantityOf(f bank.Shift) string {
 	if f.Signal == "return" || f.Signal == "episode_length" {
 		return f.Signal
 	}
-	return f.Quantity + " of " + f.Signal
+	return bank.QuantityWords(f.Quantity) + " of " + f.Signal
 }
 
 func (m movement) counted() string {

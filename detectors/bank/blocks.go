@@ -216,6 +216,26 @@ func (g *group) blockCaveats() []string {
 	return out
 }
 
+// faultless gives a block without the values of streams with a fault, which then stay out of the warm-up whatever it is
+// joined with.
+func (g *group) faultless(u *ingest.Unit, rules []string) *ingest.Unit {
+	kept := *u
+	for i, s := range g.Streams {
+		if rules[i] == "" {
+			continue
+		}
+		switch s.Signal {
+		case "reward":
+			kept.Reward, kept.RewardQ10, kept.RewardQ90 = ingest.Moments{}, 0, 0
+			kept.LongestConstant, kept.ConstantReward = 0, 0
+		case actionSignal:
+			kept.Actions, kept.ActionKind, kept.MixedActionKinds = nil, ingest.ActionNone, false
+		}
+		kept.Numeric = slices.DeleteFunc(slices.Clone(kept.Numeric), func(n ingest.NamedMoments) bool { return n.Signal == s.Signal })
+	}
+	return &kept
+}
+
 // forgetWarmup begins the warm-up again.
 func (g *group) forgetWarmup() {
 	g.Warmup.Each, g.Warmup.Units, g.Warmup.Early = nil, 0, 0
@@ -247,8 +267,12 @@ func joined(a, b *ingest.Unit) *ingest.Unit {
 	return &u
 }
 
+// weighted is the mean of x, n times, and y, m times; exactly x where both are, as a block of one value keeps it.
 func weighted(x float64, n int64, y float64, m int64) float64 {
-	return (x*float64(n) + y*float64(m)) / math.Max(1, float64(n+m))
+	if n == 0 {
+		return y
+	}
+	return x + (y-x)*float64(m)/float64(n+m)
 }
 
 func joinedCounts(a, b []ingest.Count) []ingest.Count {
@@ -273,6 +297,8 @@ next:
 	for _, m := range b {
 		for i := range out {
 			if out[i].Signal == m.Signal {
+				out[i].Q10 = weighted(out[i].Q10, out[i].N, m.Q10, m.N)
+				out[i].Q90 = weighted(out[i].Q90, out[i].N, m.Q90, m.N)
 				out[i].Merge(m.Moments)
 				continue next
 			}

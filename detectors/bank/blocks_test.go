@@ -410,3 +410,47 @@ func TestBlocksWithAChangeInTheWarmUp(t *testing.T) {
 		t.Errorf("units of %d blocks, mean %.2f, want 1", g.Blocks.Size, q.Mean)
 	}
 }
+
+// Values that a fault kept out of a warm-up of blocks stay out when blocks are doubled.
+func TestFaultyBlocksStayOut(t *testing.T) {
+	b := newBlockAgents(166, 3, .95)
+	cfg := episodes(2000)
+	cfg.Baseline.Units = 200
+	p := newBank(cfg)
+	g := func() *group { return p.groups[0] }
+	for b.made < 1 || !g().Warmup.Done {
+		u := b.block()
+		n := ingest.NamedMoments{Signal: "observation.x"}
+		for range 20 {
+			n.Add(u.Reward.Mean + .1*b.rng.NormFloat64())
+		}
+		n.Q10, n.Q90 = n.Min, n.Max
+		if b.made > 40 && b.made <= 60 {
+			for range 10 {
+				n.Add(math.NaN())
+				u.Reward.Add(math.NaN())
+			}
+			if b.made > 41 { // at which the fault is found: one unit alone is none
+				n.Mean, u.Reward.Mean = n.Mean+1000, u.Reward.Mean+1000
+			}
+		}
+		u.Numeric = append(u.Numeric, n)
+		p.Observe(u, time.Time{})
+		if b.made > 20_000 {
+			t.Fatal("no baseline after 20,000 blocks")
+		}
+	}
+	if g().Blocks.Size < 2 {
+		t.Fatal("blocks were not doubled")
+	}
+	for _, signal := range []string{"reward", "observation.x"} {
+		i, _ := g().find(signal)
+		points := g().Streams[i].find("mean").Ranks.Points
+		if most := points[len(points)-1]; most > 100 {
+			t.Errorf("the baseline of %s has a unit of mean %v", signal, most)
+		}
+		if units := len(g().Streams[i].find("mean").Ranks.Sample()); units == g().Baseline.Units {
+			t.Errorf("%s has all %d units of the baseline", signal, units)
+		}
+	}
+}

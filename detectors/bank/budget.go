@@ -101,12 +101,10 @@ func (g *group) arm(of portion, room int) {
 
 // signalClass is the class of the primary, or of the other, signals.
 func (of portion) signalClass(primary bool, share float64, room *int) class {
-	streams, branches := of.candidates(primary, room)
+	chosen, branches := of.candidates(primary, room)
 	return class{share, branches, func(rate float64) {
-		for _, s := range streams {
-			for _, q := range s.Quantities {
-				q.arm(rate)
-			}
+		for _, q := range chosen {
+			q.arm(rate)
 		}
 	}}
 }
@@ -264,22 +262,42 @@ func worth(signal string) int {
 	return 5
 }
 
-// candidates picks the streams of a class that fit into room, and counts their branches.
-func (of portion) candidates(class bool, room *int) (streams []*stream, branches int) {
-	for _, s := range of.byWorth() {
-		if primary(s.Signal) != class {
-			continue
-		}
+// candidates picks the quantities of a class that fit into room, and counts their branches. The outer deciles of signals
+// other than the reward come last, so that none of them takes the room of another signal's mean.
+func (of portion) candidates(class bool, room *int) (chosen []*quantity, branches int) {
+	fit := func(quantities []*quantity) bool {
 		n := 0
-		for _, q := range s.Quantities {
+		for _, q := range quantities {
 			n += q.candidates()
 		}
-		if s.OverLimit = n > *room; s.OverLimit {
-			continue
+		if n > *room {
+			return false
 		}
 		*room -= n
 		branches += n
-		streams = append(streams, s)
+		chosen = append(chosen, quantities...)
+		return true
 	}
-	return streams, branches
+	streams := slices.DeleteFunc(of.byWorth(), func(s *stream) bool { return primary(s.Signal) != class })
+	for _, s := range streams {
+		first, _ := s.byNeed()
+		s.OverLimit = !fit(first)
+	}
+	for _, s := range streams {
+		_, last := s.byNeed()
+		s.NoDeciles = !s.OverLimit && !fit(last)
+	}
+	return chosen, branches
+}
+
+// byNeed gives the quantities of the stream that are armed first, and those that are armed where there is room left.
+func (s *stream) byNeed() (first, last []*quantity) {
+	for _, q := range s.Quantities {
+		if isDecile(q.Name) && s.Signal != "reward" {
+			last = append(last, q)
+		} else {
+			first = append(first, q)
+		}
+	}
+	return first, last
 }

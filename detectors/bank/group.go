@@ -183,7 +183,7 @@ func (g *group) readings(u *ingest.Unit) []reading {
 		return values
 	}
 	values = slices.DeleteFunc(values, func(r reading) bool { return r.signal == actionSignal })
-	judged, listed := g.judgedActions()
+	judged, listed := judgedCategories(g.Categories)
 	for _, category := range judged {
 		if x, steps := share(u.Actions, category, listed); steps > 0 {
 			values = append(values, reading{signal: actionSignal, quantity: shareName(category), x: x, ts: u.EndTS, steps: steps})
@@ -255,7 +255,7 @@ func (g *group) collect(u *ingest.Unit, values []reading, rules []string) {
 	g.Delivery.learn()
 	g.Warmup.collect(u, g.Newcomers.age(u.Agent))
 	if u.End == ingest.EndBlock {
-		g.keepBlock(u)
+		g.keepBlock(g.faultless(u, rules))
 	} else if i, found := g.find("reward"); found && rules[i] == "" {
 		g.Warmup.keepProfile(u)
 	}

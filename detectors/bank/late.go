@@ -1,6 +1,7 @@
 package bank
 
 import (
+	"math"
 	"slices"
 
 	"github.com/rewardwatch/rewardwatch/ingest"
@@ -24,6 +25,7 @@ func (g *group) collectLate(u *ingest.Unit, values []reading, rules []string) {
 			}
 		}
 		if seen {
+			g.keepGiven(s, values, rules)
 			s.learn(u)
 			s.LateUnits++
 		}
@@ -31,6 +33,42 @@ func (g *group) collectLate(u *ingest.Unit, values []reading, rules []string) {
 			s.LateOf++
 		}
 	}
+}
+
+// lateGiven is the signal that tells a late outcome of the reward.
+func (g *group) lateGiven() string {
+	if i, found := g.find("reward"); found && g.Streams[i].InBaseline {
+		return "reward"
+	}
+	return "return"
+}
+
+// keepGiven keeps what the unit tells of the reward beside a late outcome.
+func (g *group) keepGiven(s *stream, values []reading, rules []string) {
+	given := g.lateGiven()
+	i, found := g.find(given)
+	if !isOutcome(s.Signal) || !found || rules[i] != "" {
+		return
+	}
+	if x := mainReading(values, given); !math.IsNaN(x) {
+		s.LateGiven = append(s.LateGiven, observed{Unit: int32(s.LateUnits), X: x})
+	}
+}
+
+// refuseLate lets go of the older half of a late stream's baseline that moves on, and reports whether it has. The units
+// without the signal that came meanwhile still count, so that it is not taken for one that all units have too soon.
+func (g *group) refuseLate(s *stream) bool {
+	if s.LateTrend = g.trending(s); s.LateTrend == "" {
+		return false
+	}
+	half := s.LateUnits / 2
+	s.LateUnits -= half
+	s.LateOf -= half
+	s.LateGiven = dropOldest(s.LateGiven, half)
+	for _, q := range s.Quantities {
+		q.Warm = dropOldest(q.Warm, half)
+	}
+	return true
 }
 
 // lateDue gives a stream whose own baseline is to be frozen now, nil where there is none.
@@ -47,6 +85,10 @@ func (g *group) lateDue() *stream {
 // freezeLate makes what a late stream has collected its baseline and arms it with a share of the policy's budget.
 func (g *group) freezeLate(s *stream, share float64, at UnitRef, room int) []Finding {
 	units := s.LateUnits
+	if q := s.find(mainQuantity(s.Signal)); q != nil && isOutcome(s.Signal) {
+		lesson, _ := residualGiven(g.lateGiven(), s.LateGiven, q.Warm)
+		s.take(residualQuantity, lesson)
+	}
 	s.freeze(s.LateOf, &g.cfg, ends{})
 	s.InBaseline = true // also where nothing came of it: it is not tried again
 	s.Own = BaselineRef{ID: baselineID([]*stream{s}), Config: g.cfg.hash(), Units: units}

@@ -1,6 +1,7 @@
 package bank
 
 import (
+	"math"
 	"slices"
 	"testing"
 
@@ -90,4 +91,79 @@ func TestRareLateSignalIsNoFault(t *testing.T) {
 	if s := stateOf(t, p, "observation.x"); s.State != OK {
 		t.Errorf("%s, missing %q", s.State, s.Missing)
 	}
+}
+
+// A late signal that moves on gets no baseline until it has settled, and says so.
+func TestTrendingLateSignalIsRefused(t *testing.T) {
+	a := newAgent(172)
+	cfg := episodes(2000)
+	cfg.Baseline.Units = 100
+	p := newBank(cfg)
+	a.feed(p, 110)
+	level := 0.
+	a.edit = func(u *ingest.Unit) {
+		x := make([]float64, u.Length)
+		for i := range x {
+			x[i] = level + a.rng.NormFloat64()
+		}
+		u.Numeric = append(u.Numeric, numbers("observation.x", x...))
+		level = min(2, level+.01)
+	}
+	a.feed(p, 100)
+	want := "observation.x mean moved on over the last 100 units; collecting anew, 50 of 100"
+	if s := stateOf(t, p, "observation.x"); s.State != WarmingUp || s.Missing != want {
+		t.Fatalf("%s, missing %q", s.State, s.Missing)
+	}
+	p = restored(t, p)
+	a.feed(p, 400)
+	s := stateOf(t, p, "observation.x")
+	if s.State != OK {
+		t.Fatalf("%s, missing %q", s.State, s.Missing)
+	}
+	if math.Abs(s.Baseline.Mean-2) > .1 {
+		t.Errorf("the baseline of a signal that settled at 2 has the mean %v", s.Baseline.Mean)
+	}
+}
+
+// The residual of a late outcome is learnt from the units of its own baseline, and judged once it has proved itself.
+func TestLateOutcomeIsHeldAgainstTheReward(t *testing.T) {
+	c := newCourses(173)
+	c.edit = func(u *ingest.Unit) { u.Numeric = nil }
+	p := c.frozen(200, 20_000, 10)
+	c.edit = nil
+	c.feed(p, 199)
+	residual := func() *quantity {
+		s := p.groups[0].stream("outcome.sales")
+		return s.find(residualQuantity)
+	}
+	if q := residual(); q != nil {
+		t.Fatalf("learnt from fewer units than a baseline takes: %+v", q.Learnt)
+	}
+	p = restored(t, p)
+	c.feed(p, 1)
+	q := residual()
+	if q == nil || q.Learnt == nil || q.Learnt.Given != "reward" || q.Rank == nil || q.Rank.Armed() == 0 {
+		t.Fatalf("not learnt: %+v", q)
+	}
+	if got := len(p.groups[0].stream("outcome.sales").LateGiven); got != 0 {
+		t.Errorf("%d rewards are kept after the freeze", got)
+	}
+	for range 10 {
+		if c.feed(p, provingUnits); q.Learnt.Proved {
+			break
+		}
+	}
+	if !q.Learnt.Proved {
+		t.Fatalf("not armed: %s", q.Learnt.Refuted)
+	}
+	c.shuffled = true // the same laws, but the outcome goes by other rewards
+	for _, f := range c.feed(p, 100) {
+		if f.To == Drift {
+			if f.Signal != "outcome.sales" || f.Effect.Quantity != residualQuantity {
+				t.Errorf("alarm of %s of %s", f.Effect.Quantity, f.Signal)
+			}
+			return
+		}
+	}
+	t.Error("an outcome that no longer goes by the reward was not found in 100 units")
 }

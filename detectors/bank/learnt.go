@@ -103,17 +103,25 @@ func newLesson(how *learnt, units []int32, values []float64) *lesson {
 // tell it.
 func (g *group) residualLesson(s *stream) *lesson {
 	for _, given := range []string{"reward", "return"} {
-		units, x, y := paired(g.warm(given), g.warm(s.Signal))
-		if len(units) < leastLearnt {
-			continue
+		if l, enough := residualGiven(given, g.warm(given), g.warm(s.Signal)); enough {
+			return l
 		}
-		residuals, model, explained := detectors.OutcomeGivenReward(x, y)
-		if explained < leastExplained {
-			return nil
-		}
-		return newLesson(&learnt{Outcome: model, Given: given}, units, residuals)
 	}
 	return nil
+}
+
+// residualGiven learns an outcome from what tells of the reward; nil where that does not tell it, and not enough where too
+// few units have both.
+func residualGiven(given string, rewards, outcomes []observed) (l *lesson, enough bool) {
+	units, x, y := paired(rewards, outcomes)
+	if len(units) < leastLearnt {
+		return nil, false
+	}
+	residuals, model, explained := detectors.OutcomeGivenReward(x, y)
+	if explained < leastExplained {
+		return nil, true
+	}
+	return newLesson(&learnt{Outcome: model, Given: given}, units, residuals), true
 }
 
 // warm gives what was collected of the main quantity of a signal.
@@ -276,9 +284,13 @@ func (q *quantity) prove(x float64, held bool) {
 	}
 }
 
-// notes says why learnt quantities of the stream are not armed, and which quantities have a season.
+// notes says why quantities of the stream are not armed though others are, and which have a season.
 func (s *stream) notes() []string {
 	var notes []string
+	if s.NoDeciles {
+		notes = append(notes, fmt.Sprintf("%s, %s: not armed, for the policy has more than %d detector branches",
+			lowDecile, highDecile, maxBranches))
+	}
 	for _, q := range s.Quantities {
 		if q.Season != nil {
 			notes = append(notes, fmt.Sprintf("%s: ranked within %d strata of the week", q.Name, len(q.Season.Like)))

@@ -78,7 +78,7 @@ func (p *Policy) judge(u *ingest.Unit, now time.Time) []Finding {
 		p.grant(g)
 		room := p.room(g)
 		found = append(found, p.calibrate(func() []Finding { return g.freeze(accepted, g.Trail.last(), now, room) })...)
-	} else if s := g.lateDue(); s != nil {
+	} else if s := g.lateDue(); s != nil && !g.refuseLate(s) {
 		share, room := p.laterShare(), p.room(g)-g.branchCount()
 		found = append(found, p.calibrate(func() []Finding { return g.freezeLate(s, share, g.Trail.last(), room) })...)
 	}
@@ -104,7 +104,7 @@ func (p *Policy) Accept(now time.Time) {
 	for _, g := range p.groups {
 		if !g.Warmup.Done && g.Warmup.Units > 0 {
 			g.fitBlocks()
-			g.Warmup.Trending = g.trending()
+			g.Warmup.Trending = g.trending(g.Streams...)
 			p.grant(g)
 			p.changed = true
 			g.freeze(true, g.Trail.last(), now, p.room(g))

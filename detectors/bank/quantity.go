@@ -43,6 +43,18 @@ type observed struct {
 	Steps float64 // see reading
 }
 
+// dropOldest leaves out what the oldest n units gave. all is overwritten.
+func dropOldest(all []observed, n int) []observed {
+	kept := all[:0]
+	for _, o := range all {
+		if o.Unit >= int32(n) {
+			o.Unit -= int32(n)
+			kept = append(kept, o)
+		}
+	}
+	return kept
+}
+
 // leaveOut forgets what units of the warm-up gave whose new place is -1.
 func (q *quantity) leaveOut(places []int32) {
 	kept := q.Warm[:0]
@@ -57,10 +69,15 @@ func (q *quantity) leaveOut(places []int32) {
 // hits is at how many of the steps it happened.
 func (o observed) hits() float64 { return math.Round(o.X * o.Steps) }
 
+// thaw lets go of the baseline and its tests.
+func (q *quantity) thaw() {
+	q.Ranks, q.Rank, q.Frequency, q.Novel, q.Shape, q.Given, q.Season = nil, nil, nil, nil, nil, nil, nil
+}
+
 // freeze makes the collected values the baseline and prepares, but does not arm, the test that suits them. Fewer than
 // MinBaselineUnits of them are no baseline. When the units ended is there to see how much days differ.
 func (q *quantity) freeze(e ends) {
-	q.Ranks, q.Rank, q.Frequency, q.Novel, q.Shape, q.Given, q.Season = nil, nil, nil, nil, nil, nil, nil
+	q.thaw()
 	if len(q.Warm) < MinBaselineUnits {
 		return
 	}
@@ -316,8 +333,8 @@ func readings(u *ingest.Unit, out []reading) []reading {
 	if u.Reward.N > 0 {
 		add("reward", "mean", u.Reward.Mean)
 		add("reward", "sd", u.Reward.SD())
-		add("reward", "q10", u.RewardQ10)
-		add("reward", "q90", u.RewardQ90)
+		add("reward", lowDecile, u.RewardQ10)
+		add("reward", highDecile, u.RewardQ90)
 	}
 	for i := range u.Numeric {
 		n := &u.Numeric[i]
@@ -332,6 +349,8 @@ func readings(u *ingest.Unit, out []reading) []reading {
 		}
 		add(n.Signal, "mean", n.Mean)
 		add(n.Signal, "sd", n.SD())
+		add(n.Signal, lowDecile, n.Q10)
+		add(n.Signal, highDecile, n.Q90)
 	}
 	return out
 }

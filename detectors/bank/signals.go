@@ -31,3 +31,22 @@ func mainQuantity(signal string) string {
 	}
 	return "mean"
 }
+
+// The outer deciles of the values of a unit, as quantities.
+const (
+	lowDecile  = "q10"
+	highDecile = "q90"
+)
+
+func isDecile(quantity string) bool { return quantity == lowDecile || quantity == highDecile }
+
+// QuantityWords gives the name of a quantity as sentences have it.
+func QuantityWords(quantity string) string {
+	switch quantity {
+	case lowDecile:
+		return "10 % quantile"
+	case highDecile:
+		return "90 % quantile"
+	}
+	return quantity
+}

@@ -29,8 +29,11 @@ type stream struct {
 	InBaseline bool        // whether the frozen baseline has the signal
 	LateUnits  int         // units since the baseline that had the signal, where the baseline does not have it
 	LateOf     int         // units since the first of these, with and without the signal
+	LateTrend  string      // the quantity that moved on in the last baseline of its own that was refused, "" for none
+	LateGiven  []observed  // of a late outcome, the main quantity of lateGiven of these units
 	Own        BaselineRef // of a signal that the group's baseline does not have
 	OverLimit  bool        // left unarmed because the policy has too many branches
+	NoDeciles  bool        // its outer deciles alone are, for that reason
 }
 
 func (s *stream) find(name string) *quantity {
@@ -54,9 +57,13 @@ func (s *stream) quantity(name string) *quantity {
 
 // freeze makes the collected values of units units the baseline of the stream.
 func (s *stream) freeze(units int, cfg *Config, e ends) {
-	s.Own, s.LateUnits, s.LateOf = BaselineRef{}, 0, 0
+	s.Own, s.LateUnits, s.LateOf, s.LateTrend, s.LateGiven = BaselineRef{}, 0, 0, "", nil
 	most := 0
 	for _, q := range s.Quantities {
+		if s.repeatsMean(q) {
+			q.thaw()
+			continue
+		}
 		if q.freeze(e); q.Ranks != nil {
 			most = max(most, len(q.Warm))
 		}
@@ -71,6 +78,17 @@ func (s *stream) freeze(units int, cfg *Config, e ends) {
 	s.startGauges()
 	s.InBaseline = most > 0
 	s.Fault.freeze(float64(most) >= usualShare*float64(units))
+}
+
+// repeatsMean reports whether a quantity is an outer decile that is the mean in every unit collected, as where units are
+// single steps, or a signal keeps its value over an episode. It would tell nothing that the mean does not, and take a share
+// of the budget; that units become uneven shows in their standard deviation, which was 0. Deciles that equal one another
+// but not the mean are judged both: what one does then, the other need not.
+func (s *stream) repeatsMean(q *quantity) bool {
+	mean := s.find("mean")
+	return isDecile(q.Name) && mean != nil && slices.EqualFunc(q.Warm, mean.Warm, func(a, b observed) bool {
+		return a.Unit == b.Unit && a.X == b.X
+	})
 }
 
 // branch is one armed test of a stream, seen from outside.
@@ -199,6 +217,9 @@ func (s *stream) settled() State {
 func (s *stream) unarmed(units, wanted int) string {
 	if len(s.armed()) > 0 {
 		return ""
+	}
+	if !s.InBaseline && s.LateTrend != "" {
+		return movedOn(s.LateTrend, s.LateUnits, wanted)
 	}
 	if !s.InBaseline {
 		return fmt.Sprintf("fewer than %d units of the baseline have the signal; %d of %d for a baseline of its own",

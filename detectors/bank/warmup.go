@@ -249,19 +249,18 @@ func (g *group) caveats() []string {
 	return append(g.blockCaveats(), g.Warmup.caveats()...)
 }
 
-// refusedShare is the probability that the warm-up of a policy that stays as it is will be refused for a trend.
+// refusedShare is the probability that the warm-up of a policy that stays as it is, or of a late signal, will be refused for
+// a trend.
 const refusedShare = .01
 
-// trending names a quantity that moves on over the warm-up, "" where none does.
-func (g *group) trending() string {
+// trending names a quantity of the streams that moves on over what was collected, "" where none does. The level of each
+// leaves refusedShare for all of them together.
+func (g *group) trending(streams ...*stream) string {
 	var names []string
 	var quantities []*quantity
-	for _, s := range g.Streams {
-		for _, q := range s.Quantities {
-			if len(q.Warm) >= MinBaselineUnits {
-				names = append(names, s.Signal+" "+q.Name)
-				quantities = append(quantities, q)
-			}
+	for _, s := range streams {
+		for _, q := range g.tested(s) {
+			names, quantities = append(names, s.Signal+" "+q.Name), append(quantities, q)
 		}
 	}
 	for i, q := range quantities {
@@ -272,9 +271,21 @@ func (g *group) trending() string {
 	return ""
 }
 
+// tested gives the quantities of a stream that are looked at for a trend: those that a freeze would judge. Shares of
+// actions are counted as the freeze would count them.
+func (g *group) tested(s *stream) []*quantity {
+	quantities := s.Quantities
+	if s.Signal == actionSignal && g.Warmup.kind() == ingest.ActionCategory {
+		quantities = g.Warmup.shares(judgedCategories(commonest(g.Warmup.actionCounts(), shownActions)))
+	}
+	return slices.DeleteFunc(slices.Clone(quantities), func(q *quantity) bool {
+		return len(q.Warm) < MinBaselineUnits || s.repeatsMean(q)
+	})
+}
+
 // refuse lets go of the older half of a warm-up that moves on, and reports whether it has.
 func (g *group) refuse() bool {
-	if g.Warmup.Trending = g.trending(); g.Warmup.Trending == "" {
+	if g.Warmup.Trending = g.trending(g.Streams...); g.Warmup.Trending == "" {
 		return false
 	}
 	half := g.Warmup.Units / 2
@@ -301,6 +312,11 @@ func (g *group) leaveOut(out func(int) bool) {
 			q.leaveOut(places)
 		}
 	}
+}
+
+// movedOn says that a warm-up of so many units was refused for a trend, and how far the next one is.
+func movedOn(what string, collected, units int) string {
+	return fmt.Sprintf("%s moved on over the last %d units; collecting anew, %d of %d", what, units, collected, units)
 }
 
 // meanLength is the mean number of steps of a unit.
@@ -413,16 +429,14 @@ func (g *group) missing(s *stream) string {
 	case g.Baseline.ID == "" && !g.learns():
 		return "the recorded telemetry that its baseline is taken from has no units of this group"
 	case g.Baseline.ID == "" && g.Warmup.Trending != "":
-		return fmt.Sprintf("%s moved on over the last %d units; collecting anew, %d of %d", g.Warmup.Trending, g.cfg.Baseline.Units,
-			g.Warmup.Units, g.cfg.Baseline.Units)
+		return movedOn(g.Warmup.Trending, g.Warmup.Units, g.cfg.Baseline.Units)
 	case g.Baseline.ID == "":
 		return fmt.Sprintf("%d of %d units for a first baseline", g.Warmup.Units, min(firstProvisional, g.cfg.Baseline.Units))
 	}
 	return s.unarmed(g.baseline(s).Units, g.cfg.Baseline.Units)
 }
 
-// freezeActions turns the collected actions into the shares that are judged: those of the commonest categories, and
-// of all others together. Of two categories one says it all.
+// freezeActions turns the collected actions into the shares that are judged.
 func (g *group) freezeActions() {
 	g.ActionKind, g.LikeActions = g.Warmup.kind(), nil
 	if g.ActionKind != ingest.ActionCategory {

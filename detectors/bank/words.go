@@ -41,7 +41,7 @@ func (e Effect) String() string {
 	if e.Quantity == "" {
 		return "not measured"
 	}
-	s := fmt.Sprintf("%s now %s, was %s", e.Quantity, figure(e.CurrentMean), figure(e.BaselineMean))
+	s := fmt.Sprintf("%s now %s, was %s", QuantityWords(e.Quantity), figure(e.CurrentMean), figure(e.BaselineMean))
 	if e.StandardShift != 0 {
 		s += fmt.Sprintf(" (%+.3g baseline sd)", e.StandardShift)
 	}
