@@ -170,7 +170,7 @@ func (v *view) rank(values []float64, ranks *Ranks) {
 			v.place[i] = -1
 			continue
 		}
-		v.place[i] = int32(ranks.slot(x) / 2)
+		v.place[i] = int32(ranks.point(x))
 	}
 	v.count()
 	v.under = newRankedDraws(v.m).under

@@ -35,24 +35,36 @@ func (b Branch) String() string {
 	return fmt.Sprintf("%s %+g", b.Family, b.Param)
 }
 
-// coefficients of the normal score z, of its square and of 2u-1 in the branch's increment of a rank.
-func (b Branch) coefficients() (onZ, onSquare, onRank float64) {
+// rankTerms are what the branches of a rank go by: by family, the normal score z, z^2 and 2u-1. The last is 0.
+type rankTerms [4]float64
+
+func (r rank) terms() rankTerms {
+	return rankTerms{Location: r.z, Spread: r.z * r.z, Wilcoxon: 2*r.u - 1}
+}
+
+// onTerm is the term that the branch's increment of a rank goes by, and its coefficient.
+func (b Branch) onTerm() (term uint8, coefficient float64) {
 	switch b.Family {
-	case Location:
-		return b.Param, 0, 0
 	case Spread:
-		return 0, (1 - 1/(b.Param*b.Param)) / 2, 0
-	case Wilcoxon:
-		return 0, 0, b.Param
+		return uint8(Spread), (1 - 1/(b.Param*b.Param)) / 2
+	case Frequency:
+		return uint8(Frequency), 0 // it has no ranks
 	default:
-		return 0, 0, 0
+		return uint8(b.Family), b.Param
 	}
 }
 
 // increment is the branch's log-likelihood-like increment g of a rank, before its normalisation.
 func (b Branch) increment(r rank) float64 {
-	onZ, onSquare, onRank := b.coefficients()
-	return onZ*r.z + onSquare*r.z*r.z + onRank*(2*r.u-1)
+	_, coefficient := b.onTerm()
+	switch b.Family {
+	case Spread:
+		return coefficient * r.z * r.z
+	case Wilcoxon:
+		return coefficient * (2*r.u - 1)
+	default:
+		return coefficient * r.z
+	}
 }
 
 // shiftBranches are the six alternatives of a shift.

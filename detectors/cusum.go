@@ -13,16 +13,20 @@ const maxFactor = 4
 // sample itself, f is the dependence factor, A the prefactor of the walk's false-alarm rate and r the rate that it may
 // spend, in false alarms a unit. All but the counts are in nats. Exported fields are its snapshot.
 type CUSUM struct {
+	Walk      float64 // S
+	StartedAt int64   // ordinal of the unit at which S last left 0
+	Height    float64 // threshold, 0 where it is not armed
+	Zeroed    bool    // whether S has been at 0 since it was last held
+	Carries   bool    // whether the baseline says enough for the branch to be armed
+
+	// Made by prepare: which term of a rank the increment goes by, its coefficient and what is taken off it, both divided
+	// by f; and the threshold, infinite where the branch is not armed.
+	term            uint8
+	on, toll, limit float64
+
 	Branch
 	Calibration
-	Kappa     float64
-	Carries   bool    // whether the baseline says enough for the branch to be armed
-	Height    float64 // threshold, 0 where it is not armed
-	Walk      float64 // S
-	Zeroed    bool    // whether S has been at 0 since it was last held
-	StartedAt int64   // ordinal of the unit at which S last left 0
-
-	onZ, onSquare, onRank, toll float64 // the increment of a rank, divided by f, see prepare
+	Kappa float64
 }
 
 // Score is how far the walk has gone to its threshold, 0 where the branch is not armed.
@@ -33,25 +37,16 @@ func (c *CUSUM) Score() float64 {
 	return c.Walk / c.Height
 }
 
-// ofRank is what a rank brings to the walk, by its normal score z, the square of that and 2u-1.
-func (c *CUSUM) ofRank(z, square, centred float64) float64 {
-	return c.onZ*z + c.onSquare*square + c.onRank*centred - c.toll
-}
-
-// step adds what a unit brings to the walk. While held it stops at its threshold.
-func (c *CUSUM) step(inc float64, ordinal int64, held bool) {
-	walk := c.Walk + inc
-	if !(walk > 0) {
-		c.Walk, c.Zeroed = 0, true
-		return
-	}
-	if c.Walk == 0 {
-		c.StartedAt = ordinal
-	}
-	if held && walk > c.Height {
-		walk = c.Height
-	}
-	c.Walk = walk
+// step adds what a unit brings to the walk, which is no NaN, and reports whether that has reached its threshold. Whether a
+// walk is at 0 is a toss-up in many units: the processor would guess wrong, so that nothing here jumps on it.
+func (c *CUSUM) step(inc float64, ordinal int64) (reached bool) {
+	before, after := int64(math.Float64bits(c.Walk)), int64(math.Float64bits(c.Walk+inc))
+	after &^= after >> 63                    // 0 where the sign bit is set
+	started := ((before - 1) & -after) >> 63 // all bits set where it was 0 and is above it
+	c.StartedAt += (ordinal - c.StartedAt) & started
+	c.Zeroed = c.Zeroed || after == 0
+	c.Walk = math.Float64frombits(uint64(after))
+	return c.Walk >= c.limit
 }
 
 // Walks are the branches of one quantity, calibrated on the same baseline. Exported fields are their snapshot.
@@ -105,18 +100,20 @@ func (w *Walks) Lower(by float64) {
 			b.Height = max(1, b.Height-by)
 		}
 	}
+	w.prepare()
 }
 
-// prepare folds the allowance, the normalisation and the dependence factor into the coefficients of the increments, so
-// that a unit costs three multiplications a branch.
+// prepare folds the allowance, the normalisation and the dependence factor into the increments, so that a unit costs one
+// multiplication a branch. A branch that is not armed never leaves 0.
 func (w *Walks) prepare() {
 	for i := range w.Branches {
 		b := &w.Branches[i]
-		b.onZ, b.onSquare, b.onRank = b.coefficients()
-		b.onZ, b.onSquare, b.onRank = b.onZ/w.Factor, b.onSquare/w.Factor, b.onRank/w.Factor
+		b.term, b.on = b.onTerm()
+		b.on /= w.Factor
 		b.toll = (b.C + b.Kappa) / w.Factor
+		b.limit = b.Height
 		if b.Height == 0 {
-			b.toll = math.Inf(1)
+			b.toll, b.limit = math.Inf(1), math.Inf(1)
 		}
 	}
 }
@@ -173,6 +170,14 @@ func (w *Walks) Hold() {
 	for i := range w.Branches {
 		b := &w.Branches[i]
 		b.Zeroed = b.Walk == 0
+	}
+	w.cut()
+}
+
+// cut cuts walks beyond their thresholds down to them.
+func (w *Walks) cut() {
+	for i := range w.Branches {
+		b := &w.Branches[i]
 		b.Walk = min(b.Walk, b.Height)
 	}
 }

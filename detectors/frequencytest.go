@@ -14,6 +14,8 @@ type FrequencyTest struct {
 	Walks
 	SD      float64   // of s - p n over the baseline
 	Offsets []float64 // k, by branch
+
+	forms []frequencyBranch // by branch
 }
 
 // episodes are the counts of a baseline: of steps[i] steps it happened at hits[i].
@@ -69,20 +71,33 @@ func NewFrequencyTest(hits, steps []float64, least float64) *FrequencyTest {
 		t.Offsets = append(t.Offsets, k)
 		t.add(b, calibrate(g), func() []float64 { return g })
 	}
+	t.Prepare()
 	t.Allow(DefaultAllowance(t.Units))
 	return t
 }
 
 // Prepare makes what a restored test leaves out.
-func (t *FrequencyTest) Prepare() { t.prepare() }
+func (t *FrequencyTest) Prepare() {
+	t.forms = nil
+	for _, b := range t.Branches {
+		t.forms = append(t.forms, newFrequencyBranch(b.Param, t.SD))
+	}
+	t.prepare()
+}
 
-// Observe folds in unit number ordinal, at hits of whose steps it happened. While held, walks stop at their thresholds.
-func (t *FrequencyTest) Observe(hits, steps float64, ordinal int64, held bool) {
+// Observe folds in unit number ordinal, at hits of whose steps it happened, and reports whether an armed walk has reached
+// its threshold. While held, walks stop there.
+func (t *FrequencyTest) Observe(hits, steps float64, ordinal int64, held bool) (reached bool) {
 	for i := range t.Branches {
 		b := &t.Branches[i]
-		f := newFrequencyBranch(b.Param, t.SD)
-		b.step(f.increment(hits, steps, t.Offsets[i])/t.Factor-b.toll, ordinal, held)
+		if b.step(t.forms[i].increment(hits, steps, t.Offsets[i])/t.Factor-b.toll, ordinal) {
+			reached = true
+		}
 	}
+	if reached && held {
+		t.cut()
+	}
+	return reached
 }
 
 func capOf(d float64) float64 { return maxNormalScore*math.Abs(d) - d*d/2 }

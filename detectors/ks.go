@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"sort"
 )
 
 // ksBlock is how many slots are scanned in a row below the leaves of the tree. Scanning a few neighbours costs less
@@ -50,26 +49,35 @@ type SlidingKS struct {
 // It refuses an empty baseline, a NaN in it, a window below 1, and a baseline and a window whose sizes multiplied
 // exceed 2^31 - 1. Infinite values are ordered like any other.
 func NewSlidingKS(baseline []float64, window int) (*SlidingKS, error) {
-	if err := checkKS(baseline, window); err != nil {
+	if len(baseline) == 0 {
+		return nil, errors.New("a Kolmogorov-Smirnov statistic needs a baseline of at least one point")
+	}
+	if slices.ContainsFunc(baseline, math.IsNaN) {
+		return nil, errors.New("the baseline of a Kolmogorov-Smirnov statistic holds NaN")
+	}
+	return order(baseline).SlidingKS(window)
+}
+
+// SlidingKS prepares the statistic of the sample against a window of the given number of values, as NewSlidingKS does. It
+// holds the sample's points together with the ranks.
+func (r *Ranks) SlidingKS(window int) (*SlidingKS, error) {
+	if err := checkKS(r.Len(), window); err != nil {
 		return nil, err
 	}
-	sorted := slices.Clone(baseline)
-	slices.Sort(sorted)
-	points := slices.Clip(slices.Compact(slices.Clone(sorted)))
 	blocks := 1
-	for blocks*ksBlock < 2*len(points)+1 {
+	for blocks*ksBlock < 2*len(r.Points)+1 {
 		blocks *= 2
 	}
 	k := &SlidingKS{
-		points: points,
-		m:      int32(len(sorted)),
+		points: r.Points,
+		m:      int32(r.Len()),
 		slots:  make([]int32, blocks*ksBlock),
 		nodes:  make([]ksNode, 2*blocks),
 		values: make([]float64, window),
 		where:  make([]int32, window),
 	}
-	for _, x := range sorted {
-		k.slots[k.slot(x)] += int32(window)
+	for i := range r.Points {
+		k.slots[2*i+1] = int32(r.count(i) * window)
 	}
 	for b := range blocks {
 		k.nodes[blocks+b] = k.block(b)
@@ -80,16 +88,12 @@ func NewSlidingKS(baseline []float64, window int) (*SlidingKS, error) {
 	return k, nil
 }
 
-func checkKS(baseline []float64, window int) error {
+func checkKS(m, window int) error {
 	switch {
-	case len(baseline) == 0:
-		return errors.New("a Kolmogorov-Smirnov statistic needs a baseline of at least one point")
 	case window < 1:
 		return fmt.Errorf("a Kolmogorov-Smirnov window of %d values: it must hold at least 1", window)
-	case len(baseline) > math.MaxInt32/window:
-		return fmt.Errorf("a baseline of %d points and a window of %d values are too large to be compared exactly", len(baseline), window)
-	case slices.ContainsFunc(baseline, math.IsNaN):
-		return errors.New("the baseline of a Kolmogorov-Smirnov statistic holds NaN")
+	case m > math.MaxInt32/window:
+		return fmt.Errorf("a baseline of %d points and a window of %d values are too large to be compared exactly", m, window)
 	}
 	return nil
 }
@@ -172,7 +176,7 @@ func (k *SlidingKS) baseline() []float64 {
 
 // slot finds where x falls: 2i+1 if it equals point i, else twice the number of points below it.
 func (k *SlidingKS) slot(x float64) int32 {
-	i := sort.SearchFloat64s(k.points, x)
+	i := searchPoints(k.points, x)
 	if i < len(k.points) && k.points[i] == x {
 		return int32(2*i + 1)
 	}

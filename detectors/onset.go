@@ -98,7 +98,7 @@ func newOnsetEvidence(ranks *Ranks) onsetEvidence {
 	m := float64(ranks.Len())
 	square := 0.0
 	for i, x := range ranks.Points {
-		weight := float64(ranks.Below[i+1]-ranks.Below[i]) / m
+		weight := float64(ranks.count(i)) / m
 		z := ranks.own(x).z
 		e.mean += weight * z
 		square += weight * z * z

@@ -11,11 +11,14 @@ const maxNormalScore = 2.5
 // Ranks gives the mid-rank of a value among a frozen sample of m points as a number in (0, 1).
 type Ranks struct {
 	Points []float64 // distinct values, ascending
-	Below  []int32   // Below[i]: sample points less than Points[i]; one more entry than Points, the last is m
+	// Below[i] is how many sample points are less than Points[i]; one more entry than Points, the last is m. It is nil
+	// where all points of the sample differ, and Below[i] would be i.
+	Below []int32
 	// Uniform says that values are mid-ranks already, among like ones, so that the rank of a value is the value itself.
 	Uniform bool
 
-	z []float64 // normal scores of a new value by slot: 2i between points i-1 and i, 2i+1 equal to point i
+	z    []float64 // normal scores of a new value by twice the sample points below it, those equal to it counted once
+	more float64   // m+1
 }
 
 // rank is a mid-rank u in (0, 1) and its normal score z = Phi^-1(u), clipped to +-2.5.
@@ -27,17 +30,25 @@ func normalScore(u float64) float64 {
 
 // NewRanks freezes a copy of the sample, which must hold at least one value and no NaN.
 func NewRanks(sample []float64) *Ranks {
+	r := order(sample)
+	r.Prepare()
+	return r
+}
+
+// order gives the ranks of a sample without the normal scores.
+func order(sample []float64) *Ranks {
 	sorted := slices.Clone(sample)
 	slices.Sort(sorted)
-	r := &Ranks{}
-	for i, x := range sorted {
-		if i == 0 || x != sorted[i-1] {
-			r.Points = append(r.Points, x)
-			r.Below = append(r.Below, int32(i))
+	r := &Ranks{Points: slices.Clone(slices.Compact(slices.Clone(sorted)))} // no larger than need be
+	if len(r.Points) < len(sorted) {
+		r.Below = make([]int32, 0, len(r.Points)+1)
+		for i, x := range sorted {
+			if i == 0 || x != sorted[i-1] {
+				r.Below = append(r.Below, int32(i))
+			}
 		}
+		r.Below = append(r.Below, int32(len(sorted)))
 	}
-	r.Below = append(r.Below, int32(len(sorted)))
-	r.Prepare()
 	return r
 }
 
@@ -51,29 +62,45 @@ func newUniformRanks(sample []float64) *Ranks {
 
 // Prepare makes the table of normal scores of Ranks that were restored from their exported fields.
 func (r *Ranks) Prepare() {
-	r.z = make([]float64, 2*len(r.Points)+1)
-	for slot := range r.z {
-		r.z[slot] = normalScore(r.fresh(slot))
-	}
-	if r.Uniform {
-		for i, u := range r.Points {
-			r.z[2*i+1] = normalScore(u)
-		}
+	r.more = float64(r.Len() + 1)
+	r.z = make([]float64, 2*r.Len()+1)
+	for twice := range r.z {
+		r.z[twice] = normalScore(r.fresh(twice))
 	}
 }
 
-// fresh is the mid-rank of a new value in a slot: (less + equal/2 + 1/2)/(m+1).
-func (r *Ranks) fresh(slot int) float64 {
-	i := slot / 2
-	twice := 2 * r.Below[i] // less + less + equal
-	if slot%2 == 1 {
-		twice = r.Below[i] + r.Below[i+1]
+// ShareScores drops the table of normal scores for that of another sample, if that is as large: the scores depend on the
+// size of a sample alone.
+func (r *Ranks) ShareScores(other *Ranks) {
+	if other.Len() == r.Len() {
+		r.z = other.z
 	}
-	return float64(twice+1) / 2 / float64(r.Len()+1)
 }
+
+// fresh is the mid-rank of a new value by twice the points below it: (less + equal/2 + 1/2)/(m+1).
+func (r *Ranks) fresh(twice int) float64 { return float64(twice+1) / 2 / r.more }
+
+// below is how many sample points are less than point i, all of them where i is the number of points.
+func (r *Ranks) below(i int) int {
+	if r.Below == nil {
+		return i
+	}
+	return int(r.Below[i])
+}
+
+// score is the normal score of a new value that is equal to point i.
+func (r *Ranks) score(i int) float64 {
+	if r.Uniform {
+		return normalScore(r.Points[i])
+	}
+	return r.z[r.below(i)+r.below(i+1)]
+}
+
+// count is how many sample points are equal to point i.
+func (r *Ranks) count(i int) int { return r.below(i+1) - r.below(i) }
 
 // Len is the size m of the sample.
-func (r *Ranks) Len() int { return int(r.Below[len(r.Points)]) }
+func (r *Ranks) Len() int { return r.below(len(r.Points)) }
 
 // Distinct is the number of distinct values in the sample.
 func (r *Ranks) Distinct() int { return len(r.Points) }
@@ -81,7 +108,7 @@ func (r *Ranks) Distinct() int { return len(r.Points) }
 // Mode gives the commonest value (the smallest of several) and how many points have it.
 func (r *Ranks) Mode() (value float64, count int) {
 	for i, x := range r.Points {
-		if n := int(r.Below[i+1] - r.Below[i]); n > count {
+		if n := r.count(i); n > count {
 			value, count = x, n
 		}
 	}
@@ -93,16 +120,36 @@ func (r *Ranks) of(x float64) rank {
 	if r.Uniform {
 		return rank{u: x, z: normalScore(x)}
 	}
-	slot := r.slot(x)
-	return rank{u: r.fresh(slot), z: r.z[slot]}
+	twice := r.twice(x)
+	return rank{u: r.fresh(twice), z: r.z[twice]}
 }
 
-func (r *Ranks) slot(x float64) int {
-	i, equal := slices.BinarySearch(r.Points, x)
-	if equal {
-		return 2*i + 1
+// twice is twice the number of sample points below a new value, those equal to it counted once.
+func (r *Ranks) twice(x float64) int {
+	i := searchPoints(r.Points, x)
+	if i < len(r.Points) && r.Points[i] == x {
+		return r.below(i) + r.below(i+1)
 	}
-	return 2 * i
+	return 2 * r.below(i)
+}
+
+// point is the place of the first point that is not less than x.
+func (r *Ranks) point(x float64) int { return searchPoints(r.Points, x) }
+
+// searchPoints gives the number of points, which ascend, that are less than x: sort.SearchFloat64s, without a jump that
+// the processor would guess wrong at every other step.
+func searchPoints(points []float64, x float64) int {
+	first, n := 0, len(points)
+	for n > 0 {
+		half := int(uint(n+1) / 2)
+		less := 0
+		if points[first+half-1] < x {
+			less = 1
+		}
+		first += half & -less
+		n -= half
+	}
+	return first
 }
 
 // own ranks a point x of the sample itself, leaving one out: (less + (equal-1)/2 + 1/2)/m, where equal counts x.
@@ -110,8 +157,8 @@ func (r *Ranks) own(x float64) rank {
 	if r.Uniform {
 		return rank{u: x, z: normalScore(x)}
 	}
-	i := r.slot(x) / 2
-	u := float64(r.Below[i]+r.Below[i+1]) / 2 / float64(r.Len())
+	i := r.point(x)
+	u := float64(r.below(i)+r.below(i+1)) / 2 / float64(r.Len())
 	return rank{u: u, z: normalScore(u)}
 }
 
@@ -126,14 +173,14 @@ func (r *Ranks) ownAll(sample []float64) []rank {
 
 // Decile is the index (0 to 9) of the sample decile that x falls in, by its mid-rank.
 func (r *Ranks) Decile(x float64) int {
-	return min(9, int(10*r.fresh(r.slot(x))))
+	return min(9, int(10*r.fresh(r.twice(x))))
 }
 
 // Sample gives the sample back, sorted.
 func (r *Ranks) Sample() []float64 {
 	sample := make([]float64, 0, r.Len())
 	for i, x := range r.Points {
-		for range r.Below[i+1] - r.Below[i] {
+		for range r.count(i) {
 			sample = append(sample, x)
 		}
 	}

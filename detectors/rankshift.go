@@ -17,7 +17,7 @@ const leastTail = 1e-15
 func (r *Ranks) Shift(recent []float64) (location, spread float64) {
 	var own, square scoreMoments
 	for i := range r.Points {
-		z, n := r.z[2*i+1], float64(r.Below[i+1]-r.Below[i])
+		z, n := r.score(i), float64(r.count(i))
 		own.add(z, n)
 		square.add(z*z, n)
 	}

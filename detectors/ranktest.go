@@ -53,17 +53,24 @@ func (t *RankTest) Attach(ranks *Ranks) {
 	t.prepare()
 }
 
-// Observe folds in the value of unit number ordinal. While held, walks stop at their thresholds.
-func (t *RankTest) Observe(x float64, ordinal int64, held bool) {
-	t.observe(t.ranks.of(x), ordinal, held)
+// Observe folds in the value of unit number ordinal, and reports whether an armed walk has reached its threshold. While
+// held, walks stop there.
+func (t *RankTest) Observe(x float64, ordinal int64, held bool) (reached bool) {
+	return t.observe(t.ranks.of(x), ordinal, held)
 }
 
-func (t *RankTest) observe(r rank, ordinal int64, held bool) {
-	square, centred := r.z*r.z, 2*r.u-1
-	for i := range t.Branches {
-		b := &t.Branches[i]
-		b.step(b.ofRank(r.z, square, centred), ordinal, held)
+func (t *RankTest) observe(r rank, ordinal int64, held bool) (reached bool) {
+	terms, branches := r.terms(), t.Branches
+	for i := range branches {
+		b := &branches[i]
+		if b.step(b.on*terms[b.term&3]-b.toll, ordinal) {
+			reached = true
+		}
 	}
+	if reached && held {
+		t.cut()
+	}
+	return reached
 }
 
 // Quantiles gives the sample quantiles of the probabilities by linear interpolation (type 7 of Hyndman & Fan 1996). It

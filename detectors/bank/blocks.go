@@ -168,7 +168,7 @@ func (g *group) warmQuantities() (all []*quantity) {
 		}
 	}
 	if categories && g.cfg.Follows(actionSignal) {
-		all = append(all, g.Warmup.shares(judgedCategories(commonest(g.Warmup.actionCounts(), shownActions)))...)
+		all = append(all, g.Warmup.shares(commonest(g.Warmup.actionCounts(), shownActions))...)
 	}
 	return slices.DeleteFunc(all, func(q *quantity) bool { return len(q.Warm) < MinBaselineUnits })
 }

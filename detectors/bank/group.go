@@ -54,6 +54,10 @@ type group struct {
 	limit        *StreamLimit
 	calibrations *Calibrations
 	arrived      time.Time // wall clock of the last unit, for silence
+
+	actionShares *actionShares // of Categories; nil where they have changed since
+	values       []reading     // of the unit at hand; the memory is used again
+	rules        []string      // in force at the unit at hand, by stream; the same
 }
 
 // actionCounts are the categories of one unit.
@@ -176,19 +180,15 @@ func (g *group) show(u *ingest.Unit, rule string, now time.Time) []Finding {
 	return g.unjudged(rule, at)
 }
 
-// readings lists the quantities of a unit, the shares of the baseline's actions included.
+// readings lists the quantities of a unit, the shares of the baseline's actions included. They are valid until the next
+// call.
 func (g *group) readings(u *ingest.Unit) []reading {
-	values := g.learntReadings(u, readings(u, make([]reading, 0, 16)))
-	if g.ActionKind != ingest.ActionCategory {
-		return values
+	values := g.learntReadings(u, readings(u, g.values[:0]))
+	if g.ActionKind == ingest.ActionCategory {
+		values = slices.DeleteFunc(values, func(r reading) bool { return r.signal == actionSignal })
+		values = g.sharesOf(u, values)
 	}
-	values = slices.DeleteFunc(values, func(r reading) bool { return r.signal == actionSignal })
-	judged, listed := judgedCategories(g.Categories)
-	for _, category := range judged {
-		if x, steps := share(u.Actions, category, listed); steps > 0 {
-			values = append(values, reading{signal: actionSignal, quantity: shareName(category), x: x, ts: u.EndTS, steps: steps})
-		}
-	}
+	g.values = values
 	return values
 }
 
@@ -215,10 +215,11 @@ func (g *group) startStreams(u *ingest.Unit, values []reading) {
 
 // faults applies the fault rules and gives the rule in force for each stream, "" for none.
 func (g *group) faults(u *ingest.Unit) []string {
-	rules := make([]string, len(g.Streams))
-	for i, s := range g.Streams {
-		rules[i] = s.checkFault(u, g.ActionKind)
+	rules := g.rules[:0]
+	for _, s := range g.Streams {
+		rules = append(rules, s.checkFault(u, g.ActionKind))
 	}
+	g.rules = rules
 	g.Delivery.observe(u)
 	g.shareFaults(rules)
 	return rules
@@ -226,14 +227,23 @@ func (g *group) faults(u *ingest.Unit) []string {
 
 // feed gives the unit's values to the tests; a fault suspends those of its stream.
 func (g *group) feed(values []reading, rules []string, ordinal int64) {
+	stream, next := -1, 0 // quantities of a stream come in a row, most in the order in which the stream holds them
 	for _, r := range values {
-		i, found := g.find(r.signal)
-		if !found {
-			continue
+		if stream < 0 || g.Streams[stream].Signal != r.signal {
+			i, found := g.find(r.signal)
+			if !found {
+				continue
+			}
+			stream, next = i, 0
 		}
-		q := g.Streams[i].quantity(r.quantity)
+		s := g.Streams[stream]
+		if next >= len(s.Quantities) || s.Quantities[next].Name != r.quantity {
+			next = s.place(r.quantity)
+		}
+		q := s.Quantities[next]
+		next++
 		q.show(r.x)
-		if rules[i] == "" && g.sound(q, rules) {
+		if rules[stream] == "" && g.sound(q, rules) {
 			q.observe(r, ordinal, g.Incident)
 		}
 	}
@@ -303,10 +313,10 @@ func (g *group) judgeStream(s *stream, rule string, at UnitRef) (Finding, bool) 
 
 // watch alarms when a branch has reached its threshold.
 func (g *group) watch(s *stream, at UnitRef) {
-	top, names := s.leading()
-	if top.quantity == nil || top.score < 1 {
+	if !s.reached() {
 		return
 	}
+	top, names := s.leading()
 	s.Alert = g.describe(s, top, names, at)
 	s.alarm(at.Ordinal)
 	g.Incident, g.Quiet = true, 0

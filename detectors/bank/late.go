@@ -90,6 +90,7 @@ func (g *group) freezeLate(s *stream, share float64, at UnitRef, room int) []Fin
 		s.take(residualQuantity, lesson)
 	}
 	s.freeze(s.LateOf, &g.cfg, ends{})
+	g.shareScores()
 	s.InBaseline = true // also where nothing came of it: it is not tried again
 	s.Own = BaselineRef{ID: baselineID([]*stream{s}), Config: g.cfg.hash(), Units: units}
 	of := portion{streams: []*stream{s}, units: units, share: share, seed: s.Own.seed()}

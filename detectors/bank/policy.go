@@ -58,6 +58,9 @@ func (p *Policy) Share(c *Calibrations) { p.calibrations = c }
 // bank has applied of its partition is ignored: it was read again after a restart. now is the wall clock, for silence
 // and for the age of baselines; it has no influence on findings of drift.
 func (p *Policy) Observe(u *ingest.Unit, now time.Time) []Finding {
+	if p.calibrating == nil && len(p.pending) == 0 {
+		return p.judge(u, now)
+	}
 	p.pending = append(p.pending, pendingUnit{u, now})
 	return p.proceed(false)
 }
@@ -259,4 +262,5 @@ func (g *group) restore(cfg Config, limit *StreamLimit, calibrations *Calibratio
 	if g.LikeActions != nil {
 		g.LikeActions.Ranks.Prepare()
 	}
+	g.shareScores()
 }

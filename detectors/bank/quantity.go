@@ -203,7 +203,7 @@ func (q *quantity) attach() {
 		q.Frequency.Prepare()
 	}
 	if q.Shape != nil {
-		q.Shape.follow(q.Ranks.Sample(), q.Shape.Held)
+		q.Shape.follow(q.Ranks, q.Shape.Held)
 		q.Shape.Held = nil
 	}
 }
@@ -252,7 +252,7 @@ func (q *quantity) reset() {
 	}
 	if t := q.Shape; t != nil {
 		t.Score, t.Zeroed = 0, true
-		t.follow(q.Ranks.Sample(), nil)
+		t.follow(q.Ranks, nil)
 	}
 }
 
@@ -364,20 +364,4 @@ func outcomeReading(n *ingest.NamedMoments) reading {
 		r.steps = float64(n.N)
 	}
 	return r
-}
-
-// share is the share of one category among the actions of a unit, and their number, 0 where there are none; of
-// otherAction, of all that are not listed.
-func share(actions []ingest.Count, category string, listed map[string]bool) (x, steps float64) {
-	var hits, total int64
-	for _, a := range actions {
-		total += a.N
-		if a.Name == category || category == otherAction && !listed[a.Name] {
-			hits += a.N
-		}
-	}
-	if total == 0 {
-		return 0, 0
-	}
-	return float64(hits) / float64(total), float64(total)
 }

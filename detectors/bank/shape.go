@@ -25,8 +25,8 @@ type shapeTest struct {
 	ks   *detectors.SlidingKS
 }
 
-// newShapeTest gives nil where there is no finite baseline to compare with.
-func newShapeTest(baseline []float64, window int) *shapeTest {
+// newShapeTest gives nil where the baseline is too large to be compared exactly.
+func newShapeTest(baseline *detectors.Ranks, window int) *shapeTest {
 	t := &shapeTest{Window: window, Zeroed: true}
 	if !t.follow(baseline, nil) {
 		return nil
@@ -35,8 +35,8 @@ func newShapeTest(baseline []float64, window int) *shapeTest {
 }
 
 // follow makes the window anew from the values that it held.
-func (t *shapeTest) follow(baseline, values []float64) bool {
-	ks, err := detectors.NewSlidingKS(baseline, t.Window)
+func (t *shapeTest) follow(baseline *detectors.Ranks, values []float64) bool {
+	ks, err := baseline.SlidingKS(t.Window)
 	if err != nil {
 		return false
 	}

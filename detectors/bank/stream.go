@@ -46,13 +46,17 @@ func (s *stream) find(name string) *quantity {
 }
 
 // quantity finds the quantity of a name, or starts it.
-func (s *stream) quantity(name string) *quantity {
-	q := s.find(name)
-	if q == nil {
-		q = &quantity{Name: name}
-		s.Quantities = append(s.Quantities, q)
+func (s *stream) quantity(name string) *quantity { return s.Quantities[s.place(name)] }
+
+// place finds the place of the quantity of a name, which it starts where there is none.
+func (s *stream) place(name string) int {
+	for i, q := range s.Quantities {
+		if q.Name == name {
+			return i
+		}
 	}
-	return q
+	s.Quantities = append(s.Quantities, &quantity{Name: name})
+	return len(s.Quantities) - 1
 }
 
 // freeze makes the collected values of units units the baseline of the stream.
@@ -71,7 +75,7 @@ func (s *stream) freeze(units int, cfg *Config, e ends) {
 	if q := s.find(mainQuantity(s.Signal)); q != nil && q.Ranks != nil {
 		q.Given = newGivenTest(cfg.Guaranteed, s.Signal)
 		if q.Season == nil { // with a season the last units have another law than all of the baseline
-			q.Shape = newShapeTest(q.Ranks.Sample(), cfg.KS.Window)
+			q.Shape = newShapeTest(q.Ranks, cfg.KS.Window)
 		}
 	}
 	s.certify()
@@ -150,6 +154,17 @@ func (s *stream) armed() []string {
 	})
 	slices.Sort(names)
 	return names
+}
+
+// reached reports whether a branch has reached its threshold: whether the score of the leading one is at least 1.
+func (s *stream) reached() bool { return slices.ContainsFunc(s.Quantities, (*quantity).reached) }
+
+func (q *quantity) reached() bool {
+	if w := q.walks(); w != nil && !q.proving() && w.Reached() {
+		return true
+	}
+	return q.Novel != nil && q.Novel.Score() >= 1 || q.Shape != nil && q.Shape.Score >= 1 ||
+		q.Given != nil && q.Given.Test != nil && q.Given.Test.Score() >= 1
 }
 
 // leading gives the branch that has gone furthest, and the detectors with a score of at least resolveScore, the

@@ -276,7 +276,7 @@ func (g *group) trending(streams ...*stream) string {
 func (g *group) tested(s *stream) []*quantity {
 	quantities := s.Quantities
 	if s.Signal == actionSignal && g.Warmup.kind() == ingest.ActionCategory {
-		quantities = g.Warmup.shares(judgedCategories(commonest(g.Warmup.actionCounts(), shownActions)))
+		quantities = g.Warmup.shares(commonest(g.Warmup.actionCounts(), shownActions))
 	}
 	return slices.DeleteFunc(slices.Clone(quantities), func(q *quantity) bool {
 		return len(q.Warm) < MinBaselineUnits || s.repeatsMean(q)
@@ -350,6 +350,7 @@ func (g *group) freeze(accepted bool, at UnitRef, now time.Time, room int) []Fin
 	for _, s := range g.Streams {
 		s.freeze(g.Warmup.Units, &g.cfg, ended)
 	}
+	g.shareScores()
 	g.Newcomers.freeze(g.Warmup.Each)
 	gaps, usable := g.Warmup.clock()
 	g.Delivery.freeze(usable)
@@ -449,7 +450,7 @@ func (g *group) freezeActions() {
 	g.BaseActions = g.Warmup.actionCounts()
 	g.Categories = commonest(g.BaseActions, shownActions)
 	g.LikeActions = newLikeActions(g.Warmup.actions())
-	s.Quantities = g.Warmup.shares(g.judgedActions())
+	s.Quantities, g.actionShares = g.Warmup.shares(g.Categories), nil
 	for _, q := range s.Quantities {
 		for _, o := range q.Warm {
 			q.show(o.X)
@@ -468,17 +469,19 @@ func (w *warmup) actionCounts() map[string]int64 {
 	return counts
 }
 
-// shares gives the shares of the categories that are judged, see judgedActions.
-func (w *warmup) shares(judged []string, listed map[string]bool) []*quantity {
-	var out []*quantity
-	for _, category := range judged {
-		q := &quantity{Name: shareName(category)}
-		for i := range w.Each {
-			if x, steps := share(w.Each[i].Actions, category, listed); steps > 0 {
-				q.Warm = append(q.Warm, observed{int32(i), x, steps})
-			}
+// shares gives the shares that are judged where these categories are the commonest ones, by unit.
+func (w *warmup) shares(categories []string) []*quantity {
+	of := newActionShares(categories)
+	out := make([]*quantity, len(of.names))
+	for k, name := range of.names {
+		out[k] = &quantity{Name: name}
+	}
+	var values []reading
+	for i := range w.Each {
+		values = of.among(w.Each[i].Actions, values[:0])
+		for k, r := range values {
+			out[k].Warm = append(out[k].Warm, observed{int32(i), r.x, r.steps})
 		}
-		out = append(out, q)
 	}
 	return out
 }
@@ -497,24 +500,3 @@ func commonest(counts map[string]int64, n int) []string {
 	})
 	return names[:min(len(names), n)]
 }
-
-// judgedActions gives the categories that have a share of their own under judgement, with otherAction at the end, and
-// the set of categories that otherAction leaves out.
-func (g *group) judgedActions() (judged []string, listed map[string]bool) {
-	return judgedCategories(g.Categories)
-}
-
-// judgedCategories does so where these are the categories, the commonest first.
-func judgedCategories(categories []string) (judged []string, listed map[string]bool) {
-	named := categories[:min(len(categories), judgedActions)]
-	listed = make(map[string]bool, len(named))
-	for _, c := range named {
-		listed[c] = true
-	}
-	if len(categories) == 2 {
-		named = named[:1]
-	}
-	return append(slices.Clone(named), otherAction), listed
-}
-
-func shareName(category string) string { return "share of " + category }

@@ -1,0 +1,93 @@
+package bank
+
+import (
+	"github.com/rewardwatch/rewardwatch/detectors"
+	"github.com/rewardwatch/rewardwatch/ingest"
+)
+
+// actionShares are the shares of actions that are judged: of the commonest categories of the baseline, and of all others
+// together, in this order.
+type actionShares struct {
+	names []string       // of the quantities
+	place map[string]int // of the categories with a name of their own; unjudged of the second of two
+	hits  []int64        // of the unit at hand, by place
+}
+
+// unjudged is the place of a category whose share says nothing that another's does not: of two categories one says it all.
+const unjudged = -1
+
+func newActionShares(categories []string) *actionShares {
+	a := &actionShares{place: map[string]int{}}
+	for i, c := range categories[:min(len(categories), judgedActions)] {
+		if len(categories) == 2 && i == 1 {
+			a.place[c] = unjudged
+			continue
+		}
+		a.place[c] = i
+		a.names = append(a.names, shareName(c))
+	}
+	a.names = append(a.names, shareName(otherAction))
+	a.hits = make([]int64, len(a.names))
+	return a
+}
+
+func shareName(category string) string { return "share of " + category }
+
+// sharesOf appends the shares of the baseline's actions among those of a unit; nothing where it has none.
+func (g *group) sharesOf(u *ingest.Unit, values []reading) []reading {
+	if g.actionShares == nil {
+		g.actionShares = newActionShares(g.Categories)
+	}
+	before := len(values)
+	values = g.actionShares.among(u.Actions, values)
+	for i := range values[before:] {
+		values[before+i].ts = u.EndTS
+	}
+	return values
+}
+
+// among appends the shares among the actions of a unit, in the order of their names; nothing where it has none.
+func (a *actionShares) among(actions []ingest.Count, values []reading) []reading {
+	total, other := int64(0), len(a.hits)-1
+	clear(a.hits)
+	for _, c := range actions {
+		total += c.N
+		if at, listed := a.place[c.Name]; !listed {
+			a.hits[other] += c.N
+		} else if at != unjudged {
+			a.hits[at] += c.N
+		}
+	}
+	if total == 0 {
+		return values
+	}
+	for i, hits := range a.hits {
+		values = append(values, reading{
+			signal: actionSignal, quantity: a.names[i], x: float64(hits) / float64(total), steps: float64(total),
+		})
+	}
+	return values
+}
+
+// shareScores lets the samples of the group share their tables of normal scores, of which there is one for each size.
+func (g *group) shareScores() {
+	first := map[int]*detectors.Ranks{}
+	share := func(r *detectors.Ranks) {
+		if r == nil {
+			return
+		}
+		if other := first[r.Len()]; other != nil {
+			r.ShareScores(other)
+			return
+		}
+		first[r.Len()] = r
+	}
+	for _, s := range g.Streams {
+		for _, q := range s.Quantities {
+			share(q.Ranks)
+		}
+	}
+	if g.LikeActions != nil {
+		share(g.LikeActions.Ranks)
+	}
+}
