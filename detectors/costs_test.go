@@ -22,11 +22,19 @@ func BenchmarkCosts(b *testing.B) {
 			return func(x float64) { found += sort.SearchFloat64s(points, x) }
 		}},
 		{"110 rank branches", elevenRankTests},
+		{"frequency branches, a step", frequencySteps},
 		{"KS of 1024 and 1000", func(tb testing.TB) func(float64) { return slidingKS(tb, 1024) }},
 		{"KS of 4096 and 1000", func(tb testing.TB) func(float64) { return slidingKS(tb, 4096) }},
 		{"ADWIN", func(testing.TB) func(float64) {
 			a := NewADWIN(ADWINDelta)
 			return func(x float64) { a.Add(x) }
+		}},
+		{"certificate", func(tb testing.TB) func(float64) {
+			c, err := NewCertificate(normal(rand.New(rand.NewPCG(4, 46)), 500), 1)
+			if err != nil {
+				tb.Fatal(err)
+			}
+			return c.Add
 		}},
 		{"Page-Hinkley", func(testing.TB) func(float64) {
 			p := NewPageHinkley()
@@ -85,6 +93,34 @@ func elevenRankTests(testing.TB) func(float64) {
 		ordinal++
 		for _, test := range tests {
 			test.Observe(x, ordinal, false)
+		}
+	}
+}
+
+// frequencySteps are the 102 branches of 17 actions, which judge an episode of 50 steps at its end: a call is a step.
+func frequencySteps(testing.TB) func(float64) {
+	const actions, length = 17, 50
+	rng := rand.New(rand.NewPCG(3, 46))
+	var tests []*FrequencyTest
+	for range actions {
+		hits, steps := make([]float64, 500), make([]float64, 500)
+		for i := range hits {
+			steps[i] = length
+			for range length {
+				hits[i] += math.Floor(rng.Float64() + 1./actions)
+			}
+		}
+		test := NewFrequencyTest(hits, steps, 1)
+		test.Arm(1e-6)
+		tests = append(tests, test)
+	}
+	step := int64(0)
+	return func(x float64) {
+		if step++; step%length != 0 {
+			return
+		}
+		for i, test := range tests {
+			test.Observe(math.Floor(math.Abs(x)*float64(i%7)), length, step, false)
 		}
 	}
 }

@@ -62,7 +62,9 @@ func NewFrequencyTest(hits, steps []float64, least float64) *FrequencyTest {
 	sd := e.weightedSD(weights)
 	t := &FrequencyTest{Walks: Walks{Units: len(hits), Factor: max(least, DependenceFactor(e.residuals(weights)))}, SD: sd}
 	g := make([]float64, len(hits))
-	for _, b := range shiftBranches(Frequency) {
+	branches := shiftBranches(Frequency)
+	t.Branches, t.Offsets = make([]CUSUM, 0, len(branches)), make([]float64, 0, len(branches))
+	for _, b := range branches {
 		f := newFrequencyBranch(b.Param, sd)
 		k := f.offset(e, weights)
 		for i := range g {
@@ -78,9 +80,9 @@ func NewFrequencyTest(hits, steps []float64, least float64) *FrequencyTest {
 
 // Prepare makes what a restored test leaves out.
 func (t *FrequencyTest) Prepare() {
-	t.forms = nil
-	for _, b := range t.Branches {
-		t.forms = append(t.forms, newFrequencyBranch(b.Param, t.SD))
+	t.forms = make([]frequencyBranch, len(t.Branches))
+	for i := range t.forms {
+		t.forms[i] = newFrequencyBranch(t.Branches[i].Param, t.SD)
 	}
 	t.prepare()
 }

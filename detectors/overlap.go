@@ -93,11 +93,10 @@ func (w *walked) observe(unit int) (alarm bool) {
 	case math.IsNaN(x):
 		return false
 	case w.Rank != nil:
-		w.Rank.observe(w.own[unit], 0, false)
+		return w.Rank.observe(w.own[unit], 0, false)
 	default:
-		w.Frequency.Observe(x, w.Steps[unit], 0, false)
+		return w.Frequency.Observe(x, w.Steps[unit], 0, false)
 	}
-	return w.walks().Reached()
 }
 
 // overlapParts is how many generators share the work, so that the result does not depend on the number of cores.

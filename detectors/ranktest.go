@@ -29,6 +29,7 @@ func NewRankTest(sample []float64, ranks *Ranks, factor float64) *RankTest {
 	if ranks.Distinct() == 2 {
 		branches = shiftBranches(Location)
 	}
+	t.Branches = make([]CUSUM, 0, len(branches))
 	own := ranks.ownAll(sample)
 	g := make([]float64, len(own))
 	for _, b := range branches {

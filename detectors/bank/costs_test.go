@@ -3,9 +3,11 @@ package bank
 import (
 	"bytes"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"runtime"
 	"slices"
+	"sort"
 	"testing"
 	"time"
 
@@ -84,6 +86,25 @@ func (t *typical) frozen(units int) *Policy {
 	return p
 }
 
+// inSearches reports the time of an operation in binary searches over 1,024 floats, the fastest turn of some.
+func inSearches(b *testing.B) {
+	rng := rand.New(rand.NewPCG(2, 3))
+	points, values := make([]float64, 1024), make([]float64, 1024)
+	for i := range points {
+		points[i], values[i] = rng.NormFloat64(), rng.NormFloat64()
+	}
+	slices.Sort(points)
+	found, search := 0, math.Inf(1)
+	for range 64 {
+		start := time.Now()
+		for _, x := range values {
+			found += sort.SearchFloat64s(points, x)
+		}
+		search = min(search, float64(time.Since(start))/float64(len(values)))
+	}
+	b.ReportMetric(float64(b.Elapsed())/float64(b.N)/search, "searches/op")
+}
+
 // BenchmarkCalibration is the time from the last unit of a baseline of 2,000 episodes to armed detectors, on all cores.
 func BenchmarkCalibration(b *testing.B) {
 	for _, actions := range []int{4, 17} {
@@ -102,6 +123,7 @@ func BenchmarkCalibration(b *testing.B) {
 					b.Fatal("not armed")
 				}
 			}
+			inSearches(b)
 		})
 	}
 }
@@ -123,6 +145,7 @@ func BenchmarkTypicalUnit(b *testing.B) {
 				p.Observe(u, time.Time{})
 			}
 			b.ReportMetric(float64(p.groups[0].branchCount()), "branches")
+			inSearches(b)
 		})
 	}
 }
@@ -136,30 +159,33 @@ func heap() int64 {
 	return int64(m.HeapAlloc)
 }
 
+// The memory of a group: what a stream may take, with its sliding window and its part of what the group keeps, and that
+// it is the same after many more units.
 func TestMemoryOfAGroup(t *testing.T) {
-	for _, c := range []struct{ actions, units int }{{4, 500}, {17, 500}, {4, 2000}, {17, 2000}} {
-		a := newTypical(c.actions)
-		before := heap()
+	for _, c := range []struct {
+		actions, units int
+		most           int64 // bytes a stream
+	}{{4, 500, 96 << 10}, {17, 500, 96 << 10}, {4, 2000, 96 << 10}, {17, 2000, 128 << 10}} {
+		newTypical(c.actions).frozen(c.units) // what is made once and kept
+		before, a := heap(), newTypical(c.actions)
 		p := a.frozen(c.units)
-		for range 1000 {
-			p.Observe(a.unit(), time.Time{})
+		feed := func(units int) int64 {
+			for range units {
+				p.Observe(a.unit(), time.Time{})
+			}
+			return (heap() - before) / int64(len(p.groups[0].Streams))
 		}
-		bytes0 := heap() - before
-		for range 5_000 {
-			p.Observe(a.unit(), time.Time{})
-		}
-		bytes1 := heap() - before
+		soon, later := feed(1000), feed(5000)
 		var state bytes.Buffer
 		if err := p.Snapshot(&state); err != nil {
 			t.Fatal(err)
 		}
-		n := len(p.groups[0].Streams)
-		q := 0
-		for _, s := range p.groups[0].Streams {
-			q += len(s.Quantities)
+		t.Logf("%d actions, %d units in the baseline: %d bytes a stream, %d after 5,000 more units; snapshot of %d bytes",
+			c.actions, c.units, soon, later, state.Len())
+		if soon > c.most || later > soon+soon/50 {
+			t.Errorf("%d actions, %d units in the baseline: %d bytes a stream, %d after 5,000 more units; want at most %d and no more",
+				c.actions, c.units, soon, later, c.most)
 		}
-		t.Logf("%d actions, m=%d: %d streams, %d quantities, %d branches: %d bytes, %d a stream; later %d; snapshot %d",
-			c.actions, c.units, n, q, p.groups[0].branchCount(), bytes0, bytes0/int64(n), bytes1, state.Len())
 		runtime.KeepAlive(p)
 	}
 }

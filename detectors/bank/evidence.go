@@ -97,7 +97,7 @@ func (r *recentActions) add(ordinal int64, actions []ingest.Count) {
 		return
 	}
 	if len(r.Units) < currentUnits {
-		r.Units = append(r.Units, actionsOf{ordinal, actions})
+		r.Units = appendUpTo(r.Units, actionsOf{ordinal, actions}, currentUnits)
 		return
 	}
 	r.Units[r.Next] = actionsOf{ordinal, actions}

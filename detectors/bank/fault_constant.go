@@ -3,7 +3,6 @@ package bank
 import (
 	"encoding/binary"
 	"hash/fnv"
-	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -63,6 +62,21 @@ func (l *levels) add(x float64) {
 	}
 }
 
+// of gives the values that at least so many units had, in a map of its own: one that was larger keeps its memory.
+func (l levels) of(units int) levels {
+	var kept levels
+	for x, n := range l {
+		if n < units {
+			continue
+		}
+		if kept == nil {
+			kept = levels{}
+		}
+		kept[x] = n
+	}
+	return kept
+}
+
 // units folds in whether a unit held one single value, and which, and the action that it took throughout (0 for
 // several). It reports whether there are too many such units in a row.
 func (r *constant) units(single bool, value float64, action uint64) bool {
@@ -112,10 +126,7 @@ func (r *constant) freeze() {
 
 // forget keeps the known levels alone.
 func (r *constant) forget() {
-	unknown := func(_ float64, units int) bool { return units < r.Known }
-	maps.DeleteFunc(r.Ends, unknown)
-	maps.DeleteFunc(r.Runs, unknown)
-	r.Steps = nil
+	r.Ends, r.Runs, r.Steps = r.Ends.of(r.Known), r.Runs.of(r.Known), nil
 }
 
 // allowedSteps is the longest run of equal rewards inside a unit that chance explains, from the longest runs of some

@@ -173,7 +173,7 @@ func (g *group) show(u *ingest.Unit, rule string, now time.Time) []Finding {
 	at := g.enter(u, now)
 	defer g.Trail.prune(g.Streams)
 	for _, r := range g.readings(u) {
-		if i, found := g.find(r.signal); found {
+		if i, found := g.find(r.signal); found && r.quantity == mainQuantity(r.signal) {
 			g.Streams[i].quantity(r.quantity).show(r.x)
 		}
 	}
@@ -242,7 +242,9 @@ func (g *group) feed(values []reading, rules []string, ordinal int64) {
 		}
 		q := s.Quantities[next]
 		next++
-		q.show(r.x)
+		if q.Name == mainQuantity(s.Signal) {
+			q.show(r.x)
+		}
 		if rules[stream] == "" && g.sound(q, rules) {
 			q.observe(r, ordinal, g.Incident)
 		}

@@ -16,7 +16,7 @@ const currentUnits = 200
 type quantity struct {
 	Name   string
 	Warm   []observed // collected for the next baseline, in time order
-	Recent recent
+	Recent recent     // of a stream's main quantity, the one that is shown
 
 	// The rest is set when a baseline has been frozen. At most one of Rank, Frequency and Novel is set.
 	Ranks     *detectors.Ranks
@@ -272,7 +272,7 @@ func (q *quantity) hold() {
 	}
 }
 
-// show keeps x for the current distribution.
+// show keeps x for the current distribution. Only the main quantity of a stream is shown.
 func (q *quantity) show(x float64) { q.Recent.add(x) }
 
 // recent is a ring of the last values of a quantity.
@@ -283,7 +283,7 @@ type recent struct {
 
 func (r *recent) add(x float64) {
 	if len(r.Values) < currentUnits {
-		r.Values = append(r.Values, x)
+		r.Values = appendUpTo(r.Values, x, currentUnits)
 		return
 	}
 	r.Values[r.Next] = x

@@ -34,7 +34,7 @@ func (t *trail) add(at UnitRef, u *ingest.Unit) {
 	t.Next = at.Ordinal + 1
 	unit := trailUnit{at, u.Last.Offset}
 	if len(t.Units) < trailUnits {
-		t.Units = append(t.Units, unit)
+		t.Units = appendUpTo(t.Units, unit, trailUnits)
 		return
 	}
 	slot := &t.Units[at.Ordinal%trailUnits]
@@ -112,7 +112,7 @@ func (t *trace) add(x float64, ordinal int64) {
 
 func (t *trace) put(x float64) {
 	if len(t.Values) < trailUnits {
-		t.Values = append(t.Values, x)
+		t.Values = appendUpTo(t.Values, x, trailUnits)
 	} else {
 		t.Values[(t.Next-t.First)%trailUnits] = x
 	}
@@ -128,4 +128,14 @@ func (t *trace) since(ordinal int64) (values []float64, ordinals []int64) {
 		}
 	}
 	return values, ordinals
+}
+
+// appendUpTo appends x to what will become a ring of so many, and never makes room for more.
+func appendUpTo[T any](ring []T, x T, most int) []T {
+	if len(ring) == cap(ring) {
+		grown := make([]T, len(ring), min(most, max(16, 2*len(ring))))
+		copy(grown, ring)
+		ring = grown
+	}
+	return append(ring, x)
 }

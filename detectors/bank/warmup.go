@@ -451,11 +451,6 @@ func (g *group) freezeActions() {
 	g.Categories = commonest(g.BaseActions, shownActions)
 	g.LikeActions = newLikeActions(g.Warmup.actions())
 	s.Quantities, g.actionShares = g.Warmup.shares(g.Categories), nil
-	for _, q := range s.Quantities {
-		for _, o := range q.Warm {
-			q.show(o.X)
-		}
-	}
 }
 
 // actionCounts is how often each category was taken.
