@@ -190,7 +190,7 @@ func (g *group) doubleBlocks() {
 	g.Blocks.Kept = nil
 	g.forgetWarmup()
 	for _, u := range units {
-		values := g.readings(u)
+		values := g.readings(u, &g.scratch)
 		g.collect(u, values, make([]string, len(g.Streams)))
 	}
 }

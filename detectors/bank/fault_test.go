@@ -122,7 +122,7 @@ func watch(s *sensor, units int) watched {
 
 // observe gives the rules in force, by signal, and "" for a rule that stands by.
 func (w watched) observe(u *ingest.Unit) map[string]string {
-	w.startStreams(u, w.readings(u))
+	w.startStreams(u, w.readings(u, new(scratch)))
 	rules := map[string]string{}
 	for i, rule := range w.faults(u) {
 		if rule != "" {

@@ -55,9 +55,15 @@ type group struct {
 	calibrations *Calibrations
 	arrived      time.Time // wall clock of the last unit, for silence
 
-	actionShares *actionShares // of Categories; nil where they have changed since
-	values       []reading     // of the unit at hand; the memory is used again
-	rules        []string      // in force at the unit at hand, by stream; the same
+	actionShares *actionShares // of Categories
+	scratch      scratch
+	rules        []string // in force at the unit at hand, by stream; the memory is used again
+}
+
+// scratch is memory for the readings of one unit, which is used again for the next. Each goroutine has its own.
+type scratch struct {
+	values []reading
+	hits   []int64 // of the actions that are judged
 }
 
 // actionCounts are the categories of one unit.
@@ -98,7 +104,7 @@ func (g *group) observe(u *ingest.Unit, now time.Time) []Finding {
 	}
 	at := g.enter(u, now)
 	defer func() { g.Trail.prune(g.Streams) }() // of the streams that there are then
-	values := g.readings(u)
+	values := g.readings(u, &g.scratch)
 	g.startStreams(u, values)
 	g.Unjudged = ""
 	rules := g.faults(u)
@@ -172,7 +178,7 @@ func (g *group) otherUnits(u *ingest.Unit) string {
 func (g *group) show(u *ingest.Unit, rule string, now time.Time) []Finding {
 	at := g.enter(u, now)
 	defer g.Trail.prune(g.Streams)
-	for _, r := range g.readings(u) {
+	for _, r := range g.readings(u, &g.scratch) {
 		if i, found := g.find(r.signal); found && r.quantity == mainQuantity(r.signal) {
 			g.Streams[i].quantity(r.quantity).show(r.x)
 		}
@@ -180,16 +186,15 @@ func (g *group) show(u *ingest.Unit, rule string, now time.Time) []Finding {
 	return g.unjudged(rule, at)
 }
 
-// readings lists the quantities of a unit, the shares of the baseline's actions included. They are valid until the next
-// call.
-func (g *group) readings(u *ingest.Unit) []reading {
-	values := g.learntReadings(u, readings(u, g.values[:0]))
+// readings lists the quantities of a unit, the shares of the baseline's actions included. They are valid until the
+// memory is used again.
+func (g *group) readings(u *ingest.Unit, with *scratch) []reading {
+	with.values = g.learntReadings(u, readings(u, with.values[:0]))
 	if g.ActionKind == ingest.ActionCategory {
-		values = slices.DeleteFunc(values, func(r reading) bool { return r.signal == actionSignal })
-		values = g.sharesOf(u, values)
+		with.values = slices.DeleteFunc(with.values, func(r reading) bool { return r.signal == actionSignal })
+		g.actionShares.among(u.Actions, u.EndTS, with)
 	}
-	g.values = values
-	return values
+	return with.values
 }
 
 // startStreams makes sure that every signal of the unit has its stream, those without a finite value included.

@@ -110,7 +110,7 @@ func (c *courses) frozen(m int, n float64, proved int) *Policy {
 func (c *courses) proved(m int, n float64) (g *group, late int) {
 	g = c.frozen(m, n, 0).groups[0]
 	for unit := range 10 * provingUnits {
-		for _, r := range g.readings(c.unit()) {
+		for _, r := range g.readings(c.unit(), new(scratch)) {
 			i, found := g.find(r.signal)
 			if !found {
 				continue
@@ -169,7 +169,7 @@ func TestLearntQuantitiesAreThoseOfTheirModels(t *testing.T) {
 			t.Fatalf("the baseline of %q is not that of its held-out values", want.quantity)
 		}
 		got := math.NaN()
-		for _, r := range p.groups[0].readings(u) {
+		for _, r := range p.groups[0].readings(u, new(scratch)) {
 			if r.signal == want.signal && r.quantity == want.quantity {
 				got = r.x
 			}

@@ -21,12 +21,13 @@ type sample struct {
 // sample reads units as the tests of the group do.
 func (g *group) sample(units []*ingest.Unit, run int) *sample {
 	s, known := &sample{run: run}, map[column]int{}
+	var memory scratch // several samples may be read at once
 	for _, u := range units {
 		row := make([]reading, len(s.columns))
 		for i := range row {
 			row[i].x = math.NaN()
 		}
-		for _, r := range g.readings(u) {
+		for _, r := range g.readings(u, &memory) {
 			c := column{r.signal, r.quantity}
 			i, have := known[c]
 			if !have {

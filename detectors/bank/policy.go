@@ -262,5 +262,6 @@ func (g *group) restore(cfg Config, limit *StreamLimit, calibrations *Calibratio
 	if g.LikeActions != nil {
 		g.LikeActions.Ranks.Prepare()
 	}
+	g.actionShares = newActionShares(g.Categories)
 	g.shareScores()
 }

@@ -246,7 +246,7 @@ func compare(t *testing.T, s *simulation, j *judge, p *Policy, g *group) (alarms
 	t.Helper()
 	for s.shift = 0; s.shift < 2; s.shift += .005 {
 		u := s.unit()
-		row := g.readings(u)
+		row := g.readings(u, new(scratch))
 		want := len(alarmsIn(p.Observe(u, time.Time{}))) > 0
 		if got := j.observe(row); got != want {
 			t.Fatalf("unit %d: alarm %v, of the bank %v", u.Pos.Offset, got, want)

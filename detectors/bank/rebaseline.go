@@ -156,7 +156,7 @@ func (p *Policy) takeOver(g *group, accepted bool, now time.Time) []Finding {
 // gather folds in a unit that is not judged, and collects it for the next baseline where that is wanted.
 func (g *group) gather(u *ingest.Unit, now time.Time, collect bool) {
 	at := g.enter(u, now)
-	values := g.readings(u)
+	values := g.readings(u, &g.scratch)
 	g.startStreams(u, values)
 	rules := g.faults(u)
 	g.feed(values, rules, at.Ordinal)

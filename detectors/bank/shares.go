@@ -10,7 +10,6 @@ import (
 type actionShares struct {
 	names []string       // of the quantities
 	place map[string]int // of the categories with a name of their own; unjudged of the second of two
-	hits  []int64        // of the unit at hand, by place
 }
 
 // unjudged is the place of a category whose share says nothing that another's does not: of two categories one says it all.
@@ -27,46 +26,34 @@ func newActionShares(categories []string) *actionShares {
 		a.names = append(a.names, shareName(c))
 	}
 	a.names = append(a.names, shareName(otherAction))
-	a.hits = make([]int64, len(a.names))
 	return a
 }
 
 func shareName(category string) string { return "share of " + category }
 
-// sharesOf appends the shares of the baseline's actions among those of a unit; nothing where it has none.
-func (g *group) sharesOf(u *ingest.Unit, values []reading) []reading {
-	if g.actionShares == nil {
-		g.actionShares = newActionShares(g.Categories)
-	}
-	before := len(values)
-	values = g.actionShares.among(u.Actions, values)
-	for i := range values[before:] {
-		values[before+i].ts = u.EndTS
-	}
-	return values
-}
-
-// among appends the shares among the actions of a unit, in the order of their names; nothing where it has none.
-func (a *actionShares) among(actions []ingest.Count, values []reading) []reading {
-	total, other := int64(0), len(a.hits)-1
-	clear(a.hits)
+// among appends the shares of the judged actions among those of a unit that ended at ts to the readings; nothing where it
+// has none.
+func (a *actionShares) among(actions []ingest.Count, ts int64, with *scratch) {
+	total, other := int64(0), len(a.names)-1
+	hits := append(with.hits[:0], make([]int64, len(a.names))...)
+	with.hits = hits
 	for _, c := range actions {
 		total += c.N
 		if at, listed := a.place[c.Name]; !listed {
-			a.hits[other] += c.N
+			hits[other] += c.N
 		} else if at != unjudged {
-			a.hits[at] += c.N
+			hits[at] += c.N
 		}
 	}
 	if total == 0 {
-		return values
+		return
 	}
-	for i, hits := range a.hits {
-		values = append(values, reading{
-			signal: actionSignal, quantity: a.names[i], x: float64(hits) / float64(total), steps: float64(total),
+	for i, n := range hits {
+		with.values = append(with.values, reading{
+			signal: actionSignal, quantity: a.names[i], x: float64(n) / float64(total), ts: ts,
+			steps: float64(total),
 		})
 	}
-	return values
 }
 
 // shareScores lets the samples of the group share their tables of normal scores, of which there is one for each size.

@@ -450,7 +450,7 @@ func (g *group) freezeActions() {
 	g.BaseActions = g.Warmup.actionCounts()
 	g.Categories = commonest(g.BaseActions, shownActions)
 	g.LikeActions = newLikeActions(g.Warmup.actions())
-	s.Quantities, g.actionShares = g.Warmup.shares(g.Categories), nil
+	s.Quantities, g.actionShares = g.Warmup.shares(g.Categories), newActionShares(g.Categories)
 }
 
 // actionCounts is how often each category was taken.
@@ -466,15 +466,16 @@ func (w *warmup) actionCounts() map[string]int64 {
 
 // shares gives the shares that are judged where these categories are the commonest ones, by unit.
 func (w *warmup) shares(categories []string) []*quantity {
-	of := newActionShares(categories)
-	out := make([]*quantity, len(of.names))
-	for k, name := range of.names {
+	judged := newActionShares(categories)
+	out := make([]*quantity, len(judged.names))
+	for k, name := range judged.names {
 		out[k] = &quantity{Name: name}
 	}
-	var values []reading
+	var memory scratch
 	for i := range w.Each {
-		values = of.among(w.Each[i].Actions, values[:0])
-		for k, r := range values {
+		memory.values = memory.values[:0]
+		judged.among(w.Each[i].Actions, w.Each[i].EndTS, &memory)
+		for k, r := range memory.values {
 			out[k].Warm = append(out[k].Warm, observed{int32(i), r.x, r.steps})
 		}
 	}
