@@ -70,7 +70,9 @@ type scratch struct {
 type actionCounts []ingest.Count
 
 func newGroup(key ingest.Group, cfg Config, limit *StreamLimit, calibrations *Calibrations) *group {
-	return &group{Key: key, cfg: cfg, limit: limit, calibrations: calibrations}
+	return &group{
+		Key: key, cfg: cfg, limit: limit, calibrations: calibrations, actionShares: newActionShares(nil),
+	}
 }
 
 // find gives the place of a signal's stream, and whether there is one.
