@@ -70,6 +70,8 @@ type Consumer struct {
 	// What could be logged with every record and every attempt is logged a few times a minute.
 	refusals, outages zerolog.Logger
 
+	partitions int // of the topic, when it was last looked at; of the goroutine of Run
+
 	running sync.WaitGroup // partitions and watchdogs
 	cancel  context.CancelCauseFunc
 	failed  atomic.Bool // nothing may be saved any more
@@ -160,6 +162,7 @@ func (c *Consumer) awaitTopic(ctx context.Context) bool {
 	for n := 0; ; n++ {
 		partitions, err := c.existing(ctx)
 		if err == nil {
+			c.partitions = partitions
 			c.metrics.existing.Set(float64(partitions))
 			return true
 		}
@@ -250,6 +253,7 @@ func (c *Consumer) start(ctx context.Context, g *kafka.Generation, assigned []ka
 	}
 	c.opts.Log.Info().Int32("generation", g.ID).Str("group", c.cfg.Group).Ints("partitions", ids).Msg("Partitions assigned")
 	c.metrics.assigned.Set(float64(len(assigned)))
+	c.opts.Handler.Begin(c.count(ctx, ids))
 	// All of them before one is read, or the handler would judge that one as if there were no others to wait for.
 	for i, p := range partitions {
 		if err := p.assign(); err != nil {
@@ -264,6 +268,17 @@ func (c *Consumer) start(ctx context.Context, g *kafka.Generation, assigned []ka
 		c.launch(ctx, g, p.run)
 	}
 	c.launch(ctx, g, func(ctx context.Context) { c.watch(ctx, partitions) })
+}
+
+// count gives the number of partitions of the topic, as it was last known where the brokers do not say.
+func (c *Consumer) count(ctx context.Context, assigned []int) int {
+	if n, err := c.existing(ctx); err == nil {
+		c.partitions = n
+	}
+	for _, id := range assigned {
+		c.partitions = max(c.partitions, id+1)
+	}
+	return c.partitions
 }
 
 // launch runs a function until the generation or ctx ends, whichever is first.

@@ -20,6 +20,7 @@ type counting struct {
 	reached chan struct{}
 }
 
+func (c *counting) Begin(int)                              {}
 func (c *counting) Assign(int32) (ingest.Processor, error) { return c, nil }
 func (c *counting) Revoke(int32)                           {}
 
@@ -31,9 +32,9 @@ func (c *counting) Process(_ context.Context, batch []ingest.Event) error {
 	return nil
 }
 
-func (c *counting) Idle(context.Context) error { return nil }
-func (c *counting) Snapshot(io.Writer) error   { return nil }
-func (c *counting) Restore(io.Reader) error    { return nil }
+func (c *counting) Idle(context.Context, time.Time) error { return nil }
+func (c *counting) Snapshot(io.Writer) error              { return nil }
+func (c *counting) Restore(io.Reader) error               { return nil }
 
 // BenchmarkConsumer reads one partition of events of 250 bytes, one or many a message, from a broker in this process.
 func BenchmarkConsumer(b *testing.B) {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"io"
 	"strconv"
+	"time"
 )
 
 // Position says where a record stands: the partition and offset of its message, and its index inside that message
@@ -107,15 +108,18 @@ type Event struct {
 // called, the partition is new, or an operator has moved its checkpoint away to have it read anew.
 type Processor interface {
 	Process(ctx context.Context, batch []Event) error
-	// Idle says that the partition has been read to its end: nothing older than now is to be expected from it. On a busy
-	// partition it comes after a batch, on a quiet one about every fetch wait.
-	Idle(ctx context.Context) error
+	// Idle says that the partition has been read to where it ended at a time: nothing older is to be expected from it. On
+	// a busy partition it comes after a batch, on a quiet one about every fetch wait.
+	Idle(ctx context.Context, at time.Time) error
 	Snapshot(w io.Writer) error
 	Restore(r io.Reader) error
 }
 
 // Handler gives each partition of a consumer-group generation its processor.
 type Handler interface {
+	// Begin says that a generation begins, and how many partitions the topic has. Those that are not assigned then are
+	// read elsewhere, or by nobody until the group notices that a member has died.
+	Begin(partitions int)
 	// Assign makes the processor of a partition before it is restored and fed.
 	Assign(partition int32) (Processor, error)
 	// Revoke lets go of it, after its last Process and its last Snapshot have returned.

@@ -15,6 +15,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
@@ -47,9 +48,9 @@ func (c *fileProcessor) Process(_ context.Context, batch []Event) error {
 	return c.err
 }
 
-func (c *fileProcessor) Idle(context.Context) error { return nil }
-func (c *fileProcessor) Snapshot(io.Writer) error   { return nil }
-func (c *fileProcessor) Restore(io.Reader) error    { return nil }
+func (c *fileProcessor) Idle(context.Context, time.Time) error { return nil }
+func (c *fileProcessor) Snapshot(io.Writer) error              { return nil }
+func (c *fileProcessor) Restore(io.Reader) error               { return nil }
 
 func writeFile(t *testing.T, name string, content []byte) string {
 	t.Helper()

@@ -305,6 +305,7 @@ func (p *partition) fetch(ctx context.Context, conn *kafka.Conn, from int64) err
 	if err := p.extend(conn); err != nil {
 		return err
 	}
+	asked := time.Now()
 	batch, err := ask(conn, from, p.c.cfg.MaxMessage, p.barrenFetches, p.c.timing.maxWait)
 	if err != nil {
 		return err
@@ -328,7 +329,7 @@ func (p *partition) fetch(ctx context.Context, conn *kafka.Conn, from int64) err
 	switch {
 	case p.next >= end: // also where there was something: a busy partition is read to its end time and again
 		p.barrenFetches = 0
-		return p.idle(ctx)
+		return p.idle(ctx, asked)
 	case seen > 0 && !p.whole && from == p.next && from < end:
 		p.barren()
 	default:
@@ -528,9 +529,11 @@ func lastTime(batch []Event) int64 {
 	return 0
 }
 
-func (p *partition) idle(ctx context.Context) error {
+// idle says that the partition has been read to its end of when the broker was asked. Since then much may have been
+// written: the process may have been stopped meanwhile, or the processor busy.
+func (p *partition) idle(ctx context.Context, asked time.Time) error {
 	ctx = context.WithoutCancel(ctx)
-	if err := p.guarded(func() error { return p.processor.Idle(ctx) }); err != nil {
+	if err := p.guarded(func() error { return p.processor.Idle(ctx, asked) }); err != nil {
 		return &fatalError{fmt.Errorf("%w: idle: %w", ErrProcessor, err)}
 	}
 	return nil

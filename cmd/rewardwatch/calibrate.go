@@ -310,7 +310,7 @@ func (g *calibratedGroup) apply(f bank.Finding) {
 }
 
 // Idle implements ingest.Processor.
-func (r *calibration) Idle(context.Context) error { return nil }
+func (r *calibration) Idle(context.Context, time.Time) error { return nil }
 
 // Snapshot implements ingest.Processor; a calibration keeps no state.
 func (r *calibration) Snapshot(io.Writer) error { return nil }

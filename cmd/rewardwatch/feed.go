@@ -52,13 +52,17 @@ func (f *partitionFeed) Process(ctx context.Context, batch []ingest.Event) error
 		}
 		f.episodes.Fold(&batch[i], emit)
 	}
-	f.pipeline.marks.advance(f.partition, f.last, !clock, now)
+	var end time.Time // that the partition has been read to, where the events do not say it
+	if !clock {
+		end = now
+	}
+	f.pipeline.marks.advance(f.partition, f.last, end, now)
 	return failed
 }
 
 // Idle implements ingest.Processor.
-func (f *partitionFeed) Idle(context.Context) error {
-	f.pipeline.marks.advance(f.partition, f.last, true, time.Now())
+func (f *partitionFeed) Idle(_ context.Context, at time.Time) error {
+	f.pipeline.marks.advance(f.partition, f.last, at, time.Now())
 	return nil
 }
 
@@ -121,7 +125,8 @@ func (f *partitionFeed) room(ctx context.Context, w *way) error {
 			return context.Cause(ctx)
 		case <-f.pipeline.ctx.Done():
 			return context.Cause(f.pipeline.ctx)
-		case <-pulse.C:
+		case now := <-pulse.C:
+			f.pipeline.marks.alive(f.partition, now)
 		}
 	}
 	return nil
@@ -174,6 +179,6 @@ func (f *partitionFeed) Restore(r io.Reader) error {
 			return err
 		}
 	}
-	f.pipeline.marks.assign(f.partition, f.last, time.Now())
+	f.pipeline.marks.assign(f.partition, f.last)
 	return nil
 }

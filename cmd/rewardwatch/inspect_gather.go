@@ -103,7 +103,7 @@ func (i *inspector) release() {
 }
 
 // Idle implements ingest.Processor.
-func (i *inspector) Idle(context.Context) error { return nil }
+func (i *inspector) Idle(context.Context, time.Time) error { return nil }
 
 // Snapshot implements ingest.Processor; an inspection keeps no state.
 func (i *inspector) Snapshot(io.Writer) error { return nil }

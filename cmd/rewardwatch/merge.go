@@ -11,47 +11,62 @@ import (
 )
 
 // How units of a policy that lies in several partitions wait for each other: watermarkDelay for those of partitions that
-// have been read to their ends, markPatience for a partition from which nothing has been heard, and clockTolerance is how
-// far ahead of the present a time may be and still be believed.
+// have been read to their ends, markPatience for a partition from which nothing is heard while others are, and
+// clockTolerance is how far ahead of the present a time may be and still be believed.
 const (
 	watermarkDelay = 2 * time.Second
 	markPatience   = 30 * time.Second
 	clockTolerance = time.Minute
 )
 
-// watermarks says how far each assigned partition has been read, in event time. It is shared by all goroutines.
+// watermarks says how far each partition of the topic has been read, in event time. It is shared by all goroutines.
 type watermarks struct {
 	mu    sync.Mutex
 	marks map[int32]*watermark
+	// heard is for how long partitions have been heard of, at most a pulse at a time: it stands still while nothing can
+	// be read, be it that the brokers are away or that the process is stopped, or what came first after it would not
+	// wait for the rest.
+	heard time.Duration
+	last  time.Time // something was heard
 }
 
 type watermark struct {
-	ts      int64     // largest event time read, in Unix nanoseconds
-	idle    bool      // everything there was has been read, or what was read has no clock
-	heard   time.Time // of the partition
-	revoked bool      // it is not read any more; the others still wait for what it had handed on
+	ts       int64         // largest event time read, in Unix nanoseconds
+	end      time.Time     // up to which everything has been read; zero where more is known to be there
+	heard    time.Duration // when something was last heard of it
+	assigned bool          // to this instance, in this generation
+	revoked  bool          // it is not read any more; the others still wait for what it had handed on
 }
 
 func newWatermarks() *watermarks { return &watermarks{marks: map[int32]*watermark{}} }
 
-// assign adds a partition that has been read up to event time ts. Until it is read to its end, units of other
-// partitions that ended later wait for it.
-func (w *watermarks) assign(partition int32, ts int64, now time.Time) {
+// begin starts a generation on a topic of so many partitions. Units wait for all of them, also for those that are not
+// assigned: where an instance has died, the group goes on without its partitions until it notices, and would hand them
+// to this one only then.
+func (w *watermarks) begin(partitions int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.allRevoked() { // a new generation begins, which need not have the same partitions
-		clear(w.marks)
+	clear(w.marks)
+	for p := range int32(partitions) {
+		w.marks[p] = &watermark{heard: w.heard}
 	}
-	w.marks[partition] = &watermark{ts: ts, heard: now}
 }
 
-// revoke keeps the mark until the last partition of the generation has been revoked, or units of the others would
-// overtake those of this one that waited and are now forgotten until it is read again.
+// assign says that a partition is read here, and has been up to event time ts. Until it is read to its end, units of
+// other partitions that ended later wait for it.
+func (w *watermarks) assign(partition int32, ts int64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.marks[partition] = &watermark{ts: ts, heard: w.heard, assigned: true}
+}
+
+// revoke keeps the mark until the next generation begins, or units of the others would overtake those of this one that
+// waited and are now forgotten until it is read again.
 func (w *watermarks) revoke(partition int32) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if m := w.marks[partition]; m != nil {
-		m.idle, m.revoked = false, true
+		m.end, m.revoked = time.Time{}, true
 	}
 }
 
@@ -67,27 +82,34 @@ func (w *watermarks) ending() bool {
 	return false
 }
 
-func (w *watermarks) allRevoked() bool {
-	for _, m := range w.marks {
-		if !m.revoked {
-			return false
-		}
-	}
-	return true
-}
-
-// advance says that all units of a partition up to event time ts have been handed to their desks.
-func (w *watermarks) advance(partition int32, ts int64, idle bool, now time.Time) {
+// advance says that all units of a partition up to event time ts have been handed to their desks, and where end is not
+// zero, that there were no more in it at that time.
+func (w *watermarks) advance(partition int32, ts int64, end, now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if m := w.marks[partition]; m != nil {
-		m.ts, m.idle, m.heard = max(m.ts, ts), idle, now
+		m.ts, m.end = max(m.ts, ts), end
+		w.hear(m, now)
 	}
+}
+
+// alive says that a partition is read, and that its units wait to be handed on.
+func (w *watermarks) alive(partition int32, now time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if m := w.marks[partition]; m != nil {
+		w.hear(m, now)
+	}
+}
+
+func (w *watermarks) hear(m *watermark, now time.Time) {
+	w.heard += min(max(now.Sub(w.last), 0), deskPulse)
+	w.last, m.heard = now, w.heard
 }
 
 // low is the event time up to which no unit of any partition is missing. With a single partition there is nothing to
 // wait for.
-func (w *watermarks) low(now time.Time) int64 {
+func (w *watermarks) low() int64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	low := int64(math.MaxInt64)
@@ -95,25 +117,36 @@ func (w *watermarks) low(now time.Time) int64 {
 		return low
 	}
 	for _, m := range w.marks {
-		ts := m.ts
-		if m.idle || now.Sub(m.heard) > markPatience {
-			ts = max(ts, now.Add(-watermarkDelay).UnixNano())
+		if w.heard-m.heard <= markPatience {
+			low = min(low, m.read())
 		}
-		low = min(low, ts)
 	}
 	return low
+}
+
+// read is the event time up to which all units of the partition have been handed on.
+func (m *watermark) read() int64 {
+	if m.end.IsZero() {
+		return m.ts
+	}
+	return max(m.ts, m.end.Add(-watermarkDelay).UnixNano())
 }
 
 // current reports whether every assigned partition has been read up to the present, so that silence means something.
 func (w *watermarks) current(now time.Time) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	assigned := 0
 	for _, m := range w.marks {
-		if now.Sub(m.heard) > markPatience || !m.idle && m.ts < now.Add(-clockTolerance).UnixNano() {
+		if !m.assigned {
+			continue
+		}
+		if m.revoked || m.read() < now.Add(-clockTolerance).UnixNano() {
 			return false
 		}
+		assigned++
 	}
-	return len(w.marks) > 0
+	return assigned > 0
 }
 
 // merger puts the units of one policy from several partitions into one order: by (end time, agent, episode), each

@@ -16,29 +16,92 @@ func unitAt(partition int32, offset, ts int64, agent string) waitingUnit {
 	return newWaitingUnit(u, new(atomic.Int64), time.Unix(1000, 0))
 }
 
-func TestWatermarksWaitForEveryPartition(t *testing.T) {
-	now := time.Unix(1000, 0)
+// marksOf gives the watermarks of a generation that assigns every partition.
+func marksOf(partitions int) *watermarks {
 	w := newWatermarks()
-	w.assign(0, 0, now)
-	if got := w.low(now); got != math.MaxInt64 {
+	w.begin(partitions)
+	for p := range int32(partitions) {
+		w.assign(p, 0)
+	}
+	return w
+}
+
+func TestWatermarksWaitForEveryPartition(t *testing.T) {
+	now, more := time.Unix(1000, 0), time.Time{}
+	if got := marksOf(1).low(); got != math.MaxInt64 {
 		t.Errorf("a single partition waits until %d", got)
 	}
-	w.assign(1, 0, now)
-	w.advance(0, 500e9, false, now)
-	if got := w.low(now); got != 0 {
+	w := marksOf(2)
+	w.advance(0, 500e9, more, now)
+	if got := w.low(); got != 0 {
 		t.Errorf("low is %d before partition 1 was read", got)
 	}
-	w.advance(1, 400e9, false, now)
-	if got := w.low(now); got != 400e9 {
+	w.advance(1, 400e9, more, now)
+	if got := w.low(); got != 400e9 || w.current(now) {
 		t.Errorf("low is %d, want what partition 1 was read up to", got)
 	}
-	w.advance(1, 400e9, true, now)
-	if got := w.low(now); got != 500e9 {
+	w.advance(1, 400e9, now, now)
+	if got := w.low(); got != 500e9 {
 		t.Errorf("low is %d, want what partition 0 was read up to, as partition 1 is at its end", got)
 	}
-	w.advance(0, 500e9, true, now)
-	if got, want := w.low(now), now.Add(-watermarkDelay).UnixNano(); got != want || !w.current(now) {
+	w.advance(0, 500e9, now, now)
+	if got, want := w.low(), now.Add(-watermarkDelay).UnixNano(); got != want || !w.current(now) {
 		t.Errorf("low is %d with all at their ends, want %d", got, want)
+	}
+}
+
+// That a partition had no more to give says nothing of what has been written since: while its connection is lost, or
+// the process is stopped, the units of the others wait for what it may hold.
+func TestWhatWasAtItsEndIsNotSoForEver(t *testing.T) {
+	now := time.Unix(1000, 0)
+	w := marksOf(2)
+	w.advance(0, 900e9, now, now)
+	w.advance(1, 900e9, now, now)
+	later := now.Add(20 * time.Second)
+	w.advance(0, 1019e9, later, later)
+	if got, want := w.low(), now.Add(-watermarkDelay).UnixNano(); got != want {
+		t.Errorf("low is %d with a partition that was last seen at its end at %d", got, want)
+	}
+}
+
+// A broker that comes back after an hour gives one partition first: the others are not given up for that.
+func TestAnOutageOfAllGivesUpNone(t *testing.T) {
+	now := time.Unix(1000, 0)
+	w := marksOf(3)
+	for p := range int32(3) {
+		w.advance(p, 900e9, now, now)
+	}
+	back := now.Add(time.Hour)
+	w.advance(0, 1001e9, time.Time{}, back)
+	if got, want := w.low(), now.Add(-watermarkDelay).UnixNano(); got != want {
+		t.Errorf("low is %d, want %d", got, want)
+	}
+}
+
+// Units wait for partitions that are assigned to nobody, or to a member that has died, and for those that wait
+// themselves until their units may be handed on.
+func TestUnitsWaitForWhatIsNotReadYet(t *testing.T) {
+	now := time.Unix(1000, 0)
+	w := newWatermarks()
+	w.begin(2)
+	w.assign(0, 0)
+	for range 4 * int(markPatience/time.Second) / 5 {
+		now = now.Add(time.Second)
+		w.advance(0, now.UnixNano(), now, now)
+	}
+	if got := w.low(); got != 0 {
+		t.Errorf("low is %d before the group has given partition 1 to anybody", got)
+	}
+	w.begin(2)
+	w.assign(0, 1000e9)
+	w.assign(1, 900e9)
+	for range 2 * markPatience / time.Second {
+		now = now.Add(time.Second)
+		w.advance(0, now.UnixNano(), now, now)
+		w.alive(1, now)
+	}
+	if got := w.low(); got != 900e9 {
+		t.Errorf("low is %d, want what partition 1 was read up to", got)
 	}
 }
 
@@ -46,16 +109,18 @@ func TestWatermarksWaitForEveryPartition(t *testing.T) {
 func TestRevokedPartitionHoldsTheOthersUntilTheNextGeneration(t *testing.T) {
 	now := time.Unix(1000, 0)
 	w := newWatermarks()
-	w.assign(0, 100e9, now)
-	w.assign(1, 100e9, now)
-	w.advance(1, 300e9, true, now)
+	w.begin(2)
+	w.assign(0, 100e9)
+	w.assign(1, 100e9)
+	w.advance(1, 300e9, now, now)
 	w.revoke(0)
-	if got := w.low(now); got != 100e9 {
+	if got := w.low(); got != 100e9 {
 		t.Errorf("low is %d after a partition was revoked, want %d", got, int64(100e9))
 	}
 	w.revoke(1)
-	w.assign(1, 300e9, now)
-	if got := w.low(now); got != math.MaxInt64 {
+	w.begin(1)
+	w.assign(0, 300e9)
+	if got := w.low(); got != math.MaxInt64 {
 		t.Errorf("low is %d in a generation of one partition", got)
 	}
 }
@@ -111,18 +176,18 @@ func TestMergeDoesNotDependOnWhoReadWhen(t *testing.T) {
 // good.
 func TestNothingHoldsUpTheOthersForGood(t *testing.T) {
 	now := time.Unix(1000, 0)
-	w := newWatermarks()
-	w.assign(0, 0, now)
-	w.assign(1, 0, now)
-	w.advance(0, 999e9, false, now)
-	w.advance(1, 0, true, now) // it has no clock
-	if got, want := w.low(now), now.Add(-watermarkDelay).UnixNano(); got != want {
+	w := marksOf(2)
+	w.advance(0, 999e9, time.Time{}, now)
+	w.advance(1, 0, now, now) // it has no clock
+	if got, want := w.low(), now.Add(-watermarkDelay).UnixNano(); got != want {
 		t.Errorf("low is %d beside a partition without a clock, want %d", got, want)
 	}
-	w.advance(1, 10e9, false, now)
-	later := now.Add(markPatience + time.Second)
-	w.advance(0, 1030e9, false, later)
-	if got, want := w.low(later), later.Add(-watermarkDelay).UnixNano(); got != want {
+	w.advance(1, 10e9, time.Time{}, now)
+	for range markPatience/time.Second + 1 {
+		now = now.Add(time.Second)
+		w.advance(0, now.UnixNano(), time.Time{}, now)
+	}
+	if got, want := w.low(), now.UnixNano(); got != want {
 		t.Errorf("low is %d beside a partition that nothing was heard of, want %d", got, want)
 	}
 	m := newMerger()

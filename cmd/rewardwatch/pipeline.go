@@ -210,9 +210,12 @@ func (p *pipeline) all() []*runningDesk {
 	return slices.SortedFunc(maps.Values(p.desks), func(a, b *runningDesk) int { return strings.Compare(a.name, b.name) })
 }
 
+// Begin implements ingest.Handler.
+func (p *pipeline) Begin(partitions int) { p.marks.begin(partitions) }
+
 // Assign implements ingest.Handler.
 func (p *pipeline) Assign(partition int32) (ingest.Processor, error) {
-	p.marks.assign(partition, 0, time.Now())
+	p.marks.assign(partition, 0)
 	f := &partitionFeed{
 		pipeline: p, partition: partition, episodes: newAssembler(p.cfg, p.episodes), known: map[string]*way{},
 	}

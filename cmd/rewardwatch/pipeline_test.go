@@ -81,6 +81,7 @@ func TestRebalancesLoseNothing(t *testing.T) {
 	const rounds, partitions, each = 25, 3, 120
 	next := make([]int64, partitions)
 	for range rounds {
+		p.Begin(partitions)
 		feeds := make([]ingest.Processor, partitions)
 		for i := range feeds {
 			var err error
@@ -123,7 +124,7 @@ func TestRebalancesLoseNothing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := errors.Join(f.Restore(bytes.NewReader(snapshot)), f.Idle(t.Context())); err != nil {
+		if err := errors.Join(f.Restore(bytes.NewReader(snapshot)), f.Idle(t.Context(), time.Now())); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -165,7 +166,7 @@ func TestPoliciesDoNotHoldEachOtherUp(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := errors.Join(clocked.Idle(t.Context()), clockless.Idle(t.Context())); err != nil {
+	if err := errors.Join(clocked.Idle(t.Context(), time.Now()), clockless.Idle(t.Context(), time.Now())); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "both policies", func() bool { return p.judged() == 1000 })

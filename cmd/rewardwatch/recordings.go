@@ -126,7 +126,7 @@ func (c *collector) Process(_ context.Context, batch []ingest.Event) error {
 }
 
 // Idle, Snapshot and Restore implement ingest.Processor; a recording has no state to keep.
-func (c *collector) Idle(context.Context) error { return nil }
+func (c *collector) Idle(context.Context, time.Time) error { return nil }
 
 // Snapshot implements ingest.Processor.
 func (c *collector) Snapshot(io.Writer) error { return nil }

@@ -222,7 +222,7 @@ func (r *replay) tellIgnored() error {
 }
 
 // Idle implements ingest.Processor.
-func (r *replay) Idle(context.Context) error { return nil }
+func (r *replay) Idle(context.Context, time.Time) error { return nil }
 
 // Snapshot implements ingest.Processor; a replay keeps no state.
 func (r *replay) Snapshot(io.Writer) error { return nil }

@@ -97,8 +97,7 @@ func (r *runningDesk) receive() {
 // release judges all units that need not wait any longer. How far partitions have been read is asked before the
 // channel is drained: a partition hands on its units before it says that it got that far.
 func (r *runningDesk) release(ctx context.Context) error {
-	now := time.Now()
-	low := r.pipeline.marks.low(now)
+	low, now := r.pipeline.marks.low(), time.Now()
 	r.receive()
 	for {
 		u := r.merger.release(low)

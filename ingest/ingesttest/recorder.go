@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"sync"
+	"time"
 
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
@@ -23,16 +24,17 @@ type Seen struct {
 // Recorder is a Handler whose processors remember every event. What they remember travels in their snapshots: after a
 // restart it is what the checkpoint held and what was read since, so that an event that is lost or counted twice shows.
 type Recorder struct {
-	mu        sync.Mutex
-	changed   chan struct{} // closed and made anew at every change
-	events    map[int32][]Seen
-	idle      map[int32]int
-	assigned  map[int32]int // how often; revoked ones taken off
-	processed int           // batches
-	failing   error
-	panics    any
-	gate      chan struct{}
-	resting   chan struct{} // receives each time a Process waits at the gate
+	mu         sync.Mutex
+	changed    chan struct{} // closed and made anew at every change
+	events     map[int32][]Seen
+	idle       map[int32]int
+	partitions int           // of the topic
+	assigned   map[int32]int // how often; revoked ones taken off
+	processed  int           // batches
+	failing    error
+	panics     any
+	gate       chan struct{}
+	resting    chan struct{} // receives each time a Process waits at the gate
 }
 
 // NewRecorder makes a Recorder that has seen nothing.
@@ -121,6 +123,16 @@ func (r *Recorder) Pause() (resting <-chan struct{}, resume func()) {
 	}
 }
 
+// Begin implements ingest.Handler.
+func (r *Recorder) Begin(partitions int) { r.change(func() { r.partitions = partitions }) }
+
+// Partitions gives how many partitions the topic of the present generation has.
+func (r *Recorder) Partitions() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.partitions
+}
+
 // Assign implements ingest.Handler.
 func (r *Recorder) Assign(partition int32) (ingest.Processor, error) {
 	r.change(func() {
@@ -163,7 +175,7 @@ func (p *recording) Process(_ context.Context, batch []ingest.Event) error {
 	return nil
 }
 
-func (p *recording) Idle(context.Context) error {
+func (p *recording) Idle(context.Context, time.Time) error {
 	p.recorder.change(func() { p.recorder.idle[p.partition]++ })
 	return nil
 }
