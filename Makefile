@@ -16,7 +16,7 @@ PEERS_REQUIREMENTS := detectors/peers/requirements.txt
 PEERS_VENV := $(CACHE)/venv-peers/.complete
 
 # The tests of real servers are those in files tagged e2e; they run by name, or every unit test would run twice.
-E2E_FILES = $(shell grep -rlE '^//go:build e2e' --include='*_test.go' alerts cmd dashboards deploy detectors ingest retrain)
+E2E_FILES = $(shell grep -rlE '^//go:build e2e$$' --include='*_test.go' alerts cmd dashboards deploy detectors ingest retrain)
 E2E_PACKAGES = $(sort $(addprefix ./,$(dir $(E2E_FILES))))
 E2E_TESTS = $(shell grep -hoE '^func Test[A-Za-z0-9_]+' $(E2E_FILES) /dev/null | grep -v TestMain | cut -c6- | sort -u | paste -sd '|')
 
@@ -28,7 +28,12 @@ BANK_RACES = ^(TestBackground|TestUnitsThatWait|TestCalibrationsAreKept)
 FUZZ_FILES = $(shell grep -rlE '^func Fuzz' --include='*_test.go' alerts cmd dashboards deploy detectors ingest retrain)
 FUZZTIME ?= 30s
 
-.PHONY: build demo test lint bench bench-detection peers ks-table fuzz kafka kafka-stop packages clean
+# The service under load while everything around it fails, and for how long it holds out: not part of `make test`, which has
+# the kills in a short form.
+KILLS ?= 100
+DURATION ?= 20m
+
+.PHONY: build demo test test-faults soak lint bench bench-detection peers ks-table fuzz kafka kafka-stop packages clean
 
 build:
 	CGO_ENABLED=0 go build -trimpath -buildvcs=auto -o bin/rewardwatch ./cmd/rewardwatch
@@ -38,7 +43,7 @@ demo: build
 
 test: packages $(VENV)
 	deploy/local/kafka/kafka.sh fetch
-	go vet -tags e2e ./...
+	go vet -tags e2e,faults ./...
 	mkdir -p $(CACHE)/test
 	failed=0
 	go test -race -json $$(go list ./... | grep -v '$(BANK)$$') | tee $(CACHE)/test/unit.json | awk -f .ci/progress.awk || failed=1
@@ -49,8 +54,16 @@ test: packages $(VENV)
 	awk -v closing=1 -f .ci/progress.awk $(CACHE)/test/{unit,bank,races,e2e}.json || failed=1
 	exit $$failed
 
+test-faults: packages
+	deploy/local/kafka/kafka.sh fetch
+	go test -tags e2e,faults -count=1 -timeout 2h -run '^TestFaults$$' -v ./cmd/rewardwatch/e2e -args -kills $(KILLS)
+
+soak: packages
+	deploy/local/kafka/kafka.sh fetch
+	go test -tags e2e,faults -count=1 -timeout 0 -run '^TestSoak$$' -v ./cmd/rewardwatch/e2e -args -soak $(DURATION)
+
 lint: $(GOLANGCI)
-	go vet -tags e2e ./...
+	go vet -tags e2e,faults ./...
 	go mod tidy -diff
 	$(GOLANGCI) run ./...
 

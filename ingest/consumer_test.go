@@ -370,6 +370,11 @@ func TestMembersShareThePartitionsAndHandThemOver(t *testing.T) {
 	second := b.join()
 	second.await("two partitions", func() bool { return len(second.Assigned()) == 2 })
 	first.await("two partitions", func() bool { return len(first.Assigned()) == 2 })
+	for _, m := range []*member{first, second} {
+		if got := m.Partitions(); got != 4 {
+			t.Errorf("a member was told of %d partitions, and the topic has 4", got)
+		}
+	}
 	all(50)
 	for _, m := range []*member{first, second} {
 		for p := range maps.Keys(m.Assigned()) {

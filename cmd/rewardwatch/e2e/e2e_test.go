@@ -4,9 +4,7 @@ package e2e
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -18,12 +16,13 @@ import (
 
 // TestRealServers shares one broker among the tests of the service; each has a topic of its own.
 func TestRealServers(t *testing.T) {
-	s := setting{broker: startBroker(t), binary: build(t)}
+	s := setting{broker: startBroker(t, ""), binary: build(t)}
 	t.Run("lander with pushed alerts", s.landerPushesAlerts)
 	t.Run("cart-pole with alerting rules", s.cartPoleAlertsByRules)
 	for _, f := range restartedFleets() {
 		t.Run("killed and restarted on "+f.topic, func(t *testing.T) { s.restarted(t, f) })
 	}
+	t.Run("killed at random moments", s.killed)
 }
 
 // setting is what the tests share.
@@ -137,7 +136,7 @@ func (s setting) restarted(t *testing.T, f fleet) {
 	s.broker.createTopic(t, f.topic, f.partitions)
 	trainer := startReceiver(t)
 	w := &watched{fleet: f, broker: s.broker, trainer: trainer}
-	w.service = newService(t, s.binary, s.broker, f, trainer, nil)
+	w.service = newService(t, s.binary, s.broker.address, f.topic, f.topic, trainer, nil)
 	w.service.start(t)
 	w.agent = startAgent(t, s.broker, f)
 
@@ -197,7 +196,7 @@ func (s setting) watch(t *testing.T, f fleet, alerts *alertmanager, push bool) *
 	if !push {
 		pushTo = nil
 	}
-	w.service = newService(t, s.binary, s.broker, f, w.trainer, pushTo)
+	w.service = newService(t, s.binary, s.broker.address, f.topic, f.topic, w.trainer, pushTo)
 	w.service.start(t)
 	w.prometheus = startPrometheus(t, w.service, alerts)
 	w.agent = startAgent(t, s.broker, f)
@@ -365,20 +364,9 @@ func (w *watched) record(t *testing.T) string {
 	if w.fleet.partitions > 1 {
 		slices.SortStableFunc(records, func(a, b record) int { return cmp.Compare(a.ts, b.ts) })
 	}
-	file, err := os.Create(filepath.Join(t.TempDir(), "telemetry.ndjson"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, r := range records {
-		_, err = file.Write(append(r.value, '\n'))
-		if err != nil {
-			break
-		}
-	}
-	if err := errors.Join(err, file.Close()); err != nil {
-		t.Fatal(err)
-	}
-	return file.Name()
+	file := filepath.Join(t.TempDir(), "telemetry.ndjson")
+	writeRecords(t, file, records)
+	return file
 }
 
 // onlyAlert checks that one RewardDrift fires for a policy and that it carries the labels.

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 )
@@ -51,6 +52,7 @@ type delivery struct {
 type receiver struct {
 	server     *httptest.Server
 	secretFile string
+	arrived    chan struct{} // where somebody waits for it, a delivery is announced, and answered only a while later
 
 	mu         sync.Mutex
 	deliveries []delivery // one for each webhook-id
@@ -64,12 +66,13 @@ func startReceiver(t *testing.T) *receiver {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &receiver{secretFile: filepath.Join(t.TempDir(), "trainer.secret")}
+	r := &receiver{secretFile: filepath.Join(t.TempDir(), "trainer.secret"), arrived: make(chan struct{})}
 	if err := os.WriteFile(r.secretFile, []byte(webhookSecret+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	r.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		d, err := verify(verifier, req)
+		defer r.announce()
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		if err != nil {
@@ -82,6 +85,15 @@ func startReceiver(t *testing.T) *receiver {
 	}))
 	t.Cleanup(r.server.Close)
 	return r
+}
+
+// announce tells who waits for a delivery, and gives it time to disturb the answer.
+func (r *receiver) announce() {
+	select {
+	case r.arrived <- struct{}{}:
+		time.Sleep(100 * time.Millisecond)
+	default:
+	}
 }
 
 // accept takes a delivery once: its id is its idempotency key. The caller holds the lock.

@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -45,27 +46,37 @@ func freePorts(t *testing.T, n int) []string {
 	return ports
 }
 
-// local starts a server by its script under deploy/local and stops it when the test ends. env are the script's settings.
-func local(t *testing.T, script, log string, env ...string) {
-	t.Helper()
-	run := func(verb string) error {
-		cmd := exec.Command(filepath.Join(root, "deploy/local", script), verb)
-		cmd.Env = append(os.Environ(), env...)
-		out, err := cmd.CombinedOutput()
-		if err != nil {
-			return fmt.Errorf("%s %s: %w\n%s", script, verb, err, out)
-		}
-		return nil
+// server is a server that is run by its script under deploy/local.
+type server struct {
+	script string
+	env    []string // the script's settings
+}
+
+// do runs the script with one of its verbs.
+func (s server) do(verb string) error {
+	cmd := exec.Command(filepath.Join(root, "deploy/local", s.script), verb)
+	cmd.Env = append(os.Environ(), s.env...)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("%s %s: %w\n%s", s.script, verb, err, out)
 	}
+	return nil
+}
+
+// local starts a server by its script under deploy/local and stops it when the test ends. env are the script's settings.
+func local(t *testing.T, script, log string, env ...string) server {
+	t.Helper()
+	s := server{script, env}
 	t.Cleanup(func() {
 		logTail(t, log)
-		if err := run("stop"); err != nil {
+		if err := s.do("stop"); err != nil {
 			t.Error(err)
 		}
 	})
-	if err := run("start"); err != nil {
+	if err := s.do("start"); err != nil {
 		t.Fatal(err)
 	}
+	return s
 }
 
 // logTail shows the end of a server's log where the test has failed.
@@ -84,15 +95,19 @@ func logTail(t *testing.T, path string) {
 
 // broker is an Apache Kafka broker.
 type broker struct {
+	server
 	address string
 }
 
-func startBroker(t *testing.T) *broker {
+// startBroker starts a broker that sends its clients to the address advertised, "" for its own.
+func startBroker(t *testing.T, advertised string) *broker {
 	t.Helper()
 	dir, ports := t.TempDir(), freePorts(t, 2)
-	local(t, "kafka/kafka.sh", filepath.Join(dir, "kafka.log"),
-		"KAFKA_DIR="+dir, "KAFKA_PORT="+ports[0], "KAFKA_CONTROLLER_PORT="+ports[1])
-	return &broker{address: "127.0.0.1:" + ports[0]}
+	address := "127.0.0.1:" + ports[0]
+	s := local(t, "kafka/kafka.sh", filepath.Join(dir, "kafka.log"),
+		"KAFKA_DIR="+dir, "KAFKA_PORT="+ports[0], "KAFKA_CONTROLLER_PORT="+ports[1],
+		"KAFKA_ADVERTISED="+cmp.Or(advertised, address))
+	return &broker{server: s, address: address}
 }
 
 // admin gives a client of the broker, and what closes it.

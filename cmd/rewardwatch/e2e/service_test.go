@@ -40,8 +40,9 @@ type service struct {
 	process                 *exec.Cmd
 }
 
-// newService writes the configuration. Without an Alertmanager to push to, alerts are left to Prometheus's rules.
-func newService(t *testing.T, binary string, b *broker, f fleet, trainer *receiver, push *alertmanager) *service {
+// newService writes the configuration, with the brokers at an address. Without an Alertmanager to push to, alerts are left
+// to Prometheus's rules.
+func newService(t *testing.T, binary, brokers, topic, group string, trainer *receiver, push *alertmanager) *service {
 	t.Helper()
 	dir := t.TempDir()
 	s := &service{
@@ -53,9 +54,9 @@ func newService(t *testing.T, binary string, b *broker, f fleet, trainer *receiv
 		urls = fmt.Sprintf("[%q]", "http://"+push.address)
 	}
 	rewrite(t, "deploy/rewardwatch.yml", s.config,
-		"127.0.0.1:9092", b.address,
-		"topic: agent-telemetry", fmt.Sprintf("topic: %q", f.topic),
-		"group: rewardwatch", fmt.Sprintf("group: %q", f.topic),
+		"127.0.0.1:9092", brokers,
+		"topic: agent-telemetry", fmt.Sprintf("topic: %q", topic),
+		"group: rewardwatch", fmt.Sprintf("group: %q", group),
 		"/var/lib/rewardwatch", dir,
 		"every: 10s", "every: 1s",
 		`- match: "*"`, `- {match: "*", false_alarms: {budget: 1, per: "20000 episodes"}}`,
@@ -70,14 +71,20 @@ func newService(t *testing.T, binary string, b *broker, f fleet, trainer *receiv
 	return s
 }
 
-// start runs the service, again after it was killed or stopped, and returns when it is ready.
-func (s *service) start(t *testing.T) {
+// launch runs the service, again after it was killed or stopped.
+func (s *service) launch(t *testing.T) {
 	t.Helper()
 	s.process = exec.Command(s.binary, "run", "--config", s.config, "--output", "json")
 	s.process.Stdout, s.process.Stderr = s.log, s.log
 	if err := s.process.Start(); err != nil {
 		t.Fatalf("run the service: %v", err)
 	}
+}
+
+// start launches the service and returns when it is ready.
+func (s *service) start(t *testing.T) {
+	t.Helper()
+	s.launch(t)
 	eventually(t, "the service is ready", func() error {
 		_, err := get("http://" + s.address + "/-/ready")
 		return err
@@ -93,7 +100,10 @@ func (s *service) kill(t *testing.T) {
 	if err := s.process.Process.Kill(); err != nil {
 		t.Errorf("kill the service: %v", err)
 	}
-	_ = s.process.Wait() // it says that it was killed
+	err := s.process.Wait()
+	if status, ok := s.process.ProcessState.Sys().(syscall.WaitStatus); !ok || status.Signal() != syscall.SIGKILL {
+		t.Errorf("the service had ended by itself: %v", err)
+	}
 	s.process = nil
 }
 

@@ -8,6 +8,7 @@
 #
 # KAFKA_DIR              data, log and pid file        (default .cache/run/kafka)
 # KAFKA_PORT             port for clients              (default 9092)
+# KAFKA_ADVERTISED       address that clients are sent to  (default 127.0.0.1:KAFKA_PORT)
 # KAFKA_CONTROLLER_PORT  port of the controller        (default 19092; 9093 would be Alertmanager's)
 # KAFKA_LIB              where the jars are            (default .cache/kafka/lib)
 set -euo pipefail
@@ -18,6 +19,7 @@ root=$(cd "$here/../../.." && pwd)
 lib=${KAFKA_LIB:-$root/.cache/kafka/lib}
 dir=${KAFKA_DIR:-$root/.cache/run/kafka}
 port=${KAFKA_PORT:-9092}
+advertised=${KAFKA_ADVERTISED:-127.0.0.1:$port}
 controller_port=${KAFKA_CONTROLLER_PORT:-19092}
 mkdir -p "$dir"
 dir=$(cd "$dir" && pwd)
@@ -42,7 +44,7 @@ fetch() {
 
 # Any 16 bytes in base64 will do for the id of a cluster of one.
 format() {
-  sed -e "s#@DATA@#$dir/data#; s#@PORT@#$port#g; s#@CONTROLLER_PORT@#$controller_port#g" \
+  sed -e "s#@DATA@#$dir/data#; s#@PORT@#$port#g; s#@ADVERTISED@#$advertised#; s#@CONTROLLER_PORT@#$controller_port#g" \
     "$here/server.properties" >"$dir/server.properties"
   [ -f "$dir/data/meta.properties" ] ||
     "${java[@]}" -Dlog.level=WARN kafka.tools.StorageTool format --standalone -t cmV3YXJkd2F0Y2gtbG9jYQ -c "$dir/server.properties"

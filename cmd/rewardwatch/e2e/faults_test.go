@@ -1,0 +1,174 @@
+//go:build e2e && faults
+
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/Shopify/toxiproxy/v2"
+	"github.com/rs/zerolog"
+	"golang.org/x/sys/unix"
+
+	"github.com/rewardwatch/rewardwatch/ingest"
+)
+
+// TestFaults does to the service under load what can happen to it, one after the other, each on a topic of its own.
+func TestFaults(t *testing.T) {
+	proxy := startProxy(t)
+	s := setting{broker: startBroker(t, proxy.Listen), binary: build(t)}
+	proxy.reach(t, s.broker.address)
+	t.Run("killed at random moments", s.killed)
+	t.Run("broker restarted", s.brokerRestarted)
+	t.Run("connections cut", func(t *testing.T) { s.connectionsCut(t, proxy) })
+	t.Run("paused past its session", s.paused)
+	t.Run("disk full", s.diskFull)
+}
+
+// brokerRestarted stops the broker and starts it again, three times.
+func (s setting) brokerRestarted(t *testing.T) {
+	d := s.disturb(t, "broker-restarted", s.broker.address, 3)
+	for _, units := range []int{100, 300, soundFirst} {
+		d.judged(t, units)
+		for _, verb := range []string{"stop", "start"} {
+			if err := s.broker.do(verb); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	d.judged(t, soundFirst+spoiltFor)
+	d.nothingLostNothingTwice(t)
+	d.service.stop(t)
+}
+
+// connectionsCut has the service reach the broker through a proxy that cuts its connections, of the fetches inside record
+// batches most often, delays them, and is away for a while.
+func (s setting) connectionsCut(t *testing.T, proxy *proxy) {
+	d := s.disturb(t, "connections-cut", proxy.Listen, 4)
+	rng := rand.New(rand.NewPCG(4, 4))
+	for i := range 40 {
+		switch i % 4 {
+		case 0, 1: // in the middle of an answer, or of the batch in it
+			proxy.toxic(t, fmt.Sprintf(`{"name":"cut","type":"limit_data","attributes":{"bytes":%d}}`, 100+rng.IntN(60_000)))
+		case 2:
+			proxy.toxic(t, fmt.Sprintf(`{"name":"cut","type":"reset_peer","attributes":{"timeout":%d}}`, rng.IntN(1000)))
+		case 3:
+			proxy.toxic(t, `{"name":"cut","type":"latency","attributes":{"latency":700,"jitter":600}}`)
+		}
+		wait(t, time.Duration(rng.Int64N(int64(3*time.Second))))
+		proxy.Toxics.ResetToxics(t.Context())
+		if i%10 == 9 {
+			proxy.Stop()
+			wait(t, time.Duration(rng.Int64N(int64(15*time.Second))))
+			if err := proxy.Start(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if lost, err := d.service.samples(ingest.MetricReconnects, map[string]string{"reason": "connection"}); err != nil || lost[0] == 0 {
+		t.Errorf("no connection of a partition was cut: %v, %v", lost, err)
+	}
+	d.judged(t, soundFirst+spoiltFor)
+	d.nothingLostNothingTwice(t)
+	d.service.stop(t)
+}
+
+// paused stops the process for longer than its session in the group, lets it go on, and does so again.
+func (s setting) paused(t *testing.T) {
+	d := s.disturb(t, "paused", s.broker.address, 5)
+	for _, units := range []int{100, soundFirst} {
+		d.judged(t, units)
+		d.signal(t, syscall.SIGSTOP)
+		wait(t, 20*time.Second)
+		d.signal(t, syscall.SIGCONT)
+	}
+	d.judged(t, soundFirst+spoiltFor)
+	d.nothingLostNothingTwice(t)
+	d.service.stop(t)
+}
+
+func (d *disturbed) signal(t *testing.T, s syscall.Signal) {
+	t.Helper()
+	if err := d.service.process.Process.Signal(s); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// diskFull lets no file of the service grow beyond a few bytes, kills it in this state, and makes room again. It goes on
+// meanwhile, and says that it cannot save.
+func (s setting) diskFull(t *testing.T) {
+	d := s.disturb(t, "disk-full", s.broker.address, 6)
+	for _, units := range []int{100, soundFirst / 2} {
+		d.judged(t, units)
+		d.limitFiles(t, 16)
+		for _, kind := range []string{"partition", "bank"} {
+			eventually(t, "a checkpoint of kind "+kind+" fails", func() error {
+				return atLeast(1)(d.service.largest(ingest.MetricCheckpointFailure, map[string]string{"kind": kind}))
+			})
+		}
+		d.judged(t, units+50)
+		d.service.kill(t)
+		d.service.launch(t)
+	}
+	d.judged(t, soundFirst-50)
+	d.limitFiles(t, 16)
+	wait(t, 5*time.Second)
+	d.limitFiles(t, unix.RLIM_INFINITY)
+	d.judged(t, soundFirst+spoiltFor)
+	d.nothingLostNothingTwice(t)
+	d.service.stop(t)
+}
+
+// limitFiles has every write of the service beyond a size fail, as on a full disk.
+func (d *disturbed) limitFiles(t *testing.T, size uint64) {
+	t.Helper()
+	limit := unix.Rlimit{Cur: size, Max: unix.RLIM_INFINITY}
+	if err := unix.Prlimit(d.service.process.Process.Pid, unix.RLIMIT_FSIZE, &limit, nil); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// proxy stands between the service and the broker.
+type proxy struct{ *toxiproxy.Proxy }
+
+// startProxy takes an address, which leads nowhere before reach.
+func startProxy(t *testing.T) *proxy {
+	t.Helper()
+	server := toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop())
+	return &proxy{toxiproxy.NewProxy(server, "kafka", net.JoinHostPort("127.0.0.1", freePorts(t, 1)[0]), "")}
+}
+
+// reach leads connections to a broker from now on.
+func (p *proxy) reach(t *testing.T, broker string) {
+	t.Helper()
+	p.Upstream = broker
+	if err := p.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Stop)
+}
+
+// toxic spoils what comes from the broker.
+func (p *proxy) toxic(t *testing.T, json string) {
+	t.Helper()
+	if _, err := p.Toxics.AddToxicJson(strings.NewReader(json)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// wait passes some time, unless the test is ended.
+func wait(t *testing.T, d time.Duration) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), d)
+	defer cancel()
+	if <-ctx.Done(); !errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		t.Fatal(ctx.Err())
+	}
+}

@@ -1,0 +1,228 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/rewardwatch/rewardwatch/detectors/bank"
+	"github.com/rewardwatch/rewardwatch/ingest"
+)
+
+// disturbed is a service under load, to which things happen.
+type disturbed struct {
+	setting
+	topic   string
+	service *service
+	trainer *receiver
+	load    *load
+}
+
+const loadPartitions = 4
+
+// disturb starts a service, which reaches the broker at an address, and load on a topic of their own.
+func (s setting) disturb(t *testing.T, topic, brokers string, seed uint64) *disturbed {
+	t.Helper()
+	s.broker.createTopic(t, topic, loadPartitions)
+	d := &disturbed{setting: s, topic: topic, trainer: startReceiver(t)}
+	d.service = newService(t, s.binary, brokers, topic, topic, d.trainer, nil)
+	replaceIn(t, d.service.config, "cooldown: 24h", "cooldown: 1s") // an order for every incident
+	d.service.launch(t)
+	d.load = startLoad(t, s.broker, topic, seed)
+	return d
+}
+
+// replaceIn replaces some text in a file, where it must stand.
+func replaceIn(t *testing.T, path, old, replacement string) {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil || !bytes.Contains(text, []byte(old)) {
+		t.Fatalf("%s does not hold %q: %v", path, old, err)
+	}
+	if err := os.WriteFile(path, bytes.ReplaceAll(text, []byte(old), []byte(replacement)), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// judged returns when the service has judged so many units of each policy.
+func (d *disturbed) judged(t *testing.T, units int) {
+	t.Helper()
+	for _, p := range d.load.policies {
+		eventually(t, fmt.Sprintf("%d units of %s are judged", units, p.name), func() error {
+			return atLeast(float64(units))(d.service.largest(bank.MetricUnits, map[string]string{"policy": p.name}))
+		})
+	}
+}
+
+// nothingLostNothingTwice ends the load and checks that the service has every event in its state exactly once: it counts
+// and sums what was written, shows what a service shows that was never disturbed, raised the alarms that a replay
+// raises, and ordered each retraining once.
+func (d *disturbed) nothingLostNothingTwice(t *testing.T) {
+	t.Helper()
+	if err := d.load.end(); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%d events were written; the slowest pulse took %s", d.load.events, d.load.slowest)
+	records := d.recorded(t)
+	if len(records) != d.load.events {
+		t.Fatalf("the topic holds %d events, and %d were written", len(records), d.load.events)
+	}
+	d.sameAsOracle(t, d.service)
+	d.sameAsUndisturbed(t)
+	d.sameAlarmsAsReplay(t, records)
+	d.orderedOnce(t)
+}
+
+// recorded reads the topic back in the order of the events' times.
+func (d *disturbed) recorded(t *testing.T) []record {
+	t.Helper()
+	records := slices.Concat(d.broker.read(t, d.topic, loadPartitions)...)
+	slices.SortStableFunc(records, func(a, b record) int { return cmp.Compare(a.ts, b.ts) })
+	return records
+}
+
+// sameAsOracle checks counts and sums of every policy. Sums are exact.
+func (d *disturbed) sameAsOracle(t *testing.T, s *service) {
+	t.Helper()
+	eventually(t, "the service has read everything", func() error {
+		return exactly(0)(s.largest(ingest.MetricLagRecords, nil))
+	})
+	for _, p := range d.load.policies {
+		labels := map[string]string{"policy": p.name}
+		eventually(t, "every unit of "+p.name+" is judged", func() error {
+			return exactly(float64(p.ended))(s.largest(bank.MetricUnits, labels))
+		})
+		for metric, want := range map[string]float64{
+			bank.MetricRewardObservations: p.total.rewards, bank.MetricRewardPositive: p.total.positive,
+			bank.MetricRewardNegative: p.total.negative,
+		} {
+			if err := exactly(want)(s.largest(metric, labels)); err != nil {
+				t.Errorf("%s of %s: %v", metric, p.name, err)
+			}
+		}
+	}
+}
+
+// sameAsUndisturbed starts another service, which reads the topic from its beginning undisturbed, and checks that both
+// show the same of every stream, to the last digit.
+func (d *disturbed) sameAsUndisturbed(t *testing.T) {
+	t.Helper()
+	other := newService(t, d.binary, d.broker.address, d.topic, d.topic+"-undisturbed", startReceiver(t), nil)
+	other.start(t)
+	d.sameAsOracle(t, other)
+	eventually(t, "both show the same streams", func() error {
+		a, errA := get("http://" + d.service.address + "/api/v1/streams")
+		b, errB := get("http://" + other.address + "/api/v1/streams")
+		if err := errors.Join(errA, errB); err != nil {
+			return err
+		}
+		return sameText(a, b)
+	})
+	other.stop(t)
+}
+
+// sameText gives an error with the surroundings of the first difference.
+func sameText(a, b []byte) error {
+	if bytes.Equal(a, b) {
+		return nil
+	}
+	at := 0
+	for at < min(len(a), len(b)) && a[at] == b[at] {
+		at++
+	}
+	around := func(text []byte) []byte { return text[max(0, at-300):min(len(text), at+100)] }
+	return fmt.Errorf("disturbed:   %s\nundisturbed: %s", around(a), around(b))
+}
+
+// sameAlarmsAsReplay checks the alarms that the service holds against those of a replay, by their ids. It holds as many
+// as 50 closed incidents of a group.
+func (d *disturbed) sameAlarmsAsReplay(t *testing.T, records []record) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "telemetry.ndjson")
+	writeRecords(t, file, records)
+	incidents, err := d.service.incidents()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got, want []string
+	for _, i := range incidents {
+		got = append(got, i.alarmIDs()...)
+	}
+	for _, a := range d.service.replay(t, file) {
+		want = append(want, a.ID)
+	}
+	slices.Sort(got)
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		t.Errorf("the service raised the alarms %v, and a replay %v", got, want)
+	}
+	t.Logf("%d incidents with %d alarms", len(incidents), len(got))
+}
+
+// orderedOnce checks that no incident has two requests, and that each request was delivered under one id.
+func (d *disturbed) orderedOnce(t *testing.T) {
+	t.Helper()
+	var ledger struct {
+		Requests []struct {
+			ID       string `json:"id"`
+			Incident string `json:"incident"`
+			State    string `json:"state"`
+		} `json:"retrain_requests"`
+	}
+	eventually(t, "every request is settled", func() error {
+		if err := getJSON("http://"+d.service.address+"/api/v1/retrain-requests", &ledger); err != nil {
+			return err
+		}
+		for _, r := range ledger.Requests {
+			if r.State == "open" {
+				return fmt.Errorf("%s is open", r.ID)
+			}
+		}
+		return nil
+	})
+	requests := map[string]string{} // by incident
+	for _, r := range ledger.Requests {
+		if other, twice := requests[r.Incident]; twice {
+			t.Errorf("incident %s has the requests %s and %s", r.Incident, other, r.ID)
+		}
+		requests[r.Incident] = r.ID
+	}
+	deliveries, repeats, err := d.trainer.received()
+	if err != nil {
+		t.Error(err)
+	}
+	acted := map[string]string{} // webhook ids by request
+	for _, got := range deliveries {
+		request := got.order.Data.ID
+		if other, twice := acted[request]; twice {
+			t.Errorf("the trainer acted on request %s twice, by the webhooks %s and %s", request, other, got.id)
+		}
+		acted[request] = got.id
+		if requests[got.order.Data.Incident] != request {
+			t.Errorf("the trainer got request %s of incident %s, for which the ledger has %q", request, got.order.Data.Incident, requests[got.order.Data.Incident])
+		}
+	}
+	if len(deliveries) == 0 || len(acted) != len(requests) {
+		t.Errorf("the ledger has %d requests, and the trainer acted on %d", len(requests), len(acted))
+	}
+	t.Logf("%d retrain requests, %d of their deliveries repeated", len(requests), repeats)
+}
+
+func writeRecords(t *testing.T, path string, records []record) {
+	t.Helper()
+	var text bytes.Buffer
+	for _, r := range records {
+		text.Write(r.value)
+		text.WriteByte('\n')
+	}
+	if err := os.WriteFile(path, text.Bytes(), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
