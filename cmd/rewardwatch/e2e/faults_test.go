@@ -48,21 +48,25 @@ func (s setting) brokerRestarted(t *testing.T) {
 	d.service.stop(t)
 }
 
-// connectionsCut has the service reach the broker through a proxy that cuts its connections, of the fetches inside record
-// batches most often, delays them, and is away for a while.
+// connectionsCut has the service reach the broker through a proxy that cuts its connections, all of them or some, that of
+// a fetch inside a record batch most often, delays them, and is away for a while.
 func (s setting) connectionsCut(t *testing.T, proxy *proxy) {
 	d := s.disturb(t, "connections-cut", proxy.Listen, 4)
 	rng := rand.New(rand.NewPCG(4, 4))
 	for i := range 40 {
+		pause := time.Duration(rng.Int64N(int64(3 * time.Second)))
 		switch i % 4 {
-		case 0, 1: // in the middle of an answer, or of the batch in it
+		case 0: // some say nothing for a while, and are then cut, while the others go on
+			pause = 3*time.Second + pause
+			proxy.toxic(t, fmt.Sprintf(`{"name":"cut","type":"timeout","toxicity":0.3,"attributes":{"timeout":%d}}`, pause.Milliseconds()-500))
+		case 1: // in the middle of an answer, or of the batch in it
 			proxy.toxic(t, fmt.Sprintf(`{"name":"cut","type":"limit_data","attributes":{"bytes":%d}}`, 100+rng.IntN(60_000)))
 		case 2:
 			proxy.toxic(t, fmt.Sprintf(`{"name":"cut","type":"reset_peer","attributes":{"timeout":%d}}`, rng.IntN(1000)))
 		case 3:
 			proxy.toxic(t, `{"name":"cut","type":"latency","attributes":{"latency":700,"jitter":600}}`)
 		}
-		wait(t, time.Duration(rng.Int64N(int64(3*time.Second))))
+		wait(t, pause)
 		proxy.Toxics.ResetToxics(t.Context())
 		if i%10 == 9 {
 			proxy.Stop()

@@ -27,13 +27,16 @@ type disturbed struct {
 
 const loadPartitions = 4
 
+// lateUnits is the metric of units that were judged out of order, since the service was last started.
+const lateUnits = "rewardwatch_units_late_total"
+
 // disturb starts a service, which reaches the broker at an address, and load on a topic of their own.
 func (s setting) disturb(t *testing.T, topic, brokers string, seed uint64) *disturbed {
 	t.Helper()
 	s.broker.createTopic(t, topic, loadPartitions)
 	d := &disturbed{setting: s, topic: topic, trainer: startReceiver(t)}
 	d.service = newService(t, s.binary, brokers, topic, topic, d.trainer, nil)
-	replaceIn(t, d.service.config, "cooldown: 24h", "cooldown: 1s") // an order for every incident
+	replaceIn(t, d.service.config, "cooldown: 24h", "cooldown: 0s") // many orders
 	d.service.launch(t)
 	d.load = startLoad(t, s.broker, topic, seed)
 	return d
@@ -75,6 +78,9 @@ func (d *disturbed) nothingLostNothingTwice(t *testing.T) {
 		t.Fatalf("the topic holds %d events, and %d were written", len(records), d.load.events)
 	}
 	d.sameAsOracle(t, d.service)
+	if late, err := d.service.largest(lateUnits, nil); err != nil || late > 0 {
+		t.Errorf("%g units were judged after one that had ended later: %v", late, err)
+	}
 	d.sameAsUndisturbed(t)
 	d.sameAlarmsAsReplay(t, records)
 	d.orderedOnce(t)
