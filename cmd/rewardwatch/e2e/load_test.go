@@ -33,6 +33,7 @@ type load struct {
 	rng      *rand.Rand
 	policies []*loadPolicy
 	events   int
+	pulses   int
 	slowest  time.Duration // pulse
 
 	stop context.CancelFunc
@@ -48,6 +49,7 @@ type loadPolicy struct {
 	agents []*loadAgent
 
 	begun, ended int   // episodes
+	lastEnd      int   // the pulse in which one ended last
 	total        tally // of the episodes that have ended
 }
 
@@ -61,7 +63,7 @@ func (a tally) plus(b tally) tally {
 type loadAgent struct {
 	id            string
 	episode       int
-	step, length  int
+	step, length  int   // the episode ends at that length, or a little later
 	spoilt, whole bool  // the environment of its episode, and whether that ends by itself
 	total         tally // of its episode
 }
@@ -148,6 +150,7 @@ func (l *load) run(ctx context.Context) error {
 // act has every agent take a step, and gives the records, each a little later than the one before.
 func (l *load) act(now time.Time) []*kgo.Record {
 	var records []*kgo.Record
+	l.pulses++
 	for _, p := range l.policies {
 		for _, a := range p.agents {
 			e := l.step(p, a)
@@ -171,7 +174,9 @@ func (l *load) step(p *loadPolicy, a *loadAgent) loadEvent {
 	}
 	e.Reward = float64(int64((mean+.4*l.rng.NormFloat64())*1024)) / 1024
 	a.total = a.total.plus(tally{1, max(e.Reward, 0), max(-e.Reward, 0)})
-	if a.step++; a.step >= a.length {
+	// One episode of a policy ends a pulse, so that the order of the ends is the same however long a pulse takes.
+	if a.step++; a.step >= a.length && p.lastEnd != l.pulses {
+		p.lastEnd = l.pulses
 		e.Terminated, e.Truncated = a.whole, !a.whole
 		p.ended++
 		p.total = p.total.plus(a.total)
