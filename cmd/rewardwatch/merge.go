@@ -181,8 +181,12 @@ func (m *merger) add(w waitingUnit) {
 	m.queues[p] = append(m.queues[p], w)
 }
 
-// drop forgets the waiting units of a partition that was revoked: its checkpoint has them.
-func (m *merger) drop(partition int32) { delete(m.queues, partition) }
+// drop forgets the waiting units of a partition that was revoked: its checkpoint has them. With them come again some that
+// were released, which are not late for that.
+func (m *merger) drop(partition int32) {
+	delete(m.queues, partition)
+	m.last = 0
+}
 
 // waiting is the number of units that have not been released.
 func (m *merger) waiting() int {

@@ -213,4 +213,14 @@ func TestLateUnitsAreCountedAndAppended(t *testing.T) {
 	if late := m.takeLate(); released != 3 || late != 1 {
 		t.Errorf("%d units released and %d of them late, want 3 and 1", released, late)
 	}
+	m.drop(0)
+	m.drop(1)
+	m.add(unitAt(0, 1, 100, "")) // read again after a rebalance
+	m.add(unitAt(1, 1, 50, ""))
+	for m.release(200) != nil {
+		released++
+	}
+	if late := m.takeLate(); released != 5 || late != 0 {
+		t.Errorf("%d units released and %d of them late, want 5 and 0", released, late)
+	}
 }
