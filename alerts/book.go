@@ -31,6 +31,8 @@ type groupBook struct {
 	Faulty     []streamFault // streams that are in a telemetry fault, in the order in which they fell into it
 	FaultSince bank.UnitRef  // when the first of them did
 	PastFaults []streamFault // ended ones, the oldest first
+
+	changed bool // since it was saved
 }
 
 // streamFault is one telemetry fault of one stream.
@@ -49,13 +51,15 @@ func NewBook() *Book {
 // Apply folds one finding in and gives what it changed, in order; nil where nothing did. Findings must come in the
 // order in which the bank made them.
 func (b *Book) Apply(f bank.Finding) []Change {
+	g := b.group(f.Group)
+	g.changed = true
 	switch f.Kind {
 	case bank.GroupQuiet:
-		return b.group(f.Group).quiet(f.At)
+		return g.quiet(f.At)
 	case bank.StreamUpdated:
-		return b.group(f.Group).renew(f)
+		return g.renew(f)
 	default:
-		return b.group(f.Group).changed(f)
+		return g.moved(f)
 	}
 }
 
@@ -113,9 +117,9 @@ func (b *Book) add(g *groupBook) {
 	b.order = append(b.order, g)
 }
 
-// changed handles a stream that went to another state. Only the state that it went to counts, so that a stream that
+// moved handles a stream that went to another state. Only the state that it went to counts, so that a stream that
 // comes back from a telemetry fault into drift keeps the alarm that it had.
-func (g *groupBook) changed(f bank.Finding) []Change {
+func (g *groupBook) moved(f bank.Finding) []Change {
 	if f.To == bank.TelemetryFault {
 		return g.beginFault(f)
 	}

@@ -1,13 +1,13 @@
 package alerts
 
 import (
-	"bytes"
-	"errors"
 	"fmt"
-	"io"
+	"maps"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/rewardwatch/rewardwatch/detectors/bank"
 	"github.com/rewardwatch/rewardwatch/ingest"
@@ -307,17 +307,7 @@ func TestBookGoesOnFromASnapshot(t *testing.T) {
 	for cut := range course {
 		before, after := NewBook(), NewBook()
 		got := applied(before, course[:cut]...)
-		var snapshot bytes.Buffer
-		if err := before.Snapshot(&snapshot); err != nil {
-			t.Fatal(err)
-		}
-		snapshot.WriteString("what follows")
-		if err := after.Restore(&snapshot); err != nil {
-			t.Fatal(err)
-		}
-		if rest := snapshot.String(); rest != "what follows" {
-			t.Fatalf("left %q unread", rest)
-		}
+		resumed(t, before, after)
 		got = append(got, applied(after, course[cut:]...)...)
 		if !reflect.DeepEqual(got, want) || !reflect.DeepEqual(after.Incidents(), whole.Incidents()) {
 			t.Errorf("cut after %d findings:\n%q\nwant:\n%q", cut, told(got), told(want))
@@ -325,52 +315,90 @@ func TestBookGoesOnFromASnapshot(t *testing.T) {
 	}
 }
 
-func TestRestoreRefusesDamage(t *testing.T) {
-	var snapshot bytes.Buffer
+func TestResumeRefusesDamage(t *testing.T) {
 	b := NewBook()
 	applied(b, drift("return", 100))
-	if err := b.Snapshot(&snapshot); err != nil {
+	parts, err := b.Changes()
+	if err != nil {
 		t.Fatal(err)
 	}
-	good := snapshot.Bytes()
+	good := parts["book/0"]
 	newer := append([]byte{snapshotVersion + 1}, good[1:]...)
-	longer := slices.Clone(good)
-	longer[1] = 0xff
-	longer = longer[:len(longer)-10]
 	for name, test := range map[string]struct {
-		snapshot []byte
-		want     error
+		parts ingest.Parts
+		want  string
 	}{
-		"nothing":                 {nil, io.EOF},
-		"cut in the head":         {good[:5], io.ErrUnexpectedEOF},
-		"cut in the body":         {good[:len(good)-10], io.ErrUnexpectedEOF},
-		"a length beyond the end": {longer, io.ErrUnexpectedEOF},
-		"another version":         {newer, errSnapshotVersion},
+		"nothing in a part": {ingest.Parts{"book/0": nil}, "part book/0: it is missing"},
+		"a part is missing": {ingest.Parts{"book/1": good}, "part book/0: it is missing"},
+		"cut in the head":   {ingest.Parts{"book/0": good[:5]}, "EOF"},
+		"cut in the body":   {ingest.Parts{"book/0": good[:len(good)-10]}, "EOF"},
+		"another version":   {ingest.Parts{"book/0": newer}, "its format is 3, and this build reads format 2"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if err := b.Restore(bytes.NewReader(test.snapshot)); !errors.Is(err, test.want) {
+			if err := NewBook().Resume(test.parts); err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("got %v, want %v", err, test.want)
-			}
-			if len(b.Alarms()) != 1 {
-				t.Error("the book was changed by a bad snapshot")
 			}
 		})
 	}
 }
 
-func FuzzRestore(f *testing.F) {
-	var snapshot bytes.Buffer
+// Only the groups to which something has happened are written.
+func TestBookWritesWhatChanged(t *testing.T) {
+	b := NewBook()
+	wants := func(what string, want ...string) {
+		t.Helper()
+		parts, err := b.Changes()
+		if got := slices.Sorted(maps.Keys(parts)); err != nil || !slices.Equal(got, want) || b.Changed() != (len(want) > 0) {
+			t.Errorf("%s: %q, %v, want %q", what, got, err, want)
+		}
+	}
+	wants("at first")
+	second := drift("return", 120)
+	second.Group = ingest.NewGroup("ranker", ingest.Label{Name: "env", Value: "other"})
+	applied(b, drift("return", 100), second)
+	wants("two groups", "book/0", "book/1")
+	wants("not saved yet", "book/0", "book/1")
+	b.Saved()
+	wants("saved")
+	id := b.Incidents()[1].ID
+	b.Mute(id, Decision{Kind: Muted, Until: time.Unix(10, 0)})
+	wants("muted", "book/1")
+	b.Saved()
+	b.EndMutes(time.Unix(20, 0))
+	wants("the mute has ended", "book/1")
+	b.Saved()
+	b.End(b.Incidents()[0].ID, Decision{Kind: Accepted})
+	wants("accepted", "book/0")
+	b.Lost()
+	wants("lost", "book/0", "book/1")
+}
+
+func FuzzResume(f *testing.F) {
 	b := NewBook()
 	applied(b, drift("return", 100), faulty("reward", bank.FaultConstant, 110))
-	if err := b.Snapshot(&snapshot); err != nil {
+	parts, err := b.Changes()
+	if err != nil {
 		f.Fatal(err)
 	}
-	f.Add(snapshot.Bytes())
+	f.Add(parts["book/0"])
 	f.Add([]byte{snapshotVersion})
-	f.Fuzz(func(t *testing.T, snapshot []byte) {
+	f.Fuzz(func(t *testing.T, part []byte) {
 		b := NewBook()
-		if b.Restore(bytes.NewReader(snapshot)) != nil && len(b.order) != 0 {
-			t.Error("a refused snapshot left something behind")
+		if err := b.Resume(ingest.Parts{"book/0": part}); err == nil {
+			b.Incidents()
 		}
 	})
+}
+
+// resumed hands what a book knows to a new one.
+func resumed(t *testing.T, from, to *Book) {
+	t.Helper()
+	from.Lost()
+	parts, err := from.Changes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := to.Resume(parts); err != nil {
+		t.Fatal(err)
+	}
 }

@@ -1,7 +1,6 @@
 package alerts
 
 import (
-	"bytes"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -216,7 +215,7 @@ const (
 
 // warmed is a world with a bank that has learnt it.
 type warmed struct {
-	bank []byte
+	bank ingest.Parts
 	made int64
 }
 
@@ -228,11 +227,11 @@ func warmUp(t *testing.T, seed uint64, versions ingest.Versions, hides func(*ing
 		p.Learn(w.unit())
 	}
 	p.Accept(time.Time{})
-	var b bytes.Buffer
-	if err := p.Snapshot(&b); err != nil {
+	parts, _, err := p.Changes()
+	if err != nil {
 		t.Fatal(err)
 	}
-	return warmed{b.Bytes(), w.made}
+	return warmed{parts, w.made}
 }
 
 func newBank() *bank.Policy {
@@ -246,7 +245,7 @@ func newBank() *bank.Policy {
 func (b warmed) live(t *testing.T, w *world) (first Cause, last Incident) {
 	t.Helper()
 	p, book := newBank(), NewBook()
-	if err := p.Restore(bytes.NewReader(b.bank), time.Time{}); err != nil {
+	if err := p.Resume(b.bank, time.Time{}); err != nil {
 		t.Fatal(err)
 	}
 	w.made = b.made

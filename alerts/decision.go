@@ -100,17 +100,18 @@ func (b *Book) EndMutes(now time.Time) []Change {
 	var changes []Change
 	for _, g := range b.order {
 		if i := g.Open; i != nil && i.IsMuted() && !now.Before(i.MutedUntil) {
-			i.MutedUntil = time.Time{}
+			i.MutedUntil, g.changed = time.Time{}, true
 			changes = append(changes, Change{Incident: copyIncident(i)})
 		}
 	}
 	return changes
 }
 
-// open finds an open incident; nil where there is none of that id.
+// open finds an open incident, which is about to be decided on; nil where there is none of that id.
 func (b *Book) open(id string) *Incident {
 	for _, g := range b.order {
 		if g.Open != nil && g.Open.ID == id {
+			g.changed = true
 			return g.Open
 		}
 	}

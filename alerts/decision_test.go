@@ -1,7 +1,6 @@
 package alerts
 
 import (
-	"bytes"
 	"fmt"
 	"reflect"
 	"slices"
@@ -82,14 +81,8 @@ func TestMuteEndsAtItsTime(t *testing.T) {
 	if got := b.EndMutes(until.Add(-time.Second)); got != nil {
 		t.Errorf("ended early: %v", told(got))
 	}
-	var image bytes.Buffer
 	restored := NewBook()
-	if err := b.Snapshot(&image); err != nil {
-		t.Fatal(err)
-	}
-	if err := restored.Restore(&image); err != nil {
-		t.Fatal(err)
-	}
+	resumed(t, b, restored)
 	if !reflect.DeepEqual(restored.Incidents(), b.Incidents()) {
 		t.Errorf("restored %+v, want %+v", restored.Incidents(), b.Incidents())
 	}

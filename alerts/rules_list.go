@@ -16,8 +16,8 @@ func allRules(opts RulesOptions) []rule {
 		rules = append(rules, g.drift(Critical), g.drift(Warning), g.drift(Info), g.telemetryFault())
 	}
 	rules = append(rules, telemetryAbsent(), telemetryLost(), consumerLagHigh(), deadLettersRising(), deadLettersLost(),
-		checkpointStale(), partitionsUnassigned(), partitionStalled(), lagNotFalling(), retentionOvertaking(), clockJumped(),
-		cardinalityLimit(), notifierFailing(), alertmanagerUnreachable())
+		checkpointStale(), checkpointDamaged(), partitionsUnassigned(), partitionStalled(), lagNotFalling(), retentionOvertaking(),
+		clockJumped(), cardinalityLimit(), notifierFailing(), alertmanagerUnreachable())
 	if opts.WebhooksGivenUp != "" {
 		rules = append(rules, webhookDeadLetter(opts.WebhooksGivenUp))
 	}
@@ -318,6 +318,32 @@ func checkpointStale() rule {
 			},
 			{name: "fresh", at: "10m", series: []inputSeries{ofInstance(ingest.MetricCheckpointAge, "", "10+0x20")}},
 			{name: "late once", at: "10m", series: []inputSeries{ofInstance(ingest.MetricCheckpointAge, "", "10+0x6 200 210 10+0x9")}},
+		},
+	}
+}
+
+func checkpointDamaged() rule {
+	const (
+		summary     = "A checkpoint was damaged"
+		description = "Rewardwatch went back to the save before, and lost nothing by it. Look at the disk that holds the checkpoints."
+	)
+	return rule{
+		alert: "CheckpointDamaged", severity: Warning,
+		// Most often it is counted before the first scrape, so that an increase would not show.
+		expr: fmt.Sprintf("sum by (job, instance) (%[1]s) > (sum by (job, instance) (%[1]s offset 1h) or 0 * sum by (job, instance) (%[1]s))",
+			ingest.MetricCheckpointFallbacks),
+		summary: summary, description: description,
+		tests: []ruleTest{
+			{
+				name: "at the start", at: "30m", series: []inputSeries{ofInstance(ingest.MetricCheckpointFallbacks, "", "1+0x200")},
+				fires: []expectedAlert{fires(summary, description, "job", "rewardwatch", "instance", "a")},
+			},
+			{
+				name: "once more", at: "3h", series: []inputSeries{ofInstance(ingest.MetricCheckpointFallbacks, "", "1+0x170 2+0x20")},
+				fires: []expectedAlert{fires(summary, description, "job", "rewardwatch", "instance", "a")},
+			},
+			{name: "long ago", at: "2h", series: []inputSeries{ofInstance(ingest.MetricCheckpointFallbacks, "", "1+0x200")}},
+			{name: "never", at: "2h", series: []inputSeries{ofInstance(ingest.MetricCheckpointFallbacks, "", "0+0x200")}},
 		},
 	}
 }

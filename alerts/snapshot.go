@@ -2,53 +2,89 @@ package alerts
 
 import (
 	"bytes"
-	"encoding/binary"
 	"encoding/gob"
 	"errors"
 	"fmt"
-	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// snapshotVersion leads every snapshot. It changes with the meaning of what follows.
-const snapshotVersion = 1
+// snapshotVersion leads every part. It changes with the meaning of what follows.
+const snapshotVersion = 2
 
-// errSnapshotVersion says that a snapshot was written by another version of the program.
-var errSnapshotVersion = errors.New("unknown version of the snapshot of alarms")
+// partPrefix begins the names of a book's parts of a checkpoint, one for each group.
+const partPrefix = "book/"
 
-// Snapshot writes everything that the book knows: one byte of version, the length as eight bytes big endian, and gob.
-func (b *Book) Snapshot(w io.Writer) error {
-	var body bytes.Buffer
-	if err := gob.NewEncoder(&body).Encode(b.order); err != nil {
-		return fmt.Errorf("encoding alarms: %w", err)
+// Changed reports whether anything has changed since the book was made, resumed or last Saved.
+func (b *Book) Changed() bool {
+	return slices.ContainsFunc(b.order, func(g *groupBook) bool { return g.changed })
+}
+
+// Changes gives the parts of the book's checkpoint that have changed since then.
+func (b *Book) Changes() (ingest.Parts, error) {
+	parts := ingest.Parts{}
+	for i, g := range b.order {
+		if !g.changed {
+			continue
+		}
+		body := bytes.NewBuffer([]byte{snapshotVersion})
+		if err := gob.NewEncoder(body).Encode(g); err != nil {
+			return nil, fmt.Errorf("encoding alarms: %w", err)
+		}
+		parts[partPrefix+strconv.Itoa(i)] = body.Bytes()
 	}
-	head := binary.BigEndian.AppendUint64([]byte{snapshotVersion}, uint64(body.Len()))
-	if _, err := w.Write(append(head, body.Bytes()...)); err != nil {
-		return fmt.Errorf("writing alarms: %w", err)
+	return parts, nil
+}
+
+// Saved says that what Changes gave last is durable.
+func (b *Book) Saved() {
+	for _, g := range b.order {
+		g.changed = false
+	}
+}
+
+// Lost says that what was saved is not to be relied on: Changes gives all parts until the next Saved.
+func (b *Book) Lost() {
+	for _, g := range b.order {
+		g.changed = true
+	}
+}
+
+// Resume reads the parts of a checkpoint into a new book. Parts that are not of a book are passed over. After an error the
+// book is of no use.
+func (b *Book) Resume(parts ingest.Parts) error {
+	count := 0
+	for part := range parts {
+		if strings.HasPrefix(part, partPrefix) {
+			count++
+		}
+	}
+	for i := range count {
+		part := partPrefix + strconv.Itoa(i)
+		g, err := resumeGroup(parts[part])
+		if err != nil {
+			return fmt.Errorf("reading alarms: part %s: %w", part, err)
+		}
+		b.add(g)
 	}
 	return nil
 }
 
-// Restore replaces what the book knows by a snapshot, and reads no further than its end. After an error the book is
-// what it was before.
-func (b *Book) Restore(r io.Reader) error {
-	var head [9]byte
-	if _, err := io.ReadFull(r, head[:]); err != nil {
-		return fmt.Errorf("reading alarms: %w", err)
+func resumeGroup(part []byte) (g *groupBook, err error) {
+	defer func() { // state that this program has not written can lead anywhere
+		if r := recover(); r != nil {
+			err = fmt.Errorf("it is no state of a book: %v", r)
+		}
+	}()
+	switch {
+	case len(part) == 0:
+		return nil, errors.New("it is missing")
+	case part[0] != snapshotVersion:
+		return nil, fmt.Errorf("its format is %d, and this build reads format %d; start the build that wrote it", part[0], snapshotVersion)
 	}
-	if head[0] != snapshotVersion {
-		return fmt.Errorf("%w: %d", errSnapshotVersion, head[0])
-	}
-	body := &io.LimitedReader{R: r, N: int64(min(binary.BigEndian.Uint64(head[1:]), 1<<62))}
-	var groups []*groupBook
-	if err := gob.NewDecoder(body).Decode(&groups); err != nil {
-		return fmt.Errorf("decoding alarms: %w", err)
-	}
-	if _, err := io.Copy(io.Discard, body); err != nil {
-		return fmt.Errorf("reading alarms: %w", err)
-	}
-	*b = *NewBook()
-	for _, g := range groups {
-		b.add(g)
-	}
-	return nil
+	g = &groupBook{}
+	return g, gob.NewDecoder(bytes.NewReader(part[1:])).Decode(g)
 }

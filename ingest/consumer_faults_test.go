@@ -382,29 +382,29 @@ func TestARecreatedTopicWithMoreRecordsAsksTheOperator(t *testing.T) {
 }
 
 func TestDamagedCheckpointsAreRefused(t *testing.T) {
-	good := ingest.PartitionState("telemetry", 0, 5, 4, value(4), []byte("[]"))
+	good := ingest.PartitionState("telemetry", 0, 5, 4, value(4), []byte("[]"))[ingest.StatePart]
 	states := map[string][]byte{
 		"empty":               {},
 		"other magic":         append([]byte("x"), good[1:]...),
 		"header cut":          good[:30],
 		"topic cut":           good[:45],
 		"snapshot cut":        good[:len(good)-1],
-		"negative next":       ingest.PartitionState("telemetry", 0, -1, -1, nil, []byte("[]")),
-		"last beyond next":    ingest.PartitionState("telemetry", 0, 5, 5, nil, []byte("[]")),
-		"of another topic":    ingest.PartitionState("other", 0, 5, 4, value(4), []byte("[]")),
-		"of another patition": ingest.PartitionState("telemetry", 1, 5, 4, value(4), []byte("[]")),
+		"negative next":       ingest.PartitionState("telemetry", 0, -1, -1, nil, []byte("[]"))[ingest.StatePart],
+		"last beyond next":    ingest.PartitionState("telemetry", 0, 5, 5, nil, []byte("[]"))[ingest.StatePart],
+		"of another topic":    ingest.PartitionState("other", 0, 5, 4, value(4), []byte("[]"))[ingest.StatePart],
+		"of another patition": ingest.PartitionState("telemetry", 1, 5, 4, value(4), []byte("[]"))[ingest.StatePart],
 	}
 	for name, state := range states {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, 1)
 			b.produce(0, 10)
-			b.store.Put(ingest.PartitionCheckpoint(b.cfg.Topic, 0), state)
+			b.store.Put(ingest.PartitionCheckpoint(b.cfg.Topic, 0), ingest.Parts{ingest.StatePart: state})
 			m := b.join()
 			wantEnd(t, m, ingest.ErrCheckpointDamaged)
 			if m.Count() > 0 {
 				t.Error("events were processed on top of a damaged checkpoint")
 			}
-			if got, _ := b.store.Load(ingest.PartitionCheckpoint(b.cfg.Topic, 0)); !bytes.Equal(got, state) {
+			if got, _ := b.store.Load(ingest.PartitionCheckpoint(b.cfg.Topic, 0)); !bytes.Equal(got[ingest.StatePart], state) {
 				t.Error("the damaged checkpoint was overwritten")
 			}
 		})

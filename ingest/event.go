@@ -4,6 +4,7 @@ package ingest
 
 import (
 	"context"
+	"errors"
 	"io"
 	"strconv"
 	"time"
@@ -126,9 +127,21 @@ type Handler interface {
 	Revoke(partition int32)
 }
 
-// CheckpointStore keeps named snapshots. Save returns when the snapshot is durable. Load gives fs.ErrNotExist where
-// none was saved, and another error where one was but cannot be trusted.
+// Parts is the state of a checkpoint, or of those of its parts that changed, by the names of the parts.
+type Parts map[string][]byte
+
+// CheckpointStore keeps checkpoints by name. Load gives all parts as one save left them: fs.ErrNotExist where there was
+// none, and another error where there was one but it cannot be trusted. It may go back to the save before the last where
+// that one is damaged, never further.
+//
+// Save is given the parts that changed since the last save or load by this store, and the names of those that are gone;
+// without a load before it, all parts. It returns when they are durable, and does not keep the memory. After an error the
+// save before holds, and the same parts, or newer ones, must be given again; after ErrPartsLost all parts. A save of
+// nothing makes what the last one saved safe from a fallback: both of the last two saves have it then.
 type CheckpointStore interface {
-	Load(name string) ([]byte, error)
-	Save(name string, snapshot []byte) error
+	Load(name string) (Parts, error)
+	Save(name string, changed Parts, gone []string) error
 }
+
+// ErrPartsLost says that parts that were saved before have been found damaged: the next save must be given all parts.
+var ErrPartsLost = errors.New("parts that were saved before are damaged")

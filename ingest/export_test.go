@@ -20,13 +20,16 @@ func (c *Consumer) SetMaxWait(d time.Duration) { c.timing.maxWait = d }
 func (c *Consumer) SetStall(d time.Duration) { c.timing.stall = d }
 
 // PartitionState encodes a checkpoint. The last message read stood at last and held value.
-func PartitionState(topic string, partition int32, next, last int64, value, snapshot []byte) []byte {
+func PartitionState(topic string, partition int32, next, last int64, value, snapshot []byte) Parts {
 	at := position{topic: topic, partition: partition, next: next, mark: mark{offset: last, sum: castagnoli(value)}}
-	return append(at.append(nil), snapshot...)
+	return Parts{statePart: append(at.append(nil), snapshot...)}
 }
 
+// StatePart is the name of a partition's part.
+const StatePart = statePart
+
 // PartitionNext gives the next offset of a checkpoint.
-func PartitionNext(checkpoint []byte) (int64, error) {
-	at, _, err := cutPosition(checkpoint)
+func PartitionNext(checkpoint Parts) (int64, error) {
+	at, _, err := cutPosition(checkpoint[statePart])
 	return at.next, err
 }

@@ -18,4 +18,7 @@ const (
 	MetricCheckpointAge     = "rewardwatch_checkpoint_age_seconds"       // since the oldest assigned partition was last saved
 	MetricCheckpointBytes   = "rewardwatch_checkpoint_bytes"             // {kind="partition|bank"} size last written
 	MetricCheckpointFailure = "rewardwatch_checkpoint_failures_total"    // {kind}
+
+	// MetricCheckpointFallbacks counts, by kind, checkpoints that were damaged, so that the one before was used.
+	MetricCheckpointFallbacks = "rewardwatch_checkpoint_fallbacks_total"
 )

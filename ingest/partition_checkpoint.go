@@ -11,7 +11,10 @@ import (
 	"strconv"
 )
 
-// A partition's checkpoint, integers little endian:
+// statePart is the one part of a partition's checkpoint.
+const statePart = "state"
+
+// The state of a partition, integers little endian:
 //
 //	magic (8) | partition (4) | next (8) | offset of the mark (8) | checksum of the mark (4) | last event time (8) |
 //	length of the topic (2) | topic | snapshot of the processor
@@ -95,7 +98,7 @@ func (p *partition) restore() error {
 	if err != nil {
 		return fmt.Errorf("%w: %s: %w", ErrCheckpointDamaged, p.name, err)
 	}
-	at, snapshot, err := cutPosition(saved)
+	at, snapshot, err := cutPosition(saved[statePart])
 	if err == nil && (at.topic != p.c.cfg.Topic || at.partition != p.id) {
 		err = fmt.Errorf("it is of partition %d of %s", at.partition, at.topic)
 	}
@@ -147,7 +150,7 @@ func (p *partition) save() error {
 	if err := p.guarded(func() error { return p.processor.Snapshot(&p.image) }); err != nil {
 		return fmt.Errorf("taking a snapshot: %w", err)
 	}
-	return p.c.opts.Store.Save(p.name, p.image.Bytes())
+	return p.c.opts.Store.Save(p.name, Parts{statePart: p.image.Bytes()}, nil)
 }
 
 // commit tells the group where the partition stands, for others to see: what counts is the checkpoint. It never goes

@@ -182,6 +182,9 @@ type Unit struct {
 	// order the units of one partition.
 	Pos Position
 	Ord int32
+	// Reading tells the units of a partition that is read anew, so that its offsets may be those of other records, from
+	// those that were read of it before.
+	Reading int64
 
 	Length    int64   // steps
 	HasReturn bool    // whether Return is known

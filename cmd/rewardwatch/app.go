@@ -31,7 +31,7 @@ type app struct {
 	log      zerolog.Logger
 	registry *prometheus.Registry
 
-	store    *checkpoint.Directory
+	store    *checkpoint.Store
 	letters  ingest.DeadLetters
 	retrain  *retrain.Desk // nil where neither a trigger nor a target is configured
 	notifier *alerts.Notifier
@@ -66,11 +66,12 @@ func newApp(ctx context.Context, cfg *Config, reload func() error, log zerolog.L
 func (a *app) open(ctx context.Context, reload func() error) error {
 	a.registry.MustRegister(
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), buildInfoMetric(), a.reloaded)
-	var err error
-	if a.store, err = checkpoint.NewDirectory(a.cfg.Checkpoint.Directory, a.registry); err != nil {
+	directory, err := checkpoint.NewDirectory(a.cfg.Checkpoint.Directory)
+	if err != nil {
 		return err
 	}
-	a.closeLater("checkpoints", a.store.Close)
+	a.closeLater("checkpoints", directory.Close)
+	a.store = checkpoint.NewStore(directory, a.log, a.registry)
 	if a.letters, err = openDeadLetters(a.cfg, a.log); err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -160,6 +161,7 @@ func deskWithDrift(t *testing.T, m *memory, fx effects) *pipeline {
 // noting are effects that note what they are told.
 type noting struct {
 	memory
+	mu      sync.Mutex
 	changes []alerts.Change
 	fail    error
 }
@@ -183,25 +185,25 @@ func by(kind alerts.DecisionKind, until time.Time) alerts.Decision {
 
 // A decision is answered only when it is saved; asked again it is saved then.
 func TestDecisionThatCannotBeSaved(t *testing.T) {
-	n := &noting{memory: memory{saved: map[string][]byte{}}}
+	n := &noting{memory: *newMemory()}
 	p := deskWithDrift(t, &n.memory, n)
 	a := &app{pipeline: p, log: zerolog.Nop()}
 	id := p.all()[0].desk.shown.Load().incidents[0].ID
-	n.mu.Lock()
-	n.memory.fail = errors.New("the disk is full")
-	n.mu.Unlock()
+	n.Fill()
 	if _, err := a.Accept(t.Context(), id, by(alerts.Accepted, time.Time{})); !errors.Is(err, errNotSaved) {
 		t.Errorf("an acceptance that is not saved gives %v", err)
 	}
-	n.mu.Lock()
-	n.memory.fail = nil
-	n.mu.Unlock()
+	n.Free()
 	i, err := a.Accept(t.Context(), id, by(alerts.Accepted, time.Time{}))
 	if err != nil || !i.Closed || len(i.Decisions) != 1 {
 		t.Errorf("asked again: %+v, %v", i, err)
 	}
 	saved := newDesk("ranker", bank.DefaultConfig(), p.limit, n)
-	if err := saved.restore(n.saved[bankPrefix+"ranker"], time.Now()); err != nil {
+	parts, err := n.Load(bankPrefix + "ranker")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := saved.restore(parts, time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	if kept, _ := saved.book.Incident(id); !kept.Closed || len(saved.policy.Summary().Groups[0].Lineage.Past) != 1 {
@@ -216,7 +218,7 @@ func TestDecisionThatCannotBeSaved(t *testing.T) {
 }
 
 func TestMuteEndsByItself(t *testing.T) {
-	n := &noting{memory: memory{saved: map[string][]byte{}}}
+	n := &noting{memory: *newMemory()}
 	p := deskWithDrift(t, &n.memory, n)
 	a := &app{pipeline: p, log: zerolog.Nop()}
 	id := p.all()[0].desk.shown.Load().incidents[0].ID
@@ -238,7 +240,7 @@ func TestMuteEndsByItself(t *testing.T) {
 
 // Where nobody can be told of a decision, the service ends, so that its next start tells it.
 func TestDecisionThatCannotBeToldEndsTheService(t *testing.T) {
-	n := &noting{memory: memory{saved: map[string][]byte{}}}
+	n := &noting{memory: *newMemory()}
 	p := deskWithDrift(t, &n.memory, n)
 	a := &app{pipeline: p, log: zerolog.Nop()}
 	id := p.all()[0].desk.shown.Load().incidents[0].ID
@@ -255,7 +257,7 @@ func TestDecisionThatCannotBeToldEndsTheService(t *testing.T) {
 }
 
 func TestPromoteAndResetOverThePipeline(t *testing.T) {
-	n := &noting{memory: memory{saved: map[string][]byte{}}}
+	n := &noting{memory: *newMemory()}
 	cfg := DefaultConfig()
 	p := newPipeline(t.Context(), &cfg, &n.memory, n, zerolog.Nop(), prometheus.NewRegistry())
 	a := &app{pipeline: p, log: zerolog.Nop()}

@@ -1,11 +1,10 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"encoding/gob"
 	"errors"
 	"fmt"
+	"maps"
 	"sync/atomic"
 	"time"
 
@@ -27,7 +26,7 @@ type desk struct {
 	book    *alerts.Book
 	effects effects
 	shown   atomic.Pointer[shown]
-	unsaved bool // the book has changed since it was last saved
+	resumed bool // from a checkpoint
 }
 
 // shown is the book of a desk as last published; immutable.
@@ -74,7 +73,6 @@ func (d *desk) tell(ctx context.Context, changes []alerts.Change) error {
 	if len(changes) == 0 {
 		return nil
 	}
-	d.unsaved = true
 	d.publish()
 	if err := d.effects.Changed(ctx, changes); err != nil {
 		return fmt.Errorf("%w: %w", errUntold, err)
@@ -92,36 +90,35 @@ func (d *desk) publish() {
 	d.shown.Store(s)
 }
 
-// deskState is the snapshot of a desk: bank and book together, so that neither is ahead of the other.
-type deskState struct {
-	Policy, Book []byte
+// changes gives the parts of the desk's checkpoint that have changed since saved, and the names of those that are gone.
+// Bank and book are one checkpoint, so that neither is ahead of the other.
+func (d *desk) changes() (changed ingest.Parts, gone []string, err error) {
+	changed, gone, err = d.policy.Changes()
+	if err != nil {
+		return nil, nil, err
+	}
+	book, err := d.book.Changes()
+	maps.Copy(changed, book)
+	return changed, gone, err
 }
 
-func (d *desk) snapshot() ([]byte, error) {
-	var policy, book, out bytes.Buffer
-	if err := d.policy.Snapshot(&policy); err != nil {
-		return nil, err
-	}
-	if err := d.book.Snapshot(&book); err != nil {
-		return nil, err
-	}
-	if err := gob.NewEncoder(&out).Encode(deskState{policy.Bytes(), book.Bytes()}); err != nil {
-		return nil, fmt.Errorf("write the state of a policy: %w", err)
-	}
-	return out.Bytes(), nil
+// saved says that what changes gave last is durable.
+func (d *desk) saved() {
+	d.policy.Saved()
+	d.book.Saved()
 }
 
-func (d *desk) restore(snapshot []byte, now time.Time) error {
-	var state deskState
-	if err := gob.NewDecoder(bytes.NewReader(snapshot)).Decode(&state); err != nil {
-		return fmt.Errorf("read the state of a policy: %w", err)
-	}
-	if err := d.policy.Restore(bytes.NewReader(state.Policy), now); err != nil {
+// lost has changes give all parts.
+func (d *desk) lost() {
+	d.policy.Lost()
+	d.book.Lost()
+}
+
+func (d *desk) restore(parts ingest.Parts, now time.Time) error {
+	if err := errors.Join(d.policy.Resume(parts, now), d.book.Resume(parts)); err != nil {
 		return err
 	}
-	if err := d.book.Restore(bytes.NewReader(state.Book)); err != nil {
-		return err
-	}
+	d.resumed = true
 	d.publish()
 	return nil
 }

@@ -14,16 +14,16 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/assemble"
 )
 
-// partitionFeed is the processor of one partition: its open episodes, and the units that it handed to desks which have
-// not saved them yet.
+// partitionFeed is the processor of one partition: its open episodes, and the units that it handed to desks which may need
+// them again.
 type partitionFeed struct {
 	pipeline  *pipeline
 	partition int32
 	episodes  *assemble.Assembler
 	known     map[string]*way // by policy
-	unsaved   []*ingest.Unit
-	last      int64 // largest event time read that can be believed
-	begun     bool  // restored, or fed
+	unsafe    []*ingest.Unit // not in both of the last two saves of their desks
+	last      int64          // largest event time read that can be believed
+	reading   int64          // when it was begun to be read without a checkpoint: what banks know of it before is of no account
 }
 
 // way is the way of a partition's units to the desk of their policy.
@@ -34,12 +34,9 @@ type way struct {
 
 // Process folds a batch into units and hands them on.
 func (f *partitionFeed) Process(ctx context.Context, batch []ingest.Event) error {
-	if !f.begun {
-		f.begun = true
-		f.pipeline.tell(func(r *runningDesk) { r.policy.Forget(f.partition) })
-	}
 	var failed error
 	emit := func(u *ingest.Unit) {
+		u.Reading = f.reading
 		if failed == nil {
 			failed = f.hand(ctx, u)
 		}
@@ -79,7 +76,7 @@ func (f *partitionFeed) hand(ctx context.Context, u *ingest.Unit) error {
 	if err := f.room(ctx, w); err != nil {
 		return err
 	}
-	f.unsaved = append(f.unsaved, u)
+	f.unsafe = append(f.unsafe, u)
 	select {
 	case w.desk.units <- newWaitingUnit(u, &w.waiting, time.Now()):
 		return nil
@@ -103,15 +100,15 @@ func (f *partitionFeed) way(policy string) (*way, error) {
 	return f.known[policy], nil
 }
 
-// errUnsaved ends the service where its state cannot be saved for so long that what is not saved fills the memory.
-var errUnsaved = errors.New("too many units wait for a state that cannot be saved")
+// errUnsafe ends the service where its state cannot be saved for so long that what is not saved fills the memory.
+var errUnsafe = errors.New("too many units wait for a state that cannot be saved")
 
 // room waits until fewer units than allowed are on the way, or the generation ends: then the batch in hand is finished.
 // Partitions that are further behind are not held up: it is them that the units wait for.
 func (f *partitionFeed) room(ctx context.Context, w *way) error {
-	if len(f.unsaved) >= unsavedBacklog {
-		if f.forgetSaved(); len(f.unsaved) >= unsavedBacklog {
-			return fmt.Errorf("%w: %d", errUnsaved, len(f.unsaved))
+	if len(f.unsafe) >= unsafeBacklog {
+		if f.forgetSafe(); len(f.unsafe) >= unsafeBacklog {
+			return fmt.Errorf("%w: %d", errUnsafe, len(f.unsafe))
 		}
 	}
 	if w.waiting.Load() < feedBacklog {
@@ -132,11 +129,16 @@ func (f *partitionFeed) room(ctx context.Context, w *way) error {
 	return nil
 }
 
+// feedVersion is the format of feedState. Another one is refused, with its number.
+const feedVersion = 2
+
 // feedState is the snapshot of a partition.
 type feedState struct {
+	Version  int
 	Last     int64
+	Reading  int64
 	Episodes []byte
-	Unsaved  []*ingest.Unit
+	Unsafe   []*ingest.Unit
 }
 
 // Snapshot implements ingest.Processor.
@@ -145,36 +147,40 @@ func (f *partitionFeed) Snapshot(w io.Writer) error {
 	if err := f.episodes.Snapshot(&episodes); err != nil {
 		return err
 	}
-	f.forgetSaved()
-	if err := gob.NewEncoder(w).Encode(feedState{f.last, episodes.Bytes(), f.unsaved}); err != nil {
+	f.forgetSafe()
+	if err := gob.NewEncoder(w).Encode(feedState{feedVersion, f.last, f.reading, episodes.Bytes(), f.unsafe}); err != nil {
 		return fmt.Errorf("write the state of a partition: %w", err)
 	}
 	return nil
 }
 
-// forgetSaved drops the units that their desks have saved.
-func (f *partitionFeed) forgetSaved() {
-	kept := f.unsaved[:0]
-	for _, u := range f.unsaved {
-		if !f.known[u.Group.Policy].desk.hasSaved(u) {
+// forgetSafe drops the units that their desks have saved twice.
+func (f *partitionFeed) forgetSafe() {
+	kept := f.unsafe[:0]
+	for _, u := range f.unsafe {
+		if !f.known[u.Group.Policy].desk.hasSafe(u) {
 			kept = append(kept, u)
 		}
 	}
-	clear(f.unsaved[len(kept):])
-	f.unsaved = kept
+	clear(f.unsafe[len(kept):])
+	f.unsafe = kept
 }
 
-// Restore implements ingest.Processor. Units that no desk had saved are handed on again.
+// Restore implements ingest.Processor. Units that a desk may need again are handed on again.
 func (f *partitionFeed) Restore(r io.Reader) error {
 	var state feedState
 	if err := gob.NewDecoder(r).Decode(&state); err != nil {
 		return fmt.Errorf("read the state of a partition: %w", err)
 	}
+	if state.Version != feedVersion {
+		return fmt.Errorf("read the state of a partition: its format is %d, and this build reads format %d; start the build that wrote it, "+
+			"or move its checkpoint away to go on at the committed offset", state.Version, feedVersion)
+	}
 	if err := f.episodes.Restore(bytes.NewReader(state.Episodes)); err != nil {
 		return err
 	}
-	f.last, f.begun = state.Last, true
-	for _, u := range state.Unsaved {
+	f.last, f.reading = state.Last, state.Reading
+	for _, u := range state.Unsafe {
 		if err := f.hand(f.pipeline.ctx, u); err != nil {
 			return err
 		}

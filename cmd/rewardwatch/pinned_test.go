@@ -136,11 +136,13 @@ func TestServiceFromPinnedOffsets(t *testing.T) {
 		t.Fatal(err)
 	}
 	saved, err := filepath.Glob(filepath.Join(cfg.Checkpoint.Directory, "bank-*"))
-	if err != nil || len(saved) != 1 {
+	if err != nil || len(saved) == 0 {
 		t.Fatalf("saved %v, %v", saved, err)
 	}
-	if err := os.Remove(saved[0]); err != nil {
-		t.Fatal(err)
+	for _, file := range saved {
+		if err := os.Remove(file); err != nil {
+			t.Fatal(err)
+		}
 	}
 	a, err := newApp(t.Context(), cfg, nil, zerolog.Nop())
 	if !errors.Is(err, ingest.ErrRangeGone) {

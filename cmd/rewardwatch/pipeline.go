@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -24,8 +25,8 @@ import (
 const (
 	deskBacklog = 512
 	feedBacklog = 8192
-	// unsavedBacklog is how many units a partition may hold for desks that cannot save them.
-	unsavedBacklog = 200_000
+	// unsafeBacklog is how many units a partition may hold for desks that have not saved them twice.
+	unsafeBacklog = 400_000
 	mergePulse     = 50 * time.Millisecond
 	deskPulse      = time.Second
 	tickEvery      = 10 * time.Second
@@ -33,8 +34,9 @@ const (
 
 // pipeline joins the rooms of the service. A partition's goroutine folds events into units and hands them to the desk
 // of their policy; each desk has a goroutine of its own. Every desk saves its state from time to time, and every
-// partition its open episodes, together with the units that no saved desk has applied yet: a crash between any two of
-// these loses nothing, and since a bank ignores what it has applied, nothing is counted twice.
+// partition its open episodes, together with the units that are not yet in both of the last two saves of their desks: a
+// crash between any two of these, or a save that is damaged, loses nothing, and since a bank ignores what it has applied,
+// nothing is counted twice.
 type pipeline struct {
 	cfg          *Config
 	store        ingest.CheckpointStore
@@ -115,25 +117,40 @@ func (p *pipeline) Stop() error {
 	return errors.Join(p.errors...)
 }
 
-// restore makes the desks that were saved. It is called once, before the first partition is assigned.
+// restore makes the desks that were saved, on all cores. It is called once, before the first partition is assigned.
 func (p *pipeline) restore(names []string) error {
-	for _, name := range names {
-		snapshot, err := p.store.Load(name)
-		if err != nil {
-			return fmt.Errorf("restore %s: %w", name, err)
-		}
-		policy := name[len(bankPrefix):]
-		cfg, watched := p.cfg.policy(policy)
-		if !watched {
-			p.log.Warn().Str("policy", policy).Msg("a saved policy is not watched any more; its state is kept but not used")
-			continue
-		}
-		d := newDesk(policy, cfg, p.limit, p.effects)
-		if err := d.restore(snapshot, time.Now()); err != nil {
-			return fmt.Errorf("restore %s: %w", name, err)
-		}
-		p.launch(policy, d)
+	errs := make([]error, len(names))
+	cores := make(chan struct{}, runtime.GOMAXPROCS(0))
+	var wg sync.WaitGroup
+	for i, name := range names {
+		cores <- struct{}{}
+		wg.Go(func() {
+			if err := p.restoreDesk(name); err != nil {
+				errs[i] = fmt.Errorf("restore %s: %w", name, err)
+			}
+			<-cores
+		})
 	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+func (p *pipeline) restoreDesk(name string) error {
+	policy := name[len(bankPrefix):]
+	cfg, watched := p.cfg.policy(policy)
+	if !watched {
+		p.log.Warn().Str("policy", policy).Msg("a saved policy is not watched any more; its state is kept but not used")
+		return nil
+	}
+	parts, err := p.store.Load(name)
+	if err != nil {
+		return err
+	}
+	d := newDesk(policy, cfg, p.limit, p.effects)
+	if err := d.restore(parts, time.Now()); err != nil {
+		return err
+	}
+	p.launch(policy, d)
 	return nil
 }
 
@@ -178,11 +195,10 @@ func (p *pipeline) launch(policy string, d *desk) *runningDesk {
 		desk: d, name: policy, pipeline: p, merger: newMerger(),
 		units: make(chan waitingUnit, deskBacklog), orders: make(chan func()), shownWaiting: map[string]int{},
 	}
-	applied := map[int32]bank.AppliedUnit{}
-	if !d.policy.Changed() { // as it was saved
-		applied = d.policy.Applied()
+	if d.resumed { // from the newest save, or from the one before
+		r.newest, r.once = d.policy.Applied(), true
 	}
-	r.saved.Store(&applied)
+	r.safe.Store(&map[int32]bank.AppliedUnit{})
 	p.desks[policy] = r
 	if fleet := p.cfg.Fleet; fleet.Budget > 0 && len(p.desks) > fleet.Policies {
 		p.log.Warn().Str("policy", policy).Int("policies", len(p.desks)).Int("shared_among", fleet.Policies).
@@ -218,6 +234,7 @@ func (p *pipeline) Assign(partition int32) (ingest.Processor, error) {
 	p.marks.assign(partition, 0)
 	f := &partitionFeed{
 		pipeline: p, partition: partition, episodes: newAssembler(p.cfg, p.episodes), known: map[string]*way{},
+		reading: time.Now().UnixNano(),
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -5,9 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"math/rand/v2"
-	"sync"
 	"testing"
 	"time"
 
@@ -16,33 +14,13 @@ import (
 
 	"github.com/rewardwatch/rewardwatch/alerts"
 	"github.com/rewardwatch/rewardwatch/ingest"
+	"github.com/rewardwatch/rewardwatch/ingest/ingesttest"
 )
 
 // memory is a checkpoint store, and effects that do nothing.
-type memory struct {
-	mu    sync.Mutex
-	saved map[string][]byte
-	fail  error
-}
+type memory struct{ *ingesttest.Store }
 
-func (m *memory) Load(name string) ([]byte, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if b, ok := m.saved[name]; ok {
-		return b, nil
-	}
-	return nil, fs.ErrNotExist
-}
-
-func (m *memory) Save(name string, snapshot []byte) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.fail != nil {
-		return m.fail
-	}
-	m.saved[name] = bytes.Clone(snapshot)
-	return nil
-}
+func newMemory() *memory { return &memory{ingesttest.NewStore()} }
 
 func (m *memory) Changed(context.Context, []alerts.Change) error { return nil }
 
@@ -74,7 +52,7 @@ func (p *pipeline) judged() int64 {
 
 // Whatever way a rebalance cuts the stream, every unit is judged once.
 func TestRebalancesLoseNothing(t *testing.T) {
-	m := &memory{saved: map[string][]byte{}}
+	m := newMemory()
 	p := newTestPipeline(t, m)
 	rng := rand.New(rand.NewPCG(1, 1))
 	start := time.Now().Add(-time.Hour)
@@ -90,8 +68,8 @@ func TestRebalancesLoseNothing(t *testing.T) {
 			}
 		}
 		for i, f := range feeds {
-			if snapshot, err := m.Load(fmt.Sprint("partition-", i)); err == nil {
-				if err := f.Restore(bytes.NewReader(snapshot)); err != nil {
+			if saved, err := m.Load(fmt.Sprint("partition-", i)); err == nil {
+				if err := f.Restore(bytes.NewReader(saved["state"])); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -109,7 +87,7 @@ func TestRebalancesLoseNothing(t *testing.T) {
 			if err := f.Snapshot(&image); err != nil {
 				t.Fatal(err)
 			}
-			if err := m.Save(fmt.Sprint("partition-", i), image.Bytes()); err != nil {
+			if err := m.Save(fmt.Sprint("partition-", i), ingest.Parts{"state": image.Bytes()}, nil); err != nil {
 				t.Fatal(err)
 			}
 			p.Revoke(int32(i))
@@ -120,11 +98,11 @@ func TestRebalancesLoseNothing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		snapshot, err := m.Load(fmt.Sprint("partition-", i))
+		saved, err := m.Load(fmt.Sprint("partition-", i))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := errors.Join(f.Restore(bytes.NewReader(snapshot)), f.Idle(t.Context(), time.Now())); err != nil {
+		if err := errors.Join(f.Restore(bytes.NewReader(saved["state"])), f.Idle(t.Context(), time.Now())); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -140,7 +118,7 @@ func TestRebalancesLoseNothing(t *testing.T) {
 
 // A policy whose telemetry has a clock is judged beside one without, and beside a unit from the future.
 func TestPoliciesDoNotHoldEachOtherUp(t *testing.T) {
-	p := newTestPipeline(t, &memory{saved: map[string][]byte{}})
+	p := newTestPipeline(t, newMemory())
 	defer func() {
 		if err := p.Stop(); err != nil {
 			t.Error(err)
@@ -173,7 +151,8 @@ func TestPoliciesDoNotHoldEachOtherUp(t *testing.T) {
 }
 
 func TestFailedSaveIsTriedAgainAndReported(t *testing.T) {
-	m := &memory{saved: map[string][]byte{}, fail: errors.New("the disk is full")}
+	m := newMemory()
+	m.Fill()
 	p := newTestPipeline(t, m)
 	f, err := p.Assign(0)
 	if err != nil {
@@ -183,19 +162,19 @@ func TestFailedSaveIsTriedAgainAndReported(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "the unit", func() bool { return p.judged() == 1 })
-	if err := p.Stop(); !errors.Is(err, m.fail) {
+	if err := p.Stop(); !errors.Is(err, ingesttest.ErrDiskFull) {
 		t.Errorf("a stop that could not save gives %v", err)
 	}
 	r := p.all()[0]
-	m.fail = nil
-	if err := r.save(); err != nil || len(m.saved) != 1 {
-		t.Errorf("the second try saved %d snapshots, error %v", len(m.saved), err)
+	m.Free()
+	if err := r.save(); err != nil || m.Saves() != 1 {
+		t.Errorf("the second try made %d saves, error %v", m.Saves(), err)
 	}
 }
 
 // Names that come and go must not cost a goroutine and a file each.
 func TestPoliciesBeyondTheLimitAreDropped(t *testing.T) {
-	m := &memory{saved: map[string][]byte{}}
+	m := newMemory()
 	cfg := DefaultConfig()
 	cfg.Limits.Streams = 10
 	p := newPipeline(t.Context(), &cfg, m, m, zerolog.Nop(), prometheus.NewRegistry())
@@ -223,7 +202,7 @@ func TestPoliciesBeyondTheLimitAreDropped(t *testing.T) {
 
 // A partition that waits for another one lets go at once when the generation ends.
 func TestStopDoesNotWaitForOtherPartitions(t *testing.T) {
-	p := newTestPipeline(t, &memory{saved: map[string][]byte{}})
+	p := newTestPipeline(t, newMemory())
 	ahead, err := p.Assign(0)
 	if err != nil {
 		t.Fatal(err)
@@ -262,13 +241,15 @@ func TestStopDoesNotWaitForOtherPartitions(t *testing.T) {
 }
 
 func TestStateThatCannotBeSavedEndsTheService(t *testing.T) {
-	p := newTestPipeline(t, &memory{saved: map[string][]byte{}, fail: errors.New("the disk is full")})
+	m := newMemory()
+	m.Fill()
+	p := newTestPipeline(t, m)
 	f, err := p.Assign(0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	batch := make([]ingest.Event, 1000)
-	for i := range int64(unsavedBacklog/1000 + 1) {
+	for i := range int64(unsafeBacklog/1000 + 1) {
 		for k := range batch {
 			batch[k] = summaryEvent(0, 1000*i+int64(k), "ranker", time.Now().Add(-time.Minute))
 		}
@@ -276,8 +257,8 @@ func TestStateThatCannotBeSavedEndsTheService(t *testing.T) {
 			break
 		}
 	}
-	if !errors.Is(err, errUnsaved) {
-		t.Errorf("after %d units: %v, want errUnsaved", unsavedBacklog, err)
+	if !errors.Is(err, errUnsafe) {
+		t.Errorf("after %d units: %v, want errUnsafe", unsafeBacklog, err)
 	}
 	_ = p.Stop() // the disk is still full
 }

@@ -24,12 +24,22 @@ type runningDesk struct {
 	orders       chan func()                                // to be done between two units
 	unshown      bool                                       // something has changed since it was last shown
 	shownWaiting map[string]int                             // units of the desk that the metric counts, by reason
-	saved        atomic.Pointer[map[int32]bank.AppliedUnit] // what the saved state of the desk has applied, by partition
+	once         bool                                       // what was saved last is in one save only
+	newest       map[int32]bank.AppliedUnit                 // what the last save has applied, by partition
+	safe         atomic.Pointer[map[int32]bank.AppliedUnit] // what both of the last two saves have applied
 }
 
-// hasSaved reports whether the saved state of the desk has the unit applied.
-func (r *runningDesk) hasSaved(u *ingest.Unit) bool {
-	applied, any := (*r.saved.Load())[u.Pos.Partition]
+// hasSafe reports whether both of the last two saves of the desk have the unit applied, so that its partition need not keep
+// it.
+//
+// That makes up for every fallback. Let a partition's checkpoint be made while the newest save of the desk is k: with the
+// units that ended before its next offset it keeps all but those that saves k and k-1 have both applied. Whenever it is
+// restored, the newest save is k or a later one, so that the desk, even where it has to fall back by one, stands at k-1 or
+// later. What k-1 has not applied is either kept by the partition's checkpoint or read again after it; an older
+// checkpoint of the partition was made at an earlier k and keeps more, and reads again from an earlier offset. And what
+// the desk has applied already it ignores, however often it comes.
+func (r *runningDesk) hasSafe(u *ingest.Unit) bool {
+	applied, any := (*r.safe.Load())[u.Pos.Partition]
 	return any && applied.Covers(u)
 }
 
@@ -138,23 +148,29 @@ func (r *runningDesk) show() {
 	}
 }
 
-// save makes the desk's state durable where it has changed, and remembers up to which units it is. A calibration is not
-// waited for: the units that wait for it are in the checkpoints of their partitions.
+// save makes the desk's state durable where it has changed, and remembers up to which units it is. Where nothing has
+// changed since the last save, it is saved once more, so that a fallback would not need what partitions keep for it. A
+// calibration is not waited for: the units that wait for it are in the checkpoints of their partitions.
 func (r *runningDesk) save() error {
-	if !r.policy.Changed() && !r.unsaved || r.policy.Calibrating() {
+	changed := r.policy.Changed() || r.book.Changed()
+	if !changed && !r.once || r.policy.Calibrating() {
 		return nil
 	}
-	snapshot, err := r.snapshot()
+	parts, gone, err := r.changes()
 	if err != nil {
 		return err
 	}
-	if err := r.pipeline.store.Save(bankPrefix+r.name, snapshot); err != nil {
+	if err := r.pipeline.store.Save(bankPrefix+r.name, parts, gone); err != nil {
+		if errors.Is(err, ingest.ErrPartsLost) {
+			r.lost()
+		}
 		return fmt.Errorf("save: %w", err)
 	}
-	r.policy.Saved()
-	r.unsaved = false
-	applied := r.policy.Applied()
-	r.saved.Store(&applied)
+	r.saved()
+	r.once = changed
+	safe, applied := r.newest, r.policy.Applied()
+	r.newest = applied
+	r.safe.Store(&safe)
 	r.pipeline.metrics.saved.Inc()
 	r.pipeline.metrics.savedAt.SetToCurrentTime()
 	return nil

@@ -280,7 +280,41 @@ func TestKilledServiceFindsTheSame(t *testing.T) {
 	}
 }
 
-// A damaged checkpoint is refused with its path, whichever it is; one that was moved away is made anew.
+// checkpointFiles gives the segments of a kind, the newest last. There must be those of one name.
+func checkpointFiles(t *testing.T, config, kind string) []string {
+	t.Helper()
+	cfg, err := LoadConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob(filepath.Join(cfg.Checkpoint.Directory, kind+"-*.checkpoint"))
+	if err != nil || len(files) < 2 {
+		t.Fatalf("segments of kind %s: %v, %v", kind, files, err)
+	}
+	slices.Sort(files)
+	return files
+}
+
+// damage flips a bit in the middle of a file, and gives what makes it whole again.
+func damage(t *testing.T, file string) (mend func()) {
+	t.Helper()
+	whole, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	damaged := slices.Clone(whole)
+	damaged[len(damaged)/2] ^= 1
+	write := func(b []byte) {
+		if err := os.WriteFile(file, b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(damaged)
+	return func() { write(whole) }
+}
+
+// Where the newest save is damaged, whatever it is of, the service goes back to the one before and loses nothing; where
+// that is damaged too, it is refused with the paths. A checkpoint that was moved away is made anew.
 func TestDamagedStateIsRefusedLoudly(t *testing.T) {
 	broker := startBroker(t, 1)
 	config := serviceConfig(t, broker)
@@ -291,44 +325,45 @@ func TestDamagedStateIsRefusedLoudly(t *testing.T) {
 	eventually(t, "all units", func() bool { return p.units() == int64(f.ended) })
 	p.interrupt(t)
 
-	cfg, err := LoadConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, kind := range []string{"bank", "partition"} {
-		files, err := filepath.Glob(filepath.Join(cfg.Checkpoint.Directory, kind+"-*"))
-		if err != nil || len(files) != 1 {
-			t.Fatalf("checkpoints of kind %s: %v, %v", kind, files, err)
-		}
-		whole, err := os.ReadFile(files[0])
-		if err != nil {
-			t.Fatal(err)
-		}
-		damaged := slices.Clone(whole)
-		damaged[len(damaged)/2] ^= 1
-		if err := os.WriteFile(files[0], damaged, 0o600); err != nil {
-			t.Fatal(err)
-		}
+	kinds := []string{"bank", "partition"}
+	for _, kind := range kinds {
+		files := checkpointFiles(t, config, kind)
+		last := files[len(files)-2:]
+		mends := []func(){damage(t, last[0]), damage(t, last[1])}
 		cmd := exec.CommandContext(t.Context(), os.Args[0], "run", "--config", config)
 		cmd.Env = append(os.Environ(), asService+"=1")
 		said, err := cmd.CombinedOutput()
-		if cmd.ProcessState.ExitCode() != exitError || !strings.Contains(string(said), files[0]) {
-			t.Errorf("with a damaged %s: %v\n%s", files[0], err, said)
+		if cmd.ProcessState.ExitCode() != exitError || !strings.Contains(string(said), last[0]) || !strings.Contains(string(said), last[1]) {
+			t.Errorf("with two damaged saves of kind %s: %v\n%s", kind, err, said)
 		}
-		if err := os.WriteFile(files[0], whole, 0o600); err != nil {
+		for _, mend := range mends {
+			mend()
+		}
+	}
+
+	for _, kind := range kinds { // both at once
+		files := checkpointFiles(t, config, kind)
+		damage(t, files[len(files)-1])
+	}
+	p = startService(t, config)
+	at := len(f.lines)
+	f.episodes(10)
+	f.produce(t, broker, at, len(f.lines))
+	eventually(t, "all units after a fallback", func() bool { return p.units() == int64(f.ended) })
+	p.interrupt(t)
+	if n := p.said("going back to the one before"); n != len(kinds) {
+		t.Errorf("%d fallbacks are in the log, want %d", n, len(kinds))
+	}
+	for _, file := range checkpointFiles(t, config, "partition") { // as an operator does where the topic was made anew
+		if err := os.Remove(file); err != nil {
 			t.Fatal(err)
-		}
-		if kind == "partition" { // as an operator does where the topic was made anew
-			if err := os.Remove(files[0]); err != nil {
-				t.Fatal(err)
-			}
 		}
 	}
 
 	// The committed offset holds where there is no checkpoint: nothing is read again, and the bank is as it was.
 	p = startService(t, config)
 	before := f.ended
-	at := len(f.lines)
+	at = len(f.lines)
 	f.episodes(10)
 	f.produce(t, broker, at, len(f.lines))
 	eventually(t, "the units after the restart", func() bool { return p.units() > int64(before) })

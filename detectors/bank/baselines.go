@@ -87,7 +87,7 @@ func (p *Policy) Promote(key ingest.Group, why string) error {
 		g.Promise.Confidence = g.reliance()
 	}
 	g.endWarmup()
-	p.changed = true
+	p.changed, g.changed = true, true
 	return nil
 }
 
@@ -127,6 +127,7 @@ func (g *group) afresh() *group {
 // replace puts next, which has a baseline and streams of its own, in the place of g, whose baseline ends.
 func (p *Policy) replace(g, next *group, why string, now time.Time) {
 	next.inherit(g)
+	next.Number = g.Number
 	next.Line.end(g, why, now)
 	p.groups[slices.Index(p.groups, g)] = next
 	p.byKey[g.Key] = next

@@ -51,6 +51,9 @@ type Shares struct {
 	KS      float64 `yaml:"ks"`      // of the sliding Kolmogorov-Smirnov tests of all signals
 }
 
+// maxWindow is the largest ks.window.
+const maxWindow = 400
+
 // KSConfig says how the sliding Kolmogorov-Smirnov test runs.
 type KSConfig struct {
 	Window int `yaml:"window"` // units that are compared with the baseline: 50, 100, 200 or 400
@@ -120,7 +123,7 @@ func (c Config) Check(report func(path, msg string)) {
 	}
 	c.FalseAlarms.Shares.check(report)
 	checkGiven(c.Guaranteed, report)
-	if !slices.Contains([]int{50, 100, 200, 400}, c.KS.Window) {
+	if !slices.Contains([]int{50, 100, 200, maxWindow}, c.KS.Window) {
 		report("ks.window", fmt.Sprintf("must be 50, 100, 200 or 400, not %d", c.KS.Window))
 	}
 	if c.OnNewVersion != OnNewVersionCompare && c.OnNewVersion != OnNewVersionRebaseline {

@@ -15,6 +15,7 @@ const maxGroupSignals = 512
 // snapshot.
 type group struct {
 	Key     ingest.Group
+	Number  int       // of the policy's groups in order of first unit, from 1 on; 0 of one that is warming up beside another
 	Streams []*stream // sorted by signal
 	Warmup  warmup
 
@@ -54,6 +55,8 @@ type group struct {
 	limit        *StreamLimit
 	calibrations *Calibrations
 	arrived      time.Time // wall clock of the last unit, for silence
+	changed      bool      // since it was saved
+	saved        *frozen   // what is saved of what does not change between baselines, nil where nothing is
 
 	actionShares *actionShares // of Categories
 	scratch      scratch
@@ -72,6 +75,7 @@ type actionCounts []ingest.Count
 func newGroup(key ingest.Group, cfg Config, limit *StreamLimit, calibrations *Calibrations) *group {
 	return &group{
 		Key: key, cfg: cfg, limit: limit, calibrations: calibrations, actionShares: newActionShares(nil),
+		changed: true,
 	}
 }
 
@@ -312,7 +316,7 @@ func (g *group) judgeStream(s *stream, rule string, at UnitRef) (Finding, bool) 
 		s.State = TelemetryFault
 	}
 	switch {
-	case g.changed(s, from):
+	case g.moved(s, from):
 		return g.finding(StreamChanged, s, from, at), true
 	case renewed:
 		return g.finding(StreamUpdated, s, from, at), true
@@ -392,8 +396,8 @@ func (g *group) finding(kind Kind, s *stream, from State, at UnitRef) Finding {
 	return f
 }
 
-// changed reports whether a stream is in another state than before, or in a fault by another rule, which it notes.
-func (g *group) changed(s *stream, from State) bool {
+// moved reports whether a stream is in another state than before, or in a fault by another rule, which it notes.
+func (g *group) moved(s *stream, from State) bool {
 	told := s.Told
 	s.Told = ""
 	if s.State == TelemetryFault {
@@ -434,7 +438,7 @@ func (g *group) unjudged(rule string, at UnitRef) []Finding {
 	for _, s := range g.Streams {
 		from := s.State
 		s.State = TelemetryFault
-		if g.changed(s, from) {
+		if g.moved(s, from) {
 			found = append(found, g.finding(StreamChanged, s, from, at))
 		}
 	}

@@ -1,10 +1,6 @@
 package bank
 
 import (
-	"encoding/gob"
-	"fmt"
-	"io"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -21,8 +17,10 @@ type Policy struct {
 	applied map[int32]*AppliedUnit // by partition
 	granted bool                   // the budget has been shared out
 	later   int                    // groups that drew on the reserve since
+	numbers int                    // given to groups so far
 	limit   *StreamLimit
-	changed bool // since the last snapshot
+	changed bool     // since the last save
+	gone    []string // parts of the checkpoint that are not needed any more, since the last save
 
 	background   bool // baselines are calibrated beside the owner
 	calibrating  *calibrating
@@ -34,12 +32,16 @@ type Policy struct {
 
 // AppliedUnit is the last unit of a partition that a bank has applied.
 type AppliedUnit struct {
-	Pos ingest.Position
-	Ord int32
+	Pos     ingest.Position
+	Ord     int32
+	Reading int64 // see ingest.Unit
 }
 
-// Covers reports whether a unit of the same partition had been applied by then.
-func (a AppliedUnit) Covers(u *ingest.Unit) bool { return !u.After(a.Pos, a.Ord) }
+// Covers reports whether a unit of the same partition had been applied by then. One of another reading had not: its
+// offsets may be those of other records.
+func (a AppliedUnit) Covers(u *ingest.Unit) bool {
+	return a.Reading == u.Reading && !u.After(a.Pos, a.Ord)
+}
 
 // NewPolicy makes the bank of a policy. The limit is shared by all banks.
 func NewPolicy(name string, cfg Config, limit *StreamLimit) *Policy {
@@ -73,6 +75,7 @@ func (p *Policy) judge(u *ingest.Unit, now time.Time) []Finding {
 	if g == nil {
 		return nil
 	}
+	g.changed = true
 	if found, dealt := p.otherVersion(g, u, now); dealt {
 		return found
 	}
@@ -94,6 +97,7 @@ func (p *Policy) Learn(u *ingest.Unit) {
 	if g == nil || g.Warmup.Done || g.Warmup.Units >= g.cfg.Baseline.Units {
 		return
 	}
+	g.changed = true
 	if u = g.unit(u); u == nil {
 		return
 	}
@@ -109,7 +113,7 @@ func (p *Policy) Accept(now time.Time) {
 			g.fitBlocks()
 			g.Warmup.Trending = g.trending(g.Streams...)
 			p.grant(g)
-			p.changed = true
+			p.changed, g.changed = true, true
 			g.freeze(true, g.Trail.last(), now, p.room(g))
 			g.Newcomers.Steps = nil // live agents begin anew
 			if g.cfg.Baseline.From == FromFile {
@@ -126,9 +130,12 @@ func (p *Policy) Tick(now time.Time) []Finding {
 	}
 	var found []Finding
 	for _, g := range p.groups {
+		before := g.Unjudged
 		found = append(found, g.silence(now)...)
+		if g.Unjudged != before {
+			p.changed, g.changed = true, true
+		}
 	}
-	p.changed = p.changed || len(found) > 0
 	return found
 }
 
@@ -141,16 +148,6 @@ func (p *Policy) Applied() map[int32]AppliedUnit {
 	return out
 }
 
-// Forget makes the bank apply whatever comes from a partition next: the partition is read anew, and its offsets may
-// be those of other records. Units of it that wait for a calibration are dropped: they come again.
-func (p *Policy) Forget(partition int32) {
-	p.pending = slices.DeleteFunc(p.pending, func(w pendingUnit) bool { return w.unit.Pos.Partition == partition })
-	if p.applied[partition] != nil {
-		delete(p.applied, partition)
-		p.changed = true
-	}
-}
-
 func (p *Policy) apply(u *ingest.Unit) bool {
 	a := p.applied[u.Pos.Partition]
 	if a == nil {
@@ -159,7 +156,7 @@ func (p *Policy) apply(u *ingest.Unit) bool {
 	} else if a.Covers(u) {
 		return false
 	}
-	a.Pos, a.Ord = u.Pos, u.Ord
+	a.Pos, a.Ord, a.Reading = u.Pos, u.Ord, u.Reading
 	p.changed = true
 	return true
 }
@@ -172,96 +169,10 @@ func (p *Policy) group(key ingest.Group) *group {
 			return nil
 		}
 		g = newGroup(key, p.cfg, p.limit, p.calibrations)
+		p.numbers++
+		g.Number = p.numbers
 		p.byKey[key] = g
 		p.groups = append(p.groups, g)
 	}
 	return g
-}
-
-// Changed reports whether anything has changed since the bank was made, restored or last Saved.
-func (p *Policy) Changed() bool { return p.changed }
-
-// Saved says that the last Snapshot is durable.
-func (p *Policy) Saved() { p.changed = false }
-
-// snapshotVersion is the format of the snapshot. An older one is refused, with its number.
-const snapshotVersion = 2
-
-// policyState is the snapshot of a policy.
-type policyState struct {
-	Name    string
-	Groups  []*group
-	Applied map[int32]*AppliedUnit
-	Granted bool
-	Later   int
-}
-
-// Snapshot writes all state.
-func (p *Policy) Snapshot(w io.Writer) error {
-	enc := gob.NewEncoder(w)
-	if err := enc.Encode(snapshotVersion); err != nil {
-		return fmt.Errorf("write bank of policy %q: %w", p.name, err)
-	}
-	for _, g := range p.groups {
-		g.shapes(func(t *shapeTest) { t.Held = t.ks.Window() })
-		defer g.shapes(func(t *shapeTest) { t.Held = nil })
-	}
-	state := policyState{Name: p.name, Groups: p.groups, Applied: p.applied, Granted: p.granted, Later: p.later}
-	if err := enc.Encode(state); err != nil {
-		return fmt.Errorf("write bank of policy %q: %w", p.name, err)
-	}
-	return nil
-}
-
-// Restore reads what Snapshot wrote into a new bank. now restarts the clock of silence. Groups that were made with
-// other group_by labels are left out: their units go to other groups from now on.
-func (p *Policy) Restore(r io.Reader, now time.Time) error {
-	dec := gob.NewDecoder(r)
-	var version int
-	if err := dec.Decode(&version); err != nil {
-		return fmt.Errorf("read bank of policy %q: %w", p.name, err)
-	}
-	if version != snapshotVersion {
-		return fmt.Errorf("read bank of policy %q: format %d, this version reads format %d", p.name, version, snapshotVersion)
-	}
-	var state policyState
-	if err := dec.Decode(&state); err != nil {
-		return fmt.Errorf("read bank of policy %q: %w", p.name, err)
-	}
-	p.granted, p.later = state.Granted, state.Later
-	if state.Applied != nil {
-		p.applied = state.Applied
-	}
-	for _, g := range state.Groups {
-		if !p.cfg.groups(g.Key) {
-			continue
-		}
-		g.restore(p.cfg, p.limit, p.calibrations, now)
-		p.groups = append(p.groups, g)
-		p.byKey[g.Key] = g
-	}
-	p.Publish()
-	return nil
-}
-
-// restore makes what a snapshot leaves out.
-func (g *group) restore(cfg Config, limit *StreamLimit, calibrations *Calibrations, now time.Time) {
-	g.cfg, g.limit, g.calibrations, g.arrived = cfg, limit, calibrations, now
-	limit.add(len(g.Streams))
-	if cfg.OnNewVersion != OnNewVersionRebaseline {
-		g.Line.Versions = succession{}
-	}
-	if next := g.Line.Versions.Next; next != nil {
-		next.restore(cfg, limit, calibrations, now)
-	}
-	for _, s := range g.Streams {
-		for _, q := range s.Quantities {
-			q.attach()
-		}
-	}
-	if g.LikeActions != nil {
-		g.LikeActions.Ranks.Prepare()
-	}
-	g.actionShares = newActionShares(g.Categories)
-	g.shareScores()
 }

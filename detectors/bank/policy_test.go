@@ -620,11 +620,14 @@ func TestUnitsReadAgainAreIgnored(t *testing.T) {
 	if got := p.Summary().Groups[0].Units; got != 50 {
 		t.Errorf("%d units counted, want 50", got)
 	}
-	p.Forget(0) // the partition is read anew
-	p.Observe(units[0], time.Time{})
+	for range 2 {
+		anew := *units[0]
+		anew.Reading = 1 // the partition is read anew
+		p.Observe(&anew, time.Time{})
+	}
 	p.Publish()
 	if got := p.Summary().Groups[0].Units; got != 51 {
-		t.Errorf("%d units counted after the partition was forgotten, want 51", got)
+		t.Errorf("%d units counted after one of another reading, want 51", got)
 	}
 }
 
@@ -675,21 +678,6 @@ func restored(t *testing.T, p *Policy) *Policy {
 		t.Fatal(err)
 	}
 	return q
-}
-
-func TestDamagedSnapshotIsRefused(t *testing.T) {
-	var buf bytes.Buffer
-	p := newBank(DefaultConfig())
-	newAgent(120).feed(p, 120)
-	if err := p.Snapshot(&buf); err != nil {
-		t.Fatal(err)
-	}
-	whole := buf.Bytes()
-	for _, n := range []int{0, 1, 10, len(whole) / 2, len(whole) - 1} {
-		if err := newBank(DefaultConfig()).Restore(bytes.NewReader(whole[:n]), time.Time{}); err == nil {
-			t.Errorf("a snapshot cut to %d of %d bytes was accepted", n, len(whole))
-		}
-	}
 }
 
 // The shares of all groups of a policy sum to at most the whole budget, in whatever order they appear.
@@ -911,23 +899,6 @@ func TestRestoredWindowOfARareValue(t *testing.T) {
 	want := window(p)
 	if got := window(restored(t, p)); len(want) != 200 || !slices.Equal(got, want) {
 		t.Errorf("%d values in the restored window, want the same %d", len(got), len(want))
-	}
-}
-
-// Units of a partition that is read anew do not come back from those that wait for a calibration.
-func TestForgottenPartitionDoesNotWait(t *testing.T) {
-	p := newBank(episodes(2000))
-	p.InBackground()
-	p.calibrating = &calibrating{done: make(chan struct{})}
-	a := newAgent(101)
-	a.feed(p, 50)
-	p.Forget(0)
-	a.made = 0
-	a.feed(p, 20)
-	close(p.calibrating.done)
-	p.Settle()
-	if n := p.groups[0].Seen; n != 20 {
-		t.Errorf("%d units judged, want the 20 that came after", n)
 	}
 }
 

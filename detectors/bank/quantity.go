@@ -188,9 +188,12 @@ func (q *quantity) arm(rate float64) {
 }
 
 // attach makes what a restored quantity leaves out.
-func (q *quantity) attach() {
+func (q *quantity) attach() error {
 	if q.Ranks == nil {
-		return
+		if q.Rank != nil || q.Shape != nil {
+			return errPartsDoNotMatch
+		}
+		return nil
 	}
 	q.Ranks.Prepare()
 	if q.Season != nil {
@@ -203,9 +206,12 @@ func (q *quantity) attach() {
 		q.Frequency.Prepare()
 	}
 	if q.Shape != nil {
-		q.Shape.follow(q.Ranks, q.Shape.Held)
+		if q.Shape.Window > maxWindow || !q.Shape.follow(q.Ranks, q.Shape.Held) {
+			return errPartsDoNotMatch
+		}
 		q.Shape.Held = nil
 	}
+	return nil
 }
 
 func (q *quantity) observe(r reading, ordinal int64, held bool) {

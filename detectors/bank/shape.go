@@ -78,17 +78,6 @@ func (t *shapeTest) observe(x float64, ordinal int64) {
 	}
 }
 
-// shapes visits the sliding tests of the group.
-func (g *group) shapes(visit func(*shapeTest)) {
-	for _, s := range g.Streams {
-		for _, q := range s.Quantities {
-			if q.Shape != nil {
-				visit(q.Shape)
-			}
-		}
-	}
-}
-
 func (t *shapeTest) hold() { t.Zeroed = t.Score < resolveScore }
 
 // branch shows the test among the others.

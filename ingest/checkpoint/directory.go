@@ -1,41 +1,36 @@
-// Package checkpoint keeps named snapshots durably: what is loaded is byte for byte what was saved last, or an error.
 package checkpoint
 
 import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-
-	"github.com/prometheus/client_golang/prometheus"
-
-	"github.com/rewardwatch/rewardwatch/ingest"
+	"syscall"
 )
 
-var _ ingest.CheckpointStore = (*Directory)(nil)
+var _ Backend = (*Directory)(nil)
 
 // ErrLocked says that another process uses the directory.
 var ErrLocked = errors.New("the checkpoint directory is in use")
 
 // temporary is the pattern of files that are being written. They never count: a crash before the rename leaves the
-// snapshot before it in place.
+// segments before it in place.
 const temporary = "*" + suffix + ".tmp"
 
-// Directory is a store of one file a name. It belongs to one process at a time. Its methods may be called by several
-// goroutines.
+// Directory is a backend of one file a segment. It belongs to one process at a time.
 type Directory struct {
-	path    string
-	lock    *os.File
-	create  func(directory, pattern string) (*os.File, error)
-	metrics *metrics
+	path   string
+	lock   *os.File
+	create func(directory, pattern string) (*os.File, error)
 }
 
-// NewDirectory opens the store, makes the directory where it is missing, and removes what writes that were cut short
+// NewDirectory opens the backend, makes the directory where it is missing, and removes what writes that were cut short
 // have left. The error is ErrLocked while another process has it open. Close lets go of it.
-func NewDirectory(path string, reg prometheus.Registerer) (*Directory, error) {
+func NewDirectory(path string) (*Directory, error) {
 	if err := os.MkdirAll(path, 0o750); err != nil {
 		return nil, fmt.Errorf("making the checkpoint directory: %w", err)
 	}
@@ -46,7 +41,7 @@ func NewDirectory(path string, reg prometheus.Registerer) (*Directory, error) {
 	if err := removeTemporary(path); err != nil {
 		return nil, errors.Join(err, held.Close())
 	}
-	return &Directory{path: path, lock: held, create: os.CreateTemp, metrics: newMetrics(reg)}, nil
+	return &Directory{path: path, lock: held, create: os.CreateTemp}, nil
 }
 
 func removeTemporary(path string) error {
@@ -67,7 +62,7 @@ func escapeGlob(path string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
 }
 
-// Close lets another process open the directory. Nothing may be saved afterwards.
+// Close lets another process open the directory. Nothing may be put afterwards.
 func (d *Directory) Close() error {
 	if err := d.lock.Close(); err != nil {
 		return fmt.Errorf("unlocking the checkpoint directory: %w", err)
@@ -75,58 +70,30 @@ func (d *Directory) Close() error {
 	return nil
 }
 
-// Load gives the snapshot saved last under a name. The error is fs.ErrNotExist where there is none, and a
-// *DamagedError where the file is not what Save wrote for this name.
-func (d *Directory) Load(name string) ([]byte, error) {
-	path := d.file(name)
-	held, snapshot, err := read(path)
-	if err == nil && held != name {
-		err = &DamagedError{Path: path, Why: fmt.Sprintf("it holds %q and not %q", held, name)}
-	}
-	if err != nil {
-		if !errors.Is(err, fs.ErrNotExist) {
-			d.metrics.failures.WithLabelValues(kindOf(name)).Inc()
-		}
-		return nil, err
-	}
-	return snapshot, nil
+// Where implements Backend.
+func (d *Directory) Where(name string, generation uint64) string {
+	return filepath.Join(d.path, fileName(name, generation))
 }
 
-func read(path string) (name string, snapshot []byte, err error) {
-	file, err := os.ReadFile(path)
-	if err != nil {
-		return "", nil, fmt.Errorf("reading a checkpoint: %w", err)
+// Get implements Backend. A file that the disk cannot read is damaged.
+func (d *Directory) Get(name string, generation uint64) ([]byte, error) {
+	segment, err := os.ReadFile(d.Where(name, generation))
+	if errors.Is(err, syscall.EIO) {
+		return nil, &DamagedError{Where: d.Where(name, generation), Why: err.Error()}
 	}
-	name, snapshot, why := open(file)
-	if why != "" {
-		return "", nil, &DamagedError{Path: path, Why: why}
-	}
-	return name, snapshot, nil
+	return segment, err
 }
 
-// Save keeps a snapshot under a name in place of the one before. It returns when the snapshot is on the disk; after an
-// error the one before still holds.
-func (d *Directory) Save(name string, snapshot []byte) error {
-	if err := d.save(name, snapshot); err != nil {
-		d.metrics.failures.WithLabelValues(kindOf(name)).Inc()
-		return fmt.Errorf("saving checkpoint %q: %w", name, err)
-	}
-	d.metrics.bytes.WithLabelValues(kindOf(name)).Set(float64(len(snapshot)))
-	return nil
-}
-
-func (d *Directory) save(name string, snapshot []byte) error {
-	if name == "" {
-		return errors.New("it has no name")
-	}
+// Put implements Backend.
+func (d *Directory) Put(name string, generation uint64, segment []byte) error {
 	f, err := d.create(d.path, temporary)
 	if err != nil {
 		return err
 	}
-	if err := write(f, header(name, snapshot), snapshot); err != nil {
+	if err := write(f, segment); err != nil {
 		return errors.Join(err, os.Remove(f.Name()))
 	}
-	if err := os.Rename(f.Name(), d.file(name)); err != nil {
+	if err := os.Rename(f.Name(), d.Where(name, generation)); err != nil {
 		return errors.Join(err, os.Remove(f.Name()))
 	}
 	return d.sync()
@@ -134,11 +101,9 @@ func (d *Directory) save(name string, snapshot []byte) error {
 
 // write fills the file, and closes it once its bytes are on the disk: renamed before that, it could take the place of
 // a good checkpoint and be empty after a power cut.
-func write(f *os.File, parts ...[]byte) error {
-	for _, p := range parts {
-		if _, err := f.Write(p); err != nil {
-			return errors.Join(err, f.Close())
-		}
+func write(f *os.File, segment []byte) error {
+	if _, err := f.Write(segment); err != nil {
+		return errors.Join(err, f.Close())
 	}
 	if err := f.Sync(); err != nil {
 		return errors.Join(err, f.Close())
@@ -146,7 +111,7 @@ func write(f *os.File, parts ...[]byte) error {
 	return f.Close()
 }
 
-// sync makes renames and removals last.
+// sync makes renames last.
 func (d *Directory) sync() error {
 	f, err := os.Open(d.path)
 	if err != nil {
@@ -155,21 +120,50 @@ func (d *Directory) sync() error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// Names lists the names that begin with a prefix and have a snapshot, sorted.
-func (d *Directory) Names(prefix string) ([]string, error) {
+// Remove implements Backend. A crash may bring the segment back, which does no harm: the store removes it again.
+func (d *Directory) Remove(name string, generation uint64) error {
+	if err := os.Remove(d.Where(name, generation)); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// Generations implements Backend.
+func (d *Directory) Generations(name string) ([]uint64, error) {
+	stems, err := d.stems()
+	return stems[stem(name)], err
+}
+
+// stems lists the generations by the stems of their files.
+func (d *Directory) stems() (map[string][]uint64, error) {
 	entries, err := os.ReadDir(d.path)
 	if err != nil {
 		return nil, fmt.Errorf("listing checkpoints: %w", err)
 	}
-	var names []string
+	stems := map[string][]uint64{}
 	for _, entry := range entries {
-		name, whole, ok := nameOf(entry.Name())
+		if stem, generation, ok := split(entry.Name()); ok {
+			stems[stem] = append(stems[stem], generation)
+		}
+	}
+	return stems, nil
+}
+
+// Names implements Backend.
+func (d *Directory) Names(prefix string) ([]string, error) {
+	stems, err := d.stems()
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, escaped := range slices.Sorted(maps.Keys(stems)) {
+		name, whole, ok := nameOf(escaped)
 		if !ok {
 			continue
 		}
 		if !whole {
-			if name, _, err = read(filepath.Join(d.path, entry.Name())); err != nil {
-				return nil, fmt.Errorf("listing checkpoints: %w", err)
+			if name, err = d.nameInside(escaped, stems[escaped]); err != nil {
+				return nil, err
 			}
 		}
 		if strings.HasPrefix(name, prefix) {
@@ -180,19 +174,20 @@ func (d *Directory) Names(prefix string) ([]string, error) {
 	return names, nil
 }
 
-// Remove forgets the snapshot of a name. It is no error if there is none.
-func (d *Directory) Remove(name string) error {
-	err := os.Remove(d.file(name))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+// nameInside reads a name that is too long for a file name out of any of its segments that is whole.
+func (d *Directory) nameInside(escaped string, generations []uint64) (string, error) {
+	var why []error
+	for _, generation := range generations {
+		path := filepath.Join(d.path, fmt.Sprintf("%s.%010d%s", escaped, generation, suffix))
+		segment, err := os.ReadFile(path)
+		if err != nil {
+			return "", fmt.Errorf("listing checkpoints: %w", err)
+		}
+		name, _, _, err := decode(segment)
+		if err == nil && stem(name) == escaped {
+			return name, nil
+		}
+		why = append(why, &DamagedError{Where: path, Why: fmt.Sprintf("it does not tell its name: %v", err)})
 	}
-	if err == nil {
-		err = d.sync()
-	}
-	if err != nil {
-		return fmt.Errorf("removing checkpoint %q: %w", name, err)
-	}
-	return nil
+	return "", errors.Join(why...)
 }
-
-func (d *Directory) file(name string) string { return filepath.Join(d.path, fileName(name)) }

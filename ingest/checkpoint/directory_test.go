@@ -8,20 +8,13 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
-
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/testutil"
-
-	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-func openStore(t *testing.T, path string) (*Directory, *prometheus.Registry) {
+func openDirectory(t *testing.T, path string) *Directory {
 	t.Helper()
-	reg := prometheus.NewRegistry()
-	d, err := NewDirectory(path, reg)
+	d, err := NewDirectory(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,24 +23,20 @@ func openStore(t *testing.T, path string) (*Directory, *prometheus.Registry) {
 			t.Error(err)
 		}
 	})
-	return d, reg
+	return d
 }
 
-func mustSave(t *testing.T, d *Directory, name string, snapshot []byte) {
+func mustPut(t *testing.T, d *Directory, name string, generation uint64, segment []byte) {
 	t.Helper()
-	if err := d.Save(name, snapshot); err != nil {
+	if err := d.Put(name, generation, segment); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func wantLoad(t *testing.T, d *Directory, name string, want []byte) {
+func wantSegment(t *testing.T, d *Directory, name string, generation uint64, want []byte) {
 	t.Helper()
-	got, err := d.Load(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(got, want) {
-		t.Fatalf("%q holds %q, want %q", name, got, want)
+	if got, err := d.Get(name, generation); err != nil || !bytes.Equal(got, want) {
+		t.Fatalf("%q %d holds %q, %v, want %q", name, generation, got, err, want)
 	}
 }
 
@@ -63,12 +52,17 @@ func hostileNames() []string {
 
 func TestEveryNameHasAFileOfItsOwn(t *testing.T) {
 	path := t.TempDir()
-	d, _ := openStore(t, path)
+	d := openDirectory(t, path)
+	segments := map[string][]byte{}
 	for _, name := range hostileNames() {
-		mustSave(t, d, name, []byte("of "+name))
+		segments[name] = encode(name, 7, nil, index{})
+		mustPut(t, d, name, 7, segments[name])
 	}
 	for _, name := range hostileNames() {
-		wantLoad(t, d, name, []byte("of "+name))
+		wantSegment(t, d, name, 7, segments[name])
+		if generations, err := d.Generations(name); err != nil || !slices.Equal(generations, []uint64{7}) {
+			t.Errorf("generations of %q: %v, %v", name, generations, err)
+		}
 	}
 	names, err := d.Names("")
 	if err != nil {
@@ -95,164 +89,50 @@ func TestEveryNameHasAFileOfItsOwn(t *testing.T) {
 	}
 }
 
-func TestSaveReplacesAndSurvivesReopening(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "made", "on", "demand")
-	d, _ := openStore(t, path)
-	if _, err := d.Load("bank-a"); !errors.Is(err, fs.ErrNotExist) {
-		t.Fatalf("before the first save: %v", err)
+// A name that is cut in its file name is read from any of its segments that is whole.
+func TestLongNamesAreFoundBesideDamage(t *testing.T) {
+	d := openDirectory(t, t.TempDir())
+	long := strings.Repeat("x", 300)
+	mustPut(t, d, long, 3, []byte("damaged"))
+	if _, err := d.Names(""); !isDamage(err) || !strings.Contains(err.Error(), d.Where(long, 3)) {
+		t.Errorf("a name that no file tells: %v", err)
 	}
-	for _, snapshot := range [][]byte{[]byte("first, and longer"), {}, []byte("second")} {
-		mustSave(t, d, "bank-a", snapshot)
-		wantLoad(t, d, "bank-a", snapshot)
+	mustPut(t, d, long, 4, encode(long, 4, nil, index{}))
+	if names, err := d.Names(""); err != nil || !slices.Equal(names, []string{long}) {
+		t.Errorf("names %q, %v", names, err)
+	}
+}
+
+func TestPutReplacesAndSurvivesReopening(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "made", "on", "demand")
+	d := openDirectory(t, path)
+	if _, err := d.Get("bank-a", 1); !errors.Is(err, fs.ErrNotExist) {
+		t.Fatalf("before the first: %v", err)
+	}
+	for _, segment := range [][]byte{[]byte("first, and longer"), {}, []byte("second")} {
+		mustPut(t, d, "bank-a", 1, segment)
+		wantSegment(t, d, "bank-a", 1, segment)
 	}
 	if err := d.Close(); err != nil {
 		t.Fatal(err)
 	}
-	again, _ := openStore(t, path)
-	wantLoad(t, again, "bank-a", []byte("second"))
-}
-
-func TestSaveRefusesANameOfNothing(t *testing.T) {
-	d, _ := openStore(t, t.TempDir())
-	if err := d.Save("", []byte("x")); err == nil {
-		t.Error("it was saved")
-	}
-}
-
-func TestNamesAndRemove(t *testing.T) {
-	d, _ := openStore(t, t.TempDir())
-	for _, name := range []string{"partition-2", "bank-b", "partition-1"} {
-		mustSave(t, d, name, []byte("x"))
-	}
+	d = openDirectory(t, path)
+	wantSegment(t, d, "bank-a", 1, []byte("second"))
 	for range 2 { // the second time there is nothing left to remove
-		if err := d.Remove("partition-2"); err != nil {
+		if err := d.Remove("bank-a", 1); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := d.Load("partition-2"); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("loading a removed checkpoint: %v", err)
-	}
-	for prefix, want := range map[string][]string{
-		"": {"bank-b", "partition-1"}, "partition-": {"partition-1"}, "other-": nil,
-	} {
-		names, err := d.Names(prefix)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !slices.Equal(names, want) {
-			t.Errorf("names with %q: %q, want %q", prefix, names, want)
-		}
+	if generations, err := d.Generations("bank-a"); err != nil || len(generations) > 0 {
+		t.Errorf("left %v, %v", generations, err)
 	}
 }
 
-// wantDamaged demands that the file is refused, by its path.
-func wantDamaged(t *testing.T, d *Directory, name, why string) {
-	t.Helper()
-	_, err := d.Load(name)
-	var damaged *DamagedError
-	if !errors.As(err, &damaged) {
-		t.Fatalf("%s: it was not refused: %v", why, err)
-	}
-	if damaged.Path != d.file(name) || damaged.Why == "" {
-		t.Fatalf("%s: %+v", why, damaged)
-	}
-}
-
-func TestEveryFlippedByteIsRefused(t *testing.T) {
-	d, _ := openStore(t, t.TempDir())
-	mustSave(t, d, "bank-a", []byte("some state"))
-	good, err := os.ReadFile(d.file("bank-a"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i := range good {
-		for _, flip := range []byte{0x01, 0x80, 0xff} {
-			bad := slices.Clone(good)
-			bad[i] ^= flip
-			overwrite(t, d, "bank-a", bad)
-			wantDamaged(t, d, "bank-a", "a flipped byte")
-		}
-	}
-}
-
-func TestEveryOtherLengthIsRefused(t *testing.T) {
-	d, _ := openStore(t, t.TempDir())
-	mustSave(t, d, "bank-a", []byte("some state"))
-	good, err := os.ReadFile(d.file("bank-a"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for n := range good {
-		overwrite(t, d, "bank-a", good[:n])
-		wantDamaged(t, d, "bank-a", "cut short")
-	}
-	overwrite(t, d, "bank-a", append(slices.Clone(good), 0))
-	wantDamaged(t, d, "bank-a", "a byte too long")
-	overwrite(t, d, "bank-a", good)
-	wantLoad(t, d, "bank-a", []byte("some state"))
-}
-
-func overwrite(t *testing.T, d *Directory, name string, file []byte) {
-	t.Helper()
-	if err := os.WriteFile(d.file(name), file, 0o600); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func TestSwappedFilesAreRefused(t *testing.T) {
-	d, reg := openStore(t, t.TempDir())
-	mustSave(t, d, "partition-1", []byte("of 1"))
-	mustSave(t, d, "partition-2", []byte("of 2"))
-	file, err := os.ReadFile(d.file("partition-1"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	overwrite(t, d, "partition-2", file)
-	wantDamaged(t, d, "partition-2", "the file of another name")
-	_, err = d.Load("partition-2")
-	for _, want := range []string{d.file("partition-2"), `"partition-1"`, "move it away"} {
-		if !strings.Contains(err.Error(), want) {
-			t.Errorf("the error does not say %s: %v", want, err)
-		}
-	}
-	wantMetrics(t, reg, `
-# HELP rewardwatch_checkpoint_bytes Size of the checkpoint written last, by kind.
-# TYPE rewardwatch_checkpoint_bytes gauge
-rewardwatch_checkpoint_bytes{kind="partition"} 4
-# HELP rewardwatch_checkpoint_failures_total Checkpoints that could not be written, or were refused when read, by kind.
-# TYPE rewardwatch_checkpoint_failures_total counter
-rewardwatch_checkpoint_failures_total{kind="bank"} 0
-rewardwatch_checkpoint_failures_total{kind="partition"} 2
-`)
-}
-
-func wantMetrics(t *testing.T, reg *prometheus.Registry, want string) {
-	t.Helper()
-	err := testutil.GatherAndCompare(reg, strings.NewReader(want), ingest.MetricCheckpointBytes, ingest.MetricCheckpointFailure)
-	if err != nil {
-		t.Error(err)
-	}
-}
-
-func TestAnotherFormatVersionIsRefusedByItsNumber(t *testing.T) {
-	d, _ := openStore(t, t.TempDir())
-	mustSave(t, d, "bank-a", []byte("x"))
-	file, err := os.ReadFile(d.file("bank-a"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	file[len(magic)] = 9
-	overwrite(t, d, "bank-a", file)
-	if _, err := d.Load("bank-a"); err == nil || !strings.Contains(err.Error(), "format version 9") {
-		t.Errorf("got %v", err)
-	}
-}
-
-// TestFullDisk writes to a device that is always full, and expects the checkpoint before to hold.
+// TestFullDisk writes to a device that is always full, and expects the segment before to hold.
 func TestFullDisk(t *testing.T) {
 	path := t.TempDir()
-	d, reg := openStore(t, path)
-	mustSave(t, d, "bank-a", []byte("good"))
+	d := openDirectory(t, path)
+	mustPut(t, d, "bank-a", 1, []byte("good"))
 	full := filepath.Join(path, "full.checkpoint.tmp")
 	d.create = func(string, string) (*os.File, error) {
 		if err := os.Symlink("/dev/full", full); err != nil {
@@ -260,22 +140,13 @@ func TestFullDisk(t *testing.T) {
 		}
 		return os.OpenFile(full, os.O_WRONLY, 0)
 	}
-	if err := d.Save("bank-a", []byte("more")); !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), "bank-a") {
+	if err := d.Put("bank-a", 1, []byte("more")); !errors.Is(err, syscall.ENOSPC) {
 		t.Errorf("got %v", err)
 	}
-	wantLoad(t, d, "bank-a", []byte("good"))
+	wantSegment(t, d, "bank-a", 1, []byte("good"))
 	if _, err := os.Lstat(full); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the unfinished file was left behind: %v", err)
 	}
-	wantMetrics(t, reg, `
-# HELP rewardwatch_checkpoint_bytes Size of the checkpoint written last, by kind.
-# TYPE rewardwatch_checkpoint_bytes gauge
-rewardwatch_checkpoint_bytes{kind="bank"} 4
-# HELP rewardwatch_checkpoint_failures_total Checkpoints that could not be written, or were refused when read, by kind.
-# TYPE rewardwatch_checkpoint_failures_total counter
-rewardwatch_checkpoint_failures_total{kind="bank"} 1
-rewardwatch_checkpoint_failures_total{kind="partition"} 0
-`)
 }
 
 func TestADirectoryThatCannotBeWrittenIsReported(t *testing.T) {
@@ -283,16 +154,16 @@ func TestADirectoryThatCannotBeWrittenIsReported(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := NewDirectory(filepath.Join(file, "checkpoints"), prometheus.NewRegistry()); !errors.Is(err, syscall.ENOTDIR) {
+	if _, err := NewDirectory(filepath.Join(file, "checkpoints")); !errors.Is(err, syscall.ENOTDIR) {
 		t.Errorf("opening below a file: %v", err)
 	}
 	path := filepath.Join(t.TempDir(), "checkpoints")
-	d, _ := openStore(t, path)
+	d := openDirectory(t, path)
 	if err := os.RemoveAll(path); err != nil {
 		t.Fatal(err)
 	}
-	if err := d.Save("bank-a", nil); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), path) {
-		t.Errorf("saving to a directory that is gone: %v", err)
+	if err := d.Put("bank-a", 1, nil); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), path) {
+		t.Errorf("writing to a directory that is gone: %v", err)
 	}
 	if _, err := d.Names(""); err == nil {
 		t.Error("listing a directory that is gone gave no error")
@@ -301,8 +172,8 @@ func TestADirectoryThatCannotBeWrittenIsReported(t *testing.T) {
 
 func TestUnfinishedWritesAreRemovedAtOpening(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "[odd]*")
-	d, _ := openStore(t, path)
-	mustSave(t, d, "bank-a", []byte("good"))
+	d := openDirectory(t, path)
+	mustPut(t, d, "bank-a", 1, []byte("good"))
 	if err := d.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -312,14 +183,14 @@ func TestUnfinishedWritesAreRemovedAtOpening(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	d, _ = openStore(t, path)
+	d = openDirectory(t, path)
 	if _, err := os.Stat(left); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("it is still there: %v", err)
 	}
 	if _, err := os.Stat(foreign); err != nil {
 		t.Errorf("a file of someone else was removed: %v", err)
 	}
-	wantLoad(t, d, "bank-a", []byte("good"))
+	wantSegment(t, d, "bank-a", 1, []byte("good"))
 	if names, err := d.Names(""); err != nil || !slices.Equal(names, []string{"bank-a"}) {
 		t.Errorf("names %q, %v", names, err)
 	}
@@ -327,57 +198,34 @@ func TestUnfinishedWritesAreRemovedAtOpening(t *testing.T) {
 
 func TestOneOwnerAtATime(t *testing.T) {
 	path := t.TempDir()
-	d, _ := openStore(t, path)
-	_, err := NewDirectory(path, prometheus.NewRegistry())
+	d := openDirectory(t, path)
+	_, err := NewDirectory(path)
 	if !errors.Is(err, ErrLocked) || !strings.Contains(err.Error(), path) {
 		t.Fatalf("the second owner got %v", err)
 	}
 	if err := d.Close(); err != nil {
 		t.Fatal(err)
 	}
-	openStore(t, path)
-}
-
-func TestSavesAtTheSameTime(t *testing.T) {
-	d, _ := openStore(t, t.TempDir())
-	snapshots := [][]byte{bytes.Repeat([]byte("a"), 5000), bytes.Repeat([]byte("b"), 7000)}
-	var wg sync.WaitGroup
-	for i := range 8 {
-		wg.Go(func() {
-			for range 5 {
-				if err := d.Save("bank-a", snapshots[i%2]); err != nil {
-					t.Error(err)
-				}
-				if got, err := d.Load("bank-a"); err != nil || !bytes.Equal(got, snapshots[got[0]-'a']) {
-					t.Errorf("%d bytes, %v", len(got), err)
-				}
-			}
-		})
-	}
-	wg.Wait()
-}
-
-func FuzzOpen(f *testing.F) {
-	f.Add(append(header("bank-a", []byte("x")), 'x'))
-	f.Add([]byte(magic))
-	f.Fuzz(func(t *testing.T, file []byte) {
-		name, snapshot, why := open(file)
-		if why == "" && !bytes.Equal(append(header(name, snapshot), snapshot...), file) {
-			t.Errorf("accepted %q, which is not what is written for %q", file, name)
-		}
-	})
+	openDirectory(t, path)
 }
 
 func FuzzFileName(f *testing.F) {
 	for _, name := range hostileNames() {
-		f.Add(name)
+		f.Add(name, uint64(1))
 	}
-	f.Fuzz(func(t *testing.T, name string) {
-		file := fileName(name)
-		if len(file) > 230 || strings.ContainsAny(file, "/\x00") || strings.HasPrefix(file, ".") && name != "" {
+	f.Fuzz(func(t *testing.T, name string, generation uint64) {
+		file := fileName(name, generation)
+		if len(file) > 240 || strings.ContainsAny(file, "/\x00") || strings.HasPrefix(file, ".") && name != "" {
 			t.Fatalf("the file of %q is %q", name, file)
 		}
-		if back, whole, ok := nameOf(file); name != "" && (!ok || whole && back != name) {
+		if name == "" {
+			return
+		}
+		escaped, number, ok := split(file)
+		if !ok || number != generation || escaped != stem(name) {
+			t.Fatalf("%q -> %q, %d, %v", file, escaped, number, ok)
+		}
+		if back, whole, ok := nameOf(escaped); !ok || whole && back != name {
 			t.Errorf("%q -> %q -> %q", name, file, back)
 		}
 	})

@@ -16,9 +16,31 @@ const (
 	hashMark = "~"
 )
 
-// fileName gives every name a file of its own: bytes other than small letters, digits, "-" and "_" become %xx, so that
+// fileName gives the file of a generation. Of version 1, which had no generations, it is generation 0.
+func fileName(name string, generation uint64) string {
+	if generation == 0 {
+		return stem(name) + suffix
+	}
+	return fmt.Sprintf("%s.%010d%s", stem(name), generation, suffix)
+}
+
+// split undoes fileName but for the stem. ok is false for files that fileName does not give.
+func split(file string) (stem string, generation uint64, ok bool) {
+	stem, ok = strings.CutSuffix(file, suffix)
+	if !ok {
+		return "", 0, false
+	}
+	stem, digits, numbered := strings.Cut(stem, ".")
+	if !numbered {
+		return stem, 0, stem != ""
+	}
+	generation, err := strconv.ParseUint(digits, 10, 64)
+	return stem, generation, err == nil && generation > 0 && stem != "" && fmt.Sprintf("%010d", generation) == digits
+}
+
+// stem gives every name a beginning of file names of its own: bytes other than small letters, digits, "-" and "_" become %xx, so that
 // names differ on file systems that ignore case, and none is hidden or leaves the directory.
-func fileName(name string) string {
+func stem(name string) string {
 	var b strings.Builder
 	for i := range len(name) {
 		if c := name[i]; plain(c) {
@@ -33,20 +55,16 @@ func fileName(name string) string {
 		hash := hashMark + hex.EncodeToString(sum[:])
 		escaped = escaped[:longest-len(hash)] + hash
 	}
-	return escaped + suffix
+	return escaped
 }
 
 func plain(c byte) bool {
 	return 'a' <= c && c <= 'z' || '0' <= c && c <= '9' || c == '-' || c == '_'
 }
 
-// nameOf undoes fileName. whole is false for a name that was cut: only the file itself has it. ok is false for files
-// that fileName does not give.
-func nameOf(file string) (name string, whole, ok bool) {
-	escaped, ok := strings.CutSuffix(file, suffix)
-	if !ok || escaped == "" {
-		return "", false, false
-	}
+// nameOf undoes stem. whole is false for a name that was cut: only the files themselves have it. ok is false for what
+// stem does not give.
+func nameOf(escaped string) (name string, whole, ok bool) {
 	if strings.Contains(escaped, hashMark) {
 		return "", false, true
 	}
@@ -67,5 +85,5 @@ func nameOf(file string) (name string, whole, ok bool) {
 		b.WriteByte(byte(c))
 		rest = rest[3:]
 	}
-	return b.String(), true, fileName(b.String()) == file
+	return b.String(), true, stem(b.String()) == escaped
 }

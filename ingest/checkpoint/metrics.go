@@ -1,9 +1,6 @@
 package checkpoint
 
 import (
-	"slices"
-	"strings"
-
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
@@ -11,35 +8,29 @@ import (
 )
 
 type metrics struct {
-	bytes    *prometheus.GaugeVec
-	failures *prometheus.CounterVec
+	bytes     *prometheus.GaugeVec
+	failures  *prometheus.CounterVec
+	fallbacks *prometheus.CounterVec
 }
 
 func newMetrics(reg prometheus.Registerer) *metrics {
 	m := &metrics{
 		bytes: promauto.With(reg).NewGaugeVec(prometheus.GaugeOpts{
 			Name: ingest.MetricCheckpointBytes,
-			Help: "Size of the checkpoint written last, by kind.",
+			Help: "Bytes written by the checkpoint saved last, by kind.",
 		}, []string{"kind"}),
 		failures: promauto.With(reg).NewCounterVec(prometheus.CounterOpts{
 			Name: ingest.MetricCheckpointFailure,
 			Help: "Checkpoints that could not be written, or were refused when read, by kind.",
 		}, []string{"kind"}),
 	}
+	m.fallbacks = promauto.With(reg).NewCounterVec(prometheus.CounterOpts{
+		Name: ingest.MetricCheckpointFallbacks,
+		Help: "Checkpoints that were damaged, so that the one before was used, by kind.",
+	}, []string{"kind"})
 	for _, kind := range kinds() {
 		m.failures.WithLabelValues(kind)
+		m.fallbacks.WithLabelValues(kind)
 	}
 	return m
-}
-
-func kinds() []string { return []string{"partition", "bank"} }
-
-// kindOf is the first word of a name: "partition-topic-3" is of the kind "partition". Names of no known kind share
-// "other", so that no name can add to the series.
-func kindOf(name string) string {
-	kind, _, _ := strings.Cut(name, "-")
-	if !slices.Contains(kinds(), kind) {
-		return "other"
-	}
-	return kind
 }

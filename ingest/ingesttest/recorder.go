@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"sync"
 	"time"
 
@@ -193,33 +194,33 @@ func (p *recording) Restore(from io.Reader) error {
 	return nil
 }
 
-// Store keeps snapshots in memory.
+// Store keeps checkpoints in memory, the last save of each.
 type Store struct {
-	mu        sync.Mutex
-	snapshots map[string][]byte
-	saves     int
-	failing   error
-	changed   chan struct{}
+	mu      sync.Mutex
+	saved   map[string]ingest.Parts
+	saves   int
+	failing error
+	changed chan struct{}
 }
 
 // NewStore makes an empty Store.
 func NewStore() *Store {
-	return &Store{snapshots: map[string][]byte{}, changed: make(chan struct{})}
+	return &Store{saved: map[string]ingest.Parts{}, changed: make(chan struct{})}
 }
 
 // Load implements ingest.CheckpointStore.
-func (s *Store) Load(name string) ([]byte, error) {
+func (s *Store) Load(name string) (ingest.Parts, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	snapshot, ok := s.snapshots[name]
+	parts, ok := s.saved[name]
 	if !ok {
 		return nil, fs.ErrNotExist
 	}
-	return bytes.Clone(snapshot), nil
+	return maps.Clone(parts), nil
 }
 
 // Save implements ingest.CheckpointStore.
-func (s *Store) Save(name string, snapshot []byte) error {
+func (s *Store) Save(name string, changed ingest.Parts, gone []string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	close(s.changed)
@@ -227,16 +228,28 @@ func (s *Store) Save(name string, snapshot []byte) error {
 	if s.failing != nil {
 		return s.failing
 	}
-	s.snapshots[name] = bytes.Clone(snapshot)
+	s.put(name, changed)
+	for _, part := range gone {
+		delete(s.saved[name], part)
+	}
 	s.saves++
 	return nil
 }
 
-// Put saves a snapshot past Fail.
-func (s *Store) Put(name string, snapshot []byte) {
+func (s *Store) put(name string, parts ingest.Parts) {
+	if s.saved[name] == nil {
+		s.saved[name] = ingest.Parts{}
+	}
+	for part, data := range parts {
+		s.saved[name][part] = bytes.Clone(data)
+	}
+}
+
+// Put saves parts past Fill.
+func (s *Store) Put(name string, parts ingest.Parts) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.snapshots[name] = bytes.Clone(snapshot)
+	s.put(name, parts)
 }
 
 // ErrDiskFull is what Save returns after Fill.
@@ -254,7 +267,7 @@ func (s *Store) fail(err error) {
 	s.failing = err
 }
 
-// Saves gives how many snapshots were saved.
+// Saves gives how many saves there were.
 func (s *Store) Saves() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
