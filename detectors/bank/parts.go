@@ -157,9 +157,10 @@ func (p *Policy) Lost() {
 
 // Resume reads the parts of a checkpoint into a new bank. now restarts the clock of silence. Groups that were made with
 // other group_by labels are left out: their units go to other groups from now on. After an error the bank is of no use.
-func (p *Policy) Resume(parts ingest.Parts, now time.Time) error {
+func (p *Policy) Resume(parts ingest.Parts, now time.Time) (err error) {
+	defer recovered(&err)
 	var state policyState
-	err := decoded(parts[policyPart], &state)
+	err = decoded(parts[policyPart], &state)
 	if err == nil && state.Version != snapshotVersion {
 		err = fmt.Errorf("its format is %d, and this build reads format %d; start the build that wrote it, or move its checkpoint "+
 			"away to warm up anew", state.Version, snapshotVersion)

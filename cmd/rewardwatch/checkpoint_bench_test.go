@@ -1,0 +1,185 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
+
+	"github.com/rewardwatch/rewardwatch/detectors/bank"
+	"github.com/rewardwatch/rewardwatch/ingest"
+	"github.com/rewardwatch/rewardwatch/ingest/checkpoint"
+)
+
+// The fleet of the benchmarks: 9,900 streams with frozen baselines of 500 units.
+const (
+	benchPolicies = 60
+	benchGroups   = 15
+	benchUnits    = 1100 // a group has seen, so that windows and traces are full
+)
+
+// benchUnit is a unit of a group with eleven streams.
+func benchUnit(policy string, group int, n int64, rng *rand.Rand) *ingest.Unit {
+	u := &ingest.Unit{
+		Group: ingest.NewGroup(policy, ingest.Label{Name: "env", Value: fmt.Sprint("env-", group)}), Agent: fmt.Sprint("agent-", n%50),
+		Episode: fmt.Sprint("agent-", n%50, "/", n), Pos: ingest.Position{Partition: int32(group), Offset: n}, Length: 15 + rng.Int64N(11), HasReturn: true, Events: 20,
+	}
+	u.First, u.Last = u.Pos, u.Pos
+	for range u.Length {
+		r := rng.NormFloat64()
+		u.Reward.Add(r)
+		u.Return += r
+	}
+	u.RewardQ10, u.RewardQ90 = u.Reward.Min, u.Reward.Max
+	for i := range 7 {
+		m := ingest.NamedMoments{Signal: fmt.Sprint("observation.", i)}
+		for range u.Length {
+			m.Add(rng.NormFloat64())
+		}
+		u.Numeric = append(u.Numeric, m)
+	}
+	u.ActionKind = ingest.ActionCategory
+	left := rng.Int64N(u.Length)
+	u.Actions = []ingest.Count{{Name: "left", N: left}, {Name: "right", N: u.Length - left}}
+	return u
+}
+
+// benchStore saves the fleet in a directory. All groups of a policy see the same values, so that one calibration does for
+// all, and all policies are in the same state.
+func benchStore(b *testing.B) *checkpoint.Store {
+	b.Helper()
+	d := newDesk("policy", bank.DefaultConfig(), bank.NewStreamLimit(20_000), newMemory())
+	rngs := make([]*rand.Rand, benchGroups)
+	for i := range rngs {
+		rngs[i] = rand.New(rand.NewPCG(1, 1))
+	}
+	for n := range int64(benchUnits) {
+		for g, rng := range rngs {
+			if err := d.observe(context.Background(), benchUnit("policy", g, n, rng), time.Time{}); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+	directory, err := checkpoint.NewDirectory(b.TempDir())
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _ = directory.Close() })
+	store := checkpoint.NewStore(directory, zerolog.Nop(), prometheus.NewRegistry())
+	parts, _, err := d.changes()
+	if err != nil {
+		b.Fatal(err)
+	}
+	for i := range benchPolicies {
+		if err := store.Save(fmt.Sprint(bankPrefix, "policy-", i), parts, nil); err != nil {
+			b.Fatal(err)
+		}
+	}
+	return store
+}
+
+// cpu is the processor time that the process has used.
+func cpu() time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// report gives the processor time of an operation, which other processes on the machine do not lengthen.
+func report(b *testing.B, begun time.Duration) {
+	b.ReportMetric(float64((cpu()-begun).Microseconds())/1e3/float64(b.N), "cpu-ms/op")
+}
+
+func benchPipeline(b *testing.B, store ingest.CheckpointStore) *pipeline {
+	b.Helper()
+	cfg := DefaultConfig()
+	cfg.Checkpoint.Every = 1 << 60
+	p := newPipeline(context.Background(), &cfg, store, newMemory(), zerolog.Nop(), prometheus.NewRegistry())
+	var names []string
+	for i := range benchPolicies {
+		names = append(names, fmt.Sprint(bankPrefix, "policy-", i))
+	}
+	if err := p.restore(names); err != nil {
+		b.Fatal(err)
+	}
+	return p
+}
+
+// BenchmarkRestore restores the fleet from the disk.
+func BenchmarkRestore(b *testing.B) {
+	store := benchStore(b)
+	b.ResetTimer()
+	begun := cpu()
+	for b.Loop() {
+		p := benchPipeline(b, store)
+		b.StopTimer()
+		before := cpu()
+		if streams := len(p.summaries()[0].Groups[0].Streams) * benchGroups * benchPolicies; streams < 9_900 {
+			b.Fatalf("%d streams", streams)
+		}
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		b.ReportMetric(float64(m.HeapAlloc)/benchPolicies/benchGroups/11/1024, "KiB/stream")
+		_ = p.Stop()
+		begun += cpu() - before
+		b.StartTimer()
+	}
+	report(b, begun)
+}
+
+// BenchmarkSave saves the fleet after a share of its groups has seen a unit.
+func BenchmarkSave(b *testing.B) {
+	for name, every := range map[string]int{"no group": 0, "1 % of the groups": 100, "all groups": 1} {
+		b.Run(name, func(b *testing.B) {
+			store := benchStore(b)
+			desks := benchPipeline(b, store).all()
+			rng := rand.New(rand.NewPCG(2, 2))
+			n, spent := int64(benchUnits), time.Duration(0)
+			save := func(r *runningDesk) {
+				before := cpu()
+				b.StartTimer()
+				if err := r.save(); err != nil {
+					b.Fatal(err)
+				}
+				b.StopTimer()
+				spent += cpu() - before
+			}
+			ask := func(do func(context.Context, *runningDesk) error) {
+				for _, r := range desks {
+					if err := r.ask(context.Background(), func(ctx context.Context) error { return do(ctx, r) }); err != nil {
+						b.Fatal(err)
+					}
+				}
+			}
+			ask(func(_ context.Context, r *runningDesk) error { return r.save() }) // which makes sure of what was restored
+			b.StopTimer()
+			for b.Loop() {
+				group := 0
+				ask(func(ctx context.Context, r *runningDesk) error {
+					for g := range benchGroups {
+						if group++; every > 0 && group%every == 0 {
+							if err := r.observe(ctx, benchUnit("policy", g, n, rng), time.Time{}); err != nil {
+								return err
+							}
+						}
+					}
+					save(r)
+					return nil
+				})
+				n++
+				b.StartTimer()
+			}
+			b.ReportMetric(float64(spent.Microseconds())/1e3/float64(b.N), "cpu-ms/op")
+			_ = desks[0].pipeline.Stop()
+		})
+	}
+}

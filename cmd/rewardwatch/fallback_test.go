@@ -1,0 +1,250 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"encoding/gob"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
+
+	"github.com/rewardwatch/rewardwatch/alerts"
+	"github.com/rewardwatch/rewardwatch/detectors/bank"
+	"github.com/rewardwatch/rewardwatch/ingest"
+	"github.com/rewardwatch/rewardwatch/ingest/checkpoint"
+	"github.com/rewardwatch/rewardwatch/ingest/ingesttest"
+)
+
+// machine runs a pipeline over the partitions of a topic on a disk of its own, and can be killed.
+type machine struct {
+	t            *testing.T
+	rng          *rand.Rand
+	disk         *ingesttest.Segments
+	damaged      map[string][]byte  // what was left of a segment, by name
+	calibrations *bank.Calibrations // which outlast it, so that the test does not wait for each anew
+
+	store *checkpoint.Store
+	p     *pipeline
+	feeds []ingest.Processor
+	next  []int64
+}
+
+const (
+	machinePartitions = 2
+	machineEvents     = 1080 // of each
+)
+
+// machineEvent is what lies at an offset: episodes of three steps, of a policy of the partition with two groups, and of one
+// that lies in both partitions. That one has too few units for a baseline: how groups share a budget depends on which of
+// them came first. From the middle on the rewards drift.
+func machineEvent(partition int32, offset int64) ingest.Event {
+	episode, step := offset/3, offset%3
+	rng := rand.New(rand.NewPCG(uint64(partition), uint64(offset)))
+	e := ingest.Event{
+		Pos: ingest.Position{Partition: partition, Offset: offset}, Policy: fmt.Sprint("ranker-", partition), Env: "a",
+		EpisodeID: fmt.Sprint(episode), Step: step, HasReward: true, Reward: rng.NormFloat64(), Terminated: step == 2,
+	}
+	switch episode % 4 {
+	case 2:
+		e.Env = "b"
+	case 3:
+		e.Policy, e.Env = "walker", fmt.Sprint("of ", partition)
+	}
+	if offset > machineEvents/2+100 {
+		e.Reward += 2
+	}
+	return e
+}
+
+func (m *machine) must(err error) {
+	m.t.Helper()
+	if err != nil {
+		m.t.Fatal(err)
+	}
+}
+
+// start begins with what the disk holds.
+func (m *machine) start() {
+	cfg := DefaultConfig()
+	cfg.Checkpoint.Every = 1 << 60 // when the test says so
+	reg := prometheus.NewRegistry()
+	m.store = checkpoint.NewStore(m.disk, zerolog.Nop(), reg)
+	m.p = newPipeline(context.Background(), &cfg, m.store, newMemory(), zerolog.Nop(), reg)
+	m.p.calibrations = m.calibrations
+	names, err := m.store.Names(bankPrefix)
+	m.must(err)
+	m.must(m.p.restore(names))
+	m.feeds, m.next = make([]ingest.Processor, machinePartitions), make([]int64, machinePartitions)
+	for i := range m.feeds {
+		m.feeds[i], err = m.p.Assign(int32(i))
+		m.must(err)
+	}
+	for i, f := range m.feeds {
+		saved, err := m.store.Load(fmt.Sprint("partition-", i))
+		if errors.Is(err, fs.ErrNotExist) {
+			m.savePartition(i) // as the consumer does before it reads anything
+			continue
+		}
+		m.must(err)
+		m.next[i] = int64(binary.LittleEndian.Uint64(saved["state"]))
+		m.must(f.Restore(bytes.NewReader(saved["state"][8:])))
+	}
+}
+
+// kill ends the pipeline at once, damages some of what was saved last, and starts again.
+func (m *machine) kill() {
+	disk := m.disk
+	m.disk = disk.Copy() // what the desks save while they stop does not reach it
+	_ = m.p.Stop()
+	names, err := m.disk.Names("")
+	m.must(err)
+	for _, name := range names {
+		if m.rng.IntN(2) == 0 {
+			m.damage(name)
+		}
+	}
+	m.start()
+}
+
+// damage spoils the newest segment of a name, unless it is spoilt already or there is none before it.
+func (m *machine) damage(name string) {
+	generations, err := m.disk.Generations(name)
+	m.must(err)
+	top := slices.Max(generations)
+	segment, err := m.disk.Get(name, top)
+	m.must(err)
+	if top == 1 || bytes.Equal(segment, m.damaged[name]) {
+		return
+	}
+	segment = segment[:m.rng.IntN(len(segment))]
+	if m.rng.IntN(2) == 0 && len(segment) > 0 {
+		segment[m.rng.IntN(len(segment))] ^= 0x10
+	}
+	m.damaged[name] = segment
+	m.must(m.disk.Put(name, top, segment))
+}
+
+// read feeds some events of a partition.
+func (m *machine) read(i int, n int64) {
+	for end := min(machineEvents, m.next[i]+n); m.next[i] < end; m.next[i]++ {
+		m.must(m.feeds[i].Process(m.t.Context(), []ingest.Event{machineEvent(int32(i), m.next[i])}))
+	}
+}
+
+// saveDesk saves one of the desks.
+func (m *machine) saveDesk() {
+	desks := m.p.all()
+	if len(desks) == 0 {
+		return
+	}
+	r := desks[m.rng.IntN(len(desks))]
+	m.must(r.ask(m.t.Context(), func(context.Context) error { return r.save() }))
+}
+
+// savePartition saves a partition; a desk may be saved between its snapshot and the end of its writing.
+func (m *machine) savePartition(i int) {
+	image := bytes.NewBuffer(binary.LittleEndian.AppendUint64(nil, uint64(m.next[i])))
+	m.must(m.feeds[i].Snapshot(image))
+	for m.rng.IntN(3) == 0 {
+		m.saveDesk()
+	}
+	m.must(m.store.Save(fmt.Sprint("partition-", i), ingest.Parts{"state": image.Bytes()}, nil))
+}
+
+// shownState is what is shown of a policy.
+type shownState struct {
+	Summary   bank.Summary
+	Incidents []alerts.Incident
+}
+
+// outcome reads the rest, and gives all that is shown in the end, by policy.
+func (m *machine) outcome() map[string]string {
+	for i := range m.feeds {
+		m.read(i, machineEvents)
+		m.must(m.feeds[i].Idle(m.t.Context()))
+	}
+	eventually(m.t, "every unit", func() bool { return m.p.judged() >= machinePartitions*machineEvents/3 })
+	m.must(m.p.Stop())
+	out := map[string]string{}
+	for _, r := range m.p.all() {
+		r.publish()
+		s := *r.policy.Summary()
+		s.Groups = slices.Clone(s.Groups)
+		for i := range s.Groups {
+			s.Groups[i].FrozenAt = time.Time{}
+		}
+		slices.SortFunc(s.Groups, func(a, b bank.GroupSummary) int { return strings.Compare(a.Group.String(), b.Group.String()) })
+		incidents := r.book.Incidents()
+		slices.SortFunc(incidents, func(a, b alerts.Incident) int { return strings.Compare(a.ID, b.ID) })
+		var state bytes.Buffer // of gob, which follows pointers and takes NaN for what it is
+		m.must(gob.NewEncoder(&state).Encode(shownState{s, incidents}))
+		out[r.name] = state.String()
+	}
+	return out
+}
+
+// Whatever is saved when, wherever it is killed, and whichever of the newest saves are damaged by it: in the end everything
+// is as if it had never been disturbed.
+func TestFallbacksLoseNothing(t *testing.T) {
+	t.Parallel()
+	calibrations := bank.NewCalibrations()
+	fresh := func(seed uint64) *machine {
+		m := &machine{
+			t: t, rng: rand.New(rand.NewPCG(seed, 17)), disk: ingesttest.NewSegments(), damaged: map[string][]byte{}, calibrations: calibrations,
+		}
+		m.start()
+		return m
+	}
+	want := fresh(0).outcome()
+	histories, fallbacks := uint64(25), 0
+	if testing.Short() {
+		histories = 5
+	}
+	for seed := range histories {
+		m := fresh(seed)
+		for range 60 {
+			switch m.rng.IntN(8) {
+			case 0, 1, 2:
+				m.read(m.rng.IntN(machinePartitions), m.rng.Int64N(100))
+			case 3, 4:
+				m.saveDesk()
+			case 5, 6:
+				m.savePartition(m.rng.IntN(machinePartitions))
+			default:
+				before := len(m.damaged)
+				m.kill()
+				fallbacks += len(m.damaged) - before
+			}
+		}
+		for policy, state := range m.outcome() {
+			if state != want[policy] {
+				t.Errorf("history %d: policy %s is another: units %v, want %v", seed, policy, unitsIn(t, state), unitsIn(t, want[policy]))
+			}
+		}
+	}
+	if fallbacks < int(histories) {
+		t.Errorf("only %d names were ever damaged", fallbacks)
+	}
+}
+
+// unitsIn gives the units of the groups of what is shown.
+func unitsIn(t *testing.T, shown string) (units []int64) {
+	t.Helper()
+	var s shownState
+	if err := gob.NewDecoder(strings.NewReader(shown)).Decode(&s); err != nil {
+		t.Fatal(err)
+	}
+	for _, g := range s.Summary.Groups {
+		units = append(units, g.Units)
+	}
+	return units
+}
