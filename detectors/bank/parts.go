@@ -156,7 +156,8 @@ func (p *Policy) Lost() {
 }
 
 // Resume reads the parts of a checkpoint into a new bank. now restarts the clock of silence. Groups that were made with
-// other group_by labels are left out: their units go to other groups from now on. After an error the bank is of no use.
+// other group_by labels are left out: their units go to other groups from now on. Nothing is published by it. After an error
+// the bank is of no use.
 func (p *Policy) Resume(parts ingest.Parts, now time.Time) (err error) {
 	defer recovered(&err)
 	var state policyState
@@ -181,7 +182,6 @@ func (p *Policy) Resume(parts ingest.Parts, now time.Time) (err error) {
 		p.byKey[g.Key] = g
 	}
 	slices.SortFunc(p.groups, func(a, b *group) int { return cmp.Compare(a.Number, b.Number) })
-	p.Publish()
 	return nil
 }
 

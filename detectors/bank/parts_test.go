@@ -2,9 +2,11 @@ package bank
 
 import (
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
+	"testing/quick"
 	"time"
 
 	"github.com/rewardwatch/rewardwatch/ingest"
@@ -146,6 +148,40 @@ func FuzzResume(f *testing.F) {
 	f.Add(parts["policy"], parts["group/1/running"], parts["group/1/frozen"])
 	f.Fuzz(func(_ *testing.T, policy, running, frozen []byte) {
 		p := newBank(DefaultConfig())
-		_ = p.Resume(ingest.Parts{"policy": policy, "group/1/running": running, "group/1/frozen": frozen}, time.Time{})
+		if p.Resume(ingest.Parts{"policy": policy, "group/1/running": running, "group/1/frozen": frozen}, time.Time{}) == nil {
+			_, _, _ = p.Changes()
+		}
 	})
+}
+
+// What a trail is written as holds all of it, also what is added to it later.
+func TestTrailIsWrittenWhole(t *testing.T) {
+	same := func(want trail) bool {
+		b, err := want.GobEncode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got trail
+		if err := got.GobDecode(b); err != nil {
+			t.Fatal(err)
+		}
+		for n := range b {
+			if new(trail).GobDecode(b[:n]) == nil {
+				t.Fatalf("cut to %d of %d bytes it is accepted", n, len(b))
+			}
+		}
+		if len(want.Units) == 0 {
+			want.Units = nil
+		}
+		if len(want.Older) == 0 {
+			want.Older = nil
+		}
+		return reflect.DeepEqual(got, want)
+	}
+	if quick.Check(same, &quick.Config{MaxCount: 50}) != nil {
+		t.Error("some of it was left out")
+	}
+	if !same(trail{}) {
+		t.Error("an empty one is another")
+	}
 }

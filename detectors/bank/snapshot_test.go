@@ -24,5 +24,7 @@ func (p *Policy) Restore(r io.Reader, now time.Time) error {
 	if err := gob.NewDecoder(r).Decode(&parts); err != nil {
 		return err
 	}
-	return p.Resume(parts, now)
+	err := p.Resume(parts, now)
+	p.Publish()
+	return err
 }
