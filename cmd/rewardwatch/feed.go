@@ -21,9 +21,9 @@ type partitionFeed struct {
 	partition int32
 	episodes  *assemble.Assembler
 	known     map[string]*way // by policy
-	unsafe    []*ingest.Unit // not in both of the last two saves of their desks
-	last      int64          // largest event time read that can be believed
-	reading   int64          // when it was begun to be read without a checkpoint: what banks know of it before is of no account
+	unsafe    []*ingest.Unit  // not in both of the last two saves of their desks
+	last      int64           // largest event time read that can be believed
+	reading   int64           // when it was begun to be read without a checkpoint: what banks know of it before is of no account
 }
 
 // way is the way of a partition's units to the desk of their policy.

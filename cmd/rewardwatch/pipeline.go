@@ -27,9 +27,9 @@ const (
 	feedBacklog = 8192
 	// unsafeBacklog is how many units a partition may hold for desks that have not saved them twice.
 	unsafeBacklog = 400_000
-	mergePulse     = 50 * time.Millisecond
-	deskPulse      = time.Second
-	tickEvery      = 10 * time.Second
+	mergePulse    = 50 * time.Millisecond
+	deskPulse     = time.Second
+	tickEvery     = 10 * time.Second
 )
 
 // pipeline joins the rooms of the service. A partition's goroutine folds events into units and hands them to the desk

@@ -298,7 +298,8 @@ func (s *Store) begin(name string, h *history) error {
 func (s *Store) carry(name string, h *history, live index, unchanged bool) (ingest.Parts, error) {
 	carried := ingest.Parts{}
 	for n, held := range live.segments() {
-		if 2*held.bytes >= h.sizes[n] && !(unchanged && n == h.newest.number) {
+		again := unchanged && n == h.newest.number
+		if 2*held.bytes >= h.sizes[n] && !again {
 			continue
 		}
 		segment, err := s.segment(name, n)
