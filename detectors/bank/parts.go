@@ -28,7 +28,7 @@ const (
 )
 
 // snapshotVersion is the format of all parts. Another one is refused, with its number.
-const snapshotVersion = 2
+const snapshotVersion = 3
 
 // policyState is what is saved of a policy beside its groups.
 type policyState struct {

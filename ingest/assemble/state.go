@@ -12,7 +12,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-const stateVersion = 2
+const stateVersion = 3
 
 // A snapshot is the version, a head and the open episodes in the order in which they began, all by encoding/gob.
 type head struct {
