@@ -39,7 +39,8 @@ func TestNothingIsToldTwiceOverACrash(t *testing.T) {
 				pass(time.Second)
 				n.Update(b.Apply(quiet(150)))
 			},
-			[]string{before}, []string{before},
+			[]string{before},
+			[]string{before},
 		},
 		"an incident that closes after the crash": {
 			func(n *Notifier, b *Book) { n.Update(b.Apply(drift("return", 100))) },
@@ -48,7 +49,8 @@ func TestNothingIsToldTwiceOverACrash(t *testing.T) {
 				pass(time.Second)
 				n.Update(b.Apply(quiet(150)))
 			},
-			[]string{before}, []string{after},
+			[]string{before},
+			[]string{after},
 		},
 		"the next incident": {
 			func(n *Notifier, b *Book) {
@@ -62,7 +64,8 @@ func TestNothingIsToldTwiceOverACrash(t *testing.T) {
 				pass(time.Second)
 				n.Update(b.Apply(drift("return", 200)))
 			},
-			[]string{before, after}, []string{before},
+			[]string{before, after},
+			[]string{before},
 		},
 		"an incident that is muted, and whose mute ends after the crash": {
 			func(n *Notifier, b *Book) {
@@ -77,7 +80,8 @@ func TestNothingIsToldTwiceOverACrash(t *testing.T) {
 				pass(time.Second)
 				n.Update(b.EndMutes(time.Now()))
 			},
-			[]string{before, after}, []string{before},
+			[]string{before, after},
+			[]string{before},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

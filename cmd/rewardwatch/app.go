@@ -188,6 +188,7 @@ func (a *app) read(ctx context.Context, failed <-chan error) error {
 	case <-a.pipeline.Failed(): // Stop gives the error
 	case <-ctx.Done():
 	}
+	a.pipeline.marks.stop() // or a partition that waits for a full disk would not let go
 	stop()
 	return errors.Join(err, <-done)
 }

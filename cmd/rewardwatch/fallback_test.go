@@ -170,7 +170,7 @@ type shownState struct {
 func (m *machine) outcome() map[string]string {
 	for i := range m.feeds {
 		m.read(i, machineEvents)
-		m.must(m.feeds[i].Idle(m.t.Context(, time.Now())))
+		m.must(m.feeds[i].Idle(m.t.Context(), time.Now()))
 	}
 	eventually(m.t, "every unit", func() bool { return m.p.judged() >= machinePartitions*machineEvents/3 })
 	m.must(m.p.Stop())

@@ -21,6 +21,7 @@ type partitionFeed struct {
 	partition int32
 	episodes  *assemble.Assembler
 	known     map[string]*way // by policy
+	told      bool            // that it is full
 	unsafe    []*ingest.Unit  // not in both of the last two saves of their desks
 	last      int64           // largest event time read that can be believed
 	reading   int64           // when it was begun to be read without a checkpoint: what banks know of it before is of no account
@@ -100,33 +101,44 @@ func (f *partitionFeed) way(policy string) (*way, error) {
 	return f.known[policy], nil
 }
 
-// errUnsafe ends the service where its state cannot be saved for so long that what is not saved fills the memory.
-var errUnsafe = errors.New("too many units wait for a state that cannot be saved")
-
-// room waits until fewer units than allowed are on the way, or the generation ends: then the batch in hand is finished.
-// Partitions that are further behind are not held up: it is them that the units wait for.
+// room waits until fewer units than allowed are on the way, and fewer than allowed are not saved, as on a full disk; or
+// until the generation ends: then the batch in hand is finished. Partitions that are further behind are not held up: it is
+// them that the units wait for.
 func (f *partitionFeed) room(ctx context.Context, w *way) error {
-	if len(f.unsafe) >= unsafeBacklog {
-		if f.forgetSafe(); len(f.unsafe) >= unsafeBacklog {
-			return fmt.Errorf("%w: %d", errUnsafe, len(f.unsafe))
+	for {
+		full := f.full()
+		if !full && w.waiting.Load() < feedBacklog || f.pipeline.marks.ending() {
+			return nil
 		}
-	}
-	if w.waiting.Load() < feedBacklog {
-		return nil
-	}
-	pulse := time.NewTicker(mergePulse)
-	defer pulse.Stop()
-	for w.waiting.Load() >= feedBacklog && !f.pipeline.marks.ending() {
+		pause := mergePulse
+		if full {
+			pause = deskPulse
+		}
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-f.pipeline.ctx.Done():
 			return context.Cause(f.pipeline.ctx)
-		case now := <-pulse.C:
+		case now := <-time.After(pause):
 			f.pipeline.marks.alive(f.partition, now)
 		}
 	}
-	return nil
+}
+
+// full reports whether as many units as are allowed wait for a state that cannot be saved.
+func (f *partitionFeed) full() bool {
+	if len(f.unsafe) < f.pipeline.unsafeBacklog {
+		f.told = false
+		return false
+	}
+	f.forgetSafe()
+	full := len(f.unsafe) >= f.pipeline.unsafeBacklog
+	if full && !f.told {
+		f.pipeline.log.Error().Int32("partition", f.partition).Int("units", len(f.unsafe)).
+			Msg("Reading waits: what was judged since cannot be saved")
+	}
+	f.told = full
+	return full
 }
 
 // feedVersion is the format of feedState. Another one is refused, with its number.

@@ -28,6 +28,8 @@ type watermarks struct {
 	// wait for the rest.
 	heard time.Duration
 	last  time.Time // something was heard
+	// stopping says that the service is: what waits for others need not be waited for.
+	stopping bool
 }
 
 type watermark struct {
@@ -70,10 +72,20 @@ func (w *watermarks) revoke(partition int32) {
 	}
 }
 
-// ending reports whether the generation is ending: a partition has been revoked, and the others are about to be.
+// stop says that the service is stopping.
+func (w *watermarks) stop() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.stopping = true
+}
+
+// ending reports whether the service is stopping, or the generation ending: a partition has been revoked, and the others are about to be.
 func (w *watermarks) ending() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if w.stopping {
+		return true
+	}
 	for _, m := range w.marks {
 		if m.revoked {
 			return true

@@ -25,11 +25,11 @@ import (
 const (
 	deskBacklog = 512
 	feedBacklog = 8192
-	// unsafeBacklog is how many units a partition may hold for desks that have not saved them twice.
-	unsafeBacklog = 400_000
-	mergePulse    = 50 * time.Millisecond
-	deskPulse     = time.Second
-	tickEvery     = 10 * time.Second
+	// mostUnsafe is how many units a partition may hold for desks that have not saved them twice.
+	mostUnsafe = 400_000
+	mergePulse = 50 * time.Millisecond
+	deskPulse  = time.Second
+	tickEvery  = 10 * time.Second
 )
 
 // pipeline joins the rooms of the service. A partition's goroutine folds events into units and hands them to the desk
@@ -38,16 +38,17 @@ const (
 // crash between any two of these, or a save that is damaged, loses nothing, and since a bank ignores what it has applied,
 // nothing is counted twice.
 type pipeline struct {
-	cfg          *Config
-	store        ingest.CheckpointStore
-	effects      effects
-	log          zerolog.Logger
-	episodes     *assemble.Metrics
-	metrics      pipelineMetrics
-	marks        *watermarks
-	recorded     *recordings
-	limit        *bank.StreamLimit
-	calibrations *bank.Calibrations
+	cfg           *Config
+	store         ingest.CheckpointStore
+	effects       effects
+	log           zerolog.Logger
+	episodes      *assemble.Metrics
+	metrics       pipelineMetrics
+	marks         *watermarks
+	recorded      *recordings
+	limit         *bank.StreamLimit
+	unsafeBacklog int // mostUnsafe, but in tests
+	calibrations  *bank.Calibrations
 
 	ctx  context.Context // of the desks; ends when all of them are to save and stop
 	stop context.CancelCauseFunc
@@ -89,7 +90,7 @@ func newPipeline(ctx context.Context, cfg *Config, store ingest.CheckpointStore,
 	p := &pipeline{
 		cfg: cfg, store: store, effects: fx, log: log,
 		episodes: assemble.NewMetrics(reg), metrics: newPipelineMetrics(reg),
-		marks: newWatermarks(), recorded: newRecordings(cfg, topicRanges(cfg.Ingest.Kafka)), limit: bank.NewStreamLimit(cfg.Limits.Streams), calibrations: bank.NewCalibrations(),
+		marks: newWatermarks(), recorded: newRecordings(cfg, topicRanges(cfg.Ingest.Kafka)), limit: bank.NewStreamLimit(cfg.Limits.Streams), unsafeBacklog: mostUnsafe, calibrations: bank.NewCalibrations(),
 		desks: map[string]*runningDesk{}, feeds: map[int32]*partitionFeed{},
 	}
 	p.ctx, p.stop = context.WithCancelCause(ctx)

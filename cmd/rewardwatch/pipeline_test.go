@@ -6,10 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/common/model"
 	"github.com/rs/zerolog"
 
 	"github.com/rewardwatch/rewardwatch/alerts"
@@ -240,25 +242,55 @@ func TestStopDoesNotWaitForOtherPartitions(t *testing.T) {
 	}
 }
 
-func TestStateThatCannotBeSavedEndsTheService(t *testing.T) {
-	m := newMemory()
-	m.Fill()
-	p := newTestPipeline(t, m)
-	f, err := p.Assign(0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	batch := make([]ingest.Event, 1000)
-	for i := range int64(unsafeBacklog/1000 + 1) {
-		for k := range batch {
-			batch[k] = summaryEvent(0, 1000*i+int64(k), "ranker", time.Now().Add(-time.Minute))
+// While nothing can be saved, reading goes on until so much is not saved that it waits: with a disk that has room again
+// it goes on and has lost nothing, and a stop ends it.
+func TestReadingWaitsForAFullDisk(t *testing.T) {
+	for _, freed := range []bool{true, false} {
+		m := newMemory()
+		m.Fill()
+		p := newTestPipeline(t, m)
+		p.unsafeBacklog = 20_000
+		p.cfg.Checkpoint.Every = model.Duration(100 * time.Millisecond)
+		f, err := p.Assign(0)
+		if err != nil {
+			t.Fatal(err)
 		}
-		if err = f.Process(t.Context(), batch); err != nil {
-			break
+		const batches = 21
+		var read atomic.Int64
+		done := make(chan error, 1)
+		go func() {
+			batch := make([]ingest.Event, 1000)
+			for i := range int64(batches) {
+				for k := range batch {
+					batch[k] = summaryEvent(0, 1000*i+int64(k), "ranker", time.Now().Add(-time.Minute))
+				}
+				if err := f.Process(t.Context(), batch); err != nil {
+					done <- err
+					return
+				}
+				read.Add(1)
+			}
+			done <- nil
+		}()
+		eventually(t, "a full backlog", func() bool { return read.Load() == batches-1 })
+		select {
+		case err := <-done:
+			t.Fatalf("reading did not wait: %v", err)
+		case <-time.After(3 * deskPulse):
+		}
+		if freed {
+			m.Free()
+		} else {
+			p.marks.stop()
+		}
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		if freed {
+			eventually(t, "every unit", func() bool { return p.judged() == 1000*batches })
+		}
+		if err := p.Stop(); (err == nil) != freed {
+			t.Errorf("the stop ends with %v", err)
 		}
 	}
-	if !errors.Is(err, errUnsafe) {
-		t.Errorf("after %d units: %v, want errUnsafe", unsafeBacklog, err)
-	}
-	_ = p.Stop() // the disk is still full
 }

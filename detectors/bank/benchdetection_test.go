@@ -90,6 +90,14 @@ func TestBenchDependence(*testing.T) {
 	}
 }
 
+// daytime is a season of days of an amplitude.
+func daytime(amplitude float64) func(int64) float64 {
+	return func(ts int64) float64 { return amplitude * math.Sin(2*math.Pi*float64(ts%day)/float64(day)) }
+}
+
+// sameWeekday names days that differ as the true ones do, all of them Thursdays: their season cannot be told.
+func sameWeekday(day int64) int64 { return 7 * day }
+
 // Units of a policy whose days or weekends differ, judged within strata of the week and, where the days of the baseline are
 // named so that weekdays cannot be told, by the factor of days alone.
 func TestBenchSeason(*testing.T) {

@@ -30,14 +30,6 @@ func weekend(ts int64) float64 {
 	return 0
 }
 
-// daytime is a season of days of an amplitude.
-func daytime(amplitude float64) func(int64) float64 {
-	return func(ts int64) float64 { return amplitude * math.Sin(2*math.Pi*float64(ts%day)/float64(day)) }
-}
-
-// sameWeekday names days that differ as the true ones do, all of them Thursdays: their season cannot be told.
-func sameWeekday(day int64) int64 { return 7 * day }
-
 func rewardMean(p *Policy) *quantity {
 	i, _ := p.groups[0].find("reward")
 	return p.groups[0].Streams[i].find("mean")

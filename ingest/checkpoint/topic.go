@@ -31,7 +31,9 @@ type recordLog interface {
 	Append(ctx context.Context, partition int, records ...ingest.LogRecord) error
 }
 
-// topic keeps segments in a compacted topic. Each is cut into chunks, and closed by a manifest that names their number,
+var _ Backend = (*topic)(nil)
+
+// topic is a backend in a compacted topic of Kafka. A segment is cut into chunks, and closed by a manifest that names their number,
 // their size and their checksum: without it a segment was never finished, and does not count. No record takes the place
 // of another, since every key holds a generation and generations are not used twice: what an owner of old still writes
 // stays below what the present one has written.
@@ -65,8 +67,8 @@ const (
 	closing     = -1 // the number of the manifest among the chunks
 )
 
-// put writes a segment, and returns when the topic holds all of it.
-func (t *topic) put(name string, generation uint64, segment []byte) error {
+// Put implements Backend.
+func (t *topic) Put(name string, generation uint64, segment []byte) error {
 	partition, held, err := t.open(name)
 	if err != nil {
 		return err
@@ -95,8 +97,8 @@ func (t *topic) append(partition int, records []ingest.LogRecord) error {
 	return t.log.Append(ctx, partition, records...)
 }
 
-// get gives a segment. The error is fs.ErrNotExist where it was never finished.
-func (t *topic) get(name string, generation uint64) ([]byte, error) {
+// Get implements Backend.
+func (t *topic) Get(name string, generation uint64) ([]byte, error) {
 	_, held, err := t.open(name)
 	if err != nil {
 		return nil, err
@@ -116,26 +118,34 @@ func (t *topic) get(name string, generation uint64) ([]byte, error) {
 			return nil, fs.ErrNotExist
 		}
 	}
-	return s.join()
-}
-
-// join puts the chunks together.
-func (s *topicSegment) join() ([]byte, error) {
-	if s.manifest.Format != topicFormat {
-		return nil, fmt.Errorf("its manifest has format %d and this build reads %d", s.manifest.Format, topicFormat)
-	}
-	var whole []byte
-	for i := range min(s.manifest.Chunks, len(s.chunks)) {
-		whole = append(whole, s.chunks[i]...)
-	}
-	if len(whole) != s.manifest.Size || checksum(whole) != s.manifest.Sum {
-		return nil, errors.New("its chunks are not what its manifest says")
+	whole, why := s.join()
+	if why != "" {
+		return nil, &DamagedError{Where: t.Where(name, generation), Why: why}
 	}
 	return whole, nil
 }
 
-// list gives the generations of a name that were finished.
-func (t *topic) list(name string) ([]uint64, error) {
+// Where implements Backend.
+func (t *topic) Where(name string, generation uint64) string {
+	return fmt.Sprintf("generation %d of %q in the topic", generation, name)
+}
+
+// join puts the chunks together. why is "" only if they are what was written.
+func (s *topicSegment) join() (whole []byte, why string) {
+	if s.manifest.Format != topicFormat {
+		return nil, fmt.Sprintf("its manifest has format %d and this build reads %d", s.manifest.Format, topicFormat)
+	}
+	for i := range min(s.manifest.Chunks, len(s.chunks)) {
+		whole = append(whole, s.chunks[i]...)
+	}
+	if len(whole) != s.manifest.Size || checksum(whole) != s.manifest.Sum {
+		return nil, "its chunks are not what its manifest says"
+	}
+	return whole, ""
+}
+
+// Generations implements Backend. Those that were never finished are left out.
+func (t *topic) Generations(name string) ([]uint64, error) {
 	_, held, err := t.open(name)
 	if err != nil {
 		return nil, err
@@ -152,9 +162,9 @@ func (t *topic) list(name string) ([]uint64, error) {
 	return out, nil
 }
 
-// remove lets compaction remove a segment, and those before it that were never finished. The manifest goes first, so
-// that no manifest is left without its chunks.
-func (t *topic) remove(name string, generation uint64) error {
+// Remove implements Backend: compaction removes the segment, and those before it that were never finished. The manifest
+// goes first, so that no manifest is left without its chunks.
+func (t *topic) Remove(name string, generation uint64) error {
 	partition, held, err := t.open(name)
 	if err != nil {
 		return err
@@ -174,8 +184,8 @@ func (t *topic) remove(name string, generation uint64) error {
 	return t.append(partition, records)
 }
 
-// names lists the names that begin with a prefix, sorted.
-func (t *topic) names(prefix string) ([]string, error) {
+// Names implements Backend.
+func (t *topic) Names(prefix string) ([]string, error) {
 	count, err := t.count()
 	if err != nil {
 		return nil, err

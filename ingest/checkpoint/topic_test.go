@@ -87,30 +87,30 @@ func TestTopicGivesBackSegments(t *testing.T) {
 	name := func(i int) string { return fmt.Sprint("partition-agent-telemetry-", i) }
 	for i, size := range sizes {
 		for g := range uint64(3) {
-			if err := writer.put(name(i), g+1, randomBytes(size+int(g))); err != nil {
+			if err := writer.Put(name(i), g+1, randomBytes(size+int(g))); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if err := writer.remove(name(i), 1); err != nil {
+		if err := writer.Remove(name(i), 1); err != nil {
 			t.Fatal(err)
 		}
 	}
 	check := func(reader *topic) {
 		t.Helper()
 		for i, size := range sizes {
-			if got, err := reader.list(name(i)); err != nil || !slices.Equal(got, []uint64{2, 3}) {
+			if got, err := reader.Generations(name(i)); err != nil || !slices.Equal(got, []uint64{2, 3}) {
 				t.Fatalf("generations %v, %v", got, err)
 			}
 			for g := uint64(2); g <= 3; g++ {
-				if got, err := reader.get(name(i), g); err != nil || !bytes.Equal(got, randomBytes(size+int(g)-1)) {
+				if got, err := reader.Get(name(i), g); err != nil || !bytes.Equal(got, randomBytes(size+int(g)-1)) {
 					t.Errorf("%s, generation %d: %d bytes, %v", name(i), g, len(got), err)
 				}
 			}
-			if _, err := reader.get(name(i), 1); !errors.Is(err, fs.ErrNotExist) {
+			if _, err := reader.Get(name(i), 1); !errors.Is(err, fs.ErrNotExist) {
 				t.Errorf("a removed generation gives %v", err)
 			}
 		}
-		if got, err := reader.names("partition-"); err != nil || len(got) != len(sizes) {
+		if got, err := reader.Names("partition-"); err != nil || len(got) != len(sizes) {
 			t.Errorf("names %v, %v", got, err)
 		}
 	}
@@ -145,22 +145,22 @@ func TestTopicWriteThatIsCutShort(t *testing.T) {
 	for taken := range 4 { // three chunks and a manifest
 		l := newMemoryLog(1)
 		writer := &topic{log: l}
-		if err := writer.put("bank-a", 1, []byte("good")); err != nil {
+		if err := writer.Put("bank-a", 1, []byte("good")); err != nil {
 			t.Fatal(err)
 		}
 		l.fail = taken
-		if err := writer.put("bank-a", 2, segment); !errors.Is(err, errLogFull) {
+		if err := writer.Put("bank-a", 2, segment); !errors.Is(err, errLogFull) {
 			t.Fatal(err)
 		}
 		l.fail = -1
 		reader := &topic{log: l}
-		if got, err := reader.list("bank-a"); err != nil || !slices.Equal(got, []uint64{1}) {
+		if got, err := reader.Generations("bank-a"); err != nil || !slices.Equal(got, []uint64{1}) {
 			t.Fatalf("after %d records: generations %v, %v", taken, got, err)
 		}
-		if err := reader.put("bank-a", 3, []byte("next")); err != nil {
+		if err := reader.Put("bank-a", 3, []byte("next")); err != nil {
 			t.Fatal(err)
 		}
-		if err := reader.remove("bank-a", 2); err != nil {
+		if err := reader.Remove("bank-a", 2); err != nil {
 			t.Fatal(err)
 		}
 		l.compact()
@@ -174,7 +174,7 @@ func TestTopicWriteThatIsCutShort(t *testing.T) {
 func TestTopicDamage(t *testing.T) {
 	segment := randomBytes(ingest.MaxLogRecord + 100)
 	whole := newMemoryLog(1)
-	if err := (&topic{log: whole}).put("bank-a", 1, segment); err != nil {
+	if err := (&topic{log: whole}).Put("bank-a", 1, segment); err != nil {
 		t.Fatal(err)
 	}
 	refused := func(what string, change func(records []ingest.LogRecord) []ingest.LogRecord) {
@@ -185,7 +185,7 @@ func TestTopicDamage(t *testing.T) {
 			records = append(records, r)
 		}
 		damaged := &topic{log: &memoryLog{partitions: [][]ingest.LogRecord{change(records)}}}
-		if got, err := damaged.get("bank-a", 1); err == nil {
+		if got, err := damaged.Get("bank-a", 1); err == nil {
 			t.Errorf("%s goes unseen: %d bytes", what, len(got))
 		}
 	}
@@ -200,7 +200,7 @@ func TestTopicDamage(t *testing.T) {
 			})
 		}
 	}
-	if err := (&topic{log: &memoryLog{partitions: [][]ingest.LogRecord{{{Key: []byte("stranger"), Value: []byte("x")}}}}}).put("bank-a", 1, nil); err == nil {
+	if err := (&topic{log: &memoryLog{partitions: [][]ingest.LogRecord{{{Key: []byte("stranger"), Value: []byte("x")}}}}}).Put("bank-a", 1, nil); err == nil {
 		t.Error("a topic of other things is taken")
 	}
 }
@@ -214,20 +214,54 @@ func TestTopicOfAnOwnerOfOld(t *testing.T) {
 		generation uint64
 	}{{old, 1<<28 + 1}, {present, 2<<28 + 1}, {old, 1<<28 + 2}, {present, 2<<28 + 2}, {old, 1<<28 + 3}}
 	for _, s := range steps {
-		if err := s.by.put("bank-a", s.generation, fmt.Appendf(nil, "%x", s.generation)); err != nil {
+		if err := s.by.Put("bank-a", s.generation, fmt.Appendf(nil, "%x", s.generation)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := old.remove("bank-a", 1<<28+1); err != nil {
+	if err := old.Remove("bank-a", 1<<28+1); err != nil {
 		t.Fatal(err)
 	}
 	l.compact()
 	reader := &topic{log: l}
-	held, err := reader.list("bank-a")
+	held, err := reader.Generations("bank-a")
 	if err != nil || len(held) == 0 || held[len(held)-1] != 2<<28+2 {
 		t.Fatalf("generations %x, %v", held, err)
 	}
-	if got, err := reader.get("bank-a", 2<<28+2); err != nil || string(got) != fmt.Sprintf("%x", 2<<28+2) {
+	if got, err := reader.Get("bank-a", 2<<28+2); err != nil || string(got) != fmt.Sprintf("%x", 2<<28+2) {
 		t.Errorf("the newest holds %q, %v", got, err)
+	}
+}
+
+// A store over a topic is what it is over a directory: a map that outlives full disks, compaction and new owners.
+func TestStoreOverATopic(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	for range 20 {
+		l := newMemoryLog(2)
+		s := openStore(&topic{log: l})
+		want := ingest.Parts{}
+		for range 40 {
+			changed := ingest.Parts{}
+			for range 1 + rng.IntN(3) {
+				changed[fmt.Sprint("part/", rng.IntN(6))] = randomBytes(rng.IntN(ingest.MaxLogRecord))
+			}
+			if rng.IntN(6) == 0 {
+				l.fail = rng.IntN(4)
+				if err := s.Save("bank-a", changed, nil); err != nil && !errors.Is(err, errLogFull) {
+					t.Fatal(err)
+				}
+				l.fail = -1
+			}
+			mustSave(t, s, "bank-a", changed)
+			for part, data := range changed {
+				want[part] = data
+			}
+			if rng.IntN(6) == 0 {
+				l.compact()
+			}
+			if rng.IntN(6) == 0 {
+				s = openStore(&topic{log: l})
+				wantLoad(t, s, "bank-a", want)
+			}
+		}
 	}
 }
