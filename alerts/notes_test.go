@@ -24,53 +24,32 @@ func openNotes(t *testing.T, path string) *Notes {
 // A service that reads the same units again after a crash tells what had not been told, and nothing twice.
 func TestNothingIsToldTwiceOverACrash(t *testing.T) {
 	const before, after = "told before the crash", "told after it"
+	opens := func(n *Notifier, b *Book) {
+		n.Update(b.Apply(drift("return", 100)))
+		pass(time.Second)
+	}
+	opensAndCloses := func(n *Notifier, b *Book) {
+		opens(n, b)
+		n.Update(b.Apply(quiet(150)))
+	}
 	for name, c := range map[string]struct {
 		before, after func(n *Notifier, b *Book) // what happens until the crash, and from the checkpoint on after it
 		firing, ended []string                   // when an alert that fires, and one that has ended, is told
 	}{
-		"an incident that had closed": {
-			func(n *Notifier, b *Book) {
-				n.Update(b.Apply(drift("return", 100)))
-				pass(time.Second)
-				n.Update(b.Apply(quiet(150)))
-			},
-			func(n *Notifier, b *Book) {
-				n.Update(b.Apply(drift("return", 100)))
-				pass(time.Second)
-				n.Update(b.Apply(quiet(150)))
-			},
-			[]string{before},
-			[]string{before},
-		},
-		"an incident that closes after the crash": {
-			func(n *Notifier, b *Book) { n.Update(b.Apply(drift("return", 100))) },
-			func(n *Notifier, b *Book) {
-				n.Update(b.Apply(drift("return", 100)))
-				pass(time.Second)
-				n.Update(b.Apply(quiet(150)))
-			},
-			[]string{before},
-			[]string{after},
-		},
+		"an incident that had closed":             {opensAndCloses, opensAndCloses, []string{before}, []string{before}},
+		"an incident that closes after the crash": {opens, opensAndCloses, []string{before}, []string{after}},
 		"the next incident": {
+			opensAndCloses,
 			func(n *Notifier, b *Book) {
-				n.Update(b.Apply(drift("return", 100)))
-				pass(time.Second)
-				n.Update(b.Apply(quiet(150)))
-			},
-			func(n *Notifier, b *Book) {
-				n.Update(b.Apply(drift("return", 100)))
-				n.Update(b.Apply(quiet(150)))
+				opensAndCloses(n, b)
 				pass(time.Second)
 				n.Update(b.Apply(drift("return", 200)))
 			},
-			[]string{before, after},
-			[]string{before},
+			[]string{before, after}, []string{before},
 		},
 		"an incident that is muted, and whose mute ends after the crash": {
 			func(n *Notifier, b *Book) {
-				n.Update(b.Apply(drift("return", 100)))
-				pass(time.Second)
+				opens(n, b)
 				n.Update(b.Mute(b.Incidents()[0].ID, Decision{Kind: Muted, At: time.Now(), Until: time.Now().Add(time.Hour)}))
 			},
 			func(n *Notifier, b *Book) {

@@ -46,7 +46,7 @@ const (
 	DetectorFrequency  = "frequency"  // CUSUMs of how often an action or an outcome of 0 or 1 comes
 	DetectorNovelty    = "novelty"    // values not seen in a nearly constant baseline
 	DetectorGuaranteed = "guaranteed" // e-detector of a mean that is given
-	DetectorKS         = "ks"         // sliding Kolmogorov-Smirnov, a gauge where it has no threshold
+	DetectorKS         = "ks"         // sliding Kolmogorov-Smirnov where it has no threshold
 
 	DetectorADWIN       = "adwin"        // ADWIN, a gauge that never pages
 	DetectorPageHinkley = "page_hinkley" // Page-Hinkley, a gauge that never pages
