@@ -133,7 +133,7 @@ func (p *Policy) replace(g, next *group, why string, now time.Time) {
 	p.byKey[g.Key] = next
 	g.dropNext()
 	g.limit.add(-len(g.Streams))
-	p.changed = true
+	p.changed, next.changed = true, true // also one that was restored with g and has had no unit since
 }
 
 // inherit takes over what is of the group and not of its baseline.

@@ -262,3 +262,16 @@ func TestIncidentOfAVersionThatIsGone(t *testing.T) {
 		t.Error("the incident was not closed")
 	}
 }
+
+// A version that was restored while it warmed up is saved when it takes over, or a restart would lose it, and its last unit.
+func TestTakeOverAfterARestartIsSaved(t *testing.T) {
+	p, r := newBank(rebaselining()), newRelease(71)
+	r.run(p, 500, "p1")
+	r.run(p, 499, "p1", "p2")
+	p = restored(t, p)
+	r.run(p, 1, "p2")
+	parts, _, err := p.Changes()
+	if err != nil || parts["group/1/running"] == nil || parts["group/1/frozen"] == nil {
+		t.Errorf("%d parts are saved, %v", len(parts), err)
+	}
+}
