@@ -145,9 +145,7 @@ func (g *group) unit(u *ingest.Unit) *ingest.Unit {
 
 // enter gives the unit its ordinal and keeps what later findings need to know of it.
 func (g *group) enter(u *ingest.Unit, now time.Time) UnitRef {
-	at := UnitRef{
-		Ordinal: g.Seen, Agent: u.Agent, Episode: u.Episode, Pos: u.Pos, First: u.First, TS: u.EndTS,
-	}
+	at := g.ref(u)
 	g.Seen++
 	if wait := now.Sub(g.arrived); g.Unjudged == FaultSilent && !g.arrived.IsZero() {
 		g.Warmup.LongestWait = max(g.Warmup.LongestWait, wait) // it was no silence after all
@@ -161,6 +159,11 @@ func (g *group) enter(u *ingest.Unit, now time.Time) UnitRef {
 	g.Trail.add(at, u)
 	g.LastActions.add(at.Ordinal, u.Actions)
 	return at
+}
+
+// ref is how findings refer to the unit at hand.
+func (g *group) ref(u *ingest.Unit) UnitRef {
+	return UnitRef{Ordinal: g.Seen, Agent: u.Agent, Episode: u.Episode, Pos: u.Pos, First: u.First, TS: u.EndTS}
 }
 
 // otherUnits gives the fault that shows where a unit is of another kind than those of the baseline, "" where it is not:

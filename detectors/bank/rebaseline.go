@@ -85,6 +85,7 @@ func (p *Policy) otherVersion(g *group, u *ingest.Unit, now time.Time) (found []
 
 // ignore counts a unit of a version that was followed by another one.
 func (g *group) ignore(u *ingest.Unit, now time.Time) {
+	g.Trail.add(g.ref(u), u) // where each unit has its place by its ordinal
 	g.Seen++
 	g.Line.Versions.Ignored++
 	g.LastTS = max(g.LastTS, u.EndTS)

@@ -275,3 +275,27 @@ func TestTakeOverAfterARestartIsSaved(t *testing.T) {
 		t.Errorf("%d parts are saved, %v", len(parts), err)
 	}
 }
+
+// Units of a version that was followed by another one are not judged, but later ones are found in the trail all the same:
+// while it fills, and when it is full.
+func TestIgnoredUnitsKeepTheirPlaceInTheTrail(t *testing.T) {
+	cfg := rebaselining()
+	cfg.Baseline.Units = 120
+	p, r := newBank(cfg), newRelease(71)
+	r.run(p, 120, "p1")
+	r.run(p, 120, "p2")
+	for range 2 {
+		r.run(p, 20, "p1")
+		r.run(p, 20, "p1", "p2")
+		trail := &p.groups[0].Trail
+		for o := trail.first(); o < trail.Next; o++ {
+			if got := trail.ref(o); got.Ordinal != o {
+				t.Fatalf("of %d units, number %d is found as %d", trail.Next, o, got.Ordinal)
+			}
+		}
+		r.run(p, trailUnits, "p2")
+	}
+	if l := shownGroup(p).Lineage; l.Ignored != 80 || l.Version != "p2" {
+		t.Errorf("lineage %+v", l)
+	}
+}
