@@ -58,7 +58,7 @@ func (b *blocks) add(u *ingest.Unit) *ingest.Unit {
 	b.Size = max(1, b.Size)
 	b.Mixed = b.Mixed || u.Mixed
 	if b.Size == 1 {
-		return u
+		return b.named(u)
 	}
 	defer b.count()
 	agent := b.key(u)
@@ -75,7 +75,17 @@ func (b *blocks) add(u *ingest.Unit) *ingest.Unit {
 		return nil
 	}
 	delete(b.Open, agent)
-	return open.Unit
+	return b.named(open.Unit)
+}
+
+// named gives a unit the name of the agent whose steps it holds: none where these are of all agents.
+func (b *blocks) named(u *ingest.Unit) *ingest.Unit {
+	if !b.Mixed || u.Agent == "" {
+		return u
+	}
+	named := *u
+	named.Agent, named.Mixed = "", true
+	return &named
 }
 
 // key names whose blocks a block is joined with.

@@ -305,8 +305,11 @@ func TestAgentsThatLiveForLessThanAUnit(t *testing.T) {
 	g.Blocks.Size = 4
 	whole := 0
 	for i := range 4 * blockRound {
-		if g.block(short(i, 3)) != nil {
+		if u := g.block(short(i, 3)); u != nil {
 			whole++
+			if g.Blocks.Mixed && (u.Agent != "" || !u.Mixed) {
+				t.Fatalf("a unit of all agents is said to be of %q", u.Agent)
+			}
 		}
 		if len(g.Blocks.Open) > blockRound {
 			t.Fatalf("%d unfinished units are kept", len(g.Blocks.Open))
