@@ -431,9 +431,10 @@ func (g *group) silence(now time.Time) []Finding {
 }
 
 // unjudged shows all streams of the group in a fault until its next finished unit. The detectors stay as they are: what
-// they find must not depend on when the units arrived.
+// they find must not depend on when the units arrived. A unit that is not judged ends a silence, but no silence ends what
+// such units are told for.
 func (g *group) unjudged(rule string, at UnitRef) []Finding {
-	if g.Unjudged != "" {
+	if g.Unjudged == rule || g.Unjudged != "" && rule == FaultSilent {
 		return nil
 	}
 	g.Unjudged = rule

@@ -374,6 +374,27 @@ func TestSilence(t *testing.T) {
 	}
 }
 
+// Units that are not judged end a silence as others do, and are told for what they are.
+func TestSilenceEndsWithUnitsThatAreNotJudged(t *testing.T) {
+	start := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
+	p, a := newBank(DefaultConfig()), newAgent(80)
+	for range 500 {
+		p.Observe(a.unit(), start)
+	}
+	p.Tick(start.Add(6 * time.Minute))
+	a.edit = func(u *ingest.Unit) { u.End = ingest.EndBlock }
+	found := p.Observe(a.unit(), start.Add(8*time.Minute))
+	if len(found) != 4 || found[0].Reason != FaultEndless || found[0].To != TelemetryFault {
+		t.Errorf("after the next unit: %+v, want all four streams without an end of episodes", found)
+	}
+	if found := append(p.Tick(start.Add(time.Hour)), p.Observe(a.unit(), start.Add(time.Hour))...); len(found) > 0 {
+		t.Errorf("a silence of such units: %+v", found)
+	}
+	if s := stateOf(t, p, "return"); s.Fault != FaultEndless {
+		t.Errorf("return is %s (%s)", s.State, s.Fault)
+	}
+}
+
 // What is found does not depend on when the units arrived.
 func TestSilenceDoesNotChangeWhatIsFound(t *testing.T) {
 	run := func(pause bool) (kept []Finding, id string) {
