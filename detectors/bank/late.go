@@ -35,8 +35,12 @@ func (g *group) collectLate(u *ingest.Unit, values []reading, rules []string) {
 	}
 }
 
-// lateGiven is the signal that tells a late outcome of the reward.
-func (g *group) lateGiven() string {
+// lateGiven is the signal that tells a late outcome of the reward: the same for all units of its baseline, whatever gets one
+// of its own meanwhile.
+func (g *group) lateGiven(s *stream) string {
+	if len(s.LateGiven) > 0 {
+		return s.LateFrom
+	}
 	if i, found := g.find("reward"); found && g.Streams[i].InBaseline {
 		return "reward"
 	}
@@ -45,12 +49,13 @@ func (g *group) lateGiven() string {
 
 // keepGiven keeps what the unit tells of the reward beside a late outcome.
 func (g *group) keepGiven(s *stream, values []reading, rules []string) {
-	given := g.lateGiven()
+	given := g.lateGiven(s)
 	i, found := g.find(given)
 	if !isOutcome(s.Signal) || !found || rules[i] != "" {
 		return
 	}
 	if x := mainReading(values, given); !math.IsNaN(x) {
+		s.LateFrom = given
 		s.LateGiven = append(s.LateGiven, observed{Unit: int32(s.LateUnits), X: x})
 	}
 }
@@ -86,7 +91,7 @@ func (g *group) lateDue() *stream {
 func (g *group) freezeLate(s *stream, share float64, at UnitRef, room int) []Finding {
 	units := s.LateUnits
 	if q := s.find(mainQuantity(s.Signal)); q != nil && isOutcome(s.Signal) {
-		lesson, _ := residualGiven(g.lateGiven(), s.LateGiven, q.Warm)
+		lesson, _ := residualGiven(g.lateGiven(s), s.LateGiven, q.Warm)
 		s.take(residualQuantity, lesson)
 	}
 	s.freeze(s.LateOf, &g.cfg, ends{})

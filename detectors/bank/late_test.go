@@ -167,3 +167,34 @@ func TestLateOutcomeIsHeldAgainstTheReward(t *testing.T) {
 	}
 	t.Error("an outcome that no longer goes by the reward was not found in 100 units")
 }
+
+// What a late outcome is learnt from is one signal, also where another gets a baseline meanwhile.
+func TestLateOutcomeIsLearntFromOneSignal(t *testing.T) {
+	c, outcome := newCourses(173), false
+	c.edit = func(u *ingest.Unit) {
+		u.Numeric, u.Reward, u.Profile = nil, ingest.Moments{}, nil
+	}
+	p := c.frozen(200, 20_000, 10)
+	c.edit = func(u *ingest.Unit) {
+		if !outcome {
+			u.Numeric = nil
+		}
+	}
+	c.feed(p, 100)
+	outcome = true
+	c.feed(p, 150)
+	if s := p.groups[0].stream("reward"); !s.InBaseline {
+		t.Fatal("the reward has no baseline")
+	}
+	for i, o := range p.groups[0].stream("outcome.sales").LateGiven {
+		if o.X < 3*courseSteps { // a return is the sum of as many rewards of about 5
+			t.Fatalf("what was kept of unit %d is %v, no return", i, o.X)
+		}
+	}
+	p = restored(t, p)
+	c.feed(p, 50)
+	q := p.groups[0].stream("outcome.sales").find(residualQuantity)
+	if q == nil || q.Learnt == nil || q.Learnt.Given != "return" {
+		t.Errorf("not learnt from the return: %+v", q)
+	}
+}

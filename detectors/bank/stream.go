@@ -30,7 +30,8 @@ type stream struct {
 	LateUnits  int         // units since the baseline that had the signal, where the baseline does not have it
 	LateOf     int         // units since the first of these, with and without the signal
 	LateTrend  string      // the quantity that moved on in the last baseline of its own that was refused, "" for none
-	LateGiven  []observed  // of a late outcome, the main quantity of lateGiven of these units
+	LateGiven  []observed  // of a late outcome, the main quantity of LateFrom of these units
+	LateFrom   string      // the signal of LateGiven
 	Own        BaselineRef // of a signal that the group's baseline does not have
 	OverLimit  bool        // left unarmed because the policy has too many branches
 	NoDeciles  bool        // its outer deciles alone are, for that reason
