@@ -349,6 +349,7 @@ func readings(u *ingest.Unit, out []reading) []reading {
 		}
 		if isOutcome(n.Signal) {
 			if r := outcomeReading(n); !math.IsNaN(r.x) && !math.IsInf(r.x, 0) {
+				r.ts = u.EndTS
 				out = append(out, r)
 			}
 			continue
@@ -361,7 +362,7 @@ func readings(u *ingest.Unit, out []reading) []reading {
 	return out
 }
 
-// outcomeReading gives the mean of an outcome, which is a share of steps where all its values are 0 or 1.
+// outcomeReading gives the mean of an outcome, without its time. It is a share of steps where all its values are 0 or 1.
 func outcomeReading(n *ingest.NamedMoments) reading {
 	r := reading{signal: n.Signal, quantity: "mean", x: n.Mean, values: float64(n.N)}
 	sum := n.Mean * float64(n.N)

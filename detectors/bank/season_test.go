@@ -5,6 +5,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
 const day = int64(24 * time.Hour)
@@ -140,4 +142,34 @@ func sameFindings(a, b []Finding) bool {
 		return x.Signal == y.Signal && x.To == y.To && x.At == y.At && x.Score == y.Score && x.Onset == y.Onset &&
 			x.Effect == y.Effect && slices.Equal(x.Shifts, y.Shifts)
 	})
+}
+
+// An outcome that is a number has its season like all else.
+func TestOutcomesHaveASeason(t *testing.T) {
+	s, p := weekly(500, 6, weekend, 235, 0), newBank(episodes(2000))
+	feed := func(n int) (found []Finding) {
+		for range n {
+			u := s.unit()
+			sales := ingest.NamedMoments{Signal: "outcome.sales"}
+			sales.Add(2*weekend(u.EndTS) + s.rng.NormFloat64())
+			u.Numeric = []ingest.NamedMoments{sales}
+			found = append(found, p.Observe(u, time.Time{})...)
+		}
+		return found
+	}
+	feed(500)
+	q := p.groups[0].stream("outcome.sales").find("mean")
+	if q.Season == nil || len(q.Season.Like) != 2 {
+		t.Fatalf("season %+v, want two strata", q.Season)
+	}
+	if alarms := alarmsIn(feed(300)); len(alarms) > 0 {
+		t.Errorf("alarms of %q of units as before", alarms)
+	}
+	sum, values := 0.0, q.Judged.Values
+	for _, u := range values {
+		sum += math.Abs(u - .5)
+	}
+	if got := sum / float64(len(values)); math.Abs(got-.25) > .03 {
+		t.Errorf("ranks lie %.3f from the middle on average, want .25 of even ones", got)
+	}
 }
