@@ -457,3 +457,27 @@ func TestFaultyBlocksStayOut(t *testing.T) {
 		}
 	}
 }
+
+// What a recording leaves unfinished is not joined with live steps.
+func TestRecordedBlocksAreNotJoinedWithLiveOnes(t *testing.T) {
+	cfg := episodes(2000)
+	cfg.Baseline.From = FromFile
+	p, b := newBank(cfg), newBlockAgents(167, 3, .9)
+	for range 2000 {
+		p.Learn(b.block())
+	}
+	p.Accept(time.Time{})
+	g := p.groups[0]
+	if g.Blocks.Size < 2 {
+		t.Fatalf("units are of %d blocks", g.Blocks.Size)
+	}
+	live := b.made
+	for b.made < live+int64(4*g.Blocks.Size) {
+		p.Observe(b.block(), time.Time{})
+	}
+	for o := g.Trail.first(); o < g.Trail.Next; o++ {
+		if u := g.Trail.ref(o); u.First.Offset < live && u.Pos.Offset >= live {
+			t.Errorf("unit %d holds offsets %d to %d, live ones begin at %d", o, u.First.Offset, u.Pos.Offset, live)
+		}
+	}
+}

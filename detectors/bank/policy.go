@@ -115,7 +115,7 @@ func (p *Policy) Accept(now time.Time) {
 			p.grant(g)
 			p.changed, g.changed = true, true
 			g.freeze(true, g.Trail.last(), now, p.room(g))
-			g.Newcomers.Steps = nil // live agents begin anew
+			g.Newcomers.Steps, g.Blocks.Open = nil, nil // live agents begin anew
 			if g.cfg.Baseline.From == FromFile {
 				g.Baseline.Offsets = nil // they are of the file
 			}
