@@ -201,7 +201,7 @@ func (g *group) doubleBlocks() {
 	g.forgetWarmup()
 	for _, u := range units {
 		values := g.readings(u, &g.scratch)
-		g.collect(u, values, make([]string, len(g.Streams)))
+		g.keep(u, values, make([]string, len(g.Streams)))
 	}
 }
 

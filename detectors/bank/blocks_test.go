@@ -481,3 +481,20 @@ func TestRecordedBlocksAreNotJoinedWithLiveOnes(t *testing.T) {
 		}
 	}
 }
+
+// How units are delivered is learnt once from each, however often they are joined.
+func TestDoublingLearnsNoDeliveryTwice(t *testing.T) {
+	p, b := newBank(episodes(2000)), newBlockAgents(167, 3, .9)
+	for range 500 { // of which the last one makes units twice as large
+		u := b.block()
+		u.Events = 20
+		if b.made == 500 {
+			u.Duplicates = 10
+		}
+		p.Observe(u, time.Time{})
+	}
+	g := p.groups[0]
+	if d := g.Delivery.Duplicates; g.Blocks.Size < 2 || d.Warm != 1 || d.WarmUnits != 500 {
+		t.Errorf("units of %d blocks, %d of %d with duplicates, want 1 of 500", g.Blocks.Size, d.Warm, d.WarmUnits)
+	}
+}

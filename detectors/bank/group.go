@@ -267,6 +267,12 @@ func (g *group) feed(values []reading, rules []string, ordinal int64) {
 
 // collect keeps the unit for the next baseline, but for the values of streams with a fault.
 func (g *group) collect(u *ingest.Unit, values []reading, rules []string) {
+	g.Delivery.learn()
+	g.keep(u, values, rules)
+}
+
+// keep is collect for a unit whose delivery has been learnt from.
+func (g *group) keep(u *ingest.Unit, values []reading, rules []string) {
 	for _, r := range values {
 		if i, found := g.find(r.signal); found && rules[i] == "" && !isLearnt(r.quantity) {
 			q := g.Streams[i].quantity(r.quantity)
@@ -278,7 +284,6 @@ func (g *group) collect(u *ingest.Unit, values []reading, rules []string) {
 			s.learn(u)
 		}
 	}
-	g.Delivery.learn()
 	g.Warmup.collect(u, g.Newcomers.age(u.Agent))
 	if u.End == ingest.EndBlock {
 		g.keepBlock(g.faultless(u, rules))
