@@ -102,12 +102,13 @@ func (f *partitionFeed) way(policy string) (*way, error) {
 }
 
 // room waits until fewer units than allowed are on the way, and fewer than allowed are not saved, as on a full disk; or
-// until the generation ends: then the batch in hand is finished. Partitions that are further behind are not held up: it is
-// them that the units wait for.
+// until the generation ends: then the batch in hand is finished. A partition that no other one is behind is not held up by
+// the units on the way: it is the one that they wait for.
 func (f *partitionFeed) room(ctx context.Context, w *way) error {
 	for {
 		full := f.full()
-		if !full && w.waiting.Load() < feedBacklog || f.pipeline.marks.ending() {
+		held := w.waiting.Load() >= feedBacklog && f.pipeline.marks.waitsForOthers(f.partition)
+		if !full && !held || f.pipeline.marks.ending() {
 			return nil
 		}
 		pause := mergePulse

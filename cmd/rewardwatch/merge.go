@@ -119,11 +119,25 @@ func (w *watermarks) hear(m *watermark, now time.Time) {
 	w.last, m.heard = now, w.heard
 }
 
+// waitsForOthers reports whether units of the partition wait for another one that has been read less far. Where it is
+// the last itself, its units wait for what it has yet to say after the batch in hand.
+func (w *watermarks) waitsForOthers(partition int32) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	m := w.marks[partition]
+	return m != nil && w.lowest() < m.read()
+}
+
 // low is the event time up to which no unit of any partition is missing. With a single partition there is nothing to
 // wait for.
 func (w *watermarks) low() int64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	return w.lowest()
+}
+
+// lowest is low for a caller that holds the lock.
+func (w *watermarks) lowest() int64 {
 	low := int64(math.MaxInt64)
 	if len(w.marks) < 2 {
 		return low

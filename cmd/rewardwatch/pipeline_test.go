@@ -294,3 +294,61 @@ func TestReadingWaitsForAFullDisk(t *testing.T) {
 		}
 	}
 }
+
+// A partition waits for others and not for itself: what it has yet to say of how far it is, it says after the batch.
+func TestPartitionDoesNotWaitForItself(t *testing.T) {
+	const units = 2 * feedBacklog
+	start := time.Now().Add(-time.Hour)
+	batch := make([]ingest.Event, units)
+	for i := range batch {
+		batch[i] = summaryEvent(0, int64(i), "ranker", start.Add(time.Duration(i)*time.Millisecond))
+	}
+	m := newMemory()
+	p := newTestPipeline(t, m)
+	within := func(what string, do func() error) {
+		t.Helper()
+		done := make(chan error, 1)
+		go func() { done <- do() }()
+		select {
+		case err := <-done:
+			if err != nil {
+				t.Fatalf("%s: %v", what, err)
+			}
+		case <-time.After(20 * time.Second):
+			t.Fatalf("%s waits for itself", what)
+		}
+	}
+	assign := func() (feeds [2]ingest.Processor) {
+		p.Begin(2)
+		for i := range feeds {
+			var err error
+			if feeds[i], err = p.Assign(int32(i)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := feeds[1].Idle(t.Context(), time.Now()); err != nil {
+			t.Fatal(err)
+		}
+		return feeds
+	}
+	feeds := assign()
+	within("a large message", func() error { return feeds[0].Process(t.Context(), batch) })
+	var image bytes.Buffer
+	if err := feeds[0].Snapshot(&image); err != nil {
+		t.Fatal(err)
+	}
+	p.Revoke(0)
+	p.Revoke(1)
+	feeds = assign()
+	within("a restore", func() error { return feeds[0].Restore(&image) })
+	if err := errors.Join(feeds[0].Idle(t.Context(), time.Now()), feeds[1].Idle(t.Context(), time.Now())); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "every unit", func() bool { return p.judged() >= units })
+	if err := p.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	if got := p.judged(); got != units {
+		t.Errorf("%d units judged, want %d", got, units)
+	}
+}
