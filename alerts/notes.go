@@ -1,8 +1,6 @@
 package alerts
 
 import (
-	"bufio"
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -32,7 +30,8 @@ type Notes struct {
 	mu    sync.Mutex
 	file  *os.File
 	held  map[noteKey]note
-	lines int // in the file
+	lines int  // in the file
+	torn  bool // a write has failed: the file may end within a line, which would spoil the next one
 }
 
 // noteKey is who was told of which alert.
@@ -58,8 +57,8 @@ func OpenNotes(path string) (*Notes, error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("open the log of notifications: %w", err)
 	}
-	for lines := bufio.NewScanner(bytes.NewReader(text)); lines.Scan(); {
-		if told, whole := parseNote(lines.Text()); whole {
+	for line := range strings.Lines(string(text)) {
+		if told, whole := parseNote(strings.TrimSuffix(line, "\n")); whole {
 			n.held[told.noteKey] = told
 		}
 	}
@@ -107,10 +106,16 @@ func (n *Notes) add(told ...note) error {
 		text = append(text, told[i].line()...)
 	}
 	n.lines += len(told)
-	_, err := n.file.Write(text)
-	err = errors.Join(err, n.file.Sync())
-	if n.lines > max(notesRewrite, 2*len(n.held)) {
-		err = errors.Join(err, n.rewrite(time.Now()))
+	var err error
+	if !n.torn {
+		_, err = n.file.Write(text)
+		err = errors.Join(err, n.file.Sync())
+		n.torn = err != nil
+	} else if err = n.rewrite(time.Now()); err == nil {
+		n.torn = false
+	}
+	if !n.torn && n.lines > max(notesRewrite, 2*len(n.held)) {
+		err = n.rewrite(time.Now())
 	}
 	if err != nil {
 		return fmt.Errorf("add to the log of notifications: %w", err)
@@ -141,12 +146,11 @@ func (n *Notes) rewrite(now time.Time) error {
 	if err != nil {
 		return errors.Join(err, f.Close(), os.RemoveAll(f.Name()))
 	}
-	old := n.file
-	n.file = f
-	if old == nil {
-		return nil
+	if n.file != nil {
+		_ = n.file.Close() // all that it held is in the new one
 	}
-	return old.Close()
+	n.file = f
+	return nil
 }
 
 // syncDirectory makes a rename last.

@@ -1,6 +1,7 @@
 package alerts
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -167,4 +168,41 @@ func TestNotesAreRewritten(t *testing.T) {
 			t.Errorf("%d notes are left after %v", len(n.held), notesKept)
 		}
 	})
+}
+
+// A write that failed, as on a full disk, does not spoil what is written after it.
+func TestNotesAfterAFailedWrite(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "notifications.log")
+	notes := openNotes(t, path)
+	of := func(alert string) note {
+		return note{noteKey: noteKey{"http://a", alert}, Identity: "opening", Resolved: true, At: time.Now()}
+	}
+	if err := notes.file.Close(); err != nil { // every write fails
+		t.Fatal(err)
+	}
+	if err := notes.add(of("first")); err == nil {
+		t.Fatal("a write to a closed file succeeds")
+	}
+	if err := notes.add(of("second")); err != nil {
+		t.Errorf("the next one: %v", err)
+	}
+	again := openNotes(t, path)
+	for _, alert := range []string{"first", "second"} {
+		if _, told := again.last("http://a", alert, "opening"); !told {
+			t.Errorf("what was told of the %s alert is forgotten", alert)
+		}
+	}
+}
+
+// Damage costs the line that it is in, however long that has become.
+func TestNotesBehindDamage(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "notifications.log")
+	last := note{noteKey: noteKey{"http://a", "last"}, Identity: "opening", Resolved: true, At: time.Now()}
+	text := append(bytes.Repeat([]byte{0}, 100_000), '\n')
+	if err := os.WriteFile(path, append(text, last.line()...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, told := openNotes(t, path).last("http://a", "last", "opening"); !told {
+		t.Error("what stands behind the damage is forgotten")
+	}
 }
