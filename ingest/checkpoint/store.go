@@ -65,6 +65,7 @@ type Store struct {
 type history struct {
 	mu             sync.Mutex
 	known          bool // the rest is what the backend has
+	lost           bool // parts of the newest could not be read: the next save is given all
 	newest, before generation
 	sizes          map[uint64]uint64 // of the segments that the backend may hold, 0 where the size is not known
 }
@@ -170,7 +171,7 @@ func (s *Store) list(name string, h *history) error {
 	if err != nil {
 		return fmt.Errorf("looking for checkpoint %q: %w", name, err)
 	}
-	h.known, h.newest, h.before, h.sizes = true, generation{live: index{}}, generation{}, map[uint64]uint64{}
+	h.known, h.newest, h.before, h.lost, h.sizes = true, generation{live: index{}}, generation{}, false, map[uint64]uint64{}
 	for _, n := range numbers {
 		h.sizes[n] = 0
 	}
@@ -256,14 +257,17 @@ func (s *Store) save(name string, h *history, changed ingest.Parts, gone []strin
 	if err := s.begin(name, h); err != nil {
 		return 0, err
 	}
-	live := maps.Clone(h.newest.live)
+	live := index{}
+	if !h.lost {
+		live = maps.Clone(h.newest.live)
+	}
 	maps.DeleteFunc(live, func(part string, _ place) bool {
 		_, superseded := changed[part]
 		return superseded || slices.Contains(gone, part)
 	})
 	written, err := s.carry(name, h, live, len(changed)+len(gone) == 0)
 	if err != nil {
-		h.newest.live = index{}
+		h.lost = true // the segments stay: what could not be read now may be later
 		return 0, errors.Join(ingest.ErrPartsLost, err)
 	}
 	maps.Copy(written, changed)
@@ -275,7 +279,7 @@ func (s *Store) save(name string, h *history, changed ingest.Parts, gone []strin
 	if err := s.backend.Put(name, number, segment); err != nil {
 		return 0, err
 	}
-	h.before, h.newest = h.newest, generation{number, live}
+	h.before, h.newest, h.lost = h.newest, generation{number, live}, false
 	return len(segment), nil
 }
 

@@ -399,3 +399,36 @@ func FuzzDecode(f *testing.F) {
 		}
 	})
 }
+
+// stubborn is a backend that for a while gives no segment.
+type stubborn struct {
+	*ingesttest.Segments
+	failing error
+}
+
+func (b *stubborn) Get(name string, generation uint64) ([]byte, error) {
+	if b.failing != nil {
+		return nil, b.failing
+	}
+	return b.Segments.Get(name, generation)
+}
+
+// Where parts could not be read for a moment and were given anew, the save before is still there to go back to.
+func TestPartsThatCouldNotBeReadForAMoment(t *testing.T) {
+	b := &stubborn{Segments: ingesttest.NewSegments()}
+	s := openStore(b)
+	mustSave(t, s, "bank-a", parts("large", strings.Repeat("x", 1000), "small", "1"))
+	mustSave(t, s, "bank-a", parts("other", "1"))
+	b.failing = errors.New("too many open files")
+	if err := s.Save("bank-a", parts("large", "y"), nil); !errors.Is(err, ingest.ErrPartsLost) {
+		t.Fatalf("a save that has to read gives %v", err)
+	}
+	b.failing = nil
+	all := parts("large", "y", "small", "1", "other", "1")
+	mustSave(t, s, "bank-a", all)
+	wantLoad(t, openStore(b), "bank-a", all)
+	if err := b.Put("bank-a", 3, []byte("damaged")); err != nil {
+		t.Fatal(err)
+	}
+	wantLoad(t, openStore(b), "bank-a", parts("large", strings.Repeat("x", 1000), "small", "1", "other", "1"))
+}
