@@ -178,16 +178,20 @@ func (d *Directory) Names(prefix string) ([]string, error) {
 func (d *Directory) nameInside(escaped string, generations []uint64) (string, error) {
 	var why []error
 	for _, generation := range generations {
-		path := filepath.Join(d.path, fmt.Sprintf("%s.%010d%s", escaped, generation, suffix))
+		path := filepath.Join(d.path, fileOf(escaped, generation))
 		segment, err := os.ReadFile(path)
-		if err != nil {
+		if err != nil && !errors.Is(err, syscall.EIO) {
 			return "", fmt.Errorf("listing checkpoints: %w", err)
 		}
 		name, _, _, err := decode(segment)
-		if err == nil && stem(name) == escaped {
+		switch {
+		case err == nil && stem(name) == escaped:
 			return name, nil
+		case errors.Is(err, errOtherVersion):
+			why = append(why, &VersionError{Where: path, Why: err.Error()})
+		default:
+			why = append(why, &DamagedError{Where: path, Why: fmt.Sprintf("it does not tell its name: %v", err)})
 		}
-		why = append(why, &DamagedError{Where: path, Why: fmt.Sprintf("it does not tell its name: %v", err)})
 	}
 	return "", errors.Join(why...)
 }

@@ -17,11 +17,14 @@ const (
 )
 
 // fileName gives the file of a generation. Of version 1, which had no generations, it is generation 0.
-func fileName(name string, generation uint64) string {
+func fileName(name string, generation uint64) string { return fileOf(stem(name), generation) }
+
+// fileOf is fileName by the stem.
+func fileOf(stem string, generation uint64) string {
 	if generation == 0 {
-		return stem(name) + suffix
+		return stem + suffix
 	}
-	return fmt.Sprintf("%s.%010d%s", stem(name), generation, suffix)
+	return fmt.Sprintf("%s.%010d%s", stem, generation, suffix)
 }
 
 // split undoes fileName but for the stem. ok is false for files that fileName does not give.

@@ -432,3 +432,19 @@ func TestPartsThatCouldNotBeReadForAMoment(t *testing.T) {
 	}
 	wantLoad(t, openStore(b), "bank-a", parts("large", strings.Repeat("x", 1000), "small", "1", "other", "1"))
 }
+
+// So is one whose name is too long for a file name.
+func TestVersion1OfALongNameIsRefusedByItsNumber(t *testing.T) {
+	d := openDirectory(t, t.TempDir())
+	old, err := os.ReadFile("testdata/version1.checkpoint")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(d.Where("bank-"+strings.Repeat("a", 300), 0), old, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var version *VersionError
+	if _, err := openStore(d).Names("bank-"); !errors.As(err, &version) {
+		t.Errorf("got %v", err)
+	}
+}
