@@ -107,16 +107,19 @@ func (r *runningDesk) ask(ctx context.Context, do func(context.Context) error) e
 	}
 }
 
-// change has the desk's goroutine change something, and waits until that is shown and saved. What was done already is
-// saved again where it is not yet, so that asking again makes certain.
+// change has the desk's goroutine change something, and waits until that is shown and saved: in both of the last two saves,
+// as nothing that is read again would bring it back where the newest is damaged. What was done already is saved again where
+// it is not yet, so that asking again makes certain.
 func (r *runningDesk) change(ctx context.Context, do func(context.Context) error) error {
 	return r.ask(ctx, func(ctx context.Context) error {
 		if err := do(ctx); err != nil {
 			return err
 		}
 		r.publish()
-		if err := r.save(); err != nil {
-			return fmt.Errorf("%w: %w", errNotSaved, err)
+		for range 2 {
+			if err := r.save(); err != nil {
+				return fmt.Errorf("%w: %w", errNotSaved, err)
+			}
 		}
 		return nil
 	})

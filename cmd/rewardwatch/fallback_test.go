@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -247,4 +248,34 @@ func unitsIn(t *testing.T, shown string) (units []int64) {
 		units = append(units, g.Units)
 	}
 	return units
+}
+
+// What a person has decided is in no telemetry: a fallback must not need to read it again.
+func TestDecisionsOutliveAFallback(t *testing.T) {
+	m := &machine{
+		t: t, rng: rand.New(rand.NewPCG(1, 17)), disk: ingesttest.NewSegments(), damaged: map[string][]byte{}, calibrations: bank.NewCalibrations(),
+	}
+	m.start()
+	m.read(0, 30)
+	m.must(m.feeds[1].Idle(t.Context(), time.Now()))
+	eventually(t, "units", func() bool { return m.p.judged() == 10 })
+	r, err := m.p.desk("ranker-0")
+	m.must(err)
+	m.must(r.ask(t.Context(), func(context.Context) error { return r.save() }))
+	group := r.policy.Summary().Groups[0].Group
+	m.must(r.change(t.Context(), func(ctx context.Context) error {
+		return r.restart(ctx, group, alerts.Decision{Kind: alerts.Reset, By: "ann", Why: "new prices", At: time.Now()})
+	}))
+	name := bankPrefix + "ranker-0"
+	reopened := func() ingest.Parts {
+		parts, err := checkpoint.NewStore(m.disk, zerolog.Nop(), prometheus.NewRegistry()).Load(name)
+		m.must(err)
+		return parts
+	}
+	want := reopened()
+	m.damage(name)
+	if got := reopened(); !maps.EqualFunc(got, want, bytes.Equal) {
+		t.Error("the save before does not hold the decision")
+	}
+	m.must(m.p.Stop())
 }
