@@ -20,11 +20,12 @@ E2E_FILES = $(shell grep -rlE '^//go:build e2e$$' --include='*_test.go' alerts c
 E2E_PACKAGES = $(sort $(addprefix ./,$(dir $(E2E_FILES))))
 E2E_TESTS = $(shell grep -hoE '^func Test[A-Za-z0-9_]+' $(E2E_FILES) /dev/null | grep -v TestMain | cut -c6- | sort -u | paste -sd '|')
 
-# The bank's tests, and those of the causes of simulated changes, simulate so much that the race detector would take ten
-# minutes over each. What runs beside the bank's owner is calibration alone: its tests run with the detector too.
-BANK = detectors/bank
-BANK_RACES = ^(TestBackground|TestUnitsThatWait|TestCalibrationsAreKept)
+# These simulate so much that the race detector would take ten minutes over each: the tests of the bank, of the command line,
+# and of the causes of simulated changes. RACES are those of them in which goroutines share something: they run with the
+# detector too, and so do the services that they start.
+SIMULATING = detectors/bank|cmd/rewardwatch
 CAUSES = ^TestCauseOf(Simulated|TwoVersions)
+RACES = ^(TestBackground|TestUnitsThatWait|TestCalibrationsAreKept|TestRebalances|TestPartition|TestReadingWaits|TestDecision|TestMuteEnds|TestPromote|TestServiceFinds|TestReload|TestHTTP|TestServer)
 
 FUZZ_FILES = $(shell grep -rlE '^func Fuzz' --include='*_test.go' alerts cmd dashboards deploy detectors ingest retrain)
 FUZZTIME ?= 30s
@@ -47,13 +48,13 @@ test: packages $(VENV)
 	go vet -tags e2e,faults ./...
 	mkdir -p $(CACHE)/test
 	failed=0
-	go test -race -json -skip '$(CAUSES)' $$(go list ./... | grep -v '$(BANK)$$') | tee $(CACHE)/test/unit.json | awk -f .ci/progress.awk || failed=1
-	go test -json ./$(BANK) | tee $(CACHE)/test/bank.json | awk -f .ci/progress.awk || failed=1
+	go test -race -json -skip '$(CAUSES)' $$(go list ./... | grep -vE '($(SIMULATING))$$') | tee $(CACHE)/test/unit.json | awk -f .ci/progress.awk || failed=1
+	go test -json ./detectors/bank ./cmd/rewardwatch | tee $(CACHE)/test/simulating.json | awk -f .ci/progress.awk || failed=1
 	go test -json -run '$(CAUSES)' ./alerts | tee $(CACHE)/test/causes.json | awk -f .ci/progress.awk || failed=1
-	go test -race -json -run '$(BANK_RACES)' ./$(BANK) | tee $(CACHE)/test/races.json | awk -f .ci/progress.awk || failed=1
+	go test -race -json -run '$(RACES)' ./detectors/bank ./cmd/rewardwatch | tee $(CACHE)/test/races.json | awk -f .ci/progress.awk || failed=1
 	go test -tags e2e -count=1 -timeout 10m -json -run '^($(E2E_TESTS))$$' $(E2E_PACKAGES) \
 		| tee $(CACHE)/test/e2e.json | awk -f .ci/progress.awk || failed=1
-	awk -v closing=1 -f .ci/progress.awk $(CACHE)/test/{unit,bank,causes,races,e2e}.json || failed=1
+	awk -v closing=1 -f .ci/progress.awk $(CACHE)/test/{unit,simulating,causes,races,e2e}.json || failed=1
 	exit $$failed
 
 test-faults: packages
