@@ -46,7 +46,8 @@ func TestNothingIsToldTwiceOverACrash(t *testing.T) {
 				pass(time.Second)
 				n.Update(b.Apply(drift("return", 200)))
 			},
-			[]string{before, after}, []string{before},
+			[]string{before, after},
+			[]string{before},
 		},
 		"an incident that is muted, and whose mute ends after the crash": {
 			func(n *Notifier, b *Book) {
