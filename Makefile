@@ -20,12 +20,12 @@ E2E_FILES = $(shell grep -rlE '^//go:build e2e$$' --include='*_test.go' alerts c
 E2E_PACKAGES = $(sort $(addprefix ./,$(dir $(E2E_FILES))))
 E2E_TESTS = $(shell grep -hoE '^func Test[A-Za-z0-9_]+' $(E2E_FILES) /dev/null | grep -v TestMain | cut -c6- | sort -u | paste -sd '|')
 
-# These simulate so much that the race detector would take ten minutes over each: the tests of the bank, of the command line,
-# and of the causes of simulated changes. RACES are those of them in which goroutines share something: they run with the
+# These simulate so much that the race detector would take five to ten minutes over each: the tests of the detectors, of the
+# bank, of the command line, and of the causes of simulated changes. RACES are those of them in which goroutines share something: they run with the
 # detector too, and so do the services that they start.
-SIMULATING = detectors/bank|cmd/rewardwatch
+SIMULATING = rewardwatch/detectors|detectors/bank|cmd/rewardwatch
 CAUSES = ^TestCauseOf(Simulated|TwoVersions)
-RACES = ^(TestBackground|TestUnitsThatWait|TestCalibrationsAreKept|TestRebalances|TestPartition|TestReadingWaits|TestDecision|TestMuteEnds|TestPromote|TestServiceFinds|TestReload|TestHTTP|TestServer)
+RACES = ^(TestBootstrap|TestOverlapOf|TestBackground|TestUnitsThatWait|TestCalibrationsAreKept|TestRebalances|TestPartition|TestReadingWaits|TestDecision|TestMuteEnds|TestPromote|TestServiceFinds|TestReload|TestHTTP|TestServer)
 
 FUZZ_FILES = $(shell grep -rlE '^func Fuzz' --include='*_test.go' alerts cmd dashboards deploy detectors ingest retrain)
 FUZZTIME ?= 30s
@@ -49,9 +49,9 @@ test: packages $(VENV)
 	mkdir -p $(CACHE)/test
 	failed=0
 	go test -race -json -skip '$(CAUSES)' $$(go list ./... | grep -vE '($(SIMULATING))$$') | tee $(CACHE)/test/unit.json | awk -f .ci/progress.awk || failed=1
-	go test -json ./detectors/bank ./cmd/rewardwatch | tee $(CACHE)/test/simulating.json | awk -f .ci/progress.awk || failed=1
+	go test -json ./detectors ./detectors/bank ./cmd/rewardwatch | tee $(CACHE)/test/simulating.json | awk -f .ci/progress.awk || failed=1
 	go test -json -run '$(CAUSES)' ./alerts | tee $(CACHE)/test/causes.json | awk -f .ci/progress.awk || failed=1
-	go test -race -json -run '$(RACES)' ./detectors/bank ./cmd/rewardwatch | tee $(CACHE)/test/races.json | awk -f .ci/progress.awk || failed=1
+	go test -race -json -run '$(RACES)' ./detectors ./detectors/bank ./cmd/rewardwatch | tee $(CACHE)/test/races.json | awk -f .ci/progress.awk || failed=1
 	go test -tags e2e -count=1 -timeout 10m -json -run '^($(E2E_TESTS))$$' $(E2E_PACKAGES) \
 		| tee $(CACHE)/test/e2e.json | awk -f .ci/progress.awk || failed=1
 	awk -v closing=1 -f .ci/progress.awk $(CACHE)/test/{unit,simulating,causes,races,e2e}.json || failed=1
