@@ -135,7 +135,7 @@ func (n *Notes) rewrite(now time.Time) error {
 		text = append(text, told.line()...)
 		n.lines++
 	}
-	f, err := os.CreateTemp(filepath.Dir(n.path), filepath.Base(n.path)+".*.tmp")
+	f, err := os.OpenFile(n.path+".tmp", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600) // one name, so that a crash leaves one at most
 	if err != nil {
 		return err
 	}

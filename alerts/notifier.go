@@ -190,13 +190,17 @@ func (n *Notifier) forget() {
 	})
 }
 
-func (t *tracked) acceptedByAll() bool {
+func (t *tracked) acceptedByAll() bool { return t.takers() == len(t.accepted) }
+
+// takers counts the Alertmanagers that have taken the present state of an alert.
+func (t *tracked) takers() int {
+	n := 0
 	for i := range t.accepted {
-		if !t.knows(i) {
-			return false
+		if t.knows(i) {
+			n++
 		}
 	}
-	return true
+	return n
 }
 
 // unconfirmed counts the alerts that no Alertmanager has accepted in their current state.
@@ -205,20 +209,11 @@ func (n *Notifier) unconfirmed() float64 {
 	defer n.mu.Unlock()
 	count := 0
 	for _, t := range n.alerts {
-		if !t.acceptedByAny() {
+		if t.takers() == 0 {
 			count++
 		}
 	}
 	return float64(count)
-}
-
-func (t *tracked) acceptedByAny() bool {
-	for i := range t.accepted {
-		if t.knows(i) {
-			return true
-		}
-	}
-	return false
 }
 
 // wake tells every sender that there is news.

@@ -24,7 +24,7 @@ type LogRecord struct {
 
 func (r *LogRecord) size() int { return len(r.Key) + len(r.Value) }
 
-// Log is a topic in which the service keeps records of its own. Its methods may be called by several goroutines.
+// Log is a topic in which the service keeps records of its own, for the backend of checkpoints in a topic. Its methods may be called by several goroutines.
 type Log struct {
 	cfg     KafkaConfig // with the topic of the log
 	network *network

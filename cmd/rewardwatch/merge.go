@@ -79,7 +79,8 @@ func (w *watermarks) stop() {
 	w.stopping = true
 }
 
-// ending reports whether the service is stopping, or the generation ending: a partition has been revoked, and the others are about to be.
+// ending reports whether the service is stopping, or the generation ending: a partition has been revoked, and the others
+// are about to be.
 func (w *watermarks) ending() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -90,7 +90,8 @@ func newPipeline(ctx context.Context, cfg *Config, store ingest.CheckpointStore,
 	p := &pipeline{
 		cfg: cfg, store: store, effects: fx, log: log,
 		episodes: assemble.NewMetrics(reg), metrics: newPipelineMetrics(reg),
-		marks: newWatermarks(), recorded: newRecordings(cfg, topicRanges(cfg.Ingest.Kafka)), limit: bank.NewStreamLimit(cfg.Limits.Streams), unsafeBacklog: mostUnsafe, calibrations: bank.NewCalibrations(),
+		marks: newWatermarks(), recorded: newRecordings(cfg, topicRanges(cfg.Ingest.Kafka)),
+		limit: bank.NewStreamLimit(cfg.Limits.Streams), unsafeBacklog: mostUnsafe, calibrations: bank.NewCalibrations(),
 		desks: map[string]*runningDesk{}, feeds: map[int32]*partitionFeed{},
 	}
 	p.ctx, p.stop = context.WithCancelCause(ctx)

@@ -33,7 +33,8 @@ type recordLog interface {
 
 var _ Backend = (*topic)(nil)
 
-// topic is a backend in a compacted topic of Kafka. A segment is cut into chunks, and closed by a manifest that names their number,
+// topic is a backend in a compacted topic of Kafka. No setting chooses it yet: it is safe for one owner of a name at a
+// time, and nothing keeps a second instance from being another. A segment is cut into chunks, and closed by a manifest that names their number,
 // their size and their checksum: without it a segment was never finished, and does not count. No record takes the place
 // of another, since every key holds a generation and generations are not used twice: what an owner of old still writes
 // stays below what the present one has written.
