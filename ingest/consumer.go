@@ -30,7 +30,7 @@ var ErrProcessor = errors.New("processing a partition failed")
 
 // ConsumerOptions are the parts a Consumer works with. All are needed.
 type ConsumerOptions struct {
-	Store           CheckpointStore
+	Stores          Stores
 	CheckpointEvery time.Duration // after a crash, at most this much is read again
 	DeadLetters     DeadLetters   // closed by the caller, after Run
 	Handler         Handler
@@ -72,7 +72,7 @@ type Consumer struct {
 
 	partitions int // of the topic, when it was last looked at; of the goroutine of Run
 
-	running sync.WaitGroup // partitions and watchdogs
+	running sync.WaitGroup // generations
 	cancel  context.CancelCauseFunc
 	failed  atomic.Bool // nothing may be saved any more
 }
@@ -242,32 +242,26 @@ func (c *Consumer) leave(ctx context.Context, group *kafka.ConsumerGroup) {
 	<-closed
 }
 
-// start begins to read the partitions of a generation. A function that is given to the generation must not return
-// before the generation has ended, or it would end it for all partitions.
+// start begins to read the partitions of a generation.
 func (c *Consumer) start(ctx context.Context, g *kafka.Generation, assigned []kafka.PartitionAssignment) {
 	c.running.Wait() // a straggler of the generation before would let go of partitions that this one assigns
-	partitions := make([]*partition, len(assigned))
 	ids := make([]int, len(assigned))
+	partitions := make([]*partition, len(assigned))
 	for i, a := range assigned {
 		partitions[i], ids[i] = newPartition(c, g, a), a.ID
 	}
-	c.opts.Log.Info().Int32("generation", g.ID).Str("group", c.cfg.Group).Ints("partitions", ids).Msg("Partitions assigned")
-	c.metrics.assigned.Set(float64(len(assigned)))
-	c.opts.Handler.Begin(c.count(ctx, ids))
-	// All of them before one is read, or the handler would judge that one as if there were no others to wait for.
-	for i, p := range partitions {
-		if err := p.assign(); err != nil {
-			c.fail(err)
-			partitions = partitions[:i]
-			break
-		}
-		c.board.add(p.id, p.progress)
-	}
-	c.board.join()
-	for _, p := range partitions {
-		c.launch(ctx, g, p.run)
-	}
-	c.launch(ctx, g, func(ctx context.Context) { c.watch(ctx, partitions) })
+	c.opts.Log.Info().Int32("generation", g.ID).Str("topic", c.cfg.Topic).Str("group", c.cfg.Group).Ints("partitions", ids).
+		Msg("Partitions assigned")
+	own := &generation{c: c, existing: c.count(ctx, ids), partitions: partitions, told: make(chan struct{})}
+	c.running.Add(1)
+	// The function must not return before the generation has ended, or that would end it.
+	g.Start(func(generation context.Context) {
+		defer c.running.Done()
+		ctx, end := context.WithCancel(ctx)
+		defer end()
+		defer context.AfterFunc(generation, end)()
+		own.run(ctx)
+	})
 }
 
 // count gives the number of partitions of the topic, as it was last known where the brokers do not say.
@@ -279,18 +273,6 @@ func (c *Consumer) count(ctx context.Context, assigned []int) int {
 		c.partitions = max(c.partitions, id+1)
 	}
 	return c.partitions
-}
-
-// launch runs a function until the generation or ctx ends, whichever is first.
-func (c *Consumer) launch(ctx context.Context, g *kafka.Generation, run func(context.Context)) {
-	c.running.Add(1)
-	g.Start(func(generation context.Context) {
-		defer c.running.Done()
-		ctx, end := context.WithCancel(ctx)
-		defer end()
-		defer context.AfterFunc(generation, end)()
-		run(ctx)
-	})
 }
 
 // sleep waits, unless ctx ends before.

@@ -20,9 +20,11 @@ type counting struct {
 	reached chan struct{}
 }
 
-func (c *counting) Begin(int)                              {}
-func (c *counting) Assign(int32) (ingest.Processor, error) { return c, nil }
-func (c *counting) Revoke(int32)                           {}
+func (c *counting) Begin(int)    {}
+func (c *counting) Ending()      {}
+func (c *counting) Revoke(int32) {}
+
+func (c *counting) Assign(int32, ingest.CheckpointStore) (ingest.State, error) { return c, nil }
 
 func (c *counting) Process(_ context.Context, batch []ingest.Event) error {
 	before := c.events
@@ -45,7 +47,7 @@ func BenchmarkConsumer(b *testing.B) {
 			produceTelemetry(b, s, messages, perMessage)
 			c := &counting{want: b.N, reached: make(chan struct{})}
 			consumer, err := ingest.NewConsumer(s.cfg, ingest.ConsumerOptions{
-				Store: s.store, CheckpointEvery: time.Second, DeadLetters: s.letters, Handler: c, Log: zerolog.Nop(),
+				Stores: s.store, CheckpointEvery: time.Second, DeadLetters: s.letters, Handler: c, Log: zerolog.Nop(),
 				Registerer: prometheus.NewRegistry(),
 			})
 			if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -31,6 +32,7 @@ type bench struct {
 	broker  *ingesttest.Broker
 	cfg     ingest.KafkaConfig
 	store   *ingesttest.Store
+	stores  ingest.Stores // of the consumers that join: the store, unless a test says otherwise
 	letters *ingesttest.Letters
 
 	producing sync.Mutex
@@ -50,8 +52,9 @@ func benchOn(t testing.TB, broker *ingesttest.Broker) *bench {
 	t.Cleanup(broker.Close)
 	cfg := ingest.DefaultKafkaConfig()
 	cfg.Brokers, cfg.Topic, cfg.Group = broker.Addrs(), broker.Topic, "watchers"
+	store := ingesttest.NewStore()
 	return &bench{
-		t: t, broker: broker, cfg: cfg, store: ingesttest.NewStore(), letters: &ingesttest.Letters{}, produced: map[int32]int{},
+		t: t, broker: broker, cfg: cfg, store: store, stores: store, letters: &ingesttest.Letters{}, produced: map[int32]int{},
 	}
 }
 
@@ -130,7 +133,7 @@ func (b *bench) join(adjust ...func(*ingest.Consumer)) *member {
 	}
 	var err error
 	m.consumer, err = ingest.NewConsumer(b.cfg, ingest.ConsumerOptions{
-		Store: b.store, CheckpointEvery: 10 * time.Millisecond, DeadLetters: b.letters, Handler: m,
+		Stores: b.stores, CheckpointEvery: 10 * time.Millisecond, DeadLetters: b.letters, Handler: m,
 		Log: zerolog.New(zerolog.NewTestWriter(b.t)).Level(zerolog.InfoLevel), Registerer: m.registry,
 	})
 	if err != nil {
@@ -170,6 +173,7 @@ func (m *member) stop() {
 	if left := m.Assigned(); len(left) > 0 {
 		m.b.t.Errorf("still assigned after the end: %v", left)
 	}
+	checkCalls(m.b.t, m.Calls())
 }
 
 // kill ends the consumer without a last checkpoint.
@@ -385,6 +389,61 @@ func TestMembersShareThePartitionsAndHandThemOver(t *testing.T) {
 	all(50)
 	second.awaitAll(0, 1, 2, 3)
 	second.stop()
+}
+
+// All partitions wait inside Process, as for room on a full disk, and none lets go by itself: a rebalance must end that, and
+// so must a stop.
+func TestAHandlerThatWaitsLearnsThatTheGenerationEnds(t *testing.T) {
+	b := newBench(t, 2)
+	m := b.join()
+	m.await("both partitions", func() bool { return len(m.Assigned()) == 2 })
+	wait := func() {
+		t.Helper()
+		resting := m.PauseUntilEnding()
+		for p := range m.Assigned() {
+			b.produce(p, 1)
+			<-resting
+		}
+	}
+	wait()
+	second := b.join()
+	for _, m := range []*member{m, second} {
+		m.await("one partition", func() bool { return len(m.Assigned()) == 1 })
+	}
+	wait()
+	m.stop()
+	second.awaitAll(0, 1)
+	second.stop()
+}
+
+// checkCalls says whether a Handler was called as its comments say: a generation begins, its partitions are assigned, it
+// is said to end, and each of them is revoked.
+func checkCalls(t testing.TB, calls []string) {
+	t.Helper()
+	stage, assigned := "ending", map[string]bool{}
+	for i, call := range calls {
+		verb, of, _ := strings.Cut(call, " ")
+		ok := false
+		switch verb {
+		case "begin":
+			ok, stage = stage == "ending" && len(assigned) == 0, verb
+		case "assign":
+			ok = stage == "begin" && !assigned[of]
+			assigned[of] = true
+		case "ending":
+			ok, stage = stage == "begin", verb
+		case "revoke":
+			ok = stage == "ending" && assigned[of]
+			delete(assigned, of)
+		}
+		if !ok {
+			t.Errorf("call %d is out of place: %q", i, calls)
+			return
+		}
+	}
+	if stage != "ending" || len(assigned) > 0 {
+		t.Errorf("the last generation was not ended: %q", calls)
+	}
 }
 
 func TestAPartitionAddedWhileRunningIsRead(t *testing.T) {

@@ -1,5 +1,5 @@
 // Package ingest reads agent telemetry: events from Kafka and from files, decoded strictly, refused with a reason,
-// and handed in offset order to one Processor a partition.
+// and handed in offset order to one Processor a partition. It also reads topics of the service's own, in whole messages.
 package ingest
 
 import (
@@ -102,13 +102,14 @@ type Event struct {
 	Length     int64 // -1 where the summary had none
 }
 
-// Processor owns the state fed by one partition. Process is called in offset order by one goroutine; events and the
-// memory behind them are valid until it returns. An error from Process stops the service, so that it replays from the
-// last checkpoint. Snapshot is called between batches by the same goroutine, and Restore before the first one where
-// there is a checkpoint. A checkpoint is there from before the first batch of a partition on: where Restore is not
-// called, the partition is new, or an operator has moved its checkpoint away to have it read anew.
-type Processor interface {
-	Process(ctx context.Context, batch []Event) error
+// State is what one partition feeds: a Processor or a MessageProcessor. One goroutine calls its methods, but for those of
+// the Handler. An error stops the service, so that it replays from the last checkpoint; one that wraps ErrFenced makes the
+// consumer let go of the partition instead.
+//
+// Snapshot is called between batches, and Restore before the first one where there is a checkpoint. A checkpoint is there
+// from before the first batch of a partition on: where Restore is not called, the partition is new, or an operator has
+// moved its checkpoint away to have it read anew.
+type State interface {
 	// Idle says that the partition has been read to where it ended at a time: nothing older is to be expected from it. On
 	// a busy partition it comes after a batch, on a quiet one about every fetch wait.
 	Idle(ctx context.Context, at time.Time) error
@@ -116,14 +117,40 @@ type Processor interface {
 	Restore(r io.Reader) error
 }
 
-// Handler gives each partition of a consumer-group generation its processor.
+// Processor is a State that takes events, in offset order. They and the memory behind them are valid until Process
+// returns.
+type Processor interface {
+	State
+	Process(ctx context.Context, batch []Event) error
+}
+
+// Message is a whole message of a topic. Its Position has no record.
+type Message struct {
+	Pos   Position
+	Value []byte
+}
+
+// MessageProcessor is a State that takes whole messages, in offset order. They and the memory behind them are valid until
+// ProcessMessages returns. Tombstones and the markers of transactions are left out; a message above the limit of the topic
+// is an error, as that of ProcessMessages is.
+type MessageProcessor interface {
+	State
+	ProcessMessages(ctx context.Context, batch []Message) error
+}
+
+// Handler gives each partition of a consumer-group generation its state. All but Ending are called one after the other
+// for one partition; Revoke of several partitions may come at once.
 type Handler interface {
 	// Begin says that a generation begins, and how many partitions the topic has. Those that are not assigned then are
 	// read elsewhere, or by nobody until the group notices that a member has died.
 	Begin(partitions int)
-	// Assign makes the processor of a partition before it is restored and fed.
-	Assign(partition int32) (Processor, error)
-	// Revoke lets go of it, after its last Process and its last Snapshot have returned.
+	// Assign makes the state of a partition, a Processor or a MessageProcessor, before it is restored and fed. The
+	// checkpoints that belong to the partition are in the store, until Revoke has returned.
+	Assign(partition int32, store CheckpointStore) (State, error)
+	// Ending says that the generation ends, and with it all its partitions: what waits for room in Process must return,
+	// once its batch is finished. It is called while they are still fed, and returns before the first Revoke.
+	Ending()
+	// Revoke lets go of a partition, after its last batch and its last Snapshot.
 	Revoke(partition int32)
 }
 
@@ -142,6 +169,18 @@ type CheckpointStore interface {
 	Load(name string) (Parts, error)
 	Save(name string, changed Parts, gone []string) error
 }
+
+// Stores gives the store of the checkpoints that belong to a partition which was just assigned. owner proves, by
+// committing an offset in the generation, that the partition is still this member's: it fails once another generation has
+// begun, and may be called until Open returns. Where Open fails, it is tried again until the generation ends. It may be
+// called for several partitions at once.
+type Stores interface {
+	Open(ctx context.Context, topic string, partition int32, owner func() error) (CheckpointStore, error)
+}
+
+// ErrFenced says that a later owner of a partition has taken over its checkpoints: this one may not save them any more,
+// and lets go of the partition.
+var ErrFenced = errors.New("the checkpoints have been taken over by a later owner of the partition")
 
 // ErrPartsLost says that parts that were saved before have been found damaged: the next save must be given all parts.
 var ErrPartsLost = errors.New("parts that were saved before are damaged")

@@ -93,6 +93,7 @@ type partition struct {
 	id         int32
 	name       string // of the checkpoint
 	log        zerolog.Logger
+	store      CheckpointStore
 	processor  Processor
 	decoder    *Decoder
 	progress   *progress
@@ -105,7 +106,7 @@ type partition struct {
 	committed int64 // next offset that the group knows
 	saved     int64 // next offset of the last checkpoint
 	tried     time.Time
-	failures  int // sessions in a row that did not get a single answer
+	failures  int // connections, or openings of the store, in a row that came to nothing
 	pastEnd   int // looks in a row that found the end before next
 
 	barrenFetches int // in a row
@@ -133,7 +134,6 @@ func newPartition(c *Consumer, g *kafka.Generation, a kafka.PartitionAssignment)
 // run reads the partition until ctx ends, over as many connections as it takes.
 func (p *partition) run(ctx context.Context) {
 	defer p.c.board.remove(p.id)
-	defer p.c.opts.Handler.Revoke(p.id)
 	if ctx.Err() != nil {
 		return
 	}
@@ -142,11 +142,62 @@ func (p *partition) run(ctx context.Context) {
 	}
 }
 
-// assign makes the processor.
-func (p *partition) assign() (err error) {
-	if p.processor, err = p.c.opts.Handler.Assign(p.id); err != nil {
+// open gets the store, however long that takes, unless ctx ends before.
+func (p *partition) open(ctx context.Context) {
+	for ctx.Err() == nil {
+		store, err := p.c.opts.Stores.Open(ctx, p.c.cfg.Topic, p.id, func() error { return p.own(ctx) })
+		if err == nil {
+			p.store, p.failures = store, 0
+			return
+		}
+		p.failures++
+		p.c.board.leave(fmt.Sprintf("opening the checkpoints of partition %d: %v", p.id, err))
+		p.c.outages.Warn().Err(err).Str("topic", p.c.cfg.Topic).Int32("partition", p.id).
+			Msg("Opening the checkpoints of a partition failed, trying again")
+		sleep(ctx, p.backoff())
+	}
+}
+
+// own proves that the partition is this member's: brokers refuse to commit in a generation once another one has begun.
+func (p *partition) own(ctx context.Context) error {
+	next := p.committed
+	if next < 0 {
+		start, err := p.logStart(ctx)
+		if err != nil {
+			return err
+		}
+		next = start
+	}
+	err := p.generation.CommitOffsets(map[string]map[int]int64{p.c.cfg.Topic: {int(p.id): next}})
+	if err != nil {
+		return fmt.Errorf("committing, to prove that the partition is still assigned: %w", err)
+	}
+	return nil
+}
+
+// logStart asks where the log of the partition begins.
+func (p *partition) logStart(ctx context.Context) (int64, error) {
+	ends, err := p.c.ends(ctx, p)
+	if err == nil && (len(ends) == 0 || ends[0].FirstOffset < 0) {
+		err = errors.New("the brokers do not say where the partition begins")
+	}
+	if err != nil {
+		return 0, err
+	}
+	return ends[0].FirstOffset, nil
+}
+
+// assign makes the state.
+func (p *partition) assign() error {
+	state, err := p.c.opts.Handler.Assign(p.id, p.store)
+	processor, ok := state.(Processor)
+	if err == nil && !ok {
+		err = fmt.Errorf("its state takes no events: %T", state)
+	}
+	if err != nil {
 		return fmt.Errorf("partition %d of %s: %w: assigning it: %w", p.id, p.c.cfg.Topic, ErrProcessor, err)
 	}
+	p.processor = processor
 	return nil
 }
 

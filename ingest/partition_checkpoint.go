@@ -87,7 +87,7 @@ func cutPosition(b []byte) (p position, snapshot []byte, err error) {
 
 // restore takes up the checkpoint where there is one, else the position that the group committed.
 func (p *partition) restore() error {
-	saved, err := p.c.opts.Store.Load(p.name)
+	saved, err := p.store.Load(p.name)
 	if errors.Is(err, fs.ErrNotExist) {
 		if p.committed >= 0 {
 			p.log.Warn().Int64("next", p.committed).Msg("No checkpoint, starting without state at the committed offset")
@@ -150,7 +150,7 @@ func (p *partition) save() error {
 	if err := p.guarded(func() error { return p.processor.Snapshot(&p.image) }); err != nil {
 		return fmt.Errorf("taking a snapshot: %w", err)
 	}
-	return p.c.opts.Store.Save(p.name, Parts{statePart: p.image.Bytes()}, nil)
+	return p.store.Save(p.name, Parts{statePart: p.image.Bytes()}, nil)
 }
 
 // commit tells the group where the partition stands, for others to see: what counts is the checkpoint. It never goes

@@ -34,7 +34,8 @@ type byPartition struct {
 func (b *byPartition) Process(ctx context.Context, batch []ingest.Event) error {
 	p := batch[0].Pos.Partition
 	if b.parts[p] == nil {
-		b.parts[p], _ = b.run.recorder.Assign(p)
+		state, _ := b.run.recorder.Assign(p, nil)
+		b.parts[p] = state.(ingest.Processor)
 		b.run.order = append(b.run.order, p)
 	}
 	return b.parts[p].Process(ctx, batch)

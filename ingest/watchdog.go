@@ -112,26 +112,38 @@ func (c *Consumer) survey(ctx context.Context, partitions []*partition) error {
 	if len(partitions) == 0 {
 		return nil
 	}
-	var requests []kafka.OffsetRequest
+	ends, err := c.ends(ctx, partitions...)
 	byID := make(map[int]*partition, len(partitions))
 	for _, p := range partitions {
-		requests = append(requests, kafka.FirstOffsetOf(int(p.id)), kafka.LastOffsetOf(int(p.id)))
 		byID[int(p.id)] = p
+	}
+	for _, o := range ends {
+		p := byID[o.Partition]
+		p.progress.first.Store(o.FirstOffset)
+		p.progress.raise(o.LastOffset)
+	}
+	return err
+}
+
+// ends asks for the ends of partitions, and gives those that could be found out.
+func (c *Consumer) ends(ctx context.Context, partitions ...*partition) (known []kafka.PartitionOffsets, err error) {
+	var requests []kafka.OffsetRequest
+	for _, p := range partitions {
+		requests = append(requests, kafka.FirstOffsetOf(int(p.id)), kafka.LastOffsetOf(int(p.id)))
 	}
 	answer, err := c.client.ListOffsets(ctx, &kafka.ListOffsetsRequest{
 		Topics: map[string][]kafka.OffsetRequest{c.cfg.Topic: requests},
 	})
 	if err != nil {
-		return fmt.Errorf("listing offsets: %w", err)
+		return nil, fmt.Errorf("listing offsets: %w", err)
 	}
 	var errs []error
 	for _, o := range answer.Topics[c.cfg.Topic] {
 		if o.Error != nil {
 			errs = append(errs, fmt.Errorf("listing offsets of partition %d: %w", o.Partition, o.Error))
-		} else if p := byID[o.Partition]; p != nil {
-			p.progress.first.Store(o.FirstOffset)
-			p.progress.raise(o.LastOffset)
+			continue
 		}
+		known = append(known, o)
 	}
-	return errors.Join(errs...)
+	return known, errors.Join(errs...)
 }

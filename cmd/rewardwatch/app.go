@@ -95,7 +95,7 @@ func (a *app) open(ctx context.Context, reload func() error) error {
 	a.metrics = alerts.NewMetrics(a.registry, a.groups)
 	a.registry.MustRegister(bank.NewCollector(a.pipeline.summaries, a.cfg.groupLabels(), a.cfg.Limits.Series, time.Now))
 	if a.consumer, err = ingest.NewConsumer(a.cfg.Ingest.Kafka, ingest.ConsumerOptions{
-		Store: a.store, CheckpointEvery: time.Duration(a.cfg.Checkpoint.Every), DeadLetters: a.letters,
+		Stores: checkpoint.Shared{Store: a.store}, CheckpointEvery: time.Duration(a.cfg.Checkpoint.Every), DeadLetters: a.letters,
 		Handler: a.pipeline, Log: a.log, Registerer: a.registry,
 	}); err != nil {
 		return err
@@ -188,7 +188,6 @@ func (a *app) read(ctx context.Context, failed <-chan error) error {
 	case <-a.pipeline.Failed(): // Stop gives the error
 	case <-ctx.Done():
 	}
-	a.pipeline.marks.stop() // or a partition that waits for a full disk would not let go
 	stop()
 	return errors.Join(err, <-done)
 }

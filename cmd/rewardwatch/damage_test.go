@@ -38,10 +38,7 @@ func feedImage(t testing.TB) []byte {
 	t.Helper()
 	cfg := DefaultConfig()
 	p := newPipeline(t.Context(), &cfg, newMemory(), newMemory(), zerolog.Nop(), prometheus.NewRegistry())
-	f, err := p.Assign(0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := p.assign(0)
 	for offset := range int64(8) {
 		if err := f.Process(t.Context(), []ingest.Event{machineEvent(0, offset)}); err != nil {
 			t.Fatal(err)
@@ -109,10 +106,7 @@ func FuzzFeedRestore(f *testing.F) {
 	f.Fuzz(func(t *testing.T, image []byte) {
 		cfg := DefaultConfig()
 		p := newPipeline(t.Context(), &cfg, newMemory(), newMemory(), zerolog.Nop(), prometheus.NewRegistry())
-		feed, err := p.Assign(0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		feed := p.assign(0)
 		_ = feed.Restore(bytes.NewReader(image))
 		_ = p.Stop()
 	})

@@ -136,10 +136,7 @@ func deskWithDrift(t *testing.T, m *memory, fx effects) *pipeline {
 	t.Helper()
 	cfg := DefaultConfig()
 	p := newPipeline(t.Context(), &cfg, m, fx, zerolog.Nop(), prometheus.NewRegistry())
-	f, err := p.Assign(0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := p.assign(0)
 	rng := rand.New(rand.NewPCG(31, 1))
 	start := time.Now().Add(-time.Hour)
 	for i := range int64(560) {
@@ -261,10 +258,7 @@ func TestPromoteAndResetOverThePipeline(t *testing.T) {
 	cfg := DefaultConfig()
 	p := newPipeline(t.Context(), &cfg, &n.memory, n, zerolog.Nop(), prometheus.NewRegistry())
 	a := &app{pipeline: p, log: zerolog.Nop()}
-	f, err := p.Assign(0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := p.assign(0)
 	for i := range int64(120) {
 		if err := f.Process(t.Context(), []ingest.Event{summaryEvent(0, i, "ranker", time.Now().Add(-time.Minute))}); err != nil {
 			t.Fatal(err)

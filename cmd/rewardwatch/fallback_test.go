@@ -86,8 +86,7 @@ func (m *machine) start() {
 	m.must(m.p.restore(names))
 	m.feeds, m.next = make([]ingest.Processor, machinePartitions), make([]int64, machinePartitions)
 	for i := range m.feeds {
-		m.feeds[i], err = m.p.Assign(int32(i))
-		m.must(err)
+		m.feeds[i] = m.p.assign(int32(i))
 	}
 	for i, f := range m.feeds {
 		saved, err := m.store.Load(fmt.Sprint("partition-", i))

@@ -28,8 +28,7 @@ type watermarks struct {
 	// wait for the rest.
 	heard time.Duration
 	last  time.Time // something was heard
-	// stopping says that the service is: what waits for others need not be waited for.
-	stopping bool
+	over  bool      // the generation ends: what waits for others need not be waited for
 }
 
 type watermark struct {
@@ -48,6 +47,7 @@ func newWatermarks() *watermarks { return &watermarks{marks: map[int32]*watermar
 func (w *watermarks) begin(partitions int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.over = false
 	clear(w.marks)
 	for p := range int32(partitions) {
 		w.marks[p] = &watermark{heard: w.heard}
@@ -72,27 +72,18 @@ func (w *watermarks) revoke(partition int32) {
 	}
 }
 
-// stop says that the service is stopping.
-func (w *watermarks) stop() {
+// end says that the generation ends, with all its partitions.
+func (w *watermarks) end() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.stopping = true
+	w.over = true
 }
 
-// ending reports whether the service is stopping, or the generation ending: a partition has been revoked, and the others
-// are about to be.
+// ending reports whether the generation has been said to end, and no other one has begun.
 func (w *watermarks) ending() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.stopping {
-		return true
-	}
-	for _, m := range w.marks {
-		if m.revoked {
-			return true
-		}
-	}
-	return false
+	return w.over
 }
 
 // advance says that all units of a partition up to event time ts have been handed to their desks, and where end is not

@@ -232,7 +232,14 @@ func (p *pipeline) all() []*runningDesk {
 func (p *pipeline) Begin(partitions int) { p.marks.begin(partitions) }
 
 // Assign implements ingest.Handler.
-func (p *pipeline) Assign(partition int32) (ingest.Processor, error) {
+func (p *pipeline) Assign(partition int32, _ ingest.CheckpointStore) (ingest.State, error) {
+	return p.assign(partition), nil
+}
+
+// Ending implements ingest.Handler.
+func (p *pipeline) Ending() { p.marks.end() }
+
+func (p *pipeline) assign(partition int32) *partitionFeed {
 	p.marks.assign(partition, 0)
 	f := &partitionFeed{
 		pipeline: p, partition: partition, episodes: newAssembler(p.cfg, p.episodes), known: map[string]*way{},
@@ -241,7 +248,7 @@ func (p *pipeline) Assign(partition int32) (ingest.Processor, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.feeds[partition] = f
-	return f, nil
+	return f
 }
 
 // Revoke implements ingest.Handler. Units of the partition that still wait are dropped: its checkpoint has them.

@@ -64,10 +64,7 @@ func TestRebalancesLoseNothing(t *testing.T) {
 		p.Begin(partitions)
 		feeds := make([]ingest.Processor, partitions)
 		for i := range feeds {
-			var err error
-			if feeds[i], err = p.Assign(int32(i)); err != nil {
-				t.Fatal(err)
-			}
+			feeds[i] = p.assign(int32(i))
 		}
 		for i, f := range feeds {
 			if saved, err := m.Load(fmt.Sprint("partition-", i)); err == nil {
@@ -96,10 +93,7 @@ func TestRebalancesLoseNothing(t *testing.T) {
 		}
 	}
 	for i := range partitions {
-		f, err := p.Assign(int32(i))
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := p.assign(int32(i))
 		saved, err := m.Load(fmt.Sprint("partition-", i))
 		if err != nil {
 			t.Fatal(err)
@@ -126,14 +120,8 @@ func TestPoliciesDoNotHoldEachOtherUp(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	clocked, err := p.Assign(0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	clockless, err := p.Assign(1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	clocked := p.assign(0)
+	clockless := p.assign(1)
 	start := time.Now().Add(-time.Hour)
 	for i := range int64(500) {
 		e := summaryEvent(0, i, "ranker", start.Add(time.Duration(i)*time.Second))
@@ -156,10 +144,7 @@ func TestFailedSaveIsTriedAgainAndReported(t *testing.T) {
 	m := newMemory()
 	m.Fill()
 	p := newTestPipeline(t, m)
-	f, err := p.Assign(0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := p.assign(0)
 	if err := f.Process(t.Context(), []ingest.Event{summaryEvent(0, 1, "ranker", time.Now())}); err != nil {
 		t.Fatal(err)
 	}
@@ -180,10 +165,7 @@ func TestPoliciesBeyondTheLimitAreDropped(t *testing.T) {
 	cfg := DefaultConfig()
 	cfg.Limits.Streams = 10
 	p := newPipeline(t.Context(), &cfg, m, m, zerolog.Nop(), prometheus.NewRegistry())
-	f, err := p.Assign(0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := p.assign(0)
 	start := time.Now().Add(-time.Hour)
 	for i := range int64(2000) {
 		e := summaryEvent(0, i, fmt.Sprint("policy-", i), start)
@@ -205,13 +187,8 @@ func TestPoliciesBeyondTheLimitAreDropped(t *testing.T) {
 // A partition that waits for another one lets go at once when the generation ends.
 func TestStopDoesNotWaitForOtherPartitions(t *testing.T) {
 	p := newTestPipeline(t, newMemory())
-	ahead, err := p.Assign(0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := p.Assign(1); err != nil { // never read
-		t.Fatal(err)
-	}
+	ahead := p.assign(0)
+	p.assign(1) // never read
 	start := time.Now().Add(-time.Hour)
 	stuck := make(chan error, 1)
 	began := make(chan struct{})
@@ -228,14 +205,15 @@ func TestStopDoesNotWaitForOtherPartitions(t *testing.T) {
 		stuck <- nil
 	}()
 	<-began
-	revoked := time.Now()
-	p.Revoke(1)
+	ended := time.Now()
+	p.Ending()
 	if err := <-stuck; err != nil {
 		t.Error(err)
 	}
-	if took := time.Since(revoked); took > 10*time.Second {
+	if took := time.Since(ended); took > 10*time.Second {
 		t.Errorf("the partition let go after %s", took)
 	}
+	p.Revoke(1)
 	p.Revoke(0)
 	if err := p.Stop(); err != nil {
 		t.Error(err)
@@ -251,10 +229,7 @@ func TestReadingWaitsForAFullDisk(t *testing.T) {
 		p := newTestPipeline(t, m)
 		p.unsafeBacklog = 20_000
 		p.cfg.Checkpoint.Every = model.Duration(100 * time.Millisecond)
-		f, err := p.Assign(0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := p.assign(0)
 		const batches = 21
 		var read atomic.Int64
 		done := make(chan error, 1)
@@ -281,7 +256,7 @@ func TestReadingWaitsForAFullDisk(t *testing.T) {
 		if freed {
 			m.Free()
 		} else {
-			p.marks.stop()
+			p.Ending() // as of a rebalance, and of a stop
 		}
 		if err := <-done; err != nil {
 			t.Error(err)
@@ -321,10 +296,7 @@ func TestPartitionDoesNotWaitForItself(t *testing.T) {
 	assign := func() (feeds [2]ingest.Processor) {
 		p.Begin(2)
 		for i := range feeds {
-			var err error
-			if feeds[i], err = p.Assign(int32(i)); err != nil {
-				t.Fatal(err)
-			}
+			feeds[i] = p.assign(int32(i))
 		}
 		if err := feeds[1].Idle(t.Context(), time.Now()); err != nil {
 			t.Fatal(err)

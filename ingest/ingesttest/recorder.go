@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -30,12 +31,14 @@ type Recorder struct {
 	events     map[int32][]Seen
 	idle       map[int32]int
 	partitions int           // of the topic
+	calls      []string      // of the methods of a Handler
 	assigned   map[int32]int // how often; revoked ones taken off
 	processed  int           // batches
 	failing    error
 	panics     any
 	gate       chan struct{}
 	resting    chan struct{} // receives each time a Process waits at the gate
+	atEnding   func()        // what Ending does besides
 }
 
 // NewRecorder makes a Recorder that has seen nothing.
@@ -124,8 +127,20 @@ func (r *Recorder) Pause() (resting <-chan struct{}, resume func()) {
 	}
 }
 
+// PauseUntilEnding is Pause until the generation is said to end.
+func (r *Recorder) PauseUntilEnding() (resting <-chan struct{}) {
+	resting, resume := r.Pause()
+	r.change(func() { r.atEnding = resume })
+	return resting
+}
+
 // Begin implements ingest.Handler.
-func (r *Recorder) Begin(partitions int) { r.change(func() { r.partitions = partitions }) }
+func (r *Recorder) Begin(partitions int) {
+	r.change(func() {
+		r.partitions = partitions
+		r.calls = append(r.calls, fmt.Sprint("begin ", partitions))
+	})
+}
 
 // Partitions gives how many partitions the topic of the present generation has.
 func (r *Recorder) Partitions() int {
@@ -135,16 +150,43 @@ func (r *Recorder) Partitions() int {
 }
 
 // Assign implements ingest.Handler.
-func (r *Recorder) Assign(partition int32) (ingest.Processor, error) {
+func (r *Recorder) Assign(partition int32, _ ingest.CheckpointStore) (ingest.State, error) {
 	r.change(func() {
+		r.calls = append(r.calls, fmt.Sprint("assign ", partition))
 		r.assigned[partition]++
 		r.events[partition] = nil
 	})
 	return &recording{recorder: r, partition: partition}, nil
 }
 
+// Ending implements ingest.Handler.
+func (r *Recorder) Ending() {
+	r.mu.Lock()
+	do := r.atEnding
+	r.mu.Unlock()
+	if do != nil {
+		do()
+	}
+	r.change(func() {
+		r.atEnding = nil
+		r.calls = append(r.calls, "ending")
+	})
+}
+
 // Revoke implements ingest.Handler.
-func (r *Recorder) Revoke(partition int32) { r.change(func() { r.assigned[partition]-- }) }
+func (r *Recorder) Revoke(partition int32) {
+	r.change(func() {
+		r.assigned[partition]--
+		r.calls = append(r.calls, fmt.Sprint("revoke ", partition))
+	})
+}
+
+// Calls gives the calls of the methods of a Handler so far, such as "begin 4", "assign 0", "ending" and "revoke 0".
+func (r *Recorder) Calls() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.calls)
+}
 
 type recording struct {
 	recorder  *Recorder
@@ -206,6 +248,11 @@ type Store struct {
 // NewStore makes an empty Store.
 func NewStore() *Store {
 	return &Store{saved: map[string]ingest.Parts{}, changed: make(chan struct{})}
+}
+
+// Open implements ingest.Stores: all partitions share the store.
+func (s *Store) Open(context.Context, string, int32, func() error) (ingest.CheckpointStore, error) {
+	return s, nil
 }
 
 // Load implements ingest.CheckpointStore.
