@@ -1,6 +1,8 @@
 package alerts
 
 import (
+	"maps"
+	"slices"
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -78,6 +80,16 @@ func (m *Metrics) count(i *Incident) {
 	}
 	m.firing[key] = i.Firing()
 	delete(m.muted, key)
+}
+
+// Forget stops showing the alarms of policies that are not judged by this process any more. What it has counted of them
+// stays: a sum over the instances that judged a policy one after the other counts each incident once.
+func (m *Metrics) Forget(policies []string) {
+	gone := func(k severityKey, _ int) bool { return slices.Contains(policies, k.group.Policy) }
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	maps.DeleteFunc(m.firing, gone)
+	maps.DeleteFunc(m.muted, gone)
 }
 
 // Describe describes nothing: the labels differ between policies, which makes this an unchecked collector.

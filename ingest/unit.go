@@ -185,6 +185,9 @@ type Unit struct {
 	// Reading tells the units of a partition that is read anew, so that its offsets may be those of other records, from
 	// those that were read of it before.
 	Reading int64
+	// Run orders units of several partitions that end at the same time, before agent and episode do: it grows while a
+	// partition goes on and its largest event time does not.
+	Run int64
 
 	Length    int64   // steps
 	HasReturn bool    // whether Return is known

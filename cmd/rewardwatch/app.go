@@ -37,10 +37,13 @@ type app struct {
 	notifier *alerts.Notifier
 	metrics  *alerts.Metrics
 	pipeline *pipeline
+	desks    *desks // of an instance that is alone
+	feeds    *telemetry
 	consumer *ingest.Consumer
 	server   *server
 
-	closers  []closer // what New opened, in that order
+	telling  sync.Mutex // so that nothing is told of a desk that is gone
+	closers  []closer   // what New opened, in that order
 	reloaded prometheus.Gauge
 }
 
@@ -82,7 +85,9 @@ func (a *app) open(ctx context.Context, reload func() error) error {
 		}
 		a.closeLater("ledger", a.retrain.Close)
 	}
-	a.pipeline = newPipeline(context.Background(), a.cfg, a.store, a, a.log, a.registry)
+	a.pipeline = newPipeline(context.Background(), a.cfg, a, a.log, a.registry)
+	a.desks = a.pipeline.newDesks(a.store)
+	a.feeds = newTelemetry(a.pipeline, direct{a.desks})
 	if err := a.readBaselines(); err != nil {
 		return err
 	}
@@ -96,7 +101,7 @@ func (a *app) open(ctx context.Context, reload func() error) error {
 	a.registry.MustRegister(bank.NewCollector(a.pipeline.summaries, a.cfg.groupLabels(), a.cfg.Limits.Series, time.Now))
 	if a.consumer, err = ingest.NewConsumer(a.cfg.Ingest.Kafka, ingest.ConsumerOptions{
 		Stores: checkpoint.Shared{Store: a.store}, CheckpointEvery: time.Duration(a.cfg.Checkpoint.Every), DeadLetters: a.letters,
-		Handler: a.pipeline, Log: a.log, Registerer: a.registry,
+		Handler: a.feeds, Log: a.log, Registerer: a.registry,
 	}); err != nil {
 		return err
 	}
@@ -139,7 +144,7 @@ func (a *app) Run(ctx context.Context) error {
 }
 
 func (a *app) run(ctx context.Context) error {
-	if err := a.restore(ctx); err != nil {
+	if err := a.restore(); err != nil {
 		return errors.Join(fmt.Errorf("%w: %w", errNotStarted, err), a.pipeline.Stop())
 	}
 	if err := a.server.Start(); err != nil {
@@ -192,25 +197,52 @@ func (a *app) read(ctx context.Context, failed <-chan error) error {
 	return errors.Join(err, <-done)
 }
 
-// restore takes up the desks as they were saved, and tells again what may not have been told before the stop.
-func (a *app) restore(ctx context.Context) error {
+// restore takes up the desks as they were saved.
+func (a *app) restore() error {
 	names, err := a.store.Names(bankPrefix)
 	if err != nil {
 		return fmt.Errorf("restore: %w", err)
 	}
-	if err := a.pipeline.restore(names); err != nil {
-		return err
+	return a.desks.restore(names)
+}
+
+// restored implements audience.
+func (a *app) restored(desks []*runningDesk) {
+	var incidents []alerts.Incident
+	var faults []alerts.Fault
+	for _, r := range desks {
+		shown := r.shown.Load()
+		incidents, faults = append(incidents, shown.incidents...), append(faults, shown.faults...)
 	}
-	incidents := a.Incidents()
 	a.metrics.Restore(incidents)
-	a.notifier.Resync(incidents, a.Faults())
-	for _, i := range incidents {
+	a.notifier.Resync(incidents, faults)
+	a.log.Info().Int("policies", len(desks)).Int("incidents", len(incidents)).Msg("state restored")
+}
+
+// resumed implements audience: the desk may have been stopped before its retrain requests were durable.
+func (a *app) resumed(ctx context.Context, d *desk) error {
+	for _, i := range d.shown.Load().incidents {
 		if err := a.consider(ctx, i); err != nil {
 			return err
 		}
 	}
-	a.log.Info().Int("policies", len(names)).Int("incidents", len(incidents)).Msg("state restored")
 	return nil
+}
+
+// gone implements audience.
+func (a *app) gone(desks []*runningDesk) {
+	var policies []string
+	var incidents []alerts.Incident
+	var faults []alerts.Fault
+	for _, r := range desks {
+		shown := r.shown.Load()
+		policies = append(policies, r.name)
+		incidents, faults = append(incidents, shown.incidents...), append(faults, shown.faults...)
+	}
+	a.telling.Lock()
+	defer a.telling.Unlock()
+	a.metrics.Forget(policies)
+	a.notifier.Forget(incidents, faults)
 }
 
 // Changed implements effects. The retrain request comes first, since it must be durable before the bank is saved.
@@ -222,6 +254,11 @@ func (a *app) Changed(ctx context.Context, changes []alerts.Change) error {
 				return err
 			}
 		}
+	}
+	a.telling.Lock()
+	defer a.telling.Unlock()
+	if ctx.Err() != nil { // the policy may be judged by another instance already, which tells of it
+		return context.Cause(ctx)
 	}
 	a.metrics.Update(changes)
 	a.notifier.Update(changes)

@@ -98,16 +98,16 @@ func report(b *testing.B, begun time.Duration) {
 	b.ReportMetric(float64((cpu()-begun).Microseconds())/1e3/float64(b.N), "cpu-ms/op")
 }
 
-func benchPipeline(b *testing.B, store ingest.CheckpointStore) *pipeline {
+func benchPipeline(b *testing.B, store ingest.CheckpointStore) *alone {
 	b.Helper()
 	cfg := DefaultConfig()
 	cfg.Checkpoint.Every = 1 << 60
-	p := newPipeline(context.Background(), &cfg, store, newMemory(), zerolog.Nop(), prometheus.NewRegistry())
+	p := newAlone(context.Background(), &cfg, store, newMemory(), prometheus.NewRegistry())
 	var names []string
 	for i := range benchPolicies {
 		names = append(names, fmt.Sprint(bankPrefix, "policy-", i))
 	}
-	if err := p.restore(names); err != nil {
+	if err := p.desks.restore(names); err != nil {
 		b.Fatal(err)
 	}
 	return p
@@ -179,7 +179,7 @@ func BenchmarkSave(b *testing.B) {
 				n++
 			}
 			b.ReportMetric(float64(spent.Microseconds())/1e3/float64(b.N), "cpu-ms/op")
-			_ = desks[0].pipeline.Stop()
+			_ = desks[0].desks.pipeline.Stop()
 		})
 	}
 }

@@ -37,7 +37,7 @@ func smallDesk(t testing.TB, units int64) *desk {
 func feedImage(t testing.TB) []byte {
 	t.Helper()
 	cfg := DefaultConfig()
-	p := newPipeline(t.Context(), &cfg, newMemory(), newMemory(), zerolog.Nop(), prometheus.NewRegistry())
+	p := newAlone(t.Context(), &cfg, newMemory(), newMemory(), prometheus.NewRegistry())
 	f := p.assign(0)
 	for offset := range int64(8) {
 		if err := f.Process(t.Context(), []ingest.Event{machineEvent(0, offset)}); err != nil {
@@ -105,7 +105,7 @@ func FuzzFeedRestore(f *testing.F) {
 	f.Add(feedImage(f))
 	f.Fuzz(func(t *testing.T, image []byte) {
 		cfg := DefaultConfig()
-		p := newPipeline(t.Context(), &cfg, newMemory(), newMemory(), zerolog.Nop(), prometheus.NewRegistry())
+		p := newAlone(t.Context(), &cfg, newMemory(), newMemory(), prometheus.NewRegistry())
 		feed := p.assign(0)
 		_ = feed.Restore(bytes.NewReader(image))
 		_ = p.Stop()

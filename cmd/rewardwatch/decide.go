@@ -93,7 +93,7 @@ func (r *runningDesk) ask(ctx context.Context, do func(context.Context) error) e
 			err = do(ctx)
 		}
 		if errors.Is(err, errUntold) {
-			r.pipeline.failed(fmt.Errorf("policy %q: %w", r.name, err)) // the next start tells what could not be told
+			r.desks.failed(fmt.Errorf("policy %q: %w", r.name, err)) // the next start tells what could not be told
 		}
 		done <- err
 	}
@@ -102,7 +102,7 @@ func (r *runningDesk) ask(ctx context.Context, do func(context.Context) error) e
 		return <-done
 	case <-ctx.Done():
 		return context.Cause(ctx)
-	case <-r.pipeline.ctx.Done():
+	case <-r.desks.ctx.Done():
 		return errStopping
 	}
 }

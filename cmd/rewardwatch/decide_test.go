@@ -132,10 +132,10 @@ func TestDecisionsSurviveAKill(t *testing.T) {
 }
 
 // deskWithDrift makes a pipeline whose one policy has an open incident.
-func deskWithDrift(t *testing.T, m *memory, fx effects) *pipeline {
+func deskWithDrift(t *testing.T, m *memory, fx audience) *alone {
 	t.Helper()
 	cfg := DefaultConfig()
-	p := newPipeline(t.Context(), &cfg, m, fx, zerolog.Nop(), prometheus.NewRegistry())
+	p := newAlone(t.Context(), &cfg, m, fx, prometheus.NewRegistry())
 	f := p.assign(0)
 	rng := rand.New(rand.NewPCG(31, 1))
 	start := time.Now().Add(-time.Hour)
@@ -184,7 +184,7 @@ func by(kind alerts.DecisionKind, until time.Time) alerts.Decision {
 func TestDecisionThatCannotBeSaved(t *testing.T) {
 	n := &noting{memory: *newMemory()}
 	p := deskWithDrift(t, &n.memory, n)
-	a := &app{pipeline: p, log: zerolog.Nop()}
+	a := &app{pipeline: p.pipeline, log: zerolog.Nop()}
 	id := p.all()[0].desk.shown.Load().incidents[0].ID
 	n.Fill()
 	if _, err := a.Accept(t.Context(), id, by(alerts.Accepted, time.Time{})); !errors.Is(err, errNotSaved) {
@@ -217,7 +217,7 @@ func TestDecisionThatCannotBeSaved(t *testing.T) {
 func TestMuteEndsByItself(t *testing.T) {
 	n := &noting{memory: *newMemory()}
 	p := deskWithDrift(t, &n.memory, n)
-	a := &app{pipeline: p, log: zerolog.Nop()}
+	a := &app{pipeline: p.pipeline, log: zerolog.Nop()}
 	id := p.all()[0].desk.shown.Load().incidents[0].ID
 	i, err := a.Mute(t.Context(), id, by(alerts.Muted, time.Now().Add(50*time.Millisecond)))
 	if err != nil || !i.IsMuted() {
@@ -239,7 +239,7 @@ func TestMuteEndsByItself(t *testing.T) {
 func TestDecisionThatCannotBeToldEndsTheService(t *testing.T) {
 	n := &noting{memory: *newMemory()}
 	p := deskWithDrift(t, &n.memory, n)
-	a := &app{pipeline: p, log: zerolog.Nop()}
+	a := &app{pipeline: p.pipeline, log: zerolog.Nop()}
 	id := p.all()[0].desk.shown.Load().incidents[0].ID
 	n.mu.Lock()
 	n.fail = errors.New("the ledger is gone")
@@ -256,8 +256,8 @@ func TestDecisionThatCannotBeToldEndsTheService(t *testing.T) {
 func TestPromoteAndResetOverThePipeline(t *testing.T) {
 	n := &noting{memory: *newMemory()}
 	cfg := DefaultConfig()
-	p := newPipeline(t.Context(), &cfg, &n.memory, n, zerolog.Nop(), prometheus.NewRegistry())
-	a := &app{pipeline: p, log: zerolog.Nop()}
+	p := newAlone(t.Context(), &cfg, &n.memory, n, prometheus.NewRegistry())
+	a := &app{pipeline: p.pipeline, log: zerolog.Nop()}
 	f := p.assign(0)
 	for i := range int64(120) {
 		if err := f.Process(t.Context(), []ingest.Event{summaryEvent(0, i, "ranker", time.Now().Add(-time.Minute))}); err != nil {

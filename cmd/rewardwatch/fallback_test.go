@@ -34,7 +34,7 @@ type machine struct {
 	calibrations *bank.Calibrations // which outlast it, so that the test does not wait for each anew
 
 	store *checkpoint.Store
-	p     *pipeline
+	p     *alone
 	feeds []ingest.Processor
 	next  []int64
 }
@@ -79,11 +79,11 @@ func (m *machine) start() {
 	cfg.Checkpoint.Every = 1 << 60 // when the test says so
 	reg := prometheus.NewRegistry()
 	m.store = checkpoint.NewStore(m.disk, zerolog.Nop(), reg)
-	m.p = newPipeline(context.Background(), &cfg, m.store, newMemory(), zerolog.Nop(), reg)
+	m.p = newAlone(context.Background(), &cfg, m.store, newMemory(), reg)
 	m.p.calibrations = m.calibrations
 	names, err := m.store.Names(bankPrefix)
 	m.must(err)
-	m.must(m.p.restore(names))
+	m.must(m.p.desks.restore(names))
 	m.feeds, m.next = make([]ingest.Processor, machinePartitions), make([]int64, machinePartitions)
 	for i := range m.feeds {
 		m.feeds[i] = m.p.assign(int32(i))
@@ -258,7 +258,7 @@ func TestDecisionsOutliveAFallback(t *testing.T) {
 	m.read(0, 30)
 	m.must(m.feeds[1].Idle(t.Context(), time.Now()))
 	eventually(t, "units", func() bool { return m.p.judged() == 10 })
-	r, err := m.p.desk("ranker-0")
+	r, err := m.p.desks.desk("ranker-0")
 	m.must(err)
 	m.must(r.ask(t.Context(), func(context.Context) error { return r.save() }))
 	group := r.policy.Summary().Groups[0].Group

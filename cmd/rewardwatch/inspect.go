@@ -141,7 +141,7 @@ func (i *inspector) read(ctx context.Context, c *console, o inspectOptions, args
 			Policy: o.policy, Stdin: c.in, Refuse: i.refuse, Progress: progress,
 		}, args, i)
 	}
-	i.merger = newMerger()
+	i.merger, i.way = newMerger(), &way{from: &delivery{}}
 	kafka := i.cfg.Ingest.Kafka
 	counts, err := ingest.ReadTopic(ctx, ingest.TopicConfig{
 		Kafka: kafka, Newest: o.records, Refuse: i.refuse, Progress: progress,

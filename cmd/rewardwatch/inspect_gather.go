@@ -5,11 +5,9 @@ import (
 	"encoding/binary"
 	"hash/fnv"
 	"io"
-	"math"
 	"math/rand/v2"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -46,7 +44,7 @@ type inspector struct {
 	refusals map[ingest.Reason]*refusal
 
 	merger  *merger // of the units of a topic's partitions; nil for files
-	waiting atomic.Int64
+	way     *way
 }
 
 // refusal counts the refused records of one reason and keeps the first.
@@ -92,12 +90,12 @@ func (i *inspector) hand(u *ingest.Unit) {
 		i.policies[u.Group.Policy].judge(u)
 		return
 	}
-	i.merger.add(newWaitingUnit(u, &i.waiting, i.now))
+	i.merger.add(newWaitingUnit(u, i.way, i.now))
 }
 
 // release judges the units that have waited.
 func (i *inspector) release() {
-	for u := i.merger.release(math.MaxInt64); u != nil; u = i.merger.release(math.MaxInt64) {
+	for u := i.merger.release(endOfTime); u != nil; u = i.merger.release(endOfTime) {
 		i.policies[u.Group.Policy].judge(u)
 	}
 }

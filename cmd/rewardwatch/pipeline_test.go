@@ -26,10 +26,29 @@ func newMemory() *memory { return &memory{ingesttest.NewStore()} }
 
 func (m *memory) Changed(context.Context, []alerts.Change) error { return nil }
 
-func newTestPipeline(t *testing.T, m *memory) *pipeline {
+func (m *memory) restored([]*runningDesk) {}
+
+func (m *memory) resumed(context.Context, *desk) error { return nil }
+
+func (m *memory) gone([]*runningDesk) {}
+
+// alone is the pipeline of an instance that is alone, with its desks and its feeds.
+type alone struct {
+	*pipeline
+	*telemetry
+	desks *desks
+}
+
+func newAlone(ctx context.Context, cfg *Config, store ingest.CheckpointStore, a audience, reg prometheus.Registerer) *alone {
+	p := newPipeline(ctx, cfg, a, zerolog.Nop(), reg)
+	d := p.newDesks(store)
+	return &alone{pipeline: p, telemetry: newTelemetry(p, direct{d}), desks: d}
+}
+
+func newTestPipeline(t *testing.T, m *memory) *alone {
 	t.Helper()
 	cfg := DefaultConfig()
-	return newPipeline(t.Context(), &cfg, m, m, zerolog.Nop(), prometheus.NewRegistry())
+	return newAlone(t.Context(), &cfg, m, m, prometheus.NewRegistry())
 }
 
 // summaryEvent is an episode of a policy that ended at a time.
@@ -81,6 +100,7 @@ func TestRebalancesLoseNothing(t *testing.T) {
 			}
 			next[i]++
 		}
+		p.Ending()
 		for i, f := range feeds {
 			var image bytes.Buffer
 			if err := f.Snapshot(&image); err != nil {
@@ -92,6 +112,7 @@ func TestRebalancesLoseNothing(t *testing.T) {
 			p.Revoke(int32(i))
 		}
 	}
+	p.Begin(partitions)
 	for i := range partitions {
 		f := p.assign(int32(i))
 		saved, err := m.Load(fmt.Sprint("partition-", i))
@@ -164,7 +185,7 @@ func TestPoliciesBeyondTheLimitAreDropped(t *testing.T) {
 	m := newMemory()
 	cfg := DefaultConfig()
 	cfg.Limits.Streams = 10
-	p := newPipeline(t.Context(), &cfg, m, m, zerolog.Nop(), prometheus.NewRegistry())
+	p := newAlone(t.Context(), &cfg, m, m, prometheus.NewRegistry())
 	f := p.assign(0)
 	start := time.Now().Add(-time.Hour)
 	for i := range int64(2000) {
@@ -309,6 +330,7 @@ func TestPartitionDoesNotWaitForItself(t *testing.T) {
 	if err := feeds[0].Snapshot(&image); err != nil {
 		t.Fatal(err)
 	}
+	p.Ending()
 	p.Revoke(0)
 	p.Revoke(1)
 	feeds = assign()

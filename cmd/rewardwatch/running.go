@@ -11,6 +11,15 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
+// How a desk works: how many units fit in its channel, how often one with waiting units looks for those that it can
+// release and how often it looks after all else, and how often it looks for silence.
+const (
+	deskBacklog = 512
+	mergePulse  = 50 * time.Millisecond
+	deskPulse   = time.Second
+	tickEvery   = 10 * time.Second
+)
+
 // bankPrefix begins the names of the snapshots of desks.
 const bankPrefix = "bank-"
 
@@ -18,7 +27,7 @@ const bankPrefix = "bank-"
 type runningDesk struct {
 	*desk
 	name         string
-	pipeline     *pipeline
+	desks        *desks
 	merger       *merger
 	units        chan waitingUnit
 	orders       chan func()                                // to be done between two units
@@ -27,6 +36,18 @@ type runningDesk struct {
 	once         bool                                       // what was saved last is in one save only
 	newest       map[int32]bank.AppliedUnit                 // what the last save has applied, by partition
 	safe         atomic.Pointer[map[int32]bank.AppliedUnit] // what both of the last two saves have applied
+}
+
+func newRunningDesk(policy string, d *desk, of *desks) *runningDesk {
+	r := &runningDesk{
+		desk: d, name: policy, desks: of, merger: newMerger(),
+		units: make(chan waitingUnit, deskBacklog), orders: make(chan func()), shownWaiting: map[string]int{},
+	}
+	if d.resumed { // from the newest save, or from the one before
+		r.newest, r.once = d.policy.Applied(), true
+	}
+	r.safe.Store(&map[int32]bank.AppliedUnit{})
+	return r
 }
 
 // hasSafe reports whether both of the last two saves of the desk have the unit applied, so that its partition need not keep
@@ -45,16 +66,20 @@ func (r *runningDesk) hasSafe(u *ingest.Unit) bool {
 
 // run is the desk's goroutine. At a stop it judges what it has been given and can be released, and saves.
 func (r *runningDesk) run() error {
-	ctx := context.WithoutCancel(r.pipeline.ctx) // what has begun is finished
+	defer r.showNothing()
+	ctx := r.desks.work
+	if r.resumed {
+		if err := r.desks.pipeline.audience.resumed(ctx, r.desk); err != nil {
+			return err
+		}
+	}
 	pulse := time.NewTimer(deskPulse)
 	defer pulse.Stop()
 	shown, saved, ticked := time.Now(), time.Now(), time.Now()
 	for {
 		select {
-		case <-r.pipeline.ctx.Done():
-			err := errors.Join(r.release(ctx), r.apply(ctx, r.policy.Settle()))
-			r.publish()
-			return errors.Join(err, r.save())
+		case <-r.desks.ctx.Done():
+			return r.finish(ctx)
 		case do := <-r.orders:
 			do()
 			continue
@@ -74,19 +99,29 @@ func (r *runningDesk) run() error {
 			r.show()
 			shown = now
 		}
-		if now.Sub(ticked) >= tickEvery && r.pipeline.marks.current(now) {
+		if now.Sub(ticked) >= tickEvery && r.desks.marks.current(now) {
 			if err := r.tick(ctx, now); err != nil {
 				return err
 			}
 			ticked = now
 		}
-		if now.Sub(saved) >= time.Duration(r.pipeline.cfg.Checkpoint.Every) && !r.policy.Calibrating() {
+		if now.Sub(saved) >= time.Duration(r.desks.pipeline.cfg.Checkpoint.Every) && !r.policy.Calibrating() {
 			if err := r.save(); err != nil {
-				r.pipeline.log.Error().Err(err).Str("policy", r.name).Msg("Saving the state of a policy failed, trying again")
+				r.desks.pipeline.log.Error().Err(err).Str("policy", r.name).Msg("Saving the state of a policy failed, trying again")
 			}
 			saved = now
 		}
 	}
+}
+
+// finish judges what can be released, and saves, unless it is to give up.
+func (r *runningDesk) finish(ctx context.Context) error {
+	err := errors.Join(r.release(ctx), r.apply(ctx, r.policy.Settle()))
+	if ctx.Err() != nil {
+		return errors.Join(err, context.Cause(ctx))
+	}
+	r.publish()
+	return errors.Join(err, r.save())
 }
 
 // nextPulse is soon where units wait for other partitions, which say nothing when they get on.
@@ -107,8 +142,9 @@ func (r *runningDesk) receive() {
 // release judges all units that need not wait any longer. How far partitions have been read is asked before the
 // channel is drained: a partition hands on its units before it says that it got that far.
 func (r *runningDesk) release(ctx context.Context) error {
-	low, now := r.pipeline.marks.low(), time.Now()
+	low, now := r.desks.marks.low(), time.Now()
 	r.receive()
+	r.merger.forget()
 	for {
 		u := r.merger.release(low)
 		if u == nil {
@@ -122,7 +158,7 @@ func (r *runningDesk) release(ctx context.Context) error {
 	if err := r.proceed(ctx); err != nil {
 		return err
 	}
-	r.pipeline.metrics.late.Add(float64(r.merger.takeLate()))
+	r.desks.pipeline.metrics.late.Add(float64(r.merger.takeLate()))
 	return nil
 }
 
@@ -134,8 +170,14 @@ const (
 
 // showWaiting has the metric, which all desks share, count so many units of this one.
 func (r *runningDesk) showWaiting(reason string, n int) {
-	r.pipeline.metrics.waiting.WithLabelValues(reason).Add(float64(n - r.shownWaiting[reason]))
+	r.desks.pipeline.metrics.waiting.WithLabelValues(reason).Add(float64(n - r.shownWaiting[reason]))
 	r.shownWaiting[reason] = n
+}
+
+// showNothing takes what waits at a desk that stops out of the metric.
+func (r *runningDesk) showNothing() {
+	r.showWaiting(waitsForPartitions, 0)
+	r.showWaiting(waitsForCalibration, 0)
 }
 
 // show publishes what has changed since it last did.
@@ -160,7 +202,7 @@ func (r *runningDesk) save() error {
 	if err != nil {
 		return err
 	}
-	if err := r.pipeline.store.Save(bankPrefix+r.name, parts, gone); err != nil {
+	if err := r.desks.store.Save(bankPrefix+r.name, parts, gone); err != nil {
 		if errors.Is(err, ingest.ErrPartsLost) {
 			r.lost()
 		}
@@ -171,7 +213,7 @@ func (r *runningDesk) save() error {
 	safe, applied := r.newest, r.policy.Applied()
 	r.newest = applied
 	r.safe.Store(&safe)
-	r.pipeline.metrics.saved.Inc()
-	r.pipeline.metrics.savedAt.SetToCurrentTime()
+	r.desks.pipeline.metrics.saved.Inc()
+	r.desks.pipeline.metrics.savedAt.SetToCurrentTime()
 	return nil
 }

@@ -1,0 +1,146 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/rewardwatch/rewardwatch/ingest"
+)
+
+// How many units may be on their way: to a desk from one delivery, where its desks wait for other partitions, and for
+// desks that have not saved them twice.
+const (
+	feedBacklog = 8192
+	mostUnsafe  = 400_000
+)
+
+// delivery hands the units of a partition to the desks of their policies, and keeps those that a desk may need again: they
+// are part of the partition's checkpoint. All but revoke is for the goroutine of the partition.
+type delivery struct {
+	desks   *desks
+	log     zerolog.Logger
+	known   map[string]*way // by policy
+	unsafe  []*ingest.Unit  // not in both of the last two saves of their desks
+	told    bool            // that it is full
+	revoked atomic.Bool     // units on their way are to be forgotten
+}
+
+// way is the way of a delivery's units to the desk of their policy.
+type way struct {
+	from    *delivery
+	desk    *runningDesk
+	waiting atomic.Int64 // units on the way
+}
+
+func newDelivery(d *desks, log zerolog.Logger) *delivery {
+	return &delivery{desks: d, log: log, known: map[string]*way{}}
+}
+
+// revoke has the desks forget the units that still wait: the checkpoint of their partition has them. It waits for nothing.
+func (d *delivery) revoke() { d.revoked.Store(true) }
+
+// hand gives a unit to the desk of its policy. It waits while room says that there is none, and until the desk takes the
+// unit, which may be busy; but not once the generation ends: then the unit is only kept, and handed on by who restores
+// the partition's checkpoint. now is the present by the clock that the telemetry's is held against.
+func (d *delivery) hand(ctx context.Context, u *ingest.Unit, now time.Time, room func(context.Context, *way) error) error {
+	w, err := d.way(u.Group.Policy)
+	if errors.Is(err, errUnmatched) || errors.Is(err, errStreamLimit) {
+		d.desks.pipeline.metrics.dropped.WithLabelValues(err.Error()).Inc()
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if err := room(ctx, w); err != nil {
+		return err
+	}
+	d.unsafe = append(d.unsafe, u)
+	if d.desks.marks.ending() {
+		return nil
+	}
+	select {
+	case w.desk.units <- newWaitingUnit(u, w, now):
+		return nil
+	case <-d.desks.marks.ended():
+		return nil
+	case <-d.desks.ctx.Done():
+		return context.Cause(d.desks.ctx)
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// way finds the way to the desk of a policy.
+func (d *delivery) way(policy string) (*way, error) {
+	if w := d.known[policy]; w != nil {
+		return w, nil
+	}
+	r, err := d.desks.desk(policy)
+	if err != nil {
+		return nil, err
+	}
+	d.known[policy] = &way{from: d, desk: r}
+	return d.known[policy], nil
+}
+
+// pause waits before a partition looks again whether there is room.
+func (d *delivery) pause(ctx context.Context, long time.Duration) (time.Time, error) {
+	select {
+	case now := <-time.After(long):
+		return now, nil
+	case <-d.desks.marks.ended():
+		return time.Now(), nil
+	case <-ctx.Done():
+		return time.Time{}, context.Cause(ctx)
+	case <-d.desks.ctx.Done():
+		return time.Time{}, context.Cause(d.desks.ctx)
+	}
+}
+
+// full reports whether as many units as are allowed, and so many more, wait for a state that cannot be saved, as on a
+// full disk.
+func (d *delivery) full(more int) bool {
+	most := d.desks.pipeline.unsafeBacklog + more
+	if len(d.unsafe) < most {
+		d.told = false
+		return false
+	}
+	d.forgetSafe()
+	full := len(d.unsafe) >= most
+	if full && !d.told {
+		d.log.Error().Int("units", len(d.unsafe)).Msg("Reading waits: what was judged since cannot be saved")
+	}
+	d.told = full
+	return full
+}
+
+// waiting counts the units that are on their way.
+func (d *delivery) waiting() int {
+	n := int64(0)
+	for _, w := range d.known {
+		n += w.waiting.Load()
+	}
+	return int(n)
+}
+
+// kept gives the units that a desk may need again.
+func (d *delivery) kept() []*ingest.Unit {
+	d.forgetSafe()
+	return d.unsafe
+}
+
+// forgetSafe drops the units that their desks have saved twice.
+func (d *delivery) forgetSafe() {
+	kept := d.unsafe[:0]
+	for _, u := range d.unsafe {
+		if !d.known[u.Group.Policy].desk.hasSafe(u) {
+			kept = append(kept, u)
+		}
+	}
+	clear(d.unsafe[len(kept):])
+	d.unsafe = kept
+}
