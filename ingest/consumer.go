@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -28,7 +29,9 @@ var (
 // batch, so nothing is saved any more: a restart replays from the last checkpoint.
 var ErrProcessor = errors.New("processing a partition failed")
 
-// ConsumerOptions are the parts a Consumer works with. All are needed.
+// ConsumerOptions are the parts a Consumer works with. All are needed, but for DeadLetters where the Handler takes whole
+// messages: without them there are no metrics of events either. The metrics of the consumer itself have the label topic,
+// so that several of different topics can share a Registerer.
 type ConsumerOptions struct {
 	Stores          Stores
 	CheckpointEvery time.Duration // after a crash, at most this much is read again
@@ -56,6 +59,14 @@ func defaultTiming() timing {
 	}
 }
 
+// backoff gives the time before the next try after so many failures. Its spread keeps the partitions of a broker that comes
+// back from knocking all at once.
+func (t timing) backoff(failures int) time.Duration {
+	d := t.minBackoff << min(failures-1, 20)
+	d = min(max(d, t.minBackoff), t.maxBackoff)
+	return d/2 + rand.N(d)
+}
+
 // Consumer reads the partitions of a topic that its group gives it, each in a goroutine of its own: from the
 // checkpoint on, in offset order, every record once into the state that the next checkpoint holds.
 type Consumer struct {
@@ -65,20 +76,18 @@ type Consumer struct {
 	network *network
 	client  *kafka.Client
 	metrics *metrics
+	events  *eventMetrics // nil where whole messages are taken
 	board   *board
-	lost    atomic.Int64 // dead letters that could not be kept
 	// What could be logged with every record and every attempt is logged a few times a minute.
 	refusals, outages zerolog.Logger
 
 	partitions int // of the topic, when it was last looked at; of the goroutine of Run
+	fences     int // generations in a row that ended with one; of the goroutine of the generation
 
 	running sync.WaitGroup // generations
 	cancel  context.CancelCauseFunc
 	failed  atomic.Bool // nothing may be saved any more
 }
-
-// lossy is a DeadLetters that loses letters after Keep has returned.
-type lossy interface{ Lost() int64 }
 
 // NewConsumer reads the certificates and secrets that the configuration names. It does not connect.
 func NewConsumer(cfg KafkaConfig, opts ConsumerOptions) (*Consumer, error) {
@@ -89,29 +98,17 @@ func NewConsumer(cfg KafkaConfig, opts ConsumerOptions) (*Consumer, error) {
 	c := &Consumer{
 		cfg: cfg, opts: opts, timing: defaultTiming(), network: network,
 		client:  network.client(cfg.Brokers),
-		metrics: newMetrics(opts.Registerer), board: newBoard(time.Now),
+		metrics: newMetrics(ofTopic(cfg.Topic, opts.Registerer)), board: newBoard(time.Now),
 		refusals: opts.Log.Sample(&zerolog.BurstSampler{Burst: 5, Period: time.Minute}),
 		outages:  opts.Log.Sample(&zerolog.BurstSampler{Burst: 10, Period: time.Minute}),
 	}
-	if err := opts.Registerer.Register(newCollector(c.board)); err != nil {
+	if err := ofTopic(cfg.Topic, opts.Registerer).Register(newCollector(c.board)); err != nil {
 		return nil, fmt.Errorf("registering the metrics of partitions: %w", err)
 	}
-	if err := opts.Registerer.Register(c.lostCounter()); err != nil {
-		return nil, fmt.Errorf("registering the metric of lost dead letters: %w", err)
+	if opts.DeadLetters != nil {
+		c.events = newEventMetrics(opts.DeadLetters, opts.Registerer)
 	}
 	return c, nil
-}
-
-func (c *Consumer) lostCounter() prometheus.Collector {
-	return prometheus.NewCounterFunc(prometheus.CounterOpts{
-		Name: MetricDeadLettersLost, Help: "Refused records that could not be kept as dead letters.",
-	}, func() float64 {
-		lost := c.lost.Load()
-		if l, ok := c.opts.DeadLetters.(lossy); ok {
-			lost += l.Lost()
-		}
-		return float64(lost)
-	})
 }
 
 // Ready gives nil when the group is joined and every assigned partition is read up to the lag that is allowed, else
@@ -120,7 +117,8 @@ func (c *Consumer) Ready() error { return c.board.ready(c.cfg.ReadyLag) }
 
 // Run reads until ctx ends; then it finishes the batches in hand, saves, commits, leaves the group and returns nil. Any
 // other end is an error after which nothing was saved: ErrOffsetPastEnd, ErrTopicRecreated and ErrCheckpointDamaged
-// need an operator, ErrProcessor a restart. Outages of Kafka are waited out. Run is called once.
+// need an operator, ErrProcessor a restart. Outages of Kafka are waited out, and so is ErrFenced: the partition is given up
+// without being saved, and the group joined anew. Run is called once.
 func (c *Consumer) Run(ctx context.Context) error {
 	ctx, c.cancel = context.WithCancelCause(ctx)
 	defer c.cancel(nil)

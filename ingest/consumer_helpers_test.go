@@ -2,10 +2,12 @@ package ingest_test
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	dto "github.com/prometheus/client_model/go"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
@@ -46,7 +48,7 @@ func wantMetrics(t *testing.T, m *member, want string, names ...string) {
 	}
 }
 
-// gathered gives the value of the metric with a label value.
+// gathered gives the value of the metric whose labels, but for the topic, have this one value.
 func gathered(m *member, name, label string) float64 {
 	m.b.t.Helper()
 	families, err := m.registry.Gather()
@@ -55,10 +57,14 @@ func gathered(m *member, name, label string) float64 {
 	}
 	for _, f := range families {
 		for _, x := range f.GetMetric() {
-			if f.GetName() == name && len(x.GetLabel()) == 1 && x.GetLabel()[0].GetValue() == label {
+			if f.GetName() == name && hasLabel(x.GetLabel(), label) {
 				return x.GetCounter().GetValue() + x.GetGauge().GetValue()
 			}
 		}
 	}
 	return 0
+}
+
+func hasLabel(labels []*dto.LabelPair, value string) bool {
+	return slices.ContainsFunc(labels, func(l *dto.LabelPair) bool { return l.GetName() != "topic" && l.GetValue() == value })
 }

@@ -114,10 +114,10 @@ func TestWhatIsNotTelemetry(t *testing.T) {
 	wantMetrics(t, m, `
 # HELP rewardwatch_consumer_lag_records Records that are in the partition and have not been read.
 # TYPE rewardwatch_consumer_lag_records gauge
-rewardwatch_consumer_lag_records{partition="0"} 0
+rewardwatch_consumer_lag_records{partition="0",topic="telemetry"} 0
 # HELP rewardwatch_consumer_lag_seconds Age of the last event read, 0 when all has been read; absent for telemetry without ts.
 # TYPE rewardwatch_consumer_lag_seconds gauge
-rewardwatch_consumer_lag_seconds{partition="0"} 0
+rewardwatch_consumer_lag_seconds{partition="0",topic="telemetry"} 0
 # HELP rewardwatch_dead_letters_dropped_total Refused records that could not be kept as dead letters.
 # TYPE rewardwatch_dead_letters_dropped_total counter
 rewardwatch_dead_letters_dropped_total 0
@@ -145,21 +145,21 @@ rewardwatch_events_total{result="accepted"} 4
 rewardwatch_events_total{result="refused"} 2
 # HELP rewardwatch_last_event_timestamp_seconds Time of the last event read; absent for telemetry without ts.
 # TYPE rewardwatch_last_event_timestamp_seconds gauge
-rewardwatch_last_event_timestamp_seconds{partition="0"} 1.700000008e+09
+rewardwatch_last_event_timestamp_seconds{partition="0",topic="telemetry"} 1.700000008e+09
 # HELP rewardwatch_messages_skipped_total Messages that are not telemetry: null values and transaction markers.
 # TYPE rewardwatch_messages_skipped_total counter
 rewardwatch_messages_skipped_total{reason="control"} 1
 rewardwatch_messages_skipped_total{reason="tombstone"} 2
 # HELP rewardwatch_next_offset Next offset to read, -1 before it is known.
 # TYPE rewardwatch_next_offset gauge
-rewardwatch_next_offset{partition="0"} 9
+rewardwatch_next_offset{partition="0",topic="telemetry"} 9
 # HELP rewardwatch_partitions Partitions of the topic: assigned to this process, and existing.
 # TYPE rewardwatch_partitions gauge
-rewardwatch_partitions{kind="assigned"} 1
-rewardwatch_partitions{kind="existing"} 1
+rewardwatch_partitions{kind="assigned",topic="telemetry"} 1
+rewardwatch_partitions{kind="existing",topic="telemetry"} 1
 # HELP rewardwatch_retention_headroom_records Records that retention has yet to remove before it reaches those that have not been read.
 # TYPE rewardwatch_retention_headroom_records gauge
-rewardwatch_retention_headroom_records{partition="0"} 9
+rewardwatch_retention_headroom_records{partition="0",topic="telemetry"} 9
 `, ingest.MetricLagRecords, ingest.MetricLagSeconds, ingest.MetricDeadLettersLost, ingest.MetricDeadLetters, ingest.MetricEvents,
 		ingest.MetricLastEvent, ingest.MetricMessagesSkipped, ingest.MetricNextOffset, ingest.MetricPartitions, ingest.MetricHeadroom)
 	if err := m.consumer.Ready(); err != nil {

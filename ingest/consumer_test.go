@@ -125,15 +125,19 @@ type member struct {
 	ended    chan error
 }
 
-// join starts a consumer.
+// join starts a consumer of events.
 func (b *bench) join(adjust ...func(*ingest.Consumer)) *member {
 	b.t.Helper()
-	m := &member{
-		Recorder: ingesttest.NewRecorder(), b: b, registry: prometheus.NewPedanticRegistry(), ended: make(chan error, 1),
-	}
+	return b.joinAs(ingesttest.NewRecorder(), b.letters, prometheus.NewPedanticRegistry(), adjust...)
+}
+
+// joinAs starts a consumer of what a Recorder takes.
+func (b *bench) joinAs(r *ingesttest.Recorder, letters ingest.DeadLetters, reg *prometheus.Registry, adjust ...func(*ingest.Consumer)) *member {
+	b.t.Helper()
+	m := &member{Recorder: r, b: b, registry: reg, ended: make(chan error, 1)}
 	var err error
 	m.consumer, err = ingest.NewConsumer(b.cfg, ingest.ConsumerOptions{
-		Stores: b.stores, CheckpointEvery: 10 * time.Millisecond, DeadLetters: b.letters, Handler: m,
+		Stores: b.stores, CheckpointEvery: 10 * time.Millisecond, DeadLetters: letters, Handler: m,
 		Log: zerolog.New(zerolog.NewTestWriter(b.t)).Level(zerolog.InfoLevel), Registerer: m.registry,
 	})
 	if err != nil {
@@ -342,9 +346,10 @@ func TestKilledAndStartedAgain(t *testing.T) {
 
 func TestAFullDiskDelaysCheckpointsAndCommits(t *testing.T) {
 	b := newBench(t, 1)
+	m := b.join()
+	b.awaitSaved(0, 0)
 	b.store.Fill()
 	b.produce(0, 100)
-	m := b.join()
 	m.awaitAll(0)
 	tries := 0
 	if err := b.store.Await(waitContext(t), func() bool { tries++; return tries > 3 }); err != nil {
@@ -358,6 +363,36 @@ func TestAFullDiskDelaysCheckpointsAndCommits(t *testing.T) {
 	m.stop()
 	if got := b.committed(0); got != 100 {
 		t.Errorf("committed %d, want 100", got)
+	}
+}
+
+// What is read of a partition that has no checkpoint would be counted again after a crash.
+func TestNothingIsReadBeforeTheFirstCheckpoint(t *testing.T) {
+	b := newBench(t, 1)
+	b.store.Fill()
+	b.produce(0, 100)
+	m := b.join()
+	tries := 0
+	if err := b.store.Await(waitContext(t), func() bool { tries++; return tries > 4 }); err != nil {
+		t.Fatal(err)
+	}
+	if m.Count() > 0 || m.Idle(0) > 0 {
+		t.Errorf("%d events were read without a checkpoint", m.Count())
+	}
+	if got := b.committed(0); got != -1 {
+		t.Errorf("committed %d without a checkpoint", got)
+	}
+	began := time.Now()
+	m.stop() // which does not wait for the store either
+	if took := time.Since(began); took > time.Second {
+		t.Errorf("stopping took %v", took)
+	}
+	m = b.join()
+	b.store.Free()
+	m.awaitAll(0)
+	m.stop()
+	if got := reconnects(m, "connection"); got > 0 {
+		t.Errorf("%g connections were lost", got)
 	}
 }
 

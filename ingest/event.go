@@ -131,8 +131,8 @@ type Message struct {
 }
 
 // MessageProcessor is a State that takes whole messages, in offset order. They and the memory behind them are valid until
-// ProcessMessages returns. Tombstones and the markers of transactions are left out; a message above the limit of the topic
-// is an error, as that of ProcessMessages is.
+// ProcessMessages returns. Tombstones and the markers of transactions are left out, and so is what looks like a marker: six
+// bytes that begin with two zeros. A message above the limit of the configuration ends the consumer.
 type MessageProcessor interface {
 	State
 	ProcessMessages(ctx context.Context, batch []Message) error
@@ -144,8 +144,8 @@ type Handler interface {
 	// Begin says that a generation begins, and how many partitions the topic has. Those that are not assigned then are
 	// read elsewhere, or by nobody until the group notices that a member has died.
 	Begin(partitions int)
-	// Assign makes the state of a partition, a Processor or a MessageProcessor, before it is restored and fed. The
-	// checkpoints that belong to the partition are in the store, until Revoke has returned.
+	// Assign makes the state of a partition, a Processor or a MessageProcessor, before it is restored and fed. The store
+	// has the checkpoints that belong to the partition, until Revoke has returned. After an error there is no Revoke.
 	Assign(partition int32, store CheckpointStore) (State, error)
 	// Ending says that the generation ends, and with it all its partitions: what waits for room in Process must return,
 	// once its batch is finished. It is called while they are still fed, and returns before the first Revoke.

@@ -103,7 +103,7 @@ func (p *partition) restore() error {
 		err = fmt.Errorf("it is of partition %d of %s", at.partition, at.topic)
 	}
 	if err == nil {
-		err = p.guarded(func() error { return p.processor.Restore(bytes.NewReader(snapshot)) })
+		err = p.guarded(func() error { return p.state.Restore(bytes.NewReader(snapshot)) })
 	}
 	if err != nil {
 		return fmt.Errorf("%w: %s: %w", ErrCheckpointDamaged, p.name, err)
@@ -116,7 +116,7 @@ func (p *partition) restore() error {
 }
 
 // checkpoint saves the state where it has changed, and then commits. Where it cannot be saved, nothing is committed:
-// the checkpoint before still holds, and the next one is tried in its time. Its error is a panic of the processor.
+// the checkpoint before still holds, and the next one is tried in its time. Its error is a panic of the state, or ErrFenced.
 func (p *partition) checkpoint() error {
 	now := p.c.board.now()
 	p.tried = now
@@ -125,10 +125,13 @@ func (p *partition) checkpoint() error {
 	}
 	if p.next != p.saved {
 		err := p.save()
-		if errors.Is(err, ErrProcessor) {
+		switch {
+		case errors.Is(err, ErrProcessor), errors.Is(err, ErrFenced):
 			return err
-		}
-		if err != nil {
+		case err != nil && p.saved == unknown:
+			p.log.Error().Err(err).Int64("next", p.next).Msg("Saving the first checkpoint failed, nothing is read before it is there")
+			return nil
+		case err != nil:
 			p.log.Error().Err(err).Int64("next", p.next).Msg("Saving the checkpoint failed, the one before still holds")
 			return nil
 		}
@@ -147,7 +150,7 @@ func (p *partition) save() error {
 	p.image.Write(at.append(nil))
 	p.progress.busy.Store(true)
 	defer p.progress.busy.Store(false)
-	if err := p.guarded(func() error { return p.processor.Snapshot(&p.image) }); err != nil {
+	if err := p.guarded(func() error { return p.state.Snapshot(&p.image) }); err != nil {
 		return fmt.Errorf("taking a snapshot: %w", err)
 	}
 	return p.store.Save(p.name, Parts{statePart: p.image.Bytes()}, nil)

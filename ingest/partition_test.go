@@ -160,10 +160,9 @@ func TestLagSeconds(t *testing.T) {
 }
 
 func TestBackoffIsBounded(t *testing.T) {
-	p := &partition{c: &Consumer{timing: defaultTiming()}}
-	for p.failures = 1; p.failures < 200; p.failures++ {
-		if d := p.backoff(); d < 50*time.Millisecond || d > 7500*time.Millisecond {
-			t.Fatalf("failure %d: %v", p.failures, d)
+	for failures := 1; failures < 200; failures++ {
+		if d := defaultTiming().backoff(failures); d < 50*time.Millisecond || d > 7500*time.Millisecond {
+			t.Fatalf("failure %d: %v", failures, d)
 		}
 	}
 }

@@ -16,14 +16,15 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// Seen is an event as a Recorder remembers it.
+// Seen is an event as a Recorder remembers it, or a whole message.
 type Seen struct {
 	Pos    ingest.Position
 	Policy string
 	Reward float64
+	Value  string // of a message
 }
 
-// Recorder is a Handler whose processors remember every event. What they remember travels in their snapshots: after a
+// Recorder is a Handler whose states remember every event. What they remember travels in their snapshots: after a
 // restart it is what the checkpoint held and what was read since, so that an event that is lost or counted twice shows.
 type Recorder struct {
 	mu         sync.Mutex
@@ -32,6 +33,7 @@ type Recorder struct {
 	idle       map[int32]int
 	partitions int           // of the topic
 	calls      []string      // of the methods of a Handler
+	messages   bool          // are taken instead of events
 	assigned   map[int32]int // how often; revoked ones taken off
 	processed  int           // batches
 	failing    error
@@ -46,6 +48,13 @@ func NewRecorder() *Recorder {
 	return &Recorder{
 		changed: make(chan struct{}), events: map[int32][]Seen{}, idle: map[int32]int{}, assigned: map[int32]int{},
 	}
+}
+
+// NewMessageRecorder makes a Recorder of whole messages.
+func NewMessageRecorder() *Recorder {
+	r := NewRecorder()
+	r.messages = true
+	return r
 }
 
 func (r *Recorder) change(f func()) {
@@ -156,7 +165,11 @@ func (r *Recorder) Assign(partition int32, _ ingest.CheckpointStore) (ingest.Sta
 		r.assigned[partition]++
 		r.events[partition] = nil
 	})
-	return &recording{recorder: r, partition: partition}, nil
+	s := recording{recorder: r, partition: partition}
+	if r.messages {
+		return &messages{s}, nil
+	}
+	return &events{s}, nil
 }
 
 // Ending implements ingest.Handler.
@@ -193,7 +206,8 @@ type recording struct {
 	partition int32
 }
 
-func (p *recording) Process(_ context.Context, batch []ingest.Event) error {
+// take remembers what a batch holds, n in number.
+func (p *recording) take(n int, seen func(i int) Seen) error {
 	r := p.recorder
 	r.mu.Lock()
 	gate, resting, failing, panics := r.gate, r.resting, r.failing, r.panics
@@ -209,13 +223,27 @@ func (p *recording) Process(_ context.Context, batch []ingest.Event) error {
 		return failing
 	}
 	r.change(func() {
-		for i := range batch {
-			e := &batch[i]
-			r.events[p.partition] = append(r.events[p.partition], Seen{Pos: e.Pos, Policy: e.Policy, Reward: e.Reward})
+		for i := range n {
+			r.events[p.partition] = append(r.events[p.partition], seen(i))
 		}
 		r.processed++
 	})
 	return nil
+}
+
+type events struct{ recording }
+
+func (p *events) Process(_ context.Context, batch []ingest.Event) error {
+	return p.take(len(batch), func(i int) Seen {
+		e := &batch[i]
+		return Seen{Pos: e.Pos, Policy: e.Policy, Reward: e.Reward}
+	})
+}
+
+type messages struct{ recording }
+
+func (p *messages) ProcessMessages(_ context.Context, batch []ingest.Message) error {
+	return p.take(len(batch), func(i int) Seen { return Seen{Pos: batch[i].Pos, Value: string(batch[i].Value)} })
 }
 
 func (p *recording) Idle(context.Context, time.Time) error {
