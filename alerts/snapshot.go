@@ -1,9 +1,6 @@
 package alerts
 
 import (
-	"bytes"
-	"encoding/gob"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -13,7 +10,7 @@ import (
 )
 
 // snapshotVersion leads every part. It changes with the meaning of what follows.
-const snapshotVersion = 2
+const snapshotVersion = 3
 
 // partPrefix begins the names of a book's parts of a checkpoint, one for each group.
 const partPrefix = "book/"
@@ -30,11 +27,11 @@ func (b *Book) Changes() (ingest.Parts, error) {
 		if !g.changed {
 			continue
 		}
-		body := bytes.NewBuffer([]byte{snapshotVersion})
-		if err := gob.NewEncoder(body).Encode(g); err != nil {
+		part, err := ingest.EncodeState(snapshotVersion, g)
+		if err != nil {
 			return nil, fmt.Errorf("encoding alarms: %w", err)
 		}
-		parts[partPrefix+strconv.Itoa(i)] = body.Bytes()
+		parts[partPrefix+strconv.Itoa(i)] = part
 	}
 	return parts, nil
 }
@@ -79,12 +76,6 @@ func resumeGroup(part []byte) (g *groupBook, err error) {
 			err = fmt.Errorf("it is no state of a book: %v", r)
 		}
 	}()
-	switch {
-	case len(part) == 0:
-		return nil, errors.New("it is missing")
-	case part[0] != snapshotVersion:
-		return nil, fmt.Errorf("its format is %d, and this build reads format %d; start the build that wrote it", part[0], snapshotVersion)
-	}
 	g = &groupBook{}
-	return g, gob.NewDecoder(bytes.NewReader(part[1:])).Decode(g)
+	return g, ingest.DecodeState(part, snapshotVersion, g)
 }

@@ -28,7 +28,7 @@ const ADWINDelta = .002
 // starts an empty window, as in river. The second term of the threshold is in the unit of the values, so that values of a
 // small scale are never told apart: feed it values in baseline standard deviations.
 //
-// It takes constant memory. Its fields are its whole state, and gob brings them back to the same bits.
+// It takes constant memory. Its fields are its whole state, and a snapshot brings them back to the same bits.
 type ADWIN struct {
 	Delta    float64
 	Count    int     // values in the window
@@ -41,9 +41,31 @@ type ADWIN struct {
 
 // ADWINRow holds the buckets of one size, row i those of 2^i values, the oldest first.
 type ADWINRow struct {
+	_        struct{} `cbor:",toarray"`
 	Buckets  int
-	Total    [adwinBuckets + 1]float64
-	Variance [adwinBuckets + 1]float64
+	Total    adwinSums
+	Variance adwinSums
+}
+
+// adwinSums are sums over each bucket. A snapshot has their bits, and nothing of an empty row.
+type adwinSums [adwinBuckets + 1]float64
+
+// MarshalBinary gives the bits.
+func (a adwinSums) MarshalBinary() ([]byte, error) {
+	for _, x := range a {
+		if math.Float64bits(x) != 0 {
+			return floatBits(a[:]), nil
+		}
+	}
+	return nil, nil
+}
+
+// UnmarshalBinary reads what MarshalBinary gave.
+func (a *adwinSums) UnmarshalBinary(b []byte) error {
+	if *a = (adwinSums{}); len(b) == 0 {
+		return nil
+	}
+	return readFloats(b, a[:])
 }
 
 // NewADWIN has an empty window. A smaller delta, between 0 and 1, makes fewer alarms.

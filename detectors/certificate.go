@@ -48,19 +48,19 @@ const (
 // approximation. The memory is constant: of old starts fewer and fewer are kept, those that are spaced most evenly in
 // the logarithm of their age, whatever the data. Exported fields are its snapshot.
 type Certificate struct {
-	Units  int       // m
-	Factor float64   // f
-	Cuts   []float64 // the points c, ascending
-	Base   []float64 // F_0 at them
-	Seen   int64     // values so far
-	Counts []uint32  // values up to a point and above the one before; they wrap, which differences do not mind
+	Units  int     // m
+	Factor float64 // f
+	Cuts   Floats  // the points c, ascending
+	Base   Floats  // F_0 at them
+	Seen   int64   // values so far
+	Counts Counts  // values up to a point and above the one before; they wrap, which differences do not mind
 	Starts []certificateStart
 }
 
 // certificateStart is a start of the grid.
 type certificateStart struct {
-	At     int64    // values before it
-	Counts []uint32 // of the certificate at that time
+	At     int64  // values before it
+	Counts Counts // of the certificate at that time
 }
 
 // NewCertificate prepares the certificate of a baseline, which it sorts, with a dependence factor of at least 1. It
@@ -84,7 +84,7 @@ func NewCertificate(baseline []float64, factor float64) (*Certificate, error) {
 		n := sort.Search(len(baseline), func(i int) bool { return baseline[i] > x })
 		c.Base = append(c.Base, float64(n)/float64(len(baseline)))
 	}
-	c.Counts = make([]uint32, len(c.Cuts))
+	c.Counts = make(Counts, len(c.Cuts))
 	c.Starts = make([]certificateStart, 0, certificateStarts)
 	return c, nil
 }

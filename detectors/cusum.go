@@ -13,11 +13,12 @@ const maxFactor = 4
 // sample itself, f is the dependence factor, A the prefactor of the walk's false-alarm rate and r the rate that it may
 // spend, in false alarms a unit. All but the counts are in nats. Exported fields are its snapshot.
 type CUSUM struct {
-	Walk      float64 // S
-	StartedAt int64   // ordinal of the unit at which S last left 0
-	Height    float64 // threshold, 0 where it is not armed
-	Zeroed    bool    // whether S has been at 0 since it was last held
-	Carries   bool    // whether the baseline says enough for the branch to be armed
+	_         struct{} `cbor:",toarray"`
+	Walk      float64  // S
+	StartedAt int64    // ordinal of the unit at which S last left 0
+	Height    float64  // threshold, 0 where it is not armed
+	Zeroed    bool     // whether S has been at 0 since it was last held
+	Carries   bool     // whether the baseline says enough for the branch to be armed
 
 	// Made by prepare: which term of a rank the increment goes by, its coefficient and what is taken off it, both divided
 	// by f; and the threshold, infinite where the branch is not armed.

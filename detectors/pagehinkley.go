@@ -20,7 +20,7 @@ const (
 //	D = .9999 D + (x - M) + .005,   alarm: max D - D > 50     (the mean has fallen)
 //
 // from the 30th value on. The value after an alarm starts it anew. Delta and threshold are in the unit of the values: feed
-// it values in baseline standard deviations. Its fields are its whole state, and gob brings them back to the same bits.
+// it values in baseline standard deviations. Its fields are its whole state, and a snapshot brings them back to the same bits.
 type PageHinkley struct {
 	Count         int     // values since the last alarm
 	Mean          float64 // their mean

@@ -10,10 +10,10 @@ const maxNormalScore = 2.5
 
 // Ranks gives the mid-rank of a value among a frozen sample of m points as a number in (0, 1).
 type Ranks struct {
-	Points []float64 // distinct values, ascending
+	Points Floats // distinct values, ascending
 	// Below[i] is how many sample points are less than Points[i]; one more entry than Points, the last is m. It is nil
 	// where all points of the sample differ, and Below[i] would be i.
-	Below []int32
+	Below Counts
 	// Uniform says that values are mid-ranks already, among like ones, so that the rank of a value is the value itself.
 	Uniform bool
 
@@ -41,13 +41,13 @@ func order(sample []float64) *Ranks {
 	slices.Sort(sorted)
 	r := &Ranks{Points: slices.Clone(slices.Compact(slices.Clone(sorted)))} // no larger than need be
 	if len(r.Points) < len(sorted) {
-		r.Below = make([]int32, 0, len(r.Points)+1)
+		r.Below = make(Counts, 0, len(r.Points)+1)
 		for i, x := range sorted {
 			if i == 0 || x != sorted[i-1] {
-				r.Below = append(r.Below, int32(i))
+				r.Below = append(r.Below, uint32(i))
 			}
 		}
-		r.Below = append(r.Below, int32(len(sorted)))
+		r.Below = append(r.Below, uint32(len(sorted)))
 	}
 	return r
 }
@@ -56,12 +56,14 @@ func order(sample []float64) *Ranks {
 func newUniformRanks(sample []float64) *Ranks {
 	r := NewRanks(sample)
 	r.Uniform = true
-	r.Prepare()
 	return r
 }
 
-// Prepare makes the table of normal scores of Ranks that were restored from their exported fields.
+// Prepare makes the table of normal scores where there is none.
 func (r *Ranks) Prepare() {
+	if r.z != nil {
+		return
+	}
 	r.more = float64(r.Len() + 1)
 	r.z = make([]float64, 2*r.Len()+1)
 	for twice := range r.z {
@@ -69,11 +71,11 @@ func (r *Ranks) Prepare() {
 	}
 }
 
-// ShareScores drops the table of normal scores for that of another sample, if that is as large: the scores depend on the
-// size of a sample alone.
+// ShareScores takes the table of normal scores of another sample, if that is as large: the scores depend on the size of a
+// sample alone.
 func (r *Ranks) ShareScores(other *Ranks) {
 	if other.Len() == r.Len() {
-		r.z = other.z
+		r.z, r.more = other.z, other.more
 	}
 }
 

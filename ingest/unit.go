@@ -155,6 +155,7 @@ func (m *Moments) SD() float64 {
 
 // Count is how often an action was taken, and what its steps were rewarded with.
 type Count struct {
+	_      struct{} `cbor:",toarray"`
 	Name   string
 	N      int64
 	Reward float64 // sum of the finite rewards of its steps

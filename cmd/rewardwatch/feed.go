@@ -3,9 +3,10 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/gob"
+	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 	"time"
 
@@ -110,12 +111,11 @@ func (f *partitionFeed) Idle(_ context.Context, at time.Time) error {
 	return nil
 }
 
-// feedVersion is the format of feedState. Another one is refused, with its number.
-const feedVersion = 2
+// feedVersion is the format of feedState. Another one is refused.
+const feedVersion = 3
 
 // feedState is the snapshot of a partition.
 type feedState struct {
-	Version  int
 	Last     int64 // of eventClock, as the next two
 	Records  int64
 	Before   moment
@@ -135,7 +135,11 @@ func (f *partitionFeed) Snapshot(w io.Writer) error {
 		return err
 	}
 	c := f.clock
-	if err := gob.NewEncoder(w).Encode(feedState{feedVersion, c.TS, c.Records, c.Before, f.reading, episodes.Bytes(), kept}); err != nil {
+	state, err := ingest.EncodeState(feedVersion, feedState{c.TS, c.Records, c.Before, f.reading, episodes.Bytes(), kept})
+	if err == nil {
+		_, err = w.Write(state)
+	}
+	if err != nil {
 		return fmt.Errorf("write the state of a partition: %w", err)
 	}
 	return nil
@@ -144,12 +148,15 @@ func (f *partitionFeed) Snapshot(w io.Writer) error {
 // Restore implements ingest.Processor. Units that a desk may need again are handed on again.
 func (f *partitionFeed) Restore(r io.Reader) error {
 	var state feedState
-	if err := gob.NewDecoder(r).Decode(&state); err != nil {
-		return fmt.Errorf("read the state of a partition: %w", err)
+	snapshot, err := io.ReadAll(r)
+	if err == nil {
+		err = ingest.DecodeState(snapshot, feedVersion, &state)
 	}
-	if state.Version != feedVersion {
-		return fmt.Errorf("read the state of a partition: its format is %d, and this build reads format %d; start the build that wrote it, "+
-			"or move its checkpoint away to go on at the committed offset", state.Version, feedVersion)
+	if err == nil && slices.Contains(state.Unsafe, nil) {
+		err = errors.New("it contradicts itself")
+	}
+	if err != nil {
+		return fmt.Errorf("read the state of a partition: %w", err)
 	}
 	if err := f.episodes.Restore(bytes.NewReader(state.Episodes)); err != nil {
 		return err

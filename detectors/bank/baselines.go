@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rewardwatch/rewardwatch/detectors"
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
@@ -29,7 +30,7 @@ type PastBaseline struct {
 // QuantitySample is the values that one quantity had in a baseline, sorted.
 type QuantitySample struct {
 	Signal, Quantity string
-	Values           []float64
+	Values           detectors.Floats
 }
 
 // Lineage says which baselines a group has had, and what is being collected for the next one.

@@ -82,6 +82,7 @@ func newest(values []float64, _ []int64) []float64 { return values[max(0, len(va
 
 // actionsOf are the actions of one unit.
 type actionsOf struct {
+	_       struct{} `cbor:",toarray"`
 	Ordinal int64
 	Counts  actionCounts
 }
@@ -97,10 +98,10 @@ func (r *recentActions) add(ordinal int64, actions []ingest.Count) {
 		return
 	}
 	if len(r.Units) < currentUnits {
-		r.Units = appendUpTo(r.Units, actionsOf{ordinal, actions}, currentUnits)
+		r.Units = appendUpTo(r.Units, actionsOf{Ordinal: ordinal, Counts: actions}, currentUnits)
 		return
 	}
-	r.Units[r.Next] = actionsOf{ordinal, actions}
+	r.Units[r.Next] = actionsOf{Ordinal: ordinal, Counts: actions}
 	r.Next = (r.Next + 1) % currentUnits
 }
 

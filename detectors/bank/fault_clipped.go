@@ -23,9 +23,9 @@ type clipped struct {
 
 // end is one side of clipped.
 type end struct {
-	Warm []float64 // of the first units of the baseline
-	Cut  float64   // clippedBeyond of them go beyond it
-	Need int       // equal ends that are too many; 0 where the side is not judged
+	Warm detectors.Floats // of the first units of the baseline
+	Cut  float64          // clippedBeyond of them go beyond it
+	Need int              // equal ends that are too many; 0 where the side is not judged
 
 	Last  [faultUnits]float64 // a ring
 	Next  int

@@ -40,7 +40,7 @@ type constant struct {
 	WarmPairs   int
 	WarmLongest int
 	Ends, Runs  levels
-	Steps       []float64 // longest runs inside the first units of the baseline
+	Steps       detectors.Floats // longest runs inside the first units of the baseline
 
 	Known        int   // units that make a value a known level; 0 before a baseline is frozen
 	Allowed      int   // longest run of units that is no fault

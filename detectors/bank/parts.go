@@ -1,9 +1,7 @@
 package bank
 
 import (
-	"bytes"
 	"cmp"
-	"encoding/gob"
 	"errors"
 	"fmt"
 	"maps"
@@ -27,14 +25,13 @@ const (
 	frozenPart  = "/frozen"
 )
 
-// snapshotVersion is the format of all parts. Another one is refused, with its number.
-const snapshotVersion = 3
+// snapshotVersion is the format of all parts. Another one is refused.
+const snapshotVersion = 4
 
 // policyState is what is saved of a policy beside its groups.
 type policyState struct {
-	Version int
 	Name    string
-	Applied map[int32]*AppliedUnit
+	Applied map[int32]AppliedUnit
 	Granted bool
 	Later   int
 	Numbers int
@@ -103,8 +100,8 @@ func (p *Policy) Changed() bool { return p.changed }
 func (p *Policy) Changes() (changed ingest.Parts, gone []string, err error) {
 	changed = ingest.Parts{}
 	if p.changed {
-		state := policyState{snapshotVersion, p.name, p.applied, p.granted, p.later, p.numbers}
-		if changed[policyPart], err = encoded(state); err != nil {
+		state := policyState{p.name, p.Applied(), p.granted, p.later, p.numbers}
+		if changed[policyPart], err = ingest.EncodeState(snapshotVersion, state); err != nil {
 			return nil, nil, fmt.Errorf("write bank of policy %q: %w", p.name, err)
 		}
 	}
@@ -123,18 +120,12 @@ func (g *group) changes(changed ingest.Parts) (err error) {
 	}
 	part := groupPrefix + strconv.Itoa(g.Number)
 	if f := g.frozen(); !f.is(g.saved) {
-		if changed[part+frozenPart], err = encoded(f); err != nil {
+		if changed[part+frozenPart], err = ingest.EncodeState(snapshotVersion, f); err != nil {
 			return err
 		}
 	}
-	changed[part+runningPart], err = encoded(g.running())
+	changed[part+runningPart], err = ingest.EncodeState(snapshotVersion, g.running())
 	return err
-}
-
-func encoded(state any) ([]byte, error) {
-	var b bytes.Buffer
-	err := gob.NewEncoder(&b).Encode(state)
-	return b.Bytes(), err
 }
 
 // Saved says that what Changes gave last is durable.
@@ -161,17 +152,12 @@ func (p *Policy) Lost() {
 func (p *Policy) Resume(parts ingest.Parts, now time.Time) (err error) {
 	defer recovered(&err)
 	var state policyState
-	err = decoded(parts[policyPart], &state)
-	if err == nil && state.Version != snapshotVersion {
-		err = fmt.Errorf("its format is %d, and this build reads format %d; start the build that wrote it, or move its checkpoint "+
-			"away to warm up anew", state.Version, snapshotVersion)
-	}
-	if err != nil {
+	if err := ingest.DecodeState(parts[policyPart], snapshotVersion, &state); err != nil {
 		return fmt.Errorf("read bank of policy %q: %w", p.name, err)
 	}
 	p.granted, p.later, p.numbers = state.Granted, state.Later, state.Numbers
-	if state.Applied != nil {
-		p.applied = state.Applied
+	for partition, a := range state.Applied {
+		p.applied[partition] = &a
 	}
 	groups, err := p.resumeGroups(parts, now)
 	if err != nil {
@@ -223,14 +209,14 @@ var errPartsDoNotMatch = errors.New("its parts do not belong together")
 func (p *Policy) resumeGroup(name string, parts ingest.Parts, now time.Time) (_ *group, err error) {
 	defer recovered(&err)
 	g := &group{}
-	if err := decoded(parts[name+runningPart], g); err != nil {
+	if err := ingest.DecodeState(parts[name+runningPart], snapshotVersion, g); err != nil {
 		return nil, err
 	}
 	if !p.cfg.groups(g.Key) {
 		return nil, nil
 	}
 	f := &frozen{}
-	if err := decoded(parts[name+frozenPart], f); err != nil {
+	if err := ingest.DecodeState(parts[name+frozenPart], snapshotVersion, f); err != nil {
 		return nil, err
 	}
 	if err := g.thaw(f); err != nil {
@@ -240,15 +226,6 @@ func (p *Policy) resumeGroup(name string, parts ingest.Parts, now time.Time) (_ 
 		return nil, errPartsDoNotMatch
 	}
 	return g, g.restore(p.cfg, p.limit, p.calibrations, now)
-}
-
-// decoded reads what encoded wrote.
-func decoded(part []byte, into any) (err error) {
-	defer recovered(&err)
-	if len(part) == 0 {
-		return errors.New("it is missing")
-	}
-	return gob.NewDecoder(bytes.NewReader(part)).Decode(into)
 }
 
 // recovered makes an error of a panic, which state that this program has not written can lead to anywhere.
@@ -286,6 +263,10 @@ func (g *group) restore(cfg Config, limit *StreamLimit, calibrations *Calibratio
 			return err
 		}
 	}
+	if g.LikeActions != nil && g.LikeActions.Ranks == nil {
+		return errPartsDoNotMatch
+	}
+	g.shareScores()
 	for _, s := range g.Streams {
 		for _, q := range s.Quantities {
 			if err := q.attach(); err != nil {
@@ -293,11 +274,7 @@ func (g *group) restore(cfg Config, limit *StreamLimit, calibrations *Calibratio
 			}
 		}
 	}
-	if g.LikeActions != nil {
-		g.LikeActions.Ranks.Prepare()
-	}
 	g.actionShares = newActionShares(g.Categories)
-	g.shareScores()
 	limit.add(len(g.Streams))
 	return nil
 }

@@ -124,13 +124,13 @@ func TestPartsThatDoNotBelongTogetherAreRefused(t *testing.T) {
 		parts["group/3/running"], parts["group/3/frozen"] = parts["group/1/running"], parts["group/1/frozen"]
 	})
 	resume("nothing frozen", errPartsDoNotMatch.Error(), func(parts ingest.Parts) {
-		parts["group/1/frozen"], err = encoded(&frozen{})
+		parts["group/1/frozen"], err = ingest.EncodeState(snapshotVersion, &frozen{})
 		if err != nil {
 			t.Fatal(err)
 		}
 	})
-	resume("another version", "its format is 1, and this build reads format", func(parts ingest.Parts) {
-		parts["policy"], err = encoded(policyState{Version: 1})
+	resume("another version", "it is not of format 4, which this build reads", func(parts ingest.Parts) {
+		parts["policy"], err = ingest.EncodeState(snapshotVersion-1, policyState{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -157,16 +157,16 @@ func FuzzResume(f *testing.F) {
 // What a trail is written as holds all of it, also what is added to it later.
 func TestTrailIsWrittenWhole(t *testing.T) {
 	same := func(want trail) bool {
-		b, err := want.GobEncode()
+		b, err := want.MarshalBinary()
 		if err != nil {
 			t.Fatal(err)
 		}
 		var got trail
-		if err := got.GobDecode(b); err != nil {
+		if err := got.UnmarshalBinary(b); err != nil {
 			t.Fatal(err)
 		}
 		for n := range b {
-			if new(trail).GobDecode(b[:n]) == nil {
+			if new(trail).UnmarshalBinary(b[:n]) == nil {
 				t.Fatalf("cut to %d of %d bytes it is accepted", n, len(b))
 			}
 		}

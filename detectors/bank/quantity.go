@@ -195,7 +195,6 @@ func (q *quantity) attach() error {
 		}
 		return nil
 	}
-	q.Ranks.Prepare()
 	if q.Season != nil {
 		q.Season.Attach(q.Ranks)
 	}
@@ -283,7 +282,7 @@ func (q *quantity) show(x float64) { q.Recent.add(x) }
 
 // recent is a ring of the last values of a quantity.
 type recent struct {
-	Values []float64
+	Values detectors.Floats
 	Next   int
 }
 

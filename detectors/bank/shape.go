@@ -19,7 +19,7 @@ type shapeTest struct {
 	Zeroed    bool    // whether the score has been below resolveScore since it was last held
 	StartedAt int64   // ordinal of the oldest unit in the window when the score last came to resolveScore
 	Score     float64
-	Held      []float64 // the values in the window, the oldest first, in a snapshot; else nil
+	Held      detectors.Floats // the values in the window, the oldest first, in a snapshot; else nil
 
 	rate float64 // of false alarms, while it is being armed
 	ks   *detectors.SlidingKS

@@ -56,7 +56,8 @@ func (a *actionShares) among(actions []ingest.Count, ts int64, with *scratch) {
 	}
 }
 
-// shareScores lets the samples of the group share their tables of normal scores, of which there is one for each size.
+// shareScores lets the samples of the group share their tables of normal scores, of which there is one for each size. It
+// makes those that restored samples lack.
 func (g *group) shareScores() {
 	first := map[int]*detectors.Ranks{}
 	share := func(r *detectors.Ranks) {
@@ -67,6 +68,7 @@ func (g *group) shareScores() {
 			r.ShareScores(other)
 			return
 		}
+		r.Prepare()
 		first[r.Len()] = r
 	}
 	for _, s := range g.Streams {

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/rewardwatch/rewardwatch/detectors"
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
@@ -95,9 +96,9 @@ func (t *trail) prune(streams []*stream) {
 
 // trace holds the values of the last units that the tests of a quantity have seen. Exported fields are its snapshot.
 type trace struct {
-	Values []float64 // a ring by ordinal, from First on; NaN of a unit without a value, or with one that a fault kept out
-	First  int64     // ordinal of the first value since the trace was begun
-	Next   int64     // ordinal after the newest
+	Values detectors.Floats // a ring by ordinal, from First on; NaN of a unit without a value, or with one that a fault kept out
+	First  int64            // ordinal of the first value since the trace was begun
+	Next   int64            // ordinal after the newest
 }
 
 func (t *trace) add(x float64, ordinal int64) {

@@ -8,11 +8,10 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// A trail is written by hand, since gob takes several times as long for its many small units: each number as a varint, each
-// text with its length before it.
+// A trail is written by hand, since it has many small units: each number as a varint, each text with its length before it.
 
-// GobEncode writes the trail.
-func (t trail) GobEncode() ([]byte, error) {
+// MarshalBinary writes the trail.
+func (t trail) MarshalBinary() ([]byte, error) {
 	b := make([]byte, 0, 64*(1+len(t.Units)+len(t.Older)))
 	b = appendInts(b, t.Next, int64(t.Keep), int64(len(t.Units)), int64(len(t.Older)))
 	for i := range t.Units {
@@ -44,8 +43,8 @@ func (r *UnitRef) append(b []byte) []byte {
 
 var errNoTrail = errors.New("it is no trail of units")
 
-// GobDecode reads what GobEncode wrote.
-func (t *trail) GobDecode(b []byte) error {
+// UnmarshalBinary reads what MarshalBinary wrote.
+func (t *trail) UnmarshalBinary(b []byte) error {
 	r := trailReader{left: b}
 	*t = trail{Next: r.int(), Keep: int(r.int())}
 	units, older := r.int(), r.int()

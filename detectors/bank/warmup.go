@@ -411,7 +411,7 @@ func baselineID(streams []*stream) string {
 			for _, o := range q.Warm {
 				x := float32(o.X)
 				if x == 0 {
-					x = 0 // gob does not keep the sign of zero, and the id must not change by a restart
+					x = 0 // of either sign: equal values have one id
 				}
 				binary.BigEndian.PutUint32(buf[:], math.Float32bits(x))
 				h.Write(buf[:])

@@ -2,7 +2,6 @@ package assemble
 
 import (
 	"cmp"
-	"encoding/gob"
 	"errors"
 	"fmt"
 	"io"
@@ -12,15 +11,15 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-const stateVersion = 3
+const stateVersion = 4
 
-// A snapshot is the version, a head and the open episodes in the order in which they began, all by encoding/gob.
-type head struct {
+// state is what a snapshot holds.
+type state struct {
 	Policies []*policy // by name
 	Groups   []*group  // by key
 	Agents   []agentState
-	Recent   []ended // oldest first
-	Episodes int     // that follow
+	Recent   []ended        // oldest first
+	Episodes []episodeState // in the order in which they began
 }
 
 type agentState struct {
@@ -35,30 +34,23 @@ type episodeState struct {
 	Agent      int // place in the head
 	ID         string
 	Step, Seen int64
-	Tally      tally
+	Tally      *tally
 }
 
 // Snapshot writes everything that the units of later events depend on. The same state gives the same bytes.
 func (a *Assembler) Snapshot(w io.Writer) error {
-	enc := gob.NewEncoder(w)
-	h, agents := a.head()
-	for _, part := range []any{stateVersion, h} {
-		if err := enc.Encode(part); err != nil {
-			return fmt.Errorf("writing the state of open episodes: %w", err)
-		}
+	b, err := ingest.EncodeState(stateVersion, a.state())
+	if err == nil {
+		_, err = w.Write(b)
 	}
-	for ep := a.starts.front; ep != nil; ep = ep.links[byStart].after {
-		s := episodeState{Agent: agents[ep.agent], ID: ep.id, Step: ep.step, Seen: ep.seen, Tally: ep.tally}
-		if err := enc.Encode(&s); err != nil {
-			return fmt.Errorf("writing an open episode: %w", err)
-		}
+	if err != nil {
+		return fmt.Errorf("writing the state of open episodes: %w", err)
 	}
 	return nil
 }
 
-// head describes all but the open episodes, and gives the places of their agents in it.
-func (a *Assembler) head() (head, map[*agent]int) {
-	h := head{Recent: a.recent.oldestFirst(), Episodes: len(a.open)}
+func (a *Assembler) state() *state {
+	h := &state{Recent: a.recent.oldestFirst(), Episodes: make([]episodeState, 0, len(a.open))}
 	groups, agents := map[*group]int{}, map[*agent]int{}
 	for _, name := range slices.Sorted(maps.Keys(a.policies)) {
 		h.Policies = append(h.Policies, a.policies[name])
@@ -69,25 +61,24 @@ func (a *Assembler) head() (head, map[*agent]int) {
 	}
 	for ep := a.starts.front; ep != nil; ep = ep.links[byStart].after {
 		ag := ep.agent
-		if _, ok := agents[ag]; ok {
-			continue
+		if _, ok := agents[ag]; !ok {
+			agents[ag] = len(h.Agents)
+			h.Agents = append(h.Agents, agentState{
+				Group: groups[ag.group], ID: ag.id, Events: ag.events, Most: ag.most, Block: ag.block, Round: ag.round,
+			})
 		}
-		agents[ag] = len(h.Agents)
-		h.Agents = append(h.Agents, agentState{
-			Group: groups[ag.group], ID: ag.id, Events: ag.events, Most: ag.most, Block: ag.block, Round: ag.round,
-		})
+		h.Episodes = append(h.Episodes, episodeState{Agent: agents[ag], ID: ep.id, Step: ep.step, Seen: ep.seen, Tally: &ep.tally})
 	}
-	return h, agents
+	return h
 }
 
 // Restore replaces the assembler's state by that of a snapshot: the same events then give the same units as if there
 // had been no restart. Where the configuration divides a policy in another way than then, its open episodes are dropped
-// and counted. r must end with the snapshot, or be an io.ByteReader: otherwise more than the snapshot is read from it.
-// After an error the assembler is empty.
+// and counted. r must end with the snapshot. After an error the assembler is empty.
 func (a *Assembler) Restore(r io.Reader) error {
 	a.metrics.open.Sub(float64(len(a.open)))
 	a.reset()
-	if err := a.restore(gob.NewDecoder(r)); err != nil {
+	if err := a.restore(r); err != nil {
 		a.metrics.open.Sub(float64(len(a.open)))
 		a.reset()
 		return fmt.Errorf("restoring open episodes: %w", err)
@@ -95,28 +86,21 @@ func (a *Assembler) Restore(r io.Reader) error {
 	return nil
 }
 
-func (a *Assembler) restore(dec *gob.Decoder) error {
-	version := 0
-	if err := dec.Decode(&version); err != nil {
+func (a *Assembler) restore(r io.Reader) error {
+	b, err := io.ReadAll(r)
+	if err != nil {
 		return err
 	}
-	if version != stateVersion {
-		return fmt.Errorf("the snapshot has version %d and this build reads %d", version, stateVersion)
-	}
-	var h head
-	if err := dec.Decode(&h); err != nil {
+	var h state
+	if err := ingest.DecodeState(b, stateVersion, &h); err != nil {
 		return err
 	}
 	agents, err := a.restoreHead(&h)
 	if err != nil {
 		return err
 	}
-	for range h.Episodes {
-		var s episodeState
-		if err := dec.Decode(&s); err != nil {
-			return err
-		}
-		if err := a.restoreEpisode(&s, agents); err != nil {
+	for i := range h.Episodes {
+		if err := a.restoreEpisode(&h.Episodes[i], agents); err != nil {
 			return err
 		}
 	}
@@ -127,7 +111,10 @@ func (a *Assembler) restore(dec *gob.Decoder) error {
 var errInconsistent = errors.New("the snapshot contradicts itself")
 
 // restoreHead gives the agents in the order of the head, nil for those whose group is no more.
-func (a *Assembler) restoreHead(h *head) ([]*agent, error) {
+func (a *Assembler) restoreHead(h *state) ([]*agent, error) {
+	if slices.Contains(h.Policies, nil) || slices.Contains(h.Groups, nil) {
+		return nil, errInconsistent
+	}
 	for _, p := range h.Policies {
 		p.by = groupLabels(a.cfg.GroupBy(p.Name))
 		a.policies[p.Name] = p
@@ -179,12 +166,12 @@ func (a *Assembler) restoreEpisode(s *episodeState, agents []*agent) error {
 		return nil
 	}
 	key := string(appendPart([]byte(ag.key), s.ID))
-	if a.open[key] != nil || !s.Tally.restored() {
+	if a.open[key] != nil || s.Tally == nil || !s.Tally.restored() {
 		return errInconsistent
 	}
 	a.agents[ag.key] = ag
 	a.insert(&episode{
-		tally: s.Tally, key: key, id: key[len(key)-len(s.ID):], step: s.Step, seen: s.Seen, agent: ag,
+		tally: *s.Tally, key: key, id: key[len(key)-len(s.ID):], step: s.Step, seen: s.Seen, agent: ag,
 	})
 	if len(a.open) > a.cfg.MaxOpen {
 		a.drop(a.starts.front)

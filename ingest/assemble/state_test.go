@@ -2,7 +2,6 @@ package assemble
 
 import (
 	"bytes"
-	"encoding/gob"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -268,34 +267,31 @@ func TestRestoreRefuses(t *testing.T) {
 	b := newBench(Config{})
 	b.feed(stepOf(0, 1), stepOf(0, 1, agentID("x")))
 	good := snapshot(t, b.Assembler)
-	encoded := func(parts ...any) []byte {
-		var out bytes.Buffer
-		enc := gob.NewEncoder(&out)
-		for _, p := range parts {
-			if err := enc.Encode(p); err != nil {
-				t.Fatal(err)
-			}
+	encoded := func(version byte, s state, episodes ...episodeState) []byte {
+		s.Episodes = episodes
+		out, err := ingest.EncodeState(version, s)
+		if err != nil {
+			t.Fatal(err)
 		}
-		return out.Bytes()
+		return out
 	}
-	one := head{Policies: []*policy{{Name: "p"}}, Groups: []*group{{Key: "k", Group: ingest.NewGroup("p", ingest.Label{Name: "env"})}}}
-	one.Agents, one.Episodes = []agentState{{}}, 1
+	one := state{Policies: []*policy{{Name: "p"}}, Groups: []*group{{Key: "k", Group: ingest.NewGroup("p", ingest.Label{Name: "env"})}}}
+	one.Agents = []agentState{{}}
 	noGroup := one
 	noGroup.Agents = []agentState{{Group: 1}}
 	noPolicy := one
 	noPolicy.Policies = nil
-	twice := one
-	twice.Episodes = 2
-	fine := episodeState{Tally: tally{Rewards: sample{Stride: 1}, Profile: profile{Steps: 1}}}
-	noStride := episodeState{Tally: tally{Profile: profile{Steps: 1}}}
-	noSteps := episodeState{Tally: tally{Rewards: sample{Stride: 1}}}
-	oddStride := episodeState{Tally: tally{Rewards: sample{Stride: 3}, Profile: profile{Steps: 1}}}
-	noValues := fine
-	noValues.Tally.Numeric = []signal{{NamedMoments: ingest.NamedMoments{Signal: "action"}}}
+	fine := episodeState{Tally: &tally{Rewards: sample{Stride: 1}, Profile: profile{Steps: 1}}}
+	noStride := episodeState{Tally: &tally{Profile: profile{Steps: 1}}}
+	noSteps := episodeState{Tally: &tally{Rewards: sample{Stride: 1}}}
+	oddStride := episodeState{Tally: &tally{Rewards: sample{Stride: 3}, Profile: profile{Steps: 1}}}
+	noValues := episodeState{Tally: &tally{
+		Rewards: sample{Stride: 1}, Profile: profile{Steps: 1}, Numeric: []signal{{NamedMoments: ingest.NamedMoments{Signal: "action"}}},
+	}}
 	for name, state := range map[string][]byte{
 		"nothing":         nil,
 		"noise":           []byte("no snapshot"),
-		"another version": encoded(stateVersion+1, head{}),
+		"another version": encoded(stateVersion+1, state{}),
 		"cut":             good[:len(good)-1],
 		"no group":        encoded(stateVersion, noGroup, fine),
 		"no policy":       encoded(stateVersion, noPolicy, fine),
@@ -303,8 +299,11 @@ func TestRestoreRefuses(t *testing.T) {
 		"no stride":       encoded(stateVersion, one, noStride),
 		"odd stride":      encoded(stateVersion, one, oddStride),
 		"no values":       encoded(stateVersion, one, noValues),
+		"no tally":        encoded(stateVersion, one, episodeState{}),
+		"nil policy":      encoded(stateVersion, state{Policies: []*policy{nil}}),
+		"nil group":       encoded(stateVersion, state{Groups: []*group{nil}}),
 		"no profile":      encoded(stateVersion, one, noSteps),
-		"twice":           encoded(stateVersion, twice, fine, fine),
+		"twice":           encoded(stateVersion, one, fine, fine),
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(Config{})

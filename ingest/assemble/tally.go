@@ -94,7 +94,7 @@ func (t *tally) add(e *ingest.Event, n *names) (ignored int) {
 	}
 	t.Steps++
 	if e.HasReward {
-		t.reward(e.Reward + 0) // no negative zero, which a snapshot would not keep
+		t.reward(e.Reward + 0) // no negative zero, which would be told from zero by its bits
 	}
 	return t.values(e, n)
 }

@@ -1,0 +1,67 @@
+package detectors
+
+import (
+	"encoding/binary"
+	"errors"
+	"math"
+)
+
+// Floats are numbers of which there are many: a snapshot has their bits, one after the other.
+type Floats []float64
+
+// Counts are whole numbers of which there are many, in a snapshot like Floats.
+type Counts []uint32
+
+var errNotWhole = errors.New("its length is not one of whole numbers")
+
+// MarshalBinary gives the bits.
+func (f Floats) MarshalBinary() ([]byte, error) { return floatBits(f), nil }
+
+// UnmarshalBinary reads what MarshalBinary gave. It gives nil for none.
+func (f *Floats) UnmarshalBinary(b []byte) error {
+	if *f = nil; len(b) > 0 {
+		*f = make(Floats, len(b)/8)
+	}
+	return readFloats(b, *f)
+}
+
+// MarshalBinary gives the bits.
+func (c Counts) MarshalBinary() ([]byte, error) {
+	b := make([]byte, 0, 4*len(c))
+	for _, n := range c {
+		b = binary.LittleEndian.AppendUint32(b, n)
+	}
+	return b, nil
+}
+
+// UnmarshalBinary reads what MarshalBinary gave. It gives nil for none.
+func (c *Counts) UnmarshalBinary(b []byte) error {
+	if len(b)%4 != 0 {
+		return errNotWhole
+	}
+	if *c = nil; len(b) > 0 {
+		*c = make(Counts, len(b)/4)
+	}
+	for i := range *c {
+		(*c)[i] = binary.LittleEndian.Uint32(b[4*i:])
+	}
+	return nil
+}
+
+func floatBits(values []float64) []byte {
+	b := make([]byte, 0, 8*len(values))
+	for _, x := range values {
+		b = binary.LittleEndian.AppendUint64(b, math.Float64bits(x))
+	}
+	return b
+}
+
+func readFloats(b []byte, into []float64) error {
+	if len(b) != 8*len(into) {
+		return errNotWhole
+	}
+	for i := range into {
+		into[i] = math.Float64frombits(binary.LittleEndian.Uint64(b[8*i:]))
+	}
+	return nil
+}
