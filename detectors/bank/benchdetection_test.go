@@ -23,17 +23,21 @@ const benchN = 2000
 // poolUnits is how many units those to judge are drawn from.
 const poolUnits = 100_000
 
-// promiseRow prints a row: the share of baselines that keep the budget with its standard error, and quantiles of
-// ARL0 / N. The standard error of the median is half the width of the range of order statistics one standard deviation
-// on each side.
-func promiseRow(name string, m int, ratios []float64) {
+// promiseCells are the number of baselines, the share of them that keep the budget with its standard error, and quantiles
+// of ARL0 / N, which are sorted. The standard error of the median is half the width of the range of order statistics one
+// standard deviation on each side.
+func promiseCells(ratios []float64) string {
 	n := float64(len(ratios))
 	share := keeping(ratios)
 	spread := math.Sqrt(n) / 2
 	low, high := ratios[max(0, int(n/2-spread))], ratios[min(len(ratios)-1, int(n/2+spread))]
 	q := detectors.Quantiles(slices.Clone(ratios), .1, .5)
-	fmt.Printf("| %s | %d | %d | %.2f ± %.2f | %.2f | %.2f ± %.2f |\n",
-		name, m, len(ratios), share, math.Sqrt(share*(1-share)/n), q[0], q[1], (high-low)/2)
+	return fmt.Sprintf("%d | %.2f ± %.2f | %.2f | %.2f ± %.2f",
+		len(ratios), share, math.Sqrt(share*(1-share)/n), q[0], q[1], (high-low)/2)
+}
+
+func promiseRow(name string, m int, ratios []float64) {
+	fmt.Printf("| %s | %d | %s |\n", name, m, promiseCells(ratios))
 }
 
 func promiseHead(title, first string) {
@@ -41,33 +45,29 @@ func promiseHead(title, first string) {
 		"| --- | --- | --- | --- | --- | --- |\n", title, first)
 }
 
-// Every law with every size of a baseline. Of the largest budget a quarter of the baselines is measured.
+// everyLaw measures each law, all of them at once.
+func everyLaw[T any](seed uint64, measure func(s *simulation) []T) [][]T {
+	byLaw := make([][]T, len(laws()))
+	var wg sync.WaitGroup
+	for i, l := range laws() {
+		wg.Go(func() { byLaw[i] = measure(newSimulation(l, seed, uint64(i))) })
+	}
+	wg.Wait()
+	return byLaw
+}
+
+// Every law with every size of a baseline. What a larger budget does is in TestBenchFormula.
 func TestBenchPromise(*testing.T) {
-	for _, table := range []struct {
-		n         float64
-		sizes     []int
-		baselines int
-	}{
-		{2_000, []int{100, 250, 500, 1000, 2000}, *baselinesFlag},
-		{20_000, []int{100, 250, 500, 1000, 2000}, *baselinesFlag},
-		{1_000_000, []int{500, 2000}, max(2, *baselinesFlag/4)},
-	} {
-		promiseHead(fmt.Sprintf("Promise, N = %.0f", table.n), "law of the reward")
-		for _, m := range table.sizes {
-			byLaw := make([][]float64, len(laws()))
-			var wg sync.WaitGroup
-			for i, l := range laws() {
-				wg.Go(func() {
-					s := newSimulation(l, 300, uint64(i))
-					byLaw[i] = s.kept(s.sample(poolUnits), table.baselines, m, table.n, nil)
-				})
-			}
-			wg.Wait()
-			var pooled []float64
+	for _, n := range []float64{2_000, 20_000} {
+		promiseHead(fmt.Sprintf("Promise, N = %.0f", n), "law of the reward")
+		for _, m := range []int{100, 250, 500, 1000, 2000} {
+			byLaw := everyLaw(300, func(s *simulation) []float64 {
+				return s.kept(s.sample(poolUnits), *baselinesFlag, m, n, nil)
+			})
 			for i, l := range laws() {
 				promiseRow(l.name, m, byLaw[i])
-				pooled = append(pooled, byLaw[i]...)
 			}
+			pooled := slices.Concat(byLaw...)
 			slices.Sort(pooled)
 			promiseRow("all", m, pooled)
 		}
@@ -75,18 +75,20 @@ func TestBenchPromise(*testing.T) {
 }
 
 // The level that the steps of an episode share carries over by one half; how much it varies sets the correlation of the
-// means of successive episodes.
+// means of successive episodes. The same baselines are judged without the factor that allows for it, too.
 func TestBenchDependence(*testing.T) {
 	promiseHead(fmt.Sprintf("Dependence, N = %d, normal rewards", benchN), "lag-1 correlation of the episode mean")
-	for i, correlation := range []float64{0, .1, .2} {
-		s := newSimulation(laws()[0], 310, uint64(i))
-		own := s.sample(20_000).sd("reward", "mean")
-		const keeps = .5
-		if share := correlation / keeps; share > 0 {
-			s.keeps, s.wander = keeps, own*math.Sqrt(share/(1-share))
+	for i, correlation := range []float64{0, .1, .2, .25} {
+		for _, e := range edits()[:2] {
+			s := newSimulation(laws()[0], 310, uint64(i))
+			own := s.sample(20_000).sd("reward", "mean")
+			const keeps = .5
+			if share := correlation / keeps; share > 0 {
+				s.keeps, s.wander = keeps, own*math.Sqrt(share/(1-share))
+			}
+			pool := s.sample(2 * poolUnits)
+			promiseRow(fmt.Sprintf("%g, %s", correlation, e.name), 500, s.kept(pool, *baselinesFlag, 500, benchN, e.edit))
 		}
-		pool := s.sample(2 * poolUnits)
-		promiseRow(fmt.Sprint(correlation), 500, s.kept(pool, *baselinesFlag, 500, benchN, nil))
 	}
 }
 
