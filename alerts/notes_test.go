@@ -1,25 +1,36 @@
 package alerts
 
 import (
-	"bytes"
-	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 )
 
-func openNotes(t *testing.T, path string) *Notes {
+// lives starts a notifier whose notes are those of the lives before it. Each life must end before the next begins.
+func lives(t *testing.T, keeper string) func(am *receiver) running {
 	t.Helper()
-	n, err := OpenNotes(path)
-	if err != nil {
-		t.Fatal(err)
+	path, journal := filepath.Join(t.TempDir(), "notifications.log"), &fakeJournal{}
+	return func(am *receiver) running {
+		if keeper == "journal" {
+			n := startWith(t, NewNotes(func(string) int32 { return 3 }), am)
+			n.Join(3, journal)
+			return n
+		}
+		notes, err := OpenNotes(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := startWith(t, notes, am)
+		stop := n.stop
+		n.stop = func() {
+			stop()
+			if err := notes.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+		return n
 	}
-	t.Cleanup(func() { _ = n.Close() }) // some tests have closed it
-	return n
 }
 
 // A service that reads the same units again after a crash tells what had not been told, and nothing twice.
@@ -66,144 +77,66 @@ func TestNothingIsToldTwiceOverACrash(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T) {
-				path := filepath.Join(t.TempDir(), "notifications.log")
-				am := &receiver{status: 200}
-				var firing, ended []string
-				life := func(when string, happens func(*Notifier, *Book)) {
-					notes := openNotes(t, path)
-					n := startWith(t, notes, am)
-					happens(n.Notifier, NewBook())
-					pass(time.Second)
-					n.stop()
-					if err := notes.Close(); err != nil {
-						t.Error(err)
-					}
-					for _, p := range am.taken() {
-						if p.EndsAt.After(p.at) {
-							firing = append(firing, when)
-						} else {
-							ended = append(ended, when)
+			for _, keeper := range []string{"file", "journal"} {
+				inBubble(t, func(t *testing.T) {
+					live := lives(t, keeper)
+					am := &receiver{status: 200}
+					var firing, ended []string
+					life := func(when string, happens func(*Notifier, *Book)) {
+						n := live(am)
+						happens(n.Notifier, NewBook())
+						pass(time.Second)
+						n.stop()
+						for _, p := range am.taken() {
+							if p.EndsAt.After(p.at) {
+								firing = append(firing, when)
+							} else {
+								ended = append(ended, when)
+							}
 						}
 					}
-				}
-				life(before, c.before)
-				pass(time.Second)
-				life(after, c.after)
-				if !slices.Equal(firing, c.firing) || !slices.Equal(ended, c.ended) {
-					t.Errorf("firing alerts %v, want %v; ended ones %v, want %v", firing, c.firing, ended, c.ended)
-				}
-			})
+					life(before, c.before)
+					pass(time.Second)
+					life(after, c.after)
+					if !slices.Equal(firing, c.firing) || !slices.Equal(ended, c.ended) {
+						t.Errorf("%s: firing alerts %v, want %v; ended ones %v, want %v", keeper, firing, c.firing, ended, c.ended)
+					}
+				})
+			}
 		})
 	}
 }
 
-func someNote(i int, at time.Time) note {
-	return note{noteKey: noteKey{"http://am", fmt.Sprint("incident/", i)}, Identity: "opening", Resolved: i%2 == 0, Summary: "drifts", At: at.UTC()}
-}
-
-// Whatever a crash or a bad disk leaves of the file, every whole line counts and nothing else does.
-func TestDamagedNotes(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "notifications.log")
-	n := openNotes(t, path)
-	at := time.Now().Round(0)
-	for i := range 3 {
-		if err := n.add(someNote(i, at)); err != nil {
-			t.Fatal(err)
+// However long an alert fires, it is remembered that it was told; and what has ended is forgotten after a while.
+func TestWhatStillFiresIsRemembered(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		live := lives(t, "file")
+		am, b := &receiver{status: 200}, NewBook()
+		remembered := func() bool {
+			n := live(am)
+			defer n.stop()
+			i := b.Incidents()[0]
+			told, any := n.notes.last(n.senders[0].url, incidentKey(&i), i.Group.Policy, i.firingSince())
+			return any && told.Resolved == i.Closed
 		}
-	}
-	whole, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	lines := strings.SplitAfter(string(whole), "\n")
-	check := func(text string, want ...bool) {
-		t.Helper()
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
+		n := live(am)
+		n.Update(b.Apply(drift("return", 100)))
+		pass(notesKept + time.Hour)
+		n.stop()
+		if !remembered() {
+			t.Error("an alert that still fires is forgotten")
 		}
-		again := openNotes(t, path)
-		for i, known := range want {
-			wanted := someNote(i, at)
-			got, any := again.last(wanted.Receiver, wanted.Alert, wanted.Identity)
-			if any != known || any && (got.Resolved != wanted.Resolved || got.Summary != wanted.Summary || !got.At.Equal(at)) {
-				t.Errorf("note %d of %d bytes is %+v, %v", i, len(text), got, any)
-			}
+		n = live(am)
+		n.Resync(b.Incidents(), nil)
+		n.Update(b.Apply(quiet(150)))
+		pass(time.Second)
+		n.stop()
+		if !remembered() {
+			t.Error("an alert that has just ended is forgotten")
 		}
-	}
-	check(string(whole), true, true, true)
-	for cut := range len(lines[2]) - 1 {
-		check(string(whole[:len(lines[0])+len(lines[1])+cut]), true, true, false)
-	}
-	for at := range len(lines[1]) - 1 {
-		damaged := []byte(lines[1])
-		damaged[at] ^= 1
-		check(lines[0]+string(damaged)+lines[2], true, false, true)
-	}
-}
-
-// The file holds what is still to be remembered, not all that was ever told.
-func TestNotesAreRewritten(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		path := filepath.Join(t.TempDir(), "notifications.log")
-		n := openNotes(t, path)
-		for range 5 {
-			for i := range notesRewrite {
-				if err := n.add(someNote(i%10, time.Now())); err != nil {
-					t.Fatal(err)
-				}
-			}
-		}
-		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := strings.Count(string(text), "\n"); got > notesRewrite {
-			t.Errorf("%d lines for ten alerts", got)
-		}
-		time.Sleep(notesKept + time.Hour)
-		if err := n.Close(); err != nil {
-			t.Fatal(err)
-		}
-		if n = openNotes(t, path); len(n.held) != 0 {
-			t.Errorf("%d notes are left after %v", len(n.held), notesKept)
+		pass(notesKept)
+		if remembered() {
+			t.Error("an alert that has ended long ago is remembered")
 		}
 	})
-}
-
-// A write that failed, as on a full disk, does not spoil what is written after it.
-func TestNotesAfterAFailedWrite(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "notifications.log")
-	notes := openNotes(t, path)
-	of := func(alert string) note {
-		return note{noteKey: noteKey{"http://a", alert}, Identity: "opening", Resolved: true, At: time.Now()}
-	}
-	if err := notes.file.Close(); err != nil { // every write fails
-		t.Fatal(err)
-	}
-	if err := notes.add(of("first")); err == nil {
-		t.Fatal("a write to a closed file succeeds")
-	}
-	if err := notes.add(of("second")); err != nil {
-		t.Errorf("the next one: %v", err)
-	}
-	again := openNotes(t, path)
-	for _, alert := range []string{"first", "second"} {
-		if _, told := again.last("http://a", alert, "opening"); !told {
-			t.Errorf("what was told of the %s alert is forgotten", alert)
-		}
-	}
-}
-
-// Damage costs the line that it is in, however long that has become.
-func TestNotesBehindDamage(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "notifications.log")
-	last := note{noteKey: noteKey{"http://a", "last"}, Identity: "opening", Resolved: true, At: time.Now()}
-	text := append(bytes.Repeat([]byte{0}, 100_000), '\n')
-	if err := os.WriteFile(path, append(text, last.line()...), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if _, told := openNotes(t, path).last("http://a", "last", "opening"); !told {
-		t.Error("what stands behind the damage is forgotten")
-	}
 }

@@ -81,6 +81,19 @@ func NewNotifier(cfg AlertmanagerConfig, notes *Notes, log zerolog.Logger, reg p
 	return n
 }
 
+// Join takes up what was told of the policies of a partition, of which their incidents and faults are resynced next: it says
+// that they are judged here from now on. It is called where the notes are those of several instances.
+func (n *Notifier) Join(partition int32, journal Journal) { n.notes.join(partition, journal) }
+
+// Leave forgets the alerts of the policies of a partition, without a word to Alertmanager: they are judged elsewhere now, and
+// told from there. It is called where the notes are those of several instances.
+func (n *Notifier) Leave(partition int32) {
+	n.mu.Lock()
+	maps.DeleteFunc(n.alerts, func(_ string, t *tracked) bool { return n.notes.partition(t.labels["policy"]) == partition })
+	n.mu.Unlock()
+	n.notes.leave(partition)
+}
+
 // Resync takes over the open incidents and faults that were restored at a start. Closed and muted ones are left out:
 // what Alertmanager still holds of them runs out by itself.
 func (n *Notifier) Resync(incidents []Incident, faults []Fault) {
@@ -133,8 +146,8 @@ func (n *Notifier) Update(changes []Change) {
 
 // put stores the latest state of an alert and reports whether it is to be told at once. The caller holds the lock.
 func (n *Notifier) put(key string, a alert) bool {
-	if len(n.senders) == 0 {
-		return false // or it would count as unconfirmed for ever
+	if len(n.senders) == 0 || !n.notes.here(a.labels["policy"]) {
+		return false // or it would count as unconfirmed, or be kept alive, for ever
 	}
 	n.forget()
 	now := time.Now()
@@ -169,7 +182,7 @@ func (n *Notifier) put(key string, a alert) bool {
 // recall takes from the notes what each Alertmanager was told of an alert before a crash. The caller holds the lock.
 func (n *Notifier) recall(key string, t *tracked) {
 	for i, s := range n.senders {
-		told, any := n.notes.last(s.url, key, t.identity)
+		told, any := n.notes.last(s.url, key, t.labels["policy"], t.identity)
 		switch {
 		case any && told.Resolved:
 			t.accepted[i].over = true
@@ -368,8 +381,16 @@ func (t *tracked) message(now time.Time) message {
 	return message{Labels: t.labels, Annotations: t.annotations, StartsAt: t.startsAt.UTC(), EndsAt: end.UTC()}
 }
 
-// accept notes what an Alertmanager has taken. An alert that changed meanwhile stays due.
+// accept notes what an Alertmanager has taken.
 func (n *Notifier) accept(s *sender, batch []offer) {
+	told := n.taken(s, batch)
+	if err := n.notes.add(told...); err != nil { // without the lock: nobody who brings news waits for a disk or a broker
+		n.log.Error().Err(err).Msg("after a crash, alerts that were told may be told again")
+	}
+}
+
+// taken remembers what an Alertmanager has taken, and gives its notes. An alert that changed meanwhile stays due.
+func (n *Notifier) taken(s *sender, batch []offer) []note {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	var told []note
@@ -378,15 +399,11 @@ func (n *Notifier) accept(s *sender, batch []offer) {
 		if t == nil {
 			continue
 		}
-		if t.accepted[s.index].revision != o.revision { // else it was to keep the alert alive
-			told = append(told, o.note(s.url))
-		}
 		t.accepted[s.index] = accepted{revision: o.revision, at: o.at}
-	}
-	if err := n.notes.add(told...); err != nil {
-		n.log.Error().Err(err).Msg("after a crash, alerts that were told may be told again")
+		told = append(told, o.note(s.url))
 	}
 	n.forget()
+	return told
 }
 
 // untilDue gives the time until the next alert is to be offered to an Alertmanager.

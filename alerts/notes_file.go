@@ -1,0 +1,148 @@
+package alerts
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+)
+
+// notesRewrite is from how many lines on, at least, a file is rewritten without what is too old or was told otherwise since.
+const notesRewrite = 1000
+
+// noteFile is a notebook in a file of one JSON object a line, each behind its checksum. A line is added and synced when an
+// Alertmanager accepts an alert in a new state.
+type noteFile struct {
+	path string
+
+	mu    sync.Mutex
+	file  *os.File
+	held  heldNotes
+	lines int  // in the file
+	torn  bool // a write has failed: the file may end within a line, which would spoil the next one
+}
+
+// OpenNotes reads the log in a file, or begins one. A line that a crash has cut short, or that is damaged, is left out: the
+// worst of it is that its alert is told again.
+func OpenNotes(path string) (*Notes, error) {
+	f, err := openNoteFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("open the log of notifications: %w", err)
+	}
+	n := NewNotes(func(string) int32 { return 0 })
+	n.notebooks[0], n.close = f, f.close
+	return n, nil
+}
+
+func openNoteFile(path string) (*noteFile, error) {
+	f := &noteFile{path: path, held: heldNotes{}}
+	text, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	for line := range strings.Lines(string(text)) {
+		if told, whole := parseNote(strings.TrimSuffix(line, "\n")); whole {
+			f.held[told.noteKey] = told
+		}
+	}
+	return f, f.rewrite(time.Now())
+}
+
+func (t *note) line() []byte {
+	text := t.text()
+	return fmt.Appendf(nil, "%08x %s\n", crc32.ChecksumIEEE(text), text)
+}
+
+func parseNote(line string) (told note, whole bool) {
+	sum, text, _ := strings.Cut(line, " ")
+	if sum != fmt.Sprintf("%08x", crc32.ChecksumIEEE([]byte(text))) {
+		return note{}, false
+	}
+	err := json.Unmarshal([]byte(text), &told)
+	return told, err == nil
+}
+
+// last implements notebook.
+func (f *noteFile) last(key noteKey) (note, bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	told, any := f.held[key]
+	return told, any
+}
+
+// add implements notebook. It returns when the notes are on the disk.
+func (f *noteFile) add(told ...note) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	news := f.held.take(told)
+	if len(news) == 0 && !f.torn {
+		return nil
+	}
+	var text []byte
+	for i := range news {
+		text = append(text, news[i].line()...)
+	}
+	f.lines += len(news)
+	var err error
+	if !f.torn {
+		_, err = f.file.Write(text)
+		err = errors.Join(err, f.file.Sync())
+		f.torn = err != nil
+	} else if err = f.rewrite(time.Now()); err == nil {
+		f.torn = false
+	}
+	if !f.torn && f.lines > max(notesRewrite, 2*len(f.held)) {
+		err = f.rewrite(time.Now())
+	}
+	if err != nil {
+		return fmt.Errorf("add to the log of notifications: %w", err)
+	}
+	return nil
+}
+
+// rewrite puts a file with nothing but what is still to be remembered in the place of the present one.
+func (f *noteFile) rewrite(now time.Time) error {
+	f.held.expire(now)
+	var text []byte
+	for _, told := range f.held {
+		text = append(text, told.line()...)
+	}
+	f.lines = len(f.held)
+	tmp, err := os.OpenFile(f.path+".tmp", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600) // one name, so that a crash leaves one at most
+	if err != nil {
+		return err
+	}
+	_, err = tmp.Write(text)
+	if err = errors.Join(err, tmp.Sync()); err == nil {
+		err = errors.Join(os.Rename(tmp.Name(), f.path), syncDirectory(filepath.Dir(f.path)))
+	}
+	if err != nil {
+		return errors.Join(err, tmp.Close(), os.RemoveAll(tmp.Name()))
+	}
+	if f.file != nil {
+		_ = f.file.Close() // all that it held is in the new one
+	}
+	f.file = tmp
+	return nil
+}
+
+// syncDirectory makes a rename last.
+func syncDirectory(path string) error {
+	d, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+func (f *noteFile) close() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.file.Close()
+}

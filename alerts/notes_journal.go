@@ -1,0 +1,109 @@
+package alerts
+
+import (
+	"encoding/json"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// expireEvery is how often the notes of a journal are looked through for those that are too old.
+const expireEvery = time.Hour
+
+// Journal keeps values where whoever judges the policies of a partition next finds them.
+type Journal interface {
+	// Append makes a value durable as the newest of its key; nil removes the key. It fails where the partition has gone to
+	// another instance. It is called by one goroutine at a time.
+	Append(key string, value []byte) error
+	// Read gives the newest value of each key, in any order. A value is valid until the function that it is given to
+	// returns.
+	Read(func(key string, value []byte))
+}
+
+// noteJournal is a notebook in a journal.
+type noteJournal struct {
+	writing sync.Mutex // held while something is appended, so that the newest note of a key is its newest value
+	journal Journal
+
+	mu      sync.Mutex
+	held    heldNotes
+	owed    map[noteKey]bool // what the journal does not say yet
+	expired time.Time        // when held was last looked through
+}
+
+// openNoteJournal reads a journal. A value that is no note is left alone.
+func openNoteJournal(journal Journal) *noteJournal {
+	j := &noteJournal{journal: journal, held: heldNotes{}, owed: map[noteKey]bool{}}
+	journal.Read(func(key string, value []byte) {
+		var told note
+		if err := json.Unmarshal(value, &told); err == nil && told.key() == key {
+			j.held[told.noteKey] = told
+		}
+	})
+	j.expire(time.Now())
+	return j
+}
+
+// key is that of a note's value in a journal.
+func (k noteKey) key() string { return "told " + k.Receiver + " " + k.Alert }
+
+// last implements notebook.
+func (j *noteJournal) last(key noteKey) (note, bool) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	told, any := j.held[key]
+	return told, any
+}
+
+// add implements notebook. What could not be appended is tried again with the next notes.
+func (j *noteJournal) add(told ...note) error {
+	j.owe(told, time.Now())
+	j.writing.Lock()
+	defer j.writing.Unlock()
+	for {
+		key, value, any := j.nextOwed()
+		if !any {
+			return nil
+		}
+		if err := j.journal.Append(key.key(), value); err != nil {
+			j.mu.Lock()
+			j.owed[key] = true
+			j.mu.Unlock()
+			return fmt.Errorf("add to the log of notifications: %w", err)
+		}
+	}
+}
+
+// owe takes notes over into memory.
+func (j *noteJournal) owe(told []note, now time.Time) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for _, t := range j.held.take(told) {
+		j.owed[t.noteKey] = true
+	}
+	if now.Sub(j.expired) >= expireEvery {
+		j.expire(now)
+	}
+}
+
+// expire forgets what is too old. The caller holds the lock, or is alone.
+func (j *noteJournal) expire(now time.Time) {
+	j.expired = now
+	for _, key := range j.held.expire(now) {
+		j.owed[key] = true
+	}
+}
+
+// nextOwed takes one note that is to be appended; its value is nil where it is to be forgotten.
+func (j *noteJournal) nextOwed() (key noteKey, value []byte, any bool) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for key = range j.owed {
+		delete(j.owed, key)
+		if told, held := j.held[key]; held {
+			value = told.text()
+		}
+		return key, value, true
+	}
+	return noteKey{}, nil, false
+}

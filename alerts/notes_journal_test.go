@@ -1,0 +1,189 @@
+package alerts
+
+import (
+	"errors"
+	"maps"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rewardwatch/rewardwatch/detectors/bank"
+)
+
+// fakeJournal is a journal in memory. Its zero value is an empty one.
+type fakeJournal struct {
+	holds chan struct{} // where not nil, what an append waits for
+
+	mu      sync.Mutex
+	values  map[string]string
+	appends int
+	fails   error
+}
+
+func (j *fakeJournal) Append(key string, value []byte) error {
+	if j.holds != nil {
+		<-j.holds
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.fails != nil {
+		return j.fails
+	}
+	j.appends++
+	if j.values == nil {
+		j.values = map[string]string{}
+	}
+	j.values[key] = string(value)
+	if value == nil {
+		delete(j.values, key)
+	}
+	return nil
+}
+
+func (j *fakeJournal) Read(take func(key string, value []byte)) {
+	for key, value := range j.held() {
+		take(key, []byte(value))
+	}
+}
+
+func (j *fakeJournal) held() map[string]string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return maps.Clone(j.values)
+}
+
+func (j *fakeJournal) fail(err error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.fails = err
+}
+
+func ofPolicy(policy string, f bank.Finding) bank.Finding {
+	f.Group.Policy = policy
+	return f
+}
+
+// partitions are those of policies whose names are their numbers.
+func partitions(policy string) int32 { return int32(policy[0] - '0') }
+
+// Where a partition goes, its alerts and what is known of them go too: who had it says nothing of them any more, and who
+// gets it says only what is new.
+func TestAlertsMoveWithTheirPartition(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		moves, stays := &fakeJournal{}, &fakeJournal{}
+		am, books := &receiver{status: 200}, map[string]*Book{"1": NewBook(), "2": NewBook()}
+		old := startWith(t, NewNotes(partitions), am)
+		old.Join(1, moves)
+		old.Join(2, stays)
+		for policy, b := range books {
+			old.Update(b.Apply(ofPolicy(policy, drift("return", 100))))
+		}
+		synctest.Wait()
+		if told := am.taken(); len(told) != 2 || len(moves.held()) != 1 || len(stays.held()) != 1 {
+			t.Fatalf("%d alerts are told, and noted %v and %v", len(told), moves.held(), stays.held())
+		}
+		before := moves.held()
+		old.Leave(1)
+
+		elsewhere := &receiver{status: 200}
+		next := startWith(t, NewNotes(partitions), elsewhere)
+		next.Join(1, moves)
+		next.Resync(books["1"].Incidents(), nil)
+		next.Update(books["1"].Apply(ofPolicy("1", quiet(150))))
+		pass(2 * resendEvery)
+		told := elsewhere.taken()
+		if len(told) != 1 || told[0].Labels["policy"] != "1" || told[0].EndsAt.After(told[0].at) {
+			t.Errorf("the new one tells %+v", told)
+		}
+		if maps.Equal(before, moves.held()) || len(moves.held()) != 1 {
+			t.Errorf("noted before %v, and after %v", before, moves.held())
+		}
+		old.Update(NewBook().Apply(ofPolicy("1", drift("reward", 300)))) // of a desk that has been slow to stop
+		pass(resendEvery)
+		for _, p := range am.taken() {
+			if p.Labels["policy"] != "2" {
+				t.Errorf("policy %s is told after it has left", p.Labels["policy"])
+			}
+		}
+	})
+}
+
+// While a journal cannot be written, alerts are told all the same, and what is owed to it is written later.
+func TestJournalThatFails(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		am, b, journal := &receiver{status: 200}, NewBook(), &fakeJournal{fails: errors.New("no broker")}
+		n := startWith(t, NewNotes(partitions), am)
+		n.Join(1, journal)
+		n.Update(b.Apply(ofPolicy("1", drift("return", 100))))
+		n.Update(b.Apply(ofPolicy("1", quiet(150))))
+		n.Update(b.Apply(ofPolicy("1", drift("return", 200))))
+		pass(2 * resendEvery)
+		if len(am.taken()) == 0 || len(journal.held()) > 0 {
+			t.Errorf("told nothing, or noted %v", journal.held())
+		}
+		journal.fail(nil)
+		pass(resendEvery)
+		n.Update(b.Apply(ofPolicy("1", quiet(250))))
+		pass(time.Second)
+		written := openNoteJournal(journal)
+		if len(written.held) == 0 {
+			t.Error("what was owed is not written")
+		}
+		for key, told := range written.held {
+			if !told.Resolved {
+				t.Errorf("%v is noted to fire", key)
+			}
+		}
+	})
+}
+
+// News do not wait for a journal, nor for what an Alertmanager takes meanwhile.
+func TestJournalThatHangs(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		am, b, journal := &receiver{status: 200}, NewBook(), &fakeJournal{holds: make(chan struct{})}
+		n := startWith(t, NewNotes(partitions), am)
+		n.Join(1, journal)
+		n.Join(2, &fakeJournal{})
+		n.Update(b.Apply(ofPolicy("1", drift("return", 100))))
+		synctest.Wait()
+		began := time.Now()
+		n.Update(b.Apply(ofPolicy("1", drift("reward", 101))))
+		n.Update(b.Apply(ofPolicy("1", quiet(150))))
+		n.Update(NewBook().Apply(ofPolicy("2", drift("return", 100))))
+		if waited := time.Since(began); waited > 0 {
+			t.Errorf("news waited for %s", waited)
+		}
+		close(journal.holds)
+		pass(time.Second)
+		if n.unconfirmed() > 0 {
+			t.Errorf("%g alerts are untold", n.unconfirmed())
+		}
+	})
+}
+
+// What is kept alive writes nothing, but once a day; and what is too old is taken out of the journal.
+func TestJournalStaysSmall(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		am, b, journal := &receiver{status: 200}, NewBook(), &fakeJournal{}
+		n := startWith(t, NewNotes(partitions), am)
+		n.Join(1, journal)
+		n.Update(b.Apply(ofPolicy("1", drift("return", 100))))
+		n.Update(b.Apply(ofPolicy("1", quiet(150))))
+		pass(time.Second)
+		n.Update(b.Apply(ofPolicy("1", drift("return", 200))))
+		const days = 6
+		pass(days * 24 * time.Hour)
+		if len(journal.held()) != 1 {
+			t.Errorf("the journal holds %v", journal.held())
+		}
+		n.stop()
+		if journal.appends > days+4 {
+			t.Errorf("%d values were appended in %d days", journal.appends, days)
+		}
+		pass(notesKept + time.Second)
+		if left := openNoteJournal(journal).held; len(left) > 0 {
+			t.Errorf("%v are left of a service that has been away for long", left)
+		}
+	})
+}
