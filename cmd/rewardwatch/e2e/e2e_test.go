@@ -23,6 +23,7 @@ func TestRealServers(t *testing.T) {
 		t.Run("killed and restarted on "+f.topic, func(t *testing.T) { s.restarted(t, f) })
 	}
 	t.Run("killed at random moments", s.killed)
+	t.Run("instances join and leave", s.joinedAndLeft)
 }
 
 // setting is what the tests share.

@@ -3,8 +3,6 @@
 package e2e
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -30,6 +28,8 @@ func TestFaults(t *testing.T) {
 	t.Run("connections cut", func(t *testing.T) { s.connectionsCut(t, proxy) })
 	t.Run("paused past its session", s.paused)
 	t.Run("disk full", s.diskFull)
+	t.Run("PostgreSQL restarted", s.postgresqlRestarted)
+	t.Run("instances join and leave", s.churned)
 }
 
 // brokerRestarted stops the broker and starts it again, three times.
@@ -37,11 +37,7 @@ func (s setting) brokerRestarted(t *testing.T) {
 	d := s.disturb(t, "broker-restarted", s.broker.address, 3)
 	for _, units := range []int{100, 300, soundFirst} {
 		d.judged(t, units)
-		for _, verb := range []string{"stop", "start"} {
-			if err := s.broker.do(verb); err != nil {
-				t.Fatal(err)
-			}
-		}
+		s.broker.down(t, 0)
 	}
 	d.judged(t, soundFirst+spoiltFor)
 	d.nothingLostNothingTwice(t)
@@ -89,20 +85,13 @@ func (s setting) paused(t *testing.T) {
 	d := s.disturb(t, "paused", s.broker.address, 5)
 	for _, units := range []int{100, soundFirst} {
 		d.judged(t, units)
-		d.signal(t, syscall.SIGSTOP)
+		d.service.signal(t, syscall.SIGSTOP)
 		wait(t, 20*time.Second)
-		d.signal(t, syscall.SIGCONT)
+		d.service.signal(t, syscall.SIGCONT)
 	}
 	d.judged(t, soundFirst+spoiltFor)
 	d.nothingLostNothingTwice(t)
 	d.service.stop(t)
-}
-
-func (d *disturbed) signal(t *testing.T, s syscall.Signal) {
-	t.Helper()
-	if err := d.service.process.Process.Signal(s); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // diskFull lets no file of the service grow beyond a few bytes, kills it in this state, and makes room again. It goes on
@@ -128,6 +117,58 @@ func (s setting) diskFull(t *testing.T) {
 	d.judged(t, soundFirst+spoiltFor)
 	d.nothingLostNothingTwice(t)
 	d.service.stop(t)
+}
+
+// postgresqlRestarted has the ledger on PostgreSQL, which is started anew, is down while an incident opens, and goes down
+// while a webhook is on its way.
+func (s setting) postgresqlRestarted(t *testing.T) {
+	ledger := startPostgreSQL(t)
+	d := s.prepare(t, "postgresql-restarted")
+	d.add(t, s.broker.address, ledger)
+	d.begin(t, 8)
+	d.judged(t, 100)
+	ledger.down(t, 0)
+	d.judged(t, soundFirst)
+	ledger.down(t, 20*time.Second)
+	d.judged(t, soundFirst+spoiltFor+soundAgain)
+	select {
+	case <-d.trainer.arrived:
+	case <-time.After(patience):
+		t.Fatal("no webhook came")
+	}
+	ledger.down(t, 5*time.Second)
+	d.judged(t, soundFirst+2*spoiltFor+soundAgain)
+	d.nothingLostNothingTwice(t)
+	d.service.stop(t)
+}
+
+// churned has three instances leave, be killed, be paused past their sessions and join again, at random moments. Now and
+// then the broker or the ledger is started anew meanwhile.
+func (s setting) churned(t *testing.T) {
+	ledger := startPostgreSQL(t)
+	d := s.cluster(t, "churned", 3, ledger)
+	d.begin(t, 10)
+	var members []*member
+	for _, i := range d.instances {
+		members = append(members, &member{service: i})
+	}
+	rng := rand.New(rand.NewPCG(10, 10))
+	for turn := range *kills {
+		wait(t, time.Duration(rng.Int64N(int64(killedWithin))))
+		members[rng.IntN(len(members))].churn(t, rng)
+		switch turn % 20 {
+		case 9:
+			s.broker.down(t, 0)
+		case 19:
+			ledger.down(t, 0)
+		}
+	}
+	for _, m := range members {
+		m.settle(t)
+	}
+	d.judged(t, soundFirst+spoiltFor+soundAgain/2)
+	d.nothingLostNothingTwice(t)
+	d.stop(t)
 }
 
 // limitFiles has every write of the service beyond a size fail, as on a full disk.
@@ -164,15 +205,5 @@ func (p *proxy) toxic(t *testing.T, json string) {
 	t.Helper()
 	if _, err := p.Toxics.AddToxicJson(strings.NewReader(json)); err != nil {
 		t.Fatal(err)
-	}
-}
-
-// wait passes some time, unless the test is ended.
-func wait(t *testing.T, d time.Duration) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), d)
-	defer cancel()
-	if <-ctx.Done(); !errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		t.Fatal(ctx.Err())
 	}
 }

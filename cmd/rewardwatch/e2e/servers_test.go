@@ -63,6 +63,18 @@ func (s server) do(verb string) error {
 	return nil
 }
 
+// down stops the server for a while.
+func (s server) down(t *testing.T, long time.Duration) {
+	t.Helper()
+	if err := s.do("stop"); err != nil {
+		t.Fatal(err)
+	}
+	wait(t, long)
+	if err := s.do("start"); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // local starts a server by its script under deploy/local and stops it when the test ends. env are the script's settings.
 func local(t *testing.T, script, log string, env ...string) server {
 	t.Helper()
@@ -108,6 +120,22 @@ func startBroker(t *testing.T, advertised string) *broker {
 		"KAFKA_DIR="+dir, "KAFKA_PORT="+ports[0], "KAFKA_CONTROLLER_PORT="+ports[1],
 		"KAFKA_ADVERTISED="+cmp.Or(advertised, address))
 	return &broker{server: s, address: address}
+}
+
+// postgresql is a PostgreSQL server.
+type postgresql struct {
+	server
+	urlFile string // holds the URL of its database
+}
+
+func startPostgreSQL(t *testing.T) *postgresql {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.Chmod(filepath.Dir(dir), 0o755); err != nil { // it runs as another user where the tests run as root
+		t.Fatal(err)
+	}
+	s := local(t, "postgresql.sh", filepath.Join(dir, "postgresql.log"), "POSTGRESQL_DIR="+dir, "POSTGRESQL_PORT="+freePorts(t, 1)[0])
+	return &postgresql{server: s, urlFile: filepath.Join(dir, "ledger.url")}
 }
 
 // admin gives a client of the broker, and what closes it.

@@ -37,7 +37,9 @@ func build(t *testing.T) string {
 type service struct {
 	binary, config, address string
 	log                     *os.File
-	process                 *exec.Cmd
+	process                 *exec.Cmd // nil while it does not run
+	life                    *life     // of the process
+	late                    float64   // units that were judged out of order in the lives before
 }
 
 // newService writes the configuration, with the brokers at an address. Without an Alertmanager to push to, alerts are left
@@ -79,6 +81,7 @@ func (s *service) launch(t *testing.T) {
 	if err := s.process.Start(); err != nil {
 		t.Fatalf("run the service: %v", err)
 	}
+	s.life = s.watch()
 }
 
 // start launches the service and returns when it is ready.
@@ -97,6 +100,7 @@ func (s *service) kill(t *testing.T) {
 	if s.process == nil {
 		return
 	}
+	s.life.look()
 	if err := s.process.Process.Kill(); err != nil {
 		t.Errorf("kill the service: %v", err)
 	}
@@ -104,7 +108,29 @@ func (s *service) kill(t *testing.T) {
 	if status, ok := s.process.ProcessState.Sys().(syscall.WaitStatus); !ok || status.Signal() != syscall.SIGKILL {
 		t.Errorf("the service had ended by itself: %v", err)
 	}
+	s.ended()
+}
+
+// ended says that the process has.
+func (s *service) ended() {
 	s.process = nil
+	s.late += s.life.end()
+}
+
+// decisions gives what the service has said of retraining, by incident.
+func (s *service) decisions() (map[string][]string, error) {
+	text, err := os.ReadFile(s.log.Name())
+	if err != nil {
+		return nil, err
+	}
+	reasons := map[string][]string{}
+	for line := range strings.Lines(string(text)) {
+		var said struct{ Message, Incident, Reason string }
+		if json.Unmarshal([]byte(line), &said) == nil && said.Message == "considered retraining" {
+			reasons[said.Incident] = append(reasons[said.Incident], said.Reason)
+		}
+	}
+	return reasons, nil
 }
 
 // writeRules writes the alerting rules that go with the service's configuration.
@@ -119,13 +145,19 @@ func (s *service) writeRules(t *testing.T, dir string) {
 // stop ends the service as its supervisor would.
 func (s *service) stop(t *testing.T) {
 	t.Helper()
-	if err := s.process.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatalf("stop the service: %v", err)
-	}
+	s.life.look()
+	s.signal(t, syscall.SIGTERM)
 	if err := s.process.Wait(); err != nil {
 		t.Errorf("the service did not stop cleanly: %v", err)
 	}
-	s.process = nil
+	s.ended()
+}
+
+func (s *service) signal(t *testing.T, number syscall.Signal) {
+	t.Helper()
+	if err := s.process.Process.Signal(number); err != nil {
+		t.Fatalf("send the service %s: %v", number, err)
+	}
 }
 
 // metrics scrapes the service.

@@ -3,7 +3,9 @@
 package e2e
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -64,4 +66,14 @@ func getJSON(url string, into any) error {
 		return fmt.Errorf("GET %s: %w in %s", url, err, body)
 	}
 	return nil
+}
+
+// wait passes some time, unless the test is ended.
+func wait(t *testing.T, d time.Duration) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), d)
+	defer cancel()
+	if <-ctx.Done(); !errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		t.Fatal(ctx.Err())
+	}
 }

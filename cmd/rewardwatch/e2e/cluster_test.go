@@ -1,0 +1,127 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rewardwatch/rewardwatch/detectors/bank"
+)
+
+// cluster prepares some instances in one group, which share a ledger on PostgreSQL.
+func (s setting) cluster(t *testing.T, topic string, instances int, ledger *postgresql) *disturbed {
+	t.Helper()
+	d := s.prepare(t, topic)
+	d.read = 2 * loadPartitions // of telemetry and of units
+	for range instances {
+		i := d.add(t, s.broker.address, ledger)
+		replaceIn(t, i.config, "\ncheckpoint:\n",
+			fmt.Sprintf("\ncluster: {units_topic: %s-units, checkpoints_topic: %[1]s-checkpoints}\n\ncheckpoint:\n", topic))
+	}
+	return d
+}
+
+// joinedAndLeft has one of three instances die, another one leave, and both come again, and stops once incidents are open.
+func (s setting) joinedAndLeft(t *testing.T) {
+	d := s.cluster(t, "joined-and-left", 3, startPostgreSQL(t))
+	d.begin(t, 9)
+	d.judged(t, 100)
+	first, second := d.owner(t, "spread"), d.owner(t, "apart")
+	first.kill(t)
+	if second == first {
+		second = d.others(first)[0]
+	}
+	second.stop(t)
+	d.judged(t, 250)
+	first.launch(t)
+	second.launch(t)
+	d.judged(t, soundFirst+spoiltFor/2)
+	d.nothingLostNothingTwice(t)
+	d.stop(t)
+}
+
+// owner gives the instance that judges a policy.
+func (d *disturbed) owner(t *testing.T, policy string) (owner *service) {
+	t.Helper()
+	eventually(t, "an instance judges "+policy, func() error {
+		for _, s := range d.instances {
+			if _, err := s.samples(bank.MetricUnits, map[string]string{"policy": policy}); err == nil {
+				owner = s
+				return nil
+			}
+		}
+		return fmt.Errorf("none of %d does", len(d.instances))
+	})
+	return owner
+}
+
+// others gives all instances but one.
+func (d *disturbed) others(than *service) (others instances) {
+	for _, s := range d.instances {
+		if s != than {
+			others = append(others, s)
+		}
+	}
+	return others
+}
+
+// stop ends all instances as their supervisors would.
+func (d *disturbed) stop(t *testing.T) {
+	t.Helper()
+	for _, s := range d.instances {
+		s.stop(t)
+	}
+}
+
+// member is an instance whose coming and going follows from chance.
+type member struct {
+	*service
+	paused time.Time // zero where it is not
+}
+
+// pausedFor is the shortest pause, longer than a session of the consumer group.
+const pausedFor = 15 * time.Second
+
+// churn does something to an instance: starts one that does not run, and stops, kills or pauses one that does.
+func (m *member) churn(t *testing.T, rng *rand.Rand) {
+	t.Helper()
+	switch {
+	case m.process == nil:
+		m.launch(t)
+	case !m.paused.IsZero():
+		if time.Since(m.paused) >= pausedFor {
+			m.resume(t)
+		}
+	default:
+		switch rng.IntN(3) {
+		case 0:
+			m.stop(t)
+		case 1:
+			m.kill(t)
+		case 2:
+			m.signal(t, syscall.SIGSTOP)
+			m.paused = time.Now()
+		}
+	}
+}
+
+func (m *member) resume(t *testing.T) {
+	t.Helper()
+	m.signal(t, syscall.SIGCONT)
+	m.paused = time.Time{}
+}
+
+// settle has an instance run.
+func (m *member) settle(t *testing.T) {
+	t.Helper()
+	switch {
+	case m.process == nil:
+		m.launch(t)
+	case !m.paused.IsZero():
+		m.resume(t)
+	}
+}
