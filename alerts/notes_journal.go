@@ -2,9 +2,12 @@ package alerts
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
+
+	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
 // expireEvery is how often the notes of a journal are looked through for those that are too old.
@@ -12,8 +15,8 @@ const expireEvery = time.Hour
 
 // Journal keeps values where whoever judges the policies of a partition next finds them.
 type Journal interface {
-	// Append makes a value durable as the newest of its key; nil removes the key. It fails where the partition has gone to
-	// another instance. It is called by one goroutine at a time.
+	// Append makes a value durable as the newest of its key; nil removes the key. It fails with ingest.ErrFenced where the
+	// partition has gone to another instance. It is called by one goroutine at a time.
 	Append(key string, value []byte) error
 	// Read gives the newest value of each key, in any order. A value is valid until the function that it is given to
 	// returns.
@@ -55,7 +58,8 @@ func (j *noteJournal) last(key noteKey) (note, bool) {
 	return told, any
 }
 
-// add implements notebook. What could not be appended is tried again with the next notes.
+// add implements notebook. What could not be appended is tried again with the next notes; of a partition that has gone to
+// another instance it is for that one to remember.
 func (j *noteJournal) add(told ...note) error {
 	j.owe(told, time.Now())
 	j.writing.Lock()
@@ -65,7 +69,11 @@ func (j *noteJournal) add(told ...note) error {
 		if !any {
 			return nil
 		}
-		if err := j.journal.Append(key.key(), value); err != nil {
+		err := j.journal.Append(key.key(), value)
+		if errors.Is(err, ingest.ErrFenced) {
+			return nil
+		}
+		if err != nil {
 			j.mu.Lock()
 			j.owed[key] = true
 			j.mu.Unlock()

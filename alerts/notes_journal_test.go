@@ -2,6 +2,7 @@ package alerts
 
 import (
 	"errors"
+	"fmt"
 	"maps"
 	"sync"
 	"testing"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/rewardwatch/rewardwatch/detectors/bank"
+	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
 // fakeJournal is a journal in memory. Its zero value is an empty one.
@@ -136,6 +138,15 @@ func TestJournalThatFails(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Whose partition has gone to another instance owes its journal nothing.
+func TestJournalOfAnother(t *testing.T) {
+	journal := &fakeJournal{fails: fmt.Errorf("append: %w", ingest.ErrFenced)}
+	j := openNoteJournal(journal)
+	if err := j.add(someNote(1, time.Now())); err != nil {
+		t.Errorf("it fails: %v", err)
+	}
 }
 
 // News do not wait for a journal, nor for what an Alertmanager takes meanwhile.

@@ -212,10 +212,11 @@ func (s *service) largest(name string, labels map[string]string) (float64, error
 
 // incident is what the tests need of an incident of the API.
 type incident struct {
-	ID     string `json:"id"`
-	State  string `json:"state"`
-	Cause  string `json:"cause"`
-	Alarms []struct {
+	ID          string `json:"id"`
+	State       string `json:"state"`
+	Provisional bool   `json:"provisional"`
+	Cause       string `json:"cause"`
+	Alarms      []struct {
 		ID     string `json:"id"`
 		Signal string `json:"signal"`
 	} `json:"alarms"`
