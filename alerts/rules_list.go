@@ -195,23 +195,23 @@ func telemetryAbsent() rule {
 }
 
 func telemetryLost() rule {
-	const summary = "telemetry was deleted before it was read"
+	const summary = "records were deleted before they were read"
 	return rule{
 		alert: "TelemetryLost", severity: Critical,
-		expr:    fmt.Sprintf("sum by (job, partition) (increase(%s[15m])) > 0", ingest.MetricOffsetGap),
+		expr:    fmt.Sprintf("sum by (job, topic, partition) (increase(%s[15m])) > 0", ingest.MetricOffsetGap),
 		summary: summary,
-		description: `Kafka deleted {{ $value | printf "%.0f" }} records of partition {{ $labels.partition }} before they ` +
-			"were read, in the last 15 minutes: retention is too short for the lag.",
+		description: `Kafka deleted {{ $value | printf "%.0f" }} records of partition {{ $labels.partition }} of {{ $labels.topic }} before ` +
+			"they were read, in the last 15 minutes: retention is too short for the lag.",
 		tests: []ruleTest{
 			{
 				name: "a gap", at: "20m",
-				series: []inputSeries{ofJob(ingest.MetricOffsetGap, `partition="3"`, "0+0x14 40+0x10")},
-				fires: []expectedAlert{fires(summary, "Kafka deleted 40 records of partition 3 before they were read, in the "+
-					"last 15 minutes: retention is too short for the lag.", "job", "rewardwatch", "partition", "3")},
+				series: []inputSeries{ofJob(ingest.MetricOffsetGap, telemetry("3"), "0+0x14 40+0x10")},
+				fires: []expectedAlert{fires(summary, "Kafka deleted 40 records of partition 3 of agents before they were read, in the "+
+					"last 15 minutes: retention is too short for the lag.", "job", "rewardwatch", "topic", "agents", "partition", "3")},
 			},
 			{
 				name: "an old gap", at: "40m",
-				series: []inputSeries{ofJob(ingest.MetricOffsetGap, `partition="3"`, "0+0x14 40+0x30")},
+				series: []inputSeries{ofJob(ingest.MetricOffsetGap, telemetry("3"), "0+0x14 40+0x30")},
 			},
 		},
 	}
@@ -221,33 +221,33 @@ func consumerLagHigh() rule {
 	const summary = "Rewardwatch lags behind the telemetry"
 	return rule{
 		alert: "ConsumerLagHigh", severity: Warning, wait: "10m",
-		expr: fmt.Sprintf("max by (job, partition) (%s) > 300 or (max by (job, partition) (%s) > 100000 unless "+
-			"max by (job, partition) (%s))", ingest.MetricLagSeconds, ingest.MetricLagRecords, ingest.MetricLagSeconds),
+		expr: fmt.Sprintf("max by (job, topic, partition) (%s) > 300 or (max by (job, topic, partition) (%s) > 100000 unless "+
+			"max by (job, topic, partition) (%s))", ingest.MetricLagSeconds, ingest.MetricLagRecords, ingest.MetricLagSeconds),
 		summary: summary,
-		description: "Partition {{ $labels.partition }} is {{ $value | humanize }} behind, in seconds, or in records where " +
+		description: "Partition {{ $labels.partition }} of {{ $labels.topic }} is {{ $value | humanize }} behind, in seconds, or in records where " +
 			"the telemetry has no clock: alarms come late by as much.",
 		tests: []ruleTest{
 			{
 				name: "minutes behind", at: "15m",
 				series: []inputSeries{
-					ofJob(ingest.MetricLagSeconds, `partition="0"`, "600+0x20"),
-					ofJob(ingest.MetricLagRecords, `partition="0"`, "200000+0x20"),
+					ofJob(ingest.MetricLagSeconds, telemetry("0"), "600+0x20"),
+					ofJob(ingest.MetricLagRecords, telemetry("0"), "200000+0x20"),
 				},
-				fires: []expectedAlert{fires(summary, "Partition 0 is 600 behind, in seconds, or in records where the "+
-					"telemetry has no clock: alarms come late by as much.", "job", "rewardwatch", "partition", "0")},
+				fires: []expectedAlert{fires(summary, "Partition 0 of agents is 600 behind, in seconds, or in records where the "+
+					"telemetry has no clock: alarms come late by as much.", "job", "rewardwatch", "topic", "agents", "partition", "0")},
 			},
 			{
 				name: "many records behind without a clock", at: "15m",
-				series: []inputSeries{ofJob(ingest.MetricLagRecords, `partition="0"`, "200000+0x20")},
-				fires: []expectedAlert{fires(summary, "Partition 0 is 200k behind, in seconds, or in records where the "+
-					"telemetry has no clock: alarms come late by as much.", "job", "rewardwatch", "partition", "0")},
+				series: []inputSeries{ofJob(ingest.MetricLagRecords, telemetry("0"), "200000+0x20")},
+				fires: []expectedAlert{fires(summary, "Partition 0 of agents is 200k behind, in seconds, or in records where the "+
+					"telemetry has no clock: alarms come late by as much.", "job", "rewardwatch", "topic", "agents", "partition", "0")},
 			},
 			{
 				name: "many records but seconds only, and a peak", at: "15m",
 				series: []inputSeries{
-					ofJob(ingest.MetricLagSeconds, `partition="0"`, "20+0x20"),
-					ofJob(ingest.MetricLagRecords, `partition="0"`, "200000+0x20"),
-					ofJob(ingest.MetricLagSeconds, `partition="1"`, "0+0x9 600+0x3 0+0x20"),
+					ofJob(ingest.MetricLagSeconds, telemetry("0"), "20+0x20"),
+					ofJob(ingest.MetricLagRecords, telemetry("0"), "200000+0x20"),
+					ofJob(ingest.MetricLagSeconds, telemetry("1"), "0+0x9 600+0x3 0+0x20"),
 				},
 			},
 		},
@@ -312,12 +312,12 @@ func checkpointStale() rule {
 			"if Kafka still has it.",
 		tests: []ruleTest{
 			{
-				name: "old", at: "10m", series: []inputSeries{ofInstance(ingest.MetricCheckpointAge, "", "600+0x20")},
+				name: "old", at: "10m", series: []inputSeries{ofInstance(ingest.MetricCheckpointAge, `topic="agents"`, "600+0x20")},
 				fires: []expectedAlert{fires(summary, "The last checkpoint is 10m 0s old: a restart reads again all that came "+
 					"since, if Kafka still has it.", "job", "rewardwatch", "instance", "a")},
 			},
-			{name: "fresh", at: "10m", series: []inputSeries{ofInstance(ingest.MetricCheckpointAge, "", "10+0x20")}},
-			{name: "late once", at: "10m", series: []inputSeries{ofInstance(ingest.MetricCheckpointAge, "", "10+0x6 200 210 10+0x9")}},
+			{name: "fresh", at: "10m", series: []inputSeries{ofInstance(ingest.MetricCheckpointAge, `topic="agents"`, "10+0x20")}},
+			{name: "late once", at: "10m", series: []inputSeries{ofInstance(ingest.MetricCheckpointAge, `topic="agents"`, "10+0x6 200 210 10+0x9")}},
 		},
 	}
 }
@@ -441,6 +441,11 @@ func webhookDeadLetter(metric string) rule {
 // events is the counter of records in a test.
 func events(result, values string) inputSeries {
 	return ofJob(ingest.MetricEvents, fmt.Sprintf("result=%q", result), values)
+}
+
+// telemetry labels a series of one partition of a topic in a test.
+func telemetry(partition string) string {
+	return fmt.Sprintf("topic=\"agents\",partition=%q", partition)
 }
 
 // ofJob is a series of the job in a test.

@@ -8,30 +8,33 @@ import (
 
 func partitionsUnassigned() rule {
 	const (
-		summary     = "partitions of the telemetry are read by nobody"
-		description = "2 partitions are assigned to no instance: what is in them is not judged."
+		summary     = "partitions are read by nobody"
+		description = "2 partitions of agents are assigned to no instance: what is in them is not judged."
 	)
 	kind := func(kind string) string { return fmt.Sprintf("%s{kind=%q}", ingest.MetricPartitions, kind) }
+	of := func(topic, kind string) string { return fmt.Sprintf("topic=%q,kind=%q", topic, kind) }
 	return rule{
 		alert: "PartitionsUnassigned", severity: Critical, wait: "5m",
-		expr:        fmt.Sprintf("max by (job) (%s) - sum by (job) (%s) > 0", kind("existing"), kind("assigned")),
+		expr:        fmt.Sprintf("max by (job, topic) (%s) - sum by (job, topic) (%s) > 0", kind("existing"), kind("assigned")),
 		summary:     summary,
-		description: "{{ $value }} partitions are assigned to no instance: what is in them is not judged.",
+		description: "{{ $value }} partitions of {{ $labels.topic }} are assigned to no instance: what is in them is not judged.",
 		tests: []ruleTest{
 			{
 				name: "two instances with ten of twelve", at: "10m",
 				series: []inputSeries{
-					ofInstance(ingest.MetricPartitions, `kind="existing"`, "12+0x20"),
-					ofInstance(ingest.MetricPartitions, `kind="assigned"`, "6+0x20"),
-					ofJob(ingest.MetricPartitions, `instance="b",kind="assigned"`, "4+0x20"),
+					ofInstance(ingest.MetricPartitions, of("agents", "existing"), "12+0x20"),
+					ofInstance(ingest.MetricPartitions, of("agents", "assigned"), "6+0x20"),
+					ofJob(ingest.MetricPartitions, `instance="b",`+of("agents", "assigned"), "4+0x20"),
+					ofInstance(ingest.MetricPartitions, of("units", "existing"), "6+0x20"),
+					ofInstance(ingest.MetricPartitions, of("units", "assigned"), "6+0x20"),
 				},
-				fires: []expectedAlert{fires(summary, description, "job", "rewardwatch")},
+				fires: []expectedAlert{fires(summary, description, "job", "rewardwatch", "topic", "agents")},
 			},
 			{
 				name: "a rebalance", at: "10m",
 				series: []inputSeries{
-					ofInstance(ingest.MetricPartitions, `kind="existing"`, "12+0x20"),
-					ofInstance(ingest.MetricPartitions, `kind="assigned"`, "12+0x6 0 0 12+0x20"),
+					ofInstance(ingest.MetricPartitions, of("agents", "existing"), "12+0x20"),
+					ofInstance(ingest.MetricPartitions, of("agents", "assigned"), "12+0x6 0 0 12+0x20"),
 				},
 			},
 		},
@@ -41,20 +44,23 @@ func partitionsUnassigned() rule {
 func partitionStalled() rule {
 	const (
 		summary     = "a partition does not get on"
-		description = "Connections were cut 3 times within half an hour because a partition with unread records stood still; the log says which."
+		description = "Connections were cut 3 times within half an hour because a partition of agents with unread records stood still; the log says which."
 	)
-	stalled := `reason="stalled"`
+	stalled := func(topic string) string { return fmt.Sprintf("topic=%q,reason=\"stalled\"", topic) }
 	return rule{
 		alert: "PartitionStalled", severity: Warning,
-		expr:        fmt.Sprintf("sum by (job, instance) (increase(%s{%s}[30m])) > 1", ingest.MetricReconnects, stalled),
+		expr:        fmt.Sprintf("sum by (job, instance, topic) (increase(%s{reason=\"stalled\"}[30m])) > 1", ingest.MetricReconnects),
 		summary:     summary,
-		description: `Connections were cut {{ $value | printf "%.0f" }} times within half an hour because a partition with unread records stood still; the log says which.`,
+		description: `Connections were cut {{ $value | printf "%.0f" }} times within half an hour because a partition of {{ $labels.topic }} with unread records stood still; the log says which.`,
 		tests: []ruleTest{
 			{
-				name: "again and again", at: "30m", series: []inputSeries{ofInstance(ingest.MetricReconnects, stalled, "0+0x10 3+0x30")},
-				fires: []expectedAlert{fires(summary, description, "job", "rewardwatch", "instance", "a")},
+				name: "again and again", at: "30m", series: []inputSeries{ofInstance(ingest.MetricReconnects, stalled("agents"), "0+0x10 3+0x30")},
+				fires: []expectedAlert{fires(summary, description, "job", "rewardwatch", "instance", "a", "topic", "agents")},
 			},
-			{name: "once", at: "30m", series: []inputSeries{ofInstance(ingest.MetricReconnects, stalled, "0+0x10 1+0x30")}},
+			{name: "once in each topic", at: "30m", series: []inputSeries{
+				ofInstance(ingest.MetricReconnects, stalled("agents"), "0+0x10 1+0x30"),
+				ofInstance(ingest.MetricReconnects, stalled("units"), "0+0x10 1+0x30"),
+			}},
 		},
 	}
 }
@@ -62,43 +68,44 @@ func partitionStalled() rule {
 func lagNotFalling() rule {
 	const (
 		summary     = "Rewardwatch does not catch up"
-		description = "Partition 0 is 30k records behind, and not less than half an hour ago: events come faster than they are judged."
+		description = "Partition 0 of agents is 30k records behind, and not less than half an hour ago: events come faster than they are judged."
 	)
 	return rule{
 		alert: "LagNotFalling", severity: Warning, wait: "15m",
-		expr: fmt.Sprintf("max by (job, partition) (%s) > 10000 and max by (job, partition) (%s) >= max by (job, partition) (%s offset 30m)",
+		expr: fmt.Sprintf("max by (job, topic, partition) (%s) > 10000 and max by (job, topic, partition) (%s) >= "+
+			"max by (job, topic, partition) (%s offset 30m)",
 			ingest.MetricLagRecords, ingest.MetricLagRecords, ingest.MetricLagRecords),
 		summary: summary,
-		description: "Partition {{ $labels.partition }} is {{ $value | humanize }} records behind, and not less than half an hour ago: " +
+		description: "Partition {{ $labels.partition }} of {{ $labels.topic }} is {{ $value | humanize }} records behind, and not less than half an hour ago: " +
 			"events come faster than they are judged.",
 		tests: []ruleTest{
 			{
-				name: "it grows", at: "60m", series: []inputSeries{ofJob(ingest.MetricLagRecords, `partition="0"`, "0+500x60")},
-				fires: []expectedAlert{fires(summary, description, "job", "rewardwatch", "partition", "0")},
+				name: "it grows", at: "60m", series: []inputSeries{ofJob(ingest.MetricLagRecords, telemetry("0"), "0+500x60")},
+				fires: []expectedAlert{fires(summary, description, "job", "rewardwatch", "topic", "agents", "partition", "0")},
 			},
-			{name: "it falls", at: "60m", series: []inputSeries{ofJob(ingest.MetricLagRecords, `partition="0"`, "90000-500x60")}},
-			{name: "a few", at: "60m", series: []inputSeries{ofJob(ingest.MetricLagRecords, `partition="0"`, "0+100x60")}},
+			{name: "it falls", at: "60m", series: []inputSeries{ofJob(ingest.MetricLagRecords, telemetry("0"), "90000-500x60")}},
+			{name: "a few", at: "60m", series: []inputSeries{ofJob(ingest.MetricLagRecords, telemetry("0"), "0+100x60")}},
 		},
 	}
 }
 
 func retentionOvertaking() rule {
 	const (
-		summary     = "retention is about to delete telemetry that was not read"
-		description = "At its present pace retention reaches the unread records of partition 0 within an hour."
+		summary     = "retention is about to delete records that were not read"
+		description = "At its present pace retention reaches the unread records of partition 0 of agents within an hour."
 	)
-	lag := func(values string) inputSeries { return ofJob(ingest.MetricLagRecords, `partition="0"`, values) }
-	room := func(values string) inputSeries { return ofJob(ingest.MetricHeadroom, `partition="0"`, values) }
+	lag := func(values string) inputSeries { return ofJob(ingest.MetricLagRecords, telemetry("0"), values) }
+	room := func(values string) inputSeries { return ofJob(ingest.MetricHeadroom, telemetry("0"), values) }
 	return rule{
 		alert: "RetentionOvertaking", severity: Critical, wait: "5m",
-		expr: fmt.Sprintf("min by (job, partition) (predict_linear(%s[15m], 3600)) < 0 and max by (job, partition) (%s) > 10000",
+		expr: fmt.Sprintf("min by (job, topic, partition) (predict_linear(%s[15m], 3600)) < 0 and max by (job, topic, partition) (%s) > 10000",
 			ingest.MetricHeadroom, ingest.MetricLagRecords),
 		summary:     summary,
-		description: "At its present pace retention reaches the unread records of partition {{ $labels.partition }} within an hour.",
+		description: "At its present pace retention reaches the unread records of partition {{ $labels.partition }} of {{ $labels.topic }} within an hour.",
 		tests: []ruleTest{
 			{
 				name: "half an hour away", at: "30m", series: []inputSeries{lag("50000+0x60"), room("60000-1000x60")},
-				fires: []expectedAlert{fires(summary, description, "job", "rewardwatch", "partition", "0")},
+				fires: []expectedAlert{fires(summary, description, "job", "rewardwatch", "topic", "agents", "partition", "0")},
 			},
 			{name: "far away", at: "30m", series: []inputSeries{lag("50000+0x60"), room("600000-1000x60")}},
 			{name: "a new topic that is read to its end", at: "30m", series: []inputSeries{lag("0+0x60"), room("60000-1000x60")}},
@@ -113,14 +120,14 @@ func clockJumped() rule {
 	)
 	return rule{
 		alert: "ClockJumped", severity: Warning,
-		expr:    fmt.Sprintf("sum by (job, instance) (increase(%s[15m])) > 0", ingest.MetricClockJumps),
+		expr:    fmt.Sprintf("max by (job, instance) (increase(%s[15m])) > 0", ingest.MetricClockJumps),
 		summary: summary, description: description,
 		tests: []ruleTest{
 			{
-				name: "set", at: "20m", series: []inputSeries{ofInstance(ingest.MetricClockJumps, "", "0+0x14 1+0x10")},
+				name: "set", at: "20m", series: []inputSeries{ofInstance(ingest.MetricClockJumps, `topic="agents"`, "0+0x14 1+0x10")},
 				fires: []expectedAlert{fires(summary, description, "job", "rewardwatch", "instance", "a")},
 			},
-			{name: "kept", at: "20m", series: []inputSeries{ofInstance(ingest.MetricClockJumps, "", "1+0x30")}},
+			{name: "kept", at: "20m", series: []inputSeries{ofInstance(ingest.MetricClockJumps, `topic="agents"`, "1+0x30")}},
 		},
 	}
 }

@@ -73,10 +73,10 @@ func fleetTelemetry(d *dashboard.DashboardBuilder) {
 		WithPanel(stacked("Dead letters", "Refused records by reason, and those of them that could not even be kept.", "cps",
 			query{expr: perSecond(ingest.MetricDeadLetters, "reason"), legend: "{{reason}}"},
 			query{expr: "sum(rate(" + ingest.MetricDeadLettersLost + "[$__rate_interval]))", legend: "not kept"})).
-		WithPanel(lines("Lag in records", "Records in the topic that have not been read yet, by partition.", "short",
-			query{expr: "max by (partition) (" + ingest.MetricLagRecords + ")", legend: "partition {{partition}}"}).Min(0)).
+		WithPanel(lines("Lag in records", "Records that have not been read yet, by topic and partition.", "short",
+			query{expr: "max by (topic, partition) (" + ingest.MetricLagRecords + ")", legend: "{{topic}} {{partition}}"}).Min(0)).
 		WithPanel(lines("Lag in seconds", "Age of the last record that was read, while there are more to read; absent where telemetry has no clock.", "s",
-			query{expr: "max by (partition) (" + ingest.MetricLagSeconds + ")", legend: "partition {{partition}}"}).Min(0)).
+			query{expr: "max by (topic, partition) (" + ingest.MetricLagSeconds + ")", legend: "{{topic}} {{partition}}"}).Min(0)).
 		WithPanel(stacked("Episode ends", "Episodes by how they ended. Abandoned ones were dropped unfinished.", "cps",
 			query{expr: perSecond(assemble.MetricEpisodes, "end"), legend: "{{end}}"})).
 		WithPanel(lines("Open episodes", "Episodes that have begun and not ended.", "short",
@@ -85,10 +85,11 @@ func fleetTelemetry(d *dashboard.DashboardBuilder) {
 			query{expr: perSecond(assemble.MetricEventsIgnored, "reason"), legend: "{{reason}}"},
 			query{expr: perSecond(ingest.MetricMessagesSkipped, "reason"), legend: "{{reason}}"},
 			query{expr: "sum(rate(" + assemble.MetricSignalsIgnored + "[$__rate_interval]))", legend: "signal_limit"},
-			query{expr: "sum(rate(" + ingest.MetricOffsetGap + "[$__rate_interval]))", legend: "removed by retention"})).
-		WithPanel(lines("Partitions", "Partitions that this instance reads, those that exist, and reconnections by reason.", "short",
-			query{expr: "sum by (kind) (" + ingest.MetricPartitions + ")", legend: "{{kind}}"},
-			query{expr: "sum by (reason) (increase(" + ingest.MetricReconnects + "[$__rate_interval]))", legend: "reconnected: {{reason}}"}).Min(0))
+			query{expr: "sum by (topic) (rate(" + ingest.MetricOffsetGap + "[$__rate_interval]))", legend: "removed by retention: {{topic}}"})).
+		WithPanel(lines("Partitions", "Partitions that are read, those that exist, and reconnections by reason, of each topic.", "short",
+			query{expr: "sum by (topic) (" + ingest.MetricPartitions + "{kind=\"assigned\"})", legend: "{{topic}} assigned"},
+			query{expr: "max by (topic) (" + ingest.MetricPartitions + "{kind=\"existing\"})", legend: "{{topic}} existing"},
+			query{expr: "sum by (topic, reason) (increase(" + ingest.MetricReconnects + "[$__rate_interval]))", legend: "{{topic}} reconnected: {{reason}}"}).Min(0))
 }
 
 func fleetDelivery(d *dashboard.DashboardBuilder, s scope) {
@@ -120,7 +121,7 @@ const (
 func fleetService(d *dashboard.DashboardBuilder) {
 	d.WithRow(dashboard.NewRowBuilder("Rewardwatch")).
 		WithPanel(lines("Checkpoint age", "Time since the partition that was saved longest ago was saved. What came after it would be read again after a crash.", "s",
-			query{expr: "max(" + ingest.MetricCheckpointAge + ")", legend: "age"}).Min(0).Span(third)).
+			query{expr: "max by (topic) (" + ingest.MetricCheckpointAge + ")", legend: "{{topic}}"}).Min(0).Span(third)).
 		WithPanel(lines("Checkpoint size", "Bytes last written, by kind.", "bytes",
 			query{expr: "sum by (kind) (" + ingest.MetricCheckpointBytes + ")", legend: "{{kind}}"}).Min(0).Span(third)).
 		WithPanel(lines("Failures and limits", "Checkpoints that could not be written, series left out of the metrics because limits.series was reached, streams not followed because limits.streams was, and a configuration that was refused at the last reload.", "short",
