@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -156,6 +157,52 @@ func TestLagSeconds(t *testing.T) {
 		if got, known := p.lagSeconds(now); got != c.want || known != c.known {
 			t.Errorf("%+v: %g, %t", c, got, known)
 		}
+	}
+}
+
+// taker is a MessageProcessor that only looks.
+type taker struct {
+	State
+	bytes int
+}
+
+func (t *taker) ProcessMessages(_ context.Context, batch []Message) error {
+	for i := range batch {
+		t.bytes += len(batch[i].Value)
+	}
+	return nil
+}
+
+func TestMessagesUseTheirMemoryAgain(t *testing.T) {
+	to := &taker{}
+	i := &messageIntake{processor: to, limit: MiB}
+	value := make([]byte, 300)
+	round := func() {
+		for offset := int64(0); !i.full(); offset++ {
+			if err := i.add(value, Position{Offset: offset}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := i.flush(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := testing.AllocsPerRun(10, round); n > 0 {
+		t.Errorf("%g allocations a batch", n)
+	}
+	if want := 11 * flushEvents * len(value); to.bytes != want {
+		t.Errorf("%d bytes were handed on, want %d", to.bytes, want)
+	}
+	for range 3 { // large ones are handed on before they are many, and not kept
+		if err := i.add(make([]byte, 700<<10), Position{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !i.full() {
+		t.Errorf("%d bytes are gathered on", len(i.memory))
+	}
+	if err := i.flush(t.Context()); err != nil || cap(i.memory) > 2*keptMessages {
+		t.Errorf("%d bytes are kept, error %v", cap(i.memory), err)
 	}
 }
 
