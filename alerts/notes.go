@@ -30,6 +30,7 @@ type Notes struct {
 type notebook interface {
 	last(key noteKey) (note, bool)
 	add(told ...note) error // it returns when they are durable
+	lost() bool             // the policies are judged by another instance, as far as that can be found out now
 }
 
 // noteKey is who was told of which alert.
@@ -99,7 +100,7 @@ func (n *Notes) last(receiver, alert, policy, identity string) (note, bool) {
 }
 
 // add remembers what was told, but of policies that are not judged here any more. It returns when that is durable.
-func (n *Notes) add(told ...note) error {
+func (n *Notes) add(told []note) error {
 	if n == nil {
 		return nil
 	}
@@ -109,11 +110,43 @@ func (n *Notes) add(told ...note) error {
 			of[b] = append(of[b], t)
 		}
 	}
-	var errs []error
-	for b, notes := range of {
-		errs = append(errs, b.add(notes...))
+	errs := make(chan error, len(of))
+	for b, notes := range of { // at once: each may have to wait for a broker
+		go func() { errs <- b.add(notes...) }()
 	}
-	return errors.Join(errs...)
+	var err error
+	for range of {
+		err = errors.Join(err, <-errs)
+	}
+	return err
+}
+
+// check makes sure of each partition of some policies that it has not gone to another instance, as while the process was
+// stopped, and leaves those that have.
+func (n *Notes) check(policies []string) {
+	if n == nil {
+		return
+	}
+	asked := map[int32]notebook{}
+	for _, policy := range policies {
+		if b := n.of(policy); b != nil {
+			asked[n.partition(policy)] = b
+		}
+	}
+	var asking sync.WaitGroup
+	for partition, b := range asked { // at once, as in add
+		asking.Go(func() {
+			if !b.lost() {
+				return
+			}
+			n.mu.Lock()
+			defer n.mu.Unlock()
+			if n.notebooks[partition] == b { // or it has come back meanwhile
+				delete(n.notebooks, partition)
+			}
+		})
+	}
+	asking.Wait()
 }
 
 // Close closes what OpenNotes has opened.
@@ -161,6 +194,6 @@ func (h heldNotes) expire(now time.Time) []noteKey {
 func (o *offer) note(receiver string) note {
 	return note{
 		noteKey: noteKey{receiver, o.key}, Identity: o.identity, Resolved: o.resolved,
-		Summary: o.message.Annotations["summary"], At: o.at, policy: o.message.Labels["policy"],
+		Summary: o.message.Annotations["summary"], At: o.at, policy: o.policy(),
 	}
 }

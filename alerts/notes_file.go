@@ -106,6 +106,9 @@ func (f *noteFile) add(told ...note) error {
 	return nil
 }
 
+// lost implements notebook.
+func (f *noteFile) lost() bool { return false }
+
 // rewrite puts a file with nothing but what is still to be remembered in the place of the present one.
 func (f *noteFile) rewrite(now time.Time) error {
 	f.held.expire(now)

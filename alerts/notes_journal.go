@@ -10,6 +10,9 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
+// ownerKey is where the owner of a journal writes the time when it asks whether it still is the owner.
+const ownerKey = "owner"
+
 // expireEvery is how often the notes of a journal are looked through for those that are too old.
 const expireEvery = time.Hour
 
@@ -80,6 +83,13 @@ func (j *noteJournal) add(told ...note) error {
 			return fmt.Errorf("add to the log of notifications: %w", err)
 		}
 	}
+}
+
+// lost implements notebook: a former owner cannot append. Without a broker nobody can take over either.
+func (j *noteJournal) lost() bool {
+	j.writing.Lock()
+	defer j.writing.Unlock()
+	return errors.Is(j.journal.Append(ownerKey, []byte(time.Now().UTC().Format(time.RFC3339))), ingest.ErrFenced)
 }
 
 // owe takes notes over into memory.

@@ -13,7 +13,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// fakeJournal is a journal in memory. Its zero value is an empty one.
+// fakeJournal is a journal in memory, which keeps nothing of its owner. Its zero value is an empty one.
 type fakeJournal struct {
 	holds chan struct{} // where not nil, what an append waits for
 
@@ -31,6 +31,9 @@ func (j *fakeJournal) Append(key string, value []byte) error {
 	defer j.mu.Unlock()
 	if j.fails != nil {
 		return j.fails
+	}
+	if key == ownerKey {
+		return nil
 	}
 	j.appends++
 	if j.values == nil {
@@ -107,6 +110,42 @@ func TestAlertsMoveWithTheirPartition(t *testing.T) {
 			if p.Labels["policy"] != "2" {
 				t.Errorf("policy %s is told after it has left", p.Labels["policy"])
 			}
+		}
+	})
+}
+
+// Who was stopped while another instance took over does not keep alive what may have resolved there, although nothing has
+// told it yet.
+func TestNothingIsToldByAFormerOwner(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		moves := &fakeJournal{}
+		am := &receiver{status: 200}
+		n := startWith(t, NewNotes(partitions), am)
+		n.Join(1, moves)
+		n.Join(2, &fakeJournal{})
+		books := map[string]*Book{"1": NewBook(), "2": NewBook()}
+		for policy, b := range books {
+			n.Update(b.Apply(ofPolicy(policy, drift("return", 100))))
+		}
+		pass(time.Second)
+		am.taken()
+		moves.fail(fmt.Errorf("append: %w", ingest.ErrFenced))
+		n.Update(books["1"].Apply(ofPolicy("1", drift("reward", 101))))
+		pass(2 * resendEvery)
+		told := am.taken()
+		for _, p := range told {
+			if p.Labels["policy"] == "1" {
+				t.Errorf("told: %v", p.Labels)
+			}
+		}
+		if len(told) != 2 {
+			t.Errorf("what is still its own is told %d times", len(told))
+		}
+		n.Join(1, &fakeJournal{}) // it comes back
+		n.Resync(books["1"].Incidents(), nil)
+		pass(time.Second)
+		if told := am.taken(); len(told) != 1 || told[0].Labels["policy"] != "1" {
+			t.Errorf("back again it tells %+v", told)
 		}
 	})
 }

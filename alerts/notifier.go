@@ -89,9 +89,14 @@ func (n *Notifier) Join(partition int32, journal Journal) { n.notes.join(partiti
 // told from there. It is called where the notes are those of several instances.
 func (n *Notifier) Leave(partition int32) {
 	n.mu.Lock()
-	maps.DeleteFunc(n.alerts, func(_ string, t *tracked) bool { return n.notes.partition(t.labels["policy"]) == partition })
-	n.mu.Unlock()
+	defer n.mu.Unlock()
 	n.notes.leave(partition)
+	n.dropStrays()
+}
+
+// dropStrays forgets the alerts of policies that are judged elsewhere. The caller holds the lock.
+func (n *Notifier) dropStrays() {
+	maps.DeleteFunc(n.alerts, func(_ string, t *tracked) bool { return !n.notes.here(t.labels["policy"]) })
 }
 
 // Resync takes over the open incidents and faults that were restored at a start. Closed and muted ones are left out:
@@ -314,7 +319,7 @@ func sleep(ctx context.Context, d time.Duration, wake <-chan struct{}) {
 // refuses does not hold up the others; one that does not reach it does.
 func (n *Notifier) pushDue(ctx context.Context, s *sender) error {
 	var refused []error
-	for batch := range slices.Chunk(n.due(s), maxBatch) {
+	for batch := range slices.Chunk(n.ours(n.due(s)), maxBatch) {
 		err := s.push(ctx, batch)
 		n.metrics.pushed(err)
 		switch {
@@ -357,6 +362,22 @@ func (n *Notifier) due(s *sender) []offer {
 	return out
 }
 
+// ours leaves out the offers about policies that are judged elsewhere by now, of which this process may not have heard yet:
+// what has resolved there would fire again.
+func (n *Notifier) ours(offers []offer) []offer {
+	policies := make([]string, len(offers))
+	for i := range offers {
+		policies[i] = offers[i].policy()
+	}
+	n.notes.check(policies)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.dropStrays()
+	return slices.DeleteFunc(offers, func(o offer) bool { return !n.notes.here(o.policy()) })
+}
+
+func (o *offer) policy() string { return o.message.Labels["policy"] }
+
 // dueIn says how long it is until an alert is to be offered to an Alertmanager, 0 where it has not accepted the
 // current state; false where it knows all that there will be to tell.
 func (t *tracked) dueIn(sender int, now time.Time) (time.Duration, bool) {
@@ -384,7 +405,7 @@ func (t *tracked) message(now time.Time) message {
 // accept notes what an Alertmanager has taken.
 func (n *Notifier) accept(s *sender, batch []offer) {
 	told := n.taken(s, batch)
-	if err := n.notes.add(told...); err != nil { // without the lock: nobody who brings news waits for a disk or a broker
+	if err := n.notes.add(told); err != nil { // without the lock: nobody who brings news waits for a disk or a broker
 		n.log.Error().Err(err).Msg("after a crash, alerts that were told may be told again")
 	}
 }
