@@ -80,39 +80,33 @@ func (d *disturbed) stop(t *testing.T) {
 // member is an instance whose coming and going follows from chance.
 type member struct {
 	*service
-	paused time.Time // zero where it is not
+	launched time.Time
+	paused   time.Time // zero where it is not
 }
 
-// pausedFor is the shortest pause, longer than a session of the consumer group.
-const pausedFor = 15 * time.Second
+const (
+	pausedFor = 15 * time.Second // the shortest pause, longer than a session of the consumer group
+	startsFor = 5 * time.Second  // how long a process may take to listen to signals
+)
 
-// churn does something to an instance: starts one that does not run, and stops, kills or pauses one that does.
+// churn does something to an instance: it starts one that does not run, stops, kills or pauses one that does, and lets one
+// go on that has been paused for long enough.
 func (m *member) churn(t *testing.T, rng *rand.Rand) {
 	t.Helper()
+	chance := rng.IntN(3)
 	switch {
-	case m.process == nil:
-		m.launch(t)
-	case !m.paused.IsZero():
+	case m.process == nil || !m.paused.IsZero():
 		if time.Since(m.paused) >= pausedFor {
-			m.resume(t)
+			m.settle(t)
 		}
+	case chance == 0 && time.Since(m.launched) > startsFor:
+		m.stop(t)
+	case chance == 1:
+		m.signal(t, syscall.SIGSTOP)
+		m.paused = time.Now()
 	default:
-		switch rng.IntN(3) {
-		case 0:
-			m.stop(t)
-		case 1:
-			m.kill(t)
-		case 2:
-			m.signal(t, syscall.SIGSTOP)
-			m.paused = time.Now()
-		}
+		m.kill(t)
 	}
-}
-
-func (m *member) resume(t *testing.T) {
-	t.Helper()
-	m.signal(t, syscall.SIGCONT)
-	m.paused = time.Time{}
 }
 
 // settle has an instance run.
@@ -121,7 +115,9 @@ func (m *member) settle(t *testing.T) {
 	switch {
 	case m.process == nil:
 		m.launch(t)
+		m.launched = time.Now()
 	case !m.paused.IsZero():
-		m.resume(t)
+		m.signal(t, syscall.SIGCONT)
+		m.paused = time.Time{}
 	}
 }
