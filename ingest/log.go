@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/segmentio/kafka-go"
@@ -19,16 +20,19 @@ const (
 // LogRecord is a record of a Log. An empty Value is a tombstone: compaction removes the records of its key.
 type LogRecord struct {
 	Key, Value []byte
-	Offset     int64 // of a record that was read
+	Offset     int64 // of a record that was read or written
 }
 
 func (r *LogRecord) size() int { return len(r.Key) + len(r.Value) }
 
-// Log is a topic in which the service keeps records of its own, for the backend of checkpoints in a topic. Its methods may be called by several goroutines.
+// Log is a topic in which the service keeps records of its own. Its methods may be called by several goroutines.
 type Log struct {
 	cfg     KafkaConfig // with the topic of the log
 	network *network
 	client  *kafka.Client
+
+	mu   sync.Mutex
+	idle map[int]*kafka.Conn // by partition, the connection of the last Read, for the next one; nil once closed
 }
 
 // OpenLog reads the certificates and secrets that the configuration names. It does not connect.
@@ -38,11 +42,14 @@ func OpenLog(cfg KafkaConfig, topic string) (*Log, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Log{cfg: cfg, network: network, client: network.client(cfg.Brokers)}, nil
+	return &Log{cfg: cfg, network: network, client: network.client(cfg.Brokers), idle: map[int]*kafka.Conn{}}, nil
 }
 
 // Close ends all connections.
 func (l *Log) Close() error {
+	l.mu.Lock()
+	l.idle = nil
+	l.mu.Unlock()
 	l.network.cut()
 	return nil
 }
@@ -56,29 +63,108 @@ func (l *Log) Partitions(ctx context.Context) (int, error) {
 	return n, err
 }
 
-// Read gives the records that a partition holds when it begins, in offset order. Their memory is the receiver's.
-func (l *Log) Read(ctx context.Context, partition int, visit func(LogRecord) error) error {
-	r := sectionReader{kafka: l.cfg, network: l.network, message: func(_ context.Context, _ int, m kafka.Message) error {
-		return visit(LogRecord{Key: m.Key, Value: m.Value, Offset: m.Offset})
-	}}
-	s := section{partition: partition}
-	err := r.patiently(ctx, &s, r.measure)
-	if err == nil {
-		err = r.read(ctx, &s)
+// Make makes the topic with settings such as cleanup.policy, as many replicas as the brokers give by default, and returns
+// when it is there. One that is there already stays as it is.
+func (l *Log) Make(ctx context.Context, partitions int, settings map[string]string) error {
+	topic := kafka.TopicConfig{Topic: l.cfg.Topic, NumPartitions: partitions, ReplicationFactor: -1}
+	for name, value := range settings {
+		topic.ConfigEntries = append(topic.ConfigEntries, kafka.ConfigEntry{ConfigName: name, ConfigValue: value})
 	}
+	answer, err := l.client.CreateTopics(ctx, &kafka.CreateTopicsRequest{Topics: []kafka.TopicConfig{topic}})
+	if err == nil {
+		err = answer.Errors[l.cfg.Topic]
+	}
+	if err != nil && !errors.Is(err, kafka.TopicAlreadyExists) {
+		return fmt.Errorf("making the topic %s: %w", l.cfg.Topic, err)
+	}
+	for {
+		_, err := l.Partitions(ctx)
+		if !errors.Is(err, ErrNoTopic) {
+			return err
+		}
+		if !sleep(ctx, logBackoff) {
+			return fmt.Errorf("making the topic %s: %w", l.cfg.Topic, ctx.Err())
+		}
+	}
+}
+
+// Setting gives a setting of the topic, such as cleanup.policy, as it holds.
+func (l *Log) Setting(ctx context.Context, name string) (string, error) {
+	answer, err := l.client.DescribeConfigs(ctx, &kafka.DescribeConfigsRequest{Resources: []kafka.DescribeConfigRequestResource{
+		{ResourceType: kafka.ResourceTypeTopic, ResourceName: l.cfg.Topic, ConfigNames: []string{name}},
+	}})
 	if err != nil {
-		return fmt.Errorf("reading partition %d of the topic %s: %w", partition, l.cfg.Topic, err)
+		return "", fmt.Errorf("asking for %s of the topic %s: %w", name, l.cfg.Topic, err)
+	}
+	for _, r := range answer.Resources {
+		if r.Error != nil {
+			return "", fmt.Errorf("asking for %s of the topic %s: %w", name, l.cfg.Topic, r.Error)
+		}
+		for _, e := range r.ConfigEntries {
+			if e.ConfigName == name {
+				return e.ConfigValue, nil
+			}
+		}
+	}
+	return "", fmt.Errorf("the brokers do not say what %s of the topic %s is", name, l.cfg.Topic)
+}
+
+// Read gives the records of a partition from one offset up to, and without, another, in offset order: those that are still
+// there. Their memory is the receiver's. The connection is kept for the next Read of the partition.
+func (l *Log) Read(ctx context.Context, partition int, from, to int64, visit func(LogRecord) error) error {
+	return l.read(ctx, &section{partition: partition, next: from, end: to}, visit)
+}
+
+// ReadOn gives the records of a partition from an offset on, up to where the partition ends by the broker's last answer, and
+// gives that offset; it is an error if that comes before least. So no record is missed that compaction removes while it
+// reads, but those that it removes for the sake of one that is given.
+func (l *Log) ReadOn(ctx context.Context, partition int, from, least int64, visit func(LogRecord) error) (end int64, err error) {
+	s := section{partition: partition, next: from, end: max(from, least), follow: true}
+	err = l.read(ctx, &s, visit)
+	return s.end, err
+}
+
+func (l *Log) read(ctx context.Context, s *section, visit func(LogRecord) error) error {
+	r := sectionReader{
+		kafka: l.cfg, network: l.network, kept: l.kept, keep: l.keep,
+		message: func(_ context.Context, _ int, m kafka.Message) error {
+			return visit(LogRecord{Key: m.Key, Value: m.Value, Offset: m.Offset})
+		},
+	}
+	if err := r.read(ctx, s); err != nil {
+		return fmt.Errorf("reading partition %d of the topic %s: %w", s.partition, l.cfg.Topic, err)
 	}
 	return nil
 }
 
-// Append writes records to a partition in their order, and returns when all in-sync replicas have them. It tries again
-// until ctx ends; so a record may be written twice, but never after one that follows it for the first time.
+// kept takes the connection that is kept for a partition, nil where there is none.
+func (l *Log) kept(partition int) *kafka.Conn {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	conn := l.idle[partition]
+	delete(l.idle, partition)
+	return conn
+}
+
+// keep keeps a connection, or closes it where another one is kept already.
+func (l *Log) keep(partition int, conn *kafka.Conn) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.idle == nil || l.idle[partition] != nil {
+		conn.Close() // what was read of it is all that matters
+		return
+	}
+	l.idle[partition] = conn
+}
+
+// Append writes records to a partition in their order, and returns when all in-sync replicas have them. It sets their
+// offsets. It tries again until ctx ends; so a record may be written twice, but never after one that follows it for the
+// first time.
 func (l *Log) Append(ctx context.Context, partition int, records ...LogRecord) error {
 	for len(records) > 0 {
 		n := batchSize(records)
-		if err := l.produce(ctx, partition, records[:n]); err != nil {
-			return fmt.Errorf("writing to partition %d of the topic %s: %w", partition, l.cfg.Topic, err)
+		if _, err := l.AppendFresh(ctx, partition, func() []LogRecord { return records[:n] }); err != nil {
+			return err
 		}
 		records = records[n:]
 	}
@@ -96,14 +182,21 @@ func batchSize(records []LogRecord) int {
 	return len(records)
 }
 
-func (l *Log) produce(ctx context.Context, partition int, records []LogRecord) error {
+// AppendFresh writes what fresh gives to a partition, all of it in one request, and returns it with its offsets when all
+// in-sync replicas have it. It tries again until ctx ends, each time with what fresh gives then: what an attempt wrote of
+// which no answer came may be there too, or come to be there later. Of large records it takes one and some small ones.
+func (l *Log) AppendFresh(ctx context.Context, partition int, fresh func() []LogRecord) ([]LogRecord, error) {
 	for wait := logBackoff; ; wait = min(2*wait, maxLogBackoff) {
-		err := l.produceOnce(ctx, partition, records)
-		if err == nil || !passes(err) {
-			return err
+		records := fresh()
+		err := l.produce(ctx, partition, records)
+		if err == nil {
+			return records, nil
+		}
+		if !passes(err) {
+			return nil, fmt.Errorf("writing to partition %d of the topic %s: %w", partition, l.cfg.Topic, err)
 		}
 		if !sleep(ctx, wait) {
-			return errors.Join(err, ctx.Err())
+			return nil, fmt.Errorf("writing to partition %d of the topic %s: %w", partition, l.cfg.Topic, errors.Join(err, ctx.Err()))
 		}
 	}
 }
@@ -115,7 +208,7 @@ func passes(err error) bool {
 	return !errors.As(err, &refused) || refused.Temporary() || errors.Is(err, kafka.UnknownTopicOrPartition)
 }
 
-func (l *Log) produceOnce(ctx context.Context, partition int, records []LogRecord) error {
+func (l *Log) produce(ctx context.Context, partition int, records []LogRecord) error {
 	batch := make([]kafka.Record, len(records))
 	now := time.Now()
 	for i, r := range records {
@@ -127,8 +220,14 @@ func (l *Log) produceOnce(ctx context.Context, partition int, records []LogRecor
 	answer, err := l.client.Produce(ctx, &kafka.ProduceRequest{
 		Topic: l.cfg.Topic, Partition: partition, RequiredAcks: kafka.RequireAll, Records: kafka.NewRecordReader(batch...),
 	})
+	if err == nil {
+		err = answer.Error
+	}
 	if err != nil {
 		return err
 	}
-	return answer.Error
+	for i := range records {
+		records[i].Offset = answer.BaseOffset + int64(i)
+	}
+	return nil
 }

@@ -32,7 +32,7 @@ func startLog(t *testing.T, partitions int32, opts ...kfake.Opt) (*kfake.Cluster
 
 func (l *Log) all(t *testing.T, partition int) (out []LogRecord) {
 	t.Helper()
-	if err := l.Read(t.Context(), partition, func(r LogRecord) error {
+	if _, err := l.ReadOn(t.Context(), partition, 0, 0, func(r LogRecord) error {
 		out = append(out, r)
 		return nil
 	}); err != nil {
@@ -60,7 +60,7 @@ func TestLogGivesBackWhatWasAppended(t *testing.T) {
 	}
 	got := l.all(t, 1)
 	same := slices.EqualFunc(got, records, func(a, b LogRecord) bool {
-		return bytes.Equal(a.Key, b.Key) && bytes.Equal(a.Value, b.Value)
+		return bytes.Equal(a.Key, b.Key) && bytes.Equal(a.Value, b.Value) && a.Offset == b.Offset
 	})
 	if !same {
 		t.Errorf("%d records come back otherwise than they were written", len(got))
@@ -122,7 +122,100 @@ func TestLogErrors(t *testing.T) {
 		t.Fatal(err)
 	}
 	stop := errors.New("enough")
-	if err := l.Read(t.Context(), 0, func(LogRecord) error { return stop }); !errors.Is(err, stop) {
+	if err := l.Read(t.Context(), 0, 0, 1, func(LogRecord) error { return stop }); !errors.Is(err, stop) {
 		t.Errorf("a reader that stops: %v", err)
+	}
+}
+
+// What is read ends where it is asked to, or where the partition does; what an append tells of offsets is where they are.
+func TestLogReadsOn(t *testing.T) {
+	_, l := startLog(t, 1)
+	if end, err := l.ReadOn(t.Context(), 0, 0, 0, nil); end != 0 || err != nil {
+		t.Errorf("an empty partition ends at %d, %v", end, err)
+	}
+	var next int64
+	for i := range 3 {
+		records, err := l.AppendFresh(t.Context(), 0, func() []LogRecord {
+			return []LogRecord{{Key: []byte("a")}, {Key: []byte("b")}, {Key: []byte("c"), Value: []byte("v")}}
+		})
+		if err != nil || records[2].Offset != int64(3*i+2) {
+			t.Fatalf("offset %d, %v", records[2].Offset, err)
+		}
+		var seen []int64
+		next, err = l.ReadOn(t.Context(), 0, next, next+1, func(r LogRecord) error {
+			seen = append(seen, r.Offset)
+			return nil
+		})
+		if err != nil || next != int64(3*i+3) || !slices.Equal(seen, []int64{next - 3, next - 2, next - 1}) {
+			t.Errorf("%d to %d, %v", seen, next, err)
+		}
+	}
+	var seen []int64
+	if err := l.Read(t.Context(), 0, 4, 6, func(r LogRecord) error {
+		seen = append(seen, r.Offset)
+		return nil
+	}); err != nil || !slices.Equal(seen, []int64{4, 5}) {
+		t.Errorf("%d, %v", seen, err)
+	}
+	if _, err := l.ReadOn(t.Context(), 0, next, next+1, nil); !errors.Is(err, errBehind) {
+		t.Errorf("a partition that has lost records gives %v", err)
+	}
+}
+
+// A connection is kept from one Read to the next; one that has broken is made anew.
+func TestLogKeepsItsConnection(t *testing.T) {
+	c, l := startLog(t, 1)
+	if err := l.Append(t.Context(), 0, LogRecord{Key: []byte("a")}); err != nil {
+		t.Fatal(err)
+	}
+	dialled := 0
+	c.ControlKey(int16(kmsg.Metadata), func(kmsg.Request) (kmsg.Response, error, bool) {
+		c.KeepControl()
+		dialled++
+		return nil, nil, false
+	})
+	l.all(t, 0)
+	first := dialled
+	for range 5 {
+		l.all(t, 0)
+	}
+	if first == 0 || dialled != first {
+		t.Errorf("the leader was asked for %d times, and %d times after", first, dialled-first)
+	}
+	for _, conn := range l.idle {
+		conn.Close()
+	}
+	if got := l.all(t, 0); len(got) != 1 {
+		t.Errorf("%d records", len(got))
+	}
+}
+
+func TestLogMakesItsTopic(t *testing.T) {
+	c, _ := startLog(t, 1)
+	cfg := DefaultKafkaConfig()
+	cfg.Brokers = c.ListenAddrs()
+	l, err := OpenLog(cfg, "made")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	for _, partitions := range []int{3, 5} { // the second time it is there
+		if err := l.Make(t.Context(), partitions, map[string]string{"cleanup.policy": "compact"}); err != nil {
+			t.Fatal(err)
+		}
+		if n, err := l.Partitions(t.Context()); n != 3 || err != nil {
+			t.Errorf("%d partitions, %v", n, err)
+		}
+		if policy, err := l.Setting(t.Context(), "cleanup.policy"); policy != "compact" || err != nil {
+			t.Errorf("cleanup.policy is %q, %v", policy, err)
+		}
+	}
+	other, err := OpenLog(cfg, "none")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	if _, err := other.Setting(t.Context(), "cleanup.policy"); err == nil {
+		t.Error("a topic that is not there has a setting")
 	}
 }
