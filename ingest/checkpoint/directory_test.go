@@ -26,9 +26,9 @@ func openDirectory(t *testing.T, path string) *Directory {
 	return d
 }
 
-func mustPut(t *testing.T, d *Directory, name string, generation uint64, segment []byte) {
+func mustPut(t testing.TB, b Backend, name string, generation uint64, segment []byte) {
 	t.Helper()
-	if err := d.Put(name, generation, segment); err != nil {
+	if err := b.Put(name, generation, segment); err != nil {
 		t.Fatal(err)
 	}
 }

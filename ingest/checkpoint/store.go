@@ -78,7 +78,11 @@ type generation struct {
 
 // NewStore makes the store of a backend.
 func NewStore(backend Backend, log zerolog.Logger, reg prometheus.Registerer) *Store {
-	return &Store{backend: backend, log: log, metrics: newMetrics(reg), names: map[string]*history{}}
+	return newStore(backend, log, newMetrics(reg))
+}
+
+func newStore(backend Backend, log zerolog.Logger, metrics *metrics) *Store {
+	return &Store{backend: backend, log: log, metrics: metrics, names: map[string]*history{}}
 }
 
 // Names lists the names that begin with a prefix and have a checkpoint, sorted.
@@ -242,7 +246,9 @@ func (s *Store) Save(name string, changed ingest.Parts, gone []string) error {
 	defer h.mu.Unlock()
 	size, err := s.save(name, h, changed, gone)
 	if err != nil {
-		s.metrics.failures.WithLabelValues(kindOf(name)).Inc()
+		if !errors.Is(err, ingest.ErrFenced) { // which is how a partition changes hands
+			s.metrics.failures.WithLabelValues(kindOf(name)).Inc()
+		}
 		return fmt.Errorf("saving checkpoint %q: %w", name, err)
 	}
 	s.metrics.bytes.WithLabelValues(kindOf(name)).Set(float64(size))

@@ -26,7 +26,7 @@ var _ Backend = (*ingesttest.Segments)(nil)
 
 func openStore(b Backend) *Store { return NewStore(b, zerolog.Nop(), prometheus.NewRegistry()) }
 
-func mustSave(t *testing.T, s *Store, name string, changed ingest.Parts, gone ...string) {
+func mustSave(t testing.TB, s *Store, name string, changed ingest.Parts, gone ...string) {
 	t.Helper()
 	if err := s.Save(name, changed, gone); err != nil {
 		t.Fatal(err)

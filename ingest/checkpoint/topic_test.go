@@ -2,263 +2,226 @@ package checkpoint
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"math/rand/v2"
-	"slices"
+	"maps"
+	"strings"
+	"sync"
 	"testing"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
+
 	"github.com/rewardwatch/rewardwatch/ingest"
+	"github.com/rewardwatch/rewardwatch/ingest/ingesttest"
 )
 
-// memoryLog is a compacted topic in memory.
-type memoryLog struct {
-	partitions [][]ingest.LogRecord
-	offset     int64
-	fail       int // records that are still taken; negative for all
-}
-
-var errLogFull = errors.New("the topic takes no more")
-
-func newMemoryLog(partitions int) *memoryLog {
-	return &memoryLog{partitions: make([][]ingest.LogRecord, partitions), fail: -1}
-}
-
-func (l *memoryLog) Partitions(context.Context) (int, error) { return len(l.partitions), nil }
-
-func (l *memoryLog) Read(_ context.Context, partition int, visit func(ingest.LogRecord) error) error {
-	for _, r := range l.partitions[partition] {
-		if err := visit(r); err != nil {
-			return err
-		}
+func TestTopic(t *testing.T) {
+	broker, err := ingesttest.Start(0, "")
+	if err != nil {
+		t.Fatal(err)
 	}
-	return nil
+	defer broker.Close()
+	testTopic(t, broker.Addrs())
 }
 
-func (l *memoryLog) Append(_ context.Context, partition int, records ...ingest.LogRecord) error {
-	for _, r := range records {
-		if l.fail == 0 {
-			return errLogFull
-		}
-		l.fail--
-		r.Key, r.Value, r.Offset = bytes.Clone(r.Key), bytes.Clone(r.Value), l.offset
-		l.offset++
-		l.partitions[partition] = append(l.partitions[partition], r)
+// cluster is Kafka, with a topic of telemetry.
+type cluster struct{ cfg ingest.KafkaConfig }
+
+func newCluster(t testing.TB, brokers []string, partitions int) *cluster {
+	t.Helper()
+	cfg := ingest.DefaultKafkaConfig()
+	cfg.Brokers = brokers
+	c := &cluster{cfg}
+	c.make(t, cfg.Topic, partitions, nil)
+	return c
+}
+
+func (c *cluster) make(t testing.TB, topic string, partitions int, settings map[string]string) {
+	t.Helper()
+	l := c.log(t, topic)
+	if err := l.Make(t.Context(), partitions, settings); err != nil {
+		t.Fatal(err)
 	}
-	return nil
 }
 
-// compact keeps the last record of every key, and no tombstones.
-func (l *memoryLog) compact() {
-	for i, records := range l.partitions {
-		last := map[string]int64{}
-		for _, r := range records {
-			last[string(r.Key)] = r.Offset
-		}
-		l.partitions[i] = slices.DeleteFunc(records, func(r ingest.LogRecord) bool {
-			return last[string(r.Key)] != r.Offset || len(r.Value) == 0
+func (c *cluster) log(t testing.TB, topic string) *ingest.Log {
+	t.Helper()
+	l, err := ingest.OpenLog(c.cfg, topic)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	return l
+}
+
+// instance is an instance of the service.
+func (c *cluster) instance(t testing.TB, topic string) *Topic {
+	t.Helper()
+	instance, err := OpenTopic(c.cfg, topic, zerolog.Nop(), prometheus.NewRegistry())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = instance.Close() })
+	return instance
+}
+
+func isOwner() error { return nil }
+
+// take opens the checkpoints of a partition.
+func (t *Topic) take(tb testing.TB, partition int32) assignment {
+	tb.Helper()
+	s, err := t.Open(tb.Context(), t.cfg.Topic, partition, isOwner)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return s.(assignment)
+}
+
+// testTopic is what has to hold on any broker.
+func testTopic(t *testing.T, brokers []string) {
+	c := newCluster(t, brokers, 3)
+	t.Run("IsMade", func(t *testing.T) { testTopicIsMade(t, c) })
+	t.Run("ChangesHands", func(t *testing.T) { testTopicChangesHands(t, c) })
+	t.Run("Unfit", func(t *testing.T) { testTopicUnfit(t, c) })
+	t.Run("SavesAtTheSameTime", func(t *testing.T) { testTopicSavesAtTheSameTime(t, c) })
+}
+
+func testTopicIsMade(t *testing.T, c *cluster) {
+	var all sync.WaitGroup
+	for range 3 { // instances that start together
+		instance := c.instance(t, "made")
+		all.Go(func() {
+			if _, err := instance.Open(t.Context(), c.cfg.Topic, 2, isOwner); err != nil {
+				t.Error(err)
+			}
 		})
 	}
-}
-
-func (l *memoryLog) records() (n int) {
-	for _, p := range l.partitions {
-		n += len(p)
+	all.Wait()
+	l := c.log(t, "made")
+	if n, err := l.Partitions(t.Context()); n != 3 || err != nil {
+		t.Errorf("%d partitions, %v", n, err)
 	}
-	return n
-}
-
-func randomBytes(n int) []byte {
-	out := make([]byte, n)
-	_, _ = rand.NewChaCha8([32]byte{byte(n), byte(n >> 8), byte(n >> 16)}).Read(out) // it cannot fail
-	return out
-}
-
-// What is read is what was written, by the writer and by whoever comes after it, before and after compaction.
-func TestTopicGivesBackSegments(t *testing.T) {
-	l := newMemoryLog(3)
-	writer := &topic{log: l}
-	sizes := []int{0, 1, ingest.MaxLogRecord, 2*ingest.MaxLogRecord + 3}
-	name := func(i int) string { return fmt.Sprint("partition-agent-telemetry-", i) }
-	for i, size := range sizes {
-		for g := range uint64(3) {
-			if err := writer.Put(name(i), g+1, randomBytes(size+int(g))); err != nil {
-				t.Fatal(err)
-			}
+	for name, want := range settings() {
+		if got, err := l.Setting(t.Context(), name); got != want || err != nil {
+			t.Errorf("%s is %q, %v", name, got, err)
 		}
-		if err := writer.Remove(name(i), 1); err != nil {
+	}
+	lost := errors.New("another generation has begun")
+	if _, err := c.instance(t, "made").Open(t.Context(), c.cfg.Topic, 2, func() error { return lost }); !errors.Is(err, lost) {
+		t.Errorf("without an owner: %v", err)
+	}
+}
+
+func testTopicChangesHands(t *testing.T, c *cluster) {
+	large := string(randomBytes(2*ingest.MaxLogRecord + 1000))
+	first, second := c.instance(t, "changing"), c.instance(t, "changing")
+	want, notes := parts("large", large, "turn", "-1"), map[string]string{}
+	s := first.take(t, 1)
+	mustSave(t, s.Store, "bank-a", want)
+	other := first.take(t, 4) // in the same partition of the topic
+	for turn := range 4 {
+		old := s
+		s = []*Topic{second, first}[turn%2].take(t, 1)
+		wantLoad(t, s.Store, "bank-a", want)
+		got := map[string]string{}
+		s.Read(func(key string, value []byte) { got[key] = string(value) })
+		if !maps.Equal(got, notes) {
+			t.Errorf("turn %d: notes %q, want %q", turn, got, notes)
+		}
+		if err := old.Save("bank-a", parts("turn", "lost"), nil); !errors.Is(err, ingest.ErrFenced) {
+			t.Errorf("turn %d: the owner of old gets %v", turn, err)
+		}
+		if err := old.Append("turn", []byte("lost")); !errors.Is(err, ingest.ErrFenced) {
+			t.Errorf("turn %d: the owner of old gets %v", turn, err)
+		}
+		for range 3 {
+			want["turn"] = fmt.Append(nil, turn)
+			mustSave(t, s.Store, "bank-a", ingest.Parts{"turn": want["turn"]})
+			mustSave(t, other.Store, "bank-a", parts("x", "1"))
+		}
+		notes["turn"] = fmt.Sprint(turn)
+		if err := s.Append("turn", fmt.Append(nil, turn)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	check := func(reader *topic) {
-		t.Helper()
-		for i, size := range sizes {
-			if got, err := reader.Generations(name(i)); err != nil || !slices.Equal(got, []uint64{2, 3}) {
-				t.Fatalf("generations %v, %v", got, err)
-			}
-			for g := uint64(2); g <= 3; g++ {
-				if got, err := reader.Get(name(i), g); err != nil || !bytes.Equal(got, randomBytes(size+int(g)-1)) {
-					t.Errorf("%s, generation %d: %d bytes, %v", name(i), g, len(got), err)
-				}
-			}
-			if _, err := reader.Get(name(i), 1); !errors.Is(err, fs.ErrNotExist) {
-				t.Errorf("a removed generation gives %v", err)
-			}
-		}
-		if got, err := reader.Names("partition-"); err != nil || len(got) != len(sizes) {
-			t.Errorf("names %v, %v", got, err)
-		}
-	}
-	check(writer)
-	check(&topic{log: l})
-	before := l.records()
-	l.compact()
-	if l.records() >= before {
-		t.Fatal("compaction has removed nothing")
-	}
-	check(&topic{log: l})
-	check(writer)
-}
-
-// The state of a telemetry partition is in the partition of the same number, for the instance that gets it.
-func TestTopicPartitions(t *testing.T) {
-	for partition := range 7 {
-		if got := partitionOf(ingest.PartitionCheckpoint("agent-telemetry", int32(partition)), 7); got != partition {
-			t.Errorf("partition %d is kept in %d", partition, got)
-		}
-	}
-	for _, name := range []string{"bank-ranker", "partition-x", "partition-x--3"} {
-		if got := partitionOf(name, 7); got < 0 || got >= 7 {
-			t.Errorf("%s is kept in %d", name, got)
-		}
+	if names, err := s.Names("bank-"); err != nil || len(names) != 1 {
+		t.Errorf("names %q, %v", names, err)
 	}
 }
 
-// However a write is cut short, the segment before is what there is; what was left behind goes with the next removal.
-func TestTopicWriteThatIsCutShort(t *testing.T) {
-	segment := randomBytes(3 * ingest.MaxLogRecord)
-	for taken := range 4 { // three chunks and a manifest
-		l := newMemoryLog(1)
-		writer := &topic{log: l}
-		if err := writer.Put("bank-a", 1, []byte("good")); err != nil {
-			t.Fatal(err)
-		}
-		l.fail = taken
-		if err := writer.Put("bank-a", 2, segment); !errors.Is(err, errLogFull) {
-			t.Fatal(err)
-		}
-		l.fail = -1
-		reader := &topic{log: l}
-		if got, err := reader.Generations("bank-a"); err != nil || !slices.Equal(got, []uint64{1}) {
-			t.Fatalf("after %d records: generations %v, %v", taken, got, err)
-		}
-		if err := reader.Put("bank-a", 3, []byte("next")); err != nil {
-			t.Fatal(err)
-		}
-		if err := reader.Remove("bank-a", 2); err != nil {
-			t.Fatal(err)
-		}
-		l.compact()
-		if got := l.records(); got != 4 { // generations 1 and 3, each a chunk and a manifest
-			t.Errorf("after %d records: %d are left", taken, got)
+func testTopicUnfit(t *testing.T, c *cluster) {
+	for topic, settings := range map[string]map[string]string{
+		"deleting":   {"cleanup.policy": "delete"},
+		"both":       {"cleanup.policy": "compact,delete"},
+		"forgetting": {"cleanup.policy": "compact", "delete.retention.ms": "1000"},
+	} {
+		c.make(t, topic, 1, settings)
+		_, err := c.instance(t, topic).Open(t.Context(), c.cfg.Topic, 0, isOwner)
+		if !errors.Is(err, errUnfit) || !strings.Contains(err.Error(), "--entity-name "+topic+" --add-config ") {
+			t.Errorf("%s: %v", topic, err)
 		}
 	}
-}
-
-// Whatever byte of a segment is changed or missing, it is refused.
-func TestTopicDamage(t *testing.T) {
-	segment := randomBytes(ingest.MaxLogRecord + 100)
-	whole := newMemoryLog(1)
-	if err := (&topic{log: whole}).Put("bank-a", 1, segment); err != nil {
+	cfg := c.cfg
+	cfg.Topic = "no-telemetry"
+	instance, err := OpenTopic(cfg, "unmade", zerolog.Nop(), prometheus.NewRegistry())
+	if err != nil {
 		t.Fatal(err)
 	}
-	refused := func(what string, change func(records []ingest.LogRecord) []ingest.LogRecord) {
-		t.Helper()
-		var records []ingest.LogRecord
-		for _, r := range whole.partitions[0] {
-			r.Key, r.Value = bytes.Clone(r.Key), bytes.Clone(r.Value)
-			records = append(records, r)
-		}
-		damaged := &topic{log: &memoryLog{partitions: [][]ingest.LogRecord{change(records)}}}
-		if got, err := damaged.Get("bank-a", 1); err == nil {
-			t.Errorf("%s goes unseen: %d bytes", what, len(got))
-		}
-	}
-	for i := range whole.partitions[0] {
-		refused(fmt.Sprint("without record ", i), func(r []ingest.LogRecord) []ingest.LogRecord { return slices.Delete(r, i, i+1) })
-	}
-	for i, r := range whole.partitions[0] {
-		for at := 0; at < len(r.Value); at += max(1, len(r.Value)/97) {
-			refused(fmt.Sprintf("byte %d of record %d", at, i), func(records []ingest.LogRecord) []ingest.LogRecord {
-				records[i].Value[at] ^= 0x10
-				return records
-			})
-		}
-	}
-	if err := (&topic{log: &memoryLog{partitions: [][]ingest.LogRecord{{{Key: []byte("stranger"), Value: []byte("x")}}}}}).Put("bank-a", 1, nil); err == nil {
-		t.Error("a topic of other things is taken")
+	defer instance.Close()
+	if _, err := instance.Open(t.Context(), cfg.Topic, 0, isOwner); !errors.Is(err, ingest.ErrNoTopic) {
+		t.Errorf("without telemetry: %v", err)
 	}
 }
 
-// An owner of old that still writes neither wins nor damages what the new owner has written.
-func TestTopicOfAnOwnerOfOld(t *testing.T) {
-	l := newMemoryLog(1)
-	old, present := &topic{log: l}, &topic{log: l}
-	steps := []struct {
-		by         *topic
-		generation uint64
-	}{{old, 1<<28 + 1}, {present, 2<<28 + 1}, {old, 1<<28 + 2}, {present, 2<<28 + 2}, {old, 1<<28 + 3}}
-	for _, s := range steps {
-		if err := s.by.Put("bank-a", s.generation, fmt.Appendf(nil, "%x", s.generation)); err != nil {
-			t.Fatal(err)
-		}
+// Many names are saved at once, while others write to the same partition of the topic.
+func testTopicSavesAtTheSameTime(t *testing.T, c *cluster) {
+	instance := c.instance(t, "busy")
+	s := instance.take(t, 0)
+	stranger := instance.take(t, 3)
+	var all sync.WaitGroup
+	for i := range 8 {
+		all.Go(func() {
+			for round := range 5 {
+				mustSave(t, stranger.Store, fmt.Sprint("bank-", i), parts("x", "stranger"))
+				mustSave(t, s.Store, fmt.Sprint("bank-", i), ingest.Parts{"x": bytes.Repeat([]byte{byte(round)}, 1000*i)})
+				if err := s.Append(fmt.Sprint(i), fmt.Append(nil, round)); err != nil {
+					t.Error(err)
+				}
+			}
+		})
 	}
-	if err := old.Remove("bank-a", 1<<28+1); err != nil {
+	all.Wait()
+	again := c.instance(t, "busy").take(t, 0)
+	for i := range 8 {
+		wantLoad(t, again.Store, fmt.Sprint("bank-", i), ingest.Parts{"x": bytes.Repeat([]byte{4}, 1000*i)})
+	}
+	again.Read(func(key string, value []byte) {
+		if string(value) != "4" {
+			t.Errorf("the note of %s is %q", key, value)
+		}
+	})
+}
+
+// An outage of a broker is waited out, and a write whose answer was lost is not one that was lost.
+func TestTopicOverOutages(t *testing.T) {
+	broker, err := ingesttest.Start(0, "")
+	if err != nil {
 		t.Fatal(err)
 	}
-	l.compact()
-	reader := &topic{log: l}
-	held, err := reader.Generations("bank-a")
-	if err != nil || len(held) == 0 || held[len(held)-1] != 2<<28+2 {
-		t.Fatalf("generations %x, %v", held, err)
+	defer broker.Close()
+	c := newCluster(t, broker.Addrs(), 1)
+	s := c.instance(t, "state").take(t, 0)
+	want := ingest.Parts{}
+	for i := range 12 {
+		broker.CutAfter(int64(i) * 1700 % 9000) // of what the broker sends, wherever it is just then
+		changed := parts(fmt.Sprint("part-", i%4), strings.Repeat(fmt.Sprint(i, " "), 2000))
+		mustSave(t, s.Store, "bank-a", changed)
+		maps.Copy(want, changed)
+		broker.CutConnections()
 	}
-	if got, err := reader.Get("bank-a", 2<<28+2); err != nil || string(got) != fmt.Sprintf("%x", 2<<28+2) {
-		t.Errorf("the newest holds %q, %v", got, err)
+	if !s.held.doubt {
+		t.Error("no answer was missed")
 	}
-}
-
-// A store over a topic is what it is over a directory: a map that outlives full disks, compaction and new owners.
-func TestStoreOverATopic(t *testing.T) {
-	rng := rand.New(rand.NewPCG(3, 4))
-	for range 5 {
-		l := newMemoryLog(2)
-		s := openStore(&topic{log: l})
-		want := ingest.Parts{}
-		for range 40 {
-			changed := ingest.Parts{}
-			for range 1 + rng.IntN(3) {
-				changed[fmt.Sprint("part/", rng.IntN(6))] = randomBytes(rng.IntN(ingest.MaxLogRecord))
-			}
-			if rng.IntN(6) == 0 {
-				l.fail = rng.IntN(4)
-				if err := s.Save("bank-a", changed, nil); err != nil && !errors.Is(err, errLogFull) {
-					t.Fatal(err)
-				}
-				l.fail = -1
-			}
-			mustSave(t, s, "bank-a", changed)
-			for part, data := range changed {
-				want[part] = data
-			}
-			if rng.IntN(6) == 0 {
-				l.compact()
-			}
-			if rng.IntN(6) == 0 {
-				s = openStore(&topic{log: l})
-				wantLoad(t, s, "bank-a", want)
-			}
-		}
-	}
+	wantLoad(t, c.instance(t, "state").take(t, 0).Store, "bank-a", want)
 }

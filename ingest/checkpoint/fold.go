@@ -1,0 +1,212 @@
+package checkpoint
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/rewardwatch/rewardwatch/ingest"
+)
+
+// folded is what the records of a scope amount to.
+type folded struct {
+	scope   string
+	epoch   uint64 // the highest that there is
+	owner   uint64 // the number of the claim with which it began
+	records map[string]*foldedRecord
+}
+
+// foldedRecord is a record that no tombstone has given up.
+type foldedRecord struct {
+	record
+	key    []byte
+	offset int64
+	counts bool   // its epoch had not ended when it was written
+	value  []byte // nil where it does not count
+}
+
+func newFolded(scope string) *folded {
+	return &folded{scope: scope, records: map[string]*foldedRecord{}}
+}
+
+// fold takes in one record of the partition; they come in offset order. A record behind one of a higher epoch does not
+// count: whoever wrote it had lost the scope. That stands for all time, as the claims of old are given up only after all
+// that they keep from counting.
+func (f *folded) fold(r ingest.LogRecord) error {
+	scope, at, err := parseKey(r.Key)
+	if err != nil {
+		return fmt.Errorf("offset %d holds no part of a checkpoint: the key %q: %w", r.Offset, r.Key, err)
+	}
+	if scope != f.scope {
+		return nil
+	}
+	if len(r.Value) == 0 {
+		delete(f.records, string(r.Key))
+		return nil
+	}
+	if at.epoch > f.epoch {
+		f.epoch, f.owner = at.epoch, 0
+		if at.kind == kindClaim {
+			f.owner = at.number
+		}
+	}
+	held := &foldedRecord{record: at, key: r.Key, offset: r.Offset, counts: at.epoch == f.epoch}
+	if held.counts {
+		held.value = r.Value
+	}
+	f.records[string(r.Key)] = held
+	return nil
+}
+
+// holding is what a scope holds for its owner.
+type holding struct {
+	segments map[string]map[uint64]*segment // by name and generation, those that were finished
+	notes    map[string]note                // by key
+	dead     [][]byte                       // keys to be given up, in this order
+	damaged  []string                       // what is, for the log
+}
+
+// segment is what is known of one.
+type segment struct {
+	epoch       uint64
+	chunks      []uint64 // their numbers
+	size        int
+	sum         uint32
+	err         error    // why it cannot be read: damage, or errOtherVersion
+	keys        [][]byte // of its records, the manifest first: no manifest is to be left without its chunks
+	first, last int64    // offsets: its chunks lie between them
+	held        [][]byte // its chunks, from the opening until they are asked for or the name is written to
+}
+
+// note is one of the journal.
+type note struct {
+	record
+	key  []byte // of the record
+	text []byte // empty where the key is to be forgotten, and the note keeps older ones from counting
+}
+
+// settle gives what there is once the scope is the reader's.
+func (f *folded) settle() *holding {
+	h := &holding{segments: map[string]map[uint64]*segment{}, notes: map[string]note{}}
+	chunks := map[[2]uint64]*foldedRecord{}
+	var claims [][]byte
+	records := f.inOrder()
+	for _, r := range records {
+		switch {
+		case r.kind == kindClaim:
+			if r.epoch < f.epoch {
+				claims = append(claims, r.key)
+			}
+		case !r.counts:
+			h.dead = append(h.dead, r.key)
+		case r.kind == kindChunk:
+			chunks[[2]uint64{r.epoch, r.number}] = r
+		case r.kind == kindManifest:
+			h.finished(r)
+		case r.kind == kindNote:
+			h.noted(r)
+		}
+	}
+	for key := range h.notes {
+		h.forget(key)
+	}
+	for _, generations := range h.segments {
+		for _, s := range generations {
+			s.gather(f.scope, chunks)
+		}
+	}
+	for _, r := range records { // those that were never finished, or that another write took the place of
+		if left := chunks[[2]uint64{r.epoch, r.number}]; left == r {
+			h.dead = append(h.dead, r.key)
+		}
+	}
+	h.dead = append(h.dead, claims...) // last: until then they keep the others from counting
+	if len(h.damaged) > 0 {
+		h.dead = nil // what seems to be left over may be needed where the damage is undone
+	}
+	return h
+}
+
+func (f *folded) inOrder() []*foldedRecord {
+	records := make([]*foldedRecord, 0, len(f.records))
+	for _, r := range f.records {
+		records = append(records, r)
+	}
+	slices.SortFunc(records, func(a, b *foldedRecord) int {
+		return cmp.Or(a.compare(b.record), bytes.Compare(a.key, b.key))
+	})
+	return records
+}
+
+// finished takes in a manifest. Of one name and generation the last one holds, whatever became of it.
+func (h *holding) finished(r *foldedRecord) *segment {
+	if h.segments[r.name] == nil {
+		h.segments[r.name] = map[uint64]*segment{}
+	}
+	if before := h.segments[r.name][r.generation]; before != nil {
+		h.dead = append(h.dead, before.keys...)
+	}
+	m, err := parseManifest(r.value)
+	if err != nil {
+		h.damaged = append(h.damaged, fmt.Sprintf("generation %d of %q: %v", r.generation, r.name, err))
+	}
+	s := &segment{
+		epoch: r.epoch, chunks: m.Chunks, size: m.Size, sum: m.Sum, err: err, keys: [][]byte{r.key}, first: r.offset, last: r.offset,
+	}
+	h.segments[r.name][r.generation] = s
+	return s
+}
+
+// noted takes in a note. Of one key the last one holds: where that is damaged, none, as the one before may say the
+// opposite.
+func (h *holding) noted(r *foldedRecord) {
+	before, any := h.notes[r.name]
+	if any && before.compare(r.record) > 0 { // of two that were noted at the same time
+		h.dead = append(h.dead, r.key)
+		return
+	}
+	if any {
+		h.dead = append(h.dead, before.key)
+		delete(h.notes, r.name)
+	}
+	text, whole := unseal(r.value)
+	if !whole {
+		h.damaged = append(h.damaged, fmt.Sprintf("the note of %q", r.name))
+		return
+	}
+	h.notes[r.name] = note{record: r.record, key: r.key, text: text}
+}
+
+// forget gives up a note that is empty.
+func (h *holding) forget(key string) {
+	if n, any := h.notes[key]; any && len(n.text) == 0 {
+		h.dead = append(h.dead, n.key)
+		delete(h.notes, key)
+	}
+}
+
+// gather takes the chunks of the segment.
+func (s *segment) gather(scope string, chunks map[[2]uint64]*foldedRecord) {
+	for _, number := range s.chunks {
+		at := [2]uint64{s.epoch, number}
+		s.keys = append(s.keys, record{epoch: at[0], number: number, kind: kindChunk}.key(scope))
+		if r := chunks[at]; r != nil {
+			s.held = append(s.held, r.value)
+			s.first = min(s.first, r.offset)
+			delete(chunks, at)
+		}
+	}
+}
+
+// join puts chunks together. whole is false where they are not what the manifest says.
+func (s *segment) join(chunks [][]byte) (segment []byte, whole bool) {
+	switch len(chunks) {
+	case 0:
+	case 1:
+		segment = chunks[0]
+	default:
+		segment = slices.Concat(chunks...)
+	}
+	return segment, len(segment) == s.size && checksum(segment) == s.sum
+}

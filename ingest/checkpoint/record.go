@@ -1,0 +1,111 @@
+package checkpoint
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+)
+
+// A record of the topic belongs to a scope, the state of one telemetry partition, and to an epoch of it, the time of one
+// owner. Its key is
+//
+//	scope 0 epoch 0 number 0 kind 0 name 0 generation 0 CRC-32C of what stands before
+//
+// with the numbers in hexadecimal digits. No key is ever written twice with a value: so compaction removes nothing but what
+// a tombstone has given up, and no owner can harm what another one has written.
+//
+// The value of a chunk is a piece of a segment. All others begin with a checksum of what follows: in a manifest a JSON
+// object, in a note what was noted, in a claim when that was, for a person to see.
+type record struct {
+	epoch, number uint64
+	kind          string
+	name          string // of the checkpoint, of a manifest; the key, of a note
+	generation    uint64 // of a manifest
+}
+
+// The kinds of records.
+const (
+	kindClaim    = "claim"    // with the first one of an epoch, that begins; its number is the owner's, at random
+	kindChunk    = "chunk"    // of a segment
+	kindManifest = "manifest" // with it a segment is finished
+	kindNote     = "note"     // of the journal
+)
+
+// compare orders what one owner wrote, and one owner after another.
+func (r record) compare(other record) int {
+	return cmp.Or(cmp.Compare(r.epoch, other.epoch), cmp.Compare(r.number, other.number))
+}
+
+func (r record) key(scope string) []byte {
+	key := fmt.Appendf(nil, "%s\x00%016x\x00%016x\x00%s\x00%s\x00%016x\x00", scope, r.epoch, r.number, r.kind, r.name, r.generation)
+	return fmt.Appendf(key, "%08x", checksum(key))
+}
+
+// parseKey undoes key.
+func parseKey(key []byte) (scope string, r record, err error) {
+	at := bytes.LastIndexByte(key, 0) + 1
+	if string(key[at:]) != fmt.Sprintf("%08x", checksum(key[:at])) {
+		return "", record{}, errors.New("its checksum does not match")
+	}
+	parts := bytes.Split(key, []byte{0})
+	n := len(parts)
+	if n < 7 {
+		return "", record{}, errors.New("it does not have seven parts")
+	}
+	r = record{kind: string(parts[3]), name: string(bytes.Join(parts[4:n-2], []byte{0}))}
+	for _, number := range []struct {
+		of   *uint64
+		text []byte
+	}{{&r.epoch, parts[1]}, {&r.number, parts[2]}, {&r.generation, parts[n-2]}} {
+		if *number.of, err = strconv.ParseUint(string(number.text), 16, 64); err != nil {
+			return "", record{}, err
+		}
+	}
+	if r.epoch == math.MaxUint64 {
+		return "", record{}, errors.New("no epoch could follow")
+	}
+	return string(parts[0]), r, nil
+}
+
+// seal puts a checksum before a text. What it gives is never empty, as a tombstone is.
+func seal(text []byte) []byte { return fmt.Appendf(nil, "%08x %s", checksum(text), text) }
+
+// unseal undoes seal. whole is false for what seal does not give.
+func unseal(value []byte) (text []byte, whole bool) {
+	sum, text, _ := bytes.Cut(value, []byte(" "))
+	return text, string(sum) == fmt.Sprintf("%08x", checksum(text))
+}
+
+// manifest says what a segment is made of.
+type manifest struct {
+	Format int      `json:"format"`
+	Chunks []uint64 `json:"chunks"` // their numbers, in order; of the same epoch
+	Size   int      `json:"size"`   // bytes
+	Sum    uint32   `json:"crc32c"` // of the whole
+}
+
+// topicFormat is the format of manifests. The key and the checksum before the manifest stay as they are in every format,
+// so that a damaged one is told from one of another format.
+const topicFormat = 1
+
+var errDamagedManifest = errors.New("its manifest is damaged")
+
+func (m *manifest) value() []byte {
+	text, _ := json.Marshal(m) // numbers: it cannot fail
+	return seal(text)
+}
+
+func parseManifest(value []byte) (m manifest, err error) {
+	text, whole := unseal(value)
+	if !whole || json.Unmarshal(text, &m) != nil {
+		return manifest{}, errDamagedManifest
+	}
+	if m.Format != topicFormat {
+		return manifest{}, fmt.Errorf("%w: %d, and this build reads %d", errOtherVersion, m.Format, topicFormat)
+	}
+	return m, nil
+}

@@ -1,0 +1,165 @@
+//go:build e2e
+
+package checkpoint
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/rewardwatch/rewardwatch/ingest"
+)
+
+// TestTopicOnApacheKafka runs the tests of the topic on a real broker, and that of what only one does.
+func TestTopicOnApacheKafka(t *testing.T) {
+	brokers := startKafka(t)
+	testTopic(t, brokers)
+	t.Run("IsCompacted", func(t *testing.T) { testTopicIsCompacted(t, brokers) })
+}
+
+// startKafka starts a broker with a directory of its own.
+func startKafka(t testing.TB) (brokers []string) {
+	t.Helper()
+	dir, ports := t.TempDir(), freePorts(t, 2)
+	script := func(verb string) {
+		cmd := exec.Command("../../deploy/local/kafka/kafka.sh", verb)
+		cmd.Env = append(os.Environ(), "KAFKA_DIR="+dir, "KAFKA_PORT="+ports[0], "KAFKA_CONTROLLER_PORT="+ports[1])
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("kafka.sh %s: %v\n%s", verb, err, out)
+		}
+	}
+	t.Cleanup(func() { script("stop") })
+	script("start")
+	return []string{"127.0.0.1:" + ports[0]}
+}
+
+// freePorts gives ports that nothing listened on a moment ago.
+func freePorts(t testing.TB, n int) []string {
+	t.Helper()
+	ports := make([]string, n)
+	for i := range ports {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		ports[i] = strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
+	}
+	return ports
+}
+
+// quick settings have the broker compact what is a moment old. Segments of less than 1 MiB it does not make.
+func quick() map[string]string {
+	s := settings()
+	s["segment.bytes"], s["segment.ms"], s["min.cleanable.dirty.ratio"], s["max.compaction.lag.ms"] = "1048576", "1000", "0.01", "1000"
+	return s
+}
+
+// A log that the broker has compacted holds what it held before, for the next owner and for the one that wrote it.
+func testTopicIsCompacted(t *testing.T, brokers []string) {
+	c := newCluster(t, brokers, 3) // which is there
+	c.make(t, "compacted", 1, quick())
+	l := c.log(t, "compacted")
+	count := func() (n int) {
+		_, err := l.ReadOn(t.Context(), 0, 0, 0, func(r ingest.LogRecord) error {
+			if len(r.Value) > 0 { // tombstones stay for a day
+				n++
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	instance := c.instance(t, "compacted")
+	s := instance.take(t, 0)
+	want := ingest.Parts{}
+	for i := range 200 {
+		part := fmt.Sprint("part-", i%5)
+		want[part] = bytes.Repeat([]byte{byte(i)}, 50_000)
+		mustSave(t, s.Store, "bank-a", ingest.Parts{part: want[part]})
+		if err := s.Append(fmt.Sprint("key-", i%3), fmt.Append(nil, i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before := count()
+	for deadline := time.Now().Add(2 * time.Minute); count() > before/2; {
+		if time.Now().After(deadline) {
+			t.Fatalf("of %d records %d are left after two minutes", before, count())
+		}
+		time.Sleep(time.Second)
+		mustSave(t, s.Store, "bank-b", parts("x", "so that the segment ends"))
+	}
+	mustSave(t, s.Store, "bank-a", nil)
+	wantLoad(t, s.Store, "bank-a", want)
+	for range 2 {
+		next := c.instance(t, "compacted").take(t, 0)
+		wantLoad(t, next.Store, "bank-a", want)
+		notes := map[string]bool{}
+		next.Read(func(key string, value []byte) { notes[key+" "+string(value)] = true })
+		if len(notes) != 3 || !notes["key-0 198"] || !notes["key-1 199"] || !notes["key-2 197"] {
+			t.Errorf("notes %v", notes)
+		}
+		if err := s.Save("bank-a", parts("x", "lost"), nil); !errors.Is(err, ingest.ErrFenced) {
+			t.Errorf("the owner of old gets %v", err)
+		}
+		s = next
+		mustSave(t, s.Store, "bank-b", parts("x", "y"))
+	}
+	t.Logf("of %d records %d are left", before, count())
+}
+
+// BenchmarkTopicPut is what a save of one segment costs: alone on its partition of the topic, and where another instance
+// writes as much to it, which has to be read.
+func BenchmarkTopicPut(b *testing.B) {
+	c := newCluster(b, startKafka(b), 1)
+	for _, size := range []int{10_000, 1_000_000} {
+		for _, shared := range []bool{false, true} {
+			b.Run(fmt.Sprintf("%dkB/shared=%t", size/1000, shared), func(b *testing.B) {
+				instance := c.instance(b, fmt.Sprintf("put-%d-%t-%d", size, shared, time.Now().UnixNano()))
+				held := instance.take(b, 0).held
+				other := instance.take(b, 1).held
+				segment := randomBytes(size)
+				generation := uint64(0)
+				for b.Loop() {
+					generation++
+					if shared {
+						b.StopTimer()
+						mustPut(b, other, "bank-a", generation, segment)
+						b.StartTimer()
+					}
+					mustPut(b, held, "bank-a", generation, segment)
+				}
+			})
+		}
+	}
+}
+
+// BenchmarkTopicTakeOver takes over a partition of 100 MB, of which 5 MB are live, in 50 checkpoints, and loads these.
+func BenchmarkTopicTakeOver(b *testing.B) {
+	c := newCluster(b, startKafka(b), 1)
+	s := c.instance(b, "taken").take(b, 0)
+	const names, size, rounds = 50, 100_000, 20
+	for round := range rounds {
+		for i := range names {
+			data := randomBytes(size)
+			data[0] = byte(round)
+			mustSave(b, s.Store, fmt.Sprint("bank-", i), ingest.Parts{"x": data})
+		}
+	}
+	for b.Loop() {
+		next := c.instance(b, "taken").take(b, 0)
+		for i := range names {
+			if p, err := next.Load(fmt.Sprint("bank-", i)); err != nil || len(p["x"]) != size || p["x"][0] != rounds-1 {
+				b.Fatal(len(p), err)
+			}
+		}
+	}
+}
