@@ -30,6 +30,7 @@ const ADWINDelta = .002
 //
 // It takes constant memory. Its fields are its whole state, and a snapshot brings them back to the same bits.
 type ADWIN struct {
+	_        struct{} `cbor:",toarray"`
 	Delta    float64
 	Count    int     // values in the window
 	Total    float64 // their sum

@@ -48,19 +48,21 @@ const (
 // approximation. The memory is constant: of old starts fewer and fewer are kept, those that are spaced most evenly in
 // the logarithm of their age, whatever the data. Exported fields are its snapshot.
 type Certificate struct {
-	Units  int     // m
-	Factor float64 // f
-	Cuts   Floats  // the points c, ascending
-	Base   Floats  // F_0 at them
-	Seen   int64   // values so far
-	Counts Counts  // values up to a point and above the one before; they wrap, which differences do not mind
+	_      struct{} `cbor:",toarray"`
+	Units  int      // m
+	Factor float64  // f
+	Cuts   Floats   // the points c, ascending
+	Base   Floats   // F_0 at them
+	Seen   int64    // values so far
+	Counts Counts   // values up to a point and above the one before; they wrap, which differences do not mind
 	Starts []certificateStart
 }
 
 // certificateStart is a start of the grid.
 type certificateStart struct {
-	At     int64  // values before it
-	Counts Counts // of the certificate at that time
+	_      struct{} `cbor:",toarray"`
+	At     int64    // values before it
+	Counts Counts   // of the certificate at that time
 }
 
 // NewCertificate prepares the certificate of a baseline, which it sorts, with a dependence factor of at least 1. It

@@ -22,11 +22,12 @@ const (
 // from the 30th value on. The value after an alarm starts it anew. Delta and threshold are in the unit of the values: feed
 // it values in baseline standard deviations. Its fields are its whole state, and a snapshot brings them back to the same bits.
 type PageHinkley struct {
-	Count         int     // values since the last alarm
-	Mean          float64 // their mean
-	Up, Lowest    float64 // U and its minimum
-	Down, Highest float64 // D and its maximum
-	Drifted       bool    // the last value gave a drift: the next one starts anew
+	_             struct{} `cbor:",toarray"`
+	Count         int      // values since the last alarm
+	Mean          float64  // their mean
+	Up, Lowest    float64  // U and its minimum
+	Down, Highest float64  // D and its maximum
+	Drifted       bool     // the last value gave a drift: the next one starts anew
 }
 
 // NewPageHinkley is a test that has seen nothing.

@@ -163,6 +163,7 @@ type Count struct {
 
 // NamedMoments are the moments of one numeric signal other than the reward.
 type NamedMoments struct {
+	_      struct{} `cbor:",toarray"`
 	Signal string
 	Moments
 	Q10, Q90 float64 // quantiles of the values, valid where N > 0; 0 of outcomes, whose mean says it all
@@ -171,6 +172,7 @@ type NamedMoments struct {
 // Unit is what detectors count in: a finished episode, or a block of steps of one agent where there are no episodes.
 // The receiver owns it; it shares no memory with events.
 type Unit struct {
+	_              struct{} `cbor:",toarray"`
 	Group          Group
 	Agent, Episode string
 	End            End

@@ -88,7 +88,8 @@ func (p *Policy) Promote(key ingest.Group, why string) error {
 		g.Promise.Confidence = g.reliance()
 	}
 	g.endWarmup()
-	p.changed, g.changed = true, true
+	p.changed = true
+	g.touch()
 	return nil
 }
 
@@ -134,7 +135,8 @@ func (p *Policy) replace(g, next *group, why string, now time.Time) {
 	p.byKey[g.Key] = next
 	g.dropNext()
 	g.limit.add(-len(g.Streams))
-	p.changed, next.changed = true, true // also one that was restored with g and has had no unit since
+	p.changed = true
+	next.touch() // also one that was restored with g and has had no unit since
 }
 
 // inherit takes over what is of the group and not of its baseline.

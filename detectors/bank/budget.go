@@ -24,7 +24,8 @@ func (p *Policy) grant(g *group) {
 	if !p.granted {
 		p.granted = true
 		for _, known := range p.groups {
-			known.Share, known.changed = (1-reserve)/float64(len(p.groups)), true
+			known.Share = (1 - reserve) / float64(len(p.groups))
+			known.touch()
 		}
 		return
 	}

@@ -49,7 +49,8 @@ const faultSample = 128
 
 // fault follows the telemetry faults of one stream. Exported fields are its snapshot.
 type fault struct {
-	Rule   string // in force; of several the one that says most, "" for none
+	_      struct{} `cbor:",toarray"`
+	Rule   string   // in force; of several the one that says most, "" for none
 	Held   heldRules
 	Shared string // the rule of another stream, or of the group, that falsifies this one too; "" for none
 
@@ -62,13 +63,15 @@ type fault struct {
 
 // heldRules are the rules of a stream, in the order of what they say: the last one in force is told.
 type heldRules struct {
+	_                                                        struct{} `cbor:",toarray"`
 	Scale, Clipped, NonFinite, Constant, Missing, ActionKind held
 }
 
 // held is a rule that may be in force. It ends after faultUnits units without it.
 type held struct {
-	Rule  string // "" where there is none
-	Clean int    // units since the last faulty one
+	_     struct{} `cbor:",toarray"`
+	Rule  string   // "" where there is none
+	Clean int      // units since the last faulty one
 }
 
 // settle takes what rule holds for the present unit ("" for none) and gives the rule in force.

@@ -17,12 +17,14 @@ const clippedBeyond = .05
 // other, so many of the last units agree by chance with a probability below 1e-6. So signals with few values, which end
 // at the same ones all the time, are not judged. Exported fields are its snapshot.
 type clipped struct {
-	Upper, Lower end     // the lower end with its sign changed
-	Mean         float64 // of the last unit
+	_            struct{} `cbor:",toarray"`
+	Upper, Lower end      // the lower end with its sign changed
+	Mean         float64  // of the last unit
 }
 
 // end is one side of clipped.
 type end struct {
+	_    struct{}         `cbor:",toarray"`
 	Warm detectors.Floats // of the first units of the baseline
 	Cut  float64          // clippedBeyond of them go beyond it
 	Need int              // equal ends that are too many; 0 where the side is not judged

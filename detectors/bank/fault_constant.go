@@ -31,6 +31,7 @@ const leastContinued = .5
 // succeeds, stays at them, and a sparse reward is 0 for long. Nor are runs over which the actions are all the same: a
 // policy that has collapsed may well be rewarded all the same. Exported fields are its snapshot.
 type constant struct {
+	_      struct{} `cbor:",toarray"`
 	Value  float64
 	Run    int    // units in a row that held one value, and the same
 	Varied bool   // the actions differed, or were not told, during the run

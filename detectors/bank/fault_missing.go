@@ -9,6 +9,7 @@ const usualShare = .95
 // usualShare of the baseline's units have is a fault where faultUnits units in a row lack it. By chance that has a
 // probability of .05^20.
 type missing struct {
+	_      struct{} `cbor:",toarray"`
 	Usual  bool
 	Absent int // units in a row without it
 }

@@ -7,6 +7,7 @@ const nonFiniteShare = .01
 // the values of the last faultUnits units, this one among them, and come in two units at least, so that a single wrong
 // value is none. Healthy telemetry has no such values, so that nothing needs to be learnt.
 type nonFinite struct {
+	_          struct{}          `cbor:",toarray"`
 	Bad, Total [faultUnits]int64 // rings
 	Next       int
 }

@@ -38,6 +38,7 @@ const leastOff = 5
 // of faultUnits would be conclusive is not judged. The return is not judged by itself, as a policy that fails changes it
 // by as much; it shares the faults of the reward. Exported fields are its snapshot.
 type scale struct {
+	_              struct{}         `cbor:",toarray"`
 	Scales, Shapes detectors.Floats // logarithm of the scale, and shape, of the first units of the baseline
 
 	Median    float64 // of Scales

@@ -10,6 +10,7 @@ const gaugeValues = 30_000
 // a fault being left out, and start anew with each baseline. A baseline without spread has none. Exported fields are its
 // snapshot.
 type gauges struct {
+	_           struct{} `cbor:",toarray"`
 	ADWIN       *detectors.ADWIN
 	PageHinkley *detectors.PageHinkley
 	Drifts      [2]int64          // found so far, earlier baselines included: by ADWIN, by Page-Hinkley

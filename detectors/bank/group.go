@@ -54,9 +54,10 @@ type group struct {
 	cfg          Config
 	limit        *StreamLimit
 	calibrations *Calibrations
-	arrived      time.Time // wall clock of the last unit, for silence
-	changed      bool      // since it was saved
-	saved        *frozen   // what is saved of what does not change between baselines, nil where nothing is
+	arrived      time.Time     // wall clock of the last unit, for silence
+	changed      bool          // since it was saved
+	saved        *frozen       // what is saved of what does not change between baselines, nil where nothing is
+	shown        *GroupSummary // nil where the group has changed since it was summarized
 
 	actionShares *actionShares // of Categories
 	scratch      scratch
@@ -78,6 +79,9 @@ func newGroup(key ingest.Group, cfg Config, limit *StreamLimit, calibrations *Ca
 		changed: true,
 	}
 }
+
+// touch notes that the group changes: it is to be saved, and summarized, anew.
+func (g *group) touch() { g.changed, g.shown = true, nil }
 
 // find gives the place of a signal's stream, and whether there is one.
 func (g *group) find(signal string) (at int, found bool) {

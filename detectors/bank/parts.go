@@ -25,7 +25,8 @@ const (
 	frozenPart  = "/frozen"
 )
 
-// snapshotVersion is the format of all parts. Another one is refused.
+// snapshotVersion is the format of all parts: it goes up when a field of anything that is saved is added, dropped, moved or
+// given another meaning. Another one is refused.
 const snapshotVersion = 4
 
 // policyState is what is saved of a policy beside its groups.
@@ -225,7 +226,11 @@ func (p *Policy) resumeGroup(name string, parts ingest.Parts, now time.Time) (_ 
 	if name != groupPrefix+strconv.Itoa(g.Number) {
 		return nil, errPartsDoNotMatch
 	}
-	return g, g.restore(p.cfg, p.limit, p.calibrations, now)
+	err = g.restore(p.cfg, p.limit, p.calibrations, now)
+	if err == nil {
+		g.summary() // here, where all cores are at work
+	}
+	return g, err
 }
 
 // recovered makes an error of a panic, which state that this program has not written can lead to anywhere.

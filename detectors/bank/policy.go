@@ -75,7 +75,7 @@ func (p *Policy) judge(u *ingest.Unit, now time.Time) []Finding {
 	if g == nil {
 		return nil
 	}
-	g.changed = true
+	g.touch()
 	if found, dealt := p.otherVersion(g, u, now); dealt {
 		return found
 	}
@@ -97,7 +97,7 @@ func (p *Policy) Learn(u *ingest.Unit) {
 	if g == nil || g.Warmup.Done || g.Warmup.Units >= g.cfg.Baseline.Units {
 		return
 	}
-	g.changed = true
+	g.touch()
 	if u = g.unit(u); u == nil {
 		return
 	}
@@ -113,7 +113,8 @@ func (p *Policy) Accept(now time.Time) {
 			g.fitBlocks()
 			g.Warmup.Trending = g.trending(g.Streams...)
 			p.grant(g)
-			p.changed, g.changed = true, true
+			p.changed = true
+			g.touch()
 			g.freeze(true, g.Trail.last(), now, p.room(g))
 			g.Newcomers.Steps, g.Blocks.Open = nil, nil // live agents begin anew
 			if g.cfg.Baseline.From == FromFile {
@@ -133,7 +134,8 @@ func (p *Policy) Tick(now time.Time) []Finding {
 		before := g.Unjudged
 		found = append(found, g.silence(now)...)
 		if g.Unjudged != before {
-			p.changed, g.changed = true, true
+			p.changed = true
+			g.touch()
 		}
 	}
 	return found

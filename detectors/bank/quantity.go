@@ -1,6 +1,8 @@
 package bank
 
 import (
+	"encoding/binary"
+	"errors"
 	"math"
 	"slices"
 
@@ -14,9 +16,10 @@ const currentUnits = 200
 // quantity is one number that a unit gives for a signal, such as the mean of its rewards, or how often something
 // happened at its steps: what a test judges. Exported fields are its snapshot.
 type quantity struct {
+	_      struct{} `cbor:",toarray"`
 	Name   string
-	Warm   []observed // collected for the next baseline, in time order
-	Recent recent     // of a stream's main quantity, the one that is shown
+	Warm   observations // collected for the next baseline, in time order
+	Recent recent       // of a stream's main quantity, the one that is shown
 
 	// The rest is set when a baseline has been frozen. At most one of Rank, Frequency and Novel is set.
 	Ranks     *detectors.Ranks
@@ -34,6 +37,8 @@ type quantity struct {
 	Given  *givenTest // the same, where its mean is given
 	Gauges *gauges    // of a stream's main quantity
 	Learnt *learnt    // of a quantity that is worked out by what was learnt from the baseline
+
+	described *described // the baseline, nil until it is asked for
 }
 
 // observed is what a unit of a warm-up gave for a quantity.
@@ -41,6 +46,38 @@ type observed struct {
 	Unit  int32 // its place in the warm-up
 	X     float64
 	Steps float64 // see reading
+}
+
+// observations are what the units of a warm-up gave. A snapshot has them packed, since they are many.
+type observations []observed
+
+const observedBytes = 4 + 8 + 8
+
+// MarshalBinary packs them.
+func (all observations) MarshalBinary() ([]byte, error) {
+	b := make([]byte, 0, observedBytes*len(all))
+	for _, o := range all {
+		b = binary.LittleEndian.AppendUint32(b, uint32(o.Unit))
+		b = binary.LittleEndian.AppendUint64(b, math.Float64bits(o.X))
+		b = binary.LittleEndian.AppendUint64(b, math.Float64bits(o.Steps))
+	}
+	return b, nil
+}
+
+// UnmarshalBinary reads what MarshalBinary gave. It gives nil for none.
+func (all *observations) UnmarshalBinary(b []byte) error {
+	if len(b)%observedBytes != 0 {
+		return errors.New("it is cut short")
+	}
+	*all = nil
+	for ; len(b) > 0; b = b[observedBytes:] {
+		*all = append(*all, observed{
+			Unit:  int32(binary.LittleEndian.Uint32(b)),
+			X:     math.Float64frombits(binary.LittleEndian.Uint64(b[4:])),
+			Steps: math.Float64frombits(binary.LittleEndian.Uint64(b[12:])),
+		})
+	}
+	return nil
 }
 
 // dropOldest leaves out what the oldest n units gave. all is overwritten.
@@ -282,6 +319,7 @@ func (q *quantity) show(x float64) { q.Recent.add(x) }
 
 // recent is a ring of the last values of a quantity.
 type recent struct {
+	_      struct{} `cbor:",toarray"`
 	Values detectors.Floats
 	Next   int
 }

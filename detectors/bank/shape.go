@@ -14,6 +14,7 @@ const maxShapeFactor = 1.3
 // and spread as they were. Its window is empty at first and after each incident. Exported fields are its snapshot; the
 // values in the window are in it while it is written.
 type shapeTest struct {
+	_         struct{} `cbor:",toarray"`
 	Window    int
 	Threshold float64 // of D; 0 where it does not page
 	Zeroed    bool    // whether the score has been below resolveScore since it was last held

@@ -21,20 +21,20 @@ type stream struct {
 	State      State
 	Quantities []*quantity
 	Fault      fault
-	Told       string      // the rule of the fault that was told last, "" where it is in none
-	Alarmed    bool        // in drift, or in a fault that came upon a drift
-	Low        int         // units in a row with every score below resolveScore, since the alarm
-	AlarmedAt  int64       // ordinal of the unit at which it went to drift
-	Alert      alert       // what is known of the drift, valid while Alarmed
-	InBaseline bool        // whether the frozen baseline has the signal
-	LateUnits  int         // units since the baseline that had the signal, where the baseline does not have it
-	LateOf     int         // units since the first of these, with and without the signal
-	LateTrend  string      // the quantity that moved on in the last baseline of its own that was refused, "" for none
-	LateGiven  []observed  // of a late outcome, the main quantity of LateFrom of these units
-	LateFrom   string      // the signal of LateGiven
-	Own        BaselineRef // of a signal that the group's baseline does not have
-	OverLimit  bool        // left unarmed because the policy has too many branches
-	NoDeciles  bool        // its outer deciles alone are, for that reason
+	Told       string       // the rule of the fault that was told last, "" where it is in none
+	Alarmed    bool         // in drift, or in a fault that came upon a drift
+	Low        int          // units in a row with every score below resolveScore, since the alarm
+	AlarmedAt  int64        // ordinal of the unit at which it went to drift
+	Alert      alert        // what is known of the drift, valid while Alarmed
+	InBaseline bool         // whether the frozen baseline has the signal
+	LateUnits  int          // units since the baseline that had the signal, where the baseline does not have it
+	LateOf     int          // units since the first of these, with and without the signal
+	LateTrend  string       // the quantity that moved on in the last baseline of its own that was refused, "" for none
+	LateGiven  observations // of a late outcome, the main quantity of LateFrom of these units
+	LateFrom   string       // the signal of LateGiven
+	Own        BaselineRef  // of a signal that the group's baseline does not have
+	OverLimit  bool         // left unarmed because the policy has too many branches
+	NoDeciles  bool         // its outer deciles alone are, for that reason
 }
 
 func (s *stream) find(name string) *quantity {

@@ -15,13 +15,22 @@ func (p *Policy) Publish() {
 	}
 	s := &Summary{Policy: p.name}
 	for _, g := range p.groups {
-		s.Groups = append(s.Groups, g.summarize())
+		s.Groups = append(s.Groups, *g.summary())
 	}
 	p.summary.Store(s)
 }
 
 // Summary gives what was last published. It may be called by any goroutine.
 func (p *Policy) Summary() *Summary { return p.summary.Load() }
+
+// summary summarizes the group where it has changed since that was done last.
+func (g *group) summary() *GroupSummary {
+	if g.shown == nil {
+		s := g.summarize()
+		g.shown = &s
+	}
+	return g.shown
+}
 
 func (g *group) summarize() GroupSummary {
 	v := g.Versions
@@ -58,7 +67,7 @@ func (g *group) summarizeStream(s *stream) StreamSummary {
 	sum.Quantity = q.Name
 	sum.Current = describeSample(q.Recent.last(currentUnits), q.Ranks)
 	if q.Ranks != nil {
-		sum.Baseline = describeSample(q.Ranks.Sample(), q.Ranks)
+		sum.Baseline = q.describeBaseline()
 		sum.Effect = q.standardShift(sum.Current.Mean)
 	}
 	if q.Shape != nil && q.Shape.Threshold == 0 {
@@ -106,6 +115,20 @@ func (s *stream) summarizeDetectors() []DetectorSummary {
 	return out
 }
 
+// described is the description of a frozen sample.
+type described struct {
+	of *detectors.Ranks
+	Distribution
+}
+
+// describeBaseline describes the baseline, once.
+func (q *quantity) describeBaseline() Distribution {
+	if q.described == nil || q.described.of != q.Ranks {
+		q.described = &described{q.Ranks, describeSample(q.Ranks.Sample(), q.Ranks)}
+	}
+	return q.described.Distribution
+}
+
 // describeSample describes a sample, which it sorts; ranks, where there are any, give its histogram.
 func describeSample(x []float64, ranks *detectors.Ranks) Distribution {
 	if len(x) == 0 {
@@ -142,7 +165,7 @@ func ratio(n, of int64) float64 {
 // Group summarizes one group as it stands now. Only the goroutine that owns the bank may call it.
 func (p *Policy) Group(key ingest.Group) GroupSummary {
 	if g := p.byKey[key]; g != nil {
-		return g.summarize()
+		return *g.summary()
 	}
 	return GroupSummary{Group: key}
 }

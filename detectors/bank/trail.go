@@ -96,6 +96,7 @@ func (t *trail) prune(streams []*stream) {
 
 // trace holds the values of the last units that the tests of a quantity have seen. Exported fields are its snapshot.
 type trace struct {
+	_      struct{}         `cbor:",toarray"`
 	Values detectors.Floats // a ring by ordinal, from First on; NaN of a unit without a value, or with one that a fault kept out
 	First  int64            // ordinal of the first value since the trace was begun
 	Next   int64            // ordinal after the newest

@@ -62,6 +62,7 @@ type warmup struct {
 
 // warmUnit is what the warm-up keeps of a unit beside the values of its signals.
 type warmUnit struct {
+	_       struct{} `cbor:",toarray"`
 	Agent   string
 	Length  float64 // steps
 	Age     float64 // steps of its agent, its own included

@@ -122,12 +122,13 @@ const remembered = 4096
 
 // ended is an episode that ended a short while ago.
 type ended struct {
-	Key    uint64 // hash of its key
-	Step   int64  // its last one, -1 without
-	TS     int64  // of its last event, 0 without
-	Owed   bool   // it ended without a summary, which may still follow
-	Summed bool   // its summary came in an event of its own: another one is that event again
-	Gone   bool   // it is no longer recognised
+	_      struct{} `cbor:",toarray"`
+	Key    uint64   // hash of its key
+	Step   int64    // its last one, -1 without
+	TS     int64    // of its last event, 0 without
+	Owed   bool     // it ended without a summary, which may still follow
+	Summed bool     // its summary came in an event of its own: another one is that event again
+	Gone   bool     // it is no longer recognised
 }
 
 // memory recognises ended episodes. The oldest gives way to the newest.

@@ -11,6 +11,7 @@ const sampleSize = 64
 // sampleSize values; when it is full, every other one goes and the stride doubles. The same sequence always leaves the
 // same sample.
 type sample struct {
+	_      struct{} `cbor:",toarray"`
 	Kept   []float64
 	Stride int64 // a power of two
 	Seen   int64

@@ -23,7 +23,8 @@ type state struct {
 }
 
 type agentState struct {
-	Group        int // place in the head
+	_            struct{} `cbor:",toarray"`
+	Group        int      // place in the head
 	ID           string
 	Events, Most int64
 	Block        *tally
@@ -31,7 +32,8 @@ type agentState struct {
 }
 
 type episodeState struct {
-	Agent      int // place in the head
+	_          struct{} `cbor:",toarray"`
+	Agent      int      // place in the head
 	ID         string
 	Step, Seen int64
 	Tally      *tally

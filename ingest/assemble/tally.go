@@ -21,6 +21,7 @@ const clockTolerance = int64(time.Minute)
 
 // tally sums up the events of a unit while it grows. Its exported fields are what a snapshot keeps.
 type tally struct {
+	_              struct{} `cbor:",toarray"`
 	First, Last    ingest.Position
 	StartTS, EndTS int64
 	Versions       ingest.Versions
@@ -56,6 +57,7 @@ type tally struct {
 
 // signal sums up one numeric signal other than the reward.
 type signal struct {
+	_ struct{} `cbor:",toarray"`
 	ingest.NamedMoments
 	Values sample // for the outer deciles; empty of an outcome, of which the mean is all that is judged
 }
