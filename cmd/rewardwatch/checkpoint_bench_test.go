@@ -1,7 +1,9 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"runtime"
@@ -14,6 +16,7 @@ import (
 
 	"github.com/rewardwatch/rewardwatch/detectors/bank"
 	"github.com/rewardwatch/rewardwatch/ingest"
+	"github.com/rewardwatch/rewardwatch/ingest/assemble"
 	"github.com/rewardwatch/rewardwatch/ingest/checkpoint"
 )
 
@@ -24,10 +27,14 @@ const (
 	benchUnits    = 1100 // a group has seen, so that windows and traces are full
 )
 
+func benchGroup(policy string, group int) ingest.Group {
+	return ingest.NewGroup(policy, ingest.Label{Name: "env", Value: fmt.Sprint("env-", group)})
+}
+
 // benchUnit is a unit of a group with eleven streams.
 func benchUnit(policy string, group int, n int64, rng *rand.Rand) *ingest.Unit {
 	u := &ingest.Unit{
-		Group: ingest.NewGroup(policy, ingest.Label{Name: "env", Value: fmt.Sprint("env-", group)}), Agent: fmt.Sprint("agent-", n%50),
+		Group: benchGroup(policy, group), Agent: fmt.Sprint("agent-", n%50),
 		Episode: fmt.Sprint("agent-", n%50, "/", n), Pos: ingest.Position{Partition: int32(group), Offset: n}, Length: 15 + rng.Int64N(11), HasReturn: true, Events: 20,
 	}
 	u.First, u.Last = u.Pos, u.Pos
@@ -182,4 +189,106 @@ func BenchmarkSave(b *testing.B) {
 			_ = desks[0].desks.pipeline.Stop()
 		})
 	}
+}
+
+// benchEvents plays the agents of a tenth of the fleet's groups, one step each at a time, in turn.
+type benchEvents struct {
+	rng    *rand.Rand
+	offset int64
+	left   []int64 // steps of the open episode, by agent
+}
+
+// benchAgents are of one group.
+const benchAgents = 20
+
+func (e *benchEvents) next() (event *ingest.Event, policy, group int) {
+	agent := int(e.offset) % len(e.left)
+	member := agent / benchAgents * 10
+	policy, group = member/benchGroups, member%benchGroups
+	if e.left[agent] == 0 {
+		e.left[agent] = 15 + e.rng.Int64N(11)
+	}
+	e.left[agent]--
+	e.offset++
+	event = &ingest.Event{
+		Pos: ingest.Position{Partition: benchGroups, Offset: e.offset}, Policy: fmt.Sprint("policy-", policy),
+		Env: fmt.Sprint("env-", group), AgentID: fmt.Sprint("agent-", agent%benchAgents), Step: -1, Reward: e.rng.NormFloat64(), HasReward: true,
+		Action: ingest.Action{Kind: ingest.ActionCategory, Category: []string{"left", "right"}[e.rng.IntN(2)]}, Terminated: e.left[agent] == 0,
+	}
+	for i := range 7 {
+		event.Observation = append(event.Observation, ingest.Value{Name: fmt.Sprint(i), X: e.rng.NormFloat64()})
+	}
+	return event, policy, group
+}
+
+// BenchmarkThroughput folds and judges the events of a tenth of the fleet's groups on one core, and saves all desks and the
+// partition after each round. By the processor time of both it tells what a checkpoint every 10 seconds takes of the
+// throughput of one core that has no rest.
+func BenchmarkThroughput(b *testing.B) {
+	const round, every = 200_000, 10 * time.Second
+	store := benchStore(b)
+	p := benchPipeline(b, store)
+	desks := map[string]*runningDesk{}
+	for _, r := range p.all() {
+		desks[r.name] = r
+	}
+	ask := func(r *runningDesk, do func(context.Context) error) {
+		if err := r.ask(context.Background(), do); err != nil {
+			b.Fatal(err)
+		}
+	}
+	units := make([][]*ingest.Unit, benchPolicies)
+	episodes := assemble.New(assemble.Config{}, assemble.NewMetrics(prometheus.NewRegistry()))
+	play := &benchEvents{rng: rand.New(rand.NewPCG(3, 3)), left: make([]int64, benchPolicies*benchGroups/10*benchAgents)}
+	fold := func() {
+		for range round {
+			event, policy, group := play.next()
+			episodes.Fold(event, func(u *ingest.Unit) {
+				u.Group = benchGroup("policy", group) // as the fleet was saved
+				for i := range u.Numeric {
+					u.Numeric[i].Q10, u.Numeric[i].Q90 = 0, 0
+				}
+				units[policy] = append(units[policy], u)
+			})
+		}
+		for policy := range units {
+			r := desks[fmt.Sprint("policy-", policy)]
+			ask(r, func(ctx context.Context) error {
+				for _, u := range units[policy] {
+					if err := r.observe(ctx, u, time.Time{}); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+			units[policy] = units[policy][:0]
+		}
+	}
+	save := func() {
+		for _, r := range desks {
+			ask(r, func(context.Context) error { return r.save() })
+		}
+		var state bytes.Buffer
+		if err := errors.Join(episodes.Snapshot(&state), store.Save("partition-0", ingest.Parts{"state": state.Bytes()}, nil)); err != nil {
+			b.Fatal(err)
+		}
+	}
+	fold()
+	save()
+	var folding, saving time.Duration
+	b.ResetTimer()
+	for range b.N {
+		begun := cpu()
+		fold()
+		folded := cpu()
+		save()
+		folding, saving = folding+folded-begun, saving+cpu()-folded
+	}
+	lost := (saving / time.Duration(b.N)).Seconds() / every.Seconds()
+	perSecond := float64(b.N) * round / folding.Seconds()
+	b.ReportMetric(perSecond, "events/s")
+	b.ReportMetric(perSecond*(1-lost), "events/s-with-checkpoints")
+	b.ReportMetric(100*lost, "%-lost")
+	b.ReportMetric(float64((saving/time.Duration(b.N)).Microseconds())/1e3, "cpu-ms/checkpoint")
+	_ = p.Stop()
 }
