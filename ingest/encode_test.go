@@ -43,7 +43,7 @@ func TestStateKeepsItsBits(t *testing.T) {
 		t.Fatal(err)
 	}
 	g := got.Of[-1]
-	if a, b := bitsOf(g.Floats), bitsOf(want.Floats); len(a) != len(b) || string(g.Text) != want.Text || g.Group != want.Group || g.hidden != 0 {
+	if a, b := bitsOf(g.Floats), bitsOf(want.Floats); len(a) != len(b) || g.Text != want.Text || g.Group != want.Group || g.hidden != 0 {
 		t.Errorf("%+v", g)
 	} else {
 		for i := range a {
