@@ -1,0 +1,265 @@
+package ingest
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"reflect"
+	"testing"
+)
+
+func newTestRecords(t testing.TB) *UnitRecords {
+	t.Helper()
+	r, err := NewUnitRecords()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// fillRandom fills a value of any shape, with the numbers that are hard to keep among the others.
+func fillRandom(v reflect.Value, rng *rand.Rand) {
+	if rng.IntN(4) == 0 {
+		return
+	}
+	hard := []float64{math.NaN(), math.Inf(1), math.Inf(-1), math.Copysign(0, -1), math.MaxFloat64, math.SmallestNonzeroFloat64, .1, 65504, 1e-7}
+	switch v.Kind() {
+	case reflect.Float64, reflect.Float32:
+		x := rng.NormFloat64()
+		if rng.IntN(2) == 0 {
+			x = hard[rng.IntN(len(hard))]
+		}
+		v.SetFloat(x)
+	case reflect.Int64:
+		v.SetInt([]int64{1, 255, -1, math.MaxInt64, math.MinInt64, rng.Int64()}[rng.IntN(6)])
+	case reflect.Int32:
+		v.SetInt(int64(rng.Int32()))
+	case reflect.Uint8:
+		v.SetUint(uint64(rng.IntN(3)))
+	case reflect.Bool:
+		v.SetBool(true)
+	case reflect.String:
+		v.SetString([]string{"a", "name with ß", "\xff\x00 not UTF-8", fmt.Sprint(rng.Int64())}[rng.IntN(4)])
+	case reflect.Slice:
+		v.Set(reflect.MakeSlice(v.Type(), 1+rng.IntN(4), 5))
+		for i := range v.Len() {
+			fillRandom(v.Index(i), rng)
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if v.Field(i).CanSet() {
+				fillRandom(v.Field(i), rng)
+			}
+		}
+	}
+}
+
+// bitsOf gives text that differs where any bit of a unit does: == would take NaN for different and -0 for 0.
+func bitsOf(v reflect.Value) string {
+	switch v.Kind() {
+	case reflect.Float64, reflect.Float32:
+		return fmt.Sprintf("%x ", math.Float64bits(v.Float()))
+	case reflect.Slice:
+		text := fmt.Sprint(v.IsNil(), "[")
+		for i := range v.Len() {
+			text += bitsOf(v.Index(i))
+		}
+		return text + "] "
+	case reflect.Struct:
+		text := "{"
+		for i := range v.NumField() {
+			text += v.Type().Field(i).Name + ":" + bitsOf(v.Field(i))
+		}
+		return text + "} "
+	}
+	return fmt.Sprintf("%#v ", v)
+}
+
+func randomUnit(rng *rand.Rand) *Unit {
+	u := &Unit{}
+	fillRandom(reflect.ValueOf(u).Elem(), rng)
+	u.Group = NewGroup(fmt.Sprint("policy-", rng.IntN(9)), Label{"env", "prod \xff"}, Label{"label_x", ""})
+	if rng.IntN(3) == 0 {
+		u.Group = NewGroup("")
+	}
+	u.First.Partition, u.Last.Partition = u.Pos.Partition, u.Pos.Partition
+	return u
+}
+
+func TestUnitsComeBackAsTheyWereWritten(t *testing.T) {
+	r := newTestRecords(t)
+	rng := rand.New(rand.NewPCG(1, 1))
+	for range 500 {
+		u := randomUnit(rng)
+		b, err := r.Unit(u)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, mark, err := r.Read(b)
+		if err != nil || mark != nil {
+			t.Fatalf("got mark %v, error %v", mark, err)
+		}
+		if g, w := bitsOf(reflect.ValueOf(*got)), bitsOf(reflect.ValueOf(*u)); g != w {
+			t.Fatalf("got  %s\nwant %s", g, w)
+		}
+		if got.Group != u.Group {
+			t.Fatalf("got %v, want %v", got.Group, u.Group)
+		}
+	}
+	m := UnitMark{Partition: 3, Partitions: 12, TS: 1, Run: 2, End: 3, At: 4}
+	b, err := r.Mark(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if u, got, err := r.Read(b); err != nil || u != nil || *got != m {
+		t.Errorf("got %v, %v, %v", u, got, err)
+	}
+}
+
+// reseal gives a record its checksum again.
+func reseal(b []byte) []byte {
+	end := len(b) - unitChecksumSize
+	return binary.LittleEndian.AppendUint32(b[:end:end], castagnoli(b[:end]))
+}
+
+func TestDamagedUnitsAreKnown(t *testing.T) {
+	r := newTestRecords(t)
+	b, err := r.Unit(randomUnit(rand.New(rand.NewPCG(2, 2))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range b {
+		damaged := append([]byte(nil), b...)
+		damaged[i] ^= 1
+		if _, _, err := r.Read(damaged); !errors.Is(err, ErrUnitDamaged) {
+			t.Errorf("a bit of byte %d gives %v", i, err)
+		}
+		if _, _, err := r.Read(b[:i]); !errors.Is(err, ErrUnitDamaged) {
+			t.Errorf("%d bytes give %v", i, err)
+		}
+	}
+	other := append([]byte(nil), b...)
+	other[2] = 2
+	if _, _, err := r.Read(reseal(other)); !errors.Is(err, ErrUnitVersion) || errors.Is(err, ErrUnitDamaged) {
+		t.Errorf("another version gives %v", err)
+	}
+	other[2], other[3] = unitVersion, 'x'
+	if _, _, err := r.Read(reseal(other)); !errors.Is(err, ErrUnitDamaged) {
+		t.Errorf("another kind gives %v", err)
+	}
+	far, err := r.Mark(UnitMark{Partition: 3, Partitions: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := r.Read(far); !errors.Is(err, ErrUnitDamaged) {
+		t.Errorf("a mark of a partition that cannot be gives %v", err)
+	}
+}
+
+// plainUnit is an episode of 20 steps as most telemetry has it.
+func plainUnit() *Unit {
+	rng := rand.New(rand.NewPCG(3, 3))
+	u := &Unit{
+		Group: NewGroup("checkout-ranker", Label{"env", "prod-eu"}), Agent: "a-17", Episode: "a-17/881",
+		Versions: Versions{Policy: "2026-11-01.3", Env: "41", Reward: "r7"},
+		StartTS:  1763632800_123000000, EndTS: 1763632812_456000000, Reading: 1763632800_123456789,
+		First: Position{5, 123456700, 0}, Last: Position{5, 123456789, 0}, Pos: Position{5, 123456789, 0},
+		Length: 20, HasReturn: true, ProfileSteps: 1, ActionKind: ActionCategory, Events: 20,
+	}
+	for range u.Length {
+		x := rng.NormFloat64()
+		u.Reward.Add(x)
+		u.Return += x
+		u.Profile = append(u.Profile, float32(x))
+	}
+	u.RewardQ10, u.RewardQ90, u.LongestConstant, u.ConstantReward = u.Reward.Min, u.Reward.Max, 1, u.Reward.Min
+	for _, name := range []string{"offer_a", "offer_b", "offer_c"} {
+		u.Actions = append(u.Actions, Count{name, 7, rng.NormFloat64()})
+	}
+	return u
+}
+
+func TestSizeOfAPlainUnit(t *testing.T) {
+	r := newTestRecords(t)
+	plain, err := r.Unit(plainUnit())
+	if err != nil {
+		t.Fatal(err)
+	}
+	mark, err := r.Mark(UnitMark{Partition: 5, Partitions: 12, TS: 1763632812_456000000, Run: 1, End: 1763632812_456000000, At: 1763632812_456000000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("a plain episode takes %d bytes, a mark %d", len(plain), len(mark))
+	if len(plain) > 512 || len(mark) > 64 {
+		t.Errorf("a plain episode takes %d bytes, a mark %d", len(plain), len(mark))
+	}
+}
+
+func BenchmarkUnitRecords(b *testing.B) {
+	r, u := newTestRecords(b), plainUnit()
+	record, err := r.Unit(u)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Run("write", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			if _, err := r.Unit(u); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("read", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			if _, _, err := r.Read(record); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}
+
+// Whatever bytes come, they give a unit, a mark or a named error; and what is read can be written and read again.
+func FuzzUnitRecord(f *testing.F) {
+	r := newTestRecords(f)
+	rng := rand.New(rand.NewPCG(4, 4))
+	for range 5 {
+		b, err := r.Unit(randomUnit(rng))
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(b)
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if len(b) >= unitChecksumSize {
+			b = reseal(b) // or nothing would come past the checksum
+		}
+		u, m, err := r.Read(b)
+		switch {
+		case err != nil:
+			if !errors.Is(err, ErrUnitDamaged) && !errors.Is(err, ErrUnitVersion) {
+				t.Errorf("error %v", err)
+			}
+		case m != nil:
+			again, err := r.Mark(*m)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, got, err := r.Read(again); err != nil || *got != *m {
+				t.Errorf("%v becomes %v, %v", m, got, err)
+			}
+		default:
+			again, err := r.Unit(u)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, _, err := r.Read(again)
+			if err != nil || bitsOf(reflect.ValueOf(*got)) != bitsOf(reflect.ValueOf(*u)) {
+				t.Errorf("%v becomes %v, %v", u, got, err)
+			}
+			_ = u.End.String()
+		}
+	})
+}
