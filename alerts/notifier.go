@@ -117,19 +117,6 @@ func (n *Notifier) Resync(incidents []Incident, faults []Fault) {
 	n.wake()
 }
 
-// Forget stops telling of incidents and faults of policies that this process does not judge any more: whoever does tells
-// of them. Until then the alerts stay as they are at the Alertmanagers, or run out.
-func (n *Notifier) Forget(incidents []Incident, faults []Fault) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	for k := range incidents {
-		delete(n.alerts, incidentKey(&incidents[k]))
-	}
-	for k := range faults {
-		delete(n.alerts, faultKey(&faults[k]))
-	}
-}
-
 // Update takes the changes of a Book and returns at once. A new alert, a resolved one and one with other signals or
 // another cause are pushed at once; renewed scores go out with the next push that keeps the alert alive.
 func (n *Notifier) Update(changes []Change) {

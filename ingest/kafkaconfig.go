@@ -63,6 +63,9 @@ const (
 // kafkaName is what Kafka takes for the name of a topic.
 var kafkaName = regexp.MustCompile(`^[a-zA-Z0-9._-]{1,249}$`)
 
+// ValidTopic reports whether Kafka takes a text for the name of a topic.
+func ValidTopic(name string) bool { return kafkaName.MatchString(name) }
+
 // Check reports every value that is out of range.
 func (c KafkaConfig) Check(report func(path, msg string)) {
 	if len(c.Brokers) == 0 {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"time"
 
 	"github.com/fxamacker/cbor/v2"
 )
@@ -40,14 +39,6 @@ type UnitMark struct {
 	Run        int64 `cbor:"4,keyasint"` // among units of that time, see Unit
 	End        int64 `cbor:"5,keyasint"` // when the partition had been read to its end, in Unix nanoseconds; 0 where more was known to be there
 	At         int64 `cbor:"6,keyasint"` // when this was written, in Unix nanoseconds
-}
-
-// EndTime gives End as a time, the zero time where it is 0.
-func (m *UnitMark) EndTime() time.Time {
-	if m.End == 0 {
-		return time.Time{}
-	}
-	return time.Unix(0, m.End)
 }
 
 // wireUnit is a Unit as it is written. The keys are part of the format. Its positions lie in one partition.

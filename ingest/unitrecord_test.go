@@ -56,21 +56,21 @@ func fillRandom(v reflect.Value, rng *rand.Rand) {
 	}
 }
 
-// bitsOf gives text that differs where any bit of a unit does: == would take NaN for different and -0 for 0.
-func bitsOf(v reflect.Value) string {
+// bitsIn gives text that differs where any bit of a unit does: == would take NaN for different and -0 for 0.
+func bitsIn(v reflect.Value) string {
 	switch v.Kind() {
 	case reflect.Float64, reflect.Float32:
 		return fmt.Sprintf("%x ", math.Float64bits(v.Float()))
 	case reflect.Slice:
 		text := fmt.Sprint(v.IsNil(), "[")
 		for i := range v.Len() {
-			text += bitsOf(v.Index(i))
+			text += bitsIn(v.Index(i))
 		}
 		return text + "] "
 	case reflect.Struct:
 		text := "{"
 		for i := range v.NumField() {
-			text += v.Type().Field(i).Name + ":" + bitsOf(v.Field(i))
+			text += v.Type().Field(i).Name + ":" + bitsIn(v.Field(i))
 		}
 		return text + "} "
 	}
@@ -101,7 +101,7 @@ func TestUnitsComeBackAsTheyWereWritten(t *testing.T) {
 		if err != nil || mark != nil {
 			t.Fatalf("got mark %v, error %v", mark, err)
 		}
-		if g, w := bitsOf(reflect.ValueOf(*got)), bitsOf(reflect.ValueOf(*u)); g != w {
+		if g, w := bitsIn(reflect.ValueOf(*got)), bitsIn(reflect.ValueOf(*u)); g != w {
 			t.Fatalf("got  %s\nwant %s", g, w)
 		}
 		if got.Group != u.Group {
@@ -176,7 +176,7 @@ func plainUnit() *Unit {
 	}
 	u.RewardQ10, u.RewardQ90, u.LongestConstant, u.ConstantReward = u.Reward.Min, u.Reward.Max, 1, u.Reward.Min
 	for _, name := range []string{"offer_a", "offer_b", "offer_c"} {
-		u.Actions = append(u.Actions, Count{name, 7, rng.NormFloat64()})
+		u.Actions = append(u.Actions, Count{Name: name, N: 7, Reward: rng.NormFloat64()})
 	}
 	return u
 }
@@ -256,7 +256,7 @@ func FuzzUnitRecord(f *testing.F) {
 				t.Fatal(err)
 			}
 			got, _, err := r.Read(again)
-			if err != nil || bitsOf(reflect.ValueOf(*got)) != bitsOf(reflect.ValueOf(*u)) {
+			if err != nil || bitsIn(reflect.ValueOf(*got)) != bitsIn(reflect.ValueOf(*u)) {
 				t.Errorf("%v becomes %v, %v", u, got, err)
 			}
 			_ = u.End.String()

@@ -36,7 +36,8 @@ type LedgerConfig struct {
 	PostgresURLEnv  string `yaml:"postgres_url_env"`  // name of the environment variable that holds such a URL
 }
 
-func (c LedgerConfig) onPostgreSQL() bool { return c.PostgresURLFile != "" || c.PostgresURLEnv != "" }
+// OnPostgreSQL reports whether several instances can share the ledger.
+func (c LedgerConfig) OnPostgreSQL() bool { return c.PostgresURLFile != "" || c.PostgresURLEnv != "" }
 
 // Target is a receiver of signed webhooks.
 type Target struct {
@@ -87,9 +88,9 @@ func (c Config) Check(report func(path, msg string)) {
 // check takes the default for a SQLite file that was not named.
 func (c LedgerConfig) check(report func(path, msg string)) {
 	switch {
-	case !c.onPostgreSQL() && c.SQLite == "":
+	case !c.OnPostgreSQL() && c.SQLite == "":
 		report("ledger.sqlite", "must name a file")
-	case c.onPostgreSQL() && c.SQLite != "" && c.SQLite != defaultSQLite:
+	case c.OnPostgreSQL() && c.SQLite != "" && c.SQLite != defaultSQLite:
 		report("ledger.sqlite", "must be left out where the ledger lies on PostgreSQL")
 	}
 	if c.PostgresURLFile != "" && c.PostgresURLEnv != "" {

@@ -48,7 +48,7 @@ type dialect struct {
 // waiting is told of each wait, and when ctx ends no more waits are begun, not even after openLedger has returned.
 func openLedger(ctx context.Context, cfg LedgerConfig, waiting func(error, time.Duration)) (*ledger, error) {
 	open := openSQLite
-	if cfg.onPostgreSQL() {
+	if cfg.OnPostgreSQL() {
 		open = openPostgreSQL
 	}
 	db, d, err := open(cfg)

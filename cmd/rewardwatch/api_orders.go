@@ -169,6 +169,14 @@ func (b orderBody) decision(kind alerts.DecisionKind, now time.Time) alerts.Deci
 // isGone reports whether the values of a baseline are not kept any more.
 func isGone(err error) bool { return errors.Is(err, errBaselineEnded) }
 
+// elsewhere says where else to ask for what is not found.
+func (s *server) elsewhere(status int) string {
+	if status != http.StatusNotFound || !s.shared {
+		return ""
+	}
+	return ", among the policies that this instance judges: ask the other instances of the group too"
+}
+
 // refuseOrder answers why an order could not be carried out.
 func (s *server) refuseOrder(w http.ResponseWriter, err error) {
 	for status, reasons := range map[int][]error{
@@ -177,7 +185,7 @@ func (s *server) refuseOrder(w http.ResponseWriter, err error) {
 	} {
 		for _, reason := range reasons {
 			if errors.Is(err, reason) {
-				s.refuse(w, status, reason.Error())
+				s.refuse(w, status, reason.Error()+s.elsewhere(status))
 				return
 			}
 		}

@@ -31,13 +31,14 @@ type app struct {
 	log      zerolog.Logger
 	registry *prometheus.Registry
 
-	store    *checkpoint.Store
+	store    *checkpoint.Store // of an instance that is alone, nil in a cluster
 	letters  ingest.DeadLetters
 	retrain  *retrain.Desk // nil where neither a trigger nor a target is configured
 	notifier *alerts.Notifier
 	metrics  *alerts.Metrics
 	pipeline *pipeline
-	desks    *desks // of an instance that is alone
+	desks    *desks   // of an instance that is alone
+	cluster  *cluster // nil for an instance that is alone
 	feeds    *telemetry
 	consumer *ingest.Consumer
 	server   *server
@@ -69,12 +70,7 @@ func newApp(ctx context.Context, cfg *Config, reload func() error, log zerolog.L
 func (a *app) open(ctx context.Context, reload func() error) error {
 	a.registry.MustRegister(
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), buildInfoMetric(), a.reloaded)
-	directory, err := checkpoint.NewDirectory(a.cfg.Checkpoint.Directory)
-	if err != nil {
-		return err
-	}
-	a.closeLater("checkpoints", directory.Close)
-	a.store = checkpoint.NewStore(directory, a.log, a.registry)
+	var err error
 	if a.letters, err = openDeadLetters(a.cfg, a.log); err != nil {
 		return err
 	}
@@ -86,31 +82,62 @@ func (a *app) open(ctx context.Context, reload func() error) error {
 		a.closeLater("ledger", a.retrain.Close)
 	}
 	a.pipeline = newPipeline(context.Background(), a.cfg, a, a.log, a.registry)
-	a.desks = a.pipeline.newDesks(a.store)
-	a.feeds = newTelemetry(a.pipeline, direct{a.desks})
-	if err := a.readBaselines(); err != nil {
-		return err
-	}
-	notes, err := alerts.OpenNotes(filepath.Join(a.cfg.Checkpoint.Directory, "notifications.log"))
+	stores, out, notes, err := a.openState()
 	if err != nil {
 		return err
 	}
-	a.closeLater("log of notifications", notes.Close)
+	a.feeds = newTelemetry(a.pipeline, out)
+	if err := a.readBaselines(); err != nil {
+		return err
+	}
 	a.notifier = alerts.NewNotifier(a.cfg.Alerts.Alertmanager, notes, a.log, a.registry)
 	a.metrics = alerts.NewMetrics(a.registry, a.groups)
 	a.registry.MustRegister(bank.NewCollector(a.pipeline.summaries, a.cfg.groupLabels(), a.cfg.Limits.Series, time.Now))
 	if a.consumer, err = ingest.NewConsumer(a.cfg.Ingest.Kafka, ingest.ConsumerOptions{
-		Stores: checkpoint.Shared{Store: a.store}, CheckpointEvery: time.Duration(a.cfg.Checkpoint.Every), DeadLetters: a.letters,
+		Stores: stores, CheckpointEvery: time.Duration(a.cfg.Checkpoint.Every), DeadLetters: a.letters,
 		Handler: a.feeds, Log: a.log, Registerer: a.registry,
 	}); err != nil {
 		return err
 	}
-	a.server, err = newServer(a.cfg.HTTP, a, a, a.registry, reload, a.log)
-	return err
+	if a.server, err = newServer(a.cfg.HTTP, a, a, a.registry, reload, a.log); err != nil {
+		return err
+	}
+	a.server.shared = a.cluster != nil
+	return nil
 }
 
-// readBaselines reads the recordings that baselines are taken from.
+// openState opens where state is kept and where units go: in the checkpoint directory and straight to the desks, or over the
+// topics of a cluster.
+func (a *app) openState() (ingest.Stores, outlet, *alerts.Notes, error) {
+	if a.cfg.Cluster.enabled() {
+		var err error
+		if a.cluster, err = openCluster(a.cfg, a.pipeline, a.log, a.registry); err != nil {
+			return nil, nil, nil, err
+		}
+		a.closeLater("connections of the cluster", a.cluster.close)
+		return a.cluster.stores, a.cluster.writer, alerts.NewNotes(a.cluster.partition), nil
+	}
+	directory, err := checkpoint.NewDirectory(a.cfg.Checkpoint.Directory)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	a.closeLater("checkpoints", directory.Close)
+	a.store = checkpoint.NewStore(directory, a.log, a.registry)
+	a.desks = a.pipeline.newDesks(a.store, 0)
+	notes, err := alerts.OpenNotes(filepath.Join(a.cfg.Checkpoint.Directory, "notifications.log"))
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	a.closeLater("log of notifications", notes.Close)
+	return checkpoint.Shared{Store: a.store}, direct{a.desks}, notes, nil
+}
+
+// readBaselines reads the recordings that baselines are taken from. What is pinned may be gone from the topic where the
+// baselines are saved already, which an instance of a cluster knows only once it is given their policies.
 func (a *app) readBaselines() error {
+	if a.cluster != nil {
+		return a.pipeline.recorded.readFiles(context.Background())
+	}
 	names, err := a.store.Names(bankPrefix)
 	if err != nil {
 		return fmt.Errorf("look for saved baselines: %w", err)
@@ -183,7 +210,7 @@ func (a *app) read(ctx context.Context, failed <-chan error) error {
 	reading, stop := context.WithCancel(ctx)
 	defer stop()
 	done := make(chan error, 1)
-	go func() { done <- a.consumer.Run(reading) }()
+	go func() { done <- a.consume(reading) }()
 	var err error
 	select {
 	case err = <-done:
@@ -197,8 +224,19 @@ func (a *app) read(ctx context.Context, failed <-chan error) error {
 	return errors.Join(err, <-done)
 }
 
-// restore takes up the desks as they were saved.
+// consume reads until ctx ends, and returns when what was read is saved.
+func (a *app) consume(ctx context.Context) error {
+	if a.cluster != nil {
+		return a.cluster.run(ctx, a.consumer)
+	}
+	return a.consumer.Run(ctx)
+}
+
+// restore takes up the desks as they were saved. In a cluster they come with the partitions of the units topic.
 func (a *app) restore() error {
+	if a.cluster != nil {
+		return nil
+	}
 	names, err := a.store.Names(bankPrefix)
 	if err != nil {
 		return fmt.Errorf("restore: %w", err)
@@ -207,16 +245,14 @@ func (a *app) restore() error {
 }
 
 // restored implements audience.
-func (a *app) restored(desks []*runningDesk) {
-	var incidents []alerts.Incident
-	var faults []alerts.Fault
-	for _, r := range desks {
-		shown := r.shown.Load()
-		incidents, faults = append(incidents, shown.incidents...), append(faults, shown.faults...)
+func (a *app) restored(d *desks) {
+	incidents, faults := d.findings()
+	if a.cluster != nil {
+		a.cluster.join(a.notifier, d)
 	}
 	a.metrics.Restore(incidents)
 	a.notifier.Resync(incidents, faults)
-	a.log.Info().Int("policies", len(desks)).Int("incidents", len(incidents)).Msg("state restored")
+	a.log.Info().Int("policies", len(d.list())).Int("incidents", len(incidents)).Msg("state restored")
 }
 
 // resumed implements audience: the desk may have been stopped before its retrain requests were durable.
@@ -230,19 +266,17 @@ func (a *app) resumed(ctx context.Context, d *desk) error {
 }
 
 // gone implements audience.
-func (a *app) gone(desks []*runningDesk) {
+func (a *app) gone(d *desks) {
 	var policies []string
-	var incidents []alerts.Incident
-	var faults []alerts.Fault
-	for _, r := range desks {
-		shown := r.shown.Load()
+	for _, r := range d.list() {
 		policies = append(policies, r.name)
-		incidents, faults = append(incidents, shown.incidents...), append(faults, shown.faults...)
 	}
 	a.telling.Lock()
 	defer a.telling.Unlock()
 	a.metrics.Forget(policies)
-	a.notifier.Forget(incidents, faults)
+	if a.cluster != nil {
+		a.notifier.Leave(d.partition)
+	}
 }
 
 // Changed implements effects. The retrain request comes first, since it must be durable before the bank is saved.
@@ -332,8 +366,13 @@ func (a *app) Faults() []alerts.Fault {
 	return out
 }
 
-// Ready implements view. The state was restored before the server started.
-func (a *app) Ready() error { return a.consumer.Ready() }
+// Ready implements view. Alone, the state was restored before the server started; in a cluster it is with the assignment.
+func (a *app) Ready() error {
+	if err := a.consumer.Ready(); err != nil || a.cluster == nil {
+		return err
+	}
+	return a.cluster.ready()
+}
 
 // RetrainRequests implements view.
 func (a *app) RetrainRequests(ctx context.Context, limit int) ([]retrain.Request, error) {

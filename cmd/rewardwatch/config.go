@@ -20,6 +20,7 @@ import (
 type Config struct {
 	Ingest     IngestConfig     `yaml:"ingest"`
 	Checkpoint CheckpointConfig `yaml:"checkpoint"`
+	Cluster    ClusterConfig    `yaml:"cluster"`
 	Policies   []PolicyConfig   `yaml:"policies"`
 	Fleet      FleetConfig      `yaml:"fleet"`
 	Alerts     AlertsConfig     `yaml:"alerts"`
@@ -36,9 +37,19 @@ type IngestConfig struct {
 
 // CheckpointConfig says where state is kept over a restart.
 type CheckpointConfig struct {
-	Directory string         `yaml:"directory"` // of the checkpoints; it is made where it does not exist
+	Directory string         `yaml:"directory"` // of the checkpoints; it is made where it does not exist; not used in a cluster
 	Every     model.Duration `yaml:"every"`     // between two checkpoints; after a crash at most this much is read again
 }
+
+// ClusterConfig lets several instances of one consumer group share the work, over two topics of their own on the brokers of
+// ingest.kafka, which are made where they do not exist. Without it one instance works alone.
+type ClusterConfig struct {
+	UnitsTopic       string `yaml:"units_topic"`       // in which units go from those who read the telemetry to those who judge a policy
+	CheckpointsTopic string `yaml:"checkpoints_topic"` // in which state is kept, in place of checkpoint.directory; compacted
+}
+
+// enabled reports whether there may be other instances.
+func (c ClusterConfig) enabled() bool { return c != ClusterConfig{} }
 
 // PolicyConfig says how policies are watched. The first entry that matches a policy's name holds for it, and a policy
 // that none matches is not watched. Where no entry is given, every policy is watched with the defaults of an entry.
@@ -183,6 +194,7 @@ func (c *Config) Check(report func(path, msg string)) {
 		report("ingest.dead_letters.topic", "must not be the topic of the telemetry: refused records would be read, and refused, again")
 	}
 	c.Checkpoint.check(within("checkpoint"))
+	c.checkCluster(within("cluster"))
 	for i, p := range c.Policies {
 		p.check(within(fmt.Sprintf("policies[%d]", i)))
 	}
@@ -191,6 +203,33 @@ func (c *Config) Check(report func(path, msg string)) {
 	c.Retrain.Check(within("retrain"))
 	c.Limits.check(within("limits"))
 	c.HTTP.check(within("http"))
+}
+
+// checkCluster reports what is wrong with the topics of a cluster, or with what several instances share.
+func (c *Config) checkCluster(report func(path, msg string)) {
+	if !c.Cluster.enabled() {
+		return
+	}
+	taken := map[string]string{
+		c.Ingest.Kafka.Topic: "the topic of the telemetry", c.Ingest.DeadLetters.Topic: "the topic of refused records",
+	}
+	for _, t := range []struct{ key, topic string }{
+		{"units_topic", c.Cluster.UnitsTopic}, {"checkpoints_topic", c.Cluster.CheckpointsTopic},
+	} {
+		switch {
+		case t.topic == "":
+			report(t.key, "must be given too: several instances need both topics, one that is alone neither")
+		case !ingest.ValidTopic(t.topic):
+			report(t.key, "must be 1 to 249 letters, digits, dots, underscores and hyphens")
+		case taken[t.topic] != "":
+			report(t.key, "must not be "+taken[t.topic])
+		}
+		taken[t.topic] = "the other topic of the cluster"
+	}
+	if len(c.Retrain.Triggers)+len(c.Retrain.Targets) > 0 && !c.Retrain.Ledger.OnPostgreSQL() {
+		report("units_topic", "needs retrain.ledger on PostgreSQL (postgres_url_file or postgres_url_env), or each instance would order "+
+			"retrainings of its own")
+	}
 }
 
 func (c CheckpointConfig) check(report func(path, msg string)) {

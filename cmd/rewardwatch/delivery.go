@@ -101,16 +101,14 @@ func (d *delivery) pause(ctx context.Context, long time.Duration) (time.Time, er
 	}
 }
 
-// full reports whether as many units as are allowed, and so many more, wait for a state that cannot be saved, as on a
-// full disk.
-func (d *delivery) full(more int) bool {
-	most := d.desks.pipeline.unsafeBacklog + more
-	if len(d.unsafe) < most {
-		d.told = false
-		return false
+// full reports whether as many units as are allowed wait for a state that cannot be saved, as on a full disk. onTheWay gives
+// how many of those that are kept are not to be counted.
+func (d *delivery) full(onTheWay func() int) bool {
+	full := false
+	if most := d.desks.pipeline.unsafeBacklog; len(d.unsafe) >= most {
+		d.forgetSafe()
+		full = len(d.unsafe) >= most && len(d.unsafe)-onTheWay() >= most
 	}
-	d.forgetSafe()
-	full := len(d.unsafe) >= most
 	if full && !d.told {
 		d.log.Error().Int("units", len(d.unsafe)).Msg("Reading waits: what was judged since cannot be saved")
 	}
@@ -118,7 +116,7 @@ func (d *delivery) full(more int) bool {
 	return full
 }
 
-// waiting counts the units that are on their way.
+// waiting counts the units that are on their way to a desk, or wait there.
 func (d *delivery) waiting() int {
 	n := int64(0)
 	for _, w := range d.known {

@@ -10,15 +10,17 @@ import (
 	"sync"
 	"time"
 
+	"github.com/rewardwatch/rewardwatch/alerts"
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
 // desks judge together: all policies of an instance that is alone, or those of one partition of the units topic. They wait
 // for the same partitions of the telemetry, and their checkpoints are in one store.
 type desks struct {
-	pipeline *pipeline
-	store    ingest.CheckpointStore
-	marks    *watermarks
+	pipeline  *pipeline
+	store     ingest.CheckpointStore
+	partition int32 // of the units topic; 0 alone
+	marks     *watermarks
 
 	ctx     context.Context // ends when they are to finish what they were given, to save and to stop
 	end     context.CancelCauseFunc
@@ -32,8 +34,8 @@ type desks struct {
 }
 
 // newDesks makes a set without desks, whose checkpoints are in a store.
-func (p *pipeline) newDesks(store ingest.CheckpointStore) *desks {
-	d := &desks{pipeline: p, store: store, marks: newWatermarks(), byPolicy: map[string]*runningDesk{}}
+func (p *pipeline) newDesks(store ingest.CheckpointStore, partition int32) *desks {
+	d := &desks{pipeline: p, store: store, partition: partition, marks: newWatermarks(), byPolicy: map[string]*runningDesk{}}
 	d.ctx, d.end = context.WithCancelCause(p.ctx)
 	d.work, d.abandon = context.WithCancelCause(context.WithoutCancel(p.ctx)) // what has begun is finished
 	p.mu.Lock()
@@ -60,9 +62,8 @@ func (d *desks) restore(names []string) error {
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
-	restored := d.list()
-	d.pipeline.audience.restored(restored)
-	for _, r := range restored {
+	d.pipeline.audience.restored(d)
+	for _, r := range d.list() {
 		d.start(r)
 	}
 	return nil
@@ -139,6 +140,7 @@ func (d *desks) add(policy string, judge *desk) (r *runningDesk, first bool) {
 func (d *desks) start(r *runningDesk) {
 	d.pipeline.checkFleet(r.name)
 	d.wg.Go(func() {
+		defer r.policy.Close()
 		if err := r.run(); err != nil {
 			d.failed(fmt.Errorf("policy %q: %w", r.name, err))
 		}
@@ -163,6 +165,36 @@ func (d *desks) stop() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return errors.Join(d.errors...)
+}
+
+// errGivenUp is why a desk that does not come to an end is left to itself.
+var errGivenUp = errors.New("its policies may be judged elsewhere by now, so it gives up what it has not saved")
+
+// leave stops the desks and forgets them, as others are to judge their policies. Those that do not come to an end in time,
+// as they wait for a ledger that cannot be reached, give up what they have judged since they were last saved: the next
+// owner judges it again.
+func (d *desks) leave(patience time.Duration) error {
+	stopped := make(chan error, 1)
+	go func() { stopped <- d.stop() }()
+	var err error
+	select {
+	case err = <-stopped:
+	case <-time.After(patience):
+		err = errGivenUp
+	}
+	d.abandon(errGivenUp)
+	d.pipeline.remove(d)
+	d.pipeline.audience.gone(d)
+	return err
+}
+
+// findings gives the incidents and faults of all desks, as last published.
+func (d *desks) findings() (incidents []alerts.Incident, faults []alerts.Fault) {
+	for _, r := range d.list() {
+		shown := r.shown.Load()
+		incidents, faults = append(incidents, shown.incidents...), append(faults, shown.faults...)
+	}
+	return incidents, faults
 }
 
 // list gives the desks in any order.

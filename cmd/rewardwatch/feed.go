@@ -101,14 +101,12 @@ func (f *partitionFeed) Process(ctx context.Context, batch []ingest.Event) error
 	if !clock {
 		end = now
 	}
-	f.out.mark(f.clock.now(), end, now)
-	return nil
+	return f.out.mark(ctx, f.clock.now(), end, now)
 }
 
 // Idle implements ingest.Processor.
-func (f *partitionFeed) Idle(_ context.Context, at time.Time) error {
-	f.out.mark(f.clock.now(), at, time.Now())
-	return nil
+func (f *partitionFeed) Idle(ctx context.Context, at time.Time) error {
+	return f.out.mark(ctx, f.clock.now(), at, time.Now())
 }
 
 // feedVersion is the format of feedState. Another one is refused.

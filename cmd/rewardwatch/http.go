@@ -78,6 +78,7 @@ type server struct {
 	now      func() time.Time
 	layout   *template.Template
 	log      zerolog.Logger
+	shared   bool // other instances judge other policies
 
 	endpoints []*endpoint
 	failed    chan error

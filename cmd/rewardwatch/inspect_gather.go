@@ -43,8 +43,8 @@ type inspector struct {
 	leftOut  int64 // events of policies and groups beyond the bounds
 	refusals map[ingest.Reason]*refusal
 
-	merger  *merger // of the units of a topic's partitions; nil for files
-	way     *way
+	merger *merger // of the units of a topic's partitions; nil for files
+	way    *way
 }
 
 // refusal counts the refused records of one reason and keeps the first.

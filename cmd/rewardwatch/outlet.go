@@ -24,7 +24,7 @@ type partitionOutlet interface {
 	hand(ctx context.Context, u *ingest.Unit) error
 	// mark says that all units before a moment have been handed on, and where end is not zero, that there was no more in
 	// the partition at that time.
-	mark(at moment, end, now time.Time)
+	mark(ctx context.Context, at moment, end, now time.Time) error
 	// keep makes sure that what was handed on is not lost, and gives those units of it that are to be kept in the
 	// partition's checkpoint for that. Without it, or where it fails, all is to be handed on again from the checkpoint
 	// before.
@@ -65,7 +65,7 @@ func (d *directPartition) room(ctx context.Context, w *way) error {
 	for marks := d.desks.marks; !marks.ending(); {
 		pause := mergePulse
 		switch {
-		case d.full(0):
+		case d.full(func() int { return 0 }):
 			pause = deskPulse
 		case w.waiting.Load() < feedBacklog || !marks.waitsForOthers(d.partition):
 			return nil
@@ -79,10 +79,11 @@ func (d *directPartition) room(ctx context.Context, w *way) error {
 	return nil
 }
 
-func (d *directPartition) mark(at moment, end, now time.Time) {
+func (d *directPartition) mark(_ context.Context, at moment, end, now time.Time) error {
 	if !d.desks.marks.ending() {
 		d.desks.marks.advance(d.partition, at, end, now)
 	}
+	return nil
 }
 
 func (d *directPartition) keep() ([]*ingest.Unit, error) { return d.kept(), nil }

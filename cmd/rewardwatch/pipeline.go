@@ -45,12 +45,13 @@ type pipeline struct {
 // audience is told of what the desks find, and of the desks that come and go.
 type audience interface {
 	effects
-	// restored takes over what desks that were restored hold. What must not be lost it leaves to resumed.
-	restored(desks []*runningDesk)
+	// restored takes over what desks that were restored hold, before their first unit. What must not be lost it leaves to
+	// resumed.
+	restored(d *desks)
 	// resumed returns when what a desk held when it was restored has been acted on, as by Changed.
 	resumed(ctx context.Context, d *desk) error
 	// gone says that desks have stopped, and that others may judge their policies from now on.
-	gone(desks []*runningDesk)
+	gone(d *desks)
 }
 
 type pipelineMetrics struct {
@@ -127,6 +128,24 @@ func (p *pipeline) present() []*desks {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.Clone(p.sets)
+}
+
+// furthest gives the watermarks of the desks that know most of how far the telemetry has been read, nil without desks.
+func (p *pipeline) furthest() *watermarks {
+	var most *watermarks
+	for _, d := range p.present() {
+		if most == nil || most.low().before(d.marks.low()) {
+			most = d.marks
+		}
+	}
+	return most
+}
+
+// remove takes a set of desks out that has stopped.
+func (p *pipeline) remove(d *desks) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.sets = slices.DeleteFunc(p.sets, func(have *desks) bool { return have == d })
 }
 
 // all lists the desks by the names of their policies.

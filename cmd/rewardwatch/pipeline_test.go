@@ -26,11 +26,11 @@ func newMemory() *memory { return &memory{ingesttest.NewStore()} }
 
 func (m *memory) Changed(context.Context, []alerts.Change) error { return nil }
 
-func (m *memory) restored([]*runningDesk) {}
+func (m *memory) restored(*desks) {}
 
 func (m *memory) resumed(context.Context, *desk) error { return nil }
 
-func (m *memory) gone([]*runningDesk) {}
+func (m *memory) gone(*desks) {}
 
 // alone is the pipeline of an instance that is alone, with its desks and its feeds.
 type alone struct {
@@ -41,7 +41,7 @@ type alone struct {
 
 func newAlone(ctx context.Context, cfg *Config, store ingest.CheckpointStore, a audience, reg prometheus.Registerer) *alone {
 	p := newPipeline(ctx, cfg, a, zerolog.Nop(), reg)
-	d := p.newDesks(store)
+	d := p.newDesks(store, 0)
 	return &alone{pipeline: p, telemetry: newTelemetry(p, direct{d}), desks: d}
 }
 

@@ -47,9 +47,20 @@ func (r *recordings) teach(ctx context.Context, p *bank.Policy, name string, cfg
 // offsets of policies that have been seen are not looked for: their baselines are part of the saved state, and the topic
 // need not hold their telemetry for ever.
 func (r *recordings) readAll(ctx context.Context, seen []string) error {
+	return r.readSome(ctx, func(i int) bool {
+		return slices.ContainsFunc(seen, func(policy string) bool { return r.cfg.entry(policy) == i })
+	})
+}
+
+// readFiles reads the recordings that are files, and leaves what is pinned for the policies that need it.
+func (r *recordings) readFiles(ctx context.Context) error {
+	return r.readSome(ctx, func(int) bool { return true })
+}
+
+// readSome reads the recordings of the entries that have one, but for pinned ones of those that are known.
+func (r *recordings) readSome(ctx context.Context, known func(entry int) bool) error {
 	for i, p := range r.cfg.Policies {
-		known := func(policy string) bool { return r.cfg.entry(policy) == i }
-		if p.Baseline.From == bank.FromWarmup || p.Baseline.From == bank.FromPinned && slices.ContainsFunc(seen, known) {
+		if p.Baseline.From == bank.FromWarmup || p.Baseline.From == bank.FromPinned && known(i) {
 			continue
 		}
 		if _, err := r.units(ctx, p.Baseline); err != nil {

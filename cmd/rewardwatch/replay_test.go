@@ -26,6 +26,8 @@ type fleet struct {
 	outcome       float64 // rate of the outcome conversion; 0 for none
 	version       string
 	policyVersion string
+	policy        string
+	every         time.Duration // between two steps
 	ts            time.Time
 	lines         [][]byte
 	keys          []string // of the lines: the agent
@@ -37,7 +39,7 @@ type fleetAgent struct{ episode, step, length int }
 func newFleet(seed uint64, agents int) *fleet {
 	f := &fleet{
 		rng: rand.New(rand.NewPCG(seed, 7)), agents: make([]fleetAgent, agents), mean: -.5, shares: [3]float64{.5, .3, .2},
-		version: "1", policyVersion: "1", ts: time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC),
+		version: "1", policyVersion: "1", policy: "ranker", every: 250 * time.Millisecond, ts: time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC),
 	}
 	for i := range f.agents {
 		f.agents[i].length = 15 + f.rng.IntN(11)
@@ -56,14 +58,14 @@ func (f *fleet) episodes(n int) {
 
 func (f *fleet) step(i int) {
 	a := &f.agents[i]
-	f.ts = f.ts.Add(250 * time.Millisecond)
+	f.ts = f.ts.Add(f.every)
 	x, action := f.rng.Float64(), 0
 	for action < 2 && x >= f.shares[action] {
 		x -= f.shares[action]
 		action++
 	}
 	event := map[string]any{
-		"ts": f.ts.Format(time.RFC3339Nano), "policy": "ranker", "env": "prod", "env_version": f.version, "policy_version": f.policyVersion,
+		"ts": f.ts.Format(time.RFC3339Nano), "policy": f.policy, "env": "prod", "env_version": f.version, "policy_version": f.policyVersion,
 		"agent_id": fmt.Sprint("a-", i), "episode_id": fmt.Sprint(i, "/", a.episode), "step": a.step,
 		"action": string(rune('a' + action)), "reward": f.mean + f.rng.NormFloat64(), "terminated": a.step == a.length,
 	}

@@ -5,6 +5,8 @@ import (
 	"math"
 	"sync"
 	"time"
+
+	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
 // How units of a policy that lies in several partitions wait for each other: watermarkDelay for those of partitions that
@@ -21,7 +23,9 @@ type moment struct {
 	TS, Run int64
 }
 
-func (m moment) compare(o moment) int { return cmp.Or(cmp.Compare(m.TS, o.TS), cmp.Compare(m.Run, o.Run)) }
+func (m moment) compare(o moment) int {
+	return cmp.Or(cmp.Compare(m.TS, o.TS), cmp.Compare(m.Run, o.Run))
+}
 
 func (m moment) before(o moment) bool { return m.compare(o) < 0 }
 
@@ -187,6 +191,72 @@ func (w *watermarks) advance(partition int32, at moment, end, now time.Time) {
 		m.at, m.end = later(m.at, at), end
 		w.hear(m, now)
 	}
+}
+
+// clock is the latest time at which something was heard.
+func (w *watermarks) clock() time.Time {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.last
+}
+
+// take takes in a mark of the units topic, by whose clock it is.
+func (w *watermarks) take(m *ingest.UnitMark) {
+	w.mu.Lock()
+	w.grow(int(m.Partitions))
+	w.marks[m.Partition].assigned = true
+	w.mu.Unlock()
+	w.advance(m.Partition, moment{m.TS, m.Run}, fromUnixNano(m.End), fromUnixNano(m.At))
+}
+
+// markState is a watermark, and marksState are all of them, for a checkpoint.
+type (
+	markState struct {
+		At     moment
+		End    int64 // Unix nanoseconds, 0 for none
+		Heard  time.Duration
+		Marked bool
+	}
+	marksState struct {
+		Marks []markState // by partition
+		Heard time.Duration
+		Last  int64 // Unix nanoseconds, 0 for none
+	}
+)
+
+func (w *watermarks) state() marksState {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	s := marksState{Heard: w.heard, Last: unixNano(w.last)}
+	for p := range int32(len(w.marks)) {
+		m := w.marks[p]
+		s.Marks = append(s.Marks, markState{m.at, unixNano(m.end), m.heard, m.assigned})
+	}
+	return s
+}
+
+func (w *watermarks) restore(s marksState) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.heard, w.last = s.Heard, fromUnixNano(s.Last)
+	for p, m := range s.Marks {
+		w.marks[int32(p)] = &watermark{at: m.At, end: fromUnixNano(m.End), heard: m.Heard, assigned: m.Marked}
+	}
+}
+
+// unixNano gives 0 for the zero time, and fromUnixNano the reverse.
+func unixNano(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixNano()
+}
+
+func fromUnixNano(ns int64) time.Time {
+	if ns == 0 {
+		return time.Time{}
+	}
+	return time.Unix(0, ns)
 }
 
 // alive says that a partition is read, and that its units wait to be handed on.

@@ -1,0 +1,400 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/rs/zerolog"
+
+	"github.com/rewardwatch/rewardwatch/alerts"
+	"github.com/rewardwatch/rewardwatch/ingest"
+	"github.com/rewardwatch/rewardwatch/ingest/checkpoint"
+	"github.com/rewardwatch/rewardwatch/ingest/ingesttest"
+)
+
+// topicInMemory is a units topic whose brokers can be away.
+type topicInMemory struct {
+	mu      sync.Mutex
+	away    chan struct{} // closed when they are back; nil while they are not away
+	records map[int][]ingest.LogRecord
+}
+
+func (l *topicInMemory) Append(ctx context.Context, partition int, records ...ingest.LogRecord) error {
+	l.mu.Lock()
+	away := l.away
+	l.mu.Unlock()
+	if away != nil {
+		select {
+		case <-away:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.records[partition] = append(l.records[partition], records...)
+	return nil
+}
+
+// messages gives what a partition holds, to be read.
+func (l *topicInMemory) messages(partition int) (out []ingest.Message) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i, r := range l.records[partition] {
+		out = append(out, ingest.Message{Pos: ingest.Position{Partition: int32(partition), Offset: int64(i)}, Value: r.Value})
+	}
+	return out
+}
+
+// unitsRig is a cluster of one instance without Kafka.
+type unitsRig struct {
+	t        *testing.T
+	pipeline *pipeline
+	records  *ingest.UnitRecords
+	topic    *topicInMemory
+	writer   *unitWriter
+	feeds    *telemetry
+	readers  *unitReaders
+	store    *checkpoint.Store
+}
+
+const rigPartitions = 2
+
+func newUnitsRig(t *testing.T, a audience) *unitsRig {
+	t.Helper()
+	records, err := ingest.NewUnitRecords()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := DefaultConfig()
+	p := newPipeline(t.Context(), &cfg, a, zerolog.Nop(), prometheus.NewRegistry())
+	r := &unitsRig{
+		t: t, pipeline: p, records: records, topic: &topicInMemory{records: map[int][]ingest.LogRecord{}},
+		store: checkpoint.NewStore(ingesttest.NewSegments(), zerolog.Nop(), prometheus.NewRegistry()),
+	}
+	r.writer = newUnitWriter(p, records, r.topic)
+	r.writer.start(rigPartitions)
+	r.feeds = newTelemetry(p, r.writer)
+	r.readers = newUnitReaders(p, records, r.writer.width)
+	t.Cleanup(func() {
+		r.writer.close()
+		_ = p.Stop()
+	})
+	return r
+}
+
+func (r *unitsRig) must(err error) {
+	r.t.Helper()
+	if err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// reader takes over a partition of the units topic, and feeds it all there is.
+func (r *unitsRig) reader(partition int32) *unitReader {
+	r.t.Helper()
+	r.readers.Begin(rigPartitions)
+	state, err := r.readers.Assign(partition, r.store)
+	r.must(err)
+	return state.(*unitReader)
+}
+
+func (r *unitsRig) judged() int64 { return (&alone{pipeline: r.pipeline}).judged() }
+
+func episodeAt(offset int64) ingest.Event {
+	return summaryEvent(0, offset, "ranker", time.Now().Add(-time.Hour+time.Duration(offset)*time.Second))
+}
+
+// Units that come again, as their partition of the telemetry was read again after a crash, are judged once; those of another
+// reading of it are others.
+func TestUnitsThatComeAgainAreLeftOut(t *testing.T) {
+	r := newUnitsRig(t, newMemory())
+	k := int32(unitPartition("ranker", rigPartitions))
+	r.feeds.Begin(1)
+	write := func(f *partitionFeed, from, to int64) {
+		for i := from; i < to; i++ {
+			r.must(f.Process(t.Context(), []ingest.Event{episodeAt(i)}))
+		}
+		_, err := f.out.keep()
+		r.must(err)
+	}
+	f := r.feeds.assign(0)
+	var saved bytes.Buffer
+	write(f, 0, 10)
+	r.must(f.Snapshot(&saved))
+	write(f, 10, 20)
+	r.feeds.Ending()
+	r.feeds.Revoke(0) // unsaved, as in a crash
+	r.feeds.Begin(1)
+	f = r.feeds.assign(0)
+	r.must(f.Restore(&saved))
+	write(f, 10, 30)
+	d := r.reader(k)
+	r.must(d.ProcessMessages(t.Context(), r.topic.messages(int(k))))
+	r.must(d.ProcessMessages(t.Context(), r.topic.messages(int(k)))) // as after an older checkpoint
+	eventually(t, "30 units", func() bool { return r.judged() == 30 })
+
+	var state bytes.Buffer
+	r.must(d.Snapshot(&state))
+	r.readers.Ending()
+	r.readers.Revoke(k)
+	if n := len(r.pipeline.all()); n != 0 || r.judged() != 0 {
+		t.Errorf("%d policies are still there after they were taken away", n)
+	}
+	d = r.reader(k)
+	r.must(d.Restore(&state))
+	r.must(d.ProcessMessages(t.Context(), r.topic.messages(int(k))))
+	if got := r.judged(); got != 30 {
+		t.Errorf("%d units after a restore, want 30", got)
+	}
+	f = r.feeds.assign(0) // without a checkpoint
+	write(f, 0, 5)
+	r.must(d.ProcessMessages(t.Context(), r.topic.messages(int(k))))
+	eventually(t, "five more units", func() bool { return r.judged() == 35 })
+	r.readers.Ending()
+	r.readers.Revoke(k)
+}
+
+// Marks go to every partition of the units topic, behind the units before them, and seldom enough.
+func TestMarksAreWrittenBehindTheirUnits(t *testing.T) {
+	r := newUnitsRig(t, newMemory())
+	r.feeds.Begin(3)
+	f := r.feeds.assign(1)
+	now := time.Now()
+	p := f.out.(*writtenPartition)
+	r.must(f.Process(t.Context(), []ingest.Event{summaryEvent(1, 1, "ranker", now.Add(-time.Second))}))
+	for at := time.Duration(0); at < 10*time.Second; at += 50 * time.Millisecond {
+		r.must(p.mark(t.Context(), timeOf(now.UnixNano()), now.Add(at), now.Add(at))) // nothing new
+	}
+	for at := 10 * time.Second; at < 20*time.Second; at += 50 * time.Millisecond {
+		r.must(p.mark(t.Context(), timeOf(now.Add(at).UnixNano()), time.Time{}, now.Add(at)))
+	}
+	_, err := f.out.keep()
+	r.must(err)
+	for k := range rigPartitions {
+		units, marks := 0, 0
+		for _, m := range r.topic.messages(k) {
+			unit, mark, err := r.records.Read(m.Value)
+			r.must(err)
+			switch {
+			case mark == nil:
+				units++
+				if unit.Group.Policy != "ranker" || marks != 1 {
+					t.Errorf("unit %v behind %d marks", unit, marks)
+				}
+			case mark.Partition != 1 || mark.Partitions != 3:
+				t.Errorf("mark %+v", mark)
+			default:
+				marks++
+			}
+		}
+		if want := map[bool]int{true: 1}[k == unitPartition("ranker", rigPartitions)]; units != want || marks < 45 || marks > 55 {
+			t.Errorf("partition %d holds %d units and %d marks, want %d and about 50", k, units, marks, want)
+		}
+	}
+}
+
+// While the brokers are away the telemetry waits. The end of a generation is not held up, nothing is saved that is not
+// written, and what was written is all up to some unit.
+func TestBrokersThatAreAwayHoldUpTheTelemetryOnly(t *testing.T) {
+	r := newUnitsRig(t, newMemory())
+	r.topic.away = make(chan struct{})
+	r.feeds.Begin(1)
+	f := r.feeds.assign(0)
+	done := make(chan error, 1)
+	go func() {
+		for i := range int64(40_000) {
+			if err := f.Process(context.WithoutCancel(t.Context()), []ingest.Event{episodeAt(i)}); err != nil {
+				done <- err
+				return
+			}
+		}
+		done <- nil
+	}()
+	select {
+	case err := <-done:
+		t.Fatalf("the telemetry did not wait: %v", err)
+	case <-time.After(time.Second):
+	}
+	began := time.Now()
+	r.feeds.Ending()
+	r.must(<-done)
+	if err := f.Snapshot(&bytes.Buffer{}); !errors.Is(err, errNotWritten) {
+		t.Errorf("a snapshot of what is not written gives %v", err)
+	}
+	if took := time.Since(began); took > ackedForSave+3*time.Second {
+		t.Errorf("the generation ended after %s", took)
+	}
+	r.feeds.Revoke(0)
+	close(r.topic.away)
+	q := r.writer.queues[unitPartition("ranker", rigPartitions)]
+	r.must(q.await(t.Context(), nil, 0, q.total))
+	next := int64(0)
+	for _, m := range r.topic.messages(unitPartition("ranker", rigPartitions)) {
+		unit, _, err := r.records.Read(m.Value)
+		r.must(err)
+		if unit != nil {
+			if unit.Pos.Offset != next {
+				t.Fatalf("unit %d comes after unit %d", unit.Pos.Offset, next-1)
+			}
+			next++
+		}
+	}
+	if next < 1000 || next == 40_000 {
+		t.Errorf("%d units are written", next)
+	}
+}
+
+// A damaged record is counted and left out; one of another version ends the service, and so does a units topic that has
+// grown, before or while it is read.
+func TestUnitsThatCannotBeRead(t *testing.T) {
+	r := newUnitsRig(t, newMemory())
+	d := r.reader(0)
+	r.must(d.ProcessMessages(t.Context(), []ingest.Message{{Value: []byte("nonsense")}}))
+	if got := testutil.ToFloat64(r.pipeline.metrics.dropped.WithLabelValues("damaged")); got != 1 {
+		t.Errorf("%v damaged records are counted", got)
+	}
+	var state bytes.Buffer
+	r.must(d.Snapshot(&state))
+	d.partitions = 3
+	if err := d.Restore(&state); err == nil || !strings.Contains(err.Error(), "has 3 partitions and had 2") {
+		t.Errorf("a checkpoint of fewer partitions gives %v", err)
+	}
+	r.readers.Begin(3)
+	if _, err := r.readers.Assign(1, r.store); err == nil || !strings.Contains(err.Error(), "cluster.units_topic") {
+		t.Errorf("a topic that has grown gives %v", err)
+	}
+	r.readers.Ending()
+	r.readers.Revoke(0)
+}
+
+// stuck are effects that cannot be told of anything until their context ends, as with a ledger that cannot be reached.
+type stuck struct {
+	memory
+	entered chan struct{}
+	once    sync.Once
+}
+
+func (s *stuck) Changed(ctx context.Context, _ []alerts.Change) error {
+	s.once.Do(func() { close(s.entered) })
+	<-ctx.Done()
+	return context.Cause(ctx)
+}
+
+// driftUntilStuck feeds a policy that drifts, in a goroutine, until its desk cannot go on and the way to it is full.
+func driftUntilStuck(t *testing.T, s *stuck, process func(i int64, e ingest.Event) error) (stopped <-chan error, stop func()) {
+	t.Helper()
+	done, end := make(chan error, 1), make(chan struct{})
+	go func() {
+		for i := int64(0); ; i++ {
+			select {
+			case <-end:
+				done <- nil
+				return
+			default:
+			}
+			e := episodeAt(i)
+			e.Return = float64(i*7919%13) - 6
+			if i >= 520 {
+				e.Return -= 40
+			}
+			if err := process(i, e); err != nil {
+				done <- err
+				return
+			}
+		}
+	}()
+	select {
+	case <-s.entered:
+	case err := <-done:
+		t.Fatal(err)
+	case <-time.After(time.Minute):
+		t.Fatal("nothing drifted")
+	}
+	time.Sleep(300 * time.Millisecond) // so that the way fills
+	return done, func() { close(end) }
+}
+
+// A rebalance waits for no desk that waits for its ledger, and what it was given is kept for who reads the partition next.
+func TestRebalanceDoesNotWaitForADesk(t *testing.T) {
+	s := &stuck{memory: *newMemory(), entered: make(chan struct{})}
+	cfg := DefaultConfig()
+	p := newAlone(t.Context(), &cfg, &s.memory, s, prometheus.NewRegistry())
+	p.Begin(1)
+	f := p.assign(0)
+	var read int64
+	done, stop := driftUntilStuck(t, s, func(i int64, e ingest.Event) error {
+		read = i + 1
+		return f.Process(t.Context(), []ingest.Event{e})
+	})
+	began := time.Now()
+	p.Ending()
+	stop()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	p.Revoke(0)
+	if took := time.Since(began); took > 2*time.Second {
+		t.Errorf("the partition was let go of after %s", took)
+	}
+	kept, _ := f.out.keep()
+	if int64(len(kept)) != read {
+		t.Errorf("%d of %d units are kept", len(kept), read)
+	}
+	p.desks.abandon(errGivenUp)
+	if err := p.Stop(); !errors.Is(err, errGivenUp) {
+		t.Errorf("the desk ended with %v", err)
+	}
+}
+
+// Desks that are taken away are waited for a moment, then they may tell and save nothing more.
+func TestDesksThatDoNotEndAreLeft(t *testing.T) {
+	s := &stuck{memory: *newMemory(), entered: make(chan struct{})}
+	r := newUnitsRig(t, s)
+	k := int32(unitPartition("ranker", rigPartitions))
+	d := r.reader(k)
+	take := func(records ...[]byte) error {
+		for _, b := range records {
+			if err := d.ProcessMessages(t.Context(), []ingest.Message{{Value: b}}); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	mark, err := r.records.Mark(ingest.UnitMark{Partitions: 1, At: time.Now().UnixNano()})
+	r.must(err)
+	r.must(take(mark))
+	done, stop := driftUntilStuck(t, s, func(i int64, e ingest.Event) error {
+		u, err := r.records.Unit(&ingest.Unit{
+			Group: ingest.NewGroup("ranker"), Agent: "a", Episode: fmt.Sprint(i), EndTS: e.TS, Pos: e.Pos, First: e.Pos, Last: e.Pos,
+			Length: 10, HasReturn: true, Return: e.Return, Events: 1,
+		})
+		if err != nil {
+			return err
+		}
+		return take(u)
+	})
+	r.readers.Ending()
+	stop()
+	r.must(<-done)
+	saves, began := r.pipeline.metrics.saved, time.Now()
+	before := testutil.ToFloat64(saves)
+	if err := d.desks.leave(200 * time.Millisecond); !errors.Is(err, errGivenUp) {
+		t.Errorf("the desks ended with %v", err)
+	}
+	if took := time.Since(began); took > 2*time.Second {
+		t.Errorf("the desks were left after %s", took)
+	}
+	d.desks.wg.Wait() // it ends as soon as it may
+	if after := testutil.ToFloat64(saves); after != before || len(r.pipeline.all()) != 0 {
+		t.Errorf("%v saves after it was told to give up, %d policies", after-before, len(r.pipeline.all()))
+	}
+}
