@@ -129,10 +129,9 @@ func (g *group) afresh() *group {
 // replace puts next, which has a baseline and streams of its own, in the place of g, whose baseline ends.
 func (p *Policy) replace(g, next *group, why string, now time.Time) {
 	next.inherit(g)
-	next.Number = g.Number
+	next.Number, next.resident = g.Number, g.resident
 	next.Line.end(g, why, now)
-	p.groups[slices.Index(p.groups, g)] = next
-	p.byKey[g.Key] = next
+	p.put(next)
 	g.dropNext()
 	g.limit.add(-len(g.Streams))
 	p.changed = true

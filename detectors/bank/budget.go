@@ -22,14 +22,23 @@ func (p *Policy) grant(g *group) {
 		return
 	}
 	if !p.granted {
-		p.granted = true
+		p.granted, p.even, p.among = true, (1-reserve)/float64(len(p.groups)), p.numbers
 		for _, known := range p.groups {
-			known.Share = (1 - reserve) / float64(len(p.groups))
-			known.touch()
+			if known.away == nil { // others get theirs when they are back
+				p.shareEvenly(known)
+				known.touch()
+			}
 		}
 		return
 	}
 	g.Share = p.laterShare()
+}
+
+// shareEvenly gives a group that was known when the budget was shared out its part, where it has none yet.
+func (p *Policy) shareEvenly(g *group) {
+	if g.Share == 0 && g.Number <= p.among {
+		g.Share = p.even
+	}
 }
 
 // laterShare draws on the reserve.
@@ -51,6 +60,9 @@ func (p *Policy) room(g *group) int {
 
 // branchCount is how many branches can alarm, now or once they have proved themselves.
 func (g *group) branchCount() int {
+	if g.away != nil {
+		return g.away.branches
+	}
 	n := 0
 	for _, s := range g.Streams {
 		s.branches(func(branch) { n++ })

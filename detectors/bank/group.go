@@ -1,6 +1,7 @@
 package bank
 
 import (
+	"container/list"
 	"slices"
 	"strings"
 	"time"
@@ -56,8 +57,13 @@ type group struct {
 	calibrations *Calibrations
 	arrived      time.Time     // wall clock of the last unit, for silence
 	changed      bool          // since it was saved
+	saves        int           // that have it as it is, up to 2
 	saved        *frozen       // what is saved of what does not change between baselines, nil where nothing is
 	shown        *GroupSummary // nil where the group has changed since it was summarized
+
+	resident                  *list.Element // of the groups in memory
+	away                      *away         // not nil while it is evicted: see stub
+	runningBytes, frozenBytes int           // of its parts
 
 	actionShares *actionShares // of Categories
 	scratch      scratch
@@ -433,7 +439,7 @@ func (g *group) rule(s *stream) string {
 
 // silence says that nothing has come for too long.
 func (g *group) silence(now time.Time) []Finding {
-	if g.Baseline.ID == "" || g.arrived.IsZero() || now.Sub(g.arrived) < g.Warmup.longestSilence() {
+	if at := g.silentAt(); at.IsZero() || now.Before(at) {
 		return nil
 	}
 	return g.unjudged(FaultSilent, g.Trail.last())

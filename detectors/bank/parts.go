@@ -7,7 +7,6 @@ import (
 	"maps"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -34,6 +33,8 @@ type policyState struct {
 	Name    string
 	Applied map[int32]AppliedUnit
 	Granted bool
+	Even    float64
+	Among   int
 	Later   int
 	Numbers int
 }
@@ -97,11 +98,11 @@ func (g *group) running() *group {
 func (p *Policy) Changed() bool { return p.changed }
 
 // Changes gives the parts of the bank's checkpoint that have changed since then, and the names of those that are gone. A
-// group that nothing has happened to costs nothing.
+// group that nothing has happened to costs nothing. None may be Missing.
 func (p *Policy) Changes() (changed ingest.Parts, gone []string, err error) {
 	changed = ingest.Parts{}
 	if p.changed {
-		state := policyState{p.name, p.Applied(), p.granted, p.later, p.numbers}
+		state := policyState{p.name, p.Applied(), p.granted, p.even, p.among, p.later, p.numbers}
 		if changed[policyPart], err = ingest.EncodeState(snapshotVersion, state); err != nil {
 			return nil, nil, fmt.Errorf("write bank of policy %q: %w", p.name, err)
 		}
@@ -119,23 +120,33 @@ func (g *group) changes(changed ingest.Parts) (err error) {
 	if !g.changed {
 		return nil
 	}
-	part := groupPrefix + strconv.Itoa(g.Number)
+	if g.away != nil {
+		return errEvicted
+	}
+	part := g.part()
 	if f := g.frozen(); !f.is(g.saved) {
 		if changed[part+frozenPart], err = ingest.EncodeState(snapshotVersion, f); err != nil {
 			return err
 		}
+		g.frozenBytes = len(changed[part+frozenPart])
 	}
 	changed[part+runningPart], err = ingest.EncodeState(snapshotVersion, g.running())
+	g.runningBytes = len(changed[part+runningPart])
 	return err
 }
+
+var errEvicted = errors.New("it is evicted, and what was saved of it is not to be relied on")
 
 // Saved says that what Changes gave last is durable.
 func (p *Policy) Saved() {
 	p.changed, p.gone = false, nil
 	for _, g := range p.groups {
-		if g.changed {
-			g.changed, g.saved = false, g.frozen()
+		if !g.changed {
+			g.saves = min(g.saves+1, 2)
+			continue
 		}
+		g.changed, g.saved, g.saves = false, g.frozen(), 1
+		p.residents.weigh(g.resident, g.weight())
 	}
 }
 
@@ -148,15 +159,16 @@ func (p *Policy) Lost() {
 }
 
 // Resume reads the parts of a checkpoint into a new bank. now restarts the clock of silence. Groups that were made with
-// other group_by labels are left out: their units go to other groups from now on. Nothing is published by it. After an error
-// the bank is of no use.
+// other group_by labels are left out: their units go to other groups from now on. Groups for which there is no room in memory
+// are evicted at once. Nothing is published by it. After an error the bank is of no use.
 func (p *Policy) Resume(parts ingest.Parts, now time.Time) (err error) {
 	defer recovered(&err)
 	var state policyState
 	if err := ingest.DecodeState(parts[policyPart], snapshotVersion, &state); err != nil {
 		return fmt.Errorf("read bank of policy %q: %w", p.name, err)
 	}
-	p.granted, p.later, p.numbers = state.Granted, state.Later, state.Numbers
+	p.granted, p.even, p.among = state.Granted, state.Even, state.Among
+	p.later, p.numbers = state.Later, state.Numbers
 	for partition, a := range state.Applied {
 		p.applied[partition] = &a
 	}
@@ -181,6 +193,9 @@ func (p *Policy) resumeGroups(parts ingest.Parts, now time.Time) (groups []*grou
 		wg.Go(func() {
 			for name := range names {
 				g, failed := p.resumeGroup(name, parts, now)
+				if g != nil && failed == nil {
+					g = p.seat(g)
+				}
 				mu.Lock()
 				switch {
 				case failed != nil:
@@ -223,9 +238,11 @@ func (p *Policy) resumeGroup(name string, parts ingest.Parts, now time.Time) (_ 
 	if err := g.thaw(f); err != nil {
 		return nil, err
 	}
-	if name != groupPrefix+strconv.Itoa(g.Number) {
+	if name != g.part() {
 		return nil, errPartsDoNotMatch
 	}
+	g.runningBytes, g.frozenBytes = len(parts[name+runningPart]), len(parts[name+frozenPart])
+	p.shareEvenly(g)
 	err = g.restore(p.cfg, p.limit, p.calibrations, now)
 	if err == nil {
 		g.summary() // here, where all cores are at work

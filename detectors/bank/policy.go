@@ -1,6 +1,7 @@
 package bank
 
 import (
+	"math"
 	"sync/atomic"
 	"time"
 
@@ -16,6 +17,8 @@ type Policy struct {
 	byKey   map[ingest.Group]*group
 	applied map[int32]*AppliedUnit // by partition
 	granted bool                   // the budget has been shared out
+	even    float64                // the share of each group that was known then
+	among   int                    // numbers given to groups until then
 	later   int                    // groups that drew on the reserve since
 	numbers int                    // given to groups so far
 	limit   *StreamLimit
@@ -26,6 +29,7 @@ type Policy struct {
 	calibrating  *calibrating
 	pending      []pendingUnit // units that wait for the calibration
 	calibrations *Calibrations
+	residents    *Residents
 
 	summary atomic.Pointer[Summary]
 }
@@ -47,7 +51,7 @@ func (a AppliedUnit) Covers(u *ingest.Unit) bool {
 func NewPolicy(name string, cfg Config, limit *StreamLimit) *Policy {
 	p := &Policy{
 		name: name, cfg: cfg, limit: limit, byKey: map[ingest.Group]*group{}, applied: map[int32]*AppliedUnit{},
-		calibrations: NewCalibrations(),
+		calibrations: NewCalibrations(), residents: NewResidents(math.MaxInt64),
 	}
 	p.Publish()
 	return p
@@ -58,7 +62,7 @@ func (p *Policy) Share(c *Calibrations) { p.calibrations = c }
 
 // Observe folds one unit in and returns the findings it leads to, in a fixed order. A unit that is not beyond what the
 // bank has applied of its partition is ignored: it was read again after a restart. now is the wall clock, for silence
-// and for the age of baselines; it has no influence on findings of drift.
+// and for the age of baselines; it has no influence on findings of drift. The unit's group must not be Absent.
 func (p *Policy) Observe(u *ingest.Unit, now time.Time) []Finding {
 	if p.calibrating == nil && len(p.pending) == 0 {
 		return p.judge(u, now)
@@ -75,7 +79,11 @@ func (p *Policy) judge(u *ingest.Unit, now time.Time) []Finding {
 	if g == nil {
 		return nil
 	}
+	if g.away != nil {
+		panic("bank: a unit of a group that was evicted and has not come back")
+	}
 	g.touch()
+	p.residents.use(g.resident)
 	if found, dealt := p.otherVersion(g, u, now); dealt {
 		return found
 	}
@@ -136,6 +144,7 @@ func (p *Policy) Tick(now time.Time) []Finding {
 		if g.Unjudged != before {
 			p.changed = true
 			g.touch()
+			p.residents.yield(g.resident)
 		}
 	}
 	return found
@@ -173,6 +182,7 @@ func (p *Policy) group(key ingest.Group) *group {
 		g = newGroup(key, p.cfg, p.limit, p.calibrations)
 		p.numbers++
 		g.Number = p.numbers
+		g.resident = p.residents.enter(key, 0)
 		p.byKey[key] = g
 		p.groups = append(p.groups, g)
 	}
