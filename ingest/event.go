@@ -165,8 +165,11 @@ type Parts map[string][]byte
 // without a load before it, all parts. It returns when they are durable, and does not keep the memory. After an error the
 // save before holds, and the same parts, or newer ones, must be given again; after ErrPartsLost all parts. A save of
 // nothing makes what the last one saved safe from a fallback: both of the last two saves have it then.
+//
+// LoadParts gives parts as they are in the last save or load by this store, or an error: it never gives those of another.
 type CheckpointStore interface {
 	Load(name string) (Parts, error)
+	LoadParts(name string, parts []string) (Parts, error)
 	Save(name string, changed Parts, gone []string) error
 }
 

@@ -294,6 +294,21 @@ func (s *Store) Load(name string) (ingest.Parts, error) {
 	return maps.Clone(parts), nil
 }
 
+// LoadParts implements ingest.CheckpointStore.
+func (s *Store) LoadParts(name string, parts []string) (ingest.Parts, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := ingest.Parts{}
+	for _, part := range parts {
+		data, ok := s.saved[name][part]
+		if !ok {
+			return nil, fmt.Errorf("part %s of %s: %w", part, name, fs.ErrNotExist)
+		}
+		out[part] = data
+	}
+	return out, nil
+}
+
 // Save implements ingest.CheckpointStore.
 func (s *Store) Save(name string, changed ingest.Parts, gone []string) error {
 	s.mu.Lock()

@@ -1,0 +1,101 @@
+package checkpoint
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"syscall"
+
+	"github.com/rewardwatch/rewardwatch/ingest"
+)
+
+// pieceReader is a backend that can read a piece of a segment without all of it. Its errors are those of Get; a segment
+// that is too short is a *DamagedError.
+type pieceReader interface {
+	GetPiece(name string, generation, offset, length uint64) ([]byte, error)
+}
+
+var _ pieceReader = (*Directory)(nil)
+
+// LoadParts implements ingest.CheckpointStore. A part that is damaged is taken from the generation before, where that has a
+// copy of the very same.
+func (s *Store) LoadParts(name string, parts []string) (ingest.Parts, error) {
+	h := s.history(name)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	out := ingest.Parts{}
+	for _, part := range parts {
+		data, err := s.loadPart(name, h, part)
+		if err != nil {
+			s.metrics.failures.WithLabelValues(kindOf(name)).Inc()
+			return nil, fmt.Errorf("loading part %s of checkpoint %q: %w", part, name, err)
+		}
+		out[part] = data
+	}
+	return out, nil
+}
+
+func (s *Store) loadPart(name string, h *history, part string) ([]byte, error) {
+	at, live := h.newest.live[part]
+	if !live {
+		return nil, fs.ErrNotExist
+	}
+	data, err := s.piece(name, part, at)
+	copied, has := h.before.live[part]
+	if !isDamage(err) || !has || copied.generation == at.generation || copied.sum != at.sum || copied.length != at.length {
+		return data, err
+	}
+	data, older := s.piece(name, part, copied)
+	if older != nil {
+		return nil, errors.Join(err, older)
+	}
+	s.metrics.fallbacks.WithLabelValues(kindOf(name)).Inc()
+	s.log.Error().Err(err).Str("checkpoint", name).Str("instead", s.backend.Where(name, copied.generation)).
+		Msg("A part of a checkpoint is damaged, using the copy in the one before: nothing is lost, but look at the disk")
+	return data, nil
+}
+
+// piece reads one part, and nothing else where the backend can.
+func (s *Store) piece(name, part string, at place) ([]byte, error) {
+	reader, can := s.backend.(pieceReader)
+	if !can {
+		segment, err := s.segment(name, at.generation)
+		if err != nil {
+			return nil, err
+		}
+		parts := ingest.Parts{}
+		err = s.cut(name, at.generation, segment, index{part: at}, []string{part}, parts)
+		return parts[part], err
+	}
+	data, err := reader.GetPiece(name, at.generation, at.offset, at.length)
+	damaged := func(why string) error { return &DamagedError{Where: s.backend.Where(name, at.generation), Why: why} }
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, damaged("it is missing")
+	case err != nil:
+		return nil, err
+	case checksum(data) != at.sum:
+		return nil, damaged(fmt.Sprintf("the checksum of part %q does not match", part))
+	}
+	return data, nil
+}
+
+// GetPiece implements pieceReader.
+func (d *Directory) GetPiece(name string, generation, offset, length uint64) ([]byte, error) {
+	f, err := os.Open(d.Where(name, generation))
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() // nothing was written
+	piece := make([]byte, length)
+	_, err = f.ReadAt(piece, int64(offset))
+	switch {
+	case errors.Is(err, io.EOF):
+		return nil, &DamagedError{Where: d.Where(name, generation), Why: "it is too short"}
+	case errors.Is(err, syscall.EIO):
+		return nil, &DamagedError{Where: d.Where(name, generation), Why: err.Error()}
+	}
+	return piece, err
+}
