@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -171,6 +172,7 @@ func (a *app) Run(ctx context.Context) error {
 }
 
 func (a *app) run(ctx context.Context) error {
+	defer debug.SetMemoryLimit(debug.SetMemoryLimit(int64(a.cfg.Limits.Memory))) // or garbage would take as much again
 	if err := a.restore(); err != nil {
 		return errors.Join(fmt.Errorf("%w: %w", errNotStarted, err), a.pipeline.Stop())
 	}
@@ -183,6 +185,7 @@ func (a *app) run(ctx context.Context) error {
 	var couriers sync.WaitGroup
 	failed := make(chan error, 2) // one for each courier, so that neither blocks
 	a.courier(outward, &couriers, failed, "alertmanager", a.notifier.Run)
+	couriers.Go(func() { a.pipeline.watchMemory(outward) })
 	if a.retrain != nil {
 		a.courier(outward, &couriers, failed, "retrain", a.retrain.Run)
 	}

@@ -76,6 +76,9 @@ type LimitsConfig struct {
 	Streams      int `yaml:"streams"`       // streams followed; later ones are not watched
 	OpenEpisodes int `yaml:"open_episodes"` // unfinished episodes of a partition; beyond it the oldest is dropped
 	Series       int `yaml:"series"`        // series exported; healthy streams lose theirs first
+
+	// memory that the process takes: above it the groups that were not used for longest are kept in the checkpoint alone until they are used again
+	Memory ingest.ByteSize `yaml:"memory"`
 }
 
 // HTTPConfig says where metrics, API and status page are served.
@@ -99,7 +102,7 @@ func DefaultConfig() Config {
 		Fleet:   FleetConfig{Per: bank.DefaultConfig().FalseAlarms.Per, Policies: 10},
 		Alerts:  AlertsConfig{Alertmanager: alerts.DefaultAlertmanagerConfig()},
 		Retrain: retrain.DefaultConfig(),
-		Limits:  LimitsConfig{Streams: 20000, OpenEpisodes: 100000, Series: 50000},
+		Limits:  LimitsConfig{Streams: 20000, OpenEpisodes: 100000, Series: 50000, Memory: 2 * ingest.GiB},
 		HTTP:    HTTPConfig{Listen: "127.0.0.1:9464"},
 	}
 }
@@ -250,6 +253,9 @@ func (p PolicyConfig) check(report func(path, msg string)) {
 	p.Check(report)
 }
 
+// leastMemory is what the process takes without any group, and as much again for what it reads.
+const leastMemory = 128 * ingest.MiB
+
 func (l LimitsConfig) check(report func(path, msg string)) {
 	atLeast := func(key string, value, least int) {
 		if value < least {
@@ -259,6 +265,9 @@ func (l LimitsConfig) check(report func(path, msg string)) {
 	atLeast("streams", l.Streams, 1)
 	atLeast("open_episodes", l.OpenEpisodes, 1)
 	atLeast("series", l.Series, 100)
+	if l.Memory < leastMemory {
+		report("memory", fmt.Sprintf("must be at least %s", leastMemory))
+	}
 }
 
 func (c HTTPConfig) check(report func(path, msg string)) {

@@ -40,6 +40,9 @@ func (d *desk) accept(ctx context.Context, id string, decision alerts.Decision) 
 
 // restart has a group warm up a new baseline, and ends its incident where one is open.
 func (d *desk) restart(ctx context.Context, group ingest.Group, decision alerts.Decision) error {
+	if err := d.comeBack(group); err != nil {
+		return err
+	}
 	for _, i := range d.book.Incidents() {
 		if i.Group == group && !i.Closed {
 			d.book.End(i.ID, decision)
@@ -76,6 +79,9 @@ func (d *desk) promote(id, why string) error {
 	d.policy.Publish() // what was published last may be of the baseline before
 	for _, g := range d.policy.Summary().Groups {
 		if g.Baseline.ID == id {
+			if err := d.comeBack(g.Group); err != nil {
+				return err
+			}
 			return d.policy.Promote(g.Group, why)
 		}
 	}
@@ -233,12 +239,15 @@ func (p *pipeline) group(policy string, labels map[string]string) (*runningDesk,
 
 // Sample implements orders.
 func (a *app) Sample(ctx context.Context, id string) ([]bank.QuantitySample, error) {
-	r, _, err := a.pipeline.baseline(id)
+	r, g, err := a.pipeline.baseline(id)
 	if err != nil {
 		return nil, err
 	}
 	var sample []bank.QuantitySample
 	err = r.ask(ctx, func(context.Context) error {
+		if err := r.comeBack(g.Group); err != nil {
+			return err
+		}
 		kept := false
 		if sample, kept = r.policy.Sample(id); !kept {
 			return errBaselineEnded

@@ -26,6 +26,7 @@ type delivery struct {
 	known   map[string]*way // by policy
 	unsafe  []*ingest.Unit  // not in both of the last two saves of their desks
 	told    bool            // that it is full
+	slowed  int             // units handed on while the limit of memory was passed
 	revoked atomic.Bool     // units on their way are to be forgotten
 }
 
@@ -55,7 +56,7 @@ func (d *delivery) hand(ctx context.Context, u *ingest.Unit, now time.Time, room
 	if err != nil {
 		return err
 	}
-	if err := room(ctx, w); err != nil {
+	if err := errors.Join(d.slowDown(ctx), room(ctx, w)); err != nil {
 		return err
 	}
 	d.unsafe = append(d.unsafe, u)

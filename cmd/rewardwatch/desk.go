@@ -26,7 +26,8 @@ type desk struct {
 	book    *alerts.Book
 	effects effects
 	shown   atomic.Pointer[shown]
-	resumed bool // from a checkpoint
+	resumed bool                                       // from a checkpoint
+	load    func(parts []string) (ingest.Parts, error) // of its checkpoint; not needed where no group is ever evicted
 }
 
 // shown is the book of a desk as last published; immutable.
@@ -44,6 +45,12 @@ func newDesk(name string, cfg bank.Config, limit *bank.StreamLimit, effects effe
 
 // observe judges one unit and passes on what it changed.
 func (d *desk) observe(ctx context.Context, u *ingest.Unit, now time.Time) error {
+	if d.policy.Has(u) {
+		return nil
+	}
+	if err := d.comeBack(u.Group); err != nil {
+		return err
+	}
 	return d.apply(ctx, d.policy.Observe(u, now))
 }
 
@@ -93,6 +100,11 @@ func (d *desk) publish() {
 // changes gives the parts of the desk's checkpoint that have changed since saved, and the names of those that are gone.
 // Bank and book are one checkpoint, so that neither is ahead of the other.
 func (d *desk) changes() (changed ingest.Parts, gone []string, err error) {
+	for _, group := range d.policy.Missing() {
+		if err := d.comeBack(group); err != nil {
+			return nil, nil, err
+		}
+	}
 	changed, gone, err = d.policy.Changes()
 	if err != nil {
 		return nil, nil, err

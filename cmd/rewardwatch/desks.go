@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/rewardwatch/rewardwatch/alerts"
+	"github.com/rewardwatch/rewardwatch/detectors/bank"
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
@@ -80,7 +81,7 @@ func (d *desks) restoreDesk(name string) error {
 	if err != nil {
 		return err
 	}
-	judge := newDesk(policy, cfg, d.pipeline.limit, d.pipeline.audience)
+	judge := d.newDesk(policy, cfg)
 	if err := judge.restore(parts, time.Now()); err != nil {
 		return err
 	}
@@ -111,7 +112,7 @@ func (d *desks) desk(policy string) (*runningDesk, error) {
 	case d.pipeline.limit.Full():
 		return nil, errStreamLimit
 	}
-	judge := newDesk(policy, cfg, d.pipeline.limit, d.pipeline.audience)
+	judge := d.newDesk(policy, cfg)
 	if err := d.pipeline.recorded.teach(d.ctx, judge.policy, policy, cfg); err != nil {
 		return nil, err
 	}
@@ -120,6 +121,12 @@ func (d *desks) desk(policy string) (*runningDesk, error) {
 		d.start(r)
 	}
 	return r, nil
+}
+
+func (d *desks) newDesk(policy string, cfg bank.Config) *desk {
+	judge := newDesk(policy, cfg, d.pipeline.limit, d.pipeline.audience)
+	judge.policy.Keep(d.pipeline.memory.residents)
+	return judge
 }
 
 // add takes in the desk of a policy, unless another partition has just brought one, which it gives then.

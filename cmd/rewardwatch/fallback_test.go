@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/rs/zerolog"
 
 	"github.com/rewardwatch/rewardwatch/alerts"
@@ -32,6 +33,7 @@ type machine struct {
 	disk         *ingesttest.Segments
 	damaged      map[string][]byte  // what was left of a segment, by name
 	calibrations *bank.Calibrations // which outlast it, so that the test does not wait for each anew
+	memory       ingest.ByteSize    // the limit, of which a restart fills one half
 
 	store *checkpoint.Store
 	p     *alone
@@ -77,6 +79,7 @@ func (m *machine) must(err error) {
 func (m *machine) start() {
 	cfg := DefaultConfig()
 	cfg.Checkpoint.Every = 1 << 60 // when the test says so
+	cfg.Limits.Memory = m.memory
 	reg := prometheus.NewRegistry()
 	m.store = checkpoint.NewStore(m.disk, zerolog.Nop(), reg)
 	m.p = newAlone(context.Background(), &cfg, m.store, newMemory(), reg)
@@ -150,6 +153,20 @@ func (m *machine) saveDesk() {
 	m.must(r.ask(m.t.Context(), func(context.Context) error { return r.save() }))
 }
 
+// evict has one of the desks evict what it can of some of its groups.
+func (m *machine) evict() {
+	desks := m.p.all()
+	if len(desks) == 0 {
+		return
+	}
+	r := desks[m.rng.IntN(len(desks))]
+	m.must(r.ask(m.t.Context(), func(context.Context) error {
+		groups := m.p.memory.residents.Choose(m.rng.Int64N(1 << 20))
+		r.evict(slices.DeleteFunc(groups, func(g ingest.Group) bool { return g.Policy != r.name }))
+		return nil
+	}))
+}
+
 // savePartition saves a partition; a desk may be saved between its snapshot and the end of its writing.
 func (m *machine) savePartition(i int) {
 	image := bytes.NewBuffer(binary.LittleEndian.AppendUint64(nil, uint64(m.next[i])))
@@ -173,9 +190,17 @@ func (m *machine) outcome() map[string]string {
 		m.must(m.feeds[i].Idle(m.t.Context(), time.Now()))
 	}
 	eventually(m.t, "every unit", func() bool { return m.p.judged() >= machinePartitions*machineEvents/3 })
-	m.must(m.p.Stop())
+	return shownIn(m.t, m.p)
+}
+
+// shownIn stops a pipeline and gives all that it shows in the end, by policy.
+func shownIn(t *testing.T, p *pipeline) map[string]string {
+	t.Helper()
+	if err := p.Stop(); err != nil {
+		t.Fatal(err)
+	}
 	out := map[string]string{}
-	for _, r := range m.p.all() {
+	for _, r := range p.all() {
 		r.publish()
 		s := *r.policy.Summary()
 		s.Groups = slices.Clone(s.Groups)
@@ -186,13 +211,15 @@ func (m *machine) outcome() map[string]string {
 		incidents := r.book.Incidents()
 		slices.SortFunc(incidents, func(a, b alerts.Incident) int { return strings.Compare(a.ID, b.ID) })
 		var state bytes.Buffer // of gob, which follows pointers and takes NaN for what it is
-		m.must(gob.NewEncoder(&state).Encode(shownState{s, incidents}))
+		if err := gob.NewEncoder(&state).Encode(shownState{s, incidents}); err != nil {
+			t.Fatal(err)
+		}
 		out[r.name] = state.String()
 	}
 	return out
 }
 
-// Whatever is saved when, wherever it is killed, and whichever of the newest saves are damaged by it: in the end everything
+// Whatever is saved and evicted when, wherever it is killed, and whichever of the newest saves are damaged by it: in the end everything
 // is as if it had never been disturbed.
 func TestFallbacksLoseNothing(t *testing.T) {
 	t.Parallel()
@@ -200,40 +227,51 @@ func TestFallbacksLoseNothing(t *testing.T) {
 	fresh := func(seed uint64) *machine {
 		m := &machine{
 			t: t, rng: rand.New(rand.NewPCG(seed, 17)), disk: ingesttest.NewSegments(), damaged: map[string][]byte{}, calibrations: calibrations,
+			memory: ingest.GiB,
 		}
 		m.start()
 		return m
 	}
 	want := fresh(0).outcome()
-	histories, fallbacks := uint64(25), 0
+	histories, fallbacks, returns := uint64(25), 0, 0.
 	if testing.Short() {
 		histories = 5
 	}
 	for seed := range histories {
 		m := fresh(seed)
+		m.memory = ingest.ByteSize(seed%3) * 512 * ingest.KiB
+		if m.memory == 0 {
+			m.memory = ingest.GiB
+		}
 		for range 60 {
-			switch m.rng.IntN(8) {
+			switch m.rng.IntN(10) {
 			case 0, 1, 2:
 				m.read(m.rng.IntN(machinePartitions), m.rng.Int64N(100))
 			case 3, 4:
 				m.saveDesk()
 			case 5, 6:
 				m.savePartition(m.rng.IntN(machinePartitions))
+			case 7, 8:
+				m.evict()
 			default:
+				returns += testutil.ToFloat64(m.p.memory.returns)
 				before := len(m.damaged)
 				m.kill()
 				fallbacks += len(m.damaged) - before
 			}
 		}
-		for policy, state := range m.outcome() {
+		outcome := m.outcome()
+		returns += testutil.ToFloat64(m.p.memory.returns)
+		for policy, state := range outcome {
 			if state != want[policy] {
 				t.Errorf("history %d: policy %s is another: units %v, want %v", seed, policy, unitsIn(t, state), unitsIn(t, want[policy]))
 			}
 		}
 	}
-	if fallbacks < int(histories) {
-		t.Errorf("only %d names were ever damaged", fallbacks)
+	if fallbacks < int(histories) || returns < float64(histories) {
+		t.Errorf("only %d names were ever damaged, and %g groups brought back", fallbacks, returns)
 	}
+	t.Logf("%d names were damaged, and %g groups brought back", fallbacks, returns)
 }
 
 // unitsIn gives the units of the groups of what is shown.
@@ -253,6 +291,7 @@ func unitsIn(t *testing.T, shown string) (units []int64) {
 func TestDecisionsOutliveAFallback(t *testing.T) {
 	m := &machine{
 		t: t, rng: rand.New(rand.NewPCG(1, 17)), disk: ingesttest.NewSegments(), damaged: map[string][]byte{}, calibrations: bank.NewCalibrations(),
+		memory: ingest.GiB,
 	}
 	m.start()
 	m.read(0, 30)

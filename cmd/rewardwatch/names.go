@@ -10,5 +10,10 @@ const (
 	MetricUnitsWaiting    = "rewardwatch_units_waiting"                          // {reason="partitions|calibration"} units that wait
 	MetricBankSaves       = "rewardwatch_bank_checkpoints_total"                 // snapshots of banks written
 	MetricBankSavedAt     = "rewardwatch_bank_checkpoint_last_timestamp_seconds" // when a bank was last saved, 0 before
+	MetricMemory          = "rewardwatch_memory_bytes"                           // in use
+	MetricMemoryLimit     = "rewardwatch_memory_limit_bytes"                     // that may be in use
+	MetricGroupsEvicted   = "rewardwatch_groups_evicted"                         // groups whose state is in the checkpoint alone
+	MetricGroupEvictions  = "rewardwatch_group_evictions_total"                  // groups evicted from memory
+	MetricGroupReturns    = "rewardwatch_group_returns_total"                    // groups that came back into memory
 	MetricReloaded        = "rewardwatch_config_last_reload_successful"          // 1, or 0 after a configuration that was refused
 )

@@ -31,6 +31,7 @@ type pipeline struct {
 	metrics       pipelineMetrics
 	recorded      *recordings
 	limit         *bank.StreamLimit
+	memory        *ceiling
 	unsafeBacklog int // mostUnsafe, but in tests
 	calibrations  *bank.Calibrations
 
@@ -85,7 +86,7 @@ func newPipeline(ctx context.Context, cfg *Config, a audience, log zerolog.Logge
 		cfg: cfg, audience: a, log: log,
 		episodes: assemble.NewMetrics(reg), metrics: newPipelineMetrics(reg),
 		recorded: newRecordings(cfg, topicRanges(cfg.Ingest.Kafka)),
-		limit:    bank.NewStreamLimit(cfg.Limits.Streams), unsafeBacklog: mostUnsafe, calibrations: bank.NewCalibrations(),
+		limit:    bank.NewStreamLimit(cfg.Limits.Streams), memory: newCeiling(cfg.Limits.Memory, reg), unsafeBacklog: mostUnsafe, calibrations: bank.NewCalibrations(),
 	}
 	p.ctx, p.stop = context.WithCancelCause(ctx)
 	reg.MustRegister(prometheus.NewGaugeFunc(

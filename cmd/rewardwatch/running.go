@@ -31,6 +31,7 @@ type runningDesk struct {
 	merger       *merger
 	units        chan waitingUnit
 	orders       chan func()                                // to be done between two units
+	leaving      chan []ingest.Group                        // groups that are to be evicted
 	unshown      bool                                       // something has changed since it was last shown
 	shownWaiting map[string]int                             // units of the desk that the metric counts, by reason
 	once         bool                                       // what was saved last is in one save only
@@ -41,8 +42,9 @@ type runningDesk struct {
 func newRunningDesk(policy string, d *desk, of *desks) *runningDesk {
 	r := &runningDesk{
 		desk: d, name: policy, desks: of, merger: newMerger(),
-		units: make(chan waitingUnit, deskBacklog), orders: make(chan func()), shownWaiting: map[string]int{},
+		units: make(chan waitingUnit, deskBacklog), orders: make(chan func()), leaving: make(chan []ingest.Group, 1), shownWaiting: map[string]int{},
 	}
+	d.load = r.load
 	if d.resumed { // from the newest save, or from the one before
 		r.newest, r.once = d.policy.Applied(), true
 	}
@@ -82,6 +84,9 @@ func (r *runningDesk) run() error {
 			return r.finish(ctx)
 		case do := <-r.orders:
 			do()
+			continue
+		case groups := <-r.leaving:
+			r.evict(groups)
 			continue
 		case u := <-r.units:
 			r.merger.add(u)

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -263,5 +264,49 @@ func TestTheLeastRecentlyUsedLeave(t *testing.T) {
 	}
 	if parts, _, err := p.Changes(); err != nil || len(parts["group/2/running"]) == 0 || len(parts["group/2/frozen"]) == 0 {
 		t.Errorf("%d parts, %v", len(parts), err)
+	}
+}
+
+// What an evicted group still takes, and that what a group weighs is about what it takes.
+func TestMemoryOfAnEvictedGroup(t *testing.T) {
+	const banks = 40
+	for _, c := range []struct{ actions, units, after int }{{4, 500, 1000}, {17, 500, 1000}, {4, 500, -200}} {
+		a, cfg := newTypical(c.actions), episodes(20_000)
+		cfg.Baseline.Units = c.units
+		p := newBank(cfg)
+		for range c.units + c.after {
+			p.Observe(a.unit(), time.Time{})
+		}
+		streams := int64(len(p.groups[0].Streams))
+		p.Lost()
+		parts, _, err := p.Changes()
+		if err != nil {
+			t.Fatal(err)
+		}
+		p = nil
+		resumed := func(most int64) (bytes, weight int64) {
+			before, share := heap(), NewCalibrations()
+			r, all := NewResidents(most), make([]*Policy, banks)
+			for i := range all {
+				all[i] = NewPolicy("ranker", cfg, NewStreamLimit(1000))
+				all[i].Share(share)
+				all[i].Keep(r)
+				if err := all[i].Resume(parts, time.Time{}); err != nil {
+					t.Fatal(err)
+				}
+				all[i].Publish()
+			}
+			bytes, weight = (heap()-before)/banks, r.Bytes()/banks
+			for _, p := range all {
+				runtime.KeepAlive(p)
+			}
+			return bytes, weight
+		}
+		bytes, weight := resumed(math.MaxInt64)
+		evicted, _ := resumed(0)
+		t.Logf("%d actions, baseline of %d units: %d bytes a stream, by its weight %d, evicted %d", c.actions, c.units, bytes/streams, weight/streams, evicted/streams)
+		if float64(weight) < .75*float64(bytes) || float64(weight) > 1.33*float64(bytes) {
+			t.Errorf("%d actions, baseline of %d units: a group of %d bytes is taken for %d", c.actions, c.units, bytes, weight)
+		}
 	}
 }

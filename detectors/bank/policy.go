@@ -159,6 +159,12 @@ func (p *Policy) Applied() map[int32]AppliedUnit {
 	return out
 }
 
+// Has reports whether the bank has applied the unit for certain, so that it would ignore it.
+func (p *Policy) Has(u *ingest.Unit) bool {
+	a := p.applied[u.Pos.Partition]
+	return a != nil && a.Covers(u) && p.calibrating == nil && len(p.pending) == 0
+}
+
 func (p *Policy) apply(u *ingest.Unit) bool {
 	a := p.applied[u.Pos.Partition]
 	if a == nil {
@@ -182,7 +188,7 @@ func (p *Policy) group(key ingest.Group) *group {
 		g = newGroup(key, p.cfg, p.limit, p.calibrations)
 		p.numbers++
 		g.Number = p.numbers
-		g.resident = p.residents.enter(key, 0)
+		g.resident = p.residents.enter(key, unsavedWeight)
 		p.byKey[key] = g
 		p.groups = append(p.groups, g)
 	}

@@ -10,8 +10,11 @@ import (
 // memoryPerByte is how many bytes of memory a group takes for each byte of its parts of the checkpoint.
 const memoryPerByte = 2
 
+// unsavedWeight is what a group is taken to weigh that was never saved.
+const unsavedWeight = 64 << 10
+
 // Residents are the groups of all banks whose state is in memory, by when they were last used. It may be shared by several
-// goroutines. What it counts is an estimate: a group weighs nothing before it is first saved.
+// goroutines. What they weigh is an estimate.
 type Residents struct {
 	most int64
 
@@ -53,7 +56,7 @@ func (r *Residents) Choose(bytes int64) []ingest.Group {
 	defer r.mu.Unlock()
 	var chosen []ingest.Group
 	for e := r.order.Front(); e != nil && r.leaving < bytes; e = e.Next() {
-		if m := e.Value.(*resident); !m.leaving && m.bytes > 0 {
+		if m := e.Value.(*resident); !m.leaving {
 			m.leaving = true
 			r.leaving += m.bytes
 			chosen = append(chosen, m.group)
