@@ -22,6 +22,8 @@ type RulesOptions struct {
 	GroupLabels []string
 	// WebhooksGivenUp is the name of the counter of webhooks that were given up; "" leaves its rule out.
 	WebhooksGivenUp string
+	// Memory and MemoryLimit are the names of the gauges of the memory in use and of what may be; "" leaves their rule out.
+	Memory, MemoryLimit string
 }
 
 // WriteRules writes Prometheus alerting rules and promtool's unit tests of them into a directory, which it makes where

@@ -21,6 +21,9 @@ func allRules(opts RulesOptions) []rule {
 	if opts.WebhooksGivenUp != "" {
 		rules = append(rules, webhookDeadLetter(opts.WebhooksGivenUp))
 	}
+	if opts.Memory != "" {
+		rules = append(rules, memoryLimitPassed(opts.Memory, opts.MemoryLimit))
+	}
 	return rules
 }
 

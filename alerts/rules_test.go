@@ -17,7 +17,10 @@ const webhookMetric = "rewardwatch_webhooks_given_up_total"
 
 // ruleCases are the ways in which rules are written.
 var ruleCases = map[string]RulesOptions{
-	"metrics":   {GroupLabels: []string{"env"}, WebhooksGivenUp: webhookMetric},
+	"metrics": {
+		GroupLabels: []string{"env"}, WebhooksGivenUp: webhookMetric,
+		Memory: "rewardwatch_memory_bytes", MemoryLimit: "rewardwatch_memory_limit_bytes",
+	},
 	"push":      {Push: true, GroupLabels: []string{"env"}},
 	"regions":   {GroupLabels: []string{"env", "label_region"}},
 	"ungrouped": {},

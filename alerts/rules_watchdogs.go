@@ -2,6 +2,7 @@ package alerts
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
@@ -128,6 +129,31 @@ func clockJumped() rule {
 				fires: []expectedAlert{fires(summary, description, "job", "rewardwatch", "instance", "a")},
 			},
 			{name: "kept", at: "20m", series: []inputSeries{ofInstance(ingest.MetricClockJumps, `topic="agents"`, "1+0x30")}},
+		},
+	}
+}
+
+func memoryLimitPassed(memory, limit string) rule {
+	const (
+		summary     = "Rewardwatch needs more memory than it may take"
+		description = "It takes 1.25 times limits.memory although what can be evicted is: reading is slow. Too many groups have open incidents or " +
+			"faults, or are read at once, or the limit is too low for all else; docs/operating.md, Memory, says what takes how much."
+	)
+	return rule{
+		alert: "MemoryLimitPassed", severity: Warning, wait: "15m",
+		expr:        fmt.Sprintf("max by (job, instance) (%s / %s) > 1", memory, limit),
+		summary:     summary,
+		description: strings.Replace(description, "1.25", `{{ $value | printf "%.2f" }}`, 1),
+		tests: []ruleTest{
+			{
+				name: "passed", at: "30m", series: []inputSeries{ofInstance(memory, "", "500+0x40"), ofInstance(limit, "", "400+0x40")},
+				fires: []expectedAlert{fires(summary, description, "job", "rewardwatch", "instance", "a")},
+			},
+			{
+				name: "passed for a moment", at: "30m",
+				series: []inputSeries{ofInstance(memory, "", "300+0x20 500+0x5 300+0x20"), ofInstance(limit, "", "400+0x40")},
+			},
+			{name: "kept", at: "30m", series: []inputSeries{ofInstance(memory, "", "300+0x40"), ofInstance(limit, "", "400+0x40")}},
 		},
 	}
 }

@@ -21,6 +21,7 @@ func TestDeliveredRulesAreUpToDate(t *testing.T) {
 	}
 	err := alerts.WriteRules(dir, alerts.RulesOptions{
 		Push: true, GroupLabels: []string{"env"}, WebhooksGivenUp: retrain.MetricGivenUp,
+		Memory: "rewardwatch_memory_bytes", MemoryLimit: "rewardwatch_memory_limit_bytes",
 	})
 	if err != nil {
 		t.Fatal(err)

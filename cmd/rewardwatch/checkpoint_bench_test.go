@@ -143,6 +143,38 @@ func BenchmarkRestore(b *testing.B) {
 	report(b, begun)
 }
 
+// BenchmarkReturn brings an evicted group back from the disk.
+func BenchmarkReturn(b *testing.B) {
+	p := benchPipeline(b, benchStore(b))
+	r := p.all()[0]
+	group, spent := r.policy.Summary().Groups[0].Group, time.Duration(0)
+	err := r.ask(context.Background(), func(context.Context) error {
+		if err := r.save(); err != nil { // what was restored is in both saves then
+			return err
+		}
+		b.ResetTimer()
+		for range b.N {
+			b.StopTimer()
+			if evicted, _ := r.policy.Evict([]ingest.Group{group}); evicted != 1 {
+				b.Fatal("it stayed")
+			}
+			before := cpu()
+			b.StartTimer()
+			if err := r.comeBack(group); err != nil {
+				return err
+			}
+			spent += cpu() - before
+		}
+		b.StopTimer()
+		return nil
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportMetric(float64(spent.Microseconds())/1e3/float64(b.N), "cpu-ms/op")
+	_ = p.Stop()
+}
+
 // BenchmarkSave saves the fleet after a share of its groups has seen a unit.
 func BenchmarkSave(b *testing.B) {
 	for name, every := range map[string]int{"no group": 0, "1 % of the groups": 100, "all groups": 1} {

@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/common/model"
 
 	"github.com/rewardwatch/rewardwatch/detectors/bank"
+	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files and docs/configuration.md")
@@ -111,7 +112,7 @@ func TestConfigValuesAreRead(t *testing.T) {
 	if got := c.Retrain.Targets[0].Timeout; got <= 0 {
 		t.Errorf("a target that names no timeout got %s, not its default", got)
 	}
-	if want := (LimitsConfig{Streams: 2000, OpenEpisodes: 1000, Series: 5000}); c.Limits != want {
+	if want := (LimitsConfig{Streams: 2000, OpenEpisodes: 1000, Series: 5000, Memory: ingest.GiB}); c.Limits != want {
 		t.Errorf("limits are %+v, want %+v", c.Limits, want)
 	}
 	if want := []string{"env", "label_region"}; !reflect.DeepEqual(c.groupLabels(), want) {

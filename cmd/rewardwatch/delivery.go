@@ -56,7 +56,10 @@ func (d *delivery) hand(ctx context.Context, u *ingest.Unit, now time.Time, room
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(d.slowDown(ctx), room(ctx, w)); err != nil {
+	if err := d.slowDown(ctx); err != nil {
+		return err
+	}
+	if err := room(ctx, w); err != nil {
 		return err
 	}
 	d.unsafe = append(d.unsafe, u)

@@ -190,7 +190,7 @@ func (m *machine) outcome() map[string]string {
 		m.must(m.feeds[i].Idle(m.t.Context(), time.Now()))
 	}
 	eventually(m.t, "every unit", func() bool { return m.p.judged() >= machinePartitions*machineEvents/3 })
-	return shownIn(m.t, m.p)
+	return shownIn(m.t, m.p.pipeline)
 }
 
 // shownIn stops a pipeline and gives all that it shows in the end, by policy.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/gob"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"runtime"
@@ -17,9 +18,11 @@ import (
 	"github.com/prometheus/common/model"
 	"github.com/rs/zerolog"
 
+	"github.com/rewardwatch/rewardwatch/alerts"
 	"github.com/rewardwatch/rewardwatch/detectors/bank"
 	"github.com/rewardwatch/rewardwatch/ingest"
 	"github.com/rewardwatch/rewardwatch/ingest/checkpoint"
+	"github.com/rewardwatch/rewardwatch/ingest/ingesttest"
 )
 
 // The fleet that is held against a ceiling: all groups see the same values, so that one calibration does for all, but for
@@ -56,11 +59,11 @@ func underCeiling(t *testing.T, calibrations *bank.Calibrations, limit ingest.By
 	}
 	defer directory.Close()
 	cfg := DefaultConfig()
-	cfg.Limits.Memory, cfg.Checkpoint.Every = limit, model.Duration(time.Second)
+	cfg.Limits.Memory, cfg.Checkpoint.Every = limit, model.Duration(100*time.Millisecond)
 	cfg.Policies = []PolicyConfig{{Match: "*", Config: bank.DefaultConfig()}}
 	cfg.Policies[0].Baseline.Units = 100
 	store := checkpoint.NewStore(directory, zerolog.Nop(), prometheus.NewRegistry())
-	p := newPipeline(context.Background(), &cfg, store, newMemory(), zerolog.Nop(), prometheus.NewRegistry())
+	p := newAlone(context.Background(), &cfg, store, newMemory(), prometheus.NewRegistry())
 	p.calibrations = calibrations
 	watching, stop := context.WithCancel(context.Background())
 	var watch sync.WaitGroup
@@ -68,7 +71,8 @@ func underCeiling(t *testing.T, calibrations *bank.Calibrations, limit ingest.By
 	defer watch.Wait()
 	defer stop()
 
-	feed, handed := p.assign(0), int64(0)
+	feed := p.assign(0)
+	units, handed := feed.out.(*directPartition), int64(0)
 	rngs := make([]*rand.Rand, ceilingPolicies*ceilingGroups)
 	for i := range rngs {
 		rngs[i] = rand.New(rand.NewPCG(1, 1))
@@ -84,17 +88,22 @@ func underCeiling(t *testing.T, calibrations *bank.Calibrations, limit ingest.By
 					u.Reward.Mean -= 2
 					u.Return -= 2 * float64(u.Length)
 				}
-				if err := feed.hand(t.Context(), u); err != nil {
+				if err := units.hand(t.Context(), u); err != nil {
 					t.Fatal(err)
 				}
 				handed++
 			}
-			for w := feed.known[fmt.Sprint("policy-", i/ceilingGroups)]; w.waiting.Load() > 0; { // units take memory too
+			for units.waiting() > 0 { // they take memory too
 				time.Sleep(time.Millisecond)
 			}
 			if i%ceilingGroups == 0 { // as the consumer does from time to time, and units that are safe are let go of
 				if err := feed.Snapshot(new(bytes.Buffer)); err != nil {
 					t.Fatal(err)
+				}
+				for _, r := range p.all() { // what is being written is done
+					if err := r.ask(t.Context(), func(context.Context) error { return nil }); err != nil {
+						t.Fatal(err)
+					}
 				}
 				out.most = max(out.most, inUseNow())
 			}
@@ -106,13 +115,13 @@ func underCeiling(t *testing.T, calibrations *bank.Calibrations, limit ingest.By
 	out.most = max(out.most, inUseNow())
 	out.evicted = p.memory.residents.Evicted()
 	out.evictions, out.returns = testutil.ToFloat64(p.memory.evictions), testutil.ToFloat64(p.memory.returns)
-	out.shown = shownIn(t, p)
+	out.shown = shownIn(t, p.pipeline)
 	return out
 }
 
 // besideGroups is what the process takes that is neither there at the start nor groups: units on their way, what is just being
 // written and read, stacks.
-const besideGroups = 20 << 20
+const besideGroups = 16 << 20
 
 // With a ceiling that has room for a tenth of what the groups take, all is found that is found without, and memory stays
 // below it.
@@ -123,7 +132,7 @@ func TestTheCeilingHolds(t *testing.T) {
 	want := underCeiling(t, calibrations, 64*ingest.GiB, rounds)
 	groups := want.most - before
 	limit := ingest.ByteSize(before + groups/10 + besideGroups)
-	if int64(limit) > want.most/2 {
+	if int64(limit) > want.most*2/3 {
 		t.Fatalf("%d bytes are no ceiling for %d", limit, want.most)
 	}
 	begun := time.Now()
@@ -149,5 +158,147 @@ func TestTheCeilingHolds(t *testing.T) {
 	}
 	if incidents < ceilingPolicies*ceilingGroups/ceilingDrifting {
 		t.Errorf("%d incidents, too few", incidents)
+	}
+}
+
+// evictAll has a desk evict all that it can.
+func evictAll(t *testing.T, r *runningDesk) (evicted int) {
+	t.Helper()
+	err := r.ask(t.Context(), func(context.Context) error {
+		var groups []ingest.Group
+		for _, g := range r.policy.Summary().Groups {
+			groups = append(groups, g.Group)
+		}
+		r.evict(groups)
+		evicted = r.desks.pipeline.memory.residents.Evicted()
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return evicted
+}
+
+// evictedPolicy gives a service with one group, which has a provisional baseline and is evicted, and its store.
+func evictedPolicy(t *testing.T) (*app, *runningDesk, *directPartition, *ingesttest.Segments) {
+	t.Helper()
+	cfg, disk := DefaultConfig(), ingesttest.NewSegments()
+	cfg.Checkpoint.Every = 1 << 60
+	p := newAlone(t.Context(), &cfg, checkpoint.NewStore(disk, zerolog.Nop(), prometheus.NewRegistry()), newMemory(), prometheus.NewRegistry())
+	t.Cleanup(func() { _ = p.Stop() })
+	feed := p.assign(0)
+	for i := range int64(120) {
+		if err := feed.Process(t.Context(), []ingest.Event{summaryEvent(0, i, "ranker", time.Now().Add(-time.Minute))}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	eventually(t, "units", func() bool { return p.judged() == 120 })
+	r := p.all()[0]
+	if n := evictAll(t, r); n != 1 {
+		t.Fatalf("%d groups are evicted", n)
+	}
+	return &app{pipeline: p.pipeline, log: zerolog.Nop()}, r, feed.out.(*directPartition), disk
+}
+
+// What people ask of a group, and ask about it, brings it back.
+func TestAnEvictedGroupAnswersAndObeys(t *testing.T) {
+	a, r, _, _ := evictedPolicy(t)
+	before := r.policy.Summary().Groups[0]
+	if before.Baseline.ID == "" || before.Units != 120 {
+		t.Fatalf("it is shown as %+v", before)
+	}
+	by := alerts.Decision{Kind: alerts.Accepted, By: "ann", Why: "enough", At: time.Now()}
+	for _, c := range []struct {
+		what string
+		ask  func() error
+	}{
+		{"a sample", func() error {
+			sample, err := a.Sample(t.Context(), before.Baseline.ID)
+			if err == nil && len(sample) == 0 {
+				err = errors.New("it is empty")
+			}
+			return err
+		}},
+		{"a promotion", func() error {
+			_, err := a.Promote(t.Context(), before.Baseline.ID, by)
+			return err
+		}},
+		{"a reset", func() error {
+			_, err := a.Reset(t.Context(), "ranker", before.Group.Map(), by)
+			return err
+		}},
+	} {
+		evictAll(t, r)
+		returns := testutil.ToFloat64(a.pipeline.memory.returns)
+		if err := c.ask(); err != nil {
+			t.Errorf("%s: %v", c.what, err)
+		}
+		if testutil.ToFloat64(a.pipeline.memory.returns) != returns+1 {
+			t.Errorf("%s: it did not come back", c.what)
+		}
+	}
+}
+
+// A group whose state cannot be read ends the service with the name of what is damaged: the next start goes back to the save
+// before, or says what to do.
+func TestAnEvictedGroupThatIsDamagedEndsTheService(t *testing.T) {
+	_, r, units, disk := evictedPolicy(t)
+	generations, err := disk.Generations(bankPrefix + "ranker")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, g := range generations {
+		if err := disk.Put(bankPrefix+"ranker", g, []byte("damaged")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	u := &ingest.Unit{Group: r.policy.Summary().Groups[0].Group, Pos: ingest.Position{Offset: 1000}, HasReturn: true, Reading: units.unsafe[0].Reading}
+	if err := units.hand(t.Context(), u); err != nil {
+		t.Fatal(err)
+	}
+	<-r.desks.pipeline.Failed()
+	if err := r.desks.pipeline.Stop(); err == nil || !strings.Contains(err.Error(), "bring back group") || !strings.Contains(err.Error(), "bank-ranker") {
+		t.Errorf("it ended with %v", err)
+	}
+}
+
+// What is silent is told of evicted groups too.
+func TestAnEvictedGroupFallsSilent(t *testing.T) {
+	_, r, _, _ := evictedPolicy(t)
+	err := r.ask(t.Context(), func(ctx context.Context) error { return r.tick(ctx, time.Now().Add(24*time.Hour)) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if faults := r.desk.shown.Load().faults; len(faults) != 1 || r.desks.pipeline.memory.residents.Evicted() != 0 {
+		t.Errorf("faults %+v", faults)
+	}
+	if n := evictAll(t, r); n != 1 {
+		t.Error("what is silent stays in memory")
+	}
+}
+
+// While the limit is passed and nothing can leave, a partition hands on some units a second, and a group that comes back waits
+// no longer than a moment.
+func TestAPassedLimitSlowsDownAndStopsNothing(t *testing.T) {
+	_, r, units, _ := evictedPolicy(t)
+	m := r.desks.pipeline.memory
+	m.other.Store(2 * m.limit)
+	m.tell(zerolog.Nop())
+	begun := time.Now()
+	for i := range int64(2*slowUnits + 1) {
+		u := &ingest.Unit{Group: r.policy.Summary().Groups[0].Group, Pos: ingest.Position{Offset: 1000 + i}, HasReturn: true, Reading: units.unsafe[0].Reading}
+		if err := units.hand(t.Context(), u); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if took := time.Since(begun); took < 2*deskPulse {
+		t.Errorf("it took %v", took)
+	}
+	eventually(t, "all units", func() bool { return r.desks.pipeline.judged() == 120+2*slowUnits+1 })
+	m.other.Store(0)
+	m.tell(zerolog.Nop())
+	begun = time.Now()
+	if err := units.slowDown(t.Context()); err != nil || time.Since(begun) >= deskPulse || m.passed.Load() {
+		t.Error("it is slow still")
 	}
 }

@@ -32,6 +32,8 @@ func writeRules(c *console, dir, configFile string) error {
 		Push:            len(cfg.Alerts.Alertmanager.URLs) > 0,
 		GroupLabels:     cfg.groupLabels(),
 		WebhooksGivenUp: retrain.MetricGivenUp,
+		Memory:          MetricMemory,
+		MemoryLimit:     MetricMemoryLimit,
 	})
 	if err != nil {
 		return err

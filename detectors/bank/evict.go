@@ -17,6 +17,7 @@ import (
 // away is what is kept of a group while it is evicted, beside its name and place. Its streams still count to the limit of streams.
 type away struct {
 	branches int       // see branchCount
+	streams  int       // see streamCount
 	silentAt time.Time // when nothing will have come for too long; zero where that is no fault, or is told already
 }
 
@@ -59,7 +60,7 @@ func (g *group) busy() bool {
 func (g *group) stub() *group {
 	return &group{
 		Key: g.Key, Number: g.Number, arrived: g.arrived, saves: g.saves, shown: g.summary(),
-		away: &away{branches: g.branchCount(), silentAt: g.silentAt()},
+		away: &away{branches: g.branchCount(), streams: g.streamCount(), silentAt: g.silentAt()},
 	}
 }
 
@@ -101,7 +102,7 @@ func (p *Policy) Return(key ingest.Group, parts ingest.Parts) error {
 	if err != nil {
 		return fmt.Errorf("read group %s: %w", key, err)
 	}
-	p.limit.add(-g.streamCount()) // it was counted all the time
+	p.limit.add(-g.streamCount()) // they were counted all the time
 	if g.saves = kept.saves; kept.changed {
 		g.changed, g.saved = true, nil
 	}
@@ -113,6 +114,9 @@ func (p *Policy) Return(key ingest.Group, parts ingest.Parts) error {
 
 // streamCount is how many streams of the group count to the limit of streams.
 func (g *group) streamCount() int {
+	if g.away != nil {
+		return g.away.streams
+	}
 	n := len(g.Streams)
 	if next := g.Line.Versions.Next; next != nil {
 		n += len(next.Streams)
