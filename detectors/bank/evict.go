@@ -125,7 +125,7 @@ func (g *group) streamCount() int {
 }
 
 // weight is how much memory the group takes, in bytes.
-func (g *group) weight() int64 { return memoryPerByte * int64(g.runningBytes+g.frozenBytes) }
+func (g *group) weight() int64 { return int64(memoryPerByte * float64(g.runningBytes+g.frozenBytes)) }
 
 // silentAt is when nothing will have come for too long; zero where that will be no fault, or has been told.
 func (g *group) silentAt() time.Time {
