@@ -25,6 +25,8 @@ const (
 	memoryPulse = 250 * time.Millisecond
 	memoryLook  = 10 * time.Millisecond
 	slowUnits   = 100
+	// mostSaves is how many desks may write at once: what they write is in memory too.
+	mostSaves = 8
 )
 
 // ceiling says how much memory the process takes, and how much it may.
@@ -36,6 +38,7 @@ type ceiling struct {
 	live      int64        // bytes on the heap that this left, but for the groups
 	other     atomic.Int64 // bytes of all but the groups
 	passed    atomic.Bool
+	saves     chan struct{} // that are under way
 
 	evictions, returns prometheus.Counter
 }
@@ -53,7 +56,7 @@ const (
 
 func newCeiling(limit ingest.ByteSize, reg prometheus.Registerer) *ceiling {
 	c := &ceiling{
-		limit: int64(limit), residents: bank.NewResidents(int64(restoreTo * float64(limit))),
+		limit: int64(limit), saves: make(chan struct{}, mostSaves), residents: bank.NewResidents(int64(restoreTo * float64(limit))),
 		evictions: prometheus.NewCounter(prometheus.CounterOpts{Name: MetricGroupEvictions, Help: "Groups evicted from memory."}),
 		returns:   prometheus.NewCounter(prometheus.CounterOpts{Name: MetricGroupReturns, Help: "Groups that came back into memory."}),
 	}
@@ -176,6 +179,17 @@ func (r *runningDesk) evict(groups []ingest.Group) {
 	r.desks.pipeline.memory.evictions.Add(float64(evicted))
 }
 
+// beginSave waits for the desk's turn to write, which ends with what it gives.
+func (r *runningDesk) beginSave() (end func()) {
+	saves := r.desks.pipeline.memory.saves
+	saves <- struct{}{}
+	r.saving = true
+	return func() {
+		r.saving = false
+		<-saves
+	}
+}
+
 // load gives parts of the desk's checkpoint, once there is room for them or none could be made for a while.
 func (r *runningDesk) load(parts []string) (ingest.Parts, error) {
 	r.makeRoom()
@@ -187,9 +201,10 @@ func (r *runningDesk) load(parts []string) (ingest.Parts, error) {
 }
 
 // makeRoom waits while memory is tight, but not for ever: where all that could leave is needed, it is better slow than dead.
+// What a save needs does not wait for groups that would be saved before they leave.
 func (r *runningDesk) makeRoom() {
 	patience := time.Now().Add(deskPulse)
-	for r.desks.pipeline.memory.above(tight) && time.Now().Before(patience) {
+	for !r.saving && r.desks.pipeline.memory.above(tight) && time.Now().Before(patience) {
 		select {
 		case groups := <-r.leaving:
 			r.evict(groups)

@@ -126,7 +126,10 @@ const besideGroups = 16 << 20
 // With a ceiling that has room for a tenth of what the groups take, all is found that is found without, and memory stays
 // below it.
 func TestTheCeilingHolds(t *testing.T) {
-	rounds := int64(4)
+	if testing.Short() {
+		t.Skip("it judges a fleet twice")
+	}
+	const rounds = 4
 	before := inUseNow()
 	calibrations := bank.NewCalibrations()
 	want := underCeiling(t, calibrations, 64*ingest.GiB, rounds)

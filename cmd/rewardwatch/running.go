@@ -30,8 +30,9 @@ type runningDesk struct {
 	desks        *desks
 	merger       *merger
 	units        chan waitingUnit
-	orders       chan func()                                // to be done between two units
-	leaving      chan []ingest.Group                        // groups that are to be evicted
+	orders       chan func()         // to be done between two units
+	leaving      chan []ingest.Group // groups that are to be evicted
+	saving       bool
 	unshown      bool                                       // something has changed since it was last shown
 	shownWaiting map[string]int                             // units of the desk that the metric counts, by reason
 	once         bool                                       // what was saved last is in one save only
@@ -203,6 +204,7 @@ func (r *runningDesk) save() error {
 	if !changed && !r.once || r.policy.Calibrating() {
 		return nil
 	}
+	defer r.beginSave()()
 	parts, gone, err := r.changes()
 	if err != nil {
 		return err
