@@ -67,6 +67,7 @@ func (g *group) stub() *group {
 // seat gives what is kept of a group that was just resumed: itself, where there is room in memory or people look at it.
 func (p *Policy) seat(g *group) *group {
 	g.saves = 1
+	g.summary() // here, where all cores are at work
 	if p.residents.full() && !g.busy() {
 		p.residents.countEvicted(1)
 		return g.stub()
@@ -103,7 +104,7 @@ func (p *Policy) Return(key ingest.Group, parts ingest.Parts) error {
 		return fmt.Errorf("read group %s: %w", key, err)
 	}
 	p.limit.add(-g.streamCount()) // they were counted all the time
-	if g.saves = kept.saves; kept.changed {
+	if g.saves, g.shown = kept.saves, kept.shown; kept.changed {
 		g.changed, g.saved = true, nil
 	}
 	g.resident = p.residents.enter(key, g.weight())

@@ -243,11 +243,7 @@ func (p *Policy) resumeGroup(name string, parts ingest.Parts, now time.Time) (_ 
 	}
 	g.runningBytes, g.frozenBytes = len(parts[name+runningPart]), len(parts[name+frozenPart])
 	p.shareEvenly(g)
-	err = g.restore(p.cfg, p.limit, p.calibrations, now)
-	if err == nil {
-		g.summary() // here, where all cores are at work
-	}
-	return g, err
+	return g, g.restore(p.cfg, p.limit, p.calibrations, now)
 }
 
 // recovered makes an error of a panic, which state that this program has not written can lead to anywhere.

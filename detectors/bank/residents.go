@@ -7,9 +7,9 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// memoryPerByte is how many bytes of memory a group takes for each byte of its parts of the checkpoint: 1.6 with an accepted
-// baseline, 1.3 while it is warming up.
-const memoryPerByte = 1.6
+// memoryPerByte is how many bytes of memory a group takes for each byte of its parts of the checkpoint: 1.7 with an accepted
+// baseline, 2 while it is warming up.
+const memoryPerByte = 1.8
 
 // unsavedWeight is what a group is taken to weigh that was never saved.
 const unsavedWeight = 64 << 10
