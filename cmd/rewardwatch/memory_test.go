@@ -156,8 +156,8 @@ func TestTheCeilingHolds(t *testing.T) {
 	want := underCeiling(t, calibrations, 64*ingest.GiB, rounds)
 	groups := want.most - before
 	limit := ingest.ByteSize(before + groups/10 + besideGroups)
-	if int64(limit) > want.most*3/4 {
-		t.Fatalf("%d bytes are no ceiling for %d", limit, want.most)
+	if beside := int64(limit) - before; beside > groups*3/4 {
+		t.Fatalf("%d bytes are no ceiling for %d", beside, groups)
 	}
 	begun := time.Now()
 	got := underCeiling(t, calibrations, limit, rounds)
