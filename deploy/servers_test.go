@@ -3,6 +3,7 @@
 package deploy_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -25,7 +27,7 @@ func TestServersAcceptTheirConfigurations(t *testing.T) {
 		{"prometheus.yml and its rules", []string{"promtool", "check", "config", "prometheus/prometheus.yml"}, "is valid prometheus config file"},
 		{"tests of the rules", []string{"promtool", "test", "rules", "prometheus/rewardwatch.rules.test.yml"}, "SUCCESS"},
 		{"alertmanager.yml", []string{"amtool", "check-config", "alertmanager/alertmanager.yml"}, "SUCCESS"},
-		{"rewardwatch.yml", []string{"go", "run", "../cmd/rewardwatch", "validate", "rewardwatch.yml"}, ""},
+		{"rewardwatch.yml", []string{"go", "run", "../cmd/rewardwatch", "validate", withRecipesHere(t)}, "ok"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			out := command(t, test.command...)
@@ -34,6 +36,20 @@ func TestServersAcceptTheirConfigurations(t *testing.T) {
 			}
 		})
 	}
+}
+
+// withRecipesHere gives a copy of rewardwatch.yml that reads the recipes of this directory.
+func withRecipesHere(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile("rewardwatch.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "rewardwatch.yml")
+	if err := os.WriteFile(file, bytes.Replace(text, []byte("/etc/rewardwatch/recipes"), []byte("recipes"), 1), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
 }
 
 func TestWhoIsTold(t *testing.T) {

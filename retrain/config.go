@@ -22,9 +22,10 @@ const (
 	maxTimeout      = model.Duration(time.Minute)
 )
 
-// Config says where requests are kept, who receives them, and what opens one.
+// Config says where requests are kept, who receives them, what opens one, and how to retrain.
 type Config struct {
 	Ledger   LedgerConfig `yaml:"ledger"`
+	Recipes  string       `yaml:"recipes"` // directory of the recipes, each a file *.yaml or *.yml of it; "" for none
 	Targets  []Target     `yaml:"targets"`
 	Triggers []Trigger    `yaml:"triggers"`
 }
@@ -51,6 +52,7 @@ type Target struct {
 type Trigger struct {
 	On       string         `yaml:"on"`       // "incident"
 	Signals  []string       `yaml:"signals"`  // names or globs, one of which an alarm's signal must match; empty matches all
+	Recipe   string         `yaml:"recipe"`   // name of the recipe, which has the contract and the config of the retraining
 	Target   string         `yaml:"target"`   // name of the target that is told
 	Cooldown model.Duration `yaml:"cooldown"` // least time between two requests of this trigger for one policy
 }
@@ -74,9 +76,13 @@ func (t *Trigger) UnmarshalYAML(unmarshal func(any) error) error {
 	return unmarshal((*plain)(t))
 }
 
-// Check reports every error of the configuration with its YAML path. It opens no file: secrets are read by Open.
+// Check reports every error of the configuration with its YAML path. It opens no file: secrets are read by Open, recipes by
+// LoadRecipes.
 func (c Config) Check(report func(path, msg string)) {
 	c.Ledger.check(report)
+	if c.Recipes == "" && len(c.Triggers) > 0 {
+		report("recipes", "must name the directory of the recipes of the triggers")
+	}
 	for i := range c.Targets {
 		c.checkTarget(i, report)
 	}
@@ -143,6 +149,9 @@ func (c Config) checkTrigger(i int, report func(path, msg string)) {
 		if _, err := path.Match(s, ""); s == "" || err != nil {
 			report(fmt.Sprintf("%s.signals[%d]", at, j), fmt.Sprintf("%q is neither a signal nor a glob", s))
 		}
+	}
+	if t.Recipe == "" {
+		report(at+".recipe", "must name a recipe: no request leaves without a contract")
 	}
 	if _, ok := c.target(t.Target); !ok {
 		report(at+".target", fmt.Sprintf("no target is named %q", t.Target))

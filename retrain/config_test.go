@@ -15,8 +15,9 @@ import (
 
 const goodConfig = `
 ledger: {sqlite: /var/lib/ledger.db}
+recipes: /etc/recipes
 targets: [{name: trainer, webhook: "https://trainer.example/retrain", secret_file: /etc/trainer.secret}]
-triggers: [{on: incident, signals: [return, "outcome.*"], target: trainer}]
+triggers: [{on: incident, signals: [return, "outcome.*"], recipe: ranker, target: trainer}]
 `
 
 func parse(text string) (Config, error) {
@@ -81,6 +82,8 @@ func TestConfigCheck(t *testing.T) {
 		{"no on", func(c *Config) { c.Triggers[0].On = "" }, "triggers[0].on"},
 		{"bad glob", func(c *Config) { c.Triggers[0].Signals = []string{"return", "[a"} }, "triggers[0].signals[1]"},
 		{"empty signal", func(c *Config) { c.Triggers[0].Signals = []string{""} }, "triggers[0].signals[0]"},
+		{"no recipes", func(c *Config) { c.Recipes = "" }, "recipes"},
+		{"no recipe", func(c *Config) { c.Triggers[0].Recipe = "" }, "triggers[0].recipe"},
 		{"unknown target", func(c *Config) { c.Triggers[0].Target = "nobody" }, "triggers[0].target"},
 		{"negative cooldown", func(c *Config) { c.Triggers[0].Cooldown = -1 }, "triggers[0].cooldown"},
 		{"duplicate trigger", func(c *Config) {

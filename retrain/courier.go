@@ -145,7 +145,7 @@ type step struct {
 }
 
 // follow decides what follows from the outcome of an attempt (from 1). The jitter, in [0, 1), spreads retries. Success
-// ends the request; 410 disables the target; all else is sent again after the schedule's delay, or the receiver's
+// ends the request; 410 disables the target; a body that must not be sent is given up; all else is sent again after the schedule's delay, or the receiver's
 // Retry-After where that is longer, unless the request expires before.
 func follow(o outcome, attempt int, now, expires time.Time, jitter float64) step {
 	switch o.result {
@@ -153,6 +153,8 @@ func follow(o outcome, attempt int, now, expires time.Time, jitter float64) step
 		return step{state: StateDelivered}
 	case ResultGone:
 		return step{state: StateDeadLetter, disable: true}
+	case ResultInvalid: // as one of a build before contracts
+		return step{state: StateDeadLetter, reason: o.err}
 	}
 	retry := now.Add(max(retryDelay(attempt, jitter), o.retryAfter))
 	if !retry.Before(expires) {

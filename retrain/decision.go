@@ -24,6 +24,7 @@ const (
 	Cooldown         Reason = "cooldown"           // the trigger opened a request for this policy not long ago
 	OpenRequest      Reason = "open_request"       // the policy has a request that is not delivered yet
 	TargetDisabled   Reason = "target_disabled"    // the target answered 410 Gone
+	InvalidOrder     Reason = "invalid_order"      // what the recipe makes of the incident does not follow the published schema
 )
 
 // Decision is what was decided of an incident.

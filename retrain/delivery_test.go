@@ -444,6 +444,7 @@ func testDeliveryMetrics(t *testing.T, on storage) {
 			# TYPE rewardwatch_webhook_deliveries_total counter
 			rewardwatch_webhook_deliveries_total{result="delivered",target="trainer"} 1
 			rewardwatch_webhook_deliveries_total{result="gone",target="trainer"} 0
+			rewardwatch_webhook_deliveries_total{result="invalid",target="trainer"} 0
 			rewardwatch_webhook_deliveries_total{result="redirected",target="trainer"} 0
 			rewardwatch_webhook_deliveries_total{result="rejected",target="trainer"} 1
 			rewardwatch_webhook_deliveries_total{result="throttled",target="trainer"} 0
@@ -478,7 +479,7 @@ func testRealSockets(t *testing.T, on storage) {
 	defer server.Close()
 	cfg := testConfig(t, on)
 	cfg.Targets[0].Webhook = server.URL
-	desk, err := Open(t.Context(), cfg, zerolog.Nop(), prometheus.NewRegistry())
+	desk, err := Open(t.Context(), cfg, testRecipes(t), zerolog.Nop(), prometheus.NewRegistry())
 	check(t, err)
 	ctx, cancel := contextWithCancel(t)
 	done := make(chan error, 1)

@@ -17,6 +17,8 @@ import (
 // Desk turns incidents into retrain requests and sees to their delivery.
 type Desk struct {
 	cfg     Config
+	recipes Recipes
+	schema  schema
 	ledger  *ledger
 	courier *courier
 	metrics *metrics
@@ -24,13 +26,19 @@ type Desk struct {
 }
 
 // Open opens the ledger and reads every target's secret once, so that an unreadable one is an error now and not when
-// the first order is due. The configuration must have passed Check. The caller closes the desk. ctx is that of the
+// the first order is due. The configuration must have passed Check, also that of the recipes. The caller closes the desk. ctx is that of the
 // service: when it ends, what waits for a ledger that cannot be reached gives up, also after Open has returned.
-func Open(ctx context.Context, cfg Config, log zerolog.Logger, reg prometheus.Registerer) (*Desk, error) {
-	return open(ctx, cfg, log, reg, newTransport())
+func Open(ctx context.Context, cfg Config, recipes Recipes, log zerolog.Logger, reg prometheus.Registerer) (*Desk, error) {
+	return open(ctx, cfg, recipes, log, reg, newTransport())
 }
 
-func open(ctx context.Context, cfg Config, log zerolog.Logger, reg prometheus.Registerer, transport http.RoundTripper) (*Desk, error) {
+func open(
+	ctx context.Context, cfg Config, recipes Recipes, log zerolog.Logger, reg prometheus.Registerer, transport http.RoundTripper,
+) (*Desk, error) {
+	published, err := newSchema()
+	if err != nil {
+		return nil, err
+	}
 	for _, t := range cfg.Targets {
 		if _, err := readKeys(t.SecretFile); err != nil {
 			return nil, fmt.Errorf("target %s: %w", t.Name, err)
@@ -51,8 +59,8 @@ func open(ctx context.Context, cfg Config, log zerolog.Logger, reg prometheus.Re
 		return nil, errors.Join(err, l.close())
 	}
 	return &Desk{
-		cfg: cfg, ledger: l, metrics: m, log: log,
-		courier: newCourier(l, sender{transport: transport}, cfg.Targets, m, log),
+		cfg: cfg, recipes: recipes, schema: published, ledger: l, metrics: m, log: log,
+		courier: newCourier(l, sender{transport: transport, schema: published}, cfg.Targets, m, log),
 	}, nil
 }
 
@@ -93,7 +101,11 @@ func (d *Desk) Consider(ctx context.Context, inc alerts.Incident) (Decision, err
 		d.courier.notify(target)
 	}
 	if news {
-		d.log.Info().Str("incident", inc.ID).Stringer("group", inc.Group).Str("reason", string(decision.Reason)).
+		event := d.log.Info()
+		if decision.Reason == InvalidOrder {
+			event = d.log.Error()
+		}
+		event.Str("incident", inc.ID).Stringer("group", inc.Group).Str("reason", string(decision.Reason)).
 			Str("request", decision.Request).Str("detail", decision.Detail).Msg("considered retraining")
 	}
 	return decision, nil
@@ -119,8 +131,11 @@ func (d *Desk) decide(ctx context.Context, tx *sql.Tx, inc alerts.Incident, now 
 	if held, err := d.hold(ctx, tx, plain(inc.Group.Policy), c.trigger, now); err != nil || held.Reason != "" {
 		return held, "", err
 	}
-	id, err = d.order(ctx, tx, inc, c, now)
-	return Decision{Reason: Opened, Request: id}, c.trigger.Target, err
+	e, err := d.order(inc, c, now)
+	if err != nil {
+		return Decision{Reason: InvalidOrder, Detail: plain(err.Error())}, "", nil
+	}
+	return Decision{Reason: Opened, Request: e.id}, c.trigger.Target, insert(ctx, tx, e)
 }
 
 // revisit looks again at an incident that has its request. One that is not delivered yet is withdrawn when the cause
@@ -167,16 +182,23 @@ func cooldownEnd(t Trigger, last time.Time) time.Time {
 	return last.Add(time.Duration(t.Cooldown))
 }
 
-// order opens the request and gives its id.
-func (d *Desk) order(ctx context.Context, tx *sql.Tx, inc alerts.Incident, c candidate, now time.Time) (string, error) {
-	key := c.trigger.key()
-	id := requestID(inc.ID, key)
-	body, err := newBody(id, now, inc, c.alarms)
-	if err != nil {
-		return "", err
+// order writes the request. It fails where what came of incident and recipe is not what receivers were promised.
+func (d *Desk) order(inc alerts.Incident, c candidate, now time.Time) (entry, error) {
+	recipe := d.recipes[c.trigger.Recipe]
+	if recipe == nil {
+		return entry{}, fmt.Errorf("no recipe is named %q", c.trigger.Recipe)
 	}
-	return id, insert(ctx, tx, entry{
-		id: id, incident: inc.ID, policy: plain(inc.Group.Policy), triggerKey: key, target: c.trigger.Target,
+	key := c.trigger.key()
+	o := newOrder(requestID(inc.ID, key), inc, c.alarms)
+	if err := o.instruct(recipe, onsetOf(c.alarms[0])); err != nil {
+		return entry{}, err
+	}
+	body, err := newBody(o, now)
+	if err != nil {
+		return entry{}, err
+	}
+	return entry{
+		id: o.ID, incident: inc.ID, policy: plain(inc.Group.Policy), triggerKey: key, recipe: recipe.Name, target: c.trigger.Target,
 		body: body, opened: now, expires: now.Add(requestLifetime),
-	})
+	}, d.schema.check(body)
 }

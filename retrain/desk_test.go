@@ -131,7 +131,7 @@ func testConsiderIsIdempotent(t *testing.T, on storage) {
 }
 
 func testConsiderConcurrently(t *testing.T, on storage) {
-	desk, err := Open(t.Context(), testConfig(t, on), zerolog.Nop(), prometheus.NewRegistry())
+	desk, err := Open(t.Context(), testConfig(t, on), testRecipes(t), zerolog.Nop(), prometheus.NewRegistry())
 	check(t, err)
 	reasons := make([]Reason, 20)
 	var wg sync.WaitGroup
@@ -228,7 +228,7 @@ func testCooldownAndOpenRequest(t *testing.T, on storage) {
 func testCooldownIsOfTheTrigger(t *testing.T, on storage) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, on)
-		r.cfg.Triggers = append(r.cfg.Triggers, Trigger{On: OnIncident, Signals: []string{"action"}, Target: "trainer", Cooldown: 0})
+		r.cfg.Triggers = append(r.cfg.Triggers, Trigger{On: OnIncident, Signals: []string{"action"}, Recipe: "ranker", Target: "trainer", Cooldown: 0})
 		r.reopen()
 		r.run()
 		r.consider(incident("i1", "ranker"))
@@ -312,8 +312,13 @@ func TestOrder(t *testing.T) {
 	second.After.Policy = "v3"
 	second.Effect.MeanShift, second.Effect.CurrentSD = math.Inf(-1), math.NaN()
 	second.Offsets = []ingest.Range{{Partition: 0, First: 900, Last: 1050}, {Partition: 3, First: 7, Last: 9}}
-	body, err := newBody("rr_1", time.Date(2026, 11, 21, 10, 0, 0, 0, time.FixedZone("", 3600)), inc, append(inc.Alarms, second))
+	o := newOrder("rr_1", inc, append(inc.Alarms, second))
+	check(t, o.instruct(testRecipes(t)["ranker"], onsetOf(inc.Alarms[0])))
+	body, err := newBody(o, time.Date(2026, 11, 21, 10, 0, 0, 0, time.FixedZone("", 3600)))
 	check(t, err)
+	follows, err := newSchema()
+	check(t, err)
+	check(t, follows.check(body))
 	var got, want any
 	check(t, json.Unmarshal(body, &got))
 	check(t, json.Unmarshal([]byte(`{
@@ -344,6 +349,24 @@ func TestOrder(t *testing.T) {
 			"offsets": {
 				"drifted": [{"partition": 0, "first": 900, "last": 1100}, {"partition": 3, "first": 7, "last": 9}],
 				"baseline": [{"partition": 0, "first": 0, "last": 900}]
+			},
+			"recipe": "ranker",
+			"contract": {
+				"objective": "the ranker earns what it did",
+				"hypothesis": "return, reward moved as customers changed; policy in prod-eu",
+				"expected": {"text": "mean return > 180 over 200 episodes within 24h", "statistic": "mean", "signal": "return",
+					"comparison": ">", "value": 180, "over": 200, "unit": "episodes", "within_seconds": 86400},
+				"owner": "ranking@shop.example"
+			},
+			"contract_from": {"objective": "base.yaml:2", "owner": "base.yaml:3", "hypothesis": "ranker.yaml:3", "expected": "ranker.yaml:4"},
+			"config": {
+				"optimizer": {"name": "adam", "lr": 0.0003}, "seeds": [7], "run": "retrain-rr_1",
+				"ranges": [{"partition": 0, "first": 900, "last": 1100}, {"partition": 3, "first": 7, "last": 9}]
+			},
+			"config_from": {
+				"optimizer.name": "base.yaml:5", "optimizer.lr": "ranker.yaml:6", "seeds[0]": "ranker.yaml:7", "run": "ranker.yaml:10",
+				"ranges[0].partition": "ranker.yaml:9", "ranges[0].first": "ranker.yaml:9", "ranges[0].last": "ranker.yaml:9",
+				"ranges[1].partition": "ranker.yaml:9", "ranges[1].first": "ranker.yaml:9", "ranges[1].last": "ranker.yaml:9"
 			}
 		}
 	}`), &want))
@@ -431,7 +454,7 @@ func TestOpenFails(t *testing.T) {
 		cfg  Config
 		want string
 	}{"secret": {secretless, "target trainer: read webhook secret"}, "ledger": {noLedger, "open ledger"}} {
-		if _, err := Open(t.Context(), tc.cfg, zerolog.Nop(), prometheus.NewRegistry()); err == nil || !strings.Contains(err.Error(), tc.want) {
+		if _, err := Open(t.Context(), tc.cfg, testRecipes(t), zerolog.Nop(), prometheus.NewRegistry()); err == nil || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s: %v, want %q", name, err, tc.want)
 		}
 	}
@@ -439,13 +462,13 @@ func TestOpenFails(t *testing.T) {
 
 func testOpenTwiceOnOneRegistry(t *testing.T, on storage) {
 	cfg, reg := testConfig(t, on), prometheus.NewRegistry()
-	first, err := Open(t.Context(), cfg, zerolog.Nop(), reg)
+	first, err := Open(t.Context(), cfg, testRecipes(t), zerolog.Nop(), reg)
 	check(t, err)
-	if _, err := Open(t.Context(), cfg, zerolog.Nop(), reg); err == nil {
+	if _, err := Open(t.Context(), cfg, testRecipes(t), zerolog.Nop(), reg); err == nil {
 		t.Error("metrics were registered twice")
 	}
 	check(t, first.Close())
-	second, err := Open(t.Context(), cfg, zerolog.Nop(), reg)
+	second, err := Open(t.Context(), cfg, testRecipes(t), zerolog.Nop(), reg)
 	check(t, err)
 	check(t, second.Close())
 }
@@ -455,7 +478,7 @@ func BenchmarkConsiderKnownIncident(b *testing.B) {
 		Ledger:   LedgerConfig{SQLite: b.TempDir() + "/ledger.db"},
 		Triggers: []Trigger{{On: OnIncident, Signals: []string{"action"}, Cooldown: model.Duration(time.Hour)}},
 	}
-	desk, err := Open(b.Context(), cfg, zerolog.Nop(), prometheus.NewRegistry())
+	desk, err := Open(b.Context(), cfg, nil, zerolog.Nop(), prometheus.NewRegistry())
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -62,8 +62,8 @@ func severalInstances(t *testing.T, on storage, disturb func()) (opened, request
 	trainer := &busyTrainer{inFlight: map[string]int{}, acted: map[string]int{}}
 	r := newRig(t, on, slices.Repeat([]http.HandlerFunc{trainer.answer}, 10_000)...)
 	r.cfg.Triggers = []Trigger{
-		{On: OnIncident, Signals: []string{"return"}, Target: "trainer"},
-		{On: OnIncident, Signals: []string{"reward"}, Target: "trainer", Cooldown: model.Duration(30 * 24 * time.Hour)},
+		{On: OnIncident, Signals: []string{"return"}, Recipe: "ranker", Target: "trainer"},
+		{On: OnIncident, Signals: []string{"reward"}, Recipe: "ranker", Target: "trainer", Cooldown: model.Duration(30 * 24 * time.Hour)},
 	}
 	r.reopen()
 	dying := r.Desk

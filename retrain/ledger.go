@@ -169,17 +169,17 @@ func apply(ctx context.Context, tx *sql.Tx, dir, name string) error {
 
 // entry is a request as it enters the ledger.
 type entry struct {
-	id, incident, policy, triggerKey, target string
-	body                                     []byte
-	opened, expires                          time.Time
+	id, incident, policy, triggerKey, recipe, target string
+	body                                             []byte
+	opened, expires                                  time.Time
 }
 
 // insert opens a request. The schema refuses a second one of the incident and a second open one of the policy.
 func insert(ctx context.Context, tx *sql.Tx, e entry) error {
 	_, err := tx.ExecContext(ctx, `
-		INSERT INTO requests (id, incident, policy, trigger_key, target, state, reason, body, attempts, opened_at, expires_at, next_attempt_at)
-		VALUES ($1, $2, $3, $4, $5, $6, '', $7, 0, $8, $9, $8)`,
-		e.id, e.incident, e.policy, e.triggerKey, e.target, StateOpen, e.body,
+		INSERT INTO requests (id, incident, policy, trigger_key, recipe, target, state, reason, body, attempts, opened_at, expires_at, next_attempt_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, '', $8, 0, $9, $10, $9)`,
+		e.id, e.incident, e.policy, e.triggerKey, e.recipe, e.target, StateOpen, e.body,
 		e.opened.UnixMilli(), e.expires.UnixMilli())
 	if err != nil {
 		return fmt.Errorf("insert request %s: %w", e.id, err)

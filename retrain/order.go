@@ -5,11 +5,13 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/rewardwatch/rewardwatch/alerts"
 	"github.com/rewardwatch/rewardwatch/detectors/bank"
 	"github.com/rewardwatch/rewardwatch/ingest"
+	"github.com/rewardwatch/rewardwatch/yamlfile"
 )
 
 // EventRequested is the type of the webhook that orders a retraining.
@@ -36,6 +38,13 @@ type order struct {
 	Versions versionPair            `json:"versions"`
 	Baseline baseline               `json:"baseline"`
 	Offsets  offsets                `json:"offsets"`
+
+	// From the recipe, with what its templates stand for put in.
+	Recipe       string            `json:"recipe"`
+	Contract     Contract          `json:"contract"`
+	ContractFrom map[string]string `json:"contract_from"` // file:line of each part
+	Config       yamlfile.Value    `json:"config"`        // a mapping
+	ConfigFrom   map[string]string `json:"config_from"`   // file:line of each leaf, by its path, such as optimizer.lr or seeds[0]
 
 	// Of the first of the alarms.
 	OnsetInterval *alerts.Interval    `json:"onset_interval"`
@@ -65,8 +74,8 @@ type offsets struct {
 	Baseline []ingest.Range `json:"baseline"`
 }
 
-// newBody writes the webhook of a request for the alarms of an incident that a trigger matched. There is at least one.
-func newBody(id string, at time.Time, inc alerts.Incident, matched []alerts.Alarm) ([]byte, error) {
+// newOrder says what drifted: the alarms of an incident that a trigger matched, of which there is at least one.
+func newOrder(id string, inc alerts.Incident, matched []alerts.Alarm) order {
 	first, last := matched[0], matched[len(matched)-1]
 	o := order{
 		ID:       id,
@@ -88,6 +97,33 @@ func newBody(id string, at time.Time, inc alerts.Incident, matched []alerts.Alar
 		o.Effect[a.Signal] = a.Effect
 		o.Offsets.Drifted = ingest.Widen(o.Offsets.Drifted, a.Offsets...)
 	}
+	return o
+}
+
+// instruct says how to retrain, and by what that is judged.
+func (o *order) instruct(r *Recipe, onset moment) error {
+	contract, config, err := r.fill(filler{references: r.references, order: *o, onset: onset})
+	if err != nil {
+		return fmt.Errorf("fill recipe %s: %w", r.Name, err)
+	}
+	o.Recipe, o.Contract, o.Config = r.Name, contract, config
+	o.ContractFrom, o.ConfigFrom = origins(r.contract), origins(config)
+	return nil
+}
+
+// origins gives the file and the line of every leaf of a mapping.
+func origins(v yamlfile.Value) map[string]string {
+	out := map[string]string{}
+	walk("", v, func(path string, leaf yamlfile.Value) {
+		if path != "" {
+			out[path] = origin(leaf)
+		}
+	})
+	return out
+}
+
+// newBody writes the webhook of an order.
+func newBody(o order, at time.Time) ([]byte, error) {
 	body, err := json.Marshal(envelope{Type: EventRequested, Timestamp: at.UTC(), Data: o})
 	if err != nil {
 		return nil, fmt.Errorf("write webhook body: %w", err)
@@ -95,9 +131,15 @@ func newBody(id string, at time.Time, inc alerts.Incident, matched []alerts.Alar
 	return body, nil
 }
 
+// requestPrefix is what the id of every request begins with.
+const requestPrefix = "rr_"
+
+// IsRequestID tells the id of a request from the name of a recipe.
+func IsRequestID(s string) bool { return strings.HasPrefix(s, requestPrefix) }
+
 // requestID follows from the incident and the trigger alone, so that a crash between deciding and telling cannot make
 // a second id for the same order.
 func requestID(incident, triggerKey string) string {
 	sum := sha256.Sum256([]byte(incident + "\x00" + triggerKey))
-	return "rr_" + hex.EncodeToString(sum[:12])
+	return requestPrefix + hex.EncodeToString(sum[:12])
 }

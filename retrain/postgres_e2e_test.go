@@ -143,9 +143,9 @@ func testGoesDown(t *testing.T, p *postgresql) {
 	ctx, cancel := contextWithCancel(t)
 
 	p.stop(t)
-	opened := make(chan *Desk, 1)
+	opened, recipes := make(chan *Desk, 1), testRecipes(t)
 	go func() {
-		desk, err := Open(ctx, cfg, zerolog.New(&log), prometheus.NewRegistry())
+		desk, err := Open(ctx, cfg, recipes, zerolog.New(&log), prometheus.NewRegistry())
 		if err != nil {
 			t.Error(err)
 		}
@@ -222,7 +222,7 @@ func testRefusals(t *testing.T, p *postgresql) {
 	} {
 		t.Setenv("REWARDWATCH_TEST_LEDGER_URL", test.url)
 		cfg := testConfig(t, func(*testing.T) LedgerConfig { return LedgerConfig{PostgresURLEnv: "REWARDWATCH_TEST_LEDGER_URL"} })
-		_, err := Open(t.Context(), cfg, zerolog.Nop(), prometheus.NewRegistry())
+		_, err := Open(t.Context(), cfg, testRecipes(t), zerolog.Nop(), prometheus.NewRegistry())
 		if err == nil || !strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), postgresqlPassword) {
 			t.Errorf("%s: %v, want %q without the password", name, err, test.want)
 		}

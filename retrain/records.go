@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 )
@@ -25,6 +26,7 @@ type Request struct {
 	Incident    string          `json:"incident"`
 	Policy      string          `json:"policy"`
 	Trigger     string          `json:"trigger"`
+	Recipe      string          `json:"recipe"` // "" where a build before recipes opened it
 	Target      string          `json:"target"`
 	State       State           `json:"state"`
 	Reason      string          `json:"reason"` // why it is in that state, "" where that says it
@@ -68,9 +70,26 @@ type StateChange struct {
 
 // Requests gives the newest requests, at most limit.
 func (d *Desk) Requests(ctx context.Context, limit int) ([]Request, error) {
-	return list(ctx, d.ledger, "requests", scanRequest, `
-		SELECT id, incident, policy, trigger_key, target, state, reason, attempts, opened_at, expires_at, next_attempt_at, closed_at, body
-		FROM requests ORDER BY opened_at DESC, id LIMIT $1`, limit)
+	return list(ctx, d.ledger, "requests", scanRequest, selectRequests+` ORDER BY opened_at DESC, id LIMIT $1`, limit)
+}
+
+const selectRequests = `
+	SELECT id, incident, policy, trigger_key, recipe, target, state, reason, attempts, opened_at, expires_at, next_attempt_at, closed_at, body
+	FROM requests`
+
+// ErrUnknownRequest says that the ledger has no request of an id.
+var ErrUnknownRequest = errors.New("there is no such request")
+
+// Request gives a request by its id, ErrUnknownRequest where there is none.
+func (d *Desk) Request(ctx context.Context, id string) (Request, error) {
+	found, err := list(ctx, d.ledger, "requests", scanRequest, selectRequests+` WHERE id = $1`, plain(id))
+	if err != nil {
+		return Request{}, err
+	}
+	if len(found) == 0 {
+		return Request{}, ErrUnknownRequest
+	}
+	return found[0], nil
 }
 
 // Deliveries gives the newest attempts, at most limit; of one request only where that is not "".
@@ -119,7 +138,7 @@ func scanRequest(rows *sql.Rows) (Request, error) {
 	var opened, expires, next int64
 	var closed sql.NullInt64
 	var body []byte
-	err := rows.Scan(&r.ID, &r.Incident, &r.Policy, &r.Trigger, &r.Target, &r.State, &r.Reason, &r.Attempts, &opened, &expires, &next, &closed, &body)
+	err := rows.Scan(&r.ID, &r.Incident, &r.Policy, &r.Trigger, &r.Recipe, &r.Target, &r.State, &r.Reason, &r.Attempts, &opened, &expires, &next, &closed, &body)
 	if err != nil {
 		return Request{}, err
 	}

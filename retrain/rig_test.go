@@ -143,8 +143,17 @@ func testConfig(t *testing.T, on storage) Config {
 	return Config{
 		Ledger:   on(t),
 		Targets:  []Target{{Name: "trainer", Webhook: "http://trainer.test/retrain", SecretFile: secret, Timeout: defaultTimeout}},
-		Triggers: []Trigger{{On: OnIncident, Signals: []string{"return", "reward*"}, Target: "trainer", Cooldown: defaultCooldown}},
+		Recipes:  "testdata/recipes",
+		Triggers: []Trigger{{On: OnIncident, Signals: []string{"return", "reward*"}, Recipe: "ranker", Target: "trainer", Cooldown: defaultCooldown}},
 	}
+}
+
+// testRecipes are the recipes of testConfig.
+func testRecipes(t testing.TB) Recipes {
+	t.Helper()
+	recipes, err := LoadRecipes("testdata/recipes", []string{"env"})
+	check(t, err)
+	return recipes
 }
 
 func (r *rig) reopen() {
@@ -157,7 +166,7 @@ func (r *rig) reopen() {
 func (r *rig) another() (*Desk, *prometheus.Registry) {
 	r.t.Helper()
 	reg := prometheus.NewRegistry()
-	desk, err := open(r.t.Context(), r.cfg, zerolog.Nop(), reg, r.transport)
+	desk, err := open(r.t.Context(), r.cfg, testRecipes(r.t), zerolog.Nop(), reg, r.transport)
 	check(r.t, err)
 	return desk, reg
 }
@@ -220,7 +229,7 @@ func (r *rig) results() []Result {
 	return results
 }
 
-func check(t *testing.T, err error) {
+func check(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)

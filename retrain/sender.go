@@ -17,7 +17,7 @@ import (
 type Result string
 
 // The results of an attempt. Delivered alone is a success; every other one is tried again by the schedule, except
-// Gone.
+// Gone and Invalid.
 const (
 	ResultInFlight    Result = "in_flight"
 	ResultDelivered   Result = "delivered"   // 2xx and a whole answer
@@ -27,6 +27,7 @@ const (
 	ResultRejected    Result = "rejected"    // any other status
 	ResultTimeout     Result = "timeout"     // no whole answer within the target's timeout
 	ResultUnreachable Result = "unreachable" // the connection could not be made, or broke
+	ResultInvalid     Result = "invalid"     // the body does not follow the published schema; nothing was sent
 	ResultUnsigned    Result = "unsigned"    // the secret could not be read; nothing was sent
 	ResultInterrupted Result = "interrupted" // the process ended before the result was known
 )
@@ -49,6 +50,7 @@ type outcome struct {
 // sender makes single attempts. It uses the transport without a client, which would follow redirects.
 type sender struct {
 	transport http.RoundTripper
+	schema    schema
 }
 
 // newTransport makes a connection for each attempt: deliveries are rare, and a connection that was kept would be dead
@@ -65,6 +67,9 @@ func newTransport() *http.Transport {
 
 // send makes one attempt within the target's timeout.
 func (s sender) send(ctx context.Context, t Target, id string, body []byte) outcome {
+	if err := s.schema.check(body); err != nil {
+		return outcome{result: ResultInvalid, err: err.Error()}
+	}
 	keys, err := readKeys(t.SecretFile)
 	if err != nil {
 		return outcome{result: ResultUnsigned, err: err.Error()}

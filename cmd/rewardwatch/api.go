@@ -1,12 +1,14 @@
 package main
 
 import (
+	"errors"
 	"net/http"
 	"time"
 
 	"github.com/rewardwatch/rewardwatch/alerts"
 	"github.com/rewardwatch/rewardwatch/detectors/bank"
 	"github.com/rewardwatch/rewardwatch/ingest"
+	"github.com/rewardwatch/rewardwatch/retrain"
 )
 
 // The answers of /api/v1. Their field names are a contract, described in web/openapi.json: a field is always there,
@@ -317,6 +319,23 @@ func (s *server) retrainRequests(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s.answer(w, http.StatusOK, map[string]any{"retrain_requests": list(requests)})
+}
+
+func (s *server) retrainRequest(w http.ResponseWriter, r *http.Request) {
+	request, err := s.view.RetrainRequest(r.Context(), r.PathValue("id"))
+	switch {
+	case errors.Is(err, retrain.ErrUnknownRequest):
+		s.refuse(w, http.StatusNotFound, err.Error())
+	case err != nil:
+		s.unavailable(w, err)
+	default:
+		s.answer(w, http.StatusOK, request)
+	}
+}
+
+func (s *server) retrainSchema(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "application/schema+json")
+	s.write(w, retrain.Schema())
 }
 
 func (s *server) deliveries(w http.ResponseWriter, r *http.Request) {

@@ -77,7 +77,7 @@ func (a *app) open(ctx context.Context, reload func() error) error {
 	}
 	a.closeLater("dead letters", a.letters.Close)
 	if len(a.cfg.Retrain.Triggers)+len(a.cfg.Retrain.Targets) > 0 {
-		if a.retrain, err = retrain.Open(ctx, a.cfg.Retrain, a.log, a.registry); err != nil {
+		if a.retrain, err = retrain.Open(ctx, a.cfg.Retrain, a.cfg.recipes, a.log, a.registry); err != nil {
 			return err
 		}
 		a.closeLater("ledger", a.retrain.Close)
@@ -383,6 +383,14 @@ func (a *app) RetrainRequests(ctx context.Context, limit int) ([]retrain.Request
 		return nil, nil
 	}
 	return a.retrain.Requests(ctx, limit)
+}
+
+// RetrainRequest implements view.
+func (a *app) RetrainRequest(ctx context.Context, id string) (retrain.Request, error) {
+	if a.retrain == nil {
+		return retrain.Request{}, retrain.ErrUnknownRequest
+	}
+	return a.retrain.Request(ctx, id)
 }
 
 // Deliveries implements view.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -14,6 +15,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/bank"
 	"github.com/rewardwatch/rewardwatch/ingest"
 	"github.com/rewardwatch/rewardwatch/retrain"
+	"github.com/rewardwatch/rewardwatch/yamlfile"
 )
 
 // Config is the whole configuration. Every key has a default: the empty file watches every policy on every signal.
@@ -27,6 +29,8 @@ type Config struct {
 	Retrain    retrain.Config   `yaml:"retrain"`
 	Limits     LimitsConfig     `yaml:"limits"`
 	HTTP       HTTPConfig       `yaml:"http"`
+
+	recipes retrain.Recipes // of the directory that Retrain names; read by LoadServiceConfig alone
 }
 
 // IngestConfig says where telemetry comes from and where refused records go.
@@ -163,9 +167,19 @@ func (c *Config) groupLabels() []string {
 	return out
 }
 
-// LoadConfig reads a configuration file strictly. What is wrong with its text is a *ConfigError that lists everything;
+// LoadConfig reads a configuration file strictly. What is wrong with its text is a *yamlfile.Error that lists everything;
 // a file that cannot be read is another error. The path "" gives the defaults.
-func LoadConfig(path string) (*Config, error) {
+func LoadConfig(path string) (*Config, error) { return loadConfig(path, (*Config).checkAlone) }
+
+// LoadServiceConfig reads a configuration file and the recipes that it names: what is wrong with them is in the same list.
+func LoadServiceConfig(path string) (*Config, error) {
+	return loadConfig(path, (*Config).checkWithRecipes)
+}
+
+// configCheck reports what is wrong with a configuration by its paths, and gives what is wrong with other files.
+type configCheck func(c *Config, report func(path, msg string)) []yamlfile.Problem
+
+func loadConfig(path string, check configCheck) (*Config, error) {
 	if path == "" {
 		return new(DefaultConfig()), nil
 	}
@@ -173,23 +187,46 @@ func LoadConfig(path string) (*Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the configuration: %w", err)
 	}
-	return parseConfig(path, text)
+	return parseConfig(path, text, check)
 }
 
-func parseConfig(file string, text []byte) (*Config, error) {
+func parseConfig(file string, text []byte, check configCheck) (*Config, error) {
 	c := DefaultConfig()
-	r := readYAML(text, &c)
-	c.Check(r.outOfRange)
-	if problems := r.sorted(); len(problems) > 0 {
-		return nil, &ConfigError{File: file, Problems: problems}
+	r := yamlfile.Read(file, text, &c)
+	others := check(&c, r.Report)
+	if err := yamlfile.ErrorOf(append(r.Problems(), others...)); err != nil {
+		return nil, err
 	}
 	return &c, nil
+}
+
+func (c *Config) checkAlone(report func(path, msg string)) []yamlfile.Problem {
+	c.Check(report)
+	return nil
+}
+
+// checkWithRecipes reads the recipes as well, and holds the triggers against them.
+func (c *Config) checkWithRecipes(report func(path, msg string)) []yamlfile.Problem {
+	c.Check(report)
+	recipes, err := retrain.LoadRecipes(c.Retrain.Recipes, c.groupLabels())
+	if bad, ok := errors.AsType[*yamlfile.Error](err); ok {
+		return bad.Problems
+	}
+	if err != nil {
+		report("retrain.recipes", err.Error())
+		return nil
+	}
+	c.recipes = recipes
+	if c.Retrain.Recipes != "" {
+		recipes.Check(c.Retrain, func(path, msg string) { report(yamlfile.Join("retrain", path), msg) })
+	}
+	return nil
 }
 
 // Check reports every value that is out of its range, with its path.
 func (c *Config) Check(report func(path, msg string)) {
 	within := func(section string) func(path, msg string) {
-		return func(path, msg string) { report(join(section, path), msg) }
+		return func(path, msg string) { report(yamlfile.Join(section, path), msg) }
 	}
 	c.Ingest.Kafka.Check(within("ingest.kafka"))
 	c.Ingest.DeadLetters.Check(within("ingest.dead_letters"))

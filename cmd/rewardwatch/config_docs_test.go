@@ -15,6 +15,7 @@ import (
 
 	"github.com/rewardwatch/rewardwatch/detectors/bank"
 	"github.com/rewardwatch/rewardwatch/ingest"
+	"github.com/rewardwatch/rewardwatch/yamlfile"
 )
 
 const configDocsHead = `# Configuration
@@ -33,8 +34,8 @@ func TestConfigDocsSayWhatTheCodeReads(t *testing.T) {
 	c := DefaultConfig()
 	d := &configDocs{t: t, comments: map[string]map[string]string{}}
 	d.text.WriteString(configDocsHead)
-	for _, section := range yamlFields(reflect.ValueOf(&c).Elem()) {
-		d.section(section.key, section.value)
+	for _, section := range yamlfile.Fields(reflect.ValueOf(&c).Elem()) {
+		d.section(section.Key, section.Value)
 	}
 	sameAsFile(t, "../../docs/configuration.md", d.text.String())
 }
@@ -49,29 +50,29 @@ type configDocs struct {
 func (d *configDocs) section(path string, v reflect.Value) {
 	if v.Kind() == reflect.Slice {
 		element := reflect.New(v.Type().Elem()).Elem()
-		setDefaults(element)
+		yamlfile.SetDefaults(element)
 		path, v = path+"[]", element
 	}
 	fmt.Fprintf(&d.text, "\n## %s\n\n`%s` %s\n", path, path, d.comment(v.Type(), ""))
 	markdown := strings.NewReplacer("|", `\|`, "<", `\<`, "*", `\*`)
-	var below []yamlField
+	var below []yamlfile.Field
 	table := ""
-	for _, f := range yamlFields(v) {
-		if isSection(f.value) {
+	for _, f := range yamlfile.Fields(v) {
+		if isSection(f.Value) {
 			below = append(below, f)
 			continue
 		}
-		meaning := d.comment(f.owner, f.field.Name)
+		meaning := d.comment(f.Owner, f.Field.Name)
 		if meaning == "" {
-			d.t.Errorf("%s.%s has no comment, so docs/configuration.md cannot say what %s is", f.owner, f.field.Name, join(path, f.key))
+			d.t.Errorf("%s.%s has no comment, so docs/configuration.md cannot say what %s is", f.Owner, f.Field.Name, yamlfile.Join(path, f.Key))
 		}
-		table += fmt.Sprintf("| `%s` | %s | %s | %s |\n", f.key, typeName(f.value.Type()), defaultText(f.value), markdown.Replace(meaning))
+		table += fmt.Sprintf("| `%s` | %s | %s | %s |\n", f.Key, typeName(f.Value.Type()), defaultText(f.Value), markdown.Replace(meaning))
 	}
 	if table != "" {
 		d.text.WriteString("\n| key | type | default | meaning |\n| --- | --- | --- | --- |\n" + table)
 	}
 	for _, f := range below {
-		d.section(join(path, f.key), f.value)
+		d.section(yamlfile.Join(path, f.Key), f.Value)
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"github.com/rewardwatch/rewardwatch/detectors/bank"
 	"github.com/rewardwatch/rewardwatch/ingest"
+	"github.com/rewardwatch/rewardwatch/yamlfile"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files and docs/configuration.md")
@@ -47,7 +48,7 @@ func configFiles(t *testing.T, pattern string) []string {
 
 func TestGoodConfigsAreAccepted(t *testing.T) {
 	for _, file := range configFiles(t, "*.good.yml") {
-		if _, err := LoadConfig(file); err != nil {
+		if _, err := LoadServiceConfig(file); err != nil {
 			t.Errorf("%s: %v", file, err)
 		}
 	}
@@ -56,10 +57,10 @@ func TestGoodConfigsAreAccepted(t *testing.T) {
 func TestBadConfigsNameEveryMistakeAndItsPlace(t *testing.T) {
 	for _, file := range configFiles(t, "*.bad.yml") {
 		t.Run(filepath.Base(file), func(t *testing.T) {
-			c, err := LoadConfig(file)
-			var bad *ConfigError
+			c, err := LoadServiceConfig(file)
+			var bad *yamlfile.Error
 			if c != nil || !errors.As(err, &bad) {
-				t.Fatalf("LoadConfig gave %v, %v", c, err)
+				t.Fatalf("LoadServiceConfig gave %v, %v", c, err)
 			}
 			sameAsFile(t, strings.TrimSuffix(file, ".yml")+".txt", bad.Error()+"\n")
 		})
@@ -155,7 +156,7 @@ func TestFirstMatchingPolicyHolds(t *testing.T) {
 
 func TestMissingConfigIsNotAMistakeInIt(t *testing.T) {
 	_, err := LoadConfig(filepath.Join(t.TempDir(), "none.yml"))
-	var bad *ConfigError
+	var bad *yamlfile.Error
 	if !errors.Is(err, fs.ErrNotExist) || errors.As(err, &bad) {
 		t.Errorf("got %v", err)
 	}
@@ -174,7 +175,7 @@ func FuzzParseConfig(f *testing.F) {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		c, err := parseConfig("fuzz.yml", text)
+		c, err := parseConfig("fuzz.yml", text, (*Config).checkAlone)
 		if (c == nil) == (err == nil) {
 			t.Errorf("got %v and %v", c, err)
 		}

@@ -126,10 +126,36 @@ func (d *demo) configure(brokers []string) error {
 	d.config.Retrain.Targets = []retrain.Target{{
 		Name: "trainer", Webhook: d.receiver.url(), SecretFile: secret, Timeout: model.Duration(5 * time.Second),
 	}}
+	d.config.Retrain.Recipes = filepath.Join(d.dir, "recipes")
 	d.config.Retrain.Triggers = []retrain.Trigger{{
-		On: retrain.OnIncident, Target: "trainer", Cooldown: model.Duration(time.Hour),
+		On: retrain.OnIncident, Recipe: "ranker", Target: "trainer", Cooldown: model.Duration(time.Hour),
 	}}
 	d.config.HTTP.Listen = "127.0.0.1:0"
+	return d.writeRecipe()
+}
+
+// demoRecipe says how the demo's policy would be retrained.
+const demoRecipe = `contract:
+  objective: "{{ policy }} sells as much as it did when it was accepted"
+  hypothesis: "customers have changed with env_version {{ versions.after.env_version }}; a policy that has learnt from them does better"
+  expected: mean return > 0 over 200 episodes within 24h
+  owner: you@demo.example
+config:
+  algorithm: tabular-q
+  learning_rate: 0.1
+  episodes: 5000
+  experience: "{{ offsets.drifted }}"
+`
+
+func (d *demo) writeRecipe() error {
+	file := filepath.Join(d.config.Retrain.Recipes, "ranker.yaml")
+	err := errors.Join(os.Mkdir(d.config.Retrain.Recipes, 0o700), os.WriteFile(file, []byte(demoRecipe), 0o600))
+	if err == nil {
+		d.config.recipes, err = retrain.LoadRecipes(d.config.Retrain.Recipes, d.config.groupLabels())
+	}
+	if err != nil {
+		return fmt.Errorf("demo: %w", err)
+	}
 	return nil
 }
 
@@ -188,6 +214,7 @@ func (d *demo) discovery(ctx context.Context, keep bool, page string, before int
 		return fmt.Errorf("demo: the receiver refused the webhook: %w", order.err)
 	}
 	d.say("The webhook receiver got retrain request %s for incident %s; its signature is valid.", order.id, order.incident)
+	d.say("The recipe asks of the new version: %s.", order.expected)
 	if !keep {
 		return nil
 	}
@@ -257,8 +284,8 @@ type receiver struct {
 
 // received is the first delivery.
 type received struct {
-	id, incident string
-	err          error
+	id, incident, expected string
+	err                    error
 }
 
 func startReceiver() (*receiver, error) {
@@ -282,7 +309,7 @@ func (r *receiver) url() string { return "http://" + r.listener.Addr().String() 
 // ServeHTTP accepts a delivery whose signature is valid.
 func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	got, status := &received{id: req.Header.Get("webhook-id")}, http.StatusNoContent
-	if got.incident, got.err = r.verify(req); got.err != nil {
+	if got.err = r.verify(req, got); got.err != nil {
 		status = http.StatusUnauthorized
 	}
 	r.mu.Lock()
@@ -293,25 +320,28 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	w.WriteHeader(status)
 }
 
-func (r *receiver) verify(req *http.Request) (incident string, err error) {
+// verify checks the signature of a delivery and reads what it says.
+func (r *receiver) verify(req *http.Request, got *received) error {
 	body, err := io.ReadAll(io.LimitReader(req.Body, int64(ingest.MiB)))
 	if err != nil {
-		return "", err
+		return err
 	}
 	hook, err := webhooks.NewWebhook(r.secret)
 	if err != nil {
-		return "", err
+		return err
 	}
 	if err := hook.Verify(body, req.Header); err != nil {
-		return "", err
+		return err
 	}
 	var order struct {
 		Data struct {
-			Incident string `json:"incident"`
-		} `json:"data"`
+			Incident string
+			Contract retrain.Contract
+		}
 	}
 	err = json.Unmarshal(body, &order)
-	return order.Data.Incident, err
+	got.incident, got.expected = order.Data.Incident, order.Data.Contract.Expected.Text
+	return err
 }
 
 // got gives the first delivery, nil before.

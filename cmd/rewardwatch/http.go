@@ -28,7 +28,7 @@ import (
 )
 
 // view is what the server shows. Its methods are called by several goroutines at once and answer at once, from what
-// was last published; the two that read the ledger obey their context. The server changes nothing that it is given.
+// was last published; those that read the ledger obey their context. The server changes nothing that it is given.
 type view interface {
 	Summaries() []*bank.Summary
 	Alarms() []alerts.Alarm       // firing, and resolved lately
@@ -38,6 +38,8 @@ type view interface {
 	Ready() error
 	// RetrainRequests gives the newest requests, at most limit.
 	RetrainRequests(ctx context.Context, limit int) ([]retrain.Request, error)
+	// RetrainRequest gives a request by its id, retrain.ErrUnknownRequest where there is none.
+	RetrainRequest(ctx context.Context, id string) (retrain.Request, error)
 	// Deliveries gives the newest delivery attempts, at most limit; of one request only where that is not "".
 	Deliveries(ctx context.Context, request string, limit int) ([]retrain.Delivery, error)
 }
@@ -206,6 +208,8 @@ func (s *server) handler() http.Handler {
 	mux.HandleFunc("POST /api/v1/incidents/{id}/accept", s.guarded(s.acceptIncident))
 	mux.HandleFunc("POST /api/v1/incidents/{id}/mute", s.guarded(s.muteIncident))
 	mux.HandleFunc("GET /api/v1/retrain-requests", s.retrainRequests)
+	mux.HandleFunc("GET /api/v1/retrain-requests/{id}", s.retrainRequest)
+	mux.HandleFunc("GET /api/v1/"+retrain.SchemaFile, s.retrainSchema)
 	mux.HandleFunc("GET /api/v1/deliveries", s.deliveries)
 	mux.HandleFunc("GET /api/v1/openapi.json", embedded("web/openapi.json", "application/json"))
 	mux.HandleFunc("GET /status.css", embedded("web/status.css", "text/css; charset=utf-8"))

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -51,6 +52,15 @@ func (v *fixedView) Alarms() []alerts.Alarm {
 
 func (v *fixedView) RetrainRequests(context.Context, int) ([]retrain.Request, error) {
 	return v.requests, v.ledger
+}
+
+func (v *fixedView) RetrainRequest(_ context.Context, id string) (retrain.Request, error) {
+	for _, r := range v.requests {
+		if r.ID == id {
+			return r, v.ledger
+		}
+	}
+	return retrain.Request{}, cmp.Or(v.ledger, retrain.ErrUnknownRequest)
 }
 
 func (v *fixedView) Deliveries(_ context.Context, request string, _ int) ([]retrain.Delivery, error) {
@@ -106,7 +116,7 @@ func someView() *fixedView {
 		}},
 		faults: []alerts.Fault{{Group: alarm.Group, Streams: map[string]string{"action": "constant"}, Since: alarm.At}},
 		requests: []retrain.Request{{
-			ID: "rr_1", Incident: alarm.ID, Policy: "checkout-ranker", Trigger: "incident(*) -> trainer", Target: "trainer",
+			ID: "rr_1", Incident: alarm.ID, Policy: "checkout-ranker", Trigger: "incident(*) -> trainer", Recipe: "ranker", Target: "trainer",
 			State: retrain.StateOpen, Attempts: 1, OpenedAt: time.Date(2026, 11, 20, 10, 0, 1, 0, time.UTC),
 			ExpiresAt: time.Date(2026, 11, 21, 10, 0, 1, 0, time.UTC), NextAttempt: time.Date(2026, 11, 20, 10, 0, 9, 0, time.UTC),
 			Order: json.RawMessage(`{"id":"rr_1"}`),
@@ -212,7 +222,7 @@ func TestOpenAPIPathsAreServed(t *testing.T) {
 	if err := json.Unmarshal(w.Body.Bytes(), &document); err != nil {
 		t.Fatal(err)
 	}
-	if document.OpenAPI != "3.1.0" || len(document.Paths) != 19 {
+	if document.OpenAPI != "3.1.0" || len(document.Paths) != 21 {
 		t.Errorf("version %q with %d paths", document.OpenAPI, len(document.Paths))
 	}
 	for path, methods := range document.Paths {
@@ -235,7 +245,7 @@ func TestDeliveriesOfOneRequest(t *testing.T) {
 
 func TestLedgerErrorsAreNotShown(t *testing.T) {
 	s := quietServer(t, HTTPConfig{}, &fixedView{ledger: errors.New("/secret/path: disk full")}, nil)
-	for _, path := range []string{"/api/v1/retrain-requests", "/api/v1/deliveries"} {
+	for _, path := range []string{"/api/v1/retrain-requests", "/api/v1/retrain-requests/rr_1", "/api/v1/deliveries"} {
 		w := ask(s, http.MethodGet, path)
 		if want := "{\"error\":\"the ledger cannot be read\"}\n"; w.Code != http.StatusServiceUnavailable || w.Body.String() != want {
 			t.Errorf("%s gives %d %s", path, w.Code, w.Body)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/rewardwatch/rewardwatch/detectors/bank"
 	"github.com/rewardwatch/rewardwatch/ingest"
+	"github.com/rewardwatch/rewardwatch/yamlfile"
 )
 
 // setting is a key of the configuration whose value differs from its default, and why.
@@ -295,18 +296,18 @@ func writeKafka(b *strings.Builder, kafka ingest.KafkaConfig, topic bool, file s
 // differing lists the keys of a section whose values are not those of another; a section inside is one key.
 func differing(v, from reflect.Value, why func(key string) string) []setting {
 	var out []setting
-	defaults := yamlFields(from)
-	for i, f := range yamlFields(v) {
+	defaults := yamlfile.Fields(from)
+	for i, f := range yamlfile.Fields(v) {
 		switch {
-		case reflect.DeepEqual(f.value.Interface(), defaults[i].value.Interface()):
-		case f.value.Kind() == reflect.Struct:
+		case reflect.DeepEqual(f.Value.Interface(), defaults[i].Value.Interface()):
+		case f.Value.Kind() == reflect.Struct:
 			var inside []string
-			for _, s := range differing(f.value, defaults[i].value, why) {
+			for _, s := range differing(f.Value, defaults[i].Value, why) {
 				inside = append(inside, s.key+": "+s.value)
 			}
-			out = append(out, setting{f.key, "{" + strings.Join(inside, ", ") + "}", why(f.key)})
+			out = append(out, setting{f.Key, "{" + strings.Join(inside, ", ") + "}", why(f.Key)})
 		default:
-			out = append(out, setting{f.key, yamlValue(f.value.Interface()), why(f.key)})
+			out = append(out, setting{f.Key, yamlValue(f.Value.Interface()), why(f.Key)})
 		}
 	}
 	return out

@@ -421,7 +421,7 @@ func FuzzQuoteYAML(f *testing.F) {
 			return // no policy is called that
 		}
 		cfg, err := parseConfig("fuzz.yml", []byte("ingest: {kafka: {client_id: "+quoteYAML(name)+"}}\n"+
-			"policies:\n  - match: "+quoteYAML(escapeGlob(name))+" # why\n"))
+			"policies:\n  - match: "+quoteYAML(escapeGlob(name))+" # why\n"), (*Config).checkAlone)
 		if err != nil {
 			t.Fatalf("%q: %v", name, err)
 		}

@@ -188,6 +188,7 @@ func TestAPIOfOne(t *testing.T) {
 	s.orders = &fixedOrders{samples: someSamples()}
 	for name, path := range map[string][2]string{
 		"incident":      {"/api/v1/incidents/" + muted.ID, "/api/v1/incidents/{id}"},
+		"request":       {"/api/v1/retrain-requests/rr_1", "/api/v1/retrain-requests/{id}"},
 		"baseline":      {"/api/v1/baselines/fedcba9876543210", "/api/v1/baselines/{id}"},
 		"baseline.past": {"/api/v1/baselines/0123456789abcdef", "/api/v1/baselines/{id}"},
 		"diff":          {"/api/v1/baselines/0123456789abcdef/diff/fedcba9876543210", "/api/v1/baselines/{id}/diff/{other}"},
@@ -199,7 +200,7 @@ func TestAPIOfOne(t *testing.T) {
 		sameAsFile(t, filepath.Join("testdata", "api", name+".json"), indented(t, w.Body.Bytes()))
 		checkAgainstOpenAPI(t, path[1], w.Body.Bytes())
 	}
-	for _, path := range []string{"incidents/none", "baselines/none", "baselines/none/diff/fedcba9876543210", "baselines/fedcba9876543210/diff/none"} {
+	for _, path := range []string{"incidents/none", "retrain-requests/none", "baselines/none", "baselines/none/diff/fedcba9876543210", "baselines/fedcba9876543210/diff/none"} {
 		w := ask(s, http.MethodGet, "/api/v1/"+path)
 		var refused struct{ Error string }
 		if err := json.Unmarshal(w.Body.Bytes(), &refused); w.Code != http.StatusNotFound || err != nil || refused.Error == "" {

@@ -12,6 +12,8 @@ import (
 
 	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
+
+	"github.com/rewardwatch/rewardwatch/yamlfile"
 )
 
 // The exit codes of every verb.
@@ -64,9 +66,8 @@ func execute(ctx context.Context, c *console, args []string) int {
 // report tells a person what went wrong. Places in a configuration stand at the start of their lines, where editors
 // look for them.
 func (c *console) report(err error) {
-	var config *ConfigError
-	if errors.As(err, &config) {
-		_, _ = fmt.Fprintln(c.err, config)
+	if bad, ok := errors.AsType[*yamlfile.Error](err); ok {
+		_, _ = fmt.Fprintln(c.err, bad)
 		return
 	}
 	_, _ = fmt.Fprintf(c.err, "rewardwatch: %v\n", err)
@@ -102,6 +103,7 @@ func verbs(c *console) []*cobra.Command {
 		newValidateCommand(c),
 		newBaselineCommand(c),
 		newIncidentCommand(c),
+		newRetrainCommand(c),
 		newRulesCommand(c),
 		newDashboardsCommand(c),
 		newVersionCommand(c),

@@ -39,8 +39,8 @@ func TestCommandLine(t *testing.T) {
 		"validate bad":       {[]string{"validate", bad}, 2, problems, ""},
 		"validate bad JSON": {
 			[]string{"--output", "json", "validate", bad}, 2, `{"file":"` + bad + `","ok":false,"errors":[` +
-				`{"line":1,"column":25,"path":"checkpoint.directory","message":"must not be empty","text":"` + bad + `:1:25: checkpoint.directory: must not be empty"},` +
-				`{"line":1,"column":36,"path":"checkpoint.every","message":"must be between 1s and 1h","text":"` + bad + `:1:36: checkpoint.every: must be between 1s and 1h"}]}` + "\n", "",
+				`{"file":"` + bad + `","line":1,"column":25,"path":"checkpoint.directory","message":"must not be empty","text":"` + bad + `:1:25: checkpoint.directory: must not be empty"},` +
+				`{"file":"` + bad + `","line":1,"column":36,"path":"checkpoint.every","message":"must be between 1s and 1h","text":"` + bad + `:1:36: checkpoint.every: must be between 1s and 1h"}]}` + "\n", "",
 		},
 		"validate nothing": {[]string{"validate", "none.yml"}, 2, "", "rewardwatch: read the configuration: open none.yml: no such file or directory\n"},
 		"rules nowhere":    {[]string{"rules"}, 2, "", "rewardwatch: required flag(s) \"directory\" not set\n"},

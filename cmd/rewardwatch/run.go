@@ -30,7 +30,7 @@ var errReload = errors.New("configuration was read again")
 
 // runService runs the service, once for each configuration that it is given.
 func runService(ctx context.Context, c *console, file string) error {
-	cfg, err := LoadConfig(file)
+	cfg, err := LoadServiceConfig(file)
 	if err != nil {
 		return err
 	}
@@ -65,7 +65,7 @@ func serve(ctx context.Context, c *console, file string, cfg *Config, refused bo
 	reloaded := make(chan *Config, 1)
 	var a *app
 	reload := func() error {
-		read, err := LoadConfig(file)
+		read, err := LoadServiceConfig(file)
 		if err != nil {
 			a.reloaded.Set(0)
 			return fmt.Errorf("the configuration stays as it was: %w", err)

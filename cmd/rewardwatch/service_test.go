@@ -411,7 +411,8 @@ func TestStopWhileTheLedgerCannotBeReached(t *testing.T) {
 	t.Setenv("REWARDWATCH_TEST_LEDGER_URL", "postgres://me:hunter2@127.0.0.1:1/ledger?sslmode=disable")
 	config := filepath.Join(dir, "rewardwatch.yml")
 	text := fmt.Sprintf("checkpoint: {directory: %[1]q}\ningest: {dead_letters: {directory: %[1]q}}\n"+
-		"retrain:\n  ledger: {postgres_url_env: REWARDWATCH_TEST_LEDGER_URL}\n  triggers: [{on: incident, target: t}]\n"+
+		"retrain:\n  ledger: {postgres_url_env: REWARDWATCH_TEST_LEDGER_URL}\n  recipes: testdata/recipes\n"+
+		"  triggers: [{on: incident, recipe: ranker, target: t}]\n"+
 		"  targets: [{name: t, webhook: \"http://127.0.0.1:1\", secret_file: %[2]q}]\n", dir, filepath.Join(dir, "secret"))
 	for file, content := range map[string]string{config: text, filepath.Join(dir, "secret"): "whsec_" + strings.Repeat("AAAA", 8)} {
 		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {

@@ -6,6 +6,8 @@ import (
 	"io"
 
 	"github.com/spf13/cobra"
+
+	"github.com/rewardwatch/rewardwatch/yamlfile"
 )
 
 // validation is the result of validate.
@@ -16,31 +18,31 @@ type validation struct {
 }
 
 type fileError struct {
-	Problem
+	yamlfile.Problem
 	Text string `json:"text"` // the whole line, as it is printed for people
 }
 
 func newValidateCommand(c *console) *cobra.Command {
 	return &cobra.Command{
 		Use:   "validate FILE",
-		Short: "Check a configuration file",
-		Long: "Check a configuration file strictly: an unknown key, a key given twice, a wrong type and a value out of range are " +
-			"errors. All of them are printed as file:line:column: message. Exit 2 where there is one.",
+		Short: "Check a configuration file and its recipes",
+		Long: "Check a configuration file, and the recipes of its retrain.recipes, strictly: an unknown key, a key given twice, a wrong " +
+			"type and a value out of range are errors. All of them are printed as file:line:column: message. Exit 2 where there is one.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error { return validate(c, args[0]) },
 	}
 }
 
 func validate(c *console, path string) error {
-	_, err := LoadConfig(path)
-	var bad *ConfigError
-	if err != nil && !errors.As(err, &bad) {
+	_, err := LoadServiceConfig(path)
+	bad, ok := errors.AsType[*yamlfile.Error](err)
+	if err != nil && !ok {
 		return err
 	}
 	v := validation{File: path, OK: bad == nil, Errors: []fileError{}}
 	if bad != nil {
 		for _, p := range bad.Problems {
-			v.Errors = append(v.Errors, fileError{Problem: p, Text: bad.line(p)})
+			v.Errors = append(v.Errors, fileError{Problem: p, Text: p.String()})
 		}
 	}
 	if err := c.print(v, v.text); err != nil {

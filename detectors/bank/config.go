@@ -182,16 +182,16 @@ func (c Config) checkSignals(report func(path, msg string)) {
 }
 
 // mayBeSignal catches misspelt names, which would silently leave a signal unwatched. A pattern is taken as it is.
-func mayBeSignal(glob string) bool {
-	switch glob {
+func mayBeSignal(glob string) bool { return strings.ContainsAny(glob, `*?[\`) || IsSignal(glob) }
+
+// IsSignal reports whether a signal can have this name.
+func IsSignal(name string) bool {
+	switch name {
 	case "return", "reward", "episode_length", "action":
 		return true
 	}
-	if strings.ContainsAny(glob, `*?[\`) {
-		return true
-	}
 	for _, prefix := range []string{"action.", "outcome.", "reward_component.", "observation."} {
-		if len(glob) > len(prefix) && strings.HasPrefix(glob, prefix) {
+		if len(name) > len(prefix) && strings.HasPrefix(name, prefix) {
 			return true
 		}
 	}

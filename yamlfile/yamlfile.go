@@ -1,4 +1,5 @@
-package main
+// Package yamlfile reads YAML files strictly and says of every mistake, and of every value, where it stands.
+package yamlfile
 
 import (
 	"cmp"
@@ -16,107 +17,126 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-// Problem is one thing that is wrong with a configuration file. Line and Column count from 1.
+// Problem is one thing that is wrong with a file.
 type Problem struct {
-	Line    int    `json:"line"`
-	Column  int    `json:"column"`
+	Place
 	Path    string `json:"path"` // such as policies[0].baseline.units, "" for the file as a whole
 	Message string `json:"message"`
 }
 
-// ConfigError lists everything that is wrong with a configuration file, sorted by place.
-type ConfigError struct {
-	File     string
-	Problems []Problem
-}
-
-// Error gives one line a problem: file:line:column: path: message.
-func (e *ConfigError) Error() string {
-	lines := make([]string, len(e.Problems))
-	for i, p := range e.Problems {
-		lines[i] = e.line(p)
-	}
-	return strings.Join(lines, "\n")
-}
-
-func (e *ConfigError) line(p Problem) string {
+// String gives file:line:column: path: message.
+func (p Problem) String() string {
 	text := p.Message
 	if p.Path != "" {
 		text = p.Path + ": " + text
 	}
-	return fmt.Sprintf("%s:%d:%d: %s", e.File, p.Line, p.Column, text)
+	return fmt.Sprintf("%s:%d:%d: %s", p.File, p.Line, p.Column, text)
 }
 
-type place struct{ line, column int }
+// Error lists everything that is wrong with one file or several.
+type Error struct {
+	Problems []Problem
+}
 
-// yamlReader reads a YAML document into structs, strictly: a key that no field is tagged with, a key given twice, and a
+// Error gives one line a problem.
+func (e *Error) Error() string {
+	lines := make([]string, len(e.Problems))
+	for i, p := range e.Problems {
+		lines[i] = p.String()
+	}
+	return strings.Join(lines, "\n")
+}
+
+// ErrorOf gives an *Error of the problems, sorted by place, and nil where there are none.
+func ErrorOf(problems []Problem) error {
+	if len(problems) == 0 {
+		return nil
+	}
+	slices.SortStableFunc(problems, func(a, b Problem) int {
+		return cmp.Or(strings.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
+	})
+	return &Error{Problems: problems}
+}
+
+// Place is where something stands. Line and Column count from 1.
+type Place struct {
+	File   string `json:"file"`
+	Line   int    `json:"line"`
+	Column int    `json:"column"`
+}
+
+// Reader has read a YAML document into structs, strictly: a key that no field is tagged with, a key given twice, and a
 // value of another type than its field's are problems, and all of them are collected. The yaml package's own strict
 // decoder stops at the first one and reads numbers as strings.
-type yamlReader struct {
-	places   map[string]place // where the value of each path stands
+type Reader struct {
+	file     string
+	places   map[string]Place // where the value of each path stands
 	unread   map[string]bool  // paths whose value could not be read
 	anchors  map[string]ast.Node
+	values   int  // that Values hold so far
+	full     bool // they hold too many
 	problems []Problem
 }
 
-// readYAML reads text into the struct that dst points to, over the values it already holds. The reader knows
-// afterwards where each value stands and what was wrong.
-func readYAML(text []byte, dst any) *yamlReader {
-	r := &yamlReader{places: map[string]place{"": {1, 1}}, unread: map[string]bool{}, anchors: map[string]ast.Node{}}
-	file, err := parser.ParseBytes(text, 0, parser.AllowDuplicateMapKey())
+// Read reads text into the struct that dst points to, over the values it already holds. The reader knows afterwards where
+// each value stands and what was wrong. The file is named in every place.
+func Read(file string, text []byte, dst any) *Reader {
+	start := Place{file, 1, 1}
+	r := &Reader{file: file, places: map[string]Place{"": start}, unread: map[string]bool{}, anchors: map[string]ast.Node{}}
+	document, err := parser.ParseBytes(text, 0, parser.AllowDuplicateMapKey())
 	if err != nil {
 		r.syntaxError(err)
 		return r
 	}
-	r.documents(file, reflect.ValueOf(dst).Elem())
+	r.documents(document, reflect.ValueOf(dst).Elem())
 	return r
 }
 
-func (r *yamlReader) syntaxError(err error) {
+func (r *Reader) syntaxError(err error) {
 	var at yaml.Error
 	if errors.As(err, &at) && at.GetToken() != nil {
-		r.fault(placeOf(at.GetToken()), "", "is not YAML: "+at.GetMessage())
+		r.fault(r.placeOf(at.GetToken()), "", "is not YAML: "+at.GetMessage())
 		return
 	}
-	r.fault(place{1, 1}, "", "is not YAML: "+err.Error())
+	r.fault(r.places[""], "", "is not YAML: "+err.Error())
 }
 
-func (r *yamlReader) documents(file *ast.File, dst reflect.Value) {
+func (r *Reader) documents(file *ast.File, dst reflect.Value) {
 	read := false
 	for _, doc := range file.Docs {
 		if doc.Body == nil {
 			continue
 		}
 		if read {
-			r.fault(placeOf(firstToken(doc.Body)), "", "only one YAML document is allowed")
+			r.fault(r.placeOf(firstToken(doc.Body)), "", "only one YAML document is allowed")
 			return
 		}
-		r.value("", place{1, 1}, doc.Body, dst)
+		r.value("", r.places[""], doc.Body, dst)
 		read = true
 	}
 }
 
-func placeOf(t *token.Token) place {
+func (r *Reader) placeOf(t *token.Token) Place {
 	if t == nil || t.Position == nil {
-		return place{1, 1}
+		return r.places[""]
 	}
-	return place{t.Position.Line, t.Position.Column}
+	return Place{r.file, t.Position.Line, t.Position.Column}
 }
 
-func (r *yamlReader) fault(at place, path, message string) {
-	r.problems = append(r.problems, Problem{Line: at.line, Column: at.column, Path: path, Message: message})
+func (r *Reader) fault(at Place, path, message string) {
+	r.problems = append(r.problems, Problem{Place: at, Path: path, Message: message})
 }
 
 // cannotRead reports a value that says nothing, so that its range is not complained of as well.
-func (r *yamlReader) cannotRead(at place, path, message string) {
+func (r *Reader) cannotRead(at Place, path, message string) {
 	r.unread[path] = true
 	r.fault(at, path, message)
 }
 
-// outOfRange reports a problem with the value of a path, at its place or, where it was left out, that of the nearest
+// Report reports a problem with the value of a path, at its place or, where it was left out, that of the nearest
 // value around it.
-func (r *yamlReader) outOfRange(path, message string) {
-	var at *place
+func (r *Reader) Report(path, message string) {
+	var at *Place
 	for around := path; ; around = around[:max(0, strings.LastIndexAny(around, ".["))] {
 		if r.unread[around] {
 			return
@@ -131,17 +151,28 @@ func (r *yamlReader) outOfRange(path, message string) {
 	r.fault(*at, path, message)
 }
 
-// sorted gives the problems by place.
-func (r *yamlReader) sorted() []Problem {
-	slices.SortStableFunc(r.problems, func(a, b Problem) int {
-		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
-	})
-	return r.problems
+// File names the file.
+func (r *Reader) File() string { return r.file }
+
+// Place gives where the value of a path stands, the start of the file where it was left out.
+func (r *Reader) Place(path string) Place {
+	if at, ok := r.places[path]; ok {
+		return at
+	}
+	return r.places[""]
 }
+
+// Problems gives what was wrong, in no order.
+func (r *Reader) Problems() []Problem { return r.problems }
 
 // value reads one node. An empty value leaves what is there: a section whose keys are all commented out is not a
 // mistake. at is where the node's key stands.
-func (r *yamlReader) value(path string, at place, n ast.Node, dst reflect.Value) {
+func (r *Reader) value(path string, at Place, n ast.Node, dst reflect.Value) {
+	if any, ok := dst.Addr().Interface().(*Value); ok {
+		*any = r.tree(path, n, 0)
+		r.places[path] = cmp.Or(any.Place, at)
+		return
+	}
 	n = r.resolve(path, n)
 	if n == nil || n.Type() == ast.NullType {
 		r.places[path] = at
@@ -164,7 +195,7 @@ func (r *yamlReader) value(path string, at place, n ast.Node, dst reflect.Value)
 }
 
 // resolve follows anchors and aliases. It gives nil, and reports it, where an alias has no anchor before it.
-func (r *yamlReader) resolve(path string, n ast.Node) ast.Node {
+func (r *Reader) resolve(path string, n ast.Node) ast.Node {
 	switch n := n.(type) {
 	case *ast.AnchorNode:
 		value := r.resolve(path, n.Value)
@@ -173,63 +204,75 @@ func (r *yamlReader) resolve(path string, n ast.Node) ast.Node {
 	case *ast.AliasNode:
 		value, ok := r.anchors[n.Value.String()]
 		if !ok {
-			r.cannotRead(placeOf(n.GetToken()), path, fmt.Sprintf("no anchor is called %q", n.Value.String()))
+			r.cannotRead(r.placeOf(n.GetToken()), path, fmt.Sprintf("no anchor is called %q", n.Value.String()))
 		}
 		return value
 	case *ast.TagNode:
-		r.cannotRead(placeOf(n.GetToken()), path, "tags are not supported")
+		r.cannotRead(r.placeOf(n.GetToken()), path, "tags are not supported")
 		return nil
 	}
 	return n
 }
 
-func (r *yamlReader) mapping(path string, n ast.Node, dst reflect.Value) {
-	var entries []*ast.MappingValueNode
-	switch n := n.(type) {
-	case *ast.MappingNode:
-		entries = n.Values
-	case *ast.MappingValueNode:
-		entries = []*ast.MappingValueNode{n}
-	default:
+func (r *Reader) mapping(path string, n ast.Node, dst reflect.Value) {
+	entries := entriesOf(n)
+	if entries == nil {
 		r.wrongType(path, n, "keys and values")
 		return
 	}
-	fields := yamlFields(dst)
+	fields := Fields(dst)
 	seen := map[string]bool{}
 	for _, e := range entries {
 		r.entry(path, e, fields, seen)
 	}
 }
 
-func (r *yamlReader) entry(path string, e *ast.MappingValueNode, fields []yamlField, seen map[string]bool) {
-	key, at := e.Key.GetToken().Value, placeOf(e.Key.GetToken())
+// entriesOf gives what a mapping holds, nil for any other node.
+func entriesOf(n ast.Node) []*ast.MappingValueNode {
+	switch n := n.(type) {
+	case *ast.MappingNode:
+		return append([]*ast.MappingValueNode{}, n.Values...)
+	case *ast.MappingValueNode:
+		return []*ast.MappingValueNode{n}
+	}
+	return nil
+}
+
+const (
+	noMergeKeys = "merge keys (<<) are not supported"
+	givenTwice  = "is given twice"
+)
+
+func (r *Reader) entry(path string, e *ast.MappingValueNode, fields []Field, seen map[string]bool) {
+	key, at := e.Key.GetToken().Value, r.placeOf(e.Key.GetToken())
 	if e.Key.IsMergeKey() {
-		r.fault(at, path, "merge keys (<<) are not supported")
+		r.fault(at, path, noMergeKeys)
 		return
 	}
-	inside := join(path, key)
+	inside := Join(path, key)
 	if seen[key] {
-		r.fault(at, inside, "is given twice")
+		r.fault(at, inside, givenTwice)
 		return
 	}
 	seen[key] = true
-	i := slices.IndexFunc(fields, func(f yamlField) bool { return f.key == key })
+	i := slices.IndexFunc(fields, func(f Field) bool { return f.Key == key })
 	if i < 0 {
 		r.fault(at, path, fmt.Sprintf("unknown key %q; there are %s", key, keyList(fields)))
 		return
 	}
-	r.value(inside, at, e.Value, fields[i].value)
+	r.value(inside, at, e.Value, fields[i].Value)
 }
 
-func keyList(fields []yamlField) string {
+func keyList(fields []Field) string {
 	keys := make([]string, len(fields))
 	for i, f := range fields {
-		keys[i] = f.key
+		keys[i] = f.Key
 	}
 	return strings.Join(keys, ", ")
 }
 
-func join(path, key string) string {
+// Join gives the path of a key within that of what it stands in.
+func Join(path, key string) string {
 	if path == "" {
 		return key
 	}
@@ -237,7 +280,7 @@ func join(path, key string) string {
 }
 
 // list replaces what a list held: a list that is given is the whole list.
-func (r *yamlReader) list(path string, n ast.Node, dst reflect.Value) {
+func (r *Reader) list(path string, n ast.Node, dst reflect.Value) {
 	seq, ok := n.(*ast.SequenceNode)
 	if !ok {
 		r.wrongType(path, n, "a list")
@@ -245,9 +288,9 @@ func (r *yamlReader) list(path string, n ast.Node, dst reflect.Value) {
 	}
 	out := reflect.MakeSlice(dst.Type(), len(seq.Values), len(seq.Values))
 	for i, v := range seq.Values {
-		setDefaults(out.Index(i))
+		SetDefaults(out.Index(i))
 		inside := fmt.Sprintf("%s[%d]", path, i)
-		at := placeOf(firstToken(v))
+		at := r.placeOf(firstToken(v))
 		if v.Type() == ast.NullType {
 			r.cannotRead(at, inside, "is empty")
 			continue
@@ -257,8 +300,8 @@ func (r *yamlReader) list(path string, n ast.Node, dst reflect.Value) {
 	dst.Set(out)
 }
 
-// setDefaults gives an element of a list what its own UnmarshalYAML would read over.
-func setDefaults(element reflect.Value) {
+// SetDefaults gives an element of a list what its own UnmarshalYAML would read over.
+func SetDefaults(element reflect.Value) {
 	if u, ok := element.Addr().Interface().(yaml.InterfaceUnmarshaler); ok {
 		_ = u.UnmarshalYAML(func(any) error { return nil })
 	}
@@ -277,12 +320,12 @@ func firstToken(n ast.Node) *token.Token {
 	return n.GetToken()
 }
 
-func (r *yamlReader) text(path string, n ast.Node, dst encoding.TextUnmarshaler) {
-	r.places[path] = placeOf(n.GetToken())
+func (r *Reader) text(path string, n ast.Node, dst encoding.TextUnmarshaler) {
+	r.places[path] = r.placeOf(n.GetToken())
 	switch n := n.(type) {
 	case *ast.StringNode, *ast.LiteralNode, *ast.IntegerNode, *ast.FloatNode:
 		if err := dst.UnmarshalText([]byte(scalarText(n))); err != nil {
-			r.cannotRead(placeOf(n.GetToken()), path, err.Error())
+			r.cannotRead(r.placeOf(n.GetToken()), path, err.Error())
 		}
 	default:
 		r.wrongType(path, n, "a string")
@@ -299,8 +342,8 @@ func scalarText(n ast.Node) string {
 	return n.GetToken().Value
 }
 
-func (r *yamlReader) scalar(path string, n ast.Node, dst reflect.Value) {
-	r.places[path] = placeOf(n.GetToken())
+func (r *Reader) scalar(path string, n ast.Node, dst reflect.Value) {
+	r.places[path] = r.placeOf(n.GetToken())
 	switch dst.Kind() {
 	case reflect.String:
 		if n.Type() != ast.StringType && n.Type() != ast.LiteralType {
@@ -318,13 +361,13 @@ func (r *yamlReader) scalar(path string, n ast.Node, dst reflect.Value) {
 	case reflect.Int, reflect.Int32, reflect.Int64:
 		r.integer(path, n, dst)
 	case reflect.Float64:
-		r.float(path, n, dst)
+		r.number(path, n, dst)
 	default:
 		panic(fmt.Sprintf("config field %s has type %s, which the reader does not know", path, dst.Type()))
 	}
 }
 
-func (r *yamlReader) integer(path string, n ast.Node, dst reflect.Value) {
+func (r *Reader) integer(path string, n ast.Node, dst reflect.Value) {
 	i, ok := n.(*ast.IntegerNode)
 	if !ok {
 		r.wrongType(path, n, "a whole number")
@@ -338,13 +381,13 @@ func (r *yamlReader) integer(path string, n ast.Node, dst reflect.Value) {
 		x, fits = int64(v), v <= math.MaxInt64
 	}
 	if !fits || dst.OverflowInt(x) {
-		r.cannotRead(placeOf(n.GetToken()), path, "is too large")
+		r.cannotRead(r.placeOf(n.GetToken()), path, "is too large")
 		return
 	}
 	dst.SetInt(x)
 }
 
-func (r *yamlReader) float(path string, n ast.Node, dst reflect.Value) {
+func (r *Reader) number(path string, n ast.Node, dst reflect.Value) {
 	switch n := n.(type) {
 	case *ast.FloatNode:
 		dst.SetFloat(n.Value)
@@ -360,12 +403,12 @@ func (r *yamlReader) float(path string, n ast.Node, dst reflect.Value) {
 	}
 }
 
-func (r *yamlReader) wrongType(path string, n ast.Node, want string) {
+func (r *Reader) wrongType(path string, n ast.Node, want string) {
 	message := fmt.Sprintf("must be %s, not %s", want, describe(n))
 	if _, plain := n.(ast.ScalarNode); plain && want == "a string" {
 		message += "; put it in quotes"
 	}
-	r.cannotRead(placeOf(firstToken(n)), path, message)
+	r.cannotRead(r.placeOf(firstToken(n)), path, message)
 }
 
 func describe(n ast.Node) string {
@@ -384,25 +427,25 @@ func describe(n ast.Node) string {
 	return n.Type().YAMLName()
 }
 
-// yamlField is a key of a struct and the field that it sets.
-type yamlField struct {
-	key   string
-	field reflect.StructField
-	owner reflect.Type
-	value reflect.Value
+// Field is a key of a struct and the field that it sets.
+type Field struct {
+	Key   string
+	Field reflect.StructField
+	Owner reflect.Type
+	Value reflect.Value
 }
 
-// yamlFields lists the keys of a struct in the order of its fields, those of an inlined struct in its place.
-func yamlFields(v reflect.Value) []yamlField {
-	var out []yamlField
+// Fields lists the keys of a struct in the order of its fields, those of an inlined struct in its place.
+func Fields(v reflect.Value) []Field {
+	var out []Field
 	for i := range v.NumField() {
 		field := v.Type().Field(i)
 		key, options, _ := strings.Cut(field.Tag.Get("yaml"), ",")
 		switch {
 		case options == "inline":
-			out = append(out, yamlFields(v.Field(i))...)
+			out = append(out, Fields(v.Field(i))...)
 		case key != "" && key != "-":
-			out = append(out, yamlField{key: key, field: field, owner: v.Type(), value: v.Field(i)})
+			out = append(out, Field{Key: key, Field: field, Owner: v.Type(), Value: v.Field(i)})
 		}
 	}
 	return out

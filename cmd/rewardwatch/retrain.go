@@ -1,0 +1,173 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rewardwatch/rewardwatch/retrain"
+)
+
+func newRetrainCommand(c *console) *cobra.Command {
+	service := &client{}
+	cmd := &cobra.Command{
+		Use:   "retrain",
+		Short: "Look at recipes and at the retrain requests of a running service",
+		Args:  cobra.NoArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	service.flags(cmd)
+	cmd.AddCommand(newRetrainDiffCommand(c, service))
+	return cmd
+}
+
+func newRetrainDiffCommand(c *console, service *client) *cobra.Command {
+	var config string
+	cmd := &cobra.Command{
+		Use:   "diff A B [--config FILE]",
+		Short: "Show how the contracts and configs of two recipes or requests differ",
+		Long: "A and B are recipes of the configuration, or ids of requests (rr_...) of the running service. Both are compared\n" +
+			"after inheritance, value by value, each with the file and the line that it comes from. The templates of a recipe\n" +
+			"are not filled. Exit 0 whether they differ or not, 2 on an error.",
+		Args: cobra.ExactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return diffRetrainings(cmd.Context(), c, &retrainings{service: service, config: config}, args[0], args[1])
+		},
+	}
+	cmd.Flags().StringVar(&config, "config", "", "configuration file, whose retrain.recipes has the recipes")
+	return cmd
+}
+
+// retrainings finds what a retraining consists of, by the name of its recipe or by the id of its request.
+type retrainings struct {
+	service *client
+	config  string
+	recipes retrain.Recipes // nil before the first one was asked for
+}
+
+// leaves gives contract and config after inheritance, and the name under which they are shown.
+func (r *retrainings) leaves(ctx context.Context, name string) (shown string, leaves []retrain.Leaf, err error) {
+	if !retrain.IsRequestID(name) {
+		leaves, err = r.ofRecipe(name)
+		return "recipe " + name, leaves, err
+	}
+	var request retrain.Request
+	if err := r.service.get(ctx, &request, "retrain-requests", name); err != nil {
+		return "", nil, fmt.Errorf("request %s: %w", name, err)
+	}
+	if leaves, err = retrain.LeavesOfOrder(request.Order); err != nil {
+		return "", nil, fmt.Errorf("request %s: %w", name, err)
+	}
+	return fmt.Sprintf("request %s of recipe %s", name, request.Recipe), leaves, nil
+}
+
+func (r *retrainings) ofRecipe(name string) ([]retrain.Leaf, error) {
+	if r.recipes == nil {
+		if r.config == "" {
+			return nil, errors.New("--config must name the configuration, whose retrain.recipes has the recipes")
+		}
+		cfg, err := LoadServiceConfig(r.config)
+		if err != nil {
+			return nil, err
+		}
+		r.recipes = cfg.recipes
+	}
+	recipe := r.recipes[name]
+	if recipe == nil {
+		return nil, fmt.Errorf("no recipe is named %q", name)
+	}
+	return recipe.Leaves(), nil
+}
+
+// retrainDiff is the result of retrain diff.
+type retrainDiff struct {
+	A           string            `json:"a"`
+	B           string            `json:"b"`
+	Differences []retrainLineJSON `json:"differences"`
+}
+
+// retrainLineJSON is a value that the two do not have in common. What a side does not have is null there.
+type retrainLineJSON struct {
+	Path    string           `json:"path"`
+	Change  string           `json:"change"` // added, removed or changed
+	Old     *json.RawMessage `json:"old"`
+	New     *json.RawMessage `json:"new"`
+	OldFrom *string          `json:"old_from"` // file:line
+	NewFrom *string          `json:"new_from"`
+}
+
+func diffRetrainings(ctx context.Context, c *console, r *retrainings, a, b string) error {
+	shownA, old, err := r.leaves(ctx, a)
+	if err != nil {
+		return err
+	}
+	shownB, now, err := r.leaves(ctx, b)
+	if err != nil {
+		return err
+	}
+	differences := retrain.Differences(old, now)
+	out := retrainDiff{A: a, B: b, Differences: []retrainLineJSON{}}
+	for _, d := range differences {
+		out.Differences = append(out.Differences, retrainLine(d))
+	}
+	return c.print(out, func(w io.Writer) error {
+		return diffText(w, isTerminal(w), shownA, shownB, differences)
+	})
+}
+
+func retrainLine(d retrain.Difference) retrainLineJSON {
+	line := retrainLineJSON{Path: d.Path, Change: "changed"}
+	if d.Old == nil {
+		line.Change = "added"
+	} else {
+		line.Old, line.OldFrom = new(json.RawMessage(d.Old.Value)), orNull(d.Old.From)
+	}
+	if d.New == nil {
+		line.Change = "removed"
+	} else {
+		line.New, line.NewFrom = new(json.RawMessage(d.New.Value)), orNull(d.New.From)
+	}
+	return line
+}
+
+// The colours of a terminal.
+const (
+	red   = "\x1b[31m"
+	green = "\x1b[32m"
+	reset = "\x1b[0m"
+)
+
+// diffText prints a line with - for each value of a, and one with + for each of b, that the other does not have.
+func diffText(w io.Writer, coloured bool, a, b string, differences []retrain.Difference) error {
+	var out strings.Builder
+	line := func(colour, text string) {
+		text = printable(text)
+		if coloured {
+			text = colour + text + reset
+		}
+		out.WriteString(text + "\n")
+	}
+	side := func(colour, sign string, l *retrain.Leaf) {
+		if l == nil {
+			return
+		}
+		text := fmt.Sprintf("%s %s: %s", sign, l.Path, l.Value)
+		if l.From != "" {
+			text += "  (" + l.From + ")"
+		}
+		line(colour, text)
+	}
+	line(red, "--- "+a)
+	line(green, "+++ "+b)
+	for _, d := range differences {
+		side(red, "-", d.Old)
+		side(green, "+", d.New)
+	}
+	_, err := io.WriteString(w, out.String())
+	return err
+}

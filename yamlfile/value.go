@@ -1,0 +1,225 @@
+package yamlfile
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/token"
+)
+
+// Kind is the type of a Value. An integer and a float are both numbers.
+type Kind int
+
+// The kinds. Absent is that of the zero Value.
+const (
+	Absent Kind = iota
+	Null
+	Boolean
+	Number
+	String
+	List
+	Mapping
+)
+
+// String names the kind as messages have it.
+func (k Kind) String() string {
+	return [...]string{"nothing", "null", "a boolean", "a number", "a string", "a list", "a mapping"}[k]
+}
+
+// What a file may hold at most as Values, so that aliases of aliases cannot fill the memory.
+const (
+	maxDepth  = 64
+	maxValues = 10000
+)
+
+// Value is any YAML value, with its place. A field of this type takes whatever the file has.
+type Value struct {
+	Kind    Kind
+	Scalar  string           // the text of a string; a boolean or number as JSON writes it
+	Items   []Value          // of a list
+	Members map[string]Value // of a mapping
+	Place   Place
+
+	verbatim int // column at which the text of a string stands as it is, 0 where it is escaped or folded
+}
+
+// At gives the place of the byte i of a string, that of the string as a whole where it is escaped or folded.
+func (v Value) At(i int) Place {
+	at := v.Place
+	if v.verbatim > 0 {
+		at.Column = v.verbatim + utf8.RuneCountInString(v.Scalar[:i])
+	}
+	return at
+}
+
+// Keys gives the keys of a mapping in order.
+func (v Value) Keys() []string {
+	keys := make([]string, 0, len(v.Members))
+	for key := range v.Members {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// MarshalJSON writes the value without its places. A float stays one: 3.0 is not written as 3.
+func (v Value) MarshalJSON() ([]byte, error) {
+	switch v.Kind {
+	case Boolean, Number:
+		return []byte(v.Scalar), nil
+	case String:
+		return quote(v.Scalar)
+	case List:
+		return json.Marshal(append([]Value{}, v.Items...)) // [] where there are none
+	case Mapping:
+		return json.Marshal(maps.Collect(maps.All(v.Members))) // {} where there are none
+	}
+	return []byte("null"), nil
+}
+
+// quote writes a string as JSON that people can read: > stays >.
+func quote(s string) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	err := e.Encode(s)
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
+}
+
+// tree reads any node.
+func (r *Reader) tree(path string, n ast.Node, depth int) Value {
+	n = r.resolve(path, n)
+	if n == nil {
+		return Value{}
+	}
+	at := r.placeOf(firstToken(n))
+	r.values++
+	if depth > maxDepth || r.values > maxValues {
+		if !r.full {
+			r.fault(at, path, fmt.Sprintf("is nested deeper than %d or holds more than %d values", maxDepth, maxValues))
+		}
+		r.full = true
+		return Value{}
+	}
+	switch n := n.(type) {
+	case *ast.MappingNode, *ast.MappingValueNode:
+		return Value{Kind: Mapping, Members: r.members(path, n, depth), Place: at}
+	case *ast.SequenceNode:
+		v := Value{Kind: List, Items: make([]Value, len(n.Values)), Place: at}
+		for i, item := range n.Values {
+			if r.full {
+				break
+			}
+			v.Items[i] = r.tree(fmt.Sprintf("%s[%d]", path, i), item, depth+1)
+		}
+		return v
+	}
+	return r.leaf(path, n, at)
+}
+
+func (r *Reader) members(path string, n ast.Node, depth int) map[string]Value {
+	members := map[string]Value{}
+	for _, e := range entriesOf(n) {
+		key, ok := r.key(path, e, members)
+		if ok && !r.full {
+			members[key] = r.tree(JoinAny(path, key), e.Value, depth+1)
+		}
+	}
+	return members
+}
+
+// key gives the key of an entry of a mapping that takes any, false where it cannot be used.
+func (r *Reader) key(path string, e *ast.MappingValueNode, members map[string]Value) (string, bool) {
+	t := e.Key.GetToken()
+	if e.Key.IsMergeKey() {
+		r.fault(r.placeOf(t), path, noMergeKeys)
+		return "", false
+	}
+	switch e.Key.(type) {
+	case *ast.StringNode, *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode:
+	default:
+		r.fault(r.placeOf(t), path, "a key must be a string")
+		return "", false
+	}
+	if _, twice := members[t.Value]; twice {
+		r.fault(r.placeOf(t), JoinAny(path, t.Value), givenTwice)
+		return "", false
+	}
+	return t.Value, true
+}
+
+func (r *Reader) leaf(path string, n ast.Node, at Place) Value {
+	v := Value{Place: at}
+	switch n := n.(type) {
+	case *ast.NullNode:
+		v.Kind = Null
+	case *ast.BoolNode:
+		v.Kind, v.Scalar = Boolean, strconv.FormatBool(n.Value)
+	case *ast.StringNode:
+		if n.Token.Type == token.StringType && likeNumber.MatchString(n.Value) {
+			return r.float(path, at, n.Value)
+		}
+		v.Kind, v.Scalar, v.verbatim = String, n.Value, verbatim(n.Token, n.Value)
+	case *ast.LiteralNode:
+		v.Kind, v.Scalar = String, n.Value.Value
+	case *ast.IntegerNode:
+		v.Kind, v.Scalar = Number, fmt.Sprint(n.Value)
+	case *ast.FloatNode:
+		return r.float(path, at, n.Token.Value)
+	default:
+		r.fault(at, path, "must be a value that JSON has, not "+describe(n))
+		return Value{}
+	}
+	return v
+}
+
+// likeNumber is what the YAML parser takes for a string though it is a number: a float without a point, such as 3e-4, and
+// an integer of more than 64 bits.
+var likeNumber = regexp.MustCompile(`^[-+]?[0-9]+([eE][-+]?[0-9]+)?$`)
+
+// float reads a float and writes it as JSON so that it is read as a float again: 3.0 does not become 3.
+func (r *Reader) float(path string, at Place, text string) Value {
+	x, err := strconv.ParseFloat(text, 64)
+	if err != nil || !strings.ContainsAny(text, ".eE") {
+		r.fault(at, path, text+" is too large a number")
+		return Value{}
+	}
+	scalar := strconv.FormatFloat(x, 'g', -1, 64)
+	if !strings.ContainsAny(scalar, "e.") {
+		scalar += ".0"
+	}
+	return Value{Kind: Number, Scalar: scalar, Place: at}
+}
+
+// verbatim gives the column at which a text stands in the file as it is, 0 where it is escaped or goes over lines.
+func verbatim(t *token.Token, text string) int {
+	if t == nil || t.Position == nil || text == "" || strings.Contains(strings.TrimSpace(t.Origin), "\n") {
+		return 0
+	}
+	before, _, found := strings.Cut(strings.TrimLeft(t.Origin, " \t\n"), text)
+	if !found {
+		return 0
+	}
+	return t.Position.Column + utf8.RuneCountInString(before)
+}
+
+// JoinAny gives the path of a key within that of the mapping that it stands in. A key that would not be told from a path
+// is put in quotes: env["a.b"].
+func JoinAny(path, key string) string {
+	plain := key != ""
+	for _, c := range key {
+		plain = plain && (c == '_' || c == '-' || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z')
+	}
+	if plain {
+		return Join(path, key)
+	}
+	return fmt.Sprintf("%s[%q]", path, key)
+}
