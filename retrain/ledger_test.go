@@ -46,6 +46,9 @@ func testLedger(t *testing.T, on storage) {
 		{"WithdrawnInFlight", testWithdrawnInFlight},
 		{"StartsAtOnce", testStartsAtOnce},
 		{"TextWithNUL", testTextWithNUL},
+		{"OrderThatBreaksItsPromise", testOrderThatBreaksItsPromise},
+		{"RequestOfABuildBeforeRecipes", testRequestOfABuildBeforeRecipes},
+		{"RequestByItsID", testRequestByItsID},
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(t, on) })
 	}
