@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -51,6 +52,15 @@ func TestRetrainDiff(t *testing.T) {
 			}
 			sameAsFile(t, filepath.Join("testdata", "verbs", name+".txt"), got.out+"\n"+indented(t, []byte(asJSON.out)))
 		})
+	}
+}
+
+func TestDocsShowADiff(t *testing.T) {
+	config := writeConfig(t, "retrain: {recipes: ../../deploy/recipes}")
+	got := runVerb("retrain", "diff", "base", "checkout-ranker", "--config", config)
+	text, err := os.ReadFile("../../docs/retraining.md")
+	if err != nil || got.code != exitFine || !strings.Contains(string(text), "--config rewardwatch.yml\n"+got.out+"```") {
+		t.Errorf("docs/retraining.md does not have the diff: %v, exit %d %s\n%s", err, got.code, got.err, got.out)
 	}
 }
 
