@@ -2,6 +2,7 @@ package retrain
 
 import (
 	"encoding/json"
+	"errors"
 	"reflect"
 	"testing"
 )
@@ -58,7 +59,7 @@ func TestParseExpectedNamesThePlace(t *testing.T) {
 		"mean return > inf over 1 units within 1h":   14,
 	} {
 		e, err := ParseExpected(text)
-		bad, ok := err.(*textError)
+		bad, ok := errors.AsType[*textError](err)
 		if !ok || bad.at != want || e != (Expected{}) {
 			t.Errorf("%s: %+v, %v, want a mistake at %d", text, e, err, want)
 		}
@@ -72,7 +73,7 @@ func FuzzParseExpected(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		e, err := ParseExpected(text)
 		if err != nil {
-			if bad, ok := err.(*textError); !ok || bad.at < 0 || bad.at > len(text) {
+			if bad, ok := errors.AsType[*textError](err); !ok || bad.at < 0 || bad.at > len(text) {
 				t.Errorf("%q: %v at no place of it", text, err)
 			}
 			return

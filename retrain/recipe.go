@@ -226,7 +226,7 @@ func (l *recipeLoader) resolve(name string, descendants []string) *Recipe {
 		}
 		r.contract, r.config = parent.contract, parent.config
 	}
-	r.contract = l.merge("contract", r.contract, f.Contract.delta())
+	r.contract = amend(r.contract, f.Contract.delta())
 	r.config = l.merge("config", r.config, f.Config)
 	l.resolved[name] = r
 	return r
@@ -242,6 +242,15 @@ func (l *recipeLoader) parent(f *recipeFile, descendants []string) *Recipe {
 
 func (l *recipeLoader) reportParent(f *recipeFile, message string) {
 	l.report(f.reader.Place("parent"), "parent", "%s", message)
+}
+
+// amend lays a delta over an inherited contract. All its parts are texts, whatever their templates stand for.
+func amend(inherited, delta yamlfile.Value) yamlfile.Value {
+	members := map[string]yamlfile.Value{}
+	maps.Copy(members, inherited.Members)
+	maps.Copy(members, delta.Members)
+	maps.DeleteFunc(members, func(_ string, v yamlfile.Value) bool { return v.Kind == yamlfile.Null })
+	return yamlfile.Value{Kind: yamlfile.Mapping, Members: members}
 }
 
 // merge lays a delta over what is inherited, as RFC 7396 does: mappings are merged, null removes, and all else replaces.

@@ -2,6 +2,7 @@ package retrain
 
 import (
 	"encoding/json"
+	"errors"
 	"regexp"
 	"strings"
 	"testing"
@@ -110,7 +111,7 @@ func FuzzTemplate(f *testing.F) {
 		if err == nil && got != want && !strings.ContainsAny(text, "\x00\x01") {
 			t.Errorf("%q gives %q, want %q", text, got, want)
 		}
-		if bad, ok := err.(*textError); ok && !strings.HasPrefix(text[bad.at:], "{{") {
+		if bad, ok := errors.AsType[*textError](err); ok && !strings.HasPrefix(text[bad.at:], "{{") {
 			t.Errorf("%q: the mistake is said to be at %d", text, bad.at)
 		}
 	})
