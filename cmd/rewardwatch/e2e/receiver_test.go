@@ -39,6 +39,12 @@ type order struct {
 				Env string `json:"env_version"`
 			} `json:"after"`
 		} `json:"versions"`
+		Contract struct {
+			Objective string `json:"objective"`
+		} `json:"contract"`
+		Config struct {
+			Run string `json:"run_name"`
+		} `json:"config"`
 	} `json:"data"`
 }
 
