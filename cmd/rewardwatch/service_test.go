@@ -389,6 +389,7 @@ func TestReload(t *testing.T) {
 		runs       int
 	}{
 		{string(good) + "nonsense: 1\n", "cannot reload", 1},
+		{string(good) + "retrain: {recipes: testdata/bad_recipes}\n", "cannot reload", 1},
 		{strings.Replace(string(good), "kafka: {", "kafka: {tls: {enabled: true, ca_file: /does/not/exist}, ", 1), "going on with the one before", 2},
 		{string(good), "starting again with the configuration that was read", 3},
 	} {
