@@ -27,7 +27,7 @@ SIMULATING = rewardwatch/detectors|detectors/bank|cmd/rewardwatch
 CAUSES = ^TestCauseOf(Simulated|TwoVersions)
 RACES = ^(TestBootstrap|TestOverlapOf|TestBackground|TestUnitsThatWait|TestCalibrationsAreKept|TestRebalances|TestPartition|TestReadingWaits|TestDecision|TestMuteEnds|TestPromote|TestServiceFinds|TestReload|TestHTTP|TestServer)
 
-FUZZ_FILES = $(shell grep -rlE '^func Fuzz' --include='*_test.go' alerts cmd dashboards deploy detectors ingest retrain yamlfile)
+FUZZ_FILES = $(shell grep -rlE '^func Fuzz' --include='*_test.go' alerts cmd dashboards deploy detectors ingest retrain)
 FUZZTIME ?= 30s
 
 # The service under load while everything around it fails, and for how long it holds out: not part of `make test`, which has

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/rewardwatch/rewardwatch/yamlfile"
+	"github.com/rewardwatch/rewardwatch/retrain/yamlfile"
 )
 
 // Leaf is one value of a contract or of a config after inheritance: a scalar, or a list or mapping that holds nothing.

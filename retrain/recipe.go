@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/rewardwatch/rewardwatch/yamlfile"
+	"github.com/rewardwatch/rewardwatch/retrain/yamlfile"
 )
 
 // Recipe says how to retrain: the contract and the config of the training, as they are after inheritance. String values

@@ -14,7 +14,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rewardwatch/rewardwatch/yamlfile"
+	"github.com/rewardwatch/rewardwatch/retrain/yamlfile"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/rewardwatch/rewardwatch/alerts"
-	"github.com/rewardwatch/rewardwatch/yamlfile"
+	"github.com/rewardwatch/rewardwatch/retrain/yamlfile"
 )
 
 // A template is text in which {{ name }} stands for something that is known when a request is opened, from a fixed list of

@@ -9,7 +9,7 @@ import (
 
 	"github.com/rewardwatch/rewardwatch/alerts"
 	"github.com/rewardwatch/rewardwatch/ingest"
-	"github.com/rewardwatch/rewardwatch/yamlfile"
+	"github.com/rewardwatch/rewardwatch/retrain/yamlfile"
 )
 
 // hostile is an incident whose names, which come from telemetry, look like templates.

@@ -22,8 +22,8 @@ func arrows() map[string][]string {
 		"detectors/kstable": {"detectors"}, // the generator of a table
 		"detectors/bank":    {"detectors", "ingest"},
 		"alerts":            {"detectors/bank", "ingest"},
-		"retrain":           {"alerts", "detectors/bank", "ingest", "yamlfile"},
-		"yamlfile":          nil,
+		"retrain":           {"alerts", "detectors/bank", "ingest", "retrain/yamlfile"},
+		"retrain/yamlfile":  nil,
 		"dashboards":        {"alerts", "detectors/bank", "ingest", "ingest/assemble", "retrain"}, // their metric names
 	}
 }

@@ -15,7 +15,7 @@ import (
 
 	"github.com/rewardwatch/rewardwatch/detectors/bank"
 	"github.com/rewardwatch/rewardwatch/ingest"
-	"github.com/rewardwatch/rewardwatch/yamlfile"
+	"github.com/rewardwatch/rewardwatch/retrain/yamlfile"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files and docs/configuration.md")

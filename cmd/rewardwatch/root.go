@@ -13,7 +13,7 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
 
-	"github.com/rewardwatch/rewardwatch/yamlfile"
+	"github.com/rewardwatch/rewardwatch/retrain/yamlfile"
 )
 
 // The exit codes of every verb.

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/rewardwatch/rewardwatch/yamlfile"
+	"github.com/rewardwatch/rewardwatch/retrain/yamlfile"
 )
 
 // validation is the result of validate.
