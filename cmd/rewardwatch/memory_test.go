@@ -63,7 +63,9 @@ func hold(t *testing.T, desks []*runningDesk) (release func()) {
 	return func() {
 		close(done)
 		for range desks {
-			<-held
+			if err := <-held; err != nil {
+				t.Error(err)
+			}
 		}
 	}
 }
