@@ -99,7 +99,7 @@ func formulaRow(name string, m int, of []bothWays) {
 // What the formula says of a baseline, beside what is simulated with the same one. Where false alarms are seldom simulation is
 // dear, and the formula speaks for most baselines.
 func TestBenchFormula(*testing.T) {
-	few, fewer := max(2, *baselinesFlag/4), max(1, *baselinesFlag/20)
+	few, fewer := max(2, *baselinesFlag/4), *baselinesFlag/20
 	for _, table := range []struct {
 		n                    float64
 		sizes                []int
