@@ -2,17 +2,26 @@
 
 package detectors
 
+import "sort"
+
 // FalseAlarmRate is the sum of the rates, a unit, at which the armed branches alarm falsely where independent units follow
-// the law of the given values, of which there are to be many more than the baseline has. A branch's rate is
+// the law of the given values, which ascend and are to be many more than the baseline has. A branch's rate is
 //
 //	A exp(-theta f Height),   Lambda(theta)/theta = Kappa,   Lambda(theta) = log mean exp(theta (g - C))
 //
 // with the mean over the values, solved as Bootstrap does. Values are ranked among all, whatever their season.
 func (t *RankTest) FalseAlarmRate(values []float64) float64 {
 	weight := make([]float64, 2*t.ranks.Len()+1) // by twice the rank
-	for _, x := range values {
-		weight[t.ranks.twice(x)] += 1 / float64(len(values))
+	from := 0
+	until := func(to, twice int) {
+		weight[twice] += float64(to-from) / float64(len(values))
+		from = to
 	}
+	for i, x := range t.ranks.Points {
+		until(sort.SearchFloat64s(values, x), 2*t.ranks.below(i))
+		until(sort.Search(len(values), func(k int) bool { return values[k] > x }), t.ranks.below(i)+t.ranks.below(i+1))
+	}
+	until(len(values), 2*t.ranks.Len())
 	g := make([]float64, len(weight))
 	return t.falseAlarmRate(weight, func(i int) []float64 {
 		b := &t.Branches[i]
@@ -23,25 +32,13 @@ func (t *RankTest) FalseAlarmRate(values []float64) float64 {
 	})
 }
 
-// FalseAlarmRate is that of a RankTest, for episodes i at hits[i] of whose steps[i] steps it happened.
-func (t *FrequencyTest) FalseAlarmRate(hits, steps []float64) float64 {
-	places := map[[2]float64]int{}
-	var distinct episodes
-	var weight []float64
-	for i := range hits {
-		pair := [2]float64{hits[i], steps[i]}
-		at, known := places[pair]
-		if !known {
-			at = len(weight)
-			places[pair], weight = at, append(weight, 0)
-			distinct.hits, distinct.steps = append(distinct.hits, hits[i]), append(distinct.steps, steps[i])
-		}
-		weight[at] += 1 / float64(len(hits))
-	}
+// FalseAlarmRate is that of a RankTest for episodes at hits[i] of whose steps[i] steps it happened, with weights that sum
+// to 1.
+func (t *FrequencyTest) FalseAlarmRate(hits, steps, weight []float64) float64 {
 	g := make([]float64, len(weight))
-	return t.falseAlarmRate(weight, func(i int) []float64 {
-		for at := range g {
-			g[at] = t.forms[i].increment(distinct.hits[at], distinct.steps[at], t.Offsets[i]) - t.Branches[i].C
+	return t.falseAlarmRate(weight, func(branch int) []float64 {
+		for i := range g {
+			g[i] = t.forms[branch].increment(hits[i], steps[i], t.Offsets[branch]) - t.Branches[branch].C
 		}
 		return g
 	})

@@ -14,34 +14,50 @@ import (
 // formulaPool is how many fresh units the formula takes for the law.
 const formulaPool = 200_000
 
-// falseAlarmRate is the sum of the rates at which all tests alarm falsely, a unit, while independent units follow the law of
-// the sample. Tests that see the same units alarm together, which a sum does not know: it is too large.
-func (j *judge) falseAlarmRate(s *sample) float64 {
+// truth is the law of a quantity: many values of it, ascending, or the distinct counts of a frequency with their weights.
+type truth struct{ values, hits, steps, weight []float64 }
+
+// truths gives the law of each column.
+func (s *sample) truths() []truth {
+	out := make([]truth, len(s.columns))
+	for c := range out {
+		t, counts := &out[c], map[[2]float64]float64{}
+		for _, row := range s.units {
+			if r := row[c]; !math.IsNaN(r.x) {
+				hits, steps := r.counts()
+				counts[[2]float64{hits, steps}]++
+				t.values = append(t.values, r.x)
+			}
+		}
+		slices.Sort(t.values)
+		for pair, n := range counts {
+			t.hits, t.steps, t.weight = append(t.hits, pair[0]), append(t.steps, pair[1]), append(t.weight, n/float64(len(t.values)))
+		}
+	}
+	return out
+}
+
+// falseAlarmRate is the sum of the rates at which all tests alarm falsely, a unit, while units are independent and follow
+// these laws. Tests that see the same units alarm together, which a sum does not know: it is too large.
+func (j *judge) falseAlarmRate(of []truth) float64 {
 	rate := 0.0
 	for i, q := range j.tests {
-		rate += q.falseAlarmRate(s, j.columns[i])
+		rate += q.falseAlarmRate(&of[j.columns[i]])
 	}
 	return rate
 }
 
-// falseAlarmRate is that of the tests of the quantity that stands in a column. Of the sliding Kolmogorov-Smirnov test it is
-// the one that its threshold was set for, which all baselines but one in a hundred keep.
-func (q *quantity) falseAlarmRate(s *sample, column int) (rate float64) {
-	var values, hits, steps []float64
-	for _, row := range s.units {
-		if r := row[column]; !math.IsNaN(r.x) {
-			h, n := r.counts()
-			values, hits, steps = append(values, r.x), append(hits, h), append(steps, n)
-		}
-	}
+// falseAlarmRate is that of the tests of a quantity. Of the sliding Kolmogorov-Smirnov test it is the one that its
+// threshold was set for, which all baselines but one in a hundred keep.
+func (q *quantity) falseAlarmRate(of *truth) (rate float64) {
 	switch {
 	case q.Rank != nil:
-		rate = q.Rank.FalseAlarmRate(values)
+		rate = q.Rank.FalseAlarmRate(of.values)
 	case q.Frequency != nil:
-		rate = q.Frequency.FalseAlarmRate(hits, steps)
+		rate = q.Frequency.FalseAlarmRate(of.hits, of.steps, of.weight)
 	case q.Novel != nil:
 		known := *q.Novel
-		known.Rate = 1 - shareOf(values, q.Novel.Mode)
+		known.Rate = 1 - shareOf(of.values, q.Novel.Mode)
 		rate = known.FalseAlarmRate()
 	}
 	if q.Shape != nil {
@@ -67,10 +83,11 @@ type bothWays struct{ formula, simulated float64 }
 // baselines these are does not depend on how many are simulated.
 func (s *simulation) bothWays(m int, n float64, baselines, simulated int) []bothWays {
 	pool, rng := s.sample(formulaPool), rand.New(rand.NewPCG(306, uint64(m)))
+	law := pool.truths()
 	out := make([]bothWays, baselines)
 	for i := range out {
 		j := newJudge(s.frozen(m, n).groups[0], pool.columns)
-		out[i] = bothWays{1 / j.falseAlarmRate(pool) / n, math.NaN()}
+		out[i] = bothWays{1 / j.falseAlarmRate(law) / n, math.NaN()}
 		if i < simulated {
 			out[i].simulated = j.arl0(pool, rng, n) / n
 		}
