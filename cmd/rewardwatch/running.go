@@ -112,7 +112,7 @@ func (r *runningDesk) run() error {
 			ticked = now
 		}
 		if now.Sub(saved) >= time.Duration(r.desks.pipeline.cfg.Checkpoint.Every) && !r.policy.Calibrating() {
-			if err := r.save(); err != nil {
+			if err := r.save(); err != nil && !errors.Is(err, ingest.ErrFenced) { // its partition lets go of it, and says so
 				r.desks.pipeline.log.Error().Err(err).Str("policy", r.name).Msg("Saving the state of a policy failed, trying again")
 			}
 			saved = now
