@@ -185,5 +185,5 @@ type Stores interface {
 // and lets go of the partition.
 var ErrFenced = errors.New("the checkpoints have been taken over by a later owner of the partition")
 
-// ErrPartsLost says that parts that were saved before have been found damaged: the next save must be given all parts.
-var ErrPartsLost = errors.New("parts that were saved before are damaged")
+// ErrPartsLost says that parts that were saved before could not be read back: the next save must be given all parts.
+var ErrPartsLost = errors.New("parts that were saved before cannot be read")
