@@ -84,7 +84,8 @@ type loadEvent struct {
 }
 
 // startLoad begins to write to a topic. The agents of one policy share a partition, those of the others are spread, and
-// one of these never drifts. In a units topic of loadPartitions each policy has a partition of its own. They write to the broker itself, wherever it sends other clients.
+// one of these never drifts. In a units topic of loadPartitions each policy has a partition of its own. They write to the
+// broker itself, wherever it sends other clients.
 func startLoad(t *testing.T, b *broker, topic string, seed uint64) *load {
 	t.Helper()
 	client, err := kgo.NewClient(
