@@ -136,3 +136,30 @@ func TestURLOfPostgreSQL(t *testing.T) {
 		})
 	}
 }
+
+// TestFullDiskIsWaitedOut: the ledger is written once there is room again.
+func TestFullDiskIsWaitedOut(t *testing.T) {
+	var l *ledger
+	var waited error
+	limit := func(pages int) {
+		_, err := l.db.ExecContext(t.Context(), fmt.Sprintf("PRAGMA max_page_count = %d", pages))
+		check(t, err)
+	}
+	l, err := openLedger(t.Context(), onSQLite(t), func(err error, _ time.Duration) {
+		waited = err
+		limit(1 << 20)
+	})
+	check(t, err)
+	t.Cleanup(func() { check(t, l.close()) })
+	limit(1) // no less than there are
+	check(t, l.update(t.Context(), func(tx *sql.Tx) error {
+		_, err := tx.ExecContext(t.Context(), "CREATE TABLE more (value TEXT)")
+		return err
+	}))
+	if waited == nil {
+		t.Error("the disk was not full")
+	}
+	if _, err := l.db.ExecContext(t.Context(), "INSERT INTO more VALUES ('it is there')"); err != nil {
+		t.Error(err)
+	}
+}

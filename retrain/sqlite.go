@@ -2,16 +2,18 @@ package retrain
 
 import (
 	"database/sql"
+	"errors"
 	"fmt"
 	"net/url"
 	"os"
 	"path/filepath"
 
-	_ "modernc.org/sqlite" // registers the driver "sqlite"
+	"modernc.org/sqlite" // registers the driver "sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
 )
 
 func openSQLite(cfg LedgerConfig) (*sql.DB, dialect, error) {
-	d := dialect{name: "sqlite", place: cfg.SQLite, outage: func(error) bool { return false }}
+	d := dialect{name: "sqlite", place: cfg.SQLite, outage: fileOutage}
 	if err := os.MkdirAll(filepath.Dir(cfg.SQLite), 0o755); err != nil {
 		return nil, d, fmt.Errorf("make its directory: %w", err)
 	}
@@ -32,4 +34,14 @@ func dsn(file string) string {
 		"_pragma": {"busy_timeout(5000)", "journal_mode(WAL)", "synchronous(FULL)", "foreign_keys(ON)"},
 	}
 	return "file:" + (&url.URL{Path: file}).EscapedPath() + "?" + options.Encode()
+}
+
+// fileOutage reports whether the file cannot be written or read for now, as on a full disk.
+func fileOutage(err error) bool {
+	said, ok := errors.AsType[*sqlite.Error](err)
+	if !ok {
+		return false
+	}
+	primary := said.Code() & 0xff // without what distinguishes errors of the same kind
+	return primary == sqlite3.SQLITE_FULL || primary == sqlite3.SQLITE_IOERR
 }
