@@ -112,7 +112,7 @@ func (s setting) diskFull(t *testing.T) {
 	}
 	d.judged(t, soundFirst-50)
 	d.limitFiles(t, 16)
-	wait(t, 5*time.Second)
+	wait(t, 20*time.Second) // incidents open
 	d.limitFiles(t, unix.RLIM_INFINITY)
 	d.judged(t, soundFirst+spoiltFor)
 	d.nothingLostNothingTwice(t)
