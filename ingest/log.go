@@ -205,7 +205,14 @@ func (l *Log) AppendFresh(ctx context.Context, partition int, fresh func() []Log
 // request itself.
 func passes(err error) bool {
 	var refused kafka.Error
-	return !errors.As(err, &refused) || refused.Temporary() || errors.Is(err, kafka.UnknownTopicOrPartition)
+	if !errors.As(err, &refused) || refused.Temporary() {
+		return true
+	}
+	switch refused {
+	case kafka.Unknown, kafka.BrokerNotAvailable, kafka.ReplicaNotAvailable, kafka.UnknownTopicOrPartition:
+		return true
+	}
+	return false
 }
 
 func (l *Log) produce(ctx context.Context, partition int, records []LogRecord) error {

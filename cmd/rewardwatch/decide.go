@@ -93,7 +93,7 @@ func (d *desk) promote(id, why string) error {
 func (r *runningDesk) ask(ctx context.Context, do func(context.Context) error) error {
 	done := make(chan error, 1)
 	order := func() {
-		ctx := context.WithoutCancel(ctx) // what has begun is finished
+		ctx := r.desks.work // what has begun is finished, unless another instance may judge the policy by now
 		err := r.apply(ctx, r.policy.Settle())
 		if err == nil {
 			err = do(ctx)

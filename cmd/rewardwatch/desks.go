@@ -61,6 +61,9 @@ func (d *desks) restore(names []string) error {
 	}
 	wg.Wait()
 	if err := errors.Join(errs...); err != nil {
+		for _, r := range d.list() { // they were never started
+			r.policy.Close()
+		}
 		return err
 	}
 	d.pipeline.audience.restored(d)
@@ -154,9 +157,10 @@ func (d *desks) start(r *runningDesk) {
 	})
 }
 
-// failed takes the error of a desk, which ends the service unless the desk was told to stop.
+// failed takes the error of a desk, which ends the service unless the desk was told to stop, or its partition has a later
+// owner: then the partition is let go of.
 func (d *desks) failed(err error) {
-	if d.ctx.Err() == nil {
+	if d.ctx.Err() == nil && !errors.Is(err, ingest.ErrFenced) {
 		d.pipeline.failed(err)
 		return
 	}

@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"runtime/metrics"
 	"sync/atomic"
 	"time"
@@ -12,6 +14,7 @@ import (
 
 	"github.com/rewardwatch/rewardwatch/detectors/bank"
 	"github.com/rewardwatch/rewardwatch/ingest"
+	"github.com/rewardwatch/rewardwatch/ingest/checkpoint"
 )
 
 // How memory is kept below limits.memory, as parts of it: above evictAbove the groups that were not used for longest are
@@ -25,8 +28,10 @@ const (
 	memoryPulse = 250 * time.Millisecond
 	memoryLook  = 10 * time.Millisecond
 	slowUnits   = 100
+	// loadPatience is for how long an evicted group waits for a checkpoint that cannot be read.
+	loadPatience = 5 * time.Minute
 	// mostSaves is how many desks may write at once: what they write is in memory too.
-	mostSaves = 8
+	mostSaves = 4
 )
 
 // ceiling says how much memory the process takes, and how much it may.
@@ -173,31 +178,55 @@ func (r *runningDesk) evict(groups []ingest.Group) {
 				break
 			}
 		}
-		more, _ := r.policy.Evict(unsaved)
+		more, kept := r.policy.Evict(unsaved)
+		r.policy.Stay(kept)
 		evicted += more
 	}
 	r.desks.pipeline.memory.evictions.Add(float64(evicted))
 }
 
-// beginSave waits for the desk's turn to write, which ends with what it gives.
-func (r *runningDesk) beginSave() (end func()) {
+// beginSave waits for the desk's turn to write, which ends with what it gives. It fails where the desk is given up meanwhile.
+func (r *runningDesk) beginSave() (end func(), err error) {
 	saves := r.desks.pipeline.memory.saves
-	saves <- struct{}{}
+	select {
+	case saves <- struct{}{}:
+	case <-r.desks.work.Done():
+		return nil, context.Cause(r.desks.work)
+	}
 	r.saving = true
 	return func() {
 		r.saving = false
 		<-saves
+	}, nil
+}
+
+// load gives parts of the desk's checkpoint, once there is room for them or none could be made for a while. While they
+// cannot be read, as where the brokers are away, it tries again.
+func (r *runningDesk) load(parts []string) (ingest.Parts, error) {
+	r.makeRoom()
+	for begun := time.Now(); ; {
+		loaded, err := r.desks.store.LoadParts(bankPrefix+r.name, parts)
+		if err == nil {
+			r.desks.pipeline.memory.returns.Inc()
+			return loaded, nil
+		}
+		if !mayPass(err) || time.Since(begun) > loadPatience {
+			return nil, err
+		}
+		r.desks.pipeline.log.Warn().Err(err).Str("policy", r.name).Msg("Reading the state of an evicted group failed, trying again")
+		select {
+		case <-time.After(deskPulse):
+		case <-r.desks.ctx.Done():
+			return nil, err
+		}
 	}
 }
 
-// load gives parts of the desk's checkpoint, once there is room for them or none could be made for a while.
-func (r *runningDesk) load(parts []string) (ingest.Parts, error) {
-	r.makeRoom()
-	loaded, err := r.desks.store.LoadParts(bankPrefix+r.name, parts)
-	if err == nil {
-		r.desks.pipeline.memory.returns.Inc()
-	}
-	return loaded, err
+// mayPass reports whether what could not be loaded may be loaded later.
+func mayPass(err error) bool {
+	var damaged *checkpoint.DamagedError
+	var version *checkpoint.VersionError
+	return !errors.As(err, &damaged) && !errors.As(err, &version) && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, ingest.ErrFenced)
 }
 
 // makeRoom waits while memory is tight, but not for ever: where all that could leave is needed, it is better slow than dead.

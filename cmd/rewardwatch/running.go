@@ -204,7 +204,11 @@ func (r *runningDesk) save() error {
 	if !changed && !r.once || r.policy.Calibrating() {
 		return nil
 	}
-	defer r.beginSave()()
+	end, err := r.beginSave()
+	if err != nil {
+		return err
+	}
+	defer end()
 	parts, gone, err := r.changes()
 	if err != nil {
 		return err

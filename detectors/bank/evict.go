@@ -46,6 +46,15 @@ func (p *Policy) Evict(groups []ingest.Group) (evicted int, unsaved []ingest.Gro
 	return evicted, unsaved
 }
 
+// Stay takes back that groups were chosen to leave: they could not be saved.
+func (p *Policy) Stay(groups []ingest.Group) {
+	for _, key := range groups {
+		if g := p.byKey[key]; g != nil && g.away == nil {
+			p.residents.keep(g.resident)
+		}
+	}
+}
+
 // busy reports whether the group has an open incident, or a fault other than silence.
 func (g *group) busy() bool {
 	if g.Incident || g.Unjudged != "" && g.Unjudged != FaultSilent {

@@ -236,6 +236,10 @@ func TestTheLeastRecentlyUsedLeave(t *testing.T) {
 	if evicted, unsaved := p.Evict(chosen); evicted != 0 || len(unsaved) != 1 {
 		t.Errorf("%d left that one save has", evicted)
 	}
+	p.Stay(chosen) // the save failed
+	if again := r.Choose(1); !slices.Equal(again, chosen) {
+		t.Errorf("chosen again: %v", again)
+	}
 	p.Saved()
 	p.groups[1].Incident = true
 	if evicted, unsaved := p.Evict(chosen); evicted+len(unsaved) != 0 {

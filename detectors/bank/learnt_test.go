@@ -244,6 +244,7 @@ func TestRefutedQuantityIsNotArmed(t *testing.T) {
 	for range provingUnits {
 		q.observe(high, 0, false)
 	}
+	p.groups[0].touch() // what was observed past the group is shown
 	s := stateOf(t, p, "outcome.sales")
 	if len(s.Notes) != 1 || !strings.HasPrefix(s.Notes[0], residualQuantity+": not armed, for the likelihood ratio of") {
 		t.Errorf("notes %q, want the refuted branch", s.Notes)
@@ -255,6 +256,7 @@ func TestRefutedQuantityIsNotArmed(t *testing.T) {
 	for i := 0; q.proving() && i < 100*provingUnits; i++ {
 		q.observe(reading{x: sample[i%len(sample)]}, 0, false)
 	}
+	p.groups[0].touch()
 	if s := stateOf(t, p, "outcome.sales"); q.proving() || len(s.Notes) != 0 || !armedQuantities(p, "outcome.sales")[residualQuantity] {
 		t.Errorf("notes %q after %d units, nearly all as in the baseline, want it armed", s.Notes, q.Learnt.Proof.Units)
 	}

@@ -96,6 +96,13 @@ func (r *Residents) yield(e *list.Element) {
 	r.order.MoveToFront(e)
 }
 
+// keep takes back that a group was chosen, and leaves it where it is in the order.
+func (r *Residents) keep(e *list.Element) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.stay(e.Value.(*resident))
+}
+
 // stay takes back that a group was chosen.
 func (r *Residents) stay(m *resident) {
 	if m.leaving {
