@@ -25,7 +25,7 @@ E2E_TESTS = $(shell grep -hoE '^func Test[A-Za-z0-9_]+' $(E2E_FILES) /dev/null |
 # detector too, and so do the services that they start.
 SIMULATING = rewardwatch/detectors|detectors/bank|cmd/rewardwatch
 CAUSES = ^TestCauseOf(Simulated|TwoVersions)
-RACES = ^(TestBootstrap|TestOverlapOf|TestBackground|TestUnitsThatWait|TestCalibrationsAreKept|TestRebalances|TestPartition|TestReadingWaits|TestDecision|TestMuteEnds|TestPromote|TestServiceFinds|TestReload|TestHTTP|TestServer)
+RACES = ^(TestBootstrap|TestOverlapOf|TestBackground|TestUnitsThat|TestCalibrationsAreKept|TestRebalance|TestMarksAre|TestBrokersThat|TestDesksThat|TestOrderGives|TestPartition|TestReadingWaits|TestDecision|TestMuteEnds|TestPromote|TestServiceFinds|TestReload|TestHTTP|TestServer)
 
 FUZZ_FILES = $(shell grep -rlE '^func Fuzz' --include='*_test.go' alerts cmd dashboards deploy detectors ingest retrain)
 FUZZTIME ?= 30s

@@ -22,6 +22,8 @@ const (
 	markKind         = 'm'
 	unitHeaderSize   = len(unitMagic) + 2
 	unitChecksumSize = 4
+	// maxMarkPartitions is more than any topic has: what a mark says of their number becomes memory.
+	maxMarkPartitions = 1 << 20
 )
 
 // ErrUnitVersion says that a record of the units topic is whole and of a version that this build does not read.
@@ -183,7 +185,7 @@ func (r *UnitRecords) Read(b []byte) (*Unit, *UnitMark, error) {
 }
 
 func (m *UnitMark) check() error {
-	if m.Partition < 0 || m.Partition >= m.Partitions {
+	if m.Partition < 0 || m.Partition >= m.Partitions || m.Partitions > maxMarkPartitions {
 		return fmt.Errorf("%w: partition %d of %d", ErrUnitDamaged, m.Partition, m.Partitions)
 	}
 	return nil

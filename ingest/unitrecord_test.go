@@ -149,12 +149,14 @@ func TestDamagedUnitsAreKnown(t *testing.T) {
 	if _, _, err := r.Read(reseal(other)); !errors.Is(err, ErrUnitDamaged) {
 		t.Errorf("another kind gives %v", err)
 	}
-	far, err := r.Mark(UnitMark{Partition: 3, Partitions: 3})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, _, err := r.Read(far); !errors.Is(err, ErrUnitDamaged) {
-		t.Errorf("a mark of a partition that cannot be gives %v", err)
+	for _, m := range []UnitMark{{Partition: 3, Partitions: 3}, {Partition: -1, Partitions: 3}, {Partitions: math.MaxInt32}} {
+		far, err := r.Mark(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := r.Read(far); !errors.Is(err, ErrUnitDamaged) {
+			t.Errorf("the mark %+v gives %v", m, err)
+		}
 	}
 }
 
@@ -194,6 +196,35 @@ func TestSizeOfAPlainUnit(t *testing.T) {
 	t.Logf("a plain episode takes %d bytes, a mark %d", len(plain), len(mark))
 	if len(plain) > 512 || len(mark) > 64 {
 		t.Errorf("a plain episode takes %d bytes, a mark %d", len(plain), len(mark))
+	}
+}
+
+// The largest unit that the telemetry can make fits into a message, or its policy would stop the service.
+func TestLargestUnitFitsIntoAMessage(t *testing.T) {
+	const signals, categories = 512, 256 // that a unit has at most
+	long := func(i int) string { return fmt.Sprintf("%0*d", MaxString, i) }
+	u := plainUnit()
+	u.Agent, u.Episode, u.Versions = long(0), long(0), Versions{long(0), long(0), long(0)}
+	var labels []Label
+	for i := range MaxLabels {
+		labels = append(labels, Label{"label_" + long(i), long(i)})
+	}
+	u.Group = NewGroup(long(0), labels...)
+	u.Actions, u.Numeric = nil, nil
+	for i := range categories {
+		u.Actions = append(u.Actions, Count{Name: long(i), N: math.MaxInt64, Reward: .1})
+	}
+	x := Moments{math.MaxInt64, math.MaxInt64, .1, .1, .1, .1, .1, .1}
+	for i := range signals {
+		u.Numeric = append(u.Numeric, NamedMoments{Signal: "reward_component." + long(i), Moments: x, Q10: .1, Q90: .1})
+	}
+	b, err := newTestRecords(t).Unit(u)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("the largest unit takes %d bytes", len(b))
+	if most := 2*MaxLogRecord - 4096; len(b) > most {
+		t.Errorf("the largest unit takes %d bytes, and %d fit", len(b), most)
 	}
 }
 

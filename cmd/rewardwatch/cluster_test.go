@@ -8,6 +8,7 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -72,20 +73,42 @@ func startInstance(t *testing.T, cfg Config, groups int) *instance {
 	return i
 }
 
-// fleets make the telemetry of policies that all drift, in four parts.
+// fleets are the telemetry of policies that all drift, in four parts.
 type fleets struct {
-	of    []*fleet
-	part  int
-	ended int // episodes
+	parts []fleet
+	ended int // episodes of the parts that were sent
 	until time.Time
 }
 
+// stepEvery lies between two steps of a policy.
+const stepEvery = 200 * time.Microsecond
+
 func newFleets(policies int) *fleets {
-	all := &fleets{}
+	all := &fleets{parts: make([]fleet, 4)}
 	for p := range policies {
 		f := newFleet(uint64(30+p), 5)
-		f.policy, f.every = fmt.Sprint("ranker-", p), 200*time.Microsecond
-		all.of = append(all.of, f)
+		f.policy = fmt.Sprint("ranker-", p)
+		for i, drive := range []func(){
+			func() { f.episodes(300) },
+			func() { f.episodes(260) },
+			func() {
+				f.mean, f.shares, f.version = -1.1, [3]float64{.2, .3, .5}, "2"
+				f.episodes(100)
+			},
+			func() {
+				f.mean, f.shares, f.version = -.5, [3]float64{.5, .3, .2}, "3"
+				f.episodes(250)
+			},
+		} {
+			before := f.ended
+			f.lines, f.keys = nil, nil
+			drive()
+			part := &all.parts[i]
+			part.ended += f.ended - before
+			for n, line := range f.lines {
+				part.lines, part.keys = append(part.lines, line), append(part.keys, fmt.Sprintf("%06d %s %s", n, f.policy, f.keys[n]))
+			}
+		}
 	}
 	return all
 }
@@ -93,47 +116,36 @@ func newFleets(policies int) *fleets {
 // writing is how long it may take to write a part while it is read.
 const writing = 10 * time.Second
 
-// produce sends the next part, in the order of its time stamps, which begin behind the part before and so that none is
-// late. What happens in it does not depend on them.
-func (a *fleets) produce(t *testing.T, broker string) {
+// produce sends the next part in the order of its time stamps. They are set anew, so that they lie behind those of the part
+// before, and those to come are not late; what happens in a part does not depend on them. It gives the first of them.
+func (a *fleets) produce(t *testing.T, broker string) (from time.Time) {
 	t.Helper()
+	part := &a.parts[0]
+	a.parts = a.parts[1:]
+	a.ended += part.ended
 	if soon := time.Now().Add(writing); soon.After(a.until) {
 		a.until = soon
 	}
-	from, sent := a.until, &fleet{}
-	for _, f := range a.of {
-		f.ts, f.lines, f.keys = from, nil, nil
-		a.ended -= f.ended
-		switch a.part {
-		case 0:
-			f.episodes(300)
-		case 1:
-			f.episodes(260)
-		case 2:
-			f.mean, f.shares, f.version = -1.1, [3]float64{.2, .3, .5}, "2"
-			f.episodes(100)
-		case 3:
-			f.mean, f.shares, f.version = -.5, [3]float64{.5, .3, .2}, "3"
-			f.episodes(250)
-		}
-		a.ended += f.ended
-		if f.ts.After(a.until) {
-			a.until = f.ts
-		}
+	from = a.until
+	order := make([]int, len(part.lines))
+	for i := range order {
+		order[i] = i
 	}
-	for line, more := 0, true; more; line++ {
-		more = false
-		for _, f := range a.of {
-			if line < len(f.lines) {
-				sent.lines, sent.keys, more = append(sent.lines, f.lines[line]), append(sent.keys, f.policy+f.keys[line]), true
-			}
+	slices.SortFunc(order, func(i, j int) int { return strings.Compare(part.keys[i], part.keys[j]) })
+	sent := &fleet{}
+	for _, i := range order {
+		number, agent, _ := strings.Cut(part.keys[i], " ")
+		n, err := strconv.Atoi(number)
+		if err != nil {
+			t.Fatal(err)
 		}
+		ts := from.Add(time.Duration(n) * stepEvery)
+		body := part.lines[i][:bytes.LastIndex(part.lines[i], []byte(`"ts":`))] // the last of its fields
+		sent.lines, sent.keys = append(sent.lines, fmt.Appendf(nil, `%s"ts":%q}`, body, ts.Format(time.RFC3339Nano))), append(sent.keys, agent)
+		a.until = ts.Add(stepEvery)
 	}
-	a.part++
 	sent.produce(t, broker, 0, len(sent.lines))
-	if behind := time.Since(from); behind > watermarkDelay {
-		t.Errorf("the machine is too slow: what was written last is late by %s", behind-watermarkDelay)
-	}
+	return from
 }
 
 // verdict is what services have found: incidents with their alarms, and the units of each stream.
@@ -240,6 +252,12 @@ func threeInstances(t *testing.T, partitions int32, cluster ClusterConfig) verdi
 		late += lateUnits(t, i)
 		i.stop()
 	}
+	inTime := func() {
+		from := f.produce(t, cfg.Ingest.Kafka.Brokers[0])
+		if behind := time.Since(from); behind > watermarkDelay {
+			t.Errorf("the machine is too slow: what was written while it was read came too late by %s", behind-watermarkDelay)
+		}
+	}
 	f.produce(t, cfg.Ingest.Kafka.Brokers[0])
 	a, b, c := startInstance(t, cfg, 2), startInstance(t, cfg, 2), startInstance(t, cfg, 2)
 	judged := func(part string, instances ...*instance) {
@@ -252,14 +270,14 @@ func threeInstances(t *testing.T, partitions int32, cluster ClusterConfig) verdi
 		defer close(leaving)
 		leave(a)
 	}()
-	f.produce(t, cfg.Ingest.Kafka.Brokers[0])
+	inTime()
 	<-leaving
 	d := startInstance(t, cfg, 2)
 	judged("the second part", b, c, d)
-	f.produce(t, cfg.Ingest.Kafka.Brokers[0])
+	inTime()
 	leave(b)
 	judged("the third part", c, d)
-	f.produce(t, cfg.Ingest.Kafka.Brokers[0])
+	inTime()
 	eventually(t, "all units", func() bool { return unitsOf(c, d) == int64(f.ended) })
 	for _, i := range []*instance{c, d} {
 		late += lateUnits(t, i)

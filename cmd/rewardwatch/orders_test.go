@@ -79,6 +79,25 @@ func post(s *server, path, body, token string) *httptest.ResponseRecorder {
 	return w
 }
 
+// Where other instances judge other policies, what is not found here may be there.
+func TestWhatIsNotFoundMayBeJudgedElsewhere(t *testing.T) {
+	const order, says = `{"by":"alice","why":"new prices"}`, "ask the other instances of the group"
+	for err, elsewhere := range map[error]bool{
+		errUnknownIncident: true, errUnknownBaseline: true, errUnknownGroup: true, errIncidentClosed: false, errBaselineEnded: false,
+	} {
+		s := orderServer(t, &fixedOrders{err: err})
+		s.shared = true
+		w := post(s, "/api/v1/incidents/i9/accept", order, someToken)
+		if got := strings.Contains(w.Body.String(), says); got != elsewhere || elsewhere != (w.Code == http.StatusNotFound) {
+			t.Errorf("%v gives %d %s", err, w.Code, w.Body)
+		}
+	}
+	w := post(orderServer(t, &fixedOrders{err: errUnknownIncident}), "/api/v1/incidents/i9/accept", order, someToken)
+	if strings.Contains(w.Body.String(), says) {
+		t.Errorf("an instance that is alone answers %s", w.Body)
+	}
+}
+
 func TestOrdersAreCheckedAndCarriedOut(t *testing.T) {
 	const who = `"by":"alice","why":"new prices"`
 	incident, baseline := someView().incidents[0], someView().summaries[1].Groups[0]

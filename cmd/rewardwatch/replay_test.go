@@ -27,7 +27,6 @@ type fleet struct {
 	version       string
 	policyVersion string
 	policy        string
-	every         time.Duration // between two steps
 	ts            time.Time
 	lines         [][]byte
 	keys          []string // of the lines: the agent
@@ -39,7 +38,7 @@ type fleetAgent struct{ episode, step, length int }
 func newFleet(seed uint64, agents int) *fleet {
 	f := &fleet{
 		rng: rand.New(rand.NewPCG(seed, 7)), agents: make([]fleetAgent, agents), mean: -.5, shares: [3]float64{.5, .3, .2},
-		version: "1", policyVersion: "1", policy: "ranker", every: 250 * time.Millisecond, ts: time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC),
+		version: "1", policyVersion: "1", policy: "ranker", ts: time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC),
 	}
 	for i := range f.agents {
 		f.agents[i].length = 15 + f.rng.IntN(11)
@@ -58,7 +57,7 @@ func (f *fleet) episodes(n int) {
 
 func (f *fleet) step(i int) {
 	a := &f.agents[i]
-	f.ts = f.ts.Add(f.every)
+	f.ts = f.ts.Add(250 * time.Millisecond)
 	x, action := f.rng.Float64(), 0
 	for action < 2 && x >= f.shares[action] {
 		x -= f.shares[action]

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -110,7 +111,8 @@ func (q *unitQueue) run(ctx context.Context, write func(context.Context, ...inge
 	}
 }
 
-// next gives the records that are written next. They stay in the queue until they are.
+// next gives the records that are written next. They stay in the queue until they are; these are copies, as the writer sets
+// their offsets.
 func (q *unitQueue) next() []ingest.LogRecord {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -119,7 +121,7 @@ func (q *unitQueue) next() []ingest.LogRecord {
 		size += len(q.waiting[n].Value)
 		n++
 	}
-	return q.waiting[:n:n]
+	return slices.Clone(q.waiting[:n])
 }
 
 func (q *unitQueue) advance(batch []ingest.LogRecord) {

@@ -40,7 +40,10 @@ func (l *topicInMemory) Append(ctx context.Context, partition int, records ...in
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.records[partition] = append(l.records[partition], records...)
+	for i := range records {
+		records[i].Offset = int64(len(l.records[partition])) // as a Log does
+		l.records[partition] = append(l.records[partition], records[i])
+	}
 	return nil
 }
 
@@ -159,6 +162,9 @@ func TestUnitsThatComeAgainAreLeftOut(t *testing.T) {
 	write(f, 0, 5)
 	r.must(d.ProcessMessages(t.Context(), r.topic.messages(int(k))))
 	eventually(t, "five more units", func() bool { return r.judged() == 35 })
+	if late := testutil.ToFloat64(r.pipeline.metrics.late); late > 5 { // but for those of the other reading
+		t.Errorf("%v units came too late to be put in order", late)
+	}
 	r.readers.Ending()
 	r.readers.Revoke(k)
 }
@@ -233,9 +239,11 @@ func TestBrokersThatAreAwayHoldUpTheTelemetryOnly(t *testing.T) {
 	if took := time.Since(began); took > ackedForSave+3*time.Second {
 		t.Errorf("the generation ended after %s", took)
 	}
-	r.feeds.Revoke(0)
 	close(r.topic.away)
 	q := r.writer.queues[unitPartition("ranker", rigPartitions)]
+	r.must(q.await(t.Context(), nil, 0, q.total))
+	r.must(f.Process(t.Context(), []ingest.Event{episodeAt(40_000)})) // behind what was not written
+	r.feeds.Revoke(0)
 	r.must(q.await(t.Context(), nil, 0, q.total))
 	next := int64(0)
 	for _, m := range r.topic.messages(unitPartition("ranker", rigPartitions)) {
@@ -397,4 +405,28 @@ func TestDesksThatDoNotEndAreLeft(t *testing.T) {
 	if after := testutil.ToFloat64(saves); after != before || len(r.pipeline.all()) != 0 {
 		t.Errorf("%v saves after it was told to give up, %d policies", after-before, len(r.pipeline.all()))
 	}
+}
+
+// An order of a person, too, gives up where the desk may not tell of it any more.
+func TestOrderGivesUpWithItsDesk(t *testing.T) {
+	r := newUnitsRig(t, newMemory())
+	d := r.reader(0)
+	desk, err := d.desks.desk("ranker")
+	r.must(err)
+	began, answer := make(chan struct{}), make(chan error, 1)
+	go func() {
+		answer <- desk.ask(t.Context(), func(ctx context.Context) error {
+			close(began)
+			<-ctx.Done()
+			return context.Cause(ctx)
+		})
+	}()
+	<-began
+	if err := d.desks.leave(50 * time.Millisecond); !errors.Is(err, errGivenUp) {
+		t.Errorf("the desks ended with %v", err)
+	}
+	if err := <-answer; !errors.Is(err, errGivenUp) {
+		t.Errorf("the order ended with %v", err)
+	}
+	d.desks.wg.Wait()
 }
