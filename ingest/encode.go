@@ -3,6 +3,7 @@ package ingest
 import (
 	"errors"
 	"fmt"
+	"io"
 	"math"
 
 	"github.com/fxamacker/cbor/v2"
@@ -33,6 +34,24 @@ func must[T any](mode T, err error) T {
 func EncodeState(version byte, state any) ([]byte, error) {
 	body, err := stateEncoding.Marshal(state)
 	return append([]byte{version}, body...), err
+}
+
+// WriteState writes what EncodeState gives.
+func WriteState(w io.Writer, version byte, state any) error {
+	part, err := EncodeState(version, state)
+	if err == nil {
+		_, err = w.Write(part)
+	}
+	return err
+}
+
+// ReadState reads what WriteState wrote, as DecodeState does. Nothing may follow it.
+func ReadState(r io.Reader, version byte, into any) error {
+	part, err := io.ReadAll(r)
+	if err != nil {
+		return err
+	}
+	return DecodeState(part, version, into)
 }
 
 // DecodeState reads what EncodeState wrote with the same version. Every other part is refused, one that is cut short too.

@@ -120,8 +120,10 @@ func (c *cluster) prepare(ctx context.Context) (partitions int, err error) {
 		if n%30 == 0 && ctx.Err() == nil {
 			c.log.Warn().Err(err).Strs("brokers", c.kafka.Brokers).Msg("Waiting for the topics of the cluster")
 		}
-		if !sleepFor(ctx, clusterWatch) {
+		select {
+		case <-ctx.Done():
 			return 0, ctx.Err()
+		case <-time.After(clusterWatch):
 		}
 	}
 }

@@ -133,11 +133,8 @@ func (f *partitionFeed) Snapshot(w io.Writer) error {
 		return err
 	}
 	c := f.clock
-	state, err := ingest.EncodeState(feedVersion, feedState{c.TS, c.Records, c.Before, f.reading, episodes.Bytes(), kept})
-	if err == nil {
-		_, err = w.Write(state)
-	}
-	if err != nil {
+	state := feedState{c.TS, c.Records, c.Before, f.reading, episodes.Bytes(), kept}
+	if err := ingest.WriteState(w, feedVersion, state); err != nil {
 		return fmt.Errorf("write the state of a partition: %w", err)
 	}
 	return nil
@@ -146,10 +143,7 @@ func (f *partitionFeed) Snapshot(w io.Writer) error {
 // Restore implements ingest.Processor. Units that a desk may need again are handed on again.
 func (f *partitionFeed) Restore(r io.Reader) error {
 	var state feedState
-	snapshot, err := io.ReadAll(r)
-	if err == nil {
-		err = ingest.DecodeState(snapshot, feedVersion, &state)
-	}
+	err := ingest.ReadState(r, feedVersion, &state)
 	if err == nil && slices.Contains(state.Unsafe, nil) {
 		err = errors.New("it contradicts itself")
 	}

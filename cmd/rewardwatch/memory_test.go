@@ -154,9 +154,6 @@ const ownProcess = "REWARDWATCH_TEST_OWN_PROCESS"
 // With a ceiling that has room for a tenth of what the groups take, all is found that is found without, and memory stays
 // below it.
 func TestTheCeilingHolds(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it judges a fleet twice")
-	}
 	if os.Getenv(ownProcess) == "" { // or what other tests leave behind would be measured too
 		again := exec.CommandContext(t.Context(), os.Args[0], "-test.run", "^TestTheCeilingHolds$", "-test.v")
 		again.Env = append(os.Environ(), ownProcess+"=1")

@@ -96,8 +96,10 @@ func (q *unitQueue) run(ctx context.Context, write func(context.Context, ...inge
 			return nil
 		case <-q.wake:
 		}
-		if !sleepFor(ctx, queueLinger) {
+		select {
+		case <-ctx.Done():
 			return nil
+		case <-time.After(queueLinger):
 		}
 		for batch := q.next(); len(batch) > 0; batch = q.next() {
 			if err := write(ctx, batch...); err != nil {
@@ -136,16 +138,4 @@ func (q *unitQueue) advance(batch []ingest.LogRecord) {
 	}
 	close(q.moved)
 	q.moved = make(chan struct{})
-}
-
-// sleepFor waits, unless ctx ends before.
-func sleepFor(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

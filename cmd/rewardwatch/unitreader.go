@@ -181,11 +181,8 @@ type readerState struct {
 
 // Snapshot implements ingest.State.
 func (r *unitReader) Snapshot(w io.Writer) error {
-	state, err := ingest.EncodeState(readerVersion, readerState{r.partitions, r.desks.marks.state(), r.newest, r.kept()})
-	if err == nil {
-		_, err = w.Write(state)
-	}
-	if err != nil {
+	state := readerState{r.partitions, r.desks.marks.state(), r.newest, r.kept()}
+	if err := ingest.WriteState(w, readerVersion, state); err != nil {
 		return fmt.Errorf("write the state of a partition of the units topic: %w", err)
 	}
 	return nil
@@ -195,10 +192,7 @@ func (r *unitReader) Snapshot(w io.Writer) error {
 // the telemetry has been read.
 func (r *unitReader) Restore(from io.Reader) error {
 	var state readerState
-	snapshot, err := io.ReadAll(from)
-	if err == nil {
-		err = ingest.DecodeState(snapshot, readerVersion, &state)
-	}
+	err := ingest.ReadState(from, readerVersion, &state)
 	if err == nil && slices.Contains(state.Unsafe, nil) {
 		err = errors.New("it contradicts itself")
 	}

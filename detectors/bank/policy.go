@@ -79,7 +79,7 @@ func (p *Policy) judge(u *ingest.Unit, now time.Time) []Finding {
 	if g == nil {
 		return nil
 	}
-	if g.away != nil {
+	if g.away != nil { // whoever hands on units asks Absent before: judged without its state, the group would begin anew unnoticed
 		panic("bank: a unit of a group that was evicted and has not come back")
 	}
 	g.touch()

@@ -41,11 +41,7 @@ type episodeState struct {
 
 // Snapshot writes everything that the units of later events depend on. The same state gives the same bytes.
 func (a *Assembler) Snapshot(w io.Writer) error {
-	b, err := ingest.EncodeState(stateVersion, a.state())
-	if err == nil {
-		_, err = w.Write(b)
-	}
-	if err != nil {
+	if err := ingest.WriteState(w, stateVersion, a.state()); err != nil {
 		return fmt.Errorf("writing the state of open episodes: %w", err)
 	}
 	return nil
@@ -89,12 +85,8 @@ func (a *Assembler) Restore(r io.Reader) error {
 }
 
 func (a *Assembler) restore(r io.Reader) error {
-	b, err := io.ReadAll(r)
-	if err != nil {
-		return err
-	}
 	var h state
-	if err := ingest.DecodeState(b, stateVersion, &h); err != nil {
+	if err := ingest.ReadState(r, stateVersion, &h); err != nil {
 		return err
 	}
 	agents, err := a.restoreHead(&h)
