@@ -15,11 +15,13 @@ import (
 const OnIncident = "incident"
 
 const (
-	defaultSQLite   = "/var/lib/rewardwatch/ledger.db"
-	defaultTimeout  = model.Duration(15 * time.Second)
-	defaultCooldown = model.Duration(24 * time.Hour)
-	minTimeout      = model.Duration(100 * time.Millisecond)
-	maxTimeout      = model.Duration(time.Minute)
+	defaultSQLite          = "/var/lib/rewardwatch/ledger.db"
+	defaultTimeout         = model.Duration(15 * time.Second)
+	defaultCooldown        = model.Duration(24 * time.Hour)
+	defaultCompletesWithin = model.Duration(24 * time.Hour)
+	minCompletesWithin     = model.Duration(time.Minute)
+	minTimeout             = model.Duration(100 * time.Millisecond)
+	maxTimeout             = model.Duration(time.Minute)
 )
 
 // Config says where requests are kept, who receives them, what opens one, and how to retrain.
@@ -42,10 +44,11 @@ func (c LedgerConfig) OnPostgreSQL() bool { return c.PostgresURLFile != "" || c.
 
 // Target is a receiver of signed webhooks.
 type Target struct {
-	Name       string         `yaml:"name"`        // by which triggers refer to it
-	Webhook    string         `yaml:"webhook"`     // http or https URL
-	SecretFile string         `yaml:"secret_file"` // holds whsec_ secrets, one a line, the newest first
-	Timeout    model.Duration `yaml:"timeout"`     // of one attempt, from dialling to the answer's last byte
+	Name            string         `yaml:"name"`             // by which triggers refer to it
+	Webhook         string         `yaml:"webhook"`          // http or https URL
+	SecretFile      string         `yaml:"secret_file"`      // holds whsec_ secrets, one a line, the newest first
+	Timeout         model.Duration `yaml:"timeout"`          // of one attempt, from dialling to the answer's last byte
+	CompletesWithin model.Duration `yaml:"completes_within"` // how long a job may take: a request that nothing is heard of is closed after it
 }
 
 // Trigger turns an incident into a retrain request. The first trigger that matches an incident holds.
@@ -65,7 +68,7 @@ func DefaultConfig() Config {
 // UnmarshalYAML reads a target over its defaults.
 func (t *Target) UnmarshalYAML(unmarshal func(any) error) error {
 	type plain Target
-	*t = Target{Timeout: defaultTimeout}
+	*t = Target{Timeout: defaultTimeout, CompletesWithin: defaultCompletesWithin}
 	return unmarshal((*plain)(t))
 }
 
@@ -119,6 +122,9 @@ func (c Config) checkTarget(i int, report func(path, msg string)) {
 	}
 	if t.Timeout < minTimeout || t.Timeout > maxTimeout {
 		report(at+"timeout", fmt.Sprintf("must be between %s and %s", minTimeout, maxTimeout))
+	}
+	if t.CompletesWithin < minCompletesWithin {
+		report(at+"completes_within", fmt.Sprintf("must be at least %s", minCompletesWithin))
 	}
 }
 

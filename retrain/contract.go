@@ -37,6 +37,9 @@ type Expected struct {
 	Within     float64 `json:"within_seconds"` // from the start of the new version
 }
 
+// within is the time in which the units must come.
+func (e Expected) within() time.Duration { return time.Duration(e.Within * float64(time.Second)) }
+
 // maxOver bounds the units that a condition may ask for.
 const maxOver = 1_000_000
 

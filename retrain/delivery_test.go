@@ -231,8 +231,8 @@ func testExpiryEndsTheRetries(t *testing.T, on storage) {
 		if q.State != StateDeadLetter || q.Attempts != 7 || !strings.Contains(q.Reason, "rejected") {
 			t.Errorf("request %+v, want a dead letter after 7 attempts", q)
 		}
-		if !q.ClosedAt.Before(q.ExpiresAt) {
-			t.Errorf("closed at %s, want as soon as no further attempt fits before %s", q.ClosedAt, q.ExpiresAt)
+		if end := q.OpenedAt.Add(requestLifetime); !q.ClosedAt.Before(end) {
+			t.Errorf("closed at %s, want as soon as no further attempt fits before %s", q.ClosedAt, end)
 		}
 		history, err := r.History(t.Context(), q.ID)
 		check(t, err)
@@ -433,9 +433,18 @@ func testDeliveryMetrics(t *testing.T, on storage) {
 			rewardwatch_retrain_cooldown_remaining_seconds{policy="ranker",target="trainer"} 82800
 			# HELP rewardwatch_retrain_requests Retrain requests in the ledger, by state.
 			# TYPE rewardwatch_retrain_requests gauge
+			rewardwatch_retrain_requests{policy="ranker",state="awaiting_approval"} 0
 			rewardwatch_retrain_requests{policy="ranker",state="dead_letter"} 0
 			rewardwatch_retrain_requests{policy="ranker",state="delivered"} 1
+			rewardwatch_retrain_requests{policy="ranker",state="expired"} 0
+			rewardwatch_retrain_requests{policy="ranker",state="failed"} 0
+			rewardwatch_retrain_requests{policy="ranker",state="inconclusive"} 0
+			rewardwatch_retrain_requests{policy="ranker",state="met"} 0
+			rewardwatch_retrain_requests{policy="ranker",state="missed"} 0
 			rewardwatch_retrain_requests{policy="ranker",state="open"} 0
+			rewardwatch_retrain_requests{policy="ranker",state="rejected"} 0
+			rewardwatch_retrain_requests{policy="ranker",state="running"} 0
+			rewardwatch_retrain_requests{policy="ranker",state="verifying"} 0
 			rewardwatch_retrain_requests{policy="ranker",state="withdrawn"} 0
 			# HELP rewardwatch_webhook_dead_letters Requests that were given up before they could be delivered.
 			# TYPE rewardwatch_webhook_dead_letters gauge

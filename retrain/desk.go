@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -13,6 +14,10 @@ import (
 
 	"github.com/rewardwatch/rewardwatch/alerts"
 )
+
+// overdueEvery is how often the desk looks for requests whose time is over. Who looks into the ledger to change something
+// ends them first anyway.
+const overdueEvery = 15 * time.Second
 
 // Desk turns incidents into retrain requests and sees to their delivery.
 type Desk struct {
@@ -66,7 +71,37 @@ func open(
 
 // Run delivers requests until the context ends, and then finishes the attempts in flight. It gives nil on a clean
 // stop, and an error where the ledger failed.
-func (d *Desk) Run(ctx context.Context) error { return d.courier.run(ctx) }
+func (d *Desk) Run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var watching sync.WaitGroup
+	var overdue error
+	watching.Go(func() {
+		defer cancel()
+		overdue = d.watchOverdue(ctx)
+	})
+	err := d.courier.run(ctx)
+	cancel()
+	watching.Wait()
+	return errors.Join(err, overdue)
+}
+
+// watchOverdue ends the states whose time is over, until ctx ends or the ledger fails.
+func (d *Desk) watchOverdue(ctx context.Context) error {
+	every := time.NewTicker(overdueEvery)
+	defer every.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-every.C:
+		}
+		err := d.ledger.update(ctx, func(tx *sql.Tx) error { return endOverdue(ctx, tx, time.Now()) })
+		if err != nil && ctx.Err() == nil {
+			return fmt.Errorf("end overdue requests: %w", err)
+		}
+	}
+}
 
 // Close closes the ledger. It must be called after Run has returned.
 func (d *Desk) Close() error {
@@ -113,7 +148,7 @@ func (d *Desk) Consider(ctx context.Context, inc alerts.Incident) (Decision, err
 
 // decide gives the decision, and the target of the request where it opened one.
 func (d *Desk) decide(ctx context.Context, tx *sql.Tx, inc alerts.Incident, now time.Time) (Decision, string, error) {
-	if err := expire(ctx, tx, now); err != nil {
+	if err := endOverdue(ctx, tx, now); err != nil {
 		return Decision{}, "", err
 	}
 	id, state, err := ofIncident(ctx, tx, inc.ID)
@@ -143,7 +178,7 @@ func (d *Desk) decide(ctx context.Context, tx *sql.Tx, inc alerts.Incident, now 
 func revisit(ctx context.Context, tx *sql.Tx, inc alerts.Incident, id string, state State, now time.Time) (Decision, error) {
 	d, accepted := inc.Ended()
 	switch {
-	case state != StateOpen || !accepted && !needsPerson(inc.Cause):
+	case state != StateOpen && state != StateAwaitingApproval || !accepted && !needsPerson(inc.Cause):
 		return Decision{Reason: AlreadyRequested, Request: id}, nil
 	case accepted:
 		return withdraw(ctx, tx, id, IncidentAccepted, "its incident was "+d.String(), now)
@@ -152,7 +187,7 @@ func revisit(ctx context.Context, tx *sql.Tx, inc alerts.Incident, id string, st
 }
 
 func withdraw(ctx context.Context, tx *sql.Tx, id string, reason Reason, why string, now time.Time) (Decision, error) {
-	err := settle(ctx, tx, now, StateWithdrawn, plain(why), `id = $4 AND state = 'open'`, id)
+	err := settle(ctx, tx, now, StateWithdrawn, plain(why), `id = $4 AND state IN ('awaiting_approval', 'open')`, id)
 	return Decision{Reason: reason, Request: id, Detail: "the request is withdrawn"}, err
 }
 
@@ -163,9 +198,9 @@ func (d *Desk) hold(ctx context.Context, tx *sql.Tx, policy string, t Trigger, n
 	if err != nil || disabled {
 		return Decision{Reason: TargetDisabled, Detail: t.Target}, err
 	}
-	open, err := openOf(ctx, tx, policy)
-	if err != nil || open != "" {
-		return Decision{Reason: OpenRequest, Detail: open}, err
+	unfinished, err := unfinishedOf(ctx, tx, policy)
+	if err != nil || unfinished != "" {
+		return Decision{Reason: OpenRequest, Detail: unfinished}, err
 	}
 	last, err := lastOpened(ctx, tx, policy, t.key())
 	if err != nil {
@@ -198,7 +233,7 @@ func (d *Desk) order(inc alerts.Incident, c candidate, now time.Time) (entry, er
 		return entry{}, err
 	}
 	return entry{
-		id: o.ID, incident: inc.ID, policy: plain(inc.Group.Policy), triggerKey: key, recipe: recipe.Name, target: c.trigger.Target,
-		body: body, opened: now, expires: now.Add(requestLifetime),
+		id: o.ID, origin: inc.ID, kind: KindRetrain, originKind: OriginIncident, policy: plain(inc.Group.Policy), triggerKey: key, recipe: recipe.Name, target: c.trigger.Target,
+		body: body, opened: now, due: now.Add(requestLifetime),
 	}, d.schema.check(body)
 }

@@ -210,8 +210,12 @@ func testCooldownAndOpenRequest(t *testing.T, on storage) {
 			t.Errorf("another policy: %+v, want opened", d)
 		}
 		r.pass(time.Hour)
+		if d := r.consider(incident("i2", "ranker")); d.Reason != OpenRequest {
+			t.Errorf("beside one whose job goes on: %+v, want open_request", d)
+		}
+		r.failJobs()
 		if d := r.consider(incident("i2", "ranker")); d.Reason != Cooldown || d.Detail != "until 2000-01-02T00:00:00Z" {
-			t.Errorf("after the delivery: %+v, want cooldown", d)
+			t.Errorf("after the job: %+v, want cooldown", d)
 		}
 		r.reopen()
 		r.pass(23*time.Hour - 2*time.Second)
@@ -233,6 +237,7 @@ func testCooldownIsOfTheTrigger(t *testing.T, on storage) {
 		r.run()
 		r.consider(incident("i1", "ranker"))
 		r.pass(time.Minute)
+		r.failJobs()
 		for _, id := range []string{"i2", "i3"} {
 			other := incident(id, "ranker")
 			other.Alarms = []alerts.Alarm{alarm("action")}
@@ -240,6 +245,7 @@ func testCooldownIsOfTheTrigger(t *testing.T, on storage) {
 				t.Errorf("another trigger, without a cooldown: %+v, want opened", d)
 			}
 			r.pass(time.Minute)
+			r.failJobs()
 		}
 	})
 }
@@ -382,7 +388,7 @@ func testHistoryIsNeverChanged(t *testing.T, on storage) {
 	l, err := openQuietly(t, on(t))
 	check(t, err)
 	check(t, l.update(t.Context(), func(tx *sql.Tx) error {
-		return insert(t.Context(), tx, entry{id: "rr_1", incident: "i1", policy: "p", body: []byte("{}"), opened: time.Now(), expires: time.Now()})
+		return insert(t.Context(), tx, entry{id: "rr_1", origin: "i1", policy: "p", body: []byte("{}"), opened: time.Now(), due: time.Now()})
 	}))
 	for _, statement := range []string{`UPDATE history SET reason = 'x'`, `DELETE FROM history`} {
 		if _, err := l.db.ExecContext(t.Context(), statement); err == nil || !strings.Contains(err.Error(), "append-only") {
@@ -397,7 +403,7 @@ func testLedgerKeepsTheRulesItself(t *testing.T, on storage) {
 	check(t, err)
 	put := func(id, incident, policy string) error {
 		return l.update(t.Context(), func(tx *sql.Tx) error {
-			return insert(t.Context(), tx, entry{id: id, incident: incident, policy: policy, body: []byte("{}"), opened: time.Now(), expires: time.Now()})
+			return insert(t.Context(), tx, entry{id: id, origin: incident, policy: policy, body: []byte("{}"), opened: time.Now(), due: time.Now()})
 		})
 	}
 	check(t, put("rr_1", "i1", "p"))

@@ -116,6 +116,7 @@ func severalInstances(t *testing.T, on storage, disturb func()) (opened, request
 		}
 		telling.Wait()
 		r.pass(time.Hour)
+		r.failJobs()
 	}
 	cancel()
 	running.Wait()
@@ -151,16 +152,16 @@ func (r *rig) checkRules(all []Request) {
 	incidents := map[string]bool{}
 	closed := map[string]time.Time{}         // of a policy's request before
 	for _, q := range slices.Backward(all) { // the oldest first
-		if incidents[q.Incident] || q.State != StateDelivered || bodies[q.ID] == nil {
-			r.t.Errorf("request %+v: want one of the incident, delivered", q)
+		if incidents[q.Origin] || q.State != StateFailed || bodies[q.ID] == nil {
+			r.t.Errorf("request %+v: want one of the incident, delivered, and its job failed", q)
 		}
 		if q.OpenedAt.Before(closed[q.Policy]) {
 			r.t.Errorf("request %+v was opened while another one of its policy was", q)
 		}
-		incidents[q.Incident], closed[q.Policy] = true, q.ClosedAt
+		incidents[q.Origin], closed[q.Policy] = true, q.ClosedAt
 		history, err := r.History(r.t.Context(), q.ID)
 		check(r.t, err)
-		if len(history) != 2 || history[0].State != StateOpen || history[1].State != StateDelivered {
+		if len(history) != 3 || history[0].State != StateOpen || history[1].State != StateDelivered || history[2].By != "trainer" {
 			r.t.Errorf("history of %s: %+v", q.ID, history)
 		}
 	}
@@ -276,6 +277,7 @@ func testTextWithNUL(t *testing.T, on storage) {
 		if q := r.request(); q.State != StateDelivered || q.Policy != "ran�ker" {
 			t.Errorf("request %+v", q)
 		}
+		r.failJobs()
 		again := incident("i2", "ran\x00ker")
 		if d := r.consider(again); d.Reason != Cooldown {
 			t.Errorf("decision %+v, want cooldown", d)

@@ -167,46 +167,29 @@ func apply(ctx context.Context, tx *sql.Tx, dir, name string) error {
 	return err
 }
 
-// entry is a request as it enters the ledger.
+// entry is a request as it enters the ledger, to be delivered.
 type entry struct {
-	id, incident, policy, triggerKey, recipe, target string
-	body                                             []byte
-	opened, expires                                  time.Time
+	id, origin, policy, triggerKey, recipe, target string
+	kind                                           Kind
+	originKind                                     OriginKind
+	body                                           []byte
+	opened, due                                    time.Time
 }
 
-// insert opens a request. The schema refuses a second one of the incident and a second open one of the policy.
+// insert opens a request, as a child of the policy's last one. The schema refuses a second one of the origin and a second
+// unfinished one of the policy.
 func insert(ctx context.Context, tx *sql.Tx, e entry) error {
 	_, err := tx.ExecContext(ctx, `
-		INSERT INTO requests (id, incident, policy, trigger_key, recipe, target, state, reason, body, attempts, opened_at, expires_at, next_attempt_at)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, '', $8, 0, $9, $10, $9)`,
-		e.id, e.incident, e.policy, e.triggerKey, e.recipe, e.target, StateOpen, e.body,
-		e.opened.UnixMilli(), e.expires.UnixMilli())
+		INSERT INTO requests (id, kind, origin_kind, origin, parent, policy, trigger_key, recipe, target, state, reason, body, attempts,
+			opened_at, due_at, next_attempt_at)
+		VALUES ($1, $2, $3, $4, coalesce((SELECT id FROM requests WHERE policy = $5 ORDER BY opened_at DESC, id LIMIT 1), ''),
+			$5, $6, $7, $8, $9, '', $10, 0, $11, $12, $11)`,
+		e.id, e.kind, e.originKind, e.origin, e.policy, e.triggerKey, e.recipe, e.target, StateOpen, e.body,
+		e.opened.UnixMilli(), e.due.UnixMilli())
 	if err != nil {
 		return fmt.Errorf("insert request %s: %w", e.id, err)
 	}
-	_, err = tx.ExecContext(ctx, `INSERT INTO history (request, at, state, reason) VALUES ($1, $2, $3, '')`,
-		e.id, e.opened.UnixMilli(), StateOpen)
-	return err
-}
-
-// settle moves the requests that the condition selects out of the open state and writes their history. The arguments
-// of the condition begin with $4.
-func settle(ctx context.Context, tx *sql.Tx, at time.Time, to State, reason, condition string, args ...any) error {
-	args = append([]any{at.UnixMilli(), to, reason}, args...)
-	_, err := tx.ExecContext(ctx, `INSERT INTO history (request, at, state, reason) SELECT id, $1, $2, $3 FROM requests WHERE `+condition, args...)
-	if err != nil {
-		return fmt.Errorf("write history: %w", err)
-	}
-	_, err = tx.ExecContext(ctx, `UPDATE requests SET state = $2, reason = $3, closed_at = $1 WHERE `+condition, args...)
-	if err != nil {
-		return fmt.Errorf("set request %s: %w", to, err)
-	}
-	return nil
-}
-
-// expire gives up the open requests whose time is over.
-func expire(ctx context.Context, tx *sql.Tx, now time.Time) error {
-	return settle(ctx, tx, now, StateDeadLetter, "expired", `state = 'open' AND expires_at <= $4`, now.UnixMilli())
+	return remember(ctx, tx, e.id, StateChange{At: e.opened, State: StateOpen, By: byService})
 }
 
 // disable keeps that a target wants no more deliveries, and gives up all that are open for it.
@@ -230,13 +213,13 @@ func isDisabled(ctx context.Context, q queryer, t Target) (bool, error) {
 
 // ofIncident finds the request of an incident.
 func ofIncident(ctx context.Context, q queryer, incident string) (id string, state State, err error) {
-	err = q.QueryRowContext(ctx, `SELECT id, state FROM requests WHERE incident = $1`, incident).Scan(&id, &state)
+	err = q.QueryRowContext(ctx, `SELECT id, state FROM requests WHERE origin = $1`, incident).Scan(&id, &state)
 	return id, state, found(err)
 }
 
-// openOf gives the open request of a policy, "" where there is none.
-func openOf(ctx context.Context, q queryer, policy string) (id string, err error) {
-	err = q.QueryRowContext(ctx, `SELECT id FROM requests WHERE state = 'open' AND policy = $1`, policy).Scan(&id)
+// unfinishedOf gives the request of a policy that is not finished, "" where there is none.
+func unfinishedOf(ctx context.Context, q queryer, policy string) (id string, err error) {
+	err = q.QueryRowContext(ctx, `SELECT id FROM requests WHERE closed_at IS NULL AND policy = $1`, policy).Scan(&id)
 	return id, found(err)
 }
 

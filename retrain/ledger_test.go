@@ -49,6 +49,12 @@ func testLedger(t *testing.T, on storage) {
 		{"OrderThatBreaksItsPromise", testOrderThatBreaksItsPromise},
 		{"RequestOfABuildBeforeRecipes", testRequestOfABuildBeforeRecipes},
 		{"RequestByItsID", testRequestByItsID},
+		{"JobTellsOfItself", testJobTellsOfItself},
+		{"ReportThatIsMissingSomething", testReportThatIsMissingSomething},
+		{"JobTellsBeforeTheAnswer", testJobTellsBeforeTheAnswer},
+		{"StatesEndByThemselves", testStatesEndByThemselves},
+		{"PeopleDecide", testPeopleDecide},
+		{"Resend", testResend},
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(t, on) })
 	}

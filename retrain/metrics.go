@@ -119,7 +119,7 @@ func (c *ledgerCollector) collectRequests(ctx context.Context, out chan<- promet
 		policies[k[0]] = true
 	}
 	for policy := range policies {
-		for _, s := range []State{StateOpen, StateDelivered, StateDeadLetter, StateWithdrawn} {
+		for _, s := range append(unfinishedStates(), finalStates()...) {
 			out <- gauge(c.requests, float64(counts[pair{policy, string(s)}]), policy, string(s))
 		}
 	}

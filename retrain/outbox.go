@@ -31,12 +31,12 @@ func claimEnd(t Target, now time.Time) time.Time {
 func (l *ledger) next(ctx context.Context, target string) (m message, found bool, err error) {
 	err = l.update(ctx, func(tx *sql.Tx) error {
 		m, found = message{}, false
-		if err := expire(ctx, tx, time.Now()); err != nil {
+		if err := endOverdue(ctx, tx, time.Now()); err != nil {
 			return err
 		}
 		var due, expires int64
 		err := tx.QueryRowContext(ctx, `
-			SELECT id, body, next_attempt_at, expires_at FROM requests
+			SELECT id, body, next_attempt_at, due_at FROM requests
 			WHERE state = 'open' AND target = $1 ORDER BY next_attempt_at, opened_at, id LIMIT 1`, target).
 			Scan(&m.id, &m.body, &due, &expires)
 		if errors.Is(err, sql.ErrNoRows) {
@@ -93,8 +93,7 @@ func interrupt(ctx context.Context, tx *sql.Tx, now time.Time, condition string,
 	return nil
 }
 
-// finish writes what became of an attempt and what follows from it. An order that was delivered counts as delivered
-// even if it was given up meanwhile: the receiver has it. A failure says nothing of a request that has been claimed anew.
+// finish writes what became of an attempt and what follows from it. A failure says nothing of a request that has been claimed anew.
 func (l *ledger) finish(ctx context.Context, t Target, request string, attempt int, o outcome, then step, now time.Time) error {
 	err := l.update(ctx, func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, `
@@ -107,7 +106,7 @@ func (l *ledger) finish(ctx context.Context, t Target, request string, attempt i
 		case then.disable:
 			return disable(ctx, tx, now, t, request)
 		case then.state == StateDelivered:
-			return settle(ctx, tx, now, StateDelivered, then.reason, `id = $4 AND state <> 'delivered'`, request)
+			return arrive(ctx, tx, t, request, now)
 		case then.state == StateDeadLetter:
 			return settle(ctx, tx, now, StateDeadLetter, then.reason, `id = $4 AND state = 'open' AND attempts = $5`, request, attempt)
 		}
@@ -120,6 +119,34 @@ func (l *ledger) finish(ctx context.Context, t Target, request string, attempt i
 	}
 	return nil
 }
+
+// arrive says that the receiver has the order, even if it was given up meanwhile. Where the policy has another unfinished
+// request by then, the old one stays closed.
+func arrive(ctx context.Context, tx *sql.Tx, t Target, request string, now time.Time) error {
+	state, err := stateOf(ctx, tx, request)
+	if err != nil || state != StateOpen && !givenUp(state) {
+		return err // nil where the job has told more already
+	}
+	m := move{
+		id: request, from: []State{state}, to: StateDelivered, by: t.Name, at: now, due: now.Add(time.Duration(t.CompletesWithin)),
+	}
+	if givenUp(state) {
+		var others int
+		err := tx.QueryRowContext(ctx, `
+			SELECT count(*) FROM requests WHERE closed_at IS NULL AND policy = (SELECT policy FROM requests WHERE id = $1)`, request).Scan(&others)
+		if err != nil {
+			return err
+		}
+		if others > 0 {
+			return remember(ctx, tx, request, StateChange{At: now, State: state, By: t.Name, Reason: "it was delivered after all"})
+		}
+	}
+	_, err = m.apply(ctx, tx)
+	return err
+}
+
+// givenUp reports whether an order in that state may be on its way all the same.
+func givenUp(s State) bool { return s == StateDeadLetter || s == StateWithdrawn || s == StateRejected }
 
 // ceilMilli rounds up, or a retry could come before the receiver's Retry-After is over.
 func ceilMilli(t time.Time) int64 { return t.Add(time.Millisecond - 1).UnixMilli() }

@@ -9,32 +9,46 @@ import (
 	"time"
 )
 
-// State is where a request stands.
-type State string
+// Kind says what a request orders.
+type Kind string
 
-// The states of a request. One open request a policy; the others are final here.
+// The kinds of requests.
 const (
-	StateOpen       State = "open"        // to be delivered
-	StateDelivered  State = "delivered"   // the receiver has accepted it
-	StateDeadLetter State = "dead_letter" // given up: expired, target disabled or gone
-	StateWithdrawn  State = "withdrawn"   // its cause turned out to need a person before it was delivered
+	KindRetrain  Kind = "retrain"
+	KindRollback Kind = "rollback" // to the version before
 )
 
-// Request is an order to retrain.
+// OriginKind says who has asked for a request.
+type OriginKind string
+
+// The kinds of origins.
+const (
+	OriginIncident OriginKind = "incident"
+	OriginSchedule OriginKind = "schedule"
+	OriginPerson   OriginKind = "person"
+	OriginOutcome  OriginKind = "outcome" // of a retraining that made things worse
+)
+
+// Request is an order to retrain, or to roll back.
 type Request struct {
 	ID          string          `json:"id"`
-	Incident    string          `json:"incident"`
+	Kind        Kind            `json:"kind"`
+	OriginKind  OriginKind      `json:"origin_kind"`
+	Origin      string          `json:"origin"`           // the id of the incident, or what else asked for it
+	Parent      string          `json:"parent,omitempty"` // the request of the policy before it
 	Policy      string          `json:"policy"`
 	Trigger     string          `json:"trigger"`
 	Recipe      string          `json:"recipe"` // "" where a build before recipes opened it
 	Target      string          `json:"target"`
 	State       State           `json:"state"`
 	Reason      string          `json:"reason"` // why it is in that state, "" where that says it
+	NewVersion  string          `json:"new_version,omitempty"`
+	Log         string          `json:"log,omitempty"` // the end of what the job printed
 	Attempts    int             `json:"attempts"`
 	OpenedAt    time.Time       `json:"opened_at"`
-	ExpiresAt   time.Time       `json:"expires_at"`
+	DueAt       time.Time       `json:"due_at,omitzero"`       // when its state ends by itself; zero once it is final
 	NextAttempt time.Time       `json:"next_attempt,omitzero"` // zero unless open
-	ClosedAt    time.Time       `json:"closed_at,omitzero"`    // zero while open
+	ClosedAt    time.Time       `json:"closed_at,omitzero"`    // zero while it is not finished
 	Order       json.RawMessage `json:"order"`                 // the webhook's data
 }
 
@@ -65,6 +79,7 @@ type Recorded struct {
 type StateChange struct {
 	At     time.Time `json:"at"`
 	State  State     `json:"state"`
+	By     string    `json:"by,omitempty"` // "" where an earlier build wrote it
 	Reason string    `json:"reason,omitempty"`
 }
 
@@ -74,7 +89,8 @@ func (d *Desk) Requests(ctx context.Context, limit int) ([]Request, error) {
 }
 
 const selectRequests = `
-	SELECT id, incident, policy, trigger_key, recipe, target, state, reason, attempts, opened_at, expires_at, next_attempt_at, closed_at, body
+	SELECT id, kind, origin_kind, origin, parent, policy, trigger_key, recipe, target, state, reason, new_version, log, attempts,
+		opened_at, due_at, next_attempt_at, closed_at, body
 	FROM requests`
 
 // ErrUnknownRequest says that the ledger has no request of an id.
@@ -109,7 +125,7 @@ func (d *Desk) Decisions(ctx context.Context, incident string, limit int) ([]Rec
 // History gives the states that a request has gone through, the first one first.
 func (d *Desk) History(ctx context.Context, request string) ([]StateChange, error) {
 	return list(ctx, d.ledger, "history", scanStateChange, `
-		SELECT at, state, reason FROM history WHERE request = $1 ORDER BY seq`, request)
+		SELECT at, state, by_whom, reason FROM history WHERE request = $1 ORDER BY seq`, request)
 }
 
 // list reads the rows of a query, never nil.
@@ -135,14 +151,18 @@ func list[T any](ctx context.Context, l *ledger, what string, scan func(*sql.Row
 
 func scanRequest(rows *sql.Rows) (Request, error) {
 	var r Request
-	var opened, expires, next int64
+	var opened, due, next int64
 	var closed sql.NullInt64
 	var body []byte
-	err := rows.Scan(&r.ID, &r.Incident, &r.Policy, &r.Trigger, &r.Recipe, &r.Target, &r.State, &r.Reason, &r.Attempts, &opened, &expires, &next, &closed, &body)
+	err := rows.Scan(&r.ID, &r.Kind, &r.OriginKind, &r.Origin, &r.Parent, &r.Policy, &r.Trigger, &r.Recipe, &r.Target, &r.State, &r.Reason,
+		&r.NewVersion, &r.Log, &r.Attempts, &opened, &due, &next, &closed, &body)
 	if err != nil {
 		return Request{}, err
 	}
-	r.OpenedAt, r.ExpiresAt, r.ClosedAt = utc(opened), utc(expires), optional(closed)
+	r.OpenedAt, r.ClosedAt = utc(opened), optional(closed)
+	if !closed.Valid {
+		r.DueAt = utc(due)
+	}
 	if r.State == StateOpen {
 		r.NextAttempt = utc(next)
 	}
@@ -176,7 +196,7 @@ func scanDecision(rows *sql.Rows) (Recorded, error) {
 func scanStateChange(rows *sql.Rows) (StateChange, error) {
 	var c StateChange
 	var at int64
-	err := rows.Scan(&at, &c.State, &c.Reason)
+	err := rows.Scan(&at, &c.State, &c.By, &c.Reason)
 	c.At = utc(at)
 	return c, err
 }

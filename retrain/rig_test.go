@@ -2,6 +2,7 @@ package retrain
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"io"
 	"net"
@@ -142,7 +143,7 @@ func testConfig(t *testing.T, on storage) Config {
 	check(t, os.WriteFile(secret, []byte(testSecret+"\n"), 0o600))
 	return Config{
 		Ledger:   on(t),
-		Targets:  []Target{{Name: "trainer", Webhook: "http://trainer.test/retrain", SecretFile: secret, Timeout: defaultTimeout}},
+		Targets:  []Target{{Name: "trainer", Webhook: "http://trainer.test/retrain", SecretFile: secret, Timeout: defaultTimeout, CompletesWithin: defaultCompletesWithin}},
 		Recipes:  "testdata/recipes",
 		Triggers: []Trigger{{On: OnIncident, Signals: []string{"return", "reward*"}, Recipe: "ranker", Target: "trainer", Cooldown: defaultCooldown}},
 	}
@@ -215,6 +216,27 @@ func (r *rig) request() Request {
 		r.t.Fatalf("%d requests, want 1: %+v", len(all), all)
 	}
 	return all[0]
+}
+
+// onlyStatement is a change of the ledger.
+func onlyStatement(statement string, args ...any) func(*sql.Tx) error {
+	return func(tx *sql.Tx) error {
+		_, err := tx.Exec(statement, args...)
+		return err
+	}
+}
+
+// failJobs has all jobs fail that have their order, so that nothing is unfinished but what is not delivered.
+func (r *rig) failJobs() {
+	r.t.Helper()
+	all, err := r.Requests(r.t.Context(), 1000)
+	check(r.t, err)
+	for _, q := range all {
+		if q.State == StateDelivered {
+			_, err := r.Report(r.t.Context(), q.ID, Report{State: JobFailed, Error: "out of memory", By: "trainer"})
+			check(r.t, err)
+		}
+	}
 }
 
 // results gives the results of all attempts, the first one first.

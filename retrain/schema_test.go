@@ -139,10 +139,17 @@ func testRequestOfABuildBeforeRecipes(t *testing.T, on storage) {
 		err := r.ledger.update(t.Context(), func(tx *sql.Tx) error {
 			now := time.Now()
 			err := insert(t.Context(), tx, entry{
-				id: "rr_old", incident: "i0", policy: "ranker", triggerKey: "k", target: "trainer",
-				body: []byte(`{"type":"retrain.requested","data":{"id":"rr_old"}}`), opened: now, expires: now.Add(requestLifetime),
+				id: "rr_old", origin: "i0", policy: "ranker", triggerKey: "k", target: "trainer",
+				body: []byte(`{"type":"retrain.requested","data":{"id":"rr_old"}}`), opened: now, due: now.Add(requestLifetime),
 			})
-			for _, statement := range []string{`ALTER TABLE requests DROP COLUMN recipe`, `DELETE FROM migrations WHERE version = 2`} {
+			for _, statement := range []string{
+				`DROP INDEX requests_one_unfinished`, `DROP INDEX requests_overdue`, `DROP INDEX requests_of_policy`,
+				`ALTER TABLE requests RENAME COLUMN origin TO incident`, `ALTER TABLE requests RENAME COLUMN due_at TO expires_at`,
+				`ALTER TABLE requests DROP COLUMN kind`, `ALTER TABLE requests DROP COLUMN origin_kind`, `ALTER TABLE requests DROP COLUMN parent`,
+				`ALTER TABLE requests DROP COLUMN new_version`, `ALTER TABLE requests DROP COLUMN log`, `ALTER TABLE requests DROP COLUMN recipe`,
+				`ALTER TABLE history DROP COLUMN by_whom`, `CREATE UNIQUE INDEX requests_one_open ON requests (policy) WHERE state = 'open'`,
+				`DELETE FROM migrations WHERE version >= 2`,
+			} {
 				if err == nil {
 					_, err = tx.ExecContext(t.Context(), statement)
 				}
@@ -171,7 +178,7 @@ func testRequestByItsID(t *testing.T, on storage) {
 		id := r.consider(incident("i1", "ranker")).Request
 		q, err := r.Request(t.Context(), id)
 		check(t, err)
-		if q.ID != id || q.Recipe != "ranker" || q.Incident != "i1" {
+		if q.ID != id || q.Recipe != "ranker" || q.Origin != "i1" {
 			t.Errorf("request %+v", q)
 		}
 		leaves, err := LeavesOfOrder(q.Order)

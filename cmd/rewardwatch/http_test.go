@@ -116,9 +116,9 @@ func someView() *fixedView {
 		}},
 		faults: []alerts.Fault{{Group: alarm.Group, Streams: map[string]string{"action": "constant"}, Since: alarm.At}},
 		requests: []retrain.Request{{
-			ID: "rr_1", Incident: alarm.ID, Policy: "checkout-ranker", Trigger: "incident(*) -> trainer", Recipe: "ranker", Target: "trainer",
+			ID: "rr_1", Kind: retrain.KindRetrain, OriginKind: retrain.OriginIncident, Origin: alarm.ID, Policy: "checkout-ranker", Trigger: "incident(*) -> trainer", Recipe: "ranker", Target: "trainer",
 			State: retrain.StateOpen, Attempts: 1, OpenedAt: time.Date(2026, 11, 20, 10, 0, 1, 0, time.UTC),
-			ExpiresAt: time.Date(2026, 11, 21, 10, 0, 1, 0, time.UTC), NextAttempt: time.Date(2026, 11, 20, 10, 0, 9, 0, time.UTC),
+			DueAt: time.Date(2026, 11, 21, 10, 0, 1, 0, time.UTC), NextAttempt: time.Date(2026, 11, 20, 10, 0, 9, 0, time.UTC),
 			Order: json.RawMessage(`{"id":"rr_1"}`),
 		}},
 		deliveries: []retrain.Delivery{{

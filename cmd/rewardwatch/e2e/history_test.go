@@ -202,7 +202,7 @@ func (d *disturbed) orderedOnce(t *testing.T) {
 	var ledger struct {
 		Requests []struct {
 			ID       string `json:"id"`
-			Incident string `json:"incident"`
+			Incident string `json:"origin"`
 			State    string `json:"state"`
 		} `json:"retrain_requests"`
 	}

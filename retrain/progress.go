@@ -1,0 +1,235 @@
+package retrain
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// keptLog bounds what is kept of a job's log, in bytes: its end, where failures are told.
+const keptLog = 16 << 10
+
+// verdictMargin is for how long a request still waits for its verdict once the time of its contract is over: units that are
+// on their way may decide it.
+const verdictMargin = time.Hour
+
+// The states that a job reports.
+const (
+	JobStarted   = "started"
+	JobSucceeded = "succeeded"
+	JobFailed    = "failed"
+)
+
+// Report is what a job tells of itself.
+type Report struct {
+	State   string // JobStarted, JobSucceeded or JobFailed
+	Version string // policy_version that the job has made; needed where it has succeeded
+	Error   string // why it has failed
+	Log     string // what it printed; its end is kept
+	By      string // who tells
+}
+
+// ErrBadReport says what is missing in a report.
+var ErrBadReport = errors.New("bad report")
+
+func (r Report) check() error {
+	switch {
+	case r.State != JobStarted && r.State != JobSucceeded && r.State != JobFailed:
+		return fmt.Errorf("%w: state must be %s, %s or %s, not %q", ErrBadReport, JobStarted, JobSucceeded, JobFailed, r.State)
+	case r.State == JobSucceeded && r.Version == "":
+		return fmt.Errorf("%w: version must name the policy_version that the job has made", ErrBadReport)
+	case r.State != JobSucceeded && r.Version != "":
+		return fmt.Errorf("%w: only a job that has %s has a version", ErrBadReport, JobSucceeded)
+	}
+	return nil
+}
+
+// Report takes in what a job tells of itself. It may come before the answer to the delivery, and any number of times.
+func (d *Desk) Report(ctx context.Context, id string, r Report) (Request, error) {
+	if err := r.check(); err != nil {
+		return Request{}, err
+	}
+	return d.change(ctx, id, func(q Request, now time.Time) (move, error) {
+		m := move{by: r.By, log: tail(r.Log, keptLog), from: []State{StateOpen, StateDelivered}}
+		switch r.State {
+		case JobStarted:
+			m.to, m.due = StateRunning, now.Add(d.completesWithin(q.Target))
+		case JobFailed:
+			m.to, m.why = StateFailed, r.Error
+			m.from = append(m.from, StateRunning)
+		case JobSucceeded:
+			o, err := q.terms()
+			if err != nil {
+				return move{}, err
+			}
+			m.to, m.version, m.why = StateVerifying, r.Version, "the job made version "+r.Version
+			m.due = now.Add(o.Contract.Expected.within() + verdictMargin)
+			m.from = append(m.from, StateRunning)
+		}
+		return m, nil
+	})
+}
+
+// completesWithin is how long a job of the target may take.
+func (d *Desk) completesWithin(target string) time.Duration {
+	t, known := d.cfg.target(target)
+	if !known {
+		return time.Duration(defaultCompletesWithin)
+	}
+	return time.Duration(t.CompletesWithin)
+}
+
+// Verdict is what the telemetry of the new version says of a retraining.
+type Verdict struct {
+	State    State // StateMet, StateMissed or StateInconclusive
+	Evidence string
+}
+
+// Conclude closes a request whose outcome is known.
+func (d *Desk) Conclude(ctx context.Context, id string, v Verdict) (Request, error) {
+	return d.change(ctx, id, func(Request, time.Time) (move, error) {
+		return move{by: byService, why: v.Evidence, from: []State{StateVerifying}, to: v.State}, nil
+	})
+}
+
+// Verification is a request that waits for its outcome.
+type Verification struct {
+	Request    string
+	Policy     string
+	Group      map[string]string // of the incident; nil where the request has none
+	Version    string            // policy_version whose telemetry decides
+	Expected   Expected
+	Since, Due time.Time
+}
+
+// Verifying gives what of a policy waits for its outcome, at most one request.
+func (d *Desk) Verifying(ctx context.Context, policy string) (v Verification, found bool, err error) {
+	requests, err := list(ctx, d.ledger, "requests", scanRequest, selectRequests+` WHERE policy = $1 AND state = 'verifying'`, plain(policy))
+	if err != nil || len(requests) == 0 {
+		return Verification{}, false, err
+	}
+	q := requests[0]
+	o, err := q.terms()
+	if err != nil {
+		return Verification{}, false, err
+	}
+	history, err := d.History(ctx, q.ID)
+	if err != nil {
+		return Verification{}, false, err
+	}
+	return Verification{
+		Request: q.ID, Policy: q.Policy, Group: o.Group, Version: q.NewVersion, Expected: o.Contract.Expected,
+		Since: history[len(history)-1].At, Due: q.DueAt.Add(-verdictMargin),
+	}, true, nil
+}
+
+// Approve lets a request leave that waits for it.
+func (d *Desk) Approve(ctx context.Context, id, by, why string) (Request, error) {
+	return d.change(ctx, id, func(_ Request, now time.Time) (move, error) {
+		return move{by: by, why: why, from: []State{StateAwaitingApproval}, to: StateOpen, due: now.Add(requestLifetime)}, nil
+	})
+}
+
+// Reject ends a request that has not left yet.
+func (d *Desk) Reject(ctx context.Context, id, by, why string) (Request, error) {
+	return d.change(ctx, id, func(Request, time.Time) (move, error) {
+		return move{by: by, why: why, from: []State{StateAwaitingApproval, StateOpen}, to: StateRejected}, nil
+	})
+}
+
+// The errors of Resend beside those of the others.
+var (
+	ErrTargetDisabled = errors.New("its target answered 410 Gone: nothing is sent to it until its name or URL changes")
+	ErrUnfinished     = errors.New("the policy has another request that is not finished")
+)
+
+// Resend delivers a request again, under the same id: one that was given up, or one that the receiver has lost.
+func (d *Desk) Resend(ctx context.Context, id, by, why string) (Request, error) {
+	return d.change(ctx, id, func(_ Request, now time.Time) (move, error) {
+		return move{by: by, why: why, from: []State{StateDeadLetter, StateDelivered}, to: StateOpen, due: now.Add(requestLifetime)}, nil
+	})
+}
+
+// change applies the move that decide makes of a request, and gives the request as it is then. What becomes open is delivered
+// at once.
+func (d *Desk) change(ctx context.Context, id string, decide func(Request, time.Time) (move, error)) (Request, error) {
+	q, err := d.Request(ctx, id)
+	if err != nil {
+		return Request{}, err
+	}
+	changed := false
+	err = d.ledger.update(ctx, func(tx *sql.Tx) error {
+		now := time.Now()
+		changed = false
+		if err := endOverdue(ctx, tx, now); err != nil {
+			return err
+		}
+		m, err := decide(q, now)
+		if err != nil {
+			return err
+		}
+		m.id, m.at = id, now
+		if m.to == StateOpen {
+			if err := d.mayOpen(ctx, tx, q); err != nil {
+				return err
+			}
+		}
+		changed, err = m.apply(ctx, tx)
+		return err
+	})
+	if err != nil {
+		return Request{}, fmt.Errorf("request %s: %w", id, err)
+	}
+	q, err = d.Request(ctx, id)
+	if err == nil && changed {
+		d.log.Info().Str("request", id).Str("policy", q.Policy).Str("state", string(q.State)).Str("reason", q.Reason).Msg("retrain request")
+	}
+	if q.State == StateOpen {
+		d.courier.notify(q.Target)
+	}
+	return q, err
+}
+
+// mayOpen says what speaks against delivering a request that exists.
+func (d *Desk) mayOpen(ctx context.Context, tx *sql.Tx, q Request) error {
+	target, _ := d.cfg.target(q.Target)
+	if disabled, err := isDisabled(ctx, tx, target); err != nil || disabled {
+		return errors.Join(ErrTargetDisabled, err)
+	}
+	if other, err := unfinishedOf(ctx, tx, q.Policy); err != nil || other != "" && other != q.ID {
+		return errors.Join(fmt.Errorf("%w: %s", ErrUnfinished, other), err)
+	}
+	return nil
+}
+
+// terms are what of an order is needed to judge the retraining.
+type terms struct {
+	Group    map[string]string `json:"group"`
+	Contract Contract          `json:"contract"`
+}
+
+// terms reads them. A request of a build before contracts has none.
+func (r Request) terms() (terms, error) {
+	var out terms
+	if err := json.Unmarshal(r.Order, &out); err != nil {
+		return terms{}, fmt.Errorf("read the order of %s: %w", r.ID, err)
+	}
+	return out, nil
+}
+
+// tail gives the end of a text, from the beginning of a character.
+func tail(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	text = text[len(text)-most:]
+	for i := range text {
+		if text[i]&0xc0 != 0x80 {
+			return text[i:]
+		}
+	}
+	return ""
+}

@@ -1,0 +1,234 @@
+package retrain
+
+import (
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// delivered opens a request and delivers it.
+func (r *rig) delivered() Request {
+	r.t.Helper()
+	r.run()
+	r.consider(incident("i1", "ranker"))
+	synctest.Wait()
+	q := r.request()
+	if q.State != StateDelivered || time.Until(q.DueAt) != time.Duration(defaultCompletesWithin) {
+		r.t.Fatalf("request %+v, want delivered, its job due in a day", q)
+	}
+	return q
+}
+
+// states gives the states that a request has gone through.
+func (r *rig) states(id string) []State {
+	r.t.Helper()
+	history, err := r.History(r.t.Context(), id)
+	check(r.t, err)
+	var out []State
+	for _, c := range history {
+		out = append(out, c.State)
+	}
+	return out
+}
+
+func testJobTellsOfItself(t *testing.T, on storage) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, on)
+		id := r.delivered().ID
+		report := func(what Report) Request {
+			t.Helper()
+			var q Request
+			for range 2 { // who has not heard the answer tells again
+				var err error
+				q, err = r.Report(t.Context(), id, what)
+				check(t, err)
+			}
+			return q
+		}
+		if q := report(Report{State: JobStarted, By: "trainer"}); q.State != StateRunning {
+			t.Errorf("request %+v, want running", q)
+		}
+		r.reopen()
+		q := report(Report{State: JobSucceeded, Version: "v3", Log: strings.Repeat("é", keptLog) + "done", By: "trainer"})
+		if q.State != StateVerifying || q.NewVersion != "v3" || !strings.HasSuffix(q.Log, "édone") || len(q.Log) > keptLog {
+			t.Errorf("request %+v, want verifying", q)
+		}
+		v, found, err := r.Verifying(t.Context(), "ranker")
+		check(t, err)
+		if !found || v.Request != id || v.Version != "v3" || v.Expected.Statistic != "mean" || v.Group["env"] != "prod-eu" || v.Due.Sub(v.Since) != 24*time.Hour {
+			t.Errorf("to be verified: %+v", v)
+		}
+		_, err = r.Report(t.Context(), id, Report{State: JobStarted})
+		var wrong *StateError
+		if !errors.As(err, &wrong) || wrong.State != StateVerifying {
+			t.Errorf("a job that starts again: %v, want a StateError", err)
+		}
+		for range 2 {
+			q, err = r.Conclude(t.Context(), id, Verdict{State: StateMet, Evidence: "mean return 503"})
+			check(t, err)
+		}
+		if q.State != StateMet || q.Reason != "mean return 503" || q.ClosedAt.IsZero() || !q.DueAt.IsZero() {
+			t.Errorf("request %+v, want met", q)
+		}
+		if _, found, err := r.Verifying(t.Context(), "ranker"); found || err != nil {
+			t.Errorf("still to be verified: %v %v", found, err)
+		}
+		want := []State{StateOpen, StateDelivered, StateRunning, StateVerifying, StateMet}
+		if got := r.states(id); !slices.Equal(got, want) {
+			t.Errorf("states %v, want %v", got, want)
+		}
+	})
+}
+
+func testReportThatIsMissingSomething(t *testing.T, on storage) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, on)
+		id := r.delivered().ID
+		for _, bad := range []Report{{}, {State: "done"}, {State: JobSucceeded}, {State: JobStarted, Version: "v3"}} {
+			if _, err := r.Report(t.Context(), id, bad); !errors.Is(err, ErrBadReport) {
+				t.Errorf("%+v: %v, want ErrBadReport", bad, err)
+			}
+		}
+		if _, err := r.Report(t.Context(), "rr_none", Report{State: JobStarted}); !errors.Is(err, ErrUnknownRequest) {
+			t.Errorf("of an unknown request: %v", err)
+		}
+	})
+}
+
+// A job may be quicker than the answer to its order.
+func testJobTellsBeforeTheAnswer(t *testing.T, on storage) {
+	synctest.Test(t, func(t *testing.T) {
+		var r *rig
+		r = newRig(t, on, func(w http.ResponseWriter, req *http.Request) {
+			if _, err := r.Report(t.Context(), req.Header.Get("Webhook-Id"), Report{State: JobSucceeded, Version: "v3", By: "trainer"}); err != nil {
+				t.Error(err)
+			}
+			w.WriteHeader(http.StatusAccepted)
+		})
+		r.run()
+		r.consider(incident("i1", "ranker"))
+		synctest.Wait()
+		if q := r.request(); q.State != StateVerifying || q.NewVersion != "v3" || q.Attempts != 1 {
+			t.Errorf("request %+v, want verifying", q)
+		}
+	})
+}
+
+func testStatesEndByThemselves(t *testing.T, on storage) {
+	for _, tc := range []struct {
+		name   string
+		report []Report
+		after  time.Duration
+		want   State
+	}{
+		{"nothing is heard of the job", nil, 24 * time.Hour, StateInconclusive},
+		{"the job does not end", []Report{{State: JobStarted}}, 24 * time.Hour, StateFailed},
+		{"nothing is seen of the new version", []Report{{State: JobStarted}, {State: JobSucceeded, Version: "v3"}}, 24*time.Hour + verdictMargin, StateInconclusive},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			r := newRig(t, on)
+			id := r.delivered().ID
+			for _, report := range tc.report {
+				_, err := r.Report(t.Context(), id, report)
+				check(t, err)
+			}
+			before := r.request().State
+			r.pass(tc.after - overdueEvery)
+			if q := r.request(); q.State != before {
+				t.Errorf("%s: %+v before its time", tc.name, q)
+			}
+			r.pass(2 * overdueEvery)
+			if q := r.request(); q.State != tc.want || q.Reason == "" {
+				t.Errorf("%s: request %+v, want %s", tc.name, q, tc.want)
+			}
+			if d := r.consider(incident("i2", "ranker")); d.Reason != Opened {
+				t.Errorf("%s: the next incident: %+v, want opened", tc.name, d)
+			}
+			all, err := r.Requests(t.Context(), 2)
+			check(t, err)
+			if all[0].Parent != id {
+				t.Errorf("%s: its parent is %q, want %s", tc.name, all[0].Parent, id)
+			}
+		})
+	}
+}
+
+func testPeopleDecide(t *testing.T, on storage) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, on)
+		wait := func() string { // a request that waits for its approval
+			t.Helper()
+			id := r.consider(incident("i"+time.Now().Format(time.RFC3339Nano), "ranker")).Request
+			check(t, r.ledger.update(t.Context(), onlyStatement(`UPDATE requests SET state = 'awaiting_approval' WHERE id = $1`, id)))
+			return id
+		}
+		rejected := wait()
+		q, err := r.Reject(t.Context(), rejected, "ann", "prices change tomorrow")
+		check(t, err)
+		if q.State != StateRejected || q.Reason != "prices change tomorrow" {
+			t.Errorf("request %+v, want rejected", q)
+		}
+		var wrong *StateError
+		if _, err := r.Approve(t.Context(), rejected, "bob", ""); !errors.As(err, &wrong) {
+			t.Errorf("approving what is rejected: %v, want a StateError", err)
+		}
+		r.pass(48 * time.Hour)
+		approved := wait()
+		r.run()
+		r.pass(time.Hour)
+		if n := len(r.results()); n != 0 {
+			t.Fatalf("%d attempts before the approval", n)
+		}
+		_, err = r.Approve(t.Context(), approved, "ann", "go on")
+		check(t, err)
+		synctest.Wait()
+		q, err = r.Request(t.Context(), approved)
+		check(t, err)
+		history, err := r.History(t.Context(), approved)
+		check(t, err)
+		if q.State != StateDelivered || history[1].By != "ann" || history[1].Reason != "go on" {
+			t.Errorf("request %+v with history %+v, want delivered", q, history)
+		}
+		r.failJobs()
+		r.pass(48 * time.Hour)
+		expired := wait()
+		r.pass(requestLifetime + 2*overdueEvery)
+		if q, err := r.Request(t.Context(), expired); err != nil || q.State != StateExpired {
+			t.Errorf("request %+v, %v, want expired", q, err)
+		}
+	})
+}
+
+func testResend(t *testing.T, on storage) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, on, slices.Repeat([]http.HandlerFunc{status(500)}, 7)...)
+		r.run()
+		id := r.consider(incident("i1", "ranker")).Request
+		r.pass(requestLifetime)
+		if q := r.request(); q.State != StateDeadLetter {
+			t.Fatalf("request %+v, want a dead letter", q)
+		}
+		other := r.consider(incident("i2", "ranker")).Request
+		if _, err := r.Resend(t.Context(), id, "ann", "the trainer is back"); !errors.Is(err, ErrUnfinished) || !strings.Contains(err.Error(), other) {
+			t.Errorf("beside an unfinished one: %v, want ErrUnfinished", err)
+		}
+		r.pass(time.Minute)
+		r.failJobs()
+		for range 2 { // what is lost at the receiver can be sent again too
+			_, err := r.Resend(t.Context(), id, "ann", "the trainer is back")
+			check(t, err)
+			synctest.Wait()
+			if q, err := r.Request(t.Context(), id); err != nil || q.State != StateDelivered {
+				t.Errorf("request %+v, %v, want delivered", q, err)
+			}
+		}
+		seen := r.receiver.seen()
+		if last := seen[len(seen)-1]; last.id != id || string(last.body) != string(seen[0].body) {
+			t.Error("it was sent as another order")
+		}
+	})
+}
