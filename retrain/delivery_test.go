@@ -3,6 +3,7 @@ package retrain
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -556,6 +557,63 @@ func FuzzRetryAfter(f *testing.F) {
 	f.Fuzz(func(t *testing.T, value string) {
 		if d := retryAfter(value, time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)); d < 0 || d > maxRetryAfter {
 			t.Errorf("retryAfter(%q) = %s", value, d)
+		}
+	})
+}
+
+// A target that is away is not asked by every request that waits for it.
+func testCircuitOpens(t *testing.T, on storage) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, on, slices.Repeat([]http.HandlerFunc{status(503)}, circuitFailures+2)...)
+		for i := range 20 {
+			r.consider(incident(fmt.Sprintf("i%d", i), fmt.Sprintf("policy-%d", i)))
+		}
+		r.run()
+		synctest.Wait()
+		if n := len(r.receiver.seen()); n != circuitFailures {
+			t.Errorf("%d attempts at once, want %d", n, circuitFailures)
+		}
+		open := func() float64 {
+			value, err := testutil.GatherAndCount(r.reg, MetricCircuitOpen)
+			check(t, err)
+			if value != 1 {
+				t.Fatalf("%d series, want 1", value)
+			}
+			families, err := r.reg.Gather()
+			check(t, err)
+			for _, f := range families {
+				if f.GetName() == MetricCircuitOpen {
+					return f.GetMetric()[0].GetGauge().GetValue()
+				}
+			}
+			return -1
+		}
+		if open() != 1 {
+			t.Error("its circuit is closed")
+		}
+		r.reopen() // it is in the ledger
+		r.run()
+		for want := circuitFailures + 1; want <= circuitFailures+2; want++ {
+			r.pass(circuitPause - 2*time.Second)
+			if n := len(r.receiver.seen()); n != want-1 {
+				t.Errorf("%d attempts before the pause is over, want %d", n, want-1)
+			}
+			r.pass(2 * time.Second)
+			if n := len(r.receiver.seen()); n != want {
+				t.Errorf("%d attempts, want %d", n, want)
+			}
+		}
+		r.pass(circuitPause)
+		if got := slices.Index(r.results(), ResultDelivered); got != circuitFailures+2 || open() != 0 {
+			t.Errorf("attempt %d was the first to succeed; circuit %g", got, open())
+		}
+		r.pass(time.Hour)
+		all, err := r.Requests(t.Context(), 100)
+		check(t, err)
+		for _, q := range all {
+			if q.State != StateDelivered {
+				t.Errorf("request %s is %s", q.ID, q.State)
+			}
 		}
 	})
 }

@@ -55,6 +55,7 @@ func testLedger(t *testing.T, on storage) {
 		{"StatesEndByThemselves", testStatesEndByThemselves},
 		{"PeopleDecide", testPeopleDecide},
 		{"Resend", testResend},
+		{"CircuitOpens", testCircuitOpens},
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(t, on) })
 	}

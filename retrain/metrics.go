@@ -70,9 +70,9 @@ func (m *metrics) delivered(target string, r Result, took time.Duration) {
 
 // ledgerCollector reads what the ledger holds when it is scraped, so that the two cannot differ.
 type ledgerCollector struct {
-	cfg                                                Config
-	ledger                                             *ledger
-	requests, cooldown, deadLetters, givenUp, disabled *prometheus.Desc
+	cfg                                                         Config
+	ledger                                                      *ledger
+	requests, cooldown, deadLetters, givenUp, disabled, circuit *prometheus.Desc
 }
 
 func newLedgerCollector(cfg Config, l *ledger) *ledgerCollector {
@@ -82,6 +82,7 @@ func newLedgerCollector(cfg Config, l *ledger) *ledgerCollector {
 		cooldown:    prometheus.NewDesc(MetricCooldown, "Time until an incident of the policy can order a retraining from the target again.", []string{"policy", "target"}, nil),
 		deadLetters: prometheus.NewDesc(MetricDeadLetters, "Requests that were given up before they could be delivered.", []string{"target"}, nil),
 		givenUp:     prometheus.NewDesc(MetricGivenUp, "Times that a request was given up before it could be delivered.", []string{"target"}, nil),
+		circuit:     prometheus.NewDesc(MetricCircuitOpen, "1 where so many attempts in a row have failed that the target is tried by one request at a time, 0 otherwise.", []string{"target"}, nil),
 		disabled:    prometheus.NewDesc(MetricTargetDisabled, "1 where the target answered 410 Gone and nothing is sent to it, 0 otherwise.", []string{"target"}, nil),
 	}
 }
@@ -93,6 +94,7 @@ func (c *ledgerCollector) Describe(out chan<- *prometheus.Desc) {
 	out <- c.deadLetters
 	out <- c.givenUp
 	out <- c.disabled
+	out <- c.circuit
 }
 
 // Collect implements prometheus.Collector.
@@ -101,7 +103,7 @@ func (c *ledgerCollector) Collect(out chan<- prometheus.Metric) {
 	defer cancel()
 	for desc, collect := range map[*prometheus.Desc]func(context.Context, chan<- prometheus.Metric) error{
 		c.requests: c.collectRequests, c.cooldown: c.collectCooldown, c.deadLetters: c.collectDeadLetters,
-		c.givenUp: c.collectGivenUp, c.disabled: c.collectDisabled,
+		c.givenUp: c.collectGivenUp, c.disabled: c.collectDisabled, c.circuit: c.collectCircuits,
 	} {
 		if err := collect(ctx, out); err != nil {
 			out <- prometheus.NewInvalidMetric(desc, err)
@@ -178,16 +180,28 @@ func (c *ledgerCollector) byTarget(ctx context.Context, query string) (map[pair]
 }
 
 func (c *ledgerCollector) collectDisabled(ctx context.Context, out chan<- prometheus.Metric) error {
+	return c.flag(c.disabled, out, func(t Target) (bool, error) { return isDisabled(ctx, c.ledger.db, t) })
+}
+
+func (c *ledgerCollector) collectCircuits(ctx context.Context, out chan<- prometheus.Metric) error {
+	return c.flag(c.circuit, out, func(t Target) (bool, error) {
+		until, err := circuit(ctx, c.ledger.db, t.Name)
+		return !until.IsZero(), err
+	})
+}
+
+// flag gives 1 or 0 for each target.
+func (c *ledgerCollector) flag(desc *prometheus.Desc, out chan<- prometheus.Metric, holds func(Target) (bool, error)) error {
 	for _, t := range c.cfg.Targets {
-		disabled, err := isDisabled(ctx, c.ledger.db, t)
+		held, err := holds(t)
 		if err != nil {
 			return err
 		}
 		value := 0.0
-		if disabled {
+		if held {
 			value = 1
 		}
-		out <- gauge(c.disabled, value, t.Name)
+		out <- gauge(desc, value, t.Name)
 	}
 	return nil
 }

@@ -10,5 +10,6 @@ const (
 	MetricDeadLetters      = "rewardwatch_webhook_dead_letters"               // {target} requests given up that the ledger holds
 	MetricGivenUp          = "rewardwatch_webhooks_given_up_total"            // {target} the same, counted as they happen
 	MetricTargetDisabled   = "rewardwatch_webhook_target_disabled"            // {target} 1 after 410 Gone
+	MetricCircuitOpen      = "rewardwatch_webhook_circuit_open"               // {target} 1 while it is tried by one request at a time
 	MetricLedgerRetries    = "rewardwatch_retrain_ledger_retries_total"       // transactions begun again
 )

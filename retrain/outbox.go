@@ -18,6 +18,31 @@ type message struct {
 	expires time.Time
 }
 
+// A target at which so many attempts in a row have failed, of whichever requests, is tried by one request at a time, so far
+// apart, until one succeeds: its circuit is open.
+const (
+	circuitFailures = 5
+	circuitPause    = time.Minute
+)
+
+// circuit says until when nothing is to be sent to a target, the zero time where its circuit is closed. An attempt in flight
+// counts as failed until it has succeeded.
+func circuit(ctx context.Context, q queryer, target string) (time.Time, error) {
+	var failures int
+	var last sql.NullInt64
+	err := q.QueryRowContext(ctx, `
+		SELECT count(*), max(started_at) FROM (
+			SELECT result, started_at FROM deliveries WHERE target = $1 ORDER BY started_at DESC, request, attempt DESC LIMIT $2) AS latest
+		WHERE result NOT IN ('delivered', 'invalid', 'unsigned')`, target, circuitFailures).Scan(&failures, &last)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("look up the circuit of %s: %w", target, err)
+	}
+	if failures < circuitFailures {
+		return time.Time{}, nil
+	}
+	return time.UnixMilli(last.Int64).Add(circuitPause), nil
+}
+
 // claimMargin is how much longer than its target's timeout an attempt may take, with its entries in the ledger.
 const claimMargin = 30 * time.Second
 
@@ -27,7 +52,8 @@ func claimEnd(t Target, now time.Time) time.Time {
 	return now.Add(time.Duration(t.Timeout) + claimMargin)
 }
 
-// next gives the target's open request that is due first, after giving up those that have expired.
+// next gives the target's open request that is due first, after giving up those that have expired. While the circuit of the
+// target is open, it is due when that may be tried again.
 func (l *ledger) next(ctx context.Context, target string) (m message, found bool, err error) {
 	err = l.update(ctx, func(tx *sql.Tx) error {
 		m, found = message{}, false
@@ -44,6 +70,13 @@ func (l *ledger) next(ctx context.Context, target string) (m message, found bool
 		}
 		found = err == nil
 		m.due, m.expires = time.UnixMilli(due), time.UnixMilli(expires)
+		if err != nil {
+			return err
+		}
+		until, err := circuit(ctx, tx, target)
+		if until.After(m.due) {
+			m.due = until
+		}
 		return err
 	})
 	if err != nil {

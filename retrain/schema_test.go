@@ -143,7 +143,7 @@ func testRequestOfABuildBeforeRecipes(t *testing.T, on storage) {
 				body: []byte(`{"type":"retrain.requested","data":{"id":"rr_old"}}`), opened: now, due: now.Add(requestLifetime),
 			})
 			for _, statement := range []string{
-				`DROP INDEX requests_one_unfinished`, `DROP INDEX requests_overdue`, `DROP INDEX requests_of_policy`,
+				`DROP INDEX requests_one_unfinished`, `DROP INDEX requests_overdue`, `DROP INDEX requests_of_policy`, `DROP INDEX deliveries_of_target`,
 				`ALTER TABLE requests RENAME COLUMN origin TO incident`, `ALTER TABLE requests RENAME COLUMN due_at TO expires_at`,
 				`ALTER TABLE requests DROP COLUMN kind`, `ALTER TABLE requests DROP COLUMN origin_kind`, `ALTER TABLE requests DROP COLUMN parent`,
 				`ALTER TABLE requests DROP COLUMN new_version`, `ALTER TABLE requests DROP COLUMN log`, `ALTER TABLE requests DROP COLUMN recipe`,

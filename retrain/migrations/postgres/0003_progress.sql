@@ -13,4 +13,6 @@ CREATE UNIQUE INDEX requests_one_unfinished ON requests (policy) WHERE closed_at
 CREATE INDEX        requests_overdue        ON requests (due_at) WHERE closed_at IS NULL;
 CREATE INDEX        requests_of_policy      ON requests (policy, opened_at);
 
+CREATE INDEX deliveries_of_target ON deliveries (target, started_at);
+
 ALTER TABLE history ADD COLUMN by_whom TEXT NOT NULL DEFAULT '';
