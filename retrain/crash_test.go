@@ -1,0 +1,184 @@
+package retrain
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
+)
+
+// How much TestCrashes does. `make test-faults` has it do more.
+var (
+	crashRequests = flag.Int("crash-requests", 300, "requests that are opened")
+	crashes       = flag.Int("crashes", 10, "times that the process is killed meanwhile")
+)
+
+// The environment of the process that is killed: the directory of ledger and secret, and the receiver.
+const (
+	crashDirectory = "REWARDWATCH_TEST_CRASH_DIRECTORY"
+	crashReceiver  = "REWARDWATCH_TEST_CRASH_RECEIVER"
+)
+
+// crashTargets share the work, one delivery at a time each.
+const crashTargets = 4
+
+// onceTrainer acts once on each id, as receivers of Standard Webhooks do.
+type onceTrainer struct {
+	mu      sync.Mutex
+	bodies  map[string][]byte // by id
+	repeats int
+	wrong   error
+}
+
+func (o *onceTrainer) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	body, err := io.ReadAll(req.Body)
+	if err != nil {
+		return // the sender was killed: what it has not sent is no order
+	}
+	id := req.Header.Get("webhook-id")
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if before, known := o.bodies[id]; known {
+		o.repeats++
+		if !bytes.Equal(before, body) {
+			o.wrong = fmt.Errorf("%s came with two bodies", id)
+		}
+	}
+	o.bodies[id] = body
+	w.WriteHeader(http.StatusAccepted)
+}
+
+// acted is how many orders it has acted on.
+func (o *onceTrainer) acted() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return len(o.bodies)
+}
+
+// A process that orders retrainings and delivers them is killed at random moments, and started again. Every order is acted on
+// once.
+func TestCrashes(t *testing.T) {
+	if directory := os.Getenv(crashDirectory); directory != "" {
+		orderUntilKilled(t, crashConfig(directory, os.Getenv(crashReceiver)))
+		return
+	}
+	trainer := &onceTrainer{bodies: map[string][]byte{}}
+	server := httptest.NewServer(trainer)
+	defer server.Close()
+	directory := t.TempDir()
+	check(t, os.WriteFile(filepath.Join(directory, "secret"), []byte(testSecret+"\n"), 0o600))
+	begun, random := time.Now(), rand.New(rand.NewPCG(1, 2))
+	for crash := 1; crash <= *crashes; crash++ {
+		child := startOrdering(t, directory, server.URL)
+		waitForOrders(t, trainer, *crashRequests*crash/(*crashes+2)) // the rest comes after the last one
+		time.Sleep(time.Duration(random.Int64N(int64(20 * time.Millisecond))))
+		check(t, child.Process.Kill())
+		_ = child.Wait() // that it was killed is no news
+	}
+	child := startOrdering(t, directory, server.URL)
+	defer func() {
+		check(t, child.Process.Kill())
+		_ = child.Wait()
+	}()
+	waitForOrders(t, trainer, *crashRequests)
+	ledger, err := Open(t.Context(), crashConfig(directory, server.URL), testRecipes(t), zerolog.Nop(), prometheus.NewRegistry())
+	check(t, err)
+	defer func() { check(t, ledger.Close()) }()
+	checkCrashed(t, ledger, trainer)
+	t.Logf("%d requests, %d crashes, %d deliveries repeated, in %s", *crashRequests, *crashes, trainer.repeats, time.Since(begun).Round(time.Second))
+}
+
+// checkCrashed checks that ledger and trainer have the same orders, once all claims of the dead are over.
+func checkCrashed(t *testing.T, d *Desk, trainer *onceTrainer) {
+	t.Helper()
+	var all []Request
+	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(time.Second) {
+		var err error
+		all, err = d.Requests(t.Context(), 2**crashRequests)
+		check(t, err)
+		open := 0
+		for _, q := range all {
+			if q.State != StateDelivered {
+				open++
+			}
+		}
+		if open == 0 {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%d of %d requests are not delivered", open, len(all))
+		}
+	}
+	origins := map[string]bool{}
+	for _, q := range all {
+		if trainer.bodies[q.ID] == nil || origins[q.Origin] {
+			t.Errorf("request %s of %s: the trainer has not got it, or it is the second one", q.ID, q.Origin)
+		}
+		origins[q.Origin] = true
+	}
+	if len(all) != *crashRequests || trainer.acted() != len(all) || trainer.wrong != nil {
+		t.Errorf("%d requests, %d were acted on, want %d: %v", len(all), trainer.acted(), *crashRequests, trainer.wrong)
+	}
+}
+
+func startOrdering(t *testing.T, directory, receiver string) *exec.Cmd {
+	t.Helper()
+	child := exec.CommandContext(t.Context(), os.Args[0], "-test.run", "^TestCrashes$", "-crash-requests", fmt.Sprint(*crashRequests))
+	child.Env = append(os.Environ(), crashDirectory+"="+directory, crashReceiver+"="+receiver)
+	child.Stdout, child.Stderr = os.Stderr, os.Stderr
+	check(t, child.Start())
+	return child
+}
+
+func waitForOrders(t *testing.T, trainer *onceTrainer, n int) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Minute); trainer.acted() < n; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("%d orders arrived, want %d", trainer.acted(), n)
+		}
+	}
+}
+
+// crashConfig is what both processes have.
+func crashConfig(directory, receiver string) Config {
+	cfg := Config{Ledger: LedgerConfig{SQLite: filepath.Join(directory, "ledger.db")}}
+	for i := range crashTargets {
+		name := fmt.Sprint("trainer-", i)
+		cfg.Targets = append(cfg.Targets, Target{
+			Name: name, Webhook: receiver, SecretFile: filepath.Join(directory, "secret"), Timeout: seconds(1), CompletesWithin: defaultCompletesWithin,
+		})
+		cfg.Triggers = append(cfg.Triggers, Trigger{On: OnIncident, Signals: []string{name}, Recipe: "ranker", Target: name})
+	}
+	return cfg
+}
+
+// orderUntilKilled opens the requests that are not in the ledger yet, and delivers all.
+func orderUntilKilled(t *testing.T, cfg Config) {
+	desk, err := Open(t.Context(), cfg, testRecipes(t), zerolog.New(os.Stderr).Level(zerolog.ErrorLevel), prometheus.NewRegistry())
+	check(t, err)
+	var delivering sync.WaitGroup
+	delivering.Go(func() { check(t, desk.Run(t.Context())) })
+	var opened int
+	check(t, desk.ledger.db.QueryRowContext(t.Context(), `SELECT count(*) FROM requests`).Scan(&opened))
+	for i := opened; i < *crashRequests; i++ {
+		inc := incident(fmt.Sprint("i", i), fmt.Sprint("policy-", i))
+		inc.Alarms[0].Signal = fmt.Sprint("trainer-", i%crashTargets)
+		if decision, err := desk.Consider(context.WithoutCancel(t.Context()), inc); err != nil || decision.Reason != Opened {
+			t.Fatalf("%s: %+v, %v", inc.ID, decision, err)
+		}
+	}
+	delivering.Wait() // until it is killed
+}
