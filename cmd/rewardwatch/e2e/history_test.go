@@ -14,6 +14,7 @@ import (
 
 	"github.com/rewardwatch/rewardwatch/alerts"
 	"github.com/rewardwatch/rewardwatch/detectors/bank"
+	"github.com/rewardwatch/rewardwatch/retrain"
 )
 
 // disturbed is the service under load, in one instance or several, to which things happen.
@@ -247,7 +248,7 @@ func (d *disturbed) orderedOnce(t *testing.T) {
 }
 
 // orderedAll checks that every incident that is to order a retraining has its request, of those by incident. A provisional
-// one does not order, nor one whose cause a person has to look at.
+// one does not order, nor one whose cause a person has to look at, nor one of a policy whose request is not finished.
 func (d *disturbed) orderedAll(t *testing.T, requests map[string]string) {
 	t.Helper()
 	incidents, err := d.instances.incidents()
@@ -265,6 +266,9 @@ func (d *disturbed) orderedAll(t *testing.T, requests map[string]string) {
 				t.Fatal(err)
 			}
 			why = append(why, reasons[i.ID]...)
+		}
+		if slices.Contains(why, string(retrain.OpenRequest)) {
+			continue
 		}
 		t.Errorf("incident %s has no request: it was decided %v", i.ID, why)
 	}
