@@ -1,28 +1,45 @@
-// Package dashboards writes the Grafana dashboards of Rewardwatch: one of the whole fleet, one of a single policy. They
-// read nothing but the metrics that the other packages export, from any Prometheus that scrapes them.
+// Package dashboards writes the Grafana dashboards of Rewardwatch: of the whole fleet, of a single policy, of retraining, and of the
+// service itself. They read nothing but the metrics that the other packages export, from any Prometheus that scrapes them.
 package dashboards
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/grafana/grafana-foundation-sdk/go/cog"
 	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
 )
 
-// Names of the files that Write makes.
+// page is one dashboard. The uids are fixed, so that the dashboards can link to each other and a later version replaces an
+// earlier one.
+type page struct {
+	title, uid string
+	build      func(Options) *dashboard.DashboardBuilder
+}
+
 const (
-	FleetFile  = "fleet.json"
-	PolicyFile = "policy.json"
+	fleetUID      = "rewardwatch-fleet"
+	policyUID     = "rewardwatch-policy"
+	retrainingUID = "rewardwatch-retraining"
+	serviceUID    = "rewardwatch-service"
 )
 
-// The uids are fixed, so that the dashboards can link to each other and a later version replaces an earlier one.
-const (
-	fleetUID  = "rewardwatch-fleet"
-	policyUID = "rewardwatch-policy"
-)
+func pages() []page {
+	return []page{
+		{"Fleet", fleetUID, fleet}, {"Policy", policyUID, policy}, {"Retraining", retrainingUID, retraining}, {"Service", serviceUID, service},
+	}
+}
+
+// file is the name of the file that a dashboard is written to.
+func (p page) file() string { return strings.ToLower(p.title) + ".json" }
+
+// ConfigMapFile is the file with all dashboards as a Kubernetes ConfigMap, which the sidecar of Grafana's Helm chart finds by its
+// label.
+const ConfigMapFile = "configmap.yaml"
 
 // Options say what the dashboards are made for.
 type Options struct {
@@ -36,40 +53,57 @@ func DefaultOptions() Options {
 	return Options{GroupBy: []string{"env"}}
 }
 
-// Write makes the directory if need be and writes FleetFile and PolicyFile into it. The same options give the same
-// bytes.
-func Write(dir string, opts Options) error {
+// Write makes the directory if need be, writes every dashboard and ConfigMapFile into it, and gives their paths. The same options
+// give the same bytes.
+func Write(dir string, opts Options) ([]string, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return fmt.Errorf("making the directory of the dashboards: %w", err)
+		return nil, fmt.Errorf("making the directory of the dashboards: %w", err)
 	}
-	for _, d := range []struct {
-		file    string
-		builder *dashboard.DashboardBuilder
-	}{
-		{FleetFile, fleet(opts)},
-		{PolicyFile, policy(opts)},
-	} {
-		if err := write(filepath.Join(dir, d.file), d.builder); err != nil {
-			return err
+	files := map[string][]byte{}
+	var names []string
+	for _, p := range pages() {
+		text, err := encode(p.build(opts))
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", p.file(), err)
+		}
+		files[p.file()] = text
+		names = append(names, p.file())
+	}
+	files[ConfigMapFile] = configMap(names, files)
+	names = append(names, ConfigMapFile)
+	for i, name := range names {
+		names[i] = filepath.Join(dir, name)
+		if err := os.WriteFile(names[i], files[name], 0o644); err != nil {
+			return nil, fmt.Errorf("writing a dashboard: %w", err)
 		}
 	}
-	return nil
+	return names, nil
 }
 
-func write(path string, builder cog.Builder[dashboard.Dashboard]) error {
+func encode(builder cog.Builder[dashboard.Dashboard]) ([]byte, error) {
 	built, err := builder.Build()
 	if err != nil {
-		return fmt.Errorf("building %s: %w", filepath.Base(path), err)
+		return nil, fmt.Errorf("building the dashboard: %w", err)
 	}
 	numberPanels(built.Panels)
 	text, err := json.MarshalIndent(built, "", "  ")
 	if err != nil {
-		return fmt.Errorf("encoding %s: %w", filepath.Base(path), err)
+		return nil, fmt.Errorf("encoding the dashboard: %w", err)
 	}
-	if err := os.WriteFile(path, append(text, '\n'), 0o644); err != nil {
-		return fmt.Errorf("writing a dashboard: %w", err)
+	return append(text, '\n'), nil
+}
+
+// configMap writes the files as block scalars, which hold JSON as it is.
+func configMap(names []string, files map[string][]byte) []byte {
+	var out bytes.Buffer
+	out.WriteString("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: rewardwatch-dashboards\n  labels:\n    grafana_dashboard: \"1\"\ndata:\n")
+	for _, name := range names {
+		fmt.Fprintf(&out, "  rewardwatch-%s: |\n", name)
+		for line := range bytes.Lines(files[name]) {
+			fmt.Fprintf(&out, "    %s", line)
+		}
 	}
-	return nil
+	return out.Bytes()
 }
 
 // numberPanels gives every panel an id of its own: Grafana would number them at each load, and links to a panel would

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/goccy/go-yaml"
+	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
 )
 
@@ -23,10 +25,12 @@ func TestDeliveredDashboardsAreUpToDate(t *testing.T) {
 	if *update {
 		dir = golden
 	}
-	if err := Write(dir, DefaultOptions()); err != nil {
+	files, err := Write(dir, DefaultOptions())
+	if err != nil {
 		t.Fatal(err)
 	}
-	for _, file := range []string{FleetFile, PolicyFile} {
+	for _, file := range files {
+		file = filepath.Base(file)
 		got, want := read(t, filepath.Join(dir, file)), read(t, filepath.Join(golden, file))
 		if string(got) != string(want) {
 			t.Errorf("%s differs from the one in %s; run `go test ./dashboards -update` and look at the difference", file, golden)
@@ -39,7 +43,7 @@ func TestWriteNamesWhatItCouldNotDo(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	err := Write(filepath.Join(file, "sub"), DefaultOptions())
+	_, err := Write(filepath.Join(file, "sub"), DefaultOptions())
 	if err == nil || !strings.Contains(err.Error(), "directory of the dashboards") {
 		t.Errorf("Write below a file: %v", err)
 	}
@@ -52,16 +56,16 @@ func TestGroupLabelsBecomeVariablesAndMatchers(t *testing.T) {
 		variables []string
 		selector  string
 	}{
-		{"by env", []string{"env"}, []string{"datasource", "policy", "env"}, `m{policy=~"$policy",env=~"$env"}`},
-		{"by two labels", []string{"env", "label_region"}, []string{"datasource", "policy", "env", "label_region"}, `m{policy=~"$policy",env=~"$env",label_region=~"$label_region"}`},
-		{"not grouped", nil, []string{"datasource", "policy"}, `m{policy=~"$policy"}`},
+		{"by env", []string{"env"}, []string{"datasource", "job", "policy", "env"}, `m{job=~"$job",policy=~"$policy",env=~"$env"}`},
+		{"by two labels", []string{"env", "label_region"}, []string{"datasource", "job", "policy", "env", "label_region"}, `m{job=~"$job",policy=~"$policy",env=~"$env",label_region=~"$label_region"}`},
+		{"not grouped", nil, []string{"datasource", "job", "policy"}, `m{job=~"$job",policy=~"$policy"}`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			opts := Options{GroupBy: test.groupBy}
 			if got := fleetScope(opts).of("m"); got != test.selector {
 				t.Errorf("selector %s, want %s", got, test.selector)
 			}
-			d := build(t, opts)[FleetFile]
+			d := build(t, opts)["fleet.json"]
 			var names []string
 			for _, v := range d.Templating.List {
 				names = append(names, v.Name)
@@ -97,6 +101,49 @@ func TestEveryPanelExplainsItself(t *testing.T) {
 	}
 }
 
+// Every series is of the jobs that were chosen, or a Prometheus that scrapes two fleets would show them as one.
+func TestEveryQueryIsOfTheChosenJobs(t *testing.T) {
+	for file, d := range build(t, DefaultOptions()) {
+		for _, expr := range d.expressions() {
+			parsed, err := parser.NewParser(parser.Options{}).ParseExpr(substitute(expr))
+			if err != nil {
+				t.Fatalf("%s: %s: %v", file, expr, err)
+			}
+			parser.Inspect(parsed, func(node parser.Node, _ []parser.Node) error {
+				selector, ok := node.(*parser.VectorSelector)
+				if !ok || selector.Name == buildInfo {
+					return nil
+				}
+				if !slices.ContainsFunc(selector.LabelMatchers, func(m *labels.Matcher) bool { return m.Name == "job" }) {
+					t.Errorf("%s: %s: %s is of any job", file, expr, selector.Name)
+				}
+				return nil
+			})
+		}
+	}
+}
+
+// The ConfigMap holds what the files hold.
+func TestConfigMapHoldsTheDashboards(t *testing.T) {
+	var m struct {
+		Kind string            `yaml:"kind"`
+		Data map[string]string `yaml:"data"`
+	}
+	text := read(t, filepath.Join(golden, ConfigMapFile))
+	if err := yaml.Unmarshal(text, &m); err != nil {
+		t.Fatal(err)
+	}
+	const most = 1 << 20 // bytes that Kubernetes lets a ConfigMap have
+	if m.Kind != "ConfigMap" || len(m.Data) != len(pages()) || len(text) >= most {
+		t.Errorf("%s with %d files and %d bytes", m.Kind, len(m.Data), len(text))
+	}
+	for _, p := range pages() {
+		if m.Data["rewardwatch-"+p.file()] != string(read(t, filepath.Join(golden, p.file()))) {
+			t.Errorf("%s differs", p.file())
+		}
+	}
+}
+
 func TestScoresAreDrawnAgainstTheThreshold(t *testing.T) {
 	for file, d := range build(t, DefaultOptions()) {
 		drawn := 0
@@ -110,7 +157,7 @@ func TestScoresAreDrawnAgainstTheThreshold(t *testing.T) {
 				t.Errorf("%s: panel %q does not draw the threshold at 1", file, p.Title)
 			}
 		}
-		if drawn == 0 {
+		if drawn == 0 && (file == "fleet.json" || file == "policy.json") {
 			t.Errorf("%s shows no score", file)
 		}
 	}
@@ -238,11 +285,12 @@ func (m model) expressions() []string {
 func build(t *testing.T, opts Options) map[string]model {
 	t.Helper()
 	dir := t.TempDir()
-	if err := Write(dir, opts); err != nil {
+	if _, err := Write(dir, opts); err != nil {
 		t.Fatal(err)
 	}
 	out := map[string]model{}
-	for _, file := range []string{FleetFile, PolicyFile} {
+	for _, p := range pages() {
+		file := p.file()
 		var m model
 		if err := json.Unmarshal(read(t, filepath.Join(dir, file)), &m); err != nil {
 			t.Fatal(err)

@@ -10,8 +10,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/bank"
 )
 
-// frame is what both dashboards have in common: the variables datasource, policy and one for each label of a group,
-// and the annotations.
+// frame is what all dashboards have in common: the variables datasource, job, policy and one for each label of a group, the
+// annotations, and links to the others.
 func frame(title, description, uid string, s scope, policy *dashboard.QueryVariableBuilder) *dashboard.DashboardBuilder {
 	d := dashboard.NewDashboardBuilder(title).
 		Description(description).
@@ -22,23 +22,30 @@ func frame(title, description, uid string, s scope, policy *dashboard.QueryVaria
 		Refresh("30s").
 		Tooltip(dashboard.DashboardCursorSyncCrosshair).
 		WithVariable(dashboard.NewDatasourceVariableBuilder("datasource").Label("Data source").Type("prometheus")).
+		WithVariable(everything(variable("job", "Job", "label_values("+buildInfo+", job)"))).
 		WithVariable(policy)
 	for _, label := range s.labels {
 		d.WithVariable(groupVariable(s, label))
+	}
+	for _, other := range pages() {
+		if other.uid != uid {
+			d.Link(dashboard.NewDashboardLinkBuilder(other.title).
+				Type(dashboard.DashboardLinkTypeLink).Url("/d/" + other.uid).KeepTime(true).IncludeVars(true))
+		}
 	}
 	return d.Annotation(alarmAnnotation(s)).Annotation(versionAnnotation(s))
 }
 
 func policyVariable() *dashboard.QueryVariableBuilder {
-	return variable("policy", "Policy", "label_values("+bank.MetricStreamState+", policy)")
+	return variable("policy", "Policy", "label_values("+bank.MetricStreamState+`{job=~"$job"}, policy)`)
 }
 
 func groupVariable(s scope, label string) *dashboard.QueryVariableBuilder {
-	return everything(variable(label, label, "label_values("+bank.MetricStreamState+"{"+s.policy+"}, "+label+")"))
+	return everything(variable(label, label, "label_values("+s.policies(bank.MetricStreamState)+", "+label+")"))
 }
 
 func signalVariable() *dashboard.QueryVariableBuilder {
-	return variable("signal", "Signal", "label_values("+bank.MetricStreamState+`{policy="$policy"}, signal)`).
+	return variable("signal", "Signal", "label_values("+bank.MetricStreamState+`{job=~"$job",policy="$policy"}, signal)`).
 		Current(dashboard.VariableOption{Text: text("return"), Value: text("return")})
 }
 

@@ -14,9 +14,7 @@ func policy(opts Options) *dashboard.DashboardBuilder {
 	s := policyScope(opts)
 	d := frame("Rewardwatch / Policy", "One policy: what it earns and does now, against what it did when its baseline was frozen.",
 		policyUID, s, policyVariable()).
-		WithVariable(signalVariable()).
-		Link(dashboard.NewDashboardLinkBuilder("Fleet").
-			Type(dashboard.DashboardLinkTypeLink).Url("/d/" + fleetUID).KeepTime(true))
+		WithVariable(signalVariable())
 	policyState(d, s)
 	policyPromise(d, s)
 	policyDistribution(d, s)
@@ -149,14 +147,13 @@ func gaugeChance(s scope) string {
 }
 
 func policyIncidents(d *dashboard.DashboardBuilder, s scope) {
-	ofPolicy := "{" + s.policy + "}"
 	d.WithRow(dashboard.NewRowBuilder("Incidents and retraining")).
 		WithPanel(stacked("Firing alarms by severity", "Alarms of the policy that fire. Info: on a provisional baseline.", "short",
 			query{expr: "sum by (severity) (" + s.of(alerts.MetricAlarms) + ")", legend: "{{severity}}"}, muted(s))).
 		WithPanel(labelsNow("Causes of closed incidents", "How many incidents of the policy closed over the time shown, by the cause that was found.",
 			query{expr: overRange(s.of(alerts.MetricIncidentsClosed), "cause"), table: true}, "Time")).
 		WithPanel(lines("Retrain requests", "Retrain requests of the policy by state.", "short",
-			query{expr: "sum by (state) (" + retrain.MetricRequests + ofPolicy + ")", legend: "{{state}}"}).Min(0)).
+			query{expr: "sum by (state) (" + s.policies(retrain.MetricRequests) + ")", legend: "{{state}}"}).Min(0)).
 		WithPanel(lines("Cooldown", "Time until the policy may order another retraining, by target.", "s",
-			query{expr: "max by (target) (" + retrain.MetricCooldown + ofPolicy + ")", legend: "{{target}}"}).Min(0))
+			query{expr: "max by (target) (" + s.policies(retrain.MetricCooldown) + ")", legend: "{{target}}"}).Min(0))
 }

@@ -51,11 +51,21 @@ func policyScope(opts Options) scope {
 
 // of picks the series of a metric in the scope that meet the further matchers.
 func (s scope) of(metric string, matchers ...string) string {
-	all := []string{s.policy}
+	var groups []string
 	for _, label := range s.labels {
-		all = append(all, label+`=~"$`+label+`"`)
+		groups = append(groups, label+`=~"$`+label+`"`)
 	}
-	return metric + "{" + strings.Join(append(all, matchers...), ",") + "}"
+	return s.policies(metric, slices.Concat(groups, matchers)...)
+}
+
+// policies is of for a metric without the labels of a group.
+func (s scope) policies(metric string, matchers ...string) string {
+	return s.service(metric, append([]string{s.policy}, matchers...)...)
+}
+
+// service picks the series of a metric that is of no policy.
+func (s scope) service(metric string, matchers ...string) string {
+	return metric + "{" + strings.Join(append([]string{`job=~"$job"`}, matchers...), ",") + "}"
 }
 
 // ofSignal is of for the chosen signal.

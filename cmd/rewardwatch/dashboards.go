@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -15,7 +14,7 @@ func newDashboardsCommand(c *console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "dashboards -o DIR",
 		Short: "Write the Grafana dashboards",
-		Long:  "Write the Grafana dashboards as JSON. Their variables follow the labels by which the configuration groups policies.",
+		Long:  "Write the Grafana dashboards as JSON, and all of them as a Kubernetes ConfigMap. Their variables follow the labels by which the configuration groups policies.",
 		Args:  cobra.NoArgs,
 		RunE:  func(*cobra.Command, []string) error { return writeDashboards(c, dir, config) },
 	}
@@ -28,10 +27,11 @@ func writeDashboards(c *console, dir, configFile string) error {
 	if err != nil {
 		return err
 	}
-	if err := dashboards.Write(dir, dashboards.Options{GroupBy: cfg.groupLabels()}); err != nil {
+	files, err := dashboards.Write(dir, dashboards.Options{GroupBy: cfg.groupLabels()})
+	if err != nil {
 		return err
 	}
-	return c.wrote(filepath.Join(dir, dashboards.FleetFile), filepath.Join(dir, dashboards.PolicyFile))
+	return c.wrote(files...)
 }
 
 // writerFlags gives a verb that writes files its flags.

@@ -84,22 +84,26 @@ func TestVerbsThatWriteFiles(t *testing.T) {
 	const config = "testdata/group_by.good.yml"
 	tests := map[string]struct {
 		verb  string
-		files [2]string
+		files []string
 	}{
-		"rules":      {"rules", [2]string{alerts.RulesFile, alerts.RulesTestFile}},
-		"dashboards": {"dashboards", [2]string{dashboards.FleetFile, dashboards.PolicyFile}},
+		"rules":      {"rules", []string{alerts.RulesFile, alerts.RulesTestFile}},
+		"dashboards": {"dashboards", []string{"fleet.json", "policy.json", "retraining.json", "service.json", dashboards.ConfigMapFile}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			plain, grouped := filepath.Join(t.TempDir(), "a", "b"), t.TempDir()
 			stdout, stderr, code := commandLine(t, tt.verb, "-o", plain)
-			if want := filepath.Join(plain, tt.files[0]) + "\n" + filepath.Join(plain, tt.files[1]) + "\n"; code != exitFine || stdout != want || stderr != "" {
+			want := ""
+			for _, file := range tt.files {
+				want += filepath.Join(plain, file) + "\n"
+			}
+			if code != exitFine || stdout != want || stderr != "" {
 				t.Fatalf("exit %d, stdout %q, stderr %q", code, stdout, stderr)
 			}
 			if _, stderr, code := commandLine(t, tt.verb, "-o", grouped, "--config", config); code != exitFine {
 				t.Fatalf("exit %d, stderr %q", code, stderr)
 			}
-			before, after := readAll(t, plain, tt.files[:]), readAll(t, grouped, tt.files[:])
+			before, after := readAll(t, plain, tt.files), readAll(t, grouped, tt.files)
 			if strings.Contains(before, "label_region") || !strings.Contains(after, "label_region") {
 				t.Error("the labels of group_by are not followed")
 			}

@@ -1,0 +1,102 @@
+package dashboards
+
+import (
+	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
+
+	"github.com/rewardwatch/rewardwatch/alerts"
+	"github.com/rewardwatch/rewardwatch/detectors/bank"
+	"github.com/rewardwatch/rewardwatch/ingest"
+	"github.com/rewardwatch/rewardwatch/ingest/assemble"
+)
+
+// service is the dashboard of Rewardwatch itself: is telemetry read, does it keep up, is its state safe, is anybody told.
+func service(opts Options) *dashboard.DashboardBuilder {
+	s := fleetScope(opts)
+	d := frame("Rewardwatch / Service", "Rewardwatch itself: the telemetry that it reads, its state, its memory, and the pages that it sends.",
+		serviceUID, s, everything(policyVariable()))
+	serviceTelemetry(d, s)
+	serviceState(d, s)
+	serviceMemory(d, s)
+	serviceNotifications(d, s)
+	return d
+}
+
+func serviceTelemetry(d *dashboard.DashboardBuilder, s scope) {
+	d.WithRow(dashboard.NewRowBuilder("Telemetry")).
+		WithPanel(lines("Records read", "Telemetry records by what became of them.", "cps",
+			query{expr: perSecond(s.service(ingest.MetricEvents), "result"), legend: "{{result}}"})).
+		WithPanel(stacked("Dead letters", "Refused records by reason, and those of them that could not even be kept.", "cps",
+			query{expr: perSecond(s.service(ingest.MetricDeadLetters), "reason"), legend: "{{reason}}"},
+			query{expr: "sum(rate(" + s.service(ingest.MetricDeadLettersLost) + "[$__rate_interval]))", legend: "not kept"})).
+		WithPanel(lines("Lag in records", "Records that have not been read yet, by topic and partition.", "short",
+			query{expr: "max by (topic, partition) (" + s.service(ingest.MetricLagRecords) + ")", legend: "{{topic}} {{partition}}"}).Min(0)).
+		WithPanel(lines("Lag in seconds", "Age of the last record that was read, while there are more to read; absent where telemetry has no clock.", "s",
+			query{expr: "max by (topic, partition) (" + s.service(ingest.MetricLagSeconds) + ")", legend: "{{topic}} {{partition}}"}).Min(0)).
+		WithPanel(stacked("Episode ends", "Episodes by how they ended. Abandoned ones were dropped unfinished.", "cps",
+			query{expr: perSecond(s.service(assemble.MetricEpisodes), "end"), legend: "{{end}}"})).
+		WithPanel(lines("Open episodes", "Episodes that have begun and not ended.", "short",
+			query{expr: "sum(" + s.service(assemble.MetricOpenEpisodes) + ")", legend: "open"}).Min(0)).
+		WithPanel(lines("Records passed over", "Records that are no fault and were not judged: duplicates and late summaries, tombstones and control records, values of too many signals, and records that retention removed before they were read.", "cps",
+			query{expr: perSecond(s.service(assemble.MetricEventsIgnored), "reason"), legend: "{{reason}}"},
+			query{expr: perSecond(s.service(ingest.MetricMessagesSkipped), "reason"), legend: "{{reason}}"},
+			query{expr: "sum(rate(" + s.service(assemble.MetricSignalsIgnored) + "[$__rate_interval]))", legend: "signal_limit"},
+			query{expr: "sum by (topic) (rate(" + s.service(ingest.MetricOffsetGap) + "[$__rate_interval]))", legend: "removed by retention: {{topic}}"})).
+		WithPanel(lines("Partitions", "Partitions that are read, those that exist, and reconnections by reason, of each topic.", "short",
+			query{expr: "sum by (topic) (" + s.service(ingest.MetricPartitions, `kind="assigned"`) + ")", legend: "{{topic}} assigned"},
+			query{expr: "max by (topic) (" + s.service(ingest.MetricPartitions, `kind="existing"`) + ")", legend: "{{topic}} existing"},
+			query{expr: "sum by (topic, reason) (increase(" + s.service(ingest.MetricReconnects) + "[$__rate_interval]))", legend: "{{topic}} reconnected: {{reason}}"}).Min(0))
+}
+
+// Metrics of the service itself, whose package cannot be imported.
+const (
+	lateUnits       = "rewardwatch_units_late_total"
+	waitingUnits    = "rewardwatch_units_waiting"
+	droppedUnits    = "rewardwatch_units_dropped_total"
+	streamLimitHits = "rewardwatch_stream_limit_hits_total"
+	memory          = "rewardwatch_memory_bytes"
+	memoryLimit     = "rewardwatch_memory_limit_bytes"
+	groupsEvicted   = "rewardwatch_groups_evicted"
+	groupEvictions  = "rewardwatch_group_evictions_total"
+	groupReturns    = "rewardwatch_group_returns_total"
+	buildInfo       = "rewardwatch_build_info"
+	reloaded        = "rewardwatch_config_last_reload_successful"
+)
+
+func serviceState(d *dashboard.DashboardBuilder, s scope) {
+	d.WithRow(dashboard.NewRowBuilder("State and limits")).
+		WithPanel(lines("Checkpoint age", "Time since the partition that was saved longest ago was saved. What came after it would be read again after a crash.", "s",
+			query{expr: "max by (topic) (" + s.service(ingest.MetricCheckpointAge) + ")", legend: "{{topic}}"}).Min(0).Span(third)).
+		WithPanel(lines("Checkpoint size", "Bytes last written, by kind.", "bytes",
+			query{expr: "sum by (kind) (" + s.service(ingest.MetricCheckpointBytes) + ")", legend: "{{kind}}"}).Min(0).Span(third)).
+		WithPanel(lines("Failures and limits", "Checkpoints that could not be written, series left out of the metrics because limits.series was reached, streams not followed because limits.streams was, and a configuration that was refused at the last reload.", "short",
+			query{expr: "sum by (kind) (increase(" + s.service(ingest.MetricCheckpointFailure) + "[$__rate_interval]))", legend: "checkpoint failed: {{kind}}"},
+			query{expr: "sum(increase(" + s.service(bank.MetricSeriesLimitHits) + "[$__rate_interval]))", legend: "series left out"},
+			query{expr: "sum(increase(" + s.service(streamLimitHits) + "[$__rate_interval]))", legend: "streams not followed"},
+			query{expr: "max(1 - " + s.service(reloaded) + ")", legend: "configuration refused"}).Min(0).Span(third)).
+		WithPanel(lines("Units waiting", "Finished episodes that wait to be judged: for other partitions, so that all are judged in the order in which they ended, or for the calibration of a baseline.", "short",
+			query{expr: "sum by (reason) (" + s.service(waitingUnits) + ")", legend: "{{reason}}"}).Min(0)).
+		WithPanel(lines("Units late or not judged", "Late: judged after one of another partition that had ended later. Not judged: of a policy that no entry of policies matches, of a new one beyond limits.streams, or of a policy_version that another one has followed.", "short",
+			query{expr: "sum(increase(" + s.service(lateUnits) + "[$__rate_interval]))", legend: "late"},
+			query{expr: "sum by (reason) (increase(" + s.service(droppedUnits) + "[$__rate_interval]))", legend: "not judged: {{reason}}"},
+			query{expr: "sum(increase(" + s.service(bank.MetricUnitsIgnored) + "[$__rate_interval]))", legend: "not judged: old version"}).Min(0))
+}
+
+func serviceMemory(d *dashboard.DashboardBuilder, s scope) {
+	d.WithRow(dashboard.NewRowBuilder("Memory")).
+		WithPanel(lines("Memory", "Memory in use of each instance, and (dashed) limits.memory.", "bytes",
+			query{expr: "max by (instance) (" + s.service(memory) + ")", legend: "{{instance}}"},
+			query{expr: "max by (instance) (" + s.service(memoryLimit) + ")", legend: "{{instance}} limit"}).
+			Min(0).OverrideByRegexp("/limit/", dashed())).
+		WithPanel(lines("Groups evicted", "Groups whose state is in the checkpoint alone, and how often groups leave memory and come back to it. Where they come back with every unit, memory is too small.", "short",
+			query{expr: "sum(" + s.service(groupsEvicted) + ")", legend: "evicted"},
+			query{expr: "sum(increase(" + s.service(groupEvictions) + "[$__rate_interval]))", legend: "left"},
+			query{expr: "sum(increase(" + s.service(groupReturns) + "[$__rate_interval]))", legend: "came back"}).Min(0))
+}
+
+func serviceNotifications(d *dashboard.DashboardBuilder, s scope) {
+	d.WithRow(dashboard.NewRowBuilder("Pages")).
+		WithPanel(lines("Notifications", "Pushes to Alertmanager by result.", "cps",
+			query{expr: perSecond(s.service(alerts.MetricNotifications), "result"), legend: "{{result}}"})).
+		WithPanel(lines("Unconfirmed alerts", "Alerts that no Alertmanager has accepted in their current state.", "short",
+			query{expr: "sum(" + s.service(alerts.MetricNotifyPending) + ")", legend: "unconfirmed"}).Min(0))
+}
