@@ -1,6 +1,7 @@
 package alerts
 
 import (
+	"net/url"
 	"strings"
 	"time"
 )
@@ -49,6 +50,7 @@ func incidentAlert(i *Incident) alert {
 			"offsets":     describeOffsets(i.offsets()),
 			"baseline":    i.baselines(),
 			"decisions":   i.decisions(),
+			"runbook_url": runbook(alertRewardDrift), "dashboard_url": policyPage(i.Group.Policy),
 		}),
 	}
 }
@@ -68,8 +70,17 @@ func faultAlert(f *Fault) alert {
 			"description": f.describe(),
 			"signals":     f.streams(),
 			"since":       f.Since.String(),
+			"runbook_url": runbook(alertTelemetryFault), "dashboard_url": policyPage(f.Group.Policy),
 		}),
 	}
+}
+
+// runbook is the page that says what to do about an alert.
+func runbook(alert string) string { return Runbooks + "#" + strings.ToLower(alert) }
+
+// policyPage is the path of a policy's dashboard within Grafana, whose address is not known here.
+func policyPage(policy string) string {
+	return "/d/" + policyDashboard + "?var-policy=" + url.QueryEscape(policy)
 }
 
 // annotations leaves out the empty ones and cuts the long ones.

@@ -44,6 +44,9 @@ episode_length: resolved at unit 130 (2027-01-15T08:02:10Z, agent a-1, episode e
 		"evidence": "reward_version changed from r7 to r8 at the onset",
 		"offsets":  "900 to 1069 of partition 0, 5 to 7 of partition 3",
 		"baseline": "b1 (500 units), b2 (100 units, provisional)",
+
+		"runbook_url":   "https://github.com/rewardwatch/rewardwatch/blob/main/docs/runbooks.md#rewarddrift",
+		"dashboard_url": "/d/rewardwatch-policy?var-policy=checkout",
 	}
 	for name := range want {
 		if got.annotations[name] != want[name] {

@@ -1,9 +1,11 @@
 package alerts
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/goccy/go-yaml"
 )
@@ -20,8 +22,9 @@ type RulesOptions struct {
 	Push bool
 	// GroupLabels are the label names by which policies are grouped, such as env and label_region.
 	GroupLabels []string
-	// WebhooksGivenUp is the name of the counter of webhooks that were given up; "" leaves its rule out.
-	WebhooksGivenUp string
+	// WebhooksGivenUp is the name of the counter of webhooks that were given up, RetrainRequests that of the gauge of requests by
+	// state; "" leaves their rules out.
+	WebhooksGivenUp, RetrainRequests string
 	// Memory and MemoryLimit are the names of the gauges of the memory in use and of what may be; "" leaves their rule out.
 	Memory, MemoryLimit string
 }
@@ -59,7 +62,29 @@ type rule struct {
 	severity    Severity
 	summary     string
 	description string
+	dashboard   string // uid of the dashboard that shows more
 	tests       []ruleTest
+}
+
+// Runbooks is where the pages lie that say what to do about each alert: a heading for each.
+const Runbooks = "https://github.com/rewardwatch/rewardwatch/blob/main/docs/runbooks.md"
+
+// The uids of the dashboards that alerts lead to, as package dashboards has them.
+const (
+	policyDashboard     = "rewardwatch-policy"
+	retrainingDashboard = "rewardwatch-retraining"
+	serviceDashboard    = "rewardwatch-service"
+)
+
+// annotations are those of the alert. The path of the dashboard is within Grafana, whose address is not known here.
+func (r rule) annotations() ruleAnnotations {
+	path := "/d/" + cmp.Or(r.dashboard, serviceDashboard)
+	if r.dashboard == policyDashboard {
+		path += "?var-policy={{ $labels.policy | urlquery }}"
+	}
+	return ruleAnnotations{
+		Summary: r.summary, Description: r.description, Runbook: runbook(r.alert), Dashboard: path,
+	}
 }
 
 // ruleTest feeds series, a sample a minute, and says which alerts of the rule's name fire at a time.
@@ -89,6 +114,8 @@ type (
 	ruleAnnotations struct {
 		Summary     string `yaml:"summary"`
 		Description string `yaml:"description"`
+		Runbook     string `yaml:"runbook_url"`
+		Dashboard   string `yaml:"dashboard_url"`
 	}
 
 	testDocument struct {
@@ -123,7 +150,7 @@ func rulesFile(rules []rule) rulesDocument {
 		group.Rules = append(group.Rules, alertRule{
 			Alert: r.alert, Expr: r.expr, For: r.wait,
 			Labels:      map[string]string{"severity": string(r.severity)},
-			Annotations: ruleAnnotations{Summary: r.summary, Description: r.description},
+			Annotations: r.annotations(),
 		})
 	}
 	return rulesDocument{Groups: []ruleGroup{group}}
@@ -136,6 +163,8 @@ func rulesTestFile(rules []rule) testDocument {
 			expect := make([]expectedAlert, len(t.fires))
 			for i, e := range t.fires {
 				expect[i] = e.with("severity", string(r.severity))
+				expect[i].Annotations.Runbook = r.annotations().Runbook
+				expect[i].Annotations.Dashboard = strings.Replace(r.annotations().Dashboard, "{{ $labels.policy | urlquery }}", e.Labels["policy"], 1)
 			}
 			doc.Tests = append(doc.Tests, testCase{
 				Name: r.alert + ": " + t.name, Every: "1m", Series: t.series,

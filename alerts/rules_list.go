@@ -11,15 +11,19 @@ import (
 // allRules lists the rules in the order in which they are written.
 func allRules(opts RulesOptions) []rule {
 	var rules []rule
+	g := ruleGroups{labels: opts.GroupLabels}
 	if !opts.Push {
-		g := ruleGroups{labels: opts.GroupLabels}
 		rules = append(rules, g.drift(Critical), g.drift(Warning), g.drift(Info), g.telemetryFault())
 	}
+	rules = append(rules, g.actionCollapse(), g.rewardChannelFault(), g.baselineStale(), g.falseAlarmBudgetSpent())
 	rules = append(rules, telemetryAbsent(), telemetryLost(), consumerLagHigh(), deadLettersRising(), deadLettersLost(),
 		checkpointStale(), checkpointDamaged(), partitionsUnassigned(), partitionStalled(), lagNotFalling(), retentionOvertaking(),
 		clockJumped(), cardinalityLimit(), notifierFailing(), alertmanagerUnreachable())
 	if opts.WebhooksGivenUp != "" {
 		rules = append(rules, webhookDeadLetter(opts.WebhooksGivenUp))
+	}
+	if opts.RetrainRequests != "" {
+		rules = append(rules, retrainNoImprovement(opts.RetrainRequests), retrainAwaitsApproval(opts.RetrainRequests))
 	}
 	if opts.Memory != "" {
 		rules = append(rules, memoryLimitPassed(opts.Memory, opts.MemoryLimit))
@@ -77,7 +81,7 @@ func (g ruleGroups) drift(severity Severity) rule {
 	alarms := func(values string) inputSeries { return g.series(MetricAlarms, selector, values) }
 	const more = " `rewardwatch incident list` names the incidents, `incident show` says of one since when, by how much and why."
 	return rule{
-		alert: alertRewardDrift, severity: severity,
+		alert: alertRewardDrift, severity: severity, dashboard: policyDashboard,
 		expr:        fmt.Sprintf("sum by (%s) (%s{%s}) > 0", g.by(), MetricAlarms, selector),
 		summary:     g.name() + " drifts from its baseline",
 		description: "Firing alarms: {{ $value }}." + g.drifting() + g.faulty() + more,
@@ -109,7 +113,7 @@ func (g ruleGroups) drift(severity Severity) rule {
 func (g ruleGroups) telemetryFault() rule {
 	const meaning = "A fault vetoes retraining while it lasts, and a signal with wrong values is not judged."
 	return rule{
-		alert: alertTelemetryFault, severity: Warning,
+		alert: alertTelemetryFault, severity: Warning, dashboard: policyDashboard,
 		expr:        g.count("", bank.TelemetryFault),
 		summary:     "the telemetry of " + g.name() + " is faulty",
 		description: meaning + g.faulty(),
@@ -421,7 +425,7 @@ func webhookDeadLetter(metric string) rule {
 		description = "Deliveries to trainer were given up within the last hour: no retraining comes of them. `/api/v1/retrain-requests` says which and why."
 	)
 	return rule{
-		alert: "WebhookDeadLetter", severity: Warning,
+		alert: "WebhookDeadLetter", severity: Warning, dashboard: retrainingDashboard,
 		expr:        fmt.Sprintf("max by (job, target) (increase(%s[1h])) > 0", metric),
 		summary:     summary,
 		description: "Deliveries to {{ $labels.target }} were given up within the last hour: no retraining comes of them. `/api/v1/retrain-requests` says which and why.",

@@ -18,7 +18,7 @@ const webhookMetric = "rewardwatch_webhooks_given_up_total"
 // ruleCases are the ways in which rules are written.
 var ruleCases = map[string]RulesOptions{
 	"metrics": {
-		GroupLabels: []string{"env"}, WebhooksGivenUp: webhookMetric,
+		GroupLabels: []string{"env"}, WebhooksGivenUp: webhookMetric, RetrainRequests: "rewardwatch_retrain_requests",
 		Memory: "rewardwatch_memory_bytes", MemoryLimit: "rewardwatch_memory_limit_bytes",
 	},
 	"push":      {Push: true, GroupLabels: []string{"env"}},

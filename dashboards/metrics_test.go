@@ -11,6 +11,9 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/rewardwatch/rewardwatch/alerts"
+	"github.com/rewardwatch/rewardwatch/retrain"
 )
 
 // exportedMetrics finds the names of all metrics of Rewardwatch in its source: the string constants that are called
@@ -64,6 +67,34 @@ func metricsOfFile(path string, found map[string]string) error {
 		return true
 	})
 	return nil
+}
+
+// Every alert has a runbook, every runbook an alert, and alerts lead to dashboards that exist.
+func TestAlertsLeadSomewhere(t *testing.T) {
+	rules := t.TempDir()
+	if err := alerts.WriteRules(rules, alerts.RulesOptions{
+		WebhooksGivenUp: retrain.MetricGivenUp, RetrainRequests: retrain.MetricRequests, Memory: memory, MemoryLimit: memoryLimit,
+	}); err != nil {
+		t.Fatal(err)
+	}
+	text := string(read(t, filepath.Join(rules, alerts.RulesFile)))
+	var named, described []string
+	for _, found := range regexp.MustCompile(`- alert: (\w+)`).FindAllStringSubmatch(text, -1) {
+		named = append(named, found[1])
+	}
+	for _, found := range regexp.MustCompile(`(?m)^## (\w+)$`).FindAllStringSubmatch(string(read(t, "../docs/runbooks.md")), -1) {
+		described = append(described, found[1])
+	}
+	slices.Sort(named)
+	slices.Sort(described)
+	if named = slices.Compact(named); !slices.Equal(named, described) {
+		t.Errorf("there are the alerts %v, and runbooks of %v", named, described)
+	}
+	for _, found := range regexp.MustCompile(`dashboard_url: "?/d/([\w-]+)`).FindAllStringSubmatch(text, -1) {
+		if !slices.ContainsFunc(pages(), func(p page) bool { return p.uid == found[1] }) {
+			t.Errorf("an alert leads to the dashboard %s, which does not exist", found[1])
+		}
+	}
 }
 
 // The table of docs/metrics.md has a row for every metric that is exported and no other, and its type fits the name.

@@ -20,7 +20,7 @@ func TestDeliveredRulesAreUpToDate(t *testing.T) {
 		dir = "prometheus"
 	}
 	err := alerts.WriteRules(dir, alerts.RulesOptions{
-		Push: true, GroupLabels: []string{"env"}, WebhooksGivenUp: retrain.MetricGivenUp,
+		Push: true, GroupLabels: []string{"env"}, WebhooksGivenUp: retrain.MetricGivenUp, RetrainRequests: retrain.MetricRequests,
 		Memory: "rewardwatch_memory_bytes", MemoryLimit: "rewardwatch_memory_limit_bytes",
 	})
 	if err != nil {

@@ -32,6 +32,7 @@ func writeRules(c *console, dir, configFile string) error {
 		Push:            len(cfg.Alerts.Alertmanager.URLs) > 0,
 		GroupLabels:     cfg.groupLabels(),
 		WebhooksGivenUp: retrain.MetricGivenUp,
+		RetrainRequests: retrain.MetricRequests,
 		Memory:          MetricMemory,
 		MemoryLimit:     MetricMemoryLimit,
 	})
