@@ -28,6 +28,8 @@ type Desk struct {
 	courier *courier
 	metrics *metrics
 	log     zerolog.Logger
+
+	externalURL string // under which people reach the service, "" where that is not known
 }
 
 // Open opens the ledger and reads every target's secret once, so that an unreadable one is an error now and not when
@@ -134,6 +136,7 @@ func (d *Desk) Consider(ctx context.Context, inc alerts.Incident) (Decision, err
 	}
 	if decision.Reason == Opened {
 		d.courier.notify(target)
+		d.announce(ctx, decision.Request)
 	}
 	if news {
 		event := d.log.Info()

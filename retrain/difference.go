@@ -75,6 +75,20 @@ func LeavesOfOrder(data json.RawMessage) ([]Leaf, error) {
 		leavesOf("contract", valueOf(contract, yamlfile.Place{}), o.ContractFrom)), nil
 }
 
+// Delta gives what contract and config of a request differ in from the parent of its recipe, as that is now, and the parent's name.
+// Where there is none, that is "" and everything differs.
+func (d *Desk) Delta(q Request) (parent string, differences []Difference, err error) {
+	now, err := LeavesOfOrder(q.Order)
+	if err != nil {
+		return "", nil, err
+	}
+	var old []Leaf
+	if r := d.recipes[q.Recipe]; r != nil && r.parent != nil {
+		parent, old = r.parent.Name, r.parent.Leaves()
+	}
+	return parent, Differences(old, now), nil
+}
+
 // decode reads JSON and keeps numbers as they are written.
 func decode(text []byte, into any) error {
 	d := json.NewDecoder(bytes.NewReader(text))

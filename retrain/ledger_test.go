@@ -56,6 +56,13 @@ func testLedger(t *testing.T, on storage) {
 		{"PeopleDecide", testPeopleDecide},
 		{"Resend", testResend},
 		{"CircuitOpens", testCircuitOpens},
+		{"LinkDecidesOnce", testLinkDecidesOnce},
+		{"LinkThatIsNotGenuine", testLinkThatIsNotGenuine},
+		{"LinkEndsInTime", testLinkEndsInTime},
+		{"LinkOfAllInstances", testLinkOfAllInstances},
+		{"WaitingRequestIsAnnounced", testWaitingRequestIsAnnounced},
+		{"UnfinishedRequests", testUnfinishedRequests},
+		{"DeltaOfARequest", testDeltaOfARequest},
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(t, on) })
 	}

@@ -157,15 +157,20 @@ func testStatesEndByThemselves(t *testing.T, on storage) {
 	}
 }
 
+// waiting opens a request that waits for its approval.
+func (r *rig) waiting(policy string) Request {
+	r.t.Helper()
+	id := r.consider(incident(policy+time.Now().Format(time.RFC3339Nano), policy)).Request
+	check(r.t, r.ledger.update(r.t.Context(), onlyStatement(`UPDATE requests SET state = 'awaiting_approval' WHERE id = $1`, id)))
+	q, err := r.Request(r.t.Context(), id)
+	check(r.t, err)
+	return q
+}
+
 func testPeopleDecide(t *testing.T, on storage) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, on)
-		wait := func() string { // a request that waits for its approval
-			t.Helper()
-			id := r.consider(incident("i"+time.Now().Format(time.RFC3339Nano), "ranker")).Request
-			check(t, r.ledger.update(t.Context(), onlyStatement(`UPDATE requests SET state = 'awaiting_approval' WHERE id = $1`, id)))
-			return id
-		}
+		wait := func() string { return r.waiting("ranker").ID }
 		rejected := wait()
 		q, err := r.Reject(t.Context(), rejected, "ann", "prices change tomorrow")
 		check(t, err)

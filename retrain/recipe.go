@@ -17,6 +17,7 @@ import (
 // are templates.
 type Recipe struct {
 	Name     string
+	parent   *Recipe        // nil where it has none
 	contract yamlfile.Value // a mapping with some or all of contractKeys
 	config   yamlfile.Value // a mapping
 
@@ -224,7 +225,7 @@ func (l *recipeLoader) resolve(name string, descendants []string) *Recipe {
 			l.resolved[name] = nil
 			return nil
 		}
-		r.contract, r.config = parent.contract, parent.config
+		r.parent, r.contract, r.config = parent, parent.contract, parent.config
 	}
 	r.contract = amend(r.contract, f.Contract.delta())
 	r.config = l.merge("config", r.config, f.Config)

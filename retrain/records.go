@@ -88,6 +88,13 @@ func (d *Desk) Requests(ctx context.Context, limit int) ([]Request, error) {
 	return list(ctx, d.ledger, "requests", scanRequest, selectRequests+` ORDER BY opened_at DESC, id LIMIT $1`, limit)
 }
 
+// Unfinished gives the requests that are not in a final state, those that wait for a person first, then the newest, at most limit.
+func (d *Desk) Unfinished(ctx context.Context, limit int) ([]Request, error) {
+	return list(ctx, d.ledger, "requests", scanRequest, selectRequests+`
+		WHERE closed_at IS NULL
+		ORDER BY CASE state WHEN 'awaiting_approval' THEN 0 ELSE 1 END, opened_at DESC, id LIMIT $1`, limit)
+}
+
 const selectRequests = `
 	SELECT id, kind, origin_kind, origin, parent, policy, trigger_key, recipe, target, state, reason, new_version, log, attempts,
 		opened_at, due_at, next_attempt_at, closed_at, body

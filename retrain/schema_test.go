@@ -148,7 +148,7 @@ func testRequestOfABuildBeforeRecipes(t *testing.T, on storage) {
 				`ALTER TABLE requests DROP COLUMN kind`, `ALTER TABLE requests DROP COLUMN origin_kind`, `ALTER TABLE requests DROP COLUMN parent`,
 				`ALTER TABLE requests DROP COLUMN new_version`, `ALTER TABLE requests DROP COLUMN log`, `ALTER TABLE requests DROP COLUMN recipe`,
 				`ALTER TABLE history DROP COLUMN by_whom`, `CREATE UNIQUE INDEX requests_one_open ON requests (policy) WHERE state = 'open'`,
-				`DELETE FROM migrations WHERE version >= 2`,
+				`DROP TABLE link_key`, `DELETE FROM migrations WHERE version >= 2`,
 			} {
 				if err == nil {
 					_, err = tx.ExecContext(t.Context(), statement)

@@ -71,13 +71,14 @@ type move struct {
 	due     time.Time // when the new state ends by itself; not read where it is final
 	version string    // that the job has made, "" where that is not news
 	log     string    // what the job has printed last, "" where that is not news
+	once    bool      // being in the state already is an error too
 }
 
 // move changes the state and writes its history. Where the request is in the state already, nothing is changed and that is no
-// error: who asks a second time has not heard of the first. The other errors are ErrUnknownRequest and *StateError.
+// error unless once is set: who asks a second time has not heard of the first. The other errors are ErrUnknownRequest and *StateError.
 func (m move) apply(ctx context.Context, tx *sql.Tx) (changed bool, err error) {
 	state, err := stateOf(ctx, tx, m.id)
-	if err != nil || state == m.to {
+	if err != nil || state == m.to && !m.once {
 		return false, err
 	}
 	if !slices.Contains(m.from, state) {

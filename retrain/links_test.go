@@ -1,0 +1,247 @@
+package retrain
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rs/zerolog"
+)
+
+// token gives the token of a request's link.
+func (r *rig) token(q Request) string {
+	r.t.Helper()
+	r.ServeUnder("https://rewardwatch.example/drift/")
+	link, err := r.Link(r.t.Context(), q)
+	check(r.t, err)
+	token, ok := strings.CutPrefix(link, "https://rewardwatch.example/drift/retrain/"+q.ID+"/decide?token=")
+	if !ok {
+		r.t.Fatalf("the link is %q", link)
+	}
+	return token
+}
+
+func testLinkDecidesOnce(t *testing.T, on storage) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, on)
+		q := r.waiting("ranker")
+		token := r.token(q)
+		for range 2 { // looking at it decides nothing
+			if seen, err := r.LinkedRequest(t.Context(), q.ID, token); err != nil || seen.State != StateAwaitingApproval {
+				t.Fatalf("%+v, %v, want one that waits", seen, err)
+			}
+		}
+		var wg sync.WaitGroup
+		results := make(chan error, 8)
+		for i := range cap(results) {
+			decide := r.ApproveByLink
+			if i%2 == 1 {
+				decide = r.RejectByLink
+			}
+			wg.Go(func() {
+				_, err := decide(t.Context(), q.ID, token, fmt.Sprint("person ", i), "because")
+				results <- err
+			})
+		}
+		wg.Wait()
+		close(results)
+		decided := 0
+		for err := range results {
+			var void *StateError
+			if err == nil {
+				decided++
+			} else if !errors.As(err, &void) || !void.State.Final() && void.State != StateOpen {
+				t.Errorf("a second use: %v, want a StateError", err)
+			}
+		}
+		if states := r.states(q.ID); decided != 1 || len(states) != 2 {
+			t.Errorf("%d uses decided, states %v; want one", decided, states)
+		}
+		// Who approved it by the link cannot take it back by the link, although it has not left yet.
+		other := r.waiting("other")
+		token = r.token(other)
+		opened, err := r.ApproveByLink(t.Context(), other.ID, token, "ann", "go on")
+		check(t, err)
+		if history, err := r.History(t.Context(), other.ID); err != nil || opened.State != StateOpen || history[1].By != "ann" || history[1].Reason != "go on" {
+			t.Errorf("request %+v with history %+v, %v", opened, history, err)
+		}
+		var void *StateError
+		if _, err := r.RejectByLink(t.Context(), other.ID, token, "mallory", "no"); !errors.As(err, &void) || void.State != StateOpen {
+			t.Errorf("rejected by the same link: %v", err)
+		}
+		if link, err := r.Link(t.Context(), opened); link != "" || err != nil {
+			t.Errorf("what waits for nobody has the link %q, %v", link, err)
+		}
+	})
+}
+
+func testLinkThatIsNotGenuine(t *testing.T, on storage) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, on)
+		q, other := r.waiting("ranker"), r.waiting("other")
+		bad := func(name, id, token string) {
+			t.Helper()
+			if _, err := r.LinkedRequest(t.Context(), id, token); !errors.Is(err, ErrBadLink) {
+				t.Errorf("%s: shown, %v", name, err)
+			}
+			if _, err := r.ApproveByLink(t.Context(), id, token, "mallory", "x"); !errors.Is(err, ErrBadLink) {
+				t.Errorf("%s: approved, %v", name, err)
+			}
+			if _, err := r.RejectByLink(t.Context(), id, token, "mallory", "x"); !errors.Is(err, ErrBadLink) {
+				t.Errorf("%s: rejected, %v", name, err)
+			}
+		}
+		bad("before there is a key", q.ID, linkToken(nil, q.ID, q.DueAt))
+		var keys int
+		check(t, r.ledger.db.QueryRowContext(t.Context(), `SELECT count(*) FROM link_key`).Scan(&keys))
+		if keys != 0 {
+			t.Error("a link that is not genuine has made a key")
+		}
+		token := r.token(q)
+		key, err := linkKey(t.Context(), r.ledger.db)
+		check(t, err)
+		if len(key) != linkKeySize || bytes.Equal(key, make([]byte, linkKeySize)) {
+			t.Fatalf("the key is %x", key)
+		}
+		end, signature, _ := strings.Cut(token, ".")
+		later := linkToken(key, q.ID, q.DueAt.Add(time.Hour))
+		laterEnd, _, _ := strings.Cut(later, ".")
+		for name, token := range map[string]string{
+			"none":              "",
+			"no signature":      end + ".",
+			"no time":           "." + signature,
+			"a later time":      laterEnd + "." + signature,
+			"another signature": end + "." + strings.Repeat("A", len(signature)),
+			"one bit":           token[:len(token)-2] + string(token[len(token)-2]^1) + token[len(token)-1:],
+			"shortened":         token[:len(token)-1],
+			"lengthened":        token + "A",
+			"another spelling":  strings.ToUpper(end) + "." + signature,
+			"another key":       linkToken(make([]byte, linkKeySize), q.ID, q.DueAt),
+			"of another":        r.token(other),
+			"not a text":        "\x00\xff",
+		} {
+			bad(name, q.ID, token)
+		}
+		bad("another request", other.ID, token)
+		bad("unknown request", "rr_none", token)
+		if now, err := r.Request(t.Context(), q.ID); err != nil || now.State != StateAwaitingApproval || len(r.states(q.ID)) != 1 {
+			t.Errorf("request %+v, %v, want it to wait", now, err)
+		}
+	})
+}
+
+func testLinkEndsInTime(t *testing.T, on storage) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, on)
+		q := r.waiting("ranker")
+		token := r.token(q)
+		r.pass(time.Until(q.DueAt) - time.Millisecond)
+		if _, err := r.LinkedRequest(t.Context(), q.ID, token); err != nil {
+			t.Errorf("before its time: %v", err)
+		}
+		r.pass(time.Millisecond)
+		if _, err := r.LinkedRequest(t.Context(), q.ID, token); !errors.Is(err, ErrLinkExpired) {
+			t.Errorf("shown at its time: %v, want ErrLinkExpired", err)
+		}
+		if _, err := r.ApproveByLink(t.Context(), q.ID, token, "ann", "go on"); !errors.Is(err, ErrLinkExpired) {
+			t.Errorf("at its time: %v, want ErrLinkExpired", err)
+		}
+	})
+}
+
+// The key is that of the ledger: a link of one instance, or of the process before, holds in all.
+func testLinkOfAllInstances(t *testing.T, on storage) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, on)
+		q := r.waiting("ranker")
+		token := r.token(q)
+		r.reopen()
+		if again := r.token(q); again != token {
+			t.Error("a restart has made another link")
+		}
+		if _, err := r.ApproveByLink(t.Context(), q.ID, token, "ann", "go on"); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func testWaitingRequestIsAnnounced(t *testing.T, on storage) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, on)
+		var log bytes.Buffer
+		r.log = zerolog.New(&log)
+		open := r.consider(incident("i1", "first")).Request
+		log.Reset()
+		r.announce(t.Context(), open)
+		if log.Len() > 0 {
+			t.Errorf("one that waits for nobody: %s", log.String())
+		}
+		q := r.waiting("ranker")
+		log.Reset()
+		r.announce(t.Context(), q.ID)
+		if !strings.Contains(log.String(), q.ID) || strings.Contains(log.String(), "link") {
+			t.Errorf("without a URL: %s", log.String())
+		}
+		log.Reset()
+		token := r.token(q)
+		r.announce(t.Context(), q.ID)
+		if !strings.Contains(log.String(), "https://rewardwatch.example/drift/retrain/"+q.ID+"/decide?token="+token) {
+			t.Errorf("with one: %s", log.String())
+		}
+	})
+}
+
+func testUnfinishedRequests(t *testing.T, on storage) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, on)
+		waits := r.waiting("waits")
+		r.pass(time.Minute)
+		open := r.consider(incident("i1", "open")).Request
+		r.pass(time.Minute)
+		rejected := r.waiting("rejected").ID
+		_, err := r.Reject(t.Context(), rejected, "ann", "no")
+		check(t, err)
+		for limit, want := range map[int]string{10: waits.ID + " " + open, 1: waits.ID} {
+			found, err := r.Unfinished(t.Context(), limit)
+			check(t, err)
+			var ids []string
+			for _, q := range found {
+				ids = append(ids, q.ID)
+			}
+			if got := strings.Join(ids, " "); got != want {
+				t.Errorf("unfinished are %s, want %s", got, want)
+			}
+		}
+	})
+}
+
+func testDeltaOfARequest(t *testing.T, on storage) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, on)
+		q := r.waiting("ranker")
+		parent, differences, err := r.Delta(q)
+		check(t, err)
+		var paths []string
+		for _, d := range differences {
+			paths = append(paths, d.Path)
+		}
+		const want = "config.debug config.optimizer.lr config.ranges[0].first config.ranges[0].last config.ranges[0].partition config.run " +
+			"config.seeds[0] config.seeds[1] contract.expected contract.hypothesis contract.objective"
+		if got := strings.Join(paths, " "); parent != "base" || got != want {
+			t.Errorf("its recipe's parent is %q, and what differs is %s, want %s", parent, got, want)
+		}
+		q.Recipe = "gone"
+		leaves, err := LeavesOfOrder(q.Order)
+		check(t, err)
+		parent, differences, err = r.Delta(q)
+		check(t, err)
+		if parent != "" || len(differences) != len(leaves) {
+			t.Errorf("of a recipe that is gone: %q and %d differences, want all %d values", parent, len(differences), len(leaves))
+		}
+	})
+}
