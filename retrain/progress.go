@@ -196,13 +196,18 @@ func (d *Desk) change(ctx context.Context, id string, decide func(Request, time.
 // mayOpen says what speaks against delivering a request that exists.
 func (d *Desk) mayOpen(ctx context.Context, tx *sql.Tx, q Request) error {
 	target, _ := d.cfg.target(q.Target)
-	if disabled, err := isDisabled(ctx, tx, target); err != nil || disabled {
-		return errors.Join(ErrTargetDisabled, err)
+	disabled, err := isDisabled(ctx, tx, target)
+	if err != nil {
+		return err
 	}
-	if other, err := unfinishedOf(ctx, tx, q.Policy); err != nil || other != "" && other != q.ID {
-		return errors.Join(fmt.Errorf("%w: %s", ErrUnfinished, other), err)
+	if disabled {
+		return ErrTargetDisabled
 	}
-	return nil
+	other, err := unfinishedOf(ctx, tx, q.Policy)
+	if err == nil && other != "" && other != q.ID {
+		err = fmt.Errorf("%w: %s", ErrUnfinished, other)
+	}
+	return err
 }
 
 // terms are what of an order is needed to judge the retraining.

@@ -42,6 +42,9 @@ func finalStates() []State {
 	}
 }
 
+// States gives all states, in the order in which a request goes through them.
+func States() []State { return slices.Concat(unfinishedStates(), finalStates()) }
+
 // Final reports whether nothing more comes of the request by itself.
 func (s State) Final() bool { return !slices.Contains(unfinishedStates(), s) }
 

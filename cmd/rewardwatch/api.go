@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"net/http"
 	"time"
 
@@ -319,18 +318,6 @@ func (s *server) retrainRequests(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s.answer(w, http.StatusOK, map[string]any{"retrain_requests": list(requests)})
-}
-
-func (s *server) retrainRequest(w http.ResponseWriter, r *http.Request) {
-	request, err := s.view.RetrainRequest(r.Context(), r.PathValue("id"))
-	switch {
-	case errors.Is(err, retrain.ErrUnknownRequest):
-		s.refuse(w, http.StatusNotFound, err.Error())
-	case err != nil:
-		s.unavailable(w, err)
-	default:
-		s.answer(w, http.StatusOK, request)
-	}
 }
 
 func (s *server) retrainSchema(w http.ResponseWriter, _ *http.Request) {

@@ -46,7 +46,7 @@ func (s *server) incident(w http.ResponseWriter, r *http.Request) {
 func (s *server) acceptIncident(w http.ResponseWriter, r *http.Request) {
 	body, err := readOrder(w, r)
 	if err = errors.Join(err, body.without(body.Until != nil || body.For != nil, "until and for"), body.withoutGroup()); err != nil {
-		s.refuse(w, http.StatusBadRequest, err.Error())
+		s.refuseBody(w, err)
 		return
 	}
 	i, err := s.orders.Accept(r.Context(), r.PathValue("id"), body.decision(alerts.Accepted, s.now()))
@@ -62,7 +62,7 @@ func (s *server) muteIncident(w http.ResponseWriter, r *http.Request) {
 		d.Kind = alerts.Unmuted
 	}
 	if err = errors.Join(err, timeErr, body.withoutGroup()); err != nil {
-		s.refuse(w, http.StatusBadRequest, err.Error())
+		s.refuseBody(w, err)
 		return
 	}
 	i, err := s.orders.Mute(r.Context(), r.PathValue("id"), d)
@@ -80,7 +80,7 @@ func (s *server) answerIncident(w http.ResponseWriter, i alerts.Incident, err er
 func (s *server) promoteBaseline(w http.ResponseWriter, r *http.Request) {
 	body, err := readOrder(w, r)
 	if err = errors.Join(err, body.without(body.Until != nil || body.For != nil, "until and for"), body.withoutGroup()); err != nil {
-		s.refuse(w, http.StatusBadRequest, err.Error())
+		s.refuseBody(w, err)
 		return
 	}
 	g, err := s.orders.Promote(r.Context(), r.PathValue("id"), body.decision(alerts.Accepted, s.now()))
@@ -93,7 +93,7 @@ func (s *server) resetBaseline(w http.ResponseWriter, r *http.Request) {
 		err = errors.Join(err, errors.New("policy and group say whose baseline is to be reset"))
 	}
 	if err = errors.Join(err, body.without(body.Until != nil || body.For != nil, "until and for")); err != nil {
-		s.refuse(w, http.StatusBadRequest, err.Error())
+		s.refuseBody(w, err)
 		return
 	}
 	g, err := s.orders.Reset(r.Context(), *body.Policy, body.Group, body.decision(alerts.Reset, s.now()))
@@ -111,13 +111,30 @@ func (s *server) answerBaseline(w http.ResponseWriter, g *bank.GroupSummary, err
 // readOrder reads a body and checks what every order needs. The errors are for the client.
 func readOrder(w http.ResponseWriter, r *http.Request) (orderBody, error) {
 	var b orderBody
-	d := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxOrder))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&b); err != nil {
-		return b, fmt.Errorf("the body is not the JSON object that is wanted: %w", err)
+	if err := readBody(w, r, maxOrder, &b); err != nil {
+		return b, err
 	}
 	b.By, b.Why = strings.TrimSpace(b.By), strings.TrimSpace(b.Why)
 	return b, errors.Join(checkText("by", b.By, maxBy), checkText("why", b.Why, maxWhy))
+}
+
+// readBody reads a JSON object of at most so many bytes, and refuses fields that it has no use for.
+func readBody(w http.ResponseWriter, r *http.Request, most int64, into any) error {
+	d := json.NewDecoder(http.MaxBytesReader(w, r.Body, most))
+	d.DisallowUnknownFields()
+	if err := d.Decode(into); err != nil {
+		return fmt.Errorf("the body is not the JSON object that is wanted: %w", err)
+	}
+	return nil
+}
+
+// refuseBody says what is wrong with a body.
+func (s *server) refuseBody(w http.ResponseWriter, err error) {
+	status := http.StatusBadRequest
+	if _, large := errors.AsType[*http.MaxBytesError](err); large {
+		status = http.StatusRequestEntityTooLarge
+	}
+	s.refuse(w, status, err.Error())
 }
 
 func checkText(name, text string, most int) error {

@@ -81,6 +81,7 @@ func (a *app) open(ctx context.Context, reload func() error) error {
 			return err
 		}
 		a.closeLater("ledger", a.retrain.Close)
+		a.retrain.ServeUnder(a.cfg.HTTP.ExternalURL)
 	}
 	a.pipeline = newPipeline(context.Background(), a.cfg, a, a.log, a.registry)
 	stores, out, notes, err := a.openState()
@@ -104,6 +105,9 @@ func (a *app) open(ctx context.Context, reload func() error) error {
 		return err
 	}
 	a.server.shared = a.cluster != nil
+	if a.retrain != nil {
+		a.server.requests = a.retrain
+	}
 	return nil
 }
 

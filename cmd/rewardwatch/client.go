@@ -30,12 +30,17 @@ type client struct {
 // flags adds the flags that say where the service is.
 func (c *client) flags(cmd *cobra.Command) {
 	cmd.PersistentFlags().StringVar(&c.server, "server", "http://127.0.0.1:9464", "address of the service")
-	cmd.PersistentFlags().StringVar(&c.tokenFile, "token-file", "", "file with the bearer token of the service (its http.token_file), for what changes something")
+	cmd.PersistentFlags().StringVar(&c.tokenFile, "token-file", "", "file with the bearer token of the service (its http.token_file), for what changes something and for links")
 }
 
 // get reads a path of the API.
 func (c *client) get(ctx context.Context, into any, path ...string) error {
-	return c.do(ctx, http.MethodGet, nil, into, path)
+	return c.do(ctx, http.MethodGet, nil, into, path, "")
+}
+
+// query reads a path of the API with a query.
+func (c *client) query(ctx context.Context, into any, query url.Values, path ...string) error {
+	return c.do(ctx, http.MethodGet, nil, into, path, "?"+query.Encode())
 }
 
 // post sends an order.
@@ -44,19 +49,19 @@ func (c *client) post(ctx context.Context, body, into any, path ...string) error
 	if err != nil {
 		return fmt.Errorf("write the order: %w", err)
 	}
-	return c.do(ctx, http.MethodPost, text, into, path)
+	return c.do(ctx, http.MethodPost, text, into, path, "")
 }
 
-// do sends a request to the path of the API whose parts are given, and reads the answer. A refusal is an error with
+// do sends a request to the path of the API whose parts are given, with a query that begins with ? or is "", and reads the answer. A refusal is an error with
 // what the service said.
-func (c *client) do(ctx context.Context, method string, body []byte, into any, path []string) error {
+func (c *client) do(ctx context.Context, method string, body []byte, into any, path []string, query string) error {
 	at, err := url.JoinPath(c.server, append([]string{"api/v1"}, escaped(path)...)...)
 	if err != nil {
 		return fmt.Errorf("--server: %w", err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, clientTimeout)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, method, at, bytes.NewReader(body))
+	request, err := http.NewRequestWithContext(ctx, method, at+query, bytes.NewReader(body))
 	if err != nil {
 		return fmt.Errorf("--server: %w", err)
 	}
@@ -89,9 +94,10 @@ func escaped(path []string) []string {
 	return out
 }
 
-// identify adds the token where there is one and the request changes something.
+// identify adds the token where there is one.
 func (c *client) identify(r *http.Request) error {
-	if c.tokenFile == "" || r.Method == http.MethodGet {
+	r.Header.Set("Content-Type", "application/json") // a service without a token tells programs from browsers by it
+	if c.tokenFile == "" {
 		return nil
 	}
 	text, err := os.ReadFile(c.tokenFile)
@@ -99,7 +105,6 @@ func (c *client) identify(r *http.Request) error {
 		return fmt.Errorf("--token-file: %w", err)
 	}
 	r.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(text)))
-	r.Header.Set("Content-Type", "application/json")
 	return nil
 }
 

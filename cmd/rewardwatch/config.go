@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/url"
 	"os"
 	"slices"
 	"strconv"
@@ -87,9 +88,11 @@ type LimitsConfig struct {
 
 // HTTPConfig says where metrics, API and status page are served.
 type HTTPConfig struct {
-	Listen      string `yaml:"listen"`       // host:port; port 0 takes a free one
-	TokenFile   string `yaml:"token_file"`   // holds the bearer token for what changes state; without one, nothing can be changed over HTTP
-	AdminListen string `yaml:"admin_listen"` // host:port of the profiler (pprof); "" for none
+	Listen          string `yaml:"listen"`            // host:port; port 0 takes a free one
+	TokenFile       string `yaml:"token_file"`        // holds the bearer token for what changes state; without one, programs on the same machine need none, and nobody else can change anything
+	StatusTokenFile string `yaml:"status_token_file"` // holds a bearer token with which a job can tell how it goes on, and nothing else
+	ExternalURL     string `yaml:"external_url"`      // under which people reach the service, as in https://rewardwatch.example; without one there are no links to approve a retraining by
+	AdminListen     string `yaml:"admin_listen"`      // host:port of the profiler (pprof); "" for none
 }
 
 // DefaultConfig gives what holds where the file says nothing. It delivers nothing anywhere.
@@ -316,6 +319,27 @@ func (c HTTPConfig) check(report func(path, msg string)) {
 			report("admin_listen", msg)
 		}
 	}
+	if c.ExternalURL != "" {
+		if msg := badExternalURL(c.ExternalURL); msg != "" {
+			report("external_url", msg)
+		}
+	}
+	if c.StatusTokenFile != "" && c.StatusTokenFile == c.TokenFile {
+		report("status_token_file", "must be another file than token_file, or a job could do everything")
+	}
+}
+
+func badExternalURL(text string) string {
+	u, err := url.Parse(text)
+	switch {
+	case err != nil:
+		return "is not a URL"
+	case u.Scheme != "https" && u.Scheme != "http" || u.Hostname() == "":
+		return "must be https:// or http://, a host and perhaps a path"
+	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
+		return "must end with its path, and hold no user: links are made of it"
+	}
+	return ""
 }
 
 func badAddress(address string) string {

@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/sha256"
-	"crypto/subtle"
 	"embed"
 	"encoding/json"
 	"errors"
@@ -13,8 +11,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/pprof"
-	"os"
-	"strings"
 	"sync"
 	"time"
 
@@ -57,7 +53,7 @@ type orders interface {
 
 // The errors of the server, for errors.Is.
 var (
-	errTokenFile  = errors.New("http.token_file")
+	errTokenFile  = errors.New("http: read a token file")
 	errHTTPListen = errors.New("http: listen")
 	errHTTPServe  = errors.New("http: serve")
 	errHTTPStop   = errors.New("http: stop")
@@ -80,7 +76,8 @@ type server struct {
 	now      func() time.Time
 	layout   *template.Template
 	log      zerolog.Logger
-	shared   bool // other instances judge other policies
+	shared   bool        // other instances judge other policies
+	requests requestDesk // nil where no retraining is configured
 
 	endpoints []*endpoint
 	failed    chan error
@@ -98,16 +95,19 @@ type endpoint struct {
 // cannot be read. reload is called by POST /-/reload, one
 // call at a time; its error is what the client is told.
 func newServer(cfg HTTPConfig, v view, o orders, gatherer prometheus.Gatherer, reload func() error, log zerolog.Logger) (*server, error) {
-	layout, err := template.ParseFS(web, "web/status.html")
+	layout, err := template.ParseFS(web, "web/*.html")
 	if err != nil {
-		return nil, fmt.Errorf("http: status page: %w", err)
+		return nil, fmt.Errorf("http: pages: %w", err)
 	}
 	s := &server{
 		cfg: cfg, view: v, orders: o, gatherer: gatherer, reload: reload, now: time.Now, layout: layout, log: log,
 		failed: make(chan error, 2), // one for each endpoint, so that neither blocks
 	}
-	if cfg.TokenFile != "" {
-		if _, err := s.token(); err != nil {
+	for _, file := range []string{cfg.TokenFile, cfg.StatusTokenFile} {
+		if file == "" {
+			continue
+		}
+		if _, err := readToken(file); err != nil {
 			return nil, err
 		}
 	}
@@ -119,6 +119,9 @@ func newServer(cfg HTTPConfig, v view, o orders, gatherer prometheus.Gatherer, r
 func (s *server) Start() error {
 	if err := s.serve("http", s.cfg.Listen, s.handler(), time.Minute); err != nil {
 		return err
+	}
+	if s.cfg.TokenFile == "" {
+		s.log.Warn().Msg("without http.token_file, every program on this machine can change state over HTTP at a loopback address, and nobody else can")
 	}
 	if s.cfg.AdminListen == "" {
 		return nil
@@ -209,12 +212,24 @@ func (s *server) handler() http.Handler {
 	mux.HandleFunc("POST /api/v1/incidents/{id}/mute", s.guarded(s.muteIncident))
 	mux.HandleFunc("GET /api/v1/retrain-requests", s.retrainRequests)
 	mux.HandleFunc("GET /api/v1/retrain-requests/{id}", s.retrainRequest)
+	mux.HandleFunc("GET /api/v1/retrain-requests/{id}/history", s.requestHistory)
+	mux.HandleFunc("POST /api/v1/retrain-requests/{id}/approve", s.guarded(s.decideRequest(requestDesk.Approve)))
+	mux.HandleFunc("POST /api/v1/retrain-requests/{id}/reject", s.guarded(s.decideRequest(requestDesk.Reject)))
+	mux.HandleFunc("POST /api/v1/retrain-requests/{id}/resend", s.guarded(s.decideRequest(requestDesk.Resend)))
+	mux.HandleFunc("POST /api/v1/retrain-requests/{id}/status", s.guardedBy(s.reportRequest, s.cfg.TokenFile, s.cfg.StatusTokenFile))
+	mux.HandleFunc("GET /retrain/{id}/decide", s.decidePage)
+	mux.HandleFunc("POST /retrain/{id}/decide", s.decideByPage)
 	mux.HandleFunc("GET /api/v1/"+retrain.SchemaFile, s.retrainSchema)
 	mux.HandleFunc("GET /api/v1/deliveries", s.deliveries)
 	mux.HandleFunc("GET /api/v1/openapi.json", embedded("web/openapi.json", "application/json"))
 	mux.HandleFunc("GET /status.css", embedded("web/status.css", "text/css; charset=utf-8"))
 	mux.HandleFunc("GET /{$}", s.page)
 	return secured(mux)
+}
+
+// securityPolicy has pages load their style and nothing else, and forms sent where that is said.
+func securityPolicy(forms string) string {
+	return "default-src 'none'; style-src 'self'; base-uri 'none'; form-action " + forms + "; frame-ancestors 'none'"
 }
 
 // adminHandler serves the profiler. Profiles show memory, so they have an address of their own.
@@ -232,56 +247,13 @@ func adminHandler() http.Handler {
 func secured(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
-		h.Set("Content-Security-Policy", "default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
+		h.Set("Content-Security-Policy", securityPolicy("'none'"))
 		h.Set("X-Content-Type-Options", "nosniff")
 		h.Set("X-Frame-Options", "DENY")
 		h.Set("Referrer-Policy", "no-referrer")
 		h.Set("Cache-Control", "no-store")
 		next.ServeHTTP(w, r)
 	})
-}
-
-// guarded lets through only who knows the token. Without one configured nothing can be changed over HTTP: a page in a
-// browser on the same machine reaches loopback too.
-func (s *server) guarded(next http.HandlerFunc) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		if s.cfg.TokenFile == "" {
-			s.refuse(w, http.StatusForbidden, "changing state over HTTP needs a token: set http.token_file in the configuration")
-			return
-		}
-		want, err := s.token()
-		if err != nil {
-			s.log.Error().Err(err).Msg("cannot check a token")
-			s.refuse(w, http.StatusInternalServerError, "the token file cannot be read")
-			return
-		}
-		scheme, given, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-		if !strings.EqualFold(scheme, "Bearer") || !sameToken(given, want) {
-			w.Header().Set("WWW-Authenticate", `Bearer realm="rewardwatch"`)
-			s.refuse(w, http.StatusUnauthorized, "a valid bearer token is needed")
-			return
-		}
-		next(w, r)
-	}
-}
-
-// token reads the token file. It is read anew for each use, so that a token can be replaced without a restart.
-func (s *server) token() (string, error) {
-	text, err := os.ReadFile(s.cfg.TokenFile)
-	if err != nil {
-		return "", fmt.Errorf("%w: %w", errTokenFile, err)
-	}
-	token := strings.TrimSpace(string(text))
-	if token == "" {
-		return "", fmt.Errorf("%w: %s holds no token", errTokenFile, s.cfg.TokenFile)
-	}
-	return token, nil
-}
-
-// sameToken takes the same time wherever the tokens differ, also in length.
-func sameToken(a, b string) bool {
-	x, y := sha256.Sum256([]byte(a)), sha256.Sum256([]byte(b))
-	return subtle.ConstantTimeCompare(x[:], y[:]) == 1
 }
 
 func (s *server) healthy(w http.ResponseWriter, _ *http.Request) {

@@ -222,7 +222,7 @@ func TestOpenAPIPathsAreServed(t *testing.T) {
 	if err := json.Unmarshal(w.Body.Bytes(), &document); err != nil {
 		t.Fatal(err)
 	}
-	if document.OpenAPI != "3.1.0" || len(document.Paths) != 21 {
+	if document.OpenAPI != "3.1.0" || len(document.Paths) != 27 {
 		t.Errorf("version %q with %d paths", document.OpenAPI, len(document.Paths))
 	}
 	for path, methods := range document.Paths {
@@ -415,14 +415,14 @@ func TestPageIsBounded(t *testing.T) {
 			Group: ingest.NewGroup("p"), Streams: []bank.StreamSummary{{Signal: "return", State: bank.OK}},
 		})
 	}
-	d := quietServer(t, HTTPConfig{}, v, nil).pageData()
+	d := quietServer(t, HTTPConfig{}, v, nil).pageData(t.Context())
 	if len(d.Groups) != maxPageStreams || d.Hidden != 7 {
 		t.Errorf("shows %d groups and hides %d streams", len(d.Groups), d.Hidden)
 	}
 }
 
 func TestDriftingGroupsComeFirst(t *testing.T) {
-	d := quietServer(t, HTTPConfig{}, someView(), nil).pageData()
+	d := quietServer(t, HTTPConfig{}, someView(), nil).pageData(t.Context())
 	if d.Groups[0].Policy != "checkout-ranker" || d.Groups[0].Streams[0].Signal != "return" {
 		t.Errorf("first is %s with %s", d.Groups[0].Policy, d.Groups[0].Streams[0].Signal)
 	}

@@ -119,7 +119,7 @@ func TestOrdersAreCheckedAndCarriedOut(t *testing.T) {
 		"long reason":      {"incidents/i1/accept", `{"by":"a","why":"` + strings.Repeat("x", maxWhy+1) + `"}`, nil, 400, "why must be a text of 1 to 1000", ""},
 		"unknown field":    {"incidents/i1/accept", "{" + who + `,"reason":"x"}`, nil, 400, "unknown field", ""},
 		"no JSON":          {"incidents/i1/accept", "by=alice", nil, 400, "not the JSON object", ""},
-		"large":            {"incidents/i1/accept", `{"by":"` + strings.Repeat("x", maxOrder) + `"}`, nil, 400, "too large", ""},
+		"large":            {"incidents/i1/accept", `{"by":"` + strings.Repeat("x", maxOrder) + `"}`, nil, 413, "too large", ""},
 		"accept until":     {"incidents/i1/accept", "{" + who + `,"for":"4h"}`, nil, 400, "until and for mean nothing here", ""},
 		"mute for ever":    {"incidents/i1/mute", "{" + who + "}", nil, 400, "either until", ""},
 		"mute both":        {"incidents/i1/mute", "{" + who + `,"for":"4h","until":"2026-11-20T14:00:05Z"}`, nil, 400, "either until", ""},

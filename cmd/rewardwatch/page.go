@@ -2,10 +2,12 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/rewardwatch/rewardwatch/alerts"
 	"github.com/rewardwatch/rewardwatch/detectors/bank"
@@ -14,10 +16,18 @@ import (
 // maxPageStreams bounds the page: beyond it a browser on a phone gives up. The API has all of them.
 const maxPageStreams = 500
 
+// How many requests the page shows, and how long it waits for the ledger.
+const (
+	maxPageRequests = 50
+	pagePatience    = 2 * time.Second
+)
+
 // pageData is what the status page shows, as text: the template only lays it out.
 type pageData struct {
 	Now       string
 	NotReady  string // "" where ready
+	NoLedger  bool
+	Requests  []pageRequest
 	Counts    []pageCount
 	Incidents []pageIncident
 	Faults    []pageFault
@@ -29,6 +39,10 @@ type pageCount struct {
 	Label string
 	N     int
 	Class string
+}
+
+type pageRequest struct {
+	ID, Policy, State, Class, Recipe, Opened, WaitsFor string
 }
 
 type pageIncident struct {
@@ -64,19 +78,26 @@ type pageStream struct {
 	Baseline, Current, Shift, Armed, Tests string
 }
 
-func (s *server) page(w http.ResponseWriter, _ *http.Request) {
+func (s *server) page(w http.ResponseWriter, r *http.Request) {
+	s.html(w, http.StatusOK, "status.html", s.pageData(r.Context()))
+}
+
+// html answers with a page.
+func (s *server) html(w http.ResponseWriter, status int, page string, data any) {
 	var b bytes.Buffer
-	if err := s.layout.Execute(&b, s.pageData()); err != nil {
-		s.log.Error().Err(err).Msg("cannot write the status page")
+	if err := s.layout.ExecuteTemplate(&b, page, data); err != nil {
+		s.log.Error().Err(err).Str("page", page).Msg("cannot write a page")
 		http.Error(w, "internal error", http.StatusInternalServerError)
 		return
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(status)
 	s.write(w, b.Bytes())
 }
 
-func (s *server) pageData() pageData {
+func (s *server) pageData(ctx context.Context) pageData {
 	d := pageData{Now: s.now().UTC().Format("2006-01-02 15:04:05 UTC")}
+	d.addRequests(ctx, s)
 	if err := s.view.Ready(); err != nil {
 		d.NotReady = err.Error()
 	}
@@ -95,6 +116,27 @@ func (s *server) pageData() pageData {
 		d.addGroup(g, &room)
 	}
 	return d
+}
+
+// addRequests shows the retrain requests that are not finished. What the ledger does not tell in time is left out: the rest of the
+// page does not need it.
+func (d *pageData) addRequests(ctx context.Context, s *server) {
+	if s.requests == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, pagePatience)
+	defer cancel()
+	requests, err := s.requests.Unfinished(ctx, maxPageRequests)
+	if err != nil {
+		s.log.Error().Err(err).Msg("cannot read the ledger")
+		d.NoLedger = true
+	}
+	for _, q := range requests {
+		d.Requests = append(d.Requests, pageRequest{
+			ID: q.ID, Policy: q.Policy, State: stateText(q.State), Class: strings.ReplaceAll(string(q.State), "_", "-"),
+			Recipe: q.Recipe, Opened: shownTime(q.OpenedAt), WaitsFor: waitsFor(q),
+		})
+	}
 }
 
 // allGroups lists the groups with an incident first.

@@ -17,12 +17,21 @@ func newRetrainCommand(c *console) *cobra.Command {
 	service := &client{}
 	cmd := &cobra.Command{
 		Use:   "retrain",
-		Short: "Look at recipes and at the retrain requests of a running service",
+		Short: "Look at recipes and at the retrain requests of a running service, decide on them and report of their jobs",
 		Args:  cobra.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	service.flags(cmd)
-	cmd.AddCommand(newRetrainDiffCommand(c, service))
+	cmd.AddCommand(
+		newRequestListCommand(c, service), newRequestShowCommand(c, service), newRetrainDiffCommand(c, service),
+		newRequestDecisionCommand(c, service, "approve", "Let a request leave that waits for it",
+			"It is delivered at once; what cannot be delivered within 24 hours is given up."),
+		newRequestDecisionCommand(c, service, "reject", "End a request that has not left yet",
+			"Its incident orders no other one. The next incident of the policy may, once the cooldown of the trigger is over."),
+		newRequestDecisionCommand(c, service, "resend", "Deliver a request again",
+			"One that was given up, or one whose order the receiver has lost. It has the same id and the same body: a receiver that knows\n"+
+				"it already must not act on it twice."),
+		newJobStatusCommand(c, service))
 	return cmd
 }
 

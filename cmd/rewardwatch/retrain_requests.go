@@ -1,0 +1,328 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rewardwatch/rewardwatch/retrain"
+)
+
+// sentLog is how much of the end of a log is sent, in bytes. The service keeps a part of it.
+const sentLog = 64 << 10
+
+// shownRequest is a request as the API gives it. Raw is printed where JSON is asked for.
+type shownRequest struct {
+	requestAPI
+	raw json.RawMessage
+}
+
+// UnmarshalJSON reads the request and keeps the text.
+func (q *shownRequest) UnmarshalJSON(text []byte) error {
+	q.raw = slices.Clone(text)
+	return json.Unmarshal(text, &q.requestAPI)
+}
+
+// MarshalJSON gives the text again.
+func (q *shownRequest) MarshalJSON() ([]byte, error) { return q.raw, nil }
+
+// requestStory is a request with all that has become of it.
+type requestStory struct {
+	Request    *shownRequest         `json:"request"`
+	History    []retrain.StateChange `json:"history"`
+	Deliveries []retrain.Delivery    `json:"deliveries"` // the newest first
+}
+
+func newRequestListCommand(c *console, service *client) *cobra.Command {
+	var state, policy string
+	cmd := &cobra.Command{
+		Use:   "list [--state STATE] [--policy POLICY]",
+		Short: "List the newest 1000 retrain requests, those that are not finished first",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if states := retrain.States(); state != "" && !slices.Contains(states, retrain.State(state)) {
+				return fmt.Errorf("--state %q is none of %s", state, joined(states))
+			}
+			return listRequests(cmd.Context(), c, service, func(q *shownRequest) bool {
+				return (state == "" || string(q.State) == state) && (policy == "" || q.Policy == policy)
+			})
+		},
+	}
+	cmd.Flags().StringVar(&state, "state", "", "only those in this state, such as awaiting_approval")
+	cmd.Flags().StringVar(&policy, "policy", "", "only those of this policy")
+	return cmd
+}
+
+func newRequestShowCommand(c *console, service *client) *cobra.Command {
+	return &cobra.Command{
+		Use:   "show REQUEST",
+		Short: "Show a request: what it orders and why, what has become of it and what it waits for",
+		Long: "With --token-file, the link is shown by which a person can decide on a request that waits for approval: for a message\n" +
+			"to somebody who has no token. It decides once.",
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			story, err := readStory(cmd.Context(), service, args[0])
+			if err != nil {
+				return err
+			}
+			return c.print(story, story.text)
+		},
+	}
+}
+
+func newRequestDecisionCommand(c *console, service *client, verb, short, long string) *cobra.Command {
+	var why reason
+	cmd := &cobra.Command{
+		Use: verb + " REQUEST --why TEXT", Short: short, Long: long, Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := why.check(); err != nil {
+				return err
+			}
+			return changeRequest(cmd.Context(), c, service, why, args[0], verb)
+		},
+	}
+	why.flags(cmd)
+	return cmd
+}
+
+func newJobStatusCommand(c *console, service *client) *cobra.Command {
+	var body reportBody
+	var logFile string
+	cmd := &cobra.Command{
+		Use:   "status REQUEST (started | succeeded --version V | failed [--error TEXT]) [--log-file FILE]",
+		Short: "Report how the job of a request goes on",
+		Long: "For training jobs. One that has succeeded says which policy_version it has made: its telemetry is then held against the\n" +
+			"contract of the request. The token may be that of the service's http.status_token_file.",
+		Args: cobra.ExactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			body.State = args[1]
+			if logFile != "" {
+				var err error
+				if body.Log, err = readTail(logFile, sentLog); err != nil {
+					return fmt.Errorf("--log-file: %w", err)
+				}
+			}
+			return changeRequest(cmd.Context(), c, service, body, args[0], "status")
+		},
+	}
+	cmd.Flags().StringVar(&body.Version, "version", "", "policy_version that the job has made")
+	cmd.Flags().StringVar(&body.Error, "error", "", "why it has failed")
+	cmd.Flags().StringVar(&logFile, "log-file", "", "what it has printed; the end is kept with the request")
+	cmd.Flags().StringVar(&body.By, "by", "", "who tells (default "+byJob+")")
+	return cmd
+}
+
+// readTail gives the end of a file as text.
+func readTail(file string, most int64) (string, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	info, err := f.Stat()
+	if err != nil {
+		return "", err
+	}
+	if info.Size() > most {
+		if _, err := f.Seek(-most, io.SeekEnd); err != nil {
+			return "", err
+		}
+	}
+	text, err := io.ReadAll(io.LimitReader(f, most))
+	return strings.ToValidUTF8(string(text), "\ufffd"), err
+}
+
+// changeRequest sends an order about a request and prints the request as it is then.
+func changeRequest(ctx context.Context, c *console, service *client, order any, id, verb string) error {
+	var q shownRequest
+	if err := service.post(ctx, order, &q, "retrain-requests", id, verb); err != nil {
+		return err
+	}
+	return c.print(&q, q.text)
+}
+
+func readStory(ctx context.Context, service *client, id string) (*requestStory, error) {
+	story := &requestStory{Request: &shownRequest{}}
+	if err := service.get(ctx, story.Request, "retrain-requests", id); err != nil {
+		return nil, err
+	}
+	return story, errors.Join(
+		service.get(ctx, story, "retrain-requests", id, "history"),
+		service.query(ctx, story, url.Values{"request": {id}}, "deliveries"))
+}
+
+func listRequests(ctx context.Context, c *console, service *client, wanted func(*shownRequest) bool) error {
+	var answer struct {
+		Requests []*shownRequest `json:"retrain_requests"`
+	}
+	if err := service.get(ctx, &answer, "retrain-requests"); err != nil {
+		return err
+	}
+	requests := slices.DeleteFunc(answer.Requests, func(q *shownRequest) bool { return !wanted(q) })
+	slices.SortStableFunc(requests, func(a, b *shownRequest) int { return urgency(a.State) - urgency(b.State) })
+	if c.output == outputJSON {
+		return printLines(c, requests, func(q *shownRequest) json.RawMessage { return q.raw })
+	}
+	rows := [][]string{{"REQUEST", "STATE", "POLICY", "RECIPE", "ASKED BY", "OPENED", "WAITS FOR"}}
+	for _, q := range requests {
+		rows = append(rows, []string{q.ID, stateText(q.State), q.Policy, q.Recipe, originText(q.Request), shownTime(q.OpenedAt), waitsFor(q.Request)})
+	}
+	return printTable(c.out, rows)
+}
+
+// urgency orders what waits for a person before what waits for anything else, and that before what is finished.
+func urgency(s retrain.State) int {
+	switch {
+	case s == retrain.StateAwaitingApproval:
+		return 0
+	case s.Final():
+		return 2
+	}
+	return 1
+}
+
+func joined(states []retrain.State) string {
+	words := make([]string, len(states))
+	for i, s := range states {
+		words[i] = string(s)
+	}
+	return strings.Join(words, ", ")
+}
+
+func originText(q retrain.Request) string { return string(q.OriginKind) + " " + q.Origin }
+
+// waitsFor says what a request waits for, "" where it is finished.
+func waitsFor(q retrain.Request) string {
+	what := ""
+	switch q.State {
+	case retrain.StateAwaitingApproval:
+		what = "a person to approve it"
+	case retrain.StateOpen:
+		what = "its delivery to " + q.Target
+	case retrain.StateDelivered:
+		what = "a report of its job"
+	case retrain.StateRunning:
+		what = "the end of its job"
+	case retrain.StateVerifying:
+		what = "telemetry of version " + q.NewVersion
+	default:
+		return ""
+	}
+	return what + ", until " + shownTime(q.DueAt)
+}
+
+// text prints what a request orders and where it stands.
+func (q *shownRequest) text(w io.Writer) error {
+	order, err := told(q.Request)
+	if err != nil {
+		return err
+	}
+	rows := [][]string{{"request", q.ID}}
+	add := func(name, value string) {
+		if value != "" {
+			rows = append(rows, []string{name, value})
+		}
+	}
+	add("state", stateText(q.State))
+	add("reason", q.Reason)
+	add("waits for", waitsFor(q.Request))
+	if q.Links != nil {
+		add("link", q.Links.Decide)
+	}
+	add("policy", groupOf(q.Policy, order.Group).String())
+	add("orders", fmt.Sprintf("%s by recipe %s, of %s", q.Kind, dash(q.Recipe), q.Target))
+	add("asked by", originText(q.Request))
+	add("parent", q.Parent)
+	add("new version", q.NewVersion)
+	add("cause", causeWords(order.Cause))
+	for _, e := range order.Evidence {
+		add("evidence", e)
+	}
+	add("signals", strings.Join(order.Signals, ", "))
+	add("objective", order.Contract.Objective)
+	add("hypothesis", order.Contract.Hypothesis)
+	add("expected", order.Contract.Expected.Text)
+	add("owner", order.Contract.Owner)
+	return printTable(w, rows)
+}
+
+func (s *requestStory) text(w io.Writer) error {
+	if err := s.Request.text(w); err != nil {
+		return err
+	}
+	history := [][]string{{"AT", "STATE", "BY", "WHY"}}
+	for _, h := range s.History {
+		history = append(history, []string{shownTime(h.At), stateText(h.State), h.By, h.Reason})
+	}
+	deliveries := [][]string{{"ATTEMPT", "STARTED", "TOOK", "TARGET", "RESULT", "STATUS", "ERROR"}}
+	for _, d := range slices.Backward(s.Deliveries) {
+		deliveries = append(deliveries, []string{
+			strconv.Itoa(d.Attempt), shownTime(d.StartedAt), tookText(d), d.Target, string(d.Result), statusText(d.Status), d.Error,
+		})
+	}
+	for _, rows := range [][][]string{s.config(), history, deliveries} {
+		if len(rows) < 2 { // the head alone
+			continue
+		}
+		if _, err := fmt.Fprintln(w); err != nil {
+			return err
+		}
+		if err := printTable(w, rows); err != nil {
+			return err
+		}
+	}
+	return s.logText(w)
+}
+
+// config gives the values that the order hands to the training; none where a build before recipes opened the request.
+func (s *requestStory) config() [][]string {
+	leaves, err := retrain.LeavesOfOrder(s.Request.Order)
+	if err != nil {
+		return nil
+	}
+	rows := [][]string{{"CONFIG", "VALUE", "FROM"}}
+	for _, l := range leaves {
+		if path, is := strings.CutPrefix(l.Path, "config"); is {
+			rows = append(rows, []string{strings.TrimPrefix(path, "."), l.Value, l.From})
+		}
+	}
+	return rows
+}
+
+// logText prints the end of what the job printed, line by line.
+func (s *requestStory) logText(w io.Writer) error {
+	if s.Request.Log == "" {
+		return nil
+	}
+	var b strings.Builder
+	b.WriteString("\nLOG of the job, its end\n")
+	for line := range strings.Lines(s.Request.Log) {
+		b.WriteString("  " + printable(strings.TrimRight(line, "\r\n")) + "\n")
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func tookText(d retrain.Delivery) string {
+	if d.FinishedAt.IsZero() {
+		return ""
+	}
+	return d.FinishedAt.Sub(d.StartedAt).Round(time.Millisecond).String()
+}
+
+func statusText(status int) string {
+	if status == 0 {
+		return ""
+	}
+	return strconv.Itoa(status)
+}
