@@ -311,7 +311,7 @@ func TestReloadNeedsTheToken(t *testing.T) {
 		body          string
 		called        bool
 	}{
-		"no token configured": {without, "Bearer ", nil, 403, `{"error":"changing state over HTTP needs a token: set http.token_file in the configuration"}`, false},
+		"no token configured": {without, "Bearer ", nil, 403, `{"error":"` + errNotLocal.Error() + `"}`, false},
 		"none given":          {with, "", nil, 401, `{"error":"a valid bearer token is needed"}`, false},
 		"wrong":               {with, "Bearer wrong horse", nil, 401, `{"error":"a valid bearer token is needed"}`, false},
 		"prefix":              {with, "Bearer correct", nil, 401, `{"error":"a valid bearer token is needed"}`, false},
