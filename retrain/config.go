@@ -3,21 +3,15 @@ package retrain
 import (
 	"fmt"
 	"net/url"
-	"path"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/prometheus/common/model"
 )
 
-// OnIncident is the value of Trigger.On for a trigger that considers incidents.
-const OnIncident = "incident"
-
 const (
 	defaultSQLite          = "/var/lib/rewardwatch/ledger.db"
 	defaultTimeout         = model.Duration(15 * time.Second)
-	defaultCooldown        = model.Duration(24 * time.Hour)
 	defaultCompletesWithin = model.Duration(24 * time.Hour)
 	minCompletesWithin     = model.Duration(time.Minute)
 	minTimeout             = model.Duration(100 * time.Millisecond)
@@ -26,10 +20,11 @@ const (
 
 // Config says where requests are kept, who receives them, what opens one, and how to retrain.
 type Config struct {
-	Ledger   LedgerConfig `yaml:"ledger"`
-	Recipes  string       `yaml:"recipes"` // directory of the recipes, each a file *.yaml or *.yml of it; "" for none
-	Targets  []Target     `yaml:"targets"`
-	Triggers []Trigger    `yaml:"triggers"`
+	Ledger   LedgerConfig  `yaml:"ledger"`
+	Recipes  string        `yaml:"recipes"` // directory of the recipes, each a file *.yaml or *.yml of it; "" for none
+	Targets  []Target      `yaml:"targets"`
+	Triggers []Trigger     `yaml:"triggers"`
+	Breaker  BreakerConfig `yaml:"breaker"`
 }
 
 // LedgerConfig says where the ledger lies: in a SQLite file, or on PostgreSQL where a URL for that is given. The URL holds a password, so it stands in a file or in an environment variable, never in the configuration.
@@ -51,31 +46,15 @@ type Target struct {
 	CompletesWithin model.Duration `yaml:"completes_within"` // how long a job may take: a request that nothing is heard of is closed after it
 }
 
-// Trigger turns an incident into a retrain request. The first trigger that matches an incident holds.
-type Trigger struct {
-	On       string         `yaml:"on"`       // "incident"
-	Signals  []string       `yaml:"signals"`  // names or globs, one of which an alarm's signal must match; empty matches all
-	Recipe   string         `yaml:"recipe"`   // name of the recipe, which has the contract and the config of the retraining
-	Target   string         `yaml:"target"`   // name of the target that is told
-	Cooldown model.Duration `yaml:"cooldown"` // least time between two requests of this trigger for one policy
-}
-
 // DefaultConfig gives the configuration that holds where the file says nothing: no trigger, so nothing is ordered.
 func DefaultConfig() Config {
-	return Config{Ledger: LedgerConfig{SQLite: defaultSQLite}}
+	return Config{Ledger: LedgerConfig{SQLite: defaultSQLite}, Breaker: defaultBreaker()}
 }
 
 // UnmarshalYAML reads a target over its defaults.
 func (t *Target) UnmarshalYAML(unmarshal func(any) error) error {
 	type plain Target
 	*t = Target{Timeout: defaultTimeout, CompletesWithin: defaultCompletesWithin}
-	return unmarshal((*plain)(t))
-}
-
-// UnmarshalYAML reads a trigger over its defaults.
-func (t *Trigger) UnmarshalYAML(unmarshal func(any) error) error {
-	type plain Trigger
-	*t = Trigger{Cooldown: defaultCooldown}
 	return unmarshal((*plain)(t))
 }
 
@@ -92,6 +71,7 @@ func (c Config) Check(report func(path, msg string)) {
 	for i := range c.Triggers {
 		c.checkTrigger(i, report)
 	}
+	c.Breaker.check(report)
 }
 
 // check takes the default for a SQLite file that was not named.
@@ -146,43 +126,10 @@ func checkURL(raw string) string {
 	return ""
 }
 
-func (c Config) checkTrigger(i int, report func(path, msg string)) {
-	t, at := c.Triggers[i], fmt.Sprintf("triggers[%d]", i)
-	if t.On != OnIncident {
-		report(at+".on", fmt.Sprintf("must be %q, not %q", OnIncident, t.On))
-	}
-	for j, s := range t.Signals {
-		if _, err := path.Match(s, ""); s == "" || err != nil {
-			report(fmt.Sprintf("%s.signals[%d]", at, j), fmt.Sprintf("%q is neither a signal nor a glob", s))
-		}
-	}
-	if t.Recipe == "" {
-		report(at+".recipe", "must name a recipe: no request leaves without a contract")
-	}
-	if _, ok := c.target(t.Target); !ok {
-		report(at+".target", fmt.Sprintf("no target is named %q", t.Target))
-	}
-	if t.Cooldown < 0 {
-		report(at+".cooldown", "must not be negative")
-	}
-	if slices.ContainsFunc(c.Triggers[:i], func(o Trigger) bool { return o.key() == t.key() }) {
-		report(at, "is the same as an earlier trigger")
-	}
-}
-
 func (c Config) target(name string) (Target, bool) {
 	i := slices.IndexFunc(c.Targets, func(t Target) bool { return t.Name == name })
 	if i < 0 {
 		return Target{}, false
 	}
 	return c.Targets[i], true
-}
-
-// key names the trigger in the ledger. The cooldown is no part of it, or editing it would end one that runs.
-func (t Trigger) key() string {
-	signals := "*"
-	if len(t.Signals) > 0 {
-		signals = strings.Join(slices.Sorted(slices.Values(t.Signals)), ",")
-	}
-	return t.On + "(" + signals + ") -> " + t.Target
 }

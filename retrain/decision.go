@@ -2,12 +2,12 @@ package retrain
 
 import (
 	"slices"
+	"time"
 
 	"github.com/rewardwatch/rewardwatch/alerts"
-	"github.com/rewardwatch/rewardwatch/detectors/bank"
 )
 
-// Reason says why an incident did or did not lead to a request.
+// Reason says why an incident, a slot of a schedule or a person did or did not lead to a request.
 type Reason string
 
 // The reasons. Opened is the only one that orders a retraining.
@@ -17,21 +17,26 @@ const (
 	IncidentClosed   Reason = "incident_closed"
 	IncidentAccepted Reason = "incident_accepted"  // a person has declared the drift the new normal
 	IncidentMuted    Reason = "incident_muted"     // a person has muted it
-	NoTrigger        Reason = "no_trigger"         // no firing alarm is of a trigger's signals
+	NoTrigger        Reason = "no_trigger"         // no trigger is for such an incident, or no firing alarm of its signals
+	NotLasted        Reason = "not_lasted"         // not yet open for as long as the trigger wants
 	Provisional      Reason = "provisional"        // the alarms rest on a provisional baseline
 	CauseNeedsPerson Reason = "cause_needs_person" // reward function or telemetry: retraining would learn the fault
 	CauseUnsettled   Reason = "cause_unsettled"    // may yet turn out to need a person: more evidence is to come
 	Cooldown         Reason = "cooldown"           // the trigger opened a request for this policy not long ago
-	OpenRequest      Reason = "open_request"       // the policy has a request that is not delivered yet
+	OpenRequest      Reason = "open_request"       // the policy has a request that is not finished
+	BreakerOpen      Reason = "breaker_open"       // the last retrainings of the policy missed or failed
 	TargetDisabled   Reason = "target_disabled"    // the target answered 410 Gone
 	InvalidOrder     Reason = "invalid_order"      // what the recipe makes of the incident does not follow the published schema
 )
 
-// Decision is what was decided of an incident.
+// Decision is what was decided of an incident, of a slot of a schedule, or for a person.
 type Decision struct {
 	Reason  Reason
-	Request string // id of the incident's request, "" where there is none
-	Detail  string // more in words, may be ""
+	Request string    // id of its request, "" where there is none
+	Detail  string    // more in words, may be ""
+	Again   time.Time // of NotLasted: when to look again, by the clock of the incident's telemetry, or of the world where it has none
+
+	target string // of the request, where the reason is Opened
 }
 
 // needsPerson reports whether a drift of this cause must not start a retraining by itself.
@@ -57,6 +62,9 @@ func judge(triggers []Trigger, inc alerts.Incident) (candidate, Reason) {
 		return candidate{}, IncidentMuted
 	}
 	for _, t := range triggers {
+		if !t.wants(&inc) {
+			continue
+		}
 		matched := keep(inc.Alarms, func(a alerts.Alarm) bool { return !a.Resolved && t.matches(a.Signal) })
 		if len(matched) > 0 {
 			return narrow(candidate{trigger: t, alarms: matched}, inc)
@@ -82,13 +90,6 @@ func narrow(c candidate, inc alerts.Incident) (candidate, Reason) {
 		return c, CauseUnsettled
 	}
 	return c, Opened
-}
-
-func (t Trigger) matches(signal string) bool {
-	if len(t.Signals) == 0 {
-		return true
-	}
-	return slices.ContainsFunc(t.Signals, func(glob string) bool { return bank.Match(glob, signal) })
 }
 
 func keep(alarms []alerts.Alarm, wanted func(alerts.Alarm) bool) []alerts.Alarm {

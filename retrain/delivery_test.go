@@ -494,7 +494,7 @@ func testRealSockets(t *testing.T, on storage) {
 	ctx, cancel := contextWithCancel(t)
 	done := make(chan error, 1)
 	go func() { done <- desk.Run(ctx) }()
-	_, err = desk.Consider(t.Context(), incident("i1", "ranker"))
+	_, err = desk.Consider(t.Context(), incident("i1", "ranker"), time.Time{})
 	check(t, err)
 	select {
 	case err := <-verified:

@@ -77,15 +77,19 @@ func (d *Desk) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var watching sync.WaitGroup
-	var overdue error
+	var overdue, scheduled error
 	watching.Go(func() {
 		defer cancel()
 		overdue = d.watchOverdue(ctx)
 	})
+	watching.Go(func() {
+		defer cancel()
+		scheduled = d.watchSchedules(ctx)
+	})
 	err := d.courier.run(ctx)
 	cancel()
 	watching.Wait()
-	return errors.Join(err, overdue)
+	return errors.Join(err, overdue, scheduled)
 }
 
 // watchOverdue ends the states whose time is over, until ctx ends or the ledger fails.
@@ -112,68 +116,107 @@ func (d *Desk) Close() error {
 }
 
 // Consider decides whether an incident orders a retraining, and opens its request if so. What it decided is durable
-// when it returns. It may be called any number of times for an incident, whenever that changed: an incident has at
-// most one request. It is safe for concurrent use.
-func (d *Desk) Consider(ctx context.Context, inc alerts.Incident) (Decision, error) {
+// when it returns. It may be called any number of times for an incident, whenever that or its clock changed: an incident has at
+// most one request. clock is the time of the newest unit of the incident's group, zero where its telemetry has no clock. It is safe for
+// concurrent use.
+func (d *Desk) Consider(ctx context.Context, inc alerts.Incident, clock time.Time) (Decision, error) {
+	policy := plain(inc.Group.Policy)
+	log := d.log.With().Str("incident", inc.ID).Stringer("group", inc.Group).Logger()
+	decision, err := d.settleOn(ctx, inc.ID, policy, log, func(tx *sql.Tx, now time.Time) (Decision, error) {
+		return d.decide(ctx, tx, inc, clock, now)
+	})
+	if err != nil {
+		return Decision{}, fmt.Errorf("consider incident %s: %w", inc.ID, err)
+	}
+	return decision, nil
+}
+
+// settleOn makes a decision of what asks for a retraining, and keeps and logs it where it is news.
+func (d *Desk) settleOn(
+	ctx context.Context, origin, policy string, log zerolog.Logger, decide func(tx *sql.Tx, now time.Time) (Decision, error),
+) (Decision, error) {
 	var decision Decision
-	var target string
 	var news bool
 	err := d.ledger.update(ctx, func(tx *sql.Tx) error {
 		now := time.Now()
 		news = false
-		var err error
-		if decision, target, err = d.decide(ctx, tx, inc, now); err != nil {
+		err := endOverdue(ctx, tx, now)
+		if err != nil {
+			return err
+		}
+		if decision, err = decide(tx, now); err != nil {
 			return err
 		}
 		if decision.Reason == AlreadyRequested {
 			return nil // repeats what the ledger says already
 		}
-		news, err = record(ctx, tx, now, inc.ID, plain(inc.Group.Policy), decision)
+		news, err = record(ctx, tx, now, origin, policy, decision)
 		return err
 	})
 	if err != nil {
-		return Decision{}, fmt.Errorf("consider incident %s: %w", inc.ID, err)
+		return Decision{}, err
 	}
 	if decision.Reason == Opened {
-		d.courier.notify(target)
+		d.courier.notify(decision.target)
 		d.announce(ctx, decision.Request)
 	}
 	if news {
-		event := d.log.Info()
+		event := log.Info()
 		if decision.Reason == InvalidOrder {
-			event = d.log.Error()
+			event = log.Error()
 		}
-		event.Str("incident", inc.ID).Stringer("group", inc.Group).Str("reason", string(decision.Reason)).
-			Str("request", decision.Request).Str("detail", decision.Detail).Msg("considered retraining")
+		event.Str("reason", string(decision.Reason)).Str("request", decision.Request).Str("detail", decision.Detail).Msg("considered retraining")
 	}
 	return decision, nil
 }
 
-// decide gives the decision, and the target of the request where it opened one.
-func (d *Desk) decide(ctx context.Context, tx *sql.Tx, inc alerts.Incident, now time.Time) (Decision, string, error) {
-	if err := endOverdue(ctx, tx, now); err != nil {
-		return Decision{}, "", err
-	}
-	id, state, err := ofIncident(ctx, tx, inc.ID)
+func (d *Desk) decide(ctx context.Context, tx *sql.Tx, inc alerts.Incident, clock, now time.Time) (Decision, error) {
+	id, state, err := ofOrigin(ctx, tx, inc.ID)
 	if err != nil {
-		return Decision{}, "", err
+		return Decision{}, err
 	}
 	if id != "" {
-		decision, err := revisit(ctx, tx, inc, id, state, now)
-		return decision, "", err
+		return revisit(ctx, tx, inc, id, state, now)
 	}
 	c, reason := judge(d.cfg.Triggers, inc)
 	if reason != Opened {
-		return Decision{Reason: reason}, "", nil
+		return Decision{Reason: reason}, nil
 	}
-	if held, err := d.hold(ctx, tx, plain(inc.Group.Policy), c.trigger, now); err != nil || held.Reason != "" {
-		return held, "", err
+	if held, err := lasted(ctx, tx, inc, c.trigger, clock, now); err != nil || held.Reason != "" {
+		return held, err
 	}
-	e, err := d.order(inc, c, now)
-	if err != nil {
-		return Decision{Reason: InvalidOrder, Detail: plain(err.Error())}, "", nil
+	policy := plain(inc.Group.Policy)
+	if held, err := d.hold(ctx, tx, policy, c.trigger, now); err != nil || held.Reason != "" {
+		return held, err
 	}
-	return Decision{Reason: Opened, Request: e.id}, c.trigger.Target, insert(ctx, tx, e)
+	return d.place(ctx, tx, wish{
+		origin: inc.ID, kind: OriginIncident, policy: policy, trigger: c.trigger.key(), recipe: c.trigger.Recipe, target: c.trigger.Target,
+		approval: c.trigger.Approval, incident: &inc, alarms: c.alarms,
+	}, now)
+}
+
+// lasted gives NotLasted where an incident has not been open for as long as a trigger wants. Where its telemetry has no clock it counts from
+// when the ledger first heard of it.
+func lasted(ctx context.Context, tx *sql.Tx, inc alerts.Incident, t Trigger, clock, now time.Time) (Decision, error) {
+	if t.Lasting == 0 {
+		return Decision{}, nil
+	}
+	opened := time.Unix(0, inc.Opened.TS)
+	if inc.Opened.TS == 0 {
+		first, err := firstDecided(ctx, tx, inc.ID, NotLasted)
+		if err != nil {
+			return Decision{}, err
+		}
+		if first.IsZero() {
+			first = now
+		}
+		opened, clock = first, now
+	}
+	again := opened.Add(time.Duration(t.Lasting))
+	if clock.Before(again) {
+		return Decision{Reason: NotLasted, Detail: "until " + again.UTC().Format(time.RFC3339), Again: again}, nil
+	}
+	return Decision{}, nil
 }
 
 // revisit looks again at an incident that has its request. One that is not delivered yet is withdrawn when the cause
@@ -212,7 +255,7 @@ func (d *Desk) hold(ctx context.Context, tx *sql.Tx, policy string, t Trigger, n
 	if until := cooldownEnd(t, last); now.Before(until) {
 		return Decision{Reason: Cooldown, Detail: "until " + until.UTC().Format(time.RFC3339)}, nil
 	}
-	return Decision{}, nil
+	return d.cfg.Breaker.decide(ctx, tx, policy, now)
 }
 
 // cooldownEnd says when a trigger may open a request again after it last did.
@@ -220,15 +263,47 @@ func cooldownEnd(t Trigger, last time.Time) time.Time {
 	return last.Add(time.Duration(t.Cooldown))
 }
 
-// order writes the request. It fails where what came of incident and recipe is not what receivers were promised.
-func (d *Desk) order(inc alerts.Incident, c candidate, now time.Time) (entry, error) {
-	recipe := d.recipes[c.trigger.Recipe]
-	if recipe == nil {
-		return entry{}, fmt.Errorf("no recipe is named %q", c.trigger.Recipe)
+// wish is a request that somebody or something asks for.
+type wish struct {
+	origin                 string
+	kind                   OriginKind
+	policy, recipe, target string
+	trigger                string // its key, "" where a person asks
+	approval               bool
+	by, why                string           // of a person
+	incident               *alerts.Incident // nil where none asks for it
+	alarms                 []alerts.Alarm   // of the incident, at least one
+}
+
+// place opens the request of a wish. InvalidOrder says that what the recipe makes of it is not what receivers were promised.
+func (d *Desk) place(ctx context.Context, tx *sql.Tx, w wish, now time.Time) (Decision, error) {
+	e, err := d.order(w, now)
+	if err != nil {
+		return Decision{Reason: InvalidOrder, Detail: plain(err.Error())}, nil
 	}
-	key := c.trigger.key()
-	o := newOrder(requestID(inc.ID, key), inc, c.alarms)
-	if err := o.instruct(recipe, onsetOf(c.alarms[0])); err != nil {
+	return Decision{Reason: Opened, Request: e.id, Detail: w.reason(), target: w.target}, insert(ctx, tx, e)
+}
+
+// reason says who asks, "" where no person does.
+func (w wish) reason() string {
+	if w.by == "" {
+		return ""
+	}
+	return "asked for by " + w.by + ": " + w.why
+}
+
+// order writes the request.
+func (d *Desk) order(w wish, now time.Time) (entry, error) {
+	recipe := d.recipes[w.recipe]
+	if recipe == nil {
+		return entry{}, fmt.Errorf("no recipe is named %q", w.recipe)
+	}
+	id := requestID(w.origin, w.trigger)
+	o, onset := bareOrder(id, w.policy), moment{}
+	if w.incident != nil {
+		o, onset = newOrder(id, *w.incident, w.alarms), onsetOf(w.alarms[0])
+	}
+	if err := o.instruct(recipe, onset); err != nil {
 		return entry{}, err
 	}
 	body, err := newBody(o, now)
@@ -236,7 +311,7 @@ func (d *Desk) order(inc alerts.Incident, c candidate, now time.Time) (entry, er
 		return entry{}, err
 	}
 	return entry{
-		id: o.ID, origin: inc.ID, kind: KindRetrain, originKind: OriginIncident, policy: plain(inc.Group.Policy), triggerKey: key, recipe: recipe.Name, target: c.trigger.Target,
-		body: body, opened: now, due: now.Add(requestLifetime),
+		id: id, origin: w.origin, kind: KindRetrain, originKind: w.kind, policy: w.policy, triggerKey: w.trigger, recipe: recipe.Name,
+		target: w.target, approval: w.approval, by: w.by, why: w.why, body: body, opened: now, due: now.Add(requestLifetime),
 	}, d.schema.check(body)
 }

@@ -137,7 +137,7 @@ func testConsiderConcurrently(t *testing.T, on storage) {
 	var wg sync.WaitGroup
 	for i := range reasons {
 		wg.Go(func() {
-			d, err := desk.Consider(t.Context(), incident("i1", "ranker"))
+			d, err := desk.Consider(t.Context(), incident("i1", "ranker"), time.Time{})
 			if err != nil {
 				t.Error(err)
 			}
@@ -489,7 +489,7 @@ func BenchmarkConsiderKnownIncident(b *testing.B) {
 		b.Fatal(err)
 	}
 	for b.Loop() {
-		if _, err := desk.Consider(b.Context(), incident("i1", "ranker")); err != nil {
+		if _, err := desk.Consider(b.Context(), incident("i1", "ranker"), time.Time{}); err != nil {
 			b.Fatal(err)
 		}
 	}

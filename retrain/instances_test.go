@@ -94,7 +94,7 @@ func severalInstances(t *testing.T, on storage, disturb func()) (opened, request
 		for n := range incidents {
 			inc := incident(fmt.Sprintf("%s-%d", policy, (first+n)%incidents), policy)
 			inc.Alarms = []alerts.Alarm{alarm(signal)}
-			decision, err := d.Consider(ctx, inc)
+			decision, err := d.Consider(ctx, inc, time.Time{})
 			mu.Lock()
 			if err != nil {
 				t.Error(err)

@@ -1,6 +1,7 @@
 package retrain
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"embed"
@@ -172,6 +173,8 @@ type entry struct {
 	id, origin, policy, triggerKey, recipe, target string
 	kind                                           Kind
 	originKind                                     OriginKind
+	approval                                       bool   // a person has to approve it before it is delivered
+	by, why                                        string // who asks for it, and why
 	body                                           []byte
 	opened, due                                    time.Time
 }
@@ -179,17 +182,21 @@ type entry struct {
 // insert opens a request, as a child of the policy's last one. The schema refuses a second one of the origin and a second
 // unfinished one of the policy.
 func insert(ctx context.Context, tx *sql.Tx, e entry) error {
+	state := StateOpen
+	if e.approval {
+		state = StateAwaitingApproval
+	}
 	_, err := tx.ExecContext(ctx, `
 		INSERT INTO requests (id, kind, origin_kind, origin, parent, policy, trigger_key, recipe, target, state, reason, body, attempts,
 			opened_at, due_at, next_attempt_at)
 		VALUES ($1, $2, $3, $4, coalesce((SELECT id FROM requests WHERE policy = $5 ORDER BY opened_at DESC, id LIMIT 1), ''),
 			$5, $6, $7, $8, $9, '', $10, 0, $11, $12, $11)`,
-		e.id, e.kind, e.originKind, e.origin, e.policy, e.triggerKey, e.recipe, e.target, StateOpen, e.body,
+		e.id, e.kind, e.originKind, e.origin, e.policy, e.triggerKey, e.recipe, e.target, state, e.body,
 		e.opened.UnixMilli(), e.due.UnixMilli())
 	if err != nil {
 		return fmt.Errorf("insert request %s: %w", e.id, err)
 	}
-	return remember(ctx, tx, e.id, StateChange{At: e.opened, State: StateOpen, By: byService})
+	return remember(ctx, tx, e.id, StateChange{At: e.opened, State: state, By: cmp.Or(e.by, byService), Reason: e.why})
 }
 
 // disable keeps that a target wants no more deliveries, and gives up all that are open for it.
@@ -211,9 +218,9 @@ func isDisabled(ctx context.Context, q queryer, t Target) (bool, error) {
 	return n > 0, nil
 }
 
-// ofIncident finds the request of an incident.
-func ofIncident(ctx context.Context, q queryer, incident string) (id string, state State, err error) {
-	err = q.QueryRowContext(ctx, `SELECT id, state FROM requests WHERE origin = $1`, incident).Scan(&id, &state)
+// ofOrigin finds the request that an incident, a slot or a person has asked for.
+func ofOrigin(ctx context.Context, q queryer, origin string) (id string, state State, err error) {
+	err = q.QueryRowContext(ctx, `SELECT id, state FROM requests WHERE origin = $1`, origin).Scan(&id, &state)
 	return id, state, found(err)
 }
 
@@ -233,7 +240,17 @@ func lastOpened(ctx context.Context, q queryer, policy, triggerKey string) (time
 	return time.UnixMilli(at.Int64), nil
 }
 
-// record keeps the first decision of each reason of an incident, and reports whether this is it.
+// firstDecided says when that was first decided of an incident; the zero time where it never was.
+func firstDecided(ctx context.Context, q queryer, incident string, reason Reason) (time.Time, error) {
+	var at int64
+	err := q.QueryRowContext(ctx, `SELECT at FROM decisions WHERE incident = $1 AND reason = $2`, incident, reason).Scan(&at)
+	if err != nil {
+		return time.Time{}, found(err)
+	}
+	return time.UnixMilli(at), nil
+}
+
+// record keeps the first decision of each reason of an incident, or of what else asks for a request, and reports whether this is it.
 func record(ctx context.Context, tx *sql.Tx, at time.Time, incident, policy string, d Decision) (bool, error) {
 	done, err := tx.ExecContext(ctx, `
 		INSERT INTO decisions (incident, reason, at, policy, request, detail) VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING`,

@@ -63,6 +63,17 @@ func testLedger(t *testing.T, on storage) {
 		{"WaitingRequestIsAnnounced", testWaitingRequestIsAnnounced},
 		{"UnfinishedRequests", testUnfinishedRequests},
 		{"DeltaOfARequest", testDeltaOfARequest},
+		{"ApprovalWhereConfigured", testApprovalWhereConfigured},
+		{"Lasting", testLasting},
+		{"LastingWithoutAClock", testLastingWithoutAClock},
+		{"Schedule", testSchedule},
+		{"SlotsMissed", testSlotsMissed},
+		{"SlotOfABusyPolicy", testSlotOfABusyPolicy},
+		{"ScheduleOfSeveralInstances", testScheduleOfSeveralInstances},
+		{"Ask", testAsk},
+		{"AskAboutAnIncident", testAskAboutAnIncident},
+		{"OrderWithoutAnIncident", testOrderWithoutAnIncident},
+		{"Breaker", testBreaker},
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(t, on) })
 	}

@@ -70,9 +70,9 @@ func (m *metrics) delivered(target string, r Result, took time.Duration) {
 
 // ledgerCollector reads what the ledger holds when it is scraped, so that the two cannot differ.
 type ledgerCollector struct {
-	cfg                                                         Config
-	ledger                                                      *ledger
-	requests, cooldown, deadLetters, givenUp, disabled, circuit *prometheus.Desc
+	cfg                                                                  Config
+	ledger                                                               *ledger
+	requests, cooldown, breaker, deadLetters, givenUp, disabled, circuit *prometheus.Desc
 }
 
 func newLedgerCollector(cfg Config, l *ledger) *ledgerCollector {
@@ -80,6 +80,7 @@ func newLedgerCollector(cfg Config, l *ledger) *ledgerCollector {
 		cfg: cfg, ledger: l,
 		requests:    prometheus.NewDesc(MetricRequests, "Retrain requests in the ledger, by state.", []string{"policy", "state"}, nil),
 		cooldown:    prometheus.NewDesc(MetricCooldown, "Time until an incident of the policy can order a retraining from the target again.", []string{"policy", "target"}, nil),
+		breaker:     prometheus.NewDesc(MetricBreakerOpen, "1 where triggers order nothing for the policy, as its last retrainings did not help, 0 otherwise.", []string{"policy"}, nil),
 		deadLetters: prometheus.NewDesc(MetricDeadLetters, "Requests that were given up before they could be delivered.", []string{"target"}, nil),
 		givenUp:     prometheus.NewDesc(MetricGivenUp, "Times that a request was given up before it could be delivered.", []string{"target"}, nil),
 		circuit:     prometheus.NewDesc(MetricCircuitOpen, "1 where so many attempts in a row have failed that the target is tried by one request at a time, 0 otherwise.", []string{"target"}, nil),
@@ -91,6 +92,7 @@ func newLedgerCollector(cfg Config, l *ledger) *ledgerCollector {
 func (c *ledgerCollector) Describe(out chan<- *prometheus.Desc) {
 	out <- c.requests
 	out <- c.cooldown
+	out <- c.breaker
 	out <- c.deadLetters
 	out <- c.givenUp
 	out <- c.disabled
@@ -102,7 +104,7 @@ func (c *ledgerCollector) Collect(out chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), scrapeTimeout)
 	defer cancel()
 	for desc, collect := range map[*prometheus.Desc]func(context.Context, chan<- prometheus.Metric) error{
-		c.requests: c.collectRequests, c.cooldown: c.collectCooldown, c.deadLetters: c.collectDeadLetters,
+		c.requests: c.collectRequests, c.cooldown: c.collectCooldown, c.breaker: c.collectBreaker, c.deadLetters: c.collectDeadLetters,
 		c.givenUp: c.collectGivenUp, c.disabled: c.collectDisabled, c.circuit: c.collectCircuits,
 	} {
 		if err := collect(ctx, out); err != nil {
@@ -135,6 +137,9 @@ func (c *ledgerCollector) collectCooldown(ctx context.Context, out chan<- promet
 	}
 	remaining := map[pair]time.Duration{}
 	for _, t := range c.cfg.Triggers {
+		if t.On != OnIncident {
+			continue
+		}
 		for k, at := range opened {
 			if k[1] == t.key() {
 				to := pair{k[0], t.Target}
@@ -146,6 +151,22 @@ func (c *ledgerCollector) collectCooldown(ctx context.Context, out chan<- promet
 		out <- gauge(c.cooldown, left.Seconds(), k[0], k[1])
 	}
 	return nil
+}
+
+func (c *ledgerCollector) collectBreaker(ctx context.Context, out chan<- prometheus.Metric) error {
+	policies, err := c.ledger.count(ctx, `SELECT policy, '', count(*) FROM requests GROUP BY policy`)
+	if err != nil {
+		return err
+	}
+	tripped, err := c.cfg.Breaker.trippedUntil(ctx, c.ledger.db, "")
+	for k := range policies {
+		value := 0.0
+		if time.Now().Before(tripped[k[0]]) {
+			value = 1
+		}
+		out <- gauge(c.breaker, value, k[0])
+	}
+	return err
 }
 
 func (c *ledgerCollector) collectDeadLetters(ctx context.Context, out chan<- prometheus.Metric) error {

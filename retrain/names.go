@@ -5,6 +5,7 @@ package retrain
 const (
 	MetricRequests         = "rewardwatch_retrain_requests"                   // {policy,state}
 	MetricCooldown         = "rewardwatch_retrain_cooldown_remaining_seconds" // {policy,target}
+	MetricBreakerOpen      = "rewardwatch_retrain_breaker_open"               // {policy}
 	MetricDeliveries       = "rewardwatch_webhook_deliveries_total"           // {target,result}
 	MetricDeliveryDuration = "rewardwatch_webhook_delivery_duration_seconds"  // {target}
 	MetricDeadLetters      = "rewardwatch_webhook_dead_letters"               // {target} requests given up that the ledger holds

@@ -24,20 +24,21 @@ type envelope struct {
 	Data      order     `json:"data"`
 }
 
-// order is what the receiver is told: what drifted, from what to what, why, and on which offsets.
+// order is what the receiver is told: what drifted, from what to what, why, and on which offsets. Where no incident asks for the
+// retraining, what only an incident knows is null, or an empty list or object.
 type order struct {
 	ID       string                 `json:"id"`
-	Incident string                 `json:"incident"`
+	Incident *string                `json:"incident"`
 	Policy   string                 `json:"policy"`
 	Group    map[string]string      `json:"group"`
 	Signals  []string               `json:"signals"` // that drift, in the order in which their alarms joined
-	Cause    alerts.Cause           `json:"cause"`
+	Cause    *alerts.Cause          `json:"cause"`
 	Evidence []string               `json:"evidence"`
 	Causes   []alerts.RankedCause   `json:"causes"`
 	Effect   map[string]bank.Effect `json:"effect"` // by signal
-	Versions versionPair            `json:"versions"`
-	Baseline baseline               `json:"baseline"`
-	Offsets  offsets                `json:"offsets"`
+	Versions *versionPair           `json:"versions"`
+	Baseline *baseline              `json:"baseline"`
+	Offsets  *offsets               `json:"offsets"`
 
 	// From the recipe, with what its templates stand for put in.
 	Recipe       string            `json:"recipe"`
@@ -74,24 +75,25 @@ type offsets struct {
 	Baseline []ingest.Range `json:"baseline"`
 }
 
+// bareOrder is one that no incident asks for.
+func bareOrder(id, policy string) order {
+	return order{
+		ID: id, Policy: policy,
+		Signals: []string{}, Evidence: []string{}, Causes: []alerts.RankedCause{}, Effect: map[string]bank.Effect{}, Shifts: []bank.Shift{},
+	}
+}
+
 // newOrder says what drifted: the alarms of an incident that a trigger matched, of which there is at least one.
 func newOrder(id string, inc alerts.Incident, matched []alerts.Alarm) order {
 	first, last := matched[0], matched[len(matched)-1]
-	o := order{
-		ID:       id,
-		Incident: inc.ID,
-		Policy:   inc.Group.Policy,
-		Group:    inc.Group.Map(),
-		Cause:    inc.Cause,
-		Evidence: append([]string{}, inc.Evidence...),
-		Causes:   append([]alerts.RankedCause{}, inc.Causes...),
-		Effect:   make(map[string]bank.Effect, len(matched)),
-		Versions: versionPair{Before: versions(first.Before), After: versions(last.After)},
-		Baseline: baseline{ID: first.Baseline.ID, Units: first.Baseline.Units},
-		Offsets:  offsets{Drifted: []ingest.Range{}, Baseline: append([]ingest.Range{}, first.Baseline.Offsets...)},
-	}
+	o := bareOrder(id, inc.Group.Policy)
+	o.Incident, o.Group, o.Cause = &inc.ID, inc.Group.Map(), &inc.Cause
+	o.Evidence, o.Causes = append(o.Evidence, inc.Evidence...), append(o.Causes, inc.Causes...)
+	o.Versions = &versionPair{Before: versions(first.Before), After: versions(last.After)}
+	o.Baseline = &baseline{ID: first.Baseline.ID, Units: first.Baseline.Units}
+	o.Offsets = &offsets{Drifted: []ingest.Range{}, Baseline: append([]ingest.Range{}, first.Baseline.Offsets...)}
 	o.OnsetInterval, o.ReturnChange, o.Promise = first.OnsetInterval(), first.Return, first.Promise
-	o.Shifts = append([]bank.Shift{}, first.Shifts...)
+	o.Shifts = append(o.Shifts, first.Shifts...)
 	for _, a := range matched {
 		o.Signals = append(o.Signals, a.Signal)
 		o.Effect[a.Signal] = a.Effect
@@ -137,9 +139,9 @@ const requestPrefix = "rr_"
 // IsRequestID tells the id of a request from the name of a recipe.
 func IsRequestID(s string) bool { return strings.HasPrefix(s, requestPrefix) }
 
-// requestID follows from the incident and the trigger alone, so that a crash between deciding and telling cannot make
+// requestID follows from what asks for the request and the trigger alone, so that a crash between deciding and telling cannot make
 // a second id for the same order.
-func requestID(incident, triggerKey string) string {
-	sum := sha256.Sum256([]byte(incident + "\x00" + triggerKey))
+func requestID(origin, triggerKey string) string {
+	sum := sha256.Sum256([]byte(origin + "\x00" + triggerKey))
 	return requestPrefix + hex.EncodeToString(sum[:12])
 }

@@ -163,7 +163,7 @@ func testGoesDown(t *testing.T, p *postgresql) {
 	p.stop(t)
 	decided := make(chan Decision, 1)
 	go func() {
-		d, err := desk.Consider(ctx, incident("i1", "ranker"))
+		d, err := desk.Consider(ctx, incident("i1", "ranker"), time.Time{})
 		if err != nil {
 			t.Error(err)
 		}
@@ -180,7 +180,7 @@ func testGoesDown(t *testing.T, p *postgresql) {
 	}
 	waitUntil(t, "the first request is delivered", func() bool { return delivered(t, desk) == 1 })
 
-	second, err := desk.Consider(ctx, incident("i2", "bidder"))
+	second, err := desk.Consider(ctx, incident("i2", "bidder"), time.Time{})
 	check(t, err)
 	before = testutil.ToFloat64(desk.metrics.retries)
 	waitUntil(t, "the courier waits to record the second delivery", func() bool { return testutil.ToFloat64(desk.metrics.retries) > before })
@@ -194,7 +194,7 @@ func testGoesDown(t *testing.T, p *postgresql) {
 
 	p.stop(t)
 	go func() {
-		_, err := desk.Consider(context.WithoutCancel(ctx), incident("i3", "pricer"))
+		_, err := desk.Consider(context.WithoutCancel(ctx), incident("i3", "pricer"), time.Time{})
 		done <- err
 	}()
 	before = testutil.ToFloat64(desk.metrics.retries)

@@ -202,7 +202,7 @@ func (r *rig) pass(d time.Duration) {
 
 func (r *rig) consider(inc alerts.Incident) Decision {
 	r.t.Helper()
-	d, err := r.Consider(r.t.Context(), inc)
+	d, err := r.Consider(r.t.Context(), inc, time.Time{})
 	check(r.t, err)
 	return d
 }
@@ -285,3 +285,19 @@ func incident(id, policy string) alerts.Incident {
 }
 
 func seconds(n int) model.Duration { return model.Duration(time.Duration(n) * time.Second) }
+
+// gaugeOf gives the value of a metric of one policy.
+func gaugeOf(t *testing.T, reg prometheus.Gatherer, name, policy string) float64 {
+	t.Helper()
+	families, err := reg.Gather()
+	check(t, err)
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			if f.GetName() == name && m.GetLabel()[0].GetValue() == policy {
+				return m.GetGauge().GetValue()
+			}
+		}
+	}
+	t.Fatalf("there is no %s of %s", name, policy)
+	return 0
+}

@@ -38,17 +38,25 @@ func (m moment) time() any {
 }
 
 // referencesFor gives all names that templates may use, with the labels by which policies are grouped. A group that does
-// not have a label has "" for it.
+// not have a label has "" for it. Where no incident asks for the retraining, what only an incident knows is nil.
 func referencesFor(labels []string) map[string]reference {
+	drift := func(kind yamlfile.Kind, of func(o order, onset moment) any) reference {
+		return reference{kind, func(o order, onset moment) any {
+			if o.Incident == nil {
+				return nil
+			}
+			return of(o, onset)
+		}}
+	}
 	text := func(of func(o order) string) reference {
-		return reference{yamlfile.String, func(o order, _ moment) any { return of(o) }}
+		return drift(yamlfile.String, func(o order, _ moment) any { return of(o) })
 	}
 	out := map[string]reference{
-		"request.id":                     text(func(o order) string { return o.ID }),
-		"incident.id":                    text(func(o order) string { return o.Incident }),
-		"policy":                         text(func(o order) string { return o.Policy }),
-		"cause":                          text(func(o order) string { return string(o.Cause) }),
-		"signals":                        {yamlfile.List, func(o order, _ moment) any { return o.Signals }},
+		"request.id":                     {yamlfile.String, func(o order, _ moment) any { return o.ID }},
+		"policy":                         {yamlfile.String, func(o order, _ moment) any { return o.Policy }},
+		"incident.id":                    text(func(o order) string { return *o.Incident }),
+		"cause":                          text(func(o order) string { return string(*o.Cause) }),
+		"signals":                        drift(yamlfile.List, func(o order, _ moment) any { return o.Signals }),
 		"versions.before.policy_version": text(func(o order) string { return o.Versions.Before.Policy }),
 		"versions.before.env_version":    text(func(o order) string { return o.Versions.Before.Env }),
 		"versions.before.reward_version": text(func(o order) string { return o.Versions.Before.Reward }),
@@ -56,11 +64,11 @@ func referencesFor(labels []string) map[string]reference {
 		"versions.after.env_version":     text(func(o order) string { return o.Versions.After.Env }),
 		"versions.after.reward_version":  text(func(o order) string { return o.Versions.After.Reward }),
 		"baseline.id":                    text(func(o order) string { return o.Baseline.ID }),
-		"baseline.units":                 {yamlfile.Number, func(o order, _ moment) any { return o.Baseline.Units }},
-		"offsets.drifted":                {yamlfile.List, func(o order, _ moment) any { return o.Offsets.Drifted }},
-		"offsets.baseline":               {yamlfile.List, func(o order, _ moment) any { return o.Offsets.Baseline }},
-		"onset.unit":                     {yamlfile.Number, func(_ order, onset moment) any { return onset.unit }},
-		"onset.ts":                       {yamlfile.String, func(_ order, onset moment) any { return onset.time() }},
+		"baseline.units":                 drift(yamlfile.Number, func(o order, _ moment) any { return o.Baseline.Units }),
+		"offsets.drifted":                drift(yamlfile.List, func(o order, _ moment) any { return o.Offsets.Drifted }),
+		"offsets.baseline":               drift(yamlfile.List, func(o order, _ moment) any { return o.Offsets.Baseline }),
+		"onset.unit":                     drift(yamlfile.Number, func(_ order, onset moment) any { return onset.unit }),
+		"onset.ts":                       drift(yamlfile.String, func(_ order, onset moment) any { return onset.time() }),
 	}
 	for _, label := range labels {
 		out["group."+label] = text(func(o order) string { return o.Group[label] })

@@ -44,9 +44,10 @@ type app struct {
 	consumer *ingest.Consumer
 	server   *server
 
-	telling  sync.Mutex // so that nothing is told of a desk that is gone
-	closers  []closer   // what New opened, in that order
-	reloaded prometheus.Gauge
+	telling   sync.Mutex // so that nothing is told of a desk that is gone
+	lookAgain lookAgain
+	closers   []closer // what New opened, in that order
+	reloaded  prometheus.Gauge
 }
 
 // closer is one named step of a stop.
@@ -281,6 +282,7 @@ func (a *app) gone(d *desks) {
 	a.telling.Lock()
 	defer a.telling.Unlock()
 	a.metrics.Forget(policies)
+	a.lookAgain.forget(policies)
 	if a.cluster != nil {
 		a.notifier.Leave(d.partition)
 	}
@@ -310,8 +312,22 @@ func (a *app) consider(ctx context.Context, i alerts.Incident) error {
 	if a.retrain == nil {
 		return nil
 	}
-	if _, err := a.retrain.Consider(ctx, i); err != nil {
+	decision, err := a.retrain.Consider(ctx, i, a.pipeline.clock(i.Group))
+	if err != nil {
 		return fmt.Errorf("consider a retraining for incident %s: %w", i.ID, err)
+	}
+	a.lookAgain.at(i.Group, decision.Again)
+	return nil
+}
+
+// passed implements audience.
+func (a *app) passed(ctx context.Context, d *desk) error {
+	for _, i := range d.shown.Load().incidents {
+		if !i.Closed && a.lookAgain.due(i.Group, func() time.Time { return d.clock(i.Group) }) {
+			if err := a.consider(ctx, i); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }

@@ -51,6 +51,8 @@ type audience interface {
 	restored(d *desks)
 	// resumed returns when what a desk held when it was restored has been acted on, as by Changed.
 	resumed(ctx context.Context, d *desk) error
+	// passed looks again, as time passes, at what a desk holds, and returns when what follows has been acted on, as by Changed.
+	passed(ctx context.Context, d *desk) error
 	// gone says that desks have stopped, and that others may judge their policies from now on.
 	gone(d *desks)
 }

@@ -30,6 +30,8 @@ func (m *memory) restored(*desks) {}
 
 func (m *memory) resumed(context.Context, *desk) error { return nil }
 
+func (m *memory) passed(context.Context, *desk) error { return nil }
+
 func (m *memory) gone(*desks) {}
 
 // alone is the pipeline of an instance that is alone, with its desks and its feeds.

@@ -102,6 +102,9 @@ func (r *runningDesk) run() error {
 			if err := r.endMutes(ctx, now); err != nil {
 				return err
 			}
+			if err := r.desks.pipeline.audience.passed(ctx, r.desk); err != nil {
+				return err
+			}
 			r.show()
 			shown = now
 		}

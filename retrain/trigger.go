@@ -1,0 +1,201 @@
+package retrain
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/prometheus/common/model"
+
+	"github.com/rewardwatch/rewardwatch/alerts"
+	"github.com/rewardwatch/rewardwatch/detectors/bank"
+)
+
+// The values of Trigger.On.
+const (
+	OnIncident = "incident"
+	OnSchedule = "schedule"
+)
+
+const defaultCooldown = model.Duration(24 * time.Hour)
+
+// Trigger orders a retraining by itself: of an incident, or at the times of a schedule. The first trigger that matches an
+// incident holds.
+type Trigger struct {
+	On       string   `yaml:"on"`       // incident or schedule
+	Policies []string `yaml:"policies"` // of incident: globs over the policy's name, empty matches all; of schedule: the names of the policies
+
+	Signals  []string        `yaml:"signals"`  // of incident: names or globs, one of which an alarm's signal must match; empty matches all
+	Causes   []alerts.Cause  `yaml:"causes"`   // of incident: environment, policy or unknown; empty matches all three
+	Severity alerts.Severity `yaml:"severity"` // of incident: critical, or else warnings match too
+	Lasting  model.Duration  `yaml:"lasting"`  // of incident: how long it must have been open, by the clock of its telemetry
+	Cooldown model.Duration  `yaml:"cooldown"` // of incident: least time between two requests of this trigger for one policy
+
+	Cron string `yaml:"cron"` // of schedule: minute, hour, day of the month, month and day of the week, in UTC or after CRON_TZ=Europe/Berlin and a space
+
+	Recipe   string `yaml:"recipe"`   // name of the recipe, which has the contract and the config of the retraining
+	Target   string `yaml:"target"`   // name of the target that is told
+	Approval bool   `yaml:"approval"` // whether a person has to approve a request before it leaves
+}
+
+// UnmarshalYAML reads a trigger over its defaults.
+func (t *Trigger) UnmarshalYAML(unmarshal func(any) error) error {
+	type plain Trigger
+	*t = Trigger{Cooldown: defaultCooldown}
+	if err := unmarshal((*plain)(t)); err != nil {
+		return err
+	}
+	if t.On == OnSchedule && t.Cooldown == defaultCooldown {
+		t.Cooldown = 0 // the schedule says how often
+	}
+	return nil
+}
+
+func (c Config) checkTrigger(i int, report func(path, msg string)) {
+	t, at := c.Triggers[i], fmt.Sprintf("triggers[%d]", i)
+	within := func(key, msg string) { report(at+"."+key, msg) }
+	switch t.On {
+	case OnIncident:
+		t.checkIncident(within)
+	case OnSchedule:
+		t.checkSchedule(within)
+	default:
+		within("on", fmt.Sprintf("must be %q or %q, not %q", OnIncident, OnSchedule, t.On))
+	}
+	if t.Recipe == "" {
+		within("recipe", "must name a recipe: no request leaves without a contract")
+	}
+	if _, ok := c.target(t.Target); !ok {
+		within("target", fmt.Sprintf("no target is named %q", t.Target))
+	}
+	if slices.ContainsFunc(c.Triggers[:i], t.repeats) {
+		report(at, "is the same as an earlier trigger")
+	}
+}
+
+func (t Trigger) checkIncident(report func(key, msg string)) {
+	for _, list := range []struct {
+		key, of string
+		globs   []string
+	}{{"signals", "signal", t.Signals}, {"policies", "policy", t.Policies}} {
+		for j, glob := range list.globs {
+			if glob == "" || !bank.ValidGlob(glob) {
+				report(fmt.Sprintf("%s[%d]", list.key, j), fmt.Sprintf("%q is neither a %s nor a glob", glob, list.of))
+			}
+		}
+	}
+	for j, cause := range t.Causes {
+		if msg := checkCause(cause); msg != "" {
+			report(fmt.Sprintf("causes[%d]", j), msg)
+		}
+	}
+	if t.Severity != "" && t.Severity != alerts.Warning && t.Severity != alerts.Critical {
+		report("severity", fmt.Sprintf("must be %s or %s, not %q", alerts.Warning, alerts.Critical, t.Severity))
+	}
+	if t.Lasting < 0 {
+		report("lasting", "must not be negative")
+	}
+	if t.Cooldown < 0 {
+		report("cooldown", "must not be negative")
+	}
+	if t.Cron != "" {
+		report("cron", "means nothing on an incident")
+	}
+}
+
+func checkCause(c alerts.Cause) string {
+	switch {
+	case needsPerson(c):
+		return fmt.Sprintf("%s never starts a retraining by itself, as that would learn the fault: a person can ask for one (rewardwatch retrain request)", c)
+	case !slices.Contains([]alerts.Cause{alerts.CauseEnvironment, alerts.CausePolicy, alerts.CauseUnknown}, c):
+		return fmt.Sprintf("must be %s, %s or %s, not %q", alerts.CauseEnvironment, alerts.CausePolicy, alerts.CauseUnknown, c)
+	}
+	return ""
+}
+
+func (t Trigger) checkSchedule(report func(key, msg string)) {
+	if _, err := parseSchedule(t.Cron); err != nil {
+		report("cron", err.Error())
+	}
+	if len(t.Policies) == 0 {
+		report("policies", "must name the policies that are retrained by the schedule")
+	}
+	for j, policy := range t.Policies {
+		switch {
+		case policy == "":
+			report(fmt.Sprintf("policies[%d]", j), "must not be empty")
+		case slices.Contains(t.Policies[:j], policy):
+			report(fmt.Sprintf("policies[%d]", j), fmt.Sprintf("%q stands here twice", policy))
+		}
+	}
+	for _, of := range []struct {
+		key   string
+		given bool
+	}{
+		{"signals", len(t.Signals) > 0},
+		{"causes", len(t.Causes) > 0},
+		{"severity", t.Severity != ""},
+		{"lasting", t.Lasting != 0},
+		{"cooldown", t.Cooldown != 0},
+	} {
+		if of.given {
+			report(of.key, "means nothing on a schedule")
+		}
+	}
+}
+
+// repeats reports whether an earlier trigger leaves this one nothing to do.
+func (t Trigger) repeats(earlier Trigger) bool {
+	if t.key() != earlier.key() {
+		return false
+	}
+	return t.On != OnSchedule || slices.ContainsFunc(t.Policies, func(p string) bool { return slices.Contains(earlier.Policies, p) })
+}
+
+// key names the trigger in the ledger. What is no part of it can be edited without ending a cooldown that runs, or ordering
+// the slots of a schedule again.
+func (t Trigger) key() string {
+	if t.On == OnSchedule {
+		return t.On + "(" + strings.Join(strings.Fields(t.Cron), " ") + ") -> " + t.Target
+	}
+	rules := "*"
+	if len(t.Signals) > 0 {
+		rules = sorted(t.Signals)
+	}
+	if len(t.Policies) > 0 {
+		rules += "; policies " + sorted(t.Policies)
+	}
+	if len(t.Causes) > 0 {
+		rules += "; causes " + sorted(t.Causes)
+	}
+	if t.Severity == alerts.Critical {
+		rules += "; critical"
+	}
+	return t.On + "(" + rules + ") -> " + t.Target
+}
+
+func sorted[T ~string](list []T) string {
+	texts := make([]string, len(list))
+	for i, s := range slices.Sorted(slices.Values(list)) {
+		texts[i] = string(s)
+	}
+	return strings.Join(texts, ",")
+}
+
+// wants reports whether the trigger is for such an incident, whatever its signals. A cause that needs a person is wanted by
+// every trigger, for the decision to say why nothing is ordered; so is a provisional baseline.
+func (t Trigger) wants(inc *alerts.Incident) bool {
+	return t.On == OnIncident &&
+		(len(t.Policies) == 0 || matchesAny(t.Policies, inc.Group.Policy)) &&
+		(len(t.Causes) == 0 || slices.Contains(t.Causes, inc.Cause) || needsPerson(inc.Cause)) &&
+		(t.Severity != alerts.Critical || inc.Severity == alerts.Critical || inc.Provisional)
+}
+
+func (t Trigger) matches(signal string) bool {
+	return len(t.Signals) == 0 || matchesAny(t.Signals, signal)
+}
+
+func matchesAny(globs []string, name string) bool {
+	return slices.ContainsFunc(globs, func(glob string) bool { return bank.Match(glob, name) })
+}
