@@ -152,7 +152,7 @@ func (r *rig) requests() []Request {
 func testSchedule(t *testing.T, on storage) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, on)
-		scheduled(r, "30 * * * *", "ranker", "bidder")
+		scheduled(r, "30 0,1 * * *", "ranker", "bidder")
 		r.run()
 		r.pass(30*time.Minute - time.Second)
 		if all := r.requests(); len(all) != 0 {
@@ -163,13 +163,13 @@ func testSchedule(t *testing.T, on storage) {
 		var policies, origins []string
 		for _, q := range all {
 			policies, origins = append(policies, q.Policy), append(origins, q.Origin)
-			if q.OriginKind != OriginSchedule || q.Trigger != "schedule(30 * * * *) -> trainer" || !strings.Contains(string(q.Order), `"incident":null`) {
+			if q.OriginKind != OriginSchedule || q.Trigger != "schedule(30 0,1 * * *) -> trainer" || !strings.Contains(string(q.Order), `"incident":null`) {
 				t.Errorf("request %+v", q)
 			}
 		}
 		slices.Sort(policies)
 		slices.Sort(origins)
-		if !slices.Equal(policies, []string{"bidder", "ranker"}) || origins[0] != "schedule/schedule(30 * * * *) -> trainer/bidder/2000-01-01T00:30:00Z" {
+		if !slices.Equal(policies, []string{"bidder", "ranker"}) || origins[0] != "schedule/schedule(30 0,1 * * *) -> trainer/bidder/2000-01-01T00:30:00Z" {
 			t.Fatalf("policies %v, origins %v", policies, origins)
 		}
 		for range 3 { // and not again
@@ -223,7 +223,7 @@ func testSlotsMissed(t *testing.T, on storage) {
 func testSlotOfABusyPolicy(t *testing.T, on storage) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, on)
-		scheduled(r, "30 * * * *", "ranker")
+		scheduled(r, "30 0 * * *", "ranker")
 		r.run()
 		q, err := r.Ask(t.Context(), Ask{Policy: "ranker", Recipe: "ranker", Target: "trainer", By: "alice", Why: "try"})
 		check(t, err)
@@ -233,7 +233,7 @@ func testSlotOfABusyPolicy(t *testing.T, on storage) {
 		r.reopen()
 		r.run()
 		r.pass(time.Minute)
-		decisions, err := r.Decisions(t.Context(), "schedule/schedule(30 * * * *) -> trainer/ranker/2000-01-01T00:30:00Z", 10)
+		decisions, err := r.Decisions(t.Context(), "schedule/schedule(30 0 * * *) -> trainer/ranker/2000-01-01T00:30:00Z", 10)
 		check(t, err)
 		if len(r.requests()) != 1 || len(decisions) != 1 || decisions[0].Reason != OpenRequest || decisions[0].Detail != q.ID {
 			t.Errorf("%d requests, decisions %+v, want open_request", len(r.requests()), decisions)
@@ -245,7 +245,7 @@ func testSlotOfABusyPolicy(t *testing.T, on storage) {
 func testScheduleOfSeveralInstances(t *testing.T, on storage) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, on)
-		scheduled(r, "*/10 * * * *", "ranker", "bidder")
+		scheduled(r, "5,15,25,35,45 0 * * *", "ranker", "bidder")
 		ctx, cancel := contextWithCancel(t)
 		done := make(chan error, 3)
 		var desks []*Desk
