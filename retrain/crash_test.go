@@ -176,7 +176,7 @@ func orderUntilKilled(t *testing.T, cfg Config) {
 	for i := opened; i < *crashRequests; i++ {
 		inc := incident(fmt.Sprint("i", i), fmt.Sprint("policy-", i))
 		inc.Alarms[0].Signal = fmt.Sprint("trainer-", i%crashTargets)
-		if decision, err := desk.Consider(context.WithoutCancel(t.Context()), inc); err != nil || decision.Reason != Opened {
+		if decision, err := desk.Consider(context.WithoutCancel(t.Context()), inc, time.Time{}); err != nil || decision.Reason != Opened {
 			t.Fatalf("%s: %+v, %v", inc.ID, decision, err)
 		}
 	}

@@ -42,6 +42,8 @@ type dialect struct {
 	shared bool                 // other instances may write to it, and a network lies before it
 	alone  string               // statement that makes a transaction the only one that writes; "" where each one is
 	outage func(err error) bool // whether an error says that the ledger cannot be reached for now
+
+	matches string // condition on a request in whose text the words of ? stand
 }
 
 // openLedger opens the ledger, makes it where there is none, and brings its schema up to date. A ledger of a newer

@@ -74,6 +74,9 @@ func testLedger(t *testing.T, on storage) {
 		{"AskAboutAnIncident", testAskAboutAnIncident},
 		{"OrderWithoutAnIncident", testOrderWithoutAnIncident},
 		{"Breaker", testBreaker},
+		{"Search", testSearch},
+		{"SearchByPages", testSearchByPages},
+		{"SearchOfAnEarlierLedger", testSearchOfAnEarlierLedger},
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(t, on) })
 	}

@@ -30,10 +30,12 @@ const onConnect = `
 	SELECT set_config('idle_in_transaction_session_timeout', '30s', false);
 	SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'`
 
+const matchesOnPostgreSQL = `id IN (SELECT request FROM intents WHERE words @@ plainto_tsquery('simple', ?))`
+
 const maxConnections = 4 // of an instance
 
 func openPostgreSQL(cfg LedgerConfig) (*sql.DB, dialect, error) {
-	d := dialect{name: "postgres", place: "on PostgreSQL", shared: true, alone: aloneOnPostgreSQL, outage: isOutage}
+	d := dialect{name: "postgres", place: "on PostgreSQL", shared: true, alone: aloneOnPostgreSQL, outage: isOutage, matches: matchesOnPostgreSQL}
 	text, err := cfg.postgresURL()
 	if err != nil {
 		return nil, d, err

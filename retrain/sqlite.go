@@ -12,8 +12,10 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
+const matchesOnSQLite = `id IN (SELECT request FROM intents WHERE seq IN (SELECT rowid FROM intent_words WHERE intent_words MATCH ?))`
+
 func openSQLite(cfg LedgerConfig) (*sql.DB, dialect, error) {
-	d := dialect{name: "sqlite", place: cfg.SQLite, outage: fileOutage}
+	d := dialect{name: "sqlite", place: cfg.SQLite, outage: fileOutage, matches: matchesOnSQLite}
 	if err := os.MkdirAll(filepath.Dir(cfg.SQLite), 0o755); err != nil {
 		return nil, d, fmt.Errorf("make its directory: %w", err)
 	}
