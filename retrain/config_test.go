@@ -11,13 +11,16 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/prometheus/common/model"
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+
+	"github.com/rewardwatch/rewardwatch/alerts"
 )
 
 const goodConfig = `
 ledger: {sqlite: /var/lib/ledger.db}
 recipes: /etc/recipes
 targets: [{name: trainer, webhook: "https://trainer.example/retrain", secret_file: /etc/trainer.secret}]
-triggers: [{on: incident, signals: [return, "outcome.*"], recipe: ranker, target: trainer}]
+triggers:
+  - {on: incident, signals: [return, "outcome.*"], recipe: ranker, target: trainer}
 `
 
 func parse(text string) (Config, error) {
@@ -38,6 +41,14 @@ func TestConfigDefaults(t *testing.T) {
 	cfg, err = parse("ledger: {postgres_url_file: /etc/ledger.url}")
 	check(t, err)
 	cfg.Check(func(path, msg string) { t.Errorf("a ledger on PostgreSQL alone: %s: %s", path, msg) })
+
+	cfg, err = parse(goodConfig + `
+  - {on: incident, policies: ["bid*"], causes: [environment], severity: critical, lasting: 30m, approval: true, recipe: ranker, target: trainer}
+  - {on: schedule, cron: "CRON_TZ=Europe/Berlin 0 3 * * 1", policies: [ranker, bidder], recipe: ranker, target: trainer}
+breaker: {after: 0}
+`)
+	check(t, err)
+	cfg.Check(func(path, msg string) { t.Errorf("all kinds of triggers: %s: %s", path, msg) })
 
 	cfg, err = parse("triggers: [{on: incident, target: trainer, cooldown: 0s}]")
 	check(t, err)
@@ -85,6 +96,30 @@ func TestConfigCheck(t *testing.T) {
 		{"no recipes", func(c *Config) { c.Recipes = "" }, "recipes"},
 		{"no recipe", func(c *Config) { c.Triggers[0].Recipe = "" }, "triggers[0].recipe"},
 		{"unknown target", func(c *Config) { c.Triggers[0].Target = "nobody" }, "triggers[0].target"},
+		{"bad policy", func(c *Config) { c.Triggers[0].Policies = []string{"[a"} }, "triggers[0].policies[0]"},
+		{"cause that needs a person", func(c *Config) { c.Triggers[0].Causes = []alerts.Cause{"unknown", "reward_function"} }, "triggers[0].causes[1]"},
+		{"no cause", func(c *Config) { c.Triggers[0].Causes = []alerts.Cause{"weather"} }, "triggers[0].causes[0]"},
+		{"severity that orders nothing", func(c *Config) { c.Triggers[0].Severity = alerts.Info }, "triggers[0].severity"},
+		{"negative time", func(c *Config) { c.Triggers[0].Lasting = -1 }, "triggers[0].lasting"},
+		{"schedule on an incident", func(c *Config) { c.Triggers[0].Cron = "0 3 * * *" }, "triggers[0].cron"},
+		{"schedule that never comes", func(c *Config) { c.Triggers = []Trigger{nightly("0 0 30 2 *", "ranker")} }, "triggers[0].cron"},
+		{"no schedule", func(c *Config) { c.Triggers = []Trigger{nightly("", "ranker")} }, "triggers[0].cron"},
+		{"schedule of nobody", func(c *Config) { c.Triggers = []Trigger{nightly("0 3 * * *")} }, "triggers[0].policies"},
+		{"schedule of an empty name", func(c *Config) { c.Triggers = []Trigger{nightly("0 3 * * *", "a", "")} }, "triggers[0].policies[1]"},
+		{"policy twice", func(c *Config) { c.Triggers = []Trigger{nightly("0 3 * * *", "a", "a")} }, "triggers[0].policies[1]"},
+		{"schedule with signals", func(c *Config) {
+			c.Triggers = []Trigger{nightly("0 3 * * *", "a")}
+			c.Triggers[0].Signals = []string{"return"}
+		}, "triggers[0].signals"},
+		{"schedule with a cooldown", func(c *Config) {
+			c.Triggers = []Trigger{nightly("0 3 * * *", "a")}
+			c.Triggers[0].Cooldown = seconds(1)
+		}, "triggers[0].cooldown"},
+		{"policy in two schedules", func(c *Config) {
+			c.Triggers = []Trigger{nightly("0 3 * * *", "a", "b"), nightly("0 3 * * *", "c"), nightly("0 3 * * *", "d", "b")}
+		}, "triggers[2]"},
+		{"negative breaker", func(c *Config) { c.Breaker.After = -1 }, "breaker.after"},
+		{"breaker without a pause", func(c *Config) { c.Breaker.Pause = 0 }, "breaker.pause"},
 		{"negative cooldown", func(c *Config) { c.Triggers[0].Cooldown = -1 }, "triggers[0].cooldown"},
 		{"duplicate trigger", func(c *Config) {
 			again := c.Triggers[0]
@@ -110,6 +145,10 @@ func TestConfigCheck(t *testing.T) {
 			}
 		})
 	}
+}
+
+func nightly(cron string, policies ...string) Trigger {
+	return Trigger{On: OnSchedule, Cron: cron, Policies: policies, Recipe: "ranker", Target: "trainer"}
 }
 
 func TestParseKeys(t *testing.T) {

@@ -258,8 +258,11 @@ func (d *Desk) hold(ctx context.Context, tx *sql.Tx, policy string, t Trigger, n
 	return d.cfg.Breaker.decide(ctx, tx, policy, now)
 }
 
-// cooldownEnd says when a trigger may open a request again after it last did.
+// cooldownEnd says when a trigger may open a request again after it last did. A schedule says itself how often it does.
 func cooldownEnd(t Trigger, last time.Time) time.Time {
+	if t.On == OnSchedule {
+		return last
+	}
 	return last.Add(time.Duration(t.Cooldown))
 }
 

@@ -77,6 +77,7 @@ func testLedger(t *testing.T, on storage) {
 		{"Search", testSearch},
 		{"SearchByPages", testSearchByPages},
 		{"SearchOfAnEarlierLedger", testSearchOfAnEarlierLedger},
+		{"Records", testRecords},
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(t, on) })
 	}

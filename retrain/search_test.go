@@ -203,3 +203,30 @@ func settleOne(ctx context.Context, l *ledger, id string) error {
 		return settle(ctx, tx, time.Now(), StateRejected, "said later", `id = $4`, id)
 	})
 }
+
+func testRecords(t *testing.T, on storage) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, on)
+		r.run()
+		const n = recordPage + 3
+		for i := range n {
+			r.consider(incident(fmt.Sprint("i", i), fmt.Sprint("p", i)))
+		}
+		r.pass(time.Minute)
+		seen := map[string]Record{}
+		check(t, r.Records(t.Context(), Filter{Text: "customers"}, func(record Record) error {
+			seen[record.Request.Policy] = record
+			return nil
+		}))
+		if len(seen) != n {
+			t.Errorf("%d records, want %d", len(seen), n)
+		}
+		if got := seen["p1"]; got.Request.State != StateDelivered || len(got.History) != 2 || len(got.Deliveries) != 1 || len(got.Decisions) != 1 {
+			t.Errorf("record %+v", got)
+		}
+		stop := errors.New("enough")
+		if err := r.Records(t.Context(), Filter{}, func(Record) error { return stop }); !errors.Is(err, stop) {
+			t.Errorf("got %v, want the error of each", err)
+		}
+	})
+}

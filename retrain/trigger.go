@@ -43,13 +43,7 @@ type Trigger struct {
 func (t *Trigger) UnmarshalYAML(unmarshal func(any) error) error {
 	type plain Trigger
 	*t = Trigger{Cooldown: defaultCooldown}
-	if err := unmarshal((*plain)(t)); err != nil {
-		return err
-	}
-	if t.On == OnSchedule && t.Cooldown == defaultCooldown {
-		t.Cooldown = 0 // the schedule says how often
-	}
-	return nil
+	return unmarshal((*plain)(t))
 }
 
 func (c Config) checkTrigger(i int, report func(path, msg string)) {
@@ -137,7 +131,7 @@ func (t Trigger) checkSchedule(report func(key, msg string)) {
 		{"causes", len(t.Causes) > 0},
 		{"severity", t.Severity != ""},
 		{"lasting", t.Lasting != 0},
-		{"cooldown", t.Cooldown != 0},
+		{"cooldown", t.Cooldown != 0 && t.Cooldown != defaultCooldown},
 	} {
 		if of.given {
 			report(of.key, "means nothing on a schedule")

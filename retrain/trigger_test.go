@@ -137,7 +137,7 @@ func testLastingWithoutAClock(t *testing.T, on storage) {
 
 // scheduled has the rig's desk retrain policies by a schedule alone.
 func scheduled(r *rig, cron string, policies ...string) {
-	r.cfg.Triggers = []Trigger{{On: OnSchedule, Cron: cron, Policies: policies, Recipe: "ranker", Target: "trainer"}}
+	r.cfg.Triggers = []Trigger{{On: OnSchedule, Cron: cron, Policies: policies, Recipe: "ranker", Target: "trainer", Cooldown: defaultCooldown}}
 	r.reopen()
 }
 
