@@ -21,16 +21,16 @@ const newsEvery = time.Minute
 // courier delivers open requests: for each target one at a time, in the order in which they fall due. All that it must
 // not forget stands in the ledger, so a new courier goes on where another one ended, and several share the work.
 type courier struct {
-	ledger  *ledger
-	sender  sender
-	targets []Target
-	wake    map[string]chan struct{} // by target; holds a token while there is news
-	metrics *metrics
-	log     zerolog.Logger
+	ledger   *ledger
+	targets  []Target
+	adapters map[string]adapter       // by target
+	wake     map[string]chan struct{} // by target; holds a token while there is news
+	metrics  *metrics
+	log      zerolog.Logger
 }
 
-func newCourier(l *ledger, s sender, targets []Target, m *metrics, log zerolog.Logger) *courier {
-	c := &courier{ledger: l, sender: s, targets: targets, wake: map[string]chan struct{}{}, metrics: m, log: log}
+func newCourier(l *ledger, targets []Target, adapters map[string]adapter, m *metrics, log zerolog.Logger) *courier {
+	c := &courier{ledger: l, targets: targets, adapters: adapters, wake: map[string]chan struct{}{}, metrics: m, log: log}
 	for _, t := range targets {
 		c.wake[t.Name] = make(chan struct{}, 1)
 	}
@@ -64,14 +64,14 @@ func (c *courier) run(ctx context.Context) error {
 
 func (c *courier) serve(ctx context.Context, t Target) error {
 	for {
-		m, found, err := c.ledger.next(ctx, t.Name)
+		m, due, found, err := c.ledger.next(ctx, t.Name)
 		if ctx.Err() != nil {
 			return nil
 		}
 		if err != nil {
 			return err
 		}
-		if !c.await(ctx, t.Name, m.due, found) {
+		if !c.await(ctx, t.Name, due, found) {
 			continue
 		}
 		if err := c.attempt(ctx, t, m); err != nil {
@@ -111,7 +111,7 @@ func (c *courier) attempt(ctx context.Context, t Target, m message) error {
 		return err
 	}
 	started := time.Now()
-	o := c.sender.send(ctx, t, m.id, m.body)
+	o := c.adapters[t.Name].send(ctx, m)
 	now := time.Now()
 	c.metrics.delivered(t.Name, o.result, now.Sub(started))
 	then := follow(o, attempt, now, m.expires, rand.Float64())

@@ -2,6 +2,7 @@ package retrain
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -291,20 +292,25 @@ func testOneDeliveryAtATimeForATarget(t *testing.T, on storage) {
 
 // crashing delivers and then loses the ledger, as a process that dies between the answer and its record.
 type crashing struct {
-	http.RoundTripper
+	adapter
 	crash func()
 }
 
-func (c crashing) RoundTrip(req *http.Request) (*http.Response, error) {
+func (c crashing) send(ctx context.Context, m message) outcome {
 	defer c.crash()
-	return c.RoundTripper.RoundTrip(req)
+	return c.adapter.send(ctx, m)
+}
+
+// crashAfterDelivery lets the desk die once its target has answered.
+func crashAfterDelivery(t *testing.T, d *Desk) {
+	d.courier.adapters["trainer"] = crashing{d.courier.adapters["trainer"], func() { check(t, d.ledger.close()) }}
 }
 
 func testCrashBetweenAnswerAndRecord(t *testing.T, on storage) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, on)
 		id := r.consider(incident("i1", "ranker")).Request
-		r.courier.sender.transport = crashing{r.transport, func() { check(t, r.ledger.close()) }}
+		crashAfterDelivery(t, r.Desk)
 		if err := r.Run(t.Context()); err == nil {
 			t.Error("Run goes on without its ledger")
 		}

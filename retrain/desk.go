@@ -36,20 +36,19 @@ type Desk struct {
 // the first order is due. The configuration must have passed Check, also that of the recipes. The caller closes the desk. ctx is that of the
 // service: when it ends, what waits for a ledger that cannot be reached gives up, also after Open has returned.
 func Open(ctx context.Context, cfg Config, recipes Recipes, log zerolog.Logger, reg prometheus.Registerer) (*Desk, error) {
-	return open(ctx, cfg, recipes, log, reg, newTransport())
+	return open(ctx, cfg, recipes, log, reg, func(Target) http.RoundTripper { return newTransport() })
 }
 
 func open(
-	ctx context.Context, cfg Config, recipes Recipes, log zerolog.Logger, reg prometheus.Registerer, transport http.RoundTripper,
+	ctx context.Context, cfg Config, recipes Recipes, log zerolog.Logger, reg prometheus.Registerer, transport func(Target) http.RoundTripper,
 ) (*Desk, error) {
 	published, err := newSchema()
 	if err != nil {
 		return nil, err
 	}
-	for _, t := range cfg.Targets {
-		if _, err := readKeys(t.SecretFile); err != nil {
-			return nil, fmt.Errorf("target %s: %w", t.Name, err)
-		}
+	adapters, err := newAdapters(cfg.Targets, means{schema: published, transport: transport})
+	if err != nil {
+		return nil, err
 	}
 	m := newMetrics(cfg)
 	l, err := openLedger(ctx, cfg.Ledger, func(err error, wait time.Duration) {
@@ -67,7 +66,7 @@ func open(
 	}
 	return &Desk{
 		cfg: cfg, recipes: recipes, schema: published, ledger: l, metrics: m, log: log,
-		courier: newCourier(l, sender{transport: transport, schema: published}, cfg.Targets, m, log),
+		courier: newCourier(l, cfg.Targets, adapters, m, log),
 	}, nil
 }
 

@@ -67,7 +67,7 @@ func severalInstances(t *testing.T, on storage, disturb func()) (opened, request
 	}
 	r.reopen()
 	dying := r.Desk
-	dying.courier.sender.transport = crashing{r.transport, func() { check(t, dying.ledger.close()) }}
+	crashAfterDelivery(t, dying)
 	r.consider(incident("killed-0", "killed"))
 	if dying.Run(t.Context()) == nil {
 		t.Error("an instance goes on without its ledger")

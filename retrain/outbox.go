@@ -10,14 +10,6 @@ import (
 
 // The ledger's half of delivery: what is due, and what became of each attempt.
 
-// message is an open request as the courier needs it.
-type message struct {
-	id      string
-	body    []byte
-	due     time.Time
-	expires time.Time
-}
-
 // A target at which so many attempts in a row have failed, of whichever requests, is tried by one request at a time, so far
 // apart, until one succeeds: its circuit is open.
 const (
@@ -54,35 +46,35 @@ func claimEnd(t Target, now time.Time) time.Time {
 
 // next gives the target's open request that is due first, after giving up those that have expired. While the circuit of the
 // target is open, it is due when that may be tried again.
-func (l *ledger) next(ctx context.Context, target string) (m message, found bool, err error) {
+func (l *ledger) next(ctx context.Context, target string) (m message, due time.Time, found bool, err error) {
 	err = l.update(ctx, func(tx *sql.Tx) error {
-		m, found = message{}, false
+		m, due, found = message{}, time.Time{}, false
 		if err := endOverdue(ctx, tx, time.Now()); err != nil {
 			return err
 		}
-		var due, expires int64
+		var at, opened, expires int64
 		err := tx.QueryRowContext(ctx, `
-			SELECT id, body, next_attempt_at, due_at FROM requests
+			SELECT id, policy, body, next_attempt_at, opened_at, due_at FROM requests
 			WHERE state = 'open' AND target = $1 ORDER BY next_attempt_at, opened_at, id LIMIT 1`, target).
-			Scan(&m.id, &m.body, &due, &expires)
+			Scan(&m.id, &m.policy, &m.body, &at, &opened, &expires)
 		if errors.Is(err, sql.ErrNoRows) {
 			return nil
 		}
 		found = err == nil
-		m.due, m.expires = time.UnixMilli(due), time.UnixMilli(expires)
 		if err != nil {
 			return err
 		}
+		due, m.opened, m.expires = time.UnixMilli(at), time.UnixMilli(opened), time.UnixMilli(expires)
 		until, err := circuit(ctx, tx, target)
-		if until.After(m.due) {
-			m.due = until
+		if until.After(due) {
+			due = until
 		}
 		return err
 	})
 	if err != nil {
-		return message{}, false, fmt.Errorf("look for due deliveries of %s: %w", target, err)
+		return message{}, time.Time{}, false, fmt.Errorf("look for due deliveries of %s: %w", target, err)
 	}
-	return m, found, nil
+	return m, due, found, nil
 }
 
 // begin claims a request that is due, writes that an attempt is about to be made, and gives its number, from 1. It gives

@@ -167,7 +167,7 @@ func (r *rig) reopen() {
 func (r *rig) another() (*Desk, *prometheus.Registry) {
 	r.t.Helper()
 	reg := prometheus.NewRegistry()
-	desk, err := open(r.t.Context(), r.cfg, testRecipes(r.t), zerolog.Nop(), reg, r.transport)
+	desk, err := open(r.t.Context(), r.cfg, testRecipes(r.t), zerolog.Nop(), reg, func(Target) http.RoundTripper { return r.transport })
 	check(r.t, err)
 	return desk, reg
 }

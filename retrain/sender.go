@@ -1,7 +1,6 @@
 package retrain
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -47,12 +46,6 @@ type outcome struct {
 	retryAfter time.Duration // that the answer asked for, 0 where it did not
 }
 
-// sender makes single attempts. It uses the transport without a client, which would follow redirects.
-type sender struct {
-	transport http.RoundTripper
-	schema    schema
-}
-
 // newTransport makes a connection for each attempt: deliveries are rare, and a connection that was kept would be dead
 // when it is needed.
 func newTransport() *http.Transport {
@@ -63,43 +56,6 @@ func newTransport() *http.Transport {
 		DisableCompression:     true,
 		MaxResponseHeaderBytes: maxAnswer,
 	}
-}
-
-// send makes one attempt within the target's timeout.
-func (s sender) send(ctx context.Context, t Target, id string, body []byte) outcome {
-	if err := s.schema.check(body); err != nil {
-		return outcome{result: ResultInvalid, err: err.Error()}
-	}
-	keys, err := readKeys(t.SecretFile)
-	if err != nil {
-		return outcome{result: ResultUnsigned, err: err.Error()}
-	}
-	ctx, cancel := context.WithTimeout(ctx, time.Duration(t.Timeout))
-	defer cancel()
-	req, err := newRequest(ctx, t.Webhook, keys, id, body)
-	if err != nil {
-		return outcome{result: ResultUnreachable, err: err.Error()}
-	}
-	resp, err := s.transport.RoundTrip(req)
-	if err != nil {
-		return broken(t, err)
-	}
-	defer func() { _ = resp.Body.Close() }() // nothing follows on this connection
-	return answered(t, resp)
-}
-
-func newRequest(ctx context.Context, to string, keys [][]byte, id string, body []byte) (*http.Request, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, to, bytes.NewReader(body))
-	if err != nil {
-		return nil, fmt.Errorf("make request: %w", err)
-	}
-	now := time.Now()
-	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("User-Agent", "rewardwatch")
-	req.Header.Set("Webhook-Id", id)
-	req.Header.Set("Webhook-Timestamp", strconv.FormatInt(now.Unix(), 10))
-	req.Header.Set("Webhook-Signature", sign(keys, id, now, body))
-	return req, nil
 }
 
 // answered reads the answer. One that breaks off is a failure even with status 200: who sent it may not have finished

@@ -1,0 +1,66 @@
+package retrain
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+)
+
+// message is an open request as its target is told of it.
+type message struct {
+	id      string // the same over all attempts: receivers know a repetition by it
+	policy  string
+	event   string // EventRequested
+	body    []byte // the webhook's
+	opened  time.Time
+	expires time.Time
+}
+
+// adapter tells one target of requests, in the way of its service. It is used by one goroutine at a time.
+type adapter interface {
+	// send makes one attempt, of which it gives the outcome within the target's timeout. An attempt that is repeated
+	// says the same under the same id.
+	send(ctx context.Context, m message) outcome
+}
+
+// means is what adapters are made with.
+type means struct {
+	schema    schema
+	transport func(Target) http.RoundTripper
+}
+
+// newAdapter makes the adapter of a target, and reads its secrets once, so that an unreadable one is an error now and not
+// when the first order is due. The target must have passed Config.Check.
+func newAdapter(t Target, with means) (adapter, error) {
+	a, err := newWebhook(t, with.transport(t))
+	if err != nil {
+		return nil, fmt.Errorf("target %s: %w", t.Name, err)
+	}
+	return checked{a, with.schema}, nil
+}
+
+func newAdapters(targets []Target, with means) (map[string]adapter, error) {
+	out := make(map[string]adapter, len(targets))
+	for _, t := range targets {
+		a, err := newAdapter(t, with)
+		if err != nil {
+			return nil, err
+		}
+		out[t.Name] = a
+	}
+	return out, nil
+}
+
+// checked sends nothing that receivers were not promised.
+type checked struct {
+	adapter
+	schema schema
+}
+
+func (c checked) send(ctx context.Context, m message) outcome {
+	if err := c.schema.check(m.body); err != nil {
+		return outcome{result: ResultInvalid, err: err.Error()}
+	}
+	return c.adapter.send(ctx, m)
+}
