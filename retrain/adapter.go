@@ -11,7 +11,7 @@ import (
 type message struct {
 	id      string // the same over all attempts: receivers know a repetition by it
 	policy  string
-	event   string // EventRequested
+	event   string // type of the body, such as EventRequested
 	body    []byte // the webhook's
 	opened  time.Time
 	expires time.Time
@@ -19,8 +19,8 @@ type message struct {
 
 // adapter tells one target of requests, in the way of its service. It is used by one goroutine at a time.
 type adapter interface {
-	// send makes one attempt, of which it gives the outcome within the target's timeout. An attempt that is repeated
-	// says the same under the same id.
+	// send makes one attempt, of which it gives the outcome when ctx ends at the latest. An attempt that is repeated says
+	// the same under the same id.
 	send(ctx context.Context, m message) outcome
 }
 
@@ -33,11 +33,18 @@ type means struct {
 // newAdapter makes the adapter of a target, and reads its secrets once, so that an unreadable one is an error now and not
 // when the first order is due. The target must have passed Config.Check.
 func newAdapter(t Target, with means) (adapter, error) {
-	a, err := newWebhook(t, with.transport(t))
-	if err != nil {
-		return nil, fmt.Errorf("target %s: %w", t.Name, err)
+	line := line{transport: with.transport(t), dial: dialer(t.AllowPrivate), timeout: t.Timeout}
+	for _, k := range t.kinds() {
+		if !k.given() {
+			continue
+		}
+		a, err := k.adapter(line)
+		if err != nil {
+			return nil, fmt.Errorf("target %s: %w", t.Name, err)
+		}
+		return promised{a, with.schema, time.Duration(t.Timeout)}, nil
 	}
-	return checked{a, with.schema}, nil
+	return nil, fmt.Errorf("target %s: it does not say whom to tell", t.Name)
 }
 
 func newAdapters(targets []Target, with means) (map[string]adapter, error) {
@@ -52,15 +59,18 @@ func newAdapters(targets []Target, with means) (map[string]adapter, error) {
 	return out, nil
 }
 
-// checked sends nothing that receivers were not promised.
-type checked struct {
+// promised sends nothing but what the published schema promises, and within the target's timeout.
+type promised struct {
 	adapter
-	schema schema
+	schema  schema
+	timeout time.Duration
 }
 
-func (c checked) send(ctx context.Context, m message) outcome {
-	if err := c.schema.check(m.body); err != nil {
+func (p promised) send(ctx context.Context, m message) outcome {
+	if err := p.schema.check(m.body); err != nil {
 		return outcome{result: ResultInvalid, err: err.Error()}
 	}
-	return c.adapter.send(ctx, m)
+	ctx, cancel := context.WithTimeout(ctx, p.timeout)
+	defer cancel()
+	return p.adapter.send(ctx, m)
 }

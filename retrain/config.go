@@ -2,7 +2,6 @@ package retrain
 
 import (
 	"fmt"
-	"net/url"
 	"slices"
 	"time"
 
@@ -37,13 +36,22 @@ type LedgerConfig struct {
 // OnPostgreSQL reports whether several instances can share the ledger.
 func (c LedgerConfig) OnPostgreSQL() bool { return c.PostgresURLFile != "" || c.PostgresURLEnv != "" }
 
-// Target is a receiver of signed webhooks.
+// Target is who is told of requests: the receiver of signed webhooks, or one of the services below.
 type Target struct {
 	Name            string         `yaml:"name"`             // by which triggers refer to it
-	Webhook         string         `yaml:"webhook"`          // http or https URL
-	SecretFile      string         `yaml:"secret_file"`      // holds whsec_ secrets, one a line, the newest first
+	Webhook         string         `yaml:"webhook"`          // http or https URL of a receiver of Standard Webhooks
+	SecretFile      string         `yaml:"secret_file"`      // of webhook: holds whsec_ secrets, one a line, the newest first
 	Timeout         model.Duration `yaml:"timeout"`          // of one attempt, from dialling to the answer's last byte
 	CompletesWithin model.Duration `yaml:"completes_within"` // how long a job may take: a request that nothing is heard of is closed after it
+	AllowPrivate    bool           `yaml:"allow_private"`    // whether the host may have a private, loopback or link-local address
+
+	GitHub      GitHubTarget      `yaml:"github"`
+	GitLab      GitLabTarget      `yaml:"gitlab"`
+	Airflow     AirflowTarget     `yaml:"airflow"`
+	ArgoEvents  ArgoEventsTarget  `yaml:"argo_events"`
+	Jenkins     JenkinsTarget     `yaml:"jenkins"`
+	CloudEvents CloudEventsTarget `yaml:"cloudevents"`
+	Kafka       KafkaTarget       `yaml:"kafka"`
 }
 
 // DefaultConfig gives the configuration that holds where the file says nothing: no trigger, so nothing is ordered.
@@ -88,42 +96,19 @@ func (c LedgerConfig) check(report func(path, msg string)) {
 }
 
 func (c Config) checkTarget(i int, report func(path, msg string)) {
-	t, at := c.Targets[i], fmt.Sprintf("targets[%d].", i)
+	t, at := c.Targets[i], fmt.Sprintf("targets[%d]", i)
 	if t.Name == "" {
-		report(at+"name", "must not be empty")
+		report(at+".name", "must not be empty")
 	} else if slices.ContainsFunc(c.Targets[:i], func(o Target) bool { return o.Name == t.Name }) {
-		report(at+"name", fmt.Sprintf("%q names another target already", t.Name))
+		report(at+".name", fmt.Sprintf("%q names another target already", t.Name))
 	}
-	if msg := checkURL(t.Webhook); msg != "" {
-		report(at+"webhook", msg)
-	}
-	if t.SecretFile == "" {
-		report(at+"secret_file", "must name a file that holds a whsec_ secret: every webhook is signed")
-	}
+	t.checkKind(at, report)
 	if t.Timeout < minTimeout || t.Timeout > maxTimeout {
-		report(at+"timeout", fmt.Sprintf("must be between %s and %s", minTimeout, maxTimeout))
+		report(at+".timeout", fmt.Sprintf("must be between %s and %s", minTimeout, maxTimeout))
 	}
 	if t.CompletesWithin < minCompletesWithin {
-		report(at+"completes_within", fmt.Sprintf("must be at least %s", minCompletesWithin))
+		report(at+".completes_within", fmt.Sprintf("must be at least %s", minCompletesWithin))
 	}
-}
-
-// checkURL never repeats the URL, which may hold a token.
-func checkURL(raw string) string {
-	u, err := url.Parse(raw)
-	switch {
-	case raw == "":
-		return "must not be empty"
-	case err != nil:
-		return "is not a URL"
-	case u.Scheme != "https" && u.Scheme != "http":
-		return "must begin with https:// or http://"
-	case u.Hostname() == "":
-		return "must name a host"
-	case u.User != nil:
-		return "must not hold a user or password: requests are authenticated by their signature"
-	}
-	return ""
 }
 
 func (c Config) target(name string) (Target, bool) {

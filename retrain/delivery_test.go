@@ -462,6 +462,7 @@ func testDeliveryMetrics(t *testing.T, on storage) {
 			rewardwatch_webhook_deliveries_total{result="gone",target="trainer"} 0
 			rewardwatch_webhook_deliveries_total{result="invalid",target="trainer"} 0
 			rewardwatch_webhook_deliveries_total{result="redirected",target="trainer"} 0
+			rewardwatch_webhook_deliveries_total{result="refused_address",target="trainer"} 0
 			rewardwatch_webhook_deliveries_total{result="rejected",target="trainer"} 1
 			rewardwatch_webhook_deliveries_total{result="throttled",target="trainer"} 0
 			rewardwatch_webhook_deliveries_total{result="timeout",target="trainer"} 0
@@ -494,7 +495,7 @@ func testRealSockets(t *testing.T, on storage) {
 	}))
 	defer server.Close()
 	cfg := testConfig(t, on)
-	cfg.Targets[0].Webhook = server.URL
+	cfg.Targets[0].Webhook, cfg.Targets[0].AllowPrivate = server.URL, true
 	desk, err := Open(t.Context(), cfg, testRecipes(t), zerolog.Nop(), prometheus.NewRegistry())
 	check(t, err)
 	ctx, cancel := contextWithCancel(t)

@@ -36,7 +36,7 @@ type Desk struct {
 // the first order is due. The configuration must have passed Check, also that of the recipes. The caller closes the desk. ctx is that of the
 // service: when it ends, what waits for a ledger that cannot be reached gives up, also after Open has returned.
 func Open(ctx context.Context, cfg Config, recipes Recipes, log zerolog.Logger, reg prometheus.Registerer) (*Desk, error) {
-	return open(ctx, cfg, recipes, log, reg, func(Target) http.RoundTripper { return newTransport() })
+	return open(ctx, cfg, recipes, log, reg, newTransport)
 }
 
 func open(

@@ -204,7 +204,7 @@ func insert(ctx context.Context, tx *sql.Tx, e entry) error {
 // disable keeps that a target wants no more deliveries, and gives up all that are open for it.
 func disable(ctx context.Context, tx *sql.Tx, now time.Time, t Target, request string) error {
 	_, err := tx.ExecContext(ctx, `INSERT INTO disabled_targets (target, url, at, request) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING`,
-		t.Name, t.Webhook, now.UnixMilli(), request)
+		t.Name, t.address(), now.UnixMilli(), request)
 	if err != nil {
 		return fmt.Errorf("disable target %s: %w", t.Name, err)
 	}
@@ -213,7 +213,7 @@ func disable(ctx context.Context, tx *sql.Tx, now time.Time, t Target, request s
 
 func isDisabled(ctx context.Context, q queryer, t Target) (bool, error) {
 	var n int
-	err := q.QueryRowContext(ctx, `SELECT count(*) FROM disabled_targets WHERE target = $1 AND url = $2`, t.Name, t.Webhook).Scan(&n)
+	err := q.QueryRowContext(ctx, `SELECT count(*) FROM disabled_targets WHERE target = $1 AND url = $2`, t.Name, t.address()).Scan(&n)
 	if err != nil {
 		return false, fmt.Errorf("look up target %s: %w", t.Name, err)
 	}

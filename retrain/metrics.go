@@ -36,7 +36,7 @@ func newMetrics(cfg Config) *metrics {
 		m.duration.WithLabelValues(t.Name)
 		for _, r := range []Result{
 			ResultDelivered, ResultRedirected, ResultGone, ResultThrottled,
-			ResultRejected, ResultTimeout, ResultUnreachable, ResultInvalid, ResultUnsigned,
+			ResultRejected, ResultTimeout, ResultUnreachable, ResultRefused, ResultInvalid, ResultUnsigned,
 		} {
 			m.deliveries.WithLabelValues(t.Name, string(r))
 		}

@@ -133,6 +133,15 @@ func newBody(o order, at time.Time) ([]byte, error) {
 	return body, nil
 }
 
+// eventOf gives the type of a webhook, "" where the body is none.
+func eventOf(body []byte) string {
+	var e struct {
+		Type string `json:"type"`
+	}
+	_ = json.Unmarshal(body, &e) // a body that is none is found out before it is sent
+	return e.Type
+}
+
 // requestPrefix is what the id of every request begins with.
 const requestPrefix = "rr_"
 

@@ -64,6 +64,7 @@ func (l *ledger) next(ctx context.Context, target string) (m message, due time.T
 		if err != nil {
 			return err
 		}
+		m.event = eventOf(m.body)
 		due, m.opened, m.expires = time.UnixMilli(at), time.UnixMilli(opened), time.UnixMilli(expires)
 		until, err := circuit(ctx, tx, target)
 		if until.After(due) {

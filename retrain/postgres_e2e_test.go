@@ -139,7 +139,7 @@ func testGoesDown(t *testing.T, p *postgresql) {
 		}
 	}))
 	defer server.Close()
-	cfg.Targets[0].Webhook = server.URL
+	cfg.Targets[0].Webhook, cfg.Targets[0].AllowPrivate = server.URL, true
 	ctx, cancel := contextWithCancel(t)
 
 	p.stop(t)

@@ -113,8 +113,7 @@ func newRig(t *testing.T, on storage, script ...http.HandlerFunc) *rig {
 	server := &http.Server{Handler: rc}
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(network) }()
-	transport := newTransport()
-	transport.Proxy, transport.DialContext = nil, network.dial
+	transport := transportBy(network.dial, nil)
 	r := &rig{t: t, cfg: testConfig(t, on), receiver: rc, transport: transport}
 	r.reopen()
 	t.Cleanup(func() {

@@ -78,7 +78,7 @@ func (a *app) open(ctx context.Context, reload func() error) error {
 	}
 	a.closeLater("dead letters", a.letters.Close)
 	if len(a.cfg.Retrain.Triggers)+len(a.cfg.Retrain.Targets) > 0 {
-		if a.retrain, err = retrain.Open(ctx, a.cfg.Retrain, a.cfg.recipes, a.log, a.registry); err != nil {
+		if a.retrain, err = retrain.Open(ctx, a.cfg.Retrain.OnBrokersOf(a.cfg.Ingest.Kafka), a.cfg.recipes, a.log, a.registry); err != nil {
 			return err
 		}
 		a.closeLater("ledger", a.retrain.Close)

@@ -63,7 +63,7 @@ func newService(t *testing.T, binary, brokers, topic, group string, trainer *rec
 		"every: 10s", "every: 1s",
 		`- match: "*"`, `- {match: "*", false_alarms: {budget: 1, per: "20000 episodes"}}`,
 		`["http://127.0.0.1:9093"]`, urls,
-		"https://trainer.example/retrain", trainer.server.URL,
+		"https://trainer.example/retrain", trainer.server.URL+"\n      allow_private: true",
 		"/etc/rewardwatch/recipes", filepath.Join(root, "deploy", "recipes"),
 		"/etc/rewardwatch/trainer.secret", trainer.secretFile,
 		"127.0.0.1:9464", s.address)
