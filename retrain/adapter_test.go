@@ -1,0 +1,387 @@
+package retrain
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// holdsSecret reports whether what is kept of an attempt holds what must not be kept.
+func holdsSecret(o outcome) bool {
+	return strings.Contains(fmt.Sprintf("%+v", o), "s3cr3t")
+}
+
+// Every service takes what it is sent, small or large, and finds the order in it.
+func TestServicesTakeWhatTheyAreSent(t *testing.T) {
+	for _, s := range services(t) {
+		t.Run(s.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				handler := s.double(t)
+				a := adapterOf(t, s.target, handler)
+				for _, m := range []message{
+					testMessage(t, "ranker", nil),
+					testMessage(t, `p "${CI_JOB_TOKEN}" <&> $$`+"\u2028\u00e9\x00", nil),
+					testMessage(t, "ranker", map[string]int{"evidence": 70_000, "config": 500}),
+					testMessage(t, "ranker", map[string]int{"config": 60_000, "evidence": 4_000}),
+				} {
+					m.id += strconv.Itoa(len(m.body))
+					if o := a.send(t.Context(), m); o.result != ResultDelivered || holdsSecret(o) {
+						t.Fatalf("an order of %d bytes: %+v", len(m.body), o)
+					}
+					taken := takenBy(handler)
+					got := s.order(t, taken[len(taken)-1]).(map[string]any)
+					var want struct {
+						Data map[string]any `json:"data"`
+					}
+					check(t, json.Unmarshal(m.body, &want))
+					for key, value := range got {
+						if !reflect.DeepEqual(value, want.Data[key]) {
+							t.Errorf("%s is %.100v, want %.100v", key, value, want.Data[key])
+						}
+					}
+					short := s.name == "github" && len(m.body) > 60_000
+					if missing := len(want.Data) - len(got); (missing > 0) != short {
+						t.Errorf("%d of %d parts are missing of an order of %d bytes", missing, len(want.Data), len(m.body))
+					}
+				}
+			})
+		})
+	}
+}
+
+// What each kind of target makes of an answer that any service may give.
+func TestAnswersOfServices(t *testing.T) {
+	tests := []struct {
+		name   string
+		answer http.HandlerFunc
+		want   outcome
+	}{
+		{"500", status(500), outcome{result: ResultRejected, status: 500}},
+		{"404", status(404), outcome{result: ResultRejected, status: 404}},
+		{"401", status(401), outcome{result: ResultRejected, status: 401}},
+		{"429", status(429, "Retry-After", "90"), outcome{result: ResultThrottled, status: 429, retryAfter: 90 * time.Second}},
+		{"503 with Retry-After", status(503, "Retry-After", "30"), outcome{result: ResultRejected, status: 503, retryAfter: 30 * time.Second}},
+		{"302", status(302, "Location", "https://elsewhere.test/"), outcome{result: ResultRedirected, status: 302}},
+		{"307", status(307, "Location", "/x"), outcome{result: ResultRedirected, status: 307}},
+		{"410", status(410), outcome{result: ResultGone, status: 410}},
+		{"no answer", hang, outcome{result: ResultTimeout}},
+		{"slow answer", drip, outcome{result: ResultTimeout, status: 200}},
+		{"connection closed", reset, outcome{result: ResultUnreachable}},
+		{"answer breaks off", breakOff, outcome{result: ResultUnreachable, status: 200}},
+		{"not HTTP", garbage, outcome{result: ResultUnreachable}},
+		{"headers that do not end", headersWithoutEnd, outcome{result: ResultUnreachable}},
+	}
+	all := services(t)
+	loggedIn := all[4]
+	loggedIn.name += ", once it has its token"
+	for _, s := range append(all, loggedIn) {
+		for _, tc := range tests {
+			t.Run(s.name+"/"+tc.name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					var handler http.Handler = listening(tc.answer)
+					if s.name == loggedIn.name {
+						handler = loginDouble(t, handler)
+					}
+					a := adapterOf(t, s.target, handler)
+					began := time.Now()
+					o := a.send(t.Context(), testMessage(t, "ranker", nil))
+					if o.result != tc.want.result || o.status != tc.want.status || o.retryAfter != tc.want.retryAfter || holdsSecret(o) {
+						t.Errorf("%+v, want %+v", o, tc.want)
+					}
+					if o.err == "" && (o.result == ResultTimeout || o.result == ResultUnreachable) {
+						t.Errorf("no error of an attempt that ended as %s", o.result)
+					}
+					if took := time.Since(began); took > time.Duration(defaultTimeout) {
+						t.Errorf("it took %s", took)
+					}
+				})
+			})
+		}
+	}
+}
+
+// headersWithoutEnd sends headers for as long as anybody reads them.
+func headersWithoutEnd(w http.ResponseWriter, _ *http.Request) {
+	conn, _, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		panic(err)
+	}
+	defer func() { _ = conn.Close() }()
+	line := []byte("HTTP/1.1 200 OK\r\n")
+	for {
+		if _, err := conn.Write(line); err != nil {
+			return
+		}
+		line = []byte("X-Filler: " + strings.Repeat("x", 1000) + "\r\n")
+	}
+}
+
+func TestAnswersOfGitHub(t *testing.T) {
+	now := time.Date(2026, 11, 22, 8, 0, 0, 0, time.UTC)
+	in := func(d time.Duration) string { return strconv.FormatInt(now.Add(d).Unix(), 10) }
+	tests := []struct {
+		name     string
+		result   Result
+		code     int
+		headers  []string
+		response string
+		want     Result
+		after    time.Duration
+	}{
+		{"done", ResultDelivered, 204, nil, "", ResultDelivered, 0},
+		{"a page of somebody else", ResultDelivered, 200, nil, "<html>", ResultRejected, 0},
+		{"no permission", ResultRejected, 403, []string{"X-Ratelimit-Remaining", "4999"}, "Resource not accessible by personal access token", ResultRejected, 0},
+		{"primary limit", ResultRejected, 403, []string{"X-Ratelimit-Remaining", "0", "X-Ratelimit-Reset", in(20 * time.Minute)}, "API rate limit exceeded", ResultThrottled, 20 * time.Minute},
+		{"primary limit by 429", ResultThrottled, 429, []string{"X-Ratelimit-Remaining", "0", "X-Ratelimit-Reset", in(time.Minute)}, "", ResultThrottled, time.Minute},
+		{"a reset that is over", ResultRejected, 403, []string{"X-Ratelimit-Remaining", "0", "X-Ratelimit-Reset", in(-time.Hour)}, "", ResultThrottled, time.Second},
+		{"a reset in nonsense", ResultRejected, 403, []string{"X-Ratelimit-Remaining", "0", "X-Ratelimit-Reset", "soon"}, "API rate limit exceeded", ResultThrottled, time.Minute},
+		{"a reset in a thousand years", ResultRejected, 403, []string{"X-Ratelimit-Remaining", "0", "X-Ratelimit-Reset", "33322233600"}, "", ResultThrottled, maxRetryAfter},
+		{"secondary limit", ResultRejected, 403, []string{"X-Ratelimit-Remaining", "4000"}, "You have exceeded a secondary rate limit.", ResultThrottled, time.Minute},
+		{"secondary limit by 429", ResultThrottled, 429, nil, "", ResultThrottled, time.Minute},
+		{"too large", ResultRejected, 422, []string{"X-Ratelimit-Remaining", "0", "X-Ratelimit-Reset", in(time.Hour)}, "client_payload is too large", ResultRejected, 0},
+		{"broken off", ResultUnreachable, 403, nil, "rate limit", ResultUnreachable, 0},
+	}
+	for _, tc := range tests {
+		header := http.Header{}
+		for i := 0; i < len(tc.headers); i += 2 {
+			header.Set(tc.headers[i], tc.headers[i+1])
+		}
+		o := judgeGitHub(answer{header: header, outcome: outcome{result: tc.result, status: tc.code, response: tc.response}}, now)
+		if o.result != tc.want || o.retryAfter != tc.after {
+			t.Errorf("%s: %+v, want %s after %s", tc.name, o, tc.want, tc.after)
+		}
+	}
+	o := judgeGitHub(answer{header: http.Header{}, outcome: outcome{result: ResultRejected, status: 403, retryAfter: 7 * time.Second}}, now)
+	if o.result != ResultThrottled || o.retryAfter != 7*time.Second {
+		t.Errorf("403 with Retry-After: %+v", o)
+	}
+}
+
+func TestGitHubIsToldTheEvent(t *testing.T) {
+	for configured, want := range map[string]string{"": EventRequested, "retrain-ranker": "retrain-ranker"} {
+		synctest.Test(t, func(t *testing.T) {
+			s := services(t)[0]
+			s.target.GitHub.EventType = configured
+			d := githubDouble(t)
+			if o := adapterOf(t, s.target, d).send(t.Context(), testMessage(t, "ranker", nil)); o.result != ResultDelivered {
+				t.Fatalf("%+v", o)
+			}
+			if got := d.taken[0].field(t, "event_type"); got != want {
+				t.Errorf("event %q, want %q", got, want)
+			}
+			if left := d.taken[0].field(t, "client_payload", "left_out"); !reflect.DeepEqual(left, []any{}) {
+				t.Errorf("left_out %v of an order that fits", left)
+			}
+		})
+	}
+}
+
+// An attempt whose answer was lost has made the run already.
+func TestAirflowMakesARunOnce(t *testing.T) {
+	for _, s := range services(t) {
+		if !s.target.Airflow.given() {
+			continue
+		}
+		t.Run(s.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				handler := s.double(t)
+				a, m := adapterOf(t, s.target, handler), testMessage(t, "ranker", nil)
+				for _, code := range []int{200, 409} {
+					if o := a.send(t.Context(), m); o.result != ResultDelivered || o.status != code {
+						t.Errorf("%+v, want delivered with %d", o, code)
+					}
+				}
+				if got := takenBy(handler)[0].field(t, "dag_run_id"); got != m.id {
+					t.Errorf("run %v, want %s", got, m.id)
+				}
+			})
+		})
+	}
+}
+
+func TestAirflowGivesNoToken(t *testing.T) {
+	echo := `{"detail":[{"loc":["body"],"input":{"username":"rewardwatch","password":"` + testPassword + `"}}]}`
+	tests := []struct {
+		name   string
+		answer func(http.ResponseWriter, request)
+		want   outcome
+	}{
+		{"wrong password", answerJSON(401, `{"detail":"Invalid credentials"}`), outcome{result: ResultRejected, status: 401}},
+		{"what it was sent is repeated", answerJSON(422, echo), outcome{result: ResultRejected, status: 422}},
+		{"no token", answerJSON(201, `{"jwt":"`+testJWT+`"}`), outcome{result: ResultRejected, status: 201}},
+		{"a page", answerJSON(200, `<html>`+testJWT), outcome{result: ResultRejected, status: 200}},
+	}
+	for _, tc := range tests {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				target := Target{Name: "a", Timeout: defaultTimeout, Airflow: AirflowTarget{
+					DAG: "d", URL: "http://airflow.test", Version: 3, User: "rewardwatch", PasswordFile: secretFile(t, testPassword),
+				}}
+				a := adapterOf(t, target, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					if r.URL.Path != "/auth/token" {
+						t.Errorf("%s was asked without a token", r.URL)
+					}
+					tc.answer(w, request{Request: r})
+				}))
+				o := a.send(t.Context(), testMessage(t, "ranker", nil))
+				if o.result != tc.want.result || o.status != tc.want.status || o.err == "" || holdsSecret(o) {
+					t.Errorf("%+v, want %+v", o, tc.want)
+				}
+			})
+		})
+	}
+}
+
+func TestJenkinsStartsNothing(t *testing.T) {
+	tests := []struct {
+		name, answer string
+		code         int
+		want         Result
+	}{
+		{"no filter matches", `{"jobs":{"retrain":{"triggered":false,"id":0,"url":""}},"message":"Triggered jobs."}`, 200, ResultRejected},
+		{"no job has the token", `{"jobs":null,"message":"Did not find any jobs with GenericTrigger configured!\nA token was supplied.\n"}`, 404, ResultRejected},
+		{"a silent job", "", 200, ResultDelivered},
+		{"a long answer", `{"jobs":{"retrain":{"triggered":true,"resolvedVariables":{"order":"` + strings.Repeat("x", maxAnswer) + `"}}}}`, 200, ResultDelivered},
+	}
+	for _, tc := range tests {
+		synctest.Test(t, func(t *testing.T) {
+			d := jenkinsDouble(t)
+			d.respond = answerJSON(tc.code, tc.answer)
+			target := Target{Name: "j", Timeout: defaultTimeout, Jenkins: JenkinsTarget{URL: "http://jenkins.test" + d.path, TokenFile: secretFile(t, testToken)}}
+			if o := adapterOf(t, target, d).send(t.Context(), testMessage(t, "ranker", nil)); o.result != tc.want {
+				t.Errorf("%s: %+v, want %s", tc.name, o, tc.want)
+			}
+		})
+	}
+}
+
+func TestCloudEvent(t *testing.T) {
+	m := testMessage(t, "ranker", nil)
+	text, err := newCloudEvent(m)
+	check(t, err)
+	r := request{body: text}
+	for key, want := range map[string]any{
+		"specversion": "1.0", "id": m.id, "source": "/rewardwatch", "type": "rewardwatch.retrain.requested", "subject": "ranker",
+		"time": "2026-11-22T08:00:00.123Z", "datacontenttype": "application/json",
+	} {
+		if got := r.field(t, key); got != want {
+			t.Errorf("%s is %v, want %v", key, got, want)
+		}
+	}
+	if got := r.field(t, "data", "id"); got != m.id {
+		t.Errorf("data.id is %v, want %s", got, m.id)
+	}
+}
+
+// An order is shortened by no more than it must be, in a fixed order, and says by what.
+func TestOrdersAreShortened(t *testing.T) {
+	write := func(b shortBody) ([]byte, error) { return json.Marshal(b) }
+	m := testMessage(t, "ranker", map[string]int{"causes": 1000, "effect": 2000, "offsets": 1500, "contract": 2500, "config": 3000})
+	whole, err := shorten(m.body, 1<<20, write)
+	check(t, err)
+	var before []string
+	least := len(whole)
+	for limit := len(whole); ; limit -= 50 {
+		text, err := shorten(m.body, limit, write)
+		if err != nil {
+			if least > 500 || !strings.Contains(err.Error(), "does not fit") {
+				t.Errorf("gave up at %d bytes after %d: %v", limit, least, err)
+			}
+			break
+		}
+		least = len(text)
+		var got shortBody
+		check(t, json.Unmarshal(text, &got))
+		if len(text) > limit || len(got.LeftOut) < len(before) || !slices.Equal(got.LeftOut[:len(before)], before) {
+			t.Fatalf("%d bytes within %d, %v left out after %v", len(text), limit, got.LeftOut, before)
+		}
+		before = got.LeftOut
+		for _, key := range got.LeftOut {
+			if _, there := got.Data[key]; there {
+				t.Errorf("%s is there and left out", key)
+			}
+		}
+		for _, key := range []string{"id", "policy", "recipe", "cause", "incident"} {
+			if _, there := got.Data[key]; !there {
+				t.Errorf("%s is missing", key)
+			}
+		}
+	}
+	if want := spare(); !slices.Equal(before, want) {
+		t.Errorf("left out at last %v, want %v", before, want)
+	}
+}
+
+// Every part of an order can be left out or says which order it is: a new one must be one of them.
+func TestEveryPartOfAnOrderIsSpareOrNamesIt(t *testing.T) {
+	var whole struct {
+		Data map[string]any `json:"data"`
+	}
+	check(t, json.Unmarshal(bodyOf(t), &whole))
+	got := append(spare(), "id", "incident", "policy", "cause", "recipe")
+	slices.Sort(got)
+	if want := slices.Sorted(maps.Keys(whole.Data)); !slices.Equal(got, want) {
+		t.Errorf("spare parts and names are %v, the order has %v", got, want)
+	}
+}
+
+// Nothing is sent that the service would have to cut, or nobody could know.
+func TestOrdersThatCannotBeShortenedAreInvalid(t *testing.T) {
+	for _, s := range services(t) {
+		if s.name != "github" && s.name != "gitlab" {
+			continue
+		}
+		synctest.Test(t, func(t *testing.T) {
+			d := s.double(t).(*double)
+			o := adapterOf(t, s.target, d).send(t.Context(), testMessage(t, strings.Repeat("p", 130<<10), nil))
+			if o.result != ResultInvalid || !strings.Contains(o.err, "does not fit") || len(d.taken) != 0 {
+				t.Errorf("%s: %+v after %d requests", s.name, o, len(d.taken))
+			}
+		})
+	}
+}
+
+// A body off the schema and a secret that cannot be read reach nobody, whatever the kind.
+func TestNothingIsSentWithoutSchemaOrSecret(t *testing.T) {
+	for _, s := range services(t) {
+		synctest.Test(t, func(t *testing.T) {
+			a := adapterOf(t, s.target, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Errorf("%s was told", s.name) }))
+			m := testMessage(t, "ranker", nil)
+			m.body = []byte(`{"type":"retrain.requested"}`)
+			if o := a.send(t.Context(), m); o.result != ResultInvalid {
+				t.Errorf("%s: %+v, want invalid", s.name, o)
+			}
+		})
+	}
+	for _, bad := range []string{"", " \n", "two\nlines", "s3cr3t\x00"} {
+		for _, s := range services(t) {
+			if s.name == "cloudevents without a token" {
+				continue
+			}
+			synctest.Test(t, func(t *testing.T) {
+				file := secretFile(t, testToken)
+				if s.name == "webhook" {
+					file = secretFile(t, testSecret)
+				}
+				s.target = withSecret(s.target, file)
+				a := adapterOf(t, s.target, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Errorf("%s was told", s.name) }))
+				s.target = withSecret(s.target, secretFile(t, bad))
+				if _, err := newAdapter(s.target, means{transport: newTransport}); err == nil || strings.Contains(err.Error(), "s3cr3t") {
+					t.Errorf("%s with %q: %v, want an error without the secret", s.name, bad, err)
+				}
+				overwrite(t, file, bad)
+				if o := a.send(t.Context(), testMessage(t, "ranker", nil)); o.result != ResultUnsigned || holdsSecret(o) {
+					t.Errorf("%s with %q: %+v, want unsigned", s.name, bad, o)
+				}
+			})
+		}
+	}
+}
