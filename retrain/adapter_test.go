@@ -349,6 +349,47 @@ func TestOrdersThatCannotBeShortenedAreInvalid(t *testing.T) {
 	}
 }
 
+// A desk tells every kind of target, and one that is gone is not told again until it is another.
+func TestDeskTellsOtherServices(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, onSQLite, status(204), status(410))
+		github := services(t)[0].target
+		r.cfg.Targets[0] = github
+		r.reopen()
+		r.run()
+		r.consider(incident("i1", "ranker"))
+		r.pass(time.Second)
+		if q := r.request(); q.State != StateDelivered {
+			t.Errorf("request %+v, want delivered", q)
+		}
+		r.consider(incident("i2", "bidder"))
+		r.pass(time.Second)
+		if d := r.consider(incident("i3", "pricer")); d.Reason != TargetDisabled {
+			t.Errorf("decision %+v after 410, want target_disabled", d)
+		}
+		if got, want := r.results(), []Result{ResultDelivered, ResultGone}; !slices.Equal(got, want) {
+			t.Errorf("results %v, want %v", got, want)
+		}
+		r.cfg.Targets[0].GitHub.Repository = "acme/trainer-2"
+		r.reopen()
+		if d := r.consider(incident("i3", "pricer")); d.Reason != Opened {
+			t.Errorf("decision %+v with another repository, want opened", d)
+		}
+	})
+}
+
+// What a target that answered 410 is known by must be of it alone.
+func TestAddressesOfTargetsDiffer(t *testing.T) {
+	seen := map[string]string{}
+	for _, s := range append(services(t), told{name: "kafka", target: Target{Kafka: KafkaTarget{Topic: "retraining", Brokers: []string{"b:9092"}}}}) {
+		name, _, _ := strings.Cut(s.name, " with")
+		if other, there := seen[s.target.address()]; s.target.address() == "" || there && other != name {
+			t.Errorf("%s and %s have the address %q", name, other, s.target.address())
+		}
+		seen[s.target.address()] = name
+	}
+}
+
 // A body off the schema and a secret that cannot be read reach nobody, whatever the kind.
 func TestNothingIsSentWithoutSchemaOrSecret(t *testing.T) {
 	for _, s := range services(t) {

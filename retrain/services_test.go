@@ -313,7 +313,7 @@ func services(t testing.TB) []told {
 		}, data("data")},
 	}
 	for i := range all {
-		all[i].target.Name, all[i].target.Timeout = "trainer", defaultTimeout
+		all[i].target.Name, all[i].target.Timeout, all[i].target.CompletesWithin = "trainer", defaultTimeout, defaultCompletesWithin
 	}
 	return all
 }
