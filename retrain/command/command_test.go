@@ -1,0 +1,575 @@
+package command
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/prometheus/common/model"
+	"github.com/rs/zerolog"
+)
+
+// patience is how long a test waits for a process on a machine that others use as well.
+const patience = 30 * time.Second
+
+// rig is a runner whose commands are scripts.
+type rig struct {
+	*Runner
+	t    *testing.T
+	dir  string // of scripts and of what they write
+	mu   sync.Mutex
+	told map[string][]Report
+	fail error // that the reporter gives
+}
+
+func newRig(t *testing.T) *rig {
+	t.Helper()
+	g := &rig{t: t, dir: t.TempDir(), told: map[string][]Report{}}
+	g.reopen()
+	t.Cleanup(g.end)
+	return g
+}
+
+// reopen makes a new runner on the same directory, as the next start of the service does.
+func (g *rig) reopen() {
+	g.t.Helper()
+	r, err := New(filepath.Join(g.dir, "runs"), g.hear, zerolog.Nop())
+	check(g.t, err)
+	r.every, r.grace = 5*time.Millisecond, 300*time.Millisecond
+	g.Runner = r
+}
+
+func (g *rig) hear(_ context.Context, request string, r Report) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.told[request] = append(g.told[request], r)
+	return g.fail
+}
+
+// end stops the supervisors that a test has left.
+func (g *rig) end() {
+	requests, err := g.requests()
+	check(g.t, err)
+	for _, request := range requests {
+		var s start
+		if begun, _ := g.run(request).read(startedFile, &s); begun && supervises(s.Supervisor, g.run(request)) {
+			_ = syscall.Kill(s.Supervisor, syscall.SIGTERM) // fails where it has just ended
+			eventually(g.t, "the end of "+request, func() bool { return !g.run(request).held() })
+		}
+	}
+}
+
+// supervises reports whether the process of that number is the supervisor of a run.
+func supervises(pid int, r run) bool {
+	line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+	return err == nil && strings.Contains(string(line), "\x00"+string(r)+"\x00")
+}
+
+// script makes a command of lines of a shell script.
+func (g *rig) script(lines ...string) Config {
+	g.t.Helper()
+	f, err := os.CreateTemp(g.dir, "*.sh")
+	check(g.t, err)
+	_, err = f.WriteString("#!/bin/sh\n" + strings.Join(lines, "\n") + "\n")
+	check(g.t, err)
+	check(g.t, f.Close())
+	return Config{Run: []string{"/bin/sh", f.Name()}, Directory: g.dir, TimeLimit: model.Duration(time.Minute)}
+}
+
+// made is the line of a script that tells of a new version.
+func made(version string) string {
+	return `echo '{"policy_version": "` + version + `"}' > "$REWARDWATCH_RESULT"`
+}
+
+func (g *rig) start(c Config, request string) {
+	g.t.Helper()
+	check(g.t, g.Start(g.t.Context(), c, body(request, "ranker")))
+}
+
+// finish runs the runner until it has told how a run ended, and gives all that it told.
+func (g *rig) finish(request string) []Report {
+	g.t.Helper()
+	return g.until(request, func(all []Report) bool { return len(all) > 0 && all[len(all)-1].State != Started })
+}
+
+func (g *rig) until(request string, enough func([]Report) bool) []Report {
+	g.t.Helper()
+	ctx, cancel := context.WithCancel(g.t.Context())
+	done := make(chan error, 1)
+	go func() { done <- g.Run(ctx) }()
+	all := func() []Report {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		return slices.Clone(g.told[request])
+	}
+	eventually(g.t, "reports of "+request, func() bool { return enough(all()) })
+	cancel()
+	check(g.t, <-done)
+	return all()
+}
+
+// last gives the report of how a run ended.
+func (g *rig) last(request string) Report {
+	g.t.Helper()
+	all := g.finish(request)
+	return all[len(all)-1]
+}
+
+func (g *rig) text(name string) string {
+	text, _ := os.ReadFile(filepath.Join(g.dir, name))
+	return string(text)
+}
+
+func eventually(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for end := time.Now().Add(patience); !holds(); time.Sleep(2 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("waited %s for %s", patience, what)
+		}
+	}
+}
+
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// body is a webhook for a policy.
+func body(request, policy string) []byte {
+	text, err := json.Marshal(map[string]any{"type": "retrain.requested", "data": map[string]any{
+		"id": request, "policy": policy, "config": map[string]any{"learning_rate": 1e-4},
+		"contract": map[string]any{
+			"objective": policy + " serves as before", "hypothesis": "h", "owner": "o@shop.example",
+			"expected": map[string]any{"text": "mean return > 480 over 200 episodes within 24h"},
+		},
+	}})
+	if err != nil {
+		panic(err)
+	}
+	return text
+}
+
+func TestCommandMakesAVersion(t *testing.T) {
+	g := newRig(t)
+	c := g.script("echo training", "echo warned >&2", "pwd > pwd", `cat "$REWARDWATCH_CONFIG" > config`, `cat "$REWARDWATCH_ORDER" > order`, made("v7"))
+	g.start(c, "rr_1")
+	want := Report{State: Succeeded, Version: "v7", Log: "training\nwarned\n"}
+	if got := g.last("rr_1"); got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	for name, want := range map[string]string{
+		"pwd": g.dir + "\n", "config": `{"learning_rate":0.0001}`, "order": string(body("rr_1", "ranker")),
+	} {
+		if got := g.text(name); got != want {
+			t.Errorf("%s: %s, want %s", name, got, want)
+		}
+	}
+}
+
+func TestCommandFails(t *testing.T) {
+	for name, c := range map[string]struct {
+		lines []string
+		err   string // beginning
+		log   string
+	}{
+		"by its exit code": {[]string{"echo CUDA out of memory >&2", made("v7"), "exit 3"}, "the command ended with exit code 3", "CUDA out of memory\n"},
+		"by a signal":      {[]string{"kill -9 $$"}, "the command was ended by the signal 9 (killed)", ""},
+		"without a result": {[]string{"echo done"}, "the command ended with exit code 0 but did not write", "done\n"},
+		"with another":     {[]string{"echo v7 > $REWARDWATCH_RESULT"}, `the command was to write {"policy_version": "..."}`, ""},
+		"with an empty":    {[]string{": > $REWARDWATCH_RESULT"}, `the command was to write {"policy_version": "..."}`, ""},
+		"with half a":      {[]string{`printf '{"policy_ver' > $REWARDWATCH_RESULT`}, `the command was to write {"policy_version": "..."}`, ""},
+		"without version":  {[]string{`echo '{"version": "v7"}' > $REWARDWATCH_RESULT`}, `the command was to write {"policy_version": "..."}`, ""},
+		"with a pipe":      {[]string{"mkfifo $REWARDWATCH_RESULT"}, `the command was to write {"policy_version": "..."}`, ""},
+		"with a huge": {
+			[]string{"head -c 100000 /dev/zero > $REWARDWATCH_RESULT"}, `the command was to write {"policy_version": "..."}`, "",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g := newRig(t)
+			g.start(g.script(c.lines...), "rr_1")
+			got := g.last("rr_1")
+			if got.State != Failed || !strings.HasPrefix(got.Error, c.err) || got.Log != c.log || got.Version != "" {
+				t.Errorf("%+v, want an error %q and the log %q", got, c.err, c.log)
+			}
+		})
+	}
+}
+
+func TestCommandCannotBeStarted(t *testing.T) {
+	g := newRig(t)
+	c := g.script()
+	c.Run = []string{"/no/such/program"}
+	g.start(c, "rr_1")
+	c = g.script()
+	c.Directory = "/no/such/directory"
+	g.start(c, "rr_2")
+	for _, request := range []string{"rr_1", "rr_2"} {
+		if got := g.last(request); got.State != Failed || !strings.HasPrefix(got.Error, "the command could not be started: ") {
+			t.Errorf("%s: %+v", request, got)
+		}
+	}
+}
+
+// What telemetry calls itself reaches the command as it is, and nothing of it is run.
+func TestHostileValuesReachTheCommandAsTheyAre(t *testing.T) {
+	for name, policy := range map[string]string{
+		"shell":   "a; touch pwned; `touch pwned` $(touch pwned) ' \" \\ | > pwned &",
+		"lines":   "a\nREWARDWATCH_REQUEST=rr_2\n\r\t",
+		"flags":   "--help",
+		"unicode": "ranker \u202e\x1b[31m é",
+		"empty":   "",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g := newRig(t)
+			c := g.script(`printf %s "$REWARDWATCH_POLICY" > policy`, `printf %s "$REWARDWATCH_REQUEST" > request`, made("v7"))
+			check(t, g.Start(t.Context(), c, body("rr_1", policy)))
+			if got := g.last("rr_1"); got.State != Succeeded {
+				t.Errorf("%+v", got)
+			}
+			if got := g.text("policy"); got != policy {
+				t.Errorf("the command was told of the policy %q, not %q", got, policy)
+			}
+			if got := g.text("request"); got != "rr_1" {
+				t.Errorf("the command was told of the request %q", got)
+			}
+			if _, err := os.Stat(filepath.Join(g.dir, "pwned")); err == nil {
+				t.Error("a value was run")
+			}
+		})
+	}
+}
+
+func TestValuesThatNoEnvironmentCanHold(t *testing.T) {
+	g := newRig(t)
+	policy := "a\x00b" + strings.Repeat("é", 1<<20)
+	c := g.script(`printf %s "$REWARDWATCH_POLICY" > policy`, made("v7"))
+	check(t, g.Start(t.Context(), c, body("rr_1", policy)))
+	if got := g.last("rr_1"); got.State != Succeeded {
+		t.Errorf("%+v", got)
+	}
+	got := g.text("policy")
+	if want := "a\uFFFDb" + strings.Repeat("é", 10); !strings.HasPrefix(got, want) || len(got) > maxVariable || len(got) < maxVariable-1 {
+		t.Errorf("%d bytes, beginning %.30q", len(got), got)
+	}
+}
+
+func TestIdsThatLeadElsewhere(t *testing.T) {
+	g := newRig(t)
+	for _, id := range []string{"", ".", "..", "../rr_1", "rr/1", ".new-1", "rr_1\x00", strings.Repeat("r", 200)} {
+		if err := g.Start(t.Context(), g.script(made("v7")), body(id, "ranker")); err == nil {
+			t.Errorf("%q was taken", id)
+		}
+	}
+}
+
+// The environment of the service may hold secrets, and the log of a training is shown.
+func TestEnvironmentOfTheCommand(t *testing.T) {
+	t.Setenv("LEDGER_URL", "postgres://secret")
+	t.Setenv("REWARDWATCH_OTHER", "of the service")
+	t.Setenv("HOME", "/home/trainer")
+	g := newRig(t)
+	c := g.script("exec env", "")
+	c.Environment = map[string]string{"CUDA_VISIBLE_DEVICES": "0", "HOME": "/data"}
+	g.start(c, "rr_1")
+	got := map[string]string{}
+	for line := range strings.Lines(g.last("rr_1").Log) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), "=")
+		got[name] = value
+	}
+	for _, name := range []string{"PATH", "PWD", "USER", "LOGNAME", "LANG", "LC_ALL", "TZ", "TMPDIR", "_", "SHLVL", "OLDPWD"} {
+		delete(got, name) // of the machine and of the shell
+	}
+	at := filepath.Join(g.dir, "runs", "rr_1") + "/"
+	want := map[string]string{
+		"CUDA_VISIBLE_DEVICES": "0", "HOME": "/data",
+		"REWARDWATCH_REQUEST": "rr_1", "REWARDWATCH_POLICY": "ranker", "REWARDWATCH_OBJECTIVE": "ranker serves as before",
+		"REWARDWATCH_HYPOTHESIS": "h", "REWARDWATCH_OWNER": "o@shop.example",
+		"REWARDWATCH_EXPECTED": "mean return > 480 over 200 episodes within 24h",
+		"REWARDWATCH_CONFIG":   at + "config.json", "REWARDWATCH_ORDER": at + "order.json", "REWARDWATCH_RESULT": at + "result.json",
+	}
+	if !maps.Equal(got, want) {
+		t.Errorf("got\n%v\nwant\n%v", got, want)
+	}
+}
+
+func TestTimeLimit(t *testing.T) {
+	for name, c := range map[string]struct {
+		lines []string
+		left  string // what the script has written at its end
+	}{
+		"asked to end":       {[]string{"trap 'echo saved > left; exit 0' TERM", made("v7"), "while :; do sleep 0.01; done"}, "saved\n"},
+		"will not end":       {[]string{"trap '' TERM", made("v7"), "while :; do sleep 0.01; done"}, ""},
+		"a child of its own": {[]string{made("v7"), `sh -c 'trap "sleep 0.1; echo saved > left; exit" TERM; while :; do sleep 0.01; done'`, ":"}, "saved\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g := newRig(t)
+			g.grace = 2 * time.Second
+			s := g.script(c.lines...)
+			s.TimeLimit = model.Duration(time.Second)
+			g.start(s, "rr_1")
+			got := g.last("rr_1")
+			if got.State != Failed || got.Error != "the command was stopped after its time limit of 1s" {
+				t.Errorf("%+v", got)
+			}
+			if got := g.text("left"); got != c.left {
+				t.Errorf("it left %q, want %q", got, c.left)
+			}
+		})
+	}
+}
+
+// What a command leaves behind ends with it, whether it holds the log or not.
+func TestNoProcessIsLeft(t *testing.T) {
+	g := newRig(t)
+	c := g.script("sleep 1000 & echo $! > first", "sleep 1000 > /dev/null 2>&1 & echo $! > second", made("v7"))
+	g.start(c, "rr_1")
+	if got := g.last("rr_1"); got.State != Succeeded {
+		t.Errorf("%+v", got)
+	}
+	for _, name := range []string{"first", "second"} {
+		pid, err := strconv.Atoi(strings.TrimSpace(g.text(name)))
+		check(t, err)
+		eventually(t, "the end of "+name, func() bool { return !lives(pid) })
+	}
+}
+
+// lives reports whether a process of that number is there and no zombie.
+func lives(pid int) bool {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return false
+	}
+	_, rest, _ := strings.Cut(string(stat), ") ")
+	return !strings.HasPrefix(rest, "Z")
+}
+
+func TestLogIsBounded(t *testing.T) {
+	g := newRig(t)
+	c := g.script("yes 0123456789 | head -c 40000000", "echo", "echo the end", made("v7"))
+	g.start(c, "rr_1")
+	got := g.last("rr_1")
+	if got.State != Succeeded || len(got.Log) != keptLog || !strings.HasSuffix(got.Log, "\nthe end\n") {
+		t.Errorf("%s with %d bytes of the log, which end %.40q", got.State, len(got.Log), got.Log[max(0, len(got.Log)-40):])
+	}
+	var size int64
+	for _, name := range []string{logFile, logFile + ".1"} {
+		info, err := os.Stat(g.run("rr_1").file(name))
+		check(t, err)
+		size += info.Size()
+	}
+	if size > 2*maxLog {
+		t.Errorf("%d bytes are kept", size)
+	}
+}
+
+func TestLogOverTwoFiles(t *testing.T) {
+	r := run(t.TempDir())
+	l := &rotating{path: r.file(logFile), most: 20000}
+	for i := range 1600 { // 19200 bytes and 1600 more lines begin the second file
+		fmt.Fprintf(l, "%010d\n", i)
+	}
+	fmt.Fprintf(l, "%s", strings.Repeat("x", 5000))
+	l.close()
+	got := r.tail()
+	if len(got) != keptLog || !strings.HasSuffix(got, "0000001599\n"+strings.Repeat("x", 5000)) {
+		t.Errorf("%d bytes, ending %q", len(got), got[max(0, len(got)-5020):][:20])
+	}
+}
+
+func TestRunOutlivesTheService(t *testing.T) {
+	g := newRig(t)
+	c := g.script("echo x >> starts", "while [ ! -e go ]; do sleep 0.01; done", made("v7"))
+	g.start(c, "rr_1")
+	g.until("rr_1", func(all []Report) bool { return len(all) == 1 && all[0].State == Started })
+	g.reopen()
+	check(t, os.WriteFile(filepath.Join(g.dir, "go"), nil, 0o600))
+	if got := g.last("rr_1"); got.State != Succeeded || got.Version != "v7" {
+		t.Errorf("%+v", got)
+	}
+	g.reopen()
+	before := len(g.finish("rr_1"))
+	check(t, g.look(t.Context()))
+	if after := len(g.finish("rr_1")); after != before {
+		t.Errorf("%d reports became %d: it was reported again", before, after)
+	}
+	if got := g.text("starts"); got != "x\n" {
+		t.Errorf("started %q", got)
+	}
+}
+
+// An order that is delivered again after a crash is not run again, but its outcome is told again.
+func TestStartedAgain(t *testing.T) {
+	g := newRig(t)
+	c := g.script("echo x >> starts", "exit 4")
+	g.start(c, "rr_1")
+	g.start(c, "rr_1")
+	first := g.finish("rr_1")
+	g.start(c, "rr_1")
+	all := g.until("rr_1", func(all []Report) bool { return len(all) > len(first) })
+	if all[len(all)-1] != first[len(first)-1] || all[len(all)-1].State != Failed {
+		t.Errorf("%+v", all)
+	}
+	if got := g.text("starts"); got != "x\n" {
+		t.Errorf("started %q", got)
+	}
+}
+
+func TestOneRunOfAPolicy(t *testing.T) {
+	g := newRig(t)
+	c := g.script("while [ ! -e go ]; do sleep 0.01; done", made("v7"))
+	g.start(c, "rr_1")
+	err := g.Start(t.Context(), c, body("rr_2", "ranker"))
+	if busy, ok := errors.AsType[*BusyError](err); !ok || busy.Request != "rr_1" {
+		t.Errorf("%v, want a BusyError of rr_1", err)
+	}
+	check(t, g.Start(t.Context(), c, body("rr_3", "another")))
+	check(t, os.WriteFile(filepath.Join(g.dir, "go"), nil, 0o600))
+	g.last("rr_1")
+	g.start(c, "rr_2")
+	for _, request := range []string{"rr_2", "rr_3"} {
+		if got := g.last(request); got.State != Succeeded {
+			t.Errorf("%s: %+v", request, got)
+		}
+	}
+}
+
+// Whatever becomes of the supervisor, its command ends before the run counts as failed.
+func TestSupervisorIsKilled(t *testing.T) {
+	g := newRig(t)
+	c := g.script("echo $$ > pid", "sh -c 'echo $$ > child; while [ ! -e go ]; do sleep 0.01; done' &", "exec sleep 1000")
+	g.start(c, "rr_1")
+	eventually(t, "the command", func() bool { return g.text("child") != "" && g.text("pid") != "" })
+	var s start
+	_, err := g.run("rr_1").read(startedFile, &s)
+	check(t, err)
+	check(t, syscall.Kill(s.Supervisor, syscall.SIGKILL))
+	pid, err := strconv.Atoi(strings.TrimSpace(g.text("pid")))
+	check(t, err)
+	eventually(t, "the end of the command", func() bool { return !lives(pid) })
+	if p, _, err := g.run("rr_1").phase(); p != running || err != nil {
+		t.Errorf("phase %d, %v while a process of the command is there", p, err)
+	}
+	check(t, os.WriteFile(filepath.Join(g.dir, "go"), nil, 0o600))
+	if got := g.last("rr_1"); got.State != Failed || got.Error != "the machine or the supervisor ended before the command had" {
+		t.Errorf("%+v", got)
+	}
+	g.start(c, "rr_1")
+	if got := g.last("rr_1"); got.State != Failed {
+		t.Errorf("%+v: it was run again", got)
+	}
+}
+
+func TestSupervisorIsAskedToEnd(t *testing.T) {
+	g := newRig(t)
+	c := g.script("trap 'echo saved > left; exit 0' TERM", "echo x > begun", "while :; do sleep 0.01; done")
+	g.start(c, "rr_1")
+	eventually(t, "the command", func() bool { return g.text("begun") != "" })
+	var s start
+	_, err := g.run("rr_1").read(startedFile, &s)
+	check(t, err)
+	check(t, syscall.Kill(s.Supervisor, syscall.SIGTERM))
+	if got := g.last("rr_1"); got.Error != "the command was stopped: its supervisor was told to end" {
+		t.Errorf("%+v", got)
+	}
+	if got := g.text("left"); got != "saved\n" {
+		t.Errorf("it left %q", got)
+	}
+}
+
+// A directory that was claimed by one who died is not started by the look: the request may have been withdrawn meanwhile.
+func TestClaimedRunIsStartedByTheDeliveryAlone(t *testing.T) {
+	g := newRig(t)
+	c := g.script("echo x >> starts", made("v7"))
+	o, err := readOrder(body("rr_1", "ranker"))
+	check(t, err)
+	check(t, g.claim(g.run("rr_1"), c, o, body("rr_1", "ranker")))
+	check(t, g.look(t.Context()))
+	if p, _, err := g.run("rr_1").phase(); p != claimed || err != nil || len(g.told) != 0 {
+		t.Errorf("phase %d, %v, %v", p, err, g.told)
+	}
+	g.start(g.script("echo another", "exit 1"), "rr_1")
+	if got := g.last("rr_1"); got.State != Succeeded {
+		t.Errorf("%+v: who claims first says what is run", got)
+	}
+}
+
+func TestSupervisorThatCannotStart(t *testing.T) {
+	g := newRig(t)
+	c := g.script(made("v7"))
+	o, err := readOrder(body("rr_1", "ranker"))
+	check(t, err)
+	check(t, g.claim(g.run("rr_1"), c, o, body("rr_1", "ranker")))
+	check(t, os.Remove(g.run("rr_1").file(specFile)))
+	if err := g.Start(t.Context(), c, body("rr_1", "ranker")); err == nil || !strings.Contains(err.Error(), "is no run") {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestRunsAreRemovedAfterAWeek(t *testing.T) {
+	g := newRig(t)
+	c := g.script(made("v7"))
+	old := time.Now().Add(-kept - time.Minute)
+	for _, request := range []string{"rr_old", "rr_new", "rr_unreported"} {
+		check(t, g.Start(t.Context(), c, body(request, request)))
+	}
+	g.last("rr_old")
+	g.last("rr_new")
+	check(t, os.Chtimes(g.run("rr_old").file(reportedFile), old, old))
+	check(t, os.Chtimes(g.run("rr_new").file(specFile), old, old))
+	o, err := readOrder(body("rr_never", "never"))
+	check(t, err)
+	check(t, g.claim(g.run("rr_never"), c, o, nil))
+	check(t, os.Chtimes(g.run("rr_never").file(specFile), old, old))
+	check(t, os.Mkdir(filepath.Join(g.directory, ".new-1"), 0o700))
+	check(t, os.Mkdir(filepath.Join(g.directory, ".new-2"), 0o700))
+	check(t, os.Chtimes(filepath.Join(g.directory, ".new-2"), old, old))
+	check(t, g.look(t.Context()))
+	var names []string
+	entries, err := os.ReadDir(g.directory)
+	check(t, err)
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	if want := []string{".new-1", "rr_new", "rr_unreported"}; !slices.Equal(names, want) {
+		t.Errorf("left are %v, want %v", names, want)
+	}
+}
+
+func TestReportThatIsNotWanted(t *testing.T) {
+	g := newRig(t)
+	g.start(g.script(made("v7")), "rr_1")
+	g.fail = fmt.Errorf("rr_1 is withdrawn: %w", ErrSettled)
+	g.last("rr_1")
+	if known, err := g.run("rr_1").has(reportedFile); !known || err != nil {
+		t.Errorf("it is told for ever: %v", err)
+	}
+}
+
+func TestReporterFails(t *testing.T) {
+	g := newRig(t)
+	g.start(g.script(made("v7")), "rr_1")
+	g.fail = os.ErrDeadlineExceeded
+	if err := g.Run(t.Context()); err == nil {
+		t.Error("an outcome that could not be kept is no error")
+	}
+	g.fail = nil
+	if got := g.last("rr_1"); got.State != Succeeded {
+		t.Errorf("%+v", got)
+	}
+}

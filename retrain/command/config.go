@@ -1,0 +1,60 @@
+package command
+
+import (
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/prometheus/common/model"
+)
+
+// DefaultTimeLimit is how long a command may take where the configuration does not say.
+const DefaultTimeLimit = model.Duration(6 * time.Hour)
+
+const (
+	minTimeLimit = model.Duration(time.Second)
+	maxTimeLimit = model.Duration(30 * 24 * time.Hour)
+)
+
+// Config is a program that trains on the machine of the service.
+type Config struct {
+	Run         []string          `yaml:"run"`         // the program, with its whole path, and its arguments; no shell reads them, and nothing of a request becomes part of them
+	Directory   string            `yaml:"directory"`   // that it works in, with its whole path
+	Environment map[string]string `yaml:"environment"` // its own environment variables, beside those of the request; no secrets, name files that hold them
+	TimeLimit   model.Duration    `yaml:"time_limit"`  // after which it is stopped and counts as failed
+}
+
+// Given reports whether the configuration names a command.
+func (c Config) Given() bool { return len(c.Run) > 0 || c.Directory != "" || len(c.Environment) > 0 }
+
+var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+// Check reports every error of the configuration with its YAML path.
+func (c Config) Check(report func(path, msg string)) {
+	if len(c.Run) == 0 || !filepath.IsAbs(c.Run[0]) {
+		report("run", "must begin with the whole path of a program: no shell looks for it")
+	}
+	for i, word := range c.Run {
+		if strings.Contains(word, "\x00") {
+			report(fmt.Sprintf("run[%d]", i), "must not hold a NUL")
+		}
+	}
+	if !filepath.IsAbs(c.Directory) || strings.Contains(c.Directory, "\x00") {
+		report("directory", "must be the whole path of the directory that the command works in")
+	}
+	for name, value := range c.Environment {
+		switch {
+		case !variableName.MatchString(name):
+			report("environment", fmt.Sprintf("%q is no name of an environment variable", name))
+		case strings.HasPrefix(name, variablePrefix):
+			report("environment."+name, "must not begin with "+variablePrefix+", as what a request says does")
+		case strings.Contains(value, "\x00"):
+			report("environment."+name, "must not hold a NUL")
+		}
+	}
+	if c.TimeLimit < minTimeLimit || c.TimeLimit > maxTimeLimit {
+		report("time_limit", fmt.Sprintf("must be between %s and %s", minTimeLimit, maxTimeLimit))
+	}
+}

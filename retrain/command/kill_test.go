@@ -1,0 +1,113 @@
+package command
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/prometheus/common/model"
+	"github.com/rs/zerolog"
+)
+
+// asService is the first argument of a test binary that is to be a service.
+const asService = "as-service"
+
+const killedRequests = 80
+
+// serve delivers requests one after another, as the courier does: what it does not know to be delivered it delivers again.
+// What it must not forget stands in files that a kill leaves whole: a line is one write.
+func serve(args []string) error {
+	dir := args[0]
+	told, err := os.OpenFile(filepath.Join(dir, "told"), os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
+	if err != nil {
+		return err
+	}
+	r, err := New(filepath.Join(dir, "runs"), func(_ context.Context, request string, rep Report) error {
+		_, err := fmt.Fprintf(told, "%s %s %s\n", request, rep.State, rep.Version)
+		return err
+	}, zerolog.Nop())
+	if err != nil {
+		return err
+	}
+	r.every = 5 * time.Millisecond
+	failed := make(chan error, 1)
+	go func() { failed <- r.Run(context.Background()) }()
+	c := Config{Run: []string{"/bin/sh", filepath.Join(dir, "train.sh")}, Directory: dir, TimeLimit: model.Duration(time.Minute)}
+	for i := range killedRequests {
+		request := fmt.Sprintf("rr_%d", i)
+		delivered := filepath.Join(dir, request+".delivered")
+		if _, err := os.Stat(delivered); err == nil {
+			continue
+		}
+		if err := r.Start(context.Background(), c, body(request, request)); err != nil {
+			return err
+		}
+		if err := os.WriteFile(delivered, nil, 0o600); err != nil {
+			return err
+		}
+	}
+	return <-failed
+}
+
+// No kill of the service, at whatever moment, loses a run or makes two of one.
+func TestServiceIsKilled(t *testing.T) {
+	if testing.Short() {
+		t.Skip("kills processes for a quarter of a minute")
+	}
+	g := newRig(t)
+	script := "echo $REWARDWATCH_REQUEST >> starts\nsleep 0.$(($$ % 4))\n" +
+		`echo "{\"policy_version\": \"of $REWARDWATCH_REQUEST\"}" > "$REWARDWATCH_RESULT"` + "\n"
+	check(t, os.WriteFile(filepath.Join(g.dir, "train.sh"), []byte(script), 0o600))
+	self, err := os.Executable()
+	check(t, err)
+	kills, over := 0, time.Now().Add(4*patience)
+	for ; g.succeeded() < killedRequests; kills++ {
+		if time.Now().After(over) {
+			t.Fatalf("%d of %d requests after %d kills", g.succeeded(), killedRequests, kills)
+		}
+		service := exec.Command(self, asService, g.dir)
+		var said strings.Builder
+		service.Stderr = &said
+		check(t, service.Start())
+		time.Sleep(5*time.Millisecond + rand.N(100*time.Millisecond))
+		_ = service.Process.Signal(syscall.SIGKILL) // fails where it has ended by itself, which is looked at below
+		if _ = service.Wait(); service.ProcessState.ExitCode() != -1 {
+			t.Errorf("the service ended by itself: %s", said.String())
+		}
+	}
+	t.Logf("%d kills", kills)
+	starts := map[string]int{}
+	for line := range strings.Lines(g.text("starts")) {
+		starts[strings.TrimSpace(line)]++
+	}
+	for i := range killedRequests {
+		if request := fmt.Sprintf("rr_%d", i); starts[request] != 1 {
+			t.Errorf("%s was run %d times", request, starts[request])
+		}
+	}
+}
+
+// succeeded counts the requests whose version was told, and wants nothing else to be told of how one ended.
+func (g *rig) succeeded() int {
+	seen := map[string]bool{}
+	lines := bufio.NewScanner(strings.NewReader(g.text("told")))
+	for lines.Scan() {
+		request, rest, _ := strings.Cut(lines.Text(), " ")
+		switch rest {
+		case "started ":
+		case "succeeded of " + request:
+			seen[request] = true
+		default:
+			g.t.Errorf("told: %s", lines.Text())
+		}
+	}
+	return len(seen)
+}

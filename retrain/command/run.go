@@ -1,0 +1,229 @@
+// Package command trains on the machine of the service: it runs a program of the configuration for a request, once, and says
+// how that ended, over any number of restarts and crashes of the service.
+//
+// Every run has a directory, named after its request. What stands in it is all that is known of the run: who claims a
+// request makes the directory, complete, in one step; a supervisor, which is a process of its own and outlives the service,
+// holds its lock, writes started.json before it starts the program and exit.json after the program has ended. The service
+// reads them. Whether a supervisor is still there is told by the lock, which the kernel takes from it whatever ends it;
+// no process is known by its number, which another one may have meanwhile.
+package command
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+)
+
+// The files of a run.
+const (
+	specFile       = "run.json"    // what is to be run
+	orderFile      = "order.json"  // the body that a webhook would have
+	configFile     = "config.json" // the resolved config of the training
+	lockFile       = "lock"        // held while the supervisor, or the program that it started, is there
+	startedFile    = "started.json"
+	exitFile       = "exit.json"
+	resultFile     = "result.json"    // the program says in it which version it has made
+	logFile        = "log"            // what the program prints
+	supervisorFile = "supervisor.log" // what is wrong with the supervisor itself
+	reportedFile   = "reported"       // says that the ledger knows how the run ended
+)
+
+// spec is what a supervisor is to run.
+type spec struct {
+	Request     string        `json:"request"`
+	Policy      string        `json:"policy"`
+	Run         []string      `json:"run"`
+	Directory   string        `json:"directory"`
+	Environment []string      `json:"environment"` // NAME=value
+	TimeLimit   time.Duration `json:"time_limit_ns"`
+	Grace       time.Duration `json:"grace_ns"` // between the signal that asks it to end and the one that ends it
+}
+
+// start says who runs the program, for people who want to end it: the supervisor hands SIGTERM on to it.
+type start struct {
+	Supervisor int       `json:"supervisor_pid"`
+	At         time.Time `json:"at"`
+}
+
+// exit says how the program ended.
+type exit struct {
+	Error string    `json:"error"` // "" after exit code 0
+	At    time.Time `json:"at"`
+}
+
+// run is the directory of a run.
+type run string
+
+func (r run) file(name string) string { return filepath.Join(string(r), name) }
+
+func (r run) has(name string) (bool, error) {
+	_, err := os.Stat(r.file(name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// read fills value from a file of JSON, and reports whether there is one.
+func (r run) read(name string, value any) (bool, error) {
+	text, err := os.ReadFile(r.file(name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(text, value)
+	}
+	if err != nil {
+		return false, fmt.Errorf("read %s: %w", r.file(name), err)
+	}
+	return true, nil
+}
+
+// write makes a file of JSON that is whole and on the disk when it appears.
+func (r run) write(name string, value any) error {
+	text, err := json.Marshal(value)
+	if err != nil {
+		return fmt.Errorf("write %s: %w", r.file(name), err)
+	}
+	tmp := r.file(name + ".tmp")
+	if err := errors.Join(writeFile(tmp, text), os.Rename(tmp, r.file(name)), syncDirectory(string(r))); err != nil {
+		return fmt.Errorf("write %s: %w", r.file(name), err)
+	}
+	return nil
+}
+
+func writeFile(path string, text []byte) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(text)
+	if err == nil {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
+}
+
+// syncDirectory makes what was made or renamed in a directory last.
+func syncDirectory(path string) error {
+	d, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// errHeld says that another process has the lock of a run.
+var errHeld = errors.New("the run is another process's")
+
+// lock takes a run for this process, and those that inherit the file, until all of them have closed it or have ended.
+func (r run) lock() (*os.File, error) {
+	f, err := os.OpenFile(r.file(lockFile), os.O_RDWR, 0)
+	if err != nil {
+		return nil, err
+	}
+	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		err = errHeld
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("lock %s: %w", r.file(lockFile), err), f.Close())
+	}
+	return f, nil
+}
+
+// phase is how far a run is.
+type phase int
+
+const (
+	claimed phase = iota // its program was not started, and will be when the request is delivered again
+	running
+	ended
+	vanished // its program was started, but nobody can tell any more how it ended
+)
+
+// phase looks how far the run is; what exit has is valid where it has ended.
+func (r run) phase() (p phase, e exit, err error) {
+	if begun, err := r.has(startedFile); err != nil || !begun {
+		return claimed, exit{}, err
+	}
+	if done, err := r.read(exitFile, &e); done || err != nil {
+		return ended, e, err
+	}
+	held, err := r.lock()
+	if errors.Is(err, errHeld) {
+		return running, exit{}, nil
+	}
+	if err != nil {
+		return running, exit{}, err
+	}
+	defer func() { _ = held.Close() }() // nothing was written
+	// Only now: the supervisor writes this before it lets go of the lock.
+	if done, err := r.read(exitFile, &e); done || err != nil {
+		return ended, e, err
+	}
+	return vanished, exit{}, nil
+}
+
+// keptLog is how much of a log goes into a report, in bytes of its end.
+const keptLog = 16 << 10
+
+// tail gives the end of a log, "" where there is none.
+func (r run) tail() string {
+	var text []byte
+	for _, name := range []string{logFile + ".1", logFile} {
+		text = append(text, readEnd(r.file(name), keptLog)...)
+	}
+	return string(text[max(0, len(text)-keptLog):])
+}
+
+// readEnd gives the last bytes of a file, and nothing where it cannot be read: a log is no reason to lose an outcome.
+func readEnd(path string, most int64) []byte {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil
+	}
+	defer func() { _ = f.Close() }() // nothing was written
+	if _, err := f.Seek(-most, io.SeekEnd); err != nil {
+		_, _ = f.Seek(0, io.SeekStart) // it is shorter than that
+	}
+	text, _ := io.ReadAll(io.LimitReader(f, most))
+	return text
+}
+
+// maxResult bounds the file in which a program names its version, in bytes.
+const maxResult = 64 << 10
+
+// version reads which policy_version the program says that it made.
+func (r run) version() (string, error) {
+	const wanted = `{"policy_version": "..."} into the file that ` + variablePrefix + `RESULT names`
+	info, err := os.Stat(r.file(resultFile))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "", errors.New("the command ended with exit code 0 but did not write " + wanted)
+	case err != nil:
+		return "", err
+	case !info.Mode().IsRegular() || info.Size() > maxResult:
+		return "", fmt.Errorf("the command was to write %s, which is no file of at most %d bytes", wanted, maxResult)
+	}
+	var result struct {
+		Version string `json:"policy_version"`
+	}
+	text, err := os.ReadFile(r.file(resultFile))
+	if err != nil {
+		return "", err
+	}
+	if err := json.Unmarshal(text, &result); err != nil {
+		return "", fmt.Errorf("the command was to write %s, but that is not what is in it: %w", wanted, err)
+	}
+	if result.Version == "" {
+		return "", errors.New("the command was to write " + wanted + ", but that has no policy_version")
+	}
+	return result.Version, nil
+}

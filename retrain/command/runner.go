@@ -1,0 +1,323 @@
+package command
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/rs/zerolog"
+)
+
+// How runs are looked after: how often, how long their directories are kept after the ledger knows how they ended, how long
+// the program has between SIGTERM and SIGKILL, and after which time what a crash has left of making or removing one is removed.
+const (
+	lookEvery = time.Second
+	kept      = 7 * 24 * time.Hour
+	grace     = 30 * time.Second
+	leftOver  = time.Hour
+)
+
+// The states of a Report.
+const (
+	Started   = "started"
+	Succeeded = "succeeded"
+	Failed    = "failed"
+)
+
+// Report says how far a run is.
+type Report struct {
+	State   string // Started, Succeeded or Failed
+	Version string // that was made, where it succeeded
+	Error   string // why it failed
+	Log     string // end of what the program printed, where it has ended; any bytes
+}
+
+// ErrSettled says that a request takes no more reports.
+var ErrSettled = errors.New("the request takes no more reports")
+
+// Reporter is told how far the run of a request is, the same report again after a crash. An error that is ErrSettled ends the
+// reports of the request; any other one ends Run.
+type Reporter func(ctx context.Context, request string, r Report) error
+
+// Runner starts runs and looks after those that it finds, whoever started them.
+type Runner struct {
+	directory string
+	report    Reporter
+	log       zerolog.Logger
+	every     time.Duration
+	grace     time.Duration
+
+	mu    sync.Mutex        // one run starts at a time
+	known map[string]string // by request, what was last told of its run: not again in this process
+}
+
+// New opens the directory of the runs, and makes it where it is missing.
+func New(directory string, report Reporter, log zerolog.Logger) (*Runner, error) {
+	directory, err := filepath.Abs(directory)
+	if err == nil {
+		err = os.MkdirAll(directory, 0o700)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open the directory of the runs: %w", err)
+	}
+	return &Runner{directory: directory, report: report, log: log, every: lookEvery, grace: grace, known: map[string]string{}}, nil
+}
+
+// BusyError says that a run of the same policy has not ended.
+type BusyError struct{ Request string }
+
+func (e *BusyError) Error() string {
+	return "the run of " + e.Request + " for the same policy has not ended"
+}
+
+// Start runs a command for the request of an order, which is the body of a webhook. When it returns nil the program was
+// started, or is about to be, whatever becomes of this process. It may be called again for the same order, after an error or
+// a crash, and starts nothing twice: then what the run came to is reported once more.
+func (r *Runner) Start(ctx context.Context, c Config, body []byte) error {
+	o, err := readOrder(body)
+	if err != nil {
+		return err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err := r.free(o); err != nil {
+		return err
+	}
+	at := r.run(o.ID)
+	if err := r.claim(at, c, o, body); err != nil {
+		return fmt.Errorf("make the directory of the run: %w", err)
+	}
+	if err := os.Remove(at.file(reportedFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return launch(ctx, at)
+}
+
+func (r *Runner) run(request string) run { return run(filepath.Join(r.directory, request)) }
+
+// free reports a BusyError where another request's run for the policy has not ended.
+func (r *Runner) free(o order) error {
+	requests, err := r.requests()
+	if err != nil {
+		return err
+	}
+	for _, request := range requests {
+		if request == o.ID {
+			continue
+		}
+		p, _, err := r.run(request).phase()
+		if err != nil || p != running {
+			continue // an error is that of the look
+		}
+		var s spec
+		if _, err := r.run(request).read(specFile, &s); err != nil {
+			return err
+		}
+		if s.Policy == o.Policy {
+			return &BusyError{request}
+		}
+	}
+	return nil
+}
+
+// requests lists those that have a run.
+func (r *Runner) requests() ([]string, error) {
+	entries, err := os.ReadDir(r.directory)
+	if err != nil {
+		return nil, fmt.Errorf("list the runs: %w", err)
+	}
+	var out []string
+	for _, e := range entries {
+		if e.IsDir() && requestID.MatchString(e.Name()) {
+			out = append(out, e.Name())
+		}
+	}
+	return out, nil
+}
+
+// claim makes the directory of a run, with all that the supervisor needs, unless there is one: it is renamed into place, and
+// that fails where another is there.
+func (r *Runner) claim(at run, c Config, o order, body []byte) error {
+	if _, err := os.Stat(string(at)); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	dir, err := os.MkdirTemp(r.directory, ".new-")
+	if err != nil {
+		return err
+	}
+	made := run(dir)
+	err = errors.Join(
+		writeFile(made.file(lockFile), nil),
+		writeFile(made.file(orderFile), body),
+		writeFile(made.file(configFile), o.Config),
+		made.write(specFile, spec{
+			Request: o.ID, Policy: o.Policy, Run: c.Run, Directory: c.Directory, Environment: c.environment(o, string(at)),
+			TimeLimit: time.Duration(c.TimeLimit), Grace: r.grace,
+		}),
+	)
+	if err == nil {
+		err = os.Rename(dir, string(at))
+		if errors.Is(err, fs.ErrExist) {
+			err = nil // somebody else was first
+		}
+	}
+	return errors.Join(err, os.RemoveAll(dir), syncDirectory(r.directory))
+}
+
+// launch runs Launch as a process of its own.
+func launch(ctx context.Context, at run) error {
+	if begun, err := at.has(startedFile); begun || err != nil {
+		return err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("start a supervisor: %w", err)
+	}
+	said, err := exec.CommandContext(ctx, self, Verb, string(at)).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("start a supervisor: %w: %s", err, bytes.TrimSpace(said))
+	}
+	return nil
+}
+
+// Run reports how far the runs are until the context ends, and removes those that nobody needs any more. Its error is one of
+// the Reporter.
+func (r *Runner) Run(ctx context.Context) error {
+	tick := time.NewTicker(r.every)
+	defer tick.Stop()
+	for {
+		if err := r.look(ctx); err != nil && ctx.Err() == nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}
+
+// look goes over all runs once.
+func (r *Runner) look(ctx context.Context) error {
+	requests, err := r.requests()
+	if err != nil {
+		r.complain("", err)
+		return nil
+	}
+	for _, request := range requests {
+		if err := r.follow(ctx, request); err != nil {
+			return err
+		}
+	}
+	r.removeLeftOver()
+	return nil
+}
+
+// follow reports how far a run is, where that is not known yet.
+func (r *Runner) follow(ctx context.Context, request string) error {
+	at := r.run(request)
+	p, e, err := at.phase()
+	if err != nil {
+		r.complain(request, err)
+		return nil
+	}
+	if p == claimed {
+		return r.expire(request, specFile)
+	}
+	if known, err := at.has(reportedFile); known || err != nil {
+		return r.expire(request, reportedFile)
+	}
+	rep := at.report(p, e)
+	if rep.State == Started && r.known[request] == Started {
+		return nil
+	}
+	if err := r.report(ctx, request, rep); errors.Is(err, ErrSettled) {
+		r.log.Info().Err(err).Str("request", request).Str("state", rep.State).Str("error", rep.Error).Msg("the run of a command is not wanted any more")
+	} else if err != nil {
+		return fmt.Errorf("report the run of %s: %w", request, err)
+	}
+	r.known[request] = rep.State
+	if rep.State != Started {
+		if err := at.write(reportedFile, rep.State); err != nil {
+			r.complain(request, err) // it is reported again
+		}
+	}
+	return nil
+}
+
+// report says what is to be told of a run.
+func (r run) report(p phase, e exit) Report {
+	switch p {
+	case running:
+		return Report{State: Started}
+	case vanished:
+		e.Error = "the machine or the supervisor ended before the command had"
+	}
+	version := ""
+	if e.Error == "" {
+		var err error
+		if version, err = r.version(); err != nil {
+			e.Error = err.Error()
+		}
+	}
+	if e.Error != "" {
+		return Report{State: Failed, Error: e.Error, Log: r.tail()}
+	}
+	return Report{State: Succeeded, Version: version, Log: r.tail()}
+}
+
+// expire removes a run that has been as it is for so long that nobody needs it: the file says since when. It is renamed
+// first, so that a crash leaves no half of it, and while its lock is held, so that no supervisor begins.
+func (r *Runner) expire(request, file string) error {
+	at := r.run(request)
+	info, err := os.Stat(at.file(file))
+	if err != nil || time.Since(info.ModTime()) < kept {
+		return nil // the next look sees it again
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	held, err := at.lock()
+	if errors.Is(err, errHeld) {
+		return nil
+	}
+	if err == nil {
+		defer func() { _ = held.Close() }() // nothing was written
+		gone := filepath.Join(r.directory, ".removed-"+request)
+		err = errors.Join(os.Rename(string(at), gone), os.RemoveAll(gone))
+	}
+	if err != nil {
+		r.complain(request, err)
+		return nil
+	}
+	delete(r.known, request)
+	return nil
+}
+
+// removeLeftOver removes what crashes have left of making and removing runs.
+func (r *Runner) removeLeftOver() {
+	entries, _ := os.ReadDir(r.directory) // it has just been read
+	for _, e := range entries {
+		info, err := e.Info()
+		if err == nil && strings.HasPrefix(e.Name(), ".") && time.Since(info.ModTime()) > leftOver {
+			if err := os.RemoveAll(filepath.Join(r.directory, e.Name())); err != nil {
+				r.complain(e.Name(), err)
+			}
+		}
+	}
+}
+
+// complain logs an error of the disk once: the next look finds it again.
+func (r *Runner) complain(request string, err error) {
+	if r.known[request] != err.Error() {
+		r.known[request] = err.Error()
+		r.log.Error().Err(err).Str("request", request).Msg("a run of a command cannot be looked at")
+	}
+}

@@ -1,0 +1,157 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"runtime"
+	"syscall"
+	"time"
+
+	"github.com/prometheus/common/model"
+	"golang.org/x/sys/unix"
+)
+
+// Supervise runs the program of a run to its end and writes down how it ended. It starts no program that may have been
+// started before. When ctx ends the program is asked to end.
+func Supervise(ctx context.Context, directory string) error {
+	runtime.LockOSThread() // the kernel ends the program when the thread that started it ends
+	r := run(directory)
+	held, err := r.lock()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = held.Close() }() // nothing was written
+	if begun, err := r.has(startedFile); begun || err != nil {
+		return err
+	}
+	var s spec
+	if found, err := r.read(specFile, &s); err != nil || !found {
+		return errors.Join(err, fmt.Errorf("%s is no run", directory))
+	}
+	if err := r.write(startedFile, start{Supervisor: os.Getpid(), At: time.Now().UTC()}); err != nil {
+		return err
+	}
+	end := exit{At: time.Now().UTC()}
+	if err := s.execute(ctx, r, held); err != nil {
+		end.Error = err.Error()
+	}
+	return r.keep(end)
+}
+
+// keepEvery is how long the supervisor waits before it tries again to write down how the program ended, as on a full disk.
+const keepEvery = 5 * time.Second
+
+// keep writes down how the program ended, however long that takes: nobody else knows.
+func (r run) keep(end exit) error {
+	end.At = time.Now().UTC()
+	for {
+		err := r.write(exitFile, end)
+		if err == nil || errors.Is(err, fs.ErrNotExist) { // somebody has removed the run
+			return err
+		}
+		fmt.Fprintln(os.Stderr, err)
+		time.Sleep(keepEvery)
+	}
+}
+
+// execute runs the program to its end. Its error is why the run has failed. The program inherits the lock: should the
+// supervisor die, the run is not taken for over while any process of the program is left.
+func (s spec) execute(ctx context.Context, r run, held *os.File) error {
+	out, in, err := os.Pipe()
+	if err != nil {
+		return fmt.Errorf("the command could not be started: %w", err)
+	}
+	defer func() { _ = out.Close() }() // nothing was written
+	cmd := exec.Command(s.Run[0], s.Run[1:]...)
+	cmd.Dir, cmd.Env = s.Directory, s.Environment
+	cmd.Stdout, cmd.Stderr = in, in
+	cmd.ExtraFiles = []*os.File{held}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL} // ends with its supervisor
+	err = cmd.Start()
+	_ = in.Close() // the program has its own
+	if err != nil {
+		return fmt.Errorf("the command could not be started: %w", err)
+	}
+	p := process{cmd: cmd, gone: make(chan struct{}), silent: make(chan struct{})}
+	go func() {
+		defer close(p.gone)
+		awaitExit(cmd.Process.Pid)
+	}()
+	go func() {
+		defer close(p.silent)
+		keepLog(r, out)
+	}()
+	return p.finish(ctx, s)
+}
+
+// process is a program that runs.
+type process struct {
+	cmd    *exec.Cmd
+	gone   chan struct{} // closed when it has ended; its process number stays taken until Wait
+	silent chan struct{} // closed when all that could write to its log have ended
+}
+
+// finish waits for the end of the program, and ends it after its time or when ctx ends. What it has left of its process
+// group ends with it.
+func (p process) finish(ctx context.Context, s spec) error {
+	stopped := p.await(ctx, s.TimeLimit)
+	p.signal(syscall.SIGTERM)
+	grace, cancel := context.WithTimeout(context.Background(), s.Grace)
+	defer cancel()
+	for _, over := range []chan struct{}{p.gone, p.silent} {
+		select {
+		case <-over:
+		case <-grace.Done():
+		}
+	}
+	p.signal(syscall.SIGKILL)
+	<-p.gone
+	err := p.cmd.Wait()
+	select {
+	case <-p.silent:
+	case <-time.After(time.Second): // a process that has left the group holds the log
+	}
+	if stopped != nil {
+		return stopped
+	}
+	return reason(p.cmd.ProcessState, err)
+}
+
+// await gives nil when the program has ended, and why it is to be ended otherwise.
+func (p process) await(ctx context.Context, limit time.Duration) error {
+	select {
+	case <-p.gone:
+		return nil
+	case <-time.After(limit):
+		return fmt.Errorf("the command was stopped after its time limit of %s", model.Duration(limit))
+	case <-ctx.Done():
+		return errors.New("the command was stopped: its supervisor was told to end")
+	}
+}
+
+// signal reaches all processes of the group. The program has not been waited for, so that the number is still its own.
+func (p process) signal(s syscall.Signal) { _ = syscall.Kill(-p.cmd.Process.Pid, s) } // fails where none is left
+
+// awaitExit returns when a child has ended and leaves it to be waited for, so that its number is not another process's yet.
+func awaitExit(pid int) {
+	for errors.Is(unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil), unix.EINTR) {
+	}
+}
+
+// reason gives why the end of a program counts as a failure, nil after exit code 0.
+func reason(state *os.ProcessState, err error) error {
+	if state == nil {
+		return fmt.Errorf("the end of the command could not be learnt: %w", err)
+	}
+	if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+		return fmt.Errorf("the command was ended by the signal %d (%s)", status.Signal(), status.Signal())
+	}
+	if code := state.ExitCode(); code != 0 {
+		return fmt.Errorf("the command ended with exit code %d", code)
+	}
+	return nil
+}
