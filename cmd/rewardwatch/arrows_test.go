@@ -22,7 +22,8 @@ func arrows() map[string][]string {
 		"detectors/kstable": {"detectors"}, // the generator of a table
 		"detectors/bank":    {"detectors", "ingest"},
 		"alerts":            {"detectors/bank", "ingest"},
-		"retrain":           {"alerts", "detectors/bank", "ingest", "retrain/yamlfile"},
+		"retrain":           {"alerts", "detectors/bank", "ingest", "retrain/command", "retrain/yamlfile"},
+		"retrain/command":   nil,
 		"retrain/yamlfile":  nil,
 		"dashboards":        {"alerts", "detectors/bank", "ingest", "ingest/assemble", "retrain"}, // their metric names
 	}

@@ -102,6 +102,8 @@ func typeName(t reflect.Type) string {
 		return "true or false"
 	case reflect.Slice:
 		return "list of " + typeName(t.Elem()) + "s"
+	case reflect.Map:
+		return typeName(t.Elem()) + "s by name"
 	}
 	return t.Kind().String()
 }
@@ -115,6 +117,8 @@ func defaultText(v reflect.Value) string {
 			parts = append(parts, fmt.Sprintf("%q", v.Index(i).Interface()))
 		}
 		text = "[" + strings.Join(parts, ", ") + "]"
+	case v.Kind() == reflect.Map && v.Len() == 0:
+		text = "{}"
 	case text == "":
 		return "none"
 	}

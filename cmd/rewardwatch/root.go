@@ -104,6 +104,7 @@ func verbs(c *console) []*cobra.Command {
 		newBaselineCommand(c),
 		newIncidentCommand(c),
 		newRetrainCommand(c),
+		newRunCommandCommand(),
 		newRulesCommand(c),
 		newDashboardsCommand(c),
 		newVersionCommand(c),

@@ -189,6 +189,9 @@ func (r *Reader) value(path string, at Place, n ast.Node, dst reflect.Value) {
 	case reflect.Slice:
 		r.places[path] = at
 		r.list(path, n, dst)
+	case reflect.Map:
+		r.places[path] = at
+		r.table(path, n, dst)
 	default:
 		r.scalar(path, n, dst)
 	}
@@ -244,23 +247,50 @@ const (
 )
 
 func (r *Reader) entry(path string, e *ast.MappingValueNode, fields []Field, seen map[string]bool) {
-	key, at := e.Key.GetToken().Value, r.placeOf(e.Key.GetToken())
-	if e.Key.IsMergeKey() {
-		r.fault(at, path, noMergeKeys)
+	key, at, ok := r.keyOf(path, e, seen)
+	if !ok {
 		return
 	}
-	inside := Join(path, key)
-	if seen[key] {
-		r.fault(at, inside, givenTwice)
-		return
-	}
-	seen[key] = true
 	i := slices.IndexFunc(fields, func(f Field) bool { return f.Key == key })
 	if i < 0 {
 		r.fault(at, path, fmt.Sprintf("unknown key %q; there are %s", key, keyList(fields)))
 		return
 	}
-	r.value(inside, at, e.Value, fields[i].Value)
+	r.value(Join(path, key), at, e.Value, fields[i].Value)
+}
+
+// keyOf gives the key of an entry and its place, unless it is a merge key or given twice.
+func (r *Reader) keyOf(path string, e *ast.MappingValueNode, seen map[string]bool) (key string, at Place, ok bool) {
+	key, at = e.Key.GetToken().Value, r.placeOf(e.Key.GetToken())
+	if e.Key.IsMergeKey() {
+		r.fault(at, path, noMergeKeys)
+		return key, at, false
+	}
+	if seen[key] {
+		r.fault(at, Join(path, key), givenTwice)
+		return key, at, false
+	}
+	seen[key] = true
+	return key, at, true
+}
+
+// table reads values under keys of the file's own choice: the map that is given is the whole map.
+func (r *Reader) table(path string, n ast.Node, dst reflect.Value) {
+	entries := entriesOf(n)
+	if entries == nil {
+		r.wrongType(path, n, "keys and values")
+		return
+	}
+	out := reflect.MakeMap(dst.Type())
+	seen := map[string]bool{}
+	for _, e := range entries {
+		if key, at, ok := r.keyOf(path, e, seen); ok {
+			value := reflect.New(dst.Type().Elem()).Elem()
+			r.value(Join(path, key), at, e.Value, value)
+			out.SetMapIndex(reflect.ValueOf(key), value)
+		}
+	}
+	dst.Set(out)
 }
 
 func keyList(fields []Field) string {
