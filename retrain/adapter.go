@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net/http"
 	"time"
+
+	"github.com/rewardwatch/rewardwatch/retrain/command"
 )
 
 // message is an open request as its target is told of it.
@@ -28,12 +30,13 @@ type adapter interface {
 type means struct {
 	schema    schema
 	transport func(Target) http.RoundTripper
+	runs      *command.Runner // nil where no target is a command
 }
 
 // newAdapter makes the adapter of a target, and reads its secrets once, so that an unreadable one is an error now and not
 // when the first order is due. The target must have passed Config.Check.
 func newAdapter(t Target, with means) (adapter, error) {
-	line := line{transport: with.transport(t), dial: dialer(t.AllowPrivate), timeout: t.Timeout}
+	line := line{transport: with.transport(t), dial: dialer(t.AllowPrivate), timeout: t.Timeout, runs: with.runs}
 	for _, k := range t.kinds() {
 		if !k.given() {
 			continue

@@ -6,10 +6,13 @@ import (
 	"time"
 
 	"github.com/prometheus/common/model"
+
+	"github.com/rewardwatch/rewardwatch/retrain/command"
 )
 
 const (
 	defaultSQLite          = "/var/lib/rewardwatch/ledger.db"
+	defaultRuns            = "/var/lib/rewardwatch/runs"
 	defaultTimeout         = model.Duration(15 * time.Second)
 	defaultCompletesWithin = model.Duration(24 * time.Hour)
 	minCompletesWithin     = model.Duration(time.Minute)
@@ -20,7 +23,8 @@ const (
 // Config says where requests are kept, who receives them, what opens one, and how to retrain.
 type Config struct {
 	Ledger   LedgerConfig  `yaml:"ledger"`
-	Recipes  string        `yaml:"recipes"` // directory of the recipes, each a file *.yaml or *.yml of it; "" for none
+	Recipes  string        `yaml:"recipes"`        // directory of the recipes, each a file *.yaml or *.yml of it; "" for none
+	Runs     string        `yaml:"runs_directory"` // in which each run of a target that is a command has a directory; it is made where it does not exist
 	Targets  []Target      `yaml:"targets"`
 	Triggers []Trigger     `yaml:"triggers"`
 	Breaker  BreakerConfig `yaml:"breaker"`
@@ -52,17 +56,18 @@ type Target struct {
 	Jenkins     JenkinsTarget     `yaml:"jenkins"`
 	CloudEvents CloudEventsTarget `yaml:"cloudevents"`
 	Kafka       KafkaTarget       `yaml:"kafka"`
+	Command     CommandTarget     `yaml:"command"`
 }
 
 // DefaultConfig gives the configuration that holds where the file says nothing: no trigger, so nothing is ordered.
 func DefaultConfig() Config {
-	return Config{Ledger: LedgerConfig{SQLite: defaultSQLite}, Breaker: defaultBreaker()}
+	return Config{Ledger: LedgerConfig{SQLite: defaultSQLite}, Runs: defaultRuns, Breaker: defaultBreaker()}
 }
 
 // UnmarshalYAML reads a target over its defaults.
 func (t *Target) UnmarshalYAML(unmarshal func(any) error) error {
 	type plain Target
-	*t = Target{Timeout: defaultTimeout, CompletesWithin: defaultCompletesWithin}
+	*t = Target{Timeout: defaultTimeout, CompletesWithin: defaultCompletesWithin, Command: defaultCommand()}
 	return unmarshal((*plain)(t))
 }
 
@@ -72,6 +77,9 @@ func (c Config) Check(report func(path, msg string)) {
 	c.Ledger.check(report)
 	if c.Recipes == "" && len(c.Triggers) > 0 {
 		report("recipes", "must name the directory of the recipes of the triggers")
+	}
+	if c.Runs == "" && c.runsCommands() {
+		report("runs_directory", "must name a directory for the runs of commands")
 	}
 	for i := range c.Targets {
 		c.checkTarget(i, report)
@@ -108,6 +116,8 @@ func (c Config) checkTarget(i int, report func(path, msg string)) {
 	}
 	if t.CompletesWithin < minCompletesWithin {
 		report(at+".completes_within", fmt.Sprintf("must be at least %s", minCompletesWithin))
+	} else if t.Command.given() && t.CompletesWithin < t.Command.TimeLimit+model.Duration(command.Grace) {
+		report(at+".completes_within", fmt.Sprintf("must be longer than command.time_limit by %s at least, in which the command may end", command.Grace))
 	}
 }
 

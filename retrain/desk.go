@@ -13,6 +13,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/rewardwatch/rewardwatch/alerts"
+	"github.com/rewardwatch/rewardwatch/retrain/command"
 )
 
 // overdueEvery is how often the desk looks for requests whose time is over. Who looks into the ledger to change something
@@ -26,6 +27,7 @@ type Desk struct {
 	schema  schema
 	ledger  *ledger
 	courier *courier
+	runs    *command.Runner // nil where no target is a command
 	metrics *metrics
 	log     zerolog.Logger
 
@@ -46,7 +48,11 @@ func open(
 	if err != nil {
 		return nil, err
 	}
-	adapters, err := newAdapters(cfg.Targets, means{schema: published, transport: transport})
+	runs, err := cfg.openRuns(log)
+	if err != nil {
+		return nil, err
+	}
+	adapters, err := newAdapters(cfg.Targets, means{schema: published, transport: transport, runs: runs})
 	if err != nil {
 		return nil, err
 	}
@@ -66,7 +72,7 @@ func open(
 	}
 	return &Desk{
 		cfg: cfg, recipes: recipes, schema: published, ledger: l, metrics: m, log: log,
-		courier: newCourier(l, cfg.Targets, adapters, m, log),
+		courier: newCourier(l, cfg.Targets, adapters, m, log), runs: runs,
 	}, nil
 }
 
@@ -76,7 +82,7 @@ func (d *Desk) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var watching sync.WaitGroup
-	var overdue, scheduled error
+	var overdue, scheduled, runs error
 	watching.Go(func() {
 		defer cancel()
 		overdue = d.watchOverdue(ctx)
@@ -85,10 +91,14 @@ func (d *Desk) Run(ctx context.Context) error {
 		defer cancel()
 		scheduled = d.watchSchedules(ctx)
 	})
+	watching.Go(func() {
+		defer cancel()
+		runs = d.watchRuns(ctx)
+	})
 	err := d.courier.run(ctx)
 	cancel()
 	watching.Wait()
-	return errors.Join(err, overdue, scheduled)
+	return errors.Join(err, overdue, scheduled, runs)
 }
 
 // watchOverdue ends the states whose time is over, until ctx ends or the ledger fails.

@@ -78,6 +78,8 @@ func testLedger(t *testing.T, on storage) {
 		{"SearchByPages", testSearchByPages},
 		{"SearchOfAnEarlierLedger", testSearchOfAnEarlierLedger},
 		{"Records", testRecords},
+		{"CommandMakesAVersion", testCommandMakesAVersion},
+		{"CommandFails", testCommandFails},
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(t, on) })
 	}

@@ -1,9 +1,27 @@
 package retrain
 
 import (
+	"context"
+	"fmt"
+	"os"
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/rewardwatch/rewardwatch/retrain/command"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// TestMain makes the test binary be the supervisor of the commands that it runs, as the rewardwatch binary is.
+func TestMain(m *testing.M) {
+	if len(os.Args) < 2 || os.Args[1] != command.Verb {
+		goleak.VerifyTestMain(m)
+	}
+	run, directory := command.Launch, os.Args[len(os.Args)-1]
+	if os.Args[2] == "--"+command.SuperviseFlag {
+		run = command.Supervise
+	}
+	if err := run(context.Background(), directory); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/prometheus/common/model"
+
+	"github.com/rewardwatch/rewardwatch/retrain/command"
 )
 
 // Result is what became of one attempt.
@@ -54,8 +56,9 @@ type outcome struct {
 // redirects.
 type line struct {
 	transport http.RoundTripper
-	dial      dialFunc       // for what is not HTTP
-	timeout   model.Duration // of the attempt, for messages: the context has it
+	dial      dialFunc        // for what is not HTTP
+	timeout   model.Duration  // of the attempt, for messages: the context has it
+	runs      *command.Runner // for what is on the machine itself
 }
 
 // answer is an outcome with all that an adapter may want to judge it by.

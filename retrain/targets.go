@@ -89,6 +89,7 @@ func (t Target) kinds() []kind {
 		{"jenkins", t.Jenkins},
 		{"cloudevents", t.CloudEvents},
 		{"kafka", t.Kafka},
+		{"command", t.Command},
 	}
 }
 

@@ -44,7 +44,7 @@ func newRig(t *testing.T) *rig {
 // reopen makes a new runner on the same directory, as the next start of the service does.
 func (g *rig) reopen() {
 	g.t.Helper()
-	r, err := New(filepath.Join(g.dir, "runs"), g.hear, zerolog.Nop())
+	r, err := Open(filepath.Join(g.dir, "runs"), zerolog.Nop())
 	check(g.t, err)
 	r.every, r.grace = 5*time.Millisecond, 300*time.Millisecond
 	g.Runner = r
@@ -107,7 +107,7 @@ func (g *rig) until(request string, enough func([]Report) bool) []Report {
 	g.t.Helper()
 	ctx, cancel := context.WithCancel(g.t.Context())
 	done := make(chan error, 1)
-	go func() { done <- g.Run(ctx) }()
+	go func() { done <- g.Run(ctx, g.hear) }()
 	all := func() []Report {
 		g.mu.Lock()
 		defer g.mu.Unlock()
@@ -404,7 +404,7 @@ func TestRunOutlivesTheService(t *testing.T) {
 	}
 	g.reopen()
 	before := len(g.finish("rr_1"))
-	check(t, g.look(t.Context()))
+	check(t, g.look(t.Context(), g.hear))
 	if after := len(g.finish("rr_1")); after != before {
 		t.Errorf("%d reports became %d: it was reported again", before, after)
 	}
@@ -499,7 +499,7 @@ func TestClaimedRunIsStartedByTheDeliveryAlone(t *testing.T) {
 	o, err := readOrder(body("rr_1", "ranker"))
 	check(t, err)
 	check(t, g.claim(g.run("rr_1"), c, o, body("rr_1", "ranker")))
-	check(t, g.look(t.Context()))
+	check(t, g.look(t.Context(), g.hear))
 	if p, _, err := g.run("rr_1").phase(); p != claimed || err != nil || len(g.told) != 0 {
 		t.Errorf("phase %d, %v, %v", p, err, g.told)
 	}
@@ -539,7 +539,7 @@ func TestRunsAreRemovedAfterAWeek(t *testing.T) {
 	check(t, os.Mkdir(filepath.Join(g.directory, ".new-1"), 0o700))
 	check(t, os.Mkdir(filepath.Join(g.directory, ".new-2"), 0o700))
 	check(t, os.Chtimes(filepath.Join(g.directory, ".new-2"), old, old))
-	check(t, g.look(t.Context()))
+	check(t, g.look(t.Context(), g.hear))
 	var names []string
 	entries, err := os.ReadDir(g.directory)
 	check(t, err)
@@ -565,7 +565,7 @@ func TestReporterFails(t *testing.T) {
 	g := newRig(t)
 	g.start(g.script(made("v7")), "rr_1")
 	g.fail = os.ErrDeadlineExceeded
-	if err := g.Run(t.Context()); err == nil {
+	if err := g.Run(t.Context(), g.hear); err == nil {
 		t.Error("an outcome that could not be kept is no error")
 	}
 	g.fail = nil

@@ -30,16 +30,18 @@ func serve(args []string) error {
 	if err != nil {
 		return err
 	}
-	r, err := New(filepath.Join(dir, "runs"), func(_ context.Context, request string, rep Report) error {
-		_, err := fmt.Fprintf(told, "%s %s %s\n", request, rep.State, rep.Version)
-		return err
-	}, zerolog.Nop())
+	r, err := Open(filepath.Join(dir, "runs"), zerolog.Nop())
 	if err != nil {
 		return err
 	}
 	r.every = 5 * time.Millisecond
 	failed := make(chan error, 1)
-	go func() { failed <- r.Run(context.Background()) }()
+	go func() {
+		failed <- r.Run(context.Background(), func(_ context.Context, request string, rep Report) error {
+			_, err := fmt.Fprintf(told, "%s %s %s\n", request, rep.State, rep.Version)
+			return err
+		})
+	}()
 	c := Config{Run: []string{"/bin/sh", filepath.Join(dir, "train.sh")}, Directory: dir, TimeLimit: model.Duration(time.Minute)}
 	for i := range killedRequests {
 		request := fmt.Sprintf("rr_%d", i)

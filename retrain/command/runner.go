@@ -16,12 +16,14 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// How runs are looked after: how often, how long their directories are kept after the ledger knows how they ended, how long
-// the program has between SIGTERM and SIGKILL, and after which time what a crash has left of making or removing one is removed.
+// Grace is how long a program has between SIGTERM and SIGKILL.
+const Grace = 30 * time.Second
+
+// How runs are looked after: how often, how long their directories are kept after the ledger knows how they ended, and after
+// which time what a crash has left of making or removing one is removed.
 const (
 	lookEvery = time.Second
 	kept      = 7 * 24 * time.Hour
-	grace     = 30 * time.Second
 	leftOver  = time.Hour
 )
 
@@ -50,7 +52,6 @@ type Reporter func(ctx context.Context, request string, r Report) error
 // Runner starts runs and looks after those that it finds, whoever started them.
 type Runner struct {
 	directory string
-	report    Reporter
 	log       zerolog.Logger
 	every     time.Duration
 	grace     time.Duration
@@ -59,8 +60,8 @@ type Runner struct {
 	known map[string]string // by request, what was last told of its run: not again in this process
 }
 
-// New opens the directory of the runs, and makes it where it is missing.
-func New(directory string, report Reporter, log zerolog.Logger) (*Runner, error) {
+// Open opens the directory of the runs, and makes it where it is missing.
+func Open(directory string, log zerolog.Logger) (*Runner, error) {
 	directory, err := filepath.Abs(directory)
 	if err == nil {
 		err = os.MkdirAll(directory, 0o700)
@@ -68,7 +69,7 @@ func New(directory string, report Reporter, log zerolog.Logger) (*Runner, error)
 	if err != nil {
 		return nil, fmt.Errorf("open the directory of the runs: %w", err)
 	}
-	return &Runner{directory: directory, report: report, log: log, every: lookEvery, grace: grace, known: map[string]string{}}, nil
+	return &Runner{directory: directory, log: log, every: lookEvery, grace: Grace, known: map[string]string{}}, nil
 }
 
 // BusyError says that a run of the same policy has not ended.
@@ -190,11 +191,11 @@ func launch(ctx context.Context, at run) error {
 
 // Run reports how far the runs are until the context ends, and removes those that nobody needs any more. Its error is one of
 // the Reporter.
-func (r *Runner) Run(ctx context.Context) error {
+func (r *Runner) Run(ctx context.Context, report Reporter) error {
 	tick := time.NewTicker(r.every)
 	defer tick.Stop()
 	for {
-		if err := r.look(ctx); err != nil && ctx.Err() == nil {
+		if err := r.look(ctx, report); err != nil && ctx.Err() == nil {
 			return err
 		}
 		select {
@@ -206,14 +207,14 @@ func (r *Runner) Run(ctx context.Context) error {
 }
 
 // look goes over all runs once.
-func (r *Runner) look(ctx context.Context) error {
+func (r *Runner) look(ctx context.Context, report Reporter) error {
 	requests, err := r.requests()
 	if err != nil {
 		r.complain("", err)
 		return nil
 	}
 	for _, request := range requests {
-		if err := r.follow(ctx, request); err != nil {
+		if err := r.follow(ctx, request, report); err != nil {
 			return err
 		}
 	}
@@ -222,7 +223,7 @@ func (r *Runner) look(ctx context.Context) error {
 }
 
 // follow reports how far a run is, where that is not known yet.
-func (r *Runner) follow(ctx context.Context, request string) error {
+func (r *Runner) follow(ctx context.Context, request string, report Reporter) error {
 	at := r.run(request)
 	p, e, err := at.phase()
 	if err != nil {
@@ -239,7 +240,7 @@ func (r *Runner) follow(ctx context.Context, request string) error {
 	if rep.State == Started && r.known[request] == Started {
 		return nil
 	}
-	if err := r.report(ctx, request, rep); errors.Is(err, ErrSettled) {
+	if err := report(ctx, request, rep); errors.Is(err, ErrSettled) {
 		r.log.Info().Err(err).Str("request", request).Str("state", rep.State).Str("error", rep.Error).Msg("the run of a command is not wanted any more")
 	} else if err != nil {
 		return fmt.Errorf("report the run of %s: %w", request, err)
