@@ -551,6 +551,36 @@ func TestRunsAreRemovedAfterAWeek(t *testing.T) {
 	}
 }
 
+// What could be written in part only, as on a full disk, never counts.
+func TestFullDisk(t *testing.T) {
+	r := run(t.TempDir())
+	check(t, os.Symlink("/dev/full", r.file(exitFile+".tmp")))
+	if err := r.write(exitFile, exit{}); !errors.Is(err, syscall.ENOSPC) {
+		t.Errorf("%v, want that there is no space", err)
+	}
+	if there, err := r.has(exitFile); there || err != nil {
+		t.Errorf("%s is there: %v", exitFile, err)
+	}
+	check(t, os.Symlink("/dev/full", r.file(logFile)))
+	l := &rotating{path: r.file(logFile), most: maxLog}
+	if n, err := l.Write([]byte("lost")); n != 4 || err != nil {
+		t.Errorf("%d, %v: a command whose output cannot be kept waits", n, err)
+	}
+	l.close()
+}
+
+// A supervisor whose run was removed does not wait for it to come back.
+func TestRunIsRemovedByAPerson(t *testing.T) {
+	g := newRig(t)
+	g.start(g.script("while [ ! -e go ]; do sleep 0.01; done"), "rr_1")
+	var s start
+	_, err := g.run("rr_1").read(startedFile, &s)
+	check(t, err)
+	check(t, os.RemoveAll(string(g.run("rr_1"))))
+	check(t, os.WriteFile(filepath.Join(g.dir, "go"), nil, 0o600))
+	eventually(t, "the end of the supervisor", func() bool { return !lives(s.Supervisor) })
+}
+
 func TestReportThatIsNotWanted(t *testing.T) {
 	g := newRig(t)
 	g.start(g.script(made("v7")), "rr_1")

@@ -92,7 +92,14 @@ func (r run) write(name string, value any) error {
 		return fmt.Errorf("write %s: %w", r.file(name), err)
 	}
 	tmp := r.file(name + ".tmp")
-	if err := errors.Join(writeFile(tmp, text), os.Rename(tmp, r.file(name)), syncDirectory(string(r))); err != nil {
+	err = writeFile(tmp, text)
+	if err == nil {
+		err = os.Rename(tmp, r.file(name))
+	}
+	if err == nil {
+		err = syncDirectory(string(r))
+	}
+	if err != nil {
 		return fmt.Errorf("write %s: %w", r.file(name), err)
 	}
 	return nil
