@@ -61,30 +61,16 @@ func serve(args []string) error {
 
 // No kill of the service, at whatever moment, loses a run or makes two of one.
 func TestServiceIsKilled(t *testing.T) {
-	if testing.Short() {
-		t.Skip("kills processes for a quarter of a minute")
-	}
 	g := newRig(t)
 	script := "echo $REWARDWATCH_REQUEST >> starts\nsleep 0.$(($$ % 4))\n" +
 		`echo "{\"policy_version\": \"of $REWARDWATCH_REQUEST\"}" > "$REWARDWATCH_RESULT"` + "\n"
 	check(t, os.WriteFile(filepath.Join(g.dir, "train.sh"), []byte(script), 0o600))
-	self, err := os.Executable()
-	check(t, err)
-	kills, over := 0, time.Now().Add(4*patience)
-	for ; g.succeeded() < killedRequests; kills++ {
-		if time.Now().After(over) {
-			t.Fatalf("%d of %d requests after %d kills", g.succeeded(), killedRequests, kills)
-		}
-		service := exec.Command(self, asService, g.dir)
-		var said strings.Builder
-		service.Stderr = &said
-		check(t, service.Start())
-		time.Sleep(5*time.Millisecond + rand.N(100*time.Millisecond))
-		_ = service.Process.Signal(syscall.SIGKILL) // fails where it has ended by itself, which is looked at below
-		if _ = service.Wait(); service.ProcessState.ExitCode() != -1 {
-			t.Errorf("the service ended by itself: %s", said.String())
-		}
+	kills := 0
+	for ; g.delivered() < killedRequests; kills++ {
+		some := min(g.delivered()+rand.IntN(3), killedRequests)
+		g.serveUntil(func() bool { return g.delivered() >= some }, rand.N(60*time.Millisecond))
 	}
+	g.serveUntil(func() bool { return g.succeeded() == killedRequests }, 0)
 	t.Logf("%d kills", kills)
 	starts := map[string]int{}
 	for line := range strings.Lines(g.text("starts")) {
@@ -95,6 +81,30 @@ func TestServiceIsKilled(t *testing.T) {
 			t.Errorf("%s was run %d times", request, starts[request])
 		}
 	}
+}
+
+// serveUntil starts a service and kills it so long after something has come about.
+func (g *rig) serveUntil(enough func() bool, later time.Duration) {
+	g.t.Helper()
+	self, err := os.Executable()
+	check(g.t, err)
+	service := exec.CommandContext(g.t.Context(), self, asService, g.dir)
+	var said strings.Builder
+	service.Stderr = &said
+	check(g.t, service.Start())
+	eventually(g.t, "the service", enough)
+	time.Sleep(later)
+	_ = service.Process.Signal(syscall.SIGKILL) // fails where it has ended by itself, which is looked at below
+	if _ = service.Wait(); service.ProcessState.ExitCode() != -1 {
+		g.t.Errorf("the service ended by itself: %s", said.String())
+	}
+}
+
+// delivered counts the requests that the service knows to be delivered.
+func (g *rig) delivered() int {
+	found, err := filepath.Glob(filepath.Join(g.dir, "*.delivered"))
+	check(g.t, err)
+	return len(found)
 }
 
 // succeeded counts the requests whose version was told, and wants nothing else to be told of how one ended.

@@ -20,6 +20,7 @@ const maxVariable = 32 << 10
 
 // order is what a command needs to know of the body of a webhook.
 type order struct {
+	kind     string // type of the body
 	ID       string `json:"id"`
 	Policy   string `json:"policy"`
 	Contract struct {
@@ -38,7 +39,8 @@ var requestID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,127}$`)
 
 func readOrder(body []byte) (order, error) {
 	var message struct {
-		Data order `json:"data"`
+		Type string `json:"type"`
+		Data order  `json:"data"`
 	}
 	if err := json.Unmarshal(body, &message); err != nil {
 		return order{}, fmt.Errorf("read the order: %w", err)
@@ -46,6 +48,7 @@ func readOrder(body []byte) (order, error) {
 	if !requestID.MatchString(message.Data.ID) {
 		return order{}, fmt.Errorf("%q is no id of a request", message.Data.ID)
 	}
+	message.Data.kind = message.Type
 	return message.Data, nil
 }
 
@@ -68,6 +71,7 @@ func (c Config) environment(o order, directory string) []string {
 		out = append(out, name+"="+c.Environment[name])
 	}
 	for _, v := range []struct{ name, value string }{
+		{"TYPE", o.kind},
 		{"REQUEST", o.ID},
 		{"POLICY", o.Policy},
 		{"OBJECTIVE", o.Contract.Objective},

@@ -35,7 +35,7 @@ func Supervise(ctx context.Context, directory string) error {
 	if err := r.write(startedFile, start{Supervisor: os.Getpid(), At: time.Now().UTC()}); err != nil {
 		return err
 	}
-	end := exit{At: time.Now().UTC()}
+	var end exit
 	if err := s.execute(ctx, r, held); err != nil {
 		end.Error = err.Error()
 	}
