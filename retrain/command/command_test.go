@@ -211,13 +211,11 @@ func TestCommandFails(t *testing.T) {
 
 func TestCommandCannotBeStarted(t *testing.T) {
 	g := newRig(t)
-	c := g.script()
-	c.Run = []string{"/no/such/program"}
-	g.start(c, "rr_1")
-	c = g.script()
-	c.Directory = "/no/such/directory"
-	g.start(c, "rr_2")
-	for _, request := range []string{"rr_1", "rr_2"} {
+	program, directory := g.script(), g.script()
+	program.Run = []string{"/no/such/program"}
+	directory.Directory = "/no/such/directory"
+	for request, c := range map[string]Config{"rr_1": program, "rr_2": directory} {
+		g.start(c, request)
 		if got := g.last(request); got.State != Failed || !strings.HasPrefix(got.Error, "the command could not be started: ") {
 			t.Errorf("%s: %+v", request, got)
 		}
