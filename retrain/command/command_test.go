@@ -295,7 +295,7 @@ func TestEnvironmentOfTheCommand(t *testing.T) {
 	at := filepath.Join(g.dir, "runs", "rr_1") + "/"
 	want := map[string]string{
 		"CUDA_VISIBLE_DEVICES": "0", "HOME": "/data",
-		"REWARDWATCH_TYPE": "retrain.requested", "REWARDWATCH_REQUEST": "rr_1", "REWARDWATCH_POLICY": "ranker", "REWARDWATCH_OBJECTIVE": "ranker serves as before",
+		"REWARDWATCH_EVENT": "retrain.requested", "REWARDWATCH_REQUEST": "rr_1", "REWARDWATCH_POLICY": "ranker", "REWARDWATCH_OBJECTIVE": "ranker serves as before",
 		"REWARDWATCH_HYPOTHESIS": "h", "REWARDWATCH_OWNER": "o@shop.example",
 		"REWARDWATCH_EXPECTED": "mean return > 480 over 200 episodes within 24h",
 		"REWARDWATCH_CONFIG":   at + "config.json", "REWARDWATCH_ORDER": at + "order.json", "REWARDWATCH_RESULT": at + "result.json",

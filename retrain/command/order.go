@@ -20,7 +20,7 @@ const maxVariable = 32 << 10
 
 // order is what a command needs to know of the body of a webhook.
 type order struct {
-	kind     string // type of the body
+	event    string // type of the body
 	ID       string `json:"id"`
 	Policy   string `json:"policy"`
 	Contract struct {
@@ -48,7 +48,7 @@ func readOrder(body []byte) (order, error) {
 	if !requestID.MatchString(message.Data.ID) {
 		return order{}, fmt.Errorf("%q is no id of a request", message.Data.ID)
 	}
-	message.Data.kind = message.Type
+	message.Data.event = message.Type
 	return message.Data, nil
 }
 
@@ -71,7 +71,7 @@ func (c Config) environment(o order, directory string) []string {
 		out = append(out, name+"="+c.Environment[name])
 	}
 	for _, v := range []struct{ name, value string }{
-		{"TYPE", o.kind},
+		{"EVENT", o.event},
 		{"REQUEST", o.ID},
 		{"POLICY", o.Policy},
 		{"OBJECTIVE", o.Contract.Objective},
