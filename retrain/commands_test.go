@@ -83,7 +83,7 @@ func testCommandMakesAVersion(t *testing.T, on storage) {
 	d, stop := runDesk(t, commandConfig(t, dir, on(t), `echo "training $REWARDWATCH_POLICY: $REWARDWATCH_EXPECTED"`,
 		`cp "$REWARDWATCH_CONFIG" config`, "while [ ! -e go ]; do sleep 0.01; done", `echo '{"policy_version": "v7"}' > "$REWARDWATCH_RESULT"`))
 	defer func() { stop() }()
-	decision, err := d.Consider(t.Context(), incident("i1", "ranker; exit 1"))
+	decision, err := d.Consider(t.Context(), incident("i1", "ranker; exit 1"), time.Time{})
 	check(t, err)
 	awaitState(t, d, decision.Request, StateRunning)
 	stop() // the command goes on
@@ -103,7 +103,7 @@ func testCommandMakesAVersion(t *testing.T, on storage) {
 func testCommandFails(t *testing.T, on storage) {
 	d, stop := runDesk(t, commandConfig(t, t.TempDir(), on(t), "echo CUDA out of memory >&2", "exit 3"))
 	defer stop()
-	decision, err := d.Consider(t.Context(), incident("i1", "ranker"))
+	decision, err := d.Consider(t.Context(), incident("i1", "ranker"), time.Time{})
 	check(t, err)
 	q := awaitState(t, d, decision.Request, StateFailed)
 	if q.Reason != "the command ended with exit code 3" || q.Log != "CUDA out of memory\n" {
@@ -154,7 +154,7 @@ func TestKilledDeskRunsCommandsOnce(t *testing.T) {
 	if child {
 		d, _ := runDesk(t, cfg)
 		for i := range requests {
-			_, err := d.Consider(context.WithoutCancel(t.Context()), incident(fmt.Sprint("i", i), fmt.Sprint("policy-", i)))
+			_, err := d.Consider(context.WithoutCancel(t.Context()), incident(fmt.Sprint("i", i), fmt.Sprint("policy-", i)), time.Time{})
 			check(t, err)
 		}
 		select {} // until it is killed
@@ -170,7 +170,7 @@ func TestKilledDeskRunsCommandsOnce(t *testing.T) {
 	d, stop := runDesk(t, cfg)
 	defer stop()
 	for i := range requests {
-		decision, err := d.Consider(t.Context(), incident(fmt.Sprint("i", i), fmt.Sprint("policy-", i)))
+		decision, err := d.Consider(t.Context(), incident(fmt.Sprint("i", i), fmt.Sprint("policy-", i)), time.Time{})
 		check(t, err)
 		if decision.Request == "" {
 			t.Fatalf("%+v", decision)
