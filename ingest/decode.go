@@ -31,6 +31,7 @@ const (
 // places. Where a key is repeated, the last one that is not null holds. Unknown members are skipped, but must be valid.
 type Decoder struct {
 	maxRecord int
+	accepted  func(e *Event, record []byte) // told of every event; may be nil
 
 	names  internTable
 	places []string       // "0", "1", ...: the names of an array's components
@@ -118,6 +119,9 @@ func (d *Decoder) decodeRecord(dst []Event, rec []byte, pos Position, refuse fun
 	dst, ev := nextEvent(dst, pos)
 	d.rec, d.at, d.depth, d.values = rec, 0, 0, 0
 	if d.record(ev) {
+		if d.accepted != nil {
+			d.accepted(ev, rec)
+		}
 		return dst
 	}
 	refuse(&RecordError{

@@ -10,6 +10,28 @@ import (
 // end has not been written.
 var ErrRangeGone = errors.New("the topic does not hold these offsets")
 
+// CheckRanges gives an error that names all ranges of offsets that a topic does not wholly hold, each as ErrRangeGone.
+func CheckRanges(ctx context.Context, cfg KafkaConfig, ranges []Range) error {
+	network, err := newNetwork(cfg)
+	if err != nil {
+		return err
+	}
+	defer network.cut()
+	r := newTopicReader(TopicConfig{Kafka: cfg}, network, nil)
+	var gone []error
+	for _, of := range ranges {
+		err := r.holds(ctx, of)
+		if err != nil {
+			err = fmt.Errorf("offsets %s of the topic %s: %w", of, cfg.Topic, err)
+		}
+		if err != nil && !errors.Is(err, ErrRangeGone) {
+			return err
+		}
+		gone = append(gone, err)
+	}
+	return errors.Join(gone...)
+}
+
 // ReadRanges reads ranges of offsets of a topic, one after the other, and gives the events to p in batches; a batch is of
 // one range. It neither joins a consumer group nor commits anything. A range that is not wholly there, before and after
 // it was read, is ErrRangeGone; what compaction has removed of it is passed over. cfg.Newest has no use here. ReadRanges

@@ -16,6 +16,9 @@ type TopicConfig struct {
 	Newest int64       // messages to read over all partitions, the newest; 0 for all there are
 	// Refuse is told of every refused record, with its bytes, which are valid until it returns. It may be nil.
 	Refuse func(e *RecordError, raw []byte)
+	// Accepted is told of every accepted record, with its text, valid until it returns as the event is. It is called
+	// before the event is processed, and may be nil.
+	Accepted func(e *Event, record []byte)
 	// Progress is told after every answer of a broker how many messages have been read or passed over, and their total.
 	// It may be nil.
 	Progress func(messages, total int64)
@@ -63,6 +66,7 @@ func newTopicReader(cfg TopicConfig, network *network, p Processor) *topicReader
 	r := &topicReader{
 		cfg: cfg, processor: p, decoder: NewDecoder(int(cfg.Kafka.MaxMessage)), counts: Counts{Refused: map[Reason]int64{}},
 	}
+	r.decoder.accepted = cfg.Accepted
 	r.sectionReader = sectionReader{kafka: cfg.Kafka, network: network, progress: cfg.Progress, message: r.decode}
 	return r
 }

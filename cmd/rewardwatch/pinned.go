@@ -8,6 +8,7 @@ import (
 	"sort"
 
 	"github.com/rewardwatch/rewardwatch/ingest"
+	"github.com/rewardwatch/rewardwatch/ingest/assemble"
 )
 
 // rangeReader gives the events of a range of a recording to a processor.
@@ -54,19 +55,15 @@ func (w within) Process(ctx context.Context, batch []ingest.Event) error {
 	return w.Processor.Process(ctx, batch[from:to])
 }
 
-// excerpt is a processor that hands on the units of a range, but for those of which it may hold only the end: such as
-// began before the first end of their agent, unless their first record shows it (a step of 0 or 1, or a summary alone).
+// excerpt is a processor that hands on the units of a range that are whole.
 type excerpt struct {
 	collector
-	ended  map[agentKey]ingest.Position // the first end of an agent
-	begun  map[ingest.Position]bool     // records that begin an episode, of agents without an end
+	seen   *assemble.Excerpt
 	wanted func(*ingest.Unit)
 }
 
-type agentKey struct{ policy, agent string }
-
 func newExcerpt(cfg *Config, wanted func(*ingest.Unit)) *excerpt {
-	x := &excerpt{ended: map[agentKey]ingest.Position{}, begun: map[ingest.Position]bool{}, wanted: wanted}
+	x := &excerpt{seen: assemble.NewExcerpt(), wanted: wanted}
 	x.collector = newCollector(cfg, x.hand)
 	return x
 }
@@ -74,10 +71,7 @@ func newExcerpt(cfg *Config, wanted func(*ingest.Unit)) *excerpt {
 // Process implements ingest.Processor.
 func (x *excerpt) Process(ctx context.Context, batch []ingest.Event) error {
 	for i := range batch {
-		e := &batch[i]
-		if _, ended := x.ended[agentKey{e.Policy, e.AgentID}]; !ended && begins(e) {
-			x.begun[e.Pos] = true
-		}
+		x.seen.Read(&batch[i])
 		if err := x.collector.Process(ctx, batch[i:i+1]); err != nil {
 			return err
 		}
@@ -85,18 +79,8 @@ func (x *excerpt) Process(ctx context.Context, batch []ingest.Event) error {
 	return nil
 }
 
-func begins(e *ingest.Event) bool {
-	return e.Step == 0 || e.Step == 1 || e.Step < 0 && e.HasEpisode
-}
-
 func (x *excerpt) hand(u *ingest.Unit) {
-	key := agentKey{u.Group.Policy, u.Agent}
-	first, ended := x.ended[key]
-	if !ended {
-		first = u.Pos
-		x.ended[key] = first
-	}
-	if first.Before(u.First) || x.begun[u.First] {
+	if x.seen.Whole(u) {
 		x.wanted(u)
 	}
 }

@@ -31,7 +31,7 @@ func newRetrainCommand(c *console) *cobra.Command {
 		newRequestDecisionCommand(c, service, "resend", "Deliver a request again",
 			"One that was given up, or one whose order the receiver has lost. It has the same id and the same body: a receiver that knows\n"+
 				"it already must not act on it twice."),
-		newJobStatusCommand(c, service))
+		newJobStatusCommand(c, service), newRetrainExportCommand(c, service))
 	return cmd
 }
 

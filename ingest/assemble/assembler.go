@@ -26,6 +26,9 @@ type Config struct {
 	MaxOpen int
 	// LengthSample is how many episodes of a group must have ended before others can be too old. 0 means 500.
 	LengthSample int
+	// Dropped is told of every episode that is given up without a unit, abandoned or one too many, by the place of its
+	// first event. It may be nil.
+	Dropped func(first ingest.Position)
 }
 
 // Assembler folds the events of one partition into units. It is for one goroutine.
@@ -111,23 +114,27 @@ func appendPart(b []byte, part string) []byte {
 // Fold takes in the next event of the partition and hands the units that it ends to emit, at most two, which then
 // belong to the receiver. Of the event only interned strings are kept. A step of an episode that is open takes one
 // look into a map and no memory.
-func (a *Assembler) Fold(e *ingest.Event, emit func(*ingest.Unit)) {
+//
+// Fold gives the place of the first event of the episode that the event has become a part of, and false where it was
+// ignored. The episode may have ended with it.
+func (a *Assembler) Fold(e *ingest.Event, emit func(*ingest.Unit)) (first ingest.Position, taken bool) {
 	p := a.policy(e.Policy)
 	if p == nil {
 		a.metrics.noGroup.Inc()
-		return
+		return first, false
 	}
 	p.count()
 	a.ord = 0
 	a.key.set(p, e)
 	ep := a.episodeOf(p, e, emit)
 	if ep == nil {
-		return
+		return first, false
 	}
+	first = ep.First
 	a.add(ep, e)
 	if end, ok := endOf(e); ok {
 		a.end(ep, end, e, emit)
-		return
+		return first, true
 	}
 	if len(a.open) > a.cfg.MaxOpen {
 		a.drop(a.starts.front)
@@ -140,6 +147,7 @@ func (a *Assembler) Fold(e *ingest.Event, emit func(*ingest.Unit)) {
 	default:
 		ep.agent.block, ep.agent.group.Block = nil, nil // or a later block would begin with steps from before an end
 	}
+	return first, true
 }
 
 // episodeOf finds or opens the episode of an event, and ends the one before it that the event shows to be over. nil
@@ -324,9 +332,17 @@ func (a *Assembler) close(ep *episode) {
 	}
 }
 
+// lose closes an episode of which no unit is made.
+func (a *Assembler) lose(ep *episode) {
+	if a.cfg.Dropped != nil {
+		a.cfg.Dropped(ep.First)
+	}
+	a.close(ep)
+}
+
 func (a *Assembler) drop(ep *episode) {
 	a.metrics.dropped.Inc()
-	a.close(ep)
+	a.lose(ep)
 }
 
 // add folds an event into its open episode, and drops episodes of the agent that it shows to be abandoned.
@@ -346,7 +362,7 @@ func (a *Assembler) add(ep *episode, e *ingest.Event) {
 		if !ag.idle.front.Early {
 			ag.group.Abandoned++
 		}
-		a.close(ag.idle.front)
+		a.lose(ag.idle.front)
 	}
 }
 

@@ -1,0 +1,40 @@
+package assemble
+
+import "github.com/rewardwatch/rewardwatch/ingest"
+
+// Excerpt tells which units of an excerpt of a partition are whole. Those are not of which it may hold only the end: such as
+// began before the first end of their agent, unless their first record shows it (a step of 0 or 1, or a summary alone). It
+// remembers the agents.
+type Excerpt struct {
+	ended map[agentKey]ingest.Position // the first end of an agent
+	begun map[ingest.Position]bool     // records that begin an episode, of agents without an end
+}
+
+type agentKey struct{ policy, agent string }
+
+// NewExcerpt makes an Excerpt that has seen nothing.
+func NewExcerpt() *Excerpt {
+	return &Excerpt{ended: map[agentKey]ingest.Position{}, begun: map[ingest.Position]bool{}}
+}
+
+// Read takes note of an event, before an assembler is given it.
+func (x *Excerpt) Read(e *ingest.Event) {
+	if _, ended := x.ended[agentKey{e.Policy, e.AgentID}]; !ended && begins(e) {
+		x.begun[e.Pos] = true
+	}
+}
+
+func begins(e *ingest.Event) bool {
+	return e.Step == 0 || e.Step == 1 || e.Step < 0 && e.HasEpisode
+}
+
+// Whole reports whether a unit is whole. It must be asked of all of them, in the order in which they end.
+func (x *Excerpt) Whole(u *ingest.Unit) bool {
+	key := agentKey{u.Group.Policy, u.Agent}
+	first, ended := x.ended[key]
+	if !ended {
+		first = u.Pos
+		x.ended[key] = first
+	}
+	return first.Before(u.First) || x.begun[u.First]
+}
