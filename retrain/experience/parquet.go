@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/parquet-go/parquet-go"
-	"github.com/parquet-go/parquet-go/compress/zstd"
+	"github.com/parquet-go/parquet-go/compress/snappy"
 )
 
 // row is a step as Parquet has it. Optional columns are null where the telemetry says nothing.
@@ -43,19 +43,21 @@ type row struct {
 
 // A row group is held in memory while it grows, to so many rows or so many bytes of their texts.
 const (
-	maxGroupRows  = 100_000
+	maxGroupRows  = 50_000
 	maxGroupBytes = 16 << 20
 )
 
 // parquetFile writes a step a row.
 type parquetFile struct {
-	writer      *parquet.GenericWriter[row]
-	rows, bytes int // of the row group
+	writer            *parquet.GenericWriter[row]
+	rows, bytes       int // of the row group
+	maxRows, maxBytes int
 }
 
-// NewParquet writes a Parquet file, compressed by zstd.
+// NewParquet writes a Parquet file, compressed by Snappy.
 func NewParquet(w io.Writer) Writer {
-	return &parquetFile{writer: parquet.NewGenericWriter[row](w, parquet.Compression(&zstd.Codec{}))}
+	writer := parquet.NewGenericWriter[row](w, parquet.Compression(&snappy.Codec{}))
+	return &parquetFile{writer: writer, maxRows: maxGroupRows, maxBytes: maxGroupBytes}
 }
 
 // Write implements Writer.
@@ -77,7 +79,7 @@ func (p *parquetFile) Write(s *Step) error {
 	}
 	p.rows++
 	p.bytes += len(s.Observation) + len(s.NextObservation) + len(s.Action)
-	if p.rows < maxGroupRows && p.bytes < maxGroupBytes {
+	if p.rows < p.maxRows && p.bytes < p.maxBytes {
 		return nil
 	}
 	p.rows, p.bytes = 0, 0

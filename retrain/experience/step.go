@@ -80,8 +80,10 @@ func (r *Record) add(more *Record) {
 
 func membersOf(record []byte) (AsRecorded, error) {
 	var all map[string]json.RawMessage // a struct would take keys in other cases too
-	if err := json.Unmarshal(quoteWords(record), &all); err != nil {
-		return AsRecorded{}, err
+	if json.Unmarshal(record, &all) != nil {
+		if err := json.Unmarshal(quoteWords(record), &all); err != nil {
+			return AsRecorded{}, err
+		}
 	}
 	member := func(name string) json.RawMessage {
 		if text := all[name]; string(text) != "null" {
