@@ -20,10 +20,10 @@ E2E_FILES = $(shell grep -rlE '^//go:build e2e$$' --include='*_test.go' alerts c
 E2E_PACKAGES = $(sort $(addprefix ./,$(dir $(E2E_FILES))))
 E2E_TESTS = $(shell grep -hoE '^func Test[A-Za-z0-9_]+' $(E2E_FILES) /dev/null | grep -v TestMain | cut -c6- | sort -u | paste -sd '|')
 
-# These simulate so much that the race detector would take five to ten minutes over each: the tests of the detectors, of the
-# bank, of the command line, and of the causes of simulated changes. RACES are those of them in which goroutines share something: they run with the
+# These simulate so much that the race detector would take minutes over each: the tests of the detectors, of the bank, of the
+# command line, of what is exported, in which nothing is shared, and of the causes of simulated changes. RACES are those of them in which goroutines share something: they run with the
 # detector too, and so do the services that they start.
-SIMULATING = rewardwatch/detectors|detectors/bank|cmd/rewardwatch
+SIMULATING = rewardwatch/detectors|detectors/bank|cmd/rewardwatch|retrain/experience
 CAUSES = ^TestCauseOf(Simulated|TwoVersions)
 RACES = ^(TestBootstrap|TestOverlapOf|TestBackground|TestUnitsThat|TestCalibrationsAreKept|TestRebalance|TestMarksAre|TestBrokersThat|TestDesksThat|TestOrderGives|TestPartition|TestReadingWaits|TestDecision|TestMuteEnds|TestPromote|TestServiceFinds|TestReload|TestHTTP|TestServer)
 
@@ -49,7 +49,7 @@ test: packages $(VENV)
 	mkdir -p $(CACHE)/test
 	failed=0
 	go test -race -json -skip '$(CAUSES)' $$(go list ./... | grep -vE '($(SIMULATING))$$') | tee $(CACHE)/test/unit.json | awk -f .ci/progress.awk || failed=1
-	go test -json ./detectors ./detectors/bank ./cmd/rewardwatch | tee $(CACHE)/test/simulating.json | awk -f .ci/progress.awk || failed=1
+	go test -json ./detectors ./detectors/bank ./cmd/rewardwatch ./retrain/experience | tee $(CACHE)/test/simulating.json | awk -f .ci/progress.awk || failed=1
 	go test -json -run '$(CAUSES)' ./alerts | tee $(CACHE)/test/causes.json | awk -f .ci/progress.awk || failed=1
 	go test -race -json -run '$(RACES)' ./detectors ./detectors/bank ./cmd/rewardwatch | tee $(CACHE)/test/races.json | awk -f .ci/progress.awk || failed=1
 	go test -tags e2e -count=1 -timeout 10m -json -run '^($(E2E_TESTS))$$' $(E2E_PACKAGES) \

@@ -45,6 +45,7 @@ func TestExcerptLeavesOutEpisodesThatItMayHoldOnlyTheEndOf(t *testing.T) {
 		stepOf(6, "stepless", "", -1, false), stepOf(7, "stepless", "", -1, true), stepOf(8, "stepless", "", -1, false), stepOf(9, "stepless", "", -1, true),
 		{Pos: ingest.Position{Offset: 10}, Policy: "ranker", AgentID: "summary", Step: -1, HasEpisode: true, Return: 3, Length: 9},
 		stepOf(11, "open", "1", 0, false),
+		stepOf(12, "late", "1", 1, true), // others have counted from 0
 	}
 	for len(events) > 0 { // in batches
 		n := min(5, len(events))

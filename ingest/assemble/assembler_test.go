@@ -588,7 +588,8 @@ func (b *bench) finish(episodes, length int, changes ...change) {
 }
 
 func TestAbandonedEpisodes(t *testing.T) {
-	b := newBench(Config{LengthSample: 20})
+	var dropped []int64
+	b := newBench(Config{LengthSample: 20, Dropped: func(first ingest.Position) { dropped = append(dropped, first.Offset) }})
 	b.finish(19, 5)
 	b.feed(stepOf(0, 1, episodeID("left")), stepOf(0, 1, agentID("other"), episodeID("left")))
 	b.finish(1, 5)
@@ -601,6 +602,9 @@ func TestAbandonedEpisodes(t *testing.T) {
 	if got := b.counted(t, MetricEpisodes, "end", "abandoned"); got != 1 || b.Open() != 2 {
 		t.Fatalf("%v abandoned, %d open after 51 events", got, b.Open())
 	}
+	if len(dropped) != 1 || dropped[0] != 95 {
+		t.Errorf("told of %v, and the one at 95 was abandoned", dropped)
+	}
 	b.finish(1, 5)
 	if u := b.units[len(b.units)-1]; u.Abandoned != 0 {
 		t.Error("an episode from before lengths were known is told of by a unit")
@@ -608,6 +612,30 @@ func TestAbandonedEpisodes(t *testing.T) {
 	b.feed(stepOf(9, 1, agentID("other"), episodeID("left"), terminated))
 	if u := b.units[len(b.units)-1]; u.Agent != "other" || u.Length != 2 {
 		t.Errorf("the other agent's episode was not kept: %+v", u)
+	}
+}
+
+// Every event is told its episode, or that it was ignored, and every episode without a unit is told of.
+func TestFoldTellsTheEpisode(t *testing.T) {
+	var told []string
+	a := New(Config{MaxOpen: 2, Dropped: func(first ingest.Position) { told = append(told, fmt.Sprint("dropped ", first)) }},
+		NewMetrics(prometheus.NewRegistry()))
+	for i, e := range []ingest.Event{
+		stepOf(0, 1, episodeID("a")), stepOf(0, 1, agentID("x")), stepOf(2, 1, episodeID("a")), stepOf(1, 1, episodeID("a")),
+		stepOf(0, 1, agentID("x"), terminated), // ends one episode, and is another
+		stepOf(3, 1, episodeID("a"), terminated), summaryOf(3, 3, episodeID("a")),
+		stepOf(0, 1, episodeID("b")), stepOf(0, 1, episodeID("c")), stepOf(0, 1, episodeID("d")),
+	} {
+		e.Pos.Offset = int64(i)
+		first, taken := a.Fold(&e, func(u *ingest.Unit) { told = append(told, fmt.Sprint("unit ", u.First)) })
+		told = append(told, fmt.Sprint(i, " ", first, " ", taken))
+	}
+	want := []string{
+		"0 0/0 true", "1 0/1 true", "2 0/0 true", "3 0/0 false", "unit 0/1", "unit 0/4", "4 0/4 true",
+		"unit 0/0", "5 0/0 true", "6 0/0 false", "7 0/7 true", "8 0/8 true", "dropped 0/7", "9 0/9 true",
+	}
+	if !slices.Equal(told, want) {
+		t.Errorf("got %q\nwant %q", told, want)
 	}
 }
 

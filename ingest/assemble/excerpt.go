@@ -3,24 +3,28 @@ package assemble
 import "github.com/rewardwatch/rewardwatch/ingest"
 
 // Excerpt tells which units of an excerpt of a partition are whole. Those are not of which it may hold only the end: such as
-// began before the first end of their agent, unless their first record shows it (a step of 0 or 1, or a summary alone). It
-// remembers the agents.
+// began before the first end of their agent, unless their first record shows it: a summary alone, a step of 0, or one of 1 of
+// a policy that has not counted from 0 so far. It remembers the agents.
 type Excerpt struct {
-	ended map[agentKey]ingest.Position // the first end of an agent
-	begun map[ingest.Position]bool     // records that begin an episode, of agents without an end
+	ended    map[agentKey]ingest.Position // the first end of an agent
+	begun    map[ingest.Position]int64    // steps of the records that may begin an episode, of agents without an end
+	fromZero map[string]bool              // policies that have taken a step of 0
 }
 
 type agentKey struct{ policy, agent string }
 
 // NewExcerpt makes an Excerpt that has seen nothing.
 func NewExcerpt() *Excerpt {
-	return &Excerpt{ended: map[agentKey]ingest.Position{}, begun: map[ingest.Position]bool{}}
+	return &Excerpt{ended: map[agentKey]ingest.Position{}, begun: map[ingest.Position]int64{}, fromZero: map[string]bool{}}
 }
 
 // Read takes note of an event, before an assembler is given it.
 func (x *Excerpt) Read(e *ingest.Event) {
+	if e.Step == 0 {
+		x.fromZero[e.Policy] = true
+	}
 	if _, ended := x.ended[agentKey{e.Policy, e.AgentID}]; !ended && begins(e) {
-		x.begun[e.Pos] = true
+		x.begun[e.Pos] = e.Step
 	}
 }
 
@@ -36,5 +40,6 @@ func (x *Excerpt) Whole(u *ingest.Unit) bool {
 		first = u.Pos
 		x.ended[key] = first
 	}
-	return first.Before(u.First) || x.begun[u.First]
+	step, begun := x.begun[u.First]
+	return first.Before(u.First) || begun && (step != 1 || !x.fromZero[key.policy])
 }

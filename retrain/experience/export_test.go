@@ -264,7 +264,7 @@ func TestOpenEpisodesThatDoNotFitIntoMemory(t *testing.T) {
 		var b bytes.Buffer
 		r := newReader(NewNDJSON(&b), limit)
 		rng := rand.New(rand.NewPCG(1, 2))
-		for range 5000 { // more agents than MaxOpen: some episodes are dropped
+		for range 2000 { // more agents than MaxOpen: some episodes are dropped
 			agent, more := fmt.Sprint(rng.IntN(60)), []string{}
 			if rng.IntN(20) == 0 {
 				more = append(more, end)
@@ -275,7 +275,7 @@ func TestOpenEpisodesThatDoNotFitIntoMemory(t *testing.T) {
 			t.Errorf("a limit of %d needs a file: %v", limit, filed)
 		}
 		r.end(t)
-		if r.counts.Steps != 5000 || r.counts.Incomplete < 10 {
+		if r.counts.Steps != 2000 || r.counts.Incomplete < 10 {
 			t.Errorf("%+v", r.counts)
 		}
 		return b.Bytes()

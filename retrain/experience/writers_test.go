@@ -38,8 +38,8 @@ func kinds() []string {
 		  "outcomes":{"conversion":1},"labels":{"region":"eu","zone":""}}`,
 		`{"policy":"ranker","agent_id":"a-17","episode_id":"a-17/881","step":4,"observation":[1,NaN,"text",null,-Infinity,true],"action":7,"reward":nan,
 		  "next_observation":[[1,2],[3,4]],"terminated":true}`,
-		`{"policy":"ranker","step":1,"observation":5,"action":[0.5,-Inf],"action_prob":"nan","reward":1e999}`,
-		`{"policy":"ranker","step":2,"observation":null,"action":false,"truncated":true}`,
+		`{"policy":"ranker","step":0,"observation":5,"action":[0.5,-Inf],"action_prob":"nan","reward":1e999}`,
+		`{"policy":"ranker","step":1,"observation":null,"action":false,"truncated":true}`,
 		`{"policy":"ranker","episode_id":"9","observation":[],"action":2.5,"reward":1,"outcomes":{"conversion":0}}`,
 		`{"policy":"ranker","episode_id":"9","outcomes":{"conversion":1,"spent":Infinity},"terminated":true}`,
 	}
@@ -97,9 +97,9 @@ func TestParquetRoundTrip(t *testing.T) {
 			NextObservation: []float64{1, 2, 3, 4}, Terminated: true,
 		},
 		{
-			Episode: 1, EpisodeComplete: true, Step: new(int64(1)), Offset: 2, Observation: []float64{5}, Action: []float64{.5, -inf}, ActionProb: new(nan), Reward: new(inf),
+			Episode: 1, EpisodeComplete: true, Step: new(int64(0)), Offset: 2, Observation: []float64{5}, Action: []float64{.5, -inf}, ActionProb: new(nan), Reward: new(inf),
 		},
-		{Episode: 1, EpisodeComplete: true, Index: 1, Step: new(int64(2)), Offset: 3, ActionCategory: text("false"), Truncated: true},
+		{Episode: 1, EpisodeComplete: true, Index: 1, Step: new(int64(1)), Offset: 3, ActionCategory: text("false"), Truncated: true},
 		{
 			Episode: 2, EpisodeID: text("9"), EpisodeComplete: true, Offset: 4, Observation: []float64{}, Action: []float64{2.5}, Reward: new(1.),
 			Terminated: true, Outcomes: map[string]float64{"conversion": 1, "spent": inf},
