@@ -35,6 +35,9 @@ const searchPage = 200
 // Search gives the requests that a filter chooses, the newest first, and whether there are more. Its errors are ErrBadFilter and those of the
 // ledger.
 func (d *Desk) Search(ctx context.Context, f Filter) (found []Request, more bool, err error) {
+	if f.State != "" && !slices.Contains(States(), f.State) {
+		return nil, false, fmt.Errorf("%w: no state is called %q", ErrBadFilter, f.State)
+	}
 	wanted, err := f.parameter()
 	if err != nil {
 		return nil, false, err

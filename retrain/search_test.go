@@ -85,7 +85,7 @@ func testSearch(t *testing.T, on storage) {
 			}
 		}
 		for name, f := range map[string]Filter{
-			"no word": {Text: " - "}, "no path": {Parameter: "=1"}, "no value": {Parameter: "optimizer.lr"},
+			"no word": {Text: " - "}, "no path": {Parameter: "=1"}, "no value": {Parameter: "optimizer.lr"}, "no state": {State: "waiting"},
 		} {
 			if _, _, err := r.Search(t.Context(), f); !errors.Is(err, ErrBadFilter) {
 				t.Errorf("%s: %v, want a bad filter", name, err)

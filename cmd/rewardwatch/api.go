@@ -311,15 +311,6 @@ func timeOrNull(t time.Time) *time.Time {
 	return new(t.UTC())
 }
 
-func (s *server) retrainRequests(w http.ResponseWriter, r *http.Request) {
-	requests, err := s.view.RetrainRequests(r.Context(), maxListed)
-	if err != nil {
-		s.unavailable(w, err)
-		return
-	}
-	s.answer(w, http.StatusOK, map[string]any{"retrain_requests": list(requests)})
-}
-
 func (s *server) retrainSchema(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "application/schema+json")
 	s.write(w, retrain.Schema())

@@ -14,6 +14,7 @@ import (
 // requestDesk is what people and jobs do with retrain requests. What a method has changed is durable when it returns; its errors are
 // those of retrain.Desk.
 type requestDesk interface {
+	Ask(ctx context.Context, a retrain.Ask) (retrain.Request, error)
 	Approve(ctx context.Context, id, by, why string) (retrain.Request, error)
 	Reject(ctx context.Context, id, by, why string) (retrain.Request, error)
 	Resend(ctx context.Context, id, by, why string) (retrain.Request, error)
@@ -192,6 +193,8 @@ func changeRefusal(err error) (status int, reason string) {
 		{retrain.ErrTargetDisabled, http.StatusConflict},
 		{retrain.ErrUnfinished, http.StatusConflict},
 		{retrain.ErrBadReport, http.StatusBadRequest},
+		{retrain.ErrBadAsk, http.StatusBadRequest},
+		{retrain.ErrAskedOtherwise, http.StatusConflict},
 	} {
 		if errors.Is(err, known.err) {
 			return known.status, err.Error()

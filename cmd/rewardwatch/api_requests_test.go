@@ -13,6 +13,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
@@ -34,8 +35,12 @@ type deskView struct {
 	desk *retrain.Desk
 }
 
-func (v deskView) RetrainRequests(ctx context.Context, limit int) ([]retrain.Request, error) {
-	return v.desk.Requests(ctx, limit)
+func (v deskView) RetrainRequests(ctx context.Context, f retrain.Filter) ([]retrain.Request, bool, error) {
+	return v.desk.Search(ctx, f)
+}
+
+func (v deskView) RetrainRecords(ctx context.Context, f retrain.Filter, each func(retrain.Record) error) error {
+	return v.desk.Records(ctx, f, each)
 }
 
 func (v deskView) RetrainRequest(ctx context.Context, id string) (retrain.Request, error) {
@@ -80,7 +85,7 @@ http: {external_url: "https://rewardwatch.example/drift/"}`))
 func (r *deskRig) request(state retrain.State) string {
 	r.t.Helper()
 	incident := someView().incidents[0]
-	d, err := r.desk.Consider(r.t.Context(), incident)
+	d, err := r.desk.Consider(r.t.Context(), incident, time.Time{})
 	if err != nil || d.Request == "" {
 		r.t.Fatalf("%+v, %v", d, err)
 	}

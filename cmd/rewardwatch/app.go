@@ -397,14 +397,6 @@ func (a *app) Ready() error {
 	return a.cluster.ready()
 }
 
-// RetrainRequests implements view.
-func (a *app) RetrainRequests(ctx context.Context, limit int) ([]retrain.Request, error) {
-	if a.retrain == nil {
-		return nil, nil
-	}
-	return a.retrain.Requests(ctx, limit)
-}
-
 // RetrainRequest implements view.
 func (a *app) RetrainRequest(ctx context.Context, id string) (retrain.Request, error) {
 	if a.retrain == nil {

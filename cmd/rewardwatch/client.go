@@ -52,38 +52,65 @@ func (c *client) post(ctx context.Context, body, into any, path ...string) error
 	return c.do(ctx, http.MethodPost, text, into, path, "")
 }
 
-// do sends a request to the path of the API whose parts are given, with a query that begins with ? or is "", and reads the answer. A refusal is an error with
-// what the service said.
+// do sends a request to the path of the API whose parts are given, with a query that begins with ? or is "", and reads the answer. A
+// refusal is an error with what the service said.
 func (c *client) do(ctx context.Context, method string, body []byte, into any, path []string, query string) error {
-	at, err := url.JoinPath(c.server, append([]string{"api/v1"}, escaped(path)...)...)
-	if err != nil {
-		return fmt.Errorf("--server: %w", err)
-	}
 	ctx, cancel := context.WithTimeout(ctx, clientTimeout)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, method, at+query, bytes.NewReader(body))
+	answer, err := c.send(ctx, method, body, path, query)
 	if err != nil {
-		return fmt.Errorf("--server: %w", err)
-	}
-	if err := c.identify(request); err != nil {
 		return err
-	}
-	answer, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return fmt.Errorf("ask the service: %w", err)
 	}
 	defer func() { _ = answer.Body.Close() }() // nothing is read after it
 	text, err := io.ReadAll(io.LimitReader(answer.Body, maxAPIAnswer))
 	if err != nil {
 		return fmt.Errorf("read what the service answers: %w", err)
 	}
-	if answer.StatusCode != http.StatusOK {
-		return serviceRefusal(answer.Status, text)
-	}
 	if err := json.Unmarshal(text, into); err != nil {
-		return fmt.Errorf("%s does not answer as the service does: %w", at, err)
+		return fmt.Errorf("%s does not answer as the service does: %w", answer.Request.URL.Redacted(), err)
 	}
 	return nil
+}
+
+// copyAll copies what a path of the API answers, however long that takes.
+func (c *client) copyAll(ctx context.Context, to io.Writer, query url.Values, path ...string) error {
+	answer, err := c.send(ctx, http.MethodGet, nil, path, "?"+query.Encode())
+	if err != nil {
+		return err
+	}
+	defer func() { _ = answer.Body.Close() }() // nothing is read after it
+	if _, err := io.Copy(to, answer.Body); err != nil {
+		return fmt.Errorf("copy what the service answers: %w", err)
+	}
+	return nil
+}
+
+// send gives the answer, whose body the caller closes, unless it is a refusal.
+func (c *client) send(ctx context.Context, method string, body []byte, path []string, query string) (*http.Response, error) {
+	at, err := url.JoinPath(c.server, append([]string{"api/v1"}, escaped(path)...)...)
+	if err != nil {
+		return nil, fmt.Errorf("--server: %w", err)
+	}
+	request, err := http.NewRequestWithContext(ctx, method, at+query, bytes.NewReader(body))
+	if err != nil {
+		return nil, fmt.Errorf("--server: %w", err)
+	}
+	if err := c.identify(request); err != nil {
+		return nil, err
+	}
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return nil, fmt.Errorf("ask the service: %w", err)
+	}
+	if answer.StatusCode == http.StatusOK {
+		return answer, nil
+	}
+	defer func() { _ = answer.Body.Close() }() // nothing is read after it
+	text, err := io.ReadAll(io.LimitReader(answer.Body, maxAPIAnswer))
+	if err != nil {
+		return nil, fmt.Errorf("read what the service answers: %w", err)
+	}
+	return nil, serviceRefusal(answer.Status, text)
 }
 
 func escaped(path []string) []string {

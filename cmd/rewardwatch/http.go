@@ -32,8 +32,11 @@ type view interface {
 	Faults() []alerts.Fault       // that hold
 	// Ready gives nil once the state is restored, the group joined and the lag below its target, else what is missing.
 	Ready() error
-	// RetrainRequests gives the newest requests, at most limit.
-	RetrainRequests(ctx context.Context, limit int) ([]retrain.Request, error)
+	// RetrainRequests gives the requests that a filter chooses, the newest first, and whether there are more; its error may be a
+	// retrain.ErrBadFilter.
+	RetrainRequests(ctx context.Context, f retrain.Filter) (found []retrain.Request, more bool, err error)
+	// RetrainRecords gives all of them with what became of each, one after the other, until each fails.
+	RetrainRecords(ctx context.Context, f retrain.Filter, each func(retrain.Record) error) error
 	// RetrainRequest gives a request by its id, retrain.ErrUnknownRequest where there is none.
 	RetrainRequest(ctx context.Context, id string) (retrain.Request, error)
 	// Deliveries gives the newest delivery attempts, at most limit; of one request only where that is not "".
@@ -211,6 +214,7 @@ func (s *server) handler() http.Handler {
 	mux.HandleFunc("POST /api/v1/incidents/{id}/accept", s.guarded(s.acceptIncident))
 	mux.HandleFunc("POST /api/v1/incidents/{id}/mute", s.guarded(s.muteIncident))
 	mux.HandleFunc("GET /api/v1/retrain-requests", s.retrainRequests)
+	mux.HandleFunc("POST /api/v1/retrain-requests", s.guarded(s.askRetraining))
 	mux.HandleFunc("GET /api/v1/retrain-requests/{id}", s.retrainRequest)
 	mux.HandleFunc("GET /api/v1/retrain-requests/{id}/history", s.requestHistory)
 	mux.HandleFunc("POST /api/v1/retrain-requests/{id}/approve", s.guarded(s.decideRequest(requestDesk.Approve)))

@@ -12,6 +12,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -35,6 +36,7 @@ type fixedView struct {
 	deliveries []retrain.Delivery
 	notReady   error
 	ledger     error
+	filter     retrain.Filter // of the last search
 }
 
 func (v *fixedView) Summaries() []*bank.Summary   { return v.summaries }
@@ -50,8 +52,22 @@ func (v *fixedView) Alarms() []alerts.Alarm {
 	return out
 }
 
-func (v *fixedView) RetrainRequests(context.Context, int) ([]retrain.Request, error) {
-	return v.requests, v.ledger
+func (v *fixedView) RetrainRequests(_ context.Context, f retrain.Filter) ([]retrain.Request, bool, error) {
+	v.filter = f
+	chosen := slices.DeleteFunc(slices.Clone(v.requests), func(q retrain.Request) bool {
+		return f.State != "" && q.State != f.State || f.Policy != "" && q.Policy != f.Policy
+	})
+	return chosen[:min(f.Limit, len(chosen))], len(chosen) > f.Limit, v.ledger
+}
+
+func (v *fixedView) RetrainRecords(_ context.Context, f retrain.Filter, each func(retrain.Record) error) error {
+	v.filter = f
+	for _, q := range v.requests {
+		if err := each(retrain.Record{Request: q, History: []retrain.StateChange{}}); err != nil {
+			return err
+		}
+	}
+	return v.ledger
 }
 
 func (v *fixedView) RetrainRequest(_ context.Context, id string) (retrain.Request, error) {

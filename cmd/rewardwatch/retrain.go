@@ -24,6 +24,7 @@ func newRetrainCommand(c *console) *cobra.Command {
 	service.flags(cmd)
 	cmd.AddCommand(
 		newRequestListCommand(c, service), newRequestShowCommand(c, service), newRetrainDiffCommand(c, service),
+		newRetrainAskCommand(c, service), newLedgerCommand(c, service),
 		newRequestDecisionCommand(c, service, "approve", "Let a request leave that waits for it",
 			"It is delivered at once; what cannot be delivered within 24 hours is given up."),
 		newRequestDecisionCommand(c, service, "reject", "End a request that has not left yet",

@@ -44,23 +44,57 @@ type requestStory struct {
 }
 
 func newRequestListCommand(c *console, service *client) *cobra.Command {
-	var state, policy string
 	cmd := &cobra.Command{
-		Use:   "list [--state STATE] [--policy POLICY]",
-		Short: "List the newest 1000 retrain requests, those that are not finished first",
-		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if states := retrain.States(); state != "" && !slices.Contains(states, retrain.State(state)) {
-				return fmt.Errorf("--state %q is none of %s", state, joined(states))
-			}
-			return listRequests(cmd.Context(), c, service, func(q *shownRequest) bool {
-				return (state == "" || string(q.State) == state) && (policy == "" || q.Policy == policy)
-			})
-		},
+		Use:   "list [--text WORDS] [--policy POLICY] [--state STATE] ...",
+		Short: "List the newest retrain requests that are asked for, those that are not finished first",
+		Long: "Without a flag, the newest 1000 requests are listed. Several flags choose what all of them choose. Where there are more\n" +
+			"requests, the last line on stderr says how to go on.",
+		Args: cobra.NoArgs,
 	}
-	cmd.Flags().StringVar(&state, "state", "", "only those in this state, such as awaiting_approval")
-	cmd.Flags().StringVar(&policy, "policy", "", "only those of this policy")
+	chosen := searchFlags(cmd)
+	limit := cmd.Flags().Int("limit", maxListed, "at most so many, 1000 at most")
+	after := cmd.Flags().String("after", "", "id of a request: only older ones")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		query, err := chosen()
+		if err != nil {
+			return err
+		}
+		query.Set("limit", strconv.Itoa(*limit))
+		if *after != "" {
+			query.Set("after", *after)
+		}
+		return listRequests(cmd.Context(), c, service, query)
+	}
 	return cmd
+}
+
+// searchFlags adds the flags that choose requests, and gives what reads them into a query of the API.
+func searchFlags(cmd *cobra.Command) func() (url.Values, error) {
+	values := map[string]*string{}
+	for _, flag := range []struct{ name, usage string }{
+		{"text", "words that all stand in objective, hypothesis, expected, owner or evidence, or in who changed the request and why"},
+		{"policy", "only those of this policy"},
+		{"cause", "only those of an incident of this cause, such as environment"},
+		{"state", "only those in this state, such as awaiting_approval"},
+		{"recipe", "only those of this recipe"},
+		{"parameter", "only those with this value in the config, such as optimizer.lr=0.001"},
+		{"since", "opened from this time on, such as 2026-11-20T10:00:00Z"},
+		{"until", "opened before this time"},
+	} {
+		values[flag.name] = cmd.Flags().String(flag.name, "", flag.usage)
+	}
+	return func() (url.Values, error) {
+		query := url.Values{}
+		for name, value := range values {
+			if *value != "" {
+				query.Set(name, *value)
+			}
+		}
+		if states, state := retrain.States(), query.Get("state"); state != "" && !slices.Contains(states, retrain.State(state)) {
+			return nil, fmt.Errorf("--state %q is none of %s", state, joined(states))
+		}
+		return query, nil
+	}
 }
 
 func newRequestShowCommand(c *console, service *client) *cobra.Command {
@@ -161,14 +195,18 @@ func readStory(ctx context.Context, service *client, id string) (*requestStory, 
 		service.query(ctx, story, url.Values{"request": {id}}, "deliveries"))
 }
 
-func listRequests(ctx context.Context, c *console, service *client, wanted func(*shownRequest) bool) error {
+func listRequests(ctx context.Context, c *console, service *client, chosen url.Values) error {
 	var answer struct {
 		Requests []*shownRequest `json:"retrain_requests"`
+		Next     *string         `json:"next"`
 	}
-	if err := service.get(ctx, &answer, "retrain-requests"); err != nil {
+	if err := service.query(ctx, &answer, chosen, "retrain-requests"); err != nil {
 		return err
 	}
-	requests := slices.DeleteFunc(answer.Requests, func(q *shownRequest) bool { return !wanted(q) })
+	if answer.Next != nil {
+		defer func() { _, _ = fmt.Fprintln(c.err, "There are older ones: --after", printable(*answer.Next)) }() // who does not see it sees a full list
+	}
+	requests := answer.Requests
 	slices.SortStableFunc(requests, func(a, b *shownRequest) int { return urgency(a.State) - urgency(b.State) })
 	if c.output == outputJSON {
 		return printLines(c, requests, func(q *shownRequest) json.RawMessage { return q.raw })
