@@ -177,6 +177,9 @@ type Unit struct {
 	Agent, Episode string
 	End            End
 	Mixed          bool     // a block of the steps of many agents, none of which takes enough for one of its own
+	// Shadow says that its events had the label shadow: its policy did not serve. Lists of units are saved with Shadows
+	// beside them, as this field came later than their format.
+	Shadow         bool     `cbor:"-"`
 	Versions       Versions // of its last event
 	StartTS, EndTS int64    // Unix nanoseconds of its first and last event, 0 where the telemetry has no clock
 
@@ -218,6 +221,27 @@ type Unit struct {
 	// its unit before because their ends never came. Both count within the partition.
 	Duplicates int64
 	Abandoned  int64
+}
+
+// Shadows gives the places of the units that are in shadow.
+func Shadows(units []*Unit) (places []int) {
+	for i, u := range units {
+		if u.Shadow {
+			places = append(places, i)
+		}
+	}
+	return places
+}
+
+// SetShadows marks the units at the places that Shadows gave. It refuses places that are none.
+func SetShadows(units []*Unit, places []int) error {
+	for _, i := range places {
+		if i < 0 || i >= len(units) || units[i] == nil {
+			return fmt.Errorf("there is no unit %d to be in shadow", i)
+		}
+		units[i].Shadow = true
+	}
+	return nil
 }
 
 // After reports whether u ended after the unit at (pos, ord) of the same partition.

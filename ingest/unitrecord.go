@@ -82,6 +82,7 @@ type wireUnit struct {
 	Backwards  int64 `cbor:"32,keyasint,omitempty"`
 	Duplicates int64 `cbor:"33,keyasint,omitempty"`
 	Abandoned  int64 `cbor:"34,keyasint,omitempty"`
+	Shadow     bool  `cbor:"35,keyasint,omitempty"`
 }
 
 type wireVersions struct {
@@ -201,7 +202,7 @@ func wireOf(u *Unit) *wireUnit {
 		Reward: wireMomentsOf(u.Reward), RewardQ10: u.RewardQ10, RewardQ90: u.RewardQ90,
 		LongestConstant: u.LongestConstant, ConstantReward: u.ConstantReward, ProfileSteps: u.ProfileSteps,
 		ActionKind: u.ActionKind, MixedActionKinds: u.MixedActionKinds,
-		Events: u.Events, Backwards: u.Backwards, Duplicates: u.Duplicates, Abandoned: u.Abandoned,
+		Events: u.Events, Backwards: u.Backwards, Duplicates: u.Duplicates, Abandoned: u.Abandoned, Shadow: u.Shadow,
 	}
 	for _, x := range u.Profile {
 		w.Profile = binary.LittleEndian.AppendUint32(w.Profile, math.Float32bits(x))
@@ -231,7 +232,7 @@ func (w *wireUnit) unit() (*Unit, error) {
 		Reward: w.Reward.moments(), RewardQ10: w.RewardQ10, RewardQ90: w.RewardQ90,
 		LongestConstant: w.LongestConstant, ConstantReward: w.ConstantReward, ProfileSteps: w.ProfileSteps,
 		ActionKind: w.ActionKind, MixedActionKinds: w.MixedActionKinds,
-		Events: w.Events, Backwards: w.Backwards, Duplicates: w.Duplicates, Abandoned: w.Abandoned,
+		Events: w.Events, Backwards: w.Backwards, Duplicates: w.Duplicates, Abandoned: w.Abandoned, Shadow: w.Shadow,
 	}
 	for rest := w.Profile; len(rest) > 0; rest = rest[4:] {
 		u.Profile = append(u.Profile, math.Float32frombits(binary.LittleEndian.Uint32(rest)))

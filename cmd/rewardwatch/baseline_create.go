@@ -128,7 +128,7 @@ func (k *cutting) choose(ctx context.Context, policy string, files []string) err
 // take picks a unit where its group's baseline wants it.
 func (k *cutting) take(u *ingest.Unit) {
 	cfg, watched := k.cfg.policy(u.Group.Policy)
-	if !watched || u.End == ingest.EndBlock || k.taken[u.Group] >= cfg.Baseline.Units {
+	if !watched || u.Shadow || u.End == ingest.EndBlock || k.taken[u.Group] >= cfg.Baseline.Units {
 		return
 	}
 	p := k.banks[u.Group.Policy]
@@ -175,7 +175,7 @@ func (k *cutting) write(ctx context.Context, o createOptions, files []string) (e
 // wants reports whether an event is part of an episode that was picked.
 func (k *cutting) wants(e *ingest.Event) bool {
 	cfg, watched := k.cfg.policy(e.Policy)
-	if !watched {
+	if !watched || assemble.InShadow(cfg.GroupBy, e) {
 		return false
 	}
 	spans := k.chosen[episodeKey{assemble.GroupOf(cfg.GroupBy, e), e.AgentID, e.EpisodeID}] // ascending

@@ -142,7 +142,7 @@ func (r *calibration) Process(ctx context.Context, batch []ingest.Event) error {
 func (r *calibration) observe(ctx context.Context, u *ingest.Unit) error {
 	r.units++
 	p, err := r.policy(ctx, u.Group.Policy)
-	if p == nil || err != nil {
+	if p == nil || err != nil || u.Shadow {
 		return err
 	}
 	p.observe(u)

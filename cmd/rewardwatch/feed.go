@@ -120,6 +120,7 @@ type feedState struct {
 	Reading  int64
 	Episodes []byte
 	Unsafe   []*ingest.Unit
+	Shadows  []int `cbor:",omitempty"` // see ingest.Shadows
 }
 
 // Snapshot implements ingest.Processor.
@@ -133,7 +134,7 @@ func (f *partitionFeed) Snapshot(w io.Writer) error {
 		return err
 	}
 	c := f.clock
-	state := feedState{c.TS, c.Records, c.Before, f.reading, episodes.Bytes(), kept}
+	state := feedState{c.TS, c.Records, c.Before, f.reading, episodes.Bytes(), kept, ingest.Shadows(kept)}
 	if err := ingest.WriteState(w, feedVersion, state); err != nil {
 		return fmt.Errorf("write the state of a partition: %w", err)
 	}
@@ -147,7 +148,7 @@ func (f *partitionFeed) Restore(r io.Reader) error {
 	if err == nil && slices.Contains(state.Unsafe, nil) {
 		err = errors.New("it contradicts itself")
 	}
-	if err != nil {
+	if err = errors.Join(err, ingest.SetShadows(state.Unsafe, state.Shadows)); err != nil {
 		return fmt.Errorf("read the state of a partition: %w", err)
 	}
 	if err := f.episodes.Restore(bytes.NewReader(state.Episodes)); err != nil {

@@ -221,7 +221,7 @@ func groupValue(e *ingest.Event, by string) string {
 // judge takes in one unit, and has it judged as the service would.
 func (p *inspectedPolicy) judge(u *ingest.Unit) {
 	g := p.byGroup[u.Group]
-	if g == nil {
+	if g == nil || u.Shadow {
 		return
 	}
 	g.unit(u)

@@ -137,7 +137,7 @@ func (r *replay) observe(ctx context.Context, u *ingest.Unit) error {
 	if err := d.observe(ctx, u, time.Unix(0, u.EndTS)); err != nil {
 		return err
 	}
-	if r.scores == nil {
+	if r.scores == nil || u.Shadow {
 		return nil
 	}
 	for _, line := range scoreLines(u.Pos.Offset, d.policy.Group(u.Group)) {

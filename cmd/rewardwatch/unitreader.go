@@ -177,11 +177,13 @@ type readerState struct {
 	Marks      marksState
 	Newest     map[int32]bank.AppliedUnit
 	Unsafe     []*ingest.Unit
+	Shadows    []int `cbor:",omitempty"` // see ingest.Shadows
 }
 
 // Snapshot implements ingest.State.
 func (r *unitReader) Snapshot(w io.Writer) error {
-	state := readerState{r.partitions, r.desks.marks.state(), r.newest, r.kept()}
+	kept := r.kept()
+	state := readerState{r.partitions, r.desks.marks.state(), r.newest, kept, ingest.Shadows(kept)}
 	if err := ingest.WriteState(w, readerVersion, state); err != nil {
 		return fmt.Errorf("write the state of a partition of the units topic: %w", err)
 	}
@@ -196,7 +198,7 @@ func (r *unitReader) Restore(from io.Reader) error {
 	if err == nil && slices.Contains(state.Unsafe, nil) {
 		err = errors.New("it contradicts itself")
 	}
-	if err != nil {
+	if err = errors.Join(err, ingest.SetShadows(state.Unsafe, state.Shadows)); err != nil {
 		return fmt.Errorf("read the state of a partition of the units topic: %w", err)
 	}
 	if state.Partitions != r.partitions {

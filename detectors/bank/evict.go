@@ -18,6 +18,7 @@ import (
 type away struct {
 	branches int       // see branchCount
 	streams  int       // see streamCount
+	gates    bool      // whether the checkpoint has the part of its gates
 	silentAt time.Time // when nothing will have come for too long; zero where that is no fault, or is told already
 }
 
@@ -69,7 +70,7 @@ func (g *group) busy() bool {
 func (g *group) stub() *group {
 	return &group{
 		Key: g.Key, Number: g.Number, arrived: g.arrived, saves: g.saves, shown: g.summary(),
-		away: &away{branches: g.branchCount(), streams: g.streamCount(), silentAt: g.silentAt()},
+		away: &away{branches: g.branchCount(), streams: g.streamCount(), silentAt: g.silentAt(), gates: g.gatesSaved},
 	}
 }
 
@@ -94,7 +95,11 @@ func (p *Policy) put(g *group) {
 // Absent names the parts of the checkpoint that a group has to come back from; none where it is not evicted.
 func (p *Policy) Absent(key ingest.Group) []string {
 	if g := p.byKey[key]; g != nil && g.away != nil {
-		return []string{g.part() + runningPart, g.part() + frozenPart}
+		parts := []string{g.part() + runningPart, g.part() + frozenPart}
+		if g.away.gates {
+			parts = append(parts, g.part()+gatesPart)
+		}
+		return parts
 	}
 	return nil
 }

@@ -44,6 +44,8 @@ type group struct {
 
 	Line line // which baselines there were before
 
+	gates gates // a part of the checkpoint of its own
+
 	Unjudged string // FaultSilent or FaultEndless while the group cannot be judged, else ""
 
 	Incident bool // an alarm has fired and the group has not gone quiet since
@@ -63,6 +65,7 @@ type group struct {
 
 	resident                  *list.Element // of the groups in memory
 	away                      *away         // not nil while it is evicted: see stub
+	gatesSaved                bool          // the checkpoint has the part of the gates, which older ones lack
 	runningBytes, frozenBytes int           // of its parts
 
 	actionShares *actionShares // of Categories
@@ -126,6 +129,7 @@ func (g *group) observe(u *ingest.Unit, now time.Time) []Finding {
 	rules := g.faults(u)
 	if early := g.Newcomers.early(u); !early {
 		g.feed(values, rules, at.Ordinal)
+		g.witness(u, values, rules)
 	}
 	found := g.judge(rules, at)
 	if g.quiet() {

@@ -95,7 +95,7 @@ func (p *Policy) Accepted(key ingest.Group) string {
 // judged, and its group has neither an open incident nor a telemetry fault.
 func (p *Policy) Healthy(u *ingest.Unit) bool {
 	g := p.byKey[u.Group]
-	return g != nil && !g.Incident && g.Unjudged == "" && !g.Newcomers.wasEarly(u) && !g.ofOtherVersion(u) &&
+	return g != nil && !u.Shadow && !g.Incident && g.Unjudged == "" && !g.Newcomers.wasEarly(u) && !g.ofOtherVersion(u) &&
 		!slices.ContainsFunc(g.Streams, func(s *stream) bool { return s.State == TelemetryFault })
 }
 

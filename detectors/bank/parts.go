@@ -15,13 +15,14 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// The parts of a bank's checkpoint: one of the policy, and two of each group. What is frozen with a baseline is a part of
+// The parts of a bank's checkpoint: one of the policy, and three of each group. What is frozen with a baseline is a part of
 // its own, so that it is written once and not with every unit.
 const (
 	policyPart  = "policy"
 	groupPrefix = "group/"
 	runningPart = "/running"
 	frozenPart  = "/frozen"
+	gatesPart   = "/gates" // older checkpoints lack it
 )
 
 // snapshotVersion is the format of all parts: it goes up when a field of anything that is saved is added, dropped, moved or
@@ -131,7 +132,11 @@ func (g *group) changes(changed ingest.Parts) (err error) {
 		g.frozenBytes = len(changed[part+frozenPart])
 	}
 	changed[part+runningPart], err = ingest.EncodeState(snapshotVersion, g.running())
-	g.runningBytes = len(changed[part+runningPart])
+	if err != nil {
+		return err
+	}
+	changed[part+gatesPart], err = ingest.EncodeState(snapshotVersion, g.gates.running())
+	g.runningBytes = len(changed[part+runningPart]) + len(changed[part+gatesPart])
 	return err
 }
 
@@ -145,7 +150,7 @@ func (p *Policy) Saved() {
 			g.saves = min(g.saves+1, 2)
 			continue
 		}
-		g.changed, g.saved, g.saves = false, g.frozen(), 1
+		g.changed, g.saved, g.saves, g.gatesSaved = false, g.frozen(), 1, true
 		p.residents.weigh(g.resident, g.weight())
 	}
 }
@@ -204,6 +209,9 @@ func (p *Policy) resumeGroups(parts ingest.Parts, now time.Time) (groups []*grou
 					groups = append(groups, g)
 				default:
 					p.gone = append(p.gone, name+runningPart, name+frozenPart)
+					if _, has := parts[name+gatesPart]; has {
+						p.gone = append(p.gone, name+gatesPart)
+					}
 				}
 				mu.Unlock()
 			}
@@ -241,9 +249,18 @@ func (p *Policy) resumeGroup(name string, parts ingest.Parts, now time.Time) (_ 
 	if name != g.part() {
 		return nil, errPartsDoNotMatch
 	}
-	g.runningBytes, g.frozenBytes = len(parts[name+runningPart]), len(parts[name+frozenPart])
+	g.runningBytes, g.frozenBytes = len(parts[name+runningPart])+len(parts[name+gatesPart]), len(parts[name+frozenPart])
 	p.shareEvenly(g)
-	return g, g.restore(p.cfg, p.limit, p.calibrations, now)
+	if err := g.restore(p.cfg, p.limit, p.calibrations, now); err != nil {
+		return nil, err
+	}
+	if _, g.gatesSaved = parts[name+gatesPart]; !g.gatesSaved {
+		return g, nil
+	}
+	if err := ingest.DecodeState(parts[name+gatesPart], snapshotVersion, &g.gates); err != nil {
+		return nil, err
+	}
+	return g, g.attachGates()
 }
 
 // recovered makes an error of a panic, which state that this program has not written can lead to anywhere.

@@ -75,6 +75,9 @@ func (p *Policy) judge(u *ingest.Unit, now time.Time) []Finding {
 	if !p.apply(u) {
 		return nil
 	}
+	if u.Shadow && p.byKey[u.Group] == nil {
+		return nil // there is nothing to hold it to, and it is no part of what will be
+	}
 	g := p.group(u.Group)
 	if g == nil {
 		return nil
@@ -84,6 +87,9 @@ func (p *Policy) judge(u *ingest.Unit, now time.Time) []Finding {
 	}
 	g.touch()
 	p.residents.use(g.resident)
+	if g.try(u); u.Shadow {
+		return nil
+	}
 	if found, dealt := p.otherVersion(g, u, now); dealt {
 		return found
 	}
@@ -100,7 +106,11 @@ func (p *Policy) judge(u *ingest.Unit, now time.Time) []Finding {
 }
 
 // Learn folds in a unit of recorded telemetry as part of a baseline from a file or from pinned offsets. It is not judged.
+// One in shadow is no part of it.
 func (p *Policy) Learn(u *ingest.Unit) {
+	if u.Shadow {
+		return
+	}
 	g := p.group(u.Group)
 	if g == nil || g.Warmup.Done || g.Warmup.Units >= g.cfg.Baseline.Units {
 		return

@@ -42,6 +42,7 @@ func (g *group) summarize() GroupSummary {
 		Baseline: g.Baseline, FrozenTS: g.FrozenTS, FrozenAt: g.FrozenAt, Promise: g.Promise, Trending: g.Warmup.Trending,
 		Incident: g.Incident, Positive: g.Positive, Negative: g.Negative, Rewards: g.Rewards,
 		ActionShare: shares, ActionMix: mix,
+		Production: g.production(), Gates: g.shownGates(),
 	}
 	for _, st := range g.Streams {
 		s.Streams = append(s.Streams, g.summarizeStream(st))

@@ -30,6 +30,8 @@ type GroupSummary struct {
 	Negative    float64
 	Rewards     int64
 	Streams     []StreamSummary // sorted by signal
+	Production  string          // policy_version that the baseline is of
+	Gates       []Gate          // of other versions, those of baselines that have ended first
 	ActionShare []ActionShare   // sorted by name, at most 51: the 50 commonest of the baseline and "other"
 	ActionMix   ActionMix       // of the same 51
 }

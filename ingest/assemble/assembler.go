@@ -33,7 +33,7 @@ type Config struct {
 
 // Assembler folds the events of one partition into units. It is for one goroutine.
 //
-// An episode is known by its group, agent_id and episode_id. It ends at terminated or truncated, with an episode
+// An episode is known by its group, agent_id and episode_id, and by whether it is in shadow. It ends at terminated or truncated, with an episode
 // record, or, without an episode_id, before a step that does not increase. With an episode_id such a step is a
 // duplicate. An episode that is idle while its agent goes through ten lengths of a long episode of its group is
 // abandoned. What ends, is dropped or is ignored depends on the events alone, and is counted.
@@ -99,6 +99,9 @@ func (k *address) set(p *policy, e *ingest.Event) {
 	for _, l := range p.by {
 		k.bytes = appendPart(k.bytes, l.of(e))
 	}
+	if p.shadow {
+		k.bytes = appendPart(k.bytes, shadowLabel)
+	}
 	k.group = len(k.bytes)
 	k.bytes = appendPart(k.bytes, e.AgentID)
 	k.agent = len(k.bytes)
@@ -123,6 +126,7 @@ func (a *Assembler) Fold(e *ingest.Event, emit func(*ingest.Unit)) (first ingest
 		a.metrics.noGroup.Inc()
 		return first, false
 	}
+	p = p.of(e)
 	p.count()
 	a.ord = 0
 	a.key.set(p, e)
@@ -280,7 +284,7 @@ func (a *Assembler) group(p *policy, e *ingest.Event) *group {
 	for i, l := range p.by {
 		labels[i] = ingest.Label{Name: l.name, Value: l.of(e)}
 	}
-	g := &group{Key: string(a.key.bytes[:a.key.group]), Group: ingest.NewGroup(p.Name, labels...), policy: p}
+	g := &group{Key: string(a.key.bytes[:a.key.group]), Group: ingest.NewGroup(p.Name, labels...), Shadow: p.shadow, policy: p}
 	a.groups[g.Key] = g
 	return g
 }
@@ -384,7 +388,7 @@ func (a *Assembler) end(ep *episode, end ingest.End, e *ingest.Event, emit func(
 }
 
 func (a *Assembler) emit(u *ingest.Unit, g *group, agent string, e *ingest.Event, emit func(*ingest.Unit)) {
-	u.Group, u.Agent = g.Group, agent
+	u.Group, u.Shadow, u.Agent = g.Group, g.Shadow, agent
 	u.Duplicates += g.Duplicates
 	u.Abandoned = g.Abandoned
 	g.Duplicates, g.Abandoned = 0, 0

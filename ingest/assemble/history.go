@@ -35,7 +35,48 @@ type policy struct {
 	Steps int64 // of this round
 	Lost  int64 // steps of unfinished blocks that were given up in this round
 
-	by []groupLabel
+	// InShadow is what is remembered of the events of the same policy that have the label shadow, nil as long as there are
+	// none: they tell nothing of those that serve.
+	InShadow *policy `cbor:",omitempty"`
+
+	by     []groupLabel
+	shadow bool // it is the InShadow of another one
+}
+
+// shadowLabel is the label of events whose policy does not serve, where its value is shadowValue.
+const (
+	shadowLabel = "shadow"
+	shadowValue = "true"
+)
+
+// InShadow reports whether the label shadow of an event says that its policy does not serve. Where the policy is divided
+// by that very label, as in Config.GroupBy, it says no more than which group the event is of.
+func InShadow(by []string, e *ingest.Event) bool { return inShadow(groupLabels(by), e) }
+
+func inShadow(by []groupLabel, e *ingest.Event) bool {
+	if len(e.Labels) == 0 || (groupLabel{label: shadowLabel}).of(e) != shadowValue {
+		return false
+	}
+	return !slices.ContainsFunc(by, func(l groupLabel) bool { return l.label == shadowLabel })
+}
+
+// of gives what is remembered of the events that are, or are not, in shadow as this one is.
+func (p *policy) of(e *ingest.Event) *policy {
+	if !inShadow(p.by, e) {
+		return p
+	}
+	if p.InShadow == nil {
+		p.InShadow = &policy{Name: p.Name, by: p.by, shadow: true}
+	}
+	return p.InShadow
+}
+
+// divideBy sets the labels that the policy is divided by.
+func (p *policy) divideBy(by []groupLabel) {
+	p.by = by
+	if p.InShadow != nil {
+		p.InShadow.by, p.InShadow.shadow = by, true
+	}
 }
 
 // groupLabel is a key of group_by.
@@ -88,6 +129,7 @@ func (p *policy) ended() {
 type group struct {
 	Key     string // of the group in the assembler
 	Group   ingest.Group
+	Shadow  bool    `cbor:",omitempty"` // its events are in shadow
 	Lengths []int64 // of the episodes that ended first, until there are enough of them
 	Longest int64   // their 99 % quantile, rounded up, at least 1; 0 until there are enough
 

@@ -110,11 +110,13 @@ func (a *Assembler) restoreHead(h *state) ([]*agent, error) {
 		return nil, errInconsistent
 	}
 	for _, p := range h.Policies {
-		p.by = groupLabels(a.cfg.GroupBy(p.Name))
+		p.divideBy(groupLabels(a.cfg.GroupBy(p.Name)))
 		a.policies[p.Name] = p
 	}
 	for _, g := range h.Groups {
-		g.policy = a.policies[g.Group.Policy]
+		if g.policy = a.policies[g.Group.Policy]; g.policy != nil && g.Shadow {
+			g.policy = g.policy.InShadow
+		}
 		if g.policy == nil || g.Block != nil && !g.Block.restored() {
 			return nil, errInconsistent
 		}
