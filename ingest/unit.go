@@ -176,7 +176,7 @@ type Unit struct {
 	Group          Group
 	Agent, Episode string
 	End            End
-	Mixed          bool     // a block of the steps of many agents, none of which takes enough for one of its own
+	Mixed          bool // a block of the steps of many agents, none of which takes enough for one of its own
 	// Shadow says that its events had the label shadow: its policy did not serve. Lists of units are saved with Shadows
 	// beside them, as this field came later than their format.
 	Shadow         bool     `cbor:"-"`

@@ -208,6 +208,7 @@ func (s *server) handler() http.Handler {
 	mux.HandleFunc("GET /api/v1/baselines/{id}/diff/{other}", s.baselineDiff)
 	mux.HandleFunc("POST /api/v1/baselines/{id}/promote", s.guarded(s.promoteBaseline))
 	mux.HandleFunc("POST /api/v1/baselines/reset", s.guarded(s.resetBaseline))
+	mux.HandleFunc("GET /api/v1/gates/{policy}/{version}", s.gate)
 	mux.HandleFunc("GET /api/v1/alarms", s.alarms)
 	mux.HandleFunc("GET /api/v1/incidents", s.incidents)
 	mux.HandleFunc("GET /api/v1/incidents/{id}", s.incident)

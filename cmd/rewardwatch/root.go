@@ -21,6 +21,7 @@ const (
 	exitFine  = 0
 	exitDrift = 1 // drift was found, also if it resolved, or a gate failed
 	exitError = 2 // usage, configuration or environment error, or no valid event at all
+	exitOpen  = 3 // a gate has not enough data for a verdict
 )
 
 // errDriftFound ends a verb that did its work and found drift: exit 1, and nothing more to say.
@@ -54,8 +55,10 @@ func execute(ctx context.Context, c *console, args []string) int {
 	switch {
 	case err == nil:
 		return exitFine
-	case errors.Is(err, errDriftFound), errors.Is(err, errNotKept):
+	case errors.Is(err, errDriftFound), errors.Is(err, errNotKept), errors.Is(err, errGateFailed):
 		return exitDrift
+	case errors.Is(err, errGateOpen):
+		return exitOpen
 	case errors.Is(err, errReported):
 		return exitError
 	}
@@ -103,6 +106,7 @@ func verbs(c *console) []*cobra.Command {
 		newValidateCommand(c),
 		newBaselineCommand(c),
 		newIncidentCommand(c),
+		newGateCommand(c),
 		newRetrainCommand(c),
 		newRunCommandCommand(),
 		newRulesCommand(c),

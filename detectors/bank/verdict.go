@@ -51,7 +51,7 @@ type GateSignal struct {
 	Signal, Quantity string
 	Side             int     // 1 where higher is better, -1 where lower is, 0 where neither is
 	Verdict          Verdict // "" where neither is, or where another signal is judged in its place
-	Why              string
+	Why              string  // of the verdict, or whether a test has found it moved
 	Before, After    GateMean
 	Meanwhile        GateMean // of production since the first unit of the version
 	Effect, Low      float64  // After less Before, in standard deviations of Before, and the interval that holds it at all times together
@@ -325,6 +325,14 @@ func (t *trial) signal(i int, cfg *Config, judged int) GateSignal {
 	}
 	if top.quantity != nil {
 		out.Test, out.Score = top.name(), top.score
+	}
+	switch {
+	case out.Fault != "":
+		out.Why = fmt.Sprintf("it is in a telemetry fault (%s)", out.Fault)
+	case out.AlarmAt > 0:
+		out.Why = fmt.Sprintf("moved: the test %s reached its threshold at unit %d of the version", out.Alarm, out.AlarmAt)
+	default:
+		out.Why = "no test has reached its threshold"
 	}
 	if values.New.N > 0 && q.SD > 0 {
 		effect, width := q.measured(values, judged)
