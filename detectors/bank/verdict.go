@@ -39,7 +39,7 @@ type Gate struct {
 	Verdict    Verdict
 	Why        string
 	Units      int64  // of the version
-	Wanted     int64  // at which half of the versions that are as production have been found so; -1 where the baseline is too small for that
+	Wanted     int64  // at which half of the versions that are as production have been found so; -1 where no number is enough
 	Production string // policy_version that the baseline is of
 	Baseline   string // id
 	Ended      string // why nothing is compared any more, "" while it is
@@ -266,7 +266,7 @@ func (g *group) gate(t *trial) Gate {
 	case t.Worse != "":
 		out.Verdict, out.Why = Worse, t.Worse
 	case len(judged) == 0:
-		out.Why = "no signal of the baseline has a better side: it has neither return nor reward"
+		out.Wanted, out.Why = -1, "no signal of the baseline has a better side: it has neither return nor reward"
 	default:
 		out.Why = t.why(out.Verdict, out.Signals)
 	}

@@ -537,6 +537,47 @@ func TestGroups(t *testing.T) {
 	}
 }
 
+// What is in shadow belongs to the same group and changes nothing of the units that are not, whatever its ids, its ends and
+// its lost events are.
+func TestShadowIsKeptApart(t *testing.T) {
+	shadow := func(e *ingest.Event) { e.Labels = []ingest.Label{{Name: "shadow", Value: "true"}} }
+	var serving, all []ingest.Event
+	for i := range 30 {
+		e := stepOf(int64(i%3), float64(i), agentID("a"), episodeID(strconv.Itoa(i/3)), at(int64(i+1)))
+		e.Terminated = i%3 == 2
+		serving = append(serving, e)
+		beside := e
+		shadow(&beside)
+		beside.Reward, beside.Terminated = -1, i%6 == 5
+		all = append(all, e, beside, beside)
+	}
+	alone, both := newBench(Config{LengthSample: 3}), newBench(Config{LengthSample: 3})
+	alone.feed(serving...)
+	both.feed(all...)
+	var kept []*ingest.Unit
+	for _, u := range both.units {
+		if !u.Shadow {
+			kept = append(kept, u)
+		}
+	}
+	for _, u := range slices.Concat(alone.units, both.units) { // where they lie differs
+		u.First, u.Last, u.Pos = ingest.Position{}, ingest.Position{}, ingest.Position{}
+	}
+	if len(kept) != 10 || len(both.units) == len(kept) || !reflect.DeepEqual(alone.units, kept) {
+		t.Errorf("%d units beside %d in shadow, %d alone, or they differ", len(kept), len(both.units)-len(kept), len(alone.units))
+	}
+	for _, u := range both.units {
+		if u.Group != kept[0].Group {
+			t.Errorf("a unit of group %s", u.Group)
+		}
+	}
+	grouped := newBench(Config{GroupBy: func(string) []string { return []string{"labels.shadow"} }})
+	grouped.feed(stepOf(0, 1, shadow, terminated))
+	if u := grouped.units[0]; u.Shadow || u.Group.Map()["label_shadow"] != "true" {
+		t.Errorf("with the label as one of group_by: %+v", u)
+	}
+}
+
 func TestGroupsAreBounded(t *testing.T) {
 	b := newBench(Config{})
 	for i := range maxGroups + 10 {

@@ -31,6 +31,9 @@ func chaos(r *rand.Rand, n int) []ingest.Event {
 		e.Policy, e.Env = pick("p", "p", "p", "qq"), pick("", "prod")
 		e.AgentID, e.EpisodeID = pick("", "a", "b"), pick("", "1", "2", strconv.Itoa(i/40))
 		e.Labels = []ingest.Label{{Name: "region", Value: pick("eu", "us\x00")}}
+		if r.IntN(4) == 0 {
+			e.Labels = append(e.Labels, ingest.Label{Name: "shadow", Value: "true"})
+		}
 		e.Versions.Policy = pick("", "v1", "v1", "v2")
 		if r.IntN(3) > 0 {
 			e.TS = int64(i + 1)
