@@ -91,3 +91,24 @@ func TestGatesKeepToTheOpenAPIDocument(t *testing.T) {
 		checkAgainstOpenAPI(t, "/api/v1/gates/{policy}/{version}", w.Body.Bytes())
 	}
 }
+
+// Telemetry in shadow, of the same agents and episodes as production and far worse, raises no alarm; without the label it does.
+func TestReplayOfAShadowRaisesNoAlarm(t *testing.T) {
+	production, beside := newFleet(51, 3), newFleet(52, 3)
+	production.episodes(620)
+	beside.mean, beside.policyVersion = -1.5, "2"
+	beside.episodes(620)
+	for label, want := range map[string]int{`"labels":{"shadow":"true"},`: exitFine, `"labels":{"shadow":"false"},`: exitDrift} {
+		both := &fleet{}
+		for i, line := range production.lines[:min(len(production.lines), len(beside.lines))] {
+			marked := append([]byte("{"+label), beside.lines[i][1:]...)
+			both.lines = append(both.lines, line, marked)
+			if i < len(production.lines)/2 {
+				both.lines = both.lines[:len(both.lines)-1] // production alone has the baseline
+			}
+		}
+		if code, out := verb(t, "replay", "--output", "json", both.file(t)); code != want {
+			t.Errorf("%s: exit %d, want %d\n%s", label, code, want, out)
+		}
+	}
+}

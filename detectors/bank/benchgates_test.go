@@ -22,10 +22,25 @@ func TestBenchGates(*testing.T) {
 			}
 			found := make([]polled, *baselinesFlag)
 			for b := range found {
-				found[b] = poll(l, b, versions, longest, shift)
+				found[b] = poll(l, b, versions, longest, shift, false)
 			}
 			gateRow(l.name, shift, found)
 		}
+	}
+}
+
+// Production moves as the version does, from the same unit on, as when the environment changes.
+func TestBenchGatesWhereProductionMoves(*testing.T) {
+	const versions, longest = 5, 500
+	fmt.Printf("\n### Gates where production moves as well, with four units to one of the version, up to %d of these\n\n"+
+		"| law of the reward | mean return of both | versions | better | worse | same after %d units | units to better or worse |\n"+
+		"| --- | --- | --- | --- | --- | --- | --- |\n", longest, longest)
+	for _, shift := range []float64{-.25, -.5, -1} {
+		found := make([]polled, *baselinesFlag)
+		for b := range found {
+			found[b] = poll(laws()[0], b, versions, longest, shift, true)
+		}
+		gateRow(laws()[0].name, shift, found)
 	}
 }
 

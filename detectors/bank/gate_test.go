@@ -56,8 +56,8 @@ func (p *polled) add(o polled) {
 }
 
 // poll runs several versions against the baseline of a number, until they are found better or worse or for longest units.
-// shift is that of the mean return, in its standard deviations.
-func poll(l law, baseline, versions, longest int, shift float64) (out polled) {
+// shift is that of the mean return, in its standard deviations. Where production moves as well, it has four units to one.
+func poll(l law, baseline, versions, longest int, shift float64, production bool) (out polled) {
 	sim := newSimulation(l, uint64(baseline), 71)
 	p, g := gated(episodes(20_000), sim.unit)
 	i, _ := g.find("return")
@@ -66,6 +66,9 @@ func poll(l law, baseline, versions, longest int, shift float64) (out polled) {
 		out.runs++
 		name, verdict := fmt.Sprint("v", v), NotEnoughData
 		for n := 1; n <= longest && verdict != Better && verdict != Worse; n++ {
+			for i := 0; production && i < 4; i++ {
+				p.Observe(versioned(sim.unit(), "p1"), time.Time{})
+			}
 			p.Observe(beside(sim.unit(), name), time.Time{})
 			t := g.trial(name, true)
 			if verdict = Worse; t.Worse == "" {
@@ -90,7 +93,7 @@ func poll(l law, baseline, versions, longest int, shift float64) (out polled) {
 // pollAll polls versions of several baselines.
 func pollAll(l law, baselines, versions, longest int, shift float64) (out polled) {
 	for b := range baselines {
-		out.add(poll(l, b, versions, longest, shift))
+		out.add(poll(l, b, versions, longest, shift, false))
 	}
 	return out
 }
@@ -430,5 +433,32 @@ func TestGateEndsWithItsBaseline(t *testing.T) {
 	r.run(p, 1, "p1")
 	if g := gateOf(t, p, "p1"); g.Production != "p2" || g.Baseline != shownGroup(p).Baseline.ID {
 		t.Errorf("the version before: %+v", g)
+	}
+}
+
+// A canary that serves beside production, one unit in five, is compared with it, and judged with it as well.
+func TestCanary(t *testing.T) {
+	for mean, want := range map[float64]Verdict{-2: Same, -2.3: Worse, -1.7: Better} {
+		a := newAgent(41)
+		p, _ := gated(episodes(20_000), a.unit)
+		for i := range 3000 {
+			a.mean, a.versions.Policy = -2, "p1"
+			if i%5 == 0 {
+				a.mean, a.versions.Policy = mean, "p2"
+			}
+			p.Observe(a.unit(), time.Time{})
+		}
+		g := gateOf(t, p, "p2")
+		if g.Verdict != want || g.Shadow || g.Units != 600 || g.Production != "p1" {
+			t.Errorf("mean %g: %s of %d units: %s", mean, g.Verdict, g.Units, g.Why)
+		}
+		for _, s := range g.Signals {
+			if s.Signal == "return" && s.Meanwhile.Units < 2000 {
+				t.Errorf("mean %g: %d units of production meanwhile", mean, s.Meanwhile.Units)
+			}
+		}
+		if units := shownGroup(p).Units; units != 3500 {
+			t.Errorf("mean %g: %d units are judged together", mean, units)
+		}
 	}
 }

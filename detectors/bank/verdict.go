@@ -144,8 +144,20 @@ func (q *quantity) precision(c *compared) (m int64, r, f float64) {
 // will be other ones than a nearly constant quantity may have.
 var constantUnits = int64(math.Ceil(math.Log(gateError) / math.Log(.95)))
 
-// verdict judges a stream that has a better side.
+// verdict judges a stream that has a better side. What production does itself at the same time is not put down to the version.
 func (t *trial) verdict(i int, cfg *Config, judged int) (Verdict, string) {
+	v, why := t.compare(i, cfg, judged)
+	s := t.Tests.Streams[i]
+	k := slices.IndexFunc(s.Quantities, func(q *quantity) bool { return q.Name == mainQuantity(s.Signal) })
+	if q, c := s.Quantities[k], &t.Compared[i].Each[k]; q.confounds(v, c) {
+		return NotEnoughData, fmt.Sprintf("production has moved itself, to %s of %d units since the first one of the version; %s",
+			figure(c.Now.Mean), c.Now.N, why)
+	}
+	return v, why
+}
+
+// compare judges a stream that has a better side by the units of the version alone.
+func (t *trial) compare(i int, cfg *Config, judged int) (Verdict, string) {
 	s := t.Tests.Streams[i]
 	k := slices.IndexFunc(s.Quantities, func(q *quantity) bool { return q.Name == mainQuantity(s.Signal) })
 	q, c, side := s.Quantities[k], &t.Compared[i].Each[k], float64(cfg.side(s.Signal))
@@ -157,10 +169,6 @@ func (t *trial) verdict(i int, cfg *Config, judged int) (Verdict, string) {
 	}
 	if c.New.N < leastTried {
 		return NotEnoughData, fmt.Sprintf("%s: %d of at least %d units", s.Signal, c.New.N, leastTried)
-	}
-	if t.confounded(q, c) {
-		return NotEnoughData, fmt.Sprintf("production has moved itself: %s was %s in its baseline and is %s since the first unit of the version",
-			s.Signal, figure(q.Mean), figure(c.Now.Mean))
 	}
 	words := fmt.Sprintf("%s was %s and is %s", s.Signal, figure(q.Mean), figure(c.New.Mean))
 	if moved, test := q.alarmed(c); moved*side < 0 || moved*side > 0 && q.SD == 0 {
@@ -215,14 +223,17 @@ func (q *quantity) alarmed(c *compared) (side float64, test string) {
 	return side, test
 }
 
-// confounded reports whether production has moved since the first unit of the version: by more than counts as the same, or at
-// least half as far as the version and to the same side. What both do cannot be put down to the version.
-func (t *trial) confounded(q *quantity, c *compared) bool {
-	if c.Now.N < leastWitnesses || q.SD == 0 {
+// confounds reports whether production has moved so far since the first unit of the version that a verdict does not stand:
+// by more than counts as the same, or, where the version is better or worse, at least half as far and to the same side.
+func (q *quantity) confounds(v Verdict, c *compared) bool {
+	if c.Now.N < leastWitnesses {
 		return false
 	}
-	version, production := q.standardShift(c.New.Mean), q.standardShift(c.Now.Mean)
-	return math.Abs(production) > detectors.EquivalenceMargin || production*version > 0 && math.Abs(production) >= math.Abs(version)/2
+	version, production := c.New.Mean-q.Mean, c.Now.Mean-q.Mean
+	if v == Same {
+		return math.Abs(production) > detectors.EquivalenceMargin*q.SD
+	}
+	return v != NotEnoughData && production*version > 0 && math.Abs(production) >= math.Abs(version)/2
 }
 
 // fault gives the rule of a telemetry fault of a stream, "" for none.
