@@ -134,6 +134,9 @@ func TestRetrainExportSaysWhatIsWrong(t *testing.T) {
 }
 
 func TestRetrainExportHelp(t *testing.T) {
-	got := runVerb("retrain", "export", "--help")
-	sameAsFile(t, filepath.Join("testdata", "verbs", "retrain_export_help.txt"), got.out)
+	help, _, found := strings.Cut(runVerb("retrain", "export", "--help").out, "\nGlobal Flags:")
+	if !found {
+		t.Error("the flags of all verbs are missing")
+	}
+	sameAsFile(t, filepath.Join("testdata", "verbs", "retrain_export_help.txt"), help)
 }
