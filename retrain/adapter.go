@@ -19,7 +19,7 @@ type message struct {
 	expires time.Time
 }
 
-// adapter tells one target of requests, in the way of its service. It is used by one goroutine at a time.
+// adapter tells one target of requests, in the way of its service. It is safe for concurrent use.
 type adapter interface {
 	// send makes one attempt, of which it gives the outcome when ctx ends at the latest. An attempt that is repeated says
 	// the same under the same id.

@@ -281,31 +281,37 @@ func services(t testing.TB) []told {
 			return order["data"]
 		}},
 		{
-			"airflow 2 with a password", Target{Airflow: AirflowTarget{DAG: "retrain.ranker", URL: "http://airflow.test/", Version: 2, User: "rewardwatch", PasswordFile: password}},
+			"airflow 2 with a password",
+			Target{Airflow: AirflowTarget{DAG: "retrain.ranker", URL: "http://airflow.test/", Version: 2, User: "rewardwatch", PasswordFile: password}},
 			func(t testing.TB) http.Handler {
 				return airflowDouble(t, 2, "Basic cmV3YXJkd2F0Y2g6czNjcjN0LXBhc3N3b3Jk") // of rewardwatch:s3cr3t-password
 			}, data("conf", "data"),
 		},
 		{
-			"airflow 2 with a token", Target{Airflow: AirflowTarget{DAG: "retrain.ranker", URL: "http://airflow.test", Version: 2, TokenFile: token}},
+			"airflow 2 with a token",
+			Target{Airflow: AirflowTarget{DAG: "retrain.ranker", URL: "http://airflow.test", Version: 2, TokenFile: token}},
 			func(t testing.TB) http.Handler { return airflowDouble(t, 2, "Bearer "+testToken) }, data("conf", "data"),
 		},
 		{
-			"airflow 3 with a password", Target{Airflow: AirflowTarget{DAG: "retrain.ranker", URL: "http://airflow.test", Version: 3, User: "rewardwatch", PasswordFile: password}},
+			"airflow 3 with a password",
+			Target{Airflow: AirflowTarget{DAG: "retrain.ranker", URL: "http://airflow.test", Version: 3, User: "rewardwatch", PasswordFile: password}},
 			func(t testing.TB) http.Handler { return loginDouble(t, airflowDouble(t, 3, "Bearer "+testJWT)) }, data("conf", "data"),
 		},
 		{
-			"airflow 3 with a token", Target{Airflow: AirflowTarget{DAG: "retrain.ranker", URL: "http://airflow.test", Version: 3, TokenFile: token}},
+			"airflow 3 with a token",
+			Target{Airflow: AirflowTarget{DAG: "retrain.ranker", URL: "http://airflow.test", Version: 3, TokenFile: token}},
 			func(t testing.TB) http.Handler { return airflowDouble(t, 3, "Bearer "+testToken) }, data("conf", "data"),
 		},
 		{"argo_events", Target{ArgoEvents: ArgoEventsTarget{URL: "http://argo.test/retrain", TokenFile: token}}, handler(argoDouble), data("data")},
 		{"jenkins", Target{Jenkins: JenkinsTarget{URL: "http://jenkins.test/generic-webhook-trigger/invoke", TokenFile: token}}, handler(jenkinsDouble), data("data")},
 		{
-			"cloudevents", Target{CloudEvents: CloudEventsTarget{URL: "http://events.test/events", TokenFile: token}},
+			"cloudevents",
+			Target{CloudEvents: CloudEventsTarget{URL: "http://events.test/events", TokenFile: token}},
 			func(t testing.TB) http.Handler { return cloudEventsDouble(t, "Bearer "+testToken) }, data("data"),
 		},
 		{
-			"cloudevents without a token", Target{CloudEvents: CloudEventsTarget{URL: "http://events.test/events"}},
+			"cloudevents without a token",
+			Target{CloudEvents: CloudEventsTarget{URL: "http://events.test/events"}},
 			func(t testing.TB) http.Handler { return cloudEventsDouble(t, "") }, data("data"),
 		},
 		{"webhook", Target{Webhook: "http://trainer.test/", SecretFile: secretFile(t, testSecret)}, func(t testing.TB) http.Handler {
