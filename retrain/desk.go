@@ -18,7 +18,7 @@ import (
 
 // overdueEvery is how often the desk looks for requests whose time is over. Who looks into the ledger to change something
 // ends them first anyway.
-const overdueEvery = 15 * time.Second
+const overdueEvery = time.Minute
 
 // Desk turns incidents into retrain requests and sees to their delivery.
 type Desk struct {

@@ -25,7 +25,7 @@ func circuit(ctx context.Context, q queryer, target string) (time.Time, error) {
 	err := q.QueryRowContext(ctx, `
 		SELECT count(*), max(started_at) FROM (
 			SELECT result, started_at FROM deliveries WHERE target = $1 ORDER BY started_at DESC, request, attempt DESC LIMIT $2) AS latest
-		WHERE result NOT IN ('delivered', 'invalid', 'unsigned')`, target, circuitFailures).Scan(&failures, &last)
+		WHERE result NOT IN ('delivered', 'invalid', 'unsigned', 'interrupted')`, target, circuitFailures).Scan(&failures, &last)
 	if err != nil {
 		return time.Time{}, fmt.Errorf("look up the circuit of %s: %w", target, err)
 	}

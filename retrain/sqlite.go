@@ -38,12 +38,13 @@ func dsn(file string) string {
 	return "file:" + (&url.URL{Path: file}).EscapedPath() + "?" + options.Encode()
 }
 
-// fileOutage reports whether the file cannot be written or read for now, as on a full disk.
+// fileOutage reports whether the file cannot be written or read for now, as on a full disk, or where another process holds it:
+// who opens it first is not waited for when it is brought to WAL, whatever busy_timeout says.
 func fileOutage(err error) bool {
 	said, ok := errors.AsType[*sqlite.Error](err)
 	if !ok {
 		return false
 	}
 	primary := said.Code() & 0xff // without what distinguishes errors of the same kind
-	return primary == sqlite3.SQLITE_FULL || primary == sqlite3.SQLITE_IOERR
+	return primary == sqlite3.SQLITE_FULL || primary == sqlite3.SQLITE_IOERR || primary == sqlite3.SQLITE_BUSY
 }
