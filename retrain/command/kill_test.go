@@ -20,7 +20,7 @@ import (
 // asService is the first argument of a test binary that is to be a service.
 const asService = "as-service"
 
-const killedRequests = 80
+const killedRequests = 50
 
 // serve delivers requests one after another, as the courier does: what it does not know to be delivered it delivers again.
 // What it must not forget stands in files that a kill leaves whole: a line is one write.
