@@ -136,6 +136,14 @@ func deskWithDrift(t *testing.T, m *memory, fx audience) *alone {
 	t.Helper()
 	cfg := DefaultConfig()
 	p := newAlone(t.Context(), &cfg, m, fx, prometheus.NewRegistry())
+	p.drift(t)
+	return p
+}
+
+// drift gives the one policy of a pipeline an open incident, with a unit a second, and gives what its partition is fed by and the time
+// of the newest unit.
+func (p *alone) drift(t *testing.T) (ingest.Processor, time.Time) {
+	t.Helper()
 	f := p.assign(0)
 	rng := rand.New(rand.NewPCG(31, 1))
 	start := time.Now().Add(-time.Hour)
@@ -152,7 +160,7 @@ func deskWithDrift(t *testing.T, m *memory, fx audience) *alone {
 	eventually(t, "an incident", func() bool {
 		return p.judged() == 560 && len(p.all()[0].desk.shown.Load().incidents) == 1
 	})
-	return p
+	return f, start.Add(559 * time.Second)
 }
 
 // noting are effects that note what they are told.
