@@ -124,17 +124,30 @@ func (l *Log) ReadOn(ctx context.Context, partition int, from, least int64, visi
 	return s.end, err
 }
 
+// End gives the offset behind the last record of a partition.
+func (l *Log) End(ctx context.Context, partition int) (int64, error) {
+	s := section{partition: partition}
+	r := l.reader(nil)
+	if err := r.patiently(ctx, &s, r.measure); err != nil {
+		return 0, fmt.Errorf("asking for the end of partition %d of the topic %s: %w", partition, l.cfg.Topic, err)
+	}
+	return s.end, nil
+}
+
 func (l *Log) read(ctx context.Context, s *section, visit func(LogRecord) error) error {
-	r := sectionReader{
+	if err := l.reader(visit).read(ctx, s); err != nil {
+		return fmt.Errorf("reading partition %d of the topic %s: %w", s.partition, l.cfg.Topic, err)
+	}
+	return nil
+}
+
+func (l *Log) reader(visit func(LogRecord) error) *sectionReader {
+	return &sectionReader{
 		kafka: l.cfg, network: l.network, kept: l.kept, keep: l.keep,
 		message: func(_ context.Context, _ int, m kafka.Message) error {
 			return visit(LogRecord{Key: m.Key, Value: m.Value, Offset: m.Offset})
 		},
 	}
-	if err := r.read(ctx, s); err != nil {
-		return fmt.Errorf("reading partition %d of the topic %s: %w", s.partition, l.cfg.Topic, err)
-	}
-	return nil
 }
 
 // kept takes the connection that is kept for a partition, nil where there is none.

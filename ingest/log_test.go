@@ -65,6 +65,9 @@ func TestLogGivesBackWhatWasAppended(t *testing.T) {
 	if !same {
 		t.Errorf("%d records come back otherwise than they were written", len(got))
 	}
+	if end, err := l.End(t.Context(), 1); end != int64(len(records)) || err != nil {
+		t.Errorf("the end is %d, %v", end, err)
+	}
 	for i, r := range got {
 		if r.Offset != int64(i) {
 			t.Errorf("record %d has offset %d", i, r.Offset)

@@ -56,9 +56,6 @@ func (d *delivery) hand(ctx context.Context, u *ingest.Unit, now time.Time, room
 	if err != nil {
 		return err
 	}
-	if err := d.slowDown(ctx); err != nil {
-		return err
-	}
 	if err := room(ctx, w); err != nil {
 		return err
 	}

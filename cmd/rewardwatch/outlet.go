@@ -62,6 +62,9 @@ func (d *directPartition) hand(ctx context.Context, u *ingest.Unit) error {
 // until the generation ends: then the batch in hand is finished. A partition that no other one is behind is not held up by
 // the units on the way: it is the one that they wait for.
 func (d *directPartition) room(ctx context.Context, w *way) error {
+	if err := d.slowDown(ctx); err != nil {
+		return err
+	}
 	for marks := d.desks.marks; !marks.ending(); {
 		pause := mergePulse
 		switch {

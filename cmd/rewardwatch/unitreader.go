@@ -155,8 +155,14 @@ func (r *unitReader) take(ctx context.Context, u *ingest.Unit, now time.Time) er
 }
 
 // room waits while too many units that were judged are not saved. Those that wait for partitions that have been read less
-// far are not held against it: what they wait for is further on in this partition.
+// far are not held against it: what they wait for is further on in this partition. Nor is the reading slow while many of
+// them do: they would only be longer in memory.
 func (r *unitReader) room(ctx context.Context, _ *way) error {
+	if r.waiting() < feedBacklog {
+		if err := r.slowDown(ctx); err != nil {
+			return err
+		}
+	}
 	for !r.desks.marks.ending() && r.full(r.waiting) {
 		if _, err := r.pause(ctx, deskPulse); err != nil {
 			return err

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -45,6 +46,24 @@ func (l *topicInMemory) Append(ctx context.Context, partition int, records ...in
 		l.records[partition] = append(l.records[partition], records[i])
 	}
 	return nil
+}
+
+func (l *topicInMemory) End(_ context.Context, partition int) (int64, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return int64(len(l.records[partition])), nil
+}
+
+func (l *topicInMemory) ReadOn(_ context.Context, partition int, from, _ int64, visit func(ingest.LogRecord) error) (int64, error) {
+	l.mu.Lock()
+	records := slices.Clone(l.records[partition])
+	l.mu.Unlock()
+	for _, r := range records[from:] {
+		if err := visit(r); err != nil {
+			return 0, err
+		}
+	}
+	return int64(len(records)), nil
 }
 
 // messages gives what a partition holds, to be read.
@@ -429,4 +448,118 @@ func TestOrderGivesUpWithItsDesk(t *testing.T) {
 		t.Errorf("the order ended with %v", err)
 	}
 	d.desks.wg.Wait()
+}
+
+// markOf writes a mark of a partition of the telemetry that another instance reads.
+func (r *unitsRig) markOf(partition int32, ts time.Time) {
+	r.t.Helper()
+	m, err := r.records.Mark(ingest.UnitMark{Partition: partition, Partitions: 2, TS: ts.UnixNano(), At: time.Now().UnixNano()})
+	r.must(err)
+	for k := range rigPartitions {
+		r.must(r.topic.Append(r.t.Context(), k, ingest.LogRecord{Value: m}))
+	}
+}
+
+// written counts the units of a policy that are in the topic.
+func (r *unitsRig) written(policy string) (n int) {
+	r.t.Helper()
+	for _, m := range r.topic.messages(unitPartition(policy, rigPartitions)) {
+		u, _, err := r.records.Read(m.Value)
+		r.must(err)
+		if u != nil {
+			n++
+		}
+	}
+	return n
+}
+
+// Units that others hold in memory until a partition that is behind has been read as far are bounded by who writes them: also
+// where that instance judges nothing, and where its desks know only how far all had been read a while ago.
+func TestWritersWaitForPartitionsThatAreBehind(t *testing.T) {
+	for name, judges := range map[string]bool{"without desks": false, "with desks that lag": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newUnitsRig(t, newMemory())
+			start := time.Now().Add(-10 * time.Hour)
+			at := func(i int64) time.Time { return start.Add(time.Duration(i) * time.Second) }
+			var d *unitReader
+			if judges {
+				d = r.reader(0)
+				r.markOf(0, at(0)) // of the same partition, by its owner before
+				r.markOf(1, at(100))
+				r.must(d.ProcessMessages(t.Context(), r.topic.messages(0)))
+			}
+			r.feeds.Begin(2)
+			f := r.feeds.assign(0)
+			done := make(chan error, 1)
+			const units = 2 * feedBacklog
+			go func() {
+				for i := range int64(units) {
+					if err := f.Process(t.Context(), []ingest.Event{summaryEvent(0, i, "ranker", at(i))}); err != nil {
+						done <- err
+						return
+					}
+				}
+				_, err := f.out.keep()
+				done <- err
+			}()
+			eventually(t, "as many units as may wait", func() bool { return r.written("ranker") >= feedBacklog })
+			for range 15 {
+				r.markOf(1, at(100))
+				time.Sleep(100 * time.Millisecond)
+			}
+			if n := r.written("ranker"); n > feedBacklog+100 {
+				t.Errorf("%d units are written, of which more than %d wait", n, feedBacklog)
+			}
+			eventually(t, "the rest", func() bool {
+				r.markOf(1, time.Now())
+				if judges {
+					r.must(d.ProcessMessages(t.Context(), r.topic.messages(0)))
+				}
+				return r.written("ranker") == units
+			})
+			r.must(<-done)
+		})
+	}
+}
+
+// While the limit of memory is passed units are read slowly, but not where many wait for what is further on.
+func TestUnitsThatWaitForMarksAreNotSlowed(t *testing.T) {
+	t.Parallel()
+	r := newUnitsRig(t, newMemory())
+	k := int32(unitPartition("ranker", rigPartitions))
+	d := r.reader(k)
+	start, next := time.Now().Add(-10*time.Hour), int64(0)
+	read := func(units int) time.Duration {
+		began := time.Now()
+		for range units {
+			ts := start.Add(time.Duration(next) * time.Second)
+			b, err := r.records.Unit(&ingest.Unit{
+				Group: ingest.NewGroup("ranker"), Agent: "a", Episode: fmt.Sprint(next), EndTS: ts.UnixNano(), Length: 1, Events: 1,
+				Pos: ingest.Position{Offset: next},
+			})
+			r.must(err)
+			r.must(d.ProcessMessages(t.Context(), []ingest.Message{{Value: b}}))
+			next++
+		}
+		return time.Since(began)
+	}
+	mark := func(partition int32, ts time.Time) {
+		m, err := r.records.Mark(ingest.UnitMark{Partition: partition, Partitions: 2, TS: ts.UnixNano(), At: time.Now().UnixNano()})
+		r.must(err)
+		r.must(d.ProcessMessages(t.Context(), []ingest.Message{{Value: m}}))
+	}
+	mark(0, start)
+	mark(1, start)
+	read(feedBacklog + 1)
+	r.pipeline.memory.passed.Store(true)
+	if took := read(5 * slowUnits); took > deskPulse {
+		t.Errorf("%d units took %s while others wait", 5*slowUnits, took)
+	}
+	mark(0, time.Now())
+	mark(1, time.Now())
+	eventually(t, "all to be judged", func() bool { return d.waiting() == 0 })
+	if took := read(2 * slowUnits); took < 2*deskPulse {
+		t.Errorf("%d units took %s", 2*slowUnits, took)
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -22,6 +23,8 @@ const (
 // unitLog is what a unitWriter needs of the units topic; *ingest.Log is one.
 type unitLog interface {
 	Append(ctx context.Context, partition int, records ...ingest.LogRecord) error
+	End(ctx context.Context, partition int) (int64, error)
+	ReadOn(ctx context.Context, partition int, from, least int64, visit func(ingest.LogRecord) error) (end int64, err error)
 }
 
 // unitWriter is the outlet to the units topic. For each partition of the telemetry that is read here it writes units, and
@@ -31,6 +34,7 @@ type unitWriter struct {
 	records  *ingest.UnitRecords
 	log      unitLog
 	queues   []*unitQueue // by partition of the units topic
+	follower *markFollower
 
 	ctx   context.Context // of the queues
 	abort context.CancelFunc
@@ -42,7 +46,7 @@ type unitWriter struct {
 }
 
 func newUnitWriter(p *pipeline, records *ingest.UnitRecords, log unitLog) *unitWriter {
-	w := &unitWriter{pipeline: p, records: records, log: log, over: make(chan struct{})}
+	w := &unitWriter{pipeline: p, records: records, log: log, follower: newMarkFollower(records, log), over: make(chan struct{})}
 	w.ctx, w.abort = context.WithCancel(context.WithoutCancel(p.ctx))
 	return w
 }
@@ -59,6 +63,15 @@ func (w *unitWriter) start(partitions int) {
 			}
 		})
 	}
+	w.wg.Go(func() { w.follower.run(w.ctx, rand.N(partitions), w.pipeline.log) })
+}
+
+// low is the moment before which, as far as is known in this process, no unit of any partition is missing.
+func (w *unitWriter) low() moment {
+	if known := w.pipeline.furthest(); known != nil {
+		return known.low()
+	}
+	return w.follower.low()
 }
 
 // width is how many partitions the units topic has.
@@ -147,16 +160,13 @@ func (p *writtenPartition) append(ctx context.Context, k int, r ingest.LogRecord
 	return nil
 }
 
-// room waits while many units of this partition wait at the desks of this process for those of partitions that have been
-// read less far. Without desks here nobody knows.
+// room waits while many units of this partition wait, at whatever desks, for those of partitions that have been read less
+// far; what is known of those may be of a while ago. It is what bounds the units that wait at desks: who reads them cannot
+// stop, as what they wait for is written behind them.
 func (p *writtenPartition) room(ctx context.Context, u *ingest.Unit) error {
+	read := watermark{at: moment{p.state.TS, p.state.Run}, end: fromUnixNano(p.state.End)}.read()
 	for {
-		marks := p.writer.pipeline.furthest()
-		if marks == nil {
-			p.ahead = nil
-			return nil
-		}
-		low := marks.low()
+		low := p.writer.low()
 		for len(p.ahead) > 0 && p.ahead[0].before(low) {
 			p.ahead = p.ahead[1:]
 		}
@@ -166,7 +176,7 @@ func (p *writtenPartition) room(ctx context.Context, u *ingest.Unit) error {
 			}
 			return nil
 		}
-		if !marks.waitsForOthers(p.state.Partition) {
+		if !low.before(read) {
 			return nil
 		}
 		select {

@@ -315,7 +315,7 @@ func (w *watermarks) lowest() moment {
 }
 
 // read is the moment before which all units of the partition have been handed on.
-func (m *watermark) read() moment {
+func (m watermark) read() moment {
 	if m.end.IsZero() {
 		return m.at
 	}
