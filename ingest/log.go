@@ -197,7 +197,8 @@ func batchSize(records []LogRecord) int {
 
 // AppendFresh writes what fresh gives to a partition, all of it in one request, and returns it with its offsets when all
 // in-sync replicas have it. It tries again until ctx ends, each time with what fresh gives then: what an attempt wrote of
-// which no answer came may be there too, or come to be there later. Of large records it takes one and some small ones.
+// which no answer came may be there too, or come to be there later. So where ctx has a deadline it begins no further attempt
+// that could not wait for its answer. Of large records it takes one and some small ones.
 func (l *Log) AppendFresh(ctx context.Context, partition int, fresh func() []LogRecord) ([]LogRecord, error) {
 	for wait := logBackoff; ; wait = min(2*wait, maxLogBackoff) {
 		records := fresh()
@@ -205,13 +206,19 @@ func (l *Log) AppendFresh(ctx context.Context, partition int, fresh func() []Log
 		if err == nil {
 			return records, nil
 		}
-		if !passes(err) {
+		if !passes(err) || endsWithin(ctx, wait+operationTimeout) {
 			return nil, fmt.Errorf("writing to partition %d of the topic %s: %w", partition, l.cfg.Topic, err)
 		}
 		if !sleep(ctx, wait) {
 			return nil, fmt.Errorf("writing to partition %d of the topic %s: %w", partition, l.cfg.Topic, errors.Join(err, ctx.Err()))
 		}
 	}
+}
+
+// endsWithin reports whether ctx has a deadline that comes so soon.
+func endsWithin(ctx context.Context, d time.Duration) bool {
+	deadline, any := ctx.Deadline()
+	return any && time.Until(deadline) < d
 }
 
 // passes reports whether an error of a request may be gone the next time: all but those by which the broker refuses the

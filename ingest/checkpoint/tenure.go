@@ -20,7 +20,8 @@ const (
 	// topicTakeOver is how long it may take to take a scope over: far less than tombstones are kept, of which one may give
 	// up a record that was read before.
 	topicTakeOver = 10 * time.Minute
-	// topicWrite is how long the topic may take over a write, all attempts together.
+	// topicWrite is how long the topic may take over one request of a write, all attempts together: however large a
+	// checkpoint is, it is written as long as it gets on.
 	topicWrite = 30 * time.Second
 	// topicRead is how long it may take over reading a segment.
 	topicRead = time.Minute
@@ -141,6 +142,8 @@ type writing struct {
 // append makes one request of what fresh gives, and of tombstones that wait. Each attempt has keys of its own, as one that
 // seems to have failed may be written even after the next one.
 func (w *writing) append(ctx context.Context, fresh func() []*foldedRecord) error {
+	ctx, cancel := context.WithTimeout(ctx, topicWrite)
+	defer cancel()
 	dead := w.takeDead()
 	var attempt []*foldedRecord
 	written, err := w.log.AppendFresh(ctx, w.partition, func() []ingest.LogRecord {
@@ -180,6 +183,8 @@ func appendKeys(keys [][]byte, records []*foldedRecord) [][]byte {
 
 // finish returns when it is known whether the write counts, and tells settle of it if it does. err is that of append.
 func (w *writing) finish(ctx context.Context, err error, settle func()) error {
+	ctx, cancel := context.WithTimeout(ctx, topicWrite)
+	defer cancel()
 	if err == nil {
 		err = w.confirm(ctx, w.records[len(w.records)-1].offset)
 	}
@@ -235,13 +240,11 @@ func (t *tenure) releaseDead(n int, sent bool) {
 
 // Put implements Backend. The error is ingest.ErrFenced once the scope has another owner.
 func (t *tenure) Put(name string, generation uint64, data []byte) error {
-	ctx, cancel := context.WithTimeout(context.Background(), topicWrite)
-	defer cancel()
 	if t.isLost() {
 		return ingest.ErrFenced
 	}
 	t.release(name)
-	w := &writing{tenure: t, of: kindManifest + name}
+	ctx, w := context.Background(), &writing{tenure: t, of: kindManifest + name}
 	err := w.segment(ctx, record{kind: kindManifest, name: name, generation: generation}, data)
 	return w.finish(ctx, err, func() {
 		s := t.finished(w.records[len(w.records)-1])
@@ -288,12 +291,10 @@ func (t *tenure) release(name string) {
 
 // note takes the place of the note of a key, or has it forgotten.
 func (t *tenure) note(key string, value []byte) error {
-	ctx, cancel := context.WithTimeout(context.Background(), topicWrite)
-	defer cancel()
 	if t.isLost() {
 		return ingest.ErrFenced
 	}
-	w := &writing{tenure: t, of: kindNote + key}
+	ctx, w := context.Background(), &writing{tenure: t, of: kindNote + key}
 	err := w.append(ctx, func() []*foldedRecord {
 		return []*foldedRecord{w.fresh(record{kind: kindNote, name: key}, seal(value))}
 	})

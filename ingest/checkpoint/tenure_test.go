@@ -10,6 +10,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
@@ -207,6 +209,44 @@ func TestTenureGivesUpWhatItWroteInVain(t *testing.T) {
 	if got := len(l.records); got != 5 {
 		t.Errorf("%d records are left, want a claim, two chunks and two manifests", got)
 	}
+}
+
+// slowLog takes its time over every request.
+type slowLog struct {
+	*memoryLog
+	takes time.Duration
+}
+
+func (l *slowLog) AppendFresh(ctx context.Context, partition int, fresh func() []ingest.LogRecord) ([]ingest.LogRecord, error) {
+	select {
+	case <-time.After(l.takes):
+		return l.memoryLog.AppendFresh(ctx, partition, fresh)
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// A checkpoint is written however long that takes, as long as it gets on.
+func TestTenureWritesAsLongAsItGetsOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &slowLog{newMemoryLog(), topicWrite - time.Second}
+		writer := open(t, l)
+		mustPut(t, writer, "bank-a", 1, randomBytes(10*testChunk))
+		mustPut(t, writer, "bank-a", 2, nil)
+		if err := writer.Remove("bank-a", 1); err != nil {
+			t.Fatal(err)
+		}
+		l.takes = topicWrite + time.Second
+		if err := writer.Put("bank-a", 3, nil); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("without an answer it gives %v", err)
+		}
+		l.takes = 0
+		mustPut(t, writer, "bank-a", 3, nil)
+		l.compact(l.end, never)
+		if got := len(l.records); got != 3 { // a claim, and two manifests
+			t.Errorf("%d records are left", got)
+		}
+	})
 }
 
 // Who has lost the scope hears of it with its next write, and that write does not count; nor does it harm.
