@@ -56,6 +56,13 @@ func ReadRanges(ctx context.Context, cfg TopicConfig, ranges []Range, p Processo
 
 // readRange reads one range. Retention is looked at again afterwards: it may have been faster than the reader.
 func (r *topicReader) readRange(ctx context.Context, of Range) error {
+	count, err := r.partitions(ctx)
+	if err != nil {
+		return err
+	}
+	if int(of.Partition) >= count {
+		return fmt.Errorf("%w: it has %d partitions", ErrRangeGone, count)
+	}
 	if err := r.holds(ctx, of); err != nil {
 		return err
 	}

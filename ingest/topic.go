@@ -74,12 +74,7 @@ func newTopicReader(cfg TopicConfig, network *network, p Processor) *topicReader
 // sections settles what is read of each partition.
 func (r *topicReader) sections(ctx context.Context) ([]section, error) {
 	k := r.cfg.Kafka
-	asking, cancel := context.WithTimeout(ctx, operationTimeout)
-	defer cancel()
-	count, err := partitionCount(asking, r.network.client(k.Brokers), k.Topic)
-	if errors.Is(err, kafka.UnknownTopicOrPartition) {
-		return nil, fmt.Errorf("%w: %s", ErrNoTopic, k.Topic)
-	}
+	count, err := r.partitions(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -97,6 +92,18 @@ func (r *topicReader) sections(ctx context.Context) ([]section, error) {
 		r.total += n
 	}
 	return sections, nil
+}
+
+// partitions counts the partitions of the topic.
+func (r *topicReader) partitions(ctx context.Context) (int, error) {
+	asking, cancel := context.WithTimeout(ctx, operationTimeout)
+	defer cancel()
+	k := r.cfg.Kafka
+	count, err := partitionCount(asking, r.network.client(k.Brokers), k.Topic)
+	if errors.Is(err, kafka.UnknownTopicOrPartition) {
+		return 0, fmt.Errorf("%w: %s", ErrNoTopic, k.Topic)
+	}
+	return count, err
 }
 
 // share divides n messages over partitions of the given sizes as evenly as these allow; 0 is all of them.

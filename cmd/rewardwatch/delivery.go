@@ -18,12 +18,16 @@ const (
 	mostUnsafe  = 400_000
 )
 
+// baselinePause lies between two tries to read the baseline that is pinned for a policy.
+const baselinePause = 5 * time.Second
+
 // delivery hands the units of a partition to the desks of their policies, and keeps those that a desk may need again: they
 // are part of the partition's checkpoint. All but revoke is for the goroutine of the partition.
 type delivery struct {
 	desks   *desks
 	log     zerolog.Logger
 	known   map[string]*way // by policy
+	refused map[string]bool // policies without a baseline
 	unsafe  []*ingest.Unit  // not in both of the last two saves of their desks
 	told    bool            // that it is full
 	slowed  int             // units handed on while the limit of memory was passed
@@ -38,7 +42,7 @@ type way struct {
 }
 
 func newDelivery(d *desks, log zerolog.Logger) *delivery {
-	return &delivery{desks: d, log: log, known: map[string]*way{}}
+	return &delivery{desks: d, log: log, known: map[string]*way{}, refused: map[string]bool{}}
 }
 
 // revoke has the desks forget the units that still wait: the checkpoint of their partition has them. It waits for nothing.
@@ -48,12 +52,15 @@ func (d *delivery) revoke() { d.revoked.Store(true) }
 // unit, which may be busy; but not once the generation ends: then the unit is only kept, and handed on by who restores
 // the partition's checkpoint. now is the present by the clock that the telemetry's is held against.
 func (d *delivery) hand(ctx context.Context, u *ingest.Unit, now time.Time, room func(context.Context, *way) error) error {
-	w, err := d.way(u.Group.Policy)
-	if errors.Is(err, errUnmatched) || errors.Is(err, errStreamLimit) {
+	w, err := d.way(ctx, u.Group.Policy)
+	switch {
+	case errors.Is(err, errUnmatched), errors.Is(err, errStreamLimit), errors.Is(err, errNoBaseline):
 		d.desks.pipeline.metrics.dropped.WithLabelValues(err.Error()).Inc()
 		return nil
-	}
-	if err != nil {
+	case errors.Is(err, errPinned):
+		d.unsafe = append(d.unsafe, u) // the generation ends
+		return nil
+	case err != nil:
 		return err
 	}
 	if err := room(ctx, w); err != nil {
@@ -75,17 +82,36 @@ func (d *delivery) hand(ctx context.Context, u *ingest.Unit, now time.Time, room
 	}
 }
 
-// way finds the way to the desk of a policy.
-func (d *delivery) way(policy string) (*way, error) {
+// way finds the way to the desk of a policy. While the baseline that is pinned for it cannot be read, it tries again; only
+// where the generation ends meanwhile, the error is errPinned.
+func (d *delivery) way(ctx context.Context, policy string) (*way, error) {
 	if w := d.known[policy]; w != nil {
 		return w, nil
 	}
-	r, err := d.desks.desk(policy)
-	if err != nil {
-		return nil, err
+	if d.refused[policy] {
+		return nil, errNoBaseline
 	}
-	d.known[policy] = &way{from: d, desk: r}
-	return d.known[policy], nil
+	reading, stop := d.desks.marks.whileOpen(d.desks.ctx)
+	defer stop()
+	for {
+		r, err := d.desks.desk(reading, policy)
+		switch {
+		case err == nil:
+			d.known[policy] = &way{from: d, desk: r}
+			return d.known[policy], nil
+		case errors.Is(err, errPinnedGone):
+			d.log.Error().Err(err).Str("policy", policy).
+				Msg("A policy is not judged, as there is no baseline for it: pin other offsets, and start anew")
+			d.refused[policy] = true
+			return nil, errNoBaseline
+		case !errors.Is(err, errPinned) || d.desks.marks.ending():
+			return nil, err
+		}
+		d.log.Warn().Err(err).Str("policy", policy).Msg("The baseline of a policy cannot be read, trying again")
+		if _, err := d.pause(ctx, baselinePause); err != nil {
+			return nil, err
+		}
+	}
 }
 
 // pause waits before a partition looks again whether there is room.
@@ -136,7 +162,7 @@ func (d *delivery) kept() []*ingest.Unit {
 func (d *delivery) forgetSafe() {
 	kept := d.unsafe[:0]
 	for _, u := range d.unsafe {
-		if !d.known[u.Group.Policy].desk.hasSafe(u) {
+		if w := d.known[u.Group.Policy]; w == nil || !w.desk.hasSafe(u) {
 			kept = append(kept, u)
 		}
 	}

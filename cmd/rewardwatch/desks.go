@@ -92,16 +92,18 @@ func (d *desks) restoreDesk(name string) error {
 	return nil
 }
 
-// Why a unit is not judged: no entry of the configuration watches its policy, no more streams are followed, or its record
-// in the units topic cannot be read.
+// Why a unit is not judged: no entry of the configuration watches its policy, no more streams are followed, the offsets that
+// the baseline of its policy is to be taken from are gone, or its record in the units topic cannot be read.
 var (
 	errUnmatched   = errors.New("unmatched")
 	errStreamLimit = errors.New("stream_limit")
+	errNoBaseline  = errors.New("no_baseline")
 	errDamagedUnit = errors.New("damaged")
 )
 
-// desk finds the desk of a policy, or starts it. errUnmatched and errStreamLimit say that the policy is not watched.
-func (d *desks) desk(policy string) (*runningDesk, error) {
+// desk finds the desk of a policy, or starts it. errUnmatched and errStreamLimit say that the policy is not watched; errPinned
+// and errPinnedGone, that there is no baseline for it, now or for good.
+func (d *desks) desk(ctx context.Context, policy string) (*runningDesk, error) {
 	d.mu.Lock()
 	r := d.byPolicy[policy]
 	d.mu.Unlock()
@@ -116,7 +118,8 @@ func (d *desks) desk(policy string) (*runningDesk, error) {
 		return nil, errStreamLimit
 	}
 	judge := d.newDesk(policy, cfg)
-	if err := d.pipeline.recorded.teach(d.ctx, judge.policy, policy, cfg); err != nil {
+	if err := d.pipeline.recorded.teach(ctx, judge.policy, policy, cfg); err != nil {
+		judge.policy.Close()
 		return nil, err
 	}
 	r, first := d.add(policy, judge)

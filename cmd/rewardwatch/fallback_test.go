@@ -297,7 +297,7 @@ func TestDecisionsOutliveAFallback(t *testing.T) {
 	m.read(0, 30)
 	m.must(m.feeds[1].Idle(t.Context(), time.Now()))
 	eventually(t, "units", func() bool { return m.p.judged() == 10 })
-	r, err := m.p.desks.desk("ranker-0")
+	r, err := m.p.desks.desk(t.Context(), "ranker-0")
 	m.must(err)
 	m.must(r.ask(t.Context(), func(context.Context) error { return r.save() }))
 	group := r.policy.Summary().Groups[0].Group

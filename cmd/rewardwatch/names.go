@@ -6,7 +6,7 @@ const (
 	MetricPolicies        = "rewardwatch_policies"                               // policies watched
 	MetricLateUnits       = "rewardwatch_units_late_total"                       // units judged after one that ended later
 	MetricStreamLimitHits = "rewardwatch_stream_limit_hits_total"                // times that a stream was not followed because of limits.streams
-	MetricUnitsDropped    = "rewardwatch_units_dropped_total"                    // {reason="unmatched|stream_limit|damaged"} units not judged
+	MetricUnitsDropped    = "rewardwatch_units_dropped_total"                    // {reason="unmatched|stream_limit|no_baseline|damaged"} units not judged
 	MetricUnitsWaiting    = "rewardwatch_units_waiting"                          // {reason="partitions|calibration"} units that wait
 	MetricBankSaves       = "rewardwatch_bank_checkpoints_total"                 // snapshots of banks written
 	MetricBankSavedAt     = "rewardwatch_bank_checkpoint_last_timestamp_seconds" // when a bank was last saved, 0 before

@@ -72,7 +72,7 @@ func newPipelineMetrics(reg prometheus.Registerer) pipelineMetrics {
 		waiting: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: MetricUnitsWaiting, Help: "Units that wait to be judged."}, []string{"reason"}),
 		savedAt: prometheus.NewGauge(prometheus.GaugeOpts{Name: MetricBankSavedAt, Help: "When a bank was last saved."}),
 	}
-	for _, why := range []error{errUnmatched, errStreamLimit, errDamagedUnit} {
+	for _, why := range []error{errUnmatched, errStreamLimit, errNoBaseline, errDamagedUnit} {
 		m.dropped.WithLabelValues(why.Error())
 	}
 	for _, reason := range []string{waitsForPartitions, waitsForCalibration} {

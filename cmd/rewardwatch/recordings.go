@@ -21,10 +21,11 @@ type recordings struct {
 	pinned rangeReader
 	mu     sync.Mutex
 	read   map[string]map[string][]*ingest.Unit // by source and policy
+	gone   map[string]error                     // by source, of those that will never be read
 }
 
 func newRecordings(cfg *Config, pinned rangeReader) *recordings {
-	return &recordings{cfg: cfg, pinned: pinned, read: map[string]map[string][]*ingest.Unit{}}
+	return &recordings{cfg: cfg, pinned: pinned, read: map[string]map[string][]*ingest.Unit{}, gone: map[string]error{}}
 }
 
 // teach gives a new bank its baseline from the recording that its configuration names, if it names one.
@@ -70,19 +71,27 @@ func (r *recordings) readSome(ctx context.Context, known func(entry int) bool) e
 	return nil
 }
 
-// units gives the units of a recording by policy.
+// errPinned says that the recording that a baseline is taken from cannot be read, and errPinnedGone that it never will.
+var (
+	errPinned     = errors.New("the pinned offsets cannot be read")
+	errPinnedGone = errors.New("the pinned offsets are of no use any more")
+)
+
+// units gives the units of a recording by policy. Of pinned offsets the error is errPinned or errPinnedGone.
 func (r *recordings) units(ctx context.Context, from bank.BaselineConfig) (map[string][]*ingest.Unit, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	source := fmt.Sprint(from.File, from.Offsets)
-	if units := r.read[source]; units != nil {
-		return units, nil
+	if units, err := r.read[source], r.gone[source]; units != nil || err != nil {
+		return units, err
 	}
 	units := map[string][]*ingest.Unit{}
 	keep := func(u *ingest.Unit) { units[u.Group.Policy] = append(units[u.Group.Policy], u) }
 	var err error
 	if from.From == bank.FromPinned {
-		err = r.readPinned(ctx, from.Offsets, keep)
+		if err = r.readPinned(ctx, from.Offsets, keep); errors.Is(err, errPinnedGone) {
+			r.gone[source] = err
+		}
 	} else {
 		c := newCollector(r.cfg, keep)
 		_, err = ingest.ReadFiles(ctx, ingest.FilesConfig{}, []string{from.File}, &c)
@@ -105,12 +114,14 @@ func (r *recordings) readPinned(ctx context.Context, ranges []ingest.Range, emit
 			found = true
 			emit(u)
 		})
-		if err := r.pinned(ctx, of, x); err != nil {
-			return err
+		if err := r.pinned(ctx, of, x); errors.Is(err, ingest.ErrRangeGone) {
+			return fmt.Errorf("%w: %w", errPinnedGone, err)
+		} else if err != nil {
+			return fmt.Errorf("%w: %w", errPinned, err)
 		}
 	}
 	if !found {
-		return errNoPinnedUnit
+		return fmt.Errorf("%w: %w", errPinnedGone, errNoPinnedUnit)
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/rewardwatch/rewardwatch/alerts"
+	"github.com/rewardwatch/rewardwatch/detectors/bank"
 	"github.com/rewardwatch/rewardwatch/ingest"
 	"github.com/rewardwatch/rewardwatch/ingest/checkpoint"
 	"github.com/rewardwatch/rewardwatch/ingest/ingesttest"
@@ -430,7 +432,7 @@ func TestDesksThatDoNotEndAreLeft(t *testing.T) {
 func TestOrderGivesUpWithItsDesk(t *testing.T) {
 	r := newUnitsRig(t, newMemory())
 	d := r.reader(0)
-	desk, err := d.desks.desk("ranker")
+	desk, err := d.desks.desk(t.Context(), "ranker")
 	r.must(err)
 	began, answer := make(chan struct{}), make(chan error, 1)
 	go func() {
@@ -561,5 +563,88 @@ func TestUnitsThatWaitForMarksAreNotSlowed(t *testing.T) {
 	eventually(t, "all to be judged", func() bool { return d.waiting() == 0 })
 	if took := read(2 * slowUnits); took < 2*deskPulse {
 		t.Errorf("%d units took %s", 2*slowUnits, took)
+	}
+}
+
+// pinnedRig is a rig with a policy whose baseline lies in offsets that are gone, one whose baseline cannot be read while
+// the brokers are away, and others. It reads units.
+func pinnedRig(t *testing.T, away func() bool) (r *unitsRig, read func(d *unitReader, policy string, offset int64)) {
+	t.Helper()
+	r = newUnitsRig(t, newMemory())
+	pinned := func(policy string, first int64) PolicyConfig {
+		entry := PolicyConfig{Match: policy, Config: bank.DefaultConfig()}
+		entry.Baseline = bank.BaselineConfig{From: bank.FromPinned, Units: 500, Offsets: []ingest.Range{{First: first, Last: first + 9}}}
+		return entry
+	}
+	r.pipeline.cfg.Policies = []PolicyConfig{pinned("gone", 0), pinned("away", 10), {Match: "*", Config: bank.DefaultConfig()}}
+	r.pipeline.recorded = newRecordings(r.pipeline.cfg, func(ctx context.Context, of ingest.Range, p ingest.Processor) error {
+		switch {
+		case of.First == 0:
+			return ingest.ErrRangeGone
+		case away():
+			return errors.New("no broker answers")
+		}
+		return p.Process(ctx, []ingest.Event{summaryEvent(0, of.First, "away", time.Now().Add(-time.Hour))})
+	})
+	return r, func(d *unitReader, policy string, offset int64) {
+		t.Helper()
+		b, err := r.records.Unit(&ingest.Unit{
+			Group: ingest.NewGroup(policy), Agent: "a", Episode: fmt.Sprint(offset), Length: 1, HasReturn: true, Events: 1,
+			Pos: ingest.Position{Offset: offset},
+		})
+		r.must(err)
+		r.must(d.ProcessMessages(t.Context(), []ingest.Message{{Value: b}}))
+	}
+}
+
+// A baseline whose offsets are gone stops its own policy only, and says so; one that cannot be read for a while is waited for.
+func TestPinnedBaselinesInACluster(t *testing.T) {
+	t.Parallel()
+	failures := 1
+	r, read := pinnedRig(t, func() bool {
+		failures--
+		return failures >= 0
+	})
+	d := r.reader(0)
+	d.desks.marks.take(&ingest.UnitMark{Partitions: 1, At: time.Now().UnixNano()})
+	for i, policy := range []string{"gone", "other", "gone", "away", "other"} {
+		read(d, policy, int64(i))
+	}
+	eventually(t, "the policies with a baseline to be judged", func() bool {
+		return slices.EqualFunc(r.pipeline.all(), []string{"away", "other"}, func(d *runningDesk, want string) bool { return d.name == want }) &&
+			d.waiting() == 0
+	})
+	if got := testutil.ToFloat64(r.pipeline.metrics.dropped.WithLabelValues("no_baseline")); got != 2 {
+		t.Errorf("%v units are counted as not judged", got)
+	}
+}
+
+// A rebalance does not wait for a baseline, and what is to be judged by it is kept for who reads the partition next.
+func TestRebalanceDoesNotWaitForABaseline(t *testing.T) {
+	t.Parallel()
+	var back atomic.Bool
+	r, read := pinnedRig(t, func() bool { return !back.Load() })
+	d := r.reader(0)
+	read(d, "other", 0)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		read(d, "away", 1)
+	}()
+	time.Sleep(100 * time.Millisecond)
+	began := time.Now()
+	r.readers.Ending()
+	<-done
+	var state bytes.Buffer
+	r.must(d.Snapshot(&state))
+	r.readers.Revoke(0)
+	if took := time.Since(began); took > 2*time.Second {
+		t.Errorf("the partition was let go of after %s", took)
+	}
+	back.Store(true)
+	d = r.reader(0)
+	r.must(d.Restore(&state))
+	if d.known["away"] == nil || d.known["other"] == nil || len(d.unsafe) < 2 {
+		t.Errorf("of 2 units %d are kept, for %v", len(d.unsafe), d.known)
 	}
 }

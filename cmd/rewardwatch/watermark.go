@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"math"
 	"sync"
 	"time"
@@ -173,6 +174,20 @@ func (w *watermarks) ended() <-chan struct{} {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.over
+}
+
+// whileOpen gives a context that ends with the generation.
+func (w *watermarks) whileOpen(ctx context.Context) (context.Context, context.CancelFunc) {
+	over := w.ended()
+	ctx, cancel := context.WithCancel(ctx)
+	go func() {
+		defer cancel()
+		select {
+		case <-over:
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, cancel
 }
 
 // ending reports whether the generation has been said to end, and no other one has begun.
