@@ -1,6 +1,7 @@
 package alerts
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -23,9 +24,13 @@ type fakeJournal struct {
 	fails   error
 }
 
-func (j *fakeJournal) Append(key string, value []byte) error {
+func (j *fakeJournal) Append(ctx context.Context, key string, value []byte) error {
 	if j.holds != nil {
-		<-j.holds
+		select {
+		case <-j.holds:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -209,6 +214,45 @@ func TestJournalThatHangs(t *testing.T) {
 		if n.unconfirmed() > 0 {
 			t.Errorf("%g alerts are untold", n.unconfirmed())
 		}
+	})
+}
+
+// However many Alertmanagers there are, none takes an alert for resolved while the journals cannot be written.
+func TestAlertsAreKeptAliveWithoutAJournal(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		ams, holds := make([]*receiver, 5), make(chan struct{})
+		for i := range ams {
+			ams[i] = &receiver{status: 200}
+		}
+		n := startWith(t, NewNotes(partitions), ams...)
+		for partition := range int32(2) {
+			n.Join(partition, &fakeJournal{holds: holds})
+		}
+		const alerts = 3 * maxBatch
+		for i := range alerts {
+			f := ofPolicy(fmt.Sprint(i%2), drift("return", 100))
+			f.Group = ingest.NewGroup(f.Group.Policy, ingest.Label{Name: "env", Value: fmt.Sprint(i)})
+			n.Update(NewBook().Apply(f))
+		}
+		pass(6 * time.Minute)
+		for i, am := range ams {
+			ends := map[string]time.Time{}
+			for _, p := range am.taken() {
+				if end, again := ends[p.Labels["incident"]]; again && p.at.After(end) {
+					t.Errorf("alertmanager %d was told again %s too late", i, p.at.Sub(end))
+				}
+				ends[p.Labels["incident"]] = p.EndsAt
+			}
+			for _, end := range ends {
+				if !time.Now().Before(end) {
+					t.Errorf("alertmanager %d takes an alert for resolved", i)
+				}
+			}
+			if len(ends) != alerts {
+				t.Errorf("alertmanager %d was told of %d alerts", i, len(ends))
+			}
+		}
+		close(holds)
 	})
 }
 

@@ -302,16 +302,18 @@ func sleep(ctx context.Context, d time.Duration, wake <-chan struct{}) {
 	}
 }
 
-// pushDue offers an Alertmanager everything that it has not accepted yet or that is to be kept alive. A batch that it
-// refuses does not hold up the others; one that does not reach it does.
+// pushDue offers an Alertmanager everything that it has not accepted yet or that is to be kept alive, and then remembers what
+// was accepted. A batch that it refuses does not hold up the others; one that does not reach it does.
 func (n *Notifier) pushDue(ctx context.Context, s *sender) error {
 	var refused []error
+	var told []note
+	defer func() { n.remember(told) }()
 	for batch := range slices.Chunk(n.ours(n.due(s)), maxBatch) {
 		err := s.push(ctx, batch)
 		n.metrics.pushed(err)
 		switch {
 		case err == nil:
-			n.accept(s, batch)
+			told = append(told, n.taken(s, batch)...)
 		case errors.Is(err, errRefused):
 			refused = append(refused, err)
 		default:
@@ -389,9 +391,8 @@ func (t *tracked) message(now time.Time) message {
 	return message{Labels: t.labels, Annotations: t.annotations, StartsAt: t.startsAt.UTC(), EndsAt: end.UTC()}
 }
 
-// accept notes what an Alertmanager has taken.
-func (n *Notifier) accept(s *sender, batch []offer) {
-	told := n.taken(s, batch)
+// remember notes what an Alertmanager has taken.
+func (n *Notifier) remember(told []note) {
 	if err := n.notes.add(told); err != nil { // without the lock: nobody who brings news waits for a disk or a broker
 		n.log.Error().Err(err).Msg("after a crash, alerts that were told may be told again")
 	}

@@ -290,11 +290,11 @@ func (t *tenure) release(name string) {
 }
 
 // note takes the place of the note of a key, or has it forgotten.
-func (t *tenure) note(key string, value []byte) error {
+func (t *tenure) note(ctx context.Context, key string, value []byte) error {
 	if t.isLost() {
 		return ingest.ErrFenced
 	}
-	ctx, w := context.Background(), &writing{tenure: t, of: kindNote + key}
+	w := &writing{tenure: t, of: kindNote + key}
 	err := w.append(ctx, func() []*foldedRecord {
 		return []*foldedRecord{w.fresh(record{kind: kindNote, name: key}, seal(value))}
 	})

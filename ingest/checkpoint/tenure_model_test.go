@@ -213,7 +213,7 @@ func (o *owner) live() error {
 				state = ""
 			}
 			at.tried = append(at.tried, state)
-			err = held.note(name, []byte(state))
+			err = held.note(context.Background(), name, []byte(state))
 		}
 		switch {
 		case err == nil:

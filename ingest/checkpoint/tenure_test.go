@@ -255,14 +255,14 @@ func TestTenureOfAnOwnerOfOld(t *testing.T) {
 	old := open(t, l)
 	mustPut(t, old, "bank-a", 1, []byte("one"))
 	mustPut(t, old, "bank-a", 2, []byte("two"))
-	if err := old.note("k", []byte("told")); err != nil {
+	if err := old.note(t.Context(), "k", []byte("told")); err != nil {
 		t.Fatal(err)
 	}
 	present := open(t, l)
 	if err := old.Remove("bank-a", 1); err != nil { // as the store does after its last save
 		t.Fatal(err)
 	}
-	if err := old.note("k", nil); !errors.Is(err, ingest.ErrFenced) {
+	if err := old.note(t.Context(), "k", nil); !errors.Is(err, ingest.ErrFenced) {
 		t.Errorf("a note of an owner of old: %v", err)
 	}
 	if err := old.Put("bank-a", 3, []byte("old three")); !errors.Is(err, ingest.ErrFenced) {
@@ -332,15 +332,15 @@ func TestJournal(t *testing.T) {
 	j := open(t, l)
 	for i := range 5 {
 		for _, key := range []string{"x", "y\x00", "z"} {
-			if err := j.note(key, fmt.Append(nil, i)); err != nil {
+			if err := j.note(t.Context(), key, fmt.Append(nil, i)); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	if err := j.note("z", nil); err != nil {
+	if err := j.note(t.Context(), "z", nil); err != nil {
 		t.Fatal(err)
 	}
-	if err := j.note("x", []byte("5")); err != nil {
+	if err := j.note(t.Context(), "x", []byte("5")); err != nil {
 		t.Fatal(err)
 	}
 	want := map[string]string{"x": "5", "y\x00": "4"}
@@ -367,7 +367,7 @@ func TestTenureWritesAtTheSameTime(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if err := j.note("k", []byte("late")); err != nil {
+	if err := j.note(t.Context(), "k", []byte("late")); err != nil {
 		t.Fatal(err)
 	}
 	if err := early.finish(t.Context(), nil, func() { j.noted(early.records[0]) }); err != nil {
@@ -388,7 +388,7 @@ func twoOwners(t testing.TB) (l *memoryLog, before, newest ingest.Parts, notes m
 	old := openStore(a)
 	mustSave(t, old, "bank-a", parts("x", string(randomBytes(testChunk)), "y", "one"))
 	mustSave(t, old, "bank-a", parts("y", "two"))
-	if err := a.note("k", []byte("first")); err != nil {
+	if err := a.note(t.Context(), "k", []byte("first")); err != nil {
 		t.Fatal(err)
 	}
 	b := open(t, l)
@@ -401,7 +401,7 @@ func twoOwners(t testing.TB) (l *memoryLog, before, newest ingest.Parts, notes m
 	}
 	mustSave(t, s, "bank-a", parts("y", "three"))
 	mustSave(t, s, "bank-a", parts("y", "four"))
-	if err := b.note("k", []byte("second")); err != nil {
+	if err := b.note(t.Context(), "k", []byte("second")); err != nil {
 		t.Fatal(err)
 	}
 	mustSave(t, s, "bank-a", parts("z", "five"))

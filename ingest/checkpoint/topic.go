@@ -48,9 +48,11 @@ type assignment struct {
 	held *tenure
 }
 
-// Append makes a value durable as the newest of its key; an empty one makes the key forgotten. The error is
-// ingest.ErrFenced once the partition has another owner.
-func (a assignment) Append(key string, value []byte) error { return a.held.note(key, value) }
+// Append makes a value durable as the newest of its key; an empty one makes the key forgotten. It tries until ctx ends. The
+// error is ingest.ErrFenced once the partition has another owner.
+func (a assignment) Append(ctx context.Context, key string, value []byte) error {
+	return a.held.note(ctx, key, value)
+}
 
 // Read gives the newest value of each key, in the order in which they were appended. They must not be changed.
 func (a assignment) Read(visit func(key string, value []byte)) { a.held.readNotes(visit) }

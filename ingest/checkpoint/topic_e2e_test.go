@@ -85,7 +85,7 @@ func testTopicIsCompacted(t *testing.T, brokers []string) {
 		part := fmt.Sprint("part-", i%5)
 		want[part] = bytes.Repeat([]byte{byte(i)}, 50_000)
 		mustSave(t, s.Store, "bank-a", ingest.Parts{part: want[part]})
-		if err := s.Append(fmt.Sprint("key-", i%3), fmt.Append(nil, i)); err != nil {
+		if err := s.Append(t.Context(), fmt.Sprint("key-", i%3), fmt.Append(nil, i)); err != nil {
 			t.Fatal(err)
 		}
 	}

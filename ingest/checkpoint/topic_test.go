@@ -132,7 +132,7 @@ func testTopicChangesHands(t *testing.T, c *cluster) {
 		if err := old.Save("bank-a", parts("turn", "lost"), nil); !errors.Is(err, ingest.ErrFenced) {
 			t.Errorf("turn %d: the owner of old gets %v", turn, err)
 		}
-		if err := old.Append("turn", []byte("lost")); !errors.Is(err, ingest.ErrFenced) {
+		if err := old.Append(t.Context(), "turn", []byte("lost")); !errors.Is(err, ingest.ErrFenced) {
 			t.Errorf("turn %d: the owner of old gets %v", turn, err)
 		}
 		for range 3 {
@@ -141,7 +141,7 @@ func testTopicChangesHands(t *testing.T, c *cluster) {
 			mustSave(t, other.Store, "bank-a", parts("x", "1"))
 		}
 		notes["turn"] = fmt.Sprint(turn)
-		if err := s.Append("turn", fmt.Append(nil, turn)); err != nil {
+		if err := s.Append(t.Context(), "turn", fmt.Append(nil, turn)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -185,7 +185,7 @@ func testTopicSavesAtTheSameTime(t *testing.T, c *cluster) {
 			for round := range 5 {
 				mustSave(t, stranger.Store, fmt.Sprint("bank-", i), parts("x", "stranger"))
 				mustSave(t, s.Store, fmt.Sprint("bank-", i), ingest.Parts{"x": bytes.Repeat([]byte{byte(round)}, 1000*i)})
-				if err := s.Append(fmt.Sprint(i), fmt.Append(nil, round)); err != nil {
+				if err := s.Append(t.Context(), fmt.Sprint(i), fmt.Append(nil, round)); err != nil {
 					t.Error(err)
 				}
 			}
