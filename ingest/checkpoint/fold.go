@@ -15,6 +15,8 @@ type folded struct {
 	epoch   uint64 // the highest that there is
 	owner   uint64 // the number of the claim with which it began
 	records map[string]*foldedRecord
+	damaged []string                      // keys, for the log
+	foreign func(ingest.LogRecord, error) // told of records that are none of ours
 }
 
 // foldedRecord is a record that no tombstone has given up.
@@ -27,16 +29,20 @@ type foldedRecord struct {
 }
 
 func newFolded(scope string) *folded {
-	return &folded{scope: scope, records: map[string]*foldedRecord{}}
+	return &folded{scope: scope, records: map[string]*foldedRecord{}, foreign: func(ingest.LogRecord, error) {}}
 }
 
-// fold takes in one record of the partition; they come in offset order. A record behind one of a higher epoch does not
+// fold takes in one record of the partition; they come in offset order. What is none of ours is passed over. A record behind one of a higher epoch does not
 // count: whoever wrote it had lost the scope. That stands for all time, as the claims of old are given up only after all
 // that they keep from counting.
 func (f *folded) fold(r ingest.LogRecord) error {
 	scope, at, err := parseKey(r.Key)
 	if err != nil {
-		return fmt.Errorf("offset %d holds no part of a checkpoint: the key %q: %w", r.Offset, r.Key, err)
+		f.foreign(r, err)
+		if wasOurs(r.Key) {
+			f.damaged = append(f.damaged, fmt.Sprintf("the key at offset %d", r.Offset))
+		}
+		return nil
 	}
 	if scope != f.scope {
 		return nil
@@ -88,7 +94,7 @@ type note struct {
 
 // settle gives what there is once the scope is the reader's.
 func (f *folded) settle() *holding {
-	h := &holding{segments: map[string]map[uint64]*segment{}, notes: map[string]note{}}
+	h := &holding{segments: map[string]map[uint64]*segment{}, notes: map[string]note{}, damaged: f.damaged}
 	chunks := map[[2]uint64]*foldedRecord{}
 	var claims [][]byte
 	records := f.inOrder()

@@ -28,6 +28,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		Name: ingest.MetricCheckpointFallbacks,
 		Help: "Checkpoints that were damaged, so that the one before was used, by kind.",
 	}, []string{"kind"})
+	m.failures.WithLabelValues(kindOther)
 	for _, kind := range kinds() {
 		m.failures.WithLabelValues(kind)
 		m.fallbacks.WithLabelValues(kind)

@@ -33,6 +33,7 @@ const (
 	kindChunk    = "chunk"    // of a segment
 	kindManifest = "manifest" // with it a segment is finished
 	kindNote     = "note"     // of the journal
+	kindWidth    = "width"    // of no scope, in partition 0; its number is that of the partitions of the topic
 )
 
 // compare orders what one owner wrote, and one owner after another.
@@ -70,6 +71,9 @@ func parseKey(key []byte) (scope string, r record, err error) {
 	}
 	return string(parts[0]), r, nil
 }
+
+// wasOurs reports whether a key that parseKey refuses has the shape of those that it reads: then it was damaged.
+func wasOurs(key []byte) bool { return bytes.Count(key, []byte{0}) >= 6 }
 
 // seal puts a checksum before a text. What it gives is never empty, as a tombstone is.
 func seal(text []byte) []byte { return fmt.Appendf(nil, "%08x %s", checksum(text), text) }

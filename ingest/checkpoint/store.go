@@ -341,12 +341,15 @@ func (s *Store) sweep(name string, h *history) {
 // kinds of checkpoints, for metrics.
 func kinds() []string { return []string{"partition", "bank"} }
 
+// kindOther is that of all else.
+const kindOther = "other"
+
 // kindOf is the first word of a name: "partition-topic-3" is of the kind "partition". Names of no known kind share
 // "other", so that no name can add to the series.
 func kindOf(name string) string {
 	kind, _, _ := strings.Cut(name, "-")
 	if !slices.Contains(kinds(), kind) {
-		return "other"
+		return kindOther
 	}
 	return kind
 }

@@ -52,6 +52,7 @@ type tenure struct {
 	chunk     int // bytes of a chunk, at most
 	giveUp    int // bytes of keys that are given up with one write, about
 	epoch     uint64
+	foreign   func(ingest.LogRecord, error) // told of records that are none of ours
 
 	mu     sync.Mutex
 	number uint64 // of the last record
@@ -71,7 +72,8 @@ type tenure struct {
 func newTenure(log recordLog, topic string, partition int, scope string) *tenure {
 	return &tenure{
 		log: log, topic: topic, partition: partition, scope: scope, chunk: ingest.MaxLogRecord, giveUp: maxGiveUp,
-		tried: map[string][][]byte{}, written: map[int64]int64{},
+		foreign: func(ingest.LogRecord, error) {},
+		tried:   map[string][][]byte{}, written: map[int64]int64{},
 	}
 }
 
@@ -83,6 +85,7 @@ func (t *tenure) begin(ctx context.Context, owner func() error) error {
 	ctx, cancel := context.WithTimeout(ctx, topicTakeOver)
 	defer cancel()
 	f := newFolded(t.scope)
+	f.foreign = t.foreign
 	if err := t.foldOn(ctx, f, 0); err != nil {
 		return err
 	}
@@ -381,8 +384,12 @@ func (t *tenure) readOn(ctx context.Context) error {
 	lost := false
 	end, err := t.log.ReadOn(ctx, t.partition, next, least, func(r ingest.LogRecord) error {
 		scope, at, err := parseKey(r.Key)
-		lost = lost || err == nil && scope == t.scope && at.epoch > t.epoch
-		return err
+		if err != nil {
+			t.foreign(r, err)
+			return nil
+		}
+		lost = lost || scope == t.scope && at.epoch > t.epoch
+		return nil
 	})
 	if err != nil {
 		return err

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
@@ -25,6 +26,8 @@ type Topic struct {
 	log     *ingest.Log
 	logger  zerolog.Logger
 	metrics *metrics
+	// What could be logged with every record is logged a few times a minute.
+	strangers zerolog.Logger
 
 	mu         sync.Mutex
 	partitions int // of the topic, 0 before it has been looked at
@@ -36,7 +39,7 @@ func OpenTopic(cfg ingest.KafkaConfig, topic string, log zerolog.Logger, reg pro
 	if err != nil {
 		return nil, err
 	}
-	return &Topic{cfg: cfg, topic: topic, log: l, logger: log, metrics: newMetrics(reg)}, nil
+	return &Topic{cfg: cfg, topic: topic, log: l, logger: log, metrics: newMetrics(reg), strangers: log.Sample(&zerolog.BurstSampler{Burst: 5, Period: time.Minute})}, nil
 }
 
 // Close ends all connections.
@@ -66,6 +69,7 @@ func (t *Topic) Open(ctx context.Context, topic string, partition int32, owner f
 	}
 	scope := fmt.Sprintf("%s/%d", topic, partition)
 	held := newTenure(t.log, t.topic, int(partition)%count, scope)
+	held.foreign = func(r ingest.LogRecord, err error) { t.foreign(int(partition)%count, r, err) }
 	if err := held.begin(ctx, owner); err != nil {
 		return nil, fmt.Errorf("taking over the checkpoints of %s: %w", scope, err)
 	}
@@ -73,6 +77,13 @@ func (t *Topic) Open(ctx context.Context, topic string, partition int32, owner f
 		t.logger.Error().Str("scope", scope).Str("topic", t.topic).Str("damaged", what).Msg("A record of the checkpoints is damaged")
 	}
 	return assignment{newStore(held, t.logger, t.metrics), held}, nil
+}
+
+// foreign tells of a record that somebody else has written to the topic, or that was damaged.
+func (t *Topic) foreign(partition int, r ingest.LogRecord, why error) {
+	t.metrics.failures.WithLabelValues(kindOther).Inc()
+	t.strangers.Error().Err(why).Str("topic", t.topic).Int("partition", partition).Int64("offset", r.Offset).Bytes("key", r.Key).
+		Msg("A record of the checkpoints topic is no part of a checkpoint and is left out: nothing else may write to this topic")
 }
 
 // settings are those with which the topic is made. Segments are small, since only those that are closed are compacted.
@@ -93,6 +104,9 @@ func (t *Topic) prepare(ctx context.Context, telemetry string) (partitions int, 
 	}
 	if err == nil {
 		err = t.check(ctx)
+	}
+	if err == nil {
+		err = t.checkWidth(ctx, n)
 	}
 	if err != nil {
 		return 0, err
@@ -137,6 +151,33 @@ func (t *Topic) check(ctx context.Context) error {
 		return t.unfit("delete.retention.ms", kept, "86400000")
 	}
 	return nil
+}
+
+// checkWidth makes sure that the topic has as many partitions as when it was first used, which the topic itself says.
+func (t *Topic) checkWidth(ctx context.Context, partitions int) error {
+	had := partitions
+	noted := false
+	_, err := t.log.ReadOn(ctx, 0, 0, 0, func(r ingest.LogRecord) error {
+		if _, at, err := parseKey(r.Key); err == nil && at.kind == kindWidth {
+			noted = true
+			if int(at.number) != partitions {
+				had = int(at.number)
+			}
+		}
+		return nil
+	})
+	switch {
+	case err != nil:
+		return err
+	case had != partitions:
+		return fmt.Errorf("%w: %s has %d partitions and had %d, so that checkpoints would be looked for elsewhere; stop all instances and name "+
+			"a new topic in cluster.checkpoints_topic: policies then warm up new baselines, and partitions are read on from the offsets that "+
+			"were committed", errUnfit, t.topic, partitions, had)
+	case noted:
+		return nil
+	}
+	width := record{kind: kindWidth, number: uint64(partitions)}
+	return t.log.Append(ctx, 0, ingest.LogRecord{Key: width.key(""), Value: seal(fmt.Append(nil, partitions))})
 }
 
 func (t *Topic) unfit(setting, is, want string) error {

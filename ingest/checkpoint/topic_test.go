@@ -10,7 +10,9 @@ import (
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/rs/zerolog"
+	"github.com/segmentio/kafka-go"
 
 	"github.com/rewardwatch/rewardwatch/ingest"
 	"github.com/rewardwatch/rewardwatch/ingest/ingesttest"
@@ -83,6 +85,8 @@ func testTopic(t *testing.T, brokers []string) {
 	c := newCluster(t, brokers, 3)
 	t.Run("IsMade", func(t *testing.T) { testTopicIsMade(t, c) })
 	t.Run("ChangesHands", func(t *testing.T) { testTopicChangesHands(t, c) })
+	t.Run("Foreign", func(t *testing.T) { testTopicForeign(t, c) })
+	t.Run("Widened", func(t *testing.T) { testTopicWidened(t, c) })
 	t.Run("Unfit", func(t *testing.T) { testTopicUnfit(t, c) })
 	t.Run("SavesAtTheSameTime", func(t *testing.T) { testTopicSavesAtTheSameTime(t, c) })
 }
@@ -147,6 +151,54 @@ func testTopicChangesHands(t *testing.T, c *cluster) {
 	}
 	if names, err := s.Names("bank-"); err != nil || len(names) != 1 {
 		t.Errorf("names %q, %v", names, err)
+	}
+}
+
+// What others have written to the topic is told of, and in nobody's way.
+func testTopicForeign(t *testing.T, c *cluster) {
+	reg := prometheus.NewRegistry()
+	first, err := OpenTopic(c.cfg, "shared", zerolog.Nop(), reg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer first.Close()
+	s := first.take(t, 0)
+	mustSave(t, s.Store, "bank-a", parts("x", "1"))
+	l := c.log(t, "shared")
+	damaged := record{epoch: 9, number: 1, kind: kindChunk}.key("agent-telemetry/0")
+	damaged[3] ^= 1
+	for _, key := range [][]byte{nil, []byte("a person's"), damaged} {
+		if err := l.Append(t.Context(), 0, ingest.LogRecord{Key: key, Value: []byte("v")}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mustSave(t, s.Store, "bank-a", parts("x", "2"))
+	if got := testutil.ToFloat64(first.metrics.failures.WithLabelValues(kindOther)); got != 3 {
+		t.Errorf("%v records are counted", got)
+	}
+	again := c.instance(t, "shared").take(t, 0)
+	wantLoad(t, again.Store, "bank-a", parts("x", "2"))
+	if len(again.held.damaged) != 1 || len(again.held.dead) > 0 {
+		t.Errorf("damaged %q, to be given up %q", again.held.damaged, again.held.dead)
+	}
+}
+
+// A topic that was widened is refused, whichever partition is asked for.
+func testTopicWidened(t *testing.T, c *cluster) {
+	c.instance(t, "widened").take(t, 2)
+	c.instance(t, "widened").take(t, 1)
+	client := kafka.Client{Addr: kafka.TCP(c.cfg.Brokers...)}
+	answer, err := client.CreatePartitions(t.Context(), &kafka.CreatePartitionsRequest{
+		Topics: []kafka.TopicPartitionsConfig{{Name: "widened", Count: 5}},
+	})
+	if err != nil || answer.Errors["widened"] != nil {
+		t.Fatal(err, answer)
+	}
+	for partition := range int32(5) {
+		_, err := c.instance(t, "widened").Open(t.Context(), c.cfg.Topic, partition, isOwner)
+		if !errors.Is(err, errUnfit) || !strings.Contains(err.Error(), "has 5 partitions and had 3") {
+			t.Errorf("partition %d: %v", partition, err)
+		}
 	}
 }
 
