@@ -4,15 +4,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"sync"
 	"time"
 
+	"github.com/rs/zerolog"
 	"github.com/segmentio/kafka-go"
 )
 
 const (
 	// MaxLogRecord is the largest value of a LogRecord, in bytes. Brokers refuse batches above 1 MiB by default.
 	MaxLogRecord = 512 << 10
+	// MaxLogBatch is what a topic must take at once: brokers do by default.
+	MaxLogBatch = 2 * MaxLogRecord
 	// logBackoff is how long Append waits before it tries again, at first and at most.
 	logBackoff, maxLogBackoff = 100 * time.Millisecond, 5 * time.Second
 )
@@ -30,19 +34,23 @@ type Log struct {
 	cfg     KafkaConfig // with the topic of the log
 	network *network
 	client  *kafka.Client
+	outages zerolog.Logger // a few times a minute
 
 	mu   sync.Mutex
 	idle map[int]*kafka.Conn // by partition, the connection of the last Read, for the next one; nil once closed
 }
 
 // OpenLog reads the certificates and secrets that the configuration names. It does not connect.
-func OpenLog(cfg KafkaConfig, topic string) (*Log, error) {
-	cfg.Topic, cfg.MaxMessage = topic, 2*MaxLogRecord
+func OpenLog(cfg KafkaConfig, topic string, log zerolog.Logger) (*Log, error) {
+	cfg.Topic, cfg.MaxMessage = topic, MaxLogBatch
 	network, err := newNetwork(cfg)
 	if err != nil {
 		return nil, err
 	}
-	return &Log{cfg: cfg, network: network, client: network.client(cfg.Brokers), idle: map[int]*kafka.Conn{}}, nil
+	return &Log{
+		cfg: cfg, network: network, client: network.client(cfg.Brokers), idle: map[int]*kafka.Conn{},
+		outages: log.Sample(&zerolog.BurstSampler{Burst: 5, Period: time.Minute}),
+	}, nil
 }
 
 // Close ends all connections.
@@ -107,6 +115,19 @@ func (l *Log) Setting(ctx context.Context, name string) (string, error) {
 		}
 	}
 	return "", fmt.Errorf("the brokers do not say what %s of the topic %s is", name, l.cfg.Topic)
+}
+
+// Number gives a setting of the topic that is a number.
+func (l *Log) Number(ctx context.Context, name string) (int64, error) {
+	text, err := l.Setting(ctx, name)
+	if err != nil {
+		return 0, err
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("%s of the topic %s: %w", name, l.cfg.Topic, err)
+	}
+	return n, nil
 }
 
 // Read gives the records of a partition from one offset up to, and without, another, in offset order: those that are still
@@ -209,6 +230,8 @@ func (l *Log) AppendFresh(ctx context.Context, partition int, fresh func() []Log
 		if !passes(err) || endsWithin(ctx, wait+operationTimeout) {
 			return nil, fmt.Errorf("writing to partition %d of the topic %s: %w", partition, l.cfg.Topic, err)
 		}
+		l.outages.Warn().Err(err).Str("topic", l.cfg.Topic).Int("partition", partition).Dur("retry_in", wait).
+			Msg("Writing to a topic of the service's own failed, trying again")
 		if !sleep(ctx, wait) {
 			return nil, fmt.Errorf("writing to partition %d of the topic %s: %w", partition, l.cfg.Topic, errors.Join(err, ctx.Err()))
 		}

@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/rs/zerolog"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
@@ -22,7 +24,7 @@ func startLog(t *testing.T, partitions int32, opts ...kfake.Opt) (*kfake.Cluster
 	t.Cleanup(c.Close)
 	cfg := DefaultKafkaConfig()
 	cfg.Brokers = c.ListenAddrs()
-	l, err := OpenLog(cfg, "state")
+	l, err := OpenLog(cfg, "state", zerolog.Nop())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,6 +83,8 @@ func TestLogGivesBackWhatWasAppended(t *testing.T) {
 // A request that fails is repeated until it is taken, in order.
 func TestLogAppendsOverOutages(t *testing.T) {
 	c, l := startLog(t, 1)
+	var said bytes.Buffer
+	l.outages = zerolog.New(&said)
 	failures := 3
 	c.ControlKey(int16(kmsg.Produce), func(kmsg.Request) (kmsg.Response, error, bool) {
 		c.KeepControl()
@@ -93,6 +97,9 @@ func TestLogAppendsOverOutages(t *testing.T) {
 		if err := l.Append(t.Context(), 0, LogRecord{Key: []byte("k"), Value: fmt.Appendf(nil, "%d", i)}); err != nil {
 			t.Fatal(err)
 		}
+	}
+	if n := strings.Count(said.String(), "trying again"); n != 3 {
+		t.Errorf("3 failures are logged %d times", n)
 	}
 	var values []string
 	for _, r := range l.all(t, 0) {
@@ -130,7 +137,7 @@ func TestLogErrors(t *testing.T) {
 	c, _ := startLog(t, 1)
 	cfg := DefaultKafkaConfig()
 	cfg.Brokers = c.ListenAddrs()
-	l, err := OpenLog(cfg, "none")
+	l, err := OpenLog(cfg, "none", zerolog.Nop())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -220,7 +227,7 @@ func TestLogMakesItsTopic(t *testing.T) {
 	c, _ := startLog(t, 1)
 	cfg := DefaultKafkaConfig()
 	cfg.Brokers = c.ListenAddrs()
-	l, err := OpenLog(cfg, "made")
+	l, err := OpenLog(cfg, "made", zerolog.Nop())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -236,7 +243,7 @@ func TestLogMakesItsTopic(t *testing.T) {
 			t.Errorf("cleanup.policy is %q, %v", policy, err)
 		}
 	}
-	other, err := OpenLog(cfg, "none")
+	other, err := OpenLog(cfg, "none", zerolog.Nop())
 	if err != nil {
 		t.Fatal(err)
 	}

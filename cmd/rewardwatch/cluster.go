@@ -16,8 +16,11 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/checkpoint"
 )
 
-// unitsKept is how long the units topic keeps units: as long as nobody reads them, no longer than that.
-const unitsKept = 7 * 24 * time.Hour
+// How long the units topic keeps units, as long as nobody reads them, no longer than that; and when that is told to be short.
+const (
+	unitsKept    = 7 * 24 * time.Hour
+	unitsKeptFew = 24 * time.Hour
+)
 
 // clusterWatch is how often it is looked whether a topic that is needed is there.
 const clusterWatch = 2 * time.Second
@@ -46,15 +49,15 @@ func openCluster(cfg *Config, p *pipeline, log zerolog.Logger, reg prometheus.Re
 	if c.stores, err = checkpoint.OpenTopic(c.kafka, cfg.Cluster.CheckpointsTopic, log, reg); err != nil {
 		return nil, err
 	}
-	if c.telemetry, err = ingest.OpenLog(c.kafka, c.kafka.Topic); err != nil {
+	if c.telemetry, err = ingest.OpenLog(c.kafka, c.kafka.Topic, log); err != nil {
 		return nil, errors.Join(err, c.close())
 	}
-	if c.units, err = ingest.OpenLog(c.kafka, c.unitsTopic); err != nil {
+	if c.units, err = ingest.OpenLog(c.kafka, c.unitsTopic, log); err != nil {
 		return nil, errors.Join(err, c.close())
 	}
 	c.writer = newUnitWriter(p, records, c.units)
 	units := c.kafka
-	units.Topic, units.Group, units.MaxMessage = c.unitsTopic, units.Group+"-units", 2*ingest.MaxLogRecord
+	units.Topic, units.Group, units.MaxMessage = c.unitsTopic, units.Group+"-units", ingest.MaxLogBatch
 	if c.judging, err = ingest.NewConsumer(units, ingest.ConsumerOptions{
 		Stores: c.stores, CheckpointEvery: time.Duration(cfg.Checkpoint.Every), Handler: newUnitReaders(p, records, c.writer.width),
 		Log: log, Registerer: reg,
@@ -151,11 +154,34 @@ var errUnitsTopicUnfit = errors.New("the units topic is not fit for units")
 
 func (c *cluster) checkUnits(ctx context.Context) error {
 	policy, err := c.units.Setting(ctx, "cleanup.policy")
-	if err != nil || !strings.Contains(policy, "compact") {
+	if err != nil {
 		return err
 	}
-	return fmt.Errorf("%w: compaction would remove all but the newest of a policy; mend it with: kafka-configs.sh --bootstrap-server %s --alter "+
-		"--entity-type topics --entity-name %s --add-config cleanup.policy=delete", errUnitsTopicUnfit, strings.Join(c.kafka.Brokers, ","), c.unitsTopic)
+	if strings.Contains(policy, "compact") {
+		return fmt.Errorf("%w: compaction would remove all but the newest of a policy; mend it with: %s",
+			errUnitsTopicUnfit, c.unitsCommand("cleanup.policy=delete"))
+	}
+	largest, err := c.units.Number(ctx, "max.message.bytes")
+	if err != nil {
+		return err
+	}
+	if largest < ingest.MaxLogBatch {
+		return fmt.Errorf("%w: its max.message.bytes is %d, and a unit may take %d; mend it with: %s",
+			errUnitsTopicUnfit, largest, ingest.MaxLogBatch, c.unitsCommand(fmt.Sprint("max.message.bytes=", ingest.MaxLogBatch)))
+	}
+	kept, err := c.units.Number(ctx, "retention.ms")
+	if err == nil && kept >= 0 && kept < unitsKeptFew.Milliseconds() {
+		c.log.Warn().Dur("kept", time.Duration(kept)*time.Millisecond).
+			Str("mend", c.unitsCommand(fmt.Sprint("retention.ms=", unitsKept.Milliseconds()))).
+			Msg("The units topic keeps units for a short time: those that nobody reads for so long are lost")
+	}
+	return err
+}
+
+// unitsCommand is the command that changes a setting of the units topic.
+func (c *cluster) unitsCommand(setting string) string {
+	return fmt.Sprintf("kafka-configs.sh --bootstrap-server %s --alter --entity-type topics --entity-name %s --add-config %s",
+		strings.Join(c.kafka.Brokers, ","), c.unitsTopic, setting)
 }
 
 // ready gives nil when the group has been joined, and units are read up to the lag that is allowed.

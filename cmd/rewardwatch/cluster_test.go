@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"path/filepath"
@@ -18,6 +19,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/rewardwatch/rewardwatch/detectors/bank"
+	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
 // instance is one of several services inside the test.
@@ -317,5 +319,41 @@ func TestInstancesFindTogetherWhatOneFindsAlone(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// What a units topic that exists would lose is an error, or told, with the command that mends it.
+func TestUnitsTopicsThatAreUnfit(t *testing.T) {
+	t.Parallel()
+	cfg := ingest.DefaultKafkaConfig()
+	cfg.Brokers = []string{startBroker(t, 1)}
+	for topic, c := range map[string]struct {
+		settings map[string]string
+		err, log string
+	}{
+		"plain":      {},
+		"compacting": {map[string]string{"cleanup.policy": "compact,delete"}, "--entity-name compacting --add-config cleanup.policy=delete", ""},
+		"small":      {map[string]string{"max.message.bytes": "524288"}, "--entity-name small --add-config max.message.bytes=1048576", ""},
+		"short":      {map[string]string{"retention.ms": "3600000"}, "", "--entity-name short --add-config retention.ms=604800000"},
+		"for ever":   {map[string]string{"retention.ms": "-1"}, "", ""},
+	} {
+		topic = strings.ReplaceAll(topic, " ", "-")
+		l, err := ingest.OpenLog(cfg, topic, zerolog.Nop())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := l.Make(t.Context(), 1, c.settings); err != nil {
+			t.Fatal(err)
+		}
+		var said bytes.Buffer
+		units := &cluster{kafka: cfg, unitsTopic: topic, units: l, log: zerolog.New(&said)}
+		_, err = units.unitsPartitions(t.Context())
+		if (err != nil) != (c.err != "") || err != nil && (!errors.Is(err, errUnitsTopicUnfit) || !strings.Contains(err.Error(), c.err)) {
+			t.Errorf("%s: %v, want %q", topic, err, c.err)
+		}
+		if (said.Len() > 0) != (c.log != "") || !strings.Contains(said.String(), c.log) {
+			t.Errorf("%s: says %q, want %q", topic, said.String(), c.log)
+		}
+		_ = l.Close()
 	}
 }

@@ -70,7 +70,7 @@ func (s *Store) piece(name, part string, at place) ([]byte, error) {
 		return parts[part], err
 	}
 	data, err := reader.GetPiece(name, at.generation, at.offset, at.length)
-	damaged := func(why string) error { return &DamagedError{Where: s.backend.Where(name, at.generation), Why: why} }
+	damaged := func(why string) error { return s.damaged(name, at.generation, why) }
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, damaged("it is missing")

@@ -54,6 +54,7 @@ type Backend interface {
 // A name belongs to one owner at a time: its Load, if any, comes before its first Save. Other names may be used meanwhile.
 type Store struct {
 	backend Backend
+	topic   string // that segments lie in, "" where they are files
 	log     zerolog.Logger
 	metrics *metrics
 
@@ -91,26 +92,37 @@ func (s *Store) Names(prefix string) ([]string, error) { return s.backend.Names(
 // DamagedError says that a segment exists and cannot be trusted.
 type DamagedError struct {
 	Where string // it is
+	Topic string // that it is in, "" where it is a file
 	Why   string // it cannot be used
 }
 
 // Error gives the damage and the ways out of it.
 func (e *DamagedError) Error() string {
-	return fmt.Sprintf("checkpoint %s cannot be used: %s; put back a copy of it, or move all files of this name away to start what "+
-		"it holds from nothing (a partition loses its open episodes and resumes at its committed offset, a bank warms up a new baseline)",
-		e.Where, e.Why)
+	way := "put back a copy of it, or move all files of this name away to start what it holds from nothing"
+	if e.Topic != "" {
+		way = newTopic
+	}
+	return fmt.Sprintf("checkpoint %s cannot be used: %s; %s (a partition loses its open episodes and resumes at its committed offset, "+
+		"a bank warms up a new baseline)", e.Where, e.Why, way)
 }
+
+// newTopic is the way out where state is in a topic.
+const newTopic = "stop all instances and name a new topic in cluster.checkpoints_topic to start everything from nothing"
 
 // VersionError says that a checkpoint is whole and of a format that this build does not read.
 type VersionError struct {
 	Where string // it is
+	Topic string // that it is in, "" where it is a file
 	Why   string // which version it has, and which is wanted
 }
 
 // Error gives the versions and the ways on.
 func (e *VersionError) Error() string {
-	return fmt.Sprintf("checkpoint %s: %s; start the build that wrote it, or move all files of this name away to start what it holds "+
-		"from nothing", e.Where, e.Why)
+	way := "move all files of this name away to start what it holds from nothing"
+	if e.Topic != "" {
+		way = newTopic
+	}
+	return fmt.Sprintf("checkpoint %s: %s; start the build that wrote it, or %s", e.Where, e.Why, way)
 }
 
 func (s *Store) history(name string) *history {
@@ -169,6 +181,11 @@ func isDamage(err error) bool {
 	return errors.As(err, &damaged)
 }
 
+// damaged gives the error for a segment.
+func (s *Store) damaged(name string, number uint64, why string) error {
+	return &DamagedError{Where: s.backend.Where(name, number), Topic: s.topic, Why: why}
+}
+
 // list asks the backend for the segments of a name.
 func (s *Store) list(name string, h *history) error {
 	numbers, err := s.backend.Generations(name)
@@ -188,11 +205,11 @@ func (s *Store) read(name string, number uint64, h *history) (ingest.Parts, erro
 	if err != nil {
 		return nil, err
 	}
-	damaged := func(why string) error { return &DamagedError{Where: s.backend.Where(name, number), Why: why} }
+	damaged := func(why string) error { return s.damaged(name, number, why) }
 	of, generationOf, live, err := decode(head)
 	switch {
 	case errors.Is(err, errOtherVersion):
-		return nil, &VersionError{Where: s.backend.Where(name, number), Why: err.Error()}
+		return nil, &VersionError{Where: s.backend.Where(name, number), Topic: s.topic, Why: err.Error()}
 	case err != nil:
 		return nil, damaged(err.Error())
 	case of != name || generationOf != number:
@@ -220,7 +237,7 @@ func (s *Store) cut(name string, number uint64, segment []byte, live index, part
 	for _, part := range parts {
 		data, whole := live[part].cut(segment)
 		if !whole {
-			return &DamagedError{Where: s.backend.Where(name, number), Why: fmt.Sprintf("the checksum of part %q does not match", part)}
+			return s.damaged(name, number, fmt.Sprintf("the checksum of part %q does not match", part))
 		}
 		into[part] = data
 	}
@@ -231,7 +248,7 @@ func (s *Store) cut(name string, number uint64, segment []byte, live index, part
 func (s *Store) segment(name string, number uint64) ([]byte, error) {
 	segment, err := s.backend.Get(name, number)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, &DamagedError{Where: s.backend.Where(name, number), Why: "it is missing"}
+		return nil, s.damaged(name, number, "it is missing")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading checkpoint %q: %w", name, err)

@@ -233,6 +233,7 @@ rewardwatch_checkpoint_fallbacks_total{kind="partition"} 0
 # HELP rewardwatch_checkpoint_failures_total Checkpoints that could not be written, or were refused when read, by kind.
 # TYPE rewardwatch_checkpoint_failures_total counter
 rewardwatch_checkpoint_failures_total{kind="bank"} 1
+rewardwatch_checkpoint_failures_total{kind="other"} 0
 rewardwatch_checkpoint_failures_total{kind="partition"} 0
 `)
 }

@@ -420,9 +420,9 @@ func (t *tenure) Get(name string, generation uint64) ([]byte, error) {
 	case s == nil:
 		return nil, fs.ErrNotExist
 	case errors.Is(s.err, errOtherVersion):
-		return nil, &VersionError{Where: t.Where(name, generation), Why: s.err.Error()}
+		return nil, &VersionError{Where: t.Where(name, generation), Topic: t.topic, Why: s.err.Error()}
 	case s.err != nil:
-		return nil, &DamagedError{Where: t.Where(name, generation), Why: s.err.Error()}
+		return nil, &DamagedError{Where: t.Where(name, generation), Topic: t.topic, Why: s.err.Error()}
 	}
 	if data, whole := s.join(chunks); whole {
 		return data, nil
@@ -464,7 +464,7 @@ func (t *tenure) missing(ctx context.Context, name string, generation uint64) er
 	if t.isLost() {
 		return ingest.ErrFenced
 	}
-	return &DamagedError{Where: t.Where(name, generation), Why: "its chunks are not what its manifest says"}
+	return &DamagedError{Where: t.Where(name, generation), Topic: t.topic, Why: "its chunks are not what its manifest says"}
 }
 
 // Where implements Backend.

@@ -35,7 +35,7 @@ type Topic struct {
 
 // OpenTopic reads the certificates and secrets that the configuration names. It does not connect.
 func OpenTopic(cfg ingest.KafkaConfig, topic string, log zerolog.Logger, reg prometheus.Registerer) (*Topic, error) {
-	l, err := ingest.OpenLog(cfg, topic)
+	l, err := ingest.OpenLog(cfg, topic, log)
 	if err != nil {
 		return nil, err
 	}
@@ -76,7 +76,9 @@ func (t *Topic) Open(ctx context.Context, topic string, partition int32, owner f
 	for _, what := range held.damaged {
 		t.logger.Error().Str("scope", scope).Str("topic", t.topic).Str("damaged", what).Msg("A record of the checkpoints is damaged")
 	}
-	return assignment{newStore(held, t.logger, t.metrics), held}, nil
+	s := newStore(held, t.logger, t.metrics)
+	s.topic = t.topic
+	return assignment{s, held}, nil
 }
 
 // foreign tells of a record that somebody else has written to the topic, or that was damaged.
@@ -116,7 +118,7 @@ func (t *Topic) prepare(ctx context.Context, telemetry string) (partitions int, 
 }
 
 func (t *Topic) make(ctx context.Context, telemetry string) (int, error) {
-	l, err := ingest.OpenLog(t.cfg, telemetry)
+	l, err := ingest.OpenLog(t.cfg, telemetry, t.logger)
 	if err != nil {
 		return 0, err
 	}

@@ -49,7 +49,7 @@ func (c *cluster) make(t testing.TB, topic string, partitions int, settings map[
 
 func (c *cluster) log(t testing.TB, topic string) *ingest.Log {
 	t.Helper()
-	l, err := ingest.OpenLog(c.cfg, topic)
+	l, err := ingest.OpenLog(c.cfg, topic, zerolog.Nop())
 	if err != nil {
 		t.Fatal(err)
 	}
