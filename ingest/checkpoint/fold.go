@@ -25,6 +25,7 @@ type foldedRecord struct {
 	key    []byte
 	offset int64
 	counts bool   // its epoch had not ended when it was written
+	size   int    // of the value
 	value  []byte // nil where it does not count
 }
 
@@ -57,7 +58,7 @@ func (f *folded) fold(r ingest.LogRecord) error {
 			f.owner = at.number
 		}
 	}
-	held := &foldedRecord{record: at, key: r.Key, offset: r.Offset, counts: at.epoch == f.epoch}
+	held := &foldedRecord{record: at, key: r.Key, offset: r.Offset, size: len(r.Value), counts: at.epoch == f.epoch}
 	if held.counts {
 		held.value = r.Value
 	}
@@ -82,7 +83,28 @@ type segment struct {
 	err         error    // why it cannot be read: damage, or errOtherVersion
 	keys        [][]byte // of its records, the manifest first: no manifest is to be left without its chunks
 	first, last int64    // offsets: its chunks lie between them
+	pieces      []piece  // its chunks, but for those behind one that is missing
 	held        [][]byte // its chunks, from the opening until they are asked for or the name is written to
+}
+
+// piece says where a chunk is.
+type piece struct {
+	key    []byte
+	offset int64 // of the record
+	start  int   // in the segment
+	size   int
+}
+
+// over gives the chunks that a part of the segment lies in. whole is false where one of them is missing.
+func (s *segment) over(offset, length uint64) (pieces []piece, whole bool) {
+	end := uint64(0)
+	for _, p := range s.pieces {
+		begin := uint64(p.start)
+		if end = begin + uint64(p.size); end > offset && begin < offset+length {
+			pieces = append(pieces, p)
+		}
+	}
+	return pieces, offset+length >= offset && end >= offset+length
 }
 
 // note is one of the journal.
@@ -194,10 +216,15 @@ func (h *holding) forget(key string) {
 
 // gather takes the chunks of the segment.
 func (s *segment) gather(scope string, chunks map[[2]uint64]*foldedRecord) {
-	for _, number := range s.chunks {
+	start := 0
+	for i, number := range s.chunks {
 		at := [2]uint64{s.epoch, number}
 		s.keys = append(s.keys, record{epoch: at[0], number: number, kind: kindChunk}.key(scope))
 		if r := chunks[at]; r != nil {
+			if len(s.pieces) == i {
+				s.pieces = append(s.pieces, piece{r.key, r.offset, start, r.size})
+				start += r.size
+			}
 			s.held = append(s.held, r.value)
 			s.first = min(s.first, r.offset)
 			delete(chunks, at)

@@ -36,7 +36,10 @@ type recordLog interface {
 	AppendFresh(ctx context.Context, partition int, fresh func() []ingest.LogRecord) ([]ingest.LogRecord, error)
 }
 
-var _ Backend = (*tenure)(nil)
+var (
+	_ Backend     = (*tenure)(nil)
+	_ pieceReader = (*tenure)(nil)
+)
 
 // tenure is the time of one owner of a scope: a backend, and a journal, which nobody else writes to as long as it lasts.
 // A write counts if the log holds none of a later owner before it, which is read before the write is taken for done. So a
@@ -210,7 +213,7 @@ func (t *tenure) fresh(r record, value []byte) *foldedRecord {
 	defer t.mu.Unlock()
 	t.number++
 	r.epoch, r.number = t.epoch, t.number
-	return &foldedRecord{record: r, key: r.key(t.scope), value: value}
+	return &foldedRecord{record: r, key: r.key(t.scope), size: len(value), value: value}
 }
 
 // takeDead gives keys for the tombstones of a request; none while others are on their way, since they go in order.
@@ -409,12 +412,63 @@ func (t *tenure) readOn(ctx context.Context) error {
 func (t *tenure) Get(name string, generation uint64) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), topicRead)
 	defer cancel()
+	s, err := t.segment(name, generation)
+	if err != nil {
+		return nil, err
+	}
+	t.mu.Lock()
+	chunks := s.held
+	s.held = nil
+	t.mu.Unlock()
+	if data, whole := s.join(chunks); whole {
+		return data, nil
+	}
+	if chunks, err = t.fetch(ctx, s); err != nil {
+		return nil, err
+	}
+	if data, whole := s.join(chunks); whole {
+		return data, nil
+	}
+	return nil, t.missing(ctx, name, generation)
+}
+
+// GetPiece implements pieceReader: it reads nothing but the chunks that hold the piece.
+func (t *tenure) GetPiece(name string, generation, offset, length uint64) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), topicRead)
+	defer cancel()
+	s, err := t.segment(name, generation)
+	if err != nil {
+		return nil, err
+	}
+	pieces, whole := s.over(offset, length)
+	if !whole {
+		return nil, t.missing(ctx, name, generation)
+	}
+	if len(pieces) == 0 {
+		return nil, nil
+	}
+	data := make([]byte, 0, length)
+	left := pieces
+	err = t.log.Read(ctx, t.partition, left[0].offset, left[len(left)-1].offset+1, func(r ingest.LogRecord) error {
+		if len(left) > 0 && r.Offset == left[0].offset && string(r.Key) == string(left[0].key) && len(r.Value) == left[0].size {
+			from, to := max(0, int(offset)-left[0].start), min(left[0].size, int(offset+length)-left[0].start)
+			data, left = append(data, r.Value[from:to]...), left[1:]
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if len(left) > 0 {
+		return nil, t.missing(ctx, name, generation)
+	}
+	return data, nil
+}
+
+// segment finds a segment whose manifest can be read. The errors are those of Get.
+func (t *tenure) segment(name string, generation uint64) (*segment, error) {
 	t.mu.Lock()
 	s := t.segments[name][generation]
-	var chunks [][]byte
-	if s != nil {
-		chunks, s.held = s.held, nil
-	}
 	t.mu.Unlock()
 	switch {
 	case s == nil:
@@ -424,17 +478,7 @@ func (t *tenure) Get(name string, generation uint64) ([]byte, error) {
 	case s.err != nil:
 		return nil, &DamagedError{Where: t.Where(name, generation), Topic: t.topic, Why: s.err.Error()}
 	}
-	if data, whole := s.join(chunks); whole {
-		return data, nil
-	}
-	chunks, err := t.fetch(ctx, s)
-	if err != nil {
-		return nil, err
-	}
-	if data, whole := s.join(chunks); whole {
-		return data, nil
-	}
-	return nil, t.missing(ctx, name, generation)
+	return s, nil
 }
 
 // fetch reads the chunks of a segment.

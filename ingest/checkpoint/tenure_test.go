@@ -171,6 +171,51 @@ func TestTenureGivesBackSegments(t *testing.T) {
 	check(open(t, l))
 }
 
+// A piece of a segment is read without the rest, from the writer and from whoever comes after it.
+func TestTenureGivesPieces(t *testing.T) {
+	l := newMemoryLog()
+	held := open(t, l)
+	data := randomBytes(5*testChunk + 7)
+	mustPut(t, held, "bank-a", 1, data)
+	for _, who := range []string{"the writer", "the next owner"} {
+		for from := uint64(0); from <= uint64(len(data)); from += 9 {
+			for _, length := range []uint64{0, 1, 9, testChunk, 3 * testChunk} {
+				l.reads = 0
+				got, err := held.GetPiece("bank-a", 1, from, length)
+				if from+length > uint64(len(data)) {
+					if !isDamage(err) {
+						t.Errorf("%s: a piece behind the end gives %v", who, err)
+					}
+					continue
+				}
+				if err != nil || !bytes.Equal(got, data[from:from+length]) {
+					t.Fatalf("%s: %d bytes from %d: %d bytes, %v", who, length, from, len(got), err)
+				}
+				if most := int(length+testChunk-2)/testChunk + 1; l.reads > most {
+					t.Errorf("%s: %d bytes from %d: %d chunks are read", who, length, from, l.reads)
+				}
+			}
+		}
+		if _, err := held.GetPiece("bank-a", 1, 1<<63, 1<<63); !isDamage(err) {
+			t.Errorf("%s: an impossible piece gives %v", who, err)
+		}
+		if _, err := held.GetPiece("bank-a", 2, 0, 1); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s: a piece of nothing gives %v", who, err)
+		}
+		held = open(t, l)
+	}
+	l.records = slices.Delete(l.records, 2, 3) // the second chunk
+	for _, who := range []string{"who has seen all", "the next owner"} {
+		if _, err := held.GetPiece("bank-a", 1, 0, 3*testChunk); !isDamage(err) {
+			t.Errorf("%s: without a chunk %v", who, err)
+		}
+		if got, err := held.GetPiece("bank-a", 1, 0, testChunk); err != nil || !bytes.Equal(got, data[:testChunk]) {
+			t.Errorf("%s: what is whole is %d bytes, %v", who, len(got), err)
+		}
+		held = open(t, l)
+	}
+}
+
 // However a write is cut short, the segment before is what there is; what was left behind is given up by the next owner.
 func TestTenureWriteThatIsCutShort(t *testing.T) {
 	segment := randomBytes(3 * testChunk)

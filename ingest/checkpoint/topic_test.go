@@ -133,6 +133,9 @@ func testTopicChangesHands(t *testing.T, c *cluster) {
 		if !maps.Equal(got, notes) {
 			t.Errorf("turn %d: notes %q, want %q", turn, got, notes)
 		}
+		if some, err := s.LoadParts("bank-a", []string{"large"}); err != nil || string(some["large"]) != large {
+			t.Errorf("turn %d: a part alone has %d bytes, %v", turn, len(some["large"]), err)
+		}
 		if err := old.Save("bank-a", parts("turn", "lost"), nil); !errors.Is(err, ingest.ErrFenced) {
 			t.Errorf("turn %d: the owner of old gets %v", turn, err)
 		}
