@@ -158,7 +158,7 @@ func crashConfig(directory, receiver string) Config {
 	for i := range crashTargets {
 		name := fmt.Sprint("trainer-", i)
 		cfg.Targets = append(cfg.Targets, Target{
-			Name: name, Webhook: receiver, SecretFile: filepath.Join(directory, "secret"), Timeout: seconds(1), CompletesWithin: defaultCompletesWithin,
+			Name: name, Webhook: receiver, SecretFile: filepath.Join(directory, "secret"), Timeout: seconds(1), CompletesWithin: defaultCompletesWithin, AllowPrivate: true,
 		})
 		cfg.Triggers = append(cfg.Triggers, Trigger{On: OnIncident, Signals: []string{name}, Recipe: "ranker", Target: name})
 	}
