@@ -34,7 +34,7 @@ func newRetrainAskCommand(c *console, service *client) *cobra.Command {
 	cmd.Flags().StringVar(&body.Target, "target", "", "who is told (required)")
 	cmd.Flags().StringVar(&body.Incident, "incident", "", "id of an incident of the policy")
 	cmd.Flags().StringVar(&body.ID, "id", "", "for scripts that may run twice: the same id orders one retraining")
-	body.reason.flags(cmd)
+	body.flags(cmd)
 	return cmd
 }
 
