@@ -74,7 +74,7 @@ lint: $(GOLANGCI)
 bench:
 	go test -run '^$$' -bench . -benchmem ./...
 
-# The tables of docs/detection.md, and how long each took; more BASELINES and RUNS make them more exact. TABLES chooses some by
+# The tables of docs/detection.md and docs/retraining.md, and how long each took; more BASELINES and RUNS make them more exact. TABLES chooses some by
 # the names of their tests without TestBench, such as TABLES=Promise or TABLES='(Delay|Season)'. Those of the Python packages
 # are printed where `make peers` has installed them.
 BASELINES ?= 20
@@ -84,6 +84,7 @@ TABLES_ALONE = sed -unE 's/^--- PASS: TestBench(.*) \((.*)s\)$$/\n\1 took \2 s./
 bench-detection:
 	go test -tags benchdetection -count=1 -timeout 0 -run '^TestBench$(TABLES)' -v ./detectors -args -runs $(RUNS) | $(TABLES_ALONE)
 	go test -tags benchdetection -count=1 -timeout 0 -run '^TestBench$(TABLES)' -v ./detectors/bank -args -baselines $(BASELINES) | $(TABLES_ALONE)
+	go test -tags benchdetection -count=1 -timeout 0 -run '^TestBench$(TABLES)' -v ./retrain/expectation -args -runs $(RUNS) | $(TABLES_ALONE)
 
 peers: $(PEERS_VENV)
 

@@ -28,7 +28,15 @@ type Config struct {
 	Targets  []Target      `yaml:"targets"`
 	Triggers []Trigger     `yaml:"triggers"`
 	Breaker  BreakerConfig `yaml:"breaker"`
+	OnMet    string        `yaml:"on_met"`   // what becomes of the baseline when a new version has shown what was expected: "promote" (its units become the next one) or "keep"
+	Rollback string        `yaml:"rollback"` // name of the target that is told to go back where a new version is worse than the one before; "" for none
 }
+
+// The values of Config.OnMet.
+const (
+	OnMetPromote = "promote" // the units of the new version become the baseline
+	OnMetKeep    = "keep"    // it stays as it is
+)
 
 // LedgerConfig says where the ledger lies: in a SQLite file, or on PostgreSQL where a URL for that is given. The URL holds a password, so it stands in a file or in an environment variable, never in the configuration.
 type LedgerConfig struct {
@@ -61,7 +69,7 @@ type Target struct {
 
 // DefaultConfig gives the configuration that holds where the file says nothing: no trigger, so nothing is ordered.
 func DefaultConfig() Config {
-	return Config{Ledger: LedgerConfig{SQLite: defaultSQLite}, Runs: defaultRuns, Breaker: defaultBreaker()}
+	return Config{Ledger: LedgerConfig{SQLite: defaultSQLite}, Runs: defaultRuns, Breaker: defaultBreaker(), OnMet: OnMetPromote}
 }
 
 // UnmarshalYAML reads a target over its defaults.
@@ -80,6 +88,12 @@ func (c Config) Check(report func(path, msg string)) {
 	}
 	if c.Runs == "" && c.runsCommands() {
 		report("runs_directory", "must name a directory for the runs of commands")
+	}
+	if c.OnMet != OnMetPromote && c.OnMet != OnMetKeep {
+		report("on_met", fmt.Sprintf("must be %q or %q, not %q", OnMetPromote, OnMetKeep, c.OnMet))
+	}
+	if _, ok := c.target(c.Rollback); c.Rollback != "" && !ok {
+		report("rollback", fmt.Sprintf("no target is named %q", c.Rollback))
 	}
 	for i := range c.Targets {
 		c.checkTarget(i, report)

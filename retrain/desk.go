@@ -30,6 +30,7 @@ type Desk struct {
 	runs    *command.Runner // nil where no target is a command
 	metrics *metrics
 	log     zerolog.Logger
+	awaited awaited
 
 	externalURL string // under which people reach the service, "" where that is not known
 }

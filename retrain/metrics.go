@@ -73,12 +73,15 @@ type ledgerCollector struct {
 	cfg                                                                  Config
 	ledger                                                               *ledger
 	requests, cooldown, breaker, deadLetters, givenUp, disabled, circuit *prometheus.Desc
+	outcomes, took                                                       *prometheus.Desc
 }
 
 func newLedgerCollector(cfg Config, l *ledger) *ledgerCollector {
 	return &ledgerCollector{
 		cfg: cfg, ledger: l,
 		requests:    prometheus.NewDesc(MetricRequests, "Retrain requests in the ledger, by state.", []string{"policy", "state"}, nil),
+		outcomes:    prometheus.NewDesc(MetricOutcomes, "Retrainings that have come to an end, by outcome.", []string{"policy", "outcome"}, nil),
+		took:        prometheus.NewDesc(MetricOutcomeSeconds, "Time from the opening of a retraining to its outcome.", []string{"policy", "outcome"}, nil),
 		cooldown:    prometheus.NewDesc(MetricCooldown, "Time until an incident of the policy can order a retraining from the target again.", []string{"policy", "target"}, nil),
 		breaker:     prometheus.NewDesc(MetricBreakerOpen, "1 where triggers order nothing for the policy, as its last retrainings did not help, 0 otherwise.", []string{"policy"}, nil),
 		deadLetters: prometheus.NewDesc(MetricDeadLetters, "Requests that were given up before they could be delivered.", []string{"target"}, nil),
@@ -97,6 +100,8 @@ func (c *ledgerCollector) Describe(out chan<- *prometheus.Desc) {
 	out <- c.givenUp
 	out <- c.disabled
 	out <- c.circuit
+	out <- c.outcomes
+	out <- c.took
 }
 
 // Collect implements prometheus.Collector.
@@ -106,6 +111,7 @@ func (c *ledgerCollector) Collect(out chan<- prometheus.Metric) {
 	for desc, collect := range map[*prometheus.Desc]func(context.Context, chan<- prometheus.Metric) error{
 		c.requests: c.collectRequests, c.cooldown: c.collectCooldown, c.breaker: c.collectBreaker, c.deadLetters: c.collectDeadLetters,
 		c.givenUp: c.collectGivenUp, c.disabled: c.collectDisabled, c.circuit: c.collectCircuits,
+		c.outcomes: c.collectOutcomes, c.took: c.collectTimes,
 	} {
 		if err := collect(ctx, out); err != nil {
 			out <- prometheus.NewInvalidMetric(desc, err)
@@ -125,6 +131,46 @@ func (c *ledgerCollector) collectRequests(ctx context.Context, out chan<- promet
 	for policy := range policies {
 		for _, s := range append(unfinishedStates(), finalStates()...) {
 			out <- gauge(c.requests, float64(counts[pair{policy, string(s)}]), policy, string(s))
+		}
+	}
+	return nil
+}
+
+// outcomeStates are the ends of a request whose order was delivered.
+func outcomeStates() []State { return []State{StateMet, StateMissed, StateInconclusive, StateFailed} }
+
+// collectOutcomes counts what never leaves the ledger: the counter outlives a restart.
+func (c *ledgerCollector) collectOutcomes(ctx context.Context, out chan<- prometheus.Metric) error {
+	return c.byOutcome(ctx, func(policy, state string, n, _ int64) {
+		out <- prometheus.MustNewConstMetric(c.outcomes, prometheus.CounterValue, float64(n), policy, state)
+	})
+}
+
+func (c *ledgerCollector) collectTimes(ctx context.Context, out chan<- prometheus.Metric) error {
+	return c.byOutcome(ctx, func(policy, state string, n, milliseconds int64) {
+		out <- prometheus.MustNewConstSummary(c.took, uint64(n), float64(milliseconds)/1000, nil, policy, state)
+	})
+}
+
+// byOutcome gives how many retrainings of each policy had each outcome, and the sum of the times they took.
+func (c *ledgerCollector) byOutcome(ctx context.Context, each func(policy, state string, n, milliseconds int64)) error {
+	const of = ` FROM requests WHERE kind = 'retrain' GROUP BY policy, state`
+	counts, err := c.ledger.count(ctx, `SELECT policy, state, count(*)`+of)
+	if err != nil {
+		return err
+	}
+	sums, err := c.ledger.count(ctx, `SELECT policy, state, CAST(coalesce(sum(closed_at - opened_at), 0) AS BIGINT)`+of)
+	if err != nil {
+		return err
+	}
+	policies := map[string]bool{}
+	for k := range counts {
+		policies[k[0]] = true
+	}
+	for policy := range policies {
+		for _, s := range outcomeStates() {
+			k := pair{policy, string(s)}
+			each(policy, string(s), counts[k], sums[k])
 		}
 	}
 	return nil

@@ -4,6 +4,8 @@ package retrain
 // Names of the metrics that this package exports.
 const (
 	MetricRequests         = "rewardwatch_retrain_requests"                   // {policy,state}
+	MetricOutcomes         = "rewardwatch_retrain_outcomes_total"             // {policy,outcome}
+	MetricOutcomeSeconds   = "rewardwatch_retrain_outcome_seconds"            // {policy,outcome} from opening to closing
 	MetricCooldown         = "rewardwatch_retrain_cooldown_remaining_seconds" // {policy,target}
 	MetricBreakerOpen      = "rewardwatch_retrain_breaker_open"               // {policy}
 	MetricDeliveries       = "rewardwatch_webhook_deliveries_total"           // {target,result}

@@ -61,13 +61,17 @@ func (d *Desk) Report(ctx context.Context, id string, r Report) (Request, error)
 			m.to, m.why = StateFailed, r.Error
 			m.from = append(m.from, StateRunning)
 		case JobSucceeded:
+			m.from = append(m.from, StateRunning)
+			if q.Kind == KindRollback { // of which nothing more is expected
+				m.to, m.version, m.why = StateMet, r.Version, "version "+r.Version+" is live again"
+				return m, nil
+			}
 			o, err := q.terms()
 			if err != nil {
 				return move{}, err
 			}
 			m.to, m.version, m.why = StateVerifying, r.Version, "the job made version "+r.Version
 			m.due = now.Add(o.Contract.Expected.within() + verdictMargin)
-			m.from = append(m.from, StateRunning)
 		}
 		return m, nil
 	})
@@ -93,37 +97,6 @@ func (d *Desk) Conclude(ctx context.Context, id string, v Verdict) (Request, err
 	return d.change(ctx, id, func(Request, time.Time) (move, error) {
 		return move{by: byService, why: v.Evidence, from: []State{StateVerifying}, to: v.State}, nil
 	})
-}
-
-// Verification is a request that waits for its outcome.
-type Verification struct {
-	Request    string
-	Policy     string
-	Group      map[string]string // of the incident; nil where the request has none
-	Version    string            // policy_version whose telemetry decides
-	Expected   Expected
-	Since, Due time.Time
-}
-
-// Verifying gives what of a policy waits for its outcome, at most one request.
-func (d *Desk) Verifying(ctx context.Context, policy string) (v Verification, found bool, err error) {
-	requests, err := list(ctx, d.ledger, "requests", scanRequest, selectRequests+` WHERE policy = $1 AND state = 'verifying'`, plain(policy))
-	if err != nil || len(requests) == 0 {
-		return Verification{}, false, err
-	}
-	q := requests[0]
-	o, err := q.terms()
-	if err != nil {
-		return Verification{}, false, err
-	}
-	history, err := d.History(ctx, q.ID)
-	if err != nil {
-		return Verification{}, false, err
-	}
-	return Verification{
-		Request: q.ID, Policy: q.Policy, Group: o.Group, Version: q.NewVersion, Expected: o.Contract.Expected,
-		Since: history[len(history)-1].At, Due: q.DueAt.Add(-verdictMargin),
-	}, true, nil
 }
 
 // Approve lets a request leave that waits for it.
@@ -186,6 +159,7 @@ func (d *Desk) change(ctx context.Context, id string, decide func(Request, time.
 	q, err = d.Request(ctx, id)
 	if err == nil && changed {
 		d.log.Info().Str("request", id).Str("policy", q.Policy).Str("state", string(q.State)).Str("reason", q.Reason).Msg("retrain request")
+		d.awaited.forget()
 	}
 	if q.State == StateOpen {
 		d.courier.notify(q.Target)

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
 )
 
 // delivered opens a request and delivers it.
@@ -52,21 +54,24 @@ func testJobTellsOfItself(t *testing.T, on storage) {
 		if q := report(Report{State: JobStarted, By: "trainer"}); q.State != StateRunning {
 			t.Errorf("request %+v, want running", q)
 		}
+		if v, found := r.Awaited(t.Context(), "ranker"); found {
+			t.Errorf("%+v awaited of a job that has yet to tell of its end", v)
+		}
 		r.reopen()
 		q := report(Report{State: JobSucceeded, Version: "v3", Log: strings.Repeat("é", keptLog) + "done", By: "trainer"})
 		if q.State != StateVerifying || q.NewVersion != "v3" || !strings.HasSuffix(q.Log, "édone") || len(q.Log) > keptLog {
 			t.Errorf("request %+v, want verifying", q)
 		}
-		v, found, err := r.Verifying(t.Context(), "ranker")
-		check(t, err)
+		v, found := r.Awaited(t.Context(), "ranker")
 		if !found || v.Request != id || v.Version != "v3" || v.Expected.Statistic != "mean" || v.Group["env"] != "prod-eu" || v.Due.Sub(v.Since) != 24*time.Hour {
 			t.Errorf("to be verified: %+v", v)
 		}
-		_, err = r.Report(t.Context(), id, Report{State: JobStarted})
+		_, err := r.Report(t.Context(), id, Report{State: JobStarted})
 		var wrong *StateError
 		if !errors.As(err, &wrong) || wrong.State != StateVerifying {
 			t.Errorf("a job that starts again: %v, want a StateError", err)
 		}
+		r.pass(2 * time.Hour)
 		for range 2 {
 			q, err = r.Conclude(t.Context(), id, Verdict{State: StateMet, Evidence: "mean return 503"})
 			check(t, err)
@@ -74,13 +79,55 @@ func testJobTellsOfItself(t *testing.T, on storage) {
 		if q.State != StateMet || q.Reason != "mean return 503" || q.ClosedAt.IsZero() || !q.DueAt.IsZero() {
 			t.Errorf("request %+v, want met", q)
 		}
-		if _, found, err := r.Verifying(t.Context(), "ranker"); found || err != nil {
-			t.Errorf("still to be verified: %v %v", found, err)
+		if v, found := r.Awaited(t.Context(), "ranker"); found {
+			t.Errorf("still awaited: %+v", v)
 		}
+		const metrics = `
+			# HELP rewardwatch_retrain_outcomes_total Retrainings that have come to an end, by outcome.
+			# TYPE rewardwatch_retrain_outcomes_total counter
+			rewardwatch_retrain_outcomes_total{outcome="failed",policy="ranker"} 0
+			rewardwatch_retrain_outcomes_total{outcome="inconclusive",policy="ranker"} 0
+			rewardwatch_retrain_outcomes_total{outcome="met",policy="ranker"} 1
+			rewardwatch_retrain_outcomes_total{outcome="missed",policy="ranker"} 0
+			# HELP rewardwatch_retrain_outcome_seconds Time from the opening of a retraining to its outcome.
+			# TYPE rewardwatch_retrain_outcome_seconds summary
+			rewardwatch_retrain_outcome_seconds_sum{outcome="failed",policy="ranker"} 0
+			rewardwatch_retrain_outcome_seconds_count{outcome="failed",policy="ranker"} 0
+			rewardwatch_retrain_outcome_seconds_sum{outcome="inconclusive",policy="ranker"} 0
+			rewardwatch_retrain_outcome_seconds_count{outcome="inconclusive",policy="ranker"} 0
+			rewardwatch_retrain_outcome_seconds_sum{outcome="met",policy="ranker"} 7200
+			rewardwatch_retrain_outcome_seconds_count{outcome="met",policy="ranker"} 1
+			rewardwatch_retrain_outcome_seconds_sum{outcome="missed",policy="ranker"} 0
+			rewardwatch_retrain_outcome_seconds_count{outcome="missed",policy="ranker"} 0
+		`
+		check(t, testutil.GatherAndCompare(r.reg, strings.NewReader(metrics), MetricOutcomes, MetricOutcomeSeconds))
 		want := []State{StateOpen, StateDelivered, StateRunning, StateVerifying, StateMet}
 		if got := r.states(id); !slices.Equal(got, want) {
 			t.Errorf("states %v, want %v", got, want)
 		}
+	})
+}
+
+// A new version that telemetry shows is as good as a job that tells of it.
+func testTelemetryTellsOfTheVersion(t *testing.T, on storage) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, on)
+		if v, found := r.Awaited(t.Context(), "ranker"); found {
+			t.Errorf("%+v awaited of no request", v)
+		}
+		q := r.delivered()
+		time.Sleep(awaitedEvery)
+		v, found := r.Awaited(t.Context(), "ranker")
+		if !found || v.Request != q.ID || v.Version != "" || !v.Due.IsZero() || q.OpenedAt.After(v.Since) || v.Since.After(time.Now()) {
+			t.Errorf("awaited: %+v", v)
+		}
+		_, err := r.Report(t.Context(), q.ID, Report{State: JobSucceeded, Version: "v3", By: "telemetry"})
+		check(t, err)
+		if v, _ := r.Awaited(t.Context(), "ranker"); v.Version != "v3" || v.Due.Sub(v.Since) != 24*time.Hour {
+			t.Errorf("awaited: %+v", v)
+		}
+		_, err = r.Conclude(t.Context(), q.ID, Verdict{State: StateMissed, Evidence: "mean return 3"})
+		check(t, err)
 	})
 }
 

@@ -14,19 +14,20 @@ import (
 // arrows says what each room may import of the others, beside itself. The command may import all.
 func arrows() map[string][]string {
 	return map[string][]string{
-		"ingest":             nil,
-		"ingest/assemble":    {"ingest"},
-		"ingest/checkpoint":  {"ingest"},
-		"ingest/ingesttest":  {"ingest"},
-		"detectors":          nil,
-		"detectors/kstable":  {"detectors"}, // the generator of a table
-		"detectors/bank":     {"detectors", "ingest"},
-		"alerts":             {"detectors/bank", "ingest"},
-		"retrain":            {"alerts", "detectors/bank", "ingest", "retrain/command", "retrain/yamlfile"},
-		"retrain/command":    nil,
-		"retrain/experience": {"ingest", "ingest/assemble"},
-		"retrain/yamlfile":   nil,
-		"dashboards":         {"alerts", "detectors/bank", "ingest", "ingest/assemble", "retrain"}, // their metric names
+		"ingest":              nil,
+		"ingest/assemble":     {"ingest"},
+		"ingest/checkpoint":   {"ingest"},
+		"ingest/ingesttest":   {"ingest"},
+		"detectors":           nil,
+		"detectors/kstable":   {"detectors"}, // the generator of a table
+		"detectors/bank":      {"detectors", "ingest"},
+		"alerts":              {"detectors/bank", "ingest"},
+		"retrain":             {"alerts", "detectors/bank", "ingest", "retrain/command", "retrain/yamlfile"},
+		"retrain/command":     nil,
+		"retrain/experience":  {"ingest", "ingest/assemble"},
+		"retrain/expectation": {"ingest"},
+		"retrain/yamlfile":    nil,
+		"dashboards":          {"alerts", "detectors/bank", "ingest", "ingest/assemble", "retrain"}, // their metric names
 	}
 }
 

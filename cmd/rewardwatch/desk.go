@@ -22,12 +22,15 @@ type effects interface {
 // desk judges one policy: its bank makes findings of units, its book makes alarms and incidents of findings. Replay
 // and service use the same desk; one goroutine owns it. What the status page and the API show is published beside.
 type desk struct {
-	policy  *bank.Policy
-	book    *alerts.Book
-	effects effects
-	shown   atomic.Pointer[shown]
-	resumed bool                                       // from a checkpoint
-	load    func(parts []string) (ingest.Parts, error) // of its checkpoint; not needed where no group is ever evicted
+	name     string
+	policy   *bank.Policy
+	book     *alerts.Book
+	closing  closing
+	effects  effects
+	outcomes outcomes // nil where no retraining is followed
+	shown    atomic.Pointer[shown]
+	resumed  bool                                       // from a checkpoint
+	load     func(parts []string) (ingest.Parts, error) // of its checkpoint; not needed where no group is ever evicted
 }
 
 // shown is the book of a desk as last published; immutable.
@@ -38,7 +41,7 @@ type shown struct {
 }
 
 func newDesk(name string, cfg bank.Config, limit *bank.StreamLimit, effects effects) *desk {
-	d := &desk{policy: bank.NewPolicy(name, cfg, limit), book: alerts.NewBook(), effects: effects}
+	d := &desk{name: name, policy: bank.NewPolicy(name, cfg, limit), book: alerts.NewBook(), effects: effects}
 	d.publish()
 	return d
 }
@@ -51,6 +54,7 @@ func (d *desk) observe(ctx context.Context, u *ingest.Unit, now time.Time) error
 	if err := d.comeBack(u.Group); err != nil {
 		return err
 	}
+	d.closing.now = now
 	return d.apply(ctx, d.policy.Observe(u, now))
 }
 
@@ -59,9 +63,13 @@ func (d *desk) proceed(ctx context.Context) error {
 	return d.apply(ctx, d.policy.Proceed())
 }
 
-// tick looks for silence.
+// tick looks for silence, and for a retraining whose time is over.
 func (d *desk) tick(ctx context.Context, now time.Time) error {
-	return d.apply(ctx, d.policy.Tick(now))
+	d.closing.now = now
+	if err := d.apply(ctx, d.policy.Tick(now)); err != nil {
+		return err
+	}
+	return d.concludeOverdue(ctx, now)
 }
 
 func (d *desk) apply(ctx context.Context, found []bank.Finding) error {
@@ -69,7 +77,10 @@ func (d *desk) apply(ctx context.Context, found []bank.Finding) error {
 	for _, f := range found {
 		changes = append(changes, d.book.Apply(f)...)
 	}
-	return d.tell(ctx, changes)
+	if err := d.tell(ctx, changes); err != nil {
+		return err
+	}
+	return d.conclude(ctx)
 }
 
 // errUntold ends the service: what it holds has changed, and nobody could be told.
@@ -98,7 +109,7 @@ func (d *desk) publish() {
 }
 
 // changes gives the parts of the desk's checkpoint that have changed since saved, and the names of those that are gone.
-// Bank and book are one checkpoint, so that neither is ahead of the other.
+// Bank, book and closing are one checkpoint, so that none is ahead of the others.
 func (d *desk) changes() (changed ingest.Parts, gone []string, err error) {
 	for _, group := range d.policy.Missing() {
 		if err := d.comeBack(group); err != nil {
@@ -111,19 +122,21 @@ func (d *desk) changes() (changed ingest.Parts, gone []string, err error) {
 	}
 	book, err := d.book.Changes()
 	maps.Copy(changed, book)
-	return changed, gone, err
+	return changed, gone, errors.Join(err, d.closing.changes(changed))
 }
 
 // saved says that what changes gave last is durable.
 func (d *desk) saved() {
 	d.policy.Saved()
 	d.book.Saved()
+	d.closing.changed = false
 }
 
 // lost has changes give all parts.
 func (d *desk) lost() {
 	d.policy.Lost()
 	d.book.Lost()
+	d.closing.changed = true
 }
 
 func (d *desk) restore(parts ingest.Parts, now time.Time) error {
@@ -132,5 +145,5 @@ func (d *desk) restore(parts ingest.Parts, now time.Time) error {
 	}
 	d.resumed = true
 	d.publish()
-	return nil
+	return d.closing.resume(parts, d.policy.Summary().Groups)
 }

@@ -131,6 +131,7 @@ func (d *desks) desk(ctx context.Context, policy string) (*runningDesk, error) {
 
 func (d *desks) newDesk(policy string, cfg bank.Config) *desk {
 	judge := newDesk(policy, cfg, d.pipeline.limit, d.pipeline.audience)
+	judge.follow(d.pipeline.audience)
 	judge.policy.Keep(d.pipeline.memory.residents)
 	return judge
 }
@@ -144,7 +145,7 @@ func (d *desks) add(policy string, judge *desk) (r *runningDesk, first bool) {
 	}
 	judge.policy.Share(d.pipeline.calibrations)
 	judge.policy.InBackground()
-	r = newRunningDesk(policy, judge, d)
+	r = newRunningDesk(judge, d)
 	d.byPolicy[policy] = r
 	return r, true
 }

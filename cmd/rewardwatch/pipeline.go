@@ -46,6 +46,7 @@ type pipeline struct {
 // audience is told of what the desks find, and of the desks that come and go.
 type audience interface {
 	effects
+	outcomes
 	// restored takes over what desks that were restored hold, before their first unit. What must not be lost it leaves to
 	// resumed.
 	restored(d *desks)

@@ -17,6 +17,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/alerts"
 	"github.com/rewardwatch/rewardwatch/ingest"
 	"github.com/rewardwatch/rewardwatch/ingest/ingesttest"
+	"github.com/rewardwatch/rewardwatch/retrain"
 )
 
 // memory is a checkpoint store, and effects that do nothing.
@@ -25,6 +26,18 @@ type memory struct{ *ingesttest.Store }
 func newMemory() *memory { return &memory{ingesttest.NewStore()} }
 
 func (m *memory) Changed(context.Context, []alerts.Change) error { return nil }
+
+func (m *memory) awaited(context.Context, string) (retrain.Verification, bool) {
+	return retrain.Verification{}, false
+}
+
+func (m *memory) appeared(context.Context, string, string) (bool, error) { return false, nil }
+
+func (m *memory) concluded(context.Context, string, retrain.Verdict) (consequence, error) {
+	return nothingFollows, nil
+}
+
+func (m *memory) worsened(context.Context, retrain.Setback) error { return nil }
 
 func (m *memory) restored(*desks) {}
 

@@ -26,7 +26,6 @@ const bankPrefix = "bank-"
 // runningDesk is a desk with its goroutine.
 type runningDesk struct {
 	*desk
-	name         string
 	desks        *desks
 	merger       *merger
 	units        chan waitingUnit
@@ -40,9 +39,9 @@ type runningDesk struct {
 	safe         atomic.Pointer[map[int32]bank.AppliedUnit] // what both of the last two saves have applied
 }
 
-func newRunningDesk(policy string, d *desk, of *desks) *runningDesk {
+func newRunningDesk(d *desk, of *desks) *runningDesk {
 	r := &runningDesk{
-		desk: d, name: policy, desks: of, merger: newMerger(),
+		desk: d, desks: of, merger: newMerger(),
 		units: make(chan waitingUnit, deskBacklog), orders: make(chan func()), leaving: make(chan []ingest.Group, 1), shownWaiting: map[string]int{},
 	}
 	d.load = r.load
@@ -105,6 +104,7 @@ func (r *runningDesk) run() error {
 			if err := r.desks.pipeline.audience.passed(ctx, r.desk); err != nil {
 				return err
 			}
+			r.attend(ctx)
 			r.show()
 			shown = now
 		}
@@ -203,7 +203,7 @@ func (r *runningDesk) show() {
 // changed since the last save, it is saved once more, so that a fallback would not need what partitions keep for it. A
 // calibration is not waited for: the units that wait for it are in the checkpoints of their partitions.
 func (r *runningDesk) save() error {
-	changed := r.policy.Changed() || r.book.Changed()
+	changed := r.policy.Changed() || r.book.Changed() || r.closing.changed
 	if !changed && !r.once || r.policy.Calibrating() {
 		return nil
 	}

@@ -113,14 +113,15 @@ func (g *group) stream(signal string) *stream {
 	return s
 }
 
-// observe folds one unit in and returns what it changed.
-func (g *group) observe(u *ingest.Unit, now time.Time) []Finding {
+// observe folds one unit in and returns what it changed. A unit that is judged is presented before.
+func (g *group) observe(u *ingest.Unit, now time.Time, present func(*ingest.Unit)) []Finding {
 	if rule := g.otherUnits(u); rule != "" {
 		return g.show(u, rule, now)
 	}
 	if u = g.unit(u); u == nil {
 		return nil
 	}
+	present(u)
 	at := g.enter(u, now)
 	defer func() { g.Trail.prune(g.Streams) }() // of the streams that there are then
 	values := g.readings(u, &g.scratch)

@@ -30,6 +30,7 @@ type Policy struct {
 	pending      []pendingUnit // units that wait for the calibration
 	calibrations *Calibrations
 	residents    *Residents
+	witness      func(*ingest.Unit) // nil where nobody asks
 
 	summary atomic.Pointer[Summary]
 }
@@ -93,7 +94,7 @@ func (p *Policy) judge(u *ingest.Unit, now time.Time) []Finding {
 	if found, dealt := p.otherVersion(g, u, now); dealt {
 		return found
 	}
-	found := g.observe(u, now)
+	found := g.observe(u, now, p.present)
 	if due, accepted := g.due(); due && g.learns() && (!accepted || !g.leaveEarly() && !g.refuse()) {
 		p.grant(g)
 		room := p.room(g)

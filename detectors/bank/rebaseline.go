@@ -103,6 +103,7 @@ func (p *Policy) warmUp(g *group, u *ingest.Unit, now time.Time) []Finding {
 	if u = next.unit(u); u == nil {
 		return nil
 	}
+	p.present(u)
 	next.count(g)
 	next.Newcomers.early(u) // which counts its agent's steps
 	next.gather(u, now, !g.Incident || g.Line.Versions.outlasts())

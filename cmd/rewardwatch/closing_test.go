@@ -1,0 +1,376 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
+
+	"github.com/rewardwatch/rewardwatch/alerts"
+	"github.com/rewardwatch/rewardwatch/detectors/bank"
+	"github.com/rewardwatch/rewardwatch/ingest"
+	"github.com/rewardwatch/rewardwatch/retrain"
+)
+
+// judging are outcomes as a ledger has them, with one request at most.
+type judging struct {
+	memory
+	waits   retrain.Verification
+	open    bool // the request waits for its outcome
+	told    []string
+	verdict retrain.Verdict
+	setback retrain.Setback
+}
+
+func (j *judging) awaited(context.Context, string) (retrain.Verification, bool) {
+	return j.waits, j.open
+}
+
+func (j *judging) appeared(_ context.Context, request, version string) (bool, error) {
+	j.told = append(j.told, request+" appeared as "+version)
+	if j.open {
+		j.waits.Version, j.waits.Due = version, j.waits.Since.Add(24*time.Hour)
+	}
+	return j.open, nil
+}
+
+func (j *judging) concluded(_ context.Context, request string, v retrain.Verdict) (consequence, error) {
+	j.told = append(j.told, request+" "+string(v.State))
+	if j.open {
+		j.verdict, j.open = v, false
+	}
+	switch {
+	case j.verdict.State != v.State:
+		return nothingFollows, nil
+	case v.State == retrain.StateMet:
+		return promotes, nil
+	case v.State == retrain.StateMissed:
+		return compares, nil
+	}
+	return nothingFollows, nil
+}
+
+func (j *judging) worsened(_ context.Context, s retrain.Setback) error {
+	j.told = append(j.told, s.Request+" worse than "+s.To)
+	j.setback = s
+	return nil
+}
+
+func newJudging(t *testing.T, expected string) *judging {
+	t.Helper()
+	e, err := retrain.ParseExpected(expected)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &judging{
+		memory: *newMemory(), open: true,
+		waits: retrain.Verification{Request: "rr_1", Policy: "ranker", Group: map[string]string{"env": "prod"}, Expected: e, Since: closingStart},
+	}
+}
+
+var closingStart = time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC)
+
+func (j *judging) desk() *desk {
+	d := newDesk("ranker", bank.DefaultConfig(), bank.NewStreamLimit(100), j)
+	d.follow(j)
+	return d
+}
+
+// closingUnits are 600 episodes of v1 about 100, and then of v2 about a mean, each followed by one of another group and one
+// of v1 that is late. v1 comes before the order, v2 after it.
+func closingUnits(mean float64, after int) []*ingest.Unit {
+	rng := rand.New(rand.NewPCG(5, 6))
+	var all []*ingest.Unit
+	add := func(env, version string, mean float64, at time.Time) {
+		i := int64(len(all))
+		all = append(all, &ingest.Unit{
+			Group: ingest.NewGroup("ranker", ingest.Label{Name: "env", Value: env}), Agent: "a", Episode: fmt.Sprint(i),
+			Versions: ingest.Versions{Policy: version}, Pos: ingest.Position{Offset: i}, Length: 3, EndTS: at.UnixNano(),
+			HasReturn: true, Return: mean + 10*rng.NormFloat64(), Events: 3,
+		})
+	}
+	for i := range 600 {
+		add("prod", "v1", 100, closingStart.Add(time.Duration(i-700)*time.Second))
+	}
+	for i := range after {
+		at := closingStart.Add(time.Duration(i) * time.Second)
+		add("prod", "v2", mean, at)
+		add("shadow", "v2", 0, at)
+		add("prod", "v1", 0, at)
+	}
+	return all
+}
+
+// run feeds units to a desk at their own times, which looks into the ledger before each.
+func (d *desk) run(t *testing.T, units []*ingest.Unit) {
+	t.Helper()
+	for _, u := range units {
+		d.policy.Publish()
+		d.attend(t.Context())
+		if err := d.observe(t.Context(), u, time.Unix(0, u.EndTS)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestRetrainingIsClosedByItsTelemetry(t *testing.T) {
+	for _, tc := range []struct {
+		name, expected string
+		mean           float64
+		after          int
+		told           string
+		evidence       string
+		past           int // baselines that ended
+	}{
+		{"met", "mean return > 105 over 100 episodes within 24h", 120, 100, "rr_1 met", "as expected, the mean of return over 20 episodes is 1", 1},
+		{"missed", "mean return > 115 over 100 episodes within 24h", 100, 100, "rr_1 missed", "not as expected: the mean of return over 2", 0},
+		{"neither", "mean return > 110 over 100 episodes within 24h", 110, 100, "rr_1 inconclusive", "all units have come and do not tell: the mean of return over 100 episodes is 1", 0},
+		{"no such signal", "mean outcome.ctr > 1 over 100 episodes within 24h", 110, 100, "", "", 0},
+	} {
+		j := newJudging(t, tc.expected)
+		d := j.desk()
+		d.run(t, closingUnits(tc.mean, tc.after))
+		want := []string{"rr_1 appeared as v2"}
+		if tc.told != "" {
+			want = append(want, tc.told)
+		}
+		if !slices.Equal(j.told, want) || !strings.HasPrefix(j.verdict.Evidence, tc.evidence) {
+			t.Errorf("%s: told %q, %+v; want %q, %q", tc.name, j.told, j.verdict, want, tc.evidence)
+		}
+		d.policy.Publish()
+		if g := d.policy.Summary().Groups[0]; len(g.Lineage.Past) != tc.past {
+			t.Errorf("%s: %d baselines ended, want %d", tc.name, len(g.Lineage.Past), tc.past)
+		}
+	}
+}
+
+func TestJobThatTellsOfItsVersionIsBelieved(t *testing.T) {
+	j := newJudging(t, "mean return > 105 over 100 episodes within 24h")
+	j.waits.Version, j.waits.Due = "v3", closingStart.Add(24*time.Hour)
+	d := j.desk()
+	d.run(t, closingUnits(120, 100))
+	if len(j.told) != 0 {
+		t.Errorf("told %q of another version", j.told)
+	}
+	tick := func(at time.Time) {
+		t.Helper()
+		if err := d.tick(t.Context(), at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tick(j.waits.Due.Add(-time.Second))
+	if len(j.told) != 0 {
+		t.Errorf("told %q before its time is over", j.told)
+	}
+	tick(j.waits.Due)
+	if want := "its time was over after 0 of 100 episodes: no value of return in episodes was seen"; j.verdict.State != retrain.StateInconclusive || j.verdict.Evidence != want {
+		t.Errorf("verdict %+v, want %q", j.verdict, want)
+	}
+}
+
+func TestVersionThatWasThereBeforeIsNotNew(t *testing.T) {
+	j := newJudging(t, "mean return > 105 over 100 episodes within 24h")
+	j.waits.Since = closingStart.Add(time.Hour)
+	d := j.desk()
+	d.run(t, closingUnits(120, 100))
+	if len(j.told) != 0 {
+		t.Errorf("told %q", j.told)
+	}
+}
+
+// A checkpoint of a build that knew nothing of outcomes has no versions.
+func TestVersionOfAnEarlierBuildIsNotNew(t *testing.T) {
+	j := newJudging(t, "mean return > 105 over 100 episodes within 24h")
+	d := j.desk()
+	units := closingUnits(120, 100)
+	d.run(t, units[:590])
+	parts, _, err := d.changes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.policy.Close()
+	delete(parts, closingPart)
+	d = j.desk()
+	defer d.policy.Close()
+	j.waits.Since = time.Unix(0, units[580].EndTS) // the order was delivered before the build was changed
+	if err := d.restore(parts, closingStart); err != nil {
+		t.Fatal(err)
+	}
+	d.run(t, units[590:])
+	if len(j.told) == 0 || j.told[0] != "rr_1 appeared as v2" {
+		t.Errorf("told %q", j.told)
+	}
+}
+
+// The service writes outcomes into the ledger, and draws the consequences that are configured, once.
+func TestOutcomeInTheLedger(t *testing.T) {
+	n := &noting{memory: *newMemory()}
+	p := deskWithDrift(t, &n.memory, n)
+	incident := p.all()[0].desk.shown.Load().incidents[0]
+	if err := p.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	incident.Cause = alerts.CauseEnvironment
+	dir := t.TempDir()
+	secret := filepath.Join(dir, "secret")
+	if err := os.WriteFile(secret, []byte("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cfg, err := LoadServiceConfig(writeConfig(t, fmt.Sprintf("retrain: {ledger: {sqlite: %s}, recipes: testdata/recipes, rollback: t, "+
+		"targets: [{name: t, webhook: \"http://127.0.0.1:1\", secret_file: %s}], triggers: [{on: incident, recipe: ranker, target: t}]}",
+		filepath.Join(dir, "ledger.db"), secret)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := &app{cfg: cfg, log: zerolog.Nop()}
+	ctx := t.Context()
+	if v, found := a.awaited(ctx, "ranker"); found {
+		t.Errorf("without a ledger %+v is awaited", v)
+	}
+	if a.retrain, err = retrain.Open(ctx, cfg.Retrain, cfg.recipes, zerolog.Nop(), prometheus.NewRegistry()); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := a.retrain.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	decision, err := a.retrain.Consider(ctx, incident, time.Now())
+	if err != nil || decision.Reason != retrain.Opened {
+		t.Fatalf("decision %+v, %v", decision, err)
+	}
+	id := decision.Request
+	if awaited, err := a.appeared(ctx, id, "v3"); !awaited || err != nil {
+		t.Errorf("appeared: %t, %v", awaited, err)
+	}
+	if v, found := a.awaited(ctx, "ranker"); !found || v.Request != id || v.Version != "v3" {
+		t.Errorf("awaited %+v", v)
+	}
+	missed, met := retrain.Verdict{State: retrain.StateMissed, Evidence: "it fell"}, retrain.Verdict{State: retrain.StateMet, Evidence: "it rose"}
+	for range 2 {
+		if follows, err := a.concluded(ctx, id, missed); follows != compares || err != nil {
+			t.Errorf("missed: %d follows, %v", follows, err)
+		}
+		if err := a.worsened(ctx, retrain.Setback{Request: id, To: "v2", Evidence: "it fell below"}); err != nil {
+			t.Error(err)
+		}
+	}
+	if follows, err := a.concluded(ctx, id, met); follows != nothingFollows || err != nil {
+		t.Errorf("met after all: %d follows, %v", follows, err)
+	}
+	if all, err := a.retrain.Requests(ctx, 10); err != nil || len(all) != 2 {
+		t.Errorf("%d requests, %v; want the retraining and one rollback", len(all), err)
+	}
+}
+
+// Nothing is left to decide where the request was closed meanwhile.
+func TestRequestThatWasClosedOtherwise(t *testing.T) {
+	j := newJudging(t, "mean return > 105 over 100 episodes within 24h")
+	d := j.desk()
+	units := closingUnits(120, 100)
+	d.run(t, units[:603])
+	j.open, j.verdict = false, retrain.Verdict{State: retrain.StateInconclusive}
+	d.run(t, units[603:])
+	d.policy.Publish()
+	if g := d.policy.Summary().Groups[0]; len(g.Lineage.Past) != 0 || d.closing.Open != nil {
+		t.Errorf("%d baselines ended, %+v still open", len(g.Lineage.Past), d.closing.Open)
+	}
+}
+
+// A new version that was missed is held against the level before until it is known whether it is worse.
+func TestNewVersionThatIsWorse(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		mean float64
+		want []string
+	}{
+		{"much worse", 80, []string{"rr_1 appeared as v2", "rr_1 missed", "rr_1 worse than v1"}},
+		{"as bad as before", 100, []string{"rr_1 appeared as v2", "rr_1 missed"}},
+	} {
+		j := newJudging(t, "mean return > 125 over 100 episodes within 24h")
+		d := j.desk()
+		units := closingUnits(tc.mean, 100)
+		d.run(t, units[:640])
+		parts, _, err := d.changes()
+		if err != nil {
+			t.Fatal(err)
+		}
+		d.policy.Close()
+		d = j.desk() // also over a restart
+		if err := d.restore(parts, closingStart); err != nil {
+			t.Fatal(err)
+		}
+		d.run(t, units[630:])
+		if !slices.Equal(j.told, tc.want) || d.closing.Open != nil {
+			t.Errorf("%s: told %q, want %q; %+v is still open", tc.name, j.told, tc.want, d.closing.Open)
+		}
+		if worse := len(tc.want) == 3; worse && !strings.HasPrefix(j.setback.Evidence, "worse than the mean of 1") {
+			t.Errorf("%s: evidence %q", tc.name, j.setback.Evidence)
+		}
+		d.policy.Close()
+	}
+}
+
+// However often a desk is killed and started again from what it saved last, with the units since then read again, it comes to
+// the verdict of one that was not, on the same units, and to the same baseline.
+func TestOutcomeOutlivesRestarts(t *testing.T) {
+	const expected = "mean return > 110 over 300 episodes within 24h"
+	units := closingUnits(114, 300)
+	whole := newJudging(t, expected)
+	d := whole.desk()
+	d.run(t, units)
+	if whole.verdict.State != retrain.StateMet {
+		t.Fatalf("verdict %+v", whole.verdict)
+	}
+	for seed := range uint64(5) {
+		rng := rand.New(rand.NewPCG(seed, 7))
+		j := newJudging(t, expected)
+		d := j.desk()
+		saved, from := ingest.Parts{}, 0
+		keep := func(at int) {
+			changed, _, err := d.changes()
+			if err != nil {
+				t.Fatal(err)
+			}
+			maps.Copy(saved, changed)
+			d.saved()
+			from = at
+		}
+		at := 550
+		d.run(t, units[:at])
+		keep(at)
+		for at < len(units) {
+			to := min(len(units), at+rng.IntN(60))
+			d.run(t, units[at:to])
+			at = to
+			switch rng.IntN(3) {
+			case 0:
+				keep(at)
+			case 1: // killed: what came since the last save is lost, and read again from a little before it
+				d.policy.Close()
+				d = j.desk()
+				if err := d.restore(saved, time.Unix(0, units[from].EndTS)); err != nil {
+					t.Fatal(err)
+				}
+				at = max(0, from-rng.IntN(20))
+			}
+		}
+		if j.verdict != whole.verdict {
+			t.Errorf("seed %d: verdict %+v, want %+v", seed, j.verdict, whole.verdict)
+		}
+		d.policy.Publish()
+		if g := d.policy.Summary().Groups[0]; len(g.Lineage.Past) != 1 || d.closing.Open != nil {
+			t.Errorf("seed %d: %d baselines ended, want 1", seed, len(g.Lineage.Past))
+		}
+		d.policy.Close()
+	}
+}

@@ -1,0 +1,97 @@
+package expectation
+
+import (
+	"math"
+
+	"gonum.org/v1/gonum/mathext"
+)
+
+// share says that the statistic is a quantile, and of which probability.
+func (c Condition) share() (p float64, is bool) {
+	switch c.Statistic {
+	case "q10":
+		return .1, true
+	case "median":
+		return .5, true
+	case "q90":
+		return .9, true
+	}
+	return 0, false
+}
+
+// atMost reports whether values that equal that of the condition count as below it. The q quantile is the least x with
+// P(X <= x) >= q, so that it is above a value where P(X <= value) < q, and at least that where P(X < value) < q or, but for
+// laws with a gap in that place, where it equals q.
+func (c Condition) atMost() bool { return c.Comparison == ">" || c.Comparison == "<=" }
+
+// decideShare says whether the share of units below the value is surely smaller than the quantile's probability, which puts
+// the quantile above the value, or surely larger.
+func (c *Check) decideShare(p float64) Verdict {
+	smaller, larger := Met, Missed
+	if !c.Condition.upward() {
+		smaller, larger = Missed, Met
+	}
+	below := float64(c.Below) < p*float64(c.Values.N) // the only side that there can be evidence for
+	switch {
+	case c.evidence(p, p, below) < enough():
+		return Open
+	case below:
+		return smaller
+	}
+	return larger
+}
+
+// enough is the evidence at which a side is decided: by Ville's inequality it comes about with probability alpha/2 at most
+// where the truth is at the value, or on the other side of it.
+func enough() float64 { return math.Log(2 / alpha) }
+
+// evidence is the logarithm of how much likelier the units are under a mixture of shares on one side of q, below it or
+// above, than under q itself: the beta-binomial mixture (Robbins 1970; Howard & Ramdas 2022, "Sequential estimation of
+// quantiles with applications to A/B testing and best-arm identification") with its beta law, centred at p, cut off at q. Where units are
+// independent and the share is q or lies on the other side, its exponential is a nonnegative supermartingale that begins
+// at 1. n units count as n/f.
+func (c *Check) evidence(p, q float64, below bool) float64 {
+	precision := max(2, float64(c.Condition.Over)/c.Factor/spread()-1)
+	a, b := precision*p, precision*(1-p)
+	hits, others := float64(c.Below)/c.Factor, float64(c.Values.N-c.Below)/c.Factor
+	before, after := mathext.RegIncBeta(a, b, q), mathext.RegIncBeta(a+hits, b+others, q)
+	if !below {
+		before, after = 1-before, 1-after
+	}
+	if after <= 0 {
+		return math.Inf(-1)
+	}
+	return mathext.Lbeta(a+hits, b+others) - mathext.Lbeta(a, b) + math.Log(after/before) - times(hits, math.Log(q)) - times(others, math.Log1p(-q))
+}
+
+// times is n*x, 0 where n is.
+func times(n, x float64) float64 {
+	if n == 0 {
+		return 0
+	}
+	return n * x
+}
+
+// shareInterval is the set of shares on neither side of which there is evidence enough.
+func (c *Check) shareInterval(p float64) (low, high float64) {
+	if c.Values.N == 0 {
+		return 0, 1
+	}
+	seen := float64(c.Below) / float64(c.Values.N)
+	low = bisect(seen, 0, func(q float64) bool { return c.evidence(p, q, false) >= enough() })
+	high = bisect(seen, 1, func(q float64) bool { return c.evidence(p, q, true) >= enough() })
+	return low, high
+}
+
+// bisect finds where a predicate that is false at from begins to hold on the way to an end, at which it counts as true.
+func bisect(from, end float64, holds func(float64) bool) float64 {
+	for range 50 {
+		middle := (from + end) / 2
+		if holds(middle) {
+			end = middle
+		} else {
+			from = middle
+		}
+	}
+	return end
+}

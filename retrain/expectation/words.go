@@ -1,0 +1,44 @@
+package expectation
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+)
+
+// Evidence says in words what has been seen of a signal, such as "the mean of return over 87 episodes is 491.2, 95 % confidence
+// sequence 483.1 to 499.3". unit is what units are called.
+func (c *Check) Evidence(signal, unit string) string {
+	n := strconv.Itoa(c.Units()) + " " + unit
+	if c.Units() == 0 {
+		return fmt.Sprintf("no value of %s in %s was seen", signal, unit)
+	}
+	if p, is := c.Condition.share(); is {
+		return c.shareEvidence(p, signal, n)
+	}
+	estimate := c.Values.Mean
+	if c.Condition.Statistic == "sd" {
+		estimate = math.Sqrt(c.Squares.Mean)
+	}
+	text := fmt.Sprintf("the %s of %s over %s is %s", c.Condition.Statistic, signal, n, number(estimate))
+	if c.Units() < leastUnits {
+		return fmt.Sprintf("%s, and fewer than %d %s decide nothing", text, leastUnits, unit)
+	}
+	low, high := c.Interval()
+	return fmt.Sprintf("%s, 95 %% confidence sequence %s to %s", text, number(low), number(high))
+}
+
+func (c *Check) shareEvidence(p float64, signal, n string) string {
+	side := "below"
+	if c.Condition.atMost() {
+		side = "at or below"
+	}
+	low, high := c.shareInterval(p)
+	return fmt.Sprintf("of the values of %s over %s, %s %% lie %s %s, 95 %% confidence sequence %s %% to %s %%; the %s is where %s %% do",
+		signal, n, percent(float64(c.Below)/float64(c.Values.N)), side, number(c.Condition.Value), percent(low), percent(high),
+		c.Condition.Statistic, percent(p))
+}
+
+func number(x float64) string { return strconv.FormatFloat(x, 'g', 5, 64) }
+
+func percent(x float64) string { return strconv.FormatFloat(100*x, 'f', 1, 64) }
