@@ -24,6 +24,7 @@ func commandConfig(t *testing.T, directory string, ledger LedgerConfig, lines ..
 	script := filepath.Join(directory, "train.sh")
 	check(t, os.WriteFile(script, []byte(strings.Join(lines, "\n")+"\n"), 0o600))
 	return Config{
+		OnMet:   OnMetPromote,
 		Ledger:  ledger,
 		Runs:    filepath.Join(directory, "runs"),
 		Recipes: "testdata/recipes",
