@@ -136,7 +136,7 @@ func (l *ledger) makeLinkKey(ctx context.Context) (key []byte, err error) {
 	fresh := make([]byte, linkKeySize)
 	_, _ = rand.Read(fresh) // never fails
 	err = l.update(ctx, func(tx *sql.Tx) error {
-		_, err := tx.ExecContext(ctx, `INSERT INTO link_key (only, key, made_at) VALUES (1, $1, $2) ON CONFLICT DO NOTHING`, fresh, time.Now().UnixMilli())
+		_, err := tx.ExecContext(ctx, `INSERT INTO link_key (id, key, made_at) VALUES (1, $1, $2) ON CONFLICT DO NOTHING`, fresh, time.Now().UnixMilli())
 		if err != nil {
 			return fmt.Errorf("keep the key of links: %w", err)
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
+	"errors"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -499,4 +500,68 @@ func TestRejectByThePage(t *testing.T) {
 	if w := ask(quietServer(t, HTTPConfig{}, &fixedView{}, nil), http.MethodGet, "/retrain/rr_1/decide?token=x"); w.Code != 403 {
 		t.Errorf("without a desk it gives %d", w.Code)
 	}
+}
+
+// A request that needs approval waits for it, and its link is shown, logged, and decides.
+func TestServiceTakesDecisionsOnRequests(t *testing.T) {
+	t.Parallel()
+	broker := startBroker(t, 1)
+	config := guardedConfig(t, broker)
+	dir := t.TempDir()
+	secret := filepath.Join(dir, "secret")
+	text, err := os.ReadFile(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text = append([]byte(strings.Replace(string(text), "http: {", `http: {external_url: "https://rewardwatch.example", `, 1)), `
+retrain:
+  ledger: {sqlite: `+filepath.Join(dir, "ledger.db")+`}
+  recipes: testdata/recipes
+  targets: [{name: trainer, webhook: "http://127.0.0.1:1/", secret_file: `+secret+`}]
+  triggers: [{on: incident, recipe: ranker, target: trainer, approval: true}]
+`...)
+	err = errors.Join(os.WriteFile(config, text, 0o600), os.WriteFile(secret, []byte("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw\n"), 0o600))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := newFleet(21, 5)
+	f.episodes(700)
+	f.mean = -1.4
+	f.episodes(100)
+	f.produce(t, broker, 0, len(f.lines))
+	p := startService(t, config)
+	var listed struct {
+		Requests []retrain.Request `json:"retrain_requests"`
+	}
+	eventually(t, "a request", func() bool { return p.get("/api/v1/retrain-requests", &listed) && len(listed.Requests) == 1 })
+	id := listed.Requests[0].ID
+	flags := []string{"--server", "http://" + p.address, "--token-file", filepath.Join(dir, "token")}
+	if err := os.WriteFile(flags[3], []byte(someToken), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const at = "https://rewardwatch.example/retrain/"
+	shown := runVerb(append([]string{"retrain", "show", id}, flags...)...)
+	_, token, found := strings.Cut(shown.out, at+id+"/decide?token=")
+	if !found || p.said(at+id+"/decide?token=") != 1 {
+		t.Fatalf("exit %d %s, shown %s; want a link there and in the log", shown.code, shown.err, shown.out)
+	}
+	token, _, _ = strings.Cut(token, "\n")
+	answer, err := http.PostForm("http://"+p.address+"/retrain/"+id+"/decide", url.Values{
+		"token": {token}, "decision": {"reject"}, "by": {"bob"}, "why": {"the load test runs"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = answer.Body.Close() // its status says what came of it
+	if answer.StatusCode != http.StatusOK {
+		t.Errorf("the page answers %s", answer.Status)
+	}
+	if shown := runVerb(append([]string{"retrain", "show", id}, flags...)...); !strings.Contains(shown.out, "rejected           bob          the load test runs") {
+		t.Errorf("exit %d %s, shown %s", shown.code, shown.err, shown.out)
+	}
+	approved := runVerb(append([]string{"retrain", "approve", id, "--by", "ann", "--why", "go on"}, flags...)...)
+	if approved.code != exitError || !strings.Contains(approved.err, "is rejected and cannot become open") {
+		t.Errorf("exit %d %s, printed %s", approved.code, approved.err, approved.out)
+	}
+	p.interrupt(t)
 }
