@@ -111,7 +111,7 @@ func TestEveryMetricIsInTheTable(t *testing.T) {
 		if _, ok := exist[name]; !ok {
 			t.Errorf("%s stands in the table, and nothing exports it", name)
 		}
-		if !slices.Contains([]string{"counter", "gauge", "histogram"}, kind) || (kind == "counter") != strings.HasSuffix(name, "_total") {
+		if !slices.Contains([]string{"counter", "gauge", "histogram", "summary"}, kind) || (kind == "counter") != strings.HasSuffix(name, "_total") {
 			t.Errorf("%s cannot be a %s by its name", name, kind)
 		}
 	}

@@ -132,32 +132,45 @@ func testOrderThatBreaksItsPromise(t *testing.T, on storage) {
 	})
 }
 
+// writeOldLedger makes a ledger with the first migration alone, and an open request.
+func writeOldLedger(t *testing.T, cfg LedgerConfig) {
+	t.Helper()
+	open := openSQLite
+	if cfg.OnPostgreSQL() {
+		open = openPostgreSQL
+	}
+	db, d, err := open(cfg)
+	check(t, err)
+	l := &ledger{db: db, dialect: d, waiting: func(err error, _ time.Duration) { t.Error(err) }}
+	check(t, l.update(t.Context(), func(tx *sql.Tx) error {
+		if _, err := schemaVersion(t.Context(), tx); err != nil {
+			return err
+		}
+		if err := apply(t.Context(), tx, "migrations/"+d.name, "0001_ledger.sql"); err != nil {
+			return err
+		}
+		now := time.Now()
+		if _, err := tx.ExecContext(t.Context(), `
+			INSERT INTO requests (id, incident, policy, trigger_key, target, state, reason, body, attempts, opened_at, expires_at, next_attempt_at)
+			VALUES ('rr_old', 'i0', 'ranker', 'k', 'trainer', 'open', '', $1, 0, $2, $3, $2)`,
+			[]byte(`{"type":"retrain.requested","data":{"id":"rr_old"}}`), now.UnixMilli(), now.Add(requestLifetime).UnixMilli()); err != nil {
+			return err
+		}
+		_, err := tx.ExecContext(t.Context(), `INSERT INTO history (request, at, state, reason) VALUES ('rr_old', $1, 'open', '')`, now.UnixMilli())
+		return err
+	}))
+	check(t, l.close())
+}
+
 // A ledger of a build before recipes is taken over. What it would still have sent has no contract, and is given up unsent.
 func testRequestOfABuildBeforeRecipes(t *testing.T, on storage) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, on, func(http.ResponseWriter, *http.Request) { t.Error("it was sent") })
-		err := r.ledger.update(t.Context(), func(tx *sql.Tx) error {
-			now := time.Now()
-			err := insert(t.Context(), tx, entry{
-				id: "rr_old", origin: "i0", policy: "ranker", triggerKey: "k", target: "trainer",
-				body: []byte(`{"type":"retrain.requested","data":{"id":"rr_old"}}`), opened: now, due: now.Add(requestLifetime),
-			})
-			for _, statement := range []string{
-				`DROP INDEX requests_one_unfinished`, `DROP INDEX requests_overdue`, `DROP INDEX requests_of_policy`, `DROP INDEX deliveries_of_target`,
-				`ALTER TABLE requests RENAME COLUMN origin TO incident`, `ALTER TABLE requests RENAME COLUMN due_at TO expires_at`,
-				`ALTER TABLE requests DROP COLUMN kind`, `ALTER TABLE requests DROP COLUMN origin_kind`, `ALTER TABLE requests DROP COLUMN parent`,
-				`ALTER TABLE requests DROP COLUMN new_version`, `ALTER TABLE requests DROP COLUMN log`, `ALTER TABLE requests DROP COLUMN recipe`,
-				`ALTER TABLE history DROP COLUMN by_whom`, `CREATE UNIQUE INDEX requests_one_open ON requests (policy) WHERE state = 'open'`,
-				`DROP TABLE link_key`, `DELETE FROM migrations WHERE version >= 2`,
-			} {
-				if err == nil {
-					_, err = tx.ExecContext(t.Context(), statement)
-				}
-			}
-			return err
-		})
-		check(t, err)
-		r.reopen()
+		old := func(t *testing.T) LedgerConfig {
+			cfg := on(t)
+			writeOldLedger(t, cfg)
+			return cfg
+		}
+		r := newRig(t, old, func(http.ResponseWriter, *http.Request) { t.Error("it was sent") })
 		r.run()
 		r.pass(time.Hour)
 		if q := r.request(); q.State != StateDeadLetter || q.Recipe != "" || !strings.Contains(q.Reason, SchemaFile) {

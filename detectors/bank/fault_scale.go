@@ -32,6 +32,8 @@ const leastOff = 5
 //     change was no gradual one;
 //   - the median shape of these lies between the 5 % and the 95 % quantile of the baseline's shapes: costs that explode,
 //     as when a policy fails, have another shape;
+//   - the baseline itself has no mode at that scale, such as the episodes without success of a policy that mostly succeeds: more
+//     of these are a drift;
 //   - the version that could explain it, of the reward function for rewards, is the same as before the run.
 //
 // Units of nothing but zeros have no scale and are left out. A signal whose units are off the scale so often that no run
@@ -93,7 +95,25 @@ func (r *scale) holds(m *ingest.Moments, version string) bool {
 // oneFactor reports whether the units of the run look like those of the baseline times one factor.
 func (r *scale) oneFactor() bool {
 	factor, shape := median(r.Factors[:r.Run]), median(r.Angles[:r.Run])
-	return factor >= math.Log(scaleMeasured) && shape >= r.Low && shape <= r.High
+	return factor >= math.Log(scaleMeasured) && shape >= r.Low && shape <= r.High && !r.isMode(factor)
+}
+
+// isMode reports whether the baseline has units at such a factor from its median, to the side of the run, and most of what it has
+// there lies close together: leastOff units, four in five of them within a factor of scaleAt. Units that a change of scale moves
+// away from several modes do not come to lie at one of them.
+func (r *scale) isMode(factor float64) bool {
+	var there []float64
+	for _, x := range r.Scales {
+		if f := x - r.Median; math.Abs(f) >= math.Log(scaleOff) && f > 0 == r.Up {
+			there = append(there, math.Abs(f))
+		}
+	}
+	if len(there) < leastOff {
+		return false
+	}
+	usual := detectors.Quantiles(there, .1, .9)
+	const close = .1 // on the scale of the logarithm
+	return usual[1]-usual[0] <= math.Log(scaleAt) && factor >= usual[0]-close && factor <= usual[1]+close
 }
 
 func median(x []float64) float64 { return detectors.Quantiles(slices.Clone(x), .5)[0] }
