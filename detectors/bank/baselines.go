@@ -131,7 +131,7 @@ func (p *Policy) replace(g, next *group, why string, now time.Time) {
 	next.inherit(g)
 	next.Number, next.resident = g.Number, g.resident
 	next.Line.end(g, why, now)
-	next.gates = g.endGates(why)
+	next.gates, next.gatesSaved = g.endGates(why), g.gatesSaved
 	p.put(next)
 	g.dropNext()
 	g.limit.add(-len(g.Streams))

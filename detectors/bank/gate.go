@@ -213,6 +213,11 @@ func (g *group) endGates(why string) gates {
 	return gates{Ended: ended[max(0, len(ended)-keptTrials):]}
 }
 
+// hasGates reports whether the checkpoint is to have a part of the gates: once it has one, it keeps it.
+func (g *group) hasGates() bool {
+	return g.gatesSaved || g.gates.Baseline != "" || len(g.gates.Ended) > 0
+}
+
 // running is a copy of the gates without what they have in common with the group.
 func (all *gates) running() gates {
 	out := *all

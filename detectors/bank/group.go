@@ -65,7 +65,7 @@ type group struct {
 
 	resident                  *list.Element // of the groups in memory
 	away                      *away         // not nil while it is evicted: see stub
-	gatesSaved                bool          // the checkpoint has the part of the gates, which older ones lack
+	gatesSaved                bool          // the checkpoint has a part of the gates
 	runningBytes, frozenBytes int           // of its parts
 
 	actionShares *actionShares // of Categories

@@ -22,7 +22,7 @@ const (
 	groupPrefix = "group/"
 	runningPart = "/running"
 	frozenPart  = "/frozen"
-	gatesPart   = "/gates" // older checkpoints lack it
+	gatesPart   = "/gates" // from the first unit after the baseline on; older checkpoints lack it
 )
 
 // snapshotVersion is the format of all parts: it goes up when a field of anything that is saved is added, dropped, moved or
@@ -132,10 +132,9 @@ func (g *group) changes(changed ingest.Parts) (err error) {
 		g.frozenBytes = len(changed[part+frozenPart])
 	}
 	changed[part+runningPart], err = ingest.EncodeState(snapshotVersion, g.running())
-	if err != nil {
-		return err
+	if err == nil && g.hasGates() {
+		changed[part+gatesPart], err = ingest.EncodeState(snapshotVersion, g.gates.running())
 	}
-	changed[part+gatesPart], err = ingest.EncodeState(snapshotVersion, g.gates.running())
 	g.runningBytes = len(changed[part+runningPart]) + len(changed[part+gatesPart])
 	return err
 }
@@ -150,7 +149,7 @@ func (p *Policy) Saved() {
 			g.saves = min(g.saves+1, 2)
 			continue
 		}
-		g.changed, g.saved, g.saves, g.gatesSaved = false, g.frozen(), 1, true
+		g.changed, g.saved, g.saves, g.gatesSaved = false, g.frozen(), 1, g.hasGates()
 		p.residents.weigh(g.resident, g.weight())
 	}
 }
