@@ -45,7 +45,9 @@ type scale struct {
 
 	Median    float64 // of Scales
 	Low, High float64 // usual shapes
-	Need      int     // units off the scale that are too many; 0 where the signal is not judged
+	Below     mode    // of units that are off it
+	Above     mode
+	Need      int // units off the scale that are too many; 0 where the signal is not judged
 
 	Run     int                 // units in a row off the scale, to one side, up to faultUnits
 	Up      bool                // which side
@@ -98,22 +100,37 @@ func (r *scale) oneFactor() bool {
 	return factor >= math.Log(scaleMeasured) && shape >= r.Low && shape <= r.High && !r.isMode(factor)
 }
 
-// isMode reports whether the baseline has units at such a factor from its median, to the side of the run, and most of what it has
-// there lies close together: leastOff units, four in five of them within a factor of scaleAt. Units that a change of scale moves
-// away from several modes do not come to lie at one of them.
+// isMode reports whether the baseline has a mode at that factor, to the side of the run. Units that a change of scale moves away
+// from several modes do not come to lie at one of them.
 func (r *scale) isMode(factor float64) bool {
+	m := r.Below
+	if r.Up {
+		m = r.Above
+	}
+	return m.Is && factor >= m.From && factor <= m.To
+}
+
+// mode is where units of the baseline are that are off its median scale to one side: between two factors, in logarithms.
+type mode struct {
+	_        struct{} `cbor:",toarray"`
+	Is       bool
+	From, To float64
+}
+
+// modeOf finds it: leastOff units, four in five of them within a factor of scaleAt.
+func modeOf(scales []float64, median float64, above bool) mode {
 	var there []float64
-	for _, x := range r.Scales {
-		if f := x - r.Median; math.Abs(f) >= math.Log(scaleOff) && f > 0 == r.Up {
+	for _, x := range scales {
+		if f := x - median; math.Abs(f) >= math.Log(scaleOff) && f > 0 == above {
 			there = append(there, math.Abs(f))
 		}
 	}
 	if len(there) < leastOff {
-		return false
+		return mode{}
 	}
 	usual := detectors.Quantiles(there, .1, .9)
-	const close = .1 // on the scale of the logarithm
-	return usual[1]-usual[0] <= math.Log(scaleAt) && factor >= usual[0]-close && factor <= usual[1]+close
+	const margin = .1
+	return mode{Is: usual[1]-usual[0] <= math.Log(scaleAt), From: usual[0] - margin, To: usual[1] + margin}
 }
 
 func median(x []float64) float64 { return detectors.Quantiles(slices.Clone(x), .5)[0] }
@@ -134,6 +151,7 @@ func (r *scale) freeze() {
 	usual := detectors.Quantiles(slices.Clone(r.Shapes), .05, .95)
 	const rounding = 1e-9
 	r.Low, r.High = usual[0]-rounding, usual[1]+rounding
+	r.Below, r.Above = modeOf(r.Scales, r.Median, false), modeOf(r.Scales, r.Median, true)
 	off, run, longest := 0, 0, 0
 	for _, x := range r.Scales {
 		if math.Abs(x-r.Median) < math.Log(scaleOff) {

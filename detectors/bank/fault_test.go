@@ -101,10 +101,12 @@ func (s *sensor) unitOf(rewards []float64) *ingest.Unit {
 type watched struct{ *group }
 
 // watch learns from units of a sensor and freezes the rules.
-func watch(s *sensor, units int) watched {
+func watch(s *sensor, units int) watched { return watchUnits(s.unit, units) }
+
+func watchUnits(unit func() *ingest.Unit, units int) watched {
 	w := watched{newGroup(ingest.NewGroup("ranker"), DefaultConfig(), NewStreamLimit(100), NewCalibrations())}
 	for range units {
-		u := s.unit()
+		u := unit()
 		w.observe(u)
 		for _, st := range w.Streams {
 			st.learn(u)
@@ -432,6 +434,47 @@ func TestGradualScaleIsNoFault(t *testing.T) {
 		if rules := w.observe(s.unit()); len(rules) > 0 {
 			t.Fatalf("unit %d, factor %.1f: %v", i, s.factor, rules)
 		}
+	}
+}
+
+// Where episodes end with a reward or without one, as those of games and mazes, more of them without is a drift; that all rewards
+// are a tenth of what they were is a fault all the same.
+func TestEpisodesWithoutSuccessHaveNoOtherScale(t *testing.T) {
+	for name, c := range map[string]struct {
+		share, factor float64 // of success, of all rewards
+		want          []string
+	}{
+		"never a success":  {0, 1, nil},
+		"seldom a success": {.05, 1, nil},
+		"a tenth":          {.65, .1, []string{FaultScale}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSensor(81, func(*rand.Rand) float64 { return 0 })
+			share, factor := .65, 1.0
+			episode := func() *ingest.Unit {
+				rewards := make([]float64, s.length(s.rng))
+				for i := range rewards {
+					rewards[i] = -.01 * factor
+				}
+				if s.rng.Float64() < share {
+					rewards[len(rewards)-1] = .99 * factor
+				}
+				return s.unitOf(rewards)
+			}
+			w := watchUnits(episode, 500)
+			share, factor = c.share, c.factor
+			var found []string
+			for range 300 {
+				for _, rule := range w.observe(episode()) {
+					if !slices.Contains(found, rule) {
+						found = append(found, rule)
+					}
+				}
+			}
+			if !slices.Equal(found, c.want) {
+				t.Errorf("rules %v, want %v", found, c.want)
+			}
+		})
 	}
 }
 
