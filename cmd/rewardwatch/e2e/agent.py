@@ -3,7 +3,7 @@
 A phase is JSON: {"episodes": 700, "physics": {"gravity": -11.5}, "versions": {"env_version": "2"}}. Physics are
 attributes of the environment (of CartPole: gravity, length, force_mag, ...; of LunarLander: gravity, enable_wind,
 wind_power, ...); what a phase does not name is as the environment was made. Versions hold until a later phase names
-them again. After each phase, when the broker has all its events, one line of JSON says on stdout what was run; the next
+them again. On FrozenLake the env_version is the map, and the policy is read from --policy-file when a phase begins. After each phase, when the broker has all its events, one line of JSON says on stdout what was run; the next
 phase begins when a line comes on stdin, or at once where stdin is closed.
 """
 
@@ -15,6 +15,7 @@ import gymnasium
 import numpy as np
 from gymnasium.envs.box2d.lunar_lander import heuristic
 
+import lake
 from rewardwatch_emitter import Emitter, RewardwatchWrapper
 
 
@@ -38,12 +39,15 @@ class Agent:
 
     def __init__(self, args, emitter, number):
         self.env = RewardwatchWrapper(
-            gymnasium.make(args.env), emitter, policy=args.policy, policy_version="1", env_version="1",
+            self.make(args), emitter, policy=args.policy, policy_version="1", env_version="1",
             reward_version="1", agent_id=f"agent-{number}",
         )  # fmt: skip
-        self.act = POLICIES[args.env]
+        self.act = POLICIES.get(args.env)
         self.rng = np.random.default_rng([args.seed, number])
         self.usual = {}
+
+    def make(self, args):
+        return gymnasium.make(args.env)
 
     def change(self, physics, versions):
         world = self.env.unwrapped
@@ -69,6 +73,22 @@ class Agent:
                 yield total if done else None
 
 
+class Walker(Agent):
+    """An agent on a frozen lake that moves, with a policy that is retrained."""
+
+    def make(self, args):
+        self.policy_file = args.policy_file
+        return lake.make("1")
+
+    def change(self, physics, versions):
+        if "env_version" in versions:
+            self.env.env = lake.make(versions["env_version"])
+        version, table = lake.load(self.policy_file)
+        self.env.set_versions(policy_version=version, **versions)
+        # One action in twenty is any, as in production: what never varies cannot be judged.
+        self.act = lambda env, state, rng: int(rng.integers(4)) if rng.random() < 0.05 else lake.best(table, state, rng)
+
+
 def run_phase(agents, phase):
     """Steps the agents in turn, so that their episodes overlap, until each has finished its share."""
     for agent in agents:
@@ -92,16 +112,18 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--brokers", required=True)
     parser.add_argument("--topic", required=True)
-    parser.add_argument("--env", required=True, choices=POLICIES)
+    parser.add_argument("--env", required=True, choices=[*POLICIES, "FrozenLake-v1"])
     parser.add_argument("--policy", required=True)
     parser.add_argument("--agents", type=int, default=1)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--policy-file", help="of the walker on FrozenLake-v1")
     parser.add_argument("--phase", type=json.loads, action="append", required=True)
     args = parser.parse_args()
 
     # The queue holds a whole run: a slow broker may delay the tests but must not change what they see.
     with Emitter(args.brokers, args.topic, queue=2_000_000) as emitter:
-        agents = [Agent(args, emitter, number) for number in range(args.agents)]
+        kind = Agent if args.env in POLICIES else Walker
+        agents = [kind(args, emitter, number) for number in range(args.agents)]
         for number, phase in enumerate(args.phase):
             if number:
                 sys.stdin.readline()

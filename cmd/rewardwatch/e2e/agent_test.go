@@ -54,6 +54,7 @@ type fleet struct {
 	topic       string
 	partitions  int
 	phases      []phase
+	policyFile  string // that it acts by, on FrozenLake-v1
 }
 
 // episodes counts those of the first n phases.
@@ -76,6 +77,9 @@ func startAgent(t *testing.T, b *broker, f fleet) *agent {
 	args := []string{
 		"agent.py", "--brokers", b.address, "--topic", f.topic, "--env", f.env, "--policy", f.policy,
 		"--agents", strconv.Itoa(f.agents),
+	}
+	if f.policyFile != "" {
+		args = append(args, "--policy-file", f.policyFile)
 	}
 	for _, p := range f.phases {
 		text, err := json.Marshal(p)

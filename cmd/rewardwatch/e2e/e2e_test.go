@@ -22,6 +22,8 @@ func TestRealServers(t *testing.T) {
 	for _, f := range restartedFleets() {
 		t.Run("killed and restarted on "+f.topic, func(t *testing.T) { s.restarted(t, f) })
 	}
+	t.Run("lake is retrained", s.lakeIsRetrained)
+	t.Run("lake is missed", s.lakeIsMissed)
 	t.Run("killed at random moments", s.killed)
 	t.Run("instances join and leave", s.joinedAndLeft)
 }

@@ -51,6 +51,7 @@ type order struct {
 // delivery is a webhook whose signature the Standard Webhooks library has found valid.
 type delivery struct {
 	id    string
+	body  []byte
 	order order
 }
 
@@ -58,8 +59,10 @@ type delivery struct {
 type receiver struct {
 	server     *httptest.Server
 	secretFile string
-	arrived    chan struct{} // where somebody waits for it, a delivery is announced, and answered only a while later
+	job        func(body []byte) // is run for each webhook-id, where it is set
+	arrived    chan struct{}     // where somebody waits for it, a delivery is announced, and answered only a while later
 
+	working    sync.WaitGroup
 	mu         sync.Mutex
 	deliveries []delivery // one for each webhook-id
 	repeats    int        // deliveries whose webhook-id had been seen
@@ -90,6 +93,7 @@ func startReceiver(t *testing.T) *receiver {
 		w.WriteHeader(http.StatusAccepted)
 	}))
 	t.Cleanup(r.server.Close)
+	t.Cleanup(r.working.Wait)
 	return r
 }
 
@@ -109,6 +113,9 @@ func (r *receiver) accept(d delivery) {
 		return
 	}
 	r.deliveries = append(r.deliveries, d)
+	if r.job != nil {
+		r.working.Go(func() { r.job(d.body) })
+	}
 }
 
 func verify(verifier *standardwebhooks.Webhook, req *http.Request) (delivery, error) {
@@ -119,7 +126,7 @@ func verify(verifier *standardwebhooks.Webhook, req *http.Request) (delivery, er
 	if err := verifier.Verify(body, req.Header); err != nil {
 		return delivery{}, fmt.Errorf("verify webhook: %w", err)
 	}
-	d := delivery{id: req.Header.Get(standardwebhooks.HeaderWebhookID)}
+	d := delivery{id: req.Header.Get(standardwebhooks.HeaderWebhookID), body: body}
 	if err := json.Unmarshal(body, &d.order); err != nil {
 		return delivery{}, fmt.Errorf("webhook body: %w", err)
 	}
