@@ -52,6 +52,7 @@ type order struct {
 type delivery struct {
 	id    string
 	body  []byte
+	head  http.Header
 	order order
 }
 
@@ -59,8 +60,8 @@ type delivery struct {
 type receiver struct {
 	server     *httptest.Server
 	secretFile string
-	job        func(body []byte) // is run for each webhook-id, where it is set
-	arrived    chan struct{}     // where somebody waits for it, a delivery is announced, and answered only a while later
+	job        func(delivery) // is run for each webhook-id, where it is set
+	arrived    chan struct{}  // where somebody waits for it, a delivery is announced, and answered only a while later
 
 	working    sync.WaitGroup
 	mu         sync.Mutex
@@ -114,7 +115,7 @@ func (r *receiver) accept(d delivery) {
 	}
 	r.deliveries = append(r.deliveries, d)
 	if r.job != nil {
-		r.working.Go(func() { r.job(d.body) })
+		r.working.Go(func() { r.job(d) })
 	}
 }
 
@@ -126,7 +127,7 @@ func verify(verifier *standardwebhooks.Webhook, req *http.Request) (delivery, er
 	if err := verifier.Verify(body, req.Header); err != nil {
 		return delivery{}, fmt.Errorf("verify webhook: %w", err)
 	}
-	d := delivery{id: req.Header.Get(standardwebhooks.HeaderWebhookID), body: body}
+	d := delivery{id: req.Header.Get(standardwebhooks.HeaderWebhookID), body: body, head: req.Header}
 	if err := json.Unmarshal(body, &d.order); err != nil {
 		return delivery{}, fmt.Errorf("webhook body: %w", err)
 	}

@@ -58,7 +58,7 @@ func (s setting) lake(t *testing.T, recipe string) *lakeRun {
 	for name, text := range lakeRecipes {
 		write(t, filepath.Join(recipes, name), text)
 	}
-	r.train(t, []byte(`{"data": {"id": "rr_first", "config": {
+	r.train(t, nil, []byte(`{"data": {"id": "rr_first", "config": {
 		"algorithm": "q_learning", "env_version": "1", "episodes": 6000, "learning_rate": 0.1, "discount": 0.99, "seed": 2}}}`))
 
 	f := fleet{
@@ -73,15 +73,24 @@ func (s setting) lake(t *testing.T, recipe string) *lakeRun {
 		fmt.Sprintf("recipe: %s, target: trainer, cooldown: 0s, approval: true", recipe))
 	replaceIn(t, r.service.config, "  targets:", "  breaker: {after: 1, pause: 7d}\n  targets:")
 	replaceIn(t, r.service.config, "  listen:", fmt.Sprintf("  token_file: %q\n  listen:", r.tokenFile))
-	r.trainer.job = func(body []byte) { r.retrain(t, body) }
+	r.trainer.job = func(d delivery) { r.retrain(t, d) }
 	r.service.start(t)
 	r.agent = startAgent(t, s.broker, f)
 	return r
 }
 
-// train runs the training job with an order, and gives the version that it has made.
-func (r *lakeRun) train(t *testing.T, order []byte) string {
-	job := pythonCommand(t, "cmd/rewardwatch/e2e", "train.py", "--policy-file", r.policyFile)
+// train runs the training job with an order, and gives the version that it has made. Where there are headers of a webhook, the
+// job verifies its signature with Python's library of Standard Webhooks.
+func (r *lakeRun) train(t *testing.T, headers map[string]string, order []byte) string {
+	args := []string{"train.py", "--policy-file", r.policyFile}
+	if headers != nil {
+		text, err := json.Marshal(headers)
+		if err != nil {
+			t.Error(err)
+		}
+		args = append(args, "--secret", webhookSecret, "--headers", string(text))
+	}
+	job := pythonCommand(t, "cmd/rewardwatch/e2e", args...)
 	job.Stdin = bytes.NewReader(order)
 	var stderr bytes.Buffer
 	job.Stderr = &stderr
@@ -93,15 +102,14 @@ func (r *lakeRun) train(t *testing.T, order []byte) string {
 }
 
 // retrain is what the trainer does with an order: it runs the job, and tells of it.
-func (r *lakeRun) retrain(t *testing.T, body []byte) {
-	var o order
-	if err := json.Unmarshal(body, &o); err != nil {
-		t.Error(err)
-		return
+func (r *lakeRun) retrain(t *testing.T, d delivery) {
+	id, headers := d.order.Data.ID, map[string]string{}
+	for name := range d.head {
+		headers[strings.ToLower(name)] = d.head.Get(name)
 	}
-	r.report(t, o.Data.ID, map[string]string{"state": retrain.JobStarted, "by": "trainer"})
-	version := r.train(t, body)
-	r.report(t, o.Data.ID, map[string]string{"state": retrain.JobSucceeded, "version": version, "log": "trained", "by": "trainer"})
+	r.report(t, id, map[string]string{"state": retrain.JobStarted, "by": "trainer"})
+	version := r.train(t, headers, d.body)
+	r.report(t, id, map[string]string{"state": retrain.JobSucceeded, "version": version, "log": "trained", "by": "trainer"})
 }
 
 // report calls the service back, as a job does.

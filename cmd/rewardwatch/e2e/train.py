@@ -1,6 +1,6 @@
 """A training job: retrains a tabular policy as an order of Rewardwatch says, and writes it where the agent loads it from.
 
-The order is the body of the webhook, on stdin. Its config names the lake to train on and how; the last line of stdout is the
+The order is the body of the webhook, on stdin; with --secret its signature is verified by the headers. Its config names the lake to train on and how; the last line of stdout is the
 version of the policy that was made.
 """
 
@@ -8,14 +8,21 @@ import argparse
 import json
 import sys
 
+from standardwebhooks import Webhook
+
 import lake
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--policy-file", required=True)
+    parser.add_argument("--secret", help="whsec_ secret that the webhook must be signed with")
+    parser.add_argument("--headers", type=json.loads, default={}, help="of the webhook, as JSON")
     args = parser.parse_args()
-    order = json.load(sys.stdin)["data"]
+    body = sys.stdin.read()
+    if args.secret:
+        Webhook(args.secret).verify(body, args.headers)
+    order = json.loads(body)["data"]
     config = order["config"]
     if config["algorithm"] != "q_learning":
         sys.exit(f"this job knows no {config['algorithm']}")
