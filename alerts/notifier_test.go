@@ -493,8 +493,9 @@ func TestPushOverTheNetwork(t *testing.T) {
 	got = got[:strings.LastIndex(got, `"endsAt"`)] // the clock's
 	want := `POST /prefix/api/v2/alerts application/json
 [{"labels":{"alertname":"TelemetryFault","env":"prod","policy":"checkout","severity":"warning"},` +
-		`"annotations":{"description":"Since unit 10 (2026-01-02T03:04:05Z, agent a-1, episode e-10). Signals with wrong values are not ` +
-		`judged for drift until 20 units have come without the fault.","signals":"return (constant)",` +
+		`"annotations":{"dashboard_url":"/d/rewardwatch-policy?var-policy=checkout","description":"Since unit 10 (2026-01-02T03:04:05Z, agent a-1, episode e-10). Signals with wrong values are not ` +
+		`judged for drift until 20 units have come without the fault.",` +
+		`"runbook_url":"https://github.com/rewardwatch/rewardwatch/blob/main/docs/runbooks.md#telemetryfault","signals":"return (constant)",` +
 		`"since":"unit 10 (2026-01-02T03:04:05Z, agent a-1, episode e-10)",` +
 		`"summary":"checkout{env=\"prod\"}: the telemetry of return (constant) is faulty"},"startsAt":"2026-01-02T03:04:05Z",`
 	if got != want {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -116,10 +117,10 @@ func TestLogCutsNoAttemptShort(t *testing.T) {
 	if err := l.Append(t.Context(), 0, LogRecord{Value: []byte("first")}); err != nil {
 		t.Fatal(err)
 	}
-	attempts := 0
+	var attempts atomic.Int64
 	c.ControlKey(int16(kmsg.Produce), func(kmsg.Request) (kmsg.Response, error, bool) {
 		c.KeepControl()
-		attempts++
+		attempts.Add(1)
 		return nil, errors.New("cut"), true
 	})
 	ctx, cancel := context.WithTimeout(t.Context(), operationTimeout)
@@ -128,8 +129,8 @@ func TestLogCutsNoAttemptShort(t *testing.T) {
 	if err := l.Append(ctx, 0, LogRecord{Value: []byte("second")}); err == nil || ctx.Err() != nil {
 		t.Errorf("%v after %s", err, time.Since(began))
 	}
-	if attempts != 1 {
-		t.Errorf("%d attempts", attempts)
+	if n := attempts.Load(); n != 1 {
+		t.Errorf("%d attempts", n)
 	}
 }
 
@@ -201,19 +202,19 @@ func TestLogKeepsItsConnection(t *testing.T) {
 	if err := l.Append(t.Context(), 0, LogRecord{Key: []byte("a")}); err != nil {
 		t.Fatal(err)
 	}
-	dialled := 0
+	var dialled atomic.Int64
 	c.ControlKey(int16(kmsg.Metadata), func(kmsg.Request) (kmsg.Response, error, bool) {
 		c.KeepControl()
-		dialled++
+		dialled.Add(1)
 		return nil, nil, false
 	})
 	l.all(t, 0)
-	first := dialled
+	first := dialled.Load()
 	for range 5 {
 		l.all(t, 0)
 	}
-	if first == 0 || dialled != first {
-		t.Errorf("the leader was asked for %d times, and %d times after", first, dialled-first)
+	if n := dialled.Load(); first == 0 || n != first {
+		t.Errorf("the leader was asked for %d times, and %d times after", first, n-first)
 	}
 	for _, conn := range l.idle {
 		conn.Close()
