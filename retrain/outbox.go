@@ -17,15 +17,17 @@ const (
 	circuitPause    = time.Minute
 )
 
-// circuit says until when nothing is to be sent to a target, the zero time where its circuit is closed. An attempt in flight
-// counts as failed until it has succeeded.
+// circuit says until when nothing is to be sent to a target, the zero time where its circuit is closed. Attempts whose end nobody
+// knows, and those that were never made, say nothing of the target.
 func circuit(ctx context.Context, q queryer, target string) (time.Time, error) {
 	var failures int
 	var last sql.NullInt64
 	err := q.QueryRowContext(ctx, `
 		SELECT count(*), max(started_at) FROM (
-			SELECT result, started_at FROM deliveries WHERE target = $1 ORDER BY started_at DESC, request, attempt DESC LIMIT $2) AS latest
-		WHERE result NOT IN ('delivered', 'invalid', 'unsigned', 'interrupted')`, target, circuitFailures).Scan(&failures, &last)
+			SELECT result, started_at FROM deliveries
+			WHERE target = $1 AND result NOT IN ('in_flight', 'interrupted', 'invalid', 'unsigned')
+			ORDER BY started_at DESC, request, attempt DESC LIMIT $2) AS latest
+		WHERE result <> 'delivered'`, target, circuitFailures).Scan(&failures, &last)
 	if err != nil {
 		return time.Time{}, fmt.Errorf("look up the circuit of %s: %w", target, err)
 	}

@@ -5,12 +5,16 @@ package e2e
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/rewardwatch/rewardwatch/alerts"
 	"github.com/rewardwatch/rewardwatch/detectors/bank"
@@ -43,7 +47,25 @@ func (s setting) disturb(t *testing.T, topic, brokers string, seed uint64) *dist
 func (s setting) prepare(t *testing.T, topic string) *disturbed {
 	t.Helper()
 	s.broker.createTopic(t, topic, loadPartitions)
-	return &disturbed{setting: s, topic: topic, read: loadPartitions, trainer: startReceiver(t)}
+	d := &disturbed{setting: s, topic: topic, read: loadPartitions, trainer: startReceiver(t)}
+	d.trainer.job = func(got delivery) { d.fail(t.Context(), got.order.Data.ID) }
+	return d
+}
+
+// fail tells that the job of a request has failed, whatever happens to the service meanwhile, so that the next incident of its
+// policy orders again.
+func (d *disturbed) fail(ctx context.Context, request string) {
+	for ctx.Err() == nil {
+		body := strings.NewReader(`{"state": "failed", "error": "it is a test"}`)
+		resp, err := http.Post("http://"+d.service.address+"/api/v1/retrain-requests/"+request+"/status", "application/json", body)
+		if err == nil {
+			_ = resp.Body.Close()
+			if resp.StatusCode == http.StatusOK || resp.StatusCode == http.StatusConflict { // it may have been told before
+				return
+			}
+		}
+		time.Sleep(200 * time.Millisecond)
+	}
 }
 
 // add configures one more instance, with the ledger on PostgreSQL unless that is nil.
@@ -51,6 +73,7 @@ func (d *disturbed) add(t *testing.T, brokers string, ledger *postgresql) *servi
 	t.Helper()
 	s := newService(t, d.binary, brokers, d.topic, d.topic, d.trainer, nil)
 	replaceIn(t, s.config, "cooldown: 24h", "cooldown: 0s") // every incident orders
+	replaceIn(t, s.config, "  targets:", "  breaker: {after: 0}\n  targets:")
 	if ledger != nil {
 		sqlite := fmt.Sprintf("sqlite: %s", filepath.Join(filepath.Dir(s.config), "ledger.db"))
 		replaceIn(t, s.config, sqlite, fmt.Sprintf("postgres_url_file: %q", ledger.urlFile))
