@@ -112,6 +112,9 @@ func (d *Desk) watchOverdue(ctx context.Context) error {
 			return nil
 		case <-every.C:
 		}
+		if found, err := anyOverdue(ctx, d.ledger.db, time.Now()); err == nil && !found {
+			continue // a ledger that cannot be reached is waited for below
+		}
 		err := d.ledger.update(ctx, func(tx *sql.Tx) error { return endOverdue(ctx, tx, time.Now()) })
 		if err != nil && ctx.Err() == nil {
 			return fmt.Errorf("end overdue requests: %w", err)

@@ -82,6 +82,10 @@ func (d *Desk) watchSchedules(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if len(appointments) == 0 {
+		<-ctx.Done()
+		return nil
+	}
 	for {
 		now := time.Now()
 		wake := now.Add(slotsEvery)

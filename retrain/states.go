@@ -139,8 +139,20 @@ func settle(ctx context.Context, tx *sql.Tx, at time.Time, to State, reason, con
 	return nil
 }
 
+// anyOverdue reports whether there are states whose time is over.
+func anyOverdue(ctx context.Context, q queryer, now time.Time) (found bool, err error) {
+	err = q.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM requests WHERE closed_at IS NULL AND due_at <= $1)`, now.UnixMilli()).Scan(&found)
+	if err != nil {
+		return false, fmt.Errorf("look for overdue requests: %w", err)
+	}
+	return found, nil
+}
+
 // endOverdue ends the states whose time is over.
 func endOverdue(ctx context.Context, tx *sql.Tx, now time.Time) error {
+	if found, err := anyOverdue(ctx, tx, now); err != nil || !found {
+		return err
+	}
 	for _, end := range []struct {
 		from, to State
 		why      string
