@@ -2,6 +2,9 @@ package retrain
 
 import (
 	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
 	"sync"
 	"time"
 )
@@ -25,8 +28,11 @@ type Verification struct {
 
 // awaited is what the ledger said last of the requests whose outcome is awaited. It is safe for concurrent use.
 type awaited struct {
+	asking sync.Mutex // held by the one who asks the ledger
+
 	mu       sync.Mutex
-	asked    time.Time // zero where it is to be asked at once
+	asked    time.Time // when the last answer came, or failed to
+	stale    bool      // this instance has changed a request since it began to ask
 	byPolicy map[string]Verification
 }
 
@@ -34,65 +40,89 @@ type awaited struct {
 func (a *awaited) forget() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.asked = time.Time{}
+	a.stale = true
+}
+
+// due reports whether the ledger is to be asked, and takes what has changed until now as asked for.
+func (a *awaited) due() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	due := a.stale || time.Since(a.asked) >= awaitedEvery
+	a.stale = false
+	return due
+}
+
+func (a *awaited) of(policy string) (Verification, bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	v, found := a.byPolicy[policy]
+	return v, found
 }
 
 // Awaited gives the retraining of a policy whose outcome is awaited, as it was in the ledger a moment ago: it is asked for those
 // of all policies at once. A job that has told of its start is left alone until it tells of its end. While the ledger cannot be
-// reached its last answer holds.
+// reached, and while somebody else asks it, its last answer holds.
 func (d *Desk) Awaited(ctx context.Context, policy string) (Verification, bool) {
+	if d.awaited.asking.TryLock() { // or a ledger that is slow to answer would hold up all policies
+		d.askForAwaited(ctx)
+		d.awaited.asking.Unlock()
+	}
+	return d.awaited.of(plain(policy))
+}
+
+// askForAwaited asks the ledger where it is time to.
+func (d *Desk) askForAwaited(ctx context.Context) {
 	a := &d.awaited
+	if !a.due() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, awaitedTimeout)
+	defer cancel()
+	all, err := d.lookForAwaited(ctx)
+	if err != nil {
+		d.log.Warn().Err(err).Msg("The ledger cannot be asked which retrainings wait for their outcome, trying again")
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if now := time.Now(); now.Sub(a.asked) >= awaitedEvery {
-		a.asked = now
-		ctx, cancel := context.WithTimeout(ctx, awaitedTimeout)
-		defer cancel()
-		all, err := d.lookForAwaited(ctx)
-		if err != nil {
-			d.log.Warn().Err(err).Msg("The ledger cannot be asked which retrainings wait for their outcome, trying again")
-		} else {
-			a.byPolicy = all
-		}
+	a.asked = time.Now()
+	if err == nil {
+		a.byPolicy = all
 	}
-	v, found := a.byPolicy[plain(policy)]
-	return v, found
 }
 
 func (d *Desk) lookForAwaited(ctx context.Context) (map[string]Verification, error) {
-	requests, err := list(ctx, d.ledger, "requests", scanRequest, selectRequests+`
+	found, err := list(ctx, d.ledger, "awaited requests", scanVerification, `
+		SELECT id, policy, state, new_version, due_at, body, (SELECT max(at) FROM history WHERE request = requests.id) FROM requests
 		WHERE closed_at IS NULL AND kind = 'retrain' AND state IN ('delivered', 'verifying')`)
 	if err != nil {
 		return nil, err
 	}
-	all := make(map[string]Verification, len(requests))
-	for _, q := range requests {
-		v, err := d.verification(ctx, q)
-		if err != nil {
-			return nil, err
-		}
+	all := make(map[string]Verification, len(found))
+	for _, v := range found {
 		if v.Expected.Over > 0 { // a build before contracts expected nothing
-			all[q.Policy] = v
+			all[v.Policy] = v
 		}
 	}
 	return all, nil
 }
 
-func (d *Desk) verification(ctx context.Context, q Request) (Verification, error) {
-	o, err := q.terms()
-	if err != nil {
+func scanVerification(rows *sql.Rows) (Verification, error) {
+	var v Verification
+	var state State
+	var due, since int64
+	var body []byte
+	if err := rows.Scan(&v.Request, &v.Policy, &state, &v.Version, &due, &body, &since); err != nil {
 		return Verification{}, err
 	}
-	history, err := d.History(ctx, q.ID)
-	if err != nil {
-		return Verification{}, err
+	var message struct {
+		Data terms `json:"data"`
 	}
-	v := Verification{
-		Request: q.ID, Policy: q.Policy, Group: o.Group, Version: q.NewVersion, Expected: o.Contract.Expected,
-		Since: history[len(history)-1].At,
+	if err := json.Unmarshal(body, &message); err != nil {
+		return Verification{}, fmt.Errorf("body of %s: %w", v.Request, err)
 	}
-	if q.State == StateVerifying {
-		v.Due = q.DueAt.Add(-verdictMargin)
+	v.Group, v.Expected, v.Since = message.Data.Group, message.Data.Contract.Expected, utc(since)
+	if state == StateVerifying {
+		v.Due = utc(due).Add(-verdictMargin)
 	}
 	return v, nil
 }

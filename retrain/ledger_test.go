@@ -51,6 +51,7 @@ func testLedger(t *testing.T, on storage) {
 		{"RequestByItsID", testRequestByItsID},
 		{"JobTellsOfItself", testJobTellsOfItself},
 		{"TelemetryTellsOfTheVersion", testTelemetryTellsOfTheVersion},
+		{"AwaitedWhileAnotherAsks", testAwaitedWhileAnotherAsks},
 		{"Rollback", testRollback},
 		{"RollbackThatIsNotWanted", testRollbackThatIsNotWanted},
 		{"ReportThatIsMissingSomething", testReportThatIsMissingSomething},

@@ -1,6 +1,7 @@
 package retrain
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"slices"
@@ -128,6 +129,32 @@ func testTelemetryTellsOfTheVersion(t *testing.T, on storage) {
 		}
 		_, err = r.Conclude(t.Context(), q.ID, Verdict{State: StateMissed, Evidence: "mean return 3"})
 		check(t, err)
+	})
+}
+
+// A ledger that is slow to answer holds up the one who asks it, and no other policy.
+func testAwaitedWhileAnotherAsks(t *testing.T, on storage) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, on)
+		q := r.delivered()
+		r.Awaited(t.Context(), "ranker")
+		time.Sleep(awaitedEvery)
+		r.awaited.asking.Lock() // another one asks, and waits for the answer
+		_, err := r.Report(t.Context(), q.ID, Report{State: JobSucceeded, Version: "v3"})
+		check(t, err)
+		if v, found := r.Awaited(t.Context(), "ranker"); !found || v.Version != "" {
+			t.Errorf("awaited while another one asks: %+v, want the last answer", v)
+		}
+		r.awaited.asking.Unlock()
+		if v, found := r.Awaited(t.Context(), "ranker"); !found || v.Version != "v3" {
+			t.Errorf("awaited: %+v, want the new version", v)
+		}
+		over, cancel := context.WithCancel(t.Context())
+		cancel()
+		time.Sleep(awaitedEvery)
+		if v, found := r.Awaited(over, "ranker"); !found || v.Version != "v3" {
+			t.Errorf("awaited while the ledger does not answer: %+v, want the last answer", v)
+		}
 	})
 }
 
