@@ -58,6 +58,7 @@ func testLedger(t *testing.T, on storage) {
 		{"JobTellsBeforeTheAnswer", testJobTellsBeforeTheAnswer},
 		{"StatesEndByThemselves", testStatesEndByThemselves},
 		{"PeopleDecide", testPeopleDecide},
+		{"UnfinishedRequestIsRejected", testUnfinishedRequestIsRejected},
 		{"Resend", testResend},
 		{"CircuitOpens", testCircuitOpens},
 		{"LinkDecidesOnce", testLinkDecidesOnce},

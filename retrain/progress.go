@@ -106,10 +106,10 @@ func (d *Desk) Approve(ctx context.Context, id, by, why string) (Request, error)
 	})
 }
 
-// Reject ends a request that has not left yet.
+// Reject ends a request that is not finished. A receiver that has the order already is not told.
 func (d *Desk) Reject(ctx context.Context, id, by, why string) (Request, error) {
 	return d.change(ctx, id, func(Request, time.Time) (move, error) {
-		return move{by: by, why: why, from: []State{StateAwaitingApproval, StateOpen}, to: StateRejected}, nil
+		return move{by: by, why: why, from: unfinishedStates(), to: StateRejected}, nil
 	})
 }
 

@@ -282,6 +282,35 @@ func testPeopleDecide(t *testing.T, on storage) {
 	})
 }
 
+func testUnfinishedRequestIsRejected(t *testing.T, on storage) {
+	for state, reports := range map[State][]Report{
+		StateDelivered: nil,
+		StateRunning:   {{State: JobStarted}},
+		StateVerifying: {{State: JobSucceeded, Version: "v3"}},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			r := newRig(t, on)
+			id := r.delivered().ID
+			for _, report := range reports {
+				_, err := r.Report(t.Context(), id, report)
+				check(t, err)
+			}
+			q, err := r.Reject(t.Context(), id, "ann", "the job hangs")
+			check(t, err)
+			if q.State != StateRejected || q.ClosedAt.IsZero() {
+				t.Errorf("%s: request %+v, want rejected", state, q)
+			}
+			var wrong *StateError
+			if _, err := r.Report(t.Context(), id, Report{State: JobSucceeded, Version: "v4"}); !errors.As(err, &wrong) {
+				t.Errorf("%s: a report of its job: %v, want a StateError", state, err)
+			}
+			if v, found := r.Awaited(t.Context(), "ranker"); found {
+				t.Errorf("%s: still awaited: %+v", state, v)
+			}
+		})
+	}
+}
+
 func testResend(t *testing.T, on storage) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, on, slices.Repeat([]http.HandlerFunc{status(500)}, 7)...)
