@@ -25,7 +25,7 @@ type rollback struct {
 	Policy   string            `json:"policy"`
 	Group    map[string]string `json:"group"`
 	Versions rollbackVersions  `json:"versions"`
-	Evidence string            `json:"evidence"`
+	Evidence []string          `json:"evidence"`
 }
 
 type rollbackVersions struct {
@@ -96,7 +96,7 @@ func (d *Desk) rollbackEntry(q Request, s Setback, origin string, target Target,
 	key := "outcome(missed) -> " + target.Name
 	order := rollback{
 		ID: requestID(origin, key), Request: q.ID, Policy: q.Policy, Group: o.Group,
-		Versions: rollbackVersions{From: q.NewVersion, To: plain(s.To)}, Evidence: plain(s.Evidence),
+		Versions: rollbackVersions{From: q.NewVersion, To: plain(s.To)}, Evidence: []string{plain(s.Evidence)},
 	}
 	if order.Group == nil {
 		order.Group = map[string]string{}

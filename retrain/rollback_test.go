@@ -2,6 +2,7 @@ package retrain
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -42,11 +43,17 @@ func testRollback(t *testing.T, on storage) {
 		check(t, json.Unmarshal(back.Order, &told))
 		want := rollbackVersions{From: "v3", To: "v2"}
 		if back.Kind != KindRollback || back.OriginKind != OriginOutcome || back.Parent != q.ID || back.State != StateDelivered ||
-			told.ID != back.ID || told.Request != q.ID || told.Versions != want || told.Group["env"] != "prod-eu" {
+			told.ID != back.ID || told.Request != q.ID || told.Versions != want || told.Group["env"] != "prod-eu" ||
+			!slices.Equal(told.Evidence, []string{"it fell from 12 to 3"}) {
 			t.Errorf("rollback %+v, telling %+v", back, told)
 		}
 		if seen := r.receiver.seen(); len(seen) != 2 || seen[1].id != back.ID || seen[1].verify != nil || !strings.Contains(string(seen[1].body), EventRollback) {
 			t.Errorf("the receiver saw %+v", seen)
+		}
+		byWord, _, err := r.Search(t.Context(), Filter{Text: "fell", Limit: 10})
+		check(t, err)
+		if len(byWord) != 1 || byWord[0].ID != back.ID {
+			t.Errorf("a word of its evidence finds %+v", byWord)
 		}
 		if v, found := r.Awaited(t.Context(), "ranker"); found {
 			t.Errorf("the outcome of a rollback is awaited: %+v", v)

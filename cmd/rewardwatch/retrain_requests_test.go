@@ -83,10 +83,16 @@ func storied() *fixedDesk {
 	verifying.NewVersion = "v3"
 	old := request("rr_old", "cartpole", retrain.StateDeadLetter)
 	old.Recipe, old.Order = "", json.RawMessage(`{"id": "rr_old"}`)
+	back := retrain.Request{
+		ID: "rr_back", Kind: retrain.KindRollback, OriginKind: retrain.OriginOutcome, Origin: "rollback/rr_missed", Parent: "rr_missed", Policy: "bidder",
+		Trigger: "outcome(missed) -> trainer", Target: "trainer", State: retrain.StateDelivered, OpenedAt: opened, DueAt: opened.Add(24 * time.Hour),
+		Order: json.RawMessage(`{"id": "rr_back", "request": "rr_missed", "policy": "bidder", "group": {"env": "prod-eu"},
+			"versions": {"from": "v3", "to": "v2"}, "evidence": ["worse than the mean of 412.7 before"]}`),
+	}
 	v := someView()
 	v.requests = []retrain.Request{
 		failed, verifying, request("rr_waits", "checkout-ranker", retrain.StateAwaitingApproval),
-		request("rr_open", "ads", retrain.StateOpen), request("rr_delivered", "feed", retrain.StateDelivered), request("rr_running", "mail", retrain.StateRunning), old,
+		request("rr_open", "ads", retrain.StateOpen), request("rr_delivered", "feed", retrain.StateDelivered), request("rr_running", "mail", retrain.StateRunning), old, back,
 	}
 	v.deliveries = []retrain.Delivery{
 		{Request: "rr_failed", Attempt: 2, Target: "trainer", StartedAt: opened.Add(time.Minute), FinishedAt: opened.Add(time.Minute + 120*time.Millisecond), Result: "delivered", Status: 202},
@@ -118,16 +124,17 @@ func TestVerbsOfRequests(t *testing.T) {
 	}
 	why := []string{"--by", "alice", "--why", "go on"}
 	for name, args := range map[string][]string{
-		"retrain_list":         {"list"},
-		"retrain_list_policy":  {"list", "--policy", "checkout-ranker"},
-		"retrain_list_state":   {"list", "--state", "failed", "--policy", "checkout-ranker"},
-		"retrain_show_failed":  {"show", "rr_failed"},
-		"retrain_show_waiting": {"show", "rr_waits"},
-		"retrain_show_old":     {"show", "rr_old"},
-		"retrain_approve":      append([]string{"approve", "rr_1"}, why...),
-		"retrain_reject":       append([]string{"reject", "rr_1"}, why...),
-		"retrain_resend":       append([]string{"resend", "rr_1"}, why...),
-		"retrain_status":       {"status", "rr_1", "failed", "--error", "out of memory", "--log-file", log, "--by", "trainer-7"},
+		"retrain_list":          {"list"},
+		"retrain_list_policy":   {"list", "--policy", "checkout-ranker"},
+		"retrain_list_state":    {"list", "--state", "failed", "--policy", "checkout-ranker"},
+		"retrain_show_failed":   {"show", "rr_failed"},
+		"retrain_show_waiting":  {"show", "rr_waits"},
+		"retrain_show_old":      {"show", "rr_old"},
+		"retrain_show_rollback": {"show", "rr_back"},
+		"retrain_approve":       append([]string{"approve", "rr_1"}, why...),
+		"retrain_reject":        append([]string{"reject", "rr_1"}, why...),
+		"retrain_resend":        append([]string{"resend", "rr_1"}, why...),
+		"retrain_status":        {"status", "rr_1", "failed", "--error", "out of memory", "--log-file", log, "--by", "trainer-7"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, format := range []string{"text", "json"} {
