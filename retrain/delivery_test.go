@@ -402,6 +402,28 @@ func testTargetLeavesTheConfiguration(t *testing.T, on storage) {
 		if q := r.request(); q.State != StateDeadLetter || !strings.Contains(q.Reason, "no longer configured") {
 			t.Errorf("request %+v, want a dead letter", q)
 		}
+		if _, err := r.Resend(t.Context(), r.request().ID, "ann", "once more"); !errors.Is(err, ErrUnknownTarget) {
+			t.Errorf("delivered again: %v, want ErrUnknownTarget", err)
+		}
+	})
+}
+
+func testTargetLeavesTheConfigurationBeforeTheApproval(t *testing.T, on storage) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, on)
+		id := r.waiting("ranker").ID
+		r.Desk.cfg.Targets = nil // as of an instance with another configuration
+		if _, err := r.Approve(t.Context(), id, "ann", "go on"); !errors.Is(err, ErrUnknownTarget) {
+			t.Errorf("approved: %v, want ErrUnknownTarget", err)
+		}
+		if q := r.request(); q.State != StateAwaitingApproval {
+			t.Errorf("request %+v, want it to wait", q)
+		}
+		r.cfg.Targets[0].Name, r.cfg.Triggers[0].Target = "other", "other"
+		r.reopen()
+		if q := r.request(); q.State != StateDeadLetter || !strings.Contains(q.Reason, "no longer configured") {
+			t.Errorf("request %+v, want a dead letter", q)
+		}
 	})
 }
 

@@ -38,6 +38,7 @@ func testLedger(t *testing.T, on storage) {
 		{"ShutdownFinishesTheAttemptInFlight", testShutdownFinishesTheAttemptInFlight},
 		{"LateSuccessOfAWithdrawnRequest", testLateSuccessOfAWithdrawnRequest},
 		{"TargetLeavesTheConfiguration", testTargetLeavesTheConfiguration},
+		{"TargetLeavesTheConfigurationBeforeTheApproval", testTargetLeavesTheConfigurationBeforeTheApproval},
 		{"SecretsAreReadAtEachAttempt", testSecretsAreReadAtEachAttempt},
 		{"DeliveryMetrics", testDeliveryMetrics},
 		{"RealSockets", testRealSockets},

@@ -179,8 +179,8 @@ func givenUp(s State) bool { return s == StateDeadLetter || s == StateWithdrawn 
 // ceilMilli rounds up, or a retry could come before the receiver's Retry-After is over.
 func ceilMilli(t time.Time) int64 { return t.Add(time.Millisecond - 1).UnixMilli() }
 
-// resume completes what crashes left: attempts that nobody can be making any more are interrupted. Open requests of
-// targets that are gone from the configuration are given up, or they would block their policies until they expire.
+// resume completes what crashes left: attempts that nobody can be making any more are interrupted. Requests that have
+// not left, of targets that are gone from the configuration, are given up, or they would block their policies until they expire.
 func (l *ledger) resume(ctx context.Context, cfg Config) error {
 	return l.update(ctx, func(tx *sql.Tx) error {
 		now := time.Now()
@@ -193,6 +193,6 @@ func (l *ledger) resume(ctx context.Context, cfg Config) error {
 			known += fmt.Sprintf(", $%d", i+4)
 			args = append(args, t.Name)
 		}
-		return settle(ctx, tx, now, StateDeadLetter, "the target is no longer configured", `state = 'open' AND target NOT IN (`+known+`)`, args...)
+		return settle(ctx, tx, now, StateDeadLetter, "the target is no longer configured", `state IN ('open', 'awaiting_approval') AND target NOT IN (`+known+`)`, args...)
 	})
 }

@@ -113,9 +113,10 @@ func (d *Desk) Reject(ctx context.Context, id, by, why string) (Request, error) 
 	})
 }
 
-// The errors of Resend beside those of the others.
+// The errors of Approve and Resend beside those of the others.
 var (
 	ErrTargetDisabled = errors.New("its target answered 410 Gone: nothing is sent to it until its name or URL changes")
+	ErrUnknownTarget  = errors.New("its target is no longer configured")
 	ErrUnfinished     = errors.New("the policy has another request that is not finished")
 )
 
@@ -169,7 +170,10 @@ func (d *Desk) change(ctx context.Context, id string, decide func(Request, time.
 
 // mayOpen says what speaks against delivering a request that exists.
 func (d *Desk) mayOpen(ctx context.Context, tx *sql.Tx, q Request) error {
-	target, _ := d.cfg.target(q.Target)
+	target, known := d.cfg.target(q.Target)
+	if !known {
+		return fmt.Errorf("%w: %s", ErrUnknownTarget, q.Target)
+	}
 	disabled, err := isDisabled(ctx, tx, target)
 	if err != nil {
 		return err

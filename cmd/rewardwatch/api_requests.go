@@ -191,6 +191,7 @@ func changeRefusal(err error) (status int, reason string) {
 	}{
 		{retrain.ErrUnknownRequest, http.StatusNotFound},
 		{retrain.ErrTargetDisabled, http.StatusConflict},
+		{retrain.ErrUnknownTarget, http.StatusConflict},
 		{retrain.ErrUnfinished, http.StatusConflict},
 		{retrain.ErrBadReport, http.StatusBadRequest},
 		{retrain.ErrBadAsk, http.StatusBadRequest},

@@ -145,6 +145,8 @@ func (s *server) linkRefusal(err error) (status int, text string) {
 		return http.StatusGone, "This link is over: nobody decided in time."
 	case errors.Is(err, retrain.ErrTargetDisabled):
 		return http.StatusConflict, "It cannot be delivered: its target answered 410 Gone."
+	case errors.Is(err, retrain.ErrUnknownTarget):
+		return http.StatusConflict, "It cannot be delivered: its target is no longer configured."
 	}
 	s.log.Error().Err(err).Msg("cannot decide on a retrain request by its link")
 	return http.StatusServiceUnavailable, "This does not work at the moment. Try again later."
