@@ -39,6 +39,12 @@ type Decision struct {
 	target string // of the request, where the reason is Opened
 }
 
+// Held reports whether the ledger alone speaks against the retraining. That may end while nothing of the incident changes, so that whoever
+// is told of incidents has to look again by himself.
+func (d Decision) Held() bool {
+	return d.Reason == OpenRequest || d.Reason == Cooldown || d.Reason == BreakerOpen || d.Reason == TargetDisabled
+}
+
 // needsPerson reports whether a drift of this cause must not start a retraining by itself.
 func needsPerson(c alerts.Cause) bool {
 	return c == alerts.CauseRewardFunction || c == alerts.CauseTelemetry

@@ -209,7 +209,7 @@ func (d *Desk) decide(ctx context.Context, tx *sql.Tx, inc alerts.Incident, cloc
 }
 
 // lasted gives NotLasted where an incident has not been open for as long as a trigger wants. Where its telemetry has no clock it counts from
-// when the ledger first heard of it.
+// the first time that this was decided.
 func lasted(ctx context.Context, tx *sql.Tx, inc alerts.Incident, t Trigger, clock, now time.Time) (Decision, error) {
 	if t.Lasting == 0 {
 		return Decision{}, nil

@@ -316,7 +316,7 @@ func (a *app) consider(ctx context.Context, i alerts.Incident) error {
 	if err != nil {
 		return fmt.Errorf("consider a retraining for incident %s: %w", i.ID, err)
 	}
-	a.lookAgain.at(i.Group, decision.Again)
+	a.lookAgain.after(i.Group, decision)
 	return nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -133,20 +134,33 @@ func TestDriftThatLastsIsLookedAtAgain(t *testing.T) {
 }
 
 func TestLookAgain(t *testing.T) {
-	l, g, other := lookAgain{}, ingest.NewGroup("p"), ingest.NewGroup("q")
-	at := time.Now().Add(time.Hour)
-	clock := func(t time.Time) func() time.Time { return func() time.Time { return t } }
-	l.at(g, at)
-	if l.due(g, clock(at.Add(-1))) || !l.due(g, clock(at)) || l.due(g, clock(time.Time{})) || l.due(other, clock(at)) {
-		t.Error("it is due where it must not be, or the other way round")
-	}
-	l.at(other, time.Now().Add(-time.Second))
-	if !l.due(other, clock(time.Time{})) {
-		t.Error("without a clock, the world's does not hold")
-	}
-	l.forget([]string{"p"})
-	l.at(other, time.Time{})
-	if l.due(g, clock(at)) || l.due(other, clock(at)) {
-		t.Error("what was taken out is due")
-	}
+	synctest.Test(t, func(t *testing.T) {
+		l, g, other := lookAgain{}, ingest.NewGroup("p"), ingest.NewGroup("q")
+		at := time.Now().Add(time.Hour)
+		clock := func(t time.Time) func() time.Time { return func() time.Time { return t } }
+		until := func(at time.Time) retrain.Decision { return retrain.Decision{Reason: retrain.NotLasted, Again: at} }
+		l.after(g, until(at))
+		if l.due(g, clock(at.Add(-1))) || !l.due(g, clock(at)) || l.due(g, clock(time.Time{})) || l.due(other, clock(at)) {
+			t.Error("it is due where it must not be, or the other way round")
+		}
+		l.after(other, until(time.Now().Add(-time.Second)))
+		if !l.due(other, clock(time.Time{})) {
+			t.Error("without a clock, the world's does not hold")
+		}
+		for _, reason := range []retrain.Reason{retrain.OpenRequest, retrain.Cooldown, retrain.BreakerOpen, retrain.TargetDisabled} {
+			l.after(other, retrain.Decision{Reason: reason})
+			if l.due(other, clock(at)) {
+				t.Errorf("%s: due at once", reason)
+			}
+			time.Sleep(heldEvery)
+			if !l.due(other, clock(time.Unix(1, 0))) {
+				t.Errorf("%s: not due after a minute", reason)
+			}
+		}
+		l.forget([]string{"p"})
+		l.after(other, retrain.Decision{Reason: retrain.Opened})
+		if l.due(g, clock(at)) || l.due(other, clock(at)) {
+			t.Error("what was taken out is due")
+		}
+	})
 }
