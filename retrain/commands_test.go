@@ -64,10 +64,10 @@ func runDesk(t *testing.T, cfg Config) (*Desk, func()) {
 	}
 }
 
-// awaitState waits for the state of the request of an incident.
+// awaitState waits for the state of the request of an incident, for as long as the claim of an instance that has died may last.
 func awaitState(t *testing.T, d *Desk, request string, want State) Request {
 	t.Helper()
-	for end := time.Now().Add(30 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(time.Duration(defaultTimeout) + claimMargin + time.Minute); ; time.Sleep(5 * time.Millisecond) {
 		q, err := d.Request(t.Context(), request)
 		check(t, err)
 		if q.State == want {
