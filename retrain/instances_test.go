@@ -167,6 +167,47 @@ func (r *rig) checkRules(all []Request) {
 	}
 }
 
+// While the circuit of a target is open, one instance at a time tries it, with one request.
+func testCircuitIsTriedByOne(t *testing.T, on storage) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, on)
+		other, _ := r.another()
+		target := r.cfg.Targets[0]
+		var ids []string
+		for i := range circuitFailures + 1 {
+			ids = append(ids, r.consider(incident(fmt.Sprintf("i%d", i), fmt.Sprintf("policy-%d", i))).Request)
+		}
+		begin := func(d *Desk, id string) int {
+			t.Helper()
+			attempt, err := d.ledger.begin(t.Context(), id, target)
+			check(t, err)
+			return attempt
+		}
+		for _, id := range ids[:circuitFailures] {
+			if attempt := begin(r.Desk, id); attempt != 1 {
+				t.Fatalf("attempt %d while the circuit is closed", attempt)
+			}
+			now := time.Now()
+			check(t, r.ledger.finish(t.Context(), target, id, 1, outcome{result: ResultTimeout}, step{state: StateOpen, retry: now}, now))
+		}
+		if attempt := begin(other, ids[circuitFailures]); attempt != 0 {
+			t.Errorf("attempt %d while the circuit is open", attempt)
+		}
+		time.Sleep(circuitPause)
+		if attempt := begin(r.Desk, ids[0]); attempt != 2 {
+			t.Errorf("attempt %d after the pause, want the second", attempt)
+		}
+		if attempt := begin(other, ids[circuitFailures]); attempt != 0 {
+			t.Errorf("attempt %d while another instance tries the target", attempt)
+		}
+		check(t, r.ledger.finish(t.Context(), target, ids[0], 2, outcome{result: ResultDelivered}, step{state: StateDelivered}, time.Now()))
+		if attempt := begin(other, ids[circuitFailures]); attempt != 1 {
+			t.Errorf("attempt %d once the target is back, want the first", attempt)
+		}
+		check(t, other.Close())
+	})
+}
+
 func testClaimIsHeldByOne(t *testing.T, on storage) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, on)

@@ -44,6 +44,7 @@ func testLedger(t *testing.T, on storage) {
 		{"RealSockets", testRealSockets},
 		{"SeveralInstances", testSeveralInstances},
 		{"ClaimIsHeldByOne", testClaimIsHeldByOne},
+		{"CircuitIsTriedByOne", testCircuitIsTriedByOne},
 		{"WithdrawnInFlight", testWithdrawnInFlight},
 		{"StartsAtOnce", testStartsAtOnce},
 		{"TextWithNUL", testTextWithNUL},

@@ -18,23 +18,23 @@ const (
 )
 
 // circuit says until when nothing is to be sent to a target, the zero time where its circuit is closed. Attempts whose end nobody
-// knows, and those that were never made, say nothing of the target.
+// knows, and those that were never made, say nothing of the target; but while its circuit is open, one in flight is the one that tries it.
 func circuit(ctx context.Context, q queryer, target string) (time.Time, error) {
 	var failures int
-	var last sql.NullInt64
+	var last, trying sql.NullInt64
 	err := q.QueryRowContext(ctx, `
-		SELECT count(*), max(started_at) FROM (
+		SELECT count(*), max(started_at), (SELECT max(started_at) FROM deliveries WHERE target = $1 AND result = 'in_flight') FROM (
 			SELECT result, started_at FROM deliveries
 			WHERE target = $1 AND result NOT IN ('in_flight', 'interrupted', 'invalid', 'unsigned')
 			ORDER BY started_at DESC, request, attempt DESC LIMIT $2) AS latest
-		WHERE result <> 'delivered'`, target, circuitFailures).Scan(&failures, &last)
+		WHERE result <> 'delivered'`, target, circuitFailures).Scan(&failures, &last, &trying)
 	if err != nil {
 		return time.Time{}, fmt.Errorf("look up the circuit of %s: %w", target, err)
 	}
 	if failures < circuitFailures {
 		return time.Time{}, nil
 	}
-	return time.UnixMilli(last.Int64).Add(circuitPause), nil
+	return time.UnixMilli(max(last.Int64, trying.Int64)).Add(circuitPause), nil
 }
 
 // claimMargin is how much longer than its target's timeout an attempt may take, with its entries in the ledger.
@@ -81,12 +81,16 @@ func (l *ledger) next(ctx context.Context, target string) (m message, due time.T
 }
 
 // begin claims a request that is due, writes that an attempt is about to be made, and gives its number, from 1. It gives
-// 0 where the request is no longer open, or another instance has claimed it.
+// 0 where the request is no longer open, another instance has claimed it, or the circuit of the target is open.
 func (l *ledger) begin(ctx context.Context, request string, t Target) (attempt int, err error) {
 	err = l.update(ctx, func(tx *sql.Tx) error {
 		now := time.Now()
 		attempt = 0
-		err := tx.QueryRowContext(ctx, `
+		until, err := circuit(ctx, tx, t.Name) // again, as another instance may have just begun to try the target
+		if err != nil || until.After(now) {
+			return err
+		}
+		err = tx.QueryRowContext(ctx, `
 			UPDATE requests SET attempts = attempts + 1, next_attempt_at = $1
 			WHERE id = $2 AND state = 'open' AND next_attempt_at <= $3 RETURNING attempts`,
 			claimEnd(t, now).UnixMilli(), request, now.UnixMilli()).Scan(&attempt)
