@@ -179,6 +179,15 @@ func TestCommandMakesAVersion(t *testing.T) {
 	}
 }
 
+func TestCommandRollsBack(t *testing.T) {
+	g := newRig(t)
+	c := g.script(`cat "$REWARDWATCH_CONFIG" > config`, made("v2"))
+	check(t, g.Start(t.Context(), c, []byte(`{"type": "retrain.rollback", "data": {"id": "rr_1", "policy": "ranker", "versions": {"from": "v3", "to": "v2"}}}`)))
+	if got := g.last("rr_1"); got.State != Succeeded || g.text("config") != "{}" {
+		t.Errorf("%+v with the config %q, want {}", got, g.text("config"))
+	}
+}
+
 func TestCommandFails(t *testing.T) {
 	for name, c := range map[string]struct {
 		lines []string

@@ -31,7 +31,7 @@ type order struct {
 		} `json:"expected"`
 		Owner string `json:"owner"`
 	} `json:"contract"`
-	Config json.RawMessage `json:"config"`
+	Config json.RawMessage `json:"config"` // {} of an order to roll back, which has none
 }
 
 // requestID keeps ids that would lead out of the directory of the runs away from it.
@@ -42,6 +42,7 @@ func readOrder(body []byte) (order, error) {
 		Type string `json:"type"`
 		Data order  `json:"data"`
 	}
+	message.Data.Config = json.RawMessage("{}") // or the command would find a file that is no JSON
 	if err := json.Unmarshal(body, &message); err != nil {
 		return order{}, fmt.Errorf("read the order: %w", err)
 	}
