@@ -85,20 +85,18 @@ type exportedOrder struct {
 	Offsets struct{ Drifted, Baseline []ingest.Range }
 }
 
-// parts gives the data that is wanted, the older first.
-func (o *exportedOrder) parts(data string) ([]experience.Part, error) {
-	var parts []experience.Part
-	add := func(name string, ranges []ingest.Range) error {
-		if data != name && data != dataBoth {
-			return nil
+// parts gives the data that is wanted, the older first, and what of it the order names no offsets of.
+func (o *exportedOrder) parts(data string) (parts []experience.Part, missing []string) {
+	for _, p := range []experience.Part{{Name: dataBaseline, Ranges: o.Offsets.Baseline}, {Name: dataDrifted, Ranges: o.Offsets.Drifted}} {
+		switch {
+		case data != p.Name && data != dataBoth:
+		case len(p.Ranges) == 0:
+			missing = append(missing, p.Name)
+		default:
+			parts = append(parts, p)
 		}
-		if len(ranges) == 0 {
-			return fmt.Errorf("the order names no offsets of the %s data", name)
-		}
-		parts = append(parts, experience.Part{Name: name, Ranges: ranges})
-		return nil
 	}
-	return parts, errors.Join(add(dataBaseline, o.Offsets.Baseline), add(dataDrifted, o.Offsets.Drifted))
+	return parts, missing
 }
 
 func runExport(ctx context.Context, c *console, service *client, o exportOptions, id string) error {
@@ -120,9 +118,12 @@ func runExport(ctx context.Context, c *console, service *client, o exportOptions
 	if err := json.Unmarshal(request.Order, &order); err != nil {
 		return fmt.Errorf("request %s: read the order: %w", id, err)
 	}
-	parts, err := order.parts(o.data.value)
-	if err != nil {
-		return fmt.Errorf("request %s: %w", id, err)
+	parts, missing := order.parts(o.data.value)
+	if len(parts) == 0 {
+		return fmt.Errorf("request %s: the order names no offsets of the %s data", id, strings.Join(missing, " or the "))
+	}
+	for _, name := range missing {
+		_, _ = fmt.Fprintf(c.err, "The order names no offsets of the %s data: there is none in what is written.\n", name)
 	}
 	shown := newProgress(c.err)
 	defer shown.clear()

@@ -33,6 +33,7 @@ func exporting(t *testing.T) []string {
 		{ID: "rr_1", Order: order(`{"partition":0,"first":0,"last":4}`, `{"partition":0,"first":5,"last":8}`)},
 		{ID: "rr_2", Order: order(`{"partition":0,"first":0,"last":4}`, `{"partition":0,"first":4,"last":7}`)},
 		{ID: "rr_gone", Order: order(`{"partition":0,"first":7,"last":9}`, `{"partition":0,"first":100,"last":200}`)},
+		{ID: "rr_none", Order: order(``, ``)},
 		{ID: "rr_person", Order: order(``, `{"partition":0,"first":5,"last":8}`)},
 	}
 	config := writeConfig(t, fmt.Sprintf("ingest: {kafka: {brokers: [%q], topic: agent-telemetry}}", broker))
@@ -68,6 +69,10 @@ func TestRetrainExport(t *testing.T) {
 		if got.code != exitFine || got.err != says+"\n" || strings.Count(got.out, `{"data":"`+data+`"`) != strings.Count(got.out, "\n") {
 			t.Errorf("%s: exit %d: %s%s", data, got.code, got.err, got.out)
 		}
+	}
+	const without = "The order names no offsets of the baseline data: there is none in what is written.\n"
+	if got := run("rr_person"); got.code != exitFine || strings.Count(got.out, "\n") != 4 || !strings.HasPrefix(got.err, without) {
+		t.Errorf("without a baseline: exit %d: %s%s", got.code, got.err, got.out)
 	}
 	if got := run("rr_person", "--data", "drifted"); got.code != exitFine || strings.Count(got.out, "\n") != 4 {
 		t.Errorf("exit %d: %s%s", got.code, got.err, got.out)
@@ -109,10 +114,11 @@ func TestRetrainExportSaysWhatIsWrong(t *testing.T) {
 	}{
 		"no configuration": {[]string{"rr_1"}, noConfig, "--config must name the configuration, whose ingest.kafka has the telemetry"},
 		"no request":       {nil, flags, "accepts 1 arg(s), received 0"},
-		"unknown request":  {[]string{"rr_none"}, flags, "request rr_none: the service refuses (404 Not Found): there is no such request"},
+		"unknown request":  {[]string{"rr_unknown"}, flags, "request rr_unknown: the service refuses (404 Not Found): there is no such request"},
 		"unknown data":     {[]string{"rr_1", "--data", "all"}, flags, `invalid argument "all" for "--data" flag: must be drifted, baseline or both`},
 		"unknown format":   {[]string{"rr_1", "--format", "csv"}, flags, `invalid argument "csv" for "--format" flag: must be ndjson or parquet`},
-		"no offsets":       {[]string{"rr_person"}, flags, "request rr_person: the order names no offsets of the baseline data"},
+		"no offsets":       {[]string{"rr_none"}, flags, "request rr_none: the order names no offsets of the baseline or the drifted data"},
+		"not the offsets":  {[]string{"rr_person", "--data", "baseline"}, flags, "request rr_person: the order names no offsets of the baseline data"},
 		"gone": {
 			[]string{"rr_gone"}, flags, "export request rr_gone: offsets 7 to 9 of partition 0 of the topic agent-telemetry: the topic does not hold these offsets, but 0 up to 8\n" +
 				"offsets 100 to 200 of partition 0 of the topic agent-telemetry: the topic does not hold these offsets, but 0 up to 8\n",
