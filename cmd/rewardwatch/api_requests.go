@@ -30,6 +30,20 @@ type requestDesk interface {
 	RejectByLink(ctx context.Context, id, token, by, why string) (retrain.Request, error)
 }
 
+// watchedRequests are those of policies that are watched.
+type watchedRequests struct {
+	requestDesk
+	cfg *Config
+}
+
+// Ask refuses to retrain what is not watched, as by a name that is misspelt: nobody would judge its new version.
+func (w watchedRequests) Ask(ctx context.Context, a retrain.Ask) (retrain.Request, error) {
+	if _, watched := w.cfg.policy(a.Policy); !watched {
+		return retrain.Request{}, fmt.Errorf("%w: no entry of policies matches %q, so that nothing of it is watched", retrain.ErrBadAsk, a.Policy)
+	}
+	return w.requestDesk.Ask(ctx, a)
+}
+
 // maxReport bounds what a job sends of itself, in bytes: the log of which the end is kept is the most of it.
 const maxReport = 1 << 20
 

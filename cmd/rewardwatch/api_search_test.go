@@ -152,6 +152,17 @@ func TestPeopleAskForRetrainings(t *testing.T) {
 	}
 }
 
+func TestPolicyThatIsNotWatchedIsNotRetrained(t *testing.T) {
+	rig := newDeskRig(t)
+	rig.requests = watchedRequests{rig.requests, &Config{Policies: []PolicyConfig{{Match: "checkout-*"}}}}
+	for policy, code := range map[string]int{"chekout-ranker": http.StatusBadRequest, "checkout-ranker": http.StatusOK} {
+		w := post(rig.server, "/api/v1/retrain-requests", `{"policy":"`+policy+`","recipe":"ranker","target":"trainer","by":"alice","why":"x"}`, someToken)
+		if w.Code != code || code != http.StatusOK && !strings.Contains(w.Body.String(), `no entry of policies matches`) {
+			t.Errorf("%s: %d %s", policy, w.Code, w.Body)
+		}
+	}
+}
+
 func TestVerbThatAsksForARetraining(t *testing.T) {
 	rig := newDeskRig(t)
 	served := httptest.NewServer(rig.handler())

@@ -107,7 +107,7 @@ func (a *app) open(ctx context.Context, reload func() error) error {
 	}
 	a.server.shared = a.cluster != nil
 	if a.retrain != nil {
-		a.server.requests = a.retrain
+		a.server.requests = watchedRequests{a.retrain, a.cfg}
 	}
 	return nil
 }
