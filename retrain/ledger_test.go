@@ -54,6 +54,7 @@ func testLedger(t *testing.T, on storage) {
 		{"JobTellsOfItself", testJobTellsOfItself},
 		{"TelemetryTellsOfTheVersion", testTelemetryTellsOfTheVersion},
 		{"AwaitedWhileAnotherAsks", testAwaitedWhileAnotherAsks},
+		{"JobCorrectsTheVersionOfTelemetry", testJobCorrectsTheVersionOfTelemetry},
 		{"Rollback", testRollback},
 		{"RollbackThatIsNotWanted", testRollbackThatIsNotWanted},
 		{"ReportThatIsMissingSomething", testReportThatIsMissingSomething},

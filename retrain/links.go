@@ -70,7 +70,7 @@ func (d *Desk) decideByLink(ctx context.Context, id, token string, decide func(t
 	if _, err := d.LinkedRequest(ctx, id, token); err != nil {
 		return Request{}, err
 	}
-	return d.change(ctx, id, func(_ Request, now time.Time) (move, error) {
+	return d.change(ctx, id, func(_ *sql.Tx, _ Request, now time.Time) (move, error) {
 		m := decide(now)
 		m.from, m.once = []State{StateAwaitingApproval}, true
 		return m, nil

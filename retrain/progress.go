@@ -32,6 +32,12 @@ type Report struct {
 	By      string // who tells
 }
 
+// ByTelemetry tells of a version where no job does.
+const ByTelemetry = "telemetry"
+
+// ErrOtherVersion says that a job has told of another version before.
+var ErrOtherVersion = errors.New("another version was told of before")
+
 // ErrBadReport says what is missing in a report.
 var ErrBadReport = errors.New("bad report")
 
@@ -47,12 +53,13 @@ func (r Report) check() error {
 	return nil
 }
 
-// Report takes in what a job tells of itself. It may come before the answer to the delivery, and any number of times.
+// Report takes in what a job tells of itself. It may come before the answer to the delivery, and any number of times. The version
+// that a job tells of replaces one that telemetry has shown; where a job has told of another one it is ErrOtherVersion.
 func (d *Desk) Report(ctx context.Context, id string, r Report) (Request, error) {
 	if err := r.check(); err != nil {
 		return Request{}, err
 	}
-	return d.change(ctx, id, func(q Request, now time.Time) (move, error) {
+	return d.change(ctx, id, func(tx *sql.Tx, q Request, now time.Time) (move, error) {
 		m := move{by: r.By, log: tail(r.Log, keptLog), from: []State{StateOpen, StateDelivered}}
 		switch r.State {
 		case JobStarted:
@@ -72,9 +79,30 @@ func (d *Desk) Report(ctx context.Context, id string, r Report) (Request, error)
 			}
 			m.to, m.version, m.why = StateVerifying, r.Version, "the job made version "+r.Version
 			m.due = now.Add(o.Contract.Expected.within() + verdictMargin)
+			if m.once, err = replaces(ctx, tx, id, r); m.once {
+				m.from = append(m.from, StateVerifying)
+			}
+			return m, err
 		}
 		return m, nil
 	})
+}
+
+// replaces reports whether the version of a report takes the place of the one that the request is verified with.
+func replaces(ctx context.Context, tx *sql.Tx, id string, r Report) (bool, error) {
+	var version, by string
+	err := tx.QueryRowContext(ctx, `
+		SELECT r.new_version, h.by_whom FROM requests r JOIN history h ON h.request = r.id
+		WHERE r.id = $1 AND r.state = $2 AND h.state = r.state ORDER BY h.seq DESC LIMIT 1`, id, StateVerifying).Scan(&version, &by)
+	switch err := found(err); {
+	case err != nil:
+		return false, fmt.Errorf("look for the version: %w", err)
+	case version == "" || version == plain(r.Version):
+		return false, nil
+	case by != ByTelemetry || r.By == ByTelemetry:
+		return false, fmt.Errorf("%w: %s, not %s", ErrOtherVersion, version, r.Version)
+	}
+	return true, nil
 }
 
 // completesWithin is how long a job of the target may take.
@@ -94,21 +122,21 @@ type Verdict struct {
 
 // Conclude closes a request whose outcome is known.
 func (d *Desk) Conclude(ctx context.Context, id string, v Verdict) (Request, error) {
-	return d.change(ctx, id, func(Request, time.Time) (move, error) {
+	return d.change(ctx, id, func(*sql.Tx, Request, time.Time) (move, error) {
 		return move{by: byService, why: v.Evidence, from: []State{StateVerifying}, to: v.State}, nil
 	})
 }
 
 // Approve lets a request leave that waits for it.
 func (d *Desk) Approve(ctx context.Context, id, by, why string) (Request, error) {
-	return d.change(ctx, id, func(_ Request, now time.Time) (move, error) {
+	return d.change(ctx, id, func(_ *sql.Tx, _ Request, now time.Time) (move, error) {
 		return move{by: by, why: why, from: []State{StateAwaitingApproval}, to: StateOpen, due: now.Add(requestLifetime)}, nil
 	})
 }
 
 // Reject ends a request that is not finished. A receiver that has the order already is not told.
 func (d *Desk) Reject(ctx context.Context, id, by, why string) (Request, error) {
-	return d.change(ctx, id, func(Request, time.Time) (move, error) {
+	return d.change(ctx, id, func(*sql.Tx, Request, time.Time) (move, error) {
 		return move{by: by, why: why, from: unfinishedStates(), to: StateRejected}, nil
 	})
 }
@@ -122,14 +150,14 @@ var (
 
 // Resend delivers a request again, under the same id: one that was given up, or one that the receiver has lost.
 func (d *Desk) Resend(ctx context.Context, id, by, why string) (Request, error) {
-	return d.change(ctx, id, func(_ Request, now time.Time) (move, error) {
+	return d.change(ctx, id, func(_ *sql.Tx, _ Request, now time.Time) (move, error) {
 		return move{by: by, why: why, from: []State{StateDeadLetter, StateDelivered}, to: StateOpen, due: now.Add(requestLifetime)}, nil
 	})
 }
 
 // change applies the move that decide makes of a request, and gives the request as it is then. What becomes open is delivered
 // at once.
-func (d *Desk) change(ctx context.Context, id string, decide func(Request, time.Time) (move, error)) (Request, error) {
+func (d *Desk) change(ctx context.Context, id string, decide func(*sql.Tx, Request, time.Time) (move, error)) (Request, error) {
 	q, err := d.Request(ctx, id)
 	if err != nil {
 		return Request{}, err
@@ -141,7 +169,7 @@ func (d *Desk) change(ctx context.Context, id string, decide func(Request, time.
 		if err := endOverdue(ctx, tx, now); err != nil {
 			return err
 		}
-		m, err := decide(q, now)
+		m, err := decide(tx, q, now)
 		if err != nil {
 			return err
 		}

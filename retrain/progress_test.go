@@ -158,6 +158,39 @@ func testAwaitedWhileAnotherAsks(t *testing.T, on storage) {
 	})
 }
 
+// A job knows better than telemetry which version it has made, but says it once.
+func testJobCorrectsTheVersionOfTelemetry(t *testing.T, on storage) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, on)
+		id := r.delivered().ID
+		report := func(version, by string) error {
+			t.Helper()
+			_, err := r.Report(t.Context(), id, Report{State: JobSucceeded, Version: version, By: by})
+			return err
+		}
+		check(t, report("v3", ByTelemetry))
+		r.pass(time.Hour)
+		for range 2 {
+			check(t, report("v4", "trainer"))
+		}
+		if v, _ := r.Awaited(t.Context(), "ranker"); v.Version != "v4" || v.Due.Sub(v.Since) != 24*time.Hour || time.Since(v.Since) >= time.Hour {
+			t.Errorf("awaited: %+v, want v4 from now on", v)
+		}
+		for _, by := range []string{"trainer", ByTelemetry} {
+			if err := report("v5", by); !errors.Is(err, ErrOtherVersion) || !strings.Contains(err.Error(), "v4, not v5") {
+				t.Errorf("another version of %s: %v, want ErrOtherVersion", by, err)
+			}
+		}
+		if q := r.request(); q.NewVersion != "v4" {
+			t.Errorf("request %+v, want version v4", q)
+		}
+		want := []State{StateOpen, StateDelivered, StateVerifying, StateVerifying}
+		if got := r.states(id); !slices.Equal(got, want) {
+			t.Errorf("states %v, want %v", got, want)
+		}
+	})
+}
+
 func testReportThatIsMissingSomething(t *testing.T, on storage) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, on)

@@ -207,6 +207,7 @@ func changeRefusal(err error) (status int, reason string) {
 		{retrain.ErrTargetDisabled, http.StatusConflict},
 		{retrain.ErrUnknownTarget, http.StatusConflict},
 		{retrain.ErrUnfinished, http.StatusConflict},
+		{retrain.ErrOtherVersion, http.StatusConflict},
 		{retrain.ErrBadReport, http.StatusBadRequest},
 		{retrain.ErrBadAsk, http.StatusBadRequest},
 		{retrain.ErrAskedOtherwise, http.StatusConflict},

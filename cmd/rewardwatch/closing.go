@@ -336,7 +336,7 @@ func (a *app) appeared(ctx context.Context, request, version string) (bool, erro
 	if a.retrain == nil {
 		return false, nil
 	}
-	_, err := a.retrain.Report(ctx, request, retrain.Report{State: retrain.JobSucceeded, Version: version, By: "telemetry"})
+	_, err := a.retrain.Report(ctx, request, retrain.Report{State: retrain.JobSucceeded, Version: version, By: retrain.ByTelemetry})
 	return stillAwaited(err)
 }
 
@@ -366,10 +366,10 @@ func (a *app) worsened(ctx context.Context, s retrain.Setback) error {
 	return a.retrain.RollBack(ctx, s)
 }
 
-// stillAwaited tells a request that was closed otherwise from one that could not be changed.
+// stillAwaited tells a request that was closed otherwise, or has another version, from one that could not be changed.
 func stillAwaited(err error) (bool, error) {
 	var closed *retrain.StateError
-	if errors.As(err, &closed) || errors.Is(err, retrain.ErrUnknownRequest) {
+	if errors.As(err, &closed) || errors.Is(err, retrain.ErrUnknownRequest) || errors.Is(err, retrain.ErrOtherVersion) {
 		return false, nil
 	}
 	return err == nil, err

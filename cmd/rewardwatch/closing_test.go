@@ -177,6 +177,19 @@ func TestJobThatTellsOfItsVersionIsBelieved(t *testing.T) {
 	}
 }
 
+// A job may tell of another version than the telemetry has shown: its units decide, from the first one on.
+func TestJobCorrectsTheVersion(t *testing.T) {
+	j := newJudging(t, "mean return > 105 over 100 episodes within 24h")
+	d := j.desk()
+	units := closingUnits(120, 100)
+	d.run(t, units[:603]) // one of them of v2
+	j.waits.Version = "v3"
+	d.run(t, units[603:])
+	if want := []string{"rr_1 appeared as v2"}; !slices.Equal(j.told, want) || d.closing.Open.Check.Units() != 0 {
+		t.Errorf("told %q of units of v2, want %q; %d of them count", j.told, want, d.closing.Open.Check.Units())
+	}
+}
+
 func TestVersionThatWasThereBeforeIsNotNew(t *testing.T) {
 	j := newJudging(t, "mean return > 105 over 100 episodes within 24h")
 	j.waits.Since = closingStart.Add(time.Hour)
