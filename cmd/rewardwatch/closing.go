@@ -66,6 +66,7 @@ type awaitedOutcome struct {
 	Previous string             // policy_version of the unit before
 
 	news bool          // that Version was seen is to be told
+	kept bool          // a save has Check: a crash after the verdict finds it again, and draws the consequences
 	last *ingest.Group // whose units were asked for last, and whether they count
 	mine bool
 }
@@ -79,7 +80,7 @@ const (
 func (a *awaitedOutcome) judges(version string, due time.Time) {
 	e := a.Expected
 	a.Version, a.Due = version, due
-	a.Before, a.Previous = nil, ""
+	a.Before, a.Previous, a.kept = nil, "", false
 	a.Check = expectation.New(expectation.Condition{Statistic: e.Statistic, Comparison: e.Comparison, Value: e.Value, Over: e.Over})
 }
 
@@ -246,9 +247,13 @@ func (d *desk) concludeOverdue(ctx context.Context, now time.Time) error {
 		o.Check.Units(), o.Expected.Over, o.Expected.Unit, o.evidence()))
 }
 
-// end closes the request and draws the consequences.
+// end closes the request and draws the consequences. It waits for the first save that has the check: with an older one nothing
+// would be left after a crash to draw them from, as nobody waits for a request that is closed.
 func (d *desk) end(ctx context.Context, state retrain.State, evidence string) error {
 	o := d.closing.Open
+	if !o.kept {
+		return nil
+	}
 	d.closing.Open, d.closing.changed = nil, true
 	follows, err := d.outcomes.concluded(ctx, o.Request, retrain.Verdict{State: state, Evidence: evidence})
 	if err != nil {
@@ -306,6 +311,14 @@ func (c *closing) changes(parts ingest.Parts) (err error) {
 	return err
 }
 
+// saved says that what changes gave last is durable.
+func (c *closing) saved() {
+	c.changed = false
+	if c.Open != nil {
+		c.Open.kept = c.Open.Check != nil
+	}
+}
+
 // resume reads the part of a checkpoint. One of an earlier build does not have it: then the versions that the groups stand at were
 // there before, or they would be taken for new.
 func (c *closing) resume(parts ingest.Parts, groups []bank.GroupSummary) error {
@@ -313,6 +326,7 @@ func (c *closing) resume(parts ingest.Parts, groups []bank.GroupSummary) error {
 		if err := ingest.DecodeState(part, closingVersion, c); err != nil {
 			return fmt.Errorf("reading the outcome of a retraining: %w", err)
 		}
+		c.saved()
 		return nil
 	}
 	for i := range groups {

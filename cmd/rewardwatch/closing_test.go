@@ -110,8 +110,19 @@ func closingUnits(mean float64, after int) []*ingest.Unit {
 	return all
 }
 
-// run feeds units to a desk at their own times, which looks into the ledger before each.
+// run feeds units to a desk that is saved after each.
 func (d *desk) run(t *testing.T, units []*ingest.Unit) {
+	t.Helper()
+	for i := range units {
+		d.feed(t, units[i:i+1])
+		if o := d.closing.Open; o != nil {
+			o.kept = o.Check != nil
+		}
+	}
+}
+
+// feed gives units to a desk at their own times, which looks into the ledger before each.
+func (d *desk) feed(t *testing.T, units []*ingest.Unit) {
 	t.Helper()
 	for _, u := range units {
 		d.policy.Publish()
@@ -359,11 +370,11 @@ func TestOutcomeOutlivesRestarts(t *testing.T) {
 			from = at
 		}
 		at := 550
-		d.run(t, units[:at])
+		d.feed(t, units[:at])
 		keep(at)
 		for at < len(units) {
 			to := min(len(units), at+rng.IntN(60))
-			d.run(t, units[at:to])
+			d.feed(t, units[at:to])
 			at = to
 			switch rng.IntN(3) {
 			case 0:
@@ -377,6 +388,10 @@ func TestOutcomeOutlivesRestarts(t *testing.T) {
 				at = max(0, from-rng.IntN(20))
 			}
 		}
+		keep(at)
+		if err := d.proceed(t.Context()); err != nil {
+			t.Fatal(err)
+		}
 		if j.verdict != whole.verdict {
 			t.Errorf("seed %d: verdict %+v, want %+v", seed, j.verdict, whole.verdict)
 		}
@@ -385,5 +400,40 @@ func TestOutcomeOutlivesRestarts(t *testing.T) {
 			t.Errorf("seed %d: %d baselines ended, want 1", seed, len(g.Lineage.Past))
 		}
 		d.policy.Close()
+	}
+}
+
+// The verdict is told only once a save has what it follows from: one from before the version was seen would promote nothing, as
+// nobody waits any more for a request that is closed.
+func TestVerdictWaitsForASave(t *testing.T) {
+	j := newJudging(t, "mean return > 105 over 100 episodes within 24h")
+	d := j.desk()
+	units := closingUnits(120, 100)
+	d.feed(t, units[:600])
+	before, _, err := d.changes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.feed(t, units[600:])
+	d.policy.Close()
+	d = j.desk() // killed
+	defer d.policy.Close()
+	if err := d.restore(before, closingStart); err != nil {
+		t.Fatal(err)
+	}
+	d.feed(t, units[600:])
+	if j.verdict.State != "" || !j.open {
+		t.Errorf("verdict %+v before a save", j.verdict)
+	}
+	if _, _, err := d.changes(); err != nil {
+		t.Fatal(err)
+	}
+	d.saved()
+	if err := d.proceed(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	d.policy.Publish()
+	if g := d.policy.Summary().Groups[0]; j.verdict.State != retrain.StateMet || len(g.Lineage.Past) != 1 {
+		t.Errorf("verdict %+v, %d baselines ended; want met, 1", j.verdict, len(g.Lineage.Past))
 	}
 }

@@ -129,7 +129,7 @@ func (d *desk) changes() (changed ingest.Parts, gone []string, err error) {
 func (d *desk) saved() {
 	d.policy.Saved()
 	d.book.Saved()
-	d.closing.changed = false
+	d.closing.saved()
 }
 
 // lost has changes give all parts.
