@@ -21,6 +21,7 @@ type Verification struct {
 	Policy   string
 	Group    map[string]string // whose units decide; empty where those of all groups do
 	Version  string            // policy_version whose telemetry decides, "" where the job has said nothing of itself yet
+	Ordered  []string          // policy_versions that the order names, the one that was live last
 	Expected Expected
 	Since    time.Time // when it came into its present state
 	Due      time.Time // when the units must have come; zero while there is no version
@@ -120,7 +121,8 @@ func scanVerification(rows *sql.Rows) (Verification, error) {
 	if err := json.Unmarshal(body, &message); err != nil {
 		return Verification{}, fmt.Errorf("body of %s: %w", v.Request, err)
 	}
-	v.Group, v.Expected, v.Since = message.Data.Group, message.Data.Contract.Expected, utc(since)
+	order := message.Data
+	v.Group, v.Ordered, v.Expected, v.Since = order.Group, order.versions(), order.Contract.Expected, utc(since)
 	if state == StateVerifying {
 		v.Due = utc(due).Add(-verdictMargin)
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -219,7 +220,17 @@ func (d *Desk) mayOpen(ctx context.Context, tx *sql.Tx, q Request) error {
 // terms are what of an order is needed to judge the retraining.
 type terms struct {
 	Group    map[string]string `json:"group"`
+	Versions *versionPair      `json:"versions"`
 	Contract Contract          `json:"contract"`
+}
+
+// versions gives the policy_versions that were there before the retraining, the one that was live when it was ordered last.
+func (t terms) versions() []string {
+	if t.Versions == nil {
+		return nil
+	}
+	both := []string{t.Versions.Before.Policy, t.Versions.After.Policy}
+	return slices.DeleteFunc(both, func(version string) bool { return version == "" })
 }
 
 // terms reads them. A request of a build before contracts has none.

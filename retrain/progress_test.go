@@ -119,6 +119,9 @@ func testTelemetryTellsOfTheVersion(t *testing.T, on storage) {
 		q := r.delivered()
 		time.Sleep(awaitedEvery)
 		v, found := r.Awaited(t.Context(), "ranker")
+		if !slices.Equal(v.Ordered, []string{"v1", "v2"}) {
+			t.Errorf("awaited: versions %q of the order", v.Ordered)
+		}
 		if !found || v.Request != q.ID || v.Version != "" || !v.Due.IsZero() || q.OpenedAt.After(v.Since) || v.Since.After(time.Now()) {
 			t.Errorf("awaited: %+v", v)
 		}

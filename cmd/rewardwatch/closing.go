@@ -47,7 +47,7 @@ type closing struct {
 	now     time.Time // of the unit at hand
 }
 
-// seenVersion is a policy_version and when the desk judged its first unit.
+// seenVersion is a policy_version and when its first unit ended, or was judged where that was before, or the unit has no clock.
 type seenVersion struct {
 	Version string
 	At      time.Time
@@ -92,8 +92,8 @@ func (a *awaitedOutcome) counts(g ingest.Group) bool {
 	return a.mine
 }
 
-// note remembers a version, and says when its first unit came.
-func (c *closing) note(version string) time.Time {
+// note remembers a version that was seen at a time, and says when its first unit came.
+func (c *closing) note(version string, at time.Time) time.Time {
 	i := slices.IndexFunc(c.Seen, func(s seenVersion) bool { return s.Version == version })
 	if i >= 0 {
 		return c.Seen[i].At
@@ -101,7 +101,15 @@ func (c *closing) note(version string) time.Time {
 	if len(c.Seen) == keptVersions {
 		c.Seen = slices.Delete(c.Seen, 0, 1)
 	}
-	c.Seen, c.changed = append(c.Seen, seenVersion{version, c.now}), true
+	c.Seen, c.changed = append(c.Seen, seenVersion{version, at}), true
+	return at
+}
+
+// timeOf is when a unit ended. What is judged late, as after an outage, may be from long ago; a clock that is ahead is not believed.
+func (c *closing) timeOf(u *ingest.Unit) time.Time {
+	if end := time.Unix(0, u.EndTS); u.EndTS != 0 && end.Before(c.now) {
+		return end
+	}
 	return c.now
 }
 
@@ -111,11 +119,11 @@ func (d *desk) witness(u *ingest.Unit) {
 	if version == "" {
 		return
 	}
-	first, open := c.note(version), c.Open
+	first, open := c.note(version, c.timeOf(u)), c.Open
 	if open == nil || !open.counts(u.Group) {
 		return
 	}
-	if open.Version == "" && !first.Before(open.Since) { // nobody has told of it, but no other version can be the new one
+	if open.Version == "" && !first.Before(open.Since) && !slices.Contains(open.Ordered, version) { // nobody has told of it, but no other version can be the new one
 		open.judges(version, time.Time{})
 		open.news = true
 	}
@@ -331,7 +339,7 @@ func (c *closing) resume(parts ingest.Parts, groups []bank.GroupSummary) error {
 	}
 	for i := range groups {
 		if version := groups[i].Versions.Policy; version != "" {
-			c.note(version)
+			c.note(version, time.Time{})
 		}
 	}
 	return nil

@@ -211,6 +211,38 @@ func TestVersionThatWasThereBeforeIsNotNew(t *testing.T) {
 	}
 }
 
+// What counts is when the units ended: a desk that lags behind judges those from before the order after it.
+func TestVersionFromBeforeTheOrderIsNotNewToADeskThatLags(t *testing.T) {
+	for _, tc := range []struct {
+		name    string
+		since   time.Time
+		ordered []string
+		ahead   time.Duration // of the telemetry's clock
+		want    []string
+	}{
+		{"from before", closingStart.Add(time.Hour), nil, 0, nil},
+		{"judged before, by a clock that is ahead", closingStart.Add(3 * time.Hour), nil, 9 * time.Hour, nil},
+		{"named by the order", closingStart, []string{"v1", "v2"}, 0, nil},
+		{"new", closingStart, []string{"v0", "v1"}, 0, []string{"rr_1 appeared as v2"}},
+	} {
+		j := newJudging(t, "mean outcome.ctr > 1 over 100 episodes within 24h")
+		j.waits.Since, j.waits.Ordered = tc.since, tc.ordered
+		d := j.desk()
+		for _, u := range closingUnits(120, 5) {
+			d.policy.Publish()
+			d.attend(t.Context())
+			u.EndTS += int64(tc.ahead)
+			if err := d.observe(t.Context(), u, closingStart.Add(2*time.Hour)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if !slices.Equal(j.told, tc.want) {
+			t.Errorf("%s: told %q, want %q", tc.name, j.told, tc.want)
+		}
+		d.policy.Close()
+	}
+}
+
 // A checkpoint of a build that knew nothing of outcomes has no versions.
 func TestVersionOfAnEarlierBuildIsNotNew(t *testing.T) {
 	j := newJudging(t, "mean return > 105 over 100 episodes within 24h")
