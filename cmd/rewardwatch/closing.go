@@ -24,7 +24,7 @@ type outcomes interface {
 	appeared(ctx context.Context, request, version string) (bool, error)
 	// concluded closes a request, and says what follows.
 	concluded(ctx context.Context, request string, v retrain.Verdict) (consequence, error)
-	// worsened says that the new version of a request that was missed is worse than the one before.
+	// worsened says that the new version of a request that was missed is worse than the one before, which may be unknown.
 	worsened(ctx context.Context, s retrain.Setback) error
 }
 
@@ -63,7 +63,7 @@ type awaitedOutcome struct {
 
 	Missed   bool               // that has been told, and what is left to know is whether Version is worse than Previous
 	Before   *expectation.Check // of the same units against the level of those before; nil where these were too few
-	Previous string             // policy_version of the unit before
+	Previous string             // policy_version of the unit before, "" where unknown
 
 	news bool          // that Version was seen is to be told
 	kept bool          // a save has Check: a crash after the verdict finds it again, and draws the consequences
@@ -153,6 +153,9 @@ func (d *desk) refer(open *awaitedOutcome) {
 			open.Previous = v
 		}
 	}
+	if n := len(open.Ordered); open.Previous == "" && n > 0 && open.Ordered[n-1] != open.Version { // its units came before its job told of it
+		open.Previous = open.Ordered[n-1]
+	}
 	open.Before = open.Check.Before(recent)
 }
 
@@ -223,7 +226,7 @@ func (d *desk) concludeMissed(ctx context.Context) error {
 	if o.Before == nil || o.Before.Verdict != expectation.Open {
 		d.closing.Open, d.closing.changed = nil, true
 	}
-	if o.Before == nil || o.Before.Verdict != expectation.Missed || o.Previous == "" {
+	if o.Before == nil || o.Before.Verdict != expectation.Missed {
 		return nil
 	}
 	err := d.outcomes.worsened(ctx, retrain.Setback{
@@ -383,6 +386,10 @@ func (a *app) concluded(ctx context.Context, request string, v retrain.Verdict) 
 // worsened implements outcomes.
 func (a *app) worsened(ctx context.Context, s retrain.Setback) error {
 	if a.retrain == nil {
+		return nil
+	}
+	if s.To == "" {
+		a.log.Warn().Str("request", s.Request).Str("reason", "the version before is unknown").Msg("a retraining made things worse, but nothing is rolled back")
 		return nil
 	}
 	return a.retrain.RollBack(ctx, s)

@@ -320,6 +320,9 @@ func TestOutcomeInTheLedger(t *testing.T) {
 			t.Error(err)
 		}
 	}
+	if err := a.worsened(ctx, retrain.Setback{Request: id, Evidence: "it fell below"}); err != nil {
+		t.Errorf("where the version before is unknown: %v", err)
+	}
 	if follows, err := a.concluded(ctx, id, met); follows != nothingFollows || err != nil {
 		t.Errorf("met after all: %d follows, %v", follows, err)
 	}
@@ -371,6 +374,28 @@ func TestNewVersionThatIsWorse(t *testing.T) {
 		}
 		if worse := len(tc.want) == 3; worse && !strings.HasPrefix(j.setback.Evidence, "worse than the mean of 1") {
 			t.Errorf("%s: evidence %q", tc.name, j.setback.Evidence)
+		}
+		d.policy.Close()
+	}
+}
+
+// Of a job that tells of its version late only the order says what was live before: the units before are of the new version.
+func TestRollbackOfAVersionThatWasToldOfLate(t *testing.T) {
+	for _, tc := range []struct {
+		ordered []string
+		to      string
+	}{{[]string{"v0", "v1"}, "v1"}, {nil, ""}} {
+		j := newJudging(t, "mean return > 125 over 300 episodes within 24h")
+		j.waits.Ordered, j.open = tc.ordered, false // the job has begun
+		d := j.desk()
+		units := slices.DeleteFunc(closingUnits(80, 300), func(u *ingest.Unit) bool {
+			return u.EndTS >= closingStart.UnixNano() && u.Versions.Policy == "v1" // no late ones
+		})
+		d.run(t, units[:610])
+		j.open, j.waits.Version = true, "v2"
+		d.run(t, units[610:])
+		if want := []string{"rr_1 missed", "rr_1 worse than " + tc.to}; !slices.Equal(j.told, want) {
+			t.Errorf("told %q, want %q", j.told, want)
 		}
 		d.policy.Close()
 	}
