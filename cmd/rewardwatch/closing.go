@@ -124,7 +124,7 @@ func (d *desk) witness(u *ingest.Unit) {
 		return
 	}
 	if open.Version == "" && !first.Before(open.Since) && !slices.Contains(open.Ordered, version) { // nobody has told of it, but no other version can be the new one
-		open.judges(version, time.Time{})
+		open.judges(version, c.now.Add(time.Duration(open.Expected.Within*float64(time.Second)))) // until the ledger says when
 		open.news = true
 	}
 	if x := bank.Value(u, open.Expected.Signal); version == open.Version && !math.IsNaN(x) {

@@ -401,6 +401,27 @@ func TestRollbackOfAVersionThatWasToldOfLate(t *testing.T) {
 	}
 }
 
+// The comparison with the level before ends also where the verdict came before the ledger has said when the time is over.
+func TestComparisonHasAnEnd(t *testing.T) {
+	j := newJudging(t, "mean return > 125 over 500 episodes within 24h")
+	d := j.desk()
+	defer d.policy.Close()
+	units := closingUnits(100, 50)
+	d.run(t, units[:600])
+	for _, u := range units[600:] { // before the ledger is asked again
+		if err := d.observe(t.Context(), u, time.Unix(0, u.EndTS)); err != nil {
+			t.Fatal(err)
+		}
+		d.closing.Open.kept = true
+	}
+	if want := []string{"rr_1 appeared as v2", "rr_1 missed"}; !slices.Equal(j.told, want) || d.closing.Open == nil {
+		t.Fatalf("told %q, want %q and a comparison: %+v", j.told, want, d.closing.Open)
+	}
+	if err := d.tick(t.Context(), closingStart.Add(24*time.Hour)); err != nil || d.closing.Open != nil {
+		t.Errorf("%v; %+v still open when its time is over", err, d.closing.Open)
+	}
+}
+
 // However often a desk is killed and started again from what it saved last, with the units since then read again, it comes to
 // the verdict of one that was not, on the same units, and to the same baseline.
 func TestOutcomeOutlivesRestarts(t *testing.T) {
