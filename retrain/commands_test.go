@@ -22,7 +22,8 @@ import (
 func commandConfig(t *testing.T, directory string, ledger LedgerConfig, lines ...string) Config {
 	t.Helper()
 	script := filepath.Join(directory, "train.sh")
-	check(t, os.WriteFile(script, []byte(strings.Join(lines, "\n")+"\n"), 0o600))
+	check(t, os.WriteFile(script+".new", []byte(strings.Join(lines, "\n")+"\n"), 0o600))
+	check(t, os.Rename(script+".new", script)) // a shell may be reading the old one
 	return Config{
 		OnMet:   OnMetPromote,
 		Ledger:  ledger,
