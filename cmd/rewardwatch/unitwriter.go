@@ -105,10 +105,8 @@ func (w *unitWriter) ending() {
 func (w *unitWriter) assign(partition int32) partitionOutlet {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return &writtenPartition{
-		writer: w, over: w.over, put: make([]int64, len(w.queues)),
-		state: ingest.UnitMark{Partition: partition, Partitions: int32(w.partitions)},
-	}
+	begin := ingest.UnitMark{Partition: partition, Partitions: int32(w.partitions)}
+	return &writtenPartition{writer: w, over: w.over, put: make([]int64, len(w.queues)), told: begin, read: begin}
 }
 
 // writtenPartition writes the units and marks of one partition of the telemetry.
@@ -116,7 +114,8 @@ type writtenPartition struct {
 	writer *unitWriter
 	over   <-chan struct{} // closed when the generation ends
 	put    []int64         // number of the last record in each queue
-	state  ingest.UnitMark // as it was last written
+	told   ingest.UnitMark // the last one that was written
+	read   ingest.UnitMark // how far the partition has been read; At is not valid
 	failed error           // something was not written: nothing may come after it
 	ahead  []moment        // units written that may wait for other partitions, the oldest first; at most feedBacklog
 }
@@ -126,8 +125,8 @@ func (p *writtenPartition) hand(ctx context.Context, u *ingest.Unit) error {
 		p.writer.pipeline.metrics.dropped.WithLabelValues(errUnmatched.Error()).Inc()
 		return nil
 	}
-	if p.state.At == 0 { // readers go by the clock of the marks
-		if err := p.write(ctx, p.state, time.Now()); err != nil {
+	if p.told.At == 0 { // readers go by the clock of the marks
+		if err := p.write(ctx, p.told, time.Now()); err != nil {
 			return err
 		}
 	}
@@ -162,9 +161,10 @@ func (p *writtenPartition) append(ctx context.Context, k int, r ingest.LogRecord
 
 // room waits while many units of this partition wait, at whatever desks, for those of partitions that have been read less
 // far; what is known of those may be of a while ago. It is what bounds the units that wait at desks: who reads them cannot
-// stop, as what they wait for is written behind them.
+// stop, as what they wait for is written behind them. Before it waits it tells how far this one has been read, or all could wait
+// for it.
 func (p *writtenPartition) room(ctx context.Context, u *ingest.Unit) error {
-	read := watermark{at: moment{p.state.TS, p.state.Run}, end: fromUnixNano(p.state.End)}.read()
+	read := watermark{at: moment{p.read.TS, p.read.Run}, end: fromUnixNano(p.read.End)}.read()
 	for {
 		low := p.writer.low()
 		for len(p.ahead) > 0 && p.ahead[0].before(low) {
@@ -179,13 +179,13 @@ func (p *writtenPartition) room(ctx context.Context, u *ingest.Unit) error {
 		if !low.before(read) {
 			return nil
 		}
-		select {
-		case now := <-time.After(mergePulse):
-			if now.UnixNano()-p.state.At >= aliveEvery.Nanoseconds() {
-				if err := p.write(ctx, p.state, now); err != nil {
-					return err
-				}
+		if now := time.Now(); p.untold() || now.UnixNano()-p.told.At >= aliveEvery.Nanoseconds() {
+			if err := p.write(ctx, p.read, now); err != nil {
+				return err
 			}
+		}
+		select {
+		case <-time.After(mergePulse):
 		case <-p.over:
 			return nil
 		case <-ctx.Done():
@@ -195,16 +195,20 @@ func (p *writtenPartition) room(ctx context.Context, u *ingest.Unit) error {
 }
 
 func (p *writtenPartition) mark(ctx context.Context, at moment, end, now time.Time) error {
-	m := p.state
-	m.TS, m.Run, m.End = at.TS, at.Run, unixNano(end)
+	p.read.TS, p.read.Run, p.read.End = at.TS, at.Run, unixNano(end)
 	every := aliveEvery
-	if m.TS != p.state.TS || m.Run != p.state.Run || (m.End == 0) != (p.state.End == 0) {
+	if p.untold() {
 		every = markEvery
 	}
-	if now.UnixNano()-p.state.At < every.Nanoseconds() {
+	if now.UnixNano()-p.told.At < every.Nanoseconds() {
 		return nil
 	}
-	return p.write(ctx, m, now)
+	return p.write(ctx, p.read, now)
+}
+
+// untold reports whether the partition has been read further than the last mark says.
+func (p *writtenPartition) untold() bool {
+	return p.read.TS != p.told.TS || p.read.Run != p.told.Run || (p.read.End == 0) != (p.told.End == 0)
 }
 
 // write writes a mark to all partitions of the units topic.
@@ -219,7 +223,7 @@ func (p *writtenPartition) write(ctx context.Context, m ingest.UnitMark, now tim
 			return err
 		}
 	}
-	p.state = m
+	p.told = m
 	return nil
 }
 
@@ -242,7 +246,8 @@ func (p *writtenPartition) resume(kept []*ingest.Unit, at moment) error {
 			return err
 		}
 	}
-	p.state.TS, p.state.Run = at.TS, at.Run
+	p.told.TS, p.told.Run = at.TS, at.Run
+	p.read.TS, p.read.Run = at.TS, at.Run
 	return nil
 }
 
