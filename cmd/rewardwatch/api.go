@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/rewardwatch/rewardwatch/alerts"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/words"
 	"github.com/rewardwatch/rewardwatch/detectors/bank"
 	"github.com/rewardwatch/rewardwatch/ingest"
 	"github.com/rewardwatch/rewardwatch/retrain"
@@ -175,13 +176,11 @@ func appendStreams(out []streamAPI, g *bank.GroupSummary) []streamAPI {
 
 // scoreOf gives the largest score of the detectors that have one.
 func scoreOf(s *bank.StreamSummary) *number {
-	var largest *number
-	for _, d := range s.Detectors {
-		if d.Threshold != 0 && (largest == nil || number(d.Score) > *largest) {
-			largest = new(number(d.Score))
-		}
+	largest, any := words.Score(s)
+	if !any {
+		return nil
 	}
-	return largest
+	return new(number(largest))
 }
 
 func detectorsOf(s *bank.StreamSummary) []detectorAPI {
@@ -221,7 +220,7 @@ func alarmsOf(alarms []alerts.Alarm) []alarmAPI {
 		out[i] = alarmAPI{
 			ID:          a.ID,
 			Incident:    a.Incident,
-			State:       alarmState(a),
+			State:       words.AlarmState(a),
 			Policy:      a.Group.Policy,
 			Group:       a.Group.Map(),
 			Signal:      a.Signal,

@@ -5,6 +5,7 @@ import (
 	"math"
 	"net/http"
 
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/words"
 	"github.com/rewardwatch/rewardwatch/detectors/bank"
 )
 
@@ -87,7 +88,7 @@ func gateOf(p *bank.Summary, version string) gateAPI {
 	out.Verdict = bank.Overall(verdicts)
 	for _, g := range out.Groups {
 		if g.Verdict == out.Verdict {
-			out.Why = fmt.Sprintf("%s: %s", groupOf(p.Policy, g.Group), g.Why)
+			out.Why = fmt.Sprintf("%s: %s", words.Group(p.Policy, g.Group), g.Why)
 			break
 		}
 	}

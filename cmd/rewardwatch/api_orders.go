@@ -7,20 +7,16 @@ import (
 	"net/http"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/prometheus/common/model"
 
 	"github.com/rewardwatch/rewardwatch/alerts"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/words"
 	"github.com/rewardwatch/rewardwatch/detectors/bank"
 )
 
-// Bounds of what a person may send, in bytes and in characters: it is kept with the state and goes out with alerts.
-const (
-	maxOrder = 64 << 10
-	maxBy    = 200
-	maxWhy   = 1000
-)
+// maxOrder bounds what a person may send, in bytes.
+const maxOrder = 64 << 10
 
 // orderBody is the body of every POST by which a person changes something. Fields that the path has no use for are
 // refused.
@@ -115,7 +111,7 @@ func readOrder(w http.ResponseWriter, r *http.Request) (orderBody, error) {
 		return b, err
 	}
 	b.By, b.Why = strings.TrimSpace(b.By), strings.TrimSpace(b.Why)
-	return b, errors.Join(checkText("by", b.By, maxBy), checkText("why", b.Why, maxWhy))
+	return b, errors.Join(words.CheckText("by", b.By, words.MaxBy), words.CheckText("why", b.Why, words.MaxWhy))
 }
 
 // readBody reads a JSON object of at most so many bytes, and refuses fields that it has no use for.
@@ -135,13 +131,6 @@ func (s *server) refuseBody(w http.ResponseWriter, err error) {
 		status = http.StatusRequestEntityTooLarge
 	}
 	s.refuse(w, status, err.Error())
-}
-
-func checkText(name, text string, most int) error {
-	if n := utf8.RuneCountInString(text); n == 0 || n > most {
-		return fmt.Errorf("%s must be a text of 1 to %d characters", name, most)
-	}
-	return nil
 }
 
 func (b orderBody) without(given bool, names string) error {

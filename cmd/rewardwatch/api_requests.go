@@ -8,6 +8,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/words"
 	"github.com/rewardwatch/rewardwatch/retrain"
 )
 
@@ -150,8 +151,8 @@ func (s *server) reportRequest(w http.ResponseWriter, r *http.Request) {
 // check bounds what must stay as it is.
 func (b reportBody) check() error {
 	for _, text := range []struct{ name, text string }{{"version", b.Version}, {"by", b.By}} {
-		if utf8.RuneCountInString(text.text) > maxBy {
-			return fmt.Errorf("%s must have at most %d characters", text.name, maxBy)
+		if utf8.RuneCountInString(text.text) > words.MaxBy {
+			return fmt.Errorf("%s must have at most %d characters", text.name, words.MaxBy)
 		}
 	}
 	return nil
@@ -163,8 +164,8 @@ func (b reportBody) report() retrain.Report {
 	if out.By == "" {
 		out.By = byJob
 	}
-	if text := []rune(out.Error); len(text) > maxWhy {
-		out.Error = string(text[:maxWhy-1]) + "…"
+	if text := []rune(out.Error); len(text) > words.MaxWhy {
+		out.Error = string(text[:words.MaxWhy-1]) + "…"
 	}
 	return out
 }

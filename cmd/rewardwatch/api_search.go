@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/rewardwatch/rewardwatch/alerts"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/words"
 	"github.com/rewardwatch/rewardwatch/retrain"
 )
 
@@ -165,9 +166,9 @@ func (s *server) askRetraining(w http.ResponseWriter, r *http.Request) {
 // check bounds what is kept.
 func (b *askBody) check() error {
 	b.By, b.Why = strings.TrimSpace(b.By), strings.TrimSpace(b.Why)
-	errs := []error{checkText("by", b.By, maxBy), checkText("why", b.Why, maxWhy)}
+	errs := []error{words.CheckText("by", b.By, words.MaxBy), words.CheckText("why", b.Why, words.MaxWhy)}
 	if b.ID != "" {
-		errs = append(errs, checkText("id", b.ID, maxBy))
+		errs = append(errs, words.CheckText("id", b.ID, words.MaxBy))
 	}
 	return errors.Join(errs...)
 }

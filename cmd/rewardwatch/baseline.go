@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/words"
 )
 
 func newBaselineCommand(c *console) *cobra.Command {
@@ -184,10 +186,10 @@ func (b *shownBaseline) text(w io.Writer) error {
 	rows := [][]string{
 		{"baseline", b.id()},
 		{"state", b.state()},
-		{"group", groupOf(b.Policy, b.Group).String()},
+		{"group", words.Group(b.Policy, b.Group).String()},
 		{"units", fmt.Sprint(b.Units)},
 		{"frozen", timeText(b.FrozenAt)},
-		{"offsets", offsetsText(b.Offsets)},
+		{"offsets", words.Offsets(b.Offsets)},
 		{"warm-up", b.warmup()},
 		{"used in a year", fmt.Sprint(b.UsedInAYear)},
 	}
@@ -225,7 +227,7 @@ func figureOrDash(x number) string {
 	if math.IsNaN(float64(x)) {
 		return ""
 	}
-	return short(float64(x))
+	return words.Short(float64(x))
 }
 
 func diffBaselines(ctx context.Context, c *console, service *client, ids []string) error {

@@ -15,6 +15,7 @@ import (
 	"github.com/klauspost/compress/gzip"
 	"github.com/spf13/cobra"
 
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/words"
 	"github.com/rewardwatch/rewardwatch/detectors/bank"
 	"github.com/rewardwatch/rewardwatch/ingest"
 	"github.com/rewardwatch/rewardwatch/ingest/assemble"
@@ -242,7 +243,7 @@ func createdText(w io.Writer, results []createdJSON) error {
 		if len(r.Lacks) == 0 && r.Units >= r.Of {
 			continue
 		}
-		if _, err := fmt.Fprintf(w, "\n%s: %d of %d units%s\n", printable(groupOf(r.Policy, r.Group).String()), r.Units, r.Of, lacksText(r.Lacks)); err != nil {
+		if _, err := fmt.Fprintf(w, "\n%s: %d of %d units%s\n", printable(words.Group(r.Policy, r.Group).String()), r.Units, r.Of, lacksText(r.Lacks)); err != nil {
 			return err
 		}
 	}

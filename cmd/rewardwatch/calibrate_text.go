@@ -6,13 +6,15 @@ import (
 	"math"
 	"strconv"
 	"strings"
+
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/words"
 )
 
 // whole gives a number of units without decimals or exponent, to four significant digits.
 func whole(x number) string {
-	rounded, err := strconv.ParseFloat(short(float64(x)), 64)
+	rounded, err := strconv.ParseFloat(words.Short(float64(x)), 64)
 	if err != nil {
-		return short(float64(x))
+		return words.Short(float64(x))
 	}
 	return strconv.FormatFloat(math.Round(rounded), 'f', 0, 64)
 }
@@ -56,13 +58,13 @@ func (b calibratedBaselineJSON) text() string {
 		if span < 1 {
 			span, unit = 24*span, "hours"
 		}
-		s += fmt.Sprintf(", over %s %s", short(span), unit)
+		s += fmt.Sprintf(", over %s %s", words.Short(span), unit)
 	}
 	return s
 }
 
 func (b calibratedBudgetJSON) text() string {
-	s := fmt.Sprintf("%s per %s: one false alarm in %s units", short(float64(b.FalseAlarms)), b.Per, whole(*b.Units))
+	s := fmt.Sprintf("%s per %s: one false alarm in %s units", words.Short(float64(b.FalseAlarms)), b.Per, whole(*b.Units))
 	if *b.GroupUnits != *b.Units {
 		s += fmt.Sprintf(" over the policy, one in %s of this group", whole(*b.GroupUnits))
 	}
@@ -77,9 +79,9 @@ func (p calibratedPromiseJSON) text() string {
 	if *p.Low < *p.High {
 		s += fmt.Sprintf(" (%s to %s for eight baselines in ten)", whole(*p.Low), whole(*p.High))
 	}
-	s += fmt.Sprintf("; confidence %s; allowance %s", p.Confidence, short(float64(p.Allowance)))
+	s += fmt.Sprintf("; confidence %s; allowance %s", p.Confidence, words.Short(float64(p.Allowance)))
 	if p.Overlap != nil {
-		s += fmt.Sprintf("; overlap of branches %s", short(float64(*p.Overlap)))
+		s += fmt.Sprintf("; overlap of branches %s", words.Short(float64(*p.Overlap)))
 	}
 	return s
 }
@@ -145,7 +147,7 @@ func (w *inspectionWriter) delays(delays []measuredDelayJSON) {
 	for _, d := range delays {
 		row := []string{"  " + d.Signal, d.Change, "-", figure(d.StandardError), "-", "-"}
 		if d.Units != nil {
-			row[2] = short(float64(*d.Units)) + " units"
+			row[2] = words.Short(float64(*d.Units)) + " units"
 		}
 		if d.Missed != nil {
 			row[4] = fmt.Sprintf("%s of %d within %d units", percent(*d.Missed), d.Runs, d.Longest)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/words"
 	"github.com/rewardwatch/rewardwatch/detectors/bank"
 )
 
@@ -80,7 +81,7 @@ func (g *groupGateAPI) text(w io.Writer, policy string) error {
 		units += ", in shadow"
 	}
 	rows := [][]string{
-		{"group", groupOf(policy, g.Group).String()},
+		{"group", words.Group(policy, g.Group).String()},
 		{"verdict", string(g.Verdict)},
 		{"units", units},
 		{"compared with", fmt.Sprintf("policy_version %s, baseline %s", g.Production, g.Baseline)},

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"html/template"
 	stdlog "log"
 	"net"
 	"net/http"
@@ -19,6 +18,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/rewardwatch/rewardwatch/alerts"
+	pages "github.com/rewardwatch/rewardwatch/cmd/rewardwatch/console"
 	"github.com/rewardwatch/rewardwatch/detectors/bank"
 	"github.com/rewardwatch/rewardwatch/retrain"
 )
@@ -68,7 +68,7 @@ const maxListed = 1000
 //go:embed web
 var web embed.FS
 
-// server serves metrics, API and status page, and on an address of its own the profiler.
+// server serves metrics, API and console, and on an address of its own the profiler.
 type server struct {
 	cfg      HTTPConfig
 	view     view
@@ -77,7 +77,6 @@ type server struct {
 	reload   func() error
 	reloads  sync.Mutex // one reload at a time
 	now      func() time.Time
-	layout   *template.Template
 	log      zerolog.Logger
 	shared   bool        // other instances judge other policies
 	requests requestDesk // nil where no retraining is configured
@@ -98,12 +97,8 @@ type endpoint struct {
 // cannot be read. reload is called by POST /-/reload, one
 // call at a time; its error is what the client is told.
 func newServer(cfg HTTPConfig, v view, o orders, gatherer prometheus.Gatherer, reload func() error, log zerolog.Logger) (*server, error) {
-	layout, err := template.ParseFS(web, "web/*.html")
-	if err != nil {
-		return nil, fmt.Errorf("http: pages: %w", err)
-	}
 	s := &server{
-		cfg: cfg, view: v, orders: o, gatherer: gatherer, reload: reload, now: time.Now, layout: layout, log: log,
+		cfg: cfg, view: v, orders: o, gatherer: gatherer, reload: reload, now: time.Now, log: log,
 		failed: make(chan error, 2), // one for each endpoint, so that neither blocks
 	}
 	for _, file := range []string{cfg.TokenFile, cfg.StatusTokenFile} {
@@ -164,7 +159,7 @@ func (s *server) serve(name, address string, h http.Handler, writeTimeout time.D
 	return nil
 }
 
-// Addr gives the bound address of metrics, API and page. It is valid after Start.
+// Addr gives the bound address of metrics, API and console. It is valid after Start.
 func (s *server) Addr() string { return s.endpoints[0].listener.Addr().String() }
 
 // AdminAddr gives the bound address of the profiler, "" where there is none. It is valid after Start.
@@ -222,20 +217,15 @@ func (s *server) handler() http.Handler {
 	mux.HandleFunc("POST /api/v1/retrain-requests/{id}/reject", s.guarded(s.decideRequest(requestDesk.Reject)))
 	mux.HandleFunc("POST /api/v1/retrain-requests/{id}/resend", s.guarded(s.decideRequest(requestDesk.Resend)))
 	mux.HandleFunc("POST /api/v1/retrain-requests/{id}/status", s.guardedBy(s.reportRequest, s.cfg.TokenFile, s.cfg.StatusTokenFile))
-	mux.HandleFunc("GET /retrain/{id}/decide", s.decidePage)
-	mux.HandleFunc("POST /retrain/{id}/decide", s.decideByPage)
 	mux.HandleFunc("GET /api/v1/"+retrain.SchemaFile, s.retrainSchema)
 	mux.HandleFunc("GET /api/v1/deliveries", s.deliveries)
 	mux.HandleFunc("GET /api/v1/openapi.json", embedded("web/openapi.json", "application/json"))
-	mux.HandleFunc("GET /status.css", embedded("web/status.css", "text/css; charset=utf-8"))
-	mux.HandleFunc("GET /{$}", s.page)
+	pages.New(s.view, s.requests, func() time.Time { return s.now() }, s.log).Register(mux)
 	return secured(mux)
 }
 
-// securityPolicy has pages load their style and nothing else, and forms sent where that is said.
-func securityPolicy(forms string) string {
-	return "default-src 'none'; style-src 'self'; base-uri 'none'; form-action " + forms + "; frame-ancestors 'none'"
-}
+// securityPolicy has browsers load nothing and send no form; the console says otherwise of its pages.
+const securityPolicy = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
 // adminHandler serves the profiler. Profiles show memory, so they have an address of their own.
 func adminHandler() http.Handler {
@@ -252,7 +242,7 @@ func adminHandler() http.Handler {
 func secured(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
-		h.Set("Content-Security-Policy", securityPolicy("'none'"))
+		h.Set("Content-Security-Policy", securityPolicy)
 		h.Set("X-Content-Type-Options", "nosniff")
 		h.Set("X-Frame-Options", "DENY")
 		h.Set("Referrer-Policy", "no-referrer")

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rewardwatch/rewardwatch/alerts"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/words"
 	"github.com/rewardwatch/rewardwatch/detectors/bank"
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
@@ -149,7 +150,7 @@ type shownAlarm struct {
 func (a *shownAlarm) alarm() alerts.Alarm {
 	e := &a.Effect
 	out := alerts.Alarm{
-		ID: a.ID, Incident: a.Incident, Group: groupOf(a.Policy, a.Group), Signal: a.Signal, Provisional: a.Provisional,
+		ID: a.ID, Incident: a.Incident, Group: words.Group(a.Policy, a.Group), Signal: a.Signal, Provisional: a.Provisional,
 		Detectors: a.Detectors, Score: float64(a.Score), At: a.At.ref(), Onset: a.Onset.ref(),
 		Effect: bank.Effect{
 			Quantity: e.Quantity, BaselineMean: float64(e.BaselineMean), CurrentMean: float64(e.CurrentMean), BaselineSD: float64(e.BaselineSD),
@@ -196,16 +197,6 @@ func (u *unitAPI) ref() bank.UnitRef {
 		out.TS = int64(*u.TS)
 	}
 	return out
-}
-
-// groupOf makes a group of what the API shows of it. The labels are sorted by name: their own order is not known.
-func groupOf(policy string, labels map[string]string) ingest.Group {
-	var sorted []ingest.Label
-	for name, value := range labels {
-		sorted = append(sorted, ingest.Label{Name: name, Value: value})
-	}
-	slices.SortFunc(sorted, func(a, b ingest.Label) int { return strings.Compare(a.Name, b.Name) })
-	return ingest.NewGroup(policy, sorted...)
 }
 
 func listIncidents(ctx context.Context, c *console, service *client) error {
@@ -261,7 +252,7 @@ func (i *shownIncident) text(w io.Writer) error {
 		{"incident", i.ID},
 		{"state", i.state()},
 		{"severity", string(i.Severity)},
-		{"group", groupOf(i.Policy, i.Group).String()},
+		{"group", words.Group(i.Policy, i.Group).String()},
 		{"cause", string(i.Cause)},
 	}
 	for _, e := range i.Evidence {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/words"
 	"github.com/rewardwatch/rewardwatch/detectors/bank"
 	"github.com/rewardwatch/rewardwatch/ingest"
 	"github.com/rewardwatch/rewardwatch/retrain/yamlfile"
@@ -179,7 +180,7 @@ func baselineSetting(p policyInspection) setting {
 	enough, why := float64(median(units)/2), fmt.Sprintf("detection grows sharper with it, and a group has %d units by the median", median(units))
 	rate, clock := unitsPerDay(p)
 	if clock {
-		enough, why = rate*weeklyDays, "detection grows sharper with it, and there are "+short(rate)+" units a day"
+		enough, why = rate*weeklyDays, "detection grows sharper with it, and there are "+words.Short(rate)+" units a day"
 	}
 	size, defaultSize := 0, bank.DefaultConfig().Baseline.Units
 	switch month := rate * patientDays; {
@@ -197,7 +198,7 @@ func baselineSetting(p policyInspection) setting {
 		return setting{}
 	}
 	if size < defaultSize {
-		why = fmt.Sprintf("at %s units a day, %d would take %.0f days", short(rate), defaultSize, float64(defaultSize)/rate)
+		why = fmt.Sprintf("at %s units a day, %d would take %.0f days", words.Short(rate), defaultSize, float64(defaultSize)/rate)
 	}
 	return setting{"baseline", fmt.Sprintf("{units: %d}", size), why}
 }

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"text/tabwriter"
+
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/words"
 )
 
 // inspectionWriter writes the report for people. Everything that comes from telemetry goes through printable.
@@ -105,7 +107,7 @@ func (l labelJSON) text() string {
 	return s
 }
 
-func percent(share number) string { return short(100*float64(share)) + " %" }
+func percent(share number) string { return words.Short(100*float64(share)) + " %" }
 
 func (w *inspectionWriter) group(g groupInspection) {
 	fmt.Fprintf(w, "\n  GROUP %s\n", printable(labelsText(g.Group)))
@@ -154,7 +156,7 @@ func (g groupInspection) unitsText() string {
 	}
 	if g.Steps != nil {
 		s += fmt.Sprintf("; steps of an episode: mean %s, median %s, 99 %% quantile %s",
-			short(float64(g.Steps.Mean)), short(float64(g.Steps.Q50)), short(float64(g.Steps.Q99)))
+			words.Short(float64(g.Steps.Mean)), words.Short(float64(g.Steps.Q50)), words.Short(float64(g.Steps.Q99)))
 	}
 	return s
 }
@@ -165,11 +167,11 @@ func (c clockJSON) text() string {
 	}
 	s := fmt.Sprintf("%s to %s, on %s", c.First, c.Last, plural(c.Days, "day"))
 	if c.EventsPerSecond != nil {
-		s += fmt.Sprintf("; %s events a second", short(float64(*c.EventsPerSecond)))
+		s += fmt.Sprintf("; %s events a second", words.Short(float64(*c.EventsPerSecond)))
 		if *c.UnitsPerDay >= 1000 {
 			s += fmt.Sprintf(", %s units a day", whole(*c.UnitsPerDay))
 		} else if *c.UnitsPerDay > 0 {
-			s += fmt.Sprintf(", %s units a day", short(float64(*c.UnitsPerDay)))
+			s += fmt.Sprintf(", %s units a day", words.Short(float64(*c.UnitsPerDay)))
 		}
 	}
 	for _, bad := range []struct {
@@ -216,7 +218,7 @@ func figure(x *number) string {
 	if x == nil {
 		return "-"
 	}
-	return short(float64(*x))
+	return words.Short(float64(*x))
 }
 
 // remarks gives the categories, and why the signal is not judged.

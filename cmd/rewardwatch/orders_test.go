@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/rewardwatch/rewardwatch/alerts"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/words"
 	"github.com/rewardwatch/rewardwatch/detectors/bank"
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
@@ -116,7 +117,7 @@ func TestOrdersAreCheckedAndCarriedOut(t *testing.T) {
 		"reset ungrouped":  {"baselines/reset", "{" + who + `,"policy":"p","group":{}}`, nil, 200, `"policy"`, "reset pmap[]"},
 		"nobody":           {"incidents/i1/accept", `{"by":" ","why":"x"}`, nil, 400, "by must be a text", ""},
 		"no reason":        {"incidents/i1/accept", `{"by":"alice"}`, nil, 400, "why must be a text", ""},
-		"long reason":      {"incidents/i1/accept", `{"by":"a","why":"` + strings.Repeat("x", maxWhy+1) + `"}`, nil, 400, "why must be a text of 1 to 1000", ""},
+		"long reason":      {"incidents/i1/accept", `{"by":"a","why":"` + strings.Repeat("x", words.MaxWhy+1) + `"}`, nil, 400, "why must be a text of 1 to 1000", ""},
 		"unknown field":    {"incidents/i1/accept", "{" + who + `,"reason":"x"}`, nil, 400, "unknown field", ""},
 		"no JSON":          {"incidents/i1/accept", "by=alice", nil, 400, "not the JSON object", ""},
 		"large":            {"incidents/i1/accept", `{"by":"` + strings.Repeat("x", maxOrder) + `"}`, nil, 413, "too large", ""},

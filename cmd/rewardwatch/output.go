@@ -1,18 +1,17 @@
 package main
 
 import (
-	"cmp"
 	"fmt"
 	"io"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
 	"unicode"
 
 	"github.com/rewardwatch/rewardwatch/alerts"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/words"
 	"github.com/rewardwatch/rewardwatch/detectors/bank"
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
@@ -130,7 +129,7 @@ func at(ns int64) *instant {
 }
 
 // String gives RFC 3339 with as many decimals as are not 0.
-func (i instant) String() string { return time.Unix(0, int64(i)).UTC().Format(time.RFC3339Nano) }
+func (i instant) String() string { return words.Instant(int64(i)) }
 
 // MarshalText writes the same as String.
 func (i instant) MarshalText() ([]byte, error) { return []byte(i.String()), nil }
@@ -150,7 +149,7 @@ func alarmLine(a alerts.Alarm) alarmJSON {
 	here := alarmPlace(a)
 	return alarmJSON{
 		Event:       "alarm",
-		State:       alarmState(a),
+		State:       words.AlarmState(a),
 		ID:          a.ID,
 		Provisional: a.Provisional,
 		Incident:    a.Incident,
@@ -178,13 +177,6 @@ func incidentState(i alerts.Incident) string {
 		return "closed"
 	}
 	return "open"
-}
-
-func alarmState(a alerts.Alarm) string {
-	if a.Resolved {
-		return "resolved"
-	}
-	return "firing"
 }
 
 // alarmPlace gives the unit at which an alarm entered the state that it is in.
@@ -262,18 +254,10 @@ func streamLines(g bank.GroupSummary) []streamLineJSON {
 			Signal:  s.Signal,
 			State:   s.State,
 			Armed:   list(s.Armed),
-			Missing: orNull(missing(s)),
+			Missing: orNull(words.Missing(s)),
 		})
 	}
 	return out
-}
-
-// missing says what keeps a stream from being judged: what it lacks, or the rule of its telemetry fault.
-func missing(s bank.StreamSummary) string {
-	if s.State == bank.TelemetryFault && s.Fault != "" {
-		return "telemetry fault: " + s.Fault
-	}
-	return s.Missing
 }
 
 // scoreLines gives an object for each detector of each stream of a group, after the unit that ended at index.
@@ -318,8 +302,8 @@ func alarmText(w io.Writer, a alerts.Alarm) error {
 	if a.Return != nil {
 		add("return", returnText(a.Return))
 	}
-	add("offsets", offsetsText(a.Offsets))
-	add("baseline", baselineText(a.Baseline))
+	add("offsets", words.Offsets(a.Offsets))
+	add("baseline", words.Baseline(a.Baseline))
 	if a.Promise.N > 0 {
 		add("budget", promiseText(a.Promise))
 	}
@@ -352,9 +336,9 @@ func causeText(cause alerts.Cause, ranked []alerts.RankedCause) string {
 // returnText splits a change of the return.
 func returnText(d *bank.Decomposition) string {
 	s := fmt.Sprintf("changed by %s: reward per step %s, episode length %s, action mix %s",
-		short(d.Change), short(d.PerStep), short(d.Length), short(d.ActionMix))
+		words.Short(d.Change), words.Short(d.PerStep), words.Short(d.Length), words.Short(d.ActionMix))
 	if math.Abs(d.Rest) > .01*math.Abs(d.Change) {
-		s += fmt.Sprintf(", rest %s", short(d.Rest))
+		s += fmt.Sprintf(", rest %s", words.Short(d.Rest))
 	}
 	return s
 }
@@ -374,37 +358,14 @@ func promiseText(p bank.Promise) string {
 // scoreText gives the highest score and the detectors that had one.
 func scoreText(a alerts.Alarm) string {
 	if len(a.Detectors) == 0 {
-		return short(a.Score) + " (threshold 1)"
+		return words.Short(a.Score) + " (threshold 1)"
 	}
-	return short(a.Score) + " (threshold 1) by " + strings.Join(a.Detectors, ", ")
+	return words.Short(a.Score) + " (threshold 1) by " + strings.Join(a.Detectors, ", ")
 }
 
 // placeText names a unit and one of its records.
 func placeText(u bank.UnitRef, record ingest.Position) string {
 	return fmt.Sprintf("%s, record %d of partition %d", u, record.Offset, record.Partition)
-}
-
-func offsetsText(ranges []ingest.Range) string {
-	if len(ranges) == 0 {
-		return "none"
-	}
-	ranges = slices.SortedFunc(slices.Values(ranges), func(a, b ingest.Range) int { return cmp.Compare(a.Partition, b.Partition) })
-	var out []string
-	for _, r := range ranges {
-		out = append(out, r.String())
-	}
-	return strings.Join(out, ", ")
-}
-
-func baselineText(b bank.BaselineRef) string {
-	if b.ID == "" {
-		return "none"
-	}
-	s := fmt.Sprintf("%s, %d units", b.ID, b.Units)
-	if b.Provisional {
-		s += ", provisional"
-	}
-	return s
 }
 
 // noUnits says why telemetry that was read gave nothing to judge.
@@ -479,6 +440,3 @@ func printable(s string) string {
 		return unicode.ReplacementChar
 	}, s)
 }
-
-// short gives a number to four significant digits.
-func short(x float64) string { return strconv.FormatFloat(x, 'g', 4, 64) }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/words"
 	"github.com/rewardwatch/rewardwatch/retrain"
 )
 
@@ -213,7 +214,7 @@ func listRequests(ctx context.Context, c *console, service *client, chosen url.V
 	}
 	rows := [][]string{{"REQUEST", "STATE", "POLICY", "RECIPE", "ASKED BY", "OPENED", "WAITS FOR"}}
 	for _, q := range requests {
-		rows = append(rows, []string{q.ID, stateText(q.State), q.Policy, q.Recipe, originText(q.Request), shownTime(q.OpenedAt), waitsFor(q.Request)})
+		rows = append(rows, []string{q.ID, words.Plain(q.State), q.Policy, q.Recipe, originText(q.Request), words.Time(q.OpenedAt), words.WaitsFor(q.Request)})
 	}
 	return printTable(c.out, rows)
 }
@@ -230,38 +231,18 @@ func urgency(s retrain.State) int {
 }
 
 func joined(states []retrain.State) string {
-	words := make([]string, len(states))
+	names := make([]string, len(states))
 	for i, s := range states {
-		words[i] = string(s)
+		names[i] = string(s)
 	}
-	return strings.Join(words, ", ")
+	return strings.Join(names, ", ")
 }
 
 func originText(q retrain.Request) string { return string(q.OriginKind) + " " + q.Origin }
 
-// waitsFor says what a request waits for, "" where it is finished.
-func waitsFor(q retrain.Request) string {
-	what := ""
-	switch q.State {
-	case retrain.StateAwaitingApproval:
-		what = "a person to approve it"
-	case retrain.StateOpen:
-		what = "its delivery to " + q.Target
-	case retrain.StateDelivered:
-		what = "a report of its job"
-	case retrain.StateRunning:
-		what = "the end of its job"
-	case retrain.StateVerifying:
-		what = "telemetry of version " + q.NewVersion
-	default:
-		return ""
-	}
-	return what + ", until " + shownTime(q.DueAt)
-}
-
 // text prints what a request orders and where it stands.
 func (q *shownRequest) text(w io.Writer) error {
-	order, err := told(q.Request)
+	order, err := words.ReadOrder(q.Request)
 	if err != nil {
 		return err
 	}
@@ -271,18 +252,18 @@ func (q *shownRequest) text(w io.Writer) error {
 			rows = append(rows, []string{name, value})
 		}
 	}
-	add("state", stateText(q.State))
+	add("state", words.Plain(q.State))
 	add("reason", q.Reason)
-	add("waits for", waitsFor(q.Request))
+	add("waits for", words.WaitsFor(q.Request))
 	if q.Links != nil {
 		add("link", q.Links.Decide)
 	}
-	add("policy", groupOf(q.Policy, order.Group).String())
+	add("policy", words.Group(q.Policy, order.Group).String())
 	add("orders", fmt.Sprintf("%s by recipe %s, of %s", q.Kind, dash(q.Recipe), q.Target))
 	add("asked by", originText(q.Request))
 	add("parent", q.Parent)
 	add("new version", q.NewVersion)
-	add("cause", causeWords(order.Cause))
+	add("cause", words.Plain(order.Cause))
 	for _, e := range order.Evidence {
 		add("evidence", e)
 	}
@@ -300,12 +281,12 @@ func (s *requestStory) text(w io.Writer) error {
 	}
 	history := [][]string{{"AT", "STATE", "BY", "WHY"}}
 	for _, h := range s.History {
-		history = append(history, []string{shownTime(h.At), stateText(h.State), h.By, h.Reason})
+		history = append(history, []string{words.Time(h.At), words.Plain(h.State), h.By, h.Reason})
 	}
 	deliveries := [][]string{{"ATTEMPT", "STARTED", "TOOK", "TARGET", "RESULT", "STATUS", "ERROR"}}
 	for _, d := range slices.Backward(s.Deliveries) {
 		deliveries = append(deliveries, []string{
-			strconv.Itoa(d.Attempt), shownTime(d.StartedAt), tookText(d), d.Target, string(d.Result), statusText(d.Status), d.Error,
+			strconv.Itoa(d.Attempt), words.Time(d.StartedAt), tookText(d), d.Target, string(d.Result), statusText(d.Status), d.Error,
 		})
 	}
 	for _, rows := range [][][]string{s.config(), history, deliveries} {

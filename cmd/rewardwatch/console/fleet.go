@@ -1,30 +1,25 @@
-package main
+package console
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"net/http"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/rewardwatch/rewardwatch/alerts"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/words"
 	"github.com/rewardwatch/rewardwatch/detectors/bank"
 )
 
 // maxPageStreams bounds the page: beyond it a browser on a phone gives up. The API has all of them.
 const maxPageStreams = 500
 
-// How many requests the page shows, and how long it waits for the ledger.
-const (
-	maxPageRequests = 50
-	pagePatience    = 2 * time.Second
-)
+// maxPageRequests is how many requests the page shows.
+const maxPageRequests = 50
 
 // pageData is what the status page shows, as text: the template only lays it out.
 type pageData struct {
-	Now       string
 	NotReady  string // "" where ready
 	NoLedger  bool
 	Requests  []pageRequest
@@ -78,38 +73,25 @@ type pageStream struct {
 	Baseline, Current, Shift, Armed, Tests string
 }
 
-func (s *server) page(w http.ResponseWriter, r *http.Request) {
-	s.html(w, http.StatusOK, "status.html", s.pageData(r.Context()))
+func (c *Console) fleet(w http.ResponseWriter, r *http.Request) {
+	c.show(w, r, http.StatusOK, "fleet.html", c.fleetData(r.Context()))
 }
 
-// html answers with a page.
-func (s *server) html(w http.ResponseWriter, status int, page string, data any) {
-	var b bytes.Buffer
-	if err := s.layout.ExecuteTemplate(&b, page, data); err != nil {
-		s.log.Error().Err(err).Str("page", page).Msg("cannot write a page")
-		http.Error(w, "internal error", http.StatusInternalServerError)
-		return
-	}
-	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	w.WriteHeader(status)
-	s.write(w, b.Bytes())
-}
-
-func (s *server) pageData(ctx context.Context) pageData {
-	d := pageData{Now: s.now().UTC().Format("2006-01-02 15:04:05 UTC")}
-	d.addRequests(ctx, s)
-	if err := s.view.Ready(); err != nil {
+func (c *Console) fleetData(ctx context.Context) pageData {
+	var d pageData
+	d.addRequests(ctx, c)
+	if err := c.view.Ready(); err != nil {
 		d.NotReady = err.Error()
 	}
-	for _, i := range s.view.Incidents() {
+	for _, i := range c.view.Incidents() {
 		if !i.Closed {
 			d.Incidents = append(d.Incidents, incidentRow(i))
 		}
 	}
-	for _, f := range s.view.Faults() {
+	for _, f := range c.view.Faults() {
 		d.Faults = append(d.Faults, faultRow(f))
 	}
-	groups := allGroups(s.view.Summaries())
+	groups := allGroups(c.view.Summaries())
 	d.Counts = countStates(groups)
 	room := maxPageStreams
 	for _, g := range groups {
@@ -120,21 +102,21 @@ func (s *server) pageData(ctx context.Context) pageData {
 
 // addRequests shows the retrain requests that are not finished. What the ledger does not tell in time is left out: the rest of the
 // page does not need it.
-func (d *pageData) addRequests(ctx context.Context, s *server) {
-	if s.requests == nil {
+func (d *pageData) addRequests(ctx context.Context, c *Console) {
+	if c.desk == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, pagePatience)
+	ctx, cancel := context.WithTimeout(ctx, ledgerPatience)
 	defer cancel()
-	requests, err := s.requests.Unfinished(ctx, maxPageRequests)
+	requests, err := c.desk.Unfinished(ctx, maxPageRequests)
 	if err != nil {
-		s.log.Error().Err(err).Msg("cannot read the ledger")
+		c.log.Error().Err(err).Msg("cannot read the ledger")
 		d.NoLedger = true
 	}
 	for _, q := range requests {
 		d.Requests = append(d.Requests, pageRequest{
-			ID: q.ID, Policy: q.Policy, State: stateText(q.State), Class: strings.ReplaceAll(string(q.State), "_", "-"),
-			Recipe: q.Recipe, Opened: shownTime(q.OpenedAt), WaitsFor: waitsFor(q),
+			ID: q.ID, Policy: q.Policy, State: words.Plain(q.State), Class: strings.ReplaceAll(string(q.State), "_", "-"),
+			Recipe: q.Recipe, Opened: words.Time(q.OpenedAt), WaitsFor: words.WaitsFor(q),
 		})
 	}
 }
@@ -189,10 +171,10 @@ func (d *pageData) addGroup(g *bank.GroupSummary, room *int) {
 		row.Labels = append(row.Labels, l.Name+" = "+l.Value)
 	}
 	if g.LastUnitTS != 0 {
-		row.LastUnit = instant(g.LastUnitTS).String()
+		row.LastUnit = words.Instant(g.LastUnitTS)
 	}
 	if g.Baseline.ID != "" {
-		row.Baseline = baselineText(g.Baseline)
+		row.Baseline = words.Baseline(g.Baseline)
 	}
 	if g.Promise.N > 0 {
 		row.Promise = fmt.Sprintf("%.0f units between false alarms", g.Promise.N)
@@ -232,9 +214,9 @@ func versionsText(g *bank.GroupSummary) string {
 func streamRow(s *bank.StreamSummary) pageStream {
 	row := pageStream{
 		Signal:   s.Signal,
-		State:    strings.ReplaceAll(s.State.String(), "_", " "),
+		State:    words.Plain(s.State.String()),
 		Class:    stateClass(s.State),
-		Missing:  missing(*s),
+		Missing:  words.Missing(*s),
 		Baseline: distributionText(s.Baseline),
 		Current:  distributionText(s.Current),
 		Armed:    strings.Join(s.Armed, ", "),
@@ -242,10 +224,10 @@ func streamRow(s *bank.StreamSummary) pageStream {
 	if s.Baseline.Units > 0 && s.Current.Units > 0 {
 		row.Shift = fmt.Sprintf("%+.2f sd", s.Effect)
 	}
-	if score := scoreOf(s); score != nil {
+	if score, any := words.Score(s); any {
 		row.HasScore = true
-		row.Score = fmt.Sprintf("%.2f", float64(*score))
-		row.Meter = min(1, max(0, float64(*score)))
+		row.Score = fmt.Sprintf("%.2f", score)
+		row.Meter = min(1, max(0, score))
 	}
 	var tests []string
 	for _, d := range s.Detectors {
@@ -261,12 +243,12 @@ func distributionText(d bank.Distribution) string {
 	if d.Units == 0 {
 		return "-"
 	}
-	return short(d.Mean) + " ± " + short(d.SD)
+	return words.Short(d.Mean) + " ± " + words.Short(d.SD)
 }
 
 func incidentRow(i alerts.Incident) pageIncident {
 	row := pageIncident{
-		ID: i.ID, Title: i.Group.String(), Severity: string(i.Severity), Cause: strings.ReplaceAll(string(i.Cause), "_", " "),
+		ID: i.ID, Title: i.Group.String(), Severity: string(i.Severity), Cause: words.Plain(i.Cause),
 		Since: i.Opened.String(), Evidence: i.Evidence,
 	}
 	for _, d := range i.Decisions {
@@ -275,12 +257,12 @@ func incidentRow(i alerts.Incident) pageIncident {
 	for _, a := range i.Alarms {
 		row.Alarms = append(row.Alarms, pageAlarm{
 			Signal:    a.Signal,
-			State:     alarmState(a),
+			State:     words.AlarmState(a),
 			Effect:    a.Effect.String(),
 			Since:     a.Onset.String(),
-			Offsets:   offsetsText(a.Offsets),
+			Offsets:   words.Offsets(a.Offsets),
 			Detectors: strings.Join(a.Detectors, ", "),
-			Score:     short(a.Score),
+			Score:     words.Short(a.Score),
 		})
 	}
 	return row

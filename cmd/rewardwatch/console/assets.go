@@ -1,0 +1,58 @@
+package console
+
+import (
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"html/template"
+	"io/fs"
+	"net/http"
+	"path"
+	"strings"
+)
+
+//go:embed web
+var web embed.FS
+
+// layouts parses the pages, each within the layout.
+func layouts() map[string]*template.Template {
+	base := template.Must(template.New("layout").Funcs(template.FuncMap{"asset": asset}).ParseFS(web, "web/layout.html"))
+	out := map[string]*template.Template{}
+	for _, file := range must(fs.Glob(web, "web/pages/*.html")) {
+		out[path.Base(file)] = template.Must(template.Must(base.Clone()).ParseFS(web, file))
+	}
+	return out
+}
+
+// must is for what is embedded, which no test would let pass where it is wrong.
+func must[T any](value T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return value
+}
+
+// asset gives the path of a file below static/, with a hash of what it holds: a browser keeps it until it changes.
+func asset(name string) string { return name + "?v=" + contentHash(must(web.ReadFile("web/"+name))) }
+
+func contentHash(content []byte) string {
+	sum := sha256.Sum256(content)
+	return hex.EncodeToString(sum[:6])
+}
+
+// static serves styles and scripts.
+func (c *Console) static(w http.ResponseWriter, r *http.Request) {
+	name := r.PathValue("file")
+	content, err := web.ReadFile("web/" + name)
+	if err != nil || !strings.HasSuffix(name, ".css") && !strings.HasSuffix(name, ".js") && !strings.HasSuffix(name, ".svg") {
+		http.NotFound(w, r)
+		return
+	}
+	hash := contentHash(content)
+	w.Header().Set("ETag", `"`+hash+`"`)
+	w.Header().Set("Cache-Control", "no-cache")
+	if r.URL.Query().Get("v") == hash {
+		w.Header().Set("Cache-Control", "public, max-age=31536000, immutable")
+	}
+	http.ServeFileFS(w, r, web, "web/"+name)
+}

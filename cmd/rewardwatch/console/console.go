@@ -1,0 +1,124 @@
+// Package console serves the pages on which people see what drifted, and decide on retrain requests. They are HTML made here; the scripts
+// only refresh parts of them and draw charts, so that reading and deciding work without them.
+package console
+
+import (
+	"bytes"
+	"context"
+	"html/template"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/rewardwatch/rewardwatch/alerts"
+	"github.com/rewardwatch/rewardwatch/detectors/bank"
+	"github.com/rewardwatch/rewardwatch/retrain"
+)
+
+// View is what the pages show of policies. Its methods are called by several goroutines at once and answer at once, from what was last
+// published. The console changes nothing that it is given.
+type View interface {
+	Summaries() []*bank.Summary
+	Incidents() []alerts.Incident // open, and closed lately
+	Faults() []alerts.Fault       // that hold
+	// Ready gives nil once everything is judged as it comes in, else what is missing.
+	Ready() error
+}
+
+// Desk is what people do with retrain requests. What a method has changed is durable when it returns; its errors are those of
+// retrain.Desk.
+type Desk interface {
+	// Unfinished gives the requests that are not finished, the newest first.
+	Unfinished(ctx context.Context, limit int) ([]retrain.Request, error)
+	// Delta gives what the config and the contract of a request change against those of the version before, its parent.
+	Delta(q retrain.Request) (parent string, differences []retrain.Difference, err error)
+
+	LinkedRequest(ctx context.Context, id, token string) (retrain.Request, error)
+	ApproveByLink(ctx context.Context, id, token, by, why string) (retrain.Request, error)
+	RejectByLink(ctx context.Context, id, token, by, why string) (retrain.Request, error)
+}
+
+// ledgerPatience is how long a page waits for the ledger.
+const ledgerPatience = 2 * time.Second
+
+// Console serves the pages. It has no state of its own.
+type Console struct {
+	view   View
+	desk   Desk // nil where no retraining is configured
+	now    func() time.Time
+	log    zerolog.Logger
+	layout map[string]*template.Template
+}
+
+// New makes a console. desk is nil where no retraining is configured.
+func New(v View, desk Desk, now func() time.Time, log zerolog.Logger) *Console {
+	return &Console{view: v, desk: desk, now: now, log: log, layout: layouts()}
+}
+
+// Register has a mux serve the pages.
+func (c *Console) Register(mux *http.ServeMux) {
+	for pattern, page := range map[string]http.HandlerFunc{
+		"GET /{$}":                  c.fleet,
+		"GET /retrain/{id}/decide":  c.linkPage,
+		"POST /retrain/{id}/decide": c.decideByLink,
+		"GET /static/{file...}":     c.static,
+	} {
+		mux.Handle(pattern, secured(page))
+	}
+}
+
+// securityPolicy has pages load what this service serves and nothing else.
+const securityPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
+	"base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+
+func secured(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Security-Policy", securityPolicy)
+		next.ServeHTTP(w, r)
+	})
+}
+
+// page is what every template is given.
+type page struct {
+	Root string // leads from the page to "/", also where a proxy serves the console under a path of its own
+	Nav  []navItem
+	Now  string
+	Data any
+}
+
+// navItem is a link at the head of every page.
+type navItem struct {
+	Path, Title string
+	Here        bool
+}
+
+// sections are the pages that every page leads to.
+func sections() []navItem {
+	return []navItem{{Path: "", Title: "Fleet"}}
+}
+
+// show answers with a page.
+func (c *Console) show(w http.ResponseWriter, r *http.Request, status int, name string, data any) {
+	p := page{Root: root(r), Nav: sections(), Now: c.now().UTC().Format("2006-01-02 15:04:05 UTC"), Data: data}
+	for i := range p.Nav {
+		p.Nav[i].Here = r.URL.Path == "/"+p.Nav[i].Path
+	}
+	var b bytes.Buffer
+	if err := c.layout[name].ExecuteTemplate(&b, "layout", p); err != nil {
+		c.log.Error().Err(err).Str("page", name).Msg("cannot write a page")
+		http.Error(w, "internal error", http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(status)
+	if _, err := w.Write(b.Bytes()); err != nil {
+		c.log.Debug().Err(err).Msg("the client went away")
+	}
+}
+
+// root leads from a page to "/" as a browser resolves it: an escaped slash is part of a name.
+func root(r *http.Request) string {
+	return "./" + strings.Repeat("../", strings.Count(r.URL.EscapedPath(), "/")-1)
+}

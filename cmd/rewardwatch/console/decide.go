@@ -1,0 +1,156 @@
+package console
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/words"
+	"github.com/rewardwatch/rewardwatch/retrain"
+)
+
+// maxForm bounds what the page of a link sends, in bytes.
+const maxForm = 16 << 10
+
+// decideData is what the page of a link shows, as text.
+type decideData struct {
+	Token   string
+	Request *decideRequest // nil where the link is void
+	Error   string         // what is wrong with the form, or with the link
+	Done    string         // what was decided
+	By, Why string         // as they were given, where something was wrong
+}
+
+type decideRequest struct {
+	ID, Policy, Opened, Until, Recipe, Parent, Target string
+	Labels                                            []string
+	Cause                                             string
+	Evidence                                          []string
+	Signals                                           string
+	Contract                                          words.Contract
+	Differences                                       []decideDifference
+}
+
+// decideDifference is a value of the config or the contract; a side that does not have it is "".
+type decideDifference struct {
+	Path, Old, New string
+}
+
+// linkPage shows what a link decides on. It changes nothing: chats fetch the links in their messages.
+func (c *Console) linkPage(w http.ResponseWriter, r *http.Request) {
+	c.showLinked(w, r, decideData{Token: r.URL.Query().Get("token")}, http.StatusOK)
+}
+
+// showLinked shows the form, or why there is none.
+func (c *Console) showLinked(w http.ResponseWriter, r *http.Request, d decideData, status int) {
+	request, err := c.linked(r.Context(), r.PathValue("id"), d.Token)
+	if err == nil {
+		d.Request, err = c.decideRequestOf(request)
+	}
+	if err != nil {
+		d.Request = nil
+		status, d.Error = c.linkRefusal(err)
+	}
+	c.show(w, r, status, "decide.html", d)
+}
+
+func (c *Console) linked(ctx context.Context, id, token string) (retrain.Request, error) {
+	if c.desk == nil {
+		return retrain.Request{}, retrain.ErrBadLink
+	}
+	return c.desk.LinkedRequest(ctx, id, token)
+}
+
+// decideByLink carries out what the form of the page says.
+func (c *Console) decideByLink(w http.ResponseWriter, r *http.Request) {
+	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+	if err := r.ParseForm(); err != nil {
+		c.show(w, r, http.StatusBadRequest, "decide.html", decideData{Error: "The form cannot be read."})
+		return
+	}
+	d := decideData{
+		Token: r.PostForm.Get("token"), By: strings.TrimSpace(r.PostForm.Get("by")), Why: strings.TrimSpace(r.PostForm.Get("why")),
+	}
+	decision := r.PostForm.Get("decision")
+	err := errors.Join(words.CheckText("your name", d.By, words.MaxBy), words.CheckText("the reason", d.Why, words.MaxWhy))
+	if decision != "approve" && decision != "reject" {
+		err = errors.Join(err, errors.New("either approve or reject it"))
+	}
+	if err != nil {
+		d.Error = strings.ReplaceAll(err.Error(), "\n", "; ")
+		c.showLinked(w, r, d, http.StatusBadRequest)
+		return
+	}
+	c.carryOut(w, r, d, decision == "approve")
+}
+
+func (c *Console) carryOut(w http.ResponseWriter, r *http.Request, d decideData, approve bool) {
+	decide, done := Desk.RejectByLink, "rejected"
+	if approve {
+		decide, done = Desk.ApproveByLink, "approved"
+	}
+	request, err := retrain.Request{}, retrain.ErrBadLink
+	if c.desk != nil {
+		request, err = decide(c.desk, r.Context(), r.PathValue("id"), d.Token, d.By, d.Why)
+	}
+	if err != nil {
+		status, text := c.linkRefusal(err)
+		c.show(w, r, status, "decide.html", decideData{Error: text})
+		return
+	}
+	c.show(w, r, http.StatusOK, "decide.html", decideData{Done: fmt.Sprintf("%s has %s the retraining of %s.", d.By, done, request.Policy)})
+}
+
+// linkRefusal gives the status and what a person is told; all else is in the log.
+func (c *Console) linkRefusal(err error) (status int, text string) {
+	if state, decided := errors.AsType[*retrain.StateError](err); decided {
+		return http.StatusGone, "This link has done its work: the request is " + words.Plain(state.State) + "."
+	}
+	switch {
+	case errors.Is(err, retrain.ErrBadLink):
+		return http.StatusForbidden, "This is not a link that this service has made."
+	case errors.Is(err, retrain.ErrLinkExpired):
+		return http.StatusGone, "This link is over: nobody decided in time."
+	case errors.Is(err, retrain.ErrTargetDisabled):
+		return http.StatusConflict, "It cannot be delivered: its target answered 410 Gone."
+	case errors.Is(err, retrain.ErrUnknownTarget):
+		return http.StatusConflict, "It cannot be delivered: its target is no longer configured."
+	}
+	c.log.Error().Err(err).Msg("cannot decide on a retrain request by its link")
+	return http.StatusServiceUnavailable, "This does not work at the moment. Try again later."
+}
+
+func (c *Console) decideRequestOf(q retrain.Request) (*decideRequest, error) {
+	order, err := words.ReadOrder(q)
+	if err != nil {
+		return nil, err
+	}
+	parent, differences, err := c.desk.Delta(q)
+	if err != nil {
+		return nil, err
+	}
+	out := &decideRequest{
+		ID: q.ID, Policy: q.Policy, Opened: words.Time(q.OpenedAt), Until: words.Time(q.DueAt), Recipe: q.Recipe, Parent: parent,
+		Target: q.Target, Cause: words.Plain(order.Cause), Evidence: order.Evidence,
+		Signals: strings.Join(order.Signals, ", "), Contract: order.Contract,
+	}
+	for _, l := range words.Group(q.Policy, order.Group).Labels() {
+		out.Labels = append(out.Labels, l.Name+" = "+l.Value)
+	}
+	for _, d := range differences {
+		if strings.HasPrefix(d.Path, "contract.") {
+			continue // shown as a whole
+		}
+		row := decideDifference{Path: d.Path}
+		if d.Old != nil {
+			row.Old = d.Old.Value
+		}
+		if d.New != nil {
+			row.New = d.New.Value
+		}
+		out.Differences = append(out.Differences, row)
+	}
+	return out, nil
+}

@@ -1,0 +1,57 @@
+package words
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/rewardwatch/rewardwatch/alerts"
+	"github.com/rewardwatch/rewardwatch/retrain"
+)
+
+// Order is what of a webhook's data people are shown beside the config.
+type Order struct {
+	Group    map[string]string `json:"group"`
+	Signals  []string          `json:"signals"`
+	Cause    alerts.Cause      `json:"cause"`
+	Evidence []string          `json:"evidence"`
+	Contract Contract          `json:"contract"`
+}
+
+// Contract is what a retraining is for.
+type Contract struct {
+	Objective  string `json:"objective"`
+	Hypothesis string `json:"hypothesis"`
+	Owner      string `json:"owner"`
+	Expected   struct {
+		Text string `json:"text"`
+	} `json:"expected"`
+}
+
+// ReadOrder reads them; what the order does not have stays empty.
+func ReadOrder(q retrain.Request) (Order, error) {
+	var out Order
+	if err := json.Unmarshal(q.Order, &out); err != nil {
+		return out, fmt.Errorf("read the order of %s: %w", q.ID, err)
+	}
+	return out, nil
+}
+
+// WaitsFor says what a request waits for, "" where it is finished.
+func WaitsFor(q retrain.Request) string {
+	what := ""
+	switch q.State {
+	case retrain.StateAwaitingApproval:
+		what = "a person to approve it"
+	case retrain.StateOpen:
+		what = "its delivery to " + q.Target
+	case retrain.StateDelivered:
+		what = "a report of its job"
+	case retrain.StateRunning:
+		what = "the end of its job"
+	case retrain.StateVerifying:
+		what = "telemetry of version " + q.NewVersion
+	default:
+		return ""
+	}
+	return what + ", until " + Time(q.DueAt)
+}
