@@ -52,8 +52,8 @@ test: packages $(VENV)
 	failed=0
 	go test -race -timeout 20m -json -skip '$(CAUSES)|$(KILLED)' $$(go list ./... | grep -vE '($(SIMULATING))$$') | tee $(CACHE)/test/unit.json | awk -f .ci/progress.awk || failed=1
 	go test -timeout 20m -json ./detectors ./detectors/bank ./cmd/rewardwatch ./retrain/experience | tee $(CACHE)/test/simulating.json | awk -f .ci/progress.awk || failed=1
-	go test -json -run '$(CAUSES)|$(KILLED)' ./alerts ./retrain | tee $(CACHE)/test/causes.json | awk -f .ci/progress.awk || failed=1
-	go test -race -json -run '$(RACES)' ./detectors ./detectors/bank ./cmd/rewardwatch | tee $(CACHE)/test/races.json | awk -f .ci/progress.awk || failed=1
+	go test -timeout 20m -json -run '$(CAUSES)|$(KILLED)' ./alerts ./retrain | tee $(CACHE)/test/causes.json | awk -f .ci/progress.awk || failed=1
+	go test -race -timeout 20m -json -run '$(RACES)' ./detectors ./detectors/bank ./cmd/rewardwatch | tee $(CACHE)/test/races.json | awk -f .ci/progress.awk || failed=1
 	go test -tags e2e -count=1 -timeout 20m -json -run '^($(E2E_TESTS))$$' $(E2E_PACKAGES) \
 		| tee $(CACHE)/test/e2e.json | awk -f .ci/progress.awk || failed=1
 	awk -v closing=1 -f .ci/progress.awk $(CACHE)/test/{unit,simulating,causes,races,e2e}.json || failed=1

@@ -325,7 +325,7 @@ func TestPartitionDoesNotWaitForItself(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%s: %v", what, err)
 			}
-		case <-time.After(20 * time.Second):
+		case <-time.After(2 * time.Minute):
 			t.Fatalf("%s waits for itself", what)
 		}
 	}
