@@ -27,7 +27,7 @@ SIMULATING = rewardwatch/detectors|detectors/bank|cmd/rewardwatch|retrain/experi
 CAUSES = ^TestCauseOf(Simulated|TwoVersions)
 # These kill processes of the tests, which would be slow with the race detector too.
 KILLED = ^Test(Crashes|KilledDesk)
-RACES = ^(TestBootstrap|TestOverlapOf|TestBackground|TestUnitsThat|TestCalibrationsAreKept|TestRebalance|TestMarksAre|TestBrokersThat|TestDesksThat|TestOrderGives|TestPartition|TestReadingWaits|TestDecision|TestMuteEnds|TestPromote|TestServiceFinds|TestReload|TestHTTP|TestServer)
+RACES = ^(TestBootstrap|TestOverlapOf|TestBackgroundCalibration|TestUnitsThat|TestCalibrationsAreKept|TestRebalance|TestMarksAre|TestBrokersThat|TestDesksThat|TestOrderGives|TestPartition|TestReadingWaits|TestDecision|TestMuteEnds|TestPromote|TestServiceFinds|TestReload|TestHTTP|TestServer)
 
 FUZZ_FILES = $(shell grep -rlE '^func Fuzz' --include='*_test.go' alerts cmd dashboards deploy detectors ingest retrain)
 FUZZTIME ?= 30s
