@@ -21,6 +21,10 @@ const (
 	CauseUnknown        Cause = "unknown"
 )
 
+func causes() []Cause {
+	return []Cause{CausePolicy, CauseEnvironment, CauseRewardFunction, CauseTelemetry, CauseUnknown}
+}
+
 // Severity is how loudly an incident asks for attention. It is fixed when the incident opens.
 type Severity string
 
@@ -31,6 +35,8 @@ const (
 	Warning  Severity = "warning"
 	Info     Severity = "info"
 )
+
+func severities() []Severity { return []Severity{Critical, Warning, Info} }
 
 // Alarm is a stream that went to drift. It resolves when the stream has come back.
 type Alarm struct {

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -19,6 +20,15 @@ type Metrics struct {
 	muted  map[severityKey]int
 	opened map[ingest.Group]int
 	closed map[causeKey]int
+	open   map[ingest.Group]openIncident
+}
+
+// openIncident is what is shown of an open incident.
+type openIncident struct {
+	id       string
+	severity Severity
+	cause    Cause
+	onset    int64 // Unix seconds, 0 without a clock
 }
 
 type severityKey struct {
@@ -31,13 +41,13 @@ type causeKey struct {
 	cause Cause
 }
 
-// NewMetrics makes the collector of MetricAlarms, MetricAlarmsMuted, MetricIncidentsOpened and MetricIncidentsClosed and registers it.
-// groups gives the groups that are watched: those without an incident are exported as 0, or increase() would miss
-// their first one.
+// NewMetrics makes the collector of MetricAlarms, MetricAlarmsMuted, MetricIncidentsOpened, MetricIncidentsClosed and
+// MetricIncidentOnset, and registers it. groups gives the groups that are watched: what none of them has yet is exported as 0, or
+// increase() would miss the first one, and a graph would show nothing where all is well.
 func NewMetrics(reg prometheus.Registerer, groups func() []ingest.Group) *Metrics {
 	m := &Metrics{
 		groups: groups, firing: map[severityKey]int{}, muted: map[severityKey]int{}, opened: map[ingest.Group]int{},
-		closed: map[causeKey]int{},
+		closed: map[causeKey]int{}, open: map[ingest.Group]openIncident{},
 	}
 	reg.MustRegister(m)
 	return m
@@ -73,6 +83,10 @@ func (m *Metrics) Update(changes []Change) {
 // count sets the number of firing alarms; a group has one open incident at most, so that the latest says it all. Those
 // of a muted one are counted apart, so that alerting rules stay silent.
 func (m *Metrics) count(i *Incident) {
+	delete(m.open, i.Group)
+	if !i.Closed {
+		m.open[i.Group] = openIncident{i.ID, i.Severity, i.Cause, i.onset().Onset.TS / int64(time.Second)}
+	}
 	key := severityKey{i.Group, i.Severity}
 	if i.IsMuted() {
 		m.firing[key], m.muted[key] = 0, i.Firing()
@@ -90,6 +104,7 @@ func (m *Metrics) Forget(policies []string) {
 	defer m.mu.Unlock()
 	maps.DeleteFunc(m.firing, gone)
 	maps.DeleteFunc(m.muted, gone)
+	maps.DeleteFunc(m.open, func(g ingest.Group, _ openIncident) bool { return slices.Contains(policies, g.Policy) })
 }
 
 // Describe describes nothing: the labels differ between policies, which makes this an unchecked collector.
@@ -102,6 +117,12 @@ func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
 	defer m.mu.Unlock()
 	for _, group := range watched {
 		m.opened[group] += 0
+		for _, c := range causes() {
+			m.closed[causeKey{group, c}] += 0
+		}
+		for _, s := range severities() {
+			m.firing[severityKey{group, s}] += 0
+		}
 	}
 	for k, n := range m.firing {
 		ch <- groupMetric(MetricAlarms, "Alarms that fire now and are not muted.", prometheus.GaugeValue, n, k.group,
@@ -118,11 +139,21 @@ func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
 		ch <- groupMetric(MetricIncidentsClosed, "Incidents that have closed.", prometheus.CounterValue, n, k.group,
 			ingest.Label{Name: "cause", Value: string(k.cause)})
 	}
+	m.collectOpen(ch)
+}
+
+// collectOpen gives the open incidents.
+func (m *Metrics) collectOpen(ch chan<- prometheus.Metric) {
+	for group, i := range m.open {
+		ch <- groupMetric(MetricIncidentOnset, "When the drift of an open incident began.", prometheus.GaugeValue, i.onset, group,
+			ingest.Label{Name: "incident", Value: i.id}, ingest.Label{Name: "severity", Value: string(i.severity)},
+			ingest.Label{Name: "cause", Value: string(i.cause)})
+	}
 }
 
 // groupMetric makes one sample with the labels of its group and some more.
-func groupMetric(
-	name, help string, kind prometheus.ValueType, n int, group ingest.Group, more ...ingest.Label,
+func groupMetric[N int | int64](
+	name, help string, kind prometheus.ValueType, n N, group ingest.Group, more ...ingest.Label,
 ) prometheus.Metric {
 	names, values := []string{"policy"}, []string{labelValue(group.Policy)}
 	for _, l := range append(groupLabels(group), more...) {

@@ -22,6 +22,10 @@ func TestMetricsFollowChanges(t *testing.T) {
 # TYPE rewardwatch_alarms gauge
 rewardwatch_alarms{env="prod",policy="checkout",severity="critical"} 2
 rewardwatch_alarms{label_a_b="x",label_a_b_="y",policy="ranker",severity="warning"} 1
+# HELP rewardwatch_incident_onset_timestamp_seconds When the drift of an open incident began.
+# TYPE rewardwatch_incident_onset_timestamp_seconds gauge
+rewardwatch_incident_onset_timestamp_seconds{cause="unknown",env="prod",incident="8913315e1179a501",policy="checkout",severity="critical"} 1.800000092e+09
+rewardwatch_incident_onset_timestamp_seconds{cause="unknown",incident="9d0f687e8d548697",label_a_b="x",label_a_b_="y",policy="ranker",severity="warning"} 1.800000092e+09
 # HELP rewardwatch_incidents_opened_total Incidents that have opened.
 # TYPE rewardwatch_incidents_opened_total counter
 rewardwatch_incidents_opened_total{env="prod",policy="checkout"} 1
@@ -33,6 +37,10 @@ rewardwatch_incidents_opened_total{label_a_b="x",label_a_b_="y",policy="ranker"}
 # TYPE rewardwatch_alarms gauge
 rewardwatch_alarms{env="prod",policy="checkout",severity="critical"} 1
 rewardwatch_alarms{label_a_b="x",label_a_b_="y",policy="ranker",severity="warning"} 1
+# HELP rewardwatch_incident_onset_timestamp_seconds When the drift of an open incident began.
+# TYPE rewardwatch_incident_onset_timestamp_seconds gauge
+rewardwatch_incident_onset_timestamp_seconds{cause="policy",env="prod",incident="13c6a0c6eac70d26",policy="checkout",severity="critical"} 1.800000292e+09
+rewardwatch_incident_onset_timestamp_seconds{cause="unknown",incident="9d0f687e8d548697",label_a_b="x",label_a_b_="y",policy="ranker",severity="warning"} 1.800000092e+09
 # HELP rewardwatch_incidents_closed_total Incidents that have closed.
 # TYPE rewardwatch_incidents_closed_total counter
 rewardwatch_incidents_closed_total{cause="unknown",env="prod",policy="checkout"} 1
@@ -52,6 +60,9 @@ func TestMetricsAfterARestart(t *testing.T) {
 # HELP rewardwatch_alarms Alarms that fire now and are not muted.
 # TYPE rewardwatch_alarms gauge
 rewardwatch_alarms{env="prod",policy="checkout",severity="critical"} 2
+# HELP rewardwatch_incident_onset_timestamp_seconds When the drift of an open incident began.
+# TYPE rewardwatch_incident_onset_timestamp_seconds gauge
+rewardwatch_incident_onset_timestamp_seconds{cause="unknown",env="prod",incident="13c6a0c6eac70d26",policy="checkout",severity="critical"} 1.800000292e+09
 `)
 }
 
@@ -68,9 +79,21 @@ func nobody() []ingest.Group { return nil }
 func TestMetricsShowWatchedGroupsBeforeTheirFirstIncident(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	NewMetrics(reg, func() []ingest.Group { return []ingest.Group{ingest.NewGroup("ranker")} })
-	want := "# HELP rewardwatch_incidents_opened_total Incidents that have opened.\n" +
-		"# TYPE rewardwatch_incidents_opened_total counter\nrewardwatch_incidents_opened_total{policy=\"ranker\"} 0\n"
-	if err := testutil.GatherAndCompare(reg, strings.NewReader(want), MetricIncidentsOpened); err != nil {
-		t.Error(err)
-	}
+	compare(t, reg, `
+# HELP rewardwatch_alarms Alarms that fire now and are not muted.
+# TYPE rewardwatch_alarms gauge
+rewardwatch_alarms{policy="ranker",severity="critical"} 0
+rewardwatch_alarms{policy="ranker",severity="info"} 0
+rewardwatch_alarms{policy="ranker",severity="warning"} 0
+# HELP rewardwatch_incidents_closed_total Incidents that have closed.
+# TYPE rewardwatch_incidents_closed_total counter
+rewardwatch_incidents_closed_total{cause="environment",policy="ranker"} 0
+rewardwatch_incidents_closed_total{cause="policy",policy="ranker"} 0
+rewardwatch_incidents_closed_total{cause="reward_function",policy="ranker"} 0
+rewardwatch_incidents_closed_total{cause="telemetry",policy="ranker"} 0
+rewardwatch_incidents_closed_total{cause="unknown",policy="ranker"} 0
+# HELP rewardwatch_incidents_opened_total Incidents that have opened.
+# TYPE rewardwatch_incidents_opened_total counter
+rewardwatch_incidents_opened_total{policy="ranker"} 0
+`)
 }

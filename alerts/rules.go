@@ -27,16 +27,19 @@ type RulesOptions struct {
 	WebhooksGivenUp, RetrainRequests string
 	// Memory and MemoryLimit are the names of the gauges of the memory in use and of what may be; "" leaves their rule out.
 	Memory, MemoryLimit string
+	// UnitDelay is the name of the histogram of the time from a unit's last event to its judgement; "" leaves out the rules of
+	// freshness. FreshWithin is among its bounds.
+	UnitDelay string
 }
 
-// WriteRules writes Prometheus alerting rules and promtool's unit tests of them into a directory, which it makes where
+// WriteRules writes Prometheus recording and alerting rules and promtool's unit tests of them into a directory, which it makes where
 // it is missing. Check them with `promtool test rules rewardwatch.rules.test.yml`.
 func WriteRules(dir string, opts RulesOptions) error {
 	rules := allRules(opts)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("making the directory of the rules: %w", err)
 	}
-	if err := writeYAML(filepath.Join(dir, RulesFile), rulesFile(rules)); err != nil {
+	if err := writeYAML(filepath.Join(dir, RulesFile), rulesFile(allRecords(opts), rules)); err != nil {
 		return err
 	}
 	return writeYAML(filepath.Join(dir, RulesTestFile), rulesTestFile(rules))
@@ -52,6 +55,11 @@ func writeYAML(path string, content any) error {
 		return fmt.Errorf("writing rules: %w", err)
 	}
 	return nil
+}
+
+// record is a recording rule, for what several alerts look at.
+type record struct {
+	name, expr string
 }
 
 // rule is an alerting rule with the tests that show it firing and not firing.
@@ -101,8 +109,12 @@ type (
 		Groups []ruleGroup `yaml:"groups"`
 	}
 	ruleGroup struct {
-		Name  string      `yaml:"name"`
-		Rules []alertRule `yaml:"rules"`
+		Name  string `yaml:"name"`
+		Rules []any  `yaml:"rules"` // recordRule or alertRule
+	}
+	recordRule struct {
+		Record string `yaml:"record"`
+		Expr   string `yaml:"expr"`
 	}
 	alertRule struct {
 		Alert       string            `yaml:"alert"`
@@ -144,7 +156,16 @@ type (
 	}
 )
 
-func rulesFile(rules []rule) rulesDocument {
+// rulesFile has the recording rules in a group of their own, as mixins have, and the alerts in another.
+func rulesFile(records []record, rules []rule) rulesDocument {
+	var doc rulesDocument
+	if len(records) > 0 {
+		group := ruleGroup{Name: "rewardwatch.rules"}
+		for _, r := range records {
+			group.Rules = append(group.Rules, recordRule{Record: r.name, Expr: r.expr})
+		}
+		doc.Groups = append(doc.Groups, group)
+	}
 	group := ruleGroup{Name: "rewardwatch"}
 	for _, r := range rules {
 		group.Rules = append(group.Rules, alertRule{
@@ -153,7 +174,8 @@ func rulesFile(rules []rule) rulesDocument {
 			Annotations: r.annotations(),
 		})
 	}
-	return rulesDocument{Groups: []ruleGroup{group}}
+	doc.Groups = append(doc.Groups, group)
+	return doc
 }
 
 func rulesTestFile(rules []rule) testDocument {

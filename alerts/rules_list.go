@@ -28,7 +28,18 @@ func allRules(opts RulesOptions) []rule {
 	if opts.Memory != "" {
 		rules = append(rules, memoryLimitPassed(opts.Memory, opts.MemoryLimit))
 	}
+	if opts.UnitDelay != "" {
+		rules = append(rules, freshnessBudgetBurn(opts.UnitDelay, Critical), freshnessBudgetBurn(opts.UnitDelay, Warning))
+	}
 	return rules
+}
+
+// allRecords lists the recording rules, each of which an alert looks at.
+func allRecords(opts RulesOptions) []record {
+	if opts.UnitDelay == "" {
+		return nil
+	}
+	return freshnessRecords(opts.UnitDelay)
 }
 
 // ruleGroups writes the rules that give one alert a group.

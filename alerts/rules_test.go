@@ -5,6 +5,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"testing"
 )
@@ -19,7 +20,7 @@ const webhookMetric = "rewardwatch_webhooks_given_up_total"
 var ruleCases = map[string]RulesOptions{
 	"metrics": {
 		GroupLabels: []string{"env"}, WebhooksGivenUp: webhookMetric, RetrainRequests: "rewardwatch_retrain_requests",
-		Memory: "rewardwatch_memory_bytes", MemoryLimit: "rewardwatch_memory_limit_bytes",
+		Memory: "rewardwatch_memory_bytes", MemoryLimit: "rewardwatch_memory_limit_bytes", UnitDelay: "rewardwatch_unit_delay_seconds",
 	},
 	"push":      {Push: true, GroupLabels: []string{"env"}},
 	"regions":   {GroupLabels: []string{"env", "label_region"}},
@@ -81,6 +82,30 @@ func TestEveryRuleIsTestedBothWays(t *testing.T) {
 		}
 		if !silent[r.alert] {
 			t.Errorf("%s is never shown silent", r.alert)
+		}
+	}
+}
+
+// TestEveryRecordIsUsed asks that what is recorded is what alerts look at, and no more.
+func TestEveryRecordIsUsed(t *testing.T) {
+	recorded := map[string]bool{}
+	for _, r := range allRecords(ruleCases["metrics"]) {
+		recorded[r.name] = false
+	}
+	for _, r := range allRules(ruleCases["metrics"]) {
+		for _, name := range regexp.MustCompile(`job:\w+:\w+`).FindAllString(r.expr, -1) {
+			if _, ok := recorded[name]; !ok {
+				t.Errorf("%s looks at %s, which nothing records", r.alert, name)
+			}
+			recorded[name] = true
+		}
+	}
+	if len(recorded) == 0 {
+		t.Error("nothing is recorded")
+	}
+	for name, used := range recorded {
+		if !used {
+			t.Errorf("nothing looks at %s", name)
 		}
 	}
 }

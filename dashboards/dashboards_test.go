@@ -152,6 +152,12 @@ func TestScoresAreDrawnAgainstTheThreshold(t *testing.T) {
 				continue
 			}
 			drawn++
+			if p.Type == "heatmap" {
+				if c := p.Options.Color; c.Min != 0 || c.Max != 1 {
+					t.Errorf("%s: the colors of %q do not go from 0 to 1", file, p.Title)
+				}
+				continue
+			}
 			last := p.FieldConfig.Defaults.Thresholds.Steps
 			if p.FieldConfig.Defaults.Custom.ThresholdsStyle.Mode != "dashed+area" || last[len(last)-1].Value != 1 {
 				t.Errorf("%s: panel %q does not draw the threshold at 1", file, p.Title)
@@ -200,9 +206,15 @@ func TestProblemsAreFound(t *testing.T) {
 	}
 }
 
+// Durations that stand for Grafana's own variables.
+const (
+	rateInterval = "5m"
+	wholeRange   = "6h"
+)
+
 // substitute puts values where Grafana would: durations for its own variables, text for the others.
 func substitute(expr string) string {
-	expr = strings.NewReplacer("$__rate_interval", "5m", "$__range", "6h").Replace(expr)
+	expr = strings.NewReplacer("$__rate_interval", rateInterval, "$__range", wholeRange).Replace(expr)
 	return regexp.MustCompile(`\$[a-z_]+`).ReplaceAllString(expr, "x")
 }
 
@@ -216,10 +228,11 @@ func problems(expr parser.Expr, exist map[string]string) []string {
 			return nil
 		}
 		name, isBucket := strings.CutSuffix(selector.Name, "_bucket")
+		name, isCount := strings.CutSuffix(name, "_count")
 		if _, ok := exist[name]; !ok {
 			found = append(found, selector.Name+" does not exist")
 		}
-		if (isBucket || strings.HasSuffix(name, "_total")) && !insideRate(path) {
+		if (isBucket || isCount || strings.HasSuffix(name, "_total")) && !insideRate(path) {
 			found = append(found, selector.Name+" is a counter")
 		}
 		return nil
@@ -236,14 +249,16 @@ func insideRate(path []parser.Node) bool {
 
 // model is what the tests look at in a dashboard's JSON.
 type model struct {
-	Panels []struct {
+	Editable bool
+	Panels   []struct {
 		ID          int
 		Type        string
 		Title       string
 		Description string
 		Datasource  struct{ UID string }
 		GridPos     struct{ X, W int }
-		Targets     []struct{ Expr string }
+		Targets     []target
+		Options     struct{ Color struct{ Min, Max float64 } }
 		FieldConfig struct {
 			Defaults struct {
 				Unit       string
@@ -253,12 +268,35 @@ type model struct {
 		}
 	}
 	Templating struct {
-		List []struct {
-			Name  string
-			Query any
-		}
+		List []templateVariable
 	}
-	Annotations struct{ List []struct{ Expr string } }
+	Annotations struct{ List []struct{ Name, Expr string } }
+}
+
+// templateVariable is a variable of a dashboard.
+type templateVariable struct {
+	Name, Type, Label, AllValue string
+	Multi                       bool
+	Refresh                     int
+	Datasource                  struct{ UID string }
+	Query                       any
+}
+
+// metric is the selector whose labels a variable offers, "" where it offers something else.
+func (v templateVariable) metric() string {
+	text, _ := v.Query.(string)
+	found := regexp.MustCompile(`^label_values\((.*), \w+\)$`).FindStringSubmatch(text)
+	if found == nil {
+		return ""
+	}
+	return found[1]
+}
+
+// target is a query of a panel.
+type target struct {
+	Expr       string
+	Instant    bool
+	Datasource struct{ UID string }
 }
 
 // expressions gives every query of the dashboard: of panels, annotations and variables.
@@ -272,11 +310,9 @@ func (m model) expressions() []string {
 	for _, a := range m.Annotations.List {
 		out = append(out, a.Expr)
 	}
-	labelValues := regexp.MustCompile(`^label_values\((.*), \w+\)$`)
 	for _, v := range m.Templating.List {
-		text, _ := v.Query.(string)
-		if found := labelValues.FindStringSubmatch(text); found != nil {
-			out = append(out, found[1])
+		if metric := v.metric(); metric != "" {
+			out = append(out, metric)
 		}
 	}
 	return out

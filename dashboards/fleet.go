@@ -6,9 +6,11 @@ import (
 	"github.com/grafana/grafana-foundation-sdk/go/cog"
 	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
 	"github.com/grafana/grafana-foundation-sdk/go/stat"
+	"github.com/grafana/grafana-foundation-sdk/go/table"
 
 	"github.com/rewardwatch/rewardwatch/alerts"
 	"github.com/rewardwatch/rewardwatch/detectors/bank"
+	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
 // fleet is the dashboard of all policies: who drifts, since when, and does anybody hear of it.
@@ -17,6 +19,7 @@ func fleet(opts Options) *dashboard.DashboardBuilder {
 	d := frame("Rewardwatch / Fleet", "Every policy that is watched: its state, its incidents and its budget of false alarms.",
 		fleetUID, s, everything(policyVariable()))
 	fleetStates(d, s)
+	fleetIncidents(d, s)
 	fleetScores(d, s)
 	return d
 }
@@ -36,9 +39,28 @@ func fleetStates(d *dashboard.DashboardBuilder, s scope) {
 			query{expr: "max by (" + s.groups() + ") (" + s.of(bank.MetricStreamState) + ")", legend: s.legend()}).DataLinks(toPolicy(s)))
 }
 
+// fleetIncidents says of what drifts since when and why, and what that means for the budget.
+func fleetIncidents(d *dashboard.DashboardBuilder, s scope) {
+	opened := "sum by (" + s.groups() + ") (increase(" + s.of(alerts.MetricIncidentsOpened) + "[30d]))"
+	units := "sum by (" + s.groups() + ") (increase(" + s.of(bank.MetricUnits) + "[30d]))"
+	budget := "min by (" + s.groups() + ") (" + s.of(bank.MetricFalseAlarmUnits) + ")"
+	d.WithRow(dashboard.NewRowBuilder("Incidents")).
+		WithPanel(openIncidents(s).DataLinks(toPolicy(s))).
+		WithPanel(labelsNow("Incidents against the budget", "Incidents over 30 days, as a multiple of the false alarms that the budget allows in the units of that time. Above 3, and with more than three incidents, the budget counts as spent.",
+			query{expr: opened + " / (" + units + " / " + budget + ")", table: true}, "Time").Unit("percentunit").DataLinks(toPolicy(s)))
+}
+
+// openIncidents lists them by when their drift began.
+func openIncidents(s scope) *table.PanelBuilder {
+	return labelsNow("Open incidents", "Which groups drift, since when by the estimate, and from which cause as it is known now. 1970: the telemetry has no clock. A click leads to the policy.",
+		query{expr: "1000 * max by (" + s.groups("severity", "cause", "incident") + ") (" + s.of(alerts.MetricIncidentOnset) + ")", table: true}, "Time").
+		Unit("dateTimeAsIso").NoValue("No incident is open").
+		WithTransformation(dashboard.DataTransformerConfig{Id: "organize", Options: map[string]any{"renameByName": map[string]string{"Value": "since"}}})
+}
+
 func fleetScores(d *dashboard.DashboardBuilder, s scope) {
 	d.WithRow(dashboard.NewRowBuilder("Scores and budgets")).
-		WithPanel(againstOne("Highest score of each group", "How far the detector that has gone furthest is on its way to its threshold, which is 1 for every detector.",
+		WithPanel(heat("Scores", "The highest score of each group: how far the detector that has gone furthest is on its way to its threshold, which is 1 for every detector.",
 			query{expr: "max by (" + s.groups() + ") (" + s.of(bank.MetricDetectorScore) + ")", legend: s.legend()})).
 		WithPanel(stacked("Firing alarms by severity", "Alarms that fire now. Info: on a provisional baseline. Muted: of incidents that a person has muted, so that nobody is told.", "short",
 			query{expr: "sum by (severity) (" + s.of(alerts.MetricAlarms) + ")", legend: "{{severity}}"}, muted(s))).
@@ -47,9 +69,12 @@ func fleetScores(d *dashboard.DashboardBuilder, s scope) {
 		WithPanel(lines("Units judged", "Finished episodes that were collected for a baseline or judged against one.", "cps",
 			query{expr: perSecond(s.of(bank.MetricUnits), s.groups()), legend: s.legend()})).
 		WithPanel(stacked("Telemetry faults by rule", "Streams that are in a telemetry fault, by its rule.", "short",
-			query{expr: "count by (rule) (" + s.of(bank.MetricStreamFault) + ")", legend: "{{rule}}"})).
+			query{expr: orNone("count by (rule) ("+s.of(bank.MetricStreamFault)+")", "rule"), legend: "{{rule}}"})).
 		WithPanel(stacked("Budgets of false alarms by how far they hold", "Groups with a baseline. kept; reduced: units depend on one another; provisional: a small first baseline; unconfirmed: no allowance was found that keeps the budget; none: nothing is armed.", "short",
-			query{expr: "count by (confidence) (" + s.of(bank.MetricPromise) + ")", legend: "{{confidence}}"}))
+			query{expr: "count by (confidence) (" + s.of(bank.MetricPromise) + ")", legend: "{{confidence}}"})).
+		WithPanel(lines("Lag in records", "Records that have not been read yet, by topic. Alarms come late by as much.", "short",
+			query{expr: "sum by (topic) (max by (topic, partition) (" + s.service(ingest.MetricLagRecords) + "))", legend: "{{topic}}"}).Min(0)).
+		WithPanel(delay(s))
 }
 
 // toPolicy leads from a series of a group to the dashboard of its policy.
@@ -63,7 +88,7 @@ func toPolicy(s scope) []cog.Builder[dashboard.DashboardLink] {
 
 // muted counts the alarms of muted incidents.
 func muted(s scope) query {
-	return query{expr: "sum(" + s.of(alerts.MetricAlarmsMuted) + ")", legend: "muted"}
+	return query{expr: "sum(" + s.of(alerts.MetricAlarmsMuted) + ") or vector(0)", legend: "muted"}
 }
 
 // streamsIn counts the streams in one state.

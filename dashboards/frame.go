@@ -20,9 +20,10 @@ func frame(title, description, uid string, s scope, policy *dashboard.QueryVaria
 		Timezone("browser").
 		Time("now-6h", "now").
 		Refresh("30s").
+		Readonly(). // what is changed in Grafana would be lost with the next version
 		Tooltip(dashboard.DashboardCursorSyncCrosshair).
 		WithVariable(dashboard.NewDatasourceVariableBuilder("datasource").Label("Data source").Type("prometheus")).
-		WithVariable(everything(variable("job", "Job", "label_values("+buildInfo+", job)"))).
+		WithVariable(everything(variable("job", "Job", "label_values("+buildInfo+", job)")).AllValue(".+")).
 		WithVariable(policy)
 	for _, label := range s.labels {
 		d.WithVariable(groupVariable(s, label))
@@ -44,8 +45,9 @@ func groupVariable(s scope, label string) *dashboard.QueryVariableBuilder {
 	return everything(variable(label, label, "label_values("+s.policies(bank.MetricStreamState)+", "+label+")"))
 }
 
+// signalVariable offers the signals that are numbers: what an action of categories does stands in a row of its own.
 func signalVariable() *dashboard.QueryVariableBuilder {
-	return variable("signal", "Signal", "label_values("+bank.MetricStreamState+`{job=~"$job",policy="$policy"}, signal)`).
+	return variable("signal", "Signal", "label_values("+bank.MetricSignalMean+`{job=~"$job",policy="$policy"}, signal)`).
 		Current(dashboard.VariableOption{Text: text("return"), Value: text("return")})
 }
 
@@ -108,4 +110,12 @@ func stateNames() []dashboard.ValueMapping {
 		}
 	}
 	return []dashboard.ValueMapping{{ValueMap: &dashboard.ValueMap{Type: dashboard.MappingTypeValueToText, Options: options}}}
+}
+
+// faultNames maps 1 and 0 to whether a signal is in a fault.
+func faultNames() []dashboard.ValueMapping {
+	return []dashboard.ValueMapping{{ValueMap: &dashboard.ValueMap{Type: dashboard.MappingTypeValueToText, Options: map[string]dashboard.ValueMappingResult{
+		"0": {Text: cog.ToPtr("sound"), Color: cog.ToPtr(green), Index: cog.ToPtr(int32(0))},
+		"1": {Text: cog.ToPtr("faulty"), Color: cog.ToPtr(purple), Index: cog.ToPtr(int32(1))},
+	}}}}
 }

@@ -73,7 +73,7 @@ func metricsOfFile(path string, found map[string]string) error {
 func TestAlertsLeadSomewhere(t *testing.T) {
 	rules := t.TempDir()
 	if err := alerts.WriteRules(rules, alerts.RulesOptions{
-		WebhooksGivenUp: retrain.MetricGivenUp, RetrainRequests: retrain.MetricRequests, Memory: memory, MemoryLimit: memoryLimit,
+		WebhooksGivenUp: retrain.MetricGivenUp, RetrainRequests: retrain.MetricRequests, Memory: memory, MemoryLimit: memoryLimit, UnitDelay: unitDelay,
 	}); err != nil {
 		t.Fatal(err)
 	}

@@ -5,6 +5,7 @@ import (
 	"github.com/grafana/grafana-foundation-sdk/go/cog"
 	"github.com/grafana/grafana-foundation-sdk/go/common"
 	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
+	"github.com/grafana/grafana-foundation-sdk/go/heatmap"
 	"github.com/grafana/grafana-foundation-sdk/go/stat"
 	"github.com/grafana/grafana-foundation-sdk/go/statetimeline"
 	"github.com/grafana/grafana-foundation-sdk/go/table"
@@ -57,6 +58,20 @@ func againstOne(title, description string, queries ...query) *timeseries.PanelBu
 		Min(0).AxisSoftMax(1.2).
 		Thresholds(steps(green, step{1, red})).
 		ThresholdsStyle(common.NewGraphThresholdsStyleConfigBuilder().Mode(common.GraphThresholdsStyleModeDashedAndArea))
+}
+
+// heat draws a row for each series, in colors from 0 to 1 and beyond.
+func heat(title, description string, q query) *heatmap.PanelBuilder {
+	return heatmap.NewPanelBuilder().
+		Title(title).Description(description).Unit("short").
+		Datasource(datasource()).Targets(targets([]query{q})).
+		Height(graphHeight).Span(half).
+		Calculate(false).CellGap(1).ShowValue(common.VisibilityModeNever).
+		YAxis(heatmap.NewYAxisConfigBuilder().AxisPlacement(common.AxisPlacementLeft)).
+		Color(heatmap.NewHeatmapColorOptionsBuilder().
+			Mode(heatmap.HeatmapColorModeScheme).Scheme("Oranges").Steps(64).
+			Scale(heatmap.HeatmapColorScaleLinear).Exponent(1).Fill("dark-red").Min(0).Max(1)).
+		ShowLegend()
 }
 
 // stacked is lines as areas upon each other.
@@ -128,6 +143,36 @@ func labelsNow(title, description string, q query, hide ...string) *table.PanelB
 		Datasource(datasource()).Targets(targets([]query{q})).
 		Height(graphHeight).Span(half).
 		WithTransformation(dashboard.DataTransformerConfig{Id: "organize", Options: map[string]any{"excludeByName": hidden}})
+}
+
+// sideBySide makes one table of the tables of several queries, with the labels of their series and a column for the value of each.
+func sideBySide(title, description string, columns []string, queries ...query) *table.PanelBuilder {
+	names := map[string]string{}
+	for i, column := range columns {
+		queries[i].table = true
+		names["Value #"+refID(i)] = column
+	}
+	return table.NewPanelBuilder().
+		Title(title).Description(description).Unit("short").Decimals(3).
+		Datasource(datasource()).Targets(targets(queries)).
+		Height(graphHeight).Span(full).
+		WithTransformation(dashboard.DataTransformerConfig{Id: "merge", Options: map[string]any{}}).
+		WithTransformation(dashboard.DataTransformerConfig{Id: "organize", Options: map[string]any{"excludeByName": map[string]bool{"Time": true}, "renameByName": names}})
+}
+
+// inUnit gives a column a unit of its own.
+func inUnit(unit string) []dashboard.DynamicConfigValue {
+	return []dashboard.DynamicConfigValue{{Id: "unit", Value: unit}}
+}
+
+// band fills the area down to another series.
+func band(to, color string) []dashboard.DynamicConfigValue {
+	return append(colored(color),
+		dashboard.DynamicConfigValue{Id: "custom.fillBelowTo", Value: to}, dashboard.DynamicConfigValue{Id: "custom.fillOpacity", Value: 20})
+}
+
+func colored(color string) []dashboard.DynamicConfigValue {
+	return []dashboard.DynamicConfigValue{{Id: "color", Value: map[string]any{"mode": "fixed", "fixedColor": color}}}
 }
 
 // step is a value from which on a color holds.

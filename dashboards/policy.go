@@ -2,6 +2,7 @@ package dashboards
 
 import (
 	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
+	"github.com/grafana/grafana-foundation-sdk/go/timeseries"
 
 	"github.com/rewardwatch/rewardwatch/alerts"
 	"github.com/rewardwatch/rewardwatch/detectors/bank"
@@ -16,8 +17,10 @@ func policy(opts Options) *dashboard.DashboardBuilder {
 		policyUID, s, policyVariable()).
 		WithVariable(signalVariable())
 	policyState(d, s)
+	policyVersions(d, s)
 	policyPromise(d, s)
 	policyDistribution(d, s)
+	policyEpisodes(d, s)
 	policyReward(d, s)
 	policyActions(d, s)
 	policyDetectors(d, s)
@@ -37,12 +40,39 @@ func policyState(d *dashboard.DashboardBuilder, s scope) {
 			query{expr: "sum(" + s.of(alerts.MetricAlarmsMuted) + ") or vector(0)"}).Span(quarter)).
 		WithPanel(states("State of each signal", "warming_up: the baseline is being collected. drift: the score has reached the threshold. telemetry_fault: the telemetry cannot be judged.",
 			query{expr: "max by (" + s.groups("signal") + ") (" + s.of(bank.MetricStreamState) + ")", legend: s.legend("signal")})).
-		WithPanel(labelsNow("Telemetry faults", "The signals that are in a telemetry fault now, and its rule. A fault vetoes retraining; a signal with wrong values is not judged.",
-			query{expr: "max by (" + s.groups("signal", "rule") + ") (" + s.of(bank.MetricStreamFault) + ")", table: true}, "Time", "Value").Span(third)).
+		WithPanel(labelsNow("Telemetry faults", "Which signals are sound, and which are in a telemetry fault now, with its rule. A fault vetoes retraining; a signal with wrong values is not judged.",
+			query{expr: faultOf(s), table: true}, "Time").Mappings(faultNames()).Span(third)).
 		WithPanel(labelsNow("Versions", "The versions that the last unit of each group carried.",
 			query{expr: s.of(bank.MetricVersionInfo), table: true}, "Time", "Value", "__name__", "instance", "job").Span(third)).
 		WithPanel(labelsNow("Baselines", "The id of each group's baseline: a hash of its values.",
 			query{expr: s.of(bank.MetricBaselineInfo), table: true}, "Time", "Value", "__name__", "instance", "job").Span(third))
+}
+
+// policyVersions puts what each version did beside the others.
+func policyVersions(d *dashboard.DashboardBuilder, s scope) {
+	versions := "max by (" + s.groups("policy_version", "env_version", "reward_version") + ") (" + s.of(bank.MetricVersionInfo) + ")"
+	// while gives a value of the group, on average over the time in which each version was the last.
+	while := func(value string) query {
+		return query{expr: "avg_over_time((" + versions + " * on (" + s.groups() + ") group_left () " + value + ")[$__range:$__rate_interval])"}
+	}
+	ofGroup := func(metric string, matchers ...string) string {
+		return "avg by (" + s.groups() + ") (" + s.ofSignal(metric, matchers...) + ")"
+	}
+	d.WithRow(dashboard.NewRowBuilder("Versions")).
+		WithPanel(sideBySide("Versions side by side", "Each version of policy, environment and reward function over the time shown: when it was first the one of the last unit, and then, on average, mean and standard deviation of $signal over the last 200 units, their shift from the baseline, and the highest score. After a change these are of both versions until 200 units have come.",
+			[]string{"first seen", "mean", "standard deviation", "effect size", "highest score"},
+			query{expr: "1000 * min_over_time(timestamp(" + versions + ")[$__range:$__rate_interval])"},
+			while(ofGroup(bank.MetricSignalMean, `sample="current"`)),
+			while(ofGroup(bank.MetricSignalStddev, `sample="current"`)),
+			while(ofGroup(bank.MetricEffectSize)),
+			while("max by ("+s.groups()+") ("+s.ofSignal(bank.MetricDetectorScore)+")")).
+			OverrideByName("first seen", inUnit("dateTimeAsIso")))
+}
+
+// faultOf is 1 with the rule of a signal's fault, and 0 for signals without one.
+func faultOf(s scope) string {
+	by := "max by (" + s.groups("signal", "rule") + ") ("
+	return by + s.of(bank.MetricStreamFault) + ") or on (" + s.groups("signal") + ") 0 * " + by + s.of(bank.MetricStreamState) + ")"
 }
 
 // policyPromise shows what was calibrated about false alarms when the baselines froze.
@@ -67,7 +97,7 @@ func policyPromise(d *dashboard.DashboardBuilder, s scope) {
 			query{expr: "max by (" + s.groups("confidence", "weakest") + ") (" + s.of(bank.MetricPromise) + ")", table: true}, "Time", "Value")).
 		WithPanel(lines("Branches of each signal", "Branches that can page, and (dashed) those that are not armed because a baseline of this size does not carry them.", "short",
 			query{expr: branches("armed"), legend: "{{signal}}"},
-			query{expr: branches("dropped") + " > 0", legend: "{{signal}} dropped"}).
+			query{expr: branches("dropped"), legend: "{{signal}} dropped"}).
 			Min(0).OverrideByRegexp("/dropped/", dashed())).
 		WithPanel(lines("Dependence of successive units", "By what factor the units of the baseline vary more slowly than independent ones. Up to 2 the budget stands as stated.", "short",
 			query{expr: "max by (signal) (" + s.of(bank.MetricDependenceFactor) + ")", legend: "{{signal}}"}).
@@ -83,12 +113,29 @@ func policyDistribution(d *dashboard.DashboardBuilder, s scope) {
 		WithPanel(lines("Standard deviation", "Standard deviation over the last 200 units, and over the baseline.", "short",
 			query{expr: "avg by (" + bySample + ") (" + s.ofSignal(bank.MetricSignalStddev) + ")", legend: s.legend("sample")}).
 			Min(0).OverrideByRegexp("/baseline/", dashed())).
-		WithPanel(lines("Quantiles", "The 10th, 50th and 90th percentile of the last 200 units, and of the baseline.", "short",
-			query{expr: "avg by (" + s.groups("sample", "quantile") + ") (" + s.ofSignal(bank.MetricSignalQuantile) + ")", legend: s.legend("sample", "quantile")}).
-			OverrideByRegexp("/baseline/", dashed())).
+		WithPanel(lines("Quantiles", "Bands from the 10th to the 90th percentile of the last 200 units, and of the baseline (dashed), with the medians. Annotations mark new versions. Where there are several groups, choose one: their bands lie over each other.", "short",
+			query{expr: "avg by (" + s.groups("sample", "quantile") + ") (" + s.ofSignal(bank.MetricSignalQuantile) + ")", legend: "{{sample}} {{quantile}}"}).
+			OverrideByRegexp("/baseline/", append(dashed(), colored(gray)...)).
+			OverrideByRegexp("/current/", colored(blue)).
+			OverrideByName("baseline 0.9", band("baseline 0.1", gray)).
+			OverrideByName("current 0.9", band("current 0.1", blue))).
 		WithPanel(bars("Distribution by the baseline's deciles", "Share of the units that fall between the deciles of the baseline, lowest first. Without drift every bar of the last 200 units is about as high as the baseline's.", "bin",
 			"avg by (bin) ("+s.ofSignal(bank.MetricSignalHistogram, `sample="baseline"`)+")",
 			"avg by (bin) ("+s.ofSignal(bank.MetricSignalHistogram, `sample="current"`)+")"))
+}
+
+// policyEpisodes shows the signals that say by themselves how the policy does.
+func policyEpisodes(d *dashboard.DashboardBuilder, s scope) {
+	mean := func(title, description, signal string) *timeseries.PanelBuilder {
+		return lines(title, description+" Mean over the last 200 units, and over the baseline (dashed).", "short",
+			query{expr: "avg by (" + s.groups("signal", "sample") + ") (" + s.of(bank.MetricSignalMean, `signal=~"`+signal+`"`) + ")", legend: s.legend("signal", "sample")}).
+			OverrideByRegexp("/baseline/", dashed()).NoValue("The telemetry has none")
+	}
+	d.WithRow(dashboard.NewRowBuilder("Returns, rewards, outcomes and lengths")).
+		WithPanel(mean("Return", "What an episode earns.", "return")).
+		WithPanel(mean("Reward", "What a step earns.", "reward")).
+		WithPanel(mean("Outcomes", "What comes of an episode.", "outcome[.].+")).
+		WithPanel(mean("Episode length", "How many steps an episode has.", "episode_length"))
 }
 
 // policyReward shows the reward a step from two counters that only grow: a sum of rewards that may fall could not be
@@ -97,7 +144,7 @@ func policyReward(d *dashboard.DashboardBuilder, s scope) {
 	positive := perSecond(s.of(bank.MetricRewardPositive), s.groups())
 	negative := perSecond(s.of(bank.MetricRewardNegative), s.groups())
 	count := perSecond(s.of(bank.MetricRewardObservations), s.groups())
-	d.WithRow(dashboard.NewRowBuilder("Reward")).
+	d.WithRow(dashboard.NewRowBuilder("Reward by the second")).
 		WithPanel(lines("Mean reward of a step", "Positive less negative rewards, divided by their number.", "short",
 			query{expr: "(" + positive + " - " + negative + ") / " + count, legend: s.legend()})).
 		WithPanel(lines("Rewards earned and lost", "Sums of the positive and of the negative rewards, a second.", "short",
@@ -118,7 +165,9 @@ func policyActions(d *dashboard.DashboardBuilder, s scope) {
 			Min(0).OverrideByRegexp("/chance/", dashed())).
 		WithPanel(lines("Entropy of the actions", "How varied the actions of the last 200 units are, and those of the baseline, in bits. 0: always the same one.", "short",
 			query{expr: "avg by (sample) (" + s.of(bank.MetricActionEntropy) + ")", legend: "{{sample}}"}).
-			Min(0).OverrideByRegexp("/baseline/", dashed()))
+			Min(0).OverrideByRegexp("/baseline/", dashed())).
+		WithPanel(againstOne("Score of each detector of the actions", "How far each detector of the actions is on its way to its threshold, which is 1 for every detector.",
+			query{expr: "max by (" + s.groups("signal", "detector") + ") (" + s.of(bank.MetricDetectorScore, `signal=~"action([.].+)?"`) + ")", legend: s.legend("signal", "detector")}))
 }
 
 func policyDetectors(d *dashboard.DashboardBuilder, s scope) {
@@ -148,6 +197,7 @@ func gaugeChance(s scope) string {
 
 func policyIncidents(d *dashboard.DashboardBuilder, s scope) {
 	d.WithRow(dashboard.NewRowBuilder("Incidents and retraining")).
+		WithPanel(openIncidents(s)).
 		WithPanel(stacked("Firing alarms by severity", "Alarms of the policy that fire. Info: on a provisional baseline.", "short",
 			query{expr: "sum by (severity) (" + s.of(alerts.MetricAlarms) + ")", legend: "{{severity}}"}, muted(s))).
 		WithPanel(labelsNow("Causes of closed incidents", "How many incidents of the policy closed over the time shown, by the cause that was found.",

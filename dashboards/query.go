@@ -22,7 +22,7 @@ func targets(queries []query) []cog.Builder[variants.Dataquery] {
 	for i, q := range queries {
 		target := prometheus.NewDataqueryBuilder().
 			Datasource(datasource()).
-			RefId(string(rune('A' + i))).
+			RefId(refID(i)).
 			Expr(q.expr).
 			LegendFormat(q.legend)
 		if q.table {
@@ -34,6 +34,8 @@ func targets(queries []query) []cog.Builder[variants.Dataquery] {
 	}
 	return out
 }
+
+func refID(i int) string { return string(rune('A' + i)) }
 
 // scope is what a dashboard shows: the chosen policies, or the one, and the chosen groups of it.
 type scope struct {
@@ -86,6 +88,12 @@ func (s scope) legend(more ...string) string {
 // perSecond is the rate of a counter, summed by labels.
 func perSecond(selector, by string) string {
 	return "sum by (" + by + ") (rate(" + selector + "[$__rate_interval]))"
+}
+
+// orNone gives 0 under the label "none" where an expression has no series, so that a panel of things that are seldom there shows that
+// there are none.
+func orNone(expr, label string) string {
+	return expr + ` or label_replace(vector(0), "` + label + `", "none", "", "")`
 }
 
 // overRange is how much a counter grew over the time shown, summed by labels.

@@ -1,8 +1,12 @@
 package dashboards
 
 import (
-	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
+	"strings"
 
+	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
+	"github.com/grafana/grafana-foundation-sdk/go/timeseries"
+
+	"github.com/rewardwatch/rewardwatch/detectors/bank"
 	"github.com/rewardwatch/rewardwatch/retrain"
 )
 
@@ -12,6 +16,7 @@ func retraining(opts Options) *dashboard.DashboardBuilder {
 	d := frame("Rewardwatch / Retraining", "Retrain requests: where they stand, whether they arrive, and what came of them.",
 		retrainingUID, s, everything(policyVariable()))
 	retrainingRequests(d, s)
+	retrainingOutcomes(d, s)
 	retrainingDeliveries(d, s)
 	return d
 }
@@ -41,16 +46,50 @@ func retrainingRequests(d *dashboard.DashboardBuilder, s scope) {
 			query{expr: "max by (policy, target) (" + s.policies(retrain.MetricCooldown) + ") > 0", legend: "{{policy}} {{target}}"}).Min(0))
 }
 
+// retrainingOutcomes holds what retrainings were to show against what is seen.
+func retrainingOutcomes(d *dashboard.DashboardBuilder, s scope) {
+	expected := "max by (policy, statistic, signal, comparison) (" + s.policies(retrain.MetricExpected) + ")"
+	observed := "(" + observations(s) + ") and on (policy, statistic, signal) (" + expected + ")"
+	d.WithRow(dashboard.NewRowBuilder("Outcomes")).
+		WithPanel(lines("Expected against observed", "What the new version of each retraining is to show (dashed), from the delivery of the order to its outcome, and the same statistic of the last 200 units of the policy. The verdict itself takes the units of the new version alone.", "short",
+			query{expr: observed, legend: s.legend("statistic", "signal")},
+			query{expr: expected, legend: "{{policy}} expected: {{statistic}} {{signal}} {{comparison}}"}).
+			OverrideByRegexp("/expected/", dashed()).NoValue("No outcome is awaited")).
+		WithPanel(lines("Retrainings by outcome", "Retrainings that have come to an end: met and missed, what was expected was or was not observed; inconclusive, the units did not tell; failed, the job did not deliver. Over the interval of one point.", "short",
+			query{expr: "sum by (outcome) (max by (policy, outcome) (increase(" + s.policies(retrain.MetricOutcomes) + "[$__rate_interval])))", legend: "{{outcome}}"}).
+			Min(0).NoValue("Nothing was retrained"))
+}
+
+// observations are the statistics of the last 200 units under the names that contracts have for them.
+func observations(s scope) string {
+	as := func(statistic, metric string, matchers ...string) string {
+		of := s.of(metric, append([]string{`sample="current"`}, matchers...)...)
+		return `label_replace(avg by (` + s.groups("signal") + `) (` + of + `), "statistic", "` + statistic + `", "", "")`
+	}
+	return strings.Join([]string{
+		as("mean", bank.MetricSignalMean), as("sd", bank.MetricSignalStddev), as("median", bank.MetricSignalQuantile, `quantile="0.5"`),
+		as("q10", bank.MetricSignalQuantile, `quantile="0.1"`), as("q90", bank.MetricSignalQuantile, `quantile="0.9"`),
+	}, " or ")
+}
+
 func retrainingDeliveries(d *dashboard.DashboardBuilder, s scope) {
 	d.WithRow(dashboard.NewRowBuilder("Deliveries")).
-		WithPanel(lines("Webhook deliveries", "Attempts to deliver a retrain request, by target and result.", "short",
-			query{expr: "sum by (target, result) (increase(" + s.service(retrain.MetricDeliveries) + "[$__rate_interval]))", legend: "{{target}} {{result}}"}).Min(0)).
+		WithPanel(webhooks(s)).
 		WithPanel(lines("Webhook delivery time", "How long nine of ten attempts to deliver take at most, by target.", "s",
 			query{expr: "histogram_quantile(0.9, sum by (le, target) (rate(" + s.service(retrain.MetricDeliveryDuration+"_bucket") + "[$__rate_interval])))", legend: "{{target}}"}).Min(0)).
-		WithPanel(lines("Targets in trouble", "Requests given up by target, targets that answered 410 Gone and get no more, and targets at which so many attempts failed that one request at a time is tried.", "short",
-			query{expr: "max by (target) (" + s.service(retrain.MetricDeadLetters) + ")", legend: "{{target}} given up"},
-			query{expr: "max by (target) (" + s.service(retrain.MetricTargetDisabled) + ")", legend: "{{target}} disabled"},
-			query{expr: "max by (target) (" + s.service(retrain.MetricCircuitOpen) + ")", legend: "{{target}} circuit open"}).Min(0)).
+		WithPanel(targetsInTrouble(s)).
 		WithPanel(lines("Ledger retries", "Transactions that were begun again because the ledger could not be reached.", "short",
 			query{expr: "sum by (instance) (increase(" + s.service(retrain.MetricLedgerRetries) + "[$__rate_interval]))", legend: "{{instance}}"}).Min(0))
+}
+
+func webhooks(s scope) *timeseries.PanelBuilder {
+	return lines("Webhook deliveries", "Attempts to deliver a retrain request, by target and result.", "short",
+		query{expr: "sum by (target, result) (increase(" + s.service(retrain.MetricDeliveries) + "[$__rate_interval]))", legend: "{{target}} {{result}}"}).Min(0)
+}
+
+func targetsInTrouble(s scope) *timeseries.PanelBuilder {
+	return lines("Targets in trouble", "Requests given up by target, targets that answered 410 Gone and get no more, and targets at which so many attempts failed that one request at a time is tried.", "short",
+		query{expr: "max by (target) (" + s.service(retrain.MetricDeadLetters) + ")", legend: "{{target}} given up"},
+		query{expr: "max by (target) (" + s.service(retrain.MetricTargetDisabled) + ")", legend: "{{target}} disabled"},
+		query{expr: "max by (target) (" + s.service(retrain.MetricCircuitOpen) + ")", legend: "{{target}} circuit open"}).Min(0)
 }

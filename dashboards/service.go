@@ -1,7 +1,11 @@
 package dashboards
 
 import (
+	"fmt"
+
+	"github.com/grafana/grafana-foundation-sdk/go/common"
 	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
+	"github.com/grafana/grafana-foundation-sdk/go/timeseries"
 
 	"github.com/rewardwatch/rewardwatch/alerts"
 	"github.com/rewardwatch/rewardwatch/detectors/bank"
@@ -15,6 +19,7 @@ func service(opts Options) *dashboard.DashboardBuilder {
 	d := frame("Rewardwatch / Service", "Rewardwatch itself: the telemetry that it reads, its state, its memory, and the pages that it sends.",
 		serviceUID, s, everything(policyVariable()))
 	serviceTelemetry(d, s)
+	serviceFreshness(d, s)
 	serviceState(d, s)
 	serviceMemory(d, s)
 	serviceNotifications(d, s)
@@ -50,6 +55,7 @@ func serviceTelemetry(d *dashboard.DashboardBuilder, s scope) {
 // Metrics of the service itself, whose package cannot be imported.
 const (
 	lateUnits       = "rewardwatch_units_late_total"
+	unitDelay       = "rewardwatch_unit_delay_seconds"
 	waitingUnits    = "rewardwatch_units_waiting"
 	droppedUnits    = "rewardwatch_units_dropped_total"
 	streamLimitHits = "rewardwatch_stream_limit_hits_total"
@@ -73,12 +79,34 @@ func serviceState(d *dashboard.DashboardBuilder, s scope) {
 			query{expr: "sum(increase(" + s.service(bank.MetricSeriesLimitHits) + "[$__rate_interval]))", legend: "series left out"},
 			query{expr: "sum(increase(" + s.service(streamLimitHits) + "[$__rate_interval]))", legend: "streams not followed"},
 			query{expr: "max(1 - " + s.service(reloaded) + ")", legend: "configuration refused"}).Min(0).Span(third)).
-		WithPanel(lines("Units waiting", "Finished episodes that wait to be judged: for other partitions, so that all are judged in the order in which they ended, or for the calibration of a baseline.", "short",
-			query{expr: "sum by (reason) (" + s.service(waitingUnits) + ")", legend: "{{reason}}"}).Min(0)).
 		WithPanel(lines("Units late or not judged", "Late: judged after one of another partition that had ended later. Not judged: of a policy that no entry of policies matches, of a new one beyond limits.streams, or of a policy_version that another one has followed.", "short",
 			query{expr: "sum(increase(" + s.service(lateUnits) + "[$__rate_interval]))", legend: "late"},
 			query{expr: "sum by (reason) (increase(" + s.service(droppedUnits) + "[$__rate_interval]))", legend: "not judged: {{reason}}"},
 			query{expr: "sum(increase(" + s.service(bank.MetricUnitsIgnored) + "[$__rate_interval]))", legend: "not judged: old version"}).Min(0))
+}
+
+// serviceFreshness shows how soon units are judged, against the objective that the alert FreshnessBudgetBurn is about.
+func serviceFreshness(d *dashboard.DashboardBuilder, s scope) {
+	// The bound is written 60 or 60.0, by the format of the scrape.
+	inTime := "sum(rate(" + s.service(unitDelay+"_bucket", fmt.Sprintf(`le=~"%d([.]0)?"`, alerts.FreshWithin)) + "[$__rate_interval]))"
+	all := "sum(rate(" + s.service(unitDelay+"_count") + "[$__rate_interval]))"
+	d.WithRow(dashboard.NewRowBuilder("Freshness")).
+		WithPanel(delay(s).Span(third)).
+		WithPanel(lines("Units judged in time", "Share of the units that were judged within a minute of their last event. 99 % are to be, over 30 days.", "percentunit",
+			query{expr: inTime + " / " + all, legend: "in time"}).Max(1).Span(third).
+			Thresholds(steps(red, step{.99, green})).
+			ThresholdsStyle(common.NewGraphThresholdsStyleConfigBuilder().Mode(common.GraphThresholdsStyleModeDashed))).
+		WithPanel(lines("Units waiting", "Finished episodes that wait to be judged: for other partitions, so that all are judged in the order in which they ended, or for the calibration of a baseline.", "short",
+			query{expr: "sum by (reason) (" + s.service(waitingUnits) + ")", legend: "{{reason}}"}).Min(0).Span(third))
+}
+
+// delay shows how long units take from their last event to their judgement.
+func delay(s scope) *timeseries.PanelBuilder {
+	quantile := func(q string) query {
+		return query{expr: "histogram_quantile(" + q + ", sum by (le) (rate(" + s.service(unitDelay+"_bucket") + "[$__rate_interval])))", legend: q}
+	}
+	return lines("Delay of units", "How long it takes from the last event of a unit until it is judged: for half of the units, nine of ten, and 99 of a hundred at most. Units of telemetry without a clock are left out.", "s",
+		quantile("0.5"), quantile("0.9"), quantile("0.99")).Min(0)
 }
 
 func serviceMemory(d *dashboard.DashboardBuilder, s scope) {
@@ -94,9 +122,11 @@ func serviceMemory(d *dashboard.DashboardBuilder, s scope) {
 }
 
 func serviceNotifications(d *dashboard.DashboardBuilder, s scope) {
-	d.WithRow(dashboard.NewRowBuilder("Pages")).
+	d.WithRow(dashboard.NewRowBuilder("Pages and webhooks")).
 		WithPanel(lines("Notifications", "Pushes to Alertmanager by result.", "cps",
 			query{expr: perSecond(s.service(alerts.MetricNotifications), "result"), legend: "{{result}}"})).
 		WithPanel(lines("Unconfirmed alerts", "Alerts that no Alertmanager has accepted in their current state.", "short",
-			query{expr: "sum(" + s.service(alerts.MetricNotifyPending) + ")", legend: "unconfirmed"}).Min(0))
+			query{expr: "sum(" + s.service(alerts.MetricNotifyPending) + ")", legend: "unconfirmed"}).Min(0)).
+		WithPanel(webhooks(s)).
+		WithPanel(targetsInTrouble(s))
 }

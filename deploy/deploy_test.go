@@ -21,7 +21,7 @@ func TestDeliveredRulesAreUpToDate(t *testing.T) {
 	}
 	err := alerts.WriteRules(dir, alerts.RulesOptions{
 		Push: true, GroupLabels: []string{"env"}, WebhooksGivenUp: retrain.MetricGivenUp, RetrainRequests: retrain.MetricRequests,
-		Memory: "rewardwatch_memory_bytes", MemoryLimit: "rewardwatch_memory_limit_bytes",
+		Memory: "rewardwatch_memory_bytes", MemoryLimit: "rewardwatch_memory_limit_bytes", UnitDelay: "rewardwatch_unit_delay_seconds",
 	})
 	if err != nil {
 		t.Fatal(err)

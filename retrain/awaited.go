@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 )
@@ -25,6 +26,8 @@ type Verification struct {
 	Expected Expected
 	Since    time.Time // when it came into its present state
 	Due      time.Time // when the units must have come; zero while there is no version
+
+	state State
 }
 
 // awaited is what the ledger said last of the requests whose outcome is awaited. It is safe for concurrent use.
@@ -79,7 +82,8 @@ func (d *Desk) askForAwaited(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, awaitedTimeout)
 	defer cancel()
-	all, err := d.lookForAwaited(ctx)
+	all, err := d.ledger.expecting(ctx)
+	maps.DeleteFunc(all, func(_ string, v Verification) bool { return v.state == StateRunning })
 	if err != nil {
 		d.log.Warn().Err(err).Msg("The ledger cannot be asked which retrainings wait for their outcome, trying again")
 	}
@@ -91,10 +95,11 @@ func (d *Desk) askForAwaited(ctx context.Context) {
 	}
 }
 
-func (d *Desk) lookForAwaited(ctx context.Context) (map[string]Verification, error) {
-	found, err := list(ctx, d.ledger, "awaited requests", scanVerification, `
+// expecting gives the retrainings that were delivered, that run or that are verified, by policy.
+func (l *ledger) expecting(ctx context.Context) (map[string]Verification, error) {
+	found, err := list(ctx, l, "awaited requests", scanVerification, `
 		SELECT id, policy, state, new_version, due_at, body, (SELECT max(at) FROM history WHERE request = requests.id) FROM requests
-		WHERE closed_at IS NULL AND kind = 'retrain' AND state IN ('delivered', 'verifying')`)
+		WHERE closed_at IS NULL AND kind = 'retrain' AND state IN ('delivered', 'running', 'verifying')`)
 	if err != nil {
 		return nil, err
 	}
@@ -109,10 +114,9 @@ func (d *Desk) lookForAwaited(ctx context.Context) (map[string]Verification, err
 
 func scanVerification(rows *sql.Rows) (Verification, error) {
 	var v Verification
-	var state State
 	var due, since int64
 	var body []byte
-	if err := rows.Scan(&v.Request, &v.Policy, &state, &v.Version, &due, &body, &since); err != nil {
+	if err := rows.Scan(&v.Request, &v.Policy, &v.state, &v.Version, &due, &body, &since); err != nil {
 		return Verification{}, err
 	}
 	var message struct {
@@ -123,7 +127,7 @@ func scanVerification(rows *sql.Rows) (Verification, error) {
 	}
 	order := message.Data
 	v.Group, v.Ordered, v.Expected, v.Since = order.Group, order.versions(), order.Contract.Expected, utc(since)
-	if state == StateVerifying {
+	if v.state == StateVerifying {
 		v.Due = utc(due).Add(-verdictMargin)
 	}
 	return v, nil

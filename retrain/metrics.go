@@ -73,15 +73,17 @@ type ledgerCollector struct {
 	cfg                                                                  Config
 	ledger                                                               *ledger
 	requests, cooldown, breaker, deadLetters, givenUp, disabled, circuit *prometheus.Desc
-	outcomes, took                                                       *prometheus.Desc
+	outcomes, took, expected                                             *prometheus.Desc
 }
 
 func newLedgerCollector(cfg Config, l *ledger) *ledgerCollector {
 	return &ledgerCollector{
 		cfg: cfg, ledger: l,
-		requests:    prometheus.NewDesc(MetricRequests, "Retrain requests in the ledger, by state.", []string{"policy", "state"}, nil),
-		outcomes:    prometheus.NewDesc(MetricOutcomes, "Retrainings that have come to an end, by outcome.", []string{"policy", "outcome"}, nil),
-		took:        prometheus.NewDesc(MetricOutcomeSeconds, "Time from the opening of a retraining to its outcome.", []string{"policy", "outcome"}, nil),
+		requests: prometheus.NewDesc(MetricRequests, "Retrain requests in the ledger, by state.", []string{"policy", "state"}, nil),
+		outcomes: prometheus.NewDesc(MetricOutcomes, "Retrainings that have come to an end, by outcome.", []string{"policy", "outcome"}, nil),
+		took:     prometheus.NewDesc(MetricOutcomeSeconds, "Time from the opening of a retraining to its outcome.", []string{"policy", "outcome"}, nil),
+		expected: prometheus.NewDesc(MetricExpected, "Value of the condition that the version of a retraining is to meet, while its outcome is awaited.",
+			[]string{"policy", "statistic", "signal", "comparison"}, nil),
 		cooldown:    prometheus.NewDesc(MetricCooldown, "Time until an incident of the policy can order a retraining from the target again.", []string{"policy", "target"}, nil),
 		breaker:     prometheus.NewDesc(MetricBreakerOpen, "1 where triggers order nothing for the policy, as its last retrainings did not help, 0 otherwise.", []string{"policy"}, nil),
 		deadLetters: prometheus.NewDesc(MetricDeadLetters, "Requests that were given up before they could be delivered.", []string{"target"}, nil),
@@ -102,6 +104,7 @@ func (c *ledgerCollector) Describe(out chan<- *prometheus.Desc) {
 	out <- c.circuit
 	out <- c.outcomes
 	out <- c.took
+	out <- c.expected
 }
 
 // Collect implements prometheus.Collector.
@@ -111,7 +114,7 @@ func (c *ledgerCollector) Collect(out chan<- prometheus.Metric) {
 	for desc, collect := range map[*prometheus.Desc]func(context.Context, chan<- prometheus.Metric) error{
 		c.requests: c.collectRequests, c.cooldown: c.collectCooldown, c.breaker: c.collectBreaker, c.deadLetters: c.collectDeadLetters,
 		c.givenUp: c.collectGivenUp, c.disabled: c.collectDisabled, c.circuit: c.collectCircuits,
-		c.outcomes: c.collectOutcomes, c.took: c.collectTimes,
+		c.outcomes: c.collectOutcomes, c.took: c.collectTimes, c.expected: c.collectExpected,
 	} {
 		if err := collect(ctx, out); err != nil {
 			out <- prometheus.NewInvalidMetric(desc, err)
@@ -174,6 +177,15 @@ func (c *ledgerCollector) byOutcome(ctx context.Context, each func(policy, state
 		}
 	}
 	return nil
+}
+
+func (c *ledgerCollector) collectExpected(ctx context.Context, out chan<- prometheus.Metric) error {
+	awaited, err := c.ledger.expecting(ctx)
+	for policy, v := range awaited {
+		e := v.Expected
+		out <- gauge(c.expected, e.Value, policy, e.Statistic, e.Signal, e.Comparison)
+	}
+	return err
 }
 
 func (c *ledgerCollector) collectCooldown(ctx context.Context, out chan<- prometheus.Metric) error {

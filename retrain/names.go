@@ -6,6 +6,7 @@ const (
 	MetricRequests         = "rewardwatch_retrain_requests"                   // {policy,state}
 	MetricOutcomes         = "rewardwatch_retrain_outcomes_total"             // {policy,outcome}
 	MetricOutcomeSeconds   = "rewardwatch_retrain_outcome_seconds"            // {policy,outcome} from opening to closing
+	MetricExpected         = "rewardwatch_retrain_expected_value"             // {policy,statistic,signal,comparison} while the outcome is awaited
 	MetricCooldown         = "rewardwatch_retrain_cooldown_remaining_seconds" // {policy,target}
 	MetricBreakerOpen      = "rewardwatch_retrain_breaker_open"               // {policy}
 	MetricDeliveries       = "rewardwatch_webhook_deliveries_total"           // {target,result}

@@ -8,6 +8,7 @@ const (
 	MetricStreamLimitHits = "rewardwatch_stream_limit_hits_total"                // times that a stream was not followed because of limits.streams
 	MetricUnitsDropped    = "rewardwatch_units_dropped_total"                    // {reason="unmatched|stream_limit|no_baseline|damaged"} units not judged
 	MetricUnitsWaiting    = "rewardwatch_units_waiting"                          // {reason="partitions|calibration"} units that wait
+	MetricUnitDelay       = "rewardwatch_unit_delay_seconds"                     // from a unit's last event to its judgement
 	MetricBankSaves       = "rewardwatch_bank_checkpoints_total"                 // snapshots of banks written
 	MetricBankSavedAt     = "rewardwatch_bank_checkpoint_last_timestamp_seconds" // when a bank was last saved, 0 before
 	MetricMemory          = "rewardwatch_memory_bytes"                           // in use

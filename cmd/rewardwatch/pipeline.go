@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
+	"github.com/rewardwatch/rewardwatch/alerts"
 	"github.com/rewardwatch/rewardwatch/detectors/bank"
 	"github.com/rewardwatch/rewardwatch/ingest/assemble"
 )
@@ -63,6 +64,7 @@ type pipelineMetrics struct {
 	dropped     *prometheus.CounterVec
 	waiting     *prometheus.GaugeVec
 	savedAt     prometheus.Gauge
+	delay       prometheus.Histogram
 }
 
 func newPipelineMetrics(reg prometheus.Registerer) pipelineMetrics {
@@ -72,6 +74,10 @@ func newPipelineMetrics(reg prometheus.Registerer) pipelineMetrics {
 		dropped: prometheus.NewCounterVec(prometheus.CounterOpts{Name: MetricUnitsDropped, Help: "Units that were not judged."}, []string{"reason"}),
 		waiting: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: MetricUnitsWaiting, Help: "Units that wait to be judged."}, []string{"reason"}),
 		savedAt: prometheus.NewGauge(prometheus.GaugeOpts{Name: MetricBankSavedAt, Help: "When a bank was last saved."}),
+		delay: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: MetricUnitDelay, Help: "Time from the last event of a unit until the detectors had judged it.",
+			Buckets: []float64{1, 5, 15, alerts.FreshWithin, 300, 1800, 7200},
+		}),
 	}
 	for _, why := range []error{errUnmatched, errStreamLimit, errNoBaseline, errDamagedUnit} {
 		m.dropped.WithLabelValues(why.Error())
@@ -79,7 +85,7 @@ func newPipelineMetrics(reg prometheus.Registerer) pipelineMetrics {
 	for _, reason := range []string{waitsForPartitions, waitsForCalibration} {
 		m.waiting.WithLabelValues(reason)
 	}
-	reg.MustRegister(m.late, m.saved, m.dropped, m.waiting, m.savedAt)
+	reg.MustRegister(m.late, m.saved, m.dropped, m.waiting, m.savedAt, m.delay)
 	return m
 }
 

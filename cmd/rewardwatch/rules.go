@@ -35,6 +35,7 @@ func writeRules(c *console, dir, configFile string) error {
 		RetrainRequests: retrain.MetricRequests,
 		Memory:          MetricMemory,
 		MemoryLimit:     MetricMemoryLimit,
+		UnitDelay:       MetricUnitDelay,
 	})
 	if err != nil {
 		return err

@@ -33,6 +33,7 @@ type runningDesk struct {
 	leaving      chan []ingest.Group // groups that are to be evicted
 	saving       bool
 	unshown      bool                                       // something has changed since it was last shown
+	ends         []int64                                    // when the units ended that the bank was given and has not judged, 0 without a clock
 	shownWaiting map[string]int                             // units of the desk that the metric counts, by reason
 	once         bool                                       // what was saved last is in one save only
 	newest       map[int32]bank.AppliedUnit                 // what the last save has applied, by partition
@@ -160,15 +161,32 @@ func (r *runningDesk) release(ctx context.Context) error {
 			break
 		}
 		r.unshown = true
+		if !r.policy.Has(u) {
+			r.ends = append(r.ends, u.EndTS)
+		}
 		if err := r.observe(ctx, u, now); err != nil {
 			return err
 		}
+		r.showDelays()
 	}
 	if err := r.proceed(ctx); err != nil {
 		return err
 	}
+	r.showDelays()
 	r.desks.pipeline.metrics.late.Add(float64(r.merger.takeLate()))
 	return nil
+}
+
+// showDelays counts the delays of the units that the bank has judged since it last did. They are judged in the order in which
+// they are given; those that wait for a calibration have not been.
+func (r *runningDesk) showDelays() {
+	judged := len(r.ends) - r.policy.Pending()
+	for _, end := range r.ends[:judged] {
+		if end != 0 { // an agent whose clock is ahead has no negative delay
+			r.desks.pipeline.metrics.delay.Observe(max(0, time.Since(time.Unix(0, end)).Seconds()))
+		}
+	}
+	r.ends = r.ends[:copy(r.ends, r.ends[judged:])]
 }
 
 // What units wait for, the values of the label reason.

@@ -1,0 +1,267 @@
+//go:build e2e
+
+package dashboards
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// What the test takes for Grafana's own variables, with a scrape every second.
+const (
+	demoScrape       = "1s"
+	demoRateInterval = "5s"
+)
+
+// patience is how long the demo, and then Prometheus, may take. The tests share the machine with others.
+const patience = 3 * time.Minute
+
+// TestNothingIsEmptyInTheDemo asks every query of every panel, variable and annotation of a real Prometheus that scrapes the demo,
+// as Grafana would, and lists those that show "No data".
+func TestNothingIsEmptyInTheDemo(t *testing.T) {
+	d := startDemo(t)
+	begin := time.Now()
+	prometheus := startPrometheus(t, d.address)
+	d.await(t, "Staying up")
+
+	late := time.Now().Add(patience)
+	for {
+		questions := questionsOf(t, prometheus, time.Since(begin))
+		empty := prometheus.empty(t, questions, begin)
+		if len(empty) == 0 {
+			t.Logf("%d queries have data", len(questions))
+			return
+		}
+		if time.Now().After(late) || time.Since(begin) > time.Minute && len(empty) > 20 {
+			t.Fatalf("%d of %d queries show no data:\n%s", len(empty), len(questions), strings.Join(empty, "\n"))
+		}
+		time.Sleep(2 * time.Second)
+	}
+}
+
+// question is one query, with its variables filled in.
+type question struct {
+	where, expr string
+	instant     bool
+}
+
+// questionsOf fills the variables of the dashboards as somebody would who opens them in the demo, and looks at one signal after the
+// other.
+func questionsOf(t *testing.T, p prometheusServer, shown time.Duration) (all []question) {
+	t.Helper()
+	for file, d := range build(t, DefaultOptions()) {
+		policies := []string{".+"}
+		signals := []string{""}
+		if file == "policy.json" {
+			policies = p.labels(t, "policy")
+			signals = p.labels(t, "signal")
+		}
+		for _, policy := range policies {
+			for _, signal := range signals {
+				fill := strings.NewReplacer("$__rate_interval", demoRateInterval, "$__range", fmt.Sprintf("%ds", int(shown.Seconds())),
+					"$job", ".+", "$policy", policy, "$env", ".*", "$signal", signal)
+				all = append(all, d.questions(file, signal, fill)...)
+			}
+		}
+	}
+	return all
+}
+
+func (m model) questions(file, signal string, fill *strings.Replacer) (all []question) {
+	for _, p := range m.Panels {
+		for i, target := range p.Targets {
+			where := fmt.Sprintf("%s: %s %s %s", file, fill.Replace(p.Title), refID(i), signal)
+			all = append(all, question{where, fill.Replace(target.Expr), target.Instant})
+		}
+	}
+	for _, a := range m.Annotations.List {
+		all = append(all, question{file + ": annotation " + a.Name, fill.Replace(a.Expr), false})
+	}
+	for _, v := range m.Templating.List[1:] {
+		all = append(all, question{file + ": variable " + v.Name, fill.Replace(v.metric()), true})
+	}
+	return all
+}
+
+// prometheusServer is a real Prometheus.
+type prometheusServer struct{ url string }
+
+// startPrometheus has it scrape the demo every second.
+func startPrometheus(t *testing.T, demo string) prometheusServer {
+	t.Helper()
+	dir, port := t.TempDir(), freePort(t)
+	config := filepath.Join(dir, "prometheus.yml")
+	text := fmt.Sprintf("scrape_configs:\n  - {job_name: rewardwatch, scrape_interval: %s, scrape_timeout: %[1]s, static_configs: [{targets: [%q]}]}\n",
+		demoScrape, demo)
+	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	run := func(verb string) {
+		cmd := exec.Command("../deploy/local/prometheus.sh", verb)
+		cmd.Env = append(os.Environ(), "PROMETHEUS_DIR="+dir, "PROMETHEUS_PORT="+port, "PROMETHEUS_CONFIG="+config)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("prometheus.sh %s: %v\n%s", verb, err, out)
+		}
+	}
+	run("start")
+	t.Cleanup(func() { run("stop") })
+	return prometheusServer{"http://127.0.0.1:" + port + "/api/v1/"}
+}
+
+// labels gives the values of a label of the distributions that are shown.
+func (p prometheusServer) labels(t *testing.T, name string) (values []string) {
+	t.Helper()
+	p.get(t, "label/"+name+"/values", url.Values{"match[]": {"rewardwatch_signal_mean"}}, &values)
+	if len(values) == 0 {
+		t.Fatalf("no %s has a distribution", name)
+	}
+	return values
+}
+
+// empty lists the questions that have no answer, or NaN for one.
+func (p prometheusServer) empty(t *testing.T, questions []question, begin time.Time) (empty []string) {
+	t.Helper()
+	now := time.Now()
+	for _, q := range questions {
+		var answer struct {
+			Result []struct {
+				Value  [2]any
+				Values [][2]any
+			}
+		}
+		if q.instant {
+			p.get(t, "query", url.Values{"query": {q.expr}}, &answer)
+		} else {
+			p.get(t, "query_range", url.Values{
+				"query": {q.expr}, "start": {unix(begin)}, "end": {unix(now)}, "step": {"1"},
+			}, &answer)
+		}
+		if !slices.ContainsFunc(answer.Result, func(r struct {
+			Value  [2]any
+			Values [][2]any
+		},
+		) bool {
+			return slices.ContainsFunc(append(r.Values, r.Value), func(v [2]any) bool { return v[1] != nil && v[1] != "NaN" })
+		}) {
+			empty = append(empty, q.where+": "+q.expr)
+		}
+	}
+	return empty
+}
+
+func unix(at time.Time) string { return strconv.FormatFloat(float64(at.UnixMilli())/1000, 'f', 3, 64) }
+
+func (p prometheusServer) get(t *testing.T, path string, query url.Values, into any) {
+	t.Helper()
+	resp, err := http.Get(p.url + path + "?" + query.Encode())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var answer struct {
+		Status string
+		Data   json.RawMessage
+	}
+	if err := json.Unmarshal(body, &answer); err != nil || answer.Status != "success" {
+		t.Fatalf("%s: %v: %s", query, err, body)
+	}
+	if err := json.Unmarshal(answer.Data, into); err != nil {
+		t.Fatalf("%s: %v: %s", query, err, body)
+	}
+}
+
+// demo is `rewardwatch demo --keep`.
+type demo struct {
+	address string
+	said    chan string // lines of its story
+}
+
+// startDemo builds and runs it, until the test ends, and returns when it says where its metrics are.
+func startDemo(t *testing.T) *demo {
+	t.Helper()
+	binary := filepath.Join(t.TempDir(), "rewardwatch")
+	if out, err := exec.Command("go", "build", "-o", binary, "../cmd/rewardwatch").CombinedOutput(); err != nil {
+		t.Fatalf("build rewardwatch: %v\n%s", err, out)
+	}
+	cmd := exec.Command(binary, "demo", "--keep")
+	story, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	d := &demo{said: make(chan string, 100)}
+	go func() {
+		defer close(d.said)
+		lines := bufio.NewScanner(story)
+		for lines.Scan() {
+			d.said <- lines.Text()
+		}
+	}()
+	t.Cleanup(func() {
+		if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
+			t.Error(err)
+		}
+		for range d.said { // to its end, or Wait would cut it short
+		}
+		_ = cmd.Wait() // an interrupted demo may say so by its exit code
+	})
+	line := d.await(t, "Look at ")
+	found := regexp.MustCompile(`metrics at http://([^/]+)/metrics`).FindStringSubmatch(line)
+	if found == nil {
+		t.Fatalf("the demo does not say where its metrics are: %s", line)
+	}
+	d.address = found[1]
+	return d
+}
+
+// await gives the next line of the story that begins so.
+func (d *demo) await(t *testing.T, prefix string) string {
+	t.Helper()
+	late := time.After(patience)
+	var before []string
+	for {
+		select {
+		case line, ok := <-d.said:
+			if !ok {
+				t.Fatalf("the demo has ended before %q:\n%s", prefix, strings.Join(before, "\n"))
+			}
+			if strings.HasPrefix(line, prefix) {
+				return line
+			}
+			before = append(before, line)
+		case <-late:
+			t.Fatalf("the demo did not come to %q:\n%s", prefix, strings.Join(before, "\n"))
+		}
+	}
+}
+
+func freePort(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
+}
