@@ -144,6 +144,37 @@ func TestConfigMapHoldsTheDashboards(t *testing.T) {
 	}
 }
 
+// A click on a group leads to the dashboard of its policy, with the variables that it has, from the labels that the query gives.
+func TestFleetLeadsToThePolicy(t *testing.T) {
+	all := build(t, Options{GroupBy: []string{"env", "label_region"}})
+	const group = "policy, env, label_region"
+	leading := 0
+	for _, p := range all["fleet.json"].Panels {
+		labels := ofSeries
+		if len(p.Targets) > 0 && p.Targets[0].Format == "table" {
+			labels = ofRow
+		}
+		for _, link := range p.FieldConfig.Defaults.Links {
+			leading++
+			want := "/d/" + policyUID + "?var-datasource=${datasource}&${job:queryparam}"
+			for label := range strings.SplitSeq(group, ", ") {
+				want += "&var-" + label + "=${" + labels + "." + label + "}"
+			}
+			if link.URL != want || !strings.Contains(p.Targets[0].Expr, "by ("+group) {
+				t.Errorf("%q leads to\n%s, want\n%s, by the labels of %s", p.Title, link.URL, want, p.Targets[0].Expr)
+			}
+		}
+	}
+	if leading < 3 {
+		t.Errorf("%d panels of the fleet lead to a policy", leading)
+	}
+	for label := range strings.SplitSeq("datasource, job, "+group, ", ") {
+		if !slices.ContainsFunc(all["policy.json"].Templating.List, func(v templateVariable) bool { return v.Name == label }) {
+			t.Errorf("the dashboard of a policy has no variable %s", label)
+		}
+	}
+}
+
 func TestScoresAreDrawnAgainstTheThreshold(t *testing.T) {
 	for file, d := range build(t, DefaultOptions()) {
 		drawn := 0
@@ -262,6 +293,7 @@ type model struct {
 		FieldConfig struct {
 			Defaults struct {
 				Unit       string
+				Links      []struct{ URL string }
 				Thresholds struct{ Steps []struct{ Value float64 } }
 				Custom     struct{ ThresholdsStyle struct{ Mode string } }
 			}
@@ -296,6 +328,7 @@ func (v templateVariable) metric() string {
 type target struct {
 	Expr       string
 	Instant    bool
+	Format     string
 	Datasource struct{ UID string }
 }
 

@@ -36,7 +36,7 @@ func fleetStates(d *dashboard.DashboardBuilder, s scope) {
 		WithPanel(number("Incidents opened", "Incidents that opened over the time shown.", "short", steps(gray),
 			query{expr: "sum(increase(" + s.of(alerts.MetricIncidentsOpened) + "[$__range])) or vector(0)"})).
 		WithPanel(states("State of each group", "The gravest state over the group's streams.",
-			query{expr: "max by (" + s.groups() + ") (" + s.of(bank.MetricStreamState) + ")", legend: s.legend()}).DataLinks(toPolicy(s)))
+			query{expr: "max by (" + s.groups() + ") (" + s.of(bank.MetricStreamState) + ")", legend: s.legend()}).DataLinks(toPolicy(s, ofSeries)))
 }
 
 // fleetIncidents says of what drifts since when and why, and what that means for the budget.
@@ -45,9 +45,9 @@ func fleetIncidents(d *dashboard.DashboardBuilder, s scope) {
 	units := "sum by (" + s.groups() + ") (increase(" + s.of(bank.MetricUnits) + "[30d]))"
 	budget := "min by (" + s.groups() + ") (" + s.of(bank.MetricFalseAlarmUnits) + ")"
 	d.WithRow(dashboard.NewRowBuilder("Incidents")).
-		WithPanel(openIncidents(s).DataLinks(toPolicy(s))).
+		WithPanel(openIncidents(s).DataLinks(toPolicy(s, ofRow))).
 		WithPanel(labelsNow("Incidents against the budget", "Incidents over 30 days, as a multiple of the false alarms that the budget allows in the units of that time. Above 3, and with more than three incidents, the budget counts as spent.",
-			query{expr: opened + " / (" + units + " / " + budget + ")", table: true}, "Time").Unit("percentunit").DataLinks(toPolicy(s)))
+			query{expr: opened + " / (" + units + " / " + budget + ")", table: true}, "Time").Unit("percentunit").DataLinks(toPolicy(s, ofRow)))
 }
 
 // openIncidents lists them by when their drift began.
@@ -77,14 +77,21 @@ func fleetScores(d *dashboard.DashboardBuilder, s scope) {
 		WithPanel(delay(s))
 }
 
-// toPolicy leads from a series of a group to the dashboard of its policy.
-func toPolicy(s scope) []cog.Builder[dashboard.DashboardLink] {
-	url := "/d/" + policyUID + "?var-job=${job}&var-policy=${__field.labels.policy}"
-	for _, label := range s.labels {
-		url += "&var-" + label + "=${__field.labels." + label + "}"
+// toPolicy leads from a group to the dashboard of its policy. The labels of a series are those of its field, in a table they are
+// other fields of the row.
+func toPolicy(s scope, labels string) []cog.Builder[dashboard.DashboardLink] {
+	url := "/d/" + policyUID + "?var-datasource=${datasource}&${job:queryparam}"
+	for _, label := range append([]string{"policy"}, s.labels...) {
+		url += "&var-" + label + "=${" + labels + "." + label + "}"
 	}
 	return []cog.Builder[dashboard.DashboardLink]{dashboard.NewDashboardLinkBuilder("Policy").Type(dashboard.DashboardLinkTypeLink).Url(url).KeepTime(true)}
 }
+
+// What toPolicy finds labels in.
+const (
+	ofSeries = "__field.labels"
+	ofRow    = "__data.fields"
+)
 
 // muted counts the alarms of muted incidents.
 func muted(s scope) query {

@@ -54,11 +54,14 @@ func withRecipesHere(t *testing.T) string {
 
 func TestWhoIsTold(t *testing.T) {
 	for labels, want := range map[string]string{
-		"alertname=RewardDrift severity=critical":    "pager",
-		"alertname=RewardDrift severity=warning":     "inbox",
-		"alertname=RewardDrift severity=info":        "inbox",
-		"alertname=TelemetryFault severity=warning":  "inbox",
-		"alertname=TelemetryAbsent severity=warning": "inbox",
+		"alertname=RewardDrift severity=critical":         "pager",
+		"alertname=RewardDrift severity=warning":          "inbox",
+		"alertname=RewardDrift severity=info":             "inbox",
+		"alertname=TelemetryFault severity=warning":       "inbox",
+		"alertname=TelemetryAbsent severity=warning":      "inbox",
+		"alertname=RewardChannelFault severity=critical":  "pager",
+		"alertname=FreshnessBudgetBurn severity=critical": "pager",
+		"alertname=FreshnessBudgetBurn severity=warning":  "inbox",
 	} {
 		t.Run(labels, func(t *testing.T) {
 			args := append([]string{"amtool", "config", "routes", "test", "--config.file=alertmanager/alertmanager.yml"}, strings.Fields(labels)...)
@@ -79,6 +82,30 @@ func TestAFaultHoldsBackNoDrift(t *testing.T) {
 		map[string]string{"alertname": "RewardDrift", "policy": "q", "env": "a", "severity": "critical", "incident": "other-policy"},
 	)
 	am.waitFor(t, map[string]string{"same": "active", "other-env": "active", "other-policy": "active"})
+}
+
+// A fault of the rewards makes them drift: its page silences the drift of the same group, and of no other.
+func TestAFaultOfTheRewardsSilencesTheDriftThatItCauses(t *testing.T) {
+	am := startAlertmanager(t)
+	am.post(t,
+		map[string]string{"alertname": "RewardChannelFault", "policy": "p", "env": "a", "rule": "scale", "severity": "critical"},
+		map[string]string{"alertname": "RewardDrift", "policy": "p", "env": "a", "severity": "critical", "incident": "same"},
+		map[string]string{"alertname": "RewardDrift", "policy": "p", "env": "b", "severity": "critical", "incident": "other-env"},
+		map[string]string{"alertname": "RewardDrift", "policy": "q", "env": "a", "severity": "critical", "incident": "other-policy"},
+		map[string]string{"alertname": "ActionCollapse", "policy": "p", "env": "a", "severity": "critical", "incident": "of-actions"},
+	)
+	am.waitFor(t, map[string]string{"same": "suppressed", "other-env": "active", "other-policy": "active", "of-actions": "active"})
+}
+
+func TestAPageSilencesItsOwnTicket(t *testing.T) {
+	am := startAlertmanager(t)
+	am.post(t,
+		map[string]string{"alertname": "FreshnessBudgetBurn", "job": "one", "severity": "critical", "incident": "page"},
+		map[string]string{"alertname": "FreshnessBudgetBurn", "job": "one", "severity": "warning", "incident": "ticket"},
+		map[string]string{"alertname": "FreshnessBudgetBurn", "job": "other", "severity": "warning", "incident": "other-job"},
+		map[string]string{"alertname": "ConsumerLagHigh", "job": "one", "severity": "warning", "incident": "lag"},
+	)
+	am.waitFor(t, map[string]string{"page": "active", "ticket": "suppressed", "other-job": "active", "lag": "active"})
 }
 
 // alertmanager is a real one with the configuration of this directory.

@@ -50,6 +50,7 @@ type partition struct {
 
 func newPartition(c *Consumer, g *kafka.Generation, a kafka.PartitionAssignment) *partition {
 	now := c.board.now()
+	c.metrics.gap.WithLabelValues(strconv.Itoa(a.ID)) // from 0 on, or an alert on its increase would miss the first gap
 	return &partition{
 		c: c, generation: g, id: int32(a.ID), name: PartitionCheckpoint(c.cfg.Topic, int32(a.ID)),
 		log:      c.opts.Log.With().Str("topic", c.cfg.Topic).Int("partition", a.ID).Logger(),

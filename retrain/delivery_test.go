@@ -460,6 +460,9 @@ func testDeliveryMetrics(t *testing.T, on storage) {
 			# HELP rewardwatch_retrain_cooldown_remaining_seconds Time until an incident of the policy can order a retraining from the target again.
 			# TYPE rewardwatch_retrain_cooldown_remaining_seconds gauge
 			rewardwatch_retrain_cooldown_remaining_seconds{policy="ranker",target="trainer"} 82800
+			# HELP rewardwatch_retrain_expected_value Value of the condition that the version of a retraining is to meet, while its outcome is awaited.
+			# TYPE rewardwatch_retrain_expected_value gauge
+			rewardwatch_retrain_expected_value{comparison=">",policy="ranker",signal="return",statistic="mean"} 180
 			# HELP rewardwatch_retrain_requests Retrain requests in the ledger, by state.
 			# TYPE rewardwatch_retrain_requests gauge
 			rewardwatch_retrain_requests{policy="ranker",state="awaiting_approval"} 0
@@ -494,7 +497,7 @@ func testDeliveryMetrics(t *testing.T, on storage) {
 			# TYPE rewardwatch_webhook_target_disabled gauge
 			rewardwatch_webhook_target_disabled{target="trainer"} 0
 		`
-		if err := testutil.GatherAndCompare(r.reg, strings.NewReader(want), MetricRequests, MetricCooldown, MetricDeadLetters, MetricDeliveries, MetricTargetDisabled); err != nil {
+		if err := testutil.GatherAndCompare(r.reg, strings.NewReader(want), MetricRequests, MetricExpected, MetricCooldown, MetricDeadLetters, MetricDeliveries, MetricTargetDisabled); err != nil {
 			t.Error(err)
 		}
 		if n := testutil.CollectAndCount(r.metrics.duration); n != 1 {

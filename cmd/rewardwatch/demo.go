@@ -125,6 +125,7 @@ func (d *demo) configure(brokers []string) error {
 	d.config.Retrain.Ledger.SQLite = filepath.Join(d.dir, "ledger.db")
 	d.config.Retrain.Targets = []retrain.Target{{
 		Name: "trainer", Webhook: d.receiver.url(), SecretFile: secret, AllowPrivate: true, Timeout: model.Duration(5 * time.Second),
+		CompletesWithin: model.Duration(time.Hour),
 	}}
 	d.config.Retrain.Recipes = filepath.Join(d.dir, "recipes")
 	d.config.Retrain.Triggers = []retrain.Trigger{{

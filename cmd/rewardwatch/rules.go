@@ -13,8 +13,8 @@ func newRulesCommand(c *console) *cobra.Command {
 	var dir, config string
 	cmd := &cobra.Command{
 		Use:   "rules -o DIR",
-		Short: "Write Prometheus alerting rules and promtool's tests of them",
-		Long: "Write Prometheus alerting rules and promtool's tests of them. Where the configuration pushes to Alertmanager, the " +
+		Short: "Write Prometheus recording and alerting rules and promtool's tests of them",
+		Long: "Write Prometheus recording and alerting rules and promtool's tests of them. Where the configuration pushes to Alertmanager, the " +
 			"alerts of drift and of telemetry faults are left out, or each would page twice.",
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error { return writeRules(c, dir, config) },

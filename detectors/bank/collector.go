@@ -166,13 +166,11 @@ func counter(name string, value float64, labels ...string) series {
 func (c *Collector) groupSeries(g *GroupSummary) []series {
 	all := []series{
 		counter(MetricUnits, float64(g.Units)),
+		counter(MetricUnitsIgnored, float64(g.Lineage.Ignored)),
 		counter(MetricRewardPositive, g.Positive),
 		counter(MetricRewardNegative, g.Negative),
 		counter(MetricRewardObservations, float64(g.Rewards)),
 		gauge(MetricVersionInfo, 1, g.Versions.Policy, g.Versions.Env, g.Versions.Reward),
-	}
-	if g.Lineage.Version != "" {
-		all = append(all, counter(MetricUnitsIgnored, float64(g.Lineage.Ignored)))
 	}
 	if g.Baseline.ID != "" {
 		all = append(all,
