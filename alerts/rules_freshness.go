@@ -87,7 +87,7 @@ func freshnessTests(delay string, severity Severity, fires func(percent string, 
 		},
 		{
 			name: "all for an hour, too long ago for a page", at: "100m", series: delays(delay, "0+0x60 0+60x60", "0+60x120"),
-			fires: []expectedAlert{fires("61.62%", Warning)},
+			fires: []expectedAlert{fires("61%", Warning)},
 		},
 		{name: "one in two hundred", at: "2h", series: delays(delay, "0+597x200", "0+600x200")},
 		{name: "all in time", at: "2h", series: delays(delay, "0+60x200", "0+60x200")},

@@ -216,7 +216,9 @@ func telemetryLost() rule {
 	const summary = "records were deleted before they were read"
 	return rule{
 		alert: "TelemetryLost", severity: Critical,
-		expr:    fmt.Sprintf("sum by (job, topic, partition) (increase(%s[15m])) > 0", ingest.MetricOffsetGap),
+		// After a long outage the gap is counted before the first scrape, so that an increase would not show.
+		expr: fmt.Sprintf("sum by (job, topic, partition) (increase(%[1]s[15m])) > 0 or sum by (job, topic, partition) (%[1]s unless %[1]s offset 15m) > 0",
+			ingest.MetricOffsetGap),
 		summary: summary,
 		description: `Kafka deleted {{ $value | printf "%.0f" }} records of partition {{ $labels.partition }} of {{ $labels.topic }} before ` +
 			"they were read, in the last 15 minutes: retention is too short for the lag.",
@@ -224,6 +226,12 @@ func telemetryLost() rule {
 			{
 				name: "a gap", at: "20m",
 				series: []inputSeries{ofJob(ingest.MetricOffsetGap, telemetry("3"), "0+0x14 40+0x10")},
+				fires: []expectedAlert{fires(summary, "Kafka deleted 40 records of partition 3 of agents before they were read, in the "+
+					"last 15 minutes: retention is too short for the lag.", "job", "rewardwatch", "topic", "agents", "partition", "3")},
+			},
+			{
+				name: "a gap at the start", at: "10m",
+				series: []inputSeries{ofInstance(ingest.MetricOffsetGap, telemetry("3"), "_x5 40+0x10")},
 				fires: []expectedAlert{fires(summary, "Kafka deleted 40 records of partition 3 of agents before they were read, in the "+
 					"last 15 minutes: retention is too short for the lag.", "job", "rewardwatch", "topic", "agents", "partition", "3")},
 			},

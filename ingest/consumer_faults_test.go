@@ -294,6 +294,9 @@ func TestRetentionOvertakesTheConsumer(t *testing.T) {
 	b.produce(0, 10)
 	m := b.join()
 	m.awaitAll(0)
+	if n, err := testutil.GatherAndCount(m.registry, ingest.MetricOffsetGap); n != 1 || err != nil {
+		t.Errorf("%d partitions show their gaps before there is one, want 1: %v", n, err)
+	}
 	m.stop()
 	b.produce(0, 90)
 	if err := b.broker.DeleteRecords(0, 40); err != nil {

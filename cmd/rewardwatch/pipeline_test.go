@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/model"
 	"github.com/rs/zerolog"
 
@@ -174,6 +175,44 @@ func TestPoliciesDoNotHoldEachOtherUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "both policies", func() bool { return p.judged() == 1000 })
+}
+
+// The delay of a unit counts once it is judged, also where it has waited for the calibration of the baseline, and not where it has
+// no clock.
+func TestDelayOfUnits(t *testing.T) {
+	p := newTestPipeline(t, newMemory())
+	f := p.assign(0)
+	const old, fresh, clockless = 550, 150, 20
+	for i := range int64(old + fresh + clockless) {
+		e := summaryEvent(0, i, "ranker", time.Now().Add(-10*time.Minute+time.Duration(i)*time.Millisecond))
+		switch {
+		case i >= old+fresh:
+			e.TS = 0
+		case i >= old:
+			e.TS = time.Now().Add(-20 * time.Second).UnixNano()
+		}
+		if err := f.Process(t.Context(), []ingest.Event{e}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := f.Idle(t.Context(), time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "every unit", func() bool { return p.judged() == old+fresh+clockless })
+	if err := p.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	var shown dto.Metric
+	if err := p.metrics.delay.Write(&shown); err != nil {
+		t.Fatal(err)
+	}
+	got := map[float64]uint64{}
+	for _, b := range shown.GetHistogram().GetBucket() {
+		got[b.GetUpperBound()] = b.GetCumulativeCount()
+	}
+	if got[15] != 0 || got[alerts.FreshWithin] != fresh || got[300] != fresh || got[1800] != old+fresh || shown.GetHistogram().GetSampleCount() != old+fresh {
+		t.Errorf("%d delays, by their bounds %v", shown.GetHistogram().GetSampleCount(), got)
+	}
 }
 
 func TestFailedSaveIsTriedAgainAndReported(t *testing.T) {

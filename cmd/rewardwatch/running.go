@@ -127,6 +127,7 @@ func (r *runningDesk) run() error {
 // finish judges what can be released, and saves, unless it is to give up.
 func (r *runningDesk) finish(ctx context.Context) error {
 	err := errors.Join(r.release(ctx), r.apply(ctx, r.policy.Settle()))
+	r.showDelays()
 	if ctx.Err() != nil {
 		return errors.Join(err, context.Cause(ctx))
 	}
