@@ -71,27 +71,27 @@ func freshnessTests(delay string, severity Severity, fires func(percent string, 
 	if severity == Critical {
 		return []ruleTest{
 			{
-				name: "one in five for an hour", at: "1h", series: delays(delay, "0+48x90", "0+60x90"),
+				name: "one in five", at: "30m", series: delays(delay, "0+48x40", "0+60x40"),
 				fires: []expectedAlert{fires("20%", Critical), fires("20%", Warning)},
 			},
 			{
-				name: "one in ten for hours", at: "2h", series: delays(delay, "0+54x200", "0+60x200"),
+				name: "one in ten", at: "30m", series: delays(delay, "0+54x40", "0+60x40"),
 				fires: []expectedAlert{fires("10%", Critical), fires("10%", Warning)},
 			},
 		}
 	}
 	return []ruleTest{
 		{
-			name: "one in fifty, too few for a page", at: "2h", series: delays(delay, "0+588x200", "0+600x200"),
+			name: "one in fifty, too few for a page", at: "30m", series: delays(delay, "0+588x40", "0+600x40"),
 			fires: []expectedAlert{fires("2%", Warning)},
 		},
 		{
 			name: "all for an hour, too long ago for a page", at: "100m", series: delays(delay, "0+0x60 0+60x60", "0+60x120"),
 			fires: []expectedAlert{fires("61%", Warning)},
 		},
-		{name: "one in two hundred", at: "2h", series: delays(delay, "0+597x200", "0+600x200")},
-		{name: "all in time", at: "2h", series: delays(delay, "0+60x200", "0+60x200")},
-		{name: "none judged", at: "2h", series: delays(delay, "0+0x200", "0+0x200")},
+		{name: "one in two hundred", at: "30m", series: delays(delay, "0+597x40", "0+600x40")},
+		{name: "all in time", at: "30m", series: delays(delay, "0+60x40", "0+60x40")},
+		{name: "none judged", at: "30m", series: delays(delay, "0+0x40", "0+0x40")},
 	}
 }
 
