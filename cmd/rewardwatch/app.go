@@ -16,6 +16,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/rewardwatch/rewardwatch/alerts"
+	pages "github.com/rewardwatch/rewardwatch/cmd/rewardwatch/console"
 	"github.com/rewardwatch/rewardwatch/detectors/bank"
 	"github.com/rewardwatch/rewardwatch/ingest"
 	"github.com/rewardwatch/rewardwatch/ingest/checkpoint"
@@ -350,6 +351,9 @@ func (a *app) report(c alerts.Change) {
 
 // Summaries implements view.
 func (a *app) Summaries() []*bank.Summary { return a.pipeline.summaries() }
+
+// Course implements view.
+func (a *app) Course(g ingest.Group) pages.Course { return a.pipeline.scores.Of(g) }
 
 // groups lists the groups that are watched.
 func (a *app) groups() []ingest.Group {

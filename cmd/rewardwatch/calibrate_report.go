@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/words"
 	"github.com/rewardwatch/rewardwatch/detectors/bank"
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
@@ -251,7 +252,7 @@ func (line *calibrationJSON) falseAlarms(g *calibratedGroup, with bank.Measuring
 	}
 	if f.At < m.N {
 		line.note("a budget of one false alarm in %s units takes too long to measure: it was measured at one in %s, and for "+
-			"the budget itself the expected figure stands", whole(number(m.N)), whole(number(f.At)))
+			"the budget itself the expected figure stands", words.Whole(m.N), words.Whole(f.At))
 	}
 	if g.incidents > 0 {
 		line.note("%s after the baseline: %s from the onset on were left out", plural(int(g.incidents), "incident"),
@@ -259,6 +260,6 @@ func (line *calibrationJSON) falseAlarms(g *calibratedGroup, with bank.Measuring
 	}
 	if f.Lacks() {
 		line.lacks(fmt.Sprintf("one false alarm in %s units was measured, at most one in %s by its interval, and the budget is one in %s",
-			whole(number(f.ARL0)), whole(number(f.High)), whole(number(f.At))))
+			words.Whole(f.ARL0), words.Whole(f.High), words.Whole(f.At)))
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/words"
 	"github.com/rewardwatch/rewardwatch/detectors/bank"
 )
 
@@ -406,7 +407,7 @@ func TestCalibrationText(t *testing.T) {
 
 func TestWhole(t *testing.T) {
 	for x, want := range map[number]string{0: "0", 12.4: "12", 999.9: "1000", 14432.7: "14430", 1e6: "1000000"} {
-		if got := whole(x); got != want {
+		if got := words.Whole(x); got != want {
 			t.Errorf("%v is written %q, want %q", float64(x), got, want)
 		}
 	}

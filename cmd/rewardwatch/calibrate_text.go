@@ -3,21 +3,10 @@ package main
 import (
 	"fmt"
 	"io"
-	"math"
-	"strconv"
 	"strings"
 
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/words"
 )
-
-// whole gives a number of units without decimals or exponent, to four significant digits.
-func whole(x number) string {
-	rounded, err := strconv.ParseFloat(words.Short(float64(x)), 64)
-	if err != nil {
-		return words.Short(float64(x))
-	}
-	return strconv.FormatFloat(math.Round(rounded), 'f', 0, 64)
-}
 
 // calibrationText tells a person what was found of a group.
 func calibrationText(out io.Writer, line calibrationJSON) error {
@@ -64,9 +53,9 @@ func (b calibratedBaselineJSON) text() string {
 }
 
 func (b calibratedBudgetJSON) text() string {
-	s := fmt.Sprintf("%s per %s: one false alarm in %s units", words.Short(float64(b.FalseAlarms)), b.Per, whole(*b.Units))
+	s := fmt.Sprintf("%s per %s: one false alarm in %s units", words.Short(float64(b.FalseAlarms)), b.Per, words.Whole(*b.Units))
 	if *b.GroupUnits != *b.Units {
-		s += fmt.Sprintf(" over the policy, one in %s of this group", whole(*b.GroupUnits))
+		s += fmt.Sprintf(" over the policy, one in %s of this group", words.Whole(*b.GroupUnits))
 	}
 	return s
 }
@@ -75,9 +64,9 @@ func (p calibratedPromiseJSON) text() string {
 	if p.Expected == nil {
 		return "nothing; confidence " + p.Confidence
 	}
-	s := fmt.Sprintf("one in %s units", whole(*p.Expected))
+	s := fmt.Sprintf("one in %s units", words.Whole(*p.Expected))
 	if *p.Low < *p.High {
-		s += fmt.Sprintf(" (%s to %s for eight baselines in ten)", whole(*p.Low), whole(*p.High))
+		s += fmt.Sprintf(" (%s to %s for eight baselines in ten)", words.Whole(*p.Low), words.Whole(*p.High))
 	}
 	s += fmt.Sprintf("; confidence %s; allowance %s", p.Confidence, words.Short(float64(p.Allowance)))
 	if p.Overlap != nil {
@@ -95,12 +84,12 @@ func (m measuredFalseAlarmJSON) text() string {
 	if m.Dependent {
 		drawn = "in rows (they depend on one another)"
 	}
-	s := fmt.Sprintf("less often than one in %s units", whole(m.Low))
+	s := fmt.Sprintf("less often than one in %s units", words.Whole(m.Low))
 	if m.High != nil {
-		s = fmt.Sprintf("one in %s units (90 %% interval %s to %s)", whole(m.Mean), whole(m.Low), whole(*m.High))
+		s = fmt.Sprintf("one in %s units (90 %% interval %s to %s)", words.Whole(m.Mean), words.Whole(m.Low), words.Whole(*m.High))
 	}
 	return fmt.Sprintf("%s at a budget of one in %s; %s in %d units, drawn %s from %d %s",
-		s, whole(m.At), plural(m.Alarms, "alarm"), m.Units, drawn, m.From, of)
+		s, words.Whole(m.At), plural(m.Alarms, "alarm"), m.Units, drawn, m.From, of)
 }
 
 func (line calibrationJSON) verdict() string {

@@ -86,7 +86,7 @@ type LimitsConfig struct {
 	Memory ingest.ByteSize `yaml:"memory"`
 }
 
-// HTTPConfig says where metrics, API and status page are served.
+// HTTPConfig says where metrics, API and console are served.
 type HTTPConfig struct {
 	Listen          string `yaml:"listen"`            // host:port; port 0 takes a free one
 	TokenFile       string `yaml:"token_file"`        // holds the bearer token for what changes state; without one, programs on the same machine need none, and nobody else can change anything

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rewardwatch/rewardwatch/alerts"
+	pages "github.com/rewardwatch/rewardwatch/cmd/rewardwatch/console"
 	"github.com/rewardwatch/rewardwatch/detectors/bank"
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
@@ -20,7 +21,7 @@ type effects interface {
 }
 
 // desk judges one policy: its bank makes findings of units, its book makes alarms and incidents of findings. Replay
-// and service use the same desk; one goroutine owns it. What the status page and the API show is published beside.
+// and service use the same desk; one goroutine owns it. What console and API show is published beside.
 type desk struct {
 	name     string
 	policy   *bank.Policy
@@ -29,6 +30,7 @@ type desk struct {
 	effects  effects
 	outcomes outcomes // nil where no retraining is followed
 	shown    atomic.Pointer[shown]
+	scores   *pages.Scores                              // nil where no page shows them
 	resumed  bool                                       // from a checkpoint
 	load     func(parts []string) (ingest.Parts, error) // of its checkpoint; not needed where no group is ever evicted
 }
@@ -98,9 +100,12 @@ func (d *desk) tell(ctx context.Context, changes []alerts.Change) error {
 	return nil
 }
 
-// publish makes the present state what page, API and metrics show.
+// publish makes the present state what console, API and metrics show.
 func (d *desk) publish() {
 	d.policy.Publish()
+	if d.scores != nil {
+		d.scores.Observe(d.policy.Summary())
+	}
 	s := &shown{incidents: d.book.Incidents(), faults: d.book.Faults()}
 	for _, i := range s.incidents {
 		s.alarms = append(s.alarms, i.Alarms...)

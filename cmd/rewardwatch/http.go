@@ -20,6 +20,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/alerts"
 	pages "github.com/rewardwatch/rewardwatch/cmd/rewardwatch/console"
 	"github.com/rewardwatch/rewardwatch/detectors/bank"
+	"github.com/rewardwatch/rewardwatch/ingest"
 	"github.com/rewardwatch/rewardwatch/retrain"
 )
 
@@ -30,6 +31,7 @@ type view interface {
 	Alarms() []alerts.Alarm       // firing, and resolved lately
 	Incidents() []alerts.Incident // open, and closed lately
 	Faults() []alerts.Fault       // that hold
+	Course(g ingest.Group) pages.Course
 	// Ready gives nil once the state is restored, the group joined and the lag below its target, else what is missing.
 	Ready() error
 	// RetrainRequests gives the requests that a filter chooses, the newest first, and whether there are more; its error may be a

@@ -169,7 +169,7 @@ func (c clockJSON) text() string {
 	if c.EventsPerSecond != nil {
 		s += fmt.Sprintf("; %s events a second", words.Short(float64(*c.EventsPerSecond)))
 		if *c.UnitsPerDay >= 1000 {
-			s += fmt.Sprintf(", %s units a day", whole(*c.UnitsPerDay))
+			s += fmt.Sprintf(", %s units a day", words.Whole(*c.UnitsPerDay))
 		} else if *c.UnitsPerDay > 0 {
 			s += fmt.Sprintf(", %s units a day", words.Short(float64(*c.UnitsPerDay)))
 		}
@@ -188,7 +188,7 @@ func (c clockJSON) text() string {
 func (b baselineJSON) text() string {
 	s := fmt.Sprintf("%d units frozen, of %d wanted", b.Units, b.Of)
 	if b.FalseAlarmUnits != nil {
-		s += fmt.Sprintf("; the budget is one false alarm in %s units", whole(*b.FalseAlarmUnits))
+		s += fmt.Sprintf("; the budget is one false alarm in %s units", words.Whole(*b.FalseAlarmUnits))
 	}
 	if b.Confidence != nil {
 		s += "; confidence: " + *b.Confidence

@@ -305,7 +305,7 @@ func alarmText(w io.Writer, a alerts.Alarm) error {
 	add("offsets", words.Offsets(a.Offsets))
 	add("baseline", words.Baseline(a.Baseline))
 	if a.Promise.N > 0 {
-		add("budget", promiseText(a.Promise))
+		add("budget", words.Promise(a.Promise))
 	}
 	add("alarm", a.ID)
 	add("incident", a.Incident)
@@ -341,18 +341,6 @@ func returnText(d *bank.Decomposition) string {
 		s += fmt.Sprintf(", rest %s", words.Short(d.Rest))
 	}
 	return s
-}
-
-// promiseText says how seldom false alarms may come, and how seldom they are expected to.
-func promiseText(p bank.Promise) string {
-	s := fmt.Sprintf("one false alarm in %s units", whole(number(p.N)))
-	if p.ARL0 > 0 {
-		s += fmt.Sprintf(", expected one in %s (%s to %s)", whole(number(p.ARL0)), whole(number(p.Low)), whole(number(p.High)))
-	}
-	if p.Confidence != "" {
-		s += "; promise: " + p.Confidence
-	}
-	return strings.Join(append([]string{s}, p.Caveats...), "; ")
 }
 
 // scoreText gives the highest score and the detectors that had one.

@@ -11,6 +11,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/rewardwatch/rewardwatch/alerts"
+	pages "github.com/rewardwatch/rewardwatch/cmd/rewardwatch/console"
 	"github.com/rewardwatch/rewardwatch/detectors/bank"
 	"github.com/rewardwatch/rewardwatch/ingest/assemble"
 )
@@ -35,6 +36,7 @@ type pipeline struct {
 	memory        *ceiling
 	unsafeBacklog int // mostUnsafe, but in tests
 	calibrations  *bank.Calibrations
+	scores        *pages.Scores
 
 	ctx  context.Context // of the desks; ends when all of them are to save and stop
 	stop context.CancelCauseFunc
@@ -96,6 +98,7 @@ func newPipeline(ctx context.Context, cfg *Config, a audience, log zerolog.Logge
 		episodes: assemble.NewMetrics(reg), metrics: newPipelineMetrics(reg),
 		recorded: newRecordings(cfg, topicRanges(cfg.Ingest.Kafka)),
 		limit:    bank.NewStreamLimit(cfg.Limits.Streams), memory: newCeiling(cfg.Limits.Memory, reg), unsafeBacklog: mostUnsafe, calibrations: bank.NewCalibrations(),
+		scores: pages.NewScores(),
 	}
 	p.ctx, p.stop = context.WithCancelCause(ctx)
 	reg.MustRegister(prometheus.NewGaugeFunc(

@@ -209,16 +209,21 @@ func TestVerbsOfRequestsWithoutAToken(t *testing.T) {
 	}
 }
 
-func TestStatusPageShowsRequests(t *testing.T) {
+func TestFleetShowsRequests(t *testing.T) {
 	d := storied()
 	d.view.incidents, d.view.faults, d.view.summaries = nil, nil, nil
 	d.view.requests = append(d.view.requests[2:3], d.view.requests[1], d.view.requests[3])
 	d.view.requests[0].Policy = `<script>alert(1)</script>`
 	s := quietServer(t, HTTPConfig{}, d.view, nil)
 	s.requests = d
-	sameAsFile(t, filepath.Join("testdata", "api", "page.requests.html"), assetHash.ReplaceAllString(ask(s, http.MethodGet, "/").Body.String(), ""))
-	d.view.requests, d.err = nil, errors.New("/secret/path: disk full")
 	body := ask(s, http.MethodGet, "/").Body.String()
+	for _, want := range []string{"awaiting approval", "&lt;script&gt;", "a person to approve it", "retrain/rr_waits"} {
+		if !strings.Contains(body, want) {
+			t.Errorf("without %q the page is %s", want, body)
+		}
+	}
+	d.view.requests, d.err = nil, errors.New("/secret/path: disk full")
+	body = ask(s, http.MethodGet, "/").Body.String()
 	if !strings.Contains(body, "the ledger cannot be read") || strings.Contains(body, "/secret") {
 		t.Errorf("without the ledger the page is %s", body)
 	}

@@ -45,7 +45,7 @@ func newRunningDesk(d *desk, of *desks) *runningDesk {
 		desk: d, desks: of, merger: newMerger(),
 		units: make(chan waitingUnit, deskBacklog), orders: make(chan func()), leaving: make(chan []ingest.Group, 1), shownWaiting: map[string]int{},
 	}
-	d.load = r.load
+	d.load, d.scores = r.load, of.pipeline.scores
 	if d.resumed { // from the newest save, or from the one before
 		r.newest, r.once = d.policy.Applied(), true
 	}
@@ -70,6 +70,7 @@ func (r *runningDesk) hasSafe(u *ingest.Unit) bool {
 // run is the desk's goroutine. At a stop it judges what it has been given and can be released, and saves.
 func (r *runningDesk) run() error {
 	defer r.showNothing()
+	defer r.desks.pipeline.scores.Forget(r.name)
 	ctx := r.desks.work
 	if r.resumed {
 		if err := r.desks.pipeline.audience.resumed(ctx, r.desk); err != nil {

@@ -68,7 +68,7 @@ func (g *group) summarizeStream(s *stream) StreamSummary {
 	sum.Quantity = q.Name
 	sum.Current = describeSample(q.Recent.last(currentUnits), q.Ranks)
 	if q.Ranks != nil {
-		sum.Baseline = q.describeBaseline()
+		sum.Baseline, sum.Deciles = q.describeBaseline()
 		sum.Effect = q.standardShift(sum.Current.Mean)
 	}
 	if q.Shape != nil && q.Shape.Threshold == 0 {
@@ -120,14 +120,17 @@ func (s *stream) summarizeDetectors() []DetectorSummary {
 type described struct {
 	of *detectors.Ranks
 	Distribution
+	deciles [9]float64
 }
 
 // describeBaseline describes the baseline, once.
-func (q *quantity) describeBaseline() Distribution {
+func (q *quantity) describeBaseline() (Distribution, [9]float64) {
 	if q.described == nil || q.described.of != q.Ranks {
-		q.described = &described{q.Ranks, describeSample(q.Ranks.Sample(), q.Ranks)}
+		sample := q.Ranks.Sample()
+		deciles := detectors.Quantiles(sample, .1, .2, .3, .4, .5, .6, .7, .8, .9)
+		q.described = &described{q.Ranks, describeSample(sample, q.Ranks), [9]float64(deciles)}
 	}
-	return q.described.Distribution
+	return q.described.Distribution, q.described.deciles
 }
 
 // describeSample describes a sample, which it sorts; ranks, where there are any, give its histogram.

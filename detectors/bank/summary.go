@@ -48,6 +48,7 @@ type StreamSummary struct {
 	Factor    float64  // dependence factor f, the largest of the stream's quantities; 0 before a freeze
 	Quantity  string   // which quantity the distributions below are of: the unit's return, length, or mean of the signal
 	Baseline  Distribution
+	Deciles   [9]float64   // of the baseline, between which HistogramRatio counts
 	Current   Distribution // of the last 200 units
 	Effect    float64      // standardized mean shift of Current against Baseline
 	Detectors []DetectorSummary

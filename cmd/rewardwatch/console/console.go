@@ -14,15 +14,20 @@ import (
 
 	"github.com/rewardwatch/rewardwatch/alerts"
 	"github.com/rewardwatch/rewardwatch/detectors/bank"
+	"github.com/rewardwatch/rewardwatch/ingest"
 	"github.com/rewardwatch/rewardwatch/retrain"
 )
 
 // View is what the pages show of policies. Its methods are called by several goroutines at once and answer at once, from what was last
-// published. The console changes nothing that it is given.
+// published; what reads the ledger obeys its context. The console changes nothing that it is given.
 type View interface {
 	Summaries() []*bank.Summary
 	Incidents() []alerts.Incident // open, and closed lately
 	Faults() []alerts.Fault       // that hold
+	// Course gives how the scores of a group went, as far as that is kept.
+	Course(g ingest.Group) Course
+	// RetrainRequests gives the requests that a filter chooses, the newest first, and whether there are more.
+	RetrainRequests(ctx context.Context, f retrain.Filter) (found []retrain.Request, more bool, err error)
 	// Ready gives nil once everything is judged as it comes in, else what is missing.
 	Ready() error
 }
@@ -61,6 +66,7 @@ func New(v View, desk Desk, now func() time.Time, log zerolog.Logger) *Console {
 func (c *Console) Register(mux *http.ServeMux) {
 	for pattern, page := range map[string]http.HandlerFunc{
 		"GET /{$}":                  c.fleet,
+		"GET /policies/{policy}":    c.policy,
 		"GET /retrain/{id}/decide":  c.linkPage,
 		"POST /retrain/{id}/decide": c.decideByLink,
 		"GET /static/{file...}":     c.static,

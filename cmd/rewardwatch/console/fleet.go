@@ -1,278 +1,278 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/rewardwatch/rewardwatch/alerts"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/words"
 	"github.com/rewardwatch/rewardwatch/detectors/bank"
 )
 
-// maxPageStreams bounds the page: beyond it a browser on a phone gives up. The API has all of them.
-const maxPageStreams = 500
+// How much the fleet page shows at once. All policies can be found: by name, by state, and page by page.
+const (
+	fleetPage    = 100
+	maxAttention = 20
+)
 
-// maxPageRequests is how many requests the page shows.
-const maxPageRequests = 50
-
-// pageData is what the status page shows, as text: the template only lays it out.
-type pageData struct {
-	NotReady  string // "" where ready
-	NoLedger  bool
-	Requests  []pageRequest
-	Counts    []pageCount
-	Incidents []pageIncident
-	Faults    []pageFault
-	Groups    []pageGroup
-	Hidden    int // streams that did not fit
+// fleetData is what the fleet page shows, as text: the template only lays it out.
+type fleetData struct {
+	Query        string // what was asked for
+	State        string
+	Refresh      string // leads to the same page
+	NotReady     string // "" where ready
+	NoLedger     bool
+	Incidents    []attention
+	Faults       []attention
+	Requests     []requestRow
+	Omitted      int // incidents that did not fit
+	Counts       []stateCount
+	Rows         []fleetRow
+	Found, First int    // how many policies were found, and which of them is the first row
+	Previous     string // leads to other pages, "" where there is none
+	Next         string
+	Empty        bool // no policy is watched yet
 }
 
-type pageCount struct {
-	Label string
-	N     int
+// stateCount leads to the policies in a state.
+type stateCount struct {
+	Label, Class, Link string
+	N                  int
+	Here               bool
+}
+
+// attention is one line about what is wrong.
+type attention struct {
+	Link, Policy, Group, Severity, What, Cause string
+	Since                                      moment
+}
+
+// moment is a time for people: how long ago, and when.
+type moment struct {
+	Ago, At string // "" without a clock
+}
+
+type requestRow struct {
+	Link, ID, Policy, State, Class, Recipe, Opened, WaitsFor string
+}
+
+// fleetRow is a policy: of several groups the worst speaks for it.
+type fleetRow struct {
+	Policy, Link, Groups string
+	State, Class         string
+	Missing              string
+	Since, Last          moment
+	Score                score
+	Cause, Incident      string
+	Promise, Kept        string
+	Units                string
+	Version, Versions    string // of the policy, and all of them
+
+	rank int
+}
+
+// score is a detector's score with its bar.
+type score struct {
+	Text  string // "" before a detector is armed
+	Bar   string // how far the bar goes, of 100, where 80 is a score of 1
 	Class string
 }
 
-type pageRequest struct {
-	ID, Policy, State, Class, Recipe, Opened, WaitsFor string
-}
-
-type pageIncident struct {
-	ID, Title, Severity, Cause, Since string
-	Evidence, Decisions               []string
-	Alarms                            []pageAlarm
-}
-
-type pageAlarm struct {
-	Signal, State, Effect, Since, Offsets, Detectors, Score string
-}
-
-type pageFault struct {
-	Title, Rules, Since string
-}
-
-type pageGroup struct {
-	Policy   string
-	Labels   []string
-	Units    int64
-	LastUnit string
-	Versions string
-	Baseline string
-	Promise  string
-	Streams  []pageStream
-}
-
-type pageStream struct {
-	Signal, State, Class, Missing          string
-	HasScore                               bool
-	Score                                  string
-	Meter                                  float64 // the score, at most 1
-	Baseline, Current, Shift, Armed, Tests string
-}
-
 func (c *Console) fleet(w http.ResponseWriter, r *http.Request) {
-	c.show(w, r, http.StatusOK, "fleet.html", c.fleetData(r.Context()))
+	c.show(w, r, http.StatusOK, "fleet.html", c.fleetData(r.Context(), r.URL.Query()))
 }
 
-func (c *Console) fleetData(ctx context.Context) pageData {
-	var d pageData
-	d.addRequests(ctx, c)
+func (c *Console) fleetData(ctx context.Context, query url.Values) fleetData {
+	d := fleetData{Query: strings.TrimSpace(query.Get("q")), State: query.Get("state")}
 	if err := c.view.Ready(); err != nil {
 		d.NotReady = err.Error()
 	}
-	for _, i := range c.view.Incidents() {
-		if !i.Closed {
-			d.Incidents = append(d.Incidents, incidentRow(i))
-		}
+	d.Requests, d.NoLedger = c.unfinished(ctx)
+	incidents, faults := c.view.Incidents(), c.view.Faults()
+	d.addAttention(incidents, faults, c.now())
+	rows := fleetRows(c.view.Summaries(), incidents, faults, c.now())
+	d.Empty = len(rows) == 0
+	rows = slices.DeleteFunc(rows, func(r fleetRow) bool { return !r.matches(d.Query) })
+	d.Counts = countStates(rows, d.Query, d.State)
+	if d.State != "" {
+		rows = slices.DeleteFunc(rows, func(r fleetRow) bool { return r.Class != d.State })
 	}
-	for _, f := range c.view.Faults() {
-		d.Faults = append(d.Faults, faultRow(f))
-	}
-	groups := allGroups(c.view.Summaries())
-	d.Counts = countStates(groups)
-	room := maxPageStreams
-	for _, g := range groups {
-		d.addGroup(g, &room)
-	}
+	d.cut(rows, query.Get("page"))
 	return d
 }
 
-// addRequests shows the retrain requests that are not finished. What the ledger does not tell in time is left out: the rest of the
-// page does not need it.
-func (d *pageData) addRequests(ctx context.Context, c *Console) {
-	if c.desk == nil {
-		return
+// cut shows one page of the rows.
+func (d *fleetData) cut(rows []fleetRow, page string) {
+	d.Found = len(rows)
+	last := max(0, (len(rows)-1)/fleetPage)
+	at, _ := strconv.Atoi(page)
+	at = min(max(at-1, 0), last)
+	d.First = at*fleetPage + 1
+	d.Rows = rows[at*fleetPage : min(len(rows), (at+1)*fleetPage)]
+	d.Refresh = fleetLink(d.Query, d.State, at)
+	if at > 0 {
+		d.Previous = fleetLink(d.Query, d.State, at-1)
 	}
-	ctx, cancel := context.WithTimeout(ctx, ledgerPatience)
-	defer cancel()
-	requests, err := c.desk.Unfinished(ctx, maxPageRequests)
-	if err != nil {
-		c.log.Error().Err(err).Msg("cannot read the ledger")
-		d.NoLedger = true
-	}
-	for _, q := range requests {
-		d.Requests = append(d.Requests, pageRequest{
-			ID: q.ID, Policy: q.Policy, State: words.Plain(q.State), Class: strings.ReplaceAll(string(q.State), "_", "-"),
-			Recipe: q.Recipe, Opened: words.Time(q.OpenedAt), WaitsFor: words.WaitsFor(q),
-		})
+	if at < last {
+		d.Next = fleetLink(d.Query, d.State, at+1)
 	}
 }
 
-// allGroups lists the groups with an incident first.
-func allGroups(summaries []*bank.Summary) []*bank.GroupSummary {
-	var out []*bank.GroupSummary
-	for _, p := range summaries {
-		for i := range p.Groups {
-			out = append(out, &p.Groups[i])
+// fleetLink leads from the fleet page to what is asked for, with pages from 0.
+func fleetLink(query, state string, page int) string {
+	v := url.Values{}
+	for name, value := range map[string]string{"q": query, "state": state} {
+		if value != "" {
+			v.Set(name, value)
 		}
 	}
-	slices.SortStableFunc(out, func(a, b *bank.GroupSummary) int {
-		switch {
-		case a.Incident == b.Incident:
-			return strings.Compare(a.Group.Policy, b.Group.Policy)
-		case a.Incident:
-			return -1
+	if page > 0 {
+		v.Set("page", strconv.Itoa(page+1))
+	}
+	return "?" + v.Encode()
+}
+
+// unfinished gives the retrain requests that are not finished, and whether the ledger did not tell in time: the rest of the page does
+// not need it.
+func (c *Console) unfinished(ctx context.Context) (rows []requestRow, failed bool) {
+	if c.desk == nil {
+		return nil, false
+	}
+	ctx, cancel := context.WithTimeout(ctx, ledgerPatience)
+	defer cancel()
+	requests, err := c.desk.Unfinished(ctx, maxAttention)
+	if err != nil {
+		c.log.Error().Err(err).Msg("cannot read the ledger")
+		return nil, true
+	}
+	return requestRows(requests), false
+}
+
+func (d *fleetData) addAttention(incidents []alerts.Incident, faults []alerts.Fault, now time.Time) {
+	for _, i := range incidents {
+		if !i.Closed {
+			d.Incidents = append(d.Incidents, incidentLine(i, now))
 		}
-		return 1
+	}
+	slices.SortStableFunc(d.Incidents, func(a, b attention) int { return loudness(a.Severity) - loudness(b.Severity) })
+	for _, f := range faults {
+		d.Faults = append(d.Faults, faultLine(f, now))
+	}
+	d.Omitted = max(0, len(d.Incidents)-maxAttention) + max(0, len(d.Faults)-maxAttention)
+	d.Incidents, d.Faults = d.Incidents[:min(len(d.Incidents), maxAttention)], d.Faults[:min(len(d.Faults), maxAttention)]
+}
+
+func loudness(severity string) int {
+	return slices.Index([]string{string(alerts.Critical), string(alerts.Warning), string(alerts.Info)}, severity)
+}
+
+// incidentLine tells of an incident by the alarm that opened it.
+func incidentLine(i alerts.Incident, now time.Time) attention {
+	a := attention{
+		Link: incidentLink(i.ID), Policy: i.Group.Policy, Group: labelsOf(i.Group), Severity: string(i.Severity), Cause: words.Plain(i.Cause),
+		Since: momentOf(i.Opened.TS, now),
+	}
+	if len(i.Alarms) > 0 {
+		first := i.Alarms[0]
+		a.What, a.Since = first.Effect.String(), momentOf(first.Onset.TS, now)
+		if first.Effect.Quantity != first.Signal {
+			a.What = first.Signal + ": " + a.What
+		}
+	}
+	if more := len(i.Alarms) - 1; more > 0 {
+		a.What += fmt.Sprintf("; and %d more", more)
+	}
+	return a
+}
+
+func faultLine(f alerts.Fault, now time.Time) attention {
+	var rules []string
+	for signal, rule := range f.Streams {
+		rules = append(rules, signal+": "+words.Plain(rule))
+	}
+	slices.Sort(rules)
+	more := ""
+	if n := len(rules) - 3; n > 0 {
+		rules, more = rules[:3], fmt.Sprintf(", and %d more", n)
+	}
+	return attention{
+		Link: policyLink(f.Group.Policy), Policy: f.Group.Policy, Group: labelsOf(f.Group),
+		What: strings.Join(rules, ", ") + more, Since: momentOf(f.Since.TS, now),
+	}
+}
+
+// fleetRows gives a row for each policy, open incidents first, then by state and name.
+func fleetRows(summaries []*bank.Summary, incidents []alerts.Incident, faults []alerts.Fault, now time.Time) []fleetRow {
+	known := newKnown(incidents, faults)
+	out := make([]fleetRow, 0, len(summaries))
+	for _, p := range summaries {
+		if len(p.Groups) > 0 {
+			out = append(out, policyRow(p, known, now))
+		}
+	}
+	slices.SortStableFunc(out, func(a, b fleetRow) int {
+		return cmp.Or(a.rank-b.rank, strings.Compare(a.Policy, b.Policy))
 	})
 	return out
 }
 
-func countStates(groups []*bank.GroupSummary) []pageCount {
-	counts := []pageCount{
-		{Label: "drift", Class: stateClass(bank.Drift)},
-		{Label: "telemetry fault", Class: stateClass(bank.TelemetryFault)},
-		{Label: "warming up", Class: stateClass(bank.WarmingUp)},
-		{Label: "ok", Class: stateClass(bank.OK)},
+// policyRow tells of a policy by its worst group.
+func policyRow(p *bank.Summary, known known, now time.Time) fleetRow {
+	worst := worstGroup(p.Groups, known)
+	g := worst.summary
+	row := fleetRow{
+		Policy: p.Policy, Link: policyLink(p.Policy), Groups: labelsOf(g.Group), State: words.Plain(worst.state.String()), Class: stateClass(worst.state),
+		Score: worst.score, Since: worst.since(known, now), Version: g.Versions.Policy, Versions: versionsText(g), Last: momentOf(g.LastUnitTS, now), rank: worst.rank(),
+		Units: grouped(g.Units),
 	}
-	for _, g := range groups {
-		for _, s := range g.Streams {
-			i := slices.IndexFunc(counts, func(c pageCount) bool { return c.Class == stateClass(s.State) })
-			counts[i].N++
+	if len(p.Groups) > 1 {
+		var units int64
+		for i := range p.Groups {
+			units += p.Groups[i].Units
 		}
+		row.Units, row.Groups = grouped(units), fmt.Sprintf("%d groups", len(p.Groups))
 	}
-	return counts
-}
-
-func stateClass(s bank.State) string { return strings.ReplaceAll(s.String(), "_", "-") }
-
-// addGroup shows as many streams of a group as there is room for, the drifting ones first.
-func (d *pageData) addGroup(g *bank.GroupSummary, room *int) {
-	row := pageGroup{
-		Policy:   g.Group.Policy,
-		Units:    g.Units,
-		Versions: versionsText(g),
-		Baseline: "not frozen yet",
+	if worst.state == bank.WarmingUp && g.Lineage.Wanted > 0 {
+		row.Missing = fmt.Sprintf("%d of %d units", g.Lineage.Collected, g.Lineage.Wanted)
 	}
-	for _, l := range g.Group.Labels() {
-		row.Labels = append(row.Labels, l.Name+" = "+l.Value)
-	}
-	if g.LastUnitTS != 0 {
-		row.LastUnit = words.Instant(g.LastUnitTS)
-	}
-	if g.Baseline.ID != "" {
-		row.Baseline = words.Baseline(g.Baseline)
+	if i := worst.incident; i != nil {
+		row.Cause, row.Incident = words.Plain(i.Cause), incidentLink(i.ID)
 	}
 	if g.Promise.N > 0 {
-		row.Promise = fmt.Sprintf("%.0f units between false alarms", g.Promise.N)
-	}
-	for _, s := range worstFirst(g.Streams) {
-		if *room == 0 {
-			d.Hidden++
-			continue
-		}
-		row.Streams = append(row.Streams, streamRow(&s))
-		*room--
-	}
-	if len(row.Streams) > 0 {
-		d.Groups = append(d.Groups, row)
-	}
-}
-
-func worstFirst(streams []bank.StreamSummary) []bank.StreamSummary {
-	rank := map[bank.State]int{bank.Drift: 0, bank.TelemetryFault: 1, bank.WarmingUp: 2, bank.OK: 2}
-	out := slices.Clone(streams)
-	slices.SortStableFunc(out, func(a, b bank.StreamSummary) int { return rank[a.State] - rank[b.State] })
-	return out
-}
-
-func versionsText(g *bank.GroupSummary) string {
-	var parts []string
-	for _, v := range []struct{ name, value string }{
-		{"policy", g.Versions.Policy}, {"environment", g.Versions.Env}, {"reward", g.Versions.Reward},
-	} {
-		if v.value != "" {
-			parts = append(parts, v.name+" "+v.value)
-		}
-	}
-	return strings.Join(parts, ", ")
-}
-
-func streamRow(s *bank.StreamSummary) pageStream {
-	row := pageStream{
-		Signal:   s.Signal,
-		State:    words.Plain(s.State.String()),
-		Class:    stateClass(s.State),
-		Missing:  words.Missing(*s),
-		Baseline: distributionText(s.Baseline),
-		Current:  distributionText(s.Current),
-		Armed:    strings.Join(s.Armed, ", "),
-	}
-	if s.Baseline.Units > 0 && s.Current.Units > 0 {
-		row.Shift = fmt.Sprintf("%+.2f sd", s.Effect)
-	}
-	if score, any := words.Score(s); any {
-		row.HasScore = true
-		row.Score = fmt.Sprintf("%.2f", score)
-		row.Meter = min(1, max(0, score))
-	}
-	var tests []string
-	for _, d := range s.Detectors {
-		if d.Threshold != 0 {
-			tests = append(tests, fmt.Sprintf("%s %.2f", d.Detector, d.Score))
-		}
-	}
-	row.Tests = strings.Join(tests, ", ")
-	return row
-}
-
-func distributionText(d bank.Distribution) string {
-	if d.Units == 0 {
-		return "-"
-	}
-	return words.Short(d.Mean) + " ± " + words.Short(d.SD)
-}
-
-func incidentRow(i alerts.Incident) pageIncident {
-	row := pageIncident{
-		ID: i.ID, Title: i.Group.String(), Severity: string(i.Severity), Cause: words.Plain(i.Cause),
-		Since: i.Opened.String(), Evidence: i.Evidence,
-	}
-	for _, d := range i.Decisions {
-		row.Decisions = append(row.Decisions, d.String())
-	}
-	for _, a := range i.Alarms {
-		row.Alarms = append(row.Alarms, pageAlarm{
-			Signal:    a.Signal,
-			State:     words.AlarmState(a),
-			Effect:    a.Effect.String(),
-			Since:     a.Onset.String(),
-			Offsets:   words.Offsets(a.Offsets),
-			Detectors: strings.Join(a.Detectors, ", "),
-			Score:     words.Short(a.Score),
-		})
+		row.Kept, row.Promise = g.Promise.Confidence, words.Promise(g.Promise)
 	}
 	return row
 }
 
-func faultRow(f alerts.Fault) pageFault {
-	var rules []string
-	for signal, rule := range f.Streams {
-		rules = append(rules, signal+": "+rule)
+// matches reports whether every word of a query stands in what is shown of a policy.
+func (r fleetRow) matches(query string) bool {
+	text := strings.ToLower(strings.Join([]string{r.Policy, r.Groups, r.State, r.Cause, r.Versions}, " "))
+	for _, word := range strings.Fields(strings.ToLower(query)) {
+		if !strings.Contains(text, word) {
+			return false
+		}
 	}
-	slices.Sort(rules)
-	return pageFault{Title: f.Group.String(), Rules: strings.Join(rules, ", "), Since: f.Since.String()}
+	return true
+}
+
+// countStates counts policies by state; each count leads to its policies.
+func countStates(rows []fleetRow, query, chosen string) []stateCount {
+	counts := []stateCount{{Label: "all", N: len(rows), Here: chosen == "", Link: fleetLink(query, "", 0)}}
+	for _, s := range []bank.State{bank.Drift, bank.TelemetryFault, bank.WarmingUp, bank.OK} {
+		class, n := stateClass(s), 0
+		for _, r := range rows {
+			if r.Class == class {
+				n++
+			}
+		}
+		counts = append(counts, stateCount{Label: words.Plain(s.String()), Class: class, Link: fleetLink(query, class, 0), N: n, Here: chosen == class})
+	}
+	return counts
 }

@@ -1,98 +1,169 @@
 package console
 
 import (
+	"context"
+	"errors"
 	"net/http"
-	"net/http/httptest"
+	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/rs/zerolog"
-
-	"github.com/rewardwatch/rewardwatch/alerts"
 	"github.com/rewardwatch/rewardwatch/detectors/bank"
 	"github.com/rewardwatch/rewardwatch/ingest"
+	"github.com/rewardwatch/rewardwatch/retrain"
 )
 
-// madeUp shows what a test has put into it.
-type madeUp struct {
-	summaries []*bank.Summary
-	incidents []alerts.Incident
-	faults    []alerts.Fault
-	notReady  error
+// fleetOf gives the data of a fleet page.
+func fleetOf(v *madeUp, query string) fleetData {
+	q, _ := url.ParseQuery(query)
+	return consoleOf(v, nil).fleetData(context.Background(), q)
 }
 
-func (v *madeUp) Summaries() []*bank.Summary   { return v.summaries }
-func (v *madeUp) Incidents() []alerts.Incident { return v.incidents }
-func (v *madeUp) Faults() []alerts.Fault       { return v.faults }
-func (v *madeUp) Ready() error                 { return v.notReady }
-
-var someTime = time.Date(2026, 11, 20, 10, 0, 5, 0, time.UTC)
-
-// consoleOf makes a console of made-up data, with a clock that stands.
-func consoleOf(v View, d Desk) *Console {
-	return New(v, d, func() time.Time { return someTime }, zerolog.Nop())
-}
-
-func get(c *Console, path string, headers ...string) *httptest.ResponseRecorder {
-	mux := http.NewServeMux()
-	c.Register(mux)
-	r := httptest.NewRequest(http.MethodGet, path, nil)
-	for i := 0; i+1 < len(headers); i += 2 {
-		r.Header.Set(headers[i], headers[i+1])
+func policies(d fleetData) []string {
+	var out []string
+	for _, r := range d.Rows {
+		out = append(out, r.Policy)
 	}
-	w := httptest.NewRecorder()
-	mux.ServeHTTP(w, r)
-	return w
+	return out
 }
 
-func TestFleetIsBounded(t *testing.T) {
-	v := &madeUp{summaries: []*bank.Summary{{Policy: "p"}}}
-	for range maxPageStreams + 7 {
-		v.summaries[0].Groups = append(v.summaries[0].Groups, bank.GroupSummary{
-			Group: ingest.NewGroup("p"), Streams: []bank.StreamSummary{{Signal: "return", State: bank.OK}},
-		})
+func TestFleetPutsFirstWhatIsWrong(t *testing.T) {
+	v := madeUpFleet(5, someTime)
+	slices.Reverse(v.summaries)
+	d := fleetOf(v, "")
+	if got := policies(d); !slices.Equal(got, []string{"policy-0000", "policy-0001", "policy-0002", "policy-0003", "policy-0004"}) {
+		t.Errorf("in the order %v", got)
 	}
-	d := consoleOf(v, nil).fleetData(t.Context())
-	if len(d.Groups) != maxPageStreams || d.Hidden != 7 {
-		t.Errorf("shows %d groups and hides %d streams", len(d.Groups), d.Hidden)
+	first := d.Rows[0]
+	if first.State != "drift" || first.Cause != "reward function" || first.Incident != "incidents/a1b2" || first.Score.Text != "1.60" || first.Score.Class != "over" ||
+		first.Since.Ago != "20 min ago" || first.Last.Ago != "42 s ago" || first.Kept != "kept" {
+		t.Errorf("%+v", first)
+	}
+	if r := d.Rows[2]; r.State != "warming up" || r.Missing != "312 of 500 units" || r.Score.Text != "" || r.Kept != "" {
+		t.Errorf("%+v", r)
+	}
+	if len(d.Incidents) != 1 || len(d.Faults) != 1 || d.Faults[0].What != "return: constant" || !strings.HasPrefix(d.Incidents[0].What, "return now 7.6") {
+		t.Errorf("incidents %+v, faults %+v", d.Incidents, d.Faults)
+	}
+	counted := map[string]int{}
+	for _, c := range d.Counts {
+		counted[c.Label] = c.N
+	}
+	if counted["all"] != 5 || counted["drift"] != 1 || counted["telemetry fault"] != 1 || counted["warming up"] != 1 || counted["ok"] != 2 {
+		t.Errorf("counts %v", counted)
 	}
 }
 
-func TestDriftingGroupsComeFirst(t *testing.T) {
-	v := &madeUp{summaries: []*bank.Summary{{Groups: []bank.GroupSummary{
-		{Group: ingest.NewGroup("a"), Streams: []bank.StreamSummary{{Signal: "return"}}},
-		{Group: ingest.NewGroup("b"), Incident: true, Streams: []bank.StreamSummary{{Signal: "action", State: bank.OK}, {Signal: "return", State: bank.Drift}}},
-	}}}}
-	d := consoleOf(v, nil).fleetData(t.Context())
-	if d.Groups[0].Policy != "b" || d.Groups[0].Streams[0].Signal != "return" {
-		t.Errorf("first is %s with %s", d.Groups[0].Policy, d.Groups[0].Streams[0].Signal)
+// A policy is as bad as the worst of its groups.
+func TestFleetTellsOfTheWorstGroup(t *testing.T) {
+	v := madeUpFleet(4, someTime)
+	drifting := v.summaries[0].Groups[0]
+	drifting.Group = ingest.NewGroup("policy-0003", ingest.Label{Name: "env", Value: "staging"})
+	v.summaries[3].Groups = append(v.summaries[3].Groups, drifting)
+	r := fleetOf(v, "q=policy-0003").Rows[0]
+	if r.State != "drift" || r.Groups != "2 groups" || r.Units != "247\u202f374" || r.Incident != "" {
+		t.Errorf("%+v", r)
 	}
 }
 
-func TestStaticFilesAreKeptUntilTheyChange(t *testing.T) {
-	c := consoleOf(&madeUp{}, nil)
-	for name, kind := range map[string]string{"console.css": "text/css", "vendor/htmx.min.js": "text/javascript", "icon.svg": "image/svg+xml"} {
-		w := get(c, "/static/"+asset(name))
-		if w.Code != http.StatusOK || !strings.HasPrefix(w.Header().Get("Content-Type"), kind) || !strings.Contains(w.Header().Get("Cache-Control"), "immutable") {
-			t.Errorf("%s gives %d %v", name, w.Code, w.Header())
-		}
-		tag := w.Header().Get("ETag")
-		if w := get(c, "/static/"+name, "If-None-Match", tag); w.Code != http.StatusNotModified || w.Header().Get("Cache-Control") != "no-cache" {
-			t.Errorf("%s asked again gives %d %v", name, w.Code, w.Header())
-		}
-	}
-	for _, name := range []string{"layout.html", "pages/fleet.html", "vendor", "", "none.css"} {
-		if w := get(c, "/static/"+name); w.Code != http.StatusNotFound {
-			t.Errorf("%q gives %d", name, w.Code)
+func TestFleetFinds(t *testing.T) {
+	v := madeUpFleet(5, someTime)
+	for query, want := range map[string][]string{
+		"q=POLICY-0004":              {"policy-0004"},
+		"q=reward+function":          {"policy-0000"},
+		"q=prod-eu+0003":             {"policy-0003"},
+		"q=0003+staging":             nil,
+		"state=warming-up":           {"policy-0002"},
+		"state=ok&q=0004":            {"policy-0004"},
+		"state=ok&q=0004&page=99":    {"policy-0004"},
+		"state=none":                 nil,
+		"q=2026-11-01.3&state=drift": {"policy-0000"},
+	} {
+		d := fleetOf(v, query)
+		if got := policies(d); !slices.Equal(got, want) {
+			t.Errorf("%s finds %v", query, got)
 		}
 	}
+	if body := get(consoleOf(v, nil), "/?q=nothing").Body.String(); !strings.Contains(body, "No policy is like that") {
+		t.Errorf("it says nothing where nothing is found: %s", body)
+	}
 }
 
-func TestLinksLeadBackToTheRoot(t *testing.T) {
-	for path, want := range map[string]string{"/": "./", "/retrain/rr_1/decide": "./../../", "/retrain/a%2Fb/decide?token=/": "./../../"} {
-		if got := root(httptest.NewRequest(http.MethodGet, path, nil)); got != want {
-			t.Errorf("%s: %s, want %s", path, got, want)
+// All of a thousand policies are found, page by page, and no page is large.
+func TestThousandPolicies(t *testing.T) {
+	const n = 1000
+	c := consoleOf(madeUpFleet(n, someTime), nil)
+	seen := map[string]bool{}
+	for at := "/"; at != ""; {
+		w := get(c, at)
+		if w.Code != http.StatusOK || w.Body.Len() > 200<<10 {
+			t.Fatalf("%s gives %d and %d bytes", at, w.Code, w.Body.Len())
+		}
+		d := c.fleetData(t.Context(), must(url.Parse(at)).Query())
+		for _, name := range policies(d) {
+			if seen[name] || !strings.Contains(w.Body.String(), name) {
+				t.Fatalf("%s: %s twice, or not shown", at, name)
+			}
+			seen[name] = true
+		}
+		at = ""
+		if d.Next != "" {
+			at = "/" + d.Next
+		}
+	}
+	if len(seen) != n {
+		t.Errorf("%d of %d policies are found", len(seen), n)
+	}
+}
+
+func BenchmarkThousandPolicies(b *testing.B) {
+	c := consoleOf(madeUpFleet(1000, someTime), nil)
+	for b.Loop() {
+		get(c, "/")
+	}
+}
+
+func TestFleetWithoutAnything(t *testing.T) {
+	v := &madeUp{notReady: errors.New("the group has not been joined"), summaries: []*bank.Summary{{Policy: "p"}}}
+	body := get(consoleOf(v, nil), "/").Body.String()
+	for _, want := range []string{"Nothing is watched yet", "the group has not been joined", "<title>Fleet · Rewardwatch</title>"} {
+		if !strings.Contains(body, want) {
+			t.Errorf("without %q the page is %s", want, body)
+		}
+	}
+}
+
+func TestFleetShowsRequestsAndGoesOnWithoutThem(t *testing.T) {
+	v := madeUpFleet(1, someTime)
+	v.requests = []retrain.Request{{
+		ID: "rr_1", Policy: "policy-0000", State: retrain.StateAwaitingApproval, Recipe: "ranker", OpenedAt: someTime, DueAt: someTime.Add(time.Hour),
+	}}
+	body := get(consoleOf(v, desk{view: v}), "/").Body.String()
+	for _, want := range []string{`href="./retrain/rr_1"`, "a person to approve it, until 2026-11-20T11:00:05Z", "badge awaiting-approval"} {
+		if !strings.Contains(body, want) {
+			t.Errorf("without %q the page is %s", want, body)
+		}
+	}
+	body = get(consoleOf(v, desk{view: v, err: errors.New("/secret: disk full")}), "/").Body.String()
+	if !strings.Contains(body, "the ledger cannot be read") || strings.Contains(body, "/secret") || !strings.Contains(body, "policy-0000") {
+		t.Errorf("without the ledger the page is %s", body)
+	}
+}
+
+func TestAgo(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		-time.Second: "0 s ago", 59 * time.Second: "59 s ago", time.Minute: "1 min ago", 90 * time.Minute: "1 h ago", 47 * time.Hour: "47 h ago",
+		72 * time.Hour: "3 d ago", -2 * time.Hour: "in 2 h",
+	} {
+		if got := ago(d); got != want {
+			t.Errorf("%v: %q, want %q", d, got, want)
+		}
+	}
+	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1\u202f000", 1234567: "1\u202f234\u202f567"} {
+		if got := grouped(n); got != want {
+			t.Errorf("%d: %q", n, got)
 		}
 	}
 }

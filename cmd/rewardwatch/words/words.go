@@ -4,6 +4,7 @@ package words
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -100,4 +101,25 @@ func Group(policy string, labels map[string]string) ingest.Group {
 	}
 	slices.SortFunc(sorted, func(a, b ingest.Label) int { return strings.Compare(a.Name, b.Name) })
 	return ingest.NewGroup(policy, sorted...)
+}
+
+// Whole gives a number of units without decimals or exponent, to four significant digits.
+func Whole[T ~float64](x T) string {
+	rounded, err := strconv.ParseFloat(Short(float64(x)), 64)
+	if err != nil {
+		return Short(float64(x))
+	}
+	return strconv.FormatFloat(math.Round(rounded), 'f', 0, 64)
+}
+
+// Promise says how seldom false alarms may come, and how seldom they are expected to.
+func Promise(p bank.Promise) string {
+	s := fmt.Sprintf("one false alarm in %s units", Whole(p.N))
+	if p.ARL0 > 0 {
+		s += fmt.Sprintf(", expected one in %s (%s to %s)", Whole(p.ARL0), Whole(p.Low), Whole(p.High))
+	}
+	if p.Confidence != "" {
+		s += "; promise: " + p.Confidence
+	}
+	return strings.Join(append([]string{s}, p.Caveats...), "; ")
 }

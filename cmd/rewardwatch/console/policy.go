@@ -1,0 +1,304 @@
+package console
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rewardwatch/rewardwatch/alerts"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/words"
+	"github.com/rewardwatch/rewardwatch/detectors/bank"
+	"github.com/rewardwatch/rewardwatch/retrain"
+)
+
+// How much the page of a policy shows at once; the API has all of it.
+const (
+	maxCards    = 24 // streams with their distributions
+	maxActions  = 20
+	maxOfPolicy = 20 // incidents, and requests
+)
+
+// policyData is what the page of a policy shows of it and of one of its groups, as text.
+type policyData struct {
+	Policy    string
+	Refresh   string // leads to the same page
+	Groups    []groupLink
+	Group     *groupData // nil where the policy is not known
+	Incidents []incidentRow
+	Requests  []requestRow
+	NoLedger  bool
+}
+
+// groupLink leads to another group of the policy.
+type groupLink struct {
+	Name, Link, State, Class string
+	Score                    score
+	Here                     bool
+}
+
+// incidentRow is an incident of the policy, open or closed.
+type incidentRow struct {
+	Link, Group, Severity, State, Cause, Signals string
+	Since, Closed                                moment
+}
+
+// groupData is a group as it stands.
+type groupData struct {
+	Name                        string
+	State, Class                string
+	Since, Last                 moment
+	Units, Versions, Production string
+	Baseline, Promise           string
+	WarmUp                      string // the warm-up that goes on, "" where none does
+	Fault                       string
+	Incident                    *attention // open
+	Chart                       *chart     // nil before there is a score
+	Streams                     []streamCard
+	Hidden                      int // streams that did not fit
+	Actions                     []actionBar
+	HiddenActions               int
+	ActionText                  string
+}
+
+// streamCard is a stream with its two distributions.
+type streamCard struct {
+	Signal, State, Class       string
+	Score                      score
+	Missing, Armed, Next       string
+	Shift, Baseline, Current   string
+	BaselineUnits, RecentUnits int
+	Notes                      []string
+	Picture                    *picture // nil before there is a baseline
+}
+
+// actionBar is the share of an action, before and now; widths are of 100.
+type actionBar struct {
+	Action, Baseline, Current, Change string
+	BaselineBar, CurrentBar           string
+}
+
+func (c *Console) policy(w http.ResponseWriter, r *http.Request) {
+	d := c.policyData(r.Context(), named(r, "policy"), r.URL.Query().Get("group"))
+	status := http.StatusOK
+	if d.Group == nil {
+		status = http.StatusNotFound
+	}
+	c.show(w, r, status, "policy.html", d)
+}
+
+// policyData tells of a policy and one of its groups: of the one that is chosen, or else of the worst.
+func (c *Console) policyData(ctx context.Context, policy, chosen string) policyData {
+	d := policyData{Policy: policy, Refresh: groupQuery(chosen)}
+	i := slices.IndexFunc(c.view.Summaries(), func(p *bank.Summary) bool { return p.Policy == policy && len(p.Groups) > 0 })
+	if i < 0 {
+		return d
+	}
+	p, incidents := c.view.Summaries()[i], c.view.Incidents()
+	known := newKnown(incidents, c.view.Faults())
+	shown := worstGroup(p.Groups, known)
+	for i := range p.Groups {
+		if chosen != "" && p.Groups[i].Group.String() == chosen {
+			shown = standingOf(&p.Groups[i], known)
+		}
+	}
+	if len(p.Groups) > 1 {
+		d.Groups = groupLinks(p.Groups, known, shown)
+	}
+	d.Group = c.groupData(shown, known)
+	d.addIncidents(incidents, c.now())
+	d.Requests, d.NoLedger = c.requestsOf(ctx, policy)
+	return d
+}
+
+func groupQuery(group string) string {
+	if group == "" {
+		return "?"
+	}
+	return "?group=" + url.QueryEscape(group)
+}
+
+func groupLinks(groups []bank.GroupSummary, known known, shown standing) []groupLink {
+	standings := make([]standing, len(groups))
+	for i := range groups {
+		standings[i] = standingOf(&groups[i], known)
+	}
+	slices.SortStableFunc(standings, func(a, b standing) int { return cmp.Or(a.rank()-b.rank(), cmp.Compare(b.largest, a.largest)) })
+	var out []groupLink
+	for _, s := range standings {
+		g := s.summary.Group
+		out = append(out, groupLink{
+			Name: cmp.Or(labelsOf(g), "no labels"), Link: groupQuery(g.String()), State: words.Plain(s.state.String()), Class: stateClass(s.state),
+			Score: s.score, Here: g == shown.summary.Group,
+		})
+	}
+	return out
+}
+
+// addIncidents lists those of the policy, the newest first.
+func (d *policyData) addIncidents(incidents []alerts.Incident, now time.Time) {
+	for _, i := range slices.Backward(incidents) {
+		if i.Group.Policy == d.Policy && len(d.Incidents) < maxOfPolicy {
+			d.Incidents = append(d.Incidents, incidentRowOf(i, now))
+		}
+	}
+}
+
+func incidentRowOf(i alerts.Incident, now time.Time) incidentRow {
+	row := incidentRow{
+		Link: incidentLink(i.ID), Group: labelsOf(i.Group), Severity: string(i.Severity), State: "open", Cause: words.Plain(i.Cause),
+		Since: momentOf(i.Opened.TS, now),
+	}
+	var signals []string
+	for _, a := range i.Alarms {
+		if !slices.Contains(signals, a.Signal) {
+			signals = append(signals, a.Signal)
+		}
+	}
+	row.Signals = strings.Join(signals, ", ")
+	if len(i.Alarms) > 0 {
+		row.Since = momentOf(i.Alarms[0].Onset.TS, now)
+	}
+	if i.Closed {
+		row.State, row.Closed = "closed", momentOf(i.ClosedAt.TS, now)
+	}
+	return row
+}
+
+func (c *Console) requestsOf(ctx context.Context, policy string) (rows []requestRow, failed bool) {
+	if c.desk == nil {
+		return nil, false
+	}
+	ctx, cancel := context.WithTimeout(ctx, ledgerPatience)
+	defer cancel()
+	requests, _, err := c.view.RetrainRequests(ctx, retrain.Filter{Policy: policy, Limit: maxOfPolicy})
+	if err != nil {
+		c.log.Error().Err(err).Msg("cannot read the ledger")
+		return nil, true
+	}
+	return requestRows(requests), false
+}
+
+func (c *Console) groupData(s standing, known known) *groupData {
+	g := s.summary
+	d := &groupData{
+		Name: labelsOf(g.Group), State: words.Plain(s.state.String()), Class: stateClass(s.state), Since: s.since(known, c.now()), Last: momentOf(g.LastUnitTS, c.now()),
+		Units: grouped(g.Units), Versions: versionsText(g), Production: g.Production, WarmUp: warmUpText(g),
+	}
+	if g.Baseline.ID != "" {
+		d.Baseline = words.Baseline(g.Baseline)
+	}
+	if g.Promise.N > 0 {
+		d.Promise = words.Promise(g.Promise)
+	}
+	if s.incident != nil {
+		line := incidentLine(*s.incident, c.now())
+		d.Incident = &line
+	}
+	if f := known.faults[g.Group]; f != nil {
+		d.Fault = faultLine(*f, c.now()).What
+	}
+	streams := worstFirst(g.Streams)
+	d.Chart = chartOf(c.view.Course(g.Group), streams, known.incidents[g.Group])
+	for i := range streams[:min(len(streams), maxCards)] {
+		d.Streams = append(d.Streams, cardOf(&streams[i]))
+	}
+	d.Hidden = max(0, len(streams)-maxCards)
+	d.addActions(g)
+	return d
+}
+
+// warmUpText says how far the warm-up is that goes on.
+func warmUpText(g *bank.GroupSummary) string {
+	var parts []string
+	if g.Lineage.Wanted > 0 {
+		parts = append(parts, fmt.Sprintf("%d of %d units", g.Lineage.Collected, g.Lineage.Wanted))
+	}
+	if g.Lineage.NextVersion != "" {
+		parts = append(parts, fmt.Sprintf("version %s: %d of %d units", g.Lineage.NextVersion, g.Lineage.NextUnits, g.Lineage.NextWanted))
+	}
+	if g.Trending != "" {
+		parts = append(parts, "the last one was refused, as it moved on: "+g.Trending)
+	}
+	return strings.Join(parts, "; ")
+}
+
+// worstFirst orders streams by their states, and then by score.
+func worstFirst(streams []bank.StreamSummary) []bank.StreamSummary {
+	rank := map[bank.State]int{bank.Drift: 0, bank.TelemetryFault: 1, bank.WarmingUp: 2, bank.OK: 2}
+	out := slices.Clone(streams)
+	slices.SortStableFunc(out, func(a, b bank.StreamSummary) int {
+		x, _ := words.Score(&a)
+		y, _ := words.Score(&b)
+		return cmp.Or(rank[a.State]-rank[b.State], cmp.Compare(y, x))
+	})
+	return out
+}
+
+func cardOf(s *bank.StreamSummary) streamCard {
+	card := streamCard{
+		Signal: s.Signal, State: words.Plain(s.State.String()), Class: stateClass(s.State), Missing: words.Missing(*s), Armed: strings.Join(s.Armed, ", "),
+		Next: nextArmed(s), Notes: s.Notes, BaselineUnits: s.Baseline.Units, RecentUnits: s.Current.Units,
+	}
+	if x, any := words.Score(s); any {
+		card.Score = scoreBar(x)
+	}
+	if s.Baseline.Units > 0 {
+		card.Baseline = distributionText(s.Baseline)
+	}
+	if s.Current.Units > 0 {
+		card.Current = distributionText(s.Current)
+	}
+	if s.Baseline.Units > 0 && s.Current.Units > 0 {
+		card.Shift = fmt.Sprintf("%+.2f sd", s.Effect)
+		card.Picture = pictureOf(s)
+	}
+	return card
+}
+
+func distributionText(d bank.Distribution) string {
+	return words.Short(d.Mean) + " ± " + words.Short(d.SD)
+}
+
+// nextArmed says which test the stream would get next by a larger baseline.
+func nextArmed(s *bank.StreamSummary) string {
+	if len(s.Dropped) == 0 || len(s.Armed) == 0 {
+		return ""
+	}
+	text := fmt.Sprintf("%d of %d tests wait for a larger baseline", len(s.Dropped), s.Branches+len(s.Dropped))
+	var next *bank.DroppedBranch
+	for i := range s.Dropped {
+		if d := &s.Dropped[i]; d.Units > 0 && (next == nil || d.Units < next.Units) {
+			next = d
+		}
+	}
+	if next == nil {
+		return text + "; none within reach"
+	}
+	return fmt.Sprintf("%s; next %s, at about %s units", text, next.Branch, grouped(int64(next.Units)))
+}
+
+// addActions lists the actions, the commonest first.
+func (d *groupData) addActions(g *bank.GroupSummary) {
+	shares := slices.Clone(g.ActionShare)
+	slices.SortStableFunc(shares, func(a, b bank.ActionShare) int {
+		return cmp.Compare(max(b.Baseline, b.Current), max(a.Baseline, a.Current))
+	})
+	for _, s := range shares[:min(len(shares), maxActions)] {
+		d.Actions = append(d.Actions, actionBar{
+			Action: s.Action, Baseline: percent(s.Baseline), Current: percent(s.Current), Change: fmt.Sprintf("%+.1f", 100*(s.Current-s.Baseline)),
+			BaselineBar: pixels(100 * s.Baseline), CurrentBar: pixels(100 * s.Current),
+		})
+	}
+	d.HiddenActions = max(0, len(shares)-maxActions)
+	m := g.ActionMix
+	if len(m.Divergences) > 0 {
+		d.ActionText = fmt.Sprintf("Entropy %.2f bits in the baseline, %.2f now.", m.BaselineEntropy, m.CurrentEntropy)
+	}
+}
+
+func percent(x float64) string { return fmt.Sprintf("%.1f %%", 100*x) }

@@ -1,0 +1,210 @@
+package console
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"html"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/rewardwatch/rewardwatch/detectors/bank"
+	"github.com/rewardwatch/rewardwatch/ingest"
+	"github.com/rewardwatch/rewardwatch/retrain"
+)
+
+// policyOf gives the data of the page of a policy.
+func policyOf(t *testing.T, v *madeUp, policy, group string) policyData {
+	t.Helper()
+	return consoleOf(v, desk{view: v}).policyData(t.Context(), policy, group)
+}
+
+func drawn(t *testing.T, c *chart) courseJSON {
+	t.Helper()
+	var out courseJSON
+	if c == nil {
+		t.Fatal("no chart")
+	}
+	if err := json.Unmarshal([]byte(c.Data), &out); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func TestPolicyTellsWhatSinceWhenAndWhy(t *testing.T) {
+	v := madeUpFleet(3, someTime)
+	v.requests = []retrain.Request{{ID: "rr_1", Policy: "policy-0000"}, {ID: "rr_2", Policy: "policy-0001"}}
+	d := policyOf(t, v, "policy-0000", "")
+	g := d.Group
+	if g.State != "drift" || g.Since.Ago != "20 min ago" || g.Incident == nil || g.Incident.Cause != "reward function" || len(d.Incidents) != 1 || d.Incidents[0].Link != "incidents/a1b2" {
+		t.Errorf("%+v, incidents %+v", g, d.Incidents)
+	}
+	if len(d.Requests) != 1 || d.Requests[0].Link != "retrain/rr_1" {
+		t.Errorf("requests %+v", d.Requests)
+	}
+	first := g.Streams[0]
+	if first.Signal != "return" || first.Shift != "-1.20 sd" || first.Next != "3 of 12 tests wait for a larger baseline; next return spread +0.5, at about 900 units" {
+		t.Errorf("%+v", first)
+	}
+	if p := first.Picture; len(p.Bins) != 10 || p.Edges[0].Text != "7.5" || p.Bins[0].CurrentPercent != "20.8 %" || p.Bins[9].Title != "from 12.5" || p.Bins[4].Title != "9.375 to 10" {
+		t.Errorf("%+v", first.Picture)
+	}
+	if a := g.Actions[0]; a.Action != "offer_b" || a.Baseline != "90.0 %" || a.Current != "75.0 %" || a.Change != "-15.0" || a.CurrentBar != "75.0" {
+		t.Errorf("%+v", g.Actions)
+	}
+	if w := policyOf(t, v, "policy-0002", "").Group; w.WarmUp != "312 of 500 units" || w.Chart != nil || w.Streams[0].Missing != "312 of 500 units" || w.Streams[0].Picture != nil {
+		t.Errorf("%+v", w)
+	}
+	if f := policyOf(t, v, "policy-0001", "").Group; f.State != "telemetry fault" || f.Fault != "return: constant" || f.Since.Ago != "20 min ago" {
+		t.Errorf("%+v", f)
+	}
+}
+
+func TestChartMarksOnsetsAndVersions(t *testing.T) {
+	v := madeUpFleet(1, someTime)
+	g := v.summaries[0].Groups[0].Group
+	c := drawn(t, policyOf(t, v, "policy-0000", "").Group.Chart)
+	at := v.courses[g].At
+	want := []markJSON{
+		{X: float64(at[120].TS) / 1e9, Kind: "onset", Text: "onset of return"}, {X: float64(at[95].TS) / 1e9, Kind: "version", Text: "policy 2026-11-01.3"},
+	}
+	if fmt.Sprint(c.Marks) != fmt.Sprint(want) || !c.Clock || len(c.X) != len(at) || len(c.Lines) != len(signals) || c.Lines[0].Name != "return" || len(c.Lines[0].Y) != len(at) {
+		t.Errorf("marks %v, want %v; %d lines", c.Marks, want, len(c.Lines))
+	}
+	course := v.courses[g]
+	for i := range course.At {
+		course.At[i].TS = 0
+	}
+	course.Changes[0].TS, v.incidents[0].Alarms[0].Onset.TS = 0, 0
+	c = drawn(t, policyOf(t, v, "policy-0000", "").Group.Chart)
+	if c.Clock || c.X[7] != 35 || c.Marks[0].X != 600 || c.Marks[1].X != 475 {
+		t.Errorf("without a clock: %v at %v", c.Marks, c.X[:8])
+	}
+}
+
+func TestChartIsBounded(t *testing.T) {
+	v := madeUpFleet(1, someTime)
+	g := &v.summaries[0].Groups[0]
+	for i := range 30 {
+		s := madeUpStream(fmt.Sprint("observation.", i), bank.OK)
+		g.Streams = append(g.Streams, s)
+		v.courses[g.Group].Scores[s.Signal] = v.courses[g.Group].Scores["action"]
+	}
+	d := policyOf(t, v, "policy-0000", "").Group
+	if c := drawn(t, d.Chart); len(c.Lines) != maxLines || d.Chart.Hidden != 35-maxLines || len(d.Streams) != maxCards || d.Hidden != 35-maxCards {
+		t.Errorf("%d lines without %d, %d streams without %d", len(c.Lines), d.Chart.Hidden, len(d.Streams), d.Hidden)
+	}
+}
+
+func TestPolicyOfSeveralGroups(t *testing.T) {
+	v := madeUpFleet(1, someTime)
+	calm := v.summaries[0].Groups[0]
+	calm.Group = ingest.NewGroup("policy-0000", ingest.Label{Name: "env", Value: `a&b="c"`})
+	calm.Streams = []bank.StreamSummary{madeUpStream("return", bank.OK)}
+	v.summaries[0].Groups = append([]bank.GroupSummary{calm}, v.summaries[0].Groups...)
+	d := policyOf(t, v, "policy-0000", "")
+	if d.Group.State != "drift" || len(d.Groups) != 2 || !d.Groups[0].Here || d.Groups[1].Name != `env = a&b="c"` {
+		t.Fatalf("%+v shows %s", d.Groups, d.Group.State)
+	}
+	body := get(consoleOf(v, nil), "/policies/policy-0000"+d.Groups[1].Link).Body.String()
+	if !strings.Contains(body, `since 3 d`) || strings.Contains(body, "The whole story") {
+		t.Errorf("the other group is shown as %s", body)
+	}
+}
+
+func TestUnknownPolicyAndLedgerThatFails(t *testing.T) {
+	v := madeUpFleet(1, someTime)
+	w := get(consoleOf(v, nil), "/policies/none")
+	if w.Code != http.StatusNotFound || !strings.Contains(w.Body.String(), "Nothing is known of this policy") {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+	v.ledger = errors.New("/secret: disk full")
+	body := get(consoleOf(v, desk{view: v}), "/policies/policy-0000").Body.String()
+	if !strings.Contains(body, "the ledger cannot be read") || strings.Contains(body, "/secret") {
+		t.Errorf("%s", body)
+	}
+}
+
+// hostile are names that telemetry may bring.
+var hostile = []string{
+	"a/b", "/", "a%2Fb", "..", ".", "~", "~.", "", "a b+c", "?q=1#x", `"><script>alert(1)</script><img src=x onerror=alert(1)>`, "{{.}}", "line\nfeed\ttab", "\x00",
+	"\u202egnihton\u202c", strings.Repeat("x", 256), "\xff\xfe not text", "javascript:alert(1)", "//evil.example/", `\\evil`, "&amp;", "ä/日本", "' onclick='x",
+}
+
+var links = regexp.MustCompile(`<th scope="row"><a href="([^"]*)">`)
+
+// Every name is shown as text, and its link leads to its page as a browser follows it.
+func TestHostileNames(t *testing.T) {
+	for _, name := range hostile {
+		v := madeUpFleet(0, someTime)
+		v.addPolicy(name, bank.Drift, someTime)
+		g := &v.summaries[0].Groups[0]
+		g.Versions = ingest.Versions{Policy: name, Env: name, Reward: name}
+		for i := range g.Streams {
+			s := &g.Streams[i]
+			s.Notes, s.Dropped[0].Branch = []string{name}, name
+		}
+		v.courses[g.Group].Scores[name] = v.courses[g.Group].Scores["return"]
+		g.Streams[0].Signal, g.ActionShare[0].Action = name, name
+		v.incidents[0].ID, v.incidents[0].Alarms[0].Signal, v.incidents[0].Alarms[0].Effect.Quantity = name, name, name
+		v.faults = nil
+		c := consoleOf(v, nil)
+		fleet := get(c, "/").Body.String()
+		inert(t, name, fleet)
+		found := links.FindStringSubmatch(fleet)
+		if found == nil {
+			t.Errorf("%q has no link in %s", name, fleet)
+			continue
+		}
+		at, err := url.Parse("http://localhost/" + strings.TrimPrefix(html.UnescapeString(found[1]), "./"))
+		if err != nil || strings.Contains(at.EscapedPath(), "/../") || strings.HasSuffix(at.EscapedPath(), "/.") || strings.HasSuffix(at.EscapedPath(), "/..") {
+			t.Errorf("%q: the link %s is resolved to another: %v", name, found[1], err)
+			continue
+		}
+		w := get(c, at.RequestURI())
+		if w.Code != http.StatusOK || !strings.Contains(w.Body.String(), "The whole story") {
+			t.Errorf("%q: %s gives %d", name, at, w.Code)
+		}
+		inert(t, name, w.Body.String())
+	}
+}
+
+var (
+	handlers = regexp.MustCompile(`<[^>"]*("[^"]*"[^>"]*)*\son[a-z]+=`)
+	inlined  = regexp.MustCompile(`<[^>"]*("[^"]*"[^>"]*)*\sstyle=|<script(>| [^s])|<style|<img src=x|href="(javascript|//)`)
+)
+
+// inert fails the test where a page holds a script, a style or a handler of its own, which is more than the security policy allows.
+func inert(t *testing.T, name, page string) {
+	t.Helper()
+	for _, pattern := range []*regexp.Regexp{handlers, inlined} {
+		if at := pattern.FindString(page); at != "" {
+			t.Errorf("%q: the page holds %s", name, at)
+		}
+	}
+	if strings.Contains(page, "ZgotmplZ") {
+		t.Errorf("%q: a value did not get through: %s", name, page)
+	}
+}
+
+func FuzzSegment(f *testing.F) {
+	for _, name := range hostile {
+		f.Add(name)
+	}
+	f.Fuzz(func(t *testing.T, name string) {
+		var got *string
+		mux := http.NewServeMux()
+		mux.HandleFunc("GET /policies/{policy}", func(_ http.ResponseWriter, r *http.Request) { got = new(named(r, "policy")) })
+		r, err := http.NewRequest(http.MethodGet, "http://localhost/"+policyLink(name), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		mux.ServeHTTP(nil, r)
+		if got == nil || *got != name {
+			t.Errorf("%q comes back as %v", name, got)
+		}
+	})
+}

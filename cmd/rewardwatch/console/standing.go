@@ -1,0 +1,211 @@
+package console
+
+import (
+	"fmt"
+	"math"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rewardwatch/rewardwatch/alerts"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/words"
+	"github.com/rewardwatch/rewardwatch/detectors/bank"
+	"github.com/rewardwatch/rewardwatch/ingest"
+	"github.com/rewardwatch/rewardwatch/retrain"
+)
+
+// known is what is known of groups beside their summaries.
+type known struct {
+	incidents map[ingest.Group]*alerts.Incident // the newest
+	faults    map[ingest.Group]*alerts.Fault
+}
+
+func newKnown(incidents []alerts.Incident, faults []alerts.Fault) known {
+	k := known{incidents: map[ingest.Group]*alerts.Incident{}, faults: map[ingest.Group]*alerts.Fault{}}
+	for i := range incidents {
+		k.incidents[incidents[i].Group] = &incidents[i]
+	}
+	for i := range faults {
+		k.faults[faults[i].Group] = &faults[i]
+	}
+	return k
+}
+
+// standing is where a group stands as a whole.
+type standing struct {
+	summary  *bank.GroupSummary
+	state    bank.State // that its worst stream is in; warming up where none is judged yet
+	score    score
+	largest  float64          // the score; -1 before a detector is armed
+	incident *alerts.Incident // open, nil where there is none
+}
+
+func standingOf(g *bank.GroupSummary, k known) standing {
+	s := standing{summary: g, state: bank.WarmingUp, largest: -1}
+	for i := range g.Streams {
+		stream := &g.Streams[i]
+		if severity(stream.State) > severity(s.state) {
+			s.state = stream.State
+		}
+		if have, any := words.Score(stream); any && have > s.largest {
+			s.largest, s.score = have, scoreBar(have)
+		}
+	}
+	if i := k.incidents[g.Group]; i != nil && !i.Closed {
+		s.incident = i
+	}
+	return s
+}
+
+// severity orders states: the largest speaks for a group.
+func severity(s bank.State) int {
+	return map[bank.State]int{bank.WarmingUp: 0, bank.OK: 1, bank.TelemetryFault: 2, bank.Drift: 3}[s]
+}
+
+// rank orders groups: the least comes first.
+func (s standing) rank() int {
+	if s.incident != nil {
+		return 0
+	}
+	return map[bank.State]int{bank.Drift: 1, bank.TelemetryFault: 2, bank.WarmingUp: 3, bank.OK: 4}[s.state]
+}
+
+func worstGroup(groups []bank.GroupSummary, k known) standing {
+	worst := standingOf(&groups[0], k)
+	for i := range groups[1:] {
+		s := standingOf(&groups[i+1], k)
+		if s.rank() < worst.rank() || s.rank() == worst.rank() && s.largest > worst.largest {
+			worst = s
+		}
+	}
+	return worst
+}
+
+// since tells when the group went to its state: with its first onset, with its fault, or when its baseline was frozen or its last
+// incident closed.
+func (s standing) since(k known, now time.Time) moment {
+	g := s.summary
+	closed := int64(0)
+	if i := k.incidents[g.Group]; i != nil && i.Closed {
+		closed = i.ClosedAt.TS
+	}
+	switch {
+	case s.incident != nil && len(s.incident.Alarms) > 0:
+		return momentOf(s.incident.Alarms[0].Onset.TS, now)
+	case s.state == bank.TelemetryFault && k.faults[g.Group] != nil:
+		return momentOf(k.faults[g.Group].Since.TS, now)
+	case s.state == bank.OK:
+		return momentOf(max(g.FrozenTS, closed), now)
+	}
+	return moment{}
+}
+
+// scoreBar draws a score; a bar ends a bit beyond the line of 1.
+func scoreBar(x float64) score {
+	s := score{Text: fmt.Sprintf("%.2f", x), Bar: strconv.FormatFloat(80*min(1.25, max(0, x)), 'f', 1, 64), Class: "calm"}
+	switch {
+	case math.IsNaN(x):
+		s.Bar = "0"
+	case x >= 1:
+		s.Class = "over"
+	case x >= .5:
+		s.Class = "near"
+	}
+	return s
+}
+
+func stateClass(s bank.State) string { return strings.ReplaceAll(s.String(), "_", "-") }
+
+func versionsText(g *bank.GroupSummary) string {
+	var parts []string
+	for _, v := range []struct{ name, value string }{
+		{"policy", g.Versions.Policy}, {"environment", g.Versions.Env}, {"reward", g.Versions.Reward},
+	} {
+		if v.value != "" {
+			parts = append(parts, v.name+" "+v.value)
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// labelsOf gives the labels of a group, "" where it has none.
+func labelsOf(g ingest.Group) string {
+	var parts []string
+	for _, l := range g.Labels() {
+		parts = append(parts, l.Name+" = "+l.Value)
+	}
+	return strings.Join(parts, ", ")
+}
+
+// grouped writes a count with spaces between thousands.
+func grouped(n int64) string {
+	s := strconv.FormatInt(n, 10)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "\u202f" + s[i:]
+	}
+	return s
+}
+
+// momentOf tells of a time in Unix nanoseconds; 0 is none.
+func momentOf(ns int64, now time.Time) moment {
+	if ns == 0 {
+		return moment{}
+	}
+	at := time.Unix(0, ns).UTC()
+	return moment{Ago: ago(now.Sub(at)), At: at.Format("2006-01-02 15:04:05 UTC")}
+}
+
+// ago says how long ago something was, in the largest unit that fits.
+func ago(d time.Duration) string {
+	ahead := d < -time.Minute // clocks may differ a little
+	if ahead {
+		d = -d
+	}
+	text := ""
+	switch {
+	case d < time.Minute:
+		return fmt.Sprintf("%d s ago", max(0, int(d.Seconds())))
+	case d < time.Hour:
+		text = fmt.Sprintf("%d min", int(d.Minutes()))
+	case d < 48*time.Hour:
+		text = fmt.Sprintf("%d h", int(d.Hours()))
+	default:
+		text = fmt.Sprintf("%d d", int(d.Hours()/24))
+	}
+	if ahead {
+		return "in " + text
+	}
+	return text + " ago"
+}
+
+func requestRows(requests []retrain.Request) []requestRow {
+	var out []requestRow
+	for _, q := range requests {
+		out = append(out, requestRow{
+			Link: "retrain/" + segment(q.ID), ID: q.ID, Policy: q.Policy, State: words.Plain(q.State), Class: strings.ReplaceAll(string(q.State), "_", "-"),
+			Recipe: q.Recipe, Opened: words.Time(q.OpenedAt), WaitsFor: words.WaitsFor(q),
+		})
+	}
+	return out
+}
+
+// policyLink leads from the root to the page of a policy.
+func policyLink(policy string) string { return "policies/" + segment(policy) }
+
+func incidentLink(id string) string { return "incidents/" + segment(id) }
+
+// segment makes a path segment of any name. Browsers resolve the segments "." and "..", however they are escaped, servers take "/" for the
+// end of the path, and an empty one is none: a tilde keeps them.
+func segment(name string) string {
+	if name == "" || strings.ContainsRune("./~", rune(name[0])) {
+		name = "~" + name
+	}
+	return url.PathEscape(name)
+}
+
+// named gives the name that a segment of the path was made of.
+func named(r *http.Request, wildcard string) string {
+	return strings.TrimPrefix(r.PathValue(wildcard), "~")
+}
