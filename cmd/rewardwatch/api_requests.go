@@ -8,6 +8,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	pages "github.com/rewardwatch/rewardwatch/cmd/rewardwatch/console"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/words"
 	"github.com/rewardwatch/rewardwatch/retrain"
 )
@@ -15,20 +16,10 @@ import (
 // requestDesk is what people and jobs do with retrain requests. What a method has changed is durable when it returns; its errors are
 // those of retrain.Desk.
 type requestDesk interface {
+	pages.Desk
 	Ask(ctx context.Context, a retrain.Ask) (retrain.Request, error)
-	Approve(ctx context.Context, id, by, why string) (retrain.Request, error)
-	Reject(ctx context.Context, id, by, why string) (retrain.Request, error)
-	Resend(ctx context.Context, id, by, why string) (retrain.Request, error)
 	Report(ctx context.Context, id string, r retrain.Report) (retrain.Request, error)
-
-	History(ctx context.Context, id string) ([]retrain.StateChange, error)
-	Unfinished(ctx context.Context, limit int) ([]retrain.Request, error)
-
 	Link(ctx context.Context, q retrain.Request) (string, error)
-	LinkedRequest(ctx context.Context, id, token string) (retrain.Request, error)
-	Delta(q retrain.Request) (parent string, differences []retrain.Difference, err error)
-	ApproveByLink(ctx context.Context, id, token, by, why string) (retrain.Request, error)
-	RejectByLink(ctx context.Context, id, token, by, why string) (retrain.Request, error)
 }
 
 // watchedRequests are those of policies that are watched.

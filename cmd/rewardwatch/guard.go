@@ -10,7 +10,10 @@ import (
 	"net/http"
 	"net/netip"
 	"os"
+	"slices"
 	"strings"
+
+	pages "github.com/rewardwatch/rewardwatch/cmd/rewardwatch/console"
 )
 
 // What keeps a request from changing state, for errors.Is. The text is for the client.
@@ -70,24 +73,32 @@ func admit(r *http.Request, files ...string) error {
 	return nil
 }
 
-// isLocal reports whether a program on this machine asks. A page in a browser on it reaches loopback addresses too, by a form, by a
-// script or under a name that it has pointed here; and a proxy asks for others. None of them may pass: browsers say of a POST where
-// it comes from, and send JSON elsewhere only where they were allowed to; proxies say for whom they ask.
+// isLocal reports whether a program on this machine asks. A page in a browser on it reaches loopback addresses too, by a form or by a
+// script. It may not pass: browsers say of a POST where it comes from, and send JSON elsewhere only where they were allowed to.
 func isLocal(r *http.Request) bool {
-	to, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
-	if to == nil || !isLoopback(to.String()) || !isLoopback(r.RemoteAddr) || !namesLoopback(r.Host) {
-		return false
-	}
-	for _, name := range []string{
-		"Origin", "Referer", "Sec-Fetch-Site", "Sec-Fetch-Mode", "Cookie",
-		"Forwarded", "Via", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Real-Ip",
-	} {
-		if r.Header.Get(name) != "" {
-			return false
-		}
-	}
 	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
-	return err == nil && kind == "application/json"
+	return fromHere(r) && hasNone(r, "Origin", "Referer", "Sec-Fetch-Site", "Sec-Fetch-Mode", "Cookie") && err == nil && kind == "application/json"
+}
+
+// fromHere reports whether a program on this machine, which may be a browser, asks at a loopback address. A page may have pointed a name
+// of its own here, and a proxy asks for others. Neither may pass: the one is seen by the name, and the other says for whom it asks.
+func fromHere(r *http.Request) bool {
+	to, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+	return to != nil && isLoopback(to.String()) && isLoopback(r.RemoteAddr) && namesLoopback(r.Host) &&
+		hasNone(r, "Forwarded", "Via", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Real-Ip")
+}
+
+func hasNone(r *http.Request, headers ...string) bool {
+	return !slices.ContainsFunc(headers, func(name string) bool { return r.Header.Get(name) != "" })
+}
+
+// access says who may change state in the console.
+func (s *server) access() pages.Access {
+	a := pages.Access{Local: fromHere, ExternalURL: s.cfg.ExternalURL}
+	if s.cfg.TokenFile != "" {
+		a.Token = func() (string, error) { return readToken(s.cfg.TokenFile) }
+	}
+	return a
 }
 
 func isLoopback(address string) bool {

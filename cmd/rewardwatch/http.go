@@ -222,7 +222,7 @@ func (s *server) handler() http.Handler {
 	mux.HandleFunc("GET /api/v1/"+retrain.SchemaFile, s.retrainSchema)
 	mux.HandleFunc("GET /api/v1/deliveries", s.deliveries)
 	mux.HandleFunc("GET /api/v1/openapi.json", embedded("web/openapi.json", "application/json"))
-	pages.New(s.view, s.requests, func() time.Time { return s.now() }, s.log).Register(mux)
+	pages.New(s.view, s.requests, s.access(), func() time.Time { return s.now() }, s.log).Register(mux)
 	return secured(mux)
 }
 

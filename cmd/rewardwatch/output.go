@@ -286,14 +286,14 @@ func alarmText(w io.Writer, a alerts.Alarm) error {
 	head := "DRIFT     "
 	if a.Resolved {
 		head = "RESOLVED  "
-		add("back at", placeText(a.ResolvedAt, a.ResolvedAt.Pos))
+		add("back at", words.Place(a.ResolvedAt, a.ResolvedAt.Pos))
 	}
 	add("by", a.Effect.String())
-	add("since", placeText(a.Onset, a.Onset.First))
+	add("since", words.Place(a.Onset, a.Onset.First))
 	if i := a.OnsetInterval(); i != nil {
 		add("", "with 90 % confidence "+i.String())
 	}
-	add("found at", placeText(a.At, a.At.Pos))
+	add("found at", words.Place(a.At, a.At.Pos))
 	add("score", scoreText(a))
 	add("cause", causeText(a.Cause, a.Causes))
 	for _, e := range a.Evidence[:min(len(a.Evidence), shownEvidence)] {
@@ -349,11 +349,6 @@ func scoreText(a alerts.Alarm) string {
 		return words.Short(a.Score) + " (threshold 1)"
 	}
 	return words.Short(a.Score) + " (threshold 1) by " + strings.Join(a.Detectors, ", ")
-}
-
-// placeText names a unit and one of its records.
-func placeText(u bank.UnitRef, record ingest.Position) string {
-	return fmt.Sprintf("%s, record %d of partition %d", u, record.Offset, record.Partition)
 }
 
 // noUnits says why telemetry that was read gave nothing to judge.

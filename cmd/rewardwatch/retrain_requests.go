@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -286,7 +285,7 @@ func (s *requestStory) text(w io.Writer) error {
 	deliveries := [][]string{{"ATTEMPT", "STARTED", "TOOK", "TARGET", "RESULT", "STATUS", "ERROR"}}
 	for _, d := range slices.Backward(s.Deliveries) {
 		deliveries = append(deliveries, []string{
-			strconv.Itoa(d.Attempt), words.Time(d.StartedAt), tookText(d), d.Target, string(d.Result), statusText(d.Status), d.Error,
+			strconv.Itoa(d.Attempt), words.Time(d.StartedAt), words.Took(d), d.Target, string(d.Result), words.Status(d.Status), d.Error,
 		})
 	}
 	for _, rows := range [][][]string{s.config(), history, deliveries} {
@@ -330,18 +329,4 @@ func (s *requestStory) logText(w io.Writer) error {
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
-}
-
-func tookText(d retrain.Delivery) string {
-	if d.FinishedAt.IsZero() {
-		return ""
-	}
-	return d.FinishedAt.Sub(d.StartedAt).Round(time.Millisecond).String()
-}
-
-func statusText(status int) string {
-	if status == 0 {
-		return ""
-	}
-	return strconv.Itoa(status)
 }

@@ -26,8 +26,6 @@ type View interface {
 	Faults() []alerts.Fault       // that hold
 	// Course gives how the scores of a group went, as far as that is kept.
 	Course(g ingest.Group) Course
-	// RetrainRequests gives the requests that a filter chooses, the newest first, and whether there are more.
-	RetrainRequests(ctx context.Context, f retrain.Filter) (found []retrain.Request, more bool, err error)
 	// Ready gives nil once everything is judged as it comes in, else what is missing.
 	Ready() error
 }
@@ -37,8 +35,19 @@ type View interface {
 type Desk interface {
 	// Unfinished gives the requests that are not finished, the newest first.
 	Unfinished(ctx context.Context, limit int) ([]retrain.Request, error)
+	// Search gives the requests that a filter chooses, the newest first, and whether there are more.
+	Search(ctx context.Context, f retrain.Filter) (found []retrain.Request, more bool, err error)
+	Request(ctx context.Context, id string) (retrain.Request, error)
+	History(ctx context.Context, id string) ([]retrain.StateChange, error)
+	Deliveries(ctx context.Context, request string, limit int) ([]retrain.Delivery, error)
+	// Decisions gives why an incident did or did not order a retraining, the newest first.
+	Decisions(ctx context.Context, incident string, limit int) ([]retrain.Recorded, error)
 	// Delta gives what the config and the contract of a request change against those of the version before, its parent.
 	Delta(q retrain.Request) (parent string, differences []retrain.Difference, err error)
+
+	Approve(ctx context.Context, id, by, why string) (retrain.Request, error)
+	Reject(ctx context.Context, id, by, why string) (retrain.Request, error)
+	Resend(ctx context.Context, id, by, why string) (retrain.Request, error)
 
 	LinkedRequest(ctx context.Context, id, token string) (retrain.Request, error)
 	ApproveByLink(ctx context.Context, id, token, by, why string) (retrain.Request, error)
@@ -52,14 +61,15 @@ const ledgerPatience = 2 * time.Second
 type Console struct {
 	view   View
 	desk   Desk // nil where no retraining is configured
+	access Access
 	now    func() time.Time
 	log    zerolog.Logger
 	layout map[string]*template.Template
 }
 
 // New makes a console. desk is nil where no retraining is configured.
-func New(v View, desk Desk, now func() time.Time, log zerolog.Logger) *Console {
-	return &Console{view: v, desk: desk, now: now, log: log, layout: layouts()}
+func New(v View, desk Desk, a Access, now func() time.Time, log zerolog.Logger) *Console {
+	return &Console{view: v, desk: desk, access: a, now: now, log: log, layout: layouts()}
 }
 
 // Register has a mux serve the pages.
@@ -67,11 +77,25 @@ func (c *Console) Register(mux *http.ServeMux) {
 	for pattern, page := range map[string]http.HandlerFunc{
 		"GET /{$}":                  c.fleet,
 		"GET /policies/{policy}":    c.policy,
-		"GET /retrain/{id}/decide":  c.linkPage,
-		"POST /retrain/{id}/decide": c.decideByLink,
+		"GET /retrain/{id}/decide":  unreferred(c.linkPage),
+		"POST /retrain/{id}/decide": unreferred(c.decideByLink),
+		"GET /incidents":            c.incidents,
+		"GET /incidents/{id}":       c.incident,
+		"GET /retrain":              c.ledger,
+		"GET /retrain/{id}":         c.request,
+		"GET /login":                c.login,
 		"GET /static/{file...}":     c.static,
 	} {
 		mux.Handle(pattern, secured(page))
+	}
+	protection := c.access.sameSite()
+	protection.SetDenyHandler(http.HandlerFunc(c.crossSite))
+	for pattern, form := range map[string]http.HandlerFunc{
+		"POST /retrain/{id}": c.decide,
+		"POST /login":        c.logIn,
+		"POST /logout":       c.logOut,
+	} {
+		mux.Handle(pattern, secured(protection.Handler(form)))
 	}
 }
 
@@ -82,8 +106,17 @@ const securityPolicy = "default-src 'none'; script-src 'self'; style-src 'self';
 func secured(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Security-Policy", securityPolicy)
+		w.Header().Set("Referrer-Policy", "same-origin") // with none, browsers would keep back where a form comes from
 		next.ServeHTTP(w, r)
 	})
+}
+
+// unreferred has browsers tell nobody of an address that holds a token.
+func unreferred(next http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Referrer-Policy", "no-referrer")
+		next(w, r)
+	}
 }
 
 // page is what every template is given.
@@ -102,7 +135,7 @@ type navItem struct {
 
 // sections are the pages that every page leads to.
 func sections() []navItem {
-	return []navItem{{Path: "", Title: "Fleet"}}
+	return []navItem{{Path: "", Title: "Fleet"}, {Path: "incidents", Title: "Incidents"}, {Path: "retrain", Title: "Retraining"}}
 }
 
 // show answers with a page.

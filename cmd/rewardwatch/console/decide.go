@@ -65,21 +65,14 @@ func (c *Console) linked(ctx context.Context, id, token string) (retrain.Request
 
 // decideByLink carries out what the form of the page says.
 func (c *Console) decideByLink(w http.ResponseWriter, r *http.Request) {
-	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
-	if err := r.ParseForm(); err != nil {
-		c.show(w, r, http.StatusBadRequest, "decide.html", decideData{Error: "The form cannot be read."})
+	f, decision, err := readForm(w, r)
+	if err != nil {
+		c.show(w, r, http.StatusBadRequest, "decide.html", decideData{Error: sentence(err)})
 		return
 	}
-	d := decideData{
-		Token: r.PostForm.Get("token"), By: strings.TrimSpace(r.PostForm.Get("by")), Why: strings.TrimSpace(r.PostForm.Get("why")),
-	}
-	decision := r.PostForm.Get("decision")
-	err := errors.Join(words.CheckText("your name", d.By, words.MaxBy), words.CheckText("the reason", d.Why, words.MaxWhy))
-	if decision != "approve" && decision != "reject" {
-		err = errors.Join(err, errors.New("either approve or reject it"))
-	}
-	if err != nil {
-		d.Error = strings.ReplaceAll(err.Error(), "\n", "; ")
+	d := decideData{Token: r.PostForm.Get("token"), By: f.By, Why: f.Why}
+	if err := f.check(decision, "approve", "reject"); err != nil {
+		d.Error = sentence(err)
 		c.showLinked(w, r, d, http.StatusBadRequest)
 		return
 	}
@@ -113,13 +106,8 @@ func (c *Console) linkRefusal(err error) (status int, text string) {
 		return http.StatusForbidden, "This is not a link that this service has made."
 	case errors.Is(err, retrain.ErrLinkExpired):
 		return http.StatusGone, "This link is over: nobody decided in time."
-	case errors.Is(err, retrain.ErrTargetDisabled):
-		return http.StatusConflict, "It cannot be delivered: its target answered 410 Gone."
-	case errors.Is(err, retrain.ErrUnknownTarget):
-		return http.StatusConflict, "It cannot be delivered: its target is no longer configured."
 	}
-	c.log.Error().Err(err).Msg("cannot decide on a retrain request by its link")
-	return http.StatusServiceUnavailable, "This does not work at the moment. Try again later."
+	return c.refusal(err)
 }
 
 func (c *Console) decideRequestOf(q retrain.Request) (*decideRequest, error) {

@@ -35,15 +35,11 @@ func (v *madeUp) Ready() error                 { return v.notReady }
 
 func (v *madeUp) Course(g ingest.Group) Course { return v.courses[g] }
 
-func (v *madeUp) RetrainRequests(_ context.Context, f retrain.Filter) ([]retrain.Request, bool, error) {
-	return slices.DeleteFunc(slices.Clone(v.requests), func(q retrain.Request) bool { return q.Policy != f.Policy }), false, v.ledger
-}
-
 var someTime = time.Date(2026, 11, 20, 10, 0, 5, 0, time.UTC)
 
 // consoleOf makes a console of made-up data, with a clock that stands.
 func consoleOf(v View, d Desk) *Console {
-	return New(v, d, func() time.Time { return someTime }, zerolog.Nop())
+	return New(v, d, someAccess(), func() time.Time { return someTime }, zerolog.Nop())
 }
 
 func get(c *Console, path string, headers ...string) *httptest.ResponseRecorder {
@@ -63,6 +59,10 @@ type desk struct {
 	Desk
 	view *madeUp
 	err  error
+}
+
+func (d desk) Search(_ context.Context, f retrain.Filter) ([]retrain.Request, bool, error) {
+	return slices.DeleteFunc(slices.Clone(d.view.requests), func(q retrain.Request) bool { return q.Policy != f.Policy }), false, d.err
 }
 
 func (d desk) Unfinished(context.Context, int) ([]retrain.Request, error) {

@@ -175,7 +175,7 @@ func (c *Console) requestsOf(ctx context.Context, policy string) (rows []request
 	}
 	ctx, cancel := context.WithTimeout(ctx, ledgerPatience)
 	defer cancel()
-	requests, _, err := c.view.RetrainRequests(ctx, retrain.Filter{Policy: policy, Limit: maxOfPolicy})
+	requests, _, err := c.desk.Search(ctx, retrain.Filter{Policy: policy, Limit: maxOfPolicy})
 	if err != nil {
 		c.log.Error().Err(err).Msg("cannot read the ledger")
 		return nil, true

@@ -3,6 +3,8 @@ package words
 import (
 	"encoding/json"
 	"fmt"
+	"strconv"
+	"time"
 
 	"github.com/rewardwatch/rewardwatch/alerts"
 	"github.com/rewardwatch/rewardwatch/retrain"
@@ -54,4 +56,20 @@ func WaitsFor(q retrain.Request) string {
 		return ""
 	}
 	return what + ", until " + Time(q.DueAt)
+}
+
+// Took says for how long an attempt lasted, "" while it does.
+func Took(d retrain.Delivery) string {
+	if d.FinishedAt.IsZero() {
+		return ""
+	}
+	return d.FinishedAt.Sub(d.StartedAt).Round(time.Millisecond).String()
+}
+
+// Status gives an HTTP status, "" where no answer came.
+func Status(status int) string {
+	if status == 0 {
+		return ""
+	}
+	return strconv.Itoa(status)
 }

@@ -33,6 +33,15 @@ func CheckText(name, text string, most int) error {
 // Short gives a number to four significant digits.
 func Short(x float64) string { return strconv.FormatFloat(x, 'g', 4, 64) }
 
+// Whole gives a number of units without decimals or exponent, to four significant digits.
+func Whole[N ~float64](x N) string {
+	rounded, err := strconv.ParseFloat(Short(float64(x)), 64)
+	if err != nil {
+		return Short(float64(x))
+	}
+	return strconv.FormatFloat(math.Round(rounded), 'f', 0, 64)
+}
+
 // Time gives a time as people are shown it.
 func Time(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
@@ -65,6 +74,23 @@ func Offsets(ranges []ingest.Range) string {
 		out = append(out, r.String())
 	}
 	return strings.Join(out, ", ")
+}
+
+// Place names a unit and one of its records.
+func Place(u bank.UnitRef, record ingest.Position) string {
+	return fmt.Sprintf("%s, record %d of partition %d", u, record.Offset, record.Partition)
+}
+
+// Promise says how seldom false alarms may come, and how seldom they are expected to.
+func Promise(p bank.Promise) string {
+	s := fmt.Sprintf("one false alarm in %s units", Whole(p.N))
+	if p.ARL0 > 0 {
+		s += fmt.Sprintf(", expected one in %s (%s to %s)", Whole(p.ARL0), Whole(p.Low), Whole(p.High))
+	}
+	if p.Confidence != "" {
+		s += "; promise: " + p.Confidence
+	}
+	return strings.Join(append([]string{s}, p.Caveats...), "; ")
 }
 
 // Missing says what keeps a stream from being judged: what it lacks, or the rule of its telemetry fault.
@@ -101,25 +127,4 @@ func Group(policy string, labels map[string]string) ingest.Group {
 	}
 	slices.SortFunc(sorted, func(a, b ingest.Label) int { return strings.Compare(a.Name, b.Name) })
 	return ingest.NewGroup(policy, sorted...)
-}
-
-// Whole gives a number of units without decimals or exponent, to four significant digits.
-func Whole[T ~float64](x T) string {
-	rounded, err := strconv.ParseFloat(Short(float64(x)), 64)
-	if err != nil {
-		return Short(float64(x))
-	}
-	return strconv.FormatFloat(math.Round(rounded), 'f', 0, 64)
-}
-
-// Promise says how seldom false alarms may come, and how seldom they are expected to.
-func Promise(p bank.Promise) string {
-	s := fmt.Sprintf("one false alarm in %s units", Whole(p.N))
-	if p.ARL0 > 0 {
-		s += fmt.Sprintf(", expected one in %s (%s to %s)", Whole(p.ARL0), Whole(p.Low), Whole(p.High))
-	}
-	if p.Confidence != "" {
-		s += "; promise: " + p.Confidence
-	}
-	return strings.Join(append([]string{s}, p.Caveats...), "; ")
 }

@@ -1,0 +1,507 @@
+package console
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/rewardwatch/rewardwatch/alerts"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/words"
+	"github.com/rewardwatch/rewardwatch/detectors/bank"
+	"github.com/rewardwatch/rewardwatch/ingest"
+	"github.com/rewardwatch/rewardwatch/retrain"
+)
+
+// Bounds of the story of an incident. The API has all of it.
+const (
+	maxAlarms = 50
+	// maxPolicyRequests is how many of the newest requests of a policy are looked through for those of an incident.
+	maxPolicyRequests = 100
+	// maxJudged is how many decisions of the ledger are told, one of each reason.
+	maxJudged = 20
+)
+
+// incidentPage is the story of an incident, as text, in the order in which it is told.
+type incidentPage struct {
+	head     incidentLine
+	ID       string
+	Severity string
+	Lead     string // what drifted, since when and why, in a sentence or two
+	Muted    string // until when nobody is told of it
+
+	Alarms  []alarmPart // what drifted, and by how much
+	Omitted int         // alarms that are not shown
+
+	Span     *span // since when
+	Versions []versionPart
+
+	Causes   []causePart // why
+	Evidence []string    // where no causes were weighed
+	Return   []returnPart
+	Change   string // of the mean return
+	Shifts   []shiftPart
+
+	Promise string // how seldom false alarms may come
+
+	Decisions []string // by people
+
+	Ordered []requestLine
+	Judged  []judgedPart
+	Ledger  string // why nothing is told of requests
+}
+
+// alarmPart is what an alarm shows.
+type alarmPart struct {
+	ID, Signal, State, Class string
+	Provisional              bool
+	Quantity, Was, Now       string
+	Shift, AtLeast           string
+	Units                    int
+	Compared                 *comparison
+	Score, Detectors         string
+	Onset, Interval          string
+	Found, Resolved          string
+	Bar                      *spanBar
+	Offsets, OnsetOffsets    string
+	Baseline, BaseOffsets    string
+}
+
+// comparison is two bars over one scale from 0 to 100: mean and one standard deviation to each side.
+type comparison struct {
+	Was, Now bar
+}
+
+// bar is a stretch of a scale from 0 to 100.
+type bar struct {
+	X, W, Mark float64
+}
+
+// span is the scale of the alarms' times, in units of the group.
+type span struct {
+	First, Last         int64 // ordinals of units
+	FirstText, LastText string
+}
+
+// spanBar is an alarm on the scale of the span, each from 0 to 100: where its onset lies, and from when to when it was on.
+type spanBar struct {
+	Interval, Unnoticed, Firing bar
+	Open                        bool
+}
+
+type versionPart struct {
+	Name, Before, After string
+	Changed             bool
+}
+
+type causePart struct {
+	Name, Percent string
+	Width         float64 // 0 to 100
+	Named         bool    // it is held to be the cause
+	Evidence      []string
+}
+
+// returnPart is a part of the change of the return; its bar goes from the middle of a scale from 0 to 100.
+type returnPart struct {
+	Name, Change string
+	Bar          bar
+	Negative     bool
+}
+
+type shiftPart struct {
+	Signal, Quantity, Was, Now, Shift string
+	Drifted                           bool
+}
+
+// judgedPart is a decision on whether the incident orders a retraining.
+type judgedPart struct {
+	At, Reason, Detail string
+}
+
+func (c *Console) incident(w http.ResponseWriter, r *http.Request) {
+	incidents := c.view.Incidents()
+	at := slices.IndexFunc(incidents, func(i alerts.Incident) bool { return i.ID == r.PathValue("id") })
+	if at < 0 {
+		c.missing(w, r, "There is no such incident, or it closed long ago.")
+		return
+	}
+	d := storyOf(&incidents[at])
+	d.tellOrders(r.Context(), c, &incidents[at])
+	c.show(w, r, http.StatusOK, "incident.html", d)
+}
+
+// storyOf tells what is known of an incident without the ledger.
+func storyOf(i *alerts.Incident) incidentPage {
+	d := incidentPage{head: lineOf(i), ID: i.ID, Severity: string(i.Severity), Lead: lead(i), Evidence: i.Evidence}
+	if i.IsMuted() {
+		d.Muted = words.Time(i.MutedUntil)
+	}
+	d.Span = spanOf(i)
+	for k := range i.Alarms[:min(len(i.Alarms), maxAlarms)] {
+		d.Alarms = append(d.Alarms, alarmPartOf(&i.Alarms[k], d.Span))
+	}
+	d.Omitted = i.Omitted + max(0, len(i.Alarms)-maxAlarms)
+	if len(i.Alarms) > 0 {
+		first, newest := onset(i), newestEvidence(i)
+		d.Versions = versionParts(first.Before, i.Alarms[len(i.Alarms)-1].After)
+		d.Return, d.Change = returnParts(newest.Return)
+		d.Shifts = shiftParts(newest.Shifts)
+		if first.Promise.N > 0 {
+			d.Promise = words.Promise(first.Promise)
+		}
+	}
+	d.Causes = causeParts(i)
+	for _, decision := range i.Decisions {
+		d.Decisions = append(d.Decisions, decision.String())
+	}
+	return d
+}
+
+// Head is what the list of incidents shows of it too.
+func (d incidentPage) Head() incidentLine { return d.head }
+
+// onset gives the alarm with the earliest onset. The incident has one at least.
+func onset(i *alerts.Incident) *alerts.Alarm {
+	first := slices.MinFunc(i.Alarms, func(a, b alerts.Alarm) int { return cmp.Compare(a.Onset.Ordinal, b.Onset.Ordinal) })
+	return &first
+}
+
+// newestEvidence gives the alarm that most is known of. The incident has one at least.
+func newestEvidence(i *alerts.Incident) *alerts.Alarm {
+	newest := slices.MaxFunc(i.Alarms, func(a, b alerts.Alarm) int { return cmp.Compare(a.EvidenceAt.Ordinal, b.EvidenceAt.Ordinal) })
+	return &newest
+}
+
+// lead tells the whole in short.
+func lead(i *alerts.Incident) string {
+	var s strings.Builder
+	if len(i.Alarms) > 0 {
+		signals := signalsOf(i)
+		verb := "have drifted"
+		if len(signals) == 1 {
+			verb = "has drifted"
+		}
+		if i.Closed {
+			verb = "drifted"
+		}
+		fmt.Fprintf(&s, "%s %s from the baseline since %s. ", listed(signals), verb, onset(i).Onset.Moment())
+	}
+	switch d, ended := i.Ended(); {
+	case ended:
+		fmt.Fprintf(&s, "%s has accepted that as the new normal. ", d.By)
+	case i.Closed:
+		fmt.Fprintf(&s, "It was over at %s. ", i.ClosedAt.Moment())
+	}
+	if i.Cause == alerts.CauseUnknown || i.Cause == "" {
+		s.WriteString("No cause stands out.")
+	} else {
+		fmt.Fprintf(&s, "The likeliest cause is the %s.", words.Plain(i.Cause))
+	}
+	return s.String()
+}
+
+// signalsOf gives the signals that drift, or that did where none does any more, in the order in which they joined.
+func signalsOf(i *alerts.Incident) []string {
+	var firing, all []string
+	for _, a := range i.Alarms {
+		if !slices.Contains(all, a.Signal) {
+			all = append(all, a.Signal)
+		}
+		if !a.Resolved && !slices.Contains(firing, a.Signal) {
+			firing = append(firing, a.Signal)
+		}
+	}
+	if len(firing) == 0 {
+		return all
+	}
+	return firing
+}
+
+// listed joins a few names as in a sentence, and counts the others.
+func listed(names []string) string {
+	const most = 4
+	if len(names) > most {
+		names = append(slices.Clone(names[:most-1]), fmt.Sprintf("%d more signals", len(names)-most+1))
+	}
+	if len(names) < 2 {
+		return strings.Join(names, "")
+	}
+	return strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
+}
+
+func alarmPartOf(a *alerts.Alarm, s *span) alarmPart {
+	e := a.Effect
+	out := alarmPart{
+		ID: a.ID, Signal: a.Signal, State: words.AlarmState(*a), Class: "drift", Provisional: a.Provisional,
+		Quantity: bank.QuantityWords(e.Quantity), Was: spread(e.BaselineMean, e.BaselineSD), Now: spread(e.CurrentMean, e.CurrentSD),
+		Units: e.CurrentUnits, Compared: compare(e), Score: words.Short(a.Score), Detectors: strings.Join(a.Detectors, ", "),
+		Onset: a.Onset.String(), Found: words.Place(a.At, a.At.Pos), Offsets: words.Offsets(a.Offsets),
+		Baseline: words.Baseline(a.Baseline), Bar: s.bar(a),
+	}
+	if finite(e.StandardShift) && e.StandardShift != 0 {
+		out.Shift = fmt.Sprintf("%+.2f sd", e.StandardShift)
+	}
+	if finite(e.AtLeast) && e.AtLeast > 0 {
+		out.AtLeast = words.Short(e.AtLeast)
+	}
+	if i := a.OnsetInterval(); i != nil {
+		out.Interval, out.OnsetOffsets = i.String(), words.Offsets(i.Offsets)
+	}
+	if len(a.Baseline.Offsets) > 0 {
+		out.BaseOffsets = words.Offsets(a.Baseline.Offsets)
+	}
+	if a.Resolved {
+		out.Class, out.Resolved = "ok", words.Place(a.ResolvedAt, a.ResolvedAt.Pos)
+	}
+	return out
+}
+
+// spread gives a mean with its standard deviation, "not known" where it could not be told.
+func spread(mean, sd float64) string {
+	switch {
+	case !finite(mean):
+		return "not known"
+	case !finite(sd) || sd == 0:
+		return words.Short(mean)
+	}
+	return words.Short(mean) + " ± " + words.Short(sd)
+}
+
+func finite(x ...float64) bool {
+	return !slices.ContainsFunc(x, func(x float64) bool { return math.IsNaN(x) || math.IsInf(x, 0) })
+}
+
+// compare draws both sides of an effect, nil where a figure is not known or nothing has any width.
+func compare(e bank.Effect) *comparison {
+	sides := [2][2]float64{{e.BaselineMean, e.BaselineSD}, {e.CurrentMean, e.CurrentSD}}
+	low, high := math.Inf(1), math.Inf(-1)
+	for _, s := range sides {
+		if !finite(s[0], s[1]) {
+			return nil
+		}
+		low, high = min(low, s[0]-s[1]), max(high, s[0]+s[1])
+	}
+	width := high - low
+	if !(width > 0) || math.IsInf(width, 0) {
+		return nil
+	}
+	scale := func(x float64) float64 { return 4 + 92*(x-low)/width }
+	draw := func(s [2]float64) bar {
+		from, to := scale(s[0]-s[1]), scale(s[0]+s[1])
+		return bar{X: round(from), W: round(max(to-from, .8)), Mark: round(scale(s[0]))}
+	}
+	return &comparison{Was: draw(sides[0]), Now: draw(sides[1])}
+}
+
+func round(x float64) float64 { return math.Round(100*x) / 100 }
+
+// spanOf gives the scale from a little before the first onset to the end of the incident, or to the newest unit that is told of.
+func spanOf(i *alerts.Incident) *span {
+	if len(i.Alarms) == 0 {
+		return nil
+	}
+	first, last := i.Alarms[0].Onset, i.Alarms[0].At
+	widen := func(u bank.UnitRef) {
+		if u.Ordinal < first.Ordinal {
+			first = u
+		}
+		if u.Ordinal > last.Ordinal {
+			last = u
+		}
+	}
+	for k := range i.Alarms {
+		a := &i.Alarms[k]
+		widen(a.Onset)
+		widen(a.At)
+		widen(a.EvidenceAt)
+		if a.OnsetInterval() != nil {
+			widen(a.OnsetFrom)
+			widen(a.OnsetTo)
+		}
+		if a.Resolved {
+			widen(a.ResolvedAt)
+		}
+	}
+	if i.Closed {
+		widen(i.ClosedAt)
+	}
+	return &span{First: first.Ordinal, Last: last.Ordinal, FirstText: unitText(first), LastText: unitText(last)}
+}
+
+// unitText names a unit in short.
+func unitText(u bank.UnitRef) string {
+	if u.TS == 0 {
+		return u.Moment()
+	}
+	return fmt.Sprintf("unit %d, %s", u.Ordinal, u.Moment())
+}
+
+// bar puts an alarm on the scale.
+func (s *span) bar(a *alerts.Alarm) *spanBar {
+	width := float64(max(1, s.Last-s.First))
+	at := func(u bank.UnitRef) float64 {
+		return min(100, max(0, 2+96*float64(u.Ordinal-s.First)/width))
+	}
+	between := func(from, to bank.UnitRef) bar { return bar{X: round(at(from)), W: round(max(at(to)-at(from), .6))} }
+	out := &spanBar{Unnoticed: between(a.Onset, a.At), Open: !a.Resolved}
+	if a.OnsetInterval() != nil {
+		out.Interval = between(a.OnsetFrom, a.OnsetTo)
+	}
+	if a.Resolved {
+		out.Firing = between(a.At, a.ResolvedAt)
+	} else {
+		x := at(a.At)
+		out.Firing = bar{X: round(x), W: round(100 - x)}
+	}
+	return out
+}
+
+// versionParts tells of the versions that the telemetry names.
+func versionParts(before, after ingest.Versions) []versionPart {
+	var out []versionPart
+	for _, v := range []versionPart{
+		{Name: "policy", Before: before.Policy, After: after.Policy},
+		{Name: "environment", Before: before.Env, After: after.Env},
+		{Name: "reward function", Before: before.Reward, After: after.Reward},
+	} {
+		if v.Before == "" && v.After == "" {
+			continue
+		}
+		v.Changed = v.Before != v.After
+		out = append(out, v)
+	}
+	return out
+}
+
+func causeParts(i *alerts.Incident) []causePart {
+	var out []causePart
+	for _, c := range i.Causes {
+		if !finite(c.Weight) {
+			continue
+		}
+		out = append(out, causePart{
+			Name: words.Plain(c.Cause), Percent: fmt.Sprintf("%.0f %%", 100*c.Weight), Width: round(100 * c.Weight), Named: c.Cause == i.Cause,
+			Evidence: c.Evidence,
+		})
+	}
+	return out
+}
+
+// returnParts splits the change of the return; nothing where it is not known.
+func returnParts(d *bank.Decomposition) (parts []returnPart, change string) {
+	if d == nil || !finite(d.Change, d.PerStep, d.Length, d.ActionMix, d.Rest) {
+		return nil, ""
+	}
+	largest := max(math.Abs(d.PerStep), math.Abs(d.Length), math.Abs(d.ActionMix), math.Abs(d.Rest))
+	if largest == 0 {
+		return nil, ""
+	}
+	for _, p := range []struct {
+		name  string
+		value float64
+	}{{"reward per step", d.PerStep}, {"episode length", d.Length}, {"action mix", d.ActionMix}, {"rest", d.Rest}} {
+		half := round(48 * math.Abs(p.value) / largest)
+		row := returnPart{Name: p.name, Change: signed(p.value), Bar: bar{X: 50, W: half}, Negative: p.value < 0}
+		if row.Negative {
+			row.Bar.X = 50 - half
+		}
+		parts = append(parts, row)
+	}
+	return parts, signed(d.Change)
+}
+
+func signed(x float64) string { return fmt.Sprintf("%+.4g", x) }
+
+func shiftParts(shifts []bank.Shift) []shiftPart {
+	var out []shiftPart
+	for _, s := range shifts {
+		row := shiftPart{
+			Signal: s.Signal, Quantity: bank.QuantityWords(s.Quantity), Was: spread(s.BaselineMean, 0), Now: spread(s.CurrentMean, 0), Drifted: s.Drifted,
+		}
+		if finite(s.StandardShift) {
+			row.Shift = fmt.Sprintf("%+.2f sd", s.StandardShift)
+		}
+		out = append(out, row)
+	}
+	return out
+}
+
+// tellOrders adds what the ledger knows of the incident. What it does not tell in time is left out: the rest of the story does not need it.
+func (d *incidentPage) tellOrders(ctx context.Context, c *Console, i *alerts.Incident) {
+	if c.desk == nil {
+		d.Ledger = "No retraining is configured."
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, ledgerPatience)
+	defer cancel()
+	requests, _, err := c.desk.Search(ctx, retrain.Filter{Policy: i.Group.Policy, Limit: maxPolicyRequests})
+	var judged []retrain.Recorded
+	if err == nil {
+		judged, err = c.desk.Decisions(ctx, i.ID, maxJudged)
+	}
+	if err != nil {
+		c.log.Error().Err(err).Msg("cannot read the ledger")
+		d.Ledger = ledgerTrouble(err)
+		return
+	}
+	for _, q := range ofIncident(requests, i.ID) {
+		d.Ordered = append(d.Ordered, requestLineOf(q))
+	}
+	for _, j := range slices.Backward(judged) { // the oldest first
+		d.Judged = append(d.Judged, judgedPart{At: words.Time(j.At), Reason: reasonText(j.Reason), Detail: j.Detail})
+	}
+}
+
+// ledgerTrouble says why nothing is told of requests; the error itself is in the log.
+func ledgerTrouble(err error) string {
+	if errors.Is(err, context.DeadlineExceeded) {
+		return "The ledger did not answer in time."
+	}
+	return "The ledger cannot be read."
+}
+
+// ofIncident chooses the requests that an incident, or a person because of it, has asked for, and those that follow from them; the oldest first.
+func ofIncident(newestFirst []retrain.Request, incident string) []retrain.Request {
+	var out []retrain.Request
+	for _, q := range slices.Backward(newestFirst) {
+		var order struct {
+			Incident string `json:"incident"`
+		}
+		_ = json.Unmarshal(q.Order, &order) // an order that cannot be read names no incident
+		follows := q.OriginKind == retrain.OriginOutcome && slices.ContainsFunc(out, func(before retrain.Request) bool { return before.ID == q.Parent })
+		if q.Origin == incident || order.Incident == incident || follows {
+			out = append(out, q)
+		}
+	}
+	return out
+}
+
+// reasonText tells why an incident did or did not order a retraining.
+func reasonText(r retrain.Reason) string {
+	text, known := map[retrain.Reason]string{
+		retrain.Opened:           "a retraining was ordered",
+		retrain.AlreadyRequested: "it had asked for a retraining already",
+		retrain.IncidentClosed:   "it was closed",
+		retrain.IncidentAccepted: "a person had accepted it as the new normal",
+		retrain.IncidentMuted:    "a person had muted it",
+		retrain.NoTrigger:        "no trigger is for such an incident",
+		retrain.NotLasted:        "it had not lasted for as long as the trigger wants",
+		retrain.Provisional:      "its alarms rest on a provisional baseline",
+		retrain.CauseNeedsPerson: "its cause needs a person: a retraining would learn the fault",
+		retrain.CauseUnsettled:   "its cause was not settled: it might still turn out to need a person",
+		retrain.Cooldown:         "a retraining of the policy had been ordered not long before",
+		retrain.OpenRequest:      "the policy had a request that was not finished",
+		retrain.BreakerOpen:      "the last retrainings of the policy had not helped",
+		retrain.TargetDisabled:   "the target had answered 410 Gone",
+		retrain.InvalidOrder:     "the order that the recipe made did not follow the schema",
+	}[r]
+	if !known {
+		return words.Plain(r)
+	}
+	return text
+}

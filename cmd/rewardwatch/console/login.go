@@ -1,0 +1,65 @@
+package console
+
+import (
+	"errors"
+	"net/http"
+	"net/url"
+)
+
+// loginPage asks for the token.
+type loginPage struct {
+	Needed  bool   // a token is configured
+	In      bool   // it was shown already
+	Request string // id of the request that is to be decided on then, "" for none
+	Problem string
+}
+
+// login asks for the token.
+func (c *Console) login(w http.ResponseWriter, r *http.Request) {
+	c.showLogin(w, r, http.StatusOK, loginPage{Request: r.URL.Query().Get("request")})
+}
+
+func (c *Console) showLogin(w http.ResponseWriter, r *http.Request, status int, d loginPage) {
+	d.Needed = c.access.Token != nil
+	d.In = d.Needed && c.may(r) == nil
+	c.show(w, r, status, "login.html", d)
+}
+
+// logIn opens a session for who has shown the token, and leads back to what is to be decided.
+func (c *Console) logIn(w http.ResponseWriter, r *http.Request) {
+	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+	if err := r.ParseForm(); err != nil {
+		c.showLogin(w, r, http.StatusBadRequest, loginPage{Problem: sentence(errBadForm)})
+		return
+	}
+	d := loginPage{Request: r.PostForm.Get("request")}
+	if c.access.Token == nil {
+		c.showLogin(w, r, http.StatusOK, d)
+		return
+	}
+	cookie, err := c.access.login(r, r.PostForm.Get("token"), c.now())
+	switch {
+	case errors.Is(err, errWrongToken):
+		c.log.Warn().Str("from", r.RemoteAddr).Msg("a login to the console with a wrong token")
+		d.Problem = sentence(err)
+		c.showLogin(w, r, http.StatusUnauthorized, d)
+		return
+	case err != nil:
+		c.log.Error().Err(err).Msg("cannot check a token")
+		d.Problem = "The token cannot be checked at the moment."
+		c.showLogin(w, r, http.StatusInternalServerError, d)
+		return
+	}
+	http.SetCookie(w, cookie)
+	if d.Request == "" {
+		seeOther(w, "")
+		return
+	}
+	seeOther(w, "retrain/"+url.PathEscape(d.Request))
+}
+
+// logOut ends the session of this browser.
+func (c *Console) logOut(w http.ResponseWriter, r *http.Request) {
+	http.SetCookie(w, c.access.cookie(r, "", -1))
+	seeOther(w, "login")
+}

@@ -1,0 +1,128 @@
+package console
+
+import (
+	"crypto/tls"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestSessionsHoldForATokenAndATime(t *testing.T) {
+	until := someTime.Add(sessionLength)
+	session := newSession("correct horse", until)
+	end, mac, _ := strings.Cut(session, ".")
+	for name, tt := range map[string]struct {
+		session, token string
+		at             time.Time
+		want           bool
+	}{
+		"at once":            {session, "correct horse", someTime, true},
+		"just before":        {session, "correct horse", until.Add(-time.Second), true},
+		"over":               {session, "correct horse", until, false},
+		"another token":      {session, "correct", someTime, false},
+		"no token":           {session, "", someTime, false},
+		"none":               {"", "correct horse", someTime, false},
+		"a dot":              {".", "correct horse", someTime, false},
+		"the end alone":      {end, "correct horse", someTime, false},
+		"the end and a dot":  {end + ".", "correct horse", someTime, false},
+		"no end":             {"." + mac, "correct horse", someTime, false},
+		"a later end":        {"z" + end + "." + mac, "correct horse", someTime, false},
+		"written otherwise":  {strings.ToUpper(end) + "." + mac, "correct horse", someTime, false},
+		"a sign":             {"+" + session, "correct horse", someTime, false},
+		"more":               {session + "A", "correct horse", someTime, false},
+		"the token":          {"correct horse", "correct horse", someTime, false},
+		"end beyond numbers": {strings.Repeat("z", 40) + "." + mac, "correct horse", someTime, false},
+	} {
+		if got := holds(tt.session, tt.token, tt.at); got != tt.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+	if strings.Contains(session, "correct") || session == newSession("wrong", until) || session == newSession("correct horse", until.Add(time.Second)) {
+		t.Errorf("the session is %s", session)
+	}
+}
+
+// tokenIs is access by a token, which a test can change.
+func tokenIs(token *string) Access {
+	return Access{Token: func() (string, error) {
+		if *token == "" {
+			return "", errors.New("cannot read /secret/path")
+		}
+		return *token, nil
+	}}
+}
+
+func TestCookieIsForTheBrowserAlone(t *testing.T) {
+	token := "correct horse"
+	for name, tt := range map[string]struct {
+		external string
+		change   func(*http.Request)
+		secure   bool
+	}{
+		"http":              {"", func(*http.Request) {}, false},
+		"TLS":               {"", func(r *http.Request) { r.TLS = &tls.ConnectionState{} }, true},
+		"proxy says so":     {"", func(r *http.Request) { r.Header.Set("X-Forwarded-Proto", "https") }, true},
+		"proxy says http":   {"", func(r *http.Request) { r.Header.Set("X-Forwarded-Proto", "http") }, false},
+		"its own address":   {"https://drift.example/x", func(r *http.Request) { r.Host = "drift.example" }, true},
+		"another way to it": {"https://drift.example/x", func(r *http.Request) { r.Host = "127.0.0.1:9464" }, false},
+		"http outside":      {"http://drift.example", func(r *http.Request) { r.Host = "drift.example" }, false},
+	} {
+		a := tokenIs(&token)
+		a.ExternalURL = tt.external
+		r := httptest.NewRequest(http.MethodPost, "/login", nil)
+		tt.change(r)
+		c, err := a.login(r, " correct horse\n", someTime)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !c.HttpOnly || c.SameSite != http.SameSiteStrictMode || c.Path != "/" || c.MaxAge != 12*60*60 || c.Secure != tt.secure {
+			t.Errorf("%s: %s", name, c)
+		}
+	}
+}
+
+func TestAccess(t *testing.T) {
+	token, local := "correct horse", false
+	with := tokenIs(&token)
+	without := Access{Local: func(*http.Request) bool { return local }}
+	admit := func(a Access, cookies ...string) error {
+		r := httptest.NewRequest(http.MethodPost, "/retrain/rr_1", nil)
+		for _, c := range cookies {
+			r.AddCookie(&http.Cookie{Name: sessionCookie, Value: c})
+		}
+		return a.admit(r, someTime)
+	}
+	session := newSession(token, someTime.Add(time.Hour))
+	if err := errors.Join(admit(with, session), admit(with, "planted", session)); err != nil {
+		t.Errorf("a session gives %v", err)
+	}
+	for _, cookies := range [][]string{nil, {"planted"}, {newSession(token, someTime)}} {
+		if err := admit(with, cookies...); !errors.Is(err, errLoginNeeded) {
+			t.Errorf("%q gives %v", cookies, err)
+		}
+	}
+	token = "battery staple"
+	if err := admit(with, session); !errors.Is(err, errLoginNeeded) {
+		t.Errorf("a session of the token before gives %v", err)
+	}
+	token = ""
+	if err := admit(with, session); err == nil || errors.Is(err, errLoginNeeded) {
+		t.Errorf("a token that cannot be read gives %v", err)
+	}
+	if err := admit(without, session); !errors.Is(err, errNotLocal) {
+		t.Errorf("from elsewhere without a token: %v", err)
+	}
+	local = true
+	if err := admit(without); err != nil {
+		t.Errorf("from this machine without a token: %v", err)
+	}
+	for _, given := range []string{"", "correct", "correct horse staple", session} {
+		token = "correct horse"
+		if c, err := with.login(httptest.NewRequest(http.MethodPost, "/login", nil), given, someTime); !errors.Is(err, errWrongToken) || c != nil {
+			t.Errorf("%q gives %v %v", given, c, err)
+		}
+	}
+}
