@@ -185,7 +185,14 @@ func (c *Console) refusal(err error) (status int, text string) {
 
 // sentence writes an error as one.
 func sentence(err error) string {
-	text := err.Error()
+	return capital(err.Error()) + "."
+}
+
+// capital writes a text as the beginning of a sentence.
+func capital(text string) string {
 	first, size := utf8.DecodeRuneInString(text)
-	return string(unicode.ToUpper(first)) + text[size:] + "."
+	if first == utf8.RuneError {
+		return text
+	}
+	return string(unicode.ToUpper(first)) + text[size:]
 }
