@@ -134,13 +134,17 @@ type navItem struct {
 }
 
 // sections are the pages that every page leads to.
-func sections() []navItem {
-	return []navItem{{Path: "", Title: "Fleet"}, {Path: "incidents", Title: "Incidents"}, {Path: "retrain", Title: "Retraining"}}
+func (c *Console) sections() []navItem {
+	out := []navItem{{Path: "", Title: "Fleet"}, {Path: "incidents", Title: "Incidents"}, {Path: "retrain", Title: "Retraining"}}
+	if c.access.Token != nil {
+		out = append(out, navItem{Path: "login", Title: "Login"})
+	}
+	return out
 }
 
 // show answers with a page.
 func (c *Console) show(w http.ResponseWriter, r *http.Request, status int, name string, data any) {
-	p := page{Root: root(r), Nav: sections(), Now: c.now().UTC().Format("2006-01-02 15:04:05 UTC"), Data: data}
+	p := page{Root: root(r), Nav: c.sections(), Now: c.now().UTC().Format("2006-01-02 15:04:05 UTC"), Data: data}
 	for i := range p.Nav {
 		p.Nav[i].Here = r.URL.Path == "/"+p.Nav[i].Path
 	}

@@ -29,7 +29,7 @@ const (
 
 // incidentPage is the story of an incident, as text, in the order in which it is told.
 type incidentPage struct {
-	head     incidentLine
+	head     listedIncident
 	ID       string
 	Severity string
 	Lead     string // what drifted, since when and why, in a sentence or two
@@ -38,7 +38,7 @@ type incidentPage struct {
 	Alarms  []alarmPart // what drifted, and by how much
 	Omitted int         // alarms that are not shown
 
-	Span     *span // since when
+	Span     *scale // since when
 	Versions []versionPart
 
 	Causes   []causePart // why
@@ -67,7 +67,7 @@ type alarmPart struct {
 	Score, Detectors         string
 	Onset, Interval          string
 	Found, Resolved          string
-	Bar                      *spanBar
+	Bar                      *scaleBar
 	Offsets, OnsetOffsets    string
 	Baseline, BaseOffsets    string
 }
@@ -82,14 +82,14 @@ type bar struct {
 	X, W, Mark float64
 }
 
-// span is the scale of the alarms' times, in units of the group.
-type span struct {
+// scale is that of the alarms' times, in units of the group.
+type scale struct {
 	First, Last         int64 // ordinals of units
 	FirstText, LastText string
 }
 
-// spanBar is an alarm on the scale of the span, each from 0 to 100: where its onset lies, and from when to when it was on.
-type spanBar struct {
+// scaleBar is an alarm on the scale, each from 0 to 100: where its onset lies, and from when to when it was on.
+type scaleBar struct {
 	Interval, Unnoticed, Firing bar
 	Open                        bool
 }
@@ -141,7 +141,7 @@ func storyOf(i *alerts.Incident) incidentPage {
 	if i.IsMuted() {
 		d.Muted = words.Time(i.MutedUntil)
 	}
-	d.Span = spanOf(i)
+	d.Span = scaleOf(i)
 	for k := range i.Alarms[:min(len(i.Alarms), maxAlarms)] {
 		d.Alarms = append(d.Alarms, alarmPartOf(&i.Alarms[k], d.Span))
 	}
@@ -163,7 +163,7 @@ func storyOf(i *alerts.Incident) incidentPage {
 }
 
 // Head is what the list of incidents shows of it too.
-func (d incidentPage) Head() incidentLine { return d.head }
+func (d incidentPage) Head() listedIncident { return d.head }
 
 // onset gives the alarm with the earliest onset. The incident has one at least.
 func onset(i *alerts.Incident) *alerts.Alarm {
@@ -234,7 +234,7 @@ func listed(names []string) string {
 	return strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
 }
 
-func alarmPartOf(a *alerts.Alarm, s *span) alarmPart {
+func alarmPartOf(a *alerts.Alarm, s *scale) alarmPart {
 	e := a.Effect
 	out := alarmPart{
 		ID: a.ID, Signal: a.Signal, State: words.AlarmState(*a), Class: "drift", Provisional: a.Provisional,
@@ -290,18 +290,18 @@ func compare(e bank.Effect) *comparison {
 	if !(width > 0) || math.IsInf(width, 0) {
 		return nil
 	}
-	scale := func(x float64) float64 { return 4 + 92*(x-low)/width }
+	place := func(x float64) float64 { return 4 + 92*(x-low)/width }
 	draw := func(s [2]float64) bar {
-		from, to := scale(s[0]-s[1]), scale(s[0]+s[1])
-		return bar{X: round(from), W: round(max(to-from, .8)), Mark: round(scale(s[0]))}
+		from, to := place(s[0]-s[1]), place(s[0]+s[1])
+		return bar{X: round(from), W: round(max(to-from, .8)), Mark: round(place(s[0]))}
 	}
 	return &comparison{Was: draw(sides[0]), Now: draw(sides[1])}
 }
 
 func round(x float64) float64 { return math.Round(100*x) / 100 }
 
-// spanOf gives the scale from a little before the first onset to the end of the incident, or to the newest unit that is told of.
-func spanOf(i *alerts.Incident) *span {
+// scaleOf gives the scale from a little before the first onset to the end of the incident, or to the newest unit that is told of.
+func scaleOf(i *alerts.Incident) *scale {
 	if len(i.Alarms) == 0 {
 		return nil
 	}
@@ -330,7 +330,7 @@ func spanOf(i *alerts.Incident) *span {
 	if i.Closed {
 		widen(i.ClosedAt)
 	}
-	return &span{First: first.Ordinal, Last: last.Ordinal, FirstText: unitText(first), LastText: unitText(last)}
+	return &scale{First: first.Ordinal, Last: last.Ordinal, FirstText: unitText(first), LastText: unitText(last)}
 }
 
 // unitText names a unit in short.
@@ -342,13 +342,13 @@ func unitText(u bank.UnitRef) string {
 }
 
 // bar puts an alarm on the scale.
-func (s *span) bar(a *alerts.Alarm) *spanBar {
+func (s *scale) bar(a *alerts.Alarm) *scaleBar {
 	width := float64(max(1, s.Last-s.First))
 	at := func(u bank.UnitRef) float64 {
 		return min(100, max(0, 2+96*float64(u.Ordinal-s.First)/width))
 	}
 	between := func(from, to bank.UnitRef) bar { return bar{X: round(at(from)), W: round(max(at(to)-at(from), .6))} }
-	out := &spanBar{Unnoticed: between(a.Onset, a.At), Open: !a.Resolved}
+	out := &scaleBar{Unnoticed: between(a.Onset, a.At), Open: !a.Resolved}
 	if a.OnsetInterval() != nil {
 		out.Interval = between(a.OnsetFrom, a.OnsetTo)
 	}

@@ -19,15 +19,15 @@ const incidentsShown = 100
 // incidentsPage lists incidents, the open ones first, then the newest.
 type incidentsPage struct {
 	Text, State string // what was chosen
-	Lines       []incidentLine
+	Lines       []listedIncident
 	Open, All   int
 	Found       int
 	From        int    // how many were found before these
 	Next        string // address of the next page, "" where there is none
 }
 
-// incidentLine is an incident in a list.
-type incidentLine struct {
+// listedIncident is an incident in a list.
+type listedIncident struct {
 	Path, Policy, PolicyPath string
 	Labels                   []string
 	State, Class, Severity   string
@@ -44,7 +44,7 @@ func (c *Console) incidents(w http.ResponseWriter, r *http.Request) {
 // incidentsOf chooses by policy, label, signal or id, and by state.
 func incidentsOf(incidents []alerts.Incident, query url.Values) incidentsPage {
 	d := incidentsPage{Text: strings.TrimSpace(query.Get("text")), State: query.Get("state"), All: len(incidents)}
-	var found []incidentLine
+	var found []listedIncident
 	for _, i := range openFirst(incidents) {
 		if !i.Closed {
 			d.Open++
@@ -83,8 +83,8 @@ func openFirst(incidents []alerts.Incident) []*alerts.Incident {
 	return out
 }
 
-func lineOf(i *alerts.Incident) incidentLine {
-	out := incidentLine{
+func lineOf(i *alerts.Incident) listedIncident {
+	out := listedIncident{
 		Path: url.PathEscape(i.ID), Policy: i.Group.Policy, PolicyPath: url.PathEscape(i.Group.Policy), Severity: string(i.Severity),
 		Provisional: i.Provisional, Signals: listed(signalsOf(i)), Cause: words.Plain(i.Cause), Since: i.Opened.Moment(),
 	}
@@ -125,7 +125,7 @@ func effectText(e bank.Effect) string {
 }
 
 // has reports whether the text stands in what the line shows, or in the id.
-func (l incidentLine) has(id, text string) bool {
+func (l listedIncident) has(id, text string) bool {
 	text = strings.ToLower(text)
 	return slices.ContainsFunc(append([]string{l.Policy, l.Signals, l.Cause, id}, l.Labels...), func(in string) bool {
 		return strings.Contains(strings.ToLower(in), text)

@@ -97,7 +97,7 @@ func TestFiguresAreDrawnWithinTheirScale(t *testing.T) {
 		}
 	}
 	i := someIncident()
-	s := spanOf(&i)
+	s := scaleOf(&i)
 	for k := range i.Alarms {
 		b := s.bar(&i.Alarms[k])
 		for _, part := range []bar{b.Interval, b.Unnoticed, b.Firing} {
@@ -172,7 +172,7 @@ func TestLedgerIsSearched(t *testing.T) {
 	if r.desk.filter != want {
 		t.Errorf("searched for %+v", r.desk.filter)
 	}
-	for _, says := range []string{`value="new prices"`, `value="awaiting_approval" selected`, `value="environment" selected`, `href="retrain/rr_waits"`, `class="waits"`} {
+	for _, says := range []string{`value="new prices"`, `value="awaiting_approval" selected`, `value="environment" selected`, `href="retrain/rr_waits"`, `class="asks"`} {
 		wants(t, "the ledger", w, 200, says)
 	}
 	wants(t, "nothing found", r.send(http.MethodGet, "/retrain?policy=none", nil), 200, "No request is like that.")
@@ -224,8 +224,8 @@ func TestRequestShowsWhatBecameOfIt(t *testing.T) {
 	wants(t, "one without an order", r.send(http.MethodGet, "/retrain/rr_waits", nil), 200, "It has no config.")
 }
 
-// hostile are names as telemetry, jobs and people may send them.
-func hostile() []string {
+// hostileNames are names as telemetry, jobs and people may send them.
+func hostileNames() []string {
 	return []string{
 		`"><script>alert(1)</script><img src=x onerror=alert(1)>`, "a/b", "a%2Fb", "..", ".", "../../etc", "line\nbreak", "\u202egnp.exe", strings.Repeat("x", 256),
 		"\xff\xfe", "javascript:alert(1)", "{{.Root}}", "'; --", "a?b#c", " ", "%zz", `\`, "</title>", "&amp;",
@@ -233,7 +233,7 @@ func hostile() []string {
 }
 
 func TestHostileNamesStayTextAndAreFoundAgain(t *testing.T) {
-	for _, name := range hostile() {
+	for _, name := range hostileNames() {
 		r := newRig(t)
 		i := someIncident()
 		i.ID, i.Group = name, ingest.NewGroup(name, ingest.Label{Name: "env", Value: name})
