@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
+	"fmt"
 	"math"
 	"reflect"
 	"slices"
@@ -384,13 +385,42 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-func testHistoryIsNeverChanged(t *testing.T, on storage) {
+// What the ledger has kept is neither changed nor removed, whoever writes to it.
+func testLedgerIsAppendOnly(t *testing.T, on storage) {
 	l, err := openQuietly(t, on(t))
 	check(t, err)
 	check(t, l.update(t.Context(), func(tx *sql.Tx) error {
 		return insert(t.Context(), tx, entry{id: "rr_1", origin: "i1", policy: "p", body: []byte("{}"), opened: time.Now(), due: time.Now()})
 	}))
-	for _, statement := range []string{`UPDATE history SET reason = 'x'`, `DELETE FROM history`} {
+	for _, statement := range []string{
+		`INSERT INTO decisions (incident, reason, at, policy, request, detail) VALUES ('i1', 'opened', 1, 'p', 'rr_1', '')`,
+		`INSERT INTO deliveries (request, attempt, target, started_at, finished_at, result, status, error, response)
+			VALUES ('rr_1', 1, 't', 1, 2, 'rejected', 500, 'no', ''), ('rr_1', 2, 't', 3, 4, 'interrupted', 0, '', ''), ('rr_1', 3, 't', 5, NULL, 'in_flight', 0, '', '')`,
+		`UPDATE deliveries SET finished_at = 2, result = 'rejected', status = 500, error = 'no', response = '' WHERE attempt = 1`, // said again
+		`UPDATE deliveries SET finished_at = 5, result = 'delivered', status = 200 WHERE attempt = 2`,                             // came after all
+		`UPDATE deliveries SET finished_at = 6, result = 'delivered', status = 200 WHERE attempt = 3`,
+		`UPDATE requests SET state = 'delivered', reason = 'x', new_version = 'v3', attempts = 3, due_at = 9, next_attempt_at = 9, log = 'x'`,
+	} {
+		if _, err := l.db.ExecContext(t.Context(), statement); err != nil {
+			t.Errorf("%s: %v", statement, err)
+		}
+	}
+	refused := []string{
+		`UPDATE history SET reason = 'x'`, `DELETE FROM history`, `UPDATE decisions SET detail = 'x'`, `DELETE FROM decisions`, `DELETE FROM requests`,
+		`DELETE FROM deliveries`, `UPDATE deliveries SET status = 200 WHERE attempt = 1`, `UPDATE deliveries SET finished_at = NULL WHERE attempt = 3`,
+		`UPDATE deliveries SET response = 'x' WHERE attempt = 2`,
+	}
+	for table, columns := range map[string]string{
+		"requests": "id kind origin_kind origin parent policy trigger_key recipe target body opened_at", "deliveries": "request attempt target started_at",
+	} {
+		for column := range strings.FieldsSeq(columns) {
+			refused = append(refused, fmt.Sprintf(`UPDATE %s SET %s = %[2]s`, table, column))
+		}
+	}
+	if l.shared {
+		refused = append(refused, `TRUNCATE history`, `TRUNCATE decisions`, `TRUNCATE deliveries`, `TRUNCATE requests CASCADE`)
+	}
+	for _, statement := range refused {
 		if _, err := l.db.ExecContext(t.Context(), statement); err == nil || !strings.Contains(err.Error(), "append-only") {
 			t.Errorf("%s: %v, want a refusal", statement, err)
 		}

@@ -230,26 +230,28 @@ func testClaimIsHeldByOne(t *testing.T, on storage) {
 		if q := r.request(); !q.NextAttempt.Equal(end) {
 			t.Errorf("next attempt at %s, want %s, when the claim ends", q.NextAttempt, end)
 		}
-		r.pass(time.Until(end))
-		begin(other, 2)
-		begin(r.Desk, 0)
-		end = claimEnd(target, time.Now())
-
-		// The instance that lost its claim was only slow.
-		finish(r.Desk, 1, outcome{result: ResultTimeout}, step{state: StateOpen, retry: time.Now()})
-		finish(r.Desk, 1, outcome{result: ResultTimeout}, step{state: StateDeadLetter})
-		if q := r.request(); q.State != StateOpen || !q.NextAttempt.Equal(end) {
-			t.Errorf("request %+v after a late failure, want open and claimed until %s", q, end)
+		for attempt := 2; attempt <= 4; attempt++ {
+			r.pass(time.Until(end))
+			begin(other, attempt)
+			begin(r.Desk, 0)
+			end = claimEnd(target, time.Now())
 		}
-		finish(r.Desk, 1, outcome{result: ResultDelivered}, step{state: StateDelivered})
+
+		// Those who lost their claims were only slow.
+		finish(r.Desk, 1, outcome{result: ResultTimeout}, step{state: StateOpen, retry: time.Now()})
+		finish(other, 2, outcome{result: ResultTimeout}, step{state: StateDeadLetter})
+		if q := r.request(); q.State != StateOpen || !q.NextAttempt.Equal(end) {
+			t.Errorf("request %+v after late failures, want open and claimed until %s", q, end)
+		}
+		finish(other, 3, outcome{result: ResultDelivered}, step{state: StateDelivered})
 		if q := r.request(); q.State != StateDelivered {
 			t.Errorf("request %+v after a late success, want delivered", q)
 		}
-		finish(other, 2, outcome{result: ResultTimeout}, step{state: StateOpen, retry: time.Now()})
+		finish(other, 4, outcome{result: ResultTimeout}, step{state: StateOpen, retry: time.Now()})
 		if q := r.request(); q.State != StateDelivered {
 			t.Errorf("request %+v after the failure of a repetition, want delivered", q)
 		}
-		if got, want := r.results(), []Result{ResultDelivered, ResultTimeout}; !slices.Equal(got, want) {
+		if got, want := r.results(), []Result{ResultTimeout, ResultTimeout, ResultDelivered, ResultTimeout}; !slices.Equal(got, want) {
 			t.Errorf("results %v, want %v", got, want)
 		}
 		check(t, other.Close())

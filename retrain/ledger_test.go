@@ -21,7 +21,7 @@ func testLedger(t *testing.T, on storage) {
 		{"ExpiredRequestBlocksNothing", testExpiredRequestBlocksNothing},
 		{"CauseThatNeedsAPersonWithdraws", testCauseThatNeedsAPersonWithdraws},
 		{"AcceptedIncidentWithdraws", testAcceptedIncidentWithdraws},
-		{"HistoryIsNeverChanged", testHistoryIsNeverChanged},
+		{"LedgerIsAppendOnly", testLedgerIsAppendOnly},
 		{"LedgerKeepsTheRulesItself", testLedgerKeepsTheRulesItself},
 		{"LedgerOfANewerBuildIsRefused", testLedgerOfANewerBuildIsRefused},
 		{"OpenTwiceOnOneRegistry", testOpenTwiceOnOneRegistry},

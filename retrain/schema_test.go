@@ -179,6 +179,7 @@ func testRequestOfABuildBeforeRecipes(t *testing.T, on storage) {
 		if got := r.results(); len(got) != 1 || got[0] != ResultInvalid {
 			t.Errorf("results %v, want invalid", got)
 		}
+		r.stop() // or it would be sent
 		if d := r.consider(incident("i1", "ranker")); d.Reason != Opened {
 			t.Errorf("the next incident: %+v, want opened", d)
 		}
