@@ -118,7 +118,7 @@ func unseen(p *bank.Summary, version string) string {
 		case g.Production == version:
 			return fmt.Sprintf("policy_version %s is the one that the baseline is of, which others are compared with", version)
 		default:
-			why = fmt.Sprintf("no unit of policy_version %s has been seen since the baseline was accepted, or four others have come since", version)
+			why = fmt.Sprintf("no unit of policy_version %s has been seen since the baseline was accepted, or others have come since", version)
 		}
 	}
 	return why

@@ -11,8 +11,11 @@ import (
 // version that serve are judged with those of production as well; units in shadow are part of nothing but their gate.
 
 // keptTrials is how many versions are compared at a time; another one takes the place of the one whose last unit is the
-// oldest. So many gates of baselines that have ended are shown, too.
-const keptTrials = 4
+// oldest. So many gates that have ended are shown, too; of keptWorse older ones, that the version was worse.
+const (
+	keptTrials = 4
+	keptWorse  = 64
+)
 
 // gates are those of a group. Exported fields are its snapshot.
 type gates struct {
@@ -20,7 +23,7 @@ type gates struct {
 	Production string // policy_version of that baseline
 	Seen       int64  // units of other versions
 	Trials     []*trial
-	Ended      []Gate // of baselines that have ended, the oldest first
+	Ended      []Gate // the oldest first
 }
 
 // trial is a version that is compared. Exported fields are its snapshot.
@@ -94,10 +97,16 @@ func (g *group) trial(version string, shadow bool) *trial {
 		*all = slices.Delete(*all, i, i+1)
 	case len(*all) == keptTrials:
 		i = oldest(*all)
+		g.gates.Ended = retire(g.gates.Ended, g.gate((*all)[i]), "other versions have come since")
 		*all = slices.Delete(*all, i, i+1)
 	}
-	g.gates.Ended = slices.DeleteFunc(slices.Clone(g.gates.Ended), func(e Gate) bool { return e.Version == version })
 	t := &trial{Version: version, Shadow: shadow, Tests: g.testsAgain()}
+	if i := slices.IndexFunc(g.gates.Ended, func(e Gate) bool { return e.Version == version }); i >= 0 {
+		if e := &g.gates.Ended[i]; e.Verdict == Worse && e.Baseline == g.gates.Baseline && e.Shadow == shadow {
+			t.Worse = e.Why
+		}
+		g.gates.Ended = slices.Delete(slices.Clone(g.gates.Ended), i, i+1)
+	}
 	for _, s := range t.Tests.Streams {
 		t.Compared = append(t.Compared, comparedStream{Each: make([]compared, len(s.Quantities))})
 	}
@@ -204,13 +213,26 @@ func (q *quantity) adjusted(r reading) float64 {
 
 // endGates gives the gates as they stand when the baseline ends.
 func (g *group) endGates(why string) gates {
-	ended := slices.Clone(g.gates.Ended)
+	ended := g.gates.Ended
 	for _, t := range g.gates.Trials {
-		last := g.gate(t)
-		last.Ended = why
-		ended = append(ended, last)
+		ended = retire(ended, g.gate(t), why)
 	}
-	return gates{Ended: ended[max(0, len(ended)-keptTrials):]}
+	return gates{Ended: ended}
+}
+
+// retire gives the gates that have ended with one more. Of older ones than keptTrials nothing is left but that a version was worse.
+func retire(ended []Gate, last Gate, why string) []Gate {
+	last.Ended = why
+	whole := append(slices.Clone(ended), last)
+	older := max(0, len(whole)-keptTrials)
+	var worse []Gate
+	for _, e := range whole[:older] {
+		if e.Verdict == Worse {
+			e.Signals = nil
+			worse = append(worse, e)
+		}
+	}
+	return append(worse[max(0, len(worse)-keptWorse):], whole[older:]...)
 }
 
 // hasGates reports whether the checkpoint is to have a part of the gates: once it has one, it keeps it.

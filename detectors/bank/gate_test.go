@@ -403,6 +403,56 @@ func TestNewestVersionsAreCompared(t *testing.T) {
 	}
 }
 
+// A version that was found to be worse stays that, however many come after it, and where units of it come again.
+func TestWorseOutlivesItsGate(t *testing.T) {
+	a := newAgent(43)
+	p, g := gated(episodes(20_000), a.unit)
+	a.mean = -2.6
+	for range 200 {
+		p.Observe(beside(a.unit(), "bad"), time.Time{})
+	}
+	found := gateOf(t, p, "bad")
+	if found.Verdict != Worse || len(found.Signals) == 0 {
+		t.Fatalf("%s: %s", found.Verdict, found.Why)
+	}
+	a.mean = -2
+	others := func(from, n int) {
+		for i := range n {
+			p.Observe(beside(a.unit(), fmt.Sprint("v", from+i)), time.Time{})
+		}
+	}
+	others(0, keptTrials)
+	if g := gateOf(t, p, "bad"); g.Verdict != Worse || g.Why != found.Why || g.Ended != "other versions have come since" || len(g.Signals) == 0 {
+		t.Errorf("pushed out: %+v", g)
+	}
+	others(keptTrials, 100)
+	p = restored(t, p)
+	g = p.groups[0]
+	if g := gateOf(t, p, "bad"); g.Verdict != Worse || g.Why != found.Why || g.Units != 200 || len(g.Signals) > 0 {
+		t.Errorf("long ago: %+v", g)
+	}
+	if n := len(g.gates.Ended); n != keptTrials+1 {
+		t.Errorf("%d gates that have ended are kept, want those of the %d versions before and the one that was worse", n, keptTrials)
+	}
+	p.Observe(beside(a.unit(), "bad"), time.Time{})
+	if g := gateOf(t, p, "bad"); g.Verdict != Worse || g.Why != found.Why || g.Ended != "" || g.Units != 1 {
+		t.Errorf("one unit more: %+v", g)
+	}
+	if n := len(g.gates.Ended); n != keptTrials {
+		t.Errorf("%d gates that have ended are kept", n)
+	}
+	p.Observe(versioned(a.unit(), "bad"), time.Time{})
+	if g := gateOf(t, p, "bad"); g.Verdict == Worse || g.Shadow {
+		t.Errorf("it serves, which is compared anew: %+v", g)
+	}
+	for i := range 2 * keptWorse {
+		g.gates.Ended = retire(g.gates.Ended, Gate{Version: fmt.Sprint("w", i), Verdict: Worse}, "for a test")
+	}
+	if n := len(g.gates.Ended); n != keptWorse+keptTrials {
+		t.Errorf("%d gates that have ended are kept, want %d", n, keptWorse+keptTrials)
+	}
+}
+
 func versionsOf(g *group) string {
 	var names []string
 	for _, t := range g.gates.Trials {
