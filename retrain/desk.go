@@ -102,7 +102,7 @@ func (d *Desk) Run(ctx context.Context) error {
 	return errors.Join(err, overdue, scheduled, runs)
 }
 
-// watchOverdue ends the states whose time is over, until ctx ends or the ledger fails.
+// watchOverdue ends the states whose time is over, and releases what is queued, until ctx ends or the ledger fails.
 func (d *Desk) watchOverdue(ctx context.Context) error {
 	every := time.NewTicker(overdueEvery)
 	defer every.Stop()
@@ -111,6 +111,9 @@ func (d *Desk) watchOverdue(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-every.C:
+		}
+		if err := d.release(ctx); err != nil && ctx.Err() == nil {
+			return fmt.Errorf("release queued rollbacks: %w", err)
 		}
 		if found, err := anyOverdue(ctx, d.ledger.db, time.Now()); err == nil && !found {
 			continue // a ledger that cannot be reached is waited for below
@@ -326,8 +329,12 @@ func (d *Desk) order(w wish, now time.Time) (entry, error) {
 	if err != nil {
 		return entry{}, err
 	}
+	state := StateOpen
+	if w.approval {
+		state = StateAwaitingApproval
+	}
 	return entry{
-		id: id, origin: w.origin, kind: KindRetrain, originKind: w.kind, policy: w.policy, triggerKey: w.trigger, recipe: recipe.Name,
-		target: w.target, approval: w.approval, by: w.by, why: w.why, body: body, opened: now, due: now.Add(requestLifetime),
+		id: id, state: state, origin: w.origin, kind: KindRetrain, originKind: w.kind, policy: w.policy, triggerKey: w.trigger, recipe: recipe.Name,
+		target: w.target, by: w.by, why: w.why, body: body, opened: now, due: now.Add(requestLifetime),
 	}, d.schema.check(body)
 }

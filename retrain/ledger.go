@@ -175,19 +175,16 @@ type entry struct {
 	id, origin, policy, triggerKey, recipe, target string
 	kind                                           Kind
 	originKind                                     OriginKind
-	approval                                       bool   // a person has to approve it before it is delivered
+	state                                          State  // "" for StateOpen
 	by, why                                        string // who asks for it, and why
 	body                                           []byte
 	opened, due                                    time.Time
 }
 
 // insert opens a request, as a child of the policy's last one. The schema refuses a second one of the origin and a second
-// unfinished one of the policy.
+// unfinished one of the policy that is not queued.
 func insert(ctx context.Context, tx *sql.Tx, e entry) error {
-	state := StateOpen
-	if e.approval {
-		state = StateAwaitingApproval
-	}
+	state := cmp.Or(e.state, StateOpen)
 	_, err := tx.ExecContext(ctx, `
 		INSERT INTO requests (id, kind, origin_kind, origin, parent, policy, trigger_key, recipe, target, state, reason, body, attempts,
 			opened_at, due_at, next_attempt_at)
@@ -226,9 +223,12 @@ func ofOrigin(ctx context.Context, q queryer, origin string) (id string, state S
 	return id, state, found(err)
 }
 
-// unfinishedOf gives the request of a policy that is not finished, "" where there is none.
+// unfinishedOf gives the request of a policy that is not finished, or the first one that is queued where there is none, "" where nothing
+// is.
 func unfinishedOf(ctx context.Context, q queryer, policy string) (id string, err error) {
-	err = q.QueryRowContext(ctx, `SELECT id FROM requests WHERE closed_at IS NULL AND policy = $1`, policy).Scan(&id)
+	err = q.QueryRowContext(ctx, `
+		SELECT id FROM requests WHERE closed_at IS NULL AND policy = $1
+		ORDER BY CASE state WHEN 'queued' THEN 1 ELSE 0 END, opened_at, id LIMIT 1`, policy).Scan(&id)
 	return id, found(err)
 }
 

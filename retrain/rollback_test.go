@@ -1,12 +1,15 @@
 package retrain
 
 import (
+	"database/sql"
 	"encoding/json"
 	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/prometheus/common/model"
 )
 
 // missed is a retraining that made things worse, and was delivered.
@@ -66,21 +69,113 @@ func testRollback(t *testing.T, on storage) {
 	})
 }
 
-func testRollbackThatIsNotWanted(t *testing.T, on storage) {
+func testRollbackWithoutATarget(t *testing.T, on storage) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, on)
 		q := r.missed()
-		setback := Setback{Request: q.ID, To: "v2", Evidence: "it fell from 12 to 3"}
-		check(t, r.RollBack(t.Context(), setback)) // no target for it
-		r.cfg.Rollback, r.cfg.Triggers[0].Cooldown = "trainer", 0
-		r.reopen()
-		time.Sleep(time.Second)
-		r.consider(incident("i2", "ranker"))
-		check(t, r.RollBack(t.Context(), setback)) // the next retraining has begun
-		all, err := r.Requests(t.Context(), 10)
-		check(t, err)
-		if len(all) != 2 || all[0].Kind != KindRetrain || all[1].Kind != KindRetrain {
-			t.Errorf("requests %+v, want two retrainings", all)
+		check(t, r.RollBack(t.Context(), Setback{Request: q.ID, To: "v2", Evidence: "it fell from 12 to 3"}))
+		if got := r.request(); got.ID != q.ID {
+			t.Errorf("requests %+v, want the retraining alone", got)
 		}
 	})
+}
+
+// What a rollback does that comes while the policy has another unfinished request, and how that ends.
+func testRollbackWaitsItsTurn(t *testing.T, on storage) {
+	failed := func(r *rig, id string) {
+		_, err := r.Report(r.t.Context(), id, Report{State: JobFailed, Error: "out of memory", By: "trainer"})
+		check(r.t, err)
+	}
+	for _, tc := range []struct {
+		name     string
+		approval bool
+		end      func(r *rig, id string) // of the other request; nil where the rollback does not wait for it
+		other    State
+		want     State
+		why      string
+	}{
+		{"it only waits for its approval", true, nil, StateWithdrawn, StateDelivered, ""},
+		{"its job fails", false, failed, StateFailed, StateDelivered, ""},
+		{"a person rejects it", false, func(r *rig, id string) {
+			_, err := r.Reject(r.t.Context(), id, "ann", "not now")
+			check(r.t, err)
+		}, StateRejected, StateDelivered, ""},
+		{"its job makes a version", false, func(r *rig, id string) {
+			_, err := r.Report(r.t.Context(), id, Report{State: JobSucceeded, Version: "v4", By: "trainer"})
+			check(r.t, err)
+			r.pass(2 * overdueEvery)
+			if back := r.rollback(); back.State != StateQueued {
+				r.t.Errorf("while that is verified: %s", back.State)
+			}
+			_, err = r.Conclude(r.t.Context(), id, Verdict{State: StateMissed, Evidence: "not as expected"})
+			check(r.t, err)
+		}, StateMissed, StateWithdrawn, "has made version v4 since"},
+		{"the target is gone", false, func(r *rig, id string) {
+			check(r.t, r.ledger.update(r.t.Context(), func(tx *sql.Tx) error {
+				return disable(r.t.Context(), tx, time.Now(), r.cfg.Targets[0], id)
+			}))
+			failed(r, id)
+		}, StateFailed, StateDeadLetter, "410 Gone"},
+		{"nothing ends it", false, func(r *rig, _ string) { r.pass(queuedLifetime) }, StateRunning, StateExpired, "for too long"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t, on)
+				q := r.missed()
+				r.close()
+				r.cfg.Rollback, r.cfg.Triggers[0].Cooldown, r.cfg.Triggers[0].Approval = "trainer", 0, tc.approval
+				r.cfg.Targets[0].CompletesWithin = model.Duration(2 * queuedLifetime)
+				r.reopen()
+				r.run()
+				time.Sleep(time.Second)
+				other := r.consider(incident("i2", "ranker")).Request
+				r.pass(time.Second)
+				if !tc.approval {
+					_, err := r.Report(t.Context(), other, Report{State: JobStarted, By: "trainer"})
+					check(t, err)
+				}
+				setback := Setback{Request: q.ID, To: "v2", Evidence: "it fell from 12 to 3"}
+				for range 2 {
+					check(t, r.RollBack(t.Context(), setback))
+				}
+				r.pass(2 * overdueEvery)
+				if tc.end != nil {
+					if back := r.rollback(); back.State != StateQueued || len(r.receiver.seen()) != 2 {
+						t.Fatalf("rollback %+v, want queued; the receiver saw %d", back, len(r.receiver.seen()))
+					}
+					if d := r.consider(incident("i3", "ranker")); d.Reason != OpenRequest || d.Detail != other {
+						t.Errorf("the next incident: %+v, want open_request", d)
+					}
+					tc.end(r, other)
+					if d := r.consider(incident("i4", "ranker")); tc.want == StateDelivered && (d.Reason != OpenRequest || d.Detail != r.rollback().ID) {
+						t.Errorf("before it is its turn: %+v, want open_request", d)
+					}
+					r.pass(2 * overdueEvery)
+				}
+				back := r.rollback()
+				if back.State != tc.want || !strings.Contains(back.Reason, tc.why) {
+					t.Errorf("rollback %s: %s, want %s: %s", back.State, back.Reason, tc.want, tc.why)
+				}
+				if o, err := r.Request(t.Context(), other); err != nil || o.State != tc.other || tc.approval && !strings.Contains(o.Reason, "rolled back first") {
+					t.Errorf("the other request %+v, %v, want %s", o, err, tc.other)
+				}
+				seen := r.receiver.seen()
+				if told := seen[len(seen)-1].id == back.ID; told != (tc.want == StateDelivered) {
+					t.Errorf("the receiver was told: %t", told)
+				}
+			})
+		})
+	}
+}
+
+// rollback gives the ledger's only rollback.
+func (r *rig) rollback() Request {
+	r.t.Helper()
+	all, err := r.Requests(r.t.Context(), 10)
+	check(r.t, err)
+	all = slices.DeleteFunc(all, func(q Request) bool { return q.Kind != KindRollback })
+	if len(all) != 1 {
+		r.t.Fatalf("%d rollbacks, want 1", len(all))
+	}
+	return all[0]
 }

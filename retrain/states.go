@@ -13,8 +13,10 @@ import (
 // State is where a request stands.
 type State string
 
-// The states of a request, in the order in which it goes through them. A policy has at most one request that is not finished.
+// The states of a request, in the order in which it goes through them. A policy has at most one request that is not finished, beside
+// those that are queued.
 const (
+	StateQueued           State = "queued"            // a rollback that waits for the policy's unfinished request to end
 	StateAwaitingApproval State = "awaiting_approval" // a person has to approve it before it leaves
 	StateOpen             State = "open"              // to be delivered
 	StateDelivered        State = "delivered"         // the receiver has accepted it
@@ -29,11 +31,11 @@ const (
 	StateRejected     State = "rejected"     // by a person
 	StateExpired      State = "expired"      // nobody approved it in time
 	StateDeadLetter   State = "dead_letter"  // could not be delivered: its time was over, its target disabled or gone
-	StateWithdrawn    State = "withdrawn"    // its incident was accepted, or its cause turned out to need a person, before it was delivered
+	StateWithdrawn    State = "withdrawn"    // before it was delivered: its incident was accepted, its cause turned out to need a person, or a rollback came first or too late
 )
 
 func unfinishedStates() []State {
-	return []State{StateAwaitingApproval, StateOpen, StateDelivered, StateRunning, StateVerifying}
+	return []State{StateQueued, StateAwaitingApproval, StateOpen, StateDelivered, StateRunning, StateVerifying}
 }
 
 func finalStates() []State {
@@ -157,6 +159,7 @@ func endOverdue(ctx context.Context, tx *sql.Tx, now time.Time) error {
 		from, to State
 		why      string
 	}{
+		{StateQueued, StateExpired, "the policy had another unfinished request for too long"},
 		{StateAwaitingApproval, StateExpired, "nobody approved it in time"},
 		{StateOpen, StateDeadLetter, "expired"},
 		{StateDelivered, StateInconclusive, "nothing was heard of the job, and no new version was seen"},

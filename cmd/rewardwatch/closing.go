@@ -40,8 +40,9 @@ const (
 // closing is what a desk knows of the retraining of its policy. It is a part of the desk's checkpoint, so that it has seen
 // exactly the units that the bank has applied. Exported fields are its state.
 type closing struct {
-	Seen []seenVersion // the newest keptVersions of them, by their first unit
-	Open *awaitedOutcome
+	Seen   []seenVersion // the newest keptVersions of them, by their first unit
+	Open   *awaitedOutcome
+	Missed *awaitedOutcome // one that was missed, of which is left to know whether Version is worse than Previous; the next one may have begun
 
 	changed bool      // since it was saved
 	now     time.Time // of the unit at hand
@@ -61,7 +62,6 @@ type awaitedOutcome struct {
 	retrain.Verification
 	Check *expectation.Check // of the units of Version; nil while there is none
 
-	Missed   bool               // that has been told, and what is left to know is whether Version is worse than Previous
 	Before   *expectation.Check // of the same units against the level of those before; nil where these were too few
 	Previous string             // policy_version of the unit before, "" where unknown
 
@@ -120,23 +120,32 @@ func (d *desk) witness(u *ingest.Unit) {
 		return
 	}
 	first, open := c.note(version, c.timeOf(u)), c.Open
-	if open == nil || !open.counts(u.Group) {
-		return
-	}
-	if open.Version == "" && !first.Before(open.Since) && !slices.Contains(open.Ordered, version) { // nobody has told of it, but no other version can be the new one
+	if open != nil && open.Version == "" && open.counts(u.Group) && !first.Before(open.Since) && !slices.Contains(open.Ordered, version) {
+		// Nobody has told of it, but no other version can be the new one.
 		open.judges(version, c.now.Add(time.Duration(open.Expected.Within*float64(time.Second)))) // until the ledger says when
 		open.news = true
 	}
-	if x := bank.Value(u, open.Expected.Signal); version == open.Version && !math.IsNaN(x) {
-		if open.Check.Units() == 0 {
-			d.refer(open)
-		}
-		open.Check.Add(x)
-		if open.Before != nil {
-			open.Before.Add(x)
-		}
-		c.changed = true
+	d.hold(open, u)
+	d.hold(c.Missed, u)
+}
+
+// hold holds a unit against what a retraining was to show, where it is of the version that this has made.
+func (d *desk) hold(o *awaitedOutcome, u *ingest.Unit) {
+	if o == nil || u.Versions.Policy != o.Version || !o.counts(u.Group) {
+		return
 	}
+	x := bank.Value(u, o.Expected.Signal)
+	if math.IsNaN(x) {
+		return
+	}
+	if o.Check.Units() == 0 {
+		d.refer(o)
+	}
+	o.Check.Add(x)
+	if o.Before != nil {
+		o.Before.Add(x)
+	}
+	d.closing.changed = true
 }
 
 // refer has the checks allow for what is known of the units before their first one.
@@ -191,6 +200,9 @@ func (d *desk) attend(ctx context.Context) {
 
 // conclude tells of what the units have shown by now.
 func (d *desk) conclude(ctx context.Context) error {
+	if err := d.concludeMissed(ctx); err != nil {
+		return err
+	}
 	o := d.closing.Open
 	if o == nil || o.Check == nil {
 		return nil
@@ -206,9 +218,6 @@ func (d *desk) conclude(ctx context.Context) error {
 			return nil
 		}
 	}
-	if o.Missed {
-		return d.concludeMissed(ctx)
-	}
 	switch o.Check.Verdict {
 	case expectation.Met:
 		return d.end(ctx, retrain.StateMet, "as expected, "+o.evidence())
@@ -222,9 +231,12 @@ func (d *desk) conclude(ctx context.Context) error {
 
 // concludeMissed tells once it is known whether a new version that was missed is worse than the one before.
 func (d *desk) concludeMissed(ctx context.Context) error {
-	o := d.closing.Open
+	o := d.closing.Missed
+	if o == nil {
+		return nil
+	}
 	if o.Before == nil || o.Before.Verdict != expectation.Open {
-		d.closing.Open, d.closing.changed = nil, true
+		d.closing.Missed, d.closing.changed = nil, true
 	}
 	if o.Before == nil || o.Before.Verdict != expectation.Missed {
 		return nil
@@ -244,14 +256,13 @@ func (a *awaitedOutcome) evidence() string {
 	return a.Check.Evidence(a.Expected.Signal, a.Expected.Unit)
 }
 
-// concludeOverdue closes a retraining whose time is over.
+// concludeOverdue closes a retraining whose time is over, and ends a comparison whose time is.
 func (d *desk) concludeOverdue(ctx context.Context, now time.Time) error {
+	if o := d.closing.Missed; o != nil && !o.Due.IsZero() && !now.Before(o.Due) {
+		d.closing.Missed, d.closing.changed = nil, true
+	}
 	o := d.closing.Open
-	switch {
-	case o == nil || o.Check == nil || o.Due.IsZero() || now.Before(o.Due):
-		return nil
-	case o.Missed:
-		d.closing.Open, d.closing.changed = nil, true
+	if o == nil || o.Check == nil || o.Due.IsZero() || now.Before(o.Due) {
 		return nil
 	}
 	return d.end(ctx, retrain.StateInconclusive, fmt.Sprintf("its time was over after %d of %d %s: %s",
@@ -274,7 +285,7 @@ func (d *desk) end(ctx context.Context, state retrain.State, evidence string) er
 	case promotes:
 		return d.promoteVersion(ctx, o)
 	case compares:
-		o.Missed, d.closing.Open = true, o
+		d.closing.Missed = o
 		return d.concludeMissed(ctx)
 	}
 	return nil

@@ -369,13 +369,45 @@ func TestNewVersionThatIsWorse(t *testing.T) {
 			t.Fatal(err)
 		}
 		d.run(t, units[630:])
-		if !slices.Equal(j.told, tc.want) || d.closing.Open != nil {
-			t.Errorf("%s: told %q, want %q; %+v is still open", tc.name, j.told, tc.want, d.closing.Open)
+		if !slices.Equal(j.told, tc.want) || d.closing.Open != nil || d.closing.Missed != nil {
+			t.Errorf("%s: told %q, want %q; %+v is still open", tc.name, j.told, tc.want, d.closing)
 		}
 		if worse := len(tc.want) == 3; worse && !strings.HasPrefix(j.setback.Evidence, "worse than the mean of 1") {
 			t.Errorf("%s: evidence %q", tc.name, j.setback.Evidence)
 		}
 		d.policy.Close()
+	}
+}
+
+// The comparison goes on while the next retraining of the policy is ordered and waits for its own version, also over a restart.
+func TestComparisonOutlivesTheNextRequest(t *testing.T) {
+	j := newJudging(t, "mean return > 125 over 400 episodes within 24h")
+	d := j.desk()
+	units := closingUnits(97, 400)
+	at := 600
+	d.run(t, units[:at])
+	for ; d.closing.Missed == nil; at++ {
+		d.run(t, units[at:at+1])
+	}
+	j.waits.Request, j.waits.Version, j.waits.Due, j.open = "rr_2", "", time.Time{}, true
+	j.waits.Since = time.Unix(0, units[at].EndTS)
+	d.run(t, units[at:at+10])
+	parts, _, err := d.changes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.policy.Close()
+	d = j.desk()
+	defer d.policy.Close()
+	if err := d.restore(parts, closingStart); err != nil {
+		t.Fatal(err)
+	}
+	d.run(t, units[at+10:])
+	if want := []string{"rr_1 appeared as v2", "rr_1 missed", "rr_1 worse than v1"}; !slices.Equal(j.told, want) {
+		t.Errorf("told %q, want %q", j.told, want)
+	}
+	if open := d.closing.Open; open == nil || open.Request != "rr_2" || open.Version != "" {
+		t.Errorf("the next one: %+v", open)
 	}
 }
 
@@ -412,13 +444,15 @@ func TestComparisonHasAnEnd(t *testing.T) {
 		if err := d.observe(t.Context(), u, time.Unix(0, u.EndTS)); err != nil {
 			t.Fatal(err)
 		}
-		d.closing.Open.kept = true
+		if d.closing.Open != nil {
+			d.closing.Open.kept = true
+		}
 	}
-	if want := []string{"rr_1 appeared as v2", "rr_1 missed"}; !slices.Equal(j.told, want) || d.closing.Open == nil {
-		t.Fatalf("told %q, want %q and a comparison: %+v", j.told, want, d.closing.Open)
+	if want := []string{"rr_1 appeared as v2", "rr_1 missed"}; !slices.Equal(j.told, want) || d.closing.Missed == nil {
+		t.Fatalf("told %q, want %q and a comparison: %+v", j.told, want, d.closing.Missed)
 	}
-	if err := d.tick(t.Context(), closingStart.Add(24*time.Hour)); err != nil || d.closing.Open != nil {
-		t.Errorf("%v; %+v still open when its time is over", err, d.closing.Open)
+	if err := d.tick(t.Context(), closingStart.Add(24*time.Hour)); err != nil || d.closing.Missed != nil {
+		t.Errorf("%v; %+v still open when its time is over", err, d.closing.Missed)
 	}
 }
 

@@ -42,6 +42,8 @@ func ReadOrder(q retrain.Request) (Order, error) {
 func WaitsFor(q retrain.Request) string {
 	what := ""
 	switch q.State {
+	case retrain.StateQueued:
+		what = "the end of the policy's other request"
 	case retrain.StateAwaitingApproval:
 		what = "a person to approve it"
 	case retrain.StateOpen:
