@@ -241,6 +241,22 @@ func TestAirflowGivesNoToken(t *testing.T) {
 	}
 }
 
+// A job of Jenkins finds what it needs by JSONPath, and a value of the config under the path of its keys.
+func TestJenkinsFindsTheOrder(t *testing.T) {
+	m := testMessage(t, "ranker", nil)
+	got := map[string]string{}
+	for name, path := range jenkinsVariables {
+		flatten(name, request{body: m.body}.field(t, path...), got)
+	}
+	want := map[string]string{
+		"request": m.id, "event": EventRequested, "policy": "ranker", "config_optimizer_name": "adam", "config_optimizer_lr": "0.0003",
+		"config_seeds_0": "7", "config_run": "retrain-" + m.id, "config_ranges_0_partition": "0", "config_ranges_0_first": "1000", "config_ranges_0_last": "1100",
+	}
+	if !maps.Equal(got, want) {
+		t.Errorf("variables %v, want %v", got, want)
+	}
+}
+
 func TestJenkinsStartsNothing(t *testing.T) {
 	tests := []struct {
 		name, answer string

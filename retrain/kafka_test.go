@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -58,6 +59,9 @@ func TestKafkaTopicHoldsTheOrders(t *testing.T) {
 		if r == nil || string(r.Key) != m.policy || !bytes.Equal(r.Value, m.body) {
 			t.Fatalf("%s: %+v", m.id, r)
 		}
+		value, err := jsonschema.UnmarshalJSON(bytes.NewReader(r.Value))
+		check(t, err)
+		check(t, published(t).Validate(value))
 		if p, seen := partitions[m.policy]; seen && p != r.Partition {
 			t.Errorf("%s is in partitions %d and %d", m.policy, p, r.Partition)
 		}

@@ -55,6 +55,14 @@ func description(t testing.TB, name string) *jsonschema.Schema {
 	return s
 }
 
+// published compiles the schema of the webhook's body, for the services that take any JSON and have no description of it.
+func published(t testing.TB) *jsonschema.Schema {
+	t.Helper()
+	s, err := newSchema()
+	check(t, err)
+	return s.compiled
+}
+
 // request is what a service was sent.
 type request struct {
 	*http.Request
@@ -212,10 +220,11 @@ func loginDouble(t testing.TB, runs http.Handler) http.Handler {
 	return mux
 }
 
-// argoDouble takes what an event source of the type webhook takes: any JSON, 1 MiB of it.
+// argoDouble takes what an event source of the type webhook takes: any JSON, 1 MiB of it
+// (https://github.com/argoproj/argo-events/blob/14fa7ce11121/pkg/eventsources/sources/webhook/start.go).
 func argoDouble(t testing.TB) *double {
 	return &double{
-		t: t, path: "/retrain", contentType: "application/json", header: [2]string{"Authorization", "Bearer " + testToken},
+		t: t, path: "/retrain", description: published(t), contentType: "application/json", header: [2]string{"Authorization", "Bearer " + testToken},
 		further: func(r request) string {
 			if len(r.body) > 1<<20 {
 				return "request too large"
@@ -226,11 +235,49 @@ func argoDouble(t testing.TB) *double {
 	}
 }
 
+// eventOfArgo is what such a source puts on the event bus, where sensors find the body under body.
+func eventOfArgo(t testing.TB, r request) request {
+	t.Helper()
+	data, err := json.Marshal(map[string]any{"header": r.Header, "body": json.RawMessage(r.body)})
+	check(t, err)
+	return request{r.Request, data}
+}
+
+// jenkinsVariables are those of a job, by their JSONPath.
+var jenkinsVariables = map[string][]string{"request": {"data", "id"}, "event": {"type"}, "policy": {"data", "policy"}, "config": {"data", "config"}}
+
+// jenkinsDouble starts a job whose variables it finds in the body, and tells of them all
+// (https://github.com/jenkinsci/generic-webhook-trigger-plugin/blob/0438a89cd70f/README.md).
 func jenkinsDouble(t testing.TB) *double {
 	return &double{
-		t: t, path: "/generic-webhook-trigger/invoke", contentType: "application/json", header: [2]string{"Token", testToken},
-		respond: answerJSON(http.StatusOK, `{"jobs":{"retrain":{"regexpFilterExpression":"","triggered":true,"resolvedVariables":{},"regexpFilterText":"","id":5,"url":"queue/item/5/"},`+
-			`"other":{"regexpFilterExpression":"x","triggered":false,"resolvedVariables":{},"regexpFilterText":"","id":0,"url":""}},"message":"Triggered jobs."}`),
+		t: t, path: "/generic-webhook-trigger/invoke", description: published(t), contentType: "application/json", header: [2]string{"Token", testToken},
+		respond: func(w http.ResponseWriter, r request) {
+			resolved := map[string]string{}
+			for name, path := range jenkinsVariables {
+				flatten(name, r.field(t, path...), resolved)
+			}
+			said, err := json.Marshal(resolved)
+			check(t, err)
+			answerJSON(http.StatusOK, `{"jobs":{"retrain":{"regexpFilterExpression":"","triggered":true,"resolvedVariables":`+string(said)+`,"regexpFilterText":"","id":5,"url":"queue/item/5/"},`+
+				`"other":{"regexpFilterExpression":"x","triggered":false,"resolvedVariables":{},"regexpFilterText":"","id":0,"url":""}},"message":"Triggered jobs."}`)(w, r)
+		},
+	}
+}
+
+// flatten gives every leaf of what a JSONPath has found a variable of its own.
+func flatten(name string, value any, into map[string]string) {
+	switch v := value.(type) {
+	case []any:
+		for i, item := range v {
+			flatten(fmt.Sprintf("%s_%d", name, i), item, into)
+		}
+	case map[string]any:
+		for key, item := range v {
+			flatten(name+"_"+key, item, into)
+		}
+	case nil:
+	default:
+		into[name] = fmt.Sprint(v)
 	}
 }
 
@@ -302,7 +349,11 @@ func services(t testing.TB) []told {
 			Target{Airflow: AirflowTarget{DAG: "retrain.ranker", URL: "http://airflow.test", Version: 3, TokenFile: token}},
 			func(t testing.TB) http.Handler { return airflowDouble(t, 3, "Bearer "+testToken) }, data("conf", "data"),
 		},
-		{"argo_events", Target{ArgoEvents: ArgoEventsTarget{URL: "http://argo.test/retrain", TokenFile: token}}, handler(argoDouble), data("data")},
+		{
+			"argo_events",
+			Target{ArgoEvents: ArgoEventsTarget{URL: "http://argo.test/retrain", TokenFile: token}}, handler(argoDouble),
+			func(t testing.TB, r request) any { return eventOfArgo(t, r).field(t, "body", "data") },
+		},
 		{"jenkins", Target{Jenkins: JenkinsTarget{URL: "http://jenkins.test/generic-webhook-trigger/invoke", TokenFile: token}}, handler(jenkinsDouble), data("data")},
 		{
 			"cloudevents",
@@ -315,7 +366,7 @@ func services(t testing.TB) []told {
 			func(t testing.TB) http.Handler { return cloudEventsDouble(t, "") }, data("data"),
 		},
 		{"webhook", Target{Webhook: "http://trainer.test/", SecretFile: secretFile(t, testSecret)}, func(t testing.TB) http.Handler {
-			return &double{t: t, path: "/", contentType: "application/json", respond: func(w http.ResponseWriter, _ request) { w.WriteHeader(http.StatusNoContent) }}
+			return &double{t: t, path: "/", description: published(t), contentType: "application/json", respond: func(w http.ResponseWriter, _ request) { w.WriteHeader(http.StatusNoContent) }}
 		}, data("data")},
 	}
 	for i := range all {
