@@ -474,6 +474,7 @@ func testDeliveryMetrics(t *testing.T, on storage) {
 			rewardwatch_retrain_requests{policy="ranker",state="met"} 0
 			rewardwatch_retrain_requests{policy="ranker",state="missed"} 0
 			rewardwatch_retrain_requests{policy="ranker",state="open"} 0
+			rewardwatch_retrain_requests{policy="ranker",state="queued"} 0
 			rewardwatch_retrain_requests{policy="ranker",state="rejected"} 0
 			rewardwatch_retrain_requests{policy="ranker",state="running"} 0
 			rewardwatch_retrain_requests{policy="ranker",state="verifying"} 0
