@@ -63,6 +63,7 @@ test-faults: packages
 	deploy/local/kafka/kafka.sh fetch
 	go test -tags e2e,faults -count=1 -timeout 2h -run '^TestFaults$$' -v ./cmd/rewardwatch/e2e -args -kills $(KILLS)
 	go test -count=1 -timeout 1h -run '^TestCrashes$$' -v ./retrain -args -crash-requests 10000 -crashes $(KILLS)
+	go test -tags e2e -count=1 -timeout 1h -run '^TestPostgreSQL$$/^Crashes$$' -v ./retrain -args -crash-requests 10000 -crashes $(KILLS)
 
 soak: packages
 	deploy/local/kafka/kafka.sh fetch

@@ -26,10 +26,12 @@ var (
 	crashes       = flag.Int("crashes", 10, "times that the process is killed meanwhile")
 )
 
-// The environment of the process that is killed: the directory of ledger and secret, and the receiver.
+// The environment of the process that is killed: the directory of ledger and secret, the receiver, and, where the ledger is on PostgreSQL,
+// the file with its URL.
 const (
 	crashDirectory = "REWARDWATCH_TEST_CRASH_DIRECTORY"
 	crashReceiver  = "REWARDWATCH_TEST_CRASH_RECEIVER"
+	crashURLFile   = "REWARDWATCH_TEST_CRASH_URL_FILE"
 )
 
 // crashTargets share the work, one delivery at a time each.
@@ -72,9 +74,14 @@ func (o *onceTrainer) acted() int {
 // once.
 func TestCrashes(t *testing.T) {
 	if directory := os.Getenv(crashDirectory); directory != "" {
-		orderUntilKilled(t, crashConfig(directory, os.Getenv(crashReceiver)))
+		orderUntilKilled(t, crashConfig(directory, os.Getenv(crashReceiver), os.Getenv(crashURLFile)))
 		return
 	}
+	testCrashes(t, "")
+}
+
+// testCrashes is told of the file with the URL of PostgreSQL, "" for a ledger on SQLite.
+func testCrashes(t *testing.T, urlFile string) {
 	trainer := &onceTrainer{bodies: map[string][]byte{}}
 	server := httptest.NewServer(trainer)
 	defer server.Close()
@@ -82,19 +89,19 @@ func TestCrashes(t *testing.T) {
 	check(t, os.WriteFile(filepath.Join(directory, "secret"), []byte(testSecret+"\n"), 0o600))
 	begun, random := time.Now(), rand.New(rand.NewPCG(1, 2))
 	for crash := 1; crash <= *crashes; crash++ {
-		child := startOrdering(t, directory, server.URL)
+		child := startOrdering(t, directory, server.URL, urlFile)
 		waitForOrders(t, trainer, *crashRequests*crash/(*crashes+2)) // the rest comes after the last one
 		time.Sleep(time.Duration(random.Int64N(int64(20 * time.Millisecond))))
 		check(t, child.Process.Kill())
 		_ = child.Wait() // that it was killed is no news
 	}
-	child := startOrdering(t, directory, server.URL)
+	child := startOrdering(t, directory, server.URL, urlFile)
 	defer func() {
 		check(t, child.Process.Kill())
 		_ = child.Wait()
 	}()
 	waitForOrders(t, trainer, *crashRequests)
-	ledger, err := Open(t.Context(), crashConfig(directory, server.URL), testRecipes(t), zerolog.Nop(), prometheus.NewRegistry())
+	ledger, err := Open(t.Context(), crashConfig(directory, server.URL, urlFile), testRecipes(t), zerolog.Nop(), prometheus.NewRegistry())
 	check(t, err)
 	defer func() { check(t, ledger.Close()) }()
 	checkCrashed(t, ledger, trainer)
@@ -134,10 +141,10 @@ func checkCrashed(t *testing.T, d *Desk, trainer *onceTrainer) {
 	}
 }
 
-func startOrdering(t *testing.T, directory, receiver string) *exec.Cmd {
+func startOrdering(t *testing.T, directory, receiver, urlFile string) *exec.Cmd {
 	t.Helper()
 	child := exec.CommandContext(t.Context(), os.Args[0], "-test.run", "^TestCrashes$", "-crash-requests", fmt.Sprint(*crashRequests))
-	child.Env = append(os.Environ(), crashDirectory+"="+directory, crashReceiver+"="+receiver)
+	child.Env = append(os.Environ(), crashDirectory+"="+directory, crashReceiver+"="+receiver, crashURLFile+"="+urlFile)
 	child.Stdout, child.Stderr = os.Stderr, os.Stderr
 	check(t, child.Start())
 	return child
@@ -153,8 +160,11 @@ func waitForOrders(t *testing.T, trainer *onceTrainer, n int) {
 }
 
 // crashConfig is what both processes have.
-func crashConfig(directory, receiver string) Config {
+func crashConfig(directory, receiver, urlFile string) Config {
 	cfg := Config{Ledger: LedgerConfig{SQLite: filepath.Join(directory, "ledger.db")}}
+	if urlFile != "" {
+		cfg.Ledger = LedgerConfig{PostgresURLFile: urlFile}
+	}
 	for i := range crashTargets {
 		name := fmt.Sprint("trainer-", i)
 		cfg.Targets = append(cfg.Targets, Target{
