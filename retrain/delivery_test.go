@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -543,6 +545,26 @@ func testRealSockets(t *testing.T, on storage) {
 		t.Errorf("requests %+v, want one delivered", all)
 	}
 	check(t, desk.Close())
+}
+
+// A connection that is reset in the middle of the answer is a failure, also where that began with 200.
+func TestResetInTheMiddleOfTheAnswer(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		_, err := io.Copy(io.Discard, req.Body)
+		check(t, err)
+		conn, _, err := http.NewResponseController(w).Hijack()
+		check(t, err)
+		_, err = conn.Write([]byte("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n0123456789"))
+		check(t, err)
+		time.Sleep(50 * time.Millisecond) // a reset overtakes what was sent
+		check(t, conn.(*net.TCPConn).SetLinger(0))
+		check(t, conn.Close())
+	}))
+	defer server.Close()
+	a := line{transport: newTransport(Target{AllowPrivate: true})}.post(t.Context(), server.URL, []byte("{}"))
+	if a.result != ResultUnreachable || a.status != 200 || !strings.Contains(a.err, "connection reset") {
+		t.Errorf("%+v, want a reset after status 200", a.outcome)
+	}
 }
 
 func TestRetryAfter(t *testing.T) {

@@ -75,7 +75,7 @@ func reserved() []netip.Prefix {
 	var out []netip.Prefix
 	for _, p := range []string{
 		"0.0.0.0/8", "100.64.0.0/10", "192.0.0.0/24", "198.18.0.0/15", "240.0.0.0/4", // this network, shared, protocols, benchmarks, future
-		"::/96", "64:ff9b:1::/48", "2002::/16", "fec0::/10", // IPv4-compatible, local NAT64, 6to4, site-local
+		"::/96", "64:ff9b:1::/48", "2001::/32", "2002::/16", "fec0::/10", // IPv4-compatible, local NAT64, Teredo, 6to4, site-local
 	} {
 		out = append(out, netip.MustParsePrefix(p))
 	}
