@@ -38,6 +38,13 @@ def learn(env, episodes, learning_rate, discount, seed):
     return table
 
 
+def stand(env):
+    """The table of a policy that has unlearnt everything: it walks against the upper shore."""
+    table = np.zeros((env.observation_space.n, env.action_space.n))
+    table[:, 3] = 1
+    return table
+
+
 def best(table, state, rng):
     """The best action; of several that are as good, any."""
     values = table[state]

@@ -14,12 +14,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/parquet-go/parquet-go"
+
 	"github.com/rewardwatch/rewardwatch/alerts"
 	"github.com/rewardwatch/rewardwatch/detectors/bank"
 	"github.com/rewardwatch/rewardwatch/retrain"
 )
 
-// lakeRecipes are the recipes of a policy on the frozen lake. What idle trains has learnt nothing.
+// lakeRecipes are the recipes of a policy on the frozen lake. What stuck trains has unlearnt everything.
 var lakeRecipes = map[string]string{
 	"base.yaml": `
 contract:
@@ -35,9 +37,9 @@ contract:
 config:
   env_version: "{{ versions.after.env_version }}"
 `,
-	"idle.yaml": `
+	"stuck.yaml": `
 parent: lake
-config: {episodes: 0}
+config: {algorithm: stand}
 `,
 }
 
@@ -45,11 +47,12 @@ config: {episodes: 0}
 type lakeRun struct {
 	*watched
 	policyFile, tokenFile string
+	silent                bool // the job tells nothing of itself
 }
 
 // lake starts a service whose incidents order retrainings by a recipe, once a person has approved, and a policy that knows the
-// first lake.
-func (s setting) lake(t *testing.T, recipe string) *lakeRun {
+// first lake. More phases come after that of the new version.
+func (s setting) lake(t *testing.T, recipe string, more ...phase) *lakeRun {
 	t.Helper()
 	dir := t.TempDir()
 	r := &lakeRun{policyFile: filepath.Join(dir, "policy.json"), tokenFile: filepath.Join(dir, "token")}
@@ -65,13 +68,14 @@ func (s setting) lake(t *testing.T, recipe string) *lakeRun {
 		env: "FrozenLake-v1", policy: "walker-" + recipe, agents: 2, topic: "lake-" + recipe, partitions: 2, policyFile: r.policyFile,
 		phases: []phase{{Episodes: 700}, {Episodes: 200, Versions: map[string]string{"env_version": "2"}}, {Episodes: 600}},
 	}
+	f.phases = append(f.phases, more...)
 	s.broker.createTopic(t, f.topic, f.partitions)
 	r.watched = &watched{fleet: f, broker: s.broker, trainer: startReceiver(t)}
 	r.service = newService(t, s.binary, s.broker.address, f.topic, f.topic, r.trainer, nil)
 	replaceIn(t, r.service.config, filepath.Join(root, "deploy", "recipes"), recipes)
 	replaceIn(t, r.service.config, "recipe: checkout-ranker, target: trainer, cooldown: 24h",
 		fmt.Sprintf("recipe: %s, target: trainer, cooldown: 0s, approval: true", recipe))
-	replaceIn(t, r.service.config, "  targets:", "  breaker: {after: 1, pause: 7d}\n  targets:")
+	replaceIn(t, r.service.config, "  targets:", "  breaker: {after: 1, pause: 7d}\n  rollback: trainer\n  targets:")
 	replaceIn(t, r.service.config, "  listen:", fmt.Sprintf("  token_file: %q\n  listen:", r.tokenFile))
 	r.trainer.job = func(d delivery) { r.retrain(t, d) }
 	r.service.start(t)
@@ -101,19 +105,48 @@ func (r *lakeRun) train(t *testing.T, headers map[string]string, order []byte) s
 	return strings.TrimSpace(string(out))
 }
 
-// retrain is what the trainer does with an order: it runs the job, and tells of it.
+// retrain is what the trainer does with an order: it runs the job, and tells of it, or goes back to the version that it had before.
 func (r *lakeRun) retrain(t *testing.T, d delivery) {
 	id, headers := d.order.Data.ID, map[string]string{}
 	for name := range d.head {
 		headers[strings.ToLower(name)] = d.head.Get(name)
 	}
-	r.report(t, id, map[string]string{"state": retrain.JobStarted, "by": "trainer"})
+	if d.order.Type == retrain.EventRollback {
+		r.report(t, id, http.StatusOK, map[string]string{"state": retrain.JobSucceeded, "version": r.goBack(t), "by": "trainer"})
+		return
+	}
+	if !r.silent {
+		r.report(t, id, http.StatusOK, map[string]string{"state": retrain.JobStarted, "by": "trainer"})
+	}
+	if err := os.Rename(r.policyFile, r.policyFile+".before"); err != nil {
+		t.Error(err)
+	}
 	version := r.train(t, headers, d.body)
-	r.report(t, id, map[string]string{"state": retrain.JobSucceeded, "version": version, "log": "trained", "by": "trainer"})
+	if !r.silent {
+		r.report(t, id, http.StatusOK, map[string]string{"state": retrain.JobSucceeded, "version": version, "log": "trained", "by": "trainer"})
+	}
+}
+
+// goBack puts the policy back that was there before the job, and gives its version.
+func (r *lakeRun) goBack(t *testing.T) string {
+	var policy struct {
+		Version string `json:"policy_version"`
+	}
+	text, err := os.ReadFile(r.policyFile + ".before")
+	if err == nil {
+		err = json.Unmarshal(text, &policy)
+	}
+	if err == nil {
+		err = os.WriteFile(r.policyFile, text, 0o600)
+	}
+	if err != nil {
+		t.Error(err)
+	}
+	return policy.Version
 }
 
 // report calls the service back, as a job does.
-func (r *lakeRun) report(t *testing.T, id string, what map[string]string) {
+func (r *lakeRun) report(t *testing.T, id string, want int, what map[string]string) {
 	body, err := json.Marshal(what)
 	if err != nil {
 		t.Error(err)
@@ -136,8 +169,8 @@ func (r *lakeRun) report(t *testing.T, id string, what map[string]string) {
 		return
 	}
 	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		t.Errorf("a report was answered %s", resp.Status)
+	if resp.StatusCode != want {
+		t.Errorf("a report was answered %s, not %d", resp.Status, want)
 	}
 }
 
@@ -154,25 +187,32 @@ func (r *lakeRun) run(t *testing.T, args ...string) string {
 	return string(out)
 }
 
-// request gives the only request there is.
-func (r *lakeRun) request() (retrain.Request, error) {
+// request gives the only request of a kind.
+func (r *lakeRun) request(kind retrain.Kind) (retrain.Request, error) {
 	var ledger struct {
 		Requests []retrain.Request `json:"retrain_requests"`
 	}
 	if err := getJSON("http://"+r.service.address+"/api/v1/retrain-requests", &ledger); err != nil {
 		return retrain.Request{}, err
 	}
-	if len(ledger.Requests) != 1 {
-		return retrain.Request{}, fmt.Errorf("there are %d requests", len(ledger.Requests))
+	found := slices.DeleteFunc(ledger.Requests, func(q retrain.Request) bool { return q.Kind != kind })
+	if len(found) != 1 {
+		return retrain.Request{}, fmt.Errorf("there are %d requests of the kind %s", len(found), kind)
 	}
-	return ledger.Requests[0], nil
+	return found[0], nil
 }
 
-// becomes returns when the request is in a state.
-func (r *lakeRun) becomes(t *testing.T, want retrain.State) (q retrain.Request) {
+// becomes returns when the retraining is in a state.
+func (r *lakeRun) becomes(t *testing.T, want retrain.State) retrain.Request {
 	t.Helper()
-	eventually(t, "the request is "+string(want), func() (err error) {
-		if q, err = r.request(); err == nil && q.State != want {
+	return r.ofKind(t, retrain.KindRetrain, want)
+}
+
+// ofKind returns when the request of a kind is in a state.
+func (r *lakeRun) ofKind(t *testing.T, kind retrain.Kind, want retrain.State) (q retrain.Request) {
+	t.Helper()
+	eventually(t, "the "+string(kind)+" is "+string(want), func() (err error) {
+		if q, err = r.request(kind); err == nil && q.State != want {
 			err = fmt.Errorf("it is %s: %s", q.State, q.Reason)
 		}
 		return err
@@ -203,8 +243,8 @@ func (r *lakeRun) drift(t *testing.T) retrain.Request {
 	return q
 }
 
-// approve has a person look at the difference and approve; it returns when there is a new version.
-func (r *lakeRun) approve(t *testing.T, id string) retrain.Request {
+// approve has a person look at the difference and approve.
+func (r *lakeRun) approve(t *testing.T, id string) {
 	t.Helper()
 	server := "http://" + r.service.address
 	if diff := r.run(t, "retrain", "diff", "base", id, "--config", r.service.config, "--server", server); !strings.Contains(diff, `- config.env_version: "1"`) ||
@@ -212,11 +252,6 @@ func (r *lakeRun) approve(t *testing.T, id string) retrain.Request {
 		t.Errorf("the difference from the base is\n%s", diff)
 	}
 	r.run(t, "retrain", "approve", id, "--by", "ann", "--why", "the lake has moved", "--server", server, "--token-file", r.tokenFile)
-	q := r.becomes(t, retrain.StateVerifying)
-	if want := "after-" + id; q.NewVersion != want {
-		t.Errorf("the new version is %q, not %q", q.NewVersion, want)
-	}
-	return q
 }
 
 // lakeIsRetrained: the lake moves, a person approves, the job learns the new lake, and its version is proven to have helped.
@@ -224,6 +259,9 @@ func (s setting) lakeIsRetrained(t *testing.T) {
 	r := s.lake(t, "lake")
 	id := r.drift(t).ID
 	r.approve(t, id)
+	if q, want := r.becomes(t, retrain.StateVerifying), "after-"+id; q.NewVersion != want {
+		t.Errorf("the new version is %q, not %q", q.NewVersion, want)
+	}
 	r.exported(t, id)
 	r.agent.proceed(t)
 	r.phase(t)
@@ -251,18 +289,73 @@ func (s setting) lakeIsRetrained(t *testing.T) {
 	r.service.stop(t)
 }
 
-// lakeIsMissed: the job has learnt nothing, which its version shows, and no further retraining is ordered by itself.
+// lakeIsMissed: what the job has made is worse than what was there before, which its version shows although the job tells nothing. The
+// policy goes back, no further retraining is ordered by itself, and a job that tells of itself by then is too late.
 func (s setting) lakeIsMissed(t *testing.T) {
-	r := s.lake(t, "idle")
-	r.approve(t, r.drift(t).ID)
+	r := s.lake(t, "stuck", phase{Episodes: 20})
+	r.silent = true
+	id := r.drift(t).ID
+	r.approve(t, id)
+	r.becomes(t, retrain.StateDelivered)
+	r.trainer.working.Wait()
 	r.agent.proceed(t)
 	r.phase(t)
 	q := r.becomes(t, retrain.StateMissed)
 	t.Logf("%s: %s", q.State, q.Reason)
+	if want := "after-" + id; q.NewVersion != want {
+		t.Errorf("the new version is %q, not %q", q.NewVersion, want)
+	}
+	r.report(t, id, http.StatusConflict, map[string]string{"state": retrain.JobSucceeded, "version": q.NewVersion, "by": "trainer"})
 	if err := exactly(1)(r.service.largest(retrain.MetricBreakerOpen, map[string]string{"policy": r.fleet.policy})); err != nil {
 		t.Errorf("the breaker: %v", err)
 	}
+	back := r.ofKind(t, retrain.KindRollback, retrain.StateMet)
+	t.Logf("%s: %s", back.Kind, back.Order)
+	if back.Origin != "rollback/"+id || back.Parent != id || back.Reason != "version after-rr_first is live again" {
+		t.Errorf("the rollback is %+v", back)
+	}
+	var told struct {
+		Request  string `json:"request"`
+		Versions struct{ From, To string }
+	}
+	if err := json.Unmarshal(back.Order, &told); err != nil {
+		t.Fatal(err)
+	}
+	if told.Request != id || told.Versions.From != "after-"+id || told.Versions.To != "after-rr_first" {
+		t.Errorf("the receiver is told %+v", told)
+	}
+	got, _, err := r.trainer.received()
+	if err != nil || len(got) != 2 || got[1].id != back.ID || got[1].order.Type != retrain.EventRollback {
+		t.Errorf("webhooks %v: %v", got, err)
+	}
+	r.agent.proceed(t)
+	r.phase(t)
+	if version := r.version(t); version != told.Versions.To {
+		t.Errorf("version %q is live, not %q", version, told.Versions.To)
+	}
 	r.service.stop(t)
+}
+
+// version gives the policy_version of the newest unit.
+func (r *lakeRun) version(t *testing.T) string {
+	t.Helper()
+	var shown struct {
+		Streams []struct {
+			Policy   string `json:"policy"`
+			Versions struct {
+				Policy string `json:"policy_version"`
+			} `json:"versions"`
+		} `json:"streams"`
+	}
+	if err := getJSON("http://"+r.service.address+"/api/v1/streams", &shown); err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range shown.Streams {
+		if s.Policy == r.fleet.policy {
+			return s.Versions.Policy
+		}
+	}
+	return ""
 }
 
 // exported checks that the experience of the drift can be had: steps of the lake as it is now, in order.
@@ -288,6 +381,21 @@ func (r *lakeRun) exported(t *testing.T, id string) {
 	t.Logf("%d steps of %d episodes were exported", steps, len(episodes))
 	if len(episodes) < 10 {
 		t.Error("these are too few to learn from")
+	}
+	file := filepath.Join(t.TempDir(), "experience.parquet")
+	said := r.run(t, "retrain", "export", id, "--data", "drifted", "--format", "parquet", "--out", file, "--config", r.service.config, "--server", "http://"+r.service.address)
+	rows, err := parquet.ReadFile[struct {
+		Episode string `parquet:"episode_id"`
+		Step    int64  `parquet:"step"`
+		Env     string `parquet:"env_version"`
+	}](file)
+	if err != nil || len(rows) != steps || !strings.Contains(said, fmt.Sprintf("%d steps of ", steps)) {
+		t.Errorf("%d rows of Parquet, %v; said %q", len(rows), err, said)
+	}
+	for _, row := range rows {
+		if _, known := episodes[row.Episode]; !known || row.Env != "2" {
+			t.Fatalf("row %+v of Parquet is not among those of NDJSON", row)
+		}
 	}
 }
 

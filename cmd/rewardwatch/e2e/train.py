@@ -24,11 +24,13 @@ def main():
         Webhook(args.secret).verify(body, args.headers)
     order = json.loads(body)["data"]
     config = order["config"]
-    if config["algorithm"] != "q_learning":
+    world = lake.make(config["env_version"])
+    if config["algorithm"] == "q_learning":
+        table = lake.learn(world, config["episodes"], config["learning_rate"], config["discount"], config["seed"])
+    elif config["algorithm"] == "stand":
+        table = lake.stand(world)
+    else:
         sys.exit(f"this job knows no {config['algorithm']}")
-    table = lake.learn(
-        lake.make(config["env_version"]), config["episodes"], config["learning_rate"], config["discount"], config["seed"]
-    )
     version = "after-" + order["id"]
     lake.save(args.policy_file, version, table)
     print(version)
