@@ -80,9 +80,10 @@ func (v *choice) Type() string { return strings.Join(v.of, "|") }
 
 // exportedOrder is what an export needs of the order of a request.
 type exportedOrder struct {
-	Policy  string
-	Group   map[string]string
-	Offsets struct{ Drifted, Baseline []ingest.Range }
+	Incident *string
+	Policy   string
+	Group    map[string]string
+	Offsets  struct{ Drifted, Baseline []ingest.Range }
 }
 
 // parts gives the data that is wanted, the older first, and what of it the order names no offsets of.
@@ -119,7 +120,14 @@ func runExport(ctx context.Context, c *console, service *client, o exportOptions
 		return fmt.Errorf("request %s: read the order: %w", id, err)
 	}
 	parts, missing := order.parts(o.data.value)
-	if len(parts) == 0 {
+	switch {
+	case len(parts) > 0:
+	case request.Kind == retrain.KindRollback:
+		return fmt.Errorf("request %s is a rollback: it has no data; that of the retraining is exported by its own id", id)
+	case order.Incident == nil:
+		return fmt.Errorf("request %s was asked for by a %s and not for an incident: its order names no offsets, as nothing is known to have drifted. "+
+			"Where there is an incident, order the retraining with --incident", id, request.OriginKind)
+	default:
 		return fmt.Errorf("request %s: the order names no offsets of the %s data", id, strings.Join(missing, " or the "))
 	}
 	for _, name := range missing {

@@ -26,7 +26,7 @@ func exporting(t *testing.T) []string {
 	}
 	f.produce(t, broker, 0, len(f.lines))
 	order := func(baseline, drifted string) json.RawMessage {
-		return json.RawMessage(`{"policy":"ranker","group":{"env":"prod"},"offsets":{"baseline":[` + baseline + `],"drifted":[` + drifted + `]}}`)
+		return json.RawMessage(`{"incident":"i1","policy":"ranker","group":{"env":"prod"},"offsets":{"baseline":[` + baseline + `],"drifted":[` + drifted + `]}}`)
 	}
 	v := someView()
 	v.requests = []retrain.Request{
@@ -34,6 +34,8 @@ func exporting(t *testing.T) []string {
 		{ID: "rr_2", Order: order(`{"partition":0,"first":0,"last":4}`, `{"partition":0,"first":4,"last":7}`)},
 		{ID: "rr_gone", Order: order(`{"partition":0,"first":7,"last":9}`, `{"partition":0,"first":100,"last":200}`)},
 		{ID: "rr_none", Order: order(``, ``)},
+		{ID: "rr_weekly", OriginKind: retrain.OriginSchedule, Order: json.RawMessage(`{"incident":null,"policy":"ranker","group":null,"offsets":null}`)},
+		{ID: "rr_back", Kind: retrain.KindRollback, Order: json.RawMessage(`{"policy":"ranker","group":{"env":"prod"},"request":"rr_1"}`)},
 		{ID: "rr_person", Order: order(``, `{"partition":0,"first":5,"last":8}`)},
 	}
 	config := writeConfig(t, fmt.Sprintf("ingest: {kafka: {brokers: [%q], topic: agent-telemetry}}", broker))
@@ -118,6 +120,8 @@ func TestRetrainExportSaysWhatIsWrong(t *testing.T) {
 		"unknown data":     {[]string{"rr_1", "--data", "all"}, flags, `invalid argument "all" for "--data" flag: must be drifted, baseline or both`},
 		"unknown format":   {[]string{"rr_1", "--format", "csv"}, flags, `invalid argument "csv" for "--format" flag: must be ndjson or parquet`},
 		"no offsets":       {[]string{"rr_none"}, flags, "request rr_none: the order names no offsets of the baseline or the drifted data"},
+		"no incident":      {[]string{"rr_weekly"}, flags, "request rr_weekly was asked for by a schedule and not for an incident: "},
+		"a rollback":       {[]string{"rr_back"}, flags, "request rr_back is a rollback: it has no data"},
 		"not the offsets":  {[]string{"rr_person", "--data", "baseline"}, flags, "request rr_person: the order names no offsets of the baseline data"},
 		"gone": {
 			[]string{"rr_gone"}, flags, "export request rr_gone: offsets 7 to 9 of partition 0 of the topic agent-telemetry: the topic does not hold these offsets, but 0 up to 8\n" +
