@@ -31,7 +31,7 @@ func retrainingRequests(d *dashboard.DashboardBuilder, s scope) {
 		WithPanel(number("Wait for approval", "Requests that a person has to approve before they leave.", "short", steps(green, step{1, yellow}),
 			query{expr: inStates(s, "awaiting_approval") + " or vector(0)"})).
 		WithPanel(number("Under way", "Requests that are to be delivered, whose job goes on, or whose new version is being judged.", "short", steps(gray),
-			query{expr: inStates(s, "open|delivered|running|verifying") + " or vector(0)"})).
+			query{expr: inStates(s, "queued|open|delivered|running|verifying") + " or vector(0)"})).
 		WithPanel(number("Met", "Retrainings whose new version shows what their contract expects.", "short", steps(green),
 			query{expr: inStates(s, "met") + " or vector(0)"})).
 		WithPanel(number("Missed", "Retrainings whose new version does not.", "short", steps(green, step{1, red}),
