@@ -351,7 +351,8 @@ func services(t testing.TB) []told {
 		},
 		{
 			"argo_events",
-			Target{ArgoEvents: ArgoEventsTarget{URL: "http://argo.test/retrain", TokenFile: token}}, handler(argoDouble),
+			Target{ArgoEvents: ArgoEventsTarget{URL: "http://argo.test/retrain", TokenFile: token}},
+			handler(argoDouble),
 			func(t testing.TB, r request) any { return eventOfArgo(t, r).field(t, "body", "data") },
 		},
 		{"jenkins", Target{Jenkins: JenkinsTarget{URL: "http://jenkins.test/generic-webhook-trigger/invoke", TokenFile: token}}, handler(jenkinsDouble), data("data")},

@@ -406,7 +406,7 @@ func TestNewestVersionsAreCompared(t *testing.T) {
 // A version that was found to be worse stays that, however many come after it, and where units of it come again.
 func TestWorseOutlivesItsGate(t *testing.T) {
 	a := newAgent(43)
-	p, g := gated(episodes(20_000), a.unit)
+	p, _ := gated(episodes(20_000), a.unit)
 	a.mean = -2.6
 	for range 200 {
 		p.Observe(beside(a.unit(), "bad"), time.Time{})
@@ -427,7 +427,7 @@ func TestWorseOutlivesItsGate(t *testing.T) {
 	}
 	others(keptTrials, 100)
 	p = restored(t, p)
-	g = p.groups[0]
+	g := p.groups[0]
 	if g := gateOf(t, p, "bad"); g.Verdict != Worse || g.Why != found.Why || g.Units != 200 || len(g.Signals) > 0 {
 		t.Errorf("long ago: %+v", g)
 	}
