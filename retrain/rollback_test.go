@@ -58,6 +58,11 @@ func testRollback(t *testing.T, on storage) {
 		if len(byWord) != 1 || byWord[0].ID != back.ID {
 			t.Errorf("a word of its evidence finds %+v", byWord)
 		}
+		for parent, want := range map[string]int{q.ID: 1, back.ID: 0} {
+			if next, _, err := r.Search(t.Context(), Filter{Parent: parent, Limit: 10}); err != nil || len(next) != want || want == 1 && next[0].ID != back.ID {
+				t.Errorf("after %s came %+v, %v", parent, next, err)
+			}
+		}
 		if v, found := r.Awaited(t.Context(), "ranker"); found {
 			t.Errorf("the outcome of a rollback is awaited: %+v", v)
 		}

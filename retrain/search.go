@@ -20,6 +20,7 @@ type Filter struct {
 	Cause        string // of the incident that asked for it
 	State        State
 	Recipe       string
+	Parent       string    // the id of a request: the one of its policy that came next
 	Parameter    string    // path=value of a leaf of the config, such as optimizer.lr=0.001
 	Since, Until time.Time // opened from then on, and before
 	After        string    // the id of a request: those that come after it in the order of a search
@@ -84,7 +85,7 @@ func (f Filter) query(matches, after string, limit int) (string, []any, error) {
 		}
 		conditions = append(conditions, condition)
 	}
-	for _, is := range []struct{ column, value string }{{"policy", f.Policy}, {"state", string(f.State)}, {"recipe", f.Recipe}} {
+	for _, is := range []struct{ column, value string }{{"policy", f.Policy}, {"state", string(f.State)}, {"recipe", f.Recipe}, {"parent", f.Parent}} {
 		if is.value != "" {
 			where(is.column+" = ?", plain(is.value))
 		}

@@ -89,7 +89,7 @@ func readFilter(query url.Values) (f retrain.Filter, format string, err error) {
 	f.Limit = maxListed
 	var state string
 	texts := map[string]*string{
-		"text": &f.Text, "policy": &f.Policy, "cause": &f.Cause, "state": &state, "recipe": &f.Recipe, "parameter": &f.Parameter, "after": &f.After,
+		"text": &f.Text, "policy": &f.Policy, "cause": &f.Cause, "state": &state, "recipe": &f.Recipe, "parent": &f.Parent, "parameter": &f.Parameter, "after": &f.After,
 		"format": &format,
 	}
 	times := map[string]*time.Time{"since": &f.Since, "until": &f.Until}

@@ -18,7 +18,7 @@ func TestRequestsAreSearched(t *testing.T) {
 	v := storied().view
 	s := quietServer(t, HTTPConfig{}, v, nil)
 	query := url.Values{
-		"text": {"new prices"}, "policy": {"feed"}, "cause": {"environment"}, "state": {"delivered"}, "recipe": {"ranker"}, "parameter": {"lr=1"},
+		"text": {"new prices"}, "policy": {"feed"}, "cause": {"environment"}, "state": {"delivered"}, "recipe": {"ranker"}, "parent": {"rr_0"}, "parameter": {"lr=1"},
 		"since": {"2026-11-20T10:00:00+01:00"}, "until": {"2026-11-21T10:00:00Z"}, "limit": {"7"}, "after": {"rr_1"}, "format": {"json"},
 	}
 	w := ask(s, http.MethodGet, "/api/v1/retrain-requests?"+query.Encode())
@@ -27,7 +27,7 @@ func TestRequestsAreSearched(t *testing.T) {
 	}
 	checkAgainstOpenAPI(t, "/api/v1/retrain-requests", w.Body.Bytes())
 	want := retrain.Filter{
-		Text: "new prices", Policy: "feed", Cause: "environment", State: "delivered", Recipe: "ranker", Parameter: "lr=1", After: "rr_1", Limit: 7,
+		Text: "new prices", Policy: "feed", Cause: "environment", State: "delivered", Recipe: "ranker", Parent: "rr_0", Parameter: "lr=1", After: "rr_1", Limit: 7,
 		Since: time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC), Until: time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC),
 	}
 	if v.filter.Since = v.filter.Since.UTC(); !reflect.DeepEqual(v.filter, want) {

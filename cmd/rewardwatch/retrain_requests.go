@@ -77,6 +77,7 @@ func searchFlags(cmd *cobra.Command) func() (url.Values, error) {
 		{"cause", "only those of an incident of this cause, such as environment"},
 		{"state", "only those in this state, such as awaiting_approval"},
 		{"recipe", "only those of this recipe"},
+		{"parent", "only the one that came next after this request, of its policy"},
 		{"parameter", "only those with this value in the config, such as optimizer.lr=0.001"},
 		{"since", "opened from this time on, such as 2026-11-20T10:00:00Z"},
 		{"until", "opened before this time"},
