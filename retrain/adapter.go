@@ -13,6 +13,7 @@ import (
 type message struct {
 	id      string // the same over all attempts: receivers know a repetition by it
 	policy  string
+	target  string // its name
 	event   string // type of the body, such as EventRequested
 	body    []byte // the webhook's
 	opened  time.Time

@@ -375,12 +375,12 @@ func TestDeskTellsOtherServices(t *testing.T) {
 		r.reopen()
 		r.run()
 		r.consider(incident("i1", "ranker"))
-		r.pass(time.Second)
+		r.pass(lateness)
 		if q := r.request(); q.State != StateDelivered {
 			t.Errorf("request %+v, want delivered", q)
 		}
 		r.consider(incident("i2", "bidder"))
-		r.pass(time.Second)
+		r.pass(lateness)
 		if d := r.consider(incident("i3", "pricer")); d.Reason != TargetDisabled {
 			t.Errorf("decision %+v after 410, want target_disabled", d)
 		}

@@ -51,6 +51,7 @@ func runDesk(t *testing.T, cfg Config) (*Desk, func()) {
 	check(t, err)
 	for _, forget := range []string{ // what the killed have left: their claims, and attempts that look as if the target were away
 		`UPDATE requests SET next_attempt_at = 0 WHERE state = 'open'`, `UPDATE deliveries SET finished_at = started_at, result = 'interrupted' WHERE finished_at IS NULL`,
+		`UPDATE river_job SET state = 'available', scheduled_at = created_at WHERE state IN ('scheduled', 'retryable')`,
 	} {
 		_, err = d.ledger.db.ExecContext(t.Context(), forget)
 		check(t, err)

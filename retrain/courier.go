@@ -2,104 +2,98 @@ package retrain
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"sync"
 	"time"
 
+	"github.com/riverqueue/river"
 	"github.com/rs/zerolog"
 )
 
 // requestLifetime is how long a request may wait for its delivery. A drift that is older is better judged anew.
 const requestLifetime = 24 * time.Hour
 
-// newsEvery is how often a courier looks for requests in a ledger that other instances write to. The instance that opens
-// a request delivers it; another one has to find it only where that one ends before it has.
-const newsEvery = time.Minute
-
-// courier delivers open requests: for each target one at a time, in the order in which they fall due. All that it must
-// not forget stands in the ledger, so a new courier goes on where another one ended, and several share the work.
+// courier delivers open requests: for each target one at a time, in the order in which they fall due. The queue says when to look
+// at a request, and all else of it stands in the ledger: another courier goes on where one ended, and several share the work.
 type courier struct {
 	ledger   *ledger
-	targets  []Target
-	adapters map[string]adapter       // by target
-	wake     map[string]chan struct{} // by target; holds a token while there is news
+	targets  map[string]Target  // by name
+	adapters map[string]adapter // by target
+	queue    *river.Client[*sql.Tx]
+	stopping chan struct{} // closed when run is to begin nothing more
+	failed   chan error    // holds the first error of the ledger
 	metrics  *metrics
 	log      zerolog.Logger
 }
 
-func newCourier(l *ledger, targets []Target, adapters map[string]adapter, m *metrics, log zerolog.Logger) *courier {
-	c := &courier{ledger: l, targets: targets, adapters: adapters, wake: map[string]chan struct{}{}, metrics: m, log: log}
+func newCourier(l *ledger, targets []Target, adapters map[string]adapter, m *metrics, log zerolog.Logger) (*courier, error) {
+	c := &courier{
+		ledger: l, targets: map[string]Target{}, adapters: adapters, failed: make(chan error, 1), metrics: m, log: log,
+	}
 	for _, t := range targets {
-		c.wake[t.Name] = make(chan struct{}, 1)
+		c.targets[t.Name] = t
 	}
-	return c
-}
-
-// notify says that the target has a new request.
-func (c *courier) notify(target string) {
-	select {
-	case c.wake[target] <- struct{}{}:
-	default: // a token is there already
-	}
+	var err error
+	c.queue, err = newQueue(l, targets, deliverer{courier: c}, log)
+	return c, err
 }
 
 // run delivers until the context ends, finishing the attempts in flight. An error of the ledger ends it: what cannot
 // be recorded must not be sent.
 func (c *courier) run(ctx context.Context) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	errs := make([]error, len(c.targets))
-	var wg sync.WaitGroup
-	for i, t := range c.targets {
-		wg.Go(func() {
-			defer cancel()
-			errs[i] = c.serve(ctx, t)
-		})
+	if len(c.targets) == 0 {
+		<-ctx.Done()
+		return nil
 	}
-	wg.Wait()
-	return errors.Join(errs...)
-}
-
-func (c *courier) serve(ctx context.Context, t Target) error {
-	for {
-		m, due, found, err := c.ledger.next(ctx, t.Name)
-		if ctx.Err() != nil {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		if !c.await(ctx, t.Name, due, found) {
-			continue
-		}
-		if err := c.attempt(ctx, t, m); err != nil {
-			return err
-		}
+	c.stopping = make(chan struct{})
+	work := context.WithoutCancel(ctx) // or what is on its way would be cut short
+	if err := c.ledger.patiently(ctx, func() error { return c.start(work) }); err != nil {
+		return fmt.Errorf("start the queue: %w", err)
 	}
-}
-
-// await waits until a message is due and reports true, or reports false when there is news, or may be, or the context has
-// ended.
-func (c *courier) await(ctx context.Context, target string, due time.Time, found bool) bool {
-	var timer, others <-chan time.Time
-	if found {
-		timer = time.After(time.Until(due))
-	}
-	if c.ledger.shared {
-		others = time.After(newsEvery)
-	}
+	var err error
 	select {
 	case <-ctx.Done():
-		return false
-	case <-c.wake[target]:
-		return false
-	case <-others:
-		return false
-	case <-timer:
-		return ctx.Err() == nil // nothing is begun once the context has ended
+	case err = <-c.failed:
 	}
+	close(c.stopping)
+	return errors.Join(err, c.queue.Stop(work))
+}
+
+// start starts the queue, which has to be stopped where that has failed, or it would not start another time.
+func (c *courier) start(ctx context.Context) error {
+	err := c.queue.Start(ctx)
+	if err != nil {
+		err = errors.Join(err, c.queue.Stop(ctx))
+	}
+	return err
+}
+
+// fail ends run.
+func (c *courier) fail(err error) {
+	select {
+	case c.failed <- err:
+	default: // one is enough
+	}
+}
+
+// deliver makes an attempt where one is due, and says when the next one is and whether the request is still open.
+func (c *courier) deliver(ctx context.Context, request string) (again time.Time, open bool, err error) {
+	m, due, open, err := c.ledger.order(ctx, request)
+	if err != nil || !open || time.Now().Before(due) {
+		return due, open, err
+	}
+	select {
+	case <-c.stopping:
+		return due, true, nil // nothing is begun any more
+	default:
+	}
+	if err := c.attempt(ctx, c.targets[m.target], m); err != nil {
+		return time.Time{}, false, err
+	}
+	_, again, open, err = c.ledger.order(ctx, request)
+	return again, open, err
 }
 
 // attempt makes one delivery. It is not cut short by a shutdown: the receiver may have the order already, and only the

@@ -35,8 +35,6 @@ type Decision struct {
 	Request string    // id of its request, "" where there is none
 	Detail  string    // more in words, may be ""
 	Again   time.Time // of NotLasted: when to look again, by the clock of the incident's telemetry, or of the world where it has none
-
-	target string // of the request, where the reason is Opened
 }
 
 // Held reports whether the ledger alone speaks against the retraining. That may end while nothing of the incident changes, so that whoever

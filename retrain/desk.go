@@ -68,18 +68,28 @@ func open(
 	if err := l.resume(ctx, cfg); err != nil {
 		return nil, errors.Join(fmt.Errorf("resume deliveries: %w", err), l.close())
 	}
+	courier, err := newCourier(l, cfg.Targets, adapters, m, log)
+	if err != nil {
+		return nil, errors.Join(err, l.close())
+	}
+	if err := courier.enqueueAll(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("resume deliveries: %w", err), l.close())
+	}
 	if err := m.register(reg, newLedgerCollector(cfg, l)); err != nil {
 		return nil, errors.Join(err, l.close())
 	}
 	return &Desk{
 		cfg: cfg, recipes: recipes, schema: published, ledger: l, metrics: m, log: log,
-		courier: newCourier(l, cfg.Targets, adapters, m, log), runs: runs,
+		courier: courier, runs: runs,
 	}, nil
 }
 
 // Run delivers requests until the context ends, and then finishes the attempts in flight. It gives nil on a clean
 // stop, and an error where the ledger failed.
-func (d *Desk) Run(ctx context.Context) error {
+func (d *Desk) Run(ctx context.Context) error { return d.runWith(ctx, d.courier.run) }
+
+// runWith watches what else there is to watch while deliver runs.
+func (d *Desk) runWith(ctx context.Context, deliver func(context.Context) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var watching sync.WaitGroup
@@ -96,7 +106,7 @@ func (d *Desk) Run(ctx context.Context) error {
 		defer cancel()
 		runs = d.watchRuns(ctx)
 	})
-	err := d.courier.run(ctx)
+	err := deliver(ctx)
 	cancel()
 	watching.Wait()
 	return errors.Join(err, overdue, scheduled, runs)
@@ -173,7 +183,6 @@ func (d *Desk) settleOn(
 		return Decision{}, err
 	}
 	if decision.Reason == Opened {
-		d.courier.notify(decision.target)
 		d.announce(ctx, decision.Request)
 	}
 	if news {
@@ -282,6 +291,14 @@ func cooldownEnd(t Trigger, last time.Time) time.Time {
 	return last.Add(time.Duration(t.Cooldown))
 }
 
+// insert opens a request and sees to its delivery, unless it waits for a person.
+func (d *Desk) insert(ctx context.Context, tx *sql.Tx, e entry) error {
+	if err := insert(ctx, tx, e); err != nil || e.state != StateOpen {
+		return err
+	}
+	return d.courier.enqueue(ctx, tx, e.id, e.target)
+}
+
 // wish is a request that somebody or something asks for.
 type wish struct {
 	origin                 string
@@ -300,7 +317,7 @@ func (d *Desk) place(ctx context.Context, tx *sql.Tx, w wish, now time.Time) (De
 	if err != nil {
 		return Decision{Reason: InvalidOrder, Detail: plain(err.Error())}, nil
 	}
-	return Decision{Reason: Opened, Request: e.id, Detail: w.reason(), target: w.target}, insert(ctx, tx, e)
+	return Decision{Reason: Opened, Request: e.id, Detail: w.reason()}, d.insert(ctx, tx, e)
 }
 
 // reason says who asks, "" where no person does.

@@ -84,7 +84,7 @@ func severalInstances(t *testing.T, on storage, disturb func()) (opened, request
 	var running sync.WaitGroup
 	for _, d := range instances {
 		running.Go(func() {
-			if err := d.Run(ctx); err != nil {
+			if err := runSeldom(ctx, d); err != nil {
 				t.Error(err)
 			}
 		})

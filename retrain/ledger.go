@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/riverqueue/river/riverdriver"
 )
 
 //go:embed migrations
@@ -43,6 +45,8 @@ type dialect struct {
 	alone  string               // statement that makes a transaction the only one that writes; "" where each one is
 	outage func(err error) bool // whether an error says that the ledger cannot be reached for now
 
+	jobs func(*sql.DB) riverdriver.Driver[*sql.Tx] // of the queue
+
 	matches string // condition on a request in whose text the words of ? stand
 }
 
@@ -71,9 +75,14 @@ func (l *ledger) close() error { return l.db.Close() }
 // cannot be reached it begins again, until its patience or the service ends: change may run several times, and what an
 // earlier run has written may stand, where the connection broke while it was committed.
 func (l *ledger) update(ctx context.Context, change func(*sql.Tx) error) error {
+	return l.patiently(ctx, func() error { return l.try(ctx, change) })
+}
+
+// patiently calls attempt again for as long as the ledger cannot be reached, until its patience or the service ends.
+func (l *ledger) patiently(ctx context.Context, attempt func() error) error {
 	end := time.Now().Add(patience)
 	for wait := firstWait; ; wait = min(2*wait, longestWait) {
-		err := l.try(ctx, change)
+		err := attempt()
 		if err == nil || ctx.Err() != nil || !l.outage(err) || time.Now().Add(wait).After(end) {
 			return err
 		}
@@ -137,7 +146,7 @@ func (l *ledger) migrate(ctx context.Context) error {
 				return fmt.Errorf("migration %s: %w", f.Name(), err)
 			}
 		}
-		return nil
+		return l.migrateQueue(ctx, tx)
 	})
 }
 

@@ -46,9 +46,9 @@ func claimEnd(t Target, now time.Time) time.Time {
 	return now.Add(time.Duration(t.Timeout) + claimMargin)
 }
 
-// next gives the target's open request that is due first, after giving up those that have expired. While the circuit of the
-// target is open, it is due when that may be tried again.
-func (l *ledger) next(ctx context.Context, target string) (m message, due time.Time, found bool, err error) {
+// order gives a request and when its next attempt is due, after giving up those that have expired; found is false where it is not
+// open. While the circuit of its target is open, it is due when that may be tried again.
+func (l *ledger) order(ctx context.Context, request string) (m message, due time.Time, found bool, err error) {
 	err = l.update(ctx, func(tx *sql.Tx) error {
 		m, due, found = message{}, time.Time{}, false
 		if err := endOverdue(ctx, tx, time.Now()); err != nil {
@@ -56,9 +56,8 @@ func (l *ledger) next(ctx context.Context, target string) (m message, due time.T
 		}
 		var at, opened, expires int64
 		err := tx.QueryRowContext(ctx, `
-			SELECT id, policy, body, next_attempt_at, opened_at, due_at FROM requests
-			WHERE state = 'open' AND target = $1 ORDER BY next_attempt_at, opened_at, id LIMIT 1`, target).
-			Scan(&m.id, &m.policy, &m.body, &at, &opened, &expires)
+			SELECT id, policy, target, body, next_attempt_at, opened_at, due_at FROM requests WHERE state = 'open' AND id = $1`, request).
+			Scan(&m.id, &m.policy, &m.target, &m.body, &at, &opened, &expires)
 		if errors.Is(err, sql.ErrNoRows) {
 			return nil
 		}
@@ -68,14 +67,14 @@ func (l *ledger) next(ctx context.Context, target string) (m message, due time.T
 		}
 		m.event = eventOf(m.body)
 		due, m.opened, m.expires = time.UnixMilli(at), time.UnixMilli(opened), time.UnixMilli(expires)
-		until, err := circuit(ctx, tx, target)
+		until, err := circuit(ctx, tx, m.target)
 		if until.After(due) {
 			due = until
 		}
 		return err
 	})
 	if err != nil {
-		return message{}, time.Time{}, false, fmt.Errorf("look for due deliveries of %s: %w", target, err)
+		return message{}, time.Time{}, false, fmt.Errorf("look up request %s: %w", request, err)
 	}
 	return m, due, found, nil
 }

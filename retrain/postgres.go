@@ -17,6 +17,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/riverqueue/river/riverdriver"
+	"github.com/riverqueue/river/riverdriver/riverdatabasesql"
 )
 
 // aloneOnPostgreSQL waits for the lock of the ledger's writers, which goes with the end of the transaction. One lock for
@@ -34,8 +36,10 @@ const matchesOnPostgreSQL = `id IN (SELECT request FROM intents WHERE words @@ p
 
 const maxConnections = 4 // of an instance
 
+func jobsOnPostgreSQL(db *sql.DB) riverdriver.Driver[*sql.Tx] { return riverdatabasesql.New(db) }
+
 func openPostgreSQL(cfg LedgerConfig) (*sql.DB, dialect, error) {
-	d := dialect{name: "postgres", place: "on PostgreSQL", shared: true, alone: aloneOnPostgreSQL, outage: isOutage, matches: matchesOnPostgreSQL}
+	d := dialect{name: "postgres", place: "on PostgreSQL", shared: true, alone: aloneOnPostgreSQL, outage: isOutage, jobs: jobsOnPostgreSQL, matches: matchesOnPostgreSQL}
 	text, err := cfg.postgresURL()
 	if err != nil {
 		return nil, d, err

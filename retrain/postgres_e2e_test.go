@@ -158,10 +158,9 @@ func testGoesDown(t *testing.T, p *postgresql) {
 	if desk == nil {
 		return
 	}
+	p.stop(t)
 	done := make(chan error, 1)
 	go func() { done <- desk.Run(ctx) }()
-
-	p.stop(t)
 	decided := make(chan Decision, 1)
 	go func() {
 		d, err := desk.Consider(ctx, incident("i1", "ranker"), time.Time{})

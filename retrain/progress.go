@@ -181,6 +181,9 @@ func (d *Desk) change(ctx context.Context, id string, decide func(*sql.Tx, Reque
 			}
 		}
 		changed, err = m.apply(ctx, tx)
+		if err == nil && changed && m.to == StateOpen {
+			err = d.courier.enqueue(ctx, tx, id, q.Target)
+		}
 		return err
 	})
 	if err != nil {
@@ -190,9 +193,6 @@ func (d *Desk) change(ctx context.Context, id string, decide func(*sql.Tx, Reque
 	if err == nil && changed {
 		d.log.Info().Str("request", id).Str("policy", q.Policy).Str("state", string(q.State)).Str("reason", q.Reason).Msg("retrain request")
 		d.awaited.forget()
-	}
-	if q.State == StateOpen {
-		d.courier.notify(q.Target)
 	}
 	return q, err
 }

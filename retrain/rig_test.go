@@ -185,12 +185,62 @@ func (r *rig) close() {
 func (r *rig) run() {
 	ctx, cancel := context.WithCancel(r.t.Context())
 	done := make(chan error, 1)
-	go func() { done <- r.Run(ctx) }()
+	go func() { done <- runSeldom(ctx, r.Desk) }()
 	r.stop = func() {
 		cancel()
 		check(r.t, <-done)
 		r.stop = nil
 	}
+}
+
+// soon is when an order has been delivered that a desk had to notice, which runs seldom.
+const soon = 10 * time.Second
+
+// runSeldom is Run for bubbles in which many hours pass: it stops the queue while no job is due, as that looks into the ledger
+// twice a second otherwise.
+func runSeldom(ctx context.Context, d *Desk) error {
+	return d.runWith(ctx, func(ctx context.Context) error {
+		for ctx.Err() == nil {
+			busy, cancel := context.WithCancel(ctx)
+			ended := make(chan error, 1)
+			go func() { ended <- d.courier.run(busy) }()
+			for due(ctx, d, 15*time.Second) {
+				select {
+				case err := <-ended:
+					cancel()
+					return err
+				case <-ctx.Done():
+				case <-time.After(5 * time.Second):
+				}
+			}
+			cancel()
+			if err := <-ended; err != nil {
+				return err
+			}
+			for wait := time.Second; ctx.Err() == nil && !due(ctx, d, wait+3*time.Second); wait = min(2*wait, soon/2) {
+				select {
+				case <-ctx.Done():
+				case <-time.After(wait):
+				}
+			}
+		}
+		return nil
+	})
+}
+
+// due reports whether a job is worked on, or one is due in so long or sooner.
+func due(ctx context.Context, d *Desk, in time.Duration) bool {
+	if ctx.Err() != nil {
+		return false
+	}
+	var found bool
+	at := any(time.Now().Add(in).UTC())
+	if !d.ledger.shared {
+		at = time.Now().Add(in).UTC().Format("2006-01-02 15:04:05.000")
+	}
+	err := d.ledger.db.QueryRowContext(ctx, `SELECT EXISTS (
+		SELECT 1 FROM river_job WHERE state = 'running' OR state IN ('available', 'scheduled', 'retryable') AND scheduled_at <= $1)`, at).Scan(&found)
+	return err != nil || found // the queue tells of a ledger that is gone
 }
 
 // pass lets the bubble's clock run.

@@ -8,14 +8,18 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/riverqueue/river/riverdriver"
+	"github.com/riverqueue/river/riverdriver/riversqlite"
 	"modernc.org/sqlite" // registers the driver "sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
 const matchesOnSQLite = `id IN (SELECT request FROM intents WHERE seq IN (SELECT rowid FROM intent_words WHERE intent_words MATCH ?))`
 
+func jobsOnSQLite(db *sql.DB) riverdriver.Driver[*sql.Tx] { return riversqlite.New(db) }
+
 func openSQLite(cfg LedgerConfig) (*sql.DB, dialect, error) {
-	d := dialect{name: "sqlite", place: cfg.SQLite, outage: fileOutage, matches: matchesOnSQLite}
+	d := dialect{name: "sqlite", place: cfg.SQLite, outage: fileOutage, jobs: jobsOnSQLite, matches: matchesOnSQLite}
 	if err := os.MkdirAll(filepath.Dir(cfg.SQLite), 0o755); err != nil {
 		return nil, d, fmt.Errorf("make its directory: %w", err)
 	}

@@ -252,7 +252,7 @@ func testScheduleOfSeveralInstances(t *testing.T, on storage) {
 		for range cap(done) {
 			desk, _ := r.another()
 			desks = append(desks, desk)
-			go func() { done <- desk.Run(ctx) }()
+			go func() { done <- runSeldom(ctx, desk) }()
 		}
 		const slots = 5
 		for range slots {

@@ -1,0 +1,116 @@
+package retrain
+
+import (
+	"database/sql"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// jobs counts the jobs in the queue.
+func (r *rig) jobs() (n int) {
+	r.t.Helper()
+	check(r.t, r.ledger.db.QueryRowContext(r.t.Context(), `SELECT count(*) FROM river_job`).Scan(&n))
+	return n
+}
+
+// change executes a statement on the ledger.
+func (r *rig) change(statement string, args ...any) {
+	r.t.Helper()
+	check(r.t, r.ledger.update(r.t.Context(), onlyStatement(statement, args...)))
+}
+
+func testHangingTargetHoldsUpNoOther(t *testing.T, on storage) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, on, hang)
+		other, trigger := r.cfg.Targets[0], r.cfg.Triggers[0]
+		other.Name, trigger.Target, trigger.Policies = "other", "other", []string{"bidder"}
+		r.cfg.Targets, r.cfg.Triggers = append(r.cfg.Targets, other), append([]Trigger{trigger}, r.cfg.Triggers...)
+		r.reopen()
+		r.run()
+		r.consider(incident("i1", "ranker"))
+		r.pass(lateness)
+		id := r.consider(incident("i2", "bidder")).Request
+		r.pass(lateness)
+		if q, err := r.Request(t.Context(), id); err != nil || q.State != StateDelivered {
+			t.Errorf("request %+v, %v, want delivered while another target hangs", q, err)
+		}
+	})
+}
+
+func testFinishedJobsAreDropped(t *testing.T, on storage) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, on)
+		ctx, cancel := contextWithCancel(t)
+		done := make(chan error, 1)
+		go func() { done <- r.Run(ctx) }()
+		r.consider(incident("i1", "ranker"))
+		r.pass(lateness)
+		if q := r.request(); q.State != StateDelivered {
+			t.Errorf("request %+v, want delivered", q)
+		}
+		r.pass(keptJobs + time.Minute)
+		cancel()
+		check(t, <-done)
+		if n := r.jobs(); n != 0 {
+			t.Errorf("%d jobs are kept", n)
+		}
+	})
+}
+
+// A request has no job where a build before the queue opened it, and one that no process works on where one has died.
+func testRequestWithoutAJob(t *testing.T, on storage) {
+	for name, lose := range map[string]string{
+		"it is gone":          `DELETE FROM river_job`,
+		"its process is dead": `UPDATE river_job SET state = 'running', attempted_at = created_at`,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			r := newRig(t, on)
+			r.consider(incident("i1", "ranker"))
+			r.change(lose)
+			r.reopen()
+			r.run()
+			r.pass(lateness)
+			if q := r.request(); q.State != StateDelivered {
+				t.Errorf("%s: request %+v, want delivered", name, q)
+			}
+			r.pass(time.Hour)
+			if n := len(r.receiver.seen()); n != 1 {
+				t.Errorf("%s: %d arrivals, want 1", name, n)
+			}
+		})
+	}
+}
+
+func testRequestWithTwoJobs(t *testing.T, on storage) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, on, func(http.ResponseWriter, *http.Request) { <-time.After(10 * time.Second) })
+		id := r.consider(incident("i1", "ranker")).Request
+		check(t, r.ledger.update(t.Context(), func(tx *sql.Tx) error { return r.courier.enqueue(t.Context(), tx, id, "trainer") }))
+		other, _ := r.another()
+		defer func() { check(t, other.Close()) }()
+		ctx, cancel := contextWithCancel(t)
+		done := make(chan error, 1)
+		go func() { done <- runSeldom(ctx, other) }()
+		r.run()
+		r.pass(time.Hour)
+		cancel()
+		check(t, <-done)
+		if n := len(r.receiver.seen()); n != 1 {
+			t.Errorf("%d arrivals, want 1", n)
+		}
+	})
+}
+
+func testJobOfAnUnknownTarget(t *testing.T, on storage) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, on)
+		r.consider(incident("i1", "ranker"))
+		r.cfg.Targets[0].Name, r.cfg.Triggers[0].Target = "other", "other"
+		r.reopen()
+		if n := r.jobs(); n != 0 {
+			t.Errorf("%d jobs of a target that is no longer configured", n)
+		}
+	})
+}
