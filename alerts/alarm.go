@@ -54,6 +54,7 @@ type Alarm struct {
 	// OnsetOffsets are of the units of that interval, one range a partition.
 	OnsetOffsets []ingest.Range
 	Effect       bank.Effect
+	Histogram    *bank.Histogram     // of the quantity of Effect; nil where it has no finite value
 	Shifts       []bank.Shift        // of the signals that stand out most since the onset, one each, the strongest first
 	Return       *bank.Decomposition // of the change in return; nil where it cannot be told
 	Promise      bank.Promise

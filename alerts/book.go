@@ -297,7 +297,7 @@ func newAlarm(f bank.Finding, faults []streamFault) Alarm {
 func (a *Alarm) measure(f bank.Finding) {
 	a.Score = max(a.Score, f.Score)
 	a.Detectors = slices.Clone(f.Detectors)
-	a.Effect = f.Effect
+	a.Effect, a.Histogram = f.Effect, f.Histogram
 	a.Offsets = slices.Clone(f.Offsets)
 	if len(f.Shifts) > 0 {
 		a.Shifts, a.Return = foremost(f.Shifts), f.Return

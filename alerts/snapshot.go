@@ -10,7 +10,7 @@ import (
 )
 
 // snapshotVersion leads every part. It changes with the meaning of what follows.
-const snapshotVersion = 3
+const snapshotVersion = 4
 
 // partPrefix begins the names of a book's parts of a checkpoint, one for each group.
 const partPrefix = "book/"

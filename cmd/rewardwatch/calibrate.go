@@ -54,7 +54,7 @@ func runCalibrate(ctx context.Context, c *console, o calibrateOptions, files []s
 	if err != nil {
 		return err
 	}
-	bar := newProgress(c.err)
+	bar := newProgress(c)
 	defer bar.clear()
 	r := newCalibration(cfg, c, fileRanges(ingest.FilesConfig{Policy: o.policy}, files))
 	if err := r.recorded.readAll(ctx, nil); err != nil {
@@ -62,7 +62,7 @@ func runCalibrate(ctx context.Context, c *console, o calibrateOptions, files []s
 	}
 	counts, err := ingest.ReadFiles(ctx, ingest.FilesConfig{
 		Policy: o.policy, Stdin: c.in, Refuse: r.refusals.refuse, Progress: func(done, total int64) {
-			bar.show("Reading", float64(done)/float64(max(1, total)), "")
+			bar.reading("Reading", r.events, done, total)
 		},
 	}, files, r)
 	switch {
@@ -89,6 +89,7 @@ type calibration struct {
 	calibrations *bank.Calibrations
 	policies     map[string]*calibratedPolicy // nil where a policy is not watched
 	order        []*calibratedPolicy
+	events       int64
 	units        int64
 	failed       error
 }
@@ -120,7 +121,7 @@ type calibratedGroup struct {
 
 func newCalibration(cfg *Config, c *console, pinned rangeReader) *calibration {
 	return &calibration{
-		cfg: cfg, console: c, refusals: &refusals{out: c.err},
+		cfg: cfg, console: c, refusals: &refusals{console: c},
 		episodes: newAssembler(cfg, assemble.NewMetrics(unregistered{})), recorded: newRecordings(cfg, pinned),
 		limit: bank.NewStreamLimit(cfg.Limits.Streams), calibrations: bank.NewCalibrations(),
 		policies: map[string]*calibratedPolicy{},
@@ -129,6 +130,7 @@ func newCalibration(cfg *Config, c *console, pinned rangeReader) *calibration {
 
 // Process implements ingest.Processor.
 func (r *calibration) Process(ctx context.Context, batch []ingest.Event) error {
+	r.events += int64(len(batch))
 	for i := range batch {
 		r.episodes.Fold(&batch[i], func(u *ingest.Unit) {
 			if r.failed == nil {
@@ -334,7 +336,6 @@ func (r *calibration) report(ctx context.Context, o calibrateOptions, counts ing
 				return fmt.Errorf("calibrate: %w", err)
 			}
 			line := p.calibrate(g, o, func(share float64) { bar.show("Measuring "+printable(g.key.String()), share, "") })
-			bar.clear()
 			sum.add(line)
 			if line.Missing != nil && lacking == "" {
 				lacking = g.key.String() + ": " + *line.Missing

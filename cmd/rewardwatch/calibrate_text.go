@@ -10,7 +10,7 @@ import (
 
 // calibrationText tells a person what was found of a group.
 func calibrationText(out io.Writer, line calibrationJSON) error {
-	w := &inspectionWriter{}
+	w := &inspectionWriter{paint: paintFor(out)}
 	fmt.Fprintf(w, "POLICY %s  GROUP %s\n", printable(line.Policy), printable(labelsText(line.Group)))
 	rows := [][]string{{"  units", fmt.Sprint(line.Units)}}
 	if line.Missing != nil {

@@ -67,7 +67,7 @@ func runDemo(ctx context.Context, c *console, keep bool) (err error) {
 		return fmt.Errorf("demo: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	d := &demo{console: c, progress: newProgress(c.err), dir: dir}
+	d := &demo{console: c, progress: newProgress(c), dir: dir}
 
 	broker, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(demoPartitions, "agent-telemetry"))
 	if err != nil {
@@ -268,8 +268,7 @@ func (d *demo) wait(ctx context.Context, what string, done func() (share float64
 
 // say tells a person what happens. Results are on the standard output, the story is not.
 func (d *demo) say(format string, args ...any) {
-	d.progress.clear()
-	_, _ = fmt.Fprintf(d.console.err, format+"\n", args...)
+	d.console.tell(format, args...)
 }
 
 // receiver is a webhook receiver that checks signatures, as a user would write one.

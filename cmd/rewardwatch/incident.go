@@ -8,7 +8,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -113,8 +112,7 @@ func (o *muteOrder) set(until, duration string) error {
 // shownIncident is an incident as the API gives it. Raw is printed where JSON is asked for.
 type shownIncident struct {
 	incidentAPI
-	Alarms []shownAlarm `json:"alarms"`
-	raw    json.RawMessage
+	raw json.RawMessage
 }
 
 // UnmarshalJSON reads the incident and keeps the text.
@@ -124,52 +122,28 @@ func (i *shownIncident) UnmarshalJSON(text []byte) error {
 	return json.Unmarshal(text, (*plain)(i))
 }
 
-// shownAlarm is an alarm as the API gives it, with the figures of its effect that are printed.
-type shownAlarm struct {
-	alarmAPI
-	Effect struct {
-		Quantity      string `json:"quantity"`
-		BaselineMean  number `json:"baseline_mean"`
-		CurrentMean   number `json:"current_mean"`
-		BaselineSD    number `json:"baseline_sd"`
-		CurrentSD     number `json:"current_sd"`
-		StandardShift number `json:"standardized_shift"`
-		CurrentUnits  int    `json:"current_units"`
-	} `json:"effect"`
-	Promise struct { // zero where it is null
-		Units      float64  `json:"units"`
-		ARL0       *float64 `json:"arl0"`
-		Low        *float64 `json:"low"`
-		High       *float64 `json:"high"`
-		Confidence string   `json:"confidence"`
-		Caveats    []string `json:"caveats"`
-	} `json:"promise"`
-}
-
 // alarm gives what of an alarm is printed.
-func (a *shownAlarm) alarm() alerts.Alarm {
-	e := &a.Effect
+func (a *alarmAPI) alarm() alerts.Alarm {
 	out := alerts.Alarm{
 		ID: a.ID, Incident: a.Incident, Group: words.Group(a.Policy, a.Group), Signal: a.Signal, Provisional: a.Provisional,
-		Detectors: a.Detectors, Score: float64(a.Score), At: a.At.ref(), Onset: a.Onset.ref(),
-		Effect: bank.Effect{
-			Quantity: e.Quantity, BaselineMean: float64(e.BaselineMean), CurrentMean: float64(e.CurrentMean), BaselineSD: float64(e.BaselineSD),
-			CurrentSD: float64(e.CurrentSD), StandardShift: float64(e.StandardShift), CurrentUnits: e.CurrentUnits,
-		},
+		Detectors: a.Detectors, Score: float64(a.Score), At: a.At.ref(), Onset: a.Onset.ref(), Effect: a.Effect,
 		Baseline: bank.BaselineRef{ID: a.Baseline.ID, Units: a.Baseline.Units, Provisional: a.Provisional},
-		Offsets:  a.Offsets, Cause: a.Cause, Evidence: a.Evidence, Causes: a.Causes, Return: a.ReturnChange,
-		Promise: bank.Promise{N: a.Promise.Units, Confidence: a.Promise.Confidence, Caveats: a.Promise.Caveats},
+		Before:   ingest.Versions(a.Before), After: ingest.Versions(a.After),
+		Offsets: a.Offsets, Cause: a.Cause, Evidence: a.Evidence,
 	}
-	if p := &a.Promise; p.ARL0 != nil && p.Low != nil && p.High != nil {
-		out.Promise.ARL0, out.Promise.Low, out.Promise.High = *p.ARL0, *p.Low, *p.High
-	}
-	if i := a.OnsetInterval; i != nil {
-		out.OnsetFrom, out.OnsetTo = endOf(i.FirstUnit, i.FirstTS), endOf(i.LastUnit, i.LastTS)
-	}
+	a.addTo(&out)
 	if a.ResolvedAt != nil {
 		out.Resolved, out.ResolvedAt = true, a.ResolvedAt.ref()
 	}
 	return out
+}
+
+// addTo gives an alarm what is known of it beside its own signal.
+func (e *evidenceJSON) addTo(a *alerts.Alarm) {
+	a.Causes, a.Return, a.Promise, a.Shifts, a.Histogram = e.Causes, e.ReturnChange, e.Promise, e.Shifts, e.Histogram
+	if i := e.OnsetInterval; i != nil {
+		a.OnsetFrom, a.OnsetTo = endOf(i.FirstUnit, i.FirstTS), endOf(i.LastUnit, i.LastTS)
+	}
 }
 
 // endOf gives what is printed of a unit at an end of an interval.
@@ -293,25 +267,6 @@ func printLines[T any](c *console, values []T, of func(T) json.RawMessage) error
 		if err := writeLine(c.out, of(v)); err != nil {
 			return fmt.Errorf("print the result: %w", err)
 		}
-	}
-	return nil
-}
-
-// printTable prints rows with their columns aligned. What is no visible character is replaced: names come from
-// telemetry and from people.
-func printTable(w io.Writer, rows [][]string) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	for _, row := range rows {
-		cells := make([]string, len(row))
-		for i := range row {
-			cells[i] = dash(printable(row[i]))
-		}
-		if _, err := fmt.Fprintln(t, strings.Join(cells, "\t")); err != nil {
-			return fmt.Errorf("print the result: %w", err)
-		}
-	}
-	if err := t.Flush(); err != nil {
-		return fmt.Errorf("print the result: %w", err)
 	}
 	return nil
 }

@@ -127,7 +127,7 @@ func checkKafka(cfg *Config, arg string, topic bool) error {
 
 // read takes in the files or the topic.
 func (i *inspector) read(ctx context.Context, c *console, o inspectOptions, args []string, topic bool) (ingest.Counts, error) {
-	bar := newProgress(c.err)
+	bar := newProgress(c)
 	defer bar.clear()
 	progress := func(done, total int64) {
 		share := 0.0

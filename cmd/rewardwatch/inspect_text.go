@@ -5,7 +5,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/words"
 )
@@ -14,11 +13,12 @@ import (
 type inspectionWriter struct {
 	strings.Builder
 	topic bool
+	paint paint
 }
 
 // inspectionText tells a person what was found, and the proposal where it is wanted.
 func inspectionText(out io.Writer, r inspection, proposal bool) error {
-	w := &inspectionWriter{topic: r.Source == "topic"}
+	w := &inspectionWriter{topic: r.Source == "topic", paint: paintFor(out)}
 	w.heading(r)
 	for _, p := range r.Policies {
 		w.policy(p)
@@ -52,14 +52,7 @@ func (w *inspectionWriter) place(p placeJSON) string {
 
 // table writes rows in columns.
 func (w *inspectionWriter) table(rows [][]string) {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	for _, row := range rows {
-		for i := range row {
-			row[i] = printable(row[i])
-		}
-		_, _ = fmt.Fprintln(t, strings.Join(row, "\t")) // a strings.Builder takes everything
-	}
-	_ = t.Flush()
+	w.WriteString(tableText(w.paint, rows))
 }
 
 func (w *inspectionWriter) policy(p policyInspection) {

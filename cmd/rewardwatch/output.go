@@ -6,7 +6,6 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 	"unicode"
 
@@ -37,10 +36,14 @@ type alarmJSON struct {
 	Unit        int64             `json:"unit"`
 	OnsetIndex  int64             `json:"onset_index"`
 	OnsetTS     *instant          `json:"onset_ts"`
+	OnsetUnit   int64             `json:"onset_unit"`
 	Cause       alerts.Cause      `json:"cause"`
 	Effect      bank.Effect       `json:"effect"`
 	Baseline    baselineRefJSON   `json:"baseline"`
 	Offsets     *offsetsJSON      `json:"offsets"`
+	Before      versionsAPI       `json:"before"`
+	After       versionsAPI       `json:"after"`
+	Evidence    []string          `json:"evidence"`
 	evidenceJSON
 }
 
@@ -52,12 +55,13 @@ type evidenceJSON struct {
 	ReturnChange  *bank.Decomposition  `json:"return_change"`
 	Promise       bank.Promise         `json:"promise"`
 	Shifts        []bank.Shift         `json:"shifts"`
+	Histogram     *bank.Histogram      `json:"histogram"` // of the effect's quantity
 }
 
 func evidenceOf(a alerts.Alarm) evidenceJSON {
 	return evidenceJSON{
 		OnsetInterval: a.OnsetInterval(), Causes: list(a.Causes), ReturnChange: a.Return, Promise: a.Promise,
-		Shifts: list(a.Shifts),
+		Shifts: list(a.Shifts), Histogram: a.Histogram,
 	}
 }
 
@@ -163,10 +167,14 @@ func alarmLine(a alerts.Alarm) alarmJSON {
 		Unit:        here.Ordinal,
 		OnsetIndex:  a.Onset.First.Offset,
 		OnsetTS:     at(a.Onset.TS),
+		OnsetUnit:   a.Onset.Ordinal,
 		Cause:       a.Cause,
 		Effect:      a.Effect,
 		Baseline:    baselineRefJSON{ID: a.Baseline.ID, Units: a.Baseline.Units, Config: a.Baseline.Config},
 		Offsets:     spanned(a.Offsets),
+		Before:      versionsAPI(a.Before),
+		After:       versionsAPI(a.After),
+		Evidence:    list(a.Evidence),
 
 		evidenceJSON: evidenceOf(a),
 	}
@@ -281,44 +289,59 @@ func scoreLines(index int64, g bank.GroupSummary) []scoreJSON {
 
 // alarmText tells a person of an alarm: what drifted, by how much, since when, why, and on which records.
 func alarmText(w io.Writer, a alerts.Alarm) error {
-	var rows [][2]string
-	add := func(name, value string) { rows = append(rows, [2]string{name, printable(value)}) }
-	head := "DRIFT     "
-	if a.Resolved {
-		head = "RESOLVED  "
-		add("back at", words.Place(a.ResolvedAt, a.ResolvedAt.Pos))
-	}
-	add("by", a.Effect.String())
-	add("since", words.Place(a.Onset, a.Onset.First))
-	if i := a.OnsetInterval(); i != nil {
-		add("", "with 90 % confidence "+i.String())
-	}
-	add("found at", words.Place(a.At, a.At.Pos))
-	add("score", scoreText(a))
-	add("cause", causeText(a.Cause, a.Causes))
-	for _, e := range a.Evidence[:min(len(a.Evidence), shownEvidence)] {
-		add("", e)
-	}
-	if a.Return != nil {
-		add("return", returnText(a.Return))
-	}
-	add("offsets", words.Offsets(a.Offsets))
-	add("baseline", words.Baseline(a.Baseline))
-	if a.Promise.N > 0 {
-		add("budget", words.Promise(a.Promise))
-	}
-	add("alarm", a.ID)
-	add("incident", a.Incident)
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s%s of %s\n", head, printable(a.Signal), printable(a.Group.String()))
-	for _, r := range rows {
-		fmt.Fprintf(&b, "  %-9s %s\n", r[0], r[1])
-	}
-	_, err := io.WriteString(w, b.String())
+	facts := slices.Concat(what(a), why(a, shownEvidence), where(a))
+	_, err := io.WriteString(w, factsText(paintFor(w), a, facts))
 	return err
 }
 
-// shownEvidence is how much of the evidence for a cause is told on a terminal.
+// what tells what an alarm found, and since when.
+func what(a alerts.Alarm) (facts []words.Fact) {
+	if a.Resolved {
+		facts = append(facts, words.Fact{"back at", words.Place(a.ResolvedAt, a.ResolvedAt.Pos)})
+	}
+	facts = append(facts, words.Fact{"by", a.Effect.String()}, words.Fact{"since", words.Place(a.Onset, a.Onset.First)})
+	if i := a.OnsetInterval(); i != nil {
+		facts = append(facts, words.Fact{"", "with 90 % confidence " + i.String()})
+	}
+	return append(facts, words.Fact{"found at", words.Place(a.At, a.At.Pos)}, words.Fact{"score", scoreText(a)})
+}
+
+// why tells the cause, with so many lines of the evidence for it at most.
+func why(a alerts.Alarm, most int) []words.Fact {
+	facts := []words.Fact{{"cause", causeText(a.Cause, a.Causes)}}
+	for _, e := range a.Evidence[:min(len(a.Evidence), most)] {
+		facts = append(facts, words.Fact{"", e})
+	}
+	if a.Return != nil {
+		facts = append(facts, words.Fact{"return", returnText(a.Return)})
+	}
+	return facts
+}
+
+// where tells on which records an alarm rests, what it is held to, and its ids.
+func where(a alerts.Alarm) []words.Fact {
+	facts := []words.Fact{{"offsets", words.Offsets(a.Offsets)}, {"baseline", words.Baseline(a.Baseline)}}
+	if a.Promise.N > 0 {
+		facts = append(facts, words.Fact{"budget", words.Promise(a.Promise)})
+	}
+	return append(facts, words.Fact{"alarm", a.ID}, words.Fact{"incident", a.Incident})
+}
+
+// factsText writes facts below the head of an alarm.
+func factsText(p paint, a alerts.Alarm, facts []words.Fact) string {
+	head, mark := "DRIFT", red
+	if a.Resolved {
+		head, mark = "RESOLVED", green
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s%s of %s\n", p.in(mark, fmt.Sprintf("%-10s", head)), printable(a.Signal), printable(a.Group.String()))
+	for _, f := range facts {
+		fmt.Fprintf(&b, "  %-9s %s\n", f.Name(), printable(f.Value()))
+	}
+	return b.String()
+}
+
+// shownEvidence is how much of the evidence for a cause is told where alarms are listed.
 const shownEvidence = 4
 
 // causeText names the cause, and the weights of all that are possible.
@@ -357,27 +380,24 @@ const noUnits = "no episode has ended, and blocks of steps in their place begin 
 
 // summaryText tells a person what was read and where every stream stands.
 func summaryText(w io.Writer, s summaryJSON) error {
+	p := paintFor(w)
 	var b strings.Builder
 	fmt.Fprintf(&b, "Read %d records: %d accepted, %d rejected%s. %d units.\n", s.Read, s.Accepted, s.Read-s.Accepted,
 		reasonsText(s.Rejected), s.Units)
 	if s.Units == 0 && s.Accepted > 0 {
 		fmt.Fprintf(&b, "Nothing can be judged: %s.\n", noUnits)
 	}
-	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	if len(s.Streams) > 0 {
-		_, _ = fmt.Fprintln(t, "\nPOLICY\tGROUP\tSIGNAL\tSTATE\tARMED\tMISSING")
-	}
+	rows := [][]string{{"POLICY", "GROUP", "SIGNAL", stateColumn, "ARMED", "MISSING"}}
 	for _, l := range s.Streams {
 		row := []string{l.Policy, labelsText(l.Group), l.Signal, l.State.String(), dash(strings.Join(l.Armed, ",")), "-"}
 		if l.Missing != nil {
 			row[5] = *l.Missing
 		}
-		for i := range row {
-			row[i] = printable(row[i])
-		}
-		_, _ = fmt.Fprintln(t, strings.Join(row, "\t"))
+		rows = append(rows, row)
 	}
-	_ = t.Flush() // a strings.Builder takes everything
+	if len(s.Streams) > 0 {
+		b.WriteString("\n" + tableText(p, rows))
+	}
 	for _, i := range s.Incidents {
 		fmt.Fprintf(&b, "\nIncident %s of %s is %s; cause: %s\n", i.ID, printable(i.Policy), i.State, causeText(i.Cause, i.Causes))
 	}

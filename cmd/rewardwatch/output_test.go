@@ -27,6 +27,11 @@ func someAlarm() alerts.Alarm {
 			StandardShift: -1.25, CurrentUnits: 32, MedianShift: -2.25, Q10Shift: -3, Q90Shift: -2, SpreadRatio: 1.25,
 			Wasserstein: 2.5, AtLeast: .125,
 		},
+		Histogram: &bank.Histogram{
+			Low: 2, High: 14,
+			Baseline: []int{2, 3, 5, 8, 12, 20, 30, 45, 60, 65, 65, 60, 45, 30, 20, 12, 8, 5, 3, 2},
+			Current:  []int{1, 2, 3, 4, 5, 6, 4, 3, 2, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0},
+		},
 		Baseline: bank.BaselineRef{ID: "beef", Units: 500, Offsets: []ingest.Range{{First: 0, Last: 19000}}},
 		Before:   ingest.Versions{Policy: "v1", Env: "41", Reward: "r7"},
 		After:    ingest.Versions{Policy: "v1", Env: "42", Reward: "r7"},
@@ -59,7 +64,7 @@ func withoutClock() alerts.Alarm {
 	a.Effect = bank.Effect{Quantity: "return", BaselineMean: 500, CurrentMean: math.Inf(-1), MeanShift: math.NaN(), SpreadRatio: math.NaN()}
 	a.Provisional, a.Baseline.Provisional, a.Cause = true, true, alerts.CauseUnknown
 	a.Causes, a.OnsetFrom, a.OnsetTo, a.Return = nil, bank.UnitRef{}, bank.UnitRef{}, nil
-	a.Promise, a.Shifts = bank.Promise{}, nil
+	a.Promise, a.Shifts, a.Histogram = bank.Promise{}, nil, nil
 	return a
 }
 
@@ -70,24 +75,30 @@ func TestAlarmLine(t *testing.T) {
 	}{
 		"firing": {someAlarm(), `{"event":"alarm","state":"firing","id":"a1b2","provisional":false,"incident":"a1b2",` +
 			`"policy":"checkout-ranker","group":{"env":"prod-eu"},"signal":"return","detectors":["location","wilcoxon"],"score":1.5,` +
-			`"index":46110,"ts":"2026-11-20T10:00:00.123456789Z","unit":1234,"onset_index":45180,"onset_ts":"2026-11-20T09:58:20Z",` +
+			`"index":46110,"ts":"2026-11-20T10:00:00.123456789Z","unit":1234,"onset_index":45180,"onset_ts":"2026-11-20T09:58:20Z","onset_unit":1203,` +
 			`"cause":"environment","effect":{"quantity":"return","baseline_mean":10,"current_mean":7.5,"mean_shift":-2.5,` +
 			`"baseline_sd":2,"current_sd":2.5,"standardized_shift":-1.25,"current_units":32,"median_shift":-2.25,"q10_shift":-3,` +
 			`"q90_shift":-2,"spread_ratio":1.25,"wasserstein":2.5,"moved_at_least":0.125},"baseline":{"id":"beef","units":500,"config":""},` +
-			`"offsets":{"first":45180,"last":46110},"onset_interval":{"first_unit":1199,"last_unit":1205,` +
+			`"offsets":{"first":45180,"last":46110},` +
+			`"before":{"policy_version":"v1","env_version":"41","reward_version":"r7"},"after":{"policy_version":"v1","env_version":"42","reward_version":"r7"},` +
+			`"evidence":["env_version went from 41 to 42 at the onset"],"onset_interval":{"first_unit":1199,"last_unit":1205,` +
 			`"first_ts":null,"last_ts":null,"first_index":45020,"last_index":45260,"offsets":[{"partition":0,"first":45020,"last":45290}]},` +
 			`"causes":[{"cause":"environment","weight":0.988,"evidence":["env_version went from 41 to 42 at the onset"]},` +
 			`{"cause":"policy","weight":0.012,"evidence":[]}],"return_change":{"change":-2.5,"reward_per_step":-2.25,` +
 			`"episode_length":-0.5,"action_mix":0.125,"rest":0.125},"promise":{"units":20000,"arl0":41000,"low":21000,` +
 			`"high":90000,"confidence":"kept","allowance":null,"overlap":null,"weakest":"","caveats":[]},"shifts":[{"signal":"outcome.conversion","quantity":"mean","baseline_mean":0.2,` +
-			`"current_mean":0.1,"standardized_shift":-1,"z":-5.5,"spread_z":0.25,"units":32,"drifted":true}]}`},
+			`"current_mean":0.1,"standardized_shift":-1,"z":-5.5,"spread_z":0.25,"units":32,"drifted":true}],` +
+			`"histogram":{"low":2,"high":14,"baseline":[2,3,5,8,12,20,30,45,60,65,65,60,45,30,20,12,8,5,3,2],` +
+			`"current":[1,2,3,4,5,6,4,3,2,1,1,0,0,0,0,0,0,0,0,0]}}`},
 		"resolved, no clock": {withoutClock(), `{"event":"alarm","state":"resolved","id":"a1b2","provisional":true,"incident":"a1b2",` +
 			`"policy":"CartPole-v1","group":{},"signal":"return","detectors":[],"score":1.5,` +
-			`"index":2000,"ts":null,"unit":2000,"onset_index":45180,"onset_ts":null,` +
+			`"index":2000,"ts":null,"unit":2000,"onset_index":45180,"onset_ts":null,"onset_unit":1203,` +
 			`"cause":"unknown","effect":{"quantity":"return","baseline_mean":500,"current_mean":null,"mean_shift":null,` +
 			`"baseline_sd":0,"current_sd":0,"standardized_shift":0,"current_units":0,"median_shift":0,"q10_shift":0,"q90_shift":0,` +
 			`"spread_ratio":null,"wasserstein":0,"moved_at_least":0},"baseline":{"id":"beef","units":500,"config":""},` +
-			`"offsets":null,"onset_interval":null,"causes":[],"return_change":null,"promise":null,"shifts":[]}`},
+			`"offsets":null,"before":{"policy_version":"v1","env_version":"41","reward_version":"r7"},` +
+			`"after":{"policy_version":"v1","env_version":"42","reward_version":"r7"},"evidence":[],` +
+			`"onset_interval":null,"causes":[],"return_change":null,"promise":null,"shifts":[],"histogram":null}`},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -67,7 +67,12 @@ func runReplay(ctx context.Context, c *console, o replayOptions, files []string)
 		r.scores = bufio.NewWriter(f)
 		defer func() { _ = f.Close() }() // what matters was said when it was flushed
 	}
-	counts, err := ingest.ReadFiles(ctx, ingest.FilesConfig{Policy: o.policy, Stdin: c.in, Refuse: r.refusals.refuse}, files, r)
+	bar := newProgress(c)
+	defer bar.clear()
+	counts, err := ingest.ReadFiles(ctx, ingest.FilesConfig{
+		Policy: o.policy, Stdin: c.in, Refuse: r.refusals.refuse,
+		Progress: func(done, total int64) { bar.reading("Replaying", r.events, done, total) },
+	}, files, r)
 	if err := errors.Join(err, r.finish(counts)); err != nil {
 		return err
 	}
@@ -93,6 +98,7 @@ type replay struct {
 	desks    map[string]*desk
 	order    []*desk
 	scores   *bufio.Writer // nil without --scores
+	events   int64
 	units    int64
 	refusals *refusals
 	seen     map[ingest.Group]int64 // units
@@ -108,12 +114,13 @@ func newReplay(cfg *Config, c *console, pinned rangeReader) *replay {
 	return &replay{
 		cfg: cfg, console: c, registry: registry, episodes: newAssembler(cfg, assemble.NewMetrics(registry)),
 		recorded: newRecordings(cfg, pinned), limit: bank.NewStreamLimit(cfg.Limits.Streams), desks: map[string]*desk{},
-		refusals: &refusals{out: c.err}, known: bank.NewCalibrations(), seen: map[ingest.Group]int64{},
+		refusals: &refusals{console: c}, known: bank.NewCalibrations(), seen: map[ingest.Group]int64{},
 	}
 }
 
 // Process implements ingest.Processor.
 func (r *replay) Process(ctx context.Context, batch []ingest.Event) error {
+	r.events += int64(len(batch))
 	for i := range batch {
 		r.episodes.Fold(&batch[i], func(u *ingest.Unit) {
 			if r.failed == nil {
@@ -214,7 +221,7 @@ func (r *replay) tellIgnored() error {
 		}
 		for _, m := range f.GetMetric() {
 			if n := m.GetCounter().GetValue(); n > 0 {
-				_, _ = fmt.Fprintf(r.console.err, "rewardwatch: ignored %.0f records: %s\n", n, m.GetLabel()[0].GetValue())
+				r.console.tell("rewardwatch: ignored %.0f records: %s", n, m.GetLabel()[0].GetValue())
 			}
 		}
 	}

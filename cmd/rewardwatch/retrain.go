@@ -127,7 +127,7 @@ func diffRetrainings(ctx context.Context, c *console, r *retrainings, a, b strin
 		out.Differences = append(out.Differences, retrainLine(d))
 	}
 	return c.print(out, func(w io.Writer) error {
-		return diffText(w, isTerminal(w), shownA, shownB, differences)
+		return diffText(w, paintFor(w), shownA, shownB, differences)
 	})
 }
 
@@ -146,24 +146,11 @@ func retrainLine(d retrain.Difference) retrainLineJSON {
 	return line
 }
 
-// The colours of a terminal.
-const (
-	red   = "\x1b[31m"
-	green = "\x1b[32m"
-	reset = "\x1b[0m"
-)
-
 // diffText prints a line with - for each value of a, and one with + for each of b, that the other does not have.
-func diffText(w io.Writer, coloured bool, a, b string, differences []retrain.Difference) error {
+func diffText(w io.Writer, p paint, a, b string, differences []retrain.Difference) error {
 	var out strings.Builder
-	line := func(colour, text string) {
-		text = printable(text)
-		if coloured {
-			text = colour + text + reset
-		}
-		out.WriteString(text + "\n")
-	}
-	side := func(colour, sign string, l *retrain.Leaf) {
+	line := func(c colour, text string) { out.WriteString(p.in(c, printable(text)) + "\n") }
+	side := func(c colour, sign string, l *retrain.Leaf) {
 		if l == nil {
 			return
 		}
@@ -171,7 +158,7 @@ func diffText(w io.Writer, coloured bool, a, b string, differences []retrain.Dif
 		if l.From != "" {
 			text += "  (" + l.From + ")"
 		}
-		line(colour, text)
+		line(c, text)
 	}
 	line(red, "--- "+a)
 	line(green, "+++ "+b)

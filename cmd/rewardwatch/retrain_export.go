@@ -133,7 +133,7 @@ func runExport(ctx context.Context, c *console, service *client, o exportOptions
 	for _, name := range missing {
 		_, _ = fmt.Fprintf(c.err, "The order names no offsets of the %s data: there is none in what is written.\n", name)
 	}
-	shown := newProgress(c.err)
+	shown := newProgress(c)
 	defer shown.clear()
 	src := experience.Source{
 		Kafka: cfg.Ingest.Kafka, Policy: order.Policy, Group: order.Group, MaxOpen: cfg.Limits.OpenEpisodes,

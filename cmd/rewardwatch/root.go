@@ -36,6 +36,13 @@ type console struct {
 	out, err io.Writer
 	output   outputFormat
 	logLevel zerolog.Level
+	progress *progress // of what a verb does, nil of those that are done at once
+}
+
+// tell says something that is no result, above the line of progress.
+func (c *console) tell(format string, args ...any) {
+	c.progress.clear()
+	_, _ = fmt.Fprintf(c.err, format+"\n", args...)
 }
 
 // run reads the command line and gives the exit code.
@@ -103,6 +110,7 @@ func verbs(c *console) []*cobra.Command {
 		newInspectCommand(c),
 		newCalibrateCommand(c),
 		newReplayCommand(c),
+		newExplainCommand(c),
 		newValidateCommand(c),
 		newBaselineCommand(c),
 		newIncidentCommand(c),
@@ -126,6 +134,7 @@ func (c *console) log() zerolog.Logger {
 
 // print writes a result: what text writes, or value as one line of JSON.
 func (c *console) print(value any, text func(w io.Writer) error) error {
+	c.progress.clear()
 	var err error
 	if c.output == outputJSON {
 		err = writeLine(c.out, value)

@@ -7,20 +7,21 @@ import (
 
 // effect compares the values that the tests of a quantity have seen since an onset with its baseline, and says what is
 // certain of the stream's main quantity.
-func (s *stream) effect(q *quantity, onset int64) Effect {
+func (s *stream) effect(q *quantity, onset int64) (Effect, *Histogram) {
 	current := q.since(onset)
 	var now ingest.Moments
 	for _, x := range current {
 		now.Add(x)
 	}
-	d := detectors.NewDisplacement(q.adjustedSample(), current)
+	baseline := q.adjustedSample()
+	d := detectors.NewDisplacement(baseline, current)
 	return Effect{
 		Quantity: q.Name, BaselineMean: q.Mean, BaselineSD: q.SD,
 		CurrentMean: now.Mean, CurrentSD: now.SD(), CurrentUnits: int(now.N),
 		MeanShift: now.Mean - q.Mean, StandardShift: q.standardShift(now.Mean),
 		MedianShift: d.Median, Q10Shift: d.Q10, Q90Shift: d.Q90, SpreadRatio: d.SpreadRatio, Wasserstein: d.Wasserstein,
 		AtLeast: s.certain(),
-	}
+	}, newHistogram(baseline, current)
 }
 
 // standardShift is how far a mean lies from that of the baseline, in standard deviations of it; 0 where that is 0.

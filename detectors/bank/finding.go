@@ -105,28 +105,43 @@ func (n Number) MarshalJSON() ([]byte, error) {
 	return json.Marshal(float64(n))
 }
 
+// effectJSON is an Effect as JSON has it.
+type effectJSON struct {
+	Quantity      string `json:"quantity"`
+	BaselineMean  Number `json:"baseline_mean"`
+	CurrentMean   Number `json:"current_mean"`
+	MeanShift     Number `json:"mean_shift"`
+	BaselineSD    Number `json:"baseline_sd"`
+	CurrentSD     Number `json:"current_sd"`
+	StandardShift Number `json:"standardized_shift"`
+	CurrentUnits  int    `json:"current_units"`
+	MedianShift   Number `json:"median_shift"`
+	Q10Shift      Number `json:"q10_shift"`
+	Q90Shift      Number `json:"q90_shift"`
+	SpreadRatio   Number `json:"spread_ratio"`
+	Wasserstein   Number `json:"wasserstein"`
+	AtLeast       Number `json:"moved_at_least"`
+}
+
 // MarshalJSON writes the figures as Numbers.
 func (e Effect) MarshalJSON() ([]byte, error) {
-	return json.Marshal(struct {
-		Quantity      string `json:"quantity"`
-		BaselineMean  Number `json:"baseline_mean"`
-		CurrentMean   Number `json:"current_mean"`
-		MeanShift     Number `json:"mean_shift"`
-		BaselineSD    Number `json:"baseline_sd"`
-		CurrentSD     Number `json:"current_sd"`
-		StandardShift Number `json:"standardized_shift"`
-		CurrentUnits  int    `json:"current_units"`
-		MedianShift   Number `json:"median_shift"`
-		Q10Shift      Number `json:"q10_shift"`
-		Q90Shift      Number `json:"q90_shift"`
-		SpreadRatio   Number `json:"spread_ratio"`
-		Wasserstein   Number `json:"wasserstein"`
-		AtLeast       Number `json:"moved_at_least"`
-	}{
+	return json.Marshal(effectJSON{
 		e.Quantity, Number(e.BaselineMean), Number(e.CurrentMean), Number(e.MeanShift), Number(e.BaselineSD),
 		Number(e.CurrentSD), Number(e.StandardShift), e.CurrentUnits, Number(e.MedianShift), Number(e.Q10Shift),
 		Number(e.Q90Shift), Number(e.SpreadRatio), Number(e.Wasserstein), Number(e.AtLeast),
 	})
+}
+
+// UnmarshalJSON reads what MarshalJSON wrote.
+func (e *Effect) UnmarshalJSON(text []byte) error {
+	var t effectJSON
+	err := json.Unmarshal(text, &t)
+	*e = Effect{
+		t.Quantity, float64(t.BaselineMean), float64(t.CurrentMean), float64(t.MeanShift), float64(t.BaselineSD),
+		float64(t.CurrentSD), float64(t.StandardShift), t.CurrentUnits, float64(t.MedianShift), float64(t.Q10Shift),
+		float64(t.Q90Shift), float64(t.SpreadRatio), float64(t.Wasserstein), float64(t.AtLeast),
+	}
+	return err
 }
 
 // Promise is what was calibrated about the false alarms of a policy when a baseline froze.
@@ -151,6 +166,19 @@ const (
 	ConfidenceNone        = "none"        // no detector is armed
 )
 
+// promiseJSON is a Promise as JSON has it.
+type promiseJSON struct {
+	Units      Number   `json:"units"`
+	ARL0       *Number  `json:"arl0"`
+	Low        *Number  `json:"low"`
+	High       *Number  `json:"high"`
+	Confidence string   `json:"confidence"`
+	Allowance  *Number  `json:"allowance"`
+	Overlap    *Number  `json:"overlap"`
+	Weakest    string   `json:"weakest"`
+	Caveats    []string `json:"caveats"`
+}
+
 // MarshalJSON writes null for no promise, and null for figures that were not measured.
 func (p Promise) MarshalJSON() ([]byte, error) {
 	if p.N == 0 {
@@ -162,20 +190,27 @@ func (p Promise) MarshalJSON() ([]byte, error) {
 		}
 		return new(Number(x))
 	}
-	return json.Marshal(struct {
-		Units      Number   `json:"units"`
-		ARL0       *Number  `json:"arl0"`
-		Low        *Number  `json:"low"`
-		High       *Number  `json:"high"`
-		Confidence string   `json:"confidence"`
-		Allowance  *Number  `json:"allowance"`
-		Overlap    *Number  `json:"overlap"`
-		Weakest    string   `json:"weakest"`
-		Caveats    []string `json:"caveats"`
-	}{
+	return json.Marshal(promiseJSON{
 		Number(p.N), measured(p.ARL0), measured(p.Low), measured(p.High), p.Confidence, measured(p.Allowance),
 		measured(p.Overlap), p.Weakest, append([]string{}, p.Caveats...),
 	})
+}
+
+// UnmarshalJSON reads what MarshalJSON wrote.
+func (p *Promise) UnmarshalJSON(text []byte) error {
+	var t promiseJSON
+	err := json.Unmarshal(text, &t)
+	measured := func(x *Number) float64 {
+		if x == nil {
+			return 0
+		}
+		return float64(*x)
+	}
+	*p = Promise{
+		float64(t.Units), measured(t.ARL0), measured(t.Low), measured(t.High), measured(t.Allowance), measured(t.Overlap),
+		t.Confidence, t.Weakest, t.Caveats,
+	}
+	return err
 }
 
 // Shift is what one quantity of one signal has done since an onset, moved or not: the evidence for the cause.
@@ -191,22 +226,36 @@ type Shift struct {
 	Drifted          bool    // the signal's own alarm is on
 }
 
+// shiftJSON is a Shift as JSON has it.
+type shiftJSON struct {
+	Signal        string `json:"signal"`
+	Quantity      string `json:"quantity"`
+	BaselineMean  Number `json:"baseline_mean"`
+	CurrentMean   Number `json:"current_mean"`
+	StandardShift Number `json:"standardized_shift"`
+	Z             Number `json:"z"`
+	SpreadZ       Number `json:"spread_z"`
+	Units         int    `json:"units"`
+	Drifted       bool   `json:"drifted"`
+}
+
 // MarshalJSON writes the figures as Numbers, without the standard error.
 func (s Shift) MarshalJSON() ([]byte, error) {
-	return json.Marshal(struct {
-		Signal        string `json:"signal"`
-		Quantity      string `json:"quantity"`
-		BaselineMean  Number `json:"baseline_mean"`
-		CurrentMean   Number `json:"current_mean"`
-		StandardShift Number `json:"standardized_shift"`
-		Z             Number `json:"z"`
-		SpreadZ       Number `json:"spread_z"`
-		Units         int    `json:"units"`
-		Drifted       bool   `json:"drifted"`
-	}{
+	return json.Marshal(shiftJSON{
 		s.Signal, s.Quantity, Number(s.BaselineMean), Number(s.CurrentMean), Number(s.StandardShift), Number(s.Z),
 		Number(s.SpreadZ), s.Units, s.Drifted,
 	})
+}
+
+// UnmarshalJSON reads what MarshalJSON wrote.
+func (s *Shift) UnmarshalJSON(text []byte) error {
+	var t shiftJSON
+	err := json.Unmarshal(text, &t)
+	*s = Shift{
+		Signal: t.Signal, Quantity: t.Quantity, BaselineMean: float64(t.BaselineMean), CurrentMean: float64(t.CurrentMean),
+		StandardShift: float64(t.StandardShift), Z: float64(t.Z), SpreadZ: float64(t.SpreadZ), Units: t.Units, Drifted: t.Drifted,
+	}
+	return err
 }
 
 // Decomposition splits the change of the mean return since an onset into what each part would have changed alone; the
@@ -243,6 +292,7 @@ type Finding struct {
 	// OnsetOffsets are of the units from OnsetFrom to OnsetTo, one range a partition.
 	OnsetOffsets []ingest.Range
 	Effect       Effect
+	Histogram    *Histogram // of the quantity of Effect, nil where it has no finite value; not to be written to
 	// Shifts are of every quantity of the group's streams since the onset, sorted by signal; nil of an update that has
 	// nothing new to say of them.
 	Shifts   []Shift

@@ -371,7 +371,7 @@ func (g *group) followUp(s *stream, at UnitRef) (renewed bool) {
 	s.Alert.Score = top.score
 	s.Alert.Detectors = names
 	if q := s.find(s.Alert.Quantity); q != nil {
-		s.Alert.Effect = s.effect(q, s.Alert.Onset.Ordinal)
+		s.Alert.Effect, s.Alert.Histogram = s.effect(q, s.Alert.Onset.Ordinal)
 	}
 	// Of units that lie further back than the trail only what was told before is known.
 	s.Alert.Offsets = byPartition(ingest.Widen(s.Alert.Offsets, g.Trail.offsets(s.Alert.Onset, g.Trail.Next-1)...))

@@ -98,6 +98,7 @@ type alert struct {
 	From, To      UnitRef // its interval
 	Interval      []ingest.Range
 	Effect        Effect
+	Histogram     *Histogram
 	Before, After ingest.Versions
 	Changed       []string
 	Offsets       []ingest.Range
@@ -107,7 +108,8 @@ type alert struct {
 func (g *group) describe(s *stream, top branch, names []string, at UnitRef) alert {
 	a := alert{Detectors: names, Score: top.score, Quantity: top.quantity.Name}
 	a.Onset, a.From, a.To = g.onset(top)
-	a.Effect, a.Offsets = s.effect(top.quantity, a.Onset.Ordinal), g.Trail.offsets(a.Onset, at.Ordinal)
+	a.Effect, a.Histogram = s.effect(top.quantity, a.Onset.Ordinal)
+	a.Offsets = g.Trail.offsets(a.Onset, at.Ordinal)
 	a.Interval = g.Trail.offsets(a.From, a.To.Ordinal)
 	a.Before, a.After, a.Changed = g.Versions.around(a.Onset.Ordinal, at.Ordinal)
 	return a
@@ -130,7 +132,7 @@ func (g *group) onset(top branch) (at, from, to UnitRef) {
 }
 
 func (f *Finding) alert(a alert, baseline BaselineRef) {
-	f.Detectors, f.Score, f.Effect = slices.Clone(a.Detectors), a.Score, a.Effect
+	f.Detectors, f.Score, f.Effect, f.Histogram = slices.Clone(a.Detectors), a.Score, a.Effect, a.Histogram
 	f.Onset, f.OnsetFrom, f.OnsetTo, f.OnsetOffsets = a.Onset, a.From, a.To, slices.Clone(a.Interval)
 	f.Before, f.After, f.Changed = a.Before, a.After, slices.Clone(a.Changed)
 	f.Offsets, f.Baseline = slices.Clone(a.Offsets), baseline

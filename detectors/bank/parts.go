@@ -27,7 +27,7 @@ const (
 
 // snapshotVersion is the format of all parts: it goes up when a field of anything that is saved is added, dropped, moved or
 // given another meaning. Another one is refused.
-const snapshotVersion = 5
+const snapshotVersion = 6
 
 // policyState is what is saved of a policy beside its groups.
 type policyState struct {

@@ -30,6 +30,16 @@ func CheckText(name, text string, most int) error {
 	return nil
 }
 
+// Fact is a line of what people are told of something: a name and a value. A line that goes on with what the one before tells has no
+// name.
+type Fact [2]string
+
+// Name gives the name of the line.
+func (f Fact) Name() string { return f[0] }
+
+// Value gives what the line tells.
+func (f Fact) Value() string { return f[1] }
+
 // Short gives a number to four significant digits.
 func Short(x float64) string { return strconv.FormatFloat(x, 'g', 4, 64) }
 
@@ -107,6 +117,15 @@ func AlarmState(a alerts.Alarm) string {
 		return "resolved"
 	}
 	return "firing"
+}
+
+// Quantity names what the effect of an alarm compares.
+func Quantity(a alerts.Alarm) string {
+	name := bank.QuantityWords(a.Effect.Quantity)
+	if name == a.Signal || name == "" {
+		return a.Signal
+	}
+	return name + " of " + a.Signal
 }
 
 // Score gives the largest score of the detectors that have one, and whether any has.

@@ -1,0 +1,63 @@
+package bank
+
+import (
+	"math"
+
+	"github.com/rewardwatch/rewardwatch/detectors"
+)
+
+// histogramBins is how many bins a Histogram has: as many as show a second mode, and few enough for 30 units.
+const histogramBins = 20
+
+// Histogram counts the units of the baseline, and those since an onset, the newest 200 at most, by the value of one quantity.
+// The bins are of equal width from Low to High; what lies outside is counted in the outermost ones.
+type Histogram struct {
+	Low      float64 `json:"low"`
+	High     float64 `json:"high"`
+	Baseline []int   `json:"baseline"` // by bin
+	Current  []int   `json:"current"`
+}
+
+// newHistogram spans from the lower 1 % point of the two samples to the upper one, so that single extreme units do not
+// squeeze all others into one bin. It is nil where either sample has no finite value.
+func newHistogram(baseline, current []float64) *Histogram {
+	baseline, current = finite(baseline), finite(current)
+	if len(baseline) == 0 || len(current) == 0 {
+		return nil
+	}
+	a, b := detectors.Quantiles(baseline, .01, .99), detectors.Quantiles(current, .01, .99)
+	h := &Histogram{Low: min(a[0], b[0]), High: max(a[1], b[1])}
+	h.Baseline, h.Current = h.count(baseline), h.count(current)
+	return h
+}
+
+func (h *Histogram) count(sample []float64) []int {
+	bins := make([]int, histogramBins)
+	for _, x := range sample {
+		bins[h.bin(x)]++
+	}
+	return bins
+}
+
+// bin gives the bin of a value. Low and High are halved before they are subtracted, or the width could overflow.
+func (h *Histogram) bin(x float64) int {
+	half := h.High/2 - h.Low/2
+	switch {
+	case half <= 0 || x <= h.Low:
+		return 0
+	case x >= h.High:
+		return histogramBins - 1
+	}
+	return min(histogramBins-1, int(histogramBins*((x/2-h.Low/2)/half)))
+}
+
+// finite gives a copy of the values without those that are not finite.
+func finite(values []float64) []float64 {
+	out := make([]float64, 0, len(values))
+	for _, x := range values {
+		if !math.IsNaN(x) && !math.IsInf(x, 0) {
+			out = append(out, x)
+		}
+	}
+	return out
+}
