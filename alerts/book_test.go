@@ -332,7 +332,7 @@ func TestResumeRefusesDamage(t *testing.T) {
 		"a part is missing": {ingest.Parts{"book/1": good}, "part book/0: it is missing"},
 		"cut in the head":   {ingest.Parts{"book/0": good[:5]}, "EOF"},
 		"cut in the body":   {ingest.Parts{"book/0": good[:len(good)-10]}, "EOF"},
-		"another version":   {ingest.Parts{"book/0": newer}, "it is not of format 3, which this build reads"},
+		"another version":   {ingest.Parts{"book/0": newer}, "it is not of format 4, which this build reads"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if err := NewBook().Resume(test.parts); err == nil || !strings.Contains(err.Error(), test.want) {

@@ -60,7 +60,7 @@ func replayFiles(t *testing.T, f *fleet) (alarms, scores string) {
 
 func TestExplainOfAReplay(t *testing.T) {
 	alarms, scores := replayFiles(t, drifting(1, 4))
-	printed := string(mustRead(t, alarms))
+	printed := mustRead(t, alarms)
 	first := parseReplay(t, printed).alarms[0]
 	got := runVerb("explain", first.ID[:6], "--from", alarms, "--scores", scores)
 	if got.code != exitFine || got.err != "" {

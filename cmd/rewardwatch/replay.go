@@ -7,12 +7,14 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
 
 	"github.com/rewardwatch/rewardwatch/alerts"
+	pages "github.com/rewardwatch/rewardwatch/cmd/rewardwatch/console"
 	"github.com/rewardwatch/rewardwatch/detectors/bank"
 	"github.com/rewardwatch/rewardwatch/ingest"
 	"github.com/rewardwatch/rewardwatch/ingest/assemble"
@@ -20,7 +22,7 @@ import (
 
 // replayOptions are the flags of replay.
 type replayOptions struct {
-	config, compare, scores, policy string
+	config, compare, scores, report, policy string
 }
 
 func newReplayCommand(c *console) *cobra.Command {
@@ -40,6 +42,7 @@ func newReplayCommand(c *console) *cobra.Command {
 	cmd.Flags().StringVar(&o.config, "config", "", "configuration file; the defaults hold without one")
 	cmd.Flags().StringVar(&o.compare, "compare", "", "another configuration file, whose alarms are compared with those of --config")
 	cmd.Flags().StringVar(&o.scores, "scores", "", "file to write a line to for each unit, stream and detector")
+	cmd.Flags().StringVar(&o.report, "report", "", "HTML file to write what was found to, with plots; it needs nothing else to be looked at")
 	cmd.Flags().StringVar(&o.policy, "policy", "", "policy of the rows of monitor.csv files, instead of their env_id")
 	return cmd
 }
@@ -67,13 +70,19 @@ func runReplay(ctx context.Context, c *console, o replayOptions, files []string)
 		r.scores = bufio.NewWriter(f)
 		defer func() { _ = f.Close() }() // what matters was said when it was flushed
 	}
+	if o.report != "" {
+		if _, err := os.Stat(filepath.Dir(o.report)); err != nil { // hours of reading would be lost
+			return fmt.Errorf("write the report: %w", err)
+		}
+		r.courses = pages.Courses{}
+	}
 	bar := newProgress(c)
 	defer bar.clear()
 	counts, err := ingest.ReadFiles(ctx, ingest.FilesConfig{
 		Policy: o.policy, Stdin: c.in, Refuse: r.refusals.refuse,
 		Progress: func(done, total int64) { bar.reading("Replaying", r.events, done, total) },
 	}, files, r)
-	if err := errors.Join(err, r.finish(counts)); err != nil {
+	if err := errors.Join(err, r.finish(o, files, counts)); err != nil {
 		return err
 	}
 	switch {
@@ -98,6 +107,7 @@ type replay struct {
 	desks    map[string]*desk
 	order    []*desk
 	scores   *bufio.Writer // nil without --scores
+	courses  pages.Courses // nil without --report
 	events   int64
 	units    int64
 	refusals *refusals
@@ -144,7 +154,13 @@ func (r *replay) observe(ctx context.Context, u *ingest.Unit) error {
 	if err := d.observe(ctx, u, time.Unix(0, u.EndTS)); err != nil {
 		return err
 	}
-	if r.scores == nil || u.Shadow {
+	if u.Shadow || r.scores == nil && r.courses == nil {
+		return nil
+	}
+	if r.courses != nil {
+		r.courses.Observe(d.policy.Group(u.Group))
+	}
+	if r.scores == nil {
 		return nil
 	}
 	for _, line := range scoreLines(u.Pos.Offset, d.policy.Group(u.Group)) {
@@ -192,7 +208,7 @@ func (r *replay) Changed(_ context.Context, changes []alerts.Change) error {
 }
 
 // finish writes the summary, also of input that broke off.
-func (r *replay) finish(counts ingest.Counts) error {
+func (r *replay) finish(o replayOptions, files []string, counts ingest.Counts) error {
 	var summaries []*bank.Summary
 	var incidents []alerts.Incident
 	for _, d := range r.order {
@@ -201,7 +217,7 @@ func (r *replay) finish(counts ingest.Counts) error {
 		incidents = append(incidents, d.shown.Load().incidents...)
 	}
 	line := summaryLine(counts, r.units, summaries, incidents)
-	err := r.conclude()
+	err := errors.Join(r.conclude(), r.writeReport(o, files, counts, summaries, incidents))
 	err = errors.Join(err, r.console.print(line, func(w io.Writer) error { return summaryText(w, line) }), r.tellIgnored())
 	if r.scores != nil {
 		err = errors.Join(err, r.scores.Flush())

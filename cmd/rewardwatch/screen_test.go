@@ -96,7 +96,7 @@ func TestColours(t *testing.T) {
 		if err := printTable(f, rows); err != nil {
 			t.Fatal(err)
 		}
-		if got := string(mustRead(t, f.Name())); got != plain {
+		if got := mustRead(t, f.Name()); got != plain {
 			t.Errorf("got %q", got)
 		}
 	})

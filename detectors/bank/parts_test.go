@@ -129,7 +129,7 @@ func TestPartsThatDoNotBelongTogetherAreRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 	})
-	resume("another version", "it is not of format 5, which this build reads", func(parts ingest.Parts) {
+	resume("another version", "it is not of format 6, which this build reads", func(parts ingest.Parts) {
 		parts["policy"], err = ingest.EncodeState(snapshotVersion-1, policyState{})
 		if err != nil {
 			t.Fatal(err)
