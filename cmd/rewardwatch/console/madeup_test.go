@@ -25,7 +25,6 @@ type madeUp struct {
 	courses   map[ingest.Group]Course
 	requests  []retrain.Request
 	notReady  error
-	ledger    error
 }
 
 func (v *madeUp) Summaries() []*bank.Summary   { return v.summaries }

@@ -121,8 +121,7 @@ func TestUnknownPolicyAndLedgerThatFails(t *testing.T) {
 	if w.Code != http.StatusNotFound || !strings.Contains(w.Body.String(), "Nothing is known of this policy") {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
-	v.ledger = errors.New("/secret: disk full")
-	body := get(consoleOf(v, desk{view: v}), "/policies/policy-0000").Body.String()
+	body := get(consoleOf(v, desk{view: v, err: errors.New("/secret: disk full")}), "/policies/policy-0000").Body.String()
 	if !strings.Contains(body, "the ledger cannot be read") || strings.Contains(body, "/secret") {
 		t.Errorf("%s", body)
 	}
