@@ -15,6 +15,9 @@ VENV := $(CACHE)/venv/.complete
 PEERS_REQUIREMENTS := detectors/peers/requirements.txt
 PEERS_VENV := $(CACHE)/venv-peers/.complete
 
+AXE_LOCK := cmd/rewardwatch/console/e2e/axe/package-lock.json
+AXE := $(CACHE)/axe/.complete
+
 # The tests of real servers are those in files tagged e2e; they run by name, or every unit test would run twice.
 E2E_FILES = $(shell grep -rlE '^//go:build e2e$$' --include='*_test.go' alerts cmd dashboards deploy detectors ingest retrain)
 E2E_PACKAGES = $(sort $(addprefix ./,$(dir $(E2E_FILES))))
@@ -37,7 +40,7 @@ FUZZTIME ?= 30s
 KILLS ?= 100
 DURATION ?= 20m
 
-.PHONY: build demo test test-faults soak lint bench bench-detection peers ks-table fuzz kafka kafka-stop packages clean
+.PHONY: build demo test test-faults soak lint bench bench-detection peers ks-table fuzz axe kafka kafka-stop packages clean
 
 build:
 	CGO_ENABLED=0 go build -trimpath -buildvcs=auto -o bin/rewardwatch ./cmd/rewardwatch
@@ -45,7 +48,7 @@ build:
 demo: build
 	bin/rewardwatch demo
 
-test: packages $(VENV)
+test: packages $(VENV) $(AXE)
 	deploy/local/kafka/kafka.sh fetch
 	go vet -tags e2e,faults ./...
 	mkdir -p $(CACHE)/test
@@ -113,6 +116,9 @@ kafka:
 kafka-stop:
 	deploy/local/kafka/kafka.sh stop
 
+# What the tests of the console look for mistakes of accessibility with.
+axe: $(AXE)
+
 packages:
 	deploy/local/packages.sh
 
@@ -128,6 +134,13 @@ $(VENV): $(PYTHON_REQUIREMENTS) | packages
 	rm -rf $(CACHE)/venv
 	python3 -m venv $(CACHE)/venv
 	$(CACHE)/venv/bin/pip install --quiet --disable-pip-version-check -r $<
+	touch $@
+
+$(AXE): $(AXE_LOCK) | packages
+	rm -rf $(CACHE)/axe
+	mkdir -p $(CACHE)/axe
+	cp $(dir $<)package.json $< $(CACHE)/axe
+	npm ci --prefix $(CACHE)/axe --ignore-scripts --no-audit --no-fund --silent
 	touch $@
 
 $(PEERS_VENV): $(PEERS_REQUIREMENTS) | packages

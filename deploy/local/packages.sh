@@ -15,6 +15,8 @@ need maven command -v mvn
 need python3-venv python3 -c 'import ensurepip' # the emitter and its environments
 need prometheus command -v prometheus
 need prometheus-alertmanager command -v prometheus-alertmanager
+need chromium-headless-shell command -v chromium-headless-shell # the tests of the console
+need npm command -v npm # what they look for mistakes of accessibility with
 need postgresql compgen -G '/usr/lib/postgresql/*/bin/postgres'
 ((${#missing[@]})) || exit 0
 
