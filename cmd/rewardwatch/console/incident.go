@@ -125,7 +125,7 @@ type judgedPart struct {
 
 func (c *Console) incident(w http.ResponseWriter, r *http.Request) {
 	incidents := c.view.Incidents()
-	at := slices.IndexFunc(incidents, func(i alerts.Incident) bool { return i.ID == r.PathValue("id") })
+	at := slices.IndexFunc(incidents, func(i alerts.Incident) bool { return i.ID == named(r, "id") })
 	if at < 0 {
 		c.missing(w, r, "There is no such incident, or it closed long ago.")
 		return

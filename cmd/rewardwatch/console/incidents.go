@@ -85,7 +85,7 @@ func openFirst(incidents []alerts.Incident) []*alerts.Incident {
 
 func lineOf(i *alerts.Incident) listedIncident {
 	out := listedIncident{
-		Path: url.PathEscape(i.ID), Policy: i.Group.Policy, PolicyPath: url.PathEscape(i.Group.Policy), Severity: string(i.Severity),
+		Path: segment(i.ID), Policy: i.Group.Policy, PolicyPath: segment(i.Group.Policy), Severity: string(i.Severity),
 		Provisional: i.Provisional, Signals: listed(signalsOf(i)), Cause: words.Plain(i.Cause), Since: i.Opened.Moment(),
 	}
 	out.State, out.Class = incidentState(i)

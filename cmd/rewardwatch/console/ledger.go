@@ -114,7 +114,7 @@ func (d *ledgerPage) next(after string) string {
 
 func requestLineOf(q retrain.Request) requestLine {
 	out := requestLine{
-		ID: q.ID, Path: url.PathEscape(q.ID), Policy: q.Policy, PolicyPath: url.PathEscape(q.Policy), Kind: string(q.Kind),
+		ID: q.ID, Path: url.PathEscape(q.ID), Policy: q.Policy, PolicyPath: segment(q.Policy), Kind: string(q.Kind),
 		State: words.Plain(q.State), Class: requestClass(q.State), Stands: capital(q.Reason), Recipe: q.Recipe, Asked: askedBy(q),
 		Opened: words.Time(q.OpenedAt), Waits: q.State == retrain.StateAwaitingApproval,
 	}

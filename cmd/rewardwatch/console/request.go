@@ -144,7 +144,7 @@ func (c *Console) requestPageOf(q retrain.Request) requestPage {
 	_ = json.Unmarshal(q.Order, &more)
 	d.Incident, d.From, d.To = more.Incident, more.Versions.From, more.Versions.To
 	if slices.ContainsFunc(c.view.Incidents(), func(i alerts.Incident) bool { return i.ID == d.Incident }) {
-		d.IncidentPath = url.PathEscape(d.Incident)
+		d.IncidentPath = segment(d.Incident)
 	}
 	if q.OriginKind == retrain.OriginSchedule {
 		d.Origin = q.Origin

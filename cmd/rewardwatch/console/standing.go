@@ -209,3 +209,11 @@ func segment(name string) string {
 func named(r *http.Request, wildcard string) string {
 	return strings.TrimPrefix(r.PathValue(wildcard), "~")
 }
+
+// visible gives a name that can be seen, and so be clicked on: one of white space stands in quotes.
+func visible(name string) string {
+	if strings.TrimSpace(name) == "" {
+		return strconv.Quote(name)
+	}
+	return name
+}

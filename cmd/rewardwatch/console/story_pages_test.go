@@ -253,19 +253,19 @@ func TestHostileNamesStayTextAndAreFoundAgain(t *testing.T) {
 			d.Target, d.Error, d.Response, d.Result = name, name, name, retrain.Result(name)
 		}
 		r.desk.judged[0].Reason, r.desk.judged[0].Detail = retrain.Reason(name), name
-		for _, list := range []string{"incidents", "retrain"} {
+		for list, path := range map[string]string{"incidents": segment(name), "retrain": url.PathEscape(name)} {
 			body := r.send(http.MethodGet, "/"+list, nil).Body.String()
-			link := `href="` + list + "/" + strings.ReplaceAll(url.PathEscape(name), "&", "&amp;") + `"`
+			link := `href="` + list + "/" + strings.ReplaceAll(path, "&", "&amp;") + `"`
 			if !strings.Contains(body, link) && name != ".." && name != "." {
 				t.Errorf("%q: %s does not stand in\n%s", name, link, body)
 			}
 			if strings.Contains(body, "<script>") || strings.Contains(body, "<img src=x") {
 				t.Errorf("%q is markup in /%s", name, list)
 			}
-			if name == ".." || name == "." {
+			if path == ".." || path == "." {
 				continue // no address can have it; ids are hashes
 			}
-			w := r.send(http.MethodGet, "/"+list+"/"+url.PathEscape(name), nil)
+			w := r.send(http.MethodGet, "/"+list+"/"+path, nil)
 			if w.Code != 200 || strings.Contains(w.Body.String(), "<script>") || strings.Contains(w.Body.String(), "<img src=x") || strings.Contains(w.Body.String(), "{{") && name != "{{.Root}}" {
 				t.Errorf("%q in /%s gives %d\n%s", name, list, w.Code, w.Body)
 			}

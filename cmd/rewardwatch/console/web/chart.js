@@ -1,5 +1,8 @@
 "use strict";
 
+// short cuts a text off that is too long, or a name would make the page wider than a phone.
+const short = (text, most) => (text.length > most ? text.slice(0, most - 1) + "…" : text);
+
 // times names the times on the axis: days once for each, and else hours and minutes, or seconds where they are close.
 function times(at) {
   const text = at.map((s) => new Date(s * 1000).toISOString());
@@ -73,7 +76,7 @@ class ScoreChart extends HTMLElement {
       series: [
         { label: this.#course.clock ? "time (UTC)" : "unit", value: this.#course.clock ? "{YYYY}-{MM}-{DD} {HH}:{mm}:{ss}" : undefined },
         ...this.#course.lines.map((l, i) => ({
-          label: l.name, stroke: colour(`--line-${i}`), width: 1.75, points: { show: l.y.length < 3 },
+          label: short(l.name, 28), stroke: colour(`--line-${i}`), width: 1.75, points: { show: l.y.length < 3 },
           value: (u, y) => (y == null ? "" : y.toFixed(2)),
         })),
       ],
@@ -100,7 +103,7 @@ class ScoreChart extends HTMLElement {
       u.ctx.fillStyle = stroke;
       u.ctx.font = font.replace("12px", 12 * devicePixelRatio + "px");
       u.ctx.textAlign = right ? "right" : "left";
-      u.ctx.fillText(m.text.length > 60 ? m.text.slice(0, 59) + "…" : m.text, x + (right ? -5 : 5) * devicePixelRatio, u.bbox.top + (12 + 15 * (row++ % 6)) * devicePixelRatio);
+      u.ctx.fillText(short(m.text, 60), x + (right ? -5 : 5) * devicePixelRatio, u.bbox.top + (12 + 15 * (row++ % 6)) * devicePixelRatio);
       u.ctx.restore();
     }
   }
