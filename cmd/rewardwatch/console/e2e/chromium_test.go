@@ -22,12 +22,13 @@ import (
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 )
 
 // patience is how long a step in the browser may take. It is generous: the tests share two cores with real servers.
 const patience = time.Minute
 
-// rebound is a name of another site that leads to this machine, as one does whose owner has changed where it leads.
+// rebound is a name that leads to this machine: that of another site whose owner has changed where it leads, or the service's own.
 const rebound = "rebound.example"
 
 // browser is a headless Chromium with an empty profile. No name leads anywhere in it but rebound.
@@ -75,7 +76,8 @@ var (
 
 // tab is a tab with cookies of its own. It notes what pages must not do.
 type tab struct {
-	ctx     context.Context
+	ctx context.Context
+	look
 	dialogs sync.WaitGroup // of those that are being closed
 
 	mu       sync.Mutex
@@ -89,7 +91,7 @@ type tab struct {
 func (b *browser) open(t *testing.T, how look) *tab {
 	t.Helper()
 	ctx, closeTab := chromedp.NewContext(b.ctx, chromedp.WithNewBrowserContext())
-	p := &tab{ctx: ctx, inFlight: map[network.RequestID]bool{}}
+	p := &tab{ctx: ctx, look: how, inFlight: map[network.RequestID]bool{}}
 	t.Cleanup(func() {
 		closeTab()
 		p.dialogs.Wait()
@@ -221,8 +223,12 @@ func (p *tab) found(t *testing.T) []string {
 // settle waits until what was asked is answered and drawn.
 func (p *tab) settle(t *testing.T) {
 	t.Helper()
+	drawn := `new Promise(drawn => requestAnimationFrame(() => requestAnimationFrame(() => drawn(true))))`
+	if p.plain {
+		drawn = `true` // nothing is called back
+	}
 	for deadline := time.Now().Add(patience); ; {
-		eval[bool](t, p, `new Promise(drawn => requestAnimationFrame(() => requestAnimationFrame(() => drawn(true))))`)
+		eval[bool](t, p, drawn)
 		if p.waiting() == 0 {
 			return
 		}
@@ -261,7 +267,16 @@ func (p *tab) visit(t *testing.T, address string) int {
 // follow clicks on what a JavaScript expression gives and waits for the page that it leads to.
 func (p *tab) follow(t *testing.T, element string) int {
 	t.Helper()
+	if !p.has(t, element) {
+		t.Fatalf("%s has no %s:\n%s", p.address(t), element, p.shown(t))
+	}
 	return p.leads(t, chromedp.Click(chromedp.JSPath(element)))
+}
+
+// enter does the same by the keyboard.
+func (p *tab) enter(t *testing.T, element string) int {
+	t.Helper()
+	return p.leads(t, chromedp.Steps(chromedp.Focus(chromedp.JSPath(element)), chromedp.KeyEvent(kb.Enter)))
 }
 
 func (p *tab) leads(t *testing.T, step chromedp.Action[chromedp.Void]) int {
@@ -296,6 +311,40 @@ func eval[T any](t *testing.T, p *tab, expression string) T {
 		t.Fatalf("evaluate %.200s: %v", expression, err)
 	}
 	return value
+}
+
+// fill types into the field that a label begins to name.
+func (p *tab) fill(t *testing.T, label, text string) {
+	t.Helper()
+	field := `[...document.querySelectorAll("label")].find(l => l.innerText.trim().startsWith(` + quoted(label) + `)).control`
+	p.do(t, "fill "+label, chromedp.SendKeys(chromedp.JSPath(field), text))
+}
+
+// until waits for a JavaScript expression to hold.
+func (p *tab) until(t *testing.T, condition string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(p.ctx, patience)
+	defer cancel()
+	if _, err := chromedp.Run(ctx, chromedp.Poll[bool](condition, chromedp.WithPollingTimeout(0))); err != nil {
+		t.Fatalf("%s does not come about: %v\n%s", condition, err, p.shown(t))
+	}
+}
+
+// has reports whether a JavaScript expression gives an element.
+func (p *tab) has(t *testing.T, element string) bool {
+	t.Helper()
+	return eval[bool](t, p, `!!(`+element+`)`)
+}
+
+// named gives the link or button of a text, as JavaScript.
+func named(text string) string {
+	return `[...document.querySelectorAll("a, button")].find(e => e.innerText.trim() === ` + quoted(text) + `)`
+}
+
+// shown gives the text of the page as one sees it, without its head and its foot.
+func (p *tab) shown(t *testing.T) string {
+	t.Helper()
+	return eval[string](t, p, `document.querySelector("main").innerText`)
 }
 
 // quoted is a text as JavaScript writes it.
