@@ -134,7 +134,7 @@ func testRollbackWaitsItsTurn(t *testing.T, on storage) {
 				r.run()
 				time.Sleep(time.Second)
 				other := r.consider(incident("i2", "ranker")).Request
-				r.pass(time.Second)
+				r.pass(10 * time.Second)
 				if !tc.approval {
 					_, err := r.Report(t.Context(), other, Report{State: JobStarted, By: "trainer"})
 					check(t, err)
