@@ -121,7 +121,11 @@ func testRollbackWaitsItsTurn(t *testing.T, on storage) {
 			}))
 			failed(r, id)
 		}, StateFailed, StateDeadLetter, "410 Gone"},
-		{"nothing ends it", false, func(r *rig, _ string) { r.pass(queuedLifetime) }, StateRunning, StateExpired, "for too long"},
+		{"nothing ends it", false, func(r *rig, _ string) {
+			r.stop()
+			time.Sleep(queuedLifetime)
+			r.run()
+		}, StateRunning, StateExpired, "for too long"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -134,7 +138,7 @@ func testRollbackWaitsItsTurn(t *testing.T, on storage) {
 				r.run()
 				time.Sleep(time.Second)
 				other := r.consider(incident("i2", "ranker")).Request
-				r.pass(10 * time.Second)
+				r.pass(soon)
 				if !tc.approval {
 					_, err := r.Report(t.Context(), other, Report{State: JobStarted, By: "trainer"})
 					check(t, err)
