@@ -201,14 +201,14 @@ rewardwatch_dead_letters_dropped_total 2
 
 func TestReadinessFollowsTheLag(t *testing.T) {
 	b := newBench(t, 1)
-	b.cfg.ReadyLag = 5
+	b.cfg.ReadyLag = 0 // the first record that is read may come alone
 	m := b.join()
 	m.await("idle", func() bool { return m.Idle(0) > 0 })
 	resting, resume := m.Pause()
 	b.produce(0, 6)
 	<-resting
 	if err := m.consumer.Ready(); err == nil {
-		t.Error("ready, 6 records behind")
+		t.Error("ready with records left to judge")
 	}
 	resume()
 	m.awaitAll(0)
