@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"runtime/debug"
 	"time"
 
 	"github.com/riverqueue/river"
@@ -15,8 +16,8 @@ import (
 // requestLifetime is how long a request may wait for its delivery. A drift that is older is better judged anew.
 const requestLifetime = 24 * time.Hour
 
-// courier delivers open requests: for each target one at a time, in the order in which they fall due. The queue says when to look
-// at a request, and all else of it stands in the ledger: another courier goes on where one ended, and several share the work.
+// courier delivers open requests, for each target one at a time. The queue says when to look at a request, about in the order in which
+// they fall due, and all else of it stands in the ledger: another courier goes on where one ended, and several share the work.
 type courier struct {
 	ledger   *ledger
 	targets  map[string]Target  // by name
@@ -105,12 +106,23 @@ func (c *courier) attempt(ctx context.Context, t Target, m message) error {
 		return err
 	}
 	started := time.Now()
-	o := c.adapters[t.Name].send(ctx, m)
+	o := c.send(ctx, m)
 	now := time.Now()
 	c.metrics.delivered(t.Name, o.result, now.Sub(started))
 	then := follow(o, attempt, now, m.expires, rand.Float64())
 	c.report(t, m, attempt, o, then)
 	return c.ledger.finish(ctx, t, m.id, attempt, o, then, now)
+}
+
+// send has the target's adapter speak to it. An order over which that panics would be sent again and again: it is given up.
+func (c *courier) send(ctx context.Context, m message) (o outcome) {
+	defer func() {
+		if p := recover(); p != nil {
+			c.log.Error().Str("target", m.target).Str("request", m.id).Bytes("stack", debug.Stack()).Msgf("panic: %v", p)
+			o = outcome{result: ResultInvalid, err: fmt.Sprintf("panic: %v", p)}
+		}
+	}()
+	return c.adapters[m.target].send(ctx, m)
 }
 
 func (c *courier) report(t Target, m message, attempt int, o outcome, then step) {

@@ -390,7 +390,7 @@ func testLedgerIsAppendOnly(t *testing.T, on storage) {
 	l, err := openQuietly(t, on(t))
 	check(t, err)
 	check(t, l.update(t.Context(), func(tx *sql.Tx) error {
-		return insert(t.Context(), tx, entry{id: "rr_1", origin: "i1", policy: "p", body: []byte("{}"), opened: time.Now(), due: time.Now()})
+		return insert(t.Context(), tx, entry{id: "rr_1", state: StateOpen, origin: "i1", policy: "p", body: []byte("{}"), opened: time.Now(), due: time.Now()})
 	}))
 	for _, statement := range []string{
 		`INSERT INTO decisions (incident, reason, at, policy, request, detail) VALUES ('i1', 'opened', 1, 'p', 'rr_1', '')`,
@@ -433,7 +433,7 @@ func testLedgerKeepsTheRulesItself(t *testing.T, on storage) {
 	check(t, err)
 	put := func(id, incident, policy string) error {
 		return l.update(t.Context(), func(tx *sql.Tx) error {
-			return insert(t.Context(), tx, entry{id: id, origin: incident, policy: policy, body: []byte("{}"), opened: time.Now(), due: time.Now()})
+			return insert(t.Context(), tx, entry{id: id, state: StateOpen, origin: incident, policy: policy, body: []byte("{}"), opened: time.Now(), due: time.Now()})
 		})
 	}
 	check(t, put("rr_1", "i1", "p"))

@@ -184,7 +184,7 @@ type entry struct {
 	id, origin, policy, triggerKey, recipe, target string
 	kind                                           Kind
 	originKind                                     OriginKind
-	state                                          State  // "" for StateOpen
+	state                                          State
 	by, why                                        string // who asks for it, and why
 	body                                           []byte
 	opened, due                                    time.Time
@@ -193,18 +193,17 @@ type entry struct {
 // insert opens a request, as a child of the policy's last one. The schema refuses a second one of the origin and a second
 // unfinished one of the policy that is not queued.
 func insert(ctx context.Context, tx *sql.Tx, e entry) error {
-	state := cmp.Or(e.state, StateOpen)
 	_, err := tx.ExecContext(ctx, `
 		INSERT INTO requests (id, kind, origin_kind, origin, parent, policy, trigger_key, recipe, target, state, reason, body, attempts,
 			opened_at, due_at, next_attempt_at)
 		VALUES ($1, $2, $3, $4, coalesce((SELECT id FROM requests WHERE policy = $5 ORDER BY opened_at DESC, id LIMIT 1), ''),
 			$5, $6, $7, $8, $9, '', $10, 0, $11, $12, $11)`,
-		e.id, e.kind, e.originKind, e.origin, e.policy, e.triggerKey, e.recipe, e.target, state, e.body,
+		e.id, e.kind, e.originKind, e.origin, e.policy, e.triggerKey, e.recipe, e.target, e.state, e.body,
 		e.opened.UnixMilli(), e.due.UnixMilli())
 	if err != nil {
 		return fmt.Errorf("insert request %s: %w", e.id, err)
 	}
-	return remember(ctx, tx, e.id, StateChange{At: e.opened, State: state, By: cmp.Or(e.by, byService), Reason: e.why})
+	return remember(ctx, tx, e.id, StateChange{At: e.opened, State: e.state, By: cmp.Or(e.by, byService), Reason: e.why})
 }
 
 // disable keeps that a target wants no more deliveries, and gives up all that are open for it.

@@ -13,6 +13,8 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -48,12 +50,61 @@ func openPostgreSQL(cfg LedgerConfig) (*sql.DB, dialect, error) {
 	if err != nil {
 		return nil, d, err
 	}
+	dial := parsed.DialFunc
+	parsed.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := dial(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		return &boundedConn{Conn: conn, most: tryTimeout}, nil
+	}
 	db := stdlib.OpenDB(*parsed, stdlib.OptionAfterConnect(func(ctx context.Context, c *pgx.Conn) error {
 		_, err := c.Exec(ctx, onConnect)
 		return err
 	}))
 	db.SetMaxOpenConns(maxConnections)
 	return db, d, nil
+}
+
+// boundedConn gives up a server that does not answer: the queue asks without a deadline of its own. Nothing is read from a
+// connection but answers.
+type boundedConn struct {
+	net.Conn
+	most time.Duration // that an answer may take
+
+	mu       sync.Mutex
+	deadline time.Time // that was asked for, the zero time where none was
+}
+
+// Read implements net.Conn.
+func (c *boundedConn) Read(b []byte) (int, error) {
+	c.mu.Lock()
+	end := time.Now().Add(c.most)
+	if !c.deadline.IsZero() && c.deadline.Before(end) {
+		end = c.deadline
+	}
+	err := c.Conn.SetReadDeadline(end)
+	c.mu.Unlock()
+	if err != nil {
+		return 0, err
+	}
+	return c.Conn.Read(b)
+}
+
+// SetDeadline implements net.Conn.
+func (c *boundedConn) SetDeadline(at time.Time) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.deadline = at
+	return c.Conn.SetDeadline(at)
+}
+
+// SetReadDeadline implements net.Conn.
+func (c *boundedConn) SetReadDeadline(at time.Time) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.deadline = at
+	return c.Conn.SetReadDeadline(at)
 }
 
 // postgresURL reads the connection URL from where the configuration says.
@@ -90,8 +141,8 @@ func parsePostgresURL(text string) (*pgx.ConnConfig, error) {
 
 // outageCodes are the SQLSTATEs, beside those of class 08 (connection exception), with which a server says that it
 // cannot serve now but may soon: it shuts down or starts, has no connection free, or is a standby; or has ended a session
-// that was idle for too long.
-var outageCodes = []string{"57P01", "57P02", "57P03", "57P05", "53300", "25006", "25P03"}
+// that was idle for too long, or one of two that waited for each other.
+var outageCodes = []string{"40P01", "57P01", "57P02", "57P03", "57P05", "53300", "25006", "25P03"}
 
 // isOutage tells a server that cannot be reached from one that refuses.
 func isOutage(err error) bool {

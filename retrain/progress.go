@@ -159,7 +159,7 @@ func (d *Desk) Resend(ctx context.Context, id, by, why string) (Request, error) 
 // change applies the move that decide makes of a request, and gives the request as it is then. What becomes open is delivered
 // at once.
 func (d *Desk) change(ctx context.Context, id string, decide func(*sql.Tx, Request, time.Time) (move, error)) (Request, error) {
-	q, err := d.Request(ctx, id)
+	q, err := d.requestPatiently(ctx, id)
 	if err != nil {
 		return Request{}, err
 	}
@@ -189,11 +189,20 @@ func (d *Desk) change(ctx context.Context, id string, decide func(*sql.Tx, Reque
 	if err != nil {
 		return Request{}, fmt.Errorf("request %s: %w", id, err)
 	}
-	q, err = d.Request(ctx, id)
+	q, err = d.requestPatiently(ctx, id)
 	if err == nil && changed {
 		d.log.Info().Str("request", id).Str("policy", q.Policy).Str("state", string(q.State)).Str("reason", q.Reason).Msg("retrain request")
 		d.awaited.forget()
 	}
+	return q, err
+}
+
+// requestPatiently gives a request as Request does, and waits while the ledger cannot be reached.
+func (d *Desk) requestPatiently(ctx context.Context, id string) (q Request, err error) {
+	err = d.ledger.patiently(ctx, func() error {
+		q, err = d.Request(ctx, id)
+		return err
+	})
 	return q, err
 }
 

@@ -119,6 +119,11 @@ func (c *courier) enqueueAll(ctx context.Context) error {
 				return err
 			}
 		}
+		if !c.ledger.shared { // the lease of a process that has died would hold until it ends, by whatever clock that had
+			if _, err := tx.ExecContext(ctx, `DELETE FROM river_leader`); err != nil {
+				return fmt.Errorf("end the lease of the process before: %w", err)
+			}
+		}
 		_, err = tx.ExecContext(ctx, `DELETE FROM river_job WHERE state IN ('available', 'scheduled', 'retryable')
 			AND args ->> 'request' NOT IN (SELECT id FROM requests WHERE state = 'open')`)
 		if err != nil {
@@ -167,4 +172,4 @@ func (d deliverer) Work(ctx context.Context, job *river.Job[delivery]) error {
 }
 
 // NextRetry implements river.Worker. A job that was lost with its process comes back soon: the ledger says when its request is due.
-func (deliverer) NextRetry(*river.Job[delivery]) time.Time { return time.Now().Add(time.Second) }
+func (deliverer) NextRetry(*river.Job[delivery]) time.Time { return time.Now().UTC().Add(time.Second) }

@@ -1,6 +1,7 @@
 package retrain
 
 import (
+	"context"
 	"database/sql"
 	"net/http"
 	"testing"
@@ -112,5 +113,67 @@ func testJobOfAnUnknownTarget(t *testing.T, on storage) {
 		if n := r.jobs(); n != 0 {
 			t.Errorf("%d jobs of a target that is no longer configured", n)
 		}
+	})
+}
+
+// panicking is an adapter with a mistake.
+type panicking struct{ adapter }
+
+func (panicking) send(context.Context, message) outcome { panic("index out of range") }
+
+func testOrderThatPanicsIsGivenUp(t *testing.T, on storage) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, on)
+		r.courier.adapters["trainer"] = panicking{}
+		r.run()
+		r.consider(incident("i1", "ranker"))
+		r.pass(lateness)
+		if q := r.request(); q.State != StateDeadLetter || q.Reason != "panic: index out of range" || q.Attempts != 1 {
+			t.Errorf("request %+v, want a dead letter after one attempt", q)
+		}
+	})
+}
+
+// Wherever the machine stands, a retry comes when it is due.
+func testRetriesInAnyZone(t *testing.T, on storage) {
+	defer func(zone *time.Location) { time.Local = zone }(time.Local)
+	for name, hours := range map[string]int{"Tokyo": 9, "New York": -5} {
+		time.Local = time.FixedZone(name, hours*3600)
+		synctest.Test(t, func(t *testing.T) {
+			r := newRig(t, on, status(500))
+			ctx, cancel := contextWithCancel(t)
+			done := make(chan error, 1)
+			go func() { done <- r.Run(ctx) }()
+			r.consider(incident("i1", "ranker"))
+			r.pass(20 * time.Second)
+			if q := r.request(); q.State != StateDelivered || q.Attempts != 2 {
+				t.Errorf("request %+v in %s, want it delivered by its second attempt", q, name)
+			}
+			cancel()
+			check(t, <-done)
+		})
+	}
+}
+
+// The lease of a process that was killed while its clock was ahead keeps nobody from retrying.
+func testLeaseOfTheDead(t *testing.T, on storage) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, on, status(500))
+		if r.ledger.shared {
+			return // another instance may hold it
+		}
+		later := time.Now().Add(time.Hour).UTC()
+		r.change(`INSERT INTO river_leader (name, leader_id, elected_at, expires_at) VALUES ('default', 'the dead', $1, $1)`, later)
+		r.reopen()
+		ctx, cancel := contextWithCancel(t)
+		done := make(chan error, 1)
+		go func() { done <- r.Run(ctx) }()
+		r.consider(incident("i1", "ranker"))
+		r.pass(20 * time.Second)
+		if q := r.request(); q.State != StateDelivered {
+			t.Errorf("request %+v, want delivered", q)
+		}
+		cancel()
+		check(t, <-done)
 	})
 }

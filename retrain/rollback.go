@@ -49,7 +49,7 @@ func (d *Desk) RollBack(ctx context.Context, s Setback) error {
 	if !configured {
 		return nil
 	}
-	q, err := d.Request(ctx, s.Request)
+	q, err := d.requestPatiently(ctx, s.Request)
 	if err != nil {
 		return err
 	}
@@ -67,8 +67,14 @@ func (d *Desk) RollBack(ctx context.Context, s Setback) error {
 			return err
 		}
 		why := "retraining " + q.ID + " made things worse, which is rolled back first"
-		if err := settle(ctx, tx, e.opened, StateWithdrawn, why, `state = 'awaiting_approval' AND policy = $4`, q.Policy); err != nil {
+		disabled, err := isDisabled(ctx, tx, target)
+		if err != nil {
 			return err
+		}
+		if !disabled { // else it cannot leave, and nothing need make room for it
+			if err := settle(ctx, tx, e.opened, StateWithdrawn, why, `state = 'awaiting_approval' AND policy = $4`, q.Policy); err != nil {
+				return err
+			}
 		}
 		news = true
 		return insert(ctx, tx, e)

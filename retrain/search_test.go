@@ -165,7 +165,7 @@ func testSearchOfAnEarlierLedger(t *testing.T, on storage) {
 			"rr_1": `{"data":{"cause":"policy","contract":{"objective":"sells \u0000 as much \\u0000"},"evidence":["one","two"]}}`,
 			"rr_2": `{"data":{"incident":"i2"}}`,
 		} {
-			e := entry{id: id, origin: id, policy: id, body: []byte(body), opened: now, due: now.Add(time.Hour), by: "alice", why: "for a reason"}
+			e := entry{id: id, state: StateOpen, origin: id, policy: id, body: []byte(body), opened: now, due: now.Add(time.Hour), by: "alice", why: "for a reason"}
 			if err := insert(t.Context(), tx, e); err != nil {
 				return err
 			}

@@ -33,11 +33,12 @@ func openSQLite(cfg LedgerConfig) (*sql.DB, dialect, error) {
 }
 
 // dsn names the file. Transactions begin as writers, so that one which reads first cannot fail when it writes. WAL with
-// synchronous=FULL syncs every commit.
+// synchronous=FULL syncs every commit. Times are written as those of UTC, as the queue compares them as text.
 func dsn(file string) string {
 	options := url.Values{
-		"_txlock": {"immediate"},
-		"_pragma": {"busy_timeout(5000)", "journal_mode(WAL)", "synchronous(FULL)", "foreign_keys(ON)"},
+		"_txlock":   {"immediate"},
+		"_timezone": {"UTC"},
+		"_pragma":   {"busy_timeout(5000)", "journal_mode(WAL)", "synchronous(FULL)", "foreign_keys(ON)"},
 	}
 	return "file:" + (&url.URL{Path: file}).EscapedPath() + "?" + options.Encode()
 }

@@ -79,7 +79,7 @@ type move struct {
 	once    bool      // being in the state already is an error too
 }
 
-// move changes the state and writes its history. Where the request is in the state already, nothing is changed and that is no
+// apply changes the state and writes its history. Where the request is in the state already, nothing is changed and that is no
 // error unless once is set: who asks a second time has not heard of the first. The other errors are ErrUnknownRequest and *StateError.
 func (m move) apply(ctx context.Context, tx *sql.Tx) (changed bool, err error) {
 	state, err := stateOf(ctx, tx, m.id)

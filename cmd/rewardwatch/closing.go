@@ -403,7 +403,12 @@ func (a *app) worsened(ctx context.Context, s retrain.Setback) error {
 		a.log.Warn().Str("request", s.Request).Str("reason", "the version before is unknown").Msg("a retraining made things worse, but nothing is rolled back")
 		return nil
 	}
-	return a.retrain.RollBack(ctx, s)
+	err := a.retrain.RollBack(ctx, s)
+	if errors.Is(err, retrain.ErrUnknownRequest) { // of another ledger
+		a.log.Warn().Err(err).Msg("a retraining made things worse, but nothing is rolled back")
+		return nil
+	}
+	return err
 }
 
 // stillAwaited tells a request that was closed otherwise, or has another version, from one that could not be changed.

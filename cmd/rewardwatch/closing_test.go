@@ -320,6 +320,9 @@ func TestOutcomeInTheLedger(t *testing.T) {
 			t.Error(err)
 		}
 	}
+	if err := a.worsened(ctx, retrain.Setback{Request: "rr_of_another_ledger", To: "v2", Evidence: "it fell below"}); err != nil {
+		t.Errorf("a request that the ledger does not know: %v, want it passed over", err)
+	}
 	if err := a.worsened(ctx, retrain.Setback{Request: id, Evidence: "it fell below"}); err != nil {
 		t.Errorf("where the version before is unknown: %v", err)
 	}
