@@ -23,13 +23,13 @@ E2E_FILES = $(shell grep -rlE '^//go:build e2e$$' --include='*_test.go' alerts c
 E2E_PACKAGES = $(sort $(addprefix ./,$(dir $(E2E_FILES))))
 E2E_TESTS = $(shell grep -hoE '^func Test[A-Za-z0-9_]+' $(E2E_FILES) /dev/null | grep -v TestMain | cut -c6- | sort -u | paste -sd '|')
 
-# These simulate so much that the race detector would take minutes over each: the tests of the detectors, of the bank, of the
-# command line, of what is exported, in which nothing is shared, and of the causes of simulated changes. RACES are those of them
-# in which goroutines share something: they run with the detector too, and so do the services that they start.
-SIMULATING = rewardwatch/detectors|detectors/bank|cmd/rewardwatch|retrain/experience
+# These simulate so much, or have SQLite do so much, that the race detector would take minutes over each: the tests of the detectors,
+# of the bank, of the command line, of what is exported, in which nothing is shared, of the ledger, and of the causes of simulated
+# changes. RACES are those of them in which goroutines share something: they run with the detector too, and so do the services that
+# they start.
+SIMULATING = rewardwatch/detectors|detectors/bank|cmd/rewardwatch|retrain/experience|rewardwatch/retrain
 CAUSES = ^TestCauseOf(Simulated|TwoVersions)
-# These kill processes of the tests, which would be slow with the race detector too.
-KILLED = ^Test(Crashes|KilledDesk)
+LEDGER_RACES = ^TestLedgerOnSQLite$$/^(ConsiderConcurrently|OneDelivery|ShutdownFinishes|RealSockets|SeveralInstances|CircuitIsTried|WithdrawnInFlight|StartsAtOnce|AwaitedWhile|HangingTarget|FinishedJobs|ScheduleOfSeveral|CommandMakes)
 RACES = ^(TestBootstrap|TestOverlapOf|TestBackgroundCalibration|TestUnitsThat|TestCalibrationsAreKept|TestRebalance|TestMarksAre|TestBrokersThat|TestDesksThat|TestOrderGives|TestPartition|TestReadingWaits|TestDecision|TestMuteEnds|TestPromote|TestServiceFinds|TestReload|TestHTTP|TestServer)
 
 FUZZ_FILES = $(shell grep -rlE '^func Fuzz' --include='*_test.go' alerts cmd dashboards deploy detectors ingest retrain)
@@ -53,10 +53,12 @@ test: packages $(VENV) $(AXE)
 	go vet -tags e2e,faults ./...
 	mkdir -p $(CACHE)/test
 	failed=0
-	go test -race -timeout 20m -json -skip '$(CAUSES)|$(KILLED)' $$(go list ./... | grep -vE '($(SIMULATING))$$') | tee $(CACHE)/test/unit.json | awk -f .ci/progress.awk || failed=1
-	go test -timeout 20m -json ./detectors ./detectors/bank ./cmd/rewardwatch ./retrain/experience | tee $(CACHE)/test/simulating.json | awk -f .ci/progress.awk || failed=1
-	go test -timeout 20m -json -run '$(CAUSES)|$(KILLED)' ./alerts ./retrain | tee $(CACHE)/test/causes.json | awk -f .ci/progress.awk || failed=1
-	go test -race -timeout 20m -json -run '$(RACES)' ./detectors ./detectors/bank ./cmd/rewardwatch | tee $(CACHE)/test/races.json | awk -f .ci/progress.awk || failed=1
+	go test -race -timeout 20m -json -skip '$(CAUSES)' $$(go list ./... | grep -vE '($(SIMULATING))$$') | tee $(CACHE)/test/unit.json | awk -f .ci/progress.awk || failed=1
+	go test -timeout 20m -json ./detectors ./detectors/bank ./cmd/rewardwatch ./retrain ./retrain/experience | tee $(CACHE)/test/simulating.json | awk -f .ci/progress.awk || failed=1
+	go test -timeout 20m -json -run '$(CAUSES)' ./alerts | tee $(CACHE)/test/causes.json | awk -f .ci/progress.awk || failed=1
+	{ go test -race -timeout 20m -json -run '$(RACES)' ./detectors ./detectors/bank ./cmd/rewardwatch;
+		go test -race -timeout 20m -json -skip '^Test(Ledger|Crashes|KilledDesk)' ./retrain;
+		go test -race -timeout 20m -json -run '$(LEDGER_RACES)' ./retrain; } | tee $(CACHE)/test/races.json | awk -f .ci/progress.awk || failed=1
 	go test -tags e2e -count=1 -timeout 20m -json -run '^($(E2E_TESTS))$$' $(E2E_PACKAGES) \
 		| tee $(CACHE)/test/e2e.json | awk -f .ci/progress.awk || failed=1
 	awk -v closing=1 -f .ci/progress.awk $(CACHE)/test/{unit,simulating,causes,races,e2e}.json || failed=1
