@@ -94,25 +94,35 @@ func (c *Console) policy(w http.ResponseWriter, r *http.Request) {
 // policyData tells of a policy and one of its groups: of the one that is chosen, or else of the worst.
 func (c *Console) policyData(ctx context.Context, policy, chosen string) policyData {
 	d := policyData{Policy: policy, Refresh: groupQuery(chosen)}
-	i := slices.IndexFunc(c.view.Summaries(), func(p *bank.Summary) bool { return p.Policy == policy && len(p.Groups) > 0 })
-	if i < 0 {
+	groups := groupsOf(c.view.Summaries(), policy)
+	if len(groups) == 0 {
 		return d
 	}
-	p, incidents := c.view.Summaries()[i], c.view.Incidents()
+	incidents := c.view.Incidents()
 	known := newKnown(incidents, c.view.Faults())
-	shown := worstGroup(p.Groups, known)
-	for i := range p.Groups {
-		if chosen != "" && p.Groups[i].Group.String() == chosen {
-			shown = standingOf(&p.Groups[i], known)
+	shown := worstGroup(groups, known)
+	for i := range groups {
+		if chosen != "" && groups[i].Group.String() == chosen {
+			shown = standingOf(&groups[i], known)
 		}
 	}
-	if len(p.Groups) > 1 {
-		d.Groups = groupLinks(p.Groups, known, shown)
+	if len(groups) > 1 {
+		d.Groups = groupLinks(groups, known, shown)
 	}
 	d.Group = c.groupData(shown, known)
 	d.addIncidents(incidents, c.now())
 	d.Requests, d.NoLedger = c.requestsOf(ctx, policy)
 	return d
+}
+
+// groupsOf gives the groups of a policy, nil where it is not known.
+func groupsOf(summaries []*bank.Summary, policy string) []bank.GroupSummary {
+	for _, p := range summaries {
+		if p.Policy == policy {
+			return p.Groups
+		}
+	}
+	return nil
 }
 
 func groupQuery(group string) string {

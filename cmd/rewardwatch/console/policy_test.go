@@ -115,6 +115,34 @@ func TestPolicyOfSeveralGroups(t *testing.T) {
 	}
 }
 
+// changing is a view of which the policies are others at each call.
+type changing struct {
+	*madeUp
+	calls int
+}
+
+func (v *changing) Summaries() []*bank.Summary {
+	v.calls++
+	if v.calls > 1 {
+		return []*bank.Summary{{Policy: "another"}}
+	}
+	return v.madeUp.Summaries()
+}
+
+// What is published while a page is made is not mixed with what was published before.
+func TestPoliciesThatChangeMeanwhile(t *testing.T) {
+	for _, path := range []string{"/", "/policies/policy-0001"} {
+		w := get(consoleOf(&changing{madeUp: madeUpFleet(2, someTime)}, nil), path)
+		if w.Code != http.StatusOK || !strings.Contains(w.Body.String(), "policy-0001") || strings.Contains(w.Body.String(), "another") {
+			t.Errorf("%s gives %d %s", path, w.Code, w.Body)
+		}
+	}
+	v := &madeUp{summaries: []*bank.Summary{{Policy: "bare"}}}
+	if w := get(consoleOf(v, nil), "/policies/bare"); w.Code != http.StatusNotFound {
+		t.Errorf("a policy without groups gives %d %s", w.Code, w.Body)
+	}
+}
+
 func TestUnknownPolicyAndLedgerThatFails(t *testing.T) {
 	v := madeUpFleet(1, someTime)
 	w := get(consoleOf(v, nil), "/policies/none")
