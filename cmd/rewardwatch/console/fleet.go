@@ -208,7 +208,7 @@ func faultLine(f alerts.Fault, now time.Time) attention {
 	}
 }
 
-// fleetRows gives a row for each policy, open incidents first, then by state and name.
+// fleetRows gives a row for each policy, by state, open incidents first, and name.
 func fleetRows(summaries []*bank.Summary, incidents []alerts.Incident, faults []alerts.Fault, now time.Time) []fleetRow {
 	known := newKnown(incidents, faults)
 	out := make([]fleetRow, 0, len(summaries))

@@ -68,6 +68,42 @@ func TestFleetTellsOfTheWorstGroup(t *testing.T) {
 	}
 }
 
+// An incident that is still open although all is back hides no group that is worse, and the state is told since it is that one.
+func TestOpenIncidentOfAGroupThatIsBack(t *testing.T) {
+	v := madeUpFleet(3, someTime)
+	back, faulty := &v.summaries[0].Groups[0], v.summaries[1].Groups[0]
+	for i := range back.Streams {
+		back.Streams[i].State = bank.OK
+	}
+	a := &v.incidents[0].Alarms[0]
+	a.Resolved, a.ResolvedAt.TS = true, someTime.Add(-7*time.Minute).UnixNano()
+	v.incidents[0].Alarms = append(v.incidents[0].Alarms, *a)
+	a.ResolvedAt.TS -= int64(time.Hour)
+	if r := fleetOf(v, "q=policy-0000").Rows[0]; r.State != "ok" || r.Since.Ago != "7 min ago" || r.Incident == "" {
+		t.Errorf("back since the last alarm has resolved: %+v", r)
+	}
+	if got := policies(fleetOf(v, "")); !slices.Equal(got, []string{"policy-0001", "policy-0002", "policy-0000"}) {
+		t.Errorf("in the order %v", got)
+	}
+	faulty.Group = ingest.NewGroup("policy-0000", ingest.Label{Name: "env", Value: "staging"})
+	v.faults[0].Group = faulty.Group
+	v.summaries[0].Groups = append(v.summaries[0].Groups, faulty)
+	if r := fleetOf(v, "q=policy-0000").Rows[0]; r.State != "telemetry fault" || r.Since.Ago != "20 min ago" {
+		t.Errorf("the fault of another group: %+v", r)
+	}
+}
+
+// A group whose telemetry is faulty is in that state since the fault began, also while an incident of it is open.
+func TestFaultDuringAnIncident(t *testing.T) {
+	v := madeUpFleet(2, someTime)
+	v.summaries = v.summaries[1:]
+	g := v.summaries[0].Groups[0].Group
+	v.incidents[0].Group, v.incidents[0].Alarms[0].Onset.TS = g, someTime.Add(-5*time.Hour).UnixNano()
+	if r := fleetOf(v, "").Rows[0]; r.State != "telemetry fault" || r.Since.Ago != "20 min ago" {
+		t.Errorf("%+v", r)
+	}
+}
+
 func TestFleetFinds(t *testing.T) {
 	v := madeUpFleet(5, someTime)
 	for query, want := range map[string][]string{

@@ -64,12 +64,14 @@ func severity(s bank.State) int {
 	return map[bank.State]int{bank.WarmingUp: 0, bank.OK: 1, bank.TelemetryFault: 2, bank.Drift: 3}[s]
 }
 
-// rank orders groups: the least comes first.
+// rank orders groups: the least comes first. Of two in the same state it is the one with an open incident, which stays open for some
+// units after all is back.
 func (s standing) rank() int {
-	if s.incident != nil {
-		return 0
+	rank := 2 * map[bank.State]int{bank.Drift: 0, bank.TelemetryFault: 1, bank.WarmingUp: 2, bank.OK: 3}[s.state]
+	if s.incident == nil {
+		rank++
 	}
-	return map[bank.State]int{bank.Drift: 1, bank.TelemetryFault: 2, bank.WarmingUp: 3, bank.OK: 4}[s.state]
+	return rank
 }
 
 func worstGroup(groups []bank.GroupSummary, k known) standing {
@@ -83,23 +85,36 @@ func worstGroup(groups []bank.GroupSummary, k known) standing {
 	return worst
 }
 
-// since tells when the group went to its state: with its first onset, with its fault, or when its baseline was frozen or its last
-// incident closed.
+// since tells when the group went to its state: with its first onset, with its fault, or when its baseline was frozen, its last incident
+// closed, or the last alarm of an open one resolved.
 func (s standing) since(k known, now time.Time) moment {
-	g := s.summary
-	closed := int64(0)
-	if i := k.incidents[g.Group]; i != nil && i.Closed {
-		closed = i.ClosedAt.TS
-	}
+	i := k.incidents[s.summary.Group]
 	switch {
-	case s.incident != nil && len(s.incident.Alarms) > 0:
-		return momentOf(s.incident.Alarms[0].Onset.TS, now)
-	case s.state == bank.TelemetryFault && k.faults[g.Group] != nil:
-		return momentOf(k.faults[g.Group].Since.TS, now)
+	case s.state == bank.Drift && s.incident != nil && len(s.incident.Alarms) > 0:
+		return momentOf(onset(s.incident).Onset.TS, now)
+	case s.state == bank.TelemetryFault && k.faults[s.summary.Group] != nil:
+		return momentOf(k.faults[s.summary.Group].Since.TS, now)
 	case s.state == bank.OK:
-		return momentOf(max(g.FrozenTS, closed), now)
+		return momentOf(max(s.summary.FrozenTS, backAt(i)), now)
 	}
 	return moment{}
+}
+
+// backAt gives when all was back of an incident, in Unix nanoseconds, as far as it is; 0 where it is not.
+func backAt(i *alerts.Incident) int64 {
+	switch {
+	case i == nil:
+		return 0
+	case i.Closed:
+		return i.ClosedAt.TS
+	}
+	var newest int64
+	for k := range i.Alarms {
+		if i.Alarms[k].Resolved {
+			newest = max(newest, i.Alarms[k].ResolvedAt.TS)
+		}
+	}
+	return newest
 }
 
 // scoreBar draws a score; a bar ends a bit beyond the line of 1.
