@@ -7,12 +7,14 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/rewardwatch/rewardwatch/alerts"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/words"
 	"github.com/rewardwatch/rewardwatch/detectors/bank"
+	"github.com/rewardwatch/rewardwatch/ingest"
 	"github.com/rewardwatch/rewardwatch/retrain"
 )
 
@@ -27,17 +29,16 @@ const (
 type policyData struct {
 	Policy    string
 	Refresh   string // leads to the same page
-	Groups    []groupLink
-	Group     *groupData // nil where the policy is not known
+	Groups    []groupChoice
+	Group     *groupData // nil where the policy, or the group that was asked for, is not known
 	Incidents []incidentRow
 	Requests  []requestRow
 	NoLedger  bool
 }
 
-// groupLink leads to another group of the policy.
-type groupLink struct {
+// groupChoice leads to a group of the policy.
+type groupChoice struct {
 	Name, Link, State, Class string
-	Score                    score
 	Here                     bool
 }
 
@@ -49,6 +50,8 @@ type incidentRow struct {
 
 // groupData is a group as it stands.
 type groupData struct {
+	group ingest.Group
+
 	Name                        string
 	State, Class                string
 	Since, Last                 moment
@@ -91,28 +94,39 @@ func (c *Console) policy(w http.ResponseWriter, r *http.Request) {
 	c.show(w, r, status, "policy.html", d)
 }
 
-// policyData tells of a policy and one of its groups: of the one that is chosen, or else of the worst.
+// policyData tells of a policy and one of its groups: of the one that is chosen by its key, or else of the worst. The page is refreshed
+// with the group that it shows, also once another one is worse.
 func (c *Console) policyData(ctx context.Context, policy, chosen string) policyData {
-	d := policyData{Policy: policy, Refresh: groupQuery(chosen)}
+	d := policyData{Policy: policy}
 	groups := groupsOf(c.view.Summaries(), policy)
 	if len(groups) == 0 {
 		return d
 	}
 	incidents := c.view.Incidents()
 	known := newKnown(incidents, c.view.Faults())
-	shown := worstGroup(groups, known)
-	for i := range groups {
-		if chosen != "" && groups[i].Group.String() == chosen {
-			shown = standingOf(&groups[i], known)
-		}
+	shown, found := chosenGroup(groups, known, chosen)
+	if found {
+		chosen, d.Group = groupKey(shown.summary.Group), c.groupData(shown, known)
 	}
-	if len(groups) > 1 {
-		d.Groups = groupLinks(groups, known, shown)
+	d.Refresh = groupLink(chosen)
+	if len(groups) > 1 || !found {
+		d.Groups = groupLinks(groups, known, d.Group)
 	}
-	d.Group = c.groupData(shown, known)
 	d.addIncidents(incidents, c.now())
 	d.Requests, d.NoLedger = c.requestsOf(ctx, policy)
 	return d
+}
+
+// chosenGroup gives the group of a key, or the worst where none is chosen.
+func chosenGroup(groups []bank.GroupSummary, known known, key string) (s standing, found bool) {
+	if key == "" {
+		return worstGroup(groups, known), true
+	}
+	i := slices.IndexFunc(groups, func(g bank.GroupSummary) bool { return groupKey(g.Group) == key })
+	if i < 0 {
+		return standing{}, false
+	}
+	return standingOf(&groups[i], known), true
 }
 
 // groupsOf gives the groups of a policy, nil where it is not known.
@@ -125,25 +139,31 @@ func groupsOf(summaries []*bank.Summary, policy string) []bank.GroupSummary {
 	return nil
 }
 
-func groupQuery(group string) string {
-	if group == "" {
-		return "?"
+// groupKey names a group of a policy in an address, another one than every other group; it is not empty.
+func groupKey(g ingest.Group) string {
+	var parts []string
+	for _, l := range g.Labels() {
+		parts = append(parts, strconv.Quote(l.Name)+"="+strconv.Quote(l.Value))
 	}
-	return "?group=" + url.QueryEscape(group)
+	return "{" + strings.Join(parts, ",") + "}"
 }
 
-func groupLinks(groups []bank.GroupSummary, known known, shown standing) []groupLink {
+// groupLink leads from the page of a policy to one of its groups.
+func groupLink(key string) string { return "?group=" + url.QueryEscape(key) }
+
+// groupLinks leads to all groups, the worst first; shown may be nil.
+func groupLinks(groups []bank.GroupSummary, known known, shown *groupData) []groupChoice {
 	standings := make([]standing, len(groups))
 	for i := range groups {
 		standings[i] = standingOf(&groups[i], known)
 	}
 	slices.SortStableFunc(standings, func(a, b standing) int { return cmp.Or(a.rank()-b.rank(), cmp.Compare(b.largest, a.largest)) })
-	var out []groupLink
+	var out []groupChoice
 	for _, s := range standings {
 		g := s.summary.Group
-		out = append(out, groupLink{
-			Name: cmp.Or(labelsOf(g), "no labels"), Link: groupQuery(g.String()), State: words.Plain(s.state.String()), Class: stateClass(s.state),
-			Score: s.score, Here: g == shown.summary.Group,
+		out = append(out, groupChoice{
+			Name: cmp.Or(labelsOf(g), "no labels"), Link: groupLink(groupKey(g)), State: words.Plain(s.state.String()), Class: stateClass(s.state),
+			Here: shown != nil && g == shown.group,
 		})
 	}
 	return out
@@ -196,7 +216,8 @@ func (c *Console) requestsOf(ctx context.Context, policy string) (rows []request
 func (c *Console) groupData(s standing, known known) *groupData {
 	g := s.summary
 	d := &groupData{
-		Name: labelsOf(g.Group), State: words.Plain(s.state.String()), Class: stateClass(s.state), Since: s.since(known, c.now()), Last: momentOf(g.LastUnitTS, c.now()),
+		group: g.Group,
+		Name:  labelsOf(g.Group), State: words.Plain(s.state.String()), Class: stateClass(s.state), Since: s.since(known, c.now()), Last: momentOf(g.LastUnitTS, c.now()),
 		Units: grouped(g.Units), Versions: versionsText(g), Production: g.Production, WarmUp: warmUpText(g),
 	}
 	if g.Baseline.ID != "" {

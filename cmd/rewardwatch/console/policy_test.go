@@ -115,6 +115,33 @@ func TestPolicyOfSeveralGroups(t *testing.T) {
 	}
 }
 
+// The page stays with the group that it shows: a refresh leads to no other, and neither does the address of one that is gone.
+func TestPageStaysWithItsGroup(t *testing.T) {
+	v := madeUpFleet(1, someTime)
+	worse := v.summaries[0].Groups[0]
+	v.summaries[0].Groups[0].Streams = []bank.StreamSummary{madeUpStream("return", bank.OK)}
+	c := consoleOf(v, nil)
+	refresh := policyOf(t, v, "policy-0000", "").Refresh
+	worse.Group = ingest.NewGroup("policy-0000", ingest.Label{Name: "env", Value: `b",x="c`})
+	twin := worse
+	twin.Group = ingest.NewGroup("policy-0000", ingest.Label{Name: "env", Value: "b"}, ingest.Label{Name: "x", Value: "c"})
+	v.summaries[0].Groups = append(v.summaries[0].Groups, worse, twin)
+	if body := get(c, "/policies/policy-0000"+refresh).Body.String(); !strings.Contains(body, `class="badge ok">ok</span> <span class="label">env = prod-eu`) {
+		t.Errorf("the refresh %s gives %s", refresh, body)
+	}
+	for _, g := range policyOf(t, v, "policy-0000", "").Groups {
+		key := must(url.ParseQuery(g.Link[1:])).Get("group")
+		if d := policyOf(t, v, "policy-0000", key); d.Group == nil || d.Group.Name != g.Name || d.Refresh != g.Link {
+			t.Errorf("%s leads to %+v", g.Link, d.Group)
+		}
+	}
+	w := get(c, "/policies/policy-0000"+groupLink("gone"))
+	if body := w.Body.String(); w.Code != http.StatusNotFound || !strings.Contains(body, "Nothing is known of the group") || strings.Contains(body, ">Signals</h2>") ||
+		strings.Contains(body, `aria-current="true"`) || strings.Count(body, `class="dot `) != 3 {
+		t.Errorf("one that is gone gives %d %s", w.Code, body)
+	}
+}
+
 // changing is a view of which the policies are others at each call.
 type changing struct {
 	*madeUp
