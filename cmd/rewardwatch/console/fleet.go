@@ -76,6 +76,7 @@ type fleetRow struct {
 	Version, Versions    string // of the policy, and all of them
 
 	rank int
+	text string // by which it is found, of all its groups
 }
 
 // score is a detector's score with its bar.
@@ -230,7 +231,7 @@ func policyRow(p *bank.Summary, known known, now time.Time) fleetRow {
 	row := fleetRow{
 		Policy: p.Policy, Link: policyLink(p.Policy), Groups: labelsOf(g.Group), State: words.Plain(worst.state.String()), Class: stateClass(worst.state),
 		Score: worst.score, Since: worst.since(known, now), Version: g.Versions.Policy, Versions: versionsText(g), Last: momentOf(g.LastUnitTS, now), rank: worst.rank(),
-		Units: grouped(g.Units),
+		Units: grouped(g.Units), text: searchText(p, known, words.Plain(worst.state.String())),
 	}
 	if len(p.Groups) > 1 {
 		var units int64
@@ -251,11 +252,23 @@ func policyRow(p *bank.Summary, known known, now time.Time) fleetRow {
 	return row
 }
 
-// matches reports whether every word of a query stands in what is shown of a policy.
+// searchText is what a policy is found by: its name, its state, and the labels, versions and causes of all its groups.
+func searchText(p *bank.Summary, known known, state string) string {
+	parts := []string{p.Policy, state}
+	for i := range p.Groups {
+		g := &p.Groups[i]
+		parts = append(parts, labelsOf(g.Group), versionsText(g))
+		if incident := known.open(g.Group); incident != nil {
+			parts = append(parts, words.Plain(incident.Cause))
+		}
+	}
+	return strings.ToLower(strings.Join(parts, " "))
+}
+
+// matches reports whether every word of a query stands in what a policy is found by.
 func (r fleetRow) matches(query string) bool {
-	text := strings.ToLower(strings.Join([]string{r.Policy, r.Groups, r.State, r.Cause, r.Versions}, " "))
 	for _, word := range strings.Fields(strings.ToLower(query)) {
-		if !strings.Contains(text, word) {
+		if !strings.Contains(r.text, word) {
 			return false
 		}
 	}

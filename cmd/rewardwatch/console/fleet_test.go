@@ -122,6 +122,15 @@ func TestFleetFinds(t *testing.T) {
 			t.Errorf("%s finds %v", query, got)
 		}
 	}
+	other := v.summaries[4].Groups[0]
+	other.Group, other.Versions.Env = ingest.NewGroup("policy-0004", ingest.Label{Name: "env", Value: "staging"}), "77"
+	v.summaries[4].Groups = append(v.summaries[4].Groups, other)
+	v.incidents[0].Group = other.Group
+	for _, query := range []string{"q=0004+prod-eu", "q=STAGING", "q=environment+77", "q=reward+function", "q=0004+41+77"} {
+		if got := policies(fleetOf(v, query)); !slices.Equal(got, []string{"policy-0004"}) {
+			t.Errorf("of several groups, %s finds %v", query, got)
+		}
+	}
 	if body := get(consoleOf(v, nil), "/?q=nothing").Body.String(); !strings.Contains(body, "No policy is like that") {
 		t.Errorf("it says nothing where nothing is found: %s", body)
 	}

@@ -33,6 +33,14 @@ func newKnown(incidents []alerts.Incident, faults []alerts.Fault) known {
 	return k
 }
 
+// open gives the open incident of a group, nil where there is none.
+func (k known) open(g ingest.Group) *alerts.Incident {
+	if i := k.incidents[g]; i != nil && !i.Closed {
+		return i
+	}
+	return nil
+}
+
 // standing is where a group stands as a whole.
 type standing struct {
 	summary  *bank.GroupSummary
@@ -43,7 +51,7 @@ type standing struct {
 }
 
 func standingOf(g *bank.GroupSummary, k known) standing {
-	s := standing{summary: g, state: bank.WarmingUp, largest: -1}
+	s := standing{summary: g, state: bank.WarmingUp, largest: -1, incident: k.open(g.Group)}
 	for i := range g.Streams {
 		stream := &g.Streams[i]
 		if severity(stream.State) > severity(s.state) {
@@ -52,9 +60,6 @@ func standingOf(g *bank.GroupSummary, k known) standing {
 		if have, any := words.Score(stream); any && have > s.largest {
 			s.largest, s.score = have, scoreBar(have)
 		}
-	}
-	if i := k.incidents[g.Group]; i != nil && !i.Closed {
-		s.incident = i
 	}
 	return s
 }
