@@ -51,6 +51,7 @@ type stateCount struct {
 // attention is one line about what is wrong.
 type attention struct {
 	Link, Policy, Group, Severity, What, Cause string
+	State, Class                               string // of an incident
 	Since                                      moment
 }
 
@@ -157,9 +158,9 @@ func (c *Console) unfinished(ctx context.Context) (rows []requestRow, failed boo
 }
 
 func (d *fleetData) addAttention(incidents []alerts.Incident, faults []alerts.Fault, now time.Time) {
-	for _, i := range incidents {
-		if !i.Closed {
-			d.Incidents = append(d.Incidents, incidentLine(i, now))
+	for i := range incidents {
+		if !incidents[i].Closed {
+			d.Incidents = append(d.Incidents, incidentLine(&incidents[i], now))
 		}
 	}
 	slices.SortStableFunc(d.Incidents, func(a, b attention) int { return loudness(a.Severity) - loudness(b.Severity) })
@@ -174,20 +175,21 @@ func loudness(severity string) int {
 	return slices.Index([]string{string(alerts.Critical), string(alerts.Warning), string(alerts.Info)}, severity)
 }
 
-// incidentLine tells of an incident by the alarm that opened it.
-func incidentLine(i alerts.Incident, now time.Time) attention {
+// incidentLine tells of an incident by the alarm that speaks for it.
+func incidentLine(i *alerts.Incident, now time.Time) attention {
+	line := lineOf(i)
 	a := attention{
-		Link: incidentLink(i.ID), Policy: i.Group.Policy, Group: labelsOf(i.Group), Severity: string(i.Severity), Cause: words.Plain(i.Cause),
-		Since: momentOf(i.Opened.TS, now),
+		Link: incidentLink(i.ID), Policy: line.Policy, Group: labelsOf(i.Group), Severity: line.Severity, Cause: line.Cause,
+		State: line.State, Class: line.Class, Since: momentOf(line.since, now),
 	}
 	if len(i.Alarms) > 0 {
-		first := i.Alarms[0]
-		a.What, a.Since = first.Effect.String(), momentOf(first.Onset.TS, now)
-		if first.Effect.Quantity != first.Signal {
-			a.What = first.Signal + ": " + a.What
+		alarm := speaker(i)
+		a.What = alarm.Effect.String()
+		if alarm.Effect.Quantity != alarm.Signal {
+			a.What = alarm.Signal + ": " + a.What
 		}
 	}
-	if more := len(i.Alarms) - 1; more > 0 {
+	if more := len(signalsOf(i)) - 1; more > 0 {
 		a.What += fmt.Sprintf("; and %d more", more)
 	}
 	return a

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rewardwatch/rewardwatch/alerts"
 	"github.com/rewardwatch/rewardwatch/detectors/bank"
 	"github.com/rewardwatch/rewardwatch/ingest"
 	"github.com/rewardwatch/rewardwatch/retrain"
@@ -90,6 +91,34 @@ func TestOpenIncidentOfAGroupThatIsBack(t *testing.T) {
 	v.summaries[0].Groups = append(v.summaries[0].Groups, faulty)
 	if r := fleetOf(v, "q=policy-0000").Rows[0]; r.State != "telemetry fault" || r.Since.Ago != "20 min ago" {
 		t.Errorf("the fault of another group: %+v", r)
+	}
+}
+
+// Every page tells the same of an incident: since when by the earliest onset, how far by what still drifts, and that it is muted.
+func TestPagesAgreeOnAnIncident(t *testing.T) {
+	v := madeUpFleet(1, someTime)
+	i := &v.incidents[0]
+	resolved := i.Alarms[0]
+	resolved.Signal, resolved.Effect.Quantity, resolved.Resolved = "reward", "reward", true
+	earlier := i.Alarms[0]
+	earlier.Signal, earlier.Effect.Quantity, earlier.Onset.TS, earlier.Onset.Ordinal = "action", "action", earlier.Onset.TS-int64(time.Hour), 3
+	resolved.Onset = earlier.Onset
+	resolved.Onset.Ordinal++
+	i.Alarms = []alerts.Alarm{resolved, i.Alarms[0], earlier}
+	i.MutedUntil = someTime.Add(time.Hour)
+	d, page, listed := fleetOf(v, ""), policyOf(t, v, "policy-0000", ""), incidentsOf(v.incidents, nil).Lines[0]
+	line := d.Incidents[0]
+	if !strings.HasPrefix(line.What, "action now 7.6") || !strings.HasSuffix(line.What, "; and 1 more") || listed.Effect != "action 10 → 7.6" {
+		t.Errorf("the fleet tells of %s, the list of %s", line.What, listed.Effect)
+	}
+	if at := page.Incidents[0].Since; line.Since != at || d.Rows[0].Since != at || page.Group.Since != at || page.Group.Incident.Since != at || at.Ago != "1 h ago" {
+		t.Errorf("since %v, %v, %v and %v", line.Since, d.Rows[0].Since, page.Group.Since, at)
+	}
+	c := consoleOf(v, nil)
+	for path, times := range map[string]int{"/": 1, "/policies/policy-0000": 2, "/incidents": 1} {
+		if body := get(c, path).Body.String(); strings.Count(body, `<span class="badge warming-up">muted</span>`) != times {
+			t.Errorf("%s does not say that it is muted: %s", path, body)
+		}
 	}
 }
 

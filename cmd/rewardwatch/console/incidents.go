@@ -26,15 +26,17 @@ type incidentsPage struct {
 	Next        string // address of the next page, "" where there is none
 }
 
-// listedIncident is an incident in a list.
+// listedIncident is an incident in a list: every page takes from it how the incident stands and since when.
 type listedIncident struct {
 	Path, Policy, PolicyPath string
 	Labels                   []string
 	State, Class, Severity   string
 	Provisional              bool
 	Signals, Cause           string
-	Effect                   string // of its first alarm
+	Effect                   string // of the alarm that speaks for it
 	Since, Closed            string
+
+	since, closed int64 // in Unix nanoseconds; 0 without a clock, and where it is open
 }
 
 func (c *Console) incidents(w http.ResponseWriter, r *http.Request) {
@@ -86,21 +88,32 @@ func openFirst(incidents []alerts.Incident) []*alerts.Incident {
 func lineOf(i *alerts.Incident) listedIncident {
 	out := listedIncident{
 		Path: segment(i.ID), Policy: i.Group.Policy, PolicyPath: segment(i.Group.Policy), Severity: string(i.Severity),
-		Provisional: i.Provisional, Signals: listed(signalsOf(i)), Cause: words.Plain(i.Cause), Since: i.Opened.Moment(),
+		Provisional: i.Provisional, Signals: listed(signalsOf(i)), Cause: words.Plain(i.Cause), Since: i.Opened.Moment(), since: i.Opened.TS,
 	}
 	out.State, out.Class = incidentState(i)
 	for _, l := range i.Group.Labels() {
 		out.Labels = append(out.Labels, l.Name+" = "+l.Value)
 	}
 	if len(i.Alarms) > 0 {
-		first := onset(i)
-		out.Since = first.Onset.Moment()
-		out.Effect = effectText(first.Effect)
+		began := onset(i).Onset
+		out.Since, out.since = began.Moment(), began.TS
+		out.Effect = effectText(speaker(i).Effect)
 	}
 	if i.Closed {
-		out.Closed = i.ClosedAt.Moment()
+		out.Closed, out.closed = i.ClosedAt.Moment(), i.ClosedAt.TS
 	}
 	return out
+}
+
+// speaker gives the alarm that speaks for an incident: of those that fire, or of all where none does any more, the one with the earliest
+// onset. The incident has an alarm at least.
+func speaker(i *alerts.Incident) *alerts.Alarm {
+	firing := *i
+	firing.Alarms = slices.DeleteFunc(slices.Clone(i.Alarms), func(a alerts.Alarm) bool { return a.Resolved })
+	if len(firing.Alarms) == 0 {
+		return onset(i)
+	}
+	return onset(&firing)
 }
 
 // incidentState says how an incident stands, and the class by which it is coloured.

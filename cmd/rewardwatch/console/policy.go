@@ -44,8 +44,8 @@ type groupChoice struct {
 
 // incidentRow is an incident of the policy, open or closed.
 type incidentRow struct {
-	Link, Group, Severity, State, Cause, Signals string
-	Since, Closed                                moment
+	listedIncident
+	Since, Closed moment
 }
 
 // groupData is a group as it stands.
@@ -171,32 +171,16 @@ func groupLinks(groups []bank.GroupSummary, known known, shown *groupData) []gro
 
 // addIncidents lists those of the policy, the newest first.
 func (d *policyData) addIncidents(incidents []alerts.Incident, now time.Time) {
-	for _, i := range slices.Backward(incidents) {
-		if i.Group.Policy == d.Policy && len(d.Incidents) < maxOfPolicy {
-			d.Incidents = append(d.Incidents, incidentRowOf(i, now))
+	for i := range slices.Backward(incidents) {
+		if incidents[i].Group.Policy == d.Policy && len(d.Incidents) < maxOfPolicy {
+			d.Incidents = append(d.Incidents, incidentRowOf(&incidents[i], now))
 		}
 	}
 }
 
-func incidentRowOf(i alerts.Incident, now time.Time) incidentRow {
-	row := incidentRow{
-		Link: incidentLink(i.ID), Group: labelsOf(i.Group), Severity: string(i.Severity), State: "open", Cause: words.Plain(i.Cause),
-		Since: momentOf(i.Opened.TS, now),
-	}
-	var signals []string
-	for _, a := range i.Alarms {
-		if !slices.Contains(signals, a.Signal) {
-			signals = append(signals, a.Signal)
-		}
-	}
-	row.Signals = strings.Join(signals, ", ")
-	if len(i.Alarms) > 0 {
-		row.Since = momentOf(i.Alarms[0].Onset.TS, now)
-	}
-	if i.Closed {
-		row.State, row.Closed = "closed", momentOf(i.ClosedAt.TS, now)
-	}
-	return row
+func incidentRowOf(i *alerts.Incident, now time.Time) incidentRow {
+	line := lineOf(i)
+	return incidentRow{listedIncident: line, Since: momentOf(line.since, now), Closed: momentOf(line.closed, now)}
 }
 
 func (c *Console) requestsOf(ctx context.Context, policy string) (rows []requestRow, failed bool) {
@@ -227,7 +211,7 @@ func (c *Console) groupData(s standing, known known) *groupData {
 		d.Promise = words.Promise(g.Promise)
 	}
 	if s.incident != nil {
-		line := incidentLine(*s.incident, c.now())
+		line := incidentLine(s.incident, c.now())
 		d.Incident = &line
 	}
 	if f := known.faults[g.Group]; f != nil {

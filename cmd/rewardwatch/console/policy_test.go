@@ -39,7 +39,7 @@ func TestPolicyTellsWhatSinceWhenAndWhy(t *testing.T) {
 	v.requests = []retrain.Request{{ID: "rr_1", Policy: "policy-0000"}, {ID: "rr_2", Policy: "policy-0001"}}
 	d := policyOf(t, v, "policy-0000", "")
 	g := d.Group
-	if g.State != "drift" || g.Since.Ago != "20 min ago" || g.Incident == nil || g.Incident.Cause != "reward function" || len(d.Incidents) != 1 || d.Incidents[0].Link != "incidents/a1b2" {
+	if g.State != "drift" || g.Since.Ago != "20 min ago" || g.Incident == nil || g.Incident.Cause != "reward function" || len(d.Incidents) != 1 || d.Incidents[0].Path != "a1b2" {
 		t.Errorf("%+v, incidents %+v", g, d.Incidents)
 	}
 	if len(d.Requests) != 1 || d.Requests[0].Link != "retrain/rr_1" {
