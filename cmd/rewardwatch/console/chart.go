@@ -66,12 +66,12 @@ func chartOf(c Course, streams []bank.StreamSummary, incident *alerts.Incident) 
 	return &chart{Data: string(data), Text: out.text(), Hidden: hidden}
 }
 
-// at places a unit on the axis: by time, or by its number where there is no clock.
-func (c *courseJSON) at(unit, ts int64) float64 {
+// at places on the axis where a group had seen so many units: by time, or by their number where there is no clock.
+func (c *courseJSON) at(units, ts int64) float64 {
 	if c.Clock {
 		return float64(ts) / 1e9
 	}
-	return float64(unit)
+	return float64(units)
 }
 
 // addOnsets marks where the signals began to drift, signals that did at the same unit together.
@@ -82,8 +82,8 @@ func (c *courseJSON) addOnsets(all []alerts.Alarm) {
 			signals[a.Onset] = append(signals[a.Onset], a.Signal)
 		}
 	}
-	for onset, names := range signals {
-		c.Marks = append(c.Marks, markJSON{X: c.at(onset.Ordinal, onset.TS), Kind: "onset", Text: "onset of " + strings.Join(names, ", ")})
+	for onset, names := range signals { // ordinals count from 0
+		c.Marks = append(c.Marks, markJSON{X: c.at(onset.Ordinal+1, onset.TS), Kind: "onset", Text: "onset of " + strings.Join(names, ", ")})
 	}
 	slices.SortFunc(c.Marks, func(a, b markJSON) int { return cmp.Or(cmp.Compare(a.X, b.X), strings.Compare(a.Text, b.Text)) })
 }

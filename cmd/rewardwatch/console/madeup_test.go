@@ -106,7 +106,7 @@ func (v *madeUp) addPolicy(name string, state bank.State, now time.Time) {
 	}
 	c := courseTo(now, s.Streams)
 	c.Changes = []Change{{c.At[95], ingest.Versions{Policy: "2026-10-20.1", Env: "41", Reward: "r7"}, versions}}
-	onset := bank.UnitRef{Ordinal: c.At[120].Unit, TS: c.At[120].TS}
+	onset := bank.UnitRef{Ordinal: c.At[120].Unit - 1, TS: c.At[120].TS}
 	switch state {
 	case bank.Drift:
 		s.ActionShare[0].Current, s.ActionShare[1].Current = .25, .75
