@@ -31,7 +31,7 @@ type fleetData struct {
 	NoLedger     bool
 	Incidents    []attention
 	Faults       []attention
-	Requests     []requestRow
+	Requests     []requestLine
 	Omitted      int // incidents that did not fit
 	Counts       []stateCount
 	Rows         []fleetRow
@@ -58,10 +58,6 @@ type attention struct {
 // moment is a time for people: how long ago, and when.
 type moment struct {
 	Ago, At string // "" without a clock
-}
-
-type requestRow struct {
-	Link, ID, Policy, State, Class, Recipe, Opened, WaitsFor string
 }
 
 // fleetRow is a policy: of several groups the worst speaks for it.
@@ -143,7 +139,7 @@ func fleetLink(query, state string, page int) string {
 
 // unfinished gives the retrain requests that are not finished, and whether the ledger did not tell in time: the rest of the page does
 // not need it.
-func (c *Console) unfinished(ctx context.Context) (rows []requestRow, failed bool) {
+func (c *Console) unfinished(ctx context.Context) (rows []requestLine, failed bool) {
 	if c.desk == nil {
 		return nil, false
 	}
@@ -154,7 +150,7 @@ func (c *Console) unfinished(ctx context.Context) (rows []requestRow, failed boo
 		c.log.Error().Err(err).Msg("cannot read the ledger")
 		return nil, true
 	}
-	return requestRows(requests), false
+	return requestLines(requests), false
 }
 
 func (d *fleetData) addAttention(incidents []alerts.Incident, faults []alerts.Fault, now time.Time) {

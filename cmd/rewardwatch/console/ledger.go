@@ -89,9 +89,7 @@ func (d *ledgerPage) search(ctx context.Context, c *Console) int {
 		d.Problem = ledgerTrouble(err)
 		return http.StatusServiceUnavailable
 	}
-	for _, q := range found {
-		d.Lines = append(d.Lines, requestLineOf(q))
-	}
+	d.Lines = requestLines(found)
 	if more {
 		d.Next = d.next(found[len(found)-1].ID)
 	}
@@ -110,6 +108,14 @@ func (d *ledgerPage) next(after string) string {
 		}
 	}
 	return "retrain?" + query.Encode()
+}
+
+func requestLines(requests []retrain.Request) []requestLine {
+	var out []requestLine
+	for _, q := range requests {
+		out = append(out, requestLineOf(q))
+	}
+	return out
 }
 
 func requestLineOf(q retrain.Request) requestLine {

@@ -32,7 +32,7 @@ type policyData struct {
 	Groups    []groupChoice
 	Group     *groupData // nil where the policy, or the group that was asked for, is not known
 	Incidents []incidentRow
-	Requests  []requestRow
+	Requests  []requestLine
 	NoLedger  bool
 }
 
@@ -183,7 +183,7 @@ func incidentRowOf(i *alerts.Incident, now time.Time) incidentRow {
 	return incidentRow{listedIncident: line, Since: momentOf(line.since, now), Closed: momentOf(line.closed, now)}
 }
 
-func (c *Console) requestsOf(ctx context.Context, policy string) (rows []requestRow, failed bool) {
+func (c *Console) requestsOf(ctx context.Context, policy string) (rows []requestLine, failed bool) {
 	if c.desk == nil {
 		return nil, false
 	}
@@ -194,7 +194,7 @@ func (c *Console) requestsOf(ctx context.Context, policy string) (rows []request
 		c.log.Error().Err(err).Msg("cannot read the ledger")
 		return nil, true
 	}
-	return requestRows(requests), false
+	return requestLines(requests), false
 }
 
 func (c *Console) groupData(s standing, known known) *groupData {

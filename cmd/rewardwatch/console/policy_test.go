@@ -42,7 +42,7 @@ func TestPolicyTellsWhatSinceWhenAndWhy(t *testing.T) {
 	if g.State != "drift" || g.Since.Ago != "20 min ago" || g.Incident == nil || g.Incident.Cause != "reward function" || len(d.Incidents) != 1 || d.Incidents[0].Path != "a1b2" {
 		t.Errorf("%+v, incidents %+v", g, d.Incidents)
 	}
-	if len(d.Requests) != 1 || d.Requests[0].Link != "retrain/rr_1" {
+	if len(d.Requests) != 1 || d.Requests[0].Path != "rr_1" {
 		t.Errorf("requests %+v", d.Requests)
 	}
 	first := g.Streams[0]

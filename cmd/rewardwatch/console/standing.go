@@ -13,7 +13,6 @@ import (
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/words"
 	"github.com/rewardwatch/rewardwatch/detectors/bank"
 	"github.com/rewardwatch/rewardwatch/ingest"
-	"github.com/rewardwatch/rewardwatch/retrain"
 )
 
 // known is what is known of groups beside their summaries.
@@ -198,17 +197,6 @@ func ago(d time.Duration) string {
 		return "in " + text
 	}
 	return text + " ago"
-}
-
-func requestRows(requests []retrain.Request) []requestRow {
-	var out []requestRow
-	for _, q := range requests {
-		out = append(out, requestRow{
-			Link: "retrain/" + segment(q.ID), ID: q.ID, Policy: q.Policy, State: words.Plain(q.State), Class: strings.ReplaceAll(string(q.State), "_", "-"),
-			Recipe: q.Recipe, Opened: words.Time(q.OpenedAt), WaitsFor: words.WaitsFor(q),
-		})
-	}
-	return out
 }
 
 // policyLink leads from the root to the page of a policy.
