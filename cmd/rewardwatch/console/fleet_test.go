@@ -211,24 +211,25 @@ func TestFleetWithoutAnything(t *testing.T) {
 
 func TestFleetShowsRequestsAndGoesOnWithoutThem(t *testing.T) {
 	v := madeUpFleet(1, someTime)
-	v.requests = []retrain.Request{{
+	ledger := &madeUpDesk{requests: []retrain.Request{{
 		ID: "rr_1", Policy: "policy-0000", State: retrain.StateAwaitingApproval, Recipe: "ranker", OpenedAt: someTime, DueAt: someTime.Add(time.Hour),
-	}}
-	body := get(consoleOf(v, desk{view: v}), "/").Body.String()
+	}}}
+	body := get(consoleOf(v, ledger), "/").Body.String()
 	for _, want := range []string{`href="./retrain/rr_1"`, "a person to approve it, until 2026-11-20T11:00:05Z", "badge telemetry-fault"} {
 		if !strings.Contains(body, want) {
 			t.Errorf("without %q the page is %s", want, body)
 		}
 	}
 	// A request is shown by the same words, colour and link wherever it stands, also one of a strange id.
-	v.requests[0].ID, v.requests[0].Kind, v.requests[0].State = "~a/b", retrain.KindRollback, retrain.StateDeadLetter
+	q := &ledger.requests[0]
+	q.ID, q.Kind, q.State = "~a/b", retrain.KindRollback, retrain.StateDeadLetter
 	for path, link := range map[string]string{"/": `href="./retrain/~a%2Fb">Rollback of`, "/policies/policy-0000": `href="./../retrain/~a%2Fb"`} {
-		body := get(consoleOf(v, desk{view: v}), path).Body.String()
+		body := get(consoleOf(v, ledger), path).Body.String()
 		if !strings.Contains(body, link) || !strings.Contains(body, `<span class="badge drift">dead letter</span>`) {
 			t.Errorf("without %q, %s is %s", link, path, body)
 		}
 	}
-	body = get(consoleOf(v, desk{view: v, err: errors.New("/secret: disk full")}), "/").Body.String()
+	body = get(consoleOf(v, &madeUpDesk{err: errors.New("/secret: disk full")}), "/").Body.String()
 	if !strings.Contains(body, "the ledger cannot be read") || strings.Contains(body, "/secret") || !strings.Contains(body, "policy-0000") {
 		t.Errorf("without the ledger the page is %s", body)
 	}

@@ -1,12 +1,10 @@
 package console
 
 import (
-	"context"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -14,7 +12,6 @@ import (
 	"github.com/rewardwatch/rewardwatch/alerts"
 	"github.com/rewardwatch/rewardwatch/detectors/bank"
 	"github.com/rewardwatch/rewardwatch/ingest"
-	"github.com/rewardwatch/rewardwatch/retrain"
 )
 
 // madeUp shows what a test has put into it.
@@ -23,7 +20,6 @@ type madeUp struct {
 	incidents []alerts.Incident
 	faults    []alerts.Fault
 	courses   map[ingest.Group]Course
-	requests  []retrain.Request
 	notReady  error
 }
 
@@ -51,21 +47,6 @@ func get(c *Console, path string, headers ...string) *httptest.ResponseRecorder 
 	w := httptest.NewRecorder()
 	mux.ServeHTTP(w, r)
 	return w
-}
-
-// desk shows the requests of a madeUp and nothing else.
-type desk struct {
-	Desk
-	view *madeUp
-	err  error
-}
-
-func (d desk) Search(_ context.Context, f retrain.Filter) ([]retrain.Request, bool, error) {
-	return slices.DeleteFunc(slices.Clone(d.view.requests), func(q retrain.Request) bool { return q.Policy != f.Policy }), false, d.err
-}
-
-func (d desk) Unfinished(context.Context, int) ([]retrain.Request, error) {
-	return d.view.requests, d.err
 }
 
 // madeUpFleet is a fleet of which the first policy drifts, the second has a telemetry fault, the third warms up and all others are ok.

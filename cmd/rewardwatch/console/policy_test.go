@@ -19,7 +19,7 @@ import (
 // policyOf gives the data of the page of a policy.
 func policyOf(t *testing.T, v *madeUp, policy, group string) policyData {
 	t.Helper()
-	return consoleOf(v, desk{view: v}).policyData(t.Context(), policy, group)
+	return consoleOf(v, nil).policyData(t.Context(), policy, group)
 }
 
 func drawn(t *testing.T, c *chart) courseJSON {
@@ -36,8 +36,8 @@ func drawn(t *testing.T, c *chart) courseJSON {
 
 func TestPolicyTellsWhatSinceWhenAndWhy(t *testing.T) {
 	v := madeUpFleet(3, someTime)
-	v.requests = []retrain.Request{{ID: "rr_1", Policy: "policy-0000"}, {ID: "rr_2", Policy: "policy-0001"}}
-	d := policyOf(t, v, "policy-0000", "")
+	ledger := &madeUpDesk{requests: []retrain.Request{{ID: "rr_1", Policy: "policy-0000"}, {ID: "rr_2", Policy: "policy-0001"}}}
+	d := consoleOf(v, ledger).policyData(t.Context(), "policy-0000", "")
 	g := d.Group
 	if g.State != "drift" || g.Since.Ago != "20 min ago" || g.Incident == nil || g.Incident.Cause != "reward function" || len(d.Incidents) != 1 || d.Incidents[0].Path != "a1b2" {
 		t.Errorf("%+v, incidents %+v", g, d.Incidents)
@@ -176,7 +176,7 @@ func TestUnknownPolicyAndLedgerThatFails(t *testing.T) {
 	if w.Code != http.StatusNotFound || !strings.Contains(w.Body.String(), "Nothing is known of this policy") {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
-	body := get(consoleOf(v, desk{view: v, err: errors.New("/secret: disk full")}), "/policies/policy-0000").Body.String()
+	body := get(consoleOf(v, &madeUpDesk{err: errors.New("/secret: disk full")}), "/policies/policy-0000").Body.String()
 	if !strings.Contains(body, "the ledger cannot be read") || strings.Contains(body, "/secret") {
 		t.Errorf("%s", body)
 	}
