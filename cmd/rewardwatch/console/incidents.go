@@ -87,13 +87,10 @@ func openFirst(incidents []alerts.Incident) []*alerts.Incident {
 
 func lineOf(i *alerts.Incident) listedIncident {
 	out := listedIncident{
-		Path: segment(i.ID), Policy: i.Group.Policy, PolicyPath: segment(i.Group.Policy), Severity: string(i.Severity),
+		Path: segment(i.ID), Policy: i.Group.Policy, PolicyPath: segment(i.Group.Policy), Labels: labelList(i.Group), Severity: string(i.Severity),
 		Provisional: i.Provisional, Signals: listed(signalsOf(i)), Cause: words.Plain(i.Cause), Since: i.Opened.Moment(), since: i.Opened.TS,
 	}
 	out.State, out.Class = incidentState(i)
-	for _, l := range i.Group.Labels() {
-		out.Labels = append(out.Labels, l.Name+" = "+l.Value)
-	}
 	if len(i.Alarms) > 0 {
 		began := onset(i).Onset
 		out.Since, out.since = began.Moment(), began.TS

@@ -134,9 +134,7 @@ func (c *Console) requestPageOf(q retrain.Request) requestPage {
 	// What the order does not have stays empty, and so does all of one that cannot be read.
 	order, _ := words.ReadOrder(q)
 	d.Cause, d.Signals, d.Evidence, d.Contract = words.Plain(order.Cause), strings.Join(order.Signals, ", "), order.Evidence, order.Contract
-	for _, l := range words.Group(q.Policy, order.Group).Labels() {
-		d.Labels = append(d.Labels, l.Name+" = "+l.Value)
-	}
+	d.Labels = labelList(words.Group(q.Policy, order.Group))
 	var more struct {
 		Incident string                    `json:"incident"`
 		Versions struct{ From, To string } `json:"versions"`

@@ -149,13 +149,16 @@ func versionsText(g *bank.GroupSummary) string {
 	return strings.Join(parts, ", ")
 }
 
-// labelsOf gives the labels of a group, "" where it has none.
-func labelsOf(g ingest.Group) string {
-	var parts []string
+// labelsOf gives the labels of a group in a line, "" where it has none.
+func labelsOf(g ingest.Group) string { return strings.Join(labelList(g), ", ") }
+
+// labelList gives the labels of a group, one text each.
+func labelList(g ingest.Group) []string {
+	var out []string
 	for _, l := range g.Labels() {
-		parts = append(parts, l.Name+" = "+l.Value)
+		out = append(out, l.Name+" = "+l.Value)
 	}
-	return strings.Join(parts, ", ")
+	return out
 }
 
 // grouped writes a count with spaces between thousands.
