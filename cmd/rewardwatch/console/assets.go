@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"path"
 	"strings"
+	"sync"
 )
 
 //go:embed web
@@ -33,22 +34,30 @@ func must[T any](value T, err error) T {
 }
 
 // asset gives the path of a file below static/, with a hash of what it holds: a browser keeps it until it changes.
-func asset(name string) string { return name + "?v=" + contentHash(must(web.ReadFile("web/"+name))) }
+func asset(name string) string { return name + "?v=" + hashes()[name] }
 
-func contentHash(content []byte) string {
-	sum := sha256.Sum256(content)
-	return hex.EncodeToString(sum[:6])
-}
+// hashes gives the hashes of the styles, scripts and pictures, by name.
+var hashes = sync.OnceValue(func() map[string]string {
+	out := map[string]string{}
+	err := fs.WalkDir(web, "web", func(name string, _ fs.DirEntry, err error) error {
+		switch path.Ext(name) {
+		case ".css", ".js", ".svg":
+			sum := sha256.Sum256(must(web.ReadFile(name)))
+			out[strings.TrimPrefix(name, "web/")] = hex.EncodeToString(sum[:6])
+		}
+		return err
+	})
+	return must(out, err)
+})
 
 // static serves styles and scripts.
 func (c *Console) static(w http.ResponseWriter, r *http.Request) {
 	name := r.PathValue("file")
-	content, err := web.ReadFile("web/" + name)
-	if err != nil || !strings.HasSuffix(name, ".css") && !strings.HasSuffix(name, ".js") && !strings.HasSuffix(name, ".svg") {
+	hash, known := hashes()[name]
+	if !known {
 		http.NotFound(w, r)
 		return
 	}
-	hash := contentHash(content)
 	w.Header().Set("ETag", `"`+hash+`"`)
 	w.Header().Set("Cache-Control", "no-cache")
 	if r.URL.Query().Get("v") == hash {
