@@ -33,7 +33,7 @@ type View interface {
 // Desk is what people do with retrain requests. What a method has changed is durable when it returns; its errors are those of
 // retrain.Desk.
 type Desk interface {
-	// Unfinished gives the requests that are not finished, the newest first.
+	// Unfinished gives the requests that are not finished, those that wait for an approval first, then the newest.
 	Unfinished(ctx context.Context, limit int) ([]retrain.Request, error)
 	// Search gives the requests that a filter chooses, the newest first, and whether there are more.
 	Search(ctx context.Context, f retrain.Filter) (found []retrain.Request, more bool, err error)

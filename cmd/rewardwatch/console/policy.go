@@ -70,13 +70,12 @@ type groupData struct {
 
 // streamCard is a stream with its two distributions.
 type streamCard struct {
-	Signal, State, Class       string
-	Score                      score
-	Missing, Armed, Next       string
-	Shift, Baseline, Current   string
-	BaselineUnits, RecentUnits int
-	Notes                      []string
-	Picture                    *picture // nil before there is a baseline
+	Signal, State, Class     string
+	Score                    score
+	Missing, Armed, Next     string
+	Shift, Baseline, Current string
+	Notes                    []string
+	Picture                  *picture // nil before there is a baseline
 }
 
 // actionBar is the share of an action, before and now; widths are of 100.
@@ -257,7 +256,7 @@ func worstFirst(streams []bank.StreamSummary) []bank.StreamSummary {
 func cardOf(s *bank.StreamSummary) streamCard {
 	card := streamCard{
 		Signal: s.Signal, State: words.Plain(s.State.String()), Class: stateClass(s.State), Missing: words.Missing(*s), Armed: strings.Join(s.Armed, ", "),
-		Next: nextArmed(s), Notes: s.Notes, BaselineUnits: s.Baseline.Units, RecentUnits: s.Current.Units,
+		Next: nextArmed(s), Notes: s.Notes,
 	}
 	if x, any := words.Score(s); any {
 		card.Score = scoreBar(x)
