@@ -32,7 +32,9 @@ type fleetData struct {
 	Incidents    []attention
 	Faults       []attention
 	Requests     []requestLine
-	Omitted      int // incidents that did not fit
+	Open         int  // incidents, also those that did not fit
+	MoreFaults   int  // that did not fit
+	MoreRequests bool // there are some that did not fit
 	Counts       []stateCount
 	Rows         []fleetRow
 	Found, First int    // how many policies were found, and which of them is the first row
@@ -92,7 +94,7 @@ func (c *Console) fleetData(ctx context.Context, query url.Values) fleetData {
 	if err := c.view.Ready(); err != nil {
 		d.NotReady = err.Error()
 	}
-	d.Requests, d.NoLedger = c.unfinished(ctx)
+	d.Requests, d.MoreRequests, d.NoLedger = c.unfinished(ctx)
 	incidents, faults := c.view.Incidents(), c.view.Faults()
 	d.addAttention(incidents, faults, c.now())
 	rows := fleetRows(c.view.Summaries(), incidents, faults, c.now())
@@ -137,20 +139,20 @@ func fleetLink(query, state string, page int) string {
 	return "?" + v.Encode()
 }
 
-// unfinished gives the retrain requests that are not finished, and whether the ledger did not tell in time: the rest of the page does
-// not need it.
-func (c *Console) unfinished(ctx context.Context) (rows []requestLine, failed bool) {
+// unfinished gives the retrain requests that are not finished, whether there are more, and whether the ledger did not tell in time: the
+// rest of the page does not need it.
+func (c *Console) unfinished(ctx context.Context) (lines []requestLine, more, failed bool) {
 	if c.desk == nil {
-		return nil, false
+		return nil, false, false
 	}
 	ctx, cancel := context.WithTimeout(ctx, ledgerPatience)
 	defer cancel()
-	requests, err := c.desk.Unfinished(ctx, maxAttention)
+	requests, err := c.desk.Unfinished(ctx, maxAttention+1)
 	if err != nil {
 		c.log.Error().Err(err).Msg("cannot read the ledger")
-		return nil, true
+		return nil, false, true
 	}
-	return requestLines(requests), false
+	return requestLines(requests[:min(len(requests), maxAttention)]), len(requests) > maxAttention, false
 }
 
 func (d *fleetData) addAttention(incidents []alerts.Incident, faults []alerts.Fault, now time.Time) {
@@ -163,9 +165,12 @@ func (d *fleetData) addAttention(incidents []alerts.Incident, faults []alerts.Fa
 	for _, f := range faults {
 		d.Faults = append(d.Faults, faultLine(f, now))
 	}
-	d.Omitted = max(0, len(d.Incidents)-maxAttention) + max(0, len(d.Faults)-maxAttention)
+	d.Open, d.MoreFaults = len(d.Incidents), max(0, len(d.Faults)-maxAttention)
 	d.Incidents, d.Faults = d.Incidents[:min(len(d.Incidents), maxAttention)], d.Faults[:min(len(d.Faults), maxAttention)]
 }
+
+// MoreIncidents is how many of the open ones did not fit.
+func (d fleetData) MoreIncidents() int { return d.Open - len(d.Incidents) }
 
 func loudness(severity string) int {
 	return slices.Index([]string{string(alerts.Critical), string(alerts.Warning), string(alerts.Info)}, severity)

@@ -3,6 +3,7 @@ package console
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
@@ -232,6 +233,41 @@ func TestFleetShowsRequestsAndGoesOnWithoutThem(t *testing.T) {
 	body = get(consoleOf(v, &madeUpDesk{err: errors.New("/secret: disk full")}), "/").Body.String()
 	if !strings.Contains(body, "the ledger cannot be read") || strings.Contains(body, "/secret") || !strings.Contains(body, "policy-0000") {
 		t.Errorf("without the ledger the page is %s", body)
+	}
+}
+
+// What did not fit is counted, and can be found.
+func TestWhatIsCutIsCounted(t *testing.T) {
+	const n = 2*maxAttention + 3
+	v, ledger := &madeUp{courses: map[ingest.Group]Course{}}, &madeUpDesk{}
+	for i := range n {
+		v.addPolicy(fmt.Sprint("drifts-", i), bank.Drift, someTime)
+		v.addPolicy(fmt.Sprint("faulty-", i), bank.TelemetryFault, someTime)
+		v.incidents = append(v.incidents, madeUpIncident(v.summaries[0].Groups[0].Group, bank.UnitRef{}))
+		ledger.requests = append(ledger.requests, retrain.Request{ID: fmt.Sprint("rr_", i), Policy: "drifts-0", State: retrain.StateOpen})
+	}
+	c := consoleOf(v, ledger)
+	fleet := get(c, "/").Body.String()
+	for _, want := range []string{
+		fmt.Sprintf("<title>(%d) Fleet", 2*n), fmt.Sprintf(`<a href="./incidents?state=open">%d more open incidents</a>`, 2*n-maxAttention),
+		fmt.Sprintf(`%d more telemetry faults: <a href="./?state=telemetry-fault">`, n-maxAttention), `<a href="./retrain">More requests are not finished</a>`,
+	} {
+		if !strings.Contains(fleet, want) {
+			t.Errorf("without %q the page is %s", want, fleet)
+		}
+	}
+	if got := strings.Count(fleet, `href="./retrain/rr_`); got != maxAttention {
+		t.Errorf("%d requests are shown", got)
+	}
+	page := get(c, "/policies/drifts-0").Body.String()
+	for _, want := range []string{`<a href="./../incidents?text=drifts-0">All incidents`, `<a href="./../retrain?policy=drifts-0">All requests`} {
+		if !strings.Contains(page, want) {
+			t.Errorf("without %q the page is %s", want, page)
+		}
+	}
+	ledger.requests = ledger.requests[:maxAttention]
+	if fleet := get(consoleOf(madeUpFleet(2, someTime), ledger), "/").Body.String(); strings.Contains(fleet, " more ") || strings.Contains(fleet, "More requests") {
+		t.Errorf("more than there is: %s", fleet)
 	}
 }
 

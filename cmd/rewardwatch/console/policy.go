@@ -33,6 +33,7 @@ type policyData struct {
 	Group     *groupData // nil where the policy, or the group that was asked for, is not known
 	Incidents []incidentRow
 	Requests  []requestLine
+	More      struct{ Incidents, Requests bool } // there are some that did not fit
 	NoLedger  bool
 }
 
@@ -112,7 +113,7 @@ func (c *Console) policyData(ctx context.Context, policy, chosen string) policyD
 		d.Groups = groupLinks(groups, known, d.Group)
 	}
 	d.addIncidents(incidents, c.now())
-	d.Requests, d.NoLedger = c.requestsOf(ctx, policy)
+	d.Requests, d.More.Requests, d.NoLedger = c.requestsOf(ctx, policy)
 	return d
 }
 
@@ -171,7 +172,12 @@ func groupLinks(groups []bank.GroupSummary, known known, shown *groupData) []gro
 // addIncidents lists those of the policy, the newest first.
 func (d *policyData) addIncidents(incidents []alerts.Incident, now time.Time) {
 	for i := range slices.Backward(incidents) {
-		if incidents[i].Group.Policy == d.Policy && len(d.Incidents) < maxOfPolicy {
+		switch {
+		case incidents[i].Group.Policy != d.Policy:
+		case len(d.Incidents) == maxOfPolicy:
+			d.More.Incidents = true
+			return
+		default:
 			d.Incidents = append(d.Incidents, incidentRowOf(&incidents[i], now))
 		}
 	}
@@ -182,18 +188,19 @@ func incidentRowOf(i *alerts.Incident, now time.Time) incidentRow {
 	return incidentRow{listedIncident: line, Since: momentOf(line.since, now), Closed: momentOf(line.closed, now)}
 }
 
-func (c *Console) requestsOf(ctx context.Context, policy string) (rows []requestLine, failed bool) {
+// requestsOf gives the newest requests of a policy, whether there are more, and whether the ledger did not tell in time.
+func (c *Console) requestsOf(ctx context.Context, policy string) (lines []requestLine, more, failed bool) {
 	if c.desk == nil {
-		return nil, false
+		return nil, false, false
 	}
 	ctx, cancel := context.WithTimeout(ctx, ledgerPatience)
 	defer cancel()
-	requests, _, err := c.desk.Search(ctx, retrain.Filter{Policy: policy, Limit: maxOfPolicy})
+	requests, more, err := c.desk.Search(ctx, retrain.Filter{Policy: policy, Limit: maxOfPolicy})
 	if err != nil {
 		c.log.Error().Err(err).Msg("cannot read the ledger")
-		return nil, true
+		return nil, false, true
 	}
-	return requestLines(requests), false
+	return requestLines(requests), more, false
 }
 
 func (c *Console) groupData(s standing, known known) *groupData {
