@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/rewardwatch/rewardwatch/alerts"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/words"
@@ -433,13 +432,5 @@ func dash(s string) string {
 	return s
 }
 
-// printable replaces what is no visible character: names come from telemetry, and one that holds a control sequence
-// would reach the terminal.
-func printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) {
-			return r
-		}
-		return unicode.ReplacementChar
-	}, s)
-}
+// printable replaces what is no visible character.
+func printable(s string) string { return words.Printable(s) }

@@ -107,7 +107,7 @@ func TestADecisionAsksForTheTokenOnce(t *testing.T) {
 		t.Fatalf("approving gives %d to %s\n%s", done.Code, done.Header().Get("Location"), done.Body)
 	}
 	after := r.send(http.MethodGet, "/retrain/rr_waits", nil)
-	wants(t, "the page after it", after, 200, "by <b>ann</b><br>the new prices are known")
+	wants(t, "the page after it", after, 200, "by <b><bdi>ann</bdi></b><br>the new prices are known")
 	if strings.Contains(after.Body.String(), `value="approve"`) || !strings.Contains(after.Body.String(), `value="reject"`) {
 		t.Errorf("what is approved offers\n%s", after.Body)
 	}
@@ -282,7 +282,7 @@ func TestARequestIsDecidedOnce(t *testing.T) {
 	other.Set("by", "bob")
 	w := r.send(http.MethodPost, "/retrain/rr_waits", other)
 	wants(t, "another decision", w, 409, "Nothing was done: the request is open by now.")
-	wants(t, "it", w, 409, "by <b>ann</b>") // the page says who was first
+	wants(t, "it", w, 409, "by <b><bdi>ann</bdi></b>") // the page says who was first
 	if r.desk.decided != 1 {
 		t.Errorf("decided %d times", r.desk.decided)
 	}

@@ -126,7 +126,7 @@ func TestPageStaysWithItsGroup(t *testing.T) {
 	twin := worse
 	twin.Group = ingest.NewGroup("policy-0000", ingest.Label{Name: "env", Value: "b"}, ingest.Label{Name: "x", Value: "c"})
 	v.summaries[0].Groups = append(v.summaries[0].Groups, worse, twin)
-	if body := get(c, "/policies/policy-0000"+refresh).Body.String(); !strings.Contains(body, `class="badge ok">ok</span> <span class="label">env = prod-eu`) {
+	if body := get(c, "/policies/policy-0000"+refresh).Body.String(); !strings.Contains(body, `class="badge ok">ok</span> <bdi class="label">env = prod-eu`) {
 		t.Errorf("the refresh %s gives %s", refresh, body)
 	}
 	for _, g := range policyOf(t, v, "policy-0000", "").Groups {
@@ -185,27 +185,32 @@ func TestUnknownPolicyAndLedgerThatFails(t *testing.T) {
 // hostile are names that telemetry may bring.
 var hostile = []string{
 	"a/b", "/", "a%2Fb", "..", ".", "~", "~.", "", "a b+c", "?q=1#x", `"><script>alert(1)</script><img src=x onerror=alert(1)>`, "{{.}}", "line\nfeed\ttab", "\x00",
-	"\u202egnihton\u202c", strings.Repeat("x", 256), "\xff\xfe not text", "javascript:alert(1)", "//evil.example/", `\\evil`, "&amp;", "ä/日本", "' onclick='x",
+	"\u202egnihton\u202c", "\u202e", "\u200b", strings.Repeat("x", 256), "\xff\xfe not text", "javascript:alert(1)", "//evil.example/", `\\evil`, "&amp;", "ä/日本", "' onclick='x",
 }
 
-var links = regexp.MustCompile(`<th scope="row"><a href="([^"]*)">`)
+var links = regexp.MustCompile(`<th scope="row"><a href="([^"]*)"><bdi>[^<]+</bdi>`)
+
+// hostileWorld is a policy that drifts, in which everything has the same name.
+func hostileWorld(name string) *madeUp {
+	v := madeUpFleet(0, someTime)
+	v.addPolicy(name, bank.Drift, someTime)
+	g := &v.summaries[0].Groups[0]
+	g.Versions = ingest.Versions{Policy: name, Env: name, Reward: name}
+	for i := range g.Streams {
+		s := &g.Streams[i]
+		s.Notes, s.Dropped[0].Branch = []string{name}, name
+	}
+	v.courses[g.Group].Scores[name] = v.courses[g.Group].Scores["return"]
+	g.Streams[0].Signal, g.ActionShare[0].Action = name, name
+	v.incidents[0].ID, v.incidents[0].Alarms[0].Signal, v.incidents[0].Alarms[0].Effect.Quantity = name, name, name
+	v.faults = nil
+	return v
+}
 
 // Every name is shown as text, and its link leads to its page as a browser follows it.
 func TestHostileNames(t *testing.T) {
 	for _, name := range hostile {
-		v := madeUpFleet(0, someTime)
-		v.addPolicy(name, bank.Drift, someTime)
-		g := &v.summaries[0].Groups[0]
-		g.Versions = ingest.Versions{Policy: name, Env: name, Reward: name}
-		for i := range g.Streams {
-			s := &g.Streams[i]
-			s.Notes, s.Dropped[0].Branch = []string{name}, name
-		}
-		v.courses[g.Group].Scores[name] = v.courses[g.Group].Scores["return"]
-		g.Streams[0].Signal, g.ActionShare[0].Action = name, name
-		v.incidents[0].ID, v.incidents[0].Alarms[0].Signal, v.incidents[0].Alarms[0].Effect.Quantity = name, name, name
-		v.faults = nil
-		c := consoleOf(v, nil)
+		c := consoleOf(hostileWorld(name), nil)
 		fleet := get(c, "/").Body.String()
 		inert(t, name, fleet)
 		found := links.FindStringSubmatch(fleet)
@@ -223,6 +228,54 @@ func TestHostileNames(t *testing.T) {
 			t.Errorf("%q: %s gives %d", name, at, w.Code)
 		}
 		inert(t, name, w.Body.String())
+	}
+}
+
+var (
+	isolated = regexp.MustCompile(`<bdi[^>]*>[^<]*</bdi>`)
+	blocks   = regexp.MustCompile(`</?(?:br|td|th|tr|p|li|dt|dd|h1|h2|h3|div|section|nav|title|text)(?: [^>]*)?>`)
+	tags     = regexp.MustCompile(`<[^>]*>`)
+	word     = regexp.MustCompile(`[A-Za-z]{2}`)
+)
+
+// straight fails the test where a name that turns writing round, and is not isolated, stands in one line with words of ours.
+func straight(t *testing.T, what, page string) {
+	t.Helper()
+	for _, block := range blocks.Split(isolated.ReplaceAllString(page, "…"), -1) {
+		if text := tags.ReplaceAllString(block, " "); strings.Contains(text, "\u202e") && word.MatchString(text) {
+			t.Errorf("%s: a name turns round %q", what, strings.TrimSpace(text))
+		}
+	}
+}
+
+func TestNamesDoNotTurnTheWritingRound(t *testing.T) {
+	const name = "\u202e1"
+	w := hostileWorld(name)
+	w.summaries[0].Groups = append(w.summaries[0].Groups, w.summaries[0].Groups[0])
+	w.summaries[0].Groups[1].Group = ingest.NewGroup(name, ingest.Label{Name: name, Value: "2"})
+	w.addPolicy(name+"2", bank.TelemetryFault, someTime)
+	w.faults[0].Streams = map[string]string{name: name}
+	ledger := someDesk()
+	q := &ledger.requests[0]
+	q.Policy, q.Recipe, q.Parent, q.Reason, q.Trigger, q.Target = name, name, name, name, name, name
+	ledger.history[q.ID][0].By, ledger.history[q.ID][0].Reason = name, name
+	c := consoleOf(w, ledger)
+	for _, path := range []string{"/", "/" + policyLink(name), "/incidents", "/" + incidentLink(name), "/retrain", "/retrain/" + q.ID} {
+		page := get(c, path)
+		if page.Code != http.StatusOK || !strings.Contains(page.Body.String(), "<bdi>\ufffd1") {
+			t.Errorf("%s gives %d without the name: %s", path, page.Code, page.Body)
+		}
+		straight(t, path, page.Body.String())
+	}
+}
+
+func TestVisible(t *testing.T) {
+	for name, want := range map[string]string{
+		"": `""`, "  ": `"  "`, "\u200b": "\ufffd", "\u202e": "\ufffd", "a\u202eb": "a\ufffdb", "ä b/日本": "ä b/日本", "\xff": "\ufffd", "\t": `"\t"`,
+	} {
+		if got := visible(name); got != want {
+			t.Errorf("%q is shown as %q, want %q", name, got, want)
+		}
 	}
 }
 

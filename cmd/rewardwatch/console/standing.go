@@ -221,10 +221,11 @@ func named(r *http.Request, wildcard string) string {
 	return strings.TrimPrefix(r.PathValue(wildcard), "~")
 }
 
-// visible gives a name that can be seen, and so be clicked on: one of white space stands in quotes.
+// visible gives a name that can be seen, and so be clicked on: what is no visible character is replaced, and one of white space stands in
+// quotes.
 func visible(name string) string {
 	if strings.TrimSpace(name) == "" {
-		return strconv.Quote(name)
+		name = strconv.Quote(name)
 	}
-	return name
+	return words.Printable(name)
 }

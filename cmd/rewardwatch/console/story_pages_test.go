@@ -21,9 +21,9 @@ func TestIncidentTellsTheWholeStory(t *testing.T) {
 	at := 0
 	for _, want := range []string{
 		"return has drifted from the baseline since 2026-11-20T08:00:05Z. The likeliest cause is the environment.",
-		"What drifted", "return was <b>482.1 ± 62.3</b>", "now <b>401.7 ± 71.9</b>", "-1.29 sd", "moved by at least 0.31", "outcome.conversion",
+		"What drifted", "<bdi>return</bdi> was <b>482.1 ± 62.3</b>", "now <b>401.7 ± 71.9</b>", "-1.29 sd", "moved by at least 0.31", "outcome.conversion",
 		"Since when", "unit 1203 (2026-11-20T08:00:05Z, agent a-17)", "with 90 % confidence between unit 1196", "unit 1234", "record 46923 of partition 0",
-		"Back</dt><dd>unit 1330", "Versions before and after", "v1 <span class=\"none\">did not change", "<b>41 → 42</b>",
+		"Back</dt><dd>unit 1330", "Versions before and after", "<bdi>v1</bdi> <span class=\"none\">did not change", "<b><bdi>41</bdi> → <bdi>42</bdi></b>",
 		"Why", `class="named"`, "<b>environment</b>", "87 %", "env_version went from 41 to 42", "<b>policy</b>", "policy_version stayed v1", "reward function",
 		"The mean return changed by <b>-80.4</b>", "reward per step", "-71.2", "observation.basket",
 		"Which detectors agree", "location, wilcoxon", "1.83", "9c41beef02a7d310, 500 units", "one false alarm in 20000 units, expected one in 41000",
@@ -55,7 +55,7 @@ func TestIncidentThatLittleIsKnownOf(t *testing.T) {
 	wants(t, "one without alarms", get(c, "/incidents/bare"), 200, "Its alarms are no longer kept.")
 	w := get(c, "/incidents/noclock")
 	wants(t, "one without a clock", w, 200, "since unit 7")
-	wants(t, "it", w, 200, "return was <b>not known</b>")
+	wants(t, "it", w, 200, "<bdi>return</bdi> was <b>not known</b>")
 	wants(t, "it", w, 200, "Nothing is known yet that speaks for a cause.")
 	if body := w.Body.String(); strings.Contains(body, "NaN") || strings.Contains(body, `"Inf`) {
 		t.Errorf("figures that are none are drawn or told:\n%s", body)
@@ -193,9 +193,9 @@ func TestRequestShowsWhatBecameOfIt(t *testing.T) {
 	r.logIn()
 	w := r.send(http.MethodGet, "/retrain/rr_missed", nil)
 	for _, says := range []string{
-		"What changes against recipe base", `<tr class="removed"><td class="sign">−<span class="hidden"> was</span></td><td>config.warmup</td><td>100</td><td class="from">base.yaml:9</td>`,
-		"a policy that has learnt from the data", "mean return &gt; 480 over 200 episodes within 24h", "by <b>job</b><br>the job made version v2",
-		"no answer within 15s", "120ms", `202  <code>{&#34;job&#34;:&#34;7781&#34;}</code>`, "epoch 1 loss 0.713\nepoch 2", "&lt;script&gt;alert(1)", `<span class="badge drift">missed</span> the mean of return was 455.2`,
+		"What changes against recipe <bdi>base</bdi>", `<tr class="removed"><td class="sign">−<span class="hidden"> was</span></td><td>config.warmup</td><td>100</td><td class="from">base.yaml:9</td>`,
+		"a policy that has learnt from the data", "mean return &gt; 480 over 200 episodes within 24h", "by <b><bdi>job</bdi></b><br>the job made version v2",
+		"no answer within 15s", "120ms", `202 <code>{&#34;job&#34;:&#34;7781&#34;}</code>`, "epoch 1 loss 0.713\nepoch 2", "&lt;script&gt;alert(1)", `<span class="badge drift">missed</span> the mean of return was 455.2`,
 		"New version</dt><dd>v2",
 	} {
 		wants(t, "the page", w, 200, says)
@@ -204,14 +204,14 @@ func TestRequestShowsWhatBecameOfIt(t *testing.T) {
 		t.Error("what is over can be decided")
 	}
 	before := r.send(http.MethodGet, "/retrain/rr_waits?against=before", nil)
-	wants(t, "against the one before", before, 200, "What changes against request <code>rr_missed</code>")
+	wants(t, "against the one before", before, 200, "What changes against request <code><bdi>rr_missed</bdi></code>")
 	wants(t, "it", before, 200, `<td>config.learning_rate</td><td>0.0003</td>`)
 	wants(t, "it", before, 200, `<td>config.learning_rate</td><td>0.0001</td>`)
 	if strings.Contains(before.Body.String(), "config.warmup") {
 		t.Error("the recipe is compared, not the request")
 	}
 	back := r.send(http.MethodGet, "/retrain/rr_back", nil)
-	wants(t, "a rollback", back, 200, "from <b>v2</b> back to <b>v1</b>")
+	wants(t, "a rollback", back, 200, "from <b><bdi>v2</bdi></b> back to <b><bdi>v1</bdi></b>")
 	wants(t, "it", back, 200, "It has no config.")
 	wants(t, "it", back, 200, `value="resend"`)
 	if strings.Contains(back.Body.String(), `value="approve"`) {
@@ -227,7 +227,7 @@ func TestRequestShowsWhatBecameOfIt(t *testing.T) {
 // hostileNames are names as telemetry, jobs and people may send them.
 func hostileNames() []string {
 	return []string{
-		`"><script>alert(1)</script><img src=x onerror=alert(1)>`, "a/b", "a%2Fb", "..", ".", "../../etc", "line\nbreak", "\u202egnp.exe", strings.Repeat("x", 256),
+		`"><script>alert(1)</script><img src=x onerror=alert(1)>`, "a/b", "a%2Fb", "..", ".", "../../etc", "line\nbreak", "\u202egnp.exe", "\u202e", "\u200b", strings.Repeat("x", 256),
 		"\xff\xfe", "javascript:alert(1)", "{{.Root}}", "'; --", "a?b#c", " ", "%zz", `\`, "</title>", "&amp;",
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/rewardwatch/rewardwatch/alerts"
@@ -39,6 +40,17 @@ func (f Fact) Name() string { return f[0] }
 
 // Value gives what the line tells.
 func (f Fact) Value() string { return f[1] }
+
+// Printable replaces what is no visible character: names come from telemetry, and one that holds a control sequence would reach the
+// terminal, or turn round the writing after it.
+func Printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return unicode.ReplacementChar
+	}, s)
+}
 
 // Short gives a number to four significant digits.
 func Short(x float64) string { return strconv.FormatFloat(x, 'g', 4, 64) }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode"
 
 	"github.com/rewardwatch/rewardwatch/detectors/bank"
 )
@@ -18,7 +19,7 @@ var hostile = []string{
 	`<script>hurt("a script")</script>`, `"><img src=x onerror='hurt("an attribute")'>`, `' autofocus onfocus='hurt("a focus")`,
 	`</title></style></textarea></script><svg onload=hurt("a picture")>`, `javascript:hurt("an address")`, "`${hurt('a template')}`",
 	`{{.Root}}{{hurt "a template"}}`, `<!--`, `&lt;b&gt;&amp;`, `a/b`, `a%2Fb`, `/`, `//` + rebound + `/x`, `%`, `%00`, `.`, `..`, `../../login`,
-	`..%2F..`, `a\b`, `a?x=1#y`, `a&policy=b;c`, `a+b c`, " ", "two\nlines\r\n\tand a tab", "\u202egnihtyna\u202c \u200fx\u2066",
+	`..%2F..`, `a\b`, `a?x=1#y`, `a&policy=b;c`, `a+b c`, " ", "two\nlines\r\n\tand a tab", "\u202egnihtyna\u202c \u200fx\u2066", "\u202e", "\u200b",
 	strings.Repeat("w", 256), strings.Repeat("é ", 128), "not \xff\xfe UTF-8", "not \xff\xfd UTF-8", "a\x00b",
 }
 
@@ -99,10 +100,10 @@ func (p *tab) leadsTo(t *testing.T, text string) string {
 	return found[0]
 }
 
-// visible is a text as HTML shows it: white space is one, and what is no character is a replacement.
+// visible is what a text has of visible characters, which is what the console shows of names; white space is one.
 func visible(text string) string {
 	text = strings.Map(func(r rune) rune {
-		if r == 0 || r == '\ufffd' {
+		if !unicode.IsPrint(r) || r == '\ufffd' {
 			return -1
 		}
 		return r
