@@ -34,7 +34,13 @@ func must[T any](value T, err error) T {
 }
 
 // asset gives the path of a file below static/, with a hash of what it holds: a browser keeps it until it changes.
-func asset(name string) string { return name + "?v=" + hashes()[name] }
+func asset(name string) string {
+	hash, known := hashes()[name]
+	if !known {
+		panic("a page names " + name + ", which is not embedded") // no test would let it pass
+	}
+	return name + "?v=" + hash
+}
 
 // hashes gives the hashes of the styles, scripts and pictures, by name.
 var hashes = sync.OnceValue(func() map[string]string {
