@@ -104,7 +104,7 @@ func TestPagesAgreeOnAnIncident(t *testing.T) {
 	earlier := i.Alarms[0]
 	earlier.Signal, earlier.Effect.Quantity, earlier.Onset.TS, earlier.Onset.Ordinal = "action", "action", earlier.Onset.TS-int64(time.Hour), 3
 	resolved.Onset = earlier.Onset
-	resolved.Onset.Ordinal++
+	resolved.Onset.Ordinal--
 	i.Alarms = []alerts.Alarm{resolved, i.Alarms[0], earlier}
 	i.MutedUntil = someTime.Add(time.Hour)
 	d, page, listed := fleetOf(v, ""), policyOf(t, v, "policy-0000", ""), incidentsOf(v.incidents, nil).Lines[0]

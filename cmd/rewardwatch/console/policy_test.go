@@ -122,7 +122,7 @@ func TestPageStaysWithItsGroup(t *testing.T) {
 	v.summaries[0].Groups[0].Streams = []bank.StreamSummary{madeUpStream("return", bank.OK)}
 	c := consoleOf(v, nil)
 	refresh := policyOf(t, v, "policy-0000", "").Refresh
-	worse.Group = ingest.NewGroup("policy-0000", ingest.Label{Name: "env", Value: `b",x="c`})
+	worse.Group = ingest.NewGroup("policy-0000", ingest.Label{Name: "env", Value: `b","x"="c`})
 	twin := worse
 	twin.Group = ingest.NewGroup("policy-0000", ingest.Label{Name: "env", Value: "b"}, ingest.Label{Name: "x", Value: "c"})
 	v.summaries[0].Groups = append(v.summaries[0].Groups, worse, twin)
