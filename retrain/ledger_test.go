@@ -64,6 +64,7 @@ func testLedger(t *testing.T, on storage) {
 		{"PeopleDecide", testPeopleDecide},
 		{"UnfinishedRequestIsRejected", testUnfinishedRequestIsRejected},
 		{"Resend", testResend},
+		{"DoSeen", testDoSeen},
 		{"CircuitOpens", testCircuitOpens},
 		{"HangingTargetHoldsUpNoOther", testHangingTargetHoldsUpNoOther},
 		{"FinishedJobsAreDropped", testFinishedJobsAreDropped},

@@ -1,6 +1,7 @@
 package retrain
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"encoding/json"
@@ -128,18 +129,46 @@ func (d *Desk) Conclude(ctx context.Context, id string, v Verdict) (Request, err
 	})
 }
 
+// Verb is what a person does with a request.
+type Verb string
+
+// The verbs, with the methods that they stand for.
+const (
+	VerbApprove Verb = "approve"
+	VerbReject  Verb = "reject"
+	VerbResend  Verb = "resend"
+)
+
+// To gives the state that a verb leads to.
+func (v Verb) To() State {
+	if v == VerbReject {
+		return StateRejected
+	}
+	return StateOpen
+}
+
+// move gives the move of a verb.
+func (v Verb) move(by, why string, now time.Time) move {
+	m := move{by: by, why: why, to: v.To(), due: now.Add(requestLifetime)}
+	switch v {
+	case VerbApprove:
+		m.from = []State{StateAwaitingApproval}
+	case VerbReject:
+		m.from = unfinishedStates()
+	case VerbResend:
+		m.from = []State{StateDeadLetter, StateDelivered}
+	}
+	return m
+}
+
 // Approve lets a request leave that waits for it.
 func (d *Desk) Approve(ctx context.Context, id, by, why string) (Request, error) {
-	return d.change(ctx, id, func(_ *sql.Tx, _ Request, now time.Time) (move, error) {
-		return move{by: by, why: why, from: []State{StateAwaitingApproval}, to: StateOpen, due: now.Add(requestLifetime)}, nil
-	})
+	return d.do(ctx, id, VerbApprove, by, why)
 }
 
 // Reject ends a request that is not finished. A receiver that has the order already is not told.
 func (d *Desk) Reject(ctx context.Context, id, by, why string) (Request, error) {
-	return d.change(ctx, id, func(*sql.Tx, Request, time.Time) (move, error) {
-		return move{by: by, why: why, from: unfinishedStates(), to: StateRejected}, nil
-	})
+	return d.do(ctx, id, VerbReject, by, why)
 }
 
 // The errors of Approve and Resend beside those of the others.
@@ -151,8 +180,28 @@ var (
 
 // Resend delivers a request again, under the same id: one that was given up, or one that the receiver has lost.
 func (d *Desk) Resend(ctx context.Context, id, by, why string) (Request, error) {
-	return d.change(ctx, id, func(_ *sql.Tx, _ Request, now time.Time) (move, error) {
-		return move{by: by, why: why, from: []State{StateDeadLetter, StateDelivered}, to: StateOpen, due: now.Add(requestLifetime)}, nil
+	return d.do(ctx, id, VerbResend, by, why)
+}
+
+func (d *Desk) do(ctx context.Context, id string, v Verb, by, why string) (Request, error) {
+	return d.change(ctx, id, func(_ *sql.Tx, _ Request, now time.Time) (move, error) { return v.move(by, why, now), nil })
+}
+
+// DoSeen does it for a person who has seen so many entries of the request's history. Where there are others by now nothing is done, and
+// it is a *StateError: states recur, so that the state alone does not tell.
+func (d *Desk) DoSeen(ctx context.Context, id string, seen int, v Verb, by, why string) (Request, error) {
+	return d.change(ctx, id, func(tx *sql.Tx, _ Request, now time.Time) (move, error) {
+		var entries int
+		if err := tx.QueryRowContext(ctx, `SELECT count(*) FROM history WHERE request = $1`, plain(id)).Scan(&entries); err != nil {
+			return move{}, fmt.Errorf("count the history: %w", err)
+		}
+		if entries != seen {
+			state, err := stateOf(ctx, tx, id)
+			return move{}, cmp.Or[error](err, &StateError{Request: id, State: state, To: v.To()})
+		}
+		m := v.move(by, why, now)
+		m.once = true
+		return m, nil
 	})
 }
 

@@ -347,6 +347,46 @@ func testUnfinishedRequestIsRejected(t *testing.T, on storage) {
 	}
 }
 
+// What was seen is held against the history in the transaction of the change: states recur, and everything unfinished can be rejected.
+func testDoSeen(t *testing.T, on storage) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, on)
+		id := r.waiting("ranker").ID
+		var wrong *StateError
+		do := func(seen int, v Verb) error {
+			_, err := r.DoSeen(t.Context(), id, seen, v, "ann", "go on")
+			return err
+		}
+		for _, seen := range []int{-1, 0, 2} {
+			if err := do(seen, VerbReject); !errors.As(err, &wrong) || wrong.State != StateAwaitingApproval {
+				t.Errorf("%d entries seen: %v, want a StateError", seen, err)
+			}
+		}
+		check(t, do(1, VerbApprove))
+		for _, v := range []Verb{VerbApprove, VerbReject} {
+			if err := do(1, v); !errors.As(err, &wrong) || wrong.State != StateOpen {
+				t.Errorf("%s of what is approved: %v, want a StateError", v, err)
+			}
+		}
+		if err := do(2, VerbApprove); !errors.As(err, &wrong) {
+			t.Errorf("approving what is seen to be open: %v, want a StateError", err)
+		}
+		r.run()
+		r.pass(soon)
+		check(t, do(3, VerbResend))
+		r.pass(soon)
+		if q, err := r.Request(t.Context(), id); err != nil || q.State != StateDelivered {
+			t.Fatalf("request %+v, %v, want delivered", q, err)
+		}
+		if err := do(3, VerbResend); !errors.As(err, &wrong) || len(r.receiver.seen()) != 2 {
+			t.Errorf("sending again what was delivered since: %v after %d deliveries, want a StateError after 2", err, len(r.receiver.seen()))
+		}
+		if _, err := r.DoSeen(t.Context(), "rr_none", 0, VerbReject, "ann", "no"); !errors.Is(err, ErrUnknownRequest) {
+			t.Errorf("an unknown request: %v", err)
+		}
+	})
+}
+
 func testResend(t *testing.T, on storage) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, on, slices.Repeat([]http.HandlerFunc{status(500)}, 7)...)

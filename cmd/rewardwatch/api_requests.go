@@ -17,6 +17,9 @@ import (
 // those of retrain.Desk.
 type requestDesk interface {
 	pages.Desk
+	Approve(ctx context.Context, id, by, why string) (retrain.Request, error)
+	Reject(ctx context.Context, id, by, why string) (retrain.Request, error)
+	Resend(ctx context.Context, id, by, why string) (retrain.Request, error)
 	Ask(ctx context.Context, a retrain.Ask) (retrain.Request, error)
 	Report(ctx context.Context, id string, r retrain.Report) (retrain.Request, error)
 	Link(ctx context.Context, q retrain.Request) (string, error)

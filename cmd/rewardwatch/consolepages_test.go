@@ -37,7 +37,7 @@ func TestDecidingInTheConsole(t *testing.T) {
 		}
 		return answer.StatusCode, string(body)
 	}
-	form := url.Values{"decision": {"approve"}, "seen": {string(retrain.StateAwaitingApproval)}, "by": {"ann"}, "why": {"the new prices are known"}}
+	form := url.Values{"decision": {"approve"}, "seen": {"1"}, "by": {"ann"}, "why": {"the new prices are known"}}
 	if code, body := submit("/retrain/"+id, form); code != http.StatusUnauthorized || !strings.Contains(body, "Log in") {
 		t.Errorf("without a login it gives %d %s", code, body)
 	}
@@ -56,7 +56,7 @@ func TestDecidingInTheConsole(t *testing.T) {
 			t.Errorf("%s gives %d", path, code)
 		}
 	}
-	if code, body := submit("/retrain/"+id, url.Values{"decision": {"reject"}, "seen": {string(retrain.StateAwaitingApproval)}, "by": {"bob"}, "why": {"no"}}); code != http.StatusConflict {
+	if code, body := submit("/retrain/"+id, url.Values{"decision": {"reject"}, "seen": {"1"}, "by": {"bob"}, "why": {"no"}}); code != http.StatusConflict {
 		t.Errorf("what is decided is rejected: %d %s", code, body)
 	}
 }
@@ -72,7 +72,7 @@ func TestConsoleWithoutATokenIsForThisMachine(t *testing.T) {
 		t.Fatal(err)
 	}
 	id := r.request(retrain.StateAwaitingApproval)
-	form := url.Values{"decision": {"reject"}, "seen": {string(retrain.StateAwaitingApproval)}, "by": {"ann"}, "why": {"no"}}.Encode()
+	form := url.Values{"decision": {"reject"}, "seen": {"1"}, "by": {"ann"}, "why": {"no"}}.Encode()
 	client := &http.Client{
 		Transport:     &http.Transport{DisableKeepAlives: true},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },

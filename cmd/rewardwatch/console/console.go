@@ -45,9 +45,8 @@ type Desk interface {
 	// Delta gives what the config and the contract of a request change against those of the version before, its parent.
 	Delta(q retrain.Request) (parent string, differences []retrain.Difference, err error)
 
-	Approve(ctx context.Context, id, by, why string) (retrain.Request, error)
-	Reject(ctx context.Context, id, by, why string) (retrain.Request, error)
-	Resend(ctx context.Context, id, by, why string) (retrain.Request, error)
+	// DoSeen does what a person has decided who has seen so many entries of the history.
+	DoSeen(ctx context.Context, id string, seen int, v retrain.Verb, by, why string) (retrain.Request, error)
 
 	LinkedRequest(ctx context.Context, id, token string) (retrain.Request, error)
 	ApproveByLink(ctx context.Context, id, token, by, why string) (retrain.Request, error)

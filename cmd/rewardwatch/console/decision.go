@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 	"unicode"
@@ -21,7 +22,7 @@ const decisionPatience = 20 * time.Second
 
 // formPart is the form by which a person decides on a request, as it was filled in last.
 type formPart struct {
-	Seen                    string // the state that the person has seen
+	Seen                    int    // how many entries of the history the person has seen
 	Approve, Reject, Resend bool   // what can be decided
 	Login                   bool   // the token has to be shown first
 	Closed                  string // why nobody can decide here
@@ -29,9 +30,9 @@ type formPart struct {
 	Problem                 string // why it was not carried out
 }
 
-// with says what of a request in a state can be decided, by who may or may not.
-func (f formPart) with(s retrain.State, may error) formPart {
-	f.Seen = string(s)
+// with says what of a request in a state, with so many entries of history, can be decided, by who may or may not.
+func (f formPart) with(s retrain.State, entries int, may error) formPart {
+	f.Seen = entries
 	f.Approve = s == retrain.StateAwaitingApproval
 	f.Reject = !s.Final()
 	f.Resend = s == retrain.StateDeadLetter || s == retrain.StateDelivered
@@ -64,13 +65,6 @@ var (
 	errNoDecision = errors.New("say what is decided, by whom and why")
 )
 
-// movedError says that a request is no longer in the state in which the person has seen it.
-type movedError struct{ state retrain.State }
-
-func (e *movedError) Error() string {
-	return "nothing was done: the request is " + words.Plain(e.state) + " by now"
-}
-
 // decide carries out what the form of a request says.
 func (c *Console) decide(w http.ResponseWriter, r *http.Request) {
 	f, decision, err := readForm(w, r)
@@ -78,10 +72,10 @@ func (c *Console) decide(w http.ResponseWriter, r *http.Request) {
 		err = c.may(r)
 	}
 	if err == nil {
-		err = f.check(decision, "approve", "reject", "resend")
+		err = f.check(decision, string(retrain.VerbApprove), string(retrain.VerbReject), string(retrain.VerbResend))
 	}
 	if err == nil {
-		err = c.settle(r.Context(), r.PathValue("id"), decision, f)
+		err = c.settle(r.Context(), r.PathValue("id"), retrain.Verb(decision), f)
 	}
 	if err != nil {
 		status, problem := c.refusal(err)
@@ -98,12 +92,18 @@ func seeOther(w http.ResponseWriter, to string) {
 	w.WriteHeader(http.StatusSeeOther)
 }
 
+// notSeen is what a form has seen that does not say so.
+const notSeen = -1
+
 func readForm(w http.ResponseWriter, r *http.Request) (f formPart, decision string, err error) {
 	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 	if err := r.ParseForm(); err != nil {
 		return f, "", errBadForm
 	}
-	f = formPart{Seen: r.PostForm.Get("seen"), By: strings.TrimSpace(r.PostForm.Get("by")), Why: strings.TrimSpace(r.PostForm.Get("why"))}
+	f = formPart{Seen: notSeen, By: strings.TrimSpace(r.PostForm.Get("by")), Why: strings.TrimSpace(r.PostForm.Get("why"))}
+	if seen, err := strconv.Atoi(r.PostForm.Get("seen")); err == nil && seen >= 0 {
+		f.Seen = seen
+	}
 	return f, r.PostForm.Get("decision"), nil
 }
 
@@ -120,44 +120,31 @@ func (f formPart) check(decision string, known ...string) error {
 }
 
 // settle does what a person has decided of what he has seen. Sent a second time, as by a second click, it does nothing more.
-func (c *Console) settle(ctx context.Context, id, decision string, f formPart) error {
+func (c *Console) settle(ctx context.Context, id string, v retrain.Verb, f formPart) error {
 	if c.desk == nil {
 		return retrain.ErrUnknownRequest
 	}
 	ctx, cancel := context.WithTimeout(ctx, decisionPatience)
 	defer cancel()
-	q, err := c.desk.Request(ctx, id)
-	if err != nil {
+	_, err := c.desk.DoSeen(ctx, id, f.Seen, v, f.By, f.Why)
+	if _, moved := errors.AsType[*retrain.StateError](err); !moved || f.Seen == notSeen {
 		return err
 	}
-	if string(q.State) != f.Seen {
-		history, err := c.desk.History(ctx, id)
-		if err != nil {
-			return err
-		}
-		if n := len(history); n > 0 && history[n-1].By == f.By && history[n-1].Reason == f.Why {
-			return nil
-		}
-		return &movedError{q.State}
+	history, failed := c.desk.History(ctx, id)
+	if failed != nil {
+		return failed
 	}
-	switch decision {
-	case "approve":
-		_, err = c.desk.Approve(ctx, id, f.By, f.Why)
-	case "reject":
-		_, err = c.desk.Reject(ctx, id, f.By, f.Why)
-	case "resend":
-		_, err = c.desk.Resend(ctx, id, f.By, f.Why)
+	did := func(s retrain.StateChange) bool { return s.State == v.To() && s.By == f.By && s.Reason == f.Why }
+	if len(history) > f.Seen && slices.ContainsFunc(history[f.Seen:], did) {
+		return nil
 	}
 	return err
 }
 
 // refusal gives the status with which a decision is refused, and what the person is told: what is not for people is in the log.
 func (c *Console) refusal(err error) (status int, text string) {
-	if _, moved := errors.AsType[*movedError](err); moved {
-		return http.StatusConflict, sentence(err)
-	}
 	if state, wrong := errors.AsType[*retrain.StateError](err); wrong {
-		return http.StatusConflict, sentence(&movedError{state.State})
+		return http.StatusConflict, "Nothing was done: the request is " + words.Plain(state.State) + " by now."
 	}
 	for _, known := range []struct {
 		err    error

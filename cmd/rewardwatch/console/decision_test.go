@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -71,8 +72,8 @@ func (r *rig) logIn() {
 }
 
 // decision is the form of the page as a person fills it in.
-func decision(what string, seen retrain.State) url.Values {
-	return url.Values{"decision": {what}, "seen": {string(seen)}, "by": {"ann"}, "why": {"the new prices are known"}}
+func decision(what string, seen int) url.Values {
+	return url.Values{"decision": {what}, "seen": {strconv.Itoa(seen)}, "by": {"ann"}, "why": {"the new prices are known"}}
 }
 
 // wants fails the test unless an answer has a status and says something.
@@ -90,7 +91,7 @@ func TestADecisionAsksForTheTokenOnce(t *testing.T) {
 	if strings.Contains(page.Body.String(), "<form") {
 		t.Error("a form is shown to who has not logged in")
 	}
-	refused := r.send(http.MethodPost, "/retrain/rr_waits", decision("approve", retrain.StateAwaitingApproval))
+	refused := r.send(http.MethodPost, "/retrain/rr_waits", decision("approve", 1))
 	wants(t, "a decision without a login", refused, 401, "Log in with the token first.")
 	wants(t, "it", refused, 401, "<dd>the new prices are known</dd>") // what was written is not lost
 	wants(t, "a wrong token", r.send(http.MethodPost, "/login", url.Values{"token": {"correct"}, "request": {"rr_waits"}}), 401, "That is not the token.")
@@ -101,8 +102,8 @@ func TestADecisionAsksForTheTokenOnce(t *testing.T) {
 	if in.Code != 303 || in.Header().Get("Location") != "./retrain/rr_waits" {
 		t.Fatalf("the login gives %d to %s", in.Code, in.Header().Get("Location"))
 	}
-	wants(t, "the page with a login", r.send(http.MethodGet, "/retrain/rr_waits", nil), 200, `name="seen" value="awaiting_approval"`)
-	done := r.send(http.MethodPost, "/retrain/rr_waits", decision("approve", retrain.StateAwaitingApproval), "Sec-Fetch-Site", "same-origin")
+	wants(t, "the page with a login", r.send(http.MethodGet, "/retrain/rr_waits", nil), 200, `name="seen" value="1"`)
+	done := r.send(http.MethodPost, "/retrain/rr_waits", decision("approve", 1), "Sec-Fetch-Site", "same-origin")
 	if done.Code != 303 || done.Header().Get("Location") != "./rr_waits" {
 		t.Fatalf("approving gives %d to %s\n%s", done.Code, done.Header().Get("Location"), done.Body)
 	}
@@ -124,7 +125,7 @@ func TestSessionsEnd(t *testing.T) {
 		r.logIn()
 		wants(t, "the login page", r.send(http.MethodGet, "/login", nil), 200, "You are logged in")
 		end(r)
-		wants(t, name, r.send(http.MethodPost, "/retrain/rr_waits", decision("reject", retrain.StateAwaitingApproval)), 401, "Log in")
+		wants(t, name, r.send(http.MethodPost, "/retrain/rr_waits", decision("reject", 1)), 401, "Log in")
 		if r.desk.decided != 0 {
 			t.Errorf("%s: decided", name)
 		}
@@ -137,7 +138,7 @@ func TestATokenThatCannotBeReadIsNotShown(t *testing.T) {
 	r.token = ""
 	for _, w := range []*httptest.ResponseRecorder{
 		r.send(http.MethodGet, "/retrain/rr_waits", nil),
-		r.send(http.MethodPost, "/retrain/rr_waits", decision("approve", retrain.StateAwaitingApproval)),
+		r.send(http.MethodPost, "/retrain/rr_waits", decision("approve", 1)),
 		r.send(http.MethodPost, "/login", url.Values{"token": {""}}),
 	} {
 		if strings.Contains(w.Body.String(), "/secret") || strings.Contains(w.Body.String(), `value="approve"`) {
@@ -159,7 +160,7 @@ func TestFormsOfOtherSitesAreRefused(t *testing.T) {
 		for _, path := range []string{"/retrain/rr_waits", "/login", "/logout"} {
 			r := newRig(t)
 			r.logIn()
-			form := decision("approve", retrain.StateAwaitingApproval)
+			form := decision("approve", 1)
 			form.Set("token", r.token)
 			w := r.send(http.MethodPost, path, form, headers...)
 			wants(t, name+" to "+path, w, 403, "This form was sent by a page of another site.")
@@ -170,7 +171,7 @@ func TestFormsOfOtherSitesAreRefused(t *testing.T) {
 	}
 	r := newRig(t)
 	r.logIn()
-	w := r.send(http.MethodPost, "/retrain/rr_waits", decision("approve", retrain.StateAwaitingApproval), "Origin", "http://example.com") // httptest's host
+	w := r.send(http.MethodPost, "/retrain/rr_waits", decision("approve", 1), "Origin", "http://example.com") // httptest's host
 	if w.Code != 303 {
 		t.Errorf("the page itself, of an old browser, gives %d", w.Code)
 	}
@@ -184,7 +185,7 @@ func TestFormsThroughAProxy(t *testing.T) {
 		d := someDesk()
 		mux := http.NewServeMux()
 		New(&madeUp{}, d, a, func() time.Time { return someTime }, zerolog.Nop()).Register(mux)
-		q := httptest.NewRequest(http.MethodPost, "/retrain/rr_waits", strings.NewReader(decision("approve", retrain.StateAwaitingApproval).Encode()))
+		q := httptest.NewRequest(http.MethodPost, "/retrain/rr_waits", strings.NewReader(decision("approve", 1).Encode()))
 		q.Host = "10.0.0.7:9464"
 		q.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 		q.Header.Set("Origin", origin)
@@ -200,7 +201,7 @@ func TestWithoutATokenOnlyThisMachineDecides(t *testing.T) {
 	local := false
 	r.console.access = Access{Local: func(*http.Request) bool { return local }}
 	wants(t, "the page from elsewhere", r.send(http.MethodGet, "/retrain/rr_waits", nil), 200, "set http.token_file in the configuration")
-	form := decision("approve", retrain.StateAwaitingApproval)
+	form := decision("approve", 1)
 	wants(t, "a form from elsewhere", r.send(http.MethodPost, "/retrain/rr_waits", form), 403, "Deciding here needs a token")
 	wants(t, "the login", r.send(http.MethodGet, "/login", nil), 200, "No token is configured")
 	wants(t, "a login", r.send(http.MethodPost, "/login", url.Values{"token": {""}}), 200, "No token is configured")
@@ -216,31 +217,31 @@ func TestWithoutATokenOnlyThisMachineDecides(t *testing.T) {
 func TestWhatIsDecided(t *testing.T) {
 	for name, tt := range map[string]struct {
 		id, what string
-		seen     retrain.State
+		seen     int
 		change   func(url.Values)
 		refuse   error
 		code     int
 		says     string
 		becomes  retrain.State
 	}{
-		"approve":       {"rr_waits", "approve", retrain.StateAwaitingApproval, nil, nil, 303, "", retrain.StateOpen},
-		"reject":        {"rr_waits", "reject", retrain.StateAwaitingApproval, nil, nil, 303, "", retrain.StateRejected},
-		"resend":        {"rr_back", "resend", retrain.StateDelivered, nil, nil, 303, "", retrain.StateOpen},
-		"nobody":        {"rr_waits", "approve", retrain.StateAwaitingApproval, func(f url.Values) { f.Set("by", " ") }, nil, 400, "your name must be a text of 1 to 200", ""},
-		"no reason":     {"rr_waits", "approve", retrain.StateAwaitingApproval, func(f url.Values) { f.Del("why") }, nil, 400, "the reason must be a text of 1 to 1000", ""},
-		"nothing":       {"rr_waits", "", retrain.StateAwaitingApproval, nil, nil, 400, "either approve or reject or resend it", ""},
-		"another":       {"rr_waits", "delete", retrain.StateAwaitingApproval, nil, nil, 400, "either approve or reject or resend it", ""},
-		"large":         {"rr_waits", "approve", retrain.StateAwaitingApproval, func(f url.Values) { f.Set("why", strings.Repeat("x", maxForm)) }, nil, 400, "The form cannot be read.", ""},
-		"kept":          {"rr_waits", "approve", retrain.StateAwaitingApproval, func(f url.Values) { f.Del("by") }, nil, 400, `name="why" value="the new prices are known"`, ""},
-		"moved":         {"rr_waits", "reject", retrain.StateRunning, nil, nil, 409, "Nothing was done: the request is awaiting approval by now.", ""},
-		"nothing seen":  {"rr_waits", "reject", "", nil, nil, 409, "Nothing was done", ""},
-		"unknown":       {"rr_none", "approve", retrain.StateAwaitingApproval, nil, nil, 404, "There is no such request.", ""},
-		"wrong state":   {"rr_missed", "approve", retrain.StateMissed, nil, &retrain.StateError{Request: "rr_missed", State: retrain.StateMissed, To: retrain.StateOpen}, 409, "the request is missed by now", ""},
-		"gone":          {"rr_waits", "approve", retrain.StateAwaitingApproval, nil, fmt.Errorf("request rr_waits: %w", retrain.ErrTargetDisabled), 409, "its target answered 410 Gone", ""},
-		"no target":     {"rr_waits", "approve", retrain.StateAwaitingApproval, nil, fmt.Errorf("%w: trainer", retrain.ErrUnknownTarget), 409, "no longer configured", ""},
-		"another open":  {"rr_back", "resend", retrain.StateDelivered, nil, fmt.Errorf("%w: rr_waits", retrain.ErrUnfinished), 409, "another request that is not finished", ""},
-		"ledger failed": {"rr_waits", "approve", retrain.StateAwaitingApproval, nil, errors.New("write /secret/path"), 503, "It could not be done; the log says why.", ""},
-		"ledger late":   {"rr_waits", "approve", retrain.StateAwaitingApproval, nil, fmt.Errorf("write: %w", context.DeadlineExceeded), 503, "look again whether it was done", ""},
+		"approve":       {"rr_waits", "approve", 1, nil, nil, 303, "", retrain.StateOpen},
+		"reject":        {"rr_waits", "reject", 1, nil, nil, 303, "", retrain.StateRejected},
+		"resend":        {"rr_back", "resend", 0, nil, nil, 303, "", retrain.StateOpen},
+		"nobody":        {"rr_waits", "approve", 1, func(f url.Values) { f.Set("by", " ") }, nil, 400, "your name must be a text of 1 to 200", ""},
+		"no reason":     {"rr_waits", "approve", 1, func(f url.Values) { f.Del("why") }, nil, 400, "the reason must be a text of 1 to 1000", ""},
+		"nothing":       {"rr_waits", "", 1, nil, nil, 400, "either approve or reject or resend it", ""},
+		"another":       {"rr_waits", "delete", 1, nil, nil, 400, "either approve or reject or resend it", ""},
+		"large":         {"rr_waits", "approve", 1, func(f url.Values) { f.Set("why", strings.Repeat("x", maxForm)) }, nil, 400, "The form cannot be read.", ""},
+		"kept":          {"rr_waits", "approve", 1, func(f url.Values) { f.Del("by") }, nil, 400, `name="why" value="the new prices are known"`, ""},
+		"moved":         {"rr_waits", "reject", 2, nil, nil, 409, "Nothing was done: the request is awaiting approval by now.", ""},
+		"nothing seen":  {"rr_waits", "reject", 1, func(f url.Values) { f.Del("seen") }, nil, 409, "Nothing was done", ""},
+		"unknown":       {"rr_none", "approve", 1, nil, nil, 404, "There is no such request.", ""},
+		"wrong state":   {"rr_missed", "approve", 4, nil, &retrain.StateError{Request: "rr_missed", State: retrain.StateMissed, To: retrain.StateOpen}, 409, "the request is missed by now", ""},
+		"gone":          {"rr_waits", "approve", 1, nil, fmt.Errorf("request rr_waits: %w", retrain.ErrTargetDisabled), 409, "its target answered 410 Gone", ""},
+		"no target":     {"rr_waits", "approve", 1, nil, fmt.Errorf("%w: trainer", retrain.ErrUnknownTarget), 409, "no longer configured", ""},
+		"another open":  {"rr_back", "resend", 0, nil, fmt.Errorf("%w: rr_waits", retrain.ErrUnfinished), 409, "another request that is not finished", ""},
+		"ledger failed": {"rr_waits", "approve", 1, nil, errors.New("write /secret/path"), 503, "It could not be done; the log says why.", ""},
+		"ledger late":   {"rr_waits", "approve", 1, nil, fmt.Errorf("write: %w", context.DeadlineExceeded), 503, "look again whether it was done", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t)
@@ -274,16 +275,64 @@ func TestARequestIsDecidedOnce(t *testing.T) {
 	r := newRig(t)
 	r.logIn()
 	for range 2 {
-		if w := r.send(http.MethodPost, "/retrain/rr_waits", decision("approve", retrain.StateAwaitingApproval)); w.Code != 303 {
+		if w := r.send(http.MethodPost, "/retrain/rr_waits", decision("approve", 1)); w.Code != 303 {
 			t.Errorf("gives %d\n%s", w.Code, w.Body)
 		}
 	}
-	other := decision("reject", retrain.StateAwaitingApproval)
+	other := decision("reject", 1)
 	other.Set("by", "bob")
 	w := r.send(http.MethodPost, "/retrain/rr_waits", other)
 	wants(t, "another decision", w, 409, "Nothing was done: the request is open by now.")
 	wants(t, "it", w, 409, "by <b><bdi>ann</bdi></b>") // the page says who was first
 	if r.desk.decided != 1 {
+		t.Errorf("decided %d times", r.desk.decided)
+	}
+}
+
+// What a person has decided is known again whatever has become of the request since; what he has not decided never is.
+func TestASecondClickIsNoSecondDecision(t *testing.T) {
+	courier := func(r *rig, id string) { r.desk.move(id, retrain.StateDelivered, "rewardwatch", "") }
+	for name, tt := range map[string]struct {
+		id, what, second string
+		seen             int
+		between          func(*rig, string)
+		code             int
+	}{
+		"approved":                           {"rr_waits", "approve", "approve", 1, nil, 303},
+		"approved and delivered":             {"rr_waits", "approve", "approve", 1, courier, 303},
+		"sent again and delivered":           {"rr_back", "resend", "resend", 0, courier, 303},
+		"approved, then rejected":            {"rr_waits", "approve", "reject", 1, nil, 409},
+		"approved, delivered, then rejected": {"rr_waits", "approve", "reject", 1, courier, 409},
+		"rejected, then approved":            {"rr_waits", "reject", "approve", 1, nil, 409},
+	} {
+		r := newRig(t)
+		r.logIn()
+		if w := r.send(http.MethodPost, "/retrain/"+tt.id, decision(tt.what, tt.seen)); w.Code != 303 {
+			t.Fatalf("%s: the first gives %d\n%s", name, w.Code, w.Body)
+		}
+		if tt.between != nil {
+			tt.between(r, tt.id)
+		}
+		if w := r.send(http.MethodPost, "/retrain/"+tt.id, decision(tt.second, tt.seen)); w.Code != tt.code {
+			t.Errorf("%s: the second gives %d, want %d\n%s", name, w.Code, tt.code, w.Body)
+		}
+		if r.desk.decided != 1 {
+			t.Errorf("%s: decided %d times", name, r.desk.decided)
+		}
+	}
+}
+
+// A page that was opened after an earlier decision of the same person is a new one, though name and reason are the same.
+func TestTheSameDecisionOnANewPage(t *testing.T) {
+	r := newRig(t)
+	r.logIn()
+	for seen := range 2 {
+		if w := r.send(http.MethodPost, "/retrain/rr_back", decision("resend", 2*seen)); w.Code != 303 {
+			t.Fatalf("gives %d\n%s", w.Code, w.Body)
+		}
+		r.desk.move("rr_back", retrain.StateDelivered, "rewardwatch", "")
+	}
+	if r.desk.decided != 2 {
 		t.Errorf("decided %d times", r.desk.decided)
 	}
 }
@@ -294,7 +343,7 @@ func TestNoRetrainingConfigured(t *testing.T) {
 	r.logIn()
 	wants(t, "the ledger", r.send(http.MethodGet, "/retrain", nil), 200, "No retraining is configured.")
 	wants(t, "a request", r.send(http.MethodGet, "/retrain/rr_waits", nil), 404, "No retraining is configured.")
-	wants(t, "a decision", r.send(http.MethodPost, "/retrain/rr_waits", decision("approve", retrain.StateAwaitingApproval)), 404, "No retraining is configured.")
+	wants(t, "a decision", r.send(http.MethodPost, "/retrain/rr_waits", decision("approve", 1)), 404, "No retraining is configured.")
 	wants(t, "an incident", r.send(http.MethodGet, "/incidents/5f0c2e9a11d04b7c", nil), 200, "No retraining is configured.")
 }
 
@@ -309,7 +358,7 @@ func TestALedgerThatCannotBeRead(t *testing.T) {
 			t.Errorf("%s tells of a file", path)
 		}
 	}
-	w := r.send(http.MethodPost, "/retrain/rr_waits", decision("approve", retrain.StateAwaitingApproval))
+	w := r.send(http.MethodPost, "/retrain/rr_waits", decision("approve", 1))
 	wants(t, "a decision", w, 503, "It could not be done; the log says why.")
 	wants(t, "it", w, 503, "<dd>the new prices are known</dd>")
 	if !strings.Contains(r.log.String(), "/secret/ledger.db") {
@@ -329,7 +378,7 @@ func TestASlowLedger(t *testing.T) {
 		if took := time.Since(began); took != 3*ledgerPatience {
 			t.Errorf("three pages took %s", took)
 		}
-		w := r.send(http.MethodPost, "/retrain/rr_waits", decision("approve", retrain.StateAwaitingApproval))
+		w := r.send(http.MethodPost, "/retrain/rr_waits", decision("approve", 1))
 		wants(t, "a decision", w, 503, "look again whether it was done")
 	})
 }

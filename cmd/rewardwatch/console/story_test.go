@@ -88,27 +88,27 @@ func (d *madeUpDesk) Delta(q retrain.Request) (string, []retrain.Difference, err
 	return "base", retrain.Differences(old, now), err
 }
 
-func (d *madeUpDesk) Approve(ctx context.Context, id, by, why string) (retrain.Request, error) {
-	return d.move(ctx, id, retrain.StateOpen, by, why)
-}
-
-func (d *madeUpDesk) Reject(ctx context.Context, id, by, why string) (retrain.Request, error) {
-	return d.move(ctx, id, retrain.StateRejected, by, why)
-}
-
-func (d *madeUpDesk) Resend(ctx context.Context, id, by, why string) (retrain.Request, error) {
-	return d.move(ctx, id, retrain.StateOpen, by, why)
-}
-
-func (d *madeUpDesk) move(ctx context.Context, id string, to retrain.State, by, why string) (retrain.Request, error) {
+func (d *madeUpDesk) DoSeen(ctx context.Context, id string, seen int, v retrain.Verb, by, why string) (retrain.Request, error) {
 	if err := errors.Join(d.trouble(ctx), d.refuse); err != nil {
 		return retrain.Request{}, err
 	}
+	q, err := d.Request(ctx, id)
+	if err == nil && seen != len(d.history[id]) {
+		err = &retrain.StateError{Request: id, State: q.State, To: v.To()}
+	}
+	if err != nil {
+		return retrain.Request{}, err
+	}
+	d.decided++
+	return d.move(id, v.To(), by, why), nil
+}
+
+// move takes a request to a state, as a person, a job or the courier does.
+func (d *madeUpDesk) move(id string, to retrain.State, by, why string) retrain.Request {
 	q := &d.requests[d.find(id)]
 	q.State = to
 	d.history[id] = append(d.history[id], retrain.StateChange{At: someTime, State: to, By: by, Reason: why})
-	d.decided++
-	return *q, nil
+	return *q
 }
 
 // someIncident has all that a story can tell: two alarms, one of which has resolved.

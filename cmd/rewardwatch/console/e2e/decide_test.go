@@ -179,7 +179,7 @@ func TestOtherSitesDecideNothing(t *testing.T) {
 			}
 			evil := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 				w.Header().Set("Content-Type", "text/html")
-				_, _ = fmt.Fprintf(w, `<!doctype html><title>x</title><form method="post" action="%s/retrain/%s"><input name="seen" value="awaiting_approval"><input name="by" value="Mallory">
+				_, _ = fmt.Fprintf(w, `<!doctype html><title>x</title><form method="post" action="%s/retrain/%s"><input name="seen" value="1"><input name="by" value="Mallory">
 					<input name="why" value="x"><button name="decision" value="approve">Approve</button></form>`, s.address, s.waiting)
 			}))
 			t.Cleanup(evil.Close)
