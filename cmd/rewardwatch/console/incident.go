@@ -142,10 +142,11 @@ func storyOf(i *alerts.Incident) incidentPage {
 		d.Muted = words.Time(i.MutedUntil)
 	}
 	d.Span = scaleOf(i)
-	for k := range i.Alarms[:min(len(i.Alarms), maxAlarms)] {
-		d.Alarms = append(d.Alarms, alarmPartOf(&i.Alarms[k], d.Span))
+	alarms, left := firingFirst(i, maxAlarms)
+	for _, a := range alarms {
+		d.Alarms = append(d.Alarms, alarmPartOf(a, d.Span))
 	}
-	d.Omitted = i.Omitted + max(0, len(i.Alarms)-maxAlarms)
+	d.Omitted = left
 	if len(i.Alarms) > 0 {
 		first, newest := onset(i), newestEvidence(i)
 		d.Versions = versionParts(first.Before, i.Alarms[len(i.Alarms)-1].After)
@@ -160,6 +161,26 @@ func storyOf(i *alerts.Incident) incidentPage {
 		d.Decisions = append(d.Decisions, decision.String())
 	}
 	return d
+}
+
+// firingFirst gives at most so many alarms of an incident, those that fire first, then those that resolved last, and how many are left.
+func firingFirst(i *alerts.Incident, most int) (alarms []*alerts.Alarm, left int) {
+	for k := range i.Alarms {
+		alarms = append(alarms, &i.Alarms[k])
+	}
+	slices.SortStableFunc(alarms, func(a, b *alerts.Alarm) int {
+		switch {
+		case a.Resolved && b.Resolved:
+			return cmp.Compare(b.ResolvedAt.Ordinal, a.ResolvedAt.Ordinal)
+		case a.Resolved:
+			return 1
+		case b.Resolved:
+			return -1
+		}
+		return 0
+	})
+	shown := min(len(alarms), most)
+	return alarms[:shown], i.Omitted + len(alarms) - shown
 }
 
 // Head is what the list of incidents shows of it too.

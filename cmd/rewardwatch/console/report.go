@@ -121,21 +121,22 @@ type reportStream struct {
 }
 
 func (r *Report) incident(i alerts.Incident) reportIncident {
+	alarms, left := firingFirst(&i, maxReportAlarms)
 	out := reportIncident{
 		ID: i.ID, Title: i.Group.String(), Severity: string(i.Severity), State: "open", Cause: words.Plain(i.Cause),
-		Since: i.Opened.Moment(), Facts: r.Causes(i), Left: i.Omitted + max(0, len(i.Alarms)-maxReportAlarms),
+		Since: i.Opened.Moment(), Facts: r.Causes(i), Left: left,
 	}
 	if i.Closed {
 		out.State = "closed"
 	}
 	course := r.Courses.of(i.Group)
-	for k, a := range i.Alarms {
+	for _, a := range i.Alarms {
 		if !slices.Contains(out.Signals, a.Signal) {
 			out.Signals = append(out.Signals, a.Signal)
 		}
-		if k < maxReportAlarms {
-			out.Alarms = append(out.Alarms, r.alarm(a, course))
-		}
+	}
+	for _, a := range alarms {
+		out.Alarms = append(out.Alarms, r.alarm(*a, course))
 	}
 	return out
 }

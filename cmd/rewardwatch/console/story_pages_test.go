@@ -77,6 +77,29 @@ func TestIncidentPageIsBounded(t *testing.T) {
 	wants(t, "it", w, 200, "355 more alarms are not shown.") // 402 + 3 - 50
 }
 
+// Of an incident that flaps, what fires is shown, and what resolved last; page and report choose the same.
+func TestAlarmsThatFireAreShownFirst(t *testing.T) {
+	i := alerts.Incident{ID: "flaps", Group: ingest.NewGroup("p"), Omitted: 2}
+	for k := range 2 * maxAlarms {
+		a := alerts.Alarm{ID: fmt.Sprintf("a%d", k), Group: i.Group, Signal: "return", Resolved: true, ResolvedAt: bank.UnitRef{Ordinal: int64(k)}}
+		i.Alarms = append(i.Alarms, a)
+	}
+	i.Alarms[60].Resolved, i.Alarms[99].Resolved = false, false
+	for most, last := range map[int]string{maxAlarms: "a50", maxReportAlarms: "a81"} {
+		alarms, left := firingFirst(&i, most)
+		if len(alarms) != most || alarms[0].ID != "a60" || alarms[1].ID != "a99" || alarms[2].ID != "a98" || alarms[most-1].ID != last || left != 102-most {
+			t.Errorf("of %d alarms %s, %s, %s to %s are shown and %d left", most, alarms[0].ID, alarms[1].ID, alarms[2].ID, alarms[most-1].ID, left)
+		}
+	}
+	page := get(consoleOf(&madeUp{incidents: []alerts.Incident{i}}, nil), "/incidents/flaps").Body.String()
+	report := reportText(t, Report{Incidents: []alerts.Incident{i}})
+	for id, shown := range map[string]bool{"a60": true, "a98": true, "a0": false} {
+		if strings.Contains(page, "explain "+id+"<") != shown || strings.Contains(report, `id="alarm-`+id+`"`) != shown {
+			t.Errorf("%s must be shown: %v", id, shown)
+		}
+	}
+}
+
 func TestFiguresAreDrawnWithinTheirScale(t *testing.T) {
 	for _, e := range []bank.Effect{
 		{BaselineMean: 482.1, BaselineSD: 62.3, CurrentMean: 401.7, CurrentSD: 71.9}, {BaselineMean: 1e300, CurrentMean: -1e300}, {BaselineMean: 1, CurrentMean: 1, CurrentSD: 1e-12},
