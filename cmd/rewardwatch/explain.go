@@ -17,6 +17,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/alerts"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/words"
 	"github.com/rewardwatch/rewardwatch/ingest"
+	"github.com/rewardwatch/rewardwatch/retrain"
 )
 
 // explainOptions are the flags of explain.
@@ -156,16 +157,29 @@ func (k knownIncidents) storyOf(id string) *storyJSON {
 	return nil
 }
 
-// orderedFor asks the service for the requests that the incident of a story has led to. A ledger that cannot be read is told, and takes
+// orderedFor asks the service for the requests that the incident of a story has led to, the oldest first. A ledger that cannot be read is told, and takes
 // nothing from the rest of the story.
 func orderedFor(ctx context.Context, c *console, service *client, s *storyJSON) []*shownRequest {
 	var answer struct {
 		Requests []*shownRequest `json:"retrain_requests"`
+		Next     *string         `json:"next"`
 	}
 	if err := service.query(ctx, &answer, url.Values{"policy": {s.Alarm.Policy}}, "retrain-requests"); err != nil {
 		c.tell("rewardwatch: what was ordered is not known: %v", err)
 	}
-	return list(slices.DeleteFunc(answer.Requests, func(q *shownRequest) bool { return q.Origin != s.Alarm.Incident }))
+	if answer.Next != nil {
+		c.tell("rewardwatch: only the newest %d retrain requests of %s were looked through for what was ordered", len(answer.Requests), printable(s.Alarm.Policy))
+	}
+	var requests []retrain.Request
+	shown := map[string]*shownRequest{}
+	for _, q := range answer.Requests {
+		requests, shown[q.ID] = append(requests, q.Request), q
+	}
+	ordered := []*shownRequest{}
+	for _, q := range words.OfIncident(requests, s.Alarm.Incident) {
+		ordered = append(ordered, shown[q.ID])
+	}
+	return ordered
 }
 
 // maxReplayLine bounds a line of what a replay has printed.

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/rewardwatch/rewardwatch/ingest"
+	"github.com/rewardwatch/rewardwatch/retrain"
 )
 
 func TestExplainOfAService(t *testing.T) {
@@ -40,6 +41,45 @@ func TestExplainOfAService(t *testing.T) {
 				t.Errorf("exit %d: %s%s", got.code, got.out, got.err)
 			}
 		})
+	}
+}
+
+// What a person asked for because of an incident, and a rollback that followed, were ordered for it too; where there are more requests
+// than were looked through, that is said.
+func TestExplainTellsOfAllThatWasOrdered(t *testing.T) {
+	v := someView()
+	first := v.requests[0]
+	other := func(id string, kind retrain.OriginKind, origin, parent, order string) retrain.Request {
+		q := first
+		q.ID, q.OriginKind, q.Origin, q.Parent, q.Order = id, kind, origin, parent, []byte(order)
+		return q
+	}
+	v.requests = []retrain.Request{
+		other("rr_schedule", retrain.OriginSchedule, "schedule/1", "", `{}`),
+		other("rr_back", retrain.OriginOutcome, "rollback/rr_person", "rr_person", `{}`),
+		other("rr_elsewhere", retrain.OriginPerson, "person/x", "", `{"incident":"other"}`),
+		other("rr_person", retrain.OriginPerson, "person/y", "", `{"incident":"`+first.Origin+`"}`),
+		first,
+	}
+	flags := serveOrders(t, v, &fixedOrders{})
+	explain := append([]string{"explain", first.Origin}, flags...)
+	got := runVerb(explain...)
+	at := -1
+	for _, id := range []string{"rr_1", "rr_person", "rr_back"} {
+		next := strings.Index(got.out, "ordered  retrain "+id+" ")
+		if next <= at {
+			t.Errorf("%s is not told in its turn:\n%s", id, got.out)
+		}
+		at = next
+	}
+	if strings.Contains(got.out, "rr_schedule") || strings.Contains(got.out, "rr_elsewhere") || got.err != "" {
+		t.Errorf("exit %d: %s\n%s", got.code, got.err, got.out)
+	}
+	for len(v.requests) <= maxListed {
+		v.requests = append(v.requests, other("rr_old", retrain.OriginSchedule, "schedule/0", "", `{}`))
+	}
+	if got := runVerb(explain...); got.code != exitFine || !strings.Contains(got.err, "only the newest 1000 retrain requests of checkout-ranker were looked through") {
+		t.Errorf("exit %d: %s", got.code, got.err)
 	}
 }
 

@@ -3,7 +3,6 @@ package console
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -22,7 +21,7 @@ import (
 const (
 	maxAlarms = 50
 	// maxPolicyRequests is how many of the newest requests of a policy are looked through for those of an incident.
-	maxPolicyRequests = 100
+	maxPolicyRequests = 1000
 	// maxJudged is how many decisions of the ledger are told, one of each reason.
 	maxJudged = 20
 )
@@ -460,7 +459,7 @@ func (d *incidentPage) tellOrders(ctx context.Context, c *Console, i *alerts.Inc
 	}
 	ctx, cancel := context.WithTimeout(ctx, ledgerPatience)
 	defer cancel()
-	requests, _, err := c.desk.Search(ctx, retrain.Filter{Policy: i.Group.Policy, Limit: maxPolicyRequests})
+	requests, more, err := c.desk.Search(ctx, retrain.Filter{Policy: i.Group.Policy, Limit: maxPolicyRequests})
 	var judged []retrain.Recorded
 	if err == nil {
 		judged, err = c.desk.Decisions(ctx, i.ID, maxJudged)
@@ -470,7 +469,10 @@ func (d *incidentPage) tellOrders(ctx context.Context, c *Console, i *alerts.Inc
 		d.Ledger = ledgerTrouble(err)
 		return
 	}
-	for _, q := range ofIncident(requests, i.ID) {
+	if more {
+		d.Ledger = fmt.Sprintf("Only the newest %d requests of the policy were looked through.", maxPolicyRequests)
+	}
+	for _, q := range words.OfIncident(requests, i.ID) {
 		d.Ordered = append(d.Ordered, requestLineOf(q))
 	}
 	for _, j := range slices.Backward(judged) { // the oldest first
@@ -484,22 +486,6 @@ func ledgerTrouble(err error) string {
 		return "The ledger did not answer in time."
 	}
 	return "The ledger cannot be read."
-}
-
-// ofIncident chooses the requests that an incident, or a person because of it, has asked for, and those that follow from them; the oldest first.
-func ofIncident(newestFirst []retrain.Request, incident string) []retrain.Request {
-	var out []retrain.Request
-	for _, q := range slices.Backward(newestFirst) {
-		var order struct {
-			Incident string `json:"incident"`
-		}
-		_ = json.Unmarshal(q.Order, &order) // an order that cannot be read names no incident
-		follows := q.OriginKind == retrain.OriginOutcome && slices.ContainsFunc(out, func(before retrain.Request) bool { return before.ID == q.Parent })
-		if q.Origin == incident || order.Incident == incident || follows {
-			out = append(out, q)
-		}
-	}
-	return out
 }
 
 // reasonText tells why an incident did or did not order a retraining.

@@ -100,6 +100,23 @@ func TestAlarmsThatFireAreShownFirst(t *testing.T) {
 	}
 }
 
+// Where not all requests of a policy were looked through, it is not said that none was ordered.
+func TestIncidentOfAPolicyWithManyRequests(t *testing.T) {
+	r := newRig(t)
+	ordered := r.desk.requests
+	r.desk.requests = nil
+	for k := range maxPolicyRequests {
+		r.desk.requests = append(r.desk.requests, retrain.Request{ID: fmt.Sprint("rr_", k), Policy: "checkout-ranker", OriginKind: retrain.OriginSchedule})
+	}
+	wants(t, "with none of its own", r.send(http.MethodGet, "/incidents/5f0c2e9a11d04b7c", nil), 200, "No retraining was ordered.")
+	r.desk.requests = append(r.desk.requests, ordered...)
+	w := r.send(http.MethodGet, "/incidents/5f0c2e9a11d04b7c", nil)
+	wants(t, "with older ones", w, 200, "Only the newest 1000 requests of the policy were looked through.")
+	if strings.Contains(w.Body.String(), "No retraining was ordered.") {
+		t.Error("it is said that none was ordered")
+	}
+}
+
 func TestFiguresAreDrawnWithinTheirScale(t *testing.T) {
 	for _, e := range []bank.Effect{
 		{BaselineMean: 482.1, BaselineSD: 62.3, CurrentMean: 401.7, CurrentSD: 71.9}, {BaselineMean: 1e300, CurrentMean: -1e300}, {BaselineMean: 1, CurrentMean: 1, CurrentSD: 1e-12},

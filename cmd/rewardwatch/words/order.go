@@ -3,6 +3,7 @@ package words
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -36,6 +37,23 @@ func ReadOrder(q retrain.Request) (Order, error) {
 		return out, fmt.Errorf("read the order of %s: %w", q.ID, err)
 	}
 	return out, nil
+}
+
+// OfIncident chooses the requests that an incident, or a person because of it, has asked for, and those that follow from them; the oldest
+// first.
+func OfIncident(newestFirst []retrain.Request, incident string) []retrain.Request {
+	var out []retrain.Request
+	for _, q := range slices.Backward(newestFirst) {
+		var order struct {
+			Incident string `json:"incident"`
+		}
+		_ = json.Unmarshal(q.Order, &order) // an order that cannot be read names no incident
+		follows := q.OriginKind == retrain.OriginOutcome && slices.ContainsFunc(out, func(before retrain.Request) bool { return before.ID == q.Parent })
+		if q.Origin == incident || order.Incident == incident || follows {
+			out = append(out, q)
+		}
+	}
+	return out
 }
 
 // WaitsFor says what a request waits for, "" where it is finished.
