@@ -33,6 +33,7 @@ require (
 	github.com/twmb/franz-go/pkg/kmsg v1.14.0
 	go.uber.org/goleak v1.3.0
 	golang.org/x/sys v0.49.0
+	golang.org/x/term v0.47.0
 	gonum.org/v1/gonum v0.17.0
 	modernc.org/sqlite v1.55.0
 )

@@ -8,17 +8,13 @@ import (
 	"strings"
 
 	"github.com/mattn/go-runewidth"
-	"golang.org/x/sys/unix"
+	"golang.org/x/term"
 )
 
 // isTerminal reports whether a person looks at what is written: neither a file nor a pipe, nor /dev/null.
 func isTerminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
-	if !ok {
-		return false
-	}
-	_, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS)
-	return err == nil
+	return ok && term.IsTerminal(int(f.Fd()))
 }
 
 // controlled reports whether w is a terminal that knows control sequences.
@@ -30,11 +26,11 @@ func columns(w io.Writer) int {
 	if !ok {
 		return 0
 	}
-	size, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ)
+	columns, _, err := term.GetSize(int(f.Fd()))
 	if err != nil {
 		return 0
 	}
-	return int(size.Col)
+	return columns
 }
 
 // colour is a control sequence that colours what follows it on a terminal.
