@@ -11,7 +11,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain"
 )
 
-// maxForm bounds what the page of a link sends, in bytes.
+// maxForm bounds what a form sends, that of a link as those of the console, in bytes.
 const maxForm = 16 << 10
 
 // decideData is what the page of a link shows, as text.
@@ -60,6 +60,8 @@ func (c *Console) linked(ctx context.Context, id, token string) (retrain.Request
 	if c.desk == nil {
 		return retrain.Request{}, retrain.ErrBadLink
 	}
+	ctx, cancel := context.WithTimeout(ctx, ledgerPatience)
+	defer cancel()
 	return c.desk.LinkedRequest(ctx, id, token)
 }
 
@@ -86,7 +88,9 @@ func (c *Console) carryOut(w http.ResponseWriter, r *http.Request, d decideData,
 	}
 	request, err := retrain.Request{}, retrain.ErrBadLink
 	if c.desk != nil {
-		request, err = decide(c.desk, r.Context(), r.PathValue("id"), d.Token, d.By, d.Why)
+		ctx, cancel := context.WithTimeout(r.Context(), decisionPatience)
+		defer cancel()
+		request, err = decide(c.desk, ctx, r.PathValue("id"), d.Token, d.By, d.Why)
 	}
 	if err != nil {
 		status, text := c.linkRefusal(err)

@@ -378,7 +378,10 @@ func TestASlowLedger(t *testing.T) {
 		if took := time.Since(began); took != 3*ledgerPatience {
 			t.Errorf("three pages took %s", took)
 		}
-		w := r.send(http.MethodPost, "/retrain/rr_waits", decision("approve", 1))
-		wants(t, "a decision", w, 503, "look again whether it was done")
+		for _, path := range []string{"/retrain/rr_waits", "/retrain/rr_waits/decide"} {
+			w := r.send(http.MethodPost, path, decision("approve", 1))
+			wants(t, path, w, 503, "look again whether it was done")
+		}
+		wants(t, "a link", r.send(http.MethodGet, "/retrain/rr_waits/decide?token=x", nil), 503, "The ledger did not answer in time")
 	})
 }
