@@ -69,10 +69,14 @@ func (a Access) cookie(r *http.Request, session string, seconds int) *http.Cooki
 	}
 }
 
-// encrypted reports whether the browser has asked by https, here or at a proxy.
+// encrypted reports whether the browser has asked by https, here or at a proxy. A proxy that hands on a Host of its own hands on what the
+// browser says of the page that the form stands on.
 func (a Access) encrypted(r *http.Request) bool {
+	if r.TLS != nil || strings.EqualFold(r.Header.Get("X-Forwarded-Proto"), "https") {
+		return true
+	}
 	at, err := url.Parse(a.ExternalURL)
-	return r.TLS != nil || strings.EqualFold(r.Header.Get("X-Forwarded-Proto"), "https") || err == nil && at.Scheme == "https" && at.Host == r.Host
+	return err == nil && at.Scheme == "https" && (at.Host == r.Host || r.Header.Get("Origin") == "https://"+at.Host)
 }
 
 // sameSite refuses what a page of another site has sent: such a page cannot read the answer, but would have changed state.

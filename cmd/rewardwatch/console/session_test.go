@@ -68,6 +68,8 @@ func TestCookieIsForTheBrowserAlone(t *testing.T) {
 		"proxy says http":   {"", func(r *http.Request) { r.Header.Set("X-Forwarded-Proto", "http") }, false},
 		"its own address":   {"https://drift.example/x", func(r *http.Request) { r.Host = "drift.example" }, true},
 		"another way to it": {"https://drift.example/x", func(r *http.Request) { r.Host = "127.0.0.1:9464" }, false},
+		"a Host of a proxy": {"https://drift.example/x", func(r *http.Request) { r.Host = "10.0.0.7:9464"; r.Header.Set("Origin", "https://drift.example") }, true},
+		"another origin":    {"https://drift.example/x", func(r *http.Request) { r.Header.Set("Origin", "http://drift.example") }, false},
 		"http outside":      {"http://drift.example", func(r *http.Request) { r.Host = "drift.example" }, false},
 	} {
 		a := tokenIs(&token)
