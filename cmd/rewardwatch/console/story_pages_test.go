@@ -117,6 +117,32 @@ func TestIncidentOfAPolicyWithManyRequests(t *testing.T) {
 	}
 }
 
+// How many were found is told by an element that stays while the list is replaced, or a screen reader would not say it.
+func TestSearchesTellHowManyTheyFound(t *testing.T) {
+	r := newRig(t)
+	for path, want := range map[string]string{"/incidents?text=nothing": "0 found", "/incidents": "2 found", "/retrain": "3 found", "/?q=nothing": "0 found"} {
+		body := r.send(http.MethodGet, path, nil).Body.String()
+		before, after, found := strings.Cut(body, `role="status"><span id="count">`+want+`</span></p>`)
+		if !found || !strings.Contains(before, `hx-select-oob="#count"`) || strings.Contains(before, `id="found"`) || strings.Contains(before, `id="fleet"`) || strings.Contains(after, "aria-live") {
+			t.Errorf("%s does not say %q:\n%s", path, want, body)
+		}
+	}
+}
+
+// What scrolls can be reached by keyboard, and says what it is.
+func TestWhatScrollsCanBeReachedByKeyboard(t *testing.T) {
+	i := someIncident()
+	report := reportText(t, Report{Incidents: []alerts.Incident{i}, Summaries: madeUpFleet(1, someTime).summaries})
+	r := newRig(t)
+	link := r.send(http.MethodGet, "/retrain/rr_waits/decide?token=x", nil)
+	for name, page := range map[string]string{"the report": report, "a link": link.Body.String()} {
+		scroll := strings.Count(page, `<div class="scroll"`)
+		if scroll == 0 || strings.Count(page, `<div class="scroll" tabindex="0" role="region" aria-label`) != scroll {
+			t.Errorf("%s has %d parts that scroll:\n%s", name, scroll, page)
+		}
+	}
+}
+
 func TestFiguresAreDrawnWithinTheirScale(t *testing.T) {
 	for _, e := range []bank.Effect{
 		{BaselineMean: 482.1, BaselineSD: 62.3, CurrentMean: 401.7, CurrentSD: 71.9}, {BaselineMean: 1e300, CurrentMean: -1e300}, {BaselineMean: 1, CurrentMean: 1, CurrentSD: 1e-12},
