@@ -117,7 +117,7 @@ func testJobOfAnUnknownTarget(t *testing.T, on storage) {
 }
 
 // panicking is an adapter with a mistake.
-type panicking struct{ adapter }
+type panicking struct{}
 
 func (panicking) send(context.Context, message) outcome { panic("index out of range") }
 

@@ -103,7 +103,9 @@ func (d *madeUpDesk) DoSeen(ctx context.Context, id string, seen int, v retrain.
 	return d.move(id, v.To(), by, why), nil
 }
 
-func (d *madeUpDesk) LinkedRequest(ctx context.Context, id, _ string) (retrain.Request, error) { return d.Request(ctx, id) }
+func (d *madeUpDesk) LinkedRequest(ctx context.Context, id, _ string) (retrain.Request, error) {
+	return d.Request(ctx, id)
+}
 
 func (d *madeUpDesk) ApproveByLink(ctx context.Context, id, _, by, why string) (retrain.Request, error) {
 	return d.DoSeen(ctx, id, len(d.history[id]), retrain.VerbApprove, by, why)
