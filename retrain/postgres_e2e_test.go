@@ -32,8 +32,8 @@ func TestPostgreSQL(t *testing.T) {
 	t.Run("BrokenConnections", func(t *testing.T) { testBrokenConnections(t, p) })
 	t.Run("Refusals", func(t *testing.T) { testRefusals(t, p) })
 	t.Run("CommitsAreSynced", func(t *testing.T) { testCommitsAreSynced(t, p) })
-	t.Run("GoesDown", func(t *testing.T) { testGoesDown(t, p) })
 	t.Run("Crashes", func(t *testing.T) { testCrashes(t, p.storage(t).PostgresURLFile) })
+	t.Run("GoesDown", func(t *testing.T) { testGoesDown(t, p) }) // and stays so
 }
 
 // postgresql is a real server with a directory of its own.

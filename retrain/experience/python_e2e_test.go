@@ -18,7 +18,8 @@ func TestPythonReadsWhatIsExported(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, after, found := strings.Cut(string(docs), "```python\n")
+	_, section, _ := strings.Cut(string(docs), "\nIn Python, ")
+	_, after, found := strings.Cut(section, "```python\n")
 	script, _, ends := strings.Cut(after, "```")
 	if !found || !ends {
 		t.Fatal("docs/retraining.md has no Python")
