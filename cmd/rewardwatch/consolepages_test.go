@@ -44,7 +44,7 @@ func TestDecidingInTheConsole(t *testing.T) {
 	if code, body := submit("/login", url.Values{"token": {someToken}, "request": {id}}); code != http.StatusOK || !strings.Contains(body, `value="approve"`) {
 		t.Fatalf("the login leads to %d %s", code, body)
 	}
-	if code, body := submit("/retrain/"+id, form); code != http.StatusOK || !strings.Contains(body, "by <b>ann</b>") {
+	if code, body := submit("/retrain/"+id, form); code != http.StatusOK || !strings.Contains(body, "by <b><bdi>ann</bdi></b>") {
 		t.Errorf("approving leads to %d %s", code, body)
 	}
 	if q, change := r.last(id); q.State != retrain.StateOpen || change.By != "ann" || change.Reason != "the new prices are known" {
