@@ -89,8 +89,9 @@ func endless(w http.ResponseWriter, _ *http.Request) {
 	}
 }
 
-// lateness is how much after it is due an attempt may be made: until the queue is looked at.
-const lateness = 2 * fetchEvery
+// lateness is how much after they are due two attempts may be made, one after the other: each waits until the queue is looked at,
+// the times between which River lengthens by up to a tenth.
+const lateness = 2 * (fetchEvery + fetchEvery/10)
 
 // jittered is the schedule's delay with the most jitter that it can have.
 func jittered(d time.Duration) time.Duration { return d + d/5 }

@@ -204,7 +204,7 @@ func runSeldom(ctx context.Context, d *Desk) error {
 			busy, cancel := context.WithCancel(ctx)
 			ended := make(chan error, 1)
 			go func() { ended <- d.courier.run(busy) }()
-			for due(ctx, d, 15*time.Second) {
+			for again := true; again; again = due(ctx, d, 15*time.Second) { // stopped at once, a queue may leave the lease of a leader behind
 				select {
 				case err := <-ended:
 					cancel()
