@@ -21,7 +21,8 @@ const (
 	CauseUnknown        Cause = "unknown"
 )
 
-func causes() []Cause {
+// Causes lists them.
+func Causes() []Cause {
 	return []Cause{CausePolicy, CauseEnvironment, CauseRewardFunction, CauseTelemetry, CauseUnknown}
 }
 
@@ -36,7 +37,8 @@ const (
 	Info     Severity = "info"
 )
 
-func severities() []Severity { return []Severity{Critical, Warning, Info} }
+// Severities lists them, the loudest first.
+func Severities() []Severity { return []Severity{Critical, Warning, Info} }
 
 // Alarm is a stream that went to drift. It resolves when the stream has come back.
 type Alarm struct {

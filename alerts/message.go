@@ -44,7 +44,7 @@ func incidentAlert(i *Incident) alert {
 			"summary":     i.summary(),
 			"description": i.describe(),
 			"signals":     listed(i.firingSignals(), ", "),
-			"since":       i.onset().since(),
+			"since":       i.Earliest().since(),
 			"cause":       string(i.Cause),
 			"evidence":    strings.Join(i.Evidence, "\n"),
 			"offsets":     describeOffsets(i.offsets()),

@@ -85,7 +85,7 @@ func (m *Metrics) Update(changes []Change) {
 func (m *Metrics) count(i *Incident) {
 	delete(m.open, i.Group)
 	if !i.Closed {
-		m.open[i.Group] = openIncident{i.ID, i.Severity, i.Cause, i.onset().Onset.TS / int64(time.Second)}
+		m.open[i.Group] = openIncident{i.ID, i.Severity, i.Cause, i.Earliest().Onset.TS / int64(time.Second)}
 	}
 	key := severityKey{i.Group, i.Severity}
 	if i.IsMuted() {
@@ -117,10 +117,10 @@ func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
 	defer m.mu.Unlock()
 	for _, group := range watched {
 		m.opened[group] += 0
-		for _, c := range causes() {
+		for _, c := range Causes() {
 			m.closed[causeKey{group, c}] += 0
 		}
-		for _, s := range severities() {
+		for _, s := range Severities() {
 			m.firing[severityKey{group, s}] += 0
 		}
 	}

@@ -32,7 +32,7 @@ func (i *Incident) summary() string {
 		verb = "drift"
 	}
 	return fmt.Sprintf("%s: %s %s from the baseline since %s (cause: %s)", i.Group, listed(signals, ", "), verb,
-		i.onset().Onset.Moment(), i.Cause)
+		i.Earliest().Onset.Moment(), i.Cause)
 }
 
 // decisions tells what people decided of the incident, one line each.
@@ -108,8 +108,8 @@ func (i *Incident) offsets() []ingest.Range {
 	return out
 }
 
-// onset gives the alarm with the earliest onset.
-func (i *Incident) onset() *Alarm {
+// Earliest gives the alarm with the earliest onset. The incident has one at least.
+func (i *Incident) Earliest() *Alarm {
 	first := &i.Alarms[0]
 	for k := range i.Alarms {
 		if a := &i.Alarms[k]; a.Onset.Ordinal < first.Onset.Ordinal {

@@ -127,16 +127,21 @@ func (c *ledgerCollector) collectRequests(ctx context.Context, out chan<- promet
 	if err != nil {
 		return err
 	}
-	policies := map[string]bool{}
-	for k := range counts {
-		policies[k[0]] = true
-	}
-	for policy := range policies {
+	for policy := range policiesOf(counts) {
 		for _, s := range append(unfinishedStates(), finalStates()...) {
 			out <- gauge(c.requests, float64(counts[pair{policy, string(s)}]), policy, string(s))
 		}
 	}
 	return nil
+}
+
+// policiesOf gives the policies of counts by policy and something else.
+func policiesOf(counts map[pair]int64) map[string]bool {
+	policies := map[string]bool{}
+	for k := range counts {
+		policies[k[0]] = true
+	}
+	return policies
 }
 
 // outcomeStates are the ends of a request whose order was delivered.
@@ -166,11 +171,7 @@ func (c *ledgerCollector) byOutcome(ctx context.Context, each func(policy, state
 	if err != nil {
 		return err
 	}
-	policies := map[string]bool{}
-	for k := range counts {
-		policies[k[0]] = true
-	}
-	for policy := range policies {
+	for policy := range policiesOf(counts) {
 		for _, s := range outcomeStates() {
 			k := pair{policy, string(s)}
 			each(policy, string(s), counts[k], sums[k])

@@ -100,11 +100,12 @@ func histogramText(p paint, name string, h *bank.Histogram) string {
 	if h == nil {
 		return ""
 	}
-	baseline, current := pairedShares(h.Baseline), pairedShares(h.Current)
+	before, now := h.Units()
+	baseline, current := pairedShares(h.Baseline, before), pairedShares(h.Current, now)
 	largest := max(slices.Max(baseline), slices.Max(current))
 	rows := [][]string{{
-		strings.ToUpper(printable(name)), fmt.Sprintf("BASELINE, %s", plural(total(h.Baseline), "unit")), "",
-		fmt.Sprintf("SINCE THE ONSET, %s", plural(total(h.Current), "unit")), "",
+		strings.ToUpper(printable(name)), fmt.Sprintf("BASELINE, %s", plural(before, "unit")), "",
+		fmt.Sprintf("SINCE THE ONSET, %s", plural(now, "unit")), "",
 	}}
 	for i := range baseline {
 		if i > 0 && h.Low == h.High {
@@ -134,20 +135,13 @@ func histogramText(p paint, name string, h *bank.Histogram) string {
 	return b.String()
 }
 
-// pairedShares gives the share of the units in each two bins.
-func pairedShares(counts []int) []float64 {
+// pairedShares gives the share of so many units in each two bins.
+func pairedShares(counts []int, units int) []float64 {
 	out := make([]float64, (len(counts)+1)/2)
 	for i, n := range counts {
-		out[i/2] += float64(n) / float64(max(1, total(counts)))
+		out[i/2] += float64(n) / float64(max(1, units))
 	}
 	return out
-}
-
-func total(counts []int) (sum int) {
-	for _, n := range counts {
-		sum += n
-	}
-	return sum
 }
 
 // binText names the values of one of so many bins. The outermost hold what lies beyond too.

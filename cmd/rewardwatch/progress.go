@@ -6,6 +6,8 @@ import (
 	"math"
 	"strings"
 	"time"
+
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/words"
 )
 
 // progress shows what is going on in one line that it writes over; on what is no terminal it shows nothing.
@@ -116,10 +118,4 @@ func (p *progress) clear() {
 }
 
 // thousands writes a count with its digits in groups of three.
-func thousands(n int64) string {
-	s := fmt.Sprint(n)
-	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
-}
+func thousands(n int64) string { return words.Grouped(n, ",") }

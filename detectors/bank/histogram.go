@@ -1,6 +1,8 @@
 package bank
 
 import (
+	"encoding/json"
+	"fmt"
 	"math"
 
 	"github.com/rewardwatch/rewardwatch/detectors"
@@ -29,6 +31,26 @@ func newHistogram(baseline, current []float64) *Histogram {
 	h := &Histogram{Low: min(a[0], b[0]), High: max(a[1], b[1])}
 	h.Baseline, h.Current = h.count(baseline), h.count(current)
 	return h
+}
+
+// UnmarshalJSON reads what was written of a Histogram, and refuses samples that do not share their bins.
+func (h *Histogram) UnmarshalJSON(text []byte) error {
+	type plain Histogram
+	if err := json.Unmarshal(text, (*plain)(h)); err != nil {
+		return err
+	}
+	if len(h.Baseline) == 0 || len(h.Baseline) != len(h.Current) {
+		return fmt.Errorf("a histogram has %d bins of the baseline and %d of the current units", len(h.Baseline), len(h.Current))
+	}
+	return nil
+}
+
+// Units gives how many units each sample has.
+func (h *Histogram) Units() (baseline, current int) {
+	for i := range h.Baseline {
+		baseline, current = baseline+h.Baseline[i], current+h.Current[i]
+	}
+	return baseline, current
 }
 
 func (h *Histogram) count(sample []float64) []int {

@@ -95,3 +95,12 @@ func TestFindingsFromJSON(t *testing.T) {
 		t.Errorf("null is %v, %v", unknown.CurrentMean, err)
 	}
 }
+
+func TestHistogramOfOtherBinsIsRefused(t *testing.T) {
+	for _, text := range []string{`{"low":0,"high":1}`, `{"low":0,"high":1,"baseline":[1,2],"current":[1]}`, `{"baseline":"many"}`} {
+		var h Histogram
+		if err := json.Unmarshal([]byte(text), &h); err == nil {
+			t.Errorf("%s is read as %+v", text, h)
+		}
+	}
+}

@@ -126,10 +126,7 @@ func (c *Console) decideRequestOf(q retrain.Request) (*decideRequest, error) {
 	out := &decideRequest{
 		ID: q.ID, Policy: q.Policy, Opened: words.Time(q.OpenedAt), Until: words.Time(q.DueAt), Recipe: q.Recipe, Parent: parent,
 		Target: q.Target, Cause: words.Plain(order.Cause), Evidence: order.Evidence,
-		Signals: strings.Join(order.Signals, ", "), Contract: order.Contract,
-	}
-	for _, l := range words.Group(q.Policy, order.Group).Labels() {
-		out.Labels = append(out.Labels, l.Name+" = "+l.Value)
+		Signals: strings.Join(order.Signals, ", "), Contract: order.Contract, Labels: labelList(words.Group(q.Policy, order.Group)),
 	}
 	for _, d := range differences {
 		if strings.HasPrefix(d.Path, "contract.") {

@@ -95,10 +95,18 @@ func seeOther(w http.ResponseWriter, to string) {
 // notSeen is what a form has seen that does not say so.
 const notSeen = -1
 
-func readForm(w http.ResponseWriter, r *http.Request) (f formPart, decision string, err error) {
+// parseForm reads what a form has sent, as far as a form goes.
+func parseForm(w http.ResponseWriter, r *http.Request) error {
 	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
-	if err := r.ParseForm(); err != nil {
-		return f, "", errBadForm
+	if r.ParseForm() != nil {
+		return errBadForm
+	}
+	return nil
+}
+
+func readForm(w http.ResponseWriter, r *http.Request) (f formPart, decision string, err error) {
+	if err := parseForm(w, r); err != nil {
+		return f, "", err
 	}
 	f = formPart{Seen: notSeen, By: strings.TrimSpace(r.PostForm.Get("by")), Why: strings.TrimSpace(r.PostForm.Get("why"))}
 	if seen, err := strconv.Atoi(r.PostForm.Get("seen")); err == nil && seen >= 0 {

@@ -173,7 +173,7 @@ func (d *fleetData) addAttention(incidents []alerts.Incident, faults []alerts.Fa
 func (d fleetData) MoreIncidents() int { return d.Open - len(d.Incidents) }
 
 func loudness(severity string) int {
-	return slices.Index([]string{string(alerts.Critical), string(alerts.Warning), string(alerts.Info)}, severity)
+	return slices.Index(alerts.Severities(), alerts.Severity(severity))
 }
 
 // incidentLine tells of an incident by the alarm that speaks for it.
@@ -234,14 +234,14 @@ func policyRow(p *bank.Summary, known known, now time.Time) fleetRow {
 	row := fleetRow{
 		Policy: p.Policy, Link: policyLink(p.Policy), Groups: labelsOf(g.Group), State: words.Plain(worst.state.String()), Class: stateClass(worst.state),
 		Score: worst.score, Since: worst.since(known, now), Version: g.Versions.Policy, Versions: versionsText(g), Last: momentOf(g.LastUnitTS, now), rank: worst.rank(),
-		Units: grouped(g.Units), text: searchText(p, known, words.Plain(worst.state.String())),
+		Units: words.Grouped(g.Units, thinSpace), text: searchText(p, known, words.Plain(worst.state.String())),
 	}
 	if len(p.Groups) > 1 {
 		var units int64
 		for i := range p.Groups {
 			units += p.Groups[i].Units
 		}
-		row.Units, row.Groups = grouped(units), fmt.Sprintf("%d groups", len(p.Groups))
+		row.Units, row.Groups = words.Grouped(units, thinSpace), fmt.Sprintf("%d groups", len(p.Groups))
 	}
 	if worst.state == bank.WarmingUp && g.Lineage.Wanted > 0 {
 		row.Missing = fmt.Sprintf("%d of %d units", g.Lineage.Collected, g.Lineage.Wanted)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/rewardwatch/rewardwatch/alerts"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/words"
 	"github.com/rewardwatch/rewardwatch/detectors/bank"
 	"github.com/rewardwatch/rewardwatch/ingest"
 	"github.com/rewardwatch/rewardwatch/retrain"
@@ -281,7 +282,7 @@ func TestAgo(t *testing.T) {
 		}
 	}
 	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1\u202f000", 1234567: "1\u202f234\u202f567"} {
-		if got := grouped(n); got != want {
+		if got := words.Grouped(n, thinSpace); got != want {
 			t.Errorf("%d: %q", n, got)
 		}
 	}

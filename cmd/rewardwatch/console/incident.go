@@ -147,7 +147,7 @@ func storyOf(i *alerts.Incident) incidentPage {
 	}
 	d.Omitted = left
 	if len(i.Alarms) > 0 {
-		first, newest := onset(i), newestEvidence(i)
+		first, newest := i.Earliest(), newestEvidence(i)
 		d.Versions = versionParts(first.Before, i.Alarms[len(i.Alarms)-1].After)
 		d.Return, d.Change = returnParts(newest.Return)
 		d.Shifts = shiftParts(newest.Shifts)
@@ -185,12 +185,6 @@ func firingFirst(i *alerts.Incident, most int) (alarms []*alerts.Alarm, left int
 // Head is what the list of incidents shows of it too.
 func (d incidentPage) Head() listedIncident { return d.head }
 
-// onset gives the alarm with the earliest onset. The incident has one at least.
-func onset(i *alerts.Incident) *alerts.Alarm {
-	first := slices.MinFunc(i.Alarms, func(a, b alerts.Alarm) int { return cmp.Compare(a.Onset.Ordinal, b.Onset.Ordinal) })
-	return &first
-}
-
 // newestEvidence gives the alarm that most is known of. The incident has one at least.
 func newestEvidence(i *alerts.Incident) *alerts.Alarm {
 	newest := slices.MaxFunc(i.Alarms, func(a, b alerts.Alarm) int { return cmp.Compare(a.EvidenceAt.Ordinal, b.EvidenceAt.Ordinal) })
@@ -209,7 +203,7 @@ func lead(i *alerts.Incident) string {
 		if i.Closed {
 			verb = "drifted"
 		}
-		fmt.Fprintf(&s, "%s %s from the baseline since %s. ", listed(signals), verb, onset(i).Onset.Moment())
+		fmt.Fprintf(&s, "%s %s from the baseline since %s. ", listed(signals), verb, i.Earliest().Onset.Moment())
 	}
 	switch d, ended := i.Ended(); {
 	case ended:

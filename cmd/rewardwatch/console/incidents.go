@@ -92,7 +92,7 @@ func lineOf(i *alerts.Incident) listedIncident {
 	}
 	out.State, out.Class = incidentState(i)
 	if len(i.Alarms) > 0 {
-		began := onset(i).Onset
+		began := i.Earliest().Onset
 		out.Since, out.since = began.Moment(), began.TS
 		out.Effect = effectText(speaker(i).Effect)
 	}
@@ -105,12 +105,14 @@ func lineOf(i *alerts.Incident) listedIncident {
 // speaker gives the alarm that speaks for an incident: of those that fire, or of all where none does any more, the one with the earliest
 // onset. The incident has an alarm at least.
 func speaker(i *alerts.Incident) *alerts.Alarm {
-	firing := *i
-	firing.Alarms = slices.DeleteFunc(slices.Clone(i.Alarms), func(a alerts.Alarm) bool { return a.Resolved })
-	if len(firing.Alarms) == 0 {
-		return onset(i)
+	first := &i.Alarms[0]
+	for k := range i.Alarms {
+		a := &i.Alarms[k]
+		if first.Resolved != a.Resolved && first.Resolved || first.Resolved == a.Resolved && a.Onset.Ordinal < first.Onset.Ordinal {
+			first = a
+		}
 	}
-	return onset(&firing)
+	return first
 }
 
 // incidentState says how an incident stands, and the class by which it is coloured.

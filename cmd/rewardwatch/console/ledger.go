@@ -67,9 +67,7 @@ func newLedgerPage(query url.Values) ledgerPage {
 	for _, s := range retrain.States() {
 		d.States = append(d.States, choice{string(s), words.Plain(s), s == f.State})
 	}
-	for _, cause := range []alerts.Cause{
-		alerts.CausePolicy, alerts.CauseEnvironment, alerts.CauseRewardFunction, alerts.CauseTelemetry, alerts.CauseUnknown,
-	} {
+	for _, cause := range alerts.Causes() {
 		d.Causes = append(d.Causes, choice{string(cause), words.Plain(cause), string(cause) == f.Cause})
 	}
 	return d

@@ -27,9 +27,8 @@ func (c *Console) showLogin(w http.ResponseWriter, r *http.Request, status int, 
 
 // logIn opens a session for who has shown the token, and leads back to what is to be decided.
 func (c *Console) logIn(w http.ResponseWriter, r *http.Request) {
-	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
-	if err := r.ParseForm(); err != nil {
-		c.showLogin(w, r, http.StatusBadRequest, loginPage{Problem: sentence(errBadForm)})
+	if err := parseForm(w, r); err != nil {
+		c.showLogin(w, r, http.StatusBadRequest, loginPage{Problem: sentence(err)})
 		return
 	}
 	d := loginPage{Request: r.PostForm.Get("request")}

@@ -33,26 +33,21 @@ func plotHistogram(title string, h *bank.Histogram) *histogramPlot {
 	if h == nil {
 		return nil
 	}
-	baseline, current := shares(h.Baseline), shares(h.Current)
+	before, now := h.Units()
+	baseline, current := shares(h.Baseline, before), shares(h.Current, now)
 	largest := max(slices.Max(baseline), slices.Max(current))
 	return &histogramPlot{
 		Title: title, Baseline: outline(baseline, largest), Current: outline(current, largest),
-		BaselineUnits: sumOf(h.Baseline), CurrentUnits: sumOf(h.Current),
+		BaselineUnits: before, CurrentUnits: now,
 		Low: words.Short(h.Low), Middle: words.Short(h.Low/2 + h.High/2), High: words.Short(h.High),
 	}
 }
 
-func sumOf(counts []int) (n int) {
-	for _, c := range counts {
-		n += c
-	}
-	return n
-}
-
-func shares(counts []int) []float64 {
-	out, n := make([]float64, len(counts)), max(1, sumOf(counts))
+// shares gives the share of so many units in each bin.
+func shares(counts []int, units int) []float64 {
+	out := make([]float64, len(counts))
 	for i, c := range counts {
-		out[i] = float64(c) / float64(n)
+		out[i] = float64(c) / float64(max(1, units))
 	}
 	return out
 }

@@ -157,7 +157,7 @@ func groupLinks(groups []bank.GroupSummary, known known, shown *groupData) []gro
 	for i := range groups {
 		standings[i] = standingOf(&groups[i], known)
 	}
-	slices.SortStableFunc(standings, func(a, b standing) int { return cmp.Or(a.rank()-b.rank(), cmp.Compare(b.largest, a.largest)) })
+	slices.SortStableFunc(standings, standing.compare)
 	var out []groupChoice
 	for _, s := range standings {
 		g := s.summary.Group
@@ -208,7 +208,7 @@ func (c *Console) groupData(s standing, known known) *groupData {
 	d := &groupData{
 		group: g.Group,
 		Name:  labelsOf(g.Group), State: words.Plain(s.state.String()), Class: stateClass(s.state), Since: s.since(known, c.now()), Last: momentOf(g.LastUnitTS, c.now()),
-		Units: grouped(g.Units), Versions: versionsText(g), Production: g.Production, WarmUp: warmUpText(g),
+		Units: words.Grouped(g.Units, thinSpace), Versions: versionsText(g), Production: g.Production, WarmUp: warmUpText(g),
 	}
 	if g.Baseline.ID != "" {
 		d.Baseline = words.Baseline(g.Baseline)
@@ -300,7 +300,7 @@ func nextArmed(s *bank.StreamSummary) string {
 	if next == nil {
 		return text + "; none within reach"
 	}
-	return fmt.Sprintf("%s; next %s, at about %s units", text, next.Branch, grouped(int64(next.Units)))
+	return fmt.Sprintf("%s; next %s, at about %s units", text, next.Branch, words.Grouped(int64(next.Units), thinSpace))
 }
 
 // addActions lists the actions, the commonest first.

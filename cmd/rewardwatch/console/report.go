@@ -7,7 +7,6 @@ import (
 	"html/template"
 	"io"
 	"slices"
-	"strings"
 
 	"github.com/rewardwatch/rewardwatch/alerts"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/words"
@@ -32,7 +31,7 @@ type Courses map[ingest.Group]*course
 // Observe takes where a group stands after a unit.
 func (c Courses) Observe(g bank.GroupSummary) {
 	if c[g.Group] == nil {
-		c[g.Group] = &course{step: 1, units: -1, scores: map[string][]float32{}}
+		c[g.Group] = newCourse()
 	}
 	c[g.Group].observe(&g)
 }
@@ -163,7 +162,7 @@ func (r *Report) group(g *bank.GroupSummary, room *int) reportGroup {
 	course := r.Courses.of(g.Group)
 	for k := range g.Streams {
 		s := &g.Streams[k]
-		row := reportStream{Signal: s.Signal, State: words.Plain(s.State.String()), Class: strings.ReplaceAll(s.State.String(), "_", "-"), Missing: words.Missing(*s)}
+		row := reportStream{Signal: s.Signal, State: words.Plain(s.State.String()), Class: stateClass(s.State), Missing: words.Missing(*s)}
 		if score, armed := words.Score(s); armed {
 			row.Score = words.Short(score)
 			if *room > 0 {

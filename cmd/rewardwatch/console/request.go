@@ -2,7 +2,6 @@ package console
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"net/http"
 	"net/url"
@@ -135,12 +134,7 @@ func (c *Console) requestPageOf(q retrain.Request) requestPage {
 	order, _ := words.ReadOrder(q)
 	d.Cause, d.Signals, d.Evidence, d.Contract = words.Plain(order.Cause), strings.Join(order.Signals, ", "), order.Evidence, order.Contract
 	d.Labels = labelList(words.Group(q.Policy, order.Group))
-	var more struct {
-		Incident string                    `json:"incident"`
-		Versions struct{ From, To string } `json:"versions"`
-	}
-	_ = json.Unmarshal(q.Order, &more)
-	d.Incident, d.From, d.To = more.Incident, more.Versions.From, more.Versions.To
+	d.Incident, d.From, d.To = order.Incident, order.Versions.From, order.Versions.To
 	if slices.ContainsFunc(c.view.Incidents(), func(i alerts.Incident) bool { return i.ID == d.Incident }) {
 		d.IncidentPath = segment(d.Incident)
 	}

@@ -34,7 +34,7 @@ func (s *Scores) Observe(p *bank.Summary) {
 		g := &p.Groups[i]
 		c := before[g.Group]
 		if c == nil {
-			c = &course{step: 1, units: -1, scores: map[string][]float32{}}
+			c = newCourse()
 		}
 		c.observe(g)
 		now[g.Group] = c
@@ -93,6 +93,8 @@ type course struct {
 	versions ingest.Versions
 	changes  []Change
 }
+
+func newCourse() *course { return &course{step: 1, units: -1, scores: map[string][]float32{}} }
 
 func (c *course) observe(g *bank.GroupSummary) {
 	if g.Units == c.units {

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"net/http"
@@ -78,11 +79,16 @@ func (s standing) rank() int {
 	return rank
 }
 
+// compare orders groups, the worst first: by rank, and then by score.
+func (s standing) compare(to standing) int {
+	return cmp.Or(s.rank()-to.rank(), cmp.Compare(to.largest, s.largest))
+}
+
 func worstGroup(groups []bank.GroupSummary, k known) standing {
 	worst := standingOf(&groups[0], k)
 	for i := range groups[1:] {
 		s := standingOf(&groups[i+1], k)
-		if s.rank() < worst.rank() || s.rank() == worst.rank() && s.largest > worst.largest {
+		if s.compare(worst) < 0 {
 			worst = s
 		}
 	}
@@ -95,7 +101,7 @@ func (s standing) since(k known, now time.Time) moment {
 	i := k.incidents[s.summary.Group]
 	switch {
 	case s.state == bank.Drift && s.incident != nil && len(s.incident.Alarms) > 0:
-		return momentOf(onset(s.incident).Onset.TS, now)
+		return momentOf(s.incident.Earliest().Onset.TS, now)
 	case s.state == bank.TelemetryFault && k.faults[s.summary.Group] != nil:
 		return momentOf(k.faults[s.summary.Group].Since.TS, now)
 	case s.state == bank.OK:
@@ -161,14 +167,8 @@ func labelList(g ingest.Group) []string {
 	return out
 }
 
-// grouped writes a count with spaces between thousands.
-func grouped(n int64) string {
-	s := strconv.FormatInt(n, 10)
-	for i := len(s) - 3; i > 0; i -= 3 {
-		s = s[:i] + "\u202f" + s[i:]
-	}
-	return s
-}
+// thinSpace stands between thousands; lines do not break at it.
+const thinSpace = "\u202f"
 
 // momentOf tells of a time in Unix nanoseconds; 0 is none.
 func momentOf(ns int64, now time.Time) moment {

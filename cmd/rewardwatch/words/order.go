@@ -18,6 +18,10 @@ type Order struct {
 	Cause    alerts.Cause      `json:"cause"`
 	Evidence []string          `json:"evidence"`
 	Contract Contract          `json:"contract"`
+	Incident string            `json:"incident"`
+	Versions struct {
+		From, To string // of a rollback
+	} `json:"versions"`
 }
 
 // Contract is what a retraining is for.
@@ -44,10 +48,7 @@ func ReadOrder(q retrain.Request) (Order, error) {
 func OfIncident(newestFirst []retrain.Request, incident string) []retrain.Request {
 	var out []retrain.Request
 	for _, q := range slices.Backward(newestFirst) {
-		var order struct {
-			Incident string `json:"incident"`
-		}
-		_ = json.Unmarshal(q.Order, &order) // an order that cannot be read names no incident
+		order, _ := ReadOrder(q) // one that cannot be read names no incident
 		follows := q.OriginKind == retrain.OriginOutcome && slices.ContainsFunc(out, func(before retrain.Request) bool { return before.ID == q.Parent })
 		if q.Origin == incident || order.Incident == incident || follows {
 			out = append(out, q)

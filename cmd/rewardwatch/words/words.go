@@ -64,6 +64,15 @@ func Whole[N ~float64](x N) string {
 	return strconv.FormatFloat(math.Round(rounded), 'f', 0, 64)
 }
 
+// Grouped writes a count with a separator between groups of three digits.
+func Grouped(n int64, separator string) string {
+	s := strconv.FormatInt(n, 10)
+	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
+		s = s[:i] + separator + s[i:]
+	}
+	return s
+}
+
 // Time gives a time as people are shown it.
 func Time(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
