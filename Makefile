@@ -18,19 +18,24 @@ PEERS_VENV := $(CACHE)/venv-peers/.complete
 AXE_LOCK := cmd/rewardwatch/console/e2e/axe/package-lock.json
 AXE := $(CACHE)/axe/.complete
 
-# The tests of real servers are those in files tagged e2e; they run by name, or every unit test would run twice.
+# The tests of real servers are those in files tagged e2e; they run by name, or every unit test would run twice. WHOLE are those of
+# the whole service.
+WHOLE = ./cmd/rewardwatch/e2e
 E2E_FILES = $(shell grep -rlE '^//go:build e2e$$' --include='*_test.go' alerts cmd dashboards deploy detectors ingest retrain)
-E2E_PACKAGES = $(sort $(addprefix ./,$(dir $(E2E_FILES))))
+E2E_PACKAGES = $(filter-out $(WHOLE),$(sort $(patsubst %/,./%,$(dir $(E2E_FILES)))))
 E2E_TESTS = $(shell grep -hoE '^func Test[A-Za-z0-9_]+' $(E2E_FILES) /dev/null | grep -v TestMain | cut -c6- | sort -u | paste -sd '|')
 
-# These simulate so much, or have SQLite do so much, that the race detector would take minutes over each: the tests of the detectors,
-# of the bank, of the command line, of what is exported, in which nothing is shared, of the ledger, and of the causes of simulated
-# changes. RACES are those of them in which goroutines share something: they run with the detector too, and so do the services that
-# they start.
-SIMULATING = rewardwatch/detectors|detectors/bank|cmd/rewardwatch|retrain/experience|rewardwatch/retrain
-CAUSES = ^TestCauseOf(Simulated|TwoVersions)
-LEDGER_RACES = ^TestLedgerOnSQLite$$/^(ConsiderConcurrently|OneDelivery|ShutdownFinishes|RealSockets|SeveralInstances|CircuitIsTried|WithdrawnInFlight|StartsAtOnce|AwaitedWhile|HangingTarget|FinishedJobs|ScheduleOfSeveral|CommandMakes)
+# Every other test runs once, with the race detector where goroutines can share something. Without it run those that simulate so
+# much, or have SQLite do so much, that it would take minutes over them: PLAIN are whole packages, PLAIN_TESTS tests of others.
+# MIXED packages have tests of both kinds, as has the ledger: RACES and LEDGER_RACES run with the detector, and so do the services
+# that they start.
+PLAIN = ./detectors/kstable ./retrain/expectation ./retrain/experience
+PLAIN_TESTS = ^Test(CauseOf(Simulated|TwoVersions)|TenureModel|TenureDamage|RestartA|RestartWithin)
+MIXED = ./detectors ./detectors/bank ./cmd/rewardwatch
 RACES = ^(TestBootstrap|TestOverlapOf|TestBackgroundCalibration|TestUnitsThat|TestCalibrationsAreKept|TestRebalance|TestMarksAre|TestBrokersThat|TestDesksThat|TestOrderGives|TestPartition|TestReadingWaits|TestDecision|TestMuteEnds|TestPromote|TestServiceFinds|TestReload|TestHTTP|TestServer)
+LEDGER = ^Test(Ledger|Crashes|KilledDesk)
+LEDGER_RACES = ^TestLedgerOnSQLite$$/^(ConsiderConcurrently|OneDelivery|ShutdownFinishes|RealSockets|CircuitIsTried|WithdrawnInFlight|StartsAtOnce|AwaitedWhile|HangingTarget|FinishedJobs|CommandMakes)
+RACED = $(filter-out $(PLAIN) $(MIXED) ./retrain,$(patsubst github.com/rewardwatch/rewardwatch%,.%,$(shell go list ./...)))
 
 FUZZ_FILES = $(shell grep -rlE '^func Fuzz' --include='*_test.go' alerts cmd dashboards deploy detectors ingest retrain)
 FUZZTIME ?= 30s
@@ -48,20 +53,29 @@ build:
 demo: build
 	bin/rewardwatch demo
 
+# lane runs tests after each other, beside another lane, and keeps what they say. Each takes about half of the time.
+lane = { bad=0; $(2); exit $$bad; } | tee $(CACHE)/test/$(1).json | awk -f .ci/progress.awk
+
 test: packages $(VENV) $(AXE)
 	deploy/local/kafka/kafka.sh fetch
 	go vet -tags e2e,faults ./...
 	mkdir -p $(CACHE)/test
+	run() { go test -timeout 20m -json "$$@" || bad=1; }
 	failed=0
-	go test -race -timeout 20m -json -skip '$(CAUSES)' $$(go list ./... | grep -vE '($(SIMULATING))$$') | tee $(CACHE)/test/unit.json | awk -f .ci/progress.awk || failed=1
-	go test -timeout 20m -json ./detectors ./detectors/bank ./cmd/rewardwatch ./retrain ./retrain/experience | tee $(CACHE)/test/simulating.json | awk -f .ci/progress.awk || failed=1
-	go test -timeout 20m -json -run '$(CAUSES)' ./alerts | tee $(CACHE)/test/causes.json | awk -f .ci/progress.awk || failed=1
-	{ go test -race -timeout 20m -json -run '$(RACES)' ./detectors ./detectors/bank ./cmd/rewardwatch;
-		go test -race -timeout 20m -json -skip '^Test(Ledger|Crashes|KilledDesk)' ./retrain;
-		go test -race -timeout 20m -json -run '$(LEDGER_RACES)' ./retrain; } | tee $(CACHE)/test/races.json | awk -f .ci/progress.awk || failed=1
-	go test -tags e2e -count=1 -timeout 20m -json -run '^($(E2E_TESTS))$$' $(E2E_PACKAGES) \
-		| tee $(CACHE)/test/e2e.json | awk -f .ci/progress.awk || failed=1
-	awk -v closing=1 -f .ci/progress.awk $(CACHE)/test/{unit,simulating,causes,races,e2e}.json || failed=1
+	$(call lane,one,
+		run -skip '$(RACES)' $(MIXED)
+		run -run '$(LEDGER)' -skip '$(LEDGER_RACES)' ./retrain
+		run $(PLAIN)
+		run -run '$(PLAIN_TESTS)' ./alerts ./ingest/assemble ./ingest/checkpoint
+		run -tags e2e -count=1 -run '^($(E2E_TESTS))$$' $(E2E_PACKAGES)) & one=$$!
+	$(call lane,two,
+		run -p 1 -race -skip '$(PLAIN_TESTS)' $(RACED)
+		run -p 1 -race -run '$(RACES)' $(MIXED)
+		run -race -skip '$(LEDGER)' ./retrain
+		run -race -run '$(LEDGER_RACES)' ./retrain
+		run -tags e2e -count=1 -run '^($(E2E_TESTS))$$' $(WHOLE)) || failed=1
+	wait $$one || failed=1
+	awk -v closing=1 -f .ci/progress.awk $(CACHE)/test/{one,two}.json || failed=1
 	exit $$failed
 
 test-faults: packages

@@ -12,6 +12,7 @@ import (
 func TestPromtoolAcceptsRules(t *testing.T) {
 	for name, opts := range ruleCases {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			dir := t.TempDir()
 			if err := WriteRules(dir, opts); err != nil {
 				t.Fatal(err)

@@ -22,8 +22,8 @@ import (
 
 // How much TestCrashes does. `make test-faults` has it do more.
 var (
-	crashRequests = flag.Int("crash-requests", 300, "requests that are opened")
-	crashes       = flag.Int("crashes", 10, "times that the process is killed meanwhile")
+	crashRequests = flag.Int("crash-requests", 150, "requests that are opened")
+	crashes       = flag.Int("crashes", 5, "times that the process is killed meanwhile")
 )
 
 // The environment of the process that is killed: the directory of ledger and secret, the receiver, and, where the ledger is on PostgreSQL,

@@ -277,7 +277,8 @@ func TestInspectATopic(t *testing.T) {
 func TestInspectIsBounded(t *testing.T) {
 	var lines []string
 	for n := range inspectedAgents + 500 {
-		lines = append(lines, fmt.Sprintf(`{"policy":"p","agent_id":"%d","policy_version":"%d","labels":{"id":"%d"},"action":"%d","observation":{"%d":1},"terminated":true}`, n, n, n, n, n))
+		component := max(1, n-inspectedAgents-400+inspectedSignals) // few units have many signals, each of which is judged in each
+		lines = append(lines, fmt.Sprintf(`{"policy":"p","agent_id":"%d","policy_version":"%d","labels":{"id":"%d"},"action":"%d","observation":{"%d":1},"terminated":true}`, n, n, n, n, component))
 	}
 	for n := range inspectedPolicies + 20 {
 		lines = append(lines, fmt.Sprintf(`{"policy":"p-%d","reward":1}`, n))

@@ -157,6 +157,7 @@ const ownProcess = "REWARDWATCH_TEST_OWN_PROCESS"
 // below it.
 func TestTheCeilingHolds(t *testing.T) {
 	if os.Getenv(ownProcess) == "" { // or what other tests leave behind would be measured too
+		t.Parallel()
 		again := exec.CommandContext(t.Context(), os.Args[0], "-test.run", "^TestTheCeilingHolds$", "-test.v")
 		again.Env = append(os.Environ(), ownProcess+"=1")
 		output, err := again.CombinedOutput()
