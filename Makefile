@@ -19,10 +19,10 @@ AXE_LOCK := cmd/rewardwatch/console/e2e/axe/package-lock.json
 AXE := $(CACHE)/axe/.complete
 
 # The tests of real servers are those in files tagged e2e; they run by name, or every unit test would run twice. WHOLE are those of
-# the whole service.
+# the whole service; those of the others that take longest begin first.
 WHOLE = ./cmd/rewardwatch/e2e
 E2E_FILES = $(shell grep -rlE '^//go:build e2e$$' --include='*_test.go' alerts cmd dashboards deploy detectors ingest retrain)
-E2E_PACKAGES = $(filter-out $(WHOLE),$(sort $(patsubst %/,./%,$(dir $(E2E_FILES)))))
+E2E_PACKAGES = ./retrain $(filter-out $(WHOLE) ./retrain,$(sort $(patsubst %/,./%,$(dir $(E2E_FILES)))))
 E2E_TESTS = $(shell grep -hoE '^func Test[A-Za-z0-9_]+' $(E2E_FILES) /dev/null | grep -v TestMain | cut -c6- | sort -u | paste -sd '|')
 
 # Every other test runs once, with the race detector where goroutines can share something. Without it run those that simulate so
@@ -65,14 +65,14 @@ test: packages $(VENV) $(AXE)
 	$(call lane,one,
 		run -skip '$(RACES)' $(MIXED)
 		run -run '$(LEDGER)' -skip '$(LEDGER_RACES)' ./retrain
+		run -race -run '$(LEDGER_RACES)' ./retrain
+		run -race -skip '$(LEDGER)' ./retrain
 		run $(PLAIN)
 		run -run '$(PLAIN_TESTS)' ./alerts ./ingest/assemble ./ingest/checkpoint
 		run -tags e2e -count=1 -run '^($(E2E_TESTS))$$' $(E2E_PACKAGES)) & one=$$!
 	$(call lane,two,
 		run -p 1 -race -skip '$(PLAIN_TESTS)' $(RACED)
 		run -p 1 -race -run '$(RACES)' $(MIXED)
-		run -race -skip '$(LEDGER)' ./retrain
-		run -race -run '$(LEDGER_RACES)' ./retrain
 		run -tags e2e -count=1 -run '^($(E2E_TESTS))$$' $(WHOLE)) || failed=1
 	wait $$one || failed=1
 	awk -v closing=1 -f .ci/progress.awk $(CACHE)/test/{one,two}.json || failed=1
