@@ -65,14 +65,14 @@ test: packages $(VENV) $(AXE)
 	$(call lane,one,
 		run -skip '$(RACES)' $(MIXED)
 		run -run '$(LEDGER)' -skip '$(LEDGER_RACES)' ./retrain
-		run -race -run '$(LEDGER_RACES)' ./retrain
-		run -race -skip '$(LEDGER)' ./retrain
 		run $(PLAIN)
 		run -run '$(PLAIN_TESTS)' ./alerts ./ingest/assemble ./ingest/checkpoint
 		run -tags e2e -count=1 -run '^($(E2E_TESTS))$$' $(E2E_PACKAGES)) & one=$$!
 	$(call lane,two,
 		run -p 1 -race -skip '$(PLAIN_TESTS)' $(RACED)
 		run -p 1 -race -run '$(RACES)' $(MIXED)
+		run -race -run '$(LEDGER_RACES)' ./retrain
+		run -race -skip '$(LEDGER)' ./retrain
 		run -tags e2e -count=1 -run '^($(E2E_TESTS))$$' $(WHOLE)) || failed=1
 	wait $$one || failed=1
 	awk -v closing=1 -f .ci/progress.awk $(CACHE)/test/{one,two}.json || failed=1
