@@ -157,8 +157,8 @@ func (k knownIncidents) storyOf(id string) *storyJSON {
 	return nil
 }
 
-// orderedFor asks the service for the requests that the incident of a story has led to, the oldest first. A ledger that cannot be read is told, and takes
-// nothing from the rest of the story.
+// orderedFor asks the service for the requests that the incident of a story has led to, the oldest first. A ledger that cannot be read
+// is told, and takes nothing from the rest of the story.
 func orderedFor(ctx context.Context, c *console, service *client, s *storyJSON) []*shownRequest {
 	var answer struct {
 		Requests []*shownRequest `json:"retrain_requests"`
