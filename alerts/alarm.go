@@ -1,11 +1,11 @@
-// Package alerts folds the bank's findings into alarms and incidents, names their cause, and tells people: through
-// Alertmanager's API, or through Prometheus rules that it generates.
+// Package alerts folds the findings of the bank into alarms and incidents, names their causes, and notifies people:
+// through Alertmanager's API, or through the Prometheus rules that it generates.
 package alerts
 
 import (
 	"time"
 
-	"github.com/rewardwatch/rewardwatch/detectors/bank"
+	"github.com/rewardwatch/rewardwatch/detectors/finding"
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
@@ -21,90 +21,103 @@ const (
 	CauseUnknown        Cause = "unknown"
 )
 
-// Causes lists them.
+// Causes returns all causes.
 func Causes() []Cause {
 	return []Cause{CausePolicy, CauseEnvironment, CauseRewardFunction, CauseTelemetry, CauseUnknown}
 }
 
-// Severity is how loudly an incident asks for attention. It is fixed when the incident opens.
+// Severity is how urgent an incident is. It is fixed when the incident opens, with one exception: an improvement takes
+// the severity of its first alarm that is not an improvement.
 type Severity string
 
-// The severities: a primary signal on an accepted baseline is critical, another signal warning, and whatever rests on
-// a provisional baseline info.
+// The severities. A primary signal on an accepted baseline is critical, any other signal a warning. Whatever is judged
+// against a provisional baseline, or is an improvement, is info.
 const (
 	Critical Severity = "critical"
 	Warning  Severity = "warning"
 	Info     Severity = "info"
 )
 
-// Severities lists them, the loudest first.
+// Severities returns all severities, the most urgent first.
 func Severities() []Severity { return []Severity{Critical, Warning, Info} }
 
-// Alarm is a stream that went to drift. It resolves when the stream has come back.
+// Alarm is the drift of one stream. It resolves when the stream has returned to its baseline.
+//
+// It is large because it carries everything that is reported about an alarm, and is saved and shown on its own.
 type Alarm struct {
 	ID          string // hash of policy, group, signal, baseline id and the key of the unit At
 	Incident    string // id of its incident
 	Group       ingest.Group
 	Signal      string
 	Provisional bool
+	Improvement bool // the signal has moved to its better side
 	Detectors   []string
 	Score       float64 // highest seen while firing; 1 = threshold
-	At          bank.UnitRef
-	Onset       bank.UnitRef
-	OnsetFrom   bank.UnitRef // the 90 % interval of the onset
-	OnsetTo     bank.UnitRef
-	// OnsetOffsets are of the units of that interval, one range a partition.
+	At          finding.UnitRef
+	Onset       finding.UnitRef
+	OnsetFrom   finding.UnitRef // the 90 % interval of the onset
+	OnsetTo     finding.UnitRef
+	// OnsetOffsets are those of the units of that interval, one range per partition.
 	OnsetOffsets []ingest.Range
-	Effect       bank.Effect
-	Histogram    *bank.Histogram     // of the quantity of Effect; nil where it has no finite value
-	Shifts       []bank.Shift        // of the signals that stand out most since the onset, one each, the strongest first
-	Return       *bank.Decomposition // of the change in return; nil where it cannot be told
-	Promise      bank.Promise
-	Baseline     bank.BaselineRef
+	Effect       finding.Effect
+	Histogram    *finding.Histogram     // of the quantity of Effect; nil where it has no finite value
+	Shifts       []finding.Shift        // of the signals that moved most since the onset, one each, the strongest first
+	Return       *finding.Decomposition // of the change in return; nil where it is unknown
+	Promise      finding.Promise
+	Baseline     finding.BaselineRef
 	Before       ingest.Versions
 	After        ingest.Versions
 	Offsets      []ingest.Range
 	Cause        Cause
-	Evidence     []string      // why that cause, in words
-	Causes       []RankedCause // all that are possible, the likeliest first
-	EvidenceAt   bank.UnitRef  // the newest unit that the evidence is from
+	Evidence     []string        // why that cause, in words
+	Causes       []RankedCause   // all that are possible, the likeliest first
+	EvidenceAt   finding.UnitRef // the newest unit that the evidence is from
 	Resolved     bool
-	ResolvedAt   bank.UnitRef // valid where Resolved
+	ResolvedAt   finding.UnitRef // valid if Resolved
 }
 
-// Incident is the open alarms of one group: one page and at most one retrain request.
+// Incident is the open alarms of one group: one page, and at most one retrain request.
 type Incident struct {
 	ID          string // the id of its first alarm
 	Group       ingest.Group
 	Severity    Severity
-	Provisional bool // its baseline was provisional when it opened: it orders no retraining
+	Provisional bool // its baseline was provisional when it opened: no retraining is ordered
+	Improvement bool // all of its alarms so far are improvements
 	Cause       Cause
 	Evidence    []string
-	Causes      []RankedCause // of the alarm whose cause holds
+	Causes      []RankedCause // those of the alarm that determines Cause
 	Alarms      []Alarm       // in the order in which they joined
-	Omitted     int           // resolved alarms that are no longer in Alarms, because a stream came and went too often
-	Opened      bank.UnitRef
+	Omitted     int           // resolved alarms dropped from Alarms, because a stream came and went too often
+	Opened      finding.UnitRef
 	Closed      bool
-	ClosedAt    bank.UnitRef // valid where Closed
-	Decisions   []Decision   // what people decided of it, the newest last
-	MutedUntil  time.Time    // until when nobody is told of it; zero where it is not muted
+	ClosedAt    finding.UnitRef // valid if Closed
+	Decisions   []Decision      // what people decided on it, the newest last
+	MutedUntil  time.Time       // no notifications are sent before; zero if it is not muted
 }
 
-// Fault is a group's telemetry fault: one alert while any stream of the group is in it.
+// Fault is a group's telemetry fault: one alert while any stream of the group has one.
 type Fault struct {
 	Group   ingest.Group
-	Streams map[string]string // signal -> the rule that holds, such as bank.FaultConstant; where Ended, that held last
-	Since   bank.UnitRef
+	Streams map[string]string // signal -> rule in force, such as fault.Constant; if Ended, the last one
+	Since   finding.UnitRef
 	Ended   bool
+	Moved   []StreamFault // those that began or ended with the change that carries the fault
 }
 
-// Change is what one finding changed. Exactly one of Alarm with Incident, Incident alone, or Fault is set: an alarm
-// that fired, was renewed or resolved comes with its incident; an incident alone has closed, or has been muted, or its
-// mute has ended. The values are copies whose
-// slices are shared between changes: they are to be read only.
+// StreamFault is one telemetry fault of one stream, by one rule.
+type StreamFault struct {
+	Signal, Rule string
+	Since        finding.UnitRef // the unit at which the rule was first in force
+	Ended        bool
+	Until        finding.UnitRef // valid if Ended
+}
+
+// Change is what one finding changed. Exactly one of these is set: Alarm with Incident, Incident alone, or Fault. An
+// alarm that fired, was renewed or resolved comes with its incident. An incident alone has closed, has been muted, or
+// its mute has ended. The values are copies that share their slices with other changes: do not modify them.
 type Change struct {
 	Alarm    *Alarm
-	Fired    bool // Alarm is new with this change; the incident too, where it has the alarm's id
+	Fired    bool // Alarm is new with this change; so is the incident if it has the alarm's id
 	Incident *Incident
 	Fault    *Fault
 }

@@ -8,21 +8,22 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/rewardwatch/rewardwatch/detectors/bank"
+	"github.com/rewardwatch/rewardwatch/detectors/fault"
+	"github.com/rewardwatch/rewardwatch/detectors/finding"
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// maxEvidence is how many pieces of evidence are told of a cause.
+// maxEvidence is the maximum number of pieces of evidence for a cause.
 const maxEvidence = 8
 
-// leadingWeight is the weight from which on the first of the ranked causes is named as the cause.
+// leadingWeight is the weight from which on the first of the ranked causes is named.
 const leadingWeight = .65
 
-// faultWeight is the weight of the telemetry as the cause while a fault of it falsifies values.
+// faultWeight is the weight of the telemetry as the cause if a fault of it falsifies values.
 const faultWeight = .9
 
-// What versions say, in nats: of a version that changed at the onset, and of one that is told and did not. What moved
-// says movementBound at most, so that it cannot outdo a version that changed: a release is a fact.
+// Evidence in nats: of a version that changed at the onset, and of a version that is present and did not. What moved
+// counts at most movementBound, so that it cannot outweigh a version that changed: a release is a fact.
 const (
 	versionChanged   = 5.
 	versionUnchanged = -.5
@@ -36,7 +37,7 @@ type RankedCause struct {
 	Evidence []string
 }
 
-// MarshalJSON writes the weight to three decimals, and a list where there is no evidence.
+// MarshalJSON writes the weight with three decimals, and an empty list if there is no evidence.
 func (c RankedCause) MarshalJSON() ([]byte, error) {
 	return json.Marshal(struct {
 		Cause    Cause    `json:"cause"`
@@ -53,9 +54,9 @@ type hypothesis struct {
 	further float64          // the probability that actions move further than observations, where both move
 }
 
-// hypotheses are the causes that evidence is weighed between, of equal probability before there is any. A reward function changes rewards, for like actions too,
-// and by itself nothing else; a policy changes actions, and what follows from them; an environment changes what is
-// observed or what comes out, and a policy may answer to that with other actions.
+// hypotheses returns the causes between which evidence is weighed. They are equally probable before there is any. A
+// reward function changes rewards, also for like actions, and nothing else by itself. A policy changes actions and what
+// follows from them. An environment changes observations or outcomes, to which a policy may respond with other actions.
 func hypotheses() [3]hypothesis {
 	return [3]hypothesis{
 		{CausePolicy, [classes]float64{
@@ -70,19 +71,20 @@ func hypotheses() [3]hypothesis {
 	}
 }
 
-// verdict is what evidence leads to.
+// verdict is the conclusion from the evidence.
 type verdict struct {
 	cause    Cause
 	evidence []string
 	causes   []RankedCause
 }
 
-// attribute names the cause of an alarm where one clearly leads, with the evidence in words: from faults of the
-// telemetry, from the versions that changed at the onset, and from what moved since then and what did not.
-func attribute(f bank.Finding, faults []streamFault) verdict {
+// attribute names the cause of an alarm if one clearly leads, with the evidence in words. The evidence comes from
+// faults of the telemetry, from the versions that changed at the onset, and from what has moved since then and what has
+// not.
+func attribute(f finding.Finding, faults []StreamFault) verdict {
 	moved := observe(f.Shifts)
 	v := verdict{cause: CauseUnknown, causes: rank(f, &moved)}
-	if evidence := faultEvidence(f.Onset, faults); len(evidence) > 0 {
+	if evidence := faultEvidence(f.Onset, f.Promise.UnitName(), faults); len(evidence) > 0 {
 		v.cause, v.evidence = CauseTelemetry, evidence
 		v.causes = withTelemetry(v.causes, evidence)
 		return v
@@ -91,12 +93,13 @@ func attribute(f bank.Finding, faults []streamFault) verdict {
 		v.cause, v.evidence = first.Cause, first.Evidence
 		return v
 	}
-	v.evidence = keepFirst(append([]string{whyUnknown(f)}, moved.words()...), maxEvidence)
+	v.evidence = keepFirst(append([]string{whyUnknown(f)}, moved.words(f.Promise.UnitName())...), maxEvidence)
 	return v
 }
 
-// rank weighs the causes, the weightiest first: how likely each makes what moved, times what the versions say.
-func rank(f bank.Finding, moved *movements) []RankedCause {
+// rank returns the causes, the weightiest first. The weight is how likely the cause makes what moved, times the
+// evidence of the versions.
+func rank(f finding.Finding, moved *movements) []RankedCause {
 	all := hypotheses()
 	scores := make([]float64, len(all))
 	top := math.Inf(-1)
@@ -122,7 +125,7 @@ func rank(f bank.Finding, moved *movements) []RankedCause {
 	return ranked
 }
 
-// movement is the logarithm of how likely it is that just these classes moved.
+// movement returns the logarithm of the probability that exactly these classes moved.
 func (h hypothesis) movement(moved *movements) float64 {
 	sum := 0.0
 	for c := range classes {
@@ -133,7 +136,7 @@ func (h hypothesis) movement(moved *movements) float64 {
 	return sum
 }
 
-// likelihood is how likely the values of a class are under the cause, against those of a class that has not moved.
+// likelihood returns how likely the values of a class are under the cause, relative to a class that has not moved.
 func (h hypothesis) likelihood(c class, moved *movements) float64 {
 	if c == actions {
 		return h.doneFor(moved[observations], moved[actions])
@@ -141,8 +144,8 @@ func (h hypothesis) likelihood(c class, moved *movements) float64 {
 	return moved[c].likelihood(h.moves[c])
 }
 
-// doneFor is the likelihood of actions, done, for what the observations did, seen: the mean over whether these moved. Where
-// both moved, it counts which of them moved further.
+// doneFor returns the likelihood of the actions, done, given the observations, seen: the mean over whether the
+// observations moved. If both moved, it takes into account which of them moved further.
 func (h hypothesis) doneFor(seen, done movement) float64 {
 	further := h.further
 	switch {
@@ -156,8 +159,8 @@ func (h hypothesis) doneFor(seen, done movement) float64 {
 	return (both + (1-p)*done.likelihood(h.answers)) / seen.likelihood(p)
 }
 
-// versionSays gives what the version of a cause says of it, in nats.
-func versionSays(c Cause, f bank.Finding) float64 {
+// versionSays returns the evidence that the version of a cause is for it, in nats.
+func versionSays(c Cause, f finding.Finding) float64 {
 	switch from, to := versionsOf(c, f.Before, f.After); {
 	case slices.Contains(f.Changed, string(c)):
 		return versionChanged
@@ -168,8 +171,8 @@ func versionSays(c Cause, f bank.Finding) float64 {
 	}
 }
 
-// evidence tells what speaks for the cause, and then what speaks against it, when it is compared with another one.
-func (h hypothesis) evidence(f bank.Finding, moved *movements, rival hypothesis) []string {
+// evidence lists what speaks for the cause, and then what speaks against it, compared with another cause.
+func (h hypothesis) evidence(f finding.Finding, moved *movements, rival hypothesis) []string {
 	var pro, contra []string
 	if slices.Contains(f.Changed, string(h.cause)) {
 		pro = append(pro, versionChange(h.cause, f.Before, f.After)+" at the onset")
@@ -180,9 +183,9 @@ func (h hypothesis) evidence(f bank.Finding, moved *movements, rival hypothesis)
 		}
 		switch ratio := h.likelihood(c, moved) / rival.likelihood(c, moved); {
 		case ratio >= .9:
-			pro = append(pro, moved[c].words(c))
+			pro = append(pro, moved[c].words(c, f.Promise.UnitName()))
 		case ratio < .5:
-			contra = append(contra, "against it: "+moved[c].words(c))
+			contra = append(contra, "against it: "+moved[c].words(c, f.Promise.UnitName()))
 		}
 	}
 	if missing := moved.missing(); missing != "" && len(f.Shifts) > 0 {
@@ -191,12 +194,12 @@ func (h hypothesis) evidence(f bank.Finding, moved *movements, rival hypothesis)
 	return keepFirst(append(pro, contra...), maxEvidence)
 }
 
-// words tells what every class has done.
-func (all *movements) words() []string {
+// words describes what every class has done.
+func (all *movements) words(unit finding.UnitName) []string {
 	var out []string
 	for c := range classes {
 		if all[c].quantities > 0 {
-			out = append(out, all[c].words(c))
+			out = append(out, all[c].words(c, unit))
 		}
 	}
 	if missing := all.missing(); missing != "" && len(out) > 0 {
@@ -205,7 +208,7 @@ func (all *movements) words() []string {
 	return out
 }
 
-// missing says which signals would tell causes apart, were they in the telemetry; "" where all are there.
+// missing names the signals that would tell causes apart if the telemetry had them; "" if it has all.
 func (all *movements) missing() string {
 	var names []string
 	for _, c := range []class{actions, observations, outcomes} {
@@ -231,9 +234,9 @@ func withTelemetry(causes []RankedCause, evidence []string) []RankedCause {
 	return out
 }
 
-// settle names the cause of an alarm anew, as the evidence grows. The telemetry and the reward function are not taken
-// back: what a person is to look at must not become an order to retrain.
-func (a *Alarm) settle(f bank.Finding, faults []streamFault) {
+// settle determines the cause of an alarm again as the evidence grows. The telemetry and the reward function are not
+// taken back: what a person has to look at must not turn into a retraining order.
+func (a *Alarm) settle(f finding.Finding, faults []StreamFault) {
 	v := attribute(f, faults)
 	if a.Cause == CauseTelemetry && v.cause != CauseTelemetry {
 		a.Causes = withTelemetry(v.causes, a.Evidence)
@@ -246,9 +249,9 @@ func (a *Alarm) settle(f bank.Finding, faults []streamFault) {
 	a.Cause, a.Evidence = v.cause, v.evidence
 }
 
-// blameTelemetry puts an alarm down to a fault that was found after it had fired. It stays so when the fault ends,
-// because what made the alarm cannot be judged again.
-func (a *Alarm) blameTelemetry(fault streamFault) {
+// blameTelemetry attributes an alarm to a fault that was found after the alarm had fired. The attribution stays when
+// the fault ends, because what raised the alarm cannot be judged again.
+func (a *Alarm) blameTelemetry(fault StreamFault) {
 	evidence := a.Evidence
 	if a.Cause != CauseTelemetry {
 		evidence = nil
@@ -258,12 +261,13 @@ func (a *Alarm) blameTelemetry(fault streamFault) {
 		causes = causes[1:]
 	}
 	a.Cause = CauseTelemetry
-	a.Evidence = keepLast(appendNew(evidence, fault.words()), maxEvidence)
+	a.Evidence = keepLast(appendNew(evidence, fault.words(a.UnitName())), maxEvidence)
 	a.Causes = withTelemetry(causes, a.Evidence)
 }
 
-// attribute sets the cause of an incident from its alarms: the telemetry or the reward function where any alarm has
-// them, so that a retraining is rather withheld than ordered wrongly; else that of the newest evidence that named one.
+// attribute sets the cause of an incident from its alarms. If any alarm has the telemetry or the reward function as its
+// cause, that is the cause, because withholding a retraining is better than ordering a wrong one. Otherwise it is the
+// cause of the newest evidence that named one.
 func (i *Incident) attribute() {
 	lead := &i.Alarms[0]
 	for k := range i.Alarms {
@@ -274,17 +278,17 @@ func (i *Incident) attribute() {
 	i.Cause, i.Evidence, i.Causes = lead.Cause, lead.Evidence, lead.Causes
 }
 
-// settledUnits is how many units after an alarm its cause is judged for the second time.
+// settledUnits is the number of units after an alarm at which its cause is judged for the second time.
 const settledUnits = 20
 
-// Weights from which on causes are likely, or possible enough to wait for more evidence.
+// From likelyWeight on a cause is likely; from possibleWeight on it is worth waiting for more evidence.
 const (
 	likelyWeight   = .7
 	possibleWeight = .2
 )
 
-// Unsettled reports whether the cause may yet turn out to be one that a person has to look at: because it likely is
-// one, or because it may well be one and the evidence has not been renewed since the alarms fired.
+// Unsettled reports whether the cause may still turn out to be one that a person has to look at: because it likely is
+// one, or because it may be one and the evidence has not been renewed since the alarms fired.
 func (i *Incident) Unsettled() bool {
 	weight := 0.0
 	for _, c := range i.Causes {
@@ -295,17 +299,17 @@ func (i *Incident) Unsettled() bool {
 	return weight > likelyWeight || weight > possibleWeight && !slices.ContainsFunc(i.Alarms, Alarm.renewed)
 }
 
-// renewed reports whether the evidence of an alarm has been renewed since it fired.
+// renewed reports whether the evidence of an alarm has been renewed since the alarm fired.
 func (a Alarm) renewed() bool { return a.EvidenceAt.Ordinal >= a.At.Ordinal+settledUnits }
 
-// leads reports whether the cause of an alarm rather holds for its incident than that of another one.
+// leads reports whether the cause of an alarm takes precedence over that of another one for their incident.
 func leads(a, than *Alarm) bool {
 	return cmp.Or(
 		cmp.Compare(care(a.Cause), care(than.Cause)),
 		cmp.Compare(a.EvidenceAt.Ordinal, than.EvidenceAt.Ordinal)) > 0
 }
 
-// care is how much a cause asks for a person.
+// care returns how much a cause needs a person.
 func care(c Cause) int {
 	switch c {
 	case CauseTelemetry:
@@ -319,43 +323,44 @@ func care(c Cause) int {
 	}
 }
 
-// faultEvidence tells of the telemetry faults that lasted beyond the onset, the newest ones where there are many.
-func faultEvidence(onset bank.UnitRef, faults []streamFault) []string {
+// faultEvidence describes the telemetry faults that lasted beyond the onset, the newest if there are many.
+func faultEvidence(onset finding.UnitRef, unit finding.UnitName, faults []StreamFault) []string {
 	var evidence []string
 	for _, s := range faults {
 		if s.falsifies() && s.reaches(onset) {
-			evidence = appendNew(evidence, s.words())
+			evidence = appendNew(evidence, s.words(unit))
 		}
 	}
 	return keepLast(evidence, maxEvidence)
 }
 
-// reaches reports whether the fault was still there at a unit of its group or came after it.
-func (s *streamFault) reaches(u bank.UnitRef) bool {
+// reaches reports whether the fault still lasted at a unit of its group or came after it.
+func (s *StreamFault) reaches(u finding.UnitRef) bool {
 	return !s.Ended || s.Until.Ordinal >= u.Ordinal
 }
 
-// falsifies reports whether the fault makes wrong records, so that what is found while it lasts is put down to the
-// telemetry, and no retraining is ordered: it would learn from these records. Duplicates and a skewed clock leave the
-// values that are judged right, but not the records that a retraining would read. Silence makes none: agents that pause,
-// or are stopped because they drift, say nothing wrong, and a replay knows of no silence.
-func (s *streamFault) falsifies() bool {
+// falsifies reports whether the fault produces wrong records. Findings during such a fault are attributed to the
+// telemetry, and no retraining is ordered, because it would learn from these records. Duplicates and a skewed clock
+// leave the judged values right, but not the records that a retraining would read. Silence produces no wrong records:
+// agents that pause, or are stopped because they drift, say nothing wrong, and a replay cannot detect silence. If most
+// episodes never had an end, the judged ones are like those of the baseline.
+func (s *StreamFault) falsifies() bool {
 	switch s.Rule {
-	case bank.FaultSilent, bank.FaultEndless, bank.FaultEnding, bank.FaultMixed:
+	case fault.Silent, fault.NoEpisodeEnds, fault.EpisodesBegan, fault.MixedBlocks, fault.MostlyUnfinished:
 		return false
 	}
 	return true
 }
 
-func (s *streamFault) words() string {
+func (s *StreamFault) words(unit finding.UnitName) string {
 	if s.Ended {
-		return fmt.Sprintf("%s was in a telemetry fault (%s) from unit %d to unit %d",
-			s.Signal, s.Rule, s.Since.Ordinal, s.Until.Ordinal)
+		return fmt.Sprintf("%s was in a telemetry fault (%s) from %s to %s",
+			s.Signal, s.Rule, s.Since.Numbered(unit), s.Until.Numbered(unit))
 	}
-	return fmt.Sprintf("%s is in a telemetry fault (%s) since unit %d", s.Signal, s.Rule, s.Since.Ordinal)
+	return fmt.Sprintf("%s is in a telemetry fault (%s) since %s", s.Signal, s.Rule, s.Since.Numbered(unit))
 }
 
-// versionsOf gives the versions of a cause before and after.
+// versionsOf returns the versions of a cause before and after the onset.
 func versionsOf(cause Cause, before, after ingest.Versions) (from, to string) {
 	switch cause {
 	case CauseEnvironment:
@@ -367,7 +372,7 @@ func versionsOf(cause Cause, before, after ingest.Versions) (from, to string) {
 	}
 }
 
-// versionChange says which version went from what to what.
+// versionChange describes which version changed from what to what.
 func versionChange(cause Cause, before, after ingest.Versions) string {
 	field := map[Cause]string{
 		CausePolicy: "policy_version", CauseEnvironment: "env_version", CauseRewardFunction: "reward_version",
@@ -376,8 +381,8 @@ func versionChange(cause Cause, before, after ingest.Versions) string {
 	return fmt.Sprintf("%s changed from %s to %s", field, orNone(from), orNone(to))
 }
 
-// whyUnknown says what was looked at in vain.
-func whyUnknown(f bank.Finding) string {
+// whyUnknown explains why the evidence names no cause.
+func whyUnknown(f finding.Finding) string {
 	if len(f.Changed) == 0 {
 		if f.After == (ingest.Versions{}) {
 			return "the telemetry names no versions, and no fault of it falsified values since the onset"
@@ -391,7 +396,7 @@ func whyUnknown(f bank.Finding) string {
 	return strings.Join(changes, " and ") + " at the onset: their effects cannot be told apart"
 }
 
-// appendNew appends a text that is not there yet, into new memory.
+// appendNew appends a text unless the list has it, always into new memory.
 func appendNew(list []string, s string) []string {
 	if slices.Contains(list, s) {
 		return list
@@ -399,7 +404,7 @@ func appendNew(list []string, s string) []string {
 	return append(slices.Clip(list), s)
 }
 
-// keepFirst cuts a list off after n entries.
+// keepFirst returns the first n entries of a list.
 func keepFirst[T any](s []T, n int) []T { return s[:min(len(s), n)] }
 
 func orNone(version string) string {

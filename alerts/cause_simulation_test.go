@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/rewardwatch/rewardwatch/detectors/bank"
+	"github.com/rewardwatch/rewardwatch/detectors/watch"
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
@@ -235,8 +236,8 @@ func warmUp(t *testing.T, seed uint64, versions ingest.Versions, hides func(*ing
 }
 
 func newBank() *bank.Policy {
-	cfg := bank.DefaultConfig()
-	cfg.FalseAlarms.Budget, cfg.FalseAlarms.Per = 1, bank.Per{Amount: 20_000, Unit: bank.PerEpisodes}
+	cfg := watch.DefaultConfig()
+	cfg.FalseAlarms.Budget, cfg.FalseAlarms.Per = 1, watch.Per{Amount: 20_000, Unit: watch.PerEpisodes}
 	return bank.NewPolicy("ranker", cfg, bank.NewStreamLimit(1000))
 }
 
@@ -244,7 +245,7 @@ func newBank() *bank.Policy {
 // incident in the end; "none" where no alarm fired, or the telemetry where its fault alone was found.
 func (b warmed) live(t *testing.T, w *world) (first Cause, last Incident) {
 	t.Helper()
-	p, book := newBank(), NewBook()
+	p, tracker := newBank(), NewTracker()
 	if err := p.Resume(b.bank, time.Time{}); err != nil {
 		t.Fatal(err)
 	}
@@ -253,7 +254,7 @@ func (b warmed) live(t *testing.T, w *world) (first Cause, last Incident) {
 	faulty := false
 	for range simulatedUnits {
 		for _, f := range p.Observe(w.unit(), time.Time{}) {
-			for _, c := range book.Apply(f) {
+			for _, c := range tracker.Apply(f) {
 				if c.Fired && first == "none" {
 					first = c.Alarm.Cause
 				}
@@ -320,9 +321,9 @@ func (c tallies) check(t *testing.T, row, when string, right Cause, least float6
 	}
 }
 
-// The causes of changes to a simulated policy, named by the real bank and the real book. When the first alarm fires, a
+// The causes of changes to a simulated policy, named by the real bank and the real tracker. When the first alarm fires, a
 // few units after the change, it may not be known yet, but where a version tells.
-func TestCauseOfSimulatedChanges(t *testing.T) {
+func TestSimCauseOfChanges(t *testing.T) {
 	for _, versions := range tellings() {
 		t.Run(versions.name, func(t *testing.T) {
 			t.Parallel()

@@ -9,12 +9,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rewardwatch/rewardwatch/detectors/bank"
+	"github.com/rewardwatch/rewardwatch/detectors/fault"
+	"github.com/rewardwatch/rewardwatch/detectors/finding"
+	"github.com/rewardwatch/rewardwatch/detectors/signals"
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
 // driftAfter is a drift at whose onset versions changed.
-func driftAfter(signal string, n int64, changed ...string) bank.Finding {
+func driftAfter(signal string, n int64, changed ...string) finding.Finding {
 	f := drift(signal, n)
 	f.Changed = changed
 	f.After = ingest.Versions{Policy: "p2", Env: "42", Reward: "r8"}
@@ -26,11 +28,11 @@ func TestCauseOfAnAlarm(t *testing.T) {
 	unversioned.Before, unversioned.After = ingest.Versions{}, ingest.Versions{}
 	first := driftAfter("return", 100, "policy")
 	first.Before = ingest.Versions{}
-	ended := []bank.Finding{faulty("reward", bank.FaultNonFinite, 60), goes("reward", bank.TelemetryFault, bank.OK, 91)}
-	late := []bank.Finding{faulty("reward", bank.FaultNonFinite, 60), goes("reward", bank.TelemetryFault, bank.OK, 92)}
+	ended := []finding.Finding{faulty("reward", fault.NonFinite, 60), goes("reward", finding.TelemetryFault, finding.OK, 91)}
+	late := []finding.Finding{faulty("reward", fault.NonFinite, 60), goes("reward", finding.TelemetryFault, finding.OK, 92)}
 	for name, test := range map[string]struct {
-		before   []bank.Finding
-		finding  bank.Finding
+		before   []finding.Finding
+		finding  finding.Finding
 		cause    Cause
 		evidence string
 	}{
@@ -63,24 +65,24 @@ func TestCauseOfAnAlarm(t *testing.T) {
 			evidence: "the telemetry names no versions, and no fault of it falsified values since the onset",
 		},
 		"a fault that holds beats a version": {
-			before: []bank.Finding{faulty("reward", bank.FaultNonFinite, 60)}, finding: driftAfter("return", 100, "policy"),
-			cause: CauseTelemetry, evidence: "reward is in a telemetry fault (non_finite) since unit 60",
+			before: []finding.Finding{faulty("reward", fault.NonFinite, 60)}, finding: driftAfter("return", 100, "policy"),
+			cause: CauseTelemetry, evidence: "reward is in a telemetry fault (non_finite) since episode 60",
 		},
 		"a fault that ended at the onset": {
 			before: late, finding: driftAfter("return", 100, "policy"),
-			cause: CauseTelemetry, evidence: "reward was in a telemetry fault (non_finite) from unit 60 to unit 92",
+			cause: CauseTelemetry, evidence: "reward was in a telemetry fault (non_finite) from episode 60 to episode 92",
 		},
 		"a fault that ended before the onset": {
 			before: ended, finding: driftAfter("return", 100, "policy"),
 			cause: CausePolicy, evidence: "policy_version changed from p1 to p2 at the onset",
 		},
 		"silence falsifies nothing": {
-			before: []bank.Finding{faulty("reward", bank.FaultSilent, 95)}, finding: driftAfter("return", 100, "policy"),
+			before: []finding.Finding{faulty("reward", fault.Silent, 95)}, finding: driftAfter("return", 100, "policy"),
 			cause: CausePolicy, evidence: "policy_version changed from p1 to p2 at the onset",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := NewBook()
+			b := NewTracker()
 			applied(b, append(test.before, test.finding)...)
 			a, i := b.Alarms()[0], b.Incidents()[0]
 			if a.Cause != test.cause || !slices.Equal(a.Evidence, []string{test.evidence}) {
@@ -96,15 +98,15 @@ func TestCauseOfAnAlarm(t *testing.T) {
 // Every rule but those that make no records puts the alarms of its time down to the telemetry, which vetoes retraining.
 func TestFaultsThatVeto(t *testing.T) {
 	for rule, want := range map[string]Cause{
-		bank.FaultNonFinite: CauseTelemetry, bank.FaultConstant: CauseTelemetry, bank.FaultClipped: CauseTelemetry,
-		bank.FaultScale: CauseTelemetry, bank.FaultMissing: CauseTelemetry, bank.FaultActionKind: CauseTelemetry,
-		bank.FaultAbandoned: CauseTelemetry, bank.FaultDuplicates: CauseTelemetry, bank.FaultClockSkew: CauseTelemetry,
-		bank.FaultSilent: CausePolicy, bank.FaultEndless: CausePolicy,
+		fault.NonFinite: CauseTelemetry, fault.Constant: CauseTelemetry, fault.Clipped: CauseTelemetry,
+		fault.Scale: CauseTelemetry, fault.Missing: CauseTelemetry, fault.ActionKind: CauseTelemetry,
+		fault.Abandoned: CauseTelemetry, fault.Duplicates: CauseTelemetry, fault.Late: CauseTelemetry, fault.ClockSkew: CauseTelemetry,
+		fault.Silent: CausePolicy, fault.NoEpisodeEnds: CausePolicy,
 	} {
-		before, after := NewBook(), NewBook()
+		before, after := NewTracker(), NewTracker()
 		applied(before, faulty("reward", rule, 60), driftAfter("return", 100, "policy"))
 		applied(after, driftAfter("return", 100, "policy"), faulty("reward", rule, 130))
-		for when, b := range map[string]*Book{"before": before, "after": after} {
+		for when, b := range map[string]*Tracker{"before": before, "after": after} {
 			if got := b.Incidents()[0].Cause; got != want {
 				t.Errorf("%s %s the alarm: cause %s, want %s", rule, when, got, want)
 			}
@@ -114,46 +116,46 @@ func TestFaultsThatVeto(t *testing.T) {
 
 func TestCauseOfAnIncident(t *testing.T) {
 	for name, test := range map[string]struct {
-		findings []bank.Finding
+		findings []finding.Finding
 		cause    Cause
 		evidence []string
 	}{
 		"alarms that agree": {
-			findings: []bank.Finding{driftAfter("return", 100, "policy"), driftAfter("reward", 101, "policy")},
+			findings: []finding.Finding{driftAfter("return", 100, "policy"), driftAfter("reward", 101, "policy")},
 			cause:    CausePolicy, evidence: []string{"policy_version changed from p1 to p2 at the onset"},
 		},
 		"what is known beats what is not": {
-			findings: []bank.Finding{drift("return", 100), driftAfter("reward", 101, "environment")},
+			findings: []finding.Finding{drift("return", 100), driftAfter("reward", 101, "environment")},
 			cause:    CauseEnvironment, evidence: []string{"env_version changed from 41 to 42 at the onset"},
 		},
 		"the reward function asks a person": {
-			findings: []bank.Finding{driftAfter("return", 100, "reward_function"), driftAfter("reward", 101, "policy")},
+			findings: []finding.Finding{driftAfter("return", 100, "reward_function"), driftAfter("reward", 101, "policy")},
 			cause:    CauseRewardFunction, evidence: []string{"reward_version changed from r7 to r8 at the onset"},
 		},
 		"a fault after the alarm": {
-			findings: []bank.Finding{driftAfter("return", 100, "policy"), faulty("reward", bank.FaultConstant, 130)},
-			cause:    CauseTelemetry, evidence: []string{"reward is in a telemetry fault (constant) since unit 130"},
+			findings: []finding.Finding{driftAfter("return", 100, "policy"), faulty("reward", fault.Constant, 130)},
+			cause:    CauseTelemetry, evidence: []string{"reward is in a telemetry fault (constant) since episode 130"},
 		},
 		"a fault after the alarm that has ended": {
-			findings: []bank.Finding{
-				driftAfter("return", 100, "policy"), faulty("reward", bank.FaultConstant, 130),
-				goes("reward", bank.TelemetryFault, bank.OK, 160),
+			findings: []finding.Finding{
+				driftAfter("return", 100, "policy"), faulty("reward", fault.Constant, 130),
+				goes("reward", finding.TelemetryFault, finding.OK, 160),
 			},
-			cause: CauseTelemetry, evidence: []string{"reward is in a telemetry fault (constant) since unit 130"},
+			cause: CauseTelemetry, evidence: []string{"reward is in a telemetry fault (constant) since episode 130"},
 		},
 		"a fault after the alarm has resolved": {
-			findings: []bank.Finding{
-				driftAfter("return", 100, "policy"), goes("return", bank.Drift, bank.OK, 120), faulty("reward", bank.FaultConstant, 130),
+			findings: []finding.Finding{
+				driftAfter("return", 100, "policy"), goes("return", finding.Drift, finding.OK, 120), faulty("reward", fault.Constant, 130),
 			},
 			cause: CausePolicy, evidence: []string{"policy_version changed from p1 to p2 at the onset"},
 		},
 		"silence after the alarm": {
-			findings: []bank.Finding{driftAfter("return", 100, "policy"), faulty("return", bank.FaultSilent, 130)},
+			findings: []finding.Finding{driftAfter("return", 100, "policy"), faulty("return", fault.Silent, 130)},
 			cause:    CausePolicy, evidence: []string{"policy_version changed from p1 to p2 at the onset"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := NewBook()
+			b := NewTracker()
 			applied(b, test.findings...)
 			i := b.Incidents()[0]
 			if i.Cause != test.cause || !slices.Equal(i.Evidence, test.evidence) {
@@ -164,30 +166,30 @@ func TestCauseOfAnIncident(t *testing.T) {
 }
 
 func TestEvidenceIsBounded(t *testing.T) {
-	b := NewBook()
+	b := NewTracker()
 	applied(b, drift("return", 100))
 	for n := range int64(3 * maxEvidence) {
-		applied(b, faulty("reward", bank.FaultConstant, 110+n), goes("reward", bank.TelemetryFault, bank.OK, 110+n))
+		applied(b, faulty("reward", fault.Constant, 110+n), goes("reward", finding.TelemetryFault, finding.OK, 110+n))
 	}
 	i := b.Incidents()[0]
-	if len(i.Evidence) != maxEvidence || !strings.HasSuffix(i.Evidence[maxEvidence-1], "unit 133") {
+	if len(i.Evidence) != maxEvidence || !strings.HasSuffix(i.Evidence[maxEvidence-1], "episode 133") {
 		t.Errorf("got %q", i.Evidence)
 	}
 }
 
 // shifts makes evidence over n units against a baseline of 500: of each signal, how many baseline standard deviations of
 // its scores it has moved by.
-func shifts(n int, moved map[string]float64) []bank.Shift {
+func shifts(n int, moved map[string]float64) []finding.Shift {
 	standardError := math.Sqrt(1/float64(n) + 1./500)
-	var out []bank.Shift
+	var out []finding.Shift
 	for _, signal := range slices.Sorted(maps.Keys(moved)) {
 		quantity := "mean"
 		name, likeActions := strings.CutSuffix(signal, " for like actions")
 		if likeActions {
-			quantity = bank.QuantityLikeActions
+			quantity = signals.LikeActions
 		}
 		x := moved[signal]
-		out = append(out, bank.Shift{
+		out = append(out, finding.Shift{
 			Signal: name, Quantity: quantity, StandardShift: x, Z: x/standardError + .5, SpreadZ: -.5,
 			StandardError: standardError, Units: n, Drifted: name == "reward" && !likeActions,
 		})
@@ -314,9 +316,9 @@ func TestOddsOfUnmovedSignals(t *testing.T) {
 
 // As evidence grows the cause is judged anew, but what a person has to look at stays.
 func TestCauseIsJudgedAnew(t *testing.T) {
-	renewal := func(n int64, moved map[string]float64) bank.Finding {
+	renewal := func(n int64, moved map[string]float64) finding.Finding {
 		f := drift("reward", n)
-		f.Kind, f.Shifts = bank.StreamUpdated, shifts(50, moved)
+		f.Kind, f.Shifts = finding.StreamUpdated, shifts(50, moved)
 		return f
 	}
 	first := drift("reward", 100)
@@ -324,21 +326,21 @@ func TestCauseIsJudgedAnew(t *testing.T) {
 	outcomes := everything(map[string]float64{"outcome.sale": -1})
 	actions := everything(map[string]float64{"action": 1, "reward for like actions": 0})
 	for name, test := range map[string]struct {
-		findings []bank.Finding
+		findings []finding.Finding
 		cause    Cause
 		ranked   Cause
 	}{
-		"found later":                       {[]bank.Finding{first, renewal(120, outcomes)}, CauseEnvironment, CauseEnvironment},
-		"found to be other":                 {[]bank.Finding{first, renewal(120, outcomes), renewal(150, actions)}, CausePolicy, CausePolicy},
-		"not taken back":                    {[]bank.Finding{first, renewal(120, everything(nil)), renewal(150, outcomes)}, CauseRewardFunction, CauseEnvironment},
-		"nothing new":                       {[]bank.Finding{first, renewal(120, outcomes), renewal(150, nil)}, CauseEnvironment, CauseEnvironment},
-		"telemetry outdoes":                 {[]bank.Finding{first, renewal(120, everything(nil)), faulty("reward", bank.FaultConstant, 130)}, CauseTelemetry, CauseTelemetry},
-		"telemetry is kept":                 {[]bank.Finding{first, faulty("reward", bank.FaultConstant, 110), renewal(120, outcomes)}, CauseTelemetry, CauseTelemetry},
-		"the newest evidence":               {[]bank.Finding{first, renewal(120, outcomes), joined(130, 50, actions)}, CausePolicy, CausePolicy},
-		"an alarm that joins knows nothing": {[]bank.Finding{first, renewal(120, outcomes), joined(130, 3, everything(nil))}, CauseEnvironment, CauseEnvironment},
+		"found later":                       {[]finding.Finding{first, renewal(120, outcomes)}, CauseEnvironment, CauseEnvironment},
+		"found to be other":                 {[]finding.Finding{first, renewal(120, outcomes), renewal(150, actions)}, CausePolicy, CausePolicy},
+		"not taken back":                    {[]finding.Finding{first, renewal(120, everything(nil)), renewal(150, outcomes)}, CauseRewardFunction, CauseEnvironment},
+		"nothing new":                       {[]finding.Finding{first, renewal(120, outcomes), renewal(150, nil)}, CauseEnvironment, CauseEnvironment},
+		"telemetry outdoes":                 {[]finding.Finding{first, renewal(120, everything(nil)), faulty("reward", fault.Constant, 130)}, CauseTelemetry, CauseTelemetry},
+		"telemetry is kept":                 {[]finding.Finding{first, faulty("reward", fault.Constant, 110), renewal(120, outcomes)}, CauseTelemetry, CauseTelemetry},
+		"the newest evidence":               {[]finding.Finding{first, renewal(120, outcomes), joined(130, 50, actions)}, CausePolicy, CausePolicy},
+		"an alarm that joins knows nothing": {[]finding.Finding{first, renewal(120, outcomes), joined(130, 3, everything(nil))}, CauseEnvironment, CauseEnvironment},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := NewBook()
+			b := NewTracker()
 			applied(b, test.findings...)
 			i := b.Incidents()[0]
 			if i.Cause != test.cause || i.Causes[0].Cause != test.ranked || len(i.Evidence) == 0 {
@@ -349,7 +351,7 @@ func TestCauseIsJudgedAnew(t *testing.T) {
 }
 
 // joined is a later alarm of the return.
-func joined(n int64, units int, moved map[string]float64) bank.Finding {
+func joined(n int64, units int, moved map[string]float64) finding.Finding {
 	f := drift("return", n)
 	f.Shifts = shifts(units, moved)
 	return f
@@ -361,7 +363,7 @@ func TestForemostShifts(t *testing.T) {
 		many[fmt.Sprintf("observation.%02d", i)] = float64(i) / 20
 	}
 	all := shifts(50, many)
-	all = append(all, bank.Shift{Signal: "observation.39", Quantity: "sd", SpreadZ: -30})
+	all = append(all, finding.Shift{Signal: "observation.39", Quantity: "sd", SpreadZ: -30})
 	got := foremost(all)
 	if len(got) != maxForemost || got[0].Quantity != "sd" || got[1].Signal != "observation.38" {
 		t.Errorf("got %+v", got)

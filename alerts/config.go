@@ -9,21 +9,22 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// maxTimeout bounds a push: a stop waits for one that is under way, and for one more.
+// maxTimeout bounds the timeout of a push: a stop waits for the push under way and for one more.
 const maxTimeout = model.Duration(time.Minute)
 
-// AlertmanagerConfig says where incidents and telemetry faults are pushed to. Without URLs nothing is pushed.
+// AlertmanagerConfig lists the Alertmanagers that incidents and telemetry faults are pushed to. Without URLs nothing is
+// pushed.
 type AlertmanagerConfig struct {
 	URLs    []string       `yaml:"urls"`    // of every Alertmanager of the cluster, each without /api/v2
 	Timeout model.Duration `yaml:"timeout"` // of one push
 }
 
-// DefaultAlertmanagerConfig pushes to nobody.
+// DefaultAlertmanagerConfig returns a configuration that pushes nothing.
 func DefaultAlertmanagerConfig() AlertmanagerConfig {
 	return AlertmanagerConfig{Timeout: model.Duration(10 * time.Second)}
 }
 
-// Check reports every value that cannot be, with its path.
+// Check reports every invalid value, with its path.
 func (c AlertmanagerConfig) Check(report func(path, msg string)) {
 	for i, raw := range c.URLs {
 		path := fmt.Sprintf("urls[%d]", i)
@@ -39,17 +40,17 @@ func (c AlertmanagerConfig) Check(report func(path, msg string)) {
 	}
 }
 
-// badURL says what is wrong with the URL of an Alertmanager; "" where nothing is. It never repeats the URL, which may
-// hold a password.
+// badURL returns what is wrong with the URL of an Alertmanager, or "". It never repeats the URL, which may contain a
+// password.
 func badURL(raw string) string {
 	u, err := url.Parse(raw)
 	switch {
 	case err != nil:
-		return "is not a URL"
+		return "must be a URL such as http://alertmanager:9093"
 	case u.Scheme != "http" && u.Scheme != "https":
 		return "must begin with http:// or https://"
 	case u.Host == "":
-		return "has no host"
+		return "must name a host"
 	case u.User != nil:
 		return "must not hold a user or password"
 	case u.RawQuery != "" || u.Fragment != "":

@@ -18,7 +18,7 @@ func TestCheckAlertmanagerConfig(t *testing.T) {
 		"bad ones": {
 			[]string{"127.0.0.1:9093", "ftp://x", "http://", "http://me:secret@am", "http://am/?a=b", "http://am", "http://am", "/am"},
 			[]string{
-				"urls[0]: is not a URL", "urls[1]: must begin with http:// or https://", "urls[2]: has no host",
+				"urls[0]: must be a URL such as http://alertmanager:9093", "urls[1]: must begin with http:// or https://", "urls[2]: must name a host",
 				"urls[3]: must not hold a user or password", "urls[4]: must not have a query or fragment", "urls[6]: stands here twice",
 				"urls[7]: must begin with http:// or https://",
 			},

@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// DecisionKind says what a person decided.
+// DecisionKind is what a person decided.
 type DecisionKind string
 
-// The kinds of decisions. Accepted and Reset end the incident: what drifted is the new normal, and the group warms up
-// a new baseline. Muted keeps it open and tells nobody of it until a time; Unmuted ends that early.
+// The kinds of decisions. Accepted and Reset end the incident: what drifted is the new normal, and the group collects a
+// new baseline. Muted keeps the incident open without notifications until a given time; Unmuted ends that early.
 const (
 	Accepted DecisionKind = "accepted"
 	Muted    DecisionKind = "muted"
@@ -17,30 +17,30 @@ const (
 	Reset    DecisionKind = "reset"
 )
 
-// keptDecisions is how many decisions an incident remembers.
+// keptDecisions is the number of decisions that an incident keeps.
 const keptDecisions = 20
 
-// Decision is what a person decided of an incident.
+// Decision is what a person decided on an incident.
 type Decision struct {
 	Kind  DecisionKind
 	By    string // who
 	Why   string
 	At    time.Time
-	Until time.Time // end of the mute, where Kind is Muted
+	Until time.Time // end of the mute, if Kind is Muted
 }
 
-// same reports whether two decisions say the same, whenever they were taken.
+// same reports whether two decisions are equal apart from their times.
 func (d Decision) same(other Decision) bool {
 	return d.Kind == other.Kind && d.By == other.By && d.Why == other.Why && d.Until.Equal(other.Until)
 }
 
-// IsMuted reports whether nobody is to be told of the incident now.
+// IsMuted reports whether the incident is muted now.
 func (i *Incident) IsMuted() bool { return !i.MutedUntil.IsZero() }
 
 // Ends reports whether the decision ends its incident.
 func (k DecisionKind) Ends() bool { return k == Accepted || k == Reset }
 
-// firingSince tells the firings of an incident apart: each end of a mute begins another one.
+// firingSince distinguishes the firings of an incident: each end of a mute begins a new one.
 func (i *Incident) firingSince() string {
 	for _, d := range slices.Backward(i.Decisions) {
 		if d.Kind == Muted {
@@ -50,7 +50,7 @@ func (i *Incident) firingSince() string {
 	return "opening"
 }
 
-// Ended gives the decision that ended the incident, and false where none did.
+// Ended returns the decision that ended the incident, and false if there is none.
 func (i *Incident) Ended() (Decision, bool) {
 	for _, d := range slices.Backward(i.Decisions) {
 		if d.Kind.Ends() {
@@ -60,8 +60,8 @@ func (i *Incident) Ended() (Decision, bool) {
 	return Decision{}, false
 }
 
-// Incident gives the incident of an id, open or closed lately.
-func (b *Book) Incident(id string) (Incident, bool) {
+// Incident returns the incident with an id, open or recently closed.
+func (b *Tracker) Incident(id string) (Incident, bool) {
 	for _, i := range b.Incidents() {
 		if i.ID == id {
 			return i, true
@@ -70,9 +70,9 @@ func (b *Book) Incident(id string) (Incident, bool) {
 	return Incident{}, false
 }
 
-// End notes the decision that ends an open incident. Its alarms resolve, and it closes, with the findings of the bank
-// whose baseline is ended next. It reports whether there was such an incident.
-func (b *Book) End(id string, d Decision) bool {
+// End records the decision that ends an open incident. Its alarms resolve and it closes with the next findings of the
+// bank, whose baseline ends. End reports whether there was such an incident.
+func (b *Tracker) End(id string, d Decision) bool {
 	i := b.open(id)
 	if i == nil {
 		return false
@@ -82,9 +82,10 @@ func (b *Book) End(id string, d Decision) bool {
 	return true
 }
 
-// Mute has nobody told of an open incident until a time, or ends that where the decision is Unmuted, and gives what that
-// changed: nothing where the newest decision says the same, where there is no mute to end, or no such incident is open.
-func (b *Book) Mute(id string, d Decision) []Change {
+// Mute suppresses the notifications of an open incident until a given time, or ends that if the decision is Unmuted. It
+// returns what that changed: nothing if the newest decision is the same, if there is no mute to end, or if no such
+// incident is open.
+func (b *Tracker) Mute(id string, d Decision) []Change {
 	i := b.open(id)
 	if i == nil || !i.IsMuted() && d.Kind == Unmuted ||
 		i.IsMuted() && len(i.Decisions) > 0 && i.Decisions[len(i.Decisions)-1].same(d) {
@@ -95,8 +96,8 @@ func (b *Book) Mute(id string, d Decision) []Change {
 	return []Change{{Incident: copyIncident(i)}}
 }
 
-// EndMutes ends the mutes whose time has come.
-func (b *Book) EndMutes(now time.Time) []Change {
+// EndMutes ends the mutes that have expired.
+func (b *Tracker) EndMutes(now time.Time) []Change {
 	var changes []Change
 	for _, g := range b.order {
 		if i := g.Open; i != nil && i.IsMuted() && !now.Before(i.MutedUntil) {
@@ -107,8 +108,8 @@ func (b *Book) EndMutes(now time.Time) []Change {
 	return changes
 }
 
-// open finds an open incident, which is about to be decided on; nil where there is none of that id.
-func (b *Book) open(id string) *Incident {
+// open returns an open incident that is about to be decided on, or nil if there is none with that id.
+func (b *Tracker) open(id string) *Incident {
 	for _, g := range b.order {
 		if g.Open != nil && g.Open.ID == id {
 			g.changed = true

@@ -10,7 +10,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/rewardwatch/rewardwatch/detectors/bank"
+	"github.com/rewardwatch/rewardwatch/detectors/finding"
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
@@ -23,16 +23,16 @@ func muteUntil(until time.Time) Decision {
 func acceptance() Decision { return Decision{Kind: Accepted, By: "bob", Why: "new prices", At: noon} }
 
 // restarted is what a bank finds when its baseline ends while signals drift.
-func restarted(n int64, signals ...string) []bank.Finding {
-	var out []bank.Finding
+func restarted(n int64, signals ...string) []finding.Finding {
+	var out []finding.Finding
 	for _, s := range signals {
-		out = append(out, goes(s, bank.Drift, bank.WarmingUp, n))
+		out = append(out, goes(s, finding.Drift, finding.WarmingUp, n))
 	}
 	return append(out, quiet(n))
 }
 
 func TestAcceptedIncidentCloses(t *testing.T) {
-	b := NewBook()
+	b := NewTracker()
 	applied(b, drift("return", 100), drift("reward", 101))
 	id := b.Incidents()[0].ID
 	if !b.End(id, acceptance()) {
@@ -54,7 +54,7 @@ func TestAcceptedIncidentCloses(t *testing.T) {
 	if s := i.summary(); !strings.Contains(s, "accepted as the new normal by bob") {
 		t.Errorf("summary %q", s)
 	}
-	if got := incidentAlert(&i).annotations["decisions"]; got != "accepted by bob at 2026-11-20T12:00:00Z: new prices" {
+	if got := (Links{}).incidentAlert(&i).annotations["decisions"]; got != "accepted by bob at 2026-11-20T12:00:00Z: new prices" {
 		t.Errorf("annotation %q", got)
 	}
 	if b.End(id, acceptance()) || b.End("none", acceptance()) || b.Mute(id, muteUntil(noon)) != nil || b.Mute("none", muteUntil(noon)) != nil {
@@ -63,7 +63,7 @@ func TestAcceptedIncidentCloses(t *testing.T) {
 }
 
 func TestMuteEndsAtItsTime(t *testing.T) {
-	b := NewBook()
+	b := NewTracker()
 	applied(b, drift("return", 100))
 	id, until := b.Incidents()[0].ID, noon.Add(time.Hour)
 	changes := b.Mute(id, muteUntil(until))
@@ -75,13 +75,13 @@ func TestMuteEndsAtItsTime(t *testing.T) {
 	if got := b.Mute(id, again); got != nil {
 		t.Errorf("the same mute again changes %v", told(got))
 	}
-	if got := incidentAlert(changes[0].Incident); !got.resolved || got.annotations["decisions"] != "muted by alice at 2026-11-20T12:00:00Z until 2026-11-20T13:00:00Z: known" {
+	if got := (Links{}).incidentAlert(changes[0].Incident); !got.resolved || got.annotations["decisions"] != "muted by alice at 2026-11-20T12:00:00Z until 2026-11-20T13:00:00Z: known" {
 		t.Errorf("the alert of a muted incident is %+v", got)
 	}
 	if got := b.EndMutes(until.Add(-time.Second)); got != nil {
 		t.Errorf("ended early: %v", told(got))
 	}
-	restored := NewBook()
+	restored := NewTracker()
 	resumed(t, b, restored)
 	if !reflect.DeepEqual(restored.Incidents(), b.Incidents()) {
 		t.Errorf("restored %+v, want %+v", restored.Incidents(), b.Incidents())
@@ -99,7 +99,7 @@ func TestMuteEndsAtItsTime(t *testing.T) {
 }
 
 func TestUnmute(t *testing.T) {
-	b := NewBook()
+	b := NewTracker()
 	applied(b, drift("return", 100))
 	id := b.Incidents()[0].ID
 	unmute := Decision{Kind: Unmuted, By: "bob", Why: "the test is over", At: noon.Add(time.Minute)}
@@ -116,7 +116,7 @@ func TestUnmute(t *testing.T) {
 	}
 	const want = "muted by alice at 2026-11-20T12:00:00Z until 2026-11-20T13:00:00Z: known\n" +
 		"unmuted by bob at 2026-11-20T12:01:00Z: the test is over"
-	if a := incidentAlert(changes[0].Incident); a.resolved || a.annotations["decisions"] != want {
+	if a := (Links{}).incidentAlert(changes[0].Incident); a.resolved || a.annotations["decisions"] != want {
 		t.Errorf("the alert is resolved=%t, decisions %q", a.resolved, a.annotations["decisions"])
 	}
 	if got := b.Mute(id, unmute); got != nil {
@@ -125,10 +125,10 @@ func TestUnmute(t *testing.T) {
 }
 
 func TestMutedIncidentThatCloses(t *testing.T) {
-	b := NewBook()
+	b := NewTracker()
 	applied(b, drift("return", 100))
 	b.Mute(b.Incidents()[0].ID, muteUntil(noon))
-	applied(b, goes("return", bank.Drift, bank.OK, 150), quiet(171))
+	applied(b, goes("return", finding.Drift, finding.OK, 150), quiet(171))
 	i := b.Incidents()[0]
 	if _, ended := i.Ended(); !i.Closed || i.IsMuted() || ended || len(i.Decisions) != 1 {
 		t.Errorf("incident %+v", i)
@@ -137,7 +137,7 @@ func TestMutedIncidentThatCloses(t *testing.T) {
 
 // What was handed out does not change when another decision is taken.
 func TestDecisionsAreBoundedAndNotShared(t *testing.T) {
-	b := NewBook()
+	b := NewTracker()
 	applied(b, drift("return", 100))
 	id := b.Incidents()[0].ID
 	var first *Incident
@@ -156,7 +156,7 @@ func TestDecisionsAreBoundedAndNotShared(t *testing.T) {
 }
 
 func TestMutedAlarmsAreCountedApart(t *testing.T) {
-	reg, b := prometheus.NewPedanticRegistry(), NewBook()
+	reg, b := prometheus.NewPedanticRegistry(), NewTracker()
 	m := NewMetrics(reg, func() []ingest.Group { return []ingest.Group{prod} })
 	m.Update(applied(b, drift("return", 100), drift("reward", 101)))
 	id := b.Incidents()[0].ID
@@ -195,7 +195,7 @@ func TestMutedAlarmsAreCountedApart(t *testing.T) {
 
 func TestMutedIncidentIsNotPushed(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		am, b := &receiver{status: 200}, NewBook()
+		am, b := &receiver{status: 200}, NewTracker()
 		n := start(t, am)
 		n.Update(b.Apply(drift("return", 100)))
 		pass(time.Second)
@@ -225,7 +225,7 @@ func TestMutedIncidentIsNotPushed(t *testing.T) {
 // Neither a restart during a mute nor one after it tells of a muted incident.
 func TestMutedIncidentIsLeftOutOfAResync(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		am, b := &receiver{status: 200}, NewBook()
+		am, b := &receiver{status: 200}, NewTracker()
 		applied(b, drift("return", 100))
 		b.Mute(b.Incidents()[0].ID, muteUntil(time.Now().Add(time.Hour)))
 		n := start(t, am)

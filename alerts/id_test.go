@@ -3,16 +3,16 @@ package alerts
 import (
 	"testing"
 
-	"github.com/rewardwatch/rewardwatch/detectors/bank"
+	"github.com/rewardwatch/rewardwatch/detectors/finding"
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
 // TestAlarmIDs fixes ids: people keep them in tickets, and a restart must not page again under another one.
 func TestAlarmIDs(t *testing.T) {
-	bare := bank.Finding{Group: ingest.NewGroup("p")}
+	bare := finding.Finding{Group: ingest.NewGroup("p")}
 	for _, test := range []struct {
 		name    string
-		finding bank.Finding
+		finding finding.Finding
 		want    string
 	}{
 		{"a whole finding", drift("return", 100), "8913315e1179a501"},
@@ -36,19 +36,23 @@ func TestAlarmIDIsOfTheEventsAndNotOfTheirPlace(t *testing.T) {
 
 func TestAlarmIDsDiffer(t *testing.T) {
 	seen := map[string]string{alarmID(drift("return", 100)): "the first"}
-	for name, change := range map[string]func(*bank.Finding){
-		"policy":        func(f *bank.Finding) { f.Group = ingest.NewGroup("check", ingest.Label{Name: "env", Value: "prod"}) },
-		"no labels":     func(f *bank.Finding) { f.Group = ingest.NewGroup("checkout") },
-		"label name":    func(f *bank.Finding) { f.Group = ingest.NewGroup("checkout", ingest.Label{Name: "en", Value: "vprod"}) },
-		"label value":   func(f *bank.Finding) { f.Group = ingest.NewGroup("checkout", ingest.Label{Name: "env", Value: "test"}) },
-		"signal":        func(f *bank.Finding) { f.Signal = "returnb" },
-		"baseline":      func(f *bank.Finding) { f.Baseline.ID = "b2" },
-		"moved border":  func(f *bank.Finding) { f.Signal, f.Baseline.ID = "returnb", "1" },
-		"ordinal":       func(f *bank.Finding) { f.At.Ordinal++ },
-		"agent":         func(f *bank.Finding) { f.At.Agent = "a-2" },
-		"episode":       func(f *bank.Finding) { f.At.Episode = "e-1" },
-		"agent absent":  func(f *bank.Finding) { f.At.Agent, f.At.Episode = "", "a-1e-100" },
-		"other episode": func(f *bank.Finding) { f.At.Agent, f.At.Episode = "a-1e-100", "" },
+	for name, change := range map[string]func(*finding.Finding){
+		"policy":    func(f *finding.Finding) { f.Group = ingest.NewGroup("check", ingest.Label{Name: "env", Value: "prod"}) },
+		"no labels": func(f *finding.Finding) { f.Group = ingest.NewGroup("checkout") },
+		"label name": func(f *finding.Finding) {
+			f.Group = ingest.NewGroup("checkout", ingest.Label{Name: "en", Value: "vprod"})
+		},
+		"label value": func(f *finding.Finding) {
+			f.Group = ingest.NewGroup("checkout", ingest.Label{Name: "env", Value: "test"})
+		},
+		"signal":        func(f *finding.Finding) { f.Signal = "returnb" },
+		"baseline":      func(f *finding.Finding) { f.Baseline.ID = "b2" },
+		"moved border":  func(f *finding.Finding) { f.Signal, f.Baseline.ID = "returnb", "1" },
+		"ordinal":       func(f *finding.Finding) { f.At.Ordinal++ },
+		"agent":         func(f *finding.Finding) { f.At.Agent = "a-2" },
+		"episode":       func(f *finding.Finding) { f.At.Episode = "e-1" },
+		"agent absent":  func(f *finding.Finding) { f.At.Agent, f.At.Episode = "", "a-1e-100" },
+		"other episode": func(f *finding.Finding) { f.At.Agent, f.At.Episode = "a-1e-100", "" },
 	} {
 		f := drift("return", 100)
 		change(&f)

@@ -4,27 +4,27 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/rewardwatch/rewardwatch/detectors/bank"
+	"github.com/rewardwatch/rewardwatch/detectors/finding"
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// Interval is where an onset lies with 90 % confidence, both ends included.
+// Interval is the range that contains an onset with 90 % confidence, both ends included.
 type Interval struct {
 	FirstUnit int64      `json:"first_unit"` // ordinals within the group, from 0
 	LastUnit  int64      `json:"last_unit"`
 	FirstTS   *time.Time `json:"first_ts"` // of the last events of these units; nil without a clock
 	LastTS    *time.Time `json:"last_ts"`
-	// FirstIndex and LastIndex are offsets of the first records of units: indexes in a file. They are nil where the units
-	// at the ends and the onset lie in several partitions: offsets of these say nothing of each other.
+	// FirstIndex and LastIndex are offsets of the first records of units: indexes in a file. They are nil if the units at
+	// the ends and the onset lie in several partitions, whose offsets cannot be compared.
 	FirstIndex *int64         `json:"first_index"`
 	LastIndex  *int64         `json:"last_index"`
-	Offsets    []ingest.Range `json:"offsets"` // of all its units, one range a partition
+	Offsets    []ingest.Range `json:"offsets"` // of all its units, one range per partition
 }
 
-// OnsetInterval gives the 90 % interval of the onset, nil where none was estimated.
+// OnsetInterval returns the 90 % interval of the onset, or nil if none was estimated.
 func (a *Alarm) OnsetInterval() *Interval {
 	from, to := a.OnsetFrom, a.OnsetTo
-	if from == (bank.UnitRef{}) && to == (bank.UnitRef{}) {
+	if from == (finding.UnitRef{}) && to == (finding.UnitRef{}) {
 		return nil
 	}
 	i := &Interval{
@@ -32,7 +32,7 @@ func (a *Alarm) OnsetInterval() *Interval {
 		Offsets: append([]ingest.Range{}, a.OnsetOffsets...),
 	}
 	if p := a.Onset.First.Partition; from.First.Partition == p && to.First.Partition == p {
-		// Episodes of several agents overlap: a later one may have begun before.
+		// Episodes of several agents overlap: one that ended later may have begun earlier.
 		at := a.Onset.First.Offset
 		i.FirstIndex = new(min(from.First.Offset, at, to.First.Offset))
 		i.LastIndex = new(max(from.First.Offset, at, to.First.Offset))
@@ -40,12 +40,12 @@ func (a *Alarm) OnsetInterval() *Interval {
 	return i
 }
 
-// String says between which units the onset lies, and between which times where there is a clock.
-func (i *Interval) String() string {
+// Words names the units between which the onset lies, and their times if there is a clock.
+func (i *Interval) Words(unit finding.UnitName) string {
 	if i.FirstUnit == i.LastUnit {
-		return "at unit " + when(i.FirstUnit, i.FirstTS)
+		return "at " + unit.One() + " " + when(i.FirstUnit, i.FirstTS)
 	}
-	return fmt.Sprintf("between unit %s and unit %s", when(i.FirstUnit, i.FirstTS), when(i.LastUnit, i.LastTS))
+	return fmt.Sprintf("between %s %s and %s", unit.Many(), when(i.FirstUnit, i.FirstTS), when(i.LastUnit, i.LastTS))
 }
 
 func when(ordinal int64, ts *time.Time) string {
@@ -55,7 +55,7 @@ func when(ordinal int64, ts *time.Time) string {
 	return fmt.Sprintf("%d (%s)", ordinal, ts.Format(time.RFC3339))
 }
 
-// timeOf gives nil for 0, which is how telemetry without a clock is marked.
+// timeOf returns nil for 0, which marks telemetry without a clock.
 func timeOf(ns int64) *time.Time {
 	if ns == 0 {
 		return nil

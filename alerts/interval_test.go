@@ -4,13 +4,13 @@ import (
 	"encoding/json"
 	"testing"
 
-	"github.com/rewardwatch/rewardwatch/detectors/bank"
+	"github.com/rewardwatch/rewardwatch/detectors/finding"
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
 func TestOnsetInterval(t *testing.T) {
-	unit := func(ordinal int64, partition int32, first, ts int64) bank.UnitRef {
-		return bank.UnitRef{Ordinal: ordinal, First: ingest.Position{Partition: partition, Offset: first}, TS: ts}
+	unit := func(ordinal int64, partition int32, first, ts int64) finding.UnitRef {
+		return finding.UnitRef{Ordinal: ordinal, First: ingest.Position{Partition: partition, Offset: first}, TS: ts}
 	}
 	const second = 1_000_000_000
 	tests := map[string]struct {
@@ -25,7 +25,7 @@ func TestOnsetInterval(t *testing.T) {
 			},
 			`{"first_unit":10,"last_unit":12,"first_ts":null,"last_ts":null,"first_index":500,"last_index":620,` +
 				`"offsets":[{"partition":0,"first":500,"last":700}]}`,
-			"between unit 10 and unit 12",
+			"between units 10 and 12",
 		},
 		"several partitions": {
 			Alarm{
@@ -35,7 +35,7 @@ func TestOnsetInterval(t *testing.T) {
 			`{"first_unit":10,"last_unit":12,"first_ts":"1970-01-01T00:01:00Z","last_ts":"1970-01-01T00:01:20Z",` +
 				`"first_index":null,"last_index":null,` +
 				`"offsets":[{"partition":0,"first":7,"last":30},{"partition":3,"first":500,"last":610}]}`,
-			"between unit 10 (1970-01-01T00:01:00Z) and unit 12 (1970-01-01T00:01:20Z)",
+			"between units 10 (1970-01-01T00:01:00Z) and 12 (1970-01-01T00:01:20Z)",
 		},
 		"one unit, of a state without offsets": {
 			Alarm{OnsetFrom: unit(10, 0, 5, 0), Onset: unit(10, 0, 5, 0), OnsetTo: unit(10, 0, 5, 0)},
@@ -50,12 +50,12 @@ func TestOnsetInterval(t *testing.T) {
 			if err != nil || string(got) != tt.json {
 				t.Errorf("got\n%s, %v, want\n%s", got, err, tt.json)
 			}
-			if i.String() != tt.text {
-				t.Errorf("got %s, want %s", i, tt.text)
+			if got := i.Words(finding.UnitName{}); got != tt.text {
+				t.Errorf("got %s, want %s", got, tt.text)
 			}
 		})
 	}
 	if i := (&Alarm{}).OnsetInterval(); i != nil {
-		t.Errorf("got %s where none was estimated", i)
+		t.Errorf("got %+v where none was estimated", i)
 	}
 }

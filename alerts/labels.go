@@ -7,8 +7,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// groupLabels gives the group_by labels of a group with names that Prometheus and Alertmanager accept. Names that
-// become alike get underscores appended, or one would hide the other.
+// groupLabels returns the group_by labels of a group with names that Prometheus and Alertmanager accept. Names that
+// become equal get underscores appended, because one would otherwise hide the other.
 func groupLabels(g ingest.Group) []ingest.Label {
 	labels := g.Labels()
 	taken := make([]string, 0, len(labels))
@@ -23,7 +23,7 @@ func groupLabels(g ingest.Group) []ingest.Label {
 	return labels
 }
 
-// labelName replaces what may not stand in a label name.
+// labelName replaces the characters that a label name cannot contain.
 func labelName(name string) string {
 	return strings.Map(func(r rune) rune {
 		switch {

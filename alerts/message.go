@@ -6,40 +6,48 @@ import (
 	"time"
 )
 
-// message is one alert as Alertmanager's API v2 takes it. Alertmanager tells alerts apart by their labels.
+// message is one alert in the form of Alertmanager's API v2. Alertmanager identifies alerts by their labels.
 type message struct {
 	Labels      map[string]string `json:"labels"`
 	Annotations map[string]string `json:"annotations"`
 	StartsAt    time.Time         `json:"startsAt"`
 	EndsAt      time.Time         `json:"endsAt"`
+	Generator   string            `json:"generatorURL,omitempty"`
 }
 
-// alert is what is to be told about an incident or a fault.
+// Links are the addresses of the pages that alerts link to. An alert has no link to a page without an address.
+type Links struct {
+	Grafana string // the Grafana that has the dashboards
+	Console string // this service
+}
+
+// alert is what is sent about an incident or a fault.
 type alert struct {
 	labels      map[string]string
 	annotations map[string]string
-	startTS     int64 // Unix nanoseconds, 0 where the telemetry has no clock
+	generator   string // the page of the console that shows what the alert is about
+	startTS     int64  // Unix nanoseconds, 0 if the telemetry has no clock
 	resolved    bool
-	identity    string // which firing of the alert it is, where it fires: the same for units that are read again
+	identity    string // of this firing of the alert; the same when units are read again
 }
 
 // Names of the alerts that are pushed, and of those that the rules define.
 const (
-	alertRewardDrift    = "RewardDrift"
-	alertTelemetryFault = "TelemetryFault"
+	AlertRewardDrift    = "RewardDrift"
+	AlertTelemetryFault = "TelemetryFault"
 )
 
-// incidentAlert makes the alert of an incident. Its labels are those with which the incident opened, or Alertmanager
-// would take it for another one.
-func incidentAlert(i *Incident) alert {
+// incidentAlert returns the alert of an incident. Its labels are those with which the incident opened; with others,
+// Alertmanager would take it for a different alert.
+func (l Links) incidentAlert(i *Incident) alert {
 	labels := map[string]string{
-		"alertname": alertRewardDrift, "incident": i.ID, "policy": i.Group.Policy, "severity": string(i.Severity),
+		"alertname": AlertRewardDrift, "incident": i.ID, "policy": i.Group.Policy, "severity": string(i.Severity),
 	}
 	for _, l := range groupLabels(i.Group) {
 		labels[l.Name] = l.Value
 	}
 	return alert{
-		labels: labels, startTS: i.Opened.TS, resolved: i.Closed || i.IsMuted(), identity: i.firingSince(),
+		labels: labels, generator: l.page("incidents", i.ID), startTS: i.Opened.TS, resolved: i.Closed || i.IsMuted(), identity: i.firingSince(),
 		annotations: annotations(map[string]string{
 			"summary":     i.summary(),
 			"description": i.describe(),
@@ -50,40 +58,51 @@ func incidentAlert(i *Incident) alert {
 			"offsets":     describeOffsets(i.offsets()),
 			"baseline":    i.baselines(),
 			"decisions":   i.decisions(),
-			"runbook_url": runbook(alertRewardDrift), "dashboard_url": policyPage(i.Group.Policy),
+			"runbook_url": Runbook(AlertRewardDrift), "dashboard_url": l.policyDashboard(i.Group.Policy),
 		}),
 	}
 }
 
-// faultAlert makes the alert of a group's telemetry fault.
-func faultAlert(f *Fault) alert {
+// faultAlert returns the alert of a group's telemetry fault.
+func (l Links) faultAlert(f *Fault) alert {
 	labels := map[string]string{
-		"alertname": alertTelemetryFault, "policy": f.Group.Policy, "severity": string(Warning),
+		"alertname": AlertTelemetryFault, "policy": f.Group.Policy, "severity": string(Warning),
 	}
 	for _, l := range groupLabels(f.Group) {
 		labels[l.Name] = l.Value
 	}
 	return alert{
-		labels: labels, startTS: f.Since.TS, resolved: f.Ended, identity: f.Since.Pos.String(),
+		labels: labels, generator: l.page("policies", f.Group.Policy), startTS: f.Since.TS, resolved: f.Ended, identity: f.Since.Pos.String(),
 		annotations: annotations(map[string]string{
 			"summary":     f.summary(),
 			"description": f.describe(),
 			"signals":     f.streams(),
 			"since":       f.Since.String(),
-			"runbook_url": runbook(alertTelemetryFault), "dashboard_url": policyPage(f.Group.Policy),
+			"runbook_url": Runbook(AlertTelemetryFault), "dashboard_url": l.policyDashboard(f.Group.Policy),
 		}),
 	}
 }
 
-// runbook is the page that says what to do about an alert.
-func runbook(alert string) string { return Runbooks + "#" + strings.ToLower(alert) }
+// Runbook returns the address of the section that says what to do about an alert.
+func Runbook(alert string) string { return Runbooks + "#" + strings.ToLower(alert) }
 
-// policyPage is the path of a policy's dashboard within Grafana, whose address is not known here.
-func policyPage(policy string) string {
-	return "/d/" + policyDashboard + "?var-policy=" + url.QueryEscape(policy)
+// policyDashboard returns the address of a policy's dashboard.
+func (l Links) policyDashboard(policy string) string {
+	if l.Grafana == "" {
+		return ""
+	}
+	return strings.TrimSuffix(l.Grafana, "/") + "/d/" + PolicyDashboard + "?var-policy=" + url.QueryEscape(policy)
 }
 
-// annotations leaves out the empty ones and cuts the long ones.
+// page returns the address of one of the console's pages.
+func (l Links) page(kind, name string) string {
+	if l.Console == "" {
+		return ""
+	}
+	return strings.TrimSuffix(l.Console, "/") + "/" + kind + "/" + url.PathEscape(name)
+}
+
+// annotations drops the empty texts and truncates the long ones.
 func annotations(all map[string]string) map[string]string {
 	out := map[string]string{}
 	for name, text := range all {
@@ -93,3 +112,13 @@ func annotations(all map[string]string) map[string]string {
 	}
 	return out
 }
+
+// Runbooks is the address of the page that says what to do about each alert, with one heading per alert.
+const Runbooks = "https://github.com/rewardwatch/rewardwatch/blob/main/docs/runbooks.md"
+
+// The uids of the dashboards that alerts link to, as package dashboards defines them.
+const (
+	PolicyDashboard     = "rewardwatch-policy"
+	RetrainingDashboard = "rewardwatch-retraining"
+	ServiceDashboard    = "rewardwatch-service"
+)

@@ -7,22 +7,24 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/rewardwatch/rewardwatch/detectors/bank"
+	"github.com/rewardwatch/rewardwatch/detectors/fault"
+	"github.com/rewardwatch/rewardwatch/detectors/finding"
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
 func TestIncidentAlert(t *testing.T) {
-	b := NewBook()
+	b := NewTracker()
 	reward := driftAfter("reward", 105, "reward_function")
 	reward.Detectors, reward.Score, reward.Onset = []string{"spread", "location"}, 1.2345678, unit(90, 0)
 	reward.OnsetFrom, reward.OnsetTo = unit(85, 0), unit(93, 0)
-	reward.Effect = bank.Effect{Quantity: "sd", BaselineMean: 0, CurrentMean: 1, CurrentUnits: 16}
+	reward.Effect = finding.Effect{Quantity: "sd", BaselineMean: 0, CurrentMean: 1, CurrentUnits: 16}
 	reward.Offsets = []ingest.Range{{Partition: 0, First: 900, Last: 990}, {Partition: 3, First: 5, Last: 7}}
-	reward.Baseline = bank.BaselineRef{ID: "b2", Units: 100, Provisional: true}
+	reward.Baseline, reward.Provisional = finding.BaselineRef{ID: "b2", Units: 100, Provisional: true}, true
 	length := drift("episode_length", 106)
-	changes := applied(b, drift("return", 100), reward, length, goes("episode_length", bank.Drift, bank.OK, 130))
+	changes := applied(b, drift("return", 100), reward, length, goes("episode_length", finding.Drift, finding.OK, 130))
 	id := changes[0].Incident.ID
-	got := incidentAlert(changes[len(changes)-1].Incident)
+	links := Links{Grafana: "https://grafana.example/drift/", Console: "https://rewardwatch.example"}
+	got := links.incidentAlert(changes[len(changes)-1].Incident)
 
 	labels := map[string]string{
 		"alertname": "RewardDrift", "incident": id, "policy": "checkout", "env": "prod", "severity": "critical",
@@ -32,21 +34,21 @@ func TestIncidentAlert(t *testing.T) {
 	}
 	want := map[string]string{
 		"summary": `checkout{env="prod"}: return, reward drift from the baseline since 2027-01-15T08:01:30Z (cause: reward_function)`,
-		"description": `return now 12.25, was 21.5 (-1.85 baseline sd); sd now 5, was 5; over 9 units; since unit 92 (2027-01-15T08:01:32Z, ` +
-			`agent a-1, episode e-92); score 1.02 (threshold 1) by location
-reward: sd now 1, was 0; over 16 units; since unit 90 (2027-01-15T08:01:30Z, agent a-1, episode e-90); ` +
+		"description": `return now 12.25, was 21.5 (-1.85 baseline sd); sd now 5, was 5; over 9 units; since episode 92 (2027-01-15T08:01:32Z, ` +
+			`agent a-1, id e-92); score 1.02 (threshold 1) by location
+reward: sd now 1, was 0; over 16 units; since episode 90 (2027-01-15T08:01:30Z, agent a-1, id e-90); ` +
 			`score 1.235 (threshold 1) by spread, location; the baseline is provisional
-episode_length: resolved at unit 130 (2027-01-15T08:02:10Z, agent a-1, episode e-130)`,
+episode_length: resolved at episode 130 (2027-01-15T08:02:10Z, agent a-1, id e-130)`,
 		"signals": "return, reward",
-		"since": "unit 90 (2027-01-15T08:01:30Z, agent a-1, episode e-90); with 90 % confidence between unit 85 " +
-			"(2027-01-15T08:01:25Z) and unit 93 (2027-01-15T08:01:33Z)",
+		"since": "episode 90 (2027-01-15T08:01:30Z, agent a-1, id e-90); with 90 % confidence between units 85 " +
+			"(2027-01-15T08:01:25Z) and 93 (2027-01-15T08:01:33Z)",
 		"cause":    "reward_function",
 		"evidence": "reward_version changed from r7 to r8 at the onset",
 		"offsets":  "900 to 1069 of partition 0, 5 to 7 of partition 3",
 		"baseline": "b1 (500 units), b2 (100 units, provisional)",
 
 		"runbook_url":   "https://github.com/rewardwatch/rewardwatch/blob/main/docs/runbooks.md#rewarddrift",
-		"dashboard_url": "/d/rewardwatch-policy?var-policy=checkout",
+		"dashboard_url": "https://grafana.example/drift/d/rewardwatch-policy?var-policy=checkout",
 	}
 	for name := range want {
 		if got.annotations[name] != want[name] {
@@ -56,6 +58,9 @@ episode_length: resolved at unit 130 (2027-01-15T08:02:10Z, agent a-1, episode e
 	if len(got.annotations) != len(want) {
 		t.Errorf("annotations: %v", got.annotations)
 	}
+	if want := "https://rewardwatch.example/incidents/" + id; got.generator != want {
+		t.Errorf("generatorURL %s, want %s", got.generator, want)
+	}
 }
 
 // The alert of a fault names the rules, and says what they do to the judgement.
@@ -63,12 +68,17 @@ func TestFaultAlert(t *testing.T) {
 	for streams, want := range map[string][2]string{
 		"return scale, reward duplicates": {
 			"return (scale), reward (duplicates)",
-			"Since unit 10 (2027-01-15T08:00:10Z, agent a-1, episode e-10). Signals with wrong values are not judged for drift " +
-				"until 20 units have come without the fault.",
+			"Since episode 10 (2027-01-15T08:00:10Z, agent a-1, id e-10). Signals with wrong values are not judged for drift " +
+				"until 20 episodes (or blocks of steps) have come without the fault.",
+		},
+		"return late_steps, reward duplicates": {
+			"return (late_steps), reward (duplicates)",
+			"Since episode 10 (2027-01-15T08:00:10Z, agent a-1, id e-10). Episodes lack the steps that came after their end, and " +
+				"are judged for drift as they are.",
 		},
 		"return clock_skew, reward duplicates": {
 			"return (clock_skew), reward (duplicates)",
-			"Since unit 10 (2027-01-15T08:00:10Z, agent a-1, episode e-10). No values are wrong: what comes is judged for drift " +
+			"Since episode 10 (2027-01-15T08:00:10Z, agent a-1, id e-10). No values are wrong: what comes is judged for drift " +
 				"as ever.",
 		},
 	} {
@@ -77,21 +87,41 @@ func TestFaultAlert(t *testing.T) {
 			signal, rule, _ := strings.Cut(s, " ")
 			f.Streams[signal] = rule
 		}
-		got := faultAlert(&f).annotations
+		got := Links{}.faultAlert(&f).annotations
 		if got["signals"] != want[0] || got["description"] != want[1] {
 			t.Errorf("%s: %q, %q", streams, got["signals"], got["description"])
 		}
 	}
 }
 
+// A link that is not absolute would be one within Alertmanager, or within whatever shows the page.
+func TestLinksAreAbsoluteOrAbsent(t *testing.T) {
+	f := faulty("return", fault.Constant, 10)
+	f.Group = ingest.NewGroup("eu/checkout a")
+	fault := NewTracker().Apply(f)[0].Fault
+	for _, test := range []struct {
+		links                Links
+		dashboard, generator string
+	}{
+		{Links{}, "", ""},
+		{Links{Grafana: "https://grafana.example"}, "https://grafana.example/d/rewardwatch-policy?var-policy=eu%2Fcheckout+a", ""},
+		{Links{Console: "http://drift.example/rw/"}, "", "http://drift.example/rw/policies/eu%2Fcheckout%20a"},
+	} {
+		got := test.links.faultAlert(fault)
+		if got.annotations["dashboard_url"] != test.dashboard || got.generator != test.generator {
+			t.Errorf("%+v: dashboard_url %q, generatorURL %q", test.links, got.annotations["dashboard_url"], got.generator)
+		}
+	}
+}
+
 func TestLabelsStayWhileAnnotationsChange(t *testing.T) {
-	b := NewBook()
-	changes := applied(b, drift("observation.x", 100), drift("return", 101), goes("return", bank.Drift, bank.OK, 130),
-		goes("observation.x", bank.Drift, bank.OK, 131), quiet(160))
-	first := incidentAlert(changes[0].Incident)
+	b := NewTracker()
+	changes := applied(b, drift("observation.x", 100), drift("return", 101), goes("return", finding.Drift, finding.OK, 130),
+		goes("observation.x", finding.Drift, finding.OK, 131), quiet(160))
+	first := (Links{}).incidentAlert(changes[0].Incident)
 	summaries := map[string]bool{}
 	for _, c := range changes {
-		a := incidentAlert(c.Incident)
+		a := (Links{}).incidentAlert(c.Incident)
 		if !maps.Equal(a.labels, first.labels) {
 			t.Errorf("labels changed to %v", a.labels)
 		}
@@ -103,21 +133,21 @@ func TestLabelsStayWhileAnnotationsChange(t *testing.T) {
 }
 
 func TestAnnotationsAreBounded(t *testing.T) {
-	b := NewBook()
+	b := NewTracker()
 	var last []Change
 	for i := range int64(40) {
 		last = b.Apply(drift(fmt.Sprintf("observation.%d_%s", i, strings.Repeat("ä", 300)), 100+i))
 	}
-	for name, text := range incidentAlert(last[0].Incident).annotations {
+	for name, text := range (Links{}).incidentAlert(last[0].Incident).annotations {
 		if n := utf8.RuneCountInString(text); n > maxAnnotation || !utf8.ValidString(text) {
 			t.Errorf("%s: %d runes", name, n)
 		}
 	}
-	short := NewBook()
+	short := NewTracker()
 	for i := range int64(13) {
 		last = short.Apply(drift(fmt.Sprintf("observation.%d", i), 100+i))
 	}
-	if got := incidentAlert(last[0].Incident).annotations["signals"]; !strings.HasSuffix(got, "observation.9, and 3 more") {
+	if got := (Links{}).incidentAlert(last[0].Incident).annotations["signals"]; !strings.HasSuffix(got, "observation.9, and 3 more") {
 		t.Errorf("got %s", got)
 	}
 }
@@ -141,5 +171,20 @@ func TestGroupLabelsAreValidAndDistinct(t *testing.T) {
 	want := `[{env a} {label_x_y b` + "\uFFFD" + `} {label_x_y_ c} {label__ }]`
 	if got := fmt.Sprint(groupLabels(g)); got != want {
 		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+// A change that came within the warm-up and has lasted asks a person what it is.
+func TestConfirmedIncidentAsksAPerson(t *testing.T) {
+	f := drift("return", 180)
+	f.Baseline = finding.BaselineRef{ID: "b2", Units: 100, Provisional: true}
+	changes := applied(NewTracker(), f)
+	i := changes[0].Incident
+	if i.Severity != Critical || i.Provisional {
+		t.Errorf("severity %s, provisional %t; want a page", i.Severity, i.Provisional)
+	}
+	got := (Links{}).incidentAlert(i).annotations["description"]
+	if first, _, _ := strings.Cut(got, "\n"); first != i.Question() || !strings.Contains(first, "rewardwatch incident accept "+i.ID) {
+		t.Errorf("description %q, want the question first", got)
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// Metrics shows the alarms of all policies. It may be updated from several goroutines.
+// Metrics exports the alarms of all policies. Its methods may be called by several goroutines.
 type Metrics struct {
 	groups func() []ingest.Group
 
@@ -23,7 +23,7 @@ type Metrics struct {
 	open   map[ingest.Group]openIncident
 }
 
-// openIncident is what is shown of an open incident.
+// openIncident is what is exported of an open incident.
 type openIncident struct {
 	id       string
 	severity Severity
@@ -41,9 +41,10 @@ type causeKey struct {
 	cause Cause
 }
 
-// NewMetrics makes the collector of MetricAlarms, MetricAlarmsMuted, MetricIncidentsOpened, MetricIncidentsClosed and
-// MetricIncidentOnset, and registers it. groups gives the groups that are watched: what none of them has yet is exported as 0, or
-// increase() would miss the first one, and a graph would show nothing where all is well.
+// NewMetrics creates and registers the collector of MetricAlarms, MetricAlarmsMuted, MetricIncidentsOpened,
+// MetricIncidentsClosed and MetricIncidentOnset. groups returns the monitored groups. Counts that a group does not have
+// yet are exported as 0; otherwise increase() would miss the first incident, and graphs of healthy groups would be
+// empty.
 func NewMetrics(reg prometheus.Registerer, groups func() []ingest.Group) *Metrics {
 	m := &Metrics{
 		groups: groups, firing: map[severityKey]int{}, muted: map[severityKey]int{}, opened: map[ingest.Group]int{},
@@ -53,7 +54,7 @@ func NewMetrics(reg prometheus.Registerer, groups func() []ingest.Group) *Metric
 	return m
 }
 
-// Restore shows the alarms of incidents that were there before this process. They do not count as opened or closed.
+// Restore exports the alarms of incidents from before this process. They do not count as opened or closed.
 func (m *Metrics) Restore(incidents []Incident) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -62,7 +63,7 @@ func (m *Metrics) Restore(incidents []Incident) {
 	}
 }
 
-// Update follows the changes of a Book.
+// Update applies the changes of a Tracker.
 func (m *Metrics) Update(changes []Change) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -80,14 +81,21 @@ func (m *Metrics) Update(changes []Change) {
 	}
 }
 
-// count sets the number of firing alarms; a group has one open incident at most, so that the latest says it all. Those
-// of a muted one are counted apart, so that alerting rules stay silent.
+// count sets the number of firing alarms. A group has at most one open incident, so the latest one is the whole count.
+// Alarms of a muted incident are counted separately, so that alerting rules stay silent.
 func (m *Metrics) count(i *Incident) {
 	delete(m.open, i.Group)
 	if !i.Closed {
 		m.open[i.Group] = openIncident{i.ID, i.Severity, i.Cause, i.Earliest().Onset.TS / int64(time.Second)}
 	}
 	key := severityKey{i.Group, i.Severity}
+	for _, other := range Severities() { // an improvement may have turned into a deterioration
+		before := severityKey{i.Group, other}
+		if _, counted := m.firing[before]; counted && other != i.Severity {
+			delete(m.muted, before)
+			m.firing[before] = 0
+		}
+	}
 	if i.IsMuted() {
 		m.firing[key], m.muted[key] = 0, i.Firing()
 		return
@@ -96,8 +104,8 @@ func (m *Metrics) count(i *Incident) {
 	delete(m.muted, key)
 }
 
-// Forget stops showing the alarms of policies that are not judged by this process any more. What it has counted of them
-// stays: a sum over the instances that judged a policy one after the other counts each incident once.
+// Forget stops exporting the alarms of policies that this process no longer judges. Its counters of them stay: a sum
+// over the instances that judged a policy one after the other counts each incident once.
 func (m *Metrics) Forget(policies []string) {
 	gone := func(k severityKey, _ int) bool { return slices.Contains(policies, k.group.Policy) }
 	m.mu.Lock()
@@ -107,10 +115,10 @@ func (m *Metrics) Forget(policies []string) {
 	maps.DeleteFunc(m.open, func(g ingest.Group, _ openIncident) bool { return slices.Contains(policies, g.Policy) })
 }
 
-// Describe describes nothing: the labels differ between policies, which makes this an unchecked collector.
+// Describe sends nothing: labels differ between policies, so this is an unchecked collector.
 func (m *Metrics) Describe(chan<- *prometheus.Desc) {}
 
-// Collect gives the metrics as they are now.
+// Collect sends the current metrics.
 func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
 	watched := m.groups()
 	m.mu.Lock()
@@ -142,7 +150,7 @@ func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
 	m.collectOpen(ch)
 }
 
-// collectOpen gives the open incidents.
+// collectOpen sends the metrics of the open incidents.
 func (m *Metrics) collectOpen(ch chan<- prometheus.Metric) {
 	for group, i := range m.open {
 		ch <- groupMetric(MetricIncidentOnset, "When the drift of an open incident began.", prometheus.GaugeValue, i.onset, group,
@@ -151,7 +159,7 @@ func (m *Metrics) collectOpen(ch chan<- prometheus.Metric) {
 	}
 }
 
-// groupMetric makes one sample with the labels of its group and some more.
+// groupMetric returns one sample with the labels of its group and some more.
 func groupMetric[N int | int64](
 	name, help string, kind prometheus.ValueType, n N, group ingest.Group, more ...ingest.Label,
 ) prometheus.Metric {

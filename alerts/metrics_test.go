@@ -7,16 +7,17 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
-	"github.com/rewardwatch/rewardwatch/detectors/bank"
+	"github.com/rewardwatch/rewardwatch/detectors/fault"
+	"github.com/rewardwatch/rewardwatch/detectors/finding"
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
 func TestMetricsFollowChanges(t *testing.T) {
 	reg := prometheus.NewPedanticRegistry()
-	m, b := NewMetrics(reg, nobody), NewBook()
+	m, b := NewMetrics(reg, nobody), NewTracker()
 	other := drift("observation.x", 100)
 	other.Group = ingest.NewGroup("ranker", ingest.Label{Name: "label_a.b", Value: "x"}, ingest.Label{Name: "label_a_b", Value: "y"})
-	m.Update(applied(b, drift("return", 100), drift("reward", 101), other, faulty("reward", bank.FaultSilent, 102)))
+	m.Update(applied(b, drift("return", 100), drift("reward", 101), other, faulty("reward", fault.Silent, 102)))
 	compare(t, reg, `
 # HELP rewardwatch_alarms Alarms that fire now and are not muted.
 # TYPE rewardwatch_alarms gauge
@@ -31,7 +32,7 @@ rewardwatch_incident_onset_timestamp_seconds{cause="unknown",incident="9d0f687e8
 rewardwatch_incidents_opened_total{env="prod",policy="checkout"} 1
 rewardwatch_incidents_opened_total{label_a_b="x",label_a_b_="y",policy="ranker"} 1
 `)
-	m.Update(applied(b, goes("return", bank.Drift, bank.OK, 150), quiet(171), driftAfter("return", 300, "policy")))
+	m.Update(applied(b, goes("return", finding.Drift, finding.OK, 150), quiet(171), driftAfter("return", 300, "policy")))
 	compare(t, reg, `
 # HELP rewardwatch_alarms Alarms that fire now and are not muted.
 # TYPE rewardwatch_alarms gauge
@@ -53,7 +54,7 @@ rewardwatch_incidents_opened_total{label_a_b="x",label_a_b_="y",policy="ranker"}
 
 func TestMetricsAfterARestart(t *testing.T) {
 	reg := prometheus.NewPedanticRegistry()
-	b := NewBook()
+	b := NewTracker()
 	applied(b, drift("return", 100), quiet(150), drift("return", 300), drift("reward", 301))
 	NewMetrics(reg, nobody).Restore(b.Incidents())
 	compare(t, reg, `

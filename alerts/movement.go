@@ -7,14 +7,15 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/rewardwatch/rewardwatch/detectors/bank"
+	"github.com/rewardwatch/rewardwatch/detectors/finding"
+	"github.com/rewardwatch/rewardwatch/detectors/signals"
 )
 
 // class is a kind of signals that a cause moves, or leaves alone, together.
 type class int
 
 const (
-	rewards     class = iota // the reward and its components; the return where no rewards are told
+	rewards     class = iota // the reward and its components; the return if there are no rewards
 	likeRewards              // the reward for like actions
 	actions
 	observations
@@ -23,27 +24,27 @@ const (
 	classes
 )
 
-// String gives the class's name in sentences.
+// String returns the name of the class as used in sentences.
 func (c class) String() string {
 	return [...]string{
 		"rewards", "rewards for like actions", "actions", "observations", "outcomes", "episode lengths",
 	}[c]
 }
 
-// The odds from which on a class is said to have moved, or not to have moved, since an onset.
+// From movedOdds on a class has moved since an onset; up to unmovedOdds it has not.
 const (
 	movedOdds   = 20.
 	unmovedOdds = .3
 )
 
-// One class, however many units it is seen over, changes the odds between two causes no further than its own odds, and
-// these are held within bounds: values may depend on each other in ways that nobody measured.
+// Bounds of the odds of one class. However many units it is seen over, a class changes the odds between two causes no
+// further, because values may depend on each other in ways that were not measured.
 const (
 	leastOdds = 1e-3
 	mostOdds  = 1e4
 )
 
-// The size of the shift that fired is held within bounds where it is the measure for others, in standard deviations.
+// Bounds, in standard deviations, of the size of the shift that fired, which is the measure for the other shifts.
 const (
 	leastSize = .3
 	mostSize  = 2.
@@ -51,32 +52,33 @@ const (
 
 // movement is what the signals of one class have done since an onset.
 type movement struct {
-	quantities int // 0 where the telemetry has none, or none with a value since the onset
-	// odds is how many times likelier the values are if one quantity of the class has moved than if none has. It is near
-	// 1 where there are too few units to tell, and the mean over the quantities: with many of them one alone has to stand
-	// out so much the more.
+	quantities int // 0 if the telemetry has none, or none with a value since the onset
+	// odds is how many times likelier the values are if one quantity of the class has moved than if none has. It is near 1
+	// if there are too few units to tell. It is the mean over the quantities: the more there are, the more a single one
+	// has to stand out.
 	odds     float64
-	foremost bank.Shift // the quantity that stands out most
+	foremost finding.Shift // the quantity that stands out most
 }
 
-// likelihood is how likely the values are where the class moves with probability p, against those of one that has not.
+// likelihood returns how likely the values are if the class moves with probability p, relative to a class that has not
+// moved.
 func (m movement) likelihood(p float64) float64 { return p*m.odds + 1 - p }
 
 func (m movement) moved() bool   { return m.quantities > 0 && m.odds >= movedOdds }
 func (m movement) unmoved() bool { return m.quantities > 0 && m.odds <= unmovedOdds }
 
-// movements are those of all classes.
+// movements are the movements of all classes.
 type movements [classes]movement
 
 // observe sums up what all quantities have done since an onset.
-func observe(shifts []bank.Shift) movements {
+func observe(shifts []finding.Shift) movements {
 	var all movements
 	size := firedSize(shifts)
 	rewarded := hasReward(shifts)
 	for _, s := range shifts {
 		c, ok := classOf(s, rewarded)
 		if !ok || s.Z == 0 && s.SpreadZ == 0 {
-			continue // that a constant stayed the same tells nothing: no cause need move it
+			continue // an unchanged constant is no evidence: no cause has to move it
 		}
 		m := &all[c]
 		m.quantities++
@@ -96,7 +98,7 @@ func observe(shifts []bank.Shift) movements {
 	return all
 }
 
-func hasReward(shifts []bank.Shift) bool {
+func hasReward(shifts []finding.Shift) bool {
 	for _, s := range shifts {
 		if s.Signal == "reward" {
 			return true
@@ -105,12 +107,12 @@ func hasReward(shifts []bank.Shift) bool {
 	return false
 }
 
-// classOf gives the class of a quantity. The return is made of rewards and lengths, and says no more where both are
-// told.
-func classOf(s bank.Shift, rewarded bool) (class, bool) {
+// classOf returns the class of a quantity. The return consists of rewards and lengths, and adds nothing if the
+// telemetry has both.
+func classOf(s finding.Shift, rewarded bool) (class, bool) {
 	kind, _, _ := strings.Cut(s.Signal, ".")
 	switch {
-	case s.Quantity == bank.QuantityLikeActions:
+	case s.Quantity == signals.LikeActions:
 		return likeRewards, true
 	case kind == "reward", kind == "reward_component", kind == "return" && !rewarded:
 		return rewards, true
@@ -126,11 +128,11 @@ func classOf(s bank.Shift, rewarded bool) (class, bool) {
 	return 0, false
 }
 
-// prominence is how far a quantity stands out from its baseline, in standard errors.
-func prominence(s bank.Shift) float64 { return max(math.Abs(s.Z), math.Abs(s.SpreadZ)) }
+// prominence returns how far a quantity stands out from its baseline, in standard errors.
+func prominence(s finding.Shift) float64 { return max(math.Abs(s.Z), math.Abs(s.SpreadZ)) }
 
-// firedSize is the largest shift among the signals that drift, in standard deviations of the baseline's scores.
-func firedSize(shifts []bank.Shift) float64 {
+// firedSize returns the largest shift among the drifting signals, in standard deviations of the baseline's scores.
+func firedSize(shifts []finding.Shift) float64 {
 	size := leastSize
 	for _, s := range shifts {
 		if s.Drifted {
@@ -140,12 +142,12 @@ func firedSize(shifts []bank.Shift) float64 {
 	return min(size, mostSize)
 }
 
-// oddsOf is how many times likelier a score of z standard errors is after a shift than without one. The shift is taken
-// to be a quarter, a half or all of the size that fired, up or down, with equal probability:
+// oddsOf returns how many times likelier a score of z standard errors is after a shift than without one. The shift is
+// assumed to be a quarter, a half or all of the size that fired, up or down, with equal probability:
 //
 //	mean over d of exp(-d^2/2) cosh(z d),   d = shift / standard error
 //
-// With few units the error is large, d is small, and the odds are near 1 whatever z is.
+// With few units the standard error is large, d is small, and the odds are near 1 whatever z is.
 func oddsOf(z, standardError, size float64) float64 {
 	const parts = 3
 	sum := 0.0
@@ -156,25 +158,26 @@ func oddsOf(z, standardError, size float64) float64 {
 	return sum / parts
 }
 
-// words says what a class has done.
-func (m movement) words(c class) string {
+// words describes what a class has done.
+func (m movement) words(c class, unit finding.UnitName) string {
 	f := m.foremost
+	over := unit.Count(int64(f.Units))
 	switch {
 	case m.moved():
 		what, z := how(f)
-		return fmt.Sprintf("%s moved (%s: %s, z %.1f over %d units)", c, quantityOf(f), what, z, f.Units)
+		return fmt.Sprintf("%s moved (%s: %s, z %.1f over %s)", c, quantityOf(f), what, z, over)
 	case m.unmoved():
-		return fmt.Sprintf("%s did not move (largest |z| of %s %.1f over %d units)", c, m.counted(), prominence(f), f.Units)
+		return fmt.Sprintf("%s did not move (largest |z| of %s %.1f over %s)", c, m.counted(), prominence(f), over)
 	}
-	return fmt.Sprintf("%s cannot be told yet (largest |z| of %s %.1f over %d units)", c, m.counted(), prominence(f), f.Units)
+	return fmt.Sprintf("%s cannot be told yet (largest |z| of %s %.1f over %s)", c, m.counted(), prominence(f), over)
 }
 
-// plainShift is how many standard errors a shift stands out by from which on it is told as one. A large shift also puts the
-// values further from the middle of the baseline, which alone would be told as a wider spread.
+// plainShift is the number of standard errors from which on a shift is described as a shift. A large shift also moves
+// the values away from the middle of the baseline, which alone would read as a wider spread.
 const plainShift = 3.
 
-// how says what a quantity has done, and by how many standard errors it stands out in that.
-func how(f bank.Shift) (what string, z float64) {
+// how describes what a quantity has done, and by how many standard errors that stands out.
+func how(f finding.Shift) (what string, z float64) {
 	if math.Abs(f.Z) >= plainShift || math.Abs(f.SpreadZ) <= 1.2*math.Abs(f.Z) {
 		return fmt.Sprintf("%+.2g baseline sd", f.StandardShift), f.Z
 	}
@@ -184,12 +187,12 @@ func how(f bank.Shift) (what string, z float64) {
 	return "wider spread", f.SpreadZ
 }
 
-// quantityOf names a quantity of a signal, the only one of a signal by the signal alone.
-func quantityOf(f bank.Shift) string {
+// quantityOf returns the name of a quantity of a signal; if the signal has only one, the name of the signal.
+func quantityOf(f finding.Shift) string {
 	if f.Signal == "return" || f.Signal == "episode_length" {
 		return f.Signal
 	}
-	return bank.QuantityWords(f.Quantity) + " of " + f.Signal
+	return finding.QuantityWords(f.Quantity) + " of " + f.Signal
 }
 
 func (m movement) counted() string {
@@ -199,8 +202,8 @@ func (m movement) counted() string {
 	return fmt.Sprintf("%d quantities", m.quantities)
 }
 
-// single reports whether the telemetry has what singles out a cause: actions for the policy; what the environment does,
-// for the environment and, because it did not, for the reward function.
+// single reports whether the telemetry has the signals that single out a cause: actions for the policy; observations or
+// outcomes for the environment and, because they did not move, for the reward function.
 func (all *movements) single(out Cause) bool {
 	if out == CausePolicy {
 		return all[actions].quantities > 0
@@ -208,9 +211,9 @@ func (all *movements) single(out Cause) bool {
 	return all[observations].quantities+all[outcomes].quantities > 0
 }
 
-// tell reports whether a class says anything about causes. That rewards moved does not, where nothing is told of what the
-// environment does: every cause moves them. Those for like actions still tell whether a policy or an environment moved
-// the actions.
+// tell reports whether a class is evidence about causes. A move of the rewards is not if the telemetry shows nothing of
+// the environment, because every cause moves them. Rewards for like actions still distinguish whether a policy or an
+// environment moved the actions.
 func (all *movements) tell(c class) bool {
 	told := all[c].quantities > 0
 	switch c {
@@ -226,11 +229,11 @@ func (all *movements) tell(c class) bool {
 // maxForemost is how many shifts an alarm keeps.
 const maxForemost = 12
 
-// foremost gives, of each signal, the quantity that stands out most, the strongest first.
-func foremost(shifts []bank.Shift) []bank.Shift {
-	var out []bank.Shift
+// foremost returns the quantity of each signal that stands out most, the strongest first.
+func foremost(shifts []finding.Shift) []finding.Shift {
+	var out []finding.Shift
 	for _, s := range shifts {
-		i := slices.IndexFunc(out, func(have bank.Shift) bool { return have.Signal == s.Signal })
+		i := slices.IndexFunc(out, func(have finding.Shift) bool { return have.Signal == s.Signal })
 		switch {
 		case i < 0:
 			out = append(out, s)
@@ -238,6 +241,6 @@ func foremost(shifts []bank.Shift) []bank.Shift {
 			out[i] = s
 		}
 	}
-	slices.SortStableFunc(out, func(a, b bank.Shift) int { return cmp.Compare(prominence(b), prominence(a)) })
+	slices.SortStableFunc(out, func(a, b finding.Shift) int { return cmp.Compare(prominence(b), prominence(a)) })
 	return slices.Clone(keepFirst(out, maxForemost))
 }

@@ -7,17 +7,17 @@ import (
 	"time"
 )
 
-// How long a note is kept that nothing has confirmed, as long as Alertmanager remembers its own notifications, and after
-// which time it is confirmed that an alert still fires.
+// A note that nothing confirms is kept for notesKept, as long as Alertmanager keeps its own notification log. The note
+// of an alert that still fires is confirmed every notesConfirmed.
 const (
 	notesKept      = 120 * time.Hour
 	notesConfirmed = 24 * time.Hour
 )
 
-// Notes remembers, over restarts, what every Alertmanager has been told of each alert: a service that reads telemetry a
-// second time after a crash must not page a second time for what has resolved meanwhile. OpenNotes keeps those of one
-// instance in a file; NewNotes those of several where each finds the notes of the policies that it takes over. A nil *Notes
-// remembers nothing. Its methods may be called by several goroutines.
+// Notes keeps, across restarts, what every Alertmanager was sent of each alert. Without it, a service that reads
+// telemetry a second time after a crash would page again for alerts that have resolved since. OpenNotes keeps the notes
+// of a single instance in a file. NewNotes serves several instances: each finds the notes of the policies that it takes
+// over. A nil *Notes keeps nothing. Its methods may be called by several goroutines.
 type Notes struct {
 	partition func(policy string) int32
 	close     func() error
@@ -29,20 +29,20 @@ type Notes struct {
 // notebook keeps the notes of some policies. Its methods may be called by several goroutines.
 type notebook interface {
 	last(key noteKey) (note, bool)
-	add(told ...note) error // it returns when they are durable
-	lost() bool             // the policies are judged by another instance, as far as that can be found out now
+	add(told ...note) error // returns once they are durable
+	lost() bool             // another instance judges the policies, as far as that can be determined now
 }
 
-// noteKey is who was told of which alert.
+// noteKey identifies a receiver and an alert.
 type noteKey struct {
 	Receiver string `json:"receiver"` // URL
 	Alert    string `json:"alert"`    // key of the alert
 }
 
-// note is what was told last.
+// note is the last state of an alert that a receiver was sent.
 type note struct {
 	noteKey
-	Identity string    `json:"identity"` // which firing of the alert it was
+	Identity string    `json:"identity"` // of the firing of the alert
 	Resolved bool      `json:"resolved"`
 	Summary  string    `json:"summary"`
 	At       time.Time `json:"at"`
@@ -51,17 +51,17 @@ type note struct {
 }
 
 func (t *note) text() []byte {
-	text, _ := json.Marshal(t) // texts, a truth value and a time: it cannot fail
+	text, _ := json.Marshal(t) // strings, a bool and a time: it cannot fail
 	return text
 }
 
-// NewNotes makes the notes of one of several instances, each of which judges the policies of some partitions of a topic. It
-// remembers nothing of a policy before Join.
+// NewNotes returns the notes of one of several instances, each of which judges the policies of some partitions of a
+// topic. It has no notes of a policy before Join.
 func NewNotes(partition func(policy string) int32) *Notes {
 	return &Notes{partition: partition, close: func() error { return nil }, notebooks: map[int32]notebook{}}
 }
 
-// join takes up the notes of a partition.
+// join loads the notes of a partition.
 func (n *Notes) join(partition int32, journal Journal) {
 	b := openNoteJournal(journal)
 	n.mu.Lock()
@@ -69,24 +69,24 @@ func (n *Notes) join(partition int32, journal Journal) {
 	n.notebooks[partition] = b
 }
 
-// leave forgets the notes of a partition.
+// leave drops the notes of a partition.
 func (n *Notes) leave(partition int32) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	delete(n.notebooks, partition)
 }
 
-// here reports whether a policy is judged by this instance.
+// here reports whether this instance judges a policy.
 func (n *Notes) here(policy string) bool { return n == nil || n.of(policy) != nil }
 
-// of finds the notebook of a policy; nil where it is not judged here.
+// of returns the notebook of a policy, or nil if this instance does not judge it.
 func (n *Notes) of(policy string) notebook {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.notebooks[n.partition(policy)]
 }
 
-// last gives what a receiver was told last of this firing of an alert, and false where it was told nothing of it.
+// last returns what a receiver was last sent of this firing of an alert, and false if it was sent nothing of it.
 func (n *Notes) last(receiver, alert, policy, identity string) (note, bool) {
 	if n == nil {
 		return note{}, false
@@ -99,7 +99,7 @@ func (n *Notes) last(receiver, alert, policy, identity string) (note, bool) {
 	return told, any && told.Identity == identity
 }
 
-// add remembers what was told, but of policies that are not judged here any more. It returns when that is durable.
+// add records what was sent, except for policies that this instance no longer judges. It returns once that is durable.
 func (n *Notes) add(told []note) error {
 	if n == nil {
 		return nil
@@ -111,7 +111,7 @@ func (n *Notes) add(told []note) error {
 		}
 	}
 	errs := make(chan error, len(of))
-	for b, notes := range of { // at once: each may have to wait for a broker
+	for b, notes := range of { // concurrently: each may have to wait for a broker
 		go func() { errs <- b.add(notes...) }()
 	}
 	var err error
@@ -121,8 +121,8 @@ func (n *Notes) add(told []note) error {
 	return err
 }
 
-// check makes sure of each partition of some policies that it has not gone to another instance, as while the process was
-// stopped, and leaves those that have.
+// check asks for each partition of the policies whether another instance has taken it over, as can happen while the
+// process was suspended, and leaves those partitions.
 func (n *Notes) check(policies []string) {
 	if n == nil {
 		return
@@ -134,14 +134,14 @@ func (n *Notes) check(policies []string) {
 		}
 	}
 	var asking sync.WaitGroup
-	for partition, b := range asked { // at once, as in add
+	for partition, b := range asked { // concurrently, as in add
 		asking.Go(func() {
 			if !b.lost() {
 				return
 			}
 			n.mu.Lock()
 			defer n.mu.Unlock()
-			if n.notebooks[partition] == b { // or it has come back meanwhile
+			if n.notebooks[partition] == b { // otherwise the partition has come back since
 				delete(n.notebooks, partition)
 			}
 		})
@@ -149,7 +149,7 @@ func (n *Notes) check(policies []string) {
 	asking.Wait()
 }
 
-// Close closes what OpenNotes has opened.
+// Close closes the file of OpenNotes.
 func (n *Notes) Close() error {
 	if n == nil {
 		return nil
@@ -160,7 +160,8 @@ func (n *Notes) Close() error {
 // heldNotes are notes in memory.
 type heldNotes map[noteKey]note
 
-// take takes over those notes that say something else than what is held, or that confirm it after a while, and gives them.
+// take stores the notes that differ from the held ones, or that confirm a held one after notesConfirmed, and returns
+// them.
 func (h heldNotes) take(told []note) []note {
 	var news []note
 	for _, t := range told {
@@ -172,13 +173,13 @@ func (h heldNotes) take(told []note) []note {
 	return news
 }
 
-// says reports whether there is no need to write another note beside this one.
+// says reports whether the note already says what another one says, so that the other need not be written.
 func (t note) says(other *note) bool {
 	return t.Identity == other.Identity && t.Resolved == other.Resolved && t.Summary == other.Summary &&
 		other.At.Sub(t.At) < notesConfirmed
 }
 
-// expire drops the notes that nothing has confirmed for too long, and gives their keys.
+// expire drops the notes that nothing has confirmed for notesKept, and returns their keys.
 func (h heldNotes) expire(now time.Time) []noteKey {
 	var gone []noteKey
 	for key, told := range h {
@@ -190,7 +191,7 @@ func (h heldNotes) expire(now time.Time) []noteKey {
 	return gone
 }
 
-// note is what a receiver has been told with an offer that it has accepted.
+// note returns what a receiver was sent with an offer that it accepted.
 func (o *offer) note(receiver string) note {
 	return note{
 		noteKey: noteKey{receiver, o.key}, Identity: o.identity, Resolved: o.resolved,

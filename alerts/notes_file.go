@@ -13,11 +13,11 @@ import (
 	"time"
 )
 
-// notesRewrite is from how many lines on, at least, a file is rewritten without what is too old or was told otherwise since.
+// notesRewrite is the minimum number of lines at which a file is rewritten without outdated and replaced notes.
 const notesRewrite = 1000
 
-// noteFile is a notebook in a file of one JSON object a line, each behind its checksum. A line is added and synced when an
-// Alertmanager accepts an alert in a new state.
+// noteFile is a notebook in a file with one JSON object per line, each preceded by its checksum. A line is appended and
+// synced when an Alertmanager accepts an alert in a new state.
 type noteFile struct {
 	path string
 
@@ -25,11 +25,11 @@ type noteFile struct {
 	file  *os.File
 	held  heldNotes
 	lines int  // in the file
-	torn  bool // a write has failed: the file may end within a line, which would spoil the next one
+	torn  bool // a write has failed: the file may end within a line, which would corrupt the next one
 }
 
-// OpenNotes reads the log in a file, or begins one. A line that a crash has cut short, or that is damaged, is left out: the
-// worst of it is that its alert is told again.
+// OpenNotes reads the notes in a file, or creates the file. It skips lines that are damaged or were cut short by a
+// crash; at worst, the alert of such a line is sent again.
 func OpenNotes(path string) (*Notes, error) {
 	f, err := openNoteFile(path)
 	if err != nil {
@@ -76,7 +76,7 @@ func (f *noteFile) last(key noteKey) (note, bool) {
 	return told, any
 }
 
-// add implements notebook. It returns when the notes are on the disk.
+// add implements notebook. It returns once the notes are on disk.
 func (f *noteFile) add(told ...note) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -109,7 +109,7 @@ func (f *noteFile) add(told ...note) error {
 // lost implements notebook.
 func (f *noteFile) lost() bool { return false }
 
-// rewrite puts a file with nothing but what is still to be remembered in the place of the present one.
+// rewrite replaces the file with one that holds only the notes still needed.
 func (f *noteFile) rewrite(now time.Time) error {
 	f.held.expire(now)
 	var text []byte
@@ -117,7 +117,7 @@ func (f *noteFile) rewrite(now time.Time) error {
 		text = append(text, told.line()...)
 	}
 	f.lines = len(f.held)
-	tmp, err := os.OpenFile(f.path+".tmp", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600) // one name, so that a crash leaves one at most
+	tmp, err := os.OpenFile(f.path+".tmp", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600) // a fixed name, so that crashes leave at most one such file
 	if err != nil {
 		return err
 	}
@@ -129,13 +129,13 @@ func (f *noteFile) rewrite(now time.Time) error {
 		return errors.Join(err, tmp.Close(), os.RemoveAll(tmp.Name()))
 	}
 	if f.file != nil {
-		_ = f.file.Close() // all that it held is in the new one
+		_ = f.file.Close() // the new file has all of its notes
 	}
 	f.file = tmp
 	return nil
 }
 
-// syncDirectory makes a rename last.
+// syncDirectory makes a rename durable.
 func syncDirectory(path string) error {
 	d, err := os.Open(path)
 	if err != nil {

@@ -11,40 +11,39 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// ownerKey is where the owner of a journal writes the time when it asks whether it still is the owner.
+// ownerKey is the key under which the owner of a journal writes the time when it asks whether it is still the owner.
 const ownerKey = "owner"
 
-// expireEvery is how often the notes of a journal are looked through for those that are too old.
+// expireEvery is how often outdated notes are removed from a journal.
 const expireEvery = time.Hour
 
-// journalPatience is how long a value may take to be durable. Nobody waits for more than two of them, so that alerts are pushed
-// again before Alertmanager takes them for resolved, also while the brokers are away.
+// journalPatience is how long a value may take to become durable. A caller waits for at most two of them, so that
+// alerts are pushed again before Alertmanager resolves them, even while the brokers are away.
 const journalPatience = 5 * time.Second
 
-// Journal keeps values where whoever judges the policies of a partition next finds them.
+// Journal keeps values for the next instance that judges the policies of a partition.
 type Journal interface {
-	// Append makes a value durable as the newest of its key; nil removes the key. It fails with ingest.ErrFenced where the
-	// partition has gone to another instance, and where ctx ends before. It is called by one goroutine at a time.
+	// Append makes a value durable as the newest of its key; nil removes the key. It fails with ingest.ErrFenced if the
+	// partition has gone to another instance, and if ctx ends first. It is called by one goroutine at a time.
 	Append(ctx context.Context, key string, value []byte) error
-	// Read gives the newest value of each key, in any order. A value is valid until the function that it is given to
-	// returns.
+	// Read calls a function with the newest value of each key, in any order. A value is valid until that function returns.
 	Read(func(key string, value []byte))
 }
 
 // noteJournal is a notebook in a journal.
 type noteJournal struct {
-	writing chan struct{} // full while something is appended, so that the newest note of a key is its newest value
+	writing chan struct{} // full during an append, so that the newest note of a key is its newest value
 	journal Journal
-	failed  error     // of the last value, nil where it is durable
-	began   time.Time // when the last one was appended
+	failed  error     // the error of the last append
+	began   time.Time // when the last append began
 
 	mu      sync.Mutex
 	held    heldNotes
-	owed    map[noteKey]bool // what the journal does not say yet
-	expired time.Time        // when held was last looked through
+	owed    map[noteKey]bool // not in the journal yet
+	expired time.Time        // when held was last checked for outdated notes
 }
 
-// openNoteJournal reads a journal. A value that is no note is left alone.
+// openNoteJournal reads a journal. It ignores values that are not notes.
 func openNoteJournal(journal Journal) *noteJournal {
 	j := &noteJournal{journal: journal, writing: make(chan struct{}, 1), held: heldNotes{}, owed: map[noteKey]bool{}}
 	journal.Read(func(key string, value []byte) {
@@ -57,7 +56,7 @@ func openNoteJournal(journal Journal) *noteJournal {
 	return j
 }
 
-// key is that of a note's value in a journal.
+// key returns the key of a note's value in a journal.
 func (k noteKey) key() string { return "told " + k.Receiver + " " + k.Alert }
 
 // last implements notebook.
@@ -68,8 +67,8 @@ func (j *noteJournal) last(key noteKey) (note, bool) {
 	return told, any
 }
 
-// add implements notebook. What could not be appended is tried again with the next notes; of a partition that has gone to
-// another instance it is for that one to remember.
+// add implements notebook. Notes that could not be appended are tried again with the next ones. Those of a partition
+// that has gone to another instance are left to that instance.
 func (j *noteJournal) add(told ...note) error {
 	asked := time.Now()
 	j.owe(told, asked)
@@ -92,21 +91,21 @@ func (j *noteJournal) add(told ...note) error {
 	}
 }
 
-// lost implements notebook: a former owner cannot append. Without a broker nobody can take over either.
+// lost implements notebook. A former owner cannot append. Without a broker, no other instance can take over either.
 func (j *noteJournal) lost() bool {
 	asked := time.Now()
 	defer j.write()()
 	return errors.Is(j.append(asked, ownerKey, asked.UTC().AppendFormat(nil, time.RFC3339)), ingest.ErrFenced)
 }
 
-// write waits for the caller's turn to append, which ends with what it gives.
+// write waits for the caller's turn to append. The turn lasts until the returned function is called.
 func (j *noteJournal) write() (end func()) {
 	j.writing <- struct{}{}
 	return func() { <-j.writing }
 }
 
-// append makes a value durable. Where an append has failed that began since this was asked for, it fails with the same
-// error: of all that wait for brokers that are away, one asks them. It is the caller's turn.
+// append makes a value durable. If an append that began after this one was requested has failed, it returns the same
+// error: while the brokers are away, only one of the waiting callers tries them. It must be the caller's turn.
 func (j *noteJournal) append(asked time.Time, key string, value []byte) error {
 	if j.failed != nil && j.began.After(asked) {
 		return j.failed
@@ -118,7 +117,7 @@ func (j *noteJournal) append(asked time.Time, key string, value []byte) error {
 	return j.failed
 }
 
-// owe takes notes over into memory.
+// owe adds notes to the held ones and to those that must be appended.
 func (j *noteJournal) owe(told []note, now time.Time) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -130,7 +129,7 @@ func (j *noteJournal) owe(told []note, now time.Time) {
 	}
 }
 
-// expire forgets what is too old. The caller holds the lock, or is alone.
+// expire drops outdated notes. The caller holds the lock, or has the journal to itself.
 func (j *noteJournal) expire(now time.Time) {
 	j.expired = now
 	for _, key := range j.held.expire(now) {
@@ -138,7 +137,7 @@ func (j *noteJournal) expire(now time.Time) {
 	}
 }
 
-// nextOwed takes one note that is to be appended; its value is nil where it is to be forgotten.
+// nextOwed takes one key that must be appended; the value is nil if the key is to be removed.
 func (j *noteJournal) nextOwed() (key noteKey, value []byte, any bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/rewardwatch/rewardwatch/detectors/bank"
+	"github.com/rewardwatch/rewardwatch/detectors/finding"
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
@@ -69,7 +69,7 @@ func (j *fakeJournal) fail(err error) {
 	j.fails = err
 }
 
-func ofPolicy(policy string, f bank.Finding) bank.Finding {
+func ofPolicy(policy string, f finding.Finding) finding.Finding {
 	f.Group.Policy = policy
 	return f
 }
@@ -82,11 +82,11 @@ func partitions(policy string) int32 { return int32(policy[0] - '0') }
 func TestAlertsMoveWithTheirPartition(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		moves, stays := &fakeJournal{}, &fakeJournal{}
-		am, books := &receiver{status: 200}, map[string]*Book{"1": NewBook(), "2": NewBook()}
+		am, trackers := &receiver{status: 200}, map[string]*Tracker{"1": NewTracker(), "2": NewTracker()}
 		old := startWith(t, NewNotes(partitions), am)
 		old.Join(1, moves)
 		old.Join(2, stays)
-		for policy, b := range books {
+		for policy, b := range trackers {
 			old.Update(b.Apply(ofPolicy(policy, drift("return", 100))))
 		}
 		synctest.Wait()
@@ -99,8 +99,8 @@ func TestAlertsMoveWithTheirPartition(t *testing.T) {
 		elsewhere := &receiver{status: 200}
 		next := startWith(t, NewNotes(partitions), elsewhere)
 		next.Join(1, moves)
-		next.Resync(books["1"].Incidents(), nil)
-		next.Update(books["1"].Apply(ofPolicy("1", quiet(150))))
+		next.Resync(trackers["1"].Incidents(), nil)
+		next.Update(trackers["1"].Apply(ofPolicy("1", quiet(150))))
 		pass(2 * resendEvery)
 		told := elsewhere.taken()
 		if len(told) != 1 || told[0].Labels["policy"] != "1" || told[0].EndsAt.After(told[0].at) {
@@ -109,7 +109,7 @@ func TestAlertsMoveWithTheirPartition(t *testing.T) {
 		if maps.Equal(before, moves.held()) || len(moves.held()) != 1 {
 			t.Errorf("noted before %v, and after %v", before, moves.held())
 		}
-		old.Update(NewBook().Apply(ofPolicy("1", drift("reward", 300)))) // of a desk that has been slow to stop
+		old.Update(NewTracker().Apply(ofPolicy("1", drift("reward", 300)))) // of a desk that has been slow to stop
 		pass(resendEvery)
 		for _, p := range am.taken() {
 			if p.Labels["policy"] != "2" {
@@ -128,14 +128,14 @@ func TestNothingIsToldByAFormerOwner(t *testing.T) {
 		n := startWith(t, NewNotes(partitions), am)
 		n.Join(1, moves)
 		n.Join(2, &fakeJournal{})
-		books := map[string]*Book{"1": NewBook(), "2": NewBook()}
-		for policy, b := range books {
+		trackers := map[string]*Tracker{"1": NewTracker(), "2": NewTracker()}
+		for policy, b := range trackers {
 			n.Update(b.Apply(ofPolicy(policy, drift("return", 100))))
 		}
 		pass(time.Second)
 		am.taken()
 		moves.fail(fmt.Errorf("append: %w", ingest.ErrFenced))
-		n.Update(books["1"].Apply(ofPolicy("1", drift("reward", 101))))
+		n.Update(trackers["1"].Apply(ofPolicy("1", drift("reward", 101))))
 		pass(2 * resendEvery)
 		told := am.taken()
 		for _, p := range told {
@@ -147,7 +147,7 @@ func TestNothingIsToldByAFormerOwner(t *testing.T) {
 			t.Errorf("what is still its own is told %d times", len(told))
 		}
 		n.Join(1, &fakeJournal{}) // it comes back
-		n.Resync(books["1"].Incidents(), nil)
+		n.Resync(trackers["1"].Incidents(), nil)
 		pass(time.Second)
 		if told := am.taken(); len(told) != 1 || told[0].Labels["policy"] != "1" {
 			t.Errorf("back again it tells %+v", told)
@@ -158,7 +158,7 @@ func TestNothingIsToldByAFormerOwner(t *testing.T) {
 // While a journal cannot be written, alerts are told all the same, and what is owed to it is written later.
 func TestJournalThatFails(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		am, b, journal := &receiver{status: 200}, NewBook(), &fakeJournal{fails: errors.New("no broker")}
+		am, b, journal := &receiver{status: 200}, NewTracker(), &fakeJournal{fails: errors.New("no broker")}
 		n := startWith(t, NewNotes(partitions), am)
 		n.Join(1, journal)
 		n.Update(b.Apply(ofPolicy("1", drift("return", 100))))
@@ -196,7 +196,7 @@ func TestJournalOfAnother(t *testing.T) {
 // News do not wait for a journal, nor for what an Alertmanager takes meanwhile.
 func TestJournalThatHangs(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		am, b, journal := &receiver{status: 200}, NewBook(), &fakeJournal{holds: make(chan struct{})}
+		am, b, journal := &receiver{status: 200}, NewTracker(), &fakeJournal{holds: make(chan struct{})}
 		n := startWith(t, NewNotes(partitions), am)
 		n.Join(1, journal)
 		n.Join(2, &fakeJournal{})
@@ -205,7 +205,7 @@ func TestJournalThatHangs(t *testing.T) {
 		began := time.Now()
 		n.Update(b.Apply(ofPolicy("1", drift("reward", 101))))
 		n.Update(b.Apply(ofPolicy("1", quiet(150))))
-		n.Update(NewBook().Apply(ofPolicy("2", drift("return", 100))))
+		n.Update(NewTracker().Apply(ofPolicy("2", drift("return", 100))))
 		if waited := time.Since(began); waited > 0 {
 			t.Errorf("news waited for %s", waited)
 		}
@@ -232,7 +232,7 @@ func TestAlertsAreKeptAliveWithoutAJournal(t *testing.T) {
 		for i := range alerts {
 			f := ofPolicy(fmt.Sprint(i%2), drift("return", 100))
 			f.Group = ingest.NewGroup(f.Group.Policy, ingest.Label{Name: "env", Value: fmt.Sprint(i)})
-			n.Update(NewBook().Apply(f))
+			n.Update(NewTracker().Apply(f))
 		}
 		pass(6 * time.Minute)
 		for i, am := range ams {
@@ -259,7 +259,7 @@ func TestAlertsAreKeptAliveWithoutAJournal(t *testing.T) {
 // What is kept alive writes nothing, but once a day; and what is too old is taken out of the journal.
 func TestJournalStaysSmall(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		am, b, journal := &receiver{status: 200}, NewBook(), &fakeJournal{}
+		am, b, journal := &receiver{status: 200}, NewTracker(), &fakeJournal{}
 		n := startWith(t, NewNotes(partitions), am)
 		n.Join(1, journal)
 		n.Update(b.Apply(ofPolicy("1", drift("return", 100))))

@@ -36,23 +36,23 @@ func lives(t *testing.T, keeper string) func(am *receiver) running {
 // A service that reads the same units again after a crash tells what had not been told, and nothing twice.
 func TestNothingIsToldTwiceOverACrash(t *testing.T) {
 	const before, after = "told before the crash", "told after it"
-	opens := func(n *Notifier, b *Book) {
+	opens := func(n *Notifier, b *Tracker) {
 		n.Update(b.Apply(drift("return", 100)))
 		pass(time.Second)
 	}
-	opensAndCloses := func(n *Notifier, b *Book) {
+	opensAndCloses := func(n *Notifier, b *Tracker) {
 		opens(n, b)
 		n.Update(b.Apply(quiet(150)))
 	}
 	for name, c := range map[string]struct {
-		before, after func(n *Notifier, b *Book) // what happens until the crash, and from the checkpoint on after it
-		firing, ended []string                   // when an alert that fires, and one that has ended, is told
+		before, after func(n *Notifier, b *Tracker) // what happens until the crash, and from the checkpoint on after it
+		firing, ended []string                      // when an alert that fires, and one that has ended, is told
 	}{
 		"an incident that had closed":             {opensAndCloses, opensAndCloses, []string{before}, []string{before}},
 		"an incident that closes after the crash": {opens, opensAndCloses, []string{before}, []string{after}},
 		"the next incident": {
 			opensAndCloses,
-			func(n *Notifier, b *Book) {
+			func(n *Notifier, b *Tracker) {
 				opensAndCloses(n, b)
 				pass(time.Second)
 				n.Update(b.Apply(drift("return", 200)))
@@ -61,11 +61,11 @@ func TestNothingIsToldTwiceOverACrash(t *testing.T) {
 			[]string{before},
 		},
 		"an incident that is muted, and whose mute ends after the crash": {
-			func(n *Notifier, b *Book) {
+			func(n *Notifier, b *Tracker) {
 				opens(n, b)
 				n.Update(b.Mute(b.Incidents()[0].ID, Decision{Kind: Muted, At: time.Now(), Until: time.Now().Add(time.Hour)}))
 			},
-			func(n *Notifier, b *Book) {
+			func(n *Notifier, b *Tracker) {
 				b.Apply(drift("return", 100))
 				b.Mute(b.Incidents()[0].ID, Decision{Kind: Muted, At: time.Now(), Until: time.Now()})
 				n.Resync(b.Incidents(), b.Faults())
@@ -82,9 +82,9 @@ func TestNothingIsToldTwiceOverACrash(t *testing.T) {
 					live := lives(t, keeper)
 					am := &receiver{status: 200}
 					var firing, ended []string
-					life := func(when string, happens func(*Notifier, *Book)) {
+					life := func(when string, happens func(*Notifier, *Tracker)) {
 						n := live(am)
-						happens(n.Notifier, NewBook())
+						happens(n.Notifier, NewTracker())
 						pass(time.Second)
 						n.stop()
 						for _, p := range am.taken() {
@@ -111,7 +111,7 @@ func TestNothingIsToldTwiceOverACrash(t *testing.T) {
 func TestWhatStillFiresIsRemembered(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		live := lives(t, "file")
-		am, b := &receiver{status: 200}, NewBook()
+		am, b := &receiver{status: 200}, NewTracker()
 		remembered := func() bool {
 			n := live(am)
 			defer n.stop()

@@ -19,31 +19,32 @@ import (
 
 // Times of the notifier.
 const (
-	// resendEvery is how often a firing alert is sent again, and firingFor how long Alertmanager then holds it to fire.
-	// A notifier that has died for good resolves its alerts by that; three sends may fail before one that lives does.
+	// resendEvery is the interval at which a firing alert is sent again, and firingFor how long Alertmanager then keeps it
+	// firing. So the alerts of a notifier that is gone for good resolve, and a live one can miss three sends.
 	resendEvery = 30 * time.Second
 	firingFor   = 4 * resendEvery
-	// resolvedFor is how long a resolved alert is offered to an Alertmanager that does not take it. By then its last
-	// firing state has long run out there.
+	// resolvedFor is how long a resolved alert is offered to an Alertmanager that does not accept it. By then its last
+	// firing state has long expired there.
 	resolvedFor = 15 * time.Minute
 
 	minBackoff = time.Second
 	maxBackoff = resendEvery
-	maxBatch   = 64 // alerts a push
+	maxBatch   = 64 // alerts per push
 )
 
-// Notifier pushes incidents and telemetry faults to Alertmanagers and keeps them alive while they last. It holds
-// the latest state of each, not a queue: a slow Alertmanager delays what is told, and loses nothing of it. Update and
-// Resync may be called from several goroutines.
+// Notifier pushes incidents and telemetry faults to Alertmanagers and keeps them alive while they last. It holds the
+// latest state of each, not a queue: a slow Alertmanager delays alerts, but none is lost. Update and Resync may be
+// called by several goroutines.
 type Notifier struct {
 	log     zerolog.Logger
 	metrics notifierMetrics
 	senders []*sender
 	notes   *Notes
+	links   Links
 
 	mu       sync.Mutex
 	alerts   map[string]*tracked // by key
-	revision uint64              // the newest of any alert: one that starts again must not be taken for accepted
+	revision uint64              // the newest of any alert, so that one that starts again does not count as accepted
 }
 
 // tracked is an alert with what every Alertmanager knows of it.
@@ -51,26 +52,26 @@ type tracked struct {
 	alert
 	startsAt time.Time
 	endsAt   time.Time  // when it resolved; zero while it fires
-	revision uint64     // of the newest state that is to be told at once
+	revision uint64     // of the newest state that must be pushed at once
 	accepted []accepted // of each sender
 }
 
-// accepted is the newest state of an alert that an Alertmanager has taken, and when it was sent; zero where none.
+// accepted is the newest state of an alert that an Alertmanager has accepted, and when it was sent; zero if none.
 type accepted struct {
 	revision uint64
 	at       time.Time
-	over     bool // it has taken the end of this firing, before a crash: there is nothing left to tell
+	over     bool // before a crash, it accepted the end of this firing: there is nothing left to send
 }
 
-// NewNotifier makes a notifier for every URL of a configuration that has passed Check. Without URLs it does nothing. What
-// the notes say was told before is not told again; they may be nil.
-func NewNotifier(cfg AlertmanagerConfig, notes *Notes, log zerolog.Logger, reg prometheus.Registerer) *Notifier {
-	n := &Notifier{log: log, notes: notes, alerts: map[string]*tracked{}}
+// NewNotifier returns a notifier for every URL of a configuration that has passed Check. Without URLs it does nothing.
+// States that were sent before according to the notes are not sent again; notes may be nil.
+func NewNotifier(cfg AlertmanagerConfig, links Links, notes *Notes, log zerolog.Logger, reg prometheus.Registerer) *Notifier {
+	n := &Notifier{log: log, notes: notes, links: links, alerts: map[string]*tracked{}}
 	n.metrics = newNotifierMetrics(reg, n.unconfirmed)
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	client := &http.Client{
 		Transport: transport, Timeout: time.Duration(cfg.Timeout),
-		// A POST that is redirected becomes a GET, which is answered with 200 and tells nobody.
+		// A redirected POST becomes a GET, which is answered with 200 but delivers no alert.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	for i, url := range cfg.URLs {
@@ -81,12 +82,12 @@ func NewNotifier(cfg AlertmanagerConfig, notes *Notes, log zerolog.Logger, reg p
 	return n
 }
 
-// Join takes up what was told of the policies of a partition, of which their incidents and faults are resynced next: it says
-// that they are judged here from now on. It is called where the notes are those of several instances.
+// Join loads what was sent about the policies of a partition, which this instance judges from now on. The caller then
+// resyncs their incidents and faults. Join is called only if the notes are those of several instances.
 func (n *Notifier) Join(partition int32, journal Journal) { n.notes.join(partition, journal) }
 
-// Leave forgets the alerts of the policies of a partition, without a word to Alertmanager: they are judged elsewhere now, and
-// told from there. It is called where the notes are those of several instances.
+// Leave drops the alerts of the policies of a partition without notifying Alertmanager: another instance judges them
+// now and sends their alerts. It is called only if the notes are those of several instances.
 func (n *Notifier) Leave(partition int32) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -94,40 +95,40 @@ func (n *Notifier) Leave(partition int32) {
 	n.dropStrays()
 }
 
-// dropStrays forgets the alerts of policies that are judged elsewhere. The caller holds the lock.
+// dropStrays drops the alerts of policies that another instance judges. The caller holds the lock.
 func (n *Notifier) dropStrays() {
 	maps.DeleteFunc(n.alerts, func(_ string, t *tracked) bool { return !n.notes.here(t.labels["policy"]) })
 }
 
-// Resync takes over the open incidents and faults that were restored at a start. Closed and muted ones are left out:
-// what Alertmanager still holds of them runs out by itself.
+// Resync takes over the open incidents and faults that were restored at a start. It skips closed and muted ones: what
+// Alertmanager still has of them expires by itself.
 func (n *Notifier) Resync(incidents []Incident, faults []Fault) {
 	n.mu.Lock()
 	for k := range incidents {
 		if i := &incidents[k]; !i.Closed && !i.IsMuted() {
-			n.put(incidentKey(i), incidentAlert(i))
+			n.put(incidentKey(i), n.links.incidentAlert(i))
 		}
 	}
 	for k := range faults {
 		if f := &faults[k]; !f.Ended {
-			n.put(faultKey(f), faultAlert(f))
+			n.put(faultKey(f), n.links.faultAlert(f))
 		}
 	}
 	n.mu.Unlock()
 	n.wake()
 }
 
-// Update takes the changes of a Book and returns at once. A new alert, a resolved one and one with other signals or
-// another cause are pushed at once; renewed scores go out with the next push that keeps the alert alive.
+// Update takes the changes of a Tracker and returns at once. An alert that is new, has resolved, or has other signals
+// or another cause is pushed at once. Renewed scores go out with the next push that keeps the alert alive.
 func (n *Notifier) Update(changes []Change) {
 	n.mu.Lock()
 	news := false
 	for _, c := range changes {
 		switch {
 		case c.Fault != nil:
-			news = n.put(faultKey(c.Fault), faultAlert(c.Fault)) || news
+			news = n.put(faultKey(c.Fault), n.links.faultAlert(c.Fault)) || news
 		case c.Incident != nil:
-			news = n.put(incidentKey(c.Incident), incidentAlert(c.Incident)) || news
+			news = n.put(incidentKey(c.Incident), n.links.incidentAlert(c.Incident)) || news
 		}
 	}
 	n.mu.Unlock()
@@ -136,16 +137,16 @@ func (n *Notifier) Update(changes []Change) {
 	}
 }
 
-// put stores the latest state of an alert and reports whether it is to be told at once. The caller holds the lock.
+// put stores the latest state of an alert and reports whether it must be pushed at once. The caller holds the lock.
 func (n *Notifier) put(key string, a alert) bool {
 	if len(n.senders) == 0 || !n.notes.here(a.labels["policy"]) {
-		return false // or it would count as unconfirmed, or be kept alive, for ever
+		return false // otherwise it would count as unconfirmed, or be kept alive, for ever
 	}
 	n.forget()
 	now := time.Now()
 	t := n.alerts[key]
 	if t == nil && a.resolved {
-		return false // nobody has been told of it, as while it was muted
+		return false // it was never sent, for example because it was muted
 	}
 	if t == nil || (t.resolved && !a.resolved) {
 		t = &tracked{startsAt: startOf(a, now), accepted: make([]accepted, len(n.senders))}
@@ -171,7 +172,7 @@ func (n *Notifier) put(key string, a alert) bool {
 	return true
 }
 
-// recall takes from the notes what each Alertmanager was told of an alert before a crash. The caller holds the lock.
+// recall restores from the notes what each Alertmanager was sent of an alert before a crash. The caller holds the lock.
 func (n *Notifier) recall(key string, t *tracked) {
 	for i, s := range n.senders {
 		told, any := n.notes.last(s.url, key, t.labels["policy"], t.identity)
@@ -184,14 +185,14 @@ func (n *Notifier) recall(key string, t *tracked) {
 	}
 }
 
-// knows reports whether an Alertmanager has taken the present state of an alert.
+// knows reports whether an Alertmanager has accepted the current state of an alert.
 func (t *tracked) knows(sender int) bool {
 	last := t.accepted[sender]
 	return last.over || last.revision == t.revision
 }
 
-// startOf gives the time at which an alert starts, by the events' clock where it has one. Alertmanager refuses alerts
-// that start after their end, so that a clock that runs ahead is cut to now.
+// startOf returns the time at which an alert starts, by the events' clock if there is one. A start in the future
+// becomes now, because Alertmanager refuses alerts that start after their end.
 func startOf(a alert, now time.Time) time.Time {
 	start := time.Unix(0, a.startTS)
 	if a.startTS == 0 || start.After(now) {
@@ -200,7 +201,8 @@ func startOf(a alert, now time.Time) time.Time {
 	return start
 }
 
-// forget drops resolved alerts that every Alertmanager has taken or will not take any more. The caller holds the lock.
+// forget drops resolved alerts that every Alertmanager has accepted or that are no longer offered. The caller holds the
+// lock.
 func (n *Notifier) forget() {
 	now := time.Now()
 	maps.DeleteFunc(n.alerts, func(_ string, t *tracked) bool {
@@ -210,7 +212,7 @@ func (n *Notifier) forget() {
 
 func (t *tracked) acceptedByAll() bool { return t.takers() == len(t.accepted) }
 
-// takers counts the Alertmanagers that have taken the present state of an alert.
+// takers returns the number of Alertmanagers that have accepted the current state of an alert.
 func (t *tracked) takers() int {
 	n := 0
 	for i := range t.accepted {
@@ -221,7 +223,7 @@ func (t *tracked) takers() int {
 	return n
 }
 
-// unconfirmed counts the alerts that no Alertmanager has accepted in their current state.
+// unconfirmed returns the number of alerts that no Alertmanager has accepted in their current state.
 func (n *Notifier) unconfirmed() float64 {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -234,19 +236,19 @@ func (n *Notifier) unconfirmed() float64 {
 	return float64(count)
 }
 
-// wake tells every sender that there is news.
+// wake tells every sender that there is something new to push.
 func (n *Notifier) wake() {
 	for _, s := range n.senders {
 		select {
 		case s.wake <- struct{}{}:
-		default: // it has yet to look at the news before these
+		default: // an earlier signal is still pending
 		}
 	}
 }
 
-// Run pushes until the context ends; then it finishes the pushes that are under way, offers once more what has not
-// been accepted, and returns nil; each batch of at most maxBatch alerts may take the configured timeout. Alerts that fire are not resolved by
-// that: the next start takes them over.
+// Run pushes until the context ends. It then finishes the pushes under way, offers once more what has not been
+// accepted, and returns nil. Each batch of at most maxBatch alerts may take the configured timeout. Firing alerts are
+// not resolved: the next start takes them over.
 func (n *Notifier) Run(ctx context.Context) error {
 	var senders sync.WaitGroup
 	for _, s := range n.senders {
@@ -259,16 +261,16 @@ func (n *Notifier) Run(ctx context.Context) error {
 	return nil
 }
 
-// serve pushes to one Alertmanager.
+// serve pushes to one Alertmanager until the context ends.
 func (n *Notifier) serve(ctx context.Context, s *sender) {
-	push := context.WithoutCancel(ctx) // a push under way is finished; the client's timeout bounds it
+	push := context.WithoutCancel(ctx) // the end of ctx does not interrupt a push; the client's timeout bounds it
 	failures := 0
 	for ctx.Err() == nil {
 		wait, wake := time.Duration(0), s.wake
 		if err := n.pushDue(push, s); err != nil {
 			failures++
 			wait = backoff(failures)
-			wake = nil // news does not shorten the backoff
+			wake = nil // a new alert does not shorten the backoff
 			n.log.Warn().Err(err).Str("alertmanager", s.url).Dur("retry_in", wait).Msg("alertmanager did not accept alerts")
 		} else {
 			failures = 0
@@ -281,8 +283,8 @@ func (n *Notifier) serve(ctx context.Context, s *sender) {
 	}
 }
 
-// backoff doubles from minBackoff to maxBackoff and takes off up to a half at random, so that several instances do not
-// come back all at once.
+// backoff doubles from minBackoff to maxBackoff, less a random part of up to a half, so that several instances do not
+// retry at the same moment.
 func backoff(failures int) time.Duration {
 	d := maxBackoff
 	if shift := failures - 1; shift < 10 {
@@ -291,7 +293,7 @@ func backoff(failures int) time.Duration {
 	return d - rand.N(d/2)
 }
 
-// sleep waits for a time, news, or the end of the context.
+// sleep waits for a time, a wake-up, or the end of the context.
 func sleep(ctx context.Context, d time.Duration, wake <-chan struct{}) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -302,8 +304,8 @@ func sleep(ctx context.Context, d time.Duration, wake <-chan struct{}) {
 	}
 }
 
-// pushDue offers an Alertmanager everything that it has not accepted yet or that is to be kept alive, and then remembers what
-// was accepted. A batch that it refuses does not hold up the others; one that does not reach it does.
+// pushDue offers an Alertmanager everything that it has not accepted yet or that must be kept alive, and then records
+// what it accepted. A refused batch does not hold up the others; an Alertmanager that cannot be reached does.
 func (n *Notifier) pushDue(ctx context.Context, s *sender) error {
 	var refused []error
 	var told []note
@@ -333,7 +335,7 @@ type offer struct {
 	message  message
 }
 
-// due gives what is to be offered to an Alertmanager now, sorted by key.
+// due returns what to offer to an Alertmanager now, sorted by key.
 func (n *Notifier) due(s *sender) []offer {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -351,8 +353,8 @@ func (n *Notifier) due(s *sender) []offer {
 	return out
 }
 
-// ours leaves out the offers about policies that are judged elsewhere by now, of which this process may not have heard yet:
-// what has resolved there would fire again.
+// ours drops the offers about policies that another instance judges by now, which this process may not know yet.
+// Without this, alerts that have resolved there would fire again.
 func (n *Notifier) ours(offers []offer) []offer {
 	policies := make([]string, len(offers))
 	for i := range offers {
@@ -367,8 +369,8 @@ func (n *Notifier) ours(offers []offer) []offer {
 
 func (o *offer) policy() string { return o.message.Labels["policy"] }
 
-// dueIn says how long it is until an alert is to be offered to an Alertmanager, 0 where it has not accepted the
-// current state; false where it knows all that there will be to tell.
+// dueIn returns the time until an alert must be offered to an Alertmanager: 0 if it has not accepted the current state,
+// false if there is nothing more to send.
 func (t *tracked) dueIn(sender int, now time.Time) (time.Duration, bool) {
 	last := t.accepted[sender]
 	switch {
@@ -388,17 +390,17 @@ func (t *tracked) message(now time.Time) message {
 	if t.resolved {
 		end = t.endsAt
 	}
-	return message{Labels: t.labels, Annotations: t.annotations, StartsAt: t.startsAt.UTC(), EndsAt: end.UTC()}
+	return message{Labels: t.labels, Annotations: t.annotations, StartsAt: t.startsAt.UTC(), EndsAt: end.UTC(), Generator: t.generator}
 }
 
-// remember notes what an Alertmanager has taken.
+// remember records what an Alertmanager has accepted.
 func (n *Notifier) remember(told []note) {
-	if err := n.notes.add(told); err != nil { // without the lock: nobody who brings news waits for a disk or a broker
+	if err := n.notes.add(told); err != nil { // without the lock: Update and Resync must not wait for a disk or a broker
 		n.log.Error().Err(err).Msg("after a crash, alerts that were told may be told again")
 	}
 }
 
-// taken remembers what an Alertmanager has taken, and gives its notes. An alert that changed meanwhile stays due.
+// taken marks a batch as accepted by an Alertmanager and returns its notes. An alert that has changed since stays due.
 func (n *Notifier) taken(s *sender, batch []offer) []note {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -415,7 +417,7 @@ func (n *Notifier) taken(s *sender, batch []offer) []note {
 	return told
 }
 
-// untilDue gives the time until the next alert is to be offered to an Alertmanager.
+// untilDue returns the time until the next alert must be offered to an Alertmanager.
 func (n *Notifier) untilDue(s *sender) time.Duration {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -430,12 +432,12 @@ func (n *Notifier) untilDue(s *sender) time.Duration {
 
 func incidentKey(i *Incident) string { return "incident/" + i.ID }
 
-// faultKey is of the group alone, as the labels of its alert are.
+// faultKey depends on the group alone, as the labels of the alert do.
 func faultKey(f *Fault) string {
 	return "fault/" + groupKey(f.Group)
 }
 
-// groupKey is an unambiguous text of a group.
+// groupKey returns an unambiguous text for a group.
 func groupKey(g ingest.Group) string {
 	key := string(appendText(nil, g.Policy))
 	for _, l := range g.Labels() {

@@ -20,7 +20,8 @@ import (
 	"github.com/prometheus/common/model"
 	"github.com/rs/zerolog"
 
-	"github.com/rewardwatch/rewardwatch/detectors/bank"
+	"github.com/rewardwatch/rewardwatch/detectors/fault"
+	"github.com/rewardwatch/rewardwatch/detectors/finding"
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
@@ -71,7 +72,7 @@ func (r *receiver) answer(status int) {
 	r.status = status
 }
 
-// taken gives what was accepted since the last call.
+// taken returns what was accepted since the last call.
 func (r *receiver) taken() []pushed {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -101,7 +102,7 @@ func startWith(t *testing.T, notes *Notes, receivers ...*receiver) running {
 		cfg.URLs = append(cfg.URLs, fmt.Sprintf("http://alertmanager-%d:9093", i))
 	}
 	reg := prometheus.NewPedanticRegistry()
-	n := NewNotifier(cfg, notes, zerolog.Nop(), reg)
+	n := NewNotifier(cfg, Links{}, notes, zerolog.Nop(), reg)
 	for i, s := range n.senders {
 		s.client = &http.Client{Transport: receivers[i], Timeout: time.Duration(cfg.Timeout)}
 	}
@@ -132,7 +133,7 @@ func inBubble(t *testing.T, test func(t *testing.T)) {
 
 func TestFiringAlertIsKeptAlive(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		am, b := &receiver{status: 200}, NewBook()
+		am, b := &receiver{status: 200}, NewTracker()
 		n := start(t, am)
 		f := drift("return", 100)
 		began := time.Now().Add(-time.Minute)
@@ -161,14 +162,14 @@ func TestFiringAlertIsKeptAlive(t *testing.T) {
 
 func TestRenewalWaitsForTheNextPushAndNewsDoesNot(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		am, b := &receiver{status: 200}, NewBook()
+		am, b := &receiver{status: 200}, NewTracker()
 		n := start(t, am)
 		n.Update(b.Apply(drift("return", 100)))
 		pass(time.Second)
 		am.taken()
 
 		renewed := drift("return", 150)
-		renewed.Kind, renewed.Score = bank.StreamUpdated, 1.5
+		renewed.Kind, renewed.Score = finding.StreamUpdated, 1.5
 		n.Update(b.Apply(renewed))
 		pass(time.Second)
 		if got := am.taken(); got != nil {
@@ -190,7 +191,7 @@ func TestRenewalWaitsForTheNextPushAndNewsDoesNot(t *testing.T) {
 
 func TestResolvedAlertIsRepeatedUntilConfirmed(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		am, b := &receiver{status: 200}, NewBook()
+		am, b := &receiver{status: 200}, NewTracker()
 		n := start(t, am)
 		n.Update(b.Apply(drift("return", 100)))
 		pass(time.Second)
@@ -220,7 +221,7 @@ func TestResolvedAlertIsRepeatedUntilConfirmed(t *testing.T) {
 
 func TestOnlyTheLatestStateOutlivesAnOutage(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		am, b := &receiver{}, NewBook() // down at start
+		am, b := &receiver{}, NewTracker() // down at start
 		n := start(t, am)
 		n.Update(b.Apply(drift("return", 100)))
 		for i := range int64(300) { // news every second does not shorten the backoff
@@ -254,7 +255,7 @@ func TestOnlyTheLatestStateOutlivesAnOutage(t *testing.T) {
 
 func TestBackoffStartsAnewAfterASuccess(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		am, b := &receiver{}, NewBook()
+		am, b := &receiver{}, NewTracker()
 		n := start(t, am)
 		n.Update(b.Apply(drift("return", 100)))
 		pass(5 * time.Minute)
@@ -274,7 +275,7 @@ func TestBackoffStartsAnewAfterASuccess(t *testing.T) {
 
 func TestEveryAlertmanagerIsTrackedBySelf(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		up, down, b := &receiver{status: 200}, &receiver{status: 503}, NewBook()
+		up, down, b := &receiver{status: 200}, &receiver{status: 503}, NewTracker()
 		n := start(t, up, down)
 		n.Update(b.Apply(drift("return", 100)))
 		pass(2 * time.Second)
@@ -301,12 +302,12 @@ func TestEveryAlertmanagerIsTrackedBySelf(t *testing.T) {
 
 func TestFaultMayComeAgain(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		am, b := &receiver{status: 200}, NewBook()
+		am, b := &receiver{status: 200}, NewTracker()
 		n := start(t, am)
 		want := map[string]string{"alertname": "TelemetryFault", "policy": "checkout", "env": "prod", "severity": "warning"}
-		for i, f := range []bank.Finding{
-			faulty("return", bank.FaultConstant, 10), goes("return", bank.TelemetryFault, bank.OK, 40),
-			faulty("return", bank.FaultNonFinite, 50), goes("return", bank.TelemetryFault, bank.OK, 80),
+		for i, f := range []finding.Finding{
+			faulty("return", fault.Constant, 10), goes("return", finding.TelemetryFault, finding.OK, 40),
+			faulty("return", fault.NonFinite, 50), goes("return", finding.TelemetryFault, finding.OK, 80),
 		} {
 			n.Update(b.Apply(f))
 			pass(time.Second)
@@ -320,14 +321,14 @@ func TestFaultMayComeAgain(t *testing.T) {
 
 func TestFaultThatComesAgainBeforeItsEndWasTold(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		am, b := &receiver{status: 200}, NewBook()
+		am, b := &receiver{status: 200}, NewTracker()
 		n := start(t, am)
-		n.Update(b.Apply(faulty("return", bank.FaultConstant, 10)))
+		n.Update(b.Apply(faulty("return", fault.Constant, 10)))
 		pass(time.Second)
 		am.taken()
 		am.answer(http.StatusBadGateway)
 		again := time.Now()
-		n.Update(applied(b, goes("return", bank.TelemetryFault, bank.OK, 40), faulty("return", bank.FaultConstant, 50)))
+		n.Update(applied(b, goes("return", finding.TelemetryFault, finding.OK, 40), faulty("return", fault.Constant, 50)))
 		pass(10 * time.Second)
 		am.answer(http.StatusOK)
 		pass(maxBackoff)
@@ -335,7 +336,7 @@ func TestFaultThatComesAgainBeforeItsEndWasTold(t *testing.T) {
 		if len(got) == 0 || !got[0].EndsAt.After(got[0].at) || !got[0].StartsAt.Equal(again) {
 			t.Errorf("got %+v, want it firing since %v", got, again)
 		}
-		n.Update(b.Apply(goes("return", bank.TelemetryFault, bank.OK, 80)))
+		n.Update(b.Apply(goes("return", finding.TelemetryFault, finding.OK, 80)))
 		synctest.Wait()
 		if got := am.taken(); len(got) != 1 || !got[0].EndsAt.Equal(time.Now()) {
 			t.Errorf("got %+v, want it resolved now", got)
@@ -345,8 +346,8 @@ func TestFaultThatComesAgainBeforeItsEndWasTold(t *testing.T) {
 
 func TestResyncTakesOverWhatIsOpen(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		am, b := &receiver{status: 200}, NewBook()
-		applied(b, drift("return", 100), quiet(150), drift("return", 200), faulty("observation.x", bank.FaultConstant, 210))
+		am, b := &receiver{status: 200}, NewTracker()
+		applied(b, drift("return", 100), quiet(150), drift("return", 200), faulty("observation.x", fault.Constant, 210))
 		n := start(t, am)
 		n.Resync(b.Incidents(), b.Faults())
 		synctest.Wait()
@@ -359,7 +360,7 @@ func TestResyncTakesOverWhatIsOpen(t *testing.T) {
 
 func TestStopOffersOnceMoreAndResolvesNothing(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		am, b := &receiver{}, NewBook()
+		am, b := &receiver{}, NewTracker()
 		n := start(t, am)
 		n.Update(b.Apply(drift("return", 100)))
 		pass(3 * time.Minute)
@@ -373,7 +374,7 @@ func TestStopOffersOnceMoreAndResolvesNothing(t *testing.T) {
 
 func TestResolvedAlertIsForgottenWhenNobodyTakesIt(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		am, b := &receiver{}, NewBook()
+		am, b := &receiver{}, NewTracker()
 		n := start(t, am)
 		n.Update(applied(b, drift("return", 100), quiet(150)))
 		pass(resolvedFor)
@@ -385,7 +386,7 @@ func TestResolvedAlertIsForgottenWhenNobodyTakesIt(t *testing.T) {
 
 func TestManyAlertsGoInSeveralPushes(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		am, b := &receiver{status: 200}, NewBook()
+		am, b := &receiver{status: 200}, NewTracker()
 		n := start(t, am)
 		var changes []Change
 		for i := range 2*maxBatch + 1 {
@@ -406,7 +407,7 @@ func TestManyAlertsGoInSeveralPushes(t *testing.T) {
 
 func TestRefusedBatchDoesNotHoldUpTheOthers(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		am, b := &receiver{status: 200, refuses: "policy-000"}, NewBook()
+		am, b := &receiver{status: 200, refuses: "policy-000"}, NewTracker()
 		n := start(t, am)
 		var changes []Change
 		for i := range 2*maxBatch + 1 {
@@ -426,9 +427,9 @@ func TestRefusedBatchDoesNotHoldUpTheOthers(t *testing.T) {
 
 func TestNotifierWithoutURLsDoesNothing(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		b := NewBook()
+		b := NewTracker()
 		n := start(t)
-		n.Update(applied(b, drift("return", 100), faulty("reward", bank.FaultConstant, 110)))
+		n.Update(applied(b, drift("return", 100), faulty("reward", fault.Constant, 110)))
 		n.Resync(b.Incidents(), b.Faults())
 		expectPending(t, n, 0)
 		n.stop()
@@ -472,31 +473,35 @@ func TestPushOverTheNetwork(t *testing.T) {
 	defer server.Close()
 	cfg := DefaultAlertmanagerConfig()
 	cfg.URLs = []string{server.URL + "/prefix/"}
-	n := NewNotifier(cfg, nil, zerolog.Nop(), prometheus.NewRegistry())
+	n := NewNotifier(cfg, Links{Grafana: "https://grafana.example", Console: "https://rewardwatch.example"}, nil, zerolog.Nop(), prometheus.NewRegistry())
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	done := make(chan error, 1)
 	go func() { done <- n.Run(ctx) }()
-	f := faulty("return", bank.FaultConstant, 10)
+	f := faulty("return", fault.Constant, 10)
 	f.At.TS = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC).UnixNano()
-	n.Update(NewBook().Apply(f))
+	n.Update(NewTracker().Apply(f))
 	var got string
 	select {
 	case got = <-requests:
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("nothing was pushed")
 	}
 	cancel()
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
+	whole := got
 	got = got[:strings.LastIndex(got, `"endsAt"`)] // the clock's
+	if !strings.Contains(whole, `"generatorURL":"https://rewardwatch.example/policies/checkout"`) {
+		t.Errorf("no generatorURL in %s", whole)
+	}
 	want := `POST /prefix/api/v2/alerts application/json
 [{"labels":{"alertname":"TelemetryFault","env":"prod","policy":"checkout","severity":"warning"},` +
-		`"annotations":{"dashboard_url":"/d/rewardwatch-policy?var-policy=checkout","description":"Since unit 10 (2026-01-02T03:04:05Z, agent a-1, episode e-10). Signals with wrong values are not ` +
-		`judged for drift until 20 units have come without the fault.",` +
+		`"annotations":{"dashboard_url":"https://grafana.example/d/rewardwatch-policy?var-policy=checkout","description":"Since episode 10 (2026-01-02T03:04:05Z, agent a-1, id e-10). Signals with wrong values are not ` +
+		`judged for drift until 20 episodes (or blocks of steps) have come without the fault.",` +
 		`"runbook_url":"https://github.com/rewardwatch/rewardwatch/blob/main/docs/runbooks.md#telemetryfault","signals":"return (constant)",` +
-		`"since":"unit 10 (2026-01-02T03:04:05Z, agent a-1, episode e-10)",` +
+		`"since":"episode 10 (2026-01-02T03:04:05Z, agent a-1, id e-10)",` +
 		`"summary":"checkout{env=\"prod\"}: the telemetry of return (constant) is faulty"},"startsAt":"2026-01-02T03:04:05Z",`
 	if got != want {
 		t.Errorf("got:\n%s\nwant:\n%s", got, want)
@@ -527,8 +532,8 @@ func TestRedirectIsNoSuccess(t *testing.T) {
 	}))
 	defer server.Close()
 	reg := prometheus.NewRegistry()
-	n := NewNotifier(AlertmanagerConfig{URLs: []string{server.URL}, Timeout: model.Duration(time.Second)}, nil, zerolog.Nop(), reg)
-	n.Update(applied(NewBook(), drift("return", 100)))
+	n := NewNotifier(AlertmanagerConfig{URLs: []string{server.URL}, Timeout: model.Duration(time.Second)}, Links{}, nil, zerolog.Nop(), reg)
+	n.Update(applied(NewTracker(), drift("return", 100)))
 	if err := n.pushDue(t.Context(), n.senders[0]); !errors.Is(err, errRefused) {
 		t.Errorf("a redirect gives %v, want errRefused", err)
 	}

@@ -13,11 +13,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// maxAnswer is how much of an Alertmanager's answer to a refused push is told, in bytes.
+// maxAnswer is how many bytes of an Alertmanager's answer to a refused push are reported.
 const maxAnswer = 512
 
-// errRefused says that an Alertmanager answered with something else than success. The push is tried again whatever
-// the status: a 4xx can come from a proxy that is being set up, and the alert must get through then.
+// errRefused is returned if an Alertmanager answered with anything but success. The push is retried whatever the
+// status: a 4xx can come from a proxy that is still being set up, and the alert must get through then.
 var errRefused = errors.New("alertmanager refused the alerts")
 
 // sender pushes to one Alertmanager.
@@ -25,10 +25,10 @@ type sender struct {
 	index  int // of this sender in the notifier and in tracked.accepted
 	url    string
 	client *http.Client
-	wake   chan struct{} // holds one value while there is news
+	wake   chan struct{} // holds one value while there is something new to push
 }
 
-// push posts alerts; it succeeds where the answer is 2xx.
+// push posts alerts. It succeeds if the answer is 2xx.
 func (s *sender) push(ctx context.Context, batch []offer) error {
 	messages := make([]message, len(batch))
 	for i := range batch {
@@ -47,11 +47,11 @@ func (s *sender) push(ctx context.Context, batch []offer) error {
 	if err != nil {
 		return fmt.Errorf("pushing alerts: %w", err)
 	}
-	defer func() { _ = response.Body.Close() }() // nothing is read after it
+	defer func() { _ = response.Body.Close() }() // the answer has been read
 	return checkAnswer(response)
 }
 
-// checkAnswer gives errRefused where the answer is not a success.
+// checkAnswer returns errRefused unless the answer is a success.
 func checkAnswer(response *http.Response) error {
 	answer, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
 	if err != nil {
@@ -79,7 +79,7 @@ func newNotifierMetrics(reg prometheus.Registerer, unconfirmed func() float64) n
 	return notifierMetrics{sent: pushes.WithLabelValues("sent"), failed: pushes.WithLabelValues("failed")}
 }
 
-// pushed counts one push by how it ended.
+// pushed counts one push by its result.
 func (m notifierMetrics) pushed(err error) {
 	if err != nil {
 		m.failed.Inc()

@@ -2,10 +2,10 @@ package alerts
 
 import "strings"
 
-// severity says how loudly an incident asks for attention when its first alarm is of this signal.
-func severity(signal string, provisional bool) Severity {
+// severity returns the severity of an incident whose first alarm is of this signal.
+func severity(signal string, improvement, provisional bool) Severity {
 	switch {
-	case provisional:
+	case improvement, provisional:
 		return Info
 	case isPrimary(signal):
 		return Critical
@@ -14,7 +14,7 @@ func severity(signal string, provisional bool) Severity {
 	}
 }
 
-// isPrimary reports whether a signal says by itself that the agent does worse or does something else.
+// isPrimary reports whether a change of the signal alone shows that the agent does worse or behaves differently.
 func isPrimary(signal string) bool {
 	switch signal {
 	case "return", "reward", "episode_length", "action":

@@ -9,25 +9,22 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// snapshotVersion leads every part. It changes with the meaning of what follows.
-const snapshotVersion = 4
-
-// partPrefix begins the names of a book's parts of a checkpoint, one for each group.
+// partPrefix begins the names of a tracker's parts of a checkpoint, one per group. Existing checkpoints depend on it.
 const partPrefix = "book/"
 
-// Changed reports whether anything has changed since the book was made, resumed or last Saved.
-func (b *Book) Changed() bool {
-	return slices.ContainsFunc(b.order, func(g *groupBook) bool { return g.changed })
+// Changed reports whether anything has changed since the tracker was created, resumed or last Saved.
+func (b *Tracker) Changed() bool {
+	return slices.ContainsFunc(b.order, func(g *groupTracker) bool { return g.changed })
 }
 
-// Changes gives the parts of the book's checkpoint that have changed since then.
-func (b *Book) Changes() (ingest.Parts, error) {
+// Changes returns the parts of the tracker's checkpoint that have changed since then.
+func (b *Tracker) Changes() (ingest.Parts, error) {
 	parts := ingest.Parts{}
 	for i, g := range b.order {
 		if !g.changed {
 			continue
 		}
-		part, err := ingest.EncodeState(snapshotVersion, g)
+		part, err := groupFormat.Encode(g.wire())
 		if err != nil {
 			return nil, fmt.Errorf("encoding alarms: %w", err)
 		}
@@ -36,23 +33,23 @@ func (b *Book) Changes() (ingest.Parts, error) {
 	return parts, nil
 }
 
-// Saved says that what Changes gave last is durable.
-func (b *Book) Saved() {
+// Saved marks what Changes last returned as durable.
+func (b *Tracker) Saved() {
 	for _, g := range b.order {
 		g.changed = false
 	}
 }
 
-// Lost says that what was saved is not to be relied on: Changes gives all parts until the next Saved.
-func (b *Book) Lost() {
+// Lost marks what was saved as unreliable: Changes returns all parts until the next Saved.
+func (b *Tracker) Lost() {
 	for _, g := range b.order {
 		g.changed = true
 	}
 }
 
-// Resume reads the parts of a checkpoint into a new book. Parts that are not of a book are passed over. After an error the
-// book is of no use.
-func (b *Book) Resume(parts ingest.Parts) error {
+// Resume reads the parts of a checkpoint into a new tracker. It skips parts that do not belong to a tracker. After an
+// error the tracker is unusable.
+func (b *Tracker) Resume(parts ingest.Parts) error {
 	count := 0
 	for part := range parts {
 		if strings.HasPrefix(part, partPrefix) {
@@ -70,12 +67,10 @@ func (b *Book) Resume(parts ingest.Parts) error {
 	return nil
 }
 
-func resumeGroup(part []byte) (g *groupBook, err error) {
-	defer func() { // state that this program has not written can lead anywhere
-		if r := recover(); r != nil {
-			err = fmt.Errorf("it is no state of a book: %v", r)
-		}
-	}()
-	g = &groupBook{}
-	return g, ingest.DecodeState(part, snapshotVersion, g)
+func resumeGroup(part []byte) (*groupTracker, error) {
+	wire, err := groupFormat.Decode(part)
+	if err != nil {
+		return nil, err
+	}
+	return wire.live(), nil
 }

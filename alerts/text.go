@@ -7,18 +7,19 @@ import (
 	"strings"
 	"time"
 
-	"github.com/rewardwatch/rewardwatch/detectors/bank"
+	"github.com/rewardwatch/rewardwatch/detectors/fault"
+	"github.com/rewardwatch/rewardwatch/detectors/finding"
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// Bounds of annotations: people read them on a phone, and receivers such as Slack refuse long ones.
+// Limits of annotations: people read them on a phone, and receivers such as Slack refuse long ones.
 const (
 	maxListed     = 10
 	maxAnnotation = 2000 // runes
 )
 
-// summary says in one line which signals of which group an incident is about, and why. It holds nothing that changes
-// with every unit: a new summary is news.
+// summary describes in one line which signals of which group an incident is about, and why. It contains nothing that
+// changes with every unit, because a new summary is pushed at once.
 func (i *Incident) summary() string {
 	signals := i.firingSignals()
 	if d, ended := i.Ended(); ended {
@@ -27,15 +28,24 @@ func (i *Incident) summary() string {
 	if len(signals) == 0 {
 		return fmt.Sprintf("%s: every signal is back at its baseline (cause: %s)", i.Group, i.Cause)
 	}
-	verb := "drifts"
-	if len(signals) > 1 {
-		verb = "drift"
-	}
-	return fmt.Sprintf("%s: %s %s from the baseline since %s (cause: %s)", i.Group, listed(signals, ", "), verb,
-		i.Earliest().Onset.Moment(), i.Cause)
+	return fmt.Sprintf("%s: %s %s since %s (cause: %s)", i.Group, listed(signals, ", "), i.verb(len(signals)),
+		i.Earliest().Onset.Moment(i.UnitName()), i.Cause)
 }
 
-// decisions tells what people decided of the incident, one line each.
+// verb returns what this many signals of the incident do.
+func (i *Incident) verb(signals int) string {
+	switch {
+	case i.Improvement && signals > 1:
+		return "are better than the baseline"
+	case i.Improvement:
+		return "is better than the baseline"
+	case signals > 1:
+		return "drift from the baseline"
+	}
+	return "drifts from the baseline"
+}
+
+// decisions lists what people decided on the incident, one per line.
 func (i *Incident) decisions() string {
 	var out []string
 	for _, d := range i.Decisions {
@@ -44,7 +54,7 @@ func (i *Incident) decisions() string {
 	return strings.Join(out, "\n")
 }
 
-// String says who decided what, when and why.
+// String describes who decided what, when and why.
 func (d Decision) String() string {
 	s := fmt.Sprintf("%s by %s at %s", d.Kind, d.By, d.At.UTC().Format(time.RFC3339))
 	if d.Kind == Muted {
@@ -53,7 +63,7 @@ func (d Decision) String() string {
 	return s + ": " + d.Why
 }
 
-// firingSignals gives the signals that drift now, in the order in which they joined.
+// firingSignals returns the signals that drift now, in the order in which they joined.
 func (i *Incident) firingSignals() []string {
 	var signals []string
 	for k := range i.Alarms {
@@ -64,24 +74,42 @@ func (i *Incident) firingSignals() []string {
 	return signals
 }
 
-// describe tells of every alarm in one line each, the firing ones first.
+// describe describes every alarm in a line of its own, the firing ones first.
 func (i *Incident) describe() string {
 	var firing, resolved []string
 	for k := range i.Alarms {
 		if a := &i.Alarms[k]; a.Resolved {
-			resolved = append(resolved, fmt.Sprintf("%s: resolved at %s", a.Signal, a.ResolvedAt))
+			resolved = append(resolved, fmt.Sprintf("%s: resolved at %s", a.Signal, a.ResolvedAt.Words(a.UnitName())))
 		} else {
 			firing = append(firing, a.describe())
 		}
 	}
-	return listed(append(firing, resolved...), "\n")
+	lines := listed(append(firing, resolved...), "\n")
+	if question := i.Question(); question != "" {
+		return question + "\n" + lines
+	}
+	return lines
+}
+
+// Question returns the question to a person whether a change that began while the baseline was collected, and has
+// lasted, is the new normal. It returns "" for other incidents and for closed ones.
+func (i *Incident) Question() string {
+	confirmed := func(a Alarm) bool { return a.Baseline.Provisional && !a.Provisional }
+	if i.Closed || !slices.ContainsFunc(i.Alarms, confirmed) {
+		return ""
+	}
+	return "The change came while the baseline was collected, and it has lasted. If it is the new normal, accept it (rewardwatch incident accept " +
+		i.ID + "): a new baseline is collected. If not, fix or retrain the policy: the baseline is completed afterwards."
 }
 
 func (a *Alarm) describe() string {
-	s := fmt.Sprintf("%s; since %s; score %s (threshold 1) by %s", a.Effect, a.Onset, number(a.Score),
-		strings.Join(a.Detectors, ", "))
+	s := fmt.Sprintf("%s; since %s; score %s (threshold 1) by %s", a.Effect.Words(a.UnitName()), a.Onset.Words(a.UnitName()),
+		number(a.Score), strings.Join(a.Detectors, ", "))
 	if a.Signal != a.Effect.Quantity {
 		s = a.Signal + ": " + s
+	}
+	if a.Improvement {
+		s += "; an improvement"
 	}
 	if a.Provisional {
 		s += "; the baseline is provisional"
@@ -98,7 +126,7 @@ func describeOffsets(ranges []ingest.Range) string {
 	return listed(out, ", ")
 }
 
-// offsets gives the offset ranges of all alarms, one a partition.
+// offsets returns the offset ranges of all alarms, one per partition.
 func (i *Incident) offsets() []ingest.Range {
 	var out []ingest.Range
 	for k := range i.Alarms {
@@ -108,7 +136,7 @@ func (i *Incident) offsets() []ingest.Range {
 	return out
 }
 
-// Earliest gives the alarm with the earliest onset. The incident has one at least.
+// Earliest returns the alarm with the earliest onset. An incident has at least one alarm.
 func (i *Incident) Earliest() *Alarm {
 	first := &i.Alarms[0]
 	for k := range i.Alarms {
@@ -119,25 +147,36 @@ func (i *Incident) Earliest() *Alarm {
 	return first
 }
 
-// since says when the signal drifted: the likeliest unit, and between which ones with confidence.
+// UnitName returns the name of what the alarm's group counts in.
+func (a *Alarm) UnitName() finding.UnitName { return a.Promise.UnitName() }
+
+// UnitName returns the name of what the incident's group counts in.
+func (i *Incident) UnitName() finding.UnitName {
+	if len(i.Alarms) == 0 {
+		return finding.UnitName{}
+	}
+	return i.Earliest().UnitName()
+}
+
+// since says when the signal drifted: the most likely unit and the confidence interval.
 func (a *Alarm) since() string {
-	s := a.Onset.String()
+	s := a.Onset.Words(a.UnitName())
 	if i := a.OnsetInterval(); i != nil {
-		s += fmt.Sprintf("; with 90 %% confidence %s", i)
+		s += "; with 90 % confidence " + i.Words(a.UnitName())
 	}
 	return s
 }
 
-// baselines names the baselines that the alarms were held against.
+// baselines lists the baselines that the alarms were compared with.
 func (i *Incident) baselines() string {
 	var out []string
 	for k := range i.Alarms {
 		b := i.Alarms[k].Baseline
-		s := fmt.Sprintf("%s (%d units)", b.ID, b.Units)
+		size := i.Alarms[k].UnitName().Count(int64(b.Units))
 		if b.Provisional {
-			s = fmt.Sprintf("%s (%d units, provisional)", b.ID, b.Units)
+			size += ", provisional"
 		}
-		out = appendNew(out, s)
+		out = appendNew(out, fmt.Sprintf("%s (%s)", b.ID, size))
 	}
 	return listed(out, ", ")
 }
@@ -159,14 +198,19 @@ func (f *Fault) summary() string {
 func (f *Fault) describe() string {
 	s := fmt.Sprintf("Since %s. ", f.Since)
 	for _, rule := range f.Streams {
-		if bank.FaultSuspends(rule) {
-			return s + "Signals with wrong values are not judged for drift until 20 units have come without the fault."
+		if fault.Suspends(rule) {
+			return s + "Signals with wrong values are not judged for drift until 20 episodes (or blocks of steps) have come without the fault."
+		}
+	}
+	for _, rule := range f.Streams {
+		if rule == fault.Late {
+			return s + "Episodes lack the steps that came after their end, and are judged for drift as they are."
 		}
 	}
 	return s + "No values are wrong: what comes is judged for drift as ever."
 }
 
-// listed joins texts and counts those beyond the first few.
+// listed joins texts and counts those beyond maxListed.
 func listed(list []string, separator string) string {
 	if len(list) > maxListed {
 		list = append(slices.Clone(list[:maxListed]), fmt.Sprintf("and %d more", len(list)-maxListed))
@@ -174,7 +218,7 @@ func listed(list []string, separator string) string {
 	return strings.Join(list, separator)
 }
 
-// truncate cuts a text off after n runes and says so by an ellipsis.
+// truncate cuts a text to n runes, the last of which is then an ellipsis.
 func truncate(s string, n int) string {
 	runes := []rune(s)
 	if len(runes) <= n {

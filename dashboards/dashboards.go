@@ -1,5 +1,6 @@
-// Package dashboards writes the Grafana dashboards of Rewardwatch: of the whole fleet, of a single policy, of retraining, and of the
-// service itself. They read nothing but the metrics that the other packages export, from any Prometheus that scrapes them.
+// Package dashboards writes the Grafana dashboards of Rewardwatch: of the whole fleet, of a single policy, of
+// retraining, and of the service itself. They use only the metrics that the other packages export, from any Prometheus
+// that scrapes them.
 package dashboards
 
 import (
@@ -14,8 +15,8 @@ import (
 	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
 )
 
-// page is one dashboard. The uids are fixed, so that the dashboards can link to each other and a later version replaces an
-// earlier one.
+// page is one dashboard. The uids are fixed, so that the dashboards can link to each other and a later version replaces
+// an earlier one.
 type page struct {
 	title, uid string
 	build      func(Options) *dashboard.DashboardBuilder
@@ -34,27 +35,27 @@ func pages() []page {
 	}
 }
 
-// file is the name of the file that a dashboard is written to.
+// file returns the name of the file of a dashboard.
 func (p page) file() string { return strings.ToLower(p.title) + ".json" }
 
-// ConfigMapFile is the file with all dashboards as a Kubernetes ConfigMap, which the sidecar of Grafana's Helm chart finds by its
-// label.
+// ConfigMapFile is the name of the file with all dashboards as a Kubernetes ConfigMap, which the sidecar of Grafana's
+// Helm chart finds by its label.
 const ConfigMapFile = "configmap.yaml"
 
-// Options say what the dashboards are made for.
+// Options adapts the dashboards to an installation.
 type Options struct {
-	// GroupBy lists the labels that tell the groups of a policy apart, as metrics spell them (label_region for
-	// labels.region). Each becomes a variable. A policy without one of them is matched by "All".
+	// GroupBy lists the labels that distinguish the groups of a policy, as metrics spell them (label_region for
+	// labels.region). Each becomes a variable. "All" also matches policies without the label.
 	GroupBy []string
 }
 
-// DefaultOptions are for policies that are grouped by env, as they are unless configured otherwise.
+// DefaultOptions returns the options for policies that are grouped by env, which is the default.
 func DefaultOptions() Options {
 	return Options{GroupBy: []string{"env"}}
 }
 
-// Write makes the directory if need be, writes every dashboard and ConfigMapFile into it, and gives their paths. The same options
-// give the same bytes.
+// Write writes every dashboard and ConfigMapFile into a directory, which it creates if necessary, and returns their
+// paths. The same options produce the same bytes.
 func Write(dir string, opts Options) ([]string, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("making the directory of the dashboards: %w", err)
@@ -93,7 +94,7 @@ func encode(builder cog.Builder[dashboard.Dashboard]) ([]byte, error) {
 	return append(text, '\n'), nil
 }
 
-// configMap writes the files as block scalars, which hold JSON as it is.
+// configMap writes the files as block scalars, which hold JSON unchanged.
 func configMap(names []string, files map[string][]byte) []byte {
 	var out bytes.Buffer
 	out.WriteString("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: rewardwatch-dashboards\n  labels:\n    grafana_dashboard: \"1\"\ndata:\n")
@@ -106,8 +107,8 @@ func configMap(names []string, files map[string][]byte) []byte {
 	return out.Bytes()
 }
 
-// numberPanels gives every panel an id of its own: Grafana would number them at each load, and links to a panel would
-// not last.
+// numberPanels assigns an id to every panel. Grafana would otherwise number them at each load, and links to a panel
+// would break.
 func numberPanels(panels []dashboard.PanelOrRowPanel) {
 	for i := range panels {
 		id := uint32(i + 1)

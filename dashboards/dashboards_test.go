@@ -2,13 +2,17 @@ package dashboards
 
 import (
 	"encoding/json"
+	"errors"
 	"flag"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/names"
 
 	"github.com/goccy/go-yaml"
 	"github.com/prometheus/prometheus/model/labels"
@@ -88,8 +92,11 @@ func TestEveryPanelExplainsItself(t *testing.T) {
 			if p.Type == "row" {
 				continue
 			}
-			if p.Title == "" || p.Description == "" || p.FieldConfig.Defaults.Unit == "" {
+			if p.Title == "" || p.Description == "" || p.FieldConfig.Defaults.Unit == "" && !p.hasTexts() {
 				t.Errorf("%s: panel %q wants a title, a description and a unit", file, p.Title)
+			}
+			if d := p.FieldConfig.Defaults; p.hasTexts() && (d.Unit != "" || len(d.Links) > 0) {
+				t.Errorf("%s: the unit or the links of %q are also of its texts", file, p.Title)
 			}
 			if p.Datasource.UID != "${datasource}" || len(p.Targets) == 0 {
 				t.Errorf("%s: panel %q has datasource %q and %d queries", file, p.Title, p.Datasource.UID, len(p.Targets))
@@ -111,7 +118,7 @@ func TestEveryQueryIsOfTheChosenJobs(t *testing.T) {
 			}
 			parser.Inspect(parsed, func(node parser.Node, _ []parser.Node) error {
 				selector, ok := node.(*parser.VectorSelector)
-				if !ok || selector.Name == buildInfo {
+				if !ok || selector.Name == names.MetricBuildInfo {
 					return nil
 				}
 				if !slices.ContainsFunc(selector.LabelMatchers, func(m *labels.Matcher) bool { return m.Name == "job" }) {
@@ -150,17 +157,20 @@ func TestFleetLeadsToThePolicy(t *testing.T) {
 	const group = "policy, env, label_region"
 	leading := 0
 	for _, p := range all["fleet.json"].Panels {
-		labels := ofSeries
-		if len(p.Targets) > 0 && p.Targets[0].Format == "table" {
-			labels = ofRow
+		labels, column := ofSeries, ""
+		if p.hasTexts() {
+			labels, column = ofRow, "policy"
 		}
-		for _, link := range p.FieldConfig.Defaults.Links {
+		for from, link := range p.links(t) {
 			leading++
+			if from != column {
+				t.Errorf("%q leads to a policy from %q, want %q", p.Title, from, column)
+			}
 			want := "/d/" + policyUID + "?var-datasource=${datasource}&${job:queryparam}"
 			for label := range strings.SplitSeq(group, ", ") {
 				want += "&var-" + label + "=${" + labels + "." + label + "}"
 			}
-			if link.URL != want || !strings.Contains(p.Targets[0].Expr, "by ("+group) {
+			if want += "&${__url_time_range}"; link.URL != want || !strings.Contains(p.Targets[0].Expr, "by ("+group) {
 				t.Errorf("%q leads to\n%s, want\n%s, by the labels of %s", p.Title, link.URL, want, p.Targets[0].Expr)
 			}
 		}
@@ -171,6 +181,114 @@ func TestFleetLeadsToThePolicy(t *testing.T) {
 	for label := range strings.SplitSeq("datasource, job, "+group, ", ") {
 		if !slices.ContainsFunc(all["policy.json"].Templating.List, func(v templateVariable) bool { return v.Name == label }) {
 			t.Errorf("the dashboard of a policy has no variable %s", label)
+		}
+	}
+}
+
+// Dashboards lead to each other with what is chosen, but for the policy: the dashboard of one has no All.
+func TestDashboardsLeadToEachOther(t *testing.T) {
+	for file, d := range build(t, DefaultOptions()) {
+		if len(d.Links) != len(pages())-1 {
+			t.Errorf("%s leads to %d dashboards", file, len(d.Links))
+		}
+		for _, l := range d.Links {
+			toPolicy := strings.HasPrefix(l.URL, "/d/"+policyUID)
+			if !l.KeepTime || l.IncludeVars == toPolicy || strings.Contains(l.URL, "policy=") {
+				t.Errorf("%s: link %+v", file, l)
+			}
+		}
+	}
+}
+
+// A 0 must be of something that is there: a policy that does not exist has no alarms, and it is not well.
+func TestNothingIsMadeUp(t *testing.T) {
+	for file, d := range build(t, DefaultOptions()) {
+		for _, expr := range d.expressions() {
+			if strings.Contains(expr, "vector(") {
+				t.Errorf("%s: %s is there where nothing is", file, expr)
+			}
+		}
+	}
+}
+
+// An average over groups hides one that drifts behind those that do not.
+func TestNoAverageOverGroups(t *testing.T) {
+	group := []string{"policy", "env", "label_region"}
+	for file, d := range build(t, Options{GroupBy: group[1:]}) {
+		for _, expr := range d.expressions() {
+			parsed, err := parser.NewParser(parser.Options{}).ParseExpr(substitute(expr))
+			if err != nil {
+				t.Fatalf("%s: %s: %v", file, expr, err)
+			}
+			parser.Inspect(parsed, func(node parser.Node, _ []parser.Node) error {
+				mean, ok := node.(*parser.AggregateExpr)
+				if ok && mean.Op == parser.AVG && slices.ContainsFunc(group, func(l string) bool { return !slices.Contains(mean.Grouping, l) }) {
+					t.Errorf("%s: %s averages over groups", file, expr)
+				}
+				return nil
+			})
+		}
+	}
+}
+
+// increase() makes 4.01 of four: what is shown as a count is rounded. A ratio or a product of counts is none.
+func TestCountsAreRounded(t *testing.T) {
+	for file, d := range build(t, DefaultOptions()) {
+		for _, expr := range d.expressions() {
+			parsed, err := parser.NewParser(parser.Options{}).ParseExpr(substitute(expr))
+			if err != nil {
+				t.Fatalf("%s: %s: %v", file, expr, err)
+			}
+			parser.Inspect(parsed, func(node parser.Node, path []parser.Node) error {
+				call, ok := node.(*parser.Call)
+				if ok && call.Func.Name == "increase" && !slices.ContainsFunc(path, isNoCount) {
+					t.Errorf("%s: %s shows fractions of a count", file, expr)
+				}
+				return nil
+			})
+		}
+	}
+}
+
+func isNoCount(node parser.Node) bool {
+	switch n := node.(type) {
+	case *parser.Call:
+		return n.Func.Name == "round"
+	case *parser.BinaryExpr:
+		return n.Op == parser.DIV || n.Op == parser.MUL
+	}
+	return false
+}
+
+// Annotations stand at the time that their series say, not at that of a point that shows them first.
+func TestAnnotationsStandAtTheirTime(t *testing.T) {
+	for file, d := range build(t, DefaultOptions()) {
+		for _, a := range d.Annotations.List {
+			if !a.UseValueForTime || !strings.HasPrefix(a.Expr, "1000 * ") {
+				t.Errorf("%s: %s: %s", file, a.Name, a.Expr)
+			}
+		}
+	}
+}
+
+func TestColorsSayWhatIsWrong(t *testing.T) {
+	all := build(t, DefaultOptions())
+	for _, test := range []struct {
+		file, title string
+		want        map[string]string
+	}{
+		{"service.json", "Notifications", map[string]string{"sent": "green", "failed": "red"}},
+		{"service.json", "Records read", map[string]string{"accepted": "green", "refused": "red"}},
+		{"fleet.json", "Firing alarms by severity", map[string]string{"critical": "red", "warning": "orange", "info": "blue", "muted": "text"}},
+		{"retraining.json", "Webhook deliveries", map[string]string{"/ /": "red", "/ delivered$/": "green"}},
+		{"retraining.json", "Retrainings by outcome", map[string]string{"met": "green", "missed": "red", "failed": "dark-red", "inconclusive": "yellow", "dead_letter": "orange"}},
+	} {
+		i := slices.IndexFunc(all[test.file].Panels, func(p panel) bool { return p.Title == test.title })
+		if i < 0 {
+			t.Fatalf("%s has no panel %q", test.file, test.title)
+		}
+		if got := all[test.file].Panels[i].colors(t); !maps.Equal(got, test.want) {
+			t.Errorf("%s: %q: colors %v, want %v", test.file, test.title, got, test.want)
 		}
 	}
 }
@@ -281,28 +399,91 @@ func insideRate(path []parser.Node) bool {
 // model is what the tests look at in a dashboard's JSON.
 type model struct {
 	Editable bool
-	Panels   []struct {
-		ID          int
-		Type        string
-		Title       string
-		Description string
-		Datasource  struct{ UID string }
-		GridPos     struct{ X, W int }
-		Targets     []target
-		Options     struct{ Color struct{ Min, Max float64 } }
-		FieldConfig struct {
-			Defaults struct {
-				Unit       string
-				Links      []struct{ URL string }
-				Thresholds struct{ Steps []struct{ Value float64 } }
-				Custom     struct{ ThresholdsStyle struct{ Mode string } }
-			}
-		}
+	Panels   []panel
+	Links    []struct {
+		URL                   string
+		IncludeVars, KeepTime bool
 	}
 	Templating struct {
 		List []templateVariable
 	}
-	Annotations struct{ List []struct{ Name, Expr string } }
+	Annotations struct {
+		List []struct {
+			Name, Expr      string
+			UseValueForTime bool
+		}
+	}
+	raw []json.RawMessage // the panels as they are
+}
+
+type panel struct {
+	ID          int
+	Type        string
+	Title       string
+	Description string
+	Datasource  struct{ UID string }
+	GridPos     struct{ X, W int }
+	Targets     []target
+	Options     struct{ Color struct{ Min, Max float64 } }
+	FieldConfig struct {
+		Defaults struct {
+			Unit       string
+			Links      []link
+			Thresholds struct{ Steps []struct{ Value float64 } }
+			Custom     struct{ ThresholdsStyle struct{ Mode string } }
+		}
+		Overrides []struct {
+			Matcher    struct{ ID, Options string }
+			Properties []struct {
+				ID    string
+				Value json.RawMessage
+			}
+		}
+	}
+}
+
+type link struct{ URL string }
+
+// hasTexts reports whether the panel shows labels as fields beside the values of its queries.
+func (p panel) hasTexts() bool { return p.Type == "table" || p.Type == "barchart" }
+
+// links lists those of all fields, and of single ones with their names.
+func (p panel) links(t *testing.T) map[string]link {
+	t.Helper()
+	all := map[string]link{}
+	for _, l := range p.FieldConfig.Defaults.Links {
+		all[""] = l
+	}
+	for _, o := range p.FieldConfig.Overrides {
+		for _, property := range o.Properties {
+			var links []link
+			if property.ID == "links" {
+				if err := json.Unmarshal(property.Value, &links); err != nil || len(links) != 1 {
+					t.Fatalf("%q: links %s: %v", p.Title, property.Value, err)
+				}
+				all[o.Matcher.Options] = links[0]
+			}
+		}
+	}
+	return all
+}
+
+// colors maps the names of series to their colors.
+func (p panel) colors(t *testing.T) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	for _, o := range p.FieldConfig.Overrides {
+		for _, property := range o.Properties {
+			var color struct{ FixedColor string }
+			if property.ID == "color" {
+				if err := json.Unmarshal(property.Value, &color); err != nil {
+					t.Fatalf("%q: color %s: %v", p.Title, property.Value, err)
+				}
+				all[o.Matcher.Options] = color.FixedColor
+			}
+		}
+	}
+	return all
 }
 
 // templateVariable is a variable of a dashboard.
@@ -332,7 +513,7 @@ type target struct {
 	Datasource struct{ UID string }
 }
 
-// expressions gives every query of the dashboard: of panels, annotations and variables.
+// expressions returns every query of the dashboard: of panels, annotations and variables.
 func (m model) expressions() []string {
 	var out []string
 	for _, p := range m.Panels {
@@ -361,7 +542,9 @@ func build(t *testing.T, opts Options) map[string]model {
 	for _, p := range pages() {
 		file := p.file()
 		var m model
-		if err := json.Unmarshal(read(t, filepath.Join(dir, file)), &m); err != nil {
+		text := read(t, filepath.Join(dir, file))
+		whole := struct{ Panels *[]json.RawMessage }{&m.raw}
+		if err := errors.Join(json.Unmarshal(text, &m), json.Unmarshal(text, &whole)); err != nil {
 			t.Fatal(err)
 		}
 		if len(m.Panels) == 0 || len(m.expressions()) <= len(m.Panels)/2 || len(m.Annotations.List) != 2 {

@@ -31,14 +31,19 @@ const (
 // patience is how long the demo, and then Prometheus, may take. The tests share the machine with others.
 const patience = 3 * time.Minute
 
-// TestNothingIsEmptyInTheDemo asks every query of every panel, variable and annotation of a real Prometheus that scrapes the demo,
-// as Grafana would, and lists those that show "No data".
-func TestNothingIsEmptyInTheDemo(t *testing.T) {
+// TestE2EDashboardsOfTheDemo asks every query of every panel, variable and annotation of a real Prometheus that scrapes the demo, as
+// Grafana would.
+func TestE2EDashboardsOfTheDemo(t *testing.T) {
 	d := startDemo(t)
 	begin := time.Now()
 	prometheus := startPrometheus(t, d.address)
 	d.await(t, "Staying up")
+	t.Run("NothingIsEmpty", func(t *testing.T) { nothingIsEmpty(t, prometheus, begin) })
+	t.Run("Drawn", func(t *testing.T) { drawnAsExpected(t, prometheus, begin) })
+}
 
+// nothingIsEmpty lists the queries that show "No data".
+func nothingIsEmpty(t *testing.T, prometheus prometheusServer, begin time.Time) {
 	late := time.Now().Add(patience)
 	for {
 		questions := questionsOf(t, prometheus, time.Since(begin))
@@ -65,18 +70,8 @@ type question struct {
 func questionsOf(t *testing.T, p prometheusServer, shown time.Duration) (all []question) {
 	t.Helper()
 	for file, d := range build(t, DefaultOptions()) {
-		policies := []string{".+"}
-		signals := []string{""}
-		if file == "policy.json" {
-			policies = p.labels(t, "policy")
-			signals = p.labels(t, "signal")
-		}
-		for _, policy := range policies {
-			for _, signal := range signals {
-				fill := strings.NewReplacer("$__rate_interval", demoRateInterval, "$__range", fmt.Sprintf("%ds", int(shown.Seconds())),
-					"$job", ".+", "$policy", policy, "$env", ".*", "$signal", signal)
-				all = append(all, d.questions(file, signal, fill)...)
-			}
+		for _, c := range p.variables(t, file) {
+			all = append(all, d.questions(file, c.signal, c.replacer(shown))...)
 		}
 	}
 	return all
@@ -123,7 +118,7 @@ func startPrometheus(t *testing.T, demo string) prometheusServer {
 	return prometheusServer{"http://127.0.0.1:" + port + "/api/v1/"}
 }
 
-// labels gives the values of a label of the distributions that are shown.
+// labels returns the values of a label of the distributions that are shown.
 func (p prometheusServer) labels(t *testing.T, name string) (values []string) {
 	t.Helper()
 	p.get(t, "label/"+name+"/values", url.Values{"match[]": {"rewardwatch_signal_mean"}}, &values)
@@ -144,12 +139,8 @@ func (p prometheusServer) empty(t *testing.T, questions []question, begin time.T
 				Values [][2]any
 			}
 		}
-		if q.instant {
-			p.get(t, "query", url.Values{"query": {q.expr}}, &answer)
-		} else {
-			p.get(t, "query_range", url.Values{
-				"query": {q.expr}, "start": {unix(begin)}, "end": {unix(now)}, "step": {"1"},
-			}, &answer)
+		if err := json.Unmarshal(p.ask(t, q.expr, q.instant, begin, now), &answer); err != nil {
+			t.Fatal(err)
 		}
 		if !slices.ContainsFunc(answer.Result, func(r struct {
 			Value  [2]any
@@ -235,7 +226,7 @@ func startDemo(t *testing.T) *demo {
 	return d
 }
 
-// await gives the next line of the story that begins so.
+// await returns the next line of the story that begins so.
 func (d *demo) await(t *testing.T, prefix string) string {
 	t.Helper()
 	late := time.After(patience)

@@ -7,11 +7,13 @@ import (
 	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
 
 	"github.com/rewardwatch/rewardwatch/alerts"
-	"github.com/rewardwatch/rewardwatch/detectors/bank"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/names"
+	"github.com/rewardwatch/rewardwatch/detectors/finding"
+	"github.com/rewardwatch/rewardwatch/detectors/metrics"
 )
 
-// frame is what all dashboards have in common: the variables datasource, job, policy and one for each label of a group, the
-// annotations, and links to the others.
+// frame returns the common part of all dashboards: the variables datasource, job and policy and one for each group
+// label, the annotations, and the links to the other dashboards.
 func frame(title, description, uid string, s scope, policy *dashboard.QueryVariableBuilder) *dashboard.DashboardBuilder {
 	d := dashboard.NewDashboardBuilder(title).
 		Description(description).
@@ -20,34 +22,43 @@ func frame(title, description, uid string, s scope, policy *dashboard.QueryVaria
 		Timezone("browser").
 		Time("now-6h", "now").
 		Refresh("30s").
-		Readonly(). // what is changed in Grafana would be lost with the next version
+		Readonly(). // the next version would overwrite changes made in Grafana
 		Tooltip(dashboard.DashboardCursorSyncCrosshair).
 		WithVariable(dashboard.NewDatasourceVariableBuilder("datasource").Label("Data source").Type("prometheus")).
-		WithVariable(everything(variable("job", "Job", "label_values("+buildInfo+", job)")).AllValue(".+")).
+		WithVariable(everything(variable("job", "Job", "label_values("+names.MetricBuildInfo+", job)")).AllValue(".+")).
 		WithVariable(policy)
 	for _, label := range s.labels {
 		d.WithVariable(groupVariable(s, label))
 	}
 	for _, other := range pages() {
 		if other.uid != uid {
-			d.Link(dashboard.NewDashboardLinkBuilder(other.title).
-				Type(dashboard.DashboardLinkTypeLink).Url("/d/" + other.uid).KeepTime(true).IncludeVars(true))
+			d.Link(linkTo(other))
 		}
 	}
-	return d.Annotation(alarmAnnotation(s)).Annotation(versionAnnotation(s))
+	return d.Annotation(onsetAnnotation(s)).Annotation(versionAnnotation(s))
+}
+
+// linkTo returns a link to another dashboard with the current selection. The link to the dashboard of a policy omits
+// the policy, because that dashboard shows exactly one and has no "All".
+func linkTo(other page) *dashboard.DashboardLinkBuilder {
+	link := dashboard.NewDashboardLinkBuilder(other.title).Type(dashboard.DashboardLinkTypeLink).KeepTime(true)
+	if other.uid == policyUID {
+		return link.Url("/d/" + other.uid + "?var-datasource=${datasource}&${job:queryparam}")
+	}
+	return link.Url("/d/" + other.uid).IncludeVars(true)
 }
 
 func policyVariable() *dashboard.QueryVariableBuilder {
-	return variable("policy", "Policy", "label_values("+bank.MetricStreamState+`{job=~"$job"}, policy)`)
+	return variable("policy", "Policy", "label_values("+metrics.MetricStreamState+`{job=~"$job"}, policy)`)
 }
 
 func groupVariable(s scope, label string) *dashboard.QueryVariableBuilder {
-	return everything(variable(label, label, "label_values("+s.policies(bank.MetricStreamState)+", "+label+")"))
+	return everything(variable(label, label, "label_values("+s.policies(metrics.MetricStreamState)+", "+label+")"))
 }
 
-// signalVariable offers the signals that are numbers: what an action of categories does stands in a row of its own.
+// signalVariable offers the numeric signals. Categorical actions have a row of their own.
 func signalVariable() *dashboard.QueryVariableBuilder {
-	return variable("signal", "Signal", "label_values("+bank.MetricSignalMean+`{job=~"$job",policy="$policy"}, signal)`).
+	return variable("signal", "Signal", "label_values("+metrics.MetricSignalMean+`{job=~"$job",policy="$policy"}, signal)`).
 		Current(dashboard.VariableOption{Text: text("return"), Value: text("return")})
 }
 
@@ -60,7 +71,7 @@ func variable(name, label, query string) *dashboard.QueryVariableBuilder {
 		Sort(dashboard.VariableSortNaturalAsc)
 }
 
-// everything offers "All", as a pattern that also matches series without the label.
+// everything adds "All" as a pattern that also matches series without the label.
 func everything(v *dashboard.QueryVariableBuilder) *dashboard.QueryVariableBuilder {
 	return v.Multi(true).IncludeAll(true).AllValue(".*").
 		Current(dashboard.VariableOption{Text: text("All"), Value: text("$__all")})
@@ -70,40 +81,39 @@ func text(s string) dashboard.StringOrArrayOfString {
 	return dashboard.StringOrArrayOfString{String: &s}
 }
 
-// alarmAnnotation marks the time over which alarms of a group fire.
-func alarmAnnotation(s scope) *dashboard.AnnotationQueryBuilder {
-	return dashboard.NewAnnotationQueryBuilder().
-		Name("Alarms").
-		Datasource(datasource()).
-		Enable(true).
-		IconColor(red).
-		Expr("sum by (" + s.groups("severity") + ") (" + s.of(alerts.MetricAlarms) + ") > 0").
-		TitleFormat("alarm ({{severity}})").
-		TextFormat(s.legend()).
-		TagKeys("severity")
+// onsetAnnotation marks the estimated start of the drift of each incident.
+func onsetAnnotation(s scope) *dashboard.AnnotationQueryBuilder {
+	return atTime("Onsets", red, s, alerts.MetricIncidentOnset, "incident").
+		TitleFormat("drift").
+		TextFormat(s.legend() + ": incident {{incident}}").
+		TagKeys("policy")
 }
 
-// versionAnnotation marks where a group that was there before shows a version that was not. Without the second
-// condition every start of Rewardwatch would look like a change.
+// versionAnnotation marks when the first unit of a version ended.
 func versionAnnotation(s scope) *dashboard.AnnotationQueryBuilder {
-	now := s.of(bank.MetricVersionInfo)
-	before := now + " offset $__rate_interval"
-	return dashboard.NewAnnotationQueryBuilder().
-		Name("Versions").
-		Datasource(datasource()).
-		Enable(true).
-		IconColor(blue).
-		Expr("(" + now + " unless " + before + ") and on (" + s.groups() + ") (" + before + ")").
+	return atTime("Versions", blue, s, metrics.MetricVersionSince, "policy_version", "env_version", "reward_version").
 		TitleFormat("new version").
 		TextFormat(s.legend() + ": policy {{policy_version}}, environment {{env_version}}, reward function {{reward_version}}").
 		TagKeys("policy")
 }
 
+// atTime marks the times that a metric of groups has as its values, in Unix seconds. It skips 0, which stands for no
+// time.
+func atTime(name, color string, s scope, metric string, more ...string) *dashboard.AnnotationQueryBuilder {
+	return dashboard.NewAnnotationQueryBuilder().
+		Name(name).
+		Datasource(datasource()).
+		Enable(true).
+		IconColor(color).
+		Expr("1000 * max by (" + s.groups(more...) + ") (" + s.of(metric) + " > 0)").
+		UseValueForTime(true)
+}
+
 // stateNames maps the values of stream_state to the names of the states.
 func stateNames() []dashboard.ValueMapping {
 	options := map[string]dashboard.ValueMappingResult{}
-	for state, color := range map[bank.State]string{
-		bank.WarmingUp: gray, bank.OK: green, bank.Drift: red, bank.TelemetryFault: purple,
+	for state, color := range map[finding.State]string{
+		finding.WarmingUp: gray, finding.OK: green, finding.Drift: red, finding.TelemetryFault: purple,
 	} {
 		options[strconv.Itoa(int(state))] = dashboard.ValueMappingResult{
 			Text: cog.ToPtr(state.String()), Color: cog.ToPtr(color), Index: cog.ToPtr(int32(state)),

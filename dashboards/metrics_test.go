@@ -12,8 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rewardwatch/rewardwatch/alerts"
-	"github.com/rewardwatch/rewardwatch/retrain"
+	"github.com/rewardwatch/rewardwatch/alerts/rules"
 )
 
 // exportedMetrics finds the names of all metrics of Rewardwatch in its source: the string constants that are called
@@ -71,13 +70,11 @@ func metricsOfFile(path string, found map[string]string) error {
 
 // Every alert has a runbook, every runbook an alert, and alerts lead to dashboards that exist.
 func TestAlertsLeadSomewhere(t *testing.T) {
-	rules := t.TempDir()
-	if err := alerts.WriteRules(rules, alerts.RulesOptions{
-		WebhooksGivenUp: retrain.MetricGivenUp, RetrainRequests: retrain.MetricRequests, Memory: memory, MemoryLimit: memoryLimit, UnitDelay: unitDelay,
-	}); err != nil {
+	dir := t.TempDir()
+	if err := rules.Write(dir, rules.Options{GrafanaURL: "https://grafana.example"}); err != nil {
 		t.Fatal(err)
 	}
-	text := string(read(t, filepath.Join(rules, alerts.RulesFile)))
+	text := string(read(t, filepath.Join(dir, rules.RulesFile)))
 	var named, described []string
 	for _, found := range regexp.MustCompile(`- alert: (\w+)`).FindAllStringSubmatch(text, -1) {
 		named = append(named, found[1])
@@ -90,7 +87,11 @@ func TestAlertsLeadSomewhere(t *testing.T) {
 	if named = slices.Compact(named); !slices.Equal(named, described) {
 		t.Errorf("there are the alerts %v, and runbooks of %v", named, described)
 	}
-	for _, found := range regexp.MustCompile(`dashboard_url: "?/d/([\w-]+)`).FindAllStringSubmatch(text, -1) {
+	leads := regexp.MustCompile(`dashboard_url: "?https://grafana[.]example/d/([\w-]+)`).FindAllStringSubmatch(text, -1)
+	if alerts := strings.Count(text, "- alert: "); len(leads) != alerts {
+		t.Errorf("%d of %d alerts lead to a dashboard", len(leads), alerts)
+	}
+	for _, found := range leads {
 		if !slices.ContainsFunc(pages(), func(p page) bool { return p.uid == found[1] }) {
 			t.Errorf("an alert leads to the dashboard %s, which does not exist", found[1])
 		}

@@ -1,6 +1,9 @@
 package dashboards
 
 import (
+	"slices"
+	"strings"
+
 	"github.com/grafana/grafana-foundation-sdk/go/barchart"
 	"github.com/grafana/grafana-foundation-sdk/go/cog"
 	"github.com/grafana/grafana-foundation-sdk/go/common"
@@ -12,7 +15,7 @@ import (
 	"github.com/grafana/grafana-foundation-sdk/go/timeseries"
 )
 
-// Grafana's grid is 24 wide.
+// Grafana's grid is 24 columns wide.
 const (
 	full    = 24
 	half    = 12
@@ -26,11 +29,13 @@ const (
 	statHeight  = 4
 )
 
-// Names of colors, which Grafana fits to its theme.
+// Names of colors that Grafana adapts to its theme.
 const (
 	green  = "green"
 	yellow = "yellow"
+	orange = "orange"
 	red    = "red"
+	dark   = "dark-red"
 	blue   = "blue"
 	purple = "purple"
 	gray   = "text"
@@ -40,7 +45,7 @@ func datasource() common.DataSourceRef {
 	return common.DataSourceRef{Type: cog.ToPtr("prometheus"), Uid: cog.ToPtr("${datasource}")}
 }
 
-// lines draws the course of each query.
+// lines returns a panel that draws each query over time.
 func lines(title, description, unit string, queries ...query) *timeseries.PanelBuilder {
 	return timeseries.NewPanelBuilder().
 		Title(title).Description(description).Unit(unit).
@@ -52,7 +57,7 @@ func lines(title, description, unit string, queries ...query) *timeseries.PanelB
 			ShowLegend(true).DisplayMode(common.LegendDisplayModeList).Placement(common.LegendPlacementBottom))
 }
 
-// againstOne is lines with the threshold of every detector drawn in: 1.
+// againstOne returns lines with the threshold of every detector, 1, drawn in.
 func againstOne(title, description string, queries ...query) *timeseries.PanelBuilder {
 	return lines(title, description, "short", queries...).
 		Min(0).AxisSoftMax(1.2).
@@ -60,7 +65,7 @@ func againstOne(title, description string, queries ...query) *timeseries.PanelBu
 		ThresholdsStyle(common.NewGraphThresholdsStyleConfigBuilder().Mode(common.GraphThresholdsStyleModeDashedAndArea))
 }
 
-// heat draws a row for each series, in colors from 0 to 1 and beyond.
+// heat returns a panel with a row for each series, in colors from 0 to 1 and beyond.
 func heat(title, description string, q query) *heatmap.PanelBuilder {
 	return heatmap.NewPanelBuilder().
 		Title(title).Description(description).Unit("short").
@@ -74,14 +79,14 @@ func heat(title, description string, q query) *heatmap.PanelBuilder {
 		ShowLegend()
 }
 
-// stacked is lines as areas upon each other.
+// stacked returns lines as stacked areas.
 func stacked(title, description, unit string, queries ...query) *timeseries.PanelBuilder {
 	return lines(title, description, unit, queries...).
 		FillOpacity(40).
 		Stacking(common.NewStackingConfigBuilder().Mode(common.StackingModeNormal))
 }
 
-// number shows the latest value of a query, with the color of the step that it has reached.
+// number returns a panel with the latest value of a query, in the color of the step that it has reached.
 func number(title, description, unit string, colors *dashboard.ThresholdsConfigBuilder, q query) *stat.PanelBuilder {
 	return stat.NewPanelBuilder().
 		Title(title).Description(description).Unit(unit).
@@ -92,33 +97,42 @@ func number(title, description, unit string, colors *dashboard.ThresholdsConfigB
 		ReduceOptions(common.NewReduceDataOptionsBuilder().Calcs([]string{"lastNotNull"}))
 }
 
-// bars compares the baseline with the current sample, by the values of one label.
-func bars(title, description, label string, baseline, current string) *barchart.PanelBuilder {
+// bars returns a panel that compares the baseline with the current sample of each group, by the values of one label.
+// shares has that label, the labels of the group, and sample.
+func bars(title, description, label string, s scope, shares string) *barchart.PanelBuilder {
 	return barchart.NewPanelBuilder().
-		Title(title).Description(description).Unit("percentunit").Min(0).
+		Title(title).Description(description).Min(0).
 		Datasource(datasource()).
-		Targets(targets([]query{{expr: baseline, legend: "baseline", table: true}, {expr: current, legend: "current", table: true}})).
+		Targets(targets([]query{{expr: named(shares, slices.Concat(s.labels, []string{"sample"})), table: true}})).
 		Height(graphHeight).Span(half).
 		XField(label).ShowValue(common.VisibilityModeNever).
 		Tooltip(common.NewVizTooltipOptionsBuilder().Mode(common.TooltipDisplayModeMulti).Sort(common.SortOrderNone)).
 		Legend(common.NewVizLegendOptionsBuilder().
 			ShowLegend(true).DisplayMode(common.LegendDisplayModeList).Placement(common.LegendPlacementBottom)).
-		Transformations(joined(label))
+		Transformations(matrix(label)).
+		OverrideByRegexp("/(baseline|current)$/", inUnit("percentunit"))
 }
 
-// joined makes one table of two: a row for each value of the label, the columns baseline and current.
-func joined(label string) []dashboard.DataTransformerConfig {
+// named adds the label series, built from the values of other labels.
+func named(expr string, labels []string) string {
+	return `label_join(` + expr + `, "series", " ", "` + strings.Join(labels, `", "`) + `")`
+}
+
+// matrix returns the transformations to a table with a row for each value of a label and a column for each series.
+func matrix(label string) []dashboard.DataTransformerConfig {
 	return []dashboard.DataTransformerConfig{
-		{Id: "joinByField", Options: map[string]any{"byField": label, "mode": "outer"}},
-		{Id: "organize", Options: map[string]any{
-			"excludeByName": map[string]bool{"Time": true, "Time 1": true, "Time 2": true},
-			"renameByName":  map[string]string{"Value #A": "baseline", "Value #B": "current"},
-		}},
-		{Id: "sortBy", Options: map[string]any{"sort": []map[string]any{{"field": label}}}},
+		sortedBy("series", false),
+		{Id: "groupingToMatrix", Options: map[string]any{"rowField": label, "columnField": "series", "valueField": "Value", "emptyValue": "null"}},
+		{Id: "organize", Options: map[string]any{"renameByName": map[string]string{label + `\series`: label}}},
+		sortedBy(label, false),
 	}
 }
 
-// states draws the state of each series over time.
+func sortedBy(column string, descending bool) dashboard.DataTransformerConfig {
+	return dashboard.DataTransformerConfig{Id: "sortBy", Options: map[string]any{"sort": []map[string]any{{"field": column, "desc": descending}}}}
+}
+
+// states returns a panel with the state of each series over time.
 func states(title, description string, q query) *statetimeline.PanelBuilder {
 	return statetimeline.NewPanelBuilder().
 		Title(title).Description(description).Unit("none").
@@ -132,37 +146,84 @@ func states(title, description string, q query) *statetimeline.PanelBuilder {
 			ShowLegend(true).DisplayMode(common.LegendDisplayModeList).Placement(common.LegendPlacementBottom))
 }
 
-// labelsNow lists the label values of the series of a query; hide names the columns that say nothing.
-func labelsNow(title, description string, q query, hide ...string) *table.PanelBuilder {
-	hidden := map[string]bool{}
-	for _, column := range hide {
-		hidden[column] = true
-	}
-	return table.NewPanelBuilder().
-		Title(title).Description(description).Unit("none").
-		Datasource(datasource()).Targets(targets([]query{q})).
-		Height(graphHeight).Span(half).
-		WithTransformation(dashboard.DataTransformerConfig{Id: "organize", Options: map[string]any{"excludeByName": hidden}})
+// column is a column of a table. Units, links and other options belong to single columns: those of a whole table would
+// also apply to its texts, and show the name of a policy as a date.
+type column struct {
+	field   string // a label, or the value of a query
+	title   string
+	options []dashboard.DynamicConfigValue
 }
 
-// sideBySide makes one table of the tables of several queries, with the labels of their series and a column for the value of each.
-func sideBySide(title, description string, columns []string, queries ...query) *table.PanelBuilder {
-	names := map[string]string{}
-	for i, column := range columns {
+func labelColumn(name string, options ...dashboard.DynamicConfigValue) column {
+	return column{name, name, options}
+}
+
+func labelColumns(names ...string) (all []column) {
+	for _, name := range names {
+		all = append(all, labelColumn(name))
+	}
+	return all
+}
+
+// valueColumn returns the column of the value of the only query.
+func valueColumn(title string, options ...[]dashboard.DynamicConfigValue) column {
+	return column{"Value", title, slices.Concat(options...)}
+}
+
+// valueColumnOf returns the column of the value of one of several queries.
+func valueColumnOf(i int, title string, options ...[]dashboard.DynamicConfigValue) column {
+	return column{"Value #" + refID(i), title, slices.Concat(options...)}
+}
+
+// rows returns a table of the current series of queries: a row for each set of labels, sorted by the columns from left
+// to right. The columns name all labels except policy.
+func rows(title, description string, columns []column, queries ...query) *table.PanelBuilder {
+	for i := range queries {
 		queries[i].table = true
-		names["Value #"+refID(i)] = column
 	}
-	return table.NewPanelBuilder().
-		Title(title).Description(description).Unit("short").Decimals(3).
+	p := table.NewPanelBuilder().
+		Title(title).Description(description).
 		Datasource(datasource()).Targets(targets(queries)).
-		Height(graphHeight).Span(full).
-		WithTransformation(dashboard.DataTransformerConfig{Id: "merge", Options: map[string]any{}}).
-		WithTransformation(dashboard.DataTransformerConfig{Id: "organize", Options: map[string]any{"excludeByName": map[string]bool{"Time": true}, "renameByName": names}})
+		Height(graphHeight).Span(half)
+	if len(queries) > 1 {
+		p.WithTransformation(dashboard.DataTransformerConfig{Id: "merge", Options: map[string]any{}})
+	}
+	p.WithTransformation(organized(columns))
+	for _, c := range slices.Backward(columns) {
+		p.WithTransformation(sortedBy(c.title, false))
+	}
+	for _, c := range columns {
+		if len(c.options) > 0 {
+			p.OverrideByName(c.title, c.options)
+		}
+	}
+	return p
 }
 
-// inUnit gives a column a unit of its own.
+// organized names and orders columns. It hides the time of the query, and its value and policy if no column shows them.
+func organized(columns []column) dashboard.DataTransformerConfig {
+	hidden := map[string]bool{"Time": true, "Value": true, "policy": true}
+	names, order := map[string]string{}, map[string]int{}
+	for i, c := range columns {
+		names[c.field], order[c.field] = c.title, i
+		delete(hidden, c.field)
+	}
+	return dashboard.DataTransformerConfig{Id: "organize", Options: map[string]any{
+		"excludeByName": hidden, "renameByName": names, "indexByName": order,
+	}}
+}
+
+// inUnit sets the unit of a column.
 func inUnit(unit string) []dashboard.DynamicConfigValue {
 	return []dashboard.DynamicConfigValue{{Id: "unit", Value: unit}}
+}
+
+func inDecimals(n int) []dashboard.DynamicConfigValue {
+	return []dashboard.DynamicConfigValue{{Id: "decimals", Value: n}}
+}
+
+func mapped(mappings []dashboard.ValueMapping) []dashboard.DynamicConfigValue {
+	return []dashboard.DynamicConfigValue{{Id: "mappings", Value: mappings}}
 }
 
 // band fills the area down to another series.
@@ -175,7 +236,20 @@ func colored(color string) []dashboard.DynamicConfigValue {
 	return []dashboard.DynamicConfigValue{{Id: "color", Value: map[string]any{"mode": "fixed", "fixedColor": color}}}
 }
 
-// step is a value from which on a color holds.
+// shadesOf distinguishes series by shades of one color.
+func shadesOf(color string) []dashboard.DynamicConfigValue {
+	return []dashboard.DynamicConfigValue{{Id: "color", Value: map[string]any{"mode": "shades", "fixedColor": color}}}
+}
+
+// inColors assigns colors to series by name, so that a name has the same color on every dashboard.
+func inColors(p *timeseries.PanelBuilder, colors ...[2]string) *timeseries.PanelBuilder {
+	for _, c := range colors {
+		p.OverrideByName(c[0], colored(c[1]))
+	}
+	return p
+}
+
+// step is a value from which on a color applies.
 type step struct {
 	from  float64
 	color string
@@ -189,7 +263,7 @@ func steps(base string, rest ...step) *dashboard.ThresholdsConfigBuilder {
 	return dashboard.NewThresholdsConfigBuilder().Mode(dashboard.ThresholdsModeAbsolute).Steps(all)
 }
 
-// dashed draws the series whose name matches as a dashed line: the baseline, which does not move.
+// dashed draws the matching series as dashed lines: the baseline, which does not move.
 func dashed() []dashboard.DynamicConfigValue {
 	return []dashboard.DynamicConfigValue{
 		{Id: "custom.lineStyle", Value: map[string]any{"fill": "dash", "dash": []int{8, 8}}},

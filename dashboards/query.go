@@ -12,11 +12,11 @@ import (
 // query is one PromQL expression of a panel.
 type query struct {
 	expr, legend string
-	// table asks for the values now, one row a series, instead of their course.
+	// table requests the current values, one row per series, instead of a time series.
 	table bool
 }
 
-// targets makes the queries of a panel, with the reference ids A, B, ...
+// targets returns the queries of a panel, with the reference ids A, B, ...
 func targets(queries []query) []cog.Builder[variants.Dataquery] {
 	out := make([]cog.Builder[variants.Dataquery], len(queries))
 	for i, q := range queries {
@@ -37,7 +37,7 @@ func targets(queries []query) []cog.Builder[variants.Dataquery] {
 
 func refID(i int) string { return string(rune('A' + i)) }
 
-// scope is what a dashboard shows: the chosen policies, or the one, and the chosen groups of it.
+// scope is what a dashboard shows: the selected policies, or the single one, and its selected groups.
 type scope struct {
 	policy string // matcher of the policy
 	labels []string
@@ -51,7 +51,7 @@ func policyScope(opts Options) scope {
 	return scope{policy: `policy="$policy"`, labels: opts.GroupBy}
 }
 
-// of picks the series of a metric in the scope that meet the further matchers.
+// of selects the series of a metric in the scope that meet the further matchers.
 func (s scope) of(metric string, matchers ...string) string {
 	var groups []string
 	for _, label := range s.labels {
@@ -60,43 +60,59 @@ func (s scope) of(metric string, matchers ...string) string {
 	return s.policies(metric, slices.Concat(groups, matchers)...)
 }
 
-// policies is of for a metric without the labels of a group.
+// policies is like of, for a metric without group labels.
 func (s scope) policies(metric string, matchers ...string) string {
 	return s.service(metric, append([]string{s.policy}, matchers...)...)
 }
 
-// service picks the series of a metric that is of no policy.
+// service selects the series of a metric that belongs to no policy.
 func (s scope) service(metric string, matchers ...string) string {
 	return metric + "{" + strings.Join(append([]string{`job=~"$job"`}, matchers...), ",") + "}"
 }
 
-// ofSignal is of for the chosen signal.
+// ofSignal is like of, for the selected signal.
 func (s scope) ofSignal(metric string, matchers ...string) string {
 	return s.of(metric, append([]string{`signal="$signal"`}, matchers...)...)
 }
 
-// groups is the list of labels that name a group, for `by (...)`.
+// groups returns the labels that identify a group, for `by (...)`.
 func (s scope) groups(more ...string) string {
 	return strings.Join(slices.Concat([]string{"policy"}, s.labels, more), ", ")
 }
 
-// legend names the group that a series belongs to, and the further labels.
+// legend returns the legend of the group that a series belongs to, and of the further labels.
 func (s scope) legend(more ...string) string {
 	return "{{" + strings.Join(slices.Concat([]string{"policy"}, s.labels, more), "}} {{") + "}}"
 }
 
-// perSecond is the rate of a counter, summed by labels.
+// perSecond returns the rate of a counter, summed by labels.
 func perSecond(selector, by string) string {
 	return "sum by (" + by + ") (rate(" + selector + "[$__rate_interval]))"
 }
 
-// orNone gives 0 under the label "none" where an expression has no series, so that a panel of things that are seldom there shows that
-// there are none.
-func orNone(expr, label string) string {
-	return expr + ` or label_replace(vector(0), "` + label + `", "none", "", "")`
+// orZero returns 0 for an expression without series if another one has some, such as muted alarms among alarms. If the
+// other one has none either, as for a policy that does not exist, it returns nothing.
+func orZero(expr, of string) string {
+	return expr + " or 0 * sum(" + of + ")"
 }
 
-// overRange is how much a counter grew over the time shown, summed by labels.
-func overRange(selector, by string) string {
-	return "sum by (" + by + ") (increase(" + selector + "[$__range]))"
+// orNone is orZero with the label value "none".
+func orNone(expr, of, label string) string {
+	return expr + ` or label_replace(0 * sum(` + of + `), "` + label + `", "none", "", "")`
+}
+
+// The windows over which events are counted: the displayed time range, and one point of it.
+const (
+	overRange = "$__range"
+	overPoint = "$__rate_interval"
+)
+
+// counted returns how often something happened over a window, summed by labels if there are any. It is rounded, because
+// increase() extrapolates to the ends of the window, which turns 4 into 4.01.
+func counted(selector, stretch string, by ...string) string {
+	sum := "sum "
+	if len(by) > 0 {
+		sum = "sum by (" + strings.Join(by, ", ") + ") "
+	}
+	return "round(" + sum + "(increase(" + selector + "[" + stretch + "])))"
 }

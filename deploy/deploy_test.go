@@ -7,8 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/rewardwatch/rewardwatch/alerts"
-	"github.com/rewardwatch/rewardwatch/retrain"
+	"github.com/rewardwatch/rewardwatch/alerts/rules"
 )
 
 var update = flag.Bool("update", false, "rewrite the rules under deploy/prometheus")
@@ -19,14 +18,13 @@ func TestDeliveredRulesAreUpToDate(t *testing.T) {
 	if *update {
 		dir = "prometheus"
 	}
-	err := alerts.WriteRules(dir, alerts.RulesOptions{
-		Push: true, GroupLabels: []string{"env"}, WebhooksGivenUp: retrain.MetricGivenUp, RetrainRequests: retrain.MetricRequests,
-		Memory: "rewardwatch_memory_bytes", MemoryLimit: "rewardwatch_memory_limit_bytes", UnitDelay: "rewardwatch_unit_delay_seconds",
+	err := rules.Write(dir, rules.Options{
+		Push: true, GroupLabels: []string{"env"}, GrafanaURL: "http://127.0.0.1:3000",
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, file := range []string{alerts.RulesFile, alerts.RulesTestFile} {
+	for _, file := range []string{rules.RulesFile, rules.RulesTestFile} {
 		got, err := os.ReadFile(filepath.Join(dir, file))
 		if err != nil {
 			t.Fatal(err)

@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-func TestServersAcceptTheirConfigurations(t *testing.T) {
+func TestE2EServersAcceptTheirConfigurations(t *testing.T) {
 	for _, test := range []struct {
 		name    string
 		command []string
@@ -38,7 +38,7 @@ func TestServersAcceptTheirConfigurations(t *testing.T) {
 	}
 }
 
-// withRecipesHere gives a copy of rewardwatch.yml that reads the recipes of this directory.
+// withRecipesHere returns a copy of rewardwatch.yml that reads the recipes of this directory.
 func withRecipesHere(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile("rewardwatch.yml")
@@ -52,7 +52,7 @@ func withRecipesHere(t *testing.T) string {
 	return file
 }
 
-func TestWhoIsTold(t *testing.T) {
+func TestE2EWhoIsTold(t *testing.T) {
 	for labels, want := range map[string]string{
 		"alertname=RewardDrift severity=critical":         "pager",
 		"alertname=RewardDrift severity=warning":          "inbox",
@@ -73,7 +73,7 @@ func TestWhoIsTold(t *testing.T) {
 }
 
 // A telemetry fault may be of a signal that has nothing to do with the drift: it must not hold back a page.
-func TestAFaultHoldsBackNoDrift(t *testing.T) {
+func TestE2EAFaultHoldsBackNoDrift(t *testing.T) {
 	am := startAlertmanager(t)
 	am.post(t,
 		map[string]string{"alertname": "TelemetryFault", "policy": "p", "env": "a", "severity": "warning"},
@@ -85,7 +85,7 @@ func TestAFaultHoldsBackNoDrift(t *testing.T) {
 }
 
 // A fault of the rewards makes them drift: its page silences the drift of the same group, and of no other.
-func TestAFaultOfTheRewardsSilencesTheDriftThatItCauses(t *testing.T) {
+func TestE2EAFaultOfTheRewardsSilencesTheDriftThatItCauses(t *testing.T) {
 	am := startAlertmanager(t)
 	am.post(t,
 		map[string]string{"alertname": "RewardChannelFault", "policy": "p", "env": "a", "rule": "scale", "severity": "critical"},
@@ -97,7 +97,7 @@ func TestAFaultOfTheRewardsSilencesTheDriftThatItCauses(t *testing.T) {
 	am.waitFor(t, map[string]string{"same": "suppressed", "other-env": "active", "other-policy": "active", "of-actions": "active"})
 }
 
-func TestAPageSilencesItsOwnTicket(t *testing.T) {
+func TestE2EAPageSilencesItsOwnTicket(t *testing.T) {
 	am := startAlertmanager(t)
 	am.post(t,
 		map[string]string{"alertname": "FreshnessBudgetBurn", "job": "one", "severity": "critical", "incident": "page"},
@@ -149,7 +149,7 @@ func (a alertmanager) post(t *testing.T, alerts ...map[string]string) {
 // waitFor polls until the incidents are in the wanted states: Alertmanager takes alerts in behind its answer.
 func (a alertmanager) waitFor(t *testing.T, want map[string]string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
@@ -166,7 +166,7 @@ func (a alertmanager) waitFor(t *testing.T, want map[string]string) {
 	}
 }
 
-// states gives the state of each incident's alert.
+// states returns the state of each incident's alert.
 func (a alertmanager) states(t *testing.T) map[string]string {
 	t.Helper()
 	resp, err := http.Get(a.url)
@@ -200,7 +200,7 @@ func freePort(t *testing.T) int {
 	return l.Addr().(*net.TCPAddr).Port
 }
 
-// command gives what a command that succeeds prints on its standard output.
+// command returns what a command that succeeds prints on its standard output.
 func command(t *testing.T, args ...string) string {
 	t.Helper()
 	var stderr strings.Builder

@@ -2,8 +2,8 @@ package detectors
 
 import "math"
 
-// ADWIN's settings besides its delta, as river and MOA have them. Their grace period of 10 values ends before the first
-// search and says nothing beside it.
+// The settings of ADWIN besides its delta, as in river and MOA. Their grace period of 10 values ends before the first
+// search and therefore has no effect.
 const (
 	adwinBuckets  = 5  // buckets of one size; one more, and the two oldest become one of twice the size
 	adwinClock    = 32 // values from one search for a cut to the next
@@ -11,48 +11,46 @@ const (
 	adwinRows     = 32 // sizes of buckets: windows end at 5 * 2^32 values
 )
 
-// ADWINDelta is the delta that ADWIN is used with unless someone chose another.
+// ADWINDelta is the default delta of ADWIN.
 const ADWINDelta = .002
 
-// ADWIN compares the older with the newer part of a window that grows until the two differ (Bifet & Gavalda 2007, in the
-// exponential-histogram form of river and MOA). It is a gauge for people who compare: its delta bounds the chance of a
-// false cut for a single search, so the mean time between its false alarms follows from the data; EmpiricalARL0 measures
-// it. It pages nobody.
+// ADWIN compares the older with the newer part of a window that grows until the two differ (Bifet & Gavalda 2007, in
+// the exponential-histogram form of river and MOA). It is a gauge for comparison and never pages. Its delta bounds the
+// probability of a false cut in a single search, so the mean time between its false alarms depends on the data;
+// EmpiricalARL0 measures it.
 //
 // Every 32 values all cuts of the window of n values into n0 older and n1 newer ones (at least 5 each, at the ends of
 // buckets) are compared:
 //
 //	|mean0 - mean1| > sqrt(2 m v L) + 2/3 m L,   L = log(2 log(n) / delta),   m = 1/(n0-4) + 1/(n1-4)
 //
-// v is the variance of the window. On a drift the oldest buckets are dropped until no cut is left; the value after it
-// starts an empty window, as in river. The second term of the threshold is in the unit of the values, so that values of a
-// small scale are never told apart: feed it values in baseline standard deviations.
+// v is the variance of the window. On a drift the oldest buckets are dropped until no cut is left; the next value
+// starts an empty window, as in river. The second term of the threshold is in the unit of the values, so that values of
+// a small scale are never told apart: pass values in baseline standard deviations.
 //
-// It takes constant memory. Its fields are its whole state, and a snapshot brings them back to the same bits.
+// It takes constant memory. Its fields are its whole state, and a snapshot restores it to the bit.
 type ADWIN struct {
-	_        struct{} `cbor:",toarray"`
 	Delta    float64
 	Count    int     // values in the window
 	Total    float64 // their sum
 	Variance float64 // their summed squared distances from their mean
 	Top      int     // the largest size of bucket in use
 	Rows     [adwinRows]ADWINRow
-	Drifted  bool // the last value gave a drift: the next one starts an empty window
+	Drifted  bool // the last value caused a drift: the next one starts an empty window
 }
 
-// ADWINRow holds the buckets of one size, row i those of 2^i values, the oldest first.
+// ADWINRow holds the buckets of one size, 2^i values in row i, oldest first.
 type ADWINRow struct {
-	_        struct{} `cbor:",toarray"`
 	Buckets  int
-	Total    adwinSums
-	Variance adwinSums
+	Total    ADWINSums
+	Variance ADWINSums
 }
 
-// adwinSums are sums over each bucket. A snapshot has their bits, and nothing of an empty row.
-type adwinSums [adwinBuckets + 1]float64
+// ADWINSums are sums over each bucket. A snapshot stores them to the bit, and nothing for an empty row.
+type ADWINSums [adwinBuckets + 1]float64
 
-// MarshalBinary gives the bits.
-func (a adwinSums) MarshalBinary() ([]byte, error) {
+// MarshalBinary returns the bits.
+func (a ADWINSums) MarshalBinary() ([]byte, error) {
 	for _, x := range a {
 		if math.Float64bits(x) != 0 {
 			return floatBits(a[:]), nil
@@ -61,28 +59,28 @@ func (a adwinSums) MarshalBinary() ([]byte, error) {
 	return nil, nil
 }
 
-// UnmarshalBinary reads what MarshalBinary gave.
-func (a *adwinSums) UnmarshalBinary(b []byte) error {
-	if *a = (adwinSums{}); len(b) == 0 {
+// UnmarshalBinary reads what MarshalBinary returned.
+func (a *ADWINSums) UnmarshalBinary(b []byte) error {
+	if *a = (ADWINSums{}); len(b) == 0 {
 		return nil
 	}
 	return readFloats(b, a[:])
 }
 
-// NewADWIN has an empty window. A smaller delta, between 0 and 1, makes fewer alarms.
+// NewADWIN returns an ADWIN with an empty window. A smaller delta, between 0 and 1, makes alarms rarer.
 func NewADWIN(delta float64) *ADWIN { return &ADWIN{Delta: delta} }
 
 // Reset empties the window.
 func (a *ADWIN) Reset() { *a = ADWIN{Delta: a.Delta} }
 
-// Width is the number of values in the window; after a drift, of those that stayed.
+// Width returns the number of values in the window; after a drift, of those that stayed.
 func (a *ADWIN) Width() int { return a.Count }
 
-// Mean is the mean of the values in the window, NaN where there are none.
+// Mean returns the mean of the values in the window, NaN if there are none.
 func (a *ADWIN) Mean() float64 { return a.Total / float64(a.Count) }
 
-// Add folds in a value and reports whether a drift was found with it. NaN and infinite values have no place in a mean and
-// are ignored.
+// Add folds in a value and reports whether it revealed a drift. NaN and infinite values cannot enter a mean and are
+// ignored.
 func (a *ADWIN) Add(x float64) (drift bool) {
 	if math.IsNaN(x) || math.IsInf(x, 0) {
 		return false
@@ -101,7 +99,7 @@ func (a *ADWIN) Add(x float64) (drift bool) {
 	return a.Drifted
 }
 
-// insert puts a value into the window and merges buckets, each row passing on what it has too many of.
+// insert adds a value to the window and merges buckets. Each row passes its surplus on.
 func (a *ADWIN) insert(x float64) {
 	if a.Count > 0 {
 		n := float64(a.Count)
@@ -119,7 +117,7 @@ func (a *ADWIN) insert(x float64) {
 	}
 }
 
-// mergeOldest makes one bucket of the next row of the two oldest of row i.
+// mergeOldest merges the two oldest buckets of row i into one bucket of the next row.
 func (a *ADWIN) mergeOldest(i int) {
 	row, size := &a.Rows[i], bucketSize(i)
 	d := row.Total[0]/size - row.Total[1]/size
@@ -128,7 +126,7 @@ func (a *ADWIN) mergeOldest(i int) {
 	a.Top = max(a.Top, i+1)
 }
 
-// dropOldest takes the oldest bucket out of the window.
+// dropOldest removes the oldest bucket from the window.
 func (a *ADWIN) dropOldest() {
 	row, size := &a.Rows[a.Top], bucketSize(a.Top)
 	total, variance := row.Total[0], row.Variance[0]
@@ -145,7 +143,7 @@ func (a *ADWIN) dropOldest() {
 
 // differs reports whether there is a cut of the window whose sides differ.
 //
-// Most cuts are passed over without a division or a root: with m > 1/n0 + 1/n1 = n/(n0 n1) a cut cannot count unless
+// Most cuts are skipped without a division or a root: with m > 1/n0 + 1/n1 = n/(n0 n1) a cut cannot count unless
 // (total0 n1 - total1 n0)^2 > 2 v L n n0 n1. The factor .99 keeps the bound on the safe side of rounding.
 func (a *ADWIN) differs() bool {
 	n := float64(a.Count)
@@ -175,7 +173,7 @@ func (a *ADWIN) differs() bool {
 	return false
 }
 
-// bucketSize is the number of values in a bucket of row i.
+// bucketSize returns the number of values in a bucket of row i.
 func bucketSize(i int) float64 { return float64(uint64(1) << i) }
 
 func (r *ADWINRow) push(total, variance float64) {

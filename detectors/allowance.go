@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// The bootstrap of the allowance: how many baselines are drawn, the share of them that must keep the budget, and the
-// range that the allowance is held in.
+// The settings of the bootstrap of the allowance: the number of baselines drawn, the share of them that must keep the
+// budget, and the range of the allowance.
 const (
 	bootstrapDraws   = 50
 	keptShare        = .9
@@ -18,19 +18,19 @@ const (
 )
 
 // BaselineSample is the baseline of one quantity and its armed test; one of Rank and Frequency is set. Values are by
-// unit, NaN where a unit has none: the value itself, or how many times it happened at the unit's Steps.
+// unit, NaN if a unit has none: the value itself, or the number of events at the unit's Steps.
 type BaselineSample struct {
 	Values, Steps []float64
 	Rank          *RankTest
 	Frequency     *FrequencyTest
 }
 
-// Bootstrapped is what the bootstrap says of a set of armed tests.
+// Bootstrapped is the result of the bootstrap for a set of armed tests.
 type Bootstrapped struct {
 	Allowance float64 // C
 	Confirmed bool    // whether some allowance in its range keeps the budget for nine baselines in ten
-	// ARL0 is the mean number of units between false alarms with that allowance by the union of all branches, its median
-	// over baselines; Low and High are its 10 % and 90 % points.
+	// ARL0 is the mean number of units between false alarms of all branches together with that allowance: the median
+	// over baselines. Low and High are its 10 % and 90 % points.
 	ARL0, Low, High float64
 	Weakest         Weakest // the branch with the largest part of the false alarms
 }
@@ -42,14 +42,14 @@ type Weakest struct {
 	Part   float64 // of the false alarms of all branches, the mean over baselines
 }
 
-// Bootstrap finds the smallest allowance with which the armed branches of all samples together raise no more false
-// alarms than what they have been given, for nine of ten baselines that could have been drawn instead of this one. Whole
-// units are drawn with replacement, all quantities together. Against each drawn baseline the real one takes the part
-// of the truth: with Lambda(theta) = log mean exp(theta (g - C)) over the real units in the ranks of the drawn ones,
-// false alarms of a branch come at the rate A exp(-theta h), where Lambda(theta)/theta = kappa (Cramer & Lundberg's
-// adjustment coefficient). The draws depend on the seed alone. spent is the rate of tests that need no allowance.
-// overlap is by how much the alarms of all branches come more seldom than the sum of their rates, see Overlap: the
-// thresholds are to be lowered by its logarithm, and the allowance is for these.
+// Bootstrap finds the smallest allowance with which the armed branches of all samples together keep to their
+// false-alarm rate, for nine of ten baselines that could have been drawn instead of this one. It draws whole units with
+// replacement, all quantities together. Against each drawn baseline the real one represents the truth. With
+// Lambda(theta) = log mean exp(theta (g - C)) over the real units in the ranks of the drawn ones, the false-alarm rate
+// of a branch is A exp(-theta h), where Lambda(theta)/theta = kappa (Cramer & Lundberg's adjustment coefficient). The
+// draws depend only on the seed. spent is the rate of tests that need no allowance. overlap is the factor by which the
+// alarms of all branches are rarer than the sum of their rates, see Overlap. The thresholds are to be lowered by its
+// logarithm, and the allowance is for the lowered ones.
 func Bootstrap(samples []BaselineSample, units int, spent, overlap float64, seed uint64) Bootstrapped {
 	views := viewsOf(samples, math.Log(overlap))
 	granted := 0.0
@@ -72,7 +72,7 @@ func (out *Bootstrapped) describe(views []view, draws []draw, spent, overlap flo
 	arl := make([]float64, len(draws))
 	parts := make([]float64, len(draws[0]))
 	for i, d := range draws {
-		total := spent // which does not overlap
+		total := spent // these do not overlap
 		for k := range d {
 			total += d[k].rate(out.Allowance) / overlap
 		}
@@ -94,8 +94,8 @@ func (out *Bootstrapped) describe(views []view, draws []draw, spent, overlap flo
 	}
 }
 
-// drawAll draws the baselines, on all cores. Each has a generator of its own, so that the result does not depend on
-// their number.
+// drawAll draws the baselines, on all cores. Each has its own generator, so that the result does not depend on the
+// number of cores.
 func drawAll(views []view, units int, seed uint64) []draw {
 	draws := make([]draw, bootstrapDraws)
 	var wg sync.WaitGroup
@@ -115,7 +115,7 @@ func drawAll(views []view, units int, seed uint64) []draw {
 	return draws
 }
 
-// drawUnits draws as many units as there are with replacement, and counts how many times each was.
+// drawUnits draws as many units as there are, with replacement, and counts how often each was drawn.
 func drawUnits(times []int32, rng *rand.Rand) {
 	clear(times)
 	for range times {
@@ -123,18 +123,18 @@ func drawUnits(times []int32, rng *rand.Rand) {
 	}
 }
 
-// view is one sample as the bootstrap needs it: its distinct values and which unit has which.
+// view is the form of a sample that the bootstrap needs: its distinct values and which unit has which.
 type view struct {
 	sample int
 	armed  []CUSUM
-	place  []int32   // by unit, the place of its value among the distinct ones; -1 where it has none
+	place  []int32   // by unit, the index of its value among the distinct ones; -1 if it has none
 	weight []float64 // of the distinct values in the real baseline, sum 1
 	m      float64   // units with a value
 	under  func(times []float64, m float64) normalise
 }
 
-// normalise gives a branch's increments of the distinct values under a drawn baseline, normalised on that, and chi. The
-// slice is valid until the next call.
+// normalise returns a branch's increments of the distinct values under a drawn baseline, normalised on that baseline,
+// and chi. The slice is valid until the next call.
 type normalise func(b *CUSUM) (g []float64, chi float64)
 
 func viewsOf(samples []BaselineSample, lowered float64) []view {
@@ -155,7 +155,7 @@ func viewsOf(samples []BaselineSample, lowered float64) []view {
 	return views
 }
 
-// armedOf gives the armed branches with thresholds lowered by so many nats.
+// armedOf returns the armed branches with thresholds lowered by so many nats.
 func armedOf(w Walks, lowered float64) []CUSUM {
 	w.Branches = slices.DeleteFunc(slices.Clone(w.Branches), func(c CUSUM) bool { return c.Height == 0 })
 	w.Lower(lowered)
@@ -200,7 +200,7 @@ func (v *view) frequency(hits, steps []float64) {
 	v.under = e.under
 }
 
-// count turns places into the weights of the distinct values.
+// count converts places to the weights of the distinct values.
 func (v *view) count() {
 	for _, at := range v.place {
 		if at >= 0 {
@@ -213,7 +213,7 @@ func (v *view) count() {
 	}
 }
 
-// draw is one drawn baseline: what it does to each armed branch.
+// draw is one drawn baseline with its effect on each armed branch.
 type draw []drawnBranch
 
 // drawnBranch is one branch under one drawn baseline.
@@ -223,13 +223,14 @@ type drawnBranch struct {
 	logA, height float64
 }
 
-// thetas is where Lambda is tabulated, in multiples of thetaStep that thetaPowers makes.
+// thetas are the points at which Lambda is tabulated. They are multiples of thetaStep, from which thetaPowers computes
+// them.
 var thetas = [...]float64{.1, .25, .4, .55, .7, .85, 1, 1.2, 1.5}
 
 // thetaStep is the common divisor of thetas.
 const thetaStep = .05
 
-// The range that theta is held in.
+// The range of theta.
 const (
 	leastTheta   = .05
 	largestTheta = 3
@@ -295,12 +296,12 @@ func (d *drawnBranch) theta(kappa float64) float64 {
 	return max(leastTheta, min(largestTheta, theta))
 }
 
-// rate is the branch's false alarms a unit.
+// rate returns the branch's false alarms per unit.
 func (d *drawnBranch) rate(allowance float64) float64 {
 	return min(1, math.Exp(d.logA-d.theta(allowance*d.unit)*d.height))
 }
 
-// allowance is the smallest one with which the false alarms of all branches stay within a budget.
+// allowance returns the smallest allowance with which the false alarms of all branches stay within a budget.
 func (d draw) allowance(budget float64) float64 {
 	low, high := -1.0, 8.0
 	for high-low > .01 {
@@ -318,7 +319,7 @@ func (d draw) allowance(budget float64) float64 {
 	return high
 }
 
-// rankedDraws ranks distinct values in drawn baselines, of which only the order counts.
+// rankedDraws ranks distinct values in drawn baselines, for which only their order matters.
 type rankedDraws struct {
 	m          float64
 	own, fresh []float64 // normal scores of baselines of m points, by twice the rank
@@ -333,8 +334,8 @@ func newRankedDraws(m float64) *rankedDraws {
 	return d
 }
 
-// under ranks the distinct values among m drawn ones, of which value i was drawn times[i] times: as new values, and as
-// points of the drawn baseline.
+// under ranks the distinct values among m drawn ones, with value i drawn times[i] times: as new values, and as points
+// of the drawn baseline.
 func (d *rankedDraws) under(times []float64, m float64) normalise {
 	own, fresh := make([]rank, len(times)), make([]rank, len(times))
 	below := 0.0
@@ -367,7 +368,7 @@ func (d *rankedDraws) under(times []float64, m float64) normalise {
 	}
 }
 
-// under makes the branches anew on m drawn episodes, of which episode i was drawn times[i] times.
+// under recomputes the branches on m drawn episodes, with episode i drawn times[i] times.
 func (e episodes) under(times []float64, m float64) normalise {
 	weights := make([]float64, len(times))
 	for i, n := range times {
@@ -376,7 +377,7 @@ func (e episodes) under(times []float64, m float64) normalise {
 	sd := e.weightedSD(weights)
 	g := make([]float64, len(times))
 	return func(b *CUSUM) ([]float64, float64) {
-		f := newFrequencyBranch(b.Param, sd)
+		f := newFrequencyBranch(b.Branch, sd)
 		k := f.offset(e, weights)
 		second := 0.0
 		for i, w := range weights {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// repeated gives the drawn baseline itself: each unit as many times as it was drawn.
+// repeated returns the drawn baseline itself: each unit as many times as it was drawn.
 func repeated(x []float64, times []int32) []float64 {
 	var out []float64
 	for i, n := range times {

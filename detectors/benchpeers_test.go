@@ -74,7 +74,7 @@ func ratioOf(observations, alarms float64) string {
 	return fmt.Sprintf("%.0f ± %.0f", observations/alarms, observations/alarms/math.Sqrt(alarms))
 }
 
-// String gives a delay with its standard error, or, where runs were cut, a lower bound and how many were.
+// String returns a delay with its standard error, or, where runs were cut, a lower bound and how many were.
 func (t times) String() string {
 	if t.cut == 0 {
 		return fmt.Sprintf("%.1f ± %.1f", t.mean, t.se)

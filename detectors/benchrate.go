@@ -4,12 +4,13 @@ package detectors
 
 import "sort"
 
-// FalseAlarmRate is the sum of the rates, a unit, at which the armed branches alarm falsely where independent units follow
-// the law of the given values, which ascend and are to be many more than the baseline has. A branch's rate is
+// FalseAlarmRate returns the sum of the false-alarm rates of the armed branches, per unit, if independent units follow
+// the distribution of the given values. The values ascend and must be many more than the baseline has. A branch's rate
+// is
 //
 //	A exp(-theta f Height),   Lambda(theta)/theta = Kappa,   Lambda(theta) = log mean exp(theta (g - C))
 //
-// with the mean over the values, solved as Bootstrap does. Values are ranked among all, whatever their season.
+// with the mean over the values, solved as in Bootstrap. Values are ranked among all, whatever their season.
 func (t *RankTest) FalseAlarmRate(values []float64) float64 {
 	weight := make([]float64, 2*t.ranks.Len()+1) // by twice the rank
 	from := 0
@@ -32,8 +33,8 @@ func (t *RankTest) FalseAlarmRate(values []float64) float64 {
 	})
 }
 
-// FalseAlarmRate is that of a RankTest for episodes at hits[i] of whose steps[i] steps it happened, with weights that sum
-// to 1.
+// FalseAlarmRate is the counterpart of RankTest.FalseAlarmRate for episodes in which the event happened at hits[i] of
+// steps[i] steps. The weights sum to 1.
 func (t *FrequencyTest) FalseAlarmRate(hits, steps, weight []float64) float64 {
 	g := make([]float64, len(weight))
 	return t.falseAlarmRate(weight, func(branch int) []float64 {
@@ -44,7 +45,8 @@ func (t *FrequencyTest) FalseAlarmRate(hits, steps, weight []float64) float64 {
 	})
 }
 
-// falseAlarmRate adds up the branches, of which increments gives g - C for values of the given weights.
+// falseAlarmRate returns the sum over the branches; increments returns g - C of a branch for values of the given
+// weights.
 func (w *Walks) falseAlarmRate(weight []float64, increments func(branch int) []float64) float64 {
 	rate := 0.0
 	for i := range w.Branches {

@@ -6,18 +6,18 @@ import (
 	"math"
 )
 
-// Floats are numbers of which there are many: a snapshot has their bits, one after the other.
+// Floats are many numbers, which a snapshot stores as consecutive raw bits.
 type Floats []float64
 
-// Counts are whole numbers of which there are many, in a snapshot like Floats.
+// Counts are many whole numbers, which a snapshot stores like Floats.
 type Counts []uint32
 
 var errNotWhole = errors.New("its length is not one of whole numbers")
 
-// MarshalBinary gives the bits.
+// MarshalBinary returns the bits.
 func (f Floats) MarshalBinary() ([]byte, error) { return floatBits(f), nil }
 
-// UnmarshalBinary reads what MarshalBinary gave. It gives nil for none.
+// UnmarshalBinary reads what MarshalBinary returned; nil for no numbers.
 func (f *Floats) UnmarshalBinary(b []byte) error {
 	if *f = nil; len(b) > 0 {
 		*f = make(Floats, len(b)/8)
@@ -25,7 +25,7 @@ func (f *Floats) UnmarshalBinary(b []byte) error {
 	return readFloats(b, *f)
 }
 
-// MarshalBinary gives the bits.
+// MarshalBinary returns the bits.
 func (c Counts) MarshalBinary() ([]byte, error) {
 	b := make([]byte, 0, 4*len(c))
 	for _, n := range c {
@@ -34,7 +34,7 @@ func (c Counts) MarshalBinary() ([]byte, error) {
 	return b, nil
 }
 
-// UnmarshalBinary reads what MarshalBinary gave. It gives nil for none.
+// UnmarshalBinary reads what MarshalBinary returned; nil for no numbers.
 func (c *Counts) UnmarshalBinary(b []byte) error {
 	if len(b)%4 != 0 {
 		return errNotWhole

@@ -5,21 +5,27 @@ import (
 	"math"
 )
 
-// Family is a family of branches, each against another kind of change.
+// Family is a family of branches, each for another kind of change.
 type Family uint8
 
-// The families: shifts of location by Param baseline standard deviations (in normal scores), changes of spread by the
-// factor Param, shifts in the Wilcoxon score, which holds its own on skewed and heavy-tailed laws, and shifts of how
-// often something happens by Param standard deviations of its count in an episode.
+// The families: shifts of location by Param baseline standard deviations (in normal scores); changes of spread by the
+// factor Param; shifts in the Wilcoxon score, which remains sensitive on skewed and heavy-tailed distributions; shifts
+// of the frequency of an event by Param standard deviations of its count in an episode; changes of the rate of rare
+// values by the fraction Param of it; and predictions whose scores are log likelihood ratios, of which Param is the
+// power.
 const (
 	Location Family = iota
 	Spread
 	Wilcoxon
 	Frequency
+	Rarity
+	Prediction
 )
 
-// String gives the detector's name as users read it.
-func (f Family) String() string { return [...]string{"location", "spread", "wilcoxon", "frequency"}[f] }
+// String returns the detector's name as users read it.
+func (f Family) String() string {
+	return [...]string{"location", "spread", "wilcoxon", "frequency", "rarity", "prediction"}[f]
+}
 
 // Branch is one one-sided alternative of a test.
 type Branch struct {
@@ -27,7 +33,7 @@ type Branch struct {
 	Param  float64
 }
 
-// String gives the family and the parameter, such as "location +0.8".
+// String returns the family and the parameter, such as "location +0.8".
 func (b Branch) String() string {
 	if b.Family == Spread {
 		return fmt.Sprintf("%s x%g", b.Family, b.Param)
@@ -35,26 +41,26 @@ func (b Branch) String() string {
 	return fmt.Sprintf("%s %+g", b.Family, b.Param)
 }
 
-// rankTerms are what the branches of a rank go by: by family, the normal score z, z^2 and 2u-1. The last is 0.
+// rankTerms are the terms of a rank that the branches use: by family, the normal score z, z^2 and 2u-1. The last is 0.
 type rankTerms [4]float64
 
 func (r rank) terms() rankTerms {
 	return rankTerms{Location: r.z, Spread: r.z * r.z, Wilcoxon: 2*r.u - 1}
 }
 
-// onTerm is the term that the branch's increment of a rank goes by, and its coefficient.
+// onTerm returns the term that the branch's increment of a rank uses, and its coefficient.
 func (b Branch) onTerm() (term uint8, coefficient float64) {
 	switch b.Family {
 	case Spread:
 		return uint8(Spread), (1 - 1/(b.Param*b.Param)) / 2
-	case Frequency:
-		return uint8(Frequency), 0 // it has no ranks
+	case Frequency, Prediction:
+		return uint8(Frequency), 0 // they have no ranks
 	default:
 		return uint8(b.Family), b.Param
 	}
 }
 
-// increment is the branch's log-likelihood-like increment g of a rank, before its normalisation.
+// increment returns the branch's log-likelihood-like increment g of a rank, before normalisation.
 func (b Branch) increment(r rank) float64 {
 	_, coefficient := b.onTerm()
 	switch b.Family {
@@ -67,25 +73,25 @@ func (b Branch) increment(r rank) float64 {
 	}
 }
 
-// shiftBranches are the six alternatives of a shift.
+// shiftBranches returns the six alternatives of a shift.
 func shiftBranches(f Family) []Branch {
 	return []Branch{{f, .4}, {f, -.4}, {f, .8}, {f, -.8}, {f, 1.6}, {f, -1.6}}
 }
 
-// allBranches are the ten alternatives of a rank test.
+// allBranches returns the ten alternatives of a rank test.
 func allBranches() []Branch {
 	return append(shiftBranches(Location), Branch{Spread, 1.6}, Branch{Spread, .5}, Branch{Wilcoxon, 1.5}, Branch{Wilcoxon, -1.5})
 }
 
-// Calibration is what a branch knows of its increments over the baseline.
+// Calibration describes the increments of a branch over the baseline.
 type Calibration struct {
 	C    float64 // log mean exp g, so that exp(g - C) has mean 1 over the baseline
 	Chi  float64 // sqrt(mean exp(2(g-C)) - 1): the standard error of C is Chi/sqrt(m)
 	Info float64 // mean exp(g-C)(g-C): the drift of the walk under the branch's own alternative, in nats a unit
-	LogA float64 // log of e^8 / E0[T], the prefactor of the false-alarm rate; 0 where the branch does not carry
+	LogA float64 // log of e^8 / E0[T], the prefactor of the false-alarm rate; 0 if the baseline is too small for the branch
 }
 
-// calibrate normalises increments over the baseline. LogA is left to prefactor, which is the dear part.
+// calibrate normalises increments over the baseline. It leaves LogA, which is expensive, to prefactor.
 func calibrate(increments []float64) Calibration {
 	m := float64(len(increments))
 	mean := 0.0
@@ -109,20 +115,20 @@ func prefactor(increments []float64) float64 {
 	return chainHeight - math.Log(meanTimeToHeight(increments))
 }
 
-// carries reports whether a baseline of m units with dependence factor f says enough for the branch: its allowance
-// for the baseline's own error must not eat more than half of what a unit of its alternative brings.
+// carries reports whether a baseline of m units with dependence factor f holds enough information for the branch: its
+// allowance for the baseline's own error must not use up more than half of the drift per unit of its alternative.
 func (c Calibration) carries(m int, f float64) bool {
 	return c.Info >= minInfo && armingAllowance*c.Chi*math.Sqrt(f/float64(m)) <= .5*c.Info
 }
 
-// A branch is armed by the allowance armingAllowance, and in any case with no less than minInfo nats a unit.
+// A branch is armed according to the allowance armingAllowance, and only with at least minInfo nats per unit.
 const (
 	minInfo         = .001
 	armingAllowance = 1.5
 )
 
-// CarriedBy is about the number of units from which on a baseline with dependence factor f would carry the branch, 0
-// where none would.
+// CarriedBy returns the approximate number of units from which on a baseline with dependence factor f would carry the
+// branch, 0 if no number would.
 func (c Calibration) CarriedBy(f float64) int {
 	if c.Info < minInfo {
 		return 0

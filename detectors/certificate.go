@@ -7,9 +7,9 @@ import (
 	"sort"
 )
 
-// The grid of a certificate: a start every certificateStep values, of which certificateStarts are kept, the baseline
-// looked at on both sides of certificateQuantiles of its quantiles, and a band that begins certificateFirst values
-// after a start.
+// The grid of a certificate: a start every certificateStep values, of which certificateStarts are kept; the baseline is
+// examined on both sides of certificateQuantiles of its quantiles; the band begins certificateFirst values after a
+// start.
 const (
 	certificateStep      = 16
 	certificateStarts    = 32
@@ -17,22 +17,22 @@ const (
 	certificateFirst     = 16
 )
 
-// The chance of error of a certificate: that of the baseline's band and that of all bands of the stream together.
+// The error probability of a certificate: that of the baseline's band and that of all bands of the stream together.
 const (
 	baselineError = .01
 	streamError   = .04
 )
 
-// The constants of the time-uniform band: its factor A, its C for a chance of error of 5 %, and how much C grows at
-// most as the logarithm of that chance falls by 1 (C is concave in it).
+// The constants of the time-uniform band: its factor A, its C for an error probability of 5 %, and how much C grows at
+// most when the logarithm of that probability falls by 1 (C is concave in it).
 const (
 	bandFactor   = .85
 	bandConstant = 8.123
 	bandSlope    = .725
 )
 
-// Certificate says, at any time, by how much the distribution function of a stream has moved at least from that of a
-// frozen baseline, with 95 % confidence over the baseline and over all times at which one looks together:
+// Certificate is a lower bound, at every time, for how far the distribution function of a stream has moved from that of
+// a frozen baseline. It has 95 % confidence over the baseline and over all times of observation together:
 //
 //	d = max over starts s, points c of |F_s(c) - F_0(c)| - A sqrt((log(1+log(t/t0)) + C_s)/t) - sqrt(log(2/.01)/(2m))
 //
@@ -40,29 +40,27 @@ const (
 // The second term is the time-uniform band of Howard & Ramdas ("Sequential estimation of quantiles with applications
 // to A/B testing and best-arm identification", Bernoulli 2022, theorem 2) with A = .85, valid from t0 = 16 values on;
 // the third the Dvoretzky-Kiefer-Wolfowitz inequality with Massart's constant. Starts lie every 16 values on a grid
-// that was fixed beforehand, for a start that the data chose would void the confidence; the j-th start, from j = 0, has
-// the share 1/((j+1)(j+2)) of the chance of error, so that all there will ever be share the whole. Of the points of the
-// baseline 32 are looked at: the largest difference over some of them is none the larger.
+// that is fixed in advance, as a start chosen from the data would void the confidence. The j-th start, from j = 0, has
+// the share 1/((j+1)(j+2)) of the error probability; all starts together have the whole. Only 32 points of the baseline
+// are examined, which is conservative: the largest difference over some points is never larger than over all.
 //
-// It holds for independent values. Where they are dependent by a factor f, t and m are divided by it, which is an
-// approximation. The memory is constant: of old starts fewer and fewer are kept, those that are spaced most evenly in
-// the logarithm of their age, whatever the data. Exported fields are its snapshot.
+// It holds for independent values. If they are dependent by a factor f, t and m are divided by it, which is an
+// approximation. The memory is constant: old starts are thinned out to those spaced most evenly in the logarithm of
+// their age, whatever the data. Exported fields are saved.
 type Certificate struct {
-	_      struct{} `cbor:",toarray"`
-	Units  int      // m
-	Factor float64  // f
-	Cuts   Floats   // the points c, ascending
-	Base   Floats   // F_0 at them
-	Seen   int64    // values so far
-	Counts Counts   // values up to a point and above the one before; they wrap, which differences do not mind
-	Starts []certificateStart
+	Units  int     // m
+	Factor float64 // f
+	Cuts   Floats  // the points c, ascending
+	Base   Floats  // F_0 at them
+	Seen   int64   // values so far
+	Counts Counts  // values up to a point and above the previous point; overflow does not affect their differences
+	Starts []CertificateStart
 }
 
-// certificateStart is a start of the grid.
-type certificateStart struct {
-	_      struct{} `cbor:",toarray"`
-	At     int64    // values before it
-	Counts Counts   // of the certificate at that time
+// CertificateStart is a start of the grid.
+type CertificateStart struct {
+	At     int64  // values before it
+	Counts Counts // of the certificate at that time
 }
 
 // NewCertificate prepares the certificate of a baseline, which it sorts, with a dependence factor of at least 1. It
@@ -87,7 +85,7 @@ func NewCertificate(baseline []float64, factor float64) (*Certificate, error) {
 		c.Base = append(c.Base, float64(n)/float64(len(baseline)))
 	}
 	c.Counts = make(Counts, len(c.Cuts))
-	c.Starts = make([]certificateStart, 0, certificateStarts)
+	c.Starts = make([]CertificateStart, 0, certificateStarts)
 	return c, nil
 }
 
@@ -105,7 +103,7 @@ func (c *Certificate) Add(x float64) {
 	}
 }
 
-// start adds the next start of the grid, in the memory of one that is dropped if there is no room.
+// start adds the next start of the grid. If there is no room, it reuses the memory of one that it drops.
 func (c *Certificate) start() {
 	var counts []uint32
 	if len(c.Starts) == certificateStarts {
@@ -113,10 +111,10 @@ func (c *Certificate) start() {
 		counts = c.Starts[i].Counts[:0]
 		c.Starts = append(c.Starts[:i], c.Starts[i+1:]...)
 	}
-	c.Starts = append(c.Starts, certificateStart{At: c.Seen, Counts: append(counts, c.Counts...)})
+	c.Starts = append(c.Starts, CertificateStart{At: c.Seen, Counts: append(counts, c.Counts...)})
 }
 
-// superfluous is the start, neither the first nor the last, whose neighbours are closest for their age.
+// superfluous returns the start, neither the first nor the last, whose neighbours are closest for their age.
 func (c *Certificate) superfluous() int {
 	best, least := 1, math.Inf(1)
 	for i := 1; i < len(c.Starts)-1; i++ {
@@ -128,7 +126,7 @@ func (c *Certificate) superfluous() int {
 	return best
 }
 
-// AtLeast is d, between 0 and 1; 0 where nothing is certain.
+// AtLeast returns d, between 0 and 1; 0 if nothing is certain.
 func (c *Certificate) AtLeast() float64 {
 	d := 0.0
 	for i := range c.Starts {
@@ -140,8 +138,8 @@ func (c *Certificate) AtLeast() float64 {
 	return d
 }
 
-// distance is the largest difference between the distribution functions over the points.
-func (c *Certificate) distance(s *certificateStart) float64 {
+// distance returns the largest difference between the distribution functions over the points.
+func (c *Certificate) distance(s *CertificateStart) float64 {
 	t := float64(c.Seen - s.At)
 	n, d := uint32(0), 0.0
 	for i, before := range s.Counts {
@@ -151,25 +149,25 @@ func (c *Certificate) distance(s *certificateStart) float64 {
 	return d
 }
 
-// band is the half-width of the time-uniform band t values after a start.
-func (c *Certificate) band(s *certificateStart, t float64) float64 {
+// band returns the half-width of the time-uniform band t values after a start.
+func (c *Certificate) band(s *CertificateStart, t float64) float64 {
 	j := float64(s.At / certificateStep)
 	constant := timeUniformConstant(streamError / ((j + 1) * (j + 2)))
 	return bandFactor * math.Sqrt((math.Log(1+math.Log(t/certificateFirst))+constant)*c.Factor/t)
 }
 
-// baseBand is the half-width of the baseline's band.
+// baseBand returns the half-width of the baseline's band.
 func (c *Certificate) baseBand() float64 {
 	return math.Sqrt(math.Log(2/baselineError) * c.Factor / (2 * float64(c.Units)))
 }
 
-// timeUniformConstant is a C that gives the band a chance of error of at most alpha <= .05: the tangent at .05 of the
-// smallest one, which has no closed form and is at most 1 % smaller down to 1e-12.
+// timeUniformConstant returns a C for which the band has an error probability of at most alpha <= .05: the tangent at
+// .05 of the smallest one, which has no closed form and is at most 1 % smaller down to 1e-12.
 func timeUniformConstant(alpha float64) float64 {
 	return bandConstant + bandSlope*math.Log(.05/alpha)
 }
 
-// Reset begins the grid anew.
+// Reset restarts the grid.
 func (c *Certificate) Reset() {
 	clear(c.Counts)
 	c.Seen, c.Starts = 0, c.Starts[:0]

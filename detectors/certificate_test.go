@@ -133,6 +133,9 @@ func certified(c *Certificate, draw func() float64, n int) float64 {
 }
 
 func TestCertificateIsRarelyWrong(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds of CPU")
+	}
 	const runs = 200
 	rng := rand.New(rand.NewPCG(2, 2))
 	allowed := .05 + 3*math.Sqrt(.05*.95/runs)

@@ -13,10 +13,10 @@ const (
 	chainCells  = 96
 )
 
-// meanTimeToHeight is the mean number of steps in which the walk S <- max(0, S + inc), inc drawn from increments with
-// equal weights, climbs from 0 to chainHeight (Brook & Evans 1972). The walk is put on cells of width D; an increment
-// (k+r)D, 0 <= r < 1, moves k+1 cells with probability (e^{rD}-1)/(e^D-1) and else k, which keeps E exp(inc), and with
-// it the tail slope, as they are.
+// meanTimeToHeight returns the mean number of steps in which the walk S <- max(0, S + inc), inc drawn from increments
+// with equal weights, climbs from 0 to chainHeight (Brook & Evans 1972). The walk is discretised to cells of width D:
+// an increment (k+r)D, 0 <= r < 1, moves k+1 cells with probability (e^{rD}-1)/(e^D-1) and else k. This preserves E
+// exp(inc), and with it the tail slope.
 func meanTimeToHeight(increments []float64) float64 {
 	shift := shiftProbabilities(increments)
 	q := mat.NewDense(chainCells, chainCells, nil)
@@ -32,8 +32,8 @@ func meanTimeToHeight(increments []float64) float64 {
 	return firstPassage(q)
 }
 
-// firstPassage solves (I - Q) t = 1 for the mean times t to absorption and gives the one from state 0; q is I - Q and
-// is overwritten. It is infinite where absorption cannot be reached.
+// firstPassage solves (I - Q) t = 1 for the mean times t to absorption and returns the one from state 0; q is I - Q and
+// is overwritten. The result is infinite if absorption cannot be reached.
 func firstPassage(q *mat.Dense) float64 {
 	n, _ := q.Dims()
 	ones := make([]float64, n)
@@ -51,8 +51,8 @@ func firstPassage(q *mat.Dense) float64 {
 	return times.AtVec(0)
 }
 
-// shiftProbabilities gives the probability of moving k - chainCells cells at index k; larger moves are cut, since they
-// end at 0 or beyond the height all the same.
+// shiftProbabilities returns the probability of moving k - chainCells cells at index k. Larger moves are truncated,
+// since they end at 0 or beyond the height anyway.
 func shiftProbabilities(increments []float64) []float64 {
 	const width = chainHeight / chainCells
 	p := make([]float64, 2*chainCells+1)

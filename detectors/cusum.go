@@ -2,26 +2,25 @@ package detectors
 
 import "math"
 
-// maxFactor is the dependence factor above which no promise is made: the units are too dependent to count in.
+// maxFactor is the dependence factor above which there is no promise: the units are too dependent to count in.
 const maxFactor = 4
 
 // CUSUM is one branch of a test and its walk over the units,
 //
 //	S = max(0, S + (g - C - Kappa)/f),   alarm: S >= Height,   Height = log A - log r
 //
-// where g is the branch's increment of a unit, C normalises it over the baseline, Kappa allows for the baseline being a
-// sample itself, f is the dependence factor, A the prefactor of the walk's false-alarm rate and r the rate that it may
-// spend, in false alarms a unit. All but the counts are in nats. Exported fields are its snapshot.
+// where g is the branch's increment of a unit, C normalises it over the baseline, Kappa allows for the sampling error
+// of the baseline, f is the dependence factor, A the prefactor of the walk's false-alarm rate and r the rate that it
+// may spend, in false alarms per unit. All but the counts are in nats. Exported fields are saved.
 type CUSUM struct {
-	_         struct{} `cbor:",toarray"`
-	Walk      float64  // S
-	StartedAt int64    // ordinal of the unit at which S last left 0
-	Height    float64  // threshold, 0 where it is not armed
-	Zeroed    bool     // whether S has been at 0 since it was last held
-	Carries   bool     // whether the baseline says enough for the branch to be armed
+	Walk      float64 // S
+	StartedAt int64   // ordinal of the unit at which S last left 0
+	Height    float64 // threshold, 0 if the branch is not armed
+	Zeroed    bool    // whether S has been at 0 since it was last held
+	Carries   bool    // whether the baseline holds enough information to arm the branch
 
-	// Made by prepare: which term of a rank the increment goes by, its coefficient and what is taken off it, both divided
-	// by f; and the threshold, infinite where the branch is not armed.
+	// Set by prepare: the term of a rank that the increment uses, its coefficient and the constant subtracted from it,
+	// both divided by f; and the threshold, infinite if the branch is not armed.
 	term            uint8
 	on, toll, limit float64
 
@@ -30,7 +29,7 @@ type CUSUM struct {
 	Kappa float64
 }
 
-// Score is how far the walk has gone to its threshold, 0 where the branch is not armed.
+// Score returns the walk as a share of its threshold, 0 if the branch is not armed.
 func (c *CUSUM) Score() float64 {
 	if c.Height == 0 {
 		return 0
@@ -38,12 +37,12 @@ func (c *CUSUM) Score() float64 {
 	return c.Walk / c.Height
 }
 
-// step adds what a unit brings to the walk, which is no NaN, and reports whether that has reached its threshold. Whether a
-// walk is at 0 is a toss-up in many units: the processor would guess wrong, so that nothing here jumps on it.
+// step adds the increment of a unit, which is not NaN, to the walk and reports whether the walk has reached its
+// threshold. It avoids jumps on whether a walk is at 0: the processor would often predict them wrongly.
 func (c *CUSUM) step(inc float64, ordinal int64) (reached bool) {
 	before, after := int64(math.Float64bits(c.Walk)), int64(math.Float64bits(c.Walk+inc))
-	after &^= after >> 63                    // 0 where the sign bit is set
-	started := ((before - 1) & -after) >> 63 // all bits set where it was 0 and is above it
+	after &^= after >> 63                    // 0 if the sign bit is set
+	started := ((before - 1) & -after) >> 63 // all bits set if it was 0 and is above it
 	c.StartedAt += (ordinal - c.StartedAt) & started
 	c.Zeroed = c.Zeroed || after == 0
 	c.Walk = math.Float64frombits(uint64(after))
@@ -57,7 +56,7 @@ type Walks struct {
 	Branches []CUSUM
 }
 
-// DefaultAllowance is the constant C of the allowance for the baseline's own error where it is not bootstrapped, from
+// DefaultAllowance returns the constant C of the allowance for the baseline's own error if it is not bootstrapped, from
 // measurements over baselines: 1.75 from 500 units and 2.1 below.
 func DefaultAllowance(m int) float64 {
 	if m >= 500 {
@@ -66,7 +65,7 @@ func DefaultAllowance(m int) float64 {
 	return 2.1
 }
 
-// add calibrates a branch on its increments over the baseline, in which g holds C no more than Kappa.
+// add adds a branch with its calibration. increments returns its normalised increments over the baseline.
 func (w *Walks) add(b Branch, cal Calibration, increments func() []float64) {
 	carries := w.Factor <= maxFactor && cal.carries(w.Units, w.Factor)
 	if carries {
@@ -84,7 +83,7 @@ func (w *Walks) Allow(allowance float64) {
 	w.prepare()
 }
 
-// Arm gives every carrying branch the false-alarm rate it may spend, per unit.
+// Arm sets the false-alarm rate per unit that every carrying branch may spend.
 func (w *Walks) Arm(rate float64) {
 	for i := range w.Branches {
 		if b := &w.Branches[i]; b.Carries {
@@ -104,8 +103,8 @@ func (w *Walks) Lower(by float64) {
 	w.prepare()
 }
 
-// prepare folds the allowance, the normalisation and the dependence factor into the increments, so that a unit costs one
-// multiplication a branch. A branch that is not armed never leaves 0.
+// prepare includes the allowance, the normalisation and the dependence factor in the increments, so that a unit costs
+// one multiplication per branch. A branch that is not armed never leaves 0.
 func (w *Walks) prepare() {
 	for i := range w.Branches {
 		b := &w.Branches[i]
@@ -119,7 +118,7 @@ func (w *Walks) prepare() {
 	}
 }
 
-// Carrying is the number of branches that the baseline says enough for.
+// Carrying returns the number of branches for which the baseline holds enough information.
 func (w *Walks) Carrying() int {
 	n := 0
 	for i := range w.Branches {
@@ -130,7 +129,7 @@ func (w *Walks) Carrying() int {
 	return n
 }
 
-// Armed is the number of branches that can alarm.
+// Armed returns the number of branches that can alarm.
 func (w *Walks) Armed() int {
 	n := 0
 	for i := range w.Branches {
@@ -141,10 +140,10 @@ func (w *Walks) Armed() int {
 	return n
 }
 
-// TooDependent reports whether the dependence factor is so large that no promise is made.
+// TooDependent reports whether the dependence factor is so large that there is no promise.
 func (w *Walks) TooDependent() bool { return w.Factor > maxFactor }
 
-// armedRate is the sum of the rates at which armed branches alarm falsely, a unit.
+// armedRate returns the sum of the false-alarm rates of the armed branches, per unit.
 func armedRate(branches []CUSUM) float64 {
 	rate := 0.0
 	for i := range branches {
@@ -165,8 +164,8 @@ func (w *Walks) Reached() bool {
 	return false
 }
 
-// Hold notes for each walk whether it is at 0 now, and cuts those beyond their thresholds down to them: an alarm has
-// been raised, and is over when all have been at 0.
+// Hold records for each walk whether it is at 0 now, and lowers those beyond their thresholds to them. It is called
+// when an alarm is raised, which is over once all walks have been at 0.
 func (w *Walks) Hold() {
 	for i := range w.Branches {
 		b := &w.Branches[i]
@@ -175,7 +174,7 @@ func (w *Walks) Hold() {
 	w.cut()
 }
 
-// cut cuts walks beyond their thresholds down to them.
+// cut lowers walks beyond their thresholds to them.
 func (w *Walks) cut() {
 	for i := range w.Branches {
 		b := &w.Branches[i]
@@ -183,7 +182,7 @@ func (w *Walks) cut() {
 	}
 }
 
-// Reset puts every walk back to 0.
+// Reset sets every walk back to 0.
 func (w *Walks) Reset() {
 	for i := range w.Branches {
 		w.Branches[i].Walk, w.Branches[i].Zeroed = 0, true

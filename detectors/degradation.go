@@ -6,31 +6,34 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// A segment takes part where it varies by at least this part of the mean level of the segments, and of their mean standard
-// deviation: less is rounding, profiles being float32, or would outweigh all others on no evidence.
+// A segment takes part if it varies by at least this part of the mean level of the segments, and of their mean standard
+// deviation. Less is rounding, as profiles are float32, or would outweigh all others on no evidence.
 const (
 	leastOfLevel  = 1e-5
 	leastOfSpread = 1e-3
 )
 
-// Degradation weighs the course of an episode's rewards so that a change that lowers or raises all of it evenly shows best
-// (the uniform degradation test of Greenberg & Mannor, ICML 2021: of all linear statistics of an episode's reward vector r
+// Degradation weights the course of an episode's rewards so that a change that lowers or raises all of it evenly shows
+// best (the uniform degradation test of Greenberg & Mannor, ICML 2021: of all linear statistics of an episode's reward
+// vector r
 // with covariance S this one has the most power against r - e 1, and for normal rewards it is the likelihood ratio):
 //
 //	s = 1' S^-1 (r - m) / sqrt(1' S^-1 1)
 //
-// so that s has mean 0 and variance 1 over the baseline and falls where rewards do. Rewards that vary little, or that others
-// foretell, weigh more than in the return. m is the mean profile of the baseline. S is D R D, D the standard deviations by
-// segment and R their correlations, shrunk towards independence, (1-l) R + l I, by the l that is best for the squared error
-// (Ledoit & Wolf, Journal of Multivariate Analysis 2004, for correlations as Schaefer & Strimmer 2005 have it); l vanishes as
-// the baseline grows. A segment that hardly varies in the baseline is left out. Its fields are its whole state.
+// so that s has mean 0 and variance 1 over the baseline and falls with the rewards. Rewards that vary little, or that
+// others predict, weigh more than in the return. m is the mean profile of the baseline. S is D R D, with D the standard
+// deviations by segment and R their correlations, shrunk towards independence, (1-l) R + l I. The l is the one that
+// minimises the squared error (Ledoit & Wolf, Journal of Multivariate Analysis 2004, for correlations as in Schaefer &
+// Strimmer 2005); l vanishes as the baseline grows. A segment that hardly varies in the baseline is left out. Its
+// fields are its whole state.
 type Degradation struct {
 	Mean    []float64 // m by segment
-	Weights []float64 // S^-1 1 / sqrt(1' S^-1 1) by segment, 0 of one that is left out
+	Weights []float64 // S^-1 1 / sqrt(1' S^-1 1) by segment, 0 for one that is left out
 	Shrunk  float64   // l
 }
 
-// NewDegradation learns the weights from profiles of the same length, at least two. It gives nil where no segment varies.
+// NewDegradation learns the weights from profiles of the same length, at least two. It returns nil if no segment
+// varies.
 func NewDegradation(profiles [][]float32) *Degradation {
 	d := &Degradation{Mean: make([]float64, len(profiles[0])), Weights: make([]float64, len(profiles[0]))}
 	sd := d.moments(profiles)
@@ -47,7 +50,7 @@ func NewDegradation(profiles [][]float32) *Degradation {
 	return d
 }
 
-// moments sets the means and gives the standard deviations, by segment.
+// moments sets the means and returns the standard deviations, by segment.
 func (d *Degradation) moments(profiles [][]float32) (sd []float64) {
 	sd = make([]float64, len(d.Mean))
 	for _, p := range profiles {
@@ -65,7 +68,7 @@ func (d *Degradation) moments(profiles [][]float32) (sd []float64) {
 	return sd
 }
 
-// varying lists the segments that vary enough to take part.
+// varying returns the segments that vary enough to take part.
 func (d *Degradation) varying(sd []float64) (used []int) {
 	level := 0.0
 	for _, m := range d.Mean {
@@ -80,7 +83,7 @@ func (d *Degradation) varying(sd []float64) (used []int) {
 	return used
 }
 
-// standardize gives the used segments in standard deviations from their means, profile by profile.
+// standardize returns the used segments in standard deviations from their means, profile by profile.
 func (d *Degradation) standardize(profiles [][]float32, sd []float64, used []int) []float64 {
 	x := make([]float64, 0, len(profiles)*len(used))
 	for _, p := range profiles {
@@ -91,9 +94,9 @@ func (d *Degradation) standardize(profiles [][]float32, sd []float64, used []int
 	return x
 }
 
-// shrunkCorrelations gives (1-l) R + l I of n standardized vectors of t numbers each, and l = min(1, b/d): with R the mean of
-// the x x', d is the sum of the squares of its elements off the diagonal, and b the sum of the estimated variances of these
-// elements.
+// shrunkCorrelations returns (1-l) R + l I of n standardized vectors of t numbers each, and l = min(1, b/d): with R the
+// mean of the x x', d is the sum of the squares of its elements off the diagonal, and b the sum of the estimated
+// variances of these elements.
 func shrunkCorrelations(x []float64, n, t int) (*mat.SymDense, float64) {
 	r := mat.NewSymDense(t, nil)
 	r.SymOuterK(1/float64(n), mat.NewDense(n, t, x).T())
@@ -125,8 +128,8 @@ func shrunkCorrelations(x []float64, n, t int) (*mat.SymDense, float64) {
 	return r, l
 }
 
-// weigh solves for the weights. It reports false where the covariance cannot be inverted: segments that always tell one
-// another exactly.
+// weigh solves for the weights. It returns false if the covariance cannot be inverted, because segments always
+// determine each other exactly.
 func (d *Degradation) weigh(correlations *mat.SymDense, sd []float64, used []int) bool {
 	ones := mat.NewVecDense(len(used), nil) // D^-1 1
 	for i, j := range used {
@@ -147,7 +150,7 @@ func (d *Degradation) weigh(correlations *mat.SymDense, sd []float64, used []int
 	return true
 }
 
-// Score is s of a profile, NaN where it has not as many segments as those that were learnt from.
+// Score returns s of a profile, NaN if its number of segments differs from that of the learnt profiles.
 func (d *Degradation) Score(profile []float32) float64 {
 	if len(profile) != len(d.Weights) {
 		return math.NaN()
@@ -159,9 +162,9 @@ func (d *Degradation) Score(profile []float32) float64 {
 	return s
 }
 
-// LearnDegradation learns the weights of a baseline's profiles, which are of the same length and in time order. scores are
-// those of the same episodes, each by weights learnt from the other folds; model is learnt from all, for those to come. It
-// gives nil where there are too few, or where no weights can be learnt.
+// LearnDegradation learns the weights of a baseline's profiles, which have the same length and are in time order.
+// scores are those of the same episodes, each by weights learnt from the other folds; model is learnt from all, for
+// later ones. It returns nil if there are too few profiles, or if no weights can be learnt.
 func LearnDegradation(profiles [][]float32) (scores []float64, model *Degradation) {
 	n := len(profiles)
 	if n < 2*folds {

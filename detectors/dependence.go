@@ -6,21 +6,21 @@ import (
 	"slices"
 )
 
-// dependenceLags is how many lags the dependence factor looks at.
+// dependenceLags is the number of lags in the dependence factor.
 const dependenceLags = 20
 
-// Dependence is noticed in the first noticeLags lags, where most of it is: a factor over them that is noticeErrors
+// Dependence is detected in the first noticeLags lags, where most of it is: a factor over them that is noticeErrors
 // standard errors above 1, which one independent sample in ten reaches.
 const (
 	noticeLags   = 5
 	noticeErrors = 1.28
 )
 
-// DependenceFactor is f = max(1, 1 + 2 sum_{l=1..20} (1 - l/21) rho_l), the factor by which dependence between
-// successive values inflates the variance of their mean (Bartlett's weights; Newey & West 1987), where dependence is
-// noticed at all, and else 1: over so many lags the estimate has a standard error of 5/sqrt(m), and thresholds that
-// followed its noise would cost independent data half of its sensitivity. rho_l is the lag-l autocorrelation of x, in
-// time order. A constant series has f = 1.
+// DependenceFactor returns f = max(1, 1 + 2 sum_{l=1..20} (1 - l/21) rho_l), the factor by which dependence between
+// successive values inflates the variance of their mean (Bartlett's weights; Newey & West 1987), if dependence is
+// detected, and else 1. Over so many lags the estimate has a standard error of 5/sqrt(m), and thresholds that followed
+// its noise would cost independent data half of its sensitivity. rho_l is the lag-l autocorrelation of x, in time
+// order. A constant series has f = 1.
 func DependenceFactor(x []float64) float64 {
 	rho := autocorrelations(x, dependenceLags)
 	if bartlett(rho[:min(noticeLags, len(rho))])-1 < noticeErrors*FactorError(len(x)) {
@@ -29,8 +29,8 @@ func DependenceFactor(x []float64) float64 {
 	return max(1, bartlett(rho))
 }
 
-// FactorError is the standard error of a factor over five lags of m independent values, as SequenceFactor gives it: that
-// of each autocorrelation is 1/sqrt(m).
+// FactorError returns the standard error of a factor over five lags of m independent values, as returned by
+// SequenceFactor: that of each autocorrelation is 1/sqrt(m).
 func FactorError(m int) float64 {
 	sum := 0.0
 	for lag := 1; lag <= noticeLags; lag++ {
@@ -40,7 +40,7 @@ func FactorError(m int) float64 {
 	return 2 * math.Sqrt(sum/float64(m))
 }
 
-// bartlett is 1 + 2 sum (1 - l/(L+1)) rho_l over the L autocorrelations given.
+// bartlett returns 1 + 2 sum (1 - l/(L+1)) rho_l over the L given autocorrelations.
 func bartlett(rho []float64) float64 {
 	sum := 0.0
 	for i, r := range rho {
@@ -49,7 +49,8 @@ func bartlett(rho []float64) float64 {
 	return 1 + 2*sum
 }
 
-// autocorrelations of the lags 1 to most, as far as x is long enough; zeros of a constant series.
+// autocorrelations returns the autocorrelations of the lags 1 to most, as far as x is long enough; zeros for a constant
+// series.
 func autocorrelations(x []float64, most int) []float64 {
 	mean := 0.0
 	for _, v := range x {
@@ -71,11 +72,11 @@ func autocorrelations(x []float64, most int) []float64 {
 	return rho
 }
 
-// SequenceFactor is the dependence factor of values that belong to several sequences, which are independent of one
-// another: 1 + 2 sum_{l=1..5} (1 - l/6) rho_l, at least 1, with rho_l over the pairs of values of one sequence that are l
-// apart, about the means of the sequences. of names the sequence of each value of x, which is in time order. The mean
-// of a sequence of n values takes 1/n of each covariance away, which is added again. 1 where no sequence has two values.
-// Its error is half that of DependenceFactor: it is for values that depend on few before them.
+// SequenceFactor returns the dependence factor of values from several sequences that are independent of each other: 1 +
+// 2 sum_{l=1..5} (1 - l/6) rho_l, at least 1, with rho_l over the pairs of values of one sequence that are l apart,
+// about the means of the sequences. of names the sequence of each value of x, which is in time order. The mean of a
+// sequence of n values removes 1/n of each covariance, which is added back. The factor is 1 if no sequence has two
+// values. Its error is half that of DependenceFactor: it is for values that depend on few values before them.
 func SequenceFactor(x []float64, of []int32) float64 {
 	sequences := map[int32][]float64{}
 	for i, s := range of {
@@ -83,7 +84,7 @@ func SequenceFactor(x []float64, of []int32) float64 {
 	}
 	squares, freedom := 0.0, 0
 	var products, pairs, lost [noticeLags]float64
-	for _, s := range slices.Sorted(maps.Keys(sequences)) { // or the sums would differ in their last bits
+	for _, s := range slices.Sorted(maps.Keys(sequences)) { // sorted, or the sums would differ in their last bits
 		values := sequences[s]
 		mean, _ := meanVariance(values)
 		n := len(values)
@@ -110,8 +111,8 @@ func SequenceFactor(x []float64, of []int32) float64 {
 	return max(1, bartlett(rho))
 }
 
-// DependenceWithin is the SequenceFactor of a sample, of which ranks must have been made: the larger of those of its
-// normal scores and of their squares, about a straight line, or a trend would pass for dependence.
+// DependenceWithin returns the SequenceFactor of a sample with the given ranks: the larger of those of its normal
+// scores and of their squares, about a straight line, or a trend would pass for dependence.
 func DependenceWithin(sample []float64, ranks *Ranks, of []int32) float64 {
 	z, square := make([]float64, len(sample)), make([]float64, len(sample))
 	for i, x := range sample {

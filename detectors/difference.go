@@ -2,23 +2,23 @@ package detectors
 
 import "math"
 
-// EquivalenceMargin is the difference of means, in standard deviations of the baseline, below which two laws count as the
-// same.
+// EquivalenceMargin is the difference of means, in standard deviations of the baseline, below which two distributions
+// count as the same.
 const EquivalenceMargin = .25
 
-// DifferenceWidth is the half-width w, in standard deviations of the baseline, of a time-uniform confidence sequence for
-// the difference d between the mean of n values and that of the m of a frozen baseline: the chance that d is ever further
-// than w from the difference of the two sample means, at whatever n one looks, is at most alpha.
+// DifferenceWidth returns the half-width w, in standard deviations of the baseline, of a time-uniform confidence
+// sequence for the difference d between the mean of n values and that of the m of a frozen baseline. The probability
+// that d is ever further than w from the difference of the two sample means, at any n, is at most alpha.
 //
 //	v0 = f (1/m + r^2/n),   v1 = v0 + tau^2,   w^2 = 2 v0 v1 / tau^2 * log(sqrt(v1/v0) / alpha)
 //
-// r is the standard deviation of the values in those of the baseline and f the dependence factor. It is the normal mixture
-// (Robbins, "Statistical methods related to the law of the iterated logarithm", 1970) of the likelihood ratio of the
-// differences of sample means, mixed over d with the standard deviation tau = EquivalenceMargin; the last of these
-// differences is sufficient, so that the ratio depends on it alone. It is exact for independent normal values with known
-// standard deviations, and holds asymptotically where these are estimates and for other laws (Waudby-Smith, Arbour, Sinha,
-// Kennedy & Ramdas, "Time-uniform central limit theory and asymptotic confidence sequences", Annals of Statistics 2024).
-// It is infinite without values.
+// r is the standard deviation of the values in those of the baseline and f the dependence factor. The sequence is the
+// normal mixture (Robbins, "Statistical methods related to the law of the iterated logarithm", 1970) of the likelihood
+// ratio of the differences of sample means, mixed over d with the standard deviation tau = EquivalenceMargin. The last
+// of these differences is sufficient, so that the ratio depends only on it. It is exact for independent normal values
+// with known standard deviations. It holds asymptotically if these are estimates and for other distributions
+// (Waudby-Smith, Arbour, Sinha, Kennedy & Ramdas, "Time-uniform central limit theory and asymptotic confidence
+// sequences", Annals of Statistics 2024). The width is infinite without values.
 func DifferenceWidth(m, n int64, r, f, alpha float64) float64 {
 	if m <= 0 || n <= 0 {
 		return math.Inf(1)
@@ -29,12 +29,12 @@ func DifferenceWidth(m, n int64, r, f, alpha float64) float64 {
 	return math.Sqrt(2 * v0 * v1 / tau2 * (math.Log(v1/v0)/2 - math.Log(alpha)))
 }
 
-// UnitsToEquivalence is about how many values it takes for half of the laws that are those of a baseline of m values to be
-// found the same as it: until the median of the difference of the sample means and the half-width together are no more than
-// EquivalenceMargin. It is 0 where the baseline is too small for any number of values.
+// UnitsToEquivalence returns the approximate number of values until half of the distributions that equal that of a
+// baseline of m values have been found the same. That is when the median of the difference of the sample means plus the
+// half-width is at most EquivalenceMargin. It is 0 if the baseline is too small for any number of values.
 func UnitsToEquivalence(m int64, r, f, alpha float64) int64 {
 	const (
-		medianDifference = .6745 // of a normal law, in its standard deviations
+		medianDifference = .6745 // of a normal distribution, in its standard deviations
 		most             = 1 << 40
 	)
 	tells := func(n int64) bool {

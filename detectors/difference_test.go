@@ -8,6 +8,9 @@ import (
 
 // TestDifferenceHoldsAtAllTimes draws baselines and values of one law and looks after each value.
 func TestDifferenceHoldsAtAllTimes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds of CPU")
+	}
 	const (
 		runs, m, longest = 2000, 500, 2000
 		first            = 30

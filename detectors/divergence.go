@@ -6,23 +6,24 @@ import (
 	"gonum.org/v1/gonum/mathext"
 )
 
-// psiSmoothing is what is added to each count before the population stability index is taken, or a category that one side
-// lacks would make it infinite.
+// psiSmoothing is added to each count before the population stability index is computed. Otherwise a category that one
+// side lacks would make it infinite.
 const psiSmoothing = .5
 
-// Divergence is how far two samples of categories are apart, and how far they would be by chance alone, were both drawn
-// independently from one law. Dependence, as of the steps of one episode, raises what comes by chance. All are NaN where a
-// sample is empty.
+// Divergence is the distance of two samples of categories, and the distance to expect by chance alone if both were
+// drawn independently from one distribution. Dependence, as between the steps of one episode, raises the distance by
+// chance. All fields are NaN if a sample is empty.
 type Divergence struct {
 	Value    float64
 	Expected float64 // mean under chance
 	Chance95 float64 // exceeded by chance one time in twenty
 }
 
-// PSI is the population stability index of a baseline of n and a current sample of m, sum (q_i - p_i) log(q_i / p_i), in
-// nats, from counts by category, with .5 added to each count. Categories that neither has do not count. By chance it is
-// about chi^2(K-1) (1/n + 1/m) for K categories (Yurdakul & Naranjo 2020): the customary limits of .1 and .25 are passed by
-// chance in small samples. The two slices have one count for each category in the same order; their lengths must be equal.
+// PSI returns the population stability index of a baseline of n and a current sample of m, sum (q_i - p_i) log(q_i /
+// p_i), in nats, from counts by category, with .5 added to each count. Categories that neither sample has do not count.
+// By chance it is about chi^2(K-1) (1/n + 1/m) for K categories (Yurdakul & Naranjo 2020): small samples exceed the
+// customary limits of .1 and .25 by chance. The two slices have one count for each category in the same order; their
+// lengths must be equal.
 func PSI(baseline, current []int64) Divergence {
 	s := sizes(baseline, current)
 	n, m := float64(s.baseline)+psiSmoothing*float64(s.categories), float64(s.current)+psiSmoothing*float64(s.categories)
@@ -36,9 +37,9 @@ func PSI(baseline, current []int64) Divergence {
 	return s.divergence(sum, s.perDegree())
 }
 
-// JensenShannon is the Jensen-Shannon divergence in bits, between 0 and 1: the mean of the Kullback-Leibler divergences of
-// both samples from their midpoint (Lin 1991). By chance it is about chi^2(K-1) (1/n + 1/m) / (8 log 2), the first term of
-// its expansion around equal laws. The slices are as for PSI; no smoothing is needed.
+// JensenShannon returns the Jensen-Shannon divergence in bits, between 0 and 1: the mean of the Kullback-Leibler
+// divergences of both samples from their midpoint (Lin 1991). By chance it is about chi^2(K-1) (1/n + 1/m) / (8 log 2),
+// the first term of its expansion around equal distributions. The slices are as for PSI; no smoothing is needed.
 func JensenShannon(baseline, current []int64) Divergence {
 	s := sizes(baseline, current)
 	sum := 0.0
@@ -49,9 +50,9 @@ func JensenShannon(baseline, current []int64) Divergence {
 	return s.divergence(max(0, sum/2/math.Ln2), s.perDegree()/(8*math.Ln2))
 }
 
-// GStatistic is the likelihood-ratio statistic of homogeneity of the two samples, 2 sum O log(O/E) over both, E the counts
-// expected from their shares pooled (Wilks 1938; Sokal & Rohlf 1981). By chance it is about chi^2(K-1). The slices are as
-// for PSI; no smoothing is needed.
+// GStatistic returns the likelihood-ratio statistic of homogeneity of the two samples, 2 sum O log(O/E) over both, with
+// E the counts expected from their pooled shares (Wilks 1938; Sokal & Rohlf 1981). By chance it is about chi^2(K-1).
+// The slices are as for PSI; no smoothing is needed.
 func GStatistic(baseline, current []int64) Divergence {
 	s := sizes(baseline, current)
 	share := float64(s.baseline) / float64(s.baseline+s.current)
@@ -63,9 +64,9 @@ func GStatistic(baseline, current []int64) Divergence {
 	return s.divergence(max(0, 2*sum), 1)
 }
 
-// Entropy is the entropy of the shares of categories in bits, from counts by category: 0 where there is one category alone,
-// log2(K) where all K are as common, NaN without any count. The sample's entropy is below the law's by (K-1)/(2 n log 2) on
-// average (Miller 1955), which is not corrected for.
+// Entropy returns the entropy of the shares of categories in bits, from counts by category: 0 if there is only one
+// category, log2(K) if all K are equally common, NaN without any count. The sample's entropy is below that of the
+// distribution by (K-1)/(2 n log 2) on average (Miller 1955); Entropy does not correct for this.
 func Entropy(counts []int64) float64 {
 	n := 0.0
 	for _, c := range counts {
@@ -81,7 +82,7 @@ func Entropy(counts []int64) float64 {
 	return max(0, sum/math.Ln2)
 }
 
-// xLogRatio is x log(x/y), 0 where x is.
+// xLogRatio returns x log(x/y), 0 if x is 0.
 func xLogRatio(x, y float64) float64 {
 	if x == 0 {
 		return 0
@@ -89,7 +90,7 @@ func xLogRatio(x, y float64) float64 {
 	return x * math.Log(x/y)
 }
 
-// sampleSizes are the sizes of two samples and the number of categories that either has.
+// sampleSizes holds the sizes of two samples and the number of categories that either has.
 type sampleSizes struct {
 	baseline, current int64
 	categories        int
@@ -107,17 +108,17 @@ func sizes(baseline, current []int64) sampleSizes {
 	return s
 }
 
-// perDegree is the mean of sum (q_i - p_i)^2 / p_i under chance, divided by its degrees of freedom.
+// perDegree returns the mean of sum (q_i - p_i)^2 / p_i under chance, divided by its degrees of freedom.
 func (s sampleSizes) perDegree() float64 { return 1/float64(s.baseline) + 1/float64(s.current) }
 
-// divergence adds to a value the chance level of a statistic that is scale * chi^2(K-1).
+// divergence returns a value with the chance level of a statistic that is scale * chi^2(K-1).
 func (s sampleSizes) divergence(value, scale float64) Divergence {
 	if s.baseline == 0 || s.current == 0 {
 		return Divergence{math.NaN(), math.NaN(), math.NaN()}
 	}
 	degrees := float64(s.categories - 1)
 	if degrees == 0 {
-		return Divergence{} // one category alone cannot differ
+		return Divergence{} // a single category cannot differ
 	}
 	return Divergence{Value: value, Expected: scale * degrees, Chance95: scale * 2 * mathext.GammaIncRegInv(degrees/2, .95)}
 }

@@ -2,26 +2,31 @@ package detectors
 
 import "math"
 
-// FrequencyTest follows how often something happens at the steps of an episode, such as an action or an outcome of 0 or
-// 1: of an episode's n steps it happens at s. Unlike the rank of s/n this weighs long episodes more. A branch against a
+// FrequencyTest tracks how often an event, such as an action or an outcome of 0 or 1, happens at the steps of an
+// episode: at s of the episode's n steps. Unlike the rank of s/n this gives long episodes more weight. A branch for a
 // shift by d has the capped log-likelihood-like increment
 //
 //	g = min(cap, a s - k n),   a = d / sd(s - p n),   cap = 2.5 |d| - d^2/2
 //
-// with p the share of the baseline, and k such that exp(g) has mean 1 over the episodes of the baseline. The cap is what
-// one episode may say at most: a baseline of m of them cannot vouch for more than log m.
+// with p the share of the baseline, and k such that exp(g) has mean 1 over the episodes of the baseline. The cap limits
+// the evidence of one episode: a baseline of m of them cannot support more than log m.
+//
+// For a prediction, s is the sum of the log likelihood ratios of the steps, as predicted before the episode. It has one
+// branch, with a = 1 and a cap of predictionCap. With a larger slope, alarms would come in clusters: the spread of
+// scores depends on the state of the predictor, which many episodes share. Only the likelihood ratio itself has mean 1
+// in every state.
 type FrequencyTest struct {
 	Walks
-	SD      float64   // of s - p n over the baseline
+	SD      float64   // of s - p n over the baseline; unused in a prediction
 	Offsets []float64 // k, by branch
 
 	forms []frequencyBranch // by branch
 }
 
-// episodes are the counts of a baseline: of steps[i] steps it happened at hits[i].
+// episodes are the counts of a baseline: the event happened at hits[i] of steps[i] steps.
 type episodes struct{ hits, steps []float64 }
 
-// share is the share p of the steps at which it happened, weights summing to 1.
+// share returns the share p of the steps at which the event happened. The weights sum to 1.
 func (e episodes) share(weights []float64) float64 {
 	hits, steps := 0.0, 0.0
 	for i, w := range weights {
@@ -31,7 +36,7 @@ func (e episodes) share(weights []float64) float64 {
 	return hits / steps
 }
 
-// weightedSD is the standard deviation of s - p n.
+// weightedSD returns the standard deviation of s - p n.
 func (e episodes) weightedSD(weights []float64) float64 {
 	p, variance := e.share(weights), 0.0
 	for i, w := range weights {
@@ -41,7 +46,7 @@ func (e episodes) weightedSD(weights []float64) float64 {
 	return math.Sqrt(variance)
 }
 
-// residuals gives s - p n for each episode.
+// residuals returns s - p n for each episode.
 func (e episodes) residuals(weights []float64) []float64 {
 	p, out := e.share(weights), make([]float64, len(e.hits))
 	for i := range out {
@@ -50,10 +55,20 @@ func (e episodes) residuals(weights []float64) []float64 {
 	return out
 }
 
-// NewFrequencyTest prepares the branches on the counts of a baseline in time order, of equal lengths: of steps[i] steps
-// of episode i, which must not be 0, it happened at hits[i]. The shares must not all be the same. The dependence factor is
-// that of the sample, and least at least.
+// NewFrequencyTest prepares the branches on the counts of a baseline in time order, in slices of equal length: in
+// episode i the event happened at hits[i] of steps[i] steps. No element of steps may be 0, and the shares must not all
+// be the same. The dependence factor is that of the sample, and at least least.
 func NewFrequencyTest(hits, steps []float64, least float64) *FrequencyTest {
+	return newFrequencyTest(hits, steps, least, shiftBranches(Frequency))
+}
+
+// NewPredictionTest prepares the branch of a prediction on the scores of a baseline, in the same way as
+// NewFrequencyTest on counts: in episode i the log likelihood ratios of steps[i] steps sum to scores[i].
+func NewPredictionTest(scores, steps []float64, least float64) *FrequencyTest {
+	return newFrequencyTest(scores, steps, least, []Branch{{Prediction, 1}})
+}
+
+func newFrequencyTest(hits, steps []float64, least float64, branches []Branch) *FrequencyTest {
 	e := episodes{hits, steps}
 	weights := make([]float64, len(hits))
 	for i := range weights {
@@ -62,10 +77,9 @@ func NewFrequencyTest(hits, steps []float64, least float64) *FrequencyTest {
 	sd := e.weightedSD(weights)
 	t := &FrequencyTest{Walks: Walks{Units: len(hits), Factor: max(least, DependenceFactor(e.residuals(weights)))}, SD: sd}
 	g := make([]float64, len(hits))
-	branches := shiftBranches(Frequency)
 	t.Branches, t.Offsets = make([]CUSUM, 0, len(branches)), make([]float64, 0, len(branches))
 	for _, b := range branches {
-		f := newFrequencyBranch(b.Param, sd)
+		f := newFrequencyBranch(b, sd)
 		k := f.offset(e, weights)
 		for i := range g {
 			g[i] = f.increment(hits[i], steps[i], k)
@@ -78,17 +92,17 @@ func NewFrequencyTest(hits, steps []float64, least float64) *FrequencyTest {
 	return t
 }
 
-// Prepare makes what a restored test leaves out.
+// Prepare restores the fields that a snapshot leaves out.
 func (t *FrequencyTest) Prepare() {
 	t.forms = make([]frequencyBranch, len(t.Branches))
 	for i := range t.forms {
-		t.forms[i] = newFrequencyBranch(t.Branches[i].Param, t.SD)
+		t.forms[i] = newFrequencyBranch(t.Branches[i].Branch, t.SD)
 	}
 	t.prepare()
 }
 
-// Observe folds in unit number ordinal, at hits of whose steps it happened, and reports whether an armed walk has reached
-// its threshold. While held, walks stop there.
+// Observe folds in unit number ordinal, with the event at hits of its steps, and reports whether an armed walk has
+// reached its threshold. While held, walks stop there.
 func (t *FrequencyTest) Observe(hits, steps float64, ordinal int64, held bool) (reached bool) {
 	for i := range t.Branches {
 		b := &t.Branches[i]
@@ -104,11 +118,18 @@ func (t *FrequencyTest) Observe(hits, steps float64, ordinal int64, held bool) (
 
 func capOf(d float64) float64 { return maxNormalScore*math.Abs(d) - d*d/2 }
 
-// frequencyBranch is the branch of a shift by d.
+// predictionCap is the largest evidence of one episode in a prediction, in nats. A prediction of all its steps at once
+// carries more information than one share, and a baseline of 100 episodes supports it.
+const predictionCap = 4
+
+// frequencyBranch is the branch for a shift by d, or for a prediction.
 type frequencyBranch struct{ slope, cap float64 }
 
-func newFrequencyBranch(d, sd float64) frequencyBranch {
-	return frequencyBranch{slope: d / sd, cap: capOf(d)}
+func newFrequencyBranch(b Branch, sd float64) frequencyBranch {
+	if b.Family == Prediction {
+		return frequencyBranch{slope: b.Param, cap: predictionCap}
+	}
+	return frequencyBranch{slope: b.Param / sd, cap: capOf(b.Param)}
 }
 
 func (f frequencyBranch) increment(hits, steps, k float64) float64 {
@@ -118,8 +139,9 @@ func (f frequencyBranch) increment(hits, steps, k float64) float64 {
 // offsetSteps bounds the search for an offset; it takes five or six from a good start.
 const offsetSteps = 60
 
-// offset solves sum w exp(min(cap, a s - k n)) = 1 for k, weights summing to 1. The sum falls as k grows: Newton's steps
-// start where the mean increment is 0 but for the cap, and are kept inside a bracket, which is halved where they leave it.
+// offset solves sum w exp(min(cap, a s - k n)) = 1 for k, with weights that sum to 1. The sum falls as k grows.
+// Newton's steps start where the mean increment, without the cap, is 0, and stay inside a bracket, which is halved if a
+// step would leave it.
 func (f frequencyBranch) offset(e episodes, weights []float64) float64 {
 	k := f.slope * e.share(weights)
 	low, high := math.Inf(-1), math.Inf(1)
@@ -148,7 +170,7 @@ func (f frequencyBranch) offset(e episodes, weights []float64) float64 {
 	return k
 }
 
-// between gives x where it lies inside the bracket, and else a point inside it.
+// between returns x if it lies inside the bracket, and else a point inside it.
 func between(x, low, high float64) float64 {
 	switch {
 	case x > low && x < high:

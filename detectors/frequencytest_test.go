@@ -80,3 +80,30 @@ func TestFrequencyObserveAllocatesNothing(t *testing.T) {
 		t.Errorf("%v allocations an episode", n)
 	}
 }
+
+// A prediction has one branch: the likelihood ratio itself, and no power of it.
+func TestPredictionIsTheLikelihoodRatio(t *testing.T) {
+	rng := rand.New(rand.NewPCG(21, 0))
+	scores, steps := make([]float64, 500), make([]float64, 500)
+	for i := range scores {
+		scores[i], steps[i] = .3*rng.NormFloat64()-.045, 1
+	}
+	test := NewPredictionTest(scores, steps, 1)
+	if len(test.Branches) != 1 || test.Branches[0].Branch != (Branch{Prediction, 1}) {
+		t.Fatalf("branches %+v", test.Branches)
+	}
+	sum := 0.0
+	for _, s := range scores {
+		sum += math.Exp(s - test.Offsets[0])
+	}
+	if mean := sum / 500; math.Abs(mean-1) > 1e-9 {
+		t.Errorf("the likelihood ratio has the mean %v over the baseline", mean)
+	}
+	form := newFrequencyBranch(test.Branches[0].Branch, test.SD)
+	if x := form.increment(1.5, 1, .2); math.Abs(x-1.3) > 1e-12 {
+		t.Errorf("a score of 1.5 adds %v", x)
+	}
+	if x := form.increment(50, 1, .2); x != predictionCap {
+		t.Errorf("a score of 50 adds %v", x)
+	}
+}

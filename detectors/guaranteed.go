@@ -20,36 +20,37 @@ const (
 const guaranteedBets = 8
 
 // largestStake is the first of the stakes; each is half of the one before. It is below 1, so that no single value can
-// lose everything.
+// lose all evidence.
 const largestStake = .9
 
-// mostEvidence caps the evidence of a stake, far beyond any threshold, so that a run may go on for ever.
+// mostEvidence caps the evidence of a stake, far beyond any threshold, so that a run may be arbitrarily long.
 const mostEvidence = 1e300
 
-// ErrNotInUnitInterval is returned for a value that a Guaranteed test cannot take.
+// ErrNotInUnitInterval is returned for a value that a Guaranteed test does not accept.
 var ErrNotInUnitInterval = errors.New("not between 0 and 1")
 
-// Guaranteed tests whether values in [0, 1] keep a mean mu that is given, not estimated: the Shiryaev-Roberts
-// e-detector (Shin, Ramdas & Rinaldo, "E-detectors: a nonparametric framework for sequential change detection", 2022).
-// For a stake lambda,
+// Guaranteed tests whether values in [0, 1] keep a mean mu that is given instead of estimated. It is the
+// Shiryaev-Roberts e-detector (Shin, Ramdas & Rinaldo, "E-detectors: a nonparametric framework for sequential change
+// detection", 2022). For a stake lambda,
 //
 //	above:  L = 1 + lambda (x/mu - 1)              below:  L = 1 + lambda ((1-x)/(1-mu) - 1)
 //	R <- L (R + 1),   alarm: mean of the R over the stakes (and sides) >= N
 //
 // While the mean of each value given all before it is at most mu (above), at least mu (below) or mu (both), L has a
-// conditional mean of at most 1, so that the mean of the R after t values is at most t and the mean number of values
-// to an alarm at least N, whatever the law and the dependence of the values. The stakes are .9, .45, .225, ...
+// conditional mean of at most 1. Therefore the mean of the R after t values is at most t, and the mean number of values
+// to an alarm is at least N, whatever the distribution and the dependence of the values. The stakes are .9, .45, .225,
+// ...
 //
-// N counts values. Exported fields are its snapshot.
+// N counts values. Exported fields are saved.
 type Guaranteed struct {
 	Mean float64 // mu
 	N    float64 // threshold: the mean number of values to a false alarm is at least this
 	Side Side
-	Up   [guaranteedBets]float64 // R by stake, for a mean above; 0 where that side is not tested
+	Up   [guaranteedBets]float64 // R by stake, for a mean above; 0 if that side is not tested
 	Down [guaranteedBets]float64 // R by stake, for a mean below
 }
 
-// NewGuaranteed makes a test of a mean strictly between 0 and 1 against an N above 1; others are refused.
+// NewGuaranteed returns a test of a mean strictly between 0 and 1 against an N above 1; it refuses other values.
 func NewGuaranteed(mean, n float64, side Side) (*Guaranteed, error) {
 	switch {
 	case !(mean > 0 && mean < 1):
@@ -62,8 +63,8 @@ func NewGuaranteed(mean, n float64, side Side) (*Guaranteed, error) {
 	return &Guaranteed{Mean: mean, N: n, Side: side}, nil
 }
 
-// Observe folds one value in. Outside [0, 1], NaN included, it is refused with ErrNotInUnitInterval and changes
-// nothing: to clip it instead would break the guarantee.
+// Observe folds one value in. It refuses a value outside [0, 1], or NaN, with ErrNotInUnitInterval and does not change:
+// to clip the value instead would break the guarantee.
 func (g *Guaranteed) Observe(x float64) error {
 	if !(x >= 0 && x <= 1) {
 		return fmt.Errorf("value %v: %w", x, ErrNotInUnitInterval)
@@ -77,7 +78,8 @@ func (g *Guaranteed) Observe(x float64) error {
 	return nil
 }
 
-// bet moves the evidence of every stake by a value's gain, which is at least -1 and has mean 0 or less without a change.
+// bet updates the evidence of every stake with a value's gain, which is at least -1 and has mean 0 or less without a
+// change.
 func bet(evidence *[guaranteedBets]float64, gain float64) {
 	stake := largestStake
 	for i := range evidence {
@@ -86,7 +88,7 @@ func bet(evidence *[guaranteedBets]float64, gain float64) {
 	}
 }
 
-// Evidence is the mean of R over the stakes and the sides tested; an alarm is an evidence of at least N.
+// Evidence returns the mean of R over the stakes and the sides tested; an alarm is an evidence of at least N.
 func (g *Guaranteed) Evidence() float64 {
 	share := 1. / guaranteedBets
 	if g.Side == Both {
@@ -99,12 +101,12 @@ func (g *Guaranteed) Evidence() float64 {
 	return sum
 }
 
-// Score is log Evidence / log N, and 0 where that is negative; 1 is the threshold.
+// Score returns log Evidence / log N, or 0 if that is negative; 1 is the threshold.
 func (g *Guaranteed) Score() float64 {
 	return max(0, math.Log(g.Evidence())/math.Log(g.N))
 }
 
-// Cap cuts evidence beyond the threshold down to it, so that after an alarm it falls again as soon as the mean is kept.
+// Cap lowers evidence beyond the threshold to it, so that after an alarm it falls again as soon as the mean is kept.
 func (g *Guaranteed) Cap() {
 	if over := g.Evidence() / g.N; over > 1 {
 		for i := range g.Up {
@@ -114,7 +116,7 @@ func (g *Guaranteed) Cap() {
 	}
 }
 
-// Reset forgets all evidence.
+// Reset sets all evidence back to zero.
 func (g *Guaranteed) Reset() {
 	g.Up, g.Down = [guaranteedBets]float64{}, [guaranteedBets]float64{}
 }

@@ -7,17 +7,17 @@ import (
 	"slices"
 )
 
-// ksBlock is how many slots are scanned in a row below the leaves of the tree. Scanning a few neighbours costs less
-// than the levels of the tree that it saves, and the tree takes a sixth of the memory.
+// ksBlock is the number of consecutive slots that are scanned below the leaves of the tree. To scan a few neighbours
+// costs less than the levels of the tree that it saves, and the tree takes a sixth of the memory.
 const ksBlock = 8
 
-// ksNode sums up a run of neighbouring slots: the sum of their differences, and the largest and the smallest sum over
-// a non-empty prefix of the run.
+// ksNode summarises a run of neighbouring slots: the sum of their differences, and the largest and the smallest sum
+// over a non-empty prefix of the run.
 type ksNode struct {
 	sum, max, min int32
 }
 
-// then is the node of the run a followed by the run b.
+// then returns the node of the run a followed by the run b.
 func (a ksNode) then(b ksNode) ksNode {
 	return ksNode{
 		sum: a.sum + b.sum,
@@ -26,8 +26,8 @@ func (a ksNode) then(b ksNode) ksNode {
 	}
 }
 
-// SlidingKS is the exact two-sample Kolmogorov-Smirnov statistic of a frozen baseline of m points against the last w
-// values of a stream, D = sup |F(x) - G(x)|.
+// SlidingKS computes the exact two-sample Kolmogorov-Smirnov statistic of a frozen baseline of m points against the
+// last w values of a stream, D = sup |F(x) - G(x)|.
 //
 // With k distinct baseline points every value falls in one of 2k+1 slots: equal to a point, or strictly between two.
 // Inside a slot between two points F is constant and G monotone, so D is reached at the end of a slot. Each slot holds
@@ -36,18 +36,18 @@ func (a ksNode) then(b ksNode) ksNode {
 // of the tree, O(log m), and allocates nothing.
 type SlidingKS struct {
 	points []float64 // distinct baseline points, ascending
-	m      int32     // baseline points, repeated ones counted
+	m      int32     // baseline points, including repeated ones
 	slots  []int32   // differences; slot 2i+1 is point i, slot 2i lies before it; padded with zeros to whole blocks
 	nodes  []ksNode  // heap order, the root at 1, the blocks of slots at the second half
 	values []float64 // ring of the last values
 	where  []int32   // their slots
-	next   int       // place of the next value in the ring
+	next   int       // index of the next value in the ring
 	full   bool
 }
 
-// NewSlidingKS prepares the statistic of a baseline, which is copied, against a window of the given number of values.
+// NewSlidingKS prepares the statistic of a baseline, which it copies, against a window of the given number of values.
 // It refuses an empty baseline, a NaN in it, a window below 1, and a baseline and a window whose sizes multiplied
-// exceed 2^31 - 1. Infinite values are ordered like any other.
+// exceed 2^31 - 1. It orders infinite values like any other.
 func NewSlidingKS(baseline []float64, window int) (*SlidingKS, error) {
 	if len(baseline) == 0 {
 		return nil, errors.New("a Kolmogorov-Smirnov statistic needs a baseline of at least one point")
@@ -58,8 +58,8 @@ func NewSlidingKS(baseline []float64, window int) (*SlidingKS, error) {
 	return order(baseline).SlidingKS(window)
 }
 
-// SlidingKS prepares the statistic of the sample against a window of the given number of values, as NewSlidingKS does. It
-// holds the sample's points together with the ranks.
+// SlidingKS prepares the statistic of the sample against a window of the given number of values, in the same way as
+// NewSlidingKS. It shares the sample's points with the ranks.
 func (r *Ranks) SlidingKS(window int) (*SlidingKS, error) {
 	if err := checkKS(r.Len(), window); err != nil {
 		return nil, err
@@ -98,7 +98,7 @@ func checkKS(m, window int) error {
 	return nil
 }
 
-// Add slides the window over one more value. NaN has no place in an order and is ignored.
+// Add slides the window over one more value. NaN cannot be ordered and is ignored.
 func (k *SlidingKS) Add(x float64) {
 	if math.IsNaN(x) {
 		return
@@ -123,8 +123,8 @@ func (k *SlidingKS) Add(x float64) {
 	k.full = k.full || filled
 }
 
-// Statistic gives D, between 0 and 1, and whether the window is full. Before that D is NaN: a shorter window would
-// need all slots to be weighed anew with each value.
+// Statistic returns D, between 0 and 1, and whether the window is full. Before that D is NaN: with a shorter window,
+// each value would change the weight of all slots.
 func (k *SlidingKS) Statistic() (d float64, full bool) {
 	if !k.full {
 		return math.NaN(), false
@@ -134,8 +134,8 @@ func (k *SlidingKS) Statistic() (d float64, full bool) {
 	return float64(largest) / (float64(k.m) * float64(len(k.values))), true
 }
 
-// Window copies out the values in the window, oldest first. Adding them to a new SlidingKS of the same baseline and
-// window restores this one.
+// Window returns a copy of the values in the window, oldest first. Adding them to a new SlidingKS of the same baseline
+// and window restores this one.
 func (k *SlidingKS) Window() []float64 {
 	if !k.full {
 		return slices.Clone(k.values[:k.next])
@@ -143,7 +143,7 @@ func (k *SlidingKS) Window() []float64 {
 	return slices.Concat(k.values[k.next:], k.values[:k.next])
 }
 
-// Merged gives the statistic of one window over the values of two, of the same baseline: those of o after those of k.
+// Merged returns the statistic of one window over the values of two, of the same baseline: those of o after those of k.
 func (k *SlidingKS) Merged(o *SlidingKS) (*SlidingKS, error) {
 	if k.m != o.m || !slices.Equal(k.points, o.points) {
 		return nil, errors.New("Kolmogorov-Smirnov windows of different baselines cannot be merged")
@@ -158,7 +158,7 @@ func (k *SlidingKS) Merged(o *SlidingKS) (*SlidingKS, error) {
 	return merged, nil
 }
 
-// baseline gives the baseline back: what the slots hold, the window's values taken out.
+// baseline returns the values of the baseline, from the slots without the values of the window.
 func (k *SlidingKS) baseline() []float64 {
 	count := make([]int32, len(k.slots))
 	for _, slot := range k.where[:len(k.Window())] {
@@ -174,7 +174,7 @@ func (k *SlidingKS) baseline() []float64 {
 	return baseline
 }
 
-// slot finds where x falls: 2i+1 if it equals point i, else twice the number of points below it.
+// slot returns the slot of x: 2i+1 if it equals point i, else twice the number of points below it.
 func (k *SlidingKS) slot(x float64) int32 {
 	i := searchPoints(k.points, x)
 	if i < len(k.points) && k.points[i] == x {
@@ -183,7 +183,7 @@ func (k *SlidingKS) slot(x float64) int32 {
 	return int32(2 * i)
 }
 
-// block sums up the slots of a block.
+// block summarises the slots of a block.
 func (k *SlidingKS) block(b int) ksNode {
 	slots := (*[ksBlock]int32)(k.slots[b*ksBlock:])
 	n := ksNode{sum: slots[0], max: slots[0], min: slots[0]}
@@ -195,8 +195,8 @@ func (k *SlidingKS) block(b int) ksNode {
 	return n
 }
 
-// refresh recomputes what lies above two changed slots. Both paths are walked level by level until they meet, so that
-// the common part is done once and the rest of one hides the latency of the other.
+// refresh recomputes the nodes above two changed slots. It walks both paths level by level until they meet, so that the
+// common part is computed once and the rest of one hides the latency of the other.
 func (k *SlidingKS) refresh(s, t int32) {
 	first := len(k.nodes) / 2
 	i, j := int(s)/ksBlock, int(t)/ksBlock

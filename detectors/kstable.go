@@ -16,29 +16,29 @@ type ksThresholds struct {
 	d       [][][]float64
 }
 
-// KSThreshold gives the threshold d of SlidingKS for a baseline of m points and a window: the smallest for which, with
-// 99 % of baselines, the mean number of units from a full window to the first D >= d is at least exp(logARL0), where
-// units are independent and follow the baseline's law. It is the same for every continuous law. On data with ties D is
-// never larger than on the data with its ties broken, so there d keeps more than it promises.
+// KSThreshold returns the threshold d of SlidingKS for a baseline of m points and a window. It is the smallest for
+// which, with 99 % of baselines, the mean number of units from a full window to the first D >= d is at least
+// exp(logARL0), if units are independent and follow the baseline's distribution. It is the same for every continuous
+// distribution. On data with ties D is never larger than on the data with its ties broken, so there d is conservative.
 //
-// The table is made by the program in the directory kstable: exact chances of D >= d for each baseline, and simulated
-// streams for how often such units come together, which reach an ARL0 of a million; to a thousand million what they
-// show is extrapolated. Between two levels d^2 is linear in logARL0; beyond the highest the line of the last tenfold goes
-// on. The distribution function of a baseline is off by about 1/sqrt(m), so d is nearly a line in 1/sqrt(m) and convex in
-// log(m): between two sizes it is read off the chord over log(m), which lies above. Beyond the largest size d stays, and
-// below the lowest level too: all three err on the safe side.
+// The program in the directory kstable computes the table from exact probabilities of D >= d for each baseline, and
+// from simulated streams, which show how often such units cluster. The streams reach an ARL0 of a million; up to a
+// thousand million the table extrapolates them. Between two levels d^2 is linear in logARL0; beyond the highest the
+// line of the last tenfold continues. The distribution function of a baseline is off by about 1/sqrt(m), so d is nearly
+// a line in 1/sqrt(m) and convex in log(m). Between two sizes it is read off the chord over log(m), which lies above.
+// Beyond the largest size d stays constant, and below the lowest level too: all three err on the safe side.
 //
-// ok is false, and d is NaN, where there is no threshold: m below the smallest size, a window that is not in the table,
-// a level that no D below 1 keeps, or NaN.
+// ok is false, and d is NaN, if there is no threshold: m below the smallest size, a window that is not in the table, a
+// level that no D below 1 keeps, or NaN.
 func KSThreshold(m, window int, logARL0 float64) (d float64, ok bool) {
 	d = ksTable.threshold(m, window, logARL0)
-	if !(d < 1) { // NaN included
+	if !(d < 1) { // including NaN
 		return math.NaN(), false
 	}
 	return d, true
 }
 
-// threshold is NaN outside the table, and may exceed 1.
+// threshold returns NaN outside the table, and may exceed 1.
 func (t *ksThresholds) threshold(m, window int, logARL0 float64) float64 {
 	w := slices.Index(t.windows, window)
 	if w < 0 || m < t.sizes[0] {
@@ -57,7 +57,7 @@ func (t *ksThresholds) threshold(m, window int, logARL0 float64) float64 {
 		math.Log(float64(t.sizes[j])), t.at(rows[j], logARL0))
 }
 
-// at reads a row at a level.
+// at returns the value of a row at a level.
 func (t *ksThresholds) at(row []float64, logARL0 float64) float64 {
 	last := len(t.levels) - 1
 	if logARL0 <= math.Log(t.levels[0]) {
@@ -76,7 +76,7 @@ func (t *ksThresholds) at(row []float64, logARL0 float64) float64 {
 		math.Log(t.levels[to]), row[to]*row[to]))
 }
 
-// tenfoldBelow is the highest level that is at most a tenth of level i.
+// tenfoldBelow returns the highest level that is at most a tenth of level i.
 func (t *ksThresholds) tenfoldBelow(i int) int {
 	j := i
 	for t.levels[j] > t.levels[i]/10 {
@@ -85,7 +85,7 @@ func (t *ksThresholds) tenfoldBelow(i int) int {
 	return j
 }
 
-// chord is the line through (x0, y0) and (x1, y1) at x.
+// chord returns the value at x of the line through (x0, y0) and (x1, y1).
 func chord(x, x0, y0, x1, y1 float64) float64 {
 	return y0 + (y1-y0)*(x-x0)/(x1-x0)
 }

@@ -44,7 +44,7 @@ func uniformValues(n int, r *rand.Rand) []float64 {
 // The share of baselines that keep the ARL0 is at least .99 less three standard errors, and the median baseline has
 // less than the factor times the ARL0. The factor is the price of the other baselines' luck: it grows with the error of
 // a baseline as compared with that of a window, sqrt(window/m), and with the threshold.
-func TestKSThresholdKeepsItsARL0(t *testing.T) {
+func TestSimKSThresholdKeepsItsARL0(t *testing.T) {
 	const baselines = 200
 	least := .99 - 3*math.Sqrt(.99*.01/baselines)
 	for name, c := range map[string]struct {

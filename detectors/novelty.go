@@ -10,46 +10,55 @@ import (
 // noveltyShare is the share of one value from which on a sample counts as nearly constant.
 const noveltyShare = .95
 
-// noveltyAlternative is the share of novel units that the test looks for.
+// noveltyAlternative is the share of novel units under the alternative.
 const noveltyAlternative = .5
 
 // maxNoveltyHeight bounds the search for a threshold, in lattice steps.
 const maxNoveltyHeight = 512
 
-// Novelty is a Bernoulli CUSUM for a nearly constant quantity: a unit is novel when its value is not the baseline's
-// mode. The baseline's rate of novel units is taken as its upper 90 % limit (Clopper & Pearson 1934), and tested
-// against one half. The walk lives on a lattice, a novel unit going Up steps up and another one step down, so that
-// its false-alarm rate is exact.
+// Novelty is a Bernoulli CUSUM for a nearly constant quantity: a unit is novel if its value is not the baseline's mode.
+// The baseline's rate of novel units is taken as its upper 90 % limit (Clopper & Pearson 1934), and tested against one
+// half. The walk is on a lattice: a novel unit moves it Up steps up and another one moves it one step down, so that its
+// false-alarm rate is exact.
 type Novelty struct {
 	Mode      float64
 	Rate      float64 // upper 90 % limit of the share of novel units
 	Up        int     // steps up of a novel unit
 	Height    int     // threshold in steps, 0 before arming
-	Walk      int     // where the walk stands
+	Walk      int     // height of the walk
 	Zeroed    bool    // whether it has been at 0 since Hold
 	StartedAt int64   // ordinal of the unit at which it last left 0
 }
 
-// NearlyConstant reports whether more than 95 % of the sample are one value.
+// NearlyConstant reports whether more than 95 % of the sample have the same value.
 func NearlyConstant(r *Ranks) bool {
 	_, n := r.Mode()
 	return float64(n) > noveltyShare*float64(r.Len())
 }
 
+// novelLimits returns the lower and the upper 90 % limit of the share of values that are not the mode.
+func (r *Ranks) novelLimits() (low, high float64) {
+	_, n := r.Mode()
+	novel, usual := float64(r.Len()-n), float64(n)
+	if novel > 0 {
+		low = mathext.InvRegIncBeta(novel, usual+1, .1)
+	}
+	return low, mathext.InvRegIncBeta(novel+1, usual, .9)
+}
+
 // NewNovelty prepares the test on a nearly constant sample.
 func NewNovelty(r *Ranks) *Novelty {
-	mode, n := r.Mode()
-	m := r.Len()
-	rate := mathext.InvRegIncBeta(float64(m-n+1), float64(n), .9)
+	mode, _ := r.Mode()
+	_, rate := r.novelLimits()
 	ratio := math.Log(noveltyAlternative/rate) / -math.Log((1-noveltyAlternative)/(1-rate))
 	return &Novelty{Mode: mode, Rate: rate, Up: max(1, int(math.Round(ratio)))}
 }
 
-// Arm sets the smallest threshold above one novel unit whose false alarms come no more often than rate a unit. It
-// reports whether there is one.
+// Arm sets the smallest threshold above one novel unit with at most rate false alarms per unit. It reports whether
+// there is one.
 func (t *Novelty) Arm(rate float64) bool {
 	if t.Rate >= noveltyAlternative {
-		return false // the sample is too small to tell novel units from others
+		return false // the sample is too small to separate novel units from others
 	}
 	for h := t.Up + 1; h <= maxNoveltyHeight; h++ {
 		if 1/t.meanTime(h) <= rate {
@@ -60,7 +69,7 @@ func (t *Novelty) Arm(rate float64) bool {
 	return false
 }
 
-// FalseAlarmRate is the rate of false alarms, a unit, of the armed test; 0 where it is not armed.
+// FalseAlarmRate returns the false-alarm rate per unit of the armed test; 0 if it is not armed.
 func (t *Novelty) FalseAlarmRate() float64 {
 	if t.Height == 0 {
 		return 0
@@ -68,7 +77,7 @@ func (t *Novelty) FalseAlarmRate() float64 {
 	return 1 / t.meanTime(t.Height)
 }
 
-// meanTime is the mean number of baseline units in which the walk climbs from 0 to h.
+// meanTime returns the mean number of baseline units in which the walk climbs from 0 to h.
 func (t *Novelty) meanTime(h int) float64 {
 	q := mat.NewDense(h, h, nil)
 	for i := range h {
@@ -100,16 +109,16 @@ func (t *Novelty) Observe(x float64, ordinal int64, held bool) {
 	}
 }
 
-// Reset puts the walk back to 0.
+// Reset sets the walk back to 0.
 func (t *Novelty) Reset() { t.Walk, t.Zeroed = 0, true }
 
-// Hold notes whether the walk is at 0 now, and cuts it down to its threshold, as Walks.Hold does.
+// Hold records whether the walk is at 0 now, and lowers it to its threshold, like Walks.Hold.
 func (t *Novelty) Hold() {
 	t.Zeroed = t.Walk == 0
 	t.Walk = min(t.Walk, t.Height)
 }
 
-// Score is how far the walk has gone to its threshold, 0 before arming.
+// Score returns the walk as a share of its threshold, 0 before arming.
 func (t *Novelty) Score() float64 {
 	if t.Height == 0 {
 		return 0

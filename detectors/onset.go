@@ -2,16 +2,16 @@ package detectors
 
 import "math"
 
-// onsetMass is the posterior probability that the interval of an onset holds at least. At the alarm of a CUSUM, which
-// stops the values at their most extreme, an interval of .9 holds the onset of a shift by half a standard deviation in
-// 85 % of cases; one of .95 does in 90 %, and that of larger changes in more.
+// onsetMass is the least posterior probability of the interval of an onset. At the alarm of a CUSUM, which stops the
+// values at their most extreme, an interval of .9 covers the onset of a shift by half a standard deviation in 85 % of
+// cases. One of .95 covers it in 90 %, and that of larger changes in more.
 const onsetMass = .95
 
-// onsetSlack is how many values before the start of a walk an onset is looked for at least.
+// onsetSlack is the least number of values before the start of a walk in which to search for an onset.
 const onsetSlack = 64
 
-// The prior of what a change makes of normal scores: their variance is inverse gamma with shape and scale of these, and
-// their mean normal with that variance divided by the weight: they count as two values that look like the baseline.
+// The prior of normal scores after a change: their variance is inverse gamma with this shape and scale, and their mean
+// normal with that variance divided by the weight. It counts as two values that look like the baseline.
 const (
 	onsetShape  = 1
 	onsetScale  = 1
@@ -24,10 +24,10 @@ type Onset struct {
 	From, To int // the 90 % interval around it, both included
 }
 
-// FindOnset estimates the onset of a change that has not ended with the last of the values, which must hold at least
-// one and no NaN. start is the index at which the walk of the detector that fired last left 0, below 0 where that lies
-// before the values; the onset is looked for from there back by as many values as the walk has taken since, 64 at
-// least. An onset at index 0 may lie before it. factor is the dependence factor of the values, at least 1.
+// FindOnset estimates the onset of a change that is still in effect at the last of the values, which must hold at least
+// one and no NaN. start is the index at which the walk of the detector that fired last left 0, below 0 if that lies
+// before the values. The search goes back from there by as many values as the walk has taken since, at least 64. An
+// onset at index 0 may lie before it. factor is the dependence factor of the values, at least 1.
 //
 // With Z the normal scores of the ranks, standardised over the baseline's own, the evidence that values k, k+1, ... n-1
 // are changed and those before them are not is
@@ -35,12 +35,12 @@ type Onset struct {
 //	log B_k = (log of the integral of prod N(Z_i; mu, s^2) over the prior of (mu, s^2) - sum log N(Z_i; 0, 1)) / factor
 //
 // with a normal-inverse-gamma prior, which has a closed form (Murphy, "Conjugate Bayesian analysis of the Gaussian
-// distribution", 2007, section 3); of a nearly constant baseline it is that of a beta-binomial share of novel values
-// against the baseline's. At is the k of the largest B_k. The B_k are the posterior of a flat prior over k (Chernoff &
-// Zacks, Annals of Mathematical Statistics 1964): From and To are the ends of the interval around At that has 95 % of
-// their sum. Over many alarms it then holds the onset in about 90 % of cases where a shift by half a standard deviation
-// set them off, and in more where the change was larger. A change that comes about slowly has no one onset: the estimate
-// then lies where it has become plain. It takes O(n log m).
+// distribution", 2007, section 3). For a nearly constant baseline it is that of a beta-binomial share of novel values
+// against the nearest share within the baseline's 90 % limits. At is the k of the largest B_k. The B_k are the
+// posterior of a flat prior over k (Chernoff & Zacks, Annals of Mathematical Statistics 1964): From and To are the ends
+// of the interval around At that has 95 % of their sum. Over many alarms it then covers the onset in about 90 % of
+// cases if a shift by half a standard deviation raised them, and in more if the change was larger. A gradual change has
+// no single onset: the estimate then lies where the change has become clear. The search takes O(n log m).
 func FindOnset(values []float64, ranks *Ranks, factor float64, start int) Onset {
 	start = max(0, min(start, len(values)-1))
 	first := max(0, start-max(onsetSlack, len(values)-start))
@@ -58,8 +58,8 @@ func FindOnset(values []float64, ranks *Ranks, factor float64, start int) Onset 
 	return Onset{At: first + best, From: first + from, To: first + to}
 }
 
-// highestMass gives the ends of an interval around the best of some probabilities, which are given by their logarithms up
-// to a common constant: it takes in the likelier neighbour until it has the mass onsetMass.
+// highestMass returns the ends of an interval around the best of some probabilities, given by their logarithms up to a
+// common constant. It extends the interval to the likelier neighbour until it has the mass onsetMass.
 func highestMass(logs []float64, best int) (from, to int) {
 	total := 0.0
 	for _, l := range logs {
@@ -79,20 +79,21 @@ func highestMass(logs []float64, best int) (from, to int) {
 	return from, to
 }
 
-// onsetEvidence sums up values that are held to be changed, the newest first.
+// onsetEvidence summarises the values assumed to be changed, newest first.
 type onsetEvidence struct {
 	ranks      *Ranks
 	mean, sd   float64 // of the baseline's own normal scores
 	n, sum, sq float64 // of the standardised scores
-	constant   bool    // whether the baseline is nearly constant: then n counts values, and sum novel ones
-	mode, rate float64 // of a nearly constant baseline
+	constant   bool    // whether the baseline is nearly constant: n then counts values, and sum novel ones
+	mode       float64 // of a nearly constant baseline
+	low, high  float64 // limits of its share of novel values
 }
 
 func newOnsetEvidence(ranks *Ranks) onsetEvidence {
 	e := onsetEvidence{ranks: ranks, constant: NearlyConstant(ranks)}
 	if e.constant {
-		test := NewNovelty(ranks)
-		e.mode, e.rate = test.Mode, test.Rate
+		e.mode, _ = ranks.Mode()
+		e.low, e.high = ranks.novelLimits()
 		return e
 	}
 	m := float64(ranks.Len())
@@ -120,10 +121,15 @@ func (e *onsetEvidence) add(x float64) {
 	e.sq += z * z
 }
 
-// logRatio is log B of the values summed up.
+// logRatio returns log B of the summarised values.
 func (e *onsetEvidence) logRatio() float64 {
 	if e.constant {
-		return logBeta(1+e.sum, 1+e.n-e.sum) - e.sum*math.Log(e.rate) - (e.n-e.sum)*math.Log(1-e.rate)
+		rate := min(e.high, max(e.low, e.sum/e.n))
+		unchanged := (e.n - e.sum) * math.Log1p(-rate)
+		if e.sum > 0 {
+			unchanged += e.sum * math.Log(rate)
+		}
+		return logBeta(1+e.sum, 1+e.n-e.sum) - unchanged
 	}
 	weight, shape := onsetWeight+e.n, onsetShape+e.n/2
 	scale := onsetScale + (e.sq-e.sum*e.sum/weight)/2

@@ -50,18 +50,20 @@ func TestOnsetEvidenceOfNovelValues(t *testing.T) {
 	sample := make([]float64, 300)
 	sample[0], sample[1] = 1, 2
 	evidence := newOnsetEvidence(NewRanks(sample))
-	rate := NewNovelty(NewRanks(sample)).Rate
+	low, high := NewRanks(sample).novelLimits()
 	var novel, usual int
-	want := 0.0
+	changed := 0.0
 	for _, x := range []float64{0, 5, 0, 0, -3, 2, 0, 7} {
 		evidence.add(x)
 		if x == 0 { // Laplace's rule of succession predicts the next value
-			want += math.Log(float64(usual+1)/float64(novel+usual+2)) - math.Log(1-rate)
+			changed += math.Log(float64(usual+1) / float64(novel+usual+2))
 			usual++
 		} else {
-			want += math.Log(float64(novel+1)/float64(novel+usual+2)) - math.Log(rate)
+			changed += math.Log(float64(novel+1) / float64(novel+usual+2))
 			novel++
 		}
+		rate := min(high, max(low, float64(novel)/float64(novel+usual)))
+		want := changed - float64(novel)*math.Log(rate) - float64(usual)*math.Log(1-rate)
 		if got := evidence.logRatio(); math.Abs(got-want) > 1e-12 {
 			t.Fatalf("log B %v after %v, want %v", got, x, want)
 		}
@@ -106,6 +108,9 @@ func furthest(test *RankTest) *CUSUM {
 }
 
 func TestOnsetIntervalHoldsTheChange(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds of CPU")
+	}
 	changes := []struct {
 		name    string
 		mean    float64
@@ -209,5 +214,21 @@ func TestOnsetOfNovelValuesInANearlyConstantQuantity(t *testing.T) {
 	}
 	if o := FindOnset(values, NewRanks(sample), 1, 80); o.At != 80 || o.From < 60 || o.To > 84 {
 		t.Errorf("onset %+v, want 80", o)
+	}
+}
+
+// Clicks that stop: the onset lies near the last of them, not where the baseline's upper limit would still explain more.
+func TestOnsetOfRareValuesThatStop(t *testing.T) {
+	ranks := NewRanks(rareSample(500, 19))
+	rng := rand.New(rand.NewPCG(64, 0))
+	for run := range 20 {
+		values := make([]float64, 600)
+		for i := range 260 {
+			values[i] = rareValue(rng, .038)
+		}
+		o := FindOnset(values, ranks, 1, 260)
+		if o.At < 100 || o.At > 320 || o.From > 260 || o.To < 240 {
+			t.Errorf("run %d: %+v, want it around 260", run, o)
+		}
 	}
 }

@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// The overlap of branches is measured at a rate of one false alarm in overlapUnits units, over overlapAlarms of them,
-// and falls by overlapDecay of what it is above 1 for each factor of ten by which the wanted rate is lower, as was
+// The overlap of branches is measured at a rate of one false alarm in overlapUnits units, over overlapAlarms of them.
+// Its excess over 1 falls by overlapDecay for each factor of ten by which the wanted rate is lower; this decay was
 // measured.
 const (
 	overlapUnits  = 500
@@ -16,10 +16,10 @@ const (
 	overlapDecay  = .25
 )
 
-// Overlap is by how much the false alarms of all armed branches together come more seldom than the sum of their rates
-// says, because branches see the same units and alarm together; at least 1. It is measured by running the walks on whole
-// units drawn from the baseline, with thresholds lowered so that alarms are frequent enough to be counted; one standard
-// error is taken off. The result depends on the seed alone.
+// Overlap returns the factor by which the false alarms of all armed branches together are rarer than the sum of their
+// rates says, because branches see the same units and alarm together; at least 1. It runs the walks on whole units
+// drawn from the baseline, with thresholds lowered so that alarms are frequent enough to be counted, and subtracts one
+// standard error. The result depends only on the seed.
 func Overlap(samples []BaselineSample, units int, seed uint64) float64 {
 	walked := make([]walked, len(samples))
 	rate := 0.0
@@ -37,7 +37,7 @@ func Overlap(samples []BaselineSample, units int, seed uint64) float64 {
 	return max(1, 1+(ratio-1)*kept)
 }
 
-// walked is a sample whose test is run on its own units.
+// walked is a sample whose test runs on its own units.
 type walked struct {
 	BaselineSample
 	own []rank // by unit, of a ranked sample
@@ -64,8 +64,8 @@ func (w *walked) walks() *Walks {
 	return &w.Frequency.Walks
 }
 
-// lowered gives the sample a test of its own, at zero, without allowance and dependence factor, with thresholds lowered
-// by so many nats.
+// lowered returns the sample with a new test, at zero, without allowance and dependence factor, with thresholds
+// lowered by so many nats.
 func (w walked) lowered(by float64) walked {
 	if w.Rank != nil {
 		w.Rank = &RankTest{Walks: w.Rank.Walks, ranks: w.Rank.ranks}
@@ -99,11 +99,12 @@ func (w *walked) observe(unit int) (alarm bool) {
 	}
 }
 
-// overlapParts is how many generators share the work, so that the result does not depend on the number of cores.
+// overlapParts is the number of generators that share the work, so that the result does not depend on the number of
+// cores.
 const overlapParts = 4
 
-// meanTimeToAlarm is the mean number of units between alarms with thresholds lowered by so many nats. The time is
-// bounded: alarms that come much more seldom than at the given rate are not waited for.
+// meanTimeToAlarm returns the mean number of units between alarms with thresholds lowered by so many nats. The time is
+// bounded: it does not wait for alarms that are much rarer than the given rate.
 func meanTimeToAlarm(samples []walked, units int, lowered, rate float64, seed uint64) float64 {
 	var total, alarms [overlapParts]int
 	var wg sync.WaitGroup

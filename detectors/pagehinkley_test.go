@@ -12,7 +12,7 @@ type plainPageHinkley struct {
 	up, down, lowest, highest float64
 }
 
-// add gives the larger statistic in units of the threshold.
+// add returns the larger statistic in units of the threshold.
 func (p *plainPageHinkley) add(x float64) float64 {
 	p.xs = append(p.xs, x)
 	sum := 0.0

@@ -2,13 +2,13 @@ package detectors
 
 import "math"
 
-// proofErrors is how many standard errors a branch's mean likelihood ratio may lie above 1.
+// proofErrors is the number of standard errors by which a branch's mean likelihood ratio may exceed 1.
 const proofErrors = 3
 
-// Proof holds what a test would have made of units that came after its baseline, before it is armed. It is for tests of
-// something that was learnt from the baseline: the more was learnt, the less the baseline's own units tell of those to come.
-// Of each branch the mean of exp(g - C), 1 over the baseline, must not have grown: it bounds the branch's false alarms. Its
-// fields are its whole state.
+// Proof validates a test on units after its baseline, before it is armed. It is for tests of a quantity learnt from the
+// baseline: the more was learnt, the less the baseline's own units predict later ones. For each branch the mean of
+// exp(g - C), which is 1 over the baseline, must not have grown: it bounds the branch's false alarms. Its fields are
+// its whole state.
 type Proof struct {
 	Units int
 	Sums  []float64 // of exp(g - C), by branch
@@ -27,14 +27,14 @@ func (p *Proof) Add(t *RankTest, x float64) {
 	p.Units++
 }
 
-// Refutation is a branch that does not hold what its baseline promised.
+// Refutation is a branch that failed the validation.
 type Refutation struct {
 	Branch      Branch
 	Mean, Limit float64 // of exp(g - C)
 }
 
-// Refuted gives the first branch of those that carry whose mean is above 1 + 3 chi sqrt(f (1/n + 1/m)), three standard
-// errors of it over n units and a baseline of m with dependence factor f.
+// Refuted returns the first carrying branch whose mean is above 1 + 3 chi sqrt(f (1/n + 1/m)), three standard errors of
+// it over n units and a baseline of m with dependence factor f.
 func (p *Proof) Refuted(t *RankTest) (Refutation, bool) {
 	n, m := float64(p.Units), float64(t.Units)
 	for i, sum := range p.Sums {

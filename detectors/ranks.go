@@ -8,16 +8,17 @@ import (
 // maxNormalScore bounds normal scores, so that one unit, however extreme, is limited evidence.
 const maxNormalScore = 2.5
 
-// Ranks gives the mid-rank of a value among a frozen sample of m points as a number in (0, 1).
+// Ranks holds a frozen sample of m points. It returns the mid-rank of a value among them as a number in (0, 1).
 type Ranks struct {
 	Points Floats // distinct values, ascending
-	// Below[i] is how many sample points are less than Points[i]; one more entry than Points, the last is m. It is nil
-	// where all points of the sample differ, and Below[i] would be i.
+	// Below[i] is the number of sample points less than Points[i]; it has one more entry than Points, the last is m. It
+	// is nil if all points of the sample differ, as Below[i] would be i.
 	Below Counts
-	// Uniform says that values are mid-ranks already, among like ones, so that the rank of a value is the value itself.
+	// Uniform means that values already are mid-ranks among similar ones, so that the rank of a value is the value
+	// itself.
 	Uniform bool
 
-	z    []float64 // normal scores of a new value by twice the sample points below it, those equal to it counted once
+	z    []float64 // normal scores of a new value by twice the number of sample points below it, plus the number equal to it
 	more float64   // m+1
 }
 
@@ -35,11 +36,11 @@ func NewRanks(sample []float64) *Ranks {
 	return r
 }
 
-// order gives the ranks of a sample without the normal scores.
+// order returns the ranks of a sample without the normal scores.
 func order(sample []float64) *Ranks {
 	sorted := slices.Clone(sample)
 	slices.Sort(sorted)
-	r := &Ranks{Points: slices.Clone(slices.Compact(slices.Clone(sorted)))} // no larger than need be
+	r := &Ranks{Points: slices.Clone(slices.Compact(slices.Clone(sorted)))} // without spare capacity
 	if len(r.Points) < len(sorted) {
 		r.Below = make(Counts, 0, len(r.Points)+1)
 		for i, x := range sorted {
@@ -59,7 +60,7 @@ func newUniformRanks(sample []float64) *Ranks {
 	return r
 }
 
-// Prepare makes the table of normal scores where there is none.
+// Prepare computes the table of normal scores if there is none.
 func (r *Ranks) Prepare() {
 	if r.z != nil {
 		return
@@ -71,18 +72,18 @@ func (r *Ranks) Prepare() {
 	}
 }
 
-// ShareScores takes the table of normal scores of another sample, if that is as large: the scores depend on the size of a
-// sample alone.
+// ShareScores takes over the table of normal scores of another sample of the same size: the scores depend only on the
+// size of a sample.
 func (r *Ranks) ShareScores(other *Ranks) {
 	if other.Len() == r.Len() {
 		r.z, r.more = other.z, other.more
 	}
 }
 
-// fresh is the mid-rank of a new value by twice the points below it: (less + equal/2 + 1/2)/(m+1).
+// fresh returns the mid-rank of a new value by twice the points below it: (less + equal/2 + 1/2)/(m+1).
 func (r *Ranks) fresh(twice int) float64 { return float64(twice+1) / 2 / r.more }
 
-// below is how many sample points are less than point i, all of them where i is the number of points.
+// below returns the number of sample points less than point i, all of them if i is the number of points.
 func (r *Ranks) below(i int) int {
 	if r.Below == nil {
 		return i
@@ -90,7 +91,7 @@ func (r *Ranks) below(i int) int {
 	return int(r.Below[i])
 }
 
-// score is the normal score of a new value that is equal to point i.
+// score returns the normal score of a new value that is equal to point i.
 func (r *Ranks) score(i int) float64 {
 	if r.Uniform {
 		return normalScore(r.Points[i])
@@ -98,16 +99,16 @@ func (r *Ranks) score(i int) float64 {
 	return r.z[r.below(i)+r.below(i+1)]
 }
 
-// count is how many sample points are equal to point i.
+// count returns the number of sample points equal to point i.
 func (r *Ranks) count(i int) int { return r.below(i+1) - r.below(i) }
 
-// Len is the size m of the sample.
+// Len returns the size m of the sample.
 func (r *Ranks) Len() int { return r.below(len(r.Points)) }
 
-// Distinct is the number of distinct values in the sample.
+// Distinct returns the number of distinct values in the sample.
 func (r *Ranks) Distinct() int { return len(r.Points) }
 
-// Mode gives the commonest value (the smallest of several) and how many points have it.
+// Mode returns the commonest value, the smallest in a tie, and the number of points that have it.
 func (r *Ranks) Mode() (value float64, count int) {
 	for i, x := range r.Points {
 		if n := r.count(i); n > count {
@@ -117,7 +118,7 @@ func (r *Ranks) Mode() (value float64, count int) {
 	return value, count
 }
 
-// of ranks a new value.
+// of returns the rank of a new value.
 func (r *Ranks) of(x float64) rank {
 	if r.Uniform {
 		return rank{u: x, z: normalScore(x)}
@@ -126,7 +127,7 @@ func (r *Ranks) of(x float64) rank {
 	return rank{u: r.fresh(twice), z: r.z[twice]}
 }
 
-// twice is twice the number of sample points below a new value, those equal to it counted once.
+// twice returns twice the number of sample points below a new value, plus the number equal to it.
 func (r *Ranks) twice(x float64) int {
 	i := searchPoints(r.Points, x)
 	if i < len(r.Points) && r.Points[i] == x {
@@ -135,11 +136,11 @@ func (r *Ranks) twice(x float64) int {
 	return 2 * r.below(i)
 }
 
-// point is the place of the first point that is not less than x.
+// point returns the index of the first point that is not less than x.
 func (r *Ranks) point(x float64) int { return searchPoints(r.Points, x) }
 
-// searchPoints gives the number of points, which ascend, that are less than x: sort.SearchFloat64s, without a jump that
-// the processor would guess wrong at every other step.
+// searchPoints returns the number of points less than x; points ascend. It is sort.SearchFloat64s without a jump that
+// the processor would mispredict at every other step.
 func searchPoints(points []float64, x float64) int {
 	first, n := 0, len(points)
 	for n > 0 {
@@ -154,7 +155,8 @@ func searchPoints(points []float64, x float64) int {
 	return first
 }
 
-// own ranks a point x of the sample itself, leaving one out: (less + (equal-1)/2 + 1/2)/m, where equal counts x.
+// own returns the rank of a point x of the sample itself, leaving one out: (less + (equal-1)/2 + 1/2)/m, where equal
+// counts x.
 func (r *Ranks) own(x float64) rank {
 	if r.Uniform {
 		return rank{u: x, z: normalScore(x)}
@@ -164,7 +166,7 @@ func (r *Ranks) own(x float64) rank {
 	return rank{u: u, z: normalScore(u)}
 }
 
-// ownAll ranks all points of the sample itself.
+// ownAll returns the ranks of all points of the sample itself.
 func (r *Ranks) ownAll(sample []float64) []rank {
 	own := make([]rank, len(sample))
 	for i, x := range sample {
@@ -173,12 +175,12 @@ func (r *Ranks) ownAll(sample []float64) []rank {
 	return own
 }
 
-// Decile is the index (0 to 9) of the sample decile that x falls in, by its mid-rank.
+// Decile returns the index (0 to 9) of the sample decile that x falls in, by its mid-rank.
 func (r *Ranks) Decile(x float64) int {
 	return min(9, int(10*r.fresh(r.twice(x))))
 }
 
-// Sample gives the sample back, sorted.
+// Sample returns the sample, sorted.
 func (r *Ranks) Sample() []float64 {
 	sample := make([]float64, 0, r.Len())
 	for i, x := range r.Points {

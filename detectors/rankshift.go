@@ -6,14 +6,15 @@ import (
 	"gonum.org/v1/gonum/mathext"
 )
 
-// leastTail bounds the tail probabilities that are turned into normal scores: beyond it they cannot be told from 0.
+// leastTail bounds the tail probabilities that are converted to normal scores: smaller ones are indistinguishable from
+// 0.
 const leastTail = 1e-15
 
-// Shift tells how far recent values, of which there must be at least one and no NaN, have moved from the sample, in
-// standard deviations of the sample's own normal scores: their level by the mean score, and their spread by the mean
-// squared score. With n independent recent values and a sample of m, both have a standard error of
-// sqrt(1/n + 1/m) where nothing has moved. Scores are those of new values, clipped to +-2.5, so that outliers count for
-// little; ties are allowed for. A shift whose score is the same for the whole sample is 0.
+// Shift returns how far recent values, at least one and no NaN, have moved from the sample, in standard deviations of
+// the sample's own normal scores: their level by the mean score, and their spread by the mean squared score. With n
+// independent recent values and a sample of m, both have a standard error of sqrt(1/n + 1/m) if nothing has moved.
+// Scores are those of new values, clipped to +-2.5, so that outliers have little weight; they allow for ties. A shift
+// whose score is the same for the whole sample is 0.
 func (r *Ranks) Shift(recent []float64) (location, spread float64) {
 	var own, square scoreMoments
 	for i := range r.Points {
@@ -31,7 +32,7 @@ func (r *Ranks) Shift(recent []float64) (location, spread float64) {
 	return own.distance(sum / n), square.distance(sumSquares / n)
 }
 
-// scoreMoments sums up weighted scores.
+// scoreMoments are the sums of weighted scores.
 type scoreMoments struct{ n, sum, squares float64 }
 
 func (s *scoreMoments) add(score, weight float64) {
@@ -40,7 +41,7 @@ func (s *scoreMoments) add(score, weight float64) {
 	s.squares += weight * score * score
 }
 
-// distance is how many standard deviations a mean score lies from that of the sample.
+// distance returns the number of standard deviations between a mean score and that of the sample.
 func (s *scoreMoments) distance(mean float64) float64 {
 	m := s.sum / s.n
 	variance := s.squares/s.n - m*m
@@ -50,21 +51,29 @@ func (s *scoreMoments) distance(mean float64) float64 {
 	return (mean - m) / math.Sqrt(variance)
 }
 
-// NovelScore tells how unlikely so many novel values, which are not the mode, are among recent ones of a nearly constant
-// sample, as a normal score: 0 where they are no more than expected, and 7.9 at most. The sample's rate is taken as its
-// upper 90 % limit, as by Novelty, and the tail is that of the binomial distribution.
+// NovelScore returns, as a normal score, how unlikely the number of novel values, which are not the mode, is among
+// recent values of a nearly constant sample. It is 0 if they are as many as expected, positive up to 7.9 if they are
+// more, and negative down to -7.9 if they are fewer. The sample's rate is taken as the 90 % limit on that side, as in
+// Novelty, and the tail is that of the binomial distribution.
 func (r *Ranks) NovelScore(recent []float64) float64 {
-	mode, equal := r.Mode()
-	novel := 0
+	mode, _ := r.Mode()
+	novel := 0.0
 	for _, x := range recent {
 		if x != mode {
 			novel++
 		}
 	}
-	if novel == 0 {
-		return 0
+	n := float64(len(recent))
+	switch low, high := r.novelLimits(); {
+	case novel > high*n:
+		return tailScore(mathext.RegIncBeta(novel, n-novel+1, high))
+	case novel < low*n:
+		return -tailScore(mathext.RegIncBeta(n-novel, novel+1, 1-low))
 	}
-	rate := mathext.InvRegIncBeta(float64(r.Len()-equal+1), float64(equal), .9)
-	tail := mathext.RegIncBeta(float64(novel), float64(len(recent)-novel+1), rate)
+	return 0
+}
+
+// tailScore returns the normal score with a tail probability beyond it, at least 0.
+func tailScore(tail float64) float64 {
 	return max(0, math.Sqrt2*math.Erfinv(1-2*max(leastTail, tail)))
 }

@@ -112,3 +112,17 @@ func TestNovelScore(t *testing.T) {
 		t.Errorf("ten novel values score %v, want nearly 8", got)
 	}
 }
+
+func TestScoreOfFewerNovelValues(t *testing.T) {
+	ranks := NewRanks(rareSample(500, 19)) // the lower 90 % limit is 2.7 %
+	recent := make([]float64, 400)
+	if got := ranks.NovelScore(recent); got > -3.5 || got < -5 {
+		t.Errorf("no novel value of 400 scores %v, want about -4", got)
+	}
+	for i := range 15 {
+		recent[i] = 1
+	}
+	if got := ranks.NovelScore(recent); got != 0 {
+		t.Errorf("15 novel values of 400 score %v, want 0", got)
+	}
+}

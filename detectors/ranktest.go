@@ -3,15 +3,15 @@ package detectors
 import "slices"
 
 // RankTest runs the rank branches of one quantity: CUSUM walks of the normalised increments of a value's rank in the
-// frozen baseline. With u the mid-rank and z its normal score clipped to +-2.5 a branch's increment g is d*z (Location),
-// z^2/2 (1 - 1/s^2) (Spread) or d*(2u - 1) (Wilcoxon).
+// frozen baseline. With u the mid-rank and z its normal score clipped to +-2.5, a branch's increment g is d*z
+// (Location), z^2/2 (1 - 1/s^2) (Spread) or d*(2u - 1) (Wilcoxon).
 type RankTest struct {
 	Walks
 	ranks *Ranks
 }
 
-// Dependence is the dependence factor of a sample in time order, of which ranks must have been made: the larger of the
-// factors of its normal scores and of their squares.
+// Dependence returns the dependence factor of a sample in time order, with the ranks of the same sample: the larger of
+// the factors of its normal scores and of their squares.
 func Dependence(sample []float64, ranks *Ranks) float64 {
 	z, square := make([]float64, len(sample)), make([]float64, len(sample))
 	for i, x := range sample {
@@ -21,8 +21,8 @@ func Dependence(sample []float64, ranks *Ranks) float64 {
 	return max(DependenceFactor(z), DependenceFactor(square))
 }
 
-// NewRankTest prepares the branches on a sample with the given dependence factor, of which ranks must have been made. A
-// sample of two distinct values gets the location branches alone, since it has no other way to change.
+// NewRankTest prepares the branches on a sample with the given dependence factor; ranks are those of the sample. A
+// sample of two distinct values gets only the location branches, since it cannot change in another way.
 func NewRankTest(sample []float64, ranks *Ranks, factor float64) *RankTest {
 	t := &RankTest{Walks: Walks{Units: len(sample), Factor: factor}, ranks: ranks}
 	branches := allBranches()
@@ -48,7 +48,7 @@ func NewRankTest(sample []float64, ranks *Ranks, factor float64) *RankTest {
 	return t
 }
 
-// Attach gives a restored test the ranks it was made with.
+// Attach restores the ranks that the test was made with.
 func (t *RankTest) Attach(ranks *Ranks) {
 	t.ranks = ranks
 	t.prepare()
@@ -74,8 +74,8 @@ func (t *RankTest) observe(r rank, ordinal int64, held bool) (reached bool) {
 	return reached
 }
 
-// Quantiles gives the sample quantiles of the probabilities by linear interpolation (type 7 of Hyndman & Fan 1996). It
-// sorts x in place.
+// Quantiles returns the sample quantiles of the probabilities by linear interpolation (type 7 of Hyndman & Fan 1996).
+// It sorts x in place.
 func Quantiles(x []float64, probabilities ...float64) []float64 {
 	slices.Sort(x)
 	out := make([]float64, len(probabilities))

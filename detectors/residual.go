@@ -6,34 +6,73 @@ import (
 	"sort"
 )
 
-// folds is how many contiguous parts a baseline is cut into where something is learnt from it: each part is judged by what
-// was learnt from the others, so that the values of the baseline are as new to the model as those that come later.
-// Contiguous, because neighbours in time may resemble one another. Many, because what is learnt from more units errs less: of
-// Degradation with t segments and n episodes in k parts, new scores have about (1 - kt/((k-1)n)) / (1 - t/n) times the standard
-// deviation of the held-out ones. At t = 25 and n = 500 that is .987 for 5 parts and .997 for 20.
+// folds is the number of contiguous parts into which a baseline is split to learn from it. Each part is judged by what
+// was learnt from the others, so that the values of the baseline are as new to the model as later ones. The parts are
+// contiguous because neighbours in time may be similar. They are many because more units to learn from mean smaller
+// errors: of Degradation with t segments and n episodes in k parts, new scores have about (1 - kt/((k-1)n)) / (1 - t/n)
+// times the standard deviation of the held-out ones. At t = 25 and n = 500 that is .987 for 5 parts and .997 for 20.
 const folds = 20
 
-// fold gives the bounds of part k of n values in order, the end excluded.
+// fold returns the bounds of part k of n values in order, the end excluded.
 func fold(n, k int) (from, to int) { return k * n / folds, (k + 1) * n / folds }
 
-// without gives x without the elements from, ..., to-1, in memory of its own.
+// without returns a copy of x without the elements from, ..., to-1.
 func without[T any](x []T, from, to int) []T {
 	return slices.Concat(x[:from], x[to:])
 }
 
-// The resolution of a regression: one knot for so many values of the sample, and at most so many.
+// The resolution of a regression: one knot per this many values of the sample, and a limit on their number.
 const (
 	valuesAKnot = 50
 	mostKnots   = 12
 )
 
-// Regression is the expected outcome for a reward, learnt without assuming a shape: the sample is cut by reward into bins
-// of about the same number of values, equal rewards staying together, and straight lines join the means of the bins
-// (Tukey's regressogram, 1961, with the lines of a frequency polygon). Beyond the outermost bins the outcome is that of the
-// bin, so that a reward never seen before, however large, is not extrapolated. Its fields are its whole state.
+// Regression is the expected outcome for a reward, learnt without assuming a shape. The sample is split by reward into
+// bins of about the same number of values, with equal rewards in the same bin, and straight lines join the means of the
+// bins (Tukey's regressogram, 1961, with the lines of a frequency polygon). Beyond the outermost bins the outcome is
+// that of the bin, so that there is no extrapolation to rewards never seen before. Its fields are its whole state.
 type Regression struct {
 	Rewards  []float64 // mean reward of each bin, ascending
 	Outcomes []float64 // mean outcome of each
+	Rounding float64   // largest residual that may be a rounding error
+}
+
+// A residual may be a rounding error up to roundingOfSpread standard deviations of the outcome, which covers telemetry
+// in single precision. It may also be one up to roundingOfLevel of the largest value, the precision of the arithmetic
+// here.
+const (
+	roundingOfSpread = 1e-6
+	roundingOfLevel  = 0x1p-48
+)
+
+// rounding returns the largest residual of outcomes that may be a rounding error.
+func rounding(outcomes []float64) float64 {
+	mean, squares, largest := meanOf(outcomes), 0.0, 0.0
+	for _, y := range outcomes {
+		squares += (y - mean) * (y - mean)
+		largest = max(largest, math.Abs(y))
+	}
+	return max(roundingOfSpread*math.Sqrt(squares/float64(len(outcomes))), roundingOfLevel*largest)
+}
+
+// OnALine reports whether the outcomes lie on one straight line over the rewards, except for rounding. The slices hold
+// pairs of finite values, at least one.
+func OnALine(rewards, outcomes []float64) bool {
+	meanReward, meanOutcome, xx, xy := meanOf(rewards), meanOf(outcomes), 0.0, 0.0
+	for i, x := range rewards {
+		xx += (x - meanReward) * (x - meanReward)
+		xy += (x - meanReward) * (outcomes[i] - meanOutcome)
+	}
+	slope := 0.0
+	if xx > 0 {
+		slope = xy / xx
+	}
+	left := 0.0
+	for i, x := range rewards {
+		off := outcomes[i] - meanOutcome - slope*(x-meanReward)
+		left += off * off
+	}
+	return math.Sqrt(left/float64(len(rewards))) <= rounding(outcomes)
 }
 
 // NewRegression learns the outcome from the reward with at most so many bins. The slices hold pairs of finite values, at
@@ -44,7 +83,7 @@ func NewRegression(rewards, outcomes []float64, bins int) *Regression {
 		order[i] = i
 	}
 	sort.SliceStable(order, func(a, b int) bool { return rewards[order[a]] < rewards[order[b]] })
-	r := &Regression{}
+	r := &Regression{Rounding: rounding(outcomes)}
 	for from := 0; from < len(order); {
 		to := binEnd(rewards, order, (len(r.Rewards)+1)*len(order)/bins, from)
 		r.addBin(rewards, outcomes, order[from:to])
@@ -53,7 +92,7 @@ func NewRegression(rewards, outcomes []float64, bins int) *Regression {
 	return r
 }
 
-// binEnd is where a bin that begins at from and should end at to does end: not between equal rewards.
+// binEnd returns where a bin that begins at from ends: at to or later, never between equal rewards.
 func binEnd(rewards []float64, order []int, to, from int) int {
 	to = max(to, from+1)
 	for to < len(order) && rewards[order[to]] == rewards[order[to-1]] {
@@ -71,7 +110,7 @@ func (r *Regression) addBin(rewards, outcomes []float64, members []int) {
 	r.Rewards, r.Outcomes = append(r.Rewards, reward), append(r.Outcomes, outcome)
 }
 
-// Expected is the outcome to be expected with a reward; NaN for NaN.
+// Expected returns the expected outcome for a reward; NaN for NaN.
 func (r *Regression) Expected(reward float64) float64 {
 	if math.IsNaN(reward) {
 		return math.NaN()
@@ -87,14 +126,21 @@ func (r *Regression) Expected(reward float64) float64 {
 	return r.Outcomes[i-1] + part*(r.Outcomes[i]-r.Outcomes[i-1])
 }
 
-// Residual is what the outcome is above the one to be expected with the reward, in the outcome's unit; NaN for NaN.
-func (r *Regression) Residual(reward, outcome float64) float64 { return outcome - r.Expected(reward) }
+// Residual returns the outcome minus the one expected for the reward, in the outcome's unit of measurement. It is 0 if
+// rounding explains the difference, or tests would judge rounding errors; NaN for NaN.
+func (r *Regression) Residual(reward, outcome float64) float64 {
+	residual := outcome - r.Expected(reward)
+	if math.Abs(residual) <= r.Rounding {
+		return 0
+	}
+	return residual
+}
 
-// OutcomeGivenReward learns the outcome of a unit from its reward. rewards and outcomes are pairs of finite values in time
-// order, at least folds of them. residuals are those of the same units, each by a regression on the other folds; model is
-// learnt from all units, for those to come. explained is the part of the outcome's variance that the reward told of units
-// that the regression had not seen (Stone's cross-validated R^2, 1974): at most 1, and 0 or less where the reward tells
-// nothing.
+// OutcomeGivenReward learns to predict the outcome of a unit from its reward. rewards and outcomes are pairs of finite
+// values in time order, at least folds of them. residuals are those of the same units, each by a regression on the
+// other folds; model is learnt from all units, for later ones. explained is the part of the outcome's variance that the
+// reward explains on units that the regression had not seen (Stone's cross-validated R^2, 1974): at most 1, and 0 or
+// less if the reward explains nothing.
 func OutcomeGivenReward(rewards, outcomes []float64) (residuals []float64, model *Regression, explained float64) {
 	n := len(rewards)
 	bins := max(2, min(mostKnots, n/valuesAKnot))

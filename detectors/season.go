@@ -9,11 +9,12 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// DayFactor is f_day = n var(day means) / var(x), with n the mean number of values a day: by how much more the means of
-// days vary than those of as many independent values. day names the day of each value. p is the p-value of so large a
-// factor where days are alike: f_day (D - fitted) then follows about a chi-square law with D - fitted degrees of freedom,
-// D being the number of days. fitted is how many levels of days were taken out of x before, 1 where it is their mean alone.
-// Fewer than fitted + 2 days of at least two values each say nothing: f_day is 1 and p is 1.
+// DayFactor returns f_day = n var(day means) / var(x), with n the mean number of values per day: by how much more the
+// means of days vary than those of as many independent values. day is the day of each value. p is the p-value of so
+// large a factor if days are alike: f_day (D - fitted) then follows approximately a chi-square distribution with D -
+// fitted degrees of freedom, with D the number of days. fitted is the number of levels of days that were removed from x
+// before, 1 if only the mean was. Fewer than fitted + 2 days of at least two values each carry no information: f_day is
+// 1 and p is 1.
 func DayFactor(x []float64, day []int64, fitted int) (f, p float64) {
 	sums, counts := map[int64]float64{}, map[int64]float64{}
 	for i, v := range x {
@@ -27,7 +28,7 @@ func DayFactor(x []float64, day []int64, fitted int) (f, p float64) {
 		return 1, 1
 	}
 	between := 0.0
-	for _, d := range slices.Sorted(maps.Keys(sums)) { // in order, or the last bit of the sum would be luck
+	for _, d := range slices.Sorted(maps.Keys(sums)) { // sorted, or the last bit of the sum would be random
 		off := sums[d]/counts[d] - mean
 		between += counts[d] * off * off
 	}
@@ -35,40 +36,40 @@ func DayFactor(x []float64, day []int64, fitted int) (f, p float64) {
 	return f, distuv.ChiSquared{K: freedom}.Survival(f * freedom)
 }
 
-// hoursOfWeek is how many hours a week has, which begins on Monday at 0:00 UTC; firstMonday is how many hours of its week
-// had passed at the Unix epoch.
+// hoursOfWeek is the number of hours in a week, which begins on Monday at 0:00 UTC; firstMonday is the number of hours
+// of its week that had passed at the Unix epoch.
 const (
 	hoursOfWeek = 7 * 24
 	firstMonday = 3 * 24
 )
 
-// leastStratum is how many values of the sample a stratum has at least: with fewer, the rank of the largest would be less
-// than the normal scores are clipped to. A stratum more must save stratumPrice log m of the sum of squares of the normal
-// scores of m values, twice what chance saves with a limit that is free to lie anywhere (the Bayesian information criterion
-// for a level and its limit).
+// leastStratum is the least number of values of the sample in a stratum: with fewer, the rank of the largest would be
+// less than the bound of the normal scores. Another stratum must save stratumPrice log m of the sum of squares of the
+// normal scores of m values. That is twice what chance saves with a boundary that may lie anywhere (the Bayesian
+// information criterion for a level and its boundary).
 const (
 	leastStratum = 100
 	stratumPrice = 2
 )
 
-// leastCycles is how many weeks a sample must cover: of one week nobody can tell a season from a drift.
+// leastCycles is the number of weeks that a sample must cover: within one week a season looks the same as a drift.
 const leastCycles = 2
 
-// Season ranks values among those of like hours of the week. The 168 hours are cut, as a circle, into contiguous strata,
-// such that the normal scores of the sample's values vary least within them; how many there are follows from the values, and
-// each holds at least 100 of them. The mid-rank of a value within its stratum, a number in (0, 1), has lost the season: it is
-// what is judged. A value without a time is ranked among all. Exported fields are its snapshot.
+// Season ranks values among those of similar hours of the week. The 168 hours are split, as a circle, into contiguous
+// strata such that the normal scores of the sample's values vary least within them. The number of strata follows from
+// the values, and each holds at least 100 of them. The mid-rank of a value within its stratum, a number in (0, 1), has
+// no season: it is what is judged. A value without a time is ranked among all. Exported fields are saved.
 type Season struct {
 	Strata [hoursOfWeek]uint8 // the stratum of each hour
 	Like   []*Ranks           // of the sample's values, by stratum
-	Level  []float64          // the mean of the values of a stratum less that of all
+	Level  []float64          // the mean of the values of a stratum minus that of all
 	Ranks  *Ranks             // of the mid-ranks of the sample's own points
 
 	all *Ranks
 }
 
-// NewSeason cuts the week up for a sample of which ranks must have been made, with the times of its values in Unix
-// nanoseconds, 0 for none. It gives nil where the sample does not cover two weeks, or where no cut is worth its price.
+// NewSeason splits the week for a sample with the given ranks and the times of its values in Unix nanoseconds, 0 for
+// none. It returns nil if the sample does not cover two weeks, or if no split is worth its price.
 func NewSeason(sample []float64, ranks *Ranks, times []int64) *Season {
 	if !coversWeeks(times) {
 		return nil
@@ -93,7 +94,7 @@ func NewSeason(sample []float64, ranks *Ranks, times []int64) *Season {
 	return s
 }
 
-// Attach gives a restored season the ranks that it was made with.
+// Attach restores the ranks that the season was made with.
 func (s *Season) Attach(all *Ranks) {
 	s.all = all
 	s.Ranks.Prepare()
@@ -102,10 +103,10 @@ func (s *Season) Attach(all *Ranks) {
 	}
 }
 
-// Rank is the mid-rank of a new value within its stratum.
+// Rank returns the mid-rank of a new value within its stratum.
 func (s *Season) Rank(x float64, ts int64) float64 { return s.like(ts).of(x).u }
 
-// Own gives the mid-ranks of the sample itself, each leaving itself out.
+// Own returns the mid-ranks of the sample itself, each leaving itself out.
 func (s *Season) Own(sample []float64, times []int64) []float64 {
 	out := make([]float64, len(sample))
 	for i, x := range sample {
@@ -114,7 +115,7 @@ func (s *Season) Own(sample []float64, times []int64) []float64 {
 	return out
 }
 
-// Adjusted is a value less what its stratum lies above all on average: with the season taken out, in its own unit.
+// Adjusted returns a value minus the level of its stratum: with the season removed, in its own unit of measurement.
 func (s *Season) Adjusted(x float64, ts int64) float64 {
 	if ts == 0 {
 		return x
@@ -122,7 +123,7 @@ func (s *Season) Adjusted(x float64, ts int64) float64 {
 	return x - s.Level[s.stratum(ts)]
 }
 
-// Sample gives the adjusted values of those of the sample that have a time, sorted.
+// Sample returns the adjusted values of the sample that have a time, sorted.
 func (s *Season) Sample() []float64 {
 	var out []float64
 	for i, r := range s.Like {
@@ -134,9 +135,9 @@ func (s *Season) Sample() []float64 {
 	return out
 }
 
-// Factor is the dependence factor that is left within the strata of the sample: the larger of that of neighbours and that
-// of days, times 1 + 1/w for what the strata do not know of their own levels. These are the means of some passes, one a
-// week: with w of them, a level is wrong by as much as 1/w of a pass varies, and it is wrong for all units of the next one.
+// Factor returns the dependence factor that is left within the strata of the sample: the larger of that of neighbours
+// and that of days, times 1 + 1/w for the errors in the levels of the strata. The levels are means over w passes, one
+// per week. The error of a level is as much as 1/w of the variance of a pass, and affects all units of the next one.
 func (s *Season) Factor(sample []float64, times []int64) float64 {
 	own := s.Own(sample, times)
 	z, day := make([]float64, len(own)), make([]int64, len(own))
@@ -147,8 +148,8 @@ func (s *Season) Factor(sample []float64, times []int64) float64 {
 	return max(1, daily, Dependence(own, s.Ranks)) * (1 + s.largestPass(times))
 }
 
-// largestPass is, of the stratum where it is largest, the mean share that the units of one pass have of all, 1/w with w equal
-// ones.
+// largestPass returns the mean share of the units of one pass among all, for the stratum with the largest; 1/w with w
+// equal passes.
 func (s *Season) largestPass(times []int64) float64 {
 	passes := make([]map[int64]float64, len(s.Like))
 	for i := range passes {
@@ -171,7 +172,7 @@ func (s *Season) largestPass(times []int64) float64 {
 	return largest
 }
 
-// start is the hour at which a stratum begins.
+// start returns the hour at which a stratum begins.
 func (s *Season) start(stratum int) int64 {
 	for h := range s.Strata {
 		if int(s.Strata[h]) == stratum && int(s.Strata[(h+hoursOfWeek-1)%hoursOfWeek]) != stratum {
@@ -193,7 +194,7 @@ func (s *Season) stratum(ts int64) int {
 	return int(s.Strata[hour-hoursOfWeek*floorDiv(hour, hoursOfWeek)])
 }
 
-// hourOf counts hours since the Monday before the Unix epoch.
+// hourOf returns the number of hours since the Monday before the Unix epoch.
 func hourOf(ts int64) int64 { return floorDiv(ts, int64(time.Hour)) + firstMonday }
 
 func floorDiv(a, b int64) int64 {
@@ -204,7 +205,7 @@ func floorDiv(a, b int64) int64 {
 	return q
 }
 
-// coversWeeks reports whether times lie far enough apart for a season to be told.
+// coversWeeks reports whether times lie far enough apart to identify a season.
 func coversWeeks(times []int64) bool {
 	first, last := int64(math.MaxInt64), int64(0)
 	for _, ts := range times {
@@ -215,8 +216,8 @@ func coversWeeks(times []int64) bool {
 	return last > first && last-first >= leastCycles*hoursOfWeek*int64(time.Hour)
 }
 
-// hourSums are the numbers of values and the sums of their normal scores before an hour, for two weeks of the same sums
-// that follow one another, so that a stratum may cross the end of the week.
+// hourSums holds the numbers of values and the sums of their normal scores before an hour, for two consecutive copies
+// of the same week, so that a stratum may cross the end of the week.
 type hourSums struct {
 	n, z [2*hoursOfWeek + 1]float64
 	m    float64
@@ -241,8 +242,8 @@ func newHourSums(sample []float64, ranks *Ranks, times []int64) *hourSums {
 	return s
 }
 
-// cut cuts the week up and gives the number of strata. Of all cuts it takes the one with the least sum of squares within
-// strata and price together, by dynamic programming from each hour that may begin the first stratum.
+// cut splits the week and returns the number of strata. It minimises the sum of squares within strata plus the price,
+// by dynamic programming from each hour that may begin the first stratum.
 func (s *Season) cut(sums *hourSums) int {
 	price := stratumPrice * math.Log(sums.m)
 	least := math.Inf(1)
@@ -266,8 +267,8 @@ func (s *Season) cut(sums *hourSums) int {
 	return strata
 }
 
-// cutFrom gives the cost of the best cut whose first stratum begins at an hour, less the sum of squares of all, and where the
-// stratum that ends at each later hour begins.
+// cutFrom returns the cost of the best split whose first stratum begins at an hour, minus the sum of squares of all,
+// and where the stratum that ends at each later hour begins.
 func (s *hourSums) cutFrom(first int, price float64, from *[hoursOfWeek + 1]int) float64 {
 	var cost [hoursOfWeek + 1]float64
 	for end := 1; end <= hoursOfWeek; end++ {

@@ -6,18 +6,18 @@ import (
 	"gonum.org/v1/gonum/stat"
 )
 
-// Displacement says how far a sample lies from another, in the unit of the values unless said otherwise.
+// Displacement is how far a sample lies from another, in the unit of the values unless stated otherwise.
 type Displacement struct {
 	Median      float64 // shift of the median
 	Q10, Q90    float64 // shifts of the outer deciles
-	SpreadRatio float64 // ratio of the standard deviations, without a unit; NaN where the baseline's is 0
-	// Wasserstein is the 1-Wasserstein distance, the area between the two distribution functions: by how much a value
-	// has moved on average when the values are paired in order.
+	SpreadRatio float64 // ratio of the standard deviations, without a unit; NaN if the baseline's is 0
+	// Wasserstein is the 1-Wasserstein distance, the area between the two distribution functions: the average distance
+	// that a value has moved if the values are paired in order.
 	Wasserstein float64
 }
 
 // NewDisplacement compares a current sample with a baseline, both sorted in place and finite. Quantiles are those of
-// Quantiles. Everything is NaN where one of the samples is empty. It takes O(n log n).
+// Quantiles. Everything is NaN if one of the samples is empty. It takes O(n log n).
 func NewDisplacement(baseline, current []float64) Displacement {
 	if len(baseline) == 0 || len(current) == 0 {
 		nan := math.NaN()
@@ -35,8 +35,8 @@ func NewDisplacement(baseline, current []float64) Displacement {
 	return d
 }
 
-// wasserstein is the integral of |F - G| over the line, F and G being the distribution functions of two sorted samples
-// that are not empty (Vallender 1974).
+// wasserstein returns the integral of |F - G| over the line, with F and G the distribution functions of two sorted
+// samples that are not empty (Vallender 1974).
 func wasserstein(a, b []float64) float64 {
 	sum, last := 0.0, min(a[0], b[0])
 	for i, j := 0, 0; i < len(a) || j < len(b); {

@@ -4,10 +4,10 @@ import (
 	"math"
 )
 
-// Trend tests whether a sample in time order, of which ranks must have been made, is one to compare with, or moves on. It
-// gives the smaller p-value of two tests, times two: that the two halves have the same mean normal score, with the
-// dependence factor of what a straight line leaves of the scores, and the self-normalised CUSUM of the normal scores,
-// which needs no such factor.
+// Trend tests whether a sample in time order, with the given ranks, has a trend and is therefore no sample to compare
+// with. It returns twice the smaller p-value of two tests. The first tests whether the two halves have the same mean
+// normal score, with the dependence factor of the scores after removing a straight line. The second is the
+// self-normalised CUSUM of the normal scores, which needs no such factor.
 func Trend(sample []float64, ranks *Ranks) float64 {
 	if len(sample) < minTrendUnits {
 		return 1
@@ -22,7 +22,7 @@ func Trend(sample []float64, ranks *Ranks) float64 {
 // minTrendUnits is the smallest sample that is tested for a trend.
 const minTrendUnits = 50
 
-// straightened takes the least-squares line out of z, or a trend would pass for dependence.
+// straightened removes the least-squares line from z, or a trend would pass for dependence.
 func straightened(z []float64) []float64 {
 	middle := float64(len(z)-1) / 2
 	mean, _ := meanVariance(z)
@@ -38,7 +38,7 @@ func straightened(z []float64) []float64 {
 	return out
 }
 
-// halves is the two-sided p-value of a difference between the means of the halves, by the normal law.
+// halves returns the two-sided p-value of a difference between the means of the halves, by the normal distribution.
 func halves(z []float64, factor float64) float64 {
 	n := len(z)
 	mean, variance := meanVariance(z)
@@ -65,9 +65,9 @@ func meanVariance(x []float64) (mean, variance float64) {
 	return mean, variance
 }
 
-// The law of the root of the self-normalised CUSUM where nothing changes: from the 1 % point on each factor of ten takes
-// trendDecade more. From 300,000 simulated samples of 250 and of 500 values; points of 0.1 % and 0.01 % differ by less
-// than 1 % from the line, and those of 2,000 values by 2 %.
+// The distribution of the root of the self-normalised CUSUM without a change: beyond the 1 % point each factor of ten
+// adds trendDecade. It comes from 300,000 simulated samples of 250 and of 500 values; points of 0.1 % and 0.01 % differ
+// by less than 1 % from the line, and those of 2,000 values by 2 %.
 const (
 	trendOnePercent = 8.5
 	trendDecade     = 2.76
@@ -78,8 +78,8 @@ const (
 //	T_k = n^{-1/2} sum_{t<=k} (x_t - mean)
 //	V_k = n^{-2} (sum_{t<=k} (S(1,t) - t/k S(1,k))^2 + sum_{t>k} (S(t,n) - (n-t+1)/(n-k) S(k+1,n))^2)
 //
-// where S are sums over ranges (Shao & Zhang, JASA 2010). V_k takes the part of the long-run variance, so that
-// dependence need not be known. p-values above 1 % are given as 1.
+// with S sums over ranges (Shao & Zhang, JASA 2010). V_k takes the place of the long-run variance, so that dependence
+// need not be known. selfNormalised returns 1 for p-values above 1 %.
 func selfNormalised(x []float64) float64 {
 	n := len(x)
 	forward, backward := newBridges(x, false), newBridges(x, true)
@@ -117,7 +117,7 @@ func newBridges(x []float64, backward bool) bridges {
 	return b
 }
 
-// squares is the sum over t <= k of (S(t) - t/k S(k))^2.
+// squares returns the sum over t <= k of (S(t) - t/k S(k))^2.
 func (b bridges) squares(k int) float64 {
 	slope := b.sum[k] / float64(k)
 	times := float64(k) * float64(k+1) * float64(2*k+1) / 6

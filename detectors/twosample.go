@@ -2,11 +2,11 @@ package detectors
 
 import "math"
 
-// TwoSampleKS is the two-sample Kolmogorov-Smirnov test of two sorted samples without NaN: d is the largest distance
-// between their distribution functions, in [0, 1], and p the probability of one at least as large where both are
-// samples of one continuous law, from the asymptotic distribution Q(d sqrt(nm/(n+m))) with Q(x) = 2 sum_k (-1)^(k-1)
-// exp(-2 k^2 x^2) (Kolmogorov 1933, Smirnov 1939). With ties, p is too large rather than too small. Both are NaN where a
-// sample is empty.
+// TwoSampleKS returns the two-sample Kolmogorov-Smirnov test of two sorted samples without NaN. d is the largest
+// distance between their distribution functions, in [0, 1]. p is the probability of a distance at least as large if
+// both are samples of one continuous distribution, from the asymptotic distribution Q(d sqrt(nm/(n+m))) with Q(x) = 2
+// sum_k (-1)^(k-1) exp(-2 k^2 x^2) (Kolmogorov 1933, Smirnov 1939). With ties, p is too large rather than too small.
+// Both are NaN if a sample is empty.
 func TwoSampleKS(a, b []float64) (d, p float64) {
 	if len(a) == 0 || len(b) == 0 {
 		return math.NaN(), math.NaN()
@@ -25,8 +25,8 @@ func TwoSampleKS(a, b []float64) (d, p float64) {
 	return d, kolmogorovTail(d * math.Sqrt(n*m/(n+m)))
 }
 
-// kolmogorovTail is the probability that the Kolmogorov distribution exceeds x. Below .2 it is 1 to within 1e-12, and
-// the series would need many terms.
+// kolmogorovTail returns the probability that the Kolmogorov distribution exceeds x. Below .2 it is 1 to within 1e-12,
+// and the series would need many terms.
 func kolmogorovTail(x float64) float64 {
 	if x < .2 {
 		return 1

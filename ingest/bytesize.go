@@ -64,7 +64,7 @@ func byteUnit(unit string) (scale int64, ok bool) {
 	return 0, false
 }
 
-// String gives the size in the largest power of 1024 that divides it: UnmarshalText reads the same size back.
+// String returns the size in the largest power of 1024 that divides it: UnmarshalText reads the same size back.
 func (s ByteSize) String() string {
 	for _, u := range []struct {
 		size ByteSize

@@ -2,8 +2,6 @@ package ingest
 
 import (
 	"testing"
-
-	"github.com/goccy/go-yaml"
 )
 
 func TestByteSize(t *testing.T) {
@@ -24,37 +22,6 @@ func TestByteSize(t *testing.T) {
 		s := ByteSize(-5)
 		if err := s.UnmarshalText([]byte(text)); err == nil || s != -5 {
 			t.Errorf("%q: read as %d, want an error and nothing set", text, s)
-		}
-	}
-}
-
-func TestDeadLetterConfigFromYAML(t *testing.T) {
-	for text, want := range map[string]DeadLetterConfig{
-		"{directory: /d, max_size: 1GiB}":  {Directory: "/d", MaxSize: GiB},
-		"{max_size: 2097152, topic: dead}": {Directory: DefaultDeadLetterConfig().Directory, MaxSize: 2 * MiB, Topic: "dead"},
-		"{}":                               DefaultDeadLetterConfig(),
-	} {
-		c := DefaultDeadLetterConfig()
-		if err := yaml.UnmarshalWithOptions([]byte(text), &c, yaml.Strict()); err != nil || c != want {
-			t.Errorf("%s: %+v (%v), want %+v", text, c, err, want)
-		}
-	}
-}
-
-func TestDeadLetterConfigCheck(t *testing.T) {
-	for _, c := range []struct {
-		config DeadLetterConfig
-		want   []string
-	}{
-		{DefaultDeadLetterConfig(), nil},
-		{DeadLetterConfig{Topic: "dead"}, nil},
-		{DeadLetterConfig{}, []string{"directory", "max_size"}},
-		{DeadLetterConfig{Directory: "d", MaxSize: MiB - 1}, []string{"max_size"}},
-	} {
-		var paths []string
-		c.config.Check(func(path, _ string) { paths = append(paths, path) })
-		if len(paths) != len(c.want) || len(paths) > 0 && paths[0] != c.want[0] {
-			t.Errorf("%+v: faults at %q, want %q", c.config, paths, c.want)
 		}
 	}
 }

@@ -1,5 +1,5 @@
-// Package ingest reads agent telemetry: events from Kafka and from files, decoded strictly, refused with a reason,
-// and handed in offset order to one Processor a partition. It also reads topics of the service's own, in whole messages.
+// Package ingest defines what its subpackages share: events and units, messages and the formats of events, the states
+// that receive them, and the stores of their checkpoints.
 package ingest
 
 import (
@@ -10,16 +10,16 @@ import (
 	"time"
 )
 
-// Position says where a record stands: the partition and offset of its message, and its index inside that message
-// (a message may carry several records, one a line). In files Partition is 0, Offset counts records from 0 over all
-// input, refused ones included, and Record is 0.
+// Position is the position of a record: the partition and offset of its message, and its index inside that message,
+// which may carry several records, one per line. In files, Partition is 0, Offset counts records from 0 over all input,
+// including refused ones, and Record is 0.
 type Position struct {
-	Partition int32
 	Offset    int64
+	Partition int32
 	Record    int32
 }
 
-// Before reports whether p was read earlier than q. Both must be of one partition.
+// Before reports whether p was read before q. Both must be of one partition.
 func (p Position) Before(q Position) bool {
 	if p.Offset != q.Offset {
 		return p.Offset < q.Offset
@@ -27,7 +27,7 @@ func (p Position) Before(q Position) bool {
 	return p.Record < q.Record
 }
 
-// String gives partition/offset, followed by /record where the message held several.
+// String returns partition/offset, followed by /record if the message held several.
 func (p Position) String() string {
 	s := strconv.Itoa(int(p.Partition)) + "/" + strconv.FormatInt(p.Offset, 10)
 	if p.Record > 0 {
@@ -36,7 +36,7 @@ func (p Position) String() string {
 	return s
 }
 
-// ActionKind says how an action is judged: by the shares of its categories, or as numbers.
+// ActionKind says whether an action is judged by the shares of its categories or as numbers.
 type ActionKind uint8
 
 // The kinds of an action. Strings, booleans and integral numbers are categories; other numbers and arrays are numeric.
@@ -54,28 +54,30 @@ type Action struct {
 	Scalar   bool      // the action was one number and not an array
 }
 
-// Value is a named number, such as one outcome or one component of the observation. X may be NaN or infinite: that is
-// a telemetry fault for the bank to find, not a decode error.
+// Value is a named number, such as one outcome or one component of the observation. X may be NaN or infinite: that is a
+// telemetry fault for the bank to detect, not a decode error.
 type Value struct {
 	Name string
 	X    float64
 }
 
-// Label is a name and its text.
+// Label is a name and its value.
 type Label struct {
 	Name, Value string
 }
 
-// Versions are the builds that produced an event; "" where the telemetry does not say.
+// Versions are the builds that produced an event; "" if the telemetry does not say.
 type Versions struct {
 	Policy, Env, Reward string
 }
 
 // Event is one telemetry record: a step of one agent, or the summary of an episode. Strings and slices are valid only
-// until the Processor that was given the event returns, except those documented as interned.
+// until Process returns, except those documented as interned.
+//
+// It is large because it has a field for each one of telemetry.
 type Event struct {
 	Pos Position
-	// TS is the record's own time in Unix nanoseconds, 0 where it has none.
+	// TS is the record's own time in Unix nanoseconds, 0 if it has none.
 	TS int64
 
 	Policy   string // interned
@@ -83,14 +85,14 @@ type Event struct {
 	Versions Versions
 	Labels   []Label // names interned
 
-	AgentID   string // "" where absent; not interned
-	EpisodeID string // "" where absent; not interned
-	Step      int64  // -1 where absent
+	AgentID   string // "" if absent; not interned
+	EpisodeID string // "" if absent; not interned
+	Step      int64  // -1 if absent
 
 	Action           Action // Category interned
 	Reward           float64
 	HasReward        bool
-	RewardComponents []Value // names interned, as of all Values here
+	RewardComponents []Value // names interned, as in all Values here
 	Observation      []Value // an array's components are named "0", "1", ...
 	Outcomes         []Value
 
@@ -99,91 +101,100 @@ type Event struct {
 	// HasEpisode marks a record that carries its episode's summary: the return and the length in steps.
 	HasEpisode bool
 	Return     float64
-	Length     int64 // -1 where the summary had none
+	Length     int64 // -1 if the summary had none
+
+	// AsRecorded is nil unless the Decoder was asked for it. It stays valid after Process returns.
+	AsRecorded *AsRecorded
 }
 
-// State is what one partition feeds: a Processor or a MessageProcessor. One goroutine calls its methods, but for those of
-// the Handler. An error stops the service, so that it replays from the last checkpoint; one that wraps ErrFenced makes the
-// consumer let go of the partition instead.
+// State is fed by one partition; it is a Processor or a MessageProcessor. One goroutine calls its methods, except those
+// of the Handler. An error stops the service, which then replays from the last checkpoint. An error that wraps
+// ErrFenced makes the consumer drop the partition instead.
 //
-// Snapshot is called between batches, and Restore before the first one where there is a checkpoint. A checkpoint is there
-// from before the first batch of a partition on: where Restore is not called, the partition is new, or an operator has
-// moved its checkpoint away to have it read anew.
+// Snapshot is called between batches. Restore is called before the first batch if there is a checkpoint. A partition
+// has a checkpoint from before its first batch. So without a call of Restore, the partition is new, or an operator has
+// moved its checkpoint away to read it again.
 type State interface {
-	// Idle says that the partition has been read to where it ended at a time: nothing older is to be expected from it. On
-	// a busy partition it comes after a batch, on a quiet one about every fetch wait.
+	// Idle means that the partition has been read to its end as of at: nothing older will arrive from it. On a busy
+	// partition it follows a batch, on a quiet one it comes about every fetch wait.
 	Idle(ctx context.Context, at time.Time) error
 	Snapshot(w io.Writer) error
 	Restore(r io.Reader) error
 }
 
-// Processor is a State that takes events, in offset order. They and the memory behind them are valid until Process
+// Processor is a State that processes events, in offset order. The events and their memory are valid until Process
 // returns.
 type Processor interface {
 	State
 	Process(ctx context.Context, batch []Event) error
 }
 
-// Message is a whole message of a topic. Its Position has no record.
-type Message struct {
-	Pos   Position
-	Value []byte
+// Shrinking is a State whose snapshot can become smaller without reading, once another place safely holds what it
+// keeps.
+type Shrinking interface {
+	// Shrunk reports whether a snapshot would be smaller than the last one taken or restored.
+	Shrunk() bool
 }
 
-// MessageProcessor is a State that takes whole messages, in offset order. They and the memory behind them are valid until
-// ProcessMessages returns. Tombstones and the markers of transactions are left out, and so is what looks like a marker: six
-// bytes that begin with two zeros. A message above the limit of the configuration ends the consumer.
+// MessageProcessor is a State that processes whole messages, in offset order. The messages and their memory are valid
+// until ProcessMessages returns. Tombstones and the markers of transactions are left out, and so is what looks like a
+// marker: six bytes that begin with two zeros. A message above the configured limit stops the consumer.
 type MessageProcessor interface {
 	State
 	ProcessMessages(ctx context.Context, batch []Message) error
 }
 
-// Handler gives each partition of a consumer-group generation its state. All but Ending are called one after the other
-// for one partition; Revoke of several partitions may come at once.
+// Handler provides the State of each partition of a consumer-group generation. For one partition, all methods but
+// Ending are called one after the other; Revoke may run for several partitions at once.
 type Handler interface {
-	// Begin says that a generation begins, and how many partitions the topic has. Those that are not assigned then are
-	// read elsewhere, or by nobody until the group notices that a member has died.
+	// Begin starts a generation on a topic of so many partitions. Partitions not assigned afterwards are read
+	// elsewhere, or not at all until the group notices that a member has died.
 	Begin(partitions int)
-	// Assign makes the state of a partition, a Processor or a MessageProcessor, before it is restored and fed. The store
-	// has the checkpoints that belong to the partition, until Revoke has returned. After an error there is no Revoke.
+	// Confirm means that at the given time the topic had no more partitions than Begin reported. It follows Begin at
+	// once, and then comes about every second until the generation ends, from any goroutine.
+	Confirm(at time.Time)
+	// Assign returns the state of a partition, a Processor or a MessageProcessor, before it is restored and fed. The
+	// store holds the partition's checkpoints until Revoke has returned. After an error there is no Revoke.
 	Assign(partition int32, store CheckpointStore) (State, error)
-	// Ending says that the generation ends, and with it all its partitions: what waits for room in Process must return,
-	// once its batch is finished. It is called while they are still fed, and returns before the first Revoke.
+	// Ending means that the generation and all its partitions end: a Process that waits for room must finish its batch
+	// and return. It is called while the partitions are still fed, and returns before the first Revoke.
 	Ending()
-	// Revoke lets go of a partition, after its last batch and its last Snapshot.
+	// Revoke releases a partition, after its last batch and its last Snapshot.
 	Revoke(partition int32)
 }
 
-// Parts is the state of a checkpoint, or of those of its parts that changed, by the names of the parts.
+// Parts is the state of a checkpoint, or of its changed parts, by name of the part.
 type Parts map[string][]byte
 
-// CheckpointStore keeps checkpoints by name. Load gives all parts as one save left them: fs.ErrNotExist where there was
-// none, and another error where there was one but it cannot be trusted. It may go back to the save before the last where
-// that one is damaged, never further.
+// CheckpointStore keeps checkpoints by name.
 //
-// Save is given the parts that changed since the last save or load by this store, and the names of those that are gone;
-// without a load before it, all parts. It returns when they are durable, and does not keep the memory. After an error the
-// save before holds, and the same parts, or newer ones, must be given again; after ErrPartsLost all parts. A save of
-// nothing makes what the last one saved safe from a fallback: both of the last two saves have it then.
+// Load returns all parts as one save left them. The error is fs.ErrNotExist if there was no save, and any other error
+// if a save cannot be trusted. If the last save is damaged, Load may return the one before, but none older.
 //
-// LoadParts gives parts as they are in the last save or load by this store, or an error: it never gives those of another.
+// Save takes the parts that changed since the store's last save or load, and the names of removed parts; without an
+// earlier load, it takes all parts. It returns when they are durable, and does not retain the memory. After an error
+// the previous save holds, and the next Save must include the same parts or newer ones; after ErrPartsLost it must
+// include all parts. An empty save protects the previous one from a fallback, as both of the last two saves then hold
+// the same parts.
+//
+// LoadParts returns parts as of the store's last save or load, or an error. It never returns those of another save.
 type CheckpointStore interface {
 	Load(name string) (Parts, error)
 	LoadParts(name string, parts []string) (Parts, error)
 	Save(name string, changed Parts, gone []string) error
 }
 
-// Stores gives the store of the checkpoints that belong to a partition which was just assigned. owner proves, by
-// committing an offset in the generation, that the partition is still this member's: it fails once another generation has
-// begun, and may be called until Open returns. Where Open fails, it is tried again until the generation ends. It may be
-// called for several partitions at once.
+// Stores opens the checkpoint store of a newly assigned partition. owner proves, by committing an offset in the
+// generation, that the partition is still this member's. It fails once another generation has begun, and may be called
+// until Open returns. A failed Open is repeated until the generation ends. Open may be called for several partitions at
+// once.
 type Stores interface {
 	Open(ctx context.Context, topic string, partition int32, owner func() error) (CheckpointStore, error)
 }
 
-// ErrFenced says that a later owner of a partition has taken over its checkpoints: this one may not save them any more,
-// and lets go of the partition.
+// ErrFenced means that a later owner of a partition has taken over its checkpoints: this one may no longer save them,
+// and drops the partition.
 var ErrFenced = errors.New("the checkpoints have been taken over by a later owner of the partition")
 
-// ErrPartsLost says that parts that were saved before could not be read back: the next save must be given all parts.
+// ErrPartsLost means that previously saved parts could not be read back: the next save must include all parts.
 var ErrPartsLost = errors.New("parts that were saved before cannot be read")

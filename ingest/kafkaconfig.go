@@ -1,33 +1,37 @@
 package ingest
 
 import (
+	"errors"
 	"net"
 	"regexp"
 	"strconv"
 )
 
-// KafkaConfig says where the telemetry is and how to get at it. The topic must not be written in transactions: records
-// of aborted ones cannot be told from the others.
+// KafkaConfig configures where the telemetry is and how to connect to it. Records of aborted transactions are skipped,
+// and those of open ones wait. The topic must not be compacted.
 type KafkaConfig struct {
-	Brokers    []string   `yaml:"brokers"`     // host:port; any of the cluster, it gives the others
-	Topic      string     `yaml:"topic"`       // the telemetry
-	Group      string     `yaml:"group"`       // consumer group, which instances that share the work have in common
+	Brokers    []string   `yaml:"brokers"`     // host:port of some brokers of the cluster, which name the others
+	Topic      string     `yaml:"topic"`       // topic of the telemetry
+	Group      string     `yaml:"group"`       // consumer group; instances that share the work have the same
 	ClientID   string     `yaml:"client_id"`   // the name under which brokers log and throttle
-	MaxMessage ByteSize   `yaml:"max_message"` // a larger message is refused
-	ReadyLag   int64      `yaml:"ready_lag"`   // records that a partition may be behind while the service says it is ready
+	MaxMessage ByteSize   `yaml:"max_message"` // larger messages are refused
+	ReadyLag   int64      `yaml:"ready_lag"`   // records by which a partition may lag while the service is ready
 	TLS        TLSConfig  `yaml:"tls"`
 	SASL       SASLConfig `yaml:"sasl"`
 }
 
-// TLSConfig says how connections are encrypted.
+// TLSConfig configures the encryption of connections.
 type TLSConfig struct {
-	Enabled            bool   `yaml:"enabled"`              // without it nothing is encrypted
-	CAFile             string `yaml:"ca_file"`              // PEM; "" for the authorities of the system
-	CertFile           string `yaml:"cert_file"`            // PEM, of the client
-	KeyFile            string `yaml:"key_file"`             // PEM, of the client
-	ServerName         string `yaml:"server_name"`          // that the brokers' certificates are for; "" for their host
-	InsecureSkipVerify bool   `yaml:"insecure_skip_verify"` // anyone can then pose as the broker
+	Enabled            bool   `yaml:"enabled"`              // whether connections are encrypted
+	CAFile             string `yaml:"ca_file"`              // PEM; "" for the system's authorities
+	CertFile           string `yaml:"cert_file"`            // PEM file of the client certificate
+	KeyFile            string `yaml:"key_file"`             // PEM file of the client key
+	ServerName         string `yaml:"server_name"`          // the name in the brokers' certificates; "" for their host
+	InsecureSkipVerify bool   `yaml:"insecure_skip_verify"` // lets anyone pose as the broker
 }
+
+// ErrNoTopic means that the cluster has no topic of that name.
+var ErrNoTopic = errors.New("there is no such topic")
 
 // The SASL mechanisms.
 const (
@@ -36,13 +40,13 @@ const (
 	SASLScramSHA512 = "SCRAM-SHA-512"
 )
 
-// SASLConfig says how the service proves who it is. The password stands in a file or in an environment variable, never
-// in the configuration.
+// SASLConfig configures how the service authenticates. The password is in a file or an environment variable, never in
+// the configuration.
 type SASLConfig struct {
 	Mechanism    string `yaml:"mechanism"`     // "" for none
-	Username     string `yaml:"username"`      // of the service
-	PasswordFile string `yaml:"password_file"` // holds the password; a line break at its end does not count
-	PasswordEnv  string `yaml:"password_env"`  // name of the environment variable that holds the password
+	Username     string `yaml:"username"`      // user name of the service
+	PasswordFile string `yaml:"password_file"` // file with the password; a trailing line break is ignored
+	PasswordEnv  string `yaml:"password_env"`  // name of the environment variable with the password
 }
 
 // DefaultKafkaConfig reads agent-telemetry from a broker on this machine.
@@ -53,17 +57,17 @@ func DefaultKafkaConfig() KafkaConfig {
 	}
 }
 
-// The bounds of max_message: the least holds any record that is worth sending, the most is what a partition can have in
-// memory several times over.
+// The bounds of max_message: the minimum holds any useful record; a partition can hold the maximum in memory several
+// times over.
 const (
 	minMaxMessage = KiB
 	maxMaxMessage = 256 * MiB
 )
 
-// kafkaName is what Kafka takes for the name of a topic.
+// kafkaName matches the topic names that Kafka accepts.
 var kafkaName = regexp.MustCompile(`^[a-zA-Z0-9._-]{1,249}$`)
 
-// ValidTopic reports whether Kafka takes a text for the name of a topic.
+// ValidTopic reports whether Kafka accepts name as the name of a topic.
 func ValidTopic(name string) bool { return kafkaName.MatchString(name) }
 
 // Check reports every value that is out of range.

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"unsafe"
 )
 
 // Group is a policy with the values of its group_by labels. It is comparable: groups are equal when policy, label
@@ -14,7 +15,7 @@ type Group struct {
 	labels string // name, 0, value, 0, ... in the order of group_by
 }
 
-// NewGroup makes the group of a policy from its group_by labels, in their order. A NUL in a value is replaced.
+// NewGroup returns the group of a policy with its group_by labels, in order. It replaces a NUL in a value.
 func NewGroup(policy string, labels ...Label) Group {
 	if len(labels) == 0 {
 		return Group{Policy: policy}
@@ -29,7 +30,7 @@ func NewGroup(policy string, labels ...Label) Group {
 	return Group{Policy: policy, labels: b.String()}
 }
 
-// Labels gives the group_by labels in order.
+// Labels returns the group_by labels in order.
 func (g Group) Labels() []Label {
 	var out []Label
 	for rest := g.labels; rest != ""; {
@@ -41,7 +42,7 @@ func (g Group) Labels() []Label {
 	return out
 }
 
-// Map gives the group_by labels as a map, never nil.
+// Map returns the group_by labels as a map, never nil.
 func (g Group) Map() map[string]string {
 	m := map[string]string{}
 	for _, l := range g.Labels() {
@@ -50,7 +51,7 @@ func (g Group) Map() map[string]string {
 	return m
 }
 
-// String gives policy{name="value",...}.
+// String returns policy{name="value",...}.
 func (g Group) String() string {
 	var b strings.Builder
 	b.WriteString(g.Policy)
@@ -74,11 +75,11 @@ func (g *Group) UnmarshalBinary(b []byte) error {
 	return nil
 }
 
-// End says how a unit ended.
+// End is how a unit ended.
 type End uint8
 
-// The ends of a unit. EndStep is an episode that was ended by a step that did not increase; EndBlock is a block of
-// steps of a policy in whose telemetry no episode ends.
+// The ends of a unit. EndStep is the end of an episode by a step that did not increase; EndBlock is a block of steps of
+// a policy whose telemetry ends no episodes.
 const (
 	EndTerminated End = iota
 	EndTruncated
@@ -87,12 +88,12 @@ const (
 	EndBlock
 )
 
-// String gives the value of the label `end` of episodes_total.
+// String returns the value of the label `end` of episodes_total.
 func (e End) String() string {
 	return [...]string{"terminated", "truncated", "summary", "step", "block"}[e]
 }
 
-// Moments sums up the finite values of one quantity over a unit by Welford's recurrence, and counts the others.
+// Moments aggregates the finite values of one quantity over a unit by Welford's recurrence, and counts the others.
 type Moments struct {
 	N         int64 // finite values
 	NonFinite int64 // NaN and infinite values
@@ -102,7 +103,7 @@ type Moments struct {
 	Negative  float64 // sum of the negative values, as a positive number
 }
 
-// Add folds one value in.
+// Add adds one value.
 func (m *Moments) Add(x float64) {
 	if math.IsNaN(x) || math.IsInf(x, 0) {
 		m.NonFinite++
@@ -125,7 +126,7 @@ func (m *Moments) Add(x float64) {
 	}
 }
 
-// Merge folds in the values that o has summed up (Chan, Golub & LeVeque 1983).
+// Merge adds the values that o aggregates (Chan, Golub & LeVeque 1983).
 func (m *Moments) Merge(o Moments) {
 	switch {
 	case o.N == 0:
@@ -145,7 +146,7 @@ func (m *Moments) Merge(o Moments) {
 	m.Negative += o.Negative
 }
 
-// SD is the standard deviation over the values themselves (divisor N); 0 for fewer than two.
+// SD returns the standard deviation over the values themselves (divisor N), or 0 for fewer than two.
 func (m *Moments) SD() float64 {
 	if m.N < 2 || m.M2 <= 0 {
 		return 0
@@ -153,9 +154,8 @@ func (m *Moments) SD() float64 {
 	return math.Sqrt(m.M2 / float64(m.N))
 }
 
-// Count is how often an action was taken, and what its steps were rewarded with.
+// Count is how often an action was taken, and the rewards of its steps.
 type Count struct {
-	_      struct{} `cbor:",toarray"`
 	Name   string
 	N      int64
 	Reward float64 // sum of the finite rewards of its steps
@@ -163,85 +163,67 @@ type Count struct {
 
 // NamedMoments are the moments of one numeric signal other than the reward.
 type NamedMoments struct {
-	_      struct{} `cbor:",toarray"`
 	Signal string
 	Moments
-	Q10, Q90 float64 // quantiles of the values, valid where N > 0; 0 of outcomes, whose mean says it all
+	Q10, Q90 float64 // quantiles of the values, valid if N > 0; 0 for outcomes, which their mean describes
 }
 
-// Unit is what detectors count in: a finished episode, or a block of steps of one agent where there are no episodes.
-// The receiver owns it; it shares no memory with events.
+// Unit is what detectors count in: a finished episode, or a block of steps of one agent if there are no episodes. The
+// receiver owns it; it shares no memory with events.
+//
+// It is large because it sums up every field of telemetry, for all detectors at once.
 type Unit struct {
-	_              struct{} `cbor:",toarray"`
 	Group          Group
 	Agent, Episode string
 	End            End
-	Mixed          bool // a block of the steps of many agents, none of which takes enough for one of its own
-	// Shadow says that its events had the label shadow: its policy did not serve. Lists of units are saved with Shadows
-	// beside them, as this field came later than their format.
-	Shadow         bool     `cbor:"-"`
+	Mixed          bool     // a block of the steps of many agents, none of which takes enough for a block of its own
+	Shadow         bool     // its events had the label shadow: its policy did not serve
 	Versions       Versions // of its last event
-	StartTS, EndTS int64    // Unix nanoseconds of its first and last event, 0 where the telemetry has no clock
+	StartTS, EndTS int64    // Unix nanoseconds of its first and last event, 0 if the telemetry has no clock
 
 	First, Last Position // offsets of its first and last event
-	// Pos is the record at which the unit ended and Ord its rank among the units that this record ended: together they
+	// Pos is the record at which the unit ended, and Ord its rank among the units that this record ended. Together they
 	// order the units of one partition.
 	Pos Position
 	Ord int32
-	// Reading tells the units of a partition that is read anew, so that its offsets may be those of other records, from
-	// those that were read of it before.
+	// Reading distinguishes the units of a partition that is read again, whose offsets may be those of other records,
+	// from the units of earlier readings.
 	Reading int64
-	// Run orders units of several partitions that end at the same time, before agent and episode do: it grows while a
-	// partition goes on and its largest event time does not.
+	// Run orders units of several partitions that end at the same time, before agent and episode do. It grows while a
+	// partition advances and its largest event time does not.
 	Run int64
 
 	Length    int64   // steps
 	HasReturn bool    // whether Return is known
-	Return    float64 // sum of rewards, or as the episode's summary says; may be NaN or infinite
+	Return    float64 // sum of rewards, or the return in the episode's summary; may be NaN or infinite
 
-	Reward          Moments // of the per-step rewards; N+NonFinite = 0 where there were none
-	RewardQ10       float64 // quantiles of the per-step rewards, valid where Reward.N > 0
+	Reward          Moments // of the per-step rewards; N+NonFinite = 0 without any
+	RewardQ10       float64 // quantiles of the per-step rewards, valid if Reward.N > 0
 	RewardQ90       float64
 	LongestConstant int64   // longest run of equal successive rewards inside the unit, in steps
-	ConstantReward  float64 // the reward of that run, of the first one where several are as long
+	ConstantReward  float64 // the reward of that run, the first one if several are as long
 	// Profile is the course of the finite rewards: their means over segments of ProfileSteps steps each, in order, at
-	// most 32. Steps at the end that do not fill a segment are left out. nil where there were no finite rewards.
+	// most 32. It omits trailing steps that do not fill a segment. It is nil without finite rewards.
 	Profile      []float32
 	ProfileSteps int64
 
 	ActionKind       ActionKind
-	MixedActionKinds bool           // the unit held categories and numbers
+	MixedActionKinds bool           // the unit contains both categories and numbers
 	Actions          []Count        // categories in order of first use; their counts sum to the steps with an action
 	Numeric          []NamedMoments // action, action.<i>, outcome.<name>, reward_component.<name>, observation.<name>
 
-	Events    int64 // records that make up the unit
-	Backwards int64 // of them, those that are by more than a minute older than the one before, by their own times
-	// Duplicates are events left out, while the unit grew, because the agent had sent them before; those of agents
-	// without an open episode are told by the next unit of the group. Abandoned are the group's episodes given up since
-	// its unit before because their ends never came. Both count within the partition.
+	Events    int64 // records of the unit
+	Backwards int64 // of those, the ones more than a minute older than the previous one, by their own times
+	// Duplicates are events left out during the unit because the agent had sent them before. Late are steps left out
+	// because they arrived after the end of their episode. For agents without an open episode, the next unit of the
+	// group reports both. Abandoned are the group's episodes given up since its previous unit because their ends never
+	// arrived. All three count within the partition.
 	Duplicates int64
+	Late       int64
 	Abandoned  int64
-}
-
-// Shadows gives the places of the units that are in shadow.
-func Shadows(units []*Unit) (places []int) {
-	for i, u := range units {
-		if u.Shadow {
-			places = append(places, i)
-		}
-	}
-	return places
-}
-
-// SetShadows marks the units at the places that Shadows gave. It refuses places that are none.
-func SetShadows(units []*Unit, places []int) error {
-	for _, i := range places {
-		if i < 0 || i >= len(units) || units[i] == nil {
-			return fmt.Errorf("there is no unit %d to be in shadow", i)
-		}
-		units[i].Shadow = true
-	}
-	return nil
+	// Unfinished are the group's episodes found since its previous unit to wait implausibly long for their end,
+	// including abandoned ones. It is -1 while there is too little telemetry to tell.
+	Unfinished int64
 }
 
 // After reports whether u ended after the unit at (pos, ord) of the same partition.
@@ -252,25 +234,35 @@ func (u *Unit) After(pos Position, ord int32) bool {
 	return u.Ord > ord
 }
 
-// Range is a range of offsets of one partition, both ends included.
-type Range struct {
-	Partition int32 `json:"partition" yaml:"partition"` // in files 0
-	First     int64 `json:"first" yaml:"first"`         // offset; in files the number of the record, from 0
-	Last      int64 `json:"last" yaml:"last"`           // the same, part of the range
+// unitSize is the memory in bytes of a unit without what its fields point to, rounded up to an allocation size.
+const unitSize = 640
+
+// Bytes returns the approximate memory of the unit.
+func (u *Unit) Bytes() int64 {
+	n := unitSize + len(u.Agent) + len(u.Episode) + 4*cap(u.Profile) + int(unsafe.Sizeof(Count{}))*cap(u.Actions) +
+		int(unsafe.Sizeof(NamedMoments{}))*cap(u.Numeric)
+	return int64(n)
 }
 
-// String names the range as people read it.
+// Range is a range of offsets of one partition, both ends included.
+type Range struct {
+	Partition int32 `json:"partition" yaml:"partition"` // number of the partition; 0 in files
+	First     int64 `json:"first" yaml:"first"`         // first offset; in files the index of the record, from 0
+	Last      int64 `json:"last" yaml:"last"`           // last offset, included in the range
+}
+
+// String returns the range in words.
 func (r Range) String() string {
 	return fmt.Sprintf("%d to %d of partition %d", r.First, r.Last, r.Partition)
 }
 
-// Range gives the offsets of the unit's events.
+// Range returns the offsets of the unit's events.
 func (u *Unit) Range() Range {
 	return Range{Partition: u.Pos.Partition, First: u.First.Offset, Last: u.Last.Offset}
 }
 
-// Widen adds more ranges to ranges, of which there is at most one a partition, and keeps it so: those of one partition
-// become one that covers them all. ranges may be overwritten.
+// Widen merges more into ranges, which has at most one range per partition: ranges of one partition become one that
+// covers them all. It may overwrite ranges.
 func Widen(ranges []Range, more ...Range) []Range {
 	for _, r := range more {
 		i := slices.IndexFunc(ranges, func(have Range) bool { return have.Partition == r.Partition })

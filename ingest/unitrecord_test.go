@@ -7,6 +7,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"reflect"
+	"slices"
 	"testing"
 )
 
@@ -56,7 +57,7 @@ func fillRandom(v reflect.Value, rng *rand.Rand) {
 	}
 }
 
-// bitsIn gives text that differs where any bit of a unit does: == would take NaN for different and -0 for 0.
+// bitsIn returns text that differs where any bit of a unit does: == would take NaN for different and -0 for 0.
 func bitsIn(v reflect.Value) string {
 	switch v.Kind() {
 	case reflect.Float64, reflect.Float32:
@@ -118,10 +119,10 @@ func TestUnitsComeBackAsTheyWereWritten(t *testing.T) {
 	}
 }
 
-// reseal gives a record its checksum again.
+// reseal replaces the checksum of a record by the right one.
 func reseal(b []byte) []byte {
 	end := len(b) - unitChecksumSize
-	return binary.LittleEndian.AppendUint32(b[:end:end], castagnoli(b[:end]))
+	return binary.LittleEndian.AppendUint32(b[:end:end], Checksum(b[:end]))
 }
 
 func TestDamagedUnitsAreKnown(t *testing.T) {
@@ -167,7 +168,7 @@ func plainUnit() *Unit {
 		Group: NewGroup("checkout-ranker", Label{"env", "prod-eu"}), Agent: "a-17", Episode: "a-17/881",
 		Versions: Versions{Policy: "2026-11-01.3", Env: "41", Reward: "r7"},
 		StartTS:  1763632800_123000000, EndTS: 1763632812_456000000, Reading: 1763632800_123456789,
-		First: Position{5, 123456700, 0}, Last: Position{5, 123456789, 0}, Pos: Position{5, 123456789, 0},
+		First: Position{Partition: 5, Offset: 123456700}, Last: Position{Partition: 5, Offset: 123456789}, Pos: Position{Partition: 5, Offset: 123456789},
 		Length: 20, HasReturn: true, ProfileSteps: 1, ActionKind: ActionCategory, Events: 20,
 	}
 	for range u.Length {
@@ -223,7 +224,7 @@ func TestLargestUnitFitsIntoAMessage(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Logf("the largest unit takes %d bytes", len(b))
-	if most := 2*MaxLogRecord - 4096; len(b) > most {
+	if most := 1<<20 - 4096; len(b) > most {
 		t.Errorf("the largest unit takes %d bytes, and %d fit", len(b), most)
 	}
 }
@@ -293,4 +294,36 @@ func FuzzUnitRecord(f *testing.F) {
 			_ = u.End.String()
 		}
 	})
+}
+
+func TestForgetOrdersComeBack(t *testing.T) {
+	r, err := NewUnitRecords()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := ForgetOrder{Policy: "a\xff policy", By: "ann", Why: "a load test, long over", At: 1_795_168_800_250_000_000}
+	b, err := r.Forget(want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := r.ReadForget(b); got == nil || *got != want {
+		t.Errorf("%+v came back as %+v", want, got)
+	}
+	mark, err := r.Mark(UnitMark{Partition: 1, Partitions: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range b {
+		damaged := slices.Clone(b)
+		damaged[i] ^= 1
+		if r.ReadForget(damaged) != nil || r.ReadForget(b[:i]) != nil {
+			t.Fatalf("an order whose byte %d is damaged, or missing, is read", i)
+		}
+	}
+	if r.ReadForget(mark) != nil {
+		t.Error("a mark is no order")
+	}
+	if _, _, err := r.Read(b); !errors.Is(err, ErrUnitDamaged) {
+		t.Errorf("an order is no unit: %v", err)
+	}
 }

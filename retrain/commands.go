@@ -8,53 +8,16 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/rewardwatch/rewardwatch/retrain/command"
+	"github.com/rewardwatch/rewardwatch/retrain/ledger"
+	"github.com/rewardwatch/rewardwatch/retrain/target"
 )
-
-// CommandTarget is a program that retrains on the machine of the service.
-type CommandTarget struct {
-	command.Config `yaml:",inline"`
-}
-
-func defaultCommand() CommandTarget {
-	return CommandTarget{command.Config{TimeLimit: command.DefaultTimeLimit}}
-}
-
-func (c CommandTarget) given() bool     { return c.Given() }
-func (c CommandTarget) address() string { return "command" } // no command ever answers that it is gone
-
-func (c CommandTarget) check(report func(key, msg string)) {
-	c.Check(below("command", report))
-}
-
-func (c CommandTarget) adapter(line line) (adapter, error) {
-	return program{c.Config, line.runs}, nil
-}
-
-// program is the adapter of a command.
-type program struct {
-	config command.Config
-	runs   *command.Runner
-}
-
-// send starts the command: the order is delivered when its supervisor has it. What becomes of it is reported by the runner.
-func (p program) send(ctx context.Context, m message) outcome {
-	err := p.runs.Start(ctx, p.config, m.body)
-	if err == nil {
-		return outcome{result: ResultDelivered}
-	}
-	o := outcome{result: ResultUnreachable, err: err.Error()}
-	if _, busy := errors.AsType[*command.BusyError](err); busy {
-		o.result = ResultRejected
-	}
-	return o
-}
 
 // runsCommands reports whether a target is a command.
 func (c Config) runsCommands() bool {
-	return slices.ContainsFunc(c.Targets, func(t Target) bool { return t.Command.given() })
+	return slices.ContainsFunc(c.Targets, func(t target.Target) bool { return t.Command.Given() })
 }
 
-// openRuns opens the directory of the runs where a target is a command, and gives nil where none is.
+// openRuns opens the directory of the runs if a target is a command, and returns nil otherwise.
 func (c Config) openRuns(log zerolog.Logger) (*command.Runner, error) {
 	if !c.runsCommands() {
 		return nil, nil
@@ -62,23 +25,39 @@ func (c Config) openRuns(log zerolog.Logger) (*command.Runner, error) {
 	return command.Open(c.Runs, log)
 }
 
-// watchRuns reports what becomes of commands until ctx ends or the ledger fails.
+// watchRuns reports on commands until ctx ends or the ledger fails.
 func (d *Desk) watchRuns(ctx context.Context) error {
 	if d.runs == nil {
 		<-ctx.Done()
 		return nil
 	}
-	return d.runs.Run(ctx, d.reportRun)
+	err := d.runs.Run(ctx, d.reportRun)
+	for errors.Is(err, ledger.ErrSuspended) && d.back(ctx) {
+		err = d.runs.Run(ctx, d.reportRun)
+	}
+	return unlessSuspended(err)
 }
 
-// byCommand is who reports of a command.
+// byCommand is the reporter recorded for a command.
 const byCommand = "command"
 
-// reportRun has the same words for the states as Report.
+// reportRun records a report. command.Report has the same words for the states as Report.
 func (d *Desk) reportRun(ctx context.Context, request string, r command.Report) error {
-	_, err := d.Report(ctx, request, Report{State: r.State, Version: r.Version, Error: r.Error, Log: r.Log, By: byCommand})
-	if _, otherState := errors.AsType[*StateError](err); otherState || errors.Is(err, ErrUnknownRequest) {
+	known := d.cfg.printable()
+	_, err := d.Report(ctx, request, Report{
+		State: r.State, Version: r.Version, Error: known.Clean(r.Error, len(r.Error)), Log: known.CleanEnd(r.Log, command.KeptLog), By: byCommand,
+	})
+	if _, otherState := errors.AsType[*ledger.StateError](err); otherState || errors.Is(err, ledger.ErrUnknownRequest) {
 		return errors.Join(command.ErrSettled, err)
 	}
 	return err
+}
+
+// printable returns the secrets that commands may print. It reads them for each report, as they may have changed.
+func (c Config) printable() target.Secrets {
+	var all target.Secrets
+	for _, t := range c.Targets {
+		all = t.Command.Printable(all)
+	}
+	return all
 }

@@ -16,10 +16,13 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/rewardwatch/rewardwatch/retrain/command"
+	"github.com/rewardwatch/rewardwatch/retrain/ledger"
+	"github.com/rewardwatch/rewardwatch/retrain/retraintest"
+	"github.com/rewardwatch/rewardwatch/retrain/target"
 )
 
 // commandConfig is that of a desk whose target is a script.
-func commandConfig(t *testing.T, directory string, ledger LedgerConfig, lines ...string) Config {
+func commandConfig(t *testing.T, directory string, ledger ledger.Config, lines ...string) Config {
 	t.Helper()
 	script := filepath.Join(directory, "train.sh")
 	check(t, os.WriteFile(script+".new", []byte(strings.Join(lines, "\n")+"\n"), 0o600))
@@ -28,10 +31,10 @@ func commandConfig(t *testing.T, directory string, ledger LedgerConfig, lines ..
 		OnMet:   OnMetPromote,
 		Ledger:  ledger,
 		Runs:    filepath.Join(directory, "runs"),
-		Recipes: "testdata/recipes",
-		Targets: []Target{{
-			Name: "trainer", Timeout: defaultTimeout, CompletesWithin: defaultCompletesWithin,
-			Command: CommandTarget{command.Config{
+		Recipes: "recipe/testdata/recipes",
+		Targets: []target.Target{{
+			Name: "trainer", Timeout: target.DefaultTimeout, CompletesWithin: target.DefaultCompletesWithin,
+			Command: target.Command{Config: command.Config{
 				Run: []string{"/bin/sh", script}, Directory: directory, TimeLimit: model.Duration(time.Minute),
 			}},
 		}},
@@ -53,8 +56,7 @@ func runDesk(t *testing.T, cfg Config) (*Desk, func()) {
 		`UPDATE requests SET next_attempt_at = 0 WHERE state = 'open'`, `UPDATE deliveries SET finished_at = started_at, result = 'interrupted' WHERE finished_at IS NULL`,
 		`UPDATE river_job SET state = 'available', scheduled_at = created_at WHERE state IN ('scheduled', 'retryable')`,
 	} {
-		_, err = d.ledger.db.ExecContext(t.Context(), forget)
-		check(t, err)
+		put(t, cfg.Ledger, forget)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
@@ -67,9 +69,9 @@ func runDesk(t *testing.T, cfg Config) (*Desk, func()) {
 }
 
 // awaitState waits for the state of the request of an incident, for as long as the claim of an instance that has died may last.
-func awaitState(t *testing.T, d *Desk, request string, want State) Request {
+func awaitState(t *testing.T, d *Desk, request string, want ledger.State) ledger.Request {
 	t.Helper()
-	for end := time.Now().Add(time.Duration(defaultTimeout) + claimMargin + time.Minute); ; time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(time.Duration(target.DefaultTimeout) + ledger.ClaimMargin + time.Minute); ; time.Sleep(5 * time.Millisecond) {
 		q, err := d.Request(t.Context(), request)
 		check(t, err)
 		if q.State == want {
@@ -86,13 +88,13 @@ func testCommandMakesAVersion(t *testing.T, on storage) {
 	d, stop := runDesk(t, commandConfig(t, dir, on(t), `echo "training $REWARDWATCH_POLICY: $REWARDWATCH_EXPECTED"`,
 		`cp "$REWARDWATCH_CONFIG" config`, "while [ ! -e go ]; do sleep 0.01; done", `echo '{"policy_version": "v7"}' > "$REWARDWATCH_RESULT"`))
 	defer func() { stop() }()
-	decision, err := d.Consider(t.Context(), incident("i1", "ranker; exit 1"), time.Time{})
+	decision, err := d.Consider(t.Context(), retraintest.Incident("i1", "ranker; exit 1"), time.Time{})
 	check(t, err)
-	awaitState(t, d, decision.Request, StateRunning)
+	awaitState(t, d, decision.Request, ledger.StateRunning)
 	stop() // the command goes on
 	check(t, os.WriteFile(filepath.Join(dir, "go"), nil, 0o600))
 	d, stop = runDesk(t, d.cfg)
-	q := awaitState(t, d, decision.Request, StateVerifying)
+	q := awaitState(t, d, decision.Request, ledger.StateVerifying)
 	if want := "training ranker; exit 1: mean return > 180 over 200 episodes within 24h\n"; q.NewVersion != "v7" || q.Log != want {
 		t.Errorf("version %q and log %q, want v7 and %q", q.NewVersion, q.Log, want)
 	}
@@ -106,16 +108,16 @@ func testCommandMakesAVersion(t *testing.T, on storage) {
 func testCommandFails(t *testing.T, on storage) {
 	d, stop := runDesk(t, commandConfig(t, t.TempDir(), on(t), "echo CUDA out of memory >&2", "exit 3"))
 	defer stop()
-	decision, err := d.Consider(t.Context(), incident("i1", "ranker"), time.Time{})
+	decision, err := d.Consider(t.Context(), retraintest.Incident("i1", "ranker"), time.Time{})
 	check(t, err)
-	q := awaitState(t, d, decision.Request, StateFailed)
+	q := awaitState(t, d, decision.Request, ledger.StateFailed)
 	if q.Reason != "the command ended with exit code 3" || q.Log != "CUDA out of memory\n" {
 		t.Errorf("reason %q and log %q", q.Reason, q.Log)
 	}
 }
 
 func TestCommandConfig(t *testing.T) {
-	good := func() Config { return commandConfig(t, t.TempDir(), LedgerConfig{SQLite: "ledger.db"}) }
+	good := func() Config { return commandConfig(t, t.TempDir(), ledger.Config{SQLite: "ledger.db"}) }
 	for path, change := range map[string]func(*Config){
 		"targets[0].command.run":           func(c *Config) { c.Targets[0].Command.Run = []string{"train.sh"} },
 		"targets[0].command.run[1]":        func(c *Config) { c.Targets[0].Command.Run[1] = "a\x00b" },
@@ -146,18 +148,21 @@ const killedDesk = "REWARDWATCH_TEST_KILLED_DESK"
 // A process whose commands run is killed at random moments, and started again. Every command is run once, and what came of it
 // is known.
 func TestKilledDeskRunsCommandsOnce(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds of CPU")
+	}
 	const requests, kills = 30, 30
 	directory := os.Getenv(killedDesk)
 	child := directory != ""
 	if !child {
 		directory = t.TempDir()
 	}
-	cfg := commandConfig(t, directory, LedgerConfig{SQLite: filepath.Join(directory, "ledger.db")},
+	cfg := commandConfig(t, directory, ledger.Config{SQLite: filepath.Join(directory, "ledger.db")},
 		"echo $REWARDWATCH_REQUEST >> starts", "sleep 0.$(($$ % 4))", `echo "{\"policy_version\": \"of $REWARDWATCH_REQUEST\"}" > "$REWARDWATCH_RESULT"`)
 	if child {
 		d, _ := runDesk(t, cfg)
 		for i := range requests {
-			_, err := d.Consider(context.WithoutCancel(t.Context()), incident(fmt.Sprint("i", i), fmt.Sprint("policy-", i)), time.Time{})
+			_, err := d.Consider(context.WithoutCancel(t.Context()), retraintest.Incident(fmt.Sprint("i", i), fmt.Sprint("policy-", i)), time.Time{})
 			check(t, err)
 		}
 		select {} // until it is killed
@@ -173,7 +178,7 @@ func TestKilledDeskRunsCommandsOnce(t *testing.T) {
 	d, stop := runDesk(t, cfg)
 	defer stop()
 	for i := range requests {
-		decision, err := d.Consider(t.Context(), incident(fmt.Sprint("i", i), fmt.Sprint("policy-", i)), time.Time{})
+		decision, err := d.Consider(t.Context(), retraintest.Incident(fmt.Sprint("i", i), fmt.Sprint("policy-", i)), time.Time{})
 		check(t, err)
 		if decision.Request == "" {
 			t.Fatalf("%+v", decision)
@@ -183,7 +188,7 @@ func TestKilledDeskRunsCommandsOnce(t *testing.T) {
 	check(t, err)
 	repeated := 0
 	for _, q := range all {
-		if q = awaitState(t, d, q.ID, StateVerifying); q.NewVersion != "of "+q.ID {
+		if q = awaitState(t, d, q.ID, ledger.StateVerifying); q.NewVersion != "of "+q.ID {
 			t.Errorf("%s made %q", q.ID, q.NewVersion)
 		}
 		if q.Attempts > 1 {
@@ -205,4 +210,38 @@ func TestKilledDeskRunsCommandsOnce(t *testing.T) {
 		}
 	}
 	t.Logf("%d kills; %d requests were delivered more than once", kills, repeated)
+}
+
+func TestPrintableSecretsOfCommands(t *testing.T) {
+	directory := t.TempDir()
+	file := func(name, text string, mode os.FileMode) string {
+		path := filepath.Join(directory, name)
+		check(t, os.WriteFile(path, []byte(text), mode))
+		check(t, os.Chmod(path, mode))
+		return path
+	}
+	cfg := commandConfig(t, directory, ledger.Config{}, "echo the script")
+	cfg.Targets[0].Command.Environment = map[string]string{
+		"TOKEN_FILE": file("token", "hub-token-1234\n", 0o600), "WORDS": file("words", "public words\n", 0o644), "ALPHA": "0.30000001", "NONE": "/nonexistent",
+	}
+	got := cfg.printable().Clean("hub-token-1234, public words, 0.30000001, echo the script", 1000)
+	if want := "[secret], public words, 0.30000001, echo the script"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// What a command prints of its secrets is in no request.
+func TestCommandOutputIsKeptWithoutSecrets(t *testing.T) {
+	directory := t.TempDir()
+	token := filepath.Join(directory, "token")
+	check(t, os.WriteFile(token, []byte("hub-token-1234567890\n"), 0o600))
+	cfg := commandConfig(t, directory, onSQLite(t), `cat "$TOKEN_FILE"`, "echo printed", "exit 3")
+	cfg.Targets[0].Command.Environment = map[string]string{"TOKEN_FILE": token}
+	d, stop := runDesk(t, cfg)
+	defer stop()
+	decision, err := d.Consider(t.Context(), retraintest.Incident("i1", "ranker"), time.Time{})
+	check(t, err)
+	if q := awaitState(t, d, decision.Request, ledger.StateFailed); strings.Contains(q.Log, "hub-token") || !strings.Contains(q.Log, "[secret]\nprinted") {
+		t.Errorf("log %q", q.Log)
+	}
 }

@@ -1,8 +1,6 @@
 package retrain
 
 import (
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -10,9 +8,10 @@ import (
 
 	"github.com/goccy/go-yaml"
 	"github.com/prometheus/common/model"
-	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
 	"github.com/rewardwatch/rewardwatch/alerts"
+	"github.com/rewardwatch/rewardwatch/retrain/ledger"
+	"github.com/rewardwatch/rewardwatch/retrain/recipe"
 )
 
 const goodConfig = `
@@ -77,7 +76,7 @@ func TestConfigCheck(t *testing.T) {
 	}{
 		{"no ledger", func(c *Config) { c.Ledger.SQLite = "" }, "ledger.sqlite"},
 		{"two ledgers", func(c *Config) { c.Ledger.PostgresURLEnv = "LEDGER_URL" }, "ledger.sqlite"},
-		{"two URLs", func(c *Config) { c.Ledger = LedgerConfig{PostgresURLFile: "/etc/url", PostgresURLEnv: "LEDGER_URL"} }, "ledger.postgres_url_file"},
+		{"two URLs", func(c *Config) { c.Ledger = ledger.Config{PostgresURLFile: "/etc/url", PostgresURLEnv: "LEDGER_URL"} }, "ledger.postgres_url_file"},
 		{"nameless target", func(c *Config) { c.Targets = append(c.Targets, c.Targets[0]); c.Targets[1].Name = "" }, "targets[1].name"},
 		{"duplicate target", func(c *Config) { c.Targets = append(c.Targets, c.Targets[0]) }, "targets[1].name"},
 		{"no URL", func(c *Config) { c.Targets[0].Webhook = "" }, "targets[0].webhook"},
@@ -151,76 +150,17 @@ func nightly(cron string, policies ...string) Trigger {
 	return Trigger{On: OnSchedule, Cron: cron, Policies: policies, Recipe: "ranker", Target: "trainer"}
 }
 
-func TestParseKeys(t *testing.T) {
-	const other = "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="
-	tests := []struct {
-		name, text string
-		keys       int
-		err        string
-	}{
-		{"one", testSecret, 1, ""},
-		{"line end and space", "  " + testSecret + "\r\n\n", 1, ""},
-		{"rotation", other + "\n" + testSecret + "\n", 2, ""},
-		{"empty", "\n \n", 0, "no secret"},
-		{"plain text", "hunter2hunter2hunter2hunter2hunter2", 0, "whsec_ followed by the key in base64"},
-		{"asymmetric", "whsk_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", 0, "whsec_"},
-		{"not base64", "whsec_hunter2!", 0, "not base64"},
-		{"too short", "whsec_aHVudGVyMg==", 0, "7 bytes"},
-		{"too long", "whsec_" + strings.Repeat("AAAA", 22), 0, "66 bytes"},
-		{"second line bad", testSecret + "\nhunter2", 0, "line 2"},
+func TestTriggersNeedAWholeContract(t *testing.T) {
+	recipes, err := recipe.Load("recipe/testdata/good_recipes/chain", []string{"env"})
+	check(t, err)
+	c := Config{Triggers: []Trigger{{Recipe: "root"}, {Recipe: "middle"}, {Recipe: "nobody"}, {Recipe: "leaf"}, {}}}
+	var got []string
+	c.CheckRecipes(recipes, func(path, msg string) { got = append(got, path+": "+msg) })
+	want := []string{
+		`triggers[1].recipe: recipe "middle" has no contract.hypothesis: no request leaves without a contract`,
+		`triggers[2].recipe: no recipe is named "nobody"`,
 	}
-	for _, tc := range tests {
-		t.Run(tc.name, func(t *testing.T) {
-			keys, err := parseKeys(tc.text)
-			if len(keys) != tc.keys || (err == nil) != (tc.err == "") {
-				t.Fatalf("%d keys, error %v", len(keys), err)
-			}
-			if err != nil && (!strings.Contains(err.Error(), tc.err) || strings.Contains(err.Error(), "hunter2")) {
-				t.Errorf("error %q, want %q without the secret", err, tc.err)
-			}
-		})
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
 	}
-}
-
-func TestReadKeysNamesTheFile(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "trainer.secret")
-	check(t, os.WriteFile(file, []byte("plain"), 0o600))
-	if _, err := readKeys(file); err == nil || !strings.Contains(err.Error(), file+": line 1") {
-		t.Errorf("error %v, want the file and line", err)
-	}
-}
-
-// TestSignAgainstTheOfficialLibrary compares with the reference implementation, byte for byte.
-func TestSignAgainstTheOfficialLibrary(t *testing.T) {
-	at := time.Unix(1674087231, 0)
-	for _, body := range []string{"", "{}", `{"type":"retrain.requested","data":{"x":"ü"}}`, strings.Repeat("x", 100_000)} {
-		hook, err := standardwebhooks.NewWebhook(testSecret)
-		check(t, err)
-		want, err := hook.Sign("rr_1", at, []byte(body))
-		check(t, err)
-		keys, err := parseKeys(testSecret)
-		check(t, err)
-		if got := sign(keys, "rr_1", at, []byte(body)); got != want {
-			t.Errorf("signature %s, want %s", got, want)
-		}
-		if got := sign(append(keys, keys[0]), "rr_1", at, []byte(body)); got != want+" "+want {
-			t.Errorf("two signatures %s", got)
-		}
-	}
-}
-
-func FuzzParseKeys(f *testing.F) {
-	f.Add(testSecret + "\n")
-	f.Add("whsec_")
-	f.Fuzz(func(t *testing.T, text string) {
-		keys, err := parseKeys(text)
-		if (err == nil) != (len(keys) > 0) {
-			t.Fatalf("%d keys, error %v", len(keys), err)
-		}
-		for _, k := range keys {
-			if len(k) < minKeySize || len(k) > maxKeySize {
-				t.Errorf("a key of %d bytes was taken", len(k))
-			}
-		}
-	})
 }

@@ -18,6 +18,10 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
+
+	"github.com/rewardwatch/rewardwatch/retrain/ledger"
+	"github.com/rewardwatch/rewardwatch/retrain/retraintest"
+	"github.com/rewardwatch/rewardwatch/retrain/target"
 )
 
 // How much TestCrashes does. `make test-faults` has it do more.
@@ -73,6 +77,9 @@ func (o *onceTrainer) acted() int {
 // A process that orders retrainings and delivers them is killed at random moments, and started again. Every order is acted on
 // once.
 func TestCrashes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds of CPU")
+	}
 	if directory := os.Getenv(crashDirectory); directory != "" {
 		orderUntilKilled(t, crashConfig(directory, os.Getenv(crashReceiver), os.Getenv(crashURLFile)))
 		return
@@ -86,7 +93,7 @@ func testCrashes(t *testing.T, urlFile string) {
 	server := httptest.NewServer(trainer)
 	defer server.Close()
 	directory := t.TempDir()
-	check(t, os.WriteFile(filepath.Join(directory, "secret"), []byte(testSecret+"\n"), 0o600))
+	check(t, os.WriteFile(filepath.Join(directory, "secret"), []byte(retraintest.Secret+"\n"), 0o600))
 	begun, random := time.Now(), rand.New(rand.NewPCG(1, 2))
 	for crash := 1; crash <= *crashes; crash++ {
 		child := startOrdering(t, directory, server.URL, urlFile)
@@ -101,7 +108,11 @@ func testCrashes(t *testing.T, urlFile string) {
 		_ = child.Wait()
 	}()
 	waitForOrders(t, trainer, *crashRequests)
-	ledger, err := Open(t.Context(), crashConfig(directory, server.URL, urlFile), testRecipes(t), zerolog.Nop(), prometheus.NewRegistry())
+	cfg := crashConfig(directory, server.URL, urlFile)
+	if urlFile == "" {
+		check(t, os.Remove(cfg.Ledger.SQLite+".lock")) // to look while the child has it
+	}
+	ledger, err := Open(t.Context(), cfg, testRecipes(t), zerolog.Nop(), prometheus.NewRegistry())
 	check(t, err)
 	defer func() { check(t, ledger.Close()) }()
 	checkCrashed(t, ledger, trainer)
@@ -111,14 +122,14 @@ func testCrashes(t *testing.T, urlFile string) {
 // checkCrashed checks that ledger and trainer have the same orders, once all claims of the dead are over.
 func checkCrashed(t *testing.T, d *Desk, trainer *onceTrainer) {
 	t.Helper()
-	var all []Request
+	var all []ledger.Request
 	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(time.Second) {
 		var err error
 		all, err = d.Requests(t.Context(), 2**crashRequests)
 		check(t, err)
 		open := 0
 		for _, q := range all {
-			if q.State != StateDelivered {
+			if q.State != ledger.StateDelivered {
 				open++
 			}
 		}
@@ -161,14 +172,14 @@ func waitForOrders(t *testing.T, trainer *onceTrainer, n int) {
 
 // crashConfig is what both processes have.
 func crashConfig(directory, receiver, urlFile string) Config {
-	cfg := Config{Ledger: LedgerConfig{SQLite: filepath.Join(directory, "ledger.db")}}
+	cfg := Config{Ledger: ledger.Config{SQLite: filepath.Join(directory, "ledger.db")}}
 	if urlFile != "" {
-		cfg.Ledger = LedgerConfig{PostgresURLFile: urlFile}
+		cfg.Ledger = ledger.Config{PostgresURLFile: urlFile}
 	}
 	for i := range crashTargets {
 		name := fmt.Sprint("trainer-", i)
-		cfg.Targets = append(cfg.Targets, Target{
-			Name: name, Webhook: receiver, SecretFile: filepath.Join(directory, "secret"), Timeout: seconds(1), CompletesWithin: defaultCompletesWithin, AllowPrivate: true,
+		cfg.Targets = append(cfg.Targets, target.Target{
+			Name: name, Webhook: receiver, SecretFile: filepath.Join(directory, "secret"), Timeout: seconds(1), CompletesWithin: target.DefaultCompletesWithin, AllowPrivate: true,
 		})
 		cfg.Triggers = append(cfg.Triggers, Trigger{On: OnIncident, Signals: []string{name}, Recipe: "ranker", Target: name})
 	}
@@ -181,12 +192,12 @@ func orderUntilKilled(t *testing.T, cfg Config) {
 	check(t, err)
 	var delivering sync.WaitGroup
 	delivering.Go(func() { check(t, desk.Run(t.Context())) })
-	var opened int
-	check(t, desk.ledger.db.QueryRowContext(t.Context(), `SELECT count(*) FROM requests`).Scan(&opened))
-	for i := opened; i < *crashRequests; i++ {
-		inc := incident(fmt.Sprint("i", i), fmt.Sprint("policy-", i))
+	opened, err := desk.Requests(t.Context(), *crashRequests)
+	check(t, err)
+	for i := len(opened); i < *crashRequests; i++ {
+		inc := retraintest.Incident(fmt.Sprint("i", i), fmt.Sprint("policy-", i))
 		inc.Alarms[0].Signal = fmt.Sprint("trainer-", i%crashTargets)
-		if decision, err := desk.Consider(context.WithoutCancel(t.Context()), inc, time.Time{}); err != nil || decision.Reason != Opened {
+		if decision, err := desk.Consider(context.WithoutCancel(t.Context()), inc, time.Time{}); err != nil || decision.Reason != ledger.Opened {
 			t.Fatalf("%s: %+v, %v", inc.ID, decision, err)
 		}
 	}

@@ -2,68 +2,32 @@ package retrain
 
 import (
 	"slices"
-	"time"
 
 	"github.com/rewardwatch/rewardwatch/alerts"
+	"github.com/rewardwatch/rewardwatch/retrain/ledger"
 )
-
-// Reason says why an incident, a slot of a schedule or a person did or did not lead to a request.
-type Reason string
-
-// The reasons. Opened is the only one that orders a retraining.
-const (
-	Opened           Reason = "opened"
-	AlreadyRequested Reason = "already_requested"
-	IncidentClosed   Reason = "incident_closed"
-	IncidentAccepted Reason = "incident_accepted"  // a person has declared the drift the new normal
-	IncidentMuted    Reason = "incident_muted"     // a person has muted it
-	NoTrigger        Reason = "no_trigger"         // no trigger is for such an incident, or no firing alarm of its signals
-	NotLasted        Reason = "not_lasted"         // not yet open for as long as the trigger wants
-	Provisional      Reason = "provisional"        // the alarms rest on a provisional baseline
-	CauseNeedsPerson Reason = "cause_needs_person" // reward function or telemetry: retraining would learn the fault
-	CauseUnsettled   Reason = "cause_unsettled"    // may yet turn out to need a person: more evidence is to come
-	Cooldown         Reason = "cooldown"           // the trigger opened a request for this policy not long ago
-	OpenRequest      Reason = "open_request"       // the policy has a request that is not finished
-	BreakerOpen      Reason = "breaker_open"       // the last retrainings of the policy missed or failed
-	TargetDisabled   Reason = "target_disabled"    // the target answered 410 Gone
-	InvalidOrder     Reason = "invalid_order"      // what the recipe makes of the incident does not follow the published schema
-)
-
-// Decision is what was decided of an incident, of a slot of a schedule, or for a person.
-type Decision struct {
-	Reason  Reason
-	Request string    // id of its request, "" where there is none
-	Detail  string    // more in words, may be ""
-	Again   time.Time // of NotLasted: when to look again, by the clock of the incident's telemetry, or of the world where it has none
-}
-
-// Held reports whether the ledger alone speaks against the retraining. That may end while nothing of the incident changes, so that whoever
-// is told of incidents has to look again by himself.
-func (d Decision) Held() bool {
-	return d.Reason == OpenRequest || d.Reason == Cooldown || d.Reason == BreakerOpen || d.Reason == TargetDisabled
-}
 
 // needsPerson reports whether a drift of this cause must not start a retraining by itself.
 func needsPerson(c alerts.Cause) bool {
 	return c == alerts.CauseRewardFunction || c == alerts.CauseTelemetry
 }
 
-// candidate is an incident that a trigger would turn into a request, and the alarms that it matched.
+// candidate is an incident that a trigger would turn into a request, with the alarms that matched.
 type candidate struct {
 	trigger Trigger
 	alarms  []alerts.Alarm
 }
 
-// judge decides what can be decided from the incident alone. The reason is Opened where nothing in the incident speaks
-// against a request; the first trigger that matches a firing alarm holds.
-func judge(triggers []Trigger, inc alerts.Incident) (candidate, Reason) {
+// judge decides what the incident alone determines. The reason is Opened if nothing in the incident speaks against a
+// request. The first trigger that matches a firing alarm applies.
+func judge(triggers []Trigger, inc alerts.Incident) (candidate, ledger.Reason) {
 	switch _, accepted := inc.Ended(); {
 	case accepted:
-		return candidate{}, IncidentAccepted
+		return candidate{}, ledger.IncidentAccepted
 	case inc.Closed:
-		return candidate{}, IncidentClosed
+		return candidate{}, ledger.IncidentClosed
 	case inc.IsMuted():
-		return candidate{}, IncidentMuted
+		return candidate{}, ledger.IncidentMuted
 	}
 	for _, t := range triggers {
 		if !t.wants(&inc) {
@@ -74,26 +38,30 @@ func judge(triggers []Trigger, inc alerts.Incident) (candidate, Reason) {
 			return narrow(candidate{trigger: t, alarms: matched}, inc)
 		}
 	}
-	return candidate{}, NoTrigger
+	return candidate{}, ledger.NoTrigger
 }
 
-// narrow leaves the alarms that may order a retraining.
-func narrow(c candidate, inc alerts.Incident) (candidate, Reason) {
+// narrow keeps the alarms that may order a retraining.
+func narrow(c candidate, inc alerts.Incident) (candidate, ledger.Reason) {
+	c.alarms = keep(c.alarms, func(a alerts.Alarm) bool { return c.trigger.Improvements || !a.Improvement })
+	if len(c.alarms) == 0 {
+		return c, ledger.Improvement
+	}
 	if needsPerson(inc.Cause) {
-		return c, CauseNeedsPerson
+		return c, ledger.CauseNeedsPerson
 	}
 	c.alarms = keep(c.alarms, func(a alerts.Alarm) bool { return !a.Provisional })
 	if inc.Provisional || len(c.alarms) == 0 {
-		return c, Provisional
+		return c, ledger.Provisional
 	}
 	c.alarms = keep(c.alarms, func(a alerts.Alarm) bool { return !needsPerson(a.Cause) })
 	switch {
 	case len(c.alarms) == 0:
-		return c, CauseNeedsPerson
+		return c, ledger.CauseNeedsPerson
 	case inc.Unsettled():
-		return c, CauseUnsettled
+		return c, ledger.CauseUnsettled
 	}
-	return c, Opened
+	return c, ledger.Opened
 }
 
 func keep(alarms []alerts.Alarm, wanted func(alerts.Alarm) bool) []alerts.Alarm {

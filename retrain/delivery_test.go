@@ -5,13 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -21,64 +19,17 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/rs/zerolog"
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
-)
 
-func status(code int, headers ...string) http.HandlerFunc {
-	return func(w http.ResponseWriter, _ *http.Request) {
-		for i := 0; i < len(headers); i += 2 {
-			w.Header().Set(headers[i], headers[i+1])
-		}
-		w.WriteHeader(code)
-	}
-}
+	"github.com/rewardwatch/rewardwatch/retrain/ledger"
+	"github.com/rewardwatch/rewardwatch/retrain/retraintest"
+	"github.com/rewardwatch/rewardwatch/retrain/target"
+)
 
 // retryAt asks for the next attempt at a date d from now.
 func retryAt(code int, d time.Duration) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		status(code, "Retry-After", time.Now().Add(d).UTC().Format(http.TimeFormat))(w, r)
+		retraintest.Status(code, "Retry-After", time.Now().Add(d).UTC().Format(http.TimeFormat))(w, r)
 	}
-}
-
-func hang(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
-
-// drip answers 200 and then a byte a second, for ever.
-func drip(w http.ResponseWriter, r *http.Request) {
-	for r.Context().Err() == nil {
-		_, _ = w.Write([]byte("."))
-		_ = http.NewResponseController(w).Flush()
-		select {
-		case <-time.After(time.Second):
-		case <-r.Context().Done():
-		}
-	}
-}
-
-// breakOff answers 200 with a tenth of the body that it announced, and closes the connection.
-func breakOff(w http.ResponseWriter, _ *http.Request) {
-	conn, _, err := http.NewResponseController(w).Hijack()
-	if err != nil {
-		panic(err)
-	}
-	_, _ = conn.Write([]byte("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n0123456789"))
-	_ = conn.Close()
-}
-
-// reset closes the connection without an answer.
-func reset(w http.ResponseWriter, _ *http.Request) {
-	conn, _, err := http.NewResponseController(w).Hijack()
-	if err != nil {
-		panic(err)
-	}
-	_ = conn.Close()
-}
-
-func garbage(w http.ResponseWriter, _ *http.Request) {
-	conn, _, err := http.NewResponseController(w).Hijack()
-	if err != nil {
-		panic(err)
-	}
-	_, _ = conn.Write([]byte("220 mail.test ESMTP\r\n\r\n"))
-	_ = conn.Close()
 }
 
 func endless(w http.ResponseWriter, _ *http.Request) {
@@ -91,7 +42,7 @@ func endless(w http.ResponseWriter, _ *http.Request) {
 
 // lateness is how much after they are due two attempts may be made, one after the other: each waits until the queue is looked at,
 // the times between which River lengthens by up to a tenth.
-const lateness = 2 * (fetchEvery + fetchEvery/10)
+const lateness = 2 * (ledger.FetchEvery + ledger.FetchEvery/10)
 
 // jittered is the schedule's delay with the most jitter that it can have.
 func jittered(d time.Duration) time.Duration { return d + d/5 }
@@ -101,39 +52,39 @@ func testReceiverFaultIsRetriedUnderTheSameID(t *testing.T, on storage) {
 	tests := []struct {
 		name             string
 		script           []http.HandlerFunc
-		want             []Result
+		want             []target.Result
 		earliest, latest time.Duration // of the last arrival
 	}{
-		{"ok at once", nil, []Result{ResultDelivered}, 0, 0},
-		{"any 2xx", []http.HandlerFunc{status(204)}, []Result{ResultDelivered}, 0, 0},
-		{"an endless answer is read in part", []http.HandlerFunc{endless}, []Result{ResultDelivered}, 0, 0},
-		{"500", []http.HandlerFunc{status(500)}, []Result{ResultRejected, ResultDelivered}, first, jittered(first)},
-		{"404", []http.HandlerFunc{status(404)}, []Result{ResultRejected, ResultDelivered}, first, jittered(first)},
-		{"twice 500", []http.HandlerFunc{status(500), status(502)}, []Result{ResultRejected, ResultRejected, ResultDelivered}, first + 5*time.Minute, jittered(first + 5*time.Minute)},
-		{"429 with seconds", []http.HandlerFunc{status(429, "Retry-After", "90")}, []Result{ResultThrottled, ResultDelivered}, 90 * time.Second, 91 * time.Second},
-		{"429 with a date", []http.HandlerFunc{retryAt(429, time.Hour)}, []Result{ResultThrottled, ResultDelivered}, time.Hour - time.Second, time.Hour},
-		{"503 with seconds", []http.HandlerFunc{status(503, "Retry-After", "600")}, []Result{ResultRejected, ResultDelivered}, 10 * time.Minute, 10*time.Minute + time.Second},
-		{"429 sooner than the schedule", []http.HandlerFunc{status(429, "Retry-After", "0")}, []Result{ResultThrottled, ResultDelivered}, first, jittered(first)},
-		{"429 with nonsense", []http.HandlerFunc{status(429, "Retry-After", "soon")}, []Result{ResultThrottled, ResultDelivered}, first, jittered(first)},
-		{"301", []http.HandlerFunc{status(301, "Location", "/elsewhere")}, []Result{ResultRedirected, ResultDelivered}, first, jittered(first)},
-		{"307", []http.HandlerFunc{status(307, "Location", "http://elsewhere.test/")}, []Result{ResultRedirected, ResultDelivered}, first, jittered(first)},
-		{"no answer", []http.HandlerFunc{hang}, []Result{ResultTimeout, ResultDelivered}, 15*time.Second + first, 15*time.Second + jittered(first)},
-		{"slow answer", []http.HandlerFunc{drip}, []Result{ResultTimeout, ResultDelivered}, 15*time.Second + first, 15*time.Second + jittered(first)},
-		{"connection closed", []http.HandlerFunc{reset}, []Result{ResultUnreachable, ResultDelivered}, first, jittered(first)},
-		{"answer breaks off", []http.HandlerFunc{breakOff}, []Result{ResultUnreachable, ResultDelivered}, first, jittered(first)},
-		{"not HTTP", []http.HandlerFunc{garbage}, []Result{ResultUnreachable, ResultDelivered}, first, jittered(first)},
+		{"ok at once", nil, []target.Result{target.ResultDelivered}, 0, 0},
+		{"any 2xx", []http.HandlerFunc{retraintest.Status(204)}, []target.Result{target.ResultDelivered}, 0, 0},
+		{"an endless answer is read in part", []http.HandlerFunc{endless}, []target.Result{target.ResultDelivered}, 0, 0},
+		{"500", []http.HandlerFunc{retraintest.Status(500)}, []target.Result{target.ResultRejected, target.ResultDelivered}, first, jittered(first)},
+		{"404", []http.HandlerFunc{retraintest.Status(404)}, []target.Result{target.ResultRejected, target.ResultDelivered}, first, jittered(first)},
+		{"twice 500", []http.HandlerFunc{retraintest.Status(500), retraintest.Status(502)}, []target.Result{target.ResultRejected, target.ResultRejected, target.ResultDelivered}, first + 5*time.Minute, jittered(first + 5*time.Minute)},
+		{"429 with seconds", []http.HandlerFunc{retraintest.Status(429, "Retry-After", "90")}, []target.Result{target.ResultThrottled, target.ResultDelivered}, 90 * time.Second, 91 * time.Second},
+		{"429 with a date", []http.HandlerFunc{retryAt(429, time.Hour)}, []target.Result{target.ResultThrottled, target.ResultDelivered}, time.Hour - time.Second, time.Hour},
+		{"503 with seconds", []http.HandlerFunc{retraintest.Status(503, "Retry-After", "600")}, []target.Result{target.ResultRejected, target.ResultDelivered}, 10 * time.Minute, 10*time.Minute + time.Second},
+		{"429 sooner than the schedule", []http.HandlerFunc{retraintest.Status(429, "Retry-After", "0")}, []target.Result{target.ResultThrottled, target.ResultDelivered}, first, jittered(first)},
+		{"429 with nonsense", []http.HandlerFunc{retraintest.Status(429, "Retry-After", "soon")}, []target.Result{target.ResultThrottled, target.ResultDelivered}, first, jittered(first)},
+		{"301", []http.HandlerFunc{retraintest.Status(301, "Location", "/elsewhere")}, []target.Result{target.ResultRedirected, target.ResultDelivered}, first, jittered(first)},
+		{"307", []http.HandlerFunc{retraintest.Status(307, "Location", "http://elsewhere.test/")}, []target.Result{target.ResultRedirected, target.ResultDelivered}, first, jittered(first)},
+		{"no answer", []http.HandlerFunc{retraintest.Hang}, []target.Result{target.ResultTimeout, target.ResultDelivered}, 15*time.Second + first, 15*time.Second + jittered(first)},
+		{"slow answer", []http.HandlerFunc{retraintest.Drip}, []target.Result{target.ResultTimeout, target.ResultDelivered}, 15*time.Second + first, 15*time.Second + jittered(first)},
+		{"connection closed", []http.HandlerFunc{retraintest.Reset}, []target.Result{target.ResultUnreachable, target.ResultDelivered}, first, jittered(first)},
+		{"answer breaks off", []http.HandlerFunc{retraintest.BreakOff}, []target.Result{target.ResultUnreachable, target.ResultDelivered}, first, jittered(first)},
+		{"not HTTP", []http.HandlerFunc{retraintest.Garbage}, []target.Result{target.ResultUnreachable, target.ResultDelivered}, first, jittered(first)},
 	}
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := newRig(t, on, tc.script...)
 				r.run()
-				id := r.consider(incident("i1", "ranker")).Request
+				id := r.consider(retraintest.Incident("i1", "ranker")).Request
 				r.pass(2 * time.Hour)
 				if got := r.results(); !slices.Equal(got, tc.want) {
 					t.Errorf("results %v, want %v", got, tc.want)
 				}
-				if q := r.request(); q.State != StateDelivered || q.Attempts != len(tc.want) {
+				if q := r.request(); q.State != ledger.StateDelivered || q.Attempts != len(tc.want) {
 					t.Errorf("request %+v, want delivered after %d attempts", q, len(tc.want))
 				}
 				arrivals := r.receiver.seen()
@@ -161,11 +112,11 @@ func testAnswerIsKeptInPart(t *testing.T, on storage) {
 		}
 		r := newRig(t, on, answer)
 		r.run()
-		r.consider(incident("i1", "ranker"))
+		r.consider(retraintest.Incident("i1", "ranker"))
 		r.pass(lateness)
 		all, err := r.Deliveries(t.Context(), r.request().ID, 10)
 		check(t, err)
-		if len(all) != 1 || all[0].Status != 500 || !strings.HasPrefix(all[0].Response, "no trainer is free �x") || len(all[0].Response) > keptAnswer+2 {
+		if len(all) != 1 || all[0].Status != 500 || !strings.HasPrefix(all[0].Response, "no trainer is free �x") || len(all[0].Response) > 1<<10+2 {
 			t.Errorf("deliveries %+v", all)
 		}
 	})
@@ -173,22 +124,22 @@ func testAnswerIsKeptInPart(t *testing.T, on storage) {
 
 func testGoneDisablesTheTarget(t *testing.T, on storage) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, on, status(410))
-		r.consider(incident("i1", "ranker"))
-		r.consider(incident("i2", "bidder")) // waits behind the first one
+		r := newRig(t, on, retraintest.Status(410))
+		r.consider(retraintest.Incident("i1", "ranker"))
+		r.consider(retraintest.Incident("i2", "bidder")) // waits behind the first one
 		r.run()
 		r.pass(time.Minute)
-		if got := r.results(); !slices.Equal(got, []Result{ResultGone}) {
+		if got := r.results(); !slices.Equal(got, []target.Result{target.ResultGone}) {
 			t.Fatalf("results %v, want gone alone", got)
 		}
 		all, err := r.Requests(t.Context(), 10)
 		check(t, err)
 		for _, q := range all {
-			if q.State != StateDeadLetter || !strings.Contains(q.Reason, "410") {
+			if q.State != ledger.StateDeadLetter || !strings.Contains(q.Reason, "410") {
 				t.Errorf("request %+v, want a dead letter for 410", q)
 			}
 		}
-		if d := r.consider(incident("i3", "pricer")); d.Reason != TargetDisabled {
+		if d := r.consider(retraintest.Incident("i3", "pricer")); d.Reason != ledger.TargetDisabled {
 			t.Errorf("decision %+v, want target_disabled", d)
 		}
 		const gauges = `
@@ -213,13 +164,13 @@ func testGoneDisablesTheTarget(t *testing.T, on storage) {
 
 		r.reopen()
 		compare()
-		if d := r.consider(incident("i3", "pricer")); d.Reason != TargetDisabled {
+		if d := r.consider(retraintest.Incident("i3", "pricer")); d.Reason != ledger.TargetDisabled {
 			t.Errorf("after a restart: %+v, want target_disabled", d)
 		}
 		r.cfg.Targets[0].Webhook = "http://trainer.test/v2"
 		r.reopen()
 		r.run()
-		if d := r.consider(incident("i3", "pricer")); d.Reason != Opened {
+		if d := r.consider(retraintest.Incident("i3", "pricer")); d.Reason != ledger.Opened {
 			t.Errorf("with another URL: %+v, want opened", d)
 		}
 		r.pass(lateness)
@@ -231,12 +182,12 @@ func testGoneDisablesTheTarget(t *testing.T, on storage) {
 
 func testExpiryEndsTheRetries(t *testing.T, on storage) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, on, slices.Repeat([]http.HandlerFunc{status(500)}, 20)...)
+		r := newRig(t, on, slices.Repeat([]http.HandlerFunc{retraintest.Status(500)}, 20)...)
 		r.run()
-		r.consider(incident("i1", "ranker"))
+		r.consider(retraintest.Incident("i1", "ranker"))
 		r.pass(requestLifetime)
 		q := r.request()
-		if q.State != StateDeadLetter || q.Attempts != 7 || !strings.Contains(q.Reason, "rejected") {
+		if q.State != ledger.StateDeadLetter || q.Attempts != 7 || !strings.Contains(q.Reason, "rejected") {
 			t.Errorf("request %+v, want a dead letter after 7 attempts", q)
 		}
 		if end := q.OpenedAt.Add(requestLifetime); !q.ClosedAt.Before(end) {
@@ -244,7 +195,7 @@ func testExpiryEndsTheRetries(t *testing.T, on storage) {
 		}
 		history, err := r.History(t.Context(), q.ID)
 		check(t, err)
-		if len(history) != 2 || history[0].State != StateOpen || history[1].State != StateDeadLetter {
+		if len(history) != 2 || history[0].State != ledger.StateOpen || history[1].State != ledger.StateDeadLetter {
 			t.Errorf("history %+v", history)
 		}
 	})
@@ -252,11 +203,11 @@ func testExpiryEndsTheRetries(t *testing.T, on storage) {
 
 func testRetryAfterBeyondTheExpiry(t *testing.T, on storage) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, on, status(503, "Retry-After", "99999999999999"))
+		r := newRig(t, on, retraintest.Status(503, "Retry-After", "99999999999999"))
 		r.run()
-		r.consider(incident("i1", "ranker"))
+		r.consider(retraintest.Incident("i1", "ranker"))
 		r.pass(lateness)
-		if q := r.request(); q.State != StateDeadLetter {
+		if q := r.request(); q.State != ledger.StateDeadLetter {
 			t.Errorf("request %+v, want a dead letter", q)
 		}
 	})
@@ -265,12 +216,12 @@ func testRetryAfterBeyondTheExpiry(t *testing.T, on storage) {
 func testExpiresWhileNothingRuns(t *testing.T, on storage) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, on)
-		r.consider(incident("i1", "ranker"))
+		r.consider(retraintest.Incident("i1", "ranker"))
 		r.pass(requestLifetime)
 		r.reopen()
 		r.run()
 		r.pass(lateness)
-		if q := r.request(); q.State != StateDeadLetter || q.Reason != "expired" {
+		if q := r.request(); q.State != ledger.StateDeadLetter || q.Reason != "expired" {
 			t.Errorf("request %+v, want expired", q)
 		}
 		if got := len(r.receiver.seen()); got != 0 {
@@ -285,7 +236,7 @@ func testOneDeliveryAtATimeForATarget(t *testing.T, on storage) {
 		r := newRig(t, on, slow, slow, slow)
 		r.run()
 		for _, policy := range []string{"a", "b", "c"} {
-			r.consider(incident("i-"+policy, policy))
+			r.consider(retraintest.Incident("i-"+policy, policy))
 		}
 		r.pass(time.Minute)
 		free := time.Duration(0) // when the answer before was there
@@ -303,39 +254,39 @@ func testOneDeliveryAtATimeForATarget(t *testing.T, on storage) {
 
 // crashing delivers and then loses the ledger, as a process that dies between the answer and its record.
 type crashing struct {
-	adapter
+	target.Adapter
 	crash func()
 }
 
-func (c crashing) send(ctx context.Context, m message) outcome {
+func (c crashing) Send(ctx context.Context, m target.Message) target.Attempt {
 	defer c.crash()
-	return c.adapter.send(ctx, m)
+	return c.Adapter.Send(ctx, m)
 }
 
 // crashAfterDelivery lets the desk die once its target has answered.
 func crashAfterDelivery(t *testing.T, d *Desk) {
-	d.courier.adapters["trainer"] = crashing{d.courier.adapters["trainer"], func() { check(t, d.ledger.close()) }}
+	d.dispatcher.adapters["trainer"] = crashing{d.dispatcher.adapters["trainer"], func() { check(t, d.ledger.Close()) }}
 }
 
 func testCrashBetweenAnswerAndRecord(t *testing.T, on storage) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, on)
-		id := r.consider(incident("i1", "ranker")).Request
+		id := r.consider(retraintest.Incident("i1", "ranker")).Request
 		crashAfterDelivery(t, r.Desk)
 		if err := r.Run(t.Context()); err == nil {
 			t.Error("Run goes on without its ledger")
 		}
 		r.reopen()
-		if d := r.consider(incident("i1", "ranker")); d.Reason != AlreadyRequested || d.Request != id {
+		if d := r.consider(retraintest.Incident("i1", "ranker")); d.Reason != ledger.AlreadyRequested || d.Request != id {
 			t.Errorf("decision after the crash: %+v", d)
 		}
 		r.run()
 		r.pass(time.Until(r.request().NextAttempt) - time.Second)
-		if got, want := r.results(), []Result{ResultInFlight}; !slices.Equal(got, want) {
+		if got, want := r.results(), []target.Result{target.ResultInFlight}; !slices.Equal(got, want) {
 			t.Errorf("results %v while the dead process still has its claim, want %v", got, want)
 		}
 		r.pass(time.Minute)
-		if got, want := r.results(), []Result{ResultInterrupted, ResultDelivered}; !slices.Equal(got, want) {
+		if got, want := r.results(), []target.Result{target.ResultInterrupted, target.ResultDelivered}; !slices.Equal(got, want) {
 			t.Errorf("results %v, want %v", got, want)
 		}
 		arrivals := r.receiver.seen()
@@ -353,9 +304,9 @@ func testCrashBetweenAnswerAndRecord(t *testing.T, on storage) {
 
 func testRetryTimeSurvivesARestart(t *testing.T, on storage) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, on, status(429, "Retry-After", "3600"))
+		r := newRig(t, on, retraintest.Status(429, "Retry-After", "3600"))
 		r.run()
-		r.consider(incident("i1", "ranker"))
+		r.consider(retraintest.Incident("i1", "ranker"))
 		r.pass(time.Minute)
 		r.reopen()
 		r.run()
@@ -364,7 +315,7 @@ func testRetryTimeSurvivesARestart(t *testing.T, on storage) {
 			t.Fatalf("%d arrivals before Retry-After is over, want 1", got)
 		}
 		r.pass(2 * time.Minute)
-		if q := r.request(); q.State != StateDelivered {
+		if q := r.request(); q.State != ledger.StateDelivered {
 			t.Errorf("request %+v, want delivered", q)
 		}
 	})
@@ -374,11 +325,11 @@ func testShutdownFinishesTheAttemptInFlight(t *testing.T, on storage) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, on, func(http.ResponseWriter, *http.Request) { <-time.After(10 * time.Second) })
 		r.run()
-		r.consider(incident("i1", "ranker"))
-		r.consider(incident("i2", "bidder"))
+		r.consider(retraintest.Incident("i1", "ranker"))
+		r.consider(retraintest.Incident("i2", "bidder"))
 		r.pass(5 * time.Second)
 		r.stop()
-		if got := r.results(); !slices.Equal(got, []Result{ResultDelivered}) {
+		if got := r.results(); !slices.Equal(got, []target.Result{target.ResultDelivered}) {
 			t.Errorf("results %v, want the first finished and the second not begun", got)
 		}
 	})
@@ -388,16 +339,16 @@ func testLateSuccessOfAWithdrawnRequest(t *testing.T, on storage) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, on, func(http.ResponseWriter, *http.Request) { <-time.After(10 * time.Second) })
 		r.run()
-		inc := incident("i1", "ranker")
+		inc := retraintest.Incident("i1", "ranker")
 		r.consider(inc)
 		r.pass(5 * time.Second)
 		inc.Cause = "reward_function"
 		r.consider(inc)
-		if q := r.request(); q.State != StateWithdrawn {
+		if q := r.request(); q.State != ledger.StateWithdrawn {
 			t.Fatalf("request %+v, want withdrawn", q)
 		}
 		r.pass(10 * time.Second)
-		if q := r.request(); q.State != StateDelivered {
+		if q := r.request(); q.State != ledger.StateDelivered {
 			t.Errorf("request %+v, want delivered: the receiver has it", q)
 		}
 	})
@@ -406,10 +357,10 @@ func testLateSuccessOfAWithdrawnRequest(t *testing.T, on storage) {
 func testTargetLeavesTheConfiguration(t *testing.T, on storage) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, on)
-		r.consider(incident("i1", "ranker"))
+		r.consider(retraintest.Incident("i1", "ranker"))
 		r.cfg.Targets[0].Name, r.cfg.Triggers[0].Target = "other", "other"
 		r.reopen()
-		if q := r.request(); q.State != StateDeadLetter || !strings.Contains(q.Reason, "no longer configured") {
+		if q := r.request(); q.State != ledger.StateDeadLetter || !strings.Contains(q.Reason, "no longer configured") {
 			t.Errorf("request %+v, want a dead letter", q)
 		}
 		if _, err := r.Resend(t.Context(), r.request().ID, "ann", "once more"); !errors.Is(err, ErrUnknownTarget) {
@@ -426,12 +377,12 @@ func testTargetLeavesTheConfigurationBeforeTheApproval(t *testing.T, on storage)
 		if _, err := r.Approve(t.Context(), id, "ann", "go on"); !errors.Is(err, ErrUnknownTarget) {
 			t.Errorf("approved: %v, want ErrUnknownTarget", err)
 		}
-		if q := r.request(); q.State != StateAwaitingApproval {
+		if q := r.request(); q.State != ledger.StateAwaitingApproval {
 			t.Errorf("request %+v, want it to wait", q)
 		}
 		r.cfg.Targets[0].Name, r.cfg.Triggers[0].Target = "other", "other"
 		r.reopen()
-		if q := r.request(); q.State != StateDeadLetter || !strings.Contains(q.Reason, "no longer configured") {
+		if q := r.request(); q.State != ledger.StateDeadLetter || !strings.Contains(q.Reason, "no longer configured") {
 			t.Errorf("request %+v, want a dead letter", q)
 		}
 	})
@@ -443,15 +394,15 @@ func testSecretsAreReadAtEachAttempt(t *testing.T, on storage) {
 		file := r.cfg.Targets[0].SecretFile
 		check(t, os.WriteFile(file, []byte("half a secret"), 0o600))
 		r.run()
-		r.consider(incident("i1", "ranker"))
+		r.consider(retraintest.Incident("i1", "ranker"))
 		r.pass(lateness)
 		all, err := r.Deliveries(t.Context(), "", 10)
 		check(t, err)
-		if len(all) != 1 || all[0].Result != ResultUnsigned || strings.Contains(all[0].Error, "half a secret") {
+		if len(all) != 1 || all[0].Result != target.ResultUnsigned || strings.Contains(all[0].Error, "half a secret") {
 			t.Fatalf("deliveries %+v, want one unsigned without the secret in its error", all)
 		}
 		// Rotation: the newer secret first, the one that the receiver still holds second.
-		check(t, os.WriteFile(file, []byte("whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=\n"+testSecret+"\n"), 0o600))
+		check(t, os.WriteFile(file, []byte("whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=\n"+retraintest.Secret+"\n"), 0o600))
 		r.pass(10 * time.Second)
 		arrivals := r.receiver.seen()
 		if len(arrivals) != 1 || arrivals[0].verify != nil {
@@ -462,9 +413,9 @@ func testSecretsAreReadAtEachAttempt(t *testing.T, on storage) {
 
 func testDeliveryMetrics(t *testing.T, on storage) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, on, status(500))
+		r := newRig(t, on, retraintest.Status(500))
 		r.run()
-		r.consider(incident("i1", "ranker"))
+		r.consider(retraintest.Incident("i1", "ranker"))
 		r.pass(time.Hour)
 		const want = `
 			# HELP rewardwatch_retrain_cooldown_remaining_seconds Time until an incident of the policy can order a retraining from the target again.
@@ -523,7 +474,7 @@ func testRealSockets(t *testing.T, on storage) {
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) {
 		var body bytes.Buffer
 		_, err := body.ReadFrom(req.Body)
-		hook, bad := standardwebhooks.NewWebhook(testSecret)
+		hook, bad := standardwebhooks.NewWebhook(retraintest.Secret)
 		if err = errors.Join(err, bad); err == nil {
 			err = hook.Verify(body.Bytes(), req.Header)
 		}
@@ -537,7 +488,7 @@ func testRealSockets(t *testing.T, on storage) {
 	ctx, cancel := contextWithCancel(t)
 	done := make(chan error, 1)
 	go func() { done <- desk.Run(ctx) }()
-	_, err = desk.Consider(t.Context(), incident("i1", "ranker"), time.Time{})
+	_, err = desk.Consider(t.Context(), retraintest.Incident("i1", "ranker"), time.Time{})
 	check(t, err)
 	select {
 	case err := <-verified:
@@ -549,57 +500,10 @@ func testRealSockets(t *testing.T, on storage) {
 	check(t, <-done)
 	all, err := desk.Requests(t.Context(), 10)
 	check(t, err)
-	if len(all) != 1 || all[0].State != StateDelivered {
+	if len(all) != 1 || all[0].State != ledger.StateDelivered {
 		t.Errorf("requests %+v, want one delivered", all)
 	}
 	check(t, desk.Close())
-}
-
-// A connection that is reset in the middle of the answer is a failure, also where that began with 200.
-func TestResetInTheMiddleOfTheAnswer(t *testing.T) {
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		_, err := io.Copy(io.Discard, req.Body)
-		check(t, err)
-		conn, _, err := http.NewResponseController(w).Hijack()
-		check(t, err)
-		_, err = conn.Write([]byte("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n0123456789"))
-		check(t, err)
-		time.Sleep(50 * time.Millisecond) // a reset overtakes what was sent
-		check(t, conn.(*net.TCPConn).SetLinger(0))
-		check(t, conn.Close())
-	}))
-	defer server.Close()
-	a := line{transport: newTransport(Target{AllowPrivate: true})}.post(t.Context(), server.URL, []byte("{}"))
-	if a.result != ResultUnreachable || a.status != 200 || !strings.Contains(a.err, "connection reset") {
-		t.Errorf("%+v, want a reset after status 200", a.outcome)
-	}
-}
-
-func TestRetryAfter(t *testing.T) {
-	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
-	tests := map[string]time.Duration{
-		"":                                    0,
-		"0":                                   0,
-		"120":                                 2 * time.Minute,
-		"-1":                                  0,
-		"1.5":                                 0,
-		"1e9":                                 0,
-		"9223372036854775807":                 maxRetryAfter,
-		strconv.Itoa(400 * 86400):             maxRetryAfter,
-		"Sat, 21 Nov 2026 12:00:30 GMT":       30 * time.Second,
-		"Saturday, 21-Nov-26 12:00:30 GMT":    30 * time.Second,
-		"Sat Nov 21 12:00:30 2026":            30 * time.Second,
-		"Sat, 21 Nov 2026 11:00:00 GMT":       0,
-		"Thu, 21 Nov 2199 11:00:00 GMT":       maxRetryAfter,
-		"2026-11-21T12:00:30Z":                0,
-		"Sat, 21 Nov 2026 12:00:30 GMT, 120":  0,
-		"99999999999999999999999999999999999": 0,
-	}
-	for value, want := range tests {
-		if got := retryAfter(value, now); got != want {
-			t.Errorf("retryAfter(%q) = %s, want %s", value, got, want)
-		}
-	}
 }
 
 func TestRetryDelay(t *testing.T) {
@@ -614,27 +518,17 @@ func TestRetryDelay(t *testing.T) {
 	}
 }
 
-func FuzzRetryAfter(f *testing.F) {
-	f.Add("120")
-	f.Add("Sat, 21 Nov 2026 12:00:30 GMT")
-	f.Fuzz(func(t *testing.T, value string) {
-		if d := retryAfter(value, time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)); d < 0 || d > maxRetryAfter {
-			t.Errorf("retryAfter(%q) = %s", value, d)
-		}
-	})
-}
-
 // A target that is away is not asked by every request that waits for it.
 func testCircuitOpens(t *testing.T, on storage) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, on, slices.Repeat([]http.HandlerFunc{status(503)}, circuitFailures+2)...)
+		r := newRig(t, on, slices.Repeat([]http.HandlerFunc{retraintest.Status(503)}, ledger.CircuitFailures+2)...)
 		for i := range 20 {
-			r.consider(incident(fmt.Sprintf("i%d", i), fmt.Sprintf("policy-%d", i)))
+			r.consider(retraintest.Incident(fmt.Sprintf("i%d", i), fmt.Sprintf("policy-%d", i)))
 		}
 		r.run()
-		r.pass(2 * fetchEvery)
-		if n := len(r.receiver.seen()); n != circuitFailures {
-			t.Errorf("%d attempts at once, want %d", n, circuitFailures)
+		r.pass(2 * ledger.FetchEvery)
+		if n := len(r.receiver.seen()); n != ledger.CircuitFailures {
+			t.Errorf("%d attempts at once, want %d", n, ledger.CircuitFailures)
 		}
 		open := func() float64 {
 			value, err := testutil.GatherAndCount(r.reg, MetricCircuitOpen)
@@ -656,27 +550,58 @@ func testCircuitOpens(t *testing.T, on storage) {
 		}
 		r.reopen() // it is in the ledger
 		r.run()
-		for want := circuitFailures + 1; want <= circuitFailures+2; want++ {
-			r.pass(circuitPause - 5*fetchEvery)
+		for want := ledger.CircuitFailures + 1; want <= ledger.CircuitFailures+2; want++ {
+			r.pass(ledger.CircuitPause - 5*ledger.FetchEvery)
 			if n := len(r.receiver.seen()); n != want-1 {
 				t.Errorf("%d attempts before the pause is over, want %d", n, want-1)
 			}
-			r.pass(7 * fetchEvery)
+			r.pass(7 * ledger.FetchEvery)
 			if n := len(r.receiver.seen()); n != want {
 				t.Errorf("%d attempts, want %d", n, want)
 			}
 		}
-		r.pass(circuitPause)
-		if got := slices.Index(r.results(), ResultDelivered); got != circuitFailures+2 || open() != 0 {
+		r.pass(ledger.CircuitPause)
+		if got := slices.Index(r.results(), target.ResultDelivered); got != ledger.CircuitFailures+2 || open() != 0 {
 			t.Errorf("attempt %d was the first to succeed; circuit %g", got, open())
 		}
 		r.pass(time.Hour)
 		all, err := r.Requests(t.Context(), 100)
 		check(t, err)
 		for _, q := range all {
-			if q.State != StateDelivered {
+			if q.State != ledger.StateDelivered {
 				t.Errorf("request %s is %s", q.ID, q.State)
 			}
+		}
+	})
+}
+
+// A desk tells every kind of target, and one that is gone is not told again until it is another.
+func TestDeskTellsOtherServices(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, onSQLite, retraintest.Status(204), retraintest.Status(410))
+		token := filepath.Join(t.TempDir(), "token")
+		check(t, os.WriteFile(token, []byte("token"), 0o600))
+		r.cfg.Targets[0].Webhook, r.cfg.Targets[0].SecretFile = "", ""
+		r.cfg.Targets[0].GitHub = target.GitHub{Repository: "acme/trainer", TokenFile: token, URL: "http://github.test/"}
+		r.reopen()
+		r.run()
+		r.consider(retraintest.Incident("i1", "ranker"))
+		r.pass(lateness)
+		if q := r.request(); q.State != ledger.StateDelivered {
+			t.Errorf("request %+v, want delivered", q)
+		}
+		r.consider(retraintest.Incident("i2", "bidder"))
+		r.pass(lateness)
+		if d := r.consider(retraintest.Incident("i3", "pricer")); d.Reason != ledger.TargetDisabled {
+			t.Errorf("decision %+v after 410, want target_disabled", d)
+		}
+		if got, want := r.results(), []target.Result{target.ResultDelivered, target.ResultGone}; !slices.Equal(got, want) {
+			t.Errorf("results %v, want %v", got, want)
+		}
+		r.cfg.Targets[0].GitHub.Repository = "acme/trainer-2"
+		r.reopen()
+		if d := r.consider(retraintest.Incident("i3", "pricer")); d.Reason != ledger.Opened {
+			t.Errorf("decision %+v with another repository, want opened", d)
 		}
 	})
 }

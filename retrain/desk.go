@@ -2,7 +2,6 @@ package retrain
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"net/http"
@@ -13,39 +12,48 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/rewardwatch/rewardwatch/alerts"
+	"github.com/rewardwatch/rewardwatch/detectors/finding"
 	"github.com/rewardwatch/rewardwatch/retrain/command"
+	"github.com/rewardwatch/rewardwatch/retrain/ledger"
+	"github.com/rewardwatch/rewardwatch/retrain/recipe"
+	"github.com/rewardwatch/rewardwatch/retrain/target"
 )
 
-// overdueEvery is how often the desk looks for requests whose time is over. Who looks into the ledger to change something
-// ends them first anyway.
+// overdueEvery is how often the desk looks for requests whose time is over. Any change to the ledger ends those first
+// anyway.
 const overdueEvery = time.Minute
 
-// Desk turns incidents into retrain requests and sees to their delivery.
+// Desk turns incidents into retrain requests and arranges their delivery.
+//
+// It is large because each order of a person, a trigger or a schedule is a method that takes the ledger and the queue
+// together; what needs less is a type of its own.
 type Desk struct {
-	cfg     Config
-	recipes Recipes
-	schema  schema
-	ledger  *ledger
-	courier *courier
-	runs    *command.Runner // nil where no target is a command
-	metrics *metrics
-	log     zerolog.Logger
-	awaited awaited
+	*ledger.Reader // of the ledger
+	cfg            Config
+	recipes        recipe.Recipes
+	schema         recipe.Validator
+	ledger         *ledger.Ledger
+	dispatcher     *dispatcher
+	runs           *command.Runner // nil if no target is a command
+	metrics        *metrics
+	log            zerolog.Logger
+	awaited        awaited
 
-	externalURL string // under which people reach the service, "" where that is not known
+	levels      recipe.Levels // nil without baselines
+	externalURL string        // the base URL of the service for people, "" if unknown
 }
 
-// Open opens the ledger and reads every target's secret once, so that an unreadable one is an error now and not when
-// the first order is due. The configuration must have passed Check, also that of the recipes. The caller closes the desk. ctx is that of the
-// service: when it ends, what waits for a ledger that cannot be reached gives up, also after Open has returned.
-func Open(ctx context.Context, cfg Config, recipes Recipes, log zerolog.Logger, reg prometheus.Registerer) (*Desk, error) {
-	return open(ctx, cfg, recipes, log, reg, newTransport)
+// Open opens the ledger and reads every target's secret once, so that an unreadable one fails now instead of at the
+// first order. The configuration must have passed Check and CheckRecipes. The caller must close the desk. ctx is that
+// of the service: when it ends, waits for an unavailable ledger end, also after Open has returned.
+func Open(ctx context.Context, cfg Config, recipes recipe.Recipes, log zerolog.Logger, reg prometheus.Registerer) (*Desk, error) {
+	return open(ctx, cfg, recipes, log, reg, target.NewTransport)
 }
 
 func open(
-	ctx context.Context, cfg Config, recipes Recipes, log zerolog.Logger, reg prometheus.Registerer, transport func(Target) http.RoundTripper,
+	ctx context.Context, cfg Config, recipes recipe.Recipes, log zerolog.Logger, reg prometheus.Registerer, transport func(target.Target) http.RoundTripper,
 ) (*Desk, error) {
-	published, err := newSchema()
+	published, err := recipe.NewValidator()
 	if err != nil {
 		return nil, err
 	}
@@ -53,42 +61,54 @@ func open(
 	if err != nil {
 		return nil, err
 	}
-	adapters, err := newAdapters(cfg.Targets, means{schema: published, transport: transport, runs: runs})
+	adapters, err := target.NewAdapters(cfg.Targets, target.Means{Check: published.Check, Transport: transport, Runs: runs})
 	if err != nil {
 		return nil, err
 	}
 	m := newMetrics(cfg)
-	l, err := openLedger(ctx, cfg.Ledger, func(err error, wait time.Duration) {
-		m.retries.Inc()
-		log.Warn().Err(err).Dur("wait", wait).Msg("the ledger cannot be reached; trying again")
-	})
+	l, err := ledger.Open(ctx, cfg.Ledger, listener(m, log))
 	if err != nil {
 		return nil, err
 	}
-	if err := l.resume(ctx, cfg); err != nil {
-		return nil, errors.Join(fmt.Errorf("resume deliveries: %w", err), l.close())
+	if err := l.Resume(ctx, cfg.Targets); err != nil {
+		return nil, errors.Join(fmt.Errorf("resume deliveries: %w", err), l.Close())
 	}
-	courier, err := newCourier(l, cfg.Targets, adapters, m, log)
+	dispatcher, err := newDispatcher(l, cfg.Targets, adapters, m, log)
 	if err != nil {
-		return nil, errors.Join(err, l.close())
+		return nil, errors.Join(err, l.Close())
 	}
-	if err := courier.enqueueAll(ctx); err != nil {
-		return nil, errors.Join(fmt.Errorf("resume deliveries: %w", err), l.close())
+	if err := dispatcher.queue.AddAll(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("resume deliveries: %w", err), l.Close())
 	}
 	if err := m.register(reg, newLedgerCollector(cfg, l)); err != nil {
-		return nil, errors.Join(err, l.close())
+		return nil, errors.Join(err, l.Close())
 	}
+	l.Arm()
 	return &Desk{
-		cfg: cfg, recipes: recipes, schema: published, ledger: l, metrics: m, log: log,
-		courier: courier, runs: runs,
+		Reader: &l.Reader, cfg: cfg, recipes: recipes, schema: published, ledger: l, metrics: m, log: log,
+		dispatcher: dispatcher, runs: runs,
 	}, nil
 }
 
-// Run delivers requests until the context ends, and then finishes the attempts in flight. It gives nil on a clean
-// stop, and an error where the ledger failed.
-func (d *Desk) Run(ctx context.Context) error { return d.runWith(ctx, d.courier.run) }
+// listener reports the ledger's events to metrics and log.
+func listener(m *metrics, log zerolog.Logger) ledger.Listener {
+	return ledger.Listener{
+		Waits: func(err error, wait time.Duration) {
+			m.retries.Inc()
+			log.Warn().Err(err).Dur("wait", wait).Msg("the ledger cannot be reached; trying again")
+		},
+		Suspended: func(err error, now *ledger.SuspendedError) {
+			log.Error().Err(err).Str("reason", now.Why).Msg("the ledger is out of use: nothing is ordered and delivered until it works again, judging goes on")
+		},
+		Revived: func(since time.Time) { log.Warn().Time("since", since).Msg("the ledger is in use again") },
+	}
+}
 
-// runWith watches what else there is to watch while deliver runs.
+// Run delivers requests until the context ends, and then finishes the attempts in flight. While the ledger is
+// suspended, it retries the ledger and continues once that works. It returns nil on a clean stop.
+func (d *Desk) Run(ctx context.Context) error { return d.runWith(ctx, d.dispatcher.run) }
+
+// runWith runs deliver together with everything else that must be watched.
 func (d *Desk) runWith(ctx context.Context, deliver func(context.Context) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -106,13 +126,45 @@ func (d *Desk) runWith(ctx context.Context, deliver func(context.Context) error)
 		defer cancel()
 		runs = d.watchRuns(ctx)
 	})
-	err := deliver(ctx)
+	watching.Go(func() { d.ledger.Revive(ctx) })
+	err := d.deliverAgain(ctx, deliver)
 	cancel()
 	watching.Wait()
 	return errors.Join(err, overdue, scheduled, runs)
 }
 
-// watchOverdue ends the states whose time is over, and releases what is queued, until ctx ends or the ledger fails.
+// deliverAgain calls deliver again whenever the ledger is back. What was in progress when it failed may have no job.
+func (d *Desk) deliverAgain(ctx context.Context, deliver func(context.Context) error) error {
+	for {
+		err := deliver(ctx)
+		for errors.Is(err, ledger.ErrSuspended) && d.back(ctx) {
+			err = d.dispatcher.queue.AddJobless(ctx)
+		}
+		if err != nil || ctx.Err() != nil {
+			return unlessSuspended(err)
+		}
+	}
+}
+
+// back waits until the ledger is usable. It returns false if ctx ends first.
+func (d *Desk) back(ctx context.Context) bool {
+	select {
+	case <-d.ledger.Back():
+		return ctx.Err() == nil
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// unlessSuspended drops ErrSuspended: such work is done once the ledger is back.
+func unlessSuspended(err error) error {
+	if errors.Is(err, ledger.ErrSuspended) {
+		return nil
+	}
+	return err
+}
+
+// watchOverdue ends overdue states and releases queued rollbacks, until ctx ends or the ledger fails.
 func (d *Desk) watchOverdue(ctx context.Context) error {
 	every := time.NewTicker(overdueEvery)
 	defer every.Stop()
@@ -122,72 +174,79 @@ func (d *Desk) watchOverdue(ctx context.Context) error {
 			return nil
 		case <-every.C:
 		}
-		if err := d.release(ctx); err != nil && ctx.Err() == nil {
+		if d.Suspended() != nil {
+			continue
+		}
+		if err := unlessSuspended(d.release(ctx)); err != nil && ctx.Err() == nil {
 			return fmt.Errorf("release queued rollbacks: %w", err)
 		}
-		if found, err := anyOverdue(ctx, d.ledger.db, time.Now()); err == nil && !found {
-			continue // a ledger that cannot be reached is waited for below
+		if found, err := d.ledger.AnyOverdue(ctx, time.Now()); err == nil && !found {
+			continue // the loop waits for an unavailable ledger
 		}
-		err := d.ledger.update(ctx, func(tx *sql.Tx) error { return endOverdue(ctx, tx, time.Now()) })
-		if err != nil && ctx.Err() == nil {
+		err := d.ledger.Update(ctx, func(tx *ledger.Tx) error { return tx.EndOverdue(ctx, time.Now()) })
+		if unlessSuspended(err) != nil && ctx.Err() == nil {
 			return fmt.Errorf("end overdue requests: %w", err)
 		}
 	}
 }
 
+// Waiting returns how long the oldest pending change of the ledger has waited, 0 without one. While it waits, its
+// policy is not judged.
+func (d *Desk) Waiting() time.Duration { return d.ledger.Waiting() }
+
 // Close closes the ledger. It must be called after Run has returned.
 func (d *Desk) Close() error {
 	d.metrics.unregister()
-	return d.ledger.close()
+	return d.ledger.Close()
 }
 
-// Consider decides whether an incident orders a retraining, and opens its request if so. What it decided is durable
-// when it returns. It may be called any number of times for an incident, whenever that or its clock changed: an incident has at
-// most one request. clock is the time of the newest unit of the incident's group, zero where its telemetry has no clock. It is safe for
-// concurrent use.
-func (d *Desk) Consider(ctx context.Context, inc alerts.Incident, clock time.Time) (Decision, error) {
-	policy := plain(inc.Group.Policy)
+// Consider decides whether an incident orders a retraining, and opens its request if so. The decision is durable when
+// Consider returns. It may be called any number of times, whenever the incident or its clock changed: an incident has
+// at most one request. clock is the time of the newest unit of the incident's group, zero if its telemetry has no
+// clock. Consider is safe for concurrent use.
+func (d *Desk) Consider(ctx context.Context, inc alerts.Incident, clock time.Time) (ledger.Decision, error) {
+	policy := ledger.Plain(inc.Group.Policy)
 	log := d.log.With().Str("incident", inc.ID).Stringer("group", inc.Group).Logger()
-	decision, err := d.settleOn(ctx, inc.ID, policy, log, func(tx *sql.Tx, now time.Time) (Decision, error) {
+	decision, err := d.settleOn(ctx, inc.ID, policy, log, func(tx *ledger.Tx, now time.Time) (ledger.Decision, error) {
 		return d.decide(ctx, tx, inc, clock, now)
 	})
 	if err != nil {
-		return Decision{}, fmt.Errorf("consider incident %s: %w", inc.ID, err)
+		return ledger.Decision{}, fmt.Errorf("consider incident %s: %w", inc.ID, err)
 	}
 	return decision, nil
 }
 
-// settleOn makes a decision of what asks for a retraining, and keeps and logs it where it is news.
+// settleOn decides on something that asks for a retraining, and records and logs a new decision.
 func (d *Desk) settleOn(
-	ctx context.Context, origin, policy string, log zerolog.Logger, decide func(tx *sql.Tx, now time.Time) (Decision, error),
-) (Decision, error) {
-	var decision Decision
+	ctx context.Context, origin, policy string, log zerolog.Logger, decide func(tx *ledger.Tx, now time.Time) (ledger.Decision, error),
+) (ledger.Decision, error) {
+	var decision ledger.Decision
 	var news bool
-	err := d.ledger.update(ctx, func(tx *sql.Tx) error {
+	err := d.ledger.Update(ctx, func(tx *ledger.Tx) error {
 		now := time.Now()
 		news = false
-		err := endOverdue(ctx, tx, now)
+		err := tx.EndOverdue(ctx, now)
 		if err != nil {
 			return err
 		}
 		if decision, err = decide(tx, now); err != nil {
 			return err
 		}
-		if decision.Reason == AlreadyRequested {
-			return nil // repeats what the ledger says already
+		if decision.Reason == ledger.AlreadyRequested {
+			return nil // the ledger already says so
 		}
-		news, err = record(ctx, tx, now, origin, policy, decision)
+		news, err = tx.Record(ctx, now, origin, policy, decision)
 		return err
 	})
 	if err != nil {
-		return Decision{}, err
+		return ledger.Decision{}, err
 	}
-	if decision.Reason == Opened {
+	if decision.Reason == ledger.Opened {
 		d.announce(ctx, decision.Request)
 	}
 	if news {
 		event := log.Info()
-		if decision.Reason == InvalidOrder {
+		if decision.Reason == ledger.InvalidOrder {
 			event = log.Error()
 		}
 		event.Str("reason", string(decision.Reason)).Str("request", decision.Request).Str("detail", decision.Detail).Msg("considered retraining")
@@ -195,42 +254,42 @@ func (d *Desk) settleOn(
 	return decision, nil
 }
 
-func (d *Desk) decide(ctx context.Context, tx *sql.Tx, inc alerts.Incident, clock, now time.Time) (Decision, error) {
-	id, state, err := ofOrigin(ctx, tx, inc.ID)
+func (d *Desk) decide(ctx context.Context, tx *ledger.Tx, inc alerts.Incident, clock, now time.Time) (ledger.Decision, error) {
+	id, state, err := tx.OfOrigin(ctx, inc.ID)
 	if err != nil {
-		return Decision{}, err
+		return ledger.Decision{}, err
 	}
 	if id != "" {
 		return revisit(ctx, tx, inc, id, state, now)
 	}
 	c, reason := judge(d.cfg.Triggers, inc)
-	if reason != Opened {
-		return Decision{Reason: reason}, nil
+	if reason != ledger.Opened {
+		return ledger.Decision{Reason: reason}, nil
 	}
 	if held, err := lasted(ctx, tx, inc, c.trigger, clock, now); err != nil || held.Reason != "" {
 		return held, err
 	}
-	policy := plain(inc.Group.Policy)
+	policy := ledger.Plain(inc.Group.Policy)
 	if held, err := d.hold(ctx, tx, policy, c.trigger, now); err != nil || held.Reason != "" {
 		return held, err
 	}
-	return d.place(ctx, tx, wish{
-		origin: inc.ID, kind: OriginIncident, policy: policy, trigger: c.trigger.key(), recipe: c.trigger.Recipe, target: c.trigger.Target,
+	return d.place(ctx, tx, requestSpec{
+		origin: inc.ID, kind: ledger.OriginIncident, policy: policy, trigger: c.trigger.key(), recipe: c.trigger.Recipe, target: c.trigger.Target,
 		approval: c.trigger.Approval, incident: &inc, alarms: c.alarms,
 	}, now)
 }
 
-// lasted gives NotLasted where an incident has not been open for as long as a trigger wants. Where its telemetry has no clock it counts from
-// the first time that this was decided.
-func lasted(ctx context.Context, tx *sql.Tx, inc alerts.Incident, t Trigger, clock, now time.Time) (Decision, error) {
+// lasted returns NotLasted if an incident has not been open for as long as a trigger requires. If its telemetry has no
+// clock, the time counts from the first such decision.
+func lasted(ctx context.Context, tx *ledger.Tx, inc alerts.Incident, t Trigger, clock, now time.Time) (ledger.Decision, error) {
 	if t.Lasting == 0 {
-		return Decision{}, nil
+		return ledger.Decision{}, nil
 	}
 	opened := time.Unix(0, inc.Opened.TS)
 	if inc.Opened.TS == 0 {
-		first, err := firstDecided(ctx, tx, inc.ID, NotLasted)
+		first, err := tx.FirstDecided(ctx, inc.ID, ledger.NotLasted)
 		if err != nil {
-			return Decision{}, err
+			return ledger.Decision{}, err
 		}
 		if first.IsZero() {
 			first = now
@@ -239,51 +298,53 @@ func lasted(ctx context.Context, tx *sql.Tx, inc alerts.Incident, t Trigger, clo
 	}
 	again := opened.Add(time.Duration(t.Lasting))
 	if clock.Before(again) {
-		return Decision{Reason: NotLasted, Detail: "until " + again.UTC().Format(time.RFC3339), Again: again}, nil
+		return ledger.Decision{Reason: ledger.NotLasted, Detail: "until " + again.UTC().Format(time.RFC3339), Again: again}, nil
 	}
-	return Decision{}, nil
+	return ledger.Decision{}, nil
 }
 
-// revisit looks again at an incident that has its request. One that is not delivered yet is withdrawn when the cause
-// turns out to need a person, or when a person has accepted the drift.
-func revisit(ctx context.Context, tx *sql.Tx, inc alerts.Incident, id string, state State, now time.Time) (Decision, error) {
+// revisit reconsiders an incident that has a request. It withdraws an undelivered request if the cause turns out to
+// need a person, or if a person has accepted the drift. A request that waits for approval follows the drifted data.
+func revisit(ctx context.Context, tx *ledger.Tx, inc alerts.Incident, id string, state ledger.State, now time.Time) (ledger.Decision, error) {
 	d, accepted := inc.Ended()
 	switch {
-	case state != StateOpen && state != StateAwaitingApproval || !accepted && !needsPerson(inc.Cause):
-		return Decision{Reason: AlreadyRequested, Request: id}, nil
+	case state == ledger.StateAwaitingApproval && !accepted && !needsPerson(inc.Cause):
+		return ledger.Decision{Reason: ledger.AlreadyRequested, Request: id}, tx.Recut(ctx, id, inc, now)
+	case state != ledger.StateOpen && state != ledger.StateAwaitingApproval || !accepted && !needsPerson(inc.Cause):
+		return ledger.Decision{Reason: ledger.AlreadyRequested, Request: id}, nil
 	case accepted:
-		return withdraw(ctx, tx, id, IncidentAccepted, "its incident was "+d.String(), now)
+		return withdraw(ctx, tx, id, ledger.IncidentAccepted, "its incident was "+d.String(), now)
 	}
-	return withdraw(ctx, tx, id, CauseNeedsPerson, "its cause is now "+string(inc.Cause), now)
+	return withdraw(ctx, tx, id, ledger.CauseNeedsPerson, "its cause is now "+string(inc.Cause), now)
 }
 
-func withdraw(ctx context.Context, tx *sql.Tx, id string, reason Reason, why string, now time.Time) (Decision, error) {
-	err := settle(ctx, tx, now, StateWithdrawn, plain(why), `id = $4 AND state IN ('awaiting_approval', 'open')`, id)
-	return Decision{Reason: reason, Request: id, Detail: "the request is withdrawn"}, err
+func withdraw(ctx context.Context, tx *ledger.Tx, id string, reason ledger.Reason, why string, now time.Time) (ledger.Decision, error) {
+	err := tx.Withdraw(ctx, id, why, now)
+	return ledger.Decision{Reason: reason, Request: id, Detail: "the request is withdrawn"}, err
 }
 
-// hold says what in the ledger speaks against a request now. Its reason is "" where nothing does.
-func (d *Desk) hold(ctx context.Context, tx *sql.Tx, policy string, t Trigger, now time.Time) (Decision, error) {
+// hold returns what in the ledger speaks against a request now, with reason "" if nothing does.
+func (d *Desk) hold(ctx context.Context, tx *ledger.Tx, policy string, t Trigger, now time.Time) (ledger.Decision, error) {
 	target, _ := d.cfg.target(t.Target)
-	disabled, err := isDisabled(ctx, tx, target)
+	disabled, err := tx.IsDisabled(ctx, target)
 	if err != nil || disabled {
-		return Decision{Reason: TargetDisabled, Detail: t.Target}, err
+		return ledger.Decision{Reason: ledger.TargetDisabled, Detail: t.Target}, err
 	}
-	unfinished, err := unfinishedOf(ctx, tx, policy)
+	unfinished, err := tx.Unfinished(ctx, policy)
 	if err != nil || unfinished != "" {
-		return Decision{Reason: OpenRequest, Detail: unfinished}, err
+		return ledger.Decision{Reason: ledger.OpenRequest, Detail: unfinished}, err
 	}
-	last, err := lastOpened(ctx, tx, policy, t.key())
+	last, err := tx.LastOpened(ctx, policy, t.key())
 	if err != nil {
-		return Decision{}, err
+		return ledger.Decision{}, err
 	}
 	if until := cooldownEnd(t, last); now.Before(until) {
-		return Decision{Reason: Cooldown, Detail: "until " + until.UTC().Format(time.RFC3339)}, nil
+		return ledger.Decision{Reason: ledger.Cooldown, Detail: "until " + until.UTC().Format(time.RFC3339)}, nil
 	}
 	return d.cfg.Breaker.decide(ctx, tx, policy, now)
 }
 
-// cooldownEnd says when a trigger may open a request again after it last did. A schedule says itself how often it does.
+// cooldownEnd returns when a trigger may open a request again after its last one. A schedule defines that itself.
 func cooldownEnd(t Trigger, last time.Time) time.Time {
 	if t.On == OnSchedule {
 		return last
@@ -291,67 +352,82 @@ func cooldownEnd(t Trigger, last time.Time) time.Time {
 	return last.Add(time.Duration(t.Cooldown))
 }
 
-// insert opens a request and sees to its delivery, unless it waits for a person.
-func (d *Desk) insert(ctx context.Context, tx *sql.Tx, e entry) error {
-	if err := insert(ctx, tx, e); err != nil || e.state != StateOpen {
+// insert opens a request and schedules its delivery, unless it waits for a person.
+func (d *Desk) insert(ctx context.Context, tx *ledger.Tx, e ledger.Entry) error {
+	if err := tx.Insert(ctx, e); err != nil || e.State != ledger.StateOpen {
 		return err
 	}
-	return d.courier.enqueue(ctx, tx, e.id, e.target)
+	return d.dispatcher.queue.Add(ctx, tx, e.Id, e.Target)
 }
 
-// wish is a request that somebody or something asks for.
-type wish struct {
+// requestSpec is a request to open.
+type requestSpec struct {
 	origin                 string
-	kind                   OriginKind
+	kind                   ledger.OriginKind
 	policy, recipe, target string
-	trigger                string // its key, "" where a person asks
+	trigger                string // its key, "" if a person asks
 	approval               bool
 	by, why                string           // of a person
-	incident               *alerts.Incident // nil where none asks for it
+	incident               *alerts.Incident // nil if no incident asks for it
 	alarms                 []alerts.Alarm   // of the incident, at least one
 }
 
-// place opens the request of a wish. InvalidOrder says that what the recipe makes of it is not what receivers were promised.
-func (d *Desk) place(ctx context.Context, tx *sql.Tx, w wish, now time.Time) (Decision, error) {
+// place opens the request of a spec. InvalidOrder means that the order from the recipe violates its schema.
+func (d *Desk) place(ctx context.Context, tx *ledger.Tx, w requestSpec, now time.Time) (ledger.Decision, error) {
 	e, err := d.order(w, now)
 	if err != nil {
-		return Decision{Reason: InvalidOrder, Detail: plain(err.Error())}, nil
+		return ledger.Decision{Reason: ledger.InvalidOrder, Detail: ledger.Plain(err.Error())}, nil
 	}
-	return Decision{Reason: Opened, Request: e.id, Detail: w.reason()}, d.insert(ctx, tx, e)
+	return ledger.Decision{Reason: ledger.Opened, Request: e.Id, Detail: w.reason()}, d.insert(ctx, tx, e)
 }
 
-// reason says who asks, "" where no person does.
-func (w wish) reason() string {
+// reason says who asks, "" if no person does.
+func (w requestSpec) reason() string {
 	if w.by == "" {
 		return ""
 	}
 	return "asked for by " + w.by + ": " + w.why
 }
 
-// order writes the request.
-func (d *Desk) order(w wish, now time.Time) (entry, error) {
-	recipe := d.recipes[w.recipe]
-	if recipe == nil {
-		return entry{}, fmt.Errorf("no recipe is named %q", w.recipe)
+// Delta returns the differences of a request's contract and config from the current parent of its recipe, and the
+// parent's name. Without a parent, the name is "" and everything differs.
+func (d *Desk) Delta(q ledger.Request) (parent string, differences []recipe.Difference, err error) {
+	return d.recipes.Delta(q.Recipe, q.Order)
+}
+
+// ResolveBy sets the source of baseline levels. It must be called before the first request.
+func (d *Desk) ResolveBy(levels recipe.Levels) { d.levels = levels }
+
+// levelOf returns a lookup of the baseline for a spec.
+func (d *Desk) levelOf(w requestSpec) func(signal string) (finding.Distribution, error) {
+	return func(signal string) (finding.Distribution, error) {
+		if d.levels == nil {
+			return finding.Distribution{}, errors.New("no baseline is known")
+		}
+		if w.incident == nil {
+			return d.levels(w.policy, nil, signal)
+		}
+		return d.levels(w.incident.Group.Policy, &w.incident.Group, signal)
 	}
-	id := requestID(w.origin, w.trigger)
-	o, onset := bareOrder(id, w.policy), moment{}
-	if w.incident != nil {
-		o, onset = newOrder(id, *w.incident, w.alarms), onsetOf(w.alarms[0])
+}
+
+// order builds the request.
+func (d *Desk) order(w requestSpec, now time.Time) (ledger.Entry, error) {
+	how := d.recipes[w.recipe]
+	if how == nil {
+		return ledger.Entry{}, fmt.Errorf("no recipe is named %q", w.recipe)
 	}
-	if err := o.instruct(recipe, onset); err != nil {
-		return entry{}, err
-	}
-	body, err := newBody(o, now)
+	id := recipe.RequestID(w.origin, w.trigger)
+	body, err := how.Order(recipe.Occasion{ID: id, Policy: w.policy, Incident: w.incident, Alarms: w.alarms, Level: d.levelOf(w), At: now})
 	if err != nil {
-		return entry{}, err
+		return ledger.Entry{}, err
 	}
-	state := StateOpen
+	state := ledger.StateOpen
 	if w.approval {
-		state = StateAwaitingApproval
+		state = ledger.StateAwaitingApproval
 	}
-	return entry{
-		id: id, state: state, origin: w.origin, kind: KindRetrain, originKind: w.kind, policy: w.policy, triggerKey: w.trigger, recipe: recipe.Name,
-		target: w.target, by: w.by, why: w.why, body: body, opened: now, due: now.Add(requestLifetime),
-	}, d.schema.check(body)
+	return ledger.Entry{
+		Id: id, State: state, Origin: w.origin, Kind: ledger.KindRetrain, OriginKind: w.kind, Policy: w.policy, TriggerKey: w.trigger, Recipe: how.Name,
+		Target: w.target, By: w.by, Why: w.why, Body: body, Opened: now, Due: now.Add(requestLifetime),
+	}, d.schema.Check(body)
 }

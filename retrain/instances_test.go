@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -15,6 +14,9 @@ import (
 	"github.com/prometheus/common/model"
 
 	"github.com/rewardwatch/rewardwatch/alerts"
+	"github.com/rewardwatch/rewardwatch/retrain/ledger"
+	"github.com/rewardwatch/rewardwatch/retrain/retraintest"
+	"github.com/rewardwatch/rewardwatch/retrain/target"
 )
 
 // busyTrainer is a receiver that acts once on each webhook id, takes a second for each attempt, and fails every third.
@@ -68,7 +70,7 @@ func severalInstances(t *testing.T, on storage, disturb func()) (opened, request
 	r.reopen()
 	dying := r.Desk
 	crashAfterDelivery(t, dying)
-	r.consider(incident("killed-0", "killed"))
+	r.consider(retraintest.Incident("killed-0", "killed"))
 	if dying.Run(t.Context()) == nil {
 		t.Error("an instance goes on without its ledger")
 	}
@@ -84,7 +86,7 @@ func severalInstances(t *testing.T, on storage, disturb func()) (opened, request
 	var running sync.WaitGroup
 	for _, d := range instances {
 		running.Go(func() {
-			if err := runSeldom(ctx, d); err != nil {
+			if err := runSeldom(ctx, t, d); err != nil {
 				t.Error(err)
 			}
 		})
@@ -92,14 +94,14 @@ func severalInstances(t *testing.T, on storage, disturb func()) (opened, request
 	var mu sync.Mutex
 	tell := func(d *Desk, first int, policy, signal string) {
 		for n := range incidents {
-			inc := incident(fmt.Sprintf("%s-%d", policy, (first+n)%incidents), policy)
-			inc.Alarms = []alerts.Alarm{alarm(signal)}
+			inc := retraintest.Incident(fmt.Sprintf("%s-%d", policy, (first+n)%incidents), policy)
+			inc.Alarms = []alerts.Alarm{retraintest.Alarm(signal)}
 			decision, err := d.Consider(ctx, inc, time.Time{})
 			mu.Lock()
 			if err != nil {
 				t.Error(err)
 			}
-			if decision.Reason == Opened {
+			if decision.Reason == ledger.Opened {
 				opened++
 			}
 			mu.Unlock()
@@ -140,7 +142,7 @@ func severalInstances(t *testing.T, on storage, disturb func()) (opened, request
 }
 
 // checkRules checks what must hold of any ledger all of whose requests have been delivered.
-func (r *rig) checkRules(all []Request) {
+func (r *rig) checkRules(all []ledger.Request) {
 	r.t.Helper()
 	bodies := map[string][]byte{}
 	for _, a := range r.receiver.seen() {
@@ -152,7 +154,7 @@ func (r *rig) checkRules(all []Request) {
 	incidents := map[string]bool{}
 	closed := map[string]time.Time{}         // of a policy's request before
 	for _, q := range slices.Backward(all) { // the oldest first
-		if incidents[q.Origin] || q.State != StateFailed || bodies[q.ID] == nil {
+		if incidents[q.Origin] || q.State != ledger.StateFailed || bodies[q.ID] == nil {
 			r.t.Errorf("request %+v: want one of the incident, delivered, and its job failed", q)
 		}
 		if q.OpenedAt.Before(closed[q.Policy]) {
@@ -161,7 +163,7 @@ func (r *rig) checkRules(all []Request) {
 		incidents[q.Origin], closed[q.Policy] = true, q.ClosedAt
 		history, err := r.History(r.t.Context(), q.ID)
 		check(r.t, err)
-		if len(history) != 3 || history[0].State != StateOpen || history[1].State != StateDelivered || history[2].By != "trainer" {
+		if len(history) != 3 || history[0].State != ledger.StateOpen || history[1].State != ledger.StateDelivered || history[2].By != "trainer" {
 			r.t.Errorf("history of %s: %+v", q.ID, history)
 		}
 	}
@@ -172,36 +174,36 @@ func testCircuitIsTriedByOne(t *testing.T, on storage) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, on)
 		other, _ := r.another()
-		target := r.cfg.Targets[0]
+		trainer := r.cfg.Targets[0]
 		var ids []string
-		for i := range circuitFailures + 1 {
-			ids = append(ids, r.consider(incident(fmt.Sprintf("i%d", i), fmt.Sprintf("policy-%d", i))).Request)
+		for i := range ledger.CircuitFailures + 1 {
+			ids = append(ids, r.consider(retraintest.Incident(fmt.Sprintf("i%d", i), fmt.Sprintf("policy-%d", i))).Request)
 		}
 		begin := func(d *Desk, id string) int {
 			t.Helper()
-			attempt, err := d.ledger.begin(t.Context(), id, target)
+			attempt, err := d.ledger.Begin(t.Context(), id, trainer)
 			check(t, err)
 			return attempt
 		}
-		for _, id := range ids[:circuitFailures] {
+		for _, id := range ids[:ledger.CircuitFailures] {
 			if attempt := begin(r.Desk, id); attempt != 1 {
 				t.Fatalf("attempt %d while the circuit is closed", attempt)
 			}
 			now := time.Now()
-			check(t, r.ledger.finish(t.Context(), target, id, 1, outcome{result: ResultTimeout}, step{state: StateOpen, retry: now}, now))
+			check(t, r.ledger.Finish(t.Context(), trainer, id, 1, target.Attempt{Result: target.ResultTimeout}, ledger.Step{State: ledger.StateOpen, Retry: now}, now))
 		}
-		if attempt := begin(other, ids[circuitFailures]); attempt != 0 {
+		if attempt := begin(other, ids[ledger.CircuitFailures]); attempt != 0 {
 			t.Errorf("attempt %d while the circuit is open", attempt)
 		}
-		time.Sleep(circuitPause)
+		time.Sleep(ledger.CircuitPause)
 		if attempt := begin(r.Desk, ids[0]); attempt != 2 {
 			t.Errorf("attempt %d after the pause, want the second", attempt)
 		}
-		if attempt := begin(other, ids[circuitFailures]); attempt != 0 {
+		if attempt := begin(other, ids[ledger.CircuitFailures]); attempt != 0 {
 			t.Errorf("attempt %d while another instance tries the target", attempt)
 		}
-		check(t, r.ledger.finish(t.Context(), target, ids[0], 2, outcome{result: ResultDelivered}, step{state: StateDelivered}, time.Now()))
-		if attempt := begin(other, ids[circuitFailures]); attempt != 1 {
+		check(t, r.ledger.Finish(t.Context(), trainer, ids[0], 2, target.Attempt{Result: target.ResultDelivered}, ledger.Step{State: ledger.StateDelivered}, time.Now()))
+		if attempt := begin(other, ids[ledger.CircuitFailures]); attempt != 1 {
 			t.Errorf("attempt %d once the target is back, want the first", attempt)
 		}
 		check(t, other.Close())
@@ -211,22 +213,22 @@ func testCircuitIsTriedByOne(t *testing.T, on storage) {
 func testClaimIsHeldByOne(t *testing.T, on storage) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, on)
-		id := r.consider(incident("i1", "ranker")).Request
+		id := r.consider(retraintest.Incident("i1", "ranker")).Request
 		other, _ := r.another()
-		target := r.cfg.Targets[0]
+		trainer := r.cfg.Targets[0]
 		begin := func(d *Desk, want int) {
 			t.Helper()
-			if attempt, err := d.ledger.begin(t.Context(), id, target); err != nil || attempt != want {
+			if attempt, err := d.ledger.Begin(t.Context(), id, trainer); err != nil || attempt != want {
 				t.Fatalf("begin gives attempt %d, %v, want %d", attempt, err, want)
 			}
 		}
-		finish := func(d *Desk, attempt int, o outcome, then step) {
+		finish := func(d *Desk, attempt int, o target.Attempt, then ledger.Step) {
 			t.Helper()
-			check(t, d.ledger.finish(t.Context(), target, id, attempt, o, then, time.Now()))
+			check(t, d.ledger.Finish(t.Context(), trainer, id, attempt, o, then, time.Now()))
 		}
 		begin(r.Desk, 1)
 		begin(other, 0)
-		end := claimEnd(target, time.Now())
+		end := ledger.ClaimEnd(trainer, time.Now())
 		if q := r.request(); !q.NextAttempt.Equal(end) {
 			t.Errorf("next attempt at %s, want %s, when the claim ends", q.NextAttempt, end)
 		}
@@ -234,24 +236,24 @@ func testClaimIsHeldByOne(t *testing.T, on storage) {
 			r.pass(time.Until(end))
 			begin(other, attempt)
 			begin(r.Desk, 0)
-			end = claimEnd(target, time.Now())
+			end = ledger.ClaimEnd(trainer, time.Now())
 		}
 
 		// Those who lost their claims were only slow.
-		finish(r.Desk, 1, outcome{result: ResultTimeout}, step{state: StateOpen, retry: time.Now()})
-		finish(other, 2, outcome{result: ResultTimeout}, step{state: StateDeadLetter})
-		if q := r.request(); q.State != StateOpen || !q.NextAttempt.Equal(end) {
+		finish(r.Desk, 1, target.Attempt{Result: target.ResultTimeout}, ledger.Step{State: ledger.StateOpen, Retry: time.Now()})
+		finish(other, 2, target.Attempt{Result: target.ResultTimeout}, ledger.Step{State: ledger.StateDeadLetter})
+		if q := r.request(); q.State != ledger.StateOpen || !q.NextAttempt.Equal(end) {
 			t.Errorf("request %+v after late failures, want open and claimed until %s", q, end)
 		}
-		finish(other, 3, outcome{result: ResultDelivered}, step{state: StateDelivered})
-		if q := r.request(); q.State != StateDelivered {
+		finish(other, 3, target.Attempt{Result: target.ResultDelivered}, ledger.Step{State: ledger.StateDelivered})
+		if q := r.request(); q.State != ledger.StateDelivered {
 			t.Errorf("request %+v after a late success, want delivered", q)
 		}
-		finish(other, 4, outcome{result: ResultTimeout}, step{state: StateOpen, retry: time.Now()})
-		if q := r.request(); q.State != StateDelivered {
+		finish(other, 4, target.Attempt{Result: target.ResultTimeout}, ledger.Step{State: ledger.StateOpen, Retry: time.Now()})
+		if q := r.request(); q.State != ledger.StateDelivered {
 			t.Errorf("request %+v after the failure of a repetition, want delivered", q)
 		}
-		if got, want := r.results(), []Result{ResultTimeout, ResultTimeout, ResultDelivered, ResultTimeout}; !slices.Equal(got, want) {
+		if got, want := r.results(), []target.Result{target.ResultTimeout, target.ResultTimeout, target.ResultDelivered, target.ResultTimeout}; !slices.Equal(got, want) {
 			t.Errorf("results %v, want %v", got, want)
 		}
 		check(t, other.Close())
@@ -261,92 +263,48 @@ func testClaimIsHeldByOne(t *testing.T, on storage) {
 func testWithdrawnInFlight(t *testing.T, on storage) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, on)
-		inc := incident("i1", "ranker")
+		inc := retraintest.Incident("i1", "ranker")
 		id := r.consider(inc).Request
-		_, err := r.ledger.begin(t.Context(), id, r.cfg.Targets[0])
+		_, err := r.ledger.Begin(t.Context(), id, r.cfg.Targets[0])
 		check(t, err)
 		inc.Cause = alerts.CauseRewardFunction
 		r.consider(inc)
 		r.reopen()
-		if got, want := r.results(), []Result{ResultInFlight}; !slices.Equal(got, want) {
+		if got, want := r.results(), []target.Result{target.ResultInFlight}; !slices.Equal(got, want) {
 			t.Errorf("results %v at a start beside the attempt, want %v", got, want)
 		}
-		r.pass(time.Duration(maxTimeout) + claimMargin)
+		r.pass(time.Duration(target.MaxTimeout) + ledger.ClaimMargin)
 		r.reopen()
-		if got, want := r.results(), []Result{ResultInterrupted}; !slices.Equal(got, want) {
+		if got, want := r.results(), []target.Result{target.ResultInterrupted}; !slices.Equal(got, want) {
 			t.Errorf("results %v at a start long after it, want %v", got, want)
 		}
 	})
-}
-
-func testStartsAtOnce(t *testing.T, on storage) {
-	cfg := on(t)
-	var wg sync.WaitGroup
-	ledgers := make([]*ledger, 6)
-	for i := range ledgers {
-		wg.Go(func() {
-			var err error
-			if ledgers[i], err = openLedger(t.Context(), cfg, func(error, time.Duration) {}); err != nil { // one may have to wait
-				t.Error(err)
-			}
-		})
-	}
-	wg.Wait()
-	if t.Failed() {
-		return
-	}
-	files, err := migrations.ReadDir("migrations/" + ledgers[0].name)
-	check(t, err)
-	var applied int
-	check(t, ledgers[0].db.QueryRowContext(t.Context(), `SELECT count(*) FROM migrations`).Scan(&applied))
-	if applied != len(files) {
-		t.Errorf("%d migrations were applied, want %d", applied, len(files))
-	}
-	for _, l := range ledgers {
-		check(t, l.close())
-	}
 }
 
 // PostgreSQL keeps no NUL in a text, and whatever stands in telemetry and answers must not end the service.
 func testTextWithNUL(t *testing.T, on storage) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, on, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("busy\x00")) })
-		inc := incident("i1", "ran\x00ker")
-		if d := r.consider(inc); d.Reason != Opened {
+		inc := retraintest.Incident("i1", "ran\x00ker")
+		if d := r.consider(inc); d.Reason != ledger.Opened {
 			t.Errorf("decision %+v, want opened", d)
 		}
 		r.run()
 		r.pass(time.Minute)
-		if q := r.request(); q.State != StateDelivered || q.Policy != "ran�ker" {
+		if q := r.request(); q.State != ledger.StateDelivered || q.Policy != "ran�ker" {
 			t.Errorf("request %+v", q)
 		}
 		r.failJobs()
-		again := incident("i2", "ran\x00ker")
-		if d := r.consider(again); d.Reason != Cooldown {
+		again := retraintest.Incident("i2", "ran\x00ker")
+		if d := r.consider(again); d.Reason != ledger.Cooldown {
 			t.Errorf("decision %+v, want cooldown", d)
 		}
-		by := incident("i3", "bidder")
+		by := retraintest.Incident("i3", "bidder")
 		r.stop()
 		r.consider(by)
 		by.Decisions = []alerts.Decision{{Kind: alerts.Accepted, By: "alice\x00", Why: "new prices"}}
-		if d := r.consider(by); d.Reason != IncidentAccepted {
+		if d := r.consider(by); d.Reason != ledger.IncidentAccepted {
 			t.Errorf("decision %+v, want incident_accepted", d)
 		}
 	})
-}
-
-func TestBothLedgersHaveTheSameMigrations(t *testing.T) {
-	var names []string
-	for _, dialect := range []string{"sqlite", "postgres"} {
-		files, err := migrations.ReadDir("migrations/" + dialect)
-		check(t, err)
-		var own []string
-		for _, f := range files {
-			own = append(own, f.Name())
-		}
-		names = append(names, strings.Join(own, " "))
-	}
-	if names[0] != names[1] || names[0] == "" {
-		t.Errorf("SQLite has %s, PostgreSQL %s", names[0], names[1])
-	}
 }

@@ -3,85 +3,83 @@ package retrain
 import (
 	"context"
 	"crypto/hmac"
-	"crypto/rand"
 	"crypto/sha256"
-	"database/sql"
 	"encoding/base64"
 	"errors"
 	"fmt"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/rewardwatch/rewardwatch/retrain/ledger"
 )
 
-// linkKeySize is that of the digest, beyond which a key makes no signature stronger.
-const linkKeySize = sha256.Size
-
-// The errors of links, beside *StateError where the request has been decided on.
+// The errors of links, besides *StateError for a request that has been decided.
 var (
 	ErrBadLink     = errors.New("the link is not one that this service has made")
 	ErrLinkExpired = errors.New("the link is over: nobody decided in time")
 )
 
-// ServeUnder says under which URL people reach the service. Without one there are no links. It must be called before the desk is
-// used by several goroutines.
+// ServeUnder sets the URL under which people reach the service. Without one there are no links. Call it before several
+// goroutines use the desk.
 func (d *Desk) ServeUnder(url string) { d.externalURL = strings.TrimRight(url, "/") }
 
-// Link gives the address of the page on which a person approves or rejects a request without a token: whoever has it may
-// decide, once, before the request's time is over. It is "" where the request waits for nobody, or the service has no URL.
-func (d *Desk) Link(ctx context.Context, q Request) (string, error) {
-	if q.State != StateAwaitingApproval || d.externalURL == "" {
+// Link returns the address of the page on which a person approves or rejects a request without a token. Anyone with the
+// link may decide, once, before the request's time is over. The link is "" if the request does not wait for a person,
+// or the service has no URL.
+func (d *Desk) Link(ctx context.Context, q ledger.Request) (string, error) {
+	if q.State != ledger.StateAwaitingApproval || d.externalURL == "" {
 		return "", nil
 	}
-	key, err := d.ledger.makeLinkKey(ctx)
+	key, err := d.ledger.MakeLinkKey(ctx)
 	if err != nil {
 		return "", fmt.Errorf("sign the link of %s: %w", q.ID, err)
 	}
 	return d.externalURL + "/retrain/" + q.ID + "/decide?token=" + linkToken(key, q.ID, q.DueAt), nil
 }
 
-// LinkedRequest gives the request that a link is for, and changes nothing. Its errors are ErrBadLink, also where there is no such
-// request, ErrLinkExpired, and *StateError, with the request, where it waits for nobody any more.
-func (d *Desk) LinkedRequest(ctx context.Context, id, token string) (Request, error) {
+// LinkedRequest returns the request of a link, and changes nothing. The error is ErrBadLink, also if the request does
+// not exist, or ErrLinkExpired. It is a *StateError, with the request, if the request no longer waits for a person.
+func (d *Desk) LinkedRequest(ctx context.Context, id, token string) (ledger.Request, error) {
 	if err := d.checkLink(ctx, id, token, time.Now()); err != nil {
-		return Request{}, err
+		return ledger.Request{}, err
 	}
 	q, err := d.Request(ctx, id)
-	if err == nil && q.State != StateAwaitingApproval {
-		err = &StateError{Request: id, State: q.State, To: StateOpen}
+	if err == nil && q.State != ledger.StateAwaitingApproval {
+		err = &ledger.StateError{Request: id, State: q.State, To: ledger.StateOpen}
 	}
 	return q, err
 }
 
-// ApproveByLink is Approve for who has the link. It fails as LinkedRequest does, also where somebody has approved already: a link
-// decides once.
-func (d *Desk) ApproveByLink(ctx context.Context, id, token, by, why string) (Request, error) {
-	return d.decideByLink(ctx, id, token, func(now time.Time) move {
-		return move{by: by, why: why, to: StateOpen, due: now.Add(requestLifetime)}
+// ApproveByLink is Approve for the holder of a link. It fails as LinkedRequest does, also if the request is already
+// approved: a link decides once.
+func (d *Desk) ApproveByLink(ctx context.Context, id, token, by, why string) (ledger.Request, error) {
+	return d.decideByLink(ctx, id, token, func(now time.Time) ledger.Move {
+		return ledger.Move{By: by, Why: why, To: ledger.StateOpen, Due: now.Add(requestLifetime)}
 	})
 }
 
-// RejectByLink is Reject for who has the link. It fails as ApproveByLink does.
-func (d *Desk) RejectByLink(ctx context.Context, id, token, by, why string) (Request, error) {
-	return d.decideByLink(ctx, id, token, func(time.Time) move { return move{by: by, why: why, to: StateRejected} })
+// RejectByLink is Reject for the holder of a link. It fails as ApproveByLink does.
+func (d *Desk) RejectByLink(ctx context.Context, id, token, by, why string) (ledger.Request, error) {
+	return d.decideByLink(ctx, id, token, func(time.Time) ledger.Move { return ledger.Move{By: by, Why: why, To: ledger.StateRejected} })
 }
 
-func (d *Desk) decideByLink(ctx context.Context, id, token string, decide func(time.Time) move) (Request, error) {
+func (d *Desk) decideByLink(ctx context.Context, id, token string, decide func(time.Time) ledger.Move) (ledger.Request, error) {
 	if _, err := d.LinkedRequest(ctx, id, token); err != nil {
-		return Request{}, err
+		return ledger.Request{}, err
 	}
-	return d.change(ctx, id, func(_ *sql.Tx, _ Request, now time.Time) (move, error) {
+	return d.change(ctx, id, func(_ *ledger.Tx, _ ledger.Request, now time.Time) (ledger.Move, error) {
 		m := decide(now)
-		m.from, m.once = []State{StateAwaitingApproval}, true
+		m.From, m.Once = []ledger.State{ledger.StateAwaitingApproval}, true
 		return m, nil
 	})
 }
 
-// announce says in the log that a new request waits for a person, with the link where there is one. The request is durable, so
-// that it cannot be announced is no error of who has opened it.
+// announce logs that a new request waits for a person, with the link if there is one. The request is durable, so a
+// failed announcement is not an error for its opener.
 func (d *Desk) announce(ctx context.Context, id string) {
-	q, err := d.Request(ctx, id)
-	if err == nil && q.State != StateAwaitingApproval {
+	q, err := d.ledger.Current(ctx, id)
+	if err == nil && q.State != ledger.StateAwaitingApproval {
 		return
 	}
 	link := ""
@@ -95,9 +93,12 @@ func (d *Desk) announce(ctx context.Context, id string) {
 	event.Time("until", q.DueAt).Msg("a retrain request waits for a person to approve it")
 }
 
-// checkLink compares in a time that does not depend on where the tokens differ.
+// checkLink compares tokens in a time that does not depend on where they differ.
 func (d *Desk) checkLink(ctx context.Context, id, token string, now time.Time) error {
-	key, err := linkKey(ctx, d.ledger.db)
+	if err := d.Suspended(); err != nil {
+		return err
+	}
+	key, err := d.ledger.LinkKey(ctx)
 	if err != nil {
 		return err
 	}
@@ -112,36 +113,11 @@ func (d *Desk) checkLink(ctx context.Context, id, token string, now time.Time) e
 	return nil
 }
 
-// linkToken signs what a link may do: decide on one request until a time. It is that time, a dot and the HMAC-SHA256.
+// linkToken signs the permission to decide on one request until a time. The token is that time, a dot and the
+// HMAC-SHA256.
 func linkToken(key []byte, id string, until time.Time) string {
 	end := strconv.FormatInt(until.UnixMilli(), 36)
 	mac := hmac.New(sha256.New, key)
-	_, _ = fmt.Fprintf(mac, "decide\x00%s\x00%s", id, end) // a hash takes everything
+	_, _ = fmt.Fprintf(mac, "decide\x00%s\x00%s", id, end) // a hash never fails
 	return end + "." + base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
-}
-
-// linkKey gives the key that links are signed with, nil before the first one.
-func linkKey(ctx context.Context, q queryer) (key []byte, err error) {
-	if err := found(q.QueryRowContext(ctx, `SELECT key FROM link_key`).Scan(&key)); err != nil {
-		return nil, fmt.Errorf("read the key of links: %w", err)
-	}
-	return key, nil
-}
-
-// makeLinkKey gives the key, and makes it where there is none: all instances and all later starts have the same.
-func (l *ledger) makeLinkKey(ctx context.Context) (key []byte, err error) {
-	if key, err = linkKey(ctx, l.db); err != nil || key != nil {
-		return key, err
-	}
-	fresh := make([]byte, linkKeySize)
-	_, _ = rand.Read(fresh) // never fails
-	err = l.update(ctx, func(tx *sql.Tx) error {
-		_, err := tx.ExecContext(ctx, `INSERT INTO link_key (id, key, made_at) VALUES (1, $1, $2) ON CONFLICT DO NOTHING`, fresh, time.Now().UnixMilli())
-		if err != nil {
-			return fmt.Errorf("keep the key of links: %w", err)
-		}
-		key, err = linkKey(ctx, tx)
-		return err
-	})
-	return key, err
 }

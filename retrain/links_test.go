@@ -11,10 +11,14 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
+
+	"github.com/rewardwatch/rewardwatch/retrain/ledger"
+	"github.com/rewardwatch/rewardwatch/retrain/recipe"
+	"github.com/rewardwatch/rewardwatch/retrain/retraintest"
 )
 
-// token gives the token of a request's link.
-func (r *rig) token(q Request) string {
+// token returns the token of a request's link.
+func (r *rig) token(q ledger.Request) string {
 	r.t.Helper()
 	r.ServeUnder("https://rewardwatch.example/drift/")
 	link, err := r.Link(r.t.Context(), q)
@@ -32,7 +36,7 @@ func testLinkDecidesOnce(t *testing.T, on storage) {
 		q := r.waiting("ranker")
 		token := r.token(q)
 		for range 2 { // looking at it decides nothing
-			if seen, err := r.LinkedRequest(t.Context(), q.ID, token); err != nil || seen.State != StateAwaitingApproval {
+			if seen, err := r.LinkedRequest(t.Context(), q.ID, token); err != nil || seen.State != ledger.StateAwaitingApproval {
 				t.Fatalf("%+v, %v, want one that waits", seen, err)
 			}
 		}
@@ -52,10 +56,10 @@ func testLinkDecidesOnce(t *testing.T, on storage) {
 		close(results)
 		decided := 0
 		for err := range results {
-			var void *StateError
+			var void *ledger.StateError
 			if err == nil {
 				decided++
-			} else if !errors.As(err, &void) || !void.State.Final() && void.State != StateOpen {
+			} else if !errors.As(err, &void) || !void.State.Final() && void.State != ledger.StateOpen {
 				t.Errorf("a second use: %v, want a StateError", err)
 			}
 		}
@@ -67,11 +71,11 @@ func testLinkDecidesOnce(t *testing.T, on storage) {
 		token = r.token(other)
 		opened, err := r.ApproveByLink(t.Context(), other.ID, token, "ann", "go on")
 		check(t, err)
-		if history, err := r.History(t.Context(), other.ID); err != nil || opened.State != StateOpen || history[1].By != "ann" || history[1].Reason != "go on" {
+		if history, err := r.History(t.Context(), other.ID); err != nil || opened.State != ledger.StateOpen || history[1].By != "ann" || history[1].Reason != "go on" {
 			t.Errorf("request %+v with history %+v, %v", opened, history, err)
 		}
-		var void *StateError
-		if _, err := r.RejectByLink(t.Context(), other.ID, token, "mallory", "no"); !errors.As(err, &void) || void.State != StateOpen {
+		var void *ledger.StateError
+		if _, err := r.RejectByLink(t.Context(), other.ID, token, "mallory", "no"); !errors.As(err, &void) || void.State != ledger.StateOpen {
 			t.Errorf("rejected by the same link: %v", err)
 		}
 		if link, err := r.Link(t.Context(), opened); link != "" || err != nil {
@@ -98,14 +102,16 @@ func testLinkThatIsNotGenuine(t *testing.T, on storage) {
 		}
 		bad("before there is a key", q.ID, linkToken(nil, q.ID, q.DueAt))
 		var keys int
-		check(t, r.ledger.db.QueryRowContext(t.Context(), `SELECT count(*) FROM link_key`).Scan(&keys))
+		check(t, r.ledger.Update(t.Context(), func(tx *ledger.Tx) error {
+			return tx.QueryRowContext(t.Context(), `SELECT count(*) FROM link_key`).Scan(&keys)
+		}))
 		if keys != 0 {
 			t.Error("a link that is not genuine has made a key")
 		}
 		token := r.token(q)
-		key, err := linkKey(t.Context(), r.ledger.db)
+		key, err := r.ledger.LinkKey(t.Context())
 		check(t, err)
-		if len(key) != linkKeySize || bytes.Equal(key, make([]byte, linkKeySize)) {
+		if len(key) != 32 || bytes.Equal(key, make([]byte, 32)) {
 			t.Fatalf("the key is %x", key)
 		}
 		end, signature, _ := strings.Cut(token, ".")
@@ -121,7 +127,7 @@ func testLinkThatIsNotGenuine(t *testing.T, on storage) {
 			"shortened":         token[:len(token)-1],
 			"lengthened":        token + "A",
 			"another spelling":  strings.ToUpper(end) + "." + signature,
-			"another key":       linkToken(make([]byte, linkKeySize), q.ID, q.DueAt),
+			"another key":       linkToken(make([]byte, 32), q.ID, q.DueAt),
 			"of another":        r.token(other),
 			"not a text":        "\x00\xff",
 		} {
@@ -129,7 +135,7 @@ func testLinkThatIsNotGenuine(t *testing.T, on storage) {
 		}
 		bad("another request", other.ID, token)
 		bad("unknown request", "rr_none", token)
-		if now, err := r.Request(t.Context(), q.ID); err != nil || now.State != StateAwaitingApproval || len(r.states(q.ID)) != 1 {
+		if now, err := r.Request(t.Context(), q.ID); err != nil || now.State != ledger.StateAwaitingApproval || len(r.states(q.ID)) != 1 {
 			t.Errorf("request %+v, %v, want it to wait", now, err)
 		}
 	})
@@ -175,7 +181,7 @@ func testWaitingRequestIsAnnounced(t *testing.T, on storage) {
 		r := newRig(t, on)
 		var log bytes.Buffer
 		r.log = zerolog.New(&log)
-		open := r.consider(incident("i1", "first")).Request
+		open := r.consider(retraintest.Incident("i1", "first")).Request
 		log.Reset()
 		r.announce(t.Context(), open)
 		if log.Len() > 0 {
@@ -201,7 +207,7 @@ func testUnfinishedRequests(t *testing.T, on storage) {
 		r := newRig(t, on)
 		waits := r.waiting("waits")
 		r.pass(time.Minute)
-		open := r.consider(incident("i1", "open")).Request
+		open := r.consider(retraintest.Incident("i1", "open")).Request
 		r.pass(time.Minute)
 		rejected := r.waiting("rejected").ID
 		_, err := r.Reject(t.Context(), rejected, "ann", "no")
@@ -236,7 +242,7 @@ func testDeltaOfARequest(t *testing.T, on storage) {
 			t.Errorf("its recipe's parent is %q, and what differs is %s, want %s", parent, got, want)
 		}
 		q.Recipe = "gone"
-		leaves, err := LeavesOfOrder(q.Order)
+		leaves, err := recipe.LeavesOfOrder(q.Order)
 		check(t, err)
 		parent, differences, err = r.Delta(q)
 		check(t, err)

@@ -6,6 +6,9 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/rewardwatch/rewardwatch/retrain/ledger"
+	"github.com/rewardwatch/rewardwatch/retrain/target"
 )
 
 // scrapeTimeout bounds the ledger's part of a scrape.
@@ -15,6 +18,7 @@ type metrics struct {
 	deliveries *prometheus.CounterVec
 	duration   *prometheus.HistogramVec
 	retries    prometheus.Counter
+	unread     prometheus.Counter
 	collectors []prometheus.Collector
 	reg        prometheus.Registerer
 }
@@ -31,12 +35,15 @@ func newMetrics(cfg Config) *metrics {
 		retries: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: MetricLedgerRetries, Help: "Transactions begun again as the ledger could not be reached.",
 		}),
+		unread: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: MetricLedgerUnread, Help: "Scrapes in which series are missing as the ledger could not be read.",
+		}),
 	}
 	for _, t := range cfg.Targets {
 		m.duration.WithLabelValues(t.Name)
-		for _, r := range []Result{
-			ResultDelivered, ResultRedirected, ResultGone, ResultThrottled,
-			ResultRejected, ResultTimeout, ResultUnreachable, ResultRefused, ResultInvalid, ResultUnsigned,
+		for _, r := range []target.Result{
+			target.ResultDelivered, target.ResultRedirected, target.ResultGone, target.ResultThrottled,
+			target.ResultRejected, target.ResultTimeout, target.ResultUnreachable, target.ResultRefused, target.ResultInvalid, target.ResultUnsigned,
 		} {
 			m.deliveries.WithLabelValues(t.Name, string(r))
 		}
@@ -46,7 +53,16 @@ func newMetrics(cfg Config) *metrics {
 
 func (m *metrics) register(reg prometheus.Registerer, ledger *ledgerCollector) error {
 	m.reg = reg
-	for _, c := range []prometheus.Collector{m.deliveries, m.duration, m.retries, ledger} {
+	suspended := prometheus.NewGaugeFunc(
+		prometheus.GaugeOpts{Name: MetricLedgerSuspended, Help: "1 while the ledger is out of use, 0 otherwise."},
+		func() float64 {
+			if ledger.ledger.Suspended() != nil {
+				return 1
+			}
+			return 0
+		})
+	ledger.unread = m.unread
+	for _, c := range []prometheus.Collector{m.deliveries, m.duration, m.retries, m.unread, suspended, ledger} {
 		if err := reg.Register(c); err != nil {
 			m.unregister()
 			return fmt.Errorf("register metrics: %w", err)
@@ -56,27 +72,28 @@ func (m *metrics) register(reg prometheus.Registerer, ledger *ledgerCollector) e
 	return nil
 }
 
-// unregister takes the metrics back, or a scrape would ask a closed ledger.
+// unregister unregisters the metrics: otherwise a scrape would query a closed ledger.
 func (m *metrics) unregister() {
 	for _, c := range m.collectors {
 		m.reg.Unregister(c)
 	}
 }
 
-func (m *metrics) delivered(target string, r Result, took time.Duration) {
+func (m *metrics) delivered(target string, r target.Result, took time.Duration) {
 	m.deliveries.WithLabelValues(target, string(r)).Inc()
 	m.duration.WithLabelValues(target).Observe(took.Seconds())
 }
 
-// ledgerCollector reads what the ledger holds when it is scraped, so that the two cannot differ.
+// ledgerCollector reads the ledger at each scrape, so that metrics and ledger cannot differ.
 type ledgerCollector struct {
 	cfg                                                                  Config
-	ledger                                                               *ledger
+	ledger                                                               *ledger.Ledger
 	requests, cooldown, breaker, deadLetters, givenUp, disabled, circuit *prometheus.Desc
 	outcomes, took, expected                                             *prometheus.Desc
+	unread                                                               prometheus.Counter
 }
 
-func newLedgerCollector(cfg Config, l *ledger) *ledgerCollector {
+func newLedgerCollector(cfg Config, l *ledger.Ledger) *ledgerCollector {
 	return &ledgerCollector{
 		cfg: cfg, ledger: l,
 		requests: prometheus.NewDesc(MetricRequests, "Retrain requests in the ledger, by state.", []string{"policy", "state"}, nil),
@@ -107,36 +124,46 @@ func (c *ledgerCollector) Describe(out chan<- *prometheus.Desc) {
 	out <- c.expected
 }
 
-// Collect implements prometheus.Collector.
+// Collect implements prometheus.Collector. It omits what the ledger cannot return: an error would fail the whole
+// scrape.
 func (c *ledgerCollector) Collect(out chan<- prometheus.Metric) {
+	var failed error
+	defer func() {
+		if failed != nil {
+			c.unread.Inc()
+			c.ledger.Noticed(failed)
+		}
+	}()
+	if failed = c.ledger.Suspended(); failed != nil {
+		return
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), scrapeTimeout)
 	defer cancel()
-	for desc, collect := range map[*prometheus.Desc]func(context.Context, chan<- prometheus.Metric) error{
-		c.requests: c.collectRequests, c.cooldown: c.collectCooldown, c.breaker: c.collectBreaker, c.deadLetters: c.collectDeadLetters,
-		c.givenUp: c.collectGivenUp, c.disabled: c.collectDisabled, c.circuit: c.collectCircuits,
-		c.outcomes: c.collectOutcomes, c.took: c.collectTimes, c.expected: c.collectExpected,
+	for _, collect := range []func(context.Context, chan<- prometheus.Metric) error{
+		c.collectRequests, c.collectCooldown, c.collectBreaker, c.collectDeadLetters, c.collectGivenUp, c.collectDisabled, c.collectCircuits,
+		c.collectOutcomes, c.collectTimes, c.collectExpected,
 	} {
 		if err := collect(ctx, out); err != nil {
-			out <- prometheus.NewInvalidMetric(desc, err)
+			failed = err
 		}
 	}
 }
 
 func (c *ledgerCollector) collectRequests(ctx context.Context, out chan<- prometheus.Metric) error {
-	counts, err := c.ledger.count(ctx, `SELECT policy, state, count(*) FROM requests GROUP BY policy, state`)
+	counts, err := c.ledger.CountRequests(ctx)
 	if err != nil {
 		return err
 	}
 	for policy := range policiesOf(counts) {
-		for _, s := range append(unfinishedStates(), finalStates()...) {
-			out <- gauge(c.requests, float64(counts[pair{policy, string(s)}]), policy, string(s))
+		for _, s := range ledger.States() {
+			out <- gauge(c.requests, float64(counts[ledger.Pair{policy, string(s)}]), policy, string(s))
 		}
 	}
 	return nil
 }
 
-// policiesOf gives the policies of counts by policy and something else.
-func policiesOf(counts map[pair]int64) map[string]bool {
+// policiesOf returns the policies in counts by policy and a second name.
+func policiesOf(counts map[ledger.Pair]int64) map[string]bool {
 	policies := map[string]bool{}
 	for k := range counts {
 		policies[k[0]] = true
@@ -144,10 +171,12 @@ func policiesOf(counts map[pair]int64) map[string]bool {
 	return policies
 }
 
-// outcomeStates are the ends of a request whose order was delivered.
-func outcomeStates() []State { return []State{StateMet, StateMissed, StateInconclusive, StateFailed} }
+// outcomeStates returns the final states of a request whose order was delivered.
+func outcomeStates() []ledger.State {
+	return []ledger.State{ledger.StateMet, ledger.StateMissed, ledger.StateInconclusive, ledger.StateFailed}
+}
 
-// collectOutcomes counts what never leaves the ledger: the counter outlives a restart.
+// collectOutcomes counts rows that never leave the ledger, so the counter survives restarts.
 func (c *ledgerCollector) collectOutcomes(ctx context.Context, out chan<- prometheus.Metric) error {
 	return c.byOutcome(ctx, func(policy, state string, n, _ int64) {
 		out <- prometheus.MustNewConstMetric(c.outcomes, prometheus.CounterValue, float64(n), policy, state)
@@ -160,20 +189,15 @@ func (c *ledgerCollector) collectTimes(ctx context.Context, out chan<- prometheu
 	})
 }
 
-// byOutcome gives how many retrainings of each policy had each outcome, and the sum of the times they took.
+// byOutcome calls each with the number of retrainings of each policy and outcome, and the sum of the times they took.
 func (c *ledgerCollector) byOutcome(ctx context.Context, each func(policy, state string, n, milliseconds int64)) error {
-	const of = ` FROM requests WHERE kind = 'retrain' GROUP BY policy, state`
-	counts, err := c.ledger.count(ctx, `SELECT policy, state, count(*)`+of)
-	if err != nil {
-		return err
-	}
-	sums, err := c.ledger.count(ctx, `SELECT policy, state, CAST(coalesce(sum(closed_at - opened_at), 0) AS BIGINT)`+of)
+	counts, sums, err := c.ledger.CountRetrainings(ctx)
 	if err != nil {
 		return err
 	}
 	for policy := range policiesOf(counts) {
 		for _, s := range outcomeStates() {
-			k := pair{policy, string(s)}
+			k := ledger.Pair{policy, string(s)}
 			each(policy, string(s), counts[k], sums[k])
 		}
 	}
@@ -181,7 +205,7 @@ func (c *ledgerCollector) byOutcome(ctx context.Context, each func(policy, state
 }
 
 func (c *ledgerCollector) collectExpected(ctx context.Context, out chan<- prometheus.Metric) error {
-	awaited, err := c.ledger.expecting(ctx)
+	awaited, err := c.ledger.Expected(ctx)
 	for policy, v := range awaited {
 		e := v.Expected
 		out <- gauge(c.expected, e.Value, policy, e.Statistic, e.Signal, e.Comparison)
@@ -190,18 +214,18 @@ func (c *ledgerCollector) collectExpected(ctx context.Context, out chan<- promet
 }
 
 func (c *ledgerCollector) collectCooldown(ctx context.Context, out chan<- prometheus.Metric) error {
-	opened, err := c.ledger.count(ctx, `SELECT policy, trigger_key, max(opened_at) FROM requests GROUP BY policy, trigger_key`)
+	opened, err := c.ledger.LastOpenings(ctx)
 	if err != nil {
 		return err
 	}
-	remaining := map[pair]time.Duration{}
+	remaining := map[ledger.Pair]time.Duration{}
 	for _, t := range c.cfg.Triggers {
 		if t.On != OnIncident {
 			continue
 		}
 		for k, at := range opened {
 			if k[1] == t.key() {
-				to := pair{k[0], t.Target}
+				to := ledger.Pair{k[0], t.Target}
 				remaining[to] = max(remaining[to], time.Until(cooldownEnd(t, time.UnixMilli(at))))
 			}
 		}
@@ -213,65 +237,65 @@ func (c *ledgerCollector) collectCooldown(ctx context.Context, out chan<- promet
 }
 
 func (c *ledgerCollector) collectBreaker(ctx context.Context, out chan<- prometheus.Metric) error {
-	policies, err := c.ledger.count(ctx, `SELECT policy, '', count(*) FROM requests GROUP BY policy`)
+	counts, err := c.ledger.CountRequests(ctx)
 	if err != nil {
 		return err
 	}
-	tripped, err := c.cfg.Breaker.trippedUntil(ctx, c.ledger.db, "")
-	for k := range policies {
+	failing, err := c.ledger.Failing(ctx, c.cfg.Breaker.After)
+	tripped := c.cfg.Breaker.trippedUntil(failing)
+	for policy := range policiesOf(counts) {
 		value := 0.0
-		if time.Now().Before(tripped[k[0]]) {
+		if time.Now().Before(tripped[policy]) {
 			value = 1
 		}
-		out <- gauge(c.breaker, value, k[0])
+		out <- gauge(c.breaker, value, policy)
 	}
 	return err
 }
 
 func (c *ledgerCollector) collectDeadLetters(ctx context.Context, out chan<- prometheus.Metric) error {
-	counts, err := c.byTarget(ctx, `SELECT target, '', count(*) FROM requests WHERE state = 'dead_letter' GROUP BY target`)
+	counts, err := c.byTarget(ctx, c.ledger.CountDeadLetters)
 	for k, n := range counts {
 		out <- gauge(c.deadLetters, float64(n), k[0])
 	}
 	return err
 }
 
-// collectGivenUp counts in the history, which only grows: the counter outlives a restart, and a dead letter that comes
-// while another leaves is seen.
+// collectGivenUp counts in the history, which only grows. So the counter survives restarts, and a new dead letter shows
+// even if another one leaves.
 func (c *ledgerCollector) collectGivenUp(ctx context.Context, out chan<- prometheus.Metric) error {
-	counts, err := c.byTarget(ctx, `SELECT r.target, '', count(*) FROM history h JOIN requests r ON r.id = h.request
-		WHERE h.state = 'dead_letter' GROUP BY r.target`)
+	counts, err := c.byTarget(ctx, c.ledger.CountGivenUp)
 	for k, n := range counts {
 		out <- prometheus.MustNewConstMetric(c.givenUp, prometheus.CounterValue, float64(n), k[0])
 	}
 	return err
 }
 
-// byTarget counts by target, 0 for a target of the configuration that has none.
-func (c *ledgerCollector) byTarget(ctx context.Context, query string) (map[pair]int64, error) {
-	counts, err := c.ledger.count(ctx, query)
+// byTarget counts by target, with 0 for a configured target without any.
+func (c *ledgerCollector) byTarget(ctx context.Context, count func(context.Context) (map[ledger.Pair]int64, error)) (map[ledger.Pair]int64, error) {
+	counts, err := count(ctx)
 	if err != nil {
 		return nil, err
 	}
 	for _, t := range c.cfg.Targets {
-		counts[pair{t.Name, ""}] += 0
+		counts[ledger.Pair{t.Name, ""}] += 0
 	}
 	return counts, nil
 }
 
 func (c *ledgerCollector) collectDisabled(ctx context.Context, out chan<- prometheus.Metric) error {
-	return c.flag(c.disabled, out, func(t Target) (bool, error) { return isDisabled(ctx, c.ledger.db, t) })
+	return c.flag(c.disabled, out, func(t target.Target) (bool, error) { return c.ledger.IsDisabled(ctx, t) })
 }
 
 func (c *ledgerCollector) collectCircuits(ctx context.Context, out chan<- prometheus.Metric) error {
-	return c.flag(c.circuit, out, func(t Target) (bool, error) {
-		until, err := circuit(ctx, c.ledger.db, t.Name)
+	return c.flag(c.circuit, out, func(t target.Target) (bool, error) {
+		until, err := c.ledger.Circuit(ctx, t.Name)
 		return !until.IsZero(), err
 	})
 }
 
-// flag gives 1 or 0 for each target.
-func (c *ledgerCollector) flag(desc *prometheus.Desc, out chan<- prometheus.Metric, holds func(Target) (bool, error)) error {
+// flag reports 1 or 0 for each target.
+func (c *ledgerCollector) flag(desc *prometheus.Desc, out chan<- prometheus.Metric, holds func(target.Target) (bool, error)) error {
 	for _, t := range c.cfg.Targets {
 		held, err := holds(t)
 		if err != nil {
@@ -288,25 +312,4 @@ func (c *ledgerCollector) flag(desc *prometheus.Desc, out chan<- prometheus.Metr
 
 func gauge(desc *prometheus.Desc, value float64, labels ...string) prometheus.Metric {
 	return prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, labels...)
-}
-
-type pair [2]string
-
-// count reads rows of two names and a number.
-func (l *ledger) count(ctx context.Context, query string) (map[pair]int64, error) {
-	rows, err := l.db.QueryContext(ctx, query)
-	if err != nil {
-		return nil, fmt.Errorf("count in the ledger: %w", err)
-	}
-	defer func() { _ = rows.Close() }() // its error is that of rows.Err
-	counts := map[pair]int64{}
-	for rows.Next() {
-		var k pair
-		var n int64
-		if err := rows.Scan(&k[0], &k[1], &n); err != nil {
-			return nil, fmt.Errorf("count in the ledger: %w", err)
-		}
-		counts[k] = n
-	}
-	return counts, rows.Err()
 }

@@ -3,41 +3,39 @@ package retrain
 import (
 	"cmp"
 	"context"
-	"database/sql"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
+
+	"github.com/rewardwatch/rewardwatch/retrain/ledger"
+	"github.com/rewardwatch/rewardwatch/retrain/outcome"
+	"github.com/rewardwatch/rewardwatch/retrain/recipe"
+	"github.com/rewardwatch/rewardwatch/retrain/target"
 )
 
-// keptLog bounds what is kept of a job's log, in bytes: its end, where failures are told.
+// keptLog bounds how much of a job's log is kept, in bytes: its end, which shows failures.
 const keptLog = 16 << 10
 
-// verdictMargin is for how long a request still waits for its verdict once the time of its contract is over: units that are
-// on their way may decide it.
-const verdictMargin = time.Hour
-
-// The states that a job reports.
+// The states in a Report.
 const (
 	JobStarted   = "started"
 	JobSucceeded = "succeeded"
 	JobFailed    = "failed"
 )
 
-// Report is what a job tells of itself.
+// Report is a job's report on itself.
 type Report struct {
 	State   string // JobStarted, JobSucceeded or JobFailed
-	Version string // policy_version that the job has made; needed where it has succeeded
+	Version string // policy_version that the job has made; required if it succeeded
 	Error   string // why it has failed
-	Log     string // what it printed; its end is kept
-	By      string // who tells
+	Log     string // its output, of which the end is kept
+	By      string // who reports
 }
 
-// ByTelemetry tells of a version where no job does.
+// ByTelemetry is the reporter of a version that no job has reported.
 const ByTelemetry = "telemetry"
 
-// ErrOtherVersion says that a job has told of another version before.
+// ErrOtherVersion means that a job has already reported another version.
 var ErrOtherVersion = errors.New("another version was told of before")
 
 // ErrBadReport says what is missing in a report.
@@ -55,34 +53,35 @@ func (r Report) check() error {
 	return nil
 }
 
-// Report takes in what a job tells of itself. It may come before the answer to the delivery, and any number of times. The version
-// that a job tells of replaces one that telemetry has shown; where a job has told of another one it is ErrOtherVersion.
-func (d *Desk) Report(ctx context.Context, id string, r Report) (Request, error) {
+// Report records a job's report. It may arrive before the answer to the delivery, and any number of times. The version
+// that a job reports replaces one that the telemetry has shown; if a job has reported another version, the error is
+// ErrOtherVersion.
+func (d *Desk) Report(ctx context.Context, id string, r Report) (ledger.Request, error) {
 	if err := r.check(); err != nil {
-		return Request{}, err
+		return ledger.Request{}, err
 	}
-	return d.change(ctx, id, func(tx *sql.Tx, q Request, now time.Time) (move, error) {
-		m := move{by: r.By, log: tail(r.Log, keptLog), from: []State{StateOpen, StateDelivered}}
+	return d.change(ctx, id, func(tx *ledger.Tx, q ledger.Request, now time.Time) (ledger.Move, error) {
+		m := ledger.Move{By: r.By, Log: tail(r.Log, keptLog), From: []ledger.State{ledger.StateOpen, ledger.StateDelivered}}
 		switch r.State {
 		case JobStarted:
-			m.to, m.due = StateRunning, now.Add(d.completesWithin(q.Target))
+			m.To, m.Due = ledger.StateRunning, now.Add(d.completesWithin(q.Target))
 		case JobFailed:
-			m.to, m.why = StateFailed, r.Error
-			m.from = append(m.from, StateRunning)
+			m.To, m.Why = ledger.StateFailed, r.Error
+			m.From = append(m.From, ledger.StateRunning)
 		case JobSucceeded:
-			m.from = append(m.from, StateRunning)
-			if q.Kind == KindRollback { // of which nothing more is expected
-				m.to, m.version, m.why = StateMet, r.Version, "version "+r.Version+" is live again"
+			m.From = append(m.From, ledger.StateRunning)
+			if q.Kind == ledger.KindRollback { // nothing more is expected of it
+				m.To, m.Version, m.Why = ledger.StateMet, r.Version, "version "+r.Version+" is live again"
 				return m, nil
 			}
-			o, err := q.terms()
+			o, err := recipe.ReadTerms(q.Order)
 			if err != nil {
-				return move{}, err
+				return ledger.Move{}, err
 			}
-			m.to, m.version, m.why = StateVerifying, r.Version, "the job made version "+r.Version
-			m.due = now.Add(o.Contract.Expected.within() + verdictMargin)
-			if m.once, err = replaces(ctx, tx, id, r); m.once {
-				m.from = append(m.from, StateVerifying)
+			m.To, m.Version, m.Why = ledger.StateVerifying, r.Version, "the job made version "+r.Version
+			m.Due = now.Add(o.Contract.Expected.Duration() + ledger.VerdictMargin)
+			if m.Once, err = replaces(ctx, tx, id, r); m.Once {
+				m.From = append(m.From, ledger.StateVerifying)
 			}
 			return m, err
 		}
@@ -90,16 +89,13 @@ func (d *Desk) Report(ctx context.Context, id string, r Report) (Request, error)
 	})
 }
 
-// replaces reports whether the version of a report takes the place of the one that the request is verified with.
-func replaces(ctx context.Context, tx *sql.Tx, id string, r Report) (bool, error) {
-	var version, by string
-	err := tx.QueryRowContext(ctx, `
-		SELECT r.new_version, h.by_whom FROM requests r JOIN history h ON h.request = r.id
-		WHERE r.id = $1 AND r.state = $2 AND h.state = r.state ORDER BY h.seq DESC LIMIT 1`, id, StateVerifying).Scan(&version, &by)
-	switch err := found(err); {
+// replaces reports whether the version of a report replaces the one that the request is verified with.
+func replaces(ctx context.Context, tx *ledger.Tx, id string, r Report) (bool, error) {
+	version, by, err := tx.Verified(ctx, id)
+	switch {
 	case err != nil:
-		return false, fmt.Errorf("look for the version: %w", err)
-	case version == "" || version == plain(r.Version):
+		return false, err
+	case version == "" || version == ledger.Plain(r.Version):
 		return false, nil
 	case by != ByTelemetry || r.By == ByTelemetry:
 		return false, fmt.Errorf("%w: %s, not %s", ErrOtherVersion, version, r.Version)
@@ -107,136 +103,132 @@ func replaces(ctx context.Context, tx *sql.Tx, id string, r Report) (bool, error
 	return true, nil
 }
 
-// completesWithin is how long a job of the target may take.
-func (d *Desk) completesWithin(target string) time.Duration {
-	t, known := d.cfg.target(target)
+// completesWithin returns how long a job of the target may take.
+func (d *Desk) completesWithin(name string) time.Duration {
+	t, known := d.cfg.target(name)
 	if !known {
-		return time.Duration(defaultCompletesWithin)
+		return time.Duration(target.DefaultCompletesWithin)
 	}
 	return time.Duration(t.CompletesWithin)
 }
 
-// Verdict is what the telemetry of the new version says of a retraining.
-type Verdict struct {
-	State    State // StateMet, StateMissed or StateInconclusive
-	Evidence string
-}
-
-// Conclude closes a request whose outcome is known.
-func (d *Desk) Conclude(ctx context.Context, id string, v Verdict) (Request, error) {
-	return d.change(ctx, id, func(*sql.Tx, Request, time.Time) (move, error) {
-		return move{by: byService, why: v.Evidence, from: []State{StateVerifying}, to: v.State}, nil
+// Conclude closes a request with its outcome.
+func (d *Desk) Conclude(ctx context.Context, id string, v outcome.Verdict) (ledger.Request, error) {
+	return d.change(ctx, id, func(*ledger.Tx, ledger.Request, time.Time) (ledger.Move, error) {
+		return ledger.Move{By: ledger.ByService, Why: v.Evidence, From: []ledger.State{ledger.StateVerifying}, To: v.State}, nil
 	})
 }
 
 // Verb is what a person does with a request.
 type Verb string
 
-// The verbs, with the methods that they stand for.
+// The verbs, with their methods.
 const (
 	VerbApprove Verb = "approve"
 	VerbReject  Verb = "reject"
 	VerbResend  Verb = "resend"
 )
 
-// To gives the state that a verb leads to.
-func (v Verb) To() State {
+// To returns the state that a verb leads to.
+func (v Verb) To() ledger.State {
 	if v == VerbReject {
-		return StateRejected
+		return ledger.StateRejected
 	}
-	return StateOpen
+	return ledger.StateOpen
 }
 
-// move gives the move of a verb.
-func (v Verb) move(by, why string, now time.Time) move {
-	m := move{by: by, why: why, to: v.To(), due: now.Add(requestLifetime)}
+// move returns the move of a verb.
+func (v Verb) move(by, why string, now time.Time) ledger.Move {
+	m := ledger.Move{By: by, Why: why, To: v.To(), Due: now.Add(requestLifetime)}
 	switch v {
 	case VerbApprove:
-		m.from = []State{StateAwaitingApproval}
+		m.From = []ledger.State{ledger.StateAwaitingApproval}
 	case VerbReject:
-		m.from = unfinishedStates()
+		m.From = ledger.UnfinishedStates()
 	case VerbResend:
-		m.from = []State{StateDeadLetter, StateDelivered}
+		m.From = []ledger.State{ledger.StateDeadLetter, ledger.StateDelivered}
 	}
 	return m
 }
 
-// Approve lets a request leave that waits for it.
-func (d *Desk) Approve(ctx context.Context, id, by, why string) (Request, error) {
+// Approve releases a request that waits for approval.
+func (d *Desk) Approve(ctx context.Context, id, by, why string) (ledger.Request, error) {
 	return d.do(ctx, id, VerbApprove, by, why)
 }
 
-// Reject ends a request that is not finished. A receiver that has the order already is not told.
-func (d *Desk) Reject(ctx context.Context, id, by, why string) (Request, error) {
+// Reject ends an unfinished request. It does not notify a receiver that already has the order.
+func (d *Desk) Reject(ctx context.Context, id, by, why string) (ledger.Request, error) {
 	return d.do(ctx, id, VerbReject, by, why)
 }
 
-// The errors of Approve and Resend beside those of the others.
+// The errors of Approve and Resend, besides those of the other methods.
 var (
 	ErrTargetDisabled = errors.New("its target answered 410 Gone: nothing is sent to it until its name or URL changes")
 	ErrUnknownTarget  = errors.New("its target is no longer configured")
 	ErrUnfinished     = errors.New("the policy has another request that is not finished")
 )
 
-// Resend delivers a request again, under the same id: one that was given up, or one that the receiver has lost.
-func (d *Desk) Resend(ctx context.Context, id, by, why string) (Request, error) {
+// Resend delivers a request again under the same id: one that was given up, or that the receiver has lost.
+func (d *Desk) Resend(ctx context.Context, id, by, why string) (ledger.Request, error) {
 	return d.do(ctx, id, VerbResend, by, why)
 }
 
-func (d *Desk) do(ctx context.Context, id string, v Verb, by, why string) (Request, error) {
-	return d.change(ctx, id, func(_ *sql.Tx, _ Request, now time.Time) (move, error) { return v.move(by, why, now), nil })
+func (d *Desk) do(ctx context.Context, id string, v Verb, by, why string) (ledger.Request, error) {
+	return d.change(ctx, id, func(_ *ledger.Tx, _ ledger.Request, now time.Time) (ledger.Move, error) {
+		return v.move(by, why, now), nil
+	})
 }
 
-// DoSeen does it for a person who has seen so many entries of the request's history. Where there are others by now nothing is done, and
-// it is a *StateError: states recur, so that the state alone does not tell.
-func (d *Desk) DoSeen(ctx context.Context, id string, seen int, v Verb, by, why string) (Request, error) {
-	return d.change(ctx, id, func(tx *sql.Tx, _ Request, now time.Time) (move, error) {
-		var entries int
-		if err := tx.QueryRowContext(ctx, `SELECT count(*) FROM history WHERE request = $1`, plain(id)).Scan(&entries); err != nil {
-			return move{}, fmt.Errorf("count the history: %w", err)
+// DoSeen applies a verb for a person who has seen that many entries of the request's history. If the history has
+// changed since, it does nothing and returns a *StateError: states recur, so the state alone does not show that.
+func (d *Desk) DoSeen(ctx context.Context, id string, seen int, v Verb, by, why string) (ledger.Request, error) {
+	return d.change(ctx, id, func(tx *ledger.Tx, _ ledger.Request, now time.Time) (ledger.Move, error) {
+		entries, err := tx.Entries(ctx, id)
+		if err != nil {
+			return ledger.Move{}, err
 		}
 		if entries != seen {
-			state, err := stateOf(ctx, tx, id)
-			return move{}, cmp.Or[error](err, &StateError{Request: id, State: state, To: v.To()})
+			state, err := tx.State(ctx, id)
+			return ledger.Move{}, cmp.Or[error](err, &ledger.StateError{Request: id, State: state, To: v.To()})
 		}
 		m := v.move(by, why, now)
-		m.once = true
+		m.Once = true
 		return m, nil
 	})
 }
 
-// change applies the move that decide makes of a request, and gives the request as it is then. What becomes open is delivered
-// at once.
-func (d *Desk) change(ctx context.Context, id string, decide func(*sql.Tx, Request, time.Time) (move, error)) (Request, error) {
+// change applies the move that decide returns for a request, and returns the changed request. A request that becomes
+// open is delivered at once.
+func (d *Desk) change(ctx context.Context, id string, decide func(*ledger.Tx, ledger.Request, time.Time) (ledger.Move, error)) (ledger.Request, error) {
 	q, err := d.requestPatiently(ctx, id)
 	if err != nil {
-		return Request{}, err
+		return ledger.Request{}, err
 	}
 	changed := false
-	err = d.ledger.update(ctx, func(tx *sql.Tx) error {
+	err = d.ledger.Update(ctx, func(tx *ledger.Tx) error {
 		now := time.Now()
 		changed = false
-		if err := endOverdue(ctx, tx, now); err != nil {
+		if err := tx.EndOverdue(ctx, now); err != nil {
 			return err
 		}
 		m, err := decide(tx, q, now)
 		if err != nil {
 			return err
 		}
-		m.id, m.at = id, now
-		if m.to == StateOpen {
+		m.Id, m.At = id, now
+		if m.To == ledger.StateOpen {
 			if err := d.mayOpen(ctx, tx, q); err != nil {
 				return err
 			}
 		}
-		changed, err = m.apply(ctx, tx)
-		if err == nil && changed && m.to == StateOpen {
-			err = d.courier.enqueue(ctx, tx, id, q.Target)
+		changed, err = m.Apply(ctx, tx)
+		if err == nil && changed && m.To == ledger.StateOpen {
+			err = d.dispatcher.queue.Add(ctx, tx, id, q.Target)
 		}
 		return err
 	})
 	if err != nil {
-		return Request{}, fmt.Errorf("request %s: %w", id, err)
+		return ledger.Request{}, fmt.Errorf("request %s: %w", id, err)
 	}
 	q, err = d.requestPatiently(ctx, id)
 	if err == nil && changed {
@@ -246,61 +238,37 @@ func (d *Desk) change(ctx context.Context, id string, decide func(*sql.Tx, Reque
 	return q, err
 }
 
-// requestPatiently gives a request as Request does, and waits while the ledger cannot be reached.
-func (d *Desk) requestPatiently(ctx context.Context, id string) (q Request, err error) {
-	err = d.ledger.patiently(ctx, func() error {
-		q, err = d.Request(ctx, id)
+// requestPatiently returns a request as Request does, for callers that have just changed it. It waits while the ledger
+// is unavailable.
+func (d *Desk) requestPatiently(ctx context.Context, id string) (q ledger.Request, err error) {
+	err = d.ledger.Patiently(ctx, func() error {
+		q, err = d.ledger.Current(ctx, id)
 		return err
 	})
 	return q, err
 }
 
-// mayOpen says what speaks against delivering a request that exists.
-func (d *Desk) mayOpen(ctx context.Context, tx *sql.Tx, q Request) error {
+// mayOpen returns what speaks against delivering an existing request.
+func (d *Desk) mayOpen(ctx context.Context, tx *ledger.Tx, q ledger.Request) error {
 	target, known := d.cfg.target(q.Target)
 	if !known {
 		return fmt.Errorf("%w: %s", ErrUnknownTarget, q.Target)
 	}
-	disabled, err := isDisabled(ctx, tx, target)
+	disabled, err := tx.IsDisabled(ctx, target)
 	if err != nil {
 		return err
 	}
 	if disabled {
 		return ErrTargetDisabled
 	}
-	other, err := unfinishedOf(ctx, tx, q.Policy)
+	other, err := tx.Unfinished(ctx, q.Policy)
 	if err == nil && other != "" && other != q.ID {
 		err = fmt.Errorf("%w: %s", ErrUnfinished, other)
 	}
 	return err
 }
 
-// terms are what of an order is needed to judge the retraining.
-type terms struct {
-	Group    map[string]string `json:"group"`
-	Versions *versionPair      `json:"versions"`
-	Contract Contract          `json:"contract"`
-}
-
-// versions gives the policy_versions that were there before the retraining, the one that was live when it was ordered last.
-func (t terms) versions() []string {
-	if t.Versions == nil {
-		return nil
-	}
-	both := []string{t.Versions.Before.Policy, t.Versions.After.Policy}
-	return slices.DeleteFunc(both, func(version string) bool { return version == "" })
-}
-
-// terms reads them. A request of a build before contracts has none.
-func (r Request) terms() (terms, error) {
-	var out terms
-	if err := json.Unmarshal(r.Order, &out); err != nil {
-		return terms{}, fmt.Errorf("read the order of %s: %w", r.ID, err)
-	}
-	return out, nil
-}
-
-// tail gives the end of a text, from the beginning of a character.
+// tail returns the end of a text, from the start of a character.
 func tail(text string, most int) string {
 	if len(text) <= most {
 		return text

@@ -2,6 +2,7 @@ package retrain
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"slices"
@@ -11,27 +12,34 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/rewardwatch/rewardwatch/alerts"
+	"github.com/rewardwatch/rewardwatch/ingest"
+	"github.com/rewardwatch/rewardwatch/retrain/ledger"
+	"github.com/rewardwatch/rewardwatch/retrain/outcome"
+	"github.com/rewardwatch/rewardwatch/retrain/retraintest"
+	"github.com/rewardwatch/rewardwatch/retrain/target"
 )
 
 // delivered opens a request and delivers it.
-func (r *rig) delivered() Request {
+func (r *rig) delivered() ledger.Request {
 	r.t.Helper()
 	r.run()
-	r.consider(incident("i1", "ranker"))
+	r.consider(retraintest.Incident("i1", "ranker"))
 	r.pass(lateness)
 	q := r.request()
-	if left := time.Until(q.DueAt); q.State != StateDelivered || left > time.Duration(defaultCompletesWithin) || left < time.Duration(defaultCompletesWithin)-lateness {
+	if left := time.Until(q.DueAt); q.State != ledger.StateDelivered || left > time.Duration(target.DefaultCompletesWithin) || left < time.Duration(target.DefaultCompletesWithin)-lateness {
 		r.t.Fatalf("request %+v, want delivered, its job due in a day", q)
 	}
 	return q
 }
 
-// states gives the states that a request has gone through.
-func (r *rig) states(id string) []State {
+// states returns the states that a request has gone through.
+func (r *rig) states(id string) []ledger.State {
 	r.t.Helper()
 	history, err := r.History(r.t.Context(), id)
 	check(r.t, err)
-	var out []State
+	var out []ledger.State
 	for _, c := range history {
 		out = append(out, c.State)
 	}
@@ -42,9 +50,9 @@ func testJobTellsOfItself(t *testing.T, on storage) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, on)
 		id := r.delivered().ID
-		report := func(what Report) Request {
+		report := func(what Report) ledger.Request {
 			t.Helper()
-			var q Request
+			var q ledger.Request
 			for range 2 { // who has not heard the answer tells again
 				var err error
 				q, err = r.Report(t.Context(), id, what)
@@ -52,7 +60,7 @@ func testJobTellsOfItself(t *testing.T, on storage) {
 			}
 			return q
 		}
-		if q := report(Report{State: JobStarted, By: "trainer"}); q.State != StateRunning {
+		if q := report(Report{State: JobStarted, By: "trainer"}); q.State != ledger.StateRunning {
 			t.Errorf("request %+v, want running", q)
 		}
 		if v, found := r.Awaited(t.Context(), "ranker"); found {
@@ -60,7 +68,7 @@ func testJobTellsOfItself(t *testing.T, on storage) {
 		}
 		r.reopen()
 		q := report(Report{State: JobSucceeded, Version: "v3", Log: strings.Repeat("é", keptLog) + "done", By: "trainer"})
-		if q.State != StateVerifying || q.NewVersion != "v3" || !strings.HasSuffix(q.Log, "édone") || len(q.Log) > keptLog {
+		if q.State != ledger.StateVerifying || q.NewVersion != "v3" || !strings.HasSuffix(q.Log, "édone") || len(q.Log) > keptLog {
 			t.Errorf("request %+v, want verifying", q)
 		}
 		v, found := r.Awaited(t.Context(), "ranker")
@@ -68,16 +76,16 @@ func testJobTellsOfItself(t *testing.T, on storage) {
 			t.Errorf("to be verified: %+v", v)
 		}
 		_, err := r.Report(t.Context(), id, Report{State: JobStarted})
-		var wrong *StateError
-		if !errors.As(err, &wrong) || wrong.State != StateVerifying {
+		var wrong *ledger.StateError
+		if !errors.As(err, &wrong) || wrong.State != ledger.StateVerifying {
 			t.Errorf("a job that starts again: %v, want a StateError", err)
 		}
 		r.pass(time.Until(q.OpenedAt.Add(2 * time.Hour)))
 		for range 2 {
-			q, err = r.Conclude(t.Context(), id, Verdict{State: StateMet, Evidence: "mean return 503"})
+			q, err = r.Conclude(t.Context(), id, outcome.Verdict{State: ledger.StateMet, Evidence: "mean return 503"})
 			check(t, err)
 		}
-		if q.State != StateMet || q.Reason != "mean return 503" || q.ClosedAt.IsZero() || !q.DueAt.IsZero() {
+		if q.State != ledger.StateMet || q.Reason != "mean return 503" || q.ClosedAt.IsZero() || !q.DueAt.IsZero() {
 			t.Errorf("request %+v, want met", q)
 		}
 		if v, found := r.Awaited(t.Context(), "ranker"); found {
@@ -102,7 +110,7 @@ func testJobTellsOfItself(t *testing.T, on storage) {
 			rewardwatch_retrain_outcome_seconds_count{outcome="missed",policy="ranker"} 0
 		`
 		check(t, testutil.GatherAndCompare(r.reg, strings.NewReader(metrics), MetricOutcomes, MetricOutcomeSeconds))
-		want := []State{StateOpen, StateDelivered, StateRunning, StateVerifying, StateMet}
+		want := []ledger.State{ledger.StateOpen, ledger.StateDelivered, ledger.StateRunning, ledger.StateVerifying, ledger.StateMet}
 		if got := r.states(id); !slices.Equal(got, want) {
 			t.Errorf("states %v, want %v", got, want)
 		}
@@ -130,7 +138,7 @@ func testTelemetryTellsOfTheVersion(t *testing.T, on storage) {
 		if v, _ := r.Awaited(t.Context(), "ranker"); v.Version != "v3" || v.Due.Sub(v.Since) != 24*time.Hour {
 			t.Errorf("awaited: %+v", v)
 		}
-		_, err = r.Conclude(t.Context(), q.ID, Verdict{State: StateMissed, Evidence: "mean return 3"})
+		_, err = r.Conclude(t.Context(), q.ID, outcome.Verdict{State: ledger.StateMissed, Evidence: "mean return 3"})
 		check(t, err)
 	})
 }
@@ -187,7 +195,7 @@ func testJobCorrectsTheVersionOfTelemetry(t *testing.T, on storage) {
 		if q := r.request(); q.NewVersion != "v4" {
 			t.Errorf("request %+v, want version v4", q)
 		}
-		want := []State{StateOpen, StateDelivered, StateVerifying, StateVerifying}
+		want := []ledger.State{ledger.StateOpen, ledger.StateDelivered, ledger.StateVerifying, ledger.StateVerifying}
 		if got := r.states(id); !slices.Equal(got, want) {
 			t.Errorf("states %v, want %v", got, want)
 		}
@@ -203,7 +211,7 @@ func testReportThatIsMissingSomething(t *testing.T, on storage) {
 				t.Errorf("%+v: %v, want ErrBadReport", bad, err)
 			}
 		}
-		if _, err := r.Report(t.Context(), "rr_none", Report{State: JobStarted}); !errors.Is(err, ErrUnknownRequest) {
+		if _, err := r.Report(t.Context(), "rr_none", Report{State: JobStarted}); !errors.Is(err, ledger.ErrUnknownRequest) {
 			t.Errorf("of an unknown request: %v", err)
 		}
 	})
@@ -220,9 +228,9 @@ func testJobTellsBeforeTheAnswer(t *testing.T, on storage) {
 			w.WriteHeader(http.StatusAccepted)
 		})
 		r.run()
-		r.consider(incident("i1", "ranker"))
+		r.consider(retraintest.Incident("i1", "ranker"))
 		r.pass(lateness)
-		if q := r.request(); q.State != StateVerifying || q.NewVersion != "v3" || q.Attempts != 1 {
+		if q := r.request(); q.State != ledger.StateVerifying || q.NewVersion != "v3" || q.Attempts != 1 {
 			t.Errorf("request %+v, want verifying", q)
 		}
 	})
@@ -233,11 +241,11 @@ func testStatesEndByThemselves(t *testing.T, on storage) {
 		name   string
 		report []Report
 		after  time.Duration
-		want   State
+		want   ledger.State
 	}{
-		{"nothing is heard of the job", nil, 24 * time.Hour, StateInconclusive},
-		{"the job does not end", []Report{{State: JobStarted}}, 24 * time.Hour, StateFailed},
-		{"nothing is seen of the new version", []Report{{State: JobStarted}, {State: JobSucceeded, Version: "v3"}}, 24*time.Hour + verdictMargin, StateInconclusive},
+		{"nothing is heard of the job", nil, 24 * time.Hour, ledger.StateInconclusive},
+		{"the job does not end", []Report{{State: JobStarted}}, 24 * time.Hour, ledger.StateFailed},
+		{"nothing is seen of the new version", []Report{{State: JobStarted}, {State: JobSucceeded, Version: "v3"}}, 24*time.Hour + ledger.VerdictMargin, ledger.StateInconclusive},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			r := newRig(t, on)
@@ -255,7 +263,7 @@ func testStatesEndByThemselves(t *testing.T, on storage) {
 			if q := r.request(); q.State != tc.want || q.Reason == "" {
 				t.Errorf("%s: request %+v, want %s", tc.name, q, tc.want)
 			}
-			if d := r.consider(incident("i2", "ranker")); d.Reason != Opened {
+			if d := r.consider(retraintest.Incident("i2", "ranker")); d.Reason != ledger.Opened {
 				t.Errorf("%s: the next incident: %+v, want opened", tc.name, d)
 			}
 			all, err := r.Requests(t.Context(), 2)
@@ -268,13 +276,69 @@ func testStatesEndByThemselves(t *testing.T, on storage) {
 }
 
 // waiting opens a request that waits for its approval.
-func (r *rig) waiting(policy string) Request {
+func (r *rig) waiting(policy string) ledger.Request {
 	r.t.Helper()
-	id := r.consider(incident(policy+time.Now().Format(time.RFC3339Nano), policy)).Request
-	check(r.t, r.ledger.update(r.t.Context(), onlyStatement(`UPDATE requests SET state = 'awaiting_approval' WHERE id = $1`, id)))
+	id := r.consider(retraintest.Incident(policy+time.Now().Format(time.RFC3339Nano), policy)).Request
+	check(r.t, r.ledger.Update(r.t.Context(), onlyStatement(`UPDATE requests SET state = 'awaiting_approval' WHERE id = $1`, id)))
 	q, err := r.Request(r.t.Context(), id)
 	check(r.t, err)
 	return q
+}
+
+// What drifts while an order waits for a person is in the webhook that leaves once it is approved, wherever the recipe has put the
+// offsets. What drifts after that is not: what the receiver has stands.
+func testDriftedDataIsCutAgain(t *testing.T, on storage) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, on)
+		r.cfg.Triggers[0].Approval = true
+		r.reopen()
+		opened := retraintest.Incident("i-1", "ranker")
+		id := r.consider(opened).Request
+		drifted := func(last int64) alerts.Incident {
+			inc := opened
+			inc.Alarms = slices.Clone(opened.Alarms)
+			inc.Alarms[0].Offsets = []ingest.Range{{Partition: 0, First: 1000, Last: last}, {Partition: 7, First: 3, Last: 3}}
+			other := inc.Alarms[0]
+			other.Signal, other.Offsets = "episode_length", []ingest.Range{{Partition: 5, First: 1, Last: 9}} // which did not order it
+			inc.Alarms = append(inc.Alarms, other)
+			return inc
+		}
+		r.pass(20 * time.Hour)
+		if d := r.consider(drifted(90_000)); d.Reason != ledger.AlreadyRequested || d.Request != id {
+			t.Fatalf("decided %+v", d)
+		}
+		cut := time.Now()
+		r.pass(time.Hour)
+		r.consider(drifted(90_000))
+		r.run()
+		_, err := r.Approve(t.Context(), id, "ann", "go on")
+		check(t, err)
+		r.pass(soon)
+		r.consider(drifted(120_000))
+		seen := r.receiver.seen()
+		if len(seen) != 1 {
+			t.Fatalf("%d webhooks, want 1", len(seen))
+		}
+		check(t, r.schema.Check(seen[0].body))
+		q := r.request()
+		var sent struct{ Data json.RawMessage }
+		check(t, json.Unmarshal(seen[0].body, &sent))
+		for where, order := range map[string]json.RawMessage{"webhook": sent.Data, "ledger": q.Order} {
+			var o struct {
+				Offsets struct {
+					Drifted []ingest.Range
+					CutAt   time.Time `json:"cut_at"`
+				}
+				Config struct{ Ranges []ingest.Range }
+				From   map[string]string `json:"config_from"`
+			}
+			check(t, json.Unmarshal(order, &o))
+			want := []ingest.Range{{Partition: 0, First: 1000, Last: 90_000}, {Partition: 7, First: 3, Last: 3}}
+			if !slices.Equal(o.Offsets.Drifted, want) || !slices.Equal(o.Config.Ranges, want) || !o.Offsets.CutAt.Equal(cut) || o.From["ranges[1].last"] != o.From["ranges[0].last"] {
+				t.Errorf("%s: offsets %+v, in the config %v, want %v of %s", where, o.Offsets, o.Config.Ranges, want, cut)
+			}
+		}
+	})
 }
 
 func testPeopleDecide(t *testing.T, on storage) {
@@ -284,10 +348,10 @@ func testPeopleDecide(t *testing.T, on storage) {
 		rejected := wait()
 		q, err := r.Reject(t.Context(), rejected, "ann", "prices change tomorrow")
 		check(t, err)
-		if q.State != StateRejected || q.Reason != "prices change tomorrow" {
+		if q.State != ledger.StateRejected || q.Reason != "prices change tomorrow" {
 			t.Errorf("request %+v, want rejected", q)
 		}
-		var wrong *StateError
+		var wrong *ledger.StateError
 		if _, err := r.Approve(t.Context(), rejected, "bob", ""); !errors.As(err, &wrong) {
 			t.Errorf("approving what is rejected: %v, want a StateError", err)
 		}
@@ -305,24 +369,24 @@ func testPeopleDecide(t *testing.T, on storage) {
 		check(t, err)
 		history, err := r.History(t.Context(), approved)
 		check(t, err)
-		if q.State != StateDelivered || history[1].By != "ann" || history[1].Reason != "go on" {
+		if q.State != ledger.StateDelivered || history[1].By != "ann" || history[1].Reason != "go on" {
 			t.Errorf("request %+v with history %+v, want delivered", q, history)
 		}
 		r.failJobs()
 		r.pass(48 * time.Hour)
 		expired := wait()
 		r.pass(requestLifetime + 2*overdueEvery)
-		if q, err := r.Request(t.Context(), expired); err != nil || q.State != StateExpired {
+		if q, err := r.Request(t.Context(), expired); err != nil || q.State != ledger.StateExpired {
 			t.Errorf("request %+v, %v, want expired", q, err)
 		}
 	})
 }
 
 func testUnfinishedRequestIsRejected(t *testing.T, on storage) {
-	for state, reports := range map[State][]Report{
-		StateDelivered: nil,
-		StateRunning:   {{State: JobStarted}},
-		StateVerifying: {{State: JobSucceeded, Version: "v3"}},
+	for state, reports := range map[ledger.State][]Report{
+		ledger.StateDelivered: nil,
+		ledger.StateRunning:   {{State: JobStarted}},
+		ledger.StateVerifying: {{State: JobSucceeded, Version: "v3"}},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			r := newRig(t, on)
@@ -333,10 +397,10 @@ func testUnfinishedRequestIsRejected(t *testing.T, on storage) {
 			}
 			q, err := r.Reject(t.Context(), id, "ann", "the job hangs")
 			check(t, err)
-			if q.State != StateRejected || q.ClosedAt.IsZero() {
+			if q.State != ledger.StateRejected || q.ClosedAt.IsZero() {
 				t.Errorf("%s: request %+v, want rejected", state, q)
 			}
-			var wrong *StateError
+			var wrong *ledger.StateError
 			if _, err := r.Report(t.Context(), id, Report{State: JobSucceeded, Version: "v4"}); !errors.As(err, &wrong) {
 				t.Errorf("%s: a report of its job: %v, want a StateError", state, err)
 			}
@@ -352,19 +416,19 @@ func testDoSeen(t *testing.T, on storage) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, on)
 		id := r.waiting("ranker").ID
-		var wrong *StateError
+		var wrong *ledger.StateError
 		do := func(seen int, v Verb) error {
 			_, err := r.DoSeen(t.Context(), id, seen, v, "ann", "go on")
 			return err
 		}
 		for _, seen := range []int{-1, 0, 2} {
-			if err := do(seen, VerbReject); !errors.As(err, &wrong) || wrong.State != StateAwaitingApproval {
+			if err := do(seen, VerbReject); !errors.As(err, &wrong) || wrong.State != ledger.StateAwaitingApproval {
 				t.Errorf("%d entries seen: %v, want a StateError", seen, err)
 			}
 		}
 		check(t, do(1, VerbApprove))
 		for _, v := range []Verb{VerbApprove, VerbReject} {
-			if err := do(1, v); !errors.As(err, &wrong) || wrong.State != StateOpen {
+			if err := do(1, v); !errors.As(err, &wrong) || wrong.State != ledger.StateOpen {
 				t.Errorf("%s of what is approved: %v, want a StateError", v, err)
 			}
 		}
@@ -375,13 +439,13 @@ func testDoSeen(t *testing.T, on storage) {
 		r.pass(soon)
 		check(t, do(3, VerbResend))
 		r.pass(soon)
-		if q, err := r.Request(t.Context(), id); err != nil || q.State != StateDelivered {
+		if q, err := r.Request(t.Context(), id); err != nil || q.State != ledger.StateDelivered {
 			t.Fatalf("request %+v, %v, want delivered", q, err)
 		}
 		if err := do(3, VerbResend); !errors.As(err, &wrong) || len(r.receiver.seen()) != 2 {
 			t.Errorf("sending again what was delivered since: %v after %d deliveries, want a StateError after 2", err, len(r.receiver.seen()))
 		}
-		if _, err := r.DoSeen(t.Context(), "rr_none", 0, VerbReject, "ann", "no"); !errors.Is(err, ErrUnknownRequest) {
+		if _, err := r.DoSeen(t.Context(), "rr_none", 0, VerbReject, "ann", "no"); !errors.Is(err, ledger.ErrUnknownRequest) {
 			t.Errorf("an unknown request: %v", err)
 		}
 	})
@@ -389,14 +453,14 @@ func testDoSeen(t *testing.T, on storage) {
 
 func testResend(t *testing.T, on storage) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, on, slices.Repeat([]http.HandlerFunc{status(500)}, 7)...)
+		r := newRig(t, on, slices.Repeat([]http.HandlerFunc{retraintest.Status(500)}, 7)...)
 		r.run()
-		id := r.consider(incident("i1", "ranker")).Request
+		id := r.consider(retraintest.Incident("i1", "ranker")).Request
 		r.pass(requestLifetime)
-		if q := r.request(); q.State != StateDeadLetter {
+		if q := r.request(); q.State != ledger.StateDeadLetter {
 			t.Fatalf("request %+v, want a dead letter", q)
 		}
-		other := r.consider(incident("i2", "ranker")).Request
+		other := r.consider(retraintest.Incident("i2", "ranker")).Request
 		if _, err := r.Resend(t.Context(), id, "ann", "the trainer is back"); !errors.Is(err, ErrUnfinished) || !strings.Contains(err.Error(), other) {
 			t.Errorf("beside an unfinished one: %v, want ErrUnfinished", err)
 		}
@@ -406,7 +470,7 @@ func testResend(t *testing.T, on storage) {
 			_, err := r.Resend(t.Context(), id, "ann", "the trainer is back")
 			check(t, err)
 			r.pass(soon)
-			if q, err := r.Request(t.Context(), id); err != nil || q.State != StateDelivered {
+			if q, err := r.Request(t.Context(), id); err != nil || q.State != ledger.StateDelivered {
 				t.Errorf("request %+v, %v, want delivered", q, err)
 			}
 		}

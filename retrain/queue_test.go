@@ -2,39 +2,44 @@ package retrain
 
 import (
 	"context"
-	"database/sql"
 	"net/http"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/rewardwatch/rewardwatch/retrain/ledger"
+	"github.com/rewardwatch/rewardwatch/retrain/retraintest"
+	"github.com/rewardwatch/rewardwatch/retrain/target"
 )
 
 // jobs counts the jobs in the queue.
 func (r *rig) jobs() (n int) {
 	r.t.Helper()
-	check(r.t, r.ledger.db.QueryRowContext(r.t.Context(), `SELECT count(*) FROM river_job`).Scan(&n))
+	check(r.t, r.ledger.Update(r.t.Context(), func(tx *ledger.Tx) error {
+		return tx.QueryRowContext(r.t.Context(), `SELECT count(*) FROM river_job`).Scan(&n)
+	}))
 	return n
 }
 
 // change executes a statement on the ledger.
 func (r *rig) change(statement string, args ...any) {
 	r.t.Helper()
-	check(r.t, r.ledger.update(r.t.Context(), onlyStatement(statement, args...)))
+	check(r.t, r.ledger.Update(r.t.Context(), onlyStatement(statement, args...)))
 }
 
 func testHangingTargetHoldsUpNoOther(t *testing.T, on storage) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, on, hang)
+		r := newRig(t, on, retraintest.Hang)
 		other, trigger := r.cfg.Targets[0], r.cfg.Triggers[0]
 		other.Name, trigger.Target, trigger.Policies = "other", "other", []string{"bidder"}
 		r.cfg.Targets, r.cfg.Triggers = append(r.cfg.Targets, other), append([]Trigger{trigger}, r.cfg.Triggers...)
 		r.reopen()
 		r.run()
-		r.consider(incident("i1", "ranker"))
+		r.consider(retraintest.Incident("i1", "ranker"))
 		r.pass(lateness)
-		id := r.consider(incident("i2", "bidder")).Request
+		id := r.consider(retraintest.Incident("i2", "bidder")).Request
 		r.pass(lateness)
-		if q, err := r.Request(t.Context(), id); err != nil || q.State != StateDelivered {
+		if q, err := r.Request(t.Context(), id); err != nil || q.State != ledger.StateDelivered {
 			t.Errorf("request %+v, %v, want delivered while another target hangs", q, err)
 		}
 	})
@@ -46,12 +51,12 @@ func testFinishedJobsAreDropped(t *testing.T, on storage) {
 		ctx, cancel := contextWithCancel(t)
 		done := make(chan error, 1)
 		go func() { done <- r.Run(ctx) }()
-		r.consider(incident("i1", "ranker"))
+		r.consider(retraintest.Incident("i1", "ranker"))
 		r.pass(lateness)
-		if q := r.request(); q.State != StateDelivered {
+		if q := r.request(); q.State != ledger.StateDelivered {
 			t.Errorf("request %+v, want delivered", q)
 		}
-		r.pass(keptJobs + time.Minute)
+		r.pass(ledger.KeptJobs + time.Minute)
 		cancel()
 		check(t, <-done)
 		if n := r.jobs(); n != 0 {
@@ -68,12 +73,12 @@ func testRequestWithoutAJob(t *testing.T, on storage) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			r := newRig(t, on)
-			r.consider(incident("i1", "ranker"))
+			r.consider(retraintest.Incident("i1", "ranker"))
 			r.change(lose)
 			r.reopen()
 			r.run()
 			r.pass(lateness)
-			if q := r.request(); q.State != StateDelivered {
+			if q := r.request(); q.State != ledger.StateDelivered {
 				t.Errorf("%s: request %+v, want delivered", name, q)
 			}
 			r.pass(time.Hour)
@@ -87,13 +92,13 @@ func testRequestWithoutAJob(t *testing.T, on storage) {
 func testRequestWithTwoJobs(t *testing.T, on storage) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, on, func(http.ResponseWriter, *http.Request) { <-time.After(10 * time.Second) })
-		id := r.consider(incident("i1", "ranker")).Request
-		check(t, r.ledger.update(t.Context(), func(tx *sql.Tx) error { return r.courier.enqueue(t.Context(), tx, id, "trainer") }))
+		id := r.consider(retraintest.Incident("i1", "ranker")).Request
+		check(t, r.ledger.Update(t.Context(), func(tx *ledger.Tx) error { return r.dispatcher.queue.Add(t.Context(), tx, id, "trainer") }))
 		other, _ := r.another()
 		defer func() { check(t, other.Close()) }()
 		ctx, cancel := contextWithCancel(t)
 		done := make(chan error, 1)
-		go func() { done <- runSeldom(ctx, other) }()
+		go func() { done <- runSeldom(ctx, t, other) }()
 		r.run()
 		r.pass(time.Hour)
 		cancel()
@@ -107,7 +112,7 @@ func testRequestWithTwoJobs(t *testing.T, on storage) {
 func testJobOfAnUnknownTarget(t *testing.T, on storage) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, on)
-		r.consider(incident("i1", "ranker"))
+		r.consider(retraintest.Incident("i1", "ranker"))
 		r.cfg.Targets[0].Name, r.cfg.Triggers[0].Target = "other", "other"
 		r.reopen()
 		if n := r.jobs(); n != 0 {
@@ -119,16 +124,16 @@ func testJobOfAnUnknownTarget(t *testing.T, on storage) {
 // panicking is an adapter with a mistake.
 type panicking struct{}
 
-func (panicking) send(context.Context, message) outcome { panic("index out of range") }
+func (panicking) Send(context.Context, target.Message) target.Attempt { panic("index out of range") }
 
 func testOrderThatPanicsIsGivenUp(t *testing.T, on storage) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, on)
-		r.courier.adapters["trainer"] = panicking{}
+		r.dispatcher.adapters["trainer"] = panicking{}
 		r.run()
-		r.consider(incident("i1", "ranker"))
+		r.consider(retraintest.Incident("i1", "ranker"))
 		r.pass(lateness)
-		if q := r.request(); q.State != StateDeadLetter || q.Reason != "panic: index out of range" || q.Attempts != 1 {
+		if q := r.request(); q.State != ledger.StateDeadLetter || q.Reason != "panic: index out of range" || q.Attempts != 1 {
 			t.Errorf("request %+v, want a dead letter after one attempt", q)
 		}
 	})
@@ -140,13 +145,13 @@ func testRetriesInAnyZone(t *testing.T, on storage) {
 	for name, hours := range map[string]int{"Tokyo": 9, "New York": -5} {
 		time.Local = time.FixedZone(name, hours*3600)
 		synctest.Test(t, func(t *testing.T) {
-			r := newRig(t, on, status(500))
+			r := newRig(t, on, retraintest.Status(500))
 			ctx, cancel := contextWithCancel(t)
 			done := make(chan error, 1)
 			go func() { done <- r.Run(ctx) }()
-			r.consider(incident("i1", "ranker"))
+			r.consider(retraintest.Incident("i1", "ranker"))
 			r.pass(20 * time.Second)
-			if q := r.request(); q.State != StateDelivered || q.Attempts != 2 {
+			if q := r.request(); q.State != ledger.StateDelivered || q.Attempts != 2 {
 				t.Errorf("request %+v in %s, want it delivered by its second attempt", q, name)
 			}
 			cancel()
@@ -158,8 +163,8 @@ func testRetriesInAnyZone(t *testing.T, on storage) {
 // The lease of a process that was killed while its clock was ahead keeps nobody from retrying.
 func testLeaseOfTheDead(t *testing.T, on storage) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, on, status(500))
-		if r.ledger.shared {
+		r := newRig(t, on, retraintest.Status(500))
+		if r.cfg.Ledger.OnPostgreSQL() {
 			return // another instance may hold it
 		}
 		later := time.Now().Add(time.Hour).UTC()
@@ -168,9 +173,9 @@ func testLeaseOfTheDead(t *testing.T, on storage) {
 		ctx, cancel := contextWithCancel(t)
 		done := make(chan error, 1)
 		go func() { done <- r.Run(ctx) }()
-		r.consider(incident("i1", "ranker"))
+		r.consider(retraintest.Incident("i1", "ranker"))
 		r.pass(20 * time.Second)
-		if q := r.request(); q.State != StateDelivered {
+		if q := r.request(); q.State != ledger.StateDelivered {
 			t.Errorf("request %+v, want delivered", q)
 		}
 		cancel()

@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -20,11 +19,11 @@ import (
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
 	"github.com/rewardwatch/rewardwatch/alerts"
-	"github.com/rewardwatch/rewardwatch/detectors/bank"
-	"github.com/rewardwatch/rewardwatch/ingest"
+	"github.com/rewardwatch/rewardwatch/retrain/ledger"
+	"github.com/rewardwatch/rewardwatch/retrain/recipe"
+	"github.com/rewardwatch/rewardwatch/retrain/retraintest"
+	"github.com/rewardwatch/rewardwatch/retrain/target"
 )
-
-const testSecret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 
 // arrival is one request as the receiver saw it.
 type arrival struct {
@@ -47,7 +46,7 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	body, err := io.ReadAll(req.Body)
 	if err == nil {
 		var hook *standardwebhooks.Webhook
-		if hook, err = standardwebhooks.NewWebhook(testSecret); err == nil {
+		if hook, err = standardwebhooks.NewWebhook(retraintest.Secret); err == nil {
 			err = hook.Verify(body, req.Header)
 		}
 	}
@@ -66,34 +65,6 @@ func (r *receiver) seen() []arrival {
 	return append([]arrival(nil), r.arrivals...)
 }
 
-// pipes is a network without sockets, so that a real client and a real server run on the fake clock of a bubble.
-type pipes struct {
-	conns  chan net.Conn
-	closed chan struct{}
-}
-
-func (p *pipes) Accept() (net.Conn, error) {
-	select {
-	case c := <-p.conns:
-		return c, nil
-	case <-p.closed:
-		return nil, net.ErrClosed
-	}
-}
-
-func (p *pipes) Close() error   { close(p.closed); return nil }
-func (p *pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipes", Net: "pipe"} }
-
-func (p *pipes) dial(ctx context.Context, _, _ string) (net.Conn, error) {
-	client, server := net.Pipe()
-	select {
-	case p.conns <- server:
-		return client, nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-}
-
 // rig is a desk in a bubble with its receiver. Its desk can be closed and opened again on the same ledger.
 type rig struct {
 	*Desk
@@ -102,19 +73,20 @@ type rig struct {
 	receiver  *receiver
 	transport http.RoundTripper
 	reg       *prometheus.Registry
-	stop      func() // ends Run and gives its error to the test; nil while it does not run
+	service   context.Context // that the desk is opened with
+	stop      func()          // ends Run and gives its error to the test; nil while it does not run
 }
 
 // newRig must be called in a bubble.
 func newRig(t *testing.T, on storage, script ...http.HandlerFunc) *rig {
 	t.Helper()
-	network := &pipes{conns: make(chan net.Conn), closed: make(chan struct{})}
+	network := retraintest.NewNetwork()
 	rc := &receiver{start: time.Now(), script: script}
 	server := &http.Server{Handler: rc}
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(network) }()
-	transport := transportBy(network.dial, nil)
-	r := &rig{t: t, cfg: testConfig(t, on), receiver: rc, transport: transport}
+	transport := &http.Transport{DialContext: network.Dial, DisableKeepAlives: true}
+	r := &rig{t: t, service: t.Context(), cfg: testConfig(t, on), receiver: rc, transport: transport}
 	r.reopen()
 	t.Cleanup(func() {
 		r.close()
@@ -126,32 +98,23 @@ func newRig(t *testing.T, on storage, script ...http.HandlerFunc) *rig {
 	return r
 }
 
-func onSQLite(t *testing.T) LedgerConfig {
-	return LedgerConfig{SQLite: filepath.Join(t.TempDir(), "new", "ledger.db")}
-}
-
-// openQuietly opens a ledger that must not have to wait.
-func openQuietly(t *testing.T, cfg LedgerConfig) (*ledger, error) {
-	return openLedger(t.Context(), cfg, func(err error, _ time.Duration) { t.Errorf("the ledger waits: %v", err) })
-}
-
 func testConfig(t *testing.T, on storage) Config {
 	t.Helper()
 	dir := t.TempDir()
 	secret := filepath.Join(dir, "secret")
-	check(t, os.WriteFile(secret, []byte(testSecret+"\n"), 0o600))
+	check(t, os.WriteFile(secret, []byte(retraintest.Secret+"\n"), 0o600))
 	return Config{
 		Ledger:   on(t),
-		Targets:  []Target{{Name: "trainer", Webhook: "http://trainer.test/retrain", SecretFile: secret, Timeout: defaultTimeout, CompletesWithin: defaultCompletesWithin}},
-		Recipes:  "testdata/recipes",
+		Targets:  []target.Target{{Name: "trainer", Webhook: "http://trainer.test/retrain", SecretFile: secret, Timeout: target.DefaultTimeout, CompletesWithin: target.DefaultCompletesWithin}},
+		Recipes:  "recipe/testdata/recipes",
 		Triggers: []Trigger{{On: OnIncident, Signals: []string{"return", "reward*"}, Recipe: "ranker", Target: "trainer", Cooldown: defaultCooldown}},
 	}
 }
 
 // testRecipes are the recipes of testConfig.
-func testRecipes(t testing.TB) Recipes {
+func testRecipes(t testing.TB) recipe.Recipes {
 	t.Helper()
-	recipes, err := LoadRecipes("testdata/recipes", []string{"env"})
+	recipes, err := recipe.Load("recipe/testdata/recipes", []string{"env"})
 	check(t, err)
 	return recipes
 }
@@ -166,7 +129,7 @@ func (r *rig) reopen() {
 func (r *rig) another() (*Desk, *prometheus.Registry) {
 	r.t.Helper()
 	reg := prometheus.NewRegistry()
-	desk, err := open(r.t.Context(), r.cfg, testRecipes(r.t), zerolog.Nop(), reg, func(Target) http.RoundTripper { return r.transport })
+	desk, err := open(r.service, r.cfg, testRecipes(r.t), zerolog.Nop(), reg, func(target.Target) http.RoundTripper { return r.transport })
 	check(r.t, err)
 	return desk, reg
 }
@@ -185,7 +148,7 @@ func (r *rig) close() {
 func (r *rig) run() {
 	ctx, cancel := context.WithCancel(r.t.Context())
 	done := make(chan error, 1)
-	go func() { done <- runSeldom(ctx, r.Desk) }()
+	go func() { done <- runSeldom(ctx, r.t, r.Desk) }()
 	r.stop = func() {
 		cancel()
 		check(r.t, <-done)
@@ -198,13 +161,15 @@ const soon = 10 * time.Second
 
 // runSeldom is Run for bubbles in which many hours pass: it stops the queue while no job is due, as that looks into the ledger
 // twice a second otherwise.
-func runSeldom(ctx context.Context, d *Desk) error {
+func runSeldom(ctx context.Context, t testing.TB, d *Desk) error {
+	db := database(t, d.cfg.Ledger) // opening it takes far longer than asking it
+	defer db.Close()
 	return d.runWith(ctx, func(ctx context.Context) error {
 		for ctx.Err() == nil {
 			busy, cancel := context.WithCancel(ctx)
 			ended := make(chan error, 1)
-			go func() { ended <- d.courier.run(busy) }()
-			for again := true; again; again = due(ctx, d, 15*time.Second) { // stopped at once, a queue may leave the lease of a leader behind
+			go func() { ended <- d.dispatcher.run(busy) }()
+			for again := true; again; again = due(ctx, db, d, 15*time.Second) { // stopped at once, a queue may leave the lease of a leader behind
 				select {
 				case err := <-ended:
 					cancel()
@@ -217,7 +182,7 @@ func runSeldom(ctx context.Context, d *Desk) error {
 			if err := <-ended; err != nil {
 				return err
 			}
-			for wait := time.Second; ctx.Err() == nil && !due(ctx, d, wait+3*time.Second); wait = min(2*wait, soon/2) {
+			for wait := time.Second; ctx.Err() == nil && !due(ctx, db, d, wait+3*time.Second); wait = min(2*wait, soon/2) {
 				select {
 				case <-ctx.Done():
 				case <-time.After(wait):
@@ -229,16 +194,16 @@ func runSeldom(ctx context.Context, d *Desk) error {
 }
 
 // due reports whether a job is worked on, or one is due in so long or sooner.
-func due(ctx context.Context, d *Desk, in time.Duration) bool {
+func due(ctx context.Context, db *sql.DB, d *Desk, in time.Duration) bool {
 	if ctx.Err() != nil {
 		return false
 	}
 	var found bool
 	at := any(time.Now().Add(in).UTC())
-	if !d.ledger.shared {
+	if !d.cfg.Ledger.OnPostgreSQL() {
 		at = time.Now().Add(in).UTC().Format("2006-01-02 15:04:05.000")
 	}
-	err := d.ledger.db.QueryRowContext(ctx, `SELECT EXISTS (
+	err := db.QueryRowContext(ctx, `SELECT EXISTS (
 		SELECT 1 FROM river_job WHERE state = 'running' OR state IN ('available', 'scheduled', 'retryable') AND scheduled_at <= $1)`, at).Scan(&found)
 	return err != nil || found // the queue tells of a ledger that is gone
 }
@@ -249,15 +214,15 @@ func (r *rig) pass(d time.Duration) {
 	synctest.Wait()
 }
 
-func (r *rig) consider(inc alerts.Incident) Decision {
+func (r *rig) consider(inc alerts.Incident) ledger.Decision {
 	r.t.Helper()
 	d, err := r.Consider(r.t.Context(), inc, time.Time{})
 	check(r.t, err)
 	return d
 }
 
-// request gives the ledger's only request.
-func (r *rig) request() Request {
+// request returns the ledger's only request.
+func (r *rig) request() ledger.Request {
 	r.t.Helper()
 	all, err := r.Requests(r.t.Context(), 10)
 	check(r.t, err)
@@ -268,8 +233,8 @@ func (r *rig) request() Request {
 }
 
 // onlyStatement is a change of the ledger.
-func onlyStatement(statement string, args ...any) func(*sql.Tx) error {
-	return func(tx *sql.Tx) error {
+func onlyStatement(statement string, args ...any) func(*ledger.Tx) error {
+	return func(tx *ledger.Tx) error {
 		_, err := tx.Exec(statement, args...)
 		return err
 	}
@@ -281,19 +246,19 @@ func (r *rig) failJobs() {
 	all, err := r.Requests(r.t.Context(), 1000)
 	check(r.t, err)
 	for _, q := range all {
-		if q.State == StateDelivered {
+		if q.State == ledger.StateDelivered {
 			_, err := r.Report(r.t.Context(), q.ID, Report{State: JobFailed, Error: "out of memory", By: "trainer"})
 			check(r.t, err)
 		}
 	}
 }
 
-// results gives the results of all attempts, the first one first.
-func (r *rig) results() []Result {
+// results returns the results of all attempts, the first one first.
+func (r *rig) results() []target.Result {
 	r.t.Helper()
 	all, err := r.Deliveries(r.t.Context(), "", 100)
 	check(r.t, err)
-	results := make([]Result, len(all))
+	results := make([]target.Result, len(all))
 	for i, d := range all {
 		results[len(all)-1-i] = d.Result
 	}
@@ -307,35 +272,9 @@ func check(t testing.TB, err error) {
 	}
 }
 
-func alarm(signal string) alerts.Alarm {
-	return alerts.Alarm{
-		ID: "a-" + signal, Signal: signal, Score: 1.2, Cause: alerts.CausePolicy, Detectors: []string{"rank_mean"},
-		Effect: bank.Effect{
-			Quantity: "return", BaselineMean: 200, CurrentMean: 150, MeanShift: -50, BaselineSD: 25, CurrentSD: 30,
-			StandardShift: -2, CurrentUnits: 40, MedianShift: -48, Q10Shift: -55, Q90Shift: -45, SpreadRatio: 1.2,
-			Wasserstein: 50, AtLeast: .25,
-		},
-		Baseline: bank.BaselineRef{ID: "b1", Units: 500, Offsets: []ingest.Range{{Partition: 0, First: 0, Last: 900}}},
-		Before:   ingest.Versions{Policy: "v1", Env: "41", Reward: "r7"},
-		After:    ingest.Versions{Policy: "v2", Env: "41", Reward: "r7"},
-		Offsets:  []ingest.Range{{Partition: 0, First: 1000, Last: 1100}},
-	}
-}
-
-// incident is one that orders a retraining, of a policy with the group label env.
-func incident(id, policy string) alerts.Incident {
-	group := ingest.NewGroup(policy, ingest.Label{Name: "env", Value: "prod-eu"})
-	a := alarm("return")
-	a.Incident, a.Group = id, group
-	return alerts.Incident{
-		ID: id, Group: group, Severity: alerts.Critical, Cause: alerts.CausePolicy,
-		Evidence: []string{"policy_version changed from v1 to v2 at the onset"}, Alarms: []alerts.Alarm{a},
-	}
-}
-
 func seconds(n int) model.Duration { return model.Duration(time.Duration(n) * time.Second) }
 
-// gaugeOf gives the value of a metric of one policy.
+// gaugeOf returns the value of a metric of one policy.
 func gaugeOf(t *testing.T, reg prometheus.Gatherer, name, policy string) float64 {
 	t.Helper()
 	families, err := reg.Gather()

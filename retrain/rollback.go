@@ -2,31 +2,28 @@ package retrain
 
 import (
 	"context"
-	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/rewardwatch/rewardwatch/retrain/ledger"
+	"github.com/rewardwatch/rewardwatch/retrain/outcome"
+	"github.com/rewardwatch/rewardwatch/retrain/recipe"
+	"github.com/rewardwatch/rewardwatch/retrain/target"
 )
 
-// EventRollback is the type of the webhook that orders to go back to the version before a retraining.
+// EventRollback is the type of the webhook that orders a return to the version before a retraining.
 const EventRollback = "retrain.rollback"
 
-// rollbackOrigin is what the origin of a rollback begins with, before the request that it rolls back.
+// rollbackOrigin begins the origin of a rollback, before the id of the request that it rolls back.
 const rollbackOrigin = "rollback/"
 
-// Setback is a retraining that made things worse.
-type Setback struct {
-	Request  string // that was missed
-	To       string // policy_version that was live before
-	Evidence string // that it made things worse
-}
-
-// rollback is what the receiver is told.
+// rollback is the content for the receiver.
 type rollback struct {
 	ID       string            `json:"id"`
-	Request  string            `json:"request"` // whose version is to go
+	Request  string            `json:"request"` // whose version is rolled back
 	Policy   string            `json:"policy"`
 	Group    map[string]string `json:"group"`
 	Versions rollbackVersions  `json:"versions"`
@@ -34,17 +31,17 @@ type rollback struct {
 }
 
 type rollbackVersions struct {
-	From string `json:"from"` // policy_version that is live
-	To   string `json:"to"`   // and that is to be live again
+	From string `json:"from"` // the live policy_version
+	To   string `json:"to"`   // the policy_version to return to
 }
 
 // queuedLifetime is how long a rollback may wait for the other requests of its policy, which end long before.
 const queuedLifetime = 30 * 24 * time.Hour
 
-// RollBack orders to go back to the version before a retraining that made things worse, where a target is configured for
-// that. A retraining leads to one such order at most, however often that is called. A request of the policy that only waits for its
-// approval is withdrawn for it; for another unfinished one it is queued.
-func (d *Desk) RollBack(ctx context.Context, s Setback) error {
+// RollBack orders a return to the version before a retraining that made things worse, if a target is configured for
+// that. A retraining leads to at most one such order, however often RollBack is called. A request of the policy that
+// only waits for approval is withdrawn; behind any other unfinished one, the rollback is queued.
+func (d *Desk) RollBack(ctx context.Context, s outcome.Setback) error {
 	target, configured := d.cfg.target(d.cfg.Rollback)
 	if !configured {
 		return nil
@@ -58,95 +55,84 @@ func (d *Desk) RollBack(ctx context.Context, s Setback) error {
 		return err
 	}
 	news := false
-	err = d.ledger.update(ctx, func(tx *sql.Tx) error {
+	err = d.ledger.Update(ctx, func(tx *ledger.Tx) error {
 		news = false
-		if err := endOverdue(ctx, tx, e.opened); err != nil {
+		if err := tx.EndOverdue(ctx, e.Opened); err != nil {
 			return err
 		}
-		if id, _, err := ofOrigin(ctx, tx, e.origin); err != nil || id != "" {
+		if id, _, err := tx.OfOrigin(ctx, e.Origin); err != nil || id != "" {
 			return err
 		}
 		why := "retraining " + q.ID + " made things worse, which is rolled back first"
-		disabled, err := isDisabled(ctx, tx, target)
+		disabled, err := tx.IsDisabled(ctx, target)
 		if err != nil {
 			return err
 		}
-		if !disabled { // else it cannot leave, and nothing need make room for it
-			if err := settle(ctx, tx, e.opened, StateWithdrawn, why, `state = 'awaiting_approval' AND policy = $4`, q.Policy); err != nil {
+		if !disabled { // else it cannot be delivered, and nothing must make room for it
+			if err := tx.WithdrawWaiting(ctx, q.Policy, why, e.Opened); err != nil {
 				return err
 			}
 		}
 		news = true
-		return insert(ctx, tx, e)
+		return tx.Insert(ctx, e)
 	})
 	if err != nil {
 		return fmt.Errorf("roll back request %s: %w", q.ID, err)
 	}
 	if news {
-		d.log.Warn().Str("request", e.id).Str("policy", q.Policy).Str("version", s.To).Str("reason", s.Evidence).Msg("a retraining made things worse: rolling back")
+		d.log.Warn().Str("request", e.Id).Str("policy", q.Policy).Str("version", s.To).Str("reason", s.Evidence).Msg("a retraining made things worse: rolling back")
 	}
 	return d.release(ctx)
 }
 
-// release sees to rollbacks that are queued and whose policies have no other unfinished request any more.
+// release opens queued rollbacks whose policies no longer have another unfinished request.
 func (d *Desk) release(ctx context.Context) error {
-	queued, err := list(ctx, d.ledger, "queued rollbacks", scanRequest, selectRequests+` WHERE state = 'queued' AND NOT EXISTS (
-		SELECT 1 FROM requests other WHERE other.policy = requests.policy AND other.closed_at IS NULL AND other.state <> 'queued') ORDER BY opened_at, id`)
+	queued, err := d.ledger.Queued(ctx)
 	if err != nil {
 		if ctx.Err() == nil {
-			d.log.Warn().Err(err).Msg("The ledger cannot be asked which rollbacks are queued, trying again")
+			d.log.Warn().Err(err).Msg("the ledger cannot be asked which rollbacks are queued, trying again")
 		}
 		return nil
 	}
 	for _, q := range queued {
-		_, err := d.change(ctx, q.ID, func(tx *sql.Tx, q Request, now time.Time) (move, error) { return d.dequeue(ctx, tx, q, now) })
-		if closed := (*StateError)(nil); err != nil && !errors.Is(err, ErrUnfinished) && !errors.As(err, &closed) { // or it is another one's turn
+		_, err := d.change(ctx, q.ID, func(tx *ledger.Tx, q ledger.Request, now time.Time) (ledger.Move, error) {
+			return d.dequeue(ctx, tx, q, now)
+		})
+		if closed := (*ledger.StateError)(nil); err != nil && !errors.Is(err, ErrUnfinished) && !errors.As(err, &closed) { // else it is another one's turn
 			return err
 		}
 	}
 	return nil
 }
 
-// dequeue says what becomes of a rollback whose turn it is. A version that was made meanwhile has replaced the one that it leads away from.
-func (d *Desk) dequeue(ctx context.Context, tx *sql.Tx, q Request, now time.Time) (move, error) {
-	m := move{by: byService, from: []State{StateQueued}, to: StateOpen, due: now.Add(requestLifetime)}
-	newer, version, err := madeSince(ctx, tx, q)
+// dequeue decides on the rollback whose turn it is. A version made meanwhile has already replaced the one to leave.
+func (d *Desk) dequeue(ctx context.Context, tx *ledger.Tx, q ledger.Request, now time.Time) (ledger.Move, error) {
+	m := ledger.Move{By: ledger.ByService, From: []ledger.State{ledger.StateQueued}, To: ledger.StateOpen, Due: now.Add(requestLifetime)}
+	newer, version, err := tx.MadeSince(ctx, q.Policy, strings.TrimPrefix(q.Origin, rollbackOrigin))
 	if err != nil {
-		return move{}, err
+		return ledger.Move{}, err
 	}
 	if newer != "" {
-		m.to, m.why = StateWithdrawn, "request "+newer+" has made version "+version+" since"
+		m.To, m.Why = ledger.StateWithdrawn, "request "+newer+" has made version "+version+" since"
 		return m, nil
 	}
 	err = d.mayOpen(ctx, tx, q)
 	if errors.Is(err, ErrTargetDisabled) || errors.Is(err, ErrUnknownTarget) {
-		m.to, m.why = StateDeadLetter, err.Error()
+		m.To, m.Why = ledger.StateDeadLetter, err.Error()
 		return m, nil
 	}
 	return m, err
 }
 
-// madeSince gives the last retraining that was ordered after the one of a rollback and has made a version, "" where none has.
-func madeSince(ctx context.Context, tx *sql.Tx, back Request) (id, version string, err error) {
-	err = tx.QueryRowContext(ctx, `
-		SELECT id, new_version FROM requests WHERE policy = $1 AND kind = 'retrain' AND new_version <> ''
-			AND opened_at > (SELECT opened_at FROM requests WHERE id = $2)
-		ORDER BY opened_at DESC, id LIMIT 1`, back.Policy, strings.TrimPrefix(back.Origin, rollbackOrigin)).Scan(&id, &version)
-	if err := found(err); err != nil {
-		return "", "", fmt.Errorf("look for later versions: %w", err)
-	}
-	return id, version, nil
-}
-
-func (d *Desk) rollbackEntry(q Request, s Setback, origin string, target Target, now time.Time) (entry, error) {
-	o, err := q.terms()
+func (d *Desk) rollbackEntry(q ledger.Request, s outcome.Setback, origin string, target target.Target, now time.Time) (ledger.Entry, error) {
+	o, err := recipe.ReadTerms(q.Order)
 	if err != nil {
-		return entry{}, err
+		return ledger.Entry{}, err
 	}
 	key := "outcome(missed) -> " + target.Name
 	order := rollback{
-		ID: requestID(origin, key), Request: q.ID, Policy: q.Policy, Group: o.Group,
-		Versions: rollbackVersions{From: q.NewVersion, To: plain(s.To)}, Evidence: []string{plain(s.Evidence)},
+		ID: recipe.RequestID(origin, key), Request: q.ID, Policy: q.Policy, Group: o.Group,
+		Versions: rollbackVersions{From: q.NewVersion, To: ledger.Plain(s.To)}, Evidence: []string{ledger.Plain(s.Evidence)},
 	}
 	if order.Group == nil {
 		order.Group = map[string]string{}
@@ -157,10 +143,10 @@ func (d *Desk) rollbackEntry(q Request, s Setback, origin string, target Target,
 		Data      rollback  `json:"data"`
 	}{EventRollback, now.UTC(), order})
 	if err != nil {
-		return entry{}, fmt.Errorf("write webhook body: %w", err)
+		return ledger.Entry{}, fmt.Errorf("write webhook body: %w", err)
 	}
-	return entry{
-		id: order.ID, state: StateQueued, origin: origin, kind: KindRollback, originKind: OriginOutcome, policy: q.Policy, triggerKey: key, target: target.Name,
-		body: body, opened: now, due: now.Add(queuedLifetime),
-	}, d.schema.check(body)
+	return ledger.Entry{
+		Id: order.ID, State: ledger.StateQueued, Origin: origin, Kind: ledger.KindRollback, OriginKind: ledger.OriginOutcome, Policy: q.Policy, TriggerKey: key, Target: target.Name,
+		Body: body, Opened: now, Due: now.Add(queuedLifetime),
+	}, d.schema.Check(body)
 }

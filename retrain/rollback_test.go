@@ -1,7 +1,6 @@
 package retrain
 
 import (
-	"database/sql"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -10,15 +9,20 @@ import (
 	"time"
 
 	"github.com/prometheus/common/model"
+
+	"github.com/rewardwatch/rewardwatch/retrain/ledger"
+	"github.com/rewardwatch/rewardwatch/retrain/outcome"
+	"github.com/rewardwatch/rewardwatch/retrain/retraintest"
+	"github.com/rewardwatch/rewardwatch/retrain/target"
 )
 
 // missed is a retraining that made things worse, and was delivered.
-func (r *rig) missed() Request {
+func (r *rig) missed() ledger.Request {
 	r.t.Helper()
 	q := r.delivered()
 	_, err := r.Report(r.t.Context(), q.ID, Report{State: JobSucceeded, Version: "v3"})
 	check(r.t, err)
-	q, err = r.Conclude(r.t.Context(), q.ID, Verdict{State: StateMissed, Evidence: "not as expected"})
+	q, err = r.Conclude(r.t.Context(), q.ID, outcome.Verdict{State: ledger.StateMissed, Evidence: "not as expected"})
 	check(r.t, err)
 	return q
 }
@@ -30,7 +34,7 @@ func testRollback(t *testing.T, on storage) {
 		r.reopen()
 		q := r.missed()
 		for range 2 {
-			check(t, r.RollBack(t.Context(), Setback{Request: q.ID, To: "v2", Evidence: "it fell from 12 to 3"}))
+			check(t, r.RollBack(t.Context(), outcome.Setback{Request: q.ID, To: "v2", Evidence: "it fell from 12 to 3"}))
 		}
 		r.pass(soon)
 		all, err := r.Requests(t.Context(), 10)
@@ -45,7 +49,7 @@ func testRollback(t *testing.T, on storage) {
 		var told rollback
 		check(t, json.Unmarshal(back.Order, &told))
 		want := rollbackVersions{From: "v3", To: "v2"}
-		if back.Kind != KindRollback || back.OriginKind != OriginOutcome || back.Parent != q.ID || back.State != StateDelivered ||
+		if back.Kind != ledger.KindRollback || back.OriginKind != ledger.OriginOutcome || back.Parent != q.ID || back.State != ledger.StateDelivered ||
 			told.ID != back.ID || told.Request != q.ID || told.Versions != want || told.Group["env"] != "prod-eu" ||
 			!slices.Equal(told.Evidence, []string{"it fell from 12 to 3"}) {
 			t.Errorf("rollback %+v, telling %+v", back, told)
@@ -53,13 +57,13 @@ func testRollback(t *testing.T, on storage) {
 		if seen := r.receiver.seen(); len(seen) != 2 || seen[1].id != back.ID || seen[1].verify != nil || !strings.Contains(string(seen[1].body), EventRollback) {
 			t.Errorf("the receiver saw %+v", seen)
 		}
-		byWord, _, err := r.Search(t.Context(), Filter{Text: "fell", Limit: 10})
+		byWord, _, err := r.Search(t.Context(), ledger.Filter{Text: "fell", Limit: 10})
 		check(t, err)
 		if len(byWord) != 1 || byWord[0].ID != back.ID {
 			t.Errorf("a word of its evidence finds %+v", byWord)
 		}
 		for parent, want := range map[string]int{q.ID: 1, back.ID: 0} {
-			if next, _, err := r.Search(t.Context(), Filter{Parent: parent, Limit: 10}); err != nil || len(next) != want || want == 1 && next[0].ID != back.ID {
+			if next, _, err := r.Search(t.Context(), ledger.Filter{Parent: parent, Limit: 10}); err != nil || len(next) != want || want == 1 && next[0].ID != back.ID {
 				t.Errorf("after %s came %+v, %v", parent, next, err)
 			}
 		}
@@ -68,7 +72,7 @@ func testRollback(t *testing.T, on storage) {
 		}
 		back, err = r.Report(t.Context(), back.ID, Report{State: JobSucceeded, Version: "v2"})
 		check(t, err)
-		if back.State != StateMet || back.ClosedAt.IsZero() {
+		if back.State != ledger.StateMet || back.ClosedAt.IsZero() {
 			t.Errorf("rollback %+v, want met", back)
 		}
 	})
@@ -78,7 +82,7 @@ func testRollbackWithoutATarget(t *testing.T, on storage) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, on)
 		q := r.missed()
-		check(t, r.RollBack(t.Context(), Setback{Request: q.ID, To: "v2", Evidence: "it fell from 12 to 3"}))
+		check(t, r.RollBack(t.Context(), outcome.Setback{Request: q.ID, To: "v2", Evidence: "it fell from 12 to 3"}))
 		if got := r.request(); got.ID != q.ID {
 			t.Errorf("requests %+v, want the retraining alone", got)
 		}
@@ -95,37 +99,35 @@ func testRollbackWaitsItsTurn(t *testing.T, on storage) {
 		name     string
 		approval bool
 		end      func(r *rig, id string) // of the other request; nil where the rollback does not wait for it
-		other    State
-		want     State
+		other    ledger.State
+		want     ledger.State
 		why      string
 	}{
-		{"it only waits for its approval", true, nil, StateWithdrawn, StateDelivered, ""},
-		{"its job fails", false, failed, StateFailed, StateDelivered, ""},
+		{"it only waits for its approval", true, nil, ledger.StateWithdrawn, ledger.StateDelivered, ""},
+		{"its job fails", false, failed, ledger.StateFailed, ledger.StateDelivered, ""},
 		{"a person rejects it", false, func(r *rig, id string) {
 			_, err := r.Reject(r.t.Context(), id, "ann", "not now")
 			check(r.t, err)
-		}, StateRejected, StateDelivered, ""},
+		}, ledger.StateRejected, ledger.StateDelivered, ""},
 		{"its job makes a version", false, func(r *rig, id string) {
 			_, err := r.Report(r.t.Context(), id, Report{State: JobSucceeded, Version: "v4", By: "trainer"})
 			check(r.t, err)
 			r.pass(2 * overdueEvery)
-			if back := r.rollback(); back.State != StateQueued {
+			if back := r.rollback(); back.State != ledger.StateQueued {
 				r.t.Errorf("while that is verified: %s", back.State)
 			}
-			_, err = r.Conclude(r.t.Context(), id, Verdict{State: StateMissed, Evidence: "not as expected"})
+			_, err = r.Conclude(r.t.Context(), id, outcome.Verdict{State: ledger.StateMissed, Evidence: "not as expected"})
 			check(r.t, err)
-		}, StateMissed, StateWithdrawn, "has made version v4 since"},
+		}, ledger.StateMissed, ledger.StateWithdrawn, "has made version v4 since"},
 		{"the target is gone", false, func(r *rig, id string) {
-			check(r.t, r.ledger.update(r.t.Context(), func(tx *sql.Tx) error {
-				return disable(r.t.Context(), tx, time.Now(), r.cfg.Targets[0], id)
-			}))
+			check(r.t, r.ledger.Finish(r.t.Context(), r.cfg.Targets[0], id, 99, target.Attempt{Result: target.ResultGone}, ledger.Step{Disable: true}, time.Now()))
 			failed(r, id)
-		}, StateFailed, StateDeadLetter, "410 Gone"},
+		}, ledger.StateFailed, ledger.StateDeadLetter, "410 Gone"},
 		{"nothing ends it", false, func(r *rig, _ string) {
 			r.stop()
 			time.Sleep(queuedLifetime)
 			r.run()
-		}, StateRunning, StateExpired, "for too long"},
+		}, ledger.StateRunning, ledger.StateExpired, "for too long"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -137,26 +139,26 @@ func testRollbackWaitsItsTurn(t *testing.T, on storage) {
 				r.reopen()
 				r.run()
 				time.Sleep(time.Second)
-				other := r.consider(incident("i2", "ranker")).Request
+				other := r.consider(retraintest.Incident("i2", "ranker")).Request
 				r.pass(soon)
 				if !tc.approval {
 					_, err := r.Report(t.Context(), other, Report{State: JobStarted, By: "trainer"})
 					check(t, err)
 				}
-				setback := Setback{Request: q.ID, To: "v2", Evidence: "it fell from 12 to 3"}
+				setback := outcome.Setback{Request: q.ID, To: "v2", Evidence: "it fell from 12 to 3"}
 				for range 2 {
 					check(t, r.RollBack(t.Context(), setback))
 				}
 				r.pass(2 * overdueEvery)
 				if tc.end != nil {
-					if back := r.rollback(); back.State != StateQueued || len(r.receiver.seen()) != 2 {
+					if back := r.rollback(); back.State != ledger.StateQueued || len(r.receiver.seen()) != 2 {
 						t.Fatalf("rollback %+v, want queued; the receiver saw %d", back, len(r.receiver.seen()))
 					}
-					if d := r.consider(incident("i3", "ranker")); d.Reason != OpenRequest || d.Detail != other {
+					if d := r.consider(retraintest.Incident("i3", "ranker")); d.Reason != ledger.OpenRequest || d.Detail != other {
 						t.Errorf("the next incident: %+v, want open_request", d)
 					}
 					tc.end(r, other)
-					if d := r.consider(incident("i4", "ranker")); tc.want == StateDelivered && (d.Reason != OpenRequest || d.Detail != r.rollback().ID) {
+					if d := r.consider(retraintest.Incident("i4", "ranker")); tc.want == ledger.StateDelivered && (d.Reason != ledger.OpenRequest || d.Detail != r.rollback().ID) {
 						t.Errorf("before it is its turn: %+v, want open_request", d)
 					}
 					r.pass(2 * overdueEvery)
@@ -169,7 +171,7 @@ func testRollbackWaitsItsTurn(t *testing.T, on storage) {
 					t.Errorf("the other request %+v, %v, want %s", o, err, tc.other)
 				}
 				seen := r.receiver.seen()
-				if told := seen[len(seen)-1].id == back.ID; told != (tc.want == StateDelivered) {
+				if told := seen[len(seen)-1].id == back.ID; told != (tc.want == ledger.StateDelivered) {
 					t.Errorf("the receiver was told: %t", told)
 				}
 			})
@@ -177,12 +179,12 @@ func testRollbackWaitsItsTurn(t *testing.T, on storage) {
 	}
 }
 
-// rollback gives the ledger's only rollback.
-func (r *rig) rollback() Request {
+// rollback returns the ledger's only rollback.
+func (r *rig) rollback() ledger.Request {
 	r.t.Helper()
 	all, err := r.Requests(r.t.Context(), 10)
 	check(r.t, err)
-	all = slices.DeleteFunc(all, func(q Request) bool { return q.Kind != KindRollback })
+	all = slices.DeleteFunc(all, func(q ledger.Request) bool { return q.Kind != ledger.KindRollback })
 	if len(all) != 1 {
 		r.t.Fatalf("%d rollbacks, want 1", len(all))
 	}

@@ -2,23 +2,25 @@ package retrain
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"strings"
 	"time"
-	_ "time/tzdata" // for CRON_TZ where the machine has no time zones
+	_ "time/tzdata" // for CRON_TZ on machines without time zones
 
+	"github.com/rewardwatch/rewardwatch/retrain/ledger"
 	"github.com/robfig/cron/v3"
 )
 
-// slotLifetime is how late a slot of a schedule may be ordered: one that came while nothing ran, and is older, is left out.
+// slotLifetime is how late a slot of a schedule may be ordered: older slots, from a time when no instance ran, are
+// skipped.
 const slotLifetime = time.Hour
 
-// slotsEvery is how often the clock is looked at for slots, in case it was set.
+// slotsEvery is how often the clock is checked for slots, in case it was set.
 const slotsEvery = 15 * time.Second
 
-// parseSchedule reads the five fields of a schedule. Without a time zone it is in UTC, for instances to agree on its slots.
+// parseSchedule parses the five fields of a schedule. The default time zone is UTC, so that instances agree on the
+// slots.
 func parseSchedule(text string) (cron.Schedule, error) {
 	text = strings.TrimSpace(text)
 	if strings.HasPrefix(text, "TZ=") || strings.HasPrefix(text, "CRON_TZ=") {
@@ -38,7 +40,7 @@ func parseSchedule(text string) (cron.Schedule, error) {
 	return s, nil
 }
 
-// appointment is a policy that a schedule has retrained.
+// appointment is a policy that a schedule retrains.
 type appointment struct {
 	trigger Trigger
 	times   cron.Schedule
@@ -46,7 +48,7 @@ type appointment struct {
 	decided time.Time // the newest slot that this instance knows to be decided
 }
 
-// latest gives the newest slot that is not too old, the zero time where there is none.
+// latest returns the newest slot that is not too old, the zero time without one.
 func (a *appointment) latest(now time.Time) time.Time {
 	var slot time.Time
 	for next := a.times.Next(now.Add(-slotLifetime)); !next.IsZero() && !next.After(now); next = a.times.Next(next) {
@@ -56,7 +58,7 @@ func (a *appointment) latest(now time.Time) time.Time {
 }
 
 func (a *appointment) origin(slot time.Time) string {
-	return "schedule/" + a.trigger.key() + "/" + plain(a.policy) + "/" + slot.UTC().Format(time.RFC3339)
+	return "schedule/" + a.trigger.key() + "/" + ledger.Plain(a.policy) + "/" + slot.UTC().Format(time.RFC3339)
 }
 
 func (c Config) appointments() ([]appointment, error) {
@@ -76,7 +78,7 @@ func (c Config) appointments() ([]appointment, error) {
 	return out, nil
 }
 
-// watchSchedules decides each slot as it comes, until ctx ends or the ledger fails.
+// watchSchedules decides each slot when it comes, until ctx ends or the ledger fails.
 func (d *Desk) watchSchedules(ctx context.Context) error {
 	appointments, err := d.cfg.appointments()
 	if err != nil {
@@ -92,7 +94,11 @@ func (d *Desk) watchSchedules(ctx context.Context) error {
 		for i := range appointments {
 			a := &appointments[i]
 			if slot := a.latest(now); slot.After(a.decided) {
-				if err := d.keep(ctx, a, slot); err != nil {
+				err := d.keep(ctx, a, slot)
+				if errors.Is(err, ledger.ErrSuspended) {
+					continue // the slot is decided once the ledger is back
+				}
+				if err != nil {
 					if ctx.Err() != nil {
 						return nil
 					}
@@ -112,21 +118,21 @@ func (d *Desk) watchSchedules(ctx context.Context) error {
 	}
 }
 
-// keep decides a slot of a schedule, once over all instances and restarts: what speaks against it then, such as a request of the policy that
-// is not finished, is not asked again before the next slot.
+// keep decides a slot of a schedule, once across all instances and restarts. If something speaks against it at that
+// time, such as an unfinished request of the policy, it is not reconsidered before the next slot.
 func (d *Desk) keep(ctx context.Context, a *appointment, slot time.Time) error {
-	policy, origin := plain(a.policy), a.origin(slot)
+	policy, origin := ledger.Plain(a.policy), a.origin(slot)
 	log := d.log.With().Str("policy", policy).Time("slot", slot).Logger()
-	_, err := d.settleOn(ctx, origin, policy, log, func(tx *sql.Tx, now time.Time) (Decision, error) {
-		decided, err := isDecided(ctx, tx, origin)
+	_, err := d.settleOn(ctx, origin, policy, log, func(tx *ledger.Tx, now time.Time) (ledger.Decision, error) {
+		decided, err := tx.IsDecided(ctx, origin)
 		if err != nil || decided {
-			return Decision{Reason: AlreadyRequested}, err
+			return ledger.Decision{Reason: ledger.AlreadyRequested}, err
 		}
 		if held, err := d.hold(ctx, tx, policy, a.trigger, now); err != nil || held.Reason != "" {
 			return held, err
 		}
-		return d.place(ctx, tx, wish{
-			origin: origin, kind: OriginSchedule, policy: policy, trigger: a.trigger.key(), recipe: a.trigger.Recipe, target: a.trigger.Target,
+		return d.place(ctx, tx, requestSpec{
+			origin: origin, kind: ledger.OriginSchedule, policy: policy, trigger: a.trigger.key(), recipe: a.trigger.Recipe, target: a.trigger.Target,
 			approval: a.trigger.Approval,
 		}, now)
 	})
@@ -134,11 +140,4 @@ func (d *Desk) keep(ctx context.Context, a *appointment, slot time.Time) error {
 		return fmt.Errorf("consider %s: %w", origin, err)
 	}
 	return nil
-}
-
-// isDecided reports whether anything was decided of what asks for a request.
-func isDecided(ctx context.Context, q queryer, origin string) (bool, error) {
-	var n int
-	err := q.QueryRowContext(ctx, `SELECT count(*) FROM decisions WHERE incident = $1`, origin).Scan(&n)
-	return n > 0, err
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/prometheus/common/model"
 
 	"github.com/rewardwatch/rewardwatch/alerts"
-	"github.com/rewardwatch/rewardwatch/detectors/bank"
+	"github.com/rewardwatch/rewardwatch/detectors/signals"
 )
 
 // The values of Trigger.On.
@@ -20,23 +20,25 @@ const (
 
 const defaultCooldown = model.Duration(24 * time.Hour)
 
-// Trigger orders a retraining by itself: of an incident, or at the times of a schedule. The first trigger that matches an
-// incident holds.
+// Trigger orders a retraining automatically: for an incident, or at the times of a schedule. The first trigger that
+// matches an incident applies.
 type Trigger struct {
 	On       string   `yaml:"on"`       // incident or schedule
 	Policies []string `yaml:"policies"` // of incident: globs over the policy's name, empty matches all; of schedule: the names of the policies
 
-	Signals  []string        `yaml:"signals"`  // of incident: names or globs, one of which an alarm's signal must match; empty matches all
-	Causes   []alerts.Cause  `yaml:"causes"`   // of incident: environment, policy or unknown; empty matches all three
-	Severity alerts.Severity `yaml:"severity"` // of incident: critical, or else warnings match too
-	Lasting  model.Duration  `yaml:"lasting"`  // of incident: how long it must have been open, by the clock of its telemetry
-	Cooldown model.Duration  `yaml:"cooldown"` // of incident: least time between two requests of this trigger for one policy
+	Signals      []string        `yaml:"signals"`      // of incident: names or globs, one of which an alarm's signal must match; empty matches all
+	Causes       []alerts.Cause  `yaml:"causes"`       // of incident: environment, policy or unknown; empty matches all three
+	Severity     alerts.Severity `yaml:"severity"`     // of incident: critical, or warning to match both
+	Improvements bool            `yaml:"improvements"` // of incident: whether improved signals match too
 
-	Cron string `yaml:"cron"` // of schedule: minute, hour, day of the month, month and day of the week, in UTC or after CRON_TZ=Europe/Berlin and a space
+	Lasting  model.Duration `yaml:"lasting"`  // of incident: how long it must have been open, by its telemetry's clock
+	Cooldown model.Duration `yaml:"cooldown"` // of incident: minimum time between two requests of this trigger for one policy
 
-	Recipe   string `yaml:"recipe"`   // name of the recipe, which has the contract and the config of the retraining
-	Target   string `yaml:"target"`   // name of the target that is told
-	Approval bool   `yaml:"approval"` // whether a person has to approve a request before it leaves
+	Cron string `yaml:"cron"` // of schedule: minute, hour, day of the month, month and day of the week, in UTC, or in the time zone of a prefix such as CRON_TZ=Europe/Berlin and a space
+
+	Recipe   string `yaml:"recipe"`   // name of the recipe, with the contract and the config of the retraining
+	Target   string `yaml:"target"`   // name of the target
+	Approval bool   `yaml:"approval"` // whether a person must approve a request before its delivery
 }
 
 // UnmarshalYAML reads a trigger over its defaults.
@@ -74,7 +76,7 @@ func (t Trigger) checkIncident(report func(key, msg string)) {
 		globs   []string
 	}{{"signals", "signal", t.Signals}, {"policies", "policy", t.Policies}} {
 		for j, glob := range list.globs {
-			if glob == "" || !bank.ValidGlob(glob) {
+			if glob == "" || !signals.ValidGlob(glob) {
 				report(fmt.Sprintf("%s[%d]", list.key, j), fmt.Sprintf("%q is neither a %s nor a glob", glob, list.of))
 			}
 		}
@@ -94,7 +96,7 @@ func (t Trigger) checkIncident(report func(key, msg string)) {
 		report("cooldown", "must not be negative")
 	}
 	if t.Cron != "" {
-		report("cron", "means nothing on an incident")
+		report("cron", "must be left out where on is incident: it is of a schedule")
 	}
 }
 
@@ -130,16 +132,17 @@ func (t Trigger) checkSchedule(report func(key, msg string)) {
 		{"signals", len(t.Signals) > 0},
 		{"causes", len(t.Causes) > 0},
 		{"severity", t.Severity != ""},
+		{"improvements", t.Improvements},
 		{"lasting", t.Lasting != 0},
 		{"cooldown", t.Cooldown != 0 && t.Cooldown != defaultCooldown},
 	} {
 		if of.given {
-			report(of.key, "means nothing on a schedule")
+			report(of.key, "must be left out where on is schedule: it is of an incident")
 		}
 	}
 }
 
-// repeats reports whether an earlier trigger leaves this one nothing to do.
+// repeats reports whether an earlier trigger makes this one ineffective.
 func (t Trigger) repeats(earlier Trigger) bool {
 	if t.key() != earlier.key() {
 		return false
@@ -147,8 +150,8 @@ func (t Trigger) repeats(earlier Trigger) bool {
 	return t.On != OnSchedule || slices.ContainsFunc(t.Policies, func(p string) bool { return slices.Contains(earlier.Policies, p) })
 }
 
-// key names the trigger in the ledger. What is no part of it can be edited without ending a cooldown that runs, or ordering
-// the slots of a schedule again.
+// key identifies the trigger in the ledger. Fields outside of it can be edited without ending a running cooldown or
+// ordering the slots of a schedule again.
 func (t Trigger) key() string {
 	if t.On == OnSchedule {
 		return t.On + "(" + strings.Join(strings.Fields(t.Cron), " ") + ") -> " + t.Target
@@ -166,6 +169,9 @@ func (t Trigger) key() string {
 	if t.Severity == alerts.Critical {
 		rules += "; critical"
 	}
+	if t.Improvements {
+		rules += "; improvements"
+	}
 	return t.On + "(" + rules + ") -> " + t.Target
 }
 
@@ -177,8 +183,8 @@ func sorted[T ~string](list []T) string {
 	return strings.Join(texts, ",")
 }
 
-// wants reports whether the trigger is for such an incident, whatever its signals. A cause that needs a person is wanted by
-// every trigger, for the decision to say why nothing is ordered; so is a provisional baseline.
+// wants reports whether the trigger applies to an incident, whatever its signals. Every trigger applies to a cause that
+// needs a person and to a provisional baseline, so that the decision can say why nothing is ordered.
 func (t Trigger) wants(inc *alerts.Incident) bool {
 	return t.On == OnIncident &&
 		(len(t.Policies) == 0 || matchesAny(t.Policies, inc.Group.Policy)) &&
@@ -191,5 +197,5 @@ func (t Trigger) matches(signal string) bool {
 }
 
 func matchesAny(globs []string, name string) bool {
-	return slices.ContainsFunc(globs, func(glob string) bool { return bank.Match(glob, name) })
+	return slices.ContainsFunc(globs, func(glob string) bool { return signals.Match(glob, name) })
 }

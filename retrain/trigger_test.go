@@ -11,31 +11,41 @@ import (
 	"github.com/prometheus/common/model"
 
 	"github.com/rewardwatch/rewardwatch/alerts"
+	"github.com/rewardwatch/rewardwatch/retrain/ledger"
+	"github.com/rewardwatch/rewardwatch/retrain/outcome"
+	"github.com/rewardwatch/rewardwatch/retrain/recipe"
+	"github.com/rewardwatch/rewardwatch/retrain/retraintest"
 )
 
 func TestTriggerWants(t *testing.T) {
 	for name, test := range map[string]struct {
 		trigger Trigger
 		change  func(*alerts.Incident)
-		want    Reason
+		want    ledger.Reason
 	}{
-		"no rule":              {Trigger{}, func(*alerts.Incident) {}, Opened},
-		"its cause":            {Trigger{Causes: []alerts.Cause{alerts.CauseUnknown, alerts.CausePolicy}}, func(*alerts.Incident) {}, Opened},
-		"another cause":        {Trigger{Causes: []alerts.Cause{alerts.CauseEnvironment}}, func(*alerts.Incident) {}, NoTrigger},
-		"a cause for a person": {Trigger{Causes: []alerts.Cause{alerts.CauseEnvironment}}, func(i *alerts.Incident) { i.Cause = alerts.CauseTelemetry }, CauseNeedsPerson},
-		"its policy":           {Trigger{Policies: []string{"bid*", "rank?r"}}, func(*alerts.Incident) {}, Opened},
-		"another policy":       {Trigger{Policies: []string{"bid*"}}, func(*alerts.Incident) {}, NoTrigger},
-		"a policy with slash":  {Trigger{Policies: []string{"ALE*"}}, func(i *alerts.Incident) { *i = incident("i1", "ALE/Pong-v5") }, Opened},
-		"severe enough":        {Trigger{Severity: alerts.Critical}, func(*alerts.Incident) {}, Opened},
-		"not severe enough":    {Trigger{Severity: alerts.Critical}, func(i *alerts.Incident) { i.Severity = alerts.Warning }, NoTrigger},
-		"a warning will do":    {Trigger{Severity: alerts.Warning}, func(i *alerts.Incident) { i.Severity = alerts.Warning }, Opened},
+		"no rule":                       {Trigger{}, func(*alerts.Incident) {}, ledger.Opened},
+		"its cause":                     {Trigger{Causes: []alerts.Cause{alerts.CauseUnknown, alerts.CausePolicy}}, func(*alerts.Incident) {}, ledger.Opened},
+		"another cause":                 {Trigger{Causes: []alerts.Cause{alerts.CauseEnvironment}}, func(*alerts.Incident) {}, ledger.NoTrigger},
+		"a cause for a person":          {Trigger{Causes: []alerts.Cause{alerts.CauseEnvironment}}, func(i *alerts.Incident) { i.Cause = alerts.CauseTelemetry }, ledger.CauseNeedsPerson},
+		"its policy":                    {Trigger{Policies: []string{"bid*", "rank?r"}}, func(*alerts.Incident) {}, ledger.Opened},
+		"another policy":                {Trigger{Policies: []string{"bid*"}}, func(*alerts.Incident) {}, ledger.NoTrigger},
+		"a policy with slash":           {Trigger{Policies: []string{"ALE*"}}, func(i *alerts.Incident) { *i = retraintest.Incident("i1", "ALE/Pong-v5") }, ledger.Opened},
+		"severe enough":                 {Trigger{Severity: alerts.Critical}, func(*alerts.Incident) {}, ledger.Opened},
+		"not severe enough":             {Trigger{Severity: alerts.Critical}, func(i *alerts.Incident) { i.Severity = alerts.Warning }, ledger.NoTrigger},
+		"a warning will do":             {Trigger{Severity: alerts.Warning}, func(i *alerts.Incident) { i.Severity = alerts.Warning }, ledger.Opened},
+		"an improvement":                {Trigger{}, improved, ledger.Improvement},
+		"an improvement that is wanted": {Trigger{Improvements: true}, improved, ledger.Opened},
+		"a wanted improvement by the reward function": {Trigger{Improvements: true}, func(i *alerts.Incident) {
+			improved(i)
+			i.Cause = alerts.CauseRewardFunction
+		}, ledger.CauseNeedsPerson},
 		"provisional": {
 			Trigger{Severity: alerts.Critical},
-			func(i *alerts.Incident) { i.Severity, i.Provisional = alerts.Info, true }, Provisional,
+			func(i *alerts.Incident) { i.Severity, i.Provisional = alerts.Info, true }, ledger.Provisional,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inc := incident("i1", "ranker")
+			inc := retraintest.Incident("i1", "ranker")
 			test.change(&inc)
 			test.trigger.On = OnIncident
 			if _, reason := judge([]Trigger{{On: OnSchedule}, test.trigger}, inc); reason != test.want {
@@ -53,7 +63,8 @@ func TestTriggerKeysStay(t *testing.T) {
 		"incident(*; policies a,b*; causes environment,policy; critical) -> trainer": {
 			On: OnIncident, Target: "trainer", Policies: []string{"b*", "a"}, Causes: []alerts.Cause{"policy", "environment"}, Severity: alerts.Critical,
 		},
-		"schedule(0 3 * * 1) -> trainer": {On: OnSchedule, Target: "trainer", Cron: " 0 3 *  * 1", Policies: []string{"a"}},
+		"incident(*; improvements) -> trainer": {On: OnIncident, Target: "trainer", Improvements: true},
+		"schedule(0 3 * * 1) -> trainer":       {On: OnSchedule, Target: "trainer", Cron: " 0 3 *  * 1", Policies: []string{"a"}},
 	} {
 		if got := trigger.key(); got != want {
 			t.Errorf("key %q, want %q", got, want)
@@ -67,12 +78,12 @@ func testApprovalWhereConfigured(t *testing.T, on storage) {
 		r.cfg.Triggers[0].Approval = true
 		r.reopen()
 		r.run()
-		id := r.consider(incident("i1", "ranker")).Request
+		id := r.consider(retraintest.Incident("i1", "ranker")).Request
 		r.pass(time.Hour)
-		if q := r.request(); q.State != StateAwaitingApproval || len(r.receiver.seen()) != 0 {
+		if q := r.request(); q.State != ledger.StateAwaitingApproval || len(r.receiver.seen()) != 0 {
 			t.Errorf("%s with %d deliveries, want it to wait", q.State, len(r.receiver.seen()))
 		}
-		if d := r.consider(incident("i2", "ranker")); d.Reason != OpenRequest || d.Detail != id {
+		if d := r.consider(retraintest.Incident("i2", "ranker")); d.Reason != ledger.OpenRequest || d.Detail != id {
 			t.Errorf("beside one that waits: %+v, want open_request", d)
 		}
 		_, err := r.Approve(t.Context(), id, "alice", "go on")
@@ -80,7 +91,7 @@ func testApprovalWhereConfigured(t *testing.T, on storage) {
 		r.pass(time.Minute)
 		history, err := r.History(t.Context(), id)
 		check(t, err)
-		if len(r.receiver.seen()) != 1 || len(history) != 3 || history[0].State != StateAwaitingApproval || history[0].By != byService {
+		if len(r.receiver.seen()) != 1 || len(history) != 3 || history[0].State != ledger.StateAwaitingApproval || history[0].By != ledger.ByService {
 			t.Errorf("%d deliveries, history %+v", len(r.receiver.seen()), history)
 		}
 	})
@@ -93,22 +104,22 @@ func testLasting(t *testing.T, on storage) {
 		r.cfg.Triggers[0].Lasting = model.Duration(30 * time.Minute)
 		r.reopen()
 		opened := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
-		inc := incident("i1", "ranker")
+		inc := retraintest.Incident("i1", "ranker")
 		inc.Opened.TS = opened.UnixNano()
-		at := func(after time.Duration) Decision {
+		at := func(after time.Duration) ledger.Decision {
 			t.Helper()
 			d, err := r.Consider(t.Context(), inc, opened.Add(after))
 			check(t, err)
 			return d
 		}
 		for _, after := range []time.Duration{0, time.Minute, 30*time.Minute - 1} {
-			if d := at(after); d.Reason != NotLasted || !d.Again.Equal(opened.Add(30*time.Minute)) || d.Request != "" {
+			if d := at(after); d.Reason != ledger.NotLasted || !d.Again.Equal(opened.Add(30*time.Minute)) || d.Request != "" {
 				t.Errorf("after %s: %+v, want not_lasted", after, d)
 			}
 			r.reopen()
 			r.pass(time.Hour) // which the telemetry knows nothing of
 		}
-		if d := at(30 * time.Minute); d.Reason != Opened || !d.Again.IsZero() {
+		if d := at(30 * time.Minute); d.Reason != ledger.Opened || !d.Again.IsZero() {
 			t.Errorf("once it has lasted: %+v, want opened", d)
 		}
 	})
@@ -122,14 +133,14 @@ func testLastingWithoutAClock(t *testing.T, on storage) {
 		r.reopen()
 		end := time.Now().Add(30 * time.Minute)
 		for range 3 {
-			if d := r.consider(incident("i1", "ranker")); d.Reason != NotLasted || !d.Again.Equal(end) {
+			if d := r.consider(retraintest.Incident("i1", "ranker")); d.Reason != ledger.NotLasted || !d.Again.Equal(end) {
 				t.Errorf("%+v, want not_lasted until %s", d, end)
 			}
 			r.pass(10*time.Minute - time.Second)
 			r.reopen()
 		}
 		r.pass(3 * time.Second)
-		if d := r.consider(incident("i1", "ranker")); d.Reason != Opened {
+		if d := r.consider(retraintest.Incident("i1", "ranker")); d.Reason != ledger.Opened {
 			t.Errorf("%+v, want opened", d)
 		}
 	})
@@ -141,7 +152,7 @@ func scheduled(r *rig, cron string, policies ...string) {
 	r.reopen()
 }
 
-func (r *rig) requests() []Request {
+func (r *rig) requests() []ledger.Request {
 	r.t.Helper()
 	all, err := r.Requests(r.t.Context(), 1000)
 	check(r.t, err)
@@ -163,7 +174,7 @@ func testSchedule(t *testing.T, on storage) {
 		var policies, origins []string
 		for _, q := range all {
 			policies, origins = append(policies, q.Policy), append(origins, q.Origin)
-			if q.OriginKind != OriginSchedule || q.Trigger != "schedule(30 0,1 * * *) -> trainer" || !strings.Contains(string(q.Order), `"incident":null`) {
+			if q.OriginKind != ledger.OriginSchedule || q.Trigger != "schedule(30 0,1 * * *) -> trainer" || !strings.Contains(string(q.Order), `"incident":null`) {
 				t.Errorf("request %+v", q)
 			}
 		}
@@ -235,7 +246,7 @@ func testSlotOfABusyPolicy(t *testing.T, on storage) {
 		r.pass(time.Minute)
 		decisions, err := r.Decisions(t.Context(), "schedule/schedule(30 0 * * *) -> trainer/ranker/2000-01-01T00:30:00Z", 10)
 		check(t, err)
-		if len(r.requests()) != 1 || len(decisions) != 1 || decisions[0].Reason != OpenRequest || decisions[0].Detail != q.ID {
+		if len(r.requests()) != 1 || len(decisions) != 1 || decisions[0].Reason != ledger.OpenRequest || decisions[0].Detail != q.ID {
 			t.Errorf("%d requests, decisions %+v, want open_request", len(r.requests()), decisions)
 		}
 	})
@@ -252,7 +263,7 @@ func testScheduleOfSeveralInstances(t *testing.T, on storage) {
 		for range cap(done) {
 			desk, _ := r.another()
 			desks = append(desks, desk)
-			go func() { done <- runSeldom(ctx, desk) }()
+			go func() { done <- runSeldom(ctx, t, desk) }()
 		}
 		const slots = 5
 		for range slots {
@@ -311,7 +322,7 @@ func testAsk(t *testing.T, on storage) {
 		ask := Ask{ID: "one", Policy: "ranker", Recipe: "ranker", Target: "trainer", By: "alice", Why: "the catalogue is new"}
 		q, err := r.Ask(t.Context(), ask)
 		check(t, err)
-		if q.OriginKind != OriginPerson || q.Origin != "person/one" || q.State != StateOpen {
+		if q.OriginKind != ledger.OriginPerson || q.Origin != "person/one" || q.State != ledger.StateOpen {
 			t.Errorf("request %+v", q)
 		}
 		again, err := r.Ask(t.Context(), ask)
@@ -330,7 +341,7 @@ func testAsk(t *testing.T, on storage) {
 		}
 		decisions, err := r.Decisions(t.Context(), "person/one", 10)
 		check(t, err)
-		if len(decisions) != 1 || decisions[0].Reason != Opened || decisions[0].Request != q.ID || decisions[0].Detail != "asked for by alice: the catalogue is new" {
+		if len(decisions) != 1 || decisions[0].Reason != ledger.Opened || decisions[0].Request != q.ID || decisions[0].Detail != "asked for by alice: the catalogue is new" {
 			t.Errorf("decisions %+v", decisions)
 		}
 		for name, test := range map[string]struct {
@@ -346,7 +357,7 @@ func testAsk(t *testing.T, on storage) {
 			"half a recipe":             {func(a *Ask) { a.Recipe = "base" }, ErrBadAsk},
 			"no such target":            {func(a *Ask) { a.Target = "none" }, ErrBadAsk},
 			"incident of another": {func(a *Ask) {
-				inc := incident("i1", "bidder")
+				inc := retraintest.Incident("i1", "bidder")
 				a.Incident = &inc
 			}, ErrBadAsk},
 		} {
@@ -364,14 +375,14 @@ func testAskAboutAnIncident(t *testing.T, on storage) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, on)
 		r.run()
-		r.consider(incident("i1", "ranker"))
+		r.consider(retraintest.Incident("i1", "ranker"))
 		r.pass(time.Minute)
 		r.failJobs()
-		inc := incident("i2", "ranker")
+		inc := retraintest.Incident("i2", "ranker")
 		inc.Cause = alerts.CauseRewardFunction
-		inc.Alarms = append(inc.Alarms, alarm("reward"))
+		inc.Alarms = append(inc.Alarms, retraintest.Alarm("reward"))
 		inc.Alarms[1].Resolved = true
-		if d := r.consider(inc); d.Reason != CauseNeedsPerson {
+		if d := r.consider(inc); d.Reason != ledger.CauseNeedsPerson {
 			t.Fatalf("%+v, want cause_needs_person", d)
 		}
 		q, err := r.Ask(t.Context(), Ask{Policy: "ranker", Recipe: "ranker", Target: "trainer", By: "alice", Why: "the new rewards are meant", Incident: &inc})
@@ -381,11 +392,11 @@ func testAskAboutAnIncident(t *testing.T, on storage) {
 				t.Errorf("the order has no %s: %s", part, q.Order)
 			}
 		}
-		if d := r.consider(inc); d.Reason != CauseNeedsPerson {
+		if d := r.consider(inc); d.Reason != ledger.CauseNeedsPerson {
 			t.Errorf("the incident itself: %+v, want cause_needs_person", d)
 		}
 		r.pass(time.Minute)
-		if got := r.requests()[0]; got.ID != q.ID || got.State != StateDelivered || got.Parent == "" {
+		if got := r.requests()[0]; got.ID != q.ID || got.State != ledger.StateDelivered || got.Parent == "" {
 			t.Errorf("request %+v, want it delivered, after the other", got)
 		}
 	})
@@ -397,7 +408,7 @@ func testOrderWithoutAnIncident(t *testing.T, on storage) {
 		r := newRig(t, on)
 		q, err := r.Ask(t.Context(), Ask{Policy: "ranker", Recipe: "ranker", Target: "trainer", By: "alice", Why: "try"})
 		check(t, err)
-		leaves, err := LeavesOfOrder(q.Order)
+		leaves, err := recipe.LeavesOfOrder(q.Order)
 		check(t, err)
 		got := map[string]string{}
 		for _, l := range leaves {
@@ -429,62 +440,66 @@ func testBreaker(t *testing.T, on storage) {
 		}
 		n := 0
 		// trained has an incident ask for a retraining, and that end.
-		ended := func(id string, end State) {
+		ended := func(id string, end ledger.State) {
 			t.Helper()
 			r.pass(time.Minute)
-			if end == StateFailed {
+			if end == ledger.StateFailed {
 				r.failJobs()
 				return
 			}
 			_, err := r.Report(t.Context(), id, Report{State: JobSucceeded, Version: "v9", By: "trainer"})
 			check(t, err)
 			r.pass(time.Minute)
-			_, err = r.Conclude(t.Context(), id, Verdict{State: end, Evidence: "mean return 150"})
+			_, err = r.Conclude(t.Context(), id, outcome.Verdict{State: end, Evidence: "mean return 150"})
 			check(t, err)
 			r.pass(time.Minute)
 		}
-		wants := func(want Reason) Decision {
+		wants := func(want ledger.Reason) ledger.Decision {
 			t.Helper()
 			n++
-			d := r.consider(incident("i"+string(rune('0'+n)), "ranker"))
+			d := r.consider(retraintest.Incident("i"+string(rune('0'+n)), "ranker"))
 			if d.Reason != want {
 				t.Fatalf("incident %d: %+v, want %s", n, d, want)
 			}
 			return d
 		}
-		ended(wants(Opened).Request, StateMissed)
+		ended(wants(ledger.Opened).Request, ledger.StateMissed)
 		breaker(0)
-		ended(wants(Opened).Request, StateMet) // ends the row
-		ended(wants(Opened).Request, StateFailed)
-		ended(wants(Opened).Request, StateInconclusive) // says nothing
+		ended(wants(ledger.Opened).Request, ledger.StateMet) // ends the row
+		ended(wants(ledger.Opened).Request, ledger.StateFailed)
+		ended(wants(ledger.Opened).Request, ledger.StateInconclusive) // says nothing
 		breaker(0)
-		ended(wants(Opened).Request, StateMissed)
+		ended(wants(ledger.Opened).Request, ledger.StateMissed)
 		breaker(1)
-		held := wants(BreakerOpen)
+		held := wants(ledger.BreakerOpen)
 		if !strings.HasPrefix(held.Detail, "the last 2 retrainings missed or failed; until 2000-01-01T01:") {
 			t.Errorf("detail %q", held.Detail)
 		}
-		if d := r.consider(incident("other", "bidder")); d.Reason != Opened {
+		if d := r.consider(retraintest.Incident("other", "bidder")); d.Reason != ledger.Opened {
 			t.Errorf("another policy: %+v, want opened", d)
 		}
-		ask := func(end State) {
+		ask := func(end ledger.State) {
 			q, err := r.Ask(t.Context(), Ask{Policy: "ranker", Recipe: "ranker", Target: "trainer", By: "alice", Why: "try"})
 			check(t, err)
 			ended(q.ID, end)
 		}
 		r.reopen()
 		r.run()
-		ask(StateMissed)
-		wants(BreakerOpen)
-		ask(StateMet)
+		ask(ledger.StateMissed)
+		wants(ledger.BreakerOpen)
+		ask(ledger.StateMet)
 		breaker(0)
-		ended(wants(Opened).Request, StateMissed)
-		ended(wants(Opened).Request, StateMissed)
+		ended(wants(ledger.Opened).Request, ledger.StateMissed)
+		ended(wants(ledger.Opened).Request, ledger.StateMissed)
 		r.pass(time.Hour - 2*time.Minute)
 		breaker(1)
 		r.pass(2 * time.Minute)
 		breaker(0)
-		ended(r.consider(incident("late", "ranker")).Request, StateMissed) // one more try after each pause
+		ended(r.consider(retraintest.Incident("late", "ranker")).Request, ledger.StateMissed) // one more try after each pause
 		breaker(1)
 	})
+}
+
+func improved(i *alerts.Incident) {
+	i.Improvement, i.Severity, i.Alarms[0].Improvement = true, alerts.Info, true
 }

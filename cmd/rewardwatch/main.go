@@ -1,8 +1,12 @@
 // Command rewardwatch watches deployed reinforcement-learning agents for drift.
 package main
 
-import "os"
+import (
+	"os"
+
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/cli"
+)
 
 func main() {
-	os.Exit(run())
+	os.Exit(cli.Run())
 }

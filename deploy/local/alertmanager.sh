@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# A real Alertmanager on loopback, by hand: Debian's package `prometheus-alertmanager`, whose service is not used.
+# Runs a real Alertmanager on loopback, from Debian's package `prometheus-alertmanager`, whose service is not used.
 #
-#   alertmanager.sh start   start in the background, return when it is ready; harmless when it runs
+#   alertmanager.sh start   start in the background, return when it is ready; no effect if it runs
 #   alertmanager.sh stop    stop it; the data stays
 #
 # ALERTMANAGER_DIR     data, log and pid file   (default .cache/run/alertmanager)
@@ -23,7 +23,7 @@ ready() { http_ready "$port" /-/ready; }
 case "${1:-}" in
 start)
   lock "$dir"
-  # An empty cluster address keeps it from gossiping with other machines.
+  # With an empty cluster address it does not gossip with other machines.
   start_server alertmanager "$dir" "$port" ready prometheus-alertmanager --config.file="$config" \
     --storage.path="$dir/data" --web.listen-address="127.0.0.1:$port" --cluster.listen-address=
   ;;

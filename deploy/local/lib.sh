@@ -1,15 +1,15 @@
-# Shared by the scripts beside it: a server of its own directory, started once, found again and stopped by its pid file.
-# Sourced; the caller sets -euo pipefail.
+# Functions for the scripts in this directory: start one server per directory, find it and stop it by its pid file.
+# This file is sourced; the caller sets -euo pipefail.
 
-# alive PIDFILE MARK: the process of the pid file lives and is the one that was started. A pid may have been given to
-# another process since, which must not be taken for ours, let alone killed; so MARK has to stand in its command line.
+# alive PIDFILE MARK: the process of the pid file runs and is the one that was started. Another process may have got the
+# pid since, which must not be killed; therefore MARK must occur in the command line of the process.
 alive() {
   local pid
   pid=$(cat "$1" 2>/dev/null) || return 1
   tr '\0' ' ' 2>/dev/null <"/proc/$pid/cmdline" | grep -qF -- "$2"
 }
 
-# listening PORT: something accepts connections on the loopback port.
+# listening PORT: a process accepts connections on the loopback port.
 listening() { (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; }
 
 # http_ready PORT PATH: the server on the loopback port answers PATH with 200.
@@ -22,15 +22,15 @@ http_ready() {
   [ "$status" = 200 ]
 } 2>/dev/null
 
-# lock DIR: from here to the end of the script nobody else prepares or starts the server of DIR.
+# lock DIR: until the end of the script no other script prepares or starts the server of DIR.
 lock() {
   exec 9>"$1/lock"
   flock 9
 }
 
 # start_server NAME DIR PORT READY COMMAND...: starts the command in the background with DIR/NAME.pid and DIR/NAME.log
-# and returns when the function READY holds. A server that runs already is left alone. "DIR/" must stand in the command
-# line. The caller holds the lock, which is not handed down to the server.
+# and returns when the function READY succeeds. It leaves a running server alone. "DIR/" must occur in the command
+# line. The caller holds the lock, which the server does not inherit.
 start_server() {
   local name=$1 dir=$2 port=$3 ready=$4
   shift 4
@@ -43,7 +43,7 @@ start_server() {
   echo "$name ready on 127.0.0.1:$port, pid $(cat "$dir/$name.pid"), log $dir/$name.log"
 }
 
-# wait_port_free NAME PORT: a server that was just killed holds its port for a moment; anything longer is somebody else.
+# wait_port_free NAME PORT: waits up to 10 s for a killed server to release its port; after that, another process has it.
 wait_port_free() {
   local deadline=$((SECONDS + 10))
   while listening "$2"; do
@@ -55,7 +55,7 @@ wait_port_free() {
   done
 }
 
-# wait_ready NAME DIR READY: polls for up to two minutes, and fails at once when the process is gone.
+# wait_ready NAME DIR READY: polls for up to two minutes, and fails at once if the process has ended.
 wait_ready() {
   local name=$1 dir=$2 ready=$3 deadline=$((SECONDS + 120))
   until "$ready"; do
@@ -68,7 +68,7 @@ wait_ready() {
   done
 }
 
-# stop_server NAME DIR [SIGNAL]: ends the server by its pid, politely for 30 s, and removes the pid file.
+# stop_server NAME DIR [SIGNAL]: signals the server, kills it after 30 s, and removes the pid file.
 stop_server() {
   local name=$1 dir=$2 signal=${3:-TERM} pid deadline=$((SECONDS + 30))
   if ! alive "$dir/$name.pid" "$dir/"; then

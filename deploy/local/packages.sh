@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Installs the Debian packages that the tests need, those whose command is missing and no others. Needs root or sudo
-# only when one is missing.
+# Installs the Debian packages that the tests need and whose command is missing. Needs root or sudo only if one is
+# missing.
 set -euo pipefail
 
 missing=()
-# need PACKAGE COMMAND...: the package is missing when the command fails.
+# need PACKAGE COMMAND...: the package is missing if the command fails.
 need() {
   "${@:2}" >/dev/null 2>&1 || missing+=("$1")
 }
@@ -12,11 +12,11 @@ need gcc command -v gcc # cgo, for the race detector
 need libc6-dev test -e /usr/include/stdlib.h
 need default-jre-headless command -v java # the Kafka broker
 need maven command -v mvn
-need python3-venv python3 -c 'import ensurepip' # the emitter and its environments
+need python3-venv python3 -c 'import ensurepip' # the Python package and its environments
 need prometheus command -v prometheus
 need prometheus-alertmanager command -v prometheus-alertmanager
 need chromium-headless-shell command -v chromium-headless-shell # the tests of the console
-need npm command -v npm # what they look for mistakes of accessibility with
+need npm command -v npm # the accessibility checker that they use
 need postgresql compgen -G '/usr/lib/postgresql/*/bin/postgres'
 ((${#missing[@]})) || exit 0
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# A real PostgreSQL on loopback, by hand: Debian's package `postgresql`, whose service is not used. PostgreSQL refuses to
-# run as root: started by root, it runs as the package's user `postgres`, who must be able to reach the directory.
+# Runs a real PostgreSQL on loopback, from Debian's package `postgresql`, whose service is not used. PostgreSQL refuses
+# to run as root: started by root, it runs as the package's user `postgres`, who must be able to reach the directory.
 #
-#   postgresql.sh start [ARG...]   start in the background, return when it is ready; harmless when it runs;
-#                                  the arguments are the server's
+#   postgresql.sh start [ARG...]   start in the background, return when it is ready; no effect if it runs;
+#                                  the arguments are passed to the server
 #   postgresql.sh stop             stop it, ending the sessions of its clients; the data stays
 #
 # POSTGRESQL_DIR       data, log, pid file, and ledger.url for retrain.ledger.postgres_url_file
@@ -26,7 +26,7 @@ bin=$(printf '%s\n' /usr/lib/postgresql/*/bin | sort -V | tail -n 1)
 as_server=()
 [ "$(id -u)" != 0 ] || as_server=(setpriv --reuid=postgres --regid=postgres --init-groups)
 
-# The data directory appears under its name once it is complete: a start that broke off is begun again.
+# The data directory gets its name once it is complete, so that an interrupted start is repeated.
 init() {
   [ ! -e "$dir/data" ] || return 0
   rm -rf "$dir/new"

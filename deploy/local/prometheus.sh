@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# A real Prometheus on loopback, by hand: Debian's package `prometheus`, whose service is not used.
+# Runs a real Prometheus on loopback, from Debian's package `prometheus`, whose service is not used.
 #
-#   prometheus.sh start   start in the background, return when it is ready; harmless when it runs
+#   prometheus.sh start   start in the background, return when it is ready; no effect if it runs
 #   prometheus.sh stop    stop it; the data stays
 #
 # PROMETHEUS_DIR     data, log and pid file   (default .cache/run/prometheus)

@@ -5,17 +5,19 @@ import (
 	"strings"
 
 	"github.com/rewardwatch/rewardwatch/detectors"
+	"github.com/rewardwatch/rewardwatch/detectors/finding"
+	"github.com/rewardwatch/rewardwatch/detectors/stream"
 )
 
 // countedActions are the actions of the baseline and of the last units, by category.
 type countedActions struct {
-	names             []string // and otherAction at the end, in which all others are counted together
+	names             []string // followed by stream.OtherAction, which counts all others together
 	baseline, current []int64
 	before, now       int64 // their sums
 }
 
-// countLately counts the commonest categories of the baseline, those of the last units where there is no baseline, and
-// pools the others. ok is false without any category.
+// countLately counts the commonest categories of the baseline, or those of the last units if there is no baseline, and
+// pools the others. ok is false if there are no categories.
 func (g *group) countLately() (c countedActions, ok bool) {
 	current := map[string]int64{}
 	for _, u := range g.LastActions.Units {
@@ -25,19 +27,19 @@ func (g *group) countLately() (c countedActions, ok bool) {
 	}
 	shown := g.Categories
 	if len(shown) == 0 {
-		shown = commonest(current, shownActions)
+		shown = stream.Commonest(current, stream.ShownActions)
 	}
 	if len(shown) == 0 {
 		return countedActions{}, false
 	}
-	c.before, c.now = total(g.BaseActions), total(current)
+	c.before, c.now = stream.Total(g.BaseActions), stream.Total(current)
 	restBefore, restNow := c.before, c.now
 	for _, name := range shown {
 		c.add(name, g.BaseActions[name], current[name])
 		restBefore -= g.BaseActions[name]
 		restNow -= current[name]
 	}
-	c.add(otherAction, restBefore, restNow)
+	c.add(stream.OtherAction, restBefore, restNow)
 	return c, true
 }
 
@@ -47,27 +49,29 @@ func (c *countedActions) add(name string, baseline, current int64) {
 	c.current = append(c.current, current)
 }
 
-// summarizeActions gives the shares of the actions, and how far those of the last units are from the baseline's.
-func (g *group) summarizeActions() (shares []ActionShare, mix ActionMix) {
+// summarizeActions returns the shares of the actions, and the distance of those of the last units from the baseline.
+func (g *group) summarizeActions() (shares []finding.ActionShare, mix finding.ActionMix) {
 	c, ok := g.countLately()
 	if !ok {
-		return nil, ActionMix{}
+		return nil, finding.ActionMix{}
 	}
 	return c.shares(), c.mix()
 }
 
-// shares gives the shares of the baseline's commonest actions, and of all others together, by name.
-func (c *countedActions) shares() []ActionShare {
-	var out []ActionShare
+// shares returns the shares of the baseline's commonest actions, and of all others together, by name.
+func (c *countedActions) shares() []finding.ActionShare {
+	var out []finding.ActionShare
 	for i, name := range c.names {
-		out = append(out, ActionShare{name, ratio(c.baseline[i], c.before), ratio(c.current[i], c.now)})
+		out = append(out, finding.ActionShare{
+			Action: name, Baseline: ratio(c.baseline[i], c.before), Current: ratio(c.current[i], c.now),
+		})
 	}
-	slices.SortFunc(out, func(a, b ActionShare) int { return strings.Compare(a.Action, b.Action) })
+	slices.SortFunc(out, func(a, b finding.ActionShare) int { return strings.Compare(a.Action, b.Action) })
 	return out
 }
 
-func (c *countedActions) mix() ActionMix {
-	m := ActionMix{
+func (c *countedActions) mix() finding.ActionMix {
+	m := finding.ActionMix{
 		BaselineActions: c.before, CurrentActions: c.now,
 		BaselineEntropy: detectors.Entropy(c.baseline), CurrentEntropy: detectors.Entropy(c.current),
 	}
@@ -78,11 +82,11 @@ func (c *countedActions) mix() ActionMix {
 		measure string
 		detectors.Divergence
 	}{
-		{MeasurePSI, detectors.PSI(c.baseline, c.current)},
-		{MeasureJS, detectors.JensenShannon(c.baseline, c.current)},
-		{MeasureG, detectors.GStatistic(c.baseline, c.current)},
+		{finding.MeasurePSI, detectors.PSI(c.baseline, c.current)},
+		{finding.MeasureJS, detectors.JensenShannon(c.baseline, c.current)},
+		{finding.MeasureG, detectors.GStatistic(c.baseline, c.current)},
 	} {
-		m.Divergences = append(m.Divergences, ActionDivergence{d.measure, d.Value, d.Chance95})
+		m.Divergences = append(m.Divergences, finding.ActionDivergence{Measure: d.measure, Value: d.Value, Chance95: d.Chance95})
 	}
 	return m
 }

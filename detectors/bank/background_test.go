@@ -2,16 +2,22 @@ package bank
 
 import (
 	"reflect"
+	"runtime"
+	"strconv"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/rewardwatch/rewardwatch/detectors/budget"
+	"github.com/rewardwatch/rewardwatch/detectors/finding"
+	"github.com/rewardwatch/rewardwatch/detectors/watch"
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
 // A bank that calibrates beside its owner finds what one finds that waits, in the same order, whatever its owner does
 // meanwhile.
 func TestBackgroundFindsTheSame(t *testing.T) {
-	run := func(background bool) (found []Finding) {
+	run := func(background bool) (found []finding.Finding) {
 		p := newBank(rebaselining())
 		if background {
 			p.InBackground()
@@ -56,5 +62,32 @@ func TestBackgroundFindsTheSame(t *testing.T) {
 	}
 	if len(got) != len(want) {
 		t.Errorf("%d findings, want %d", len(got), len(want))
+	}
+}
+
+// However many baselines freeze at once, only as many are calibrated at a time as there are cores.
+func TestBackgroundCalibrationsTakeTurns(t *testing.T) {
+	shared := budget.NewCalibrations()
+	var running, most atomic.Int32
+	var policies []*Policy
+	for i := range 20 * runtime.GOMAXPROCS(0) {
+		p := NewPolicy(strconv.Itoa(i), watch.DefaultConfig(), NewStreamLimit(1000))
+		p.Share(shared)
+		p.InBackground()
+		p.calibrate(func() []finding.Finding {
+			now := running.Add(1)
+			for have := most.Load(); now > have && !most.CompareAndSwap(have, now); have = most.Load() {
+			}
+			runtime.Gosched()
+			running.Add(-1)
+			return nil
+		})
+		policies = append(policies, p)
+	}
+	for _, p := range policies {
+		p.Settle()
+	}
+	if got := int(most.Load()); got > runtime.GOMAXPROCS(0) {
+		t.Errorf("%d calibrations ran at once on %d cores", got, runtime.GOMAXPROCS(0))
 	}
 }

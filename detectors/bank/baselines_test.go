@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rewardwatch/rewardwatch/detectors/finding"
+	"github.com/rewardwatch/rewardwatch/detectors/watch"
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
@@ -17,8 +19,8 @@ var (
 	nowhere = ingest.NewGroup("ranker", ingest.Label{Name: "env", Value: "nowhere"})
 )
 
-// shownGroup gives the summary of the test's group as it now stands.
-func shownGroup(p *Policy) GroupSummary { return p.Group(prod) }
+// shownGroup returns the summary of the test's group as it now stands.
+func shownGroup(p *Policy) finding.GroupSummary { return p.Group(prod) }
 
 func TestRestartEndsTheDriftAndWarmsUpAnew(t *testing.T) {
 	p, a := newBank(episodes(20_000)), newAgent(61)
@@ -33,11 +35,11 @@ func TestRestartEndsTheDriftAndWarmsUpAnew(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if last := found[len(found)-1]; last.Kind != GroupQuiet || last.Group != prod {
+	if last := found[len(found)-1]; last.Kind != finding.GroupQuiet || last.Group != prod {
 		t.Errorf("the last finding is %+v, want that the group is quiet", last)
 	}
 	for _, f := range found[:len(found)-1] {
-		if f.To != WarmingUp || f.Reason != "0 of 100 units for a first baseline" || f.Kind != StreamChanged {
+		if f.To != finding.WarmingUp || f.Reason != "0 of 100 episodes for a first baseline" || f.Kind != finding.StreamChanged {
 			t.Errorf("finding %+v, want a stream that warms up", f)
 		}
 	}
@@ -72,19 +74,19 @@ func TestRestartEndsFaults(t *testing.T) {
 	a.feed(p, 500)
 	a.edit = func(u *ingest.Unit) { u.Actions, u.ActionKind = nil, ingest.ActionNone }
 	a.feed(p, 30)
-	if s := stateOf(t, p, "action"); s.State != TelemetryFault {
+	if s := stateOf(t, p, "action"); s.State != finding.TelemetryFault {
 		t.Fatalf("the action is %s", s.State)
 	}
 	found, err := p.Restart(prod, "no more actions", noon)
-	i := slices.IndexFunc(found, func(f Finding) bool { return f.Signal == "action" })
-	if err != nil || i < 0 || found[i].From != TelemetryFault || found[i].To != WarmingUp {
+	i := slices.IndexFunc(found, func(f finding.Finding) bool { return f.Signal == "action" })
+	if err != nil || i < 0 || found[i].From != finding.TelemetryFault || found[i].To != finding.WarmingUp {
 		t.Errorf("findings %+v, %v", found, err)
 	}
 }
 
 func TestRestartOfAFileBaselineTakesLiveUnits(t *testing.T) {
 	cfg := episodes(20_000)
-	cfg.Baseline.From = FromFile
+	cfg.Baseline.From = watch.FromFile
 	p, a := newBank(cfg), newAgent(63)
 	for range 500 {
 		p.Learn(a.unit())
@@ -106,7 +108,10 @@ func TestRestartOfAFileBaselineTakesLiveUnits(t *testing.T) {
 	}
 }
 
-func TestPastBaselinesAreBounded(t *testing.T) {
+func TestSimPastBaselinesAreBounded(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds of CPU")
+	}
 	p, a := newBank(episodes(20_000)), newAgent(64)
 	for i := range keptBaselines + 3 {
 		a.feed(p, 100)
@@ -139,7 +144,7 @@ func TestPromoteAcceptsAProvisionalBaseline(t *testing.T) {
 	}
 	a.feed(p, 600)
 	g := shownGroup(p)
-	if before.Promise.Confidence != ConfidenceProvisional || g.Promise.Confidence != ConfidenceKept {
+	if before.Promise.Confidence != finding.ConfidenceProvisional || g.Promise.Confidence != finding.ConfidenceKept {
 		t.Errorf("confidence %s before and %s after", before.Promise.Confidence, g.Promise.Confidence)
 	}
 	if g.Baseline.ID != before.Baseline.ID || g.Baseline.Provisional || g.Lineage.Promoted != "good enough" || g.Lineage.Wanted != 0 {
@@ -147,7 +152,7 @@ func TestPromoteAcceptsAProvisionalBaseline(t *testing.T) {
 	}
 	a.mean -= 3
 	found := a.feed(p, 30)
-	i := slices.IndexFunc(found, func(f Finding) bool { return f.To == Drift })
+	i := slices.IndexFunc(found, func(f finding.Finding) bool { return f.To == finding.Drift })
 	if i < 0 || found[i].Baseline.Provisional {
 		t.Error("no alarm against the promoted baseline")
 	}
@@ -161,7 +166,7 @@ func TestUnknownGroups(t *testing.T) {
 	if err := p.Promote(nowhere, "why"); !errors.Is(err, ErrUnknownGroup) {
 		t.Errorf("a promotion gives %v", err)
 	}
-	if _, kept := p.Sample(""); kept {
+	if _, _, kept := p.Sample(prod, ""); kept {
 		t.Error("no baseline has values")
 	}
 }
@@ -177,12 +182,13 @@ func TestSamplesOfABaselineAndItsSuccessor(t *testing.T) {
 	a.feed(p, 500)
 	p = restored(t, p)
 	second := shownGroup(p).Baseline.ID
-	one, known := p.Sample(first)
-	two, kept := p.Sample(second)
+	p.Publish()
+	one, _, known := p.Sample(prod, first)
+	two, _, kept := p.Sample(prod, second)
 	if !known || !kept {
 		t.Fatalf("samples known: %v, %v", known, kept)
 	}
-	diff := DiffSamples(one, two)
+	diff := finding.DiffSamples(one, two)
 	for _, d := range diff {
 		switch moved := d.A.Mean - d.B.Mean; {
 		case d.A.Units != 500 || d.B.Units != 500:
@@ -199,19 +205,8 @@ func TestSamplesOfABaselineAndItsSuccessor(t *testing.T) {
 	if _, err := p.Restart(prod, "why", noon); err != nil {
 		t.Fatal(err)
 	}
-	if _, kept := p.Sample(first); kept {
+	p.Publish()
+	if _, _, kept := p.Sample(prod, first); kept {
 		t.Error("the values of the baseline before the last are kept")
-	}
-}
-
-func TestDiffShowsWhatOneSideLacks(t *testing.T) {
-	a := []QuantitySample{{"return", "return", []float64{1, 2, 3}}}
-	b := []QuantitySample{{"action", "share of a", []float64{.5}}, {"return", "return", []float64{1, 2, 3}}}
-	d := DiffSamples(a, b)
-	if len(d) != 2 || d[0].Signal != "action" || d[0].A.Units != 0 || d[0].B.Units != 1 || !math.IsNaN(d[0].P) {
-		t.Fatalf("diff %+v", d)
-	}
-	if d[1].D != 0 || d[1].P != 1 || d[1].A.Q50 != 2 {
-		t.Errorf("two equal samples: %+v", d[1])
 	}
 }

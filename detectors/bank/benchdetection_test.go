@@ -12,6 +12,9 @@ import (
 	"testing"
 
 	"github.com/rewardwatch/rewardwatch/detectors"
+	"github.com/rewardwatch/rewardwatch/detectors/battery"
+	"github.com/rewardwatch/rewardwatch/detectors/budget"
+	"github.com/rewardwatch/rewardwatch/detectors/stream"
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
@@ -84,7 +87,7 @@ func TestBenchDependence(*testing.T) {
 				continue // the factor is 1
 			}
 			s := newSimulation(laws()[0], 310, uint64(i))
-			own := s.sample(20_000).sd("reward", "mean")
+			own := sdOf(s.sample(20_000), "reward", "mean")
 			const keeps = .5
 			if share := correlation / keeps; share > 0 {
 				s.keeps, s.wander = keeps, own*math.Sqrt(share/(1-share))
@@ -145,10 +148,10 @@ func TestBenchSeason(*testing.T) {
 				if q.Season != nil {
 					k = len(q.Season.Like)
 				}
-				strata, factors = append(strata, float64(k)), append(factors, q.Rank.Factor)
-				j := newJudge(p.groups[0], before.columns)
-				ratios = append(ratios, j.arl0(before, s.rng, benchN)/benchN)
-				took, _ := j.delay(before, after, s.rng, runs, most)
+				strata, factors = append(strata, float64(k)), append(factors, q.Rank().Factor)
+				j := battery.NewJudge(&p.groups[0].Battery, before.Columns)
+				ratios = append(ratios, runLength(j, before, s.rng, benchN)/benchN)
+				took, _ := delayOf(j, before, after, s.rng, runs, most)
 				delays = append(delays, took)
 			}
 			seasonRow(c.name, c.m, c.weeks, map[bool]string{true: "within strata", false: "by the factor"}[told == nil],
@@ -213,20 +216,20 @@ func (c *crowd) pass(steps int64, cut bool) {
 func (c *crowd) baseline(m int) (all, kept float64, early int) {
 	cfg := episodes(benchN)
 	cfg.Baseline.Units = m
-	g := newGroup(c.s.group(), cfg, NewStreamLimit(10), NewCalibrations())
+	g := newGroup(c.s.group(), cfg, NewStreamLimit(10), budget.NewCalibrations())
 	fill := func() float64 {
 		for g.Warmup.Units < m {
 			agent := c.next()
 			u := &ingest.Unit{Agent: fmt.Sprint(agent), Length: c.long[agent]}
-			g.Newcomers.early(u)
-			g.Warmup.collect(u, g.Newcomers.age(u.Agent))
+			g.Newcomers.Early(u)
+			g.Warmup.Collect(u, g.Newcomers.Age(u.Agent), g.Seen-1)
 			c.begin(agent)
 		}
 		lengths := make([]float64, m)
 		for i := range lengths {
 			lengths[i] = g.Warmup.Each[i].Length
 		}
-		return meanOf(lengths)
+		return stream.MeanOf(lengths)
 	}
 	all = fill()
 	for kept = all; g.leaveEarly(); {
@@ -238,12 +241,12 @@ func (c *crowd) baseline(m int) (all, kept float64, early int) {
 // edits are changes to the tests of a baseline that take one precaution away each.
 func edits() []struct {
 	name string
-	edit func(j *judge, allowance float64)
+	edit func(j *battery.Judge, allowance float64)
 } {
-	each := func(f func(w *detectors.Walks, allowance float64)) func(*judge, float64) {
-		return func(j *judge, allowance float64) {
-			for _, q := range j.tests {
-				if w := q.walks(); w != nil {
+	each := func(f func(w *detectors.Walks, allowance float64)) func(*battery.Judge, float64) {
+		return func(j *battery.Judge, allowance float64) {
+			for _, q := range j.Tests {
+				if w := q.Walks(); w != nil {
 					f(w, allowance)
 				}
 			}
@@ -251,7 +254,7 @@ func edits() []struct {
 	}
 	return []struct {
 		name string
-		edit func(j *judge, allowance float64)
+		edit func(j *battery.Judge, allowance float64)
 	}{
 		{"as it is", nil},
 		{"dependence factor 1", each(func(w *detectors.Walks, allowance float64) { w.Factor = 1; w.Allow(allowance) })},
@@ -274,7 +277,7 @@ func TestBenchPrecautionsDelay(*testing.T) {
 	const runs, most = 20, 20_000
 	before := newSimulation(laws()[0], 325, 0).sample(poolUnits)
 	changed := newSimulation(laws()[0], 325, 1)
-	changed.shift = before.sd("reward", "mean")
+	changed.shift = sdOf(before, "reward", "mean")
 	after := changed.sample(20_000)
 	fmt.Print("\n### What each precaution costs in delay, m = 500, N = 20000, mean reward +1 sd\n\n" +
 		"| variant | mean units to the alarm | runs discarded |\n| --- | --- | --- |\n")
@@ -283,11 +286,11 @@ func TestBenchPrecautionsDelay(*testing.T) {
 		units, discarded := make([]float64, *baselinesFlag), 0
 		for i := range units {
 			g := s.frozen(500, 20_000).groups[0]
-			j := newJudge(g, before.columns)
+			j := battery.NewJudge(&g.Battery, before.Columns)
 			if e.edit != nil {
 				e.edit(j, g.Promise.Allowance)
 			}
-			took, redrawn := j.delay(before, after, s.rng, runs, most)
+			took, redrawn := delayOf(j, before, after, s.rng, runs, most)
 			units[i], discarded = took, discarded+redrawn
 		}
 		got, se := mean(units)
@@ -322,10 +325,10 @@ func TestBenchDelay(*testing.T) {
 	fmt.Printf("\n### Delay, normal rewards, %d baselines with %d runs each\n\n", baselines, runs)
 	fmt.Print("| change | m | N | mean units to the alarm | runs discarded |\n| --- | --- | --- | --- | --- |\n")
 	before := newSimulation(laws()[0], 330, 0).sample(poolUnits)
-	var after []*sample
+	var after []*battery.Sample
 	for _, c := range changes() {
 		changed := newSimulation(laws()[0], 330, 1)
-		c.make(changed, before.sd("reward", "mean"))
+		c.make(changed, sdOf(before, "reward", "mean"))
 		after = append(after, changed.sample(20_000))
 	}
 	for _, m := range []int{500, 2000} {
@@ -333,9 +336,9 @@ func TestBenchDelay(*testing.T) {
 			s := newSimulation(laws()[0], 331, uint64(m))
 			units, discarded := make([][]float64, len(after)), make([]int, len(after))
 			for range baselines {
-				j := newJudge(s.frozen(m, n).groups[0], before.columns)
+				j := battery.NewJudge(&s.frozen(m, n).groups[0].Battery, before.Columns)
 				for i := range after {
-					took, redrawn := j.delay(before, after[i], s.rng, runs, most)
+					took, redrawn := delayOf(j, before, after[i], s.rng, runs, most)
 					units[i], discarded[i] = append(units[i], took), discarded[i]+redrawn
 				}
 			}

@@ -9,6 +9,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/rewardwatch/rewardwatch/detectors/battery"
+	"github.com/rewardwatch/rewardwatch/detectors/stream"
 )
 
 // formulaPool is how many fresh units the formula takes for the law.
@@ -17,16 +20,16 @@ const formulaPool = 200_000
 // truth is the law of a quantity: many values of it, ascending, or the distinct counts of a frequency with their weights.
 type truth struct{ values, hits, steps, weight []float64 }
 
-// truths gives the law of each column.
-func (s *sample) truths() []truth {
-	out := make([]truth, len(s.columns))
+// truthsOf returns the law of each column.
+func truthsOf(s *battery.Sample) []truth {
+	out := make([]truth, len(s.Columns))
 	for c := range out {
 		t, counts := &out[c], map[[2]float64]float64{}
-		for _, row := range s.units {
-			if r := row[c]; !math.IsNaN(r.x) {
-				hits, steps := r.counts()
+		for _, row := range s.Units {
+			if r := row[c]; !math.IsNaN(r.X) {
+				hits, steps := r.Counts()
 				counts[[2]float64{hits, steps}]++
-				t.values = append(t.values, r.x)
+				t.values = append(t.values, r.X)
 			}
 		}
 		slices.Sort(t.values)
@@ -39,29 +42,32 @@ func (s *sample) truths() []truth {
 
 // falseAlarmRate is the sum of the rates at which all tests alarm falsely, a unit, while units are independent and follow
 // these laws. Tests that see the same units alarm together, which a sum does not know: it is too large.
-func (j *judge) falseAlarmRate(of []truth) float64 {
+func falseAlarmRate(j *battery.Judge, of []truth) float64 {
 	rate := 0.0
-	for i, q := range j.tests {
-		rate += q.falseAlarmRate(&of[j.columns[i]])
+	for i, q := range j.Tests {
+		rate += falseAlarmRateOf(q, &of[j.Columns[i]])
 	}
 	return rate
 }
 
-// falseAlarmRate is that of the tests of a quantity. Of the sliding Kolmogorov-Smirnov test it is the one that its
+// falseAlarmRateOf is that of the tests of a quantity. Of the sliding Kolmogorov-Smirnov test it is the one that its
 // threshold was set for, which all baselines but one in a hundred keep.
-func (q *quantity) falseAlarmRate(of *truth) (rate float64) {
+func falseAlarmRateOf(q *stream.Quantity, of *truth) (rate float64) {
 	switch {
-	case q.Rank != nil:
-		rate = q.Rank.FalseAlarmRate(of.values)
-	case q.Frequency != nil:
-		rate = q.Frequency.FalseAlarmRate(of.hits, of.steps, of.weight)
-	case q.Novel != nil:
-		known := *q.Novel
-		known.Rate = 1 - shareOf(of.values, q.Novel.Mode)
+	case q.Rank() != nil:
+		rate = q.Rank().FalseAlarmRate(of.values)
+	case q.Frequency() != nil:
+		rate = q.Frequency().FalseAlarmRate(of.hits, of.steps, of.weight)
+	case noveltyOf(q) != nil:
+		known := *noveltyOf(q)
+		known.Rate = 1 - shareOf(of.values, noveltyOf(q).Mode)
 		rate = known.FalseAlarmRate()
 	}
-	if q.Shape != nil {
-		rate += q.Shape.rate
+	if rarityOf(q) != nil {
+		rate += rarityOf(q).FalseAlarmRate(1 - shareOf(of.values, rarityOf(q).Mode))
+	}
+	if shapeOf(q) != nil {
+		rate += shapeOf(q).Rate
 	}
 	return rate
 }
@@ -83,13 +89,13 @@ type bothWays struct{ formula, simulated float64 }
 // baselines these are does not depend on how many are simulated.
 func (s *simulation) bothWays(m int, n float64, baselines, simulated int) []bothWays {
 	pool, rng := s.sample(formulaPool), rand.New(rand.NewPCG(306, uint64(m)))
-	law := pool.truths()
+	law := truthsOf(pool)
 	out := make([]bothWays, baselines)
 	for i := range out {
-		j := newJudge(s.frozen(m, n).groups[0], pool.columns)
-		out[i] = bothWays{1 / j.falseAlarmRate(law) / n, math.NaN()}
+		j := battery.NewJudge(&s.frozen(m, n).groups[0].Battery, pool.Columns)
+		out[i] = bothWays{1 / falseAlarmRate(j, law) / n, math.NaN()}
 		if i < simulated {
-			out[i].simulated = j.arl0(pool, rng, n) / n
+			out[i].simulated = runLength(j, pool, rng, n) / n
 		}
 	}
 	return out

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/rewardwatch/rewardwatch/detectors/battery"
+	"github.com/rewardwatch/rewardwatch/detectors/stream"
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
@@ -23,29 +25,29 @@ func (c *courses) pool(n int) []*ingest.Unit {
 
 // judged makes the judge of a baseline of 500 episodes with a budget of one false alarm in n, which has proved what was
 // learnt, or does without it where plain is set. The samples are the pools as that baseline reads them.
-func judged(c *courses, n float64, plain bool, pools ...[]*ingest.Unit) (j *judge, samples []*sample, late int) {
+func judged(c *courses, n float64, plain bool, pools ...[]*ingest.Unit) (j *battery.Judge, samples []*battery.Sample, late int) {
 	g, late := c.proved(500, n)
-	samples = []*sample{g.sample(pools[0], 1)}
+	samples = []*battery.Sample{battery.NewSample(&g.Battery, pools[0], 1)}
 	for _, pool := range pools[1:] {
-		samples = append(samples, g.sample(pool, 1).in(samples[0].columns))
+		samples = append(samples, battery.NewSample(&g.Battery, pool, 1).In(samples[0].Columns))
 	}
-	j = newJudge(g, samples[0].columns)
+	j = battery.NewJudge(&g.Battery, samples[0].Columns)
 	if plain {
-		j.onlyPlain()
+		onlyPlain(j)
 	}
 	return j, samples, late
 }
 
 // onlyPlain takes the learnt quantities out; what they have of the budget is not spent.
-func (j *judge) onlyPlain() {
-	var tests []*quantity
+func onlyPlain(j *battery.Judge) {
+	var tests []*stream.Quantity
 	var columns []int
-	for i, q := range j.tests {
-		if !isLearnt(q.Name) {
-			tests, columns = append(tests, q), append(columns, j.columns[i])
+	for i, q := range j.Tests {
+		if !stream.IsLearnt(q.Name) {
+			tests, columns = append(tests, q), append(columns, j.Columns[i])
 		}
 	}
-	j.tests, j.columns = tests, columns
+	j.Tests, j.Columns = tests, columns
 }
 
 func TestBenchLearntPromise(*testing.T) {
@@ -63,12 +65,12 @@ func TestBenchLearntPromise(*testing.T) {
 			c := newCourses(uint64(3400 + i)) // the same baselines with and without
 			j, healthy, notYet := judged(c, benchN, plain, pool)
 			late += notYet
-			ratios = append(ratios, j.arl0(healthy[0], c.rng, benchN)/benchN)
+			ratios = append(ratios, runLength(j, healthy[0], c.rng, benchN)/benchN)
 		}
 		slices.Sort(ratios)
 		promiseRow(name, 500, ratios)
 	}
-	fmt.Printf("\n%d of %d learnt quantities were not armed after the first %d episodes.\n", late, 2**baselinesFlag, provingUnits)
+	fmt.Printf("\n%d of %d learnt quantities were not armed after the first %d episodes.\n", late, 2**baselinesFlag, stream.ProvingUnits)
 }
 
 func TestBenchLearntDelay(*testing.T) {
@@ -98,7 +100,7 @@ func TestBenchLearntDelay(*testing.T) {
 			for i := range *baselinesFlag {
 				c := newCourses(uint64(3500 + i))
 				j, samples, _ := judged(c, n, plain, pool, after)
-				units, _ := j.delay(samples[0], samples[1], c.rng, runs, most)
+				units, _ := delayOf(j, samples[0], samples[1], c.rng, runs, most)
 				delays = append(delays, units)
 			}
 			slices.Sort(delays)

@@ -10,6 +10,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rewardwatch/rewardwatch/detectors/battery"
+	"github.com/rewardwatch/rewardwatch/detectors/blocks"
+	"github.com/rewardwatch/rewardwatch/detectors/fault"
+	"github.com/rewardwatch/rewardwatch/detectors/finding"
+	"github.com/rewardwatch/rewardwatch/detectors/watch"
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
@@ -52,7 +57,7 @@ func (b *blockAgents) block() *ingest.Unit {
 	return u
 }
 
-// frozen gives a bank with an accepted baseline, warmed up as live telemetry is, and the steps of its units.
+// frozen returns a bank with an accepted baseline, warmed up as live telemetry is, and the steps of its units.
 func (b *blockAgents) frozen(n float64) (p *Policy, steps int) {
 	p = newBank(episodes(n))
 	for b.feed(p, 1); !p.groups[0].Warmup.Done; {
@@ -62,15 +67,15 @@ func (b *blockAgents) frozen(n float64) (p *Policy, steps int) {
 }
 
 // sample makes units of the size of the group's, in the order in which the agents take turns.
-func (b *blockAgents) sample(g *group, n int) *sample {
-	joining := blocks{Size: g.Blocks.Size}
+func (b *blockAgents) sample(g *group, n int) *battery.Sample {
+	joining := blocks.Joiner{Size: g.Blocks.Size}
 	var units []*ingest.Unit
 	for len(units) < n {
-		if u := joining.add(b.block()); u != nil {
+		if u := joining.Add(b.block()); u != nil {
 			units = append(units, u)
 		}
 	}
-	return g.sample(units, n)
+	return battery.NewSample(&g.Battery, units, n)
 }
 
 // blockProcess is a law of steps without episodes.
@@ -99,12 +104,12 @@ func (c blockProcess) measure(seed uint64, baselines int, n float64, pool int, s
 	const runs, longest = 20, 20_000
 	b := newBlockAgents(seed, c.agents, c.phi)
 	b.law = c.law
-	out, made := blockBaselines{delays: make([][]float64, len(shifts))}, map[int][]*sample{}
+	out, made := blockBaselines{delays: make([][]float64, len(shifts))}, map[int][]*battery.Sample{}
 	for range baselines {
 		p, steps := b.frozen(n)
 		g := p.groups[0]
 		if made[steps] == nil {
-			made[steps] = []*sample{b.sample(g, pool)}
+			made[steps] = []*battery.Sample{b.sample(g, pool)}
 			for _, shift := range shifts {
 				b.shift = shift * c.sd
 				made[steps] = append(made[steps], b.sample(g, pool/20))
@@ -112,11 +117,11 @@ func (c blockProcess) measure(seed uint64, baselines int, n float64, pool int, s
 			b.shift = 0
 		}
 		samples := made[steps]
-		j := newJudge(g, samples[0].columns)
-		out.ratios = append(out.ratios, j.arl0(samples[0], b.rng, n)/n)
+		j := battery.NewJudge(&g.Battery, samples[0].Columns)
+		out.ratios = append(out.ratios, runLength(j, samples[0], b.rng, n)/n)
 		out.steps = append(out.steps, float64(steps))
 		for i := range shifts {
-			took, _ := j.delay(samples[0], samples[i+1], b.rng, runs, longest)
+			took, _ := delayOf(j, samples[0], samples[i+1], b.rng, runs, longest)
 			out.delays[i] = append(out.delays[i], took)
 		}
 	}
@@ -126,7 +131,7 @@ func (c blockProcess) measure(seed uint64, baselines int, n float64, pool int, s
 
 // Nine baselines in ten keep the budget also where steps depend on one another, and where the agents that they depend by
 // take turns. The bound is three standard errors below.
-func TestNineBaselinesInTenOfBlocksKeepTheBudget(t *testing.T) {
+func TestSimNineBaselinesInTenOfBlocksKeepTheBudget(t *testing.T) {
 	var ratios []float64
 	for i, c := range []blockProcess{normalSteps(.8, 1), normalSteps(.95, 1), normalSteps(.95, 10)} {
 		ratios = append(ratios, c.measure(170+uint64(i), 5, 500, 20_000).ratios...)
@@ -137,8 +142,8 @@ func TestNineBaselinesInTenOfBlocksKeepTheBudget(t *testing.T) {
 	}
 }
 
-func (b *blockAgents) feed(p *Policy, n int) []Finding {
-	var found []Finding
+func (b *blockAgents) feed(p *Policy, n int) []finding.Finding {
+	var found []finding.Finding
 	for range n {
 		found = append(found, p.Observe(b.block(), time.Time{})...)
 	}
@@ -173,36 +178,6 @@ func TestStepsWithoutEpisodesAreJudgedInBlocks(t *testing.T) {
 	}
 }
 
-// A block of twice the size is the block that its steps would have made.
-func TestJoinedBlocksSumUp(t *testing.T) {
-	b := newBlockAgents(161, 1, 0)
-	first, second := b.block(), b.block()
-	first.Actions = []ingest.Count{{Name: "a", N: 15, Reward: 3}, {Name: "b", N: 5, Reward: 1}}
-	second.Actions = []ingest.Count{{Name: "c", N: 8}, {Name: "a", N: 12, Reward: 2}}
-	first.Numeric = []ingest.NamedMoments{{Signal: "outcome.x"}}
-	first.Numeric[0].Add(2)
-	second.Numeric = []ingest.NamedMoments{{Signal: "outcome.x"}}
-	second.Numeric[0].Add(4)
-	u := joined(first, second)
-	if u.Length != 40 || u.Reward.N != 40 || u.First != first.First || u.Pos != second.Pos {
-		t.Errorf("joined: %+v", u)
-	}
-	d := first.Reward.Mean - second.Reward.Mean
-	want := first.Reward.M2 + second.Reward.M2 + 10*d*d
-	if math.Abs(u.Reward.M2-want) > 1e-9 || math.Abs(u.Reward.Mean-(first.Reward.Mean+second.Reward.Mean)/2) > 1e-12 {
-		t.Errorf("mean %v and M2 %v", u.Reward.Mean, u.Reward.M2)
-	}
-	if a := u.Actions[0]; a.Name != "a" || a.N != 27 || a.Reward != 5 || len(u.Actions) != 3 {
-		t.Errorf("actions %+v", u.Actions)
-	}
-	if n := u.Numeric[0]; n.N != 2 || n.Mean != 3 || n.M2 != 2 || n.Min != 2 || n.Max != 4 {
-		t.Errorf("outcome %+v", n)
-	}
-	if len(first.Actions) != 2 || first.Actions[0].N != 15 || first.Numeric[0].N != 1 {
-		t.Error("the joined block was made in the memory of the first")
-	}
-}
-
 func TestEpisodesInPlaceOfBlocks(t *testing.T) {
 	b := newBlockAgents(162, 1, 0)
 	a := newAgent(162)
@@ -223,8 +198,8 @@ func TestEpisodesInPlaceOfBlocks(t *testing.T) {
 	a.made = b.made
 	a.feed(late, 1)
 	late.Publish()
-	if s := stateOf(t, late, "reward"); s.State != TelemetryFault || s.Fault != FaultEnding {
-		t.Errorf("reward is %s (%s), want the fault %s", s.State, s.Fault, FaultEnding)
+	if s := stateOf(t, late, "reward"); s.State != finding.TelemetryFault || s.Fault != fault.EpisodesBegan {
+		t.Errorf("reward is %s (%s), want the fault %s", s.State, s.Fault, fault.EpisodesBegan)
 	}
 }
 
@@ -257,44 +232,6 @@ func TestRefusedBlocksAreLetGo(t *testing.T) {
 	}
 }
 
-// Blocks that are doubled lose nothing of what agents have done since their last whole block.
-func TestDoublingKeepsUnfinishedBlocks(t *testing.T) {
-	b := newBlockAgents(165, 2, 0)
-	all := blocks{Size: 2}
-	for range 11 { // of a six, of b five: whole ones of a three and of b two
-		if u := all.add(b.block()); u != nil {
-			all.Kept = append(all.Kept, u)
-		}
-	}
-	all.double()
-	got := map[string]int64{}
-	for _, u := range all.Kept {
-		got[u.Agent] += u.Length
-	}
-	for agent, open := range all.Open {
-		got[agent] += open.Unit.Length
-		if want := int(open.Unit.Length / 20); open.Parts != want {
-			t.Errorf("the open block of %s counts %d parts of %d", agent, open.Parts, want)
-		}
-	}
-	if got["0"] != 120 || got["1"] != 100 {
-		t.Errorf("steps by agent %v, want 120 and 100", got)
-	}
-}
-
-// Blocks of as many agents as are followed are all finished.
-func TestManyAgentsFinishTheirBlocks(t *testing.T) {
-	all, whole := blocks{Size: 2}, 0
-	for i := range 2 * blockRound {
-		if all.add(&ingest.Unit{Agent: fmt.Sprint(i % blockRound), End: ingest.EndBlock}) != nil {
-			whole++
-		}
-	}
-	if whole != blockRound {
-		t.Errorf("%d of %d blocks were finished", whole, blockRound)
-	}
-}
-
 // Agents that live for fewer steps than a unit needs are judged together, and those that vanish are forgotten.
 func TestAgentsThatLiveForLessThanAUnit(t *testing.T) {
 	short := func(i, life int) *ingest.Unit {
@@ -304,26 +241,26 @@ func TestAgentsThatLiveForLessThanAUnit(t *testing.T) {
 	g := newGroup(ingest.NewGroup("ranker"), p.cfg, p.limit, p.calibrations)
 	g.Blocks.Size = 4
 	whole := 0
-	for i := range 4 * blockRound {
+	for i := range 4 * blocks.RoundLength {
 		if u := g.block(short(i, 3)); u != nil {
 			whole++
 			if g.Blocks.Mixed && (u.Agent != "" || !u.Mixed) {
 				t.Fatalf("a unit of all agents is said to be of %q", u.Agent)
 			}
 		}
-		if len(g.Blocks.Open) > blockRound {
+		if len(g.Blocks.Open) > blocks.RoundLength {
 			t.Fatalf("%d unfinished units are kept", len(g.Blocks.Open))
 		}
 	}
-	if !g.Blocks.Mixed || whole < blockRound/4 || len(g.Blocks.Open) > 1 {
+	if !g.Blocks.Mixed || whole < blocks.RoundLength/4 || len(g.Blocks.Open) > 1 {
 		t.Errorf("mixed %v, %d units, %d unfinished", g.Blocks.Mixed, whole, len(g.Blocks.Open))
 	}
 	g = newGroup(ingest.NewGroup("ranker"), p.cfg, p.limit, p.calibrations)
 	g.Blocks.Size = 4
-	for i := range 4 * blockRound {
+	for i := range 4 * blocks.RoundLength {
 		g.block(short(i, 9)) // two units, and a block is left
 	}
-	if g.Blocks.Mixed || len(g.Blocks.Open) > 2*blockRound/9+1 {
+	if g.Blocks.Mixed || len(g.Blocks.Open) > 2*blocks.RoundLength/9+1 {
 		t.Errorf("mixed %v, %d unfinished units are kept", g.Blocks.Mixed, len(g.Blocks.Open))
 	}
 }
@@ -334,8 +271,8 @@ func TestBlocksOfManyAgentsAgainstABaselineOfSingleOnes(t *testing.T) {
 	u := b.block()
 	u.Mixed, u.Agent = true, ""
 	p.Observe(u, time.Time{})
-	if s := stateOf(t, p, "reward"); s.State != TelemetryFault || s.Fault != FaultMixed {
-		t.Errorf("reward is %s (%s), want the fault %s", s.State, s.Fault, FaultMixed)
+	if s := stateOf(t, p, "reward"); s.State != finding.TelemetryFault || s.Fault != fault.MixedBlocks {
+		t.Errorf("reward is %s (%s), want the fault %s", s.State, s.Fault, fault.MixedBlocks)
 	}
 	early := newBank(episodes(2000))
 	b.feed(early, 300)
@@ -364,7 +301,7 @@ func TestBlocksThatStayDependentAreNoPromise(t *testing.T) {
 	if g.Baseline.Units != leastBlocks || g.Blocks.Size != 8 {
 		t.Errorf("%d units of %d blocks, want %d of 8", g.Baseline.Units, g.Blocks.Size, leastBlocks)
 	}
-	if !slices.Contains(g.Promise.Caveats, CaveatBlocks) || g.Promise.Confidence == ConfidenceKept {
+	if !slices.Contains(g.Promise.Caveats, CaveatBlocks) || g.Promise.Confidence == finding.ConfidenceKept {
 		t.Errorf("confidence %s, caveats %q", g.Promise.Confidence, g.Promise.Caveats)
 	}
 }
@@ -409,7 +346,7 @@ func TestBlocksWithAChangeInTheWarmUp(t *testing.T) {
 		}
 	}
 	g := p.groups[0]
-	if q := g.Streams[0].find("mean"); g.Blocks.Size > 4 || math.Abs(q.Mean-1) > .1 {
+	if q := g.Streams[0].Find("mean"); g.Blocks.Size > 4 || math.Abs(q.Mean-1) > .1 {
 		t.Errorf("units of %d blocks, mean %.2f, want 1", g.Blocks.Size, q.Mean)
 	}
 }
@@ -447,12 +384,12 @@ func TestFaultyBlocksStayOut(t *testing.T) {
 		t.Fatal("blocks were not doubled")
 	}
 	for _, signal := range []string{"reward", "observation.x"} {
-		i, _ := g().find(signal)
-		points := g().Streams[i].find("mean").Ranks.Points
+		i, _ := g().Find(signal)
+		points := g().Streams[i].Find("mean").Ranks.Points
 		if most := points[len(points)-1]; most > 100 {
 			t.Errorf("the baseline of %s has a unit of mean %v", signal, most)
 		}
-		if units := len(g().Streams[i].find("mean").Ranks.Sample()); units == g().Baseline.Units {
+		if units := len(g().Streams[i].Find("mean").Ranks.Sample()); units == g().Baseline.Units {
 			t.Errorf("%s has all %d units of the baseline", signal, units)
 		}
 	}
@@ -461,7 +398,7 @@ func TestFaultyBlocksStayOut(t *testing.T) {
 // What a recording leaves unfinished is not joined with live steps.
 func TestRecordedBlocksAreNotJoinedWithLiveOnes(t *testing.T) {
 	cfg := episodes(2000)
-	cfg.Baseline.From = FromFile
+	cfg.Baseline.From = watch.FromFile
 	p, b := newBank(cfg), newBlockAgents(167, 3, .9)
 	for range 2000 {
 		p.Learn(b.block())

@@ -5,12 +5,15 @@ import (
 	"reflect"
 	"testing"
 	"time"
+
+	"github.com/rewardwatch/rewardwatch/detectors/budget"
+	"github.com/rewardwatch/rewardwatch/detectors/finding"
 )
 
 // Whether baselines are calibrated beside the owner or by it, the same units give the same findings in the same order,
 // and the same state.
 func TestBackgroundCalibrationFindsTheSame(t *testing.T) {
-	run := func(background bool) ([]Finding, []byte) {
+	run := func(background bool) ([]finding.Finding, []byte) {
 		p := newBank(episodes(2000))
 		if background {
 			p.InBackground()
@@ -60,16 +63,16 @@ func TestUnitsThatWaitAreNotApplied(t *testing.T) {
 }
 
 func TestCalibrationsAreKept(t *testing.T) {
-	kept := NewCalibrations()
-	var promises []Promise
+	kept := budget.NewCalibrations()
+	var promises []finding.Promise
 	for range 2 {
 		p := newBank(episodes(2000))
 		p.Share(kept)
 		newAgent(212).feed(p, 100)
 		promises = append(promises, p.groups[0].Promise)
 	}
-	if len(kept.found) != 1 {
-		t.Errorf("%d calibrations of the same baseline", len(kept.found))
+	if n := kept.Len(); n != 1 {
+		t.Errorf("%d calibrations of the same baseline", n)
 	}
 	if !reflect.DeepEqual(promises[0], promises[1]) || promises[0].Allowance == 0 {
 		t.Errorf("the same baseline promises %+v and %+v", promises[0], promises[1])

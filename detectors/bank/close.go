@@ -1,17 +1,12 @@
 package bank
 
-// Close gives up the streams of a bank that is not used any more, so that others may be followed in their place, and its
-// room in memory. It waits for a calibration that is under way.
+// Close releases the memory and the streams of a bank that is no longer used, so that other streams may be followed
+// instead. It waits for a running calibration.
 func (p *Policy) Close() {
 	if c := p.calibrating; c != nil {
 		<-c.done
 	}
 	for _, g := range p.groups {
-		p.limit.add(-g.streamCount())
-		if g.away != nil {
-			p.residents.countEvicted(-1)
-		} else {
-			p.residents.leave(g.resident)
-		}
+		p.release(g)
 	}
 }

@@ -2,16 +2,20 @@ package bank
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/rewardwatch/rewardwatch/detectors/budget"
+	"github.com/rewardwatch/rewardwatch/detectors/finding"
+	"github.com/rewardwatch/rewardwatch/detectors/signals"
+	"github.com/rewardwatch/rewardwatch/detectors/stream"
+	"github.com/rewardwatch/rewardwatch/detectors/watch"
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// numbers gives a numeric signal of the given values, the deciles of it by the nearest ranks.
+// numbers returns a numeric signal of the given values, the deciles of it by the nearest ranks.
 func numbers(signal string, x ...float64) ingest.NamedMoments {
 	n := ingest.NamedMoments{Signal: signal}
 	for _, v := range x {
@@ -35,9 +39,9 @@ func (a *agent) observes(signals ...string) {
 	}
 }
 
-// gathered gives a group whose warm-up is of the agent's next units.
+// gathered returns a group whose warm-up is of the agent's next units.
 func (a *agent) gathered(units int) *group {
-	g := newGroup(ingest.NewGroup("ranker"), DefaultConfig(), NewStreamLimit(1000), NewCalibrations())
+	g := newGroup(ingest.NewGroup("ranker"), watch.DefaultConfig(), NewStreamLimit(1000), budget.NewCalibrations())
 	for range units {
 		g.gather(a.unit(), time.Time{}, true)
 	}
@@ -45,16 +49,16 @@ func (a *agent) gathered(units int) *group {
 }
 
 // prepared freezes the warm-up without the calibration, and gives what is to be armed.
-func (g *group) prepared() portion {
+func (g *group) prepared() budget.Portion {
 	g.freezeActions()
 	for _, s := range g.Streams {
-		s.freeze(g.Warmup.Units, &g.cfg, ends{})
+		s.Freeze(g.Warmup.Units, &g.cfg, stream.Ends{})
 	}
-	return portion{streams: g.Streams, units: g.Warmup.Units, share: 1}
+	return budget.Portion{Streams: g.Streams, Units: g.Warmup.Units, Share: 1}
 }
 
 // named lists quantities as signal and name.
-func (g *group) named(quantities []*quantity) map[string]bool {
+func (g *group) named(quantities []*stream.Quantity) map[string]bool {
 	names := map[string]bool{}
 	for _, s := range g.Streams {
 		for _, q := range s.Quantities {
@@ -69,10 +73,10 @@ func TestDecilesAreJudgedWithTheirSignal(t *testing.T) {
 	a := newAgent(300)
 	a.observes("observation.x", "reward_component.y", "action.0")
 	g := a.gathered(300)
-	of, room := g.prepared(), maxBranches
-	first, _ := of.candidates(true, &room)
-	other, branches := of.candidates(false, &room)
-	for _, decile := range []string{lowDecile, highDecile} {
+	of, room := g.prepared(), stream.MaxBranches
+	first, _ := of.Candidates(true, &room)
+	other, branches := of.Candidates(false, &room)
+	for _, decile := range []string{signals.LowDecile, signals.HighDecile} {
 		for _, signal := range []string{"reward", "action.0"} {
 			if !g.named(first)[signal+" "+decile] || g.named(other)[signal+" "+decile] {
 				t.Errorf("%s of %s is not judged among the primary signals alone", decile, signal)
@@ -101,14 +105,14 @@ func TestDecilesThatRepeatTheMeanAreLeftOut(t *testing.T) {
 	g := a.gathered(100)
 	g.prepared()
 	judged := func(signal, name string) bool {
-		i, _ := g.find(signal)
-		return g.Streams[i].find(name).Ranks != nil
+		i, _ := g.Find(signal)
+		return g.Streams[i].Find(name).Ranks != nil
 	}
 	for _, signal := range []string{"reward", "observation.x", "observation.still"} {
 		if !judged(signal, "mean") || !judged(signal, "sd") {
 			t.Errorf("mean or standard deviation of %s are not judged", signal)
 		}
-		if judged(signal, lowDecile) || judged(signal, highDecile) {
+		if judged(signal, signals.LowDecile) || judged(signal, signals.HighDecile) {
 			t.Errorf("deciles of %s that repeat its mean are judged", signal)
 		}
 	}
@@ -119,7 +123,7 @@ func TestDecilesThatRepeatTheMeanAreLeftOut(t *testing.T) {
 	}
 	g.prepared()
 	for _, signal := range []string{"reward", "observation.x", "observation.still"} {
-		if !judged(signal, lowDecile) || !judged(signal, highDecile) {
+		if !judged(signal, signals.LowDecile) || !judged(signal, signals.HighDecile) {
 			t.Errorf("deciles of %s are not judged though they differ from its mean by now", signal)
 		}
 	}
@@ -134,21 +138,21 @@ func TestDecilesTakeNoRoomOfMeans(t *testing.T) {
 	}
 	a.observes(signals...)
 	g := a.gathered(500)
-	of, room := g.prepared(), maxBranches
-	_, first := of.candidates(true, &room)
-	chosen, other := of.candidates(false, &room)
-	if all := first + other; all > maxBranches || room != maxBranches-all {
+	of, room := g.prepared(), stream.MaxBranches
+	_, first := of.Candidates(true, &room)
+	chosen, other := of.Candidates(false, &room)
+	if all := first + other; all > stream.MaxBranches || room != stream.MaxBranches-all {
 		t.Errorf("%d branches, and room for %d more", all, room)
 	}
 	names, without := g.named(chosen), 0
 	for _, signal := range signals {
-		i, _ := g.find(signal)
+		i, _ := g.Find(signal)
 		s := g.Streams[i]
 		if !names[signal+" mean"] || !names[signal+" sd"] || s.OverLimit {
 			t.Errorf("%s has no room", signal)
 		}
-		if said := len(s.notes()) == 1 && strings.Contains(s.notes()[0], "q10, q90: not armed"); said == names[signal+" q10"] || said != s.NoDeciles {
-			t.Errorf("%s: notes %q", signal, s.notes())
+		if said := len(s.Notes()) == 1 && strings.Contains(s.Notes()[0], "q10, q90: not armed"); said == names[signal+" q10"] || said != s.NoDeciles {
+			t.Errorf("%s: notes %q", signal, s.Notes())
 		}
 		if s.NoDeciles {
 			without++
@@ -159,28 +163,9 @@ func TestDecilesTakeNoRoomOfMeans(t *testing.T) {
 	}
 }
 
-// Two blocks of values that are all the same make one whose deciles are its mean.
-func TestJoinedDeciles(t *testing.T) {
-	unit := func(x ...float64) *ingest.Unit {
-		return &ingest.Unit{Numeric: []ingest.NamedMoments{numbers("observation.x", x...)}}
-	}
-	u := joined(unit(.1, .1, .1), unit(.1))
-	if n := u.Numeric[0]; n.Q10 != n.Mean || n.Q90 != n.Mean {
-		t.Errorf("%+v", n)
-	}
-	u = joined(unit(0, 10, 20, 30), unit(4, 8))
-	if n := u.Numeric[0]; math.Abs(n.Q10-4./3) > 1e-12 || math.Abs(n.Q90-68./3) > 1e-12 || n.N != 6 {
-		t.Errorf("%+v", n)
-	}
-	empty := &ingest.Unit{Numeric: []ingest.NamedMoments{{Signal: "observation.x", Moments: ingest.Moments{NonFinite: 3}}}}
-	if n := joined(empty, unit(.3)).Numeric[0]; n.Q10 != .3 || n.Q90 != .3 {
-		t.Errorf("%+v", n)
-	}
-}
-
 // What one signal does below its mean is told as its lower decile.
 func TestDecileIsTold(t *testing.T) {
-	if got := QuantityWords(lowDecile) + ", " + QuantityWords(highDecile) + ", " + QuantityWords("mean"); got != "10 % quantile, 90 % quantile, mean" {
+	if got := finding.QuantityWords(signals.LowDecile) + ", " + finding.QuantityWords(signals.HighDecile) + ", " + finding.QuantityWords("mean"); got != "10 % quantile, 90 % quantile, mean" {
 		t.Error(got)
 	}
 	low := 0.
@@ -204,8 +189,8 @@ func TestDecileIsTold(t *testing.T) {
 	p.Accept(time.Time{})
 	low = 1
 	for _, f := range a.feed(p, 40) {
-		if f.To == Drift {
-			if f.Signal != "observation.x" || f.Effect.Quantity != lowDecile {
+		if f.To == finding.Drift {
+			if f.Signal != "observation.x" || f.Effect.Quantity != signals.LowDecile {
 				t.Errorf("%s of %s", f.Effect.Quantity, f.Signal)
 			}
 			return

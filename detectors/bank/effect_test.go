@@ -9,17 +9,20 @@ import (
 	"time"
 
 	"github.com/rewardwatch/rewardwatch/detectors"
+	"github.com/rewardwatch/rewardwatch/detectors/finding"
+	"github.com/rewardwatch/rewardwatch/detectors/signals"
+	"github.com/rewardwatch/rewardwatch/detectors/stream"
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
 // drifted feeds a bank 700 healthy units, then n changed ones, and gives the first finding of a drift of a signal.
-func drifted(t *testing.T, p *Policy, a *agent, signal string, n int, change func()) Finding {
+func drifted(t *testing.T, p *Policy, a *agent, signal string, n int, change func()) finding.Finding {
 	t.Helper()
 	a.feed(p, 700)
 	change()
 	found := a.feed(p, n)
-	i := slices.IndexFunc(found, func(f Finding) bool {
-		return f.Kind == StreamChanged && f.To == Drift && f.Signal == signal
+	i := slices.IndexFunc(found, func(f finding.Finding) bool {
+		return f.Kind == finding.StreamChanged && f.To == finding.Drift && f.Signal == signal
 	})
 	if i < 0 {
 		t.Fatalf("no alarm of %s within %d units", signal, n)
@@ -53,7 +56,7 @@ func TestEffectSizesOfAMovedReward(t *testing.T) {
 	}
 }
 
-// healthySnapshot gives the snapshot of a bank that has seen 700 healthy units.
+// healthySnapshot returns the snapshot of a bank that has seen 700 healthy units.
 func healthySnapshot(t *testing.T, seed uint64) []byte {
 	t.Helper()
 	p := newBank(episodes(20_000))
@@ -65,7 +68,10 @@ func healthySnapshot(t *testing.T, seed uint64) []byte {
 	return buf.Bytes()
 }
 
-func TestOnsetHasAnInterval(t *testing.T) {
+func TestSimOnsetHasAnInterval(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds of CPU")
+	}
 	const baselines, perBaseline = 4, 15
 	held, runs := 0.0, float64(baselines*perBaseline)
 	for b := range baselines {
@@ -100,11 +106,11 @@ func TestCertificateGrowsWithTheEvidence(t *testing.T) {
 	a.mean -= 2 * a.sd / math.Sqrt(20) // two standard deviations of the mean reward: F moves by .68
 	last := 0.0
 	for _, f := range a.feed(p, 301) {
-		if f.Signal != "reward" || f.To != Drift {
+		if f.Signal != "reward" || f.To != finding.Drift {
 			continue
 		}
 		d := f.Effect.AtLeast
-		if f.Kind == StreamChanged && d > .2 || d > .68 {
+		if f.Kind == finding.StreamChanged && d > .2 || d > .68 {
 			t.Errorf("%v is certain at unit %d", d, f.At.Ordinal)
 		}
 		last = d
@@ -117,12 +123,12 @@ func TestCertificateGrowsWithTheEvidence(t *testing.T) {
 func certificateOf(t *testing.T, p *Policy, signal string) (seen int64, traced int) {
 	t.Helper()
 	g := p.groups[0]
-	i, found := g.find(signal)
+	i, found := g.Find(signal)
 	if !found {
 		t.Fatalf("no stream of %s", signal)
 	}
-	q := g.Streams[i].find(mainQuantity(signal))
-	values, _ := q.Trace.since(0)
+	q := g.Streams[i].Find(signals.MainQuantity(signal))
+	values, _ := q.Trace.Since(0)
 	return q.Certificate.Seen, len(values)
 }
 
@@ -135,7 +141,7 @@ func TestCertificateSeesWhatTheTestsSee(t *testing.T) {
 	a.feed(p, 100)
 	a.edit = func(u *ingest.Unit) { u.Reward.NonFinite = u.Reward.N }
 	a.feed(p, 10)
-	if s := stateOf(t, p, "reward"); s.State != TelemetryFault {
+	if s := stateOf(t, p, "reward"); s.State != finding.TelemetryFault {
 		t.Fatalf("reward is %s, want a fault", s.State)
 	}
 	if seen, traced := certificateOf(t, p, "reward"); seen < 100 || seen > 103 || int(seen) != traced {
@@ -151,7 +157,7 @@ func TestCertificateRestartsWhenAnIncidentCloses(t *testing.T) {
 	drifted(t, p, a, "reward", 100, func() { a.mean -= 1 })
 	a.mean++
 	for range 400 {
-		if found := a.feed(p, 1); slices.ContainsFunc(found, func(f Finding) bool { return f.Kind == GroupQuiet }) {
+		if found := a.feed(p, 1); slices.ContainsFunc(found, func(f finding.Finding) bool { return f.Kind == finding.GroupQuiet }) {
 			if seen, traced := certificateOf(t, p, "reward"); seen != 0 || traced != 0 {
 				t.Errorf("%d values certified and %d traced when the incident closed", seen, traced)
 			}
@@ -166,10 +172,10 @@ func TestOnsetOfASlowAlarmIsTheStartOfItsWalk(t *testing.T) {
 	p, a := newBank(episodes(20_000)), newAgent(240)
 	a.feed(p, 2000)
 	g := p.groups[0]
-	i, _ := g.find("reward")
-	q := g.Streams[i].find("mean")
-	g.Trail.Older = append(g.Trail.Older[:0], UnitRef{Ordinal: 900})
-	top := branch{quantity: q, started: 900}
+	i, _ := g.Find("reward")
+	q := g.Streams[i].Find("mean")
+	g.Trail.Older = append(g.Trail.Older[:0], finding.UnitRef{Ordinal: 900})
+	top := stream.Branch{Quantity: q, Started: 900}
 	for o := range q.Trace.Values {
 		q.Trace.Values[o] = -2.2 // about one standard deviation below the mean, throughout
 	}
@@ -184,25 +190,26 @@ func TestTrailFindsItsUnits(t *testing.T) {
 	var tr trail
 	var units []*ingest.Unit
 	walk := detectors.CUSUM{Height: 2, Walk: 1, StartedAt: 5}
-	walks := &stream{Quantities: []*quantity{{Rank: &detectors.RankTest{Walks: detectors.Walks{Branches: []detectors.CUSUM{walk}}}}}}
+	test := stream.NewRankTest(&detectors.RankTest{Walks: detectors.Walks{Branches: []detectors.CUSUM{walk}}})
+	walks := &stream.Stream{Quantities: []*stream.Quantity{{Tests: []stream.TestOfKind{{Test: test, Kind: &stream.TestKinds[0]}}}}}
 	for i := range int64(2000) {
 		u := &ingest.Unit{
 			First: ingest.Position{Partition: int32(rng.IntN(3)), Offset: i}, Last: ingest.Position{Offset: i + 2},
 		}
 		u.Pos = ingest.Position{Partition: u.First.Partition, Offset: i + 3}
 		units = append(units, u)
-		tr.add(UnitRef{Ordinal: i, Pos: u.Pos, First: u.First}, u)
-		tr.prune([]*stream{walks})
+		tr.add(finding.UnitRef{Ordinal: i, Pos: u.Pos, First: u.First}, u)
+		tr.prune([]*stream.Stream{walks})
 		if got := tr.last().Ordinal; got != i {
 			t.Fatalf("last unit %d, want %d", got, i)
 		}
-		for back := range min(i+1, trailUnits) {
+		for back := range min(i+1, stream.TrailUnits) {
 			if got := tr.ref(i - back).Ordinal; got != i-back {
 				t.Fatalf("unit %d of %d is %d", i-back, i, got)
 			}
 		}
 	}
-	if start, next := tr.ref(5).Ordinal, tr.ref(6).Ordinal; start != 5 || next < 6 || next > 2000-trailUnits {
+	if start, next := tr.ref(5).Ordinal, tr.ref(6).Ordinal; start != 5 || next < 6 || next > 2000-stream.TrailUnits {
 		t.Errorf("the start of a walk at unit 5 is %d, the first known unit after it %d", start, next)
 	}
 	if len(tr.Older) > 2*trailSlack {
@@ -232,38 +239,6 @@ func TestTrailFindsItsUnits(t *testing.T) {
 		}
 		if len(got) != len(want) {
 			t.Errorf("offsets %v of units %v, want %v", got, span, want)
-		}
-	}
-}
-
-func TestTraceKnowsTheLastUnits(t *testing.T) {
-	rng := rand.New(rand.NewPCG(2, 2))
-	var tr trace
-	all := map[int64]float64{}
-	ordinal := int64(17)
-	for i := range 3000 {
-		gap := int64(rng.IntN(4))
-		if i%900 == 899 {
-			gap += 400 * int64(rng.IntN(4))
-		}
-		ordinal += 1 + gap
-		all[ordinal] = rng.Float64()
-		tr.add(all[ordinal], ordinal)
-		since := ordinal - int64(rng.IntN(700))
-		values, ordinals := tr.since(since)
-		n := 0
-		for o := max(since, ordinal-trailUnits+1); o <= ordinal; o++ {
-			x, there := all[o]
-			if !there {
-				continue
-			}
-			if n >= len(values) || values[n] != x || ordinals[n] != o {
-				t.Fatalf("value %d since unit %d is not that of unit %d", n, since, o)
-			}
-			n++
-		}
-		if n != len(values) || len(tr.Values) > trailUnits {
-			t.Fatalf("%d values since unit %d, want %d", len(values), since, n)
 		}
 	}
 }

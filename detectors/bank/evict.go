@@ -7,27 +7,33 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/rewardwatch/rewardwatch/detectors/fault"
+	"github.com/rewardwatch/rewardwatch/detectors/finding"
+	"github.com/rewardwatch/rewardwatch/detectors/stream"
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// A group that is evicted is in the checkpoint alone, but for what the policy as a whole, and those who look at it, need of
-// it. Before anything happens to it, it has to come back: Absent says so, and Return does it. It then is to the bit
-// what it was.
+// An evicted group exists only in the checkpoint, except for what the policy as a whole and its readers need. It has to
+// return before anything else happens to it: Absent reports that, and Return restores it. The restored state is
+// identical to the bit.
 
-// away is what is kept of a group while it is evicted, beside its name and place. Its streams still count to the limit of streams.
+// away is the part of an evicted group that stays in memory, in addition to its name and place. Its streams still count
+// towards the limit of streams.
 type away struct {
-	branches int       // see branchCount
+	Branches int       // see branchCount
 	streams  int       // see streamCount
-	gates    bool      // whether the checkpoint has the part of its gates
-	silentAt time.Time // when nothing will have come for too long; zero where that is no fault, or is told already
+	gates    bool      // whether the checkpoint has a part for its gates
+	silentAt time.Time // when the group will have been silent for too long; zero if that is no fault, or is already reported
 }
 
-// Keep has the bank tell which of its groups are in memory. It comes before the bank's first unit, and before Resume.
+// Keep makes the bank register with r which of its groups are in memory. Call it before the bank's first unit and
+// before Resume.
 func (p *Policy) Keep(r *Residents) { p.residents = r }
 
-// Evict lets go of the state of groups that both of the last two saves have as it is. It gives the number of them, and those
-// which could go too once they are saved so. Groups with an open incident or a fault stay, as people look at these; so do
-// all while a calibration is under way. A group that is silent may go.
+// Evict drops the state of those groups that the last save holds unchanged. It returns how many it dropped, and which
+// others could be evicted once they are saved. If that save turns out to be damaged, the one before and the units since
+// then replace it, as they do for groups in memory. Groups with an open incident or a fault stay, as users look at
+// them. All groups stay while a calibration is running. A silent group may be evicted.
 func (p *Policy) Evict(groups []ingest.Group) (evicted int, unsaved []ingest.Group) {
 	for _, key := range groups {
 		g := p.byKey[key]
@@ -35,10 +41,11 @@ func (p *Policy) Evict(groups []ingest.Group) (evicted int, unsaved []ingest.Gro
 		case g == nil || g.away != nil:
 		case p.calibrating != nil || len(p.pending) > 0 || g.busy():
 			p.residents.use(g.resident)
-		case g.changed || g.saves < 2:
+		case g.changed:
 			unsaved = append(unsaved, key)
 		default:
 			p.put(g.stub())
+			p.offer(p.byKey[key])
 			p.residents.leave(g.resident)
 			evicted++
 		}
@@ -47,7 +54,7 @@ func (p *Policy) Evict(groups []ingest.Group) (evicted int, unsaved []ingest.Gro
 	return evicted, unsaved
 }
 
-// Stay takes back that groups were chosen to leave: they could not be saved.
+// Stay cancels the choice of groups for eviction, because they could not be saved.
 func (p *Policy) Stay(groups []ingest.Group) {
 	for _, key := range groups {
 		if g := p.byKey[key]; g != nil && g.away == nil {
@@ -58,26 +65,27 @@ func (p *Policy) Stay(groups []ingest.Group) {
 
 // busy reports whether the group has an open incident, or a fault other than silence.
 func (g *group) busy() bool {
-	if g.Incident || g.Unjudged != "" && g.Unjudged != FaultSilent {
+	if g.Incident || g.Unjudged != "" && g.Unjudged != fault.Silent {
 		return true
 	}
-	return slices.ContainsFunc(g.Streams, func(s *stream) bool {
-		return s.Alarmed || s.Fault.Rule != "" || s.State == TelemetryFault && g.Unjudged == ""
+	return slices.ContainsFunc(g.Streams, func(s *stream.Stream) bool {
+		return s.Alarmed || s.Fault.Rule != "" || s.State == finding.TelemetryFault && g.Unjudged == ""
 	})
 }
 
-// stub gives what is kept of a group that is evicted.
+// stub returns the part of a group that stays in memory when it is evicted.
 func (g *group) stub() *group {
 	return &group{
-		Key: g.Key, Number: g.Number, arrived: g.arrived, saves: g.saves, shown: g.summary(),
-		away: &away{branches: g.branchCount(), streams: g.streamCount(), silentAt: g.silentAt(), gates: g.gatesSaved},
+		Key: g.Key, Number: g.Number, arrived: g.arrived, came: g.came, used: g.used, shown: g.summary(),
+		runningBytes: g.runningBytes, frozenBytes: g.frozenBytes,
+		away: &away{Branches: g.branchCount(), streams: g.streamCount(), silentAt: g.silentAt(), gates: g.gatesSaved},
 	}
 }
 
-// seat gives what is kept of a group that was just resumed: itself, where there is room in memory or people look at it.
+// seat returns the form of a just resumed group that stays in memory: the group itself if there is room or users look
+// at it, else its stub.
 func (p *Policy) seat(g *group) *group {
-	g.saves = 1
-	g.summary() // here, where all cores are at work
+	g.summary() // here, while all cores are at work
 	if p.residents.full() && !g.busy() {
 		p.residents.countEvicted(1)
 		return g.stub()
@@ -86,13 +94,14 @@ func (p *Policy) seat(g *group) *group {
 	return g
 }
 
-// put makes a group the one with its number.
+// put registers a group under its number.
 func (p *Policy) put(g *group) {
 	i, _ := slices.BinarySearchFunc(p.groups, g.Number, func(other *group, n int) int { return cmp.Compare(other.Number, n) })
 	p.groups[i], p.byKey[g.Key] = g, g
 }
 
-// Absent names the parts of the checkpoint that a group has to come back from; none where it is not evicted.
+// Absent returns the names of the parts of the checkpoint that a group has to be restored from; none if it is not
+// evicted.
 func (p *Policy) Absent(key ingest.Group) []string {
 	if g := p.byKey[key]; g != nil && g.away != nil {
 		parts := []string{g.part() + runningPart, g.part() + frozenPart}
@@ -104,30 +113,35 @@ func (p *Policy) Absent(key ingest.Group) []string {
 	return nil
 }
 
-// part is how the names of the group's parts begin.
+// Knows reports whether the bank has a group, evicted or not.
+func (p *Policy) Knows(key ingest.Group) bool { return p.byKey[key] != nil }
+
+// part returns the prefix of the names of the group's parts.
 func (g *group) part() string { return groupPrefix + strconv.Itoa(g.Number) }
 
-// Return brings an evicted group back from the parts that Absent has named. After an error it stays evicted.
+// Return restores an evicted group from the parts that Absent has named. After an error it stays evicted.
 func (p *Policy) Return(key ingest.Group, parts ingest.Parts) error {
 	kept := p.byKey[key]
 	g, err := p.resumeGroup(kept.part(), parts, kept.arrived)
 	if err == nil && (g == nil || g.Key != key || g.Seen != kept.shown.Units) {
-		err = errPartsDoNotMatch
+		err = stream.ErrPartsDoNotMatch
 	}
 	if err != nil {
 		return fmt.Errorf("read group %s: %w", key, err)
 	}
 	p.limit.add(-g.streamCount()) // they were counted all the time
-	if g.saves, g.shown = kept.saves, kept.shown; kept.changed {
+	g.came, g.used = kept.came, kept.used
+	if g.shown = kept.shown; kept.changed {
 		g.changed, g.saved = true, nil
 	}
 	g.resident = p.residents.enter(key, g.weight())
 	p.residents.countEvicted(-1)
 	p.put(g)
+	p.offer(g)
 	return nil
 }
 
-// streamCount is how many streams of the group count to the limit of streams.
+// streamCount returns the number of streams of the group that count towards the limit of streams.
 func (g *group) streamCount() int {
 	if g.away != nil {
 		return g.away.streams
@@ -139,23 +153,34 @@ func (g *group) streamCount() int {
 	return n
 }
 
-// weight is how much memory the group takes, in bytes.
-func (g *group) weight() int64 { return int64(memoryPerByte * float64(g.runningBytes+g.frozenBytes)) }
+// weight returns the memory that the group takes, in bytes.
+func (g *group) weight() int64 {
+	return memoryOfGroup + int64(memoryPerByte*float64(g.runningBytes+g.frozenBytes))
+}
 
-// silentAt is when nothing will have come for too long; zero where that will be no fault, or has been told.
+// Weight returns the memory that an evicted or unknown group takes once it is in memory.
+func (p *Policy) Weight(key ingest.Group) int64 {
+	if g := p.byKey[key]; g != nil {
+		return g.weight()
+	}
+	return unsavedWeight
+}
+
+// silentAt returns when the group will have been silent for too long; zero if that will be no fault, or has been
+// reported.
 func (g *group) silentAt() time.Time {
 	if g.Baseline.ID == "" || g.arrived.IsZero() || g.Unjudged != "" {
 		return time.Time{}
 	}
-	return g.arrived.Add(g.Warmup.longestSilence())
+	return g.arrived.Add(g.Warmup.LongestSilence())
 }
 
-// Silent gives the evicted groups that have gone silent, which Tick reports once they are back.
+// Silent returns the evicted groups that have become silent. Tick reports them once they have returned.
 func (p *Policy) Silent(now time.Time) []ingest.Group {
 	return p.evictedWhere(func(g *group) bool { return !g.away.silentAt.IsZero() && !now.Before(g.away.silentAt) })
 }
 
-// Missing gives the evicted groups that Changes needs, since what was saved of them is not to be relied on.
+// Missing returns the evicted groups that Changes needs, since their saved state is not reliable.
 func (p *Policy) Missing() []ingest.Group {
 	return p.evictedWhere(func(g *group) bool { return g.changed })
 }

@@ -5,21 +5,22 @@ import (
 	"slices"
 
 	"github.com/rewardwatch/rewardwatch/detectors"
+	"github.com/rewardwatch/rewardwatch/detectors/finding"
+	"github.com/rewardwatch/rewardwatch/detectors/signals"
+	"github.com/rewardwatch/rewardwatch/detectors/stream"
+	"github.com/rewardwatch/rewardwatch/detectors/watch"
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// QuantityLikeActions is the quantity of the signal reward that tells whether the same actions are rewarded as in the
-// baseline: by unit, the mean over its steps of the reward less the baseline's mean reward of the action taken.
-const QuantityLikeActions = "difference for like actions"
-
-// oldAlarm is after how many units an alarm shares its evidence with the others of its group.
+// oldAlarm is the number of units after which an alarm shares its evidence with the others of its group.
 const oldAlarm = 100
 
-// explain adds to a finding of drift what all signals of the group have done since its onset. Of old alarms that goes
-// for one only in as many units: their windows are nearly the same, and hundreds of signals may drift for weeks.
-func (g *group) explain(f *Finding, alarmedAt int64) {
+// explain adds to a finding of drift what all signals of the group have done since its onset. Among old alarms, only
+// one per oldAlarm units gets this evidence: their windows are nearly the same, and hundreds of signals may drift for
+// weeks.
+func (g *group) explain(f *finding.Finding, alarmedAt int64) {
 	now := f.At.Ordinal
-	if f.Kind == StreamUpdated && now-alarmedAt >= oldAlarm {
+	if f.Kind == finding.StreamUpdated && now-alarmedAt >= oldAlarm {
 		if now-g.Explained < oldAlarm {
 			return
 		}
@@ -29,33 +30,33 @@ func (g *group) explain(f *Finding, alarmedAt int64) {
 	f.Return = g.decompose(f.Onset.Ordinal)
 }
 
-// shifts tells what every quantity with a baseline has done since a unit, the newest 200 units at most, moved or not.
-// They are sorted by signal. Quantities without a value since then are left out, and residuals, which move with the reward as
-// with the outcome and so do not tell which of them it was.
-func (g *group) shifts(onset int64) []Shift {
-	var out []Shift
+// shifts returns the shift of every quantity with a baseline since a unit, over the newest 200 units at most, whether
+// it moved or not. They are sorted by signal. It leaves out quantities without a value since then. It also leaves out
+// residuals: they move with the reward and with the outcome, so they do not show which of the two changed.
+func (g *group) shifts(onset int64) []finding.Shift {
+	var out []finding.Shift
 	for _, s := range g.Streams {
 		for _, q := range s.Quantities {
-			recent := q.since(onset)
-			if q.Ranks == nil || len(recent) == 0 || q.Name == residualQuantity {
+			recent := q.Since(onset)
+			if q.Ranks == nil || len(recent) == 0 || q.Name == stream.ResidualQuantity {
 				continue
 			}
-			shift := measure(q.judgedRanks(), newest(q.judgedSince(onset)), q.factor())
+			shift := shiftAgainst(q.JudgedRanks(), stream.Newest(q.JudgedSince(onset)), q.Factor())
 			shift.Signal, shift.Quantity, shift.Drifted = s.Signal, q.Name, s.Alarmed
-			shift.compare(recent, q.Mean, q.SD)
+			shift.Compare(q.Mean, q.SD, stream.MeanOf(recent))
 			out = append(out, shift)
 		}
 		if s.Signal == "reward" && g.LikeActions != nil {
-			out = g.LikeActions.shift(out, g.LastActions.since(onset), max(1, s.factor()))
+			out = g.LikeActions.shift(out, g.LastActions.since(onset), max(1, s.Factor()))
 		}
 	}
 	return out
 }
 
-// measure compares recent values with a frozen sample by their ranks. Dependence between units widens the errors by
-// the factor. Of a nearly constant sample only the novel values count.
-func measure(r *detectors.Ranks, recent []float64, factor float64) Shift {
-	s := Shift{
+// shiftAgainst compares recent values with a frozen sample by their ranks. Dependence between units widens the errors
+// by the factor. For a nearly constant sample only the novel values count.
+func shiftAgainst(r *detectors.Ranks, recent []float64, factor float64) finding.Shift {
+	s := finding.Shift{
 		Units: len(recent), StandardError: math.Sqrt(factor * (1/float64(len(recent)) + 1/float64(r.Len()))),
 	}
 	if detectors.NearlyConstant(r) {
@@ -67,24 +68,10 @@ func measure(r *detectors.Ranks, recent []float64, factor float64) Shift {
 	return s
 }
 
-// compare sets the means and the standardized shift.
-func (s *Shift) compare(recent []float64, mean, sd float64) {
-	s.BaselineMean, s.CurrentMean = mean, meanOf(recent)
-	if sd > 0 {
-		s.StandardShift = (s.CurrentMean - mean) / sd
-	}
-}
-
-// since gives the values that the tests have seen from a unit on, the newest 200 at most, with the season taken out.
-func (q *quantity) since(onset int64) []float64 { return newest(q.Trace.since(onset)) }
-
-func newest(values []float64, _ []int64) []float64 { return values[max(0, len(values)-currentUnits):] }
-
 // actionsOf are the actions of one unit.
 type actionsOf struct {
-	_       struct{} `cbor:",toarray"`
 	Ordinal int64
-	Counts  actionCounts
+	Counts  stream.ActionCounts
 }
 
 // recentActions is a ring of the actions of the last units.
@@ -97,17 +84,17 @@ func (r *recentActions) add(ordinal int64, actions []ingest.Count) {
 	if len(actions) == 0 {
 		return
 	}
-	if len(r.Units) < currentUnits {
-		r.Units = appendUpTo(r.Units, actionsOf{Ordinal: ordinal, Counts: actions}, currentUnits)
+	if len(r.Units) < stream.CurrentUnits {
+		r.Units = stream.AppendUpTo(r.Units, actionsOf{Ordinal: ordinal, Counts: actions}, stream.CurrentUnits)
 		return
 	}
 	r.Units[r.Next] = actionsOf{Ordinal: ordinal, Counts: actions}
-	r.Next = (r.Next + 1) % currentUnits
+	r.Next = (r.Next + 1) % stream.CurrentUnits
 }
 
-// since gives the actions of the units from an ordinal on, in no particular order.
-func (r *recentActions) since(onset int64) []actionCounts {
-	var out []actionCounts
+// since returns the actions of the units from an ordinal on, in no particular order.
+func (r *recentActions) since(onset int64) []stream.ActionCounts {
+	var out []stream.ActionCounts
 	for _, u := range r.Units {
 		if u.Ordinal >= onset {
 			out = append(out, u.Counts)
@@ -116,7 +103,7 @@ func (r *recentActions) since(onset int64) []actionCounts {
 	return out
 }
 
-// actionRewards are how often each action was taken, and what its steps were rewarded with in all.
+// actionRewards holds how often each action was taken, and the total reward of its steps.
 type actionRewards map[string]actionReward
 
 type actionReward struct {
@@ -124,7 +111,7 @@ type actionReward struct {
 	Reward float64
 }
 
-func rewardsOf(units []actionCounts) actionRewards {
+func rewardsOf(units []stream.ActionCounts) actionRewards {
 	sum := actionRewards{}
 	for _, actions := range units {
 		for _, a := range actions {
@@ -142,7 +129,7 @@ func (a actionRewards) steps() (n int64) {
 	return n
 }
 
-// mean is the mean reward of a step with an action; known is false where it was never taken.
+// mean returns the mean reward of a step with an action; known is false if it was never taken.
 func (a actionRewards) mean(name string) (mean float64, known bool) {
 	r := a[name]
 	if r.N == 0 {
@@ -151,17 +138,17 @@ func (a actionRewards) mean(name string) (mean float64, known bool) {
 	return r.Reward / float64(r.N), true
 }
 
-// likeActions holds what the actions of the baseline were rewarded with. Exported fields are its snapshot.
+// likeActions holds the rewards of the actions of the baseline. Exported fields are saved.
 type likeActions struct {
 	Rewards actionRewards
-	// Ranks are of the difference for like actions over the units of the baseline, which is 0 in the mean; SD is its
-	// standard deviation.
+	// Ranks ranks the difference for like actions over the units of the baseline, which has mean 0; SD is its standard
+	// deviation.
 	Ranks *detectors.Ranks
 	SD    float64
 }
 
-// newLikeActions learns from the actions of a baseline; nil where they were not rewarded, or are too few.
-func newLikeActions(units []actionCounts) *likeActions {
+// newLikeActions learns from the actions of a baseline; nil if they had no rewards, or are too few.
+func newLikeActions(units []stream.ActionCounts) *likeActions {
 	l := &likeActions{Rewards: rewardsOf(units)}
 	differences := l.differences(units)
 	var m ingest.Moments
@@ -172,16 +159,16 @@ func newLikeActions(units []actionCounts) *likeActions {
 	for _, r := range l.Rewards {
 		rewarded = rewarded || r.Reward != 0
 	}
-	if len(differences) < MinBaselineUnits || !rewarded {
+	if len(differences) < watch.MinBaselineUnits || !rewarded {
 		return nil
 	}
 	l.Ranks, l.SD = detectors.NewRanks(differences), m.SD()
 	return l
 }
 
-// differences gives the difference for like actions of each unit that took actions of the baseline. Steps with other
-// actions are left out: nobody knows what they would have been rewarded with.
-func (l *likeActions) differences(units []actionCounts) []float64 {
+// differences returns the difference for like actions of each unit that took actions of the baseline. It leaves out
+// steps with other actions: what reward they would have had is unknown.
+func (l *likeActions) differences(units []stream.ActionCounts) []float64 {
 	out := make([]float64, 0, len(units))
 	for _, actions := range units {
 		steps, sum := int64(0), 0.0
@@ -199,26 +186,26 @@ func (l *likeActions) differences(units []actionCounts) []float64 {
 }
 
 // shift appends the shift of the difference for like actions.
-func (l *likeActions) shift(out []Shift, units []actionCounts, factor float64) []Shift {
+func (l *likeActions) shift(out []finding.Shift, units []stream.ActionCounts, factor float64) []finding.Shift {
 	recent := l.differences(units)
 	if len(recent) == 0 {
 		return out
 	}
-	s := measure(l.Ranks, recent, factor)
-	s.Signal, s.Quantity = "reward", QuantityLikeActions
-	s.compare(recent, 0, l.SD)
+	s := shiftAgainst(l.Ranks, recent, factor)
+	s.Signal, s.Quantity = "reward", signals.LikeActions
+	s.Compare(0, l.SD, stream.MeanOf(recent))
 	return append(out, s)
 }
 
-// returnMeans are the means that a return is made of.
+// returnMeans are the means that a return consists of.
 type returnMeans struct {
 	Return, Length float64
-	Actions        actionRewards // nil where they are not known
+	Actions        actionRewards // nil if they are unknown
 }
 
-// decompose splits the change of the mean return since a unit; nil where return or length are not followed, or have no
+// decompose splits the change of the mean return since a unit; nil if return or length are not followed, or have no
 // value since then.
-func (g *group) decompose(onset int64) *Decomposition {
+func (g *group) decompose(onset int64) *finding.Decomposition {
 	base, now, ok := g.meansOf("return", onset)
 	baseLength, nowLength, also := g.meansOf("episode_length", onset)
 	if !ok || !also || baseLength == 0 || nowLength == 0 {
@@ -237,28 +224,18 @@ func (g *group) decompose(onset int64) *Decomposition {
 	return d
 }
 
-// meansOf gives the mean of a signal's main quantity in the baseline and since a unit.
+// meansOf returns the mean of a signal's main quantity in the baseline and since a unit.
 func (g *group) meansOf(signal string, onset int64) (base, now float64, ok bool) {
-	i, found := g.find(signal)
+	i, found := g.Find(signal)
 	if !found {
 		return 0, 0, false
 	}
-	q := g.Streams[i].find(mainQuantity(signal))
+	q := g.Streams[i].Find(signals.MainQuantity(signal))
 	if q == nil || q.Ranks == nil {
 		return 0, 0, false
 	}
-	recent := q.since(onset)
-	return q.Mean, meanOf(recent), len(recent) > 0
-}
-
-// meanOf gives the mean, 0 of nothing.
-func meanOf(x []float64) float64 { return momentsOf(x).Mean }
-
-func momentsOf(x []float64) (m ingest.Moments) {
-	for _, v := range x {
-		m.Add(v)
-	}
-	return m
+	recent := q.Since(onset)
+	return q.Mean, stream.MeanOf(recent), len(recent) > 0
 }
 
 // decompose splits the change between two samples after Kitagawa (1955), each part at the mean of the other's values
@@ -268,10 +245,10 @@ func momentsOf(x []float64) (m ingest.Moments) {
 //
 // An action that one of the samples lacks has the same mean reward in both. Rest is what rewards by action do not
 // explain, because steps had no action or the return is not the sum of the rewards.
-func decompose(before, after returnMeans) *Decomposition {
+func decompose(before, after returnMeans) *finding.Decomposition {
 	perStep := [2]float64{before.Return / before.Length, after.Return / after.Length}
 	length := (before.Length + after.Length) / 2
-	d := &Decomposition{
+	d := &finding.Decomposition{
 		Change: after.Return - before.Return,
 		Length: (after.Length - before.Length) * (perStep[0] + perStep[1]) / 2,
 	}
@@ -291,7 +268,7 @@ func decompose(before, after returnMeans) *Decomposition {
 	return d
 }
 
-// bothMeans gives the mean reward of an action in two samples, of which one has it at least.
+// bothMeans returns the mean reward of an action in two samples. At least one of them has the action.
 func bothMeans(a, b actionRewards, name string) [2]float64 {
 	x, inA := a.mean(name)
 	y, inB := b.mean(name)
@@ -304,7 +281,7 @@ func bothMeans(a, b actionRewards, name string) [2]float64 {
 	return [2]float64{x, y}
 }
 
-// actionsIn lists the actions of two samples in a fixed order, so that sums come out the same bits.
+// actionsIn returns the actions of two samples in a fixed order, so that sums are reproducible to the bit.
 func actionsIn(a, b actionRewards) []string {
 	var names []string
 	for name := range a {

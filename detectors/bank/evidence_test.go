@@ -10,10 +10,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rewardwatch/rewardwatch/detectors/finding"
+	"github.com/rewardwatch/rewardwatch/detectors/signals"
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// rewardActions gives the actions of a unit their rewards: by action, and a little noise.
+// rewardActions sets the rewards of a unit's actions: by action, with a little noise.
 func rewardActions(rng *rand.Rand, of map[string]float64) func(*ingest.Unit) {
 	return func(u *ingest.Unit) {
 		u.Reward, u.Return = ingest.Moments{}, 0
@@ -30,22 +32,22 @@ func rewardActions(rng *rand.Rand, of map[string]float64) func(*ingest.Unit) {
 }
 
 // firstDrift feeds units until a signal drifts.
-func firstDrift(t *testing.T, a *agent, p *Policy) Finding {
+func firstDrift(t *testing.T, a *agent, p *Policy) finding.Finding {
 	t.Helper()
 	for range 200 {
 		for _, f := range a.feed(p, 1) {
-			if f.To == Drift {
+			if f.To == finding.Drift {
 				return f
 			}
 		}
 	}
 	t.Fatal("nothing drifted")
-	return Finding{}
+	return finding.Finding{}
 }
 
-func shiftOf(t *testing.T, f Finding, signal, quantity string) Shift {
+func shiftOf(t *testing.T, f finding.Finding, signal, quantity string) finding.Shift {
 	t.Helper()
-	i := slices.IndexFunc(f.Shifts, func(s Shift) bool { return s.Signal == signal && s.Quantity == quantity })
+	i := slices.IndexFunc(f.Shifts, func(s finding.Shift) bool { return s.Signal == signal && s.Quantity == quantity })
 	if i < 0 {
 		t.Fatalf("no shift of the %s of %s in %+v", quantity, signal, f.Shifts)
 	}
@@ -71,18 +73,18 @@ func TestDriftTellsWhatAllSignalsDid(t *testing.T) {
 	f := firstDrift(t, a, p)
 	for range 49 {
 		for _, renewed := range a.feed(p, 1) {
-			if renewed.Kind == StreamUpdated && renewed.Signal == f.Signal {
+			if renewed.Kind == finding.StreamUpdated && renewed.Signal == f.Signal {
 				f = renewed
 			}
 		}
 	}
 	units := int(f.At.Ordinal - f.Onset.Ordinal + 1)
-	for _, moved := range []Shift{shiftOf(t, f, "reward", "mean"), shiftOf(t, f, "reward", QuantityLikeActions)} {
+	for _, moved := range []finding.Shift{shiftOf(t, f, "reward", "mean"), shiftOf(t, f, "reward", signals.LikeActions)} {
 		if moved.Z < 4 || moved.Units != units || math.Abs(moved.CurrentMean-moved.BaselineMean-.3) > .15 {
 			t.Errorf("%+v, want a shift of .3 over %d units", moved, units)
 		}
 	}
-	for _, still := range []Shift{
+	for _, still := range []finding.Shift{
 		shiftOf(t, f, "action", "share of a"), shiftOf(t, f, "episode_length", "length"),
 		shiftOf(t, f, "observation.now_and_then", "mean"),
 	} {
@@ -96,7 +98,7 @@ func TestDriftTellsWhatAllSignalsDid(t *testing.T) {
 	if s := shiftOf(t, f, f.Signal, f.Effect.Quantity); !s.Drifted {
 		t.Errorf("%+v is not marked as drifted", s)
 	}
-	if !slices.IsSortedFunc(f.Shifts, func(a, b Shift) int { return bytes.Compare([]byte(a.Signal), []byte(b.Signal)) }) {
+	if !slices.IsSortedFunc(f.Shifts, func(a, b finding.Shift) int { return bytes.Compare([]byte(a.Signal), []byte(b.Signal)) }) {
 		t.Error("shifts are not sorted by signal")
 	}
 	if d := f.Return; d == nil || math.Abs(d.PerStep-.3*20) > 2 || math.Abs(d.Rest) > 1e-9 {
@@ -105,7 +107,10 @@ func TestDriftTellsWhatAllSignalsDid(t *testing.T) {
 }
 
 // Without a shift, the scores of all quantities have mean 0 and variance 1.
-func TestShiftsOfUnmovedSignals(t *testing.T) {
+func TestSimShiftsOfUnmovedSignals(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds of CPU")
+	}
 	const banks, windows, units = 6, 8, 40
 	sum, squares, n := map[string]float64{}, map[string]float64{}, map[string]float64{}
 	for seed := range uint64(banks) {
@@ -143,37 +148,37 @@ func TestDecompositionOfKnownChanges(t *testing.T) {
 	}
 	for name, test := range map[string]struct {
 		before, after returnMeans
-		want          Decomposition
+		want          finding.Decomposition
 	}{
 		"longer episodes": {
 			returnMeans{Return: 20, Length: 10, Actions: actions(50, 1, 50, 3)},
 			returnMeans{Return: 30, Length: 15, Actions: actions(75, 1, 75, 3)},
-			Decomposition{Change: 10, Length: 10},
+			finding.Decomposition{Change: 10, Length: 10},
 		},
 		"more for every action": {
 			returnMeans{Return: 20, Length: 10, Actions: actions(50, 1, 50, 3)},
 			returnMeans{Return: 25, Length: 10, Actions: actions(50, 1.5, 50, 3.5)},
-			Decomposition{Change: 5, PerStep: 5},
+			finding.Decomposition{Change: 5, PerStep: 5},
 		},
 		"more of the better action": {
 			returnMeans{Return: 20, Length: 10, Actions: actions(50, 1, 50, 3)},
 			returnMeans{Return: 25, Length: 10, Actions: actions(25, 1, 75, 3)},
-			Decomposition{Change: 5, ActionMix: 5},
+			finding.Decomposition{Change: 5, ActionMix: 5},
 		},
 		"an action that is new": {
 			returnMeans{Return: 10, Length: 10, Actions: actionRewards{"x": {100, 100}}},
 			returnMeans{Return: 20, Length: 10, Actions: actions(50, 1, 50, 3)},
-			Decomposition{Change: 10, ActionMix: 10},
+			finding.Decomposition{Change: 10, ActionMix: 10},
 		},
 		"no actions": {
 			returnMeans{Return: 20, Length: 10},
 			returnMeans{Return: 12, Length: 8},
-			Decomposition{Change: -8, Length: -3.5, PerStep: -4.5},
+			finding.Decomposition{Change: -8, Length: -3.5, PerStep: -4.5},
 		},
 		"a return that is not the sum of the rewards": {
 			returnMeans{Return: 20, Length: 10, Actions: actions(50, 1, 50, 3)},
 			returnMeans{Return: 26, Length: 10, Actions: actions(50, 1.5, 50, 3.5)},
-			Decomposition{Change: 6, PerStep: 5, Rest: 1},
+			finding.Decomposition{Change: 6, PerStep: 5, Rest: 1},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -293,7 +298,7 @@ func TestOldAlarmsShareTheirEvidence(t *testing.T) {
 	}
 	told, updates := 0, 0
 	for _, f := range a.feed(p, 1000) {
-		if f.Kind == StreamUpdated {
+		if f.Kind == finding.StreamUpdated {
 			updates++
 			if f.Shifts != nil {
 				told++

@@ -2,18 +2,18 @@ package bank
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"testing"
 
+	"github.com/rewardwatch/rewardwatch/detectors/finding"
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
 // rulesFound lists the findings of one signal as the state and the rule that it went to.
-func rulesFound(found []Finding, signal string) []string {
+func rulesFound(found []finding.Finding, signal string) []string {
 	var out []string
 	for _, f := range found {
-		if f.Signal == signal && f.Kind == StreamChanged {
+		if f.Signal == signal && f.Kind == finding.StreamChanged {
 			out = append(out, fmt.Sprintf("%s %s", f.To, f.Reason))
 		}
 	}
@@ -26,7 +26,7 @@ func TestFindingsFollowTheFaultRule(t *testing.T) {
 	cfg.Baseline.Units = 100
 	p, a := newBank(cfg), newAgent(310)
 	a.feed(p, 120)
-	var found []Finding
+	var found []finding.Finding
 	stuck := func(u *ingest.Unit) {
 		u.Reward, u.RewardQ10, u.RewardQ90, u.Return = ingest.Moments{}, -1.5, -1.5, -1.5*float64(u.Length)
 		u.LongestConstant, u.ConstantReward = u.Length, -1.5
@@ -47,42 +47,7 @@ func TestFindingsFollowTheFaultRule(t *testing.T) {
 			t.Errorf("%s: found %q, want %q", signal, got, want)
 		}
 	}
-	if s := stateOf(t, p, "reward"); s.State != OK {
+	if s := stateOf(t, p, "reward"); s.State != finding.OK {
 		t.Errorf("reward is %s (%s)", s.State, s.Fault)
-	}
-}
-
-// Two rules that hold by turns are one fault, told by the one that says more; the other is told when that has ended.
-func TestRulesThatHoldByTurnsDoNotFlap(t *testing.T) {
-	w := watch(newSensor(311, normal(-2, .7)), 300)
-	s := newSensor(312, normal(-2, .7))
-	var told []string
-	feed := func(units int) {
-		for range units {
-			rule := w.observe(s.unit())["reward"]
-			if len(told) == 0 || told[len(told)-1] != rule {
-				told = append(told, rule)
-			}
-		}
-	}
-	feed(1)
-	nonFinite := func(u *ingest.Unit) { u.Reward.Add(math.NaN()) }
-	s.edit = nonFinite
-	feed(10)
-	s.edit = func(u *ingest.Unit) {
-		switch {
-		case s.made%2 == 0:
-			u.Reward.Add(math.NaN())
-		case s.made%3 == 0:
-			u.LongestConstant, u.ConstantReward = 1000, -1.23
-		}
-	}
-	feed(200)
-	s.edit = nonFinite
-	feed(100)
-	s.edit = nil
-	feed(50)
-	if want := []string{"", FaultNonFinite, FaultConstant, FaultNonFinite, ""}; !slices.Equal(told, want) {
-		t.Errorf("told %q, want %q", told, want)
 	}
 }

@@ -8,12 +8,17 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fxamacker/cbor/v2"
+
+	"github.com/rewardwatch/rewardwatch/detectors/finding"
+	"github.com/rewardwatch/rewardwatch/detectors/gate"
+	"github.com/rewardwatch/rewardwatch/detectors/watch"
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// gated gives a bank with an accepted baseline of 500 units of version p1, made by next, and its only group.
-func gated(cfg Config, next func() *ingest.Unit) (*Policy, *group) {
-	cfg.Baseline.From = FromFile
+// gated returns a bank with an accepted baseline of 500 units of version p1, made by next, and its only group.
+func gated(cfg watch.Config, next func() *ingest.Unit) (*Policy, *group) {
+	cfg.Baseline.From = watch.FromFile
 	p := newBank(cfg)
 	for range cfg.Baseline.Units {
 		p.Learn(versioned(next(), "p1"))
@@ -33,7 +38,7 @@ func beside(u *ingest.Unit, version string) *ingest.Unit {
 	return versioned(u, version)
 }
 
-func gateOf(t *testing.T, p *Policy, version string) Gate {
+func gateOf(t *testing.T, p *Policy, version string) finding.Gate {
 	t.Helper()
 	for _, g := range shownGroup(p).Gates {
 		if g.Version == version {
@@ -41,7 +46,7 @@ func gateOf(t *testing.T, p *Policy, version string) Gate {
 		}
 	}
 	t.Fatalf("no gate of %s", version)
-	return Gate{}
+	return finding.Gate{}
 }
 
 // polled is what is found of versions of one kind that are polled after each unit.
@@ -60,30 +65,28 @@ func (p *polled) add(o polled) {
 func poll(l law, baseline, versions, longest int, shift float64, production bool) (out polled) {
 	sim := newSimulation(l, uint64(baseline), 71)
 	p, g := gated(episodes(20_000), sim.unit)
-	i, _ := g.find("return")
-	sim.shift = shift * g.Streams[i].find("return").SD / 20
+	i, _ := g.Find("return")
+	sim.shift = shift * g.Streams[i].Find("return").SD / 20
 	for v := range versions {
 		out.runs++
-		name, verdict := fmt.Sprint("v", v), NotEnoughData
-		for n := 1; n <= longest && verdict != Better && verdict != Worse; n++ {
+		name, verdict := fmt.Sprint("v", v), finding.NotEnoughData
+		for n := 1; n <= longest && verdict != finding.Better && verdict != finding.Worse; n++ {
 			for i := 0; production && i < 4; i++ {
 				p.Observe(versioned(sim.unit(), "p1"), time.Time{})
 			}
 			p.Observe(beside(sim.unit(), name), time.Time{})
-			t := g.trial(name, true)
-			if verdict = Worse; t.Worse == "" {
-				verdict, _ = t.verdict(t.judged(&g.cfg)[0], &g.cfg, 1)
-			}
-			if verdict == Better || verdict == Worse {
+			shown := g.gates.Shown(&g.cfg)
+			verdict = shown[len(shown)-1].Verdict
+			if verdict == finding.Better || verdict == finding.Worse {
 				out.units.Add(float64(n))
 			}
 		}
 		switch verdict {
-		case Better:
+		case finding.Better:
 			out.better++
-		case Worse:
+		case finding.Worse:
 			out.worse++
-		case Same:
+		case finding.Same:
 			out.same++
 		}
 	}
@@ -103,9 +106,9 @@ func (p polled) String() string {
 		p.units.Mean, p.units.SD()/math.Sqrt(float64(max(1, p.units.N))))
 }
 
-// A version that is as production is seldom found better or worse, though one looks after each unit: seldomer than gateError
+// A version that is as production is seldom found better or worse, though one looks after each unit: seldomer than gate.MeansError
 // by its mean, and by the tests no more often than they alarm, one time in N units.
-func TestGateOfTheSameVersion(t *testing.T) {
+func TestSimGateOfTheSameVersion(t *testing.T) {
 	const baselines, versions, longest = 8, 5, 600
 	for _, l := range laws()[:2] {
 		found := pollAll(l, baselines, versions, longest, 0)
@@ -114,13 +117,16 @@ func TestGateOfTheSameVersion(t *testing.T) {
 		within := func(alarms int, p float64) bool {
 			return float64(alarms)/runs <= p+3*math.Sqrt(p*(1-p)/runs)
 		}
-		if !within(found.better, gateError/2) || !within(found.worse, gateError/2+longest/20_000.) || found.same < found.runs/4 {
+		if !within(found.better, gate.MeansError/2) || !within(found.worse, gate.MeansError/2+longest/20_000.) || found.same < found.runs/4 {
 			t.Errorf("%s: %v", l.name, found)
 		}
 	}
 }
 
-func TestGateFindsWorseAndBetter(t *testing.T) {
+func TestSimGateFindsWorseAndBetter(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds of CPU")
+	}
 	for _, shift := range []float64{-.5, .5, -1} {
 		found := pollAll(laws()[0], 5, 5, 1000, shift)
 		t.Logf("%+g sd: %v", shift, found)
@@ -135,15 +141,18 @@ func TestGateFindsWorseAndBetter(t *testing.T) {
 }
 
 // What a shadow does leaves no trace in the state of production, bit by bit, nor in what is found of it.
-func TestShadowDoesNotTouchProduction(t *testing.T) {
-	for _, mode := range []string{OnNewVersionCompare, OnNewVersionRebaseline} {
-		run := func(withShadow bool) (ingest.Parts, []Finding) {
+func TestSimShadowDoesNotTouchProduction(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds of CPU")
+	}
+	for _, mode := range []string{watch.OnNewVersionCompare, watch.OnNewVersionRebaseline} {
+		run := func(withShadow bool) (ingest.Parts, []finding.Finding) {
 			cfg := episodes(20_000)
 			cfg.OnNewVersion = mode
 			production, shadow := newAgent(21), newAgent(22)
 			shadow.mean = -3
 			p := newBank(cfg)
-			var found []Finding
+			var found []finding.Finding
 			for i := range 700 {
 				if withShadow {
 					found = append(found, p.Observe(beside(shadow.unit(), "p2"), time.Time{})...)
@@ -154,7 +163,7 @@ func TestShadowDoesNotTouchProduction(t *testing.T) {
 				found = append(found, p.Observe(production.unit(), time.Time{})...)
 			}
 			if withShadow {
-				if g := gateOf(t, p, "p2"); g.Verdict != Worse || !g.Shadow {
+				if g := gateOf(t, p, "p2"); g.Verdict != finding.Worse || !g.Shadow {
 					t.Errorf("%s: the shadow is %s: %s", mode, g.Verdict, g.Why)
 				}
 			}
@@ -177,11 +186,11 @@ func TestShadowDoesNotTouchProduction(t *testing.T) {
 	}
 }
 
-// readable gives a part of a checkpoint as text, maps in the order of their keys.
+// readable returns a part of a checkpoint as text, maps in the order of their keys.
 func readable(t *testing.T, part []byte) string {
 	t.Helper()
 	var state any
-	if err := ingest.DecodeState(part, snapshotVersion, &state); err != nil {
+	if err := cbor.Unmarshal(part[1:], &state); err != nil {
 		t.Fatal(err)
 	}
 	return fmt.Sprint(state)
@@ -189,7 +198,7 @@ func readable(t *testing.T, part []byte) string {
 
 // A gate that was saved and restored, or evicted, goes on bit by bit.
 func TestGatesAreRestored(t *testing.T) {
-	run := func(between func(*Policy) *Policy) (Gate, string) {
+	run := func(between func(*Policy) *Policy) (finding.Gate, string) {
 		a := newAgent(31)
 		p, _ := gated(episodes(20_000), a.unit)
 		a.mean = -2.05
@@ -290,7 +299,7 @@ func TestGateWaitsWhereProductionMoves(t *testing.T) {
 		p.Observe(a.unit(), time.Time{})
 		p.Observe(beside(a.unit(), "p2"), time.Time{})
 	}
-	if g := gateOf(t, p, "p2"); g.Verdict != NotEnoughData || !strings.Contains(g.Why, "production has moved itself") {
+	if g := gateOf(t, p, "p2"); g.Verdict != finding.NotEnoughData || !strings.Contains(g.Why, "production has moved itself") {
 		t.Errorf("%s: %s", g.Verdict, g.Why)
 	}
 }
@@ -302,7 +311,7 @@ func TestGateInATelemetryFault(t *testing.T) {
 	for range 60 {
 		p.Observe(beside(a.unit(), "p2"), time.Time{})
 	}
-	if g := gateOf(t, p, "p2"); g.Verdict != NotEnoughData || g.Why != "return is in a telemetry fault (non_finite)" {
+	if g := gateOf(t, p, "p2"); g.Verdict != finding.NotEnoughData || g.Why != "return is in a telemetry fault (non_finite)" {
 		t.Errorf("%s: %s", g.Verdict, g.Why)
 	}
 }
@@ -321,10 +330,10 @@ func TestSidesOfSignals(t *testing.T) {
 			u.Numeric[0].Add(x)
 		}
 	}
-	for side, want := range map[string]Verdict{"below": Worse, "above": Better, "both": Same, "": Same} {
+	for side, want := range map[string]finding.Verdict{"below": finding.Worse, "above": finding.Better, "both": finding.Same, "": finding.Same} {
 		cfg := episodes(20_000)
 		if side != "" {
-			cfg.Guaranteed = []GivenMean{{Signal: "outcome.success", Mean: .5, Side: side}}
+			cfg.Guaranteed = []watch.GivenMean{{Signal: "outcome.success", Mean: .5, Side: side}}
 		}
 		rate = .5
 		a.shares = []float64{.5, .3, .2}
@@ -335,7 +344,7 @@ func TestSidesOfSignals(t *testing.T) {
 			p.Observe(beside(a.unit(), "p2"), time.Time{})
 		}
 		got := gateOf(t, p, "p2")
-		var outcome, action GateSignal
+		var outcome, action finding.GateSignal
 		for _, s := range got.Signals {
 			switch s.Signal {
 			case "outcome.success":
@@ -344,13 +353,13 @@ func TestSidesOfSignals(t *testing.T) {
 				action = s
 			}
 		}
-		if want == Same && outcome.Verdict != "" || want != Same && outcome.Verdict != want || outcome.AlarmAt == 0 {
+		if want == finding.Same && outcome.Verdict != "" || want != finding.Same && outcome.Verdict != want || outcome.AlarmAt == 0 {
 			t.Errorf("side %q: outcome %+v", side, outcome)
 		}
 		if action.Verdict != "" || action.AlarmAt == 0 || action.Quantity == "" {
 			t.Errorf("side %q: action %+v", side, action)
 		}
-		if got.Verdict != want && (want != Better || got.Verdict != Better) {
+		if got.Verdict != want && (want != finding.Better || got.Verdict != finding.Better) {
 			t.Errorf("side %q: %s: %s; return of %d units %s", side, got.Verdict, got.Why, len(g.Streams), got.Signals[0].Why)
 		}
 	}
@@ -365,7 +374,7 @@ func TestGateOfAConstantReturn(t *testing.T) {
 	for range 70 {
 		p.Observe(beside(a.unit(), "p2"), time.Time{})
 	}
-	if g := gateOf(t, p, "p2"); g.Verdict != Same {
+	if g := gateOf(t, p, "p2"); g.Verdict != finding.Same {
 		t.Errorf("at its constant: %s: %s", g.Verdict, g.Why)
 	}
 	value = 480
@@ -373,7 +382,7 @@ func TestGateOfAConstantReturn(t *testing.T) {
 		a.edit = func(u *ingest.Unit) { u.Return, u.Reward = value-float64(i%7), ingest.Moments{} }
 		p.Observe(beside(a.unit(), "p3"), time.Time{})
 	}
-	if g := gateOf(t, p, "p3"); g.Verdict != Worse {
+	if g := gateOf(t, p, "p3"); g.Verdict != finding.Worse {
 		t.Errorf("below it: %s: %s", g.Verdict, g.Why)
 	}
 }
@@ -383,7 +392,7 @@ func TestNewestVersionsAreCompared(t *testing.T) {
 	p, g := gated(episodes(20_000), a.unit)
 	for i, version := range []string{"a", "b", "c", "d", "a", "e"} {
 		p.Observe(beside(a.unit(), version), time.Time{})
-		if len(g.gates.Trials) != min(i+1, keptTrials) {
+		if len(g.gates.Trials) != min(i+1, gate.KeptTrials) {
 			t.Errorf("%d versions after %s", len(g.gates.Trials), version)
 		}
 	}
@@ -412,7 +421,7 @@ func TestWorseOutlivesItsGate(t *testing.T) {
 		p.Observe(beside(a.unit(), "bad"), time.Time{})
 	}
 	found := gateOf(t, p, "bad")
-	if found.Verdict != Worse || len(found.Signals) == 0 {
+	if found.Verdict != finding.Worse || len(found.Signals) == 0 {
 		t.Fatalf("%s: %s", found.Verdict, found.Why)
 	}
 	a.mean = -2
@@ -421,35 +430,29 @@ func TestWorseOutlivesItsGate(t *testing.T) {
 			p.Observe(beside(a.unit(), fmt.Sprint("v", from+i)), time.Time{})
 		}
 	}
-	others(0, keptTrials)
-	if g := gateOf(t, p, "bad"); g.Verdict != Worse || g.Why != found.Why || g.Ended != "other versions have come since" || len(g.Signals) == 0 {
+	others(0, gate.KeptTrials)
+	if g := gateOf(t, p, "bad"); g.Verdict != finding.Worse || g.Why != found.Why || g.Ended != "other versions have come since" || len(g.Signals) == 0 {
 		t.Errorf("pushed out: %+v", g)
 	}
-	others(keptTrials, 100)
+	others(gate.KeptTrials, 100)
 	p = restored(t, p)
 	g := p.groups[0]
-	if g := gateOf(t, p, "bad"); g.Verdict != Worse || g.Why != found.Why || g.Units != 200 || len(g.Signals) > 0 {
+	if g := gateOf(t, p, "bad"); g.Verdict != finding.Worse || g.Why != found.Why || g.Units != 200 || len(g.Signals) > 0 {
 		t.Errorf("long ago: %+v", g)
 	}
-	if n := len(g.gates.Ended); n != keptTrials+1 {
-		t.Errorf("%d gates that have ended are kept, want those of the %d versions before and the one that was worse", n, keptTrials)
+	if n := len(g.gates.Ended); n != gate.KeptTrials+1 {
+		t.Errorf("%d gates that have ended are kept, want those of the %d versions before and the one that was worse", n, gate.KeptTrials)
 	}
 	p.Observe(beside(a.unit(), "bad"), time.Time{})
-	if g := gateOf(t, p, "bad"); g.Verdict != Worse || g.Why != found.Why || g.Ended != "" || g.Units != 1 {
+	if g := gateOf(t, p, "bad"); g.Verdict != finding.Worse || g.Why != found.Why || g.Ended != "" || g.Units != 1 {
 		t.Errorf("one unit more: %+v", g)
 	}
-	if n := len(g.gates.Ended); n != keptTrials {
+	if n := len(g.gates.Ended); n != gate.KeptTrials {
 		t.Errorf("%d gates that have ended are kept", n)
 	}
 	p.Observe(versioned(a.unit(), "bad"), time.Time{})
-	if g := gateOf(t, p, "bad"); g.Verdict == Worse || g.Shadow {
+	if g := gateOf(t, p, "bad"); g.Verdict == finding.Worse || g.Shadow {
 		t.Errorf("it serves, which is compared anew: %+v", g)
-	}
-	for i := range 2 * keptWorse {
-		g.gates.Ended = retire(g.gates.Ended, Gate{Version: fmt.Sprint("w", i), Verdict: Worse}, "for a test")
-	}
-	if n := len(g.gates.Ended); n != keptWorse+keptTrials {
-		t.Errorf("%d gates that have ended are kept, want %d", n, keptWorse+keptTrials)
 	}
 }
 
@@ -469,12 +472,12 @@ func TestGateEndsWithItsBaseline(t *testing.T) {
 	r.means = map[string]float64{"p1": -2, "p2": -2.4}
 	r.run(p, 100, "p1")
 	r.run(p, 99, "p1", "p2")
-	if g := gateOf(t, p, "p2"); g.Verdict != Worse || g.Ended != "" || g.Units != 99 {
+	if g := gateOf(t, p, "p2"); g.Verdict != finding.Worse || g.Ended != "" || g.Units != 99 {
 		t.Errorf("beside production: %+v", g)
 	}
 	r.run(p, 1, "p2")
 	p = restored(t, p)
-	if g := gateOf(t, p, "p2"); g.Verdict != Worse || g.Ended != "policy_version p2 has a baseline of its own" || g.Units != 100 {
+	if g := gateOf(t, p, "p2"); g.Verdict != finding.Worse || g.Ended != "policy_version p2 has a baseline of its own" || g.Units != 100 {
 		t.Errorf("after it took over: %+v", g)
 	}
 	if g := shownGroup(p); g.Production != "p2" {
@@ -488,7 +491,7 @@ func TestGateEndsWithItsBaseline(t *testing.T) {
 
 // A canary that serves beside production, one unit in five, is compared with it, and judged with it as well.
 func TestCanary(t *testing.T) {
-	for mean, want := range map[float64]Verdict{-2: Same, -2.3: Worse, -1.7: Better} {
+	for mean, want := range map[float64]finding.Verdict{-2: finding.Same, -2.3: finding.Worse, -1.7: finding.Better} {
 		a := newAgent(41)
 		p, _ := gated(episodes(20_000), a.unit)
 		for i := range 3000 {

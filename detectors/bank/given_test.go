@@ -4,6 +4,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/rewardwatch/rewardwatch/detectors/finding"
+	"github.com/rewardwatch/rewardwatch/detectors/watch"
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
@@ -23,17 +25,17 @@ func TestGivenMeanIsWatched(t *testing.T) {
 		u.Numeric = append(u.Numeric, m)
 	}
 	cfg := episodes(2000)
-	cfg.Guaranteed = []GivenMean{{Signal: "outcome.sale", Mean: .3, Side: "below"}}
+	cfg.Guaranteed = []watch.GivenMean{{Signal: "outcome.sale", Mean: .3, Side: "below"}}
 	p := newBank(cfg)
 	if found := alarmsIn(a.feed(p, 700)); len(found) > 0 {
 		t.Fatalf("false alarms of %v", found)
 	}
-	i, _ := p.groups[0].find("outcome.sale")
-	test := p.groups[0].Streams[i].find("mean").Given.Test
+	i, _ := p.groups[0].Find("outcome.sale")
+	test := givenOf(p.groups[0].Streams[i].Find("mean")).Test
 	if test == nil || test.N < 2000 {
 		t.Fatalf("armed for one false alarm in less than the budget: %+v", test)
 	}
-	if s := stateOf(t, p, "outcome.sale"); !slices.Contains(s.Armed, DetectorGuaranteed) {
+	if s := stateOf(t, p, "outcome.sale"); !slices.Contains(s.Armed, finding.DetectorGuaranteed) {
 		t.Errorf("armed: %v", s.Armed)
 	}
 	p = restored(t, p)
@@ -41,16 +43,16 @@ func TestGivenMeanIsWatched(t *testing.T) {
 	a.feed(p, 60)
 	s := stateOf(t, p, "outcome.sale")
 	for _, d := range s.Detectors {
-		if d.Detector == DetectorGuaranteed && d.Score < .99 {
+		if d.Detector == finding.DetectorGuaranteed && d.Score < .99 {
 			t.Errorf("after 60 units without a sale the guaranteed test stands at %.2f of its threshold", d.Score)
 		}
 	}
-	if s.State != Drift {
+	if s.State != finding.Drift {
 		t.Errorf("outcome is %s", s.State)
 	}
 	rate = .3
 	a.feed(p, 2000)
-	if s := stateOf(t, p, "outcome.sale"); s.State != OK {
+	if s := stateOf(t, p, "outcome.sale"); s.State != finding.OK {
 		t.Errorf("2,000 units after the rate came back the outcome is %s", s.State)
 	}
 }

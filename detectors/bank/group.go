@@ -6,230 +6,198 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rewardwatch/rewardwatch/detectors/baseline"
+	"github.com/rewardwatch/rewardwatch/detectors/battery"
+	"github.com/rewardwatch/rewardwatch/detectors/blocks"
+	"github.com/rewardwatch/rewardwatch/detectors/budget"
+	"github.com/rewardwatch/rewardwatch/detectors/fault"
+	"github.com/rewardwatch/rewardwatch/detectors/finding"
+	"github.com/rewardwatch/rewardwatch/detectors/gate"
+	"github.com/rewardwatch/rewardwatch/detectors/signals"
+	"github.com/rewardwatch/rewardwatch/detectors/stream"
+	"github.com/rewardwatch/rewardwatch/detectors/watch"
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// maxGroupSignals bounds the streams of one group; later signals are not followed.
+// maxGroupSignals bounds the streams of one group. Later signals are not followed.
 const maxGroupSignals = 512
 
-// group is the bank of one group: its streams, the baseline they share, and where they stand. Exported fields are its
-// snapshot.
+// group is the bank of one group: its streams, the baseline they share, and their state. Exported fields are saved.
+//
+// It is large because a unit changes most of it at once, and because a finding, a save and an eviction have to agree on
+// its contents. Parts with a lifetime of their own are types in other packages.
 type group struct {
-	Key     ingest.Group
-	Number  int       // of the policy's groups in order of first unit, from 1 on; 0 of one that is warming up beside another
-	Streams []*stream // sorted by signal
-	Warmup  warmup
+	Key             ingest.Group
+	Number          int // of the policy's groups in order of first unit, from 1 on; 0 for one that warms up in parallel
+	battery.Battery     // Join is only for trials, as unit also ends warm-ups; Branches only for groups in memory, see branchCount
+	Warmup          baseline.Warmup
 
-	Seen      int64  // units seen; the ordinal of the next one
-	Blocks    blocks // where no episode ends
-	Newcomers newcomers
-	LastTS    int64
-	Versions  versions
-	Trail     trail
+	Seen     int64 // units seen; the ordinal of the next one
+	LastTS   int64
+	Versions versions
+	Trail    trail
 
-	Baseline BaselineRef
+	Baseline finding.BaselineRef
 	FrozenAt time.Time
 	FrozenTS int64
-	Promise  Promise
+	Promise  finding.Promise
 	Share    float64 // of the policy's budget of false alarms, 0 before the first freeze
 
-	ActionKind  ingest.ActionKind // of the baseline
-	Categories  []string          // of the baseline, the commonest first, at most shownActions
-	BaseActions map[string]int64  // counts of the baseline by category
+	Categories  []string         // of the baseline, the commonest first, at most stream.ShownActions
+	BaseActions map[string]int64 // counts of the baseline by category
 	LastActions recentActions
-	LikeActions *likeActions // of the baseline; nil where its actions tell nothing of rewards
+	LikeActions *likeActions // of the baseline; nil if its actions carry no information on rewards
 	Explained   int64        // ordinal of the unit at which an old alarm was last explained
 
-	Delivery delivery
+	Line line // the succession of baselines before the current one
 
-	Line line // which baselines there were before
+	gates gate.Gates // a separate part of the checkpoint
 
-	gates gates // a part of the checkpoint of its own
-
-	Unjudged string // FaultSilent or FaultEndless while the group cannot be judged, else ""
+	Unjudged string // fault.Silent or fault.NoEpisodeEnds while the group cannot be judged, else ""
 
 	Incident bool // an alarm has fired and the group has not gone quiet since
 	Quiet    int  // units in a row without an open alarm, while Incident
 
+	Probation probation // of the incident, if its baseline is provisional
+
 	Positive, Negative float64
 	Rewards            int64
 
-	cfg          Config
+	cfg          watch.Config
 	limit        *StreamLimit
-	calibrations *Calibrations
-	arrived      time.Time     // wall clock of the last unit, for silence
-	changed      bool          // since it was saved
-	saves        int           // that have it as it is, up to 2
-	saved        *frozen       // what is saved of what does not change between baselines, nil where nothing is
-	shown        *GroupSummary // nil where the group has changed since it was summarized
+	calibrations *budget.Calibrations
+	arrived      time.Time             // wall clock of the last unit, for silence
+	came         bool                  // a unit has come since the group was restored
+	used         time.Time             // latest time of the last unit before the restore, if units have no clock; else zero
+	changed      bool                  // since the last save
+	saved        *frozen               // the saved form of what changes only with the baseline, nil if nothing is saved
+	shown        *finding.GroupSummary // nil if the group has changed since it was summarized
+	offered      bool                  // to readers, in its current state
 
-	resident                  *list.Element // of the groups in memory
-	away                      *away         // not nil while it is evicted: see stub
-	gatesSaved                bool          // the checkpoint has a part of the gates
+	resident                  *list.Element // in the list of groups in memory
+	away                      *away         // set while the group is evicted: see stub
+	gatesSaved                bool          // the checkpoint has a part for the gates
 	runningBytes, frozenBytes int           // of its parts
-
-	actionShares *actionShares // of Categories
-	scratch      scratch
-	rules        []string // in force at the unit at hand, by stream; the memory is used again
 }
 
-// scratch is memory for the readings of one unit, which is used again for the next. Each goroutine has its own.
-type scratch struct {
-	values []reading
-	hits   []int64 // of the actions that are judged
-}
-
-// actionCounts are the categories of one unit.
-type actionCounts []ingest.Count
-
-func newGroup(key ingest.Group, cfg Config, limit *StreamLimit, calibrations *Calibrations) *group {
+func newGroup(key ingest.Group, cfg watch.Config, limit *StreamLimit, calibrations *budget.Calibrations) *group {
 	return &group{
-		Key: key, cfg: cfg, limit: limit, calibrations: calibrations, actionShares: newActionShares(nil),
+		Key: key, cfg: cfg, limit: limit, calibrations: calibrations, Battery: battery.New(),
 		changed: true,
 	}
 }
 
-// touch notes that the group changes: it is to be saved, and summarized, anew.
-func (g *group) touch() { g.changed, g.shown = true, nil }
+// touch marks the group as changed: it has to be saved and summarized again.
+func (g *group) touch() { g.changed, g.shown, g.offered = true, nil, false }
 
-// find gives the place of a signal's stream, and whether there is one.
-func (g *group) find(signal string) (at int, found bool) {
-	return slices.BinarySearchFunc(g.Streams, signal, func(s *stream, name string) int {
-		return strings.Compare(s.Signal, name)
-	})
-}
-
-// stream finds the stream of a signal, or starts it; nil where the signal is not to be followed.
-func (g *group) stream(signal string) *stream {
-	i, found := g.find(signal)
+// stream returns the stream of a signal. It starts the stream if there is none; nil if the signal is not to be
+// followed.
+func (g *group) stream(signal string) *stream.Stream {
+	i, found := g.Find(signal)
 	if found {
 		return g.Streams[i]
 	}
 	if len(g.Streams) >= maxGroupSignals || !g.cfg.Follows(signal) || !g.limit.take() {
 		return nil
 	}
-	s := &stream{Signal: strings.Clone(signal)}
+	s := &stream.Stream{Signal: strings.Clone(signal)}
 	g.Streams = slices.Insert(g.Streams, i, s)
 	return s
 }
 
-// observe folds one unit in and returns what it changed. A unit that is judged is presented before.
-func (g *group) observe(u *ingest.Unit, now time.Time, present func(*ingest.Unit)) []Finding {
-	if rule := g.otherUnits(u); rule != "" {
-		return g.show(u, rule, now)
+// Observe folds one unit in and returns the resulting findings. It calls present before the unit is judged.
+func (g *group) Observe(u *ingest.Unit, now time.Time, present func(*ingest.Unit)) []finding.Finding {
+	if g.Baseline.ID != "" {
+		if rule := g.OtherUnits(u); rule != "" {
+			return g.show(u, rule, now)
+		}
 	}
 	if u = g.unit(u); u == nil {
 		return nil
 	}
 	present(u)
 	at := g.enter(u, now)
-	defer func() { g.Trail.prune(g.Streams) }() // of the streams that there are then
-	values := g.readings(u, &g.scratch)
+	defer func() { g.Trail.prune(g.Streams) }() // of the streams that exist by then
+	values := g.Readings(u, nil)
 	g.startStreams(u, values)
 	g.Unjudged = ""
-	rules := g.faults(u)
-	if early := g.Newcomers.early(u); !early {
+	rules := g.Faults(u)
+	if early := g.Newcomers.Early(u); !early {
 		g.feed(values, rules, at.Ordinal)
-		g.witness(u, values, rules)
+		g.gates.Witness(u, values, &g.Battery, rules)
 	}
 	found := g.judge(rules, at)
 	if g.quiet() {
-		found = append(found, Finding{Kind: GroupQuiet, Group: g.Key, At: at})
+		found = append(found, finding.Finding{Kind: finding.GroupQuiet, Group: g.Key, At: at})
 	}
-	if !g.Warmup.Done && !g.Incident && g.learns() { // never from the units of an open incident
+	if g.collects() {
 		g.collect(u, values, rules)
 	}
+	found = append(found, g.review(at)...)
 	if g.Warmup.Done && !g.Incident {
 		g.collectLate(u, values, rules)
 	}
 	return found
 }
 
-// unit gives what is judged where a unit has come: itself, or the block that it completes, nil where that is not whole.
-// A warm-up of blocks is let go of where an episode ends after all.
+// unit returns the unit to judge: the unit itself, or the block that it completes, nil if that is not complete. A
+// warm-up of blocks is dropped if an episode ends after all.
 func (g *group) unit(u *ingest.Unit) *ingest.Unit {
 	if u.End == ingest.EndBlock {
 		return g.block(u)
 	}
 	if g.Blocks.Size > 0 {
-		g.Blocks = blocks{}
+		g.Blocks = blocks.Joiner{}
 		g.forgetWarmup()
 	}
 	return u
 }
 
-// enter gives the unit its ordinal and keeps what later findings need to know of it.
-func (g *group) enter(u *ingest.Unit, now time.Time) UnitRef {
+// enter assigns the unit its ordinal and records what later findings need of it.
+func (g *group) enter(u *ingest.Unit, now time.Time) finding.UnitRef {
 	at := g.ref(u)
 	g.Seen++
-	if wait := now.Sub(g.arrived); g.Unjudged == FaultSilent && !g.arrived.IsZero() {
+	if wait := now.Sub(g.arrived); g.Unjudged == fault.Silent && !g.arrived.IsZero() {
 		g.Warmup.LongestWait = max(g.Warmup.LongestWait, wait) // it was no silence after all
 	}
-	g.arrived = now
+	g.arrived, g.came = now, true
 	g.LastTS = max(g.LastTS, u.EndTS)
 	g.Positive += u.Reward.Positive
 	g.Negative += u.Reward.Negative
 	g.Rewards += u.Reward.N
-	g.Versions.see(u.Versions, at.Ordinal)
+	g.Versions.see(u.Versions, at)
 	g.Trail.add(at, u)
 	g.LastActions.add(at.Ordinal, u.Actions)
 	return at
 }
 
-// ref is how findings refer to the unit at hand.
-func (g *group) ref(u *ingest.Unit) UnitRef {
-	return UnitRef{Ordinal: g.Seen, Agent: u.Agent, Episode: u.Episode, Pos: u.Pos, First: u.First, TS: u.EndTS}
+// ref returns the reference by which findings name the current unit.
+func (g *group) ref(u *ingest.Unit) finding.UnitRef {
+	return finding.UnitRef{Ordinal: g.Seen, Agent: u.Agent, Episode: u.Episode, Pos: u.Pos, First: u.First, TS: u.EndTS}
 }
 
-// otherUnits gives the fault that shows where a unit is of another kind than those of the baseline, "" where it is not:
-// episodes have stopped ending, or have begun to end, or agents no longer live long enough for blocks of their own.
-func (g *group) otherUnits(u *ingest.Unit) string {
-	block, blocks := u.End == ingest.EndBlock, g.Blocks.Size > 0
-	switch {
-	case g.Baseline.ID == "":
-		return ""
-	case block && !blocks:
-		return FaultEndless
-	case blocks && !block:
-		return FaultEnding
-	case u.Mixed && !g.Blocks.Mixed:
-		return FaultMixed
-	}
-	return ""
-}
-
-// show keeps the values of a unit of another kind than the baseline's for the current distributions. It is not judged.
-func (g *group) show(u *ingest.Unit, rule string, now time.Time) []Finding {
+// show adds the values of a unit of another kind than the baseline's to the current distributions. The unit is not
+// judged.
+func (g *group) show(u *ingest.Unit, rule string, now time.Time) []finding.Finding {
 	at := g.enter(u, now)
 	defer g.Trail.prune(g.Streams)
-	for _, r := range g.readings(u, &g.scratch) {
-		if i, found := g.find(r.signal); found && r.quantity == mainQuantity(r.signal) {
-			g.Streams[i].quantity(r.quantity).show(r.x)
+	for _, r := range g.Readings(u, nil) {
+		if i, found := g.Find(r.Signal); found && r.Quantity == signals.MainQuantity(r.Signal) {
+			g.Streams[i].Quantity(r.Quantity).Show(r.X)
 		}
 	}
 	return g.unjudged(rule, at)
 }
 
-// readings lists the quantities of a unit, the shares of the baseline's actions included. They are valid until the
-// memory is used again.
-func (g *group) readings(u *ingest.Unit, with *scratch) []reading {
-	with.values = g.learntReadings(u, readings(u, with.values[:0]))
-	if g.ActionKind == ingest.ActionCategory {
-		with.values = slices.DeleteFunc(with.values, func(r reading) bool { return r.signal == actionSignal })
-		g.actionShares.among(u.Actions, u.EndTS, with)
-	}
-	return with.values
-}
-
-// startStreams makes sure that every signal of the unit has its stream, those without a finite value included.
-func (g *group) startStreams(u *ingest.Unit, values []reading) {
+// startStreams makes sure that every signal of the unit has its stream, including signals without a finite value.
+func (g *group) startStreams(u *ingest.Unit, values []stream.Reading) {
 	for i, r := range values {
-		if i == 0 || r.signal != values[i-1].signal {
-			g.stream(r.signal)
+		if i == 0 || r.Signal != values[i-1].Signal {
+			g.stream(r.Signal)
 		}
 	}
 	if len(u.Actions) > 0 {
-		g.stream(actionSignal)
+		g.stream(signals.Action)
 	}
 	if u.Reward.NonFinite > 0 {
 		g.stream("reward")
@@ -242,74 +210,62 @@ func (g *group) startStreams(u *ingest.Unit, values []reading) {
 	}
 }
 
-// faults applies the fault rules and gives the rule in force for each stream, "" for none.
-func (g *group) faults(u *ingest.Unit) []string {
-	rules := g.rules[:0]
-	for _, s := range g.Streams {
-		rules = append(rules, s.checkFault(u, g.ActionKind))
-	}
-	g.rules = rules
-	g.Delivery.observe(u)
-	g.shareFaults(rules)
-	return rules
-}
-
-// feed gives the unit's values to the tests; a fault suspends those of its stream.
-func (g *group) feed(values []reading, rules []string, ordinal int64) {
+// feed passes the unit's values to the tests. A fault suspends those of its stream.
+func (g *group) feed(values []stream.Reading, rules []string, ordinal int64) {
 	stream, next := -1, 0 // quantities of a stream come in a row, most in the order in which the stream holds them
 	for _, r := range values {
-		if stream < 0 || g.Streams[stream].Signal != r.signal {
-			i, found := g.find(r.signal)
+		if stream < 0 || g.Streams[stream].Signal != r.Signal {
+			i, found := g.Find(r.Signal)
 			if !found {
 				continue
 			}
 			stream, next = i, 0
 		}
 		s := g.Streams[stream]
-		if next >= len(s.Quantities) || s.Quantities[next].Name != r.quantity {
-			next = s.place(r.quantity)
+		if next >= len(s.Quantities) || s.Quantities[next].Name != r.Quantity {
+			next = s.Place(r.Quantity)
 		}
 		q := s.Quantities[next]
 		next++
-		if q.Name == mainQuantity(s.Signal) {
-			q.show(r.x)
+		if q.Name == signals.MainQuantity(s.Signal) {
+			q.Show(r.X)
 		}
-		if rules[stream] == "" && g.sound(q, rules) {
-			q.observe(r, ordinal, g.Incident)
+		if rules[stream] == "" && g.Sound(q, rules) {
+			q.Observe(r, ordinal, g.Incident)
 		}
 	}
 }
 
-// collect keeps the unit for the next baseline, but for the values of streams with a fault.
-func (g *group) collect(u *ingest.Unit, values []reading, rules []string) {
-	g.Delivery.learn()
+// collect adds the unit to the next baseline, except for the values of streams with a fault.
+func (g *group) collect(u *ingest.Unit, values []stream.Reading, rules []string) {
+	g.Delivery.Learn()
 	g.keep(u, values, rules)
 }
 
-// keep is collect for a unit whose delivery has been learnt from.
-func (g *group) keep(u *ingest.Unit, values []reading, rules []string) {
+// keep does the work of collect for a unit that the delivery rules have already learnt from.
+func (g *group) keep(u *ingest.Unit, values []stream.Reading, rules []string) {
 	for _, r := range values {
-		if i, found := g.find(r.signal); found && rules[i] == "" && !isLearnt(r.quantity) {
-			q := g.Streams[i].quantity(r.quantity)
-			q.Warm = append(q.Warm, observed{int32(g.Warmup.Units), r.x, r.steps})
+		if i, found := g.Find(r.Signal); found && rules[i] == "" && !stream.IsLearnt(r.Quantity) {
+			q := g.Streams[i].Quantity(r.Quantity)
+			q.Warm = append(q.Warm, stream.Observed{Unit: int32(g.Warmup.Units), X: r.X, Steps: r.Steps})
 		}
 	}
 	for i, s := range g.Streams {
 		if rules[i] == "" {
-			s.learn(u)
+			s.Fault.Learn(s.Signal, u)
 		}
 	}
-	g.Warmup.collect(u, g.Newcomers.age(u.Agent))
+	g.Warmup.Collect(u, g.Newcomers.Age(u.Agent), g.Seen-1)
 	if u.End == ingest.EndBlock {
 		g.keepBlock(g.faultless(u, rules))
-	} else if i, found := g.find("reward"); found && rules[i] == "" {
-		g.Warmup.keepProfile(u)
+	} else if i, found := g.Find("reward"); found && rules[i] == "" {
+		g.Warmup.KeepProfile(u)
 	}
 }
 
-// judge moves every stream to the state that the unit has put it in.
-func (g *group) judge(rules []string, at UnitRef) []Finding {
-	var found []Finding
+// judge moves every stream to the state that follows from the unit.
+func (g *group) judge(rules []string, at finding.UnitRef) []finding.Finding {
+	var found []finding.Finding
 	for i, s := range g.Streams {
 		f, changed := g.judgeStream(s, rules[i], at)
 		if changed {
@@ -319,151 +275,157 @@ func (g *group) judge(rules []string, at UnitRef) []Finding {
 	return found
 }
 
-func (g *group) judgeStream(s *stream, rule string, at UnitRef) (Finding, bool) {
+func (g *group) judgeStream(s *stream.Stream, rule string, at finding.UnitRef) (finding.Finding, bool) {
 	from, alarmed, renewed := s.State, s.Alarmed, false
 	switch {
 	case rule != "":
-		s.State = TelemetryFault
-	case from == TelemetryFault && s.Alarmed:
-		s.State = Drift
-	case from == TelemetryFault, from == WarmingUp && g.Baseline.ID != "": // a learnt quantity may have proved itself
-		s.State = s.settled()
+		s.State = finding.TelemetryFault
+	case from == finding.TelemetryFault && s.Alarmed:
+		s.State = finding.Drift
+	case from == finding.TelemetryFault, from == finding.WarmingUp && g.Baseline.ID != "": // a learnt quantity may have been validated
+		s.State = s.Settled()
 	}
 	switch s.State {
-	case OK:
+	case finding.OK:
 		g.watch(s, at)
-	case Drift:
+	case finding.Drift:
 		renewed = g.followUp(s, at)
 	}
-	if s.State == OK && !alarmed && g.Delivery.standsBy() != "" { // never instead of an alarm, nor of its end
-		s.State = TelemetryFault
+	if s.State == finding.OK && !alarmed && g.Delivery.StandsBy() != "" { // never in place of an alarm or of its end
+		s.State = finding.TelemetryFault
 	}
 	switch {
 	case g.moved(s, from):
-		return g.finding(StreamChanged, s, from, at), true
+		return g.finding(finding.StreamChanged, s, from, at), true
 	case renewed:
-		return g.finding(StreamUpdated, s, from, at), true
+		return g.finding(finding.StreamUpdated, s, from, at), true
 	}
-	return Finding{}, false
+	return finding.Finding{}, false
 }
 
-// watch alarms when a branch has reached its threshold.
-func (g *group) watch(s *stream, at UnitRef) {
-	if !s.reached() {
+// watch raises an alarm if a branch has reached its threshold.
+func (g *group) watch(s *stream.Stream, at finding.UnitRef) {
+	if !s.Reached() {
 		return
 	}
-	top, names := s.leading()
+	top, names := s.Leading()
 	s.Alert = g.describe(s, top, names, at)
-	s.alarm(at.Ordinal)
-	g.Incident, g.Quiet = true, 0
+	s.Alert.Improvement = g.improvement(s)
+	s.Alarm(at.Ordinal)
+	g.open(g.baseline(s), at)
 }
 
-// followUp resolves a drift that is over, and renews what is known of one that goes on, which it reports.
-func (g *group) followUp(s *stream, at UnitRef) (renewed bool) {
-	top, names := s.leading()
-	if s.recovered(top.score) {
-		s.State, s.Alarmed = OK, false
+// followUp resolves a drift that is over. If it goes on, followUp measures it again and reports whether it did.
+func (g *group) followUp(s *stream.Stream, at finding.UnitRef) (renewed bool) {
+	top, names := s.Leading()
+	if s.Recovered(top.Score) {
+		s.State, s.Alarmed = finding.OK, false
 		return false
 	}
 	if !renews(at.Ordinal - s.AlarmedAt) {
 		return false
 	}
-	s.Alert.Score = top.score
-	s.Alert.Detectors = names
-	if q := s.find(s.Alert.Quantity); q != nil {
-		s.Alert.Effect, s.Alert.Histogram = s.effect(q, s.Alert.Onset.Ordinal)
-	}
-	// Of units that lie further back than the trail only what was told before is known.
-	s.Alert.Offsets = byPartition(ingest.Widen(s.Alert.Offsets, g.Trail.offsets(s.Alert.Onset, g.Trail.Next-1)...))
+	s.Alert.Score, s.Alert.Detectors = top.Score, names
+	g.renew(s, at)
 	return true
 }
 
-// renews says how many units after an alarm its effect is measured anew.
+// renew measures again how far a stream with an alarm has moved.
+func (g *group) renew(s *stream.Stream, at finding.UnitRef) {
+	if q := s.Find(s.Alert.Quantity); q != nil {
+		s.Alert.Effect, s.Alert.Histogram = s.Effect(q, s.Alert.Onset.Ordinal)
+	}
+	s.Alert.Improvement = g.improvement(s)
+	// For units beyond the trail, only the ranges reported before are known.
+	s.Alert.Offsets = byPartition(ingest.Widen(s.Alert.Offsets, g.Trail.offsets(s.Alert.Onset, at.Ordinal)...))
+}
+
+// renews reports whether the effect of an alarm is measured again after so many units.
 func renews(units int64) bool {
 	return units == 20 || units == 50 || units > 0 && units%100 == 0
 }
 
-// quiet counts the units after the last alarm of an incident has resolved, and restarts the detectors from zero when
-// there were enough of them: a renewal, so that incidents come no more often than first alarms.
+// quiet counts the units after the last alarm of an incident has resolved. After enough of them it restarts the
+// detectors from zero: a renewal, so that incidents are no more frequent than first alarms.
 func (g *group) quiet() bool {
 	if !g.Incident {
 		return false
 	}
-	if slices.ContainsFunc(g.Streams, func(s *stream) bool { return s.Alarmed }) {
+	if slices.ContainsFunc(g.Streams, func(s *stream.Stream) bool { return s.Alarmed }) {
 		g.Quiet = 0
 		return false
 	}
-	if g.Quiet++; g.Quiet <= resolveUnits {
+	if g.Quiet++; g.Quiet <= stream.ResolveUnits {
 		return false
 	}
-	g.Incident, g.Quiet = false, 0
+	g.Incident, g.Quiet, g.Probation = false, 0, probation{}
 	for _, s := range g.Streams {
-		s.reset()
+		s.Reset()
 	}
 	return true
 }
 
-// finding reports a stream as it now stands.
-func (g *group) finding(kind Kind, s *stream, from State, at UnitRef) Finding {
-	f := Finding{Kind: kind, Group: g.Key, Signal: s.Signal, From: from, To: s.State, Reason: g.rule(s), At: at}
-	if s.State == Drift || from == Drift {
-		f.alert(s.Alert, g.baseline(s))
-		f.Promise = g.Promise
+// finding reports the current state of a stream.
+func (g *group) finding(kind finding.Kind, s *stream.Stream, from finding.State, at finding.UnitRef) finding.Finding {
+	f := finding.Finding{Kind: kind, Group: g.Key, Signal: s.Signal, From: from, To: s.State, Reason: g.rule(s), At: at}
+	if s.State == finding.Drift || from == finding.Drift {
+		s.Alert.Tell(&f, g.baseline(s))
+		f.Promise, f.Provisional = g.Promise, g.Probation.On
 	}
-	if s.State == Drift {
+	if s.State == finding.Drift {
 		g.explain(&f, s.AlarmedAt)
 	}
-	if s.State == WarmingUp {
+	if s.State == finding.WarmingUp {
 		f.Reason = g.missing(s)
 	}
 	return f
 }
 
-// moved reports whether a stream is in another state than before, or in a fault by another rule, which it notes.
-func (g *group) moved(s *stream, from State) bool {
+// moved reports whether a stream has changed its state, or the rule of its fault, which it records.
+func (g *group) moved(s *stream.Stream, from finding.State) bool {
 	told := s.Told
 	s.Told = ""
-	if s.State == TelemetryFault {
+	if s.State == finding.TelemetryFault {
 		s.Told = g.rule(s)
 	}
 	return s.State != from || s.Told != told
 }
 
-// rule gives the rule of the fault that a stream is in, "" for none.
-func (g *group) rule(s *stream) string {
+// rule returns the rule of the fault that a stream is in, "" for none.
+func (g *group) rule(s *stream.Stream) string {
 	switch {
-	case s.Fault.Rule != "" || s.State != TelemetryFault:
+	case s.Fault.Rule != "" || s.State != finding.TelemetryFault:
 		return s.Fault.Rule
 	case s.Fault.Shared != "":
 		return s.Fault.Shared
 	case g.Unjudged != "":
 		return g.Unjudged
 	}
-	return g.Delivery.standsBy()
+	return g.Delivery.StandsBy()
 }
 
-// silence says that nothing has come for too long.
-func (g *group) silence(now time.Time) []Finding {
+// silence reports that nothing has arrived for too long.
+func (g *group) silence(now time.Time) []finding.Finding {
 	if at := g.silentAt(); at.IsZero() || now.Before(at) {
 		return nil
 	}
-	return g.unjudged(FaultSilent, g.Trail.last())
+	return g.unjudged(fault.Silent, g.Trail.last())
 }
 
-// unjudged shows all streams of the group in a fault until its next finished unit. The detectors stay as they are: what
-// they find must not depend on when the units arrived. A unit that is not judged ends a silence, but no silence ends what
-// such units are told for.
-func (g *group) unjudged(rule string, at UnitRef) []Finding {
-	if g.Unjudged == rule || g.Unjudged != "" && rule == FaultSilent {
+// unjudged puts all streams of the group into a fault until its next finished unit. It leaves the detectors unchanged:
+// their findings must not depend on when units arrive. A unit that is not judged ends a silence, but a silence does not
+// end the fault of units that are not judged.
+func (g *group) unjudged(rule string, at finding.UnitRef) []finding.Finding {
+	if g.Unjudged == rule || g.Unjudged != "" && rule == fault.Silent {
 		return nil
 	}
 	g.Unjudged = rule
-	var found []Finding
+	var found []finding.Finding
 	for _, s := range g.Streams {
 		from := s.State
-		s.State = TelemetryFault
+		s.State = finding.TelemetryFault
 		if g.moved(s, from) {
-			found = append(found, g.finding(StreamChanged, s, from, at))
+			found = append(found, g.finding(finding.StreamChanged, s, from, at))
 		}
 	}
 	return found

@@ -4,29 +4,34 @@ import (
 	"math"
 	"slices"
 
+	"github.com/rewardwatch/rewardwatch/detectors/baseline"
+	"github.com/rewardwatch/rewardwatch/detectors/budget"
+	"github.com/rewardwatch/rewardwatch/detectors/finding"
+	"github.com/rewardwatch/rewardwatch/detectors/signals"
+	"github.com/rewardwatch/rewardwatch/detectors/stream"
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// A signal that first appears after the baseline was accepted gets a baseline of its own when it has been seen in as many
-// units, and draws on the reserve of the policy's budget: no threshold that is armed moves for it.
+// A signal that first appears after the baseline was accepted gets its own baseline once it has been seen in as many
+// units. It draws on the reserve of the policy's budget: no armed threshold moves for it.
 
-// collectLate keeps the unit's values of signals that the baseline does not have.
-func (g *group) collectLate(u *ingest.Unit, values []reading, rules []string) {
+// collectLate keeps the unit's values of signals that are missing from the baseline.
+func (g *group) collectLate(u *ingest.Unit, values []stream.Reading, rules []string) {
 	for i, s := range g.Streams {
-		if s.InBaseline || rules[i] != "" || s.Signal == actionSignal {
+		if s.InBaseline || rules[i] != "" || s.Signal == signals.Action {
 			continue // the kind of the actions is that of the baseline
 		}
 		seen := false
 		for _, r := range values {
-			if r.signal == s.Signal {
-				q := s.quantity(r.quantity)
-				q.Warm = append(q.Warm, observed{int32(s.LateUnits), r.x, r.steps})
+			if r.Signal == s.Signal {
+				q := s.Quantity(r.Quantity)
+				q.Warm = append(q.Warm, stream.Observed{Unit: int32(s.LateUnits), X: r.X, Steps: r.Steps})
 				seen = true
 			}
 		}
 		if seen {
 			g.keepGiven(s, values, rules)
-			s.learn(u)
+			s.Fault.Learn(s.Signal, u)
 			s.LateUnits++
 		}
 		if s.LateUnits > 0 {
@@ -35,50 +40,50 @@ func (g *group) collectLate(u *ingest.Unit, values []reading, rules []string) {
 	}
 }
 
-// lateGiven is the signal that tells a late outcome of the reward: the same for all units of its baseline, whatever gets one
-// of its own meanwhile.
-func (g *group) lateGiven(s *stream) string {
+// lateGiven returns the signal that measures the reward for a late outcome. It is the same for all units of its
+// baseline, whatever else gets a baseline of its own meanwhile.
+func (g *group) lateGiven(s *stream.Stream) string {
 	if len(s.LateGiven) > 0 {
 		return s.LateFrom
 	}
-	if i, found := g.find("reward"); found && g.Streams[i].InBaseline {
+	if i, found := g.Find("reward"); found && g.Streams[i].InBaseline {
 		return "reward"
 	}
 	return "return"
 }
 
-// keepGiven keeps what the unit tells of the reward beside a late outcome.
-func (g *group) keepGiven(s *stream, values []reading, rules []string) {
+// keepGiven keeps the unit's value of the reward for a late outcome.
+func (g *group) keepGiven(s *stream.Stream, values []stream.Reading, rules []string) {
 	given := g.lateGiven(s)
-	i, found := g.find(given)
-	if !isOutcome(s.Signal) || !found || rules[i] != "" {
+	i, found := g.Find(given)
+	if !signals.IsOutcome(s.Signal) || !found || rules[i] != "" {
 		return
 	}
-	if x := mainReading(values, given); !math.IsNaN(x) {
+	if x := stream.MainReading(values, given); !math.IsNaN(x) {
 		s.LateFrom = given
-		s.LateGiven = append(s.LateGiven, observed{Unit: int32(s.LateUnits), X: x})
+		s.LateGiven = append(s.LateGiven, stream.Observed{Unit: int32(s.LateUnits), X: x})
 	}
 }
 
-// refuseLate lets go of the older half of a late stream's baseline that moves on, and reports whether it has. The units
-// without the signal that came meanwhile still count, so that it is not taken for one that all units have too soon.
-func (g *group) refuseLate(s *stream) bool {
+// refuseLate drops the older half of a late stream's baseline if it has a trend, and reports whether it did. The units
+// without the signal since then still count; otherwise the signal could too soon pass for one that all units have.
+func (g *group) refuseLate(s *stream.Stream) bool {
 	if s.LateTrend = g.trending(s); s.LateTrend == "" {
 		return false
 	}
 	half := s.LateUnits / 2
 	s.LateUnits -= half
 	s.LateOf -= half
-	s.LateGiven = dropOldest(s.LateGiven, half)
+	s.LateGiven = stream.DropOldest(s.LateGiven, half)
 	for _, q := range s.Quantities {
-		q.Warm = dropOldest(q.Warm, half)
+		q.Warm = stream.DropOldest(q.Warm, half)
 	}
 	return true
 }
 
-// lateDue gives a stream whose own baseline is to be frozen now, nil where there is none.
-func (g *group) lateDue() *stream {
-	i := slices.IndexFunc(g.Streams, func(s *stream) bool {
+// lateDue returns a stream whose own baseline has to be frozen now, nil if there is none.
+func (g *group) lateDue() *stream.Stream {
+	i := slices.IndexFunc(g.Streams, func(s *stream.Stream) bool {
 		return !s.InBaseline && s.LateUnits >= g.cfg.Baseline.Units
 	})
 	if i < 0 || !g.Warmup.Done || g.Incident {
@@ -87,29 +92,29 @@ func (g *group) lateDue() *stream {
 	return g.Streams[i]
 }
 
-// freezeLate makes what a late stream has collected its baseline and arms it with a share of the policy's budget.
-func (g *group) freezeLate(s *stream, share float64, at UnitRef, room int) []Finding {
+// freezeLate makes the collected values of a late stream its baseline, and arms it with a share of the policy's budget.
+func (g *group) freezeLate(s *stream.Stream, share float64, at finding.UnitRef, room int) []finding.Finding {
 	units := s.LateUnits
-	if q := s.find(mainQuantity(s.Signal)); q != nil && isOutcome(s.Signal) {
-		lesson, _ := residualGiven(g.lateGiven(s), s.LateGiven, q.Warm)
-		s.take(residualQuantity, lesson)
+	if q := s.Find(signals.MainQuantity(s.Signal)); q != nil && signals.IsOutcome(s.Signal) {
+		lesson, _ := baseline.ResidualGiven(g.lateGiven(s), s.LateGiven, q.Warm)
+		lesson.Become(s, stream.ResidualQuantity)
 	}
-	s.freeze(s.LateOf, &g.cfg, ends{})
+	s.Freeze(s.LateOf, &g.cfg, stream.Ends{})
 	g.shareScores()
-	s.InBaseline = true // also where nothing came of it: it is not tried again
-	s.Own = BaselineRef{ID: baselineID([]*stream{s}), Config: g.cfg.hash(), Units: units}
-	of := portion{streams: []*stream{s}, units: units, share: share, seed: s.Own.seed()}
-	g.arm(of, room)
-	g.allow(of)
+	s.InBaseline = true // also if nothing was armed: it is not tried again
+	s.Own = finding.BaselineRef{ID: baseline.ID([]*stream.Stream{s}), Config: g.cfg.Hash(), Units: units}
+	of := budget.Portion{Streams: []*stream.Stream{s}, Units: units, Share: share, Seed: s.Own.Seed()}
+	of.Arm(g.cfg.FalseAlarms.Shares, g.Promise.N, room)
+	of.Allow(g.calibrations)
 	for _, q := range s.Quantities {
 		q.Warm = nil
 	}
-	s.Fault.forget()
+	s.Fault.Forget()
 	return g.settle(at)
 }
 
-// baseline gives the baseline that a stream is held against.
-func (g *group) baseline(s *stream) BaselineRef {
+// baseline returns the baseline that a stream is compared with.
+func (g *group) baseline(s *stream.Stream) finding.BaselineRef {
 	if s.Own.ID != "" {
 		return s.Own
 	}

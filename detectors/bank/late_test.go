@@ -5,6 +5,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/rewardwatch/rewardwatch/detectors/finding"
+	"github.com/rewardwatch/rewardwatch/detectors/stream"
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
@@ -33,7 +35,7 @@ func TestLateSignalIsJudged(t *testing.T) {
 	thresholds := func() (out []float64) {
 		for _, s := range p.groups[0].Streams {
 			if s.Signal != "outcome.sale" {
-				s.branches(func(b branch) { out = append(out, b.threshold) })
+				s.Branches(func(b stream.Branch) { out = append(out, b.Threshold) })
 			}
 		}
 		return out
@@ -41,11 +43,11 @@ func TestLateSignalIsJudged(t *testing.T) {
 	before := thresholds()
 	report = true
 	a.feed(p, 499)
-	if s := stateOf(t, p, "outcome.sale"); s.State != WarmingUp || s.Missing != "fewer than 20 units of the baseline have the signal; 499 of 500 for a baseline of its own" {
+	if s := stateOf(t, p, "outcome.sale"); s.State != finding.WarmingUp || s.Missing != "fewer than 20 episodes of the baseline have the signal; 499 of 500 for a baseline of its own" {
 		t.Errorf("%s, missing %q", s.State, s.Missing)
 	}
 	a.feed(p, 1)
-	if s := stateOf(t, p, "outcome.sale"); s.State != OK || !slices.Contains(s.Armed, DetectorFrequency) {
+	if s := stateOf(t, p, "outcome.sale"); s.State != finding.OK || !slices.Contains(s.Armed, finding.DetectorFrequency) {
 		t.Fatalf("%s, armed %v", s.State, s.Armed)
 	}
 	if !slices.Equal(before, thresholds()) {
@@ -58,7 +60,7 @@ func TestLateSignalIsJudged(t *testing.T) {
 		t.Fatalf("alarms of %v", got)
 	}
 	for _, f := range found {
-		if f.To == Drift && (f.Baseline.Units != 500 || f.Baseline.ID == p.groups[0].Baseline.ID) {
+		if f.To == finding.Drift && (f.Baseline.Units != 500 || f.Baseline.ID == p.groups[0].Baseline.ID) {
 			t.Errorf("held against the baseline %+v", f.Baseline)
 		}
 	}
@@ -84,11 +86,11 @@ func TestRareLateSignalIsNoFault(t *testing.T) {
 	a.feed(p, 200)
 	report = true
 	for _, f := range a.feed(p, 3300) {
-		if f.To == TelemetryFault {
+		if f.To == finding.TelemetryFault {
 			t.Fatalf("%s has the fault %s at unit %d", f.Signal, f.Reason, f.At.Ordinal)
 		}
 	}
-	if s := stateOf(t, p, "observation.x"); s.State != OK {
+	if s := stateOf(t, p, "observation.x"); s.State != finding.OK {
 		t.Errorf("%s, missing %q", s.State, s.Missing)
 	}
 }
@@ -110,14 +112,14 @@ func TestTrendingLateSignalIsRefused(t *testing.T) {
 		level = min(2, level+.01)
 	}
 	a.feed(p, 100)
-	want := "observation.x mean moved on over the last 100 units; collecting anew, 50 of 100"
-	if s := stateOf(t, p, "observation.x"); s.State != WarmingUp || s.Missing != want {
+	want := "observation.x mean moved on over the last 100 episodes; collecting again, 50 of 100"
+	if s := stateOf(t, p, "observation.x"); s.State != finding.WarmingUp || s.Missing != want {
 		t.Fatalf("%s, missing %q", s.State, s.Missing)
 	}
 	p = restored(t, p)
 	a.feed(p, 400)
 	s := stateOf(t, p, "observation.x")
-	if s.State != OK {
+	if s.State != finding.OK {
 		t.Fatalf("%s, missing %q", s.State, s.Missing)
 	}
 	if math.Abs(s.Baseline.Mean-2) > .1 {
@@ -132,9 +134,9 @@ func TestLateOutcomeIsHeldAgainstTheReward(t *testing.T) {
 	p := c.frozen(200, 20_000, 10)
 	c.edit = nil
 	c.feed(p, 199)
-	residual := func() *quantity {
+	residual := func() *stream.Quantity {
 		s := p.groups[0].stream("outcome.sales")
-		return s.find(residualQuantity)
+		return s.Find(stream.ResidualQuantity)
 	}
 	if q := residual(); q != nil {
 		t.Fatalf("learnt from fewer units than a baseline takes: %+v", q.Learnt)
@@ -142,14 +144,14 @@ func TestLateOutcomeIsHeldAgainstTheReward(t *testing.T) {
 	p = restored(t, p)
 	c.feed(p, 1)
 	q := residual()
-	if q == nil || q.Learnt == nil || q.Learnt.Given != "reward" || q.Rank == nil || q.Rank.Armed() == 0 {
+	if q == nil || q.Learnt == nil || q.Learnt.Given != "reward" || q.Rank() == nil || q.Rank().Armed() == 0 {
 		t.Fatalf("not learnt: %+v", q)
 	}
 	if got := len(p.groups[0].stream("outcome.sales").LateGiven); got != 0 {
 		t.Errorf("%d rewards are kept after the freeze", got)
 	}
 	for range 10 {
-		if c.feed(p, provingUnits); q.Learnt.Proved {
+		if c.feed(p, stream.ProvingUnits); q.Learnt.Proved {
 			break
 		}
 	}
@@ -158,8 +160,8 @@ func TestLateOutcomeIsHeldAgainstTheReward(t *testing.T) {
 	}
 	c.shuffled = true // the same laws, but the outcome goes by other rewards
 	for _, f := range c.feed(p, 100) {
-		if f.To == Drift {
-			if f.Signal != "outcome.sales" || f.Effect.Quantity != residualQuantity {
+		if f.To == finding.Drift {
+			if f.Signal != "outcome.sales" || f.Effect.Quantity != stream.ResidualQuantity {
 				t.Errorf("alarm of %s of %s", f.Effect.Quantity, f.Signal)
 			}
 			return
@@ -193,7 +195,7 @@ func TestLateOutcomeIsLearntFromOneSignal(t *testing.T) {
 	}
 	p = restored(t, p)
 	c.feed(p, 50)
-	q := p.groups[0].stream("outcome.sales").find(residualQuantity)
+	q := p.groups[0].stream("outcome.sales").Find(stream.ResidualQuantity)
 	if q == nil || q.Learnt == nil || q.Learnt.Given != "return" {
 		t.Errorf("not learnt from the return: %+v", q)
 	}

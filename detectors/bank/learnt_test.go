@@ -11,6 +11,10 @@ import (
 	"time"
 
 	"github.com/rewardwatch/rewardwatch/detectors"
+	"github.com/rewardwatch/rewardwatch/detectors/baseline"
+	"github.com/rewardwatch/rewardwatch/detectors/battery"
+	"github.com/rewardwatch/rewardwatch/detectors/finding"
+	"github.com/rewardwatch/rewardwatch/detectors/stream"
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
@@ -83,15 +87,16 @@ func average(x []float64) float64 {
 	return m
 }
 
-func (c *courses) feed(p *Policy, n int) []Finding {
-	var found []Finding
+func (c *courses) feed(p *Policy, n int) []finding.Finding {
+	var found []finding.Finding
 	for range n {
 		found = append(found, p.Observe(c.unit(), time.Time{})...)
 	}
 	return found
 }
 
-// frozen gives a bank with an accepted baseline of m episodes and a budget of one false alarm in n, proved units later.
+// frozen returns a bank with an accepted baseline of m episodes and a budget of one false alarm in n, proved units
+// later.
 func (c *courses) frozen(m int, n float64, proved int) *Policy {
 	cfg := episodes(n)
 	cfg.Baseline.Units = m
@@ -104,20 +109,20 @@ func (c *courses) frozen(m int, n float64, proved int) *Policy {
 	return p
 }
 
-// proved gives the group of a bank with a new baseline whose learnt quantities have been held against new episodes, which
-// nothing else has seen, until they are armed or ten times as many have been seen as it takes at best. late is how many were
-// not armed at the first attempt.
+// proved returns the group of a bank with a new baseline whose learnt quantities have been held against new episodes,
+// which nothing else has seen, until they are armed or ten times as many have been seen as it takes at best. late is
+// how many were not armed at the first attempt.
 func (c *courses) proved(m int, n float64) (g *group, late int) {
 	g = c.frozen(m, n, 0).groups[0]
-	for unit := range 10 * provingUnits {
-		for _, r := range g.readings(c.unit(), new(scratch)) {
-			i, found := g.find(r.signal)
+	for unit := range 10 * stream.ProvingUnits {
+		for _, r := range g.Readings(c.unit(), new(stream.Scratch)) {
+			i, found := g.Find(r.Signal)
 			if !found {
 				continue
 			}
-			if q := g.Streams[i].find(r.quantity); q != nil && q.proving() {
-				q.prove(r.x, false)
-				if unit == provingUnits-1 && q.proving() {
+			if q := g.Streams[i].Find(r.Quantity); q != nil && q.Proving() {
+				q.Prove(r.X, false)
+				if unit == stream.ProvingUnits-1 && q.Proving() {
 					late++
 				}
 			}
@@ -126,19 +131,19 @@ func (c *courses) proved(m int, n float64) (g *group, late int) {
 	return g, late
 }
 
-func quantityOf(p *Policy, signal, name string) *quantity {
-	i, found := p.groups[0].find(signal)
+func quantityOf(p *Policy, signal, name string) *stream.Quantity {
+	i, found := p.groups[0].Find(signal)
 	if !found {
 		return nil
 	}
-	return p.groups[0].Streams[i].find(name)
+	return p.groups[0].Streams[i].Find(name)
 }
 
 // armedQuantities lists the quantities of the stream that have armed branches.
 func armedQuantities(p *Policy, signal string) map[string]bool {
 	out := map[string]bool{}
-	i, _ := p.groups[0].find(signal)
-	p.groups[0].Streams[i].branches(func(b branch) { out[b.quantity.Name] = true })
+	i, _ := p.groups[0].Find(signal)
+	p.groups[0].Streams[i].Branches(func(b stream.Branch) { out[b.Quantity.Name] = true })
 	return out
 }
 
@@ -160,8 +165,8 @@ func TestLearntQuantitiesAreThoseOfTheirModels(t *testing.T) {
 		baseline         []float64
 		next             float64
 	}{
-		{"outcome.sales", residualQuantity, residuals, regression.Residual(u.Reward.Mean, u.Numeric[0].Mean)},
-		{"reward", weightedQuantity, scores, degradation.Score(u.Profile)},
+		{"outcome.sales", stream.ResidualQuantity, residuals, regression.Residual(u.Reward.Mean, u.Numeric[0].Mean)},
+		{"reward", stream.WeightedQuantity, scores, degradation.Score(u.Profile)},
 	} {
 		q := quantityOf(p, want.signal, want.quantity)
 		slices.Sort(want.baseline)
@@ -169,9 +174,9 @@ func TestLearntQuantitiesAreThoseOfTheirModels(t *testing.T) {
 			t.Fatalf("the baseline of %q is not that of its held-out values", want.quantity)
 		}
 		got := math.NaN()
-		for _, r := range p.groups[0].readings(u, new(scratch)) {
-			if r.signal == want.signal && r.quantity == want.quantity {
-				got = r.x
+		for _, r := range p.groups[0].Readings(u, new(stream.Scratch)) {
+			if r.Signal == want.signal && r.Quantity == want.quantity {
+				got = r.X
 			}
 		}
 		if got != want.next {
@@ -184,14 +189,14 @@ func TestLearntQuantitiesAreThoseOfTheirModels(t *testing.T) {
 func TestOutcomeThatNoLongerFollowsTheReward(t *testing.T) {
 	for seed := range uint64(3) {
 		c := newCourses(810 + seed)
-		p := c.frozen(500, 20_000, provingUnits)
+		p := c.frozen(500, 20_000, stream.ProvingUnits)
 		c.shuffled = true
 		found := c.feed(p, 60)
-		i := slices.IndexFunc(found, func(f Finding) bool { return f.To == Drift })
-		if i < 0 || found[i].Signal != "outcome.sales" || found[i].Effect.Quantity != residualQuantity {
-			t.Fatalf("seed %d: found %+v within 60 episodes, want an alarm of %q", seed, found, residualQuantity)
+		i := slices.IndexFunc(found, func(f finding.Finding) bool { return f.To == finding.Drift })
+		if i < 0 || found[i].Signal != "outcome.sales" || found[i].Effect.Quantity != stream.ResidualQuantity {
+			t.Fatalf("seed %d: found %+v within 60 episodes, want an alarm of %q", seed, found, stream.ResidualQuantity)
 		}
-		if slices.ContainsFunc(found[i].Shifts, func(s Shift) bool { return s.Quantity == residualQuantity }) {
+		if slices.ContainsFunc(found[i].Shifts, func(s finding.Shift) bool { return s.Quantity == stream.ResidualQuantity }) {
 			t.Error("the residual is evidence of which signal moved")
 		}
 	}
@@ -204,24 +209,24 @@ func TestEvenDegradationIsFoundByTheWeightedCourse(t *testing.T) {
 		c := newCourses(820 + seed)
 		var m ingest.Moments
 		c.edit = func(u *ingest.Unit) { m.Add(u.Reward.Mean) }
-		p := c.frozen(500, 20_000, provingUnits)
+		p := c.frozen(500, 20_000, stream.ProvingUnits)
 		c.shift = -m.SD() / 2
 		found := c.feed(p, most)
-		i := slices.IndexFunc(found, func(f Finding) bool { return f.To == Drift })
-		if i < 0 || found[i].Signal != "reward" || found[i].Effect.Quantity != weightedQuantity {
-			t.Errorf("seed %d: found %+v within %d episodes, want an alarm of %q", seed, found, most, weightedQuantity)
+		i := slices.IndexFunc(found, func(f finding.Finding) bool { return f.To == finding.Drift })
+		if i < 0 || found[i].Signal != "reward" || found[i].Effect.Quantity != stream.WeightedQuantity {
+			t.Errorf("seed %d: found %+v within %d episodes, want an alarm of %q", seed, found, most, stream.WeightedQuantity)
 		}
 	}
 }
 
 func TestLearntQuantitiesAreArmedOnceProved(t *testing.T) {
 	c := newCourses(830)
-	p := c.frozen(300, 20_000, provingUnits-1)
-	want := []string{weightedQuantity + ": 99 of 100 units to be held against before it is armed"}
-	if s := stateOf(t, p, "reward"); !slices.Equal(s.Notes, want) || armedQuantities(p, "reward")[weightedQuantity] {
+	p := c.frozen(300, 20_000, stream.ProvingUnits-1)
+	want := []string{stream.WeightedQuantity + ": 99 of 100 values to be held against before it is armed"}
+	if s := stateOf(t, p, "reward"); !slices.Equal(s.Notes, want) || armedQuantities(p, "reward")[stream.WeightedQuantity] {
 		t.Errorf("notes %q, want %q and no armed branch", s.Notes, want)
 	}
-	if w := quantityOf(p, "reward", weightedQuantity).Rank; slices.ContainsFunc(w.Branches, func(b detectors.CUSUM) bool { return b.Walk != 0 }) {
+	if w := quantityOf(p, "reward", stream.WeightedQuantity).Rank(); slices.ContainsFunc(w.Branches, func(b detectors.CUSUM) bool { return b.Walk != 0 }) {
 		t.Error("walks have moved before they were armed")
 	}
 	g := p.groups[0]
@@ -230,7 +235,7 @@ func TestLearntQuantitiesAreArmedOnceProved(t *testing.T) {
 	if after := g.branchCount(); proving != after {
 		t.Errorf("%d branches are counted while some prove themselves, %d afterwards", proving, after)
 	}
-	if s := stateOf(t, p, "reward"); len(s.Notes) != 0 || !armedQuantities(p, "reward")[weightedQuantity] {
+	if s := stateOf(t, p, "reward"); len(s.Notes) != 0 || !armedQuantities(p, "reward")[stream.WeightedQuantity] {
 		t.Errorf("notes %q, want none and armed branches", s.Notes)
 	}
 }
@@ -239,25 +244,25 @@ func TestLearntQuantitiesAreArmedOnceProved(t *testing.T) {
 func TestRefutedQuantityIsNotArmed(t *testing.T) {
 	c := newCourses(840)
 	p := c.frozen(300, 20_000, 0)
-	q := quantityOf(p, "outcome.sales", residualQuantity)
-	high := reading{x: q.Mean + 2*q.SD}
-	for range provingUnits {
-		q.observe(high, 0, false)
+	q := quantityOf(p, "outcome.sales", stream.ResidualQuantity)
+	high := stream.Reading{X: q.Mean + 2*q.SD}
+	for range stream.ProvingUnits {
+		q.Observe(high, 0, false)
 	}
 	p.groups[0].touch() // what was observed past the group is shown
 	s := stateOf(t, p, "outcome.sales")
-	if len(s.Notes) != 1 || !strings.HasPrefix(s.Notes[0], residualQuantity+": not armed, for the likelihood ratio of") {
+	if len(s.Notes) != 1 || !strings.HasPrefix(s.Notes[0], stream.ResidualQuantity+": not armed, for the likelihood ratio of") {
 		t.Errorf("notes %q, want the refuted branch", s.Notes)
 	}
-	if armed := armedQuantities(p, "outcome.sales"); armed[residualQuantity] || !armed["mean"] {
+	if armed := armedQuantities(p, "outcome.sales"); armed[stream.ResidualQuantity] || !armed["mean"] {
 		t.Errorf("armed %v, want the mean alone", armed)
 	}
 	sample := q.Ranks.Sample()
-	for i := 0; q.proving() && i < 100*provingUnits; i++ {
-		q.observe(reading{x: sample[i%len(sample)]}, 0, false)
+	for i := 0; q.Proving() && i < 100*stream.ProvingUnits; i++ {
+		q.Observe(stream.Reading{X: sample[i%len(sample)]}, 0, false)
 	}
 	p.groups[0].touch()
-	if s := stateOf(t, p, "outcome.sales"); q.proving() || len(s.Notes) != 0 || !armedQuantities(p, "outcome.sales")[residualQuantity] {
+	if s := stateOf(t, p, "outcome.sales"); q.Proving() || len(s.Notes) != 0 || !armedQuantities(p, "outcome.sales")[stream.ResidualQuantity] {
 		t.Errorf("notes %q after %d units, nearly all as in the baseline, want it armed", s.Notes, q.Learnt.Proof.Units)
 	}
 }
@@ -266,14 +271,14 @@ func TestRefutedQuantityIsNotArmed(t *testing.T) {
 func TestIncidentsHoldTheProof(t *testing.T) {
 	c := newCourses(850)
 	p := c.frozen(300, 20_000, 10)
-	q := quantityOf(p, "reward", weightedQuantity)
-	q.observe(reading{x: 0}, 0, true)
+	q := quantityOf(p, "reward", stream.WeightedQuantity)
+	q.Observe(stream.Reading{X: 0}, 0, true)
 	if got := q.Learnt.Proof.Units; got != 10 {
 		t.Errorf("%d units of proof, want 10", got)
 	}
 }
 
-func TestNothingIsLearntWhereThereIsNothingToLearn(t *testing.T) {
+func TestSimNothingIsLearntWhereThereIsNothingToLearn(t *testing.T) {
 	for _, c := range []struct {
 		name     string
 		units    int
@@ -282,7 +287,7 @@ func TestNothingIsLearntWhereThereIsNothingToLearn(t *testing.T) {
 		weighted bool
 	}{
 		{"all is there", 200, func(*ingest.Unit) {}, true, true},
-		{"too few units", leastLearnt - 1, func(*ingest.Unit) {}, false, false},
+		{"too few units", baseline.LeastLearnt - 1, func(*ingest.Unit) {}, false, false},
 		{"outcome of its own", 200, func(u *ingest.Unit) {
 			u.Numeric[0].Moments = ingest.Moments{}
 			u.Numeric[0].Add(math.Sin(float64(u.Pos.Offset * u.Pos.Offset)))
@@ -305,7 +310,7 @@ func TestNothingIsLearntWhereThereIsNothingToLearn(t *testing.T) {
 		work := newCourses(860)
 		work.edit = c.edit
 		p := work.frozen(c.units, 20_000, 0)
-		residual, weighted := quantityOf(p, "outcome.sales", residualQuantity), quantityOf(p, "reward", weightedQuantity)
+		residual, weighted := quantityOf(p, "outcome.sales", stream.ResidualQuantity), quantityOf(p, "reward", stream.WeightedQuantity)
 		if (residual != nil) != c.residual || (weighted != nil) != c.weighted {
 			t.Errorf("%s: residual %v and weighted course %v, want %v and %v", c.name, residual != nil, weighted != nil, c.residual, c.weighted)
 		}
@@ -317,16 +322,16 @@ func TestFaultOfTheRewardSuspendsTheResidual(t *testing.T) {
 	c := newCourses(870)
 	p := c.frozen(300, 20_000, 10)
 	c.edit = func(u *ingest.Unit) { u.Reward.NonFinite = u.Reward.N }
-	for stateOf(t, p, "reward").State != TelemetryFault {
+	for stateOf(t, p, "reward").State != finding.TelemetryFault {
 		c.feed(p, 1)
 	}
-	q := quantityOf(p, "outcome.sales", residualQuantity)
+	q := quantityOf(p, "outcome.sales", stream.ResidualQuantity)
 	before := q.Learnt.Proof.Units
 	c.feed(p, 5)
 	if got := q.Learnt.Proof.Units; got != before {
 		t.Errorf("%d units of a faulty reward were taken", got-before)
 	}
-	if s := stateOf(t, p, "outcome.sales"); s.State == TelemetryFault {
+	if s := stateOf(t, p, "outcome.sales"); s.State == finding.TelemetryFault {
 		t.Error("the fault is that of the reward alone")
 	}
 }
@@ -335,7 +340,7 @@ func TestFaultOfTheRewardSuspendsTheResidual(t *testing.T) {
 func TestEveryBaselineLearnsAnew(t *testing.T) {
 	p, c := newBank(episodes(20_000)), newCourses(880)
 	c.feed(p, 180)
-	q := quantityOf(p, "reward", weightedQuantity)
+	q := quantityOf(p, "reward", stream.WeightedQuantity)
 	first := q.Learnt
 	if first == nil || first.Proof.Units != 80 || q.Warm != nil {
 		t.Fatalf("learnt %+v with %d values of a next baseline, want 80 units of proof and none", first, len(q.Warm))
@@ -363,15 +368,15 @@ func TestLearntQuantitiesAreRestored(t *testing.T) {
 			t.Fatalf("unit %d: the restored bank found %+v, want %+v", i, got, want)
 		}
 	}
-	a, b := quantityOf(p, "outcome.sales", residualQuantity), quantityOf(back, "outcome.sales", residualQuantity)
-	if !slices.Equal(a.Rank.Branches, b.Rank.Branches) || !slices.Equal(a.Learnt.Proof.Sums, b.Learnt.Proof.Sums) {
+	a, b := quantityOf(p, "outcome.sales", stream.ResidualQuantity), quantityOf(back, "outcome.sales", stream.ResidualQuantity)
+	if !slices.Equal(a.Rank().Branches, b.Rank().Branches) || !slices.Equal(a.Learnt.Proof.Sums, b.Learnt.Proof.Sums) {
 		t.Error("the restored walks differ")
 	}
 }
 
 // Unchanged telemetry whose quantities are learnt keeps the budget for nine baselines in ten, as all does. The bound is three
 // standard errors below.
-func TestLearntQuantitiesKeepTheBudget(t *testing.T) {
+func TestSimLearntQuantitiesKeepTheBudget(t *testing.T) {
 	const baselines, m, n = 12, 300, 200
 	units := make([]*ingest.Unit, 5000)
 	from := newCourses(899)
@@ -382,15 +387,58 @@ func TestLearntQuantitiesKeepTheBudget(t *testing.T) {
 	for seed := range uint64(baselines) {
 		c := newCourses(900 + seed)
 		g, _ := c.proved(m, n)
-		healthy := g.sample(units, 1)
-		j := newJudge(g, healthy.columns)
-		if !slices.ContainsFunc(j.tests, func(q *quantity) bool { return isLearnt(q.Name) }) {
+		healthy := battery.NewSample(&g.Battery, units, 1)
+		j := battery.NewJudge(&g.Battery, healthy.Columns)
+		if !slices.ContainsFunc(j.Tests, func(q *stream.Quantity) bool { return stream.IsLearnt(q.Name) }) {
 			t.Errorf("seed %d: nothing learnt is judged", seed)
 		}
-		ratios = append(ratios, j.arl0(healthy, c.rng, n)/n)
+		ratios = append(ratios, runLength(j, healthy, c.rng, n)/n)
 	}
 	slices.Sort(ratios)
 	if got, least := keeping(ratios), .9-3*math.Sqrt(.9*.1/baselines); got < least {
 		t.Errorf("%.2f of the baselines keep the budget, want at least %.2f; ratios %.2f", got, least, ratios)
+	}
+}
+
+// An outcome that is the reward, or a multiple of it, leaves rounding errors alone: no quantity, and no alarm of unchanged
+// telemetry. Of one that is the reward in most units, rounding errors are no values.
+func TestSimExactlyExplainedOutcomeIsNoQuantity(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds of CPU")
+	}
+	for _, c := range []struct {
+		name    string
+		outcome func(rng *rand.Rand, reward float64) float64
+		learnt  bool
+	}{
+		{"clicks that are the reward", func(_ *rand.Rand, r float64) float64 { return r }, false},
+		{"a multiple", func(_ *rand.Rand, r float64) float64 { return .3*r - .1 }, false},
+		{"in single precision", func(_ *rand.Rand, r float64) float64 { return float64(float32(.1 * r)) }, false},
+		{"by a table", func(_ *rand.Rand, r float64) float64 { return math.Exp(r) / 3 }, false},
+		{"in most units", func(rng *rand.Rand, r float64) float64 { return r + max(0, rng.Float64()-.8) }, true},
+	} {
+		for _, steps := range []int{1, 20} {
+			rng := rand.New(rand.NewPCG(950, uint64(steps)))
+			units := newCourses(950)
+			units.edit = func(u *ingest.Unit) {
+				u.Reward, u.Profile, u.Numeric[0].Moments = ingest.Moments{}, nil, ingest.Moments{}
+				u.Return = 0
+				level := 0.0
+				for range steps {
+					level += math.Floor(3*rng.Float64()) / float64(steps)
+				}
+				u.Reward.Add(level)
+				u.Return = level
+				u.Numeric[0].Add(c.outcome(rng, level))
+			}
+			p := units.frozen(500, 20_000, 0)
+			q := quantityOf(p, "outcome.sales", stream.ResidualQuantity)
+			if want := c.learnt || c.name == "by a table" && steps > 1; (q != nil && q.Ranks != nil) != want {
+				t.Errorf("%s, %d steps: a residual is judged: %v, want %v", c.name, steps, q != nil && q.Ranks != nil, want)
+			}
+			if found := alarmsIn(units.feed(p, 2000)); len(found) > 0 {
+				t.Errorf("%s, %d steps: alarms of %v", c.name, steps, found)
+			}
+		}
 	}
 }

@@ -2,36 +2,82 @@ package bank
 
 import "sync/atomic"
 
-// StreamLimit bounds the streams of all banks together. It may be shared by several goroutines.
+// StreamLimit bounds the streams of all banks together. It also bounds those of each bank by what is left: a policy
+// that has as many streams as are free gets no more. One policy alone therefore takes at most half of the limit, and
+// always leaves as many streams as it has. A StreamLimit is safe for concurrent use.
 type StreamLimit struct {
-	most    int64
-	streams atomic.Int64
-	refused atomic.Int64
+	whole    *StreamLimit // the limit of all policies, if this is the part of one; nil for the whole
+	succeeds bool         // for streams that replace those of the same policy; whole is the part of that policy
+	most     int64
+	streams  atomic.Int64
+	full     atomic.Int64 // refusals because none were free
+	crowded  atomic.Int64 // refusals because the policy alone had too many
 }
 
-// NewStreamLimit allows for so many streams.
+// NewStreamLimit returns a limit of so many streams.
 func NewStreamLimit(most int) *StreamLimit { return &StreamLimit{most: int64(most)} }
 
-// Refused is how many times a stream was not followed, or a unit of a new group or policy not judged, for the limit.
-func (l *StreamLimit) Refused() int64 { return l.refused.Load() }
+// part returns the part of the limit for one policy.
+func (l *StreamLimit) part() *StreamLimit { return &StreamLimit{whole: l} }
+
+// successor returns the limit for streams that will replace those of the same policy, which needs both for a while. It
+// obeys only the whole limit, or a new version would lack signals of the previous one.
+func (l *StreamLimit) successor() *StreamLimit {
+	if l.whole == nil || l.succeeds {
+		return l
+	}
+	return &StreamLimit{whole: l, succeeds: true}
+}
+
+// Refused returns how many times the limit kept a stream from being followed, or a unit of a new group or policy from
+// being judged.
+func (l *StreamLimit) Refused() int64 { return l.Exhausted() + l.Crowded() }
+
+// Exhausted returns how many of these refusals happened because the whole limit was reached.
+func (l *StreamLimit) Exhausted() int64 { return l.full.Load() }
+
+// Crowded returns how many of these refusals a policy with fewer streams would have avoided. Neither Crowded nor
+// Exhausted ever decreases.
+func (l *StreamLimit) Crowded() int64 { return l.crowded.Load() }
 
 // take reserves one stream.
 func (l *StreamLimit) take() bool {
 	if l.Full() {
 		return false
 	}
-	l.streams.Add(1)
+	l.add(1)
 	return true
 }
 
-// add counts streams that were restored, whatever the limit: they have been followed before.
-func (l *StreamLimit) add(n int) { l.streams.Add(int64(n)) }
+// add counts streams, even beyond the limit: restored streams have been followed before.
+func (l *StreamLimit) add(n int) {
+	if l.streams.Add(int64(n)); l.whole != nil {
+		l.whole.add(n)
+	}
+}
 
-// Full reports whether there is no room for another stream, and counts that something was refused for it.
+// Full reports whether there is no room for another stream, and counts a refusal if so.
 func (l *StreamLimit) Full() bool {
-	if l.streams.Load() < l.most {
+	if l.succeeds {
+		return l.whole.whole.Full()
+	}
+	if l.whole != nil {
+		return l.whole.Full() || l.whole.crowds(l.streams.Load())
+	}
+	if l.free() > 0 {
 		return false
 	}
-	l.refused.Add(1)
+	l.full.Add(1)
 	return true
 }
+
+// crowds reports whether a policy with so many streams has as many as are free, and counts a refusal if so.
+func (l *StreamLimit) crowds(streams int64) bool {
+	if streams < l.free() {
+		return false
+	}
+	l.crowded.Add(1)
+	return true
+}
+
+func (l *StreamLimit) free() int64 { return l.most - l.streams.Load() }

@@ -12,38 +12,43 @@ import (
 	"time"
 
 	"github.com/rewardwatch/rewardwatch/detectors"
+	"github.com/rewardwatch/rewardwatch/detectors/budget"
+	"github.com/rewardwatch/rewardwatch/detectors/finding"
+	"github.com/rewardwatch/rewardwatch/detectors/gate"
+	"github.com/rewardwatch/rewardwatch/detectors/stream"
+	"github.com/rewardwatch/rewardwatch/detectors/watch"
 	"github.com/rewardwatch/rewardwatch/ingest"
+	"github.com/rewardwatch/rewardwatch/ingest/saved"
 )
 
-// The parts of a bank's checkpoint: one of the policy, and three of each group. What is frozen with a baseline is a part of
-// its own, so that it is written once and not with every unit.
+// The parts of a bank's checkpoint: one for the policy, and three for each group. State that is frozen with a baseline
+// has its own part, so that it is written once instead of with every unit.
 const (
 	policyPart  = "policy"
 	groupPrefix = "group/"
 	runningPart = "/running"
 	frozenPart  = "/frozen"
-	gatesPart   = "/gates" // from the first unit after the baseline on; older checkpoints lack it
+	gatesPart   = "/gates"    // exists from the first unit after the baseline on; older checkpoints lack it
+	usedPart    = "last_uses" // if groups have no clock; older checkpoints lack it
 )
 
-// snapshotVersion is the format of all parts: it goes up when a field of anything that is saved is added, dropped, moved or
-// given another meaning. Another one is refused.
-const snapshotVersion = 6
+// The formats of the parts. In format 7 fields had names.
+var (
+	policyFormat  = format[policyWire]()
+	usedFormat    = saved.Format[usedWire]{Version: 8, Before: map[byte]saved.Migration[usedWire]{7: bareHours}}
+	runningFormat = format[groupWire]()
+	frozenFormat  = format[frozenWire]()
+	gatesFormat   = format[gate.Wire]()
+)
 
-// policyState is what is saved of a policy beside its groups.
-type policyState struct {
-	Name    string
-	Applied map[int32]AppliedUnit
-	Granted bool
-	Even    float64
-	Among   int
-	Later   int
-	Numbers int
+func format[Wire any]() saved.Format[Wire] {
+	return saved.Format[Wire]{Version: 8, Before: map[byte]saved.Migration[Wire]{7: saved.Named[Wire]}}
 }
 
-// frozen is what of a group changes only when its baseline does. Nothing in it is written to, so that what is saved can be
-// told from what is there by the addresses.
+// frozen is the part of a group that changes only with its baseline. It is never modified, so that addresses suffice to
+// compare it with what is saved.
 type frozen struct {
-	Before  []QuantitySample
+	Before  []finding.QuantitySample
 	Samples []frozenSample
 }
 
@@ -66,46 +71,58 @@ func (g *group) frozen() *frozen {
 	return f
 }
 
-// is reports whether two hold the very same, by the addresses.
-func (f *frozen) is(other *frozen) bool {
-	return other != nil && len(f.Before) == len(other.Before) && (len(f.Before) == 0 || &f.Before[0] == &other.Before[0]) &&
-		slices.Equal(f.Samples, other.Samples)
+// of reports whether f, which may be nil, holds exactly the current baselines of the group, by their addresses.
+func (f *frozen) of(g *group) bool {
+	if f == nil || len(f.Before) != len(g.Line.Before) || len(f.Before) > 0 && &f.Before[0] != &g.Line.Before[0] {
+		return false
+	}
+	n := 0
+	for _, s := range g.Streams {
+		for _, q := range s.Quantities {
+			if q.Ranks == nil {
+				continue
+			}
+			if n >= len(f.Samples) || f.Samples[n] != (frozenSample{s.Signal, q.Name, q.Ranks, q.Season}) {
+				return false
+			}
+			n++
+		}
+	}
+	return n == len(f.Samples)
 }
 
-// running is a copy of the group without what is frozen, and with the values in the windows of its sliding tests.
+// sample returns the values of the current baseline.
+func (f *frozen) sample() []finding.QuantitySample {
+	var out []finding.QuantitySample
+	for _, s := range f.Samples {
+		out = append(out, finding.QuantitySample{Signal: s.Signal, Quantity: s.Quantity, Values: s.Ranks.Sample()})
+	}
+	return out
+}
+
+// running returns a copy of the group without its frozen part.
 func (g *group) running() *group {
 	out := *g
 	out.Line.Before = nil
-	out.Streams = slices.Clone(g.Streams)
-	for i, s := range g.Streams {
-		stream := *s
-		stream.Quantities = slices.Clone(s.Quantities)
-		for k, q := range s.Quantities {
-			quantity := *q
-			quantity.Ranks, quantity.Season = nil, nil
-			if q.Shape != nil {
-				shape := *q.Shape
-				shape.Held = shape.ks.Window()
-				quantity.Shape = &shape
-			}
-			stream.Quantities[k] = &quantity
-		}
-		out.Streams[i] = &stream
-	}
+	out.Streams = g.BareStreams()
 	return &out
 }
 
 // Changed reports whether anything has changed since the bank was made, resumed or last Saved.
 func (p *Policy) Changed() bool { return p.changed }
 
-// Changes gives the parts of the bank's checkpoint that have changed since then, and the names of those that are gone. A
-// group that nothing has happened to costs nothing. None may be Missing.
+// Changes returns the parts of the bank's checkpoint that have changed since then, and the names of those that were
+// removed. An unchanged group costs nothing. No group may be Missing.
 func (p *Policy) Changes() (changed ingest.Parts, gone []string, err error) {
 	changed = ingest.Parts{}
 	if p.changed {
-		state := policyState{p.name, p.Applied(), p.granted, p.even, p.among, p.later, p.numbers}
-		if changed[policyPart], err = ingest.EncodeState(snapshotVersion, state); err != nil {
+		if changed[policyPart], err = policyFormat.Encode(p.wire()); err != nil {
 			return nil, nil, fmt.Errorf("write bank of policy %q: %w", p.name, err)
+		}
+		if p.told = p.lastUses(); !maps.Equal(p.told, p.uses) {
+			if changed[usedPart], err = usedFormat.Encode(&usedWire{p.told}); err != nil {
+				return nil, nil, fmt.Errorf("write bank of policy %q: %w", p.name, err)
+			}
 		}
 	}
 	for _, g := range p.groups {
@@ -125,15 +142,19 @@ func (g *group) changes(changed ingest.Parts) (err error) {
 		return errEvicted
 	}
 	part := g.part()
-	if f := g.frozen(); !f.is(g.saved) {
-		if changed[part+frozenPart], err = ingest.EncodeState(snapshotVersion, f); err != nil {
+	if !g.saved.of(g) {
+		wire := g.frozen().wire()
+		if changed[part+frozenPart], err = frozenFormat.Encode(&wire); err != nil {
 			return err
 		}
 		g.frozenBytes = len(changed[part+frozenPart])
 	}
-	changed[part+runningPart], err = ingest.EncodeState(snapshotVersion, g.running())
+	running := g.running().wire()
+	changed[part+runningPart], err = runningFormat.Encode(&running)
 	if err == nil && g.hasGates() {
-		changed[part+gatesPart], err = ingest.EncodeState(snapshotVersion, g.gates.running())
+		gates := g.gates.Bare()
+		wire := gates.Wire()
+		changed[part+gatesPart], err = gatesFormat.Encode(&wire)
 	}
 	g.runningBytes = len(changed[part+runningPart]) + len(changed[part+gatesPart])
 	return err
@@ -141,46 +162,62 @@ func (g *group) changes(changed ingest.Parts) (err error) {
 
 var errEvicted = errors.New("it is evicted, and what was saved of it is not to be relied on")
 
-// Saved says that what Changes gave last is durable.
+// Saved marks the result of the last Changes as durable.
 func (p *Policy) Saved() {
+	if p.changed {
+		p.uses = p.told
+	}
 	p.changed, p.gone = false, nil
 	for _, g := range p.groups {
 		if !g.changed {
-			g.saves = min(g.saves+1, 2)
 			continue
 		}
-		g.changed, g.saved, g.saves, g.gatesSaved = false, g.frozen(), 1, g.hasGates()
+		if !g.saved.of(g) {
+			g.saved = g.frozen()
+		}
+		g.changed, g.gatesSaved = false, g.hasGates()
 		p.residents.weigh(g.resident, g.weight())
 	}
 }
 
-// Lost says that what was saved is not to be relied on: Changes gives all parts until the next Saved.
+// Lost marks the saved parts as unreliable: Changes returns all parts until the next Saved.
 func (p *Policy) Lost() {
-	p.changed = true
+	p.changed, p.uses = true, nil
 	for _, g := range p.groups {
 		g.changed, g.saved = true, nil
 	}
 }
 
-// Resume reads the parts of a checkpoint into a new bank. now restarts the clock of silence. Groups that were made with
-// other group_by labels are left out: their units go to other groups from now on. Groups for which there is no room in memory
-// are evicted at once. Nothing is published by it. After an error the bank is of no use.
+// Resume reads the parts of a checkpoint into a new bank. now restarts the clock of silence. Groups with other group_by
+// labels are left out: their units now belong to other groups. Groups that do not fit into memory are evicted at once.
+// Resume publishes nothing. After an error the bank must not be used.
 func (p *Policy) Resume(parts ingest.Parts, now time.Time) (err error) {
 	defer recovered(&err)
-	var state policyState
-	if err := ingest.DecodeState(parts[policyPart], snapshotVersion, &state); err != nil {
+	state, err := policyFormat.Decode(parts[policyPart])
+	if err != nil {
 		return fmt.Errorf("read bank of policy %q: %w", p.name, err)
 	}
 	p.granted, p.even, p.among = state.Granted, state.Even, state.Among
 	p.later, p.numbers = state.Later, state.Numbers
-	for partition, a := range state.Applied {
+	for partition, wire := range state.Applied {
+		a := wire.Live()
 		p.applied[partition] = &a
+	}
+	if part, has := parts[usedPart]; has {
+		used, err := usedFormat.Decode(part)
+		if err != nil {
+			return fmt.Errorf("read bank of policy %q: part %s: %w", p.name, usedPart, err)
+		}
+		p.uses = used.Hours
 	}
 	groups, err := p.resumeGroups(parts, now)
 	if err != nil {
 		return fmt.Errorf("read bank of policy %q: %w", p.name, err)
 	}
 	for _, g := range groups {
+		if hour, has := p.uses[g.Number]; has {
+			g.used = time.Unix((hour+1)*3600, 0)
+		}
 		p.groups = append(p.groups, g)
 		p.byKey[g.Key] = g
 	}
@@ -226,27 +263,25 @@ func (p *Policy) resumeGroups(parts ingest.Parts, now time.Time) (groups []*grou
 	return groups, err
 }
 
-var errPartsDoNotMatch = errors.New("its parts do not belong together")
-
-// resumeGroup reads one group; nil where it is to be left out.
+// resumeGroup reads one group; nil if it is left out.
 func (p *Policy) resumeGroup(name string, parts ingest.Parts, now time.Time) (_ *group, err error) {
 	defer recovered(&err)
-	g := &group{}
-	if err := ingest.DecodeState(parts[name+runningPart], snapshotVersion, g); err != nil {
+	g, err := decodeGroup(parts[name+runningPart])
+	if err != nil {
 		return nil, err
 	}
-	if !p.cfg.groups(g.Key) {
+	if !p.cfg.Groups(g.Key) {
 		return nil, nil
 	}
-	f := &frozen{}
-	if err := ingest.DecodeState(parts[name+frozenPart], snapshotVersion, f); err != nil {
+	f, err := decodeFrozen(parts[name+frozenPart])
+	if err != nil {
 		return nil, err
 	}
 	if err := g.thaw(f); err != nil {
 		return nil, err
 	}
 	if name != g.part() {
-		return nil, errPartsDoNotMatch
+		return nil, stream.ErrPartsDoNotMatch
 	}
 	g.runningBytes, g.frozenBytes = len(parts[name+runningPart])+len(parts[name+gatesPart]), len(parts[name+frozenPart])
 	p.shareEvenly(g)
@@ -256,59 +291,79 @@ func (p *Policy) resumeGroup(name string, parts ingest.Parts, now time.Time) (_ 
 	if _, g.gatesSaved = parts[name+gatesPart]; !g.gatesSaved {
 		return g, nil
 	}
-	if err := ingest.DecodeState(parts[name+gatesPart], snapshotVersion, &g.gates); err != nil {
+	gates, err := gatesFormat.Decode(parts[name+gatesPart])
+	if err != nil {
 		return nil, err
 	}
-	return g, g.attachGates()
+	g.gates = gates.Live()
+	return g, g.gates.Attach(&g.Battery, g.BaseActions)
 }
 
-// recovered makes an error of a panic, which state that this program has not written can lead to anywhere.
+func decodeGroup(part []byte) (*group, error) {
+	wire, err := runningFormat.Decode(part)
+	if err != nil {
+		return nil, err
+	}
+	g := wire.live()
+	return &g, nil
+}
+
+func decodeFrozen(part []byte) (*frozen, error) {
+	wire, err := frozenFormat.Decode(part)
+	if err != nil {
+		return nil, err
+	}
+	f := wire.live()
+	return &f, nil
+}
+
+// recovered turns a panic into an error. State that this program has not written can cause a panic anywhere.
 func recovered(err *error) {
 	if r := recover(); r != nil {
 		*err = fmt.Errorf("it is no state of a bank: %v", r)
 	}
 }
 
-// thaw puts back what running left out.
+// thaw restores what running left out.
 func (g *group) thaw(f *frozen) error {
 	g.Line.Before, g.saved = f.Before, f
 	for _, sample := range f.Samples {
-		i, found := g.find(sample.Signal)
+		i, found := g.Find(sample.Signal)
 		if !found || sample.Ranks == nil {
-			return errPartsDoNotMatch
+			return stream.ErrPartsDoNotMatch
 		}
-		q := g.Streams[i].find(sample.Quantity)
+		q := g.Streams[i].Find(sample.Quantity)
 		if q == nil {
-			return errPartsDoNotMatch
+			return stream.ErrPartsDoNotMatch
 		}
 		q.Ranks, q.Season = sample.Ranks, sample.Season
 	}
 	return nil
 }
 
-// restore makes what the parts leave out.
-func (g *group) restore(cfg Config, limit *StreamLimit, calibrations *Calibrations, now time.Time) error {
+// restore computes the fields that the parts leave out.
+func (g *group) restore(cfg watch.Config, limit *StreamLimit, calibrations *budget.Calibrations, now time.Time) error {
 	g.cfg, g.limit, g.calibrations, g.arrived = cfg, limit, calibrations, now
-	if cfg.OnNewVersion != OnNewVersionRebaseline {
+	if cfg.OnNewVersion != watch.OnNewVersionRebaseline {
 		g.Line.Versions = succession{}
 	}
 	if next := g.Line.Versions.Next; next != nil {
-		if err := next.restore(cfg, limit, calibrations, now); err != nil {
+		if err := next.restore(cfg, limit.successor(), calibrations, now); err != nil {
 			return err
 		}
 	}
 	if g.LikeActions != nil && g.LikeActions.Ranks == nil {
-		return errPartsDoNotMatch
+		return stream.ErrPartsDoNotMatch
 	}
 	g.shareScores()
 	for _, s := range g.Streams {
 		for _, q := range s.Quantities {
-			if err := q.attach(); err != nil {
+			if err := q.Attach(g.BaseActions); err != nil {
 				return err
 			}
 		}
 	}
-	g.actionShares = newActionShares(g.Categories)
+	g.Attach()
 	limit.add(len(g.Streams))
 	return nil
 }

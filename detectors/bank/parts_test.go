@@ -9,13 +9,16 @@ import (
 	"testing/quick"
 	"time"
 
+	"github.com/rewardwatch/rewardwatch/detectors/stream"
+	"github.com/rewardwatch/rewardwatch/detectors/watch"
 	"github.com/rewardwatch/rewardwatch/ingest"
+	"github.com/rewardwatch/rewardwatch/ingest/saved"
 )
 
-// ofGroups gives a bank with frozen baselines of two groups, group/1 and group/2, and what feeds them.
+// ofGroups returns a bank with frozen baselines of two groups, group/1 and group/2, and what feeds them.
 func ofGroups(t testing.TB) (*Policy, map[string]*agent) {
 	t.Helper()
-	p, agents := newBank(DefaultConfig()), map[string]*agent{}
+	p, agents := newBank(watch.DefaultConfig()), map[string]*agent{}
 	for i, env := range []string{"eu", "us"} {
 		a := newAgent(uint64(130 + i))
 		a.edit = func(u *ingest.Unit) {
@@ -69,7 +72,7 @@ func TestChangesFollowTheChange(t *testing.T) {
 	if len(whole["group/1/frozen"]) < 5*100*8 { // several quantities of 100 values
 		t.Errorf("what is frozen takes %d bytes", len(whole["group/1/frozen"]))
 	}
-	resumed := newBank(DefaultConfig())
+	resumed := newBank(watch.DefaultConfig())
 	if err := resumed.Resume(whole, time.Time{}); err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +89,7 @@ func TestGroupsWithOtherLabelsAreGone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg := DefaultConfig()
+	cfg := watch.DefaultConfig()
 	cfg.GroupBy = []string{"labels.region"}
 	q := newBank(cfg)
 	if err := q.Resume(parts, time.Time{}); err != nil {
@@ -110,7 +113,7 @@ func TestPartsThatDoNotBelongTogetherAreRefused(t *testing.T) {
 		t.Helper()
 		parts := maps.Clone(whole)
 		change(parts)
-		if err := newBank(DefaultConfig()).Resume(parts, time.Time{}); err == nil || !strings.Contains(err.Error(), why) {
+		if err := newBank(watch.DefaultConfig()).Resume(parts, time.Time{}); err == nil || !strings.Contains(err.Error(), why) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
@@ -120,26 +123,26 @@ func TestPartsThatDoNotBelongTogetherAreRefused(t *testing.T) {
 		}
 	}
 	resume("no frozen part", "part group/1: it is missing", func(parts ingest.Parts) { delete(parts, "group/1/frozen") })
-	resume("a group of another number", errPartsDoNotMatch.Error(), func(parts ingest.Parts) {
+	resume("a group of another number", stream.ErrPartsDoNotMatch.Error(), func(parts ingest.Parts) {
 		parts["group/3/running"], parts["group/3/frozen"] = parts["group/1/running"], parts["group/1/frozen"]
 	})
-	resume("nothing frozen", errPartsDoNotMatch.Error(), func(parts ingest.Parts) {
-		parts["group/1/frozen"], err = ingest.EncodeState(snapshotVersion, &frozen{})
+	resume("nothing frozen", stream.ErrPartsDoNotMatch.Error(), func(parts ingest.Parts) {
+		parts["group/1/frozen"], err = frozenFormat.Encode(&frozenWire{})
 		if err != nil {
 			t.Fatal(err)
 		}
 	})
-	resume("another version", "it is not of format 6, which this build reads", func(parts ingest.Parts) {
-		parts["policy"], err = ingest.EncodeState(snapshotVersion-1, policyState{})
-		if err != nil {
-			t.Fatal(err)
-		}
+	resume("too old a version", "it has format 6, and this build reads from 7 on", func(parts ingest.Parts) {
+		parts["policy"] = append([]byte{6}, parts["policy"][1:]...)
+	})
+	resume("a version to come", saved.ErrNewer.Error(), func(parts ingest.Parts) {
+		parts["policy"] = append([]byte{9}, parts["policy"][1:]...)
 	})
 }
 
 // FuzzResume looks for state that makes a bank panic instead of giving an error.
 func FuzzResume(f *testing.F) {
-	p := newBank(DefaultConfig())
+	p := newBank(watch.DefaultConfig())
 	newAgent(130).feed(p, 30)
 	parts, _, err := p.Changes()
 	if err != nil {
@@ -147,7 +150,7 @@ func FuzzResume(f *testing.F) {
 	}
 	f.Add(parts["policy"], parts["group/1/running"], parts["group/1/frozen"])
 	f.Fuzz(func(_ *testing.T, policy, running, frozen []byte) {
-		p := newBank(DefaultConfig())
+		p := newBank(watch.DefaultConfig())
 		if p.Resume(ingest.Parts{"policy": policy, "group/1/running": running, "group/1/frozen": frozen}, time.Time{}) == nil {
 			_, _, _ = p.Changes()
 		}

@@ -1,3 +1,5 @@
+// Package bank judges the units of a policy. It builds and freezes baselines, runs every detector of every stream, and
+// reports only changes of state, as findings.
 package bank
 
 import (
@@ -5,66 +7,61 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/rewardwatch/rewardwatch/detectors/budget"
+	"github.com/rewardwatch/rewardwatch/detectors/finding"
+	"github.com/rewardwatch/rewardwatch/detectors/watch"
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// Policy is the bank of one policy: the streams of all its groups, judged against one budget of false alarms. It is
-// owned by one goroutine; Summary alone may be read by others.
+// Policy is the bank of one policy: the streams of all its groups, judged against one budget of false alarms. One
+// goroutine owns it; only Summary and Sample may be called by others.
+//
+// It is large because every request for a group of the policy passes through it, by key.
 type Policy struct {
 	name    string
-	cfg     Config
+	cfg     watch.Config
 	groups  []*group // in order of first unit
 	byKey   map[ingest.Group]*group
-	applied map[int32]*AppliedUnit // by partition
-	granted bool                   // the budget has been shared out
-	even    float64                // the share of each group that was known then
-	among   int                    // numbers given to groups until then
-	later   int                    // groups that drew on the reserve since
-	numbers int                    // given to groups so far
+	applied map[int32]*ingest.AppliedUnit // by partition
+	granted bool                          // the budget has been shared out
+	even    float64                       // the share of each group known at that time
+	among   int                           // numbers assigned to groups until then
+	later   int                           // groups that have drawn on the reserve since
+	numbers int                           // assigned to groups so far
 	limit   *StreamLimit
 	changed bool     // since the last save
-	gone    []string // parts of the checkpoint that are not needed any more, since the last save
+	gone    []string // parts of the checkpoint removed since the last save
 
-	background   bool // baselines are calibrated beside the owner
+	told, uses map[int]int64 // lastUses, as last returned by Changes and as saved
+
+	background   bool // baselines are calibrated in the background
 	calibrating  *calibrating
 	pending      []pendingUnit // units that wait for the calibration
-	calibrations *Calibrations
+	calibrations *budget.Calibrations
 	residents    *Residents
-	witness      func(*ingest.Unit) // nil where nobody asks
+	witness      func(*ingest.Unit) // nil if there is none
 
-	summary atomic.Pointer[Summary]
+	summary atomic.Pointer[finding.Summary]
+	samples samples // of baselines, for readers
 }
 
-// AppliedUnit is the last unit of a partition that a bank has applied.
-type AppliedUnit struct {
-	Pos     ingest.Position
-	Ord     int32
-	Reading int64 // see ingest.Unit
-}
-
-// Covers reports whether a unit of the same partition had been applied by then. One of another reading had not: its
-// offsets may be those of other records.
-func (a AppliedUnit) Covers(u *ingest.Unit) bool {
-	return a.Reading == u.Reading && !u.After(a.Pos, a.Ord)
-}
-
-// NewPolicy makes the bank of a policy. The limit is shared by all banks.
-func NewPolicy(name string, cfg Config, limit *StreamLimit) *Policy {
+// NewPolicy returns the bank of a policy. All banks share the limit.
+func NewPolicy(name string, cfg watch.Config, limit *StreamLimit) *Policy {
 	p := &Policy{
-		name: name, cfg: cfg, limit: limit, byKey: map[ingest.Group]*group{}, applied: map[int32]*AppliedUnit{},
-		calibrations: NewCalibrations(), residents: NewResidents(math.MaxInt64),
+		name: name, cfg: cfg, limit: limit.part(), byKey: map[ingest.Group]*group{}, applied: map[int32]*ingest.AppliedUnit{},
+		calibrations: budget.NewCalibrations(), residents: NewResidents(math.MaxInt64), samples: samples{byGroup: map[ingest.Group]*groupSamples{}},
 	}
 	p.Publish()
 	return p
 }
 
-// Share lets the bank use what other banks have calibrated.
-func (p *Policy) Share(c *Calibrations) { p.calibrations = c }
+// Share lets the bank use the calibrations of other banks.
+func (p *Policy) Share(c *budget.Calibrations) { p.calibrations = c }
 
-// Observe folds one unit in and returns the findings it leads to, in a fixed order. A unit that is not beyond what the
-// bank has applied of its partition is ignored: it was read again after a restart. now is the wall clock, for silence
-// and for the age of baselines; it has no influence on findings of drift. The unit's group must not be Absent.
-func (p *Policy) Observe(u *ingest.Unit, now time.Time) []Finding {
+// Observe folds one unit in and returns the resulting findings, in a fixed order. It ignores a unit that is not beyond
+// the last one applied of its partition: such a unit was read again after a restart. now is the wall clock, for silence
+// and for the age of baselines; it does not affect findings of drift. The unit's group must not be Absent.
+func (p *Policy) Observe(u *ingest.Unit, now time.Time) []finding.Finding {
 	if p.calibrating == nil && len(p.pending) == 0 {
 		return p.judge(u, now)
 	}
@@ -72,18 +69,18 @@ func (p *Policy) Observe(u *ingest.Unit, now time.Time) []Finding {
 	return p.proceed(false)
 }
 
-func (p *Policy) judge(u *ingest.Unit, now time.Time) []Finding {
+func (p *Policy) judge(u *ingest.Unit, now time.Time) []finding.Finding {
 	if !p.apply(u) {
 		return nil
 	}
 	if u.Shadow && p.byKey[u.Group] == nil {
-		return nil // there is nothing to hold it to, and it is no part of what will be
+		return nil // there is nothing to compare it with, and it is not part of a later baseline
 	}
 	g := p.group(u.Group)
 	if g == nil {
 		return nil
 	}
-	if g.away != nil { // whoever hands on units asks Absent before: judged without its state, the group would begin anew unnoticed
+	if g.away != nil { // the caller checks Absent first: without its state, the group would restart unnoticed
 		panic("bank: a unit of a group that was evicted and has not come back")
 	}
 	g.touch()
@@ -94,20 +91,20 @@ func (p *Policy) judge(u *ingest.Unit, now time.Time) []Finding {
 	if found, dealt := p.otherVersion(g, u, now); dealt {
 		return found
 	}
-	found := g.observe(u, now, p.present)
+	found := g.Observe(u, now, p.present)
 	if due, accepted := g.due(); due && g.learns() && (!accepted || !g.leaveEarly() && !g.refuse()) {
 		p.grant(g)
 		room := p.room(g)
-		found = append(found, p.calibrate(func() []Finding { return g.freeze(accepted, g.Trail.last(), now, room) })...)
+		found = append(found, p.calibrate(func() []finding.Finding { return g.freeze(accepted, g.Trail.last(), now, room) })...)
 	} else if s := g.lateDue(); s != nil && !g.refuseLate(s) {
 		share, room := p.laterShare(), p.room(g)-g.branchCount()
-		found = append(found, p.calibrate(func() []Finding { return g.freezeLate(s, share, g.Trail.last(), room) })...)
+		found = append(found, p.calibrate(func() []finding.Finding { return g.freezeLate(s, share, g.Trail.last(), room) })...)
 	}
 	return found
 }
 
-// Learn folds in a unit of recorded telemetry as part of a baseline from a file or from pinned offsets. It is not judged.
-// One in shadow is no part of it.
+// Learn folds in a unit of recorded telemetry as part of a baseline from a file or from pinned offsets. The unit is not
+// judged. Learn skips units in shadow.
 func (p *Policy) Learn(u *ingest.Unit) {
 	if u.Shadow {
 		return
@@ -121,11 +118,11 @@ func (p *Policy) Learn(u *ingest.Unit) {
 		return
 	}
 	g.Line.Versions.adopt(u.Versions.Policy)
-	g.Newcomers.early(u) // which counts its agent's steps
+	g.Newcomers.Early(u) // also counts its agent's steps
 	g.gather(u, time.Time{}, true)
 }
 
-// Accept freezes what Learn has collected, as the accepted baseline of every group.
+// Accept freezes the units that Learn has collected, as the accepted baseline of every group.
 func (p *Policy) Accept(now time.Time) {
 	for _, g := range p.groups {
 		if !g.Warmup.Done && g.Warmup.Units > 0 {
@@ -135,20 +132,21 @@ func (p *Policy) Accept(now time.Time) {
 			p.changed = true
 			g.touch()
 			g.freeze(true, g.Trail.last(), now, p.room(g))
-			g.Newcomers.Steps, g.Blocks.Open = nil, nil // live agents begin anew
-			if g.cfg.Baseline.From == FromFile {
-				g.Baseline.Offsets = nil // they are of the file
+			g.Newcomers.Steps, g.Blocks.Open = nil, nil // live agents start from zero
+			if g.cfg.Baseline.From == watch.FromFile {
+				g.Baseline.Offsets = nil // they belong to the file
 			}
 		}
 	}
 }
 
-// Tick reports groups that have gone silent. It is called while the service has read all there is, never while it lags.
-func (p *Policy) Tick(now time.Time) []Finding {
+// Tick reports groups that have become silent. Call it only while the service has read all telemetry, never while it
+// lags.
+func (p *Policy) Tick(now time.Time) []finding.Finding {
 	if p.calibrating != nil {
 		return nil
 	}
-	var found []Finding
+	var found []finding.Finding
 	for _, g := range p.groups {
 		before := g.Unjudged
 		found = append(found, g.silence(now)...)
@@ -161,16 +159,16 @@ func (p *Policy) Tick(now time.Time) []Finding {
 	return found
 }
 
-// Applied gives, by partition, the last unit that the bank has applied.
-func (p *Policy) Applied() map[int32]AppliedUnit {
-	out := make(map[int32]AppliedUnit, len(p.applied))
+// Applied returns, by partition, the last unit that the bank has applied.
+func (p *Policy) Applied() map[int32]ingest.AppliedUnit {
+	out := make(map[int32]ingest.AppliedUnit, len(p.applied))
 	for partition, a := range p.applied {
 		out[partition] = *a
 	}
 	return out
 }
 
-// Has reports whether the bank has applied the unit for certain, so that it would ignore it.
+// Has reports whether the bank has certainly applied the unit, so that it would ignore it.
 func (p *Policy) Has(u *ingest.Unit) bool {
 	a := p.applied[u.Pos.Partition]
 	return a != nil && a.Covers(u) && p.calibrating == nil && len(p.pending) == 0
@@ -179,7 +177,7 @@ func (p *Policy) Has(u *ingest.Unit) bool {
 func (p *Policy) apply(u *ingest.Unit) bool {
 	a := p.applied[u.Pos.Partition]
 	if a == nil {
-		a = &AppliedUnit{}
+		a = &ingest.AppliedUnit{}
 		p.applied[u.Pos.Partition] = a
 	} else if a.Covers(u) {
 		return false
@@ -189,7 +187,7 @@ func (p *Policy) apply(u *ingest.Unit) bool {
 	return true
 }
 
-// group finds a group, or starts it; nil where the limit of streams has been reached.
+// group returns a group. It starts the group if there is none; nil if the limit of streams has been reached.
 func (p *Policy) group(key ingest.Group) *group {
 	g := p.byKey[key]
 	if g == nil {

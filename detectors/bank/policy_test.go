@@ -11,6 +11,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rewardwatch/rewardwatch/detectors/fault"
+	"github.com/rewardwatch/rewardwatch/detectors/finding"
+	"github.com/rewardwatch/rewardwatch/detectors/stream"
+	"github.com/rewardwatch/rewardwatch/detectors/watch"
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
@@ -83,32 +87,32 @@ func (a *agent) action() string {
 }
 
 // feed gives n units to a bank and returns its findings.
-func (a *agent) feed(p *Policy, n int) []Finding {
-	var found []Finding
+func (a *agent) feed(p *Policy, n int) []finding.Finding {
+	var found []finding.Finding
 	for range n {
 		found = append(found, p.Observe(a.unit(), time.Time{})...)
 	}
 	return found
 }
 
-func newBank(cfg Config) *Policy { return NewPolicy("ranker", cfg, NewStreamLimit(1000)) }
+func newBank(cfg watch.Config) *Policy { return NewPolicy("ranker", cfg, NewStreamLimit(2000)) }
 
-func episodes(n float64) Config {
-	cfg := DefaultConfig()
-	cfg.FalseAlarms.Per = Per{Amount: n, Unit: PerEpisodes}
+func episodes(n float64) watch.Config {
+	cfg := watch.DefaultConfig()
+	cfg.FalseAlarms.Per = watch.Per{Amount: n, Unit: watch.PerEpisodes}
 	return cfg
 }
 
-func alarmsIn(found []Finding) (signals []string) {
+func alarmsIn(found []finding.Finding) (signals []string) {
 	for _, f := range found {
-		if f.Kind == StreamChanged && f.To == Drift && f.From != TelemetryFault {
+		if f.Kind == finding.StreamChanged && f.To == finding.Drift && f.From != finding.TelemetryFault {
 			signals = append(signals, f.Signal)
 		}
 	}
 	return signals
 }
 
-func stateOf(t *testing.T, p *Policy, signal string) StreamSummary {
+func stateOf(t *testing.T, p *Policy, signal string) finding.StreamSummary {
 	t.Helper()
 	p.Publish()
 	for _, s := range p.Summary().Groups[0].Streams {
@@ -117,22 +121,22 @@ func stateOf(t *testing.T, p *Policy, signal string) StreamSummary {
 		}
 	}
 	t.Fatalf("no stream of %s", signal)
-	return StreamSummary{}
+	return finding.StreamSummary{}
 }
 
 func TestWarmUpSaysWhatIsMissing(t *testing.T) {
-	p := newBank(DefaultConfig())
+	p := newBank(watch.DefaultConfig())
 	a := newAgent(1)
 	a.feed(p, 99)
 	s := stateOf(t, p, "return")
-	if s.State != WarmingUp || s.Missing != "99 of 100 units for a first baseline" {
+	if s.State != finding.WarmingUp || s.Missing != "99 of 100 episodes for a first baseline" {
 		t.Errorf("after 99 units: %s, missing %q", s.State, s.Missing)
 	}
 	a.feed(p, 1)
-	if s := stateOf(t, p, "return"); s.State != OK || len(s.Armed) == 0 {
+	if s := stateOf(t, p, "return"); s.State != finding.OK || len(s.Armed) == 0 {
 		t.Errorf("after 100 units: %s, armed %v", s.State, s.Armed)
 	}
-	var baselines []BaselineRef
+	var baselines []finding.BaselineRef
 	for range 400 {
 		a.feed(p, 1)
 		p.Publish()
@@ -153,15 +157,18 @@ func TestWarmUpSaysWhatIsMissing(t *testing.T) {
 
 // 10,000 episodes of 20 steps are 200,000 events.
 func TestStationaryUnitsRaiseNoAlarm(t *testing.T) {
-	p := newBank(DefaultConfig())
+	p := newBank(watch.DefaultConfig())
 	if found := alarmsIn(newAgent(2).feed(p, 10_000)); len(found) > 0 {
 		t.Errorf("alarms of %v", found)
 	}
 }
 
-func TestShiftOfTheRewardAlarms(t *testing.T) {
+func TestSimShiftOfTheRewardAlarms(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds of CPU")
+	}
 	for seed := range uint64(5) {
-		p := newBank(DefaultConfig())
+		p := newBank(watch.DefaultConfig())
 		a := newAgent(10 + seed)
 		a.feed(p, 1000)
 		a.mean += a.sd / math.Sqrt(20) // one standard deviation of the mean reward of an episode
@@ -179,7 +186,7 @@ func TestAlarmTellsOnsetEffectAndVersions(t *testing.T) {
 	a.mean -= 1
 	a.versions.Reward = "r2"
 	found := a.feed(p, 50)
-	i := slices.IndexFunc(found, func(f Finding) bool { return f.To == Drift && f.Signal == "reward" })
+	i := slices.IndexFunc(found, func(f finding.Finding) bool { return f.To == finding.Drift && f.Signal == "reward" })
 	if i < 0 {
 		t.Fatal("no alarm of the reward")
 	}
@@ -227,14 +234,14 @@ func TestDriftResolvesAndComesAgain(t *testing.T) {
 	}
 	a.mean += 1.5
 	after := a.feed(p, 600)
-	quiet := slices.IndexFunc(after, func(f Finding) bool { return f.Kind == GroupQuiet })
+	quiet := slices.IndexFunc(after, func(f finding.Finding) bool { return f.Kind == finding.GroupQuiet })
 	if quiet < 0 {
 		t.Fatal("the group did not go quiet")
 	}
 	resolved := map[string]bool{}
 	last := int64(0)
 	for _, f := range after[:quiet] {
-		if f.From == Drift && f.To == OK {
+		if f.From == finding.Drift && f.To == finding.OK {
 			resolved[f.Signal] = true
 			last = f.At.Ordinal
 		}
@@ -262,7 +269,7 @@ func TestProvisionalAlarmHoldsTheWarmUp(t *testing.T) {
 	a.feed(p, 150)
 	a.mean -= 3
 	found := a.feed(p, 300)
-	i := slices.IndexFunc(found, func(f Finding) bool { return f.To == Drift })
+	i := slices.IndexFunc(found, func(f finding.Finding) bool { return f.To == finding.Drift })
 	if i < 0 || !found[i].Baseline.Provisional {
 		t.Fatal("no provisional alarm")
 	}
@@ -272,20 +279,23 @@ func TestProvisionalAlarmHoldsTheWarmUp(t *testing.T) {
 	}
 }
 
-func TestTelemetryFaults(t *testing.T) {
+func TestSimTelemetryFaults(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds of CPU")
+	}
 	reset := newAgent(60)
 	for _, c := range []struct {
 		name, signal, rule string
 		edit               func(*ingest.Unit)
 	}{
-		{"NaN rewards", "reward", FaultNonFinite, func(u *ingest.Unit) { u.Reward.Add(math.NaN()); u.Return = math.NaN() }},
-		{"NaN rewards make the return a fault too", "return", FaultNonFinite, func(u *ingest.Unit) { u.Return = math.Inf(1) }},
-		{"constant reward", "reward", FaultConstant, func(u *ingest.Unit) {
+		{"NaN rewards", "reward", fault.NonFinite, func(u *ingest.Unit) { u.Reward.Add(math.NaN()); u.Return = math.NaN() }},
+		{"NaN rewards make the return a fault too", "return", fault.NonFinite, func(u *ingest.Unit) { u.Return = math.Inf(1) }},
+		{"constant reward", "reward", fault.Constant, func(u *ingest.Unit) {
 			u.Reward = ingest.Moments{}
 			u.Reward.Add(0)
 			u.Reward.Add(0)
 		}},
-		{"numbers for categories", "action", FaultActionKind, func(u *ingest.Unit) { u.ActionKind, u.Actions = ingest.ActionNumeric, nil }},
+		{"numbers for categories", "action", fault.ActionKind, func(u *ingest.Unit) { u.ActionKind, u.Actions = ingest.ActionNumeric, nil }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p := newBank(episodes(1e6))
@@ -294,16 +304,16 @@ func TestTelemetryFaults(t *testing.T) {
 			a.feed(p, 600)
 			a.edit = c.edit
 			a.feed(p, 30)
-			if s := stateOf(t, p, c.signal); s.State != TelemetryFault || s.Fault != c.rule {
+			if s := stateOf(t, p, c.signal); s.State != finding.TelemetryFault || s.Fault != c.rule {
 				t.Fatalf("%s is %s (%s), want a fault (%s)", c.signal, s.State, s.Fault, c.rule)
 			}
 			a.edit = nil
 			a.feed(p, 19)
-			if s := stateOf(t, p, c.signal); s.State != TelemetryFault {
+			if s := stateOf(t, p, c.signal); s.State != finding.TelemetryFault {
 				t.Errorf("the fault ended before 20 units without it")
 			}
 			a.feed(p, 1)
-			if s := stateOf(t, p, c.signal); s.State == TelemetryFault {
+			if s := stateOf(t, p, c.signal); s.State == finding.TelemetryFault {
 				t.Errorf("the fault did not end after 20 units without it")
 			}
 		})
@@ -317,7 +327,7 @@ func TestConstantBestReturnIsNoFault(t *testing.T) {
 	a.feed(p, 600)
 	a.edit = func(u *ingest.Unit) { u.Return, u.Reward = 1000, ingest.Moments{} }
 	a.feed(p, 100)
-	if s := stateOf(t, p, "return"); s.State != Drift {
+	if s := stateOf(t, p, "return"); s.State != finding.Drift {
 		t.Errorf("return is %s (%s), want drift", s.State, s.Fault)
 	}
 }
@@ -342,7 +352,7 @@ func TestSparseRewardThatStopsIsNoFault(t *testing.T) {
 	success = 0
 	a.feed(p, 200)
 	for _, signal := range []string{"reward", "return"} {
-		if s := stateOf(t, p, signal); s.State != Drift {
+		if s := stateOf(t, p, signal); s.State != finding.Drift {
 			t.Errorf("%s is %s (%s), want drift", signal, s.State, s.Fault)
 		}
 	}
@@ -350,7 +360,7 @@ func TestSparseRewardThatStopsIsNoFault(t *testing.T) {
 
 func TestSilence(t *testing.T) {
 	start := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
-	p := newBank(DefaultConfig())
+	p := newBank(watch.DefaultConfig())
 	a := newAgent(80)
 	for range 500 {
 		p.Observe(a.unit(), start)
@@ -359,14 +369,14 @@ func TestSilence(t *testing.T) {
 		t.Errorf("silence after four minutes: %v", found)
 	}
 	found := p.Tick(start.Add(6 * time.Minute))
-	if len(found) != 4 || found[0].Reason != FaultSilent || found[0].To != TelemetryFault {
+	if len(found) != 4 || found[0].Reason != fault.Silent || found[0].To != finding.TelemetryFault {
 		t.Errorf("after six minutes: %+v, want all four streams silent", found)
 	}
 	if again := p.Tick(start.Add(7 * time.Minute)); len(again) > 0 {
 		t.Errorf("silence was reported twice")
 	}
 	back := p.Observe(a.unit(), start.Add(8*time.Minute))
-	if len(back) != 4 || back[0].To != OK {
+	if len(back) != 4 || back[0].To != finding.OK {
 		t.Errorf("after the next unit: %+v, want all four streams ok", back)
 	}
 	if found := p.Tick(start.Add(20 * time.Minute)); len(found) > 0 {
@@ -377,27 +387,27 @@ func TestSilence(t *testing.T) {
 // Units that are not judged end a silence as others do, and are told for what they are.
 func TestSilenceEndsWithUnitsThatAreNotJudged(t *testing.T) {
 	start := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
-	p, a := newBank(DefaultConfig()), newAgent(80)
+	p, a := newBank(watch.DefaultConfig()), newAgent(80)
 	for range 500 {
 		p.Observe(a.unit(), start)
 	}
 	p.Tick(start.Add(6 * time.Minute))
 	a.edit = func(u *ingest.Unit) { u.End = ingest.EndBlock }
 	found := p.Observe(a.unit(), start.Add(8*time.Minute))
-	if len(found) != 4 || found[0].Reason != FaultEndless || found[0].To != TelemetryFault {
+	if len(found) != 4 || found[0].Reason != fault.NoEpisodeEnds || found[0].To != finding.TelemetryFault {
 		t.Errorf("after the next unit: %+v, want all four streams without an end of episodes", found)
 	}
 	if found := append(p.Tick(start.Add(time.Hour)), p.Observe(a.unit(), start.Add(time.Hour))...); len(found) > 0 {
 		t.Errorf("a silence of such units: %+v", found)
 	}
-	if s := stateOf(t, p, "return"); s.Fault != FaultEndless {
+	if s := stateOf(t, p, "return"); s.Fault != fault.NoEpisodeEnds {
 		t.Errorf("return is %s (%s)", s.State, s.Fault)
 	}
 }
 
 // What is found does not depend on when the units arrived.
 func TestSilenceDoesNotChangeWhatIsFound(t *testing.T) {
-	run := func(pause bool) (kept []Finding, id string) {
+	run := func(pause bool) (kept []finding.Finding, id string) {
 		p, a := newBank(episodes(20_000)), newAgent(85)
 		now := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
 		for i := range 900 {
@@ -409,8 +419,8 @@ func TestSilenceDoesNotChangeWhatIsFound(t *testing.T) {
 				p.Tick(now)
 			}
 			for _, f := range p.Observe(a.unit(), now) {
-				if f.To == Drift && f.From != TelemetryFault {
-					f.From = OK
+				if f.To == finding.Drift && f.From != finding.TelemetryFault {
+					f.From = finding.OK
 					kept = append(kept, f)
 				}
 			}
@@ -426,11 +436,11 @@ func TestSilenceDoesNotChangeWhatIsFound(t *testing.T) {
 }
 
 func TestEpisodesThatStopEndingAreAFault(t *testing.T) {
-	p, a := newBank(DefaultConfig()), newAgent(86)
+	p, a := newBank(watch.DefaultConfig()), newAgent(86)
 	a.feed(p, 600)
 	a.edit = func(u *ingest.Unit) { u.End = ingest.EndBlock }
 	a.feed(p, 5)
-	if s := stateOf(t, p, "return"); s.State != TelemetryFault || s.Fault != FaultEndless {
+	if s := stateOf(t, p, "return"); s.State != finding.TelemetryFault || s.Fault != fault.NoEpisodeEnds {
 		t.Errorf("return is %s (%s)", s.State, s.Fault)
 	}
 	for range 5000 {
@@ -441,17 +451,17 @@ func TestEpisodesThatStopEndingAreAFault(t *testing.T) {
 	}
 	a.edit = nil
 	a.feed(p, 1)
-	if s := stateOf(t, p, "return"); s.State != OK {
+	if s := stateOf(t, p, "return"); s.State != finding.OK {
 		t.Errorf("return is %s (%s) after an episode has ended", s.State, s.Fault)
 	}
 }
 
 func TestVanishedSignalIsAFault(t *testing.T) {
-	p, a := newBank(DefaultConfig()), newAgent(87)
+	p, a := newBank(watch.DefaultConfig()), newAgent(87)
 	a.feed(p, 600)
 	a.edit = func(u *ingest.Unit) { u.Reward, u.HasReturn = ingest.Moments{}, false }
 	a.feed(p, 20)
-	if s := stateOf(t, p, "reward"); s.State != TelemetryFault || s.Fault != FaultMissing {
+	if s := stateOf(t, p, "reward"); s.State != finding.TelemetryFault || s.Fault != fault.Missing {
 		t.Errorf("reward is %s (%s)", s.State, s.Fault)
 	}
 }
@@ -478,21 +488,24 @@ func TestConstantRewardAtAKnownLevelIsNoFault(t *testing.T) {
 	solved = false
 	a.feed(p, 60)
 	for _, signal := range []string{"reward", "return", "episode_length"} {
-		if s := stateOf(t, p, signal); s.State != Drift {
+		if s := stateOf(t, p, signal); s.State != finding.Drift {
 			t.Errorf("%s is %s (%s), want drift", signal, s.State, s.Fault)
 		}
 	}
 }
 
 // An alarm at the very unit that would complete a baseline keeps the unit, and itself, out of it.
-func TestAlarmAtTheFreezingUnit(t *testing.T) {
+func TestSimAlarmAtTheFreezingUnit(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds of CPU")
+	}
 	atFreeze := false
 	for at := 236; at < 250; at++ {
 		p, a := newBank(episodes(20_000)), newAgent(89)
 		a.feed(p, at)
 		a.mean -= 1
 		for _, f := range a.feed(p, 60) {
-			atFreeze = atFreeze || f.To == Drift && f.At.Ordinal == secondProvisional-1
+			atFreeze = atFreeze || f.To == finding.Drift && f.At.Ordinal == secondProvisional-1
 		}
 		a.mean += 1
 		a.feed(p, 700)
@@ -508,7 +521,7 @@ func TestAlarmAtTheFreezingUnit(t *testing.T) {
 
 // Signals that hardly ever occur cost nothing and are not judged.
 func TestRareSignals(t *testing.T) {
-	p, a := newBank(DefaultConfig()), newAgent(90)
+	p, a := newBank(watch.DefaultConfig()), newAgent(90)
 	n := 0
 	a.edit = func(u *ingest.Unit) {
 		n++
@@ -525,33 +538,65 @@ func TestRareSignals(t *testing.T) {
 	}
 }
 
+// A policy with ever more groups takes half of the limit at most, and another one half of what it leaves.
 func TestStreamLimit(t *testing.T) {
-	limit := NewStreamLimit(10)
-	p := NewPolicy("ranker", DefaultConfig(), limit)
-	a := newAgent(91)
-	n := 0
-	a.edit = func(u *ingest.Unit) {
-		n++
-		u.Group = ingest.NewGroup("ranker", ingest.Label{Name: "env", Value: fmt.Sprint(n)})
+	limit := NewStreamLimit(100)
+	feed := func(name string, seed uint64, groups int) *Policy {
+		p, a, n := NewPolicy(name, watch.DefaultConfig(), limit), newAgent(seed), 0
+		a.edit = func(u *ingest.Unit) {
+			u.Group = ingest.NewGroup(name, ingest.Label{Name: "env", Value: fmt.Sprint(n % groups)})
+			n++
+		}
+		a.feed(p, 2*groups)
+		return p
 	}
-	a.feed(p, 100)
-	streams := 0
-	for _, g := range p.groups {
-		streams += len(g.Streams)
+	count := func(p *Policy) (streams int) {
+		for _, g := range p.groups {
+			streams += len(g.Streams)
+		}
+		return streams
 	}
-	if streams != 10 || limit.Refused() == 0 {
-		t.Errorf("%d streams, %d refused, want 10 and some", streams, limit.Refused())
+	few := feed("few", 90, 1)
+	beside := count(few)
+	if limit.Refused() > 0 {
+		t.Fatalf("%d refused before there are many", limit.Refused())
+	}
+	many := feed("many", 91, 100)
+	half := (100 - beside + 1) / 2
+	if n := count(many); n != half || limit.Refused() == 0 || limit.Crowded() != limit.Refused() {
+		t.Errorf("%d streams beside %d, %d refused, %d of them crowded", n, beside, limit.Refused(), limit.Crowded())
+	}
+	late := feed("late", 92, 100)
+	if n := count(late); n != (100-beside-half+1)/2 {
+		t.Errorf("a policy that came late has %d streams beside %d and %d", n, beside, half)
+	}
+	refused := limit.Refused()
+	if next := feed("next", 93, 1); count(next) != beside || limit.Refused() != refused {
+		t.Errorf("a policy of one group has %d streams, and others like it %d", count(next), beside)
+	}
+	late.Close()
+	many.Close()
+	if n := limit.streams.Load(); n != int64(2*beside) {
+		t.Errorf("%d streams are left of %d", n, 2*beside)
+	}
+	q := NewPolicy("many", watch.DefaultConfig(), NewStreamLimit(count(many)))
+	parts, _, err := many.Changes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := q.Resume(parts, noon); err != nil || count(q) != half {
+		t.Errorf("restored are %d of %d streams, %v", count(q), half, err)
 	}
 }
 
 func TestChangedGroupByStartsNewGroups(t *testing.T) {
-	p, a := newBank(DefaultConfig()), newAgent(92)
+	p, a := newBank(watch.DefaultConfig()), newAgent(92)
 	a.feed(p, 100)
 	var buf bytes.Buffer
 	if err := p.Snapshot(&buf); err != nil {
 		t.Fatal(err)
 	}
-	cfg := DefaultConfig()
+	cfg := watch.DefaultConfig()
 	cfg.GroupBy = []string{"labels.region"}
 	q := newBank(cfg)
 	if err := q.Restore(&buf, time.Time{}); err != nil {
@@ -577,7 +622,7 @@ func TestVersionChanges(t *testing.T) {
 	} {
 		var v versions
 		for i := range 820 {
-			v.see(ingest.Versions{Env: c.env(i)}, int64(i))
+			v.see(ingest.Versions{Env: c.env(i)}, finding.UnitRef{Ordinal: int64(i)})
 		}
 		_, _, changed := v.around(805, 819)
 		if got := len(changed) > 0; got != c.want {
@@ -586,8 +631,32 @@ func TestVersionChanges(t *testing.T) {
 	}
 }
 
-func TestReturnAndRewardAreArmedFirst(t *testing.T) {
-	p, a := newBank(DefaultConfig()), newAgent(93)
+// The newest versions are first seen with the unit that brings any of them.
+func TestVersionsAreFirstSeen(t *testing.T) {
+	var v versions
+	for i, step := range []struct {
+		versions ingest.Versions
+		want     int64
+	}{
+		{ingest.Versions{Policy: "a", Env: "1"}, 100},
+		{ingest.Versions{Policy: "a", Env: "1"}, 100},
+		{ingest.Versions{Policy: "a", Env: "2"}, 102},
+		{ingest.Versions{Policy: "a", Env: "1"}, 102}, // an episode that was open
+		{ingest.Versions{Policy: "b", Env: "2"}, 104},
+		{ingest.Versions{Policy: "b", Env: "2"}, 104},
+	} {
+		v.see(step.versions, finding.UnitRef{Ordinal: int64(i), TS: 100 + int64(i)})
+		if v.SinceTS != step.want {
+			t.Errorf("unit %d: first seen at %d, want %d", i, v.SinceTS, step.want)
+		}
+	}
+}
+
+func TestSimReturnAndRewardAreArmedFirst(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds of CPU")
+	}
+	p, a := newBank(watch.DefaultConfig()), newAgent(93)
 	a.edit = func(u *ingest.Unit) {
 		for i := range 120 {
 			u.Numeric = append(u.Numeric, ingest.NamedMoments{Signal: fmt.Sprint("action.", i)})
@@ -603,20 +672,20 @@ func TestReturnAndRewardAreArmedFirst(t *testing.T) {
 		}
 	}
 	for _, s := range p.groups[0].Streams {
-		s.branches(func(branch) { armed++ })
+		s.Branches(func(stream.Branch) { armed++ })
 	}
-	if armed > maxBranches {
+	if armed > stream.MaxBranches {
 		t.Errorf("%d branches are armed", armed)
 	}
 }
 
 func TestBlocksWarmUp(t *testing.T) {
-	p := newBank(DefaultConfig())
+	p := newBank(watch.DefaultConfig())
 	a := newAgent(90)
 	a.edit = func(u *ingest.Unit) { u.End, u.Length = ingest.EndBlock, 20 }
 	a.feed(p, 300)
 	s := stateOf(t, p, "reward")
-	if s.State != WarmingUp || s.Missing != "no episode ends; 300 of 500 blocks of 20 steps for a first baseline" {
+	if s.State != finding.WarmingUp || s.Missing != "no episode ends; 300 of 500 blocks of 20 steps for a first baseline" {
 		t.Errorf("%s, missing %q", s.State, s.Missing)
 	}
 	if s.Current.Units != 200 {
@@ -625,7 +694,7 @@ func TestBlocksWarmUp(t *testing.T) {
 }
 
 func TestUnitsReadAgainAreIgnored(t *testing.T) {
-	p := newBank(DefaultConfig())
+	p := newBank(watch.DefaultConfig())
 	a := newAgent(100)
 	var units []*ingest.Unit
 	for range 50 {
@@ -654,10 +723,10 @@ func TestUnitsReadAgainAreIgnored(t *testing.T) {
 
 // A bank that was saved and restored anywhere finds what an undisturbed one finds, bit by bit.
 func TestRestoredBankFindsTheSame(t *testing.T) {
-	run := func(cuts map[int]bool) []Finding {
+	run := func(cuts map[int]bool) []finding.Finding {
 		p := newBank(episodes(20_000))
 		a := newAgent(110)
-		var found []Finding
+		var found []finding.Finding
 		for i := range 1200 {
 			switch i {
 			case 600:
@@ -702,7 +771,10 @@ func restored(t *testing.T, p *Policy) *Policy {
 }
 
 // The shares of all groups of a policy sum to at most the whole budget, in whatever order they appear.
-func TestGroupsShareOneBudget(t *testing.T) {
+func TestSimGroupsShareOneBudget(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds of CPU")
+	}
 	p := newBank(episodes(1e6))
 	agents := make([]*agent, 5)
 	at := int64(0)
@@ -730,10 +802,10 @@ func TestGroupsShareOneBudget(t *testing.T) {
 		sum += g.Share
 		for _, s := range g.Streams {
 			for _, q := range s.Quantities {
-				if q.Rank == nil {
+				if q.Rank() == nil {
 					continue
 				}
-				for _, b := range q.Rank.Branches {
+				for _, b := range q.Rank().Branches {
 					if b.Height > 0 {
 						rates += math.Exp(b.LogA - b.Height)
 					}
@@ -749,55 +821,8 @@ func TestGroupsShareOneBudget(t *testing.T) {
 	}
 }
 
-func TestPromisedUnits(t *testing.T) {
-	// 500 units of 20 steps, one in ten seconds; spoilt adds times before the first, and far ahead, and a wild length.
-	collected := func(edit func(i int, u *ingest.Unit)) warmup {
-		var w warmup
-		for i := range 500 {
-			u := &ingest.Unit{Length: 20, EndTS: (1_800_000_000 + 10*int64(i)) * 1e9}
-			edit(i, u)
-			w.collect(u, 0)
-		}
-		return w
-	}
-	timed := collected(func(int, *ingest.Unit) {})
-	clockless := collected(func(_ int, u *ingest.Unit) { u.EndTS = 0 })
-	spoilt := collected(func(i int, u *ingest.Unit) {
-		switch i {
-		case 0:
-			u.EndTS = 1
-		case 200:
-			u.EndTS = 4e18
-		case 300:
-			u.Length = 1e15
-		}
-	})
-	for _, c := range []struct {
-		name string
-		w    warmup
-		per  string
-		want float64
-	}{
-		{"days", timed, "30d", 30 * 86400 / 10},
-		{"days with wrong times", spoilt, "30d", 30 * 86400 / 10},
-		{"steps with a wrong length", spoilt, "1000000 steps", 50_000},
-		{"next to nothing", timed, "3 episodes", 100},
-		{"days without a clock", clockless, "30d", 50_000},
-		{"episodes", timed, "20000 episodes", 20_000},
-		{"steps", timed, "1000000 steps", 50_000},
-	} {
-		var per Per
-		if err := per.UnmarshalText([]byte(c.per)); err != nil {
-			t.Fatal(err)
-		}
-		if got := c.w.promised(Budget{Budget: 1, Per: per}); math.Abs(got-c.want) > 1e-6*c.want {
-			t.Errorf("%s: %v units, want %v", c.name, got, c.want)
-		}
-	}
-}
-
 func BenchmarkObserve(b *testing.B) {
-	p := newBank(DefaultConfig())
+	p := newBank(watch.DefaultConfig())
 	a := newAgent(140)
 	a.feed(p, 600)
 	units := make([]*ingest.Unit, 4096)
@@ -831,12 +856,12 @@ func TestChangeOfShapeAlarms(t *testing.T) {
 	split = true
 	var by []string
 	for _, f := range a.feed(p, 400) {
-		if f.To == Drift {
+		if f.To == finding.Drift {
 			by = append(by, f.Detectors...)
 		}
 	}
-	if !slices.Contains(by, DetectorKS) {
-		t.Errorf("found by %v, want %s among them", by, DetectorKS)
+	if !slices.Contains(by, finding.DetectorKS) {
+		t.Errorf("found by %v, want %s among them", by, finding.DetectorKS)
 	}
 }
 
@@ -886,10 +911,10 @@ func TestDifferentDaysAreAllowedFor(t *testing.T) {
 			}
 			p.Accept(time.Time{})
 			g := p.groups[0]
-			i, _ := g.find("reward")
-			q := g.Streams[i].find("mean")
-			if q.Rank.Factor < c.least || q.Rank.TooDependent() == c.armed {
-				t.Errorf("factor %.2f, too dependent %v; want at least %v, armed %v", q.Rank.Factor, q.Rank.TooDependent(), c.least, c.armed)
+			i, _ := g.Find("reward")
+			q := g.Streams[i].Find("mean")
+			if q.Rank().Factor < c.least || q.Rank().TooDependent() == c.armed {
+				t.Errorf("factor %.2f, too dependent %v; want at least %v, armed %v", q.Rank().Factor, q.Rank().TooDependent(), c.least, c.armed)
 			}
 		})
 	}
@@ -900,7 +925,7 @@ func TestStricterOfOwnAndFleetBudgetHolds(t *testing.T) {
 		cfg := episodes(c.own)
 		cfg.Baseline.Units = 100
 		if c.fleet > 0 {
-			cfg.Fleet = Budget{Budget: 1, Per: Per{Amount: c.fleet, Unit: PerEpisodes}}
+			cfg.Fleet = watch.Budget{Budget: 1, Per: watch.Per{Amount: c.fleet, Unit: watch.PerEpisodes}}
 		}
 		p := newBank(cfg)
 		newAgent(190).feed(p, 100)
@@ -916,7 +941,7 @@ func TestRestoredWindowOfARareValue(t *testing.T) {
 	a := newAgent(111)
 	a.edit = func(u *ingest.Unit) { u.HasReturn = a.made%3 == 0 }
 	a.feed(p, 1500)
-	window := func(p *Policy) []float64 { return p.groups[0].Streams[2].find("return").Shape.ks.Window() }
+	window := func(p *Policy) []float64 { return shapeOf(p.groups[0].Streams[2].Find("return")).KS.Window() }
 	want := window(p)
 	if got := window(restored(t, p)); len(want) != 200 || !slices.Equal(got, want) {
 		t.Errorf("%d values in the restored window, want the same %d", len(got), len(want))
@@ -929,7 +954,7 @@ func TestNoPromiseWithoutRoom(t *testing.T) {
 	newAgent(172).feed(p, 499)
 	g := p.groups[0]
 	g.freeze(true, g.Trail.last(), time.Time{}, 0)
-	if g.Promise.Confidence != ConfidenceNone || g.Promise.ARL0 != 0 {
+	if g.Promise.Confidence != finding.ConfidenceNone || g.Promise.ARL0 != 0 {
 		t.Errorf("promise %+v", g.Promise)
 	}
 }
@@ -960,11 +985,11 @@ func TestPruneSeesAllStreams(t *testing.T) {
 	a.feed(p, 1000)
 	g := p.groups[0]
 	g.Streams = slices.Grow(g.Streams, 1)
-	b := &g.Streams[len(g.Streams)-1].Quantities[0].Rank.Branches[0]
+	b := &g.Streams[len(g.Streams)-1].Quantities[0].Rank().Branches[0]
 	b.Walk, b.StartedAt = b.Height/2, 50
 	g.Trail.Older, g.Trail.Keep = nil, 0
 	for i := range trailSlack + 1 {
-		g.Trail.Older = append(g.Trail.Older, UnitRef{Ordinal: int64(i)})
+		g.Trail.Older = append(g.Trail.Older, finding.UnitRef{Ordinal: int64(i)})
 	}
 	a.edit = func(u *ingest.Unit) {
 		m := ingest.NamedMoments{Signal: "observation.x"}
@@ -992,5 +1017,38 @@ func TestRestartKeepsTheIDOfZeros(t *testing.T) {
 	}
 	if want, got := id(false), id(true); got != want {
 		t.Errorf("baseline %s after a restart, %s without", got, want)
+	}
+}
+
+// The next version of a policy follows all signals of the one before, also where both are more than the policy may have beside others.
+func TestSuccessorsLackNoSignals(t *testing.T) {
+	cfg := watch.DefaultConfig()
+	cfg.OnNewVersion = watch.OnNewVersionRebaseline
+	version := "1"
+	feed := func(p *Policy, a *agent, n int) *group {
+		a.edit = func(u *ingest.Unit) { u.Versions.Policy = version }
+		a.feed(p, n)
+		return p.groups[0]
+	}
+	alone, a := NewPolicy("p", cfg, NewStreamLimit(1000)), newAgent(92)
+	streams := len(feed(alone, a, 600).Streams)
+	limit := NewStreamLimit(3 * streams)
+	p, a := NewPolicy("p", cfg, limit), newAgent(92)
+	feed(p, a, 600)
+	version = "2"
+	g := feed(p, a, 20)
+	next := g.Line.Versions.Next
+	if next == nil {
+		t.Fatal("no version warms up")
+	}
+	if len(next.Streams) != streams || limit.Refused() != 0 {
+		t.Fatalf("%d of %d streams warm up, refused %d times", len(next.Streams), streams, limit.Refused())
+	}
+	g = feed(p, a, 700)
+	if len(g.Streams) != streams || g.Line.Versions.Next != nil || limit.Refused() != 0 || limit.streams.Load() != int64(streams) {
+		t.Errorf("%d streams after the change, %d counted, refused %d times", len(g.Streams), limit.streams.Load(), limit.Refused())
+	}
+	if g.limit != p.limit {
+		t.Error("the version that has taken over still has the limit of a successor")
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rewardwatch/rewardwatch/detectors/battery"
+	"github.com/rewardwatch/rewardwatch/detectors/stream"
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
@@ -120,7 +122,7 @@ func (s *simulation) success() float64 {
 
 // sample makes n units, many more than a baseline has, so that their own error does not count. The simulation may have
 // changed: what is read of them is what a baseline of unchanged telemetry asks for.
-func (s *simulation) sample(n int) *sample {
+func (s *simulation) sample(n int) *battery.Sample {
 	g := newSimulation(s.law, 0, 0).frozen(100, 1000).groups[0] // shares of actions are read where there is a baseline
 	units := make([]*ingest.Unit, n)
 	for i := range units {
@@ -130,23 +132,23 @@ func (s *simulation) sample(n int) *sample {
 	if s.keeps > 0 || s.every > 0 {
 		run = n
 	}
-	return g.sample(units, run)
+	return battery.NewSample(&g.Battery, units, run)
 }
 
-// sd is the standard deviation of a quantity over the units.
-func (s *sample) sd(signal, quantity string) float64 {
+// sdOf is the standard deviation of a quantity over the units.
+func sdOf(s *battery.Sample, signal, quantity string) float64 {
 	var m ingest.Moments
-	for i, c := range s.columns {
-		if c.signal == signal && c.quantity == quantity {
-			for _, row := range s.units {
-				m.Add(row[i].x)
+	for i, c := range s.Columns {
+		if c.Signal == signal && c.Quantity == quantity {
+			for _, row := range s.Units {
+				m.Add(row[i].X)
 			}
 		}
 	}
 	return m.SD()
 }
 
-// frozen gives a bank with an accepted baseline of m units of the simulation, as from a file: no provisional baseline
+// frozen returns a bank with an accepted baseline of m units of the simulation, as from a file: no provisional baseline
 // came before it. Its budget is one false alarm in n units.
 func (s *simulation) frozen(m int, n float64) *Policy {
 	cfg := episodes(n)
@@ -168,32 +170,32 @@ const (
 	most          = 2_000_000
 )
 
-// arl0 is the mean number of units to the first alarm where nothing has changed, estimated as units per alarm over
+// runLength is the mean number of units to the first alarm where nothing has changed, estimated as units per alarm over
 // independent continuations; a lower bound of it where there was none.
-func (j *judge) arl0(s *sample, rng *rand.Rand, n float64) float64 {
-	var c count
+func runLength(j *battery.Judge, s *battery.Sample, rng *rand.Rand, n float64) float64 {
+	var c battery.Count
 	for range continuations {
-		one := j.count(s, rng, 1, int(censored*n))
-		c.units, c.alarms = c.units+one.units, c.alarms+one.alarms
-		if float64(c.units) > min(longest*n, max(most, 10*n)) {
+		one := j.Count(s, rng, 1, int(censored*n))
+		c.Units, c.Alarms = c.Units+one.Units, c.Alarms+one.Alarms
+		if float64(c.Units) > min(longest*n, max(most, 10*n)) {
 			break
 		}
 	}
-	return c.arl0()
+	return c.ARL0()
 }
 
-// kept gives ARL0 in multiples of the budget for many baselines of m units, sorted. Edit, where it is given, changes
+// kept returns ARL0 in multiples of the budget for many baselines of m units, sorted. Edit, where it is given, changes
 // the tests of each, which were calibrated with an allowance.
-func (s *simulation) kept(pool *sample, baselines, m int, n float64, edit func(j *judge, allowance float64)) []float64 {
+func (s *simulation) kept(pool *battery.Sample, baselines, m int, n float64, edit func(j *battery.Judge, allowance float64)) []float64 {
 	ratios := make([]float64, baselines)
 	for i := range ratios {
 		s.level = s.wander * s.rng.NormFloat64()
 		g := s.frozen(m, n).groups[0]
-		j := newJudge(g, pool.columns)
+		j := battery.NewJudge(&g.Battery, pool.Columns)
 		if edit != nil {
 			edit(j, g.Promise.Allowance)
 		}
-		ratios[i] = j.arl0(pool, s.rng, n) / n
+		ratios[i] = runLength(j, pool, s.rng, n) / n
 	}
 	slices.Sort(ratios)
 	return ratios
@@ -205,14 +207,14 @@ func keeping(ratios []float64) float64 {
 	return float64(len(ratios)-i) / float64(len(ratios))
 }
 
-// delay measures how long the change from one sample to the other takes to be found, over runs that all find it or end
+// delayOf measures how long the change from one sample to the other takes to be found, over runs that all find it or end
 // after most units: the mean, and how many runs were discarded for an alarm before the change.
-func (j *judge) delay(before, after *sample, rng *rand.Rand, runs, most int) (units float64, discarded int) {
-	d := j.delays(before, after, rng, runs, most, math.MaxInt)
-	return (d.found.Mean*float64(d.found.N) + float64(d.missed*most)) / float64(runs), d.discarded
+func delayOf(j *battery.Judge, before, after *battery.Sample, rng *rand.Rand, runs, most int) (units float64, discarded int) {
+	d := j.Delays(before, after, rng, runs, most, math.MaxInt)
+	return (d.Found.Mean*float64(d.Found.N) + float64(d.Missed*most)) / float64(runs), d.Discarded
 }
 
-// mean gives the mean and its standard error.
+// mean returns the mean and its standard error.
 func mean(x []float64) (mean, standardError float64) {
 	var m ingest.Moments
 	for _, v := range x {
@@ -228,10 +230,10 @@ func TestJudgeAlarmsWhereTheBankDoes(t *testing.T) {
 			s := newSimulation(l, 200, uint64(i))
 			p := s.frozen(250, 100)
 			pool := s.sample(1)
-			j := newJudge(p.groups[0], pool.columns)
+			j := battery.NewJudge(&p.groups[0].Battery, pool.Columns)
 			alarms := 0
 			for range 5 {
-				j.reset()
+				j.Reset()
 				alarms += compare(t, s, j, restored(t, p), p.groups[0])
 			}
 			if alarms == 0 {
@@ -241,14 +243,14 @@ func TestJudgeAlarmsWhereTheBankDoes(t *testing.T) {
 	}
 }
 
-// compare gives the same units, which drift more and more, to a judge and to a bank until one alarms.
-func compare(t *testing.T, s *simulation, j *judge, p *Policy, g *group) (alarms int) {
+// compare returns the same units, which drift more and more, to a judge and to a bank until one alarms.
+func compare(t *testing.T, s *simulation, j *battery.Judge, p *Policy, g *group) (alarms int) {
 	t.Helper()
 	for s.shift = 0; s.shift < 2; s.shift += .005 {
 		u := s.unit()
-		row := g.readings(u, new(scratch))
+		row := g.Readings(u, new(stream.Scratch))
 		want := len(alarmsIn(p.Observe(u, time.Time{}))) > 0
-		if got := j.observe(row); got != want {
+		if got := j.Observe(row); got != want {
 			t.Fatalf("unit %d: alarm %v, of the bank %v", u.Pos.Offset, got, want)
 		}
 		if want {
@@ -259,7 +261,7 @@ func compare(t *testing.T, s *simulation, j *judge, p *Policy, g *group) (alarms
 }
 
 // The promise is that nine baselines in ten keep the budget. The bound is three standard errors below.
-func TestNineBaselinesInTenKeepTheBudget(t *testing.T) {
+func TestSimNineBaselinesInTenKeepTheBudget(t *testing.T) {
 	const each, m, n = 8, 500, 200
 	var ratios []float64
 	for i, l := range laws() {
@@ -273,17 +275,20 @@ func TestNineBaselinesInTenKeepTheBudget(t *testing.T) {
 }
 
 // Without any precaution such a shift takes 23 units to find at this budget (docs/detection.md).
-func TestDelayOfAShiftByOneStandardDeviation(t *testing.T) {
+func TestSimDelayOfAShiftByOneStandardDeviation(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds of CPU")
+	}
 	const baselines, runs, most = 6, 20, 40
 	s := newSimulation(laws()[0], 220, 0)
 	before := s.sample(20_000)
-	s.shift = before.sd("reward", "mean")
+	s.shift = sdOf(before, "reward", "mean")
 	after := s.sample(5_000)
 	s.shift = 0
 	delays := make([]float64, baselines)
 	for i := range delays {
-		j := newJudge(s.frozen(500, 20_000).groups[0], before.columns)
-		delays[i], _ = j.delay(before, after, s.rng, runs, 10_000)
+		j := battery.NewJudge(&s.frozen(500, 20_000).groups[0].Battery, before.Columns)
+		delays[i], _ = delayOf(j, before, after, s.rng, runs, 10_000)
 	}
 	if got, se := mean(delays); got-3*se > most {
 		t.Errorf("found after %.1f units (standard error %.1f), want at most %d", got, se, most)

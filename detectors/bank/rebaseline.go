@@ -5,50 +5,51 @@ import (
 	"slices"
 	"time"
 
+	"github.com/rewardwatch/rewardwatch/detectors/finding"
+	"github.com/rewardwatch/rewardwatch/detectors/watch"
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
 const (
-	// rollbackUnits is after how many units without one of the version that is judged a version which it followed counts
-	// as new again.
+	// rollbackUnits is the number of units without a unit of the judged version after which a retired version counts as
+	// new again.
 	rollbackUnits = 200
-	// keptRetired is how many versions that another one followed are remembered.
+	// keptRetired is the number of retired versions that are remembered.
 	keptRetired = 16
 )
 
-// succession follows the versions of a policy where a new one gets a baseline of its own. Exported fields are its
-// snapshot.
+// succession tracks the versions of a policy if each new one gets its own baseline. Exported fields are saved.
 type succession struct {
 	Known   bool   // Version is set
 	Version string // policy_version of the baseline, or of the warm-up for the first one
 	Absent  int    // units since the last one of Version
 
-	Next        *group // of the version that warms up beside this one; nil where none does
+	Next        *group // of the version that warms up in parallel; nil if there is none
 	NextVersion string
 	NextSeen    int64 // ordinal of its last unit
 
-	Retired []string // versions that were followed by another one, the oldest first
-	Ignored int64    // units of theirs that were not judged
+	Retired []string // versions that another one replaced, oldest first
+	Ignored int64    // units of retired versions, which are not judged
 }
 
-// lane says what becomes of a unit by its policy_version.
+// lane is how a unit is handled, by its policy_version.
 type lane uint8
 
 const (
-	laneJudged  lane = iota // it is held to the present baseline
-	laneWarmUp              // it is collected for the baseline of the next version
-	laneIgnored             // its version was followed by another one
+	laneJudged  lane = iota // compared with the current baseline
+	laneWarmUp              // collected for the baseline of the next version
+	laneIgnored             // of a retired version
 )
 
-// adopt takes the first version seen as that of the baseline.
+// adopt makes the first version seen that of the baseline.
 func (s *succession) adopt(version string) {
 	if !s.Known {
 		s.Known, s.Version = true, version
 	}
 }
 
-// lane decides by a unit's version. A unit without one is taken for one of the present version. While one version warms
-// up, a third one is judged as the present one is.
+// lane returns how a unit is handled, by its version. A unit without one counts as one of the current version. While
+// one version warms up, a third one is judged like the current one.
 func (s *succession) lane(version string, ordinal int64) lane {
 	s.adopt(version)
 	if version == s.Version || version == "" {
@@ -68,9 +69,9 @@ func (s *succession) lane(version string, ordinal int64) lane {
 	return laneWarmUp
 }
 
-// otherVersion deals with a unit that is not to be judged because of its version; false where it is.
-func (p *Policy) otherVersion(g *group, u *ingest.Unit, now time.Time) (found []Finding, dealt bool) {
-	if g.cfg.OnNewVersion != OnNewVersionRebaseline {
+// otherVersion handles a unit that is not judged because of its version; false if the unit is judged.
+func (p *Policy) otherVersion(g *group, u *ingest.Unit, now time.Time) (found []finding.Finding, dealt bool) {
+	if g.cfg.OnNewVersion != watch.OnNewVersionRebaseline {
 		return nil, false
 	}
 	switch g.Line.Versions.lane(u.Versions.Policy, g.Seen) {
@@ -83,29 +84,30 @@ func (p *Policy) otherVersion(g *group, u *ingest.Unit, now time.Time) (found []
 	return nil, false
 }
 
-// ignore counts a unit of a version that was followed by another one.
+// ignore counts a unit of a retired version.
 func (g *group) ignore(u *ingest.Unit, now time.Time) {
-	g.Trail.add(g.ref(u), u) // where each unit has its place by its ordinal
+	g.Trail.add(g.ref(u), u) // each unit has its place by its ordinal
 	g.Seen++
 	g.Line.Versions.Ignored++
 	g.LastTS = max(g.LastTS, u.EndTS)
-	g.arrived = now
+	g.arrived, g.came = now, true
 }
 
-// outlasts reports whether an incident that is open is none of the version that warms up: units of the version that it
-// was found in come no more, so that it would never close.
+// outlasts reports whether an open incident does not concern the version that warms up. No more units of the incident's
+// own version arrive, so that it would never close.
 func (s *succession) outlasts() bool { return s.Absent > versionOverlap }
 
-// warmUp collects a unit for the baseline of the next version, which takes over once it is accepted, or at once where
-// there is no baseline yet. The two groups count and remember their units together.
-func (p *Policy) warmUp(g *group, u *ingest.Unit, now time.Time) []Finding {
+// warmUp collects a unit for the baseline of the next version. That version takes over once its baseline is accepted
+// or, if the group has no baseline yet, with its first provisional one. The two groups count and remember their units
+// together.
+func (p *Policy) warmUp(g *group, u *ingest.Unit, now time.Time) []finding.Finding {
 	next := g.next(u.Versions.Policy)
 	if u = next.unit(u); u == nil {
 		return nil
 	}
 	p.present(u)
 	next.count(g)
-	next.Newcomers.early(u) // which counts its agent's steps
+	next.Newcomers.Early(u) // also counts its agent's steps
 	next.gather(u, now, !g.Incident || g.Line.Versions.outlasts())
 	g.count(next)
 	due, accepted := next.due()
@@ -115,18 +117,18 @@ func (p *Policy) warmUp(g *group, u *ingest.Unit, now time.Time) []Finding {
 	return p.takeOver(g, accepted, now)
 }
 
-// next gives the group of the version that warms up, begun anew where it is another one than before.
+// next returns the group of the version that warms up. It starts a new group if that version has changed.
 func (g *group) next(version string) *group {
 	s := &g.Line.Versions
 	if s.Next == nil || s.NextVersion != version {
 		g.dropNext()
-		s.Next, s.NextVersion = newGroup(g.Key, g.cfg, g.limit, g.calibrations), version
+		s.Next, s.NextVersion = newGroup(g.Key, g.cfg, g.limit.successor(), g.calibrations), version
 	}
 	s.NextSeen = g.Seen
 	return s.Next
 }
 
-// dropNext gives up the version that warms up.
+// dropNext drops the version that warms up.
 func (g *group) dropNext() {
 	s := &g.Line.Versions
 	if s.Next != nil {
@@ -135,8 +137,8 @@ func (g *group) dropNext() {
 	s.Next, s.NextVersion = nil, ""
 }
 
-// takeOver puts the next version and its baseline in the place of the present one.
-func (p *Policy) takeOver(g *group, accepted bool, now time.Time) []Finding {
+// takeOver replaces the current version and its baseline with the next.
+func (p *Policy) takeOver(g *group, accepted bool, now time.Time) []finding.Finding {
 	s := &g.Line.Versions
 	next, seen := s.Next, s.Next.Versions
 	next.Line.Live = true
@@ -146,21 +148,21 @@ func (p *Policy) takeOver(g *group, accepted bool, now time.Time) []Finding {
 	}
 	s.Next = nil
 	p.replace(g, next, fmt.Sprintf("policy_version %s has a baseline of its own", next.Line.Versions.Version), now)
-	next.Versions = seen // that the version changed explains nothing that is found against its own baseline
+	next.Versions = seen // the version change explains nothing that is found against the version's own baseline
 	p.grant(next)
 	room := p.room(next)
-	return p.calibrate(func() []Finding {
+	return p.calibrate(func() []finding.Finding {
 		next.freeze(accepted, next.Trail.last(), now, room)
 		return g.handOver(next)
 	})
 }
 
-// gather folds in a unit that is not judged, and collects it for the next baseline where that is wanted.
+// gather folds in a unit that is not judged. If collect is set, it also collects the unit for the next baseline.
 func (g *group) gather(u *ingest.Unit, now time.Time, collect bool) {
 	at := g.enter(u, now)
-	values := g.readings(u, &g.scratch)
+	values := g.Readings(u, nil)
 	g.startStreams(u, values)
-	rules := g.faults(u)
+	rules := g.Faults(u)
 	g.feed(values, rules, at.Ordinal)
 	if collect {
 		g.collect(u, values, rules)

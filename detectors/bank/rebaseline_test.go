@@ -6,12 +6,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rewardwatch/rewardwatch/detectors/finding"
+	"github.com/rewardwatch/rewardwatch/detectors/stream"
+	"github.com/rewardwatch/rewardwatch/detectors/watch"
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-func rebaselining() Config {
+func rebaselining() watch.Config {
 	cfg := episodes(20_000)
-	cfg.OnNewVersion = OnNewVersionRebaseline
+	cfg.OnNewVersion = watch.OnNewVersionRebaseline
 	return cfg
 }
 
@@ -25,9 +28,9 @@ func newRelease(seed uint64) *release {
 	return &release{newAgent(seed), map[string]float64{"p1": -2, "p2": -1, "p3": 1}}
 }
 
-// run gives n units of each version in turn to a bank, in every round one of each, and returns the findings.
-func (r *release) run(p *Policy, n int, versions ...string) []Finding {
-	var found []Finding
+// run gives n units of each version to a bank, one of each in every round, and returns the findings.
+func (r *release) run(p *Policy, n int, versions ...string) []finding.Finding {
+	var found []finding.Finding
 	for range n {
 		for _, v := range versions {
 			r.versions.Policy, r.mean = v, r.means[v]
@@ -76,9 +79,10 @@ func TestNewVersionWarmsUpBesideTheOld(t *testing.T) {
 	if len(alarmsIn(r.run(p, 60, "p1", "p2"))) == 0 {
 		t.Error("a drift of the new version is not found")
 	}
-	a, kept := p.Sample(first.ID)
-	b, kept2 := p.Sample(shownGroup(p).Baseline.ID)
-	if diff := DiffSamples(a, b); !kept || !kept2 || len(diff) == 0 {
+	p.Publish()
+	a, _, kept := p.Sample(shownGroup(p).Group, first.ID)
+	b, _, kept2 := p.Sample(shownGroup(p).Group, shownGroup(p).Baseline.ID)
+	if diff := finding.DiffSamples(a, b); !kept || !kept2 || len(diff) == 0 {
 		t.Errorf("side by side: %v, %v, %d quantities", kept, kept2, len(diff))
 	}
 }
@@ -89,7 +93,7 @@ func TestOldVersionIsStillJudged(t *testing.T) {
 	r.run(p, 100, "p1", "p2")
 	r.means["p1"] = -3
 	found := r.run(p, 60, "p1", "p2")
-	i := slices.IndexFunc(found, func(f Finding) bool { return f.To == Drift })
+	i := slices.IndexFunc(found, func(f finding.Finding) bool { return f.To == finding.Drift })
 	if i < 0 {
 		t.Fatal("a drift of the old version is not found")
 	}
@@ -154,7 +158,7 @@ func TestNewVersionDuringTheFirstWarmUp(t *testing.T) {
 		t.Fatalf("lineage %+v", g.Lineage)
 	}
 	found := r.run(p, 1, "p2")
-	if i := slices.IndexFunc(found, func(f Finding) bool { return f.Signal == "return" && f.To == OK }); i < 0 {
+	if i := slices.IndexFunc(found, func(f finding.Finding) bool { return f.Signal == "return" && f.To == finding.OK }); i < 0 {
 		t.Errorf("findings %+v, want that the return is judged", found)
 	}
 	g := shownGroup(p)
@@ -172,12 +176,12 @@ func TestTakeOverEndsFaults(t *testing.T) {
 	r.run(p, 500, "p1")
 	r.edit = func(u *ingest.Unit) { u.Actions, u.ActionKind = nil, ingest.ActionNone }
 	r.run(p, 30, "p1")
-	if s := stateOf(t, p, "action"); s.State != TelemetryFault {
+	if s := stateOf(t, p, "action"); s.State != finding.TelemetryFault {
 		t.Fatalf("the action is %s", s.State)
 	}
 	found := r.run(p, 500, "p2")
-	i := slices.IndexFunc(found, func(f Finding) bool { return f.Signal == "action" })
-	if i < 0 || found[i].From != TelemetryFault || found[i].To != WarmingUp {
+	i := slices.IndexFunc(found, func(f finding.Finding) bool { return f.Signal == "action" })
+	if i < 0 || found[i].From != finding.TelemetryFault || found[i].To != finding.WarmingUp {
 		t.Errorf("findings %+v", found)
 	}
 }
@@ -194,7 +198,10 @@ func TestUnitsWithoutAVersionAreOfThePresentOne(t *testing.T) {
 
 // A bank that calibrates in the background, or is restored again and again, finds the same.
 func TestRebaselineFindsTheSame(t *testing.T) {
-	run := func(restart, background bool) (found []Finding) {
+	if testing.Short() {
+		t.Skip("takes seconds of CPU")
+	}
+	run := func(restart, background bool) (found []finding.Finding) {
 		p, r := newBank(rebaselining()), newRelease(78)
 		for i := range 14 {
 			if background {
@@ -233,10 +240,10 @@ func TestRebaselineSwitchedOff(t *testing.T) {
 	p, r := newBank(rebaselining()), newRelease(79)
 	r.run(p, 500, "p1")
 	r.run(p, 50, "p1", "p2")
-	p.cfg.OnNewVersion = OnNewVersionCompare
+	p.cfg.OnNewVersion = watch.OnNewVersionCompare
 	p = restored(t, p)
 	found := r.run(p, 100, "p2")
-	i := slices.IndexFunc(found, func(f Finding) bool { return f.To == Drift })
+	i := slices.IndexFunc(found, func(f finding.Finding) bool { return f.To == finding.Drift })
 	if i < 0 || !slices.Contains(found[i].Changed, "policy") {
 		t.Errorf("findings %+v", found)
 	}
@@ -258,7 +265,7 @@ func TestIncidentOfAVersionThatIsGone(t *testing.T) {
 	if g := shownGroup(p); g.Lineage.Version != "p2" || g.Incident {
 		t.Errorf("incident %v, lineage %+v", g.Incident, g.Lineage)
 	}
-	if !slices.ContainsFunc(found, func(f Finding) bool { return f.Kind == GroupQuiet }) {
+	if !slices.ContainsFunc(found, func(f finding.Finding) bool { return f.Kind == finding.GroupQuiet }) {
 		t.Error("the incident was not closed")
 	}
 }
@@ -293,7 +300,7 @@ func TestIgnoredUnitsKeepTheirPlaceInTheTrail(t *testing.T) {
 				t.Fatalf("of %d units, number %d is found as %d", trail.Next, o, got.Ordinal)
 			}
 		}
-		r.run(p, trailUnits, "p2")
+		r.run(p, stream.TrailUnits, "p2")
 	}
 	if l := shownGroup(p).Lineage; l.Ignored != 80 || l.Version != "p2" {
 		t.Errorf("lineage %+v", l)

@@ -7,51 +7,62 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// memoryPerByte is how many bytes of memory a group takes for each byte of its parts of the checkpoint: 1.7 with an accepted
-// baseline, 2 while it is warming up.
-const memoryPerByte = 1.8
+// The memory that a group takes in addition to its parts of the checkpoint, and per byte of them: 1.3 to 2 with an
+// accepted baseline, up to 2.3 during warm-up, as its lists then have room to grow.
+const (
+	memoryOfGroup = 12 << 10
+	memoryPerByte = 1.9
+)
 
-// unsavedWeight is what a group is taken to weigh that was never saved.
+// unsavedWeight is the assumed weight of a group that was never saved.
 const unsavedWeight = 64 << 10
 
-// Residents are the groups of all banks whose state is in memory, by when they were last used. It may be shared by several
-// goroutines. What they weigh is an estimate.
+// Residents are the groups of all banks whose state is in memory, by last use. Their weights are estimates. Residents
+// is safe for concurrent use.
 type Residents struct {
 	most int64
 
 	mu      sync.Mutex
 	order   *list.List // of *resident, the least recently used first
 	bytes   int64
-	leaving int64 // bytes of those that were chosen to leave and have not
+	leaving int64 // bytes of the groups that were chosen to leave and have not left yet
 	evicted int
 }
 
-// resident is one of them.
+// resident is one group in memory.
 type resident struct {
 	group   ingest.Group
 	bytes   int64
 	leaving bool
 }
 
-// NewResidents makes the list. A bank that is resumed leaves its groups in the checkpoint once they take so many bytes.
+// NewResidents returns an empty list. Once the groups take the given number of bytes, a bank that is resumed leaves the
+// rest in the checkpoint.
 func NewResidents(most int64) *Residents { return &Residents{most: most, order: list.New()} }
 
-// Bytes is how much memory the groups take.
+// Allow changes how many bytes of groups resumed banks may load into memory.
+func (r *Residents) Allow(most int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.most = most
+}
+
+// Bytes returns the memory that the groups take.
 func (r *Residents) Bytes() int64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.bytes
 }
 
-// Evicted is how many groups are in the checkpoint alone.
+// Evicted returns the number of groups that exist only in the checkpoint.
 func (r *Residents) Evicted() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.evicted
 }
 
-// Choose gives the least recently used groups that are to leave, so that those which leave take so many bytes in all. A
-// group is given once, until it has been used or has come back.
+// Choose returns the least recently used groups to evict, until all leaving groups together take so many bytes. It does
+// not return a group again until that group has been used or restored.
 func (r *Residents) Choose(bytes int64) []ingest.Group {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -66,14 +77,14 @@ func (r *Residents) Choose(bytes int64) []ingest.Group {
 	return chosen
 }
 
-// full reports whether a bank that is resumed is to leave further groups in the checkpoint.
+// full reports whether a resumed bank must leave further groups in the checkpoint.
 func (r *Residents) full() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.bytes >= r.most
 }
 
-// enter adds a group as the one used last.
+// enter adds a group as the most recently used.
 func (r *Residents) enter(group ingest.Group, bytes int64) *list.Element {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -81,7 +92,7 @@ func (r *Residents) enter(group ingest.Group, bytes int64) *list.Element {
 	return r.order.PushBack(&resident{group: group, bytes: bytes})
 }
 
-// use makes a group the one used last.
+// use marks a group as the most recently used.
 func (r *Residents) use(e *list.Element) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -96,14 +107,14 @@ func (r *Residents) yield(e *list.Element) {
 	r.order.MoveToFront(e)
 }
 
-// keep takes back that a group was chosen, and leaves it where it is in the order.
+// keep cancels the choice of a group for eviction and leaves its place in the order.
 func (r *Residents) keep(e *list.Element) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.stay(e.Value.(*resident))
 }
 
-// stay takes back that a group was chosen.
+// stay cancels the choice of a group for eviction.
 func (r *Residents) stay(m *resident) {
 	if m.leaving {
 		m.leaving = false
@@ -111,7 +122,7 @@ func (r *Residents) stay(m *resident) {
 	}
 }
 
-// weigh says how much memory a group takes by now.
+// weigh updates the weight of a group.
 func (r *Residents) weigh(e *list.Element, bytes int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -123,7 +134,7 @@ func (r *Residents) weigh(e *list.Element, bytes int64) {
 	m.bytes = bytes
 }
 
-// leave takes out a group.
+// leave removes a group.
 func (r *Residents) leave(e *list.Element) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -133,7 +144,7 @@ func (r *Residents) leave(e *list.Element) {
 	r.order.Remove(e)
 }
 
-// countEvicted counts groups that are evicted, or less than none that have come back.
+// countEvicted counts evicted groups; n is negative for groups that have returned.
 func (r *Residents) countEvicted(n int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -6,6 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rewardwatch/rewardwatch/detectors/battery"
+	"github.com/rewardwatch/rewardwatch/detectors/finding"
+	"github.com/rewardwatch/rewardwatch/detectors/stream"
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
@@ -32,13 +35,16 @@ func weekend(ts int64) float64 {
 	return 0
 }
 
-func rewardMean(p *Policy) *quantity {
-	i, _ := p.groups[0].find("reward")
-	return p.groups[0].Streams[i].find("mean")
+func rewardMean(p *Policy) *stream.Quantity {
+	i, _ := p.groups[0].Find("reward")
+	return p.groups[0].Streams[i].Find("mean")
 }
 
 // Weekends that differ by a standard deviation: false alarms stay within the budget, and a shift by as much is found.
 func TestSeasonIsRankedWithinStrata(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds of CPU")
+	}
 	const m, weeks, n, baselines = 500, 6, 2000, 5
 	s := weekly(m, weeks, weekend, 230, 0)
 	pool := weekly(m, weeks, weekend, 230, 1).sample(20_000)
@@ -49,12 +55,12 @@ func TestSeasonIsRankedWithinStrata(t *testing.T) {
 	for range baselines {
 		p := s.frozen(m, n)
 		q := rewardMean(p)
-		if q.Season == nil || len(q.Season.Like) != 2 || q.Rank.Factor > 2 || q.Shape != nil || q.Certificate != nil {
-			t.Fatalf("season %+v, factor %.2f; want two strata, little dependence, no sliding test", q.Season, q.Rank.Factor)
+		if q.Season == nil || len(q.Season.Like) != 2 || q.Rank().Factor > 2 || shapeOf(q) != nil || q.Certificate != nil {
+			t.Fatalf("season %+v, factor %.2f; want two strata, little dependence, no sliding test", q.Season, q.Rank().Factor)
 		}
-		j := newJudge(p.groups[0], pool.columns)
-		ratios = append(ratios, j.arl0(pool, s.rng, n)/n)
-		took, _ := j.delay(pool, after, s.rng, 10, 5000)
+		j := battery.NewJudge(&p.groups[0].Battery, pool.Columns)
+		ratios = append(ratios, runLength(j, pool, s.rng, n)/n)
+		took, _ := delayOf(j, pool, after, s.rng, 10, 5000)
 		delays = append(delays, took)
 	}
 	slices.Sort(ratios)
@@ -75,7 +81,7 @@ func TestSeasonSurvivesARestart(t *testing.T) {
 	}
 	again := restored(t, p)
 	s.shift = -2 * meanSD
-	var found Finding
+	var found finding.Finding
 	for range 100 {
 		u := s.unit()
 		want, got := p.Observe(u, time.Time{}), again.Observe(u, time.Time{})
@@ -83,7 +89,7 @@ func TestSeasonSurvivesARestart(t *testing.T) {
 			t.Fatalf("unit %d: findings %+v of the restored bank, want %+v", u.Pos.Offset, got, want)
 		}
 		for _, f := range want {
-			if f.Signal == "reward" && f.To == Drift {
+			if f.Signal == "reward" && f.To == finding.Drift {
 				found = f
 			}
 		}
@@ -109,11 +115,11 @@ func TestSeasonOfAUnitWithoutATime(t *testing.T) {
 		t.Errorf("notes %q", notes)
 	}
 	median := q.Ranks.Sample()[250]
-	if u := q.judged(reading{x: median}); math.Abs(u-.5) > .01 {
+	if u := q.AsJudged(stream.Reading{X: median}); math.Abs(u-.5) > .01 {
 		t.Errorf("the median has rank %.3f among all", u)
 	}
 	const saturday = 2 * day // 3 January 1970
-	if u := q.judged(reading{x: median, ts: saturday + 1}); u > .4 {
+	if u := q.AsJudged(stream.Reading{X: median, Ts: saturday + 1}); u > .4 {
 		t.Errorf("the median has rank %.3f on a Saturday, which lies higher", u)
 	}
 }
@@ -131,14 +137,14 @@ func TestDifferentDaysAreNoSeason(t *testing.T) {
 			}
 			return level
 		}
-		if q := rewardMean(s.frozen(500, 2000)); !q.Rank.TooDependent() {
-			t.Errorf("factor %.2f, want one above 4", q.Rank.Factor)
+		if q := rewardMean(s.frozen(500, 2000)); !q.Rank().TooDependent() {
+			t.Errorf("factor %.2f, want one above 4", q.Rank().Factor)
 		}
 	}
 }
 
-func sameFindings(a, b []Finding) bool {
-	return slices.EqualFunc(a, b, func(x, y Finding) bool {
+func sameFindings(a, b []finding.Finding) bool {
+	return slices.EqualFunc(a, b, func(x, y finding.Finding) bool {
 		return x.Signal == y.Signal && x.To == y.To && x.At == y.At && x.Score == y.Score && x.Onset == y.Onset &&
 			x.Effect == y.Effect && slices.Equal(x.Shifts, y.Shifts)
 	})
@@ -147,7 +153,7 @@ func sameFindings(a, b []Finding) bool {
 // An outcome that is a number has its season like all else.
 func TestOutcomesHaveASeason(t *testing.T) {
 	s, p := weekly(500, 6, weekend, 235, 0), newBank(episodes(2000))
-	feed := func(n int) (found []Finding) {
+	feed := func(n int) (found []finding.Finding) {
 		for range n {
 			u := s.unit()
 			sales := ingest.NamedMoments{Signal: "outcome.sales"}
@@ -158,7 +164,7 @@ func TestOutcomesHaveASeason(t *testing.T) {
 		return found
 	}
 	feed(500)
-	q := p.groups[0].stream("outcome.sales").find("mean")
+	q := p.groups[0].stream("outcome.sales").Find("mean")
 	if q.Season == nil || len(q.Season.Like) != 2 {
 		t.Fatalf("season %+v, want two strata", q.Season)
 	}

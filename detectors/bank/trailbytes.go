@@ -5,20 +5,21 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/rewardwatch/rewardwatch/detectors/finding"
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// A trail is written by hand, since it has many small units: each number as a varint, each text with its length before it.
+// A trail has its own encoding, since it has many small units: each number is a varint, each text follows its length.
 
 // MarshalBinary writes the trail.
 func (t trail) MarshalBinary() ([]byte, error) {
 	b := make([]byte, 0, 64*(1+len(t.Units)+len(t.Older)))
 	b = appendInts(b, t.Next, int64(t.Keep), int64(len(t.Units)), int64(len(t.Older)))
 	for i := range t.Units {
-		b = appendInts(t.Units[i].append(b), t.Units[i].Last)
+		b = appendInts(appendRef(b, &t.Units[i].UnitRef), t.Units[i].Last)
 	}
 	for i := range t.Older {
-		b = t.Older[i].append(b)
+		b = appendRef(b, &t.Older[i])
 	}
 	return b, nil
 }
@@ -30,7 +31,7 @@ func appendInts(b []byte, values ...int64) []byte {
 	return b
 }
 
-func (r *UnitRef) append(b []byte) []byte {
+func appendRef(b []byte, r *finding.UnitRef) []byte {
 	b = appendInts(b, r.Ordinal, r.TS)
 	for _, p := range []ingest.Position{r.Pos, r.First} {
 		b = appendInts(b, int64(p.Partition), p.Offset, int64(p.Record))
@@ -64,7 +65,7 @@ func (t *trail) UnmarshalBinary(b []byte) error {
 	return nil
 }
 
-// trailReader takes values off the front of what is left; once it is short of bytes it gives zeros.
+// trailReader reads values from the front of the remaining bytes. Once it runs out of bytes it returns zeros.
 type trailReader struct {
 	left  []byte
 	short bool
@@ -100,6 +101,6 @@ func (r *trailReader) position() ingest.Position {
 	return ingest.Position{Partition: int32(r.int()), Offset: r.int(), Record: int32(r.int())}
 }
 
-func (r *trailReader) unit() UnitRef {
-	return UnitRef{Ordinal: r.int(), TS: r.int(), Pos: r.position(), First: r.position(), Agent: r.text(), Episode: r.text()}
+func (r *trailReader) unit() finding.UnitRef {
+	return finding.UnitRef{Ordinal: r.int(), TS: r.int(), Pos: r.position(), First: r.position(), Agent: r.text(), Episode: r.text()}
 }

@@ -3,12 +3,14 @@ package bank
 import (
 	"math"
 
+	"github.com/rewardwatch/rewardwatch/detectors/signals"
+	"github.com/rewardwatch/rewardwatch/detectors/stream"
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// Witness has every unit that the bank folds in presented before it is: once, in order, and blocks as they are judged. It is not
-// for those that the bank leaves out, as they were applied before or their version was followed by another one. The unit must
-// not be kept.
+// Witness sets a function that is called for every unit before the bank folds it in: once, in order, with blocks in the
+// form that is judged. It is not called for units that the bank skips because they were applied before or their version
+// is retired. The function must not keep the unit.
 func (p *Policy) Witness(see func(u *ingest.Unit)) { p.witness = see }
 
 func (p *Policy) present(u *ingest.Unit) {
@@ -17,35 +19,36 @@ func (p *Policy) present(u *ingest.Unit) {
 	}
 }
 
-// Value is what a unit has for a signal: its return, its length, or the mean over its steps. It is NaN where it has none.
+// Value returns the value of a unit for a signal: its return, its length, or the mean over its steps; NaN if it has
+// none.
 func Value(u *ingest.Unit, signal string) float64 {
-	return mainReading(readings(u, nil), signal)
+	return stream.MainReading(stream.Readings(u, nil), signal)
 }
 
-// Reference is what is known of the values of a signal in a group before a unit.
+// Reference describes the values of a signal in a group before a unit.
 type Reference struct {
-	Factor    float64   // by which dependence inflates the variance of their mean, 1 where none is known
-	Low, High float64   // the lowest and highest one of the baseline and of the newest units; Low > High where there is none
+	Factor    float64   // by which dependence inflates the variance of their mean, 1 if unknown
+	Low, High float64   // lowest and highest of the baseline and of the newest units; Low > High if there are none
 	Recent    []float64 // of the newest units, at most 200, the oldest first
 }
 
-// Reference gives it. The group must not be Absent.
+// Reference returns the description of a signal's values in a group. The group must not be Absent.
 func (p *Policy) Reference(key ingest.Group, signal string) Reference {
 	r := Reference{Factor: 1, Low: math.Inf(1), High: math.Inf(-1)}
 	g := p.byKey[key]
 	if g == nil {
 		return r
 	}
-	i, found := g.find(signal)
+	i, found := g.Find(signal)
 	if !found {
 		return r
 	}
-	r.Factor = max(r.Factor, g.Streams[i].factor())
-	q := g.Streams[i].find(mainQuantity(signal))
+	r.Factor = max(r.Factor, g.Streams[i].Factor())
+	q := g.Streams[i].Find(signals.MainQuantity(signal))
 	if q == nil {
 		return r
 	}
-	r.Recent = q.Recent.last(currentUnits)
+	r.Recent = q.Recent.Last(stream.CurrentUnits)
 	for _, x := range r.Recent {
 		r.Low, r.High = min(r.Low, x), max(r.High, x)
 	}

@@ -2,15 +2,16 @@ package main
 
 import "math"
 
-// exceedance is the exact probability that a window of fresh uniform values has D >= d against a baseline, given in
-// ascending order. Between two points of the baseline F is constant and the window's distribution function rises, so
-// D < d if and only if at each point i = 1 .. m the number j of window values below it keeps
+// exceedance returns the exact probability that a window of fresh uniform values has D >= d against a baseline, given
+// in ascending order. Between two points of the baseline F is constant and the window's distribution function rises.
+// Therefore D < d if and only if at each point i = 1 .. m the number j of window values below it satisfies
 //
 //	i/m - d < j/w < (i-1)/m + d,
 //
-// F being i/m at the point and (i-1)/m before it. The window is a Poisson process of intensity w on [0, 1] given that it
-// has w points (Kolmogorov 1933): the chances of its counts are carried from point to point, what leaves the band is
-// lost, and what is left at w in the end is divided by the chance that the process has w points.
+// with F equal to i/m at the point and (i-1)/m before it. The window is a Poisson process of intensity w on [0, 1]
+// given that it has w points (Kolmogorov 1933). exceedance carries the probabilities of its counts from point to point
+// and drops those that leave the band. It divides the probability that remains at w by the probability that the process
+// has w points.
 func exceedance(baseline []float64, window int, d float64) float64 {
 	const slack = 1e-9 // of a count: a threshold that D can take counts as reached
 	m, w := float64(len(baseline)), float64(window)
@@ -32,7 +33,7 @@ func exceedance(baseline []float64, window int, d float64) float64 {
 	return 1 - next.chance[window]/math.Exp(w*math.Log(w)-w-factorial)
 }
 
-// counts holds the chance of each count from low to high; the others have none.
+// counts holds the probability of each count from low to high; that of the others is 0.
 type counts struct {
 	chance    []float64
 	low, high int
@@ -42,7 +43,7 @@ func newCounts(window int) counts {
 	return counts{chance: make([]float64, window+1)}
 }
 
-// follow fills in the chances of the counts from c.low to c.high after a random jump from those before.
+// follow computes the probabilities of the counts from c.low to c.high after a random jump from those before.
 func (c *counts) follow(before counts, jumps []float64) {
 	for j := c.low; j <= c.high; j++ {
 		sum := 0.0
@@ -53,7 +54,7 @@ func (c *counts) follow(before counts, jumps []float64) {
 	}
 }
 
-// poisson appends the chances of 0, 1, 2 ... until they no longer count.
+// poisson appends the probabilities of 0, 1, 2 ... until they are negligible.
 func poisson(chances []float64, mean float64) []float64 {
 	p := math.Exp(-mean)
 	for k := 1; p > 1e-19 || float64(k) <= mean; k++ {

@@ -13,8 +13,8 @@ type ladder struct {
 	rungs int // 0 to rungs-1, up to 1
 }
 
-// newLadder puts the rungs on values that D can take, at least .1/sqrt(window) apart: between two such values nothing
-// changes with the threshold, and rungs elsewhere would show the steps.
+// newLadder places the rungs on values that D can take, at least .1/sqrt(window) apart. Between two such values the
+// threshold has no effect, and rungs elsewhere would show the steps.
 func newLadder(m, window int) ladder {
 	lattice := float64(gcd(m, window)) / float64(m*window)
 	step := lattice * math.Ceil(.1/math.Sqrt(float64(window))/lattice)
@@ -32,24 +32,24 @@ func (l ladder) threshold(rung int) float64 {
 	return float64(rung) * l.step
 }
 
-// below is the highest rung at or below d.
+// below returns the highest rung at or below d.
 func (l ladder) below(d float64) int {
 	return int(d/l.step + 1e-6)
 }
 
-// enough is the number of passages after which a rung is not watched further in a stream.
+// enough is the number of passages after which a rung is no longer watched in a stream.
 const enough = 400
 
 // passages counts first passages over all rungs of a ladder in one stream. After a passage a rung waits until the
-// window holds only later values, and starts again: so each passage starts from a full window of fresh values, and the
-// units watched, those after the last passage included, divided by the passages are the ARL0.
+// window holds only later values, and restarts: each passage therefore starts from a full window of fresh values. The
+// ARL0 is the number of units watched, including those after the last passage, divided by the number of passages.
 type passages struct {
 	ladder ladder
 	window int
-	lowest int // the rungs below it have seen enough
+	lowest int // the rungs below it have enough passages
 	count  []int
 	units  []int
-	since  []int // the first unit at which the rung is watched again
+	since  []int // the first unit from which on the rung is watched again
 }
 
 func newPassages(l ladder, window int) *passages {
@@ -63,7 +63,7 @@ func newPassages(l ladder, window int) *passages {
 	}
 }
 
-// observe takes the statistic of unit t; units are numbered from 0, the first full window.
+// observe folds in the statistic of unit t; units are numbered from 0, the first full window.
 func (p *passages) observe(t int, d float64) {
 	top := min(p.ladder.below(d), p.ladder.rungs-1)
 	for i := p.lowest; i <= top; i++ {
@@ -79,7 +79,7 @@ func (p *passages) observe(t int, d float64) {
 	}
 }
 
-// stop adds the units that the rungs have waited in vain when the stream ends.
+// stop adds the units that the rungs have waited without a passage when the stream ends.
 func (p *passages) stop(units int) {
 	for i := p.lowest; i < p.ladder.rungs; i++ {
 		p.units[i] += max(0, units-p.since[i])
@@ -90,7 +90,7 @@ func (p *passages) stop(units int) {
 func watch(baseline []float64, l ladder, window, units int, r *rand.Rand) *passages {
 	k, err := detectors.NewSlidingKS(baseline, window)
 	if err != nil {
-		panic(err) // sizes are bounded by parseSize, and uniform values are no NaN
+		panic(err) // parseSize bounds sizes, and uniform values are never NaN
 	}
 	for range window - 1 {
 		k.Add(r.Float64())

@@ -11,14 +11,14 @@ import (
 	"sync"
 )
 
-// plan is how exactly a row is simulated.
+// plan is the accuracy of the simulation of a row.
 type plan struct {
 	baselines int
 	length    int // units of a stream
 	seed      uint64
 }
 
-// check refuses fewer baselines than a 99 % point needs, and no stream at all.
+// check refuses fewer baselines than a 99 % point needs, and a plan without streams.
 func (p plan) check() error {
 	if p.baselines < 199 || p.length < 1 {
 		return fmt.Errorf("%d baselines and streams of %d units: at least 199 and 1 are needed", p.baselines, p.length)
@@ -26,12 +26,13 @@ func (p plan) check() error {
 	return nil
 }
 
-// unlucky is the rank of the 99 % point, from the worst baseline: a further one is as bad with a chance below 1 %.
+// unlucky returns the rank of the 99 % point, from the worst baseline: another baseline is as bad with a probability
+// below 1 %.
 func (p plan) unlucky() int {
 	return (p.baselines + 1) / 100
 }
 
-// row gives the thresholds of a baseline size and a window at each level.
+// row returns the thresholds of a baseline size and a window at each level.
 func (p plan) row(m, window int, levels []float64) ([]float64, error) {
 	l := newLadder(m, window)
 	worst := p.worst(m, window, l)
@@ -53,7 +54,7 @@ func (p plan) row(m, window int, levels []float64) ([]float64, error) {
 	return readOff(rungs, line, levels)
 }
 
-// reached is the lowest rung that a window reaches with at most the given chance.
+// reached returns the lowest rung that a window reaches with at most the given probability.
 func (l ladder) reached(baseline []float64, window int, chance float64) int {
 	i := 1
 	for i < l.rungs-1 && exceedance(baseline, window, l.threshold(i)) > chance {
@@ -62,8 +63,8 @@ func (l ladder) reached(baseline []float64, window int, chance float64) int {
 	return i
 }
 
-// worst draws the baselines and gives those that windows reach most often, worst first: four times as many as the 99 %
-// point needs, since the order changes a little with the threshold.
+// worst draws the baselines and returns those that windows reach most often, worst first: four times as many as the 99
+// % point needs, since the order changes a little with the threshold.
 func (p plan) worst(m, window int, l ladder) [][]float64 {
 	reference := l.threshold(l.reached(p.baseline(m, window, 0), window, .001))
 	chances := make([]float64, p.baselines)
@@ -91,16 +92,16 @@ func (p plan) watchWorst(worst [][]float64, m, window int, l ladder) []*passages
 	return streams
 }
 
-// rung is what is known of one threshold.
+// rung holds the results for one threshold.
 type rung struct {
 	d        float64
-	tail     float64 // -log of the chance that a window reaches d, at the 99 % point over baselines
-	passages float64 // seen in all streams
-	clump    float64 // log of the units at or beyond d for each passage
+	tail     float64 // -log of the probability that a window reaches d, at the 99 % point over baselines
+	passages float64 // in all streams
+	clump    float64 // log of the units at or beyond d per passage
 }
 
-// rung computes the chances of the worst baselines, and compares those of the watched ones with their passages: ARL0
-// is the clump's size divided by the chance, by their definitions.
+// rung computes the probabilities of the worst baselines, and compares those of the watched ones with their passages:
+// by their definitions, ARL0 is the clump's size divided by the probability.
 func (p plan) rung(worst [][]float64, streams []*passages, window int, l ladder, i int) rung {
 	r := rung{d: l.threshold(i)}
 	chances := make([]float64, len(worst))
@@ -126,11 +127,11 @@ type line struct {
 // A rung with this many passages has its clump's size to 3 %, and needs no line.
 const plenty = 1000
 
-// fitClump fits the log of the clump's size to the log of the threshold, over the rungs that were passed at least thirty
-// times and that windows reach rarely enough to speak of clumps. Each weighs by its passages up to plenty, or the low
+// fitClump fits the log of the clump's size to the log of the threshold, over the rungs with at least thirty passages
+// that windows reach rarely enough to form clumps. Each rung has the weight of its passages up to plenty, or the low
 // rungs alone would decide. After a passage the process falls off with a drift proportional to d, so that clumps shrink
-// like a power of d (Aldous 1989, Probability Approximations via the Poisson Clumping Heuristic): the line holds beyond
-// what the streams reached too.
+// like a power of d (Aldous 1989, Probability Approximations via the Poisson Clumping Heuristic). The line therefore
+// also holds beyond the thresholds that the streams reached.
 func fitClump(rungs []rung) (line, error) {
 	var n, x, y, xx, xy float64
 	fitted := 0
@@ -152,7 +153,7 @@ func fitClump(rungs []rung) (line, error) {
 	return line{mean: x / n, at: y / n, slope: (xy - x*y/n) / (xx - x*x/n)}, nil
 }
 
-// arl0 is the log ARL0 at the 99 % point.
+// arl0 returns the log ARL0 at the 99 % point.
 func (r rung) arl0(clump line) float64 {
 	if r.passages >= plenty {
 		return r.tail + r.clump
@@ -160,7 +161,7 @@ func (r rung) arl0(clump line) float64 {
 	return r.tail + clump.at + clump.slope*(math.Log(r.d)-clump.mean)
 }
 
-// readOff gives the threshold of each level, d^2 being linear in the log ARL0 between two rungs.
+// readOff returns the threshold of each level, d^2 being linear in the log ARL0 between two rungs.
 func readOff(rungs []rung, clump line, levels []float64) ([]float64, error) {
 	row := make([]float64, len(levels))
 	for i, level := range levels {
@@ -177,7 +178,7 @@ func readOff(rungs []rung, clump line, levels []float64) ([]float64, error) {
 	return row, nil
 }
 
-// Each baseline has one source of random numbers, and each stream.
+// The purposes of random numbers: each baseline has a source of its own, and so has each stream.
 const (
 	forBaselines = iota
 	forStreams
@@ -188,7 +189,7 @@ func (p plan) random(m, window, i, purpose int) *rand.Rand {
 	return rand.New(rand.NewPCG(p.seed<<40|uint64(m)<<20|uint64(window), uint64(i*purposes+purpose)))
 }
 
-// baseline draws baseline b, in ascending order.
+// baseline returns baseline b, in ascending order.
 func (p plan) baseline(m, window, b int) []float64 {
 	r := p.random(m, window, b, forBaselines)
 	values := make([]float64, m)

@@ -8,7 +8,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors"
 )
 
-// verifyAll prints, for each window and size, how the committed threshold of an ARL0 fares by first passages alone.
+// verifyAll prints, for each window and size, how the committed threshold of an ARL0 performs by first passages alone.
 func verifyAll(opts options, out io.Writer) error {
 	for _, window := range opts.windows {
 		for _, m := range opts.sizes {
@@ -24,11 +24,11 @@ func verifyAll(opts options, out io.Writer) error {
 	return nil
 }
 
-// verified is what became of a threshold.
+// verified is the result for one threshold.
 type verified struct {
-	short    int     // baselines with less than the promised ARL0, among the worst: the others have more
-	arl0     float64 // units a passage of the baselines around the 99 % point, half its rank to either side
-	passages int     // which arl0 rests on: its standard error is arl0 over their root
+	short    int     // baselines with less than the promised ARL0, among the worst: all others have more
+	arl0     float64 // units per passage of the baselines around the 99 % point, half its rank to either side
+	passages int     // passages behind arl0: its standard error is arl0 divided by their square root
 }
 
 // verify runs a stream against each of the worst baselines.

@@ -1,5 +1,5 @@
-// Package assemble makes units of the events of one partition: finished episodes, and blocks of steps where no episode
-// ends. Steps are summed up where they are read; what is kept of an open episode does not grow with its length.
+// Package assemble builds units from the events of one partition: finished episodes, and blocks of steps where no
+// episode ends. It aggregates steps as they are read; the state of an open episode does not grow with its length.
 package assemble
 
 import (
@@ -12,53 +12,73 @@ import (
 const (
 	defaultMaxOpen      = 100_000
 	defaultLengthSample = 500
-	maxGroups           = 20_000 // policies as well; events of others are ignored and counted
-	maxSpare            = 1024   // episodes kept to be used again
+	defaultMaxGroups    = 20_000
+	maxSpare            = 1024 // episodes kept for reuse
 )
 
-// Config says how events belong together.
+// Config defines which events belong together.
 type Config struct {
-	// GroupBy gives the labels that divide a policy into groups: "env", or "labels.x" for the label x of its events,
-	// which the group calls "label_x". It must give the same answer as long as the assembler lives. nil means "env"
+	// GroupBy returns the labels that divide a policy into groups: "env", or "labels.x" for the label x of its events,
+	// which the group calls "label_x". It must return the same labels throughout the assembler's life. nil means "env"
 	// for every policy.
 	GroupBy func(policy string) []string
-	// MaxOpen is how many episodes may be open at a time; one more drops the one that began first. 0 means 100,000.
+	// Watched reports whether a policy is wanted. Events of other policies are counted and leave no state. It must
+	// return the same answer throughout the assembler's life. nil means that all policies are wanted.
+	Watched func(policy string) bool
+	// MaxOpen limits the episodes open at a time. One more drops the oldest open episode of the policy that has the
+	// most. 0 means 100,000.
 	MaxOpen int
-	// LengthSample is how many episodes of a group must have ended before others can be too old. 0 means 500.
+	// MaxGroups limits the number of groups. 0 means 20,000.
+	MaxGroups int
+	// LengthSample is how many episodes of a group must end before any can be abandoned. 0 means 500.
 	LengthSample int
-	// Dropped is told of every episode that is given up without a unit, abandoned or one too many, by the place of its
-	// first event. It may be nil.
+	// Dropped, if not nil, is called for every episode that is given up without a unit, abandoned or above MaxOpen,
+	// with the position of its first event.
 	Dropped func(first ingest.Position)
+	// FollowRests treats the remaining events of a dropped episode as an episode that produces no unit: Dropped is
+	// called when it ends. Otherwise those events are ignored.
+	FollowRests bool
 }
 
-// Assembler folds the events of one partition into units. It is for one goroutine.
+// Assembler folds the events of one partition into units. It is not safe for concurrent use.
 //
-// An episode is known by its group, agent_id and episode_id, and by whether it is in shadow. It ends at terminated or truncated, with an episode
-// record, or, without an episode_id, before a step that does not increase. With an episode_id such a step is a
-// duplicate. An episode that is idle while its agent goes through ten lengths of a long episode of its group is
-// abandoned. What ends, is dropped or is ignored depends on the events alone, and is counted.
+// A group, an agent_id, an episode_id and the shadow flag identify an episode. It ends at terminated or truncated, with
+// an episode record, or, without an episode_id, before a step that does not increase. With an episode_id, such a step
+// is either late and folded in, or a duplicate. A step after the end of its episode is left out as late. An episode is
+// abandoned if it stays idle while its agent goes through ten lengths of a long episode of its group. Which episodes
+// end, are dropped or are ignored depends on the events alone; each case is counted.
+//
+// It is large because the rules of how an episode ends share its open episodes and its counters.
 type Assembler struct {
 	cfg     Config
 	metrics *Metrics
 	names   *names
 
 	policies map[string]*policy
-	last     *policy // of the event before
+	last     *policy // of the previous event
 	groups   map[string]*group
 	agents   map[string]*agent
 	open     map[string]*episode
 	starts   list
+	shares   ranking // of open episodes
 	recent   *memory
+	lost     *lostEpisodes
 	spare    []*episode
+	ignored  unwatched
+	events   int64 // of watched policies, so far
+	searched int64 // value of events at the last search for groups to expire
 
 	key address // of the event being folded
-	ord int32   // units that it has ended
+	ord int32   // number of units it has ended
 }
 
-// New makes an assembler that has seen nothing.
+// New returns an assembler without state.
 func New(cfg Config, m *Metrics) *Assembler {
 	if cfg.GroupBy == nil {
 		cfg.GroupBy = func(string) []string { return []string{"env"} }
+	}
+	if cfg.MaxGroups <= 0 {
+		cfg.MaxGroups = defaultMaxGroups
 	}
 	if cfg.MaxOpen <= 0 {
 		cfg.MaxOpen = defaultMaxOpen
@@ -74,26 +94,28 @@ func New(cfg Config, m *Metrics) *Assembler {
 func (a *Assembler) reset() {
 	a.policies, a.last = map[string]*policy{}, nil
 	a.groups, a.agents, a.open = map[string]*group{}, map[string]*agent{}, map[string]*episode{}
-	a.starts, a.recent = list{which: byStart}, newMemory()
+	a.starts, a.recent, a.lost = list{which: byStart}, newMemory(), newLostEpisodes(a.cfg.MaxOpen)
+	a.shares = ranking{of: func(p *policy) *share { return &p.openShare }}
+	a.events, a.searched = 0, 0
 }
 
-// Close takes the assembler's open episodes out of the metrics. It may not be used afterwards.
+// Close removes the assembler's open episodes from the metrics. The assembler must not be used afterwards.
 func (a *Assembler) Close() {
 	a.metrics.open.Sub(float64(len(a.open)))
 	a.reset()
 }
 
-// Open gives the number of open episodes.
+// Open returns the number of open episodes.
 func (a *Assembler) Open() int { return len(a.open) }
 
-// address is the key of an episode. The group's key and the agent's are its beginnings.
+// address is the key of an episode. The keys of its group and its agent are prefixes of it.
 type address struct {
 	bytes          []byte
 	group, agent   int // where the keys of the group and of the agent end
 	agentAt, ownAt int // where the texts of agent_id and episode_id begin
 }
 
-// set writes the parts with their lengths before them, so that no two episodes share a key whatever their names hold.
+// set writes each part after its length, so that no two episodes share a key whatever their names contain.
 func (k *address) set(p *policy, e *ingest.Event) {
 	k.bytes = appendPart(k.bytes[:0], p.Name)
 	for _, l := range p.by {
@@ -114,18 +136,18 @@ func appendPart(b []byte, part string) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(part))), part...)
 }
 
-// Fold takes in the next event of the partition and hands the units that it ends to emit, at most two, which then
-// belong to the receiver. Of the event only interned strings are kept. A step of an episode that is open takes one
-// look into a map and no memory.
+// Fold adds the next event of the partition. It passes the units that the event ends, at most two, to emit, which then
+// owns them. Fold keeps only interned strings of the event. A step of an open episode costs one map lookup and no
+// allocation.
 //
-// Fold gives the place of the first event of the episode that the event has become a part of, and false where it was
-// ignored. The episode may have ended with it.
+// Fold returns the position of the first event of the episode that the event joined, or false if it was ignored. The
+// event may have ended that episode.
 func (a *Assembler) Fold(e *ingest.Event, emit func(*ingest.Unit)) (first ingest.Position, taken bool) {
 	p := a.policy(e.Policy)
 	if p == nil {
-		a.metrics.noGroup.Inc()
 		return first, false
 	}
+	a.events++
 	p = p.of(e)
 	p.count()
 	a.ord = 0
@@ -140,21 +162,19 @@ func (a *Assembler) Fold(e *ingest.Event, emit func(*ingest.Unit)) (first ingest
 		a.end(ep, end, e, emit)
 		return first, true
 	}
-	if len(a.open) > a.cfg.MaxOpen {
-		a.drop(a.starts.front)
-	}
+	a.keepToMost(ep)
 	switch {
 	case p.Blocks && p.Mixed:
 		a.addToMixed(ep.agent.group, e, emit)
 	case p.Blocks:
 		a.addToBlock(ep.agent, e, emit)
 	default:
-		ep.agent.block, ep.agent.group.Block = nil, nil // or a later block would begin with steps from before an end
+		ep.agent.block, ep.agent.group.Block = nil, nil // else a later block would begin with steps from before an end
 	}
 	return first, true
 }
 
-// episodeOf finds or opens the episode of an event, and ends the one before it that the event shows to be over. nil
+// episodeOf finds or opens the episode of an event, and ends the previous one if the event shows that it is over. nil
 // means that the event is ignored.
 func (a *Assembler) episodeOf(p *policy, e *ingest.Event, emit func(*ingest.Unit)) *episode {
 	ep := a.open[string(a.key.bytes)]
@@ -162,35 +182,79 @@ func (a *Assembler) episodeOf(p *policy, e *ingest.Event, emit func(*ingest.Unit
 	case ep == nil && a.afterItsEnd(e):
 		return nil
 	case ep == nil:
-		return a.begin(p, e)
+		return a.beginOrIgnore(p, e)
 	case !repeats(ep, e):
 		return ep
-	case e.EpisodeID != "":
-		a.duplicate(ep.agent)
-		return nil
-	default:
+	case e.EpisodeID == "":
 		a.end(ep, ingest.EndStep, e, emit)
 		return a.begin(p, e)
 	}
+	switch ep.came.order(e.Step, ep.step) {
+	case late:
+		return ep
+	case tooLate:
+		a.late(ep.agent)
+	default:
+		a.duplicate(ep.agent)
+	}
+	return nil
 }
 
-// policy finds what is remembered of a policy. nil means that there are too many already.
+// beginOrIgnore opens the episode of an event unless its beginning is missing. The steps of a policy shown in blocks
+// count in any case, so an episode without its beginning is opened too, but produces no unit when it ends.
+func (a *Assembler) beginOrIgnore(p *policy, e *ingest.Event) *episode {
+	rest := a.isRest(p, e)
+	if rest && !p.Blocks && !a.cfg.FollowRests {
+		a.ignoreRest(p, e)
+		return nil
+	}
+	ep := a.begin(p, e)
+	if ep != nil && rest {
+		ep.rest = true
+		a.lost.forget(hash(a.key.bytes))
+	}
+	return ep
+}
+
+// keepToMost drops one open episode when there are too many: the oldest of the policy that has the most, or the oldest
+// of all if that one is inHand, which is the newest.
+func (a *Assembler) keepToMost(inHand *episode) {
+	if len(a.open) <= a.cfg.MaxOpen {
+		return
+	}
+	oldest := a.shares.largest().starts.front
+	if oldest == inHand {
+		oldest = a.starts.front
+	}
+	a.drop(oldest)
+}
+
+// policy returns the state of a policy. nil means that its events are ignored, which it counts.
 func (a *Assembler) policy(name string) *policy {
 	if a.last != nil && a.last.Name == name {
 		return a.last
 	}
 	p := a.policies[name]
 	if p == nil {
-		if len(a.policies) >= maxGroups {
+		if a.ignored.has(name, a.cfg.Watched) {
+			a.metrics.unmatched.Inc()
 			return nil
 		}
-		name = strings.Clone(name)
-		p = &policy{Name: name, by: groupLabels(a.cfg.GroupBy(name))}
-		a.policies[name] = p
+		if len(a.policies) >= a.cfg.MaxGroups && !a.expire(name) {
+			a.metrics.noGroup.Inc()
+			a.events++ // else no group would become idle while only such policies arrive
+			return nil
+		}
+		p = newPolicy(strings.Clone(name), groupLabels(a.cfg.GroupBy(name)), false)
+		a.policies[p.Name] = p
 	}
 	a.last = p
 	return p
 }
+
+// Watches reports whether the assembler has state of any watched policy: an event of it has arrived, and the policy has
+// not expired since.
+func (a *Assembler) Watches() bool { return len(a.policies) > 0 }
 
 // repeats reports whether a step does not increase.
 func repeats(ep *episode, e *ingest.Event) bool {
@@ -209,9 +273,9 @@ func endOf(e *ingest.Event) (ingest.End, bool) {
 	return 0, false
 }
 
-// afterItsEnd recognises what comes after its episode has ended: the summary that the end did not carry, and steps and
-// summaries that were delivered again. An event that is later than the end by its clock uses the id anew, as programs
-// do that count from 0 whenever they start.
+// afterItsEnd recognises events that follow the end of their episode: a summary that the end did not carry, and steps
+// and summaries that are late or delivered again. An event whose clock is past the end reuses the id, as programs do
+// that count from 0 at every start.
 func (a *Assembler) afterItsEnd(e *ingest.Event) bool {
 	key := hash(a.key.bytes)
 	was := a.recent.find(key)
@@ -224,38 +288,63 @@ func (a *Assembler) afterItsEnd(e *ingest.Event) bool {
 		was.Owed, was.Summed, was.TS = false, true, max(was.TS, e.TS)
 		return true
 	}
-	again := e.EpisodeID != "" && (e.TS == 0 || e.TS <= was.TS || was.TS == 0)
-	if again && !step && !was.Summed {
+	twice := e.EpisodeID != "" && (e.TS == 0 || e.TS <= was.TS || was.TS == 0)
+	if twice && !step && !was.Summed {
 		a.metrics.lateSummary.Inc()
 		return true
 	}
-	if again && (!step || e.Step >= 0 && e.Step <= was.Step) {
-		a.duplicate(a.agents[string(a.key.bytes[:a.key.agent])])
+	if twice && (!step || e.Step >= 0 && was.has(e)) {
+		ag := a.agents[string(a.key.bytes[:a.key.agent])]
+		if step && (e.Step > was.Step || was.Came.order(e.Step, was.Step) != repeated) {
+			a.late(ag)
+		} else {
+			a.duplicate(ag)
+		}
 		return true
 	}
 	a.recent.forget(key)
 	return false
 }
 
-// duplicate takes note of the event being folded, which had come before. What the agent is at tells of it, or the next
-// unit of the group where the agent, which is nil then, is at nothing.
+// leftOut counts the steps that were left out as duplicates or as too late.
+type leftOut struct {
+	Duplicates, Late int64
+}
+
+func (l *leftOut) add(other leftOut) {
+	l.Duplicates, l.Late = l.Duplicates+other.Duplicates, l.Late+other.Late
+}
+
+// duplicate counts the event being folded as one that has arrived before.
 func (a *Assembler) duplicate(ag *agent) {
 	a.metrics.duplicate.Inc()
+	a.leaveOut(ag, leftOut{Duplicates: 1})
+}
+
+// late counts the step being folded as one that arrived after the end of its episode or too far behind the others.
+func (a *Assembler) late(ag *agent) {
+	a.metrics.late.Inc()
+	a.leaveOut(ag, leftOut{Late: 1})
+}
+
+// leaveOut adds n to the agent's most recently used episode and to the block in progress. Without an agent, the group's next unit
+// reports it.
+func (a *Assembler) leaveOut(ag *agent, n leftOut) {
 	if ag == nil {
 		if g := a.groups[string(a.key.bytes[:a.key.group])]; g != nil {
-			g.Duplicates++
+			g.LeftOut.add(n)
 		}
 		return
 	}
-	ag.idle.back.Duplicates++
+	ag.idle.back.LeftOut.add(n)
 	if ag.block != nil {
-		ag.block.Duplicates++
+		ag.block.LeftOut.add(n)
 	} else if ag.group.Block != nil {
-		ag.group.Block.Duplicates++
+		ag.group.Block.LeftOut.add(n)
 	}
 }
 
-// begin opens the episode of an event. nil means that there are too many groups already.
+// begin opens the episode of an event. nil means that there are too many groups.
 func (a *Assembler) begin(p *policy, e *ingest.Event) *episode {
 	g := a.group(p, e)
 	if g == nil {
@@ -268,7 +357,9 @@ func (a *Assembler) begin(p *policy, e *ingest.Event) *episode {
 	ep.step = -1
 	ep.agent = a.agentOf(g, ep.key)
 	ep.begin(e)
+	ep.rest = false
 	ep.Early = g.Longest == 0
+	p.begun(e.Step)
 	a.insert(ep)
 	return ep
 }
@@ -277,7 +368,7 @@ func (a *Assembler) group(p *policy, e *ingest.Event) *group {
 	if g := a.groups[string(a.key.bytes[:a.key.group])]; g != nil {
 		return g
 	}
-	if len(a.groups) >= maxGroups {
+	if len(a.groups) >= a.cfg.MaxGroups && !a.expire(p.Name) {
 		return nil
 	}
 	labels := make([]ingest.Label, len(p.by))
@@ -285,11 +376,13 @@ func (a *Assembler) group(p *policy, e *ingest.Event) *group {
 		labels[i] = ingest.Label{Name: l.name, Value: l.of(e)}
 	}
 	g := &group{Key: string(a.key.bytes[:a.key.group]), Group: ingest.NewGroup(p.Name, labels...), Shadow: p.shadow, policy: p}
+	g.Endings.idle.which = byTurn
 	a.groups[g.Key] = g
 	return g
 }
 
-// agentOf finds or keeps the agent of the event being folded. key is a text of the event's key that may be kept.
+// agentOf returns the agent of the event being folded, and adds it if it is new. key is the event's key, as a string
+// that may be retained.
 func (a *Assembler) agentOf(g *group, key string) *agent {
 	key = key[:a.key.agent]
 	ag := a.agents[key]
@@ -312,18 +405,27 @@ func (a *Assembler) take() *episode {
 func (a *Assembler) insert(ep *episode) {
 	a.open[ep.key] = ep
 	a.starts.push(ep)
+	p := ep.agent.group.policy
+	p.starts.push(ep)
+	a.shares.add(p)
 	ep.agent.idle.push(ep)
+	if !ep.Overdue {
+		ep.agent.group.Endings.idle.push(ep)
+	}
 	ep.agent.open++
 	ep.agent.most = max(ep.agent.most, ep.agent.open)
 	a.metrics.open.Inc()
 }
 
-// close forgets an open episode, and its agent if that was its last one.
+// close removes an open episode, and its agent if that was its last one.
 func (a *Assembler) close(ep *episode) {
 	ag := ep.agent
 	delete(a.open, ep.key)
 	a.starts.remove(ep)
+	ag.group.policy.starts.remove(ep)
+	a.shares.sub(ag.group.policy)
 	ag.idle.remove(ep)
+	ag.group.Endings.leave(ep)
 	ag.open--
 	if ag.open == 0 {
 		ag.giveUp()
@@ -336,31 +438,22 @@ func (a *Assembler) close(ep *episode) {
 	}
 }
 
-// lose closes an episode of which no unit is made.
-func (a *Assembler) lose(ep *episode) {
-	if a.cfg.Dropped != nil {
-		a.cfg.Dropped(ep.First)
-	}
-	a.close(ep)
-}
-
 func (a *Assembler) drop(ep *episode) {
 	a.metrics.dropped.Inc()
 	a.lose(ep)
 }
 
-// add folds an event into its open episode, and drops episodes of the agent that it shows to be abandoned.
+// add folds an event into its open episode and drops those episodes of the agent that the event shows to be abandoned.
 func (a *Assembler) add(ep *episode, e *ingest.Event) {
-	if ignored := ep.add(e, a.names); ignored > 0 {
+	if ignored := ep.addStep(e, a.names); ignored > 0 {
 		a.metrics.noSignal.Add(float64(ignored))
 	}
-	if e.Step >= 0 {
-		ep.step = e.Step
-	}
 	ag := ep.agent
+	ag.group.Used = a.events
 	ag.events++
 	ep.seen = ag.events
 	ag.idle.toBack(ep)
+	ag.group.Endings.step(ep)
 	for ag.abandons(ag.idle.front) {
 		a.metrics.abandoned.Inc()
 		if !ag.idle.front.Early {
@@ -370,28 +463,35 @@ func (a *Assembler) add(ep *episode, e *ingest.Event) {
 	}
 }
 
-// end makes a unit of an open episode. e is the event at which it ends, which is not part of it at an EndStep.
+// end closes an open episode and emits its unit. e is the event at which it ends; an EndStep does not include e.
 func (a *Assembler) end(ep *episode, end ingest.End, e *ingest.Event, emit func(*ingest.Unit)) {
-	u := ep.unit(end)
-	u.Episode = ep.id
 	g := ep.agent.group
-	g.ended(u.Length, a.cfg.LengthSample)
+	g.Endings.ended(ep)
 	g.policy.ended()
 	owed := !ep.HasSummary && end != ingest.EndStep
 	if ep.id != "" || owed {
 		a.recent.add(ended{
-			Key: hash(a.key.bytes), Step: ep.step, TS: ep.EndTS, Owed: owed, Summed: end == ingest.EndSummary,
+			Key: hash(a.key.bytes), Step: ep.step, Came: ep.came.kept(), TS: ep.EndTS, Owed: owed, Summed: end == ingest.EndSummary,
 		})
 	}
-	a.emit(u, g, ep.agent.id, e, emit)
+	if ep.rest && a.cfg.Dropped != nil {
+		a.cfg.Dropped(ep.First)
+	}
+	if !ep.rest {
+		u := ep.unit(end)
+		u.Episode = ep.id
+		g.ended(u.Length, a.cfg.LengthSample)
+		a.emit(u, g, ep.agent.id, e, emit)
+	}
 	a.close(ep)
 }
 
 func (a *Assembler) emit(u *ingest.Unit, g *group, agent string, e *ingest.Event, emit func(*ingest.Unit)) {
 	u.Group, u.Shadow, u.Agent = g.Group, g.Shadow, agent
-	u.Duplicates += g.Duplicates
+	u.Duplicates, u.Late = u.Duplicates+g.LeftOut.Duplicates, u.Late+g.LeftOut.Late
 	u.Abandoned = g.Abandoned
-	g.Duplicates, g.Abandoned = 0, 0
+	g.LeftOut, g.Abandoned = leftOut{}, 0
+	u.Unfinished = g.Endings.told()
 	u.Pos, u.Ord = e.Pos, a.ord
 	a.ord++
 	a.metrics.ends[u.End].Inc()

@@ -69,7 +69,7 @@ func (b *bench) feed(events ...ingest.Event) {
 	}
 }
 
-// told gives the units as agent/episode end length=return offsets@position.
+// told returns the units as agent/episode end length=return offsets@position.
 func (b *bench) told() []string {
 	var out []string
 	for _, u := range b.units {
@@ -295,7 +295,7 @@ func TestUnitSumsUp(t *testing.T) {
 		First: ingest.Position{Partition: 3}, Last: ingest.Position{Partition: 3, Offset: 7},
 		Pos: ingest.Position{Partition: 3, Offset: 7}, Length: 8, HasReturn: true,
 		Reward: momentsOf(rewards...), RewardQ10: -.5, RewardQ90: 4, LongestConstant: 3,
-		ConstantReward: 1, Profile: []float32{1, 1, 1, -2, 4, 4}, ProfileSteps: 1, Events: 8,
+		ConstantReward: 1, Profile: []float32{1, 1, 1, -2, 4, 4}, ProfileSteps: 1, Events: 8, Unfinished: -1,
 		ActionKind: ingest.ActionCategory,
 		Actions:    []ingest.Count{{Name: "left", N: 3, Reward: 3}, {Name: "right", N: 5, Reward: 6}},
 		Numeric: []ingest.NamedMoments{
@@ -314,7 +314,7 @@ func TestUnitSumsUp(t *testing.T) {
 	}
 }
 
-// numbersOf gives a numeric signal of few values, its deciles by the sorted ones.
+// numbersOf returns a numeric signal of few values, its deciles by the sorted ones.
 func numbersOf(signal string, x ...float64) ingest.NamedMoments {
 	sorted := slices.Sorted(slices.Values(x))
 	return ingest.NamedMoments{Signal: signal, Moments: momentsOf(x...), Q10: quantile(sorted, .1), Q90: quantile(sorted, .9)}
@@ -580,18 +580,18 @@ func TestShadowIsKeptApart(t *testing.T) {
 
 func TestGroupsAreBounded(t *testing.T) {
 	b := newBench(Config{})
-	for i := range maxGroups + 10 {
+	for i := range defaultMaxGroups + 10 {
 		b.feed(stepOf(0, 1, env(strconv.Itoa(i)), terminated))
 	}
-	for i := range maxGroups {
+	for i := range defaultMaxGroups {
 		e := stepOf(0, 1, terminated)
 		e.Policy = strconv.Itoa(i)
 		b.feed(e)
 	}
-	if len(b.groups) > maxGroups || len(b.policies) > maxGroups {
+	if len(b.groups) > defaultMaxGroups || len(b.policies) > defaultMaxGroups {
 		t.Errorf("%d groups, %d policies", len(b.groups), len(b.policies))
 	}
-	if got := b.counted(t, MetricEventsIgnored, "reason", "group_limit"); got != maxGroups+10 {
+	if got := b.counted(t, MetricEventsIgnored, "reason", "group_limit"); got != defaultMaxGroups+10 {
 		t.Errorf("%v events were counted as ignored", got)
 	}
 }
@@ -607,7 +607,7 @@ func TestOldestEpisodeIsDropped(t *testing.T) {
 		t.Fatalf("what ends at once has dropped others: %d are open", b.Open())
 	}
 	b.feed(stepOf(0, 1, agentID("f")), stepOf(2, 1, agentID("a"), terminated), stepOf(1, 1, agentID("b"), terminated))
-	want := []string{"d/ summary 1=1 4-4@4.0", "e/ terminated 1=1 5-5@5.0", "a/ terminated 1=1 7-7@7.0", "b/ terminated 2=2 1-8@8.0"}
+	want := []string{"d/ summary 1=1 4-4@4.0", "e/ terminated 1=1 5-5@5.0", "b/ terminated 2=2 1-8@8.0"}
 	if got := b.told(); !slices.Equal(got, want) {
 		t.Errorf("units %q, want %q", got, want)
 	}
@@ -662,7 +662,7 @@ func TestFoldTellsTheEpisode(t *testing.T) {
 	a := New(Config{MaxOpen: 2, Dropped: func(first ingest.Position) { told = append(told, fmt.Sprint("dropped ", first)) }},
 		NewMetrics(prometheus.NewRegistry()))
 	for i, e := range []ingest.Event{
-		stepOf(0, 1, episodeID("a")), stepOf(0, 1, agentID("x")), stepOf(2, 1, episodeID("a")), stepOf(1, 1, episodeID("a")),
+		stepOf(0, 1, episodeID("a")), stepOf(0, 1, agentID("x")), stepOf(2, 1, episodeID("a")), stepOf(2, 1, episodeID("a")),
 		stepOf(0, 1, agentID("x"), terminated), // ends one episode, and is another
 		stepOf(3, 1, episodeID("a"), terminated), summaryOf(3, 3, episodeID("a")),
 		stepOf(0, 1, episodeID("b")), stepOf(0, 1, episodeID("c")), stepOf(0, 1, episodeID("d")),
@@ -791,9 +791,15 @@ rewardwatch_episodes_total{end="terminated"} 1
 rewardwatch_episodes_total{end="truncated"} 0
 # HELP rewardwatch_events_ignored_total Valid events that belong to no episode, by reason.
 # TYPE rewardwatch_events_ignored_total counter
+rewardwatch_events_ignored_total{reason="dropped_episode"} 0
 rewardwatch_events_ignored_total{reason="duplicate"} 0
 rewardwatch_events_ignored_total{reason="group_limit"} 0
+rewardwatch_events_ignored_total{reason="late"} 0
 rewardwatch_events_ignored_total{reason="late_summary"} 0
+rewardwatch_events_ignored_total{reason="unmatched"} 0
+# HELP rewardwatch_groups_expired_total Groups forgotten where events are read, because the most groups were reached.
+# TYPE rewardwatch_groups_expired_total counter
+rewardwatch_groups_expired_total 0
 # HELP rewardwatch_open_episodes Episodes that have begun and not ended.
 # TYPE rewardwatch_open_episodes gauge
 rewardwatch_open_episodes 1

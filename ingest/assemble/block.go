@@ -2,8 +2,8 @@ package assemble
 
 import "github.com/rewardwatch/rewardwatch/ingest"
 
-// addToBlock folds a step into its agent's block and emits the block when it is full. The step stays part of its open
-// episode: if that ends after all it is whole.
+// addToBlock folds a step into its agent's block and emits the block when it is full. The step also stays in its open
+// episode, which is complete if it ends after all.
 func (a *Assembler) addToBlock(ag *agent, e *ingest.Event, emit func(*ingest.Unit)) {
 	p := ag.group.policy
 	ag.round = p.Round
@@ -29,13 +29,13 @@ func (a *Assembler) addToMixed(g *group, e *ingest.Event, emit func(*ingest.Unit
 	}
 }
 
-// blockWith folds in the next step of a block, and gives the block when that is full, else nil.
+// blockWith folds in the next step of a block. It returns the block when that is full, else nil.
 func (t *tally) blockWith(e *ingest.Event, n *names) *ingest.Unit {
 	if t.Steps == 0 {
 		t.begin(e)
 	}
 	t.add(e, n)
-	if t.Steps < blockSteps {
+	if t.Steps < BlockSteps {
 		return nil
 	}
 	u := t.unit(ingest.EndBlock)
@@ -44,8 +44,8 @@ func (t *tally) blockWith(e *ingest.Event, n *names) *ingest.Unit {
 	return u
 }
 
-// endRound gives up the blocks of agents that have taken no step in this round, and blocks of single agents altogether
-// where too many steps are lost by that.
+// endRound gives up the blocks of agents that took no step in this round. If that loses too many steps, it switches the
+// policy to blocks of all agents.
 func (a *Assembler) endRound(p *policy) {
 	for _, ag := range a.agents {
 		if ag.group.policy == p && ag.round < p.Round {

@@ -2,23 +2,23 @@ package assemble
 
 import "github.com/rewardwatch/rewardwatch/ingest"
 
-// Excerpt tells which units of an excerpt of a partition are whole. Those are not of which it may hold only the end: such as
-// began before the first end of their agent, unless their first record shows it: a summary alone, a step of 0, or one of 1 of
-// a policy that has not counted from 0 so far. It remembers the agents.
+// Excerpt decides which units of an excerpt of a partition are whole. A unit that began before the first end of its
+// agent may have lost its beginning. It counts as whole only if its first record shows a beginning: a summary alone, a
+// step of 0, or a step of 1 of a policy that has not counted from 0 so far. Excerpt remembers every agent.
 type Excerpt struct {
-	ended    map[agentKey]ingest.Position // the first end of an agent
-	begun    map[ingest.Position]int64    // steps of the records that may begin an episode, of agents without an end
+	ended    map[agentKey]ingest.Position // the first end of each agent
+	begun    map[ingest.Position]int64    // steps of records that may begin an episode, of agents without an end
 	fromZero map[string]bool              // policies that have taken a step of 0
 }
 
 type agentKey struct{ policy, agent string }
 
-// NewExcerpt makes an Excerpt that has seen nothing.
+// NewExcerpt returns an Excerpt that has read nothing.
 func NewExcerpt() *Excerpt {
 	return &Excerpt{ended: map[agentKey]ingest.Position{}, begun: map[ingest.Position]int64{}, fromZero: map[string]bool{}}
 }
 
-// Read takes note of an event, before an assembler is given it.
+// Read records an event. Call it before the assembler folds the event.
 func (x *Excerpt) Read(e *ingest.Event) {
 	if e.Step == 0 {
 		x.fromZero[e.Policy] = true
@@ -32,7 +32,7 @@ func begins(e *ingest.Event) bool {
 	return e.Step == 0 || e.Step == 1 || e.Step < 0 && e.HasEpisode
 }
 
-// Whole reports whether a unit is whole. It must be asked of all of them, in the order in which they end.
+// Whole reports whether a unit is whole. Call it for every unit, in the order in which they end.
 func (x *Excerpt) Whole(u *ingest.Unit) bool {
 	key := agentKey{u.Group.Policy, u.Agent}
 	first, ended := x.ended[key]

@@ -2,8 +2,8 @@ package assemble
 
 import "github.com/rewardwatch/rewardwatch/ingest"
 
-// GroupOf gives the group of an event of a policy that is divided by the given labels, as in Config.GroupBy: the group
-// of the unit that the event becomes a part of. It copies what it keeps of the event.
+// GroupOf returns the group of an event of a policy that is divided by the given labels, as in Config.GroupBy. It is
+// the group of the unit that the event joins. The group shares no memory with the event.
 func GroupOf(by []string, e *ingest.Event) ingest.Group {
 	labels := make([]ingest.Label, len(by))
 	for i, l := range groupLabels(by) {

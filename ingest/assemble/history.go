@@ -9,48 +9,63 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
+// BlockSteps is the number of steps of a block, before a bank joins it with others.
+const BlockSteps = 20
+
 const (
-	// blocksAfter is the number of events of a policy without an end after which it is shown in blocks of blockSteps.
+	// blocksAfter is the number of events without an end after which a policy is shown in blocks of BlockSteps.
 	blocksAfter = 10_000
-	blockSteps  = 20
-	// A policy whose episodes have ended before must stay without an end for this many times the longest it did so
+	// A policy whose episodes have ended before must go without an end for this many times its longest such stretch so
 	// far: a thousand agents that start together end nothing for long, and then all at once.
 	blocksPatience = 10
-	// An unfinished block is given up whose agent has taken no step for blockRound steps of its policy. Where so many
-	// are lost in a round that mixedShare of its steps are, agents do not live long enough: blocks are of steps of all
-	// agents of a group together, as they come.
+	// An unfinished block is given up if its agent takes no step for blockRound steps of its policy. If a round loses
+	// more than mixedShare of its steps this way, agents do not live long enough. Blocks then take the steps of all
+	// agents of a group in order of arrival.
 	blockRound = 10_000
 	mixedShare = .5
 )
 
-// policy is what the assembler remembers of a policy. Its exported fields are what a snapshot keeps.
+// policy is the assembler's state of a policy.
 type policy struct {
 	Name    string
-	Quiet   int64 // events since an episode ended
-	Longest int64 // events between two ends
+	Quiet   int64 // events since the last end of an episode
+	Longest int64 // most events between two ends
 	Blocks  bool  // it is shown in blocks
-	Mixed   bool  // of the steps of all agents
+	Mixed   bool  // blocks hold the steps of all agents
 
-	Round int64 // rounds of blockRound steps that it has been shown in blocks of one agent for
-	Steps int64 // of this round
-	Lost  int64 // steps of unfinished blocks that were given up in this round
+	Round int64 // rounds of blockRound steps spent in blocks of single agents
+	Steps int64 // in this round
+	Lost  int64 // in unfinished blocks given up in this round
 
-	// InShadow is what is remembered of the events of the same policy that have the label shadow, nil as long as there are
-	// none: they tell nothing of those that serve.
-	InShadow *policy `cbor:",omitempty"`
+	// InShadow is the state of this policy's events that have the label shadow, nil while there are none. They say
+	// nothing about the serving policy.
+	InShadow *policy
+
+	// How the policy's episodes have begun, up to the first forgotten lost episode: the lowest first step plus one (0
+	// if there is none), how many episodes began with that step, and how many began in all.
+	Least, AtLeast, Begun int64
+	Forgetful             bool // it has lost more episodes than could be remembered
 
 	by     []groupLabel
-	shadow bool // it is the InShadow of another one
+	shadow bool // it is the InShadow of another policy
+
+	starts               list     // of its open episodes
+	lost                 lostList // *lostEpisode values, oldest first
+	openShare, lostShare share
 }
 
-// shadowLabel is the label of events whose policy does not serve, where its value is shadowValue.
+func newPolicy(name string, by []groupLabel, shadow bool) *policy {
+	return &policy{Name: name, by: by, shadow: shadow, starts: list{which: byPolicy}}
+}
+
+// shadowLabel is the label of events of a policy that does not serve, if its value is shadowValue.
 const (
 	shadowLabel = "shadow"
 	shadowValue = "true"
 )
 
-// InShadow reports whether the label shadow of an event says that its policy does not serve. Where the policy is divided
-// by that very label, as in Config.GroupBy, it says no more than which group the event is of.
+// InShadow reports whether the label shadow of an event says that its policy does not serve. If the policy is divided
+// by that label, as in Config.GroupBy, the label only selects the group and InShadow returns false.
 func InShadow(by []string, e *ingest.Event) bool { return inShadow(groupLabels(by), e) }
 
 func inShadow(by []groupLabel, e *ingest.Event) bool {
@@ -60,29 +75,29 @@ func inShadow(by []groupLabel, e *ingest.Event) bool {
 	return !slices.ContainsFunc(by, func(l groupLabel) bool { return l.label == shadowLabel })
 }
 
-// of gives what is remembered of the events that are, or are not, in shadow as this one is.
+// of returns the state for the event: that of shadow events if e is in shadow, else p.
 func (p *policy) of(e *ingest.Event) *policy {
 	if !inShadow(p.by, e) {
 		return p
 	}
 	if p.InShadow == nil {
-		p.InShadow = &policy{Name: p.Name, by: p.by, shadow: true}
+		p.InShadow = newPolicy(p.Name, p.by, true)
 	}
 	return p.InShadow
 }
 
-// divideBy sets the labels that the policy is divided by.
+// divideBy sets the labels that divide the policy.
 func (p *policy) divideBy(by []groupLabel) {
-	p.by = by
-	if p.InShadow != nil {
-		p.InShadow.by, p.InShadow.shadow = by, true
+	p.by, p.starts.which = by, byPolicy
+	if s := p.InShadow; s != nil {
+		s.by, s.shadow, s.starts.which = by, true, byPolicy
 	}
 }
 
 // groupLabel is a key of group_by.
 type groupLabel struct {
 	name  string // in the group: "env" or "label_x"
-	label string // of the event, "" for the environment
+	label string // of the event, "" for env
 }
 
 func groupLabels(by []string) []groupLabel {
@@ -97,7 +112,7 @@ func groupLabels(by []string) []groupLabel {
 	return labels
 }
 
-// of gives the label's value for an event, "" where it has none.
+// of returns the label's value in an event, "" if it has none.
 func (l groupLabel) of(e *ingest.Event) string {
 	if l.label == "" {
 		return e.Env
@@ -110,7 +125,7 @@ func (l groupLabel) of(e *ingest.Event) string {
 	return ""
 }
 
-// count takes note of an event of the policy.
+// count counts an event of the policy.
 func (p *policy) count() {
 	p.Quiet++
 	if !p.Blocks && p.Quiet >= max(blocksAfter, blocksPatience*p.Longest) {
@@ -118,30 +133,33 @@ func (p *policy) count() {
 	}
 }
 
-// ended takes note of the end of an episode.
+// ended records the end of an episode.
 func (p *policy) ended() {
 	p.Longest = max(p.Longest, p.Quiet)
 	p.Quiet, p.Blocks, p.Mixed = 0, false, false
 	p.Round, p.Steps, p.Lost = 0, 0, 0
 }
 
-// group is what the assembler remembers of a group. Its exported fields are what a snapshot keeps.
+// group is the assembler's state of a group.
 type group struct {
 	Key     string // of the group in the assembler
 	Group   ingest.Group
-	Shadow  bool    `cbor:",omitempty"` // its events are in shadow
-	Lengths []int64 // of the episodes that ended first, until there are enough of them
+	Shadow  bool    // its events are in shadow
+	Lengths []int64 // of the first ended episodes, until there are enough
 	Longest int64   // their 99 % quantile, rounded up, at least 1; 0 until there are enough
 
-	Duplicates int64 // since its last unit, of agents without an open episode
-	Abandoned  int64 // since its last unit, but for early ones
+	LeftOut   leftOut // since its last unit, by agents without an open episode
+	Abandoned int64   // since its last unit, without early ones
+	Used      int64   // Assembler.events at its last event
 
-	Block *tally // of the steps of all agents since the last block, nil unless its policy is shown in such blocks
+	Block *tally // of the steps of all agents since the last block; nil unless its policy has mixed blocks
+
+	Endings endings
 
 	policy *policy
 }
 
-// ended takes note of an episode's length, of which the first so many are judged by.
+// ended records an episode's length. The first enough lengths define a long episode.
 func (g *group) ended(length int64, enough int) {
 	if g.Longest > 0 {
 		return
@@ -159,21 +177,27 @@ func (g *group) ended(length int64, enough int) {
 	g.Lengths = nil
 }
 
-// remembered is how many ended episodes an assembler recognises, the newest of all groups.
+// remembered is how many ended episodes an assembler recognises: the newest of all groups.
 const remembered = 4096
 
-// ended is an episode that ended a short while ago.
+// ended is an episode that ended recently.
 type ended struct {
-	_      struct{} `cbor:",toarray"`
-	Key    uint64   // hash of its key
-	Step   int64    // its last one, -1 without
-	TS     int64    // of its last event, 0 without
-	Owed   bool     // it ended without a summary, which may still follow
-	Summed bool     // its summary came in an event of its own: another one is that event again
-	Gone   bool     // it is no longer recognised
+	Key    uint64 // hash of its key
+	Step   int64  // its last step, -1 without one
+	Came   arrived
+	TS     int64 // of its last event, 0 without one
+	Owed   bool  // it ended without a summary, which may still follow
+	Summed bool  // its summary came in an event of its own: another summary is a repetition
+	Gone   bool  // it is no longer recognised
 }
 
-// memory recognises ended episodes. The oldest gives way to the newest.
+// has reports whether a step that is not newer than the end belongs to the episode: its number is not above the last
+// one, or its clock is earlier.
+func (was *ended) has(e *ingest.Event) bool {
+	return e.Step <= was.Step || was.Step >= 0 && e.TS != 0 && was.TS != 0
+}
+
+// memory recognises ended episodes. The newest one replaces the oldest.
 type memory struct {
 	ring   []ended
 	next   int
@@ -215,7 +239,7 @@ func (m *memory) add(e ended) {
 	m.next = (m.next + 1) % remembered
 }
 
-// oldestFirst lists what is remembered.
+// oldestFirst returns the remembered episodes, oldest first.
 func (m *memory) oldestFirst() []ended {
 	var out []ended
 	for i := range m.ring {

@@ -12,6 +12,8 @@ type Metrics struct {
 	ends                            [ingest.EndBlock + 1]prometheus.Counter
 	abandoned, dropped              prometheus.Counter
 	lateSummary, duplicate, noGroup prometheus.Counter
+	late                            prometheus.Counter
+	unmatched, rest, expired        prometheus.Counter
 	noSignal                        prometheus.Counter
 	open                            prometheus.Gauge
 }
@@ -31,7 +33,14 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		dropped:     episodes.WithLabelValues("dropped"),
 		lateSummary: ignored.WithLabelValues("late_summary"),
 		duplicate:   ignored.WithLabelValues("duplicate"),
+		late:        ignored.WithLabelValues("late"),
 		noGroup:     ignored.WithLabelValues("group_limit"),
+		unmatched:   ignored.WithLabelValues("unmatched"),
+		rest:        ignored.WithLabelValues("dropped_episode"),
+		expired: promauto.With(reg).NewCounter(prometheus.CounterOpts{
+			Name: MetricGroupsExpired,
+			Help: "Groups forgotten where events are read, because the most groups were reached.",
+		}),
 		noSignal: promauto.With(reg).NewCounter(prometheus.CounterOpts{
 			Name: MetricSignalsIgnored,
 			Help: "Values left out because their unit follows the most signals it can already.",

@@ -1,15 +1,15 @@
 package assemble
 
-// profileSize is the most segments that a profile has.
+// profileSize is the maximum number of segments of a profile.
 const profileSize = 32
 
-// profile is the course of a sequence: its means over segments of an equal number of values, in order. Segments begin
-// as single values; when there are profileSize of them, neighbours join and their length doubles. The same sequence
-// always leaves the same profile.
+// profile is the course of a sequence: its means over equally long segments, in order. Segments begin as single values;
+// at profileSize segments, neighbours join and their length doubles. The same sequence always produces the same
+// profile.
 type profile struct {
 	Sums  []float64 // of the whole segments
-	Steps int64     // values a segment
-	Sum   float64   // of the segment that is not whole yet
+	Steps int64     // values per segment
+	Sum   float64   // of the unfinished segment
 	Held  int64     // values in it, fewer than Steps
 }
 
@@ -21,7 +21,7 @@ func (p *profile) add(x float64) {
 		return
 	}
 	if len(p.Sums) == profileSize {
-		p.join() // what was a whole segment is now the first half of one
+		p.join() // the whole segment is now the first half of one
 		return
 	}
 	p.Sums = append(p.Sums, p.Sum)
@@ -36,7 +36,7 @@ func (p *profile) join() {
 	p.Steps *= 2
 }
 
-// means gives the means of the whole segments in memory of their own, nil without any.
+// means returns the means of the whole segments in newly allocated memory, nil without any.
 func (p *profile) means() []float32 {
 	if len(p.Sums) == 0 {
 		return nil

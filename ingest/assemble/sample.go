@@ -7,11 +7,10 @@ import (
 
 const sampleSize = 64
 
-// sample keeps an even choice of a sequence: every Stride-th value, from the first. It is the whole sequence up to
-// sampleSize values; when it is full, every other one goes and the stride doubles. The same sequence always leaves the
-// same sample.
+// sample keeps an even selection of a sequence: every Stride-th value, from the first. Up to sampleSize values it is
+// the whole sequence; when full, it drops every other value and doubles the stride. The same sequence always produces
+// the same sample.
 type sample struct {
-	_      struct{} `cbor:",toarray"`
 	Kept   []float64
 	Stride int64 // a power of two
 	Seen   int64
@@ -24,7 +23,7 @@ func (s *sample) add(x float64) {
 		if len(s.Kept) == sampleSize {
 			s.thin()
 		}
-		s.Kept = append(s.Kept, x) // a full sample is reached at a multiple of the doubled stride
+		s.Kept = append(s.Kept, x) // a sample fills up at a multiple of the doubled stride
 	}
 	s.Seen++
 }
@@ -37,12 +36,12 @@ func (s *sample) thin() {
 	s.Stride *= 2
 }
 
-// valid reports whether the bounds hold that adding relies on.
+// valid reports whether the invariants hold that adding relies on.
 func (s *sample) valid() bool {
 	return s.Stride >= 1 && s.Stride&(s.Stride-1) == 0 && len(s.Kept) <= sampleSize
 }
 
-// quantiles gives the 10 % and the 90 % quantile, 0 of nothing.
+// quantiles returns the 10 % and the 90 % quantile, 0 for an empty sample.
 func (s *sample) quantiles() (q10, q90 float64) {
 	if len(s.Kept) == 0 {
 		return 0, 0
@@ -61,7 +60,7 @@ func quantile(sorted []float64, p float64) float64 {
 		return sorted[len(sorted)-1]
 	}
 	if sorted[i] == sorted[i+1] {
-		return sorted[i] // exactly, which the interpolation may miss by a rounding
+		return sorted[i] // exactly, where interpolation may round
 	}
 	part := at - float64(i)
 	return sorted[i]*(1-part) + sorted[i+1]*part

@@ -7,7 +7,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// kind says where in an event a number stands.
+// kind is the place of a number in an event.
 type kind uint8
 
 const (
@@ -16,21 +16,21 @@ const (
 	rewardComponent
 	observation
 	outcome
-	category // of an action; no signal, but looked up in the same way
+	category // of an action; not a signal, but looked up in the same way
 )
 
-// prefix is what the names of the kind's signals begin with.
+// prefix returns what the names of the kind's signals begin with.
 func (k kind) prefix() string {
 	return [...]string{"action", "action.", "reward_component.", "observation.", "outcome."}[k]
 }
 
-// key is a signal as events spell it. Its name is interned, so that comparing equal ones seldom reads them.
+// key is a signal as events spell it. Its name is interned, so that comparing equal names seldom reads their bytes.
 type key struct {
 	kind kind
 	name string
 }
 
-// keyOf undoes prefix + name.
+// keyOf is the inverse of prefix + name.
 func keyOf(signal string) key {
 	for k := outcome; k > scalarAction; k-- {
 		if name, ok := strings.CutPrefix(signal, k.prefix()); ok {
@@ -41,7 +41,7 @@ func keyOf(signal string) key {
 }
 
 // index finds the place of a key in order of first use. Events repeat their keys in the same order, so the place after
-// the last one found is nearly always right; a map is built only for units with many keys.
+// the last one found is nearly always right. Only units with many keys build a map.
 type index struct {
 	keys   []key
 	places map[key]int32
@@ -50,12 +50,12 @@ type index struct {
 const mappedFrom = 16
 
 func (x *index) reset() {
-	clear(x.keys) // or it would keep alive strings of units that are gone
+	clear(x.keys) // else it would keep strings of past units alive
 	x.keys = x.keys[:0]
 	clear(x.places)
 }
 
-// find gives the place of k, or -1. It looks at the guessed place first.
+// find returns the place of k, or -1. It looks at the guessed place first.
 func (x *index) find(guess int, k key) int {
 	if guess < len(x.keys) && x.keys[guess] == k {
 		return guess
@@ -74,7 +74,7 @@ func (x *index) find(guess int, k key) int {
 	return -1
 }
 
-// add appends a key that find did not know.
+// add appends a key that find did not find.
 func (x *index) add(k key) {
 	x.keys = append(x.keys, k)
 	switch n := len(x.keys); {
@@ -90,14 +90,14 @@ func (x *index) add(k key) {
 	}
 }
 
-// maxNames bounds the names that are kept between units. Past it they are forgotten and built again.
+// maxNames bounds the names kept between units. At the limit they are cleared and collected again.
 const maxNames = 8192
 
-// names owns the texts that units keep, so that each is made once and not once a unit.
+// names owns the strings that units keep, so that each is allocated once instead of once per unit.
 type names struct {
 	full       map[key]string  // of signals
 	components []string        // "0", "1", ...
-	last       ingest.Versions // as nearly all units have the versions of the one before
+	last       ingest.Versions // nearly all units have the versions of the previous one
 }
 
 func newNames() *names { return &names{full: map[key]string{}} }
@@ -121,7 +121,7 @@ func (n *names) component(i int) string {
 	return n.components[i]
 }
 
-// versions copies v out of the memory of its event.
+// versions copies v out of the event's memory.
 func (n *names) versions(v ingest.Versions) ingest.Versions {
 	if n.last != v {
 		n.last = ingest.Versions{

@@ -84,7 +84,7 @@ func chaoticAction(r *rand.Rand) ingest.Action {
 	}
 }
 
-// fold gives the units of events in words that tell any two of them apart, NaN included.
+// fold returns the units of events in words that tell any two of them apart, NaN included.
 func fold(a *Assembler, events []ingest.Event) []string {
 	var units []string
 	for i := range events {
@@ -270,43 +270,45 @@ func TestRestoreRefuses(t *testing.T) {
 	b := newBench(Config{})
 	b.feed(stepOf(0, 1), stepOf(0, 1, agentID("x")))
 	good := snapshot(t, b.Assembler)
-	encoded := func(version byte, s state, episodes ...episodeState) []byte {
+	encoded := func(s stateWire, episodes ...episodeWire) []byte {
 		s.Episodes = episodes
-		out, err := ingest.EncodeState(version, s)
+		out, err := stateFormat.Encode(&s)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return out
 	}
-	one := state{Policies: []*policy{{Name: "p"}}, Groups: []*group{{Key: "k", Group: ingest.NewGroup("p", ingest.Label{Name: "env"})}}}
-	one.Agents = []agentState{{}}
+	one := stateWire{Policies: []*policyWire{{Name: "p"}}, Groups: []*groupWire{{Key: "k", Group: ingest.NewGroup("p", ingest.Label{Name: "env"})}}}
+	one.Agents = []agentWire{{}}
 	noGroup := one
-	noGroup.Agents = []agentState{{Group: 1}}
+	noGroup.Agents = []agentWire{{Group: 1}}
 	noPolicy := one
 	noPolicy.Policies = nil
-	fine := episodeState{Tally: &tally{Rewards: sample{Stride: 1}, Profile: profile{Steps: 1}}}
-	noStride := episodeState{Tally: &tally{Profile: profile{Steps: 1}}}
-	noSteps := episodeState{Tally: &tally{Rewards: sample{Stride: 1}}}
-	oddStride := episodeState{Tally: &tally{Rewards: sample{Stride: 3}, Profile: profile{Steps: 1}}}
-	noValues := episodeState{Tally: &tally{
-		Rewards: sample{Stride: 1}, Profile: profile{Steps: 1}, Numeric: []signal{{NamedMoments: ingest.NamedMoments{Signal: "action"}}},
+	fine := episodeWire{Tally: &tallyWire{Rewards: sampleWire{Stride: 1}, Profile: profileWire{Steps: 1}}}
+	noStride := episodeWire{Tally: &tallyWire{Profile: profileWire{Steps: 1}}}
+	noSteps := episodeWire{Tally: &tallyWire{Rewards: sampleWire{Stride: 1}}}
+	oddStride := episodeWire{Tally: &tallyWire{Rewards: sampleWire{Stride: 3}, Profile: profileWire{Steps: 1}}}
+	noValues := episodeWire{Tally: &tallyWire{
+		Rewards: sampleWire{Stride: 1}, Profile: profileWire{Steps: 1}, Numeric: []signalWire{{Signal: "action"}},
 	}}
+	newer := bytes.Clone(good)
+	newer[0]++
 	for name, state := range map[string][]byte{
-		"nothing":         nil,
-		"noise":           []byte("no snapshot"),
-		"another version": encoded(stateVersion+1, state{}),
-		"cut":             good[:len(good)-1],
-		"no group":        encoded(stateVersion, noGroup, fine),
-		"no policy":       encoded(stateVersion, noPolicy, fine),
-		"no agent":        encoded(stateVersion, one, episodeState{Agent: 1, Tally: fine.Tally}),
-		"no stride":       encoded(stateVersion, one, noStride),
-		"odd stride":      encoded(stateVersion, one, oddStride),
-		"no values":       encoded(stateVersion, one, noValues),
-		"no tally":        encoded(stateVersion, one, episodeState{}),
-		"nil policy":      encoded(stateVersion, state{Policies: []*policy{nil}}),
-		"nil group":       encoded(stateVersion, state{Groups: []*group{nil}}),
-		"no profile":      encoded(stateVersion, one, noSteps),
-		"twice":           encoded(stateVersion, one, fine, fine),
+		"nothing":       nil,
+		"noise":         []byte("no snapshot"),
+		"newer version": newer,
+		"cut":           good[:len(good)-1],
+		"no group":      encoded(noGroup, fine),
+		"no policy":     encoded(noPolicy, fine),
+		"no agent":      encoded(one, episodeWire{Agent: 1, Tally: fine.Tally}),
+		"no stride":     encoded(one, noStride),
+		"odd stride":    encoded(one, oddStride),
+		"no values":     encoded(one, noValues),
+		"no tally":      encoded(one, episodeWire{}),
+		"nil policy":    encoded(stateWire{Policies: []*policyWire{nil}}),
+		"nil group":     encoded(stateWire{Groups: []*groupWire{nil}}),
+		"no profile":    encoded(one, noSteps),
+		"twice":         encoded(one, fine, fine),
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(Config{})
@@ -318,7 +320,7 @@ func TestRestoreRefuses(t *testing.T) {
 			}
 		})
 	}
-	restored(t, Config{}, encoded(stateVersion, one, fine))
+	restored(t, Config{}, encoded(one, fine))
 }
 
 // checkBounds holds an assembler to what it promises of itself.

@@ -8,30 +8,30 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// A unit holds at most maxCategories actions, the rest counted under otherActions, and maxSignals numeric signals, the
-// rest ignored.
+// A unit holds at most maxCategories actions and counts the rest under otherActions. It holds at most maxSignals
+// numeric signals and ignores the rest.
 const (
 	maxCategories = 256
 	otherActions  = "other"
 	maxSignals    = 512
 )
 
-// clockTolerance is how far the time of an event may lie before that of the one before it, in nanoseconds.
+// clockTolerance is how far the time of an event may lie before that of the previous one, in nanoseconds.
 const clockTolerance = int64(time.Minute)
 
-// tally sums up the events of a unit while it grows. Its exported fields are what a snapshot keeps.
+// tally aggregates the events of a unit in progress.
+//
+// It is large because it sums up every field of telemetry of one open episode.
 type tally struct {
-	_              struct{} `cbor:",toarray"`
 	First, Last    ingest.Position
 	StartTS, EndTS int64
 	Versions       ingest.Versions
 
 	Events    int64
-	Backwards int64 // events older than the one before by more than clockTolerance
-	// Duplicates are the events left out, while the unit grew, that its agent had sent before.
-	Duplicates int64
-	// Early marks an episode that began before it was known when one is too old. Those that are found to be abandoned
-	// once it is known have gathered over a long time, and would look as if many had been abandoned at once.
+	Backwards int64   // events older than the previous one by more than clockTolerance
+	LeftOut   leftOut // events of its agent during the unit
+	// Early marks an episode that began before the length of a long episode was known. Early episodes that are later
+	// found abandoned have gathered over a long time, and would look as if many had been abandoned at once.
 	Early  bool
 	Steps  int64
 	Return float64 // of the rewards; replaced by the summary's
@@ -47,7 +47,7 @@ type tally struct {
 	LongestAt  float64 // the reward of that run
 
 	ActionKind ingest.ActionKind
-	Words      bool // some action was no number
+	Words      bool // some action is not a number
 	Actions    []ingest.Count
 	Numeric    []signal
 
@@ -55,14 +55,13 @@ type tally struct {
 	lastCategory        int
 }
 
-// signal sums up one numeric signal other than the reward.
+// signal aggregates one numeric signal other than the reward.
 type signal struct {
-	_ struct{} `cbor:",toarray"`
 	ingest.NamedMoments
-	Values sample // for the outer deciles; empty of an outcome, of which the mean is all that is judged
+	Values sample // for the outer deciles; empty for an outcome, which is judged by its mean alone
 }
 
-// begin empties the tally for a unit whose first event is e. Memory of the unit before is used again.
+// begin resets the tally for a unit whose first event is e. It reuses the memory of the previous unit.
 func (t *tally) begin(e *ingest.Event) {
 	rewards, profile, actions, numeric := t.Rewards, t.Profile, t.Actions, t.Numeric
 	categories, signals := t.categories, t.signals
@@ -72,7 +71,7 @@ func (t *tally) begin(e *ingest.Event) {
 	signals.reset()
 	clear(actions)
 	for i := range numeric {
-		numeric[i].NamedMoments = ingest.NamedMoments{} // but not the memory of its values
+		numeric[i].NamedMoments = ingest.NamedMoments{} // but keep the memory of its values
 	}
 	*t = tally{
 		First: e.Pos, StartTS: e.TS, Length: -1,
@@ -80,7 +79,7 @@ func (t *tally) begin(e *ingest.Event) {
 	}
 }
 
-// add folds in an event of the unit, and gives the number of values for which it had no room.
+// add folds in an event of the unit and returns the number of values for which it had no room.
 func (t *tally) add(e *ingest.Event, n *names) (ignored int) {
 	t.Events++
 	t.Last = e.Pos
@@ -96,12 +95,12 @@ func (t *tally) add(e *ingest.Event, n *names) (ignored int) {
 	}
 	t.Steps++
 	if e.HasReward {
-		t.reward(e.Reward + 0) // no negative zero, which would be told from zero by its bits
+		t.reward(e.Reward + 0) // no negative zero, whose bits differ from zero
 	}
 	return t.values(e, n)
 }
 
-// clock takes note of the time of an event, 0 where it has none.
+// clock records the time of an event, 0 if it has none.
 func (t *tally) clock(ts int64) {
 	if ts == 0 {
 		return
@@ -115,7 +114,7 @@ func (t *tally) clock(ts int64) {
 	}
 }
 
-// isStep tells a step, whatever else it carries, from a record that holds nothing but its episode's summary.
+// isStep tells a step, whatever else it carries, from a record that holds only its episode's summary.
 func isStep(e *ingest.Event) bool {
 	return e.HasReward || e.Action.Kind != ingest.ActionNone || len(e.Outcomes) > 0 || len(e.RewardComponents) > 0 ||
 		len(e.Observation) > 0 || !e.HasEpisode
@@ -141,9 +140,9 @@ func (t *tally) reward(x float64) {
 	}
 }
 
-// values folds in everything of a step but its reward.
+// values folds in everything of a step except its reward.
 func (t *tally) values(e *ingest.Event, n *names) (ignored int) {
-	next := 0 // the place where the next signal is expected
+	next := 0 // where the next signal is expected
 	fold := func(k key, x float64) {
 		at := t.signals.find(next, k)
 		if at < 0 {
@@ -175,7 +174,7 @@ func (t *tally) values(e *ingest.Event, n *names) (ignored int) {
 	return ignored
 }
 
-// follow starts a signal, in memory of a unit before where there is some.
+// follow starts a signal. It reuses the memory of an earlier unit if there is any.
 func (t *tally) follow(name string) {
 	at := len(t.Numeric)
 	if at < cap(t.Numeric) {
@@ -187,7 +186,7 @@ func (t *tally) follow(name string) {
 	t.Numeric[at].Values.reset()
 }
 
-// action counts a category, and sums up numbers; an integral number is both.
+// action counts a category and aggregates numbers; an integral number is both.
 func (t *tally) action(e *ingest.Event, n *names, fold func(key, float64)) {
 	a := &e.Action
 	t.ActionKind = max(t.ActionKind, a.Kind)
@@ -208,7 +207,7 @@ func (t *tally) action(e *ingest.Event, n *names, fold func(key, float64)) {
 	}
 }
 
-// category finds the count of a category, or starts it.
+// category returns the count of a category, and starts it if it is new.
 func (t *tally) category(name string) *ingest.Count {
 	at := t.categories.find(t.lastCategory, key{category, name})
 	if at < 0 && len(t.Actions) >= maxCategories {
@@ -226,7 +225,8 @@ func (t *tally) category(name string) *ingest.Count {
 
 func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
 
-// restored rebuilds what a snapshot leaves out. It is false if the snapshot breaks the bounds that folding relies on.
+// restored rebuilds what a snapshot leaves out. It returns false if the snapshot breaks the bounds that folding relies
+// on.
 func (t *tally) restored() bool {
 	if !t.Rewards.valid() || t.Profile.Steps < 1 || len(t.Profile.Sums) > profileSize {
 		return false
@@ -246,14 +246,14 @@ func (t *tally) restored() bool {
 	return true
 }
 
-// unit gives what the tally has come to, in memory of its own.
+// unit returns the tally's result in newly allocated memory.
 func (t *tally) unit(end ingest.End) *ingest.Unit {
 	u := &ingest.Unit{
 		End: end, Versions: t.Versions, StartTS: t.StartTS, EndTS: t.EndTS, First: t.First, Last: t.Last,
 		Length: t.Steps, HasReturn: t.HasSummary || t.Reward.N+t.Reward.NonFinite > 0, Return: t.Return,
 		Reward: t.Reward, LongestConstant: t.LongestRun, ConstantReward: t.LongestAt, ActionKind: t.ActionKind,
 		MixedActionKinds: t.Words && t.ActionKind == ingest.ActionNumeric, Events: t.Events,
-		Backwards: t.Backwards, Duplicates: t.Duplicates,
+		Backwards: t.Backwards, Duplicates: t.LeftOut.Duplicates, Late: t.LeftOut.Late,
 	}
 	if t.Length >= 0 {
 		u.Length = t.Length
@@ -269,7 +269,7 @@ func (t *tally) unit(end ingest.End) *ingest.Unit {
 	return u
 }
 
-// numeric gives what the numeric signals have come to, nil without any.
+// numeric returns the results of the numeric signals, nil without any.
 func (t *tally) numeric() []ingest.NamedMoments {
 	if len(t.Numeric) == 0 {
 		return nil

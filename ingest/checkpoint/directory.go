@@ -9,27 +9,32 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 )
 
 var _ Backend = (*Directory)(nil)
 
-// ErrLocked says that another process uses the directory.
+// ErrLocked means that another process uses the directory.
 var ErrLocked = errors.New("the checkpoint directory is in use")
 
-// temporary is the pattern of files that are being written. They never count: a crash before the rename leaves the
-// segments before it in place.
+// temporary is the pattern of files being written. They are never read: a crash before the rename leaves the earlier
+// segments in place.
 const temporary = "*" + suffix + ".tmp"
 
-// Directory is a backend of one file a segment. It belongs to one process at a time.
+// Directory is a backend that keeps each segment in a file. It belongs to one process at a time, so it lists its files
+// only on opening and when asked for names, and tracks them in between: a start asks for the generations of every name.
 type Directory struct {
 	path   string
 	lock   *os.File
 	create func(directory, pattern string) (*os.File, error)
+
+	mu    sync.Mutex
+	stems map[string][]uint64 // generations by the stems of their files
 }
 
-// NewDirectory opens the backend, makes the directory where it is missing, and removes what writes that were cut short
-// have left. The error is ErrLocked while another process has it open. Close lets go of it.
+// NewDirectory opens the backend. It creates the directory if it is missing, and removes the remains of interrupted
+// writes. The error is ErrLocked while another process has it open. Close releases it.
 func NewDirectory(path string) (*Directory, error) {
 	if err := os.MkdirAll(path, 0o750); err != nil {
 		return nil, fmt.Errorf("making the checkpoint directory: %w", err)
@@ -38,10 +43,11 @@ func NewDirectory(path string) (*Directory, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := removeTemporary(path); err != nil {
+	d := &Directory{path: path, lock: held, create: os.CreateTemp}
+	if err := errors.Join(removeTemporary(path), d.list()); err != nil {
 		return nil, errors.Join(err, held.Close())
 	}
-	return &Directory{path: path, lock: held, create: os.CreateTemp}, nil
+	return d, nil
 }
 
 func removeTemporary(path string) error {
@@ -57,12 +63,12 @@ func removeTemporary(path string) error {
 	return nil
 }
 
-// escapeGlob takes the meaning from the characters of a path that would be read as a pattern.
+// escapeGlob escapes the characters of a path that a pattern would interpret.
 func escapeGlob(path string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
 }
 
-// Close lets another process open the directory. Nothing may be put afterwards.
+// Close lets another process open the directory. Nothing may be put after it.
 func (d *Directory) Close() error {
 	if err := d.lock.Close(); err != nil {
 		return fmt.Errorf("unlocking the checkpoint directory: %w", err)
@@ -75,7 +81,7 @@ func (d *Directory) Where(name string, generation uint64) string {
 	return filepath.Join(d.path, fileName(name, generation))
 }
 
-// Get implements Backend. A file that the disk cannot read is damaged.
+// Get implements Backend. A file that cannot be read from the disk counts as damaged.
 func (d *Directory) Get(name string, generation uint64) ([]byte, error) {
 	segment, err := os.ReadFile(d.Where(name, generation))
 	if errors.Is(err, syscall.EIO) {
@@ -86,24 +92,46 @@ func (d *Directory) Get(name string, generation uint64) ([]byte, error) {
 
 // Put implements Backend.
 func (d *Directory) Put(name string, generation uint64, segment []byte) error {
+	return d.PutPieces(name, generation, [][]byte{segment})
+}
+
+// PutPieces implements pieceWriter.
+func (d *Directory) PutPieces(name string, generation uint64, pieces [][]byte) error {
 	f, err := d.create(d.path, temporary)
 	if err != nil {
 		return err
 	}
-	if err := write(f, segment); err != nil {
+	if err := write(f, pieces); err != nil {
 		return errors.Join(err, os.Remove(f.Name()))
 	}
 	if err := os.Rename(f.Name(), d.Where(name, generation)); err != nil {
 		return errors.Join(err, os.Remove(f.Name()))
 	}
+	d.noteSegment(name, generation, true)
 	return d.sync()
 }
 
-// write fills the file, and closes it once its bytes are on the disk: renamed before that, it could take the place of
-// a good checkpoint and be empty after a power cut.
-func write(f *os.File, segment []byte) error {
-	if _, err := f.Write(segment); err != nil {
-		return errors.Join(err, f.Close())
+// noteSegment records whether a segment exists.
+func (d *Directory) noteSegment(name string, generation uint64, there bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	stem := stem(name)
+	have := slices.DeleteFunc(d.stems[stem], func(g uint64) bool { return g == generation })
+	if there {
+		have = append(have, generation)
+	}
+	if d.stems[stem] = have; len(have) == 0 {
+		delete(d.stems, stem)
+	}
+}
+
+// write fills the file and closes it once its bytes are on the disk: a rename before that could replace a good
+// checkpoint with a file that is empty after a power cut.
+func write(f *os.File, pieces [][]byte) error {
+	for _, piece := range pieces {
+		if _, err := f.Write(piece); err != nil {
+			return errors.Join(err, f.Close())
+		}
 	}
 	if err := f.Sync(); err != nil {
 		return errors.Join(err, f.Close())
@@ -111,7 +139,7 @@ func write(f *os.File, segment []byte) error {
 	return f.Close()
 }
 
-// sync makes renames last.
+// sync makes renames durable.
 func (d *Directory) sync() error {
 	f, err := os.Open(d.path)
 	if err != nil {
@@ -120,49 +148,53 @@ func (d *Directory) sync() error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// Remove implements Backend. A crash may bring the segment back, which does no harm: the store removes it again.
+// Remove implements Backend. If a crash brings the segment back, the store removes it again.
 func (d *Directory) Remove(name string, generation uint64) error {
-	if err := os.Remove(d.Where(name, generation)); !errors.Is(err, fs.ErrNotExist) {
+	if err := os.Remove(d.Where(name, generation)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
+	}
+	d.noteSegment(name, generation, false)
+	return nil
+}
+
+// list reads the directory's segments.
+func (d *Directory) list() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	entries, err := os.ReadDir(d.path)
+	if err != nil {
+		return fmt.Errorf("listing checkpoints: %w", err)
+	}
+	d.stems = map[string][]uint64{}
+	for _, entry := range entries {
+		if stem, generation, ok := split(entry.Name()); ok {
+			d.stems[stem] = append(d.stems[stem], generation)
+		}
 	}
 	return nil
 }
 
 // Generations implements Backend.
 func (d *Directory) Generations(name string) ([]uint64, error) {
-	stems, err := d.stems()
-	return stems[stem(name)], err
-}
-
-// stems lists the generations by the stems of their files.
-func (d *Directory) stems() (map[string][]uint64, error) {
-	entries, err := os.ReadDir(d.path)
-	if err != nil {
-		return nil, fmt.Errorf("listing checkpoints: %w", err)
-	}
-	stems := map[string][]uint64{}
-	for _, entry := range entries {
-		if stem, generation, ok := split(entry.Name()); ok {
-			stems[stem] = append(stems[stem], generation)
-		}
-	}
-	return stems, nil
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Clone(d.stems[stem(name)]), nil
 }
 
 // Names implements Backend.
 func (d *Directory) Names(prefix string) ([]string, error) {
-	stems, err := d.stems()
-	if err != nil {
+	if err := d.list(); err != nil {
 		return nil, err
 	}
 	var names []string
-	for _, escaped := range slices.Sorted(maps.Keys(stems)) {
+	for _, escaped := range d.sortedStems() {
 		name, whole, ok := nameOf(escaped)
 		if !ok {
 			continue
 		}
 		if !whole {
-			if name, err = d.nameInside(escaped, stems[escaped]); err != nil {
+			var err error
+			if name, err = d.nameInside(escaped); err != nil {
 				return nil, err
 			}
 		}
@@ -174,8 +206,17 @@ func (d *Directory) Names(prefix string) ([]string, error) {
 	return names, nil
 }
 
-// nameInside reads a name that is too long for a file name out of any of its segments that is whole.
-func (d *Directory) nameInside(escaped string, generations []uint64) (string, error) {
+func (d *Directory) sortedStems() []string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Sorted(maps.Keys(d.stems))
+}
+
+// nameInside reads a name that is too long for a file name from any intact segment of it.
+func (d *Directory) nameInside(escaped string) (string, error) {
+	d.mu.Lock()
+	generations := slices.Clone(d.stems[escaped])
+	d.mu.Unlock()
 	var why []error
 	for _, generation := range generations {
 		path := filepath.Join(d.path, fileOf(escaped, generation))

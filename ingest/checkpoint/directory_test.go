@@ -170,6 +170,31 @@ func TestADirectoryThatCannotBeWrittenIsReported(t *testing.T) {
 	}
 }
 
+// A start asks for the generations of each of thousands of names, so that must not list the directory each time.
+func TestGenerationsAreKnownWithoutListing(t *testing.T) {
+	path := t.TempDir()
+	d := openDirectory(t, path)
+	mustPut(t, d, "bank-a", 1, []byte("one"))
+	mustPut(t, d, "bank-a", 2, []byte("two"))
+	mustPut(t, d, "bank-a", 2, []byte("again"))
+	if err := d.Remove("bank-a", 1); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	d = openDirectory(t, path)
+	mustPut(t, d, "bank-b", 7, []byte("seven"))
+	if err := os.RemoveAll(path); err != nil { // what would be listed
+		t.Fatal(err)
+	}
+	for name, want := range map[string][]uint64{"bank-a": {2}, "bank-b": {7}, "bank-c": nil} {
+		if got, err := d.Generations(name); err != nil || !slices.Equal(got, want) {
+			t.Errorf("%s has %v, %v, want %v", name, got, err, want)
+		}
+	}
+}
+
 func TestUnfinishedWritesAreRemovedAtOpening(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "[odd]*")
 	d := openDirectory(t, path)

@@ -10,16 +10,16 @@ import (
 
 const (
 	suffix = ".checkpoint"
-	// longest keeps file names below the 255 bytes that file systems allow. A longer one is cut and told apart by a
+	// longest keeps file names below the 255 bytes that file systems allow. A longer name is cut and followed by a
 	// hash, which starts with a character that escaping never leaves in a name.
 	longest  = 200
 	hashMark = "~"
 )
 
-// fileName gives the file of a generation. Of version 1, which had no generations, it is generation 0.
+// fileName returns the file name of a generation. A file of version 1, which had no generations, is generation 0.
 func fileName(name string, generation uint64) string { return fileOf(stem(name), generation) }
 
-// fileOf is fileName by the stem.
+// fileOf returns the file name for a stem.
 func fileOf(stem string, generation uint64) string {
 	if generation == 0 {
 		return stem + suffix
@@ -27,7 +27,7 @@ func fileOf(stem string, generation uint64) string {
 	return fmt.Sprintf("%s.%010d%s", stem, generation, suffix)
 }
 
-// split undoes fileName but for the stem. ok is false for files that fileName does not give.
+// split is the inverse of fileName, but returns the stem. ok is false for names that fileName does not return.
 func split(file string) (stem string, generation uint64, ok bool) {
 	stem, ok = strings.CutSuffix(file, suffix)
 	if !ok {
@@ -41,8 +41,9 @@ func split(file string) (stem string, generation uint64, ok bool) {
 	return stem, generation, err == nil && generation > 0 && stem != "" && fmt.Sprintf("%010d", generation) == digits
 }
 
-// stem gives every name a beginning of file names of its own: bytes other than small letters, digits, "-" and "_" become %xx, so that
-// names differ on file systems that ignore case, and none is hidden or leaves the directory.
+// stem returns the prefix of a name's file names, which no other name has. Bytes other than lower-case letters, digits,
+// "-" and "_" become %xx. So names stay distinct on case-insensitive file systems, and none is hidden or leaves the
+// directory.
 func stem(name string) string {
 	var b strings.Builder
 	for i := range len(name) {
@@ -65,8 +66,8 @@ func plain(c byte) bool {
 	return 'a' <= c && c <= 'z' || '0' <= c && c <= '9' || c == '-' || c == '_'
 }
 
-// nameOf undoes stem. whole is false for a name that was cut: only the files themselves have it. ok is false for what
-// stem does not give.
+// nameOf is the inverse of stem. whole is false for a cut name: only the files themselves contain it. ok is false for
+// what stem does not return.
 func nameOf(escaped string) (name string, whole, ok bool) {
 	if strings.Contains(escaped, hashMark) {
 		return "", false, true

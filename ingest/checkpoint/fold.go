@@ -6,37 +6,37 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/rewardwatch/rewardwatch/ingest"
+	"github.com/rewardwatch/rewardwatch/ingest/kafkalog"
 )
 
-// folded is what the records of a scope amount to.
+// folded is the state that the records of a scope amount to.
 type folded struct {
 	scope   string
-	epoch   uint64 // the highest that there is
-	owner   uint64 // the number of the claim with which it began
+	epoch   uint64 // the highest epoch
+	owner   uint64 // the number of the claim that began it
 	records map[string]*foldedRecord
-	damaged []string                      // keys, for the log
-	foreign func(ingest.LogRecord, error) // told of records that are none of ours
+	damaged []string                     // keys, for the log
+	foreign func(kafkalog.Record, error) // called with records that are not checkpoint records
 }
 
-// foldedRecord is a record that no tombstone has given up.
+// foldedRecord is a record without a tombstone.
 type foldedRecord struct {
 	record
 	key    []byte
 	offset int64
 	counts bool   // its epoch had not ended when it was written
 	size   int    // of the value
-	value  []byte // nil where it does not count
+	value  []byte // nil if it does not count
 }
 
 func newFolded(scope string) *folded {
-	return &folded{scope: scope, records: map[string]*foldedRecord{}, foreign: func(ingest.LogRecord, error) {}}
+	return &folded{scope: scope, records: map[string]*foldedRecord{}, foreign: func(kafkalog.Record, error) {}}
 }
 
-// fold takes in one record of the partition; they come in offset order. What is none of ours is passed over. A record behind one of a higher epoch does not
-// count: whoever wrote it had lost the scope. That stands for all time, as the claims of old are given up only after all
-// that they keep from counting.
-func (f *folded) fold(r ingest.LogRecord) error {
+// fold adds one record of the partition; records arrive in offset order. Records that are not checkpoint records are
+// skipped. A record after one of a higher epoch does not count, as its writer had lost the scope. This holds forever:
+// old claims get tombstones only after every record that they invalidate.
+func (f *folded) fold(r kafkalog.Record) error {
 	scope, at, err := parseKey(r.Key)
 	if err != nil {
 		f.foreign(r, err)
@@ -66,28 +66,28 @@ func (f *folded) fold(r ingest.LogRecord) error {
 	return nil
 }
 
-// holding is what a scope holds for its owner.
+// holding is the state of a scope, for its owner.
 type holding struct {
-	segments map[string]map[uint64]*segment // by name and generation, those that were finished
+	segments map[string]map[uint64]*segment // finished ones, by name and generation
 	notes    map[string]note                // by key
-	dead     [][]byte                       // keys to be given up, in this order
-	damaged  []string                       // what is, for the log
+	dead     [][]byte                       // keys that need tombstones, in this order
+	damaged  []string                       // damaged records, for the log
 }
 
-// segment is what is known of one.
+// segment describes one segment.
 type segment struct {
 	epoch       uint64
 	chunks      []uint64 // their numbers
 	size        int
 	sum         uint32
 	err         error    // why it cannot be read: damage, or errOtherVersion
-	keys        [][]byte // of its records, the manifest first: no manifest is to be left without its chunks
+	keys        [][]byte // of its records, the manifest first: no manifest may remain without its chunks
 	first, last int64    // offsets: its chunks lie between them
-	pieces      []piece  // its chunks, but for those behind one that is missing
-	held        [][]byte // its chunks, from the opening until they are asked for or the name is written to
+	pieces      []piece  // its chunks, up to the first missing one
+	held        [][]byte // its chunks, from opening until they are read or the name is written
 }
 
-// piece says where a chunk is.
+// piece is the place of a chunk.
 type piece struct {
 	key    []byte
 	offset int64 // of the record
@@ -95,7 +95,7 @@ type piece struct {
 	size   int
 }
 
-// over gives the chunks that a part of the segment lies in. whole is false where one of them is missing.
+// over returns the chunks that a range of the segment lies in. whole is false if one of them is missing.
 func (s *segment) over(offset, length uint64) (pieces []piece, whole bool) {
 	end := uint64(0)
 	for _, p := range s.pieces {
@@ -107,14 +107,14 @@ func (s *segment) over(offset, length uint64) (pieces []piece, whole bool) {
 	return pieces, offset+length >= offset && end >= offset+length
 }
 
-// note is one of the journal.
+// note is an entry of the journal.
 type note struct {
 	record
 	key  []byte // of the record
-	text []byte // empty where the key is to be forgotten, and the note keeps older ones from counting
+	text []byte // empty to forget the key, when the note only invalidates older ones
 }
 
-// settle gives what there is once the scope is the reader's.
+// settle returns the state of the scope, once the reader owns it.
 func (f *folded) settle() *holding {
 	h := &holding{segments: map[string]map[uint64]*segment{}, notes: map[string]note{}, damaged: f.damaged}
 	chunks := map[[2]uint64]*foldedRecord{}
@@ -144,14 +144,14 @@ func (f *folded) settle() *holding {
 			s.gather(f.scope, chunks)
 		}
 	}
-	for _, r := range records { // those that were never finished, or that another write took the place of
+	for _, r := range records { // chunks that were never finished, or that another write replaced
 		if left := chunks[[2]uint64{r.epoch, r.number}]; left == r {
 			h.dead = append(h.dead, r.key)
 		}
 	}
-	h.dead = append(h.dead, claims...) // last: until then they keep the others from counting
+	h.dead = append(h.dead, claims...) // last: until then they invalidate the others
 	if len(h.damaged) > 0 {
-		h.dead = nil // what seems to be left over may be needed where the damage is undone
+		h.dead = nil // what looks superfluous may be needed to repair the damage
 	}
 	return h
 }
@@ -167,7 +167,7 @@ func (f *folded) inOrder() []*foldedRecord {
 	return records
 }
 
-// finished takes in a manifest. Of one name and generation the last one holds, whatever became of it.
+// finished adds a manifest. The last manifest of a name and generation counts, even if it is damaged.
 func (h *holding) finished(r *foldedRecord) *segment {
 	if h.segments[r.name] == nil {
 		h.segments[r.name] = map[uint64]*segment{}
@@ -186,11 +186,10 @@ func (h *holding) finished(r *foldedRecord) *segment {
 	return s
 }
 
-// noted takes in a note. Of one key the last one holds: where that is damaged, none, as the one before may say the
-// opposite.
+// noted adds a note. The last note of a key counts. If that is damaged, none does: the one before may say the opposite.
 func (h *holding) noted(r *foldedRecord) {
 	before, any := h.notes[r.name]
-	if any && before.compare(r.record) > 0 { // of two that were noted at the same time
+	if any && before.compare(r.record) > 0 { // of two notes written at the same time
 		h.dead = append(h.dead, r.key)
 		return
 	}
@@ -206,7 +205,7 @@ func (h *holding) noted(r *foldedRecord) {
 	h.notes[r.name] = note{record: r.record, key: r.key, text: text}
 }
 
-// forget gives up a note that is empty.
+// forget marks an empty note for removal.
 func (h *holding) forget(key string) {
 	if n, any := h.notes[key]; any && len(n.text) == 0 {
 		h.dead = append(h.dead, n.key)
@@ -214,7 +213,7 @@ func (h *holding) forget(key string) {
 	}
 }
 
-// gather takes the chunks of the segment.
+// gather collects the chunks of the segment.
 func (s *segment) gather(scope string, chunks map[[2]uint64]*foldedRecord) {
 	start := 0
 	for i, number := range s.chunks {
@@ -232,7 +231,7 @@ func (s *segment) gather(scope string, chunks map[[2]uint64]*foldedRecord) {
 	}
 }
 
-// join puts chunks together. whole is false where they are not what the manifest says.
+// join concatenates chunks. whole is false if they do not match the manifest.
 func (s *segment) join(chunks [][]byte) (segment []byte, whole bool) {
 	switch len(chunks) {
 	case 0:

@@ -9,11 +9,12 @@ import (
 	"testing"
 
 	"github.com/rewardwatch/rewardwatch/ingest"
+	"github.com/rewardwatch/rewardwatch/ingest/kafkalog"
 )
 
 // fuzzLog makes a log of a script: each byte adds the next record of a real log, or any of them, or a tombstone of any, or
 // damages or takes away one that was added.
-func fuzzLog(whole []ingest.LogRecord, script []byte) *memoryLog {
+func fuzzLog(whole []kafkalog.Record, script []byte) *memoryLog {
 	l, next := newMemoryLog(), 0
 	for _, b := range script {
 		any := int(b>>3) % len(whole)
@@ -22,7 +23,7 @@ func fuzzLog(whole []ingest.LogRecord, script []byte) *memoryLog {
 		case 4:
 			l.write(slices.Clone(whole[any : any+1]))
 		case 5:
-			l.write([]ingest.LogRecord{{Key: whole[any].Key}})
+			l.write([]kafkalog.Record{{Key: whole[any].Key}})
 		case 6:
 			if len(l.records) > 0 {
 				l.records[added].Value = append([]byte{b}, l.records[added].Value...)
@@ -55,7 +56,7 @@ func FuzzFold(f *testing.F) {
 	f.Fuzz(func(t *testing.T, script, key, value []byte) {
 		l := fuzzLog(whole, script)
 		if len(key) > 0 {
-			l.write([]ingest.LogRecord{{Key: key, Value: value}})
+			l.write([]kafkalog.Record{{Key: key, Value: value}})
 		}
 		keys, twice := map[string]bool{}, false // no owner writes a key twice, and compaction would take away the first
 		for _, r := range l.records {
@@ -82,8 +83,8 @@ func FuzzFold(f *testing.F) {
 	})
 }
 
-// fuzzHistory gives the records of twoOwners, and what each of their saves left.
-func fuzzHistory(f *testing.F) (whole []ingest.LogRecord, states []ingest.Parts) {
+// fuzzHistory returns the records of twoOwners, and what each of their saves left.
+func fuzzHistory(f *testing.F) (whole []kafkalog.Record, states []ingest.Parts) {
 	l, _, _, _ := twoOwners(f)
 	for n := range len(l.records) + 1 {
 		prefix := l.copied()

@@ -13,8 +13,8 @@ import (
 
 const lockFile = "lock"
 
-// lock takes the directory for this process until the file is closed or the process ends, however it ends. The file
-// names the process, for the error of the next one.
+// lock locks the directory for this process until the file is closed or the process ends, however it ends. The file
+// names the process, for the error message of the next one.
 func lock(directory string) (*os.File, error) {
 	f, err := os.OpenFile(filepath.Join(directory, lockFile), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {

@@ -11,23 +11,21 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// pieceReader is a backend that can read a piece of a segment without all of it. Its errors are those of Get; a segment
-// that is too short is a *DamagedError.
+// pieceReader is a backend that can read a piece of a segment without reading all of it. Its errors are those of Get; a
+// segment that is too short is a *DamagedError.
 type pieceReader interface {
 	GetPiece(name string, generation, offset, length uint64) ([]byte, error)
 }
 
 var _ pieceReader = (*Directory)(nil)
 
-// LoadParts implements ingest.CheckpointStore. A part that is damaged is taken from the generation before, where that has a
-// copy of the very same.
+// LoadParts implements ingest.CheckpointStore. A damaged part is read from the generation before, if that has an
+// identical copy. A concurrent save of the name does not wait for LoadParts: if it removes what is being read,
+// LoadParts reads the newly saved parts.
 func (s *Store) LoadParts(name string, parts []string) (ingest.Parts, error) {
-	h := s.history(name)
-	h.mu.Lock()
-	defer h.mu.Unlock()
 	out := ingest.Parts{}
 	for _, part := range parts {
-		data, err := s.loadPart(name, h, part)
+		data, err := s.loadPart(name, part)
 		if err != nil {
 			s.metrics.failures.WithLabelValues(kindOf(name)).Inc()
 			return nil, fmt.Errorf("loading part %s of checkpoint %q: %w", part, name, err)
@@ -37,13 +35,37 @@ func (s *Store) LoadParts(name string, parts []string) (ingest.Parts, error) {
 	return out, nil
 }
 
-func (s *Store) loadPart(name string, h *history, part string) ([]byte, error) {
-	at, live := h.newest.live[part]
+// loadPart reads a part of the newest generation. If the read fails because a newer generation has appeared, it reads
+// again.
+func (s *Store) loadPart(name, part string) ([]byte, error) {
+	newest, before := s.history(name).generations()
+	for {
+		data, err := s.partOf(name, part, newest, before)
+		read := newest.number
+		if err == nil {
+			return data, nil
+		}
+		if newest, before = s.history(name).generations(); newest.number == read {
+			return nil, err
+		}
+	}
+}
+
+// generations returns the two existing generations. They must not be changed.
+func (h *history) generations() (newest, before generation) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.newest, h.before
+}
+
+// partOf reads a part of the newest of two generations, or its copy in the one before.
+func (s *Store) partOf(name, part string, newest, before generation) ([]byte, error) {
+	at, live := newest.live[part]
 	if !live {
 		return nil, fs.ErrNotExist
 	}
 	data, err := s.piece(name, part, at)
-	copied, has := h.before.live[part]
+	copied, has := before.live[part]
 	if !isDamage(err) || !has || copied.generation == at.generation || copied.sum != at.sum || copied.length != at.length {
 		return data, err
 	}
@@ -53,11 +75,11 @@ func (s *Store) loadPart(name string, h *history, part string) ([]byte, error) {
 	}
 	s.metrics.fallbacks.WithLabelValues(kindOf(name)).Inc()
 	s.log.Error().Err(err).Str("checkpoint", name).Str("instead", s.backend.Where(name, copied.generation)).
-		Msg("A part of a checkpoint is damaged, using the copy in the one before: nothing is lost, but look at the disk")
+		Msg("a part of a checkpoint is damaged, using the copy in the previous one: nothing is lost, but look at the disk")
 	return data, nil
 }
 
-// piece reads one part, and nothing else where the backend can.
+// piece reads one part, and nothing else if the backend supports that.
 func (s *Store) piece(name, part string, at place) ([]byte, error) {
 	reader, can := s.backend.(pieceReader)
 	if !can {

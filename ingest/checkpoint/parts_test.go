@@ -1,12 +1,15 @@
 package checkpoint
 
 import (
+	"bytes"
 	"errors"
 	"io/fs"
 	"maps"
 	"os"
 	"testing"
+	"time"
 
+	"github.com/rewardwatch/rewardwatch/ingest"
 	"github.com/rewardwatch/rewardwatch/ingest/ingesttest"
 )
 
@@ -45,25 +48,25 @@ func TestADamagedPartIsTakenFromItsCopyOrRefused(t *testing.T) {
 	d := openDirectory(t, t.TempDir())
 	s := openStore(d)
 	mustSave(t, s, "bank-a", parts("x", "one", "y", "two"))
-	spoil := func(generation uint64) {
+	spoil := func(generation uint64, part string) {
 		t.Helper()
 		segment, err := d.Get("bank-a", generation)
 		if err != nil {
 			t.Fatal(err)
 		}
-		segment[len(segment)-checksumSize-1] ^= 1
+		segment[bytes.Index(segment, []byte(part))] ^= 1
 		if err := os.WriteFile(d.Where("bank-a", generation), segment, 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
 	mustSave(t, s, "bank-a", parts("y", "deux"))
-	spoil(2)
+	spoil(2, "deux")
 	if got, err := s.LoadParts("bank-a", []string{"y"}); !isDamage(err) {
 		t.Errorf("an older part was taken for it: %q, %v", got, err)
 	}
 	mustSave(t, s, "bank-a", parts("y", "drei", "a", "three"))
 	mustSave(t, s, "bank-a", nil) // 4 has a copy of what is in 3
-	spoil(4)
+	spoil(4, "drei")
 	wantParts(t, s, []string{"y"}, "y", "drei")
 	if err := os.Truncate(d.Where("bank-a", 4), 40); err != nil {
 		t.Fatal(err)
@@ -73,9 +76,57 @@ func TestADamagedPartIsTakenFromItsCopyOrRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantParts(t, s, []string{"y"}, "y", "drei")
-	spoil(3)
+	spoil(3, "drei")
 	if _, err := s.LoadParts("bank-a", []string{"y"}); !isDamage(err) {
 		t.Errorf("both copies are damaged: %v", err)
 	}
 	wantParts(t, s, []string{"x"}, "x", "one")
+}
+
+// slowReader is a backend that gives no segment before it is let go on.
+type slowReader struct {
+	*ingesttest.Segments
+	asked, answer chan struct{}
+}
+
+func (s *slowReader) Get(name string, generation uint64) ([]byte, error) {
+	s.asked <- struct{}{}
+	<-s.answer
+	return s.Segments.Get(name, generation)
+}
+
+// Who reads parts while the backend is slow to answer holds up no save, and reads what was saved where what it was reading has
+// been removed since.
+func TestASaveDoesNotWaitForAReader(t *testing.T) {
+	backend := &slowReader{ingesttest.NewSegments(), make(chan struct{}), make(chan struct{})}
+	s := openStore(backend)
+	mustSave(t, s, "bank-a", parts("x", "one"))
+	type answer struct {
+		parts ingest.Parts
+		err   error
+	}
+	read := make(chan answer, 1)
+	go func() {
+		got, err := s.LoadParts("bank-a", []string{"x"})
+		read <- answer{got, err}
+	}()
+	<-backend.asked
+	saved := make(chan struct{})
+	go func() {
+		defer close(saved)
+		for _, text := range []string{"two", "three", "four"} {
+			mustSave(t, s, "bank-a", parts("x", text))
+		}
+	}()
+	select {
+	case <-saved:
+	case <-time.After(time.Minute):
+		t.Fatal("the saves wait for the reader")
+	}
+	backend.answer <- struct{}{}
+	<-backend.asked // again, as the first segment is gone
+	backend.answer <- struct{}{}
+	if got := <-read; got.err != nil || string(got.parts["x"]) != "four" {
+		t.Errorf("it read %q, %v", got.parts["x"], got.err)
+	}
 }

@@ -10,33 +10,33 @@ import (
 	"strconv"
 )
 
-// A record of the topic belongs to a scope, the state of one telemetry partition, and to an epoch of it, the time of one
-// owner. Its key is
+// A record of the topic belongs to a scope, the state of one telemetry partition, and to an epoch of it, the tenure of
+// one owner. Its key is
 //
-//	scope 0 epoch 0 number 0 kind 0 name 0 generation 0 CRC-32C of what stands before
+//	scope 0 epoch 0 number 0 kind 0 name 0 generation 0 CRC-32C of everything before it
 //
-// with the numbers in hexadecimal digits. No key is ever written twice with a value: so compaction removes nothing but what
-// a tombstone has given up, and no owner can harm what another one has written.
+// with the numbers in hexadecimal digits. No key is ever written twice with a value. So compaction removes only records
+// with a tombstone, and no owner can harm what another has written.
 //
-// The value of a chunk is a piece of a segment. All others begin with a checksum of what follows: in a manifest a JSON
-// object, in a note what was noted, in a claim when that was, for a person to see.
+// The value of a chunk is a piece of a segment. All other values begin with a checksum of what follows: a JSON object
+// in a manifest, the noted value in a note, and in a claim its time, for people to read.
 type record struct {
 	epoch, number uint64
 	kind          string
-	name          string // of the checkpoint, of a manifest; the key, of a note
+	name          string // of the checkpoint, for a manifest; the key, for a note
 	generation    uint64 // of a manifest
 }
 
 // The kinds of records.
 const (
-	kindClaim    = "claim"    // with the first one of an epoch, that begins; its number is the owner's, at random
+	kindClaim    = "claim"    // begins an epoch if it is its first; its number is the owner's random one
 	kindChunk    = "chunk"    // of a segment
-	kindManifest = "manifest" // with it a segment is finished
+	kindManifest = "manifest" // completes a segment
 	kindNote     = "note"     // of the journal
-	kindWidth    = "width"    // of no scope, in partition 0; its number is that of the partitions of the topic
+	kindWidth    = "width"    // of no scope, in partition 0; its number is the topic's number of partitions
 )
 
-// compare orders what one owner wrote, and one owner after another.
+// compare orders the records of one owner, and one owner after another.
 func (r record) compare(other record) int {
 	return cmp.Or(cmp.Compare(r.epoch, other.epoch), cmp.Compare(r.number, other.number))
 }
@@ -46,7 +46,7 @@ func (r record) key(scope string) []byte {
 	return fmt.Appendf(key, "%08x", checksum(key))
 }
 
-// parseKey undoes key.
+// parseKey is the inverse of key.
 func parseKey(key []byte) (scope string, r record, err error) {
 	at := bytes.LastIndexByte(key, 0) + 1
 	if string(key[at:]) != fmt.Sprintf("%08x", checksum(key[:at])) {
@@ -72,28 +72,28 @@ func parseKey(key []byte) (scope string, r record, err error) {
 	return string(parts[0]), r, nil
 }
 
-// wasOurs reports whether a key that parseKey refuses has the shape of those that it reads: then it was damaged.
+// wasOurs reports whether a key that parseKey refuses has the shape of a valid one, and so is damaged.
 func wasOurs(key []byte) bool { return bytes.Count(key, []byte{0}) >= 6 }
 
-// seal puts a checksum before a text. What it gives is never empty, as a tombstone is.
+// seal puts a checksum before a text. The result is never empty, as a tombstone is.
 func seal(text []byte) []byte { return fmt.Appendf(nil, "%08x %s", checksum(text), text) }
 
-// unseal undoes seal. whole is false for what seal does not give.
+// unseal is the inverse of seal. whole is false for what seal does not return.
 func unseal(value []byte) (text []byte, whole bool) {
 	sum, text, _ := bytes.Cut(value, []byte(" "))
 	return text, string(sum) == fmt.Sprintf("%08x", checksum(text))
 }
 
-// manifest says what a segment is made of.
+// manifest describes a segment.
 type manifest struct {
 	Format int      `json:"format"`
 	Chunks []uint64 `json:"chunks"` // their numbers, in order; of the same epoch
 	Size   int      `json:"size"`   // bytes
-	Sum    uint32   `json:"crc32c"` // of the whole
+	Sum    uint32   `json:"crc32c"` // of the whole segment
 }
 
-// topicFormat is the format of manifests. The key and the checksum before the manifest stay as they are in every format,
-// so that a damaged one is told from one of another format.
+// topicFormat is the format of manifests. The key and the checksum before the manifest are the same in every format,
+// which distinguishes a damaged manifest from one of another format.
 const topicFormat = 1
 
 var errDamagedManifest = errors.New("its manifest is damaged")

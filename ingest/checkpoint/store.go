@@ -1,8 +1,9 @@
-// Package checkpoint keeps the state of the service durably, each checkpoint as named parts. What is loaded is byte for
-// byte what one save left, or an error.
+// Package checkpoint keeps the state of the service durably, each checkpoint as named parts. A load returns byte for
+// byte what one save wrote, or an error.
 package checkpoint
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -19,42 +20,43 @@ import (
 
 var _ ingest.CheckpointStore = (*Store)(nil)
 
-// Backend keeps segments, and knows nothing of what is in them. Its methods may be called by several goroutines, of one
-// name by one at a time.
+// Backend keeps segments as opaque bytes. Its methods may be called by several goroutines. For each name, only one at a
+// time writes or removes; others may read meanwhile.
 type Backend interface {
-	// Put returns when the segment is durable. It takes the place of one of the same name and generation, all of it or
-	// nothing.
+	// Put returns when the segment is durable. It replaces a segment of the same name and generation atomically.
 	Put(name string, generation uint64, segment []byte) error
-	// Get gives a segment. The error is fs.ErrNotExist where there is none, a *DamagedError where it is there and will
-	// never be read, and another one where trying again may help.
+	// Get returns a segment. The error is fs.ErrNotExist if there is none, a *DamagedError if it exists and can never
+	// be read, and any other error if a retry may help.
 	Get(name string, generation uint64) ([]byte, error)
-	// Remove forgets a segment. It is no error if there is none.
+	// Remove removes a segment. A missing one is not an error.
 	Remove(name string, generation uint64) error
-	// Generations lists those that there are of a name, in any order.
+	// Generations returns the generations of a name, in any order.
 	Generations(name string) ([]uint64, error)
-	// Names lists the names that have a segment and begin with a prefix, sorted.
+	// Names returns the names that have a segment and begin with prefix, sorted.
 	Names(prefix string) ([]string, error)
-	// Where tells a person where a segment is.
+	// Where describes the place of a segment to a person.
 	Where(name string, generation uint64) string
 }
 
-// Store keeps checkpoints as generations of segments. A save writes one segment with the parts that changed and the index
-// of all live parts, which may lie in older segments; it costs one Put, however many parts there are. The generation
-// before the newest is kept whole: where the newest is damaged, Load goes back to it, says so in the log, and counts it
-// in rewardwatch_checkpoint_fallbacks_total. Segments that neither of the two needs are removed.
+// Store keeps checkpoints as generations of segments. A save writes one segment with the changed parts and the index of
+// all live parts, which may lie in older segments. It costs one Put, however many parts there are. The generation
+// before the newest is kept whole: if the newest is damaged, Load returns that one, logs it, and counts it in
+// rewardwatch_checkpoint_fallbacks_total. Segments that neither generation needs are removed.
 //
-// An older segment of which less than half is live has its live parts written again with the next save. That is less
-// than its index and what has been superseded in it, and happens once to a segment; so no more is written than twice the
-// changed parts and the indexes, and the segments of one generation, but for the newest, take no more than twice the
-// bytes of its parts. An index takes the length of its name and 32 bytes a live part. Each segment but the newest holds a
-// live part of one of the two generations, so that there are no more segments than twice the parts.
+// When less than half of an older segment is live, the next save writes its live parts again. That is less than the
+// segment's index and superseded parts, and happens once per segment. So all saves together write at most twice the
+// changed parts and the indexes. The segments of one generation, except the newest, take at most twice the bytes of its
+// parts. An index takes the length of its name and at most 43 bytes per live part. Each segment except the newest holds
+// a live part of one of the two generations, so there are at most twice as many segments as parts.
 //
-// Parts that both generations share are there once: damage to them is an error of Load, as there is nothing to go back to.
+// Parts that both generations share exist once: if such a part is damaged, Load returns an error, as there is nothing
+// to fall back to.
 //
-// A name belongs to one owner at a time: its Load, if any, comes before its first Save. Other names may be used meanwhile.
+// A name belongs to one owner at a time: its Load, if any, precedes its first Save. Other names may be used
+// concurrently.
 type Store struct {
 	backend Backend
-	topic   string // that segments lie in, "" where they are files
+	topic   string // of the segments, "" if they are files
 	log     zerolog.Logger
 	metrics *metrics
 
@@ -62,13 +64,13 @@ type Store struct {
 	names map[string]*history
 }
 
-// history is what a store knows of a name. mu is held while its segments are read or written.
+// history is a store's state of a name. mu is held while its segments are written, and while all of them are read.
 type history struct {
 	mu             sync.Mutex
-	known          bool // the rest is what the backend has
-	lost           bool // parts of the newest could not be read: the next save is given all
+	known          bool // the other fields match the backend
+	lost           bool // parts of the newest could not be read: the next save gets all parts
 	newest, before generation
-	sizes          map[uint64]uint64 // of the segments that the backend may hold, 0 where the size is not known
+	sizes          map[uint64]uint64 // of the segments that the backend may hold, 0 if unknown
 }
 
 // generation is one state of a checkpoint: the live parts, and the number of the segment that lists them, 0 for none.
@@ -77,7 +79,7 @@ type generation struct {
 	live   index
 }
 
-// NewStore makes the store of a backend.
+// NewStore returns the store of a backend.
 func NewStore(backend Backend, log zerolog.Logger, reg prometheus.Registerer) *Store {
 	return newStore(backend, log, newMetrics(reg))
 }
@@ -86,41 +88,42 @@ func newStore(backend Backend, log zerolog.Logger, metrics *metrics) *Store {
 	return &Store{backend: backend, log: log, metrics: metrics, names: map[string]*history{}}
 }
 
-// Names lists the names that begin with a prefix and have a checkpoint, sorted.
+// Names returns the names that begin with prefix and have a checkpoint, sorted.
 func (s *Store) Names(prefix string) ([]string, error) { return s.backend.Names(prefix) }
 
-// DamagedError says that a segment exists and cannot be trusted.
+// DamagedError means that a segment exists and cannot be trusted.
 type DamagedError struct {
-	Where string // it is
-	Topic string // that it is in, "" where it is a file
-	Why   string // it cannot be used
+	Where string // the place of the segment
+	Topic string // of the segment, "" if it is a file
+	Why   string // why it cannot be used
 }
 
-// Error gives the damage and the ways out of it.
+// Error describes the damage and the ways out of it.
 func (e *DamagedError) Error() string {
 	way := "put back a copy of it, or move all files of this name away to start what it holds from nothing"
 	if e.Topic != "" {
-		way = newTopic
+		way = FromNothing
 	}
 	return fmt.Sprintf("checkpoint %s cannot be used: %s; %s (a partition loses its open episodes and resumes at its committed offset, "+
 		"a bank warms up a new baseline)", e.Where, e.Why, way)
 }
 
-// newTopic is the way out where state is in a topic.
-const newTopic = "stop all instances and name a new topic in cluster.checkpoints_topic to start everything from nothing"
+// FromNothing tells the operator what to do when the state in a topic cannot be used.
+const FromNothing = "stop all instances, name new topics in cluster.checkpoints_topic and cluster.units_topic and a new group in " +
+	"ingest.kafka.group, and start: policies then warm up new baselines from the telemetry that there is"
 
-// VersionError says that a checkpoint is whole and of a format that this build does not read.
+// VersionError means that a checkpoint is intact and of a format that this build does not read.
 type VersionError struct {
-	Where string // it is
-	Topic string // that it is in, "" where it is a file
-	Why   string // which version it has, and which is wanted
+	Where string // the place of the segment
+	Topic string // of the segment, "" if it is a file
+	Why   string // which version it has, and which one this build reads
 }
 
-// Error gives the versions and the ways on.
+// Error describes the versions and the ways forward.
 func (e *VersionError) Error() string {
 	way := "move all files of this name away to start what it holds from nothing"
 	if e.Topic != "" {
-		way = newTopic
+		way = FromNothing
 	}
 	return fmt.Sprintf("checkpoint %s: %s; start the build that wrote it, or %s", e.Where, e.Why, way)
 }
@@ -136,9 +139,9 @@ func (s *Store) history(name string) *history {
 	return h
 }
 
-// Load implements ingest.CheckpointStore. It gives the newest generation, or the one before where that is damaged: its
-// index and every part of it must be what was written. Where both are damaged the error names both; no older one is
-// tried, as others have relied on what came since.
+// Load implements ingest.CheckpointStore. It returns the newest generation, or the one before if the newest is damaged.
+// The index and every part must be exactly what was written. If both are damaged, the error names both; no older one is
+// tried, as others have relied on the state since then.
 func (s *Store) Load(name string) (ingest.Parts, error) {
 	h := s.history(name)
 	h.mu.Lock()
@@ -172,7 +175,7 @@ func (s *Store) load(name string, h *history) (ingest.Parts, error) {
 	}
 	s.metrics.fallbacks.WithLabelValues(kindOf(name)).Inc()
 	s.log.Error().Err(err).Str("checkpoint", name).Str("instead", s.backend.Where(name, top-1)).
-		Msg("A checkpoint is damaged, going back to the one before: nothing is lost, but look at the disk")
+		Msg("a checkpoint is damaged, using the previous one: nothing is lost, but look at the disk")
 	return parts, nil
 }
 
@@ -181,12 +184,12 @@ func isDamage(err error) bool {
 	return errors.As(err, &damaged)
 }
 
-// damaged gives the error for a segment.
+// damaged returns the DamagedError for a segment.
 func (s *Store) damaged(name string, number uint64, why string) error {
 	return &DamagedError{Where: s.backend.Where(name, number), Topic: s.topic, Why: why}
 }
 
-// list asks the backend for the segments of a name.
+// list reads the segments of a name from the backend.
 func (s *Store) list(name string, h *history) error {
 	numbers, err := s.backend.Generations(name)
 	if err != nil {
@@ -199,7 +202,7 @@ func (s *Store) list(name string, h *history) error {
 	return nil
 }
 
-// read gives the parts of a generation, which becomes the newest of the history.
+// read returns the parts of a generation, which becomes the newest of the history.
 func (s *Store) read(name string, number uint64, h *history) (ingest.Parts, error) {
 	head, err := s.segment(name, number)
 	if err != nil {
@@ -232,7 +235,7 @@ func (s *Store) read(name string, number uint64, h *history) (ingest.Parts, erro
 	return parts, nil
 }
 
-// cut takes parts out of a segment.
+// cut copies parts of a segment into into.
 func (s *Store) cut(name string, number uint64, segment []byte, live index, parts []string, into ingest.Parts) error {
 	for _, part := range parts {
 		data, whole := live[part].cut(segment)
@@ -244,7 +247,7 @@ func (s *Store) cut(name string, number uint64, segment []byte, live index, part
 	return nil
 }
 
-// segment gets a segment that is there unless it was damaged.
+// segment reads a segment that exists unless it was damaged.
 func (s *Store) segment(name string, number uint64) ([]byte, error) {
 	segment, err := s.backend.Get(name, number)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -263,7 +266,7 @@ func (s *Store) Save(name string, changed ingest.Parts, gone []string) error {
 	defer h.mu.Unlock()
 	size, err := s.save(name, h, changed, gone)
 	if err != nil {
-		if !errors.Is(err, ingest.ErrFenced) { // which is how a partition changes hands
+		if !errors.Is(err, ingest.ErrFenced) { // this is how a partition changes hands
 			s.metrics.failures.WithLabelValues(kindOf(name)).Inc()
 		}
 		return fmt.Errorf("saving checkpoint %q: %w", name, err)
@@ -290,23 +293,63 @@ func (s *Store) save(name string, h *history, changed ingest.Parts, gone []strin
 	})
 	written, err := s.carry(name, h, live, len(changed)+len(gone) == 0)
 	if err != nil {
-		h.lost = true // the segments stay: what could not be read now may be later
+		h.lost = true // the segments stay: a later read may succeed
 		return 0, errors.Join(ingest.ErrPartsLost, err)
 	}
 	maps.Copy(written, changed)
-	// A save that failed may have left a segment of the same number, which this one replaces: numbers have no gaps, so
-	// that the generation before is known by its number.
+	// A failed save may have left a segment of the same number, which this one replaces: numbers have no gaps, so that
+	// the number identifies the generation before.
 	number := h.newest.number + 1
-	segment := encode(name, number, written, live)
-	h.sizes[number] = uint64(len(segment))
-	if err := s.backend.Put(name, number, segment); err != nil {
+	pieces, size, err := encodePieces(name, number, written, live)
+	if err != nil {
+		return 0, err
+	}
+	h.sizes[number] = uint64(size)
+	if err := s.put(name, number, pieces); err != nil {
 		return 0, err
 	}
 	h.before, h.newest, h.lost = h.newest, generation{number, live}, false
-	return len(segment), nil
+	return size, nil
 }
 
-// begin makes sure that the history of a name is known. One that was never loaded begins with no parts.
+// pieceWriter is a backend that writes a segment piece by piece, with the contract of Put.
+type pieceWriter interface {
+	PutPieces(name string, generation uint64, pieces [][]byte) error
+}
+
+func (s *Store) put(name string, number uint64, pieces [][]byte) error {
+	if w, can := s.backend.(pieceWriter); can {
+		return w.PutPieces(name, number, pieces)
+	}
+	return s.backend.Put(name, number, bytes.Join(pieces, nil))
+}
+
+// Forget removes a checkpoint. It empties the checkpoint first: if that is interrupted, Load returns either no parts or
+// all of them.
+func (s *Store) Forget(name string) error {
+	h := s.history(name)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for range 2 { // so that neither generation needs a segment that is removed first
+		h.lost = true
+		if _, err := s.save(name, h, nil, nil); err != nil {
+			return fmt.Errorf("forgetting checkpoint %q: %w", name, err)
+		}
+		s.sweep(name, h)
+	}
+	for _, n := range slices.Sorted(maps.Keys(h.sizes)) {
+		if err := s.backend.Remove(name, n); err != nil {
+			return fmt.Errorf("forgetting checkpoint %q: %w", name, err)
+		}
+	}
+	h.known = false
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.names, name)
+	return nil
+}
+
+// begin makes sure that the history of a name is known. A name that was never loaded begins without parts.
 func (s *Store) begin(name string, h *history) error {
 	if h.known {
 		return nil
@@ -320,8 +363,8 @@ func (s *Store) begin(name string, h *history) error {
 	return nil
 }
 
-// carry gives the live parts that are to be written again: those of segments that are mostly dead, and, where nothing has
-// changed, those of the newest segment: then there are two copies of what was written last.
+// carry returns the live parts to write again: those of segments that are mostly dead and, if nothing has changed,
+// those of the newest segment, so that the last write has two copies.
 func (s *Store) carry(name string, h *history, live index, unchanged bool) (ingest.Parts, error) {
 	carried := ingest.Parts{}
 	for n, held := range live.segments() {
@@ -340,7 +383,8 @@ func (s *Store) carry(name string, h *history, live index, unchanged bool) (inge
 	return carried, nil
 }
 
-// sweep removes the segments that neither of the last two generations needs. What cannot be removed now is tried again.
+// sweep removes the segments that neither of the last two generations needs. A failed removal is tried again with the
+// next save.
 func (s *Store) sweep(name string, h *history) {
 	newest, before := h.newest.live.segments(), h.before.live.segments()
 	for n := range h.sizes {
@@ -348,7 +392,7 @@ func (s *Store) sweep(name string, h *history) {
 			continue
 		}
 		if err := s.backend.Remove(name, n); err != nil {
-			s.log.Warn().Err(err).Str("checkpoint", name).Msg("A segment that is not needed any more could not be removed")
+			s.log.Warn().Err(err).Str("checkpoint", name).Msg("removing an unneeded segment failed")
 			continue
 		}
 		delete(h.sizes, n)
@@ -358,11 +402,11 @@ func (s *Store) sweep(name string, h *history) {
 // kinds of checkpoints, for metrics.
 func kinds() []string { return []string{"partition", "bank"} }
 
-// kindOther is that of all else.
+// kindOther is the kind of all other names.
 const kindOther = "other"
 
-// kindOf is the first word of a name: "partition-topic-3" is of the kind "partition". Names of no known kind share
-// "other", so that no name can add to the series.
+// kindOf returns the first word of a name: "partition-topic-3" is of the kind "partition". Names of no known kind share
+// "other", so that no name adds a series.
 func kindOf(name string) string {
 	kind, _, _ := strings.Cut(name, "-")
 	if !slices.Contains(kinds(), kind) {

@@ -13,29 +13,30 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/rewardwatch/rewardwatch/ingest"
+	"github.com/rewardwatch/rewardwatch/ingest/kafkalog"
 )
 
 var _ ingest.Stores = (*Topic)(nil)
 
-// Topic keeps the checkpoints of each partition with the partition, in a compacted topic of Kafka: whichever instance is
-// assigned the partition finds them there. Those of partition p are in partition p modulo the number of partitions of the
-// topic, which must stay what it is.
+// Topic keeps the checkpoints of each partition in a compacted Kafka topic, where the next instance that is assigned
+// the partition finds them. Those of partition p are in partition p modulo the number of partitions of the topic, which
+// must never change.
 type Topic struct {
 	cfg     ingest.KafkaConfig
 	topic   string
-	log     *ingest.Log
+	log     *kafkalog.Log
 	logger  zerolog.Logger
 	metrics *metrics
-	// What could be logged with every record is logged a few times a minute.
+	// Messages that every record could cause are logged a few times a minute.
 	strangers zerolog.Logger
 
 	mu         sync.Mutex
-	partitions int // of the topic, 0 before it has been looked at
+	partitions int // of the topic, 0 until it is known
 }
 
 // OpenTopic reads the certificates and secrets that the configuration names. It does not connect.
 func OpenTopic(cfg ingest.KafkaConfig, topic string, log zerolog.Logger, reg prometheus.Registerer) (*Topic, error) {
-	l, err := ingest.OpenLog(cfg, topic, log)
+	l, err := kafkalog.Open(cfg, topic, log)
 	if err != nil {
 		return nil, err
 	}
@@ -45,55 +46,56 @@ func OpenTopic(cfg ingest.KafkaConfig, topic string, log zerolog.Logger, reg pro
 // Close ends all connections.
 func (t *Topic) Close() error { return t.log.Close() }
 
-// assignment is what Open gives: the store of a partition while it is assigned, and a journal.
+// assignment is what Open returns: the store of a partition while it is assigned, and a journal.
 type assignment struct {
 	*Store
-	held *tenure
+	held *lease
 }
 
-// Append makes a value durable as the newest of its key; an empty one makes the key forgotten. It tries until ctx ends. The
+// Append makes a value durable as the newest of its key; an empty value removes the key. It retries until ctx ends. The
 // error is ingest.ErrFenced once the partition has another owner.
 func (a assignment) Append(ctx context.Context, key string, value []byte) error {
 	return a.held.note(ctx, key, value)
 }
 
-// Read gives the newest value of each key, in the order in which they were appended. They must not be changed.
+// Read calls visit with the newest value of each key, in the order in which they were appended. visit must not change
+// them.
 func (a assignment) Read(visit func(key string, value []byte)) { a.held.readNotes(visit) }
 
-// Open implements ingest.Stores. What it gives lists the names of its checkpoints, and is a journal too: it has methods
-// Append and Read that keep small values by key.
+// Open implements ingest.Stores. The returned store lists the names of its checkpoints. It is also a journal: its
+// methods Append and Read keep small values by key.
 func (t *Topic) Open(ctx context.Context, topic string, partition int32, owner func() error) (ingest.CheckpointStore, error) {
 	count, err := t.prepare(ctx, topic)
 	if err != nil {
 		return nil, err
 	}
 	scope := fmt.Sprintf("%s/%d", topic, partition)
-	held := newTenure(t.log, t.topic, int(partition)%count, scope)
-	held.foreign = func(r ingest.LogRecord, err error) { t.foreign(int(partition)%count, r, err) }
+	held := newLease(t.log, t.topic, int(partition)%count, scope)
+	held.foreign = func(r kafkalog.Record, err error) { t.foreign(int(partition)%count, r, err) }
 	if err := held.begin(ctx, owner); err != nil {
 		return nil, fmt.Errorf("taking over the checkpoints of %s: %w", scope, err)
 	}
 	for _, what := range held.damaged {
-		t.logger.Error().Str("scope", scope).Str("topic", t.topic).Str("damaged", what).Msg("A record of the checkpoints is damaged")
+		t.logger.Error().Str("scope", scope).Str("topic", t.topic).Str("damaged", what).Msg("a record of the checkpoints is damaged")
 	}
 	s := newStore(held, t.logger, t.metrics)
 	s.topic = t.topic
 	return assignment{s, held}, nil
 }
 
-// foreign tells of a record that somebody else has written to the topic, or that was damaged.
-func (t *Topic) foreign(partition int, r ingest.LogRecord, why error) {
+// foreign logs a record that another program has written to the topic, or that was damaged.
+func (t *Topic) foreign(partition int, r kafkalog.Record, why error) {
 	t.metrics.failures.WithLabelValues(kindOther).Inc()
 	t.strangers.Error().Err(why).Str("topic", t.topic).Int("partition", partition).Int64("offset", r.Offset).Bytes("key", r.Key).
-		Msg("A record of the checkpoints topic is no part of a checkpoint and is left out: nothing else may write to this topic")
+		Msg("a record of the checkpoints topic is no part of a checkpoint and is left out: nothing else may write to this topic")
 }
 
-// settings are those with which the topic is made. Segments are small, since only those that are closed are compacted.
+// settings returns the topic settings for its creation. Segments are small, since only closed ones are compacted.
 func settings() map[string]string {
 	return map[string]string{"cleanup.policy": "compact", "segment.bytes": "67108864", "segment.ms": "600000"}
 }
 
-// prepare makes the topic, with as many partitions as that of the telemetry, or sees that it is fit to keep checkpoints.
+// prepare creates the topic with as many partitions as the telemetry, or checks that it can keep checkpoints.
 func (t *Topic) prepare(ctx context.Context, telemetry string) (partitions int, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -118,7 +120,7 @@ func (t *Topic) prepare(ctx context.Context, telemetry string) (partitions int, 
 }
 
 func (t *Topic) make(ctx context.Context, telemetry string) (int, error) {
-	l, err := ingest.OpenLog(t.cfg, telemetry, t.logger)
+	l, err := kafkalog.Open(t.cfg, telemetry, t.logger)
 	if err != nil {
 		return 0, err
 	}
@@ -130,10 +132,10 @@ func (t *Topic) make(ctx context.Context, telemetry string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	return t.log.Partitions(ctx) // another instance may have been first
+	return t.log.Partitions(ctx) // another instance may have created it first
 }
 
-// errUnfit says that the topic has a setting with which checkpoints would be lost.
+// errUnfit means that the topic has a setting with which checkpoints would be lost.
 var errUnfit = errors.New("the topic is not fit to keep checkpoints")
 
 func (t *Topic) check(ctx context.Context) error {
@@ -148,18 +150,18 @@ func (t *Topic) check(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// What was removed must not come back for one who is still reading.
+	// A removed record must not reappear for a reader that is still reading.
 	if ms, err := strconv.ParseInt(kept, 10, 64); err != nil || ms < 2*topicTakeOver.Milliseconds() {
 		return t.unfit("delete.retention.ms", kept, "86400000")
 	}
 	return nil
 }
 
-// checkWidth makes sure that the topic has as many partitions as when it was first used, which the topic itself says.
+// checkWidth checks that the topic has as many partitions as at its first use, which a record of the topic states.
 func (t *Topic) checkWidth(ctx context.Context, partitions int) error {
 	had := partitions
 	noted := false
-	_, err := t.log.ReadOn(ctx, 0, 0, 0, func(r ingest.LogRecord) error {
+	_, err := t.log.ReadOn(ctx, 0, 0, 0, func(r kafkalog.Record) error {
 		if _, at, err := parseKey(r.Key); err == nil && at.kind == kindWidth {
 			noted = true
 			if int(at.number) != partitions {
@@ -172,14 +174,13 @@ func (t *Topic) checkWidth(ctx context.Context, partitions int) error {
 	case err != nil:
 		return err
 	case had != partitions:
-		return fmt.Errorf("%w: %s has %d partitions and had %d, so that checkpoints would be looked for elsewhere; stop all instances and name "+
-			"a new topic in cluster.checkpoints_topic: policies then warm up new baselines, and partitions are read on from the offsets that "+
-			"were committed", errUnfit, t.topic, partitions, had)
+		return fmt.Errorf("%w: %s has %d partitions and had %d, so that checkpoints would be looked for elsewhere; %s",
+			errUnfit, t.topic, partitions, had, FromNothing)
 	case noted:
 		return nil
 	}
 	width := record{kind: kindWidth, number: uint64(partitions)}
-	return t.log.Append(ctx, 0, ingest.LogRecord{Key: width.key(""), Value: seal(fmt.Append(nil, partitions))})
+	return t.log.Append(ctx, 0, kafkalog.Record{Key: width.key(""), Value: seal(fmt.Append(nil, partitions))})
 }
 
 func (t *Topic) unfit(setting, is, want string) error {

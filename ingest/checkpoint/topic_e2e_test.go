@@ -14,10 +14,11 @@ import (
 	"time"
 
 	"github.com/rewardwatch/rewardwatch/ingest"
+	"github.com/rewardwatch/rewardwatch/ingest/kafkalog"
 )
 
-// TestTopicOnApacheKafka runs the tests of the topic on a real broker, and that of what only one does.
-func TestTopicOnApacheKafka(t *testing.T) {
+// TestE2ETopicOnApacheKafka runs the tests of the topic on a real broker, and that of what only one does.
+func TestE2ETopicOnApacheKafka(t *testing.T) {
 	brokers := startKafka(t)
 	testTopic(t, brokers)
 	t.Run("IsCompacted", func(t *testing.T) { testTopicIsCompacted(t, brokers) })
@@ -39,7 +40,7 @@ func startKafka(t testing.TB) (brokers []string) {
 	return []string{"127.0.0.1:" + ports[0]}
 }
 
-// freePorts gives ports that nothing listened on a moment ago.
+// freePorts returns ports that nothing listened on a moment ago.
 func freePorts(t testing.TB, n int) []string {
 	t.Helper()
 	ports := make([]string, n)
@@ -67,7 +68,7 @@ func testTopicIsCompacted(t *testing.T, brokers []string) {
 	c.make(t, "compacted", 1, quick())
 	l := c.log(t, "compacted")
 	count := func() (n int) {
-		_, err := l.ReadOn(t.Context(), 0, 0, 0, func(r ingest.LogRecord) error {
+		_, err := l.ReadOn(t.Context(), 0, 0, 0, func(r kafkalog.Record) error {
 			if len(r.Value) > 0 { // tombstones stay for a day
 				n++
 			}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/rewardwatch/rewardwatch/ingest"
 	"github.com/rewardwatch/rewardwatch/ingest/ingesttest"
+	"github.com/rewardwatch/rewardwatch/ingest/kafkalog"
 )
 
 func TestTopic(t *testing.T) {
@@ -47,9 +48,9 @@ func (c *cluster) make(t testing.TB, topic string, partitions int, settings map[
 	}
 }
 
-func (c *cluster) log(t testing.TB, topic string) *ingest.Log {
+func (c *cluster) log(t testing.TB, topic string) *kafkalog.Log {
 	t.Helper()
-	l, err := ingest.OpenLog(c.cfg, topic, zerolog.Nop())
+	l, err := kafkalog.Open(c.cfg, topic, zerolog.Nop())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +119,7 @@ func testTopicIsMade(t *testing.T, c *cluster) {
 }
 
 func testTopicChangesHands(t *testing.T, c *cluster) {
-	large := string(randomBytes(2*ingest.MaxLogRecord + 1000))
+	large := string(randomBytes(2*kafkalog.MaxRecord + 1000))
 	first, second := c.instance(t, "changing"), c.instance(t, "changing")
 	want, notes := parts("large", large, "turn", "-1"), map[string]string{}
 	s := first.take(t, 1)
@@ -172,7 +173,7 @@ func testTopicForeign(t *testing.T, c *cluster) {
 	damaged[3] ^= 1
 	written := 0.
 	for _, key := range [][]byte{nil, []byte("a person's"), damaged} {
-		err := l.Append(t.Context(), 0, ingest.LogRecord{Key: key, Value: []byte("v")})
+		err := l.Append(t.Context(), 0, kafkalog.Record{Key: key, Value: []byte("v")})
 		if key == nil && err != nil {
 			continue // a real broker takes no record without a key into a compacted topic
 		}

@@ -1,5 +1,5 @@
-// Package ingesttest gives tests a Kafka broker inside the process, faults to inject into it, and simple counterparts
-// for a consumer that remember what they were given.
+// Package ingesttest provides an in-process Kafka broker with fault injection, and simple counterparts for a consumer
+// that record what they receive.
 package ingesttest
 
 import (
@@ -22,7 +22,7 @@ import (
 // brokers is how many brokers a cluster has, so that leaders and coordinators can move.
 const brokers = 3
 
-// Broker is a cluster inside the process. Its methods may be called by several goroutines.
+// Broker is an in-process cluster. Its methods may be called by several goroutines.
 type Broker struct {
 	Topic string
 
@@ -32,18 +32,18 @@ type Broker struct {
 	net     *wires
 }
 
-// Start starts a cluster of three brokers on loopback with one topic; no topic is made where partitions is 0. Options
-// are those of kfake, such as DataDir. Close stops it.
+// Start starts a cluster of three brokers on loopback with one topic, or none if partitions is 0. Options are those of
+// kfake, such as DataDir. Close stops it.
 func Start(partitions int32, topic string, options ...kfake.Opt) (*Broker, error) {
 	return start(partitions, topic, options, nil)
 }
 
-// StartTLS starts a cluster as Start does, whose listeners speak TLS; client connects the Broker itself.
+// StartTLS starts a cluster as Start does, with listeners that use TLS; client configures the Broker's own connection.
 func StartTLS(partitions int32, topic string, server, client *tls.Config, options ...kfake.Opt) (*Broker, error) {
 	return start(partitions, topic, append(options, kfake.TLS(server)), []kgo.Opt{kgo.DialTLSConfig(client)})
 }
 
-// StartSASL starts a cluster as Start does, which lets in only who knows a password; client connects the Broker itself.
+// StartSASL starts a cluster as Start does that requires a password; client configures the Broker's own connection.
 func StartSASL(partitions int32, topic string, client kgo.Opt, options ...kfake.Opt) (*Broker, error) {
 	return start(partitions, topic, append(options, kfake.EnableSASL()), []kgo.Opt{client})
 }
@@ -61,9 +61,10 @@ func start(partitions int32, topic string, options []kfake.Opt, client []kgo.Opt
 		return nil, fmt.Errorf("starting the cluster: %w", err)
 	}
 	b.client, err = kgo.NewClient(append(client, kgo.SeedBrokers(b.Addrs()...), kgo.RecordPartitioner(kgo.ManualPartitioner()),
+		kgo.AlwaysRetryEOF(), // as for a broker that stops while a client connects
 		kgo.MetadataMinAge(10*time.Millisecond), kgo.ProducerLinger(0),
 		kgo.ProducerBatchCompression(kgo.NoCompression()),
-		kgo.MaxVersions(kversion.V3_0_0()))...) // later versions name topics by their ids in some requests
+		kgo.MaxVersions(kversion.V3_0_0()))...) // later versions address topics by id in some requests
 	if err != nil {
 		b.cluster.Close()
 		return nil, fmt.Errorf("connecting to the cluster: %w", err)
@@ -77,8 +78,8 @@ func (b *Broker) Close() {
 	b.cluster.Close()
 }
 
-// Stop stops the brokers of a cluster that was started with kfake.DataDir; what it gives starts them again, with the
-// same addresses and records.
+// Stop stops the brokers of a cluster that was started with kfake.DataDir. again restarts them with the same addresses
+// and records.
 func (b *Broker) Stop() (again func() error) {
 	var ports []int
 	for _, a := range b.Addrs() {
@@ -93,13 +94,13 @@ func (b *Broker) Stop() (again func() error) {
 	}
 }
 
-// Addrs gives host:port of each broker.
+// Addrs returns host:port of each broker.
 func (b *Broker) Addrs() []string { return b.cluster.ListenAddrs() }
 
-// Cluster gives the cluster itself, for faults of which this package has none.
+// Cluster returns the underlying cluster, for faults that this package does not offer.
 func (b *Broker) Cluster() *kfake.Cluster { return b.cluster }
 
-// Client gives a client of the cluster, for requests of which this package has none.
+// Client returns a client of the cluster, for requests that this package does not offer.
 func (b *Broker) Client() *kgo.Client { return b.client }
 
 // Produce writes values to a partition as one record batch and returns when they are in the log. A nil value is a
@@ -108,8 +109,8 @@ func (b *Broker) Produce(ctx context.Context, partition int32, values ...[]byte)
 	return b.client.ProduceSync(ctx, b.records(partition, values)...).FirstErr()
 }
 
-// ProduceWith does the same as Produce with a client of other options, such as compression. Where these make it
-// transactional, the values are a transaction of their own, which is committed or aborted.
+// ProduceWith is Produce with other client options, such as compression. If these make it transactional, the values
+// form a transaction of their own, which is committed or aborted.
 func (b *Broker) ProduceWith(ctx context.Context, partition int32, commit bool, values [][]byte, options ...kgo.Opt) error {
 	client, err := kgo.NewClient(append(options, kgo.SeedBrokers(b.Addrs()...), kgo.RecordPartitioner(kgo.ManualPartitioner()),
 		kgo.ProducerLinger(0))...)
@@ -137,7 +138,7 @@ func (b *Broker) records(partition int32, values [][]byte) []*kgo.Record {
 	return records
 }
 
-// End gives the high-water mark of a partition.
+// End returns the high-water mark of a partition.
 func (b *Broker) End(partition int32) int64 {
 	info := b.cluster.PartitionInfo(b.Topic, partition)
 	if info == nil {
@@ -146,7 +147,7 @@ func (b *Broker) End(partition int32) int64 {
 	return info.HighWatermark
 }
 
-// Committed gives the next offset that a group has committed for a partition, -1 where it has none.
+// Committed returns the next offset that a group has committed for a partition, -1 if none.
 func (b *Broker) Committed(ctx context.Context, group string, partition int32) (int64, error) {
 	req := kmsg.NewPtrOffsetFetchRequest()
 	req.Group = group
@@ -165,7 +166,7 @@ func (b *Broker) Committed(ctx context.Context, group string, partition int32) (
 	return 0, errors.New("the answer holds no offset")
 }
 
-// Grow adds partitions to the topic until it has that many.
+// Grow adds partitions to the topic up to the given number.
 func (b *Broker) Grow(ctx context.Context, partitions int32) error {
 	req := kmsg.NewPtrCreatePartitionsRequest()
 	topic := kmsg.NewCreatePartitionsRequestTopic()
@@ -180,16 +181,16 @@ func (b *Broker) Grow(ctx context.Context, partitions int32) error {
 			return err
 		}
 	}
-	b.client.PurgeTopicsFromClient(b.Topic) // or it would not know of the new partitions for a while
+	b.client.PurgeTopicsFromClient(b.Topic) // else it would not know the new partitions for a while
 	return nil
 }
 
-// DeleteRecords removes what stands before an offset, as retention does.
+// DeleteRecords removes the records before an offset, as retention does.
 func (b *Broker) DeleteRecords(partition int32, before int64) error {
 	return b.cluster.DeleteRecords(b.Topic, partition, before)
 }
 
-// Recreate deletes the topic and makes it again, empty.
+// Recreate deletes the topic and creates it again, empty.
 func (b *Broker) Recreate(partitions int32) error {
 	if err := b.cluster.DeleteTopic(b.Topic); err != nil {
 		return err
@@ -212,7 +213,7 @@ func (b *Broker) Fail(key kmsg.Key, err *kerr.Error, count int) *kfake.FaultHand
 	return b.cluster.Fault(kfake.Fault{Keys: []kmsg.Key{key}, Err: err, Count: count})
 }
 
-// FailWhole makes the next count requests of a kind fail as a whole, as those of group members do.
+// FailWhole makes the next count requests of a kind fail as a whole, as requests of group members do.
 func (b *Broker) FailWhole(key kmsg.Key, err *kerr.Error, count int) *kfake.FaultHandle {
 	return b.cluster.Fault(kfake.Fault{Keys: []kmsg.Key{key}, Err: err, Count: count, TopLevel: true})
 }
@@ -220,8 +221,7 @@ func (b *Broker) FailWhole(key kmsg.Key, err *kerr.Error, count int) *kfake.Faul
 // CutConnections closes all connections to the cluster.
 func (b *Broker) CutConnections() { b.net.cut() }
 
-// CutAfter closes the next connection that has sent so many bytes to its client, inside a batch where one is being
-// sent.
+// CutAfter closes the next connection that has sent so many bytes to its client, inside a batch if one is being sent.
 func (b *Broker) CutAfter(bytes int64) { b.net.cutAfter(bytes) }
 
 // wires are the connections of a cluster.
@@ -243,7 +243,7 @@ func (w *wires) cut() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for c := range w.open {
-		c.Conn.Close() // it is to break
+		c.Conn.Close() // the connection is meant to break
 	}
 }
 
@@ -256,7 +256,7 @@ func (w *wires) cutAfter(bytes int64) {
 	}
 }
 
-// allow says how many of the bytes may be sent before the connection is cut.
+// allow returns how many of the bytes may be sent before the connection is cut.
 func (w *wires) allow(c *wire, bytes int) (allowed int, cut bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -296,7 +296,7 @@ func (w *wire) Write(b []byte) (int, error) {
 	allowed, cut := w.wires.allow(w, len(b))
 	n, err := w.Conn.Write(b[:allowed])
 	if cut {
-		w.Conn.Close() // it is to break
+		w.Conn.Close() // the connection is meant to break
 		return n, net.ErrClosed
 	}
 	return n, err

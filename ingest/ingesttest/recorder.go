@@ -14,9 +14,10 @@ import (
 	"time"
 
 	"github.com/rewardwatch/rewardwatch/ingest"
+	"github.com/rewardwatch/rewardwatch/ingest/deadletter"
 )
 
-// Seen is an event as a Recorder remembers it, or a whole message.
+// Seen is an event, or a whole message, as a Recorder records it.
 type Seen struct {
 	Pos    ingest.Position
 	Policy string
@@ -24,33 +25,34 @@ type Seen struct {
 	Value  string // of a message
 }
 
-// Recorder is a Handler whose states remember every event. What they remember travels in their snapshots: after a
-// restart it is what the checkpoint held and what was read since, so that an event that is lost or counted twice shows.
+// Recorder is a Handler whose states record every event. Their records are part of their snapshots: after a restart
+// they hold the events of the checkpoint and those read since. So an event that is lost or counted twice shows.
 type Recorder struct {
 	mu         sync.Mutex
-	changed    chan struct{} // closed and made anew at every change
+	changed    chan struct{} // closed and replaced at every change
 	events     map[int32][]Seen
 	idle       map[int32]int
 	partitions int           // of the topic
-	calls      []string      // of the methods of a Handler
-	messages   bool          // are taken instead of events
-	assigned   map[int32]int // how often; revoked ones taken off
+	confirmed  time.Time     // when it had no others
+	calls      []string      // of Handler methods
+	messages   bool          // messages are taken instead of events
+	assigned   map[int32]int // assignments minus revocations
 	processed  int           // batches
 	failing    error
 	panics     any
 	gate       chan struct{}
-	resting    chan struct{} // receives each time a Process waits at the gate
-	atEnding   func()        // what Ending does besides
+	resting    chan struct{} // receives whenever a Process waits at the gate
+	atEnding   func()        // called by Ending as well
 }
 
-// NewRecorder makes a Recorder that has seen nothing.
+// NewRecorder returns an empty Recorder.
 func NewRecorder() *Recorder {
 	return &Recorder{
 		changed: make(chan struct{}), events: map[int32][]Seen{}, idle: map[int32]int{}, assigned: map[int32]int{},
 	}
 }
 
-// NewMessageRecorder makes a Recorder of whole messages.
+// NewMessageRecorder returns an empty Recorder of whole messages.
 func NewMessageRecorder() *Recorder {
 	r := NewRecorder()
 	r.messages = true
@@ -65,7 +67,7 @@ func (r *Recorder) change(f func()) {
 	r.changed = make(chan struct{})
 }
 
-// Await waits until a condition holds; it is looked at again after every change.
+// Await waits until a condition holds. It checks the condition again after every change.
 func (r *Recorder) Await(ctx context.Context, condition func() bool) error {
 	for {
 		r.mu.Lock()
@@ -82,14 +84,14 @@ func (r *Recorder) Await(ctx context.Context, condition func() bool) error {
 	}
 }
 
-// Events gives what the state of a partition holds.
+// Events returns the events in the state of a partition.
 func (r *Recorder) Events(partition int32) []Seen {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return append([]Seen(nil), r.events[partition]...)
 }
 
-// Count gives how many events the state of all partitions holds.
+// Count returns the number of events in the state of all partitions.
 func (r *Recorder) Count() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -100,14 +102,14 @@ func (r *Recorder) Count() int {
 	return n
 }
 
-// Idle gives how often a partition was found read to its end.
+// Idle returns how often a partition was found read to its end.
 func (r *Recorder) Idle(partition int32) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.idle[partition]
 }
 
-// Assigned gives the partitions that are assigned, and how often each was at once.
+// Assigned returns the assigned partitions, and how often each is assigned at the moment.
 func (r *Recorder) Assigned() map[int32]int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -126,7 +128,7 @@ func (r *Recorder) Fail(err error) { r.change(func() { r.failing = err }) }
 // Panic makes Process panic from now on.
 func (r *Recorder) Panic(value any) { r.change(func() { r.panics = value }) }
 
-// Pause makes Process wait. What it gives receives each time one has begun to; resume lets them go on.
+// Pause makes Process wait. resting receives whenever a Process starts waiting; resume lets them continue.
 func (r *Recorder) Pause() (resting <-chan struct{}, resume func()) {
 	gate, rest := make(chan struct{}), make(chan struct{}, 64)
 	r.change(func() { r.gate, r.resting = gate, rest })
@@ -136,7 +138,7 @@ func (r *Recorder) Pause() (resting <-chan struct{}, resume func()) {
 	}
 }
 
-// PauseUntilEnding is Pause until the generation is said to end.
+// PauseUntilEnding is Pause until the generation ends.
 func (r *Recorder) PauseUntilEnding() (resting <-chan struct{}) {
 	resting, resume := r.Pause()
 	r.change(func() { r.atEnding = resume })
@@ -151,7 +153,19 @@ func (r *Recorder) Begin(partitions int) {
 	})
 }
 
-// Partitions gives how many partitions the topic of the present generation has.
+// Confirm implements ingest.Handler.
+func (r *Recorder) Confirm(at time.Time) {
+	r.change(func() { r.confirmed = at })
+}
+
+// Confirmed returns the time of the last Confirm.
+func (r *Recorder) Confirmed() time.Time {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.confirmed
+}
+
+// Partitions returns how many partitions the topic of the current generation has.
 func (r *Recorder) Partitions() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -194,7 +208,7 @@ func (r *Recorder) Revoke(partition int32) {
 	})
 }
 
-// Calls gives the calls of the methods of a Handler so far, such as "begin 4", "assign 0", "ending" and "revoke 0".
+// Calls returns the calls of Handler methods so far, such as "begin 4", "assign 0", "ending" and "revoke 0".
 func (r *Recorder) Calls() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -206,7 +220,7 @@ type recording struct {
 	partition int32
 }
 
-// take remembers what a batch holds, n in number.
+// take records a batch of n events or messages.
 func (p *recording) take(n int, seen func(i int) Seen) error {
 	r := p.recorder
 	r.mu.Lock()
@@ -273,7 +287,7 @@ type Store struct {
 	changed chan struct{}
 }
 
-// NewStore makes an empty Store.
+// NewStore returns an empty Store.
 func NewStore() *Store {
 	return &Store{saved: map[string]ingest.Parts{}, changed: make(chan struct{})}
 }
@@ -335,7 +349,7 @@ func (s *Store) put(name string, parts ingest.Parts) {
 	}
 }
 
-// Put saves parts past Fill.
+// Put saves parts, even after Fill.
 func (s *Store) Put(name string, parts ingest.Parts) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -345,10 +359,10 @@ func (s *Store) Put(name string, parts ingest.Parts) {
 // ErrDiskFull is what Save returns after Fill.
 var ErrDiskFull = errors.New("no space left on device")
 
-// Fill makes Save fail from now on; Free ends it.
+// Fill makes Save fail from now on; Free reverts it.
 func (s *Store) Fill() { s.fail(ErrDiskFull) }
 
-// Free ends what Fill began.
+// Free reverts Fill.
 func (s *Store) Free() { s.fail(nil) }
 
 func (s *Store) fail(err error) {
@@ -357,14 +371,14 @@ func (s *Store) fail(err error) {
 	s.failing = err
 }
 
-// Saves gives how many saves there were.
+// Saves returns the number of saves.
 func (s *Store) Saves() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.saves
 }
 
-// Await waits until a condition holds; it is looked at again after every attempt to save.
+// Await waits until a condition holds. It checks the condition again after every attempt to save.
 func (s *Store) Await(ctx context.Context, condition func() bool) error {
 	for {
 		s.mu.Lock()
@@ -381,15 +395,15 @@ func (s *Store) Await(ctx context.Context, condition func() bool) error {
 	}
 }
 
-// Letters is a DeadLetters that remembers what it was given.
+// Letters is a deadletter.Keeper that records its letters.
 type Letters struct {
 	mu      sync.Mutex
-	kept    []ingest.DeadLetter
+	kept    []deadletter.Letter
 	failing error
 }
 
-// Keep implements ingest.DeadLetters.
-func (l *Letters) Keep(_ context.Context, letter ingest.DeadLetter) error {
+// Keep implements deadletter.Keeper.
+func (l *Letters) Keep(_ context.Context, letter deadletter.Letter) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.failing != nil {
@@ -407,12 +421,12 @@ func (l *Letters) Fail(err error) {
 	l.failing = err
 }
 
-// Kept gives the letters so far.
-func (l *Letters) Kept() []ingest.DeadLetter {
+// Kept returns the letters so far.
+func (l *Letters) Kept() []deadletter.Letter {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return append([]ingest.DeadLetter(nil), l.kept...)
+	return append([]deadletter.Letter(nil), l.kept...)
 }
 
-// Close implements ingest.DeadLetters.
+// Close implements deadletter.Keeper.
 func (l *Letters) Close() error { return nil }

@@ -10,7 +10,7 @@ import (
 	"sync"
 )
 
-// Segments is a backend of checkpoints in memory, whose segments can be damaged.
+// Segments is an in-memory checkpoint backend whose segments can be damaged.
 type Segments struct {
 	mu      sync.Mutex
 	held    map[string]map[uint64][]byte
@@ -18,7 +18,7 @@ type Segments struct {
 	written int
 }
 
-// NewSegments makes an empty backend.
+// NewSegments returns an empty backend.
 func NewSegments() *Segments { return &Segments{held: map[string]map[uint64][]byte{}} }
 
 // Put implements checkpoint.Backend.
@@ -81,21 +81,21 @@ func (s *Segments) Where(name string, generation uint64) string {
 	return fmt.Sprint(name, "/", generation)
 }
 
-// Fail makes Put return an error from now on; nil ends it.
+// Fail makes Put return err from now on; nil reverts it.
 func (s *Segments) Fail(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.failing = err
 }
 
-// Written is how many bytes have been put so far.
+// Written returns how many bytes have been put so far.
 func (s *Segments) Written() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.written
 }
 
-// Held is how many bytes of a name are held.
+// Held returns how many bytes of a name are held.
 func (s *Segments) Held(name string) (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -105,13 +105,13 @@ func (s *Segments) Held(name string) (n int) {
 	return n
 }
 
-// Copy gives a backend that holds the same, as a disk does after a crash.
+// Copy returns a backend with the same content, like a disk after a crash.
 func (s *Segments) Copy() *Segments {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c := NewSegments()
 	for name, segments := range s.held {
-		c.held[name] = maps.Clone(segments) // which are replaced, never written to
+		c.held[name] = maps.Clone(segments) // segments are replaced, never written to
 	}
 	return c
 }

@@ -119,7 +119,7 @@ func (g *rig) until(request string, enough func([]Report) bool) []Report {
 	return all()
 }
 
-// last gives the report of how a run ended.
+// last returns the report of how a run ended.
 func (g *rig) last(request string) Report {
 	g.t.Helper()
 	all := g.finish(request)
@@ -371,7 +371,7 @@ func TestLogIsBounded(t *testing.T) {
 	c := g.script("yes 0123456789 | head -c 40000000", "echo", "echo the end", made("v7"))
 	g.start(c, "rr_1")
 	got := g.last("rr_1")
-	if got.State != Succeeded || len(got.Log) != keptLog || !strings.HasSuffix(got.Log, "\nthe end\n") {
+	if got.State != Succeeded || len(got.Log) != KeptLog+logMargin || !strings.HasSuffix(got.Log, "\nthe end\n") {
 		t.Errorf("%s with %d bytes of the log, which end %.40q", got.State, len(got.Log), got.Log[max(0, len(got.Log)-40):])
 	}
 	var size int64
@@ -387,14 +387,14 @@ func TestLogIsBounded(t *testing.T) {
 
 func TestLogOverTwoFiles(t *testing.T) {
 	r := run(t.TempDir())
-	l := &rotating{path: r.file(logFile), most: 20000}
-	for i := range 1600 { // 19200 bytes and 1600 more lines begin the second file
+	l := &rotating{path: r.file(logFile), most: 25000}
+	for i := range 2200 { // 24200 bytes: what comes next begins the second file
 		fmt.Fprintf(l, "%010d\n", i)
 	}
 	fmt.Fprintf(l, "%s", strings.Repeat("x", 5000))
 	l.close()
 	got := r.tail()
-	if len(got) != keptLog || !strings.HasSuffix(got, "0000001599\n"+strings.Repeat("x", 5000)) {
+	if len(got) != KeptLog+logMargin || !strings.HasSuffix(got, "0000002199\n"+strings.Repeat("x", 5000)) {
 		t.Errorf("%d bytes, ending %q", len(got), got[max(0, len(got)-5020):][:20])
 	}
 }

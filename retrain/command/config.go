@@ -10,7 +10,7 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// DefaultTimeLimit is how long a command may take where the configuration does not say.
+// DefaultTimeLimit is the time limit of a command for which the configuration sets none.
 const DefaultTimeLimit = model.Duration(6 * time.Hour)
 
 const (
@@ -18,12 +18,12 @@ const (
 	maxTimeLimit = model.Duration(30 * 24 * time.Hour)
 )
 
-// Config is a program that trains on the machine of the service.
+// Config is a training program that runs on the machine of the service.
 type Config struct {
-	Run         []string          `yaml:"run"`         // the program, with its whole path, and its arguments; no shell reads them, and nothing of a request becomes part of them
-	Directory   string            `yaml:"directory"`   // that it works in, with its whole path
-	Environment map[string]string `yaml:"environment"` // its own environment variables, beside those of the request; no secrets, name files that hold them
-	TimeLimit   model.Duration    `yaml:"time_limit"`  // after which it is stopped and counts as failed
+	Run         []string          `yaml:"run"`         // absolute path of the program, and its arguments; no shell reads them, and nothing from a request becomes part of them
+	Directory   string            `yaml:"directory"`   // absolute path of the working directory
+	Environment map[string]string `yaml:"environment"` // additional environment variables, besides those of the request; for secrets, name files that hold them
+	TimeLimit   model.Duration    `yaml:"time_limit"`  // after this time the program is stopped and counts as failed
 }
 
 // Given reports whether the configuration names a command.

@@ -22,7 +22,7 @@ const asService = "as-service"
 
 const killedRequests = 50
 
-// serve delivers requests one after another, as the courier does: what it does not know to be delivered it delivers again.
+// serve delivers requests one after another, as the dispatcher does: what it does not know to be delivered it delivers again.
 // What it must not forget stands in files that a kill leaves whole: a line is one write.
 func serve(args []string) error {
 	dir := args[0]
@@ -61,6 +61,9 @@ func serve(args []string) error {
 
 // No kill of the service, at whatever moment, loses a run or makes two of one.
 func TestServiceIsKilled(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds of CPU")
+	}
 	g := newRig(t)
 	script := "echo $REWARDWATCH_REQUEST >> starts\nsleep 0.$(($$ % 4))\n" +
 		`echo "{\"policy_version\": \"of $REWARDWATCH_REQUEST\"}" > "$REWARDWATCH_RESULT"` + "\n"

@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// Verb is the command of the own binary that supervises a run: Launch without the flag SuperviseFlag, Supervise with it.
+// Verb is the subcommand of this binary that supervises a run: it calls Launch without SuperviseFlag, and Supervise
+// with it.
 const (
 	Verb          = "run-command"
 	SuperviseFlag = "supervise"
@@ -19,9 +20,9 @@ const (
 // launchTimeout bounds the start of a supervisor.
 const launchTimeout = 30 * time.Second
 
-// Launch starts a supervisor for the directory of a run, in a session of its own, and returns once that is about to start
-// the program. It does nothing where one has done so before. It is run as a process of its own that ends at once, so that
-// the supervisor becomes a child of init and not of the service, which may end or not.
+// Launch starts a supervisor for the directory of a run, in its own session, and returns once it is about to start the
+// program. It does nothing if a supervisor was already started. It runs in a process of its own that ends at once. So
+// the supervisor becomes a child of init, not of the service, and outlives it.
 func Launch(ctx context.Context, directory string) error {
 	r := run(directory)
 	ctx, cancel := context.WithTimeout(ctx, launchTimeout)
@@ -56,7 +57,7 @@ func Launch(ctx context.Context, directory string) error {
 	}
 }
 
-// held reports whether another process has the run.
+// held reports whether another process holds the run.
 func (r run) held() bool {
 	f, err := r.lock()
 	if err == nil {
@@ -65,7 +66,7 @@ func (r run) held() bool {
 	return errors.Is(err, errHeld)
 }
 
-// startSupervisor gives the channel on which the supervisor's end comes.
+// startSupervisor returns a channel that receives the supervisor's exit.
 func (r run) startSupervisor() (<-chan error, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -83,6 +84,6 @@ func (r run) startSupervisor() (<-chan error, error) {
 		return nil, err
 	}
 	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }() // at the latest the end of this process ends it
+	go func() { ended <- cmd.Wait() }() // at the latest, the end of this process ends it
 	return ended, nil
 }

@@ -5,30 +5,30 @@ import (
 	"os"
 )
 
-// maxLog is how large a log gets before it takes the place of the older one, in bytes: a run keeps at most twice as much.
+// maxLog is the size in bytes at which a log replaces the older one: a run keeps at most twice as much.
 const maxLog = 16 << 20
 
-// keepLog writes what comes into the log of a run until it ends.
+// keepLog copies output to the log of a run until it ends.
 func keepLog(r run, from io.Reader) {
 	l := &rotating{path: r.file(logFile), most: maxLog}
-	_, _ = io.Copy(l, from) // the reader is closed where a process that has left the group goes on writing
+	_, _ = io.Copy(l, from) // the reader is closed if a process that has left the group keeps writing
 	l.close()
 }
 
-// rotating is a log of bounded size in two files, of which the older one has the suffix ".1".
+// rotating is a log of bounded size in two files. The older one has the suffix ".1".
 type rotating struct {
 	path string
 	most int64
-	file *os.File // nil where none is open
+	file *os.File // nil if none is open
 	size int64
 }
 
-// Write never fails. What cannot be kept, as on a full disk, is dropped: a command whose output nobody takes would wait for
-// ever.
+// Write never fails. It drops output that cannot be written, as on a full disk: otherwise the command would block
+// forever.
 func (l *rotating) Write(text []byte) (int, error) {
 	if l.file != nil && l.size+int64(len(text)) > l.most {
 		l.close()
-		_ = os.Rename(l.path, l.path+".1") // else it is begun anew
+		_ = os.Rename(l.path, l.path+".1") // else the old log is truncated
 	}
 	if l.file == nil {
 		l.file, _ = os.OpenFile(l.path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)

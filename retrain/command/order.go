@@ -11,14 +11,14 @@ import (
 	"strings"
 )
 
-// variablePrefix begins the names of the environment variables that tell a command what it is to do.
+// variablePrefix is the prefix of the environment variables that describe the order to a command.
 const variablePrefix = "REWARDWATCH_"
 
-// maxVariable bounds the value of one of them, in bytes: Linux starts no program with one of 128 KiB. The order's file has
-// the whole.
+// maxVariable bounds the value of one variable, in bytes: Linux starts no program with one of 128 KiB. The order's file
+// has the full value.
 const maxVariable = 32 << 10
 
-// order is what a command needs to know of the body of a webhook.
+// order is the part of a webhook body that a command needs.
 type order struct {
 	event    string // type of the body
 	ID       string `json:"id"`
@@ -31,10 +31,10 @@ type order struct {
 		} `json:"expected"`
 		Owner string `json:"owner"`
 	} `json:"contract"`
-	Config json.RawMessage `json:"config"` // {} of an order to roll back, which has none
+	Config json.RawMessage `json:"config"` // {} for a rollback, which has none
 }
 
-// requestID keeps ids that would lead out of the directory of the runs away from it.
+// requestID rejects ids that would lead out of the directory of the runs.
 var requestID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,127}$`)
 
 func readOrder(body []byte) (order, error) {
@@ -42,25 +42,25 @@ func readOrder(body []byte) (order, error) {
 		Type string `json:"type"`
 		Data order  `json:"data"`
 	}
-	message.Data.Config = json.RawMessage("{}") // or the command would find a file that is no JSON
+	message.Data.Config = json.RawMessage("{}") // else the command would find a file that is not JSON
 	if err := json.Unmarshal(body, &message); err != nil {
 		return order{}, fmt.Errorf("read the order: %w", err)
 	}
 	if !requestID.MatchString(message.Data.ID) {
-		return order{}, fmt.Errorf("%q is no id of a request", message.Data.ID)
+		return order{}, fmt.Errorf("%q is not the id of a request", message.Data.ID)
 	}
 	message.Data.event = message.Type
 	return message.Data, nil
 }
 
-// inherited are the environment variables that a command has from the service. All others are kept from it: they may hold
-// secrets of the service, which a training that prints its environment would put into its log.
+// inherited returns the environment variables that a command inherits from the service. It gets no others: they may
+// hold secrets of the service, which a training that prints its environment would log.
 func inherited() []string {
 	return []string{"PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TZ", "TMPDIR"}
 }
 
-// environment gives the variables of a command whose run has that directory, as NAME=value. Values of telemetry are in it:
-// they reach the command by execve alone, and no shell reads them.
+// environment returns the variables, as NAME=value, of a command whose run has that directory. They contain values from
+// telemetry, which reach the command only through execve; no shell reads them.
 func (c Config) environment(o order, directory string) []string {
 	var out []string
 	for _, name := range inherited() {
@@ -88,7 +88,7 @@ func (c Config) environment(o order, directory string) []string {
 	return out
 }
 
-// variable makes a value one that a program can be started with.
+// variable makes a value fit for an environment variable.
 func variable(value string) string {
 	value = strings.ReplaceAll(value, "\x00", "\uFFFD")
 	return strings.ToValidUTF8(value[:min(len(value), maxVariable)], "")

@@ -1,11 +1,11 @@
-// Package command trains on the machine of the service: it runs a program of the configuration for a request, once, and says
-// how that ended, over any number of restarts and crashes of the service.
+// Package command trains on the machine of the service. It runs a configured program once per request and reports how
+// it ended, across any number of restarts and crashes of the service.
 //
-// Every run has a directory, named after its request. What stands in it is all that is known of the run: who claims a
-// request makes the directory, complete, in one step; a supervisor, which is a process of its own and outlives the service,
-// holds its lock, writes started.json before it starts the program and exit.json after the program has ended. The service
-// reads them. Whether a supervisor is still there is told by the lock, which the kernel takes from it whatever ends it;
-// no process is known by its number, which another one may have meanwhile.
+// Every run has a directory, named after its request, which holds the run's entire state. To claim a request is to
+// create the complete directory in one step. A supervisor, which is a process of its own and outlives the service,
+// holds the directory's lock. It writes started.json before it starts the program and exit.json after the program has
+// ended. The service reads them. The lock shows whether the supervisor still runs, since the kernel releases it however
+// the supervisor ends. Process ids identify no process, as they may have been reused.
 package command
 
 import (
@@ -22,19 +22,19 @@ import (
 
 // The files of a run.
 const (
-	specFile       = "run.json"    // what is to be run
+	specFile       = "run.json"    // what to run
 	orderFile      = "order.json"  // the body that a webhook would have
 	configFile     = "config.json" // the resolved config of the training
-	lockFile       = "lock"        // held while the supervisor, or the program that it started, is there
+	lockFile       = "lock"        // held while the supervisor or the program runs
 	startedFile    = "started.json"
 	exitFile       = "exit.json"
-	resultFile     = "result.json"    // the program says in it which version it has made
-	logFile        = "log"            // what the program prints
-	supervisorFile = "supervisor.log" // what is wrong with the supervisor itself
-	reportedFile   = "reported"       // says that the ledger knows how the run ended
+	resultFile     = "result.json"    // where the program names the version that it has made
+	logFile        = "log"            // output of the program
+	supervisorFile = "supervisor.log" // errors of the supervisor itself
+	reportedFile   = "reported"       // marks that the ledger has the outcome
 )
 
-// spec is what a supervisor is to run.
+// spec is what a supervisor must run.
 type spec struct {
 	Request     string        `json:"request"`
 	Policy      string        `json:"policy"`
@@ -42,18 +42,18 @@ type spec struct {
 	Directory   string        `json:"directory"`
 	Environment []string      `json:"environment"` // NAME=value
 	TimeLimit   time.Duration `json:"time_limit_ns"`
-	Grace       time.Duration `json:"grace_ns"` // between the signal that asks it to end and the one that ends it
+	Grace       time.Duration `json:"grace_ns"` // between SIGTERM and SIGKILL
 }
 
-// start says who runs the program, for people who want to end it: the supervisor hands SIGTERM on to it.
+// start identifies the supervisor, for people who want to end the program: it forwards SIGTERM.
 type start struct {
 	Supervisor int       `json:"supervisor_pid"`
 	At         time.Time `json:"at"`
 }
 
-// exit says how the program ended.
+// exit is how the program ended.
 type exit struct {
-	Error string    `json:"error"` // "" after exit code 0
+	Error string    `json:"error"` // "" for exit code 0
 	At    time.Time `json:"at"`
 }
 
@@ -70,7 +70,7 @@ func (r run) has(name string) (bool, error) {
 	return err == nil, err
 }
 
-// read fills value from a file of JSON, and reports whether there is one.
+// read reads a JSON file into value, and reports whether the file exists.
 func (r run) read(name string, value any) (bool, error) {
 	text, err := os.ReadFile(r.file(name))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -85,7 +85,7 @@ func (r run) read(name string, value any) (bool, error) {
 	return true, nil
 }
 
-// write makes a file of JSON that is whole and on the disk when it appears.
+// write writes a JSON file that is complete and durable when it appears.
 func (r run) write(name string, value any) error {
 	text, err := json.Marshal(value)
 	if err != nil {
@@ -117,7 +117,7 @@ func writeFile(path string, text []byte) error {
 	return errors.Join(err, f.Close())
 }
 
-// syncDirectory makes what was made or renamed in a directory last.
+// syncDirectory makes creations and renames in a directory durable.
 func syncDirectory(path string) error {
 	d, err := os.Open(path)
 	if err != nil {
@@ -126,10 +126,10 @@ func syncDirectory(path string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// errHeld says that another process has the lock of a run.
+// errHeld means that another process holds the lock of a run.
 var errHeld = errors.New("the run is another process's")
 
-// lock takes a run for this process, and those that inherit the file, until all of them have closed it or have ended.
+// lock locks a run for this process and those that inherit the file, until all of them have closed it or ended.
 func (r run) lock() (*os.File, error) {
 	f, err := os.OpenFile(r.file(lockFile), os.O_RDWR, 0)
 	if err != nil {
@@ -145,17 +145,17 @@ func (r run) lock() (*os.File, error) {
 	return f, nil
 }
 
-// phase is how far a run is.
+// phase is how far a run has got.
 type phase int
 
 const (
-	claimed phase = iota // its program was not started, and will be when the request is delivered again
+	claimed phase = iota // its program was not started; it is when the request is delivered again
 	running
 	ended
-	vanished // its program was started, but nobody can tell any more how it ended
+	vanished // its program was started, but how it ended is unknown
 )
 
-// phase looks how far the run is; what exit has is valid where it has ended.
+// phase returns how far the run has got; e is valid if it has ended.
 func (r run) phase() (p phase, e exit, err error) {
 	if begun, err := r.has(startedFile); err != nil || !begun {
 		return claimed, exit{}, err
@@ -171,26 +171,30 @@ func (r run) phase() (p phase, e exit, err error) {
 		return running, exit{}, err
 	}
 	defer func() { _ = held.Close() }() // nothing was written
-	// Only now: the supervisor writes this before it lets go of the lock.
+	// Only now: the supervisor writes this before it releases the lock.
 	if done, err := r.read(exitFile, &e); done || err != nil {
 		return ended, e, err
 	}
 	return vanished, exit{}, nil
 }
 
-// keptLog is how much of a log goes into a report, in bytes of its end.
-const keptLog = 16 << 10
+// KeptLog is how many bytes from the end of a log a report should keep. The report carries logMargin more before them,
+// so that a secret that begins there can be recognised.
+const (
+	KeptLog   = 16 << 10
+	logMargin = 8 << 10
+)
 
-// tail gives the end of a log, "" where there is none.
+// tail returns the end of a log, "" if there is none.
 func (r run) tail() string {
 	var text []byte
 	for _, name := range []string{logFile + ".1", logFile} {
-		text = append(text, readEnd(r.file(name), keptLog)...)
+		text = append(text, readEnd(r.file(name), KeptLog+logMargin)...)
 	}
-	return string(text[max(0, len(text)-keptLog):])
+	return string(text[max(0, len(text)-KeptLog-logMargin):])
 }
 
-// readEnd gives the last bytes of a file, and nothing where it cannot be read: a log is no reason to lose an outcome.
+// readEnd returns the last bytes of a file, or nothing if it cannot be read: a log is no reason to lose an outcome.
 func readEnd(path string, most int64) []byte {
 	f, err := os.Open(path)
 	if err != nil {
@@ -204,10 +208,10 @@ func readEnd(path string, most int64) []byte {
 	return text
 }
 
-// maxResult bounds the file in which a program names its version, in bytes.
+// maxResult bounds the size in bytes of the file in which a program names its version.
 const maxResult = 64 << 10
 
-// version reads which policy_version the program says that it made.
+// version reads the policy_version that the program reports.
 func (r run) version() (string, error) {
 	const wanted = `{"policy_version": "..."} into the file that ` + variablePrefix + `RESULT names`
 	info, err := os.Stat(r.file(resultFile))

@@ -19,48 +19,48 @@ import (
 // Grace is how long a program has between SIGTERM and SIGKILL.
 const Grace = 30 * time.Second
 
-// How runs are looked after: how often, how long their directories are kept after the ledger knows how they ended, and after
-// which time what a crash has left of making or removing one is removed.
+// How often runs are checked, how long their directories are kept once the ledger has their outcome, and after which
+// time the remains of an interrupted creation or removal are removed.
 const (
 	lookEvery = time.Second
 	kept      = 7 * 24 * time.Hour
 	leftOver  = time.Hour
 )
 
-// The states of a Report.
+// The states in a Report.
 const (
 	Started   = "started"
 	Succeeded = "succeeded"
 	Failed    = "failed"
 )
 
-// Report says how far a run is.
+// Report is how far a run has got.
 type Report struct {
 	State   string // Started, Succeeded or Failed
-	Version string // that was made, where it succeeded
+	Version string // the version made, if it succeeded
 	Error   string // why it failed
-	Log     string // end of what the program printed, where it has ended; any bytes
+	Log     string // end of the program's output, once it has ended; any bytes
 }
 
-// ErrSettled says that a request takes no more reports.
-var ErrSettled = errors.New("the request takes no more reports")
+// ErrSettled means that a request accepts no more reports.
+var ErrSettled = errors.New("the request accepts no more reports")
 
-// Reporter is told how far the run of a request is, the same report again after a crash. An error that is ErrSettled ends the
-// reports of the request; any other one ends Run.
+// Reporter receives how far the run of a request has got, and the same report again after a crash. An ErrSettled ends
+// the reports of the request; any other error ends Run.
 type Reporter func(ctx context.Context, request string, r Report) error
 
-// Runner starts runs and looks after those that it finds, whoever started them.
+// Runner starts runs and follows those that it finds, including those of other processes.
 type Runner struct {
 	directory string
 	log       zerolog.Logger
 	every     time.Duration
 	grace     time.Duration
 
-	mu    sync.Mutex        // one run starts at a time
-	known map[string]string // by request, what was last told of its run: not again in this process
+	mu    sync.Mutex        // only one run starts at a time
+	known map[string]string // by request, the last report of its run by this process
 }
 
-// Open opens the directory of the runs, and makes it where it is missing.
+// Open opens the directory of the runs, and creates it if missing.
 func Open(directory string, log zerolog.Logger) (*Runner, error) {
 	directory, err := filepath.Abs(directory)
 	if err == nil {
@@ -72,16 +72,16 @@ func Open(directory string, log zerolog.Logger) (*Runner, error) {
 	return &Runner{directory: directory, log: log, every: lookEvery, grace: Grace, known: map[string]string{}}, nil
 }
 
-// BusyError says that a run of the same policy has not ended.
+// BusyError means that a run of the same policy has not ended.
 type BusyError struct{ Request string }
 
 func (e *BusyError) Error() string {
 	return "the run of " + e.Request + " for the same policy has not ended"
 }
 
-// Start runs a command for the request of an order, which is the body of a webhook. When it returns nil the program was
-// started, or is about to be, whatever becomes of this process. It may be called again for the same order, after an error or
-// a crash, and starts nothing twice: then what the run came to is reported once more.
+// Start runs a command for the request of an order, which is the body of a webhook. When it returns nil, the program
+// was started or is about to be, whatever happens to this process. It may be called again for the same order after an
+// error or a crash. It never starts a program twice, but then reports the outcome once more.
 func (r *Runner) Start(ctx context.Context, c Config, body []byte) error {
 	o, err := readOrder(body)
 	if err != nil {
@@ -104,7 +104,7 @@ func (r *Runner) Start(ctx context.Context, c Config, body []byte) error {
 
 func (r *Runner) run(request string) run { return run(filepath.Join(r.directory, request)) }
 
-// free reports a BusyError where another request's run for the policy has not ended.
+// free returns a BusyError if the run of another request for the policy has not ended.
 func (r *Runner) free(o order) error {
 	requests, err := r.requests()
 	if err != nil {
@@ -116,7 +116,7 @@ func (r *Runner) free(o order) error {
 		}
 		p, _, err := r.run(request).phase()
 		if err != nil || p != running {
-			continue // an error is that of the look
+			continue // the periodic check reports the error
 		}
 		var s spec
 		if _, err := r.run(request).read(specFile, &s); err != nil {
@@ -129,7 +129,7 @@ func (r *Runner) free(o order) error {
 	return nil
 }
 
-// requests lists those that have a run.
+// requests returns the requests that have a run.
 func (r *Runner) requests() ([]string, error) {
 	entries, err := os.ReadDir(r.directory)
 	if err != nil {
@@ -144,8 +144,8 @@ func (r *Runner) requests() ([]string, error) {
 	return out, nil
 }
 
-// claim makes the directory of a run, with all that the supervisor needs, unless there is one: it is renamed into place, and
-// that fails where another is there.
+// claim creates the directory of a run, with everything the supervisor needs, unless it exists: it renames a complete
+// one into place, which fails if another is there.
 func (r *Runner) claim(at run, c Config, o order, body []byte) error {
 	if _, err := os.Stat(string(at)); !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -167,13 +167,13 @@ func (r *Runner) claim(at run, c Config, o order, body []byte) error {
 	if err == nil {
 		err = os.Rename(dir, string(at))
 		if errors.Is(err, fs.ErrExist) {
-			err = nil // somebody else was first
+			err = nil // another process was first
 		}
 	}
 	return errors.Join(err, os.RemoveAll(dir), syncDirectory(r.directory))
 }
 
-// launch runs Launch as a process of its own.
+// launch runs Launch in a process of its own.
 func launch(ctx context.Context, at run) error {
 	if begun, err := at.has(startedFile); begun || err != nil {
 		return err
@@ -189,8 +189,7 @@ func launch(ctx context.Context, at run) error {
 	return nil
 }
 
-// Run reports how far the runs are until the context ends, and removes those that nobody needs any more. Its error is one of
-// the Reporter.
+// Run reports on the runs until the context ends, and removes those no longer needed. Its error is one of the Reporter.
 func (r *Runner) Run(ctx context.Context, report Reporter) error {
 	tick := time.NewTicker(r.every)
 	defer tick.Stop()
@@ -206,7 +205,7 @@ func (r *Runner) Run(ctx context.Context, report Reporter) error {
 	}
 }
 
-// look goes over all runs once.
+// look checks all runs once.
 func (r *Runner) look(ctx context.Context, report Reporter) error {
 	requests, err := r.requests()
 	if err != nil {
@@ -222,7 +221,7 @@ func (r *Runner) look(ctx context.Context, report Reporter) error {
 	return nil
 }
 
-// follow reports how far a run is, where that is not known yet.
+// follow reports how far a run has got, unless that was reported already.
 func (r *Runner) follow(ctx context.Context, request string, report Reporter) error {
 	at := r.run(request)
 	p, e, err := at.phase()
@@ -241,7 +240,7 @@ func (r *Runner) follow(ctx context.Context, request string, report Reporter) er
 		return nil
 	}
 	if err := report(ctx, request, rep); errors.Is(err, ErrSettled) {
-		r.log.Info().Err(err).Str("request", request).Str("state", rep.State).Str("error", rep.Error).Msg("the run of a command is not wanted any more")
+		r.log.Info().Err(err).Str("request", request).Str("state", rep.State).Str("error", rep.Error).Msg("the request of a command's run accepts no more reports")
 	} else if err != nil {
 		return fmt.Errorf("report the run of %s: %w", request, err)
 	}
@@ -254,7 +253,7 @@ func (r *Runner) follow(ctx context.Context, request string, report Reporter) er
 	return nil
 }
 
-// report says what is to be told of a run.
+// report returns the report on a run.
 func (r run) report(p phase, e exit) Report {
 	switch p {
 	case running:
@@ -275,13 +274,13 @@ func (r run) report(p phase, e exit) Report {
 	return Report{State: Succeeded, Version: version, Log: r.tail()}
 }
 
-// expire removes a run that has been as it is for so long that nobody needs it: the file says since when. It is renamed
-// first, so that a crash leaves no half of it, and while its lock is held, so that no supervisor begins.
+// expire removes a run that has not changed for long enough, by the time of the file. It renames the directory first,
+// so that a crash leaves no half-removed run, and does so under the run's lock, so that no supervisor begins.
 func (r *Runner) expire(request, file string) error {
 	at := r.run(request)
 	info, err := os.Stat(at.file(file))
 	if err != nil || time.Since(info.ModTime()) < kept {
-		return nil // the next look sees it again
+		return nil // the next check sees it again
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -302,9 +301,9 @@ func (r *Runner) expire(request, file string) error {
 	return nil
 }
 
-// removeLeftOver removes what crashes have left of making and removing runs.
+// removeLeftOver removes what crashes have left of creations and removals of runs.
 func (r *Runner) removeLeftOver() {
-	entries, _ := os.ReadDir(r.directory) // it has just been read
+	entries, _ := os.ReadDir(r.directory) // it was just read
 	for _, e := range entries {
 		info, err := e.Info()
 		if err == nil && strings.HasPrefix(e.Name(), ".") && time.Since(info.ModTime()) > leftOver {
@@ -315,10 +314,10 @@ func (r *Runner) removeLeftOver() {
 	}
 }
 
-// complain logs an error of the disk once: the next look finds it again.
+// complain logs a disk error once: the next check finds it again.
 func (r *Runner) complain(request string, err error) {
 	if r.known[request] != err.Error() {
 		r.known[request] = err.Error()
-		r.log.Error().Err(err).Str("request", request).Msg("a run of a command cannot be looked at")
+		r.log.Error().Err(err).Str("request", request).Msg("checking the run of a command failed")
 	}
 }

@@ -15,10 +15,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Supervise runs the program of a run to its end and writes down how it ended. It starts no program that may have been
-// started before. When ctx ends the program is asked to end.
+// Supervise runs the program of a run to its end and records how it ended. It starts no program that may have been
+// started before. When ctx ends, it asks the program to end.
 func Supervise(ctx context.Context, directory string) error {
-	runtime.LockOSThread() // the kernel ends the program when the thread that started it ends
+	runtime.LockOSThread() // the kernel ends the program with the thread that started it
 	r := run(directory)
 	held, err := r.lock()
 	if err != nil {
@@ -42,15 +42,15 @@ func Supervise(ctx context.Context, directory string) error {
 	return r.keep(end)
 }
 
-// keepEvery is how long the supervisor waits before it tries again to write down how the program ended, as on a full disk.
+// keepEvery is how long the supervisor waits before it tries again to record the end, as on a full disk.
 const keepEvery = 5 * time.Second
 
-// keep writes down how the program ended, however long that takes: nobody else knows.
+// keep records how the program ended, however long that takes: no other process knows.
 func (r run) keep(end exit) error {
 	end.At = time.Now().UTC()
 	for {
 		err := r.write(exitFile, end)
-		if err == nil || errors.Is(err, fs.ErrNotExist) { // somebody has removed the run
+		if err == nil || errors.Is(err, fs.ErrNotExist) { // the run was removed
 			return err
 		}
 		fmt.Fprintln(os.Stderr, err)
@@ -58,8 +58,8 @@ func (r run) keep(end exit) error {
 	}
 }
 
-// execute runs the program to its end. Its error is why the run has failed. The program inherits the lock: should the
-// supervisor die, the run is not taken for over while any process of the program is left.
+// execute runs the program to its end. Its error is why the run failed. The program inherits the lock: if the
+// supervisor dies, the run does not count as over while any process of the program remains.
 func (s spec) execute(ctx context.Context, r run, held *os.File) error {
 	out, in, err := os.Pipe()
 	if err != nil {
@@ -88,14 +88,14 @@ func (s spec) execute(ctx context.Context, r run, held *os.File) error {
 	return p.finish(ctx, s)
 }
 
-// process is a program that runs.
+// process is a running program.
 type process struct {
 	cmd    *exec.Cmd
-	gone   chan struct{} // closed when it has ended; its process number stays taken until Wait
-	silent chan struct{} // closed when all that could write to its log have ended
+	gone   chan struct{} // closed when it has ended; its process id stays reserved until Wait
+	silent chan struct{} // closed when all processes that could write to its log have ended
 }
 
-// finish waits for the end of the program, and ends it after its time or when ctx ends. What it has left of its process
+// finish waits for the end of the program, and ends it at its time limit or when ctx ends. The rest of its process
 // group ends with it.
 func (p process) finish(ctx context.Context, s spec) error {
 	stopped := p.await(ctx, s.TimeLimit)
@@ -121,7 +121,7 @@ func (p process) finish(ctx context.Context, s spec) error {
 	return reason(p.cmd.ProcessState, err)
 }
 
-// await gives nil when the program has ended, and why it is to be ended otherwise.
+// await returns nil when the program has ended, or the reason to end it.
 func (p process) await(ctx context.Context, limit time.Duration) error {
 	select {
 	case <-p.gone:
@@ -133,16 +133,16 @@ func (p process) await(ctx context.Context, limit time.Duration) error {
 	}
 }
 
-// signal reaches all processes of the group. The program has not been waited for, so that the number is still its own.
-func (p process) signal(s syscall.Signal) { _ = syscall.Kill(-p.cmd.Process.Pid, s) } // fails where none is left
+// signal signals all processes of the group. The program has not been waited for, so its id cannot have been reused.
+func (p process) signal(s syscall.Signal) { _ = syscall.Kill(-p.cmd.Process.Pid, s) } // fails if none is left
 
-// awaitExit returns when a child has ended and leaves it to be waited for, so that its number is not another process's yet.
+// awaitExit returns when a child has ended, without waiting on it, so that its id is not reused yet.
 func awaitExit(pid int) {
 	for errors.Is(unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil), unix.EINTR) {
 	}
 }
 
-// reason gives why the end of a program counts as a failure, nil after exit code 0.
+// reason returns why the end of a program counts as a failure, nil for exit code 0.
 func reason(state *os.ProcessState, err error) error {
 	if state == nil {
 		return fmt.Errorf("the end of the command could not be learnt: %w", err)

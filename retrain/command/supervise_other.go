@@ -7,5 +7,5 @@ import (
 	"errors"
 )
 
-// Supervise is for Linux alone, which ends a program with its supervisor.
+// Supervise works only on Linux, which ends a program with its supervisor.
 func Supervise(context.Context, string) error { return errors.New("commands are run on Linux alone") }

@@ -7,9 +7,10 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// Before makes a check of the same units against the level that the statistic had in a sample of units before: missed says that
-// it is worse now than it was then. The level has an error of its own, with a variance of f/m over m units where that of the
-// units at hand comes to be f/N: their factor is raised to f (1 + N/m). nil where the sample is too small to tell.
+// Before returns a check of the same units against the level of the statistic in a sample of earlier units: Missed
+// means that it is worse now than then. The level has an error of its own, with a variance of f/m over m units where
+// that of the current units amounts to f/N, so the factor is raised to f (1 + N/m). Before returns nil if the sample is
+// too small.
 func (c *Check) Before(sample []float64) *Check {
 	if len(sample) < leastUnits {
 		return nil
@@ -21,7 +22,7 @@ func (c *Check) Before(sample []float64) *Check {
 	return b
 }
 
-// of is the statistic of a sample, which is not empty.
+// of returns the statistic of a sample, which must not be empty.
 func (c Condition) of(sample []float64) float64 {
 	if p, is := c.share(); is {
 		sorted := slices.Sorted(slices.Values(sample))

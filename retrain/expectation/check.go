@@ -1,5 +1,5 @@
-// Package expectation decides whether what a retraining was to show has come true, from one unit of the new version after the
-// other, and may be asked after every one of them.
+// Package expectation decides whether the new version of a retraining meets its expectation. It folds in the version's
+// units one by one and can decide after every one of them.
 package expectation
 
 import (
@@ -8,23 +8,23 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// Condition is what is to be shown: that a statistic of the values of units compares so to a value.
+// Condition is the expectation: how a statistic of the values of units must compare to a value.
 type Condition struct {
 	Statistic  string // mean, median, sd, q10 or q90
 	Comparison string // >, >=, < or <=
 	Value      float64
-	Over       int // units after which there is no more to come
+	Over       int // number of units after which the check must decide
 }
 
-// Verdict says where a check stands.
+// Verdict is the state of a check.
 type Verdict string
 
 // The verdicts. All but Open are final.
 const (
 	Open         Verdict = ""
-	Met          Verdict = "met"          // the condition holds, but for one case in forty
-	Missed       Verdict = "missed"       // it does not, but for one case in forty
-	Inconclusive Verdict = "inconclusive" // all units have come, and neither can be said
+	Met          Verdict = "met"          // the condition holds, except in one case of forty
+	Missed       Verdict = "missed"       // it does not hold, except in one case of forty
+	Inconclusive Verdict = "inconclusive" // all units have arrived, and neither is certain
 )
 
 const (
@@ -32,41 +32,42 @@ const (
 	leastUnits = 20  // before which means, whose intervals are approximate, decide nothing
 )
 
-// Check holds the units of a new version against a condition. It takes a confidence sequence for the statistic: intervals
-// that include the true one after all units together with probability 95 %, so that it may be looked at after each of them.
-// Exported fields are its state, whose size does not depend on the number of units. It is owned by one goroutine.
+// Check tests the units of a new version against a condition. It uses a confidence sequence for the statistic:
+// intervals that together include the true value after all units with probability 95 %, so that it may be read after
+// each of them. The exported fields are its state, whose size does not depend on the number of units. A Check is owned
+// by one goroutine.
 type Check struct {
 	Condition Condition
 	Verdict   Verdict
 
-	// Of the reference that the policy was held to before: how much units depend on those before (1 for not at all), and
-	// between which values they lay. See Refer.
+	// From the reference that the policy was compared with before: how much units depend on previous ones (1 for not at
+	// all), and the range of their values. See Refer.
 	Factor    float64
 	Low, High float64
 
 	Values  ingest.Moments // of the units
 	Squares ingest.Moments // of the squared deviations of the units, for their sd
-	Below   int64          // values below that of the condition; at most it, where Condition.atMost says so
-	Other   bool           // whether a value came that is neither 0 nor 1
+	Below   int64          // values below that of the condition; at most it, if Condition.atMost is true
+	Other   bool           // whether a value was neither 0 nor 1
 }
 
-// New makes a check without a unit.
+// New returns a check without units.
 func New(c Condition) *Check {
 	return &Check{Condition: c, Factor: 1, Low: math.Inf(1), High: math.Inf(-1)}
 }
 
-// Refer has the check allow for what is known of the units before: the dependence factor f by which the variance of their
-// mean is larger than if they were independent, and the lowest and the highest value that they had. Of several references
-// it keeps the worst.
+// Refer makes the check allow for the known earlier units: the dependence factor f by which the variance of their mean
+// is larger than if they were independent, and their lowest and highest values. Of several references it keeps the
+// worst.
 func (c *Check) Refer(f, low, high float64) {
 	c.Factor, c.Low, c.High = max(c.Factor, f), min(c.Low, low), max(c.High, high)
 }
 
-// Units is how many units have been folded in.
+// Units returns the number of units that Add has counted.
 func (c *Check) Units() int { return int(c.Values.N) }
 
-// Add folds the value of a unit in, and gives the verdict. Values that are not finite, and those after a verdict, are left
-// out.
+// Add adds the value of a unit, and returns the verdict. It ignores values that are not finite, and all values after a
+// verdict.
 func (c *Check) Add(x float64) Verdict {
 	if c.Verdict != Open || math.IsNaN(x) || math.IsInf(x, 0) {
 		return c.Verdict
@@ -89,7 +90,7 @@ func (c *Check) decide() Verdict {
 	var v Verdict
 	if p, is := c.Condition.share(); is {
 		v = c.decideShare(p)
-	} else if low, high := c.Interval(); low < high || last { // values that never differed may yet
+	} else if low, high := c.Interval(); low < high || last { // values that were all equal may still differ
 		v = c.Condition.place(low, high)
 	}
 	if v == Open && last {
@@ -98,7 +99,7 @@ func (c *Check) decide() Verdict {
 	return v
 }
 
-// place says on which side an interval of the statistic lies.
+// place returns the verdict for an interval of the statistic.
 func (c Condition) place(low, high float64) Verdict {
 	met, missed := false, false
 	switch c.Comparison {
@@ -120,11 +121,11 @@ func (c Condition) place(low, high float64) Verdict {
 	return Open
 }
 
-// upward reports whether the statistic is to be large.
+// upward reports whether the statistic should be large.
 func (c Condition) upward() bool { return c.Comparison == ">" || c.Comparison == ">=" }
 
-// Interval gives the confidence sequence as it stands: of the mean or the sd, of quantiles for the share of units below the
-// value of the condition. It is without bounds where nothing can be said yet.
+// Interval returns the current confidence sequence: of the mean or the sd, or, for quantiles, of the share of units
+// below the value of the condition. It is unbounded while nothing can be said.
 func (c *Check) Interval() (low, high float64) {
 	if p, is := c.Condition.share(); is {
 		return c.shareInterval(p)

@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/rewardwatch/rewardwatch/ingest"
+	"github.com/rewardwatch/rewardwatch/ingest/saved"
 )
 
 func repeated(x float64, n int) []float64 {
@@ -179,6 +179,7 @@ func TestIntervalContainsTheOneWithoutAllowance(t *testing.T) {
 
 // A check that was saved and restored after any unit ends in the same state, to the bit.
 func TestCheckIsRestored(t *testing.T) {
+	format := saved.Format[Wire]{Version: 1}
 	for _, statistic := range []string{"mean", "median", "sd", "q10", "q90"} {
 		rng := rand.New(rand.NewPCG(3, 4))
 		whole := New(Condition{statistic, ">", .8, 60})
@@ -188,14 +189,15 @@ func TestCheckIsRestored(t *testing.T) {
 			x := rng.ExpFloat64()
 			whole.Add(x)
 			parts.Add(x)
-			saved, err := ingest.EncodeState(1, &parts)
+			part, err := format.Encode(parts.Wire())
 			if err != nil {
 				t.Fatal(err)
 			}
-			parts = Check{}
-			if err := ingest.DecodeState(saved, 1, &parts); err != nil {
+			wire, err := format.Decode(part)
+			if err != nil {
 				t.Fatal(err)
 			}
+			parts = *wire.Live()
 			if parts != *whole {
 				t.Fatalf("%s: restored %+v, want %+v", statistic, parts, *whole)
 			}
@@ -206,7 +208,7 @@ func TestCheckIsRestored(t *testing.T) {
 	}
 }
 
-func TestFalseVerdictsAreRare(t *testing.T) {
+func TestSimFalseVerdictsAreRare(t *testing.T) {
 	const runs, over = 500, 200
 	most := alpha/2 + 3*math.Sqrt(alpha/2*(1-alpha/2)/runs) // what a true probability of alpha/2 stays below
 	for _, statistic := range []string{"mean", "median", "q10", "sd"} {
@@ -223,6 +225,9 @@ func TestFalseVerdictsAreRare(t *testing.T) {
 }
 
 func TestPower(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds of CPU")
+	}
 	for _, tc := range []struct {
 		statistic string
 		shift     float64
@@ -238,6 +243,9 @@ func TestPower(t *testing.T) {
 
 // The level before is an estimate itself: units that follow the law of the sample are seldom called worse than it.
 func TestLevelBeforeHasAnError(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds of CPU")
+	}
 	const runs, over = 1000, 200
 	most := alpha/2 + 3*math.Sqrt(alpha/2*(1-alpha/2)/runs)
 	for _, tc := range []struct {

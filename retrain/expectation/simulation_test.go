@@ -20,7 +20,7 @@ func independent(draw func(rng *rand.Rand) float64) func(rng *rand.Rand) func() 
 	return func(rng *rand.Rand) func() float64 { return func() float64 { return draw(rng) } }
 }
 
-// autoregressive gives values of unit variance with lag-1 correlation phi.
+// autoregressive returns values of unit variance with lag-1 correlation phi.
 func autoregressive(phi float64) func(rng *rand.Rand) func() float64 {
 	return func(rng *rand.Rand) func() float64 {
 		x := rng.NormFloat64()

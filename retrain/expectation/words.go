@@ -6,8 +6,8 @@ import (
 	"strconv"
 )
 
-// Evidence says in words what has been seen of a signal, such as "the mean of return over 87 episodes is 491.2, 95 % confidence
-// sequence 483.1 to 499.3". unit is what units are called.
+// Evidence describes what the check has seen of a signal, such as "the mean of return over 87 episodes is 491.2, 95 %
+// confidence sequence 483.1 to 499.3". unit is the word for units.
 func (c *Check) Evidence(signal, unit string) string {
 	n := strconv.Itoa(c.Units()) + " " + unit
 	if c.Units() == 0 {

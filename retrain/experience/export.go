@@ -1,4 +1,4 @@
-// Package experience makes data sets to learn from out of recorded telemetry: the steps of ranges of offsets, by episode and
+// Package experience builds training data sets from recorded telemetry: the steps of ranges of offsets, by episode and
 // in step order.
 package experience
 
@@ -15,15 +15,17 @@ import (
 
 	"github.com/rewardwatch/rewardwatch/ingest"
 	"github.com/rewardwatch/rewardwatch/ingest/assemble"
+	"github.com/rewardwatch/rewardwatch/ingest/recording"
 )
 
-// Source says whose steps are wanted, and of which topic.
+// Source selects whose steps to export, and from which topic.
 type Source struct {
 	Kafka   ingest.KafkaConfig // its group is not joined
+	Format  ingest.Format      // of its events
 	Policy  string
 	Group   map[string]string // the values of the labels that the policy is grouped by, such as env
-	MaxOpen int               // episodes at a time, as assemble.Config has it
-	// Progress is told how many messages have been read, and their total. It may be nil.
+	MaxOpen int               // open episodes at a time, as in assemble.Config
+	// Progress, if not nil, is called with the number of messages read and their total.
 	Progress func(messages, total int64)
 }
 
@@ -33,28 +35,28 @@ type Part struct {
 	Ranges []ingest.Range
 }
 
-// Writer writes a data set. It is given the episodes one after the other, each in step order; a step is valid until Write
-// returns.
+// Writer writes a data set. It receives the episodes one after the other, each in step order. A step is valid until
+// Write returns.
 type Writer interface {
 	Write(s *Step) error
-	// Close finishes the data set, and leaves what it is written to open.
+	// Close finishes the data set. It does not close the underlying file.
 	Close() error
 }
 
-// Counts says what a data set holds.
+// Counts is the content of a data set.
 type Counts struct {
 	Steps      int64
 	Episodes   int64
-	Incomplete int64 // episodes of which only a part lies within the range that was read
-	Stepless   int64 // episodes that are left out, since the telemetry has no steps of them
+	Incomplete int64 // episodes that lie only partly within the range that was read
+	Stepless   int64 // episodes left out because the telemetry has no steps of them
 }
 
-// Export reads the parts, one after the other, and closes w. Each range is read by itself: what lies between two of them is
-// missing. Episodes are written as they end, which the same rules decide as in the service; those that are still open at the
-// end of a range are incomplete and come after all others of it.
+// Export reads the parts in order, and closes w. Each range is read by itself: what lies between two ranges is missing.
+// Episodes are written as they end, by the same rules as in the service. Those still open at the end of a range are
+// incomplete and follow all others of it.
 //
-// Nothing is written where the topic does not hold all ranges: the error names those that it does not, each as
-// ingest.ErrRangeGone. It is an error too where they hold no step of the group. After an error w is left open.
+// If the topic does not hold all ranges, nothing is written, and the error names the missing ones, each as
+// ingest.ErrRangeGone. Ranges without any step of the group are an error too. After an error w is left open.
 func Export(ctx context.Context, src Source, parts []Part, w Writer) (Counts, error) {
 	return export(ctx, src, parts, w, newSpool(maxHeld))
 }
@@ -65,7 +67,7 @@ func export(ctx context.Context, src Source, parts []Part, w Writer, s *spool) (
 	for _, p := range parts {
 		all = append(all, p.Ranges...)
 	}
-	if err := ingest.CheckRanges(ctx, src.Kafka, all); err != nil {
+	if err := recording.CheckRanges(ctx, src.Kafka, all); err != nil {
 		return Counts{}, err
 	}
 	x := newExporter(src, w, s)
@@ -89,7 +91,7 @@ func export(ctx context.Context, src Source, parts []Part, w Writer, s *spool) (
 // exporter is the state of one Export.
 type exporter struct {
 	src    Source
-	by     []string // labels that the policy is grouped by, as assemble.Config has them
+	by     []string // labels that group the policy, as in assemble.Config
 	group  ingest.Group
 	out    Writer
 	spool  *spool
@@ -116,12 +118,12 @@ func newExporter(src Source, w Writer, s *spool) *exporter {
 // read exports one range.
 func (x *exporter) read(ctx context.Context, of ingest.Range) error {
 	r := x.excerpt()
-	cfg := ingest.TopicConfig{Kafka: x.src.Kafka, Accepted: r.take, Progress: func(messages, _ int64) {
+	cfg := recording.TopicConfig{Kafka: x.src.Kafka, Format: x.src.Format, AsRecorded: true, Progress: func(messages, _ int64) {
 		if x.src.Progress != nil {
 			x.src.Progress(x.messages+messages, x.total)
 		}
 	}}
-	if _, err := ingest.ReadRanges(ctx, cfg, []ingest.Range{of}, r); err != nil {
+	if _, err := recording.ReadRanges(ctx, cfg, []ingest.Range{of}, r); err != nil {
 		return err
 	}
 	x.messages += of.Last - of.First + 1
@@ -132,20 +134,19 @@ func (x *exporter) excerpt() *excerpt {
 	r := &excerpt{exporter: x, seen: assemble.NewExcerpt(), open: map[ingest.Position]*pile{}}
 	r.episodes = assemble.New(assemble.Config{
 		GroupBy: func(string) []string { return x.by },
-		MaxOpen: x.src.MaxOpen,
+		MaxOpen: x.src.MaxOpen, FollowRests: true,
 		Dropped: func(first ingest.Position) { r.ended = append(r.ended, ending{first, false}) },
 	}, assemble.NewMetrics(prometheus.NewRegistry()))
 	return r
 }
 
-// excerpt is one range while it is read: the episodes of the group that are open, by the places of their first records.
+// excerpt is the state of one range: the open episodes of the group, by the positions of their first records.
 type excerpt struct {
 	*exporter
 	episodes *assemble.Assembler
 	seen     *assemble.Excerpt
 	open     map[ingest.Position]*pile
-	ended    []ending // with the record being read
-	failed   error
+	ended    []ending // by the current record
 }
 
 type ending struct {
@@ -153,22 +154,23 @@ type ending struct {
 	whole bool
 }
 
-// take reads one record. It has become a part of its episode before that is written.
-func (r *excerpt) take(e *ingest.Event, text []byte) {
-	if r.failed != nil || e.Policy != r.group.Policy || assemble.GroupOf(r.by, e) != r.group {
-		return
+// take adds one record. The record joins its episode before that is written.
+func (r *excerpt) take(e *ingest.Event) (err error) {
+	if e.Policy != r.group.Policy || assemble.GroupOf(r.by, e) != r.group {
+		return nil
 	}
 	r.seen.Read(e)
 	first, taken := r.episodes.Fold(e, r.end)
 	if taken {
-		r.failed = r.keep(first, e, text)
+		err = r.keep(first, e)
 	}
 	for _, ep := range r.ended {
-		if r.failed == nil {
-			r.failed = r.write(ep.first, ep.whole)
+		if err == nil {
+			err = r.write(ep.first, ep.whole)
 		}
 	}
 	r.ended = r.ended[:0]
+	return err
 }
 
 func (r *excerpt) end(u *ingest.Unit) {
@@ -177,11 +179,8 @@ func (r *excerpt) end(u *ingest.Unit) {
 	}
 }
 
-func (r *excerpt) keep(first ingest.Position, e *ingest.Event, text []byte) error {
-	record, err := recordOf(e, text)
-	if err != nil {
-		return err
-	}
+func (r *excerpt) keep(first ingest.Position, e *ingest.Event) error {
+	record := recordOf(e)
 	p := r.open[first]
 	if p == nil {
 		p = r.spool.begin()
@@ -210,32 +209,15 @@ func before(a, b ingest.Position) int {
 	return 0
 }
 
-// write writes an episode, with what records that are no steps add to the steps before them.
+// write writes an episode in step order. Records that are not steps are merged into the steps before them.
 func (r *excerpt) write(first ingest.Position, whole bool) error {
-	s := Step{Data: r.data, Episode: r.counts.Episodes, Complete: whole, Index: -1}
-	put := func() error {
-		if s.Index < 0 {
-			return nil
-		}
-		return r.out.Write(&s)
-	}
-	err := r.spool.end(r.open[first], func(record *Record) error {
-		if !record.isStep() {
-			s.add(record)
-			return nil
-		}
-		if err := put(); err != nil {
-			return err
-		}
-		s.Record = *record
-		s.Index++
-		return nil
-	})
+	steps := inOrder{row: Step{Data: r.data, Episode: r.counts.Episodes, Complete: whole}, out: r.out}
+	err := r.spool.end(r.open[first], steps.take)
 	delete(r.open, first)
 	if err == nil {
-		err = put()
+		err = steps.writeAll()
 	}
-	r.count(s.Index+1, whole)
+	r.count(steps.row.Index, whole)
 	return err
 }
 
@@ -251,8 +233,15 @@ func (x *exporter) count(steps int64, whole bool) {
 	}
 }
 
-// Process implements ingest.Processor: the records have been taken.
-func (r *excerpt) Process(context.Context, []ingest.Event) error { return r.failed }
+// Process implements ingest.Processor.
+func (r *excerpt) Process(_ context.Context, batch []ingest.Event) error {
+	for i := range batch {
+		if err := r.take(&batch[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 // Idle implements ingest.Processor.
 func (r *excerpt) Idle(context.Context, time.Time) error { return nil }

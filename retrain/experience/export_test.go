@@ -15,7 +15,10 @@ import (
 	"time"
 
 	"github.com/rewardwatch/rewardwatch/ingest"
+	"github.com/rewardwatch/rewardwatch/ingest/assemble"
 	"github.com/rewardwatch/rewardwatch/ingest/ingesttest"
+	"github.com/rewardwatch/rewardwatch/ingest/recording"
+	"github.com/rewardwatch/rewardwatch/ingest/telemetry"
 )
 
 // kept is a Writer that keeps a line of each step.
@@ -68,7 +71,7 @@ func topic(t *testing.T) (*ingesttest.Broker, Source) {
 	t.Cleanup(b.Close)
 	cfg := ingest.DefaultKafkaConfig()
 	cfg.Brokers, cfg.Topic = b.Addrs(), b.Topic
-	return b, Source{Kafka: cfg, Policy: "ranker", Group: map[string]string{"env": "prod", "label_region": "eu"}}
+	return b, Source{Kafka: cfg, Format: telemetry.V1{}, Policy: "ranker", Group: map[string]string{"env": "prod", "label_region": "eu"}}
 }
 
 func within(t *testing.T) context.Context {
@@ -109,7 +112,7 @@ func TestExportReadsTheRangesAndTheGroupAlone(t *testing.T) {
 		strings.Replace(step("b", "1", 7), "prod", "test", 1),    // 4: another group
 		strings.Replace(step("b", "1", 7), `"eu"`, `"us"`, 1),    // 5: another group
 		step("b", "1", 2)+"\n"+step("a", "1", 5, end),            // 6: two records
-		step("b", "1", 1),                           // 7: late: a duplicate to the assembler
+		step("b", "1", 1),                           // 7: late
 		step("b", "1", 2),                           // 8: delivered again
 		"no telemetry",                              // 9
 		step("b", "1", 3, `"truncated":true`),       // 10
@@ -140,8 +143,9 @@ func TestExportReadsTheRangesAndTheGroupAlone(t *testing.T) {
 		"drifted 2.0 part a/1 step 4 at 0/1 reward 4",
 		"drifted 2.1 part a/1 step 5 at 0/6/1 reward 5 terminated",
 		"drifted 3.0 whole b/1 step 0 at 0/2 reward 0",
-		"drifted 3.1 whole b/1 step 2 at 0/6 reward 2",
-		"drifted 3.2 whole b/1 step 3 at 0/10 reward 3 truncated",
+		"drifted 3.1 whole b/1 step 1 at 0/7 reward 1",
+		"drifted 3.2 whole b/1 step 2 at 0/6 reward 2",
+		"drifted 3.3 whole b/1 step 3 at 0/10 reward 3 truncated",
 		"drifted 4.0 whole a/2 step 5 at 0/12 reward 5 conversion=1",
 		"drifted 5.0 part c/1 step 0 at 0/15 reward 0",
 		"drifted 5.1 part c/1 step 1 at 0/18 reward 1",
@@ -149,8 +153,47 @@ func TestExportReadsTheRangesAndTheGroupAlone(t *testing.T) {
 		"drifted 7.0 whole z/ step 1 at 2/3 reward 1 terminated",
 		"drifted 8.0 whole z/ step 2 at 2/4 reward 2 terminated",
 	)
-	if want := (Counts{Steps: 15, Episodes: 9, Incomplete: 3, Stepless: 1}); counts != want {
+	if want := (Counts{Steps: 16, Episodes: 9, Incomplete: 3, Stepless: 1}); counts != want {
 		t.Errorf("got %+v, want %+v", counts, want)
+	}
+}
+
+// Steps that come late, by as much as the assembler allows, are all in the rows, in step order, beside one that comes twice and
+// one that comes later than that.
+func TestExportPutsLateStepsInTheirPlaces(t *testing.T) {
+	const steps = 3 * assemble.Lateness
+	b, src := topic(t)
+	rng := rand.New(rand.NewPCG(1, 2))
+	numbers := make([]int, 0, steps)
+	for i := 1; i < steps; i++ {
+		numbers = append(numbers, i)
+	}
+	for at := 0; at < len(numbers); at += assemble.Lateness / 2 {
+		part := numbers[at:min(at+assemble.Lateness/2, len(numbers))]
+		rng.Shuffle(len(part), func(i, j int) { part[i], part[j] = part[j], part[i] })
+	}
+	numbers = slices.DeleteFunc(numbers, func(n int) bool { return n == 1 })
+	var messages []string
+	for _, n := range append(append([]int{0}, numbers...), numbers[10], 1) {
+		messages = append(messages, step("a", "1", n))
+	}
+	messages = append(messages, step("a", "1", steps, end))
+	produce(t, b, 0, messages...)
+	out := &kept{}
+	counts, err := Export(within(t), src, []Part{{"drifted", []ingest.Range{{Partition: 0, First: 0, Last: int64(len(messages)) - 1}}}}, out)
+	if err != nil || counts.Steps != steps {
+		t.Fatalf("%+v, want %d steps: %v", counts, steps, err)
+	}
+	number, index := -1, 0
+	for _, line := range out.lines {
+		var n int
+		if _, err := fmt.Sscanf(line, fmt.Sprintf("drifted 0.%d whole a/1 step %%d at", index), &n); err != nil || n <= number || n == 1 {
+			t.Fatalf("%q after step %d: %v", line, number, err)
+		}
+		number, index = n, index+1
+	}
+	if number != steps || !strings.Contains(out.lines[index-1], "terminated") {
+		t.Errorf("the last is %q", out.lines[index-1])
 	}
 }
 
@@ -184,7 +227,7 @@ func TestExportSaysAllThatIsGone(t *testing.T) {
 	}, out)
 	want := "offsets 19 to 25 of partition 0 of the topic agent-telemetry: the topic does not hold these offsets, but 20 up to 29\n" +
 		"offsets 5 to 30 of partition 1 of the topic agent-telemetry: the topic does not hold these offsets, but 0 up to 29"
-	if !errors.Is(err, ingest.ErrRangeGone) || err.Error() != want || out.lines != nil || out.closed {
+	if !errors.Is(err, recording.ErrRangeGone) || err.Error() != want || out.lines != nil || out.closed {
 		t.Errorf("wrote %v, closed %v, says %v", out.lines, out.closed, err)
 	}
 }
@@ -225,26 +268,31 @@ func TestExportEndsWithTheWriter(t *testing.T) {
 // reader gives records to an excerpt as a topic does.
 type reader struct {
 	*excerpt
-	decoder *ingest.Decoder
+	decoder ingest.Decoder
 	events  []ingest.Event
 	offset  int64
+}
+
+// asRecorded makes a decoder for exports.
+func asRecorded() ingest.Decoder {
+	return telemetry.V1{}.NewDecoder(ingest.DecoderOptions{MaxRecord: ingest.DefaultMaxRecord, AsRecorded: true})
 }
 
 func newReader(out Writer, limit int) *reader {
 	x := newExporter(Source{Policy: "ranker", MaxOpen: 50}, out, newSpool(limit))
 	x.data = "drifted"
-	return &reader{excerpt: x.excerpt(), decoder: ingest.NewDecoder(ingest.DefaultMaxRecord)}
+	return &reader{excerpt: x.excerpt(), decoder: asRecorded()}
 }
 
 func (r *reader) read(t *testing.T, record string) {
 	t.Helper()
-	r.events = r.decoder.Decode(r.events[:0], []byte(record), ingest.Position{Offset: r.offset}, func(e *ingest.RecordError, _ []byte) { t.Fatal(e) })
-	r.take(&r.events[0], []byte(record))
+	m := ingest.Message{Value: []byte(record), Pos: ingest.Position{Offset: r.offset}}
+	r.events = r.decoder.Decode(r.events[:0], &m, func(e *ingest.RecordError, _ []byte) { t.Fatal(e) })
+	if err := r.take(&r.events[0]); err != nil {
+		t.Fatal(err)
+	}
 	r.decoder.Reset()
 	r.offset++
-	if r.failed != nil {
-		t.Fatal(r.failed)
-	}
 }
 
 func (r *reader) end(t *testing.T) {
@@ -292,7 +340,7 @@ func TestOpenEpisodesThatDoNotFitIntoMemory(t *testing.T) {
 }
 
 // An episode that does not end takes no more memory than the limit of the records, and its Parquet no more than a row group.
-func TestExportTakesBoundedMemory(t *testing.T) {
+func TestSimExportTakesBoundedMemory(t *testing.T) {
 	const steps, limit, bound = 200_000, 1 << 20, 24 << 20
 	t.Setenv("TMPDIR", t.TempDir())
 	f, err := os.Create(filepath.Join(t.TempDir(), "out.parquet"))

@@ -10,7 +10,9 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// line is a step as NDJSON has it. Every field is always there, and null where the telemetry says nothing.
+// line is a step in NDJSON. Every field is always present, and null if the telemetry says nothing.
+//
+// It is large because it has a field for each key of a line.
 type line struct {
 	Data             string            `json:"data"`
 	Episode          int64             `json:"episode"`
@@ -40,7 +42,7 @@ type line struct {
 	Record           int32             `json:"record"`
 }
 
-// number is written as JSON where that can hold it, else as a word in quotes.
+// number is a JSON number if JSON can represent it, else a quoted word.
 type number float64
 
 // MarshalJSON implements json.Marshaler.
@@ -57,13 +59,13 @@ func (n number) MarshalJSON() ([]byte, error) {
 	}
 }
 
-// ndjson writes a step a line.
+// ndjson writes one step per line.
 type ndjson struct {
 	buffer  *bufio.Writer
 	encoder *json.Encoder
 }
 
-// NewNDJSON writes a JSON object a line.
+// NewNDJSON returns a Writer of one JSON object per line.
 func NewNDJSON(w io.Writer) Writer {
 	n := &ndjson{buffer: bufio.NewWriterSize(w, 64<<10)}
 	n.encoder = json.NewEncoder(n.buffer)
@@ -87,7 +89,7 @@ func (n *ndjson) Write(s *Step) error {
 // Close implements Writer.
 func (n *ndjson) Close() error { return n.buffer.Flush() }
 
-// text gives nil for "".
+// text returns nil for "".
 func text(s string) *string {
 	if s == "" {
 		return nil
@@ -95,7 +97,7 @@ func text(s string) *string {
 	return &s
 }
 
-// counted gives nil where the telemetry does not count steps.
+// counted returns nil if the telemetry does not number steps.
 func (s *Step) counted() *int64 {
 	if s.Step < 0 {
 		return nil
@@ -103,7 +105,7 @@ func (s *Step) counted() *int64 {
 	return &s.Step
 }
 
-// time gives nil where the telemetry has no clock.
+// time returns nil if the telemetry has no clock.
 func (s *Step) time() *time.Time {
 	if s.TS == 0 {
 		return nil
@@ -122,7 +124,7 @@ func labelsOf(labels []ingest.Label) map[string]string {
 	return m
 }
 
-// valuesOf gives values by name, nil where there are none.
+// valuesOf returns values by name, nil without any.
 func valuesOf[N ~float64](values []ingest.Value) map[string]N {
 	if len(values) == 0 {
 		return nil

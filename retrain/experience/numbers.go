@@ -9,15 +9,15 @@ import (
 	"strings"
 )
 
-// numbersOf gives the numbers of an observation. Those of an array are a list: arrays within it follow one another, and NaN
-// stands for what is no number. Those of an object have names, such as a or, of an array within it, b.0; what is no number is
-// left out. A number is a list of one.
+// numbersOf returns the numbers of an observation. An array becomes a list: nested arrays are flattened, and NaN
+// replaces values that are not numbers. An object has names, such as a or, for an array within it, b.0; values that are
+// not numbers are left out. A number becomes a list of one.
 func numbersOf(text json.RawMessage) (list []float64, named map[string]float64, err error) {
 	if text == nil {
 		return nil, nil, nil
 	}
 	d := json.NewDecoder(bytes.NewReader(text))
-	d.UseNumber() // or one too large for a float64 would be an error
+	d.UseNumber() // else a number too large for a float64 would be an error
 	var v any
 	if err := d.Decode(&v); err != nil {
 		return nil, nil, fmt.Errorf("read %.60s: %w", text, err)
@@ -59,7 +59,7 @@ func addNamed(named map[string]float64, prefix string, members map[string]any) {
 	}
 }
 
-// numberOf gives a number as an ingest.Decoder understands it, and NaN and false of what is none.
+// numberOf returns a number as the telemetry means it, or NaN and false for anything else.
 func numberOf(v any) (x float64, isNumber bool) {
 	switch v := v.(type) {
 	case bool:
@@ -68,7 +68,7 @@ func numberOf(v any) (x float64, isNumber bool) {
 		}
 		return 0, true
 	case json.Number:
-		x, _ := strconv.ParseFloat(v.String(), 64) // infinite where it is too large
+		x, _ := strconv.ParseFloat(v.String(), 64) // infinite if too large
 		return x, true
 	case string:
 		return wordOf(v)
@@ -76,7 +76,7 @@ func numberOf(v any) (x float64, isNumber bool) {
 	return math.NaN(), false
 }
 
-// wordOf gives NaN or the infinity that a word stands for, and NaN and false of other texts.
+// wordOf returns NaN or the infinity that a word stands for, or NaN and false for other texts.
 func wordOf(text string) (x float64, isWord bool) {
 	sign := 1
 	if unsigned, negative := strings.CutPrefix(text, "-"); negative {

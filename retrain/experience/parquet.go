@@ -6,9 +6,13 @@ import (
 
 	"github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/compress/snappy"
+
+	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// row is a step as Parquet has it. Optional columns are null where the telemetry says nothing.
+// row is a step in Parquet. Optional columns are null if the telemetry says nothing.
+//
+// It is large because it has a field for each column of the file.
 type row struct {
 	Data                 string             `parquet:"data,dict"`
 	Episode              int64              `parquet:"episode"`
@@ -41,20 +45,20 @@ type row struct {
 	Record               int32              `parquet:"record"`
 }
 
-// A row group is held in memory while it grows, to so many rows or so many bytes of their texts.
+// A growing row group is in memory, up to this many rows or bytes of their strings.
 const (
 	maxGroupRows  = 50_000
 	maxGroupBytes = 16 << 20
 )
 
-// parquetFile writes a step a row.
+// parquetFile writes one step per row.
 type parquetFile struct {
 	writer            *parquet.GenericWriter[row]
 	rows, bytes       int // of the row group
 	maxRows, maxBytes int
 }
 
-// NewParquet writes a Parquet file, compressed by Snappy.
+// NewParquet returns a Writer of a Parquet file with Snappy compression.
 func NewParquet(w io.Writer) Writer {
 	writer := parquet.NewGenericWriter[row](w, parquet.Compression(&snappy.Codec{}))
 	return &parquetFile{writer: writer, maxRows: maxGroupRows, maxBytes: maxGroupBytes}
@@ -86,7 +90,7 @@ func (p *parquetFile) Write(s *Step) error {
 	return p.writer.Flush()
 }
 
-func (r *row) takeNumbers(recorded *AsRecorded) (err error) {
+func (r *row) takeNumbers(recorded *ingest.AsRecorded) (err error) {
 	if r.Observation, r.ObservationNamed, err = numbersOf(recorded.Observation); err != nil {
 		return err
 	}

@@ -13,7 +13,7 @@ import (
 )
 
 // What docs/retraining.md shows in Python reads what is exported.
-func TestPythonReadsWhatIsExported(t *testing.T) {
+func TestE2EPythonReadsWhatIsExported(t *testing.T) {
 	docs, err := os.ReadFile("../../docs/retraining.md")
 	if err != nil {
 		t.Fatal(err)

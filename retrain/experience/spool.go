@@ -10,11 +10,11 @@ import (
 	"github.com/fxamacker/cbor/v2"
 )
 
-// maxHeld is how many bytes of the records of open episodes are held in memory.
+// maxHeld is how many bytes of the records of open episodes are kept in memory.
 const maxHeld = 64 << 20
 
-// spool keeps the records of open episodes: in memory, and those beyond limit in a temporary file, whose place is not used
-// again.
+// spool keeps the records of open episodes: up to limit in memory, and the others in a temporary file, whose space is
+// not reused.
 type spool struct {
 	limit int // bytes
 	held  int
@@ -23,7 +23,7 @@ type spool struct {
 	size  int64
 }
 
-// pile is the records of one episode in the order in which they came.
+// pile holds the records of one episode in order of arrival.
 type pile struct {
 	buffer []byte // the newest
 	filed  []extent
@@ -53,7 +53,7 @@ func (s *spool) add(p *pile, r *Record) error {
 	return s.spill()
 }
 
-// spill moves what is in memory to the file.
+// spill moves the records in memory to the file.
 func (s *spool) spill() (err error) {
 	if s.file == nil {
 		if s.file, err = os.CreateTemp("", "rewardwatch-export-*"); err != nil {
@@ -75,7 +75,7 @@ func (s *spool) spill() (err error) {
 	return nil
 }
 
-// end forgets an episode, after giving its records to take.
+// end passes an episode's records to take, and removes the episode.
 func (s *spool) end(p *pile, take func(*Record) error) error {
 	defer func() {
 		s.held -= len(p.buffer)

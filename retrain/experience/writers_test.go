@@ -159,7 +159,7 @@ func TestParquetOfSeveralRowGroups(t *testing.T) {
 	var b bytes.Buffer
 	w := NewParquet(&b).(*parquetFile)
 	w.maxRows, w.maxBytes = 10, 100
-	wide := AsRecorded{Observation: json.RawMessage("[1,2,3" + strings.Repeat(",4", 47) + "]")} // 101 bytes
+	wide := ingest.AsRecorded{Observation: json.RawMessage("[1,2,3" + strings.Repeat(",4", 47) + "]")} // 101 bytes
 	const steps = 35
 	for i := range steps {
 		s := Step{Index: int64(i)}
@@ -195,26 +195,23 @@ func TestParquetOfSeveralRowGroups(t *testing.T) {
 	}
 }
 
-// FuzzMembers reads again what a decoder has taken, whatever words it holds.
+// FuzzMembers writes what a decoder has taken, whatever words it holds.
 func FuzzMembers(f *testing.F) {
 	for _, record := range joined(kinds()) {
 		f.Add([]byte(record))
 	}
 	f.Add([]byte(`{"policy":"NaN \" inf","action":"-inf","x":[+NaN,-Infinity,1E+5,{"a":true,"b":null}],"observation":[inf],"reward":1}`))
 	f.Fuzz(func(t *testing.T, record []byte) {
-		d := ingest.NewDecoder(ingest.DefaultMaxRecord)
+		d := asRecorded()
 		if bytes.ContainsRune(record, '\n') {
 			return
 		}
 		taken := true
-		events := d.Decode(nil, record, ingest.Position{}, func(*ingest.RecordError, []byte) { taken = false })
+		events := d.Decode(nil, &ingest.Message{Value: record}, func(*ingest.RecordError, []byte) { taken = false })
 		if !taken {
 			return
 		}
-		r, err := recordOf(&events[0], record)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := recordOf(&events[0])
 		for _, w := range []Writer{NewNDJSON(&bytes.Buffer{}), NewParquet(&bytes.Buffer{})} {
 			if err := w.Write(&Step{Record: r}); err != nil {
 				t.Error(err)

@@ -29,18 +29,18 @@ const (
 	Mapping
 )
 
-// String names the kind as messages have it.
+// String returns the name of the kind in messages.
 func (k Kind) String() string {
 	return [...]string{"nothing", "null", "a boolean", "a number", "a string", "a list", "a mapping"}[k]
 }
 
-// What a file may hold at most as Values, so that aliases of aliases cannot fill the memory.
+// The limits for Values in a file, so that nested aliases cannot fill the memory.
 const (
 	maxDepth  = 64
 	maxValues = 10000
 )
 
-// Value is any YAML value, with its place. A field of this type takes whatever the file has.
+// Value is any YAML value, with its place. A field of this type accepts anything.
 type Value struct {
 	Kind    Kind
 	Scalar  string           // the text of a string; a boolean or number as JSON writes it
@@ -48,10 +48,10 @@ type Value struct {
 	Members map[string]Value // of a mapping
 	Place   Place
 
-	verbatim int // column at which the text of a string stands as it is, 0 where it is escaped or folded
+	verbatim int // column at which the text of a string appears literally, 0 if it is escaped or folded
 }
 
-// At gives the place of the byte i of a string, that of the string as a whole where it is escaped or folded.
+// At returns the place of byte i of a string, or that of the whole string if it is escaped or folded.
 func (v Value) At(i int) Place {
 	at := v.Place
 	if v.verbatim > 0 {
@@ -60,7 +60,7 @@ func (v Value) At(i int) Place {
 	return at
 }
 
-// Keys gives the keys of a mapping in order.
+// Keys returns the keys of a mapping in order.
 func (v Value) Keys() []string {
 	keys := make([]string, 0, len(v.Members))
 	for key := range v.Members {
@@ -70,7 +70,7 @@ func (v Value) Keys() []string {
 	return keys
 }
 
-// MarshalJSON writes the value without its places. A float stays one: 3.0 is not written as 3.
+// MarshalJSON writes the value without its places. A float stays a float: 3.0 does not become 3.
 func (v Value) MarshalJSON() ([]byte, error) {
 	switch v.Kind {
 	case Boolean, Number:
@@ -78,14 +78,14 @@ func (v Value) MarshalJSON() ([]byte, error) {
 	case String:
 		return quote(v.Scalar)
 	case List:
-		return json.Marshal(append([]Value{}, v.Items...)) // [] where there are none
+		return json.Marshal(append([]Value{}, v.Items...)) // [] if empty
 	case Mapping:
-		return json.Marshal(maps.Collect(maps.All(v.Members))) // {} where there are none
+		return json.Marshal(maps.Collect(maps.All(v.Members))) // {} if empty
 	}
 	return []byte("null"), nil
 }
 
-// quote writes a string as JSON that people can read: > stays >.
+// quote writes a string as readable JSON: > stays >.
 func quote(s string) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -136,7 +136,7 @@ func (r *Reader) members(path string, n ast.Node, depth int) map[string]Value {
 	return members
 }
 
-// key gives the key of an entry of a mapping that takes any, false where it cannot be used.
+// key returns the key of an entry of a mapping with arbitrary keys, false if it cannot be used.
 func (r *Reader) key(path string, e *ast.MappingValueNode, members map[string]Value) (string, bool) {
 	t := e.Key.GetToken()
 	if e.Key.IsMergeKey() {
@@ -181,11 +181,11 @@ func (r *Reader) leaf(path string, n ast.Node, at Place) Value {
 	return v
 }
 
-// likeNumber is what the YAML parser takes for a string though it is a number: a float without a point, such as 3e-4, and
-// an integer of more than 64 bits.
+// likeNumber matches numbers that the YAML parser treats as strings: floats without a point, such as 3e-4, and integers
+// of more than 64 bits.
 var likeNumber = regexp.MustCompile(`^[-+]?[0-9]+([eE][-+]?[0-9]+)?$`)
 
-// float reads a float and writes it as JSON so that it is read as a float again: 3.0 does not become 3.
+// float parses a float and writes it as JSON that stays a float: 3.0 does not become 3.
 func (r *Reader) float(path string, at Place, text string) Value {
 	x, err := strconv.ParseFloat(text, 64)
 	if err != nil || !strings.ContainsAny(text, ".eE") {
@@ -199,7 +199,7 @@ func (r *Reader) float(path string, at Place, text string) Value {
 	return Value{Kind: Number, Scalar: scalar, Place: at}
 }
 
-// verbatim gives the column at which a text stands in the file as it is, 0 where it is escaped or goes over lines.
+// verbatim returns the column at which a text appears literally in the file, 0 if it is escaped or spans lines.
 func verbatim(t *token.Token, text string) int {
 	if t == nil || t.Position == nil || text == "" || strings.Contains(strings.TrimSpace(t.Origin), "\n") {
 		return 0
@@ -211,8 +211,8 @@ func verbatim(t *token.Token, text string) int {
 	return t.Position.Column + utf8.RuneCountInString(before)
 }
 
-// JoinAny gives the path of a key within that of the mapping that it stands in. A key that would not be told from a path
-// is put in quotes: env["a.b"].
+// JoinAny returns the path of a key within the path of its mapping. A key that could be mistaken for a path is quoted:
+// env["a.b"].
 func JoinAny(path, key string) string {
 	plain := key != ""
 	for _, c := range key {

@@ -1,4 +1,4 @@
-// Package yamlfile reads YAML files strictly and says of every mistake, and of every value, where it stands.
+// Package yamlfile reads YAML files strictly and reports the place of every mistake and every value.
 package yamlfile
 
 import (
@@ -13,18 +13,20 @@ import (
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/lexer"
 	"github.com/goccy/go-yaml/parser"
 	"github.com/goccy/go-yaml/token"
+	"github.com/prometheus/common/model"
 )
 
-// Problem is one thing that is wrong with a file.
+// Problem is one mistake in a file.
 type Problem struct {
 	Place
 	Path    string `json:"path"` // such as policies[0].baseline.units, "" for the file as a whole
 	Message string `json:"message"`
 }
 
-// String gives file:line:column: path: message.
+// String returns file:line:column: path: message.
 func (p Problem) String() string {
 	text := p.Message
 	if p.Path != "" {
@@ -33,12 +35,12 @@ func (p Problem) String() string {
 	return fmt.Sprintf("%s:%d:%d: %s", p.File, p.Line, p.Column, text)
 }
 
-// Error lists everything that is wrong with one file or several.
+// Error lists all mistakes in one or several files.
 type Error struct {
 	Problems []Problem
 }
 
-// Error gives one line a problem.
+// Error returns one line per problem.
 func (e *Error) Error() string {
 	lines := make([]string, len(e.Problems))
 	for i, p := range e.Problems {
@@ -47,7 +49,7 @@ func (e *Error) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// ErrorOf gives an *Error of the problems, sorted by place, and nil where there are none.
+// ErrorOf returns an *Error of the problems, sorted by place, or nil without any.
 func ErrorOf(problems []Problem) error {
 	if len(problems) == 0 {
 		return nil
@@ -58,32 +60,37 @@ func ErrorOf(problems []Problem) error {
 	return &Error{Problems: problems}
 }
 
-// Place is where something stands. Line and Column count from 1.
+// Place is a position in a file. Line and Column count from 1.
 type Place struct {
 	File   string `json:"file"`
 	Line   int    `json:"line"`
 	Column int    `json:"column"`
 }
 
-// Reader has read a YAML document into structs, strictly: a key that no field is tagged with, a key given twice, and a
-// value of another type than its field's are problems, and all of them are collected. The yaml package's own strict
-// decoder stops at the first one and reads numbers as strings.
+// Reader reads a YAML document into structs, strictly. Unknown keys, repeated keys, and values whose type does not
+// match their field are problems, and all of them are collected. The yaml package's own strict decoder stops at the
+// first one and reads numbers as strings.
 type Reader struct {
 	file     string
-	places   map[string]Place // where the value of each path stands
+	places   map[string]Place // place of the value of each path
 	unread   map[string]bool  // paths whose value could not be read
 	anchors  map[string]ast.Node
-	values   int  // that Values hold so far
-	full     bool // they hold too many
+	values   int  // in Values so far
+	full     bool // Values hold too many
 	problems []Problem
 }
 
-// Read reads text into the struct that dst points to, over the values it already holds. The reader knows afterwards where
-// each value stands and what was wrong. The file is named in every place.
+// Read reads text into the struct that dst points to, over the values it already holds. The returned reader knows the
+// place of each value and all problems. Every place names the file.
 func Read(file string, text []byte, dst any) *Reader {
 	start := Place{file, 1, 1}
 	r := &Reader{file: file, places: map[string]Place{"": start}, unread: map[string]bool{}, anchors: map[string]ast.Node{}}
-	document, err := parser.ParseBytes(text, 0, parser.AllowDuplicateMapKey())
+	tokens := lexer.Tokenize(string(text))
+	if at, message := tooMuch(tokens); at != nil {
+		r.fault(r.placeOf(at), "", message)
+		return r
+	}
+	document, err := parser.Parse(tokens, 0, parser.AllowDuplicateMapKey())
 	if err != nil {
 		r.syntaxError(err)
 		return r
@@ -127,14 +134,14 @@ func (r *Reader) fault(at Place, path, message string) {
 	r.problems = append(r.problems, Problem{Place: at, Path: path, Message: message})
 }
 
-// cannotRead reports a value that says nothing, so that its range is not complained of as well.
+// cannotRead reports an unusable value, so that its range is not reported as well.
 func (r *Reader) cannotRead(at Place, path, message string) {
 	r.unread[path] = true
 	r.fault(at, path, message)
 }
 
-// Report reports a problem with the value of a path, at its place or, where it was left out, that of the nearest
-// value around it.
+// Report reports a problem with the value of a path, at its place or, if it was omitted, at that of the nearest
+// enclosing value.
 func (r *Reader) Report(path, message string) {
 	var at *Place
 	for around := path; ; around = around[:max(0, strings.LastIndexAny(around, ".["))] {
@@ -151,10 +158,10 @@ func (r *Reader) Report(path, message string) {
 	r.fault(*at, path, message)
 }
 
-// File names the file.
+// File returns the name of the file.
 func (r *Reader) File() string { return r.file }
 
-// Place gives where the value of a path stands, the start of the file where it was left out.
+// Place returns the place of the value of a path, or the start of the file if it was omitted.
 func (r *Reader) Place(path string) Place {
 	if at, ok := r.places[path]; ok {
 		return at
@@ -162,11 +169,11 @@ func (r *Reader) Place(path string) Place {
 	return r.places[""]
 }
 
-// Problems gives what was wrong, in no order.
+// Problems returns the problems, in no particular order.
 func (r *Reader) Problems() []Problem { return r.problems }
 
-// value reads one node. An empty value leaves what is there: a section whose keys are all commented out is not a
-// mistake. at is where the node's key stands.
+// value reads one node. An empty value leaves dst as it is: a section whose keys are all commented out is not a
+// mistake. at is the place of the node's key.
 func (r *Reader) value(path string, at Place, n ast.Node, dst reflect.Value) {
 	if any, ok := dst.Addr().Interface().(*Value); ok {
 		*any = r.tree(path, n, 0)
@@ -197,7 +204,7 @@ func (r *Reader) value(path string, at Place, n ast.Node, dst reflect.Value) {
 	}
 }
 
-// resolve follows anchors and aliases. It gives nil, and reports it, where an alias has no anchor before it.
+// resolve follows anchors and aliases. It reports an alias without an earlier anchor, and returns nil.
 func (r *Reader) resolve(path string, n ast.Node) ast.Node {
 	switch n := n.(type) {
 	case *ast.AnchorNode:
@@ -230,7 +237,7 @@ func (r *Reader) mapping(path string, n ast.Node, dst reflect.Value) {
 	}
 }
 
-// entriesOf gives what a mapping holds, nil for any other node.
+// entriesOf returns the entries of a mapping, nil for any other node.
 func entriesOf(n ast.Node) []*ast.MappingValueNode {
 	switch n := n.(type) {
 	case *ast.MappingNode:
@@ -259,7 +266,7 @@ func (r *Reader) entry(path string, e *ast.MappingValueNode, fields []Field, see
 	r.value(Join(path, key), at, e.Value, fields[i].Value)
 }
 
-// keyOf gives the key of an entry and its place, unless it is a merge key or given twice.
+// keyOf returns the key of an entry and its place, unless it is a merge key or repeated.
 func (r *Reader) keyOf(path string, e *ast.MappingValueNode, seen map[string]bool) (key string, at Place, ok bool) {
 	key, at = e.Key.GetToken().Value, r.placeOf(e.Key.GetToken())
 	if e.Key.IsMergeKey() {
@@ -274,7 +281,7 @@ func (r *Reader) keyOf(path string, e *ast.MappingValueNode, seen map[string]boo
 	return key, at, true
 }
 
-// table reads values under keys of the file's own choice: the map that is given is the whole map.
+// table reads a map with arbitrary keys: the given map replaces the whole map.
 func (r *Reader) table(path string, n ast.Node, dst reflect.Value) {
 	entries := entriesOf(n)
 	if entries == nil {
@@ -301,7 +308,7 @@ func keyList(fields []Field) string {
 	return strings.Join(keys, ", ")
 }
 
-// Join gives the path of a key within that of what it stands in.
+// Join returns the path of a key within the path of its parent.
 func Join(path, key string) string {
 	if path == "" {
 		return key
@@ -309,7 +316,7 @@ func Join(path, key string) string {
 	return path + "." + key
 }
 
-// list replaces what a list held: a list that is given is the whole list.
+// list replaces the content of a list: the given list is the whole list.
 func (r *Reader) list(path string, n ast.Node, dst reflect.Value) {
 	seq, ok := n.(*ast.SequenceNode)
 	if !ok {
@@ -330,14 +337,14 @@ func (r *Reader) list(path string, n ast.Node, dst reflect.Value) {
 	dst.Set(out)
 }
 
-// SetDefaults gives an element of a list what its own UnmarshalYAML would read over.
+// SetDefaults sets a list element to the defaults of its own UnmarshalYAML.
 func SetDefaults(element reflect.Value) {
 	if u, ok := element.Addr().Interface().(yaml.InterfaceUnmarshaler); ok {
 		_ = u.UnmarshalYAML(func(any) error { return nil })
 	}
 }
 
-// firstToken gives the token that a reader of the file sees first of a node. The token of a mapping is its colon.
+// firstToken returns the token of a node that comes first in the file. The token of a mapping is its colon.
 func firstToken(n ast.Node) *token.Token {
 	switch n := n.(type) {
 	case *ast.MappingNode:
@@ -355,7 +362,11 @@ func (r *Reader) text(path string, n ast.Node, dst encoding.TextUnmarshaler) {
 	switch n := n.(type) {
 	case *ast.StringNode, *ast.LiteralNode, *ast.IntegerNode, *ast.FloatNode:
 		if err := dst.UnmarshalText([]byte(scalarText(n))); err != nil {
-			r.cannotRead(r.placeOf(n.GetToken()), path, err.Error())
+			msg := err.Error()
+			if _, duration := dst.(*model.Duration); duration {
+				msg = fmt.Sprintf("must be a duration such as 30s, 5m, 12h or 2d, not %q", scalarText(n))
+			}
+			r.cannotRead(r.placeOf(n.GetToken()), path, msg)
 		}
 	default:
 		r.wrongType(path, n, "a string")
@@ -457,7 +468,7 @@ func describe(n ast.Node) string {
 	return n.Type().YAMLName()
 }
 
-// Field is a key of a struct and the field that it sets.
+// Field is a key of a struct with the field that it sets.
 type Field struct {
 	Key   string
 	Field reflect.StructField
@@ -465,7 +476,7 @@ type Field struct {
 	Value reflect.Value
 }
 
-// Fields lists the keys of a struct in the order of its fields, those of an inlined struct in its place.
+// Fields returns the keys of a struct in the order of its fields, with those of an inlined struct in its place.
 func Fields(v reflect.Value) []Field {
 	var out []Field
 	for i := range v.NumField() {

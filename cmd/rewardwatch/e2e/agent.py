@@ -16,7 +16,7 @@ import numpy as np
 from gymnasium.envs.box2d.lunar_lander import heuristic
 
 import lake
-from rewardwatch_emitter import Emitter, RewardwatchWrapper
+import rewardwatch
 
 
 def balance(env, observation, rng):
@@ -38,7 +38,7 @@ class Agent:
     """One environment with the policy that acts in it."""
 
     def __init__(self, args, emitter, number):
-        self.env = RewardwatchWrapper(
+        self.env = rewardwatch.wrap(
             self.make(args), emitter, policy=args.policy, policy_version="1", env_version="1",
             reward_version="1", agent_id=f"agent-{number}",
         )  # fmt: skip
@@ -121,7 +121,7 @@ def main():
     args = parser.parse_args()
 
     # The queue holds a whole run: a slow broker may delay the tests but must not change what they see.
-    with Emitter(args.brokers, args.topic, queue=2_000_000) as emitter:
+    with rewardwatch.Emitter(args.brokers, args.topic, queue=2_000_000) as emitter:
         kind = Agent if args.env in POLICIES else Walker
         agents = [kind(args, emitter, number) for number in range(args.agents)]
         for number, phase in enumerate(args.phase):
@@ -129,8 +129,8 @@ def main():
                 sys.stdin.readline()
             done = run_phase(agents, phase)
             done["waiting"] = emitter.flush(60)
-            print(json.dumps({"phase": number, **done, "dropped": emitter.dropped}), flush=True)
-    return 1 if emitter.dropped else 0
+            print(json.dumps({"phase": number, **done, "lost": emitter.lost}), flush=True)
+    return 1 if emitter.lost else 0
 
 
 if __name__ == "__main__":

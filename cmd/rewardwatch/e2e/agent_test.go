@@ -16,12 +16,12 @@ import (
 	"time"
 )
 
-// python is the interpreter with the packages of the emitter's requirements.txt.
+// python is the interpreter with the packages of requirements.txt.
 func python() string {
 	return cmp.Or(os.Getenv("REWARDWATCH_E2E_PYTHON"), filepath.Join(root, ".cache/venv/bin/python"))
 }
 
-// pythonCommand runs python with the emitter at hand, from a directory of the repository.
+// pythonCommand runs python with the package rewardwatch at hand, from a directory of the repository.
 func pythonCommand(t *testing.T, directory string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(t.Context(), python(), args...)
 	cmd.Dir = filepath.Join(root, directory)
@@ -44,7 +44,7 @@ type phaseDone struct {
 	Mean     float64 `json:"mean"` // of the returns
 	SD       float64 `json:"sd"`
 	Waiting  int     `json:"waiting"` // events that the broker has not taken
-	Dropped  int     `json:"dropped"`
+	Lost     int     `json:"lost"`
 }
 
 // fleet is what acts: some agents with one policy in one environment, writing to one topic.
@@ -133,18 +133,21 @@ func follow(cmd *exec.Cmd, stdout io.Reader, done chan<- phaseDone) error {
 	return cmd.Wait()
 }
 
+// acting is how long a phase may take: thousands of steps are simulated. Of an agent that has died the end is seen at once.
+const acting = 5 * time.Minute
+
 // wait returns when the broker has all events of the phase that runs.
 func (a *agent) wait(t *testing.T) phaseDone {
 	t.Helper()
 	select {
 	case d, ok := <-a.done:
-		if !ok || d.Waiting > 0 || d.Dropped > 0 {
+		if !ok || d.Waiting > 0 || d.Lost > 0 {
 			t.Fatalf("the agent failed: %+v", d)
 		}
 		t.Logf("phase %d: %d episodes, %d steps, return %.1f (sd %.1f)", d.Phase, d.Episodes, d.Steps, d.Mean, d.SD)
 		return d
-	case <-time.After(patience):
-		t.Fatalf("the agent did not finish its phase within %s", patience)
+	case <-time.After(acting):
+		t.Fatalf("the agent did not finish its phase within %s", acting)
 	}
 	return phaseDone{}
 }

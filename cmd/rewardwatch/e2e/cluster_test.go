@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rewardwatch/rewardwatch/detectors/bank"
+	"github.com/rewardwatch/rewardwatch/detectors/metrics"
 )
 
 // cluster prepares some instances in one group, which share a ledger on PostgreSQL.
@@ -44,12 +44,12 @@ func (s setting) joinedAndLeft(t *testing.T) {
 	d.stop(t)
 }
 
-// owner gives the instance that judges a policy.
+// owner returns the instance that judges a policy.
 func (d *disturbed) owner(t *testing.T, policy string) (owner *service) {
 	t.Helper()
 	eventually(t, "an instance judges "+policy, func() error {
 		for _, s := range d.instances {
-			if _, err := s.samples(bank.MetricUnits, map[string]string{"policy": policy}); err == nil {
+			if _, err := s.samples(metrics.MetricUnits, map[string]string{"policy": policy}); err == nil {
 				owner = s
 				return nil
 			}
@@ -59,7 +59,7 @@ func (d *disturbed) owner(t *testing.T, policy string) (owner *service) {
 	return owner
 }
 
-// others gives all instances but one.
+// others returns all instances but one.
 func (d *disturbed) others(than *service) (others instances) {
 	for _, s := range d.instances {
 		if s != than {

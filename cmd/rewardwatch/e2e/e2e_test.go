@@ -10,12 +10,13 @@ import (
 	"testing"
 
 	"github.com/rewardwatch/rewardwatch/alerts"
-	"github.com/rewardwatch/rewardwatch/detectors/bank"
+	"github.com/rewardwatch/rewardwatch/detectors/finding"
+	"github.com/rewardwatch/rewardwatch/detectors/metrics"
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// TestRealServers shares one broker among the tests of the service; each has a topic of its own.
-func TestRealServers(t *testing.T) {
+// TestE2EServers shares one broker among the tests of the service; each has a topic of its own.
+func TestE2EServers(t *testing.T) {
 	s := setting{broker: startBroker(t, ""), binary: build(t)}
 	t.Run("lander with pushed alerts", s.landerPushesAlerts)
 	t.Run("cart-pole with alerting rules", s.cartPoleAlertsByRules)
@@ -26,20 +27,16 @@ func TestRealServers(t *testing.T) {
 	t.Run("lake is missed", s.lakeIsMissed)
 	t.Run("killed at random moments", s.killed)
 	t.Run("instances join and leave", s.joinedAndLeft)
+	t.Run("committed transactions are judged", s.readCommitted)
+	t.Run("decompression bombs", s.bombed)
+	t.Run("compacted topic is refused", s.compactedRefused)
+	t.Run("Python is read", s.pythonIsRead)
 }
 
 // setting is what the tests share.
 type setting struct {
 	broker *broker
 	binary string
-}
-
-// TestPythonEmitter runs the emitter's own tests.
-func TestPythonEmitter(t *testing.T) {
-	out, err := pythonCommand(t, "ingest/emitters/python", "-m", "unittest", "discover", "-s", "tests").CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
 }
 
 // landerPushesAlerts: gravity grows, and nothing in the telemetry says so. The service pushes to Alertmanager itself.
@@ -164,8 +161,8 @@ func (s setting) restarted(t *testing.T, f fleet) {
 // judged returns when the service has judged so many units.
 func (w *watched) judged(t *testing.T, units int) {
 	t.Helper()
-	eventually(t, fmt.Sprintf("%d units are judged", units), func() error {
-		return atLeast(float64(units))(w.service.largest(bank.MetricUnits, w.labels()))
+	reaches(t, fmt.Sprintf("%d units are judged", units), float64(units), func() (float64, error) {
+		return w.service.largest(metrics.MetricUnits, w.labels())
 	})
 }
 
@@ -210,9 +207,11 @@ func (s setting) watch(t *testing.T, f fleet, alerts *alertmanager, push bool) *
 func (w *watched) phase(t *testing.T) {
 	t.Helper()
 	w.episodes += w.agent.wait(t).Episodes
-	eventually(t, "the service has judged every episode", func() error {
-		return exactly(float64(w.episodes))(w.service.largest(bank.MetricUnits, w.labels()))
-	})
+	judged := func() (float64, error) { return w.service.largest(metrics.MetricUnits, w.labels()) }
+	reaches(t, "the service has judged every episode", float64(w.episodes), judged)
+	if err := exactly(float64(w.episodes))(judged()); err != nil {
+		t.Fatalf("episodes that are judged: %v", err)
+	}
 	eventually(t, "the service has caught up", func() error {
 		return exactly(0)(w.service.largest(ingest.MetricLagRecords, nil))
 	})
@@ -230,7 +229,7 @@ func (w *watched) labels(more ...string) map[string]string {
 // healthy checks that the returns are judged and nothing is said of them.
 func (w *watched) healthy(t *testing.T) {
 	t.Helper()
-	if err := w.states(bank.OK); err != nil {
+	if err := w.states(finding.OK); err != nil {
 		t.Fatal(err)
 	}
 	incidents, err := w.service.incidents()
@@ -241,16 +240,16 @@ func (w *watched) healthy(t *testing.T) {
 	if err != nil || len(deliveries) > 0 {
 		t.Fatalf("webhooks %+v came before anything has changed: %v", deliveries, err)
 	}
-	eventually(t, "Prometheus sees it healthy", func() error { return w.query(w.stateQuery(), float64(bank.OK)) })
+	eventually(t, "Prometheus sees it healthy", func() error { return w.query(w.stateQuery(), float64(finding.OK)) })
 }
 
 // states checks the state of the returns in /metrics.
-func (w *watched) states(want bank.State) error {
-	return exactly(float64(want))(w.service.largest(bank.MetricStreamState, w.labels("signal", "return")))
+func (w *watched) states(want finding.State) error {
+	return exactly(float64(want))(w.service.largest(metrics.MetricStreamState, w.labels("signal", "return")))
 }
 
 func (w *watched) stateQuery() string {
-	return fmt.Sprintf("%s{policy=%q,env=%q,signal=%q}", bank.MetricStreamState, w.fleet.policy, w.fleet.env, "return")
+	return fmt.Sprintf("%s{policy=%q,env=%q,signal=%q}", metrics.MetricStreamState, w.fleet.policy, w.fleet.env, "return")
 }
 
 func (w *watched) query(query string, want float64) error {
@@ -260,14 +259,14 @@ func (w *watched) query(query string, want float64) error {
 // drifted checks that metrics and Prometheus show the alarm, and gives its incident.
 func (w *watched) drifted(t *testing.T) incident {
 	t.Helper()
-	if err := w.states(bank.Drift); err != nil {
+	if err := w.states(finding.Drift); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "Prometheus sees the drift", func() error { return w.query(w.stateQuery(), float64(bank.Drift)) })
+	eventually(t, "Prometheus sees the drift", func() error { return w.query(w.stateQuery(), float64(finding.Drift)) })
 	return w.incident(t, "open")
 }
 
-// incident gives the one incident there is, which must be in a state.
+// incident returns the one incident there is, which must be in a state.
 func (w *watched) incident(t *testing.T, state string) incident {
 	t.Helper()
 	all, err := w.service.incidents()
@@ -320,7 +319,7 @@ func (w *watched) recovered(t *testing.T) {
 	i := w.incident(t, "closed")
 	w.sameAsReplay(t, i)
 	w.orderedOnce(t, i)
-	if err := w.states(bank.OK); err != nil {
+	if err := w.states(finding.OK); err != nil {
 		t.Fatal(err)
 	}
 	for _, metric := range []string{alerts.MetricIncidentsOpened, alerts.MetricIncidentsClosed} {
@@ -328,7 +327,7 @@ func (w *watched) recovered(t *testing.T) {
 			t.Errorf("%s: %v", metric, err)
 		}
 	}
-	eventually(t, "Prometheus sees it recovered", func() error { return w.query(w.stateQuery(), float64(bank.OK)) })
+	eventually(t, "Prometheus sees it recovered", func() error { return w.query(w.stateQuery(), float64(finding.OK)) })
 	eventually(t, "Alertmanager has resolved the alert", func() error {
 		firing, err := w.alerts.firing("RewardDrift", w.fleet.policy)
 		if err == nil && len(firing) > 0 {

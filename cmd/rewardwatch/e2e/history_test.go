@@ -17,8 +17,8 @@ import (
 	"time"
 
 	"github.com/rewardwatch/rewardwatch/alerts"
-	"github.com/rewardwatch/rewardwatch/detectors/bank"
-	"github.com/rewardwatch/rewardwatch/retrain"
+	"github.com/rewardwatch/rewardwatch/detectors/metrics"
+	"github.com/rewardwatch/rewardwatch/retrain/ledger"
 )
 
 // disturbed is the service under load, in one instance or several, to which things happen.
@@ -108,8 +108,8 @@ func replaceIn(t *testing.T, path, old, replacement string) {
 func (d *disturbed) judged(t *testing.T, units int) {
 	t.Helper()
 	for _, p := range d.load.policies {
-		eventually(t, fmt.Sprintf("%d units of %s are judged", units, p.name), func() error {
-			return atLeast(float64(units))(d.instances.largest(bank.MetricUnits, map[string]string{"policy": p.name}))
+		reaches(t, fmt.Sprintf("%d units of %s are judged", units, p.name), float64(units), func() (float64, error) {
+			return d.instances.largest(metrics.MetricUnits, map[string]string{"policy": p.name})
 		})
 	}
 }
@@ -150,11 +150,11 @@ func (d *disturbed) sameAsOracle(t *testing.T, of instances, partitions int) {
 	for _, p := range d.load.policies {
 		labels := map[string]string{"policy": p.name}
 		eventually(t, "every unit of "+p.name+" is judged", func() error {
-			return exactly(float64(p.ended))(of.only(bank.MetricUnits, labels))
+			return exactly(float64(p.ended))(of.only(metrics.MetricUnits, labels))
 		})
 		for metric, want := range map[string]float64{
-			bank.MetricRewardObservations: p.total.rewards, bank.MetricRewardPositive: p.total.positive,
-			bank.MetricRewardNegative: p.total.negative,
+			metrics.MetricRewardObservations: p.total.rewards, metrics.MetricRewardPositive: p.total.positive,
+			metrics.MetricRewardNegative: p.total.negative,
 		} {
 			if err := exactly(want)(of.only(metric, labels)); err != nil {
 				t.Errorf("%s of %s: %v", metric, p.name, err)
@@ -182,7 +182,7 @@ func (d *disturbed) sameAsUndisturbed(t *testing.T) {
 	other.stop(t)
 }
 
-// sameText gives an error with the surroundings of the first difference.
+// sameText returns an error with the surroundings of the first difference.
 func sameText(a, b []byte) error {
 	if bytes.Equal(a, b) {
 		return nil
@@ -290,7 +290,7 @@ func (d *disturbed) orderedAll(t *testing.T, requests map[string]string) {
 			}
 			why = append(why, reasons[i.ID]...)
 		}
-		if slices.Contains(why, string(retrain.OpenRequest)) {
+		if slices.Contains(why, string(ledger.OpenRequest)) {
 			continue
 		}
 		t.Errorf("incident %s has no request: it was decided %v", i.ID, why)

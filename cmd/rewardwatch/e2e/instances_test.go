@@ -16,7 +16,7 @@ import (
 // instances are the instances of one consumer group, or the only one.
 type instances []*service
 
-// samples gives the values of the series of a metric that carry the labels, of all instances that have some.
+// samples returns the values of the series of a metric that carry the labels, of all instances that have some.
 func (all instances) samples(name string, labels map[string]string) (values []float64, err error) {
 	for _, s := range all {
 		of, missing := s.samples(name, labels)
@@ -28,7 +28,7 @@ func (all instances) samples(name string, labels map[string]string) (values []fl
 	return values, err
 }
 
-// largest gives the largest value of the series of a metric that carry the labels.
+// largest returns the largest value of the series of a metric that carry the labels.
 func (all instances) largest(name string, labels map[string]string) (float64, error) {
 	values, err := all.samples(name, labels)
 	if err != nil {
@@ -37,7 +37,7 @@ func (all instances) largest(name string, labels map[string]string) (float64, er
 	return slices.Max(values), nil
 }
 
-// only gives the value of the one series of a metric that carries the labels.
+// only returns the value of the one series of a metric that carries the labels.
 func (all instances) only(name string, labels map[string]string) (float64, error) {
 	values, err := all.samples(name, labels)
 	if err == nil && len(values) != 1 {
@@ -71,7 +71,7 @@ func (all instances) caughtUp(partitions int) error {
 	return err
 }
 
-// streams gives what all show of their streams, one a line, sorted.
+// streams returns what all show of their streams, one a line, sorted.
 func (all instances) streams() ([]byte, error) {
 	var lines [][]byte
 	for _, s := range all {
@@ -89,7 +89,7 @@ func (all instances) streams() ([]byte, error) {
 	return bytes.Join(lines, []byte("\n")), nil
 }
 
-// incidents gives those of all.
+// incidents returns those of all.
 func (all instances) incidents() ([]incident, error) {
 	var list []incident
 	for _, s := range all {

@@ -48,7 +48,7 @@ func (l *life) look() {
 	}
 }
 
-// end gives what was seen last.
+// end returns what was seen last.
 func (l *life) end() (late float64) {
 	close(l.over)
 	l.looking.Wait()

@@ -134,7 +134,7 @@ func verify(verifier *standardwebhooks.Webhook, req *http.Request) (delivery, er
 	return d, nil
 }
 
-// received gives the webhooks so far, and how many deliveries were repeats of one of them.
+// received returns the webhooks so far, and how many deliveries were repeats of one of them.
 func (r *receiver) received() (all []delivery, repeats int, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -17,8 +17,9 @@ import (
 	"github.com/parquet-go/parquet-go"
 
 	"github.com/rewardwatch/rewardwatch/alerts"
-	"github.com/rewardwatch/rewardwatch/detectors/bank"
+	"github.com/rewardwatch/rewardwatch/detectors/finding"
 	"github.com/rewardwatch/rewardwatch/retrain"
+	"github.com/rewardwatch/rewardwatch/retrain/ledger"
 )
 
 // lakeRecipes are the recipes of a policy on the frozen lake. What stuck trains has unlearnt everything.
@@ -57,7 +58,7 @@ func (s setting) lake(t *testing.T, recipe string, more ...phase) *lakeRun {
 	dir := t.TempDir()
 	r := &lakeRun{policyFile: filepath.Join(dir, "policy.json"), tokenFile: filepath.Join(dir, "token")}
 	recipes := filepath.Join(dir, "recipes")
-	write(t, r.tokenFile, "a secret of the tests\n")
+	write(t, r.tokenFile, "a secret of the tests, which nobody guesses\n")
 	for name, text := range lakeRecipes {
 		write(t, filepath.Join(recipes, name), text)
 	}
@@ -187,29 +188,29 @@ func (r *lakeRun) run(t *testing.T, args ...string) string {
 	return string(out)
 }
 
-// request gives the only request of a kind.
-func (r *lakeRun) request(kind retrain.Kind) (retrain.Request, error) {
-	var ledger struct {
-		Requests []retrain.Request `json:"retrain_requests"`
+// request returns the only request of a kind.
+func (r *lakeRun) request(kind ledger.Kind) (ledger.Request, error) {
+	var kept struct {
+		Requests []ledger.Request `json:"retrain_requests"`
 	}
-	if err := getJSON("http://"+r.service.address+"/api/v1/retrain-requests", &ledger); err != nil {
-		return retrain.Request{}, err
+	if err := getJSON("http://"+r.service.address+"/api/v1/retrain-requests", &kept); err != nil {
+		return ledger.Request{}, err
 	}
-	found := slices.DeleteFunc(ledger.Requests, func(q retrain.Request) bool { return q.Kind != kind })
+	found := slices.DeleteFunc(kept.Requests, func(q ledger.Request) bool { return q.Kind != kind })
 	if len(found) != 1 {
-		return retrain.Request{}, fmt.Errorf("there are %d requests of the kind %s", len(found), kind)
+		return ledger.Request{}, fmt.Errorf("there are %d requests of the kind %s", len(found), kind)
 	}
 	return found[0], nil
 }
 
 // becomes returns when the retraining is in a state.
-func (r *lakeRun) becomes(t *testing.T, want retrain.State) retrain.Request {
+func (r *lakeRun) becomes(t *testing.T, want ledger.State) ledger.Request {
 	t.Helper()
-	return r.ofKind(t, retrain.KindRetrain, want)
+	return r.ofKind(t, ledger.KindRetrain, want)
 }
 
 // ofKind returns when the request of a kind is in a state.
-func (r *lakeRun) ofKind(t *testing.T, kind retrain.Kind, want retrain.State) (q retrain.Request) {
+func (r *lakeRun) ofKind(t *testing.T, kind ledger.Kind, want ledger.State) (q ledger.Request) {
 	t.Helper()
 	eventually(t, "the "+string(kind)+" is "+string(want), func() (err error) {
 		if q, err = r.request(kind); err == nil && q.State != want {
@@ -221,10 +222,10 @@ func (r *lakeRun) ofKind(t *testing.T, kind retrain.Kind, want retrain.State) (q
 }
 
 // drift has the lake move, and gives the request that waits for its approval.
-func (r *lakeRun) drift(t *testing.T) retrain.Request {
+func (r *lakeRun) drift(t *testing.T) ledger.Request {
 	t.Helper()
 	r.phase(t)
-	if err := r.states(bank.OK); err != nil {
+	if err := r.states(finding.OK); err != nil {
 		t.Fatal(err)
 	}
 	r.agent.proceed(t)
@@ -233,8 +234,8 @@ func (r *lakeRun) drift(t *testing.T) retrain.Request {
 	if incident.Cause != string(alerts.CauseEnvironment) {
 		t.Errorf("the cause is %s, where the version of the environment changed", incident.Cause)
 	}
-	q := r.becomes(t, retrain.StateAwaitingApproval)
-	if q.Origin != incident.ID || q.OriginKind != retrain.OriginIncident {
+	q := r.becomes(t, ledger.StateAwaitingApproval)
+	if q.Origin != incident.ID || q.OriginKind != ledger.OriginIncident {
 		t.Errorf("the request is of %s %s, and the incident is %s", q.OriginKind, q.Origin, incident.ID)
 	}
 	if got, _, err := r.trainer.received(); err != nil || len(got) > 0 {
@@ -259,33 +260,33 @@ func (s setting) lakeIsRetrained(t *testing.T) {
 	r := s.lake(t, "lake")
 	id := r.drift(t).ID
 	r.approve(t, id)
-	if q, want := r.becomes(t, retrain.StateVerifying), "after-"+id; q.NewVersion != want {
+	if q, want := r.becomes(t, ledger.StateVerifying), "after-"+id; q.NewVersion != want {
 		t.Errorf("the new version is %q, not %q", q.NewVersion, want)
 	}
 	r.exported(t, id)
 	r.agent.proceed(t)
 	r.phase(t)
-	q := r.becomes(t, retrain.StateMet)
+	q := r.becomes(t, ledger.StateMet)
 	t.Logf("%s: %s", q.State, q.Reason)
 	var history struct {
-		History []retrain.StateChange `json:"history"`
+		History []ledger.StateChange `json:"history"`
 	}
 	if err := getJSON("http://"+r.service.address+"/api/v1/retrain-requests/"+id+"/history", &history); err != nil {
 		t.Fatal(err)
 	}
-	var states []retrain.State
+	var states []ledger.State
 	for _, c := range history.History {
-		if c.State != retrain.StateDelivered { // which it never is where the job tells that it has begun before the webhook is answered
+		if c.State != ledger.StateDelivered { // which it never is where the job tells that it has begun before the webhook is answered
 			states = append(states, c.State)
 		}
 	}
-	want := []retrain.State{
-		retrain.StateAwaitingApproval, retrain.StateOpen, retrain.StateRunning, retrain.StateVerifying, retrain.StateMet,
+	want := []ledger.State{
+		ledger.StateAwaitingApproval, ledger.StateOpen, ledger.StateRunning, ledger.StateVerifying, ledger.StateMet,
 	}
 	if !slices.Equal(states, want) || history.History[1].By != "ann" {
 		t.Errorf("the history is %+v", history.History)
 	}
-	eventually(t, "the new version is the baseline", func() error { return r.states(bank.OK) })
+	eventually(t, "the new version is the baseline", func() error { return r.states(finding.OK) })
 	r.service.stop(t)
 }
 
@@ -296,11 +297,11 @@ func (s setting) lakeIsMissed(t *testing.T) {
 	r.silent = true
 	id := r.drift(t).ID
 	r.approve(t, id)
-	r.becomes(t, retrain.StateDelivered)
+	r.becomes(t, ledger.StateDelivered)
 	r.trainer.working.Wait()
 	r.agent.proceed(t)
 	r.phase(t)
-	q := r.becomes(t, retrain.StateMissed)
+	q := r.becomes(t, ledger.StateMissed)
 	t.Logf("%s: %s", q.State, q.Reason)
 	if want := "after-" + id; q.NewVersion != want {
 		t.Errorf("the new version is %q, not %q", q.NewVersion, want)
@@ -309,7 +310,7 @@ func (s setting) lakeIsMissed(t *testing.T) {
 	if err := exactly(1)(r.service.largest(retrain.MetricBreakerOpen, map[string]string{"policy": r.fleet.policy})); err != nil {
 		t.Errorf("the breaker: %v", err)
 	}
-	back := r.ofKind(t, retrain.KindRollback, retrain.StateMet)
+	back := r.ofKind(t, ledger.KindRollback, ledger.StateMet)
 	t.Logf("%s: %s", back.Kind, back.Order)
 	if back.Origin != "rollback/"+id || back.Parent != id || back.Reason != "version after-rr_first is live again" {
 		t.Errorf("the rollback is %+v", back)
@@ -336,7 +337,7 @@ func (s setting) lakeIsMissed(t *testing.T) {
 	r.service.stop(t)
 }
 
-// version gives the policy_version of the newest unit.
+// version returns the policy_version of the newest unit.
 func (r *lakeRun) version(t *testing.T) string {
 	t.Helper()
 	var shown struct {

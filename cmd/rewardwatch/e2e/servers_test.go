@@ -3,10 +3,13 @@
 package e2e
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"net/url"
 	"os"
@@ -31,20 +34,29 @@ func absolute(path string) string {
 	return path
 }
 
-// freePorts gives ports that nothing listened on a moment ago.
+// freePorts returns ports that nothing listened on a moment ago. They are none that the system gives to outgoing
+// connections, which could take one before its server starts, or while that is down.
 func freePorts(t *testing.T, n int) []string {
 	t.Helper()
-	ports := make([]string, n)
-	for i := range ports {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
+	var ports []string
+	for tries := 0; len(ports) < n; tries++ {
+		port := strconv.Itoa(lowestPort + rand.IntN(portsBelow-lowestPort))
+		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", port))
+		switch {
+		case err == nil:
+			defer l.Close()
+			ports = append(ports, port)
+		case tries > 100*n:
 			t.Fatal(err)
 		}
-		defer l.Close()
-		ports[i] = strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
 	}
 	return ports
 }
+
+const (
+	lowestPort = 20_000
+	portsBelow = 32_768 // where Linux begins to take them for connections
+)
 
 // server is a server that is run by its script under deploy/local.
 type server struct {
@@ -138,18 +150,18 @@ func startPostgreSQL(t *testing.T) *postgresql {
 	return &postgresql{server: s, urlFile: filepath.Join(dir, "ledger.url")}
 }
 
-// admin gives a client of the broker, and what closes it.
+// admin returns a client of the broker, and what closes it.
 func (b *broker) admin() (*kafka.Client, func()) {
 	transport := &kafka.Transport{}
 	return &kafka.Client{Addr: kafka.TCP(b.address), Transport: transport}, transport.CloseIdleConnections
 }
 
-func (b *broker) createTopic(t *testing.T, name string, partitions int) {
+func (b *broker) createTopic(t *testing.T, name string, partitions int, settings ...kafka.ConfigEntry) {
 	t.Helper()
 	admin, done := b.admin()
 	defer done()
 	resp, err := admin.CreateTopics(t.Context(), &kafka.CreateTopicsRequest{
-		Topics: []kafka.TopicConfig{{Topic: name, NumPartitions: partitions, ReplicationFactor: 1}},
+		Topics: []kafka.TopicConfig{{Topic: name, NumPartitions: partitions, ReplicationFactor: 1, ConfigEntries: settings}},
 	})
 	if err == nil {
 		err = resp.Errors[name]
@@ -175,13 +187,13 @@ func (b *broker) bury(t *testing.T, group string) {
 		if err == nil {
 			err = resp.Error
 		}
-		if err != nil {
+		if err != nil && !errors.Is(err, kafka.UnknownMemberId) { // its session has just timed out
 			t.Fatalf("take %s out of group %s: %v", member.MemberID, group, err)
 		}
 	}
 }
 
-// record is one telemetry record of a topic.
+// record is one telemetry record of a topic, whose message may hold more of them.
 type record struct {
 	ts        int64
 	partition int
@@ -189,7 +201,7 @@ type record struct {
 	value     []byte
 }
 
-// read gives every record of a topic by partition, in offset order.
+// read returns every record of a topic by partition, in offset order.
 func (b *broker) read(t *testing.T, topic string, partitions int) [][]record {
 	t.Helper()
 	all := make([][]record, partitions)
@@ -224,13 +236,15 @@ func (b *broker) readPartition(ctx context.Context, topic string, partition int)
 		if err != nil {
 			return nil, err
 		}
-		var event struct {
-			TS int64 `json:"ts"`
+		for line := range bytes.SplitSeq(m.Value, []byte("\n")) {
+			var event struct {
+				TS int64 `json:"ts"`
+			}
+			if err := json.Unmarshal(line, &event); err != nil {
+				return nil, fmt.Errorf("offset %d: %w", m.Offset, err)
+			}
+			records = append(records, record{ts: event.TS, partition: partition, offset: m.Offset, value: line})
 		}
-		if err := json.Unmarshal(m.Value, &event); err != nil {
-			return nil, fmt.Errorf("offset %d: %w", m.Offset, err)
-		}
-		records = append(records, record{ts: event.TS, partition: partition, offset: m.Offset, value: m.Value})
 		if m.Offset == end-1 {
 			return records, nil
 		}
@@ -255,7 +269,7 @@ func startAlertmanager(t *testing.T) *alertmanager {
 	return a
 }
 
-// firing gives the labels of the alerts of that name that fire for a policy.
+// firing returns the labels of the alerts of that name that fire for a policy.
 func (a *alertmanager) firing(name, policy string) ([]map[string]string, error) {
 	query := url.Values{"filter": {"alertname=" + strconv.Quote(name), "policy=" + strconv.Quote(policy)}}
 	var alerts []struct {
@@ -276,14 +290,16 @@ type prometheus struct {
 	address string
 }
 
-// startPrometheus has it scrape a service every second, and evaluate the rules that the service's binary writes.
+// startPrometheus has it scrape a service every three seconds, and evaluate the rules that the service's binary writes every
+// second. A scrape may take as long as it is to the next: one that fails resolves every alert, and the next raises it anew.
 func startPrometheus(t *testing.T, s *service, alerts *alertmanager) *prometheus {
 	t.Helper()
 	dir, port := t.TempDir(), freePorts(t, 1)[0]
 	s.writeRules(t, dir)
 	config := filepath.Join(dir, "prometheus.yml")
 	rewrite(t, "deploy/prometheus/prometheus.yml", config,
-		"127.0.0.1:9464", s.address, "127.0.0.1:9093", alerts.address, ": 15s", ": 1s")
+		"127.0.0.1:9464", s.address, "127.0.0.1:9093", alerts.address,
+		"scrape_interval: 15s", "scrape_interval: 3s", "evaluation_interval: 15s", "evaluation_interval: 1s")
 	local(t, "prometheus.sh", filepath.Join(dir, "prometheus.log"),
 		"PROMETHEUS_DIR="+dir, "PROMETHEUS_PORT="+port, "PROMETHEUS_CONFIG="+config)
 	return &prometheus{address: "127.0.0.1:" + port}

@@ -118,7 +118,7 @@ func (s *service) ended() {
 	s.late += s.life.end()
 }
 
-// decisions gives what the service has said of retraining, by incident.
+// decisions returns what the service has said of retraining, by incident.
 func (s *service) decisions() (map[string][]string, error) {
 	text, err := os.ReadFile(s.log.Name())
 	if err != nil {
@@ -171,7 +171,7 @@ func (s *service) metrics() (map[string]*dto.MetricFamily, error) {
 	return parser.TextToMetricFamilies(bytes.NewReader(body))
 }
 
-// samples gives the values of the series of a metric that carry the labels, at least one.
+// samples returns the values of the series of a metric that carry the labels, at least one.
 func (s *service) samples(name string, labels map[string]string) ([]float64, error) {
 	families, err := s.metrics()
 	if err != nil {
@@ -202,7 +202,7 @@ func carries(m *dto.Metric, labels map[string]string) bool {
 	return found == len(labels)
 }
 
-// largest gives the largest value of the series of a metric that carry the labels.
+// largest returns the largest value of the series of a metric that carry the labels.
 func (s *service) largest(name string, labels map[string]string) (float64, error) {
 	values, err := s.samples(name, labels)
 	if err != nil {
@@ -231,7 +231,7 @@ func (i incident) alarmIDs() []string {
 	return ids
 }
 
-// incidents gives those that are open or have closed of late.
+// incidents returns those that are open or have closed of late.
 func (s *service) incidents() ([]incident, error) {
 	var answer struct {
 		Incidents []incident        `json:"incidents"`

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"testing"
 	"time"
@@ -32,6 +33,33 @@ func eventually(t *testing.T, what string, check func() error) {
 		case <-tick.C:
 		case <-deadline.C:
 			t.Fatalf("%s: not within %s: %v", what, patience, err)
+		case <-t.Context().Done():
+			t.Fatalf("%s: %v", what, t.Context().Err())
+		}
+	}
+}
+
+// reaches asks until a value has grown up to another. Patience is for its next growth, so that a slow machine takes as long as it
+// takes.
+func reaches(t *testing.T, what string, want float64, value func() (float64, error)) {
+	t.Helper()
+	best, left := math.Inf(-1), time.NewTimer(patience)
+	defer left.Stop()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		now, err := value()
+		if err == nil && now >= want {
+			return
+		}
+		if err == nil && now > best {
+			best = now
+			left.Reset(patience)
+		}
+		select {
+		case <-tick.C:
+		case <-left.C:
+			t.Fatalf("%s: no more than %g for %s: %v", what, best, patience, err)
 		case <-t.Context().Done():
 			t.Fatalf("%s: %v", what, t.Context().Err())
 		}

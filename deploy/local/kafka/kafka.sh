@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# A real Apache Kafka broker on loopback, from Maven Central, on Java 17 or newer.
+# Runs a real Apache Kafka broker on loopback, from Maven Central, on Java 17 or newer.
 #
 #   kafka.sh fetch              download the jars (done once)
-#   kafka.sh start              fetch, start in the background, return when it serves; harmless when it runs
+#   kafka.sh start              fetch, start in the background, return when it is ready; no effect if it runs
 #   kafka.sh topic NAME [N]     create a topic with N partitions (default 1) unless it exists
 #   kafka.sh stop               stop it; the data stays
 #
@@ -27,7 +27,7 @@ dir=$(cd "$dir" && pwd)
 java=("${JAVA_HOME:+$JAVA_HOME/bin/}java" -Xms128m -Xmx512m -XX:+UseSerialGC -Djava.awt.headless=true
   "-Dlog4j2.configurationFile=$here/log4j2.xml" -cp "$lib/*")
 
-# The jars are complete when the stamp of this very pom stands beside them; a download that broke off is begun again.
+# The jars are complete once the stamp of this pom.xml is beside them, so that an interrupted download is repeated.
 fetch() {
   local stamp
   stamp=$(sha256sum <"$here/pom.xml" | cut -c1-16)
@@ -42,7 +42,7 @@ fetch() {
   exec 8>&-
 }
 
-# Any 16 bytes in base64 will do for the id of a cluster of one.
+# Any 16 bytes in base64 can be the id of a cluster with one broker.
 format() {
   sed -e "s#@DATA@#$dir/data#; s#@PORT@#$port#g; s#@ADVERTISED@#$advertised#; s#@CONTROLLER_PORT@#$controller_port#g" \
     "$here/server.properties" >"$dir/server.properties"
@@ -50,7 +50,7 @@ format() {
     "${java[@]}" -Dlog.level=WARN kafka.tools.StorageTool format --standalone -t cmV3YXJkd2F0Y2gtbG9jYQ -c "$dir/server.properties"
 }
 
-# The port accepts before the broker is registered: only with both do clients get answers.
+# The port accepts connections before the broker is registered; clients need both to get answers.
 ready() { grep -q 'Kafka Server started' "$dir/kafka.log" && listening "$port"; }
 
 start() {

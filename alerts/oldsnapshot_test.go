@@ -1,0 +1,89 @@
+package alerts
+
+import (
+	"math"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rewardwatch/rewardwatch/detectors/baseline"
+	"github.com/rewardwatch/rewardwatch/detectors/fault"
+	"github.com/rewardwatch/rewardwatch/detectors/finding"
+	"github.com/rewardwatch/rewardwatch/ingest"
+	"github.com/rewardwatch/rewardwatch/ingest/ingesttest"
+)
+
+// storedCourse is what the trackers of the stored snapshots have seen: two groups with closed, open and muted incidents, and
+// faults that have ended and that last.
+func storedCourse() *Tracker {
+	rich := driftAfter("reward", 300, "policy")
+	rich.OnsetFrom, rich.OnsetTo = unit(280, 1), unit(295, 2)
+	rich.OnsetOffsets = []ingest.Range{{Partition: 3, First: 5, Last: 9}}
+	rich.Histogram = &finding.Histogram{Low: -1, High: 2.5, Baseline: []int{4, 6}, Current: []int{7, 3}}
+	rich.Shifts = shifts(50, everything(map[string]float64{"observation.x": 1}))
+	rich.Return = &finding.Decomposition{Change: -2, PerStep: -1.5, Length: -.25, ActionMix: math.NaN(), Rest: -.25}
+	rich.Promise = finding.Promise{
+		N: 10_000, ARL0: 9500, Low: 8000, High: 12_000, Allowance: 1.1, Overlap: 1.3, Confidence: finding.ConfidenceReduced,
+		Weakest: "reward/location", Caveats: []string{baseline.CaveatWeek},
+	}
+	rich.Baseline.Offsets = []ingest.Range{{Partition: 1, First: 0, Last: 4999}}
+	rich.Baseline.Config, rich.Effect.AtLeast, rich.Effect.Wasserstein = "c9", .125, 3
+	b := NewTracker()
+	applied(b, drift("return", 100), drift("reward", 105), faulty("reward", fault.NonFinite, 110),
+		goes("reward", finding.TelemetryFault, finding.OK, 140), goes("return", finding.Drift, finding.OK, 150), quiet(171), rich)
+	b.Mute(b.Incidents()[1].ID, Decision{
+		Kind: Muted, By: "ann", Why: "known", At: time.Unix(1_800_000_400, 5).UTC(), Until: time.Unix(1_800_009_000, 0).UTC(),
+	})
+	applied(b, faulty("observation.x", fault.Constant, 310))
+	second := better("return", 120)
+	second.Group, second.Provisional = ingest.NewGroup("ranker"), true
+	applied(b, second)
+	return b
+}
+
+// What a build of format 5 has saved is read as it was.
+func TestSnapshotOfFormat5IsRead(t *testing.T) {
+	parts := ingest.Parts{}
+	for _, name := range []string{"book/0", "book/1"} {
+		part, err := os.ReadFile(filepath.Join("testdata", "snapshots", "5", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		parts[name] = part
+	}
+	got, want := NewTracker(), storedCourse()
+	if err := got.Resume(parts); err != nil {
+		t.Fatal(err)
+	}
+	after := []finding.Finding{goes("reward", finding.Drift, finding.OK, 400), quiet(430), goes("observation.x", finding.TelemetryFault, finding.OK, 440)}
+	changed := told(applied(got, after...))
+	if wanted := told(applied(want, after...)); !reflect.DeepEqual(changed, wanted) {
+		t.Errorf("it goes on with\n%q\nwant\n%q", changed, wanted)
+	}
+	for i := range want.order {
+		// sentences stay as they were written
+		written := strings.NewReplacer("over 50 episodes", "over 50 units", "since episode", "since unit").Replace(ingesttest.Text(want.order[i]))
+		if g, w := ingesttest.Text(got.order[i]), written; g != w {
+			t.Errorf("group %d is\n%s\nwant\n%s", i, g, w)
+		}
+	}
+}
+
+func TestWireFormOfAGroupKeepsEveryField(t *testing.T) {
+	g := &groupTracker{}
+	ingesttest.Fill(g)
+	part, err := groupFormat.Encode(g.wire())
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := resumeGroup(part)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := ingesttest.Text(got), ingesttest.Text(g); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}

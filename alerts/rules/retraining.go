@@ -1,0 +1,91 @@
+package rules
+
+import (
+	"fmt"
+
+	"github.com/rewardwatch/rewardwatch/alerts"
+)
+
+// ofState returns a test series of the requests in a state. All instances that share a ledger export the same.
+func ofState(metric, state, values string) inputSeries {
+	return ofInstance(metric, fmt.Sprintf("policy=%q,state=%q", "checkout", state), values)
+}
+
+// ledgerSuspended alerts on a ledger that does not work, so that nothing is retrained. It tolerates a restart of
+// PostgreSQL.
+func ledgerSuspended(suspended string) rule {
+	const (
+		summary     = "the ledger of retrain requests is out of use"
+		description = "No retraining is ordered, delivered or approved until the ledger works again; judging and paging go on. `/-/ready` of the " +
+			"instance says why."
+	)
+	return rule{
+		alert: "LedgerSuspended", severity: alerts.Critical, wait: "2m", dashboard: alerts.RetrainingDashboard,
+		expr:    fmt.Sprintf("max by (job, instance) (%s) > 0", suspended),
+		summary: summary, description: description,
+		tests: []ruleTest{
+			{
+				name: "a damaged file", at: "10m", series: []inputSeries{ofInstance(suspended, "", "0+0x5 1+0x30")},
+				fires: []expectedAlert{fires(summary, description, "job", "rewardwatch", "instance", "a")},
+			},
+			{name: "a restart of PostgreSQL", at: "7m", series: []inputSeries{ofInstance(suspended, "", "0+0x5 1 0+0x30")}},
+			{name: "back again", at: "30m", series: []inputSeries{ofInstance(suspended, "", "0+0x5 1+0x10 0+0x30")}},
+		},
+	}
+}
+
+// retrainNoImprovement alerts on retrainings that did not help. If the ledger was out of use an hour ago, its series
+// are missing there, which is no evidence.
+func retrainNoImprovement(requests, suspended string) rule {
+	const (
+		summary     = "a retraining of checkout did not help"
+		description = "The new version does not show what the contract expects, or its job has failed. `rewardwatch retrain list --policy checkout` " +
+			"says which request, and why."
+	)
+	first := fmt.Sprintf(`0 * max by (job, policy, state) (%s{state=~"missed|failed"})`, requests)
+	if suspended != "" {
+		first = fmt.Sprintf("(%s unless on (job) max by (job) (max_over_time(%s[70m])) > 0)", first, suspended)
+	}
+	tests := []ruleTest{
+		{
+			name: "missed", at: "2h", series: []inputSeries{ofState(requests, "missed", "1+0x100 2+0x100")},
+			fires: []expectedAlert{fires(summary, description, "job", "rewardwatch", "policy", "checkout", "state", "missed")},
+		},
+		{name: "missed long ago", at: "4h", series: []inputSeries{ofState(requests, "missed", "1+0x20 2+0x300")}},
+		{name: "met", at: "2h", series: []inputSeries{ofState(requests, "met", "1+0x100 2+0x100"), ofState(requests, "missed", "0+0x200")}},
+	}
+	if suspended != "" {
+		tests = append(tests, ruleTest{name: "missed before the ledger was out of use", at: "190m", series: []inputSeries{
+			ofState(requests, "missed", "1+0x99 _x60 1+0x100"), ofInstance(suspended, "", "0+0x99 1+0x59 0+0x100"),
+		}})
+	}
+	return rule{
+		alert: "RetrainNoImprovement", severity: alerts.Warning, dashboard: alerts.PolicyDashboard,
+		expr:    fmt.Sprintf(`max by (job, policy, state) (%[1]s{state=~"missed|failed"}) > (max by (job, policy, state) (%[1]s{state=~"missed|failed"} offset 1h) or %[2]s)`, requests, first),
+		summary: "a retraining of {{ $labels.policy }} did not help",
+		description: "The new version does not show what the contract expects, or its job has failed. `rewardwatch retrain list --policy {{ $labels.policy }}` " +
+			"says which request, and why.",
+		tests: tests,
+	}
+}
+
+// retrainAwaitsApproval alerts on requests that wait for a decision: they expire without one.
+func retrainAwaitsApproval(requests string) rule {
+	const (
+		summary     = "a retraining of checkout waits for approval"
+		description = "It expires a day after it was opened. `rewardwatch retrain list --state awaiting_approval` shows what it is about."
+	)
+	return rule{
+		alert: "RetrainAwaitsApproval", severity: alerts.Info, wait: "4h", dashboard: alerts.RetrainingDashboard,
+		expr:        fmt.Sprintf(`max by (job, policy) (%s{state="awaiting_approval"}) > 0`, requests),
+		summary:     "a retraining of {{ $labels.policy }} waits for approval",
+		description: description,
+		tests: []ruleTest{
+			{
+				name: "since the morning", at: "5h", series: []inputSeries{ofState(requests, "awaiting_approval", "0+0x9 1+0x500")},
+				fires: []expectedAlert{fires(summary, description, "job", "rewardwatch", "policy", "checkout")},
+			},
+			{name: "approved within the hour", at: "5h", series: []inputSeries{ofState(requests, "awaiting_approval", "0+0x9 1+0x50 0+0x500")}},
+		},
+	}
+}

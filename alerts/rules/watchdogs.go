@@ -1,0 +1,214 @@
+package rules
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/rewardwatch/rewardwatch/alerts"
+	"github.com/rewardwatch/rewardwatch/ingest"
+)
+
+func partitionsUnassigned() rule {
+	const (
+		summary     = "partitions are read by nobody"
+		description = "2 partitions of agents are assigned to no instance: what is in them is not judged."
+	)
+	kind := func(kind string) string { return fmt.Sprintf("%s{kind=%q}", ingest.MetricPartitions, kind) }
+	of := func(topic, kind string) string { return fmt.Sprintf("topic=%q,kind=%q", topic, kind) }
+	return rule{
+		alert: "PartitionsUnassigned", severity: alerts.Critical, wait: "5m",
+		expr:        fmt.Sprintf("max by (job, topic) (%s) - sum by (job, topic) (%s) > 0", kind("existing"), kind("assigned")),
+		summary:     summary,
+		description: "{{ $value }} partitions of {{ $labels.topic }} are assigned to no instance: what is in them is not judged.",
+		tests: []ruleTest{
+			{
+				name: "two instances with ten of twelve", at: "10m",
+				series: []inputSeries{
+					ofInstance(ingest.MetricPartitions, of("agents", "existing"), "12+0x20"),
+					ofInstance(ingest.MetricPartitions, of("agents", "assigned"), "6+0x20"),
+					ofJob(ingest.MetricPartitions, `instance="b",`+of("agents", "assigned"), "4+0x20"),
+					ofInstance(ingest.MetricPartitions, of("units", "existing"), "6+0x20"),
+					ofInstance(ingest.MetricPartitions, of("units", "assigned"), "6+0x20"),
+				},
+				fires: []expectedAlert{fires(summary, description, "job", "rewardwatch", "topic", "agents")},
+			},
+			{
+				name: "a rebalance", at: "10m",
+				series: []inputSeries{
+					ofInstance(ingest.MetricPartitions, of("agents", "existing"), "12+0x20"),
+					ofInstance(ingest.MetricPartitions, of("agents", "assigned"), "12+0x6 0 0 12+0x20"),
+				},
+			},
+		},
+	}
+}
+
+func partitionStalled() rule {
+	const (
+		summary     = "a partition does not get on"
+		description = "Connections were cut 3 times within half an hour because a partition of agents with unread records stood still; the log says which."
+	)
+	stalled := func(topic string) string { return fmt.Sprintf("topic=%q,reason=\"stalled\"", topic) }
+	return rule{
+		alert: "PartitionStalled", severity: alerts.Warning,
+		expr:        fmt.Sprintf("sum by (job, instance, topic) (increase(%s{reason=\"stalled\"}[30m])) > 1", ingest.MetricReconnects),
+		summary:     summary,
+		description: `Connections were cut {{ $value | printf "%.0f" }} times within half an hour because a partition of {{ $labels.topic }} with unread records stood still; the log says which.`,
+		tests: []ruleTest{
+			{
+				name: "again and again", at: "30m", series: []inputSeries{ofInstance(ingest.MetricReconnects, stalled("agents"), "0+0x10 3+0x30")},
+				fires: []expectedAlert{fires(summary, description, "job", "rewardwatch", "instance", "a", "topic", "agents")},
+			},
+			{name: "once in each topic", at: "30m", series: []inputSeries{
+				ofInstance(ingest.MetricReconnects, stalled("agents"), "0+0x10 1+0x30"),
+				ofInstance(ingest.MetricReconnects, stalled("units"), "0+0x10 1+0x30"),
+			}},
+		},
+	}
+}
+
+func lagNotFalling() rule {
+	const (
+		summary     = "Rewardwatch does not catch up"
+		description = "Partition 0 of agents is 30k records behind, and not less than half an hour ago: events come faster than they are judged."
+	)
+	return rule{
+		alert: "LagNotFalling", severity: alerts.Warning, wait: "15m",
+		expr: fmt.Sprintf("max by (job, topic, partition) (%s) > 10000 and max by (job, topic, partition) (%s) >= "+
+			"max by (job, topic, partition) (%s offset 30m)",
+			ingest.MetricLagRecords, ingest.MetricLagRecords, ingest.MetricLagRecords),
+		summary: summary,
+		description: "Partition {{ $labels.partition }} of {{ $labels.topic }} is {{ $value | humanize }} records behind, and not less than half an hour ago: " +
+			"events come faster than they are judged.",
+		tests: []ruleTest{
+			{
+				name: "it grows", at: "60m", series: []inputSeries{ofJob(ingest.MetricLagRecords, telemetry("0"), "0+500x60")},
+				fires: []expectedAlert{fires(summary, description, "job", "rewardwatch", "topic", "agents", "partition", "0")},
+			},
+			{name: "it falls", at: "60m", series: []inputSeries{ofJob(ingest.MetricLagRecords, telemetry("0"), "90000-500x60")}},
+			{name: "a few", at: "60m", series: []inputSeries{ofJob(ingest.MetricLagRecords, telemetry("0"), "0+100x60")}},
+		},
+	}
+}
+
+func retentionOvertaking() rule {
+	const (
+		summary     = "retention is about to delete records that were not read"
+		description = "At its present pace retention reaches the unread records of partition 0 of agents within an hour."
+	)
+	lag := func(values string) inputSeries { return ofJob(ingest.MetricLagRecords, telemetry("0"), values) }
+	room := func(values string) inputSeries { return ofJob(ingest.MetricHeadroom, telemetry("0"), values) }
+	return rule{
+		alert: "RetentionOvertaking", severity: alerts.Critical, wait: "5m",
+		expr: fmt.Sprintf("min by (job, topic, partition) (predict_linear(%s[15m], 3600)) < 0 and max by (job, topic, partition) (%s) > 10000",
+			ingest.MetricHeadroom, ingest.MetricLagRecords),
+		summary:     summary,
+		description: "At its present pace retention reaches the unread records of partition {{ $labels.partition }} of {{ $labels.topic }} within an hour.",
+		tests: []ruleTest{
+			{
+				name: "half an hour away", at: "30m", series: []inputSeries{lag("50000+0x60"), room("60000-1000x60")},
+				fires: []expectedAlert{fires(summary, description, "job", "rewardwatch", "topic", "agents", "partition", "0")},
+			},
+			{name: "far away", at: "30m", series: []inputSeries{lag("50000+0x60"), room("600000-1000x60")}},
+			{name: "a new topic that is read to its end", at: "30m", series: []inputSeries{lag("0+0x60"), room("60000-1000x60")}},
+		},
+	}
+}
+
+func clockJumped() rule {
+	const (
+		summary     = "the clock of a machine was set"
+		description = "Cooldowns, mutes and the order of episodes (or blocks) of several partitions go by the clock: they came early or late by as much as it was set."
+	)
+	return rule{
+		alert: "ClockJumped", severity: alerts.Warning,
+		expr:    fmt.Sprintf("max by (job, instance) (increase(%s[15m])) > 0", ingest.MetricClockJumps),
+		summary: summary, description: description,
+		tests: []ruleTest{
+			{
+				name: "set", at: "20m", series: []inputSeries{ofInstance(ingest.MetricClockJumps, `topic="agents"`, "0+0x14 1+0x10")},
+				fires: []expectedAlert{fires(summary, description, "job", "rewardwatch", "instance", "a")},
+			},
+			{name: "kept", at: "20m", series: []inputSeries{ofInstance(ingest.MetricClockJumps, `topic="agents"`, "1+0x30")}},
+		},
+	}
+}
+
+func memoryLimitPassed(memory, limit string) rule {
+	const (
+		summary     = "Rewardwatch needs more memory than it may take"
+		description = "It takes 1.25 times limits.memory although what can be evicted is: reading is slow. Too many groups have open incidents or " +
+			"faults, or are read at once, or the limit is too low for all else; docs/operating.md, Memory, says what takes how much."
+	)
+	return rule{
+		alert: "MemoryLimitPassed", severity: alerts.Warning, wait: "15m",
+		expr:        fmt.Sprintf("max by (job, instance) (%s / %s) > 1", memory, limit),
+		summary:     summary,
+		description: strings.Replace(description, "1.25", `{{ $value | printf "%.2f" }}`, 1),
+		tests: []ruleTest{
+			{
+				name: "passed", at: "30m", series: []inputSeries{ofInstance(memory, "", "500+0x40"), ofInstance(limit, "", "400+0x40")},
+				fires: []expectedAlert{fires(summary, description, "job", "rewardwatch", "instance", "a")},
+			},
+			{
+				name: "passed for a moment", at: "30m",
+				series: []inputSeries{ofInstance(memory, "", "300+0x20 500+0x5 300+0x20"), ofInstance(limit, "", "400+0x40")},
+			},
+			{name: "kept", at: "30m", series: []inputSeries{ofInstance(memory, "", "300+0x40"), ofInstance(limit, "", "400+0x40")}},
+		},
+	}
+}
+
+func policiesNotWatched(streamLimitHits, eventsIgnored string) rule {
+	const (
+		summary     = "Rewardwatch does not judge new policies or groups"
+		description = "limits.streams is reached, one policy has as many streams as are free, or 20,000 groups are known in a partition: what is new is not judged. " +
+			"`rewardwatch forget` frees what a policy takes that is not needed any more."
+	)
+	groupLimit := eventsIgnored + `{reason="group_limit"}`
+	return rule{
+		alert: "PoliciesNotWatched", severity: alerts.Warning,
+		// increase() also works if the limit was reached before the first scrape, because each refused unit counts.
+		expr: fmt.Sprintf("sum by (job, instance) (increase(%s[15m])) > 0 or sum by (job, instance) (increase(%s[15m])) > 0",
+			streamLimitHits, groupLimit),
+		summary: summary, description: description,
+		tests: []ruleTest{
+			{
+				name: "streams", at: "20m", series: []inputSeries{ofInstance(streamLimitHits, `reason="policy"`, "0+7x30"), ofInstance(eventsIgnored, `reason="group_limit"`, "0+0x30")},
+				fires: []expectedAlert{fires(summary, description, "job", "rewardwatch", "instance", "a")},
+			},
+			{
+				name: "groups", at: "20m", series: []inputSeries{ofInstance(streamLimitHits, `reason="limit"`, "0+0x30"), ofInstance(eventsIgnored, `reason="group_limit"`, "0+7x30")},
+				fires: []expectedAlert{fires(summary, description, "job", "rewardwatch", "instance", "a")},
+			},
+			{
+				name: "of the past, and other reasons", at: "40m", series: []inputSeries{
+					ofInstance(streamLimitHits, `reason="limit"`, "0+7x10 70+0x40"), ofInstance(eventsIgnored, `reason="unmatched"`, "0+7x40"),
+				},
+			},
+		},
+	}
+}
+
+func tokensThrottled(tokensRefused string) rule {
+	const (
+		summary     = "Clients of Rewardwatch keep showing wrong tokens"
+		description = "An address has shown ten wrong tokens, and its requests are refused with 429. Somebody guesses the token, or a client has an old one."
+	)
+	throttled := func(values string) inputSeries { return ofInstance(tokensRefused, `reason="throttled"`, values) }
+	return rule{
+		alert: "TokensThrottled", severity: alerts.Warning,
+		expr:    fmt.Sprintf(`sum by (job, instance) (increase(%s{reason="throttled"}[15m])) > 0`, tokensRefused),
+		summary: summary, description: description,
+		tests: []ruleTest{
+			{
+				name: "guesses", at: "20m", series: []inputSeries{throttled("0+0x14 60+60x10")},
+				fires: []expectedAlert{fires(summary, description, "job", "rewardwatch", "instance", "a")},
+			},
+			{
+				name: "a few wrong tokens, and guesses of the past", at: "40m",
+				series: []inputSeries{throttled("0+60x10 600+0x40"), ofInstance(tokensRefused, `reason="wrong"`, "0+1x40")},
+			},
+		},
+	}
+}

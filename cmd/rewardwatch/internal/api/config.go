@@ -1,0 +1,62 @@
+package api
+
+import (
+	"fmt"
+	"net"
+	"net/url"
+	"strconv"
+)
+
+// Config says where metrics, API and console are served.
+type Config struct {
+	Listen          string `yaml:"listen"`            // host:port; port 0 picks a free one
+	TokenFile       string `yaml:"token_file"`        // holds the bearer token for requests that change state; without one, programs on the same machine need none, and no other client can change anything
+	StatusTokenFile string `yaml:"status_token_file"` // holds a bearer token with which a job can report its progress, and do nothing else
+	ExternalURL     string `yaml:"external_url"`      // where people reach the service, as in https://rewardwatch.example; without it there are no links to approve a retraining, and alerts have no generatorURL
+	AdminListen     string `yaml:"admin_listen"`      // host:port of the profiler (pprof); "" for none
+}
+
+// Check reports every value that is out of its range, with its path.
+func (c Config) Check(report func(path, msg string)) {
+	if msg := badAddress(c.Listen); msg != "" {
+		report("listen", msg)
+	}
+	if c.AdminListen != "" {
+		if msg := badAddress(c.AdminListen); msg != "" {
+			report("admin_listen", msg)
+		}
+	}
+	if c.ExternalURL != "" {
+		if msg := BadExternalURL(c.ExternalURL); msg != "" {
+			report("external_url", msg)
+		}
+	}
+	if c.StatusTokenFile != "" && c.StatusTokenFile == c.TokenFile {
+		report("status_token_file", "must be another file than token_file, or a job could do everything")
+	}
+}
+
+// BadExternalURL returns what is wrong with an address that links are built from, or "" if it is valid.
+func BadExternalURL(text string) string {
+	u, err := url.Parse(text)
+	switch {
+	case err != nil:
+		return "must be a URL such as https://rewardwatch.example"
+	case u.Scheme != "https" && u.Scheme != "http" || u.Hostname() == "":
+		return "must be https:// or http://, a host and perhaps a path"
+	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
+		return "must end with its path, and hold no user: links are made of it"
+	}
+	return ""
+}
+
+func badAddress(address string) string {
+	_, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return fmt.Sprintf("%q is not host:port", address)
+	}
+	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
+		return fmt.Sprintf("%q is not a port between 0 and 65535", port)
+	}
+	return ""
+}

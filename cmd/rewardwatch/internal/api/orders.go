@@ -1,0 +1,211 @@
+package api
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/prometheus/common/model"
+
+	"github.com/rewardwatch/rewardwatch/alerts"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/cluster"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/engine"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/wire"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/words"
+	"github.com/rewardwatch/rewardwatch/detectors/finding"
+	"github.com/rewardwatch/rewardwatch/retrain/ledger"
+)
+
+// maxOrder limits the size of a request body that a person sends, in bytes.
+const maxOrder = 64 << 10
+
+// orderBody is the body of every POST by which a person changes something. A field that the path does not use is
+// refused.
+type orderBody struct {
+	By     string            `json:"by"`
+	Why    string            `json:"why"`
+	Until  *time.Time        `json:"until"`  // of a mute, or For
+	For    *string           `json:"for"`    // of a mute, such as 4h
+	Policy *string           `json:"policy"` // of a reset
+	Group  map[string]string `json:"group"`  // of a reset
+}
+
+func (s *Server) incident(w http.ResponseWriter, r *http.Request) {
+	for _, i := range s.view.Incidents() {
+		if i.ID == r.PathValue("id") {
+			s.answer(w, http.StatusOK, wire.IncidentOf(i))
+			return
+		}
+	}
+	s.refuseOrder(w, engine.ErrUnknownIncident)
+}
+
+func (s *Server) acceptIncident(w http.ResponseWriter, r *http.Request) {
+	body, err := readOrder(w, r)
+	if err = errors.Join(err, body.without(body.Until != nil || body.For != nil, "until and for"), body.withoutGroup()); err != nil {
+		s.refuseBody(w, err)
+		return
+	}
+	i, err := s.Orders.Accept(r.Context(), r.PathValue("id"), body.decision(alerts.Accepted, s.Now()))
+	s.answerIncident(w, i, err)
+}
+
+func (s *Server) muteIncident(w http.ResponseWriter, r *http.Request) {
+	body, err := readOrder(w, r)
+	d := body.decision(alerts.Muted, s.Now())
+	var timeErr error
+	d.Until, timeErr = body.until(s.Now())
+	if d.Until.IsZero() {
+		d.Kind = alerts.Unmuted
+	}
+	if err = errors.Join(err, timeErr, body.withoutGroup()); err != nil {
+		s.refuseBody(w, err)
+		return
+	}
+	i, err := s.Orders.Mute(r.Context(), r.PathValue("id"), d)
+	s.answerIncident(w, i, err)
+}
+
+func (s *Server) answerIncident(w http.ResponseWriter, i alerts.Incident, err error) {
+	if err != nil {
+		s.refuseOrder(w, err)
+		return
+	}
+	s.answer(w, http.StatusOK, wire.IncidentOf(i))
+}
+
+func (s *Server) promoteBaseline(w http.ResponseWriter, r *http.Request) {
+	body, err := readOrder(w, r)
+	if err = errors.Join(err, body.without(body.Until != nil || body.For != nil, "until and for"), body.withoutGroup()); err != nil {
+		s.refuseBody(w, err)
+		return
+	}
+	g, err := s.Orders.Promote(r.Context(), r.PathValue("id"), body.decision(alerts.Accepted, s.Now()))
+	s.answerBaseline(w, g, err)
+}
+
+func (s *Server) resetBaseline(w http.ResponseWriter, r *http.Request) {
+	body, err := readOrder(w, r)
+	if body.Policy == nil || *body.Policy == "" || body.Group == nil {
+		err = errors.Join(err, errors.New("policy and group say whose baseline is to be reset"))
+	}
+	if err = errors.Join(err, body.without(body.Until != nil || body.For != nil, "until and for")); err != nil {
+		s.refuseBody(w, err)
+		return
+	}
+	g, err := s.Orders.Reset(r.Context(), *body.Policy, body.Group, body.decision(alerts.Reset, s.Now()))
+	s.answerBaseline(w, g, err)
+}
+
+func (s *Server) answerBaseline(w http.ResponseWriter, g *finding.GroupSummary, err error) {
+	if err != nil {
+		s.refuseOrder(w, err)
+		return
+	}
+	s.answer(w, http.StatusOK, s.baselineOf(g))
+}
+
+// readOrder reads a body and checks what every order needs. Its errors are for the client.
+func readOrder(w http.ResponseWriter, r *http.Request) (orderBody, error) {
+	var b orderBody
+	if err := readBody(w, r, maxOrder, &b); err != nil {
+		return b, err
+	}
+	b.By, b.Why = strings.TrimSpace(b.By), strings.TrimSpace(b.Why)
+	return b, errors.Join(words.CheckText("by", b.By, words.MaxBy), words.CheckText("why", b.Why, words.MaxWhy))
+}
+
+// readBody reads a JSON object of at most the given number of bytes, and refuses unknown fields.
+func readBody(w http.ResponseWriter, r *http.Request, most int64, into any) error {
+	d := json.NewDecoder(http.MaxBytesReader(w, r.Body, most))
+	d.DisallowUnknownFields()
+	if err := d.Decode(into); err != nil {
+		return fmt.Errorf("the body is not the JSON object that is wanted: %w", err)
+	}
+	return nil
+}
+
+// refuseBody answers what is wrong with a body.
+func (s *Server) refuseBody(w http.ResponseWriter, err error) {
+	status := http.StatusBadRequest
+	if _, large := errors.AsType[*http.MaxBytesError](err); large {
+		status = http.StatusRequestEntityTooLarge
+	}
+	s.refuse(w, status, err.Error())
+}
+
+func (b orderBody) without(given bool, names string) error {
+	if given {
+		return fmt.Errorf("%s mean nothing here", names)
+	}
+	return nil
+}
+
+func (b orderBody) withoutGroup() error {
+	return b.without(b.Policy != nil || b.Group != nil, "policy and group")
+}
+
+// until returns the end of a mute, or the zero time if the mute ends at once.
+func (b orderBody) until(now time.Time) (time.Time, error) {
+	var until time.Time
+	switch {
+	case b.Until != nil && b.For == nil:
+		until = *b.Until
+	case b.For != nil && b.Until == nil:
+		d, err := model.ParseDuration(*b.For)
+		if err != nil {
+			return until, errors.New("for must be a duration such as 4h or 2d")
+		}
+		if d == 0 {
+			return until, nil
+		}
+		until = now.Add(time.Duration(d))
+	default:
+		return until, errors.New("either until, a time, or for, a duration, says how long to mute")
+	}
+	if !until.After(now) {
+		return until, errors.New("the mute must end in the future")
+	}
+	return until.UTC(), nil
+}
+
+func (b orderBody) decision(kind alerts.DecisionKind, now time.Time) alerts.Decision {
+	return alerts.Decision{Kind: kind, By: b.By, Why: b.Why, At: now.UTC()}
+}
+
+// isGone reports whether the values of a baseline are no longer kept.
+func isGone(err error) bool { return errors.Is(err, engine.ErrBaselineEnded) }
+
+// elsewhere returns where else to ask for what was not found.
+func (s *Server) elsewhere(status int) string {
+	if status != http.StatusNotFound || !s.Shared {
+		return ""
+	}
+	return ", among the policies that this instance judges: ask the other instances of the group too"
+}
+
+// refuseOrder answers why an order cannot be carried out.
+func (s *Server) refuseOrder(w http.ResponseWriter, err error) {
+	for status, reasons := range map[int][]error{
+		http.StatusNotFound: {engine.ErrUnknownIncident, engine.ErrUnknownBaseline, engine.ErrUnknownGroup, engine.ErrUnknownPolicy},
+		http.StatusConflict: {engine.ErrIncidentClosed, engine.ErrBaselineEnded},
+	} {
+		for _, reason := range reasons {
+			if errors.Is(err, reason) {
+				s.refuse(w, status, reason.Error()+s.elsewhere(status))
+				return
+			}
+		}
+	}
+	s.log.Error().Err(err).Msg("cannot carry out an order")
+	for _, reason := range []error{engine.ErrNotSaved, cluster.ErrUnitsAway, ledger.ErrSuspended} {
+		if errors.Is(err, reason) {
+			s.refuse(w, http.StatusServiceUnavailable, reason.Error())
+			return
+		}
+	}
+	s.refuse(w, http.StatusServiceUnavailable, "it could not be done; the log says why")
+}

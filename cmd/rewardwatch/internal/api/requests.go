@@ -1,0 +1,176 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/wire"
+	"github.com/rewardwatch/rewardwatch/retrain/ledger"
+	"github.com/rewardwatch/rewardwatch/retrain/target"
+
+	pages "github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/console"
+	"github.com/rewardwatch/rewardwatch/retrain"
+)
+
+// RequestDesk is what people and jobs do with retrain requests. A change is durable when its method returns. Errors
+// are those of retrain.Desk.
+type RequestDesk interface {
+	pages.Desk
+	Approve(ctx context.Context, id, by, why string) (ledger.Request, error)
+	Reject(ctx context.Context, id, by, why string) (ledger.Request, error)
+	Resend(ctx context.Context, id, by, why string) (ledger.Request, error)
+	Ask(ctx context.Context, a retrain.Ask) (ledger.Request, error)
+	Report(ctx context.Context, id string, r retrain.Report) (ledger.Request, error)
+	Link(ctx context.Context, q ledger.Request) (string, error)
+}
+
+// maxReport limits the size of a job's report, in bytes. Most of it is the log, of which the service keeps the end.
+const maxReport = 1 << 20
+
+// refusedRequest is the answer if the state of a request does not allow a change.
+type refusedRequest struct {
+	Error string       `json:"error"`
+	State ledger.State `json:"state"`
+}
+
+func (s *Server) retrainRequest(w http.ResponseWriter, r *http.Request) {
+	request, err := s.view.RetrainRequest(r.Context(), r.PathValue("id"))
+	if err != nil {
+		s.refuseRead(w, err)
+		return
+	}
+	out := wire.RetrainRequest{Request: request}
+	if s.Requests != nil && admit(r, s.cfg.TokenFile) == nil {
+		link, err := s.Requests.Link(r.Context(), request)
+		if err != nil {
+			s.refuseRead(w, err)
+			return
+		}
+		if link != "" {
+			out.Links = &wire.Links{Decide: link}
+		}
+	}
+	s.answer(w, http.StatusOK, out)
+}
+
+func (s *Server) requestHistory(w http.ResponseWriter, r *http.Request) {
+	id := r.PathValue("id")
+	_, err := s.view.RetrainRequest(r.Context(), id)
+	var history []ledger.StateChange
+	if err == nil && s.Requests != nil {
+		history, err = s.Requests.History(r.Context(), id)
+	}
+	if err != nil {
+		s.refuseRead(w, err)
+		return
+	}
+	s.answer(w, http.StatusOK, map[string]any{"history": wire.List(history)})
+}
+
+// refuseRead answers why a request cannot be shown.
+func (s *Server) refuseRead(w http.ResponseWriter, err error) {
+	if errors.Is(err, ledger.ErrUnknownRequest) {
+		s.refuse(w, http.StatusNotFound, ledger.ErrUnknownRequest.Error())
+		return
+	}
+	s.unavailable(w, err)
+}
+
+// decideRequest carries out a person's decision on a request.
+func (s *Server) decideRequest(decide func(d RequestDesk, ctx context.Context, id, by, why string) (ledger.Request, error)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		body, err := readOrder(w, r)
+		if err = errors.Join(err, body.without(body.Until != nil || body.For != nil, "until and for"), body.withoutGroup()); err != nil {
+			s.refuseBody(w, err)
+			return
+		}
+		s.changeRequest(w, r, func(id string) (ledger.Request, error) {
+			return decide(s.Requests, r.Context(), id, body.By, body.Why)
+		})
+	}
+}
+
+func (s *Server) reportRequest(w http.ResponseWriter, r *http.Request) {
+	var body wire.Report
+	err := readBody(w, r, maxReport, &body)
+	if err == nil {
+		err = body.Check()
+	}
+	if err != nil {
+		s.refuseBody(w, err)
+		return
+	}
+	for _, text := range []*string{&body.Error, &body.Log} { // before anything is cut off, or half a token would remain
+		*text = target.WithoutSecrets(*text, s.tokens()...)
+	}
+	report := body.Report()
+	s.changeRequest(w, r, func(id string) (ledger.Request, error) {
+		return s.Requests.Report(r.Context(), id, report)
+	})
+}
+
+// tokens returns the tokens of the service that can be read. A job that logs its requests would print them.
+func (s *Server) tokens() []string {
+	var out []string
+	for _, file := range []string{s.cfg.TokenFile, s.cfg.StatusTokenFile} {
+		if token, err := readToken(file); file != "" && err == nil {
+			out = append(out, token)
+		}
+	}
+	return out
+}
+
+// changeRequest changes a request and answers with the result.
+func (s *Server) changeRequest(w http.ResponseWriter, r *http.Request, change func(id string) (ledger.Request, error)) {
+	id := r.PathValue("id")
+	if s.Requests == nil {
+		s.refuse(w, http.StatusNotFound, ledger.ErrUnknownRequest.Error())
+		return
+	}
+	request, err := change(id)
+	if err == nil {
+		s.answer(w, http.StatusOK, wire.RetrainRequest{Request: request})
+		return
+	}
+	status, reason := changeRefusal(err)
+	switch status {
+	case http.StatusServiceUnavailable:
+		s.log.Error().Err(err).Str("request", id).Msg("cannot change a retrain request")
+	case http.StatusConflict:
+		if is, err := s.view.RetrainRequest(r.Context(), id); err == nil {
+			s.answer(w, status, refusedRequest{Error: reason, State: is.State})
+			return
+		}
+	}
+	s.refuse(w, status, reason)
+}
+
+// changeRefusal returns the status of a refused change and the reason for the client. What is not for clients goes to
+// the log.
+func changeRefusal(err error) (status int, reason string) {
+	if state, wrong := errors.AsType[*ledger.StateError](err); wrong {
+		return http.StatusConflict, state.Error()
+	}
+	for _, known := range []struct {
+		err    error
+		status int
+	}{
+		{ledger.ErrUnknownRequest, http.StatusNotFound},
+		{retrain.ErrTargetDisabled, http.StatusConflict},
+		{retrain.ErrUnknownTarget, http.StatusConflict},
+		{retrain.ErrUnfinished, http.StatusConflict},
+		{retrain.ErrOtherVersion, http.StatusConflict},
+		{retrain.ErrBadReport, http.StatusBadRequest},
+		{retrain.ErrBadAsk, http.StatusBadRequest},
+		{retrain.ErrAskedOtherwise, http.StatusConflict},
+	} {
+		if errors.Is(err, known.err) {
+			return known.status, err.Error()
+		}
+	}
+	if errors.Is(err, ledger.ErrSuspended) {
+		return http.StatusServiceUnavailable, suspensionOf(err) + "; ask again once it is back"
+	}
+	return http.StatusServiceUnavailable, "it could not be done; the log says why"
+}

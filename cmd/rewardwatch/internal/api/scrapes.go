@@ -1,0 +1,166 @@
+package api
+
+import (
+	"bytes"
+	"errors"
+	"maps"
+	"net/http"
+	"os"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/names"
+)
+
+// Limits on scrapes: how many are rendered at once, and how many bytes of rendered answers may wait for clients that
+// read slowly. A single answer may be larger than that: limits.series bounds it.
+const (
+	rendersAtOnce  = 8
+	unreadAnswers  = 64 << 20
+	answerPatience = 10 * time.Second // for the client to read one piece
+	answerPiece    = 64 << 10
+)
+
+// scrapes renders each answer before it writes it, so that a slow client does not hold up others. If too much is
+// waiting to be read, it cuts off the answer that has waited longest.
+type scrapes struct {
+	next     http.Handler
+	slots    chan struct{}
+	patience time.Duration // answerPatience, except in tests
+	Dropped  *prometheus.CounterVec
+
+	mu     sync.Mutex
+	unread []*unread // oldest first
+	bytes  int       // of all of unread
+	last   int       // size of the last answer
+}
+
+// unread is an answer that is being written.
+type unread struct {
+	size int
+	conn *http.ResponseController
+	cut  bool
+}
+
+func newScrapes(next http.Handler) *scrapes {
+	s := &scrapes{
+		next: next, slots: make(chan struct{}, rendersAtOnce), patience: answerPatience,
+		Dropped: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: names.MetricScrapesDropped, Help: "Scrapes that were refused, as many were rendered at once, or cut off, as their clients read slowly.",
+		}, []string{"reason"}),
+	}
+	s.Dropped.WithLabelValues("busy")
+	s.Dropped.WithLabelValues("unread")
+	return s
+}
+
+// ServeHTTP implements http.Handler.
+func (s *scrapes) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	select {
+	case s.slots <- struct{}{}:
+	default:
+		s.Dropped.WithLabelValues("busy").Inc()
+		http.Error(w, "too many scrapes are rendered at once, try again later", http.StatusServiceUnavailable)
+		return
+	}
+	answer := s.render(r)
+	maps.Copy(w.Header(), answer.header)
+	w.Header().Set("Content-Length", strconv.Itoa(answer.body.Len()))
+	w.WriteHeader(answer.status)
+	s.write(w, answer.body.Bytes())
+}
+
+// render renders the metrics and frees the slot.
+func (s *scrapes) render(r *http.Request) *rendered {
+	defer func() { <-s.slots }()
+	s.mu.Lock()
+	last := s.last
+	s.mu.Unlock()
+	answer := &rendered{header: http.Header{}, status: http.StatusOK}
+	answer.body.Grow(last + last/8)
+	s.next.ServeHTTP(answer, r)
+	s.mu.Lock()
+	s.last = answer.body.Len()
+	s.mu.Unlock()
+	return answer
+}
+
+// write writes an answer for as long as the client reads each piece within answerPatience. If it does not, or if the
+// answer is cut off, the rest is not written and the connection ends.
+func (s *scrapes) write(w http.ResponseWriter, body []byte) {
+	u := &unread{size: len(body), conn: http.NewResponseController(w)}
+	s.begin(u)
+	defer s.end(u)
+	ends := time.Now().Add(time.Minute)
+	for piece := range slices.Chunk(body, answerPiece) {
+		if !s.extend(u, ends) {
+			s.Dropped.WithLabelValues("unread").Inc()
+			return
+		}
+		if _, err := w.Write(piece); errors.Is(err, os.ErrDeadlineExceeded) {
+			s.Dropped.WithLabelValues("unread").Inc()
+			return
+		} else if err != nil {
+			return // the client went away
+		}
+	}
+}
+
+// begin registers an answer, and cuts off the oldest ones if all together are too large.
+func (s *scrapes) begin(u *unread) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.unread, s.bytes = append(s.unread, u), s.bytes+u.size
+	left := s.bytes
+	for _, old := range s.unread {
+		if left <= unreadAnswers || old == u {
+			return
+		}
+		if left -= old.size; !old.cut {
+			old.cut = true
+			_ = old.conn.SetWriteDeadline(time.Unix(1, 0)) // a writer without deadlines never waits
+		}
+	}
+}
+
+// extend gives the client more time for the next piece of an answer, unless the answer has been cut off.
+func (s *scrapes) extend(u *unread, ends time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if u.cut {
+		return false
+	}
+	deadline := time.Now().Add(s.patience)
+	if deadline.After(ends) {
+		deadline = ends
+	}
+	_ = u.conn.SetWriteDeadline(deadline)
+	return true
+}
+
+func (s *scrapes) end(u *unread) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.unread = slices.DeleteFunc(s.unread, func(have *unread) bool { return have == u })
+	s.bytes -= u.size
+}
+
+// rendered holds an answer that is not written yet. It implements http.ResponseWriter.
+type rendered struct {
+	header http.Header
+	status int
+	body   bytes.Buffer
+}
+
+// Header implements http.ResponseWriter.
+func (r *rendered) Header() http.Header { return r.header }
+
+// WriteHeader implements http.ResponseWriter.
+func (r *rendered) WriteHeader(status int) { r.status = status }
+
+// Write implements http.ResponseWriter.
+func (r *rendered) Write(p []byte) (int, error) { return r.body.Write(p) }

@@ -1,0 +1,166 @@
+package api
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/api/apitest"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/testkit"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/rs/zerolog"
+)
+
+// largeMetrics gathers one metric whose help is too large for the buffers of a connection.
+func largeMetrics() prometheus.Gatherer {
+	help := strings.Repeat("much ", 4<<20)
+	return prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) {
+		return []*dto.MetricFamily{{Name: new("large"), Help: &help, Type: dto.MetricType_GAUGE.Enum(), Metric: []*dto.Metric{{Gauge: &dto.Gauge{Value: new(1.)}}}}}, nil
+	})
+}
+
+// sendGet asks for a path on a connection of its own, and waits for the first byte of the answer.
+func sendGet(t *testing.T, address, path string) net.Conn {
+	t.Helper()
+	c, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	if err := c.SetDeadline(time.Now().Add(30 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", path); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadFull(c, make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// Clients that do not read what they asked for held all places of /metrics for a minute.
+func TestSlowScrapersKeepNobodyElseFromScraping(t *testing.T) {
+	s, err := New(Config{Listen: "127.0.0.1:0"}, &apitest.FixedView{}, &apitest.FixedOrders{}, largeMetrics(), nil, zerolog.Nop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var slow []net.Conn
+	for range 2 * rendersAtOnce {
+		slow = append(slow, sendGet(t, s.Addr(), "/metrics"))
+	}
+	client := &http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+	begun := time.Now()
+	w, err := client.Get("http://" + s.Addr() + "/metrics")
+	if err != nil || w.StatusCode != http.StatusOK {
+		t.Fatalf("beside slow clients a scrape is answered with %v, %v", w, err)
+	}
+	body, err := io.ReadAll(w.Body)
+	if err != nil || !bytes.HasSuffix(body, []byte("\nlarge 1\n")) {
+		t.Errorf("%d bytes after %v, %v", len(body), time.Since(begun), err)
+	}
+	_ = w.Body.Close()
+	for _, c := range slow {
+		_ = c.Close()
+	}
+	if err := s.Stop(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// pageOf serves an answer of so many bytes.
+func pageOf(size int) http.Handler {
+	page := bytes.Repeat([]byte("x"), size)
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(page) })
+}
+
+// What waits to be read is bounded: the oldest goes.
+func TestUnreadScrapesAreBounded(t *testing.T) {
+	s := newScrapes(pageOf(unreadAnswers / 3))
+	server := httptest.NewServer(s)
+	defer server.Close()
+	address := server.Listener.Addr().String()
+	var slow []net.Conn
+	for range 5 {
+		slow = append(slow, sendGet(t, address, "/"))
+	}
+	unread := func() int {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.bytes
+	}
+	testkit.Eventually(t, "the oldest go", func() bool { return unread() <= unreadAnswers })
+	for i, c := range slow {
+		n, err := io.Copy(io.Discard, c)
+		if whole := n > unreadAnswers/3; whole != (i >= 2) { // with the headers it is more
+			t.Errorf("client %d has read %d bytes, %v", i, n, err)
+		}
+	}
+	if cut := testutil.ToFloat64(s.Dropped.WithLabelValues("unread")); cut != 2 {
+		t.Errorf("%v answers were cut off", cut)
+	}
+	testkit.Eventually(t, "nothing waits", func() bool { return unread() == 0 })
+}
+
+// A client that takes nothing for a while is cut off, one that is slow is not.
+func TestAScrapeGoesOnWhileItIsRead(t *testing.T) {
+	s := newScrapes(pageOf(16 << 20))
+	s.patience = 400 * time.Millisecond
+	server := httptest.NewServer(s)
+	defer server.Close()
+	stuck, slow := sendGet(t, server.Listener.Addr().String(), "/"), sendGet(t, server.Listener.Addr().String(), "/")
+	n, piece := int64(0), time.NewTicker(50*time.Millisecond)
+	defer piece.Stop()
+	for range 16 {
+		<-piece.C
+		more, err := io.CopyN(io.Discard, slow, 1<<20)
+		if n += more; err != nil {
+			t.Fatalf("after %d bytes: %v", n, err)
+		}
+	}
+	testkit.Eventually(t, "the other is cut off", func() bool { return testutil.ToFloat64(s.Dropped.WithLabelValues("unread")) == 1 })
+	if n, err := io.Copy(io.Discard, stuck); n >= 16<<20 {
+		t.Errorf("who did not read was sent %d bytes, %v", n, err)
+	}
+}
+
+// While as many scrapes are rendered as may be, others are told to come later.
+func TestRendersAtOnceAreBounded(t *testing.T) {
+	entered, leave := make(chan struct{}), make(chan struct{})
+	s := newScrapes(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		entered <- struct{}{}
+		<-leave
+	}))
+	ask := func() int {
+		w := httptest.NewRecorder()
+		s.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+		return w.Code
+	}
+	codes := make(chan int, rendersAtOnce)
+	for range rendersAtOnce {
+		go func() { codes <- ask() }()
+		<-entered
+	}
+	if code := ask(); code != http.StatusServiceUnavailable || testutil.ToFloat64(s.Dropped.WithLabelValues("busy")) != 1 {
+		t.Errorf("one too many is answered with %d", code)
+	}
+	close(leave)
+	for range rendersAtOnce {
+		if code := <-codes; code != http.StatusOK {
+			t.Errorf("answered with %d", code)
+		}
+	}
+}

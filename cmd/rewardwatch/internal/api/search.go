@@ -1,0 +1,165 @@
+package api
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rewardwatch/rewardwatch/alerts"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/engine"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/wire"
+	"github.com/rewardwatch/rewardwatch/retrain"
+	"github.com/rewardwatch/rewardwatch/retrain/ledger"
+)
+
+// ndjson is the media type of newline-delimited records.
+const ndjson = "application/x-ndjson"
+
+// recordTimeout limits how long a client may take to read one record.
+const recordTimeout = time.Minute
+
+func (s *Server) retrainRequests(w http.ResponseWriter, r *http.Request) {
+	filter, format, err := readFilter(r.URL.Query())
+	if err != nil {
+		s.refuse(w, http.StatusBadRequest, err.Error())
+		return
+	}
+	if format == "ndjson" {
+		s.retrainRecords(w, r, filter)
+		return
+	}
+	requests, more, err := s.view.RetrainRequests(r.Context(), filter)
+	if err != nil {
+		s.refuseSearch(w, err)
+		return
+	}
+	var next *string
+	if more {
+		next = &requests[len(requests)-1].ID
+	}
+	s.answer(w, http.StatusOK, map[string]any{"retrain_requests": wire.List(requests), "next": next})
+}
+
+// retrainRecords writes each record as it is read. If the ledger fails after the first record, it cuts the
+// connection; otherwise the client would take a part for the whole.
+func (s *Server) retrainRecords(w http.ResponseWriter, r *http.Request, f ledger.Filter) {
+	begin := func() { w.Header().Set("Content-Type", ndjson) }
+	begun := false
+	var gone error
+	err := s.view.RetrainRecords(r.Context(), f, func(record ledger.Record) error {
+		if !begun {
+			begin()
+			begun = true
+		}
+		// A writer without deadlines, as in a test, needs none.
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(recordTimeout))
+		gone = json.NewEncoder(w).Encode(record)
+		return gone
+	})
+	switch {
+	case gone != nil:
+		s.log.Debug().Err(gone).Msg("the client went away")
+	case err != nil && !begun:
+		s.refuseSearch(w, err)
+	case err != nil:
+		s.log.Error().Err(err).Msg("cannot read the ledger")
+		panic(http.ErrAbortHandler)
+	case !begun:
+		begin()
+	}
+}
+
+// refuseSearch answers why a search failed.
+func (s *Server) refuseSearch(w http.ResponseWriter, err error) {
+	if errors.Is(err, ledger.ErrBadFilter) {
+		s.refuse(w, http.StatusBadRequest, err.Error())
+		return
+	}
+	s.unavailable(w, err)
+}
+
+// readFilter reads the filter and the format, json or ndjson, from a query. Its errors are for the client.
+func readFilter(query url.Values) (f ledger.Filter, format string, err error) {
+	f.Limit = wire.MaxListed
+	var state string
+	texts := map[string]*string{
+		"text": &f.Text, "policy": &f.Policy, "cause": &f.Cause, "state": &state, "recipe": &f.Recipe, "parent": &f.Parent, "parameter": &f.Parameter, "after": &f.After,
+		"format": &format,
+	}
+	times := map[string]*time.Time{"since": &f.Since, "until": &f.Until}
+	for _, key := range slices.Sorted(maps.Keys(query)) {
+		value := query.Get(key)
+		switch {
+		case texts[key] != nil:
+			*texts[key] = value
+		case times[key] != nil:
+			*times[key], err = time.Parse(time.RFC3339, value)
+			if err != nil {
+				return f, "", fmt.Errorf("%s must be a time such as 2026-11-20T10:00:00Z", key)
+			}
+		case key == "limit":
+			f.Limit, err = strconv.Atoi(value)
+			if err != nil || f.Limit < 1 || f.Limit > wire.MaxListed {
+				return f, "", fmt.Errorf("limit must be a number from 1 to %d", wire.MaxListed)
+			}
+		default:
+			return f, "", fmt.Errorf("%q is nothing to search by; there are %s, limit, since and until", key, strings.Join(slices.Sorted(maps.Keys(texts)), ", "))
+		}
+	}
+	f.State = ledger.State(state)
+	if format != "" && format != "json" && format != "ndjson" {
+		return f, "", errors.New("format must be json or ndjson")
+	}
+	return f, format, nil
+}
+
+// askRetraining opens a retrain request for a person.
+func (s *Server) askRetraining(w http.ResponseWriter, r *http.Request) {
+	var body wire.RetrainOrder
+	err := readBody(w, r, maxOrder, &body)
+	if err == nil {
+		err = body.Check()
+	}
+	if err != nil {
+		s.refuseBody(w, err)
+		return
+	}
+	if s.Requests == nil {
+		s.refuse(w, http.StatusNotFound, "no retraining is configured")
+		return
+	}
+	ask := retrain.Ask{ID: body.ID, Policy: body.Policy, Recipe: body.Recipe, Target: body.Target, By: body.By, Why: body.Why}
+	if body.Incident != "" {
+		if ask.Incident = s.findIncident(body.Incident); ask.Incident == nil {
+			s.refuseOrder(w, engine.ErrUnknownIncident)
+			return
+		}
+	}
+	request, err := s.Requests.Ask(r.Context(), ask)
+	if err == nil {
+		s.answer(w, http.StatusOK, wire.RetrainRequest{Request: request})
+		return
+	}
+	status, why := changeRefusal(err)
+	if status == http.StatusServiceUnavailable {
+		s.log.Error().Err(err).Str("policy", body.Policy).Msg("cannot open a retrain request")
+	}
+	s.refuse(w, status, why)
+}
+
+// findIncident returns a published incident, or nil if there is none with that id.
+func (s *Server) findIncident(id string) *alerts.Incident {
+	incidents := s.view.Incidents()
+	i := slices.IndexFunc(incidents, func(i alerts.Incident) bool { return i.ID == id })
+	if i < 0 {
+		return nil
+	}
+	return &incidents[i]
+}

@@ -1,0 +1,373 @@
+package api
+
+import (
+	"context"
+	"embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	stdlog "log"
+	"net"
+	"net/http"
+	"net/http/pprof"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/rs/zerolog"
+
+	"github.com/rewardwatch/rewardwatch/alerts"
+	pages "github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/console"
+	"github.com/rewardwatch/rewardwatch/detectors/finding"
+	"github.com/rewardwatch/rewardwatch/ingest"
+	"github.com/rewardwatch/rewardwatch/retrain/ledger"
+	"github.com/rewardwatch/rewardwatch/retrain/recipe"
+)
+
+// View is what the server shows. Its methods are safe for concurrent use and return at once, from what was last
+// published; those that read the ledger obey their context. The server does not modify what they return.
+type View interface {
+	Summaries() []*finding.Summary
+	Alarms() []alerts.Alarm       // firing, and recently resolved
+	Incidents() []alerts.Incident // open, and recently closed
+	Faults() []alerts.Fault       // current
+	Course(g ingest.Group) pages.Course
+	// Ready returns nil once the state is restored, the group joined and the lag below its target, and otherwise what
+	// is missing.
+	Ready() error
+	// Degraded returns what does not work although the service is ready, or nil.
+	Degraded() error
+	// RetrainRequests returns the requests that match a filter, newest first, and whether there are more. Its error
+	// may be a retrain.ErrBadFilter.
+	RetrainRequests(ctx context.Context, f ledger.Filter) (found []ledger.Request, more bool, err error)
+	// RetrainRecords calls each with every matching request and its history, until each fails.
+	RetrainRecords(ctx context.Context, f ledger.Filter, each func(ledger.Record) error) error
+	// RetrainRequest returns a request by its id, or retrain.ErrUnknownRequest.
+	RetrainRequest(ctx context.Context, id string) (ledger.Request, error)
+	// Deliveries returns the newest delivery attempts, at most limit. If request is not "", it returns only those of
+	// that request.
+	Deliveries(ctx context.Context, request string, limit int) ([]ledger.Delivery, error)
+}
+
+// orders carries out what people order. When a method returns without an error, its change is durable; a repeated
+// call changes nothing. The errors are those of decide.go.
+type orders interface {
+	Accept(ctx context.Context, incident string, d alerts.Decision) (alerts.Incident, error)
+	Mute(ctx context.Context, incident string, d alerts.Decision) (alerts.Incident, error)
+	Promote(ctx context.Context, baseline string, d alerts.Decision) (*finding.GroupSummary, error)
+	Reset(ctx context.Context, policy string, labels map[string]string, d alerts.Decision) (*finding.GroupSummary, error)
+	// Forget removes a policy with its baselines. pending reports that other instances have yet to do so.
+	Forget(ctx context.Context, policy string, d alerts.Decision) (pending bool, err error)
+	// Sample returns the values of a baseline. It changes nothing, and does not hold up judging.
+	Sample(ctx context.Context, baseline string) ([]finding.QuantitySample, error)
+}
+
+// The errors of the server, for errors.Is.
+var (
+	errTokenFile  = errors.New("http: read a token file")
+	errHTTPListen = errors.New("http: listen")
+	errHTTPServe  = errors.New("http: serve")
+	errHTTPStop   = errors.New("http: stop")
+)
+
+//go:embed web
+var web embed.FS
+
+// Server serves metrics, API and console, and the profiler on a separate address.
+//
+// It is large because each route is a method.
+type Server struct {
+	cfg      Config
+	view     View
+	Orders   orders // set before Open
+	gatherer prometheus.Gatherer
+	reload   func() error
+	reloads  sync.Mutex // one reload at a time
+	Now      func() time.Time
+	log      zerolog.Logger
+	Shared   bool        // other instances judge other policies
+	Requests RequestDesk // nil if no retraining is configured
+
+	missing atomic.Pointer[string]       // what the service waits for before it can answer, nil if it never waited
+	opened  atomic.Pointer[http.Handler] // nil before Open
+
+	endpoints []*endpoint
+	failed    chan error
+	Guesses   *guesses // wrong tokens
+	Scrapes   *scrapes
+}
+
+// endpoint is one address that the server listens on.
+type endpoint struct {
+	name     string
+	server   *http.Server
+	listener net.Listener
+	done     chan struct{} // closed when Serve has returned
+}
+
+// New returns a server that does not listen yet. It fails with errTokenFile if a configured token cannot be read.
+// POST /-/reload calls reload, one call at a time, and sends its error to the client.
+func New(cfg Config, v View, o orders, gatherer prometheus.Gatherer, reload func() error, log zerolog.Logger) (*Server, error) {
+	s := &Server{
+		cfg: cfg, view: v, Orders: o, gatherer: gatherer, reload: reload, Now: time.Now, log: log,
+		failed: make(chan error, 2), // one for each endpoint, so that neither blocks
+	}
+	s.Guesses, s.Scrapes = newGuesses(time.Now, log), newScrapes(s.Metrics())
+	for _, file := range []string{cfg.TokenFile, cfg.StatusTokenFile} {
+		if file == "" {
+			continue
+		}
+		if _, err := readToken(file); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+// WaitsFor makes every path but health and metrics answer what the service is waiting for, from before Start until
+// Open.
+func (s *Server) WaitsFor(what string) { s.missing.Store(&what) }
+
+// Open starts to answer all paths.
+func (s *Server) Open() {
+	h := s.Handler()
+	s.opened.Store(&h)
+}
+
+// Start binds the configured addresses and serves them until Stop. If it fails, with errHTTPListen, it leaves nothing
+// open.
+func (s *Server) Start() error {
+	if s.missing.Load() == nil {
+		s.Open()
+	}
+	starting := s.starting()
+	current := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if opened := s.opened.Load(); opened != nil {
+			(*opened).ServeHTTP(w, r)
+			return
+		}
+		starting.ServeHTTP(w, r)
+	})
+	if err := s.serve("http", s.cfg.Listen, current, time.Minute); err != nil {
+		return err
+	}
+	if s.cfg.TokenFile == "" {
+		s.log.Warn().Msg("without http.token_file, every program on this machine can change state over HTTP at a loopback address, and other machines cannot")
+	}
+	if s.cfg.AdminListen == "" {
+		return nil
+	}
+	// A profile is written for as long as its caller asks.
+	if err := s.serve("admin", s.cfg.AdminListen, s.named(adminHandler()), 10*time.Minute); err != nil {
+		return errors.Join(err, s.Stop(context.Background()))
+	}
+	return nil
+}
+
+func (s *Server) serve(name, address string, h http.Handler, writeTimeout time.Duration) error {
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		return fmt.Errorf("%w on %s: %w", errHTTPListen, address, err)
+	}
+	listener = newCapped(listener)
+	e := &endpoint{name: name, listener: listener, done: make(chan struct{}), server: &http.Server{
+		Handler:           h,
+		ReadHeaderTimeout: 10 * time.Second,
+		ReadTimeout:       30 * time.Second,
+		WriteTimeout:      writeTimeout,
+		IdleTimeout:       30 * time.Second,
+		MaxHeaderBytes:    64 << 10,
+		ErrorLog:          stdlog.New(s.log.With().Str("endpoint", name).Logger(), "", 0),
+	}}
+	s.endpoints = append(s.endpoints, e)
+	s.log.Info().Str("endpoint", name).Stringer("address", listener.Addr()).Msg("listening")
+	if !listener.Addr().(*net.TCPAddr).IP.IsLoopback() {
+		s.log.Warn().Str("endpoint", name).Stringer("address", listener.Addr()).Msg("reachable from other machines, and readable by every client that reaches it")
+	}
+	go func() {
+		defer close(e.done)
+		if err := e.server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			s.failed <- fmt.Errorf("%w %s: %w", errHTTPServe, name, err)
+		}
+	}()
+	return nil
+}
+
+// Addr returns the bound address of metrics, API and console. It is valid after Start.
+func (s *Server) Addr() string { return s.endpoints[0].listener.Addr().String() }
+
+// AdminAddr returns the bound address of the profiler, or "" if there is none. It is valid after Start.
+func (s *Server) AdminAddr() string {
+	if len(s.endpoints) < 2 {
+		return ""
+	}
+	return s.endpoints[1].listener.Addr().String()
+}
+
+// Failed delivers an errHTTPServe if an address stops being served before Stop.
+func (s *Server) Failed() <-chan error { return s.failed }
+
+// Stop lets the requests in flight finish until ctx ends, then cuts them off. It returns once every goroutine of
+// Start has ended.
+func (s *Server) Stop(ctx context.Context) error {
+	var errs []error
+	for _, e := range s.endpoints {
+		if err := e.server.Shutdown(ctx); err != nil {
+			errs = append(errs, fmt.Errorf("%w %s: %w", errHTTPStop, e.name, err), e.server.Close())
+		}
+		<-e.done
+	}
+	return errors.Join(errs...)
+}
+
+// starting answers requests until the service is open.
+func (s *Server) starting() http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", s.Scrapes)
+	mux.HandleFunc("GET /-/healthy", s.healthy)
+	mux.HandleFunc("GET /-/ready", func(w http.ResponseWriter, _ *http.Request) {
+		s.plain(w, http.StatusServiceUnavailable, "not ready: "+*s.missing.Load())
+	})
+	mux.HandleFunc("/api/", func(w http.ResponseWriter, _ *http.Request) {
+		s.refuse(w, http.StatusServiceUnavailable, "the service is starting: "+*s.missing.Load())
+	})
+	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
+		s.plain(w, http.StatusServiceUnavailable, "The service is starting: "+*s.missing.Load()+".")
+	})
+	return secured(s.named(mux))
+}
+
+// Metrics returns the handler of the gatherer's metrics.
+func (s *Server) Metrics() http.Handler {
+	return promhttp.HandlerFor(s.gatherer, promhttp.HandlerOpts{
+		ErrorLog:          stdlog.New(s.log, "", 0),
+		ErrorHandling:     promhttp.ContinueOnError, // one bad series must not hide all others
+		EnableOpenMetrics: true,
+	})
+}
+
+// Handler returns the handler of all paths but those of the profiler.
+func (s *Server) Handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", s.Scrapes)
+	mux.HandleFunc("GET /-/healthy", s.healthy)
+	mux.HandleFunc("GET /-/ready", s.ready)
+	mux.HandleFunc("POST /-/reload", s.guarded(s.postReload))
+	mux.HandleFunc("GET /api/v1/streams", s.streams)
+	mux.HandleFunc("GET /api/v1/baselines", s.baselines)
+	mux.HandleFunc("GET /api/v1/baselines/{id}", s.baseline)
+	mux.HandleFunc("GET /api/v1/baselines/{id}/diff/{other}", s.baselineDiff)
+	mux.HandleFunc("POST /api/v1/baselines/{id}/promote", s.guarded(s.promoteBaseline))
+	mux.HandleFunc("POST /api/v1/baselines/reset", s.guarded(s.resetBaseline))
+	mux.HandleFunc("POST /api/v1/policies/{policy}/forget", s.guarded(s.forgetPolicy))
+	mux.HandleFunc("GET /api/v1/gates/{policy}/{version}", s.gate)
+	mux.HandleFunc("GET /api/v1/alarms", s.alarms)
+	mux.HandleFunc("GET /api/v1/incidents", s.incidents)
+	mux.HandleFunc("GET /api/v1/incidents/{id}", s.incident)
+	mux.HandleFunc("POST /api/v1/incidents/{id}/accept", s.guarded(s.acceptIncident))
+	mux.HandleFunc("POST /api/v1/incidents/{id}/mute", s.guarded(s.muteIncident))
+	mux.HandleFunc("GET /api/v1/retrain-requests", s.retrainRequests)
+	mux.HandleFunc("POST /api/v1/retrain-requests", s.guarded(s.askRetraining))
+	mux.HandleFunc("GET /api/v1/retrain-requests/{id}", s.retrainRequest)
+	mux.HandleFunc("GET /api/v1/retrain-requests/{id}/history", s.requestHistory)
+	mux.HandleFunc("POST /api/v1/retrain-requests/{id}/approve", s.guarded(s.decideRequest(RequestDesk.Approve)))
+	mux.HandleFunc("POST /api/v1/retrain-requests/{id}/reject", s.guarded(s.decideRequest(RequestDesk.Reject)))
+	mux.HandleFunc("POST /api/v1/retrain-requests/{id}/resend", s.guarded(s.decideRequest(RequestDesk.Resend)))
+	mux.HandleFunc("POST /api/v1/retrain-requests/{id}/status", s.guardedBy(s.reportRequest, s.cfg.TokenFile, s.cfg.StatusTokenFile))
+	mux.HandleFunc("GET /api/v1/"+recipe.SchemaFile, s.retrainSchema)
+	mux.HandleFunc("GET /api/v1/deliveries", s.deliveries)
+	mux.HandleFunc("GET /api/v1/openapi.json", embedded("web/openapi.json", "application/json"))
+	pages.New(s.view, s.Requests, s.access(), func() time.Time { return s.Now() }, s.log).Register(mux)
+	return secured(s.named(mux))
+}
+
+// securityPolicy makes browsers load nothing and send no form. The console sets its own policy for its pages.
+const securityPolicy = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+// adminHandler serves the profiler. Profiles show memory, so they have a separate address.
+func adminHandler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
+	mux.HandleFunc("GET /debug/pprof/cmdline", pprof.Cmdline)
+	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
+	mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
+	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
+	return secured(mux)
+}
+
+// secured makes browsers run, embed and store nothing of an answer.
+func secured(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h.Set("Content-Security-Policy", securityPolicy)
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("X-Frame-Options", "DENY")
+		h.Set("Referrer-Policy", "no-referrer")
+		h.Set("Cache-Control", "no-store")
+		next.ServeHTTP(w, r)
+	})
+}
+
+func (s *Server) healthy(w http.ResponseWriter, _ *http.Request) {
+	s.plain(w, http.StatusOK, "healthy")
+}
+
+func (s *Server) ready(w http.ResponseWriter, _ *http.Request) {
+	if err := s.view.Ready(); err != nil {
+		s.plain(w, http.StatusServiceUnavailable, "not ready: "+err.Error())
+		return
+	}
+	if err := s.view.Degraded(); err != nil {
+		s.plain(w, http.StatusOK, "ready, but "+err.Error())
+		return
+	}
+	s.plain(w, http.StatusOK, "ready")
+}
+
+func (s *Server) postReload(w http.ResponseWriter, _ *http.Request) {
+	s.reloads.Lock()
+	defer s.reloads.Unlock()
+	if err := s.reload(); err != nil {
+		s.refuse(w, http.StatusUnprocessableEntity, err.Error())
+		return
+	}
+	s.answer(w, http.StatusOK, map[string]bool{"reloaded": true})
+}
+
+func (s *Server) plain(w http.ResponseWriter, status int, text string) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.WriteHeader(status)
+	s.write(w, []byte(text+"\n"))
+}
+
+func (s *Server) refuse(w http.ResponseWriter, status int, message string) {
+	s.answer(w, status, map[string]string{"error": message})
+}
+
+func (s *Server) answer(w http.ResponseWriter, status int, value any) {
+	body, err := json.Marshal(value)
+	if err != nil {
+		s.log.Error().Err(err).Msg("cannot write an answer as JSON")
+		http.Error(w, "internal error", http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	s.write(w, append(body, '\n'))
+}
+
+// write logs an answer that did not arrive. Its status has been sent, so the client cannot learn of it.
+func (s *Server) write(w http.ResponseWriter, body []byte) {
+	if _, err := w.Write(body); err != nil {
+		s.log.Debug().Err(err).Msg("the client went away")
+	}
+}
+
+func embedded(name, contentType string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", contentType)
+		http.ServeFileFS(w, r, web, name)
+	}
+}

@@ -1,0 +1,98 @@
+package api
+
+import (
+	"net/http"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
+
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/names"
+)
+
+// How often an address may show a wrong token, and how many addresses are remembered. An address that has shown too
+// many is refused until it has waited; others are not. Clients behind one proxy share its address, and so wait for
+// each other.
+const (
+	guessBurst     = 10
+	guessEvery     = time.Second // per further attempt
+	guessAddresses = 4096
+)
+
+// guesses counts wrong tokens by address.
+type guesses struct {
+	now     func() time.Time
+	log     zerolog.Logger
+	Refused *prometheus.CounterVec
+
+	mu     sync.Mutex
+	failed map[netip.Prefix]guesser
+}
+
+type guesser struct {
+	wrong float64 // decreases by one each guessEvery
+	at    time.Time
+}
+
+func newGuesses(now func() time.Time, log zerolog.Logger) *guesses {
+	g := &guesses{
+		now: now, log: log.Sample(&zerolog.BurstSampler{Burst: 5, Period: time.Minute}), failed: map[netip.Prefix]guesser{},
+		Refused: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: names.MetricTokensRefused, Help: "Requests that showed no valid token: wrong ones, and those of addresses that have shown too many.",
+		}, []string{"reason"}),
+	}
+	g.Refused.WithLabelValues("wrong")
+	g.Refused.WithLabelValues("throttled")
+	return g
+}
+
+// allowed reports whether the address of a request may show another token.
+func (g *guesses) allowed(r *http.Request) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.wrong(clientOf(r.RemoteAddr)) < guessBurst {
+		return true
+	}
+	g.Refused.WithLabelValues("throttled").Inc()
+	return false
+}
+
+// failedBy records that a request has shown a wrong token.
+func (g *guesses) failedBy(r *http.Request) {
+	g.Refused.WithLabelValues("wrong").Inc()
+	g.log.Warn().Str("from", r.RemoteAddr).Str("path", r.URL.Path).Msg("a request with a wrong token")
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	from := clientOf(r.RemoteAddr)
+	wrong := g.wrong(from) + 1
+	if len(g.failed) >= guessAddresses {
+		g.forget()
+	}
+	g.failed[from] = guesser{wrong, g.now()}
+}
+
+// wrong returns how many wrong tokens of an address still count.
+func (g *guesses) wrong(from netip.Prefix) float64 {
+	s, known := g.failed[from]
+	if !known {
+		return 0
+	}
+	return max(0, s.wrong-float64(g.now().Sub(s.at))/float64(guessEvery))
+}
+
+// forget makes room: it drops the addresses whose wrong tokens no longer count, and one more if there are none.
+func (g *guesses) forget() {
+	for from := range g.failed {
+		if g.wrong(from) == 0 {
+			delete(g.failed, from)
+		}
+	}
+	for from := range g.failed {
+		if len(g.failed) < guessAddresses {
+			return
+		}
+		delete(g.failed, from)
+	}
+}

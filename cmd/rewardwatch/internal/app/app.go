@@ -1,0 +1,512 @@
+// Package app assembles the whole service: it opens, runs and closes its parts in order, and acts on what the engine
+// finds.
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/rs/zerolog"
+
+	"github.com/rewardwatch/rewardwatch/alerts"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/api"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/cluster"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/config"
+	pages "github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/console"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/engine"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/names"
+	"github.com/rewardwatch/rewardwatch/detectors/finding"
+	"github.com/rewardwatch/rewardwatch/detectors/metrics"
+	"github.com/rewardwatch/rewardwatch/ingest"
+	"github.com/rewardwatch/rewardwatch/ingest/checkpoint"
+	"github.com/rewardwatch/rewardwatch/ingest/consumer"
+	"github.com/rewardwatch/rewardwatch/ingest/deadletter"
+	"github.com/rewardwatch/rewardwatch/retrain"
+	"github.com/rewardwatch/rewardwatch/retrain/ledger"
+)
+
+// Limits on how long a stop takes, counted from the signal: until the last policy begins to be saved, and in all.
+// What a stop cuts short is read again at the next start.
+const (
+	saveTimeout = 15 * time.Second
+	stopTimeout = 20 * time.Second
+)
+
+// App is the whole service. New opens what it needs. Run runs it until its context ends and stops it in reverse
+// order. App is also the effects of all workers, and the view that the HTTP server shows.
+//
+// It is large because it opens, runs and closes every part of the service, in order, one method each.
+type App struct {
+	cfg      *config.Config
+	log      zerolog.Logger
+	Registry *prometheus.Registry
+
+	store    *checkpoint.Store // of a standalone instance, nil in a cluster
+	letters  deadletter.Keeper
+	retrain  *retrain.Desk // nil if neither a trigger nor a target is configured
+	notifier *alerts.Notifier
+	metrics  *alerts.Metrics
+	Pipeline *engine.Pipeline
+	scores   *pages.Scores
+	workers  *engine.Workers  // of a standalone instance
+	cluster  *cluster.Cluster // nil for a standalone instance
+	feeds    *engine.Telemetry
+	consumer *consumer.Consumer
+	Server   *api.Server
+
+	telling   sync.Mutex // guards against reports about a worker that is gone
+	lookAgain lookAgain
+	closers   []closer // what New opened, in that order
+	Reloaded  prometheus.Gauge
+}
+
+// closer is one named step of a stop.
+type closer struct {
+	name  string
+	close func() error
+}
+
+// New opens state, ledger and connections. POST /-/reload calls reload. If New fails, it closes all that it opened.
+// ctx is the context of Run: once it ends, New stops waiting for a ledger that cannot be reached.
+func New(ctx context.Context, cfg *config.Config, reload func() error, log zerolog.Logger) (*App, error) {
+	a := &App{cfg: cfg, log: log, scores: pages.NewScores(), Registry: prometheus.NewRegistry(), Reloaded: prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: names.MetricReloaded, Help: "Whether the configuration that was read last is in use.",
+	})}
+	a.Reloaded.Set(1)
+	if err := a.listen(reload); err != nil {
+		return nil, err
+	}
+	if err := a.open(ctx); err != nil {
+		return nil, errors.Join(err, a.Server.Stop(context.Background()), a.Close())
+	}
+	return a, nil
+}
+
+// listen starts the server before anything is opened: opening can take minutes, and health checks need an answer
+// meanwhile.
+func (a *App) listen(reload func() error) (err error) {
+	a.Registry.MustRegister(
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), buildInfoMetric(), a.Reloaded)
+	if a.Server, err = api.New(a.cfg.HTTP, a, nil, a.Registry, reload, a.log); err != nil {
+		return err
+	}
+	a.Registry.MustRegister(a.Server.Guesses.Refused, a.Server.Scrapes.Dropped)
+	a.Server.WaitsFor("opening the state, the ledger and the connections")
+	return a.Server.Start()
+}
+
+func (a *App) open(ctx context.Context) error {
+	var err error
+	if a.letters, err = openDeadLetters(a.cfg, a.log); err != nil {
+		return err
+	}
+	a.closeLater("dead letters", a.letters.Close)
+	if len(a.cfg.Retrain.Triggers)+len(a.cfg.Retrain.Targets) > 0 {
+		if a.retrain, err = retrain.Open(ctx, a.cfg.Retrain.OnBrokersOf(a.cfg.Ingest.Kafka), a.cfg.Recipes, a.log, a.Registry); err != nil {
+			return err
+		}
+		a.closeLater("ledger", a.retrain.Close)
+		a.retrain.ServeUnder(a.cfg.HTTP.ExternalURL)
+	}
+	a.Pipeline = engine.NewPipeline(context.Background(), a.cfg.Settings(), engine.TopicRanges(a.cfg.Ingest.Kafka, a.cfg.Format()), a.scores, a, a.log, a.Registry)
+	if a.retrain != nil {
+		a.retrain.ResolveBy(a.Pipeline.BaselineLevel)
+	}
+	stores, out, notes, err := a.openState()
+	if err != nil {
+		return err
+	}
+	a.feeds = engine.NewTelemetry(a.Pipeline, out)
+	a.Server.Orders = people{a.Pipeline, a}
+	if err := a.readBaselines(); err != nil {
+		return err
+	}
+	a.notifier = alerts.NewNotifier(a.cfg.Alerts.Alertmanager, a.cfg.Links(), notes, a.log, a.Registry)
+	a.metrics = alerts.NewMetrics(a.Registry, a.groups)
+	a.Registry.MustRegister(metrics.NewCollector(a.Pipeline.Summaries, a.cfg.Settings().GroupLabels(), a.cfg.Limits.Series, time.Now))
+	if a.consumer, err = consumer.New(a.cfg.Ingest.Kafka, consumer.Options{
+		Stores: stores, CheckpointEvery: time.Duration(a.cfg.Checkpoint.Every), Format: a.cfg.Format(), DeadLetters: a.letters,
+		Handler: a.feeds, Log: a.log, Registerer: a.Registry,
+	}); err != nil {
+		return err
+	}
+	a.Server.Shared = a.cluster != nil
+	if a.retrain != nil {
+		a.Server.Requests = watchedRequests{a.retrain, a.cfg.Settings()}
+	}
+	return nil
+}
+
+// openState opens the state store and the outlet for units: the checkpoint directory and the workers themselves, or
+// the topics of a cluster.
+func (a *App) openState() (ingest.Stores, engine.Outlet, *alerts.Notes, error) {
+	if a.cfg.Cluster.Enabled() {
+		var err error
+		if a.cluster, err = cluster.Open(a.cfg.Cluster, a.cfg.Ingest.Kafka, a.Pipeline, func(policy string, at time.Time) { a.feeds.Forget(policy, at) }, a.log, a.Registry); err != nil {
+			return nil, nil, nil, err
+		}
+		a.closeLater("connections of the cluster", a.cluster.Close)
+		return a.cluster.Stores, a.cluster.Writer, alerts.NewNotes(a.cluster.Partition), nil
+	}
+	directory, err := checkpoint.NewDirectory(a.cfg.Checkpoint.Directory)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	a.closeLater("checkpoints", directory.Close)
+	a.store = checkpoint.NewStore(directory, a.log, a.Registry)
+	a.workers = a.Pipeline.NewWorkers(a.store, 0)
+	notes, err := alerts.OpenNotes(filepath.Join(a.cfg.Checkpoint.Directory, "notifications.log"))
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	a.closeLater("log of notifications", notes.Close)
+	return checkpoint.Shared{Store: a.store}, engine.Direct{Workers: a.workers}, notes, nil
+}
+
+// readBaselines reads the recordings that baselines are taken from. Pinned offsets may be gone from the topic if
+// their baselines are saved already. An instance of a cluster knows that only once it is assigned their policies.
+func (a *App) readBaselines() error {
+	if a.cluster != nil {
+		return a.Pipeline.Recorded.ReadFiles(context.Background())
+	}
+	names, err := a.store.Names(engine.BankPrefix)
+	if err != nil {
+		return fmt.Errorf("look for saved baselines: %w", err)
+	}
+	for i := range names {
+		names[i] = strings.TrimPrefix(names[i], engine.BankPrefix)
+	}
+	return a.Pipeline.Recorded.ReadAll(context.Background(), names)
+}
+
+func (a *App) closeLater(name string, f func() error) {
+	a.closers = append(a.closers, closer{name, f})
+}
+
+// Close closes what was opened in reverse order. A failure does not skip the rest.
+func (a *App) Close() error {
+	var errs []error
+	for _, c := range slices.Backward(a.closers) {
+		if err := c.close(); err != nil {
+			errs = append(errs, fmt.Errorf("close %s: %w", c.name, err))
+		}
+	}
+	a.closers = nil
+	return errors.Join(errs...)
+}
+
+// Run restores the state, serves, and reads until ctx ends or a part fails. It then closes the app.
+func (a *App) Run(ctx context.Context) error {
+	err := a.run(ctx)
+	return errors.Join(err, a.Close())
+}
+
+func (a *App) run(ctx context.Context) error {
+	defer a.Pipeline.Memory.Hold()() // without it, garbage would take as much again
+	ctx, end := context.WithCancel(ctx)
+	defer end()
+	saving, saved := endsAfter(ctx, saveTimeout)
+	defer saved()
+	stopping, stopped := endsAfter(ctx, stopTimeout)
+	defer stopped()
+	if err := a.restore(ctx); err != nil {
+		if ctx.Err() != nil {
+			err = nil // an orderly stop
+		} else {
+			err = fmt.Errorf("%w: %w", ErrNotStarted, err)
+		}
+		end()
+		return errors.Join(err, a.Pipeline.Stop(), a.Server.Stop(stopping))
+	}
+	a.Server.Open()
+	// Deliveries and notifications go on until the workers have judged and saved all that was read.
+	outward, stopOutward := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopOutward()
+	var dispatchers sync.WaitGroup
+	failed := make(chan error, 2) // one for each dispatcher, so that neither blocks
+	a.dispatcher(outward, &dispatchers, failed, "alertmanager", a.notifier.Run)
+	dispatchers.Go(func() { a.Pipeline.WatchMemory(outward) })
+	dispatchers.Go(func() { a.Pipeline.ExpireUnused(outward) })
+	if a.retrain != nil {
+		a.dispatcher(outward, &dispatchers, failed, "retrain", a.retrain.Run)
+	}
+
+	err := a.read(ctx, failed)
+	end()
+	err = errors.Join(err, a.Pipeline.StopBy(saving))
+	stopOutward()
+	dispatchers.Wait()
+	return errors.Join(err, a.Server.Stop(stopping))
+}
+
+// endsAfter returns a context that ends once d has passed since ctx ended.
+func endsAfter(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	after, end := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() {
+		select {
+		case <-time.After(d):
+			end()
+		case <-after.Done():
+		}
+	})
+	return after, func() { stop(); end() }
+}
+
+// dispatcher runs a part that notifies other systems.
+func (a *App) dispatcher(ctx context.Context, wg *sync.WaitGroup, failed chan<- error, name string, run func(context.Context) error) {
+	wg.Go(func() {
+		if err := run(ctx); err != nil && ctx.Err() == nil {
+			failed <- fmt.Errorf("%s: %w", name, err)
+		}
+	})
+}
+
+// read consumes until ctx ends or something fails, and returns once the consumer has saved its work.
+func (a *App) read(ctx context.Context, failed <-chan error) error {
+	reading, stop := context.WithCancel(ctx)
+	defer stop()
+	done := make(chan error, 1)
+	go func() { done <- a.consume(reading) }()
+	var err error
+	select {
+	case err = <-done:
+		return err
+	case err = <-failed:
+	case err = <-a.Server.Failed():
+	case <-a.Pipeline.Failed(): // Stop returns the error
+	case <-ctx.Done():
+	}
+	stop()
+	return errors.Join(err, <-done)
+}
+
+// consume reads until ctx ends, and returns once what it read is saved.
+func (a *App) consume(ctx context.Context) error {
+	if a.cluster != nil {
+		return a.cluster.Run(ctx, a.consumer)
+	}
+	return a.consumer.Run(ctx)
+}
+
+// restore restores the saved workers. In a cluster they arrive with the partitions of the units topic.
+func (a *App) restore(ctx context.Context) error {
+	if a.cluster != nil {
+		return nil
+	}
+	names, err := a.store.Names(engine.BankPrefix)
+	if err != nil {
+		return fmt.Errorf("restore: %w", err)
+	}
+	a.Server.WaitsFor(fmt.Sprintf("restoring the state of %d policies", len(names)))
+	return a.workers.Restore(ctx, names)
+}
+
+// Restored implements audience.
+func (a *App) Restored(d *engine.Workers) {
+	incidents, faults := d.Findings()
+	if a.cluster != nil {
+		a.cluster.Join(a.notifier, d)
+	}
+	a.metrics.Restore(incidents)
+	a.notifier.Resync(incidents, faults)
+	a.log.Info().Int("policies", len(d.List())).Int("incidents", len(incidents)).Msg("state restored")
+}
+
+// Resumed implements audience: the worker may have been stopped before its retrain requests were durable.
+func (a *App) Resumed(ctx context.Context, d *engine.Worker) error {
+	for _, i := range d.Shown.Load().Incidents {
+		if err := a.consider(ctx, i); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Gone implements audience.
+func (a *App) Gone(d *engine.Workers) {
+	var policies []string
+	for _, r := range d.List() {
+		policies = append(policies, r.Name)
+	}
+	a.telling.Lock()
+	defer a.telling.Unlock()
+	a.metrics.Forget(policies)
+	a.lookAgain.forget(policies)
+	if a.cluster != nil {
+		a.notifier.Leave(d.Partition)
+	}
+}
+
+// Changed implements effects. The retrain request comes first: it must be durable before the bank is saved. While the
+// ledger is suspended, incidents wait until it is back or the service restarts; they are saved with the bank.
+func (a *App) Changed(ctx context.Context, changes []alerts.Change) error {
+	for _, c := range changes {
+		a.report(c)
+		if c.Incident != nil {
+			if err := a.consider(ctx, *c.Incident); err != nil {
+				return err
+			}
+		}
+	}
+	a.telling.Lock()
+	defer a.telling.Unlock()
+	if ctx.Err() != nil { // another instance may already judge the policy, and reports it
+		return context.Cause(ctx)
+	}
+	a.metrics.Update(changes)
+	a.notifier.Update(changes)
+	return nil
+}
+
+func (a *App) consider(ctx context.Context, i alerts.Incident) error {
+	if a.retrain == nil {
+		return nil
+	}
+	decision, err := a.retrain.Consider(ctx, i, a.Pipeline.Clock(i.Group))
+	if errors.Is(err, ledger.ErrSuspended) {
+		a.lookAgain.owe(i.Group.Policy, i.ID)
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("consider a retraining for incident %s: %w", i.ID, err)
+	}
+	a.lookAgain.after(i.Group, decision)
+	return nil
+}
+
+// Passed implements audience.
+func (a *App) Passed(ctx context.Context, d *engine.Worker) error {
+	if a.retrain == nil {
+		return nil
+	}
+	back, owed := a.lookAgain.back(d.Name, a.retrain.Revivals())
+	for _, i := range d.Shown.Load().Incidents {
+		if owed[i.ID] || !i.Closed && (back || a.lookAgain.due(i.Group, func() time.Time { return d.Clock(i.Group) })) {
+			if err := a.consider(ctx, i); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// report logs a change for people.
+func (a *App) report(c alerts.Change) {
+	switch {
+	case c.Fault != nil:
+		a.log.Warn().Stringer("group", c.Fault.Group).Interface("streams", c.Fault.Streams).Bool("ended", c.Fault.Ended).
+			Msg("telemetry fault")
+	case c.Alarm == nil:
+		a.log.Info().Str("incident", c.Incident.ID).Stringer("group", c.Incident.Group).Bool("closed", c.Incident.Closed).
+			Bool("muted", c.Incident.IsMuted()).Msg("incident")
+	case c.Fired || c.Alarm.Resolved:
+		a.log.Warn().Str("alarm", c.Alarm.ID).Str("incident", c.Alarm.Incident).Stringer("group", c.Alarm.Group).
+			Str("signal", c.Alarm.Signal).Str("cause", string(c.Alarm.Cause)).Bool("resolved", c.Alarm.Resolved).
+			Float64("score", c.Alarm.Score).Msg("drift")
+	}
+}
+
+// Summaries implements view.
+func (a *App) Summaries() []*finding.Summary { return a.Pipeline.Summaries() }
+
+// Course implements view.
+func (a *App) Course(g ingest.Group) pages.Course { return a.scores.Of(g) }
+
+// groups lists the watched groups.
+func (a *App) groups() []ingest.Group {
+	var out []ingest.Group
+	for _, p := range a.Pipeline.Summaries() {
+		for i := range p.Groups {
+			out = append(out, p.Groups[i].Group)
+		}
+	}
+	return out
+}
+
+// Alarms implements view.
+func (a *App) Alarms() []alerts.Alarm {
+	var out []alerts.Alarm
+	for _, r := range a.Pipeline.All() {
+		out = append(out, r.Shown.Load().Alarms...)
+	}
+	return out
+}
+
+// Incidents implements view.
+func (a *App) Incidents() []alerts.Incident {
+	var out []alerts.Incident
+	for _, r := range a.Pipeline.All() {
+		out = append(out, r.Shown.Load().Incidents...)
+	}
+	return out
+}
+
+// Faults implements view.
+func (a *App) Faults() []alerts.Fault {
+	var out []alerts.Fault
+	for _, r := range a.Pipeline.All() {
+		out = append(out, r.Shown.Load().Faults...)
+	}
+	return out
+}
+
+// Ready implements view. A standalone instance restores its state before the server opens; an instance of a cluster
+// restores it with the assignment.
+func (a *App) Ready() error {
+	if err := a.consumer.Ready(); err != nil {
+		return err
+	}
+	if a.retrain != nil {
+		if err := heldUp(a.retrain.Waiting()); err != nil {
+			return err
+		}
+	}
+	if a.cluster == nil {
+		return nil
+	}
+	return a.cluster.Ready()
+}
+
+// Degraded implements view.
+func (a *App) Degraded() error {
+	if a.retrain == nil {
+		return nil
+	}
+	return a.retrain.Suspended()
+}
+
+// ledgerPatience is how long a policy may wait for the ledger before the service reports that it is not ready.
+const ledgerPatience = 15 * time.Second
+
+// heldUp returns an error if a policy has been waiting for the ledger for too long.
+func heldUp(waiting time.Duration) error {
+	if waiting < ledgerPatience {
+		return nil
+	}
+	return fmt.Errorf("a policy has been waiting for the ledger of retrain requests for %s", waiting.Round(time.Second))
+}
+
+// openDeadLetters opens the topic for refused records if one is configured, and the directory otherwise.
+func openDeadLetters(cfg *config.Config, log zerolog.Logger) (deadletter.Keeper, error) {
+	letters := cfg.Ingest.DeadLetters
+	if letters.Topic != "" {
+		return deadletter.NewTopic(cfg.Ingest.Kafka, letters.Topic, log)
+	}
+	return deadletter.NewFiles(letters.Directory, letters.MaxSize, log)
+}
+
+func buildInfoMetric() prometheus.Collector {
+	b := ReadBuildInfo()
+	g := prometheus.NewGaugeVec(
+		prometheus.GaugeOpts{Name: names.MetricBuildInfo, Help: "Which build runs, always 1."}, []string{"version", "revision", "goversion"})
+	g.WithLabelValues(b.Version, b.Revision, b.Go).Set(1)
+	return g
+}

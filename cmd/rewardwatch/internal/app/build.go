@@ -1,0 +1,51 @@
+package app
+
+import (
+	"fmt"
+	"io"
+	"runtime"
+	"runtime/debug"
+)
+
+// BuildInfo identifies the build.
+type BuildInfo struct {
+	Version  string `json:"version"`  // "(devel)" if not built from a tagged module
+	Revision string `json:"revision"` // commit, "" if unknown
+	Modified bool   `json:"modified"` // whether the work tree differed from the commit
+	Go       string `json:"go"`
+	Platform string `json:"platform"`
+}
+
+// ReadBuildInfo reads what the Go toolchain wrote into the binary.
+func ReadBuildInfo() BuildInfo {
+	b := BuildInfo{Version: "(devel)", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return b
+	}
+	if info.Main.Version != "" {
+		b.Version = info.Main.Version
+	}
+	for _, s := range info.Settings {
+		switch s.Key {
+		case "vcs.revision":
+			b.Revision = s.Value
+		case "vcs.modified":
+			b.Modified = s.Value == "true"
+		}
+	}
+	return b
+}
+
+// Text writes b for people.
+func (b BuildInfo) Text(w io.Writer) error {
+	revision := b.Revision
+	if revision == "" {
+		revision = "unknown"
+	}
+	if b.Modified {
+		revision += " (modified)"
+	}
+	_, err := fmt.Fprintf(w, "rewardwatch %s\nrevision %s\n%s %s\n", b.Version, revision, b.Go, b.Platform)
+	return err
+}

@@ -1,0 +1,71 @@
+package app
+
+import (
+	"context"
+	"errors"
+
+	"github.com/rewardwatch/rewardwatch/retrain"
+	"github.com/rewardwatch/rewardwatch/retrain/ledger"
+	"github.com/rewardwatch/rewardwatch/retrain/outcome"
+)
+
+// Awaited implements outcomes.
+func (a *App) Awaited(ctx context.Context, policy string) (ledger.Verification, bool) {
+	if a.retrain == nil {
+		return ledger.Verification{}, false
+	}
+	return a.retrain.Awaited(ctx, policy)
+}
+
+// Appeared implements outcomes.
+func (a *App) Appeared(ctx context.Context, request, version string) (bool, error) {
+	if a.retrain == nil {
+		return false, nil
+	}
+	_, err := a.retrain.Report(ctx, request, retrain.Report{State: retrain.JobSucceeded, Version: version, By: retrain.ByTelemetry})
+	return stillAwaited(err)
+}
+
+// Concluded implements outcomes.
+func (a *App) Concluded(ctx context.Context, request string, v outcome.Verdict) (outcome.Consequence, error) {
+	if a.retrain == nil {
+		return outcome.NothingFollows, nil
+	}
+	_, err := a.retrain.Conclude(ctx, request, v)
+	awaited, err := stillAwaited(err)
+	switch {
+	case !awaited:
+		return outcome.NothingFollows, err
+	case v.State == ledger.StateMet && a.cfg.Retrain.OnMet == retrain.OnMetPromote:
+		return outcome.Promotes, nil
+	case v.State == ledger.StateMissed && a.cfg.Retrain.Rollback != "":
+		return outcome.Compares, nil
+	}
+	return outcome.NothingFollows, nil
+}
+
+// Worsened implements outcomes.
+func (a *App) Worsened(ctx context.Context, s outcome.Setback) error {
+	if a.retrain == nil {
+		return nil
+	}
+	if s.To == "" {
+		a.log.Warn().Str("request", s.Request).Str("reason", "the version before is unknown").Msg("a retraining made things worse, but nothing is rolled back")
+		return nil
+	}
+	err := a.retrain.RollBack(ctx, s)
+	if errors.Is(err, ledger.ErrUnknownRequest) { // the request belongs to another ledger
+		a.log.Warn().Err(err).Msg("a retraining made things worse, but nothing is rolled back")
+		return nil
+	}
+	return err
+}
+
+// stillAwaited tells a request that was closed otherwise, or has another version, from one that could not be changed.
+func stillAwaited(err error) (bool, error) {
+	var closed *ledger.StateError
+	if errors.As(err, &closed) || errors.Is(err, ledger.ErrUnknownRequest) || errors.Is(err, retrain.ErrOtherVersion) {
+		return false, nil
+	}
+	return err == nil, err
+}

@@ -1,0 +1,174 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
+
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/api"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/api/apitest"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/engine"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/engine/enginetest"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/testkit"
+	"github.com/rewardwatch/rewardwatch/detectors/bank"
+	"github.com/rewardwatch/rewardwatch/detectors/metrics"
+	"github.com/rewardwatch/rewardwatch/detectors/watch"
+	"github.com/rewardwatch/rewardwatch/ingest"
+	"github.com/rewardwatch/rewardwatch/ingest/ingesttest"
+)
+
+// scrape returns how long an answer of /metrics takes and its size in bytes.
+func scrape(b *testing.B, h http.Handler) (time.Duration, int) {
+	b.Helper()
+	answer, begun := httptest.NewRecorder(), time.Now()
+	h.ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	if answer.Code != http.StatusOK {
+		b.Fatal(answer.Code, answer.Body.String())
+	}
+	return time.Since(begun), answer.Body.Len()
+}
+
+// BenchmarkScrapeDuringCalibration scrapes once a second while the first baselines of POLICIES policies, four groups each, are
+// collected and calibrated. It tells how long a scrape took by the median and at most, how large its answer was, and how many of
+// the scrapes came before all groups were armed.
+func BenchmarkScrapeDuringCalibration(b *testing.B) {
+	policies := testkit.Size("POLICIES", 400)
+	cfg, m, reg := engine.DefaultSettings(), enginetest.NewMemory(), prometheus.NewRegistry()
+	p := enginetest.NewAlone(context.Background(), &cfg, m, m, reg)
+	reg.MustRegister(metrics.NewCollector(p.Summaries, cfg.GroupLabels(), cfg.Limits.Series, time.Now))
+	s, err := api.New(api.Config{Listen: "127.0.0.1:0"}, &apitest.FixedView{}, &apitest.FixedOrders{}, reg, nil, zerolog.Nop())
+	if err != nil {
+		b.Fatal(err)
+	}
+	fed := make(chan error, 1)
+	go func() { fed <- warmUp(b.Context(), p.Feed(0), policies) }()
+	var took []time.Duration
+	size, before, handler := 0, 0, s.Metrics()
+	for armed, feeding := 0, true; feeding || armed < 4*policies*99/100; time.Sleep(time.Second) {
+		if armed = armedGroups(p); armed < 4*policies {
+			before++
+		}
+		one, bytes := scrape(b, handler)
+		took, size = append(took, one), max(size, bytes)
+		select {
+		case err := <-fed:
+			if feeding = false; err != nil {
+				b.Fatal(err)
+			}
+		default:
+		}
+	}
+	slices.Sort(took)
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(float64(took[len(took)/2].Microseconds())/1e3, "median-ms")
+	b.ReportMetric(float64(took[len(took)-1].Microseconds())/1e3, "most-ms")
+	b.ReportMetric(float64(size)/1e6, "MB")
+	b.ReportMetric(float64(len(took)), "scrapes")
+	b.ReportMetric(float64(before), "before-armed")
+	if err := p.Stop(); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// warmUp feeds 300 units to each of four groups of each policy.
+func warmUp(ctx context.Context, f *engine.PartitionFeed, policies int) error {
+	rng, offset, start := rand.New(rand.NewPCG(1, 1)), int64(0), time.Now().Add(-20*24*time.Hour)
+	for range 300 {
+		for policy := range policies {
+			var batch []ingest.Event
+			for group := range 4 {
+				e := ingesttest.Episode(0, offset, fmt.Sprint("policy-", policy), start.Add(time.Duration(offset)*time.Second))
+				e.Env, e.Return, e.Length = fmt.Sprint("env-", group), rng.NormFloat64(), 50+rng.Int64N(20)
+				batch = append(batch, e)
+				offset++
+			}
+			if err := f.Process(ctx, batch); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func armedGroups(p *enginetest.Alone) (armed int) {
+	for _, summary := range p.Summaries() {
+		for _, g := range summary.Groups {
+			if len(g.Streams) > 0 && len(g.Streams[0].Armed) > 0 {
+				armed++
+			}
+		}
+	}
+	return armed
+}
+
+// BenchmarkHealthyWhileRestoring restores POLICIES policies of one group each from memory, and asks for /-/healthy until it is done.
+// It tells when the first answer came, how long the slowest took, and when all were restored.
+func BenchmarkHealthyWhileRestoring(b *testing.B) {
+	policies := testkit.Size("POLICIES", 3000)
+	d := engine.NewWorker("policy", watch.DefaultConfig(), bank.NewStreamLimit(20_000), enginetest.NewMemory())
+	rng := rand.New(rand.NewPCG(1, 1))
+	for n := range int64(600) {
+		if err := d.Observe(context.Background(), ingesttest.Unit("policy", 0, n, rng), time.Time{}); err != nil {
+			b.Fatal(err)
+		}
+	}
+	parts, _, err := d.Changes()
+	if err != nil {
+		b.Fatal(err)
+	}
+	m := enginetest.NewMemory()
+	var names []string
+	for i := range policies {
+		names = append(names, fmt.Sprint(engine.BankPrefix, "policy-", i))
+		if err := m.Save(names[i], parts, nil); err != nil {
+			b.Fatal(err)
+		}
+	}
+	cfg, reg := engine.DefaultSettings(), prometheus.NewRegistry()
+	p := enginetest.NewAlone(context.Background(), &cfg, m, m, reg)
+	begun := time.Now()
+	s, err := api.New(api.Config{Listen: "127.0.0.1:0"}, &apitest.FixedView{}, &apitest.FixedOrders{}, reg, nil, zerolog.Nop())
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := s.Start(); err != nil {
+		b.Fatal(err)
+	}
+	restored := make(chan error, 1)
+	go func() { restored <- p.Workers.Restore(context.Background(), names) }()
+	var first, most time.Duration
+	for done := false; !done; {
+		asked := time.Now()
+		answer, err := http.Get("http://" + s.Addr() + "/-/healthy")
+		if err != nil || answer.StatusCode != http.StatusOK {
+			b.Fatal(answer, err)
+		}
+		_ = answer.Body.Close()
+		if most = max(most, time.Since(asked)); first == 0 {
+			first = time.Since(begun)
+		}
+		select {
+		case err := <-restored:
+			if done = true; err != nil {
+				b.Fatal(err)
+			}
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(float64(first.Microseconds())/1e3, "first-healthy-ms")
+	b.ReportMetric(float64(most.Microseconds())/1e3, "slowest-healthy-ms")
+	b.ReportMetric(time.Since(begun).Seconds(), "restored-s")
+	if err := errors.Join(s.Stop(context.Background()), p.Stop()); err != nil {
+		b.Fatal(err)
+	}
+}

@@ -1,0 +1,428 @@
+// Package calibrate measures false alarms and detection delays on recorded telemetry.
+package calibrate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"sort"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/config"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/engine"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/terminal"
+	"github.com/rewardwatch/rewardwatch/detectors/bank"
+	"github.com/rewardwatch/rewardwatch/detectors/budget"
+	"github.com/rewardwatch/rewardwatch/detectors/finding"
+	"github.com/rewardwatch/rewardwatch/detectors/measure"
+	"github.com/rewardwatch/rewardwatch/detectors/watch"
+	"github.com/rewardwatch/rewardwatch/ingest"
+	"github.com/rewardwatch/rewardwatch/ingest/assemble"
+	"github.com/rewardwatch/rewardwatch/ingest/recording"
+)
+
+// calibrateOptions are the flags of calibrate.
+type calibrateOptions struct {
+	config, policy string
+	seconds        float64
+	seed           uint64
+}
+
+// NewCommand returns the verb calibrate.
+func NewCommand(c *terminal.Console) *cobra.Command {
+	var o calibrateOptions
+	cmd := &cobra.Command{
+		Use:   "calibrate [flags] FILE...",
+		Short: "Measure false alarms and detection delay on your own telemetry",
+		Long: "Reads NDJSON and Stable-Baselines3 monitor.csv files (plain, gzip, zstd; - is the standard input), freezes the\n" +
+			"baseline of each policy and group as configured, and measures on episodes (or blocks of steps) drawn from the\n" +
+			"telemetry how often false alarms come and how soon changes are found.\n" +
+			"Exits with 1 where a budget of false alarms cannot be kept, and with 2 where nothing can be calibrated.",
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, files []string) error { return runCalibrate(cmd.Context(), c, o, files) },
+	}
+	cmd.Flags().StringVar(&o.config, "config", "", "configuration file; the defaults hold without one")
+	cmd.Flags().StringVar(&o.policy, "policy", "", "policy of the rows of monitor.csv files, instead of their env_id")
+	cmd.Flags().Float64Var(&o.seconds, "seconds", 20, "about how long to measure each policy; more is more exact")
+	cmd.Flags().Uint64Var(&o.seed, "seed", 1, "where the random numbers start; the same one gives the same figures")
+	return cmd
+}
+
+// ErrNotKept ends a calibration that found a budget that cannot be kept: exit 1, with no further message.
+var ErrNotKept = errors.New("a budget of false alarms cannot be kept")
+
+func runCalibrate(ctx context.Context, c *terminal.Console, o calibrateOptions, files []string) error {
+	if !(o.seconds > 0) {
+		return errors.New("--seconds must be greater than 0")
+	}
+	cfg, err := config.Load(o.config)
+	if err != nil {
+		return err
+	}
+	bar := terminal.NewProgress(c)
+	defer bar.Clear()
+	r := newCalibration(cfg, c, engine.FileRanges(recording.FilesConfig{Policy: o.policy}, files))
+	if err := r.recorded.ReadAll(ctx, nil); err != nil {
+		return err
+	}
+	counts, err := recording.ReadFiles(ctx, recording.FilesConfig{
+		Policy: o.policy, Stdin: c.In, Refuse: r.refusals.Refuse, Progress: func(done, total int64) {
+			bar.Reading("Reading", r.events, done, total)
+		},
+	}, files, r)
+	switch {
+	case err != nil:
+		return err
+	case counts.Accepted == 0:
+		return terminal.ErrNoEvent
+	}
+	return r.report(ctx, o, counts, bar)
+}
+
+// mostKept is how many units of a group are kept: the newest before its baseline is frozen, and the first after it.
+// If no episode ends, these units are the smallest blocks.
+const mostKept = 20_000
+
+// calibration is a processor that keeps the units of every group: those of its baseline, and the healthy ones after
+// it.
+type calibration struct {
+	cfg          *config.Config
+	console      *terminal.Console
+	refusals     *terminal.Refusals
+	episodes     *assemble.Assembler
+	recorded     *engine.Recordings
+	limit        *bank.StreamLimit
+	calibrations *budget.Calibrations
+	policies     map[string]*calibratedPolicy // nil for a policy that is not watched
+	order        []*calibratedPolicy
+	events       int64
+	units        int64
+	blocks       int64 // of units
+	failed       error
+}
+
+// calibratedPolicy is a policy whose bank judges the units as the service would.
+type calibratedPolicy struct {
+	name    string
+	cfg     watch.Config
+	bank    *bank.Policy
+	learned []*ingest.Unit // of the recording that the baseline is from, if it is from one
+	groups  map[ingest.Group]*calibratedGroup
+	order   []*calibratedGroup
+}
+
+// calibratedGroup is a group and its units.
+type calibratedGroup struct {
+	key       ingest.Group
+	units     int64
+	accepted  string          // id of its baseline, "" before there is one
+	recorded  bool            // the baseline is from a recording
+	recording map[unitKey]int // units of the recording; the telemetry may contain them too, and they are not held out
+	recent    []*ingest.Unit  // that the next baseline may be taken from
+	baseline  []*ingest.Unit  // that the baseline was taken from, with others before them
+	heldOut   []*ingest.Unit  // healthy units after the baseline
+	leftOut   int64           // units after the baseline that were not healthy
+	incidents int64           // after the baseline
+	open      bool            // an incident is open
+}
+
+func newCalibration(cfg *config.Config, c *terminal.Console, pinned engine.RangeReader) *calibration {
+	return &calibration{
+		cfg: cfg, console: c, refusals: &terminal.Refusals{Console: c},
+		episodes: engine.NewAssembler(cfg.Settings(), assemble.NewMetrics(engine.Unregistered{})), recorded: engine.NewRecordings(cfg.Settings(), pinned),
+		limit: bank.NewStreamLimit(cfg.Limits.Streams), calibrations: budget.NewCalibrations(),
+		policies: map[string]*calibratedPolicy{},
+	}
+}
+
+// Process implements ingest.Processor.
+func (r *calibration) Process(ctx context.Context, batch []ingest.Event) error {
+	r.events += int64(len(batch))
+	for i := range batch {
+		r.episodes.Fold(&batch[i], func(u *ingest.Unit) {
+			if r.failed == nil {
+				r.failed = r.observe(ctx, u)
+			}
+		})
+	}
+	return r.failed
+}
+
+func (r *calibration) observe(ctx context.Context, u *ingest.Unit) error {
+	r.units++
+	if u.End == ingest.EndBlock {
+		r.blocks++
+	}
+	p, err := r.policy(ctx, u.Group.Policy)
+	if p == nil || err != nil || u.Shadow {
+		return err
+	}
+	p.observe(u)
+	return nil
+}
+
+// policy returns a policy, and starts it if necessary; nil if it is not watched.
+func (r *calibration) policy(ctx context.Context, name string) (*calibratedPolicy, error) {
+	if p, known := r.policies[name]; known {
+		return p, nil
+	}
+	cfg, watched := r.cfg.Settings().Policy(name)
+	if !watched {
+		r.policies[name] = nil
+		return nil, nil
+	}
+	p := &calibratedPolicy{
+		name: name, cfg: cfg, bank: bank.NewPolicy(name, cfg, r.limit), groups: map[ingest.Group]*calibratedGroup{},
+	}
+	p.bank.Share(r.calibrations)
+	if err := r.recorded.Teach(ctx, p.bank, name, cfg); err != nil {
+		return nil, err
+	}
+	if cfg.Baseline.From != watch.FromWarmup {
+		units, err := r.recorded.Units(ctx, cfg.Baseline)
+		if err != nil {
+			return nil, err
+		}
+		p.learned = units[name]
+	}
+	r.policies[name] = p
+	r.order = append(r.order, p)
+	return p, nil
+}
+
+// group returns a group, and starts it if necessary.
+func (p *calibratedPolicy) group(key ingest.Group) *calibratedGroup {
+	if g := p.groups[key]; g != nil {
+		return g
+	}
+	g := &calibratedGroup{key: key, accepted: p.bank.Accepted(key), recorded: p.cfg.Baseline.From != watch.FromWarmup}
+	if g.recorded {
+		g.baseline = p.recordedBaseline(key)
+		g.recording = keysOf(g.baseline)
+	}
+	p.groups[key] = g
+	p.order = append(p.order, g)
+	return g
+}
+
+// recordedBaseline returns the units of the recording that the baseline of a group was taken from: the first ones, as
+// many as the baseline has or as its blocks were made of.
+func (p *calibratedPolicy) recordedBaseline(key ingest.Group) []*ingest.Unit {
+	var units []*ingest.Unit
+	for _, u := range p.learned {
+		if u.Group == key && len(units) < mostKept {
+			units = append(units, u)
+		}
+	}
+	if len(units) == 0 {
+		return nil
+	}
+	size := p.bank.Group(key).Baseline.Units
+	return units[:sort.Search(len(units), func(n int) bool { return len(p.bank.Whole(key, units[:n])) >= size })]
+}
+
+// unitKey identifies a unit of a recording by everything but its position: the recording may be a separate file that
+// was cut out of the telemetry. Returns and rewards are compared as bits, since NaN does not equal itself.
+type unitKey struct {
+	agent, episode     string
+	start, end, length int64
+	result, reward     uint64
+}
+
+func keyOf(u *ingest.Unit) unitKey {
+	return unitKey{
+		u.Agent, u.Episode, u.StartTS, u.EndTS, u.Length, math.Float64bits(u.Return), math.Float64bits(u.Reward.Mean),
+	}
+}
+
+func keysOf(units []*ingest.Unit) map[unitKey]int {
+	keys := map[unitKey]int{}
+	for _, u := range units {
+		keys[keyOf(u)]++
+	}
+	return keys
+}
+
+// inBaseline reports whether the baseline was taken from a unit. It finds each unit of the baseline once.
+func (g *calibratedGroup) inBaseline(u *ingest.Unit) bool {
+	key := keyOf(u)
+	if g.recording[key] == 0 {
+		return false
+	}
+	g.recording[key]--
+	return true
+}
+
+// observe judges a unit. It keeps the unit for the baseline or, if the unit counts for the false alarm rate, as held
+// out.
+func (p *calibratedPolicy) observe(u *ingest.Unit) {
+	g := p.group(u.Group)
+	g.units++
+	if g.accepted != "" && !p.follows() && len(g.heldOut) >= mostKept {
+		return
+	}
+	found := p.bank.Observe(u, time.Unix(0, u.EndTS))
+	if id := p.bank.Accepted(u.Group); id != g.accepted {
+		g.begin(id, append(g.recent, u), p.follows())
+		return
+	}
+	if g.accepted == "" || p.follows() {
+		g.keep(u)
+	}
+	if g.accepted == "" || g.inBaseline(u) {
+		return
+	}
+	switch {
+	case !p.bank.Healthy(u):
+		g.leftOut++
+	case len(g.heldOut) < mostKept:
+		g.heldOut = append(g.heldOut, u)
+	}
+	for _, f := range found {
+		g.apply(f)
+	}
+}
+
+// follows reports whether a new version may bring a new baseline.
+func (p *calibratedPolicy) follows() bool { return p.cfg.OnNewVersion == watch.OnNewVersionRebaseline }
+
+// keep stores a unit that the next baseline may be taken from.
+func (g *calibratedGroup) keep(u *ingest.Unit) {
+	if g.recent = append(g.recent, u); len(g.recent) > 2*mostKept {
+		g.recent = slices.Clone(g.recent[mostKept:])
+	}
+}
+
+// begin starts over with a baseline that was frozen with the last of units. If byVersion is set, the baseline
+// contains only units of that unit's version.
+func (g *calibratedGroup) begin(id string, units []*ingest.Unit, byVersion bool) {
+	if version := units[len(units)-1].Versions.Policy; byVersion {
+		units = slices.DeleteFunc(units, func(u *ingest.Unit) bool { return u.Versions.Policy != version })
+	}
+	g.accepted, g.recorded, g.recording, g.baseline, g.recent = id, false, nil, units, nil
+	g.heldOut, g.leftOut, g.incidents, g.open = nil, 0, 0, false
+}
+
+// apply leaves out the units since the onset of a drift: until its incident ends they do not count for the false
+// alarm rate.
+func (g *calibratedGroup) apply(f finding.Finding) {
+	switch {
+	case f.Kind == finding.GroupQuiet:
+		g.open = false
+	case f.Kind == finding.StreamChanged && f.To == finding.Drift && f.From != finding.TelemetryFault:
+		if !g.open {
+			g.open = true
+			g.incidents++
+		}
+		healthy := len(g.heldOut)
+		for healthy > 0 && !g.heldOut[healthy-1].Pos.Before(f.OnsetFrom.Pos) {
+			healthy--
+		}
+		g.leftOut += int64(len(g.heldOut) - healthy)
+		g.heldOut = g.heldOut[:healthy]
+	}
+}
+
+// Idle implements ingest.Processor.
+func (r *calibration) Idle(context.Context, time.Time) error { return nil }
+
+// Snapshot implements ingest.Processor. A calibration keeps no state.
+func (r *calibration) Snapshot(io.Writer) error { return nil }
+
+// Restore implements ingest.Processor.
+func (r *calibration) Restore(io.Reader) error { return nil }
+
+// report measures every group and prints the results.
+func (r *calibration) report(ctx context.Context, o calibrateOptions, counts recording.Counts, bar *terminal.Progress) error {
+	sum := newCalibrationSummary(counts, r.units, r.blocks)
+	lacking := ""
+	if r.units == 0 {
+		lacking = engine.NothingJudged(r.episodes)
+	}
+	for _, p := range r.order {
+		for _, g := range p.order {
+			if err := ctx.Err(); err != nil {
+				return fmt.Errorf("calibrate: %w", err)
+			}
+			line := p.calibrate(g, o, func(share float64) { bar.Show("Measuring "+terminal.Printable(g.key.String()), share, "") })
+			sum.add(line)
+			if line.Missing != nil && lacking == "" {
+				lacking = g.key.String() + ": " + *line.Missing
+			}
+			if err := r.console.Print(line, func(w io.Writer) error { return calibrationText(w, line) }); err != nil {
+				return err
+			}
+		}
+	}
+	err := r.console.Print(sum, func(w io.Writer) error { return calibrationSummaryText(w, sum) })
+	switch {
+	case err != nil:
+		return err
+	case sum.Calibrated == 0:
+		return fmt.Errorf("nothing can be calibrated: %s", lacking)
+	case !sum.Kept:
+		return ErrNotKept
+	}
+	return nil
+}
+
+// accepted returns the number of groups with an accepted baseline.
+func (p *calibratedPolicy) accepted() (n int) {
+	for _, g := range p.order {
+		if g.accepted != "" {
+			n++
+		}
+	}
+	return n
+}
+
+// calibrate measures one group and returns the result. The time allowed to a policy is shared by all its groups.
+func (p *calibratedPolicy) calibrate(g *calibratedGroup, o calibrateOptions, progress func(share float64)) Calibration {
+	judged := p.bank.Group(g.key)
+	line := p.describe(g, judged)
+	if g.accepted == "" {
+		line.Missing = new(p.missing(g, judged))
+		return line
+	}
+	g.baseline, g.heldOut = p.ofBaseline(g, judged.Baseline.Units), p.bank.Whole(g.key, g.heldOut)
+	with := measure.Measuring{
+		Units: g.baseline, Seed: o.seed, Seconds: o.seconds / float64(p.accepted()), Progress: progress,
+	}
+	if len(g.heldOut) >= judged.Baseline.Units {
+		with.Units, with.HeldOut = g.heldOut, true
+	}
+	line.HeldOut = new(len(g.heldOut))
+	line.measured(g, with, measure.Measure(p.bank.Armed(g.key), with), judged)
+	return line
+}
+
+// ofBaseline returns the units of a group's baseline: those of its recording, or the last of its warm-up.
+func (p *calibratedPolicy) ofBaseline(g *calibratedGroup, units int) []*ingest.Unit {
+	all := p.bank.Whole(g.key, g.baseline)
+	if g.recorded {
+		return all
+	}
+	return all[max(0, len(all)-units):]
+}
+
+// missing returns what a group needs for an accepted baseline.
+func (p *calibratedPolicy) missing(g *calibratedGroup, judged finding.GroupSummary) string {
+	want := int64(p.cfg.Baseline.Units)
+	switch {
+	case p.cfg.Baseline.From == watch.FromWarmup && g.units < want:
+		return fmt.Sprintf("%d of %d %s for a baseline, %d are missing", g.units, want, judged.UnitName().Many(), want-g.units)
+	case len(judged.Streams) == 0:
+		return "no signal of it is followed"
+	}
+	for _, s := range judged.Streams {
+		if s.Missing != "" {
+			return s.Missing
+		}
+	}
+	return fmt.Sprintf("incidents and faults left fewer than %s for a baseline", judged.UnitName().Count(want))
+}

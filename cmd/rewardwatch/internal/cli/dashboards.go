@@ -1,0 +1,57 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/config"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/terminal"
+	"github.com/rewardwatch/rewardwatch/dashboards"
+)
+
+func newDashboardsCommand(c *terminal.Console) *cobra.Command {
+	var dir, config string
+	cmd := &cobra.Command{
+		Use:   "dashboards -o DIR",
+		Short: "Write the Grafana dashboards",
+		Long:  "Write the Grafana dashboards as JSON, and all of them as a Kubernetes ConfigMap. Their variables follow the labels by which the configuration groups policies.",
+		Args:  cobra.NoArgs,
+		RunE:  func(*cobra.Command, []string) error { return writeDashboards(c, dir, config) },
+	}
+	writerFlags(cmd, &dir, &config)
+	return cmd
+}
+
+func writeDashboards(c *terminal.Console, dir, configFile string) error {
+	cfg, err := config.Load(configFile)
+	if err != nil {
+		return err
+	}
+	files, err := dashboards.Write(dir, dashboards.Options{GroupBy: cfg.Settings().GroupLabels()})
+	if err != nil {
+		return err
+	}
+	return wrote(c, files...)
+}
+
+// writerFlags adds the flags of a verb that writes files.
+func writerFlags(cmd *cobra.Command, dir, config *string) {
+	cmd.Flags().StringVarP(dir, "directory", "o", "", "directory to write to; it is made where it does not exist")
+	cmd.Flags().StringVar(config, "config", "", "configuration file; left out, the defaults hold")
+	// Fails only for a flag that does not exist.
+	_ = cmd.MarkFlagRequired("directory")
+}
+
+// wrote prints which files a verb has written.
+func wrote(c *terminal.Console, files ...string) error {
+	return c.Print(map[string][]string{"files": files}, func(w io.Writer) error {
+		for _, f := range files {
+			if _, err := fmt.Fprintln(w, f); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}

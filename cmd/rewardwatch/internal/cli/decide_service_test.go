@@ -1,0 +1,195 @@
+package cli
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rewardwatch/rewardwatch/alerts"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/api/apitest"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/testkit"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/wire"
+	"github.com/rewardwatch/rewardwatch/retrain/ledger"
+)
+
+// guardedConfig is a configuration of a service that takes orders.
+func guardedConfig(t *testing.T, broker string) string {
+	t.Helper()
+	config := serviceConfig(t, broker)
+	text, err := os.ReadFile(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	token := filepath.Join(t.TempDir(), "token")
+	guarded := strings.Replace(string(text), `http: {`, `http: {token_file: "`+token+`", `, 1)
+	if err := errors.Join(os.WriteFile(token, []byte(apitest.SomeToken), 0o600), os.WriteFile(config, []byte(guarded), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	return config
+}
+
+// order posts to the service and gives the status and the answer.
+func (p *process) order(t *testing.T, path, body string) (int, string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+p.address+"/api/v1/"+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+apitest.SomeToken)
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer.StatusCode, string(text)
+}
+
+// incidents returns the incidents of the service, the newest last.
+func (p *process) incidents() []wire.Incident {
+	var a struct{ Incidents []wire.Incident }
+	p.get("/api/v1/incidents", &a)
+	return a.Incidents
+}
+
+// What a person decided is there after a kill at the moment of the answer, and what was decided once is not undone by
+// reading the last seconds again.
+func TestDecisionsSurviveAKill(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds of CPU")
+	}
+	t.Parallel()
+	broker := startBroker(t, 1)
+	config := guardedConfig(t, broker)
+	f := newFleet(21, 5)
+	f.episodes(700)
+	f.mean = -1.4
+	f.episodes(100)
+	f.produce(t, broker, 0, len(f.lines))
+	p := startService(t, config)
+	testkit.Eventually(t, "all units", func() bool { return p.units() == int64(f.ended) })
+	opened := p.incidents()
+	if len(opened) != 1 || opened[0].State != "open" {
+		t.Fatalf("incidents %+v", opened)
+	}
+	id := opened[0].ID
+
+	if code, answer := p.order(t, "incidents/"+id+"/mute", `{"by":"alice","why":"known","for":"1h"}`); code != http.StatusOK {
+		t.Fatalf("mute gives %d %s", code, answer)
+	}
+	p.killMember(t)
+	p = startService(t, config)
+	i := p.incidents()[0]
+	if i.State != "open" || i.MutedUntil == nil || len(i.Decisions) != 1 || i.Decisions[0].By != "alice" {
+		t.Fatalf("after a mute and a kill: %+v", i)
+	}
+
+	for range 2 { // asked again, nothing changes
+		if code, answer := p.order(t, "incidents/"+id+"/accept", `{"by":"bob","why":"new prices"}`); code != http.StatusOK {
+			t.Fatalf("accept gives %d %s", code, answer)
+		}
+	}
+	p.killMember(t)
+	p = startService(t, config)
+	testkit.Eventually(t, "the units read again", func() bool { return p.units() == int64(f.ended) })
+	if i = p.incidents()[0]; i.State != "closed" || i.MutedUntil != nil || len(i.Decisions) != 2 || i.Decisions[1].Decision != alerts.Accepted {
+		t.Fatalf("after an acceptance and a kill: %+v", i)
+	}
+	if code, answer := p.order(t, "incidents/"+id+"/mute", `{"by":"alice","why":"known","for":"1h"}`); code != http.StatusConflict {
+		t.Errorf("a mute of a closed incident gives %d %s", code, answer)
+	}
+	if code, answer := p.order(t, "incidents/none/accept", `{"by":"alice","why":"known"}`); code != http.StatusNotFound {
+		t.Errorf("an unknown incident gives %d %s", code, answer)
+	}
+
+	at := len(f.lines)
+	f.episodes(600)
+	f.produce(t, broker, at, len(f.lines))
+	testkit.Eventually(t, "the units of the new normal", func() bool { return p.units() == int64(f.ended) })
+	var b struct{ Baselines []wire.Baseline }
+	p.get("/api/v1/baselines", &b)
+	if len(p.incidents()) != 1 || len(b.Baselines) != 1 || b.Baselines[0].Units != 500 || len(b.Baselines[0].Past) != 1 {
+		t.Fatalf("after the new baseline: %d incidents, baselines %+v", len(p.incidents()), b.Baselines)
+	}
+	past := b.Baselines[0].Past[0]
+	if !strings.HasPrefix(past.Why, "accepted by bob") || b.Baselines[0].UsedInAYear != 2 {
+		t.Errorf("the past baseline ended because %q; %d used in a year", past.Why, b.Baselines[0].UsedInAYear)
+	}
+	var d wire.BaselineDiff
+	if !p.get("/api/v1/baselines/"+past.ID+"/diff/"+*b.Baselines[0].ID, &d) || len(d.Quantities) == 0 {
+		t.Errorf("the baselines side by side: %+v", d)
+	}
+	p.interrupt(t)
+}
+
+// A request that needs approval waits for it, and its link is shown, logged, and decides.
+func TestServiceTakesDecisionsOnRequests(t *testing.T) {
+	t.Parallel()
+	broker := startBroker(t, 1)
+	config := guardedConfig(t, broker)
+	dir := t.TempDir()
+	secret := filepath.Join(dir, "secret")
+	text, err := os.ReadFile(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text = append([]byte(strings.Replace(string(text), "http: {", `http: {external_url: "https://rewardwatch.example", `, 1)), `
+retrain:
+  ledger: {sqlite: `+filepath.Join(dir, "ledger.db")+`}
+  recipes: ../config/testdata/recipes
+  targets: [{name: trainer, webhook: "http://127.0.0.1:1/", secret_file: `+secret+`}]
+  triggers: [{on: incident, recipe: ranker, target: trainer, approval: true}]
+`...)
+	err = errors.Join(os.WriteFile(config, text, 0o600), os.WriteFile(secret, []byte("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw\n"), 0o600))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := newFleet(21, 5)
+	f.episodes(700)
+	f.mean = -1.4
+	f.episodes(100)
+	f.produce(t, broker, 0, len(f.lines))
+	p := startService(t, config)
+	var listed struct {
+		Requests []ledger.Request `json:"retrain_requests"`
+	}
+	testkit.Eventually(t, "a request", func() bool { return p.get("/api/v1/retrain-requests", &listed) && len(listed.Requests) == 1 })
+	id := listed.Requests[0].ID
+	flags := []string{"--server", "http://" + p.address, "--token-file", filepath.Join(dir, "token")}
+	if err := os.WriteFile(flags[3], []byte(apitest.SomeToken), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const at = "https://rewardwatch.example/retrain/"
+	shown := runVerb(append([]string{"retrain", "show", id}, flags...)...)
+	_, token, found := strings.Cut(shown.out, at+id+"/decide?token=")
+	if !found || p.said(at+id+"/decide?token=") != 1 {
+		t.Fatalf("exit %d %s, shown %s; want a link there and in the log", shown.code, shown.err, shown.out)
+	}
+	token, _, _ = strings.Cut(token, "\n")
+	answer, err := http.PostForm("http://"+p.address+"/retrain/"+id+"/decide", url.Values{
+		"token": {token}, "decision": {"reject"}, "by": {"bob"}, "why": {"the load test runs"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = answer.Body.Close() // its status says what came of it
+	if answer.StatusCode != http.StatusOK {
+		t.Errorf("the page answers %s", answer.Status)
+	}
+	if shown := runVerb(append([]string{"retrain", "show", id}, flags...)...); !strings.Contains(shown.out, "rejected           bob          the load test runs") {
+		t.Errorf("exit %d %s, shown %s", shown.code, shown.err, shown.out)
+	}
+	approved := runVerb(append([]string{"retrain", "approve", id, "--by", "ann", "--why", "go on"}, flags...)...)
+	if approved.code != exitError || !strings.Contains(approved.err, "is rejected and cannot become open") {
+		t.Errorf("exit %d %s, printed %s", approved.code, approved.err, approved.out)
+	}
+	p.interrupt(t)
+}

@@ -1,0 +1,305 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rewardwatch/rewardwatch/alerts"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/client"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/replay"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/terminal"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/wire"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/words"
+	"github.com/rewardwatch/rewardwatch/ingest"
+	"github.com/rewardwatch/rewardwatch/retrain/ledger"
+)
+
+// explainOptions are the flags of explain.
+type explainOptions struct {
+	from, scores string
+}
+
+func newExplainCommand(c *terminal.Console) *cobra.Command {
+	service := &client.Client{}
+	var o explainOptions
+	cmd := &cobra.Command{
+		Use:   "explain ALARM",
+		Short: "Tell the story of an alarm",
+		Long: "Tells what drifted, by how much, since when, why, and on which records, what people decided and what was ordered, with\n" +
+			"small plots. ALARM is the id of an alarm or of an incident, or as much of its beginning as no other has. It is looked for in a\n" +
+			"running service, or with --from in what replay --output json has printed.",
+		Example: "  rewardwatch explain 6dcbf0b8\n" +
+			"  rewardwatch replay --output json --scores scores.ndjson events.ndjson >alarms.ndjson\n" +
+			"  rewardwatch explain 6dcbf0b8 --from alarms.ndjson --scores scores.ndjson",
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return runExplain(cmd.Context(), c, service, o, args[0])
+		},
+	}
+	service.Flags(cmd)
+	cmd.Flags().StringVar(&o.from, "from", "", "file with what replay --output json has printed, instead of a service; - is the standard input")
+	cmd.Flags().StringVar(&o.scores, "scores", "", "file with what replay --scores has written, for the plot of the score")
+	return cmd
+}
+
+func runExplain(ctx context.Context, c *terminal.Console, service *client.Client, o explainOptions, id string) error {
+	if o.scores != "" && o.from == "" {
+		return errors.New("--scores needs --from with the output of the same replay")
+	}
+	told, err := o.known(ctx, c, service)
+	if err != nil {
+		return err
+	}
+	s, err := told.story(id)
+	if err != nil {
+		return err
+	}
+	if o.from == "" {
+		s.Requests = orderedFor(ctx, c, service, s)
+	}
+	if o.scores != "" {
+		if s.Scores, err = readScores(o.scores, s.alarm); err != nil {
+			return err
+		}
+	}
+	return c.Print(s, s.text)
+}
+
+// storyJSON is what explain prints: an alarm, its incident with the incident's other alarms, and the requests for it.
+type storyJSON struct {
+	Event    string           `json:"event"` // "story"
+	Alarm    wire.Alarm       `json:"alarm"`
+	Incident *wire.Incident   `json:"incident"` // null if the replay broke off before it printed the incident
+	Requests []*shownRequest  `json:"retrain_requests"`
+	Scores   []scoredUnitJSON `json:"scores"` // the largest after each unit; empty if unknown
+
+	alarm alerts.Alarm
+}
+
+// scoredUnitJSON is the largest score of a stream after the unit that ended at a record.
+type scoredUnitJSON struct {
+	Index int64       `json:"index"`
+	Score wire.Number `json:"score"`
+}
+
+// knownIncidents are the incidents in which explain looks for an alarm.
+type knownIncidents []wire.Incident
+
+func (o *explainOptions) known(ctx context.Context, c *terminal.Console, service *client.Client) (knownIncidents, error) {
+	if o.from != "" {
+		return replayedIncidents(o.from, c.In)
+	}
+	var answer struct{ Incidents knownIncidents }
+	err := service.Get(ctx, &answer, "incidents")
+	return answer.Incidents, err
+}
+
+// shownIDs is how many ids an error lists.
+const shownIDs = 10
+
+// story finds an alarm by its id or that of its incident, or by an unambiguous prefix. An incident has the id of its
+// first alarm, so both mean the same.
+func (k knownIncidents) story(id string) (*storyJSON, error) {
+	var found []string
+	for _, i := range k {
+		for _, known := range idsOf(&i) {
+			if known == id {
+				return k.storyOf(id), nil
+			}
+			if strings.HasPrefix(known, id) && !slices.Contains(found, known) {
+				found = append(found, known)
+			}
+		}
+	}
+	if len(found) == 1 && id != "" {
+		return k.storyOf(found[0]), nil
+	}
+	if len(found) == 0 || id == "" {
+		return nil, fmt.Errorf("no alarm and no incident has an id that begins with %q; replay and rewardwatch incident list print the ids", id)
+	}
+	more := ""
+	if len(found) > shownIDs {
+		found, more = found[:shownIDs], ", ..."
+	}
+	return nil, fmt.Errorf("several ids begin with %q, give more of one: %s%s", id, strings.Join(found, ", "), more)
+}
+
+// idsOf returns the ids of an incident and of its alarms.
+func idsOf(i *wire.Incident) (ids []string) {
+	ids = append(ids, i.ID)
+	for k := range i.Alarms {
+		ids = append(ids, i.Alarms[k].ID)
+	}
+	return ids
+}
+
+// storyOf returns the story of the alarm with an id, or of the first alarm of the incident with that id.
+func (k knownIncidents) storyOf(id string) *storyJSON {
+	for n := range k {
+		i := &k[n]
+		at := slices.IndexFunc(i.Alarms, func(a wire.Alarm) bool { return a.ID == id })
+		if at < 0 && i.ID == id && len(i.Alarms) > 0 {
+			at = 0
+		}
+		if at >= 0 {
+			a := i.Alarms[at]
+			return &storyJSON{
+				Event: "story", Alarm: a, Incident: i, Requests: []*shownRequest{}, Scores: []scoredUnitJSON{}, alarm: a.Alarm(),
+			}
+		}
+	}
+	return nil
+}
+
+// orderedFor returns the requests that the incident of a story has led to, oldest first. If the ledger cannot be
+// read, it says so, and the rest of the story is printed all the same.
+func orderedFor(ctx context.Context, c *terminal.Console, service *client.Client, s *storyJSON) []*shownRequest {
+	var answer struct {
+		Requests []*shownRequest `json:"retrain_requests"`
+		Next     *string         `json:"next"`
+	}
+	if err := service.Query(ctx, &answer, url.Values{"policy": {s.Alarm.Policy}}, "retrain-requests"); err != nil {
+		c.Tell("rewardwatch: what was ordered is not known: %v", err)
+	}
+	if answer.Next != nil {
+		c.Tell("rewardwatch: only the newest %d retrain requests of %s were looked through for what was ordered", len(answer.Requests), terminal.Printable(s.Alarm.Policy))
+	}
+	var requests []ledger.Request
+	shown := map[string]*shownRequest{}
+	for _, q := range answer.Requests {
+		requests, shown[q.ID] = append(requests, q.Request), q
+	}
+	ordered := []*shownRequest{}
+	for _, q := range words.OfIncident(requests, s.Alarm.Incident) {
+		ordered = append(ordered, shown[q.ID])
+	}
+	return ordered
+}
+
+// maxReplayLine limits the length of a line of replay output.
+const maxReplayLine = 16 * int(ingest.MiB)
+
+// eachLine reads a file line by line; "-" is the standard input.
+func eachLine(file string, stdin io.Reader, take func(line []byte) error) error {
+	in := stdin
+	if file != "-" {
+		f, err := os.Open(file)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = f.Close() }() // opened only for reading
+		in = f
+	}
+	lines := bufio.NewScanner(in)
+	lines.Buffer(nil, maxReplayLine)
+	for n := 1; lines.Scan(); n++ {
+		if len(lines.Bytes()) == 0 {
+			continue
+		}
+		if err := take(lines.Bytes()); err != nil {
+			return fmt.Errorf("%s:%d: %w", file, n, err)
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return fmt.Errorf("%s: %w", file, err)
+	}
+	return nil
+}
+
+// errNoReplay is returned for a file that replay did not write.
+var errNoReplay = errors.New("this is not what replay --output json prints")
+
+// replayedIncidents reads the output of a replay. For an alarm the last line counts, for an incident the summary.
+func replayedIncidents(file string, stdin io.Reader) (knownIncidents, error) {
+	var k knownIncidents
+	err := eachLine(file, stdin, func(line []byte) error {
+		var kind struct {
+			Event string `json:"event"`
+		}
+		if err := json.Unmarshal(line, &kind); err != nil {
+			return fmt.Errorf("%w: %w", errNoReplay, err)
+		}
+		switch kind.Event {
+		case "alarm":
+			var a replay.AlarmRecord
+			if err := json.Unmarshal(line, &a); err != nil {
+				return fmt.Errorf("%w: %w", errNoReplay, err)
+			}
+			k.addAlarm(a)
+		case "summary":
+			var s struct {
+				Incidents []replay.IncidentRecord `json:"incidents"`
+			}
+			if err := json.Unmarshal(line, &s); err != nil {
+				return fmt.Errorf("%w: %w", errNoReplay, err)
+			}
+			k.addSummary(s.Incidents)
+		case "fault", "comparison", "comparison_summary":
+		default:
+			return errNoReplay
+		}
+		return nil
+	})
+	return k, err
+}
+
+// addAlarm adds an alarm to its incident, or replaces its earlier state.
+func (k *knownIncidents) addAlarm(line replay.AlarmRecord) {
+	n := slices.IndexFunc(*k, func(i wire.Incident) bool { return i.ID == line.Incident })
+	if n < 0 {
+		n = len(*k)
+		*k = append(*k, wire.Incident{
+			ID: line.Incident, Policy: line.Policy, Group: line.Group, Provisional: line.Provisional, Cause: line.Cause,
+			Evidence: line.Evidence, Causes: line.Causes, Decisions: []wire.Decision{},
+		})
+	}
+	i := &(*k)[n]
+	at := slices.IndexFunc(i.Alarms, func(a wire.Alarm) bool { return a.ID == line.ID })
+	if at < 0 {
+		at, i.Alarms = len(i.Alarms), append(i.Alarms, wire.Alarm{})
+	}
+	i.Alarms[at] = line.Of(i.Alarms[at].At)
+	i.Opened = i.Alarms[0].At
+}
+
+// addSummary adds how incidents ended.
+func (k *knownIncidents) addSummary(incidents []replay.IncidentRecord) {
+	for _, line := range incidents {
+		if n := slices.IndexFunc(*k, func(i wire.Incident) bool { return i.ID == line.ID }); n >= 0 {
+			i := &(*k)[n]
+			i.State, i.Cause, i.Evidence, i.Causes = line.State, line.Cause, line.Evidence, line.Causes
+		}
+	}
+}
+
+// readScores reads, from the output of replay --scores, the largest score of an alarm's stream after each unit.
+func readScores(file string, a alerts.Alarm) ([]scoredUnitJSON, error) {
+	scores := []scoredUnitJSON{}
+	err := eachLine(file, nil, func(line []byte) error {
+		var s replay.ScoreRecord
+		if err := json.Unmarshal(line, &s); err != nil || s.Detector == "" {
+			return errors.Join(errors.New("this is not what replay --scores writes"), err)
+		}
+		if s.Score == nil || s.Signal != a.Signal || words.Group(s.Policy, s.Group) != a.Group {
+			return nil
+		}
+		last := len(scores) - 1
+		if last >= 0 && scores[last].Index == s.Index {
+			scores[last].Score = max(scores[last].Score, *s.Score)
+		} else {
+			scores = append(scores, scoredUnitJSON{s.Index, *s.Score})
+		}
+		return nil
+	})
+	return scores, err
+}

@@ -1,0 +1,162 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/api/apitest"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/terminal"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/testkit"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/wire"
+	"github.com/rewardwatch/rewardwatch/ingest"
+	"github.com/rewardwatch/rewardwatch/retrain/ledger"
+)
+
+func TestExplainOfAService(t *testing.T) {
+	v := decided()
+	flags := serveOrders(t, v, &apitest.FixedOrders{})
+	for name, id := range map[string]string{
+		"explain_alarm":    v.Opened[1].ID,
+		"explain_incident": "acce", // its beginning
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := runVerb(append([]string{"explain", id}, flags...)...)
+			if got.code != exitFine || got.err != "" || strings.Contains(got.out, "\x1b") {
+				t.Fatalf("exit %d: %s\n%s", got.code, got.err, got.out)
+			}
+			testkit.SameAsFile(t, filepath.Join("testdata", "verbs", name+".txt"), got.out)
+			object := runVerb(append([]string{"explain", id, "--output", "json"}, flags...)...)
+			if object.code != exitFine || !strings.HasPrefix(object.out, `{"event":"story","alarm":{"id":"a1b2",`) || strings.Count(object.out, "\n") != 1 {
+				t.Errorf("exit %d: %s%s", object.code, object.err, object.out)
+			}
+		})
+	}
+	for name, tt := range map[string]struct{ id, says string }{
+		"unknown":    {"zz", `no alarm and no incident has an id that begins with "zz"`},
+		"nothing":    {"", `no alarm and no incident has an id that begins with ""`},
+		"not unique": {"a", `several ids begin with "a", give more of one: acce97ed, a1b2`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := runVerb(append([]string{"explain", tt.id}, flags...)...); got.code != exitError || !strings.Contains(got.err, tt.says) {
+				t.Errorf("exit %d: %s%s", got.code, got.out, got.err)
+			}
+		})
+	}
+}
+
+// What a person asked for because of an incident, and a rollback that followed, were ordered for it too; where there are more requests
+// than were looked through, that is said.
+func TestExplainTellsOfAllThatWasOrdered(t *testing.T) {
+	v := apitest.SomeView()
+	first := v.Ordered[0]
+	other := func(id string, kind ledger.OriginKind, origin, parent, order string) ledger.Request {
+		q := first
+		q.ID, q.OriginKind, q.Origin, q.Parent, q.Order = id, kind, origin, parent, []byte(order)
+		return q
+	}
+	v.Ordered = []ledger.Request{
+		other("rr_schedule", ledger.OriginSchedule, "schedule/1", "", `{}`),
+		other("rr_back", ledger.OriginOutcome, "rollback/rr_person", "rr_person", `{}`),
+		other("rr_elsewhere", ledger.OriginPerson, "person/x", "", `{"incident":"other"}`),
+		other("rr_person", ledger.OriginPerson, "person/y", "", `{"incident":"`+first.Origin+`"}`),
+		first,
+	}
+	flags := serveOrders(t, v, &apitest.FixedOrders{})
+	explain := append([]string{"explain", first.Origin}, flags...)
+	got := runVerb(explain...)
+	at := -1
+	for _, id := range []string{"rr_1", "rr_person", "rr_back"} {
+		next := strings.Index(got.out, "ordered  retrain "+id+" ")
+		if next <= at {
+			t.Errorf("%s is not told in its turn:\n%s", id, got.out)
+		}
+		at = next
+	}
+	if strings.Contains(got.out, "rr_schedule") || strings.Contains(got.out, "rr_elsewhere") || got.err != "" {
+		t.Errorf("exit %d: %s\n%s", got.code, got.err, got.out)
+	}
+	for len(v.Ordered) <= wire.MaxListed {
+		v.Ordered = append(v.Ordered, other("rr_old", ledger.OriginSchedule, "schedule/0", "", `{}`))
+	}
+	if got := runVerb(explain...); got.code != exitFine || !strings.Contains(got.err, "only the newest 1000 retrain requests of checkout-ranker were looked through") {
+		t.Errorf("exit %d: %s", got.code, got.err)
+	}
+}
+
+// replayFiles replays telemetry with one drift and gives what was printed and the scores, as files.
+func replayFiles(t *testing.T, f *fleet) (alarms, scores string) {
+	t.Helper()
+	dir := t.TempDir()
+	alarms, scores = filepath.Join(dir, "alarms.ndjson"), filepath.Join(dir, "scores.ndjson")
+	got := runVerb("replay", "--output", "json", "--scores", scores, f.file(t))
+	if got.code != exitDrift {
+		t.Fatalf("exit %d: %s", got.code, got.err)
+	}
+	if err := os.WriteFile(alarms, []byte(got.out), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return alarms, scores
+}
+
+func TestSimExplainOfAReplay(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds of CPU")
+	}
+	alarms, scores := replayFiles(t, drifting(1, 4))
+	printed := testkit.Read(t, alarms)
+	first := parseReplay(t, printed).alarms[0]
+	got := runVerb("explain", first.ID[:6], "--from", alarms, "--scores", scores)
+	if got.code != exitFine || got.err != "" {
+		t.Fatalf("exit %d: %s", got.code, got.err)
+	}
+	testkit.SameAsFile(t, filepath.Join("testdata", "verbs", "explain_replay.txt"), got.out)
+
+	var out, errs bytes.Buffer
+	piped := &terminal.Console{In: strings.NewReader(printed), Out: &out, Err: &errs}
+	if code := execute(context.Background(), piped, []string{"explain", first.Incident, "--from", "-", "--scores", scores}); code != exitFine || out.String() != got.out {
+		t.Errorf("from a pipe: exit %d: %s\n%s", code, errs.String(), out.String())
+	}
+	tty, shown := pseudoTerminal(t, 120)
+	if code := execute(context.Background(), &terminal.Console{In: strings.NewReader(printed), Out: tty, Err: tty}, []string{"explain", first.ID, "--from", "-"}); code != exitFine {
+		t.Errorf("on a terminal: exit %d", code)
+	}
+	if text := shown(); !strings.Contains(text, "\x1b[32mRESOLVED  \x1b[0m") || !strings.Contains(text, string(terminal.Yellow)) {
+		t.Errorf("no colours on a terminal: %q", text)
+	}
+
+	for name, tt := range map[string]struct {
+		args []string
+		says string
+	}{
+		"telemetry":           {[]string{"--from", drifting(1, 4).file(t)}, "telemetry.ndjson:1: this is not what replay --output json prints"},
+		"no JSON":             {[]string{"--from", "explain_test.go"}, "explain_test.go:1: this is not what replay --output json prints"},
+		"no file":             {[]string{"--from", "nowhere"}, "no such file"},
+		"scores of a service": {[]string{"--scores", scores}, "--scores needs --from with the output of the same replay"},
+		"no scores":           {[]string{"--from", alarms, "--scores", alarms}, "alarms.ndjson:1: this is not what replay --scores writes"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := runVerb(append([]string{"explain", first.ID}, tt.args...)...); got.code != exitError || !strings.Contains(got.err, tt.says) {
+				t.Errorf("exit %d: %s%s", got.code, got.out, got.err)
+			}
+		})
+	}
+}
+
+// Names in telemetry cannot reach the terminal.
+func TestExplainOfHostileNames(t *testing.T) {
+	v := apitest.SomeView()
+	i := &v.Opened[0]
+	a := &i.Alarms[0]
+	hostile := "\x1b[2J\r\u202e\u0085x\nRESOLVED everything"
+	a.Group = ingest.NewGroup(hostile, ingest.Label{Name: "env", Value: hostile})
+	a.Signal, a.After.Policy, a.Effect.Quantity, a.Shifts[0].Signal = "outcome."+hostile, hostile, hostile, hostile
+	a.Onset.Agent, a.Evidence = hostile, []string{hostile}
+	got := runVerb(append([]string{"explain", a.ID}, serveOrders(t, v, &apitest.FixedOrders{})...)...)
+	if got.code != exitFine || strings.ContainsAny(got.out, "\x1b\r\u202e\u0085") || strings.Contains(got.out, "\nRESOLVED") {
+		t.Errorf("exit %d: %q", got.code, got.out)
+	}
+}

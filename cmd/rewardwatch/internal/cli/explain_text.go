@@ -1,0 +1,256 @@
+package cli
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/rewardwatch/rewardwatch/alerts"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/terminal"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/words"
+	"github.com/rewardwatch/rewardwatch/detectors/finding"
+	"github.com/rewardwatch/rewardwatch/retrain/ledger"
+)
+
+// text prints a story: the alarm, its plots, the shifts of other signals, and the consequences.
+func (s *storyJSON) text(w io.Writer) error {
+	p, a := terminal.PaintFor(w), s.alarm
+	parts := []string{
+		terminal.FactsText(p, a, terminal.StoryOf(a)), histogramText(p, a), s.scoresText(p), shiftsText(p, a.UnitName(), a.Shifts), s.incidentText(p),
+	}
+	parts = slices.DeleteFunc(parts, func(part string) bool { return part == "" })
+	_, err := io.WriteString(w, strings.Join(parts, "\n"))
+	return err
+}
+
+// plotCells is the length of the longest bar, in characters.
+const plotCells = 24
+
+// histogramText draws the baseline and the units since the onset side by side, two bins of the histogram a line.
+func histogramText(p terminal.Paint, a alerts.Alarm) string {
+	h, unit := a.Histogram, a.UnitName()
+	if h == nil {
+		return ""
+	}
+	before, now := h.Units()
+	baseline, current := pairedShares(h.Baseline, before), pairedShares(h.Current, now)
+	largest := max(slices.Max(baseline), slices.Max(current))
+	rows := [][]string{{
+		strings.ToUpper(terminal.Printable(words.Quantity(a))), "BASELINE, " + unit.Count(int64(before)), "",
+		"SINCE THE ONSET, " + unit.Count(int64(now)), "",
+	}}
+	for i := range baseline {
+		if i > 0 && h.Low == h.High {
+			break // every value is the same
+		}
+		rows = append(rows, []string{
+			binText(h, i, len(baseline)), bar(baseline[i] / largest), shareText(baseline[i]), bar(current[i] / largest), shareText(current[i]),
+		})
+	}
+	cells, widths := terminal.Measured(rows)
+	widths[1], widths[3] = max(widths[1], plotCells), max(widths[3], plotCells)
+	var b strings.Builder
+	for r, row := range cells {
+		line := "  "
+		for i, cell := range row {
+			pad := strings.Repeat(" ", max(0, widths[i]-terminal.Width(cell)))
+			switch {
+			case r > 0 && i == 1:
+				cell = p.In(terminal.Faint, cell)
+			case r > 0 && i == 3:
+				cell = p.In(terminal.Yellow, cell)
+			}
+			line += cell + pad + "  "
+		}
+		b.WriteString(strings.TrimRight(line, " ") + "\n")
+	}
+	return b.String()
+}
+
+// pairedShares returns the share of units in each pair of bins.
+func pairedShares(counts []int, units int) []float64 {
+	out := make([]float64, (len(counts)+1)/2)
+	for i, n := range counts {
+		out[i/2] += float64(n) / float64(max(1, units))
+	}
+	return out
+}
+
+// binText names the values of bin i of bins. The outermost bins also hold the values beyond them.
+func binText(h *finding.Histogram, i, bins int) string {
+	edge := func(i int) string {
+		f := float64(i) / float64(bins)
+		x := h.Low*(1-f) + h.High*f
+		if step := (h.High/2 - h.Low/2) / float64(bins) * 2; math.Abs(x) < step/1e6 {
+			x = 0
+		}
+		return fmt.Sprintf("%.3g", x)
+	}
+	switch {
+	case h.Low == h.High:
+		return edge(0)
+	case i == 0:
+		return "below " + edge(1)
+	case i == bins-1:
+		return edge(i) + " and more"
+	}
+	return edge(i) + " to " + edge(i+1)
+}
+
+func shareText(share float64) string { return fmt.Sprintf("%5.1f %%", 100*share) }
+
+// bar draws a share of plotCells, to an eighth of a character. A share above 0 is always visible.
+func bar(share float64) string {
+	eighths := int(math.Round(share * plotCells * 8))
+	if share > 0 {
+		eighths = max(1, eighths)
+	}
+	s := strings.Repeat("█", eighths/8)
+	if rest := eighths % 8; rest > 0 {
+		s += string([]rune("▏▎▍▌▋▊▉")[rest-1])
+	}
+	return s
+}
+
+// The plot of the score: its maximum width in units, and its rows, each a quarter of the threshold, up to twice the
+// threshold.
+const (
+	scoreColumns = 72
+	scoreRow     = .25
+	scoreTop     = 2
+)
+
+// scoresText draws the score of the alarm's stream around the alarm, with the threshold as a line.
+func (s *storyJSON) scoresText(p terminal.Paint) string {
+	scores := s.around()
+	if len(scores) == 0 {
+		return ""
+	}
+	columns := squeezed(scores, scoreColumns)
+	highest := 0.0
+	for _, x := range columns {
+		highest = max(highest, x)
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "  SCORE, %s that ended at record %d to %d; highest %s, 1 is the threshold\n", s.alarm.UnitName().Many(), scores[0].Index, scores[len(scores)-1].Index,
+		words.Short(highest))
+	for row := int(min(scoreTop, max(highest, 1)) / scoreRow); row >= 0; row-- {
+		b.WriteString(scoreRowText(p, columns, row))
+	}
+	return b.String()
+}
+
+// scoreRowText draws the part of the columns that lies within a row; row 0 is the lowest. The line of the threshold
+// runs along the foot of the row that begins with it.
+func scoreRowText(p terminal.Paint, columns []float64, row int) string {
+	label, empty := "      ", " "
+	switch low := float64(row) * scoreRow; low {
+	case 1:
+		label, empty = "  1.0 ", p.In(terminal.Red, "─")
+	case 0:
+		label = "  0.0 "
+	}
+	line := ""
+	for _, x := range columns {
+		filled := int(math.Round(8 * (x/scoreRow - float64(row))))
+		switch {
+		case filled <= 0:
+			line += empty
+		case x >= 1:
+			line += p.In(terminal.Red, string([]rune("▁▂▃▄▅▆▇█")[min(filled, 8)-1]))
+		default:
+			line += string([]rune("▁▂▃▄▅▆▇█")[min(filled, 8)-1])
+		}
+	}
+	return strings.TrimRight(label+line, " ") + "\n"
+}
+
+// around returns the scores from well before the onset until well after the alarm was raised.
+func (s *storyJSON) around() []scoredUnitJSON {
+	onset, _ := slices.BinarySearchFunc(s.Scores, s.Alarm.Onset.FirstOffset, scoredUnitJSON.compare)
+	found, _ := slices.BinarySearchFunc(s.Scores, s.Alarm.At.Offset, scoredUnitJSON.compare)
+	margin := max(20, 2*(found-onset))
+	return s.Scores[max(0, onset-margin):min(len(s.Scores), found+margin/2+1)]
+}
+
+func (u scoredUnitJSON) compare(index int64) int { return cmp.Compare(u.Index, index) }
+
+// squeezed returns the highest score of each of at most most columns.
+func squeezed(scores []scoredUnitJSON, most int) []float64 {
+	per := (len(scores) + most - 1) / most
+	out := make([]float64, (len(scores)+per-1)/per)
+	for i, s := range scores {
+		out[i/per] = max(out[i/per], float64(s.Score))
+	}
+	return out
+}
+
+// shiftsText lists how the signals that stand out have moved since the onset.
+func shiftsText(p terminal.Paint, unit finding.UnitName, shifts []finding.Shift) string {
+	if len(shifts) == 0 {
+		return ""
+	}
+	rows := [][]string{{"  SIGNAL", "QUANTITY", "BASELINE", "NOW", "SHIFT", "Z", strings.ToUpper(unit.Many()), "ALARM"}}
+	for _, s := range shifts {
+		alarm := "-"
+		if s.Drifted {
+			alarm = "yes"
+		}
+		rows = append(rows, []string{
+			"  " + s.Signal, finding.QuantityWords(s.Quantity), words.Short(s.BaselineMean), words.Short(s.CurrentMean),
+			fmt.Sprintf("%+.2f sd", s.StandardShift), fmt.Sprintf("%+.1f", s.Z), fmt.Sprint(s.Units), alarm,
+		})
+	}
+	return terminal.TableText(p, rows)
+}
+
+// incidentText describes the incident: its state, its alarms, people's decisions and the retrain requests.
+func (s *storyJSON) incidentText(p terminal.Paint) string {
+	i := s.Incident
+	if i == nil {
+		return ""
+	}
+	head := fmt.Sprintf("  INCIDENT %s", terminal.Printable(i.ID))
+	if i.State != "" {
+		head += " is " + p.In(terminal.StateColour(i.State), i.State)
+	}
+	if i.Severity != "" {
+		head += ", severity " + string(i.Severity)
+	}
+	if i.MutedUntil != nil {
+		head += ", muted until " + words.Time(*i.MutedUntil)
+	}
+	rows := [][]string{{"  ALARM", "SIGNAL", terminal.StateColumn, "SCORE", "SINCE", "BY"}}
+	for k := range i.Alarms {
+		a := i.Alarms[k].Alarm()
+		rows = append(rows, []string{
+			"  " + a.ID, a.Signal, words.AlarmState(a), words.Short(a.Score), a.Onset.Moment(a.UnitName()), a.Effect.Words(a.UnitName()),
+		})
+	}
+	var facts [][]string
+	for _, d := range i.Decisions {
+		facts = append(facts, []string{"  decided", decisionText(d)})
+	}
+	for _, q := range s.Requests {
+		facts = append(facts, []string{"  ordered", orderText(q.Request)})
+	}
+	return head + "\n" + terminal.TableText(p, rows) + terminal.TableText(p, facts)
+}
+
+// orderText describes what a request orders, and the result.
+func orderText(q ledger.Request) string {
+	s := fmt.Sprintf("%s %s by recipe %s, of %s, at %s: %s", q.Kind, q.ID, terminal.Dash(q.Recipe), q.Target, words.Time(q.OpenedAt), words.Plain(q.State))
+	if q.NewVersion != "" {
+		s += ", new version " + q.NewVersion
+	}
+	if q.Reason != "" {
+		s += " (" + q.Reason + ")"
+	}
+	if waits := words.WaitsFor(q); waits != "" {
+		s += "; waits for " + waits
+	}
+	return s
+}

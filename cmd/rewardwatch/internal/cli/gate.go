@@ -1,0 +1,128 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/client"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/terminal"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/wire"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/words"
+	"github.com/rewardwatch/rewardwatch/detectors/finding"
+)
+
+// Results of a gate that does not let a version pass: exit 1 and 3. The result is printed already, so there is no
+// further message.
+var (
+	errGateFailed = errors.New("the version is worse")
+	errGateOpen   = errors.New("there is not enough data for a verdict")
+)
+
+func newGateCommand(c *terminal.Console) *cobra.Command {
+	service := &client.Client{}
+	cmd := &cobra.Command{
+		Use:   "gate POLICY VERSION",
+		Short: "Say whether a new version of a policy does as well as production",
+		Long: "Asks the running service what it has found of a policy_version that serves beside production, or whose telemetry has\n" +
+			"the label shadow. Exit 0 where it is better or the same, 1 where it is worse, 3 where there is not enough data yet,\n" +
+			"2 on an error. It may be asked at any time, as often as you like.",
+		Args: cobra.ExactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return askGate(cmd.Context(), c, service, args[0], args[1])
+		},
+	}
+	service.Flags(cmd)
+	return cmd
+}
+
+func askGate(ctx context.Context, c *terminal.Console, service *client.Client, policy, version string) error {
+	var raw json.RawMessage
+	if err := service.Get(ctx, &raw, "gates", policy, version); err != nil {
+		return err
+	}
+	var g shownGate
+	if err := json.Unmarshal(raw, &g); err != nil {
+		return fmt.Errorf("read what the service answers, which another version may have written: %w", err)
+	}
+	if err := c.Print(raw, g.text); err != nil {
+		return err
+	}
+	switch g.Verdict {
+	case finding.Better, finding.Same:
+		return nil
+	case finding.Worse:
+		return errGateFailed
+	}
+	return errGateOpen
+}
+
+// shownGate is a gate as it is printed.
+type shownGate struct{ wire.Gate }
+
+func (g *shownGate) text(w io.Writer) error {
+	if _, err := fmt.Fprintf(w, "%s: %s\n%s\n", terminal.Printable(g.Version), g.Verdict, terminal.Printable(g.Why)); err != nil {
+		return err
+	}
+	for i := range g.Groups {
+		if err := groupGateText(&g.Groups[i], w, g.Policy); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func groupGateText(g *wire.GroupGate, w io.Writer, policy string) error {
+	units := fmt.Sprint(g.Units)
+	if g.UnitsNeeded != nil {
+		units += fmt.Sprintf(", of about %d for the verdict that it is the same", *g.UnitsNeeded)
+	}
+	if g.Shadow {
+		units += ", in shadow"
+	}
+	rows := [][]string{
+		{"group", words.Group(policy, g.Group).String()},
+		{"verdict", string(g.Verdict)},
+		{"units", units},
+		{"compared with", fmt.Sprintf("policy_version %s, baseline %s", g.Production, g.Baseline)},
+	}
+	if g.Ended != nil {
+		rows = append(rows, []string{"ended", *g.Ended})
+	}
+	if _, err := io.WriteString(w, "\n"); err != nil {
+		return err
+	}
+	if err := terminal.PrintTable(w, rows); err != nil {
+		return err
+	}
+	table := [][]string{{"SIGNAL", "QUANTITY", "BEFORE", "AFTER", "PRODUCTION NOW", "EFFECT", "FROM", "TO", "SCORE", "VERDICT", "WHY"}}
+	for i := range g.Signals {
+		table = append(table, gateRow(&g.Signals[i]))
+	}
+	if _, err := io.WriteString(w, "\n"); err != nil {
+		return err
+	}
+	return terminal.PrintTable(w, table)
+}
+
+func gateRow(s *wire.GateSignal) []string {
+	verdict := ""
+	if s.Verdict != nil {
+		verdict = string(*s.Verdict)
+	}
+	return []string{
+		s.Signal, s.Quantity, gateMeanText(s.Before), gateMeanText(s.After), gateMeanText(s.Meanwhile), figureOrDash(s.Effect), figureOrDash(s.Low), figureOrDash(s.High),
+		figureOrDash(s.Score), verdict, s.Why,
+	}
+}
+
+func gateMeanText(m *wire.GateMean) string {
+	if m == nil {
+		return ""
+	}
+	return figureOrDash(m.Mean)
+}

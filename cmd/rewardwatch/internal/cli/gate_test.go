@@ -1,0 +1,69 @@
+package cli
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/api/apitest"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/testkit"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/wire"
+	"github.com/rewardwatch/rewardwatch/detectors/finding"
+)
+
+func TestGateVerb(t *testing.T) {
+	v := apitest.Gates()
+	flags := serveOrders(t, v, &apitest.FixedOrders{})
+	policy := v.Policies[1].Policy
+	for version, want := range map[string]int{"v2": exitDrift, "v3": exitOpen, "v4": exitFine, "v5": exitFine, "v9": exitOpen, "v1": exitOpen} {
+		got := runVerb(append([]string{"gate", policy, version}, flags...)...)
+		if got.code != want || got.err != "" {
+			t.Errorf("%s: exit %d, want %d: %s", version, got.code, want, got.err)
+		}
+		testkit.SameAsFile(t, filepath.Join("testdata", "verbs", "gate_"+version+".txt"), got.out)
+	}
+	got := runVerb(append([]string{"gate", policy, "v2", "--output", "json"}, flags...)...)
+	var g wire.Gate
+	if err := json.Unmarshal([]byte(got.out), &g); err != nil || got.code != exitDrift || g.Verdict != finding.Worse || *g.UnitsNeeded != 410 {
+		t.Errorf("exit %d, %v: %s", got.code, err, got.out)
+	}
+	if got := runVerb(append([]string{"gate", "nobody", "v2"}, flags...)...); got.code != exitError || !strings.Contains(got.err, "404") {
+		t.Errorf("of a policy that is not there: exit %d, %s", got.code, got.err)
+	}
+}
+
+func TestGateOfSeveralGroups(t *testing.T) {
+	v := apitest.Gates()
+	p := v.Policies[1]
+	other := p.Groups[0]
+	other.Gates = []finding.Gate{{Version: "v4", Verdict: finding.NotEnoughData, Units: 5, Wanted: 410}, {Version: "v2", Verdict: finding.Better, Units: 5, Wanted: -1}}
+	p.Groups = append(p.Groups, other)
+	if g := wire.GateOf(p, "v4"); g.Verdict != finding.NotEnoughData || g.Units != 66 || *g.UnitsNeeded != 820 || len(g.Groups) != 2 {
+		t.Errorf("%+v", g)
+	}
+	if g := wire.GateOf(p, "v2"); g.Verdict != finding.Worse || g.UnitsNeeded != nil {
+		t.Errorf("%+v", g)
+	}
+}
+
+// Telemetry in shadow, of the same agents and episodes as production and far worse, raises no alarm; without the label it does.
+func TestSimReplayOfAShadowRaisesNoAlarm(t *testing.T) {
+	production, beside := newFleet(51, 3), newFleet(52, 3)
+	production.episodes(620)
+	beside.mean, beside.policyVersion = -1.5, "2"
+	beside.episodes(620)
+	for label, want := range map[string]int{`"labels":{"shadow":"true"},`: exitFine, `"labels":{"shadow":"false"},`: exitDrift} {
+		both := &fleet{}
+		for i, line := range production.lines[:min(len(production.lines), len(beside.lines))] {
+			marked := append([]byte("{"+label), beside.lines[i][1:]...)
+			both.lines = append(both.lines, line, marked)
+			if i < len(production.lines)/2 {
+				both.lines = both.lines[:len(both.lines)-1] // production alone has the baseline
+			}
+		}
+		if code, out := verb(t, "replay", "--output", "json", both.file(t)); code != want {
+			t.Errorf("%s: exit %d, want %d\n%s", label, code, want, out)
+		}
+	}
+}

@@ -1,0 +1,222 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rewardwatch/rewardwatch/alerts"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/client"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/terminal"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/wire"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/words"
+)
+
+func newIncidentCommand(c *terminal.Console) *cobra.Command {
+	service := &client.Client{}
+	cmd := &cobra.Command{
+		Use:   "incident",
+		Short: "Look at the incidents of a running service, accept or mute them",
+		Args:  cobra.NoArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	service.Flags(cmd)
+	cmd.AddCommand(
+		&cobra.Command{
+			Use: "list", Short: "List the incidents that are open or closed lately", Args: cobra.NoArgs,
+			RunE: func(cmd *cobra.Command, _ []string) error { return listIncidents(cmd.Context(), c, service) },
+		},
+		&cobra.Command{
+			Use: "show INCIDENT", Short: "Show an incident with its alarms and what people decided", Args: cobra.ExactArgs(1),
+			RunE: func(cmd *cobra.Command, args []string) error {
+				var i shownIncident
+				return showIncident(c, &i, service.Get(cmd.Context(), &i, "incidents", args[0]))
+			},
+		},
+		newAcceptCommand(c, service), newMuteCommand(c, service))
+	return cmd
+}
+
+func newAcceptCommand(c *terminal.Console, service *client.Client) *cobra.Command {
+	var why wire.Reason
+	cmd := &cobra.Command{
+		Use:   "accept INCIDENT --why TEXT",
+		Short: "Declare what drifted the new normal",
+		Long: "Closes the incident and has its group warm up a new baseline from now on. Until that is frozen the group is not\n" +
+			"judged; each new baseline is one more chance of an unlucky one.",
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := why.Check(); err != nil {
+				return err
+			}
+			var i shownIncident
+			return showIncident(c, &i, service.Post(cmd.Context(), why, &i, "incidents", args[0], "accept"))
+		},
+	}
+	client.ReasonFlags(cmd, &why)
+	return cmd
+}
+
+// muteOrder is the body of a mute.
+type muteOrder struct {
+	wire.Reason
+	Until *time.Time `json:"until,omitempty"`
+	For   *string    `json:"for,omitempty"`
+}
+
+func newMuteCommand(c *terminal.Console, service *client.Client) *cobra.Command {
+	var order muteOrder
+	var until, duration string
+	cmd := &cobra.Command{
+		Use:   "mute INCIDENT (--for DURATION | --until TIME) --why TEXT",
+		Short: "Have nobody told of an incident until a time",
+		Long: "Resolves the alert and keeps it so, and has no retraining ordered, until the time has come; whoever is told of\n" +
+			"incidents is told again then, if it is still open. A later mute replaces an earlier one; --for 0 ends it at once.",
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := errors.Join(order.Check(), order.set(until, duration)); err != nil {
+				return err
+			}
+			var i shownIncident
+			return showIncident(c, &i, service.Post(cmd.Context(), order, &i, "incidents", args[0], "mute"))
+		},
+	}
+	client.ReasonFlags(cmd, &order.Reason)
+	cmd.Flags().StringVar(&duration, "for", "", "for how long, such as 4h or 2d; 0 ends a mute")
+	cmd.Flags().StringVar(&until, "until", "", "until when, as in 2026-11-20T18:00:00Z")
+	return cmd
+}
+
+func (o *muteOrder) set(until, duration string) error {
+	switch {
+	case (until == "") == (duration == ""):
+		return errors.New("say how long to mute the incident, with either --for or --until")
+	case duration != "":
+		o.For = &duration
+		return nil
+	}
+	t, err := time.Parse(time.RFC3339, until)
+	if err != nil {
+		return fmt.Errorf("--until %q is not a time such as 2026-11-20T18:00:00Z", until)
+	}
+	o.Until = &t
+	return nil
+}
+
+// shownIncident is an incident as the API returns it. Raw is printed as JSON.
+type shownIncident struct {
+	wire.Incident
+	raw json.RawMessage
+}
+
+// UnmarshalJSON reads the incident and keeps the text.
+func (i *shownIncident) UnmarshalJSON(text []byte) error {
+	type plain shownIncident
+	i.raw = slices.Clone(text)
+	return json.Unmarshal(text, (*plain)(i))
+}
+
+func listIncidents(ctx context.Context, c *terminal.Console, service *client.Client) error {
+	var answer struct{ Incidents []shownIncident }
+	if err := service.Get(ctx, &answer, "incidents"); err != nil {
+		return err
+	}
+	slices.SortStableFunc(answer.Incidents, func(a, b shownIncident) int { return -strings.Compare(a.State, b.State) }) // open ones first
+	if c.Output == terminal.OutputJSON {
+		return printLines(c, answer.Incidents, func(i shownIncident) json.RawMessage { return i.raw })
+	}
+	rows := [][]string{{"INCIDENT", "STATE", "SEVERITY", "POLICY", "GROUP", "SIGNALS", "CAUSE", "OPENED"}}
+	for _, i := range answer.Incidents {
+		rows = append(rows, []string{
+			i.ID, i.state(), string(i.Severity), i.Policy, terminal.LabelsText(i.Group), strings.Join(i.signals(), ","), string(i.Cause),
+			i.Opened.Ref().Moment(i.UnitName()),
+		})
+	}
+	return terminal.PrintTable(c.Out, rows)
+}
+
+// state returns whether the incident is open, muted, closed or accepted.
+func (i *shownIncident) state() string {
+	switch {
+	case i.MutedUntil != nil:
+		return "muted until " + i.MutedUntil.Format(time.RFC3339)
+	case i.State == "closed" && len(i.Decisions) > 0 && i.Decisions[len(i.Decisions)-1].Decision.Ends():
+		return string(i.Decisions[len(i.Decisions)-1].Decision)
+	}
+	return i.State
+}
+
+func (i *shownIncident) signals() []string {
+	var out []string
+	for k := range i.Alarms {
+		if signal := i.Alarms[k].Signal; !slices.Contains(out, signal) {
+			out = append(out, signal)
+		}
+	}
+	return out
+}
+
+// showIncident prints an incident that the service returned, or returns the error of the request.
+func showIncident(c *terminal.Console, i *shownIncident, err error) error {
+	if err != nil {
+		return err
+	}
+	return c.Print(i.raw, i.text)
+}
+
+func (i *shownIncident) text(w io.Writer) error {
+	rows := [][]string{
+		{"incident", i.ID},
+		{"state", i.state()},
+		{"severity", string(i.Severity)},
+		{"group", words.Group(i.Policy, i.Group).String()},
+		{"cause", string(i.Cause)},
+	}
+	for _, e := range i.Evidence {
+		rows = append(rows, []string{"evidence", e})
+	}
+	rows = append(rows, []string{"opened", i.Opened.Ref().String()})
+	if i.Closed != nil {
+		rows = append(rows, []string{"closed", i.Closed.Ref().String()})
+	}
+	for _, d := range i.Decisions {
+		rows = append(rows, []string{"decision", decisionText(d)})
+	}
+	if err := terminal.PrintTable(w, rows); err != nil {
+		return err
+	}
+	for k := range i.Alarms {
+		if _, err := io.WriteString(w, "\n"); err != nil {
+			return err
+		}
+		if err := terminal.AlarmText(w, i.Alarms[k].Alarm()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func decisionText(d wire.Decision) string {
+	out := alerts.Decision{Kind: d.Decision, By: d.By, Why: d.Why, At: d.At}
+	if d.Until != nil {
+		out.Until = *d.Until
+	}
+	return out.String()
+}
+
+// printLines prints results as JSON, one a line.
+func printLines[T any](c *terminal.Console, values []T, of func(T) json.RawMessage) error {
+	for _, v := range values {
+		if err := terminal.WriteLine(c.Out, of(v)); err != nil {
+			return fmt.Errorf("print the result: %w", err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,220 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rewardwatch/rewardwatch/alerts"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/api/apitest"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/engine"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/terminal"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/testkit"
+	"github.com/rewardwatch/rewardwatch/detectors/finding"
+)
+
+// serveOrders serves a view and orders over HTTP and gives the flags of the verbs that reach them.
+func serveOrders(t *testing.T, v *apitest.FixedView, o *apitest.FixedOrders) []string {
+	t.Helper()
+	s, token := tokenServer(t, v, o)
+	served := httptest.NewServer(s.Handler())
+	t.Cleanup(served.Close)
+	return []string{"--server", served.URL, "--token-file", token}
+}
+
+// outcome is what a verb printed and how it ended.
+type outcome struct {
+	code     int
+	out, err string
+}
+
+func runVerb(args ...string) outcome {
+	var out, errs bytes.Buffer
+	code := execute(context.Background(), &terminal.Console{In: strings.NewReader(""), Out: &out, Err: &errs}, args)
+	return outcome{code, out.String(), errs.String()}
+}
+
+// decided is a view with a muted incident and an accepted one, and with a baseline of the past.
+func decided() *apitest.FixedView {
+	v := apitest.SomeView()
+	accepted := v.Opened[0]
+	accepted.ID, accepted.Closed, accepted.ClosedAt = "acce97ed", true, accepted.Opened
+	accepted.Decisions = []alerts.Decision{{Kind: alerts.Accepted, By: "bob", Why: "new prices", At: apitest.QuietTime}}
+	muted := &v.Opened[0]
+	muted.MutedUntil = apitest.QuietTime.Add(7200e9)
+	muted.Decisions = []alerts.Decision{{Kind: alerts.Muted, By: "alice", Why: "known\x1b[2J", At: apitest.QuietTime, Until: muted.MutedUntil}}
+	v.Opened = append([]alerts.Incident{accepted}, v.Opened...)
+	g := &v.Policies[1].Groups[0]
+	g.Baseline.ID = "fedcba9876543210"
+	g.Lineage.Version, g.Lineage.Ignored = "v1", 3
+	g.Lineage.NextVersion, g.Lineage.NextUnits, g.Lineage.NextWanted = "v2", 41, 500
+	g.Lineage.Past = []finding.PastBaseline{{
+		BaselineRef: finding.BaselineRef{ID: "0123456789abcdef", Units: 100}, FrozenAt: apitest.QuietTime.Add(-1000 * 3600e9), EndedAt: apitest.QuietTime.Add(-500 * 3600e9),
+		Why: "reset by alice at 2026-10-30T00:00:00Z: new prices",
+	}}
+	v.Policies[0].Groups[0].Lineage = finding.Lineage{Collected: 12, Wanted: 500}
+	return v
+}
+
+func TestVerbsOfPeople(t *testing.T) {
+	v := decided()
+	o := &apitest.FixedOrders{Incident: v.Opened[1], Group: v.Policies[1].Groups[0], Samples: apitest.SomeSamples()}
+	flags := serveOrders(t, v, o)
+	for name, args := range map[string][]string{
+		"incident_list":    {"incident", "list"},
+		"incident_show":    {"incident", "show", v.Opened[1].ID},
+		"incident_accept":  {"incident", "accept", "i1", "--by", "alice", "--why", "new prices"},
+		"incident_mute":    {"incident", "mute", "i1", "--by", "alice", "--why", "known", "--for", "2h"},
+		"baseline_list":    {"baseline", "list"},
+		"baseline_show":    {"baseline", "show", "fedcba9876543210"},
+		"baseline_past":    {"baseline", "show", "0123456789abcdef"},
+		"baseline_diff":    {"baseline", "diff", "0123456789abcdef", "fedcba9876543210"},
+		"baseline_promote": {"baseline", "promote", "b1", "--by", "alice", "--why", "good enough"},
+		"baseline_reset":   {"baseline", "reset", "checkout-ranker", "env=prod-eu", "--by", "alice", "--why", "good enough"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, format := range []string{"text", "json"} {
+				got := runVerb(append(append([]string{}, args...), append(flags, "--output", format)...)...)
+				if got.code != exitFine || got.err != "" {
+					t.Fatalf("exit %d: %s", got.code, got.err)
+				}
+				if format == "text" {
+					testkit.SameAsFile(t, filepath.Join("testdata", "verbs", name+".txt"), got.out)
+					continue
+				}
+				for line := range strings.Lines(got.out) { // as the API gave it
+					var result struct{ Group, Quantities json.RawMessage }
+					if err := json.Unmarshal([]byte(line), &result); err != nil || result.Group == nil && result.Quantities == nil {
+						t.Errorf("%v: %s", err, line)
+					}
+				}
+			}
+		})
+	}
+	asked := strings.Join(o.Asked, "\n")
+	for _, want := range []string{"accept i1", "mute i1", "promote b1", "reset checkout-rankermap[env:prod-eu]"} {
+		if strings.Count(asked, want) != 2 {
+			t.Errorf("asked %q, want %q twice", o.Asked, want)
+		}
+	}
+}
+
+func TestVerbsOfPeopleSayWhatIsWrong(t *testing.T) {
+	o := &apitest.FixedOrders{Err: engine.ErrIncidentClosed}
+	flags := serveOrders(t, decided(), o)
+	decide := []string{"--by", "alice", "--why", "because"}
+	for name, tt := range map[string]struct {
+		args []string
+		says string
+	}{
+		"no reason":        {append([]string{"incident", "accept", "i1", "--by", "alice"}, flags...), "--why must say why"},
+		"nobody":           {append([]string{"incident", "accept", "i1", "--by", "", "--why", "x"}, flags...), "--by must say who"},
+		"no time":          {append([]string{"incident", "mute", "i1"}, append(flags, decide...)...), "with either --for or --until"},
+		"bad time":         {append([]string{"incident", "mute", "i1", "--until", "soon"}, append(flags, decide...)...), `--until "soon" is not a time`},
+		"bad duration":     {append([]string{"incident", "mute", "i1", "--for", "soon"}, append(flags, decide...)...), "for must be a duration"},
+		"closed":           {append([]string{"incident", "accept", "i1"}, append(flags, decide...)...), "(409 Conflict): the incident has closed already"},
+		"unknown":          {append([]string{"incident", "show", "../streams"}, flags...), "(404 Not Found): there is no such incident"},
+		"bad label":        {append([]string{"baseline", "reset", "p", "prod"}, append(flags, decide...)...), `"prod" is not LABEL=VALUE`},
+		"no token":         {append([]string{"incident", "accept", "i1", "--server", flags[1]}, decide...), "(401 Unauthorized): a valid bearer token is needed"},
+		"no token file":    {append([]string{"incident", "accept", "i1", "--token-file", "/does/not/exist"}, decide...), "--token-file: "},
+		"no service":       {[]string{"incident", "list", "--server", "http://127.0.0.1:1"}, "ask the service: "},
+		"no address":       {[]string{"incident", "list", "--server", "::"}, "--server: "},
+		"no such baseline": {append([]string{"baseline", "diff", "a", "b"}, flags...), "(404 Not Found): there is no such baseline"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := runVerb(tt.args...); got.code != exitError || got.out != "" || !strings.Contains(got.err, tt.says) {
+				t.Errorf("exit %d, out %q, says %q, want %q", got.code, got.out, got.err, tt.says)
+			}
+		})
+	}
+}
+
+// A baseline that was cut out of telemetry judges as the warm-up on that telemetry would have.
+func TestBaselineCreate(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds of CPU")
+	}
+	for _, file := range []string{"baseline.ndjson", "baseline.ndjson.gz"} {
+		t.Run(file, func(t *testing.T) {
+			f := drifting(41, 7)
+			input, out := f.file(t), filepath.Join(t.TempDir(), file)
+			created := runVerb("baseline", "create", input, "-o", out)
+			if created.code != exitFine {
+				t.Fatal(created.err)
+			}
+			warm := replayBaselines(t, "warmup", input, input)
+			taught := replayBaselines(t, "file, file: "+out, input, input)
+			if len(warm) != 1 || warm[0] != taught[0] || !strings.Contains(created.out, warm[0]) {
+				t.Errorf("warmed up %v, taught %v, printed\n%s", warm, taught, created.out)
+			}
+		})
+	}
+}
+
+// replayBaselines returns the ids of the baselines that alarms of a replay were held against.
+func replayBaselines(t *testing.T, from string, files ...string) []string {
+	t.Helper()
+	config := testkit.WriteConfig(t, fmt.Sprintf("policies: [{match: \"*\", baseline: {from: %s}, false_alarms: {budget: 1, per: 20000 episodes}}]", from))
+	_, out := verb(t, append([]string{"replay", "--output", "json", "--config", config}, files...)...)
+	var ids []string
+	for _, a := range parseReplay(t, out).alarms {
+		if len(ids) == 0 || ids[len(ids)-1] != a.Baseline.ID {
+			ids = append(ids, a.Baseline.ID)
+		}
+	}
+	return ids
+}
+
+func TestSmallBaselineSaysWhatItLacks(t *testing.T) {
+	f := newFleet(42, 3)
+	f.episodes(120)
+	got := runVerb("baseline", "create", f.file(t), "-o", filepath.Join(t.TempDir(), "b"))
+	for _, want := range []string{"120 of 500 episodes; ", "return spread x1.6 of return needs "} {
+		if got.code != exitFine || !strings.Contains(got.out, want) {
+			t.Errorf("exit %d %s, printed %q, want %q", got.code, got.err, got.out, want)
+		}
+	}
+	monitor := filepath.Join("testdata", "returns", "ppo-CartPole-v1.csv.gz")
+	out := filepath.Join(t.TempDir(), "b")
+	if got := runVerb("baseline", "create", monitor, "-o", out); got.code != exitFine || !strings.Contains(got.out, "300 of 500") {
+		t.Errorf("a monitor.csv: exit %d %s%s", got.code, got.err, got.out)
+	}
+	if text, err := os.ReadFile(out); err != nil || strings.Count(string(text), "\n") != 300 || strings.Count(string(text), `{"ts":"2021-03-01T`) != 300 {
+		t.Errorf("%d lines, the first of %.80q, %v", strings.Count(string(text), "\n"), text, err)
+	}
+	for says, args := range map[string][]string{
+		"-o must name":   {"baseline", "create", monitor},
+		"read twice":     {"baseline", "create", "-", "-o", out},
+		"no such file":   {"baseline", "create", "/does/not/exist", "-o", out},
+		"no valid event": {"baseline", "create", os.DevNull, "-o", out},
+	} {
+		if got := runVerb(args...); got.code != exitError || !strings.Contains(got.err, says) {
+			t.Errorf("%v: exit %d, says %q, want %q", args, got.code, got.err, says)
+		}
+	}
+}
+
+// A release that earns more is drift where it is compared, and none where it gets a baseline of its own.
+func TestSimReplayOfANewPolicyVersion(t *testing.T) {
+	f := newFleet(43, 5)
+	f.episodes(600)
+	f.mean, f.policyVersion = .2, "2"
+	f.episodes(700)
+	f.mean = -.7
+	f.episodes(60)
+	input := f.file(t)
+	for onNewVersion, want := range map[string]int{"compare": 600, "rebaseline": 1300} {
+		config := testkit.WriteConfig(t, "policies: [{match: \"*\", on_new_version: "+onNewVersion+", false_alarms: {budget: 1, per: 20000 episodes}}]")
+		code, out := verb(t, "replay", "--output", "json", "--config", config, input)
+		alarms := parseReplay(t, out).alarms
+		if code != exitDrift || len(alarms) == 0 || alarms[0].Unit < int64(want) || alarms[0].Unit > int64(want)+60 {
+			t.Errorf("%s: exit %d, %d alarms, want the first one soon after unit %d", onNewVersion, code, len(alarms), want)
+		}
+	}
+}

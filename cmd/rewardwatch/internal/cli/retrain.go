@@ -1,0 +1,178 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/client"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/config"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/terminal"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/wire"
+	"github.com/rewardwatch/rewardwatch/retrain/ledger"
+	"github.com/rewardwatch/rewardwatch/retrain/recipe"
+)
+
+func newRetrainCommand(c *terminal.Console) *cobra.Command {
+	service := &client.Client{}
+	cmd := &cobra.Command{
+		Use:   "retrain",
+		Short: "Look at recipes and at the retrain requests of a running service, decide on them and report of their jobs",
+		Args:  cobra.NoArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	service.Flags(cmd)
+	cmd.AddCommand(
+		newRequestListCommand(c, service), newRequestShowCommand(c, service), newRetrainDiffCommand(c, service),
+		newRetrainAskCommand(c, service), newLedgerCommand(c, service),
+		newRequestDecisionCommand(c, service, "approve", "Let a request leave that waits for it",
+			"It is delivered at once; what cannot be delivered within 24 hours is given up."),
+		newRequestDecisionCommand(c, service, "reject", "End a request that is not finished",
+			"A receiver that has the order already is not told: its job is yours to end, and what that reports is refused from then on.\n"+
+				"Its incident orders no other one. The next incident of the policy may, once the cooldown of the trigger is over."),
+		newRequestDecisionCommand(c, service, "resend", "Deliver a request again",
+			"One that was given up, or one whose order the receiver has lost. It has the same id and the same body: a receiver that knows\n"+
+				"it already must not act on it twice."),
+		newJobStatusCommand(c, service), newRetrainExportCommand(c, service))
+	return cmd
+}
+
+func newRetrainDiffCommand(c *terminal.Console, service *client.Client) *cobra.Command {
+	var config string
+	cmd := &cobra.Command{
+		Use:   "diff A B [--config FILE]",
+		Short: "Show how the contracts and configs of two recipes or requests differ",
+		Long: "A and B are recipes of the configuration, or ids of requests (rr_...) of the running service. Both are compared\n" +
+			"after inheritance, value by value, each with the file and the line that it comes from. The templates of a recipe\n" +
+			"are not filled. Exit 0 whether they differ or not, 2 on an error.",
+		Args: cobra.ExactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return diffRetrainings(cmd.Context(), c, &retrainings{service: service, config: config}, args[0], args[1])
+		},
+	}
+	cmd.Flags().StringVar(&config, "config", "", "configuration file, whose retrain.recipes has the recipes")
+	return cmd
+}
+
+// retrainings resolves what a retraining consists of, by the name of its recipe or the id of its request.
+type retrainings struct {
+	service *client.Client
+	config  string
+	recipes recipe.Recipes // nil until the first one is needed
+}
+
+// leaves returns contract and config after inheritance, and the name under which they are shown.
+func (r *retrainings) leaves(ctx context.Context, name string) (shown string, leaves []recipe.Leaf, err error) {
+	if !recipe.IsRequestID(name) {
+		leaves, err = r.ofRecipe(name)
+		return "recipe " + name, leaves, err
+	}
+	var request ledger.Request
+	if err := r.service.Get(ctx, &request, "retrain-requests", name); err != nil {
+		return "", nil, fmt.Errorf("request %s: %w", name, err)
+	}
+	if leaves, err = recipe.LeavesOfOrder(request.Order); err != nil {
+		return "", nil, fmt.Errorf("request %s: %w", name, err)
+	}
+	return fmt.Sprintf("request %s of recipe %s", name, request.Recipe), leaves, nil
+}
+
+func (r *retrainings) ofRecipe(name string) ([]recipe.Leaf, error) {
+	if r.recipes == nil {
+		if r.config == "" {
+			return nil, errors.New("--config must name the configuration, whose retrain.recipes has the recipes")
+		}
+		cfg, err := config.LoadForService(r.config)
+		if err != nil {
+			return nil, err
+		}
+		r.recipes = cfg.Recipes
+	}
+	recipe := r.recipes[name]
+	if recipe == nil {
+		return nil, fmt.Errorf("no recipe is named %q; there are %s", name, strings.Join(slices.Sorted(maps.Keys(r.recipes)), ", "))
+	}
+	return recipe.Leaves(), nil
+}
+
+// retrainDiff is the result of retrain diff.
+type retrainDiff struct {
+	A           string            `json:"a"`
+	B           string            `json:"b"`
+	Differences []retrainLineJSON `json:"differences"`
+}
+
+// retrainLineJSON is a value in which the two differ. If one side does not have the value, it is null there.
+type retrainLineJSON struct {
+	Path    string           `json:"path"`
+	Change  string           `json:"change"` // added, removed or changed
+	Old     *json.RawMessage `json:"old"`
+	New     *json.RawMessage `json:"new"`
+	OldFrom *string          `json:"old_from"` // file:line
+	NewFrom *string          `json:"new_from"`
+}
+
+func diffRetrainings(ctx context.Context, c *terminal.Console, r *retrainings, a, b string) error {
+	shownA, old, err := r.leaves(ctx, a)
+	if err != nil {
+		return err
+	}
+	shownB, now, err := r.leaves(ctx, b)
+	if err != nil {
+		return err
+	}
+	differences := recipe.Differences(old, now)
+	out := retrainDiff{A: a, B: b, Differences: []retrainLineJSON{}}
+	for _, d := range differences {
+		out.Differences = append(out.Differences, retrainLine(d))
+	}
+	return c.Print(out, func(w io.Writer) error {
+		return diffText(w, terminal.PaintFor(w), shownA, shownB, differences)
+	})
+}
+
+func retrainLine(d recipe.Difference) retrainLineJSON {
+	line := retrainLineJSON{Path: d.Path, Change: "changed"}
+	if d.Old == nil {
+		line.Change = "added"
+	} else {
+		line.Old, line.OldFrom = new(json.RawMessage(d.Old.Value)), wire.OrNull(d.Old.From)
+	}
+	if d.New == nil {
+		line.Change = "removed"
+	} else {
+		line.New, line.NewFrom = new(json.RawMessage(d.New.Value)), wire.OrNull(d.New.From)
+	}
+	return line
+}
+
+// diffText prints a line with - for each value that only a has, and one with + for each that only b has.
+func diffText(w io.Writer, p terminal.Paint, a, b string, differences []recipe.Difference) error {
+	var out strings.Builder
+	line := func(c terminal.Colour, text string) { out.WriteString(p.In(c, terminal.Printable(text)) + "\n") }
+	side := func(c terminal.Colour, sign string, l *recipe.Leaf) {
+		if l == nil {
+			return
+		}
+		text := fmt.Sprintf("%s %s: %s", sign, l.Path, l.Value)
+		if l.From != "" {
+			text += "  (" + l.From + ")"
+		}
+		line(c, text)
+	}
+	line(terminal.Red, "--- "+a)
+	line(terminal.Green, "+++ "+b)
+	for _, d := range differences {
+		side(terminal.Red, "-", d.Old)
+		side(terminal.Green, "+", d.New)
+	}
+	_, err := io.WriteString(w, out.String())
+	return err
+}

@@ -1,0 +1,62 @@
+package cli
+
+import (
+	"crypto/rand"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/client"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/terminal"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/wire"
+)
+
+func newRetrainAskCommand(c *terminal.Console, service *client.Client) *cobra.Command {
+	var body wire.RetrainOrder
+	cmd := &cobra.Command{
+		Use:   "request POLICY --recipe RECIPE --target TARGET --why TEXT [--incident ID]",
+		Short: "Order a retraining",
+		Long: "A person may order one while the cooldown of a trigger lasts, while the breaker of the policy is open, and also where the\n" +
+			"cause is the reward function or the telemetry. With --incident the order tells what is known of that incident; without, it\n" +
+			"has no alarms. A policy has at most one request that is not finished.",
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := body.Reason.Check(); err != nil {
+				return err
+			}
+			body.Policy = args[0]
+			if body.ID == "" {
+				body.ID = rand.Text()
+			}
+			var q shownRequest
+			if err := service.Post(cmd.Context(), body, &q, "retrain-requests"); err != nil {
+				return err
+			}
+			return c.Print(&q, q.text)
+		},
+	}
+	cmd.Flags().StringVar(&body.Recipe, "recipe", "", "how to retrain (required)")
+	cmd.Flags().StringVar(&body.Target, "target", "", "who is told (required)")
+	cmd.Flags().StringVar(&body.Incident, "incident", "", "id of an incident of the policy")
+	cmd.Flags().StringVar(&body.ID, "id", "", "for scripts that may run twice: the same id orders one retraining")
+	client.ReasonFlags(cmd, &body.Reason)
+	return cmd
+}
+
+func newLedgerCommand(c *terminal.Console, service *client.Client) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "ledger [--policy POLICY] [--since TIME] ...",
+		Short: "Print the ledger as NDJSON: each request with its history, deliveries and decisions",
+		Long:  "All requests, the newest first, or those that the flags choose, as retrain list does; one JSON object a line.",
+		Args:  cobra.NoArgs,
+	}
+	chosen := searchFlags(cmd)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		query, err := chosen()
+		if err != nil {
+			return err
+		}
+		query.Set("format", "ndjson")
+		return service.CopyAll(cmd.Context(), c.Out, query, "retrain-requests")
+	}
+	return cmd
+}

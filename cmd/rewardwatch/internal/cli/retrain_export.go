@@ -1,0 +1,254 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/client"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/config"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/terminal"
+	"github.com/rewardwatch/rewardwatch/ingest"
+	"github.com/rewardwatch/rewardwatch/ingest/recording"
+	"github.com/rewardwatch/rewardwatch/retrain/experience"
+	"github.com/rewardwatch/rewardwatch/retrain/ledger"
+)
+
+// exportOptions are the flags of retrain export.
+type exportOptions struct {
+	config, out string
+	data        choice
+	format      choice
+	until       until
+}
+
+// What is exported, and in which format.
+const (
+	dataDrifted   = "drifted"
+	dataBaseline  = "baseline"
+	dataBoth      = "both"
+	formatNDJSON  = "ndjson"
+	formatParquet = "parquet"
+)
+
+func newRetrainExportCommand(c *terminal.Console, service *client.Client) *cobra.Command {
+	o := exportOptions{
+		data:   choice{of: []string{dataDrifted, dataBaseline, dataBoth}, value: dataBoth},
+		format: choice{of: []string{formatNDJSON, formatParquet}, value: formatNDJSON},
+	}
+	cmd := &cobra.Command{
+		Use:   "export ID --config FILE",
+		Short: "Write the experience that a request names, to retrain on",
+		Long: "Reads exactly the offsets of the drifted and of the baseline data that the order of a request names, with --until also\n" +
+			"what came after them, and of those only the records of its policy and group. Writes a row a step, by episode and in\n" +
+			"step order; an episode that the offsets cut off is marked as incomplete. Joins no consumer group and commits nothing.\n" +
+			"Where the topic does not hold all of the offsets any more, says which, and writes nothing.",
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error { return runExport(cmd.Context(), c, service, o, args[0]) },
+	}
+	cmd.Flags().StringVar(&o.config, "config", "", "configuration file, whose ingest.kafka has the telemetry (required)")
+	cmd.Flags().Var(&o.data, "data", "which of the data is written: drifted, baseline or both")
+	cmd.Flags().Var(&o.until, "until", "how far the drifted data reaches, beyond the order's offsets: now, or a time such as 2026-11-20T10:00:00Z")
+	cmd.Flags().Var(&o.format, "format", "how it is written: ndjson or parquet")
+	cmd.Flags().StringVar(&o.out, "out", "", "file to write, there only once it is whole; the standard output without one")
+	return cmd
+}
+
+// choice is the value of a flag that takes one of several words.
+type choice struct {
+	of    []string
+	value string
+}
+
+// Set reads the flag.
+func (v *choice) Set(s string) error {
+	for _, allowed := range v.of {
+		if s == allowed {
+			v.value = s
+			return nil
+		}
+	}
+	last := len(v.of) - 1
+	return errors.New("must be " + strings.Join(v.of[:last], ", ") + " or " + v.of[last])
+}
+
+// String returns the flag's value.
+func (v *choice) String() string { return v.value }
+
+// Type names the flag's value in the help.
+func (v *choice) Type() string { return strings.Join(v.of, "|") }
+
+// until is the value of a flag: now, or a time.
+type until struct {
+	given bool
+	at    time.Time // zero for now
+}
+
+// Set reads the flag.
+func (u *until) Set(s string) (err error) {
+	u.given = true
+	if s == "now" {
+		return nil
+	}
+	if u.at, err = time.Parse(time.RFC3339, s); err != nil {
+		return errors.New("must be now or a time such as 2026-11-20T10:00:00Z")
+	}
+	return nil
+}
+
+// String returns the flag's value.
+func (u *until) String() string {
+	switch {
+	case !u.given:
+		return ""
+	case u.at.IsZero():
+		return "now"
+	}
+	return u.at.Format(time.RFC3339)
+}
+
+// Type names the flag's value in the help.
+func (u *until) Type() string { return "now|TIME" }
+
+// extend moves the end of the drifted data.
+func (u *until) extend(ctx context.Context, kafka ingest.KafkaConfig, parts []experience.Part) error {
+	for i := range parts {
+		if !u.given || parts[i].Name != dataDrifted {
+			continue
+		}
+		ranges, err := recording.ExtendRanges(ctx, kafka, parts[i].Ranges, u.at)
+		if err != nil {
+			return err
+		}
+		parts[i].Ranges = ranges
+	}
+	return nil
+}
+
+// exportedOrder is what an export needs of the order of a request.
+type exportedOrder struct {
+	Incident *string
+	Policy   string
+	Group    map[string]string
+	Offsets  struct{ Drifted, Baseline []ingest.Range }
+}
+
+// parts returns the wanted data, older first, and the data for which the order names no offsets.
+func (o *exportedOrder) parts(data string) (parts []experience.Part, missing []string) {
+	for _, p := range []experience.Part{{Name: dataBaseline, Ranges: o.Offsets.Baseline}, {Name: dataDrifted, Ranges: o.Offsets.Drifted}} {
+		switch {
+		case data != p.Name && data != dataBoth:
+		case len(p.Ranges) == 0:
+			missing = append(missing, p.Name)
+		default:
+			parts = append(parts, p)
+		}
+	}
+	return parts, missing
+}
+
+func runExport(ctx context.Context, c *terminal.Console, service *client.Client, o exportOptions, id string) error {
+	switch {
+	case o.config == "":
+		return errors.New("--config must name the configuration, whose ingest.kafka has the telemetry")
+	case o.until.given && o.data.value == dataBaseline:
+		return errors.New("--until is of the drifted data, which --data baseline leaves out: give one of the two")
+	case o.format.value == formatParquet && o.out == "" && terminal.IsTerminal(c.Out):
+		return errors.New("--out must name a file: Parquet cannot be read on a terminal")
+	}
+	cfg, err := config.Load(o.config)
+	if err != nil {
+		return err
+	}
+	var request ledger.Request
+	if err := service.Get(ctx, &request, "retrain-requests", id); err != nil {
+		return fmt.Errorf("request %s: %w", id, err)
+	}
+	var order exportedOrder
+	if err := json.Unmarshal(request.Order, &order); err != nil {
+		return fmt.Errorf("request %s: read the order: %w", id, err)
+	}
+	parts, missing := order.parts(o.data.value)
+	switch {
+	case len(parts) > 0:
+	case request.Kind == ledger.KindRollback:
+		return fmt.Errorf("request %s is a rollback: it has no data; that of the retraining is exported by its own id", id)
+	case order.Incident == nil:
+		return fmt.Errorf("request %s was asked for by a %s and not for an incident: its order names no offsets, as nothing is known to have drifted. "+
+			"Where there is an incident, order the retraining with --incident", id, request.OriginKind)
+	default:
+		return fmt.Errorf("request %s: the order names no offsets of the %s data", id, strings.Join(missing, " or the "))
+	}
+	for _, name := range missing {
+		_, _ = fmt.Fprintf(c.Err, "The order names no offsets of the %s data: there is none in what is written.\n", name)
+	}
+	if err := o.until.extend(ctx, cfg.Ingest.Kafka, parts); err != nil {
+		return fmt.Errorf("export request %s: %w", id, err)
+	}
+	shown := terminal.NewProgress(c)
+	defer shown.Clear()
+	src := experience.Source{
+		Kafka: cfg.Ingest.Kafka, Format: cfg.Format(), Policy: order.Policy, Group: order.Group, MaxOpen: cfg.Limits.OpenEpisodes,
+		Progress: func(messages, total int64) {
+			shown.Show("export", float64(messages)/float64(total), fmt.Sprintf("%d of %d messages", messages, total))
+		},
+	}
+	var counts experience.Counts
+	err = o.write(c, func(w experience.Writer) error {
+		counts, err = experience.Export(ctx, src, parts, w)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("export request %s: %w", id, err)
+	}
+	shown.Clear()
+	return o.conclude(c, id, counts)
+}
+
+// write calls export with a writer for the output. A file gets its name only once it is complete.
+func (o *exportOptions) write(c *terminal.Console, export func(experience.Writer) error) error {
+	if o.out == "" {
+		return export(o.writer(c.Out))
+	}
+	return terminal.WriteWhole(o.out, func(w io.Writer) error { return export(o.writer(w)) })
+}
+
+func (o *exportOptions) writer(w io.Writer) experience.Writer {
+	if o.format.value == formatParquet {
+		return experience.NewParquet(w)
+	}
+	return experience.NewNDJSON(w)
+}
+
+// exportedJSON is what retrain export prints after writing a file.
+type exportedJSON struct {
+	Request    string `json:"request"`
+	File       string `json:"file"`
+	Steps      int64  `json:"steps"`
+	Episodes   int64  `json:"episodes"`
+	Incomplete int64  `json:"incomplete"`
+	Stepless   int64  `json:"stepless"`
+}
+
+// conclude reports what was written, on standard error if the data goes to standard output.
+func (o *exportOptions) conclude(c *terminal.Console, id string, n experience.Counts) error {
+	said := fmt.Sprintf("%d steps of %d episodes, %d of them incomplete", n.Steps, n.Episodes, n.Incomplete)
+	if n.Stepless > 0 {
+		said += fmt.Sprintf("; %d episodes without a step are left out", n.Stepless)
+	}
+	if o.out == "" {
+		_, _ = fmt.Fprintln(c.Err, said)
+		return nil
+	}
+	result := exportedJSON{id, o.out, n.Steps, n.Episodes, n.Incomplete, n.Stepless}
+	return c.Print(result, func(w io.Writer) error {
+		_, err := fmt.Fprintf(w, "%s: %s\n", o.out, said)
+		return err
+	})
+}

@@ -1,0 +1,337 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/client"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/terminal"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/wire"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/words"
+	"github.com/rewardwatch/rewardwatch/retrain/ledger"
+	"github.com/rewardwatch/rewardwatch/retrain/recipe"
+)
+
+// sentLog is how much of the end of a log is sent, in bytes. The service keeps a part of it.
+const sentLog = 64 << 10
+
+// shownRequest is a request as the API returns it. Raw is printed as JSON.
+type shownRequest struct {
+	wire.RetrainRequest
+	raw json.RawMessage
+}
+
+// UnmarshalJSON reads the request and keeps the text.
+func (q *shownRequest) UnmarshalJSON(text []byte) error {
+	q.raw = slices.Clone(text)
+	return json.Unmarshal(text, &q.RetrainRequest)
+}
+
+// MarshalJSON returns the text as received.
+func (q *shownRequest) MarshalJSON() ([]byte, error) { return q.raw, nil }
+
+// requestStory is a request with its history.
+type requestStory struct {
+	Request    *shownRequest        `json:"request"`
+	History    []ledger.StateChange `json:"history"`
+	Deliveries []ledger.Delivery    `json:"deliveries"` // newest first
+}
+
+func newRequestListCommand(c *terminal.Console, service *client.Client) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "list [--text WORDS] [--policy POLICY] [--state STATE] ...",
+		Short: "List the newest retrain requests that are asked for, those that are not finished first",
+		Long: "Without a flag, the newest 1000 requests are listed. Several flags choose what all of them choose. Where there are more\n" +
+			"requests, the last line on stderr says how to go on.",
+		Args: cobra.NoArgs,
+	}
+	chosen := searchFlags(cmd)
+	limit := cmd.Flags().Int("limit", wire.MaxListed, "at most so many, 1000 at most")
+	after := cmd.Flags().String("after", "", "id of a request: only older ones")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		query, err := chosen()
+		if err != nil {
+			return err
+		}
+		query.Set("limit", strconv.Itoa(*limit))
+		if *after != "" {
+			query.Set("after", *after)
+		}
+		return listRequests(cmd.Context(), c, service, query)
+	}
+	return cmd
+}
+
+// searchFlags adds the flags that select requests, and returns a function that turns them into a query of the API.
+func searchFlags(cmd *cobra.Command) func() (url.Values, error) {
+	values := map[string]*string{}
+	for _, flag := range []struct{ name, usage string }{
+		{"text", "words that all stand in objective, hypothesis, expected, owner or evidence, or in who changed the request and why"},
+		{"policy", "only those of this policy"},
+		{"cause", "only those of an incident of this cause, such as environment"},
+		{"state", "only those in this state, such as awaiting_approval"},
+		{"recipe", "only those of this recipe"},
+		{"parent", "only the one that came next after this request, of its policy"},
+		{"parameter", "only those with this value in the config, such as optimizer.lr=0.001"},
+		{"since", "opened from this time on, such as 2026-11-20T10:00:00Z"},
+		{"until", "opened before this time"},
+	} {
+		values[flag.name] = cmd.Flags().String(flag.name, "", flag.usage)
+	}
+	return func() (url.Values, error) {
+		query := url.Values{}
+		for name, value := range values {
+			if *value != "" {
+				query.Set(name, *value)
+			}
+		}
+		if states, state := ledger.States(), query.Get("state"); state != "" && !slices.Contains(states, ledger.State(state)) {
+			return nil, fmt.Errorf("--state %q is none of %s", state, joined(states))
+		}
+		return query, nil
+	}
+}
+
+func newRequestShowCommand(c *terminal.Console, service *client.Client) *cobra.Command {
+	return &cobra.Command{
+		Use:   "show REQUEST",
+		Short: "Show a request: what it orders and why, what has become of it and what it waits for",
+		Long: "With --token-file, the link is shown by which a person can decide on a request that waits for approval: for a message\n" +
+			"to somebody who has no token. It decides once.",
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			story, err := readStory(cmd.Context(), service, args[0])
+			if err != nil {
+				return err
+			}
+			return c.Print(story, story.text)
+		},
+	}
+}
+
+func newRequestDecisionCommand(c *terminal.Console, service *client.Client, verb, short, long string) *cobra.Command {
+	var why wire.Reason
+	cmd := &cobra.Command{
+		Use: verb + " REQUEST --why TEXT", Short: short, Long: long, Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := why.Check(); err != nil {
+				return err
+			}
+			return changeRequest(cmd.Context(), c, service, why, args[0], verb)
+		},
+	}
+	client.ReasonFlags(cmd, &why)
+	return cmd
+}
+
+func newJobStatusCommand(c *terminal.Console, service *client.Client) *cobra.Command {
+	var body wire.Report
+	var logFile string
+	cmd := &cobra.Command{
+		Use:   "status REQUEST (started | succeeded --version V | failed [--error TEXT]) [--log-file FILE]",
+		Short: "Report how the job of a request goes on",
+		Long: "For training jobs. One that has succeeded says which policy_version it has made: its telemetry is then held against the\n" +
+			"contract of the request. The token may be that of the service's http.status_token_file.",
+		Args: cobra.ExactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			body.State = args[1]
+			if logFile != "" {
+				var err error
+				if body.Log, err = readTail(logFile, sentLog); err != nil {
+					return fmt.Errorf("--log-file: %w", err)
+				}
+			}
+			return changeRequest(cmd.Context(), c, service, body, args[0], "status")
+		},
+	}
+	cmd.Flags().StringVar(&body.Version, "version", "", "policy_version that the job has made")
+	cmd.Flags().StringVar(&body.Error, "error", "", "why it has failed")
+	cmd.Flags().StringVar(&logFile, "log-file", "", "what it has printed; the end is kept with the request")
+	cmd.Flags().StringVar(&body.By, "by", "", "who tells (default "+wire.ByJob+")")
+	return cmd
+}
+
+// readTail returns the end of a file as text.
+func readTail(file string, most int64) (string, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = f.Close() }() // opened only for reading
+	info, err := f.Stat()
+	if err != nil {
+		return "", err
+	}
+	if info.Size() > most {
+		if _, err := f.Seek(-most, io.SeekEnd); err != nil {
+			return "", err
+		}
+	}
+	text, err := io.ReadAll(io.LimitReader(f, most))
+	return strings.ToValidUTF8(string(text), "\ufffd"), err
+}
+
+// changeRequest sends an order about a request and prints the request as it is after that.
+func changeRequest(ctx context.Context, c *terminal.Console, service *client.Client, order any, id, verb string) error {
+	var q shownRequest
+	if err := service.Post(ctx, order, &q, "retrain-requests", id, verb); err != nil {
+		return err
+	}
+	return c.Print(&q, q.text)
+}
+
+func readStory(ctx context.Context, service *client.Client, id string) (*requestStory, error) {
+	story := &requestStory{Request: &shownRequest{}}
+	if err := service.Get(ctx, story.Request, "retrain-requests", id); err != nil {
+		return nil, err
+	}
+	return story, errors.Join(
+		service.Get(ctx, story, "retrain-requests", id, "history"),
+		service.Query(ctx, story, url.Values{"request": {id}}, "deliveries"))
+}
+
+func listRequests(ctx context.Context, c *terminal.Console, service *client.Client, chosen url.Values) error {
+	var answer struct {
+		Requests []*shownRequest `json:"retrain_requests"`
+		Next     *string         `json:"next"`
+	}
+	if err := service.Query(ctx, &answer, chosen, "retrain-requests"); err != nil {
+		return err
+	}
+	if answer.Next != nil {
+		defer func() { _, _ = fmt.Fprintln(c.Err, "There are older ones: --after", terminal.Printable(*answer.Next)) }() // if this write fails, the list above is still complete
+	}
+	requests := answer.Requests
+	slices.SortStableFunc(requests, func(a, b *shownRequest) int { return urgency(a.State) - urgency(b.State) })
+	if c.Output == terminal.OutputJSON {
+		return printLines(c, requests, func(q *shownRequest) json.RawMessage { return q.raw })
+	}
+	rows := [][]string{{"REQUEST", "STATE", "POLICY", "RECIPE", "ASKED BY", "OPENED", "WAITS FOR"}}
+	for _, q := range requests {
+		rows = append(rows, []string{q.ID, words.Plain(q.State), q.Policy, q.Recipe, originText(q.Request), words.Time(q.OpenedAt), words.WaitsFor(q.Request)})
+	}
+	return terminal.PrintTable(c.Out, rows)
+}
+
+// urgency sorts what waits for a person first, then what waits for anything else, then what is finished.
+func urgency(s ledger.State) int {
+	switch {
+	case s == ledger.StateAwaitingApproval:
+		return 0
+	case s.Final():
+		return 2
+	}
+	return 1
+}
+
+func joined(states []ledger.State) string {
+	names := make([]string, len(states))
+	for i, s := range states {
+		names[i] = string(s)
+	}
+	return strings.Join(names, ", ")
+}
+
+func originText(q ledger.Request) string { return string(q.OriginKind) + " " + q.Origin }
+
+// text prints what a request orders and its state.
+func (q *shownRequest) text(w io.Writer) error {
+	order, err := words.ReadOrder(q.Request)
+	if err != nil {
+		return err
+	}
+	rows := [][]string{{"request", q.ID}}
+	add := func(name, value string) {
+		if value != "" {
+			rows = append(rows, []string{name, value})
+		}
+	}
+	add("state", words.Plain(q.State))
+	add("reason", q.Reason)
+	add("waits for", words.WaitsFor(q.Request))
+	if q.Links != nil {
+		add("link", q.Links.Decide)
+	}
+	add("policy", words.Group(q.Policy, order.Group).String())
+	add("orders", fmt.Sprintf("%s by recipe %s, of %s", q.Kind, terminal.Dash(q.Recipe), q.Target))
+	add("asked by", originText(q.Request))
+	add("parent", q.Parent)
+	add("new version", q.NewVersion)
+	add("cause", words.Plain(order.Cause))
+	for _, e := range order.Evidence {
+		add("evidence", e)
+	}
+	add("signals", strings.Join(order.Signals, ", "))
+	add("objective", order.Contract.Objective)
+	add("hypothesis", order.Contract.Hypothesis)
+	add("expected", order.Contract.Expected.Told())
+	add("owner", order.Contract.Owner)
+	return terminal.PrintTable(w, rows)
+}
+
+func (s *requestStory) text(w io.Writer) error {
+	if err := s.Request.text(w); err != nil {
+		return err
+	}
+	history := [][]string{{"AT", "STATE", "BY", "WHY"}}
+	for _, h := range s.History {
+		history = append(history, []string{words.Time(h.At), words.Plain(h.State), h.By, h.Reason})
+	}
+	deliveries := [][]string{{"ATTEMPT", "STARTED", "TOOK", "TARGET", "RESULT", "STATUS", "ERROR"}}
+	for _, d := range slices.Backward(s.Deliveries) {
+		deliveries = append(deliveries, []string{
+			strconv.Itoa(d.Attempt), words.Time(d.StartedAt), words.Took(d), d.Target, string(d.Result), words.Status(d.Status), d.Error,
+		})
+	}
+	for _, rows := range [][][]string{s.config(), history, deliveries} {
+		if len(rows) < 2 { // only the header
+			continue
+		}
+		if _, err := fmt.Fprintln(w); err != nil {
+			return err
+		}
+		if err := terminal.PrintTable(w, rows); err != nil {
+			return err
+		}
+	}
+	return s.logText(w)
+}
+
+// config returns the values that the order passes to the training. A request from a build before recipes has none.
+func (s *requestStory) config() [][]string {
+	leaves, err := recipe.LeavesOfOrder(s.Request.Order)
+	if err != nil {
+		return nil
+	}
+	rows := [][]string{{"CONFIG", "VALUE", "FROM"}}
+	for _, l := range leaves {
+		if path, is := strings.CutPrefix(l.Path, "config"); is {
+			rows = append(rows, []string{strings.TrimPrefix(path, "."), l.Value, l.From})
+		}
+	}
+	return rows
+}
+
+// logText prints the end of the job's log, line by line.
+func (s *requestStory) logText(w io.Writer) error {
+	if s.Request.Log == "" {
+		return nil
+	}
+	var b strings.Builder
+	b.WriteString("\nLOG of the job, its end\n")
+	for line := range strings.Lines(s.Request.Log) {
+		b.WriteString("  " + terminal.Printable(strings.TrimRight(line, "\r\n")) + "\n")
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}

@@ -1,0 +1,95 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/rs/zerolog"
+	"github.com/spf13/cobra"
+
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/calibrate"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/demo"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/inspect"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/replay"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/terminal"
+)
+
+// The exit codes of every verb.
+const (
+	exitFine  = 0
+	exitDrift = 1 // drift was found, also if it resolved, or a gate failed
+	exitError = 2 // usage, configuration or environment error, or no valid event at all
+	exitOpen  = 3 // a gate does not have enough data for a verdict
+)
+
+// Run parses the command line, runs the verb and returns the exit code.
+func Run() int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop) // a second signal ends a stop that takes too long
+	c := &terminal.Console{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}
+	return execute(ctx, c, os.Args[1:])
+}
+
+// execute runs one command line on a console. The verb stops when the context ends.
+func execute(ctx context.Context, c *terminal.Console, args []string) int {
+	root := newRootCommand(c)
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	switch {
+	case err == nil:
+		return exitFine
+	case errors.Is(err, terminal.ErrDriftFound), errors.Is(err, calibrate.ErrNotKept), errors.Is(err, errGateFailed):
+		return exitDrift
+	case errors.Is(err, errGateOpen):
+		return exitOpen
+	case errors.Is(err, terminal.ErrReported):
+		return exitError
+	}
+	c.Report(err)
+	return exitError
+}
+
+func newRootCommand(c *terminal.Console) *cobra.Command {
+	root := &cobra.Command{
+		Use:           "rewardwatch",
+		Short:         "Watch deployed reinforcement-learning agents for drift",
+		Args:          cobra.NoArgs,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.SetIn(c.In)
+	root.SetOut(c.Out)
+	root.SetErr(c.Err)
+	root.PersistentFlags().Var(&c.Output, "output", "how results are printed: text or json")
+	c.LogLevel = zerolog.InfoLevel
+	root.PersistentFlags().Var((*terminal.LevelFlag)(&c.LogLevel), "log-level", "least level of what is logged: debug, info, warn or error")
+	root.AddCommand(verbs(c)...)
+	return root
+}
+
+// verbs returns the commands; cobra adds completion and help.
+func verbs(c *terminal.Console) []*cobra.Command {
+	return []*cobra.Command{
+		newRunCommand(c),
+		demo.NewCommand(c),
+		inspect.NewCommand(c),
+		calibrate.NewCommand(c),
+		replay.NewCommand(c),
+		newExplainCommand(c),
+		newValidateCommand(c),
+		newBaselineCommand(c),
+		newIncidentCommand(c),
+		newForgetCommand(c),
+		newGateCommand(c),
+		newRetrainCommand(c),
+		newRunCommandCommand(),
+		newRulesCommand(c),
+		newDashboardsCommand(c),
+		newVersionCommand(c),
+	}
+}

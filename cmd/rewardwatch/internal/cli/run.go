@@ -1,0 +1,107 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/app"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/config"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/terminal"
+)
+
+func newRunCommand(c *terminal.Console) *cobra.Command {
+	var config string
+	cmd := &cobra.Command{
+		Use:   "run [--config FILE]",
+		Short: "Run the service",
+		Long: "Reads telemetry from Kafka until it is told to stop (SIGINT, SIGTERM). SIGHUP reads the configuration again\n" +
+			"and restarts the service with it, from the state that it has saved; a bad configuration changes nothing.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return runService(cmd.Context(), c, config) },
+	}
+	cmd.Flags().StringVar(&config, "config", "", "configuration file; the defaults hold without one")
+	return cmd
+}
+
+// errReload ends one run of the service so that the next starts with the reloaded configuration.
+var errReload = errors.New("configuration was read again")
+
+// runService runs the service, once for each configuration that it loads.
+func runService(ctx context.Context, c *terminal.Console, file string) error {
+	cfg, err := config.LoadForService(file)
+	if err != nil {
+		return err
+	}
+	hangups := make(chan os.Signal, 1)
+	signal.Notify(hangups, syscall.SIGHUP)
+	defer signal.Stop(hangups)
+	var before *config.Config // the last that ran, until the present one has
+	refused := false          // the configuration loaded last is not the one in use
+	for {
+		next, err := serve(ctx, c, file, cfg, refused, hangups)
+		refused = errors.Is(err, app.ErrNotStarted)
+		switch {
+		case errors.Is(err, app.ErrNotStarted) && before != nil:
+			c.Report(fmt.Errorf("the configuration that was read cannot be used, going on with the one before: %w", err))
+			cfg, before = before, nil
+		case err != nil || next == nil:
+			return err
+		default:
+			cfg, before = next, cfg
+		}
+	}
+}
+
+// serve runs the service with one configuration. If a reload ends it, serve returns the next one.
+func serve(ctx context.Context, c *terminal.Console, file string, cfg *config.Config, refused bool, hangups <-chan os.Signal) (next *config.Config, err error) {
+	log := c.Log()
+	running, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	reloaded := make(chan *config.Config, 1)
+	var a *app.App
+	reload := func() error {
+		read, err := config.LoadForService(file)
+		if err != nil {
+			a.Reloaded.Set(0)
+			return fmt.Errorf("the configuration stays as it was: %w", err)
+		}
+		select {
+		case reloaded <- read:
+			stop(errReload)
+		default: // a reload is pending already
+		}
+		return nil
+	}
+	if a, err = app.New(running, cfg, reload, log); err != nil {
+		if ctx.Err() != nil {
+			log.Info().Err(err).Msg("stopped before it had started")
+			return nil, nil
+		}
+		return nil, fmt.Errorf("%w: %w", app.ErrNotStarted, err)
+	}
+	if refused {
+		a.Reloaded.Set(0)
+	}
+	done := make(chan error, 1)
+	go func() { done <- a.Run(running) }()
+	for {
+		select {
+		case <-hangups:
+			if err := reload(); err != nil {
+				log.Error().Err(err).Msg("cannot reload")
+			}
+		case err := <-done:
+			if err == nil && errors.Is(context.Cause(running), errReload) {
+				log.Info().Msg("starting again with the configuration that was read")
+				return <-reloaded, nil
+			}
+			return nil, err
+		}
+	}
+}

@@ -1,0 +1,26 @@
+package cli
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/rewardwatch/rewardwatch/retrain/command"
+)
+
+// newRunCommandCommand returns the verb that the service runs for a target that is a command. People do not need it.
+func newRunCommandCommand() *cobra.Command {
+	var supervise bool
+	cmd := &cobra.Command{
+		Use:    command.Verb + " DIR",
+		Short:  "Start or be the supervisor of a training command",
+		Args:   cobra.ExactArgs(1),
+		Hidden: true,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if supervise {
+				return command.Supervise(cmd.Context(), args[0])
+			}
+			return command.Launch(cmd.Context(), args[0])
+		},
+	}
+	cmd.Flags().BoolVar(&supervise, command.SuperviseFlag, false, "be the supervisor, to the end of the command")
+	return cmd
+}

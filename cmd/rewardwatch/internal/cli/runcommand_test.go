@@ -1,0 +1,44 @@
+package cli
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/prometheus/common/model"
+	"github.com/rs/zerolog"
+
+	"github.com/rewardwatch/rewardwatch/retrain/command"
+)
+
+// The binary is the supervisor of its commands.
+func TestRunCommand(t *testing.T) {
+	t.Setenv(asService, "1") // also those that the test starts
+	dir := t.TempDir()
+	script := filepath.Join(dir, "train.sh")
+	if err := os.WriteFile(script, []byte(`echo '{"policy_version": "v7"}' > "$REWARDWATCH_RESULT"`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	runs, err := command.Open(filepath.Join(dir, "runs"), zerolog.Nop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := command.Config{Run: []string{"/bin/sh", script}, Directory: dir, TimeLimit: model.Duration(time.Minute)}
+	if err := runs.Start(t.Context(), c, []byte(`{"data": {"id": "rr_1", "policy": "ranker", "config": {}}}`)); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	var last command.Report
+	err = runs.Run(ctx, func(_ context.Context, _ string, r command.Report) error {
+		if last = r; r.State != command.Started {
+			cancel()
+		}
+		return nil
+	})
+	if want := (command.Report{State: command.Succeeded, Version: "v7"}); err != nil || last != want {
+		t.Errorf("%+v, %v, want %+v", last, err, want)
+	}
+}

@@ -1,0 +1,154 @@
+// Package client calls the API of a running service over HTTP.
+package client
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/terminal"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/wire"
+	"github.com/rewardwatch/rewardwatch/ingest"
+)
+
+const (
+	clientTimeout = 30 * time.Second
+	// maxAPIAnswer limits how much of an answer is read. A service with the maximum number of streams stays below it.
+	maxAPIAnswer = 256 << 20
+)
+
+// Client calls the API of a running service.
+type Client struct {
+	server, tokenFile string
+}
+
+// Flags adds the flags that locate the service.
+func (c *Client) Flags(cmd *cobra.Command) {
+	cmd.PersistentFlags().StringVar(&c.server, "server", "http://127.0.0.1:9464", "address of the service")
+	cmd.PersistentFlags().StringVar(&c.tokenFile, "token-file", "", "file with the bearer token of the service (its http.token_file), for what changes something and for links")
+}
+
+// Get reads a path of the API.
+func (c *Client) Get(ctx context.Context, into any, path ...string) error {
+	return c.do(ctx, http.MethodGet, nil, into, path, "")
+}
+
+// Query reads a path of the API with a query.
+func (c *Client) Query(ctx context.Context, into any, query url.Values, path ...string) error {
+	return c.do(ctx, http.MethodGet, nil, into, path, "?"+query.Encode())
+}
+
+// Post sends an order.
+func (c *Client) Post(ctx context.Context, body, into any, path ...string) error {
+	text, err := json.Marshal(body)
+	if err != nil {
+		return fmt.Errorf("write the order: %w", err)
+	}
+	return c.do(ctx, http.MethodPost, text, into, path, "")
+}
+
+// do sends a request to the API path with the given parts, and decodes the answer. query begins with ? or is "". If
+// the service refuses the request, do returns the service's reason as an error.
+func (c *Client) do(ctx context.Context, method string, body []byte, into any, path []string, query string) error {
+	ctx, cancel := context.WithTimeout(ctx, clientTimeout)
+	defer cancel()
+	answer, err := c.send(ctx, method, body, path, query)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = answer.Body.Close() }() // nothing is read after it
+	text, err := io.ReadAll(io.LimitReader(answer.Body, maxAPIAnswer))
+	if err != nil {
+		return fmt.Errorf("read what the service answers: %w", err)
+	}
+	if err := json.Unmarshal(text, into); err != nil {
+		return fmt.Errorf("%s does not answer as the service does, whose address --server must name: %w", answer.Request.URL.Redacted(), err)
+	}
+	return nil
+}
+
+// CopyAll copies the answer of a path of the API, however long that takes.
+func (c *Client) CopyAll(ctx context.Context, to io.Writer, query url.Values, path ...string) error {
+	answer, err := c.send(ctx, http.MethodGet, nil, path, "?"+query.Encode())
+	if err != nil {
+		return err
+	}
+	defer func() { _ = answer.Body.Close() }() // nothing is read after it
+	if _, err := io.Copy(to, answer.Body); err != nil {
+		return fmt.Errorf("copy what the service answers: %w", err)
+	}
+	return nil
+}
+
+// send returns the answer, or an error if the service refuses the request. The caller closes the body.
+func (c *Client) send(ctx context.Context, method string, body []byte, path []string, query string) (*http.Response, error) {
+	at, err := url.JoinPath(c.server, append([]string{"api/v1"}, escaped(path)...)...)
+	if err != nil {
+		return nil, fmt.Errorf("--server: %w", err)
+	}
+	request, err := http.NewRequestWithContext(ctx, method, at+query, bytes.NewReader(body))
+	if err != nil {
+		return nil, fmt.Errorf("--server: %w", err)
+	}
+	if err := c.identify(request); err != nil {
+		return nil, err
+	}
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return nil, fmt.Errorf("ask the service: %w", err)
+	}
+	if answer.StatusCode == http.StatusOK {
+		return answer, nil
+	}
+	defer func() { _ = answer.Body.Close() }() // nothing is read after it
+	text, err := io.ReadAll(io.LimitReader(answer.Body, maxAPIAnswer))
+	if err != nil {
+		return nil, fmt.Errorf("read what the service answers: %w", err)
+	}
+	return nil, serviceRefusal(answer.Status, text)
+}
+
+func escaped(path []string) []string {
+	out := make([]string, len(path))
+	for i, part := range path {
+		out[i] = url.PathEscape(part)
+	}
+	return out
+}
+
+// identify adds the token if there is one.
+func (c *Client) identify(r *http.Request) error {
+	r.Header.Set("Content-Type", "application/json") // by which a service without a token tells programs from browsers
+	if c.tokenFile == "" {
+		return nil
+	}
+	text, err := ingest.ReadSecretFile(c.tokenFile)
+	if err != nil {
+		return fmt.Errorf("--token-file: %w", err)
+	}
+	r.Header.Set("Authorization", "Bearer "+strings.TrimSpace(text))
+	return nil
+}
+
+func serviceRefusal(status string, answer []byte) error {
+	var said struct{ Error string }
+	if err := json.Unmarshal(answer, &said); err != nil || said.Error == "" {
+		return fmt.Errorf("the service answers %s", status)
+	}
+	return fmt.Errorf("the service refuses (%s): %s", status, terminal.Printable(said.Error))
+}
+
+// ReasonFlags adds the flags that name who decides, and why.
+func ReasonFlags(cmd *cobra.Command, r *wire.Reason) {
+	cmd.Flags().StringVar(&r.By, "by", os.Getenv("USER"), "who decides")
+	cmd.Flags().StringVar(&r.Why, "why", "", "why, in a sentence that others will read (required)")
+}

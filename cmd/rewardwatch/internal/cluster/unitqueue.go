@@ -1,0 +1,142 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/rewardwatch/rewardwatch/ingest/kafkalog"
+)
+
+// How records are written to a partition of the units topic: how many bytes may wait, how long a batch gathers
+// records, and how large it may be.
+const (
+	queueBytes  = 4 << 20
+	queueLinger = 5 * time.Millisecond
+	queueBatch  = kafkalog.MaxRecord
+)
+
+// errNotWritten is returned if records could not be written to the units topic in time.
+var errNotWritten = errors.New("not all units have been written to the units topic")
+
+// unitQueue writes records to one partition of the units topic, in the order in which they were put, one batch after
+// the other. The topic therefore always holds all records up to some number. It is safe for concurrent use.
+type unitQueue struct {
+	mu      sync.Mutex
+	waiting []kafkalog.Record
+	bytes   int
+	total   int64         // records put so far
+	written int64         // of them, those that all in-sync replicas have
+	moved   chan struct{} // closed and replaced when written grows
+	wake    chan struct{} // receives when a record waits
+}
+
+func newUnitQueue() *unitQueue {
+	return &unitQueue{moved: make(chan struct{}), wake: make(chan struct{}, 1)}
+}
+
+// put adds a record and returns its number. It waits for room until stop is closed, and then fails with
+// errNotWritten.
+func (q *unitQueue) put(ctx context.Context, stop <-chan struct{}, r kafkalog.Record) (number int64, err error) {
+	for {
+		q.mu.Lock()
+		if q.bytes < queueBytes {
+			q.waiting = append(q.waiting, r)
+			q.bytes += len(r.Value)
+			q.total++
+			number = q.total
+			q.mu.Unlock()
+			select {
+			case q.wake <- struct{}{}:
+			default:
+			}
+			return number, nil
+		}
+		moved := q.moved
+		q.mu.Unlock()
+		select {
+		case <-moved:
+		case <-stop:
+			return 0, errNotWritten
+		case <-ctx.Done():
+			return 0, context.Cause(ctx)
+		}
+	}
+}
+
+// await returns once a record is written. After stop is closed it waits for at most patience, and then fails with
+// errNotWritten.
+func (q *unitQueue) await(ctx context.Context, stop <-chan struct{}, patience time.Duration, number int64) error {
+	var late <-chan time.Time
+	for {
+		q.mu.Lock()
+		written, moved := q.written, q.moved
+		q.mu.Unlock()
+		if written >= number {
+			return nil
+		}
+		select {
+		case <-moved:
+		case <-stop:
+			stop, late = nil, time.After(patience)
+		case <-late:
+			return errNotWritten
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// run writes until ctx ends. Its error says why the brokers refuse a record for good.
+func (q *unitQueue) run(ctx context.Context, write func(context.Context, ...kafkalog.Record) error) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-q.wake:
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(queueLinger):
+		}
+		for batch := q.next(); len(batch) > 0; batch = q.next() {
+			if err := write(ctx, batch...); err != nil {
+				if ctx.Err() != nil {
+					return nil
+				}
+				return err
+			}
+			q.advance(batch)
+		}
+	}
+}
+
+// next returns copies of the records to write next, since the writer sets their offsets. The records stay in the
+// queue until they are written.
+func (q *unitQueue) next() []kafkalog.Record {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	size, n := 0, 0
+	for n < len(q.waiting) && (n == 0 || size+len(q.waiting[n].Value) <= queueBatch) {
+		size += len(q.waiting[n].Value)
+		n++
+	}
+	return slices.Clone(q.waiting[:n])
+}
+
+func (q *unitQueue) advance(batch []kafkalog.Record) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, r := range batch {
+		q.bytes -= len(r.Value)
+	}
+	q.written += int64(len(batch))
+	if q.waiting = q.waiting[len(batch):]; len(q.waiting) == 0 {
+		q.waiting = nil
+	}
+	close(q.moved)
+	q.moved = make(chan struct{})
+}

@@ -1,0 +1,192 @@
+// Package config reads the configuration file.
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"github.com/rewardwatch/rewardwatch/alerts"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/api"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/cluster"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/engine"
+	"github.com/rewardwatch/rewardwatch/ingest"
+	"github.com/rewardwatch/rewardwatch/ingest/deadletter"
+	"github.com/rewardwatch/rewardwatch/ingest/telemetry"
+	"github.com/rewardwatch/rewardwatch/retrain"
+	"github.com/rewardwatch/rewardwatch/retrain/recipe"
+	"github.com/rewardwatch/rewardwatch/retrain/yamlfile"
+)
+
+// Config is the whole configuration. Every key has a default: the empty file watches every policy on every signal.
+type Config struct {
+	Ingest     IngestConfig            `yaml:"ingest"`
+	Checkpoint engine.CheckpointConfig `yaml:"checkpoint"`
+	Cluster    cluster.Config          `yaml:"cluster"`
+	Policies   []engine.PolicyConfig   `yaml:"policies"`
+	Fleet      engine.FleetConfig      `yaml:"fleet"`
+	Alerts     AlertsConfig            `yaml:"alerts"`
+	Retrain    retrain.Config          `yaml:"retrain"`
+	Limits     engine.LimitsConfig     `yaml:"limits"`
+	HTTP       api.Config              `yaml:"http"`
+
+	Recipes recipe.Recipes `yaml:"-"` // from the directory that Retrain names; only LoadForService reads it
+}
+
+// IngestConfig says where telemetry comes from and where refused records go.
+type IngestConfig struct {
+	Kafka       ingest.KafkaConfig `yaml:"kafka"`
+	DeadLetters deadletter.Config  `yaml:"dead_letters"`
+}
+
+// AlertsConfig says who is notified of incidents.
+type AlertsConfig struct {
+	GrafanaURL   string                    `yaml:"grafana_url"` // where people reach the Grafana that has the dashboards, as in https://grafana.example; without it alerts have no dashboard_url
+	Alertmanager alerts.AlertmanagerConfig `yaml:"alertmanager"`
+}
+
+// Default returns the settings of an empty file. It delivers nothing anywhere.
+func Default() Config {
+	judging := engine.DefaultSettings()
+	return Config{
+		Ingest: IngestConfig{
+			Kafka:       ingest.DefaultKafkaConfig(),
+			DeadLetters: deadletter.DefaultConfig(),
+		},
+		Checkpoint: judging.Checkpoint,
+		Fleet:      judging.Fleet,
+		Alerts:     AlertsConfig{Alertmanager: alerts.DefaultAlertmanagerConfig()},
+		Retrain:    retrain.DefaultConfig(),
+		Limits:     judging.Limits,
+		HTTP:       api.Config{Listen: "127.0.0.1:9464"},
+	}
+}
+
+// Format returns the format of the events in the telemetry topic.
+func (c *Config) Format() ingest.Format { return telemetry.V1{} }
+
+// Settings returns the part of the configuration that says what is judged and how.
+func (c *Config) Settings() *engine.Settings {
+	return &engine.Settings{Checkpoint: c.Checkpoint, Policies: c.Policies, Fleet: c.Fleet, Limits: c.Limits}
+}
+
+// Load reads a configuration file strictly. Problems in its text are returned as one *yamlfile.Error that lists them
+// all; a file that cannot be read is a different error. For the path "" Load returns the defaults.
+func Load(path string) (*Config, error) { return loadConfig(path, (*Config).CheckAlone) }
+
+// LoadForService reads a configuration file and the recipes that it names, and reports the problems of both in one
+// list.
+func LoadForService(path string) (*Config, error) {
+	return loadConfig(path, (*Config).checkWithRecipes)
+}
+
+// configCheck reports the problems of a configuration by path, and returns those of other files.
+type configCheck func(c *Config, report func(path, msg string)) []yamlfile.Problem
+
+func loadConfig(path string, check configCheck) (*Config, error) {
+	if path == "" {
+		return new(Default()), nil
+	}
+	text, err := yamlfile.Load(path)
+	var named *fs.PathError
+	if errors.As(err, &named) {
+		return nil, fmt.Errorf("read the configuration: %w", err)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the configuration %s: %w", path, err)
+	}
+	return ParseConfig(path, text, check)
+}
+
+// ParseConfig parses the text of a configuration file.
+func ParseConfig(file string, text []byte, check configCheck) (*Config, error) {
+	c := Default()
+	r := yamlfile.Read(file, text, &c)
+	others := check(&c, r.Report)
+	if err := yamlfile.ErrorOf(append(r.Problems(), others...)); err != nil {
+		return nil, err
+	}
+	return &c, nil
+}
+
+// CheckAlone checks everything that needs no other file.
+func (c *Config) CheckAlone(report func(path, msg string)) []yamlfile.Problem {
+	c.Check(report)
+	return nil
+}
+
+// checkWithRecipes also reads the recipes, and checks the triggers against them.
+func (c *Config) checkWithRecipes(report func(path, msg string)) []yamlfile.Problem {
+	c.Check(report)
+	recipes, err := recipe.Load(c.Retrain.Recipes, c.Settings().GroupLabels())
+	if bad, ok := errors.AsType[*yamlfile.Error](err); ok {
+		return bad.Problems
+	}
+	if err != nil {
+		report("retrain.recipes", err.Error())
+		return nil
+	}
+	c.Recipes = recipes
+	if c.Retrain.Recipes != "" {
+		c.Retrain.CheckRecipes(recipes, func(path, msg string) { report(yamlfile.Join("retrain", path), msg) })
+	}
+	return nil
+}
+
+// Check reports every value that is out of its range, with its path.
+func (c *Config) Check(report func(path, msg string)) {
+	within := func(section string) func(path, msg string) {
+		return func(path, msg string) { report(yamlfile.Join(section, path), msg) }
+	}
+	c.Ingest.Kafka.Check(within("ingest.kafka"))
+	c.Ingest.DeadLetters.Check(within("ingest.dead_letters"))
+	if letters := c.Ingest.DeadLetters.Topic; letters != "" && letters == c.Ingest.Kafka.Topic {
+		report("ingest.dead_letters.topic", "must not be the topic of the telemetry: refused records would be read, and refused, again")
+	}
+	c.Settings().Check(report)
+	c.checkCluster(within("cluster"))
+	c.Alerts.check(within("alerts"))
+	c.Retrain.Check(within("retrain"))
+	c.HTTP.Check(within("http"))
+}
+
+// checkCluster reports problems with the topics of a cluster, and with what its instances share.
+func (c *Config) checkCluster(report func(path, msg string)) {
+	if !c.Cluster.Enabled() {
+		return
+	}
+	taken := map[string]string{
+		c.Ingest.Kafka.Topic: "the topic of the telemetry", c.Ingest.DeadLetters.Topic: "the topic of refused records",
+	}
+	for _, t := range []struct{ key, topic string }{
+		{"units_topic", c.Cluster.UnitsTopic}, {"checkpoints_topic", c.Cluster.CheckpointsTopic},
+	} {
+		switch {
+		case t.topic == "":
+			report(t.key, "must be given too: several instances need both topics, one that is alone neither")
+		case !ingest.ValidTopic(t.topic):
+			report(t.key, "must be 1 to 249 letters, digits, dots, underscores and hyphens")
+		case taken[t.topic] != "":
+			report(t.key, "must not be "+taken[t.topic])
+		}
+		taken[t.topic] = "the other topic of the cluster"
+	}
+	if len(c.Retrain.Triggers)+len(c.Retrain.Targets) > 0 && !c.Retrain.Ledger.OnPostgreSQL() {
+		report("units_topic", "needs retrain.ledger on PostgreSQL (postgres_url_file or postgres_url_env), or each instance would order "+
+			"retrainings of its own")
+	}
+}
+
+func (c AlertsConfig) check(report func(path, msg string)) {
+	if c.GrafanaURL != "" {
+		if msg := api.BadExternalURL(c.GrafanaURL); msg != "" {
+			report("grafana_url", msg)
+		}
+	}
+	c.Alertmanager.Check(func(path, msg string) { report(yamlfile.Join("alertmanager", path), msg) })
+}
+
+// Links returns the addresses that alerts link to.
+func (c *Config) Links() alerts.Links {
+	return alerts.Links{Grafana: c.Alerts.GrafanaURL, Console: c.HTTP.ExternalURL}
+}

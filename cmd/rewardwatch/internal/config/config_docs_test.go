@@ -1,0 +1,190 @@
+package config
+
+import (
+	"encoding"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/common/model"
+
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/testkit"
+	"github.com/rewardwatch/rewardwatch/detectors/watch"
+	"github.com/rewardwatch/rewardwatch/ingest"
+	"github.com/rewardwatch/rewardwatch/retrain/yamlfile"
+)
+
+const configDocsHead = `# Configuration
+
+Rewardwatch reads one YAML file (` + "`rewardwatch run --config FILE`" + `). Every key has a default, and the empty file watches every
+policy on every signal. The file is read strictly: an unknown key, a key given twice, a value of another type and a value
+out of range are errors, and ` + "`rewardwatch validate FILE`" + ` prints all of them as ` + "`file:line:column: message`" + `.
+
+Durations are written as in Prometheus (` + "`30d`, `1h30m`, `10s`" + `), sizes as ` + "`1GiB`, `64KiB` or `10MB`" + `. Secrets never stand in the
+file: it names the files that hold them. A list that is given replaces the default list.
+
+<!-- Written from the code by ` + "`go test ./cmd/rewardwatch/internal/config -run Docs -update`" + `; edit the comments of the config structs instead. -->
+`
+
+func TestConfigDocsSayWhatTheCodeReads(t *testing.T) {
+	c := Default()
+	d := &configDocs{t: t, comments: map[string]map[string]string{}}
+	d.text.WriteString(configDocsHead)
+	for _, section := range yamlfile.Fields(reflect.ValueOf(&c).Elem()) {
+		d.section(section.Key, section.Value)
+	}
+	testkit.SameAsFile(t, "../../../../docs/configuration.md", d.text.String())
+}
+
+// configDocs writes a section for every struct of the configuration, from its fields, their defaults and their comments.
+type configDocs struct {
+	t        *testing.T
+	text     strings.Builder
+	comments map[string]map[string]string // by package path, then by Type or Type.Field
+}
+
+func (d *configDocs) section(path string, v reflect.Value) {
+	if v.Kind() == reflect.Slice {
+		element := reflect.New(v.Type().Elem()).Elem()
+		yamlfile.SetDefaults(element)
+		path, v = path+"[]", element
+	}
+	fmt.Fprintf(&d.text, "\n## %s\n\n`%s` %s\n", path, path, d.comment(v.Type(), ""))
+	markdown := strings.NewReplacer("|", `\|`, "<", `\<`, "*", `\*`)
+	var below []yamlfile.Field
+	table := ""
+	for _, f := range yamlfile.Fields(v) {
+		if isSection(f.Value) {
+			below = append(below, f)
+			continue
+		}
+		meaning := d.comment(f.Owner, f.Field.Name)
+		if meaning == "" {
+			d.t.Errorf("%s.%s has no comment, so docs/configuration.md cannot say what %s is", f.Owner, f.Field.Name, yamlfile.Join(path, f.Key))
+		}
+		table += fmt.Sprintf("| `%s` | %s | %s | %s |\n", f.Key, typeName(f.Value.Type()), defaultText(f.Value), markdown.Replace(meaning))
+	}
+	if table != "" {
+		d.text.WriteString("\n| key | type | default | meaning |\n| --- | --- | --- | --- |\n" + table)
+	}
+	for _, f := range below {
+		d.section(yamlfile.Join(path, f.Key), f.Value)
+	}
+}
+
+// isSection tells structs, and lists of them, from values.
+func isSection(v reflect.Value) bool {
+	if _, ok := v.Addr().Interface().(encoding.TextUnmarshaler); ok {
+		return false
+	}
+	return v.Kind() == reflect.Struct || v.Kind() == reflect.Slice && v.Type().Elem().Kind() == reflect.Struct
+}
+
+func typeName(t reflect.Type) string {
+	switch t {
+	case reflect.TypeFor[model.Duration]():
+		return "duration"
+	case reflect.TypeFor[ingest.ByteSize]():
+		return "size"
+	case reflect.TypeFor[watch.Per]():
+		return "duration or count"
+	}
+	switch t.Kind() {
+	case reflect.Int, reflect.Int32, reflect.Int64:
+		return "whole number"
+	case reflect.Float64:
+		return "number"
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Slice:
+		return "list of " + typeName(t.Elem()) + "s"
+	case reflect.Map:
+		return typeName(t.Elem()) + "s by name"
+	}
+	return t.Kind().String()
+}
+
+func defaultText(v reflect.Value) string {
+	text := fmt.Sprint(v.Interface())
+	switch {
+	case v.Kind() == reflect.Slice:
+		var parts []string
+		for i := range v.Len() {
+			parts = append(parts, fmt.Sprintf("%q", v.Index(i).Interface()))
+		}
+		text = "[" + strings.Join(parts, ", ") + "]"
+	case v.Kind() == reflect.Map && v.Len() == 0:
+		text = "{}"
+	case text == "":
+		return "none"
+	}
+	return "`" + text + "`"
+}
+
+// comment returns the comment of a field, or of the type itself, as the continuation of its name.
+func (d *configDocs) comment(t reflect.Type, field string) string {
+	comments, ok := d.comments[t.PkgPath()]
+	if !ok {
+		comments = d.read(t.PkgPath())
+		d.comments[t.PkgPath()] = comments
+	}
+	if field == "" {
+		_, rest, ok := strings.Cut(comments[t.Name()], " ") // the type's name
+		if !ok {
+			d.t.Fatalf("%s has no comment", t)
+		}
+		return rest
+	}
+	text := comments[t.Name()+"."+field]
+	if rest, ok := strings.CutPrefix(text, field+" "); ok {
+		text = strings.TrimPrefix(strings.TrimPrefix(rest, "is "), "are ")
+	}
+	return strings.TrimSuffix(text, ".")
+}
+
+func (d *configDocs) read(pkgPath string) map[string]string {
+	dir := "."
+	if rest, ok := strings.CutPrefix(pkgPath, "github.com/rewardwatch/rewardwatch/"); ok {
+		dir = filepath.Join("../../../..", rest)
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
+	if err != nil || len(files) == 0 {
+		d.t.Fatalf("no source of %s in %s: %v", pkgPath, dir, err)
+	}
+	out := map[string]string{}
+	for _, file := range files {
+		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ParseComments)
+		if err != nil {
+			d.t.Fatal(err)
+		}
+		for _, decl := range parsed.Decls {
+			if general, ok := decl.(*ast.GenDecl); ok && general.Tok == token.TYPE {
+				readTypes(general, out)
+			}
+		}
+	}
+	return out
+}
+
+func readTypes(decl *ast.GenDecl, out map[string]string) {
+	for _, spec := range decl.Specs {
+		spec := spec.(*ast.TypeSpec)
+		fields, ok := spec.Type.(*ast.StructType)
+		if !ok {
+			continue
+		}
+		out[spec.Name.Name] = oneLine(decl.Doc.Text() + spec.Doc.Text())
+		for _, f := range fields.Fields.List {
+			for _, name := range f.Names {
+				out[spec.Name.Name+"."+name.Name] = oneLine(f.Doc.Text() + f.Comment.Text())
+			}
+		}
+	}
+}
+
+func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }

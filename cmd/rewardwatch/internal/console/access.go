@@ -1,0 +1,105 @@
+package console
+
+import (
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// Access says who may change state with the forms of the pages.
+type Access struct {
+	// Token reads the token that people show once. It is nil if none is configured: then Local requests may change
+	// state.
+	Token func() (string, error)
+	// Local reports whether a request comes from this machine, addresses it by its own name, and has passed no proxy.
+	Local func(*http.Request) bool
+	// Allowed reports whether the token of a request is checked, and Failed counts a wrong one. Both are nil if every
+	// token is checked.
+	Allowed func(*http.Request) bool
+	Failed  func(*http.Request)
+	// ExternalURL is the address at which people reach the service, "" if it is not configured.
+	ExternalURL string
+}
+
+// Reasons for which a form is not carried out, for errors.Is. People see their texts.
+var (
+	errLoginNeeded = errors.New("log in with the token first")
+	errNotLocal    = errors.New("deciding here needs a token: set http.token_file in the configuration; without one, only browsers on the " +
+		"machine itself can decide, at a loopback address")
+	errCrossSite = errors.New("this form was sent by a page of another site")
+)
+
+// admit returns why a request may not change state: errLoginNeeded, errNotLocal, or an error of reading the token.
+func (a Access) admit(r *http.Request, now time.Time) error {
+	if a.Token == nil {
+		if !a.Local(r) {
+			return errNotLocal
+		}
+		return nil
+	}
+	token, err := a.Token()
+	if err != nil {
+		return err
+	}
+	// A page of a sibling host can set a second cookie of this name, but not a valid one.
+	for _, c := range r.CookiesNamed(sessionCookie) {
+		if holds(c.Value, token, now) {
+			return nil
+		}
+	}
+	return errLoginNeeded
+}
+
+// login returns the session cookie if given is the token, and errWrongToken otherwise.
+func (a Access) login(r *http.Request, given string, now time.Time) (*http.Cookie, error) {
+	if a.Allowed != nil && !a.Allowed(r) {
+		return nil, errTooManyGuesses
+	}
+	token, err := a.Token()
+	if err != nil {
+		return nil, err
+	}
+	session := newSession(strings.TrimSpace(given), now.Add(sessionLength))
+	if !holds(session, token, now) {
+		if a.Failed != nil {
+			a.Failed(r)
+		}
+		return nil, errWrongToken
+	}
+	return a.cookie(r, session, int(sessionLength.Seconds())), nil
+}
+
+var (
+	errWrongToken     = errors.New("that is not the token")
+	errTooManyGuesses = errors.New("too many wrong tokens have come from your address; wait a little")
+)
+
+// cookie returns a cookie that scripts cannot read and that requests from other sites do not carry.
+func (a Access) cookie(r *http.Request, session string, seconds int) *http.Cookie {
+	return &http.Cookie{
+		Name: sessionCookie, Value: session, Path: "/", MaxAge: seconds, HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: a.encrypted(r),
+	}
+}
+
+// encrypted reports whether the browser uses https, to the service or to a proxy. A proxy that sets its own Host
+// still forwards the origin of the page with the form.
+func (a Access) encrypted(r *http.Request) bool {
+	if r.TLS != nil || strings.EqualFold(r.Header.Get("X-Forwarded-Proto"), "https") {
+		return true
+	}
+	at, err := url.Parse(a.ExternalURL)
+	return err == nil && at.Scheme == "https" && (at.Host == r.Host || r.Header.Get("Origin") == "https://"+at.Host)
+}
+
+// sameSite refuses requests from pages of other sites: such a page cannot read the answer, but would have changed
+// state.
+func (a Access) sameSite() *http.CrossOriginProtection {
+	p := http.NewCrossOriginProtection()
+	if at, err := url.Parse(a.ExternalURL); err == nil && at.Host != "" {
+		// A proxy may set its own Host.
+		_ = p.AddTrustedOrigin(at.Scheme + "://" + at.Host) // cannot fail: it has a scheme and a host
+	}
+	return p
+}

@@ -1,0 +1,146 @@
+package console
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/rewardwatch/rewardwatch/alerts"
+	"github.com/rewardwatch/rewardwatch/detectors/finding"
+	"github.com/rewardwatch/rewardwatch/ingest"
+)
+
+// maxLines is how many streams a reader can tell apart in the chart of scores.
+const maxLines = 8
+
+// chart is the scores of a group over time.
+type chart struct {
+	Data   string // JSON of courseJSON, for the script
+	Text   string // describes the chart for people who cannot see it
+	Hidden int    // number of streams not shown
+}
+
+// courseJSON is what the script draws.
+type courseJSON struct {
+	Clock bool       `json:"clock"` // x are Unix seconds, otherwise units
+	Unit  string     `json:"unit"`  // name of one unit
+	X     []float64  `json:"x"`
+	Lines []lineJSON `json:"lines"`
+	Marks []markJSON `json:"marks"`
+}
+
+type lineJSON struct {
+	Name string     `json:"name"`
+	Y    []*float64 `json:"y"` // null without a score
+}
+
+type markJSON struct {
+	X    float64 `json:"x"`
+	Kind string  `json:"kind"` // onset or version
+	Text string  `json:"text"`
+}
+
+// chartOf draws the streams with the highest scores, with the onsets of an incident and the changes of version. It
+// returns nil before there is a score.
+func chartOf(c Course, unit finding.UnitName, streams []finding.StreamSummary, incident *alerts.Incident) *chart {
+	lines, hidden := linesOf(c, streams)
+	if len(lines) == 0 {
+		return nil
+	}
+	out := courseJSON{Clock: c.At[len(c.At)-1].TS != 0, Unit: unit.One(), Lines: lines, Marks: []markJSON{}}
+	for _, m := range c.At {
+		out.X = append(out.X, out.at(m.Unit, m.TS))
+	}
+	if incident != nil && !incident.Closed {
+		out.addOnsets(incident.Alarms)
+	}
+	for _, change := range c.Changes {
+		out.Marks = append(out.Marks, markJSON{X: out.at(change.Unit, change.TS), Kind: "version", Text: versionChange(change.From, change.To)})
+	}
+	data, err := json.Marshal(out)
+	if err != nil {
+		return nil // all numbers are finite, so that this does not happen
+	}
+	return &chart{Data: string(data), Text: out.text(), Hidden: hidden}
+}
+
+// at returns the place on the axis at which a group had seen a number of units: a time, or the number if there is no
+// clock.
+func (c *courseJSON) at(units, ts int64) float64 {
+	if c.Clock {
+		return float64(ts) / 1e9
+	}
+	return float64(units)
+}
+
+// addOnsets marks where the signals began to drift. Signals that did so at the same unit share a mark.
+func (c *courseJSON) addOnsets(all []alerts.Alarm) {
+	signals := map[finding.UnitRef][]string{}
+	for _, a := range all {
+		if !a.Resolved {
+			signals[a.Onset] = append(signals[a.Onset], a.Signal)
+		}
+	}
+	for onset, names := range signals { // ordinals count from 0
+		c.Marks = append(c.Marks, markJSON{X: c.at(onset.Ordinal+1, onset.TS), Kind: "onset", Text: "onset of " + strings.Join(names, ", ")})
+	}
+	slices.SortFunc(c.Marks, func(a, b markJSON) int { return cmp.Or(cmp.Compare(a.X, b.X), strings.Compare(a.Text, b.Text)) })
+}
+
+// versionChange names the versions that have changed.
+func versionChange(before, to ingest.Versions) string {
+	var parts []string
+	for _, v := range []struct{ name, before, to string }{
+		{"policy", before.Policy, to.Policy}, {"environment", before.Env, to.Env}, {"reward", before.Reward, to.Reward},
+	} {
+		if v.to != v.before {
+			parts = append(parts, v.name+" "+cmp.Or(v.to, "none"))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// linesOf returns the streams that the chart shows, the worst first, and how many it does not show.
+func linesOf(c Course, streams []finding.StreamSummary) (lines []lineJSON, hidden int) {
+	for _, s := range streams {
+		scores := c.Scores[s.Signal]
+		switch {
+		case len(scores) == 0:
+		case len(lines) == maxLines:
+			hidden++
+		default:
+			lines = append(lines, lineJSON{Name: s.Signal, Y: pointsOf(scores)})
+		}
+	}
+	return lines, hidden
+}
+
+func pointsOf(scores []float32) []*float64 {
+	out := make([]*float64, len(scores))
+	for i, s := range scores {
+		if x := float64(s); !math.IsNaN(x) && !math.IsInf(x, 0) {
+			out[i] = new(math.Round(1e4*x) / 1e4)
+		}
+	}
+	return out
+}
+
+func (c *courseJSON) text() string {
+	var parts []string
+	for _, l := range c.Lines {
+		most := 0.
+		for _, y := range l.Y {
+			if y != nil {
+				most = max(most, *y)
+			}
+		}
+		parts = append(parts, fmt.Sprintf("%s at most %.2f", l.Name, most))
+	}
+	for _, m := range c.Marks {
+		parts = append(parts, m.Text)
+	}
+	return "Scores over time, 1 is an alarm: " + strings.Join(parts, ", ")
+}

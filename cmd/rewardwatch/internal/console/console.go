@@ -1,0 +1,173 @@
+// Package console serves the pages on which people see what drifted, and decide on retrain requests. The server
+// renders the HTML; the scripts only refresh parts of it and draw charts, so that reading and deciding work without
+// them.
+package console
+
+import (
+	"bytes"
+	"context"
+	"html/template"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/rewardwatch/rewardwatch/alerts"
+	"github.com/rewardwatch/rewardwatch/detectors/finding"
+	"github.com/rewardwatch/rewardwatch/ingest"
+	"github.com/rewardwatch/rewardwatch/retrain"
+	"github.com/rewardwatch/rewardwatch/retrain/ledger"
+	"github.com/rewardwatch/rewardwatch/retrain/recipe"
+)
+
+// View is what the pages show of policies. Its methods are safe for concurrent use and return at once, from what was
+// last published; those that read the ledger obey their context. The console does not modify what they return.
+type View interface {
+	Summaries() []*finding.Summary
+	Incidents() []alerts.Incident // open, and recently closed
+	Faults() []alerts.Fault       // current
+	// Course returns the past scores of a group, as far as they are kept.
+	Course(g ingest.Group) Course
+	// Ready returns nil once telemetry is judged as it arrives, and otherwise what is missing.
+	Ready() error
+}
+
+// Desk is what people do with retrain requests. A change is durable when its method returns. Errors are those of
+// retrain.Desk.
+type Desk interface {
+	// Unfinished returns the requests that are not finished: first those that wait for an approval, then the others,
+	// newest first.
+	Unfinished(ctx context.Context, limit int) ([]ledger.Request, error)
+	// Search returns the requests that match a filter, newest first, and whether there are more.
+	Search(ctx context.Context, f ledger.Filter) (found []ledger.Request, more bool, err error)
+	Request(ctx context.Context, id string) (ledger.Request, error)
+	History(ctx context.Context, id string) ([]ledger.StateChange, error)
+	Deliveries(ctx context.Context, request string, limit int) ([]ledger.Delivery, error)
+	// Decisions returns why an incident did or did not lead to a retrain request, newest first.
+	Decisions(ctx context.Context, incident string, limit int) ([]ledger.Recorded, error)
+	// Delta returns what the config and the contract of a request change in those of its parent, the previous
+	// version.
+	Delta(q ledger.Request) (parent string, differences []recipe.Difference, err error)
+
+	// DoSeen carries out a decision of a person who has seen the first seen entries of the history.
+	DoSeen(ctx context.Context, id string, seen int, v retrain.Verb, by, why string) (ledger.Request, error)
+
+	LinkedRequest(ctx context.Context, id, token string) (ledger.Request, error)
+	ApproveByLink(ctx context.Context, id, token, by, why string) (ledger.Request, error)
+	RejectByLink(ctx context.Context, id, token, by, why string) (ledger.Request, error)
+}
+
+// ledgerPatience is how long a page waits for the ledger.
+const ledgerPatience = 2 * time.Second
+
+// Console serves the pages. It keeps no state.
+//
+// It is large because each page is a method.
+type Console struct {
+	view   View
+	desk   Desk // nil if no retraining is configured
+	access Access
+	now    func() time.Time
+	log    zerolog.Logger
+	layout map[string]*template.Template
+}
+
+// New returns a console. desk is nil if no retraining is configured.
+func New(v View, desk Desk, a Access, now func() time.Time, log zerolog.Logger) *Console {
+	return &Console{view: v, desk: desk, access: a, now: now, log: log, layout: layouts()}
+}
+
+// Register registers the pages with a mux.
+func (c *Console) Register(mux *http.ServeMux) {
+	for pattern, page := range map[string]http.HandlerFunc{
+		"GET /{$}":                  c.fleet,
+		"GET /policies/{policy}":    c.policy,
+		"GET /retrain/{id}/decide":  unreferred(c.linkPage),
+		"POST /retrain/{id}/decide": unreferred(c.decideByLink),
+		"GET /incidents":            c.incidents,
+		"GET /incidents/{id}":       c.incident,
+		"GET /retrain":              c.ledger,
+		"GET /retrain/{id}":         c.request,
+		"GET /login":                c.login,
+		"GET /static/{file...}":     c.static,
+	} {
+		mux.Handle(pattern, secured(page))
+	}
+	protection := c.access.sameSite()
+	protection.SetDenyHandler(http.HandlerFunc(c.crossSite))
+	for pattern, form := range map[string]http.HandlerFunc{
+		"POST /retrain/{id}": c.decide,
+		"POST /login":        c.logIn,
+		"POST /logout":       c.logOut,
+	} {
+		mux.Handle(pattern, secured(protection.Handler(form)))
+	}
+}
+
+// securityPolicy makes pages load only what this service serves.
+const securityPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
+	"base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+
+func secured(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Security-Policy", securityPolicy)
+		w.Header().Set("Referrer-Policy", "same-origin") // with no-referrer, browsers would hide the origin of a form
+		next.ServeHTTP(w, r)
+	})
+}
+
+// unreferred keeps browsers from disclosing an address that contains a token.
+func unreferred(next http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Referrer-Policy", "no-referrer")
+		next(w, r)
+	}
+}
+
+// page is the data of every template.
+type page struct {
+	Root string // leads from the page to "/", even if a proxy serves the console under a prefix
+	Nav  []navItem
+	Now  string
+	Data any
+}
+
+// navItem is a link in the header of every page.
+type navItem struct {
+	Path, Title string
+	Here        bool
+}
+
+// sections returns the pages that every page links to.
+func (c *Console) sections() []navItem {
+	out := []navItem{{Path: "", Title: "Fleet"}, {Path: "incidents", Title: "Incidents"}, {Path: "retrain", Title: "Retraining"}}
+	if c.access.Token != nil {
+		out = append(out, navItem{Path: "login", Title: "Login"})
+	}
+	return out
+}
+
+// show answers with a page.
+func (c *Console) show(w http.ResponseWriter, r *http.Request, status int, name string, data any) {
+	p := page{Root: root(r), Nav: c.sections(), Now: c.now().UTC().Format("2006-01-02 15:04:05 UTC"), Data: data}
+	for i := range p.Nav {
+		p.Nav[i].Here = r.URL.Path == "/"+p.Nav[i].Path
+	}
+	var b bytes.Buffer
+	if err := c.layout[name].ExecuteTemplate(&b, "layout", p); err != nil {
+		c.log.Error().Err(err).Str("page", name).Msg("cannot write a page")
+		http.Error(w, "internal error", http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(status)
+	if _, err := w.Write(b.Bytes()); err != nil {
+		c.log.Debug().Err(err).Msg("the client went away")
+	}
+}
+
+// root returns the relative path from a page to "/" as a browser resolves it: an escaped slash is part of a name.
+func root(r *http.Request) string {
+	return "./" + strings.Repeat("../", strings.Count(r.URL.EscapedPath(), "/")-1)
+}

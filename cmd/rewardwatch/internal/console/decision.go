@@ -1,0 +1,201 @@
+package console
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/words"
+	"github.com/rewardwatch/rewardwatch/retrain"
+	"github.com/rewardwatch/rewardwatch/retrain/ledger"
+)
+
+// decisionPatience is how long a decision waits for the ledger. It is longer than for a page, since the person has to
+// know whether the decision was carried out.
+const decisionPatience = 20 * time.Second
+
+// formPart is the form with which a person decides on a request, as last filled in.
+type formPart struct {
+	Seen                    int    // how many entries of the history the person has seen
+	Approve, Reject, Resend bool   // what can be decided
+	Login                   bool   // the token must be shown first
+	Closed                  string // why no decision is possible here
+	By, Why                 string
+	Problem                 string // why the decision was not carried out
+}
+
+// with adds which decisions are possible for a request in a state and with a number of history entries. may is why
+// the person may not decide, or nil.
+func (f formPart) with(s ledger.State, entries int, may error) formPart {
+	f.Seen = entries
+	f.Approve = s == ledger.StateAwaitingApproval
+	f.Reject = !s.Final()
+	f.Resend = s == ledger.StateDeadLetter || s == ledger.StateDelivered
+	switch {
+	case errors.Is(may, errLoginNeeded):
+		f.Login = true
+	case errors.Is(may, errNotLocal):
+		f.Closed = sentence(may)
+	case may != nil:
+		f.Closed = "The token cannot be checked at the moment."
+	}
+	return f
+}
+
+// Any reports whether any decision is possible.
+func (f formPart) Any() bool { return f.Approve || f.Reject || f.Resend }
+
+// may returns the result of admit, and logs what is not for people.
+func (c *Console) may(r *http.Request) error {
+	err := c.access.admit(r, c.now())
+	if err != nil && !errors.Is(err, errLoginNeeded) && !errors.Is(err, errNotLocal) {
+		c.log.Error().Err(err).Msg("cannot check a token")
+	}
+	return err
+}
+
+// What is wrong with a form, for errors.Is. People see these texts.
+var (
+	errBadForm    = errors.New("the form cannot be read")
+	errNoDecision = errors.New("say what is decided, by whom and why")
+)
+
+// decide carries out the decision in the form of a request.
+func (c *Console) decide(w http.ResponseWriter, r *http.Request) {
+	f, decision, err := readForm(w, r)
+	if err == nil {
+		err = c.may(r)
+	}
+	if err == nil {
+		err = f.check(decision, string(retrain.VerbApprove), string(retrain.VerbReject), string(retrain.VerbResend))
+	}
+	if err == nil {
+		err = c.settle(r.Context(), r.PathValue("id"), retrain.Verb(decision), f)
+	}
+	if err != nil {
+		status, problem := c.refusal(err)
+		f.Problem = problem
+		c.showRequest(w, r, status, f)
+		return
+	}
+	seeOther(w, url.PathEscape(r.PathValue("id")))
+}
+
+// seeOther redirects to a sibling of the page, even if a proxy serves the console under a prefix.
+func seeOther(w http.ResponseWriter, to string) {
+	w.Header().Set("Location", "./"+to)
+	w.WriteHeader(http.StatusSeeOther)
+}
+
+// notSeen stands for a form that does not say what its sender has seen.
+const notSeen = -1
+
+// parseForm parses a form of at most maxForm bytes.
+func parseForm(w http.ResponseWriter, r *http.Request) error {
+	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+	if r.ParseForm() != nil {
+		return errBadForm
+	}
+	return nil
+}
+
+func readForm(w http.ResponseWriter, r *http.Request) (f formPart, decision string, err error) {
+	if err := parseForm(w, r); err != nil {
+		return f, "", err
+	}
+	f = formPart{Seen: notSeen, By: strings.TrimSpace(r.PostForm.Get("by")), Why: strings.TrimSpace(r.PostForm.Get("why"))}
+	if seen, err := strconv.Atoi(r.PostForm.Get("seen")); err == nil && seen >= 0 {
+		f.Seen = seen
+	}
+	return f, r.PostForm.Get("decision"), nil
+}
+
+// check limits what is kept with the request.
+func (f formPart) check(decision string, known ...string) error {
+	err := errors.Join(words.CheckText("your name", f.By, words.MaxBy), words.CheckText("the reason", f.Why, words.MaxWhy))
+	if !slices.Contains(known, decision) {
+		err = errors.Join(err, fmt.Errorf("either %s it", strings.Join(known, " or ")))
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %s", errNoDecision, strings.ReplaceAll(err.Error(), "\n", "; "))
+	}
+	return nil
+}
+
+// settle carries out a person's decision, based on what that person has seen. A repeated decision, as by a second
+// click, has no further effect.
+func (c *Console) settle(ctx context.Context, id string, v retrain.Verb, f formPart) error {
+	if c.desk == nil {
+		return ledger.ErrUnknownRequest
+	}
+	ctx, cancel := context.WithTimeout(ctx, decisionPatience)
+	defer cancel()
+	_, err := c.desk.DoSeen(ctx, id, f.Seen, v, f.By, f.Why)
+	if _, moved := errors.AsType[*ledger.StateError](err); !moved || f.Seen == notSeen {
+		return err
+	}
+	history, failed := c.desk.History(ctx, id)
+	if failed != nil {
+		return failed
+	}
+	did := func(s ledger.StateChange) bool { return s.State == v.To() && s.By == f.By && s.Reason == f.Why }
+	if len(history) > f.Seen && slices.ContainsFunc(history[f.Seen:], did) {
+		return nil
+	}
+	return err
+}
+
+// refusal returns the status of a refused decision and the text for the person. What is not for people goes to the
+// log.
+func (c *Console) refusal(err error) (status int, text string) {
+	if state, wrong := errors.AsType[*ledger.StateError](err); wrong {
+		return http.StatusConflict, "Nothing was done: the request is " + words.Plain(state.State) + " by now."
+	}
+	for _, known := range []struct {
+		err    error
+		status int
+	}{
+		{errBadForm, http.StatusBadRequest},
+		{errNoDecision, http.StatusBadRequest},
+		{errLoginNeeded, http.StatusUnauthorized},
+		{errNotLocal, http.StatusForbidden},
+		{ledger.ErrUnknownRequest, http.StatusNotFound},
+		{retrain.ErrTargetDisabled, http.StatusConflict},
+		{retrain.ErrUnknownTarget, http.StatusConflict},
+		{retrain.ErrUnfinished, http.StatusConflict},
+	} {
+		if errors.Is(err, known.err) {
+			return known.status, sentence(err)
+		}
+	}
+	if said, ok := errors.AsType[*ledger.SuspendedError](err); ok {
+		return http.StatusServiceUnavailable, sentence(said) + " Look again once it is back whether it was done."
+	}
+	c.log.Error().Err(err).Msg("cannot decide on a retrain request")
+	if errors.Is(err, context.DeadlineExceeded) {
+		return http.StatusServiceUnavailable, "The ledger did not answer in time: look again whether it was done."
+	}
+	return http.StatusServiceUnavailable, "It could not be done; the log says why."
+}
+
+// sentence formats an error as a sentence.
+func sentence(err error) string {
+	return capital(err.Error()) + "."
+}
+
+// capital capitalizes the first letter of a text.
+func capital(text string) string {
+	first, size := utf8.DecodeRuneInString(text)
+	if first == utf8.RuneError {
+		return text
+	}
+	return string(unicode.ToUpper(first)) + text[size:]
+}

@@ -1,0 +1,96 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"maps"
+	"net/http"
+	"slices"
+	"testing"
+)
+
+// Every page, however it is looked at, loads what is the service's own and nothing else, says nothing on the console and
+// keeps its security policy; axe finds nothing serious, a phone shows it without scrolling sideways.
+func TestE2EPages(t *testing.T) {
+	s, b := newSite(t, ""), startBrowser(t)
+	for _, how := range []look{desktop, night, phone, plain} {
+		t.Run(how.name, func(t *testing.T) {
+			p := b.open(t, how)
+			for name, path := range inOrder(s.paths()) {
+				t.Run(name, func(t *testing.T) {
+					if status := p.visit(t, s.address+path); status != http.StatusOK {
+						p.found(t)
+						t.Fatalf("%s gives %d", path, status)
+					}
+					p.clean(t)
+					all(t, p.overflow(t))
+					if !how.plain { // axe is a script
+						all(t, p.inaccessible(t))
+					}
+				})
+			}
+		})
+	}
+}
+
+// Every link and control of every page is reached with the tab key, in order, and one sees where one is.
+func TestE2EPagesAreUsedByKeyboard(t *testing.T) {
+	s, b := newSite(t, ""), startBrowser(t)
+	p := b.open(t, desktop)
+	for name, path := range inOrder(s.paths()) {
+		t.Run(name, func(t *testing.T) {
+			p.visit(t, s.address+path)
+			all(t, p.keyboard(t))
+			all(t, p.skips(t))
+		})
+	}
+}
+
+// A service that has seen nothing says so on every page, with and without retraining.
+func TestE2EEmptyService(t *testing.T) {
+	b := startBrowser(t)
+	for name, w := range map[string]*world{"nothing configured": newWorld(nil), "an empty ledger": newWorld(newDesk(t))} {
+		address := serveConsole(t, w)
+		p := b.open(t, desktop)
+		for _, path := range []string{"/", "/incidents", "/retrain", "/login"} {
+			t.Run(name+" "+path, func(t *testing.T) {
+				if status := p.visit(t, address+path); status != http.StatusOK {
+					t.Errorf("gives %d", status)
+				}
+				if text := p.shown(t); len(text) < 20 {
+					t.Errorf("says only %q", text)
+				}
+				p.clean(t)
+				all(t, p.inaccessible(t))
+			})
+		}
+		for _, path := range []string{"/policies/none", "/incidents/none", "/retrain/none", "/none"} {
+			t.Run(name+" "+path, func(t *testing.T) {
+				p.expect("404")
+				if status := p.visit(t, address+path); status != http.StatusNotFound {
+					t.Errorf("gives %d", status)
+				}
+				p.clean(t)
+			})
+		}
+	}
+}
+
+// all fails the test with each fault.
+func all(t *testing.T, faults []string) {
+	t.Helper()
+	for _, fault := range faults {
+		t.Error(fault)
+	}
+}
+
+// inOrder returns the entries of a map in the order of their names.
+func inOrder[V any](m map[string]V) func(func(string, V) bool) {
+	return func(yield func(string, V) bool) {
+		for _, name := range slices.Sorted(maps.Keys(m)) {
+			if !yield(name, m[name]) {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,130 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/rewardwatch/rewardwatch/alerts"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/console"
+	"github.com/rewardwatch/rewardwatch/detectors/fault"
+	"github.com/rewardwatch/rewardwatch/detectors/finding"
+	"github.com/rewardwatch/rewardwatch/retrain"
+	"github.com/rewardwatch/rewardwatch/retrain/ledger"
+	"github.com/rewardwatch/rewardwatch/retrain/outcome"
+)
+
+// serveConsole serves the console of a world until the test ends, and gives its address.
+func serveConsole(t *testing.T, w *world) string {
+	t.Helper()
+	mux := http.NewServeMux()
+	var desk console.Desk
+	if w.desk != nil {
+		desk = w.desk
+	}
+	access := console.Access{Local: func(*http.Request) bool { return true }}
+	if w.tokenFile != "" {
+		access.Token = func() (string, error) {
+			token, err := os.ReadFile(w.tokenFile)
+			return strings.TrimSpace(string(token)), err
+		}
+	}
+	console.New(w, desk, access, func() time.Time { return now }, zerolog.Nop()).Register(mux)
+	s := httptest.NewServer(mux)
+	t.Cleanup(s.Close)
+	return s.URL
+}
+
+// site is a console with one of everything.
+type site struct {
+	*world
+	drifting       names
+	open, closed   alerts.Incident
+	waiting, ended string // ids of requests
+	decide         string // path and query of the page that decides on one more
+	address        string
+}
+
+// newSite makes up a fleet of five: one drifts and waits for a person, one is faulty, one warms up, one has drifted before and was retrained. tokenFile is
+// that of who decides, "" where none is asked for.
+func newSite(t *testing.T, tokenFile string) *site {
+	t.Helper()
+	s := &site{world: newWorld(newDesk(t)), drifting: usual("checkout-ranker")}
+	s.tokenFile = tokenFile
+	before, linked := usual("search-ranker"), usual("support-router")
+	s.watch(usual("ad-bidder"), finding.TelemetryFault, 2000)
+	s.watch(s.drifting, finding.Drift, 1500)
+	s.watch(usual("fraud-gate"), finding.WarmingUp, 12)
+	s.watch(before, finding.OK, 3000)
+	s.watch(linked, finding.OK, 900)
+	s.faults = []alerts.Fault{{Group: usual("ad-bidder").group(), Streams: map[string]string{"return": fault.Constant}, Since: unit(1700)}}
+	s.open, s.closed = incident(s.drifting, "9f3c51aa00d7e214"), incident(before, "77aa01bb22cc33dd")
+	s.waiting, s.ended = s.order(t, s.open), s.order(t, s.closed)
+	s.closed = closed(s.closed)
+	s.incidents = []alerts.Incident{s.open, s.closed}
+	s.retrained(t, s.ended, s.drifting)
+	s.desk.ServeUnder("http://console.example")
+	link, err := s.desk.Link(t.Context(), s.request(t, s.order(t, incident(linked, "00aa11bb22cc33dd"))))
+	must(t, err)
+	at, err := url.Parse(link)
+	must(t, err)
+	s.decide = at.RequestURI()
+	s.address = serveConsole(t, s.world)
+	return s
+}
+
+// closed is an incident that is over.
+func closed(i alerts.Incident) alerts.Incident {
+	i.Closed, i.ClosedAt = true, unit(1500)
+	i.Alarms[0].Resolved, i.Alarms[0].ResolvedAt = true, unit(1480)
+	return i
+}
+
+// retrained has a request approved, delivered, carried out and found to have met what was expected.
+func (w *world) retrained(t *testing.T, id string, n names) {
+	t.Helper()
+	_, err := w.desk.Approve(t.Context(), id, n.person, n.why)
+	must(t, err)
+	for deadline := time.Now().Add(patience); w.request(t, id).State != ledger.StateDelivered; {
+		if time.Now().After(deadline) {
+			t.Fatalf("the request is not delivered: %+v", w.request(t, id))
+		}
+	}
+	for _, r := range []retrain.Report{
+		{State: retrain.JobStarted, By: n.person},
+		{State: retrain.JobSucceeded, By: n.person, Version: n.version + "+1", Log: "loss 0.1\n" + n.why + "\n"},
+	} {
+		_, err := w.desk.Report(t.Context(), id, r)
+		must(t, err)
+	}
+	_, err = w.desk.Conclude(t.Context(), id, outcome.Verdict{State: ledger.StateMet, Evidence: "the mean return is 485 over 200 episodes"})
+	must(t, err)
+}
+
+// paths are those of every kind of page.
+func (s *site) paths() map[string]string {
+	return map[string]string{
+		"fleet":            "/",
+		"policy, drifting": policyPath(s.drifting.policy),
+		"policy, warming":  policyPath("fraud-gate"),
+		"policy, faulty":   policyPath("ad-bidder"),
+		"incidents":        "/incidents",
+		"incident, open":   "/incidents/" + s.open.ID,
+		"incident, closed": "/incidents/" + s.closed.ID,
+		"ledger":           "/retrain",
+		"request, waiting": "/retrain/" + s.waiting,
+		"request, ended":   "/retrain/" + s.ended,
+		"decide":           s.decide,
+		"login":            "/login",
+	}
+}
+
+func policyPath(name string) string { return "/policies/" + url.PathEscape(name) }

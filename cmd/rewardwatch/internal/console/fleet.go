@@ -1,0 +1,302 @@
+package console
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rewardwatch/rewardwatch/alerts"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/words"
+	"github.com/rewardwatch/rewardwatch/detectors/finding"
+)
+
+// Limits on what the fleet page shows at once. All policies can be found: by name, by state, and page by page.
+const (
+	fleetPage    = 100
+	maxAttention = 20
+)
+
+// fleetData is what the fleet page shows, as text. The template only lays it out.
+type fleetData struct {
+	Query        string // the search text
+	State        string
+	Refresh      string // link to the same page
+	NotReady     string // "" if ready
+	NoLedger     bool
+	Incidents    []attention
+	Faults       []attention
+	Requests     []requestLine
+	Open         int  // incidents, including those that did not fit
+	MoreFaults   int  // number that did not fit
+	MoreRequests bool // whether some did not fit
+	Counts       []stateCount
+	Rows         []fleetRow
+	Unit         finding.UnitName // of all rows
+	Found, First int              // how many policies were found, and the number of the first row
+	Previous     string           // links to other pages, "" if there is none
+	Next         string
+	Empty        bool // no policy is watched yet
+}
+
+// stateCount links to the policies in a state.
+type stateCount struct {
+	Label, Class, Link string
+	N                  int
+	Here               bool
+}
+
+// attention is one line about a problem.
+type attention struct {
+	Link, Policy, Group, Severity, What, Cause string
+	State, Class                               string // of an incident
+	Since                                      moment
+}
+
+// moment is a time for people: how long ago, and when.
+type moment struct {
+	Ago, At string // "" without a clock
+}
+
+// fleetRow is a policy. If it has several groups, the row shows the worst.
+type fleetRow struct {
+	Policy, Link, Groups string
+	State, Class         string
+	Missing              string
+	Since, Last          moment
+	Score                score
+	Cause, Incident      string
+	Promise, Kept        string
+	Units                string
+	Version, Versions    string // of the policy, and all of them
+
+	rank int
+	unit finding.UnitName
+	text string // of all its groups, for the search
+}
+
+// score is a detector's score with its bar.
+type score struct {
+	Text  string // "" before a detector is armed
+	Bar   string // length of the bar, of 100, where 80 is a score of 1
+	Class string
+}
+
+func (c *Console) fleet(w http.ResponseWriter, r *http.Request) {
+	c.show(w, r, http.StatusOK, "fleet.html", c.fleetData(r.Context(), r.URL.Query()))
+}
+
+func (c *Console) fleetData(ctx context.Context, query url.Values) fleetData {
+	d := fleetData{Query: strings.TrimSpace(query.Get("q")), State: query.Get("state")}
+	if err := c.view.Ready(); err != nil {
+		d.NotReady = err.Error()
+	}
+	d.Requests, d.MoreRequests, d.NoLedger = c.unfinished(ctx)
+	incidents, faults := c.view.Incidents(), c.view.Faults()
+	d.addAttention(incidents, faults, c.now())
+	rows := fleetRows(c.view.Summaries(), incidents, faults, c.now())
+	d.Empty = len(rows) == 0
+	rows = slices.DeleteFunc(rows, func(r fleetRow) bool { return !r.matches(d.Query) })
+	d.Counts = countStates(rows, d.Query, d.State)
+	if d.State != "" {
+		rows = slices.DeleteFunc(rows, func(r fleetRow) bool { return r.Class != d.State })
+	}
+	d.cut(rows, query.Get("page"))
+	return d
+}
+
+// cut keeps one page of the rows.
+func (d *fleetData) cut(rows []fleetRow, page string) {
+	d.Found = len(rows)
+	last := max(0, (len(rows)-1)/fleetPage)
+	at, _ := strconv.Atoi(page)
+	at = min(max(at-1, 0), last)
+	d.First = at*fleetPage + 1
+	d.Rows = rows[at*fleetPage : min(len(rows), (at+1)*fleetPage)]
+	units := make([]finding.UnitName, len(d.Rows))
+	for i := range d.Rows {
+		units[i] = d.Rows[i].unit
+	}
+	d.Unit = finding.CommonUnit(units...)
+	d.Refresh = fleetLink(d.Query, d.State, at)
+	if at > 0 {
+		d.Previous = fleetLink(d.Query, d.State, at-1)
+	}
+	if at < last {
+		d.Next = fleetLink(d.Query, d.State, at+1)
+	}
+}
+
+// fleetLink returns the link from the fleet page to a search, with pages from 0.
+func fleetLink(query, state string, page int) string {
+	v := url.Values{}
+	for name, value := range map[string]string{"q": query, "state": state} {
+		if value != "" {
+			v.Set(name, value)
+		}
+	}
+	if page > 0 {
+		v.Set("page", strconv.Itoa(page+1))
+	}
+	return "?" + v.Encode()
+}
+
+// unfinished returns the retrain requests that are not finished, whether there are more, and whether the ledger
+// failed to answer in time: the rest of the page does not need it.
+func (c *Console) unfinished(ctx context.Context) (lines []requestLine, more, failed bool) {
+	if c.desk == nil {
+		return nil, false, false
+	}
+	ctx, cancel := context.WithTimeout(ctx, ledgerPatience)
+	defer cancel()
+	requests, err := c.desk.Unfinished(ctx, maxAttention+1)
+	if err != nil {
+		c.log.Error().Err(err).Msg("cannot read the ledger")
+		return nil, false, true
+	}
+	return requestLines(requests[:min(len(requests), maxAttention)]), len(requests) > maxAttention, false
+}
+
+func (d *fleetData) addAttention(incidents []alerts.Incident, faults []alerts.Fault, now time.Time) {
+	for i := range incidents {
+		if !incidents[i].Closed {
+			d.Incidents = append(d.Incidents, incidentLine(&incidents[i], now))
+		}
+	}
+	slices.SortStableFunc(d.Incidents, func(a, b attention) int { return loudness(a.Severity) - loudness(b.Severity) })
+	for _, f := range faults {
+		d.Faults = append(d.Faults, faultLine(f, now))
+	}
+	d.Open, d.MoreFaults = len(d.Incidents), max(0, len(d.Faults)-maxAttention)
+	d.Incidents, d.Faults = d.Incidents[:min(len(d.Incidents), maxAttention)], d.Faults[:min(len(d.Faults), maxAttention)]
+}
+
+// MoreIncidents returns how many of the open incidents did not fit.
+func (d fleetData) MoreIncidents() int { return d.Open - len(d.Incidents) }
+
+func loudness(severity string) int {
+	return slices.Index(alerts.Severities(), alerts.Severity(severity))
+}
+
+// incidentLine describes an incident by its representative alarm.
+func incidentLine(i *alerts.Incident, now time.Time) attention {
+	line := lineOf(i)
+	a := attention{
+		Link: incidentLink(i.ID), Policy: line.Policy, Group: labelsOf(i.Group), Severity: line.Severity, Cause: line.Cause,
+		State: line.State, Class: line.Class, Since: momentOf(line.since, now),
+	}
+	if len(i.Alarms) > 0 {
+		alarm := speaker(i)
+		a.What = alarm.Effect.Words(alarm.UnitName())
+		if alarm.Effect.Quantity != alarm.Signal {
+			a.What = alarm.Signal + ": " + a.What
+		}
+	}
+	if more := len(signalsOf(i)) - 1; more > 0 {
+		a.What += fmt.Sprintf("; and %d more", more)
+	}
+	return a
+}
+
+func faultLine(f alerts.Fault, now time.Time) attention {
+	var rules []string
+	for signal, rule := range f.Streams {
+		rules = append(rules, signal+": "+words.Plain(rule))
+	}
+	slices.Sort(rules)
+	more := ""
+	if n := len(rules) - 3; n > 0 {
+		rules, more = rules[:3], fmt.Sprintf(", and %d more", n)
+	}
+	return attention{
+		Link: policyLink(f.Group.Policy), Policy: f.Group.Policy, Group: labelsOf(f.Group),
+		What: strings.Join(rules, ", ") + more, Since: momentOf(f.Since.TS, now),
+	}
+}
+
+// fleetRows returns a row for each policy, sorted by state, open incidents first, and then by name.
+func fleetRows(summaries []*finding.Summary, incidents []alerts.Incident, faults []alerts.Fault, now time.Time) []fleetRow {
+	known := newKnown(incidents, faults)
+	out := make([]fleetRow, 0, len(summaries))
+	for _, p := range summaries {
+		if len(p.Groups) > 0 {
+			out = append(out, policyRow(p, known, now))
+		}
+	}
+	slices.SortStableFunc(out, func(a, b fleetRow) int {
+		return cmp.Or(a.rank-b.rank, strings.Compare(a.Policy, b.Policy))
+	})
+	return out
+}
+
+// policyRow describes a policy by its worst group.
+func policyRow(p *finding.Summary, known known, now time.Time) fleetRow {
+	worst := worstGroup(p.Groups, known)
+	g := worst.summary
+	row := fleetRow{
+		Policy: p.Policy, Link: policyLink(p.Policy), Groups: labelsOf(g.Group), State: words.Plain(worst.state.String()), Class: stateClass(worst.state),
+		Score: worst.score, Since: worst.since(known, now), Version: g.Versions.Policy, Versions: versionsText(g), Last: momentOf(g.LastUnitTS, now), rank: worst.rank(), unit: p.UnitName(),
+		Units: words.Grouped(g.Units, thinSpace), text: searchText(p, known, words.Plain(worst.state.String())),
+	}
+	if len(p.Groups) > 1 {
+		var units int64
+		for i := range p.Groups {
+			units += p.Groups[i].Units
+		}
+		row.Units, row.Groups = words.Grouped(units, thinSpace), fmt.Sprintf("%d groups", len(p.Groups))
+	}
+	if worst.state == finding.WarmingUp && g.Lineage.Wanted > 0 {
+		row.Missing = fmt.Sprintf("%d of %d %s", g.Lineage.Collected, g.Lineage.Wanted, g.UnitName().Many())
+	}
+	if i := worst.incident; i != nil {
+		row.Cause, row.Incident = words.Plain(i.Cause), incidentLink(i.ID)
+	}
+	if g.Promise.N > 0 {
+		row.Kept, row.Promise = g.Promise.Confidence, words.Promise(g.Promise)
+	}
+	return row
+}
+
+// searchText returns the text in which a search looks for a policy: its name, its state, and the labels, versions and
+// causes of all its groups.
+func searchText(p *finding.Summary, known known, state string) string {
+	parts := []string{p.Policy, state}
+	for i := range p.Groups {
+		g := &p.Groups[i]
+		parts = append(parts, labelsOf(g.Group), versionsText(g))
+		if incident := known.open(g.Group); incident != nil {
+			parts = append(parts, words.Plain(incident.Cause))
+		}
+	}
+	return strings.ToLower(strings.Join(parts, " "))
+}
+
+// matches reports whether the row's text contains every word of a query.
+func (r fleetRow) matches(query string) bool {
+	for _, word := range strings.Fields(strings.ToLower(query)) {
+		if !strings.Contains(r.text, word) {
+			return false
+		}
+	}
+	return true
+}
+
+// countStates counts policies by state. Each count links to its policies.
+func countStates(rows []fleetRow, query, chosen string) []stateCount {
+	counts := []stateCount{{Label: "all", N: len(rows), Here: chosen == "", Link: fleetLink(query, "", 0)}}
+	for _, s := range []finding.State{finding.Drift, finding.TelemetryFault, finding.WarmingUp, finding.OK} {
+		class, n := stateClass(s), 0
+		for _, r := range rows {
+			if r.Class == class {
+				n++
+			}
+		}
+		counts = append(counts, stateCount{Label: words.Plain(s.String()), Class: class, Link: fleetLink(query, class, 0), N: n, Here: chosen == class})
+	}
+	return counts
+}

@@ -1,0 +1,531 @@
+package console
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/rewardwatch/rewardwatch/alerts"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/words"
+	"github.com/rewardwatch/rewardwatch/detectors/finding"
+	"github.com/rewardwatch/rewardwatch/ingest"
+	"github.com/rewardwatch/rewardwatch/retrain/ledger"
+)
+
+// Limits on the story of an incident. The API has all of it.
+const (
+	maxAlarms = 50
+	// maxPolicyRequests is how many of a policy's newest requests are searched for those of an incident.
+	maxPolicyRequests = 1000
+	// maxJudged is how many decisions of the ledger are shown, one for each reason.
+	maxJudged = 20
+)
+
+// incidentPage is the story of an incident, as text, in the order of the page.
+type incidentPage struct {
+	head     listedIncident
+	ID       string
+	Severity string
+	Lead     string // what drifted, since when and why, in a sentence or two
+	Muted    string // until when notifications are silenced
+
+	Alarms  []alarmPart // what drifted, and by how much
+	Omitted int         // number of alarms not shown
+
+	Span     *scale // since when
+	Versions []versionPart
+
+	Causes   []causePart // why
+	Evidence []string    // if no causes were weighed
+	Return   []returnPart
+	Change   string // of the mean return
+	Shifts   []shiftPart
+
+	Promise string // how rare false alarms are
+
+	Decisions []string // by people
+
+	Ordered []requestLine
+	Judged  []judgedPart
+	Ledger  string // why no requests are shown
+}
+
+// alarmPart is what the page shows of an alarm.
+//
+// It is large because it has a field for each fact that the page shows.
+type alarmPart struct {
+	ID, Signal, State, Class string
+	Provisional, Improvement bool
+	Quantity, Was, Now       string
+	Shift, AtLeast           string
+	Units                    string
+	Compared                 *comparison
+	Score, Detectors         string
+	Onset, Interval          string
+	Found, Resolved          string
+	Bar                      *scaleBar
+	Offsets, OnsetOffsets    string
+	Baseline, BaseOffsets    string
+}
+
+// comparison is two bars on one scale from 0 to 100: mean and one standard deviation to each side.
+type comparison struct {
+	Was, Now bar
+}
+
+// bar is a section of a scale from 0 to 100.
+type bar struct {
+	X, W, Mark float64
+}
+
+// scale is the scale of the alarms' times, in units of the group.
+type scale struct {
+	First, Last         int64 // ordinals of units
+	FirstText, LastText string
+}
+
+// scaleBar is an alarm on the scale from 0 to 100: its onset, and the time during which it fired.
+type scaleBar struct {
+	Interval, Unnoticed, Firing bar
+	Open                        bool
+}
+
+type versionPart struct {
+	Name, Before, After string
+	Changed             bool
+}
+
+type causePart struct {
+	Name, Percent string
+	Width         float64 // 0 to 100
+	Named         bool    // this is the cause that the incident names
+	Evidence      []string
+}
+
+// returnPart is a part of the change of the return. Its bar starts in the middle of a scale from 0 to 100.
+type returnPart struct {
+	Name, Change string
+	Bar          bar
+	Negative     bool
+}
+
+type shiftPart struct {
+	Signal, Quantity, Was, Now, Shift string
+	Drifted                           bool
+}
+
+// judgedPart is a decision on whether the incident leads to a retrain request.
+type judgedPart struct {
+	At, Reason, Detail string
+}
+
+func (c *Console) incident(w http.ResponseWriter, r *http.Request) {
+	incidents := c.view.Incidents()
+	at := slices.IndexFunc(incidents, func(i alerts.Incident) bool { return i.ID == named(r, "id") })
+	if at < 0 {
+		c.missing(w, r, "There is no such incident, or it closed long ago.")
+		return
+	}
+	d := storyOf(&incidents[at])
+	d.tellOrders(r.Context(), c, &incidents[at])
+	c.show(w, r, http.StatusOK, "incident.html", d)
+}
+
+// storyOf returns what is known of an incident without the ledger.
+func storyOf(i *alerts.Incident) incidentPage {
+	d := incidentPage{head: lineOf(i), ID: i.ID, Severity: string(i.Severity), Lead: lead(i), Evidence: i.Evidence}
+	if i.IsMuted() {
+		d.Muted = words.Time(i.MutedUntil)
+	}
+	d.Span = scaleOf(i)
+	alarms, left := firingFirst(i, maxAlarms)
+	for _, a := range alarms {
+		d.Alarms = append(d.Alarms, alarmPartOf(a, d.Span))
+	}
+	d.Omitted = left
+	if len(i.Alarms) > 0 {
+		first, newest := i.Earliest(), newestEvidence(i)
+		d.Versions = versionParts(first.Before, i.Alarms[len(i.Alarms)-1].After)
+		d.Return, d.Change = returnParts(newest.Return)
+		d.Shifts = shiftParts(newest.Shifts)
+		if first.Promise.N > 0 {
+			d.Promise = words.Promise(first.Promise)
+		}
+	}
+	d.Causes = causeParts(i)
+	for _, decision := range i.Decisions {
+		d.Decisions = append(d.Decisions, decision.String())
+	}
+	return d
+}
+
+// firingFirst returns at most most alarms of an incident, first those that fire, then the latest to resolve, and how
+// many are left out.
+func firingFirst(i *alerts.Incident, most int) (alarms []*alerts.Alarm, left int) {
+	for k := range i.Alarms {
+		alarms = append(alarms, &i.Alarms[k])
+	}
+	slices.SortStableFunc(alarms, func(a, b *alerts.Alarm) int {
+		switch {
+		case a.Resolved && b.Resolved:
+			return cmp.Compare(b.ResolvedAt.Ordinal, a.ResolvedAt.Ordinal)
+		case a.Resolved:
+			return 1
+		case b.Resolved:
+			return -1
+		}
+		return 0
+	})
+	shown := min(len(alarms), most)
+	return alarms[:shown], i.Omitted + len(alarms) - shown
+}
+
+// Head returns what the list of incidents shows of it too.
+func (d incidentPage) Head() listedIncident { return d.head }
+
+// newestEvidence returns the alarm with the latest evidence. The incident has at least one alarm.
+func newestEvidence(i *alerts.Incident) *alerts.Alarm {
+	newest := slices.MaxFunc(i.Alarms, func(a, b alerts.Alarm) int { return cmp.Compare(a.EvidenceAt.Ordinal, b.EvidenceAt.Ordinal) })
+	return &newest
+}
+
+// lead summarizes the incident.
+func lead(i *alerts.Incident) string {
+	var s strings.Builder
+	if len(i.Alarms) > 0 {
+		signals := signalsOf(i)
+		fmt.Fprintf(&s, "%s %s the baseline since %s. ", listed(signals), verb(i, len(signals)), i.Earliest().Onset.Moment(i.UnitName()))
+	}
+	switch d, ended := i.Ended(); {
+	case ended:
+		fmt.Fprintf(&s, "%s has accepted that as the new normal. ", d.By)
+	case i.Closed:
+		fmt.Fprintf(&s, "It was over at %s. ", i.ClosedAt.Moment(i.UnitName()))
+	}
+	if i.Cause == alerts.CauseUnknown || i.Cause == "" {
+		s.WriteString("No cause stands out.")
+	} else {
+		fmt.Fprintf(&s, "The likeliest cause is the %s.", words.Plain(i.Cause))
+	}
+	if question := i.Question(); question != "" {
+		s.WriteString(" " + question)
+	}
+	return s.String()
+}
+
+// verb returns what a number of signals of an incident have done.
+func verb(i *alerts.Incident, signals int) string {
+	switch {
+	case i.Improvement && i.Closed:
+		return "became better than"
+	case i.Improvement && signals == 1:
+		return "has become better than"
+	case i.Improvement:
+		return "have become better than"
+	case i.Closed:
+		return "drifted from"
+	case signals == 1:
+		return "has drifted from"
+	}
+	return "have drifted from"
+}
+
+// signalsOf returns the signals that drift, or those that did if none still drifts, in the order in which they
+// joined.
+func signalsOf(i *alerts.Incident) []string {
+	var firing, all []string
+	for _, a := range i.Alarms {
+		if !slices.Contains(all, a.Signal) {
+			all = append(all, a.Signal)
+		}
+		if !a.Resolved && !slices.Contains(firing, a.Signal) {
+			firing = append(firing, a.Signal)
+		}
+	}
+	if len(firing) == 0 {
+		return all
+	}
+	return firing
+}
+
+// listed joins the first names as in a sentence, and counts the others.
+func listed(names []string) string {
+	const most = 4
+	if len(names) > most {
+		names = append(slices.Clone(names[:most-1]), fmt.Sprintf("%d more signals", len(names)-most+1))
+	}
+	if len(names) < 2 {
+		return strings.Join(names, "")
+	}
+	return strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
+}
+
+func alarmPartOf(a *alerts.Alarm, s *scale) alarmPart {
+	e, unit := a.Effect, a.UnitName()
+	out := alarmPart{
+		ID: a.ID, Signal: a.Signal, State: words.AlarmState(*a), Class: "drift", Provisional: a.Provisional, Improvement: a.Improvement,
+		Quantity: finding.QuantityWords(e.Quantity), Was: spread(e.BaselineMean, e.BaselineSD), Now: spread(e.CurrentMean, e.CurrentSD),
+		Units: unit.Count(int64(e.CurrentUnits)), Compared: compare(e), Score: words.Short(a.Score), Detectors: strings.Join(a.Detectors, ", "),
+		Onset: a.Onset.Words(unit), Found: words.Place(a.At, unit, a.At.Pos), Offsets: words.Offsets(a.Offsets),
+		Baseline: words.Baseline(a.Baseline, unit), Bar: s.bar(a),
+	}
+	if finite(e.StandardShift) && e.StandardShift != 0 {
+		out.Shift = fmt.Sprintf("%+.2f sd", e.StandardShift)
+	}
+	if finite(e.AtLeast) && e.AtLeast > 0 {
+		out.AtLeast = words.Short(e.AtLeast)
+	}
+	if i := a.OnsetInterval(); i != nil {
+		out.Interval, out.OnsetOffsets = i.Words(unit), words.Offsets(i.Offsets)
+	}
+	if len(a.Baseline.Offsets) > 0 {
+		out.BaseOffsets = words.Offsets(a.Baseline.Offsets)
+	}
+	if a.Resolved {
+		out.Class, out.Resolved = "ok", words.Place(a.ResolvedAt, unit, a.ResolvedAt.Pos)
+	}
+	return out
+}
+
+// spread formats a mean with its standard deviation, "not known" if it is unknown.
+func spread(mean, sd float64) string {
+	switch {
+	case !finite(mean):
+		return "not known"
+	case !finite(sd) || sd == 0:
+		return words.Short(mean)
+	}
+	return words.Short(mean) + " ± " + words.Short(sd)
+}
+
+func finite(x ...float64) bool {
+	return !slices.ContainsFunc(x, func(x float64) bool { return math.IsNaN(x) || math.IsInf(x, 0) })
+}
+
+// compare draws both sides of an effect. It returns nil if a figure is unknown or nothing has any width.
+func compare(e finding.Effect) *comparison {
+	sides := [2][2]float64{{e.BaselineMean, e.BaselineSD}, {e.CurrentMean, e.CurrentSD}}
+	low, high := math.Inf(1), math.Inf(-1)
+	for _, s := range sides {
+		if !finite(s[0], s[1]) {
+			return nil
+		}
+		low, high = min(low, s[0]-s[1]), max(high, s[0]+s[1])
+	}
+	width := high - low
+	if !(width > 0) || math.IsInf(width, 0) {
+		return nil
+	}
+	place := func(x float64) float64 { return 4 + 92*(x-low)/width }
+	draw := func(s [2]float64) bar {
+		from, to := place(s[0]-s[1]), place(s[0]+s[1])
+		return bar{X: round(from), W: round(max(to-from, .8)), Mark: round(place(s[0]))}
+	}
+	return &comparison{Was: draw(sides[0]), Now: draw(sides[1])}
+}
+
+func round(x float64) float64 { return math.Round(100*x) / 100 }
+
+// scaleOf returns the scale, from a little before the first onset to the end of the incident or to the newest known
+// unit.
+func scaleOf(i *alerts.Incident) *scale {
+	if len(i.Alarms) == 0 {
+		return nil
+	}
+	first, last := i.Alarms[0].Onset, i.Alarms[0].At
+	widen := func(u finding.UnitRef) {
+		if u.Ordinal < first.Ordinal {
+			first = u
+		}
+		if u.Ordinal > last.Ordinal {
+			last = u
+		}
+	}
+	for k := range i.Alarms {
+		a := &i.Alarms[k]
+		widen(a.Onset)
+		widen(a.At)
+		widen(a.EvidenceAt)
+		if a.OnsetInterval() != nil {
+			widen(a.OnsetFrom)
+			widen(a.OnsetTo)
+		}
+		if a.Resolved {
+			widen(a.ResolvedAt)
+		}
+	}
+	if i.Closed {
+		widen(i.ClosedAt)
+	}
+	return &scale{First: first.Ordinal, Last: last.Ordinal, FirstText: unitText(first, i.UnitName()), LastText: unitText(last, i.UnitName())}
+}
+
+// unitText describes a unit briefly.
+func unitText(u finding.UnitRef, unit finding.UnitName) string {
+	if u.TS == 0 {
+		return u.Moment(unit)
+	}
+	return fmt.Sprintf("%s %d, %s", unit.One(), u.Ordinal, u.Moment(unit))
+}
+
+// bar places an alarm on the scale.
+func (s *scale) bar(a *alerts.Alarm) *scaleBar {
+	width := float64(max(1, s.Last-s.First))
+	at := func(u finding.UnitRef) float64 {
+		return min(100, max(0, 2+96*float64(u.Ordinal-s.First)/width))
+	}
+	between := func(from, to finding.UnitRef) bar { return bar{X: round(at(from)), W: round(max(at(to)-at(from), .6))} }
+	out := &scaleBar{Unnoticed: between(a.Onset, a.At), Open: !a.Resolved}
+	if a.OnsetInterval() != nil {
+		out.Interval = between(a.OnsetFrom, a.OnsetTo)
+	}
+	if a.Resolved {
+		out.Firing = between(a.At, a.ResolvedAt)
+	} else {
+		x := at(a.At)
+		out.Firing = bar{X: round(x), W: round(100 - x)}
+	}
+	return out
+}
+
+// versionParts describes the versions that the telemetry names.
+func versionParts(before, after ingest.Versions) []versionPart {
+	var out []versionPart
+	for _, v := range []versionPart{
+		{Name: "policy", Before: before.Policy, After: after.Policy},
+		{Name: "environment", Before: before.Env, After: after.Env},
+		{Name: "reward function", Before: before.Reward, After: after.Reward},
+	} {
+		if v.Before == "" && v.After == "" {
+			continue
+		}
+		v.Changed = v.Before != v.After
+		out = append(out, v)
+	}
+	return out
+}
+
+func causeParts(i *alerts.Incident) []causePart {
+	var out []causePart
+	for _, c := range i.Causes {
+		if !finite(c.Weight) {
+			continue
+		}
+		out = append(out, causePart{
+			Name: words.Plain(c.Cause), Percent: fmt.Sprintf("%.0f %%", 100*c.Weight), Width: round(100 * c.Weight), Named: c.Cause == i.Cause,
+			Evidence: c.Evidence,
+		})
+	}
+	return out
+}
+
+// returnParts splits the change of the return. It returns nothing if the change is unknown.
+func returnParts(d *finding.Decomposition) (parts []returnPart, change string) {
+	if d == nil || !finite(d.Change, d.PerStep, d.Length, d.ActionMix, d.Rest) {
+		return nil, ""
+	}
+	largest := max(math.Abs(d.PerStep), math.Abs(d.Length), math.Abs(d.ActionMix), math.Abs(d.Rest))
+	if largest == 0 {
+		return nil, ""
+	}
+	for _, p := range []struct {
+		name  string
+		value float64
+	}{{"reward per step", d.PerStep}, {"episode length", d.Length}, {"action mix", d.ActionMix}, {"rest", d.Rest}} {
+		half := round(48 * math.Abs(p.value) / largest)
+		row := returnPart{Name: p.name, Change: signed(p.value), Bar: bar{X: 50, W: half}, Negative: p.value < 0}
+		if row.Negative {
+			row.Bar.X = 50 - half
+		}
+		parts = append(parts, row)
+	}
+	return parts, signed(d.Change)
+}
+
+func signed(x float64) string { return fmt.Sprintf("%+.4g", x) }
+
+func shiftParts(shifts []finding.Shift) []shiftPart {
+	var out []shiftPart
+	for _, s := range shifts {
+		row := shiftPart{
+			Signal: s.Signal, Quantity: finding.QuantityWords(s.Quantity), Was: spread(s.BaselineMean, 0), Now: spread(s.CurrentMean, 0), Drifted: s.Drifted,
+		}
+		if finite(s.StandardShift) {
+			row.Shift = fmt.Sprintf("%+.2f sd", s.StandardShift)
+		}
+		out = append(out, row)
+	}
+	return out
+}
+
+// tellOrders adds what the ledger knows of the incident. If the ledger does not answer in time, that part is left
+// out: the rest of the story does not need it.
+func (d *incidentPage) tellOrders(ctx context.Context, c *Console, i *alerts.Incident) {
+	if c.desk == nil {
+		d.Ledger = "No retraining is configured."
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, ledgerPatience)
+	defer cancel()
+	requests, more, err := c.desk.Search(ctx, ledger.Filter{Policy: i.Group.Policy, Limit: maxPolicyRequests})
+	var judged []ledger.Recorded
+	if err == nil {
+		judged, err = c.desk.Decisions(ctx, i.ID, maxJudged)
+	}
+	if err != nil {
+		c.log.Error().Err(err).Msg("cannot read the ledger")
+		d.Ledger = ledgerTrouble(err)
+		return
+	}
+	if more {
+		d.Ledger = fmt.Sprintf("Only the newest %d requests of the policy were looked through.", maxPolicyRequests)
+	}
+	for _, q := range words.OfIncident(requests, i.ID) {
+		d.Ordered = append(d.Ordered, requestLineOf(q))
+	}
+	for _, j := range slices.Backward(judged) { // oldest first
+		d.Judged = append(d.Judged, judgedPart{At: words.Time(j.At), Reason: reasonText(j.Reason), Detail: j.Detail})
+	}
+}
+
+// ledgerTrouble says why no requests are shown; the error itself is in the log.
+func ledgerTrouble(err error) string {
+	if errors.Is(err, context.DeadlineExceeded) {
+		return "The ledger did not answer in time."
+	}
+	if said, ok := errors.AsType[*ledger.SuspendedError](err); ok {
+		return sentence(said)
+	}
+	return "The ledger cannot be read."
+}
+
+// reasonText says why an incident did or did not lead to a retrain request.
+func reasonText(r ledger.Reason) string {
+	text, known := map[ledger.Reason]string{
+		ledger.Opened:           "a retraining was ordered",
+		ledger.AlreadyRequested: "it had asked for a retraining already",
+		ledger.IncidentClosed:   "it was closed",
+		ledger.IncidentAccepted: "a person had accepted it as the new normal",
+		ledger.IncidentMuted:    "a person had muted it",
+		ledger.NoTrigger:        "no trigger is for such an incident",
+		ledger.NotLasted:        "it had not lasted for as long as the trigger wants",
+		ledger.Provisional:      "its alarms rest on a provisional baseline",
+		ledger.Improvement:      "its signals are better than the baseline, and no trigger asks for that",
+		ledger.CauseNeedsPerson: "its cause needs a person: a retraining would learn the fault",
+		ledger.CauseUnsettled:   "its cause was not settled: it might still turn out to need a person",
+		ledger.Cooldown:         "a retraining of the policy had been ordered not long before",
+		ledger.OpenRequest:      "the policy had a request that was not finished",
+		ledger.BreakerOpen:      "the last retrainings of the policy had not helped",
+		ledger.TargetDisabled:   "the target had answered 410 Gone",
+		ledger.InvalidOrder:     "the order that the recipe made did not follow the schema",
+	}[r]
+	if !known {
+		return words.Plain(r)
+	}
+	return text
+}

@@ -1,0 +1,145 @@
+package console
+
+import (
+	"cmp"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/rewardwatch/rewardwatch/alerts"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/words"
+	"github.com/rewardwatch/rewardwatch/detectors/finding"
+)
+
+// incidentsShown is how many incidents a page lists.
+const incidentsShown = 100
+
+// incidentsPage lists incidents, open ones first, then newest first.
+type incidentsPage struct {
+	Text, State string // the filter
+	Lines       []listedIncident
+	Open, All   int
+	Found       int
+	From        int    // how many matches precede these
+	Next        string // address of the next page, "" if there is none
+}
+
+// listedIncident is an incident in a list. Every page takes its state and its start from it.
+type listedIncident struct {
+	Path, Policy, PolicyPath string
+	Labels                   []string
+	State, Class, Severity   string
+	Provisional, Improvement bool
+	Signals, Cause           string
+	Effect                   string // of its representative alarm
+	Since, Closed            string
+
+	since, closed int64 // in Unix nanoseconds; 0 without a clock, closed also while it is open
+}
+
+func (c *Console) incidents(w http.ResponseWriter, r *http.Request) {
+	c.show(w, r, http.StatusOK, "incidents.html", incidentsOf(c.view.Incidents(), r.URL.Query()))
+}
+
+// incidentsOf filters by policy, label, signal or id, and by state.
+func incidentsOf(incidents []alerts.Incident, query url.Values) incidentsPage {
+	d := incidentsPage{Text: strings.TrimSpace(query.Get("text")), State: query.Get("state"), All: len(incidents)}
+	var found []listedIncident
+	for _, i := range openFirst(incidents) {
+		if !i.Closed {
+			d.Open++
+		}
+		line := lineOf(i)
+		if (d.State == "" || (d.State == "open") == !i.Closed) && line.has(i.ID, d.Text) {
+			found = append(found, line)
+		}
+	}
+	d.Found = len(found)
+	from, _ := strconv.Atoi(query.Get("from")) // an invalid number means the beginning
+	d.From = min(max(0, from), len(found))
+	d.Lines = found[d.From:min(len(found), d.From+incidentsShown)]
+	if end := d.From + len(d.Lines); end < len(found) {
+		next := url.Values{"text": {d.Text}, "state": {d.State}, "from": {strconv.Itoa(end)}}
+		d.Next = "incidents?" + next.Encode()
+	}
+	return d
+}
+
+// openFirst sorts incidents for a list.
+func openFirst(incidents []alerts.Incident) []*alerts.Incident {
+	out := make([]*alerts.Incident, len(incidents))
+	for k := range incidents {
+		out[k] = &incidents[k]
+	}
+	slices.SortStableFunc(out, func(a, b *alerts.Incident) int {
+		switch {
+		case a.Closed != b.Closed && b.Closed:
+			return -1
+		case a.Closed != b.Closed:
+			return 1
+		}
+		return cmp.Compare(b.Opened.TS, a.Opened.TS)
+	})
+	return out
+}
+
+func lineOf(i *alerts.Incident) listedIncident {
+	out := listedIncident{
+		Path: segment(i.ID), Policy: i.Group.Policy, PolicyPath: segment(i.Group.Policy), Labels: labelList(i.Group), Severity: string(i.Severity),
+		Provisional: i.Provisional, Improvement: i.Improvement, Signals: listed(signalsOf(i)), Cause: words.Plain(i.Cause), Since: i.Opened.Moment(i.UnitName()), since: i.Opened.TS,
+	}
+	out.State, out.Class = incidentState(i)
+	if len(i.Alarms) > 0 {
+		began := i.Earliest().Onset
+		out.Since, out.since = began.Moment(i.UnitName()), began.TS
+		out.Effect = effectText(speaker(i).Effect)
+	}
+	if i.Closed {
+		out.Closed, out.closed = i.ClosedAt.Moment(i.UnitName()), i.ClosedAt.TS
+	}
+	return out
+}
+
+// speaker returns the representative alarm of an incident: the one with the earliest onset, of those that fire, or of
+// all if none fires any more. The incident has at least one alarm.
+func speaker(i *alerts.Incident) *alerts.Alarm {
+	first := &i.Alarms[0]
+	for k := range i.Alarms {
+		a := &i.Alarms[k]
+		if first.Resolved != a.Resolved && first.Resolved || first.Resolved == a.Resolved && a.Onset.Ordinal < first.Onset.Ordinal {
+			first = a
+		}
+	}
+	return first
+}
+
+// incidentState returns the state of an incident, and the class for its colour.
+func incidentState(i *alerts.Incident) (state, class string) {
+	switch d, ended := i.Ended(); {
+	case ended:
+		return string(d.Kind), "ok"
+	case i.Closed:
+		return "closed", "ok"
+	case i.IsMuted():
+		return "muted", "warming-up"
+	}
+	return "open", "drift"
+}
+
+// effectText says briefly how far a quantity has moved.
+func effectText(e finding.Effect) string {
+	if e.Quantity == "" {
+		return ""
+	}
+	return finding.QuantityWords(e.Quantity) + " " + spread(e.BaselineMean, 0) + " → " + spread(e.CurrentMean, 0)
+}
+
+// has reports whether the line or the id contains the text.
+func (l listedIncident) has(id, text string) bool {
+	text = strings.ToLower(text)
+	return slices.ContainsFunc(append([]string{l.Policy, l.Signals, l.Cause, id}, l.Labels...), func(in string) bool {
+		return strings.Contains(strings.ToLower(in), text)
+	})
+}

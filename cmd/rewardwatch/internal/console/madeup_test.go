@@ -1,0 +1,164 @@
+package console
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/rewardwatch/rewardwatch/alerts"
+	"github.com/rewardwatch/rewardwatch/detectors/finding"
+	"github.com/rewardwatch/rewardwatch/ingest"
+)
+
+// madeUp shows what a test has put into it.
+type madeUp struct {
+	summaries []*finding.Summary
+	incidents []alerts.Incident
+	faults    []alerts.Fault
+	courses   map[ingest.Group]Course
+	notReady  error
+}
+
+func (v *madeUp) Summaries() []*finding.Summary { return v.summaries }
+func (v *madeUp) Incidents() []alerts.Incident  { return v.incidents }
+func (v *madeUp) Faults() []alerts.Fault        { return v.faults }
+func (v *madeUp) Ready() error                  { return v.notReady }
+
+func (v *madeUp) Course(g ingest.Group) Course { return v.courses[g] }
+
+var someTime = time.Date(2026, 11, 20, 10, 0, 5, 0, time.UTC)
+
+// consoleOf makes a console of made-up data, with a clock that stands.
+func consoleOf(v View, d Desk) *Console {
+	return New(v, d, someAccess(), func() time.Time { return someTime }, zerolog.Nop())
+}
+
+func get(c *Console, path string, headers ...string) *httptest.ResponseRecorder {
+	mux := http.NewServeMux()
+	c.Register(mux)
+	r := httptest.NewRequest(http.MethodGet, path, nil)
+	for i := 0; i+1 < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	w := httptest.NewRecorder()
+	mux.ServeHTTP(w, r)
+	return w
+}
+
+// madeUpFleet is a fleet of which the first policy drifts, the second has a telemetry fault, the third warms up and all others are ok.
+func madeUpFleet(n int, now time.Time) *madeUp {
+	v := &madeUp{courses: map[ingest.Group]Course{}}
+	for i := range n {
+		state := finding.OK
+		if i < 3 {
+			state = []finding.State{finding.Drift, finding.TelemetryFault, finding.WarmingUp}[i]
+		}
+		v.addPolicy(fmt.Sprintf("policy-%04d", i), state, now)
+	}
+	return v
+}
+
+var signals = []string{"action", "episode_length", "outcome.conversion", "return", "reward"}
+
+// addPolicy adds a policy of one group of whose streams the return is in the state, and all where they warm up.
+func (v *madeUp) addPolicy(name string, state finding.State, now time.Time) {
+	g := ingest.NewGroup(name, ingest.Label{Name: "env", Value: "prod-eu"})
+	versions := ingest.Versions{Policy: "2026-11-01.3", Env: "41", Reward: "r7"}
+	s := finding.GroupSummary{
+		Group: g, Units: 123_687, LastUnitTS: now.Add(-42 * time.Second).UnixNano(), Versions: versions, Production: versions.Policy,
+		FrozenTS: now.Add(-90 * time.Hour).UnixNano(), Baseline: finding.BaselineRef{ID: "9f13c2aa41", Units: 500},
+		Promise:     finding.Promise{N: 20000, ARL0: 24100, Low: 18000, High: 40000, Confidence: finding.ConfidenceKept},
+		ActionShare: []finding.ActionShare{{Action: "none", Baseline: .1, Current: .1}, {Action: "offer_b", Baseline: .9, Current: .9}},
+		ActionMix:   finding.ActionMix{BaselineEntropy: 1.93, CurrentEntropy: 1.6, Divergences: []finding.ActionDivergence{{Measure: "psi"}}},
+	}
+	if state == finding.WarmingUp {
+		s.Baseline, s.Promise, s.FrozenTS, s.Lineage = finding.BaselineRef{}, finding.Promise{}, 0, finding.Lineage{Collected: 312, Wanted: 500}
+		s.Unit = finding.Episodes()
+	}
+	for _, signal := range signals {
+		is := finding.OK
+		if signal == "return" || state == finding.WarmingUp {
+			is = state
+		}
+		s.Streams = append(s.Streams, madeUpStream(signal, is))
+	}
+	c := courseTo(now, s.Streams)
+	c.Changes = []Change{{c.At[95], ingest.Versions{Policy: "2026-10-20.1", Env: "41", Reward: "r7"}, versions}}
+	onset := finding.UnitRef{Ordinal: c.At[120].Unit - 1, TS: c.At[120].TS}
+	switch state {
+	case finding.Drift:
+		s.ActionShare[0].Current, s.ActionShare[1].Current = .25, .75
+		v.incidents = append(v.incidents, madeUpIncident(g, onset))
+	case finding.TelemetryFault:
+		v.faults = append(v.faults, alerts.Fault{Group: g, Streams: map[string]string{"return": "constant"}, Since: onset})
+	}
+	v.courses[g] = c
+	v.summaries = append(v.summaries, &finding.Summary{Policy: name, Groups: []finding.GroupSummary{s}})
+}
+
+func madeUpIncident(g ingest.Group, onset finding.UnitRef) alerts.Incident {
+	alarm := alerts.Alarm{
+		ID: "a1b2", Incident: "a1b2", Group: g, Signal: "return", Score: 1.6, Onset: onset, Cause: alerts.CauseRewardFunction,
+		Effect: finding.Effect{Quantity: "return", BaselineMean: 10, CurrentMean: 7.6, MeanShift: -2.4, BaselineSD: 2, CurrentSD: 2.2, StandardShift: -1.2, CurrentUnits: 180},
+	}
+	return alerts.Incident{
+		ID: "a1b2", Group: g, Severity: alerts.Critical, Cause: alerts.CauseRewardFunction, Alarms: []alerts.Alarm{alarm}, Opened: onset,
+	}
+}
+
+func madeUpStream(signal string, state finding.State) finding.StreamSummary {
+	s := finding.StreamSummary{Signal: signal, State: state, Quantity: signal}
+	if state == finding.WarmingUp {
+		s.Missing, s.Current = "312 of 500 episodes", finding.Distribution{Units: 200, Mean: 10, SD: 2}
+		return s
+	}
+	score, shift := .2, 0.
+	switch state {
+	case finding.Drift:
+		score, shift = 1.6, -1.2
+	case finding.TelemetryFault:
+		s.Fault = "constant"
+	}
+	s.Armed, s.Branches, s.Effect = []string{finding.DetectorLocation, finding.DetectorSpread}, 9, shift
+	s.Dropped = []finding.DroppedBranch{{Branch: signal + " location +2"}, {Branch: signal + " spread -0.5", Units: 1900}, {Branch: signal + " spread +0.5", Units: 900}}
+	s.Detectors = []finding.DetectorSummary{{Detector: finding.DetectorLocation, Score: score, Threshold: 12}}
+	s.Baseline = finding.Distribution{Units: 500, Mean: 10, SD: 2, Q10: 7.5, Q50: 10, Q90: 12.5}
+	s.Current = finding.Distribution{Units: 200, Mean: 10 + 2*shift, SD: 2.2, Q10: 7.4 + 2*shift, Q50: 10.1 + 2*shift, Q90: 12.7 + 2*shift}
+	for i := range s.Baseline.HistogramRatio {
+		s.Baseline.HistogramRatio[i] = .1
+		s.Current.HistogramRatio[i] = max(.01, .1+.02*shift*(float64(i)-4.5))
+	}
+	for i := range s.Deciles {
+		s.Deciles[i] = 7.5 + .625*float64(i)
+	}
+	return s
+}
+
+// courseTo makes scores of an hour that wander, and end where the streams stand.
+func courseTo(now time.Time, streams []finding.StreamSummary) Course {
+	const points = 180
+	rng := rand.New(rand.NewPCG(1, 2))
+	c := Course{Scores: map[string][]float32{}}
+	for i := range int64(points) {
+		c.At = append(c.At, Moment{5 * i, now.Add(time.Duration(i-points) * 20 * time.Second).UnixNano()})
+	}
+	for _, s := range streams {
+		if len(s.Detectors) == 0 {
+			continue
+		}
+		x, line := 0., []float32{}
+		for i := range points {
+			x = max(0, .95*x+.04*rng.NormFloat64()+.005)
+			if s.State == finding.Drift && i > 120 {
+				x += .05
+			}
+			line = append(line, float32(x))
+		}
+		c.Scores[s.Signal] = line
+	}
+	return c
+}

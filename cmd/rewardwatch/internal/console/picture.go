@@ -1,0 +1,98 @@
+package console
+
+import (
+	"math"
+	"slices"
+	"strconv"
+
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/words"
+	"github.com/rewardwatch/rewardwatch/detectors/finding"
+)
+
+// The picture of two distributions, in its own pixels: ten bins side by side, and below them both ranges to scale.
+const (
+	binWidth    = 36
+	binsHeight  = 96
+	binsTop     = 6
+	rangeLeft   = 12
+	rangeRight  = 10*binWidth - 12
+	rangeSpread = .08 // of the values, kept free on both sides
+)
+
+// picture draws baseline and current units over each other. Its bins are the tenths of the baseline, so that the
+// baseline is flat and a drift piles up on one side.
+type picture struct {
+	Bins            []bin
+	Edges           []edge
+	Baseline, Range span // the 10 % to 90 % range to scale, of the baseline and of the current units
+	Text            string
+}
+
+// bin is one of the ten. Coordinates are text for the template.
+type bin struct {
+	X, Inner                      string // left edges of the two bars
+	BaselineY, BaselineH, Y, H    string
+	Title                         string
+	BaselineWidth, CurrentWidth   string
+	BaselineShare, CurrentPercent string
+}
+
+// edge is a value between two bins.
+type edge struct{ X, Text string }
+
+// span is a line from Q10 to Q90 with its median.
+type span struct{ X1, X2, Middle string }
+
+// pixels formats a coordinate. A value that is not finite becomes 0.
+func pixels(x float64) string {
+	if math.IsNaN(x) || math.IsInf(x, 0) {
+		x = 0
+	}
+	return strconv.FormatFloat(x, 'f', 1, 64)
+}
+
+func pictureOf(s *finding.StreamSummary, unit finding.UnitName) *picture {
+	b, c := s.Baseline.HistogramRatio, s.Current.HistogramRatio
+	highest := max(slices.Max(b[:]), slices.Max(c[:]), .2)
+	p := &picture{Text: "Tenths of the baseline, the share of the last " + unit.Many() + " in each: "}
+	for i := range b {
+		left, high, now := float64(i*binWidth), binsHeight*b[i]/highest, binsHeight*c[i]/highest
+		p.Bins = append(p.Bins, bin{
+			X: pixels(left), Inner: pixels(left + 8), BaselineWidth: pixels(binWidth - 1), CurrentWidth: pixels(binWidth - 17),
+			BaselineY: pixels(binsTop + binsHeight - high), BaselineH: pixels(high), Y: pixels(binsTop + binsHeight - now), H: pixels(now),
+			Title: binTitle(s.Deciles, i), BaselineShare: percent(b[i]), CurrentPercent: percent(c[i]),
+		})
+		if i > 0 {
+			p.Text += ", "
+		}
+		p.Text += percent(c[i])
+	}
+	for _, i := range []int{0, 4, 8} {
+		p.Edges = append(p.Edges, edge{X: pixels(float64((i + 1) * binWidth)), Text: words.Short(s.Deciles[i])})
+	}
+	low, high := min(s.Baseline.Q10, s.Current.Q10), max(s.Baseline.Q90, s.Current.Q90)
+	p.Baseline, p.Range = spanOf(s.Baseline, low, high), spanOf(s.Current, low, high)
+	return p
+}
+
+func binTitle(deciles [9]float64, i int) string {
+	switch i {
+	case 0:
+		return "below " + words.Short(deciles[0])
+	case len(deciles):
+		return "from " + words.Short(deciles[i-1])
+	}
+	return words.Short(deciles[i-1]) + " to " + words.Short(deciles[i])
+}
+
+// spanOf places a range on the scale from low to high.
+func spanOf(d finding.Distribution, low, high float64) span {
+	at := func(x float64) string {
+		if high <= low {
+			return pixels((rangeLeft + rangeRight) / 2)
+		}
+		share := (x - low) / (high - low)
+		return pixels(rangeLeft + (rangeRight-rangeLeft)*(rangeSpread+(1-2*rangeSpread)*share))
+	}
+	return span{X1: at(d.Q10), X2: at(d.Q90), Middle: at(d.Q50)}
+}

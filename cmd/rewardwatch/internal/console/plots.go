@@ -1,0 +1,158 @@
+package console
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/rewardwatch/rewardwatch/alerts"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/words"
+	"github.com/rewardwatch/rewardwatch/detectors/finding"
+)
+
+// The sizes of drawings, in their own units: a browser scales them.
+const (
+	histogramWidth  = 480.0
+	histogramHeight = 150.0
+	scoreWidth      = 640.0
+	scoreHeight     = 150.0
+)
+
+// histogramPlot is the baseline and the current values drawn over each other.
+type histogramPlot struct {
+	Title             string
+	Baseline, Current string // the outlines, as points of a polygon
+	BaselineUnits     int64
+	CurrentUnits      int64
+	Low, Middle, High string
+}
+
+// plotHistogram draws shares of units, so that samples of different sizes compare. It returns nil without a
+// histogram.
+func plotHistogram(title string, h *finding.Histogram) *histogramPlot {
+	if h == nil {
+		return nil
+	}
+	before, now := h.Units()
+	baseline, current := shares(h.Baseline, before), shares(h.Current, now)
+	largest := max(slices.Max(baseline), slices.Max(current))
+	return &histogramPlot{
+		Title: title, Baseline: outline(baseline, largest), Current: outline(current, largest),
+		BaselineUnits: int64(before), CurrentUnits: int64(now),
+		Low: words.Short(h.Low), Middle: words.Short(h.Low/2 + h.High/2), High: words.Short(h.High),
+	}
+}
+
+// shares returns the share of units in each bin.
+func shares(counts []int, units int) []float64 {
+	out := make([]float64, len(counts))
+	for i, c := range counts {
+		out[i] = float64(c) / float64(max(1, units))
+	}
+	return out
+}
+
+// outline returns points along the tops of the bars and back along the axis.
+func outline(shares []float64, largest float64) string {
+	var b strings.Builder
+	cell := histogramWidth / float64(len(shares))
+	point(&b, 0, histogramHeight)
+	for i, share := range shares {
+		y := histogramHeight * (1 - share/largest)
+		point(&b, float64(i)*cell, y)
+		point(&b, float64(i+1)*cell, y)
+	}
+	point(&b, histogramWidth, histogramHeight)
+	return b.String()
+}
+
+// point appends a point, to a tenth of a unit.
+func point(b *strings.Builder, x, y float64) {
+	if b.Len() > 0 {
+		b.WriteByte(' ')
+	}
+	fmt.Fprintf(b, "%.1f,%.1f", x, y)
+}
+
+// scorePlot is the score of a stream over time, with the threshold.
+type scorePlot struct {
+	Title       string
+	Lines       []string // points of polylines: one for each stretch in which the stream always had a score
+	Threshold   string   // how far down the score 1 lies
+	Alarms      []scoreMark
+	Versions    []scoreMark
+	First, Last string
+	Top         string
+}
+
+// scoreMark is an event between two places, which may be equal.
+type scoreMark struct {
+	X, Width, Title string
+}
+
+// plotScore draws the past scores of a signal. It returns nil if the signal never had one.
+func plotScore(c Course, unit finding.UnitName, signal string, alarms []alerts.Alarm) *scorePlot {
+	scores := c.Scores[signal]
+	highest := 1.0
+	known := false
+	for _, s := range scores {
+		if s == s {
+			highest, known = max(highest, float64(s)), true
+		}
+	}
+	if !known || len(c.At) == 0 {
+		return nil
+	}
+	top := 1.15 * highest
+	p := &scorePlot{
+		Title: signal, Threshold: fmt.Sprintf("%.1f", scoreHeight*(1-1/top)), Top: words.Short(highest),
+		First: momentText(c.At[0], unit), Last: momentText(c.At[len(c.At)-1], unit),
+	}
+	p.draw(c, scores, top)
+	for _, a := range alarms {
+		p.Alarms = append(p.Alarms, c.mark(a.Onset.Ordinal+1, a.At.Ordinal+1, fmt.Sprintf("alarm %s: since %s, found at %s", a.ID, a.Onset.Words(unit), a.At.Words(unit))))
+	}
+	for _, v := range c.Changes {
+		p.Versions = append(p.Versions, c.mark(v.Unit, v.Unit, "now "+versionsText(&finding.GroupSummary{Versions: v.To})))
+	}
+	return p
+}
+
+func (p *scorePlot) draw(c Course, scores []float32, top float64) {
+	var b strings.Builder
+	for i, s := range scores {
+		if math.IsNaN(float64(s)) {
+			p.end(&b)
+			continue
+		}
+		point(&b, c.x(c.At[i].Unit), scoreHeight*(1-float64(s)/top))
+	}
+	p.end(&b)
+}
+
+func (p *scorePlot) end(b *strings.Builder) {
+	if b.Len() > 0 {
+		p.Lines = append(p.Lines, b.String())
+		b.Reset()
+	}
+}
+
+// x returns the horizontal position of a group after a number of units.
+func (c *Course) x(units int64) float64 {
+	first, last := c.At[0].Unit, c.At[len(c.At)-1].Unit
+	if first == last {
+		return scoreWidth / 2
+	}
+	return scoreWidth * min(1, max(0, float64(units-first)/float64(last-first)))
+}
+
+func (c *Course) mark(from, to int64, title string) scoreMark {
+	x := c.x(from)
+	return scoreMark{X: fmt.Sprintf("%.1f", x), Width: fmt.Sprintf("%.1f", max(1.5, c.x(to)-x)), Title: title}
+}
+
+// momentText describes a moment by its time, or by its units if there is no clock.
+func momentText(m Moment, unit finding.UnitName) string {
+	return finding.UnitRef{Ordinal: m.Unit - 1, TS: m.TS}.Moment(unit)
+}

@@ -1,0 +1,329 @@
+package console
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rewardwatch/rewardwatch/alerts"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/words"
+	"github.com/rewardwatch/rewardwatch/detectors/finding"
+	"github.com/rewardwatch/rewardwatch/ingest"
+	"github.com/rewardwatch/rewardwatch/retrain/ledger"
+)
+
+// Limits on what the page of a policy shows at once; the API has all of it.
+const (
+	maxCards    = 24 // streams with their distributions
+	maxActions  = 20
+	maxOfPolicy = 20 // incidents, and requests
+)
+
+// policyData is what the page of a policy shows of it and of one of its groups, as text.
+type policyData struct {
+	Policy    string
+	Refresh   string // link to the same page
+	Groups    []groupChoice
+	Group     *groupData // nil if the policy, or the chosen group, is unknown
+	Incidents []incidentRow
+	Requests  []requestLine
+	More      struct{ Incidents, Requests bool } // whether some did not fit
+	NoLedger  bool
+}
+
+// groupChoice links to a group of the policy.
+type groupChoice struct {
+	Name, Link, State, Class string
+	Here                     bool
+}
+
+// incidentRow is an incident of the policy, open or closed.
+type incidentRow struct {
+	listedIncident
+	Since, Closed moment
+}
+
+// groupData is the present state of a group.
+//
+// It is large because it has a field for each fact that the page shows.
+type groupData struct {
+	group ingest.Group
+
+	Name                        string
+	State, Class                string
+	Since, Last                 moment
+	Units, Versions, Production string
+	Unit                        finding.UnitName
+	Baseline, Promise           string
+	WarmUp                      string // the current warm-up, "" if there is none
+	Fault                       string
+	Incident                    *attention // open
+	Chart                       *chart     // nil before there is a score
+	Streams                     []streamCard
+	Hidden                      int // number of streams that did not fit
+	Actions                     []actionBar
+	HiddenActions               int
+	ActionText                  string
+}
+
+// streamCard is a stream with its two distributions.
+type streamCard struct {
+	Signal, State, Class     string
+	Score                    score
+	Missing, Armed, Next     string
+	Shift, Baseline, Current string
+	Notes                    []string
+	Picture                  *picture // nil before there is a baseline
+}
+
+// actionBar is the share of an action, before and now. Widths are of 100.
+type actionBar struct {
+	Action, Baseline, Current, Change string
+	BaselineBar, CurrentBar           string
+}
+
+func (c *Console) policy(w http.ResponseWriter, r *http.Request) {
+	d := c.policyData(r.Context(), named(r, "policy"), r.URL.Query().Get("group"))
+	status := http.StatusOK
+	if d.Group == nil {
+		status = http.StatusNotFound
+	}
+	c.show(w, r, status, "policy.html", d)
+}
+
+// policyData describes a policy and one of its groups: the one with the chosen key, or else the worst. A refresh
+// shows the same group, even if another one has become worse.
+func (c *Console) policyData(ctx context.Context, policy, chosen string) policyData {
+	d := policyData{Policy: policy}
+	groups := groupsOf(c.view.Summaries(), policy)
+	if len(groups) == 0 {
+		return d
+	}
+	incidents := c.view.Incidents()
+	known := newKnown(incidents, c.view.Faults())
+	shown, found := chosenGroup(groups, known, chosen)
+	if found {
+		chosen, d.Group = groupKey(shown.summary.Group), c.groupData(shown, known)
+	}
+	d.Refresh = groupLink(chosen)
+	if len(groups) > 1 || !found {
+		d.Groups = groupLinks(groups, known, d.Group)
+	}
+	d.addIncidents(incidents, c.now())
+	d.Requests, d.More.Requests, d.NoLedger = c.requestsOf(ctx, policy)
+	return d
+}
+
+// chosenGroup returns the group with a key, or the worst if key is "".
+func chosenGroup(groups []finding.GroupSummary, known known, key string) (s standing, found bool) {
+	if key == "" {
+		return worstGroup(groups, known), true
+	}
+	i := slices.IndexFunc(groups, func(g finding.GroupSummary) bool { return groupKey(g.Group) == key })
+	if i < 0 {
+		return standing{}, false
+	}
+	return standingOf(&groups[i], known), true
+}
+
+// groupsOf returns the groups of a policy, nil if the policy is unknown.
+func groupsOf(summaries []*finding.Summary, policy string) []finding.GroupSummary {
+	for _, p := range summaries {
+		if p.Policy == policy {
+			return p.Groups
+		}
+	}
+	return nil
+}
+
+// groupKey returns a unique, non-empty name of a group of a policy for addresses.
+func groupKey(g ingest.Group) string {
+	var parts []string
+	for _, l := range g.Labels() {
+		parts = append(parts, strconv.Quote(l.Name)+"="+strconv.Quote(l.Value))
+	}
+	return "{" + strings.Join(parts, ",") + "}"
+}
+
+// groupLink returns the link from the page of a policy to one of its groups.
+func groupLink(key string) string { return "?group=" + url.QueryEscape(key) }
+
+// groupLinks returns links to all groups, worst first. shown may be nil.
+func groupLinks(groups []finding.GroupSummary, known known, shown *groupData) []groupChoice {
+	standings := make([]standing, len(groups))
+	for i := range groups {
+		standings[i] = standingOf(&groups[i], known)
+	}
+	slices.SortStableFunc(standings, standing.compare)
+	var out []groupChoice
+	for _, s := range standings {
+		g := s.summary.Group
+		out = append(out, groupChoice{
+			Name: cmp.Or(labelsOf(g), "no labels"), Link: groupLink(groupKey(g)), State: words.Plain(s.state.String()), Class: stateClass(s.state),
+			Here: shown != nil && g == shown.group,
+		})
+	}
+	return out
+}
+
+// addIncidents lists the incidents of the policy, newest first.
+func (d *policyData) addIncidents(incidents []alerts.Incident, now time.Time) {
+	for i := range slices.Backward(incidents) {
+		switch {
+		case incidents[i].Group.Policy != d.Policy:
+		case len(d.Incidents) == maxOfPolicy:
+			d.More.Incidents = true
+			return
+		default:
+			d.Incidents = append(d.Incidents, incidentRowOf(&incidents[i], now))
+		}
+	}
+}
+
+func incidentRowOf(i *alerts.Incident, now time.Time) incidentRow {
+	line := lineOf(i)
+	return incidentRow{listedIncident: line, Since: momentOf(line.since, now), Closed: momentOf(line.closed, now)}
+}
+
+// requestsOf returns the newest requests of a policy, whether there are more, and whether the ledger failed to answer
+// in time.
+func (c *Console) requestsOf(ctx context.Context, policy string) (lines []requestLine, more, failed bool) {
+	if c.desk == nil {
+		return nil, false, false
+	}
+	ctx, cancel := context.WithTimeout(ctx, ledgerPatience)
+	defer cancel()
+	requests, more, err := c.desk.Search(ctx, ledger.Filter{Policy: policy, Limit: maxOfPolicy})
+	if err != nil {
+		c.log.Error().Err(err).Msg("cannot read the ledger")
+		return nil, false, true
+	}
+	return requestLines(requests), more, false
+}
+
+func (c *Console) groupData(s standing, known known) *groupData {
+	g := s.summary
+	d := &groupData{
+		group: g.Group,
+		Name:  labelsOf(g.Group), State: words.Plain(s.state.String()), Class: stateClass(s.state), Since: s.since(known, c.now()), Last: momentOf(g.LastUnitTS, c.now()),
+		Units: words.Grouped(g.Units, thinSpace), Unit: g.UnitName(), Versions: versionsText(g), Production: g.Production, WarmUp: warmUpText(g),
+	}
+	if g.Baseline.ID != "" {
+		d.Baseline = words.Baseline(g.Baseline, g.UnitName())
+	}
+	if g.Promise.N > 0 {
+		d.Promise = words.Promise(g.Promise)
+	}
+	if s.incident != nil {
+		line := incidentLine(s.incident, c.now())
+		d.Incident = &line
+	}
+	if f := known.faults[g.Group]; f != nil {
+		d.Fault = faultLine(*f, c.now()).What
+	}
+	streams := worstFirst(g.Streams)
+	d.Chart = chartOf(c.view.Course(g.Group), d.Unit, streams, known.incidents[g.Group])
+	for i := range streams[:min(len(streams), maxCards)] {
+		d.Streams = append(d.Streams, cardOf(&streams[i], d.Unit))
+	}
+	d.Hidden = max(0, len(streams)-maxCards)
+	d.addActions(g)
+	return d
+}
+
+// warmUpText describes the progress of the current warm-up.
+func warmUpText(g *finding.GroupSummary) string {
+	var parts []string
+	if g.Lineage.Wanted > 0 {
+		parts = append(parts, fmt.Sprintf("%d of %d %s", g.Lineage.Collected, g.Lineage.Wanted, g.UnitName().Sized()))
+	}
+	if g.Lineage.NextVersion != "" {
+		parts = append(parts, fmt.Sprintf("version %s: %d of %d %s", g.Lineage.NextVersion, g.Lineage.NextUnits, g.Lineage.NextWanted, g.UnitName().Many()))
+	}
+	if g.Trending != "" {
+		parts = append(parts, "the last one was refused, as it moved on: "+g.Trending)
+	}
+	return strings.Join(parts, "; ")
+}
+
+// worstFirst sorts streams by state, and then by score.
+func worstFirst(streams []finding.StreamSummary) []finding.StreamSummary {
+	rank := map[finding.State]int{finding.Drift: 0, finding.TelemetryFault: 1, finding.WarmingUp: 2, finding.OK: 2}
+	out := slices.Clone(streams)
+	slices.SortStableFunc(out, func(a, b finding.StreamSummary) int {
+		x, _ := words.Score(&a)
+		y, _ := words.Score(&b)
+		return cmp.Or(rank[a.State]-rank[b.State], cmp.Compare(y, x))
+	})
+	return out
+}
+
+func cardOf(s *finding.StreamSummary, unit finding.UnitName) streamCard {
+	card := streamCard{
+		Signal: s.Signal, State: words.Plain(s.State.String()), Class: stateClass(s.State), Missing: words.Missing(*s), Armed: strings.Join(s.Armed, ", "),
+		Next: nextArmed(s, unit), Notes: s.Notes,
+	}
+	if x, any := words.Score(s); any {
+		card.Score = scoreBar(x)
+	}
+	if s.Baseline.Units > 0 {
+		card.Baseline = distributionText(s.Baseline)
+	}
+	if s.Current.Units > 0 {
+		card.Current = distributionText(s.Current)
+	}
+	if s.Baseline.Units > 0 && s.Current.Units > 0 {
+		card.Shift = fmt.Sprintf("%+.2f sd", s.Effect)
+		card.Picture = pictureOf(s, unit)
+	}
+	return card
+}
+
+func distributionText(d finding.Distribution) string {
+	return words.Short(d.Mean) + " ± " + words.Short(d.SD)
+}
+
+// nextArmed returns which test a larger baseline would arm next for the stream.
+func nextArmed(s *finding.StreamSummary, unit finding.UnitName) string {
+	if len(s.Dropped) == 0 || len(s.Armed) == 0 {
+		return ""
+	}
+	text := fmt.Sprintf("%d of %d tests wait for a larger baseline", len(s.Dropped), s.Branches+len(s.Dropped))
+	var next *finding.DroppedBranch
+	for i := range s.Dropped {
+		if d := &s.Dropped[i]; d.Units > 0 && (next == nil || d.Units < next.Units) {
+			next = d
+		}
+	}
+	if next == nil {
+		return text + "; none within reach"
+	}
+	return fmt.Sprintf("%s; next %s, at about %s %s", text, next.Branch, words.Grouped(int64(next.Units), thinSpace), unit.Many())
+}
+
+// addActions lists the actions, most common first.
+func (d *groupData) addActions(g *finding.GroupSummary) {
+	shares := slices.Clone(g.ActionShare)
+	slices.SortStableFunc(shares, func(a, b finding.ActionShare) int {
+		return cmp.Compare(max(b.Baseline, b.Current), max(a.Baseline, a.Current))
+	})
+	for _, s := range shares[:min(len(shares), maxActions)] {
+		d.Actions = append(d.Actions, actionBar{
+			Action: s.Action, Baseline: percent(s.Baseline), Current: percent(s.Current), Change: fmt.Sprintf("%+.1f", 100*(s.Current-s.Baseline)),
+			BaselineBar: pixels(100 * s.Baseline), CurrentBar: pixels(100 * s.Current),
+		})
+	}
+	d.HiddenActions = max(0, len(shares)-maxActions)
+	m := g.ActionMix
+	if len(m.Divergences) > 0 {
+		d.ActionText = fmt.Sprintf("Entropy %.2f bits in the baseline, %.2f now.", m.BaselineEntropy, m.CurrentEntropy)
+	}
+}
+
+func percent(x float64) string { return fmt.Sprintf("%.1f %%", 100*x) }

@@ -1,0 +1,190 @@
+package console
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"fmt"
+	"html/template"
+	"io"
+	"slices"
+
+	"github.com/rewardwatch/rewardwatch/alerts"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/words"
+	"github.com/rewardwatch/rewardwatch/detectors/finding"
+	"github.com/rewardwatch/rewardwatch/ingest"
+)
+
+// Report is the result of a replay.
+type Report struct {
+	Read      []words.Fact // what was read
+	Incidents []alerts.Incident
+	Summaries []*finding.Summary
+	Courses   Courses
+	// Story describes an alarm, Causes an incident and its cause.
+	Story  func(alerts.Alarm) []words.Fact
+	Causes func(alerts.Incident) []words.Fact
+}
+
+// Courses records the scores of the groups of a replay.
+type Courses map[ingest.Group]*course
+
+// Observe records the state of a group after a unit.
+func (c Courses) Observe(g finding.GroupSummary) {
+	if c[g.Group] == nil {
+		c[g.Group] = newCourse()
+	}
+	c[g.Group].observe(&g)
+}
+
+func (c Courses) of(g ingest.Group) Course {
+	if c[g] == nil {
+		return Course{}
+	}
+	return Course{At: c[g].at, Scores: c[g].scores, Changes: c[g].changes}
+}
+
+// Limits on a page, so that a browser can still show it.
+const (
+	maxReportIncidents = 50
+	maxReportAlarms    = 20 // of an incident
+	maxReportCharts    = 200
+)
+
+// WriteReport writes a self-contained page: it needs no network and no script. The same report always produces the
+// same bytes.
+func WriteReport(w io.Writer, r Report) error {
+	style := string(must(web.ReadFile("web/console.css"))) + string(must(web.ReadFile("web/report.css")))
+	sum := sha256.Sum256([]byte(style))
+	data := reportData{
+		Style: template.CSS(style), // embedded, and free of telemetry
+		Hash:  base64.StdEncoding.EncodeToString(sum[:]), Read: r.Read, Left: max(0, len(r.Incidents)-maxReportIncidents),
+	}
+	for _, i := range r.Incidents[data.Left:] {
+		data.Incidents = append(data.Incidents, r.incident(i))
+	}
+	room := maxReportCharts
+	for _, p := range r.Summaries {
+		for k := range p.Groups {
+			data.Groups = append(data.Groups, r.group(&p.Groups[k], &room))
+		}
+	}
+	if err := reportPage().Execute(w, data); err != nil {
+		return fmt.Errorf("write the report: %w", err)
+	}
+	return nil
+}
+
+func reportPage() *template.Template {
+	return template.Must(template.New("report.html").ParseFS(web, "web/report.html"))
+}
+
+// reportData is what the page shows, as text. The template only lays it out.
+type reportData struct {
+	Style     template.CSS
+	Hash      string // of Style: no other style is allowed on the page
+	Read      []words.Fact
+	Left      int // number of older incidents not shown
+	Incidents []reportIncident
+	Groups    []reportGroup
+}
+
+type reportIncident struct {
+	ID, Title, Severity, State, Cause, Since string
+	Signals                                  []string
+	Facts                                    []words.Fact
+	Left                                     int // number of alarms not shown
+	Alarms                                   []reportAlarm
+}
+
+type reportAlarm struct {
+	ID, Signal, State string
+	Facts             []words.Fact
+	Unit              finding.UnitName
+	Values            *histogramPlot // nil if there are none
+	Score             *scorePlot
+	Shifts            []reportShift
+}
+
+type reportShift struct {
+	Signal, Quantity, Baseline, Now, Shift, Z string
+	Drifted                                   bool
+}
+
+type reportGroup struct {
+	Title, Baseline, Versions string
+	Units                     string // number and unit name
+	Streams                   []reportStream
+}
+
+type reportStream struct {
+	Signal, State, Class, Missing, Score string
+	Plot                                 *scorePlot // nil if no detector is armed, or if there are too many plots
+}
+
+func (r *Report) incident(i alerts.Incident) reportIncident {
+	alarms, left := firingFirst(&i, maxReportAlarms)
+	out := reportIncident{
+		ID: i.ID, Title: i.Group.String(), Severity: string(i.Severity), State: "open", Cause: words.Plain(i.Cause),
+		Since: i.Opened.Moment(i.UnitName()), Facts: r.Causes(i), Left: left,
+	}
+	if i.Closed {
+		out.State = "closed"
+	}
+	course := r.Courses.of(i.Group)
+	for _, a := range i.Alarms {
+		if !slices.Contains(out.Signals, a.Signal) {
+			out.Signals = append(out.Signals, a.Signal)
+		}
+	}
+	for _, a := range alarms {
+		out.Alarms = append(out.Alarms, r.alarm(*a, course))
+	}
+	return out
+}
+
+func (r *Report) alarm(a alerts.Alarm, course Course) reportAlarm {
+	out := reportAlarm{
+		ID: a.ID, Signal: a.Signal, State: words.AlarmState(a), Facts: r.Story(a), Unit: a.UnitName(),
+		Values: plotHistogram(words.Quantity(a), a.Histogram),
+		Score:  plotScore(course, a.UnitName(), a.Signal, []alerts.Alarm{a}),
+	}
+	for _, s := range a.Shifts {
+		out.Shifts = append(out.Shifts, reportShift{
+			Signal: s.Signal, Quantity: finding.QuantityWords(s.Quantity), Baseline: words.Short(s.BaselineMean), Now: words.Short(s.CurrentMean),
+			Shift: fmt.Sprintf("%+.2f sd", s.StandardShift), Z: fmt.Sprintf("%+.1f", s.Z), Drifted: s.Drifted,
+		})
+	}
+	return out
+}
+
+func (r *Report) group(g *finding.GroupSummary, room *int) reportGroup {
+	out := reportGroup{
+		Title: g.Group.String(), Baseline: words.Baseline(g.Baseline, g.UnitName()), Versions: versionsText(g), Units: g.UnitName().Count(g.Units),
+	}
+	course := r.Courses.of(g.Group)
+	for k := range g.Streams {
+		s := &g.Streams[k]
+		row := reportStream{Signal: s.Signal, State: words.Plain(s.State.String()), Class: stateClass(s.State), Missing: words.Missing(*s)}
+		if score, armed := words.Score(s); armed {
+			row.Score = words.Short(score)
+			if *room > 0 {
+				*room--
+				row.Plot = plotScore(course, g.UnitName(), s.Signal, r.alarmsOf(g.Group, s.Signal))
+			}
+		}
+		out.Streams = append(out.Streams, row)
+	}
+	return out
+}
+
+// alarmsOf returns the alarms of a stream.
+func (r *Report) alarmsOf(g ingest.Group, signal string) (out []alerts.Alarm) {
+	for _, i := range r.Incidents {
+		for _, a := range i.Alarms {
+			if a.Group == g && a.Signal == signal {
+				out = append(out, a)
+			}
+		}
+	}
+	return out
+}

@@ -1,0 +1,97 @@
+package console
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/rewardwatch/rewardwatch/alerts"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/words"
+	"github.com/rewardwatch/rewardwatch/detectors/finding"
+	"github.com/rewardwatch/rewardwatch/ingest"
+)
+
+func reportText(t *testing.T, r Report) string {
+	t.Helper()
+	r.Story = func(a alerts.Alarm) []words.Fact { return []words.Fact{{"alarm", a.ID}} }
+	r.Causes = func(i alerts.Incident) []words.Fact { return []words.Fact{{"cause", string(i.Cause)}} }
+	var b strings.Builder
+	if err := WriteReport(&b, r); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+func TestReportOfNothing(t *testing.T) {
+	if page := reportText(t, Report{}); !strings.Contains(page, "<p>No alarm.</p>") {
+		t.Error(page)
+	}
+}
+
+// However much drifted, a browser can show it; what is left out is said.
+func TestReportIsBounded(t *testing.T) {
+	var r Report
+	group := ingest.NewGroup("p")
+	for n := range maxReportIncidents + 3 {
+		i := alerts.Incident{ID: fmt.Sprintf("i%d", n), Group: group, Omitted: 2}
+		for k := range maxReportAlarms + 5 {
+			i.Alarms = append(i.Alarms, alerts.Alarm{ID: fmt.Sprintf("a%d-%d", n, k), Group: group, Signal: "return"})
+		}
+		r.Incidents = append(r.Incidents, i)
+	}
+	page := reportText(t, r)
+	for want, times := range map[string]int{
+		"<article": maxReportIncidents * maxReportAlarms, "3 older incidents are not shown": 1,
+		"7 of its alarms are not shown": maxReportIncidents, `id="incident-i2"`: 0, `id="incident-i3"`: 1,
+	} {
+		if n := strings.Count(page, want); n != times {
+			t.Errorf("%q stands there %d times, want %d", want, n, times)
+		}
+	}
+}
+
+func TestPlotScore(t *testing.T) {
+	nan := float32(math.NaN())
+	c := Course{
+		At:      []Moment{{Unit: 1}, {Unit: 2}, {Unit: 3}, {Unit: 4}, {Unit: 5}},
+		Scores:  map[string][]float32{"return": {.5, nan, 1, 4, 2}, "length": {nan, nan, nan, nan, nan}},
+		Changes: []Change{{Moment: Moment{Unit: 3}, To: ingest.Versions{Policy: "v2"}}},
+	}
+	p := plotScore(c, finding.UnitName{}, "return", []alerts.Alarm{{ID: "a1", Onset: finding.UnitRef{Ordinal: 2}, At: finding.UnitRef{Ordinal: 3}}})
+	if got := strings.Join(p.Lines, " | "); got != "0.0,133.7 | 320.0,117.4 480.0,19.6 640.0,84.8" {
+		t.Errorf("lines %s", got)
+	}
+	if p.Threshold != "117.4" || p.First != "unit 0" || p.Last != "unit 4" || p.Top != "4" {
+		t.Errorf("%+v", p)
+	}
+	if a := p.Alarms[0]; a.X != "320.0" || a.Width != "160.0" || !strings.HasPrefix(a.Title, "alarm a1: since unit 2") {
+		t.Errorf("alarm %+v", a)
+	}
+	if v := p.Versions[0]; v.X != "320.0" || v.Title != "now policy v2" {
+		t.Errorf("version %+v", v)
+	}
+	for _, signal := range []string{"length", "reward"} {
+		if plotScore(c, finding.UnitName{}, signal, nil) != nil {
+			t.Errorf("%s has a plot", signal)
+		}
+	}
+	if p := plotScore(Course{At: c.At[:1], Scores: map[string][]float32{"return": {.5}}}, finding.UnitName{}, "return", nil); p.Lines[0] != "320.0,84.8" {
+		t.Errorf("a single point is at %s", p.Lines[0])
+	}
+}
+
+func TestPlotHistogram(t *testing.T) {
+	p := plotHistogram("return", &finding.Histogram{Low: -10, High: 10, Baseline: []int{1, 3}, Current: []int{1, 0}})
+	want := histogramPlot{
+		Title: "return", Baseline: "0.0,150.0 0.0,112.5 240.0,112.5 240.0,37.5 480.0,37.5 480.0,150.0",
+		Current:       "0.0,150.0 0.0,0.0 240.0,0.0 240.0,150.0 480.0,150.0 480.0,150.0",
+		BaselineUnits: 4, CurrentUnits: 1, Low: "-10", Middle: "0", High: "10",
+	}
+	if *p != want {
+		t.Errorf("got %+v", *p)
+	}
+	if plotHistogram("return", nil) != nil {
+		t.Error("nothing has a plot")
+	}
+}

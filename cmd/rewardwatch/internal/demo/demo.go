@@ -1,0 +1,368 @@
+// Package demo runs the whole service on one machine, with an in-process broker, simulated agents and one drift.
+package demo
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/prometheus/common/model"
+	"github.com/rs/zerolog"
+	"github.com/spf13/cobra"
+	webhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+	"github.com/twmb/franz-go/pkg/kfake"
+
+	"github.com/rewardwatch/rewardwatch/alerts"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/app"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/config"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/engine"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/replay"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/terminal"
+	"github.com/rewardwatch/rewardwatch/detectors/finding"
+	"github.com/rewardwatch/rewardwatch/detectors/watch"
+	"github.com/rewardwatch/rewardwatch/ingest"
+	"github.com/rewardwatch/rewardwatch/retrain"
+	"github.com/rewardwatch/rewardwatch/retrain/recipe"
+	"github.com/rewardwatch/rewardwatch/retrain/target"
+)
+
+// The course of the demo: healthy episodes after the baseline is frozen, and how long each step may take.
+const (
+	demoHealthy    = 300
+	demoPartitions = 4
+	demoPatience   = 100 * time.Second
+	demoPulse      = 200 * time.Millisecond
+)
+
+// NewCommand returns the verb demo.
+func NewCommand(c *terminal.Console) *cobra.Command {
+	var keep bool
+	cmd := &cobra.Command{
+		Use:   "demo [--keep]",
+		Short: "Show the whole service on this machine, with nothing to install",
+		Long: "Starts an embedded Kafka broker, simulated agents, a webhook receiver and the service; lets the world drift;\n" +
+			"shows the alarm and the signed webhook; and ends by itself, after about a quarter of a minute.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return runDemo(cmd.Context(), c, keep) },
+	}
+	cmd.Flags().BoolVar(&keep, "keep", false, "stay up after the drift was found, until interrupted")
+	return cmd
+}
+
+// demo holds the running parts of the demo.
+type demo struct {
+	console  *terminal.Console
+	progress *terminal.Progress
+	dir      string
+	config   config.Config
+	receiver *receiver
+	agents   *simulation
+	app      *app.App
+}
+
+// runDemo starts the parts from the broker to the agents, narrates, and stops them in reverse order.
+func runDemo(ctx context.Context, c *terminal.Console, keep bool) (err error) {
+	dir, err := os.MkdirTemp("", "rewardwatch-demo-")
+	if err != nil {
+		return fmt.Errorf("demo: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	d := &demo{console: c, progress: terminal.NewProgress(c), dir: dir}
+
+	broker, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(demoPartitions, "agent-telemetry"))
+	if err != nil {
+		return fmt.Errorf("start the embedded broker: %w", err)
+	}
+	defer broker.Close()
+	if d.receiver, err = startReceiver(); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, d.receiver.stop()) }()
+	if err := d.configure(broker.ListenAddrs()); err != nil {
+		return err
+	}
+	log := zerolog.New(zerolog.ConsoleWriter{Out: c.Err, NoColor: true}).Level(zerolog.ErrorLevel)
+	if d.app, err = app.New(ctx, &d.config, func() error { return errors.New("the demo has no configuration file") }, log); err != nil {
+		return err
+	}
+	return d.together(ctx, keep)
+}
+
+// together runs service and agents during the narration.
+func (d *demo) together(ctx context.Context, keep bool) error {
+	running, stop := context.WithCancelCause(ctx)
+	var wg sync.WaitGroup
+	errs := make([]error, 2)
+	start := func(i int, ctx context.Context, run func(context.Context) error) {
+		wg.Go(func() {
+			if errs[i] = run(ctx); errs[i] != nil {
+				stop(errs[i])
+			}
+		})
+	}
+	d.agents = newSimulation(d.config.Ingest.Kafka.Brokers, d.config.Ingest.Kafka.Topic)
+	start(0, running, d.app.Run)
+	start(1, running, d.agents.run)
+	err := d.story(running, keep)
+	stop(nil)
+	wg.Wait()
+	return errors.Join(err, errors.Join(errs...))
+}
+
+// configure returns what a user would write into the configuration file, with free ports and a temporary directory.
+func (d *demo) configure(brokers []string) error {
+	secret := filepath.Join(d.dir, "trainer.secret")
+	if err := os.WriteFile(secret, []byte(d.receiver.secret+"\n"), 0o600); err != nil {
+		return fmt.Errorf("demo: %w", err)
+	}
+	watched := watch.DefaultConfig()
+	watched.FalseAlarms.Per = watch.Per{Amount: 20000, Unit: watch.PerEpisodes}
+	d.config = config.Default()
+	d.config.Ingest.Kafka.Brokers = brokers
+	d.config.Ingest.DeadLetters.Directory = filepath.Join(d.dir, "dead-letters")
+	d.config.Checkpoint = engine.CheckpointConfig{Directory: filepath.Join(d.dir, "checkpoints"), Every: model.Duration(2 * time.Second)}
+	d.config.Policies = []engine.PolicyConfig{{Match: "*", Config: watched}}
+	d.config.Retrain.Ledger.SQLite = filepath.Join(d.dir, "ledger.db")
+	d.config.Retrain.Targets = []target.Target{{
+		Name: "trainer", Webhook: d.receiver.url(), SecretFile: secret, AllowPrivate: true, Timeout: model.Duration(5 * time.Second),
+		CompletesWithin: model.Duration(time.Hour),
+	}}
+	d.config.Retrain.Recipes = filepath.Join(d.dir, "recipes")
+	d.config.Retrain.Triggers = []retrain.Trigger{{
+		On: retrain.OnIncident, Recipe: "ranker", Target: "trainer", Cooldown: model.Duration(time.Hour),
+	}}
+	d.config.HTTP.Listen = "127.0.0.1:0"
+	return d.writeRecipe()
+}
+
+// demoRecipe is the recipe for retraining the demo's policy.
+const demoRecipe = `contract:
+  objective: "{{ policy }} sells as much as it did when it was accepted"
+  hypothesis: "customers have changed with env_version {{ versions.after.env_version }}; a policy that has learnt from them does better"
+  expected: mean return > 0 over 200 episodes within 24h
+  owner: you@demo.example
+config:
+  algorithm: tabular-q
+  learning_rate: 0.1
+  episodes: 5000
+  experience: "{{ offsets.drifted }}"
+`
+
+func (d *demo) writeRecipe() error {
+	file := filepath.Join(d.config.Retrain.Recipes, "ranker.yaml")
+	err := errors.Join(os.Mkdir(d.config.Retrain.Recipes, 0o700), os.WriteFile(file, []byte(demoRecipe), 0o600))
+	if err == nil {
+		d.config.Recipes, err = recipe.Load(d.config.Retrain.Recipes, d.config.Settings().GroupLabels())
+	}
+	if err != nil {
+		return fmt.Errorf("demo: %w", err)
+	}
+	return nil
+}
+
+// story waits for each event in turn and narrates it.
+func (d *demo) story(ctx context.Context, keep bool) error {
+	d.say("An embedded Kafka broker listens on %s; %d simulated agents act on policy checkout-ranker.",
+		d.config.Ingest.Kafka.Brokers[0], simulatedAgents)
+	if err := d.wait(ctx, "starting", func() (float64, bool) { return 0, d.app.Ready() == nil }); err != nil {
+		return err
+	}
+	page := "http://" + d.app.Server.Addr()
+	d.say("Look at %s/ while it runs (metrics at %s/metrics).", page, page)
+
+	if err := d.wait(ctx, "learning the baseline", d.learning); err != nil {
+		return err
+	}
+	g, _ := d.group()
+	d.say("The baseline is frozen: %d episodes, id %s. The budget is one false alarm in %.0f episodes.",
+		g.Baseline.Units, g.Baseline.ID, g.Promise.N)
+	calm := g.Units
+	if err := d.wait(ctx, "watching healthy agents", func() (float64, bool) {
+		g, _ := d.group()
+		return float64(g.Units-calm) / demoHealthy, g.Units-calm >= demoHealthy
+	}); err != nil {
+		return err
+	}
+	if n := len(d.app.Incidents()); n > 0 {
+		return fmt.Errorf("demo: %d alarms before anything drifted", n)
+	}
+	d.say("%d healthy episodes, no alarm. Now the world drifts: customers stop liking offer_b (env_version 41 -> 42).", demoHealthy)
+	before := d.agents.ended.Load()
+	d.agents.drifted.Store(true)
+	return d.discovery(ctx, keep, page, before)
+}
+
+// discovery narrates the alarm and the webhook.
+func (d *demo) discovery(ctx context.Context, keep bool, page string, before int64) error {
+	var incidents []alerts.Incident
+	if err := d.wait(ctx, "drifted, waiting for the alarm", func() (float64, bool) {
+		incidents = d.app.Incidents()
+		return 0, len(incidents) > 0
+	}); err != nil {
+		return err
+	}
+	d.say("Drift found, about %d episodes after it began:\n", d.agents.ended.Load()-before)
+	for _, a := range incidents[0].Alarms {
+		if err := d.console.Print(replay.AlarmLine(a), func(w io.Writer) error { return terminal.AlarmText(w, a) }); err != nil {
+			return err
+		}
+	}
+	if err := d.wait(ctx, "waiting for the webhook", func() (float64, bool) { return 0, d.receiver.got() != nil }); err != nil {
+		return err
+	}
+	order := d.receiver.got()
+	if order.err != nil {
+		return fmt.Errorf("demo: the receiver refused the webhook: %w", order.err)
+	}
+	d.say("The webhook receiver got retrain request %s for incident %s; its signature is valid.", order.id, order.incident)
+	d.say("The recipe asks of the new version: %s.", order.expected)
+	if !keep {
+		return nil
+	}
+	d.say("Staying up at %s/ until interrupted (Ctrl-C).", page)
+	<-ctx.Done()
+	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
+		return cause
+	}
+	return nil
+}
+
+func (d *demo) learning() (float64, bool) {
+	g, any := d.group()
+	return float64(g.Units) / float64(watch.DefaultConfig().Baseline.Units), any && g.Baseline.ID != "" && !g.Baseline.Provisional
+}
+
+func (d *demo) group() (finding.GroupSummary, bool) {
+	for _, s := range d.app.Summaries() {
+		for _, g := range s.Groups {
+			return g, true
+		}
+	}
+	return finding.GroupSummary{}, false
+}
+
+// wait shows progress until done. It fails if patience or ctx ends first.
+func (d *demo) wait(ctx context.Context, what string, done func() (share float64, finished bool)) error {
+	patience := time.NewTimer(demoPatience)
+	defer patience.Stop()
+	pulse := time.NewTicker(demoPulse)
+	defer pulse.Stop()
+	for {
+		share, finished := done()
+		if finished {
+			d.progress.Clear()
+			return nil
+		}
+		d.progress.Show(what, share, fmt.Sprintf("%d events, %d episodes", d.agents.sent.Load(), d.agents.ended.Load()))
+		select {
+		case <-ctx.Done():
+			d.progress.Clear()
+			return context.Cause(ctx)
+		case <-patience.C:
+			d.progress.Clear()
+			return fmt.Errorf("demo: %s took longer than %s", what, demoPatience)
+		case <-pulse.C:
+		}
+	}
+}
+
+// say narrates on standard error. Results go to standard output.
+func (d *demo) say(format string, args ...any) {
+	d.console.Tell(format, args...)
+}
+
+// receiver is a webhook receiver that checks signatures, as a user would write one.
+type receiver struct {
+	secret   string
+	server   *http.Server
+	listener net.Listener
+	done     chan struct{}
+
+	mu    sync.Mutex
+	first *received
+}
+
+// received is the first delivery.
+type received struct {
+	id, incident, expected string
+	err                    error
+}
+
+func startReceiver() (*receiver, error) {
+	key := make([]byte, 32)
+	_, _ = rand.Read(key) // never fails
+	r := &receiver{secret: "whsec_" + base64.StdEncoding.EncodeToString(key), done: make(chan struct{})}
+	var err error
+	if r.listener, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
+		return nil, fmt.Errorf("start the webhook receiver: %w", err)
+	}
+	r.server = &http.Server{Handler: r, ReadTimeout: 10 * time.Second}
+	go func() {
+		defer close(r.done)
+		_ = r.server.Serve(r.listener) // ends with the demo
+	}()
+	return r, nil
+}
+
+func (r *receiver) url() string { return "http://" + r.listener.Addr().String() + "/retrain" }
+
+// ServeHTTP accepts a delivery whose signature is valid.
+func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	got, status := &received{id: req.Header.Get("webhook-id")}, http.StatusNoContent
+	if got.err = r.verify(req, got); got.err != nil {
+		status = http.StatusUnauthorized
+	}
+	r.mu.Lock()
+	if r.first == nil {
+		r.first = got
+	}
+	r.mu.Unlock()
+	w.WriteHeader(status)
+}
+
+// verify checks the signature of a delivery and parses its body.
+func (r *receiver) verify(req *http.Request, got *received) error {
+	body, err := io.ReadAll(io.LimitReader(req.Body, int64(ingest.MiB)))
+	if err != nil {
+		return err
+	}
+	hook, err := webhooks.NewWebhook(r.secret)
+	if err != nil {
+		return err
+	}
+	if err := hook.Verify(body, req.Header); err != nil {
+		return err
+	}
+	var order struct {
+		Data struct {
+			Incident string
+			Contract recipe.Contract
+		}
+	}
+	err = json.Unmarshal(body, &order)
+	got.incident, got.expected = order.Data.Incident, order.Data.Contract.Expected.Text
+	return err
+}
+
+// got returns the first delivery, or nil before it arrives.
+func (r *receiver) got() *received {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.first
+}
+
+func (r *receiver) stop() error {
+	err := r.server.Close()
+	<-r.done
+	return err
+}

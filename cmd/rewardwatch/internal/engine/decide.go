@@ -1,0 +1,281 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"time"
+
+	"github.com/rewardwatch/rewardwatch/alerts"
+	"github.com/rewardwatch/rewardwatch/detectors/bank"
+	"github.com/rewardwatch/rewardwatch/detectors/finding"
+	"github.com/rewardwatch/rewardwatch/ingest"
+)
+
+// Reasons for which a person's decision is not carried out, for errors.Is.
+var (
+	ErrUnknownIncident = errors.New("there is no such incident, or it closed long ago")
+	ErrIncidentClosed  = errors.New("the incident has closed already")
+	ErrUnknownBaseline = errors.New("there is no such baseline")
+	ErrBaselineEnded   = errors.New("the baseline is not in use any more")
+	ErrUnknownGroup    = errors.New("nothing of such a group has been seen")
+	ErrNotSaved        = errors.New("it is done, but the state could not be saved yet: ask again to be certain")
+	ErrStopping        = errors.New("the service is stopping")
+)
+
+// accept closes an open incident: what drifted becomes the new normal, and the group warms up a new baseline.
+func (d *Worker) accept(ctx context.Context, id string, decision alerts.Decision) error {
+	incident, known := d.tracker.Incident(id)
+	_, ended := incident.Ended()
+	switch {
+	case !known:
+		return ErrUnknownIncident
+	case ended:
+		return nil
+	case incident.Closed:
+		return ErrIncidentClosed
+	}
+	return d.restart(ctx, incident.Group, decision)
+}
+
+// restart makes a group warm up a new baseline, and closes its incident if one is open.
+func (d *Worker) restart(ctx context.Context, group ingest.Group, decision alerts.Decision) error {
+	if err := d.comeBack(group); err != nil {
+		return err
+	}
+	for _, i := range d.tracker.Incidents() {
+		if i.Group == group && !i.Closed {
+			d.tracker.End(i.ID, decision)
+		}
+	}
+	found, err := d.Policy.Restart(group, decision.String(), decision.At)
+	if errors.Is(err, bank.ErrUnknownGroup) {
+		return ErrUnknownGroup
+	}
+	if err != nil {
+		return err
+	}
+	return d.apply(ctx, found)
+}
+
+// mute silences the notifications of an open incident until a given time, or ends its mute.
+func (d *Worker) mute(ctx context.Context, id string, decision alerts.Decision) error {
+	switch incident, known := d.tracker.Incident(id); {
+	case !known:
+		return ErrUnknownIncident
+	case incident.Closed:
+		return ErrIncidentClosed
+	}
+	return d.tell(ctx, d.tracker.Mute(id, decision))
+}
+
+// endMutes resumes the notifications of incidents whose mute is over.
+func (d *Worker) endMutes(ctx context.Context, now time.Time) error {
+	return d.tell(ctx, d.tracker.EndMutes(now))
+}
+
+// promote accepts a provisional baseline as it is.
+func (d *Worker) promote(id, why string) error {
+	d.Policy.Publish() // the last published state may show an earlier baseline
+	for _, g := range d.Policy.Summary().Groups {
+		if g.Baseline.ID == id {
+			if err := d.comeBack(g.Group); err != nil {
+				return err
+			}
+			return d.Policy.Promote(g.Group, why)
+		}
+	}
+	return ErrBaselineEnded
+}
+
+// Ask runs do on the worker's goroutine, between two units and while no calibration is running, and waits for it. If
+// ctx ends before do has started, do never runs.
+func (r *RunningWorker) Ask(ctx context.Context, do func(context.Context) error) error {
+	done := make(chan error, 1)
+	order := func() {
+		ctx := r.workers.work // do finishes once it has started, unless another instance may judge the policy by then
+		err := r.apply(ctx, r.Policy.Settle())
+		if err == nil {
+			err = do(ctx)
+		}
+		if errors.Is(err, errUntold) {
+			r.workers.failed(fmt.Errorf("policy %q: %w", r.Name, err)) // the next start reports what could not be reported now
+		}
+		done <- err
+	}
+	select {
+	case r.orders <- order:
+		return <-done
+	case <-r.gone:
+		return ErrUnknownPolicy
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-r.workers.Ctx.Done():
+		return ErrStopping
+	}
+}
+
+// change runs do on the worker's goroutine, and waits until the result is published and saved. It must be in both of
+// the last two saves: if the newest is damaged, no telemetry that is read again would bring it back. If do was
+// applied before but is not in both saves yet, change saves it again, so that a retried request is certain to be
+// durable.
+func (r *RunningWorker) change(ctx context.Context, do func(context.Context) error) error {
+	return r.Ask(ctx, func(ctx context.Context) error {
+		if err := do(ctx); err != nil {
+			return err
+		}
+		r.Publish()
+		for range 2 {
+			if err := r.save(); err != nil {
+				return fmt.Errorf("%w: %w", ErrNotSaved, err)
+			}
+		}
+		return nil
+	})
+}
+
+// incident returns an incident of any policy and its worker, as last published.
+func (p *Pipeline) incident(id string) (*RunningWorker, alerts.Incident, error) {
+	for _, r := range p.All() {
+		for _, i := range r.Worker.Shown.Load().Incidents {
+			if i.ID == id {
+				return r, i, nil
+			}
+		}
+	}
+	return nil, alerts.Incident{}, ErrUnknownIncident
+}
+
+// baseline returns the group that has, or had, a baseline, and the group's worker, as last published.
+func (p *Pipeline) baseline(id string) (*RunningWorker, *finding.GroupSummary, error) {
+	for _, r := range p.All() {
+		for i := range r.Policy.Summary().Groups {
+			if g := &r.Policy.Summary().Groups[i]; hasBaseline(g, id) {
+				return r, g, nil
+			}
+		}
+	}
+	return nil, nil, ErrUnknownBaseline
+}
+
+func hasBaseline(g *finding.GroupSummary, id string) bool {
+	if id != "" && g.Baseline.ID == id {
+		return true
+	}
+	for _, past := range g.Lineage.Past {
+		if past.ID == id {
+			return true
+		}
+	}
+	return false
+}
+
+// group returns the group with the given policy and labels, and its worker, as last published.
+func (p *Pipeline) group(policy string, labels map[string]string) (*RunningWorker, *finding.GroupSummary, error) {
+	for _, r := range p.All() {
+		if r.Name != policy {
+			continue
+		}
+		groups := r.Policy.Summary().Groups
+		for i := range groups {
+			if maps.Equal(groups[i].Group.Map(), labels) {
+				return r, &groups[i], nil
+			}
+		}
+	}
+	return nil, nil, ErrUnknownGroup
+}
+
+// readSample reads the baseline values of an evicted group from its checkpoint, which it leaves unchanged. Only one
+// is read at a time, since the checkpoint parts take memory too.
+func (p *Pipeline) readSample(ctx context.Context, r *RunningWorker, parts []string, group ingest.Group, id string) ([]finding.QuantitySample, bool, error) {
+	select {
+	case p.reading <- struct{}{}:
+	case <-ctx.Done():
+		return nil, false, context.Cause(ctx)
+	}
+	defer func() { <-p.reading }()
+	loaded, err := r.workers.Store.LoadParts(BankPrefix+r.Name, parts)
+	if err != nil {
+		return nil, false, fmt.Errorf("read a baseline of an evicted group: %w", err)
+	}
+	return bank.ReadSample(loaded, group, id)
+}
+
+// Accept implements orders.
+func (p *Pipeline) Accept(ctx context.Context, incident string, d alerts.Decision) (alerts.Incident, error) {
+	return p.decide(ctx, incident, d, (*Worker).accept)
+}
+
+// Mute implements orders.
+func (p *Pipeline) Mute(ctx context.Context, incident string, d alerts.Decision) (alerts.Incident, error) {
+	return p.decide(ctx, incident, d, (*Worker).mute)
+}
+
+func (p *Pipeline) decide(
+	ctx context.Context, id string, d alerts.Decision, do func(*Worker, context.Context, string, alerts.Decision) error,
+) (alerts.Incident, error) {
+	r, _, err := p.incident(id)
+	if err != nil {
+		return alerts.Incident{}, err
+	}
+	if err := r.change(ctx, func(ctx context.Context) error { return do(r.Worker, ctx, id, d) }); err != nil {
+		return alerts.Incident{}, err
+	}
+	p.Log.Info().Str("incident", id).Stringer("decision", d).Msg("a person decided on an incident")
+	_, incident, err := p.incident(id)
+	return incident, err
+}
+
+// Promote implements orders.
+func (p *Pipeline) Promote(ctx context.Context, id string, d alerts.Decision) (*finding.GroupSummary, error) {
+	r, _, err := p.baseline(id)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.change(ctx, func(context.Context) error { return r.promote(id, d.String()) }); err != nil {
+		return nil, err
+	}
+	p.Log.Info().Str("baseline", id).Stringer("decision", d).Msg("a person promoted a baseline")
+	_, group, err := p.baseline(id)
+	return group, err
+}
+
+// Reset implements orders.
+func (p *Pipeline) Reset(ctx context.Context, policy string, labels map[string]string, d alerts.Decision) (*finding.GroupSummary, error) {
+	r, g, err := p.group(policy, labels)
+	if err != nil {
+		return nil, err
+	}
+	group := g.Group
+	if err := r.change(ctx, func(ctx context.Context) error { return r.restart(ctx, group, d) }); err != nil {
+		return nil, err
+	}
+	p.Log.Info().Stringer("group", group).Stringer("decision", d).Msg("a person reset a baseline")
+	_, g, err = p.group(policy, labels)
+	return g, err
+}
+
+// Sample implements orders. It does not involve the goroutine that judges the policy.
+func (p *Pipeline) Sample(ctx context.Context, id string) ([]finding.QuantitySample, error) {
+	r, g, err := p.baseline(id)
+	if err != nil {
+		return nil, err
+	}
+	for range 2 { // an evicted group may come back, and change, while it is read
+		sample, parts, known := r.Policy.Sample(g.Group, id)
+		if len(parts) > 0 {
+			if sample, known, err = p.readSample(ctx, r, parts, g.Group, id); ctx.Err() != nil {
+				return nil, context.Cause(ctx)
+			}
+		}
+		if known {
+			return sample, nil
+		}
+	}
+	if err == nil {
+		err = ErrBaselineEnded
+	}
+	return nil, err
+}

@@ -1,0 +1,182 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/rewardwatch/rewardwatch/alerts"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/testkit"
+	"github.com/rewardwatch/rewardwatch/detectors/watch"
+	"github.com/rewardwatch/rewardwatch/ingest"
+	"github.com/rewardwatch/rewardwatch/ingest/ingesttest"
+)
+
+// workerWithDrift makes a pipeline whose one policy has an open incident.
+func workerWithDrift(t *testing.T, m *memory, fx Audience) *alone {
+	t.Helper()
+	cfg := DefaultSettings()
+	p := newAlone(t.Context(), &cfg, m, fx, prometheus.NewRegistry())
+	p.drift(t)
+	return p
+}
+
+// drift opens an incident of the one policy of a pipeline, with a unit a second. It returns the processor of its
+// partition and the time of the newest unit.
+func (p *alone) drift(t *testing.T) (ingest.Processor, time.Time) {
+	t.Helper()
+	f := p.Feed(0)
+	start := time.Now().Add(-time.Hour)
+	for _, e := range ingesttest.Drift(start) {
+		if err := f.Process(t.Context(), []ingest.Event{e}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	testkit.Eventually(t, "an incident", func() bool {
+		return p.judged() == 560 && len(p.All()[0].Worker.Shown.Load().Incidents) == 1
+	})
+	return f, start.Add(559 * time.Second)
+}
+
+// noting are effects that note what they are told.
+type noting struct {
+	memory
+	mu      sync.Mutex
+	changes []alerts.Change
+	fail    error
+}
+
+func (n *noting) Changed(_ context.Context, changes []alerts.Change) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.changes = append(n.changes, changes...)
+	return n.fail
+}
+
+func (n *noting) last() alerts.Change {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.changes[len(n.changes)-1]
+}
+
+// A decision is answered only when it is saved; asked again it is saved then.
+func TestDecisionThatCannotBeSaved(t *testing.T) {
+	n := &noting{memory: *newMemory()}
+	p := workerWithDrift(t, &n.memory, n)
+	a := p.Pipeline
+	id := p.All()[0].Worker.Shown.Load().Incidents[0].ID
+	n.Fill()
+	if _, err := a.Accept(t.Context(), id, testkit.DecisionOf(alerts.Accepted, time.Time{})); !errors.Is(err, ErrNotSaved) {
+		t.Errorf("an acceptance that is not saved gives %v", err)
+	}
+	n.Free()
+	i, err := a.Accept(t.Context(), id, testkit.DecisionOf(alerts.Accepted, time.Time{}))
+	if err != nil || !i.Closed || len(i.Decisions) != 1 {
+		t.Errorf("asked again: %+v, %v", i, err)
+	}
+	saved := NewWorker("ranker", watch.DefaultConfig(), p.limit, n)
+	parts, err := n.Load(BankPrefix + "ranker")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := saved.restore(parts, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	if kept, _ := saved.tracker.Incident(id); !kept.Closed || len(saved.Policy.Summary().Groups[0].Lineage.Past) != 1 {
+		t.Errorf("saved %+v", kept)
+	}
+	if err := p.Stop(); err != nil {
+		t.Error(err)
+	}
+	if _, err := a.Accept(t.Context(), id, testkit.DecisionOf(alerts.Accepted, time.Time{})); !errors.Is(err, ErrStopping) {
+		t.Errorf("a stopped service gives %v", err)
+	}
+}
+
+func TestMuteEndsByItself(t *testing.T) {
+	n := &noting{memory: *newMemory()}
+	p := workerWithDrift(t, &n.memory, n)
+	a := p.Pipeline
+	id := p.All()[0].Worker.Shown.Load().Incidents[0].ID
+	i, err := a.Mute(t.Context(), id, testkit.DecisionOf(alerts.Muted, time.Now().Add(50*time.Millisecond)))
+	if err != nil || !i.IsMuted() {
+		t.Fatalf("mute gives %+v, %v", i, err)
+	}
+	if c := n.last(); c.Incident == nil || !c.Incident.IsMuted() {
+		t.Errorf("told %+v", c)
+	}
+	testkit.Eventually(t, "the end of the mute", func() bool { c := n.last(); return c.Incident != nil && !c.Incident.IsMuted() })
+	if err := p.Stop(); err != nil {
+		t.Error(err)
+	}
+	if _, i, err := p.incident(id); err != nil || i.IsMuted() || i.Closed {
+		t.Errorf("after the mute: %+v, %v", i, err)
+	}
+}
+
+// Where nobody can be told of a decision, the service ends, so that its next start tells it.
+func TestDecisionThatCannotBeToldEndsTheService(t *testing.T) {
+	n := &noting{memory: *newMemory()}
+	p := workerWithDrift(t, &n.memory, n)
+	a := p.Pipeline
+	id := p.All()[0].Worker.Shown.Load().Incidents[0].ID
+	n.mu.Lock()
+	n.fail = errors.New("the ledger is gone")
+	n.mu.Unlock()
+	if _, err := a.Accept(t.Context(), id, testkit.DecisionOf(alerts.Accepted, time.Time{})); !errors.Is(err, n.fail) {
+		t.Errorf("an acceptance that cannot be told gives %v", err)
+	}
+	<-p.Failed()
+	if err := p.Stop(); !errors.Is(err, n.fail) {
+		t.Errorf("the service ended with %v", err)
+	}
+}
+
+func TestPromoteAndResetOverThePipeline(t *testing.T) {
+	n := &noting{memory: *newMemory()}
+	cfg := DefaultSettings()
+	p := newAlone(t.Context(), &cfg, &n.memory, n, prometheus.NewRegistry())
+	a := p.Pipeline
+	f := p.Feed(0)
+	for i := range int64(120) {
+		if err := f.Process(t.Context(), []ingest.Event{ingesttest.Episode(0, i, "ranker", time.Now().Add(-time.Minute))}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	testkit.Eventually(t, "all units", func() bool { return p.judged() == 120 })
+	provisional := p.Summaries()[0].Groups[0].Baseline
+	if !provisional.Provisional {
+		t.Fatalf("baseline %+v", provisional)
+	}
+	g, err := a.Promote(t.Context(), provisional.ID, testkit.DecisionOf(alerts.Accepted, time.Time{}))
+	if err != nil || g.Baseline.Provisional || !strings.Contains(g.Lineage.Promoted, "alice") {
+		t.Errorf("promotion gives %+v, %v", g, err)
+	}
+	if _, err := a.Promote(t.Context(), "none", testkit.DecisionOf(alerts.Accepted, time.Time{})); !errors.Is(err, ErrUnknownBaseline) {
+		t.Errorf("the promotion of an unknown baseline gives %v", err)
+	}
+	sample, err := a.Sample(t.Context(), provisional.ID)
+	if err != nil || len(sample) == 0 {
+		t.Errorf("sample %v, %v", sample, err)
+	}
+	g, err = a.Reset(t.Context(), "ranker", map[string]string{"env": ""}, testkit.DecisionOf(alerts.Reset, time.Time{}))
+	if err != nil || g.Baseline.ID != "" || len(g.Lineage.Past) != 1 {
+		t.Errorf("reset gives %+v, %v", g, err)
+	}
+	if _, err := a.Promote(t.Context(), provisional.ID, testkit.DecisionOf(alerts.Accepted, time.Time{})); !errors.Is(err, ErrBaselineEnded) {
+		t.Errorf("the promotion of a baseline of the past gives %v", err)
+	}
+	for _, labels := range []map[string]string{{"env": "none"}, {}} {
+		if _, err := a.Reset(t.Context(), "ranker", labels, testkit.DecisionOf(alerts.Reset, time.Time{})); !errors.Is(err, ErrUnknownGroup) {
+			t.Errorf("a reset of %v gives %v", labels, err)
+		}
+	}
+	if err := p.Stop(); err != nil {
+		t.Error(err)
+	}
+}

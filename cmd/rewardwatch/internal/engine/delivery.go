@@ -1,0 +1,251 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/rewardwatch/rewardwatch/ingest"
+	"github.com/rewardwatch/rewardwatch/ingest/order"
+)
+
+// Limits on the units in flight: from one delivery to one worker that waits for other partitions, and of those that
+// workers have not saved twice.
+const (
+	FeedBacklog = 8192
+	mostUnsafe  = 400_000
+)
+
+// baselinePause is the pause between two attempts to read the baseline that is pinned for a policy.
+const baselinePause = 5 * time.Second
+
+// Delivery hands the units of a partition to the workers of their policies. It keeps those that a worker may need
+// again: they are part of the partition's checkpoint. Only the goroutine of the partition may call its methods,
+// except Revoke.
+type Delivery struct {
+	Workers *Workers
+	Log     zerolog.Logger
+	Known   map[string]*Route // by policy
+	refused map[string]bool   // policies without a baseline
+	Unsafe  []*ingest.Unit    // not in both of the last two saves of their workers
+	Saved   int               // length of Unsafe at its last save
+	handed  int               // units handed on since the memory of all partitions' units was last checked
+	told    bool              // whether it has logged that it is full
+	slowed  int               // units handed on while memory was above its limit
+	revoked atomic.Bool       // whether workers are to drop the units in flight
+
+	keptBytes, waitingBytes atomic.Int64 // of the units in Unsafe, and of those of them in flight
+}
+
+// Route leads a delivery's units to the worker of one policy.
+type Route struct {
+	From    *Delivery
+	worker  *RunningWorker
+	waiting atomic.Int64 // units in flight
+}
+
+// Revoked implements order.Source.
+func (w *Route) Revoked() bool { return w.From.revoked.Load() }
+
+// Entered implements order.Source.
+func (w *Route) Entered(u *ingest.Unit) {
+	w.waiting.Add(1)
+	w.From.waitingBytes.Add(u.Bytes())
+}
+
+// Left implements order.Source.
+func (w *Route) Left(u *ingest.Unit) {
+	w.waiting.Add(-1)
+	w.From.waitingBytes.Add(-u.Bytes())
+}
+
+// NewDelivery returns the delivery of one partition.
+func NewDelivery(d *Workers, log zerolog.Logger) *Delivery {
+	made := &Delivery{Workers: d, Log: log, Known: map[string]*Route{}, refused: map[string]bool{}}
+	d.Pipeline.kept.add(made)
+	return made
+}
+
+// Revoke makes the workers drop the units that still wait: the checkpoint of their partition has them. It does not
+// block.
+func (d *Delivery) Revoke() {
+	d.revoked.Store(true)
+	d.Workers.Pipeline.kept.remove(d)
+}
+
+// Hand passes a unit to the worker of its policy. It waits until room finds room, and until the worker, which may be
+// busy, takes the unit. Once the generation ends it no longer waits: it only keeps the unit, and the instance that
+// restores the partition's checkpoint hands it on. now is the present by the clock that telemetry time is compared
+// with.
+func (d *Delivery) Hand(ctx context.Context, u *ingest.Unit, now time.Time, room func(context.Context, *Route) error) error {
+	w, err := d.way(ctx, u.Group.Policy)
+	switch {
+	case errors.Is(err, ErrUnmatched), errors.Is(err, errStreamLimit), errors.Is(err, errNoBaseline):
+		d.Workers.Pipeline.Metrics.Dropped.WithLabelValues(err.Error()).Inc()
+		return nil
+	case errors.Is(err, errPinned):
+		d.keep(u) // the generation ends
+		return nil
+	case err != nil:
+		return err
+	}
+	if err := room(ctx, w); err != nil {
+		return err
+	}
+	d.keep(u)
+	if d.Workers.Marks.Ending() {
+		return nil
+	}
+	waiting := order.NewWaitingUnit(u, w, now)
+	select {
+	case w.worker.units <- waiting:
+		return nil
+	case <-w.worker.gone:
+		waiting.Left()
+		return d.Hand(ctx, u, now, room)
+	case <-d.Workers.Marks.Ended():
+		return nil
+	case <-d.Workers.Ctx.Done():
+		return context.Cause(d.Workers.Ctx)
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// keep adds a unit to those that a worker may need again.
+func (d *Delivery) keep(u *ingest.Unit) {
+	d.Unsafe = append(d.Unsafe, u)
+	d.keptBytes.Add(u.Bytes())
+}
+
+// crowdedEvery is how many units a partition hands on between two checks of how much memory the units of all
+// partitions take.
+const crowdedEvery = 64
+
+// Crowded reports whether the units kept by all partitions take as much memory as they may. Units in flight do not
+// count against a partition that others may be waiting for; otherwise none would make progress.
+func (d *Delivery) Crowded(withWaiting bool) bool {
+	if d.handed++; d.handed < crowdedEvery {
+		return false
+	}
+	kept := d.Workers.Pipeline.kept
+	if !kept.full(withWaiting) {
+		d.handed = 0
+		return false
+	}
+	d.forgetSafe()
+	return kept.full(withWaiting)
+}
+
+// way returns the route to the worker of a policy. While the baseline pinned for it cannot be read, way retries. It
+// returns errPinned only if the generation ends meanwhile.
+func (d *Delivery) way(ctx context.Context, policy string) (*Route, error) {
+	if w := d.Known[policy]; w != nil && !w.worker.isGone() {
+		return w, nil
+	} else if w != nil {
+		d.letGo(policy)
+	}
+	if d.refused[policy] {
+		return nil, errNoBaseline
+	}
+	reading, stop := d.Workers.Marks.WhileOpen(d.Workers.Ctx)
+	defer stop()
+	for {
+		r, err := d.Workers.Worker(reading, policy)
+		switch {
+		case err == nil:
+			d.Known[policy] = &Route{From: d, worker: r}
+			return d.Known[policy], nil
+		case errors.Is(err, errPinnedGone):
+			d.Log.Error().Err(err).Str("policy", policy).
+				Msg("a policy is not judged, as there is no baseline for it: pin other offsets, and restart")
+			d.refused[policy] = true
+			return nil, errNoBaseline
+		case !errors.Is(err, errPinned) || d.Workers.Marks.Ending():
+			return nil, err
+		}
+		d.Log.Warn().Err(err).Str("policy", policy).Msg("the baseline of a policy cannot be read, trying again")
+		if _, err := d.Pause(ctx, baselinePause); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// Pause waits before a partition checks again for room.
+func (d *Delivery) Pause(ctx context.Context, long time.Duration) (time.Time, error) {
+	select {
+	case now := <-time.After(long):
+		return now, nil
+	case <-d.Workers.Marks.Ended():
+		return time.Now(), nil
+	case <-ctx.Done():
+		return time.Time{}, context.Cause(ctx)
+	case <-d.Workers.Ctx.Done():
+		return time.Time{}, context.Cause(d.Workers.Ctx)
+	}
+}
+
+// Full reports whether as many units as allowed wait for a state that cannot be saved, as on a full disk. onTheWay
+// returns how many of the kept units do not count.
+func (d *Delivery) Full(onTheWay func() int) bool {
+	full := false
+	if most := d.Workers.Pipeline.unsafeBacklog; len(d.Unsafe) >= most {
+		d.forgetSafe()
+		full = len(d.Unsafe) >= most && len(d.Unsafe)-onTheWay() >= most
+	}
+	if full && !d.told {
+		d.Log.Error().Int("units", len(d.Unsafe)).Msg("reading waits: what was judged since cannot be saved")
+	}
+	d.told = full
+	return full
+}
+
+// Waiting returns the number of units in flight to a worker or waiting there.
+func (d *Delivery) Waiting() int {
+	n := int64(0)
+	for _, w := range d.Known {
+		n += w.waiting.Load()
+	}
+	return int(n)
+}
+
+// Kept returns the units that a worker may need again.
+func (d *Delivery) Kept() []*ingest.Unit {
+	d.forgetSafe()
+	d.Saved = len(d.Unsafe)
+	return d.Unsafe
+}
+
+// KeepsLess reports whether units that were saved with the partition are safe by now.
+func (d *Delivery) KeepsLess() bool {
+	d.forgetSafe()
+	return len(d.Unsafe) < d.Saved
+}
+
+// forgetSafe drops the units that their workers have saved twice, and those of forgotten policies.
+func (d *Delivery) forgetSafe() {
+	d.forget(func(u *ingest.Unit) bool {
+		w := d.Known[u.Group.Policy]
+		return w != nil && (w.worker.isGone() || w.worker.hasSafe(u))
+	})
+}
+
+// forget drops the kept units that match which.
+func (d *Delivery) forget(which func(*ingest.Unit) bool) {
+	kept := d.Unsafe[:0]
+	for _, u := range d.Unsafe {
+		if which(u) {
+			d.keptBytes.Add(-u.Bytes())
+		} else {
+			kept = append(kept, u)
+		}
+	}
+	clear(d.Unsafe[len(kept):])
+	if d.Unsafe = kept; 4*len(kept) < cap(kept) {
+		d.Unsafe = slices.Clone(kept) // otherwise the memory of a burst would never be freed
+	}
+}

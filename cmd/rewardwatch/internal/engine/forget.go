@@ -1,0 +1,202 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/rewardwatch/rewardwatch/alerts"
+	"github.com/rewardwatch/rewardwatch/ingest"
+)
+
+// When limits.streams has refused something, groups that have had no unit for this long make room, with a different
+// limit for groups with and without a baseline. The workers look for such groups once every expireEvery.
+const (
+	expireWithBaseline = 30 * 24 * time.Hour
+	expireWithout      = 24 * time.Hour
+	expireEvery        = time.Minute
+)
+
+// ExpireUnused checks from time to time whether groups have to make room, until ctx ends.
+func (p *Pipeline) ExpireUnused(ctx context.Context) {
+	pulse := time.NewTicker(expireEvery)
+	defer pulse.Stop()
+	for refused := int64(0); ; {
+		select {
+		case <-ctx.Done():
+			return
+		case now := <-pulse.C:
+			if n := p.limit.Refused(); n != refused {
+				refused = n
+				p.expire(ctx, now)
+			}
+		}
+	}
+}
+
+// expire makes the workers forget groups that have not been used for long.
+func (p *Pipeline) expire(ctx context.Context, now time.Time) {
+	for _, r := range p.All() {
+		err := r.Ask(ctx, func(ctx context.Context) error { return r.expire(ctx, now) })
+		if err != nil && ctx.Err() == nil && !errors.Is(err, ErrStopping) {
+			p.Log.Error().Err(err).Str("policy", r.Name).Msg("forgetting groups that are not used any more failed")
+		}
+	}
+}
+
+// expire forgets the groups of the worker that have not been used for long, and the worker itself if no group is
+// left.
+func (r *RunningWorker) expire(_ context.Context, now time.Time) error {
+	unused := r.Policy.Unused(now, expireWithBaseline, expireWithout)
+	if len(unused) == 0 {
+		return nil
+	}
+	r.workers.Pipeline.Metrics.expired.Add(float64(len(unused)))
+	r.workers.Pipeline.Log.Info().Str("policy", r.Name).Int("groups", len(unused)).Msg("groups without units for long made room for others")
+	r.Policy.Forget(unused)
+	r.Publish()
+	if len(r.Policy.Summary().Groups) > 0 {
+		return nil
+	}
+	return r.leaveForGood()
+}
+
+// Forget closes the incidents and faults of the policy, and then forgets the policy.
+func (r *RunningWorker) Forget(ctx context.Context, decision alerts.Decision) error {
+	busy := map[ingest.Group]bool{}
+	for _, i := range r.tracker.Incidents() {
+		busy[i.Group] = busy[i.Group] || !i.Closed
+	}
+	for _, f := range r.tracker.Faults() {
+		busy[f.Group] = true
+	}
+	for group, is := range busy {
+		if !is {
+			continue
+		}
+		if err := r.restart(ctx, group, decision); err != nil {
+			return err
+		}
+	}
+	var all []ingest.Group
+	for _, g := range r.Policy.Summary().Groups {
+		all = append(all, g.Group)
+	}
+	r.Policy.Forget(all)
+	r.Publish()
+	return r.leaveForGood()
+}
+
+// forgetfulStore is a store that can forget a checkpoint.
+type forgetfulStore interface{ Forget(name string) error }
+
+// leaveForGood removes the checkpoint of the worker, and then the worker; its goroutine ends after that. A unit that
+// arrives later starts the policy from nothing.
+func (r *RunningWorker) leaveForGood() error {
+	store, can := r.workers.Store.(forgetfulStore)
+	if !can {
+		return fmt.Errorf("a store of checkpoints that cannot forget: %T", r.workers.Store)
+	}
+	if err := store.Forget(BankPrefix + r.Name); err != nil {
+		r.lost() // the worker lives on, but parts of its checkpoint may be gone
+		return err
+	}
+	r.workers.mu.Lock()
+	delete(r.workers.byPolicy, r.Name)
+	r.workers.mu.Unlock()
+	close(r.gone)
+	r.workers.Pipeline.audience.Forgotten(r.Name)
+	return nil
+}
+
+// isGone reports whether the worker has left for good.
+func (r *RunningWorker) isGone() bool {
+	select {
+	case <-r.gone:
+		return true
+	default:
+		return false
+	}
+}
+
+// letGo drops the route to a worker that is gone, and the units that were kept for it.
+func (d *Delivery) letGo(policy string) {
+	delete(d.Known, policy)
+	d.forget(func(u *ingest.Unit) bool { return u.Group.Policy == policy })
+}
+
+// forgetting is an order to forget a policy. No two orders for one policy are given at the same nanosecond.
+type forgetting struct {
+	Policy string
+	At     int64 // when the order was given, in Unix nanoseconds
+}
+
+// mostForgotten is how many orders a partition remembers as carried out, so that it does not repeat them.
+const mostForgotten = 256
+
+// forget makes the assembler of the partition drop a policy, before the next batch or snapshot.
+func (f *PartitionFeed) forget(o forgetting) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.forgotten = append(f.forgotten, o)
+}
+
+// isToForget reports whether an order waits to be carried out.
+func (f *PartitionFeed) isToForget() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.forgotten) > 0
+}
+
+// obey makes the assembler forget the policies that were ordered. It skips an order that arrives a second time: the
+// policy's open episodes began after it.
+func (f *PartitionFeed) obey() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, o := range f.forgotten {
+		if slices.Contains(f.obeyed, o) {
+			continue
+		}
+		f.Episodes.Forget(o.Policy)
+		f.obeyed = append(f.obeyed, o)
+	}
+	f.obeyed = f.obeyed[max(0, len(f.obeyed)-mostForgotten):]
+	f.forgotten = nil
+}
+
+// Forget drops the open episodes of a policy, by an order given at the time at. Calling it again has no effect.
+func (t *Telemetry) Forget(policy string, at time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, f := range t.feeds {
+		f.forget(forgetting{Policy: policy, At: at.UnixNano()})
+	}
+}
+
+// ErrUnknownPolicy is returned for a policy that no worker judges.
+var ErrUnknownPolicy = errors.New("there is no such policy")
+
+// ForgetPolicy makes the worker of a policy forget it, and then drops the policy's open episodes.
+func (t *Telemetry) ForgetPolicy(ctx context.Context, policy string, d alerts.Decision) error {
+	for _, r := range t.pipeline.All() {
+		if r.Name != policy {
+			continue
+		}
+		if err := r.Ask(ctx, func(ctx context.Context) error { return r.Forget(ctx, d) }); err != nil {
+			return err
+		}
+		t.Forget(policy, d.At)
+		t.pipeline.Log.Info().Str("policy", policy).Stringer("decision", d).Msg("a person asked to forget a policy")
+		return nil
+	}
+	return ErrUnknownPolicy
+}
+
+// Of returns the worker of a policy, or nil if there is none.
+func (d *Workers) Of(policy string) *RunningWorker {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.byPolicy[policy]
+}

@@ -1,0 +1,114 @@
+package engine
+
+import (
+	"bytes"
+	"context"
+	"math"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/rewardwatch/rewardwatch/ingest"
+	"github.com/rewardwatch/rewardwatch/ingest/assemble"
+	"github.com/rewardwatch/rewardwatch/ingest/ingesttest"
+	"github.com/rewardwatch/rewardwatch/ingest/order"
+)
+
+// keepingOutlet keeps all units that it is given.
+type keepingOutlet struct {
+	units []*ingest.Unit
+	at    order.Moment
+}
+
+func (o *keepingOutlet) Hand(_ context.Context, u *ingest.Unit) error {
+	o.units = append(o.units, u)
+	return nil
+}
+
+func (o *keepingOutlet) Mark(context.Context, order.Moment, time.Time, time.Time) error { return nil }
+
+func (o *keepingOutlet) Keep() ([]*ingest.Unit, error) { return o.units, nil }
+
+func (o *keepingOutlet) KeepsLess() bool { return false }
+func (o *keepingOutlet) Revoke()         {}
+
+func (o *keepingOutlet) Resume(kept []*ingest.Unit, at order.Moment) error {
+	o.units, o.at = kept, at
+	return nil
+}
+
+func newKeepingFeed() (*PartitionFeed, *keepingOutlet) {
+	cfg, out := DefaultSettings(), &keepingOutlet{}
+	return &PartitionFeed{Out: out, Episodes: NewAssembler(&cfg, assemble.NewMetrics(prometheus.NewRegistry()))}, out
+}
+
+// storedFeed is the feed of the stored snapshot: open episodes, and units that are kept, of all sorts.
+func storedFeed(t *testing.T) (*PartitionFeed, *keepingOutlet) {
+	t.Helper()
+	f, out := newKeepingFeed()
+	f.reading = 1_800_000_000_000_000_007
+	for offset := range int64(40) {
+		e := machineEvent(1, offset)
+		e.TS = 1_790_000_000_000_000_000 + offset*1e9
+		e.Labels = []ingest.Label{{Name: "shadow", Value: []string{"true", "false"}[offset/3%2]}}
+		if offset == 7 {
+			e.Reward = math.Inf(-1)
+		}
+		if err := f.Process(t.Context(), []ingest.Event{e}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return f, out
+}
+
+// What a build of format 4 has saved of a partition is read as it was.
+func TestFeedOfFormat4IsRead(t *testing.T) {
+	old, err := os.ReadFile(filepath.Join("testdata", "snapshots", "4", "feed"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, out := newKeepingFeed()
+	if err := f.Restore(bytes.NewReader(old)); err != nil {
+		t.Fatal(err)
+	}
+	want, wantOut := storedFeed(t)
+	if f.clock != want.clock || f.reading != want.reading || out.at != f.clock.Now() {
+		t.Errorf("the clock is %+v of the reading %d, want %+v of %d", f.clock, f.reading, want.clock, want.reading)
+	}
+	if got, want := ingesttest.Text(out.units), ingesttest.Text(wantOut.units); got != want {
+		t.Errorf("the units are\n%s\nwant\n%s", got, want)
+	}
+	var got, wanted bytes.Buffer
+	if err := f.Episodes.Snapshot(&got); err != nil {
+		t.Fatal(err)
+	}
+	if err := want.Episodes.Snapshot(&wanted); err != nil {
+		t.Fatal(err)
+	}
+	if f.Episodes.Open() == 0 || !bytes.Equal(got.Bytes(), wanted.Bytes()) {
+		t.Error("the open episodes are others")
+	}
+}
+
+func TestWireFormOfAFeedKeepsEveryField(t *testing.T) {
+	f, _ := storedFeed(t)
+	ingesttest.Fill(&f.clock)
+	f.obeyed = make([]forgetting, 2)
+	for i := range f.obeyed {
+		ingesttest.Fill(&f.obeyed[i])
+	}
+	var image bytes.Buffer
+	if err := f.Snapshot(&image); err != nil {
+		t.Fatal(err)
+	}
+	got, _ := newKeepingFeed()
+	if err := got.Restore(&image); err != nil {
+		t.Fatal(err)
+	}
+	if ingesttest.Text(got.clock) != ingesttest.Text(f.clock) || ingesttest.Text(got.obeyed) != ingesttest.Text(f.obeyed) {
+		t.Errorf("got %+v and %+v, want %+v and %+v", got.clock, got.obeyed, f.clock, f.obeyed)
+	}
+}

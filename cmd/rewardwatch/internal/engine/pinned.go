@@ -1,0 +1,87 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sort"
+
+	"github.com/rewardwatch/rewardwatch/ingest"
+	"github.com/rewardwatch/rewardwatch/ingest/assemble"
+	"github.com/rewardwatch/rewardwatch/ingest/recording"
+)
+
+// RangeReader passes the events of a range of a recording to a processor.
+type RangeReader func(ctx context.Context, of ingest.Range, p ingest.Processor) error
+
+// TopicRanges returns a reader of ranges of offsets of the topic. It does not touch the offsets of the group.
+func TopicRanges(cfg ingest.KafkaConfig, format ingest.Format) RangeReader {
+	return func(ctx context.Context, of ingest.Range, p ingest.Processor) error {
+		_, err := recording.ReadRanges(ctx, recording.TopicConfig{Kafka: cfg, Format: format}, []ingest.Range{of}, p)
+		return err
+	}
+}
+
+// FileRanges returns a reader of ranges of records of files that are read as one input.
+func FileRanges(cfg recording.FilesConfig, files []string) RangeReader {
+	return func(ctx context.Context, of ingest.Range, p ingest.Processor) error {
+		switch {
+		case slices.Contains(files, "-"):
+			return errors.New("pinned records of the standard input would have to be read twice")
+		case of.Partition != 0:
+			return fmt.Errorf("files have no partition %d, only 0", of.Partition)
+		}
+		counts, err := recording.ReadFiles(ctx, recording.FilesConfig{Policy: cfg.Policy}, files, within{p, of})
+		if err == nil && counts.Read <= of.Last {
+			err = fmt.Errorf("the input has %d records, and records %d to %d are pinned", counts.Read, of.First, of.Last)
+		}
+		return err
+	}
+}
+
+// within is a processor that passes on the events of a range.
+type within struct {
+	ingest.Processor
+	of ingest.Range
+}
+
+// Process implements ingest.Processor.
+func (w within) Process(ctx context.Context, batch []ingest.Event) error {
+	from := sort.Search(len(batch), func(i int) bool { return batch[i].Pos.Offset >= w.of.First })
+	to := sort.Search(len(batch), func(i int) bool { return batch[i].Pos.Offset > w.of.Last })
+	if from >= to {
+		return nil
+	}
+	return w.Processor.Process(ctx, batch[from:to])
+}
+
+// excerpt is a processor that passes on the units that lie wholly within a range.
+type excerpt struct {
+	Collector
+	seen   *assemble.Excerpt
+	wanted func(*ingest.Unit)
+}
+
+func newExcerpt(cfg *Settings, wanted func(*ingest.Unit)) *excerpt {
+	x := &excerpt{seen: assemble.NewExcerpt(), wanted: wanted}
+	x.Collector = NewCollector(cfg, x.hand)
+	return x
+}
+
+// Process implements ingest.Processor.
+func (x *excerpt) Process(ctx context.Context, batch []ingest.Event) error {
+	for i := range batch {
+		x.seen.Read(&batch[i])
+		if err := x.Collector.Process(ctx, batch[i:i+1]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (x *excerpt) hand(u *ingest.Unit) {
+	if x.seen.Whole(u) {
+		x.wanted(u)
+	}
+}

@@ -1,0 +1,230 @@
+// Package engine takes a unit from the partition that it is read from, over the worker that judges its policy, to the
+// checkpoint.
+package engine
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
+
+	"github.com/rewardwatch/rewardwatch/alerts"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/names"
+	"github.com/rewardwatch/rewardwatch/detectors/bank"
+	"github.com/rewardwatch/rewardwatch/detectors/budget"
+	"github.com/rewardwatch/rewardwatch/detectors/finding"
+	"github.com/rewardwatch/rewardwatch/ingest/assemble"
+	"github.com/rewardwatch/rewardwatch/ingest/order"
+	"github.com/rewardwatch/rewardwatch/retrain/outcome"
+)
+
+// Pipeline is what the parts of the service share. A unit passes through them like this:
+//
+//	telemetry partition -> PartitionFeed (its assembler) -> PartitionOutlet
+//	    standalone:   -> delivery -> merger and worker of the policy
+//	    in a cluster: -> unitWriter -> units topic -> unitReader -> delivery -> merger and worker of the policy
+//
+// Every worker saves its state from time to time. So does every reader of a partition, of the telemetry or of the
+// units, together with the units that are not yet in both of the last two saves of their workers. A crash between any
+// two of these saves, or a damaged save, therefore loses nothing. Since a bank ignores what it has applied, nothing
+// is counted twice.
+type Pipeline struct {
+	Cfg           *Settings
+	audience      Audience
+	Log           zerolog.Logger
+	episodes      *assemble.Metrics
+	Metrics       pipelineMetrics
+	Recorded      *Recordings
+	limit         *bank.StreamLimit
+	Memory        *ceiling
+	kept          *keptUnits
+	unsafeBacklog int // mostUnsafe, except in tests
+	calibrations  *budget.Calibrations
+	scores        scoreKeeper   // nil if no page shows scores
+	reading       chan struct{} // held while reading a baseline of an evicted group for a person
+
+	Ctx  context.Context // of the workers; ends when all of them must save and stop
+	stop context.CancelCauseFunc
+
+	mu   sync.Mutex
+	sets []*Workers // all sets of workers
+	err  error      // of the first worker that could not go on
+}
+
+// Audience learns what the workers find, and which workers come and go.
+type Audience interface {
+	effects
+	outcome.Audience
+	// Restored takes over what restored workers hold, before their first unit. What must not be lost it leaves to
+	// Resumed.
+	Restored(d *Workers)
+	// Resumed returns once what a worker held when it was restored has been acted on, as by Changed.
+	Resumed(ctx context.Context, d *Worker) error
+	// Passed reconsiders what a worker holds as time passes, and returns once the consequences have been acted on, as
+	// by Changed.
+	Passed(ctx context.Context, d *Worker) error
+	// Gone reports that workers have stopped, and that others may judge their policies from now on.
+	Gone(d *Workers)
+	// Forgotten reports that a policy is no longer known.
+	Forgotten(policy string)
+}
+
+type pipelineMetrics struct {
+	Late, Saved prometheus.Counter
+	expired     prometheus.Counter
+	Dropped     *prometheus.CounterVec
+	waiting     *prometheus.GaugeVec
+	savedAt     prometheus.Gauge
+	delay       prometheus.Histogram
+}
+
+func newPipelineMetrics(reg prometheus.Registerer) pipelineMetrics {
+	m := pipelineMetrics{
+		Late:  prometheus.NewCounter(prometheus.CounterOpts{Name: names.MetricLateUnits, Help: "Units judged after one that ended later."}),
+		Saved: prometheus.NewCounter(prometheus.CounterOpts{Name: names.MetricBankSaves, Help: "Snapshots of banks written."}),
+		expired: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: names.MetricGroupsForgotten, Help: "Groups without units for long that were forgotten because limits.streams was reached.",
+		}),
+		Dropped: prometheus.NewCounterVec(prometheus.CounterOpts{Name: names.MetricUnitsDropped, Help: "Units that were not judged."}, []string{"reason"}),
+		waiting: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: names.MetricUnitsWaiting, Help: "Units that wait to be judged."}, []string{"reason"}),
+		savedAt: prometheus.NewGauge(prometheus.GaugeOpts{Name: names.MetricBankSavedAt, Help: "When a bank was last saved."}),
+		delay: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: names.MetricUnitDelay, Help: "Time from the last event of a unit until the detectors had judged it.",
+			Buckets: []float64{1, 5, 15, alerts.FreshWithin, 300, 1800, 7200},
+		}),
+	}
+	for _, why := range []error{ErrUnmatched, errStreamLimit, errNoBaseline, ErrDamagedUnit} {
+		m.Dropped.WithLabelValues(why.Error())
+	}
+	for _, reason := range []string{waitsForPartitions, waitsForCalibration} {
+		m.waiting.WithLabelValues(reason)
+	}
+	reg.MustRegister(m.Late, m.Saved, m.expired, m.Dropped, m.waiting, m.savedAt, m.delay)
+	return m
+}
+
+// NewPipeline returns a pipeline without workers. When ctx ends, the workers stop without saving; Stop lets them save
+// first.
+func NewPipeline(ctx context.Context, cfg *Settings, pinned RangeReader, scores scoreKeeper, a Audience, log zerolog.Logger, reg prometheus.Registerer) *Pipeline {
+	p := &Pipeline{
+		Cfg: cfg, audience: a, Log: log,
+		episodes: assemble.NewMetrics(reg), Metrics: newPipelineMetrics(reg),
+		Recorded: NewRecordings(cfg, pinned),
+		limit:    bank.NewStreamLimit(cfg.Limits.Streams), Memory: newCeiling(cfg.Limits.Memory, reg), kept: newKeptUnits(int64(cfg.Limits.Memory)), unsafeBacklog: mostUnsafe, calibrations: budget.NewCalibrations(),
+		scores: scores, reading: make(chan struct{}, 1),
+	}
+	p.Ctx, p.stop = context.WithCancelCause(ctx)
+	reg.MustRegister(prometheus.NewGaugeFunc(
+		prometheus.GaugeOpts{Name: names.MetricPolicies, Help: "Policies watched."},
+		func() float64 { return float64(len(p.All())) }))
+	for reason, refused := range refusals(p.limit) {
+		reg.MustRegister(prometheus.NewCounterFunc(
+			prometheus.CounterOpts{
+				Name: names.MetricStreamLimitHits, Help: "Times that a stream was not followed because of limits.streams.",
+				ConstLabels: prometheus.Labels{"reason": reason},
+			},
+			func() float64 { return float64(refused()) }))
+	}
+	return p
+}
+
+// refusals returns the counters of what the limit of streams has refused, by reason.
+func refusals(l *bank.StreamLimit) map[string]func() int64 {
+	return map[string]func() int64{"limit": l.Exhausted, "policy": l.Crowded}
+}
+
+// Failed is closed when a worker fails; Stop returns the error.
+func (p *Pipeline) Failed() <-chan struct{} { return p.Ctx.Done() }
+
+// errStopped is the cause of an orderly stop. errTooLate is why a policy is not saved during one.
+var (
+	errStopped = errors.New("stopped")
+	errTooLate = errors.New("the time for a stop is over; what was judged since the last save is judged again at the next start")
+)
+
+// Stop lets every worker finish its units and save its state, waits for all of them, and returns their errors.
+func (p *Pipeline) Stop() error { return p.StopBy(context.Background()) }
+
+// StopBy is like Stop, but limited by ctx. Workers that have not begun to save when ctx ends do not save: what they
+// have judged since their last save is judged again at the next start.
+func (p *Pipeline) StopBy(ctx context.Context) error {
+	p.stop(errStopped)
+	var errs []error
+	for _, d := range p.Present() {
+		late := context.AfterFunc(ctx, func() { d.Abandon(errTooLate) })
+		errs = append(errs, d.stop())
+		late()
+	}
+	if ctx.Err() != nil {
+		p.Log.Warn().Err(errTooLate).Msg("not all policies were saved")
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return errors.Join(append(errs, p.err)...)
+}
+
+// Fail ends the service because a worker cannot go on.
+func (p *Pipeline) Fail(err error) {
+	p.mu.Lock()
+	p.err = errors.Join(p.err, err)
+	p.mu.Unlock()
+	p.stop(err)
+}
+
+// Present returns the current sets of workers.
+func (p *Pipeline) Present() []*Workers {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.sets)
+}
+
+// Furthest returns the watermarks of the set that knows most about how far the telemetry has been read, or nil if
+// there are no workers.
+func (p *Pipeline) Furthest() *order.Watermarks {
+	var most *order.Watermarks
+	for _, d := range p.Present() {
+		if most == nil || most.Low().Before(d.Marks.Low()) {
+			most = d.Marks
+		}
+	}
+	return most
+}
+
+// remove removes a set of workers that has stopped.
+func (p *Pipeline) remove(d *Workers) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.sets = slices.DeleteFunc(p.sets, func(have *Workers) bool { return have == d })
+}
+
+// All returns the workers, sorted by the names of their policies.
+func (p *Pipeline) All() []*RunningWorker {
+	var all []*RunningWorker
+	for _, d := range p.Present() {
+		all = append(all, d.List()...)
+	}
+	slices.SortFunc(all, func(a, b *RunningWorker) int { return strings.Compare(a.Name, b.Name) })
+	return all
+}
+
+// checkFleet warns if a policy exceeds the number of policies that share the fleet's budget.
+func (p *Pipeline) checkFleet(policy string) {
+	fleet := p.Cfg.Fleet
+	if n := len(p.All()); fleet.Budget > 0 && n > fleet.Policies {
+		p.Log.Warn().Str("policy", policy).Int("policies", n).Int("shared_among", fleet.Policies).
+			Msg("more policies than fleet.policies share the fleet's budget of false alarms; raise it, or the budget is exceeded")
+	}
+}
+
+// Summaries returns what the banks of all workers have published.
+func (p *Pipeline) Summaries() []*finding.Summary {
+	var out []*finding.Summary
+	for _, r := range p.All() {
+		out = append(out, r.Policy.Summary())
+	}
+	return out
+}

@@ -1,0 +1,290 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/rewardwatch/rewardwatch/ingest"
+	"github.com/rewardwatch/rewardwatch/ingest/order"
+)
+
+// How a worker runs: the capacity of its channel, how often a worker with waiting units looks for those that it can
+// release, how often it checks everything else, and how often it looks for silence.
+const (
+	workerBacklog = 64
+	MergePulse    = 50 * time.Millisecond
+	WorkerPulse   = order.LongestPulse
+	tickEvery     = 10 * time.Second
+)
+
+// BankPrefix is the prefix of the names of workers' snapshots.
+const BankPrefix = "bank-"
+
+// RunningWorker is a worker with its goroutine.
+type RunningWorker struct {
+	*Worker
+	workers      *Workers
+	merger       *order.Merger
+	units        chan order.WaitingUnit
+	orders       chan func()         // run between two units
+	leaving      chan []ingest.Group // groups to evict
+	gone         chan struct{}       // closed when the policy is forgotten
+	saving       bool
+	full         bool                                         // a unit was dropped for lack of room during a stop: no unit behind it may be judged, or it would count as judged too
+	unshown      bool                                         // something has changed since it was last published
+	ends         []int64                                      // ends of the units that the bank has received and not judged, 0 without a clock
+	shownWaiting map[string]int                               // units of the worker that the metric counts, by reason
+	once         bool                                         // the last saved state is in one save only
+	newest       map[int32]ingest.AppliedUnit                 // what the last save has applied, by partition
+	safe         atomic.Pointer[map[int32]ingest.AppliedUnit] // what both of the last two saves have applied
+}
+
+func newRunningWorker(d *Worker, of *Workers) *RunningWorker {
+	r := &RunningWorker{
+		Worker: d, workers: of, merger: order.NewMerger(),
+		units: make(chan order.WaitingUnit, workerBacklog), orders: make(chan func()), leaving: make(chan []ingest.Group, 1), gone: make(chan struct{}), shownWaiting: map[string]int{},
+	}
+	d.load, d.room, d.scores = r.load, r.makeRoom, of.Pipeline.scores
+	if d.resumed { // from the newest save, or from the one before
+		r.newest, r.once = d.Policy.Applied(), true
+	}
+	r.safe.Store(&map[int32]ingest.AppliedUnit{})
+	return r
+}
+
+// hasSafe reports whether both of the last two saves of the worker have the unit applied, so that its partition need
+// not keep it.
+//
+// This makes every fallback safe. Let k be the newest save of the worker when a partition's checkpoint is made. Of
+// the units that ended before its next offset, the checkpoint keeps all but those that saves k and k-1 have both
+// applied. Whenever it is restored, the newest save is k or a later one. So even a worker that has to fall back by
+// one stands at k-1 or later. What k-1 has not applied is either kept by the partition's checkpoint or read again
+// after it. An older checkpoint of the partition was made at an earlier k: it keeps more, and reads again from an
+// earlier offset. A unit that the worker has applied already it ignores, however often it arrives.
+func (r *RunningWorker) hasSafe(u *ingest.Unit) bool {
+	applied, any := (*r.safe.Load())[u.Pos.Partition]
+	return any && applied.Covers(u)
+}
+
+// run is the worker's goroutine. During a stop it judges the units that it has and can release, and saves.
+func (r *RunningWorker) run() error {
+	defer r.showNothing()
+	if r.scores != nil {
+		defer r.scores.Forget(r.Name)
+	}
+	ctx := r.workers.work
+	if r.resumed {
+		if err := r.workers.Pipeline.audience.Resumed(ctx, r.Worker); err != nil {
+			return err
+		}
+	}
+	pulse := time.NewTimer(WorkerPulse)
+	defer pulse.Stop()
+	shown, saved, ticked := time.Now(), time.Now(), time.Now()
+	for {
+		select {
+		case <-r.workers.Ctx.Done():
+			return r.finish(ctx)
+		case do := <-r.orders:
+			do()
+			if r.isGone() {
+				return nil
+			}
+			continue
+		case groups := <-r.leaving:
+			r.evict(groups)
+			continue
+		case u := <-r.units:
+			r.merger.Add(u)
+		case <-pulse.C:
+			pulse.Reset(r.nextPulse())
+		}
+		if err := r.release(ctx); err != nil {
+			return err
+		}
+		now := time.Now()
+		if now.Sub(shown) >= WorkerPulse {
+			if err := r.atPulse(ctx, now); err != nil {
+				return err
+			}
+			shown = now
+		}
+		if now.Sub(ticked) >= tickEvery && r.workers.Marks.Current(now) {
+			if err := r.tick(ctx, now); err != nil {
+				return err
+			}
+			ticked = now
+		}
+		if now.Sub(saved) >= r.saveAfter() && !r.Policy.Calibrating() {
+			// The same save covers the groups that leave.
+			r.leave()
+			if err := r.save(); err != nil && !errors.Is(err, ingest.ErrFenced) { // its partition releases it, and logs that
+				r.workers.Pipeline.Log.Error().Err(err).Str("policy", r.Name).Msg("saving the state of a policy failed, trying again")
+			}
+			saved = now
+		}
+	}
+}
+
+// atPulse does what must happen even if no unit arrives: it ends mutes, follows retrainings and publishes the state.
+func (r *RunningWorker) atPulse(ctx context.Context, now time.Time) error {
+	if err := r.endMutes(ctx, now); err != nil {
+		return err
+	}
+	if err := r.workers.Pipeline.audience.Passed(ctx, r.Worker); err != nil {
+		return err
+	}
+	r.outcome.Attend(ctx)
+	r.show()
+	return nil
+}
+
+// saveAfter returns the interval between two saves. It is at most a pulse if the units that partitions keep until
+// then take much memory.
+func (r *RunningWorker) saveAfter() time.Duration {
+	every := time.Duration(r.workers.Pipeline.Cfg.Checkpoint.Every)
+	if every > WorkerPulse && r.workers.Pipeline.kept.pressing() {
+		return WorkerPulse
+	}
+	return every
+}
+
+// finish judges what can be released, and saves, unless the worker must stop at once.
+func (r *RunningWorker) finish(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	err := errors.Join(r.release(ctx), r.apply(ctx, r.Policy.Settle()))
+	r.showDelays()
+	if ctx.Err() != nil {
+		return errors.Join(err, context.Cause(ctx))
+	}
+	r.Publish()
+	return errors.Join(err, r.save())
+}
+
+// nextPulse returns a short interval while units wait for other partitions, which do not signal their progress.
+func (r *RunningWorker) nextPulse() time.Duration {
+	if r.merger.Waiting() > 0 {
+		return MergePulse
+	}
+	return WorkerPulse
+}
+
+// receive takes the units that have been handed on.
+func (r *RunningWorker) receive() {
+	for n := len(r.units); n > 0; n-- {
+		r.merger.Add(<-r.units)
+	}
+}
+
+// release judges all units that need not wait any longer. It asks how far partitions have been read before it drains
+// the channel: a partition hands on its units before it reports its position.
+func (r *RunningWorker) release(ctx context.Context) error {
+	if r.full {
+		return nil
+	}
+	low, now := r.workers.Marks.Low(), time.Now()
+	r.receive()
+	r.merger.Forget()
+	for {
+		u := r.merger.Release(low)
+		if u == nil {
+			break
+		}
+		if r.workers.Ctx.Err() != nil && r.lacksRoom(u.Group) {
+			r.full = true
+			break
+		}
+		r.unshown = true
+		if !r.Policy.Has(u) {
+			r.ends = append(r.ends, u.EndTS)
+		}
+		if err := r.Observe(ctx, u, now); err != nil {
+			return err
+		}
+		r.showDelays()
+	}
+	if err := r.proceed(ctx); err != nil {
+		return err
+	}
+	r.showDelays()
+	r.workers.Pipeline.Metrics.Late.Add(float64(r.merger.TakeLate()))
+	return nil
+}
+
+// showDelays counts the delays of the units that the bank has judged since the last call. Units are judged in the
+// order in which they arrive; those that wait for a calibration are not judged yet.
+func (r *RunningWorker) showDelays() {
+	judged := len(r.ends) - r.Policy.Pending()
+	for _, end := range r.ends[:judged] {
+		if end != 0 { // an agent whose clock is ahead must not cause a negative delay
+			r.workers.Pipeline.Metrics.delay.Observe(max(0, time.Since(time.Unix(0, end)).Seconds()))
+		}
+	}
+	r.ends = r.ends[:copy(r.ends, r.ends[judged:])]
+}
+
+// What units wait for: the values of the label reason.
+const (
+	waitsForPartitions  = "partitions"
+	waitsForCalibration = "calibration"
+)
+
+// showWaiting sets this worker's part of the metric of waiting units, which all workers share.
+func (r *RunningWorker) showWaiting(reason string, n int) {
+	r.workers.Pipeline.Metrics.waiting.WithLabelValues(reason).Add(float64(n - r.shownWaiting[reason]))
+	r.shownWaiting[reason] = n
+}
+
+// showNothing removes a stopping worker's part from the metric of waiting units.
+func (r *RunningWorker) showNothing() {
+	r.showWaiting(waitsForPartitions, 0)
+	r.showWaiting(waitsForCalibration, 0)
+}
+
+// show publishes what has changed since the last call.
+func (r *RunningWorker) show() {
+	r.showWaiting(waitsForPartitions, r.merger.Waiting())
+	r.showWaiting(waitsForCalibration, r.Policy.Pending())
+	if r.unshown {
+		r.Publish()
+		r.unshown = r.Policy.Calibrating() // the bank shows nothing new until then
+	}
+}
+
+// save makes the worker's state durable if it has changed, and remembers up to which units. If nothing has changed
+// since the last save, it saves once more, so that a fallback does not need what partitions keep for it. It does not
+// wait for a calibration: the units that wait for it are in the checkpoints of their partitions.
+func (r *RunningWorker) save() error {
+	changed := r.Policy.Changed() || r.tracker.Changed() || r.outcome.Changed()
+	if !changed && !r.once || r.Policy.Calibrating() {
+		return nil
+	}
+	end, err := r.beginSave()
+	if err != nil {
+		return err
+	}
+	defer end()
+	parts, gone, err := r.Changes()
+	if err != nil {
+		return err
+	}
+	if err := r.workers.Store.Save(BankPrefix+r.Name, parts, gone); err != nil {
+		if errors.Is(err, ingest.ErrPartsLost) {
+			r.lost()
+		}
+		return fmt.Errorf("save: %w", err)
+	}
+	r.saved()
+	r.once = changed
+	safe, applied := r.newest, r.Policy.Applied()
+	r.newest = applied
+	r.safe.Store(&safe)
+	r.workers.Pipeline.Metrics.Saved.Inc()
+	r.workers.Pipeline.Metrics.savedAt.SetToCurrentTime()
+	return nil
+}

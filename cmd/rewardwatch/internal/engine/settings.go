@@ -1,0 +1,170 @@
+package engine
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/prometheus/common/model"
+
+	"github.com/rewardwatch/rewardwatch/detectors/signals"
+	"github.com/rewardwatch/rewardwatch/detectors/watch"
+	"github.com/rewardwatch/rewardwatch/ingest"
+	"github.com/rewardwatch/rewardwatch/retrain/yamlfile"
+)
+
+// CheckpointConfig says where state is kept across restarts.
+type CheckpointConfig struct {
+	Directory string         `yaml:"directory"` // of the checkpoints; created if missing; not used in a cluster
+	Every     model.Duration `yaml:"every"`     // between two checkpoints; after a crash at most this much is read again
+}
+
+// PolicyConfig says how policies are watched. The first entry that matches a policy's name applies; a policy that no
+// entry matches is not watched. If there is no entry, every policy is watched with the defaults of an entry.
+type PolicyConfig struct {
+	Match        string `yaml:"match"` // glob over the policy's name, in which * stands for any characters, a slash too
+	watch.Config `yaml:",inline"`
+}
+
+// FleetConfig is a budget of false alarms over all policies together, for people who are paged for all of them. Each
+// policy then keeps to the stricter of its own budget and an even share of this one.
+type FleetConfig struct {
+	Budget   float64   `yaml:"budget"`   // acceptable false alarms of all policies, on average, in the period per; 0 for no such budget
+	Per      watch.Per `yaml:"per"`      // as in policies[].false_alarms
+	Policies int       `yaml:"policies"` // how many policies share the budget; more of them exceed it, which is logged
+}
+
+// LimitsConfig bounds what is held in memory. Reaching a limit is counted, never fatal.
+type LimitsConfig struct {
+	Streams      int `yaml:"streams"`       // streams followed; one policy at most as many as are left for others; later ones are not watched
+	OpenEpisodes int `yaml:"open_episodes"` // unfinished episodes of a partition; beyond it the oldest is dropped
+	Series       int `yaml:"series"`        // series exported; healthy streams lose theirs first
+
+	// memory that the process takes: above it the least recently used groups are kept only in the checkpoint until
+	// they are used again
+	Memory ingest.ByteSize `yaml:"memory"`
+}
+
+// UnmarshalYAML reads a policy entry over its defaults.
+func (p *PolicyConfig) UnmarshalYAML(unmarshal func(any) error) error {
+	type plain PolicyConfig
+	*p = PolicyConfig{Config: watch.DefaultConfig()}
+	return unmarshal((*plain)(p))
+}
+
+// Policy returns how the named policy is watched, and whether it is.
+func (c *Settings) Policy(name string) (cfg watch.Config, watched bool) {
+	if len(c.Policies) == 0 {
+		cfg, watched = watch.DefaultConfig(), true
+	}
+	if i := c.entry(name); i >= 0 {
+		cfg, watched = c.Policies[i].Config, true
+	}
+	if c.Fleet.Budget > 0 {
+		cfg.Fleet = watch.Budget{Budget: c.Fleet.Budget / float64(c.Fleet.Policies), Per: c.Fleet.Per}
+	}
+	return cfg, watched
+}
+
+// check reports every value that is out of its range, with its path.
+func (f FleetConfig) check(report func(path, msg string)) {
+	if !(f.Budget >= 0) {
+		report("fleet.budget", "must not be negative")
+	}
+	if !(f.Per.Amount > 0) {
+		report("fleet.per", "must be greater than 0")
+	}
+	if f.Policies < 1 {
+		report("fleet.policies", "must be at least 1")
+	}
+}
+
+// entry returns the index of the entry that applies to a policy, -1 if there is no entry.
+func (c *Settings) entry(name string) int {
+	return slices.IndexFunc(c.Policies, func(p PolicyConfig) bool { return signals.Match(p.Match, name) })
+}
+
+// GroupLabels returns the labels by which any policy is grouped, as metrics spell them.
+func (c *Settings) GroupLabels() []string {
+	policies := c.Policies
+	if len(policies) == 0 {
+		policies = []PolicyConfig{{Config: watch.DefaultConfig()}}
+	}
+	var out []string
+	for _, p := range policies {
+		for _, key := range p.GroupBy {
+			if label := watch.GroupLabel(key); !slices.Contains(out, label) {
+				out = append(out, label)
+			}
+		}
+	}
+	return out
+}
+
+func (c CheckpointConfig) check(report func(path, msg string)) {
+	if c.Directory == "" {
+		report("directory", "must not be empty")
+	}
+	if c.Every < model.Duration(time.Second) || c.Every > model.Duration(time.Hour) {
+		report("every", "must be between 1s and 1h")
+	}
+}
+
+func (p PolicyConfig) check(report func(path, msg string)) {
+	if p.Match == "" {
+		report("match", `must be the name of a policy or a pattern; "*" is all of them`)
+	} else if !signals.ValidGlob(p.Match) {
+		report("match", fmt.Sprintf("%q is not a valid pattern", p.Match))
+	}
+	p.Check(report)
+}
+
+// leastMemory is what the process takes without any group, and as much again for what it reads.
+const leastMemory = 128 * ingest.MiB
+
+func (l LimitsConfig) check(report func(path, msg string)) {
+	atLeast := func(key string, value, least int) {
+		if value < least {
+			report(key, fmt.Sprintf("must be at least %d", least))
+		}
+	}
+	atLeast("streams", l.Streams, 1)
+	atLeast("open_episodes", l.OpenEpisodes, 1)
+	atLeast("series", l.Series, 100)
+	if l.Memory < leastMemory {
+		report("memory", fmt.Sprintf("must be at least %s", leastMemory))
+	}
+}
+
+// Settings say which policies are watched and how their state is kept and bounded.
+type Settings struct {
+	Checkpoint CheckpointConfig `yaml:"checkpoint"`
+	Policies   []PolicyConfig   `yaml:"policies"`
+	Fleet      FleetConfig      `yaml:"fleet"`
+	Limits     LimitsConfig     `yaml:"limits"`
+}
+
+// DefaultSettings returns settings that watch every policy on every signal.
+func DefaultSettings() Settings {
+	return Settings{
+		Checkpoint: CheckpointConfig{
+			Directory: "data/checkpoints",
+			Every:     model.Duration(10 * time.Second),
+		},
+		Fleet:  FleetConfig{Per: watch.DefaultConfig().FalseAlarms.Per, Policies: 10},
+		Limits: LimitsConfig{Streams: 20000, OpenEpisodes: 100000, Series: 50000, Memory: 2 * ingest.GiB},
+	}
+}
+
+// Check reports every value that is out of its range, with its path.
+func (c *Settings) Check(report func(path, msg string)) {
+	within := func(section string) func(path, msg string) {
+		return func(path, msg string) { report(yamlfile.Join(section, path), msg) }
+	}
+	c.Checkpoint.check(within("checkpoint"))
+	for i, p := range c.Policies {
+		p.check(within(fmt.Sprintf("policies[%d]", i)))
+	}
+	c.Fleet.check(report)
+	c.Limits.check(within("limits"))
+}

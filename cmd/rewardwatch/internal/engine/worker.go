@@ -1,0 +1,177 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"sync/atomic"
+	"time"
+
+	"github.com/rewardwatch/rewardwatch/alerts"
+	"github.com/rewardwatch/rewardwatch/detectors/bank"
+	"github.com/rewardwatch/rewardwatch/detectors/finding"
+	"github.com/rewardwatch/rewardwatch/detectors/watch"
+	"github.com/rewardwatch/rewardwatch/ingest"
+	"github.com/rewardwatch/rewardwatch/retrain/outcome"
+)
+
+// effects acts on changes. Changed returns once what must not be lost, such as a retrain request, is durable. After a
+// crash it receives the same change again, and must not act on it twice.
+type effects interface {
+	Changed(ctx context.Context, changes []alerts.Change) error
+}
+
+// scoreKeeper receives the scores of a policy's streams whenever they are published, until the policy is judged
+// elsewhere. Several goroutines call it.
+type scoreKeeper interface {
+	Observe(p *finding.Summary)
+	Forget(policy string)
+}
+
+// Worker judges one policy: its bank turns units into findings, and its tracker turns findings into alarms and
+// incidents. Replay and the service use the same worker. One goroutine owns it; console and API read only what it has
+// published.
+type Worker struct {
+	Name    string
+	Policy  *bank.Policy
+	tracker *alerts.Tracker
+	outcome *outcome.Follower
+	effects effects
+	Shown   atomic.Pointer[shown]
+	scores  scoreKeeper                                // nil if no page shows scores
+	room    func(bytes int64) (giveBack func())        // reserves room for another group; nil if there is always room
+	resumed bool                                       // from a checkpoint
+	load    func(parts []string) (ingest.Parts, error) // of its checkpoint; not needed if no group is ever evicted
+}
+
+// shown is the tracker of a worker as last published; immutable.
+type shown struct {
+	Alarms    []alerts.Alarm
+	Incidents []alerts.Incident
+	Faults    []alerts.Fault
+}
+
+// NewWorker returns a worker that has judged nothing.
+func NewWorker(name string, cfg watch.Config, limit *bank.StreamLimit, effects effects) *Worker {
+	d := &Worker{Name: name, Policy: bank.NewPolicy(name, cfg, limit), tracker: alerts.NewTracker(), effects: effects}
+	d.outcome = outcome.New(name, d.Policy)
+	d.Publish()
+	return d
+}
+
+// Observe judges one unit and passes on the resulting changes.
+func (d *Worker) Observe(ctx context.Context, u *ingest.Unit, now time.Time) error {
+	if d.Policy.Has(u) {
+		return nil
+	}
+	if !d.Policy.Knows(u.Group) {
+		defer d.reserve(u.Group)() // until the group is counted
+	}
+	if err := d.comeBack(u.Group); err != nil {
+		return err
+	}
+	d.outcome.At(now)
+	return d.apply(ctx, d.Policy.Observe(u, now))
+}
+
+// reserve waits for room for a group, and reserves it until giveBack is called.
+func (d *Worker) reserve(group ingest.Group) (giveBack func()) {
+	if d.room == nil {
+		return func() {}
+	}
+	return d.room(d.Policy.Weight(group))
+}
+
+// proceed passes on the results of a calibration in the background.
+func (d *Worker) proceed(ctx context.Context) error {
+	return d.apply(ctx, d.Policy.Proceed())
+}
+
+// tick looks for silence, and for a retraining whose time is over.
+func (d *Worker) tick(ctx context.Context, now time.Time) error {
+	d.outcome.At(now)
+	if err := d.apply(ctx, d.Policy.Tick(now)); err != nil {
+		return err
+	}
+	return d.concludeOverdue(ctx, now)
+}
+
+func (d *Worker) apply(ctx context.Context, found []finding.Finding) error {
+	var changes []alerts.Change
+	for _, f := range found {
+		changes = append(changes, d.tracker.Apply(f)...)
+	}
+	if err := d.tell(ctx, changes); err != nil {
+		return err
+	}
+	return d.conclude(ctx)
+}
+
+// errUntold ends the service: the worker's state has changed, and the change could not be reported.
+var errUntold = errors.New("act on a change of policy")
+
+// tell passes on changes in the tracker.
+func (d *Worker) tell(ctx context.Context, changes []alerts.Change) error {
+	if len(changes) == 0 {
+		return nil
+	}
+	d.Publish()
+	if err := d.effects.Changed(ctx, changes); err != nil {
+		return fmt.Errorf("%w: %w", errUntold, err)
+	}
+	return nil
+}
+
+// Publish makes the present state visible to console, API and metrics.
+func (d *Worker) Publish() {
+	d.Policy.Publish()
+	if d.scores != nil {
+		d.scores.Observe(d.Policy.Summary())
+	}
+	s := &shown{Incidents: d.tracker.Incidents(), Faults: d.tracker.Faults()}
+	for _, i := range s.Incidents {
+		s.Alarms = append(s.Alarms, i.Alarms...)
+	}
+	d.Shown.Store(s)
+}
+
+// Changes returns the parts of the worker's checkpoint that have changed since saved, and the names of those that are
+// gone. Bank, tracker and outcome are one checkpoint, so that none is ahead of the others.
+func (d *Worker) Changes() (changed ingest.Parts, gone []string, err error) {
+	for _, group := range d.Policy.Missing() {
+		if err := d.comeBack(group); err != nil {
+			return nil, nil, err
+		}
+	}
+	changed, gone, err = d.Policy.Changes()
+	if err != nil {
+		return nil, nil, err
+	}
+	tracker, err := d.tracker.Changes()
+	maps.Copy(changed, tracker)
+	return changed, gone, errors.Join(err, d.outcome.Changes(changed))
+}
+
+// saved records that what Changes returned last is durable.
+func (d *Worker) saved() {
+	d.Policy.Saved()
+	d.tracker.Saved()
+	d.outcome.Saved()
+}
+
+// lost makes the next call of Changes return all parts.
+func (d *Worker) lost() {
+	d.Policy.Lost()
+	d.tracker.Lost()
+	d.outcome.Lost()
+}
+
+func (d *Worker) restore(parts ingest.Parts, now time.Time) error {
+	if err := errors.Join(d.Policy.Resume(parts, now), d.tracker.Resume(parts)); err != nil {
+		return err
+	}
+	d.resumed = true
+	d.Publish()
+	return d.outcome.Resume(parts, d.Policy.Summary().Groups)
+}

@@ -1,0 +1,234 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"runtime"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/rewardwatch/rewardwatch/alerts"
+	"github.com/rewardwatch/rewardwatch/detectors/watch"
+	"github.com/rewardwatch/rewardwatch/ingest"
+	"github.com/rewardwatch/rewardwatch/ingest/order"
+)
+
+// Workers is a set of workers: all of a standalone instance, or those of one partition of the units topic. They wait
+// for the same partitions of the telemetry, and their checkpoints are in one store.
+type Workers struct {
+	Pipeline  *Pipeline
+	Store     ingest.CheckpointStore
+	Partition int32 // of the units topic; 0 in a standalone instance
+	Marks     *order.Watermarks
+
+	Ctx     context.Context // ends when they must finish their units, save and stop
+	end     context.CancelCauseFunc
+	work    context.Context // ends when they must stop at once and save nothing
+	Abandon context.CancelCauseFunc
+	Wg      sync.WaitGroup
+
+	mu       sync.Mutex
+	byPolicy map[string]*RunningWorker
+	errors   []error // that do not end the service: during a stop, or after losing the partition
+}
+
+// NewWorkers returns an empty set of workers, with their checkpoints in store.
+func (p *Pipeline) NewWorkers(store ingest.CheckpointStore, partition int32) *Workers {
+	d := &Workers{Pipeline: p, Store: store, Partition: partition, Marks: order.NewWatermarks(), byPolicy: map[string]*RunningWorker{}}
+	d.Ctx, d.end = context.WithCancelCause(p.Ctx)
+	d.work, d.Abandon = context.WithCancelCause(context.WithoutCancel(p.Ctx)) // what has begun is finished
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.sets = append(p.sets, d)
+	return d
+}
+
+// Restore restores the saved workers, on all cores, until ctx ends. It is called once, before the first unit.
+func (d *Workers) Restore(ctx context.Context, names []string) error {
+	errs := make([]error, len(names))
+	cores := make(chan struct{}, runtime.GOMAXPROCS(0))
+	var wg sync.WaitGroup
+	for i, name := range names {
+		if ctx.Err() != nil {
+			errs[i] = context.Cause(ctx)
+			break
+		}
+		cores <- struct{}{}
+		wg.Go(func() {
+			if err := d.restoreWorker(name); err != nil {
+				errs[i] = fmt.Errorf("restore %s: %w", name, err)
+			}
+			<-cores
+		})
+	}
+	wg.Wait()
+	if err := errors.Join(errs...); err != nil {
+		for _, r := range d.List() { // they were never started
+			r.Policy.Close()
+		}
+		return err
+	}
+	d.Pipeline.audience.Restored(d)
+	for _, r := range d.List() {
+		d.start(r)
+	}
+	return nil
+}
+
+func (d *Workers) restoreWorker(name string) error {
+	policy := name[len(BankPrefix):]
+	cfg, watched := d.Pipeline.Cfg.Policy(policy)
+	if !watched {
+		d.Pipeline.Log.Warn().Str("policy", policy).Msg("a saved policy is not watched any more; its state is kept but not used")
+		return nil
+	}
+	parts, err := d.Store.Load(name)
+	if err != nil {
+		return err
+	}
+	if len(parts) == 0 { // a crash interrupted the removal of its checkpoint
+		if store, can := d.Store.(forgetfulStore); can {
+			return store.Forget(name)
+		}
+	}
+	judge := d.newWorker(policy, cfg)
+	d.Pipeline.Memory.allow()
+	if err := judge.restore(parts, time.Now()); err != nil {
+		return err
+	}
+	d.add(policy, judge)
+	return nil
+}
+
+// Why a unit is not judged: no entry of the configuration matches its policy, no more streams are followed, the
+// offsets of its policy's baseline are gone, or its record in the units topic cannot be read.
+var (
+	ErrUnmatched   = errors.New("unmatched")
+	errStreamLimit = errors.New("stream_limit")
+	errNoBaseline  = errors.New("no_baseline")
+	ErrDamagedUnit = errors.New("damaged")
+)
+
+// Worker returns the worker of a policy, and starts it if necessary. ErrUnmatched and errStreamLimit mean that the
+// policy is not watched. errPinned and errPinnedGone mean that it has no baseline, now or for good.
+func (d *Workers) Worker(ctx context.Context, policy string) (*RunningWorker, error) {
+	d.mu.Lock()
+	r := d.byPolicy[policy]
+	d.mu.Unlock()
+	if r != nil {
+		return r, nil
+	}
+	cfg, watched := d.Pipeline.Cfg.Policy(policy)
+	switch {
+	case !watched:
+		return nil, ErrUnmatched
+	case d.Pipeline.limit.Full():
+		return nil, errStreamLimit
+	}
+	judge := d.newWorker(policy, cfg)
+	if err := d.Pipeline.Recorded.Teach(ctx, judge.Policy, policy, cfg); err != nil {
+		judge.Policy.Close()
+		return nil, err
+	}
+	r, first := d.add(policy, judge)
+	if first {
+		d.start(r)
+	}
+	return r, nil
+}
+
+func (d *Workers) newWorker(policy string, cfg watch.Config) *Worker {
+	judge := NewWorker(policy, cfg, d.Pipeline.limit, d.Pipeline.audience)
+	judge.follow(d.Pipeline.audience)
+	judge.Policy.Keep(d.Pipeline.Memory.residents)
+	return judge
+}
+
+// add adds the worker of a policy. If another partition has just added one, add returns that one.
+func (d *Workers) add(policy string, judge *Worker) (r *RunningWorker, first bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if r := d.byPolicy[policy]; r != nil {
+		return r, false
+	}
+	judge.Policy.Share(d.Pipeline.calibrations)
+	judge.Policy.InBackground()
+	r = newRunningWorker(judge, d)
+	d.byPolicy[policy] = r
+	return r, true
+}
+
+// start starts the goroutine of a worker.
+func (d *Workers) start(r *RunningWorker) {
+	d.Pipeline.checkFleet(r.Name)
+	d.Wg.Go(func() {
+		defer r.Policy.Close()
+		if err := r.run(); err != nil {
+			d.failed(fmt.Errorf("policy %q: %w", r.Name, err))
+		}
+	})
+}
+
+// failed handles the error of a worker. It ends the service, unless the worker was stopping or its partition has a
+// new owner; then the partition is released. A stop that was cut short is not an error.
+func (d *Workers) failed(err error) {
+	if errors.Is(err, errTooLate) {
+		return
+	}
+	if d.Ctx.Err() == nil && !errors.Is(err, ingest.ErrFenced) {
+		d.Pipeline.Fail(err)
+		return
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.errors = append(d.errors, err)
+}
+
+// stop lets every worker finish its units and save its state, waits for all of them, and returns their errors.
+func (d *Workers) stop() error {
+	d.end(errStopped)
+	d.Wg.Wait()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return errors.Join(d.errors...)
+}
+
+// ErrGivenUp is why a worker that does not stop in time is abandoned.
+var ErrGivenUp = errors.New("another instance may judge its policies by now, so unsaved state is dropped")
+
+// Leave stops the workers and removes them, as others will judge their policies. Workers that do not stop in time,
+// for example because they wait for a ledger that cannot be reached, drop what they have judged since their last
+// save: the next owner judges it again.
+func (d *Workers) Leave(patience time.Duration) error {
+	stopped := make(chan error, 1)
+	go func() { stopped <- d.stop() }()
+	var err error
+	select {
+	case err = <-stopped:
+	case <-time.After(patience):
+		err = ErrGivenUp
+	}
+	d.Abandon(ErrGivenUp)
+	d.Pipeline.remove(d)
+	d.Pipeline.audience.Gone(d)
+	return err
+}
+
+// Findings returns the incidents and faults of all workers, as last published.
+func (d *Workers) Findings() (incidents []alerts.Incident, faults []alerts.Fault) {
+	for _, r := range d.List() {
+		shown := r.Shown.Load()
+		incidents, faults = append(incidents, shown.Incidents...), append(faults, shown.Faults...)
+	}
+	return incidents, faults
+}
+
+// List returns the workers in any order.
+func (d *Workers) List() []*RunningWorker {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Collect(maps.Values(d.byPolicy))
+}

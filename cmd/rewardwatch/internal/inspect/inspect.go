@@ -1,0 +1,183 @@
+package inspect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/config"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/engine"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/terminal"
+	"github.com/rewardwatch/rewardwatch/detectors/watch"
+	"github.com/rewardwatch/rewardwatch/ingest"
+	"github.com/rewardwatch/rewardwatch/ingest/order"
+	"github.com/rewardwatch/rewardwatch/ingest/recording"
+)
+
+// inspectOptions are the flags of inspect.
+type inspectOptions struct {
+	config, policy, propose string
+	brokers                 []string
+	records                 int64
+}
+
+// NewCommand returns the verb inspect.
+func NewCommand(c *terminal.Console) *cobra.Command {
+	var o inspectOptions
+	cmd := &cobra.Command{
+		Use:   "inspect [flags] FILE...|TOPIC",
+		Short: "Say what is in telemetry, and propose a configuration for it",
+		Long: "Reads NDJSON and Stable-Baselines3 monitor.csv files (plain, gzip, zstd; - is the standard input), or, where the\n" +
+			"argument is no file, the Kafka topic of that name: without joining a consumer group, and without a trace.\n" +
+			"Prints what is there by policy and group, what is wrong with it, and a configuration that fits.\n" +
+			"Exits with 2 where there is no valid event.",
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error { return runInspect(cmd.Context(), c, o, args) },
+	}
+	cmd.Flags().StringVar(&o.config, "config", "", "configuration file that gives the brokers, group_by and false_alarms")
+	cmd.Flags().StringVar(&o.policy, "policy", "", "policy of the rows of monitor.csv files, instead of their env_id")
+	cmd.Flags().StringVar(&o.propose, "propose", "", "new file to write the proposed configuration to")
+	cmd.Flags().StringSliceVar(&o.brokers, "brokers", nil, "host:port of Kafka brokers, instead of those of the configuration")
+	cmd.Flags().Int64Var(&o.records, "records", 200_000, "messages of a topic to read, the newest; 0 for all there are")
+	return cmd
+}
+
+func runInspect(ctx context.Context, c *terminal.Console, o inspectOptions, args []string) error {
+	cfg, err := o.load()
+	if err != nil {
+		return err
+	}
+	topic, err := isTopic(args)
+	if err != nil {
+		return err
+	}
+	if topic {
+		cfg.Ingest.Kafka.Topic = args[0]
+	}
+	if err := checkKafka(cfg, args[0], topic); err != nil {
+		return err
+	}
+	i := newInspector(cfg, time.Now())
+	counts, err := i.read(ctx, c, o, args, topic)
+	if err != nil && counts.Read == 0 {
+		return err
+	}
+	if counts.Accepted == 0 {
+		err = errors.Join(err, terminal.ErrNoEvent)
+	}
+	return errors.Join(err, o.conclude(c, i.report(counts, topic), cfg))
+}
+
+// load returns the configuration for the inspection. It follows everything, even what the given file leaves out, and
+// takes every baseline from the telemetry itself.
+func (o inspectOptions) load() (*config.Config, error) {
+	if o.records < 0 {
+		return nil, errors.New("--records must not be negative")
+	}
+	cfg, err := config.Load(o.config)
+	if err != nil {
+		return nil, err
+	}
+	if len(o.brokers) > 0 {
+		cfg.Ingest.Kafka.Brokers = o.brokers
+	}
+	cfg.Policies = append(cfg.Policies, engine.PolicyConfig{Match: "*", Config: watch.DefaultConfig()})
+	for i := range cfg.Policies {
+		p := &cfg.Policies[i]
+		p.Signals, p.Baseline.From, p.Baseline.File = []string{"*"}, watch.FromWarmup, ""
+	}
+	return cfg, nil
+}
+
+// isTopic tells a topic from files: a single argument that names no file is a topic.
+func isTopic(args []string) (bool, error) {
+	for _, arg := range args {
+		if arg == "-" {
+			continue
+		}
+		_, err := os.Stat(arg)
+		switch {
+		case errors.Is(err, fs.ErrNotExist) && len(args) == 1:
+			return true, nil
+		case errors.Is(err, fs.ErrNotExist):
+			return false, fmt.Errorf("%q is not a file, and a topic is inspected by itself", arg)
+		case err != nil:
+			return false, fmt.Errorf("reading telemetry: %w", err)
+		}
+	}
+	return false, nil
+}
+
+// checkKafka checks the Kafka settings of the command line; the configuration has been checked.
+func checkKafka(cfg *config.Config, arg string, topic bool) error {
+	var err error
+	cfg.Ingest.Kafka.Check(func(path, msg string) {
+		if path == "topic" {
+			err = errors.Join(err, fmt.Errorf("%q is neither a file nor the name of a topic, which %s", arg, msg))
+		} else {
+			err = errors.Join(err, fmt.Errorf("%s of Kafka: %s", path, msg))
+		}
+	})
+	if letters := cfg.Ingest.DeadLetters.Topic; topic && letters == arg {
+		err = errors.Join(err, fmt.Errorf("%q is the topic of the dead letters", arg))
+	}
+	return err
+}
+
+// read reads the files or the topic.
+func (i *inspector) read(ctx context.Context, c *terminal.Console, o inspectOptions, args []string, topic bool) (recording.Counts, error) {
+	bar := terminal.NewProgress(c)
+	defer bar.Clear()
+	progress := func(done, total int64) {
+		share := 0.0
+		if total > 0 {
+			share = float64(done) / float64(total)
+		}
+		bar.Show("Reading", share, "")
+	}
+	if !topic {
+		return recording.ReadFiles(ctx, recording.FilesConfig{
+			Policy: o.policy, Stdin: c.In, Refuse: i.refuse, Progress: progress,
+		}, args, i)
+	}
+	i.merger, i.way = order.NewMerger(), &engine.Route{From: &engine.Delivery{}}
+	kafka := i.cfg.Ingest.Kafka
+	counts, err := recording.ReadTopic(ctx, recording.TopicConfig{
+		Kafka: kafka, Format: i.cfg.Format(), Newest: o.records, Refuse: i.refuse, Progress: progress,
+	}, i)
+	i.release()
+	switch {
+	case errors.Is(err, ingest.ErrNoTopic):
+		err = fmt.Errorf("%q is neither a file nor a topic of %s", args[0], strings.Join(kafka.Brokers, ", "))
+	case err != nil && counts.Read == 0:
+		err = fmt.Errorf("%q is not a file, and no topic of that name can be read: %w", args[0], err)
+	}
+	return counts, err
+}
+
+// conclude prints the report and writes the proposal. A proposal never replaces a file, which may be the one in use.
+func (o inspectOptions) conclude(c *terminal.Console, r inspection, cfg *config.Config) error {
+	if r.Accepted > 0 {
+		r.Config = new(propose(r, cfg, o.config))
+	}
+	err := c.Print(r, func(w io.Writer) error { return inspectionText(w, r, o.propose == "") })
+	if r.Config == nil || o.propose == "" || err != nil {
+		return err
+	}
+	f, err := os.OpenFile(o.propose, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return fmt.Errorf("write the proposed configuration: %w", err)
+	}
+	_, err = f.WriteString(*r.Config)
+	if err = errors.Join(err, f.Close()); err != nil {
+		return fmt.Errorf("write the proposed configuration: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,514 @@
+package inspect
+
+import (
+	"encoding"
+	"fmt"
+	"maps"
+	"math"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/config"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/terminal"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/words"
+	"github.com/rewardwatch/rewardwatch/detectors/finding"
+	"github.com/rewardwatch/rewardwatch/detectors/watch"
+	"github.com/rewardwatch/rewardwatch/ingest"
+	"github.com/rewardwatch/rewardwatch/retrain/yamlfile"
+)
+
+// setting is a key of the configuration, its value, which differs from the default, and the reason.
+type setting struct {
+	Key, Value, Why string
+}
+
+// policySettings are the settings of one policy.
+type policySettings struct {
+	policy string // "" for all
+	found  PolicyInspection
+	keys   []setting
+}
+
+// proposalHead is the header of every proposal.
+const proposalHead = `# Proposed by rewardwatch inspect: what a first run needs, each key with its reason. All other keys have their defaults.
+# Check it with "rewardwatch validate FILE", start it with "rewardwatch run --config FILE".
+# To use a setting whose line begins with "#" and no space, remove the "#".
+`
+
+// propose returns a configuration for the findings with which a first run can start. It lists the keys that a first
+// run should review, whether or not they differ from the defaults, each with its reason. cfg is the configuration of
+// the inspection, read from file if there is one.
+func propose(r inspection, cfg *config.Config, file string) string {
+	var b strings.Builder
+	b.WriteString(proposalHead)
+	for _, line := range groupingHints(r) {
+		b.WriteString("# " + line + "\n")
+	}
+	defaults := config.Default()
+	b.WriteString("ingest:\n  kafka:\n")
+	writeSettings(&b, "    ", kafkaSettings(cfg.Ingest.Kafka, r.Source == "topic", file))
+	b.WriteString("  dead_letters:\n")
+	writeSettings(&b, "    ", section(&cfg.Ingest.DeadLetters, &defaults.Ingest.DeadLetters, map[string]string{
+		"directory": "records that are refused are kept here, with the reason",
+	}))
+	b.WriteString("checkpoint:\n")
+	writeSettings(&b, "  ", section(&cfg.Checkpoint, &defaults.Checkpoint, map[string]string{
+		"directory": "state survives a restart here; below the directory that the service starts in",
+		"every":     "after a crash at most this much is read again",
+	}))
+	writePolicies(&b, r)
+	b.WriteString("#alerts: {alertmanager: {urls: [\"http://127.0.0.1:9093\"]}} # incidents are pushed there; else only console and metrics show them\n")
+	b.WriteString("retrain:\n  ledger:\n")
+	writeSettings(&b, "    ", section(&cfg.Retrain.Ledger, &defaults.Retrain.Ledger, map[string]string{
+		"sqlite": "incidents and retrain requests are kept here; its directory is made",
+	}))
+	b.WriteString("  #targets: [{name: trainer, webhook: \"https://trainer.example/retrain\", secret_file: trainer.secret}] # who is told to retrain; triggers and recipes say when and how\n")
+	b.WriteString("http:\n")
+	writeSettings(&b, "  ", section(&cfg.HTTP, &defaults.HTTP, map[string]string{
+		"listen": "metrics, API and console; only programs on this machine reach a loopback address",
+	}))
+	return b.String()
+}
+
+// shownPolicies is how many policies have an entry each. If there are more, those with the defaults share the last
+// entry.
+const shownPolicies = 20
+
+// writePolicies writes the entries of the policies. The last is for policies that appear later.
+func writePolicies(b *strings.Builder, r inspection) {
+	entries, alike := policyEntries(r)
+	b.WriteString("policies: # the first entry that matches a policy holds; one that no entry matches is not watched\n")
+	for _, e := range entries {
+		match := setting{"- match", quoteYAML(escapeGlob(e.policy)), "found in the telemetry"}
+		if alike {
+			match.Why = fmt.Sprintf("all %d policies that were found need the same", len(r.Policies))
+		}
+		writeSettings(b, "  ", []setting{match})
+		writeSettings(b, "    ", e.keys)
+		if example := directionExample(e.found); example != "" {
+			b.WriteString("    " + example + "\n")
+		}
+	}
+	if !alike {
+		b.WriteString("  - match: \"*\" # all others, with the defaults\n")
+	}
+}
+
+// directed is how many outcomes the example of a direction names.
+const directed = 3
+
+// directionExample returns the commented-out setting that says which way outcomes are better. It is "" if the policy
+// has no outcomes or the setting exists.
+func directionExample(p PolicyInspection) string {
+	if len(p.direction) > 0 {
+		return ""
+	}
+	var ways []string
+	for _, g := range p.Groups {
+		for _, s := range g.Signals {
+			way := quoteYAML(escapeGlob(s.Signal)) + ": up"
+			if strings.HasPrefix(s.Signal, "outcome.") && len(ways) < directed && !slices.Contains(ways, way) {
+				ways = append(ways, way)
+			}
+		}
+	}
+	if len(ways) == 0 {
+		return ""
+	}
+	return "#direction: {" + strings.Join(ways, ", ") + "} # up, down or none: a change for the better does not page; the return and the reward are up"
+}
+
+// policyEntries returns an entry for each policy that needs one, with everything that a first run should review. If
+// all policies need the same settings, it returns a single entry for all.
+func policyEntries(r inspection) (entries []policySettings, alike bool) {
+	same := func(a, b setting) bool { return a.Key == b.Key && a.Value == b.Value }
+	alike = len(r.Policies) > 1
+	for _, p := range r.Policies {
+		keys := settings(p)
+		alike = alike && slices.EqualFunc(keys, settings(r.Policies[0]), same)
+		if len(keys) > 0 || len(r.Policies) <= shownPolicies {
+			entries = append(entries, policySettings{p.Policy, p, completed(p, keys)})
+		}
+	}
+	if alike {
+		p := r.Policies[0]
+		entries = []policySettings{{"", p, completed(p, settings(p))}}
+	}
+	return entries, alike
+}
+
+// completed returns the settings of a policy, including those that equal the defaults.
+func completed(p PolicyInspection, differ []setting) []setting {
+	cfg := watch.DefaultConfig()
+	units, _ := groupUnits(p)
+	rate := ""
+	if perDay, clock := unitsPerDay(p); clock {
+		rate = fmt.Sprintf("; %s %s a day in the median group", words.Short(perDay), p.unitName().Many())
+	}
+	all := []setting{
+		{"group_by", quoteList(cfg.GroupBy), fmt.Sprintf("what has a baseline of its own: %s found", terminal.Plural(len(units), "group"))},
+		{"signals", quoteList(cfg.Signals), fmt.Sprintf("globs; all, %d in the groups together", countSignals(p, cfg.Signals))},
+		{"baseline", fmt.Sprintf("{from: warmup, units: %d}", cfg.Baseline.Units), fmt.Sprintf("the first %s are the reference; %d here in the median group", p.unitName().Many(), median(units))},
+		{"false_alarms", fmt.Sprintf("{budget: %s, per: %s}", strconv.FormatFloat(cfg.FalseAlarms.Budget, 'f', -1, 64), quoteYAML(cfg.FalseAlarms.Per.String())), "how many you can bear, on average" + rate},
+	}
+	for i, s := range all {
+		if k := slices.IndexFunc(differ, func(d setting) bool { return d.Key == s.Key }); k >= 0 {
+			all[i] = differ[k]
+		}
+	}
+	for _, s := range differ {
+		if s.Key == "direction" {
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+// escapeGlob returns the pattern that matches only the name. For "", which is no name, it returns "*".
+func escapeGlob(name string) string {
+	if name == "" {
+		return "*"
+	}
+	return strings.NewReplacer(`*`, `\*`, `?`, `\?`, `[`, `\[`, `\`, `\\`).Replace(name)
+}
+
+// settings returns the settings that a policy needs and that differ from the defaults.
+func settings(p PolicyInspection) []setting {
+	var out []setting
+	add := func(s setting) {
+		if s.Key != "" {
+			out = append(out, s)
+		}
+	}
+	add(groupBySetting(p))
+	add(signalsSetting(p))
+	add(baselineSetting(p))
+	add(falseAlarmsSetting(p))
+	add(directionSetting(p))
+	return out
+}
+
+// directionSetting keeps the given directions: telemetry does not say which way a signal is better.
+func directionSetting(p PolicyInspection) setting {
+	if len(p.direction) == 0 {
+		return setting{}
+	}
+	var ways []string
+	for _, signal := range slices.Sorted(maps.Keys(p.direction)) {
+		ways = append(ways, quoteYAML(signal)+": "+p.direction[signal])
+	}
+	return setting{"direction", "{" + strings.Join(ways, ", ") + "}", asInspected}
+}
+
+// fewUnits is how many units a group needs for a first baseline.
+const fewUnits = 100
+
+// groupBySetting proposes no groups if most units are in groups that are too small for a baseline.
+func groupBySetting(p PolicyInspection) setting {
+	units, total := groupUnits(p)
+	small := int64(0)
+	for _, n := range units {
+		if n < fewUnits {
+			small += n
+		}
+	}
+	if total >= fewUnits && 2*small > total {
+		return setting{"group_by", "[]", fmt.Sprintf("%d groups of %s, by the median: too few for baselines of their own", len(units), p.unitName().Count(median(units)))}
+	}
+	if !slices.Equal(p.groupBy, watch.DefaultConfig().GroupBy) {
+		return setting{"group_by", quoteList(p.groupBy), asInspected}
+	}
+	return setting{}
+}
+
+// unitName returns the name of what the groups of the policy count in.
+func (p PolicyInspection) unitName() finding.UnitName {
+	names := make([]finding.UnitName, len(p.Groups))
+	for i, g := range p.Groups {
+		names[i] = g.unitName()
+	}
+	return finding.CommonUnit(names...)
+}
+
+func groupUnits(p PolicyInspection) (units []int64, total int64) {
+	for _, g := range p.Groups {
+		units = append(units, g.Units)
+		total += g.Units
+	}
+	slices.Sort(units)
+	return units, total
+}
+
+// median returns the lower median of sorted counts, 0 if there are none.
+func median(sorted []int64) int64 {
+	if len(sorted) == 0 {
+		return 0
+	}
+	return sorted[(len(sorted)-1)/2]
+}
+
+// manySignals is roughly how many signals, over all groups together, a policy's detectors can handle.
+const manySignals = 60
+
+// signalsSetting leaves out the observations if there are more signals than can be judged, and the reward's
+// components too if that is not enough.
+func signalsSetting(p PolicyInspection) setting {
+	kept := []string{"return", "reward", "episode_length", "action", "action.*", "outcome.*", "reward_component.*"}
+	all := countSignals(p, []string{"*"})
+	if all <= manySignals {
+		return setting{}
+	}
+	why := fmt.Sprintf("%d signals in all groups, and about %d can be judged: observations are left out", all, manySignals)
+	if countSignals(p, kept) > manySignals {
+		kept = kept[:len(kept)-1]
+		why += ", and what the reward is made of"
+	}
+	if n := countSignals(p, kept); n == all || n == 0 {
+		return setting{}
+	}
+	return setting{"signals", quoteList(kept), why}
+}
+
+func countSignals(p PolicyInspection, globs []string) int {
+	n, cfg := 0, watch.Config{Signals: globs}
+	for _, g := range p.Groups {
+		for _, s := range g.Signals {
+			if cfg.Follows(s.Signal) {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// The proposed sizes of a baseline: smaller than the default if that would take longer than patientDays to fill,
+// larger if there are enough units, since detection improves with the size.
+const (
+	patientDays    = 30
+	smallBaseline  = 100
+	mediumBaseline = 250
+	goodBaseline   = 1000
+	bestBaseline   = 2000
+)
+
+// baselineSetting chooses the size of the baseline: what the median group collects in two weeks, or half of the
+// telemetry if there is no clock.
+func baselineSetting(p PolicyInspection) setting {
+	units, _ := groupUnits(p)
+	enough, why := float64(median(units)/2), fmt.Sprintf("detection grows sharper with it, and a group has %s by the median", p.unitName().Count(median(units)))
+	rate, clock := unitsPerDay(p)
+	if clock {
+		enough, why = rate*weeklyDays, "detection grows sharper with it, and there are "+words.Short(rate)+" "+p.unitName().Many()+" a day"
+	}
+	size, defaultSize := 0, watch.DefaultConfig().Baseline.Units
+	switch month := rate * patientDays; {
+	case median(units) < fewUnits:
+		return setting{} // too few to tell
+	case clock && month < mediumBaseline:
+		size = smallBaseline
+	case clock && month < float64(defaultSize):
+		size = mediumBaseline
+	case enough >= bestBaseline:
+		size = bestBaseline
+	case enough >= goodBaseline:
+		size = goodBaseline
+	default:
+		return setting{}
+	}
+	if size < defaultSize {
+		why = fmt.Sprintf("at %s %s a day, %d would take %.0f days", words.Short(rate), p.unitName().Many(), defaultSize, float64(defaultSize)/rate)
+	}
+	return setting{"baseline", fmt.Sprintf("{units: %d}", size), why}
+}
+
+// unitsPerDay returns the median rate of the groups, and whether they have a clock.
+func unitsPerDay(p PolicyInspection) (float64, bool) {
+	var rates []float64
+	for _, g := range p.Groups {
+		if g.Clock.UnitsPerDay == nil {
+			return 0, false
+		}
+		rates = append(rates, float64(*g.Clock.UnitsPerDay))
+	}
+	slices.Sort(rates)
+	if len(rates) == 0 {
+		return 0, false
+	}
+	return rates[(len(rates)-1)/2], true
+}
+
+// The period of the budget that is proposed without a clock: budgetSteps steps, or as many episodes as that takes,
+// but at least budgetEpisodes.
+const (
+	budgetSteps    = 1_000_000
+	budgetEpisodes = 2_000
+)
+
+// falseAlarmsSetting keeps a given budget. Without one, it proposes a budget in episodes or steps if no clock can be
+// used.
+func falseAlarmsSetting(p PolicyInspection) setting {
+	given := p.falseAlarms
+	if given != watch.DefaultConfig().FalseAlarms {
+		value := fmt.Sprintf("{budget: %s, per: %s}", strconv.FormatFloat(given.Budget, 'f', -1, 64), quoteYAML(given.Per.String()))
+		return setting{"false_alarms", value, asInspected}
+	}
+	steps, episodes := 0.0, 0.0
+	for _, g := range p.Groups {
+		if g.Clock.Usable {
+			return setting{}
+		}
+		if n := float64(g.Units - g.Ends[ingest.EndBlock.String()]); g.Steps != nil && n > 0 {
+			steps += n * float64(g.Steps.Mean)
+			episodes += n
+		}
+	}
+	per := fmt.Sprintf("%d steps", budgetSteps)
+	if episodes > 0 {
+		per = fmt.Sprintf("%.0f episodes", math.Max(budgetEpisodes, rounded(budgetSteps*episodes/math.Max(1, steps))))
+	}
+	return setting{"false_alarms", fmt.Sprintf("{budget: 1, per: %s}", per), "without a usable clock it cannot be stated in days"}
+}
+
+// rounded rounds a number to two significant digits.
+func rounded(x float64) float64 {
+	scale := math.Pow(10, math.Floor(math.Log10(x))-1)
+	return math.Round(x/scale) * scale
+}
+
+// maxHints is the maximum number of labels in the hints.
+const maxHints = 20
+
+// groupingHints points out labels by which a policy might be grouped. A person has to decide whether each of their
+// values should have a separate baseline.
+func groupingHints(r inspection) []string {
+	var out []string
+	for _, p := range r.Policies {
+		for _, l := range p.Labels {
+			key := "labels." + l.Name
+			if !l.GroupBy || slices.Contains(p.groupBy, key) || len(out) == maxHints {
+				continue
+			}
+			out = append(out, fmt.Sprintf("%s: %s has %d values; group_by: %s would judge each by itself",
+				strconv.QuoteToASCII(p.Policy), key, l.Values, quoteList(append(slices.Clone(p.groupBy), key))))
+		}
+	}
+	return out
+}
+
+// kafkaSettings returns the keys of ingest.kafka that a first run needs, and those that were given.
+func kafkaSettings(kafka ingest.KafkaConfig, topic bool, file string) []setting {
+	defaults := ingest.DefaultKafkaConfig()
+	why := func(key string) string {
+		switch {
+		case key == "topic" && topic:
+			return "the topic that was inspected"
+		case key == "brokers" || file == "":
+			return "as given"
+		}
+		return asInspected
+	}
+	return complete(reflect.ValueOf(&kafka).Elem(), reflect.ValueOf(&defaults).Elem(), why, map[string]string{
+		"brokers": "the default; any of the cluster, as host:port",
+		"topic":   "the default; where the agents write their telemetry",
+		"group":   "the consumer group; it needs the right to read the topic and to commit offsets",
+	})
+}
+
+// asInspected is the reason for a key that keeps its given value.
+const asInspected = "as in the configuration that the telemetry was inspected with"
+
+// section returns the shown keys of a section, each with its reason, and those that were given. given and defaults
+// are pointers to the section.
+func section(given, defaults any, shown map[string]string) []setting {
+	why := func(string) string { return asInspected }
+	return complete(reflect.ValueOf(given).Elem(), reflect.ValueOf(defaults).Elem(), why, shown)
+}
+
+// complete returns the keys of a section that differ from the defaults, and those that are shown in any case.
+func complete(v, from reflect.Value, why func(key string) string, shown map[string]string) []setting {
+	changed, out := differing(v, from, why), []setting(nil)
+	for _, f := range yamlfile.Fields(v) {
+		i := slices.IndexFunc(changed, func(s setting) bool { return s.Key == f.Key })
+		switch reason := shown[f.Key]; {
+		case i >= 0:
+			out = append(out, changed[i])
+		case reason != "":
+			out = append(out, setting{f.Key, yamlValue(f.Value.Interface()), reason})
+		}
+	}
+	return out
+}
+
+// differing returns the keys of a section whose values differ from another's. A nested section is one key.
+func differing(v, from reflect.Value, why func(key string) string) []setting {
+	var out []setting
+	defaults := yamlfile.Fields(from)
+	for i, f := range yamlfile.Fields(v) {
+		switch {
+		case reflect.DeepEqual(f.Value.Interface(), defaults[i].Value.Interface()):
+		case f.Value.Kind() == reflect.Struct:
+			var inside []string
+			for _, s := range differing(f.Value, defaults[i].Value, why) {
+				inside = append(inside, s.Key+": "+s.Value)
+			}
+			out = append(out, setting{f.Key, "{" + strings.Join(inside, ", ") + "}", why(f.Key)})
+		default:
+			out = append(out, setting{f.Key, yamlValue(f.Value.Interface()), why(f.Key)})
+		}
+	}
+	return out
+}
+
+// yamlValue formats a value so that YAML reads it back unchanged.
+func yamlValue(value any) string {
+	switch v := value.(type) {
+	case string:
+		return quoteYAML(v)
+	case []string:
+		return quoteList(v)
+	case encoding.TextMarshaler:
+		text, _ := v.MarshalText()
+		return quoteYAML(string(text))
+	case ingest.ByteSize:
+		return v.String()
+	}
+	return fmt.Sprint(value)
+}
+
+func writeSettings(b *strings.Builder, indent string, settings []setting) {
+	for _, s := range settings {
+		fmt.Fprintf(b, "%s%s: %s # %s\n", indent, s.Key, s.Value, s.Why)
+	}
+}
+
+func quoteList(list []string) string {
+	quoted := make([]string, len(list))
+	for i, s := range list {
+		quoted[i] = quoteYAML(s)
+	}
+	return "[" + strings.Join(quoted, ", ") + "]"
+}
+
+// quoteYAML quotes a string, and escapes all characters that a file should not contain or an editor would not show.
+func quoteYAML(s string) string {
+	var b strings.Builder
+	b.WriteByte('"')
+	for _, r := range s {
+		switch {
+		case r == '"' || r == '\\':
+			b.WriteByte('\\')
+			b.WriteRune(r)
+		case r == ' ' || unicode.IsPrint(r):
+			b.WriteRune(r)
+		case r > 0xffff:
+			fmt.Fprintf(&b, `\U%08x`, r)
+		default:
+			fmt.Fprintf(&b, `\u%04x`, r)
+		}
+	}
+	b.WriteByte('"')
+	return b.String()
+}

@@ -1,0 +1,97 @@
+package inspect
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/config"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/testkit"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/wire"
+	"github.com/rewardwatch/rewardwatch/detectors/signals"
+	"github.com/rewardwatch/rewardwatch/detectors/watch"
+)
+
+func TestSettings(t *testing.T) {
+	// group has so many units, at so many a day; 0 is without a clock.
+	group := func(units int64, perDay float64) GroupInspection {
+		g := GroupInspection{Units: units, Steps: &StepsJSON{Mean: 50}, Signals: []SignalJSON{{Signal: "return"}}}
+		if g.Clock.Usable = perDay > 0; g.Clock.Usable {
+			g.Clock.UnitsPerDay = new(wire.Number(perDay))
+		}
+		return g
+	}
+	wide := group(500, 40)
+	for n := range 80 {
+		wide.Signals = append(wide.Signals, SignalJSON{Signal: fmt.Sprint("observation.", n)})
+	}
+	wider := wide
+	for n := range 80 {
+		wider.Signals = append(slices.Clone(wider.Signals), SignalJSON{Signal: fmt.Sprint("reward_component.", n)})
+	}
+	many := make([]GroupInspection, 30)
+	for n := range many {
+		many[n] = group(20, 40)
+	}
+	tests := map[string]struct {
+		groups []GroupInspection
+		want   []string
+	}{
+		"as the defaults":        {[]GroupInspection{group(400, 40)}, nil},
+		"a slow one":             {[]GroupInspection{group(400, 10)}, []string{"baseline {units: 250}"}},
+		"a very slow one":        {[]GroupInspection{group(400, 4)}, []string{"baseline {units: 100}"}},
+		"a fast one":             {[]GroupInspection{group(400, 100)}, []string{"baseline {units: 1000}"}},
+		"a very fast one":        {[]GroupInspection{group(400, 1e5)}, []string{"baseline {units: 2000}"}},
+		"too little to tell":     {[]GroupInspection{group(99, 1e5)}, nil},
+		"no clock":               {[]GroupInspection{group(750, 0)}, []string{"false_alarms {budget: 1, per: 20000 episodes}"}},
+		"no clock, much":         {[]GroupInspection{group(9000, 0)}, []string{"baseline {units: 2000}", "false_alarms {budget: 1, per: 20000 episodes}"}},
+		"a clock in one of them": {[]GroupInspection{group(750, 0), group(750, 1)}, nil},
+		"small groups":           {many, []string{"group_by []"}},
+		"one small group":        {[]GroupInspection{group(20, 40), group(400, 40)}, nil},
+		"observations": {[]GroupInspection{wide}, []string{
+			`signals ["return", "reward", "episode_length", "action", "action.*", "outcome.*", "reward_component.*"]`,
+		}},
+		"components too": {[]GroupInspection{wider}, []string{
+			`signals ["return", "reward", "episode_length", "action", "action.*", "outcome.*"]`,
+		}},
+		"nothing": {nil, []string{"false_alarms {budget: 1, per: 1000000 steps}"}},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			defaults := watch.DefaultConfig()
+			var got []string
+			for _, s := range settings(PolicyInspection{Groups: tt.groups, groupBy: defaults.GroupBy, falseAlarms: defaults.FalseAlarms}) {
+				if got = append(got, s.Key+" "+s.Value); s.Why == "" {
+					t.Errorf("%s without a reason", s.Key)
+				}
+			}
+			if !slices.Equal(got, tt.want) {
+				t.Errorf("got %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+func FuzzQuoteYAML(f *testing.F) {
+	for _, name := range testkit.HostileNames() {
+		f.Add(name)
+	}
+	f.Fuzz(func(t *testing.T, name string) {
+		name = strings.ToValidUTF8(strings.ReplaceAll(name, "\x00", ""), "?")
+		if name == "" {
+			return // no policy is called that
+		}
+		cfg, err := config.ParseConfig("fuzz.yml", []byte("ingest: {kafka: {client_id: "+quoteYAML(name)+"}}\n"+
+			"policies:\n  - match: "+quoteYAML(escapeGlob(name))+" # why\n"), (*config.Config).CheckAlone)
+		if err != nil {
+			t.Fatalf("%q: %v", name, err)
+		}
+		if got := cfg.Ingest.Kafka.ClientID; got != name {
+			t.Errorf("%q reads back as %q", name, got)
+		}
+		if got := cfg.Policies[0].Match; !signals.Match(got, name) || signals.Match(got, name+"x") {
+			t.Errorf("%q is matched by %q: %v", name, got, signals.Match(got, name))
+		}
+	})
+}

@@ -1,0 +1,272 @@
+package replay
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/spf13/cobra"
+
+	"github.com/rewardwatch/rewardwatch/alerts"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/config"
+	pages "github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/console"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/engine"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/terminal"
+	"github.com/rewardwatch/rewardwatch/detectors/bank"
+	"github.com/rewardwatch/rewardwatch/detectors/budget"
+	"github.com/rewardwatch/rewardwatch/detectors/finding"
+	"github.com/rewardwatch/rewardwatch/ingest"
+	"github.com/rewardwatch/rewardwatch/ingest/assemble"
+	"github.com/rewardwatch/rewardwatch/ingest/recording"
+)
+
+// replayOptions are the flags of replay.
+type replayOptions struct {
+	config, compare, scores, report, policy string
+}
+
+// NewCommand returns the verb replay.
+func NewCommand(c *terminal.Console) *cobra.Command {
+	var o replayOptions
+	cmd := &cobra.Command{
+		Use:   "replay [flags] FILE...",
+		Short: "Run recorded telemetry through the path of the service",
+		Long: "Reads NDJSON and Stable-Baselines3 monitor.csv files (plain, gzip, zstd; - is the standard input) one after\n" +
+			"the other and prints the alarms and telemetry faults that the service would have found. Nothing is delivered.\n" +
+			"With --compare, prints also which alarms another configuration would add, remove or move.\n" +
+			"Exits with 1 where drift or a telemetry fault was found, and with 2 where no valid event was.",
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, files []string) error {
+			return runReplay(cmd.Context(), c, o, files)
+		},
+	}
+	cmd.Flags().StringVar(&o.config, "config", "", "configuration file; the defaults hold without one")
+	cmd.Flags().StringVar(&o.compare, "compare", "", "another configuration file, whose alarms are compared with those of --config")
+	cmd.Flags().StringVar(&o.scores, "scores", "", "file to write a line to for each episode (or block of steps), stream and detector")
+	cmd.Flags().StringVar(&o.report, "report", "", "HTML file to write what was found to, with plots; it needs nothing else to be looked at")
+	cmd.Flags().StringVar(&o.policy, "policy", "", "policy of the rows of monitor.csv files, instead of their env_id")
+	return cmd
+}
+
+func runReplay(ctx context.Context, c *terminal.Console, o replayOptions, files []string) error {
+	cfg, err := config.Load(o.config)
+	if err != nil {
+		return err
+	}
+	r := newReplay(cfg, c, engine.FileRanges(recording.FilesConfig{Policy: o.policy}, files))
+	if err := r.recorded.ReadAll(ctx, nil); err != nil {
+		return err
+	}
+	if err := r.compareWith(ctx, o.compare); err != nil {
+		return err
+	}
+	if o.scores != "" {
+		f, err := os.Create(o.scores)
+		if err != nil {
+			return fmt.Errorf("write scores: %w", err)
+		}
+		r.scores = bufio.NewWriter(f)
+		defer func() { _ = f.Close() }() // Flush has returned the error that matters
+	}
+	if o.report != "" {
+		if _, err := os.Stat(filepath.Dir(o.report)); err != nil { // found out now, not after hours of reading
+			return fmt.Errorf("write the report: %w", err)
+		}
+		r.courses = pages.Courses{}
+	}
+	bar := terminal.NewProgress(c)
+	defer bar.Clear()
+	counts, err := recording.ReadFiles(ctx, recording.FilesConfig{
+		Policy: o.policy, Stdin: c.In, Refuse: r.refusals.Refuse,
+		Progress: func(done, total int64) { bar.Reading("Replaying", r.events, done, total) },
+	}, files, r)
+	if err := errors.Join(err, r.finish(o, files, counts)); err != nil {
+		return err
+	}
+	switch {
+	case counts.Accepted == 0:
+		return terminal.ErrNoEvent
+	case r.found:
+		return terminal.ErrDriftFound
+	}
+	return nil
+}
+
+// replay is the whole path in one goroutine: a processor that folds events into units, and the same workers as the
+// service.
+//
+// It is large because it is a whole service in one goroutine.
+type replay struct {
+	cfg      *config.Config
+	console  *terminal.Console
+	registry *prometheus.Registry // of the assembler's metrics
+	episodes *assemble.Assembler
+	recorded *engine.Recordings
+	limit    *bank.StreamLimit
+	known    *budget.Calibrations
+	workers  map[string]*engine.Worker
+	order    []*engine.Worker
+	scores   *bufio.Writer // nil without --scores
+	courses  pages.Courses // nil without --report
+	events   int64
+	units    int64
+	blocks   int64 // of units
+	refusals *terminal.Refusals
+	seen     map[ingest.Group]int64 // units
+	log      *alarmLog              // nil if nothing is compared
+	other    *replay                // of the same events under another configuration; it prints nothing
+	compared string                 // the file of that configuration
+	faults   *faultLog
+	found    bool // a drift or a telemetry fault
+	failed   error
+}
+
+func newReplay(cfg *config.Config, c *terminal.Console, pinned engine.RangeReader) *replay {
+	registry := prometheus.NewRegistry()
+	return &replay{
+		cfg: cfg, console: c, registry: registry, episodes: engine.NewAssembler(cfg.Settings(), assemble.NewMetrics(registry)),
+		recorded: engine.NewRecordings(cfg.Settings(), pinned), limit: bank.NewStreamLimit(cfg.Limits.Streams), workers: map[string]*engine.Worker{},
+		refusals: &terminal.Refusals{Console: c}, known: budget.NewCalibrations(), seen: map[ingest.Group]int64{},
+		faults: newFaultLog(),
+	}
+}
+
+// Process implements ingest.Processor.
+func (r *replay) Process(ctx context.Context, batch []ingest.Event) error {
+	r.events += int64(len(batch))
+	for i := range batch {
+		r.episodes.Fold(&batch[i], func(u *ingest.Unit) {
+			if r.failed == nil {
+				r.failed = r.observe(ctx, u)
+			}
+		})
+	}
+	if r.other != nil && r.failed == nil {
+		r.failed = r.other.Process(ctx, batch)
+	}
+	return r.failed
+}
+
+func (r *replay) observe(ctx context.Context, u *ingest.Unit) error {
+	r.units++
+	if u.End == ingest.EndBlock {
+		r.blocks++
+	}
+	r.seen[u.Group]++
+	d, err := r.worker(ctx, u.Group.Policy)
+	if d == nil || err != nil {
+		return err
+	}
+	if err := d.Observe(ctx, u, time.Unix(0, u.EndTS)); err != nil {
+		return err
+	}
+	if u.Shadow || r.scores == nil && r.courses == nil {
+		return nil
+	}
+	if r.courses != nil {
+		r.courses.Observe(d.Policy.Group(u.Group))
+	}
+	if r.scores == nil {
+		return nil
+	}
+	for _, line := range scoreLines(u.Pos.Offset, d.Policy.Group(u.Group)) {
+		if err := terminal.WriteLine(r.scores, line); err != nil {
+			return fmt.Errorf("write scores: %w", err)
+		}
+	}
+	return nil
+}
+
+// worker returns the worker of a policy, and creates it if necessary; nil if the policy is not watched.
+func (r *replay) worker(ctx context.Context, policy string) (*engine.Worker, error) {
+	if d, known := r.workers[policy]; known {
+		return d, nil
+	}
+	cfg, watched := r.cfg.Settings().Policy(policy)
+	if !watched {
+		r.workers[policy] = nil
+		return nil, nil
+	}
+	d := engine.NewWorker(policy, cfg, r.limit, r)
+	d.Policy.Share(r.known)
+	if err := r.recorded.Teach(ctx, d.Policy, policy, cfg); err != nil {
+		return nil, err
+	}
+	r.workers[policy] = d
+	r.order = append(r.order, d)
+	return d, nil
+}
+
+// Changed implements effects. It prints what the service would act on.
+func (r *replay) Changed(_ context.Context, changes []alerts.Change) error {
+	for _, change := range changes {
+		a := change.Alarm
+		if a == nil || !change.Fired && !a.Resolved {
+			continue
+		}
+		r.found = true
+		r.log.add(*a, r.seen[a.Group])
+		if err := r.console.Print(AlarmLine(*a), func(w io.Writer) error { return terminal.AlarmText(w, *a) }); err != nil {
+			return err
+		}
+	}
+	return r.tellFaults(changes)
+}
+
+// finish writes the summary, even if the input broke off.
+func (r *replay) finish(o replayOptions, files []string, counts recording.Counts) error {
+	var summaries []*finding.Summary
+	var incidents []alerts.Incident
+	for _, d := range r.order {
+		d.Publish()
+		summaries = append(summaries, d.Policy.Summary())
+		incidents = append(incidents, d.Shown.Load().Incidents...)
+	}
+	line := SummaryLine(counts, r.units, summaries, incidents, r.faults.counts)
+	line.why, line.unit = engine.NothingJudged(r.episodes), r.unitName()
+	err := errors.Join(r.conclude(), r.writeReport(o, files, counts, summaries, incidents))
+	err = errors.Join(err, r.console.Print(line, func(w io.Writer) error { return summaryText(w, line) }), r.tellIgnored())
+	if r.scores != nil {
+		err = errors.Join(err, r.scores.Flush())
+	}
+	return err
+}
+
+// unitName returns the name of what was replayed.
+func (r *replay) unitName() finding.UnitName {
+	return finding.CountedUnit(r.units, r.blocks, assemble.BlockSteps)
+}
+
+// tellIgnored prints which accepted records belong to no unit, and why.
+func (r *replay) tellIgnored() error {
+	families, err := r.registry.Gather()
+	if err != nil {
+		return fmt.Errorf("count ignored records: %w", err)
+	}
+	for _, f := range families {
+		if f.GetName() != assemble.MetricEventsIgnored {
+			continue
+		}
+		for _, m := range f.GetMetric() {
+			if n := m.GetCounter().GetValue(); n > 0 {
+				r.console.Tell("rewardwatch: ignored %.0f records: %s", n, m.GetLabel()[0].GetValue())
+			}
+		}
+	}
+	return nil
+}
+
+// Idle implements ingest.Processor.
+func (r *replay) Idle(context.Context, time.Time) error { return nil }
+
+// Snapshot implements ingest.Processor. A replay keeps no state.
+func (r *replay) Snapshot(io.Writer) error { return nil }
+
+// Restore implements ingest.Processor.
+func (r *replay) Restore(io.Reader) error { return nil }

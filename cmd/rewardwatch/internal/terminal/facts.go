@@ -1,0 +1,171 @@
+package terminal
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/rewardwatch/rewardwatch/alerts"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/words"
+	"github.com/rewardwatch/rewardwatch/detectors/finding"
+)
+
+// AlarmText prints an alarm for people: what drifted, by how much, since when, why, and on which records.
+func AlarmText(w io.Writer, a alerts.Alarm) error {
+	facts := slices.Concat(what(a), why(a, shownEvidence), where(a))
+	_, err := io.WriteString(w, FactsText(PaintFor(w), a, facts))
+	return err
+}
+
+// what returns what an alarm found, and since when.
+func what(a alerts.Alarm) (facts []words.Fact) {
+	unit := a.UnitName()
+	if a.Resolved {
+		facts = append(facts, words.Fact{"back at", words.Place(a.ResolvedAt, unit, a.ResolvedAt.Pos)})
+	}
+	facts = append(facts, words.Fact{"by", a.Effect.Words(unit)}, words.Fact{"since", words.Place(a.Onset, unit, a.Onset.First)})
+	if i := a.OnsetInterval(); i != nil {
+		facts = append(facts, words.Fact{"", "with 90 % confidence " + i.Words(unit)})
+	}
+	return append(facts, words.Fact{"found at", words.Place(a.At, unit, a.At.Pos)}, words.Fact{"score", scoreText(a)})
+}
+
+// why returns the cause, with at most most lines of the evidence for it.
+func why(a alerts.Alarm, most int) []words.Fact {
+	facts := []words.Fact{{"cause", CauseText(a.Cause, a.Causes)}}
+	for _, e := range a.Evidence[:min(len(a.Evidence), most)] {
+		facts = append(facts, words.Fact{"", e})
+	}
+	if a.Return != nil {
+		facts = append(facts, words.Fact{"return", returnText(a.Return)})
+	}
+	return facts
+}
+
+// where returns the records of an alarm, the baseline it is compared with, and its ids.
+func where(a alerts.Alarm) []words.Fact {
+	facts := []words.Fact{{"offsets", words.Offsets(a.Offsets)}, {"baseline", words.Baseline(a.Baseline, a.UnitName())}}
+	if a.Promise.N > 0 {
+		facts = append(facts, words.Fact{"budget", words.Promise(a.Promise)})
+	}
+	return append(facts, words.Fact{"alarm", a.ID}, words.Fact{"incident", a.Incident})
+}
+
+// FactsText writes facts below the head of an alarm.
+func FactsText(p Paint, a alerts.Alarm, facts []words.Fact) string {
+	head, mark := "DRIFT", Red
+	switch {
+	case a.Resolved:
+		head, mark = "RESOLVED", Green
+	case a.Improvement:
+		head, mark = "BETTER", Green
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s%s of %s\n", p.In(mark, fmt.Sprintf("%-10s", head)), Printable(a.Signal), Printable(a.Group.String()))
+	for _, f := range facts {
+		fmt.Fprintf(&b, "  %-9s %s\n", f.Name(), Printable(f.Value()))
+	}
+	return b.String()
+}
+
+// shownEvidence is how many pieces of evidence for a cause a list of alarms shows.
+const shownEvidence = 4
+
+// CauseText names the cause, and the weights of all possible causes.
+func CauseText(cause alerts.Cause, ranked []alerts.RankedCause) string {
+	var weights []string
+	for _, c := range ranked {
+		weights = append(weights, fmt.Sprintf("%s %.2f", c.Cause, c.Weight))
+	}
+	if len(weights) == 0 {
+		return string(cause)
+	}
+	return fmt.Sprintf("%s (%s)", cause, strings.Join(weights, ", "))
+}
+
+// returnText describes the parts of a change of the return.
+func returnText(d *finding.Decomposition) string {
+	s := fmt.Sprintf("changed by %s: reward per step %s, episode length %s, action mix %s",
+		words.Short(d.Change), words.Short(d.PerStep), words.Short(d.Length), words.Short(d.ActionMix))
+	if math.Abs(d.Rest) > .01*math.Abs(d.Change) {
+		s += fmt.Sprintf(", rest %s", words.Short(d.Rest))
+	}
+	return s
+}
+
+// scoreText returns the highest score and the detectors that had one.
+func scoreText(a alerts.Alarm) string {
+	if len(a.Detectors) == 0 {
+		return words.Short(a.Score) + " (threshold 1)"
+	}
+	return words.Short(a.Score) + " (threshold 1) by " + strings.Join(a.Detectors, ", ")
+}
+
+// StoryOf returns everything that is known of an alarm.
+func StoryOf(a alerts.Alarm) []words.Fact {
+	facts := slices.Concat(what(a), why(a, len(a.Evidence)), otherCauses(a), versionFacts(a), where(a))
+	if more := effectText(a.Effect); more != "" {
+		since := slices.IndexFunc(facts, func(f words.Fact) bool { return f.Name() == "since" })
+		facts = slices.Insert(facts, since, words.Fact{"", more})
+	}
+	return facts
+}
+
+// effectText returns what an effect's own text leaves out.
+func effectText(e finding.Effect) string {
+	var parts []string
+	add := func(name string, x float64) {
+		if !math.IsNaN(x) && !math.IsInf(x, 0) {
+			parts = append(parts, name+" "+words.Short(x))
+		}
+	}
+	add("median moved by", e.MedianShift)
+	add("10 % point by", e.Q10Shift)
+	add("90 % point by", e.Q90Shift)
+	add("spread times", e.SpreadRatio)
+	add("Wasserstein distance", e.Wasserstein)
+	if e.AtLeast > 0 {
+		add("distribution moved by at least", e.AtLeast)
+	}
+	return strings.Join(parts, ", ")
+}
+
+// otherCauses returns the evidence for and against the causes that the alarm does not name.
+func otherCauses(a alerts.Alarm) (facts []words.Fact) {
+	name := "or"
+	for _, c := range a.Causes {
+		if c.Cause == a.Cause {
+			continue
+		}
+		for _, e := range c.Evidence {
+			if !slices.Contains(a.Evidence, e) {
+				facts = append(facts, words.Fact{name, fmt.Sprintf("%s %.2f: %s", c.Cause, c.Weight, e)})
+				name = ""
+			}
+		}
+	}
+	return facts
+}
+
+// versionFacts returns which versions acted before the onset and after it.
+func versionFacts(a alerts.Alarm) (facts []words.Fact) {
+	name := "versions"
+	for _, v := range []struct{ of, before, after string }{
+		{"policy_version", a.Before.Policy, a.After.Policy},
+		{"env_version", a.Before.Env, a.After.Env},
+		{"reward_version", a.Before.Reward, a.After.Reward},
+	} {
+		switch {
+		case v.before == "" && v.after == "":
+			continue
+		case v.before == v.after:
+			facts = append(facts, words.Fact{name, v.of + " " + v.after})
+		default:
+			facts = append(facts, words.Fact{name, fmt.Sprintf("%s %s, before the onset %s", v.of, Dash(v.after), Dash(v.before))})
+		}
+		name = ""
+	}
+	return facts
+}

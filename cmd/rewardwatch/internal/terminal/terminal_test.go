@@ -1,0 +1,62 @@
+package terminal
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestTablesAlign(t *testing.T) {
+	got := TableText(false, [][]string{
+		{"POLICY", "STATE", "LAST"},
+		{"日本語", "drift", "1"},
+		{"e\u0301te\u0301", "ok", "2"}, // combining accents
+		{"🤖", "warming_up", "3"},
+		{"\x1b[2J\u202eevil", "", "a longer one that nothing follows"},
+		{"one cell that is wider than all others"},
+	})
+	want := "POLICY     STATE       LAST\n" +
+		"日本語     drift       1\n" +
+		"e\u0301te\u0301        ok          2\n" +
+		"🤖         warming_up  3\n" +
+		"�[2J�evil              a longer one that nothing follows\n" +
+		"one cell that is wider than all others\n"
+	if got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+func TestProgressLine(t *testing.T) {
+	var out bytes.Buffer
+	now := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
+	p := &Progress{out: &out, terminal: true, now: func() time.Time { return now }}
+	lines := func() []string {
+		shown := strings.Split(out.String(), "\r\x1b[K")[1:]
+		out.Reset()
+		return shown
+	}
+	p.Reading("Replaying", 0, 0, 1000)
+	p.Reading("Replaying", 10, 10, 1000) // too soon
+	now = now.Add(time.Second)
+	p.Reading("Replaying", 250_000, 100, 1000)
+	now = now.Add(9 * time.Second)
+	p.Reading("Replaying", 2_500_000, 250, 1000)
+	p.Clear()
+	p.Reading("Replaying", 2_500_000, 1000, 1000) // at once, as the line was cleared
+	p.Reading("Reading", 5, 5, 0)
+	now = now.Add(3 * time.Second)
+	p.Reading("Reading", 6000, 5000, 0)
+	want := []string{
+		"Replaying 0 events",
+		"Replaying [##......................] 10 %  250,000 events, 250,000/s",
+		"Replaying [######..................] 25 %  2,500,000 events, 250,000/s  30s left",
+		"",
+		"Replaying [########################] 100 %  2,500,000 events, 250,000/s",
+		"Reading 5 events",
+		"Reading 6,000 events, 2,000/s",
+	}
+	if got := lines(); strings.Join(got, "\n") != strings.Join(want, "\n") {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}

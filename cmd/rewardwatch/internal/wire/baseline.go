@@ -1,0 +1,115 @@
+package wire
+
+import (
+	"math"
+	"time"
+
+	"github.com/rewardwatch/rewardwatch/detectors/finding"
+	"github.com/rewardwatch/rewardwatch/ingest"
+)
+
+// Baseline is the baseline of a group, or the warm-up of its first one.
+type Baseline struct {
+	Policy          string            `json:"policy"`
+	Group           map[string]string `json:"group"`
+	ID              *string           `json:"id"` // null while the first one is collected
+	Units           int               `json:"units"`
+	Provisional     bool              `json:"provisional"`
+	Promoted        *string           `json:"promoted"` // who accepted it while it was provisional, and why
+	Offsets         []ingest.Range    `json:"offsets"`
+	FrozenAt        *time.Time        `json:"frozen_at"`
+	FrozenTS        *Instant          `json:"frozen_ts"`
+	FalseAlarmUnits Number            `json:"false_alarm_units"`
+	Promise         finding.Promise   `json:"promise"`
+	Trending        *string           `json:"trending"` // what trended in the last warm-up that was refused for it
+	EndedAt         *time.Time        `json:"ended_at"` // null while it is in use
+	Why             *string           `json:"why"`      // why it ended
+	Warmup          *Warmup           `json:"warmup"`
+	PolicyVersion   *string           `json:"policy_version"` // whose baseline it is, with on_new_version: rebaseline
+	Next            *NextBaseline     `json:"next"`           // the version that warms up beside it
+	IgnoredUnits    int64             `json:"ignored_units"`  // of versions that a later one has replaced
+	UsedInAYear     int               `json:"used_in_a_year"` // baselines that the group used in the last 365 days
+	Past            []PastBaseline    `json:"past"`
+}
+
+// Warmup is how many units are collected, and how many are needed.
+type Warmup struct {
+	Units int `json:"units"`
+	Of    int `json:"of"`
+}
+
+// NextBaseline is the warm-up of a new version.
+type NextBaseline struct {
+	PolicyVersion string `json:"policy_version"`
+	Warmup
+}
+
+// PastBaseline is a baseline that has ended.
+type PastBaseline struct {
+	ID          string    `json:"id"`
+	Units       int       `json:"units"`
+	Provisional bool      `json:"provisional"`
+	Promoted    *string   `json:"promoted"`
+	FrozenAt    time.Time `json:"frozen_at"`
+	EndedAt     time.Time `json:"ended_at"`
+	Why         string    `json:"why"`
+}
+
+// BaselineDetail is a baseline with summaries of its values.
+type BaselineDetail struct {
+	Baseline
+	Quantities []Quantity `json:"quantities"` // empty if the values are no longer kept
+}
+
+// Quantity summarizes the values of one quantity of a signal.
+type Quantity struct {
+	Signal   string `json:"signal"`
+	Quantity string `json:"quantity"`
+	Sample
+}
+
+// Sample summarizes values.
+type Sample struct {
+	Units  int    `json:"units"`
+	Mean   Number `json:"mean"`
+	SD     Number `json:"sd"`
+	Median Number `json:"median"`
+	Q10    Number `json:"q10"`
+	Q90    Number `json:"q90"`
+}
+
+// BaselineDiff compares two baselines.
+type BaselineDiff struct {
+	A          string         `json:"a"`
+	B          string         `json:"b"`
+	Note       string         `json:"note"`
+	Quantities []QuantityDiff `json:"quantities"`
+}
+
+// QuantityDiff compares one quantity of two baselines.
+type QuantityDiff struct {
+	Signal   string  `json:"signal"`
+	Quantity string  `json:"quantity"`
+	A        *Sample `json:"a"` // null if the baseline does not have the quantity
+	B        *Sample `json:"b"`
+	D        Number  `json:"ks_distance"`
+	P        Number  `json:"ks_p_value"`
+}
+
+// SampleOf returns a distribution as the API shows it, nil for none.
+func SampleOf(d finding.Distribution) *Sample {
+	if d.Units == 0 {
+		return nil
+	}
+	return &Sample{
+		Units: d.Units, Mean: Number(d.Mean), SD: Number(d.SD), Median: Number(d.Q50), Q10: Number(d.Q10), Q90: Number(d.Q90),
+	}
+}
+
+// OrNaN returns NaN, which JSON shows as null, for a number that is not known yet.
+func OrNaN(x float64) Number {
+	if x == 0 {
+		x = math.NaN()
+	}
+	return Number(x)
+}

@@ -1,0 +1,160 @@
+package wire
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/words"
+	"github.com/rewardwatch/rewardwatch/detectors/finding"
+)
+
+// Gate is the verdict on a version of a policy, over all groups that have units of it.
+type Gate struct {
+	Policy      string          `json:"policy"`
+	Version     string          `json:"version"`
+	Verdict     finding.Verdict `json:"verdict"`
+	Why         string          `json:"why"`
+	Units       int64           `json:"units"`
+	UnitsNeeded *int64          `json:"units_needed"` // null if unknown
+	Groups      []GroupGate     `json:"groups"`
+}
+
+// GroupGate is the verdict on a version in one group.
+type GroupGate struct {
+	Group       map[string]string `json:"group"`
+	Shadow      bool              `json:"shadow"`
+	Verdict     finding.Verdict   `json:"verdict"`
+	Why         string            `json:"why"`
+	Units       int64             `json:"units"`
+	UnitsNeeded *int64            `json:"units_needed"` // null if no number of units is enough
+	Production  string            `json:"production_version"`
+	Baseline    string            `json:"baseline_id"`
+	Ended       *string           `json:"ended"` // why the comparison has ended
+	Signals     []GateSignal      `json:"signals"`
+}
+
+// GateSignal compares one quantity of a version with that of production.
+type GateSignal struct {
+	Signal    string           `json:"signal"`
+	Quantity  string           `json:"quantity"`
+	Better    *string          `json:"better"`  // higher or lower; null if neither
+	Verdict   *finding.Verdict `json:"verdict"` // null if the signal is not judged
+	Why       string           `json:"why"`
+	Before    *GateMean        `json:"before"`         // in the baseline
+	After     *GateMean        `json:"after"`          // of the version
+	Meanwhile *GateMean        `json:"production_now"` // of production since the first unit of the version
+	Effect    Number           `json:"effect_sd"`
+	Low       Number           `json:"effect_low_sd"`
+	High      Number           `json:"effect_high_sd"`
+	Detector  *string          `json:"detector"` // the one with the highest score
+	Score     Number           `json:"score"`
+	Alarm     *GateAlarm       `json:"alarm"` // null if no test has reached its threshold
+	Fault     *string          `json:"fault"`
+}
+
+// GateMean is a mean with its interval.
+type GateMean struct {
+	Units int64  `json:"units"`
+	Mean  Number `json:"mean"`
+	SD    Number `json:"sd"`
+}
+
+// GateAlarm is an alarm raised by the version.
+type GateAlarm struct {
+	Unit     int64  `json:"unit"`
+	Detector string `json:"detector"`
+}
+
+// GateOf returns the verdict on a version from what a policy has published.
+func GateOf(p *finding.Summary, version string) Gate {
+	out := Gate{Policy: p.Policy, Version: version, Groups: []GroupGate{}, UnitsNeeded: new(int64(0))}
+	var verdicts []finding.Verdict
+	for i := range p.Groups {
+		for k := range p.Groups[i].Gates {
+			if g := &p.Groups[i].Gates[k]; g.Version == version {
+				out.add(groupGateOf(&p.Groups[i], g))
+				verdicts = append(verdicts, g.Verdict)
+			}
+		}
+	}
+	out.Verdict = finding.Overall(verdicts)
+	for _, g := range out.Groups {
+		if g.Verdict == out.Verdict {
+			out.Why = fmt.Sprintf("%s: %s", words.Group(p.Policy, g.Group), g.Why)
+			break
+		}
+	}
+	if len(out.Groups) == 0 {
+		out.UnitsNeeded, out.Why = nil, unseen(p, version)
+	}
+	return out
+}
+
+func (a *Gate) add(g GroupGate) {
+	a.Groups = append(a.Groups, g)
+	a.Units += g.Units
+	switch {
+	case g.UnitsNeeded == nil:
+		a.UnitsNeeded = nil
+	case a.UnitsNeeded != nil:
+		*a.UnitsNeeded += *g.UnitsNeeded
+	}
+}
+
+// unseen says why nothing is known of a version.
+func unseen(p *finding.Summary, version string) string {
+	why := "production has no accepted baseline yet, which versions could be compared with"
+	for i := range p.Groups {
+		switch g := &p.Groups[i]; {
+		case g.Baseline.ID == "" || g.Baseline.Provisional:
+		case g.Production == version:
+			return fmt.Sprintf("policy_version %s is the one that the baseline is of, which others are compared with", version)
+		default:
+			why = fmt.Sprintf("no %s of policy_version %s has been seen since the baseline was accepted, or others have come since",
+				g.UnitName().One(), version)
+		}
+	}
+	return why
+}
+
+func groupGateOf(g *finding.GroupSummary, gate *finding.Gate) GroupGate {
+	out := GroupGate{
+		Group: g.Group.Map(), Shadow: gate.Shadow, Verdict: gate.Verdict, Why: gate.Why, Units: gate.Units,
+		Production: gate.Production, Baseline: gate.Baseline, Ended: OrNull(gate.Ended), Signals: []GateSignal{},
+	}
+	if gate.Wanted >= 0 {
+		out.UnitsNeeded = new(gate.Wanted)
+	}
+	for i := range gate.Signals {
+		out.Signals = append(out.Signals, gateSignalOf(&gate.Signals[i]))
+	}
+	return out
+}
+
+func gateSignalOf(s *finding.GateSignal) GateSignal {
+	out := GateSignal{
+		Signal: s.Signal, Quantity: s.Quantity, Why: s.Why, Before: gateMeanOf(s.Before), After: gateMeanOf(s.After),
+		Meanwhile: gateMeanOf(s.Meanwhile), Effect: Number(s.Effect), Low: Number(s.Low), High: Number(s.High),
+		Detector: OrNull(s.Test), Score: Number(math.NaN()), Fault: OrNull(s.Fault),
+	}
+	if s.Side != 0 {
+		out.Better = new(map[int]string{1: "higher", -1: "lower"}[s.Side])
+	}
+	if s.Verdict != "" {
+		out.Verdict = new(s.Verdict)
+	}
+	if s.Test != "" {
+		out.Score = Number(s.Score)
+	}
+	if s.AlarmAt > 0 {
+		out.Alarm = &GateAlarm{s.AlarmAt, s.Alarm}
+	}
+	return out
+}
+
+func gateMeanOf(m finding.GateMean) *GateMean {
+	if m.Units == 0 {
+		return nil
+	}
+	return &GateMean{m.Units, Number(m.Mean), Number(m.SD)}
+}

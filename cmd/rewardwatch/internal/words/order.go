@@ -1,0 +1,95 @@
+package words
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/rewardwatch/rewardwatch/alerts"
+	"github.com/rewardwatch/rewardwatch/retrain/ledger"
+	"github.com/rewardwatch/rewardwatch/retrain/recipe"
+)
+
+// Order is the part of a webhook's data that people see, besides the config.
+type Order struct {
+	Group    map[string]string `json:"group"`
+	Signals  []string          `json:"signals"`
+	Cause    alerts.Cause      `json:"cause"`
+	Evidence []string          `json:"evidence"`
+	Contract Contract          `json:"contract"`
+	Incident string            `json:"incident"`
+	Versions struct {
+		From, To string // of a rollback
+	} `json:"versions"`
+}
+
+// Contract is the purpose of a retraining.
+type Contract struct {
+	Objective  string          `json:"objective"`
+	Hypothesis string          `json:"hypothesis"`
+	Owner      string          `json:"owner"`
+	Expected   recipe.Expected `json:"expected"`
+}
+
+// ReadOrder parses the order of a request. A field that the order does not have stays empty.
+func ReadOrder(q ledger.Request) (Order, error) {
+	var out Order
+	if err := json.Unmarshal(q.Order, &out); err != nil {
+		return out, fmt.Errorf("read the order of %s: %w", q.ID, err)
+	}
+	return out, nil
+}
+
+// OfIncident returns the requests that an incident has led to, those that a person has made because of it, and those
+// that follow from them, oldest first.
+func OfIncident(newestFirst []ledger.Request, incident string) []ledger.Request {
+	var out []ledger.Request
+	for _, q := range slices.Backward(newestFirst) {
+		order, _ := ReadOrder(q) // an order that cannot be read names no incident
+		follows := q.OriginKind == ledger.OriginOutcome && slices.ContainsFunc(out, func(before ledger.Request) bool { return before.ID == q.Parent })
+		if q.Origin == incident || order.Incident == incident || follows {
+			out = append(out, q)
+		}
+	}
+	return out
+}
+
+// WaitsFor says what a request waits for, "" if it is finished.
+func WaitsFor(q ledger.Request) string {
+	what := ""
+	switch q.State {
+	case ledger.StateQueued:
+		what = "the end of the policy's other request"
+	case ledger.StateAwaitingApproval:
+		what = "a person to approve it"
+	case ledger.StateOpen:
+		what = "its delivery to " + q.Target
+	case ledger.StateDelivered:
+		what = "a report of its job"
+	case ledger.StateRunning:
+		what = "the end of its job"
+	case ledger.StateVerifying:
+		what = "telemetry of version " + q.NewVersion
+	default:
+		return ""
+	}
+	return what + ", until " + Time(q.DueAt)
+}
+
+// Took returns how long an attempt lasted, "" until it ends.
+func Took(d ledger.Delivery) string {
+	if d.FinishedAt.IsZero() {
+		return ""
+	}
+	return d.FinishedAt.Sub(d.StartedAt).Round(time.Millisecond).String()
+}
+
+// Status formats an HTTP status, "" if no answer arrived.
+func Status(status int) string {
+	if status == 0 {
+		return ""
+	}
+	return strconv.Itoa(status)
+}

@@ -1,0 +1,170 @@
+// Package words formats what the verbs print and the console shows, so that both use the same words.
+package words
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/rewardwatch/rewardwatch/alerts"
+	"github.com/rewardwatch/rewardwatch/detectors/finding"
+	"github.com/rewardwatch/rewardwatch/ingest"
+)
+
+// Limits on a person's texts about a decision, in characters: they are kept with the state and go out with alerts.
+const (
+	MaxBy  = 200
+	MaxWhy = 1000
+)
+
+// CheckText refuses text that is empty or longer than most characters. The error is for its author.
+func CheckText(name, text string, most int) error {
+	if n := utf8.RuneCountInString(text); n == 0 || n > most {
+		return fmt.Errorf("%s must be a text of 1 to %d characters", name, most)
+	}
+	return nil
+}
+
+// Fact is a line of a description: a name and a value. A line that continues the previous one has no name.
+type Fact [2]string
+
+// Name returns the name of the line.
+func (f Fact) Name() string { return f[0] }
+
+// Value returns the text of the line.
+func (f Fact) Value() string { return f[1] }
+
+// Printable replaces invisible characters. Names come from telemetry: one with a control sequence would reach the
+// terminal, or reverse the direction of the text after it.
+func Printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return unicode.ReplacementChar
+	}, s)
+}
+
+// Short formats a number to four significant digits.
+func Short(x float64) string { return strconv.FormatFloat(x, 'g', 4, 64) }
+
+// Whole formats a number of units without decimals or exponent, to four significant digits.
+func Whole[N ~float64](x N) string {
+	rounded, err := strconv.ParseFloat(Short(float64(x)), 64)
+	if err != nil {
+		return Short(float64(x))
+	}
+	return strconv.FormatFloat(math.Round(rounded), 'f', 0, 64)
+}
+
+// Grouped formats a count with a separator between groups of three digits.
+func Grouped(n int64, separator string) string {
+	s := strconv.FormatInt(n, 10)
+	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
+		s = s[:i] + separator + s[i:]
+	}
+	return s
+}
+
+// Time formats a time for people.
+func Time(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+
+// Instant formats a time in Unix nanoseconds as RFC 3339 in UTC, with as many decimals as necessary.
+func Instant(ns int64) string { return time.Unix(0, ns).UTC().Format(time.RFC3339Nano) }
+
+// Plain returns a name such as telemetry_fault as words.
+func Plain[T ~string](name T) string { return strings.ReplaceAll(string(name), "_", " ") }
+
+// Baseline describes a baseline. unit is the word for what its size counts.
+func Baseline(b finding.BaselineRef, unit finding.UnitName) string {
+	if b.ID == "" {
+		return "none"
+	}
+	s := b.ID + ", " + unit.Count(int64(b.Units))
+	if b.Provisional {
+		s += ", provisional"
+	}
+	return s
+}
+
+// Offsets lists ranges by partition.
+func Offsets(ranges []ingest.Range) string {
+	if len(ranges) == 0 {
+		return "none"
+	}
+	ranges = slices.SortedFunc(slices.Values(ranges), func(a, b ingest.Range) int { return cmp.Compare(a.Partition, b.Partition) })
+	var out []string
+	for _, r := range ranges {
+		out = append(out, r.String())
+	}
+	return strings.Join(out, ", ")
+}
+
+// Place describes a unit and one of its records.
+func Place(u finding.UnitRef, unit finding.UnitName, record ingest.Position) string {
+	return fmt.Sprintf("%s, record %d of partition %d", u.Words(unit), record.Offset, record.Partition)
+}
+
+// Promise describes how rare false alarms may be, and how rare they are expected to be.
+func Promise(p finding.Promise) string {
+	s := fmt.Sprintf("one false alarm in %s %s", Whole(p.N), p.UnitName().Sized())
+	if p.ARL0 > 0 {
+		s += fmt.Sprintf(", expected one in %s (%s to %s)", Whole(p.ARL0), Whole(p.Low), Whole(p.High))
+	}
+	if p.Confidence != "" {
+		s += "; promise: " + p.Confidence
+	}
+	return strings.Join(append([]string{s}, p.Caveats...), "; ")
+}
+
+// Missing describes what keeps a stream from being judged: what it lacks, or the rule of its telemetry fault.
+func Missing(s finding.StreamSummary) string {
+	if s.State == finding.TelemetryFault && s.Fault != "" {
+		return "telemetry fault: " + s.Fault
+	}
+	return s.Missing
+}
+
+// AlarmState returns firing or resolved.
+func AlarmState(a alerts.Alarm) string {
+	if a.Resolved {
+		return "resolved"
+	}
+	return "firing"
+}
+
+// Quantity names what the effect of an alarm compares.
+func Quantity(a alerts.Alarm) string {
+	name := finding.QuantityWords(a.Effect.Quantity)
+	if name == a.Signal || name == "" {
+		return a.Signal
+	}
+	return name + " of " + a.Signal
+}
+
+// Score returns the largest score of the detectors that have one, and whether any has.
+func Score(s *finding.StreamSummary) (largest float64, any bool) {
+	for _, d := range s.Detectors {
+		if d.Threshold != 0 && (!any || d.Score > largest) {
+			largest, any = d.Score, true
+		}
+	}
+	return largest, any
+}
+
+// Group builds a group from what the API shows of it. Labels are sorted by name, since their original order is
+// unknown.
+func Group(policy string, labels map[string]string) ingest.Group {
+	var sorted []ingest.Label
+	for name, value := range labels {
+		sorted = append(sorted, ingest.Label{Name: name, Value: value})
+	}
+	slices.SortFunc(sorted, func(a, b ingest.Label) int { return strings.Compare(a.Name, b.Name) })
+	return ingest.NewGroup(policy, sorted...)
+}

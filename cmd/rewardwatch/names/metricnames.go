@@ -1,0 +1,33 @@
+// Package names holds the names of the metrics that the service itself exports, for rules and dashboards that query
+// them. Other packages name their own metrics.
+package names
+
+// Metrics of judging.
+const (
+	MetricPolicies        = "rewardwatch_policies"                               // policies watched
+	MetricLateUnits       = "rewardwatch_units_late_total"                       // units judged after one that ended later
+	MetricStreamLimitHits = "rewardwatch_stream_limit_hits_total"                // {reason="limit|policy"} times that a stream was refused because of limits.streams
+	MetricGroupsForgotten = "rewardwatch_groups_forgotten_total"                 // unused groups forgotten to make room for others
+	MetricUnitsDropped    = "rewardwatch_units_dropped_total"                    // {reason="unmatched|stream_limit|no_baseline|damaged"} units not judged
+	MetricUnitsWaiting    = "rewardwatch_units_waiting"                          // {reason="partitions|calibration"} units waiting to be judged
+	MetricUnitDelay       = "rewardwatch_unit_delay_seconds"                     // from a unit's last event to its judgement
+	MetricBankSaves       = "rewardwatch_bank_checkpoints_total"                 // snapshots of banks written
+	MetricBankSavedAt     = "rewardwatch_bank_checkpoint_last_timestamp_seconds" // when a bank was last saved, 0 before the first save
+	MetricMemory          = "rewardwatch_memory_bytes"                           // memory in use
+	MetricMemoryLimit     = "rewardwatch_memory_limit_bytes"                     // limit of the memory in use
+	MetricGroupsEvicted   = "rewardwatch_groups_evicted"                         // groups whose state is only in the checkpoint
+	MetricGroupEvictions  = "rewardwatch_group_evictions_total"                  // groups evicted from memory
+	MetricGroupReturns    = "rewardwatch_group_returns_total"                    // evicted groups loaded back into memory
+)
+
+// Metrics of the HTTP server.
+const (
+	MetricTokensRefused  = "rewardwatch_http_tokens_refused_total"  // {reason="wrong|throttled"}
+	MetricScrapesDropped = "rewardwatch_http_scrapes_dropped_total" // {reason="busy|unread"}
+)
+
+// Metrics of the process.
+const (
+	MetricBuildInfo = "rewardwatch_build_info"                    // {version,revision,goversion} 1
+	MetricReloaded  = "rewardwatch_config_last_reload_successful" // 1, or 0 after a configuration was refused
+)

@@ -1,0 +1,305 @@
+//go:build e2e
+
+package dashboards
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// drawnGolden holds the texts that Grafana shows of the demo, numbers and times left out.
+const drawnGolden = "testdata/drawn.txt"
+
+// sketch is a panel with all that Grafana knows when it draws it.
+type sketch struct {
+	Where     string                     `json:"where"`
+	Panel     json.RawMessage            `json:"panel"`
+	Answers   map[string]json.RawMessage `json:"answers"` // by the reference id of the query
+	Variables map[string]string          `json:"variables"`
+	Range     struct {
+		From string `json:"from"`
+		To   string `json:"to"`
+	} `json:"range"`
+}
+
+// drawing is what Grafana shows of a panel.
+type drawing struct {
+	Where    string
+	Columns  [][2]string // name and type
+	Rows     [][]string
+	Links    []string
+	Problems []string
+}
+
+// drawnAsExpected has the field logic of Grafana itself draw every panel, and compares the texts of tables, bar charts and stats. Every
+// link must lead to a policy that exists. A scrape that is missed on a busy machine leaves panels empty for a moment.
+func drawnAsExpected(t *testing.T, p prometheusServer, begin time.Time) {
+	late := time.Now().Add(patience / 3)
+	for {
+		got := drawn(t, p, begin)
+		if *update {
+			writeDrawn(t, got)
+		}
+		want := string(read(t, drawnGolden))
+		if got == want || t.Failed() {
+			return
+		}
+		if time.Now().After(late) {
+			t.Fatalf("Grafana would show other texts than %s; run `go test -tags e2e ./dashboards -run DashboardsOfTheDemo -update` and look at the difference.\nonly shown:\n%s\nonly wanted:\n%s",
+				drawnGolden, onlyIn(got, want), onlyIn(want, got))
+		}
+		time.Sleep(2 * time.Second)
+	}
+}
+
+// drawn returns the texts of all panels, and reports those that say nothing and links that lead nowhere.
+func drawn(t *testing.T, p prometheusServer, begin time.Time) string {
+	t.Helper()
+	sketches := sketches(t, p, begin)
+	groups := p.groups(t)
+	links := 0
+	var texts strings.Builder
+	for i, d := range draw(t, sketches) {
+		for _, problem := range d.problems() {
+			t.Errorf("%s: %s", d.Where, problem)
+		}
+		links += len(d.Links)
+		for _, link := range d.Links {
+			if problem := badLink(link, groups); problem != "" {
+				t.Errorf("%s: %s: %s", d.Where, link, problem)
+			}
+		}
+		if signal := sketches[i].Variables["signal"]; signal == "" || signal == "return" { // the tables of the others look alike
+			texts.WriteString(d.masked())
+		}
+	}
+	if links == 0 {
+		t.Error("no panel leads anywhere")
+	}
+	return texts.String()
+}
+
+func writeDrawn(t *testing.T, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(drawnGolden), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(drawnGolden, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// onlyIn lists the lines of a text that another one lacks.
+func onlyIn(text, other string) string {
+	lines := strings.Split(other, "\n")
+	return strings.Join(slices.DeleteFunc(strings.Split(text, "\n"), func(l string) bool { return slices.Contains(lines, l) }), "\n")
+}
+
+// sketches asks the queries of every panel, for every policy and signal that the dashboards offer.
+func sketches(t *testing.T, p prometheusServer, begin time.Time) (all []sketch) {
+	t.Helper()
+	now := time.Now()
+	dashboards := build(t, DefaultOptions())
+	for _, page := range pages() {
+		file := page.file()
+		for _, v := range p.variables(t, file) {
+			fill := v.replacer(now.Sub(begin))
+			for i, panel := range dashboards[file].Panels {
+				s := sketch{
+					Where: strings.TrimSpace(file + ": " + fill.Replace(panel.Title)), Panel: dashboards[file].raw[i],
+					Variables: v.inLinks(), Answers: map[string]json.RawMessage{},
+				}
+				if v.signal != "" {
+					s.Where += " (" + v.signal + ")"
+				}
+				s.Range.From, s.Range.To = "now-6h", "now"
+				for j, target := range panel.Targets {
+					s.Answers[refID(j)] = p.ask(t, fill.Replace(target.Expr), target.Instant, begin, now)
+				}
+				if len(s.Answers) > 0 {
+					all = append(all, s)
+				}
+			}
+		}
+	}
+	return all
+}
+
+// draw runs draw.cjs, whose packages `make grafana-data` has installed.
+func draw(t *testing.T, sketches []sketch) (drawings []drawing) {
+	t.Helper()
+	modules, err := filepath.Abs("../.cache/grafana-data/node_modules")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(modules); err != nil {
+		t.Fatalf("%v: `make grafana-data` installs it", err)
+	}
+	input, err := json.Marshal(sketches)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var stderr bytes.Buffer
+	cmd := exec.Command("node", "draw/draw.cjs")
+	cmd.Env = append(os.Environ(), "NODE_PATH="+modules)
+	cmd.Stdin, cmd.Stderr = bytes.NewReader(input), &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("draw.cjs: %v\n%s", err, stderr.Bytes())
+	}
+	if err := json.Unmarshal(out, &drawings); err != nil {
+		t.Fatalf("draw.cjs: %v\n%s", err, out)
+	}
+	if len(drawings) != len(sketches) {
+		t.Fatalf("%d of %d panels were drawn", len(drawings), len(sketches))
+	}
+	return drawings
+}
+
+// wrong is what Grafana shows where it could not make sense of a value.
+var wrong = regexp.MustCompile(`NaN|Invalid date|undefined|null|Infinity|2001-|1970-`)
+
+// problems lists the texts that say nothing.
+func (d drawing) problems() []string {
+	found := slices.Clone(d.Problems)
+	for _, row := range d.Rows {
+		for i, text := range row {
+			if wrong.MatchString(text) {
+				found = append(found, fmt.Sprintf("%q in column %d of %v", text, i, d.Columns))
+			}
+		}
+	}
+	return found
+}
+
+// masked is what the drawing shows, without what differs between runs.
+func (d drawing) masked() string {
+	if len(d.Rows) == 0 {
+		return ""
+	}
+	var out strings.Builder
+	fmt.Fprintf(&out, "%s\n", d.Where)
+	var names []string
+	for _, c := range d.Columns {
+		names = append(names, c[0])
+	}
+	fmt.Fprintf(&out, "  %s\n", strings.Join(names, " | "))
+	for _, row := range d.Rows {
+		var cells []string
+		for i, text := range row {
+			cells = append(cells, maskedCell(text, i < len(d.Columns) && d.Columns[i][1] != "string"))
+		}
+		fmt.Fprintf(&out, "  %s\n", strings.Join(cells, " | "))
+	}
+	return out.String()
+}
+
+var (
+	aTime   = regexp.MustCompile(`^(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d|(a few seconds|an? \w+|\d+ \w+) ago)$`)
+	aNumber = regexp.MustCompile(`^-?\d[\d.,]*( (K|Mil|ms|s|mins?|hours?))?`)
+	anID    = regexp.MustCompile(`^[0-9a-f]{16,}$`)
+)
+
+func maskedCell(text string, number bool) string {
+	switch {
+	case !number:
+		return anID.ReplaceAllString(text, "<id>")
+	case aTime.MatchString(text):
+		return "<time>"
+	default:
+		return aNumber.ReplaceAllString(text, "#")
+	}
+}
+
+// badLink says what is wrong with a link whose variables are filled in: it must lead to a dashboard, with the time range, and name a group that
+// exists.
+func badLink(link string, groups []map[string]string) string {
+	u, err := url.Parse(link)
+	if err != nil {
+		return "is no URL"
+	}
+	if !slices.ContainsFunc(pages(), func(p page) bool { return u.Path == "/d/"+p.uid }) {
+		return "leads to no dashboard"
+	}
+	query := u.Query()
+	if query.Get("from") != "now-6h" || query.Get("to") != "now" {
+		return "loses the time range"
+	}
+	if !slices.ContainsFunc(groups, func(g map[string]string) bool {
+		return query.Get("var-policy") == g["policy"] && (!query.Has("var-env") || query.Get("var-env") == g["env"])
+	}) {
+		return "names no group that exists"
+	}
+	if !slices.Equal(query["var-job"], []string{"$__all"}) || query.Get("var-datasource") != "prometheus" {
+		return "loses the data source or the job"
+	}
+	return ""
+}
+
+// choice is what somebody has chosen in a dashboard.
+type choice struct{ policy, signal string }
+
+// variables lists the choices to look at: each policy and signal where a dashboard shows one, everything elsewhere.
+func (p prometheusServer) variables(t *testing.T, file string) (all []choice) {
+	t.Helper()
+	if file != "policy.json" {
+		return []choice{{}}
+	}
+	for _, policy := range p.labels(t, "policy") {
+		for _, signal := range p.labels(t, "signal") {
+			all = append(all, choice{policy, signal})
+		}
+	}
+	return all
+}
+
+// replacer fills the variables of queries and titles.
+func (c choice) replacer(shown time.Duration) *strings.Replacer {
+	return strings.NewReplacer("$__rate_interval", demoRateInterval, "$__range", fmt.Sprintf("%ds", int(shown.Seconds())),
+		"$job", ".+", "$policy", cmp.Or(c.policy, ".+"), "$env", ".*", "$signal", c.signal)
+}
+
+// inLinks is what the variables are in links.
+func (c choice) inLinks() map[string]string {
+	return map[string]string{
+		"datasource": "prometheus", "job": "$__all", "env": "$__all", "policy": cmp.Or(c.policy, "$__all"), "signal": c.signal,
+	}
+}
+
+// groups lists the labels of the groups that have a state.
+func (p prometheusServer) groups(t *testing.T) (groups []map[string]string) {
+	t.Helper()
+	var answer struct {
+		Result []struct{ Metric map[string]string }
+	}
+	p.get(t, "query", url.Values{"query": {"count by (policy, env) (rewardwatch_stream_state)"}}, &answer)
+	for _, r := range answer.Result {
+		groups = append(groups, r.Metric)
+	}
+	if len(groups) == 0 {
+		t.Fatal("no group has a state")
+	}
+	return groups
+}
+
+// ask answers a query as the API of Prometheus does.
+func (p prometheusServer) ask(t *testing.T, expr string, instant bool, begin, end time.Time) (answer json.RawMessage) {
+	t.Helper()
+	if instant {
+		p.get(t, "query", url.Values{"query": {expr}, "time": {unix(end)}}, &answer)
+		return answer
+	}
+	p.get(t, "query_range", url.Values{"query": {expr}, "start": {unix(begin)}, "end": {unix(end)}, "step": {"1"}}, &answer)
+	return answer
+}

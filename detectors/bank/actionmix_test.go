@@ -1,0 +1,77 @@
+package bank
+
+import (
+	"bytes"
+	"math"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/rewardwatch/rewardwatch/detectors"
+	"github.com/rewardwatch/rewardwatch/detectors/signals"
+	"github.com/rewardwatch/rewardwatch/detectors/stream"
+)
+
+// A bank that an older version has saved goes on with the mix that it was calibrated with, and with no other.
+func TestAnOlderMixKeepsItsScores(t *testing.T) {
+	s := newManyActions(12, 0, 1).follow(uniformActions, 80)
+	p := s.frozen()
+	g := p.groups[0]
+	at, _ := g.Find(signals.Action)
+	actions := g.Streams[at]
+	actions.Quantities = slices.DeleteFunc(actions.Quantities, func(q *stream.Quantity) bool { return q.Mix != nil && q.Name != stream.MixQuantity })
+	branches := actions.Find(stream.MixQuantity).Frequency().Branches
+	for i := range branches {
+		branches[i].Family = detectors.Frequency
+	}
+	quantities := len(actions.Quantities)
+	var b bytes.Buffer
+	if err := p.Snapshot(&b); err != nil {
+		t.Fatal(err)
+	}
+	cfg := p.cfg
+	p = newBank(cfg)
+	if err := p.Restore(&b, time.Unix(0, 0)); err != nil {
+		t.Fatal(err)
+	}
+	for range 100 {
+		p.Observe(s.unit(), time.Unix(0, 0))
+	}
+	g = p.groups[0]
+	actions = g.Streams[at]
+	if m := actions.Find(stream.MixQuantity).Mix; m.Prior != stream.JeffreysPrior(len(g.BaseActions)) {
+		t.Errorf("the prior is %+v", m.Prior)
+	}
+	if len(actions.Quantities) != quantities {
+		t.Errorf("%d quantities have become %d", quantities, len(actions.Quantities))
+	}
+}
+
+// What judges all actions at once has one half of what actions may spend, and their shares the other.
+func TestMixesHaveHalfOfTheBudgetOfActions(t *testing.T) {
+	g := newManyActions(13, 0, 20).follow(uniformActions, 30).frozen().groups[0]
+	at, _ := g.Find(signals.Action)
+	mixes, each, shares := 0.0, 0.0, 0
+	for _, q := range g.Streams[at].Quantities {
+		if q.Mix == nil {
+			shares += q.Candidates(false)
+		}
+		w := q.Walks()
+		if w == nil {
+			continue
+		}
+		for _, b := range w.Branches {
+			if b.Height == 0 {
+				continue
+			}
+			if rate := math.Exp(b.LogA - b.Height); q.Mix != nil {
+				mixes += rate
+			} else {
+				each = rate
+			}
+		}
+	}
+	if all := each * float64(shares); mixes == 0 || math.Abs(mixes/all-1) > 1e-9 {
+		t.Errorf("mixes may spend %g, shares %g", mixes, all)
+	}
+}

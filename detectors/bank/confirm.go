@@ -1,0 +1,217 @@
+package bank
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"github.com/rewardwatch/rewardwatch/detectors"
+	"github.com/rewardwatch/rewardwatch/detectors/finding"
+	"github.com/rewardwatch/rewardwatch/detectors/stream"
+)
+
+// An incident that opens on a provisional baseline is on trial, as the baseline may be too small or lack a part of a
+// cycle. Units are still collected meanwhile. A trial ends in one of three ways. If the alarms resolve, its units stay
+// in the warm-up: they are part of what is normal. If units after the alarm still differ from those before the onset,
+// the change has lasted: a page replaces the incident, and the units since the onset leave the warm-up. If enough such
+// units do not differ, the incident closes and the tests restart from zero.
+
+// The trial of a finding compares fresh units, which came after the alarm, with those before the onset, after 20, 50
+// and each 100 of them. The finding is confirmed if the normal scores differ by confirmingZ standard errors in location
+// or in spread, and those of the newer half by persistingZ, so that the change is not over yet. It is dropped if
+// trialUnits do not confirm it.
+const (
+	confirmingZ = 3.5
+	persistingZ = 2
+	trialUnits  = stream.CurrentUnits
+	leastBefore = 20 // units to compare with
+)
+
+// largeShift is the shift of a mean, in standard deviations, that confirms a finding before a whole cycle has passed.
+const largeShift = 8
+
+// probation is the state of an incident on a provisional baseline until it is confirmed, resolved or dropped. Exported
+// fields are saved.
+type probation struct {
+	On    bool
+	Since int64         // ordinal of the unit that opened the incident
+	Cycle time.Duration // that may explain the change, 0 for none
+	Round int64         // Unix nanoseconds at which a whole cycle has passed: units are fresh from then on, or from the alarm on
+	First int64         // ordinal of the first fresh unit, if Fresh is not 0
+	Begun int64         // when that ended
+	Fresh int           // fresh units so far, including the current one
+}
+
+// open begins an incident at a unit. If its baseline is provisional, the incident is on trial.
+func (g *group) open(on finding.BaselineRef, at finding.UnitRef) {
+	if !g.Incident && on.Provisional {
+		g.Probation = probation{On: true, Since: at.Ordinal}
+		g.Probation.Cycle, g.Probation.Round = g.Warmup.Cycle(g.cfg.Baseline.Units)
+	}
+	g.Incident, g.Quiet = true, 0
+}
+
+// collects reports whether units are collected for the next baseline. During an incident they are collected only if it
+// is on trial, and then up to twice the size of a baseline, as a fault can prolong a trial.
+func (g *group) collects() bool {
+	trial := g.Probation.On && g.Warmup.Units < 2*g.cfg.Baseline.Units
+	return !g.Warmup.Done && g.learns() && (!g.Incident || trial)
+}
+
+// review checks an incident on trial once enough units have arrived, and confirms or drops it.
+func (g *group) review(at finding.UnitRef) []finding.Finding {
+	p := &g.Probation
+	switch {
+	case !p.On || at.Ordinal == p.Since:
+		return nil
+	case g.Warmup.Done: // a user has accepted the baseline meanwhile
+		return g.confirm(at)
+	}
+	// The clock may stop, or units may become rarer: the wait for the cycle lasts at most as many units as a baseline
+	// has.
+	if p.Fresh > 0 || at.TS >= p.Round || at.Ordinal-p.Since >= int64(g.cfg.Baseline.Units) {
+		if p.Fresh == 0 {
+			p.First, p.Begun = at.Ordinal, at.TS
+			if at.TS < p.Round { // no earlier units lie at the same time of the cycle
+				p.Cycle = 0
+			}
+		}
+		p.Fresh++
+	}
+	units := at.Ordinal - p.Since
+	if p.Fresh > 0 {
+		units = int64(p.Fresh)
+	}
+	switch {
+	case !renews(units) || !g.anyAlarm((*stream.Stream).Sound):
+		return nil
+	case g.anyAlarm(func(s *stream.Stream) bool { return s.Sound() && g.lasts(s) }):
+		return g.confirm(at)
+	case p.Fresh >= trialUnits:
+		return g.drop(at)
+	}
+	return nil
+}
+
+// anyAlarm reports whether a predicate holds for any stream with an alarm.
+func (g *group) anyAlarm(is func(*stream.Stream) bool) bool {
+	return slices.ContainsFunc(g.Streams, func(s *stream.Stream) bool { return s.Alarmed && is(s) })
+}
+
+// lasts reports whether the fresh units still show the change behind a stream's alarm. Until a whole cycle has passed
+// there are no fresh units, and those since the alarm have to show a large shift.
+func (g *group) lasts(s *stream.Stream) bool {
+	q := s.Find(s.Alert.Quantity)
+	if q == nil {
+		return false
+	}
+	waiting, first := g.Probation.Fresh == 0, g.Probation.First
+	if waiting {
+		first = g.Probation.Since + 1
+	}
+	shift, told := g.shiftSince(q, s.Alert.Onset.Ordinal, first)
+	newer, _ := g.shiftSince(q, s.Alert.Onset.Ordinal, (first+g.Seen)/2)
+	if !told || !shift.Beyond(confirmingZ) || !newer.Beyond(persistingZ) {
+		return false
+	}
+	return !waiting || math.Abs(shift.StandardShift) >= largeShift
+}
+
+// shiftSince compares a quantity since a unit with its values before the onset. If a whole cycle has passed, it
+// compares only units at the same time of the cycle. It returns false if there are too few units. A quantity that is
+// judged in another form than it is collected in is compared with the provisional baseline.
+func (g *group) shiftSince(q *stream.Quantity, onset, first int64) (finding.Shift, bool) {
+	if q.Learnt != nil || q.Season != nil || q.Mix != nil {
+		values := stream.Newest(q.JudgedSince(first))
+		if q.Ranks == nil || len(values) == 0 {
+			return finding.Shift{}, false
+		}
+		shift := shiftAgainst(q.JudgedRanks(), values, q.Factor())
+		shift.Compare(q.Mean, q.SD, stream.MeanOf(values))
+		return shift, true
+	}
+	before, after := g.sides(q, onset, first)
+	if len(before) < leastBefore || len(after) == 0 {
+		return finding.Shift{}, false
+	}
+	shift, m := shiftAgainst(detectors.NewRanks(before), after, q.Factor()), stream.MomentsOf(before)
+	shift.Compare(m.Mean, m.SD(), stream.MeanOf(after))
+	return shift, true
+}
+
+// sides returns the collected values of a quantity from units before the onset, and from the newest units from first
+// on. If a whole cycle has passed, only units at the same time of the cycle count as before.
+func (g *group) sides(q *stream.Quantity, onset, first int64) (before, after []float64) {
+	for _, o := range q.Warm {
+		switch u := &g.Warmup.Each[o.Unit]; {
+		case u.Ordinal >= first:
+			after = append(after, o.X)
+		case u.Ordinal < onset && g.Probation.like(u.EndTS, g.LastTS):
+			before = append(before, o.X)
+		}
+	}
+	return before, after[max(0, len(after)-trialUnits):]
+}
+
+// like reports whether a time lies whole cycles before one between the first fresh unit and now.
+func (p *probation) like(ts, now int64) bool {
+	if p.Cycle == 0 || p.Fresh == 0 {
+		return true
+	}
+	cycle := int64(p.Cycle)
+	since := ((ts-p.Begun)%cycle + cycle) % cycle
+	return since <= now-p.Begun
+}
+
+// confirm opens a page that replaces an incident on trial. Its units leave the warm-up, or the next baseline would mix
+// units from before and after the change. A stream in a telemetry fault is judged again once the fault has ended.
+func (g *group) confirm(at finding.UnitRef) []finding.Finding {
+	var moved []*stream.Stream
+	onset := int64(math.MaxInt64)
+	for _, s := range g.Streams {
+		if s.Alarmed && s.Sound() {
+			moved, onset = append(moved, s), min(onset, s.Alert.Onset.Ordinal)
+		}
+	}
+	found := g.endTrial(at)
+	if len(moved) == 0 {
+		return found
+	}
+	if !g.Warmup.Done {
+		g.leaveOut(func(i int) bool { return g.Warmup.Each[i].Ordinal >= onset })
+	}
+	g.open(finding.BaselineRef{}, at)
+	for _, s := range moved {
+		g.renew(s, at)
+		s.Alarm(at.Ordinal)
+		found = append(found, g.finding(finding.StreamChanged, s, finding.OK, at))
+	}
+	return found
+}
+
+// drop closes an incident on trial whose change has not lasted, and restarts the tests from zero.
+func (g *group) drop(at finding.UnitRef) []finding.Finding {
+	found := g.endTrial(at)
+	for _, s := range g.Streams {
+		s.Reset()
+	}
+	return found
+}
+
+// endTrial closes the incident that is on trial.
+func (g *group) endTrial(at finding.UnitRef) []finding.Finding {
+	var found []finding.Finding
+	for _, s := range g.Streams {
+		if !s.Alarmed {
+			continue
+		}
+		from := s.State
+		s.Alarmed, s.Low = false, 0
+		if from == finding.Drift {
+			s.State = finding.OK
+			found = append(found, g.finding(finding.StreamChanged, s, from, at))
+		}
+	}
+	g.Incident, g.Quiet, g.Probation = false, 0, probation{}
+	return append(found, finding.Finding{Kind: finding.GroupQuiet, Group: g.Key, At: at})
+}

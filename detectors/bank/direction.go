@@ -1,0 +1,36 @@
+package bank
+
+import (
+	"math"
+
+	"github.com/rewardwatch/rewardwatch/detectors/signals"
+	"github.com/rewardwatch/rewardwatch/detectors/stream"
+)
+
+// improvedBy is the number of standard errors by which a mean must lie on the better side for an alarm to be an
+// improvement.
+const improvedBy = 3.
+
+// improvement reports whether the alarm of a stream is an improvement: since the onset its mean lies on the better side
+// of the baseline mean by more than chance explains, and its median does not lie on the worse side. An alarm of an
+// outcome at a given reward never is an improvement: it means that the reward no longer predicts the outcome.
+func (g *group) improvement(s *stream.Stream) bool {
+	side := float64(g.cfg.Direction.Better(s.Signal))
+	q := s.Find(signals.MainQuantity(s.Signal))
+	if side == 0 || q == nil || q.Ranks == nil || s.Alert.Quantity == stream.ResidualQuantity {
+		return false
+	}
+	e, _ := s.Effect(q, s.Alert.Onset.Ordinal)
+	if !(side*e.MeanShift > 0) || side*e.MedianShift < 0 {
+		return false
+	}
+	if w := s.Find(stream.WeightedQuantity); w != nil && s.Alert.Quantity == stream.WeightedQuantity { // it detects changes before the mean does
+		q, e = w, s.Alert.Effect
+	}
+	if e.BaselineSD == 0 {
+		return true
+	}
+	r := max(1, e.CurrentSD/e.BaselineSD)
+	standardError := math.Sqrt(q.Factor() * (r*r/float64(e.CurrentUnits) + 1/float64(q.Ranks.Len())))
+	return side*e.StandardShift >= improvedBy*standardError
+}

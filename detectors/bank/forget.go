@@ -1,0 +1,94 @@
+package bank
+
+import (
+	"slices"
+	"time"
+
+	"github.com/rewardwatch/rewardwatch/ingest"
+)
+
+// Forget drops groups and their baselines, and frees their share of the limit of streams. A later unit of such a group
+// starts a new group. Call it while no calibration is running.
+func (p *Policy) Forget(groups []ingest.Group) {
+	p.groups = slices.DeleteFunc(p.groups, func(g *group) bool {
+		if !slices.Contains(groups, g.Key) {
+			return false
+		}
+		p.release(g)
+		delete(p.byKey, g.Key)
+		p.withhold(g.Key)
+		p.gone = append(p.gone, g.part()+runningPart, g.part()+frozenPart, g.part()+gatesPart)
+		p.changed = true
+		return true
+	})
+}
+
+// release frees what a group uses of the resources that all banks share.
+func (p *Policy) release(g *group) {
+	p.limit.add(-g.streamCount())
+	if g.away != nil {
+		p.residents.countEvicted(-1)
+	} else {
+		p.residents.leave(g.resident)
+	}
+}
+
+// Unused returns the groups without a unit for the given time, which differs for groups with and without a baseline. It
+// leaves out groups that users look at. If the last unit came before a restart, its time is that of its events or, if
+// they have none, the hour that was saved.
+func (p *Policy) Unused(now time.Time, withBaseline, without time.Duration) (out []ingest.Group) {
+	if p.calibrating != nil || len(p.pending) > 0 {
+		return nil
+	}
+	for _, g := range p.groups {
+		longest := without
+		if g.summary().Baseline.ID != "" {
+			longest = withBaseline
+		}
+		if now.Sub(g.lastUsed()) >= longest && (g.away != nil || !g.busy()) {
+			out = append(out, g.Key)
+		}
+	}
+	return out
+}
+
+// lastUsed returns when the last unit of the group arrived, as far as it is known.
+func (g *group) lastUsed() time.Time {
+	if g.came {
+		return g.arrived
+	}
+	last := g.used
+	if !g.clockless() {
+		s := g.summary()
+		if last = time.Unix(0, s.LastUnitTS); s.FrozenAt.After(last) { // the telemetry was old when it was read
+			last = s.FrozenAt
+		}
+	}
+	if last.IsZero() || last.After(g.arrived) {
+		return g.arrived
+	}
+	return last
+}
+
+// clockless reports whether no unit of the group has had a time.
+func (g *group) clockless() bool {
+	if g.away != nil {
+		return g.shown.LastUnitTS == 0
+	}
+	return g.LastTS == 0
+}
+
+// lastUses returns, by group number, the hour in which groups without a clock were last used, in hours since 1970. The
+// coarse unit means that it seldom has to be saved.
+func (p *Policy) lastUses() map[int]int64 {
+	uses := map[int]int64{}
+	for _, g := range p.groups {
+		if !g.clockless() {
+			continue
+		}
+		if used := g.lastUsed(); !used.IsZero() {
+			uses[g.Number] = (used.Unix() - 1) / 3600 // the restored time is the end of its hour
+		}
+	}
+	return uses
+}

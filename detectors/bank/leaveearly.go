@@ -1,0 +1,27 @@
+package bank
+
+import (
+	"github.com/rewardwatch/rewardwatch/detectors/baseline"
+)
+
+// leaveEarly drops units that came too early from the warm-up if there are many, and reports whether it did; as many
+// are collected again. If agents begin together, or were already running when the telemetry began, their first episodes
+// are shorter than the rest. They would bias the distribution of the baseline towards short episodes.
+func (g *group) leaveEarly() bool {
+	w := &g.Warmup
+	if g.Blocks.Size > 0 || !w.LivesOn() {
+		return false
+	}
+	least, early := w.LongEpisode(), 0
+	for i := range w.Each {
+		if w.Each[i].Age < least {
+			early++
+		}
+	}
+	if float64(early) <= baseline.NewcomerShare*float64(w.Units) || w.Early+early >= g.cfg.Baseline.Units {
+		return false
+	}
+	w.Early += early
+	g.leaveOut(func(i int) bool { return w.Each[i].Age < least })
+	return true
+}

@@ -1,0 +1,54 @@
+package bank
+
+import (
+	"github.com/rewardwatch/rewardwatch/detectors/baseline"
+	"github.com/rewardwatch/rewardwatch/detectors/signals"
+	"github.com/rewardwatch/rewardwatch/detectors/stream"
+)
+
+// learn computes the learnt quantities of the collected units again.
+func (g *group) learn() {
+	for _, s := range g.Streams {
+		switch {
+		case signals.IsOutcome(s.Signal):
+			g.residualLesson(s).Become(s, stream.ResidualQuantity)
+		case s.Signal == "reward":
+			g.Warmup.CourseLesson().Become(s, stream.WeightedQuantity)
+		}
+	}
+}
+
+// dismiss drops the values of the lessons. The next baseline has its own.
+func (g *group) dismiss() {
+	for _, s := range g.Streams {
+		for _, q := range s.Quantities {
+			if q.Learnt != nil {
+				q.Warm = nil
+			}
+		}
+	}
+}
+
+// residualLesson learns to predict the outcome from the mean reward, or from the return of units without a mean reward;
+// nil if that does not predict it.
+func (g *group) residualLesson(s *stream.Stream) *baseline.Lesson {
+	for _, given := range []string{"reward", "return"} {
+		if l, enough := baseline.ResidualGiven(given, g.warm(given), g.warm(s.Signal)); enough {
+			return l
+		}
+	}
+	return nil
+}
+
+// warm returns the collected values of the main quantity of a signal.
+func (g *group) warm(signal string) []stream.Observed {
+	i, found := g.Find(signal)
+	if !found {
+		return nil
+	}
+	q := g.Streams[i].Find(signals.MainQuantity(signal))
+	if q == nil {
+		return nil
+	}
+	return q.Warm
+}

@@ -1,0 +1,285 @@
+package bank
+
+import (
+	"time"
+
+	"github.com/rewardwatch/rewardwatch/detectors/baseline"
+	"github.com/rewardwatch/rewardwatch/detectors/battery"
+	"github.com/rewardwatch/rewardwatch/detectors/blocks"
+	"github.com/rewardwatch/rewardwatch/detectors/fault"
+	"github.com/rewardwatch/rewardwatch/detectors/finding"
+	"github.com/rewardwatch/rewardwatch/detectors/stream"
+	"github.com/rewardwatch/rewardwatch/ingest"
+	"github.com/rewardwatch/rewardwatch/ingest/saved"
+)
+
+// The wire form of a group, in this file and its neighbours. Field numbers are never reused; package saved has the
+// rules. If a struct has the fields of the live type in the same order, a plain Go conversion such as
+// versionSeenWire(v) converts it.
+
+type versionSeenWire struct {
+	Value string `cbor:"1,keyasint,omitzero"`
+	Last  int64  `cbor:"2,keyasint,omitzero"`
+}
+
+type versionTrackWire struct {
+	Value   string            `cbor:"1,keyasint,omitzero"`
+	Since   int64             `cbor:"2,keyasint,omitzero"`
+	Before  string            `cbor:"3,keyasint,omitzero"`
+	Recent  []versionSeenWire `cbor:"4,keyasint,omitzero"`
+	Changes []int64           `cbor:"5,keyasint,omitzero"`
+}
+
+func (x *versionTrack) wire() versionTrackWire {
+	return versionTrackWire{
+		Value: x.Value, Since: x.Since, Before: x.Before,
+		Recent:  saved.Each(x.Recent, func(e versionSeen) versionSeenWire { return versionSeenWire(e) }),
+		Changes: x.Changes,
+	}
+}
+
+func (w *versionTrackWire) live() versionTrack {
+	return versionTrack{
+		Value: w.Value, Since: w.Since, Before: w.Before,
+		Recent:  saved.Each(w.Recent, func(e versionSeenWire) versionSeen { return versionSeen(e) }),
+		Changes: w.Changes,
+	}
+}
+
+type versionsWire struct {
+	Policy  versionTrackWire `cbor:"1,keyasint"`
+	Env     versionTrackWire `cbor:"2,keyasint"`
+	Reward  versionTrackWire `cbor:"3,keyasint"`
+	SinceTS int64            `cbor:"4,keyasint,omitzero"`
+}
+
+func (x *versions) wire() versionsWire {
+	return versionsWire{
+		Policy: x.Policy.wire(), Env: x.Env.wire(), Reward: x.Reward.wire(), SinceTS: x.SinceTS,
+	}
+}
+
+func (w *versionsWire) live() versions {
+	return versions{
+		Policy: w.Policy.live(), Env: w.Env.live(), Reward: w.Reward.live(), SinceTS: w.SinceTS,
+	}
+}
+
+type actionsOfWire struct {
+	Ordinal int64         `cbor:"1,keyasint,omitzero"`
+	Counts  []saved.Count `cbor:"2,keyasint,omitzero"`
+}
+
+func (x *actionsOf) wire() actionsOfWire {
+	return actionsOfWire{
+		Ordinal: x.Ordinal, Counts: saved.EachOf(x.Counts, saved.CountOf),
+	}
+}
+
+func (w *actionsOfWire) live() actionsOf {
+	return actionsOf{
+		Ordinal: w.Ordinal, Counts: saved.EachOf(w.Counts, (*saved.Count).Live),
+	}
+}
+
+type recentActionsWire struct {
+	Units []actionsOfWire `cbor:"1,keyasint,omitzero"`
+	Next  int             `cbor:"2,keyasint,omitzero"`
+}
+
+func (x *recentActions) wire() recentActionsWire {
+	return recentActionsWire{
+		Units: saved.EachOf(x.Units, (*actionsOf).wire), Next: x.Next,
+	}
+}
+
+func (w *recentActionsWire) live() recentActions {
+	return recentActions{
+		Units: saved.EachOf(w.Units, (*actionsOfWire).live), Next: w.Next,
+	}
+}
+
+type actionRewardWire struct {
+	N      int64   `cbor:"1,keyasint,omitzero"`
+	Reward float64 `cbor:"2,keyasint"`
+}
+
+type likeActionsWire struct {
+	Rewards map[string]actionRewardWire `cbor:"1,keyasint,omitzero"`
+	Ranks   *stream.RanksWire           `cbor:"2,keyasint,omitzero"`
+	SD      float64                     `cbor:"3,keyasint"`
+}
+
+func (x *likeActions) wire() likeActionsWire {
+	return likeActionsWire{
+		Rewards: saved.EachValue(x.Rewards, func(e actionReward) actionRewardWire { return actionRewardWire(e) }),
+		Ranks:   saved.Pointer(x.Ranks, stream.RanksWireOf), SD: x.SD,
+	}
+}
+
+func (w *likeActionsWire) live() likeActions {
+	return likeActions{
+		Rewards: saved.EachValue(w.Rewards, func(e actionRewardWire) actionReward { return actionReward(e) }),
+		Ranks:   saved.Pointer(w.Ranks, (*stream.RanksWire).Live), SD: w.SD,
+	}
+}
+
+type pastBaselineWire struct {
+	ID          string        `cbor:"1,keyasint,omitzero"`
+	Units       int           `cbor:"2,keyasint,omitzero"`
+	Config      string        `cbor:"3,keyasint,omitzero"`
+	Provisional bool          `cbor:"4,keyasint,omitzero"`
+	Offsets     []saved.Range `cbor:"5,keyasint,omitzero"`
+	FrozenAt    time.Time     `cbor:"6,keyasint,omitzero"`
+	EndedAt     time.Time     `cbor:"7,keyasint,omitzero"`
+	Promoted    string        `cbor:"8,keyasint,omitzero"`
+	Why         string        `cbor:"9,keyasint,omitzero"`
+}
+
+func pastBaselineWireOf(x *finding.PastBaseline) pastBaselineWire {
+	return pastBaselineWire{
+		ID: x.ID, Units: x.Units, Config: x.Config, Provisional: x.Provisional,
+		Offsets:  saved.RangesOf(x.Offsets),
+		FrozenAt: x.FrozenAt, EndedAt: x.EndedAt, Promoted: x.Promoted, Why: x.Why,
+	}
+}
+
+func (w *pastBaselineWire) live() finding.PastBaseline {
+	return finding.PastBaseline{
+		BaselineRef: finding.BaselineRef{ID: w.ID, Units: w.Units, Config: w.Config, Provisional: w.Provisional, Offsets: saved.LiveRanges(w.Offsets)},
+		FrozenAt:    w.FrozenAt, EndedAt: w.EndedAt, Promoted: w.Promoted, Why: w.Why,
+	}
+}
+
+type successionWire struct {
+	Known       bool       `cbor:"1,keyasint,omitzero"`
+	Version     string     `cbor:"2,keyasint,omitzero"`
+	Absent      int        `cbor:"3,keyasint,omitzero"`
+	Next        *groupWire `cbor:"4,keyasint,omitzero"`
+	NextVersion string     `cbor:"5,keyasint,omitzero"`
+	NextSeen    int64      `cbor:"6,keyasint,omitzero"`
+	Retired     []string   `cbor:"7,keyasint,omitzero"`
+	Ignored     int64      `cbor:"8,keyasint,omitzero"`
+}
+
+func (x *succession) wire() successionWire {
+	return successionWire{
+		Known: x.Known, Version: x.Version, Absent: x.Absent, Next: saved.Pointer(x.Next, (*group).wire),
+		NextVersion: x.NextVersion, NextSeen: x.NextSeen, Retired: x.Retired, Ignored: x.Ignored,
+	}
+}
+
+func (w *successionWire) live() succession {
+	return succession{
+		Known: w.Known, Version: w.Version, Absent: w.Absent, Next: saved.Pointer(w.Next, (*groupWire).live),
+		NextVersion: w.NextVersion, NextSeen: w.NextSeen, Retired: w.Retired, Ignored: w.Ignored,
+	}
+}
+
+type lineWire struct {
+	Past     []pastBaselineWire   `cbor:"1,keyasint,omitzero"`
+	Before   []quantitySampleWire `cbor:"2,keyasint,omitzero"`
+	Promoted string               `cbor:"3,keyasint,omitzero"`
+	Versions successionWire       `cbor:"4,keyasint"`
+	Live     bool                 `cbor:"5,keyasint,omitzero"`
+}
+
+func (x *line) wire() lineWire {
+	return lineWire{
+		Past:     saved.EachOf(x.Past, pastBaselineWireOf),
+		Before:   saved.Each(x.Before, func(e finding.QuantitySample) quantitySampleWire { return quantitySampleWire(e) }),
+		Promoted: x.Promoted, Versions: x.Versions.wire(), Live: x.Live,
+	}
+}
+
+func (w *lineWire) live() line {
+	return line{
+		Past:     saved.EachOf(w.Past, (*pastBaselineWire).live),
+		Before:   saved.Each(w.Before, func(e quantitySampleWire) finding.QuantitySample { return finding.QuantitySample(e) }),
+		Promoted: w.Promoted, Versions: w.Versions.live(), Live: w.Live,
+	}
+}
+
+type probationWire struct {
+	On    bool          `cbor:"1,keyasint,omitzero"`
+	Since int64         `cbor:"2,keyasint,omitzero"`
+	Cycle time.Duration `cbor:"3,keyasint,omitzero"`
+	Round int64         `cbor:"4,keyasint,omitzero"`
+	First int64         `cbor:"5,keyasint,omitzero"`
+	Begun int64         `cbor:"6,keyasint,omitzero"`
+	Fresh int           `cbor:"7,keyasint,omitzero"`
+}
+
+// groupWire is large because it has a field for each saved field of group.
+type groupWire struct {
+	Key         ingest.Group             `cbor:"1,keyasint"`
+	Number      int                      `cbor:"2,keyasint,omitzero"`
+	Streams     []*stream.Wire           `cbor:"3,keyasint,omitzero"`
+	Warmup      baseline.Wire            `cbor:"4,keyasint"`
+	Seen        int64                    `cbor:"5,keyasint,omitzero"`
+	Blocks      blocks.Wire              `cbor:"6,keyasint"`
+	Newcomers   battery.NewcomersWire    `cbor:"7,keyasint"`
+	LastTS      int64                    `cbor:"8,keyasint,omitzero"`
+	Versions    versionsWire             `cbor:"9,keyasint"`
+	Trail       trail                    `cbor:"10,keyasint"`
+	Baseline    finding.BaselineRefWire  `cbor:"11,keyasint"`
+	FrozenAt    time.Time                `cbor:"12,keyasint,omitzero"`
+	FrozenTS    int64                    `cbor:"13,keyasint,omitzero"`
+	Promise     finding.PromiseWire      `cbor:"14,keyasint"`
+	Share       float64                  `cbor:"15,keyasint"`
+	ActionKind  ingest.ActionKind        `cbor:"16,keyasint,omitzero"`
+	Categories  []string                 `cbor:"17,keyasint,omitzero"`
+	BaseActions map[string]int64         `cbor:"18,keyasint,omitzero"`
+	Judged      battery.ActionChoiceWire `cbor:"19,keyasint"`
+	LastActions recentActionsWire        `cbor:"20,keyasint"`
+	LikeActions *likeActionsWire         `cbor:"21,keyasint,omitzero"`
+	Explained   int64                    `cbor:"22,keyasint,omitzero"`
+	Delivery    fault.DeliveryWire       `cbor:"23,keyasint"`
+	Line        lineWire                 `cbor:"24,keyasint"`
+	Unjudged    string                   `cbor:"25,keyasint,omitzero"`
+	Incident    bool                     `cbor:"26,keyasint,omitzero"`
+	Quiet       int                      `cbor:"27,keyasint,omitzero"`
+	Probation   probationWire            `cbor:"28,keyasint"`
+	Positive    float64                  `cbor:"29,keyasint"`
+	Negative    float64                  `cbor:"30,keyasint"`
+	Rewards     int64                    `cbor:"31,keyasint,omitzero"`
+}
+
+func (x *group) wire() groupWire {
+	return groupWire{
+		Key: x.Key, Number: x.Number,
+		Streams: saved.Each(x.Streams, func(e *stream.Stream) *stream.Wire { return saved.Pointer(e, (*stream.Stream).Wire) }),
+		Warmup:  x.Warmup.Wire(), Seen: x.Seen, Blocks: x.Blocks.Wire(), Newcomers: battery.NewcomersWire(x.Newcomers),
+		LastTS: x.LastTS, Versions: x.Versions.wire(), Trail: x.Trail, Baseline: finding.BaselineRefWireOf(&x.Baseline),
+		FrozenAt: x.FrozenAt, FrozenTS: x.FrozenTS, Promise: finding.PromiseWire(x.Promise), Share: x.Share,
+		ActionKind: x.ActionKind, Categories: x.Categories, BaseActions: x.BaseActions,
+		Judged: battery.ActionChoiceWire(x.Judged), LastActions: x.LastActions.wire(),
+		LikeActions: saved.Pointer(x.LikeActions, (*likeActions).wire), Explained: x.Explained,
+		Delivery: x.Delivery.Wire(), Line: x.Line.wire(), Unjudged: x.Unjudged, Incident: x.Incident,
+		Quiet: x.Quiet, Probation: probationWire(x.Probation), Positive: x.Positive, Negative: x.Negative,
+		Rewards: x.Rewards,
+	}
+}
+
+func (w *groupWire) live() group {
+	return group{
+		Key: w.Key, Number: w.Number,
+		Battery: w.battery(), Warmup: w.Warmup.Live(), Seen: w.Seen,
+		LastTS: w.LastTS, Versions: w.Versions.live(), Trail: w.Trail, Baseline: w.Baseline.Live(),
+		FrozenAt: w.FrozenAt, FrozenTS: w.FrozenTS, Promise: finding.Promise(w.Promise), Share: w.Share,
+		Categories: w.Categories, BaseActions: w.BaseActions,
+		LastActions: w.LastActions.live(),
+		LikeActions: saved.Pointer(w.LikeActions, (*likeActionsWire).live), Explained: w.Explained,
+		Line: w.Line.live(), Unjudged: w.Unjudged, Incident: w.Incident,
+		Quiet: w.Quiet, Probation: probation(w.Probation), Positive: w.Positive, Negative: w.Negative,
+		Rewards: w.Rewards,
+	}
+}
+
+// battery returns the part of the group whose form is battery.Wire.
+func (w *groupWire) battery() battery.Battery {
+	b := battery.Wire{
+		Streams: w.Streams, Blocks: w.Blocks, Newcomers: w.Newcomers, ActionKind: w.ActionKind, Judged: w.Judged, Delivery: w.Delivery,
+	}
+	return b.Live()
+}

@@ -1,0 +1,105 @@
+package baseline
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/rewardwatch/rewardwatch/detectors/stream"
+	"github.com/rewardwatch/rewardwatch/ingest"
+)
+
+// numericShare is the share of units with a non-integral number from which on actions are judged as numbers. A
+// continuous action that is clipped is integral most of the time.
+const numericShare = .05
+
+// Kind returns the kind of the actions.
+func (w *Warmup) Kind() ingest.ActionKind {
+	var units [3]int
+	for i := range w.Each {
+		units[w.Each[i].Kind]++
+	}
+	categories, numbers := units[ingest.ActionCategory], units[ingest.ActionNumeric]
+	switch {
+	case float64(numbers) > numericShare*float64(categories+numbers):
+		return ingest.ActionNumeric
+	case categories > 0:
+		return ingest.ActionCategory
+	}
+	return ingest.ActionNone
+}
+
+// Actions returns the categories of the units that have any.
+func (w *Warmup) Actions() []stream.ActionCounts {
+	var out []stream.ActionCounts
+	for i := range w.Each {
+		if len(w.Each[i].Actions) > 0 {
+			out = append(out, w.Each[i].Actions)
+		}
+	}
+	return out
+}
+
+// ActionCounts returns how often each category was taken in the units for which in returns true.
+func (w *Warmup) ActionCounts(in func(unit int) bool) map[string]int64 {
+	counts := map[string]int64{}
+	for i := range w.Each {
+		if !in(i) {
+			continue
+		}
+		for _, a := range w.Each[i].Actions {
+			counts[a.Name] += a.N
+		}
+	}
+	return counts
+}
+
+// Shares returns the shares that are judged, by unit, without the units used to choose the actions.
+func (w *Warmup) Shares(choice stream.ActionChoice) []*stream.Quantity {
+	judged := stream.NewActionShares(choice)
+	out := make([]*stream.Quantity, len(judged.Names))
+	for k, name := range judged.Names {
+		out[k] = &stream.Quantity{Name: name}
+	}
+	var memory stream.Scratch
+	for i := range w.Each {
+		if choice.Chosen() && stream.Chooses(i) {
+			continue
+		}
+		memory.Values = memory.Values[:0]
+		judged.Among(w.Each[i].Actions, w.Each[i].EndTS, &memory)
+		for k, r := range memory.Values[:min(len(out), len(memory.Values))] {
+			out[k].Warm = append(out[k].Warm, stream.Observed{Unit: int32(i), X: r.X, Steps: r.Steps})
+		}
+	}
+	return out
+}
+
+// Mixes returns the quantities computed from the actions of the last units. base counts the actions of all units.
+func (w *Warmup) Mixes(base map[string]int64) (all []*stream.Quantity) {
+	units := w.Actions()
+	for _, form := range stream.MixForms() {
+		all = append(all, w.mix(form, units, base))
+	}
+	return all
+}
+
+func (w *Warmup) mix(form stream.MixForm, units []stream.ActionCounts, base map[string]int64) *stream.Quantity {
+	q := &stream.Quantity{Name: form.Name, Mix: stream.NewActionMix(form, units, base)}
+	values := q.Mix.Baseline(units)
+	for i := range w.Each {
+		if actions := w.Each[i].Actions; len(actions) > 0 {
+			q.Warm = append(q.Warm, stream.Observed{Unit: int32(i), X: values[len(q.Warm)], Steps: float64(stream.StepsOf(actions))})
+		}
+	}
+	return q
+}
+
+// ChooseActions chooses the actions that are judged one by one.
+func (w *Warmup) ChooseActions() stream.ActionChoice {
+	all := stream.Commonest(w.ActionCounts(func(int) bool { return true }), stream.JudgedActions+1)
+	if len(all) <= stream.JudgedActions {
+		return stream.ActionChoice{Names: all}
+	}
+	seen := w.ActionCounts(stream.Chooses)
+	return stream.ActionChoice{Names: stream.Commonest(seen, stream.JudgedActions), Known: append([]string{}, slices.Sorted(maps.Keys(seen))...)}
+}

@@ -1,0 +1,236 @@
+// Package baseline collects the units of a baseline and computes what can be learnt from them.
+package baseline
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/rewardwatch/rewardwatch/detectors/stream"
+	"github.com/rewardwatch/rewardwatch/detectors/watch"
+	"github.com/rewardwatch/rewardwatch/ingest"
+)
+
+// The clock of a baseline is usable if at least clockShare of its units have an end time that does not run backwards by
+// more than clockTolerance.
+const (
+	clockShare     = .99
+	clockTolerance = int64(time.Minute)
+)
+
+// Without a usable clock, a budget per time counts clocklessSteps steps, and at least clocklessUnits units.
+const (
+	clocklessSteps = 1_000_000
+	clocklessUnits = 2_000
+)
+
+// Silence is a fault after silenceGaps times the baseline's largest gap, and at least minSilence.
+const (
+	silenceGaps = 10
+	minSilence  = 5 * time.Minute
+	maxSilence  = 365 * 24 * time.Hour
+)
+
+// Warmup collects the units of the next baseline. Exported fields are saved.
+type Warmup struct {
+	Units int
+	Done  bool // the accepted baseline is frozen
+	Each  []Collected
+	Early int // units left out because they came too early, see NewcomerShare
+	// Trending names the quantity with a trend for which the last baseline was refused, "" if there was none.
+	Trending string
+
+	LongestWait time.Duration // longest time between two arrivals that was mistaken for silence
+	LongestGap  float64       // of the last baseline, in seconds between the ends of successive units
+}
+
+// Collected is the part of a unit that the warm-up keeps in addition to the values of its signals.
+type Collected struct {
+	Agent   string
+	Length  float64 // steps
+	Age     float64 // steps of its agent so far, including its own
+	EndTS   int64
+	Range   ingest.Range
+	Ordinal int64 // of the group's units
+	Kind    ingest.ActionKind
+	Actions stream.ActionCounts
+
+	Steps   int64 // a segment of the profile
+	Profile []float32
+}
+
+// Collect adds a unit. age is the number of steps that its agent has taken, including this unit; ordinal counts the
+// units of the group.
+func (w *Warmup) Collect(u *ingest.Unit, age float64, ordinal int64) {
+	w.Each = append(w.Each, Collected{
+		Agent: u.Agent, Length: float64(u.Length), Age: age, EndTS: u.EndTS, Range: u.Range(), Ordinal: ordinal, Kind: u.ActionKind,
+		Actions: u.Actions,
+	})
+	w.Units++
+}
+
+// Offsets returns the ranges of offsets of the units.
+func (w *Warmup) Offsets() []ingest.Range {
+	var ranges []ingest.Range
+	for i := range w.Each {
+		ranges = ingest.Widen(ranges, w.Each[i].Range)
+	}
+	return ranges
+}
+
+// Clock returns the times between the ends of successive units, in seconds, and whether they are reliable.
+func (w *Warmup) Clock() (gaps []float64, usable bool) {
+	last, bad := int64(0), 0
+	for i := range w.Each {
+		ts := w.Each[i].EndTS
+		switch gap := ts - last; {
+		case ts == 0:
+			bad++
+			continue
+		case last == 0:
+		case gap < -clockTolerance:
+			bad++
+		default:
+			gaps = append(gaps, time.Duration(max(0, gap)).Seconds())
+		}
+		last = ts
+	}
+	return gaps, float64(bad) <= (1-clockShare)*float64(w.Units)
+}
+
+// rate returns the number of units per second of active time, 0 if the clock is not usable.
+func (w *Warmup) rate() float64 {
+	gaps, usable := w.Clock()
+	if mean, _ := Trimmed(gaps); usable && mean > 0 {
+		return 1 / mean
+	}
+	return 0
+}
+
+// Trimmed returns the mean and the maximum of x without the hundredth at each end. If there are more than two values,
+// it removes at least one at each end: one wrong time stamp or length must not determine a budget.
+func Trimmed(x []float64) (mean, largest float64) {
+	x = slices.Clone(x)
+	slices.Sort(x)
+	if cut := max(1, len(x)/100); len(x) > 2*cut {
+		x = x[cut : len(x)-cut]
+	}
+	for _, v := range x {
+		mean += v / float64(len(x))
+		largest = max(largest, v)
+	}
+	return mean, largest
+}
+
+// LongestSilence returns how long a group may go without a unit before the silence is a fault. Without a usable clock
+// it grows only with waits that were mistaken for silence.
+func (w *Warmup) LongestSilence() time.Duration {
+	gap := time.Duration(min(maxSilence.Seconds(), silenceGaps*w.LongestGap) * float64(time.Second))
+	return max(minSilence, 2*w.LongestWait, gap)
+}
+
+// Promised returns the mean number of units between false alarms that a budget allows.
+func (w *Warmup) Promised(b watch.Budget) float64 {
+	length := math.Max(1, w.MeanLength())
+	units := b.Per.Amount
+	switch b.Per.Unit {
+	case watch.PerSteps, watch.PerObservations:
+		units /= length
+	case watch.PerTime:
+		if rate := w.rate(); rate > 0 {
+			units *= rate
+		} else {
+			units = math.Max(clocklessUnits, clocklessSteps/length)
+		}
+	}
+	return math.Max(watch.LeastPromised, units/b.Budget)
+}
+
+// Times returns when each unit ended, nil if the clock is not usable.
+func (w *Warmup) Times() []int64 {
+	if _, usable := w.Clock(); !usable {
+		return nil
+	}
+	times := make([]int64, len(w.Each))
+	for i := range w.Each {
+		times[i] = w.Each[i].EndTS
+	}
+	return times
+}
+
+// Agents numbers the agents of the units.
+func (w *Warmup) Agents() []int32 {
+	of, numbers := make([]int32, len(w.Each)), map[string]int32{}
+	for i := range w.Each {
+		n, known := numbers[w.Each[i].Agent]
+		if !known {
+			n = int32(len(numbers))
+			numbers[w.Each[i].Agent] = n
+		}
+		of[i] = n
+	}
+	return of
+}
+
+// Span returns the time from the first unit to the last, 0 if the clock is not usable.
+func (w *Warmup) Span() time.Duration {
+	gaps, usable := w.Clock()
+	if !usable {
+		return 0
+	}
+	seconds := 0.0
+	for _, gap := range gaps {
+		seconds += gap
+	}
+	return time.Duration(min(maxSilence.Seconds(), seconds) * float64(time.Second))
+}
+
+// TwoWeeks is the time that a baseline should cover if the telemetry has a clock: two weekly cycles.
+const TwoWeeks = 14 * 24 * time.Hour
+
+// CaveatWeek says that a season can look like drift.
+const CaveatWeek = "the baseline does not cover the weekly cycle twice"
+
+// Caveats returns what the promise does not account for.
+func (w *Warmup) Caveats() []string {
+	var out []string
+	if span := w.Span(); span > 0 && span < TwoWeeks {
+		out = append(out, CaveatWeek)
+	}
+	if w.Trending != "" {
+		out = append(out, "the baseline moves on: "+w.Trending)
+	}
+	return out
+}
+
+// MeanLength returns the mean number of steps of a unit.
+func (w *Warmup) MeanLength() float64 {
+	lengths := make([]float64, len(w.Each))
+	for i := range w.Each {
+		lengths[i] = w.Each[i].Length
+	}
+	mean, _ := Trimmed(lengths)
+	return mean
+}
+
+// ID hashes the values of the baseline, rounded to float32, in order.
+func ID(streams []*stream.Stream) string {
+	h := sha256.New()
+	var buf [4]byte
+	for _, s := range streams {
+		for _, q := range s.Quantities {
+			for _, o := range q.Warm {
+				x := float32(o.X)
+				if x == 0 {
+					x = 0 // of either sign: equal values have one id
+				}
+				binary.BigEndian.PutUint32(buf[:], math.Float32bits(x))
+				h.Write(buf[:])
+			}
+		}
+	}
+	return hex.EncodeToString(h.Sum(nil)[:8])
+}

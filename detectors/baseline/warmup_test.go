@@ -1,0 +1,56 @@
+package baseline
+
+import (
+	"math"
+	"testing"
+
+	"github.com/rewardwatch/rewardwatch/detectors/watch"
+	"github.com/rewardwatch/rewardwatch/ingest"
+)
+
+func TestPromisedUnits(t *testing.T) {
+	// 500 units of 20 steps, one in ten seconds; spoilt adds times before the first, and far ahead, and a wild length.
+	collected := func(edit func(i int, u *ingest.Unit)) Warmup {
+		var w Warmup
+		for i := range 500 {
+			u := &ingest.Unit{Length: 20, EndTS: (1_800_000_000 + 10*int64(i)) * 1e9}
+			edit(i, u)
+			w.Collect(u, 0, int64(i))
+		}
+		return w
+	}
+	timed := collected(func(int, *ingest.Unit) {})
+	clockless := collected(func(_ int, u *ingest.Unit) { u.EndTS = 0 })
+	spoilt := collected(func(i int, u *ingest.Unit) {
+		switch i {
+		case 0:
+			u.EndTS = 1
+		case 200:
+			u.EndTS = 4e18
+		case 300:
+			u.Length = 1e15
+		}
+	})
+	for _, c := range []struct {
+		name string
+		w    Warmup
+		per  string
+		want float64
+	}{
+		{"days", timed, "30d", 30 * 86400 / 10},
+		{"days with wrong times", spoilt, "30d", 30 * 86400 / 10},
+		{"steps with a wrong length", spoilt, "1000000 steps", 50_000},
+		{"next to nothing", timed, "3 episodes", 100},
+		{"days without a clock", clockless, "30d", 50_000},
+		{"episodes", timed, "20000 episodes", 20_000},
+		{"steps", timed, "1000000 steps", 50_000},
+	} {
+		var per watch.Per
+		if err := per.UnmarshalText([]byte(c.per)); err != nil {
+			t.Fatal(err)
+		}
+		if got := c.w.Promised(watch.Budget{Budget: 1, Per: per}); math.Abs(got-c.want) > 1e-6*c.want {
+			t.Errorf("%s: %v units, want %v", c.name, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,199 @@
+// Package battery holds the tests that one baseline has armed, and decides which readings of a unit they see.
+package battery
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/rewardwatch/rewardwatch/detectors"
+	"github.com/rewardwatch/rewardwatch/detectors/blocks"
+	"github.com/rewardwatch/rewardwatch/detectors/fault"
+	"github.com/rewardwatch/rewardwatch/detectors/finding"
+	"github.com/rewardwatch/rewardwatch/detectors/signals"
+	"github.com/rewardwatch/rewardwatch/detectors/stream"
+	"github.com/rewardwatch/rewardwatch/ingest"
+)
+
+// Battery is the tests of all streams of one group, and the steps before them: how blocks are joined, which agents are
+// new, and the fault rules of streams and of delivery. The bank judges production with it, a gate judges another
+// version with a copy, and a measurement runs copies of its tests. Exported fields are saved.
+type Battery struct {
+	Streams    []*stream.Stream // sorted by signal
+	Blocks     blocks.Joiner    // if no episode ends
+	Newcomers  Newcomers
+	Delivery   fault.Delivery
+	ActionKind ingest.ActionKind   // of the baseline
+	Judged     stream.ActionChoice // of the baseline
+
+	shares  *stream.ActionShares // of Judged
+	scratch stream.Scratch       // of Readings; reused
+	rules   []string             // in force at the current unit, by stream; reused
+}
+
+// Armed is the battery of a group with the settings that it was armed for.
+type Armed struct {
+	Tests   *Battery
+	Promise finding.Promise
+	N       float64 // mean number of the group's units between its false alarms that keeps the policy within its budget
+	Seed    uint64  // of its baseline
+}
+
+// New returns a battery without streams.
+func New() Battery { return Battery{shares: stream.NewActionShares(stream.ActionChoice{})} }
+
+// SetActions sets the actions whose shares are judged.
+func (b *Battery) SetActions(actions stream.ActionChoice) {
+	b.Judged, b.shares = actions, stream.NewActionShares(actions)
+}
+
+// Attach restores the fields that no snapshot has. Of the mixes, it keeps those that the action stream was frozen with:
+// a baseline frozen by an older build lacks some.
+func (b *Battery) Attach() {
+	b.shares = stream.NewActionShares(b.Judged)
+	b.shares.Mixes = slices.DeleteFunc(b.shares.Mixes, func(name string) bool {
+		i, found := b.Find(signals.Action)
+		return !found || b.Streams[i].Find(name) == nil
+	})
+}
+
+// Again returns a battery with the tests and fault rules of this one, at zero. It lacks tests that the baseline did not
+// arm.
+func (b *Battery) Again() *Battery {
+	out := &Battery{
+		Blocks:    blocks.Joiner{Size: b.Blocks.Size, Mixed: b.Blocks.Mixed},
+		Newcomers: Newcomers{Patience: b.Newcomers.Patience, Agents: b.Newcomers.Agents},
+		Delivery:  b.Delivery.Again(), ActionKind: b.ActionKind,
+	}
+	out.SetActions(b.Judged)
+	for _, s := range b.Streams {
+		again := &stream.Stream{Signal: s.Signal, Fault: s.Fault.Again()}
+		for _, q := range s.Quantities {
+			if q.Ranks != nil && !q.Proving() {
+				test := q.Again()
+				test.Mean, test.SD, test.Learnt = q.Mean, q.SD, q.Learnt
+				again.Quantities = append(again.Quantities, test)
+			}
+		}
+		if len(again.Quantities) > 0 {
+			out.Streams = append(out.Streams, again)
+		}
+	}
+	return out
+}
+
+// Find returns the index of a signal's stream, and whether there is one.
+func (b *Battery) Find(signal string) (at int, found bool) {
+	return slices.BinarySearchFunc(b.Streams, signal, func(s *stream.Stream, name string) int {
+		return strings.Compare(s.Signal, name)
+	})
+}
+
+// OtherUnits returns the fault to report if a unit is of another kind than those of the baseline, else "". In that case
+// episodes have stopped ending, or have begun to end, or agents no longer live long enough for blocks of their own.
+func (b *Battery) OtherUnits(u *ingest.Unit) string {
+	block, blocks := u.End == ingest.EndBlock, b.Blocks.Size > 0
+	switch {
+	case block && !blocks:
+		return fault.NoEpisodeEnds
+	case blocks && !block:
+		return fault.EpisodesBegan
+	case u.Mixed && !b.Blocks.Mixed:
+		return fault.MixedBlocks
+	}
+	return ""
+}
+
+// Join returns the unit to judge: the episode itself or the block that u completes, nil if it completes none.
+func (b *Battery) Join(u *ingest.Unit) *ingest.Unit {
+	if u.End == ingest.EndBlock {
+		return b.Blocks.Add(u)
+	}
+	return u
+}
+
+// Readings returns the quantities of a unit, including the shares of the baseline's actions. They are valid until the
+// scratch memory is used again; nil stands for that of the battery.
+func (b *Battery) Readings(u *ingest.Unit, with *stream.Scratch) []stream.Reading {
+	if with == nil {
+		with = &b.scratch
+	}
+	with.Values = b.learntReadings(u, stream.Readings(u, with.Values[:0]))
+	if b.ActionKind == ingest.ActionCategory {
+		with.Values = slices.DeleteFunc(with.Values, func(r stream.Reading) bool { return r.Signal == signals.Action })
+		b.shares.Among(u.Actions, u.EndTS, with)
+	}
+	return with.Values
+}
+
+// Faults applies the fault rules and returns the rule in force for each stream, "" for none. The slice is valid until
+// the next call.
+func (b *Battery) Faults(u *ingest.Unit) []string {
+	rules := b.rules[:0]
+	for _, s := range b.Streams {
+		var baseline *detectors.Ranks
+		if s.Signal == "return" {
+			baseline = s.MainRanks()
+		}
+		rules = append(rules, s.Fault.Check(s.Signal, u, b.ActionKind, baseline))
+	}
+	b.rules = rules
+	b.Delivery.Observe(u)
+	b.shareFaults(rules)
+	return rules
+}
+
+// shareFaults passes on faults that falsify other streams: those of the group and, for the return, those of the rewards
+// that it sums up. rules holds the rule in force by stream.
+func (b *Battery) shareFaults(rules []string) {
+	reward := ""
+	if i, found := b.Find("reward"); found {
+		switch rules[i] {
+		case fault.Constant, fault.Clipped, fault.Scale:
+			reward = rules[i]
+		}
+	}
+	for i, s := range b.Streams {
+		s.Fault.Shared = b.Delivery.Suspends()
+		if s.Signal == "return" && reward != "" {
+			s.Fault.Shared = reward
+		}
+		if rules[i] == "" {
+			rules[i] = s.Fault.Shared
+		}
+	}
+}
+
+// Branches returns the number of branches that can alarm, now or after their validation.
+func (b *Battery) Branches() int {
+	n := 0
+	for _, s := range b.Streams {
+		s.Branches(func(stream.Branch) { n++ })
+		for _, q := range s.Quantities {
+			if w := q.Walks(); w != nil && q.Proving() && q.Learnt.Refuted == "" {
+				n += w.Armed()
+			}
+		}
+	}
+	return n
+}
+
+// Dependent reports whether the units of an armed stream depend on each other.
+func (b *Battery) Dependent() bool {
+	return slices.ContainsFunc(b.Streams, func(s *stream.Stream) bool { return len(s.Armed()) > 0 && s.Factor() > 1 })
+}
+
+// BareStreams returns copies of the streams without their baselines, which are saved separately.
+func (b *Battery) BareStreams() []*stream.Stream {
+	streams := slices.Clone(b.Streams)
+	for i, s := range b.Streams {
+		bare := *s
+		bare.Quantities = slices.Clone(s.Quantities)
+		for k, q := range s.Quantities {
+			quantity := *q
+			quantity.Ranks, quantity.Season = nil, nil
+			bare.Quantities[k] = &quantity
+		}
+		streams[i] = &bare
+	}
+	return streams
+}

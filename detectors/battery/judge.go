@@ -1,0 +1,154 @@
+package battery
+
+import (
+	"math"
+	"math/rand/v2"
+
+	"gonum.org/v1/gonum/mathext"
+
+	"github.com/rewardwatch/rewardwatch/detectors/stream"
+	"github.com/rewardwatch/rewardwatch/ingest"
+)
+
+// Judge runs the tests of a frozen group without describing what they find. As long as no stream is in a telemetry
+// fault, it alarms at the same units as the group. It has walks of its own.
+type Judge struct {
+	Tests   []*stream.Quantity
+	Columns []int // of each test, indices into its samples
+}
+
+// NewJudge returns a judge of samples with these columns.
+func NewJudge(tests *Battery, columns []Column) *Judge {
+	j := &Judge{}
+	for i, c := range columns {
+		at, found := tests.Find(c.Signal)
+		if !found {
+			continue
+		}
+		if q := tests.Streams[at].Find(c.Quantity); q != nil && q.IsArmed() {
+			j.add(q, i)
+		}
+	}
+	return j
+}
+
+// add adds a copy of the tests of a quantity.
+func (j *Judge) add(q *stream.Quantity, column int) {
+	j.Tests, j.Columns = append(j.Tests, q.Again()), append(j.Columns, column)
+}
+
+// Again returns another judge, at zero, for another goroutine.
+func (j *Judge) Again() *Judge {
+	out := &Judge{}
+	for i, q := range j.Tests {
+		out.add(q, j.Columns[i])
+	}
+	return out
+}
+
+// Lower multiplies the rate of false alarms by exp(by).
+func (j *Judge) Lower(by float64) {
+	for _, q := range j.Tests {
+		for i := range q.Tests {
+			q.Tests[i].Lower(by)
+		}
+	}
+}
+
+// Observe folds in a unit and reports whether a threshold has been reached.
+func (j *Judge) Observe(values []stream.Reading) (alarm bool) {
+	for i, q := range j.Tests {
+		r := values[j.Columns[i]]
+		if math.IsNaN(r.X) {
+			continue
+		}
+		q.Test(q.Read(r), 0, false)
+		alarm = q.Reached() || alarm
+	}
+	return alarm
+}
+
+// Reset sets all walks back to zero, and discards what limits have learnt since.
+func (j *Judge) Reset() {
+	for _, q := range j.Tests {
+		q.Reset()
+		for i := range q.Tests {
+			if t, learns := q.Tests[i].Test.(stream.Learner); learns {
+				t.Unlearn()
+			}
+		}
+	}
+}
+
+// Run judges up to most units and returns the number of units until the first alarm.
+func (j *Judge) Run(next func() []stream.Reading, most int) (units int, alarm bool) {
+	for units < most && !alarm {
+		alarm = j.Observe(next())
+		units++
+	}
+	return units, alarm
+}
+
+// Count is a number of alarms in a number of units.
+type Count struct{ Units, Alarms int }
+
+// ARL0 returns the mean number of units between alarms; without an alarm, a lower limit of it.
+func (c Count) ARL0() float64 { return float64(c.Units) / float64(max(1, c.Alarms)) }
+
+// Count judges units of a sample until there are so many alarms or so many units. After an alarm it restarts from zero,
+// with units from another place.
+func (j *Judge) Count(s *Sample, rng *rand.Rand, alarms, most int) Count {
+	var c Count
+	for c.Alarms < alarms && c.Units < most {
+		j.Reset()
+		units, alarm := j.Run(s.Draws(rng), most-c.Units)
+		c.Units += units
+		if alarm {
+			c.Alarms++
+		}
+	}
+	return c
+}
+
+// UnitsBeforeChange is the number of unchanged units at the start of a run.
+const UnitsBeforeChange = 300
+
+// Delays describes how a change was detected in several runs.
+type Delays struct {
+	Found     ingest.Moments // units from the change to the alarm, over the runs with one
+	Missed    int            // runs without an alarm
+	Discarded int            // runs repeated because of an alarm before the change
+	Units     int            // judged
+}
+
+// Delays measures how long it takes to detect the change from one sample to the other, over the given number of runs. A
+// run has at most longest units, and all runs together at most most units.
+func (j *Judge) Delays(before, after *Sample, rng *rand.Rand, runs, longest, most int) Delays {
+	var d Delays
+	for d.Units < most && int(d.Found.N)+d.Missed < runs {
+		j.Reset()
+		units, alarm := j.Run(before.Draws(rng), UnitsBeforeChange)
+		d.Units += units
+		if alarm {
+			d.Discarded++
+			continue
+		}
+		units, alarm = j.Run(after.Draws(rng), longest)
+		d.Units += units
+		if alarm {
+			d.Found.Add(float64(units))
+		} else {
+			d.Missed++
+		}
+	}
+	return d
+}
+
+// Interval returns the mean time between alarms and its 90 % interval if the times are exponential (Garwood 1936).
+func (c Count) Interval() (arl0, low, high float64) {
+	high = math.Inf(1)
+	if c.Alarms > 0 {
+		high = float64(c.Units) / mathext.GammaIncRegInv(float64(c.Alarms), .05)
+	}
+	return c.ARL0(), float64(c.Units) / mathext.GammaIncRegInv(float64(c.Alarms+1), .95), high
+}

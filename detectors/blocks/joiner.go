@@ -1,0 +1,196 @@
+// Package blocks makes units if no episode ends: it joins the smallest blocks of steps in the telemetry to blocks that
+// are long enough to be independent of each other.
+package blocks
+
+import (
+	"slices"
+
+	"github.com/rewardwatch/rewardwatch/ingest"
+)
+
+// An unfinished unit is dropped if its agent has sent none of RoundLength smallest blocks. If more than mixedShare of
+// these blocks are lost in this way, agents do not live long enough for units of their own. Units are then joined from
+// the smallest blocks of all agents, in order of arrival.
+const (
+	RoundLength = 10_000
+	mixedShare  = .5
+)
+
+// Joiner joins the blocks of a group without episodes to units. Exported fields are saved.
+type Joiner struct {
+	Size  int              // smallest blocks in a unit, 0 before there are any
+	Mixed bool             // units hold steps of all agents
+	Unfit bool             // the units of the baseline depend on each other
+	Open  map[string]*Open // unfinished units, by agent; "" for all agents
+	Kept  []*ingest.Unit   // units of the warm-up, in the order in which they ended
+
+	Round  int64 // completed rounds of RoundLength smallest blocks
+	Joined int64 // smallest blocks of this round
+	Lost   int64 // smallest blocks that were dropped at the end of the last round
+}
+
+// Open is an unfinished unit.
+type Open struct {
+	Unit  *ingest.Unit
+	Parts int
+	Round int64 // in which it got its last part
+}
+
+// Add joins a smallest block to the earlier ones of its agent. It returns the unit once it is complete, else nil.
+func (b *Joiner) Add(u *ingest.Unit) *ingest.Unit {
+	b.Size = max(1, b.Size)
+	b.Mixed = b.Mixed || u.Mixed
+	if b.Size == 1 {
+		return b.named(u)
+	}
+	defer b.count()
+	agent := b.key(u)
+	open := b.Open[agent]
+	if open == nil {
+		if b.Open == nil {
+			b.Open = map[string]*Open{}
+		}
+		b.Open[agent] = &Open{u, 1, b.Round}
+		return nil
+	}
+	open.Unit, open.Round = Joined(open.Unit, u), b.Round
+	if open.Parts++; open.Parts < b.Size {
+		return nil
+	}
+	delete(b.Open, agent)
+	return b.named(open.Unit)
+}
+
+// named removes the name of the agent from a unit that holds the steps of all agents.
+func (b *Joiner) named(u *ingest.Unit) *ingest.Unit {
+	if !b.Mixed || u.Agent == "" {
+		return u
+	}
+	named := *u
+	named.Agent, named.Mixed = "", true
+	return &named
+}
+
+// key returns the agent whose blocks a block is joined with, "" for all.
+func (b *Joiner) key(u *ingest.Unit) string {
+	if b.Mixed {
+		return ""
+	}
+	return u.Agent
+}
+
+// count counts a smallest block. At the end of a round it drops the units that received none in it.
+func (b *Joiner) count() {
+	if b.Joined++; b.Joined < RoundLength {
+		return
+	}
+	b.Lost = 0
+	for agent, open := range b.Open {
+		if open.Round < b.Round {
+			b.Lost += int64(open.Parts)
+			delete(b.Open, agent)
+		}
+	}
+	b.Round, b.Joined = b.Round+1, 0
+}
+
+// Short reports whether agents do not live long enough for a unit.
+func (b *Joiner) Short() bool { return !b.Mixed && float64(b.Lost) > mixedShare*RoundLength }
+
+// Double doubles the size of units, joins those of the warm-up in pairs and returns them. A leftover unit stays open.
+func (b *Joiner) Double() []*ingest.Unit {
+	halves, kept, open := map[string]*ingest.Unit{}, b.Kept, b.Open
+	b.Size *= 2
+	b.Kept, b.Open = nil, map[string]*Open{}
+	for _, u := range kept {
+		agent := b.key(u)
+		if first := halves[agent]; first != nil {
+			b.Kept = append(b.Kept, Joined(first, u))
+			delete(halves, agent)
+		} else {
+			halves[agent] = u
+		}
+	}
+	for agent, u := range halves {
+		b.Open[agent] = &Open{u, b.Size / 2, b.Round}
+	}
+	for agent, after := range open { // blocks of the agent since then
+		if half := b.Open[agent]; half != nil {
+			half.Unit, half.Parts = Joined(half.Unit, after.Unit), half.Parts+after.Parts
+		} else {
+			b.Open[agent] = after
+		}
+	}
+	return b.Kept
+}
+
+// Drop drops the oldest n units of the warm-up.
+func (b *Joiner) Drop(n int) {
+	if b.Size > 0 {
+		b.Kept = slices.Clone(b.Kept[n:])
+	}
+}
+
+// Joined returns one unit made of two blocks of an agent, the second after the first. Its outer deciles are the means
+// of theirs, weighted by the number of rewards.
+func Joined(a, b *ingest.Unit) *ingest.Unit {
+	u := *b
+	u.First, u.StartTS = a.First, a.StartTS
+	u.Length = a.Length + b.Length
+	u.Reward = a.Reward
+	u.Reward.Merge(b.Reward)
+	u.RewardQ10 = weighted(a.RewardQ10, a.Reward.N, b.RewardQ10, b.Reward.N)
+	u.RewardQ90 = weighted(a.RewardQ90, a.Reward.N, b.RewardQ90, b.Reward.N)
+	u.LongestConstant = max(a.LongestConstant, b.LongestConstant)
+	u.ActionKind = max(a.ActionKind, b.ActionKind)
+	u.MixedActionKinds = a.MixedActionKinds || b.MixedActionKinds
+	u.Events, u.Duplicates = a.Events+b.Events, a.Duplicates+b.Duplicates
+	u.Late = a.Late + b.Late
+	u.Backwards, u.Abandoned = a.Backwards+b.Backwards, a.Abandoned+b.Abandoned
+	u.Profile, u.ProfileSteps = nil, 0
+	u.Actions = joinedCounts(a.Actions, b.Actions)
+	u.Numeric = joinedMoments(a.Numeric, b.Numeric)
+	return &u
+}
+
+// weighted returns the mean of x, n times, and y, m times. It is exactly x if both are x, so that a block of one value
+// keeps that value.
+func weighted(x float64, n int64, y float64, m int64) float64 {
+	if n == 0 {
+		return y
+	}
+	return x + (y-x)*float64(m)/float64(n+m)
+}
+
+func joinedCounts(a, b []ingest.Count) []ingest.Count {
+	out := append([]ingest.Count(nil), a...)
+next:
+	for _, c := range b {
+		for i := range out {
+			if out[i].Name == c.Name {
+				out[i].N += c.N
+				out[i].Reward += c.Reward
+				continue next
+			}
+		}
+		out = append(out, c)
+	}
+	return out
+}
+
+func joinedMoments(a, b []ingest.NamedMoments) []ingest.NamedMoments {
+	out := append([]ingest.NamedMoments(nil), a...)
+next:
+	for _, m := range b {
+		for i := range out {
+			if out[i].Signal == m.Signal {
+				out[i].Q10 = weighted(out[i].Q10, out[i].N, m.Q10, m.N)
+				out[i].Q90 = weighted(out[i].Q90, out[i].N, m.Q90, m.N)
+				out[i].Merge(m.Moments)
+				continue next
+			}
+		}
+		out = append(out, m)
+	}
+	return out
+}

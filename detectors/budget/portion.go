@@ -1,0 +1,237 @@
+// Package budget divides the false-alarm budget of a policy among its tests, and calibrates them on a baseline.
+package budget
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/rewardwatch/rewardwatch/detectors"
+	"github.com/rewardwatch/rewardwatch/detectors/signals"
+	"github.com/rewardwatch/rewardwatch/detectors/stream"
+	"github.com/rewardwatch/rewardwatch/detectors/watch"
+)
+
+// class is a class of tests that share a part of the budget evenly.
+type class struct {
+	share    float64
+	branches int
+	arm      func(rate float64)
+}
+
+// Portion is a set of streams that are frozen together, with their part of the policy's budget.
+type Portion struct {
+	Streams []*stream.Stream
+	Units   int
+	Share   float64
+	Seed    uint64
+	Ends    stream.Ends
+	Chosen  bool // whether actions were chosen on some of the units, see stream.ActionChoice
+}
+
+// Arm divides the part of a budget of one false alarm in n units among the classes of tests. A class passes what it
+// does not use to the others. Streams beyond room are not armed.
+func (of Portion) Arm(shares watch.Shares, n float64, room int) {
+	classes := []class{
+		of.signalClass(true, shares.Primary, &room), of.signalClass(false, shares.Other, &room), of.shapeClass(shares.KS, &room),
+	}
+	used := 0.0
+	for _, c := range classes {
+		if c.branches > 0 {
+			used += c.share
+		}
+	}
+	all := shares.Primary + shares.Other + shares.KS
+	for _, c := range classes {
+		if c.branches > 0 {
+			c.arm(of.Share * all * c.share / used / float64(c.branches) / n)
+		}
+	}
+}
+
+// signalClass returns the class of the primary or of the other signals.
+func (of Portion) signalClass(primary bool, share float64, room *int) class {
+	chosen, branches := of.Candidates(primary, room)
+	return class{share, branches, func(rate float64) { armAll(chosen, rate) }}
+}
+
+// armAll lets each branch spend a rate of false alarms, except for those of actions. Of the total of these, one half
+// goes to the mixes, which judge all actions at once, and the other half to the many shares.
+func armAll(chosen []*stream.Quantity, rate float64) {
+	mixes, shares := 0, 0
+	for _, q := range chosen {
+		if q.Mix != nil {
+			mixes += q.Candidates(false)
+		} else if q.IsOfAction() {
+			shares += q.Candidates(false)
+		}
+	}
+	half := rate * float64(mixes+shares) / 2
+	for _, q := range chosen {
+		switch {
+		case mixes == 0 || shares == 0:
+			q.Arm(false, rate)
+		case q.Mix != nil:
+			q.Arm(false, half/float64(mixes))
+		case q.IsOfAction():
+			q.Arm(false, half/float64(shares))
+		default:
+			q.Arm(false, rate)
+		}
+	}
+}
+
+// shapeClass returns the class of the sliding Kolmogorov-Smirnov tests.
+func (of Portion) shapeClass(share float64, room *int) class {
+	var candidates []*stream.Quantity
+	for _, s := range of.byWorth() {
+		if q := s.Find(signals.MainQuantity(s.Signal)); q != nil && q.Candidates(true) > 0 && *room > 0 {
+			*room--
+			candidates = append(candidates, q)
+		}
+	}
+	return class{share, len(candidates), func(rate float64) {
+		for _, q := range candidates {
+			q.Arm(true, rate)
+		}
+	}}
+}
+
+// Allow spends the part of the budget that the overlap of the armed branches leaves, bootstraps the allowance for the
+// baseline's own error, and returns the result; the zero value if nothing is armed. It is the expensive part of a
+// freeze.
+func (of Portion) Allow(known *Calibrations) (found Found) {
+	samples, names, spent := of.samples()
+	if len(samples) == 0 {
+		return exactly(spent)
+	}
+	found = known.of(of.key(spent), func() (c Found) {
+		c.Overlap = of.overlap(samples)
+		c.Bootstrapped = detectors.Bootstrap(samples, of.Units, spent, c.Overlap, of.Seed)
+		if weakest := c.Weakest; weakest.Part > 0 {
+			c.WeakestTest = names[weakest.Sample] + " " + weakest.Branch.String()
+		}
+		return c
+	})
+	of.Walks(func(w *detectors.Walks) { w.Lower(math.Log(found.Overlap)) })
+	of.Walks(func(w *detectors.Walks) { w.Allow(found.Allowance) })
+	return found
+}
+
+// overlap is measured on the units that all samples are calibrated on: in others the branches of some samples would not
+// move.
+func (of Portion) overlap(samples []detectors.BaselineSample) float64 {
+	if !of.Chosen {
+		return detectors.Overlap(samples, of.Units, of.Seed)
+	}
+	units, whole := 0, make([]detectors.BaselineSample, len(samples))
+	for i, s := range samples {
+		whole[i] = detectors.BaselineSample{Rank: s.Rank, Frequency: s.Frequency}
+	}
+	for unit := range of.Units {
+		if stream.Chooses(unit) {
+			continue
+		}
+		units++
+		for i, s := range samples {
+			whole[i].Values = append(whole[i].Values, s.Values[unit])
+			whole[i].Steps = append(whole[i].Steps, s.Steps[unit])
+		}
+	}
+	return detectors.Overlap(whole, units, of.Seed)
+}
+
+// exactly returns the result for tests that are exact, such as those of nearly constant streams, and spend a rate: the
+// sampling error of the baseline does not affect them.
+func exactly(spent float64) (found Found) {
+	if spent > 0 {
+		found.Confirmed, found.ARL0, found.Low, found.High = true, 1/spent, 1/spent, 1/spent
+	}
+	return found
+}
+
+// Walks visits the walks of all quantities.
+func (of Portion) Walks(visit func(*detectors.Walks)) {
+	for _, s := range of.Streams {
+		for _, q := range s.Quantities {
+			if w := q.Walks(); w != nil {
+				visit(w)
+			}
+		}
+	}
+}
+
+// samples returns the baselines of all quantities with armed branches, by unit, their names, and the false-alarm rate
+// of the tests that need no allowance.
+func (of Portion) samples() (samples []detectors.BaselineSample, names []string, spent float64) {
+	for _, s := range of.Streams {
+		for _, q := range s.Quantities {
+			spent = q.Spend(spent)
+			if w := q.Walks(); w != nil && w.Armed() > 0 {
+				samples = append(samples, q.Sample(of.Units, of.Ends))
+				names = append(names, s.Signal+" "+q.Name)
+			}
+		}
+	}
+	return samples, names, spent
+}
+
+// byWorth returns the streams in order of importance, for the case that not all can be armed.
+func (of Portion) byWorth() []*stream.Stream {
+	streams := slices.Clone(of.Streams)
+	slices.SortStableFunc(streams, func(a, b *stream.Stream) int { return worth(a.Signal) - worth(b.Signal) })
+	return streams
+}
+
+// worth ranks signals, the most important first.
+func worth(signal string) int {
+	for rank, prefix := range []string{"return", "reward", "episode_length", signals.Action, "outcome."} {
+		if signal == prefix || prefix == "outcome." && signals.IsOutcome(signal) {
+			return rank
+		}
+	}
+	return 5
+}
+
+// Candidates returns the quantities of a class that fit into room, and the number of their branches. The outer deciles
+// of signals other than the reward come last, so that they never displace the mean of another signal.
+func (of Portion) Candidates(class bool, room *int) (chosen []*stream.Quantity, branches int) {
+	fit := func(quantities []*stream.Quantity) bool {
+		n := 0
+		for _, q := range quantities {
+			n += q.Candidates(false)
+		}
+		if n > *room {
+			return false
+		}
+		*room -= n
+		branches += n
+		chosen = append(chosen, quantities...)
+		return true
+	}
+	streams := slices.DeleteFunc(of.byWorth(), func(s *stream.Stream) bool { return signals.Primary(s.Signal) != class })
+	for _, s := range streams {
+		first, _ := s.ByNeed()
+		s.OverLimit = !fit(first)
+	}
+	for _, s := range streams {
+		_, last := s.ByNeed()
+		s.NoDeciles = !s.OverLimit && !fit(last)
+	}
+	return chosen, branches
+}
+
+// key identifies a calibration: by the values of the baseline and the rates that its branches may spend.
+func (of Portion) key(spent float64) string {
+	rate := spent
+	branches := 0
+	of.Walks(func(w *detectors.Walks) {
+		for i := range w.Branches {
+			if b := &w.Branches[i]; b.Height > 0 {
+				rate += b.Height
+				branches++
+			}
+		}
+	})
+	return fmt.Sprintf("%x %d %x", of.Seed, branches, rate)
+}

@@ -1,0 +1,144 @@
+package fault
+
+import (
+	"cmp"
+
+	"github.com/rewardwatch/rewardwatch/ingest"
+)
+
+// deliveryShare is the share above which duplicates, units with a skewed clock, and abandoned episodes are a fault.
+const deliveryShare = .05
+
+// The number of units over which skewed clocks and abandoned episodes are counted.
+const (
+	clockUnits     = 100
+	abandonedUnits = 200
+)
+
+// Delivery tracks the faults of a whole group: those in how its telemetry arrives rather than in single signals. Each
+// rule counts marks of the last units. It holds at a marked unit if there are more than deliveryShare, and more than
+// the baseline's own share explains by chance (p < 1e-6). The rules apply once there is a baseline. Exported fields are
+// its snapshot.
+type Delivery struct {
+	Duplicates marks // units with more than deliveryShare duplicate events
+	Late       marks // units with more than deliveryShare events that came too late
+	Skewed     marks // units whose times cannot be right
+	Abandoned  marks // episodes that were abandoned
+	Endings    endings
+
+	Clocks map[int32]*progress // by partition
+}
+
+// marks counts marks over the last units.
+type marks struct {
+	Held  held
+	Last  []int64 // a ring
+	Next  int
+	Sum   int64 // of Last
+	Limit int64 // number from which on they are a fault; 0 if they are not judged
+
+	Newest    int64 // of the last unit
+	Warm      int64 // of the units of the baseline
+	WarmUnits int
+}
+
+// Observe folds a unit in.
+func (d *Delivery) Observe(u *ingest.Unit) {
+	mark := func(leftOut int64) int64 {
+		if float64(leftOut) > deliveryShare*float64(leftOut+u.Events) {
+			return 1
+		}
+		return 0
+	}
+	skewed := int64(0)
+	if d.skewed(u) {
+		skewed = 1
+	}
+	d.Duplicates.observe(Duplicates, mark(u.Duplicates), faultUnits)
+	d.Late.observe(Late, mark(u.Late), faultUnits)
+	d.Skewed.observe(ClockSkew, skewed, clockUnits)
+	d.Abandoned.observe(Abandoned, u.Abandoned, abandonedUnits)
+	d.Endings.observe(u)
+}
+
+// Learn counts the last observed unit as one of the baseline.
+func (d *Delivery) Learn() {
+	d.Duplicates.learn()
+	d.Late.learn()
+	d.Skewed.learn()
+	d.Abandoned.learn()
+}
+
+// Freeze sets the limits. Duplicate or late events are a fault even if those of the baseline always come twice, or too
+// late. Clocks and ends are a fault only if they were right in the baseline.
+func (d *Delivery) Freeze(clock bool) {
+	d.Duplicates.freeze(faultUnits)
+	d.Duplicates.Limit = min(d.Duplicates.Limit, faultUnits)
+	d.Late.freeze(faultUnits)
+	d.Late.Limit = min(d.Late.Limit, faultUnits)
+	d.Skewed.freeze(clockUnits)
+	if !clock || d.Skewed.usual() {
+		d.Skewed.Limit = 0
+	}
+	d.Abandoned.freeze(abandonedUnits)
+	if d.Abandoned.usual() {
+		d.Abandoned.Limit = 0
+	}
+}
+
+// Suspends returns the rule in force that makes the streams' values wrong, "" for none: if some episodes are abandoned,
+// the others are a biased selection.
+func (d *Delivery) Suspends() string { return d.Abandoned.Held.Rule }
+
+// StandsBy returns the rule in force that does not keep the streams from being judged, "" for none. Late steps are few
+// of an episode, duplicates are dropped, and no detector uses the clock. The units that exist are valid, but carry no
+// information on unfinished episodes.
+func (d *Delivery) StandsBy() string {
+	if rule := d.Late.Held.Rule; rule != "" {
+		return rule
+	}
+	if rule := d.Duplicates.Held.Rule; rule != "" {
+		return rule
+	}
+	return cmp.Or(d.Skewed.Held.Rule, d.Endings.rule())
+}
+
+// observe folds in the marks of a unit, over the given number of last units. When the rule ends it restarts, so that at
+// a share near the limit it does not flap with each mark.
+func (m *marks) observe(rule string, n int64, units int) {
+	if len(m.Last) < units {
+		m.Last = append(m.Last, 0)
+		m.Next = len(m.Last) - 1
+	}
+	m.Sum += n - m.Last[m.Next]
+	m.Last[m.Next] = n
+	m.Next = (m.Next + 1) % units
+	m.Newest = n
+	was := m.Held.Rule
+	if n == 0 || m.Limit == 0 || m.Sum < m.Limit {
+		rule = ""
+	}
+	if m.Held.settle(rule) == "" && was != "" {
+		m.Last, m.Next, m.Sum = nil, 0, 0
+	}
+}
+
+func (m *marks) learn() {
+	m.Warm += m.Newest
+	m.WarmUnits++
+}
+
+// usual reports whether the baseline itself exceeds deliveryShare.
+func (m *marks) usual() bool { return float64(m.Warm) > deliveryShare*float64(m.WarmUnits) }
+
+func (m *marks) freeze(units int) {
+	p := upperLimit(int(min(m.Warm, int64(m.WarmUnits))), m.WarmUnits)
+	m.Limit = int64(tooMany(units, p, int(deliveryShare*float64(units))+1))
+}
+
+// Again returns a copy of the rules, with the limits that follow from the baseline.
+func (d *Delivery) Again() Delivery {
+	return Delivery{
+		Duplicates: marks{Limit: d.Duplicates.Limit}, Late: marks{Limit: d.Late.Limit}, Skewed: marks{Limit: d.Skewed.Limit}, Abandoned: marks{Limit: d.Abandoned.Limit},
+	}
+}

@@ -1,0 +1,76 @@
+// Package fault decides whether telemetry can be judged at all, by rules for each signal and for how the telemetry
+// arrives. The rules learn their limits from the baseline.
+package fault
+
+// The rules of a telemetry fault, as users read them.
+const (
+	NonFinite     = "non_finite"      // NaN or infinite values in more than 1 % of the last 20 units' values, in two units at least
+	Constant      = "constant"        // one value over more units, or over more steps within one, than the baseline allows by chance
+	Clipped       = "clipped"         // many units end at exactly one bound, which the baseline went beyond and never touched
+	Scale         = "scale"           // ten times the baseline's scale or more, or a tenth or less, from one unit to the next
+	Missing       = "missing"         // no value in 20 units in a row, for a signal that nearly all units of the baseline have
+	ActionKind    = "action_kind"     // categories although the baseline has numbers, or the reverse
+	Abandoned     = "abandoned"       // above 5 % of the episodes never end
+	Late          = "late_steps"      // steps come after the end of their episode, above 5 % of them
+	Duplicates    = "duplicates"      // events come twice, above 5 % of them
+	ClockSkew     = "clock_skew"      // the times of above 5 % of the units run backwards, or ahead and back
+	Silent        = "silent"          // nothing for 10 times the baseline's largest gap, and 5 minutes at least
+	EpisodesBegan = "episodes_began"  // episodes end, but the baseline is of blocks of steps
+	NoEpisodeEnds = "no_episode_ends" // steps go on, but episodes have stopped ending
+	Unfinished    = "unfinished"      // the share of episodes without an end differs from that in the baseline
+	MixedBlocks   = "mixed_blocks"    // agents take too few steps for blocks of their own, but the baseline is of such blocks
+
+	MostlyUnfinished = "mostly_unfinished" // more than half of the episodes have no end, as in the baseline
+)
+
+// Suspends reports whether a stream is not judged while the rule of that name holds for it. Duplicates are dropped and
+// no detector uses the clock, so the values of such streams are right. Episodes without their late steps are still
+// judged, or a policy whose steps always arrive late never would be. Silence has no values, and unfinished episodes are
+// no units.
+func Suspends(rule string) bool {
+	switch rule {
+	case Late, Duplicates, ClockSkew, Silent, NoEpisodeEnds, EpisodesBegan, MixedBlocks, Unfinished,
+		MostlyUnfinished:
+		return false
+	}
+	return true
+}
+
+// Words says what a rule has found in the telemetry. units is the name of the group's units, such as episodes.
+func Words(rule, units string) string {
+	switch rule {
+	case NonFinite:
+		return "more than 1 % of the values of the last 20 " + units + " are NaN or infinite"
+	case Constant:
+		return "one single value over more " + units + ", or over more steps of one, than the baseline explains by chance"
+	case Clipped:
+		return "many of the last 20 " + units + " end at exactly one bound, which the baseline went beyond"
+	case Scale:
+		return "all values are ten times as large as in the baseline or more, or a tenth or less"
+	case Missing:
+		return "no value in 20 " + units + ", of a signal that nearly all of the baseline have"
+	case ActionKind:
+		return "actions are words where the baseline has numbers, or the other way round"
+	case Abandoned:
+		return "above 5 % of the episodes were given up, as their ends never came"
+	case Duplicates:
+		return "above 5 % of the events had come before"
+	case Late:
+		return "above 5 % of the steps came after the end of their episode, or too far behind"
+	case ClockSkew:
+		return "the times of above 5 % of the " + units + " run backwards, or ahead and back"
+	case Silent:
+		return "no " + units + " have come for 10 times the largest gap of the baseline"
+	case EpisodesBegan:
+		return "episodes end, but the baseline is of blocks of steps"
+	case NoEpisodeEnds:
+		return "steps go on, but episodes have stopped ending"
+	case Unfinished:
+		return "more, or fewer, of the episodes than usual have no end, and are not judged"
+	case MostlyUnfinished:
+		return "more than half of the episodes have no end, and are not judged"
+	case MixedBlocks:
+		return "agents take too few steps for blocks of their own, but the baseline is of such blocks"
+	}
+	return rule
+}

@@ -1,0 +1,31 @@
+package fault
+
+// nonFiniteShare is the share of values that are NaN or infinite above which they are a fault.
+const nonFiniteShare = .01
+
+// nonFinite is the rule for values that are NaN or infinite. They are a fault if they make up more than nonFiniteShare
+// of the values of the last faultUnits units, including this one, and occur in at least two units, so that a single
+// wrong value is none. Healthy telemetry has no such values, so there is nothing to learn.
+type nonFinite struct {
+	Bad, Total [faultUnits]int64 // rings
+	Next       int
+}
+
+// holds folds in the numbers of bad and of all values of a unit, and reports whether the rule holds at it.
+func (r *nonFinite) holds(bad, total int64) bool {
+	r.Bad[r.Next], r.Total[r.Next] = bad, total
+	r.Next = (r.Next + 1) % faultUnits
+	if bad == 0 {
+		return false
+	}
+	var allBad, all int64
+	units := 0
+	for i := range r.Bad {
+		allBad += r.Bad[i]
+		all += r.Total[i]
+		if r.Bad[i] > 0 {
+			units++
+		}
+	}
+	return units >= 2 && float64(allBad) > nonFiniteShare*float64(all)
+}

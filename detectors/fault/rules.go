@@ -1,0 +1,212 @@
+package fault
+
+import (
+	"math"
+
+	"gonum.org/v1/gonum/mathext"
+
+	"github.com/rewardwatch/rewardwatch/detectors"
+	"github.com/rewardwatch/rewardwatch/ingest"
+)
+
+// faultUnits is the number of units without the fault that end it, and the number of units that most rules look back.
+const faultUnits = 20
+
+// chance is the probability of a false fault, per unit and rule, for which limits are set.
+const chance = 1e-6
+
+// confidence is that of the upper limits of probabilities learnt from a baseline.
+const confidence = .9
+
+// faultSample is the number of units from which a rule learns a distribution: the first ones of a baseline.
+const faultSample = 128
+
+// leastLearnt is the least number of units that a rule learns from. With fewer, it does not judge.
+const leastLearnt = 20
+
+// actionName is the name of the signal of actions.
+const actionName = "action"
+
+// Rules tracks the telemetry faults of one stream. Exported fields are saved.
+type Rules struct {
+	Rule   string // in force; of several the most informative one, "" for none
+	Held   heldRules
+	Shared string // the rule of another stream, or of the group, that also falsifies this one; "" for none
+
+	NonFinite nonFinite
+	Constant  constant
+	Clipped   clipped
+	Scale     scale
+	Missing   missing
+}
+
+// heldRules are the rules of a stream, ordered by how informative they are: the last one in force is reported.
+type heldRules struct {
+	Scale, Clipped, NonFinite, Constant, Missing, ActionKind held
+}
+
+// held is a rule that may be in force. It ends after faultUnits units without it.
+type held struct {
+	Rule  string // "" if there is none
+	Clean int    // units since the last faulty one
+}
+
+// settle takes what rule holds for the present unit ("" for none) and returns the rule in force.
+func (h *held) settle(rule string) string {
+	if rule != "" {
+		h.Rule, h.Clean = rule, 0
+		return rule
+	}
+	if h.Rule != "" {
+		if h.Clean++; h.Clean >= faultUnits {
+			h.Rule = ""
+		}
+	}
+	return h.Rule
+}
+
+// upperLimit returns the upper limit, at the given confidence, of the probability of an event that occurred hits times
+// in n (Clopper and Pearson). It is 1 if the event always occurred.
+func upperLimit(hits, n int) float64 {
+	if hits >= n {
+		return 1
+	}
+	return mathext.InvRegIncBeta(float64(hits+1), float64(n-hits), confidence)
+}
+
+// tooMany returns the smallest number of hits in n tries, never below least, that chance explains with less than 1e-6 if
+// one try hits with probability p. It is above n if no number does.
+func tooMany(n int, p float64, least int) int {
+	for k := max(1, least); k <= n; k++ {
+		if mathext.RegIncBeta(float64(k), float64(n-k+1), p) < chance {
+			return k
+		}
+	}
+	return n + 1
+}
+
+// Check applies the rules of a signal to a unit and returns the rule in force. baseline is that of the return, nil for
+// other signals and before there is one; kind is that of the baseline's actions. Each rule sees every unit and ends by
+// itself, so that the result does not flap if several hold by turns.
+func (f *Rules) Check(signal string, u *ingest.Unit, kind ingest.ActionKind, baseline *detectors.Ranks) string {
+	f.Rule = ""
+	note := func(h *held, name string, holds bool) {
+		if !holds {
+			name = ""
+		}
+		if rule := h.settle(name); rule != "" {
+			f.Rule = rule
+		}
+	}
+	m := moments(u, signal)
+	q10, q90 := deciles(u, signal)
+	numeric := m != nil && (signal != actionName || kind != ingest.ActionCategory)
+	note(&f.Held.Scale, Scale, numeric && f.Scale.holds(m, q10, q90, versionOf(u, signal)))
+	note(&f.Held.Clipped, Clipped, numeric && f.Clipped.holds(m, f.Constant.known))
+	bad, total := valueCounts(u, signal)
+	note(&f.Held.NonFinite, NonFinite, total > 0 && f.NonFinite.holds(bad, total))
+	note(&f.Held.Constant, Constant, f.constantHolds(signal, u, baseline))
+	note(&f.Held.Missing, Missing, f.Missing.holds(present(u, signal)))
+	note(&f.Held.ActionKind, ActionKind, signal == actionName && otherKind(u, kind))
+	return f.Rule
+}
+
+// Learn records what the rules need from a unit of the baseline.
+func (f *Rules) Learn(signal string, u *ingest.Unit) {
+	f.Constant.learn(signal, u)
+	if m := moments(u, signal); m != nil {
+		f.Clipped.learn(m)
+		q10, q90 := deciles(u, signal)
+		f.Scale.learn(m, q10, q90, versionOf(u, signal))
+	}
+}
+
+// Freeze sets the limits of the rules from a baseline of units units, of which with have the signal.
+func (f *Rules) Freeze(with, units int) {
+	f.Missing.Usual = float64(with) >= usualShare*float64(units)
+	f.Constant.freeze()
+	f.Clipped.freeze()
+	f.Scale.freeze()
+}
+
+// Forget drops state that only the next baseline would need.
+func (f *Rules) Forget() {
+	f.Constant.forget()
+	f.Scale.forget()
+}
+
+// Again returns a copy of the rules with only what they have learnt from the baseline.
+func (f *Rules) Again() Rules {
+	out := Rules{Constant: f.Constant, Clipped: f.Clipped, Scale: f.Scale, Missing: missing{Usual: f.Missing.Usual}}
+	out.Constant.Run, out.Constant.Varied = 0, false
+	out.Clipped.Upper.Units, out.Clipped.Lower.Units = 0, 0
+	out.Scale.Run, out.Scale.Changed, out.Scale.Fits = 0, false, false
+	return out
+}
+
+// Unlearnt returns the rules without the large part of what they have learnt, which LearnFrom restores.
+func (f *Rules) Unlearnt() Rules {
+	out := *f
+	out.LearnFrom(&Rules{})
+	return out
+}
+
+// LearnFrom restores what Unlearnt left out, from the rules that learnt it.
+func (f *Rules) LearnFrom(other *Rules) {
+	f.Clipped.Upper.Warm, f.Clipped.Lower.Warm = other.Clipped.Upper.Warm, other.Clipped.Lower.Warm
+	f.Constant.Ends, f.Constant.Runs, f.Constant.Steps = other.Constant.Ends, other.Constant.Runs, other.Constant.Steps
+	f.Scale.Scales, f.Scale.Shapes = other.Scale.Scales, other.Scale.Shapes
+}
+
+// moments returns the moments of a signal's values in a unit: of the steps' rewards, or of another numeric signal; nil
+// if there are none.
+func moments(u *ingest.Unit, signal string) *ingest.Moments {
+	if signal == "reward" {
+		return &u.Reward
+	}
+	for i := range u.Numeric {
+		if u.Numeric[i].Signal == signal {
+			return &u.Numeric[i].Moments
+		}
+	}
+	return nil
+}
+
+// deciles returns the outer deciles of a signal's values in a unit, 0 if there are none, as for outcomes.
+func deciles(u *ingest.Unit, signal string) (q10, q90 float64) {
+	if signal == "reward" {
+		return u.RewardQ10, u.RewardQ90
+	}
+	for i := range u.Numeric {
+		if u.Numeric[i].Signal == signal {
+			return u.Numeric[i].Q10, u.Numeric[i].Q90
+		}
+	}
+	return 0, 0
+}
+
+// valueCounts returns the number of values of a signal in the unit, and how many of them were not finite.
+func valueCounts(u *ingest.Unit, signal string) (bad, total int64) {
+	if signal == "return" {
+		switch {
+		case !u.HasReturn:
+			return 0, 0
+		case math.IsNaN(u.Return) || math.IsInf(u.Return, 0):
+			return 1, 1
+		}
+		return 0, 1
+	}
+	if m := moments(u, signal); m != nil {
+		return m.NonFinite, m.N + m.NonFinite
+	}
+	return 0, 0
+}
+
+// present reports whether the unit had the signal.
+func present(u *ingest.Unit, signal string) bool {
+	if signal == "episode_length" || signal == actionName && u.ActionKind != ingest.ActionNone {
+		return true
+	}
+	_, total := valueCounts(u, signal)
+	return total > 0
+}

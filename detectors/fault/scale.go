@@ -1,0 +1,319 @@
+package fault
+
+import (
+	"math"
+	"slices"
+	"strings"
+
+	"gonum.org/v1/gonum/mathext"
+
+	"github.com/rewardwatch/rewardwatch/detectors"
+	"github.com/rewardwatch/rewardwatch/ingest"
+)
+
+// A change of scale by scaleFactor is a fault. As it is measured on a few units, a measured factor of scaleMeasured
+// counts as one. A unit is off the scale of its baseline from scaleOff on, and at it up to scaleAt.
+const (
+	scaleFactor   = 10
+	scaleMeasured = .9 * scaleFactor
+	scaleOff      = .5 * scaleFactor
+	scaleAt       = 2
+)
+
+// leastOff is the least number of units off the scale.
+const leastOff = 5
+
+// scale is the rule for changed units of measurement: from one unit to the next, all values of a signal are multiplied
+// or divided by one factor of 10 or more, and stay so. The scale of a unit is the root of its mean square. Its shape is
+// the angle between its mean and its standard deviation, which a factor does not change. The rule holds in a run of
+// units that are all off the baseline's median scale to one side, if
+//
+//   - the run is longer than chance explains: with p the upper limit of the probability of a unit off the scale,
+//     p^n < 1e-6, leastOff units at least and twice the longest such run of the baseline;
+//   - the median factor of its first n units, or of its first few more up to faultUnits, is scaleMeasured or more: the
+//     change was no gradual one;
+//   - the median shape of these lies between the 5 % and the 95 % quantile of the baseline's shapes: costs that explode,
+//     as when a policy fails, have another shape;
+//   - one factor explains the whole distribution. Divided by it, the mean, the standard deviation and the outer deciles
+//     of these units, each by itself, lie outside the 5 % and the 95 % quantile of the baseline's units, and between the
+//     quartiles, no more often than chance explains with a probability of scaleChance. So does, undivided, the number of
+//     values per unit, as no change of scale makes episodes shorter;
+//   - the baseline itself has no mode at that scale, such as the episodes without success of a policy that mostly
+//     succeeds: more of these are a drift;
+//   - the version that could explain it, of the reward function for rewards, is the same as before the run.
+//
+// The claim that one factor explains the first units of a run can be refuted by the next, up to faultUnits. Units of
+// only zeros have no scale and are left out. A signal is not judged if its units are off the scale so often that no run
+// of faultUnits would be conclusive. The return is not judged by itself, as a policy that fails changes it by as much;
+// it shares the faults of the reward. Exported fields are saved.
+type scale struct {
+	Scales, Shapes detectors.Floats // logarithm of the scale, and shape, of the first units of the baseline
+
+	Parts [scaleParts]scalePart
+
+	Median    float64 // of Scales
+	Low, High float64 // usual shapes
+	Below     mode    // of units that are off it
+	Above     mode
+	Need      int // units off the scale that are too many; 0 if the signal is not judged
+
+	Run     int                 // units in a row off the scale, to one side, up to faultUnits
+	Up      bool                // which side
+	Factors [faultUnits]float64 // logarithms, of the first units of the run
+	Angles  [faultUnits]float64 // shapes of these
+	Version string              // of the last unit that was at the scale
+	Changed bool                // the version changed with the run
+	Fits    bool                // enough units were off the scale by one factor
+}
+
+// scaleParts is the number of parts of a unit's distribution that one factor must explain: its mean, standard deviation
+// and outer deciles. The last part is the number of its values, which must not change.
+const (
+	scaleParts  = 5
+	scaleCount  = scaleParts - 1
+	scaleChance = 1e-3
+)
+
+// scalePart follows one part of the distribution, as the logarithm of its size. NaN stands for 0.
+type scalePart struct {
+	Sizes            detectors.Floats // of the first units of the baseline
+	Usual            bool             // the baseline's units seldom lack it
+	Outer, Quartiles span
+	Run              detectors.Floats // of the first units of the run, nil without one
+}
+
+// span is a range of sizes, and the share of the baseline's units in it.
+type span struct {
+	Low, High float64
+	Share     float64
+}
+
+func newSpan(sizes []float64, tail float64) span {
+	q := detectors.Quantiles(slices.Clone(sizes), tail, 1-tail)
+	const rounding = 1e-9
+	s := span{Low: q[0] - rounding, High: q[1] + rounding}
+	s.Share = float64(s.count(sizes, 0)) / float64(len(sizes))
+	return s
+}
+
+// count returns how many sizes lie in the span when they are divided by a factor, given as its logarithm.
+func (s *span) count(sizes []float64, factor float64) (n int) {
+	for _, x := range sizes {
+		if x-factor >= s.Low && x-factor <= s.High {
+			n++
+		}
+	}
+	return n
+}
+
+// partsOf returns the sizes of the parts of a unit's distribution.
+func partsOf(m *ingest.Moments, q10, q90 float64) (sizes [scaleParts]float64) {
+	for i, x := range [...]float64{m.Mean, m.SD(), q10, q90, float64(m.N)} {
+		if sizes[i] = math.Log(math.Abs(x)); x == 0 {
+			sizes[i] = math.NaN()
+		}
+	}
+	return sizes
+}
+
+// freeze sets what is usual.
+func (p *scalePart) freeze() {
+	p.Usual = false
+	sizes := slices.DeleteFunc(slices.Clone(p.Sizes), math.IsNaN)
+	if float64(len(sizes)) < usualShare*float64(len(p.Sizes)) || len(sizes) < leastLearnt {
+		return
+	}
+	p.Usual, p.Outer, p.Quartiles = true, newSpan(sizes, .05), newSpan(sizes, .25)
+}
+
+// agrees reports whether the sizes of the run look like those of the baseline times one factor, which is known within
+// slack; both are logarithms. Neither too many of the sizes lie far out, nor too many in the middle.
+func (p *scalePart) agrees(factor, slack float64) bool {
+	if !p.Usual {
+		return true
+	}
+	const margin = .1 // of shares, for the errors of the factor and of the baseline
+	outer := span{Low: p.Outer.Low - slack, High: p.Outer.High + slack}
+	out, units := len(p.Run)-outer.count(p.Run, factor), len(p.Run)
+	return !tooOften(out, units, min(1, 1-p.Outer.Share+margin/2)) &&
+		!tooOften(p.Quartiles.count(p.Run, factor), units, min(1, p.Quartiles.Share+margin))
+}
+
+// tooOften reports whether chance explains so many hits in n tries with a probability below scaleChance, if one hits
+// with probability p.
+func tooOften(hits, n int, p float64) bool {
+	return hits > 0 && p < 1 && mathext.RegIncBeta(float64(hits), float64(n-hits+1), p) < scaleChance
+}
+
+// scaleOf returns the logarithm of the scale of values, and their shape. ok is false if they have no scale.
+func scaleOf(m *ingest.Moments) (scale, shape float64, ok bool) {
+	sd := m.SD()
+	size := math.Hypot(m.Mean, sd)
+	if m.N == 0 || size == 0 || math.IsInf(size, 0) {
+		return 0, 0, false
+	}
+	return math.Log(size), math.Atan2(sd, m.Mean), true
+}
+
+// holds folds a unit in, with its outer deciles and the version that its scale belongs to, and reports whether the rule
+// holds at it.
+func (r *scale) holds(m *ingest.Moments, q10, q90 float64, version string) bool {
+	x, shape, ok := scaleOf(m)
+	if !ok || r.Need == 0 {
+		return false
+	}
+	factor := x - r.Median
+	if math.Abs(factor) < math.Log(scaleAt) {
+		r.Version = version
+	}
+	if math.Abs(factor) < math.Log(scaleOff) {
+		r.endRun()
+		return false
+	}
+	if up := factor > 0; r.Run == 0 || up != r.Up {
+		r.endRun()
+		r.Up, r.Changed, r.Fits = up, false, false
+	}
+	r.Changed = r.Changed || version != r.Version
+	if r.Run < faultUnits {
+		r.Factors[r.Run], r.Angles[r.Run] = math.Abs(factor), shape
+		for i, size := range partsOf(m, q10, q90) {
+			r.Parts[i].Run = append(r.Parts[i].Run, size)
+		}
+		r.Run++
+		r.Fits = r.Run >= r.Need && (r.Fits || r.oneFactor()) && r.partsAgree()
+	}
+	return r.Fits && !r.Changed
+}
+
+// endRun drops the units of the run.
+func (r *scale) endRun() {
+	r.Run = 0
+	for i := range r.Parts {
+		r.Parts[i].Run = nil
+	}
+}
+
+// oneFactor reports whether the units of the run look like those of the baseline times one factor.
+func (r *scale) oneFactor() bool {
+	factor, shape := median(r.Factors[:r.Run]), median(r.Angles[:r.Run])
+	return factor >= math.Log(scaleMeasured) && shape >= r.Low && shape <= r.High && !r.isMode(factor)
+}
+
+// partsAgree reports whether all parts of the distribution have moved by one factor, to the side of the run.
+func (r *scale) partsAgree() bool {
+	factor, slack := median(r.Factors[:r.Run]), r.slack()
+	if !r.Up {
+		factor = -factor
+	}
+	for i := range r.Parts {
+		if i == scaleCount {
+			factor, slack = 0, 0
+		}
+		if !r.Parts[i].agrees(factor, slack) {
+			return false
+		}
+	}
+	return true
+}
+
+// slack returns two standard errors of the median factor of the run, from its quartiles.
+func (r *scale) slack() float64 {
+	q := detectors.Quantiles(slices.Clone(r.Factors[:r.Run]), .25, .75)
+	return 2 * (q[1] - q[0]) / math.Sqrt(float64(r.Run))
+}
+
+// isMode reports whether the baseline has a mode at that factor, on the side of the run. If a change of scale moves
+// units away from several modes, they do not end up at one of them.
+func (r *scale) isMode(factor float64) bool {
+	m := r.Below
+	if r.Up {
+		m = r.Above
+	}
+	return m.Is && factor >= m.From && factor <= m.To
+}
+
+// mode is the range of those units of the baseline that are off its median scale to one side: between two factors, in
+// logarithms.
+type mode struct {
+	Is       bool
+	From, To float64
+}
+
+// modeOf returns the mode, if there are leastOff units, four in five of them within a factor of scaleAt.
+func modeOf(scales []float64, median float64, above bool) mode {
+	var there []float64
+	for _, x := range scales {
+		if f := x - median; math.Abs(f) >= math.Log(scaleOff) && f > 0 == above {
+			there = append(there, math.Abs(f))
+		}
+	}
+	if len(there) < leastOff {
+		return mode{}
+	}
+	usual := detectors.Quantiles(there, .1, .9)
+	const margin = .1
+	return mode{Is: usual[1]-usual[0] <= math.Log(scaleAt), From: usual[0] - margin, To: usual[1] + margin}
+}
+
+func median(x []float64) float64 { return detectors.Quantiles(slices.Clone(x), .5)[0] }
+
+func (r *scale) learn(m *ingest.Moments, q10, q90 float64, version string) {
+	r.Version = version
+	if x, shape, ok := scaleOf(m); ok && len(r.Scales) < faultSample {
+		r.Scales, r.Shapes = append(r.Scales, x), append(r.Shapes, shape)
+		for i, size := range partsOf(m, q10, q90) {
+			r.Parts[i].Sizes = append(r.Parts[i].Sizes, size)
+		}
+	}
+}
+
+func (r *scale) freeze() {
+	r.Need = 0
+	r.endRun()
+	if len(r.Scales) < leastLearnt {
+		return
+	}
+	r.Median = median(r.Scales)
+	usual := detectors.Quantiles(slices.Clone(r.Shapes), .05, .95)
+	const rounding = 1e-9
+	r.Low, r.High = usual[0]-rounding, usual[1]+rounding
+	for i := range r.Parts {
+		r.Parts[i].freeze()
+	}
+	r.Below, r.Above = modeOf(r.Scales, r.Median, false), modeOf(r.Scales, r.Median, true)
+	off, run, longest := 0, 0, 0
+	for _, x := range r.Scales {
+		if math.Abs(x-r.Median) < math.Log(scaleOff) {
+			run = 0
+			continue
+		}
+		off++
+		run++
+		longest = max(longest, run)
+	}
+	p := upperLimit(off, len(r.Scales))
+	if need := max(leastOff, 2*longest, int(math.Ceil(math.Log(chance)/math.Log(p)))); p < 1 && need <= faultUnits {
+		r.Need = need
+	}
+}
+
+// forget drops everything that the rule does not need to judge.
+func (r *scale) forget() {
+	r.Scales, r.Shapes = nil, nil
+	for i := range r.Parts {
+		r.Parts[i].Sizes = nil
+	}
+}
+
+// versionOf returns the version that the scale of a signal belongs to: that of the reward function for rewards, of the
+// policy for its behaviour, and of the environment for all else.
+func versionOf(u *ingest.Unit, signal string) string {
+	switch {
+	case signal == "reward" || strings.HasPrefix(signal, "reward_component."):
+		return u.Versions.Reward
+	case signal == actionName || strings.HasPrefix(signal, actionName+"."):
+		return u.Versions.Policy
+	}
+	return u.Versions.Env
+}

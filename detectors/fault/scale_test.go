@@ -1,0 +1,121 @@
+package fault_test
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/rewardwatch/rewardwatch/detectors/fault"
+	"github.com/rewardwatch/rewardwatch/detectors/faulttest"
+	"github.com/rewardwatch/rewardwatch/ingest"
+)
+
+// A scale that changes little by little is a drift.
+func TestGradualScaleIsNoFault(t *testing.T) {
+	s := faulttest.NewSensor(80, faulttest.Normal(-2, .7))
+	w := watching(s, 500)
+	for i := range 3000 {
+		s.Factor *= 1.002
+		if rules := w.Observe(s.Unit()); len(rules) > 0 {
+			t.Fatalf("unit %d, factor %.1f: %v", i, s.Factor, rules)
+		}
+	}
+}
+
+// Where episodes end with a reward or without one, as those of games and mazes, more of them without is a drift; that all rewards
+// are a tenth of what they were is a fault all the same.
+func TestEpisodesWithoutSuccessHaveNoOtherScale(t *testing.T) {
+	for name, c := range map[string]struct {
+		share, factor float64 // of success, of all rewards
+		want          []string
+	}{
+		"never a success":  {0, 1, nil},
+		"seldom a success": {.05, 1, nil},
+		"a tenth":          {.65, .1, []string{fault.Scale}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := faulttest.NewSensor(81, func(*rand.Rand) float64 { return 0 })
+			share, factor := .65, 1.0
+			episode := func() *ingest.Unit {
+				rewards := make([]float64, s.Length(s.Rng))
+				for i := range rewards {
+					rewards[i] = -.01 * factor
+				}
+				if s.Rng.Float64() < share {
+					rewards[len(rewards)-1] = .99 * factor
+				}
+				return s.UnitOf(rewards)
+			}
+			w := watchUnits(episode, 500)
+			share, factor = c.share, c.factor
+			var found []string
+			for range 300 {
+				for _, rule := range w.Observe(episode()) {
+					if !slices.Contains(found, rule) {
+						found = append(found, rule)
+					}
+				}
+			}
+			if !slices.Equal(found, c.want) {
+				t.Errorf("rules %v, want %v", found, c.want)
+			}
+		})
+	}
+}
+
+// A policy that fails, so that its rewards fall to about a tenth, is a drift. Only what multiplies the whole distribution by one
+// factor is a change of scale.
+func TestACrashIsNoChangeOfScale(t *testing.T) {
+	level := func(mean, between, within float64) func(*rand.Rand) func(*rand.Rand) float64 {
+		return func(r *rand.Rand) func(*rand.Rand) float64 {
+			own := mean + between*r.NormFloat64()
+			return func(r *rand.Rand) float64 { return own + within*r.NormFloat64() }
+		}
+	}
+	for name, c := range map[string]struct {
+		before, after func(*rand.Rand) func(*rand.Rand) float64 // of an episode
+		length        func(*rand.Rand) int                      // after, nil where it is as before
+		factor        float64
+		fault         bool
+	}{
+		"a tenth of it all":          {level(5, .5, 1), level(5, .5, 1), nil, .1, true},
+		"a hundred times as much":    {level(5, .5, 1), level(5, .5, 1), nil, 100, true},
+		"a wide law, a tenth":        {level(5, 1.2, 2), level(5, 1.2, 2), nil, .1, true},
+		"the level falls, not noise": {level(5, .5, 1), level(.3, .5, 1), nil, 1, false},
+		"a wide law, other units":    {level(5, 2, 2), level(.5, .2, .02), nil, 1, false},
+		"a tenth, and at ease":       {level(5, 2, .2), level(.5, .02, .02), nil, 1, false},
+		"a tenth, of short episodes": {level(5, .5, 1), level(.5, .05, .1), faulttest.Between(2, 5), 1, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			wrong := 0
+			const runs = 20
+			for run := range uint64(runs) {
+				s := faulttest.NewSensor(810+run, nil)
+				law, factor := c.before, 1.0
+				episode := func() *ingest.Unit {
+					x := law(s.Rng)
+					s.Reward = func(r *rand.Rand) float64 { return factor * x(r) }
+					return s.Unit()
+				}
+				w := watchUnits(episode, 500)
+				law, factor = c.after, c.factor
+				if c.length != nil {
+					s.Length = c.length
+				}
+				found := 0
+				for range 60 {
+					if w.Observe(episode())["reward"] == fault.Scale {
+						found++
+					}
+				}
+				if c.fault != (found > 30) {
+					wrong++
+				}
+			}
+			if wrong > 0 {
+				t.Errorf("%d of %d runs are taken for the other", wrong, runs)
+			}
+		})
+	}
+}

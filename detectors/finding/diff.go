@@ -1,0 +1,69 @@
+package finding
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/rewardwatch/rewardwatch/detectors"
+	"github.com/rewardwatch/rewardwatch/ingest"
+)
+
+// QuantityDiff holds one quantity of two baselines side by side.
+type QuantityDiff struct {
+	Signal, Quantity string
+	A, B             Distribution // without histogram; Units is 0 if the baseline lacks the quantity
+	// D is the two-sample Kolmogorov-Smirnov distance. P is the probability of a distance at least as large if both are
+	// samples of independent units from one distribution. They are NaN if one of the baselines lacks the quantity. P is
+	// that of a single test: of twenty quantities one has P below .05 by chance.
+	D, P float64
+}
+
+// DiffSamples compares two baselines, quantity by quantity, sorted by signal.
+func DiffSamples(a, b []QuantitySample) []QuantityDiff {
+	var out []QuantityDiff
+	for _, of := range a {
+		out = append(out, diffQuantity(of, find(b, of)))
+	}
+	for _, of := range b {
+		if find(a, of).Values == nil {
+			out = append(out, diffQuantity(QuantitySample{Signal: of.Signal, Quantity: of.Quantity}, of))
+		}
+	}
+	slices.SortStableFunc(out, func(x, y QuantityDiff) int { return strings.Compare(x.Signal, y.Signal) })
+	return out
+}
+
+func find(in []QuantitySample, like QuantitySample) QuantitySample {
+	i := slices.IndexFunc(in, func(s QuantitySample) bool { return s.Signal == like.Signal && s.Quantity == like.Quantity })
+	if i < 0 {
+		return QuantitySample{}
+	}
+	return in[i]
+}
+
+func diffQuantity(a, b QuantitySample) QuantityDiff {
+	d := QuantityDiff{
+		Signal: a.Signal, Quantity: a.Quantity, A: DescribeSample(slices.Clone(a.Values), nil), B: DescribeSample(slices.Clone(b.Values), nil),
+	}
+	d.D, d.P = detectors.TwoSampleKS(a.Values, b.Values)
+	return d
+}
+
+// DescribeSample describes a sample, which it sorts. The histogram needs ranks; nil leaves it out.
+func DescribeSample(x []float64, ranks *detectors.Ranks) Distribution {
+	if len(x) == 0 {
+		return Distribution{}
+	}
+	var m ingest.Moments
+	d := Distribution{Units: len(x)}
+	for _, v := range x {
+		m.Add(v)
+		if ranks != nil {
+			d.HistogramRatio[ranks.Decile(v)] += 1 / float64(len(x))
+		}
+	}
+	d.Mean, d.SD = m.Mean, m.SD()
+	q := detectors.Quantiles(x, .1, .5, .9)
+	d.Q10, d.Q50, d.Q90 = q[0], q[1], q[2]
+	return d
+}

@@ -1,0 +1,133 @@
+package finding
+
+import (
+	"fmt"
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// UnitName is the name of a group's units: finished episodes, or blocks of steps if no episode ends. The zero value
+// stands for either.
+type UnitName struct {
+	Noun  string // "" if it is unknown
+	Steps int    // steps of a block, 0 for others and if unknown
+}
+
+// Episodes returns the name of finished episodes.
+func Episodes() UnitName { return UnitName{Noun: "episode"} }
+
+// Blocks returns the name of blocks of about so many steps, 0 if their size is not known. It rounds as %.0f does.
+func Blocks(steps float64) UnitName {
+	return UnitName{Noun: "block", Steps: int(math.RoundToEven(steps))}
+}
+
+// One returns the singular.
+func (n UnitName) One() string {
+	if n.Noun == "" {
+		return "unit"
+	}
+	return n.Noun
+}
+
+// Many returns the plural.
+func (n UnitName) Many() string { return n.One() + "s" }
+
+// Sized returns the plural with the size of blocks.
+func (n UnitName) Sized() string {
+	if n.Steps == 0 {
+		return n.Many()
+	}
+	return fmt.Sprintf("%s of %d steps", n.Many(), n.Steps)
+}
+
+// Count returns the number with the name.
+func (n UnitName) Count(units int64) string {
+	if units == 1 {
+		return "1 " + n.One()
+	}
+	return strconv.FormatInt(units, 10) + " " + n.Many()
+}
+
+// CountSized returns the number with the name and the size of blocks.
+func (n UnitName) CountSized(units int64) string {
+	if n.Steps == 0 {
+		return n.Count(units)
+	}
+	return fmt.Sprintf("%s of %d steps", n.Count(units), n.Steps)
+}
+
+// Title returns the plural as a heading.
+func (n UnitName) Title() string {
+	many := n.Many()
+	return strings.ToUpper(many[:1]) + many[1:]
+}
+
+// CommonUnit returns a name that fits all: blocks without their size if sizes differ, and the zero value if some are
+// episodes and others blocks.
+func CommonUnit(names ...UnitName) UnitName {
+	var common UnitName
+	for i, n := range names {
+		switch {
+		case i == 0:
+			common = n
+		case n.Noun != common.Noun:
+			return UnitName{}
+		case n.Steps != common.Steps:
+			common.Steps = 0
+		}
+	}
+	return common
+}
+
+// CountedUnit returns the name of units of which the given number are blocks of the given steps.
+func CountedUnit(units, blocks int64, steps float64) UnitName {
+	switch {
+	case units == 0 || 0 < blocks && blocks < units:
+		return UnitName{}
+	case blocks > 0:
+		return Blocks(steps)
+	}
+	return Episodes()
+}
+
+// BlockCaveat returns the caveat of a promise that counts in blocks. Promise.UnitName reads it.
+func BlockCaveat(steps float64, of string, toAlarm int) string {
+	return fmt.Sprintf("no episode ends: blocks of %.0f steps of %s are judged, and a change takes about %d of them, %.0f steps, at least",
+		steps, of, toAlarm, float64(toAlarm)*steps)
+}
+
+// blockCaveat matches BlockCaveat, including the forms that older versions have saved.
+var blockCaveat = regexp.MustCompile(`^no episode ends: .*\bblocks of (\d+) steps`)
+
+// UnitName returns the name of the promise's units. Saved state and the API hold it only as a caveat.
+func (p Promise) UnitName() UnitName {
+	if p.N == 0 {
+		return UnitName{}
+	}
+	for _, c := range p.Caveats {
+		if m := blockCaveat.FindStringSubmatch(c); m != nil {
+			steps, _ := strconv.Atoi(m[1]) // 0 if it is too large
+			return Blocks(float64(steps))
+		}
+	}
+	return Episodes()
+}
+
+// UnitName returns the name of the units of the policy's groups.
+func (s *Summary) UnitName() UnitName {
+	names := make([]UnitName, len(s.Groups))
+	for i := range s.Groups {
+		names[i] = s.Groups[i].UnitName()
+	}
+	return CommonUnit(names...)
+}
+
+// UnitName returns the name of the group's units.
+func (g *GroupSummary) UnitName() UnitName {
+	if g.Promise.N > 0 {
+		return g.Promise.UnitName()
+	}
+	return g.Unit
+}

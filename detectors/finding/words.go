@@ -1,0 +1,80 @@
+package finding
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rewardwatch/rewardwatch/detectors/signals"
+)
+
+// String describes a unit if the name of its group's units is unknown.
+func (u UnitRef) String() string { return u.Words(UnitName{}) }
+
+// Words describes a unit by everything that a user can find it by, except for its offsets.
+func (u UnitRef) Words(unit UnitName) string {
+	s := u.Numbered(unit)
+	var known []string
+	if u.TS != 0 {
+		known = append(known, clock(u.TS))
+	}
+	if u.Agent != "" {
+		known = append(known, "agent "+u.Agent)
+	}
+	if u.Episode != "" {
+		known = append(known, "id "+u.Episode)
+	}
+	if len(known) > 0 {
+		s += " (" + strings.Join(known, ", ") + ")"
+	}
+	return s
+}
+
+// Numbered describes a unit by its ordinal. A block has no episode.
+func (u UnitRef) Numbered(unit UnitName) string {
+	if u.Episode != "" {
+		unit = Episodes()
+	}
+	return unit.One() + " " + strconv.FormatInt(u.Ordinal, 10)
+}
+
+// Moment says when the unit was: by its time or, without a clock, by its ordinal.
+func (u UnitRef) Moment(unit UnitName) string {
+	if u.TS == 0 {
+		return u.Numbered(unit)
+	}
+	return clock(u.TS)
+}
+
+func clock(ns int64) string { return time.Unix(0, ns).UTC().Format(time.RFC3339) }
+
+// Words says how far a signal has moved, in its own unit of measurement and in standard deviations of the baseline.
+// unit is the name of the units counted.
+func (e Effect) Words(unit UnitName) string {
+	if e.Quantity == "" {
+		return "not measured"
+	}
+	s := fmt.Sprintf("%s now %s, was %s", QuantityWords(e.Quantity), Figure(e.CurrentMean), Figure(e.BaselineMean))
+	if e.StandardShift != 0 {
+		s += fmt.Sprintf(" (%+.3g baseline sd)", e.StandardShift)
+	}
+	if e.CurrentSD != 0 || e.BaselineSD != 0 {
+		s += fmt.Sprintf("; sd now %s, was %s", Figure(e.CurrentSD), Figure(e.BaselineSD))
+	}
+	return s + "; over " + unit.Count(int64(e.CurrentUnits))
+}
+
+// Figure returns a number to four significant digits.
+func Figure(x float64) string { return strconv.FormatFloat(x, 'g', 4, 64) }
+
+// QuantityWords returns the name of a quantity for use in sentences.
+func QuantityWords(quantity string) string {
+	switch quantity {
+	case signals.LowDecile:
+		return "10 % quantile"
+	case signals.HighDecile:
+		return "90 % quantile"
+	}
+	return quantity
+}

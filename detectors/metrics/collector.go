@@ -1,0 +1,290 @@
+package metrics
+
+import (
+	"slices"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/rewardwatch/rewardwatch/detectors/finding"
+)
+
+// Collector exports the summaries of all banks. A scrape reads the last published summaries and never the state in use.
+type Collector struct {
+	summaries   func() []*finding.Summary
+	groupLabels []string // of all policies; a group that lacks one has it as ""
+	limit       int
+	now         func() time.Time
+	descs       map[string]*prometheus.Desc
+	limitHits   atomic.Uint64
+}
+
+// metricHelp describes the metrics with a policy, in the order of the reference: name, help, and the labels in addition
+// to those of the policy and the group.
+type metricHelp struct {
+	name, help string
+	labels     []string
+}
+
+func help() []metricHelp {
+	sample := []string{"signal", "sample"}
+	detector := []string{"signal", "detector"}
+	version := []string{"policy_version", "env_version", "reward_version"}
+	return []metricHelp{
+		{MetricSignalMean, "Mean of the signal over the units of the sample.", sample},
+		{MetricSignalStddev, "Standard deviation of the signal over the units of the sample.", sample},
+		{MetricSignalQuantile, "Quantile of the signal over the units of the sample.", append(slices.Clone(sample), "quantile")},
+		{MetricSignalHistogram, "Share of the sample's units in each decile of the baseline.", append(slices.Clone(sample), "bin")},
+		{MetricRewardPositive, "Sum of the positive rewards.", nil},
+		{MetricRewardNegative, "Sum of the negative rewards, without their sign.", nil},
+		{MetricRewardObservations, "Number of finite rewards.", nil},
+		{MetricActionRatio, "Share of the action among the actions of the sample.", []string{"action", "sample"}},
+		{MetricActionDivergence, "Divergence of the actions of the last 200 units from the baseline's.", []string{"measure"}},
+		{MetricActionChance, "What the divergence of unchanged actions exceeds one time in twenty if steps are independent.", []string{"measure"}},
+		{MetricActionEntropy, "Entropy in bits of the actions of the sample.", []string{"sample"}},
+		{MetricDetectorScore, "How far the detector has gone to its threshold, 1 being the threshold.", detector},
+		{MetricDetectorStatistic, "Statistic of the detector's leading branch.", detector},
+		{MetricDetectorThreshold, "Threshold of the detector's leading branch.", detector},
+		{MetricGaugeAlarms, "Drifts found by a detector that is shown for comparison and never pages.", detector},
+		{MetricGaugeARL0, "Mean number of units between false alarms of such a detector on independent draws from the baseline.", detector},
+		{MetricEffectSize, "Shift of the mean of the last 200 units in baseline standard deviations.", []string{"signal"}},
+		{MetricStreamState, "State of the stream: 0 warming_up, 1 ok, 2 drift, 3 telemetry_fault.", []string{"signal"}},
+		{MetricStreamFault, "Rule of the telemetry fault that the stream is in, always 1.", []string{"signal", "rule"}},
+		{MetricBaselineInfo, "Identity of the baseline, always 1.", []string{"baseline"}},
+		{MetricBaselineAge, "Time since the baseline was frozen.", nil},
+		{MetricBaselineUnits, "Units in the baseline.", nil},
+		{MetricDependenceFactor, "Factor by which dependence between units inflates the variance of their mean.", []string{"signal"}},
+		{MetricFalseAlarmUnits, "Mean number of units between false alarms that the budget asks for.", nil},
+		{
+			MetricExpectedUnits, "Mean number of units between false alarms that is expected, by its quantiles over the luck of the baseline.",
+			[]string{"quantile"},
+		},
+		{MetricAllowance, "Allowance for the baseline's own error, in standard errors.", nil},
+		{MetricOverlap, "By how much false alarms come more seldom than the sum over the branches says.", nil},
+		{
+			MetricPromise, "How far the budget of false alarms can be relied on, and the branch with the largest part of them, always 1.",
+			[]string{"confidence", "weakest"},
+		},
+		{
+			MetricBranches, "Branches of the signal's tests that can page, and those that the baseline does not carry.",
+			[]string{"signal", "state"},
+		},
+		{MetricUnits, "Units seen.", nil},
+		{MetricUnfinished, "Share of the episodes whose end has not come, which are no units: of those around the first 200 units and the last 200.", []string{"sample"}},
+		{MetricUnitsIgnored, "Units of policy versions that another one has followed, which were not judged.", nil},
+		{MetricVersionInfo, "Newest versions seen, always 1.", version},
+		{MetricVersionSince, "When the first unit of the newest versions ended, in Unix time.", version},
+	}
+}
+
+// NewCollector returns the collector of the banks whose summaries the function returns. It exports at most limit
+// series: healthy streams lose theirs first, those in drift or in a fault never do.
+func NewCollector(summaries func() []*finding.Summary, groupLabels []string, limit int, now func() time.Time) *Collector {
+	c := &Collector{
+		summaries: summaries, groupLabels: groupLabels, limit: limit, now: now, descs: map[string]*prometheus.Desc{},
+	}
+	for _, m := range help() {
+		labels := append([]string{"policy"}, groupLabels...)
+		c.descs[m.name] = prometheus.NewDesc(m.name, m.help, append(labels, m.labels...), nil)
+	}
+	c.descs[MetricSeriesLimitHits] = prometheus.NewDesc(
+		MetricSeriesLimitHits, "Streams whose series a scrape left out because of limits.series.", nil, nil)
+	return c
+}
+
+// Describe implements prometheus.Collector.
+func (c *Collector) Describe(out chan<- *prometheus.Desc) {
+	for _, d := range c.descs {
+		out <- d
+	}
+}
+
+// Collect implements prometheus.Collector. It reads the summaries once: otherwise a stream that changed its state
+// between two reads would be exported twice, and the whole scrape would fail.
+func (c *Collector) Collect(out chan<- prometheus.Metric) {
+	room, summaries := c.limit, c.summaries()
+	for _, urgent := range []bool{true, false} {
+		for _, s := range summaries {
+			for i := range s.Groups {
+				c.collectGroup(&s.Groups[i], urgent, &room, out)
+			}
+		}
+	}
+	out <- prometheus.MustNewConstMetric(
+		c.descs[MetricSeriesLimitHits], prometheus.CounterValue, float64(c.limitHits.Load()))
+}
+
+// collectGroup exports the urgent streams of a group, or everything else as far as there is room.
+func (c *Collector) collectGroup(g *finding.GroupSummary, urgent bool, room *int, out chan<- prometheus.Metric) {
+	for i := range g.Streams {
+		s := &g.Streams[i]
+		if (s.State == finding.Drift || s.State == finding.TelemetryFault) != urgent {
+			continue
+		}
+		c.emit(g, c.streamSeries(s), urgent, room, out)
+	}
+	if !urgent {
+		c.emit(g, c.groupSeries(g), false, room, out)
+	}
+}
+
+// emit exports series if there is room or if they are urgent.
+func (c *Collector) emit(g *finding.GroupSummary, all []series, urgent bool, room *int, out chan<- prometheus.Metric) {
+	if !urgent && len(all) > *room {
+		c.limitHits.Add(1)
+		return
+	}
+	*room -= len(all)
+	labels := c.labels(g)
+	for _, s := range all {
+		out <- prometheus.MustNewConstMetric(
+			c.descs[s.name], s.kind, s.value, append(slices.Clone(labels), s.labels...)...)
+	}
+}
+
+func (c *Collector) labels(g *finding.GroupSummary) []string {
+	values := []string{g.Group.Policy}
+	group := g.Group.Map()
+	for _, name := range c.groupLabels {
+		values = append(values, group[name])
+	}
+	return values
+}
+
+// series is one sample to export; labels are those in addition to the policy's and the group's.
+type series struct {
+	name   string
+	kind   prometheus.ValueType
+	value  float64
+	labels []string
+}
+
+func gauge(name string, value float64, labels ...string) series {
+	return series{name, prometheus.GaugeValue, value, labels}
+}
+
+func counter(name string, value float64, labels ...string) series {
+	return series{name, prometheus.CounterValue, value, labels}
+}
+
+func (c *Collector) groupSeries(g *finding.GroupSummary) []series {
+	all := []series{
+		counter(MetricUnits, float64(g.Units)),
+		counter(MetricUnitsIgnored, float64(g.Lineage.Ignored)),
+		counter(MetricRewardPositive, g.Positive),
+		counter(MetricRewardNegative, g.Negative),
+		counter(MetricRewardObservations, float64(g.Rewards)),
+		gauge(MetricVersionInfo, 1, g.Versions.Policy, g.Versions.Env, g.Versions.Reward),
+	}
+	if g.Unfinished.Now.Ended > 0 {
+		all = append(all, gauge(MetricUnfinished, g.Unfinished.Usual.Share(), "baseline"), gauge(MetricUnfinished, g.Unfinished.Now.Share(), "current"))
+	}
+	if g.VersionsTS != 0 {
+		all = append(all, gauge(MetricVersionSince, float64(g.VersionsTS)/float64(time.Second), g.Versions.Policy, g.Versions.Env, g.Versions.Reward))
+	}
+	if g.Baseline.ID != "" {
+		all = append(all,
+			gauge(MetricBaselineInfo, 1, g.Baseline.ID),
+			gauge(MetricBaselineAge, c.now().Sub(g.FrozenAt).Seconds()),
+			gauge(MetricBaselineUnits, float64(g.Baseline.Units)),
+			gauge(MetricFalseAlarmUnits, g.Promise.N))
+		all = append(all, promiseSeries(&g.Promise)...)
+	}
+	for _, a := range g.ActionShare {
+		if g.Baseline.ID != "" {
+			all = append(all, gauge(MetricActionRatio, a.Baseline, a.Action, "baseline"))
+		}
+		all = append(all, gauge(MetricActionRatio, a.Current, a.Action, "current"))
+	}
+	return append(all, actionMixSeries(&g.ActionMix)...)
+}
+
+func actionMixSeries(m *finding.ActionMix) []series {
+	var all []series
+	if m.BaselineActions > 0 {
+		all = append(all, gauge(MetricActionEntropy, m.BaselineEntropy, "baseline"))
+	}
+	if m.CurrentActions > 0 {
+		all = append(all, gauge(MetricActionEntropy, m.CurrentEntropy, "current"))
+	}
+	for _, d := range m.Divergences {
+		all = append(all,
+			gauge(MetricActionDivergence, d.Value, d.Measure),
+			gauge(MetricActionChance, d.Chance95, d.Measure))
+	}
+	return all
+}
+
+// promiseSeries returns the calibrated figures, or only the confidence if no detector is armed.
+func promiseSeries(p *finding.Promise) []series {
+	var all []series
+	if p.Confidence != "" {
+		all = append(all, gauge(MetricPromise, 1, p.Confidence, p.Weakest))
+	}
+	if p.Overlap != 0 {
+		all = append(all, gauge(MetricOverlap, p.Overlap))
+	}
+	if p.Allowance == 0 {
+		return all
+	}
+	return append(all,
+		gauge(MetricAllowance, p.Allowance),
+		gauge(MetricExpectedUnits, p.Low, "0.1"),
+		gauge(MetricExpectedUnits, p.ARL0, "0.5"),
+		gauge(MetricExpectedUnits, p.High, "0.9"))
+}
+
+func (c *Collector) streamSeries(s *finding.StreamSummary) []series {
+	all := []series{gauge(MetricStreamState, float64(s.State), s.Signal)}
+	if s.State == finding.TelemetryFault {
+		all = append(all, gauge(MetricStreamFault, 1, s.Signal, s.Fault))
+	}
+	all = append(all, distributionSeries(s.Signal, "baseline", &s.Baseline, true)...)
+	all = append(all, distributionSeries(s.Signal, "current", &s.Current, s.Baseline.Units > 0)...)
+	if s.Baseline.Units > 0 {
+		all = append(all, gauge(MetricEffectSize, s.Effect, s.Signal))
+	}
+	if s.Factor > 0 {
+		all = append(all, gauge(MetricDependenceFactor, s.Factor, s.Signal))
+	}
+	if s.Factor > 0 {
+		all = append(all,
+			gauge(MetricBranches, float64(s.Branches), s.Signal, "armed"),
+			gauge(MetricBranches, float64(len(s.Dropped)), s.Signal, "dropped"))
+	}
+	for _, d := range s.Detectors {
+		all = append(all, gauge(MetricDetectorStatistic, d.Statistic, s.Signal, d.Detector))
+		if d.Threshold > 0 {
+			all = append(all,
+				gauge(MetricDetectorScore, d.Score, s.Signal, d.Detector),
+				gauge(MetricDetectorThreshold, d.Threshold, s.Signal, d.Detector))
+		}
+		if d.Gauge != nil {
+			all = append(all,
+				counter(MetricGaugeAlarms, float64(d.Gauge.Drifts), s.Signal, d.Detector),
+				gauge(MetricGaugeARL0, d.Gauge.ARL0, s.Signal, d.Detector))
+		}
+	}
+	return all
+}
+
+func distributionSeries(signal, sample string, d *finding.Distribution, histogram bool) []series {
+	if d.Units == 0 {
+		return nil
+	}
+	all := []series{
+		gauge(MetricSignalMean, d.Mean, signal, sample),
+		gauge(MetricSignalStddev, d.SD, signal, sample),
+		gauge(MetricSignalQuantile, d.Q10, signal, sample, "0.1"),
+		gauge(MetricSignalQuantile, d.Q50, signal, sample, "0.5"),
+		gauge(MetricSignalQuantile, d.Q90, signal, sample, "0.9"),
+	}
+	if histogram {
+		for bin, share := range d.HistogramRatio {
+			all = append(all, gauge(MetricSignalHistogram, share, signal, sample, strconv.Itoa(bin)))
+		}
+	}
+	return all
+}

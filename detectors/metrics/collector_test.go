@@ -1,0 +1,217 @@
+package metrics
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/rewardwatch/rewardwatch/detectors/finding"
+	"github.com/rewardwatch/rewardwatch/ingest"
+)
+
+func oneGroup(state finding.State) []*finding.Summary {
+	return []*finding.Summary{{Policy: "ranker", Groups: []finding.GroupSummary{{
+		Group: ingest.NewGroup("ranker", ingest.Label{Name: "env", Value: "prod"}), Units: 700,
+		Versions: ingest.Versions{Policy: "p1", Env: "e1", Reward: "r1"}, VersionsTS: 1_500_000_000_500_000_000,
+		Baseline: finding.BaselineRef{ID: "cafe", Units: 500}, FrozenAt: time.Unix(1000, 0), Promise: finding.Promise{
+			N: 2000, ARL0: 4000, Low: 2500, High: 9000, Allowance: 1.75, Overlap: 1.25, Confidence: finding.ConfidenceKept, Weakest: "mean location +0.8",
+		},
+		Positive: 1.5, Negative: 12, Rewards: 40,
+		Streams: []finding.StreamSummary{{
+			Signal: "return", State: state, Factor: 1.25, Quantity: "return", Effect: -2,
+			Baseline: finding.Distribution{Units: 500, Mean: -1.5, SD: 2, Q10: -4, Q50: -1.5, Q90: 1},
+			Current:  finding.Distribution{Units: 200, Mean: -5.5, SD: 2, Q10: -8, Q50: -5.5, Q90: -3},
+			Detectors: []finding.DetectorSummary{{Detector: finding.DetectorKS, Statistic: .5}, {Detector: finding.DetectorLocation, Score: 1.5, Statistic: 15, Threshold: 10}, {
+				Detector: finding.DetectorADWIN, Statistic: -1.5, Gauge: &finding.GaugeSummary{Drifts: 3, ARL0: 10_000, MoreThan: true},
+			}},
+		}},
+		ActionShare: []finding.ActionShare{{Action: "a", Baseline: .75, Current: .25}},
+		ActionMix: finding.ActionMix{
+			BaselineActions: 400, BaselineEntropy: .75, CurrentActions: 100, CurrentEntropy: .25,
+			Divergences: []finding.ActionDivergence{{Measure: finding.MeasurePSI, Value: .5, Chance95: .125}},
+		},
+	}}}}
+}
+
+func registryOf(summaries []*finding.Summary, limit int) *prometheus.Registry {
+	reg := prometheus.NewPedanticRegistry()
+	reg.MustRegister(NewCollector(func() []*finding.Summary { return summaries }, []string{"env", "label_region"}, limit,
+		func() time.Time { return time.Unix(1060, 0) }))
+	return reg
+}
+
+// A stream that goes to drift while a scrape is answered is exported once.
+func TestCollectorExportsAStreamOnceWhileItsStateChanges(t *testing.T) {
+	states := []finding.State{finding.OK, finding.Drift}
+	reg := prometheus.NewPedanticRegistry()
+	reg.MustRegister(NewCollector(func() []*finding.Summary {
+		now := states[0]
+		slices.Reverse(states)
+		return oneGroup(now)
+	}, []string{"env"}, 1000, time.Now))
+	for range 4 {
+		if n, err := testutil.GatherAndCount(reg, MetricStreamState); n != 1 || err != nil {
+			t.Fatalf("exported %d times: %v", n, err)
+		}
+	}
+}
+
+func TestCollectorShowsNegativeRewardsRight(t *testing.T) {
+	want := `
+# HELP rewardwatch_reward_negative_sum_total Sum of the negative rewards, without their sign.
+# TYPE rewardwatch_reward_negative_sum_total counter
+rewardwatch_reward_negative_sum_total{env="prod",label_region="",policy="ranker"} 12
+# HELP rewardwatch_reward_positive_sum_total Sum of the positive rewards.
+# TYPE rewardwatch_reward_positive_sum_total counter
+rewardwatch_reward_positive_sum_total{env="prod",label_region="",policy="ranker"} 1.5
+# HELP rewardwatch_signal_mean Mean of the signal over the units of the sample.
+# TYPE rewardwatch_signal_mean gauge
+rewardwatch_signal_mean{env="prod",label_region="",policy="ranker",sample="baseline",signal="return"} -1.5
+rewardwatch_signal_mean{env="prod",label_region="",policy="ranker",sample="current",signal="return"} -5.5
+# HELP rewardwatch_detector_score How far the detector has gone to its threshold, 1 being the threshold.
+# TYPE rewardwatch_detector_score gauge
+rewardwatch_detector_score{detector="location",env="prod",label_region="",policy="ranker",signal="return"} 1.5
+# HELP rewardwatch_action_divergence Divergence of the actions of the last 200 units from the baseline's.
+# TYPE rewardwatch_action_divergence gauge
+rewardwatch_action_divergence{env="prod",label_region="",measure="psi",policy="ranker"} 0.5
+# HELP rewardwatch_action_divergence_chance What the divergence of unchanged actions exceeds one time in twenty if steps are independent.
+# TYPE rewardwatch_action_divergence_chance gauge
+rewardwatch_action_divergence_chance{env="prod",label_region="",measure="psi",policy="ranker"} 0.125
+# HELP rewardwatch_action_entropy Entropy in bits of the actions of the sample.
+# TYPE rewardwatch_action_entropy gauge
+rewardwatch_action_entropy{env="prod",label_region="",policy="ranker",sample="baseline"} 0.75
+rewardwatch_action_entropy{env="prod",label_region="",policy="ranker",sample="current"} 0.25
+# HELP rewardwatch_gauge_alarms_total Drifts found by a detector that is shown for comparison and never pages.
+# TYPE rewardwatch_gauge_alarms_total counter
+rewardwatch_gauge_alarms_total{detector="adwin",env="prod",label_region="",policy="ranker",signal="return"} 3
+# HELP rewardwatch_gauge_arl0_units Mean number of units between false alarms of such a detector on independent draws from the baseline.
+# TYPE rewardwatch_gauge_arl0_units gauge
+rewardwatch_gauge_arl0_units{detector="adwin",env="prod",label_region="",policy="ranker",signal="return"} 10000
+# HELP rewardwatch_detector_statistic Statistic of the detector's leading branch.
+# TYPE rewardwatch_detector_statistic gauge
+rewardwatch_detector_statistic{detector="adwin",env="prod",label_region="",policy="ranker",signal="return"} -1.5
+rewardwatch_detector_statistic{detector="ks",env="prod",label_region="",policy="ranker",signal="return"} 0.5
+rewardwatch_detector_statistic{detector="location",env="prod",label_region="",policy="ranker",signal="return"} 15
+# HELP rewardwatch_stream_state State of the stream: 0 warming_up, 1 ok, 2 drift, 3 telemetry_fault.
+# TYPE rewardwatch_stream_state gauge
+rewardwatch_stream_state{env="prod",label_region="",policy="ranker",signal="return"} 2
+# HELP rewardwatch_baseline_age_seconds Time since the baseline was frozen.
+# TYPE rewardwatch_baseline_age_seconds gauge
+rewardwatch_baseline_age_seconds{env="prod",label_region="",policy="ranker"} 60
+`
+	if err := testutil.GatherAndCompare(registryOf(oneGroup(finding.Drift), 1000), strings.NewReader(want),
+		MetricRewardNegative, MetricRewardPositive, MetricSignalMean, MetricDetectorScore, MetricDetectorStatistic,
+		MetricStreamState, MetricBaselineAge, MetricActionDivergence, MetricActionChance, MetricActionEntropy, MetricGaugeAlarms,
+		MetricGaugeARL0); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestCollectorShowsThePromise(t *testing.T) {
+	want := `
+# HELP rewardwatch_baseline_allowance Allowance for the baseline's own error, in standard errors.
+# TYPE rewardwatch_baseline_allowance gauge
+rewardwatch_baseline_allowance{env="prod",label_region="",policy="ranker"} 1.75
+# HELP rewardwatch_branch_overlap By how much false alarms come more seldom than the sum over the branches says.
+# TYPE rewardwatch_branch_overlap gauge
+rewardwatch_branch_overlap{env="prod",label_region="",policy="ranker"} 1.25
+# HELP rewardwatch_expected_false_alarm_units Mean number of units between false alarms that is expected, by its quantiles over the luck of the baseline.
+# TYPE rewardwatch_expected_false_alarm_units gauge
+rewardwatch_expected_false_alarm_units{env="prod",label_region="",policy="ranker",quantile="0.1"} 2500
+rewardwatch_expected_false_alarm_units{env="prod",label_region="",policy="ranker",quantile="0.5"} 4000
+rewardwatch_expected_false_alarm_units{env="prod",label_region="",policy="ranker",quantile="0.9"} 9000
+# HELP rewardwatch_false_alarm_units Mean number of units between false alarms that the budget asks for.
+# TYPE rewardwatch_false_alarm_units gauge
+rewardwatch_false_alarm_units{env="prod",label_region="",policy="ranker"} 2000
+# HELP rewardwatch_promise_info How far the budget of false alarms can be relied on, and the branch with the largest part of them, always 1.
+# TYPE rewardwatch_promise_info gauge
+rewardwatch_promise_info{confidence="kept",env="prod",label_region="",policy="ranker",weakest="mean location +0.8"} 1
+`
+	promise := []string{MetricAllowance, MetricOverlap, MetricExpectedUnits, MetricFalseAlarmUnits, MetricPromise}
+	if err := testutil.GatherAndCompare(registryOf(oneGroup(finding.OK), 1000), strings.NewReader(want), promise...); err != nil {
+		t.Error(err)
+	}
+	unarmed := oneGroup(finding.OK)
+	unarmed[0].Groups[0].Promise = finding.Promise{N: 2000, Confidence: finding.ConfidenceNone}
+	want = `
+# HELP rewardwatch_false_alarm_units Mean number of units between false alarms that the budget asks for.
+# TYPE rewardwatch_false_alarm_units gauge
+rewardwatch_false_alarm_units{env="prod",label_region="",policy="ranker"} 2000
+# HELP rewardwatch_promise_info How far the budget of false alarms can be relied on, and the branch with the largest part of them, always 1.
+# TYPE rewardwatch_promise_info gauge
+rewardwatch_promise_info{confidence="none",env="prod",label_region="",policy="ranker",weakest=""} 1
+`
+	if err := testutil.GatherAndCompare(registryOf(unarmed, 1000), strings.NewReader(want), promise...); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestCollectorShowsWhenVersionsWereFirstSeen(t *testing.T) {
+	want := `
+# HELP rewardwatch_version_first_seen_timestamp_seconds When the first unit of the newest versions ended, in Unix time.
+# TYPE rewardwatch_version_first_seen_timestamp_seconds gauge
+rewardwatch_version_first_seen_timestamp_seconds{env="prod",env_version="e1",label_region="",policy="ranker",policy_version="p1",reward_version="r1"} 1.5000000005e+09
+`
+	summaries := oneGroup(finding.OK)
+	if err := testutil.GatherAndCompare(registryOf(summaries, 1000), strings.NewReader(want), MetricVersionSince); err != nil {
+		t.Error(err)
+	}
+	summaries[0].Groups[0].VersionsTS = 0
+	if n, err := testutil.GatherAndCount(registryOf(summaries, 1000), MetricVersionSince); n != 0 || err != nil {
+		t.Errorf("%d series without a clock, %v", n, err)
+	}
+}
+
+// Streams in drift keep their series whatever the limit; healthy ones lose theirs, and that is counted.
+func TestCollectorKeepsToItsLimit(t *testing.T) {
+	summaries := oneGroup(finding.Drift)
+	for i := range 50 {
+		healthy := oneGroup(finding.OK)
+		healthy[0].Groups[0].Group = ingest.NewGroup("ranker", ingest.Label{Name: "env", Value: fmt.Sprint("env-", i)})
+		summaries = append(summaries, healthy...)
+	}
+	count := func(limit int, name string) int {
+		n, err := testutil.GatherAndCount(registryOf(summaries, limit), name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	if n := count(100_000, MetricStreamState); n != 51 {
+		t.Errorf("%d streams without a limit, want 51", n)
+	}
+	if n := count(1, MetricStreamState); n != 1 {
+		t.Errorf("%d streams at a limit of 1, want the one in drift", n)
+	}
+	reg := registryOf(summaries, 500)
+	families, err := reg.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	total, hits := 0, 0.0
+	for _, f := range families {
+		if f.GetName() == MetricSeriesLimitHits {
+			hits = f.GetMetric()[0].GetCounter().GetValue()
+			continue
+		}
+		total += len(f.GetMetric())
+	}
+	if total > 500 || total < 400 || hits == 0 {
+		t.Errorf("%d series at a limit of 500, %v hits", total, hits)
+	}
+}
+
+func TestCollectorShowsNothingOfActionsThatThereAreNot(t *testing.T) {
+	summaries := oneGroup(finding.OK)
+	for _, want := range []int{3, 0} {
+		if n, err := testutil.GatherAndCount(registryOf(summaries, 1000), MetricActionEntropy, MetricActionDivergence); err != nil || n != want {
+			t.Errorf("%d series of actions (%v), want %d", n, err, want)
+		}
+		summaries[0].Groups[0].ActionMix = finding.ActionMix{}
+	}
+}

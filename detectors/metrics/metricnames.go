@@ -1,0 +1,42 @@
+// Package metrics exports what banks have published as Prometheus metrics, and defines their names.
+package metrics
+
+// Names of the metrics that this package exports. All but MetricSeriesLimitHits have the label policy and the group_by
+// labels.
+const (
+	MetricSignalMean         = "rewardwatch_signal_mean"               // {signal,sample="baseline|current"}
+	MetricSignalStddev       = "rewardwatch_signal_stddev"             // {signal,sample}
+	MetricSignalQuantile     = "rewardwatch_signal_quantile"           // {signal,sample,quantile="0.1|0.5|0.9"}
+	MetricSignalHistogram    = "rewardwatch_signal_histogram_ratio"    // {signal,sample,bin="0".."9"} share of units by baseline decile
+	MetricRewardPositive     = "rewardwatch_reward_positive_sum_total" // counter
+	MetricRewardNegative     = "rewardwatch_reward_negative_sum_total" // counter, the absolute sum
+	MetricRewardObservations = "rewardwatch_reward_observations_total" // counter
+	MetricActionRatio        = "rewardwatch_action_ratio"              // {action,sample} shares
+	MetricActionDivergence   = "rewardwatch_action_divergence"         // {measure="psi|js|g"} last 200 units against the baseline
+	MetricActionChance       = "rewardwatch_action_divergence_chance"  // {measure} exceeded by independent steps one time in twenty
+	MetricActionEntropy      = "rewardwatch_action_entropy"            // {sample} bits
+	MetricDetectorScore      = "rewardwatch_detector_score"            // {signal,detector} 1 = threshold
+	MetricDetectorStatistic  = "rewardwatch_detector_statistic"        // {signal,detector}
+	MetricDetectorThreshold  = "rewardwatch_detector_threshold"        // {signal,detector}
+	MetricGaugeAlarms        = "rewardwatch_gauge_alarms_total"        // {signal,detector} counter, of detectors that never page
+	MetricGaugeARL0          = "rewardwatch_gauge_arl0_units"          // {signal,detector} measured at the freeze
+	MetricEffectSize         = "rewardwatch_effect_size"               // {signal} standardized shift of the last 200 units
+	MetricStreamState        = "rewardwatch_stream_state"              // {signal} 0 warming_up, 1 ok, 2 drift, 3 telemetry_fault
+	MetricStreamFault        = "rewardwatch_stream_fault"              // {signal,rule} 1 while the stream is in a telemetry fault
+	MetricBaselineInfo       = "rewardwatch_baseline_info"             // {baseline} 1
+	MetricBaselineAge        = "rewardwatch_baseline_age_seconds"
+	MetricBaselineUnits      = "rewardwatch_baseline_units"
+	MetricDependenceFactor   = "rewardwatch_dependence_factor"          // {signal}
+	MetricFalseAlarmUnits    = "rewardwatch_false_alarm_units"          // the promised mean number of units between false alarms
+	MetricExpectedUnits      = "rewardwatch_expected_false_alarm_units" // {quantile="0.1|0.5|0.9"} over the sampling error of the baseline
+	MetricAllowance          = "rewardwatch_baseline_allowance"         // C of the allowance for the baseline's own error
+	MetricOverlap            = "rewardwatch_branch_overlap"             // factor by which alarms are rarer than the sum over branches
+	MetricPromise            = "rewardwatch_promise_info"               // {confidence,weakest} 1
+	MetricBranches           = "rewardwatch_branches"                   // {signal,state="armed|dropped"}
+	MetricUnits              = "rewardwatch_units_total"                // counter of units judged or collected
+	MetricUnfinished         = "rewardwatch_unfinished_episodes_ratio"  // {sample="baseline|current"} share of episodes without an end
+	MetricUnitsIgnored       = "rewardwatch_units_ignored_total"        // counter of units of versions that another one has followed
+	MetricVersionInfo        = "rewardwatch_version_info"               // {policy_version,env_version,reward_version} 1 for the last seen
+	MetricVersionSince       = "rewardwatch_version_first_seen_timestamp_seconds"
+	MetricSeriesLimitHits    = "rewardwatch_series_limit_hits_total"
+)

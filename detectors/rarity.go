@@ -1,0 +1,394 @@
+package detectors
+
+import (
+	"math"
+
+	"gonum.org/v1/gonum/mathext"
+)
+
+// rarityDoublings is the number of times that the limits of a RarityTest are recomputed, each time from twice as many
+// units.
+const rarityDoublings = 5
+
+// rarityRisk returns the level of each limit: those of the baseline, and those after so many doublings. Both limits of
+// the baseline together hold for nine baselines in ten. The error of a later limit depends on units after the baseline.
+// It therefore varies with these units, and the mean false-alarm rate of most baselines tolerates more of it.
+func rarityRisk(doublings int) float64 {
+	return [rarityDoublings + 1]float64{.05, .1, .05, .03, .03, .03}[doublings]
+}
+
+// leastApart is the largest ratio of a limit and a tested changed rate, the smaller over the larger. To tell a closer
+// rate from the limit would take longer than to detect any change of interest.
+const leastApart = .7
+
+// leastRare is the least number of rare values in a baseline: fewer do not show whether they cluster.
+const leastRare = 5
+
+// maxRarityHeight bounds the search for a threshold, in lattice steps.
+const maxRarityHeight = 1 << 16
+
+// RarityTest tests whether the values of a nearly constant quantity that are not its mode have become rarer or
+// commoner: whether their rate has fallen to zero, has halved or has doubled. Each alternative is a Bernoulli CUSUM on
+// a lattice (Reynolds & Stoumbos 1999), so that its false-alarm rate at a given rate is exact.
+//
+// The rate is unknown. The walks for a fall are armed at its exact lower limit, the one for a rise at its exact upper
+// limit (Clopper & Pearson 1934). This keeps the false alarms within the budget for every rate between the limits. The
+// walks test for half, or double, the observed rate. The first limits are those of the baseline. They are recomputed
+// from all units without an alarm so far each time these have doubled, five times, and only become tighter. Later units
+// therefore cannot loosen what the baseline showed, and units whose rate strays do not count. Exported fields are
+// saved.
+type RarityTest struct {
+	Mode   float64
+	Factor float64 // dependence factor of the baseline
+	Spend  float64 // false alarms per unit that each walk may spend
+
+	Low, High    float64 // limits of the rate
+	Units, Novel int     // on which the limits rest
+	More         int     // units since then
+	MoreNovel    int
+	Doublings    int // remaining
+
+	Walks [3]RarityWalk
+}
+
+// RarityWalk is the walk of one alternative: a rare value moves it by Rare steps, another one by Usual. One of the two
+// is 1 or -1. The walk does not fall below 0.
+type RarityWalk struct {
+	Branch
+	Rare, Usual int
+	Height      int // threshold in steps, 0 if it is not armed
+	Walk        int
+	Zeroed      bool  // whether it has been at 0 since Hold
+	StartedAt   int64 // ordinal of the unit at which it last left 0
+}
+
+// NewRarityTest prepares the test on a nearly constant sample with a dependence factor; nil if the sample holds too few
+// rare values, or if they depend on each other too much.
+func NewRarityTest(r *Ranks, factor float64) *RarityTest {
+	mode, n := r.Mode()
+	rare := r.Len() - n
+	if rare < leastRare || factor > maxFactor {
+		return nil
+	}
+	t := &RarityTest{Mode: mode, Factor: factor, High: 1, Units: r.Len(), Novel: rare, Doublings: rarityDoublings}
+	for i, change := range [...]float64{-1, -.5, 1} {
+		t.Walks[i] = RarityWalk{Branch: Branch{Rarity, change}, Zeroed: true}
+	}
+	t.limit()
+	return t
+}
+
+// limit narrows the limits to those of the units that the test rests on.
+func (t *RarityTest) limit() {
+	low, high := t.limits()
+	t.Low, t.High = max(t.Low, low), min(t.High, high)
+}
+
+// limits returns the limits from only the units that the test rests on. Dependent units count as fewer independent
+// ones.
+func (t *RarityTest) limits() (low, high float64) {
+	risk := rarityRisk(rarityDoublings - t.Doublings)
+	rare, usual := float64(t.Novel)/t.Factor, float64(t.Units-t.Novel)/t.Factor
+	return mathext.InvRegIncBeta(rare, usual+1, risk), mathext.InvRegIncBeta(rare+1, usual, 1-risk)
+}
+
+// strays reports whether the rate over more units differs from that of the units that the test rests on.
+func (t *RarityTest) strays(rare, units int) bool {
+	low, high := t.limits()
+	share := float64(rare) / float64(units)
+	return share < low || share > high
+}
+
+// Arm sets the smallest thresholds at which each walk alarms falsely at most at the given rate per unit, for every rate
+// of rare values within the limits. If there is no such threshold, the walk cannot alarm until the limits have become
+// tighter. A walk keeps its share of the way to the threshold.
+func (t *RarityTest) Arm(rate float64) {
+	t.Spend = rate
+	for i := range t.Walks {
+		w := &t.Walks[i]
+		score := w.Score()
+		p := t.Low
+		if w.Param > 0 {
+			p = t.High
+		}
+		w.tune(p, float64(t.Novel)/float64(t.Units))
+		w.Height = int(math.Ceil(t.Factor * float64(w.least(p, rate))))
+		w.Walk = int(score * float64(w.Height))
+		w.Zeroed = w.Zeroed || w.Walk == 0
+	}
+}
+
+// tune sets the steps to the log likelihood ratio of a changed rate to the limit p, in units of the smaller step. The
+// changed rate is seen times 1 + Param.
+func (w *RarityWalk) tune(p, seen float64) {
+	changed := seen * (1 + w.Param)
+	if w.Param > 0 {
+		changed = max(changed, p/leastApart)
+	} else {
+		changed = min(changed, p*leastApart)
+	}
+	usual := math.Log1p(-changed) - math.Log1p(-p)
+	w.Rare, w.Usual = -maxRarityHeight, 1
+	if changed > 0 {
+		steps := max(1, math.Round(math.Abs(math.Log(changed/p)/usual)))
+		w.Rare = int(math.Copysign(min(steps, maxRarityHeight), w.Param))
+		w.Usual = int(math.Copysign(1, -w.Param))
+	}
+}
+
+// least returns the smallest height above one rare value that the walk reaches at most at the given rate per unit, if
+// rare values occur at the rate p; 0 if there is none.
+func (w *RarityWalk) least(p, rate float64) int {
+	if w.Param < 0 {
+		return leastFall(p, -w.Rare, rate)
+	}
+	if p >= leastApart {
+		return 0 // no such changed rate exists
+	}
+	return leastRise(p, w.Rare, rate)
+}
+
+// FalseAlarmRate returns the sum of the false-alarm rates of the armed walks, per unit, if rare values occur at the
+// rate p and are independent.
+func (t *RarityTest) FalseAlarmRate(p float64) float64 {
+	sum := 0.0
+	for i := range t.Walks {
+		w := &t.Walks[i]
+		height := int(float64(w.Height) / t.Factor)
+		switch {
+		case height == 0:
+		case w.Param < 0:
+			sum += 1 / fallTime(p, -w.Rare, height)
+		default:
+			sum += 1 / riseTime(p, w.Rare, height)
+		}
+	}
+	return sum
+}
+
+// Spent returns the false-alarm rate, per unit, that the armed walks may spend.
+func (t *RarityTest) Spent() float64 {
+	armed := 0.0
+	for i := range t.Walks {
+		if t.Walks[i].Height > 0 {
+			armed++
+		}
+	}
+	return armed * t.Spend
+}
+
+// Observe folds in the value of unit number ordinal. While held, walks stop at their thresholds, and the limits never
+// rest on the unit.
+func (t *RarityTest) Observe(x float64, ordinal int64, held bool) {
+	rare := x != t.Mode
+	for i := range t.Walks {
+		t.Walks[i].step(rare, ordinal, held)
+	}
+	if held {
+		t.More, t.MoreNovel = 0, 0
+	} else if t.Doublings > 0 && t.Spend > 0 {
+		t.refine(rare)
+	}
+}
+
+func (w *RarityWalk) step(rare bool, ordinal int64, held bool) {
+	before := w.Walk
+	if rare {
+		w.Walk += w.Rare
+	} else {
+		w.Walk += w.Usual
+	}
+	w.Walk = max(0, w.Walk)
+	if held || w.Height == 0 {
+		w.Walk = min(w.Walk, w.Height)
+	}
+	if w.Walk == 0 {
+		w.Zeroed = true
+	} else if before == 0 {
+		w.StartedAt = ordinal
+	}
+}
+
+// refine counts a unit, and recomputes the limits if the units have doubled. It waits while a walk is more than half
+// way up: a change may be in progress, and its units must not count. Units also do not count if the rate over all would
+// lie outside the limits of the units so far: the rate is then no longer that of the baseline.
+func (t *RarityTest) refine(rare bool) {
+	t.More++
+	if rare {
+		t.MoreNovel++
+	}
+	if t.More < t.Units || t.halfWay() {
+		return
+	}
+	units, novel := t.Units+t.More, t.Novel+t.MoreNovel
+	t.More, t.MoreNovel = 0, 0
+	if t.strays(novel, units) {
+		return
+	}
+	t.Units, t.Novel = units, novel
+	t.Doublings--
+	t.limit()
+	t.Arm(t.Spend)
+}
+
+func (t *RarityTest) halfWay() bool {
+	for i := range t.Walks {
+		if t.Walks[i].Score() > .5 {
+			return true
+		}
+	}
+	return false
+}
+
+// Reset sets every walk back to 0.
+func (t *RarityTest) Reset() {
+	for i := range t.Walks {
+		t.Walks[i].Walk, t.Walks[i].Zeroed = 0, true
+	}
+}
+
+// Hold records for each walk whether it is at 0 now, and lowers those beyond their thresholds to them, like Walks.Hold.
+func (t *RarityTest) Hold() {
+	for i := range t.Walks {
+		w := &t.Walks[i]
+		w.Zeroed = w.Walk == 0
+		w.Walk = min(w.Walk, w.Height)
+	}
+}
+
+// Reached reports whether a walk has reached its threshold.
+func (t *RarityTest) Reached() bool {
+	for i := range t.Walks {
+		if t.Walks[i].Score() >= 1 {
+			return true
+		}
+	}
+	return false
+}
+
+// Score returns the walk as a share of its threshold, 0 if it is not armed.
+func (w *RarityWalk) Score() float64 {
+	if w.Height == 0 {
+		return 0
+	}
+	return float64(w.Walk) / float64(w.Height)
+}
+
+// shortReach is the largest number of steps of a rare value for which the mean times are computed without allocation,
+// as they are computed while units are judged. A rare value takes more steps if the rate is below one in 700.
+const shortReach = 1024
+
+// fall yields the mean times in which a walk climbs from 0 to 1, 2, ... The walk goes one step up in each unit, except
+// that at a rare value, which occurs at the rate p, it goes down steps down, to 0 at least. It climbs one step at a
+// time: with T(i) the mean time from i to i+1,
+//
+//	T(i) = (1 + p (T(j) + ... + T(i-1))) / (1 - p),   j = max(0, i - down)
+func fall(p float64, down int, yield func(height int, time float64) bool) {
+	var short [shortReach]float64
+	times := short[:] // from 0 to the last down + 1 heights, by height
+	if down >= shortReach && down < maxRarityHeight {
+		times = make([]float64, down+1)
+	}
+	time := 0.0
+	for i := range maxRarityHeight {
+		back := 0.0 // time back from where a rare value leads
+		if i > down {
+			back = times[(i-down)%len(times)]
+		}
+		time += (1 + p*(time-back)) / (1 - p)
+		if !yield(i+1, time) {
+			return
+		}
+		times[(i+1)%len(times)] = time
+	}
+}
+
+// leastFall returns the smallest height that such a walk reaches at most at the given rate per unit, 0 if there is
+// none.
+func leastFall(p float64, down int, rate float64) (least int) {
+	fall(p, down, func(height int, time float64) bool {
+		if time*rate >= 1 {
+			least = height
+		}
+		return least == 0
+	})
+	return least
+}
+
+// fallTime returns the mean time in which such a walk climbs to a height.
+func fallTime(p float64, down, to int) float64 {
+	at := math.Inf(1)
+	fall(p, down, func(height int, time float64) bool {
+		if height == to {
+			at = time
+		}
+		return height < to
+	})
+	return at
+}
+
+// maxRiseWork bounds the number of additions in the search for a threshold.
+const maxRiseWork = 1 << 21
+
+// rise yields the mean times in which a walk climbs from 0 beyond up, to up+1, up+2, ... The walk goes up steps up at a
+// rare value, which occurs at the rate p, and else one step down, to 0 at least. For a height h its mean times t(i)
+// from i solve
+//
+//	t(i) = 1 + p t(i+up) + (1-p) t(max(0, i-1)),   t = 0 from h on
+//
+// Downwards from h, with n = h - i, the differences t(i-1) - t(i) are D(n) t(h-1) - E(n), whatever h is:
+//
+//	D(n) = p (D(n-1) + ... + D(n-up)) / (1-p),         D(0) = 1,   D = 0 before
+//	E(n) = (1 + p (E(n-1) + ... + E(n-up))) / (1-p),   E(0) = 0,   E = 0 before
+//
+// and t(0) - t(up) = 1/p gives t(h-1). Only the last step subtracts, little from much.
+func rise(p float64, up int, yield func(height int, time float64) bool) {
+	var short [2 * shortReach]float64
+	memory := short[:]
+	if up > shortReach {
+		memory = make([]float64, 2*up)
+	}
+	d, e := memory[:up], memory[up:2*up] // the last ones, by n
+	d[0] = 1
+	sumD, sumE := 1.0, 0.0
+	for height := 1; height <= maxRiseWork/up; height++ {
+		lastD, lastE := 0.0, 0.0
+		for k := range up {
+			lastD += d[k]
+			lastE += e[k]
+		}
+		if height > up {
+			top := (1/p + lastE) / lastD
+			if !yield(height, top*sumD-sumE) {
+				return
+			}
+		}
+		nextD, nextE := p*lastD/(1-p), (1+p*lastE)/(1-p)
+		d[height%up], e[height%up] = nextD, nextE
+		sumD, sumE = sumD+nextD, sumE+nextE
+	}
+}
+
+// leastRise returns the smallest height above one rare value that such a walk reaches at most at the given rate per
+// unit, 0 if there is none within bounds.
+func leastRise(p float64, up int, rate float64) (least int) {
+	rise(p, up, func(height int, time float64) bool {
+		if time*rate >= 1 {
+			least = height
+		}
+		return least == 0
+	})
+	return least
+}
+
+// riseTime returns the mean time in which such a walk climbs to a height above one rare value.
+func riseTime(p float64, up, to int) float64 {
+	at := math.Inf(1)
+	rise(p, up, func(height int, time float64) bool {
+		if height == to {
+			at = time
+		}
+		return height < to
+	})
+	return at
+}

@@ -1,0 +1,43 @@
+// Package signals defines the names of signals and of their quantities.
+package signals
+
+import "strings"
+
+// IsOutcome reports whether a signal is an outcome.
+func IsOutcome(signal string) bool { return strings.HasPrefix(signal, "outcome.") }
+
+// Primary reports whether a signal draws on the larger part of the budget.
+func Primary(signal string) bool {
+	switch signal {
+	case "return", "reward", "episode_length", Action:
+		return true
+	}
+	return IsOutcome(signal) || strings.HasPrefix(signal, "action.")
+}
+
+// MainQuantity returns the quantity of a signal whose distributions are shown.
+func MainQuantity(signal string) string {
+	switch signal {
+	case "return":
+		return "return"
+	case "episode_length":
+		return "length"
+	}
+	return "mean"
+}
+
+// The outer deciles of the values of a unit, as quantities.
+const (
+	LowDecile  = "q10"
+	HighDecile = "q90"
+)
+
+// IsDecile reports whether a quantity is one of the outer deciles.
+func IsDecile(quantity string) bool { return quantity == LowDecile || quantity == HighDecile }
+
+// Action is the signal of actions.
+const Action = "action"
+
+// LikeActions is the quantity of the signal reward that shows whether the same actions get the same rewards as in the
+// baseline: by unit, the mean over its steps of the reward minus the baseline's mean reward of the action taken.
+const LikeActions = "difference for like actions"

@@ -1,0 +1,35 @@
+package stream
+
+import (
+	"cmp"
+	"slices"
+)
+
+// The numbers of categories that are shown and that are judged one by one; the rest is OtherAction. If some are not
+// judged one by one, RareQuantity is judged too. Beyond unmixedActions, so are the quantities of MixForms.
+const (
+	OtherAction   = "other"
+	ShownActions  = 50
+	JudgedActions = 20
+	RareQuantity  = "rare action share"
+
+	unmixedActions      = 16
+	MixQuantity         = "action mix"
+	repeatsQuantity     = "action repeats"
+	longRepeatsQuantity = "long action repeats"
+)
+
+// Commonest returns the n names with the largest counts, largest first. A category whose own name is OtherAction counts
+// as one of the others.
+func Commonest(counts map[string]int64, n int) []string {
+	names := make([]string, 0, len(counts))
+	for name := range counts {
+		if name != OtherAction {
+			names = append(names, name)
+		}
+	}
+	slices.SortFunc(names, func(a, b string) int {
+		return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a, b))
+	})
+	return names[:min(len(names), n)]
+}

@@ -1,0 +1,96 @@
+package stream
+
+import (
+	"github.com/rewardwatch/rewardwatch/detectors"
+	"github.com/rewardwatch/rewardwatch/detectors/finding"
+	"github.com/rewardwatch/rewardwatch/detectors/signals"
+	"github.com/rewardwatch/rewardwatch/ingest"
+)
+
+// Effect compares the values that the tests of a quantity have seen since an onset with its baseline. It also returns
+// the certificate of the stream's main quantity.
+func (s *Stream) Effect(q *Quantity, onset int64) (finding.Effect, *finding.Histogram) {
+	current := q.Since(onset)
+	var now ingest.Moments
+	for _, x := range current {
+		now.Add(x)
+	}
+	baseline := q.adjustedSample()
+	d := detectors.NewDisplacement(baseline, current)
+	return finding.Effect{
+		Quantity: q.Name, BaselineMean: q.Mean, BaselineSD: q.SD,
+		CurrentMean: now.Mean, CurrentSD: now.SD(), CurrentUnits: int(now.N),
+		MeanShift: now.Mean - q.Mean, StandardShift: q.StandardShift(now.Mean),
+		MedianShift: d.Median, Q10Shift: d.Q10, Q90Shift: d.Q90, SpreadRatio: d.SpreadRatio, Wasserstein: d.Wasserstein,
+		AtLeast: s.certain(),
+	}, finding.NewHistogram(baseline, current)
+}
+
+// StandardShift returns the distance of a mean from that of the baseline, in standard deviations of the baseline; 0 if
+// the standard deviation is 0.
+func (q *Quantity) StandardShift(mean float64) float64 {
+	if q.SD == 0 {
+		return 0
+	}
+	return (mean - q.Mean) / q.SD
+}
+
+// certain returns the certificate of the stream's main quantity, 0 if there is none.
+func (s *Stream) certain() float64 {
+	if q := s.Find(signals.MainQuantity(s.Signal)); q != nil && q.Certificate != nil {
+		return q.Certificate.AtLeast()
+	}
+	return 0
+}
+
+// certify starts the traces and the certificate of the main quantity, which start with each new baseline.
+func (s *Stream) certify() {
+	for _, q := range s.Quantities {
+		q.Trace, q.Judged, q.Certificate = Trace{}, Trace{}, nil
+	}
+	q := s.Find(signals.MainQuantity(s.Signal))
+	if q == nil || q.Ranks == nil || q.Season != nil { // with a season the values do not follow a single distribution
+		return
+	}
+	c, err := detectors.NewCertificate(q.Ranks.Sample(), q.Factor())
+	if err != nil {
+		return // no finite baseline to compare with
+	}
+	q.Certificate = c
+}
+
+// keep records a value that the tests see, for the onset and the effect of an alarm.
+func (q *Quantity) keep(r Reading, ordinal int64) {
+	if q.Season != nil {
+		q.Trace.Add(q.Season.Adjusted(r.X, r.Ts), ordinal)
+		q.Judged.Add(q.AsJudged(r), ordinal)
+		return
+	}
+	q.Trace.Add(r.X, ordinal)
+	if q.Certificate != nil {
+		q.Certificate.Add(r.X)
+	}
+}
+
+// forget drops the values that keep has recorded.
+func (q *Quantity) forget() {
+	q.Trace, q.Judged = Trace{}, Trace{}
+	if q.Certificate != nil {
+		q.Certificate.Reset()
+	}
+}
+
+// Factor returns the dependence factor of the quantity, 1 if it is not measured.
+func (q *Quantity) Factor() float64 {
+	f := 1.0
+	for i := range q.Tests {
+		f = max(f, q.Tests[i].Factor())
+	}
+	return f
+}
+
+// Since returns the values that the tests have seen since a unit, the newest 200 at most, with the season removed.
+func (q *Quantity) Since(onset int64) []float64 { return Newest(q.Trace.Since(onset)) }
+
+// Newest returns the last values, at most CurrentUnits of them. Its parameters are the results of Trace.Since.
+func Newest(values []float64, _ []int64) []float64 { return values[max(0, len(values)-CurrentUnits):] }

@@ -1,0 +1,101 @@
+package stream
+
+import (
+	"github.com/rewardwatch/rewardwatch/detectors"
+	"github.com/rewardwatch/rewardwatch/detectors/finding"
+	"github.com/rewardwatch/rewardwatch/detectors/signals"
+)
+
+// GaugeValues is the number of values on which the average time between false alarms of a gauge is measured.
+const GaugeValues = 30_000
+
+// gauges are the detectors of a stream's main quantity that serve comparison only: they never page and have no share of
+// the budget. They see the values in standard deviations of the baseline from its mean, except for units whose stream
+// has a fault. They restart with each baseline. A baseline without spread has none. Exported fields are saved.
+type gauges struct {
+	ADWIN       *detectors.ADWIN
+	PageHinkley *detectors.PageHinkley
+	Drifts      [2]int64          // found so far, including with earlier baselines: by ADWIN, by Page-Hinkley
+	ARL0        [2]detectors.ARL0 // of the same, on the baseline's values
+}
+
+// Indices of the gauges in the arrays.
+const (
+	atADWIN = iota
+	AtPageHinkley
+)
+
+// startGauges starts the gauges of the stream's main quantity on a new baseline.
+func (s *Stream) startGauges() {
+	q := s.Find(signals.MainQuantity(s.Signal))
+	if q == nil {
+		return
+	}
+	if q.Ranks == nil || q.SD == 0 {
+		q.Gauges = nil
+		return
+	}
+	before := q.Gauges
+	q.Gauges = newGauges(q.Standardized())
+	if before != nil {
+		q.Gauges.Drifts = before.Drifts
+	}
+}
+
+// newGauges returns gauges that have seen nothing and measures them on a baseline.
+func newGauges(baseline []float64) *gauges {
+	g := &gauges{ADWIN: detectors.NewADWIN(detectors.ADWINDelta), PageHinkley: detectors.NewPageHinkley()}
+	g.ARL0 = [2]detectors.ARL0{
+		atADWIN:       detectors.EmpiricalARL0(baseline, 0, GaugeValues, g.ADWIN.Add, g.ADWIN.Reset),
+		AtPageHinkley: detectors.EmpiricalARL0(baseline, 0, GaugeValues, g.PageHinkley.Add, g.PageHinkley.Reset),
+	}
+	g.ADWIN.Reset()
+	g.PageHinkley.Reset()
+	return g
+}
+
+// Standardized returns the baseline in standard deviations from its mean.
+func (q *Quantity) Standardized() []float64 {
+	values := q.Ranks.Sample()
+	for i, x := range values {
+		values[i] = q.StandardShift(x)
+	}
+	return values
+}
+
+func (g *gauges) Observe(x float64) {
+	if g.ADWIN.Add(x) {
+		g.Drifts[atADWIN]++
+	}
+	if g.PageHinkley.Add(x) {
+		g.Drifts[AtPageHinkley]++
+	}
+}
+
+// SummarizeGauges returns the state of the gauges of the quantity. The statistic of ADWIN is the mean of its window, in
+// standard deviations of the baseline from its mean. That of Page-Hinkley is its progress towards its own threshold.
+func (q *Quantity) SummarizeGauges() []finding.DetectorSummary {
+	g := q.Gauges
+	if g == nil {
+		return nil
+	}
+	windowMean := 0.0
+	if g.ADWIN.Width() > 0 {
+		windowMean = g.ADWIN.Mean()
+	}
+	return []finding.DetectorSummary{
+		{Detector: finding.DetectorADWIN, Statistic: windowMean, Branch: q.Name, Gauge: g.summarize(atADWIN)},
+		{Detector: finding.DetectorPageHinkley, Statistic: g.PageHinkley.Score(), Branch: q.Name, Gauge: g.summarize(AtPageHinkley)},
+	}
+}
+
+// summarize returns the summary of one gauge. If n values raised no alarm, ARL0 is above n/3 with 95 % confidence: e^-3
+// is the probability of none in three times the mean.
+func (g *gauges) summarize(which int) *finding.GaugeSummary {
+	arl0 := g.ARL0[which]
+	s := &finding.GaugeSummary{Drifts: g.Drifts[which], ARL0: arl0.Mean}
+	if arl0.Alarms == 0 {
+		s.ARL0, s.MoreThan = float64(arl0.Values)/3, true
+	}
+	return s
+}

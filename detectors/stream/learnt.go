@@ -1,0 +1,105 @@
+package stream
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/rewardwatch/rewardwatch/detectors"
+	"github.com/rewardwatch/rewardwatch/detectors/signals"
+	"github.com/rewardwatch/rewardwatch/ingest"
+)
+
+// The quantities computed from a lesson of the baseline: an outcome above the one expected at that reward, and the
+// course of an episode's rewards, weighted so that an even change shows best.
+const (
+	ResidualQuantity = "residual given reward"
+	WeightedQuantity = "weighted by covariance"
+)
+
+// ProvingUnits is the number of units after a freeze on which a learnt quantity is validated before it is armed. If
+// they do not confirm it, all units since the freeze are tested again after as many more.
+const ProvingUnits = 100
+
+// Learnt holds how a learnt quantity is computed and how far its validation is. One of Outcome and Course is set.
+// Exported fields are saved.
+type Learnt struct {
+	Outcome *detectors.Regression // of the stream's outcome
+	Given   string                // the signal that measures the reward
+	Course  *detectors.Degradation
+	Steps   int64 // a segment of the profiles
+
+	Proof   detectors.Proof
+	Proved  bool   // and therefore armed
+	Refuted string // why it is not armed, after enough units
+}
+
+// IsLearnt reports whether the quantity of that name is computed from a lesson of the baseline.
+func IsLearnt(quantity string) bool {
+	return quantity == ResidualQuantity || quantity == WeightedQuantity
+}
+
+// Value computes the quantity, NaN if the unit lacks an input.
+func (l *Learnt) Value(signal string, u *ingest.Unit, values []Reading) float64 {
+	if l.Course != nil {
+		if u.ProfileSteps != l.Steps {
+			return math.NaN()
+		}
+		return l.Course.Score(u.Profile)
+	}
+	return l.Outcome.Residual(MainReading(values, l.Given), MainReading(values, signal))
+}
+
+// MainReading returns the main quantity of a signal, NaN if the unit has none.
+func MainReading(values []Reading, signal string) float64 {
+	for _, r := range values {
+		if r.Signal == signal && r.Quantity == signals.MainQuantity(signal) {
+			return r.X
+		}
+	}
+	return math.NaN()
+}
+
+// Proving reports whether the quantity's test may not page yet because the quantity is still being validated.
+func (q *Quantity) Proving() bool { return q.Learnt != nil && !q.Learnt.Proved }
+
+// Prove validates the quantity on a unit. Units of an open incident do not count.
+func (q *Quantity) Prove(x float64, held bool) {
+	t := q.Rank()
+	if held || t == nil {
+		return
+	}
+	l := q.Learnt
+	l.Proof.Add(t, x)
+	if l.Proof.Units%ProvingUnits != 0 {
+		return
+	}
+	r, refuted := l.Proof.Refuted(t)
+	l.Proved, l.Refuted = !refuted, ""
+	if refuted {
+		l.Refuted = fmt.Sprintf("%s: not armed, for the likelihood ratio of %q is %.2f on average over %d values, above %.2f",
+			q.Name, r.Branch, r.Mean, l.Proof.Units, r.Limit)
+	}
+}
+
+// Notes says why some quantities of the stream are not armed although others are, and which have a season.
+func (s *Stream) Notes() []string {
+	var notes []string
+	if s.NoDeciles {
+		notes = append(notes, fmt.Sprintf("%s, %s: not armed, for the policy has more than %d detector branches",
+			signals.LowDecile, signals.HighDecile, MaxBranches))
+	}
+	for _, q := range s.Quantities {
+		if q.Season != nil {
+			notes = append(notes, fmt.Sprintf("%s: ranked within %d strata of the week", q.Name, len(q.Season.Like)))
+		}
+		switch l := q.Learnt; {
+		case l == nil || q.Candidates(false) == 0 || !q.Proving():
+		case l.Refuted != "":
+			notes = append(notes, l.Refuted)
+		default:
+			notes = append(notes, fmt.Sprintf("%s: %d of %d values to be held against before it is armed",
+				q.Name, l.Proof.Units, ProvingUnits))
+		}
+	}
+	return notes
+}

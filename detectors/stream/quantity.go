@@ -1,0 +1,454 @@
+package stream
+
+import (
+	"encoding/binary"
+	"errors"
+	"math"
+	"slices"
+
+	"github.com/rewardwatch/rewardwatch/detectors"
+	"github.com/rewardwatch/rewardwatch/detectors/signals"
+	"github.com/rewardwatch/rewardwatch/detectors/watch"
+	"github.com/rewardwatch/rewardwatch/ingest"
+)
+
+// CurrentUnits is the number of last units that the current distribution of a quantity covers.
+const CurrentUnits = 200
+
+// Quantity is one number that a unit has for a signal, such as the mean of its rewards or the share of its steps at
+// which an event happened. It is what a test judges.
+//
+// It is large because one number is judged, frozen, shown and saved in one place. The tests themselves are separate
+// types that implement Test.
+type Quantity struct {
+	Name   string
+	Warm   observations // collected for the next baseline, in time order
+	Recent recent       // of a stream's main quantity, which is the one shown
+
+	// The other fields are set when a baseline has been frozen.
+	Ranks    *detectors.Ranks
+	Tests    []TestOfKind      `cbor:"-"` // each saves itself
+	Season   *detectors.Season // of a ranked quantity with a weekly season: its rank test judges mid-ranks among similar hours
+	Mean, SD float64           // with the season removed
+
+	Trace       Trace                  // since the freeze, or since the last incident closed; with the season removed
+	Judged      Trace                  // the values as judged, if they differ from Trace
+	Certificate *detectors.Certificate // of a stream's main quantity without a season, over the same time as Trace
+
+	Gauges *gauges    // of a stream's main quantity
+	Mix    *ActionMix // of the quantity computed from the actions of the last units
+	Learnt *Learnt    // of a quantity computed from a lesson of the baseline
+
+	described *described // the baseline, nil until requested
+}
+
+// Observed is the value that a unit of a warm-up had for a quantity.
+type Observed struct {
+	Unit  int32 // its place in the warm-up
+	X     float64
+	Steps float64 // see Reading
+}
+
+// observations are the values of the units of a warm-up. A snapshot packs them, since they are many.
+type observations []Observed
+
+const observedBytes = 4 + 8 + 8
+
+// MarshalBinary packs the observations.
+func (all observations) MarshalBinary() ([]byte, error) {
+	b := make([]byte, 0, observedBytes*len(all))
+	for _, o := range all {
+		b = binary.LittleEndian.AppendUint32(b, uint32(o.Unit))
+		b = binary.LittleEndian.AppendUint64(b, math.Float64bits(o.X))
+		b = binary.LittleEndian.AppendUint64(b, math.Float64bits(o.Steps))
+	}
+	return b, nil
+}
+
+// UnmarshalBinary reads what MarshalBinary wrote; nil if there are none.
+func (all *observations) UnmarshalBinary(b []byte) error {
+	if len(b)%observedBytes != 0 {
+		return errors.New("it is cut short")
+	}
+	*all = nil
+	for ; len(b) > 0; b = b[observedBytes:] {
+		*all = append(*all, Observed{
+			Unit:  int32(binary.LittleEndian.Uint32(b)),
+			X:     math.Float64frombits(binary.LittleEndian.Uint64(b[4:])),
+			Steps: math.Float64frombits(binary.LittleEndian.Uint64(b[12:])),
+		})
+	}
+	return nil
+}
+
+// DropOldest drops the values of the oldest n units. It overwrites all.
+func DropOldest(all []Observed, n int) []Observed {
+	kept := all[:0]
+	for _, o := range all {
+		if o.Unit >= int32(n) {
+			o.Unit -= int32(n)
+			kept = append(kept, o)
+		}
+	}
+	return kept
+}
+
+// LeaveOut drops the values of warm-up units whose new place is -1.
+func (q *Quantity) LeaveOut(places []int32) {
+	kept := q.Warm[:0]
+	for _, o := range q.Warm {
+		if o.Unit = places[o.Unit]; o.Unit >= 0 {
+			kept = append(kept, o)
+		}
+	}
+	q.Warm = kept
+}
+
+// hits returns the number of steps at which the event happened or, for scored steps, the sum of the scores.
+func (q *Quantity) hits(o Observed) float64 {
+	if q.Mix != nil {
+		return o.X * o.Steps
+	}
+	return math.Round(o.X * o.Steps)
+}
+
+// thaw drops the baseline and its tests.
+func (q *Quantity) thaw() { q.Ranks, q.Tests, q.Season = nil, nil, nil }
+
+// freeze makes the collected values the baseline and prepares the tests that suit them, but does not arm them. Fewer
+// than MinBaselineUnits values are no baseline. The end times of units are used to measure how much days differ.
+func (q *Quantity) freeze(signal string, cfg *watch.Config, e Ends) {
+	q.thaw()
+	if len(q.Warm) < watch.MinBaselineUnits {
+		return
+	}
+	values := q.WarmValues()
+	q.Ranks = detectors.NewRanks(values)
+	m := MomentsOf(values)
+	q.Mean, q.SD = m.Mean, m.SD()
+	q.begin(&basis{
+		cfg: cfg, signal: signal, ends: e, values: values, constant: detectors.NearlyConstant(q.Ranks), counts: q.counts(),
+	})
+}
+
+// AgentFactor returns the factor by which the blocks of an agent depend on the blocks before, 1 if units are no blocks.
+func (q *Quantity) AgentFactor(agents []int32) float64 {
+	if agents == nil {
+		return 1
+	}
+	of := make([]int32, len(q.Warm))
+	for i, o := range q.Warm {
+		of[i] = agents[o.Unit]
+	}
+	values := q.WarmValues()
+	return detectors.DependenceWithin(values, detectors.NewRanks(values), of)
+}
+
+// Trends reports whether the collected values have a trend, at the given level.
+func (q *Quantity) Trends(level float64) bool {
+	values := q.WarmValues()
+	if len(values) < watch.MinBaselineUnits {
+		return false
+	}
+	ranks := detectors.NewRanks(values)
+	if detectors.NearlyConstant(ranks) {
+		return false
+	}
+	return detectors.Trend(values, ranks) < level
+}
+
+// counts reports whether the baseline consists of shares of steps.
+func (q *Quantity) counts() bool {
+	return !slices.ContainsFunc(q.Warm, func(o Observed) bool { return o.Steps == 0 })
+}
+
+// WarmValues returns the values that have been collected for the next baseline, in time order.
+func (q *Quantity) WarmValues() []float64 {
+	values := make([]float64, len(q.Warm))
+	for i, o := range q.Warm {
+		values[i] = o.X
+	}
+	return values
+}
+
+// warmHits returns, by unit of the baseline, the number of steps at which the event happened and the number of steps.
+func (q *Quantity) warmHits() (hits, steps []float64) {
+	for _, o := range q.Warm {
+		hits = append(hits, q.hits(o))
+		steps = append(steps, o.Steps)
+	}
+	return hits, steps
+}
+
+// Walks returns the branches of the quantity that are calibrated on its baseline, nil if it has none.
+func (q *Quantity) Walks() *detectors.Walks {
+	for i := range q.Tests {
+		if w := q.Tests[i].Walks(); w != nil {
+			return w
+		}
+	}
+	return nil
+}
+
+// Candidates returns the number of branches that request a share of a part of the budget: their own part, or that of
+// their signal.
+func (q *Quantity) Candidates(ownShare bool) int {
+	n := 0
+	for i := range q.Tests {
+		if t := &q.Tests[i]; t.Kind.ownShare == ownShare {
+			n += t.Candidates(q)
+		}
+	}
+	return n
+}
+
+// Arm sets the false-alarm rate per unit that each of these candidates may spend.
+func (q *Quantity) Arm(ownShare bool, rate float64) {
+	q.Tests = slices.DeleteFunc(q.Tests, func(t TestOfKind) bool { return t.Kind.ownShare == ownShare && !t.Arm(rate) })
+}
+
+// Attach restores the fields that a snapshot of a quantity leaves out. The actions are those of its baseline.
+func (q *Quantity) Attach(actions map[string]int64) error {
+	if q.Mix != nil && !q.Mix.Attach(q, actions) {
+		return ErrPartsDoNotMatch
+	}
+	if q.Ranks == nil && len(q.Tests) > 0 {
+		return ErrPartsDoNotMatch
+	}
+	if q.Ranks != nil && q.Season != nil {
+		q.Season.Attach(q.Ranks)
+	}
+	for i := range q.Tests {
+		if err := q.Tests[i].Attach(q); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Read scores a reading that has no value yet.
+func (q *Quantity) Read(r Reading) Reading {
+	if q.Mix != nil {
+		r.X = q.Mix.Observe(r.actions)
+	}
+	return r
+}
+
+// Observe folds in the reading of unit number ordinal. While held, an incident is open: a branch that has reached its
+// threshold stays there.
+func (q *Quantity) Observe(r Reading, ordinal int64, held bool) {
+	r = q.Read(r)
+	q.keep(r, ordinal)
+	if q.Proving() {
+		q.Prove(q.AsJudged(r), held)
+	} else {
+		q.Test(r, ordinal, held)
+	}
+	if q.Gauges != nil {
+		q.Gauges.Observe(q.StandardShift(r.X))
+	}
+}
+
+// Test passes a reading only to the tests of the quantity.
+func (q *Quantity) Test(r Reading, ordinal int64, held bool) {
+	v := value{x: r.X, judged: q.AsJudged(r)}
+	v.hits, v.steps = r.Counts()
+	for i := range q.Tests {
+		q.Tests[i].Observe(v, ordinal, held)
+	}
+}
+
+// Reset sets the tests back to zero and forgets the units since the freeze.
+func (q *Quantity) Reset() {
+	q.forget()
+	for i := range q.Tests {
+		q.Tests[i].Reset()
+	}
+}
+
+// hold records which walks are at 0 when an alarm is raised.
+func (q *Quantity) hold() {
+	for i := range q.Tests {
+		q.Tests[i].hold()
+	}
+}
+
+// Show adds x to the current distribution. Only the main quantity of a stream is shown.
+func (q *Quantity) Show(x float64) { q.Recent.add(x) }
+
+// recent is a ring of the last values of a quantity.
+type recent struct {
+	Values detectors.Floats
+	Next   int
+}
+
+func (r *recent) add(x float64) {
+	if len(r.Values) < CurrentUnits {
+		r.Values = AppendUpTo(r.Values, x, CurrentUnits)
+		return
+	}
+	r.Values[r.Next] = x
+	r.Next = (r.Next + 1) % CurrentUnits
+}
+
+// Last returns a copy of the newest n values, or of all if there are fewer, oldest first.
+func (r *recent) Last(n int) []float64 {
+	n = min(n, len(r.Values))
+	out := make([]float64, 0, n)
+	for i := len(r.Values) - n; i < len(r.Values); i++ {
+		out = append(out, r.Values[(r.Next+i)%len(r.Values)])
+	}
+	return out
+}
+
+// Reading is the value of one quantity in one unit.
+type Reading struct {
+	Signal, Quantity string
+	X                float64
+	Ts               int64          // end of its unit, 0 if it has no time
+	Steps            float64        // number of steps of a share of steps, such as that of an action; else 0
+	values           float64        // number of values that an outcome is the mean of
+	actions          []ingest.Count // of the mix of actions, which has a value when it is scored
+}
+
+// Counts returns the number of steps at which the event happened. An outcome that was 0 or 1 in the baseline, and now
+// has other values, counts by its value.
+func (r Reading) Counts() (hits, steps float64) {
+	steps = max(r.Steps, r.values)
+	return r.X * steps, steps
+}
+
+// Readings returns the quantities of a unit that do not depend on the baseline. It leaves out values that are not
+// finite, which the fault rules report.
+func Readings(u *ingest.Unit, out []Reading) []Reading {
+	add := func(signal, quantity string, x float64) {
+		if !math.IsNaN(x) && !math.IsInf(x, 0) {
+			out = append(out, Reading{Signal: signal, Quantity: quantity, X: x, Ts: u.EndTS})
+		}
+	}
+	if u.HasReturn && u.End != ingest.EndBlock {
+		add("return", "return", u.Return)
+	}
+	if u.Length > 0 && u.End != ingest.EndBlock {
+		add("episode_length", "length", float64(u.Length))
+	}
+	if u.Reward.N > 0 {
+		add("reward", "mean", u.Reward.Mean)
+		add("reward", "sd", u.Reward.SD())
+		add("reward", signals.LowDecile, u.RewardQ10)
+		add("reward", signals.HighDecile, u.RewardQ90)
+	}
+	for i := range u.Numeric {
+		n := &u.Numeric[i]
+		if n.N == 0 {
+			continue
+		}
+		if signals.IsOutcome(n.Signal) {
+			if r := OutcomeReading(n); !math.IsNaN(r.X) && !math.IsInf(r.X, 0) {
+				r.Ts = u.EndTS
+				out = append(out, r)
+			}
+			continue
+		}
+		add(n.Signal, "mean", n.Mean)
+		add(n.Signal, "sd", n.SD())
+		add(n.Signal, signals.LowDecile, n.Q10)
+		add(n.Signal, signals.HighDecile, n.Q90)
+	}
+	return out
+}
+
+// OutcomeReading returns the mean of an outcome, without its time. It is a share of steps if all its values are 0 or 1.
+func OutcomeReading(n *ingest.NamedMoments) Reading {
+	r := Reading{Signal: n.Signal, Quantity: "mean", X: n.Mean, values: float64(n.N)}
+	sum := n.Mean * float64(n.N)
+	squares := n.M2 + sum*n.Mean
+	if n.Min >= 0 && n.Max <= 1 && math.Abs(squares-sum) < 1e-6 {
+		r.Steps = float64(n.N)
+	}
+	return r
+}
+
+// Scratch is memory for the readings of one unit, reused for the next. Each goroutine has its own.
+type Scratch struct {
+	Values []Reading
+	hits   []int64 // of the actions that are judged
+}
+
+// MeanOf returns the mean, 0 for no values.
+func MeanOf(x []float64) float64 { return MomentsOf(x).Mean }
+
+// MomentsOf returns the moments of values.
+func MomentsOf(x []float64) (m ingest.Moments) {
+	for _, v := range x {
+		m.Add(v)
+	}
+	return m
+}
+
+// IsOfAction reports whether the quantity is the share of an action, or of several together.
+func (q *Quantity) IsOfAction() bool { return isShare(q.Name) || q.Name == RareQuantity }
+
+// Spend adds the false-alarm rate of those tests of the quantity that need no allowance to the given rate.
+func (q *Quantity) Spend(spent float64) float64 {
+	for _, ownShare := range []bool{false, true} {
+		for i := range q.Tests {
+			if t := &q.Tests[i]; t.Kind.ownShare == ownShare {
+				spent += t.spent()
+			}
+		}
+	}
+	return spent
+}
+
+// Sample returns the baseline of the quantity by unit, as judged.
+func (q *Quantity) Sample(units int, e Ends) detectors.BaselineSample {
+	out := detectors.BaselineSample{
+		Values: make([]float64, units), Steps: make([]float64, units), Rank: q.Rank(), Frequency: q.Frequency(),
+	}
+	for i := range out.Values {
+		out.Values[i] = math.NaN()
+	}
+	values := q.WarmValues()
+	if q.Season != nil {
+		values = q.Season.Own(values, q.TimesOf(e))
+	}
+	for i, o := range q.Warm {
+		out.Values[o.Unit], out.Steps[o.Unit] = values[i], o.Steps
+		if out.Frequency != nil {
+			out.Values[o.Unit] = q.hits(o)
+		}
+	}
+	return out
+}
+
+// Adjusted returns a reading with the season removed.
+func (q *Quantity) Adjusted(r Reading) float64 {
+	if q.Season == nil {
+		return r.X
+	}
+	return q.Season.Adjusted(r.X, r.Ts)
+}
+
+// IsArmed reports whether any branch of the quantity is armed.
+func (q *Quantity) IsArmed() (armed bool) {
+	q.Branches(func(Branch) { armed = true })
+	return armed
+}
+
+// Again returns a copy of the tests of the quantity, at zero, to run beside it.
+func (q *Quantity) Again() *Quantity {
+	c := &Quantity{Name: q.Name, Ranks: q.Ranks, Season: q.Season}
+	for i := range q.Tests {
+		if t := q.Tests[i].Again(); t != nil {
+			c.Tests = append(c.Tests, TestOfKind{t, q.Tests[i].Kind})
+		}
+	}
+	if q.Mix != nil {
+		c.Mix = q.Mix.Again()
+	}
+	return c
+}
+
+// ErrPartsDoNotMatch means that the parts of a checkpoint belong to different groups or times.
+var ErrPartsDoNotMatch = errors.New("its parts do not belong together")

@@ -1,0 +1,325 @@
+// Package stream judges one signal of a group by its quantities. Each quantity has the tests that suit its baseline.
+package stream
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/rewardwatch/rewardwatch/detectors"
+	"github.com/rewardwatch/rewardwatch/detectors/fault"
+	"github.com/rewardwatch/rewardwatch/detectors/finding"
+	"github.com/rewardwatch/rewardwatch/detectors/signals"
+	"github.com/rewardwatch/rewardwatch/detectors/watch"
+)
+
+// Every score of a stream must stay below resolveScore for ResolveUnits units in a row before its alarm resolves. As
+// many more units without an alarm then close the incident.
+const (
+	ResolveUnits = 20
+	resolveScore = .5
+)
+
+// Stream is one signal of one group. Exported fields are saved.
+type Stream struct {
+	Signal     string
+	State      finding.State
+	Quantities []*Quantity
+	Fault      fault.Rules
+	Told       string              // rule of the fault that was last reported, "" if the stream is in none
+	Alarmed    bool                // in drift, or in a fault that began during a drift
+	Low        int                 // units in a row with every score below resolveScore, since the alarm
+	AlarmedAt  int64               // ordinal of the unit at which it went to drift
+	Alert      Alert               // description of the drift, valid while Alarmed
+	InBaseline bool                // whether the frozen baseline has the signal
+	LateUnits  int                 // units since the baseline that had the signal, if the baseline does not have it
+	LateOf     int                 // units since the first of LateUnits, with and without the signal
+	LateTrend  string              // quantity with a trend for which the stream's own last baseline was refused, "" for none
+	LateGiven  observations        // of a late outcome, the main quantity of LateFrom of these units
+	LateFrom   string              // the signal of LateGiven
+	Own        finding.BaselineRef // of a signal that is missing from the group's baseline
+	OverLimit  bool                // not armed because the policy has too many branches
+	NoDeciles  bool                // only its outer deciles are not armed, for that reason
+}
+
+// Find returns the quantity of a name, nil if there is none.
+func (s *Stream) Find(name string) *Quantity {
+	for _, q := range s.Quantities {
+		if q.Name == name {
+			return q
+		}
+	}
+	return nil
+}
+
+// MainRanks returns the baseline of the main quantity, nil if there is none.
+func (s *Stream) MainRanks() *detectors.Ranks {
+	if q := s.Find(signals.MainQuantity(s.Signal)); q != nil {
+		return q.Ranks
+	}
+	return nil
+}
+
+// Quantity returns the quantity of a name. It starts the quantity if there is none.
+func (s *Stream) Quantity(name string) *Quantity { return s.Quantities[s.Place(name)] }
+
+// Place returns the index of the quantity of a name. It starts the quantity if there is none.
+func (s *Stream) Place(name string) int {
+	for i, q := range s.Quantities {
+		if q.Name == name {
+			return i
+		}
+	}
+	s.Quantities = append(s.Quantities, &Quantity{Name: name})
+	return len(s.Quantities) - 1
+}
+
+// Freeze makes the collected values the baseline of the stream; units is the number of units they come from.
+func (s *Stream) Freeze(units int, cfg *watch.Config, e Ends) {
+	s.Own, s.LateUnits, s.LateOf, s.LateTrend, s.LateGiven = finding.BaselineRef{}, 0, 0, "", nil
+	most := 0
+	for _, q := range s.Quantities {
+		if s.RepeatsMean(q) {
+			q.thaw()
+			continue
+		}
+		if q.freeze(s.Signal, cfg, e); q.Ranks != nil {
+			most = max(most, len(q.Warm))
+		}
+	}
+	s.certify()
+	s.startGauges()
+	s.InBaseline = most > 0
+	s.Fault.Freeze(most, units)
+}
+
+// RepeatsMean reports whether a quantity is an outer decile that equals the mean in every collected unit. This happens
+// if units are single steps, or if a signal keeps its value over an episode. Such a decile would add nothing to the
+// mean and still take a share of the budget. If units become uneven, their standard deviation, which was 0, shows it.
+// Deciles that equal each other but not the mean are both judged: later, one may change without the other.
+func (s *Stream) RepeatsMean(q *Quantity) bool {
+	mean := s.Find("mean")
+	return signals.IsDecile(q.Name) && mean != nil && slices.EqualFunc(q.Warm, mean.Warm, func(a, b Observed) bool {
+		return a.Unit == b.Unit && a.X == b.X
+	})
+}
+
+// Branch is one armed test of a stream, seen from outside.
+type Branch struct {
+	Detector                    string
+	Alternative                 *detectors.Branch // nil for novelty, ks and guaranteed
+	Quantity                    *Quantity
+	Score, statistic, Threshold float64
+	zeroed                      bool
+	Moving                      bool // whether it stands above 0
+	Started                     int64
+}
+
+// Name returns a name that is unique among the branches of the stream.
+func (b Branch) Name() string {
+	if b.Alternative == nil {
+		return b.Quantity.Name + " " + b.Detector
+	}
+	return b.Quantity.Name + " " + b.Alternative.String()
+}
+
+// Branches lists the armed tests of a stream.
+func (s *Stream) Branches(yield func(Branch)) {
+	for _, q := range s.Quantities {
+		q.Branches(yield)
+	}
+}
+
+// Branches lists the armed tests of the quantity; none while the quantity is still being validated.
+func (q *Quantity) Branches(yield func(Branch)) {
+	if q.Proving() {
+		return
+	}
+	for i := range q.Tests {
+		q.Tests[i].Branches(q, yield)
+	}
+}
+
+// Armed returns the detectors of the stream that can page.
+func (s *Stream) Armed() []string {
+	var names []string
+	s.Branches(func(b Branch) {
+		if !slices.Contains(names, b.Detector) {
+			names = append(names, b.Detector)
+		}
+	})
+	slices.Sort(names)
+	return names
+}
+
+// Reached reports whether a branch has reached its threshold: whether the score of the leading one is at least 1.
+func (s *Stream) Reached() bool { return slices.ContainsFunc(s.Quantities, (*Quantity).Reached) }
+
+// Reached reports whether a branch has reached its threshold.
+func (q *Quantity) Reached() bool {
+	if q.Proving() {
+		return false
+	}
+	for i := range q.Tests {
+		if q.Tests[i].Reached() {
+			return true
+		}
+	}
+	return false
+}
+
+// Leading returns the branch with the highest score, and the detectors with a score of at least resolveScore, highest
+// first. The first branch wins a tie, so that a replay names the same one.
+func (s *Stream) Leading() (top Branch, names []string) {
+	var best map[string]float64
+	s.Branches(func(b Branch) {
+		if top.Quantity == nil || b.Score > top.Score {
+			top = b
+		}
+		if b.Score >= resolveScore && b.Score > best[b.Detector] {
+			if best == nil {
+				best = map[string]float64{}
+			}
+			best[b.Detector] = b.Score
+		}
+	})
+	for name := range best {
+		names = append(names, name)
+	}
+	slices.SortFunc(names, func(a, b string) int {
+		return cmp.Or(cmp.Compare(best[b], best[a]), cmp.Compare(a, b))
+	})
+	return top, names
+}
+
+// Alarm marks the stream as drifted: before it resolves, every branch has to pass through zero.
+func (s *Stream) Alarm(ordinal int64) {
+	s.State, s.Alarmed, s.Low, s.AlarmedAt = finding.Drift, true, 0, ordinal
+	for _, q := range s.Quantities {
+		q.hold()
+	}
+}
+
+// Recovered reports whether a drift is over, after a unit whose highest score is score.
+func (s *Stream) Recovered(score float64) bool {
+	if score < resolveScore {
+		s.Low++
+	} else {
+		s.Low = 0
+	}
+	if s.Low < ResolveUnits {
+		return false
+	}
+	zeroed := true
+	s.Branches(func(b Branch) { zeroed = zeroed && b.zeroed })
+	return zeroed
+}
+
+// Reset sets the tests of all quantities back to zero.
+func (s *Stream) Reset() {
+	for _, q := range s.Quantities {
+		q.Reset()
+	}
+}
+
+// Settled returns the state of a stream that has neither a fault nor an alarm.
+func (s *Stream) Settled() finding.State {
+	if slices.ContainsFunc(s.Quantities, (*Quantity).IsArmed) {
+		return finding.OK
+	}
+	return finding.WarmingUp
+}
+
+// Unarmed says why a stream of a frozen baseline has no armed detector; "" if it has one.
+func (s *Stream) Unarmed(unit finding.UnitName, units, wanted int) string {
+	if len(s.Armed()) > 0 {
+		return ""
+	}
+	if !s.InBaseline && s.LateTrend != "" {
+		return MovedOn(s.LateTrend, unit, s.LateUnits, wanted)
+	}
+	if !s.InBaseline {
+		return fmt.Sprintf("fewer than %d %s of the baseline have the signal; %d of %d for a baseline of its own",
+			watch.MinBaselineUnits, unit.Many(), s.LateUnits, wanted)
+	}
+	if s.OverLimit {
+		return fmt.Sprintf("the policy has more than %d detector branches; this signal is shown only", MaxBranches)
+	}
+	for _, q := range s.Quantities {
+		if w := q.Walks(); w != nil && w.TooDependent() {
+			return fmt.Sprintf("%s are too dependent: factor %.1f is above 4, so no promise can be made", unit.Many(), w.Factor)
+		}
+	}
+	return fmt.Sprintf("no detector is carried by a baseline of %s; more would arm some", unit.Count(int64(units)))
+}
+
+// Factor returns the largest dependence factor over the quantities of a stream, 0 before a freeze.
+func (s *Stream) Factor() float64 {
+	f := 0.0
+	for _, q := range s.Quantities {
+		for i := range q.Tests {
+			f = max(f, q.Tests[i].Factor())
+		}
+	}
+	return f
+}
+
+// ByNeed returns the quantities of the stream to arm first, and those to arm if there is room left.
+func (s *Stream) ByNeed() (first, last []*Quantity) {
+	for _, q := range s.Quantities {
+		if signals.IsDecile(q.Name) && s.Signal != "reward" {
+			last = append(last, q)
+		} else {
+			first = append(first, q)
+		}
+	}
+	return first, last
+}
+
+// MaxBranches is the number of branches that a policy may arm.
+const MaxBranches = 1000
+
+// Sound reports whether the stream has no telemetry fault.
+func (s *Stream) Sound() bool { return s.State != finding.TelemetryFault }
+
+// Dropped lists the branches that the baseline does not carry.
+func (s *Stream) Dropped() []finding.DroppedBranch {
+	var out []finding.DroppedBranch
+	for _, q := range s.Quantities {
+		w := q.Walks()
+		if w == nil {
+			continue
+		}
+		for i := range w.Branches {
+			if b := &w.Branches[i]; !b.Carries {
+				out = append(out, finding.DroppedBranch{Branch: q.Name + " " + b.String(), Units: b.CarriedBy(w.Factor)})
+			}
+		}
+	}
+	return out
+}
+
+// SummarizeDetectors returns the leading branch of each detector, by name.
+func (s *Stream) SummarizeDetectors() []finding.DetectorSummary {
+	var out []finding.DetectorSummary
+	s.Branches(func(b Branch) {
+		d := finding.DetectorSummary{
+			Detector: b.Detector, Score: b.Score, Statistic: b.statistic, Threshold: b.Threshold, Branch: b.Name(),
+		}
+		i := slices.IndexFunc(out, func(have finding.DetectorSummary) bool { return have.Detector == b.Detector })
+		switch {
+		case i < 0:
+			out = append(out, d)
+		case d.Score > out[i].Score:
+			out[i] = d
+		}
+	})
+	slices.SortFunc(out, func(a, b finding.DetectorSummary) int { return strings.Compare(a.Detector, b.Detector) })
+	return out
+}
+
+// MovedOn says that a warm-up of so many units was refused because of a trend, and how many units the next one has.
+func MovedOn(what string, unit finding.UnitName, collected, units int) string {
+	return fmt.Sprintf("%s moved on over the last %s; collecting again, %d of %d", what, unit.Count(int64(units)), collected, units)
+}

@@ -1,0 +1,70 @@
+package stream
+
+import (
+	"slices"
+
+	"github.com/rewardwatch/rewardwatch/detectors"
+	"github.com/rewardwatch/rewardwatch/ingest/saved"
+)
+
+// FrequencyTest judges how often an event happens at the steps of a unit, or how well the actions of a unit are
+// predicted.
+type FrequencyTest struct {
+	walkTest
+	test *detectors.FrequencyTest
+}
+
+func newFrequencyTest(t *detectors.FrequencyTest) *FrequencyTest {
+	return &FrequencyTest{walkTest{&t.Walks}, t}
+}
+
+func beginFrequency(q *Quantity, of *basis) Test {
+	if of.constant || !of.counts {
+		return nil
+	}
+	least := max(DayFactor(of.values, q.TimesOf(of.ends)), q.AgentFactor(of.ends.Agents))
+	hits, steps := q.warmHits()
+	if q.Mix != nil {
+		return newFrequencyTest(detectors.NewPredictionTest(hits, steps, least))
+	}
+	return newFrequencyTest(detectors.NewFrequencyTest(hits, steps, least))
+}
+
+// Frequency returns the frequency test of the quantity, nil if it has none.
+func (q *Quantity) Frequency() *detectors.FrequencyTest {
+	if t, has := TestOf[*FrequencyTest](q); has {
+		return t.test
+	}
+	return nil
+}
+
+// Observe implements Test.
+func (t *FrequencyTest) Observe(v value, ordinal int64, held bool) {
+	t.test.Observe(v.hits, v.steps, ordinal, held)
+}
+
+// Again implements Test.
+func (t *FrequencyTest) Again() Test {
+	again := *t.test
+	again.Branches = slices.Clone(again.Branches)
+	again.Reset()
+	return newFrequencyTest(&again)
+}
+
+// Attach implements Test.
+func (t *FrequencyTest) Attach(*Quantity) error {
+	t.test.Prepare()
+	return nil
+}
+
+func (t *FrequencyTest) save(w *quantityWire) {
+	w.Frequency = saved.Pointer(t.test, frequencyTestWireOf)
+}
+
+func restoreFrequency(w *quantityWire) Test {
+	if w.Frequency == nil {
+		return nil
+	}
+	t := w.Frequency.live()
+	return newFrequencyTest(&t)
+}

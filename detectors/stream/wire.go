@@ -1,0 +1,292 @@
+package stream
+
+import (
+	"github.com/rewardwatch/rewardwatch/detectors"
+	"github.com/rewardwatch/rewardwatch/detectors/fault"
+	"github.com/rewardwatch/rewardwatch/detectors/finding"
+	"github.com/rewardwatch/rewardwatch/detectors/watch"
+	"github.com/rewardwatch/rewardwatch/ingest"
+	"github.com/rewardwatch/rewardwatch/ingest/saved"
+)
+
+type recentWire struct {
+	Values detectors.Floats `cbor:"1,keyasint,omitzero"`
+	Next   int              `cbor:"2,keyasint,omitzero"`
+}
+
+type traceWire struct {
+	Values detectors.Floats `cbor:"1,keyasint,omitzero"`
+	First  int64            `cbor:"2,keyasint,omitzero"`
+	Next   int64            `cbor:"3,keyasint,omitzero"`
+}
+
+type shapeTestWire struct {
+	Window    int              `cbor:"1,keyasint,omitzero"`
+	Threshold float64          `cbor:"2,keyasint"`
+	Zeroed    bool             `cbor:"3,keyasint,omitzero"`
+	StartedAt int64            `cbor:"4,keyasint,omitzero"`
+	Score     float64          `cbor:"5,keyasint"`
+	Held      detectors.Floats `cbor:"6,keyasint,omitzero"`
+}
+
+func (x *ShapeTest) wire() shapeTestWire {
+	return shapeTestWire{
+		Window: x.Window, Threshold: x.Threshold, Zeroed: x.Zeroed, StartedAt: x.StartedAt, Score: x.Score,
+		Held: x.KS.Window(),
+	}
+}
+
+func (w *shapeTestWire) live() ShapeTest {
+	return ShapeTest{
+		Window: w.Window, Threshold: w.Threshold, Zeroed: w.Zeroed, StartedAt: w.StartedAt, Score: w.Score,
+		Held: w.Held,
+	}
+}
+
+type givenMeanWire struct {
+	Signal string  `cbor:"1,keyasint,omitzero"`
+	Mean   float64 `cbor:"2,keyasint"`
+	Side   string  `cbor:"3,keyasint,omitzero"`
+}
+
+type givenTestWire struct {
+	Given     givenMeanWire   `cbor:"1,keyasint"`
+	Test      *guaranteedWire `cbor:"2,keyasint,omitzero"`
+	Zeroed    bool            `cbor:"3,keyasint,omitzero"`
+	StartedAt int64           `cbor:"4,keyasint,omitzero"`
+}
+
+func (x *GivenTest) wire() givenTestWire {
+	return givenTestWire{
+		Given:  givenMeanWire(x.Given),
+		Test:   saved.Pointer(x.Test, func(e *detectors.Guaranteed) guaranteedWire { return guaranteedWire(*e) }),
+		Zeroed: x.Zeroed, StartedAt: x.StartedAt,
+	}
+}
+
+func (w *givenTestWire) live() GivenTest {
+	return GivenTest{
+		Given:  watch.GivenMean(w.Given),
+		Test:   saved.Pointer(w.Test, func(e *guaranteedWire) detectors.Guaranteed { return detectors.Guaranteed(*e) }),
+		Zeroed: w.Zeroed, StartedAt: w.StartedAt,
+	}
+}
+
+type gaugesWire struct {
+	ADWIN       *adwinWire       `cbor:"1,keyasint,omitzero"`
+	PageHinkley *pageHinkleyWire `cbor:"2,keyasint,omitzero"`
+	Drifts      [2]int64         `cbor:"3,keyasint"`
+	ARL0        []arl0Wire       `cbor:"4,keyasint"`
+}
+
+func (x *gauges) wire() gaugesWire {
+	return gaugesWire{
+		ADWIN:       saved.Pointer(x.ADWIN, adwinWireOf),
+		PageHinkley: saved.Pointer(x.PageHinkley, func(e *detectors.PageHinkley) pageHinkleyWire { return pageHinkleyWire(*e) }),
+		Drifts:      x.Drifts,
+		ARL0:        saved.Each(x.ARL0[:], func(e detectors.ARL0) arl0Wire { return arl0Wire(e) }),
+	}
+}
+
+func (w *gaugesWire) live() gauges {
+	x := gauges{
+		ADWIN:       saved.Pointer(w.ADWIN, (*adwinWire).live),
+		PageHinkley: saved.Pointer(w.PageHinkley, func(e *pageHinkleyWire) detectors.PageHinkley { return detectors.PageHinkley(*e) }),
+		Drifts:      w.Drifts,
+	}
+	copy(x.ARL0[:], saved.Each(w.ARL0, func(e arl0Wire) detectors.ARL0 { return detectors.ARL0(e) }))
+	return x
+}
+
+type actionMixWire struct {
+	Window int             `cbor:"1,keyasint,omitzero"`
+	Recent [][]saved.Count `cbor:"2,keyasint,omitzero"`
+	Next   int             `cbor:"3,keyasint,omitzero"`
+}
+
+func (x *ActionMix) wire() actionMixWire {
+	return actionMixWire{
+		Window: x.Window,
+		Recent: saved.Each(x.Recent, func(e ActionCounts) []saved.Count { return saved.EachOf(e, saved.CountOf) }),
+		Next:   x.Next,
+	}
+}
+
+func (w *actionMixWire) live() ActionMix {
+	return ActionMix{
+		Window: w.Window,
+		Recent: saved.Each(w.Recent, func(e []saved.Count) ActionCounts { return saved.EachOf(e, (*saved.Count).Live) }),
+		Next:   w.Next,
+	}
+}
+
+type learntWire struct {
+	Outcome *regressionWire  `cbor:"1,keyasint,omitzero"`
+	Given   string           `cbor:"2,keyasint,omitzero"`
+	Course  *degradationWire `cbor:"3,keyasint,omitzero"`
+	Steps   int64            `cbor:"4,keyasint,omitzero"`
+	Proof   proofWire        `cbor:"5,keyasint"`
+	Proved  bool             `cbor:"6,keyasint,omitzero"`
+	Refuted string           `cbor:"7,keyasint,omitzero"`
+}
+
+func (x *Learnt) wire() learntWire {
+	return learntWire{
+		Outcome: saved.Pointer(x.Outcome, func(e *detectors.Regression) regressionWire { return regressionWire(*e) }),
+		Given:   x.Given,
+		Course:  saved.Pointer(x.Course, func(e *detectors.Degradation) degradationWire { return degradationWire(*e) }),
+		Steps:   x.Steps, Proof: proofWire(x.Proof), Proved: x.Proved, Refuted: x.Refuted,
+	}
+}
+
+func (w *learntWire) live() Learnt {
+	return Learnt{
+		Outcome: saved.Pointer(w.Outcome, func(e *regressionWire) detectors.Regression { return detectors.Regression(*e) }),
+		Given:   w.Given,
+		Course:  saved.Pointer(w.Course, func(e *degradationWire) detectors.Degradation { return detectors.Degradation(*e) }),
+		Steps:   w.Steps, Proof: detectors.Proof(w.Proof), Proved: w.Proved, Refuted: w.Refuted,
+	}
+}
+
+// quantityWire has a field for each kind of Test.
+type quantityWire struct {
+	Name        string             `cbor:"1,keyasint,omitzero"`
+	Warm        observations       `cbor:"2,keyasint,omitzero"`
+	Recent      recentWire         `cbor:"3,keyasint"`
+	Ranks       *RanksWire         `cbor:"4,keyasint,omitzero"`
+	Rank        *rankTestWire      `cbor:"5,keyasint,omitzero"`
+	Frequency   *frequencyTestWire `cbor:"6,keyasint,omitzero"`
+	Novel       *noveltyWire       `cbor:"7,keyasint,omitzero"`
+	Rare        *rarityTestWire    `cbor:"8,keyasint,omitzero"`
+	Season      *SeasonWire        `cbor:"9,keyasint,omitzero"`
+	Mean        float64            `cbor:"10,keyasint"`
+	SD          float64            `cbor:"11,keyasint"`
+	Trace       traceWire          `cbor:"12,keyasint"`
+	Judged      traceWire          `cbor:"13,keyasint"`
+	Certificate *certificateWire   `cbor:"14,keyasint,omitzero"`
+	Shape       *shapeTestWire     `cbor:"15,keyasint,omitzero"`
+	Given       *givenTestWire     `cbor:"16,keyasint,omitzero"`
+	Gauges      *gaugesWire        `cbor:"17,keyasint,omitzero"`
+	Mix         *actionMixWire     `cbor:"18,keyasint,omitzero"`
+	Learnt      *learntWire        `cbor:"19,keyasint,omitzero"`
+}
+
+func (x *Quantity) wire() quantityWire {
+	w := quantityWire{
+		Name: x.Name, Warm: x.Warm, Recent: recentWire(x.Recent),
+		Ranks: saved.Pointer(x.Ranks, RanksWireOf), Season: saved.Pointer(x.Season, SeasonWireOf),
+		Mean: x.Mean, SD: x.SD, Trace: traceWire(x.Trace), Judged: traceWire(x.Judged),
+		Certificate: saved.Pointer(x.Certificate, certificateWireOf),
+		Gauges:      saved.Pointer(x.Gauges, (*gauges).wire), Mix: saved.Pointer(x.Mix, (*ActionMix).wire),
+		Learnt: saved.Pointer(x.Learnt, (*Learnt).wire),
+	}
+	for i := range x.Tests {
+		x.Tests[i].save(&w)
+	}
+	return w
+}
+
+func (w *quantityWire) live() Quantity {
+	x := Quantity{
+		Name: w.Name, Warm: w.Warm, Recent: recent(w.Recent),
+		Ranks:  saved.Pointer(w.Ranks, (*RanksWire).Live),
+		Season: saved.Pointer(w.Season, (*SeasonWire).Live),
+		Mean:   w.Mean, SD: w.SD, Trace: Trace(w.Trace), Judged: Trace(w.Judged),
+		Certificate: saved.Pointer(w.Certificate, (*certificateWire).live),
+		Gauges:      saved.Pointer(w.Gauges, (*gaugesWire).live), Mix: saved.Pointer(w.Mix, (*actionMixWire).live),
+		Learnt: saved.Pointer(w.Learnt, (*learntWire).live),
+	}
+	for i := range TestKinds {
+		if t := TestKinds[i].restore(w); t != nil {
+			x.Tests = append(x.Tests, TestOfKind{t, &TestKinds[i]})
+		}
+	}
+	return x
+}
+
+type alertWire struct {
+	Detectors   []string               `cbor:"1,keyasint,omitzero"`
+	Score       float64                `cbor:"2,keyasint"`
+	Quantity    string                 `cbor:"3,keyasint,omitzero"`
+	Onset       finding.UnitRefWire    `cbor:"4,keyasint"`
+	From        finding.UnitRefWire    `cbor:"5,keyasint"`
+	To          finding.UnitRefWire    `cbor:"6,keyasint"`
+	Interval    []saved.Range          `cbor:"7,keyasint,omitzero"`
+	Effect      finding.EffectWire     `cbor:"8,keyasint"`
+	Improvement bool                   `cbor:"9,keyasint,omitzero"`
+	Histogram   *finding.HistogramWire `cbor:"10,keyasint,omitzero"`
+	Before      saved.Versions         `cbor:"11,keyasint"`
+	After       saved.Versions         `cbor:"12,keyasint"`
+	Changed     []string               `cbor:"13,keyasint,omitzero"`
+	Offsets     []saved.Range          `cbor:"14,keyasint,omitzero"`
+}
+
+func (x *Alert) wire() alertWire {
+	return alertWire{
+		Detectors: x.Detectors, Score: x.Score, Quantity: x.Quantity, Onset: finding.UnitRefWireOf(&x.Onset), From: finding.UnitRefWireOf(&x.From),
+		To:       finding.UnitRefWireOf(&x.To),
+		Interval: saved.RangesOf(x.Interval),
+		Effect:   finding.EffectWire(x.Effect), Improvement: x.Improvement,
+		Histogram: saved.Pointer(x.Histogram, func(e *finding.Histogram) finding.HistogramWire { return finding.HistogramWire(*e) }),
+		Before:    saved.Versions(x.Before), After: saved.Versions(x.After), Changed: x.Changed,
+		Offsets: saved.RangesOf(x.Offsets),
+	}
+}
+
+func (w *alertWire) live() Alert {
+	return Alert{
+		Detectors: w.Detectors, Score: w.Score, Quantity: w.Quantity, Onset: w.Onset.Live(), From: w.From.Live(),
+		To:       w.To.Live(),
+		Interval: saved.LiveRanges(w.Interval),
+		Effect:   finding.Effect(w.Effect), Improvement: w.Improvement,
+		Histogram: saved.Pointer(w.Histogram, func(e *finding.HistogramWire) finding.Histogram { return finding.Histogram(*e) }),
+		Before:    ingest.Versions(w.Before), After: ingest.Versions(w.After), Changed: w.Changed,
+		Offsets: saved.LiveRanges(w.Offsets),
+	}
+}
+
+// Wire is the wire form of a Stream. Field numbers are never reused; package saved has the rules.
+type Wire struct {
+	Signal     string                  `cbor:"1,keyasint,omitzero"`
+	State      finding.State           `cbor:"2,keyasint,omitzero"`
+	Quantities []*quantityWire         `cbor:"3,keyasint,omitzero"`
+	Fault      fault.RulesWire         `cbor:"4,keyasint"`
+	Told       string                  `cbor:"5,keyasint,omitzero"`
+	Alarmed    bool                    `cbor:"6,keyasint,omitzero"`
+	Low        int                     `cbor:"7,keyasint,omitzero"`
+	AlarmedAt  int64                   `cbor:"8,keyasint,omitzero"`
+	Alert      alertWire               `cbor:"9,keyasint"`
+	InBaseline bool                    `cbor:"10,keyasint,omitzero"`
+	LateUnits  int                     `cbor:"11,keyasint,omitzero"`
+	LateOf     int                     `cbor:"12,keyasint,omitzero"`
+	LateTrend  string                  `cbor:"13,keyasint,omitzero"`
+	LateGiven  observations            `cbor:"14,keyasint,omitzero"`
+	LateFrom   string                  `cbor:"15,keyasint,omitzero"`
+	Own        finding.BaselineRefWire `cbor:"16,keyasint"`
+	OverLimit  bool                    `cbor:"17,keyasint,omitzero"`
+	NoDeciles  bool                    `cbor:"18,keyasint,omitzero"`
+}
+
+// Wire returns the wire form of the stream.
+func (x *Stream) Wire() Wire {
+	return Wire{
+		Signal: x.Signal, State: x.State,
+		Quantities: saved.Each(x.Quantities, func(e *Quantity) *quantityWire { return saved.Pointer(e, (*Quantity).wire) }),
+		Fault:      x.Fault.Wire(), Told: x.Told, Alarmed: x.Alarmed, Low: x.Low, AlarmedAt: x.AlarmedAt,
+		Alert: x.Alert.wire(), InBaseline: x.InBaseline, LateUnits: x.LateUnits, LateOf: x.LateOf,
+		LateTrend: x.LateTrend, LateGiven: x.LateGiven, LateFrom: x.LateFrom, Own: finding.BaselineRefWireOf(&x.Own),
+		OverLimit: x.OverLimit, NoDeciles: x.NoDeciles,
+	}
+}
+
+// Live returns the stream. Its tests still have to be attached.
+func (w *Wire) Live() Stream {
+	return Stream{
+		Signal: w.Signal, State: w.State,
+		Quantities: saved.Each(w.Quantities, func(e *quantityWire) *Quantity { return saved.Pointer(e, (*quantityWire).live) }),
+		Fault:      w.Fault.Live(), Told: w.Told, Alarmed: w.Alarmed, Low: w.Low, AlarmedAt: w.AlarmedAt,
+		Alert: w.Alert.live(), InBaseline: w.InBaseline, LateUnits: w.LateUnits, LateOf: w.LateOf,
+		LateTrend: w.LateTrend, LateGiven: w.LateGiven, LateFrom: w.LateFrom, Own: w.Own.Live(),
+		OverLimit: w.OverLimit, NoDeciles: w.NoDeciles,
+	}
+}

@@ -1,0 +1,289 @@
+package stream
+
+import (
+	"github.com/rewardwatch/rewardwatch/detectors"
+	"github.com/rewardwatch/rewardwatch/ingest/saved"
+)
+
+// RanksWire is the wire form of a detectors.Ranks.
+type RanksWire struct {
+	Points  detectors.Floats `cbor:"1,keyasint,omitzero"`
+	Below   detectors.Counts `cbor:"2,keyasint,omitzero"`
+	Uniform bool             `cbor:"3,keyasint,omitzero"`
+}
+
+// RanksWireOf returns the wire form of the ranks of a baseline.
+func RanksWireOf(x *detectors.Ranks) RanksWire {
+	return RanksWire{
+		Points: x.Points, Below: x.Below, Uniform: x.Uniform,
+	}
+}
+
+// Live returns the ranks.
+func (w *RanksWire) Live() detectors.Ranks {
+	return detectors.Ranks{
+		Points: w.Points, Below: w.Below, Uniform: w.Uniform,
+	}
+}
+
+// SeasonWire is the wire form of a detectors.Season.
+type SeasonWire struct {
+	Strata [168]uint8   `cbor:"1,keyasint"`
+	Like   []*RanksWire `cbor:"2,keyasint,omitzero"`
+	Level  []float64    `cbor:"3,keyasint,omitzero"`
+	Ranks  *RanksWire   `cbor:"4,keyasint,omitzero"`
+}
+
+// SeasonWireOf returns the wire form of a season.
+func SeasonWireOf(x *detectors.Season) SeasonWire {
+	return SeasonWire{
+		Strata: x.Strata, Like: saved.Each(x.Like, func(e *detectors.Ranks) *RanksWire { return saved.Pointer(e, RanksWireOf) }),
+		Level: x.Level, Ranks: saved.Pointer(x.Ranks, RanksWireOf),
+	}
+}
+
+// Live returns the season.
+func (w *SeasonWire) Live() detectors.Season {
+	return detectors.Season{
+		Strata: w.Strata, Like: saved.Each(w.Like, func(e *RanksWire) *detectors.Ranks { return saved.Pointer(e, (*RanksWire).Live) }),
+		Level: w.Level, Ranks: saved.Pointer(w.Ranks, (*RanksWire).Live),
+	}
+}
+
+type cusumWire struct {
+	Walk      float64          `cbor:"1,keyasint"`
+	StartedAt int64            `cbor:"2,keyasint,omitzero"`
+	Height    float64          `cbor:"3,keyasint"`
+	Zeroed    bool             `cbor:"4,keyasint,omitzero"`
+	Carries   bool             `cbor:"5,keyasint,omitzero"`
+	Family    detectors.Family `cbor:"6,keyasint,omitzero"`
+	Param     float64          `cbor:"7,keyasint"`
+	C         float64          `cbor:"8,keyasint"`
+	Chi       float64          `cbor:"9,keyasint"`
+	Info      float64          `cbor:"10,keyasint"`
+	LogA      float64          `cbor:"11,keyasint"`
+	Kappa     float64          `cbor:"12,keyasint"`
+}
+
+func cusumWireOf(x *detectors.CUSUM) cusumWire {
+	return cusumWire{
+		Walk: x.Walk, StartedAt: x.StartedAt, Height: x.Height, Zeroed: x.Zeroed, Carries: x.Carries,
+		Family: x.Family, Param: x.Param, C: x.C, Chi: x.Chi, Info: x.Info, LogA: x.LogA, Kappa: x.Kappa,
+	}
+}
+
+func (w *cusumWire) live() detectors.CUSUM {
+	return detectors.CUSUM{
+		Walk: w.Walk, StartedAt: w.StartedAt, Height: w.Height, Zeroed: w.Zeroed, Carries: w.Carries,
+		Branch:      detectors.Branch{Family: w.Family, Param: w.Param},
+		Calibration: detectors.Calibration{C: w.C, Chi: w.Chi, Info: w.Info, LogA: w.LogA}, Kappa: w.Kappa,
+	}
+}
+
+type rankTestWire struct {
+	Units    int         `cbor:"1,keyasint,omitzero"`
+	Factor   float64     `cbor:"2,keyasint"`
+	Branches []cusumWire `cbor:"3,keyasint,omitzero"`
+}
+
+func rankTestWireOf(x *detectors.RankTest) rankTestWire {
+	return rankTestWire{
+		Units: x.Units, Factor: x.Factor, Branches: saved.EachOf(x.Branches, cusumWireOf),
+	}
+}
+
+func (w *rankTestWire) live() detectors.RankTest {
+	return detectors.RankTest{
+		Walks: detectors.Walks{Units: w.Units, Factor: w.Factor, Branches: saved.EachOf(w.Branches, (*cusumWire).live)},
+	}
+}
+
+type frequencyTestWire struct {
+	Units    int         `cbor:"1,keyasint,omitzero"`
+	Factor   float64     `cbor:"2,keyasint"`
+	Branches []cusumWire `cbor:"3,keyasint,omitzero"`
+	SD       float64     `cbor:"4,keyasint"`
+	Offsets  []float64   `cbor:"5,keyasint,omitzero"`
+}
+
+func frequencyTestWireOf(x *detectors.FrequencyTest) frequencyTestWire {
+	return frequencyTestWire{
+		Units: x.Units, Factor: x.Factor, Branches: saved.EachOf(x.Branches, cusumWireOf), SD: x.SD,
+		Offsets: x.Offsets,
+	}
+}
+
+func (w *frequencyTestWire) live() detectors.FrequencyTest {
+	return detectors.FrequencyTest{
+		Walks: detectors.Walks{Units: w.Units, Factor: w.Factor, Branches: saved.EachOf(w.Branches, (*cusumWire).live)},
+		SD:    w.SD, Offsets: w.Offsets,
+	}
+}
+
+type noveltyWire struct {
+	Mode      float64 `cbor:"1,keyasint"`
+	Rate      float64 `cbor:"2,keyasint"`
+	Up        int     `cbor:"3,keyasint,omitzero"`
+	Height    int     `cbor:"4,keyasint,omitzero"`
+	Walk      int     `cbor:"5,keyasint,omitzero"`
+	Zeroed    bool    `cbor:"6,keyasint,omitzero"`
+	StartedAt int64   `cbor:"7,keyasint,omitzero"`
+}
+
+type rarityWalkWire struct {
+	Family    detectors.Family `cbor:"1,keyasint,omitzero"`
+	Param     float64          `cbor:"2,keyasint"`
+	Rare      int              `cbor:"3,keyasint,omitzero"`
+	Usual     int              `cbor:"4,keyasint,omitzero"`
+	Height    int              `cbor:"5,keyasint,omitzero"`
+	Walk      int              `cbor:"6,keyasint,omitzero"`
+	Zeroed    bool             `cbor:"7,keyasint,omitzero"`
+	StartedAt int64            `cbor:"8,keyasint,omitzero"`
+}
+
+func rarityWalkWireOf(x *detectors.RarityWalk) rarityWalkWire {
+	return rarityWalkWire{
+		Family: x.Family, Param: x.Param, Rare: x.Rare, Usual: x.Usual, Height: x.Height, Walk: x.Walk,
+		Zeroed: x.Zeroed, StartedAt: x.StartedAt,
+	}
+}
+
+func (w *rarityWalkWire) live() detectors.RarityWalk {
+	return detectors.RarityWalk{
+		Branch: detectors.Branch{Family: w.Family, Param: w.Param}, Rare: w.Rare, Usual: w.Usual, Height: w.Height,
+		Walk: w.Walk, Zeroed: w.Zeroed, StartedAt: w.StartedAt,
+	}
+}
+
+type rarityTestWire struct {
+	Mode      float64          `cbor:"1,keyasint"`
+	Factor    float64          `cbor:"2,keyasint"`
+	Spend     float64          `cbor:"3,keyasint"`
+	Low       float64          `cbor:"4,keyasint"`
+	High      float64          `cbor:"5,keyasint"`
+	Units     int              `cbor:"6,keyasint,omitzero"`
+	Novel     int              `cbor:"7,keyasint,omitzero"`
+	More      int              `cbor:"8,keyasint,omitzero"`
+	MoreNovel int              `cbor:"9,keyasint,omitzero"`
+	Doublings int              `cbor:"10,keyasint,omitzero"`
+	Walks     []rarityWalkWire `cbor:"11,keyasint"`
+}
+
+func rarityTestWireOf(x *detectors.RarityTest) rarityTestWire {
+	return rarityTestWire{
+		Mode: x.Mode, Factor: x.Factor, Spend: x.Spend, Low: x.Low, High: x.High, Units: x.Units, Novel: x.Novel,
+		More: x.More, MoreNovel: x.MoreNovel, Doublings: x.Doublings,
+		Walks: saved.EachOf(x.Walks[:], rarityWalkWireOf),
+	}
+}
+
+func (w *rarityTestWire) live() detectors.RarityTest {
+	x := detectors.RarityTest{
+		Mode: w.Mode, Factor: w.Factor, Spend: w.Spend, Low: w.Low, High: w.High, Units: w.Units, Novel: w.Novel,
+		More: w.More, MoreNovel: w.MoreNovel, Doublings: w.Doublings,
+	}
+	copy(x.Walks[:], saved.EachOf(w.Walks, (*rarityWalkWire).live))
+	return x
+}
+
+type certificateStartWire struct {
+	At     int64            `cbor:"1,keyasint,omitzero"`
+	Counts detectors.Counts `cbor:"2,keyasint,omitzero"`
+}
+
+type certificateWire struct {
+	Units  int                    `cbor:"1,keyasint,omitzero"`
+	Factor float64                `cbor:"2,keyasint"`
+	Cuts   detectors.Floats       `cbor:"3,keyasint,omitzero"`
+	Base   detectors.Floats       `cbor:"4,keyasint,omitzero"`
+	Seen   int64                  `cbor:"5,keyasint,omitzero"`
+	Counts detectors.Counts       `cbor:"6,keyasint,omitzero"`
+	Starts []certificateStartWire `cbor:"7,keyasint,omitzero"`
+}
+
+func certificateWireOf(x *detectors.Certificate) certificateWire {
+	return certificateWire{
+		Units: x.Units, Factor: x.Factor, Cuts: x.Cuts, Base: x.Base, Seen: x.Seen, Counts: x.Counts,
+		Starts: saved.Each(x.Starts, func(e detectors.CertificateStart) certificateStartWire { return certificateStartWire(e) }),
+	}
+}
+
+func (w *certificateWire) live() detectors.Certificate {
+	return detectors.Certificate{
+		Units: w.Units, Factor: w.Factor, Cuts: w.Cuts, Base: w.Base, Seen: w.Seen, Counts: w.Counts,
+		Starts: saved.Each(w.Starts, func(e certificateStartWire) detectors.CertificateStart { return detectors.CertificateStart(e) }),
+	}
+}
+
+type guaranteedWire struct {
+	Mean float64        `cbor:"1,keyasint"`
+	N    float64        `cbor:"2,keyasint"`
+	Side detectors.Side `cbor:"3,keyasint,omitzero"`
+	Up   [8]float64     `cbor:"4,keyasint"`
+	Down [8]float64     `cbor:"5,keyasint"`
+}
+
+type adwinRowWire struct {
+	Buckets  int                 `cbor:"1,keyasint,omitzero"`
+	Total    detectors.ADWINSums `cbor:"2,keyasint"`
+	Variance detectors.ADWINSums `cbor:"3,keyasint"`
+}
+
+type adwinWire struct {
+	Delta    float64        `cbor:"1,keyasint"`
+	Count    int            `cbor:"2,keyasint,omitzero"`
+	Total    float64        `cbor:"3,keyasint"`
+	Variance float64        `cbor:"4,keyasint"`
+	Top      int            `cbor:"5,keyasint,omitzero"`
+	Rows     []adwinRowWire `cbor:"6,keyasint"`
+	Drifted  bool           `cbor:"7,keyasint,omitzero"`
+}
+
+func adwinWireOf(x *detectors.ADWIN) adwinWire {
+	return adwinWire{
+		Delta: x.Delta, Count: x.Count, Total: x.Total, Variance: x.Variance, Top: x.Top,
+		Rows: saved.Each(x.Rows[:], func(e detectors.ADWINRow) adwinRowWire { return adwinRowWire(e) }), Drifted: x.Drifted,
+	}
+}
+
+func (w *adwinWire) live() detectors.ADWIN {
+	x := detectors.ADWIN{
+		Delta: w.Delta, Count: w.Count, Total: w.Total, Variance: w.Variance, Top: w.Top, Drifted: w.Drifted,
+	}
+	copy(x.Rows[:], saved.Each(w.Rows, func(e adwinRowWire) detectors.ADWINRow { return detectors.ADWINRow(e) }))
+	return x
+}
+
+type pageHinkleyWire struct {
+	Count   int     `cbor:"1,keyasint,omitzero"`
+	Mean    float64 `cbor:"2,keyasint"`
+	Up      float64 `cbor:"3,keyasint"`
+	Lowest  float64 `cbor:"4,keyasint"`
+	Down    float64 `cbor:"5,keyasint"`
+	Highest float64 `cbor:"6,keyasint"`
+	Drifted bool    `cbor:"7,keyasint,omitzero"`
+}
+
+type arl0Wire struct {
+	Mean          float64 `cbor:"1,keyasint"`
+	StandardError float64 `cbor:"2,keyasint"`
+	Values        int     `cbor:"3,keyasint,omitzero"`
+	Alarms        int     `cbor:"4,keyasint,omitzero"`
+}
+
+type regressionWire struct {
+	Rewards  []float64 `cbor:"1,keyasint,omitzero"`
+	Outcomes []float64 `cbor:"2,keyasint,omitzero"`
+	Rounding float64   `cbor:"3,keyasint"`
+}
+
+type degradationWire struct {
+	Mean    []float64 `cbor:"1,keyasint,omitzero"`
+	Weights []float64 `cbor:"2,keyasint,omitzero"`
+	Shrunk  float64   `cbor:"3,keyasint"`
+}
+
+type proofWire struct {
+	Units int       `cbor:"1,keyasint,omitzero"`
+	Sums  []float64 `cbor:"2,keyasint,omitzero"`
+}

@@ -1,0 +1,67 @@
+package stream
+
+import (
+	"testing"
+
+	"github.com/rewardwatch/rewardwatch/detectors"
+	"github.com/rewardwatch/rewardwatch/ingest/ingesttest"
+	"github.com/rewardwatch/rewardwatch/ingest/saved"
+)
+
+// Nothing that a snapshot is to hold of a test is forgotten, or mixed up, on the way into its wire form and back.
+func TestEveryTestIsSaved(t *testing.T) {
+	values := make([]float64, 100)
+	for i := range values {
+		values[i] = float64(i)
+	}
+	shape := &ShapeTest{}
+	rank, frequency := &detectors.RankTest{}, &detectors.FrequencyTest{}
+	novelty, rarity, given := &detectors.Novelty{}, &detectors.RarityTest{}, &GivenTest{}
+	for _, to := range []any{shape, rank, frequency, novelty, rarity, given} {
+		ingesttest.Fill(to)
+	}
+	shape.Window, shape.Held = 50, values[:20]
+	if !shape.follow(detectors.NewRanks(values), shape.Held) {
+		t.Fatal("no window")
+	}
+	q := &Quantity{}
+	tests := []Test{NewRankTest(rank), newFrequencyTest(frequency), NoveltyTest{novelty}, &RarityTest{RarityTest: rarity}, shape, given}
+	for i, of := range tests {
+		q.Tests = append(q.Tests, TestOfKind{of, &TestKinds[i]})
+	}
+	format := saved.Format[quantityWire]{Version: 1}
+	wire := q.wire()
+	part, err := format.Encode(&wire)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := format.Decode(part)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again := w.live()
+	if len(again.Tests) != len(TestKinds) {
+		t.Fatalf("%d tests of %d kinds", len(again.Tests), len(TestKinds))
+	}
+	got := ingesttest.Text(testsOf(&again))
+	if want := ingesttest.Text(everyTest{rank, frequency, novelty, rarity, shape, given}); got != want {
+		t.Errorf("got %s\nwant %s", got, want)
+	}
+}
+
+type everyTest struct {
+	Rank      *detectors.RankTest
+	Frequency *detectors.FrequencyTest
+	Novelty   *detectors.Novelty
+	Rarity    *detectors.RarityTest
+	Shape     *ShapeTest
+	Given     *GivenTest
+}
+
+func testsOf(q *Quantity) everyTest {
+	novelty, _ := TestOf[NoveltyTest](q)
+	rarity, _ := TestOf[*RarityTest](q)
+	shape, _ := TestOf[*ShapeTest](q)
+	given, _ := TestOf[*GivenTest](q)
+	return everyTest{q.Rank(), q.Frequency(), novelty.Novelty, rarity.RarityTest, shape, given}
+}

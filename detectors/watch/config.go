@@ -1,0 +1,307 @@
+// Package watch holds the configuration of how policies are watched.
+package watch
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/prometheus/common/model"
+
+	"github.com/rewardwatch/rewardwatch/detectors/signals"
+	"github.com/rewardwatch/rewardwatch/ingest"
+)
+
+// Config holds how the policies that match one entry of the configuration are watched.
+type Config struct {
+	GroupBy      []string       `yaml:"group_by"` // what divides a policy into groups: env, or labels.<name> for a label of the events
+	Signals      []string       `yaml:"signals"`  // globs over the names of signals; a signal that matches none is not followed
+	Baseline     BaselineConfig `yaml:"baseline"`
+	FalseAlarms  Budget         `yaml:"false_alarms"`
+	KS           KSConfig       `yaml:"ks"`
+	Direction    Directions     `yaml:"direction" json:"-"` // which way a signal is better: up, down or none, by its name or a glob; unless they are named, return and reward are better up
+	Guaranteed   []GivenMean    `yaml:"guaranteed"`         // signals with a mean known from elsewhere: their false alarms are guaranteed, whatever their distribution
+	Fleet        Budget         `yaml:"-"`                  // the policy's share of a budget over all policies; Budget is 0 if there is none
+	OnNewVersion string         `yaml:"on_new_version"`     // effect of a new policy_version: compare keeps the baseline, and alarms list the versions on each side; rebaseline collects a baseline of the new version beside the old one, and replaces the old one once it is complete
+}
+
+// BaselineConfig configures where the reference units come from.
+type BaselineConfig struct {
+	From    string         `yaml:"from"`    // warmup: the first units that arrive; file: the units of recorded telemetry; pinned: those in ranges of offsets of the topic
+	Units   int            `yaml:"units"`   // size of an accepted baseline
+	File    string         `yaml:"file"`    // the recorded telemetry, if from is file
+	Offsets []ingest.Range `yaml:"offsets"` // the ranges, if from is pinned; the topic must hold them when the service starts without a baseline
+}
+
+// Budget is the average number of false alarms that a policy may raise in a stretch of telemetry.
+type Budget struct {
+	Budget float64 `yaml:"budget"` // acceptable number of false alarms, on average, in the stretch per
+	Per    Per     `yaml:"per"`    // a duration, or a count such as "20000 episodes", "1000000 steps" or "500000 observations"
+	Shares Shares  `yaml:"shares"`
+}
+
+// LeastPromised is the smallest number of units between false alarms that thresholds are set for. With fewer,
+// thresholds would have no meaning.
+const LeastPromised = 100
+
+// Shares divides the budget among classes of tests. The shares sum to 1 at most; what one class does not use goes to the
+// others.
+type Shares struct {
+	Primary float64 `yaml:"primary"` // for the return, the reward, the length, actions and outcomes
+	Other   float64 `yaml:"other"`   // for all other signals
+	KS      float64 `yaml:"ks"`      // for the sliding Kolmogorov-Smirnov tests of all signals
+}
+
+// MaxWindow is the largest ks.window.
+const MaxWindow = 400
+
+// KSConfig configures the sliding Kolmogorov-Smirnov test.
+type KSConfig struct {
+	Window int `yaml:"window"` // units that are compared with the baseline: 50, 100, 200 or 400
+}
+
+// The sources of a baseline.
+const (
+	FromWarmup = "warmup"
+	FromFile   = "file"
+	FromPinned = "pinned"
+)
+
+// The effects of a new policy version on the baseline. Compare keeps it, and alarms list the versions on each side.
+// Rebaseline judges the units of the old version by it until a baseline of the new version is complete, which then
+// replaces it.
+const (
+	OnNewVersionCompare    = "compare"
+	OnNewVersionRebaseline = "rebaseline"
+)
+
+// The units of Per.
+const (
+	PerTime         = "time"
+	PerEpisodes     = "episodes"
+	PerSteps        = "steps"
+	PerObservations = "observations"
+)
+
+// MinBaselineUnits is the smallest baseline that can be configured: below it no detector can be armed.
+const MinBaselineUnits = 20
+
+// DefaultConfig returns a configuration that watches every signal by environment, learns from the first 500 units, and
+// allows one false alarm per policy in 30 days.
+func DefaultConfig() Config {
+	return Config{
+		GroupBy:  []string{"env"},
+		Signals:  []string{"*"},
+		Baseline: BaselineConfig{From: FromWarmup, Units: 500},
+		FalseAlarms: Budget{
+			Budget: 1, Per: Per{Amount: (30 * 24 * time.Hour).Seconds(), Unit: PerTime},
+			Shares: Shares{Primary: .8, Other: .15, KS: .05},
+		},
+		KS:           KSConfig{Window: 200},
+		OnNewVersion: OnNewVersionCompare,
+	}
+}
+
+// Hash returns a hash that differs between configurations.
+func (c Config) Hash() string {
+	text, err := json.Marshal(c)
+	if err != nil {
+		return "" // a number that JSON cannot represent, which Check refuses
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:8])
+}
+
+// Check reports every value that is out of its range, with its path relative to c.
+func (c Config) Check(report func(path, msg string)) {
+	c.checkGroupBy(report)
+	c.checkSignals(report)
+	c.Baseline.check(report)
+	if !(c.FalseAlarms.Budget > 0) {
+		report("false_alarms.budget", "must be greater than 0")
+	}
+	if !(c.FalseAlarms.Per.Amount > 0) {
+		report("false_alarms.per", "must be greater than 0")
+	}
+	c.FalseAlarms.Shares.check(report)
+	c.Direction.Check(report)
+	checkGiven(c.Guaranteed, report)
+	if !slices.Contains([]int{50, 100, 200, MaxWindow}, c.KS.Window) {
+		report("ks.window", fmt.Sprintf("must be 50, 100, 200 or 400, not %d", c.KS.Window))
+	}
+	if c.OnNewVersion != OnNewVersionCompare && c.OnNewVersion != OnNewVersionRebaseline {
+		report("on_new_version", fmt.Sprintf(`must be "compare" or "rebaseline", not %q`, c.OnNewVersion))
+	}
+}
+
+func (s Shares) check(report func(path, msg string)) {
+	for _, share := range []struct {
+		name string
+		x    float64
+	}{{"primary", s.Primary}, {"other", s.Other}, {"ks", s.KS}} {
+		if !(share.x >= 0 && share.x <= 1) {
+			report("false_alarms.shares."+share.name, "must be from 0 to 1")
+		}
+	}
+	switch sum := s.Primary + s.Other + s.KS; {
+	case sum > 1+1e-9:
+		report("false_alarms.shares", "must not sum to more than 1")
+	case sum == 0:
+		report("false_alarms.shares", "must not all be 0: nothing could raise an alarm")
+	}
+}
+
+func (c Config) checkGroupBy(report func(path, msg string)) {
+	seen := map[string]bool{}
+	for i, key := range c.GroupBy {
+		at := fmt.Sprintf("group_by[%d]", i)
+		name, isLabel := strings.CutPrefix(key, "labels.")
+		switch {
+		case seen[key]:
+			report(at, fmt.Sprintf("%q is listed twice", key))
+		case key == "env":
+		case !isLabel:
+			report(at, fmt.Sprintf(`must be "env" or "labels.<name>", not %q`, key))
+		case !model.LegacyValidation.IsValidLabelName("label_" + name):
+			report(at, fmt.Sprintf("%q cannot be the name of a Prometheus label; use letters, digits and _", name))
+		}
+		seen[key] = true
+	}
+}
+
+func (c Config) checkSignals(report func(path, msg string)) {
+	if len(c.Signals) == 0 {
+		report("signals", `must name at least one signal; "*" is all of them`)
+	}
+	for i, glob := range c.Signals {
+		at := fmt.Sprintf("signals[%d]", i)
+		if !signals.ValidGlob(glob) {
+			report(at, fmt.Sprintf("%q is not a valid pattern", glob))
+		} else if !signals.MayMatch(glob) {
+			report(at, noSignal(glob))
+		}
+	}
+}
+
+// noSignal says that no signal matches a name or glob, and lists the signals.
+func noSignal(glob string) string {
+	return fmt.Sprintf("no signal is called %q; there are return, reward, episode_length, action, action.<i>, "+
+		"outcome.<name>, reward_component.<name> and observation.<name>", glob)
+}
+
+func (b BaselineConfig) check(report func(path, msg string)) {
+	if b.Units < MinBaselineUnits {
+		report("baseline.units", fmt.Sprintf("must be at least %d", MinBaselineUnits))
+	}
+	if b.From != FromWarmup && b.From != FromFile && b.From != FromPinned {
+		report("baseline.from", fmt.Sprintf(`must be "warmup", "file" or "pinned", not %q`, b.From))
+		return
+	}
+	switch isFile := b.From == FromFile; {
+	case isFile && b.File == "":
+		report("baseline.file", `must name a file, as baseline.from is "file"`)
+	case !isFile && b.File != "":
+		report("baseline.file", `is not read unless baseline.from is "file"`)
+	}
+	switch isPinned := b.From == FromPinned; {
+	case isPinned && len(b.Offsets) == 0:
+		report("baseline.offsets", `must list ranges, as baseline.from is "pinned"`)
+	case !isPinned && len(b.Offsets) > 0:
+		report("baseline.offsets", `are not read unless baseline.from is "pinned"`)
+	}
+	for i, r := range b.Offsets {
+		b.checkRange(i, r, report)
+	}
+}
+
+func (b BaselineConfig) checkRange(i int, r ingest.Range, report func(path, msg string)) {
+	at := fmt.Sprintf("baseline.offsets[%d]", i)
+	if r.Partition < 0 || r.First < 0 || r.Last < r.First {
+		report(at, "must be a partition from 0 on, and offsets from 0 on of which the last is not before the first")
+	}
+	for _, other := range b.Offsets[:i] {
+		if other.Partition == r.Partition && other.First <= r.Last && r.First <= other.Last {
+			report(at, "overlaps with another range: its episodes would count twice")
+		}
+	}
+}
+
+// GroupLabel returns the name under which a key of group_by appears in groups and metrics: env is env, labels.region is
+// label_region.
+func GroupLabel(key string) string {
+	if name, ok := strings.CutPrefix(key, "labels."); ok {
+		return "label_" + name
+	}
+	return key
+}
+
+// Follows reports whether the signal of that name is followed.
+func (c Config) Follows(signal string) bool {
+	for _, glob := range c.Signals {
+		if signals.Match(glob, signal) {
+			return true
+		}
+	}
+	return false
+}
+
+// Groups reports whether the labels of a group are those that c groups by.
+func (c Config) Groups(key ingest.Group) bool {
+	labels := key.Labels()
+	return slices.EqualFunc(c.GroupBy, labels, func(by string, l ingest.Label) bool { return GroupLabel(by) == l.Name })
+}
+
+// Per is the stretch of telemetry that a budget of false alarms applies to.
+type Per struct {
+	Amount float64 // seconds if Unit is time, else a count
+	Unit   string  // time, episodes, steps or observations
+}
+
+var errPer = errors.New(`must be a duration such as 30d, or a count such as "20000 episodes", "1000000 steps" or "500000 observations"`)
+
+// UnmarshalText reads a Prometheus duration, or a count and its unit.
+func (p *Per) UnmarshalText(text []byte) error {
+	fields := strings.Fields(string(text))
+	switch len(fields) {
+	case 1:
+		d, err := model.ParseDuration(fields[0])
+		if err != nil {
+			return errPer
+		}
+		*p = Per{Amount: time.Duration(d).Seconds(), Unit: PerTime}
+		return nil
+	case 2:
+		return p.setCount(fields[0], fields[1])
+	}
+	return errPer
+}
+
+func (p *Per) setCount(amount, unit string) error {
+	n, err := strconv.ParseUint(amount, 10, 53)
+	if err != nil {
+		return errPer
+	}
+	switch unit {
+	case PerEpisodes, PerSteps, PerObservations:
+		*p = Per{Amount: float64(n), Unit: unit}
+		return nil
+	}
+	return errPer
+}
+
+// MarshalText writes what UnmarshalText reads.
+func (p Per) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
+
+// String returns the stretch as it is written in the configuration.
+func (p Per) String() string {
+	if p.Unit == PerTime {
+		return model.Duration(p.Amount * float64(time.Second)).String()
+	}
+	return strconv.FormatFloat(p.Amount, 'f', -1, 64) + " " + p.Unit
+}

@@ -1,0 +1,44 @@
+package watch
+
+import (
+	"fmt"
+
+	"github.com/rewardwatch/rewardwatch/detectors"
+	"github.com/rewardwatch/rewardwatch/detectors/signals"
+)
+
+// GivenMean is the mean that a signal has to keep. It is known from elsewhere, not from a baseline. With it, the number
+// of false alarms is guaranteed, whatever the distribution of the signal and the dependence of its units.
+type GivenMean struct {
+	Signal string  `yaml:"signal"` // signal, such as an outcome, whose mean in each unit lies between 0 and 1
+	Mean   float64 `yaml:"mean"`   // the mean of a unit, given the units before it; between 0 and 1
+	Side   string  `yaml:"side"`   // the side that raises an alarm: below or above; both, if it is left out
+}
+
+// SideOf returns the side of that name.
+func SideOf(name string) (side detectors.Side, ok bool) {
+	switch name {
+	case "below":
+		return detectors.Below, true
+	case "above":
+		return detectors.Above, true
+	case "", "both":
+		return detectors.Both, true
+	}
+	return 0, false
+}
+
+func checkGiven(given []GivenMean, report func(path, msg string)) {
+	for i, g := range given {
+		at := fmt.Sprintf("guaranteed[%d].", i)
+		if g.Signal == "" || !signals.MayMatch(g.Signal) || signals.MainQuantity(g.Signal) != "mean" {
+			report(at+"signal", fmt.Sprintf("must name a signal with a mean over the steps of an episode, such as outcome.<name>, not %q", g.Signal))
+		}
+		if !(g.Mean > 0 && g.Mean < 1) {
+			report(at+"mean", "must lie between 0 and 1, both excluded")
+		}
+		if _, ok := SideOf(g.Side); !ok {
+			report(at+"side", fmt.Sprintf(`must be "below", "above" or "both", not %q`, g.Side))
+		}
+	}
+}

@@ -1,0 +1,103 @@
+package consumer
+
+import (
+	"context"
+
+	"github.com/rewardwatch/rewardwatch/ingest"
+	"github.com/rewardwatch/rewardwatch/ingest/deadletter"
+	"github.com/rewardwatch/rewardwatch/ingest/fetch"
+)
+
+// eventIntake decodes events. Records that are not events become dead letters.
+type eventIntake struct {
+	c         *Consumer
+	processor ingest.Processor
+	progress  *progress
+	decoder   ingest.Decoder
+	message   ingest.Message // the one being decoded
+	batch     []ingest.Event
+	refuse    func(*ingest.RecordError, []byte)
+}
+
+func newEventIntake(p *partition, processor ingest.Processor) *eventIntake {
+	i := &eventIntake{
+		c: p.c, processor: processor, progress: p.progress,
+		decoder: p.c.opts.Format.NewDecoder(ingest.DecoderOptions{MaxRecord: int(p.c.cfg.MaxMessage)}),
+	}
+	i.refuse = i.refused
+	return i
+}
+
+func (i *eventIntake) empty() bool { return len(i.batch) == 0 }
+func (i *eventIntake) full() bool  { return len(i.batch) >= flushEvents }
+
+func (i *eventIntake) add(f *fetch.Found, at ingest.Position) error {
+	limit := i.c.cfg.MaxMessage
+	switch f.Classify(limit) {
+	case fetch.Tombstone:
+		i.c.events.tombstone.Inc()
+	case fetch.Control:
+		i.c.events.control.Inc()
+	case fetch.Aborted:
+		i.c.events.aborted.Add(float64(f.Records))
+	case fetch.TooLarge:
+		e := f.TooLarge(at, limit)
+		i.count(e)
+		i.keep(e, f.Value)
+	case fetch.Telemetry:
+		i.message = f.Message(i.c.cfg.Topic, at)
+		i.batch = i.decoder.Decode(i.batch, &i.message, i.refuse)
+	}
+	return nil
+}
+
+// refused counts a record that is not telemetry. It keeps the record as a dead letter, unless its message has had
+// enough of them.
+func (i *eventIntake) refused(e *ingest.RecordError, raw []byte) {
+	i.count(e)
+	if raw == nil {
+		i.c.events.notKept.Inc()
+		return
+	}
+	i.keep(e, raw)
+}
+
+func (i *eventIntake) count(e *ingest.RecordError) {
+	i.c.events.refused.Inc()
+	i.c.events.deadLetters.WithLabelValues(string(e.Reason)).Inc()
+}
+
+// keep keeps a dead letter with the bytes that exist: a batch that cannot be decompressed has none.
+func (i *eventIntake) keep(e *ingest.RecordError, raw []byte) {
+	c := i.c
+	c.refusals.Warn().Err(e).Str("topic", c.cfg.Topic).Msg("refused a record")
+	letter := deadletter.New(c.cfg.Topic, e, raw, c.board.now())
+	if err := c.opts.DeadLetters.Keep(context.Background(), letter); err != nil {
+		c.events.lost.Add(1)
+		c.refusals.Error().Err(err).Str("topic", c.cfg.Topic).Msg("lost a dead letter")
+	}
+}
+
+func (i *eventIntake) Flush(ctx context.Context) error {
+	if err := i.processor.Process(ctx, i.batch); err != nil {
+		return err
+	}
+	i.c.events.accepted.Add(float64(len(i.batch)))
+	if ts := lastTime(i.batch); ts != 0 {
+		i.progress.eventTS.Store(ts)
+	}
+	i.decoder.Reset()
+	if i.batch = i.batch[:0]; cap(i.batch) > keptBatch {
+		i.batch = nil
+	}
+	return nil
+}
+
+func lastTime(batch []ingest.Event) int64 {
+	for i := len(batch) - 1; i >= 0; i-- {
+		if batch[i].TS != 0 {
+			return batch[i].TS
+		}
+	}
+	return 0
+}

@@ -1,0 +1,39 @@
+package consumer
+
+import (
+	"time"
+
+	"github.com/rewardwatch/rewardwatch/ingest"
+)
+
+// Hurry shortens all waits but the watchdog's, for tests. It is called before Run.
+func (c *Consumer) Hurry() {
+	c.timing = timing{
+		heartbeat: 30 * time.Millisecond, session: 5 * time.Second, rebalance: 5 * time.Second,
+		joinBackoff: 20 * time.Millisecond, watchPartitions: 30 * time.Millisecond, watchTopic: 10 * time.Millisecond,
+		maxWait: 50 * time.Millisecond, minBackoff: 5 * time.Millisecond, maxBackoff: 50 * time.Millisecond,
+		stall: c.timing.stall,
+	}
+	c.network.Transport.MetadataTTL = 20 * time.Millisecond
+}
+
+// SetMaxWait sets for how long a broker holds back an empty answer.
+func (c *Consumer) SetMaxWait(d time.Duration) { c.timing.maxWait = d }
+
+// SetStall sets after how long the watchdog acts.
+func (c *Consumer) SetStall(d time.Duration) { c.timing.stall = d }
+
+// PartitionState encodes a checkpoint. The last message read stood at last and held value.
+func PartitionState(topic string, partition int32, next, last int64, value, snapshot []byte) ingest.Parts {
+	at := position{topic: topic, partition: partition, next: next, mark: mark{offset: last, sum: ingest.Checksum(value)}}
+	return ingest.Parts{statePart: append(at.append(nil), snapshot...)}
+}
+
+// StatePart is the name of a partition's part.
+const StatePart = statePart
+
+// PartitionNext returns the next offset of a checkpoint.
+func PartitionNext(checkpoint ingest.Parts) (int64, error) {
+	at, _, err := cutPosition(checkpoint[statePart])
+	return at.next, err
+}

@@ -1,0 +1,72 @@
+package consumer_test
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/rewardwatch/rewardwatch/ingest"
+	"github.com/rewardwatch/rewardwatch/ingest/ingesttest"
+	"github.com/rewardwatch/rewardwatch/ingest/recording"
+)
+
+// spying is a format of which every message is an event. It notes the messages.
+type spying struct {
+	mu   sync.Mutex
+	seen []string
+}
+
+// NewDecoder implements ingest.Format.
+func (s *spying) NewDecoder(ingest.DecoderOptions) ingest.Decoder { return s }
+
+// Decode implements ingest.Decoder.
+func (s *spying) Decode(dst []ingest.Event, m *ingest.Message, _ func(*ingest.RecordError, []byte)) []ingest.Event {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	text := fmt.Sprintf("%s %s %s %q", m.Topic, m.Pos, time.Unix(0, m.TS).UTC().Format(time.RFC3339Nano), m.Key)
+	for _, h := range m.Headers {
+		text += fmt.Sprintf(" %s=%q", h.Key, h.Value)
+	}
+	s.seen = append(s.seen, fmt.Sprintf("%s %q", text, m.Value))
+	return append(dst, ingest.Event{Pos: m.Pos, Policy: string(m.Key)})
+}
+
+// Reset implements ingest.Decoder.
+func (s *spying) Reset() {}
+
+// A format is given all that Kafka has of a message, by the consumer and by those who read the topic without its group.
+func TestAFormatSeesTheWholeMessage(t *testing.T) {
+	b := newBench(t, 2)
+	at := time.Date(2026, 11, 20, 10, 0, 0, 123e6, time.UTC)
+	for offset := range 2 {
+		r := &kgo.Record{
+			Topic: b.broker.Topic, Partition: 1, Timestamp: at.Add(time.Duration(offset) * time.Second), Value: fmt.Append(nil, offset),
+			Key: []byte("agent"), Headers: []kgo.RecordHeader{{Key: "type", Value: []byte("step")}, {Key: "none"}},
+		}
+		if err := b.broker.Client().ProduceSync(waitContext(t), r).FirstErr(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := []string{
+		`telemetry 1/0 2026-11-20T10:00:00.123Z "agent" type="step" none="" "0"`,
+		`telemetry 1/1 2026-11-20T10:00:01.123Z "agent" type="step" none="" "1"`,
+	}
+	read := &spying{}
+	if _, err := recording.ReadTopic(waitContext(t), recording.TopicConfig{Kafka: b.cfg, Format: read}, ignoring{}); err != nil {
+		t.Fatal(err)
+	}
+	b.format = &spying{}
+	m := b.joinAs(ingesttest.NewRecorder(), b.letters, prometheus.NewPedanticRegistry())
+	m.await("the events", func() bool { return m.Count() == 2 })
+	m.stop()
+	for _, s := range []*spying{read, b.format.(*spying)} {
+		if !slices.Equal(s.seen, want) {
+			t.Errorf("seen\n%q\nwant\n%q", s.seen, want)
+		}
+	}
+}

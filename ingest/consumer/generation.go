@@ -1,0 +1,109 @@
+package consumer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/rewardwatch/rewardwatch/ingest"
+	"github.com/rewardwatch/rewardwatch/ingest/fetch"
+)
+
+// generation is one generation of the group: the partitions that this member reads until the next one begins.
+type generation struct {
+	c          *Consumer
+	existing   int       // partitions of the topic
+	counted    time.Time // when existing was counted
+	known      int       // partitions of the topic before joining: at least those are assigned
+	partitions []*partition
+	end        context.CancelFunc // ends the reading of all partitions
+	fenced     atomic.Bool        // a later owner of a partition ended it
+	told       chan struct{}      // closed once the Handler knows that the generation ends
+}
+
+// run reads the partitions until ctx ends. It returns earlier if only rejoining the group helps.
+func (g *generation) run(ctx context.Context) {
+	reading, end := context.WithCancel(ctx)
+	defer end()
+	g.end = end
+	g.open(reading)
+	if reading.Err() == nil {
+		g.read(reading)
+	}
+	if !g.fenced.Load() {
+		g.c.fences = 0
+		return
+	}
+	// The rebalance that made the later owner ends ctx soon. Otherwise the group assigns the partition to this member
+	// again, which is then the later owner. The wait keeps two competing members from driving each other on.
+	g.c.fences++
+	fetch.Sleep(ctx, g.c.timing.backoff(g.c.fences))
+}
+
+// open opens the stores of all partitions, unless ctx ends first.
+func (g *generation) open(ctx context.Context) {
+	var opening sync.WaitGroup
+	for _, p := range g.partitions {
+		opening.Go(func() { g.ended(p, p.open(ctx)) })
+	}
+	opening.Wait()
+}
+
+// read reads the partitions until ctx ends.
+func (g *generation) read(ctx context.Context) {
+	g.assign()
+	context.AfterFunc(ctx, func() {
+		defer close(g.told)
+		g.c.opts.Handler.Ending()
+	})
+	var reading sync.WaitGroup
+	for _, p := range g.partitions {
+		reading.Go(func() {
+			g.ended(p, p.run(ctx))
+			<-g.told
+			g.c.opts.Handler.Revoke(p.id)
+		})
+	}
+	reading.Go(func() {
+		if g.c.watchPartitions(ctx, g.known) {
+			g.end()
+		}
+	})
+	g.c.watch(ctx, g.partitions)
+	g.end()
+	reading.Wait()
+	<-g.told // else the next generation could begin first
+}
+
+// assign has the Handler create the states of all partitions before any is read. Otherwise the first one would be
+// judged as if there were no others to wait for.
+func (g *generation) assign() {
+	g.c.opts.Handler.Begin(g.existing)
+	g.c.opts.Handler.Confirm(g.counted)
+	for i, p := range g.partitions {
+		if err := p.assign(); err != nil {
+			g.ended(p, err)
+			g.partitions = g.partitions[:i]
+			break
+		}
+		g.c.board.add(p.id, p.progress)
+	}
+	g.c.metrics.assigned.Set(float64(len(g.partitions)))
+	g.c.board.join()
+}
+
+// ended handles the end of a partition's reading; err is nil if the generation ended. A later owner ends the
+// generation, any other error the consumer.
+func (g *generation) ended(p *partition, err error) {
+	switch {
+	case errors.Is(err, ingest.ErrFenced):
+		p.log.Warn().Err(err).Msg("a partition has a later owner, dropping it and joining the group again")
+		g.fenced.Store(true)
+		g.end()
+	case err != nil:
+		g.c.fail(fmt.Errorf("partition %d of %s: %w", p.id, g.c.cfg.Topic, err))
+	}
+}

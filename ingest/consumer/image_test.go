@@ -1,0 +1,133 @@
+package consumer
+
+import (
+	"bytes"
+	"io"
+	"io/fs"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rewardwatch/rewardwatch/ingest"
+)
+
+// shrinking is a state that has become smaller so many times.
+type shrinking struct {
+	ingest.State
+	size, times int
+	restored    []byte
+}
+
+func (s *shrinking) Snapshot(w io.Writer) error {
+	_, err := w.Write(bytes.Repeat([]byte{7}, s.size))
+	return err
+}
+
+func (s *shrinking) Restore(r io.Reader) (err error) {
+	s.restored, err = io.ReadAll(r)
+	return err
+}
+
+func (s *shrinking) Shrunk() bool {
+	s.times--
+	return s.times >= 0
+}
+
+// oneCheckpoint is a store of one checkpoint.
+type oneCheckpoint struct {
+	ingest.CheckpointStore
+	parts ingest.Parts
+	saves int
+}
+
+func (o *oneCheckpoint) Load(string) (ingest.Parts, error) {
+	if o.parts == nil {
+		return nil, fs.ErrNotExist
+	}
+	loaded := ingest.Parts{}
+	for name, part := range o.parts {
+		loaded[name] = part
+	}
+	return loaded, nil
+}
+
+func (o *oneCheckpoint) Save(_ string, changed ingest.Parts, gone []string) error {
+	o.saves++
+	if o.parts == nil {
+		o.parts = ingest.Parts{}
+	}
+	for name, part := range changed {
+		o.parts[name] = bytes.Clone(part)
+	}
+	for _, name := range gone {
+		delete(o.parts, name)
+	}
+	return nil
+}
+
+func checkpointed(state ingest.State, store ingest.CheckpointStore) *partition {
+	c := &Consumer{cfg: ingest.KafkaConfig{Topic: "agents"}, board: newBoard(time.Now)}
+	return &partition{c: c, state: state, store: store, name: "p", next: 5, saved: 5, committed: 5, mark: mark{offset: unknown}, progress: newProgress(time.Now())}
+}
+
+// Where what a state keeps has become safe, it is saved although nothing was read: twice, or the large one would stay as the one
+// before. Otherwise an idle partition is not saved again.
+func TestAStateThatShrinksIsSaved(t *testing.T) {
+	store := &oneCheckpoint{}
+	state := &shrinking{size: 3*imageBlock + 17}
+	p := checkpointed(state, store)
+	p.saved = 4
+	for i, want := range []int{1, 1, 3, 3} {
+		if i == 2 {
+			state.times, state.size = 1, 10
+		}
+		if err := p.checkpoint(); err != nil || store.saves != want {
+			t.Fatalf("%d saves after %d looks, want %d: %v", store.saves, i+1, want, err)
+		}
+		if i == 0 && len(store.parts) != 4 || i > 1 && len(store.parts) != 1 {
+			t.Errorf("%d parts after %d looks", len(store.parts), i+1)
+		}
+	}
+}
+
+// A state comes back as it was, whatever blocks it lay in, and smaller ones leave nothing of larger ones.
+func TestAStateOfManyBlocksComesBack(t *testing.T) {
+	store := &oneCheckpoint{}
+	for _, size := range []int{0, 100, imageBlock - 40, imageBlock, 2*imageBlock + 1, 5 * imageBlock, 3} {
+		p := checkpointed(&shrinking{size: size}, store)
+		if len(store.parts) > 0 {
+			p.parts = len(store.parts)
+		}
+		p.saved = 0
+		if err := p.checkpoint(); err != nil {
+			t.Fatal(err)
+		}
+		back := &shrinking{}
+		if err := checkpointed(back, store).restore(); err != nil || len(back.restored) != size {
+			t.Errorf("%d bytes came back of %d: %v", len(back.restored), size, err)
+		}
+	}
+}
+
+// Large states take turns, small ones do not wait.
+func TestLargeStatesTakeTurns(t *testing.T) {
+	var turn sync.Mutex
+	first, second, small := image{turn: &turn}, image{turn: &turn}, image{turn: &turn}
+	large := make([]byte, imageBlock+1)
+	_, _ = first.Write(large)
+	_, _ = small.Write(large[:100])
+	small.done()
+	written := make(chan struct{})
+	go func() {
+		_, _ = second.Write(large)
+		close(written)
+	}()
+	select {
+	case <-written:
+		t.Error("two large states are written at once")
+	case <-time.After(50 * time.Millisecond):
+	}
+	first.done()
+	<-written
+	second.done()
+}

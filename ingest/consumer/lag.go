@@ -1,0 +1,222 @@
+package consumer
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rewardwatch/rewardwatch/ingest"
+)
+
+// unknown marks an offset that is not known yet, as 0 is a valid one.
+const unknown = -1
+
+// progress is how far a partition has been read. The partition's goroutine writes it, the watchdog raises the end, and
+// scrapes read it.
+type progress struct {
+	next      atomic.Int64 // next offset to read
+	first     atomic.Int64 // start of the log: retention has removed everything before it
+	end       atomic.Int64 // of what can be read: the high-water mark, or the first record of an open transaction
+	highWater atomic.Int64 // the offset of the next message to be written
+	eventTS   atomic.Int64 // Unix nanoseconds of the last event with a time, 0 without one
+	saved     atomic.Int64 // Unix nanoseconds at which the checkpoint last covered everything before next
+	busy      atomic.Bool  // the processor or the store is working, so it is not stalled
+}
+
+func newProgress(now time.Time) *progress {
+	p := &progress{}
+	p.next.Store(unknown)
+	p.first.Store(unknown)
+	p.end.Store(unknown)
+	p.highWater.Store(unknown)
+	p.saved.Store(now.UnixNano())
+	return p
+}
+
+// raise raises the end to an observed one. A lower one comes from a broker that is behind.
+func (p *progress) raise(end int64) {
+	for seen := p.end.Load(); end > seen && !p.end.CompareAndSwap(seen, end); {
+		seen = p.end.Load()
+	}
+}
+
+// lag returns how many readable records have not been read.
+func (p *progress) lag() (records int64, known bool) {
+	next, end := p.next.Load(), p.end.Load()
+	if next == unknown || end == unknown {
+		return 0, false
+	}
+	return max(0, end-next), true
+}
+
+// behind returns how many existing records have not been read, including those of open transactions.
+func (p *progress) behind() (records int64, known bool) {
+	records, known = p.lag()
+	return max(records, p.highWater.Load()-p.next.Load()), known
+}
+
+// headroom returns how many more records retention may remove before it reaches unread ones.
+func (p *progress) headroom() (records int64, known bool) {
+	next, first := p.next.Load(), p.first.Load()
+	if next == unknown || first == unknown {
+		return 0, false
+	}
+	return max(0, next-first), true
+}
+
+// lagSeconds returns the age of the last event, 0 if no unread records follow it.
+func (p *progress) lagSeconds(now time.Time) (seconds float64, known bool) {
+	records, known := p.behind()
+	ts := p.eventTS.Load()
+	switch {
+	case !known || ts == 0:
+		return 0, false
+	case records == 0:
+		return 0, true
+	}
+	return max(0, time.Duration(now.UnixNano()-ts).Seconds()), true
+}
+
+// board holds the progress of the assigned partitions, for scrapes and readiness checks.
+type board struct {
+	now func() time.Time
+
+	mu         sync.Mutex
+	joined     bool
+	waitingFor string // why the group is not joined
+	partitions map[int32]*progress
+}
+
+var errNotJoined = errors.New("the consumer group is not joined")
+
+func newBoard(now func() time.Time) *board {
+	return &board{now: now, waitingFor: "it has not started", partitions: map[int32]*progress{}}
+}
+
+func (b *board) join() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.joined = true
+}
+
+func (b *board) leave(why string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.joined, b.waitingFor = false, why
+}
+
+func (b *board) add(partition int32, p *progress) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.partitions[partition] = p
+}
+
+func (b *board) remove(partition int32) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.partitions, partition)
+}
+
+// shown returns the assigned partitions in order, with their progress.
+func (b *board) shown() (partitions []int32, progresses []*progress) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for n := range b.partitions {
+		partitions = append(partitions, n)
+	}
+	slices.Sort(partitions)
+	for _, n := range partitions {
+		progresses = append(progresses, b.partitions[n])
+	}
+	return partitions, progresses
+}
+
+// ready returns nil when the group is joined and no assigned partition is more than target records behind.
+func (b *board) ready(target int64) error {
+	b.mu.Lock()
+	joined, why := b.joined, b.waitingFor
+	b.mu.Unlock()
+	if !joined {
+		return fmt.Errorf("%w: %s", errNotJoined, why)
+	}
+	partitions, progresses := b.shown()
+	for i, n := range partitions {
+		switch lag, known := progresses[i].lag(); {
+		case !known:
+			return fmt.Errorf("the lag of partition %d is not known yet", n)
+		case lag > target:
+			return fmt.Errorf("partition %d is %d records behind, and %d are allowed", n, lag, target)
+		}
+	}
+	return nil
+}
+
+// collector computes the metrics of the partitions at each scrape: lags grow while nothing is read, and a partition
+// that was taken away must disappear.
+type collector struct {
+	board *board
+
+	lagRecords, lagSeconds, lastEvent, nextOffset, headroom, checkpointAge *prometheus.Desc
+}
+
+func newCollector(b *board) *collector {
+	partition := []string{"partition"}
+	return &collector{
+		board: b,
+		lagRecords: prometheus.NewDesc(ingest.MetricLagRecords,
+			"Records that are in the partition and have not been read.", partition, nil),
+		lagSeconds: prometheus.NewDesc(ingest.MetricLagSeconds,
+			"Age of the last event read, 0 when all has been read; absent for telemetry without ts.", partition, nil),
+		lastEvent: prometheus.NewDesc(ingest.MetricLastEvent,
+			"Time of the last event read; absent for telemetry without ts.", partition, nil),
+		nextOffset: prometheus.NewDesc(ingest.MetricNextOffset,
+			"Next offset to read, -1 before it is known.", partition, nil),
+		headroom: prometheus.NewDesc(ingest.MetricHeadroom,
+			"Records that retention has yet to remove before it reaches those that have not been read.", partition, nil),
+		checkpointAge: prometheus.NewDesc(ingest.MetricCheckpointAge,
+			"Time since the checkpoint of the assigned partition that waits longest held all that was read.", nil, nil),
+	}
+}
+
+// Describe implements prometheus.Collector.
+func (c *collector) Describe(out chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{c.lagRecords, c.lagSeconds, c.lastEvent, c.nextOffset, c.headroom, c.checkpointAge} {
+		out <- d
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (c *collector) Collect(out chan<- prometheus.Metric) {
+	now := c.board.now()
+	oldest := int64(math.MaxInt64)
+	partitions, progresses := c.board.shown()
+	for i, p := range progresses {
+		gauge := func(d *prometheus.Desc, x float64) {
+			out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, x, strconv.Itoa(int(partitions[i])))
+		}
+		gauge(c.nextOffset, float64(p.next.Load()))
+		if records, known := p.behind(); known {
+			gauge(c.lagRecords, float64(records))
+		}
+		if records, known := p.headroom(); known {
+			gauge(c.headroom, float64(records))
+		}
+		if seconds, known := p.lagSeconds(now); known {
+			gauge(c.lagSeconds, seconds)
+		}
+		if ts := p.eventTS.Load(); ts != 0 {
+			gauge(c.lastEvent, float64(ts)/1e9)
+		}
+		oldest = min(oldest, p.saved.Load())
+	}
+	if len(progresses) > 0 {
+		age := time.Duration(now.UnixNano() - oldest).Seconds()
+		out <- prometheus.MustNewConstMetric(c.checkpointAge, prometheus.GaugeValue, age)
+	}
+}

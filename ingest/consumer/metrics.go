@@ -1,0 +1,96 @@
+package consumer
+
+import (
+	"sync/atomic"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+	"github.com/rewardwatch/rewardwatch/ingest"
+	"github.com/rewardwatch/rewardwatch/ingest/deadletter"
+)
+
+// metrics are the counters of a consumer. A collector derives the per-partition metrics from the partitions themselves.
+type metrics struct {
+	gap                *prometheus.CounterVec
+	reconnects         *prometheus.CounterVec
+	assigned, existing prometheus.Gauge
+	clockJumps         prometheus.Counter
+}
+
+// ofTopic returns a registerer that adds the label topic to all metrics.
+func ofTopic(topic string, reg prometheus.Registerer) prometheus.Registerer {
+	return prometheus.WrapRegistererWith(prometheus.Labels{"topic": topic}, reg)
+}
+
+func newMetrics(reg prometheus.Registerer) *metrics {
+	f := promauto.With(reg)
+	partitions := f.NewGaugeVec(prometheus.GaugeOpts{
+		Name: ingest.MetricPartitions, Help: "Partitions of the topic: assigned to this process, and existing.",
+	}, []string{"kind"})
+	m := &metrics{
+		assigned: partitions.WithLabelValues("assigned"),
+		existing: partitions.WithLabelValues("existing"),
+		gap: f.NewCounterVec(prometheus.CounterOpts{
+			Name: ingest.MetricOffsetGap, Help: "Records that retention or compaction removed before they were read.",
+		}, []string{"partition"}),
+		clockJumps: f.NewCounter(prometheus.CounterOpts{
+			Name: ingest.MetricClockJumps, Help: "Times that the machine's clock was set by two seconds or more.",
+		}),
+		reconnects: f.NewCounterVec(prometheus.CounterOpts{
+			Name: ingest.MetricReconnects, Help: "Connections to partitions that ended before they were meant to, by reason.",
+		}, []string{"reason"}),
+	}
+	for _, r := range disconnections() {
+		m.reconnects.WithLabelValues(string(r))
+	}
+	return m
+}
+
+// eventMetrics are the counters of the event intakes. They do not name the topic: telemetry has one.
+type eventMetrics struct {
+	accepted, refused  prometheus.Counter
+	tombstone, control prometheus.Counter
+	aborted            prometheus.Counter
+	deadLetters        *prometheus.CounterVec
+	notKept            prometheus.Counter
+	lost               atomic.Int64 // dead letters that could not be kept
+}
+
+// lossy is a Keeper that can lose letters after Keep has returned.
+type lossy interface{ Lost() int64 }
+
+func newEventMetrics(letters deadletter.Keeper, reg prometheus.Registerer) *eventMetrics {
+	f := promauto.With(reg)
+	events := f.NewCounterVec(prometheus.CounterOpts{
+		Name: ingest.MetricEvents, Help: "Records read from Kafka, by result.",
+	}, []string{"result"})
+	skipped := f.NewCounterVec(prometheus.CounterOpts{
+		Name: ingest.MetricMessagesSkipped, Help: "Messages that are not telemetry: null values, transaction markers, and records of aborted transactions.",
+	}, []string{"reason"})
+	m := &eventMetrics{
+		accepted:  events.WithLabelValues("accepted"),
+		refused:   events.WithLabelValues("refused"),
+		tombstone: skipped.WithLabelValues("tombstone"),
+		control:   skipped.WithLabelValues("control"),
+		aborted:   skipped.WithLabelValues("aborted"),
+		deadLetters: f.NewCounterVec(prometheus.CounterOpts{
+			Name: ingest.MetricDeadLetters, Help: "Records refused, by reason.",
+		}, []string{"reason"}),
+	}
+	m.notKept = f.NewCounter(prometheus.CounterOpts{
+		Name: ingest.MetricDeadLettersCapped, Help: "Refused records that are not kept as dead letters, as their message has more of them than are kept.",
+	})
+	for _, r := range ingest.Reasons() {
+		m.deadLetters.WithLabelValues(string(r))
+	}
+	f.NewCounterFunc(prometheus.CounterOpts{
+		Name: ingest.MetricDeadLettersLost, Help: "Refused records that could not be kept as dead letters.",
+	}, func() float64 {
+		lost := m.lost.Load()
+		if l, ok := letters.(lossy); ok {
+			lost += l.Lost()
+		}
+		return float64(lost)
+	})
+	return m
+}

@@ -1,0 +1,165 @@
+package consumer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/rewardwatch/rewardwatch/ingest/fetch"
+	"github.com/segmentio/kafka-go"
+)
+
+// stallWatch detects a partition that has records to read and makes no progress. Its own connection cannot tell: a
+// broker that has lost its leadership unnoticed keeps answering that there is nothing new.
+type stallWatch struct {
+	next  int64
+	since time.Time // when next last changed or had no need to
+	cut   bool      // the connection was already cut for this stall
+}
+
+// stallVerdict is what to do about a partition.
+type stallVerdict string
+
+const (
+	stallNone stallVerdict = "none"
+	stallCut  stallVerdict = "cut"  // cut the connection
+	stallEnd  stallVerdict = "end"  // end the generation, as a new connection did not help
+	stallWait stallVerdict = "wait" // not long enough yet
+)
+
+// look updates the watch with the partition's progress. connected is false while the partition tries to reconnect.
+func (w *stallWatch) look(now time.Time, p *progress, connected bool, limit time.Duration) stallVerdict {
+	next := p.next.Load()
+	if lag, known := p.lag(); next != w.next || !known || lag == 0 || !connected || p.busy.Load() {
+		moved := next != w.next || lag == 0
+		*w = stallWatch{next: next, since: now, cut: w.cut && !moved}
+		return stallNone
+	}
+	switch {
+	case now.Sub(w.since) < limit:
+		return stallWait
+	case w.cut:
+		return stallEnd
+	}
+	w.cut, w.since = true, now
+	return stallCut
+}
+
+// clockWatch detects when the machine's clock is set: cooldowns, mutes and the order of partitions depend on it.
+type clockWatch struct {
+	started time.Time
+	off     time.Duration // of the clock from the time elapsed since started, at the last look
+}
+
+// clockTolerance is how far one step may move a clock that its daemon keeps.
+const clockTolerance = 2 * time.Second
+
+func newClockWatch(now time.Time) *clockWatch { return &clockWatch{started: now} }
+
+// look returns by how much the clock was set since the last look, 0 if it was not. now must hold a monotonic reading.
+func (w *clockWatch) look(now time.Time) time.Duration {
+	return w.compare(now.Round(0).Sub(w.started.Round(0)), now.Sub(w.started))
+}
+
+// compare updates the watch with the elapsed time by the clock and by the monotonic reading.
+func (w *clockWatch) compare(clock, passed time.Duration) time.Duration {
+	jump := clock - passed - w.off
+	w.off += jump
+	if jump.Abs() < clockTolerance {
+		return 0
+	}
+	return jump
+}
+
+// watch follows the ends of the partitions until ctx ends. It returns earlier, which ends the generation, if a
+// partition is stalled and a new connection did not help.
+func (c *Consumer) watch(ctx context.Context, partitions []*partition) {
+	defer c.board.leave("the group is rebalancing")
+	defer c.metrics.assigned.Set(0)
+	watches := make([]stallWatch, len(partitions))
+	for i := range watches {
+		watches[i] = stallWatch{next: unknown, since: time.Now()}
+	}
+	clock := newClockWatch(time.Now())
+	for looks := 1; ; looks++ {
+		if looks%compactionLooks == 0 {
+			c.warnOfCompaction(ctx)
+		}
+		if jump := clock.look(time.Now()); jump != 0 {
+			c.metrics.clockJumps.Inc()
+			c.opts.Log.Warn().Dur("by", jump).Msg("the machine's clock was set: cooldowns and mutes end early or late by as much")
+		}
+		if err := c.survey(ctx, partitions); err != nil && ctx.Err() == nil {
+			c.opts.Log.Debug().Err(err).Msg("looking for the ends of the partitions failed")
+		}
+		for i, p := range partitions {
+			switch watches[i].look(time.Now(), p.progress, p.conn.Load() != nil, c.timing.stall) {
+			case stallCut:
+				p.cut()
+			case stallEnd:
+				p.log.Error().Int64("next", p.progress.next.Load()).Msg("a partition is stalled, joining the group again")
+				return
+			}
+		}
+		if !fetch.Sleep(ctx, c.timing.stall/3) {
+			return
+		}
+	}
+}
+
+// compactionLooks is how many checks of the partitions pass between checks of the topic's cleanup policy.
+const compactionLooks = 6
+
+// warnOfCompaction logs that the topic has become compacted. Records read as soon as they are written are not lost to
+// compaction, so stopping the consumer would make it worse.
+func (c *Consumer) warnOfCompaction(ctx context.Context) {
+	if err := c.compacted(ctx); errors.Is(err, ErrCompacted) {
+		c.opts.Log.Error().Err(err).Msg("telemetry will be lost, and the next start will fail")
+	}
+}
+
+// survey asks for the number of partitions and for the ends of the assigned ones.
+func (c *Consumer) survey(ctx context.Context, partitions []*partition) error {
+	if n, err := c.existing(ctx); err == nil {
+		c.metrics.existing.Set(float64(n))
+	}
+	if len(partitions) == 0 {
+		return nil
+	}
+	ends, err := c.ends(ctx, partitions...)
+	byID := make(map[int]*partition, len(partitions))
+	for _, p := range partitions {
+		byID[int(p.id)] = p
+	}
+	for _, o := range ends {
+		p := byID[o.Partition]
+		p.progress.first.Store(o.FirstOffset)
+		p.progress.raise(o.LastOffset)
+	}
+	return err
+}
+
+// ends asks for the ends of partitions, and returns those that the brokers report.
+func (c *Consumer) ends(ctx context.Context, partitions ...*partition) (known []kafka.PartitionOffsets, err error) {
+	var requests []kafka.OffsetRequest
+	for _, p := range partitions {
+		requests = append(requests, kafka.FirstOffsetOf(int(p.id)), kafka.LastOffsetOf(int(p.id)))
+	}
+	answer, err := c.client.ListOffsets(ctx, &kafka.ListOffsetsRequest{
+		IsolationLevel: kafka.ReadCommitted, // records that cannot be read yet are no reason to suspect the connection
+		Topics:         map[string][]kafka.OffsetRequest{c.cfg.Topic: requests},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("listing offsets: %w", err)
+	}
+	var errs []error
+	for _, o := range answer.Topics[c.cfg.Topic] {
+		if o.Error != nil {
+			errs = append(errs, fmt.Errorf("listing offsets of partition %d: %w", o.Partition, o.Error))
+			continue
+		}
+		known = append(known, o)
+	}
+	return known, errors.Join(errs...)
+}

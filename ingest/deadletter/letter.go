@@ -1,0 +1,69 @@
+// Package deadletter keeps refused records for a person to look at, in bounded files or in a topic.
+package deadletter
+
+import (
+	"context"
+	"time"
+
+	"github.com/rewardwatch/rewardwatch/ingest"
+)
+
+// Letter is a refused record: its position, why it was refused, and its bytes as they arrived.
+type Letter struct {
+	Topic     string // "" if the record came from a file
+	Pos       ingest.Position
+	Reason    ingest.Reason
+	Msg       string
+	Raw       []byte // at most MaxDeadLetterRaw bytes
+	Size      int64  // bytes of the whole record
+	Truncated bool   // Raw is only the beginning of the record
+	Time      time.Time
+}
+
+// New returns the dead letter of a refused record, as a Decoder or a file reports it. The letter shares raw's memory.
+func New(topic string, e *ingest.RecordError, raw []byte, now time.Time) Letter {
+	raw = raw[:min(len(raw), ingest.MaxDeadLetterRaw)]
+	return Letter{
+		Topic: topic, Pos: e.Pos, Reason: e.Reason, Msg: e.Msg,
+		Raw: raw, Size: e.Size, Truncated: int64(len(raw)) < e.Size, Time: now,
+	}
+}
+
+// Keeper keeps refused records for a person to look at. Keep and Close may be called from several goroutines. Keep does
+// not retain Raw after it returns. Its error means that the letter is lost: the caller counts it and goes on, as a dead
+// letter never stops the telemetry after it.
+type Keeper interface {
+	Keep(ctx context.Context, l Letter) error
+	Close() error
+}
+
+// Config says where dead letters go: to a Kafka topic if one is named, else to files.
+type Config struct {
+	Directory string          `yaml:"directory"` // directory of the files
+	MaxSize   ingest.ByteSize `yaml:"max_size"`  // maximum size of all files together; the oldest is removed first
+	Topic     string          `yaml:"topic"`     // "" for files
+}
+
+// DefaultConfig keeps up to 1 GiB in files under data in the working directory.
+func DefaultConfig() Config {
+	return Config{Directory: "data/dead-letters", MaxSize: ingest.GiB}
+}
+
+// minDeadLetterSize holds several of the largest letters. Otherwise rotation would remove the one just written.
+const minDeadLetterSize = ingest.MiB
+
+// Check reports every value that is out of range.
+func (c Config) Check(report func(path, msg string)) {
+	if c.Topic != "" {
+		if !ingest.ValidTopic(c.Topic) {
+			report("topic", "must be 1 to 249 letters, digits, dots, underscores and dashes")
+		}
+		return
+	}
+	if c.Directory == "" {
+		report("directory", "must not be empty where no topic is given")
+	}
+	if c.MaxSize < minDeadLetterSize {
+		report("max_size", "must be at least "+minDeadLetterSize.String())
+	}
+}

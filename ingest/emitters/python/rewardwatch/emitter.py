@@ -1,0 +1,323 @@
+"""The emitter: events in, messages out, and never an exception or a wait in the loop that it watches."""
+
+import multiprocessing.util
+import os
+import sys
+import threading
+import time
+import uuid
+import weakref
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from .checks import MAX_RECORD, check
+from .encoding import line, plain, snapshot
+from .kafka import Kafka
+from .losses import Losses
+from .transport import Connect, Transport
+
+Event = dict[str, Any]
+Made = Event | Exception
+"""An event, or what was wrong with one that could not be made."""
+Expand = Callable[..., Iterable[Made]]
+
+EXIT_TIMEOUT = 5.0
+"""Seconds that the end of a process waits for what is not sent yet."""
+
+_GATHER = 0.05  # seconds in which events are gathered
+_MESSAGE = 256 * 1024  # bytes of events in a message; brokers take a megabyte
+_HELD = 4096  # events that are gathered at most before they are handed to the transport
+_PAUSE = 0.1  # seconds until a message for which there was no room is offered again
+_RECONNECT = 5.0  # seconds until a connection or a thread that could not be made is tried again
+_ENDING = 0.25  # of the time that closing may take: to end the connection and to say what is lost
+
+_here: "weakref.WeakValueDictionary[str, Emitter]" = weakref.WeakValueDictionary()
+
+
+class Emitter:
+    """Sends telemetry to a Kafka topic from a thread of its own.
+
+    The agent's thread only puts records into a bounded queue. Nothing but the constructor raises: what cannot be sent
+    is lost, counted in `lost`, and logged once a minute. Events are keyed by agent_id (by policy where there is none),
+    so that those of an agent stay in order.
+
+    An emitter may be shared by threads. It may be inherited by a fork, pickled and copied: every process has its own
+    connection, opened with the first event.
+    """
+
+    _closed: bool
+
+    def __init__(
+        self,
+        brokers: str | None = None,
+        topic: str | None = None,
+        *,
+        queue: int = 100_000,
+        kafka: Mapping[str, Any] | None = None,
+        connect: Connect | None = None,
+    ) -> None:
+        """brokers: "host:port,...", by default $REWARDWATCH_BROKERS or 127.0.0.1:9092. topic: by default
+        $REWARDWATCH_TOPIC or agent-telemetry. queue: events that may wait. kafka: further settings of librdkafka, such
+        as those of TLS and SASL. connect: opens another transport in the place of Kafka.
+        """
+        brokers = brokers or os.environ.get("REWARDWATCH_BROKERS", "127.0.0.1:9092")
+        topic = topic or os.environ.get("REWARDWATCH_TOPIC", "agent-telemetry")
+        self._begin(uuid.uuid4().hex, queue, connect or Kafka(brokers, topic, dict(kafka or {})))
+
+    @property
+    def lost(self) -> int:
+        """How many events of this process could not be sent."""
+        return self._losses.total
+
+    @property
+    def waiting(self) -> int:
+        """How many events are not delivered yet."""
+        waiting = self._queued + self._held
+        return waiting + (self._transport.waiting() if self._transport else 0)
+
+    def emit(self, event: Event) -> None:
+        """Sends an event of telemetry version 1, a dict. One that the service would refuse is lost, and logged."""
+        try:
+            self.put(1, _checked, snapshot(event))
+        except Exception as error:  # whatever it is, the agent's loop must go on
+            self.failed(error)
+
+    def put(self, events: int, expand: Expand, *args: Any) -> None:
+        """Queues a record that the emitter's thread makes events of, by expand(*args)."""
+        with self._lock:
+            closed, full = self._closed, self._queued + events > self._limit
+            if not closed and not full:
+                self._queued += events
+                self._queue.append((events, expand, args))
+        if closed or full:
+            self._losses.add(events, "the emitter is closed" if closed else "the queue is full")
+            return
+        if self._thread is None:
+            self._start()
+
+    def failed(self, error: Exception) -> None:
+        """Counts an event that could not be made."""
+        self._losses.add(1, _said(error))
+        if self._thread is None:
+            self._start()  # it is the thread that says so
+
+    def flush(self, timeout: float = 10.0) -> int:
+        """Waits until everything queued is delivered or lost, at most timeout seconds. Returns how many events are
+        still waiting.
+        """
+        deadline = time.monotonic() + timeout
+        while self.waiting and time.monotonic() < deadline:
+            self._wake.set()
+            time.sleep(0.005)
+        return self.waiting
+
+    def close(self, timeout: float = 10.0) -> None:
+        """Flushes and ends the connection, in timeout seconds. What still waits is lost."""
+        deadline = time.monotonic() + timeout
+        thread = self._thread
+        if thread is not None and not self._closed:
+            self.flush(timeout * (1 - _ENDING))
+        self._closed = True
+        self._wake.set()
+        if thread is not None:
+            thread.join(max(0.0, deadline - time.monotonic()))
+        else:
+            self._end()
+
+    def __enter__(self) -> "Emitter":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _emitter_of, (self._id, self._limit, self._connect)
+
+    def _begin(self, identity: str, limit: int, connect: Connect) -> None:
+        """Makes the state of an emitter in this process."""
+        self._id = identity
+        self._limit = limit
+        self._connect = connect
+        self._queue: deque[tuple[int, Expand, tuple[Any, ...]]] = deque()
+        self._losses = Losses()
+        self._queued = 0  # events in the queue
+        self._lock = threading.RLock()  # a signal's handler may send an event while its thread does
+        self._wake = threading.Event()
+        self._closed = False
+        self._thread: threading.Thread | None = None
+        self._transport: Transport | None = None
+        self._reconnect = 0.0  # when to try again to get a transport
+        self._restart = 0.0  # when to try again to start the thread
+        self._ends_with_process = False
+        self._held = 0  # events that are in the hands of the thread
+        # Of them the lines of each key, in the order in which they came: were agents that share a partition to overtake
+        # each other, their episodes would be judged in another order than they ended in.
+        self._gathered: list[tuple[str, list[bytes]]] = []
+        _here[identity] = self
+
+    def _start(self) -> None:
+        with self._lock:
+            if self._thread is not None or self._closed or time.monotonic() < self._restart:
+                return
+            if not self._ends_with_process:
+                # Unlike atexit it runs at the end of the processes of multiprocessing too.
+                multiprocessing.util.Finalize(None, self.close, (EXIT_TIMEOUT,), exitpriority=100)
+                self._ends_with_process = True
+            thread = threading.Thread(target=self._run, name="rewardwatch", daemon=True)
+            try:
+                thread.start()
+            except RuntimeError as error:
+                self._not_started(error)
+            else:
+                self._thread = thread
+
+    def _not_started(self, error: RuntimeError) -> None:
+        """Says that there is no thread. What is queued waits for the next try, or is lost where the process ends."""
+        self._losses.add(0, str(error))
+        if sys.is_finalizing() or not threading.main_thread().is_alive():
+            self._closed = True
+            self._end()
+        else:
+            self._restart = time.monotonic() + _RECONNECT
+            self._losses.report()
+
+    def _run(self) -> None:
+        """The emitter's thread."""
+        while not self._closed:
+            self._wake.wait(_GATHER)
+            self._wake.clear()
+            if self._connected():
+                self._drain()
+                self._serve(0)
+            self._losses.report()
+        self._end()
+
+    def _connected(self) -> bool:
+        if self._transport is None and time.monotonic() >= self._reconnect:
+            try:
+                self._transport = self._connect(self._losses.add)
+            except Exception as error:  # such as a certificate that this machine lacks
+                self._losses.add(0, f"no connection: {error}")
+                self._reconnect = time.monotonic() + _RECONNECT
+        return self._transport is not None
+
+    def _end(self) -> None:
+        with self._lock:
+            left, self._queued = self._queued, 0
+            self._queue.clear()
+        if left:
+            self._losses.add(left, "not sent before the end")
+        if self._transport:
+            self._transport.close()
+        self._losses.report(last=True)
+
+    def _drain(self) -> None:
+        """Hands everything in the queue to the transport."""
+        while self._queue and not self._closed:
+            events, expand, args = self._queue[0]
+            self._held += events  # first, or a flush would see neither
+            with self._lock:
+                self._queue.popleft()
+                self._queued -= events
+            self._gather(events, expand, args)
+            if self._held >= _HELD:
+                self._hand_over()
+        self._hand_over()
+
+    def _gather(self, events: int, expand: Expand, args: tuple[Any, ...]) -> None:
+        made = 0
+        try:
+            for event in expand(*args):
+                made += 1
+                self._take(event)
+        except Exception as error:  # a bad record must not end the thread
+            self._losses.add(events - made, _said(error))
+        self._held -= events - made
+
+    def _take(self, event: Made) -> None:
+        try:
+            if isinstance(event, Exception):
+                raise event
+            encoded = line(event)
+            if len(encoded) > MAX_RECORD:
+                raise ValueError(f"an event of {len(encoded)} bytes, where {MAX_RECORD} are the limit")
+            key = str(event.get("agent_id") or event["policy"])
+        except Exception as error:  # a bad event must not cost those behind it
+            self._losses.add(1, _said(error))
+            self._held -= 1
+            return
+        if not self._gathered or self._gathered[-1][0] != key:
+            self._gathered.append((key, []))
+        self._gathered[-1][1].append(encoded)
+
+    def _hand_over(self) -> None:
+        for key, lines in self._gathered:
+            for message in _messages(lines):
+                self._send(key, message)
+        self._gathered.clear()
+
+    def _send(self, key: str, lines: list[bytes]) -> None:
+        assert self._transport is not None
+        try:
+            while not self._transport.send(key, lines):
+                if self._closed:
+                    self._losses.add(len(lines), "not sent before the end")
+                    break
+                self._serve(_PAUSE)
+                self._losses.report()
+        except Exception as error:  # of the transport; the next message may fare better
+            self._losses.add(len(lines), _said(error))
+        self._held -= len(lines)
+
+    def _serve(self, timeout: float) -> None:
+        assert self._transport is not None
+        try:
+            self._transport.serve(timeout)
+        except Exception as error:
+            self._losses.add(0, _said(error))
+
+    def _forked(self) -> None:
+        """Begins again in a forked child. What was queued is the parent's to send."""
+        if self._transport:
+            self._transport.abandon()
+        self._begin(self._id, self._limit, self._connect)
+
+
+def _said(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"
+
+
+def _messages(lines: list[bytes]) -> Iterable[list[bytes]]:
+    message: list[bytes] = []
+    size = 0
+    for encoded in lines:
+        if message and size + len(encoded) > _MESSAGE:
+            yield message
+            message, size = [], 0
+        message.append(encoded)
+        size += len(encoded) + 1
+    yield message
+
+
+def _checked(event: Any) -> Iterable[Event]:
+    event = plain(event)
+    check(event)
+    yield event
+
+
+def _emitter_of(identity: str, limit: int, connect: Connect) -> Emitter:
+    """The emitter of this process that was pickled in this one or another."""
+    emitter = _here.get(identity)
+    if emitter is None:
+        emitter = Emitter.__new__(Emitter)
+        emitter._begin(identity, limit, connect)
+    return emitter
+
+
+def _after_fork() -> None:
+    for emitter in list(_here.values()):
+        emitter._forked()
+
+
+os.register_at_fork(after_in_child=_after_fork)

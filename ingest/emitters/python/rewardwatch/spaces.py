@@ -1,0 +1,126 @@
+"""What is sent of observations and actions: settled by their spaces, before the first step."""
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from gymnasium import spaces
+
+from .checks import Refused, check
+from .encoding import plain, scalar, snapshot
+from .source import Observations
+
+Encode = Callable[[Any], Any]
+
+MAX_OBSERVATION = 512
+"""Numbers of an observation that may be sent: Rewardwatch follows no more signals of an agent."""
+_MAX_ACTION = 256
+
+_Numbers = (spaces.Box, spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary)
+
+
+@dataclass(frozen=True)
+class Encoders:
+    """How actions and observations are sent; None where they are not."""
+
+    action: Encode | None
+    observation: Encode | None
+    seen: Encode | None  # runs in the agent's thread: what is to be kept of an observation
+
+
+def encoders(
+    action_space: spaces.Space[Any], observation_space: spaces.Space[Any], actions: bool, observations: Observations
+) -> Encoders:
+    """Returns the encoders of an environment. Raises ValueError where something cannot be sent."""
+    action = action_encoder(action_space) if actions else None
+    if callable(observations):
+        _check_summary(observation_space, observations)
+        return Encoders(action, plain, observations)
+    if observations:
+        return Encoders(action, observation_encoder(observation_space), snapshot)
+    return Encoders(action, None, None)
+
+
+def action_encoder(space: spaces.Space[Any]) -> Encode:
+    """Returns what makes the telemetry of an action, which knows categories (Discrete and Text) and lists of numbers
+    (the others). Raises ValueError for a space whose actions it cannot carry.
+    """
+    try:
+        numbers = 0 if isinstance(space, spaces.Text) else _numbers(space)
+    except ValueError as error:
+        raise ValueError(f"the action {error}; actions=False leaves the actions out") from None
+    if numbers > _MAX_ACTION:
+        raise ValueError(
+            f"an action of {space} has {numbers} numbers, where {_MAX_ACTION} can be sent;"
+            " actions=False leaves the actions out"
+        )
+    if isinstance(space, spaces.Discrete):
+        return scalar
+    if isinstance(space, (spaces.Dict, spaces.Tuple)):
+        return functools.partial(_flat_list, space)
+    return plain
+
+
+def observation_encoder(space: spaces.Space[Any]) -> Encode:
+    """Returns what makes the telemetry of an observation: a number, a list, or a dict with dotted names. Raises
+    ValueError for a space whose observations it cannot carry, such as images.
+    """
+    advice = "observations=False leaves the observations out, observations=FUNCTION sends what it makes of one"
+    try:
+        numbers = _numbers(space)
+    except ValueError as error:
+        raise ValueError(f"the observation {error}; {advice}") from None
+    if numbers > MAX_OBSERVATION:
+        raise ValueError(
+            f"an observation of {space} has {numbers} numbers, where {MAX_OBSERVATION} can be sent; {advice}, such as"
+            ' lambda image: {"mean": image.mean(), "sd": image.std()}'
+        )
+    if isinstance(space, (spaces.Dict, spaces.Tuple)):
+        return functools.partial(_flat, space)
+    return plain
+
+
+def _check_summary(space: spaces.Space[Any], summarise: Encode) -> None:
+    """Raises ValueError where what summarise makes of an observation cannot be sent."""
+    made = plain(summarise(space.sample()))
+    try:
+        check({"policy": "p", "reward": 0, "observation": made})
+    except Refused as error:
+        raise ValueError(f"what observations={summarise!r} makes cannot be sent: {error}") from None
+    if isinstance(made, (dict, list)) and len(made) > MAX_OBSERVATION:
+        raise ValueError(f"observations={summarise!r} makes {len(made)} numbers, where {MAX_OBSERVATION} can be sent")
+
+
+def _numbers(space: spaces.Space[Any]) -> int:
+    """How many numbers of the space are sent; those of texts are none."""
+    if isinstance(space, spaces.Dict):
+        return sum(_numbers(part) for part in space.spaces.values())
+    if isinstance(space, spaces.Tuple):
+        return sum(_numbers(part) for part in space.spaces)
+    if isinstance(space, spaces.Text):
+        return 0
+    if not isinstance(space, _Numbers):
+        raise ValueError(f"space has a {type(space).__name__} in it, which telemetry cannot carry")
+    numbers = 1
+    for length in space.shape or ():
+        numbers *= length
+    return numbers
+
+
+def _flat(space: spaces.Space[Any], value: Any) -> dict[str, Any]:
+    """The numbers of a Dict or Tuple by their names, which are joined by dots."""
+    flat: dict[str, Any] = {}
+    parts: Any = value.items() if isinstance(space, spaces.Dict) else enumerate(value)
+    for name, part in parts:
+        inner: Any = space[name]  # type: ignore[index]
+        if isinstance(inner, (spaces.Dict, spaces.Tuple)):
+            flat.update({f"{name}.{deeper}": x for deeper, x in _flat(inner, part).items()})
+        elif not isinstance(inner, spaces.Text):
+            made = plain(part)
+            flat.update({f"{name}.{i}": x for i, x in enumerate(made)} if isinstance(made, list) else {str(name): made})
+    return flat
+
+
+def _flat_list(space: spaces.Space[Any], value: Any) -> list[Any]:
+    return list(_flat(space, value).values())

@@ -1,0 +1,52 @@
+"""One way in for every kind of environment."""
+
+import importlib
+import sys
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
+
+from .emitter import Emitter
+from .source import Options
+
+if TYPE_CHECKING:
+    import gymnasium
+
+    from .environment import EnvWrapper
+    from .vectors import VectorEnvWrapper
+
+Environment = TypeVar("Environment")
+
+# Where a kind of environment is from, and what wraps it. A library that is not imported has made no environment.
+_KINDS = [
+    ("gymnasium", "Env", "environment", "EnvWrapper"),
+    ("gymnasium.vector", "VectorEnv", "vectors", "VectorEnvWrapper"),
+    ("stable_baselines3.common.vec_env", "VecEnv", "stable_baselines3", "RewardwatchVecEnv"),
+    ("pettingzoo.utils.env", "ParallelEnv", "pettingzoo", "ParallelEnvWrapper"),
+    ("pettingzoo.utils.env", "AECEnv", "pettingzoo", "AECEnvWrapper"),
+]
+
+
+@overload
+def wrap(
+    env: "gymnasium.Env[Any, Any]", /, emitter: Emitter | None = None, **options: Unpack[Options]
+) -> "EnvWrapper": ...
+@overload
+def wrap(
+    env: "gymnasium.vector.VectorEnv[Any, Any, Any]", /, emitter: Emitter | None = None, **options: Unpack[Options]
+) -> "VectorEnvWrapper": ...
+@overload
+def wrap(env: Environment, /, emitter: Emitter | None = None, **options: Unpack[Options]) -> Environment: ...
+def wrap(env: Any, /, emitter: Emitter | None = None, **options: Any) -> Any:
+    """Returns the environment, such that every step of it is sent.
+
+    env: a gymnasium.Env or VectorEnv, a VecEnv of Stable-Baselines3, or a ParallelEnv or AECEnv of PettingZoo.
+    emitter: by default one to the brokers of $REWARDWATCH_BROKERS, which all environments of the process share.
+    observations: send the observation that each action was chosen on; or a function that makes what is sent of one,
+    and runs in the agent's thread. actions: send the actions. The other options say who acts, see Names; policy and
+    env are by default the id of the environment.
+
+    Raises ValueError where the observations or actions of such an environment cannot be sent, as those of images.
+    """
+    for library, kind, module, wrapper in _KINDS:
+        if library in sys.modules and isinstance(env, getattr(sys.modules[library], kind)):
+            return getattr(importlib.import_module(f".{module}", __package__), wrapper)(env, emitter, **options)
+    raise TypeError(f"a {type(env).__name__} is no environment of Gymnasium, Stable-Baselines3 or PettingZoo")

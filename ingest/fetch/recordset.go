@@ -1,0 +1,420 @@
+package fetch
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"unsafe"
+
+	"github.com/klauspost/compress/zstd"
+	"github.com/rewardwatch/rewardwatch/ingest"
+	"github.com/segmentio/kafka-go/compress"
+)
+
+// The header of a record batch, integers big endian:
+//
+//	first offset (8) | length of what follows (4) | epoch of the leader (4) | format (1) | checksum (4) | attributes (2) |
+//	offset of the last record from the first (4) | times (8, 8) | producer (8) | its epoch (2) | sequence (4) | records (4)
+const (
+	batchPrefix = 8 + 4
+	batchHeader = batchPrefix + 4 + 1 + 4 + 2 + 4 + 8 + 8 + 8 + 2 + 4 + 4
+
+	attributeCodec         = 0x07
+	attributeAppendTime    = 0x08 // the broker has set the time, the same for all records
+	attributeTransactional = 0x10
+	attributeControl       = 0x20
+)
+
+// maxDiscard is how many bytes of oversized records are decompressed to reach later records of the same record batch.
+// Beyond that, the rest of the record batch is refused.
+const maxDiscard = 1 << 30
+
+// maxHeaders is how many bytes of headers are read. A record with more counts as one without headers.
+const maxHeaders = 64 << 10
+
+var errHeaders = errors.New("its headers are cut short")
+
+var (
+	// ErrCut means that a broker cut its answer short before the end of the first record batch.
+	ErrCut   = errors.New("the answer ends inside its first record batch")
+	errBatch = errors.New("the record batch is malformed")
+	// errDiscard means that a record is larger than what may be discarded to reach later ones.
+	errDiscard = errors.New("it decompresses to more than 1 GiB in records that are too large")
+)
+
+// Batches reads the record batches of an answer as a stream, one record at a time. It holds one value up to the limit,
+// buffers of a fixed size, and the window of a decompressor.
+type Batches struct {
+	in       *bufio.Reader
+	limit    int64
+	left     int64 // bytes of the answer after the current record batch
+	whole    bool  // the answer held a complete record batch
+	aborted  []abortedTransaction
+	aborting map[int64]bool // producers inside an aborted transaction
+
+	batch   recordBatch
+	open    bool             // its records are being read
+	raw     io.LimitedReader // the rest of the batch as received
+	body    *bufio.Reader    // the rest of its records
+	unpack  unpacker
+	next    int64 // offset after the last step
+	record  int64 // unread bytes of the current record
+	discard int64 // bytes of records that may still be discarded
+	key     []byte
+	large   []byte // memory of values that do not fit the buffer of body
+	headers []ingest.Header
+}
+
+type recordBatch struct {
+	first, last int64
+	attributes  int16
+	ts, newest  int64 // the base time of the records and the latest of their times, in Unix milliseconds
+	producer    int64
+	left        int64 // records
+}
+
+// begin starts the next answer, of size bytes.
+func (s *Batches) begin(in *bufio.Reader, size, limit int64, aborted []abortedTransaction) {
+	s.in, s.left, s.limit, s.aborted, s.aborting = in, size, limit, aborted, map[int64]bool{}
+	s.batch, s.open, s.raw, s.whole = recordBatch{}, false, io.LimitedReader{R: in}, false
+	if s.body == nil {
+		s.body = bufio.NewReaderSize(nil, ingest.MaxDeadLetterRaw)
+	}
+}
+
+// close skips the unread part of the answer.
+func (s *Batches) close() error {
+	s.endStream()
+	rest := s.raw.N + s.left
+	s.raw.N, s.left, s.open, s.batch.left = 0, 0, false, 0
+	return drop(s.in, rest)
+}
+
+// Step advances to the next step. At the end of the answer the error is io.EOF.
+func (s *Batches) Step() (Found, error) {
+	for {
+		f, err := s.advance()
+		if err != nil || f.Next > f.Offset {
+			return f, err
+		}
+	}
+}
+
+// advance is a step that may find nothing.
+func (s *Batches) advance() (f Found, err error) {
+	switch {
+	case s.batch.left > 0:
+		f, err = s.nextRecord()
+	case s.open:
+		f, err = s.endBatch()
+	default:
+		return s.nextBatch()
+	}
+	switch {
+	case err == nil:
+		return f, nil
+	case unbounded(err):
+		return s.pass(KindRefused, err)
+	}
+	return f, fmt.Errorf("%w: behind offset %d: %w", errBatch, s.next-1, unexpected(err))
+}
+
+// unbounded reports whether an error means that a record batch always takes too much to decompress.
+func unbounded(err error) bool {
+	return errors.Is(err, errWindow) || errors.Is(err, errDiscard) ||
+		errors.Is(err, zstd.ErrDecoderSizeExceeded) || errors.Is(err, zstd.ErrWindowSizeExceeded)
+}
+
+// nextBatch reads the header of the next record batch. It skips a batch of which nothing is wanted.
+func (s *Batches) nextBatch() (Found, error) {
+	if err := s.header(); err != nil {
+		return Found{}, err
+	}
+	b := &s.batch
+	s.next = b.first
+	for len(s.aborted) > 0 && s.aborted[0].first <= b.last {
+		s.aborting[s.aborted[0].producer] = true
+		s.aborted = s.aborted[1:]
+	}
+	switch {
+	case b.attributes&attributeControl != 0:
+		delete(s.aborting, b.producer) // the marker ends the transaction
+		return s.pass(KindControl, nil)
+	case b.attributes&attributeTransactional != 0 && s.aborting[b.producer]:
+		return s.pass(KindAborted, nil)
+	}
+	head, err := s.in.Peek(int(min(s.raw.N, zstd.HeaderMaxSize)))
+	if err != nil {
+		return Found{}, unexpected(err)
+	}
+	stream, err := s.unpack.stream(compress.Compression(b.attributes&attributeCodec), head, &s.raw)
+	if err != nil {
+		return Found{}, fmt.Errorf("%w: %w", errBatch, err)
+	}
+	s.body.Reset(stream)
+	s.open, s.record, s.discard = true, 0, maxDiscard
+	return Found{}, nil
+}
+
+// header reads the header of the next record batch. A batch that the answer holds only in part ends the answer.
+func (s *Batches) header() error {
+	b, err := s.in.Peek(int(min(s.left, batchHeader)))
+	switch {
+	case err != nil:
+		return unexpected(err)
+	case len(b) == 0:
+		return io.EOF
+	case len(b) < batchHeader:
+		return s.cut()
+	}
+	if format := b[16]; format != 2 {
+		return fmt.Errorf("%w: its format is %d, and only 2 is read, which Kafka 0.11 and later write", errBatch, format)
+	}
+	size := batchPrefix + int64(int32(binary.BigEndian.Uint32(b[8:])))
+	if size > s.left {
+		return s.cut()
+	}
+	first, count := int64(binary.BigEndian.Uint64(b)), int32(binary.BigEndian.Uint32(b[57:]))
+	last := first + int64(int32(binary.BigEndian.Uint32(b[23:])))
+	if size < batchHeader || first < 0 || last < first || last == math.MaxInt64 || count < 0 {
+		return fmt.Errorf("%w: %d records from offset %d up to %d in %d bytes", errBatch, count, first, last, size)
+	}
+	s.batch = recordBatch{
+		first: first, last: last, left: int64(count),
+		attributes: int16(binary.BigEndian.Uint16(b[21:])), producer: int64(binary.BigEndian.Uint64(b[43:])),
+		ts: int64(binary.BigEndian.Uint64(b[27:])), newest: int64(binary.BigEndian.Uint64(b[35:])),
+	}
+	s.whole = true
+	s.left -= size
+	s.raw.N = size - batchHeader
+	_, err = s.in.Discard(batchHeader)
+	return err
+}
+
+// cut skips an incomplete record batch.
+func (s *Batches) cut() error {
+	if err := s.close(); err != nil {
+		return err
+	}
+	if !s.whole {
+		return ErrCut
+	}
+	return io.EOF
+}
+
+// endBatch continues after the last record of a batch. If that is not the batch's last offset, compaction has removed
+// records.
+func (s *Batches) endBatch() (Found, error) {
+	if err := s.skip(); err != nil {
+		return Found{}, err
+	}
+	if _, err := s.body.Peek(1); err == nil {
+		return Found{}, errors.New("it has more records than its header says")
+	} else if !errors.Is(err, io.EOF) {
+		return Found{}, err
+	}
+	return s.pass(KindNothing, nil)
+}
+
+// pass continues after the current record batch.
+func (s *Batches) pass(kind Kind, why error) (Found, error) {
+	s.endStream()
+	f := Found{Kind: kind, Offset: s.next, Next: s.batch.last + 1, Records: s.batch.left, Why: why}
+	s.next = f.Next
+	rest := s.raw.N
+	s.raw.N, s.open, s.batch.left = 0, false, 0
+	return f, drop(s.in, rest)
+}
+
+// endStream frees the memory of the decompressor.
+func (s *Batches) endStream() {
+	s.unpack.close()
+	s.body.Reset(nil)
+}
+
+// nextRecord reads the next record of the current batch:
+//
+//	length | attributes (1) | time | offset from the first | key | value | headers
+//
+// The numbers are varints, and the key and the value have their lengths before them.
+func (s *Batches) nextRecord() (Found, error) {
+	if err := s.skip(); err != nil {
+		return Found{}, err
+	}
+	s.record = binary.MaxVarintLen64 // of its length field
+	size, err := s.varint()
+	if err != nil {
+		return Found{}, err
+	}
+	if size < 0 {
+		return Found{}, fmt.Errorf("a record of %d bytes", size)
+	}
+	if s.record = size; size > s.limit {
+		if s.discard -= size - s.limit; s.discard < 0 {
+			return Found{}, errDiscard
+		}
+	}
+	if _, err := s.take(1); err != nil {
+		return Found{}, err
+	}
+	ts, err := s.varint()
+	if err != nil {
+		return Found{}, err
+	}
+	if ts += s.batch.ts; s.batch.attributes&attributeAppendTime != 0 {
+		ts = s.batch.newest
+	}
+	offset, err := s.varint()
+	if err != nil {
+		return Found{}, err
+	}
+	if offset += s.batch.first; offset < s.next || offset > s.batch.last {
+		return Found{}, fmt.Errorf("a record at offset %d", offset)
+	}
+	f := Found{Offset: offset, Next: offset + 1, Records: 1, ts: ts}
+	if err := s.contents(&f, size); err != nil {
+		return Found{}, err
+	}
+	s.next = f.Next
+	s.batch.left--
+	return f, nil
+}
+
+// contents reads the key, the value and the headers of a record of size bytes.
+func (s *Batches) contents(f *Found, size int64) error {
+	n, err := s.varint()
+	if err != nil {
+		return err
+	}
+	if n > s.limit { // larger than any value may be
+		f.Size = size
+		return nil
+	}
+	if n >= 0 {
+		key, err := s.take(n)
+		if err != nil {
+			return err
+		}
+		s.key = append(s.key[:0], key...) // the value overwrites it
+		f.Key = s.key
+	}
+	if f.Size, err = s.varint(); err != nil {
+		return err
+	}
+	f.Size = max(f.Size, 0) // a null value has the length -1
+	if f.Size > s.limit {
+		f.Value, err = s.take(min(f.Size, ingest.MaxDeadLetterRaw))
+		return err
+	}
+	return s.valueAndHeaders(f)
+}
+
+// valueAndHeaders reads the rest of a record at once, as its parts share their memory.
+func (s *Batches) valueAndHeaders(f *Found) (err error) {
+	if s.record-f.Size > maxHeaders {
+		f.Value, err = s.take(f.Size)
+		return err
+	}
+	rest, err := s.take(max(s.record, f.Size))
+	if err != nil {
+		return err
+	}
+	f.Value, rest = rest[:f.Size], rest[f.Size:]
+	if s.headers, err = appendHeaders(s.headers[:0], rest); err != nil {
+		f.Kind, f.Why = KindRefused, err
+		return nil
+	}
+	f.headers = s.headers
+	return nil
+}
+
+// appendHeaders reads the headers of a record: their number, and for each the key and the value, both length-prefixed.
+// They share its memory.
+func appendHeaders(headers []ingest.Header, b []byte) ([]ingest.Header, error) {
+	next := func() (int64, error) {
+		n, size := binary.Varint(b)
+		if size <= 0 {
+			return 0, errHeaders
+		}
+		b = b[size:]
+		return n, nil
+	}
+	text := func() ([]byte, error) {
+		n, err := next()
+		if err != nil || n < 0 { // a null value has the length -1
+			return nil, err
+		}
+		if n > int64(len(b)) {
+			return nil, errHeaders
+		}
+		out := b[:n:n]
+		b = b[n:]
+		return out, nil
+	}
+	count, err := next()
+	for ; err == nil && count > 0; count-- {
+		var key, value []byte
+		if key, err = text(); err == nil {
+			value, err = text()
+		}
+		headers = append(headers, ingest.Header{Key: unsafe.String(unsafe.SliceData(key), len(key)), Value: value})
+	}
+	return headers, err
+}
+
+// skip skips the rest of the current record.
+func (s *Batches) skip() error {
+	rest := s.record
+	s.record = 0
+	return drop(s.body, rest)
+}
+
+// take reads n bytes of the current record. They are valid until the next read.
+func (s *Batches) take(n int64) ([]byte, error) {
+	if s.record -= n; s.record < 0 {
+		return nil, errors.New("a record is longer than it says")
+	}
+	if n > int64(s.body.Size()) {
+		if n > int64(len(s.large)) {
+			s.large = make([]byte, n)
+		}
+		_, err := io.ReadFull(s.body, s.large[:n])
+		return s.large[:n], err
+	}
+	b, err := s.body.Peek(int(n))
+	if err != nil {
+		return nil, err
+	}
+	_, err = s.body.Discard(int(n)) // b stays valid until the next read
+	return b, err
+}
+
+func (s *Batches) varint() (int64, error) {
+	var x uint64
+	for shift := 0; shift < 64; shift += 7 {
+		b, err := s.body.ReadByte()
+		if err != nil {
+			return 0, err
+		}
+		s.record--
+		x |= uint64(b&0x7f) << shift
+		if b < 0x80 {
+			return int64(x>>1) ^ -int64(x&1), nil
+		}
+	}
+	return 0, errors.New("a number is longer than 64 bits")
+}
+
+// drop skips n bytes. If they end too early, the error is not io.EOF.
+func drop(r *bufio.Reader, n int64) error {
+	for n > 0 {
+		d, err := r.Discard(int(min(n, math.MaxInt32)))
+		if n -= int64(d); err != nil {
+			return unexpected(err)
+		}
+	}
+	return nil
+}

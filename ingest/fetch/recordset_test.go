@@ -1,0 +1,180 @@
+package fetch
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"io"
+	"reflect"
+	"testing"
+
+	"github.com/rewardwatch/rewardwatch/ingest"
+	"github.com/segmentio/kafka-go/compress"
+)
+
+// fuzzLimit is the largest value of a record in FuzzRecordSet.
+const fuzzLimit = 1 << 10
+
+// seedBatch is a record batch of two records, the second one above the limit.
+func seedBatch(codec compress.Compression) []byte {
+	var records []byte
+	for i, size := range []int{3, 2 * fuzzLimit} {
+		record := binary.AppendVarint([]byte{0, 0}, int64(i))
+		record = append(binary.AppendVarint(record, 1), 'k')
+		record = append(binary.AppendVarint(record, int64(size)), bytes.Repeat([]byte("v"), size)...)
+		record = append(record, 0)
+		records = append(binary.AppendVarint(records, int64(len(record))), record...)
+	}
+	if codec != compress.None {
+		var out bytes.Buffer
+		w := codec.Codec().NewWriter(&out)
+		w.Write(records) //nolint:errcheck // into memory
+		w.Close()
+		records = out.Bytes()
+	}
+	b := make([]byte, batchHeader, batchHeader+len(records))
+	binary.BigEndian.PutUint32(b[8:], uint32(batchHeader-batchPrefix+len(records)))
+	b[16], b[22] = 2, byte(codec)
+	binary.BigEndian.PutUint32(b[23:], 1)
+	binary.BigEndian.PutUint32(b[57:], 2)
+	return append(b, records...)
+}
+
+// FuzzRecordSet reads what no broker sends: it ends, without a panic, and each step goes on.
+func FuzzRecordSet(f *testing.F) {
+	for codec := compress.None; codec <= compress.Zstd; codec++ {
+		f.Add(append(seedBatch(codec), seedBatch(codec)...))
+	}
+	f.Add(batchOf(7, 0, record(0, 0, []byte("k"), []byte("v"), headersOf("trace", "7", "none", "-")), record(1, 0, nil, nil, []byte{2, 1})))
+	var s Batches
+	f.Fuzz(func(t *testing.T, sent []byte) {
+		in := bufio.NewReader(bytes.NewReader(sent))
+		s.begin(in, int64(len(sent)), fuzzLimit, []abortedTransaction{{producer: 1}})
+		for {
+			step, err := s.Step()
+			if errors.Is(err, io.EOF) {
+				if rest, _ := in.Peek(1); len(rest) > 0 {
+					t.Fatal("the end comes before the bytes do")
+				}
+				return
+			}
+			if err != nil {
+				return
+			}
+			if step.Next <= step.Offset || len(step.Value) > ingest.MaxDeadLetterRaw || int64(len(step.Value)) > max(step.Size, 0) ||
+				step.Size <= fuzzLimit && int64(len(step.Value)) != step.Size && step.Kind == KindRecord {
+				t.Fatalf("step %+v", step)
+			}
+		}
+	})
+}
+
+// Whatever the codec, the records are the same.
+func TestRecordSet(t *testing.T) {
+	for codec := compress.None; codec <= compress.Zstd; codec++ {
+		var s Batches
+		sent := seedBatch(codec)
+		s.begin(bufio.NewReader(bytes.NewReader(sent)), int64(len(sent)), fuzzLimit, nil)
+		for offset, want := range []struct{ value, size int }{{3, 3}, {fuzzLimit * 2, fuzzLimit * 2}} {
+			f, err := s.Step()
+			if err != nil || f.Offset != int64(offset) || string(f.Key) != "k" || len(f.Value) != want.value || f.Size != int64(want.size) {
+				t.Errorf("%v: %+v, %v, want offset %d and %d bytes", codec, f, err, offset, want.size)
+			}
+		}
+		if f, err := s.Step(); !errors.Is(err, io.EOF) {
+			t.Errorf("%v: %+v, %v, want the end", codec, f, err)
+		}
+	}
+}
+
+// record is a record of a batch as producers write it: so many offsets and milliseconds behind the first one. The key may be nil.
+func record(offset, ms int64, key, value []byte, headers []byte) []byte {
+	b := binary.AppendVarint(binary.AppendVarint([]byte{0}, ms), offset)
+	if key == nil {
+		b = binary.AppendVarint(b, -1)
+	} else {
+		b = append(binary.AppendVarint(b, int64(len(key))), key...)
+	}
+	b = append(binary.AppendVarint(b, int64(len(value))), value...)
+	b = append(b, headers...)
+	return append(binary.AppendVarint(nil, int64(len(b))), b...)
+}
+
+// headersOf are headers as a record has them, by key and value; the value "-" is null.
+func headersOf(texts ...string) []byte {
+	b := binary.AppendVarint(nil, int64(len(texts)/2))
+	for i, text := range texts {
+		if text == "-" && i%2 == 1 {
+			b = binary.AppendVarint(b, -1)
+			continue
+		}
+		b = append(binary.AppendVarint(b, int64(len(text))), text...)
+	}
+	return b
+}
+
+// batchOf is a record batch that begins at a time.
+func batchOf(ms int64, attributes byte, records ...[]byte) []byte {
+	b := make([]byte, batchHeader)
+	for _, r := range records {
+		b = append(b, r...)
+	}
+	binary.BigEndian.PutUint32(b[8:], uint32(len(b)-batchPrefix))
+	b[16], b[22] = 2, attributes
+	binary.BigEndian.PutUint32(b[23:], uint32(len(records)-1))
+	binary.BigEndian.PutUint64(b[27:], uint64(ms))
+	binary.BigEndian.PutUint64(b[35:], uint64(ms+9))
+	binary.BigEndian.PutUint32(b[57:], uint32(len(records)))
+	return b
+}
+
+// Key, headers and time of a record are those that the producer gave it, wherever its memory lies.
+func TestRecordSetGivesKeysHeadersAndTimes(t *testing.T) {
+	const limit = 1 << 20
+	large := bytes.Repeat([]byte("v"), 200_000)
+	headers := headersOf("trace", "7", "none", "-", "", "")
+	want := []Found{
+		{Key: []byte("k"), Value: []byte("v"), headers: []ingest.Header{{Key: "trace", Value: []byte("7")}, {Key: "none"}, {Value: []byte{}}}, ts: 1000},
+		{Key: []byte{}, Value: large, headers: []ingest.Header{{Key: "large", Value: []byte("8")}}, ts: 1005},
+		{Value: []byte("v"), ts: 1000},
+		{Key: []byte("k"), Value: []byte("v"), ts: 1000}, // its headers are too many to be read
+		{Kind: KindRefused, Why: errHeaders, Key: []byte("k"), Value: []byte("v"), ts: 1000},
+		{Value: []byte("last"), ts: 1000},
+	}
+	sent := batchOf(1000, 0, record(0, 0, []byte("k"), []byte("v"), headers), record(1, 5, []byte{}, large, headersOf("large", "8")),
+		record(2, 0, nil, []byte("v"), headersOf()), record(3, 0, []byte("k"), []byte("v"), headersOf("many", string(large))),
+		record(4, 0, []byte("k"), []byte("v"), binary.AppendVarint(nil, 3)), record(5, 0, nil, []byte("last"), headersOf()))
+	for _, attributes := range []byte{0, attributeAppendTime} {
+		sent[22] = attributes
+		var s Batches
+		s.begin(bufio.NewReader(bytes.NewReader(sent)), int64(len(sent)), limit, nil)
+		for offset, w := range want {
+			f, err := s.Step()
+			if attributes != 0 {
+				w.ts = 1009
+			}
+			if err != nil || f.Offset != int64(offset) || f.Kind != w.Kind || !errors.Is(f.Why, w.Why) || f.ts != w.ts || !bytes.Equal(f.Value, w.Value) {
+				t.Errorf("offset %d: %v %v at %d with %d bytes, %v", offset, f.Kind, f.Why, f.ts, len(f.Value), err)
+			}
+			if (f.Key == nil) != (w.Key == nil) || !bytes.Equal(f.Key, w.Key) || !reflect.DeepEqual(append([]ingest.Header(nil), f.headers...), w.headers) {
+				t.Errorf("offset %d: key %q, headers %q, want %q and %q", offset, f.Key, f.headers, w.Key, w.headers)
+			}
+		}
+		if f, err := s.Step(); !errors.Is(err, io.EOF) {
+			t.Errorf("%+v, %v, want the end", f, err)
+		}
+	}
+}
+
+// Headers that are none are a fault of their record alone, and no panic.
+func TestRecordSetRefusesBrokenHeaders(t *testing.T) {
+	for _, headers := range [][]byte{nil, {2}, {2, 0}, {2, 200}, {2, 4, 'k'}, {2, 1, 40, 'v'}, {0x80}} {
+		sent := batchOf(0, 0, record(0, 0, nil, []byte("v"), headers))
+		var s Batches
+		s.begin(bufio.NewReader(bytes.NewReader(sent)), int64(len(sent)), 100, nil)
+		if f, err := s.Step(); err != nil || f.Kind != KindRefused || !errors.Is(f.Why, errHeaders) || string(f.Value) != "v" {
+			t.Errorf("headers %v: %+v, %v", headers, f, err)
+		}
+	}
+}

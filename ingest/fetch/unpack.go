@@ -1,0 +1,199 @@
+package fetch
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/klauspost/compress/snappy"
+	"github.com/klauspost/compress/zstd"
+	"github.com/segmentio/kafka-go/compress"
+)
+
+const (
+	// maxUnpackMemory limits the memory for decompression: the window of zstd, or a block of snappy. Kafka's own
+	// producers need less than half of it for record batches of the size that brokers accept by default.
+	maxUnpackMemory = 64 << 20
+	// keptUnpackMemory is how much of it is kept for the next record batch.
+	keptUnpackMemory = 1 << 20
+	// keptWindow is the widest zstd window whose memory is kept. Producers use wider ones only at explicitly chosen
+	// levels.
+	keptWindow = 8 << 20
+)
+
+// errWindow means that decompressing a record batch would exceed the memory limit.
+var errWindow = errors.New("it needs more than 64 MiB of memory to decompress")
+
+// unpacker decompresses record batches as streams, in memory that does not depend on their decompressed size.
+type unpacker struct {
+	zstd   *zstd.Decoder // of windows up to keptWindow; nil before the first use
+	snappy snappyReader
+	open   io.Closer // of the current stream, nil if it needs no closing
+}
+
+// stream returns the decompressed form of r, which begins with head. It is valid until close.
+func (u *unpacker) stream(codec compress.Compression, head []byte, r io.Reader) (io.Reader, error) {
+	switch codec {
+	case compress.None:
+		return r, nil
+	case compress.Zstd:
+		return u.zstandard(head, r)
+	case compress.Snappy:
+		u.snappy.reset(r)
+		return &u.snappy, nil
+	case compress.Gzip, compress.Lz4: // their formats limit the window
+		stream := codec.Codec().NewReader(r)
+		u.open = stream
+		return stream, nil
+	}
+	return nil, fmt.Errorf("its compression has the unknown code %d", codec)
+}
+
+// zstandard reuses its decoder for the next stream, unless that begins with a wide window. A window that becomes wide
+// in a later frame, which no producer writes, is refused.
+func (u *unpacker) zstandard(head []byte, r io.Reader) (_ io.Reader, err error) {
+	if windowOf(head) > keptWindow {
+		wide, err := newZstd(maxUnpackMemory)
+		if err != nil {
+			return nil, err
+		}
+		u.open = wide.IOReadCloser()
+		return wide, wide.Reset(r)
+	}
+	if u.zstd == nil {
+		if u.zstd, err = newZstd(keptWindow); err != nil {
+			return nil, err
+		}
+	}
+	return u.zstd, u.zstd.Reset(r)
+}
+
+func newZstd(window uint64) (*zstd.Decoder, error) {
+	return zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(window))
+}
+
+// windowOf returns the memory that a zstd frame requires, 0 if its header is not valid.
+func windowOf(head []byte) uint64 {
+	var frame zstd.Header
+	switch err := frame.Decode(head); {
+	case err != nil:
+		return 0
+	case frame.SingleSegment:
+		return frame.FrameContentSize
+	}
+	return frame.WindowSize
+}
+
+// close ends the stream.
+func (u *unpacker) close() {
+	if u.open != nil {
+		u.open.Close() // an error on close loses nothing that was read
+		u.open = nil
+	}
+	u.snappy.reset(nil)
+}
+
+// xerialMagic begins a stream of snappy blocks, each preceded by its length. Two versions of 4 bytes each follow it.
+// Without it, the whole stream is one block.
+var xerialMagic = []byte{0x82, 'S', 'N', 'A', 'P', 'P', 'Y', 0}
+
+const xerialHeader = 16
+
+// snappyReader decompresses snappy, with or without the framing of xerial, one block at a time.
+type snappyReader struct {
+	r       io.Reader
+	begun   bool
+	framed  bool
+	block   bytes.Buffer // compressed
+	decoded []byte       // the memory of a decompressed block
+	left    []byte       // of the block
+}
+
+func (s *snappyReader) reset(r io.Reader) {
+	s.r, s.begun, s.left = r, false, nil
+	s.block.Reset()
+	if s.block.Cap() > keptUnpackMemory {
+		s.block = bytes.Buffer{}
+	}
+	if cap(s.decoded) > keptUnpackMemory {
+		s.decoded = nil
+	}
+}
+
+// Read implements io.Reader.
+func (s *snappyReader) Read(b []byte) (int, error) {
+	for len(s.left) == 0 {
+		if err := s.next(); err != nil {
+			return 0, err
+		}
+	}
+	n := copy(b, s.left)
+	s.left = s.left[n:]
+	return n, nil
+}
+
+// next decompresses the next block. After the last one it returns io.EOF.
+func (s *snappyReader) next() error {
+	s.block.Reset()
+	if err := s.load(); err != nil {
+		return err
+	}
+	if s.block.Len() == 0 {
+		return io.EOF
+	}
+	size, err := snappy.DecodedLen(s.block.Bytes())
+	switch {
+	case err != nil:
+		return fmt.Errorf("decompressing snappy: %w", err)
+	case size > maxUnpackMemory:
+		return errWindow
+	}
+	if s.left, err = snappy.Decode(s.decoded[:cap(s.decoded)], s.block.Bytes()); err != nil {
+		return fmt.Errorf("decompressing snappy: %w", err)
+	}
+	s.decoded = s.left
+	return nil
+}
+
+// load reads the next block, which is empty after the last one.
+func (s *snappyReader) load() error {
+	if !s.begun {
+		s.begun = true
+		if err := s.take(xerialHeader); err != nil {
+			return err
+		}
+		if s.framed = bytes.HasPrefix(s.block.Bytes(), xerialMagic); !s.framed {
+			return s.take(maxUnpackMemory)
+		}
+		s.block.Reset()
+	}
+	if !s.framed {
+		return nil
+	}
+	if err := s.take(4); err != nil || s.block.Len() == 0 {
+		return err
+	}
+	if s.block.Len() < 4 {
+		return io.ErrUnexpectedEOF
+	}
+	size := int64(binary.BigEndian.Uint32(s.block.Bytes()))
+	s.block.Reset()
+	if size > maxUnpackMemory {
+		return errWindow
+	}
+	if err := s.take(size); err != nil {
+		return err
+	}
+	if int64(s.block.Len()) < size {
+		return io.ErrUnexpectedEOF
+	}
+	return nil
+}
+
+// take appends up to n bytes to the block. It allocates memory only for bytes that exist.
+func (s *snappyReader) take(n int64) error {
+	_, err := s.block.ReadFrom(io.LimitReader(s.r, n))
+	return err
+}

@@ -1,0 +1,119 @@
+package ingesttest
+
+import (
+	"bytes"
+	"encoding/binary"
+	"hash/crc32"
+	"math"
+
+	"github.com/segmentio/kafka-go/compress"
+)
+
+// Piece is a part of the records of a batch, repeated Times times without being held in memory.
+type Piece struct {
+	Text  []byte
+	Times int
+}
+
+// size returns the total bytes of all pieces.
+func size(pieces []Piece) (n int64) {
+	for _, p := range pieces {
+		n += int64(len(p.Text)) * int64(p.Times)
+	}
+	return n
+}
+
+// Zeros returns a piece of size zeros, a multiple of 64 KiB.
+func Zeros(size int) Piece { return Piece{Text: make([]byte, 1<<16), Times: size >> 16} }
+
+// Record returns a record of a batch, delta offsets after the first one, whose value consists of pieces.
+func Record(delta int64, value ...Piece) []Piece {
+	length := size(value)
+	var head []byte
+	head = append(head, 0)                  // attributes
+	head = binary.AppendVarint(head, 0)     // time
+	head = binary.AppendVarint(head, delta) // offset
+	head = binary.AppendVarint(head, -1)    // no key
+	head = binary.AppendVarint(head, length)
+	head = append(binary.AppendVarint(nil, int64(len(head))+length+1), head...)
+	return append(append([]Piece{{head, 1}}, value...), Piece{[]byte{0}, 1}) // no headers
+}
+
+// Whole returns a record with a small value.
+func Whole(delta int64, value []byte) []Piece { return Record(delta, Piece{value, 1}) }
+
+// Batch returns a record batch at offset 0 with the given number of compressed records, as a producer sends it.
+func Batch(codec compress.Compression, records int, packed []byte) []byte {
+	b := make([]byte, 61, 61+len(packed))
+	binary.BigEndian.PutUint32(b[8:], uint32(49+len(packed)))
+	b[16] = 2
+	b[22] = byte(codec)
+	binary.BigEndian.PutUint32(b[23:], uint32(records-1))
+	binary.BigEndian.PutUint64(b[43:], math.MaxUint64) // no producer,
+	binary.BigEndian.PutUint16(b[51:], math.MaxUint16) // nor its epoch,
+	binary.BigEndian.PutUint32(b[53:], math.MaxUint32) // nor a sequence
+	binary.BigEndian.PutUint32(b[57:], uint32(records))
+	b = append(b, packed...)
+	binary.BigEndian.PutUint32(b[17:], crc32.Checksum(b[21:], crc32.MakeTable(crc32.Castagnoli)))
+	return b
+}
+
+// Pack compresses pieces with a codec of kafka-go.
+func Pack(codec compress.Codec, pieces []Piece) ([]byte, error) {
+	var out bytes.Buffer
+	w := codec.NewWriter(&out)
+	for _, p := range pieces {
+		for range p.Times {
+			if _, err := w.Write(p.Text); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if err := w.Close(); err != nil {
+		return nil, err
+	}
+	return out.Bytes(), nil
+}
+
+// PackZstd writes a zstd frame by hand, as small as possible. A single-segment frame requests memory for all of its
+// content, any other for a window of 1 MiB.
+func PackZstd(pieces []Piece, single bool) []byte {
+	frame := []byte{0x28, 0xb5, 0x2f, 0xfd}
+	if single {
+		frame = binary.LittleEndian.AppendUint64(append(frame, 0xe0), uint64(size(pieces)))
+	} else {
+		frame = append(frame, 0, 10<<3)
+	}
+	const raw, repeated = 0, 1
+	block := func(kind, size int, content []byte) {
+		head := binary.LittleEndian.AppendUint32(nil, uint32(size<<3|kind<<1))
+		frame = append(append(frame, head[:3]...), content...)
+	}
+	for _, p := range pieces {
+		for range p.Times {
+			if p.Times > 1 { // all of its bytes are the same
+				block(repeated, len(p.Text), p.Text[:1])
+			} else {
+				block(raw, len(p.Text), p.Text)
+			}
+		}
+	}
+	return append(frame, 1, 0, 0) // the last block, which is empty
+}
+
+// PackSnappy writes one block of snappy by hand: kafka-go does not stream one.
+func PackSnappy(pieces []Piece) []byte {
+	block := binary.AppendUvarint(nil, uint64(size(pieces)))
+	for _, p := range pieces {
+		literal := p.Text[:min(len(p.Text), 1<<15)]
+		block = binary.LittleEndian.AppendUint16(append(block, 61<<2), uint16(len(literal)-1))
+		block = append(block, literal...)
+		if p.Times == 1 {
+			continue
+		}
+		for left := size([]Piece{p}) - 1<<15; left > 0; left -= 64 {
+			block = append(block, 63<<2|2, 64, 0) // 64 bytes from 64 before
+		}
+	}
+	return block
+}

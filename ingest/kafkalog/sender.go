@@ -1,0 +1,75 @@
+package kafkalog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/rewardwatch/rewardwatch/ingest"
+	"github.com/rewardwatch/rewardwatch/ingest/fetch"
+	"github.com/segmentio/kafka-go"
+)
+
+// ErrNotTaken is the class of answers by which a broker refuses a message.
+var ErrNotTaken = errors.New("the broker has not taken the message")
+
+// Sender occasionally writes messages to a topic for others to read: it connects for each of them.
+type Sender struct {
+	cfg     ingest.KafkaConfig // with the topic
+	network *fetch.Network
+}
+
+// NewSender reads the certificates and secrets that the configuration names. It does not connect; dial opens the
+// connections later.
+func NewSender(cfg ingest.KafkaConfig, dial func(ctx context.Context, network, address string) (net.Conn, error)) (*Sender, error) {
+	network, err := fetch.NewNetwork(cfg)
+	if err != nil {
+		return nil, err
+	}
+	network.Transport.Dial = dial
+	return &Sender{cfg: cfg, network: network}, nil
+}
+
+// Send writes a message, and returns when all in-sync replicas have it. The key determines its partition, as with the
+// producers of Apache Kafka. It makes one attempt, which ends with ctx; a failed attempt may have written the message.
+func (s *Sender) Send(ctx context.Context, key, value []byte, headers ...ingest.Header) error {
+	defer s.network.Transport.CloseIdleConnections()
+	client := s.network.Client(s.cfg.Brokers)
+	partitions, err := fetch.PartitionCount(ctx, client, s.cfg.Topic)
+	if err != nil {
+		return notTaken(err)
+	}
+	record := kafka.Record{Key: kafka.NewBytes(key), Value: kafka.NewBytes(value), Time: time.Now()}
+	for _, h := range headers {
+		record.Headers = append(record.Headers, kafka.Header{Key: h.Key, Value: h.Value})
+	}
+	answer, err := client.Produce(ctx, &kafka.ProduceRequest{
+		Topic: s.cfg.Topic, Partition: partitionOf(key, partitions), RequiredAcks: kafka.RequireAll, Records: kafka.NewRecordReader(record),
+	})
+	if err == nil {
+		err = answer.Error
+	}
+	if err != nil {
+		return notTaken(fmt.Errorf("writing to the topic %s: %w", s.cfg.Topic, err))
+	}
+	return nil
+}
+
+func partitionOf(key []byte, partitions int) int {
+	all := make([]int, partitions)
+	for i := range all {
+		all[i] = i
+	}
+	return kafka.Murmur2Balancer{Consistent: true}.Balance(kafka.Message{Key: key}, all...)
+}
+
+// notTaken distinguishes a broker's refusal from a failed connection or a timeout.
+func notTaken(err error) error {
+	var said kafka.Error
+	if errors.As(err, &said) && !said.Timeout() {
+		return fmt.Errorf("%w: %w", ErrNotTaken, err)
+	}
+	return err
+}

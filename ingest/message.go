@@ -1,0 +1,72 @@
+package ingest
+
+import "encoding/json"
+
+// Header is a header of a message.
+type Header struct {
+	Key   string
+	Value []byte
+}
+
+// Message is a whole message of a topic, or a record of a file, which has only a position and a value. Its memory is
+// valid until the method that received it returns.
+type Message struct {
+	Topic   string
+	Pos     Position // without a record
+	TS      int64    // Kafka's time in Unix nanoseconds, which is not that of the events in it; 0 without one
+	Key     []byte   // nil without one
+	Headers []Header
+	Value   []byte
+}
+
+// Format is the format of events in messages, such as telemetry version 1. Its methods may be called from several
+// goroutines.
+type Format interface {
+	NewDecoder(o DecoderOptions) Decoder
+}
+
+// The limits of a record. A record beyond them is refused with the named reason.
+const (
+	// DefaultMaxRecord is the default limit of a record in bytes (ReasonTooLarge).
+	DefaultMaxRecord = 1 << 20
+	// MaxDepth is how deep objects and arrays may nest, including the record itself (ReasonTooDeep).
+	MaxDepth = 32
+	// MaxValues is how many numbers a record may hold in action, observation, outcomes and reward_components together
+	// (ReasonTooManyValues).
+	MaxValues = 1024
+	// MaxLabels is how many labels a record may have (ReasonTooManyValues).
+	MaxLabels = 64
+	// MaxString is the longest name, id, category, version or label in bytes (ReasonStringTooLong).
+	MaxString = 1 << 10
+	// MaxRefusals is how many refused records of a message are reported with their bytes. The others are only counted.
+	MaxRefusals = 10
+)
+
+// DecoderOptions configure a Decoder.
+type DecoderOptions struct {
+	MaxRecord  int  // in bytes; a longer record is refused
+	AsRecorded bool // events get their AsRecorded, for callers that write records instead of judging them
+}
+
+// Decoder turns messages into events. It is not safe for concurrent use.
+type Decoder interface {
+	// Decode appends the events of a message to dst and returns it. It reuses the events between len(dst) and cap(dst)
+	// and their slices. The events share no memory with the message; their strings are valid until Reset.
+	//
+	// Decode reports a record that is not an event to refuse, with its bytes, and decodes the others. The bytes are
+	// valid until refuse returns; refuse may retain the error. If a message has more than MaxRefusals refused records,
+	// the bytes of those beyond are nil: a record of one byte costs as much to keep as any. A message with neither an
+	// event nor a refusal, such as a heading, is not a record.
+	Decode(dst []Event, m *Message, refuse func(e *RecordError, raw []byte)) []Event
+	// Reset ends a batch: the strings of its events that are not interned become invalid.
+	Reset()
+}
+
+// AsRecorded holds, as JSON, the members of a record that an event omits or holds only in part; they are nil if absent.
+// Words for NaN and infinities are quoted.
+type AsRecorded struct {
+	Action          json.RawMessage
+	ActionProb      json.RawMessage
+	Observation     json.RawMessage
+	NextObservation json.RawMessage
+}

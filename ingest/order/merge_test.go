@@ -1,0 +1,242 @@
+package order
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/rewardwatch/rewardwatch/ingest"
+)
+
+func unitAt(from source, partition int32, offset, ts int64, agent string) WaitingUnit {
+	u := &ingest.Unit{Agent: agent, EndTS: ts, Pos: ingest.Position{Partition: partition, Offset: offset}}
+	return NewWaitingUnit(u, from, time.Unix(1000, 0))
+}
+
+// timeOf is a moment of which only the time matters.
+func timeOf(ts int64) Moment { return Moment{TS: ts} }
+
+// marksOf returns the watermarks of a generation that assigns every partition.
+func marksOf(partitions int) *Watermarks {
+	w := NewWatermarks()
+	w.Begin(partitions)
+	for p := range int32(partitions) {
+		w.Assign(p, timeOf(0))
+	}
+	return w
+}
+
+func TestWatermarksWaitForEveryPartition(t *testing.T) {
+	now, more := time.Unix(1000, 0), time.Time{}
+	if got := marksOf(1).Low().TS; got != math.MaxInt64 {
+		t.Errorf("a single partition waits until %d", got)
+	}
+	w := marksOf(2)
+	w.Advance(0, timeOf(500e9), more, now)
+	if got := w.Low().TS; got != 0 {
+		t.Errorf("low is %d before partition 1 was read", got)
+	}
+	w.Advance(1, timeOf(400e9), more, now)
+	if got := w.Low().TS; got != 400e9 || w.Current(now) {
+		t.Errorf("low is %d, want what partition 1 was read up to", got)
+	}
+	w.Advance(1, timeOf(400e9), now, now)
+	if got := w.Low().TS; got != 500e9 {
+		t.Errorf("low is %d, want what partition 0 was read up to, as partition 1 is at its end", got)
+	}
+	w.Advance(0, timeOf(500e9), now, now)
+	if got, want := w.Low().TS, now.Add(-WatermarkDelay).UnixNano(); got != want || !w.Current(now) {
+		t.Errorf("low is %d with all at their ends, want %d", got, want)
+	}
+}
+
+// That a partition had no more to give says nothing of what has been written since: while its connection is lost, or
+// the process is stopped, the units of the others wait for what it may hold.
+func TestWhatWasAtItsEndIsNotSoForEver(t *testing.T) {
+	now := time.Unix(1000, 0)
+	w := marksOf(2)
+	w.Advance(0, timeOf(900e9), now, now)
+	w.Advance(1, timeOf(900e9), now, now)
+	later := now.Add(20 * time.Second)
+	w.Advance(0, timeOf(1019e9), later, later)
+	if got, want := w.Low().TS, now.Add(-WatermarkDelay).UnixNano(); got != want {
+		t.Errorf("low is %d with a partition that was last seen at its end at %d", got, want)
+	}
+}
+
+// A broker that comes back after an hour gives one partition first: the others are not given up for that.
+func TestAnOutageOfAllGivesUpNone(t *testing.T) {
+	now := time.Unix(1000, 0)
+	w := marksOf(3)
+	for p := range int32(3) {
+		w.Advance(p, timeOf(900e9), now, now)
+	}
+	back := now.Add(time.Hour)
+	w.Advance(0, timeOf(1001e9), time.Time{}, back)
+	if got, want := w.Low().TS, now.Add(-WatermarkDelay).UnixNano(); got != want {
+		t.Errorf("low is %d, want %d", got, want)
+	}
+}
+
+// Units wait for partitions that are assigned to nobody, or to a member that has died, and for those that wait
+// themselves until their units may be handed on.
+func TestUnitsWaitForWhatIsNotReadYet(t *testing.T) {
+	now := time.Unix(1000, 0)
+	w := NewWatermarks()
+	w.Begin(2)
+	w.Assign(0, timeOf(0))
+	for range 4 * int(markPatience/time.Second) / 5 {
+		now = now.Add(time.Second)
+		w.Advance(0, timeOf(now.UnixNano()), now, now)
+	}
+	if got := w.Low().TS; got != 0 {
+		t.Errorf("low is %d before the group has given partition 1 to anybody", got)
+	}
+	w.Begin(2)
+	w.Assign(0, timeOf(1000e9))
+	w.Assign(1, timeOf(900e9))
+	for range 2 * markPatience / time.Second {
+		now = now.Add(time.Second)
+		w.Advance(0, timeOf(now.UnixNano()), now, now)
+		w.Alive(1, now)
+	}
+	if got := w.Low().TS; got != 900e9 {
+		t.Errorf("low is %d, want what partition 1 was read up to", got)
+	}
+}
+
+// Units of a partition that was revoked are forgotten: those of the others must not overtake them.
+func TestRevokedPartitionHoldsTheOthersUntilTheNextGeneration(t *testing.T) {
+	now := time.Unix(1000, 0)
+	w := NewWatermarks()
+	w.Begin(2)
+	w.Assign(0, timeOf(100e9))
+	w.Assign(1, timeOf(100e9))
+	w.Advance(1, timeOf(300e9), now, now)
+	w.Revoke(0)
+	if got := w.Low().TS; got != 100e9 {
+		t.Errorf("low is %d after a partition was revoked, want %d", got, int64(100e9))
+	}
+	w.Revoke(1)
+	w.Begin(1)
+	w.Assign(0, timeOf(300e9))
+	if got := w.Low().TS; got != math.MaxInt64 {
+		t.Errorf("low is %d in a generation of one partition", got)
+	}
+}
+
+// However the partitions are read, the units come in the order of (end time, agent), each partition's own order kept.
+func TestMergeDoesNotDependOnWhoReadWhen(t *testing.T) {
+	queues, source := make([][]WaitingUnit, 3), &countedSource{}
+	rng := rand.New(rand.NewPCG(1, 1))
+	for i := range int64(300) {
+		p := rng.IntN(3)
+		queues[p] = append(queues[p], unitAt(source, int32(p), i, i/2, string(rune('a'+p))))
+	}
+	merge := func(seed uint64) (order []int64) {
+		rng := rand.New(rand.NewPCG(seed, 2))
+		m := NewMerger()
+		next := make([]int, 3)
+		take := func(low int64) {
+			for u := m.Release(timeOf(low)); u != nil; u = m.Release(timeOf(low)) {
+				order = append(order, u.Pos.Offset)
+			}
+		}
+		for slices.ContainsFunc([]int{0, 1, 2}, func(p int) bool { return next[p] < len(queues[p]) }) {
+			if p := rng.IntN(3); next[p] < len(queues[p]) {
+				m.Add(queues[p][next[p]])
+				next[p]++
+			}
+			low := int64(math.MaxInt64)
+			for p := range queues {
+				if next[p] < len(queues[p]) {
+					low = min(low, queues[p][next[p]].at.TS)
+				}
+			}
+			take(low)
+		}
+		take(math.MaxInt64)
+		if late := m.TakeLate(); late > 0 || m.Waiting() > 0 {
+			t.Errorf("%d late, %d waiting", late, m.Waiting())
+		}
+		return order
+	}
+	want := merge(1)
+	if len(want) != 300 {
+		t.Fatalf("%d units, want 300", len(want))
+	}
+	for seed := range uint64(20) {
+		if got := merge(seed + 2); !slices.Equal(got, want) {
+			t.Fatalf("order with seed %d differs", seed)
+		}
+	}
+}
+
+// Neither a partition without a clock, nor one that is not heard of, nor a unit from the future holds up the others for
+// good.
+func TestNothingHoldsUpTheOthersForGood(t *testing.T) {
+	now := time.Unix(1000, 0)
+	w := marksOf(2)
+	w.Advance(0, timeOf(999e9), time.Time{}, now)
+	w.Advance(1, timeOf(0), now, now) // it has no clock
+	if got, want := w.Low().TS, now.Add(-WatermarkDelay).UnixNano(); got != want {
+		t.Errorf("low is %d beside a partition without a clock, want %d", got, want)
+	}
+	w.Advance(1, timeOf(10e9), time.Time{}, now)
+	for range markPatience/time.Second + 1 {
+		now = now.Add(time.Second)
+		w.Advance(0, timeOf(now.UnixNano()), time.Time{}, now)
+	}
+	if got, want := w.Low().TS, now.UnixNano(); got != want {
+		t.Errorf("low is %d beside a partition that nothing was heard of, want %d", got, want)
+	}
+	m, source := NewMerger(), &countedSource{}
+	m.Add(unitAt(source, 0, 1, 5000e9, "from the future"))
+	m.Add(unitAt(source, 0, 2, 900e9, ""))
+	if a, b := m.Release(timeOf(950e9)), m.Release(timeOf(950e9)); a == nil || b == nil {
+		t.Error("a unit from the future waits")
+	}
+}
+
+func TestLateUnitsAreCountedAndAppended(t *testing.T) {
+	m, source := NewMerger(), &countedSource{}
+	m.Add(unitAt(source, 0, 1, 100, ""))
+	released := 0
+	if m.Release(timeOf(200)) != nil {
+		released++
+	}
+	m.Add(unitAt(source, 1, 1, 50, ""))
+	m.Add(unitAt(source, 1, 2, 0, "")) // without a clock
+	for m.Release(timeOf(200)) != nil {
+		released++
+	}
+	if late := m.TakeLate(); released != 3 || late != 1 {
+		t.Errorf("%d units released and %d of them late, want 3 and 1", released, late)
+	}
+	again := &countedSource{}
+	m.Add(unitAt(again, 0, 1, 100, "")) // read again after a rebalance
+	m.Add(unitAt(again, 1, 1, 50, ""))
+	m.Add(unitAt(again, 1, 2, 0, ""))
+	for m.Release(timeOf(200)) != nil {
+		released++
+	}
+	if late := m.TakeLate(); released != 3 || late != 0 || m.Waiting() != 0 {
+		t.Errorf("%d units released and %d of them late, want 3 and 0, as before", released, late)
+	}
+	m.Add(unitAt(again, 2, 1, 60, "")) // of a partition that was added
+	if m.Release(timeOf(200)) == nil || m.TakeLate() != 1 {
+		t.Error("a unit of a new partition that comes late is not counted")
+	}
+}
+
+// countedSource is a source that is not the service's.
+type countedSource struct {
+	revoked bool
+	waiting int
+}
+
+func (s *countedSource) Revoked() bool        { return s.revoked }
+func (s *countedSource) Entered(*ingest.Unit) { s.waiting++ }
+func (s *countedSource) Left(*ingest.Unit)    { s.waiting-- }

@@ -1,0 +1,385 @@
+package order
+
+import (
+	"cmp"
+	"context"
+	"math"
+	"sync"
+	"time"
+
+	"github.com/rewardwatch/rewardwatch/ingest"
+)
+
+// How the units of a policy wait when it spans several partitions. WatermarkDelay is the wait for units of partitions
+// that have been read to their ends, and of partitions added since the brokers were last asked. markPatience is the
+// wait for a partition that is silent while others are not. ClockTolerance is how far in the future a time may be and
+// still be credible.
+const (
+	WatermarkDelay = 2 * time.Second
+	markPatience   = 30 * time.Second
+	ClockTolerance = time.Minute
+)
+
+// LongestPulse is the most that one sign of life advances Watermarks.heard.
+const LongestPulse = time.Second
+
+// Moment is a place in the order of units: an event time in Unix nanoseconds and, among units of that time,
+// ingest.Unit.Run.
+type Moment struct {
+	TS, Run int64
+}
+
+func (m Moment) compare(o Moment) int {
+	return cmp.Or(cmp.Compare(m.TS, o.TS), cmp.Compare(m.Run, o.Run))
+}
+
+// Before reports whether m is earlier than o.
+func (m Moment) Before(o Moment) bool { return m.compare(o) < 0 }
+
+// EndOfTime is after everything.
+var EndOfTime = Moment{TS: math.MaxInt64}
+
+func earlier(a, b Moment) Moment {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
+
+func later(a, b Moment) Moment {
+	if a.Before(b) {
+		return b
+	}
+	return a
+}
+
+// runLength is how many records of one event time share a moment, within which agent and episode decide the order. A
+// topic whose time stands still, as when all records have the same ts, advances by that many records at a time.
+const runLength = 1000
+
+// EventClock is how far a partition has been read in event time: the latest credible time read, and how many records
+// have followed it.
+type EventClock struct {
+	TS, Records int64
+	Before      Moment // the last moment at the previous latest time
+}
+
+// Read advances the clock with the time of a record, 0 if it has none. It reports whether the time is credible, which
+// it is up to believed.
+func (c *EventClock) Read(ts, believed int64) bool {
+	if ts > c.TS && ts <= believed {
+		c.Before = c.Now()
+		c.TS, c.Records = ts, 0
+		return true
+	}
+	c.Records++
+	return ts != 0 && ts <= believed
+}
+
+// Now returns the moment before which all units of the partition are known.
+func (c *EventClock) Now() Moment { return Moment{TS: c.TS, Run: c.Records / runLength} }
+
+// Run returns ingest.Unit.Run of a unit that is known now. It depends only on the records of the partition.
+func (c *EventClock) Run(endTS int64) int64 {
+	switch endTS {
+	case c.TS:
+		return c.Now().Run
+	case c.Before.TS: // as of an episode that ends with the step after its last
+		return c.Before.Run
+	}
+	return 0
+}
+
+// Watermarks tracks how far each partition of the telemetry topic has been read, in event time. It is safe for
+// concurrent use.
+type Watermarks struct {
+	mu    sync.Mutex
+	marks map[int32]*Watermark
+	limit Moment // before which no partition holds unknown units; EndOfTime before the first Confirm
+	told  bool   // the marks are from the units topic, whose writers respect the limit
+	// heard is the total time during which partitions were heard from, at most LongestPulse per sign of life. It stands
+	// still while nothing can be read, because the brokers are unavailable or the process is stopped. Otherwise the
+	// first data after such a pause would not wait for the rest.
+	heard time.Duration
+	last  time.Time // the latest time at which something was heard
+	// over means that the generation ends. No more units are delivered, and the mark no longer moves: otherwise units
+	// of one partition would overtake those of another that are left to the next generation.
+	over   chan struct{} // closed at the end of the generation
+	closed Moment        // the mark at that time
+}
+
+// Watermark is how far one partition has been read.
+type Watermark struct {
+	At       Moment        // before which all units have been delivered
+	End      time.Time     // up to which everything has been read; zero if more is known to exist
+	heard    time.Duration // Watermarks.heard at its last sign of life
+	assigned bool          // to this instance, in this generation, or read in the units topic
+	revoked  bool          // it is no longer read; the others still wait for the units it had delivered
+}
+
+// NewWatermarks returns watermarks without partitions.
+func NewWatermarks() *Watermarks {
+	return &Watermarks{marks: map[int32]*Watermark{}, limit: EndOfTime, over: make(chan struct{})}
+}
+
+// Begin starts a generation on a topic of so many partitions. Units wait for all of them, including unassigned ones:
+// after an instance dies, the group continues without its partitions until it notices, and might assign them here only
+// then.
+func (w *Watermarks) Begin(partitions int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	clear(w.marks)
+	if w.isOver() {
+		w.over = make(chan struct{})
+	}
+	w.grow(partitions)
+}
+
+// grow adds marks for new partitions, up to the given number.
+func (w *Watermarks) grow(partitions int) {
+	for p := int32(len(w.marks)); p < int32(partitions); p++ {
+		w.marks[p] = &Watermark{heard: w.heard}
+	}
+}
+
+// Confirm means that at the given time the topic had no more partitions than Begin was called with. Partitions added
+// later hold no units that ended earlier, within WatermarkDelay. If the clocks of agents are ahead, the latest time
+// read so far applies instead.
+func (w *Watermarks) Confirm(at time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	latest := at.UnixNano()
+	for _, m := range w.marks {
+		latest = max(latest, m.At.TS)
+	}
+	w.limit = ConfirmedLimit(w.limit, latest)
+}
+
+// ConfirmedLimit returns the new limit, once all partitions are known to have existed at the time latest.
+func ConfirmedLimit(before Moment, latest int64) Moment {
+	limit := Moment{TS: latest - WatermarkDelay.Nanoseconds()}
+	if before == EndOfTime {
+		return limit
+	}
+	return later(before, limit)
+}
+
+// Assign means that a partition is read here and has been read up to a moment. Until it is read to its end, later units
+// of other partitions wait for it.
+func (w *Watermarks) Assign(partition int32, at Moment) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.marks[partition] = &Watermark{At: at, heard: w.heard, assigned: true}
+}
+
+// Revoke keeps the mark until the next generation begins. Otherwise units of the other partitions would overtake the
+// waiting units of this one, which are dropped until it is read again.
+func (w *Watermarks) Revoke(partition int32) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if m := w.marks[partition]; m != nil {
+		m.End, m.revoked = time.Time{}, true
+	}
+}
+
+// End ends the generation, also when the service stops.
+func (w *Watermarks) End() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.isOver() {
+		w.closed = w.lowest()
+		close(w.over)
+	}
+}
+
+// isOver is Ending for a caller that holds the lock.
+func (w *Watermarks) isOver() bool {
+	select {
+	case <-w.over:
+		return true
+	default:
+		return false
+	}
+}
+
+// Ended returns a channel that is closed when the generation ends.
+func (w *Watermarks) Ended() <-chan struct{} {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.over
+}
+
+// WhileOpen returns a context that ends with the generation.
+func (w *Watermarks) WhileOpen(ctx context.Context) (context.Context, context.CancelFunc) {
+	over := w.Ended()
+	ctx, cancel := context.WithCancel(ctx)
+	go func() {
+		defer cancel()
+		select {
+		case <-over:
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, cancel
+}
+
+// Ending reports whether the generation has ended and no other one has begun.
+func (w *Watermarks) Ending() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.isOver()
+}
+
+// Advance means that all units of a partition before at have been passed to their workers. A non-zero end means that
+// the partition held no more at that time.
+func (w *Watermarks) Advance(partition int32, at Moment, end, now time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if m := w.marks[partition]; m != nil {
+		m.At, m.End = later(m.At, at), end
+		w.hear(m, now)
+	}
+}
+
+// Clock returns the latest time at which something was heard.
+func (w *Watermarks) Clock() time.Time {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.last
+}
+
+// Take applies a mark of the units topic, whose clock it uses.
+func (w *Watermarks) Take(m *ingest.UnitMark) {
+	w.mu.Lock()
+	w.grow(int(m.Partitions))
+	w.marks[m.Partition].assigned, w.told = true, true
+	w.mu.Unlock()
+	w.Advance(m.Partition, Moment{TS: m.TS, Run: m.Run}, FromUnixNano(m.End), FromUnixNano(m.At))
+}
+
+// State returns the watermarks for a checkpoint.
+func (w *Watermarks) State() MarksState {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	s := MarksState{Heard: w.heard, Last: UnixNano(w.last)}
+	for p := range int32(len(w.marks)) {
+		m := w.marks[p]
+		s.Marks = append(s.Marks, MarkState{WireMoment(m.At), UnixNano(m.End), m.heard, m.assigned})
+	}
+	return s
+}
+
+// Restore restores what State returned.
+func (w *Watermarks) Restore(s MarksState) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.heard, w.last = s.Heard, FromUnixNano(s.Last)
+	w.told = true
+	for p, m := range s.Marks {
+		w.marks[int32(p)] = &Watermark{At: Moment(m.At), End: FromUnixNano(m.End), heard: m.Heard, assigned: m.Marked}
+	}
+}
+
+// UnixNano returns the Unix time in nanoseconds, or 0 for the zero time.
+func UnixNano(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixNano()
+}
+
+// FromUnixNano is the inverse of UnixNano.
+func FromUnixNano(ns int64) time.Time {
+	if ns == 0 {
+		return time.Time{}
+	}
+	return time.Unix(0, ns)
+}
+
+// Alive means that a partition is being read while its units wait for delivery.
+func (w *Watermarks) Alive(partition int32, now time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if m := w.marks[partition]; m != nil {
+		w.hear(m, now)
+	}
+}
+
+// hear records a sign of life. now counts unless an earlier one was later: the clocks of several writers differ.
+func (w *Watermarks) hear(m *Watermark, now time.Time) {
+	if now.After(w.last) {
+		w.heard += min(now.Sub(w.last), LongestPulse)
+		w.last = now
+	}
+	m.heard = w.heard
+}
+
+// WaitsForOthers reports whether units of the partition wait for another one that has been read less far. If the
+// partition itself is the last, its units wait for what follows its current batch.
+func (w *Watermarks) WaitsForOthers(partition int32) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	m := w.marks[partition]
+	return m != nil && w.lowest().Before(earlier(m.Read(), w.limit))
+}
+
+// HoldsUp reports whether units of other partitions wait for this one, which has been read least far.
+func (w *Watermarks) HoldsUp(partition int32) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	m := w.marks[partition]
+	return m != nil && len(w.marks) > 1 && !w.lowest().Before(earlier(m.Read(), w.limit))
+}
+
+// Low returns the moment before which no unit of any partition is missing. A single partition only waits for partitions
+// that may be added.
+func (w *Watermarks) Low() Moment {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.isOver() {
+		return w.closed
+	}
+	return w.lowest()
+}
+
+// lowest is Low regardless of the end of the generation, for a caller that holds the lock.
+func (w *Watermarks) lowest() Moment {
+	switch {
+	case len(w.marks) == 0:
+		return Moment{}
+	case len(w.marks) == 1 && !w.told:
+		return w.limit
+	}
+	low := w.limit
+	for _, m := range w.marks {
+		if w.heard-m.heard <= markPatience {
+			low = earlier(low, m.Read())
+		}
+	}
+	return low
+}
+
+// Read returns the moment before which all units of the partition have been delivered.
+func (m Watermark) Read() Moment {
+	if m.End.IsZero() {
+		return m.At
+	}
+	return later(m.At, Moment{TS: m.End.Add(-WatermarkDelay).UnixNano()})
+}
+
+// Current reports whether every assigned partition has been read up to the present, so that silence is meaningful.
+func (w *Watermarks) Current(now time.Time) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	assigned := 0
+	for _, m := range w.marks {
+		if !m.assigned {
+			continue
+		}
+		if m.revoked || m.Read().TS < now.Add(-ClockTolerance).UnixNano() {
+			return false
+		}
+		assigned++
+	}
+	return assigned > 0 && !w.isOver()
+}

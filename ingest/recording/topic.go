@@ -1,0 +1,174 @@
+package recording
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/rewardwatch/rewardwatch/ingest"
+	"github.com/rewardwatch/rewardwatch/ingest/fetch"
+	"github.com/segmentio/kafka-go"
+)
+
+// TopicConfig configures how a topic is read as a recording.
+type TopicConfig struct {
+	Kafka  ingest.KafkaConfig // the topic's cluster; its group is not joined
+	Format ingest.Format      // of the events
+	Newest int64              // how many of the newest messages to read, over all partitions; 0 for all
+	// AsRecorded makes the decoder set the AsRecorded of events.
+	AsRecorded bool
+	// Refuse, if not nil, is called for every refused record, with its bytes, which are valid until it returns.
+	Refuse func(e *ingest.RecordError, raw []byte)
+	// Progress, if not nil, is called after every answer of a broker with the number of messages read or skipped, and
+	// their total.
+	Progress func(messages, total int64)
+}
+
+// ReadTopic reads what a topic holds at the start of the call, one partition after the other, each in offset order, and
+// passes the events to p in batches. It neither joins a consumer group nor commits, and never creates the topic. If
+// fewer messages are wanted than exist, each partition contributes an equal number, or all it has if that is less.
+//
+// A partition that cannot be read is an error, after everything before it has been processed. Messages that are not
+// telemetry, such as tombstones, are not records. ReadTopic does not call p.Idle.
+func ReadTopic(ctx context.Context, cfg TopicConfig, p ingest.Processor) (Counts, error) {
+	network, err := fetch.NewNetwork(cfg.Kafka)
+	if err != nil {
+		return Counts{}, err
+	}
+	defer network.Cut()
+	r := newTopicReader(cfg, network, p)
+	sections, err := r.sections(ctx)
+	if err != nil {
+		return r.counts, err
+	}
+	for i := range sections {
+		if err := r.section(ctx, &sections[i]); err != nil {
+			return r.counts, fmt.Errorf("reading partition %d of the topic %s: %w", sections[i].Partition, cfg.Kafka.Topic, err)
+		}
+	}
+	return r.counts, nil
+}
+
+// topicReader is the state of one ReadTopic or ReadRanges.
+type topicReader struct {
+	fetch.SectionReader
+	cfg       TopicConfig
+	processor ingest.Processor
+	decoder   ingest.Decoder // nil when only the ends of partitions are wanted
+	decoding  ingest.Message
+	refused   func(*ingest.RecordError, []byte)
+	batch     []ingest.Event
+	counts    Counts
+}
+
+func newTopicReader(cfg TopicConfig, network *fetch.Network, p ingest.Processor) *topicReader {
+	r := &topicReader{cfg: cfg, processor: p, counts: Counts{Refused: map[ingest.Reason]int64{}}}
+	r.refused = r.refuse
+	if p != nil {
+		r.decoder = cfg.Format.NewDecoder(ingest.DecoderOptions{MaxRecord: int(cfg.Kafka.MaxMessage), AsRecorded: cfg.AsRecorded})
+	}
+	r.SectionReader = fetch.SectionReader{Kafka: cfg.Kafka, Network: network, Progress: cfg.Progress, Message: r.decode}
+	return r
+}
+
+// sections decides what is read of each partition.
+func (r *topicReader) sections(ctx context.Context) ([]fetch.Section, error) {
+	k := r.cfg.Kafka
+	count, err := r.partitions(ctx)
+	if err != nil {
+		return nil, err
+	}
+	sections, sizes := make([]fetch.Section, count), make([]int64, count)
+	for i := range sections {
+		s := &sections[i]
+		s.Partition = i
+		if err := r.Patiently(ctx, s, r.Measure); err != nil {
+			return nil, fmt.Errorf("asking for the ends of partition %d of the topic %s: %w", i, k.Topic, err)
+		}
+		sizes[i] = s.End - s.Next
+	}
+	for i, n := range share(r.cfg.Newest, sizes) {
+		sections[i].Next = sections[i].End - n
+		r.Total += n
+	}
+	return sections, nil
+}
+
+// partitions returns the number of partitions of the topic.
+func (r *topicReader) partitions(ctx context.Context) (int, error) {
+	asking, cancel := context.WithTimeout(ctx, fetch.OperationTimeout)
+	defer cancel()
+	k := r.cfg.Kafka
+	count, err := fetch.PartitionCount(asking, r.Network.Client(k.Brokers), k.Topic)
+	if errors.Is(err, kafka.UnknownTopicOrPartition) {
+		return 0, fmt.Errorf("%w: %s", ingest.ErrNoTopic, k.Topic)
+	}
+	return count, err
+}
+
+// share divides n messages over partitions of the given sizes as evenly as these allow; 0 means all of them.
+func share(n int64, sizes []int64) []int64 {
+	out := slices.Clone(sizes)
+	if n == 0 {
+		return out
+	}
+	order := make([]int, len(sizes))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(sizes[a], sizes[b]) })
+	for done, i := range order {
+		out[i] = min(sizes[i], n/int64(len(order)-done))
+		n -= out[i]
+	}
+	return out
+}
+
+// section reads one section and passes on all its events.
+func (r *topicReader) section(ctx context.Context, s *fetch.Section) error {
+	return errors.Join(r.Read(ctx, s), r.Flush(ctx))
+}
+
+func (r *topicReader) decode(ctx context.Context, partition int, f *fetch.Found) error {
+	pos := ingest.Position{Partition: int32(partition), Offset: f.Offset}
+	limit := r.cfg.Kafka.MaxMessage
+	switch f.Classify(limit) {
+	case fetch.TooLarge:
+		r.refuse(f.TooLarge(pos, limit), f.Value)
+	case fetch.Telemetry:
+		before := len(r.batch)
+		r.decoding = f.Message(r.cfg.Kafka.Topic, pos)
+		r.batch = r.decoder.Decode(r.batch, &r.decoding, r.refused)
+		accepted := int64(len(r.batch) - before)
+		r.counts.Read += accepted
+		r.counts.Accepted += accepted
+	}
+	if len(r.batch) < readBatch {
+		return nil
+	}
+	return r.Flush(ctx)
+}
+
+func (r *topicReader) refuse(e *ingest.RecordError, raw []byte) {
+	r.counts.Read++
+	r.counts.Refused[e.Reason]++
+	if r.cfg.Refuse != nil {
+		r.cfg.Refuse(e, raw)
+	}
+}
+
+func (r *topicReader) Flush(ctx context.Context) error {
+	if len(r.batch) == 0 {
+		return nil
+	}
+	if err := r.processor.Process(ctx, r.batch); err != nil {
+		return fmt.Errorf("processing the record at %s and those before it: %w", r.batch[len(r.batch)-1].Pos, err)
+	}
+	if r.batch = r.batch[:0]; cap(r.batch) > keptEvents {
+		r.batch = nil
+	}
+	r.decoder.Reset()
+	return nil
+}

@@ -1,0 +1,133 @@
+package saved
+
+import "github.com/rewardwatch/rewardwatch/ingest"
+
+// The wire forms of types that many parts hold. Those with the fields of the live type, in its order, are plain Go
+// conversions, as in Position(p): a field added to only one of the two does not compile. An ingest.Group is its own
+// wire form, through MarshalBinary.
+
+// Position is the wire form of an ingest.Position.
+type Position struct {
+	Offset    int64 `cbor:"1,keyasint"`
+	Partition int32 `cbor:"2,keyasint"`
+	Record    int32 `cbor:"3,keyasint"`
+}
+
+// Range is the wire form of an ingest.Range.
+type Range struct {
+	Partition int32 `cbor:"1,keyasint" was:"partition"`
+	First     int64 `cbor:"2,keyasint" was:"first"`
+	Last      int64 `cbor:"3,keyasint" was:"last"`
+}
+
+// RangesOf returns the wire form of ranges.
+func RangesOf(ranges []ingest.Range) []Range {
+	return Each(ranges, func(r ingest.Range) Range { return Range(r) })
+}
+
+// LiveRanges is the inverse of RangesOf.
+func LiveRanges(ranges []Range) []ingest.Range {
+	return Each(ranges, func(r Range) ingest.Range { return ingest.Range(r) })
+}
+
+// Versions is the wire form of ingest.Versions.
+type Versions struct {
+	Policy string `cbor:"1,keyasint"`
+	Env    string `cbor:"2,keyasint"`
+	Reward string `cbor:"3,keyasint"`
+}
+
+// Moments is the wire form of ingest.Moments.
+type Moments struct {
+	N         int64   `cbor:"1,keyasint"`
+	NonFinite int64   `cbor:"2,keyasint"`
+	Mean      float64 `cbor:"3,keyasint"`
+	M2        float64 `cbor:"4,keyasint"`
+	Min       float64 `cbor:"5,keyasint"`
+	Max       float64 `cbor:"6,keyasint"`
+	Positive  float64 `cbor:"7,keyasint"`
+	Negative  float64 `cbor:"8,keyasint"`
+}
+
+// AppliedUnit is the wire form of an ingest.AppliedUnit.
+type AppliedUnit struct {
+	Pos     Position `cbor:"1,keyasint"`
+	Ord     int32    `cbor:"2,keyasint"`
+	Reading int64    `cbor:"3,keyasint"`
+}
+
+// AppliedUnitOf returns the wire form.
+func AppliedUnitOf(a ingest.AppliedUnit) AppliedUnit {
+	return AppliedUnit{Pos: Position(a.Pos), Ord: a.Ord, Reading: a.Reading}
+}
+
+// Live is the inverse of AppliedUnitOf.
+func (a AppliedUnit) Live() ingest.AppliedUnit {
+	return ingest.AppliedUnit{Pos: ingest.Position(a.Pos), Ord: a.Ord, Reading: a.Reading}
+}
+
+// Each converts a slice. It preserves nil and empty slices.
+func Each[From, To any](slice []From, convert func(From) To) []To {
+	if slice == nil {
+		return nil
+	}
+	out := make([]To, len(slice))
+	for i, x := range slice {
+		out[i] = convert(x)
+	}
+	return out
+}
+
+// EachOf is Each for values that are converted by address.
+func EachOf[From, To any](slice []From, convert func(*From) To) []To {
+	if slice == nil {
+		return nil
+	}
+	out := make([]To, len(slice))
+	for i := range slice {
+		out[i] = convert(&slice[i])
+	}
+	return out
+}
+
+// EachValue converts the values of a map. It preserves nil.
+func EachValue[Key comparable, From, To any](m map[Key]From, convert func(From) To) map[Key]To {
+	if m == nil {
+		return nil
+	}
+	out := make(map[Key]To, len(m))
+	for key, x := range m {
+		out[key] = convert(x)
+	}
+	return out
+}
+
+// Pointer converts the target of a pointer. It preserves nil.
+func Pointer[From, To any](p *From, convert func(*From) To) *To {
+	if p == nil {
+		return nil
+	}
+	to := convert(p)
+	return &to
+}
+
+// Count is the wire form of an ingest.Count.
+type Count struct {
+	Name   string  `cbor:"1,keyasint,omitzero"`
+	N      int64   `cbor:"2,keyasint,omitzero"`
+	Reward float64 `cbor:"3,keyasint"`
+}
+
+// CountOf returns the wire form of a count.
+func CountOf(x *ingest.Count) Count {
+	return Count{
+		Name: x.Name, N: x.N, Reward: x.Reward,
+	}
+}
+
+// Live returns the count itself.
+func (w *Count) Live() ingest.Count {
+	return ingest.Count{
+		Name: w.Name, N: w.N, Reward: w.Reward,
+	}
+}

@@ -1,0 +1,77 @@
+// Package saved writes the parts of checkpoints, and reads those of this build and of the previous format.
+//
+// A part is a byte with the version of its format, followed by a wire form: a struct separate from the type that it
+// saves, whose fields have numbers instead of names. A new field gets a number that was never used. It reads as zero
+// from an older part, and an older build skips it. The version increases only when that would be wrong; parts of the
+// previous version are then migrated.
+package saved
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/fxamacker/cbor/v2"
+)
+
+// Format is the format of a part of a checkpoint, with its wire form.
+type Format[Wire any] struct {
+	Version byte                     // of what is written
+	Before  map[byte]Migration[Wire] // the earlier versions that are read as well
+}
+
+// Migration returns the wire form of this build for the body of an older part, without its version byte.
+type Migration[Wire any] func(body []byte) (*Wire, error)
+
+// ErrNewer means that a newer build has written a part.
+var ErrNewer = errors.New("a newer build has written it")
+
+// Encode returns the part for a wire form.
+func (f Format[Wire]) Encode(wire *Wire) ([]byte, error) {
+	body, err := encodeMode.Marshal(wire)
+	return append([]byte{f.Version}, body...), err
+}
+
+// Decode reads a part. It refuses one that is truncated or of an unsupported version; the error is ErrNewer if a newer
+// build reads that version.
+func (f Format[Wire]) Decode(part []byte) (*Wire, error) {
+	if len(part) == 0 {
+		return nil, errors.New("it is missing")
+	}
+	version, body := part[0], part[1:]
+	if version == f.Version {
+		wire := new(Wire)
+		return wire, decodeMode.Unmarshal(body, wire)
+	}
+	if migrate, reads := f.Before[version]; reads {
+		return migrate(body)
+	}
+	if version > f.Version {
+		return nil, fmt.Errorf("%w: it has format %d, and this build reads up to %d; start the build that wrote it, or move the checkpoint away",
+			ErrNewer, version, f.Version)
+	}
+	return nil, fmt.Errorf("it has format %d, and this build reads from %d on; start a build in between first, or move the checkpoint away",
+		version, slices.Min(append(slices.Collect(maps.Keys(f.Before)), f.Version)))
+}
+
+// Parts are CBOR: floats keep their bits, including NaN and infinities, times their nanoseconds, and strings that are
+// not UTF-8 their bytes. The layout of a type is determined once per process, not for every part.
+var (
+	encodeMode = must(cbor.EncOptions{
+		NaNConvert: cbor.NaNConvertNone, InfConvert: cbor.InfConvertNone, Time: cbor.TimeRFC3339Nano,
+	}.EncMode())
+	decodeMode = must(cbor.DecOptions{
+		DupMapKey: cbor.DupMapKeyEnforcedAPF, FieldNameMatching: cbor.FieldNameMatchingCaseSensitive, UTF8: cbor.UTF8DecodeInvalid,
+		IndefLength: cbor.IndefLengthForbidden, TagsMd: cbor.TagsForbidden,
+		MaxArrayElements: math.MaxInt32, MaxMapPairs: math.MaxInt32,
+	}.DecMode())
+)
+
+func must[T any](mode T, err error) T {
+	if err != nil {
+		panic(err) // the options above contradict one another
+	}
+	return mode
+}

@@ -1,0 +1,182 @@
+package saved
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/rewardwatch/rewardwatch/ingest"
+)
+
+// unitsInFrame is how many units a frame holds.
+const unitsInFrame = 512
+
+// unitCount is how many units follow.
+type unitCount struct {
+	Units int `cbor:"1,keyasint"`
+}
+
+// unitFrame is a list of units.
+type unitFrame struct {
+	Units []*ingest.WireUnit `cbor:"1,keyasint"`
+}
+
+// Lists of units used to have the version of the state that they belong to: 4 for a partition of the telemetry, 2 for
+// one of the units topic.
+var (
+	countFormat = Format[unitCount]{5, map[byte]Migration[unitCount]{2: bareCount, 4: bareCount}}
+	unitsFormat = Format[unitFrame]{5, map[byte]Migration[unitFrame]{2: listedUnits, 4: listedUnits}}
+)
+
+// WriteUnits writes units in frames. Each unit's positions are in one partition.
+func WriteUnits(w io.Writer, units []*ingest.Unit) error {
+	if err := countFormat.WriteFrame(w, &unitCount{len(units)}); err != nil {
+		return err
+	}
+	for rest := units; len(rest) > 0; {
+		n := min(len(rest), unitsInFrame)
+		if err := unitsFormat.WriteFrame(w, &unitFrame{Each(rest[:n], ingest.WireUnitOf)}); err != nil {
+			return err
+		}
+		rest = rest[n:]
+	}
+	return nil
+}
+
+// ReadUnits reads what WriteUnits wrote, up to the end of from.
+func ReadUnits(from io.Reader) (units []*ingest.Unit, err error) {
+	r := bufio.NewReader(from)
+	count, err := countFormat.ReadFrame(r)
+	if err != nil {
+		return nil, err
+	}
+	for len(units) < count.Units {
+		frame, err := unitsFormat.ReadFrame(r)
+		if err != nil {
+			return nil, err
+		}
+		if len(frame.Units) == 0 || len(units)+len(frame.Units) > count.Units {
+			return nil, errContradiction
+		}
+		for _, wire := range frame.Units {
+			u, err := liveUnit(wire)
+			if err != nil {
+				return nil, err
+			}
+			units = append(units, u)
+		}
+	}
+	if _, err := r.ReadByte(); !errors.Is(err, io.EOF) {
+		return nil, errContradiction
+	}
+	return units, nil
+}
+
+func liveUnit(wire *ingest.WireUnit) (*ingest.Unit, error) {
+	if wire == nil {
+		return nil, errContradiction
+	}
+	return wire.Unit()
+}
+
+var errContradiction = errors.New("it contradicts itself")
+
+// bareCount reads a count that was written as a plain number.
+func bareCount(body []byte) (*unitCount, error) {
+	c := &unitCount{}
+	return c, decodeMode.Unmarshal(body, &c.Units)
+}
+
+// listedFrame is a frame whose units are lists of fields, followed by the indexes of those in shadow.
+type listedFrame struct {
+	Units   []*listedUnit
+	Shadows []int
+}
+
+// listedUnit has the fields of a unit in the order in which they were written.
+//
+// It is large because it has a field for each one that a unit had.
+type listedUnit struct {
+	Group            ingest.Group
+	Agent, Episode   string
+	End              ingest.End
+	Mixed            bool
+	Versions         Versions
+	StartTS, EndTS   int64
+	First, Last, Pos Position
+	Ord              int32
+	Reading, Run     int64
+
+	Length          int64
+	HasReturn       bool
+	Return          float64
+	Reward          Moments
+	RewardQ10       float64
+	RewardQ90       float64
+	LongestConstant int64
+	ConstantReward  float64
+	Profile         []float32
+	ProfileSteps    int64
+
+	ActionKind       ingest.ActionKind
+	MixedActionKinds bool
+	Actions          []listedCount
+	Numeric          []listedMoments
+
+	Events, Backwards, Duplicates, Late, Abandoned, Unfinished int64
+}
+
+type listedCount struct {
+	Name   string
+	N      int64
+	Reward float64
+}
+
+type listedMoments struct {
+	Signal string
+	Moments
+	Q10, Q90 float64
+}
+
+// listedUnits reads a frame whose units are lists of fields.
+func listedUnits(body []byte) (*unitFrame, error) {
+	listed, err := Named[listedFrame](body)
+	if err != nil {
+		return nil, err
+	}
+	frame := &unitFrame{Units: make([]*ingest.WireUnit, len(listed.Units))}
+	units := make([]*ingest.Unit, len(listed.Units))
+	for i, u := range listed.Units {
+		if u == nil {
+			return nil, errContradiction
+		}
+		units[i] = u.unit()
+	}
+	for _, place := range listed.Shadows {
+		if place < 0 || place >= len(units) {
+			return nil, fmt.Errorf("there is no unit %d to be in shadow", place)
+		}
+		units[place].Shadow = true
+	}
+	for i, u := range units {
+		frame.Units[i] = ingest.WireUnitOf(u)
+	}
+	return frame, nil
+}
+
+func (l *listedUnit) unit() *ingest.Unit {
+	return &ingest.Unit{
+		Group: l.Group, Agent: l.Agent, Episode: l.Episode, End: l.End, Mixed: l.Mixed, Versions: ingest.Versions(l.Versions),
+		StartTS: l.StartTS, EndTS: l.EndTS, First: ingest.Position(l.First), Last: ingest.Position(l.Last), Pos: ingest.Position(l.Pos),
+		Ord: l.Ord, Reading: l.Reading, Run: l.Run, Length: l.Length, HasReturn: l.HasReturn, Return: l.Return,
+		Reward: ingest.Moments(l.Reward), RewardQ10: l.RewardQ10, RewardQ90: l.RewardQ90, LongestConstant: l.LongestConstant,
+		ConstantReward: l.ConstantReward, Profile: l.Profile, ProfileSteps: l.ProfileSteps,
+		ActionKind: l.ActionKind, MixedActionKinds: l.MixedActionKinds,
+		Actions: Each(l.Actions, func(c listedCount) ingest.Count { return ingest.Count{Name: c.Name, N: c.N, Reward: c.Reward} }),
+		Numeric: Each(l.Numeric, func(m listedMoments) ingest.NamedMoments {
+			return ingest.NamedMoments{Signal: m.Signal, Moments: ingest.Moments(m.Moments), Q10: m.Q10, Q90: m.Q90}
+		}),
+		Events: l.Events, Backwards: l.Backwards, Duplicates: l.Duplicates, Late: l.Late, Abandoned: l.Abandoned, Unfinished: l.Unfinished,
+	}
+}

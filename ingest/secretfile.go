@@ -1,0 +1,34 @@
+package ingest
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+)
+
+// maxSecretFile is the maximum size in bytes of a file with a secret.
+const maxSecretFile = 64 << 10
+
+// ReadSecretFile returns the content of a file that holds a secret. It refuses a file that all users of the machine may
+// read, or that anyone but its owner may write to. The group may read it, as with Kubernetes secrets. No error contains
+// the content.
+func ReadSecretFile(file string) (string, error) {
+	info, err := os.Stat(file)
+	if err != nil {
+		return "", err
+	}
+	if !info.Mode().IsRegular() {
+		return "", fmt.Errorf("%s is not a regular file", file)
+	}
+	if mode := info.Mode().Perm(); mode&0o027 != 0 && runtime.GOOS != "windows" {
+		return "", fmt.Errorf("%s has mode %04o, so that others can read or change the secret in it: run chmod 600 %s (or 640 for its group to read it)", file, mode, file)
+	}
+	f, err := os.Open(file)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	text, err := io.ReadAll(io.LimitReader(f, maxSecretFile))
+	return string(text), err
+}

@@ -1,0 +1,241 @@
+// Package telemetry decodes telemetry version 1 and the monitor.csv of Stable-Baselines3: strictly, and with a reason
+// for every refusal.
+package telemetry
+
+import (
+	"bytes"
+	"strconv"
+
+	"github.com/rewardwatch/rewardwatch/ingest"
+)
+
+// V1 is the format of telemetry version 1: a message is one JSON object, or several on separate lines. Blank lines are
+// not records, but a message without any record is refused as one.
+type V1 struct{}
+
+// NewDecoder implements Format.
+func (V1) NewDecoder(o ingest.DecoderOptions) ingest.Decoder { return newDecoder(o) }
+
+// decoder reads telemetry version 1, strictly by RFC 8259 and in one pass. It allocates nothing once its events and
+// tables have grown to the needs of the telemetry.
+//
+// Beyond RFC 8259, it accepts NaN, Inf and Infinity in any case and with either sign wherever a number may be. Where a
+// number is expected, it also accepts a string that holds only such a word. A number too large for a float64 is
+// infinite. All of these are telemetry faults for the bank to detect.
+//
+// null is the same as leaving the member out; in an array it is NaN, so that later components keep their places. If a
+// key is repeated, the last value that is not null counts. Unknown members are skipped, but must be valid.
+//
+// It is large because each field of telemetry has a method that reads it into memory that is used again.
+type decoder struct {
+	options ingest.DecoderOptions
+
+	names  internTable
+	places []string       // "0", "1", ...: the names of an array's components
+	index  map[string]int // places of the names in a long object
+	arena  []byte         // the strings of the batch that are not interned
+
+	rec     []byte // the record being read
+	at      int    // the next byte of rec
+	depth   int    // open objects and arrays
+	values  int    // numbers read for MaxValues
+	scratch []byte // text of the last string with escapes
+	nul     bool   // the last string held a NUL
+	fault   fault
+
+	recorded ingest.AsRecorded // of the record, if the options ask for it
+}
+
+type fault struct {
+	reason ingest.Reason
+	at     int // byte of the record, from 0; nowhere if the fault has no single place
+	msg    string
+}
+
+const nowhere = -1
+
+func newDecoder(o ingest.DecoderOptions) *decoder {
+	places := make([]string, ingest.MaxValues)
+	for i := range places {
+		places[i] = strconv.Itoa(i)
+	}
+	return &decoder{options: o, names: newInternTable(), places: places, index: map[string]int{}}
+}
+
+// maxArena is the string memory kept between batches.
+const maxArena = 1 << 20
+
+// Reset implements Decoder.
+func (d *decoder) Reset() {
+	if d.arena = d.arena[:0]; cap(d.arena) > maxArena {
+		d.arena = nil
+	}
+}
+
+// Decode implements Decoder. It reports refused lines and decodes the others.
+func (d *decoder) Decode(dst []ingest.Event, m *ingest.Message, refuse func(e *ingest.RecordError, raw []byte)) []ingest.Event {
+	pos := m.Pos
+	refused := 0
+	capped := func(e *ingest.RecordError, raw []byte) {
+		if refused++; refused > ingest.MaxRefusals {
+			raw = nil
+		}
+		refuse(e, raw)
+	}
+	for rest := m.Value; len(rest) > 0; {
+		var line []byte
+		if line, rest = cutLine(rest); blank(line) {
+			continue
+		}
+		dst = d.decodeRecord(dst, line, pos, capped)
+		pos.Record++
+	}
+	if pos.Record == 0 {
+		refuse(&ingest.RecordError{
+			Pos: pos, Reason: ingest.ReasonEmptyRecord, Size: int64(len(m.Value)), Msg: "the message holds no record",
+		}, m.Value)
+	}
+	return dst
+}
+
+func cutLine(b []byte) (line, rest []byte) {
+	if i := bytes.IndexByte(b, '\n'); i >= 0 {
+		return b[:i], b[i+1:]
+	}
+	return b, nil
+}
+
+func blank(line []byte) bool {
+	for _, c := range line {
+		if c != ' ' && c != '\t' && c != '\r' {
+			return false
+		}
+	}
+	return true
+}
+
+// decodeRecord appends the event of one record to dst, or reports why it is refused.
+func (d *decoder) decodeRecord(dst []ingest.Event, rec []byte, pos ingest.Position, refuse func(*ingest.RecordError, []byte)) []ingest.Event {
+	dst, ev := nextEvent(dst, pos)
+	d.rec, d.at, d.depth, d.values, d.recorded = rec, 0, 0, 0, ingest.AsRecorded{}
+	if d.record(ev) {
+		if d.options.AsRecorded {
+			ev.AsRecorded = new(d.recorded)
+		}
+		return dst
+	}
+	refuse(&ingest.RecordError{
+		Pos: pos, Reason: d.fault.reason, Column: d.fault.at + 1, Size: int64(len(rec)), Msg: d.fault.msg,
+	}, rec)
+	return dst[:len(dst)-1]
+}
+
+// nextEvent extends dst by an event that is empty except for the capacity of its slices.
+func nextEvent(dst []ingest.Event, pos ingest.Position) ([]ingest.Event, *ingest.Event) {
+	if len(dst) < cap(dst) {
+		dst = dst[:len(dst)+1]
+	} else {
+		dst = append(dst, ingest.Event{})
+	}
+	ev := &dst[len(dst)-1]
+	*ev = ingest.Event{
+		Pos: pos, Step: -1, Length: -1,
+		Labels: ev.Labels[:0], Action: ingest.Action{Values: ev.Action.Values[:0]},
+		RewardComponents: ev.RewardComponents[:0], Observation: ev.Observation[:0], Outcomes: ev.Outcomes[:0],
+	}
+	return dst, ev
+}
+
+func (d *decoder) record(ev *ingest.Event) bool {
+	if len(d.rec) > d.options.MaxRecord {
+		return d.fail(ingest.ReasonTooLarge, nowhere, "longer than the limit of "+strconv.Itoa(d.options.MaxRecord)+" bytes")
+	}
+	d.space()
+	if d.peek() != '{' {
+		return d.notAnObject()
+	}
+	if !d.members(ev) || !d.end() {
+		return false
+	}
+	switch {
+	case ev.Policy == "":
+		return d.fail(ingest.ReasonMissingPolicy, nowhere, "a record needs a policy")
+	case !ev.HasReward && ev.Action.Kind == ingest.ActionNone && len(ev.Outcomes) == 0 && !ev.HasEpisode:
+		return d.fail(ingest.ReasonEmptyRecord, nowhere, "a record needs one of reward, action, outcomes and episode")
+	}
+	return true
+}
+
+func (d *decoder) notAnObject() bool {
+	start := d.at
+	return d.skip() && d.end() && d.fail(ingest.ReasonWrongType, start, "a record is an object")
+}
+
+func (d *decoder) members(ev *ingest.Event) bool {
+	if !d.enter() {
+		return false
+	}
+	for first := true; ; first = false {
+		more, ok := d.next(first, '}')
+		if !more {
+			return ok
+		}
+		key, ok := d.key()
+		if !ok || !d.member(ev, key) {
+			return false
+		}
+	}
+}
+
+// member reads the value of one member of the record.
+func (d *decoder) member(ev *ingest.Event, key []byte) bool {
+	if d.null() {
+		return true
+	}
+	start := d.at
+	switch string(key) {
+	case "ts":
+		return d.timestamp(&ev.TS)
+	case "policy":
+		return d.name(&ev.Policy)
+	case "env":
+		return d.name(&ev.Env)
+	case "policy_version":
+		return d.name(&ev.Versions.Policy)
+	case "env_version":
+		return d.name(&ev.Versions.Env)
+	case "reward_version":
+		return d.name(&ev.Versions.Reward)
+	case "labels":
+		return d.labels(ev)
+	case "agent_id":
+		return d.id(&ev.AgentID)
+	case "episode_id":
+		return d.id(&ev.EpisodeID)
+	case "step":
+		return d.count(&ev.Step)
+	case "action":
+		return d.action(&ev.Action) && d.keep(&d.recorded.Action, start)
+	case "reward":
+		ev.HasReward = true
+		return d.number(&ev.Reward)
+	case "reward_components":
+		return d.components(&ev.RewardComponents, false)
+	case "observation":
+		return d.observation(ev) && d.keep(&d.recorded.Observation, start)
+	case "outcomes":
+		return d.components(&ev.Outcomes, false)
+	case "terminated":
+		return d.boolean(&ev.Terminated)
+	case "truncated":
+		return d.boolean(&ev.Truncated)
+	case "episode":
+		return d.episode(ev)
+	case "action_prob":
+		var unused float64
+		return d.number(&unused) && d.keep(&d.recorded.ActionProb, start)
+	case "next_observation":
+		return d.nextObservation() && d.keep(&d.recorded.NextObservation, start)
+	}
+	return d.skip()
+}

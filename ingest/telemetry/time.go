@@ -1,0 +1,158 @@
+package telemetry
+
+import (
+	"math"
+	"math/bits"
+	"time"
+
+	"github.com/rewardwatch/rewardwatch/ingest"
+)
+
+// timestamp reads an RFC 3339 string or a Unix number, with or without a fraction: seconds below 1e11, milliseconds
+// below 1e14, microseconds below 1e17, and nanoseconds from there on.
+func (d *decoder) timestamp(dst *int64) bool {
+	start := d.at
+	var ok bool
+	switch {
+	case d.peek() == '"':
+		text, valid := d.str()
+		if !valid {
+			return false
+		}
+		*dst, ok = parseRFC3339(text)
+	case d.atNumeral():
+		n, valid := d.numeral()
+		if !valid {
+			return false
+		}
+		*dst, ok = unixNano(&n)
+	default:
+		return d.wrongType("an RFC 3339 string or a Unix time")
+	}
+	if !ok {
+		*dst = 0
+		return d.fail(ingest.ReasonBadTimestamp, start, "neither RFC 3339 nor a Unix time of the years 1970 to 2262")
+	}
+	return true
+}
+
+// unixNano returns the nanoseconds of a Unix time exactly. It truncates fractions of a nanosecond.
+func unixNano(n *numeral) (ns int64, ok bool) {
+	exp := n.exp
+	switch x := n.float(); {
+	case x < 0 || n.mantissa > 0 && exp > 19:
+		return 0, false
+	case x < 1e11:
+		exp += 9
+	case x < 1e14:
+		exp += 6
+	case x < 1e17:
+		exp += 3
+	}
+	if n.mantissa == 0 || exp < -19 {
+		return 0, true
+	}
+	m := n.mantissa
+	for ; exp < 0; exp++ {
+		m /= 10
+	}
+	for ; exp > 0; exp-- {
+		hi, lo := bits.Mul64(m, 10)
+		if m = lo; hi > 0 {
+			return 0, false
+		}
+	}
+	return int64(m), m <= math.MaxInt64
+}
+
+// parseRFC3339 returns the Unix nanoseconds of YYYY-MM-DDThh:mm:ss[.fraction](Z|±hh:mm). As the RFC allows, T and Z may
+// be in lower case and a space may replace T; a leap second is the first second of the next minute. Digits beyond
+// nanoseconds are truncated.
+func parseRFC3339(b []byte) (ns int64, ok bool) {
+	if len(b) < len("2006-01-02T15:04:05Z") || b[4] != '-' || b[7] != '-' || b[13] != ':' || b[16] != ':' ||
+		b[10] != 'T' && b[10] != 't' && b[10] != ' ' {
+		return 0, false
+	}
+	year, month, day := twoDigits(b, 0)*100+twoDigits(b, 2), twoDigits(b, 5), twoDigits(b, 8)
+	hour, minute, second := twoDigits(b, 11), twoDigits(b, 14), twoDigits(b, 17)
+	if year < 1969 || year > 2262 || month < 1 || month > 12 || day < 1 || day > daysIn(year, month) ||
+		hour < 0 || hour > 23 || minute < 0 || minute > 59 || second < 0 || second > 60 {
+		return 0, false
+	}
+	frac, rest, ok := fractionOfSecond(b[19:])
+	if !ok {
+		return 0, false
+	}
+	offset, ok := zoneOffset(rest)
+	if !ok {
+		return 0, false
+	}
+	s := daysSince1970(year, month, day)*86400 + int64(hour*3600+minute*60+second) - offset
+	if s < 0 || s >= math.MaxInt64/int64(time.Second) {
+		return 0, false
+	}
+	return s*int64(time.Second) + frac, true
+}
+
+// twoDigits reads two digits. For anything else the result is so far below 0 that no sum with other digits is a valid
+// date.
+func twoDigits(b []byte, i int) int {
+	hi, lo := b[i]-'0', b[i+1]-'0'
+	if hi > 9 || lo > 9 {
+		return -10000
+	}
+	return int(hi)*10 + int(lo)
+}
+
+func daysIn(year, month int) int {
+	switch month {
+	case 2:
+		if year%4 == 0 && (year%100 != 0 || year%400 == 0) {
+			return 29
+		}
+		return 28
+	case 4, 6, 9, 11:
+		return 30
+	}
+	return 31
+}
+
+// daysSince1970 counts days of the Gregorian calendar, in years that begin in March so that the leap day comes last.
+func daysSince1970(year, month, day int) int64 {
+	if month < 3 {
+		year--
+		month += 12
+	}
+	return int64(365*year + year/4 - year/100 + year/400 + (153*(month-3)+2)/5 + day - 1 - 719468)
+}
+
+func fractionOfSecond(b []byte) (ns int64, rest []byte, ok bool) {
+	if len(b) == 0 || b[0] != '.' {
+		return 0, b, true
+	}
+	i, unit := 1, int64(time.Second)
+	for ; i < len(b) && '0' <= b[i] && b[i] <= '9'; i++ {
+		unit /= 10
+		ns += int64(b[i]-'0') * unit
+	}
+	return ns, b[i:], i > 1
+}
+
+// zoneOffset reads Z or ±hh:mm, and returns seconds east of UTC.
+func zoneOffset(b []byte) (seconds int64, ok bool) {
+	if len(b) == 1 && (b[0] == 'Z' || b[0] == 'z') {
+		return 0, true
+	}
+	if len(b) != len("+00:00") || b[0] != '+' && b[0] != '-' || b[3] != ':' {
+		return 0, false
+	}
+	hours, minutes := twoDigits(b, 1), twoDigits(b, 4)
+	if hours < 0 || hours > 23 || minutes < 0 || minutes > 59 {
+		return 0, false
+	}
+	seconds = int64(hours*3600 + minutes*60)
+	if b[0] == '-' {
+		return -seconds, true
+	}
+	return seconds, true
+}

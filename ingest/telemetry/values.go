@@ -1,0 +1,457 @@
+package telemetry
+
+import (
+	"math"
+	"strconv"
+	"unsafe"
+
+	"github.com/rewardwatch/rewardwatch/ingest"
+)
+
+// The functions of this file read the values of members, by their types. They follow the conventions of json.go.
+
+// text reads a string, or a number as written. The text is valid until the next string is read.
+func (d *decoder) text() (text []byte, ok bool) {
+	start := d.at
+	switch {
+	case d.peek() == '"':
+		if text, ok = d.str(); !ok {
+			return nil, false
+		}
+	case d.atNumeral():
+		n, ok := d.numeral()
+		if !ok {
+			return nil, false
+		}
+		text, d.nul = n.text, false
+	default:
+		return nil, d.wrongType("a string or a number")
+	}
+	return text, d.keepable(start, text)
+}
+
+// keepable reports whether the last string read may become part of an event.
+func (d *decoder) keepable(start int, text []byte) bool {
+	switch {
+	case len(text) > ingest.MaxString:
+		return d.fail(ingest.ReasonStringTooLong, start, "a string of more than "+strconv.Itoa(ingest.MaxString)+" bytes")
+	case d.nul:
+		return d.fail(ingest.ReasonNUL, start, `a string with \u0000`)
+	}
+	return true
+}
+
+func (d *decoder) name(dst *string) bool {
+	text, ok := d.text()
+	if ok {
+		*dst = d.names.get(text)
+	}
+	return ok
+}
+
+func (d *decoder) id(dst *string) bool {
+	text, ok := d.text()
+	if ok {
+		*dst = d.hold(text)
+	}
+	return ok
+}
+
+// hold copies text into the memory of the batch.
+func (d *decoder) hold(text []byte) string {
+	if len(text) == 0 {
+		return ""
+	}
+	start := len(d.arena)
+	d.arena = append(d.arena, text...) // earlier strings stay in the old memory when this grows
+	return unsafe.String(&d.arena[start], len(text))
+}
+
+// memberName reads the name of a member that becomes part of the event.
+func (d *decoder) memberName() (name string, ok bool) {
+	start := d.at
+	text, ok := d.key()
+	if !ok || !d.keepable(start, text) {
+		return "", false
+	}
+	return d.names.get(text), true
+}
+
+func (d *decoder) boolean(dst *bool) bool {
+	switch {
+	case d.peek() == 't' && d.literal("true"):
+		*dst = true
+		return true
+	case d.peek() == 'f' && d.literal("false"):
+		*dst = false
+		return true
+	}
+	return d.wrongType("true or false")
+}
+
+// count reads an integral number that is not negative.
+func (d *decoder) count(dst *int64) bool {
+	start := d.at
+	if !d.atNumeral() {
+		return d.wrongType("a whole number")
+	}
+	n, ok := d.numeral()
+	if !ok {
+		return false
+	}
+	i, ok := n.int()
+	if x := n.float(); !ok && x != math.Trunc(x) {
+		return d.fail(ingest.ReasonWrongType, start, "a whole number is due")
+	}
+	if !ok || i < 0 {
+		return d.fail(ingest.ReasonOutOfRange, start, "a whole number from 0 to 2^63-1 is due")
+	}
+	*dst = i
+	return true
+}
+
+// number reads a number, or a word for NaN or an infinity, bare or in a string.
+func (d *decoder) number(dst *float64) bool {
+	isNumber, ok := d.tryNumber(dst)
+	return ok && (isNumber || d.wrongType("a number"))
+}
+
+// tryNumber reads a number if one is next, and nothing otherwise.
+func (d *decoder) tryNumber(dst *float64) (isNumber, ok bool) {
+	switch {
+	case d.atNumeral():
+		n, ok := d.numeral()
+		if ok {
+			*dst = n.float()
+		}
+		return true, ok
+	case d.peek() == '"':
+		return d.quotedWord(dst)
+	}
+	x, isWord := d.word()
+	if isWord {
+		*dst = x
+	}
+	return isWord, true
+}
+
+// quotedWord reads a string that holds a word for NaN or an infinity. It reads nothing if the string holds something
+// else.
+func (d *decoder) quotedWord(dst *float64) (isNumber, ok bool) {
+	start := d.at
+	text, ok := d.str()
+	if !ok {
+		return false, false
+	}
+	x, isWord := nonFinite(text)
+	if !isWord {
+		d.at = start
+		return false, true
+	}
+	*dst = x
+	return true, true
+}
+
+// component reads a number or a boolean, which is 1 or 0. Other values are skipped if ignoring is set, and refused
+// otherwise.
+func (d *decoder) component(dst *float64, ignoring bool) (isNumber, ok bool) {
+	switch {
+	case d.peek() == 't' && d.literal("true"):
+		*dst = 1
+		return true, true
+	case d.peek() == 'f' && d.literal("false"):
+		*dst = 0
+		return true, true
+	}
+	if isNumber, ok = d.tryNumber(dst); isNumber || !ok {
+		return isNumber, ok
+	}
+	if ignoring {
+		return false, d.skip()
+	}
+	return false, d.wrongType("a number")
+}
+
+// counted counts a number against MaxValues.
+func (d *decoder) counted() bool {
+	if d.values == ingest.MaxValues {
+		return d.fail(ingest.ReasonTooManyValues, d.at, "more than "+strconv.Itoa(ingest.MaxValues)+" numbers")
+	}
+	d.values++
+	return true
+}
+
+// components reads an object of numbers. If ignoring is set, members of other types are left out.
+func (d *decoder) components(dst *[]ingest.Value, ignoring bool) bool {
+	if d.peek() != '{' {
+		return d.wrongType("an object of numbers")
+	}
+	if !d.enter() {
+		return false
+	}
+	*dst = (*dst)[:0]
+	if len(d.index) > 0 {
+		clear(d.index)
+	}
+	for first := true; ; first = false {
+		more, ok := d.next(first, '}')
+		if !more {
+			return ok
+		}
+		name, ok := d.memberName()
+		if !ok || !d.null() && !d.namedComponent(dst, name, ignoring) {
+			return false
+		}
+	}
+}
+
+func (d *decoder) namedComponent(dst *[]ingest.Value, name string, ignoring bool) bool {
+	var x float64
+	isNumber, ok := d.component(&x, ignoring)
+	if !ok || !isNumber {
+		return ok
+	}
+	if !d.counted() {
+		return false
+	}
+	if i := d.indexOf(*dst, name); i >= 0 {
+		(*dst)[i].X = x
+	} else {
+		*dst = append(*dst, ingest.Value{Name: name, X: x})
+	}
+	return true
+}
+
+// shortObject is up to how many names are searched linearly; beyond it a map is faster.
+const shortObject = 32
+
+// indexOf returns the index of a name, or -1 if it is new. d.index holds the names of the first len(d.index) values.
+func (d *decoder) indexOf(vs []ingest.Value, name string) int {
+	if len(vs) < shortObject {
+		for i := range vs {
+			if vs[i].Name == name {
+				return i
+			}
+		}
+		return -1
+	}
+	for i := len(d.index); i < len(vs); i++ {
+		d.index[vs[i].Name] = i
+	}
+	if i, ok := d.index[name]; ok {
+		return i
+	}
+	return -1
+}
+
+// observation reads an object, an array, or the one number of a discrete space, which is the component "0". Members
+// that are not numbers, such as strings and images, are left out; later ones keep their names.
+func (d *decoder) observation(ev *ingest.Event) bool {
+	switch d.peek() {
+	case '{':
+		return d.components(&ev.Observation, true)
+	case '[':
+		return d.observedArray(&ev.Observation)
+	}
+	var x float64
+	if isNumber, ok := d.component(&x, false); !isNumber || !ok || !d.counted() {
+		return false
+	}
+	ev.Observation = append(ev.Observation[:0], ingest.Value{Name: d.places[0], X: x})
+	return true
+}
+
+func (d *decoder) observedArray(dst *[]ingest.Value) bool {
+	if !d.enter() {
+		return false
+	}
+	*dst = (*dst)[:0]
+	for place := 0; ; place++ {
+		more, ok := d.next(place == 0, ']')
+		if !more {
+			return ok
+		}
+		if !d.counted() {
+			return false
+		}
+		x, isNumber := math.NaN(), true
+		if !d.null() {
+			if isNumber, ok = d.component(&x, true); !ok {
+				return false
+			}
+		}
+		if isNumber {
+			*dst = append(*dst, ingest.Value{Name: d.places[place], X: x})
+		}
+	}
+}
+
+// nextObservation checks that next_observation is a valid observation, and drops it.
+func (d *decoder) nextObservation() bool {
+	if c := d.peek(); c == '{' || c == '[' {
+		return d.skip()
+	}
+	var unused float64
+	_, ok := d.component(&unused, false)
+	return ok
+}
+
+// action reads a category, a number, or an array of numbers; an empty array is not an action.
+func (d *decoder) action(a *ingest.Action) bool {
+	*a = ingest.Action{Values: a.Values[:0]}
+	switch c := d.peek(); {
+	case c == '[':
+		return d.actionArray(a)
+	case c == '"':
+		return d.category(a)
+	case c == 't' && d.literal("true"):
+		a.Kind, a.Category = ingest.ActionCategory, "true"
+		return true
+	case c == 'f' && d.literal("false"):
+		a.Kind, a.Category = ingest.ActionCategory, "false"
+		return true
+	}
+	if x, ok := d.word(); ok {
+		setNumber(a, x)
+		return true
+	}
+	if !d.atNumeral() {
+		return d.wrongType("a string, a truth value, a number or an array of numbers")
+	}
+	return d.actionNumber(a)
+}
+
+func (d *decoder) category(a *ingest.Action) bool {
+	a.Kind = ingest.ActionCategory
+	return d.name(&a.Category)
+}
+
+func setNumber(a *ingest.Action, x float64) {
+	a.Kind, a.Scalar, a.Values = ingest.ActionNumeric, true, append(a.Values, x)
+}
+
+func (d *decoder) actionNumber(a *ingest.Action) bool {
+	n, ok := d.numeral()
+	if !ok {
+		return false
+	}
+	i, integral := n.int()
+	if !integral {
+		setNumber(a, n.float())
+		return d.counted()
+	}
+	d.scratch = strconv.AppendInt(d.scratch[:0], i, 10)
+	setNumber(a, float64(i)) // a value of a continuous action that happens to be integral is a number too
+	a.Kind, a.Category = ingest.ActionCategory, d.names.get(d.scratch)
+	return true
+}
+
+func (d *decoder) actionArray(a *ingest.Action) bool {
+	if !d.enter() {
+		return false
+	}
+	for first := true; ; first = false {
+		more, ok := d.next(first, ']')
+		if !more {
+			return ok
+		}
+		if !d.counted() {
+			return false
+		}
+		x := math.NaN()
+		if !d.null() {
+			if _, ok := d.component(&x, false); !ok {
+				return false
+			}
+		}
+		a.Kind, a.Values = ingest.ActionNumeric, append(a.Values, x)
+	}
+}
+
+func (d *decoder) labels(ev *ingest.Event) bool {
+	if d.peek() != '{' {
+		return d.wrongType("an object of strings")
+	}
+	if !d.enter() {
+		return false
+	}
+	ev.Labels = ev.Labels[:0]
+	for first := true; ; first = false {
+		more, ok := d.next(first, '}')
+		if !more {
+			return ok
+		}
+		name, ok := d.memberName()
+		if !ok || !d.null() && !d.label(ev, name) {
+			return false
+		}
+	}
+}
+
+func (d *decoder) label(ev *ingest.Event, name string) bool {
+	value, ok := d.labelValue()
+	if !ok {
+		return false
+	}
+	for i := range ev.Labels {
+		if ev.Labels[i].Name == name {
+			ev.Labels[i].Value = value
+			return true
+		}
+	}
+	if len(ev.Labels) == ingest.MaxLabels {
+		return d.fail(ingest.ReasonTooManyValues, d.at, "more than "+strconv.Itoa(ingest.MaxLabels)+" labels")
+	}
+	ev.Labels = append(ev.Labels, ingest.Label{Name: name, Value: value})
+	return true
+}
+
+func (d *decoder) labelValue() (value string, ok bool) {
+	switch {
+	case d.peek() == 't' && d.literal("true"):
+		return "true", true
+	case d.peek() == 'f' && d.literal("false"):
+		return "false", true
+	}
+	text, ok := d.text()
+	if !ok {
+		return "", false
+	}
+	return d.hold(text), true
+}
+
+// episode reads the summary {"r": return, "l": length}.
+func (d *decoder) episode(ev *ingest.Event) bool {
+	start := d.at
+	if d.peek() != '{' {
+		return d.wrongType("an object with r and l")
+	}
+	if !d.enter() {
+		return false
+	}
+	ev.HasEpisode, ev.Return, ev.Length = false, 0, -1
+	for first := true; ; first = false {
+		more, ok := d.next(first, '}')
+		switch {
+		case !ok:
+			return false
+		case !more:
+			return ev.HasEpisode || d.fail(ingest.ReasonMissingReturn, start, "an episode needs r")
+		}
+		key, ok := d.key()
+		if !ok || !d.null() && !d.episodeMember(ev, key) {
+			return false
+		}
+	}
+}
+
+func (d *decoder) episodeMember(ev *ingest.Event, key []byte) bool {
+	switch string(key) {
+	case "r":
+		ev.HasEpisode = true
+		return d.number(&ev.Return)
+	case "l":
+		return d.count(&ev.Length)
+	}
+	return d.skip()
+}

@@ -1,0 +1,159 @@
+package ingest
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"slices"
+)
+
+// WireUnit is the wire form of a Unit in the units topic and in checkpoints. The keys are part of the format: none ever
+// changes its meaning. Its positions are in one partition.
+//
+// It is large because it has a field for each one of Unit.
+type WireUnit struct {
+	Policy    string       `cbor:"1,keyasint"`
+	Labels    string       `cbor:"2,keyasint,omitempty"`
+	Agent     string       `cbor:"3,keyasint,omitempty"`
+	Episode   string       `cbor:"4,keyasint,omitempty"`
+	End       End          `cbor:"5,keyasint,omitempty"`
+	Mixed     bool         `cbor:"6,keyasint,omitempty"`
+	Versions  wireVersions `cbor:"7,keyasint,omitzero"`
+	StartTS   int64        `cbor:"8,keyasint,omitempty"`
+	EndTS     int64        `cbor:"9,keyasint,omitempty"`
+	Partition int32        `cbor:"10,keyasint,omitempty"`
+	First     wirePosition `cbor:"11,keyasint"`
+	Last      wirePosition `cbor:"12,keyasint"`
+	Pos       wirePosition `cbor:"13,keyasint"`
+	Ord       int32        `cbor:"14,keyasint,omitempty"`
+	Reading   int64        `cbor:"15,keyasint,omitempty"`
+	Run       int64        `cbor:"16,keyasint,omitempty"`
+
+	Length          int64       `cbor:"17,keyasint,omitempty"`
+	HasReturn       bool        `cbor:"18,keyasint,omitempty"`
+	Return          float64     `cbor:"19,keyasint"`
+	Reward          wireMoments `cbor:"20,keyasint,omitzero"`
+	RewardQ10       float64     `cbor:"21,keyasint"`
+	RewardQ90       float64     `cbor:"22,keyasint"`
+	LongestConstant int64       `cbor:"23,keyasint,omitempty"`
+	ConstantReward  float64     `cbor:"24,keyasint"`
+	Profile         []byte      `cbor:"25,keyasint,omitempty"` // float32, little endian
+	ProfileSteps    int64       `cbor:"26,keyasint,omitempty"`
+
+	ActionKind       ActionKind    `cbor:"27,keyasint,omitempty"`
+	MixedActionKinds bool          `cbor:"28,keyasint,omitempty"`
+	Actions          []wireCount   `cbor:"29,keyasint,omitempty"`
+	Numeric          []wireNumeric `cbor:"30,keyasint,omitempty"`
+
+	Events     int64 `cbor:"31,keyasint,omitempty"`
+	Backwards  int64 `cbor:"32,keyasint,omitempty"`
+	Duplicates int64 `cbor:"33,keyasint,omitempty"`
+	Abandoned  int64 `cbor:"34,keyasint,omitempty"`
+	Shadow     bool  `cbor:"35,keyasint,omitempty"`
+	Unfinished int64 `cbor:"36,keyasint,omitempty"`
+	Late       int64 `cbor:"37,keyasint,omitempty"`
+}
+
+type wireVersions struct {
+	_                   struct{} `cbor:",toarray"`
+	Policy, Env, Reward string
+}
+
+type wirePosition struct {
+	_      struct{} `cbor:",toarray"`
+	Offset int64
+	Record int32
+}
+
+type wireMoments struct {
+	_                  struct{} `cbor:",toarray"`
+	N, NonFinite       int64
+	Mean, M2, Min, Max float64
+	Positive, Negative float64
+}
+
+type wireCount struct {
+	_      struct{} `cbor:",toarray"`
+	Name   string
+	N      int64
+	Reward float64
+}
+
+type wireNumeric struct {
+	_        struct{} `cbor:",toarray"`
+	Signal   string
+	Moments  wireMoments
+	Q10, Q90 float64
+}
+
+// WireUnitOf returns the wire form of a unit. Its positions must be in one partition, as those of every unit are.
+func WireUnitOf(u *Unit) *WireUnit {
+	at := func(p Position) wirePosition { return wirePosition{Offset: p.Offset, Record: p.Record} }
+	w := &WireUnit{
+		Policy: u.Group.Policy, Labels: u.Group.labels, Agent: u.Agent, Episode: u.Episode, End: u.End, Mixed: u.Mixed,
+		Versions: wireVersions{Policy: u.Versions.Policy, Env: u.Versions.Env, Reward: u.Versions.Reward},
+		StartTS:  u.StartTS, EndTS: u.EndTS, Partition: u.Pos.Partition, First: at(u.First), Last: at(u.Last), Pos: at(u.Pos),
+		Ord: u.Ord, Reading: u.Reading, Run: u.Run, Length: u.Length, HasReturn: u.HasReturn, Return: u.Return,
+		Reward: wireMomentsOf(u.Reward), RewardQ10: u.RewardQ10, RewardQ90: u.RewardQ90,
+		LongestConstant: u.LongestConstant, ConstantReward: u.ConstantReward, ProfileSteps: u.ProfileSteps,
+		ActionKind: u.ActionKind, MixedActionKinds: u.MixedActionKinds,
+		Events: u.Events, Backwards: u.Backwards, Duplicates: u.Duplicates, Abandoned: u.Abandoned, Shadow: u.Shadow,
+		Unfinished: u.Unfinished, Late: u.Late,
+	}
+	w.Profile = slices.Grow(w.Profile, 4*len(u.Profile))
+	for _, x := range u.Profile {
+		w.Profile = binary.LittleEndian.AppendUint32(w.Profile, math.Float32bits(x))
+	}
+	w.Actions = slices.Grow(w.Actions, len(u.Actions))
+	for _, a := range u.Actions {
+		w.Actions = append(w.Actions, wireCount{Name: a.Name, N: a.N, Reward: a.Reward})
+	}
+	w.Numeric = slices.Grow(w.Numeric, len(u.Numeric))
+	for _, n := range u.Numeric {
+		w.Numeric = append(w.Numeric, wireNumeric{Signal: n.Signal, Moments: wireMomentsOf(n.Moments), Q10: n.Q10, Q90: n.Q90})
+	}
+	return w
+}
+
+// Unit returns the unit of a wire form. They share no memory. The error is ErrUnitDamaged.
+func (w *WireUnit) Unit() (*Unit, error) {
+	if w.End > EndBlock || w.ActionKind > ActionNumeric || w.Partition < 0 || len(w.Profile)%4 != 0 {
+		return nil, fmt.Errorf("%w: its values are impossible", ErrUnitDamaged)
+	}
+	at := func(p wirePosition) Position {
+		return Position{Partition: w.Partition, Offset: p.Offset, Record: p.Record}
+	}
+	u := &Unit{
+		Group: Group{Policy: w.Policy, labels: w.Labels}, Agent: w.Agent, Episode: w.Episode, End: w.End, Mixed: w.Mixed,
+		Versions: Versions{Policy: w.Versions.Policy, Env: w.Versions.Env, Reward: w.Versions.Reward},
+		StartTS:  w.StartTS, EndTS: w.EndTS, First: at(w.First), Last: at(w.Last), Pos: at(w.Pos),
+		Ord: w.Ord, Reading: w.Reading, Run: w.Run, Length: w.Length, HasReturn: w.HasReturn, Return: w.Return,
+		Reward: w.Reward.moments(), RewardQ10: w.RewardQ10, RewardQ90: w.RewardQ90,
+		LongestConstant: w.LongestConstant, ConstantReward: w.ConstantReward, ProfileSteps: w.ProfileSteps,
+		ActionKind: w.ActionKind, MixedActionKinds: w.MixedActionKinds,
+		Events: w.Events, Backwards: w.Backwards, Duplicates: w.Duplicates, Abandoned: w.Abandoned, Shadow: w.Shadow,
+		Unfinished: w.Unfinished, Late: w.Late,
+	}
+	for rest := w.Profile; len(rest) > 0; rest = rest[4:] {
+		u.Profile = append(u.Profile, math.Float32frombits(binary.LittleEndian.Uint32(rest)))
+	}
+	for _, a := range w.Actions {
+		u.Actions = append(u.Actions, Count{Name: a.Name, N: a.N, Reward: a.Reward})
+	}
+	for _, n := range w.Numeric {
+		u.Numeric = append(u.Numeric, NamedMoments{Signal: n.Signal, Moments: n.Moments.moments(), Q10: n.Q10, Q90: n.Q90})
+	}
+	return u, nil
+}
+
+func wireMomentsOf(m Moments) wireMoments {
+	return wireMoments{
+		N: m.N, NonFinite: m.NonFinite, Mean: m.Mean, M2: m.M2, Min: m.Min, Max: m.Max, Positive: m.Positive, Negative: m.Negative,
+	}
+}
+
+func (w wireMoments) moments() Moments {
+	return Moments{
+		N: w.N, NonFinite: w.NonFinite, Mean: w.Mean, M2: w.M2, Min: w.Min, Max: w.Max, Positive: w.Positive, Negative: w.Negative,
+	}
+}

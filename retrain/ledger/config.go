@@ -1,0 +1,52 @@
+package ledger
+
+import (
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/rewardwatch/rewardwatch/ingest"
+)
+
+// DefaultSQLite is the default of Config.SQLite.
+const DefaultSQLite = "data/ledger.db"
+
+// Config says where the ledger is: in a SQLite file, or on PostgreSQL if a URL for that is given. The URL contains a
+// password, so it is in a file or an environment variable, never in the configuration.
+type Config struct {
+	SQLite          string `yaml:"sqlite"`            // path of the database file; its directory is created
+	PostgresURLFile string `yaml:"postgres_url_file"` // file with postgres://user:password@host:port/database?sslmode=verify-full
+	PostgresURLEnv  string `yaml:"postgres_url_env"`  // name of the environment variable with such a URL
+}
+
+// OnPostgreSQL reports whether several instances can share the ledger.
+func (c Config) OnPostgreSQL() bool { return c.PostgresURLFile != "" || c.PostgresURLEnv != "" }
+
+// Check reports what is wrong with the configuration. An unnamed SQLite file counts as the default one.
+func (c Config) Check(report func(key, msg string)) {
+	switch {
+	case !c.OnPostgreSQL() && c.SQLite == "":
+		report("sqlite", "must name a file")
+	case c.OnPostgreSQL() && c.SQLite != "" && c.SQLite != DefaultSQLite:
+		report("sqlite", "must be left out where the ledger lies on PostgreSQL")
+	}
+	if c.PostgresURLFile != "" && c.PostgresURLEnv != "" {
+		report("postgres_url_file", "must be left out, or else postgres_url_env")
+	}
+}
+
+// postgresURL reads the connection URL from its configured place.
+func (c Config) postgresURL() (string, error) {
+	if c.PostgresURLEnv != "" {
+		text := strings.TrimSpace(os.Getenv(c.PostgresURLEnv))
+		if text == "" {
+			return "", fmt.Errorf("the environment variable %s, which is to hold the URL of PostgreSQL, is empty", c.PostgresURLEnv)
+		}
+		return text, nil
+	}
+	text, err := ingest.ReadSecretFile(c.PostgresURLFile)
+	if err != nil {
+		return "", fmt.Errorf("read the URL of PostgreSQL: %w", err)
+	}
+	return strings.TrimSpace(text), nil
+}

@@ -1,0 +1,80 @@
+package ledger
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"time"
+
+	"github.com/rewardwatch/rewardwatch/retrain/recipe"
+)
+
+// VerdictMargin is how long a request still waits for its verdict after the time of its contract: units in transit may
+// decide it.
+const VerdictMargin = time.Hour
+
+// Verification is a delivered retraining whose outcome is awaited.
+type Verification struct {
+	Request  string
+	Policy   string
+	Group    map[string]string // whose units decide; empty for the units of all groups
+	Version  string            // policy_version whose telemetry decides, "" if the job has not reported yet
+	Ordered  []string          // policy_versions named in the order, the last live one last
+	Expected recipe.Expected
+	Since    time.Time // when it entered its current state
+	Due      time.Time // when the units must have arrived; zero without a version
+
+	state State
+}
+
+// Awaited returns the retrainings whose outcome is awaited, by policy. A job that has reported its start is left alone
+// until it reports its end. A ledger found to be broken is suspended.
+func (l *Ledger) Awaited(ctx context.Context) (map[string]Verification, error) {
+	all, err := expecting(ctx, l.db)
+	l.Noticed(err)
+	maps.DeleteFunc(all, func(_ string, v Verification) bool { return v.state == StateRunning })
+	return all, err
+}
+
+// expecting returns the retrainings that were delivered, are running or are being verified, by policy.
+func expecting(ctx context.Context, q rowsQueryer) (map[string]Verification, error) {
+	found, err := list(ctx, q, "awaited requests", scanVerification, `
+		SELECT id, policy, state, new_version, due_at, body, (SELECT max(at) FROM history WHERE request = requests.id) FROM requests
+		WHERE closed_at IS NULL AND kind = 'retrain' AND state IN ('delivered', 'running', 'verifying')`)
+	if err != nil {
+		return nil, err
+	}
+	all := make(map[string]Verification, len(found))
+	for _, v := range found {
+		if v.Expected.Over > 0 { // a build before contracts expected nothing
+			all[v.Policy] = v
+		}
+	}
+	return all, nil
+}
+
+func scanVerification(rows *sql.Rows) (Verification, error) {
+	var v Verification
+	var due, since int64
+	var body []byte
+	if err := rows.Scan(&v.Request, &v.Policy, &v.state, &v.Version, &due, &body, &since); err != nil {
+		return Verification{}, err
+	}
+	var message struct {
+		Data json.RawMessage `json:"data"`
+	}
+	if err := json.Unmarshal(body, &message); err != nil {
+		return Verification{}, fmt.Errorf("body of %s: %w", v.Request, err)
+	}
+	terms, err := recipe.ReadTerms(message.Data)
+	if err != nil {
+		return Verification{}, fmt.Errorf("body of %s: %w", v.Request, err)
+	}
+	v.Group, v.Ordered, v.Expected, v.Since = terms.Group, terms.Before(), terms.Contract.Expected, utc(since)
+	if v.state == StateVerifying {
+		v.Due = utc(due).Add(-VerdictMargin)
+	}
+	return v, nil
+}

@@ -1,0 +1,46 @@
+package recipe
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rewardwatch/rewardwatch/retrain/retraintest"
+)
+
+// docs/retraining.md shows the recipes of deploy/recipes, and what they make of an incident.
+func TestDocsShowWhatRecipesMake(t *testing.T) {
+	text, err := os.ReadFile("../../docs/retraining.md")
+	check(t, err)
+	shows := func(part string) {
+		if !strings.Contains(string(text), part) {
+			t.Errorf("docs/retraining.md does not have\n%s", part)
+		}
+	}
+	files, err := filepath.Glob("../../deploy/recipes/*.yaml")
+	check(t, err)
+	for _, file := range files {
+		recipe, err := os.ReadFile(file)
+		check(t, err)
+		shows("```yaml\n# " + filepath.Base(file) + "\n" + string(recipe) + "```")
+	}
+	recipes, err := Load("../../deploy/recipes", []string{"env"})
+	check(t, err)
+	inc := retraintest.Incident("i1", "checkout-ranker")
+	inc.Alarms[0].Onset.TS = 1_795_168_800_250_000_000
+	o := newOrder("rr_4a1c22", inc, inc.Alarms)
+	check(t, o.instruct(recipes["checkout-ranker"], onsetOf(inc.Alarms[0])))
+	var b strings.Builder
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	check(t, e.Encode(map[string]any{
+		"recipe": o.Recipe, "contract": o.Contract, "contract_from": o.ContractFrom, "config": o.Config, "config_from": o.ConfigFrom,
+	}))
+	shows("```json\n" + b.String() + "```")
+	for name := range referencesFor(nil) {
+		shows("`" + name + "`")
+	}
+}

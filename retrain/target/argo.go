@@ -1,0 +1,36 @@
+package target
+
+import "context"
+
+// ArgoEvents is an event source of Argo Events, of the type webhook.
+type ArgoEvents struct {
+	URL       string `yaml:"url"`        // endpoint of the event source
+	TokenFile string `yaml:"token_file"` // file with the token of its authSecret
+}
+
+func (a ArgoEvents) given() bool     { return a != ArgoEvents{} }
+func (a ArgoEvents) address() string { return a.URL }
+
+func (a ArgoEvents) check(report func(key, msg string)) {
+	checkEndpoint(a.URL, a.TokenFile, below("argo_events", report))
+}
+
+// argoEvents is the adapter of event sources of the type webhook
+// (https://argoproj.github.io/argo-events/eventsources/setup/webhook/).
+type argoEvents struct {
+	ArgoEvents
+	line line
+}
+
+func (a ArgoEvents) adapter(line line) (Adapter, error) {
+	_, err := readToken(a.TokenFile)
+	return argoEvents{a, line}, err
+}
+
+func (a argoEvents) Send(ctx context.Context, m Message) Attempt {
+	token, err := readToken(a.TokenFile)
+	if err != nil {
+		return unsigned(err)
+	}
+	return a.line.post(ctx, a.URL, m.Body, "Authorization", bearer(token)).Attempt
+}

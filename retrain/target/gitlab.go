@@ -1,0 +1,77 @@
+package target
+
+import (
+	"context"
+	"encoding/json"
+	"net/url"
+	"strings"
+)
+
+// gitlabVariable is the maximum length of a variable on GitLab.com, in bytes, and a little less than what Linux accepts
+// in the environment of a job: with a longer one, GitLab would refuse the pipeline, or its jobs would fail to start.
+const gitlabVariable = 120 << 10
+
+// GitLab is a project on GitLab; a request triggers a pipeline.
+type GitLab struct {
+	Project   string `yaml:"project"`    // number or path, such as ml/trainer
+	Ref       string `yaml:"ref"`        // branch or tag that the pipeline runs on
+	TokenFile string `yaml:"token_file"` // file with a trigger token of the project
+	URL       string `yaml:"url"`        // base URL of the instance, without /api/v4; https://gitlab.com by default
+}
+
+func (g GitLab) given() bool { return g != GitLab{} }
+
+func (g GitLab) address() string {
+	return base(g.URL, "https://gitlab.com") + "/api/v4/projects/" + url.PathEscape(g.Project) + "/trigger/pipeline"
+}
+
+func (g GitLab) check(report func(key, msg string)) {
+	report = below("gitlab", report)
+	if g.Project == "" {
+		report("project", "must be the number or the path of a project")
+	}
+	if g.Ref == "" {
+		report("ref", "must name a branch or a tag")
+	}
+	checkToken(g.TokenFile, report)
+	checkBase(g.URL, true, report)
+}
+
+// gitlab is the adapter of pipeline triggers (https://docs.gitlab.com/api/pipeline_triggers/).
+type gitlab struct {
+	GitLab
+	line line
+}
+
+func (g GitLab) adapter(line line) (Adapter, error) {
+	_, err := readToken(g.TokenFile)
+	return gitlab{g, line}, err
+}
+
+func (g gitlab) Send(ctx context.Context, m Message) Attempt {
+	token, err := readToken(g.TokenFile)
+	if err != nil {
+		return unsigned(err)
+	}
+	order, err := shorten(m.Body, gitlabVariable, orderVariable)
+	if err != nil {
+		return Attempt{Result: ResultInvalid, Err: err.Error()}
+	}
+	body, err := json.Marshal(map[string]any{"token": token, "ref": g.Ref, "variables": map[string]string{
+		"REWARDWATCH_EVENT":   m.Event,
+		"REWARDWATCH_REQUEST": m.ID,
+		"REWARDWATCH_POLICY":  strings.ReplaceAll(m.Policy, "$", "$$"), // GitLab reads $$ as one dollar sign
+		"REWARDWATCH_ORDER":   string(order),
+	}})
+	if err != nil {
+		return Attempt{Result: ResultInvalid, Err: err.Error()}
+	}
+	return g.line.hiding(token).post(ctx, g.address(), body).Attempt
+}
+
+// orderVariable encodes a body without dollar signs, which GitLab treats as references to other variables, including
+// secret ones: names in the body come from telemetry.
+func orderVariable(b shortBody) ([]byte, error) {
+	text, err := json.Marshal(b)
+	return []byte(strings.ReplaceAll(string(text), "$", `\u0024`)), err
+}

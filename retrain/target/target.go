@@ -1,0 +1,131 @@
+// Package target delivers requests to the configured services, each in its own protocol.
+package target
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/prometheus/common/model"
+
+	"github.com/rewardwatch/rewardwatch/ingest"
+	"github.com/rewardwatch/rewardwatch/retrain/command"
+)
+
+const (
+	// DefaultTimeout is the default of Target.Timeout.
+	DefaultTimeout = model.Duration(15 * time.Second)
+	minTimeout     = model.Duration(100 * time.Millisecond)
+	// MaxTimeout bounds Target.Timeout.
+	MaxTimeout = model.Duration(time.Minute)
+
+	// DefaultCompletesWithin is the default of Target.CompletesWithin.
+	DefaultCompletesWithin = model.Duration(24 * time.Hour)
+	minCompletesWithin     = model.Duration(time.Minute)
+)
+
+// Target is where requests are sent: the receiver of signed webhooks, or one of the services below.
+type Target struct {
+	Name            string         `yaml:"name"`             // name by which triggers refer to it
+	Webhook         string         `yaml:"webhook"`          // http or https URL of a receiver of Standard Webhooks
+	SecretFile      string         `yaml:"secret_file"`      // for webhook: file with whsec_ secrets, one per line, the newest first
+	Timeout         model.Duration `yaml:"timeout"`          // time limit of one attempt, from dialling to the answer's last byte
+	CompletesWithin model.Duration `yaml:"completes_within"` // how long a job may take: a request without news is closed after it
+	AllowPrivate    bool           `yaml:"allow_private"`    // whether the host may have a private, loopback or link-local address
+
+	GitHub      GitHub      `yaml:"github"`
+	GitLab      GitLab      `yaml:"gitlab"`
+	Airflow     Airflow     `yaml:"airflow"`
+	ArgoEvents  ArgoEvents  `yaml:"argo_events"`
+	Jenkins     Jenkins     `yaml:"jenkins"`
+	CloudEvents CloudEvents `yaml:"cloudevents"`
+	Kafka       Kafka       `yaml:"kafka"`
+	Command     Command     `yaml:"command"`
+}
+
+// UnmarshalYAML reads a target over its defaults.
+func (t *Target) UnmarshalYAML(unmarshal func(any) error) error {
+	type plain Target
+	*t = Target{Timeout: DefaultTimeout, CompletesWithin: DefaultCompletesWithin, Command: defaultCommand()}
+	return unmarshal((*plain)(t))
+}
+
+// Check reports what is wrong with a target except its name. at is its path.
+func (t Target) Check(at string, report func(path, msg string)) {
+	t.checkKind(at, report)
+	if t.Timeout < minTimeout || t.Timeout > MaxTimeout {
+		report(at+".timeout", fmt.Sprintf("must be between %s and %s", minTimeout, MaxTimeout))
+	}
+	if t.CompletesWithin < minCompletesWithin {
+		report(at+".completes_within", fmt.Sprintf("must be at least %s", minCompletesWithin))
+	} else if t.Command.given() && t.CompletesWithin < t.Command.TimeLimit+model.Duration(command.Grace) {
+		report(at+".completes_within", fmt.Sprintf("must be longer than command.time_limit by %s at least, in which the command may end", command.Grace))
+	}
+}
+
+// OnBrokersOf returns the target with the brokers of the telemetry if it is a Kafka topic without brokers.
+func (t Target) OnBrokersOf(telemetry ingest.KafkaConfig) Target {
+	if k := &t.Kafka; k.given() && len(k.Brokers) == 0 {
+		k.Brokers, k.TLS, k.SASL, k.telemetry = telemetry.Brokers, telemetry.TLS, telemetry.SASL, true
+	}
+	return t
+}
+
+// service is the configuration of one service in a target.
+type service interface {
+	given() bool                        // whether any of it is configured
+	check(report func(key, msg string)) // reports what is wrong with the values of its keys
+	address() string                    // where requests go: a target that answered 410 is used again when it changes
+	adapter(line line) (Adapter, error) // the configuration must be valid
+}
+
+// kind is one of the services that a target may name.
+type kind struct {
+	key string
+	service
+}
+
+// kinds returns all services that a target may name, of which it names one.
+func (t Target) kinds() []kind {
+	return []kind{
+		{"webhook", webhookTarget{url: t.Webhook, secretFile: t.SecretFile}},
+		{"github", t.GitHub},
+		{"gitlab", t.GitLab},
+		{"airflow", t.Airflow},
+		{"argo_events", t.ArgoEvents},
+		{"jenkins", t.Jenkins},
+		{"cloudevents", t.CloudEvents},
+		{"kafka", t.Kafka},
+		{"command", t.Command},
+	}
+}
+
+// Address returns where requests go.
+func (t Target) Address() string {
+	for _, k := range t.kinds() {
+		if k.given() {
+			return k.address()
+		}
+	}
+	return ""
+}
+
+// checkKind reports what is wrong with the service of a target. at is its path.
+func (t Target) checkKind(at string, report func(path, msg string)) {
+	var keys []string
+	first := ""
+	for _, k := range t.kinds() {
+		keys = append(keys, k.key)
+		switch {
+		case !k.given():
+		case first != "":
+			report(at+"."+k.key, "must be left out, or else "+first+": a target tells one service")
+		default:
+			first = k.key
+			k.check(func(key, msg string) { report(at+"."+key, msg) })
+		}
+	}
+	if first == "" {
+		report(at, "must have one of "+strings.Join(keys, ", "))
+	}
+}

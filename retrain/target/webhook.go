@@ -1,0 +1,46 @@
+package target
+
+import (
+	"context"
+	"strconv"
+	"time"
+)
+
+// webhookTarget is the receiver of Standard Webhooks, whose keys are those of the target itself.
+type webhookTarget struct{ url, secretFile string }
+
+func (w webhookTarget) given() bool     { return w != webhookTarget{} }
+func (w webhookTarget) address() string { return w.url }
+
+func (w webhookTarget) check(report func(key, msg string)) {
+	if msg := checkURL(w.url); msg != "" {
+		report("webhook", msg)
+	}
+	if w.secretFile == "" {
+		report("secret_file", "must name a file that holds a whsec_ secret: every webhook is signed")
+	}
+}
+
+// webhook is the adapter of receivers of Standard Webhooks.
+type webhook struct {
+	webhookTarget
+	line line
+}
+
+func (w webhookTarget) adapter(line line) (Adapter, error) {
+	_, err := readKeys(w.secretFile)
+	return webhook{w, line}, err
+}
+
+func (w webhook) Send(ctx context.Context, m Message) Attempt {
+	keys, err := readKeys(w.secretFile)
+	if err != nil {
+		return unsigned(err)
+	}
+	now := time.Now()
+	return w.line.hiding(written(keys)...).post(ctx, w.url, m.Body, "Webhook-Id", m.ID,
+		"Webhook-Timestamp", strconv.FormatInt(now.Unix(), 10), "Webhook-Signature", sign(keys, m.ID, now, m.Body)).Attempt
+}
+
+// unsigned returns the attempt that could not begin because its secret could not be read.
+func unsigned(err error) Attempt { return Attempt{Result: ResultUnsigned, Err: err.Error()} }
