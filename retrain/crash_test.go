@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
@@ -74,6 +75,13 @@ func (o *onceTrainer) acted() int {
 	return len(o.bodies)
 }
 
+// received returns what it has been sent so far: the bodies by id, how many came again, and what was wrong with one.
+func (o *onceTrainer) received() (bodies map[string][]byte, repeats int, wrong error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return maps.Clone(o.bodies), o.repeats, o.wrong
+}
+
 // A process that orders retrainings and delivers them is killed at random moments, and started again. Every order is acted on
 // once.
 func TestCrashes(t *testing.T) {
@@ -116,7 +124,8 @@ func testCrashes(t *testing.T, urlFile string) {
 	check(t, err)
 	defer func() { check(t, ledger.Close()) }()
 	checkCrashed(t, ledger, trainer)
-	t.Logf("%d requests, %d crashes, %d deliveries repeated, in %s", *crashRequests, *crashes, trainer.repeats, time.Since(begun).Round(time.Second))
+	_, repeats, _ := trainer.received()
+	t.Logf("%d requests, %d crashes, %d deliveries repeated, in %s", *crashRequests, *crashes, repeats, time.Since(begun).Round(time.Second))
 }
 
 // checkCrashed checks that ledger and trainer have the same orders, once all claims of the dead are over.
@@ -140,15 +149,16 @@ func checkCrashed(t *testing.T, d *Desk, trainer *onceTrainer) {
 			t.Fatalf("%d of %d requests are not delivered", open, len(all))
 		}
 	}
+	bodies, _, wrong := trainer.received()
 	origins := map[string]bool{}
 	for _, q := range all {
-		if trainer.bodies[q.ID] == nil || origins[q.Origin] {
+		if bodies[q.ID] == nil || origins[q.Origin] {
 			t.Errorf("request %s of %s: the trainer has not got it, or it is the second one", q.ID, q.Origin)
 		}
 		origins[q.Origin] = true
 	}
-	if len(all) != *crashRequests || trainer.acted() != len(all) || trainer.wrong != nil {
-		t.Errorf("%d requests, %d were acted on, want %d: %v", len(all), trainer.acted(), *crashRequests, trainer.wrong)
+	if len(all) != *crashRequests || len(bodies) != len(all) || wrong != nil {
+		t.Errorf("%d requests, %d were acted on, want %d: %v", len(all), len(bodies), *crashRequests, wrong)
 	}
 }
 
