@@ -21,6 +21,7 @@ func arrows() map[string][]string {
 		"ingest/consumer":   {"ingest", "ingest/deadletter", "ingest/fetch"}, // and no format: it is handed one
 		"ingest/deadletter": {"ingest", "ingest/fetch"},
 		"ingest/fetch":      {"ingest"},
+		"ingest/format":     {"ingest", "ingest/telemetry"},
 		"ingest/ingesttest": {"ingest", "ingest/deadletter"},
 		"ingest/kafkalog":   {"ingest", "ingest/fetch"},
 		"ingest/order":      {"ingest"},

@@ -1,0 +1,79 @@
+// Package format says in which format the messages of a topic are, and returns what decodes them.
+package format
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/rewardwatch/rewardwatch/ingest"
+	"github.com/rewardwatch/rewardwatch/ingest/telemetry"
+)
+
+// The formats of messages.
+const (
+	JSON = "json" // one object, or several on separate lines
+)
+
+// names lists the formats in the order in which messages list them.
+func names() []string { return []string{JSON} }
+
+// Topic configures a topic of telemetry.
+type Topic struct {
+	Topic  string `yaml:"topic"`  // name of the topic
+	Format string `yaml:"format"` // format of its messages: json, which is also the default
+}
+
+// Check reports every value that is out of range.
+func (t Topic) Check(report func(path, msg string)) {
+	if !ingest.ValidTopic(t.Topic) {
+		report("topic", "must be 1 to 249 letters, digits, dots, underscores and hyphens")
+	}
+	if t.Format != "" && !slices.Contains(names(), t.Format) {
+		report("format", "must be one of "+strings.Join(names(), ", "))
+	}
+}
+
+// Open returns the format of a topic that Check has accepted.
+func (t Topic) Open() (ingest.Format, error) {
+	switch t.Format {
+	case "", JSON:
+		return telemetry.V1{}, nil
+	}
+	return nil, fmt.Errorf("the topic %s: there is no format %q", t.Topic, t.Format)
+}
+
+// Converter rewrites messages of another format as JSON.
+type Converter interface {
+	// Convert appends the records of a message to dst, each one JSON object on a line of its own, and returns it. An
+	// error refuses the whole message.
+	Convert(dst []byte, m *ingest.Message) ([]byte, *ingest.RecordError)
+}
+
+// converted decodes messages of another format as the JSON that its converter makes of them.
+type converted struct {
+	converter Converter
+	json      ingest.Decoder
+	lines     []byte
+}
+
+// Decode implements ingest.Decoder. A refusal has the bytes of the whole message, not those of its JSON.
+func (c *converted) Decode(dst []ingest.Event, m *ingest.Message, refuse func(e *ingest.RecordError, raw []byte)) []ingest.Event {
+	lines, err := c.converter.Convert(c.lines[:0], m)
+	c.lines = lines
+	if err != nil {
+		refuse(err, m.Value)
+		return dst
+	}
+	asJSON := *m
+	asJSON.Value = lines
+	return c.json.Decode(dst, &asJSON, func(e *ingest.RecordError, raw []byte) {
+		if raw != nil {
+			raw = m.Value
+		}
+		refuse(e, raw)
+	})
+}
+
+// Reset implements ingest.Decoder.
+func (c *converted) Reset() { c.json.Reset() }
