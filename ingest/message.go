@@ -25,6 +25,12 @@ type Format interface {
 	NewDecoder(o DecoderOptions) Decoder
 }
 
+// Topic is a topic of telemetry.
+type Topic struct {
+	Name   string
+	Format Format // of the events in its messages
+}
+
 // The limits of a record. A record beyond them is refused with the named reason.
 const (
 	// DefaultMaxRecord is the default limit of a record in bytes (ReasonTooLarge).

@@ -169,6 +169,12 @@ func (r *Reader) Place(path string) Place {
 	return r.places[""]
 }
 
+// Given reports whether the file has the key of a path, even with an empty value.
+func (r *Reader) Given(path string) bool {
+	_, ok := r.places[path]
+	return ok
+}
+
 // Problems returns the problems, in no particular order.
 func (r *Reader) Problems() []Problem { return r.problems }
 

@@ -110,17 +110,21 @@ func (a *App) open(ctx context.Context) error {
 	}
 	a.closeLater("dead letters", a.letters.Close)
 	if len(a.cfg.Retrain.Triggers)+len(a.cfg.Retrain.Targets) > 0 {
-		if a.retrain, err = retrain.Open(ctx, a.cfg.Retrain.OnBrokersOf(a.cfg.Ingest.Kafka), a.cfg.Recipes, a.log, a.Registry); err != nil {
+		if a.retrain, err = retrain.Open(ctx, a.cfg.Retrain.OnBrokersOf(a.cfg.Ingest.Kafka.KafkaConfig), a.cfg.Recipes, a.log, a.Registry); err != nil {
 			return err
 		}
 		a.closeLater("ledger", a.retrain.Close)
 		a.retrain.ServeUnder(a.cfg.HTTP.ExternalURL)
 	}
-	a.Pipeline = engine.NewPipeline(context.Background(), a.cfg.Settings(), engine.TopicRanges(a.cfg.Ingest.Kafka, a.cfg.Format()), a.scores, a, a.log, a.Registry)
+	kafka, format, err := a.cfg.Ingest.Kafka.Single()
+	if err != nil {
+		return err
+	}
+	a.Pipeline = engine.NewPipeline(context.Background(), a.cfg.Settings(), engine.TopicRanges(kafka, format), a.scores, a, a.log, a.Registry)
 	if a.retrain != nil {
 		a.retrain.ResolveBy(a.Pipeline.BaselineLevel)
 	}
-	stores, out, notes, err := a.openState()
+	stores, out, notes, err := a.openState(kafka)
 	if err != nil {
 		return err
 	}
@@ -132,8 +136,8 @@ func (a *App) open(ctx context.Context) error {
 	a.notifier = alerts.NewNotifier(a.cfg.Alerts.Alertmanager, a.cfg.Links(), notes, a.log, a.Registry)
 	a.metrics = alerts.NewMetrics(a.Registry, a.groups)
 	a.Registry.MustRegister(metrics.NewCollector(a.Pipeline.Summaries, a.cfg.Settings().GroupLabels(), a.cfg.Limits.Series, time.Now))
-	if a.consumer, err = consumer.New(a.cfg.Ingest.Kafka, consumer.Options{
-		Stores: stores, CheckpointEvery: time.Duration(a.cfg.Checkpoint.Every), Format: a.cfg.Format(), DeadLetters: a.letters,
+	if a.consumer, err = consumer.New(kafka, consumer.Options{
+		Stores: stores, CheckpointEvery: time.Duration(a.cfg.Checkpoint.Every), Format: format, DeadLetters: a.letters,
 		Handler: a.feeds, Log: a.log, Registerer: a.Registry,
 	}); err != nil {
 		return err
@@ -147,10 +151,10 @@ func (a *App) open(ctx context.Context) error {
 
 // openState opens the state store and the outlet for units: the checkpoint directory and the workers themselves, or
 // the topics of a cluster.
-func (a *App) openState() (ingest.Stores, engine.Outlet, *alerts.Notes, error) {
+func (a *App) openState(kafka ingest.KafkaConfig) (ingest.Stores, engine.Outlet, *alerts.Notes, error) {
 	if a.cfg.Cluster.Enabled() {
 		var err error
-		if a.cluster, err = cluster.Open(a.cfg.Cluster, a.cfg.Ingest.Kafka, a.Pipeline, func(policy string, at time.Time) { a.feeds.Forget(policy, at) }, a.log, a.Registry); err != nil {
+		if a.cluster, err = cluster.Open(a.cfg.Cluster, kafka, a.Pipeline, func(policy string, at time.Time) { a.feeds.Forget(policy, at) }, a.log, a.Registry); err != nil {
 			return nil, nil, nil, err
 		}
 		a.closeLater("connections of the cluster", a.cluster.Close)
@@ -498,7 +502,7 @@ func heldUp(waiting time.Duration) error {
 func openDeadLetters(cfg *config.Config, log zerolog.Logger) (deadletter.Keeper, error) {
 	letters := cfg.Ingest.DeadLetters
 	if letters.Topic != "" {
-		return deadletter.NewTopic(cfg.Ingest.Kafka, letters.Topic, log)
+		return deadletter.NewTopic(cfg.Ingest.Kafka.KafkaConfig, letters.Topic, log)
 	}
 	return deadletter.NewFiles(letters.Directory, letters.MaxSize, log)
 }

@@ -66,7 +66,7 @@ func TestACheckpointsTopicThatWasDeleted(t *testing.T) {
 	testkit.Eventually(t, "units", func() bool { return unitsOf(i) > 0 })
 	i.stop()
 	startInstance(t, cfg, 2).stop() // with its checkpoints it starts again
-	l, err := kafkalog.Open(cfg.Ingest.Kafka, "checkpoints", zerolog.Nop())
+	l, err := kafkalog.Open(cfg.Ingest.Kafka.KafkaConfig, "checkpoints", zerolog.Nop())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -252,6 +252,16 @@ func TestInspectSeesTelemetryByAConfiguration(t *testing.T) {
 	}
 }
 
+// The proposal carries the topics of the configuration with their formats.
+func TestProposalKeepsTheTopics(t *testing.T) {
+	text := "ingest: {kafka: {topics: [{topic: decisions, format: json}]}}\n"
+	_, out := verb(t, "inspect", "--output", "json", "--config", testkit.WriteConfig(t, text), telemetryFile(t, everything()...))
+	got, given := loadProposal(t, *parseInspection(t, out).Config), loadProposal(t, text)
+	if !reflect.DeepEqual(got.Ingest, given.Ingest) || len(got.Ingest.Kafka.Topics) != 1 {
+		t.Errorf("ingest is %+v, want %+v", got.Ingest, given.Ingest)
+	}
+}
+
 // A topic gives what a file with the same events does, and reading it leaves nothing behind.
 func TestInspectATopic(t *testing.T) {
 	f := newFleet(11, 6)

@@ -188,13 +188,17 @@ func runExport(ctx context.Context, c *terminal.Console, service *client.Client,
 	for _, name := range missing {
 		_, _ = fmt.Fprintf(c.Err, "The order names no offsets of the %s data: there is none in what is written.\n", name)
 	}
-	if err := o.until.extend(ctx, cfg.Ingest.Kafka, parts); err != nil {
+	kafka, format, err := cfg.Ingest.Kafka.Single()
+	if err != nil {
+		return err
+	}
+	if err := o.until.extend(ctx, kafka, parts); err != nil {
 		return fmt.Errorf("export request %s: %w", id, err)
 	}
 	shown := terminal.NewProgress(c)
 	defer shown.Clear()
 	src := experience.Source{
-		Kafka: cfg.Ingest.Kafka, Format: cfg.Format(), Policy: order.Policy, Group: order.Group, MaxOpen: cfg.Limits.OpenEpisodes,
+		Kafka: kafka, Format: format, Policy: order.Policy, Group: order.Group, MaxOpen: cfg.Limits.OpenEpisodes,
 		Progress: func(messages, total int64) {
 			shown.Show("export", float64(messages)/float64(total), fmt.Sprintf("%d of %d messages", messages, total))
 		},

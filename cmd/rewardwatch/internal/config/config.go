@@ -12,7 +12,6 @@ import (
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/engine"
 	"github.com/rewardwatch/rewardwatch/ingest"
 	"github.com/rewardwatch/rewardwatch/ingest/deadletter"
-	"github.com/rewardwatch/rewardwatch/ingest/telemetry"
 	"github.com/rewardwatch/rewardwatch/retrain"
 	"github.com/rewardwatch/rewardwatch/retrain/recipe"
 	"github.com/rewardwatch/rewardwatch/retrain/yamlfile"
@@ -35,8 +34,8 @@ type Config struct {
 
 // IngestConfig says where telemetry comes from and where refused records go.
 type IngestConfig struct {
-	Kafka       ingest.KafkaConfig `yaml:"kafka"`
-	DeadLetters deadletter.Config  `yaml:"dead_letters"`
+	Kafka       KafkaConfig       `yaml:"kafka"`
+	DeadLetters deadletter.Config `yaml:"dead_letters"`
 }
 
 // AlertsConfig says who is notified of incidents.
@@ -50,7 +49,7 @@ func Default() Config {
 	judging := engine.DefaultSettings()
 	return Config{
 		Ingest: IngestConfig{
-			Kafka:       ingest.DefaultKafkaConfig(),
+			Kafka:       KafkaConfig{KafkaConfig: ingest.DefaultKafkaConfig()},
 			DeadLetters: deadletter.DefaultConfig(),
 		},
 		Checkpoint: judging.Checkpoint,
@@ -62,9 +61,6 @@ func Default() Config {
 	}
 }
 
-// Format returns the format of the events in the telemetry topic.
-func (c *Config) Format() ingest.Format { return telemetry.V1{} }
-
 // Settings returns the part of the configuration that says what is judged and how.
 func (c *Config) Settings() *engine.Settings {
 	return &engine.Settings{Checkpoint: c.Checkpoint, Policies: c.Policies, Fleet: c.Fleet, Limits: c.Limits}
@@ -74,8 +70,8 @@ func (c *Config) Settings() *engine.Settings {
 // all; a file that cannot be read is a different error. For the path "" Load returns the defaults.
 func Load(path string) (*Config, error) { return loadConfig(path, (*Config).CheckAlone) }
 
-// LoadForService reads a configuration file and the recipes that it names, and reports the problems of both in one
-// list.
+// LoadForService reads a configuration file and what it names: the recipes and the files of formats. It reports all
+// problems in one list.
 func LoadForService(path string) (*Config, error) {
 	return loadConfig(path, (*Config).checkWithRecipes)
 }
@@ -102,6 +98,9 @@ func loadConfig(path string, check configCheck) (*Config, error) {
 func ParseConfig(file string, text []byte, check configCheck) (*Config, error) {
 	c := Default()
 	r := yamlfile.Read(file, text, &c)
+	if len(c.Ingest.Kafka.Topics) > 0 && r.Given("ingest.kafka.topic") {
+		r.Report("ingest.kafka.topic", "must not be given with topics, which lists every topic")
+	}
 	others := check(&c, r.Report)
 	if err := yamlfile.ErrorOf(append(r.Problems(), others...)); err != nil {
 		return nil, err
@@ -115,9 +114,10 @@ func (c *Config) CheckAlone(report func(path, msg string)) []yamlfile.Problem {
 	return nil
 }
 
-// checkWithRecipes also reads the recipes, and checks the triggers against them.
+// checkWithRecipes also opens the formats of the telemetry, reads the recipes, and checks the triggers against them.
 func (c *Config) checkWithRecipes(report func(path, msg string)) []yamlfile.Problem {
 	c.Check(report)
+	c.Ingest.Kafka.checkFormats(func(path, msg string) { report(yamlfile.Join("ingest.kafka", path), msg) })
 	recipes, err := recipe.Load(c.Retrain.Recipes, c.Settings().GroupLabels())
 	if bad, ok := errors.AsType[*yamlfile.Error](err); ok {
 		return bad.Problems
@@ -138,10 +138,10 @@ func (c *Config) Check(report func(path, msg string)) {
 	within := func(section string) func(path, msg string) {
 		return func(path, msg string) { report(yamlfile.Join(section, path), msg) }
 	}
-	c.Ingest.Kafka.Check(within("ingest.kafka"))
+	c.Ingest.Kafka.check(within("ingest.kafka"))
 	c.Ingest.DeadLetters.Check(within("ingest.dead_letters"))
-	if letters := c.Ingest.DeadLetters.Topic; letters != "" && letters == c.Ingest.Kafka.Topic {
-		report("ingest.dead_letters.topic", "must not be the topic of the telemetry: refused records would be read, and refused, again")
+	if letters := c.Ingest.DeadLetters.Topic; letters != "" && c.Ingest.Kafka.Reads(letters) {
+		report("ingest.dead_letters.topic", "must not be a topic of the telemetry: refused records would be read, and refused, again")
 	}
 	c.Settings().Check(report)
 	c.checkCluster(within("cluster"))
@@ -155,8 +155,9 @@ func (c *Config) checkCluster(report func(path, msg string)) {
 	if !c.Cluster.Enabled() {
 		return
 	}
-	taken := map[string]string{
-		c.Ingest.Kafka.Topic: "the topic of the telemetry", c.Ingest.DeadLetters.Topic: "the topic of refused records",
+	taken := map[string]string{c.Ingest.DeadLetters.Topic: "the topic of refused records"}
+	for _, t := range c.Ingest.Kafka.Telemetry() {
+		taken[t.Topic] = "a topic of the telemetry"
 	}
 	for _, t := range []struct{ key, topic string }{
 		{"units_topic", c.Cluster.UnitsTopic}, {"checkpoints_topic", c.Cluster.CheckpointsTopic},

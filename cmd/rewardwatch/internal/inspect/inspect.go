@@ -59,7 +59,7 @@ func runInspect(ctx context.Context, c *terminal.Console, o inspectOptions, args
 		return err
 	}
 	if topic {
-		cfg.Ingest.Kafka.Topic = args[0]
+		cfg.Ingest.Kafka = cfg.Ingest.Kafka.Only(args[0])
 	}
 	if err := checkKafka(cfg, args[0], topic); err != nil {
 		return err
@@ -148,9 +148,12 @@ func (i *inspector) read(ctx context.Context, c *terminal.Console, o inspectOpti
 		}, args, i)
 	}
 	i.merger, i.way = order.NewMerger(), &engine.Route{From: &engine.Delivery{}}
-	kafka := i.cfg.Ingest.Kafka
+	kafka, format, err := i.cfg.Ingest.Kafka.Single()
+	if err != nil {
+		return recording.Counts{}, err
+	}
 	counts, err := recording.ReadTopic(ctx, recording.TopicConfig{
-		Kafka: kafka, Format: i.cfg.Format(), Newest: o.records, Refuse: i.refuse, Progress: progress,
+		Kafka: kafka, Format: format, Newest: o.records, Refuse: i.refuse, Progress: progress,
 	}, i)
 	i.release()
 	switch {

@@ -399,22 +399,27 @@ func groupingHints(r inspection) []string {
 }
 
 // kafkaSettings returns the keys of ingest.kafka that a first run needs, and those that were given.
-func kafkaSettings(kafka ingest.KafkaConfig, topic bool, file string) []setting {
-	defaults := ingest.DefaultKafkaConfig()
+func kafkaSettings(kafka config.KafkaConfig, topic bool, file string) []setting {
+	defaults := config.Default().Ingest.Kafka
+	shown := map[string]string{
+		"brokers": "the default; any of the cluster, as host:port",
+		"topic":   "the default; where the agents write their telemetry",
+		"group":   "the consumer group; it needs the right to read the topic and to commit offsets",
+	}
+	if len(kafka.Topics) > 0 {
+		kafka.Topic = defaults.Topic
+		delete(shown, "topic")
+	}
 	why := func(key string) string {
 		switch {
-		case key == "topic" && topic:
+		case topic && (key == "topic" || key == "topics"):
 			return "the topic that was inspected"
 		case key == "brokers" || file == "":
 			return "as given"
 		}
 		return asInspected
 	}
-	return complete(reflect.ValueOf(&kafka).Elem(), reflect.ValueOf(&defaults).Elem(), why, map[string]string{
-		"brokers": "the default; any of the cluster, as host:port",
-		"topic":   "the default; where the agents write their telemetry",
-		"group":   "the consumer group; it needs the right to read the topic and to commit offsets",
-	})
+	return complete(reflect.ValueOf(&kafka).Elem(), reflect.ValueOf(&defaults).Elem(), why, shown)
 }
 
 // asInspected is the reason for a key that keeps its given value.
@@ -450,16 +455,27 @@ func differing(v, from reflect.Value, why func(key string) string) []setting {
 		switch {
 		case reflect.DeepEqual(f.Value.Interface(), defaults[i].Value.Interface()):
 		case f.Value.Kind() == reflect.Struct:
-			var inside []string
-			for _, s := range differing(f.Value, defaults[i].Value, why) {
-				inside = append(inside, s.Key+": "+s.Value)
+			out = append(out, setting{f.Key, flow(f.Value, defaults[i].Value), why(f.Key)})
+		case f.Value.Kind() == reflect.Slice && f.Value.Type().Elem().Kind() == reflect.Struct:
+			elements, empty := make([]string, f.Value.Len()), reflect.Zero(f.Value.Type().Elem())
+			for n := range elements {
+				elements[n] = flow(f.Value.Index(n), empty)
 			}
-			out = append(out, setting{f.Key, "{" + strings.Join(inside, ", ") + "}", why(f.Key)})
+			out = append(out, setting{f.Key, "[" + strings.Join(elements, ", ") + "]", why(f.Key)})
 		default:
 			out = append(out, setting{f.Key, yamlValue(f.Value.Interface()), why(f.Key)})
 		}
 	}
 	return out
+}
+
+// flow formats the keys of a section whose values differ from another's on one line.
+func flow(v, from reflect.Value) string {
+	var inside []string
+	for _, s := range differing(v, from, func(string) string { return "" }) {
+		inside = append(inside, s.Key+": "+s.Value)
+	}
+	return "{" + strings.Join(inside, ", ") + "}"
 }
 
 // yamlValue formats a value so that YAML reads it back unchanged.

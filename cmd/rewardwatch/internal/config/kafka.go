@@ -1,0 +1,105 @@
+package config
+
+import (
+	"fmt"
+
+	"github.com/rewardwatch/rewardwatch/ingest"
+	"github.com/rewardwatch/rewardwatch/ingest/format"
+	"github.com/rewardwatch/rewardwatch/retrain/yamlfile"
+)
+
+// KafkaConfig configures where the telemetry is and how to connect to it. Records of aborted transactions are skipped,
+// and those of open ones wait. The topics must not be compacted. A single topic of telemetry v1 is given as topic, any
+// other as an element of topics, with its format.
+type KafkaConfig struct {
+	ingest.KafkaConfig `yaml:",inline"`
+	Topics             []format.Topic `yaml:"topics"` // topics of the telemetry, instead of topic
+}
+
+// Telemetry returns the topics to read: those of Topics, or else Topic.
+func (c KafkaConfig) Telemetry() []format.Topic {
+	if len(c.Topics) > 0 {
+		return c.Topics
+	}
+	return []format.Topic{{Topic: c.Topic}}
+}
+
+// Reads reports whether a topic is one of the telemetry.
+func (c KafkaConfig) Reads(topic string) bool {
+	for _, t := range c.Telemetry() {
+		if t.Topic == topic {
+			return true
+		}
+	}
+	return false
+}
+
+// Only returns the configuration for reading a single topic. A topic that Topics lists keeps its format.
+func (c KafkaConfig) Only(topic string) KafkaConfig {
+	listed := c.Topics
+	c.Topic, c.Topics = topic, nil
+	for _, t := range listed {
+		if t.Topic == topic {
+			c.Topics = []format.Topic{t}
+		}
+	}
+	return c
+}
+
+// Open opens the formats of the topics, in the order of Telemetry.
+func (c KafkaConfig) Open() ([]ingest.Topic, error) {
+	var out []ingest.Topic
+	for _, t := range c.Telemetry() {
+		opened, err := t.Open()
+		if err != nil {
+			return nil, fmt.Errorf("open the format of the topic %s: %w", t.Topic, err)
+		}
+		out = append(out, ingest.Topic{Name: t.Topic, Format: opened})
+	}
+	return out, nil
+}
+
+// maxTopics is how many topics can be read at a time.
+const maxTopics = 1
+
+// check reports every value that is out of range.
+func (c KafkaConfig) check(report func(path, msg string)) {
+	c.Check(report)
+	if len(c.Topics) > maxTopics {
+		report("topics", fmt.Sprintf("must not be more than %d", maxTopics))
+	}
+	for i, t := range c.Topics {
+		path := fmt.Sprintf("topics[%d]", i)
+		t.Check(func(key, msg string) { report(yamlfile.Join(path, key), msg) })
+		for _, before := range c.Topics[:i] {
+			if before.Topic == t.Topic {
+				report(path+".topic", "is listed twice")
+			}
+		}
+	}
+}
+
+// checkFormats reports the formats that cannot be opened, such as those whose files cannot be read.
+func (c KafkaConfig) checkFormats(report func(path, msg string)) {
+	for i, t := range c.Topics {
+		bad := false
+		t.Check(func(string, string) { bad = true })
+		if bad {
+			continue
+		}
+		if _, err := t.Open(); err != nil {
+			report(fmt.Sprintf("topics[%d]", i), err.Error())
+		}
+	}
+}
+
+// Single returns the connection to the first topic, and its format.
+func (c KafkaConfig) Single() (ingest.KafkaConfig, ingest.Format, error) {
+	topics, err := c.Open()
+	if err != nil {
+		return ingest.KafkaConfig{}, nil, err
+	}
+	one := c.KafkaConfig
+	one.Topic = topics[0].Name
+	return one, topics[0].Format, nil
+}
