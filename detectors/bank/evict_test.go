@@ -91,7 +91,7 @@ func (e *evicting) crash(most int64, now time.Time) {
 
 // Whatever leaves and comes back when, and wherever it is begun anew with next to no room: all is found that is found where
 // nothing ever leaves, and all streams stand where they do there.
-func TestEvictionChangesNothing(t *testing.T) {
+func TestSimEvictionChangesNothing(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds of CPU")
 	}

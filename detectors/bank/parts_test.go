@@ -158,7 +158,7 @@ func FuzzResume(f *testing.F) {
 }
 
 // What a trail is written as holds all of it, also what is added to it later.
-func TestTrailIsWrittenWhole(t *testing.T) {
+func TestSimTrailIsWrittenWhole(t *testing.T) {
 	same := func(want trail) bool {
 		b, err := want.MarshalBinary()
 		if err != nil {
