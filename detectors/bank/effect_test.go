@@ -194,7 +194,7 @@ func TestTrailFindsItsUnits(t *testing.T) {
 	walks := &stream.Stream{Quantities: []*stream.Quantity{{Tests: []stream.TestOfKind{{Test: test, Kind: &stream.TestKinds[0]}}}}}
 	for i := range int64(2000) {
 		u := &ingest.Unit{
-			First: ingest.Position{Partition: int32(rng.IntN(3)), Offset: i}, Last: ingest.Position{Offset: i + 2},
+			First: ingest.Position{Partition: ingest.Partition(rng.IntN(3)), Offset: i}, Last: ingest.Position{Offset: i + 2},
 		}
 		u.Pos = ingest.Position{Partition: u.First.Partition, Offset: i + 3}
 		units = append(units, u)
@@ -217,7 +217,7 @@ func TestTrailFindsItsUnits(t *testing.T) {
 	}
 	for _, span := range [][2]int64{{1999, 1999}, {1700, 1999}, {1500, 1999}, {1700, 1750}, {1600, 1600}} {
 		onset := span[0]
-		want := map[int32]ingest.Range{}
+		want := map[ingest.Partition]ingest.Range{}
 		for i := onset; i <= span[1]; i++ {
 			u := units[i]
 			last := u.Last.Offset

@@ -122,7 +122,7 @@ func evictAtRandom(t *testing.T, plain, tight *evicting) {
 	for i := range agents {
 		agents[i] = newAgent(uint64(i))
 		agents[i].edit = func(u *ingest.Unit) {
-			u.Group, u.Pos.Partition = ingest.NewGroup("ranker", ingest.Label{Name: "env", Value: fmt.Sprint(i)}), int32(i)
+			u.Group, u.Pos.Partition = ingest.NewGroup("ranker", ingest.Label{Name: "env", Value: fmt.Sprint(i)}), ingest.Partition(i)
 			u.Pos.Offset, u.First, u.Last = agents[i].made, u.Pos, u.Pos
 		}
 	}

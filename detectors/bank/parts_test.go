@@ -22,7 +22,7 @@ func ofGroups(t testing.TB) (*Policy, map[string]*agent) {
 	for i, env := range []string{"eu", "us"} {
 		a := newAgent(uint64(130 + i))
 		a.edit = func(u *ingest.Unit) {
-			u.Group, u.Pos.Partition = ingest.NewGroup("ranker", ingest.Label{Name: "env", Value: env}), int32(i)
+			u.Group, u.Pos.Partition = ingest.NewGroup("ranker", ingest.Label{Name: "env", Value: env}), ingest.Partition(i)
 		}
 		agents[env] = a
 	}
