@@ -30,6 +30,10 @@ func NewGroup(policy string, labels ...Label) Group {
 	return Group{Policy: policy, labels: b.String()}
 }
 
+// HorizonLabel is the last label of a group in which decisions are judged by the feedback up to a horizon, before all of
+// it has come. Its value is the horizon. The group of the whole feedback lacks it.
+const HorizonLabel = "horizon"
+
 // Labels returns the group_by labels in order.
 func (g Group) Labels() []Label {
 	var out []Label
@@ -79,18 +83,23 @@ func (g *Group) UnmarshalBinary(b []byte) error {
 type End uint8
 
 // The ends of a unit. EndStep is the end of an episode by a step that did not increase; EndBlock is a block of steps of
-// a policy whose telemetry ends no episodes.
+// a policy whose telemetry ends no episodes; EndWindow is a decision that was judged when the time for its feedback, or
+// part of that time, was over.
 const (
 	EndTerminated End = iota
 	EndTruncated
 	EndSummary
 	EndStep
 	EndBlock
+	EndWindow
 )
+
+// Ends is the number of ends.
+const Ends = int(EndWindow) + 1
 
 // String returns the value of the label `end` of episodes_total.
 func (e End) String() string {
-	return [...]string{"terminated", "truncated", "summary", "step", "block"}[e]
+	return [...]string{"terminated", "truncated", "summary", "step", "block", "window"}[e]
 }
 
 // Moments aggregates the finite values of one quantity over a unit by Welford's recurrence, and counts the others.
@@ -210,7 +219,7 @@ type Unit struct {
 	ActionKind       ActionKind
 	MixedActionKinds bool           // the unit contains both categories and numbers
 	Actions          []Count        // categories in order of first use; their counts sum to the steps with an action
-	Numeric          []NamedMoments // action, action.<i>, outcome.<name>, reward_component.<name>, observation.<name>
+	Numeric          []NamedMoments // action, action.<i>, outcome.<name>, reward_component.<name>, observation.<name>, feedback_delay
 
 	Events    int64 // records of the unit
 	Backwards int64 // of those, the ones more than a minute older than the previous one, by their own times
@@ -246,9 +255,9 @@ func (u *Unit) Bytes() int64 {
 
 // Range is a range of offsets of one partition, both ends included.
 type Range struct {
-	Partition Partition `json:"partition" yaml:"partition"` // number of the partition; 0 in files
-	First     int64     `json:"first" yaml:"first"`         // first offset; in files the index of the record, from 0
-	Last      int64     `json:"last" yaml:"last"`           // last offset, included in the range
+	Partition int32 `json:"partition" yaml:"partition"` // number of the partition; 0 in files
+	First     int64 `json:"first" yaml:"first"`         // first offset; in files the index of the record, from 0
+	Last      int64 `json:"last" yaml:"last"`           // last offset, included in the range
 }
 
 // String returns the range in words.

@@ -21,7 +21,7 @@ type WireUnit struct {
 	Versions  wireVersions `cbor:"7,keyasint,omitzero"`
 	StartTS   int64        `cbor:"8,keyasint,omitempty"`
 	EndTS     int64        `cbor:"9,keyasint,omitempty"`
-	Partition Partition    `cbor:"10,keyasint,omitempty"`
+	Partition int32        `cbor:"10,keyasint,omitempty"`
 	First     wirePosition `cbor:"11,keyasint"`
 	Last      wirePosition `cbor:"12,keyasint"`
 	Pos       wirePosition `cbor:"13,keyasint"`
@@ -117,7 +117,7 @@ func WireUnitOf(u *Unit) *WireUnit {
 
 // Unit returns the unit of a wire form. They share no memory. The error is ErrUnitDamaged.
 func (w *WireUnit) Unit() (*Unit, error) {
-	if w.End > EndBlock || w.ActionKind > ActionNumeric || w.Partition < 0 || len(w.Profile)%4 != 0 {
+	if int(w.End) >= Ends || w.ActionKind > ActionNumeric || w.Partition < 0 || len(w.Profile)%4 != 0 {
 		return nil, fmt.Errorf("%w: its values are impossible", ErrUnitDamaged)
 	}
 	at := func(p wirePosition) Position {

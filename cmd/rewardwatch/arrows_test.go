@@ -20,6 +20,7 @@ func arrows() map[string][]string {
 		"ingest/checkpoint": {"ingest", "ingest/kafkalog", "ingest/saved"},
 		"ingest/consumer":   {"ingest", "ingest/deadletter", "ingest/fetch"}, // and no format: it is handed one
 		"ingest/deadletter": {"ingest", "ingest/fetch"},
+		"ingest/feedback":   {"ingest", "ingest/assemble", "ingest/saved"},
 		"ingest/fetch":      {"ingest"},
 		"ingest/format":     {"ingest", "ingest/telemetry"},
 		"ingest/ingesttest": {"ingest", "ingest/deadletter"},

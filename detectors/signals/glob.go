@@ -11,7 +11,7 @@ func MayMatch(glob string) bool { return strings.ContainsAny(glob, `*?[\`) || Is
 // IsSignal reports whether a signal can have this name.
 func IsSignal(name string) bool {
 	switch name {
-	case "return", "reward", "episode_length", "action":
+	case "return", "reward", "episode_length", "action", "feedback_delay":
 		return true
 	}
 	for _, prefix := range []string{"action.", "outcome.", "reward_component.", "observation."} {

@@ -192,7 +192,7 @@ func (c Config) checkSignals(report func(path, msg string)) {
 // noSignal says that no signal matches a name or glob, and lists the signals.
 func noSignal(glob string) string {
 	return fmt.Sprintf("no signal is called %q; there are return, reward, episode_length, action, action.<i>, "+
-		"outcome.<name>, reward_component.<name> and observation.<name>", glob)
+		"outcome.<name>, reward_component.<name>, observation.<name> and feedback_delay", glob)
 }
 
 func (b BaselineConfig) check(report func(path, msg string)) {
@@ -251,9 +251,12 @@ func (c Config) Follows(signal string) bool {
 	return false
 }
 
-// Groups reports whether the labels of a group are those that c groups by.
+// Groups reports whether the labels of a group are those that c groups by, with or without a horizon.
 func (c Config) Groups(key ingest.Group) bool {
 	labels := key.Labels()
+	if last := len(labels) - 1; last == len(c.GroupBy) && labels[last].Name == ingest.HorizonLabel {
+		labels = labels[:last]
+	}
 	return slices.EqualFunc(c.GroupBy, labels, func(by string, l ingest.Label) bool { return GroupLabel(by) == l.Name })
 }
 

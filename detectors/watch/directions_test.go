@@ -24,7 +24,7 @@ func TestDirections(t *testing.T) {
 	want := []string{
 		`direction.[: "[" is not a valid pattern`,
 		`direction.retrun: no signal is called "retrun"; there are return, reward, episode_length, action, action.<i>, ` +
-			`outcome.<name>, reward_component.<name> and observation.<name>`,
+			`outcome.<name>, reward_component.<name>, observation.<name> and feedback_delay`,
 		`direction.return: must be "up", "down" or "none", not "upwards"`,
 	}
 	if !slices.Equal(reported, want) {

@@ -57,6 +57,9 @@ func later(a, b Moment) Moment {
 // topic whose time stands still, as when all records have the same ts, advances by that many records at a time.
 const runLength = 1000
 
+// Believed returns the latest time, in Unix nanoseconds, that a record may credibly have at the given time.
+func Believed(now time.Time) int64 { return now.Add(ClockTolerance).UnixNano() }
+
 // EventClock is how far a partition has been read in event time: the latest credible time read, and how many records
 // have followed it.
 type EventClock struct {

@@ -22,7 +22,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/measure"
 	"github.com/rewardwatch/rewardwatch/detectors/watch"
 	"github.com/rewardwatch/rewardwatch/ingest"
-	"github.com/rewardwatch/rewardwatch/ingest/assemble"
+	"github.com/rewardwatch/rewardwatch/ingest/order"
 	"github.com/rewardwatch/rewardwatch/ingest/recording"
 )
 
@@ -94,7 +94,7 @@ type calibration struct {
 	cfg          *config.Config
 	console      *terminal.Console
 	refusals     *terminal.Refusals
-	episodes     *assemble.Assembler
+	intake       *engine.Intake
 	recorded     *engine.Recordings
 	limit        *bank.StreamLimit
 	calibrations *budget.Calibrations
@@ -134,7 +134,7 @@ type calibratedGroup struct {
 func newCalibration(cfg *config.Config, c *terminal.Console, pinned engine.RangeReader) *calibration {
 	return &calibration{
 		cfg: cfg, console: c, refusals: &terminal.Refusals{Console: c},
-		episodes: engine.NewAssembler(cfg.Settings(), assemble.NewMetrics(engine.Unregistered{})), recorded: engine.NewRecordings(cfg.Settings(), pinned),
+		intake: engine.NewIntake(cfg.Settings(), engine.NewIntakeMetrics(engine.Unregistered{})), recorded: engine.NewRecordings(cfg.Settings(), pinned),
 		limit: bank.NewStreamLimit(cfg.Limits.Streams), calibrations: budget.NewCalibrations(),
 		policies: map[string]*calibratedPolicy{},
 	}
@@ -143,8 +143,9 @@ func newCalibration(cfg *config.Config, c *terminal.Console, pinned engine.Range
 // Process implements ingest.Processor.
 func (r *calibration) Process(ctx context.Context, batch []ingest.Event) error {
 	r.events += int64(len(batch))
+	now := order.Believed(time.Now())
 	for i := range batch {
-		r.episodes.Fold(&batch[i], func(u *ingest.Unit) {
+		r.intake.Fold(&batch[i], now, func(u *ingest.Unit) {
 			if r.failed == nil {
 				r.failed = r.observe(ctx, u)
 			}
@@ -342,7 +343,7 @@ func (r *calibration) report(ctx context.Context, o calibrateOptions, counts rec
 	sum := newCalibrationSummary(counts, r.units, r.blocks)
 	lacking := ""
 	if r.units == 0 {
-		lacking = engine.NothingJudged(r.episodes)
+		lacking = engine.NothingJudged(r.intake)
 	}
 	for _, p := range r.order {
 		for _, g := range p.order {

@@ -239,7 +239,7 @@ func (p *writtenPartition) room(ctx context.Context, u *ingest.Unit) error {
 			p.ahead = p.ahead[1:]
 		}
 		if len(p.ahead) < engine.FeedBacklog {
-			if u.EndTS <= time.Now().Add(order.ClockTolerance).UnixNano() {
+			if u.EndTS <= order.Believed(time.Now()) {
 				p.ahead = append(p.ahead, order.Moment{TS: u.EndTS, Run: u.Run})
 			}
 			return nil

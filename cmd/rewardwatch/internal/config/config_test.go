@@ -96,7 +96,7 @@ func TestConfigValuesAreRead(t *testing.T) {
 	if got := c.Retrain.Targets[0].Timeout; got <= 0 {
 		t.Errorf("a target that names no timeout got %s, not its default", got)
 	}
-	if want := (engine.LimitsConfig{Streams: 2000, OpenEpisodes: 1000, Series: 5000, Memory: ingest.GiB}); c.Limits != want {
+	if want := (engine.LimitsConfig{Streams: 2000, OpenEpisodes: 1000, OpenDecisions: 1_000_000, Series: 5000, Memory: ingest.GiB}); c.Limits != want {
 		t.Errorf("limits are %+v, want %+v", c.Limits, want)
 	}
 	if want := []string{"env", "label_region"}; !reflect.DeepEqual(c.Settings().GroupLabels(), want) {

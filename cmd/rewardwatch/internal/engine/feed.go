@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/rewardwatch/rewardwatch/ingest"
-	"github.com/rewardwatch/rewardwatch/ingest/assemble"
 	"github.com/rewardwatch/rewardwatch/ingest/order"
 	"github.com/rewardwatch/rewardwatch/ingest/saved"
 )
@@ -42,7 +41,7 @@ func (t *Telemetry) Assign(partition int32, _ ingest.CheckpointStore) (ingest.St
 // Feed returns a new feed of a partition.
 func (t *Telemetry) Feed(partition int32) *PartitionFeed {
 	f := &PartitionFeed{
-		Out: t.outlet.Assign(partition), Episodes: NewAssembler(t.pipeline.Cfg, t.pipeline.episodes),
+		Out: t.outlet.Assign(partition), Intake: NewIntake(t.pipeline.Cfg, t.pipeline.intake),
 		reading: time.Now().UnixNano(),
 	}
 	t.mu.Lock()
@@ -60,32 +59,16 @@ func (t *Telemetry) Revoke(partition int32) {
 	defer t.mu.Unlock()
 	if f := t.feeds[partition]; f != nil {
 		f.Out.Revoke()
-		f.Episodes.Close()
+		f.close()
 		delete(t.feeds, partition)
 	}
 }
 
-// NewAssembler returns the first stage of a partition, or of a file.
-func NewAssembler(cfg *Settings, m *assemble.Metrics) *assemble.Assembler {
-	return assemble.New(assemble.Config{
-		MaxOpen: cfg.Limits.OpenEpisodes,
-		GroupBy: func(policy string) []string {
-			c, _ := cfg.Policy(policy)
-			return c.GroupBy
-		},
-		Watched: func(policy string) bool {
-			_, watched := cfg.Policy(policy)
-			return watched
-		},
-	}, m)
-}
-
-// PartitionFeed is the processor of one partition of the telemetry: it holds the partition's open episodes and read
-// position.
+// PartitionFeed is the processor of one partition of the telemetry: it holds the partition's open episodes, open
+// decisions and read position.
 type PartitionFeed struct {
-	Out      PartitionOutlet
-	Episodes *assemble.Assembler
-	clock    order.EventClock
+	*Intake
+	Out PartitionOutlet
 
 	mu        sync.Mutex
 	forgotten []forgetting // received, not carried out yet
@@ -105,10 +88,9 @@ func (f *PartitionFeed) Process(ctx context.Context, batch []ingest.Event) error
 		}
 	}
 	now, clock := time.Now(), false
-	believed := now.Add(order.ClockTolerance).UnixNano()
+	believed := order.Believed(now)
 	for i := range batch {
-		clock = f.clock.Read(batch[i].TS, believed) || clock
-		f.Episodes.Fold(&batch[i], emit)
+		clock = f.Fold(&batch[i], believed, emit) || clock
 	}
 	if failed != nil {
 		return failed
@@ -136,6 +118,8 @@ type feedState struct {
 	Reading  int64            `cbor:"4,keyasint"`
 	Episodes []byte           `cbor:"5,keyasint"`
 	Obeyed   []obeyedState    `cbor:"6,keyasint,omitzero"`
+	// Decisions are open, and wait for feedback.
+	Decisions []byte `cbor:"7,keyasint,omitempty"`
 }
 
 // obeyedState is the saved form of forgetting.
@@ -151,6 +135,13 @@ func (f *PartitionFeed) Snapshot(w io.Writer) error {
 	if err := f.Episodes.Snapshot(&episodes); err != nil {
 		return err
 	}
+	var decisions []byte
+	if f.Decisions != nil {
+		var err error
+		if decisions, err = f.Decisions.Snapshot(); err != nil {
+			return err
+		}
+	}
 	kept, err := f.Out.Keep()
 	if err != nil {
 		return err
@@ -158,7 +149,8 @@ func (f *PartitionFeed) Snapshot(w io.Writer) error {
 	c := f.clock
 	state := feedState{
 		Last: c.TS, Records: c.Records, Before: order.WireMoment(c.Before), Reading: f.reading, Episodes: episodes.Bytes(),
-		Obeyed: saved.Each(f.obeyed, func(o forgetting) obeyedState { return obeyedState(o) }),
+		Decisions: decisions,
+		Obeyed:    saved.Each(f.obeyed, func(o forgetting) obeyedState { return obeyedState(o) }),
 	}
 	if err = feedFormat.WriteFrame(w, &state); err == nil {
 		err = saved.WriteUnits(w, kept)
@@ -185,6 +177,11 @@ func (f *PartitionFeed) Restore(r io.Reader) error {
 	}
 	if err := f.Episodes.Restore(bytes.NewReader(state.Episodes)); err != nil {
 		return err
+	}
+	if f.Decisions != nil {
+		if err := f.Decisions.Restore(state.Decisions, state.Last); err != nil {
+			return err
+		}
 	}
 	f.obeyed = saved.Each(state.Obeyed, func(o obeyedState) forgetting { return forgetting(o) })
 	f.clock, f.reading = order.EventClock{TS: state.Last, Records: state.Records, Before: order.Moment(state.Before)}, state.Reading

@@ -136,7 +136,7 @@ type forgetting struct {
 // mostForgotten is how many orders a partition remembers as carried out, so that it does not repeat them.
 const mostForgotten = 256
 
-// forget makes the assembler of the partition drop a policy, before the next batch or snapshot.
+// forget makes the first stage of the partition drop a policy, before the next batch or snapshot.
 func (f *PartitionFeed) forget(o forgetting) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -150,7 +150,7 @@ func (f *PartitionFeed) isToForget() bool {
 	return len(f.forgotten) > 0
 }
 
-// obey makes the assembler forget the policies that were ordered. It skips an order that arrives a second time: the
+// obey makes the first stage forget the policies that were ordered. It skips an order that arrives a second time: the
 // policy's open episodes began after it.
 func (f *PartitionFeed) obey() {
 	f.mu.Lock()
@@ -159,7 +159,7 @@ func (f *PartitionFeed) obey() {
 		if slices.Contains(f.obeyed, o) {
 			continue
 		}
-		f.Episodes.Forget(o.Policy)
+		f.drop(o.Policy)
 		f.obeyed = append(f.obeyed, o)
 	}
 	f.obeyed = f.obeyed[max(0, len(f.obeyed)-mostForgotten):]

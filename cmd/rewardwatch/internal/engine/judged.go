@@ -1,12 +1,8 @@
 package engine
 
-import (
-	"github.com/rewardwatch/rewardwatch/ingest/assemble"
-)
-
-// NothingJudged says why telemetry that an assembler has read contains nothing to judge.
-func NothingJudged(a *assemble.Assembler) string {
-	if !a.Watches() {
+// NothingJudged says why telemetry that the first stage has read contains nothing to judge.
+func NothingJudged(in *Intake) string {
+	if !in.Watches() {
 		return "no policy in the telemetry is watched"
 	}
 	return NoUnits

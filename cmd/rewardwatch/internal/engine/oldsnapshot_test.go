@@ -12,7 +12,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/rewardwatch/rewardwatch/ingest"
-	"github.com/rewardwatch/rewardwatch/ingest/assemble"
 	"github.com/rewardwatch/rewardwatch/ingest/ingesttest"
 	"github.com/rewardwatch/rewardwatch/ingest/order"
 )
@@ -42,7 +41,7 @@ func (o *keepingOutlet) Resume(kept []*ingest.Unit, at order.Moment) error {
 
 func newKeepingFeed() (*PartitionFeed, *keepingOutlet) {
 	cfg, out := DefaultSettings(), &keepingOutlet{}
-	return &PartitionFeed{Out: out, Episodes: NewAssembler(&cfg, assemble.NewMetrics(prometheus.NewRegistry()))}, out
+	return &PartitionFeed{Out: out, Intake: NewIntake(&cfg, NewIntakeMetrics(prometheus.NewRegistry()))}, out
 }
 
 // storedFeed is the feed of the stored snapshot: open episodes, and units that are kept, of all sorts.

@@ -17,7 +17,6 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/bank"
 	"github.com/rewardwatch/rewardwatch/detectors/budget"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
-	"github.com/rewardwatch/rewardwatch/ingest/assemble"
 	"github.com/rewardwatch/rewardwatch/ingest/order"
 	"github.com/rewardwatch/rewardwatch/retrain/outcome"
 )
@@ -36,7 +35,7 @@ type Pipeline struct {
 	Cfg           *Settings
 	audience      Audience
 	Log           zerolog.Logger
-	episodes      *assemble.Metrics
+	intake        *IntakeMetrics
 	Metrics       pipelineMetrics
 	Recorded      *Recordings
 	limit         *bank.StreamLimit
@@ -112,7 +111,7 @@ func newPipelineMetrics(reg prometheus.Registerer) pipelineMetrics {
 func NewPipeline(ctx context.Context, cfg *Settings, pinned RangeReader, scores scoreKeeper, a Audience, log zerolog.Logger, reg prometheus.Registerer) *Pipeline {
 	p := &Pipeline{
 		Cfg: cfg, audience: a, Log: log,
-		episodes: assemble.NewMetrics(reg), Metrics: newPipelineMetrics(reg),
+		intake: NewIntakeMetrics(reg), Metrics: newPipelineMetrics(reg),
 		Recorded: NewRecordings(cfg, pinned),
 		limit:    bank.NewStreamLimit(cfg.Limits.Streams), Memory: newCeiling(cfg.Limits.Memory, reg), kept: newKeptUnits(int64(cfg.Limits.Memory)), unsafeBacklog: mostUnsafe, calibrations: budget.NewCalibrations(),
 		scores: scores, reading: make(chan struct{}, 1),

@@ -12,7 +12,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/bank"
 	"github.com/rewardwatch/rewardwatch/detectors/watch"
 	"github.com/rewardwatch/rewardwatch/ingest"
-	"github.com/rewardwatch/rewardwatch/ingest/assemble"
+	"github.com/rewardwatch/rewardwatch/ingest/order"
 	"github.com/rewardwatch/rewardwatch/ingest/recording"
 )
 
@@ -129,24 +129,25 @@ func (r *Recordings) readPinned(ctx context.Context, ranges []ingest.Range, emit
 	return nil
 }
 
-// Collector is a processor that passes units on. Without an assembler it does nothing.
+// Collector is a processor that passes units on. Without a first stage it does nothing.
 type Collector struct {
-	episodes *assemble.Assembler
-	emit     func(*ingest.Unit)
+	intake *Intake
+	emit   func(*ingest.Unit)
 }
 
 // NewCollector returns a collector that passes units to emit.
 func NewCollector(cfg *Settings, emit func(*ingest.Unit)) Collector {
-	return Collector{episodes: NewAssembler(cfg, assemble.NewMetrics(Unregistered{})), emit: emit}
+	return Collector{intake: NewIntake(cfg, NewIntakeMetrics(Unregistered{})), emit: emit}
 }
 
 // Process implements ingest.Processor.
 func (c *Collector) Process(_ context.Context, batch []ingest.Event) error {
-	if c.episodes == nil {
+	if c.intake == nil {
 		return nil
 	}
+	now := order.Believed(time.Now())
 	for i := range batch {
-		c.episodes.Fold(&batch[i], c.emit)
+		c.intake.Fold(&batch[i], now, c.emit)
 	}
 	return nil
 }

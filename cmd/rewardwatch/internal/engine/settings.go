@@ -10,6 +10,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/signals"
 	"github.com/rewardwatch/rewardwatch/detectors/watch"
 	"github.com/rewardwatch/rewardwatch/ingest"
+	"github.com/rewardwatch/rewardwatch/ingest/feedback"
 	"github.com/rewardwatch/rewardwatch/retrain/yamlfile"
 )
 
@@ -24,6 +25,7 @@ type CheckpointConfig struct {
 type PolicyConfig struct {
 	Match        string `yaml:"match"` // glob over the policy's name, in which * stands for any characters, a slash too
 	watch.Config `yaml:",inline"`
+	Feedback     feedback.Config `yaml:"feedback"`
 }
 
 // FleetConfig is a budget of false alarms over all policies together, for people who are paged for all of them. Each
@@ -36,9 +38,10 @@ type FleetConfig struct {
 
 // LimitsConfig bounds what is held in memory. Reaching a limit is counted, never fatal.
 type LimitsConfig struct {
-	Streams      int `yaml:"streams"`       // streams followed; one policy at most as many as are left for others; later ones are not watched
-	OpenEpisodes int `yaml:"open_episodes"` // unfinished episodes of a partition; beyond it the oldest is dropped
-	Series       int `yaml:"series"`        // series exported; healthy streams lose theirs first
+	Streams       int `yaml:"streams"`        // streams followed; one policy at most as many as are left for others; later ones are not watched
+	OpenEpisodes  int `yaml:"open_episodes"`  // unfinished episodes of a partition; beyond it the oldest is dropped
+	OpenDecisions int `yaml:"open_decisions"` // decisions of a partition that wait for feedback; beyond it the first to become final is dropped
+	Series        int `yaml:"series"`         // series exported; healthy streams lose theirs first
 
 	// memory that the process takes: above it the least recently used groups are kept only in the checkpoint until
 	// they are used again
@@ -64,6 +67,14 @@ func (c *Settings) Policy(name string) (cfg watch.Config, watched bool) {
 		cfg.Fleet = watch.Budget{Budget: c.Fleet.Budget / float64(c.Fleet.Policies), Per: c.Fleet.Per}
 	}
 	return cfg, watched
+}
+
+// Feedback returns how the decisions of the named policy are joined with feedback that comes later.
+func (c *Settings) Feedback(name string) feedback.Config {
+	if i := c.entry(name); i >= 0 {
+		return c.Policies[i].Feedback
+	}
+	return feedback.Config{}
 }
 
 // check reports every value that is out of its range, with its path.
@@ -97,6 +108,9 @@ func (c *Settings) GroupLabels() []string {
 				out = append(out, label)
 			}
 		}
+		if len(p.Feedback.Horizons) > 0 && !slices.Contains(out, ingest.HorizonLabel) {
+			out = append(out, ingest.HorizonLabel)
+		}
 	}
 	return out
 }
@@ -117,6 +131,7 @@ func (p PolicyConfig) check(report func(path, msg string)) {
 		report("match", fmt.Sprintf("%q is not a valid pattern", p.Match))
 	}
 	p.Check(report)
+	p.Feedback.Check(func(path, msg string) { report(yamlfile.Join("feedback", path), msg) })
 }
 
 // leastMemory is what the process takes without any group, and as much again for what it reads.
@@ -130,6 +145,7 @@ func (l LimitsConfig) check(report func(path, msg string)) {
 	}
 	atLeast("streams", l.Streams, 1)
 	atLeast("open_episodes", l.OpenEpisodes, 1)
+	atLeast("open_decisions", l.OpenDecisions, 1)
 	atLeast("series", l.Series, 100)
 	if l.Memory < leastMemory {
 		report("memory", fmt.Sprintf("must be at least %s", leastMemory))
@@ -152,7 +168,7 @@ func DefaultSettings() Settings {
 			Every:     model.Duration(10 * time.Second),
 		},
 		Fleet:  FleetConfig{Per: watch.DefaultConfig().FalseAlarms.Per, Policies: 10},
-		Limits: LimitsConfig{Streams: 20000, OpenEpisodes: 100000, Series: 50000, Memory: 2 * ingest.GiB},
+		Limits: LimitsConfig{Streams: 20000, OpenEpisodes: 100000, OpenDecisions: 1_000_000, Series: 50000, Memory: 2 * ingest.GiB},
 	}
 }
 

@@ -19,7 +19,6 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 	"github.com/rewardwatch/rewardwatch/detectors/watch"
 	"github.com/rewardwatch/rewardwatch/ingest"
-	"github.com/rewardwatch/rewardwatch/ingest/assemble"
 	"github.com/rewardwatch/rewardwatch/ingest/order"
 )
 
@@ -77,6 +76,7 @@ func (i *inspector) refuse(e *ingest.RecordError, _ []byte) {
 
 // Process implements ingest.Processor.
 func (i *inspector) Process(_ context.Context, batch []ingest.Event) error {
+	believed := order.Believed(i.now)
 	for at := range batch {
 		e := &batch[at]
 		p := i.policy(e.Policy)
@@ -85,7 +85,7 @@ func (i *inspector) Process(_ context.Context, batch []ingest.Event) error {
 			continue
 		}
 		p.see(e, i)
-		p.assembler(i.cfg, e.Pos.Partition.Number()).Fold(e, i.hand)
+		p.of(i.cfg, e.Pos.Partition).Fold(e, believed, i.hand)
 	}
 	return nil
 }
@@ -125,7 +125,7 @@ func (i *inspector) policy(name string) *inspectedPolicy {
 			name: name, cfg: cfg, bank: bank.NewPolicy(name, cfg, i.limit), registry: prometheus.NewRegistry(),
 			byKey: map[string]*inspectedGroup{}, byGroup: map[ingest.Group]*inspectedGroup{}, labels: map[string]*inspectedLabel{},
 		}
-		p.metrics = assemble.NewMetrics(p.registry)
+		p.metrics = engine.NewIntakeMetrics(p.registry)
 		i.policies[name] = p
 		i.order = append(i.order, p)
 	}
@@ -140,9 +140,9 @@ type inspectedPolicy struct {
 	events int64
 	labels map[string]*inspectedLabel
 
-	registry  *prometheus.Registry // of the assemblers' metrics
-	metrics   *assemble.Metrics
-	episodes  *assemble.Assembler
+	registry  *prometheus.Registry // of the metrics of the first stage
+	metrics   *engine.IntakeMetrics
+	intake    *engine.Intake
 	partition int32
 
 	key     []byte // of the group of the current event
@@ -157,12 +157,12 @@ type inspectedLabel struct {
 	values map[string]struct{} // at most InspectedValues
 }
 
-// assembler returns the assembler of a partition. Partitions arrive one after the other.
-func (p *inspectedPolicy) assembler(cfg *config.Config, partition int32) *assemble.Assembler {
-	if p.episodes == nil || p.partition != partition {
-		p.episodes, p.partition = engine.NewAssembler(cfg.Settings(), p.metrics), partition
+// of returns the first stage of a partition. Partitions arrive one after the other.
+func (p *inspectedPolicy) of(cfg *config.Config, partition int32) *engine.Intake {
+	if p.intake == nil || p.partition != partition {
+		p.intake, p.partition = engine.NewIntake(cfg.Settings(), p.metrics), partition
 	}
-	return p.episodes
+	return p.intake
 }
 
 // see adds one event.
@@ -256,7 +256,7 @@ type inspectedGroup struct {
 	categorySteps, valueSteps int64 // steps whose action is a category, and steps whose action is an array or a number that is not a category
 
 	units, finished int64 // finished counts units that are not blocks
-	ends            [ingest.EndBlock + 1]int64
+	ends            [ingest.Ends]int64
 	lengths         lengthSample
 	faults          []inspectedFault
 }
@@ -434,15 +434,15 @@ func (c *inspectedClock) see(e *ingest.Event, now time.Time) {
 		c.without++
 		return
 	}
-	if c.partition != e.Pos.Partition.Number() {
-		c.partition, c.before = e.Pos.Partition.Number(), 0
+	if c.partition != e.Pos.Partition {
+		c.partition, c.before = e.Pos.Partition, 0
 	}
 	if e.TS < c.before-order.ClockTolerance.Nanoseconds() {
 		c.backward++
 	}
 	c.before = e.TS
 	c.all.add(e.TS)
-	if e.TS > now.Add(order.ClockTolerance).UnixNano() {
+	if e.TS > order.Believed(now) {
 		c.ahead++
 	} else {
 		c.past.add(e.TS)

@@ -23,6 +23,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 	"github.com/rewardwatch/rewardwatch/ingest"
 	"github.com/rewardwatch/rewardwatch/ingest/assemble"
+	"github.com/rewardwatch/rewardwatch/ingest/order"
 	"github.com/rewardwatch/rewardwatch/ingest/recording"
 )
 
@@ -105,8 +106,8 @@ func runReplay(ctx context.Context, c *terminal.Console, o replayOptions, files 
 type replay struct {
 	cfg      *config.Config
 	console  *terminal.Console
-	registry *prometheus.Registry // of the assembler's metrics
-	episodes *assemble.Assembler
+	registry *prometheus.Registry // of the metrics of the first stage
+	intake   *engine.Intake
 	recorded *engine.Recordings
 	limit    *bank.StreamLimit
 	known    *budget.Calibrations
@@ -130,7 +131,7 @@ type replay struct {
 func newReplay(cfg *config.Config, c *terminal.Console, pinned engine.RangeReader) *replay {
 	registry := prometheus.NewRegistry()
 	return &replay{
-		cfg: cfg, console: c, registry: registry, episodes: engine.NewAssembler(cfg.Settings(), assemble.NewMetrics(registry)),
+		cfg: cfg, console: c, registry: registry, intake: engine.NewIntake(cfg.Settings(), engine.NewIntakeMetrics(registry)),
 		recorded: engine.NewRecordings(cfg.Settings(), pinned), limit: bank.NewStreamLimit(cfg.Limits.Streams), workers: map[string]*engine.Worker{},
 		refusals: &terminal.Refusals{Console: c}, known: budget.NewCalibrations(), seen: map[ingest.Group]int64{},
 		faults: newFaultLog(),
@@ -140,8 +141,9 @@ func newReplay(cfg *config.Config, c *terminal.Console, pinned engine.RangeReade
 // Process implements ingest.Processor.
 func (r *replay) Process(ctx context.Context, batch []ingest.Event) error {
 	r.events += int64(len(batch))
+	now := order.Believed(time.Now())
 	for i := range batch {
-		r.episodes.Fold(&batch[i], func(u *ingest.Unit) {
+		r.intake.Fold(&batch[i], now, func(u *ingest.Unit) {
 			if r.failed == nil {
 				r.failed = r.observe(ctx, u)
 			}
@@ -229,7 +231,7 @@ func (r *replay) finish(o replayOptions, files []string, counts recording.Counts
 		incidents = append(incidents, d.Shown.Load().Incidents...)
 	}
 	line := SummaryLine(counts, r.units, summaries, incidents, r.faults.counts)
-	line.why, line.unit = engine.NothingJudged(r.episodes), r.unitName()
+	line.why, line.unit = engine.NothingJudged(r.intake), r.unitName()
 	err := errors.Join(r.conclude(), r.writeReport(o, files, counts, summaries, incidents))
 	err = errors.Join(err, r.console.Print(line, func(w io.Writer) error { return summaryText(w, line) }), r.tellIgnored())
 	if r.scores != nil {

@@ -1,0 +1,87 @@
+package engine
+
+import (
+	"slices"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/rewardwatch/rewardwatch/ingest"
+	"github.com/rewardwatch/rewardwatch/ingest/assemble"
+	"github.com/rewardwatch/rewardwatch/ingest/feedback"
+	"github.com/rewardwatch/rewardwatch/ingest/order"
+)
+
+// IntakeMetrics are the metrics of the first stage, shared by all partitions.
+type IntakeMetrics struct {
+	episodes  *assemble.Metrics
+	decisions *feedback.Metrics
+}
+
+// NewIntakeMetrics registers the metrics of the first stage.
+func NewIntakeMetrics(reg prometheus.Registerer) *IntakeMetrics {
+	return &IntakeMetrics{episodes: assemble.NewMetrics(reg), decisions: feedback.NewMetrics(reg)}
+}
+
+// Intake is the first stage of a partition, or of a file: it makes units of events. Decisions of policies with feedback
+// that comes later wait for it; the events of other policies are folded into episodes and blocks.
+type Intake struct {
+	Episodes  *assemble.Assembler
+	Decisions *feedback.Joiner // nil if no policy has such feedback
+	clock     order.EventClock
+}
+
+// NewIntake returns the first stage of a partition, or of a file.
+func NewIntake(cfg *Settings, m *IntakeMetrics) *Intake {
+	groupBy := func(policy string) []string {
+		c, _ := cfg.Policy(policy)
+		return c.GroupBy
+	}
+	in := &Intake{Episodes: assemble.New(assemble.Config{
+		MaxOpen: cfg.Limits.OpenEpisodes,
+		GroupBy: groupBy,
+		Watched: func(policy string) bool {
+			_, watched := cfg.Policy(policy)
+			return watched
+		},
+	}, m.episodes)}
+	if slices.ContainsFunc(cfg.Policies, func(p PolicyConfig) bool { return p.Feedback.Enabled() }) {
+		in.Decisions = feedback.New(feedback.Options{Of: cfg.Feedback, GroupBy: groupBy, MaxOpen: cfg.Limits.OpenDecisions}, m.decisions, m.episodes)
+	}
+	return in
+}
+
+// Fold takes the next event, and passes the units that end with it to emit. It reports whether the event has a credible
+// time, which it is up to believed, in Unix nanoseconds.
+func (in *Intake) Fold(e *ingest.Event, believed int64, emit func(*ingest.Unit)) (timed bool) {
+	timed = in.clock.Read(e.TS, believed)
+	if in.Decisions != nil {
+		in.Decisions.Advance(in.clock.TS, e.Pos, emit)
+		if in.Decisions.Takes(e.Policy) {
+			in.Decisions.Fold(e, in.clock.TS)
+			return timed
+		}
+	}
+	in.Episodes.Fold(e, emit)
+	return timed
+}
+
+// drop gives up the open episodes and decisions of a policy.
+func (in *Intake) drop(policy string) {
+	in.Episodes.Forget(policy)
+	if in.Decisions != nil {
+		in.Decisions.Forget(policy)
+	}
+}
+
+// close removes what is open from the metrics.
+func (in *Intake) close() {
+	in.Episodes.Close()
+	if in.Decisions != nil {
+		in.Decisions.Close()
+	}
+}
+
+// Watches reports whether the first stage has seen events of any watched policy.
+func (in *Intake) Watches() bool {
+	return in.Episodes.Watches() || in.Decisions != nil && in.Decisions.Watches()
+}

@@ -1,0 +1,125 @@
+package feedback
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/prometheus/common/model"
+
+	"github.com/rewardwatch/rewardwatch/ingest"
+)
+
+// Config configures how the decisions of a policy are joined with rewards and outcomes that come later.
+type Config struct {
+	Key      string             `yaml:"key"`      // field that a decision and its feedback share: episode_id, agent_id or labels.<name>; "" if rewards come with the decisions
+	Window   model.Duration     `yaml:"window"`   // time after a decision within which feedback counts; then the decision is judged
+	Horizons []model.Duration   `yaml:"horizons"` // shorter times, ascending, at which what has come so far is judged as well, each as a group of its own with the label horizon
+	Default  map[string]float64 `yaml:"default"`  // value of reward, outcome.<name> or reward_component.<name> for decisions without such feedback
+}
+
+// Enabled reports whether feedback comes later.
+func (c Config) Enabled() bool { return c.Key != "" }
+
+// maxHorizons bounds how many groups a configured group becomes.
+const maxHorizons = 4
+
+// Check reports every value that is out of range.
+func (c Config) Check(report func(path, msg string)) {
+	if !c.Enabled() {
+		if c.Window != 0 || len(c.Horizons) > 0 || len(c.Default) > 0 {
+			report("key", "must be given, or the other keys of feedback have no effect")
+		}
+		return
+	}
+	if name, isLabel := strings.CutPrefix(c.Key, labelPrefix); c.Key != byEpisode && c.Key != byAgent && (!isLabel || name == "") {
+		report("key", fmt.Sprintf("must be episode_id, agent_id or labels.<name>, not %q", c.Key))
+	}
+	if c.Window < model.Duration(time.Second) || c.Window > model.Duration(90*24*time.Hour) {
+		report("window", "must be between 1s and 90d")
+	}
+	if len(c.Horizons) > maxHorizons {
+		report("horizons", fmt.Sprintf("must not be more than %d", maxHorizons))
+	}
+	shorter := model.Duration(0)
+	for i, h := range c.Horizons {
+		if h <= shorter || h >= c.Window {
+			report(fmt.Sprintf("horizons[%d]", i), "must be longer than the one before, and shorter than window")
+		}
+		shorter = h
+	}
+	c.checkDefault(report)
+}
+
+func (c Config) checkDefault(report func(path, msg string)) {
+	for name, x := range c.Default {
+		kind, rest := kindOf(name)
+		switch {
+		case name != reward && (kind != outcome && kind != component || rest == ""):
+			report("default."+name, "must be reward, outcome.<name> or reward_component.<name>")
+		case math.IsNaN(x) || math.IsInf(x, 0):
+			report("default."+name, "must be a finite number")
+		}
+	}
+}
+
+// The fields that a key may be.
+const (
+	byEpisode   = "episode_id"
+	byAgent     = "agent_id"
+	labelPrefix = "labels."
+)
+
+const reward = "reward"
+
+// rules are a Config, ready for use.
+type rules struct {
+	key      string
+	label    string // of the events, if the key is a label
+	moments  []time.Duration
+	names    []string // of the horizons, as values of their label
+	reward   *float64
+	defaults []value
+}
+
+func newRules(c Config) *rules {
+	r := &rules{key: c.Key}
+	if label, isLabel := strings.CutPrefix(c.Key, labelPrefix); isLabel {
+		r.label = label
+	}
+	for _, h := range c.Horizons {
+		r.moments, r.names = append(r.moments, time.Duration(h)), append(r.names, h.String())
+	}
+	r.moments = append(r.moments, time.Duration(c.Window))
+	for name, x := range c.Default {
+		if name == reward {
+			r.reward = new(x)
+			continue
+		}
+		kind, rest := kindOf(name)
+		r.defaults = append(r.defaults, value{field{kind, rest}, x})
+	}
+	slices.SortFunc(r.defaults, func(a, b value) int { return a.field.compare(b.field) })
+	return r
+}
+
+// of returns the text of the key in an event, "" if it has none.
+func (r *rules) of(e *ingest.Event) string {
+	switch {
+	case r.key == byEpisode:
+		return e.EpisodeID
+	case r.key == byAgent:
+		return e.AgentID
+	}
+	for i := range e.Labels {
+		if e.Labels[i].Name == r.label {
+			return e.Labels[i].Value
+		}
+	}
+	return ""
+}
+
+// last is the index of the moment at which a decision is final.
+func (r *rules) last() int { return len(r.moments) - 1 }

@@ -1,0 +1,270 @@
+package feedback
+
+import (
+	"container/heap"
+	"encoding/binary"
+	"math"
+	"strings"
+
+	"github.com/rewardwatch/rewardwatch/ingest"
+)
+
+// decision is an open decision, or feedback that waits for its decision. It holds no pointers: a million of them cost
+// the garbage collector nothing. Numbers stand for values of the tables.
+//
+// It is large because it holds what a decision and its feedback say, between two records.
+type decision struct {
+	hash  uint64 // of policy and key
+	seq   uint64 // increases with each decision
+	ts    int64  // of the decision; of its first feedback while the decision itself is missing
+	due   int64  // the next moment at which it is judged
+	delay int64  // of the first feedback, in nanoseconds; negative without any
+
+	first, last ingest.Position
+	records     int64
+	reward      float64 // sum of the rewards so far
+
+	seen [seenRecords]uint32 // hashes of the last feedback records
+	text place               // key, agent, and the numbers of the layout
+
+	policy, group, versions, layout, category uint32
+	keySize, agentSize                        uint16
+
+	stage      uint8 // the next of the policy's moments
+	actionKind ingest.ActionKind
+	flags      uint8
+}
+
+// seenRecords is how many feedback records of a decision are recognized if they are delivered again.
+const seenRecords = 4
+
+const (
+	flagDecided uint8 = 1 << iota // the decision itself has arrived
+	flagReward                    // some record had a reward
+	flagScalar                    // the action was one number
+)
+
+func (d *decision) has(flag uint8) bool { return d.flags&flag != 0 }
+
+// groupKey is what divides the decisions of a policy.
+type groupKey struct {
+	group  ingest.Group
+	shadow bool
+}
+
+// groupOf is a group with those of its horizons, in the order of the configuration.
+type groupOf struct {
+	groupKey
+	horizons []ingest.Group
+}
+
+// moment is when a decision is due. One whose seq is not that of its decision is void.
+type moment struct {
+	due  int64
+	seq  uint64
+	slot uint32
+}
+
+// moments is a heap.
+type moments []moment
+
+func (m moments) Len() int { return len(m) }
+func (m moments) Less(i, k int) bool {
+	return m[i].due < m[k].due || m[i].due == m[k].due && m[i].seq < m[k].seq
+}
+func (m moments) Swap(i, k int) { m[i], m[k] = m[k], m[i] }
+func (m *moments) Push(x any)   { *m = append(*m, x.(moment)) }
+func (m *moments) Pop() any {
+	last := len(*m) - 1
+	x := (*m)[last]
+	*m = (*m)[:last]
+	return x
+}
+
+// slab is how many decisions are allocated at a time.
+const slab = 1024
+
+// store holds the open decisions of a partition.
+type store struct {
+	slabs  [][]decision
+	free   []uint32
+	places map[uint64]uint32 // by hash
+	due    moments
+	texts  texts
+	seq    uint64
+	n      int
+
+	groups     *table[groupKey, groupOf]
+	versions   *table[ingest.Versions, ingest.Versions]
+	layouts    *table[string, []field]
+	categories *table[string, string]
+	name       []byte // of a layout, reused
+}
+
+func newStore(group func(groupKey) groupOf) *store {
+	return &store{
+		places:   map[uint64]uint32{},
+		groups:   newTable(itself[groupKey], group), // a Group shares no memory with records
+		versions: newTable(cloned, itself[ingest.Versions]),
+		layouts:  newTable(itself[string], fieldsOf), categories: newTable(strings.Clone, itself[string]),
+	}
+}
+
+func itself[T any](x T) T { return x }
+
+func cloned(v ingest.Versions) ingest.Versions {
+	return ingest.Versions{Policy: strings.Clone(v.Policy), Env: strings.Clone(v.Env), Reward: strings.Clone(v.Reward)}
+}
+
+func (s *store) at(slot uint32) *decision { return &s.slabs[slot/slab][slot%slab] }
+
+// find returns the decision of a policy with a key, nil if there is none. Two keys with one hash are told apart; the
+// second one to arrive takes the next hash.
+func (s *store) find(policy uint32, hash uint64, key []byte) (d *decision, free uint64) {
+	for {
+		slot, taken := s.places[hash]
+		if !taken {
+			return nil, hash
+		}
+		if d := s.at(slot); d.policy == policy && string(s.key(d)) == string(key) {
+			return d, hash
+		}
+		hash++
+	}
+}
+
+// add opens a decision, and returns it with nothing in it but its hash and seq.
+func (s *store) add(hash uint64) (d *decision, slot uint32) {
+	if len(s.free) == 0 {
+		s.grow()
+	}
+	last := len(s.free) - 1
+	slot, s.free = s.free[last], s.free[:last]
+	s.seq++
+	s.n++
+	d = s.at(slot)
+	*d = decision{hash: hash, seq: s.seq, delay: -1}
+	s.places[hash] = slot
+	return d, slot
+}
+
+func (s *store) grow() {
+	base := uint32(len(s.slabs) * slab)
+	s.slabs = append(s.slabs, make([]decision, slab))
+	for i := range uint32(slab) {
+		s.free = append(s.free, base+slab-1-i)
+	}
+}
+
+// remove closes a decision.
+func (s *store) remove(d *decision, slot uint32) {
+	s.unplace(d.hash)
+	s.texts.drop(d.text)
+	s.layouts.give(d.layout)
+	if d.has(flagDecided) {
+		s.groups.give(d.group)
+		s.versions.give(d.versions)
+		s.categories.give(d.category)
+	}
+	d.seq = 0 // voids its moments
+	s.free = append(s.free, slot)
+	s.n--
+}
+
+// unplace removes a hash, and moves those after it that it had displaced.
+func (s *store) unplace(hash uint64) {
+	delete(s.places, hash)
+	for next := hash + 1; ; next++ {
+		slot, taken := s.places[next]
+		if !taken {
+			return
+		}
+		delete(s.places, next)
+		d := s.at(slot)
+		_, d.hash = s.find(d.policy, s.home(d), s.key(d))
+		s.places[d.hash] = slot
+	}
+}
+
+func (s *store) home(d *decision) uint64 { return hashOf(d.policy, s.key(d)) }
+
+// schedule enters the moment at which a decision is next due.
+func (s *store) schedule(d *decision, slot uint32) {
+	heap.Push(&s.due, moment{d.due, d.seq, slot})
+}
+
+// reschedule voids the moment at which a decision was due, and enters the one at which it is due now.
+func (s *store) reschedule(d *decision, slot uint32) {
+	s.seq++
+	d.seq = s.seq
+	s.schedule(d, slot)
+}
+
+// next returns the decision that is due first, nil if there is none.
+func (s *store) next() (*decision, uint32) {
+	for len(s.due) > 0 {
+		m := s.due[0]
+		if d := s.at(m.slot); d.seq == m.seq && d.due == m.due {
+			return d, m.slot
+		}
+		heap.Pop(&s.due)
+	}
+	return nil, 0
+}
+
+// again moves the decision that is due first to its next moment.
+func (s *store) again(d *decision) {
+	s.due[0].due = d.due
+	heap.Fix(&s.due, 0)
+}
+
+// write keeps the texts and numbers of a decision. It replaces those it had.
+func (s *store) write(d *decision, key, agent []byte, values []value, scratch []byte) []byte {
+	scratch = append(append(scratch[:0], key...), agent...)
+	for _, v := range values {
+		scratch = binary.LittleEndian.AppendUint64(scratch, math.Float64bits(v.x))
+	}
+	d.keySize, d.agentSize = uint16(len(key)), uint16(len(agent))
+	d.text = s.texts.hold(scratch)
+	d.layout = s.layout(values)
+	return scratch
+}
+
+// layout returns the number of the layout of values. It allocates nothing for one that is in use.
+func (s *store) layout(values []value) uint32 {
+	s.name = s.name[:0]
+	for _, v := range values {
+		s.name = append(append(append(s.name, byte('0'+v.kind)), v.name...), 0)
+	}
+	if n, known := s.layouts.numbers[string(s.name)]; known {
+		s.layouts.uses[n]++
+		return n
+	}
+	return s.layouts.take(string(s.name))
+}
+
+func (s *store) key(d *decision) []byte { return s.texts.get(d.text)[:d.keySize] }
+
+func (s *store) agent(d *decision) []byte {
+	return s.texts.get(d.text)[d.keySize : d.keySize+d.agentSize]
+}
+
+// values appends the numbers of a decision to dst.
+func (s *store) values(d *decision, dst []value) []value {
+	numbers := s.texts.get(d.text)[int(d.keySize)+int(d.agentSize):]
+	for i, f := range s.layouts.values[d.layout] {
+		dst = append(dst, value{f, math.Float64frombits(binary.LittleEndian.Uint64(numbers[8*i:]))})
+	}
+	return dst
+}
+
+// fieldsOf returns the names in a layout: for each, its kind as a digit, the name, and a NUL.
+func fieldsOf(layout string) []field {
+	var out []field
+	for layout != "" {
+		name, rest, _ := strings.Cut(layout[1:], "\x00")
+		out = append(out, field{kind(layout[0] - '0'), name})
+		layout = rest
+	}
+	return out
+}

@@ -1,0 +1,385 @@
+// Package feedback joins the decisions of a partition with rewards and outcomes that arrive later, in records of their
+// own. A decision is judged when its window is over by event time, and once at each shorter horizon.
+package feedback
+
+import (
+	"encoding/binary"
+	"hash/fnv"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/rewardwatch/rewardwatch/ingest"
+	"github.com/rewardwatch/rewardwatch/ingest/assemble"
+)
+
+// Options say which policies have feedback that comes later, and how much is held.
+type Options struct {
+	// Of returns the configuration of a policy. It must return the same one throughout the joiner's life.
+	Of func(policy string) Config
+	// GroupBy returns the labels that divide a policy, as in assemble.Config.
+	GroupBy func(policy string) []string
+	// MaxOpen is the most decisions held open: above it, the one that is due first is dropped.
+	MaxOpen int
+}
+
+// Joiner joins the records of one partition. It is not safe for concurrent use.
+//
+// It is large because decision and feedback meet in one store, whichever comes first.
+type Joiner struct {
+	options Options
+	metrics *Metrics
+	store   *store
+
+	policies map[string]*policy
+	byNumber []*policy
+	last     *policy // of the previous record
+	ended    ended
+
+	ord     int32 // number of units that the record in hand has ended
+	single  *assemble.Single
+	event   ingest.Event // of the unit in hand; its memory is reused
+	held    []value      // likewise
+	given   []value
+	scratch []byte
+	key     []byte
+	content []byte
+}
+
+// policy is what the joiner knows of a policy. rules is nil if its rewards come with the decisions.
+type policy struct {
+	name    string
+	number  uint32
+	rules   *rules
+	groupBy []string
+}
+
+// New returns a joiner without open decisions. Values for which a unit has no room are counted with those of episodes.
+func New(o Options, m *Metrics, episodes *assemble.Metrics) *Joiner {
+	j := &Joiner{options: o, metrics: m, single: assemble.NewSingle(episodes)}
+	j.reset()
+	return j
+}
+
+func (j *Joiner) reset() {
+	j.policies, j.byNumber, j.last, j.ended = map[string]*policy{}, nil, nil, ended{}
+	j.store = newStore(j.withHorizons)
+}
+
+// Close removes the open decisions from the metrics. The joiner must not be used afterwards.
+func (j *Joiner) Close() {
+	j.metrics.open.Sub(float64(j.store.n))
+	j.reset()
+}
+
+// Open returns the number of open decisions, with feedback whose decision is missing.
+func (j *Joiner) Open() int { return j.store.n }
+
+// Takes reports whether the records of a policy are joined here.
+func (j *Joiner) Takes(name string) bool { return j.policy(name).rules != nil }
+
+// Watches reports whether a record of any policy with such feedback has been folded in.
+func (j *Joiner) Watches() bool { return j.store.seq > 0 }
+
+func (j *Joiner) policy(name string) *policy {
+	if j.last != nil && j.last.name == name {
+		return j.last
+	}
+	p := j.policies[name]
+	if p == nil {
+		name = strings.Clone(name)
+		p = &policy{name: name, number: uint32(len(j.byNumber)), groupBy: j.options.GroupBy(name)}
+		if c := j.options.Of(name); c.Enabled() {
+			p.rules = newRules(c)
+		}
+		j.policies[name] = p
+		j.byNumber = append(j.byNumber, p)
+	}
+	j.last = p
+	return p
+}
+
+// withHorizons returns a group with the groups of its horizons.
+func (j *Joiner) withHorizons(k groupKey) groupOf {
+	g := groupOf{groupKey: k}
+	if p := j.policies[k.group.Policy]; p != nil && p.rules != nil {
+		for _, name := range p.rules.names {
+			g.horizons = append(g.horizons, ingest.NewGroup(k.group.Policy, append(k.group.Labels(), ingest.Label{Name: ingest.HorizonLabel, Value: name})...))
+		}
+	}
+	return g
+}
+
+// Fold takes the next record of a policy that Takes has accepted. Advance must have been called with its time.
+func (j *Joiner) Fold(e *ingest.Event, clock int64) {
+	p := j.policy(e.Policy)
+	key := p.rules.of(e)
+	decides := isDecision(e)
+	switch {
+	case key == "":
+		j.metrics.noKey.Inc()
+		return
+	case e.TS == 0 && decides:
+		j.metrics.noTime.Inc()
+		return
+	}
+	j.key = append(j.key[:0], key...)
+	d, hash := j.store.find(p.number, hashOf(p.number, j.key), j.key)
+	switch {
+	case d == nil && !decides && j.ended.has(hash):
+		j.metrics.late.Inc()
+	case d == nil:
+		j.open(p, e, hash, decides, clock)
+	case decides && d.has(flagDecided):
+		j.metrics.repeated.Inc()
+	case decides:
+		j.adopt(p, d, e)
+	default:
+		j.match(d, e, clock)
+	}
+}
+
+// isDecision tells a decision from feedback, which has neither an action nor an observation.
+func isDecision(e *ingest.Event) bool {
+	return e.Action.Kind != ingest.ActionNone || len(e.Observation) > 0
+}
+
+func hashOf(policy uint32, key []byte) uint64 {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte{byte(policy), byte(policy >> 8), byte(policy >> 16), byte(policy >> 24)}) // never fails
+	_, _ = h.Write(key)
+	return h.Sum64()
+}
+
+// open begins with the first record of a key: the decision, or feedback that arrives before it.
+func (j *Joiner) open(p *policy, e *ingest.Event, hash uint64, decides bool, clock int64) {
+	for j.store.n >= j.options.MaxOpen {
+		j.dropFirst()
+	}
+	d, slot := j.store.add(hash)
+	d.policy, d.first, d.last, d.ts = p.number, e.Pos, e.Pos, e.TS
+	j.metrics.open.Inc()
+	j.held = j.held[:0]
+	if decides {
+		j.decide(p, d, e)
+	} else {
+		if d.ts == 0 {
+			d.ts = clock
+		}
+		d.due, d.stage = d.ts+int64(p.rules.moments[p.rules.last()]), uint8(p.rules.last())
+	}
+	j.addNumbers(d, e, decides)
+	if !decides {
+		j.remember(d, e)
+	}
+	j.scratch = j.store.write(d, j.key, []byte(e.AgentID), j.held, j.scratch)
+	j.store.schedule(d, slot)
+}
+
+// decide takes over what only the decision itself says.
+func (j *Joiner) decide(p *policy, d *decision, e *ingest.Event) {
+	d.flags |= flagDecided
+	d.ts, d.stage = e.TS, 0
+	d.due = d.ts + int64(p.rules.moments[0])
+	d.group = j.store.groups.take(groupKey{assemble.GroupOf(p.groupBy, e), assemble.InShadow(p.groupBy, e)})
+	d.versions = j.store.versions.take(e.Versions)
+	d.category = j.store.categories.take(e.Action.Category)
+	d.actionKind = e.Action.Kind
+	if e.Action.Scalar {
+		d.flags |= flagScalar
+	}
+}
+
+// adopt joins a decision with the feedback that has arrived before it.
+func (j *Joiner) adopt(p *policy, d *decision, e *ingest.Event) {
+	early := d.ts
+	j.load(d)
+	j.decide(p, d, e)
+	d.first, d.delay = e.Pos, max(0, early-e.TS)
+	j.metrics.matched.Add(float64(d.records))
+	j.metrics.delay.Observe(time.Duration(d.delay).Seconds())
+	j.addNumbers(d, e, true)
+	slot := j.store.places[d.hash]
+	j.rewrite(d, []byte(e.AgentID))
+	j.store.reschedule(d, slot)
+}
+
+// match joins feedback with its open decision.
+func (j *Joiner) match(d *decision, e *ingest.Event, clock int64) {
+	ts := e.TS
+	if ts == 0 {
+		ts = clock
+	}
+	p := j.byNumber[d.policy]
+	switch {
+	case d.has(flagDecided) && ts > d.ts+int64(p.rules.moments[p.rules.last()]):
+		j.metrics.late.Inc()
+		return
+	case j.remember(d, e):
+		j.metrics.repeatedRecords.Inc()
+		return
+	}
+	if d.has(flagDecided) {
+		delay := max(0, ts-d.ts)
+		if d.delay < 0 {
+			d.delay = delay
+		}
+		j.metrics.matched.Inc()
+		j.metrics.delay.Observe(time.Duration(delay).Seconds())
+		j.rewardVersion(d, e)
+	}
+	d.last = e.Pos
+	if len(e.Outcomes)+len(e.RewardComponents) == 0 {
+		j.addReward(d, e)
+		return
+	}
+	j.load(d)
+	j.addNumbers(d, e, false)
+	j.rewrite(d, j.store.agent(d))
+}
+
+// rewardVersion notes which reward function has produced the feedback.
+func (j *Joiner) rewardVersion(d *decision, e *ingest.Event) {
+	v := j.store.versions.values[d.versions]
+	if e.Versions.Reward == "" || e.Versions.Reward == v.Reward {
+		return
+	}
+	before := d.versions
+	v.Reward = e.Versions.Reward
+	d.versions = j.store.versions.take(v)
+	j.store.versions.give(before)
+}
+
+// load reads the numbers of a decision into j.held.
+func (j *Joiner) load(d *decision) { j.held = j.store.values(d, j.held[:0]) }
+
+// rewrite replaces the numbers of a decision by j.held.
+func (j *Joiner) rewrite(d *decision, agent []byte) {
+	before, layout := d.text, d.layout
+	key := append(j.key[:0], j.store.key(d)...)
+	j.key = key
+	if len(agent) == 0 {
+		agent = j.store.agent(d)
+	}
+	j.scratch = j.store.write(d, key, agent, j.held, j.scratch)
+	j.store.texts.drop(before)
+	j.store.layouts.give(layout)
+}
+
+// remember reports whether a feedback record has been delivered before, and remembers it.
+func (j *Joiner) remember(d *decision, e *ingest.Event) (repeated bool) {
+	b := binary.LittleEndian.AppendUint64(j.content[:0], uint64(e.TS))
+	b = appendNumber(b, e.Reward)
+	for _, v := range e.RewardComponents {
+		b = appendNumber(append(b, v.Name...), v.X)
+	}
+	for _, v := range e.Outcomes {
+		b = appendNumber(append(b, v.Name...), v.X)
+	}
+	j.content = b
+	h := fnv.New32a()
+	_, _ = h.Write(b) // never fails
+	sum := max(1, h.Sum32())
+	if e.TS != 0 {
+		for _, before := range d.seen {
+			if before == sum {
+				return true
+			}
+		}
+	}
+	d.seen[d.records%seenRecords] = sum
+	d.records++
+	return false
+}
+
+func appendNumber(b []byte, x float64) []byte {
+	return binary.LittleEndian.AppendUint64(b, math.Float64bits(x))
+}
+
+func (j *Joiner) addReward(d *decision, e *ingest.Event) {
+	if e.HasReward {
+		d.reward += e.Reward
+		d.flags |= flagReward
+	}
+}
+
+// addNumbers folds the numbers of a record into the decision and j.held. Rewards and their components add up; of an
+// outcome, the last value counts.
+func (j *Joiner) addNumbers(d *decision, e *ingest.Event, decides bool) {
+	j.addReward(d, e)
+	if decides {
+		for _, x := range e.Action.Values {
+			j.held = append(j.held, value{field{action, ""}, x})
+		}
+		for _, v := range e.Observation {
+			j.held = append(j.held, value{field{observation, v.Name}, v.X})
+		}
+	}
+	for _, v := range e.RewardComponents {
+		at := j.place(component, v.Name)
+		j.held[at].x += v.X
+	}
+	for _, v := range e.Outcomes {
+		at := j.place(outcome, v.Name)
+		j.held[at].x = v.X
+	}
+}
+
+// place returns the index of a value in j.held, which is 0 if it is new.
+func (j *Joiner) place(k kind, name string) int {
+	for i := range j.held {
+		if j.held[i].kind == k && j.held[i].name == name {
+			return i
+		}
+	}
+	j.held = append(j.held, value{field{k, name}, 0})
+	return len(j.held) - 1
+}
+
+// dropFirst gives up the decision that is due first, to make room.
+func (j *Joiner) dropFirst() {
+	d, slot := j.store.next()
+	j.metrics.dropped.Inc()
+	j.close(d, slot)
+}
+
+func (j *Joiner) close(d *decision, slot uint32) {
+	j.ended.add(d.hash, j.options.MaxOpen)
+	j.store.remove(d, slot)
+	j.metrics.open.Dec()
+}
+
+// Forget drops the open decisions of a policy.
+func (j *Joiner) Forget(name string) {
+	p := j.policies[name]
+	if p == nil {
+		return
+	}
+	for s, ds := range j.store.slabs {
+		for i := range ds {
+			if d := &ds[i]; d.seq != 0 && d.policy == p.number {
+				j.metrics.dropped.Inc()
+				j.close(d, uint32(s*slab+i))
+			}
+		}
+	}
+}
+
+// ended recognizes the keys of decisions that are closed: those of the last most, and up to as many before them.
+type ended struct{ now, before map[uint64]struct{} }
+
+// mostEnded bounds the memory for closed decisions.
+const mostEnded = 1 << 17
+
+func (r *ended) add(hash uint64, most int) {
+	if len(r.now) >= min(most, mostEnded) || r.now == nil {
+		r.now, r.before = map[uint64]struct{}{}, r.now
+	}
+	r.now[hash] = struct{}{}
+}
+
+func (r *ended) has(hash uint64) bool {
+	_, now := r.now[hash]
+	_, before := r.before[hash]
+	return now || before
+}

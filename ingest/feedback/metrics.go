@@ -1,0 +1,58 @@
+package feedback
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+)
+
+// Names of the metrics that this package exports.
+const (
+	MetricOpenDecisions = "rewardwatch_open_decisions"
+	MetricDecisions     = "rewardwatch_decisions_total"        // {result="final|dropped|repeated|no_time"}
+	MetricFeedback      = "rewardwatch_feedback_total"         // {result="matched|late|without_decision|repeated|no_key"}
+	MetricFeedbackDelay = "rewardwatch_feedback_delay_seconds" // histogram
+)
+
+// Metrics are shared by the joiners of all partitions.
+type Metrics struct {
+	open            prometheus.Gauge
+	final, dropped  prometheus.Counter
+	repeated        prometheus.Counter
+	noKey, noTime   prometheus.Counter
+	matched, late   prometheus.Counter
+	unmatched       prometheus.Counter
+	repeatedRecords prometheus.Counter
+	delay           prometheus.Histogram
+}
+
+// NewMetrics registers the metrics of this package.
+func NewMetrics(reg prometheus.Registerer) *Metrics {
+	decisions := promauto.With(reg).NewCounterVec(prometheus.CounterOpts{
+		Name: MetricDecisions,
+		Help: "Decisions whose feedback comes later, by what became of them.",
+	}, []string{"result"})
+	records := promauto.With(reg).NewCounterVec(prometheus.CounterOpts{
+		Name: MetricFeedback,
+		Help: "Records of feedback, by whether they were joined with their decision.",
+	}, []string{"result"})
+	return &Metrics{
+		open: promauto.With(reg).NewGauge(prometheus.GaugeOpts{
+			Name: MetricOpenDecisions,
+			Help: "Decisions that wait for their feedback, and feedback that waits for its decision.",
+		}),
+		final:           decisions.WithLabelValues("final"),
+		dropped:         decisions.WithLabelValues("dropped"),
+		repeated:        decisions.WithLabelValues("repeated"),
+		noKey:           records.WithLabelValues("no_key"),
+		noTime:          decisions.WithLabelValues("no_time"),
+		matched:         records.WithLabelValues("matched"),
+		late:            records.WithLabelValues("late"),
+		unmatched:       records.WithLabelValues("without_decision"),
+		repeatedRecords: records.WithLabelValues("repeated"),
+		delay: promauto.With(reg).NewHistogram(prometheus.HistogramOpts{
+			Name:    MetricFeedbackDelay,
+			Help:    "Time from a decision to each record of its feedback.",
+			Buckets: []float64{1, 5, 30, 60, 300, 900, 3600, 4 * 3600, 24 * 3600, 7 * 24 * 3600, 30 * 24 * 3600},
+		}),
+	}
+}

@@ -1,0 +1,64 @@
+package feedback
+
+// texts keeps the bytes of decisions in chunks without pointers, which the garbage collector need not scan. A chunk is
+// used again once none of its texts is in use. Decisions end about in the order in which they begin, so chunks empty.
+type texts struct {
+	chunks []chunk
+	free   []uint32 // empty chunks
+	at     uint32   // the chunk that is being filled
+}
+
+type chunk struct {
+	bytes []byte
+	live  int // texts in use
+}
+
+// place is where a text is kept.
+type place struct{ chunk, at, size uint32 }
+
+const chunkSize = 64 << 10
+
+// hold keeps a copy of a text.
+func (t *texts) hold(text []byte) place {
+	if len(t.chunks) == 0 || len(t.chunks[t.at].bytes)+len(text) > cap(t.chunks[t.at].bytes) {
+		t.next(len(text))
+	}
+	c := &t.chunks[t.at]
+	p := place{t.at, uint32(len(c.bytes)), uint32(len(text))}
+	c.bytes = append(c.bytes, text...)
+	c.live++
+	return p
+}
+
+// next makes room for a text in another chunk.
+func (t *texts) next(size int) {
+	if len(t.chunks) > 0 && t.chunks[t.at].live == 0 {
+		t.empty(t.at)
+	}
+	last := len(t.free) - 1
+	if last < 0 || size > chunkSize {
+		t.at = uint32(len(t.chunks))
+		t.chunks = append(t.chunks, chunk{bytes: make([]byte, 0, max(chunkSize, size))})
+		return
+	}
+	t.at, t.free = t.free[last], t.free[:last]
+}
+
+// get returns a text, valid until it is dropped.
+func (t *texts) get(p place) []byte { return t.chunks[p.chunk].bytes[p.at : p.at+p.size] }
+
+// drop ends the use of a text.
+func (t *texts) drop(p place) {
+	c := &t.chunks[p.chunk]
+	if c.live--; c.live == 0 && p.chunk != t.at {
+		t.empty(p.chunk)
+	}
+}
+
+func (t *texts) empty(n uint32) {
+	c := &t.chunks[n]
+	if c.bytes = c.bytes[:0]; cap(c.bytes) > chunkSize {
+		c.bytes = make([]byte, 0, chunkSize)
+	}
+	t.free = append(t.free, n)
+}

@@ -1,0 +1,245 @@
+package feedback
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/rewardwatch/rewardwatch/ingest"
+	"github.com/rewardwatch/rewardwatch/ingest/saved"
+)
+
+// stateFormat is the format of saved open decisions. Field numbers are never reused; package saved has the rules.
+var stateFormat = saved.Format[stateWire]{Version: 1}
+
+type stateWire struct {
+	Policies   []policyWire     `cbor:"1,keyasint,omitempty"`
+	Groups     []groupWire      `cbor:"2,keyasint,omitempty"`
+	Versions   []saved.Versions `cbor:"3,keyasint,omitempty"`
+	Layouts    []string         `cbor:"4,keyasint,omitempty"`
+	Categories []string         `cbor:"5,keyasint,omitempty"`
+	Decisions  []decisionWire   `cbor:"6,keyasint,omitempty"` // in the order in which they were opened
+	Seq        uint64           `cbor:"7,keyasint,omitempty"`
+}
+
+type policyWire struct {
+	Name    string  `cbor:"1,keyasint"`
+	Moments []int64 `cbor:"2,keyasint"` // horizons and window, in nanoseconds
+}
+
+type groupWire struct {
+	Group  ingest.Group `cbor:"1,keyasint"`
+	Shadow bool         `cbor:"2,keyasint,omitempty"`
+}
+
+// decisionWire is a decision. Its policy, group, versions, layout and category are places in the lists of stateWire.
+type decisionWire struct {
+	Seq        uint64              `cbor:"1,keyasint"`
+	TS         int64               `cbor:"2,keyasint"`
+	Due        int64               `cbor:"3,keyasint"`
+	Delay      int64               `cbor:"4,keyasint"`
+	First      saved.Position      `cbor:"5,keyasint"`
+	Last       saved.Position      `cbor:"6,keyasint"`
+	Records    int64               `cbor:"7,keyasint,omitempty"`
+	Reward     float64             `cbor:"8,keyasint"`
+	Seen       [seenRecords]uint32 `cbor:"9,keyasint"`
+	Text       []byte              `cbor:"10,keyasint"`
+	KeySize    uint16              `cbor:"11,keyasint"`
+	AgentSize  uint16              `cbor:"12,keyasint,omitempty"`
+	Policy     uint32              `cbor:"13,keyasint,omitempty"`
+	Group      uint32              `cbor:"14,keyasint,omitempty"`
+	Versions   uint32              `cbor:"15,keyasint,omitempty"`
+	Layout     uint32              `cbor:"16,keyasint,omitempty"`
+	Category   uint32              `cbor:"17,keyasint,omitempty"`
+	Stage      uint8               `cbor:"18,keyasint,omitempty"`
+	ActionKind uint8               `cbor:"19,keyasint,omitempty"`
+	Flags      uint8               `cbor:"20,keyasint,omitempty"`
+}
+
+// Snapshot returns the open decisions as the part of a checkpoint. The same decisions always make the same bytes.
+func (j *Joiner) Snapshot() ([]byte, error) {
+	part, err := stateFormat.Encode(j.state())
+	if err != nil {
+		return nil, fmt.Errorf("writing the state of open decisions: %w", err)
+	}
+	return part, nil
+}
+
+func (j *Joiner) state() *stateWire {
+	open := make([]*decision, 0, j.store.n)
+	for _, ds := range j.store.slabs {
+		for i := range ds {
+			if ds[i].seq != 0 {
+				open = append(open, &ds[i])
+			}
+		}
+	}
+	slices.SortFunc(open, func(a, b *decision) int { return cmp.Compare(a.seq, b.seq) })
+	w := &stateWire{Decisions: make([]decisionWire, len(open)), Seq: j.store.seq}
+	n := newNumbering(j, w)
+	for i, d := range open {
+		w.Decisions[i] = n.wire(d)
+	}
+	return w
+}
+
+// numbering numbers shared values in the order of their first use, so that equal states have equal numbers.
+type numbering struct {
+	j                                         *Joiner
+	w                                         *stateWire
+	policy, group, versions, layout, category map[uint32]uint32
+}
+
+func newNumbering(j *Joiner, w *stateWire) *numbering {
+	empty := func() map[uint32]uint32 { return map[uint32]uint32{} }
+	return &numbering{j: j, w: w, policy: empty(), group: empty(), versions: empty(), layout: empty(), category: empty()}
+}
+
+// number returns the number of a shared value in the snapshot. first is called when it is used for the first time.
+func number(numbers map[uint32]uint32, live uint32, first func()) uint32 {
+	n, known := numbers[live]
+	if !known {
+		n = uint32(len(numbers))
+		numbers[live] = n
+		first()
+	}
+	return n
+}
+
+func (n *numbering) wire(d *decision) decisionWire {
+	s := n.j.store
+	w := decisionWire{
+		Seq: d.seq, TS: d.ts, Due: d.due, Delay: d.delay, First: saved.Position(d.first), Last: saved.Position(d.last),
+		Records: d.records, Reward: d.reward, Seen: d.seen, Text: s.texts.get(d.text), KeySize: d.keySize, AgentSize: d.agentSize,
+		Stage: d.stage, ActionKind: uint8(d.actionKind), Flags: d.flags,
+	}
+	w.Policy = number(n.policy, d.policy, func() {
+		p := n.j.byNumber[d.policy]
+		n.w.Policies = append(n.w.Policies, policyWire{p.name, p.rules.nanoseconds()})
+	})
+	w.Layout = number(n.layout, d.layout, func() { n.w.Layouts = append(n.w.Layouts, s.layouts.keys[d.layout]) })
+	if !d.has(flagDecided) {
+		return w
+	}
+	w.Group = number(n.group, d.group, func() {
+		k := s.groups.keys[d.group]
+		n.w.Groups = append(n.w.Groups, groupWire{k.group, k.shadow})
+	})
+	w.Versions = number(n.versions, d.versions, func() { n.w.Versions = append(n.w.Versions, saved.Versions(s.versions.keys[d.versions])) })
+	w.Category = number(n.category, d.category, func() { n.w.Categories = append(n.w.Categories, s.categories.keys[d.category]) })
+	return w
+}
+
+func (r *rules) nanoseconds() []int64 {
+	out := make([]int64, len(r.moments))
+	for i, m := range r.moments {
+		out[i] = int64(m)
+	}
+	return out
+}
+
+var errInconsistent = errors.New("the snapshot contradicts itself")
+
+// Restore replaces the open decisions by those of a snapshot; an empty part holds none. clock is how far the partition
+// had been read in event time. Decisions of a policy whose rewards now come with its decisions are dropped and counted.
+// If its window or horizons have changed, its decisions are judged at those moments that are still ahead. After an error
+// the joiner is empty.
+func (j *Joiner) Restore(part []byte, clock int64) error {
+	j.metrics.open.Sub(float64(j.store.n))
+	j.reset()
+	if len(part) == 0 {
+		return nil
+	}
+	w, err := stateFormat.Decode(part)
+	if err == nil {
+		err = j.restore(w, clock)
+	}
+	if err != nil {
+		j.metrics.open.Sub(float64(j.store.n))
+		j.reset()
+		return fmt.Errorf("restoring open decisions: %w", err)
+	}
+	return nil
+}
+
+func (j *Joiner) restore(w *stateWire, clock int64) error {
+	changed := make([]bool, len(w.Policies))
+	for i, p := range w.Policies {
+		live := j.policy(p.Name)
+		changed[i] = live.rules != nil && !slices.Equal(live.rules.nanoseconds(), p.Moments)
+	}
+	for i := range w.Decisions {
+		d := &w.Decisions[i]
+		if !d.valid(w) {
+			return errInconsistent
+		}
+		p := j.policy(w.Policies[d.Policy].Name)
+		if p.rules == nil {
+			j.metrics.dropped.Inc()
+			continue
+		}
+		if err := j.reopen(p, d, w, changed[d.Policy], clock); err != nil {
+			return err
+		}
+	}
+	if j.store.seq > w.Seq {
+		return errInconsistent
+	}
+	j.store.seq = w.Seq
+	return nil
+}
+
+// valid reports whether the numbers of a decision lead somewhere.
+func (d *decisionWire) valid(w *stateWire) bool {
+	inside := func(n uint32, of int) bool { return int64(n) < int64(of) }
+	if !inside(d.Policy, len(w.Policies)) || !inside(d.Layout, len(w.Layouts)) || d.Seq == 0 || d.Records < 0 {
+		return false
+	}
+	if int(d.KeySize)+int(d.AgentSize)+8*len(fieldsOf(w.Layouts[d.Layout])) != len(d.Text) {
+		return false
+	}
+	if int(d.Stage) >= len(w.Policies[d.Policy].Moments) || d.ActionKind > uint8(ingest.ActionNumeric) {
+		return false
+	}
+	return d.Flags&flagDecided == 0 ||
+		inside(d.Group, len(w.Groups)) && inside(d.Versions, len(w.Versions)) && inside(d.Category, len(w.Categories))
+}
+
+// reopen restores one decision.
+func (j *Joiner) reopen(p *policy, w *decisionWire, from *stateWire, changed bool, clock int64) error {
+	key := w.Text[:w.KeySize]
+	known, hash := j.store.find(p.number, hashOf(p.number, key), key)
+	if known != nil || w.Seq <= j.store.seq {
+		return errInconsistent
+	}
+	d, slot := j.store.add(hash)
+	d.seq, j.store.seq = w.Seq, w.Seq
+	d.ts, d.due, d.delay = w.TS, w.Due, w.Delay
+	d.first, d.last = ingest.Position(w.First), ingest.Position(w.Last)
+	d.records, d.reward, d.seen = w.Records, w.Reward, w.Seen
+	d.policy, d.stage, d.flags, d.actionKind = p.number, w.Stage, w.Flags, ingest.ActionKind(w.ActionKind)
+	d.text, d.keySize, d.agentSize = j.store.texts.hold(w.Text), w.KeySize, w.AgentSize
+	d.layout = j.store.layouts.take(from.Layouts[w.Layout])
+	if d.has(flagDecided) {
+		g := from.Groups[w.Group]
+		d.group = j.store.groups.take(groupKey{g.Group, g.Shadow})
+		d.versions = j.store.versions.take(ingest.Versions(from.Versions[w.Versions]))
+		d.category = j.store.categories.take(from.Categories[w.Category])
+	}
+	if changed {
+		p.rules.reschedule(d, clock)
+	}
+	j.metrics.open.Inc()
+	j.store.schedule(d, slot)
+	return nil
+}
+
+// reschedule finds the first moment of a decision that is still ahead of the clock.
+func (r *rules) reschedule(d *decision, clock int64) {
+	at := 0
+	for at < r.last() && (!d.has(flagDecided) || d.ts+int64(r.moments[at]) < clock) {
+		at++
+	}
+	d.stage, d.due = uint8(at), d.ts+int64(r.moments[at])
+}
