@@ -51,9 +51,11 @@ GO_TEST := $(GOTESTSUM) --no-color --format-icons text --format-hide-empty-pkg -
 test:
 	$(MAKE) --no-print-directory --keep-going test-race test-simulations test-e2e
 
-# SQLite, which was translated from C, would take four times as long under the detector. Its races are not ours.
+# SQLite, which was translated from C, would take four times as long under the detector, and the matrices of gonum several
+# times as long. Their races are not ours.
+NO_DETECTOR = -gcflags='modernc.org/...=-race=false' -gcflags='gonum.org/...=-race=false'
 test-race: $(GOTESTSUM) | packages
-	$(GO_TEST) -race -gcflags='modernc.org/...=-race=false' -skip '^TestSim' ./...
+	$(GO_TEST) -race $(NO_DETECTOR) -skip '^TestSim' ./...
 
 test-simulations: $(GOTESTSUM)
 	$(GO_TEST) -run '^TestSim' ./...

@@ -10,7 +10,7 @@ import (
 
 func TestOnsetInterval(t *testing.T) {
 	unit := func(ordinal int64, partition int32, first, ts int64) finding.UnitRef {
-		return finding.UnitRef{Ordinal: ordinal, First: ingest.Position{Partition: partition, Offset: first}, TS: ts}
+		return finding.UnitRef{Ordinal: ordinal, First: ingest.Position{Partition: ingest.Partition(partition), Offset: first}, TS: ts}
 	}
 	const second = 1_000_000_000
 	tests := map[string]struct {

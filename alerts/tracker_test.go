@@ -22,7 +22,7 @@ var prod = ingest.NewGroup("checkout", ingest.Label{Name: "env", Value: "prod"})
 func unit(n, shift int64) finding.UnitRef {
 	return finding.UnitRef{
 		Ordinal: n, Agent: "a-1", Episode: fmt.Sprintf("e-%d", n), TS: 1_800_000_000e9 + n*1e9,
-		Pos: ingest.Position{Partition: int32(shift), Offset: 10*n + 9 + shift}, First: ingest.Position{Offset: 10*n + shift},
+		Pos: ingest.Position{Partition: ingest.Partition(shift), Offset: 10*n + 9 + shift}, First: ingest.Position{Offset: 10*n + shift},
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 // including refused ones, and Record is 0.
 type Position struct {
 	Offset    int64
-	Partition int32
+	Partition Partition
 	Record    int32
 }
 
@@ -27,9 +27,9 @@ func (p Position) Before(q Position) bool {
 	return p.Record < q.Record
 }
 
-// String returns partition/offset, followed by /record if the message held several.
+// String returns partition/offset, followed by /record if the message held several. It does not name the topic.
 func (p Position) String() string {
-	s := strconv.Itoa(int(p.Partition)) + "/" + strconv.FormatInt(p.Offset, 10)
+	s := p.Partition.String() + "/" + strconv.FormatInt(p.Offset, 10)
 	if p.Record > 0 {
 		s += "/" + strconv.Itoa(int(p.Record))
 	}

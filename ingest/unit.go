@@ -255,9 +255,9 @@ func (u *Unit) Bytes() int64 {
 
 // Range is a range of offsets of one partition, both ends included.
 type Range struct {
-	Partition int32 `json:"partition" yaml:"partition"` // number of the partition; 0 in files
-	First     int64 `json:"first" yaml:"first"`         // first offset; in files the index of the record, from 0
-	Last      int64 `json:"last" yaml:"last"`           // last offset, included in the range
+	Partition Partition `json:"partition" yaml:"partition"` // number of the partition; 0 in files
+	First     int64     `json:"first" yaml:"first"`         // first offset; in files the index of the record, from 0
+	Last      int64     `json:"last" yaml:"last"`           // last offset, included in the range
 }
 
 // String returns the range in words.

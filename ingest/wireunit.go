@@ -21,7 +21,7 @@ type WireUnit struct {
 	Versions  wireVersions `cbor:"7,keyasint,omitzero"`
 	StartTS   int64        `cbor:"8,keyasint,omitempty"`
 	EndTS     int64        `cbor:"9,keyasint,omitempty"`
-	Partition int32        `cbor:"10,keyasint,omitempty"`
+	Partition Partition    `cbor:"10,keyasint,omitempty"`
 	First     wirePosition `cbor:"11,keyasint"`
 	Last      wirePosition `cbor:"12,keyasint"`
 	Pos       wirePosition `cbor:"13,keyasint"`

@@ -22,7 +22,7 @@ var (
 // shownGroup returns the summary of the test's group as it now stands.
 func shownGroup(p *Policy) finding.GroupSummary { return p.Group(prod) }
 
-func TestRestartEndsTheDriftAndWarmsUpAnew(t *testing.T) {
+func TestSimRestartEndsTheDriftAndWarmsUpAnew(t *testing.T) {
 	p, a := newBank(episodes(20_000)), newAgent(61)
 	a.feed(p, 500)
 	before := shownGroup(p).Baseline
@@ -84,7 +84,7 @@ func TestRestartEndsFaults(t *testing.T) {
 	}
 }
 
-func TestRestartOfAFileBaselineTakesLiveUnits(t *testing.T) {
+func TestSimRestartOfAFileBaselineTakesLiveUnits(t *testing.T) {
 	cfg := episodes(20_000)
 	cfg.Baseline.From = watch.FromFile
 	p, a := newBank(cfg), newAgent(63)
@@ -171,7 +171,7 @@ func TestUnknownGroups(t *testing.T) {
 	}
 }
 
-func TestSamplesOfABaselineAndItsSuccessor(t *testing.T) {
+func TestSimSamplesOfABaselineAndItsSuccessor(t *testing.T) {
 	p, a := newBank(episodes(20_000)), newAgent(66)
 	a.feed(p, 500)
 	first := shownGroup(p).Baseline.ID

@@ -178,7 +178,7 @@ func TestStepsWithoutEpisodesAreJudgedInBlocks(t *testing.T) {
 	}
 }
 
-func TestEpisodesInPlaceOfBlocks(t *testing.T) {
+func TestSimEpisodesInPlaceOfBlocks(t *testing.T) {
 	b := newBlockAgents(162, 1, 0)
 	a := newAgent(162)
 	early := newBank(episodes(2000))

@@ -193,7 +193,7 @@ func TestPromotedBaselineConfirmsItsIncident(t *testing.T) {
 }
 
 // A bank that is restored at any unit of a trial finds the same.
-func TestTrialSurvivesARestart(t *testing.T) {
+func TestSimTrialSurvivesARestart(t *testing.T) {
 	for _, days := range []int{0, 5} {
 		a := newAgent(3700)
 		feed, p := halfHourly(3, -3, days), newBank(episodes(20_000))

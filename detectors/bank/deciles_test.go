@@ -130,7 +130,7 @@ func TestDecilesThatRepeatTheMeanAreLeftOut(t *testing.T) {
 }
 
 // Where a policy has too many branches, deciles give way to the means of other signals, which is said.
-func TestDecilesTakeNoRoomOfMeans(t *testing.T) {
+func TestSimDecilesTakeNoRoomOfMeans(t *testing.T) {
 	a := newAgent(302)
 	var signals []string
 	for i := range 40 {

@@ -100,7 +100,7 @@ func TestSimOnsetHasAnInterval(t *testing.T) {
 	}
 }
 
-func TestCertificateGrowsWithTheEvidence(t *testing.T) {
+func TestSimCertificateGrowsWithTheEvidence(t *testing.T) {
 	p, a := newBank(episodes(20_000)), newAgent(210)
 	a.feed(p, 700)
 	a.mean -= 2 * a.sd / math.Sqrt(20) // two standard deviations of the mean reward: F moves by .68
@@ -132,7 +132,7 @@ func certificateOf(t *testing.T, p *Policy, signal string) (seen int64, traced i
 	return q.Certificate.Seen, len(values)
 }
 
-func TestCertificateSeesWhatTheTestsSee(t *testing.T) {
+func TestSimCertificateSeesWhatTheTestsSee(t *testing.T) {
 	p, a := newBank(episodes(20_000)), newAgent(220)
 	a.feed(p, 500)
 	if seen, traced := certificateOf(t, p, "reward"); seen != 0 || traced != 0 {
@@ -152,7 +152,7 @@ func TestCertificateSeesWhatTheTestsSee(t *testing.T) {
 	}
 }
 
-func TestCertificateRestartsWhenAnIncidentCloses(t *testing.T) {
+func TestSimCertificateRestartsWhenAnIncidentCloses(t *testing.T) {
 	p, a := newBank(episodes(20_000)), newAgent(230)
 	drifted(t, p, a, "reward", 100, func() { a.mean -= 1 })
 	a.mean++
@@ -168,7 +168,7 @@ func TestCertificateRestartsWhenAnIncidentCloses(t *testing.T) {
 }
 
 // A walk may start further back than single units are known.
-func TestOnsetOfASlowAlarmIsTheStartOfItsWalk(t *testing.T) {
+func TestSimOnsetOfASlowAlarmIsTheStartOfItsWalk(t *testing.T) {
 	p, a := newBank(episodes(20_000)), newAgent(240)
 	a.feed(p, 2000)
 	g := p.groups[0]
@@ -194,7 +194,7 @@ func TestTrailFindsItsUnits(t *testing.T) {
 	walks := &stream.Stream{Quantities: []*stream.Quantity{{Tests: []stream.TestOfKind{{Test: test, Kind: &stream.TestKinds[0]}}}}}
 	for i := range int64(2000) {
 		u := &ingest.Unit{
-			First: ingest.Position{Partition: int32(rng.IntN(3)), Offset: i}, Last: ingest.Position{Offset: i + 2},
+			First: ingest.Position{Partition: ingest.Partition(rng.IntN(3)), Offset: i}, Last: ingest.Position{Offset: i + 2},
 		}
 		u.Pos = ingest.Position{Partition: u.First.Partition, Offset: i + 3}
 		units = append(units, u)
@@ -217,7 +217,7 @@ func TestTrailFindsItsUnits(t *testing.T) {
 	}
 	for _, span := range [][2]int64{{1999, 1999}, {1700, 1999}, {1500, 1999}, {1700, 1750}, {1600, 1600}} {
 		onset := span[0]
-		want := map[int32]ingest.Range{}
+		want := map[ingest.Partition]ingest.Range{}
 		for i := onset; i <= span[1]; i++ {
 			u := units[i]
 			last := u.Last.Offset

@@ -91,7 +91,7 @@ func (e *evicting) crash(most int64, now time.Time) {
 
 // Whatever leaves and comes back when, and wherever it is begun anew with next to no room: all is found that is found where
 // nothing ever leaves, and all streams stand where they do there.
-func TestEvictionChangesNothing(t *testing.T) {
+func TestSimEvictionChangesNothing(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds of CPU")
 	}
@@ -122,7 +122,7 @@ func evictAtRandom(t *testing.T, plain, tight *evicting) {
 	for i := range agents {
 		agents[i] = newAgent(uint64(i))
 		agents[i].edit = func(u *ingest.Unit) {
-			u.Group, u.Pos.Partition = ingest.NewGroup("ranker", ingest.Label{Name: "env", Value: fmt.Sprint(i)}), int32(i)
+			u.Group, u.Pos.Partition = ingest.NewGroup("ranker", ingest.Label{Name: "env", Value: fmt.Sprint(i)}), ingest.Partition(i)
 			u.Pos.Offset, u.First, u.Last = agents[i].made, u.Pos, u.Pos
 		}
 	}

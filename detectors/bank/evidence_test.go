@@ -227,7 +227,7 @@ func TestDecompositionAddsUp(t *testing.T) {
 	}
 }
 
-func TestNoDecompositionWithoutReturns(t *testing.T) {
+func TestSimNoDecompositionWithoutReturns(t *testing.T) {
 	p, a := newBank(episodes(20_000)), newAgent(330)
 	a.edit = func(u *ingest.Unit) { u.HasReturn = false }
 	a.feed(p, 500)
@@ -238,7 +238,7 @@ func TestNoDecompositionWithoutReturns(t *testing.T) {
 }
 
 // What a drift tells is the same after a restart.
-func TestEvidenceSurvivesARestart(t *testing.T) {
+func TestSimEvidenceSurvivesARestart(t *testing.T) {
 	p, a := newBank(episodes(20_000)), newAgent(340)
 	rewards := map[string]float64{"a": 1, "b": -1, "c": .5}
 	a.edit = rewardActions(a.rng, rewards)
@@ -288,7 +288,7 @@ func BenchmarkShifts(b *testing.B) {
 }
 
 // However many signals drift for however long, the evidence about old alarms is gathered once in 100 units.
-func TestOldAlarmsShareTheirEvidence(t *testing.T) {
+func TestSimOldAlarmsShareTheirEvidence(t *testing.T) {
 	p, a := newBank(episodes(20_000)), newAgent(360)
 	a.feed(p, 500)
 	a.mean -= 3

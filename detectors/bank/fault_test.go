@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rewardwatch/rewardwatch/detectors/budget"
 	"github.com/rewardwatch/rewardwatch/detectors/fault"
 	"github.com/rewardwatch/rewardwatch/detectors/faulttest"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
@@ -16,11 +17,12 @@ import (
 )
 
 // Each fault is found within 20 units, by its own rule and at its own signal, and ends with the 20th unit without it.
-func TestFaultsComeAndGo(t *testing.T) {
+func TestSimFaultsComeAndGo(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds of CPU")
 	}
 	unit := func(f func(*ingest.Unit)) func(*faulttest.Sensor) { return func(s *faulttest.Sensor) { s.Edit = f } }
+	shared := budget.NewCalibrations() // all begin with the same baselines
 	for _, c := range []struct {
 		name, rule string
 		signals    []string // with the fault
@@ -43,6 +45,7 @@ func TestFaultsComeAndGo(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			p := newBank(episodes(1e9))
+			p.Share(shared)
 			s := faulttest.NewSensor(60, faulttest.Normal(-2, .7))
 			feed := func() map[string]string {
 				p.Observe(s.Unit(), time.Time{})
@@ -134,8 +137,10 @@ func TestSimFaultsAreInTheSnapshot(t *testing.T) {
 			s.Edit = func(u *ingest.Unit) { u.Abandoned, u.Duplicates, u.Backwards = 1, 100, 1 }
 		},
 	}
+	shared := budget.NewCalibrations() // all begin with the same baselines
 	for i, change := range changes {
 		straight, s := newBank(episodes(1e9)), faulttest.NewSensor(95, faulttest.Normal(-2, .7))
+		straight.Share(shared)
 		for range 600 {
 			straight.Observe(s.Unit(), time.Time{})
 		}

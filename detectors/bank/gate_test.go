@@ -197,7 +197,7 @@ func readable(t *testing.T, part []byte) string {
 }
 
 // A gate that was saved and restored, or evicted, goes on bit by bit.
-func TestGatesAreRestored(t *testing.T) {
+func TestSimGatesAreRestored(t *testing.T) {
 	run := func(between func(*Policy) *Policy) (finding.Gate, string) {
 		a := newAgent(31)
 		p, _ := gated(episodes(20_000), a.unit)
@@ -317,7 +317,7 @@ func TestGateInATelemetryFault(t *testing.T) {
 }
 
 // Signals without a better side move without a verdict, and an outcome has one where the configuration says so.
-func TestSidesOfSignals(t *testing.T) {
+func TestSimSidesOfSignals(t *testing.T) {
 	rate := .5
 	a := newAgent(36)
 	a.edit = func(u *ingest.Unit) {
@@ -387,7 +387,7 @@ func TestGateOfAConstantReturn(t *testing.T) {
 	}
 }
 
-func TestNewestVersionsAreCompared(t *testing.T) {
+func TestSimNewestVersionsAreCompared(t *testing.T) {
 	a := newAgent(38)
 	p, g := gated(episodes(20_000), a.unit)
 	for i, version := range []string{"a", "b", "c", "d", "a", "e"} {
@@ -490,7 +490,7 @@ func TestGateEndsWithItsBaseline(t *testing.T) {
 }
 
 // A canary that serves beside production, one unit in five, is compared with it, and judged with it as well.
-func TestCanary(t *testing.T) {
+func TestSimCanary(t *testing.T) {
 	for mean, want := range map[float64]finding.Verdict{-2: finding.Same, -2.3: finding.Worse, -1.7: finding.Better} {
 		a := newAgent(41)
 		p, _ := gated(episodes(20_000), a.unit)

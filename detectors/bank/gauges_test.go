@@ -25,7 +25,7 @@ func gaugesOf(t *testing.T, p *Policy, signal string) map[string]finding.Detecto
 }
 
 // The gauges of a bank are plain detectors of the standardized returns since the freeze.
-func TestGaugesAgreeWithPlainDetectors(t *testing.T) {
+func TestSimGaugesAgreeWithPlainDetectors(t *testing.T) {
 	p, a := newBank(watch.DefaultConfig()), newAgent(700)
 	var returns []float64
 	a.edit = func(u *ingest.Unit) { returns = append(returns, u.Return) }
@@ -62,7 +62,7 @@ func TestGaugesAgreeWithPlainDetectors(t *testing.T) {
 }
 
 // A new baseline starts the gauges anew and measures them; what they found before still counts.
-func TestGaugesStartAnewWithABaseline(t *testing.T) {
+func TestSimGaugesStartAnewWithABaseline(t *testing.T) {
 	p, a := newBank(watch.DefaultConfig()), newAgent(701)
 	a.feed(p, 110)
 	q := p.groups[0].stream("return").Find("return")
@@ -86,7 +86,7 @@ func TestGaugesStartAnewWithABaseline(t *testing.T) {
 }
 
 // A fault suspends the gauges, and a baseline without spread has none.
-func TestGaugesLeaveOutWhatCannotBeJudged(t *testing.T) {
+func TestSimGaugesLeaveOutWhatCannotBeJudged(t *testing.T) {
 	p, a := newBank(watch.DefaultConfig()), newAgent(702)
 	a.feed(p, 510)
 	q := p.groups[0].stream("reward").Find("mean")
@@ -109,7 +109,7 @@ func TestGaugesLeaveOutWhatCannotBeJudged(t *testing.T) {
 }
 
 // A restored bank has gauges with the same bits.
-func TestGaugesAreRestored(t *testing.T) {
+func TestSimGaugesAreRestored(t *testing.T) {
 	p, a := newBank(watch.DefaultConfig()), newAgent(704)
 	a.feed(p, 650)
 	back := restored(t, p)
@@ -126,7 +126,7 @@ func TestGaugesAreRestored(t *testing.T) {
 
 // The divergences are those of the counts of the baseline and of the last 200 units, actions that the baseline lacks
 // being pooled with its rarer ones.
-func TestActionMixIsOfTheLastUnits(t *testing.T) {
+func TestSimActionMixIsOfTheLastUnits(t *testing.T) {
 	p, a := newBank(watch.DefaultConfig()), newAgent(705)
 	a.feed(p, 500)
 	base := p.groups[0].BaseActions
@@ -172,7 +172,7 @@ func TestActionMixWithoutActions(t *testing.T) {
 
 // Steps of 0/1 are independent here, so that PSI is above its chance level one time in twenty. The bound is three
 // standard errors.
-func TestActionDivergenceChanceLevel(t *testing.T) {
+func TestSimActionDivergenceChanceLevel(t *testing.T) {
 	const times = 60
 	above := 0
 	p, a := newBank(watch.DefaultConfig()), newAgent(707)

@@ -10,7 +10,7 @@ import (
 )
 
 // An outcome whose mean is known is watched by the guaranteed test too, which needs no more than its share of the budget.
-func TestGivenMeanIsWatched(t *testing.T) {
+func TestSimGivenMeanIsWatched(t *testing.T) {
 	rate := .3
 	a := newAgent(200)
 	a.edit = func(u *ingest.Unit) {

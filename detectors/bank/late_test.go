@@ -12,7 +12,7 @@ import (
 
 // An outcome that is reported only after the baseline was accepted gets a baseline of its own, from the reserve of the
 // budget, and no threshold moves for it.
-func TestLateSignalIsJudged(t *testing.T) {
+func TestSimLateSignalIsJudged(t *testing.T) {
 	rate := .5
 	report := false
 	a := newAgent(170)

@@ -186,7 +186,7 @@ func TestLearntQuantitiesAreThoseOfTheirModels(t *testing.T) {
 }
 
 // Reward and outcome have the laws that they had, but no longer anything to do with one another: only the residual can tell.
-func TestOutcomeThatNoLongerFollowsTheReward(t *testing.T) {
+func TestSimOutcomeThatNoLongerFollowsTheReward(t *testing.T) {
 	for seed := range uint64(3) {
 		c := newCourses(810 + seed)
 		p := c.frozen(500, 20_000, stream.ProvingUnits)
@@ -203,7 +203,7 @@ func TestOutcomeThatNoLongerFollowsTheReward(t *testing.T) {
 }
 
 // A shift of half a standard deviation of the mean reward takes the plain quantities more than a hundred episodes.
-func TestEvenDegradationIsFoundByTheWeightedCourse(t *testing.T) {
+func TestSimEvenDegradationIsFoundByTheWeightedCourse(t *testing.T) {
 	const most = 40
 	for seed := range uint64(3) {
 		c := newCourses(820 + seed)
@@ -337,7 +337,7 @@ func TestFaultOfTheRewardSuspendsTheResidual(t *testing.T) {
 }
 
 // A learnt quantity of a provisional baseline is not collected for the next one, which learns anew.
-func TestEveryBaselineLearnsAnew(t *testing.T) {
+func TestSimEveryBaselineLearnsAnew(t *testing.T) {
 	p, c := newBank(episodes(20_000)), newCourses(880)
 	c.feed(p, 180)
 	q := quantityOf(p, "reward", stream.WeightedQuantity)

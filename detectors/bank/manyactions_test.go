@@ -175,7 +175,7 @@ func TestSimManyActionsKeepTheBudget(t *testing.T) {
 	}
 }
 
-func TestAReplacedPolicyOfManyActionsIsFound(t *testing.T) {
+func TestSimAReplacedPolicyOfManyActionsIsFound(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds of CPU")
 	}
@@ -209,7 +209,7 @@ func TestAReplacedPolicyOfManyActionsIsFound(t *testing.T) {
 }
 
 // The shares of chosen actions must be those of the units to come, not of the units that made them the commonest.
-func TestSharesOfChosenActionsAreUnbiased(t *testing.T) {
+func TestSimSharesOfChosenActionsAreUnbiased(t *testing.T) {
 	var others ingest.Moments
 	for run := range 20 {
 		p := newManyActions(4, uint64(run), 1).follow(uniformActions, 80).frozen()
@@ -223,7 +223,7 @@ func TestSharesOfChosenActionsAreUnbiased(t *testing.T) {
 }
 
 // Up to sixteen actions are judged as they always were; up to twenty none has to be chosen.
-func TestWhichActionsAreJudged(t *testing.T) {
+func TestSimWhichActionsAreJudged(t *testing.T) {
 	for actions, want := range map[int]struct{ one, rare, mix bool }{
 		2: {}, 16: {}, 17: {mix: true}, 20: {mix: true}, 21: {rare: true, mix: true}, 80: {rare: true, mix: true},
 	} {

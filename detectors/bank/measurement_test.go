@@ -126,7 +126,7 @@ func TestSimRareAlarmsAreMeasuredAtASmallerBudget(t *testing.T) {
 	}
 }
 
-func TestDependentUnitsAreDrawnInRows(t *testing.T) {
+func TestSimDependentUnitsAreDrawnInRows(t *testing.T) {
 	s := newSimulation(laws()[0], 714, 0)
 	s.keeps, s.wander = .5, .2
 	p := s.frozen(500, 1000)

@@ -11,7 +11,7 @@ import (
 )
 
 // A hundred agents begin at once, after the baseline, and their units come as they end: the short episodes first.
-func TestNewAgentsAreNoDrift(t *testing.T) {
+func TestSimNewAgentsAreNoDrift(t *testing.T) {
 	a := newAgent(180)
 	turn := 0
 	a.edit = func(u *ingest.Unit) {
@@ -151,7 +151,7 @@ func TestSimBaselineOfAgentsThatBeginTogether(t *testing.T) {
 }
 
 // Where agents are there for an episode each, all would come too early: none is left out.
-func TestBaselineOfShortLivedAgents(t *testing.T) {
+func TestSimBaselineOfShortLivedAgents(t *testing.T) {
 	a := newAgent(183)
 	a.edit = func(u *ingest.Unit) { u.Agent = u.Episode }
 	p := newBank(episodes(2000))

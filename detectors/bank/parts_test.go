@@ -22,7 +22,7 @@ func ofGroups(t testing.TB) (*Policy, map[string]*agent) {
 	for i, env := range []string{"eu", "us"} {
 		a := newAgent(uint64(130 + i))
 		a.edit = func(u *ingest.Unit) {
-			u.Group, u.Pos.Partition = ingest.NewGroup("ranker", ingest.Label{Name: "env", Value: env}), int32(i)
+			u.Group, u.Pos.Partition = ingest.NewGroup("ranker", ingest.Label{Name: "env", Value: env}), ingest.Partition(i)
 		}
 		agents[env] = a
 	}
@@ -158,7 +158,7 @@ func FuzzResume(f *testing.F) {
 }
 
 // What a trail is written as holds all of it, also what is added to it later.
-func TestTrailIsWrittenWhole(t *testing.T) {
+func TestSimTrailIsWrittenWhole(t *testing.T) {
 	same := func(want trail) bool {
 		b, err := want.MarshalBinary()
 		if err != nil {

@@ -22,12 +22,12 @@ type Policy struct {
 	cfg     watch.Config
 	groups  []*group // in order of first unit
 	byKey   map[ingest.Group]*group
-	applied map[int32]*ingest.AppliedUnit // by partition
-	granted bool                          // the budget has been shared out
-	even    float64                       // the share of each group known at that time
-	among   int                           // numbers assigned to groups until then
-	later   int                           // groups that have drawn on the reserve since
-	numbers int                           // assigned to groups so far
+	applied map[ingest.Partition]*ingest.AppliedUnit // by partition
+	granted bool                                     // the budget has been shared out
+	even    float64                                  // the share of each group known at that time
+	among   int                                      // numbers assigned to groups until then
+	later   int                                      // groups that have drawn on the reserve since
+	numbers int                                      // assigned to groups so far
 	limit   *StreamLimit
 	changed bool     // since the last save
 	gone    []string // parts of the checkpoint removed since the last save
@@ -48,7 +48,7 @@ type Policy struct {
 // NewPolicy returns the bank of a policy. All banks share the limit.
 func NewPolicy(name string, cfg watch.Config, limit *StreamLimit) *Policy {
 	p := &Policy{
-		name: name, cfg: cfg, limit: limit.part(), byKey: map[ingest.Group]*group{}, applied: map[int32]*ingest.AppliedUnit{},
+		name: name, cfg: cfg, limit: limit.part(), byKey: map[ingest.Group]*group{}, applied: map[ingest.Partition]*ingest.AppliedUnit{},
 		calibrations: budget.NewCalibrations(), residents: NewResidents(math.MaxInt64), samples: samples{byGroup: map[ingest.Group]*groupSamples{}},
 	}
 	p.Publish()
@@ -160,8 +160,8 @@ func (p *Policy) Tick(now time.Time) []finding.Finding {
 }
 
 // Applied returns, by partition, the last unit that the bank has applied.
-func (p *Policy) Applied() map[int32]ingest.AppliedUnit {
-	out := make(map[int32]ingest.AppliedUnit, len(p.applied))
+func (p *Policy) Applied() map[ingest.Partition]ingest.AppliedUnit {
+	out := make(map[ingest.Partition]ingest.AppliedUnit, len(p.applied))
 	for partition, a := range p.applied {
 		out[partition] = *a
 	}

@@ -209,7 +209,7 @@ func TestAlarmTellsOnsetEffectAndVersions(t *testing.T) {
 	}
 }
 
-func TestActionCollapseAndNewAction(t *testing.T) {
+func TestSimActionCollapseAndNewAction(t *testing.T) {
 	for name, shares := range map[string][]float64{"collapse": {.96, .02, .02}, "new action": {.5, .3, .1, .1}} {
 		p := newBank(episodes(20_000))
 		a := newAgent(30)
@@ -321,7 +321,7 @@ func TestSimTelemetryFaults(t *testing.T) {
 }
 
 // A policy that always reaches the best return of its baseline is not broken telemetry.
-func TestConstantBestReturnIsNoFault(t *testing.T) {
+func TestSimConstantBestReturnIsNoFault(t *testing.T) {
 	p := newBank(episodes(1e6))
 	a := newAgent(70)
 	a.feed(p, 600)
@@ -358,7 +358,7 @@ func TestSparseRewardThatStopsIsNoFault(t *testing.T) {
 	}
 }
 
-func TestSilence(t *testing.T) {
+func TestSimSilence(t *testing.T) {
 	start := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
 	p := newBank(watch.DefaultConfig())
 	a := newAgent(80)
@@ -385,7 +385,7 @@ func TestSilence(t *testing.T) {
 }
 
 // Units that are not judged end a silence as others do, and are told for what they are.
-func TestSilenceEndsWithUnitsThatAreNotJudged(t *testing.T) {
+func TestSimSilenceEndsWithUnitsThatAreNotJudged(t *testing.T) {
 	start := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
 	p, a := newBank(watch.DefaultConfig()), newAgent(80)
 	for range 500 {
@@ -406,7 +406,7 @@ func TestSilenceEndsWithUnitsThatAreNotJudged(t *testing.T) {
 }
 
 // What is found does not depend on when the units arrived.
-func TestSilenceDoesNotChangeWhatIsFound(t *testing.T) {
+func TestSimSilenceDoesNotChangeWhatIsFound(t *testing.T) {
 	run := func(pause bool) (kept []finding.Finding, id string) {
 		p, a := newBank(episodes(20_000)), newAgent(85)
 		now := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
@@ -467,7 +467,7 @@ func TestVanishedSignalIsAFault(t *testing.T) {
 }
 
 // The reward of a task that is lost all the time is constant at a level that the baseline knows.
-func TestConstantRewardAtAKnownLevelIsNoFault(t *testing.T) {
+func TestSimConstantRewardAtAKnownLevelIsNoFault(t *testing.T) {
 	p, a := newBank(episodes(1e6)), newAgent(88)
 	solved := true
 	a.edit = func(u *ingest.Unit) {
@@ -520,7 +520,7 @@ func TestSimAlarmAtTheFreezingUnit(t *testing.T) {
 }
 
 // Signals that hardly ever occur cost nothing and are not judged.
-func TestRareSignals(t *testing.T) {
+func TestSimRareSignals(t *testing.T) {
 	p, a := newBank(watch.DefaultConfig()), newAgent(90)
 	n := 0
 	a.edit = func(u *ingest.Unit) {
@@ -722,7 +722,7 @@ func TestUnitsReadAgainAreIgnored(t *testing.T) {
 }
 
 // A bank that was saved and restored anywhere finds what an undisturbed one finds, bit by bit.
-func TestRestoredBankFindsTheSame(t *testing.T) {
+func TestSimRestoredBankFindsTheSame(t *testing.T) {
 	run := func(cuts map[int]bool) []finding.Finding {
 		p := newBank(episodes(20_000))
 		a := newAgent(110)
@@ -936,7 +936,7 @@ func TestStricterOfOwnAndFleetBudgetHolds(t *testing.T) {
 }
 
 // The window of the sliding test is restored whole also where units without a value lie between those in it.
-func TestRestoredWindowOfARareValue(t *testing.T) {
+func TestSimRestoredWindowOfARareValue(t *testing.T) {
 	p := newBank(episodes(20_000))
 	a := newAgent(111)
 	a.edit = func(u *ingest.Unit) { u.HasReturn = a.made%3 == 0 }
@@ -960,7 +960,7 @@ func TestNoPromiseWithoutRoom(t *testing.T) {
 }
 
 // An outcome of 0 and 1 that takes other values counts by them.
-func TestOutcomeThatIsNoShareAnyMore(t *testing.T) {
+func TestSimOutcomeThatIsNoShareAnyMore(t *testing.T) {
 	sale := 1.
 	a := newAgent(173)
 	a.edit = func(u *ingest.Unit) {
@@ -979,7 +979,7 @@ func TestOutcomeThatIsNoShareAnyMore(t *testing.T) {
 }
 
 // A stream that begins at the very unit at which the trail is pruned hides no other from it.
-func TestPruneSeesAllStreams(t *testing.T) {
+func TestSimPruneSeesAllStreams(t *testing.T) {
 	p := newBank(episodes(2000))
 	a := newAgent(174)
 	a.feed(p, 1000)
@@ -1021,7 +1021,7 @@ func TestRestartKeepsTheIDOfZeros(t *testing.T) {
 }
 
 // The next version of a policy follows all signals of the one before, also where both are more than the policy may have beside others.
-func TestSuccessorsLackNoSignals(t *testing.T) {
+func TestSimSuccessorsLackNoSignals(t *testing.T) {
 	cfg := watch.DefaultConfig()
 	cfg.OnNewVersion = watch.OnNewVersionRebaseline
 	version := "1"

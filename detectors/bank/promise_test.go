@@ -224,7 +224,7 @@ func mean(x []float64) (mean, standardError float64) {
 	return m.Mean, m.SD() / math.Sqrt(max(1, n-1))
 }
 
-func TestJudgeAlarmsWhereTheBankDoes(t *testing.T) {
+func TestSimJudgeAlarmsWhereTheBankDoes(t *testing.T) {
 	for i, l := range laws() {
 		t.Run(l.name, func(t *testing.T) {
 			s := newSimulation(l, 200, uint64(i))

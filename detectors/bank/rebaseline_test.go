@@ -40,7 +40,7 @@ func (r *release) run(p *Policy, n int, versions ...string) []finding.Finding {
 	return found
 }
 
-func TestNewVersionWarmsUpBesideTheOld(t *testing.T) {
+func TestSimNewVersionWarmsUpBesideTheOld(t *testing.T) {
 	p, r := newBank(rebaselining()), newRelease(71)
 	r.run(p, 500, "p1")
 	first := shownGroup(p).Baseline
@@ -87,7 +87,7 @@ func TestNewVersionWarmsUpBesideTheOld(t *testing.T) {
 	}
 }
 
-func TestOldVersionIsStillJudged(t *testing.T) {
+func TestSimOldVersionIsStillJudged(t *testing.T) {
 	p, r := newBank(rebaselining()), newRelease(72)
 	r.run(p, 500, "p1")
 	r.run(p, 100, "p1", "p2")
@@ -108,7 +108,7 @@ func TestOldVersionIsStillJudged(t *testing.T) {
 	}
 }
 
-func TestThirdVersionIsJudgedByThePresentBaseline(t *testing.T) {
+func TestSimThirdVersionIsJudgedByThePresentBaseline(t *testing.T) {
 	p, r := newBank(rebaselining()), newRelease(73)
 	r.run(p, 500, "p1")
 	r.run(p, 50, "p1", "p2")
@@ -131,7 +131,7 @@ func TestThirdVersionIsJudgedByThePresentBaseline(t *testing.T) {
 }
 
 // A version that comes back after its successor has gone counts as new.
-func TestRollbackWarmsUpAnew(t *testing.T) {
+func TestSimRollbackWarmsUpAnew(t *testing.T) {
 	p, r := newBank(rebaselining()), newRelease(74)
 	r.run(p, 500, "p1")
 	r.run(p, 500, "p1", "p2")
@@ -236,7 +236,7 @@ func TestRebaselineFindsTheSame(t *testing.T) {
 }
 
 // Whoever goes back to compare has all versions judged.
-func TestRebaselineSwitchedOff(t *testing.T) {
+func TestSimRebaselineSwitchedOff(t *testing.T) {
 	p, r := newBank(rebaselining()), newRelease(79)
 	r.run(p, 500, "p1")
 	r.run(p, 50, "p1", "p2")
@@ -254,7 +254,7 @@ func TestRebaselineSwitchedOff(t *testing.T) {
 }
 
 // An incident of a version that is gone cannot close. It does not keep the one that followed from warming up.
-func TestIncidentOfAVersionThatIsGone(t *testing.T) {
+func TestSimIncidentOfAVersionThatIsGone(t *testing.T) {
 	p, r := newBank(rebaselining()), newRelease(77)
 	r.run(p, 500, "p1")
 	r.means["p1"] = -3
@@ -271,7 +271,7 @@ func TestIncidentOfAVersionThatIsGone(t *testing.T) {
 }
 
 // A version that was restored while it warmed up is saved when it takes over, or a restart would lose it, and its last unit.
-func TestTakeOverAfterARestartIsSaved(t *testing.T) {
+func TestSimTakeOverAfterARestartIsSaved(t *testing.T) {
 	p, r := newBank(rebaselining()), newRelease(71)
 	r.run(p, 500, "p1")
 	r.run(p, 499, "p1", "p2")

@@ -262,7 +262,7 @@ func TestUnknownTestOfASnapshot(t *testing.T) {
 }
 
 // A snapshot from before there was a kind of test keeps its baselines: the other tests go on, and the next baseline has it.
-func TestMissingTestOfASnapshot(t *testing.T) {
+func TestSimMissingTestOfASnapshot(t *testing.T) {
 	c := savedCases()["judged"]()
 	p := newBank(c.cfg)
 	c.feed(p, c.cut)

@@ -41,7 +41,7 @@ func rewardMean(p *Policy) *stream.Quantity {
 }
 
 // Weekends that differ by a standard deviation: false alarms stay within the budget, and a shift by as much is found.
-func TestSeasonIsRankedWithinStrata(t *testing.T) {
+func TestSimSeasonIsRankedWithinStrata(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds of CPU")
 	}
@@ -126,7 +126,7 @@ func TestSeasonOfAUnitWithoutATime(t *testing.T) {
 
 // Days that have a level of their own each, whatever the weekday, are no season: strata that seem to explain some of it by
 // chance leave the factor above 4.
-func TestDifferentDaysAreNoSeason(t *testing.T) {
+func TestSimDifferentDaysAreNoSeason(t *testing.T) {
 	for seed := range uint64(5) {
 		levels := newSimulation(laws()[0], 233, seed).rng
 		s := weekly(500, 3, nil, 234, seed)

@@ -98,7 +98,7 @@ func (r *trailReader) text() string {
 }
 
 func (r *trailReader) position() ingest.Position {
-	return ingest.Position{Partition: int32(r.int()), Offset: r.int(), Record: int32(r.int())}
+	return ingest.Position{Partition: ingest.Partition(r.int()), Offset: r.int(), Record: int32(r.int())}
 }
 
 func (r *trailReader) unit() finding.UnitRef {

@@ -32,7 +32,7 @@ func TestActionMixThatMovesOnIsRefused(t *testing.T) {
 }
 
 // Of warm-ups that stay as they are, one in a hundred is refused at most: quantities depend on one another.
-func TestHealthyWarmUpsAreAccepted(t *testing.T) {
+func TestSimHealthyWarmUpsAreAccepted(t *testing.T) {
 	const runs = 300
 	refused := 0
 	for seed := range uint64(runs) {

@@ -4,18 +4,19 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 	"github.com/rewardwatch/rewardwatch/detectors/stream"
+	"github.com/rewardwatch/rewardwatch/ingest"
 	"github.com/rewardwatch/rewardwatch/ingest/saved"
 )
 
 // policyWire is the saved part of a policy outside its groups.
 type policyWire struct {
-	Name    string                      `cbor:"1,keyasint,omitzero"`
-	Applied map[int32]saved.AppliedUnit `cbor:"2,keyasint,omitzero"`
-	Granted bool                        `cbor:"3,keyasint,omitzero"`
-	Even    float64                     `cbor:"4,keyasint"`
-	Among   int                         `cbor:"5,keyasint,omitzero"`
-	Later   int                         `cbor:"6,keyasint,omitzero"`
-	Numbers int                         `cbor:"7,keyasint,omitzero"`
+	Name    string                                 `cbor:"1,keyasint,omitzero"`
+	Applied map[ingest.Partition]saved.AppliedUnit `cbor:"2,keyasint,omitzero"`
+	Granted bool                                   `cbor:"3,keyasint,omitzero"`
+	Even    float64                                `cbor:"4,keyasint"`
+	Among   int                                    `cbor:"5,keyasint,omitzero"`
+	Later   int                                    `cbor:"6,keyasint,omitzero"`
+	Numbers int                                    `cbor:"7,keyasint,omitzero"`
 }
 
 func (p *Policy) wire() *policyWire {

@@ -53,7 +53,7 @@ func (d *Delivery) skewed(u *ingest.Unit) bool {
 	p := d.Clocks[u.Pos.Partition]
 	if p == nil {
 		if d.Clocks == nil {
-			d.Clocks = map[int32]*progress{}
+			d.Clocks = map[ingest.Partition]*progress{}
 		}
 		p = &progress{}
 		d.Clocks[u.Pos.Partition] = p

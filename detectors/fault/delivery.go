@@ -26,7 +26,7 @@ type Delivery struct {
 	Abandoned  marks // episodes that were abandoned
 	Endings    endings
 
-	Clocks map[int32]*progress // by partition
+	Clocks map[ingest.Partition]*progress // by partition
 }
 
 // marks counts marks over the last units.

@@ -2,6 +2,7 @@ package fault
 
 import (
 	"github.com/rewardwatch/rewardwatch/detectors"
+	"github.com/rewardwatch/rewardwatch/ingest"
 	"github.com/rewardwatch/rewardwatch/ingest/saved"
 )
 
@@ -249,12 +250,12 @@ type progressWire struct {
 
 // DeliveryWire is the wire form of a Delivery.
 type DeliveryWire struct {
-	Duplicates marksWire               `cbor:"1,keyasint"`
-	Late       marksWire               `cbor:"2,keyasint"`
-	Skewed     marksWire               `cbor:"3,keyasint"`
-	Abandoned  marksWire               `cbor:"4,keyasint"`
-	Endings    endingsWire             `cbor:"5,keyasint"`
-	Clocks     map[int32]*progressWire `cbor:"6,keyasint,omitzero"`
+	Duplicates marksWire                          `cbor:"1,keyasint"`
+	Late       marksWire                          `cbor:"2,keyasint"`
+	Skewed     marksWire                          `cbor:"3,keyasint"`
+	Abandoned  marksWire                          `cbor:"4,keyasint"`
+	Endings    endingsWire                        `cbor:"5,keyasint"`
+	Clocks     map[ingest.Partition]*progressWire `cbor:"6,keyasint,omitzero"`
 }
 
 // Wire returns the wire form of Delivery.

@@ -218,7 +218,7 @@ func (m *member) check(partition int32, first, end int) {
 	events := m.Events(partition)
 	for i, e := range events {
 		want := int64(first + i)
-		if e.Pos.Partition != partition || e.Pos.Offset != want || e.Reward != float64(want) {
+		if e.Pos.Partition != ingest.Partition(partition) || e.Pos.Offset != want || e.Reward != float64(want) {
 			m.b.t.Fatalf("event %d of partition %d is %+v, want offset %d", i, partition, e, want)
 		}
 	}

@@ -90,7 +90,7 @@ func (p *partition) take(f *fetch.Found) error {
 	if marks {
 		p.mark = mark{offset: f.Offset, sum: ingest.Checksum(f.Value)}
 	}
-	return p.intake.add(f, ingest.Position{Partition: p.id, Offset: f.Offset})
+	return p.intake.add(f, ingest.Position{Partition: ingest.Partition(p.id), Offset: f.Offset})
 }
 
 // compacted counts the missing offsets before the next step. Every offset has a record or the marker of a transaction

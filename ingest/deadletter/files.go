@@ -107,7 +107,7 @@ type deadLetterLine struct {
 // Keep writes a letter. After an error that letter is lost; the next Keep tries to write again.
 func (f *Files) Keep(_ context.Context, l Letter) error {
 	line, err := json.Marshal(deadLetterLine{
-		Time: l.Time, Topic: l.Topic, Partition: l.Pos.Partition, Offset: l.Pos.Offset, Record: l.Pos.Record,
+		Time: l.Time, Topic: l.Topic, Partition: l.Pos.Partition.Number(), Offset: l.Pos.Offset, Record: l.Pos.Record,
 		Reason: l.Reason, Message: l.Msg, Size: l.Size, Truncated: l.Truncated, Raw: l.Raw,
 	})
 	if err != nil {

@@ -81,7 +81,7 @@ func (k *Topic) Keep(_ context.Context, l Letter) error {
 		Headers: []kafka.Header{
 			{Key: "reason", Value: []byte(l.Reason)},
 			{Key: "topic", Value: []byte(l.Topic)},
-			{Key: "partition", Value: strconv.AppendInt(nil, int64(l.Pos.Partition), 10)},
+			{Key: "partition", Value: strconv.AppendInt(nil, int64(l.Pos.Partition.Number()), 10)},
 			{Key: "offset", Value: strconv.AppendInt(nil, l.Pos.Offset, 10)},
 			{Key: "record", Value: strconv.AppendInt(nil, int64(l.Pos.Record), 10)},
 			{Key: "message", Value: []byte(l.Msg)},

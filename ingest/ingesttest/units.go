@@ -18,7 +18,7 @@ func OpenStep(offset int64, policy string) ingest.Event {
 // Episode returns an episode of a policy that ended at ts.
 func Episode(partition int32, offset int64, policy string, ts time.Time) ingest.Event {
 	return ingest.Event{
-		Pos: ingest.Position{Partition: partition, Offset: offset}, TS: ts.UnixNano(), Policy: policy, Step: -1,
+		Pos: ingest.Position{Partition: ingest.Partition(partition), Offset: offset}, TS: ts.UnixNano(), Policy: policy, Step: -1,
 		AgentID: fmt.Sprint("a-", partition), EpisodeID: fmt.Sprint(partition, "/", offset),
 		HasEpisode: true, Return: float64(offset % 7), Length: 10,
 	}
@@ -33,7 +33,7 @@ func Group(policy string, group int) ingest.Group {
 func Unit(policy string, group int, n int64, rng *rand.Rand) *ingest.Unit {
 	u := &ingest.Unit{
 		Group: Group(policy, group), Agent: fmt.Sprint("agent-", n%50),
-		Episode: fmt.Sprint("agent-", n%50, "/", n), Pos: ingest.Position{Partition: int32(group), Offset: n}, Length: 15 + rng.Int64N(11), HasReturn: true, Events: 20,
+		Episode: fmt.Sprint("agent-", n%50, "/", n), Pos: ingest.Position{Partition: ingest.Partition(group), Offset: n}, Length: 15 + rng.Int64N(11), HasReturn: true, Events: 20,
 	}
 	u.First, u.Last = u.Pos, u.Pos
 	for range u.Length {

@@ -13,11 +13,11 @@ import (
 // keeping each partition's own order. So the same telemetry always has the same order, regardless of who reads which
 // partition when.
 type Merger struct {
-	queues   map[int32][]WaitingUnit
-	sources  map[int32]source             // the last source of each partition
-	released map[int32]ingest.AppliedUnit // the last unit of each partition
-	last     int64                        // largest end time released
-	late     int                          // units released after one that ended later, since the last TakeLate
+	queues   map[ingest.Partition][]WaitingUnit
+	sources  map[ingest.Partition]source             // the last source of each partition
+	released map[ingest.Partition]ingest.AppliedUnit // the last unit of each partition
+	last     int64                                   // largest end time released
+	late     int                                     // units released after one that ended later, since the last TakeLate
 }
 
 // WaitingUnit is a unit on its way from a partition to the bank.
@@ -54,7 +54,7 @@ func (w *WaitingUnit) Left() {
 
 // NewMerger returns an empty merger.
 func NewMerger() *Merger {
-	return &Merger{queues: map[int32][]WaitingUnit{}, sources: map[int32]source{}, released: map[int32]ingest.AppliedUnit{}}
+	return &Merger{queues: map[ingest.Partition][]WaitingUnit{}, sources: map[ingest.Partition]source{}, released: map[ingest.Partition]ingest.AppliedUnit{}}
 }
 
 // Add adds a unit, unless its source has been revoked. When a partition is read again, all waiting units return, and

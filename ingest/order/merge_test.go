@@ -11,7 +11,7 @@ import (
 )
 
 func unitAt(from source, partition int32, offset, ts int64, agent string) WaitingUnit {
-	u := &ingest.Unit{Agent: agent, EndTS: ts, Pos: ingest.Position{Partition: partition, Offset: offset}}
+	u := &ingest.Unit{Agent: agent, EndTS: ts, Pos: ingest.Position{Partition: ingest.Partition(partition), Offset: offset}}
 	return NewWaitingUnit(u, from, time.Unix(1000, 0))
 }
 

@@ -37,7 +37,7 @@ func TestUnitsOfOneTimeGetOn(t *testing.T) {
 				if read[p]++; read[p]%20 == 0 {
 					u := &ingest.Unit{
 						Agent: fmt.Sprint((read[p] + int64(p)) % 7), Episode: fmt.Sprint(p, "/", read[p]), EndTS: 100e9, Run: clocks[p].Run(100e9),
-						Pos: ingest.Position{Partition: int32(p), Offset: read[p]},
+						Pos: ingest.Position{Partition: ingest.Partition(p), Offset: read[p]},
 					}
 					m.Add(NewWaitingUnit(u, from, now))
 				}

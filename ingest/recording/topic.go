@@ -132,7 +132,7 @@ func (r *topicReader) section(ctx context.Context, s *fetch.Section) error {
 }
 
 func (r *topicReader) decode(ctx context.Context, partition int, f *fetch.Found) error {
-	pos := ingest.Position{Partition: int32(partition), Offset: f.Offset}
+	pos := ingest.Position{Partition: ingest.Partition(partition), Offset: f.Offset}
 	limit := r.cfg.Kafka.MaxMessage
 	switch f.Classify(limit) {
 	case fetch.TooLarge:

@@ -33,7 +33,7 @@ type byPartition struct {
 }
 
 func (b *byPartition) Process(ctx context.Context, batch []ingest.Event) error {
-	p := batch[0].Pos.Partition
+	p := batch[0].Pos.Partition.Number()
 	if b.parts[p] == nil {
 		state, _ := b.run.recorder.Assign(p, nil)
 		b.parts[p] = state.(ingest.Processor)
@@ -60,7 +60,7 @@ func (r *topicRun) wantTopic(t *testing.T, partition int32, from, to int) {
 		t.Fatalf("%d events of partition %d, want %d", len(events), partition, to-from)
 	}
 	for i, e := range events {
-		if int(e.Pos.Offset) != from+i || int(e.Reward) != from+i || e.Pos.Partition != partition {
+		if int(e.Pos.Offset) != from+i || int(e.Reward) != from+i || e.Pos.Partition != ingest.Partition(partition) {
 			t.Fatalf("event %d of partition %d: %+v, want offset %d", i, partition, e, from+i)
 		}
 	}

@@ -8,16 +8,16 @@ import "github.com/rewardwatch/rewardwatch/ingest"
 
 // Position is the wire form of an ingest.Position.
 type Position struct {
-	Offset    int64 `cbor:"1,keyasint"`
-	Partition int32 `cbor:"2,keyasint"`
-	Record    int32 `cbor:"3,keyasint"`
+	Offset    int64            `cbor:"1,keyasint"`
+	Partition ingest.Partition `cbor:"2,keyasint"`
+	Record    int32            `cbor:"3,keyasint"`
 }
 
 // Range is the wire form of an ingest.Range.
 type Range struct {
-	Partition int32 `cbor:"1,keyasint" was:"partition"`
-	First     int64 `cbor:"2,keyasint" was:"first"`
-	Last      int64 `cbor:"3,keyasint" was:"last"`
+	Partition ingest.Partition `cbor:"1,keyasint" was:"partition"`
+	First     int64            `cbor:"2,keyasint" was:"first"`
+	Last      int64            `cbor:"3,keyasint" was:"last"`
 }
 
 // RangesOf returns the wire form of ranges.

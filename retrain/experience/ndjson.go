@@ -82,7 +82,7 @@ func (n *ndjson) Write(s *Step) error {
 		Step: s.counted(), TS: s.time(), Observation: s.Observation, Action: s.Action, ActionProb: s.ActionProb,
 		Reward: (*number)(s.Reward), RewardComponents: valuesOf[number](s.RewardComponents), NextObservation: s.NextObservation,
 		Terminated: s.Terminated, Truncated: s.Truncated, Outcomes: valuesOf[number](s.Outcomes),
-		Partition: s.Pos.Partition, Offset: s.Pos.Offset, Record: s.Pos.Record,
+		Partition: s.Pos.Partition.Number(), Offset: s.Pos.Offset, Record: s.Pos.Record,
 	})
 }
 

@@ -73,7 +73,7 @@ func (p *parquetFile) Write(s *Step) error {
 		Step: s.counted(), TS: s.time(), Action: s.Values, ActionCategory: text(s.Category),
 		Reward: s.Reward, RewardComponents: valuesOf[float64](s.RewardComponents),
 		Terminated: s.Terminated, Truncated: s.Truncated, Outcomes: valuesOf[float64](s.Outcomes),
-		Partition: s.Pos.Partition, Offset: s.Pos.Offset, Record: s.Pos.Record,
+		Partition: s.Pos.Partition.Number(), Offset: s.Pos.Offset, Record: s.Pos.Record,
 	}
 	if err := r.takeNumbers(&s.AsRecorded); err != nil {
 		return err

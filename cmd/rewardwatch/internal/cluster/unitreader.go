@@ -75,7 +75,7 @@ func (t *unitReaders) Assign(partition int32, store ingest.CheckpointStore) (ing
 		return nil, errors.Join(err, d.Leave(leavePatience))
 	}
 	r := &unitReader{
-		Delivery: engine.NewDelivery(d, log), records: t.records, partition: partition, partitions: found, drop: t.drop, newest: map[int32]ingest.AppliedUnit{},
+		Delivery: engine.NewDelivery(d, log), records: t.records, partition: partition, partitions: found, drop: t.drop, newest: map[ingest.Partition]ingest.AppliedUnit{},
 		damaged: log.Sample(&zerolog.BurstSampler{Burst: 5, Period: time.Minute}),
 	}
 	t.mu.Lock()
@@ -118,9 +118,9 @@ type unitReader struct {
 	*engine.Delivery
 	records    *ingest.UnitRecords
 	partition  int32
-	partitions int                          // of the units topic
-	newest     map[int32]ingest.AppliedUnit // newest unit from each partition of the telemetry
-	damaged    zerolog.Logger               // limited to a few messages a minute
+	partitions int                                     // of the units topic
+	newest     map[ingest.Partition]ingest.AppliedUnit // newest unit from each partition of the telemetry
+	damaged    zerolog.Logger                          // limited to a few messages a minute
 	drop       func(policy string, at time.Time)
 	forgetting []ingest.ForgetOrder // received, and not carried out by any worker yet
 }
@@ -200,16 +200,16 @@ var readerFormat = saved.Format[readerState]{Version: 3, Before: map[byte]saved.
 // readerState is the snapshot of a partition of the units topic. Field numbers are never reused; package saved has
 // the rules.
 type readerState struct {
-	Partitions int                         `cbor:"1,keyasint"`
-	Marks      order.MarksState            `cbor:"2,keyasint"`
-	Newest     map[int32]saved.AppliedUnit `cbor:"3,keyasint,omitzero"`
-	Forgetting []ingest.ForgetOrder        `cbor:"4,keyasint,omitzero"` // as the topic has them
+	Partitions int                                    `cbor:"1,keyasint"`
+	Marks      order.MarksState                       `cbor:"2,keyasint"`
+	Newest     map[ingest.Partition]saved.AppliedUnit `cbor:"3,keyasint,omitzero"`
+	Forgetting []ingest.ForgetOrder                   `cbor:"4,keyasint,omitzero"` // as the topic has them
 }
 
 // Snapshot implements ingest.State.
 func (r *unitReader) Snapshot(w io.Writer) error {
 	state := readerState{
-		Partitions: r.partitions, Marks: r.Workers.Marks.State(), Newest: map[int32]saved.AppliedUnit{}, Forgetting: r.forgetting,
+		Partitions: r.partitions, Marks: r.Workers.Marks.State(), Newest: map[ingest.Partition]saved.AppliedUnit{}, Forgetting: r.forgetting,
 	}
 	for partition, a := range r.newest {
 		state.Newest[partition] = saved.AppliedUnitOf(a)

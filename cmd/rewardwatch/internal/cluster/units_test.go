@@ -79,7 +79,7 @@ func (l *topicInMemory) messages(partition int) (out []ingest.Message) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for i, r := range l.records[partition] {
-		out = append(out, ingest.Message{Pos: ingest.Position{Partition: int32(partition), Offset: int64(i)}, Value: r.Value})
+		out = append(out, ingest.Message{Pos: ingest.Position{Partition: ingest.Partition(partition), Offset: int64(i)}, Value: r.Value})
 	}
 	return out
 }

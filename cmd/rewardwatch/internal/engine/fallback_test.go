@@ -57,7 +57,7 @@ func machineEvent(partition int32, offset int64) ingest.Event {
 	episode, step := offset/3, offset%3
 	rng := rand.New(rand.NewPCG(uint64(partition), uint64(offset)))
 	e := ingest.Event{
-		Pos: ingest.Position{Partition: partition, Offset: offset}, Policy: fmt.Sprint("ranker-", partition), Env: "a",
+		Pos: ingest.Position{Partition: ingest.Partition(partition), Offset: offset}, Policy: fmt.Sprint("ranker-", partition), Env: "a",
 		EpisodeID: fmt.Sprint(episode), Step: step, HasReward: true, Reward: rng.NormFloat64(), Terminated: step == 2,
 	}
 	switch episode % 4 {

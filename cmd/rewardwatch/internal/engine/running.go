@@ -33,13 +33,13 @@ type RunningWorker struct {
 	leaving      chan []ingest.Group // groups to evict
 	gone         chan struct{}       // closed when the policy is forgotten
 	saving       bool
-	full         bool                                         // a unit was dropped for lack of room during a stop: no unit behind it may be judged, or it would count as judged too
-	unshown      bool                                         // something has changed since it was last published
-	ends         []int64                                      // ends of the units that the bank has received and not judged, 0 without a clock
-	shownWaiting map[string]int                               // units of the worker that the metric counts, by reason
-	once         bool                                         // the last saved state is in one save only
-	newest       map[int32]ingest.AppliedUnit                 // what the last save has applied, by partition
-	safe         atomic.Pointer[map[int32]ingest.AppliedUnit] // what both of the last two saves have applied
+	full         bool                                                    // a unit was dropped for lack of room during a stop: no unit behind it may be judged, or it would count as judged too
+	unshown      bool                                                    // something has changed since it was last published
+	ends         []int64                                                 // ends of the units that the bank has received and not judged, 0 without a clock
+	shownWaiting map[string]int                                          // units of the worker that the metric counts, by reason
+	once         bool                                                    // the last saved state is in one save only
+	newest       map[ingest.Partition]ingest.AppliedUnit                 // what the last save has applied, by partition
+	safe         atomic.Pointer[map[ingest.Partition]ingest.AppliedUnit] // what both of the last two saves have applied
 }
 
 func newRunningWorker(d *Worker, of *Workers) *RunningWorker {
@@ -51,7 +51,7 @@ func newRunningWorker(d *Worker, of *Workers) *RunningWorker {
 	if d.resumed { // from the newest save, or from the one before
 		r.newest, r.once = d.Policy.Applied(), true
 	}
-	r.safe.Store(&map[int32]ingest.AppliedUnit{})
+	r.safe.Store(&map[ingest.Partition]ingest.AppliedUnit{})
 	return r
 }
 

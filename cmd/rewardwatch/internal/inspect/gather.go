@@ -85,7 +85,7 @@ func (i *inspector) Process(_ context.Context, batch []ingest.Event) error {
 			continue
 		}
 		p.see(e, i)
-		p.of(i.cfg, e.Pos.Partition).Fold(e, believed, i.hand)
+		p.of(i.cfg, e.Pos.Partition.Number()).Fold(e, believed, i.hand)
 	}
 	return nil
 }
@@ -434,8 +434,8 @@ func (c *inspectedClock) see(e *ingest.Event, now time.Time) {
 		c.without++
 		return
 	}
-	if c.partition != e.Pos.Partition {
-		c.partition, c.before = e.Pos.Partition, 0
+	if c.partition != e.Pos.Partition.Number() {
+		c.partition, c.before = e.Pos.Partition.Number(), 0
 	}
 	if e.TS < c.before-order.ClockTolerance.Nanoseconds() {
 		c.backward++

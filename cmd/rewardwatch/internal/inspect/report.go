@@ -219,7 +219,7 @@ func (i *inspector) report(counts recording.Counts, topic bool) inspection {
 }
 
 func placeOfRecord(p inspectedPlace) placeJSON {
-	return placeJSON{Partition: p.pos.Partition, Offset: p.pos.Offset, TS: wire.At(p.ts)}
+	return placeJSON{Partition: p.pos.Partition.Number(), Offset: p.pos.Offset, TS: wire.At(p.ts)}
 }
 
 func (p *inspectedPolicy) report() PolicyInspection {

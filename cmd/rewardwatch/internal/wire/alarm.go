@@ -191,7 +191,7 @@ func UnitOf(u finding.UnitRef) Unit {
 		Ordinal:     u.Ordinal,
 		Agent:       OrNull(u.Agent),
 		Episode:     OrNull(u.Episode),
-		Partition:   u.Pos.Partition,
+		Partition:   int32(u.Pos.Partition),
 		FirstOffset: u.First.Offset,
 		Offset:      u.Pos.Offset,
 		TS:          At(u.TS),
@@ -278,8 +278,8 @@ func endOf(ordinal int64, ts *time.Time) finding.UnitRef {
 // Ref returns the unit that the API showed.
 func (u *Unit) Ref() finding.UnitRef {
 	out := finding.UnitRef{
-		Ordinal: u.Ordinal, Pos: ingest.Position{Partition: u.Partition, Offset: u.Offset},
-		First: ingest.Position{Partition: u.Partition, Offset: u.FirstOffset},
+		Ordinal: u.Ordinal, Pos: ingest.Position{Partition: ingest.Partition(u.Partition), Offset: u.Offset},
+		First: ingest.Position{Partition: ingest.Partition(u.Partition), Offset: u.FirstOffset},
 	}
 	if u.Agent != nil {
 		out.Agent = *u.Agent
