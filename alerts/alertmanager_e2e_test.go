@@ -7,7 +7,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -21,6 +20,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
+	"github.com/rewardwatch/rewardwatch/deploy/deploytest"
 	"github.com/rewardwatch/rewardwatch/detectors/fault"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 )
@@ -33,7 +33,7 @@ const deadline = 2 * time.Minute
 func TestE2EAlertmanager(t *testing.T) {
 	notified := make(chan notification, 100)
 	box := inbox{notified: notified}
-	address := freeAddress(t)
+	address := "127.0.0.1:" + deploytest.FreePorts(t, 1)[0]
 	tracker, n := NewTracker(), notifierFor(t, "http://"+address)
 	changes := applied(tracker, drift("return", 100), faulty("observation.x", fault.Constant, 110))
 	id := changes[0].Incident.ID
@@ -132,19 +132,6 @@ receivers: [{name: test, webhook_configs: [{url: %q, send_resolved: true}]}]
 			t.Logf("Alertmanager ended: %v\n%s", err, output.String())
 		}
 	})
-}
-
-// freeAddress returns a loopback address on which nothing listens.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return l.Addr().String()
 }
 
 // active returns the alerts of Alertmanager's API by name; none where it does not answer yet.

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -20,6 +19,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/rewardwatch/rewardwatch/deploy/deploytest"
 )
 
 // What the test takes for Grafana's own variables, with a scrape every second.
@@ -99,7 +100,7 @@ type prometheusServer struct{ url string }
 // startPrometheus has it scrape the demo every second.
 func startPrometheus(t *testing.T, demo string) prometheusServer {
 	t.Helper()
-	dir, port := t.TempDir(), freePort(t)
+	dir, port := t.TempDir(), deploytest.FreePorts(t, 1)[0]
 	config := filepath.Join(dir, "prometheus.yml")
 	text := fmt.Sprintf("scrape_configs:\n  - {job_name: rewardwatch, scrape_interval: %s, scrape_timeout: %[1]s, static_configs: [{targets: [%q]}]}\n",
 		demoScrape, demo)
@@ -245,14 +246,4 @@ func (d *demo) await(t *testing.T, prefix string) string {
 			t.Fatalf("the demo did not come to %q:\n%s", prefix, strings.Join(before, "\n"))
 		}
 	}
-}
-
-func freePort(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
 }

@@ -7,15 +7,15 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/rewardwatch/rewardwatch/deploy/deploytest"
 )
 
 func TestE2EServersAcceptTheirConfigurations(t *testing.T) {
@@ -113,7 +113,7 @@ type alertmanager struct{ url string }
 
 func startAlertmanager(t *testing.T) alertmanager {
 	t.Helper()
-	dir, port := t.TempDir(), strconv.Itoa(freePort(t))
+	dir, port := t.TempDir(), deploytest.FreePorts(t, 1)[0]
 	run := func(verb string) {
 		cmd := exec.Command("local/alertmanager.sh", verb)
 		cmd.Env = append(os.Environ(), "ALERTMANAGER_PORT="+port, "ALERTMANAGER_DIR="+dir)
@@ -188,16 +188,6 @@ func (a alertmanager) states(t *testing.T) map[string]string {
 		}
 	}
 	return states
-}
-
-func freePort(t *testing.T) int {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
 }
 
 // command returns what a command that succeeds prints on its standard output.

@@ -56,12 +56,13 @@ func arrows() map[string][]string {
 		"retrain/experience":    {"ingest", "ingest/assemble", "ingest/recording"},
 		"retrain/expectation":   {"ingest", "ingest/saved"},
 		"retrain/ledger":        {"alerts", "ingest", "retrain/recipe", "retrain/target"}, // orders, and what targets answered
-		"retrain/ledgertest":    nil,
+		"retrain/ledgertest":    {"deploy/deploytest"},
 		"retrain/outcome":       {"detectors/bank", "detectors/finding", "ingest", "ingest/saved", "retrain/expectation", "retrain/ledger", "retrain/recipe"}, // reads units and baselines
 		"retrain/recipe":        {"alerts", "detectors/finding", "detectors/signals", "ingest", "retrain/yamlfile"},                                           // orders tell of incidents
 		"retrain/retraintest":   {"alerts", "detectors/finding", "ingest"},
 		"retrain/target":        {"ingest", "ingest/kafkalog", "retrain/command"}, // Kafka; commands
 		"retrain/yamlfile":      nil,
+		"deploy/deploytest":     nil,
 		"dashboards":            {"alerts", "cmd/rewardwatch/names", "detectors/finding", "detectors/metrics", "ingest", "ingest/assemble", "retrain", "retrain/ledger"}, // names of metrics
 	}
 }

@@ -6,13 +6,12 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
-	"strconv"
 	"testing"
 	"time"
 
+	"github.com/rewardwatch/rewardwatch/deploy/deploytest"
 	"github.com/rewardwatch/rewardwatch/ingest"
 	"github.com/rewardwatch/rewardwatch/ingest/kafkalog"
 )
@@ -27,7 +26,7 @@ func TestE2ETopicOnApacheKafka(t *testing.T) {
 // startKafka starts a broker with a directory of its own.
 func startKafka(t testing.TB) (brokers []string) {
 	t.Helper()
-	dir, ports := t.TempDir(), freePorts(t, 2)
+	dir, ports := t.TempDir(), deploytest.FreePorts(t, 2)
 	script := func(verb string) {
 		cmd := exec.Command("../../deploy/local/kafka/kafka.sh", verb)
 		cmd.Env = append(os.Environ(), "KAFKA_DIR="+dir, "KAFKA_PORT="+ports[0], "KAFKA_CONTROLLER_PORT="+ports[1])
@@ -38,21 +37,6 @@ func startKafka(t testing.TB) (brokers []string) {
 	t.Cleanup(func() { script("stop") })
 	script("start")
 	return []string{"127.0.0.1:" + ports[0]}
-}
-
-// freePorts returns ports that nothing listened on a moment ago.
-func freePorts(t testing.TB, n int) []string {
-	t.Helper()
-	ports := make([]string, n)
-	for i := range ports {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer l.Close()
-		ports[i] = strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
-	}
-	return ports
 }
 
 // quick settings have the broker compact what is a moment old. Segments of less than 1 MiB it does not make.

@@ -4,7 +4,6 @@ package ledgertest
 import (
 	"database/sql"
 	"errors"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,6 +13,8 @@ import (
 	"testing"
 
 	_ "github.com/jackc/pgx/v5/stdlib" // registers the driver "pgx"
+
+	"github.com/rewardwatch/rewardwatch/deploy/deploytest"
 )
 
 // PostgreSQL is a real server with its own directory.
@@ -28,10 +29,7 @@ const Password = "known-to-the-tests-alone"
 // StartPostgreSQL starts a server that stops at the end of the test.
 func StartPostgreSQL(t *testing.T) *PostgreSQL {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	check(t, err)
-	p := &PostgreSQL{dir: t.TempDir(), port: strconv.Itoa(l.Addr().(*net.TCPAddr).Port)}
-	check(t, l.Close())
+	p := &PostgreSQL{dir: t.TempDir(), port: deploytest.FreePorts(t, 1)[0]}
 	check(t, os.Chmod(filepath.Dir(p.dir), 0o755)) // PostgreSQL runs as another user if the tests run as root
 	t.Cleanup(func() { p.Stop(t) })
 	p.Start(t)

@@ -15,6 +15,7 @@ import (
 	"github.com/rs/zerolog"
 	"golang.org/x/sys/unix"
 
+	"github.com/rewardwatch/rewardwatch/deploy/deploytest"
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
@@ -187,7 +188,7 @@ type proxy struct{ *toxiproxy.Proxy }
 func startProxy(t *testing.T) *proxy {
 	t.Helper()
 	server := toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop())
-	return &proxy{toxiproxy.NewProxy(server, "kafka", net.JoinHostPort("127.0.0.1", freePorts(t, 1)[0]), "")}
+	return &proxy{toxiproxy.NewProxy(server, "kafka", net.JoinHostPort("127.0.0.1", deploytest.FreePorts(t, 1)[0]), "")}
 }
 
 // reach leads connections to a broker from now on.

@@ -9,8 +9,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math/rand/v2"
-	"net"
 	"net/url"
 	"os"
 	"os/exec"
@@ -21,6 +19,8 @@ import (
 	"time"
 
 	"github.com/segmentio/kafka-go"
+
+	"github.com/rewardwatch/rewardwatch/deploy/deploytest"
 )
 
 // root is the repository as seen from this package.
@@ -33,30 +33,6 @@ func absolute(path string) string {
 	}
 	return path
 }
-
-// freePorts returns ports that nothing listened on a moment ago. They are none that the system gives to outgoing
-// connections, which could take one before its server starts, or while that is down.
-func freePorts(t *testing.T, n int) []string {
-	t.Helper()
-	var ports []string
-	for tries := 0; len(ports) < n; tries++ {
-		port := strconv.Itoa(lowestPort + rand.IntN(portsBelow-lowestPort))
-		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", port))
-		switch {
-		case err == nil:
-			defer l.Close()
-			ports = append(ports, port)
-		case tries > 100*n:
-			t.Fatal(err)
-		}
-	}
-	return ports
-}
-
-const (
-	lowestPort = 20_000
-	portsBelow = 32_768 // where Linux begins to take them for connections
-)
 
 // server is a server that is run by its script under deploy/local.
 type server struct {
@@ -126,7 +102,7 @@ type broker struct {
 // startBroker starts a broker that sends its clients to the address advertised, "" for its own.
 func startBroker(t *testing.T, advertised string) *broker {
 	t.Helper()
-	dir, ports := t.TempDir(), freePorts(t, 2)
+	dir, ports := t.TempDir(), deploytest.FreePorts(t, 2)
 	address := "127.0.0.1:" + ports[0]
 	s := local(t, "kafka/kafka.sh", filepath.Join(dir, "kafka.log"),
 		"KAFKA_DIR="+dir, "KAFKA_PORT="+ports[0], "KAFKA_CONTROLLER_PORT="+ports[1],
@@ -146,7 +122,7 @@ func startPostgreSQL(t *testing.T) *postgresql {
 	if err := os.Chmod(filepath.Dir(dir), 0o755); err != nil { // it runs as another user where the tests run as root
 		t.Fatal(err)
 	}
-	s := local(t, "postgresql.sh", filepath.Join(dir, "postgresql.log"), "POSTGRESQL_DIR="+dir, "POSTGRESQL_PORT="+freePorts(t, 1)[0])
+	s := local(t, "postgresql.sh", filepath.Join(dir, "postgresql.log"), "POSTGRESQL_DIR="+dir, "POSTGRESQL_PORT="+deploytest.FreePorts(t, 1)[0])
 	return &postgresql{server: s, urlFile: filepath.Join(dir, "ledger.url")}
 }
 
@@ -259,7 +235,7 @@ type alertmanager struct {
 
 func startAlertmanager(t *testing.T) *alertmanager {
 	t.Helper()
-	dir, port := t.TempDir(), freePorts(t, 1)[0]
+	dir, port := t.TempDir(), deploytest.FreePorts(t, 1)[0]
 	a := &alertmanager{address: "127.0.0.1:" + port, pager: startPager(t)}
 	config := filepath.Join(dir, "alertmanager.yml")
 	rewrite(t, "deploy/alertmanager/alertmanager.yml", config,
@@ -294,7 +270,7 @@ type prometheus struct {
 // second. A scrape may take as long as it is to the next: one that fails resolves every alert, and the next raises it anew.
 func startPrometheus(t *testing.T, s *service, alerts *alertmanager) *prometheus {
 	t.Helper()
-	dir, port := t.TempDir(), freePorts(t, 1)[0]
+	dir, port := t.TempDir(), deploytest.FreePorts(t, 1)[0]
 	s.writeRules(t, dir)
 	config := filepath.Join(dir, "prometheus.yml")
 	rewrite(t, "deploy/prometheus/prometheus.yml", config,

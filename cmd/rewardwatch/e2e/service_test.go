@@ -19,6 +19,8 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
+
+	"github.com/rewardwatch/rewardwatch/deploy/deploytest"
 )
 
 // build builds the binary that is tested.
@@ -48,7 +50,7 @@ func newService(t *testing.T, binary, brokers, topic, group string, trainer *rec
 	t.Helper()
 	dir := t.TempDir()
 	s := &service{
-		binary: binary, config: filepath.Join(dir, "rewardwatch.yml"), address: "127.0.0.1:" + freePorts(t, 1)[0],
+		binary: binary, config: filepath.Join(dir, "rewardwatch.yml"), address: "127.0.0.1:" + deploytest.FreePorts(t, 1)[0],
 		log: createLog(t, "rewardwatch.log"),
 	}
 	urls := "[]"
