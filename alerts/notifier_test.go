@@ -532,7 +532,7 @@ func TestRedirectIsNoSuccess(t *testing.T) {
 	}))
 	defer server.Close()
 	reg := prometheus.NewRegistry()
-	n := NewNotifier(AlertmanagerConfig{URLs: []string{server.URL}, Timeout: model.Duration(time.Second)}, Links{}, nil, zerolog.Nop(), reg)
+	n := NewNotifier(AlertmanagerConfig{URLs: []string{server.URL}, Timeout: model.Duration(time.Minute)}, Links{}, nil, zerolog.Nop(), reg)
 	n.Update(applied(NewTracker(), drift("return", 100)))
 	if err := n.pushDue(t.Context(), n.senders[0]); !errors.Is(err, errRefused) {
 		t.Errorf("a redirect gives %v, want errRefused", err)

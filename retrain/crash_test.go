@@ -132,7 +132,7 @@ func testCrashes(t *testing.T, urlFile string) {
 func checkCrashed(t *testing.T, d *Desk, trainer *onceTrainer) {
 	t.Helper()
 	var all []ledger.Request
-	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(time.Second) {
+	for deadline := time.Now().Add(10 * time.Minute); ; time.Sleep(time.Second) {
 		var err error
 		all, err = d.Requests(t.Context(), 2**crashRequests)
 		check(t, err)

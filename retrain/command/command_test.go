@@ -21,7 +21,7 @@ import (
 )
 
 // patience is how long a test waits for a process on a machine that others use as well.
-const patience = 30 * time.Second
+const patience = 5 * time.Minute
 
 // rig is a runner whose commands are scripts.
 type rig struct {

@@ -23,9 +23,15 @@ import (
 // kafkaAdapter makes the adapter of a target on brokers of its own.
 func kafkaAdapter(t *testing.T, topic string, allowPrivate bool, brokers ...string) Adapter {
 	t.Helper()
+	return hastyAdapter(t, time.Minute, topic, allowPrivate, brokers...)
+}
+
+// hastyAdapter waits for brokers no longer than a timeout.
+func hastyAdapter(t *testing.T, timeout time.Duration, topic string, allowPrivate bool, brokers ...string) Adapter {
+	t.Helper()
 	published, err := recipe.NewValidator()
 	check(t, err)
-	target := Target{Name: "k", Timeout: model.Duration(5 * time.Second), AllowPrivate: allowPrivate, Kafka: Kafka{Topic: topic, Brokers: brokers}}
+	target := Target{Name: "k", Timeout: model.Duration(timeout), AllowPrivate: allowPrivate, Kafka: Kafka{Topic: topic, Brokers: brokers}}
 	a, err := newAdapter(target, Means{Check: published.Check, Transport: NewTransport})
 	check(t, err)
 	return a
@@ -87,7 +93,7 @@ func readAll(t *testing.T, broker *ingesttest.Broker, topic string, n int) map[s
 	client, err := kgo.NewClient(kgo.SeedBrokers(broker.Addrs()...), kgo.ConsumeTopics(topic), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
 	check(t, err)
 	defer client.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	out := map[string]*kgo.Record{}
 	for len(out) < n {
@@ -132,6 +138,9 @@ func TestKafkaFaults(t *testing.T) {
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
 			a := kafkaAdapter(t, tc.topic, tc.allowed, tc.broker)
+			if tc.want == ResultTimeout {
+				a = hastyAdapter(t, time.Second, tc.topic, tc.allowed, tc.broker)
+			}
 			if tc.fault != nil {
 				tc.fault()
 			}
@@ -149,7 +158,7 @@ func TestKafkaOnTheBrokersOfTheTelemetry(t *testing.T) {
 	defer broker.Close()
 	telemetry := ingest.DefaultKafkaConfig()
 	telemetry.Brokers = broker.Addrs()
-	given := Target{Name: "k", Timeout: model.Duration(5 * time.Second), Kafka: Kafka{Topic: "retraining"}}
+	given := Target{Name: "k", Timeout: model.Duration(time.Minute), Kafka: Kafka{Topic: "retraining"}}
 	onThose := given.OnBrokersOf(telemetry)
 	if len(given.Kafka.Brokers) != 0 {
 		t.Error("the configuration was changed")

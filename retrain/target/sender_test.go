@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httptrace"
 	"strconv"
 	"strings"
 	"testing"
@@ -13,6 +14,7 @@ import (
 
 // A connection that is reset in the middle of the answer is a failure, also where that began with 200.
 func TestResetInTheMiddleOfTheAnswer(t *testing.T) {
+	read := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		_, err := io.Copy(io.Discard, req.Body)
 		check(t, err)
@@ -20,12 +22,13 @@ func TestResetInTheMiddleOfTheAnswer(t *testing.T) {
 		check(t, err)
 		_, err = conn.Write([]byte("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n0123456789"))
 		check(t, err)
-		time.Sleep(50 * time.Millisecond) // a reset overtakes what was sent
+		<-read // a reset overtakes what was sent
 		check(t, conn.(*net.TCPConn).SetLinger(0))
 		check(t, conn.Close())
 	}))
 	defer server.Close()
-	a := line{transport: NewTransport(Target{AllowPrivate: true})}.post(t.Context(), server.URL, []byte("{}"))
+	ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{GotFirstResponseByte: func() { close(read) }})
+	a := line{transport: NewTransport(Target{AllowPrivate: true})}.post(ctx, server.URL, []byte("{}"))
 	if a.Result != ResultUnreachable || a.Status != 200 || !strings.Contains(a.Err, "connection reset") {
 		t.Errorf("%+v, want a reset after status 200", a.Attempt)
 	}

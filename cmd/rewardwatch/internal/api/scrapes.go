@@ -28,10 +28,9 @@ const (
 // scrapes renders each answer before it writes it, so that a slow client does not hold up others. If too much is
 // waiting to be read, it cuts off the answer that has waited longest.
 type scrapes struct {
-	next     http.Handler
-	slots    chan struct{}
-	patience time.Duration // answerPatience, except in tests
-	Dropped  *prometheus.CounterVec
+	next    http.Handler
+	slots   chan struct{}
+	Dropped *prometheus.CounterVec
 
 	mu     sync.Mutex
 	unread []*unread // oldest first
@@ -48,7 +47,7 @@ type unread struct {
 
 func newScrapes(next http.Handler) *scrapes {
 	s := &scrapes{
-		next: next, slots: make(chan struct{}, rendersAtOnce), patience: answerPatience,
+		next: next, slots: make(chan struct{}, rendersAtOnce),
 		Dropped: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: names.MetricScrapesDropped, Help: "Scrapes that were refused, as many were rendered at once, or cut off, as their clients read slowly.",
 		}, []string{"reason"}),
@@ -134,7 +133,7 @@ func (s *scrapes) extend(u *unread, ends time.Time) bool {
 	if u.cut {
 		return false
 	}
-	deadline := time.Now().Add(s.patience)
+	deadline := time.Now().Add(answerPatience)
 	if deadline.After(ends) {
 		deadline = ends
 	}

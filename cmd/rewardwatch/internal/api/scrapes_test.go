@@ -2,6 +2,7 @@ package api
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -9,6 +10,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -16,6 +18,7 @@ import (
 
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/api/apitest"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/testkit"
+	"github.com/rewardwatch/rewardwatch/retrain/retraintest"
 
 	dto "github.com/prometheus/client_model/go"
 	"github.com/rs/zerolog"
@@ -37,7 +40,14 @@ func sendGet(t *testing.T, address, path string) net.Conn {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = c.Close() })
-	if err := c.SetDeadline(time.Now().Add(30 * time.Second)); err != nil {
+	askOn(t, c, path)
+	return c
+}
+
+// askOn is sendGet on a connection that there is.
+func askOn(t *testing.T, c net.Conn, path string) {
+	t.Helper()
+	if err := c.SetDeadline(time.Now().Add(2 * time.Minute)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", path); err != nil {
@@ -46,7 +56,6 @@ func sendGet(t *testing.T, address, path string) net.Conn {
 	if _, err := io.ReadFull(c, make([]byte, 1)); err != nil {
 		t.Fatal(err)
 	}
-	return c
 }
 
 // Clients that do not read what they asked for held all places of /metrics for a minute.
@@ -62,7 +71,7 @@ func TestSlowScrapersKeepNobodyElseFromScraping(t *testing.T) {
 	for range 2 * rendersAtOnce {
 		slow = append(slow, sendGet(t, s.Addr(), "/metrics"))
 	}
-	client := &http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+	client := &http.Client{Timeout: 2 * time.Minute, Transport: &http.Transport{DisableKeepAlives: true}}
 	begun := time.Now()
 	w, err := client.Get("http://" + s.Addr() + "/metrics")
 	if err != nil || w.StatusCode != http.StatusOK {
@@ -117,24 +126,38 @@ func TestUnreadScrapesAreBounded(t *testing.T) {
 
 // A client that takes nothing for a while is cut off, one that is slow is not.
 func TestAScrapeGoesOnWhileItIsRead(t *testing.T) {
-	s := newScrapes(pageOf(16 << 20))
-	s.patience = 400 * time.Millisecond
-	server := httptest.NewServer(s)
-	defer server.Close()
-	stuck, slow := sendGet(t, server.Listener.Addr().String(), "/"), sendGet(t, server.Listener.Addr().String(), "/")
-	n, piece := int64(0), time.NewTicker(50*time.Millisecond)
-	defer piece.Stop()
-	for range 16 {
-		<-piece.C
-		more, err := io.CopyN(io.Discard, slow, 1<<20)
-		if n += more; err != nil {
-			t.Fatalf("after %d bytes: %v", n, err)
+	synctest.Test(t, func(t *testing.T) {
+		s := newScrapes(pageOf(16 << 20))
+		network := retraintest.NewNetwork()
+		server, served := &http.Server{Handler: s}, make(chan error, 1)
+		go func() { served <- server.Serve(network) }()
+		dial := func() net.Conn {
+			c, err := network.Dial(t.Context(), "", "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = c.Close() })
+			askOn(t, c, "/")
+			return c
 		}
-	}
-	testkit.Eventually(t, "the other is cut off", func() bool { return testutil.ToFloat64(s.Dropped.WithLabelValues("unread")) == 1 })
-	if n, err := io.Copy(io.Discard, stuck); n >= 16<<20 {
-		t.Errorf("who did not read was sent %d bytes, %v", n, err)
-	}
+		stuck, slow := dial(), dial()
+		for n := range 16 {
+			time.Sleep(answerPatience / 5)
+			if _, err := io.CopyN(io.Discard, slow, 1<<20); err != nil {
+				t.Fatalf("after %d MiB: %v", n, err)
+			}
+		}
+		if cut := testutil.ToFloat64(s.Dropped.WithLabelValues("unread")); cut != 1 {
+			t.Errorf("%v answers were cut off, want that of the other", cut)
+		}
+		if n, err := io.Copy(io.Discard, stuck); n >= 16<<20 {
+			t.Errorf("who did not read was sent %d bytes, %v", n, err)
+		}
+		_ = server.Close()
+		if err := <-served; !errors.Is(err, http.ErrServerClosed) {
+			t.Error(err)
+		}
+	})
 }
 
 // While as many scrapes are rendered as may be, others are told to come later.

@@ -17,7 +17,7 @@ import (
 // live writes episodes as they happen, to all partitions that there are.
 func live(t *testing.T, broker *ingesttest.Broker, growAt int, episodes int) (ended int) {
 	t.Helper()
-	partitions := int32(4)
+	partitions, ts := int32(4), time.Time{}
 	rng := rand.New(rand.NewPCG(77, 1))
 	pace := time.NewTicker(10 * time.Millisecond)
 	defer pace.Stop()
@@ -29,14 +29,18 @@ func live(t *testing.T, broker *ingesttest.Broker, growAt int, episodes int) (en
 			}
 			partitions = 8
 		}
-		now := time.Now()
 		for range 8 {
 			mean := 0.
 			if ended >= growAt {
 				mean = -2
 			}
+			if now := time.Now(); now.After(ts) { // the clock just before it is written, or it may come too late
+				ts = now
+			} else {
+				ts = ts.Add(time.Nanosecond)
+			}
 			value := fmt.Appendf(nil, `{"policy":"ranker","agent_id":"a-%d","episode_id":"%d","episode":{"r":%g,"l":10},"ts":%q}`,
-				ended%16, ended, mean+rng.NormFloat64(), now.Add(time.Duration(ended%8)*time.Microsecond).Format(time.RFC3339Nano))
+				ended%16, ended, mean+rng.NormFloat64(), ts.Format(time.RFC3339Nano))
 			if err := broker.Produce(t.Context(), int32(ended)%partitions, value); err != nil {
 				t.Fatal(err)
 			}
@@ -74,6 +78,7 @@ func TestPartitionsAddedUnderWayChangeNothing(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds of CPU")
 	}
+	t.Parallel()
 	topics := cluster.Config{UnitsTopic: "units", CheckpointsTopic: "checkpoints"}
 	for name, c := range map[string]struct {
 		cluster cluster.Config

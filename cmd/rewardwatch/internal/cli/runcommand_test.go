@@ -29,7 +29,7 @@ func TestRunCommand(t *testing.T) {
 	if err := runs.Start(t.Context(), c, []byte(`{"data": {"id": "rr_1", "policy": "ranker", "config": {}}}`)); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	var last command.Report
 	err = runs.Run(ctx, func(_ context.Context, _ string, r command.Report) error {
