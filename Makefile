@@ -54,8 +54,9 @@ test:
 # SQLite, which was translated from C, would take four times as long under the detector, and the matrices of gonum several
 # times as long. Their races are not ours.
 NO_DETECTOR = -gcflags='modernc.org/...=-race=false' -gcflags='gonum.org/...=-race=false'
+# Four tests of a package run beside each other, as most of those that may do little but wait.
 test-race: $(GOTESTSUM) | packages
-	$(GO_TEST) -race $(NO_DETECTOR) -skip '^TestSim' ./...
+	$(GO_TEST) -race $(NO_DETECTOR) -parallel 4 -skip '^TestSim' ./...
 
 test-simulations: $(GOTESTSUM)
 	$(GO_TEST) -run '^TestSim' ./...

@@ -61,7 +61,7 @@ func TestACheckpointsTopicThatWasDeleted(t *testing.T) {
 	cfg, f := clusterConfig(t, 2), newFleets(2)
 	cfg.Cluster = cluster.Config{UnitsTopic: "units", CheckpointsTopic: "checkpoints"}
 	broker := cfg.Ingest.Kafka.Brokers[0]
-	f.produce(t, broker)
+	f.produce(t, broker, 0)
 	i := startInstance(t, cfg, 2)
 	testkit.Eventually(t, "units", func() bool { return unitsOf(i) > 0 })
 	i.stop()

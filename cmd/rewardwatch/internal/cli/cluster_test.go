@@ -125,16 +125,18 @@ func newFleets(policies int) *fleets {
 }
 
 // writing is how long it may take to write a part while it is read.
-const writing = 10 * time.Second
+const writing = 20 * time.Second
 
 // produce sends the next part in the order of its time stamps. They are set anew, so that they lie behind those of the part
-// before, and those to come are not late; what happens in a part does not depend on them. It gives the first of them.
-func (a *fleets) produce(t *testing.T, broker string) (from time.Time) {
+// before, and begin so long from now at the earliest; what happens in a part does not depend on them. It gives the first of
+// them. Units wait for the time of their stamps: a part that is written before anybody reads it needs none ahead, but one that
+// is written while it is read needs the time that writing takes, or those to come are late.
+func (a *fleets) produce(t *testing.T, broker string, ahead time.Duration) (from time.Time) {
 	t.Helper()
 	part := &a.parts[0]
 	a.parts = a.parts[1:]
 	a.ended += part.ended
-	if soon := time.Now().Add(writing); soon.After(a.until) {
+	if soon := time.Now().Add(ahead); soon.After(a.until) {
 		a.until = soon
 	}
 	from = a.until
@@ -239,7 +241,7 @@ func oneInstance(t *testing.T, partitions int32, cluster cluster.Config) verdict
 	cfg, f := clusterConfig(t, partitions), newFleets(4)
 	cfg.Cluster = cluster
 	for range 4 {
-		f.produce(t, cfg.Ingest.Kafka.Brokers[0])
+		f.produce(t, cfg.Ingest.Kafka.Brokers[0], 0)
 	}
 	groups := 1
 	if cluster.Enabled() {
@@ -264,12 +266,12 @@ func threeInstances(t *testing.T, partitions int32, cluster cluster.Config) verd
 		i.stop()
 	}
 	inTime := func() {
-		from := f.produce(t, cfg.Ingest.Kafka.Brokers[0])
+		from := f.produce(t, cfg.Ingest.Kafka.Brokers[0], writing)
 		if behind := time.Since(from); behind > order.WatermarkDelay {
 			t.Errorf("the machine is too slow: what was written while it was read came too late by %s", behind-order.WatermarkDelay)
 		}
 	}
-	f.produce(t, cfg.Ingest.Kafka.Brokers[0])
+	f.produce(t, cfg.Ingest.Kafka.Brokers[0], 0)
 	a, b, c := startInstance(t, cfg, 2), startInstance(t, cfg, 2), startInstance(t, cfg, 2)
 	judged := func(part string, instances ...*instance) {
 		testkit.Eventually(t, part, func() bool { return unitsOf(instances...) >= int64(f.ended)*9/10 })
@@ -315,6 +317,7 @@ func findTogether(t *testing.T, counts ...int32) {
 	if testing.Short() {
 		t.Skip("takes seconds of CPU")
 	}
+	t.Parallel()
 	topics := cluster.Config{UnitsTopic: "units", CheckpointsTopic: "checkpoints"}
 	want := oneInstance(t, 1, cluster.Config{})
 	if len(want.Incidents) < 4 || len(want.Units) != 4*4 {
@@ -348,7 +351,7 @@ func TestAnyInstanceForgetsForAll(t *testing.T) {
 	t.Parallel()
 	cfg, f := clusterConfig(t, 3), newFleets(4)
 	cfg.Cluster = cluster.Config{UnitsTopic: "units", CheckpointsTopic: "checkpoints"}
-	f.produce(t, cfg.Ingest.Kafka.Brokers[0])
+	f.produce(t, cfg.Ingest.Kafka.Brokers[0], 0)
 	a, b := startInstance(t, cfg, 2), startInstance(t, cfg, 2)
 	testkit.Eventually(t, "all units", func() bool { return unitsOf(a, b) == int64(f.ended) })
 	judges := func(i *instance) (names []string) {
@@ -378,7 +381,7 @@ func TestAnyInstanceForgetsForAll(t *testing.T) {
 			}
 		}
 	}
-	f.produce(t, cfg.Ingest.Kafka.Brokers[0]) // the forgotten ones begin anew
+	f.produce(t, cfg.Ingest.Kafka.Brokers[0], writing) // the forgotten ones begin anew
 	testkit.Eventually(t, "units of four policies again", func() bool {
 		all := append(a.Summaries(), b.Summaries()...)
 		return len(all) == 4 && !slices.ContainsFunc(all, func(s *finding.Summary) bool { return len(s.Groups) == 0 })

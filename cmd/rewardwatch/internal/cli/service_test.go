@@ -232,6 +232,7 @@ func TestServiceFindsWhatReplayFinds(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds of CPU")
 	}
+	t.Parallel()
 	for _, partitions := range []int32{1, 5} {
 		t.Run(fmt.Sprint(partitions, " partitions"), func(t *testing.T) {
 			t.Parallel()
@@ -255,6 +256,7 @@ func TestKilledServiceFindsTheSame(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds of CPU")
 	}
+	t.Parallel()
 	for _, partitions := range []int32{1, 3} {
 		t.Run(fmt.Sprint(partitions, " partitions"), func(t *testing.T) {
 			t.Parallel()
@@ -300,6 +302,7 @@ func checkpointFiles(t *testing.T, cfgFile, kind string) []string {
 // Where the newest save is damaged, whatever it is of, the service goes back to the one before and loses nothing; where
 // that is damaged too, it is refused with the paths. A checkpoint that was moved away is made anew.
 func TestDamagedStateIsRefusedLoudly(t *testing.T) {
+	t.Parallel()
 	broker := startBroker(t, 1)
 	cfgFile := serviceConfig(t, broker)
 	f := newFleet(13, 2)
@@ -357,6 +360,7 @@ func TestDamagedStateIsRefusedLoudly(t *testing.T) {
 // SIGHUP restarts the service with the configuration as it is now; one that is wrong, or that cannot be used, changes
 // nothing.
 func TestReload(t *testing.T) {
+	t.Parallel()
 	broker := startBroker(t, 1)
 	cfgFile := serviceConfig(t, broker)
 	good, err := os.ReadFile(cfgFile)
