@@ -164,12 +164,13 @@ const soon = 10 * time.Second
 func runSeldom(ctx context.Context, t testing.TB, d *Desk) error {
 	db := database(t, d.cfg.Ledger) // opening it takes far longer than asking it
 	defer db.Close()
+	queue := &jobs{db: db, server: d.cfg.Ledger.OnPostgreSQL()}
 	return d.runWith(ctx, func(ctx context.Context) error {
 		for ctx.Err() == nil {
 			busy, cancel := context.WithCancel(ctx)
 			ended := make(chan error, 1)
 			go func() { ended <- d.dispatcher.run(busy) }()
-			for again := true; again; again = due(ctx, db, d, 15*time.Second) { // stopped at once, a queue may leave the lease of a leader behind
+			for again := true; again; again = queue.due(ctx, 15*time.Second) { // stopped at once, a queue may leave the lease of a leader behind
 				select {
 				case err := <-ended:
 					cancel()
@@ -182,7 +183,7 @@ func runSeldom(ctx context.Context, t testing.TB, d *Desk) error {
 			if err := <-ended; err != nil {
 				return err
 			}
-			for wait := time.Second; ctx.Err() == nil && !due(ctx, db, d, wait+3*time.Second); wait = min(2*wait, soon/2) {
+			for wait := time.Second; ctx.Err() == nil && !queue.due(ctx, wait+3*time.Second); wait = min(2*wait, soon/2) {
 				select {
 				case <-ctx.Done():
 				case <-time.After(wait):
@@ -193,18 +194,32 @@ func runSeldom(ctx context.Context, t testing.TB, d *Desk) error {
 	})
 }
 
+// jobs asks a ledger for those of its queue. It is asked every few seconds of many hours, so the statement is prepared once.
+type jobs struct {
+	db     *sql.DB
+	server bool // on PostgreSQL
+	asked  *sql.Stmt
+}
+
 // due reports whether a job is worked on, or one is due in so long or sooner.
-func due(ctx context.Context, db *sql.DB, d *Desk, in time.Duration) bool {
+func (j *jobs) due(ctx context.Context, in time.Duration) bool {
 	if ctx.Err() != nil {
 		return false
 	}
+	if j.asked == nil {
+		var err error
+		j.asked, err = j.db.PrepareContext(ctx, `SELECT EXISTS (
+			SELECT 1 FROM river_job WHERE state = 'running' OR state IN ('available', 'scheduled', 'retryable') AND scheduled_at <= $1)`)
+		if err != nil {
+			return true // the queue tells of a ledger that is gone
+		}
+	}
 	var found bool
 	at := any(time.Now().Add(in).UTC())
-	if !d.cfg.Ledger.OnPostgreSQL() {
+	if !j.server {
 		at = time.Now().Add(in).UTC().Format("2006-01-02 15:04:05.000")
 	}
-	err := db.QueryRowContext(ctx, `SELECT EXISTS (
-		SELECT 1 FROM river_job WHERE state = 'running' OR state IN ('available', 'scheduled', 'retryable') AND scheduled_at <= $1)`, at).Scan(&found)
+	err := j.asked.QueryRowContext(ctx, at).Scan(&found)
 	return err != nil || found // the queue tells of a ledger that is gone
 }
 
