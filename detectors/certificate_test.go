@@ -132,7 +132,7 @@ func certified(c *Certificate, draw func() float64, n int) float64 {
 	return largest
 }
 
-func TestCertificateIsRarelyWrong(t *testing.T) {
+func TestSimCertificateIsRarelyWrong(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds of CPU")
 	}

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestDifferenceHoldsAtAllTimes draws baselines and values of one law and looks after each value.
-func TestDifferenceHoldsAtAllTimes(t *testing.T) {
+// TestSimDifferenceHoldsAtAllTimes draws baselines and values of one law and looks after each value.
+func TestSimDifferenceHoldsAtAllTimes(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds of CPU")
 	}

@@ -67,7 +67,7 @@ func TestChanceLevels(t *testing.T) {
 }
 
 // Samples of one law have the mean of the chance level and exceed its 95 % point about one time in twenty.
-func TestChanceLevelsAgreeWithSampling(t *testing.T) {
+func TestSimChanceLevelsAgreeWithSampling(t *testing.T) {
 	const draws = 5000
 	shares := []float64{.3, .2, .2, .15, .1, .05}
 	rng := rand.New(rand.NewPCG(1, 43))

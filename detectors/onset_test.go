@@ -107,7 +107,7 @@ func furthest(test *RankTest) *CUSUM {
 	return top
 }
 
-func TestOnsetIntervalHoldsTheChange(t *testing.T) {
+func TestSimOnsetIntervalHoldsTheChange(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds of CPU")
 	}

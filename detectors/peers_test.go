@@ -269,7 +269,7 @@ func (p *peer) delays(c *change, before int, threshold float64, runs, most int) 
 
 // A quick form of the table of peers: at a mean of 500 observations between false alarms the rank branches are no more
 // than a tenth slower than what they are held to. make bench-detection prints the whole table.
-func TestRankBranchesAgainstPeers(t *testing.T) {
+func TestSimRankBranchesAgainstPeers(t *testing.T) {
 	const arl0, runs, slack = 500, 2000, 1.1
 	ranks := rankPeer("ranks", 200, 0, true)
 	threshold, _ := ranks.calibrateARL0(arl0, runs, 400)

@@ -35,7 +35,7 @@ func TestProofIsThePlainMean(t *testing.T) {
 // Of what has not changed hardly anything is refuted: with three standard errors and ten branches that move together, fewer
 // than one proof in twenty, and the bound is three standard errors above that. A shift of one standard deviation always is,
 // and by a branch on its side.
-func TestProofRefutesWhatHasMoved(t *testing.T) {
+func TestSimProofRefutesWhatHasMoved(t *testing.T) {
 	const tests, units = 200, 100
 	refuted := 0
 	for seed := range uint64(tests) {

@@ -164,7 +164,7 @@ func TestArmingByBaselineSize(t *testing.T) {
 }
 
 // The chain's mean time is checked against walking, on increments with a coarse law so that few walks say much.
-func TestChainAgreesWithWalking(t *testing.T) {
+func TestSimChainAgreesWithWalking(t *testing.T) {
 	own := ownRanks(continuous(200))
 	b := Branch{Location, 1.6}
 	g, _ := increments(b, own)

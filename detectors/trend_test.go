@@ -59,7 +59,7 @@ func refused(level float64, samples int, sample func() []float64) float64 {
 	return float64(n) / float64(samples)
 }
 
-func TestTrendKeepsItsLevel(t *testing.T) {
+func TestSimTrendKeepsItsLevel(t *testing.T) {
 	rng := rand.New(rand.NewPCG(61, 0))
 	const samples, level = 2000, .01
 	most := level + 3*math.Sqrt(level*(1-level)/samples)

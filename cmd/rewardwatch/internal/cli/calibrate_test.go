@@ -231,7 +231,7 @@ func autoregressive(t *testing.T, phi float64, episodes int) string {
 	return path
 }
 
-func TestCalibrateOfDependentReturns(t *testing.T) {
+func TestSimCalibrateOfDependentReturns(t *testing.T) {
 	code, c := calibrateFiles(t, fmt.Sprintf(budgetOfHundreds, 500), autoregressive(t, .4, 1200))
 	g := c.groups[0]
 	if code != exitFine || !g.Measured.Dependent || g.Measured.Source != "held_out" {

@@ -12,7 +12,7 @@ import (
 )
 
 // Faults of the telemetry itself, as agents and brokers make them, are told as such, and as no drift.
-func TestReplayTellsTelemetryFaults(t *testing.T) {
+func TestSimReplayTellsTelemetryFaults(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds of CPU")
 	}

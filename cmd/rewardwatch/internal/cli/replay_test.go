@@ -511,7 +511,7 @@ func (r replayed) fault(signal, rule, state string) *replay.FaultRecord {
 }
 
 // A return that goes up is an improvement, and one that goes down is none.
-func TestReplayTellsOfImprovements(t *testing.T) {
+func TestSimReplayTellsOfImprovements(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds of CPU")
 	}

@@ -43,7 +43,7 @@ func shop(seed uint64, visitors bool, impressions int, rate func(i int) float64)
 }
 
 // Where only clicks end an episode and clicks become rarer, what is not judged is told.
-func TestReplayTellsOfEpisodesWithoutAnEnd(t *testing.T) {
+func TestSimReplayTellsOfEpisodesWithoutAnEnd(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds of CPU")
 	}
@@ -92,7 +92,7 @@ func TestReplayTellsOfEpisodesWithoutAnEnd(t *testing.T) {
 }
 
 // A share of episodes without an end that stays as it is, is told where it is the larger one, and is no change.
-func TestReplayTellsNoChangeOfEpisodesWithoutAnEnd(t *testing.T) {
+func TestSimReplayTellsNoChangeOfEpisodesWithoutAnEnd(t *testing.T) {
 	for _, rate := range []float64{.2, .7, 1} {
 		t.Run(fmt.Sprint(rate), func(t *testing.T) {
 			t.Parallel()
