@@ -20,6 +20,8 @@ type Ranks struct {
 
 	z    []float64 // normal scores of a new value by twice the number of sample points below it, plus the number equal to it
 	more float64   // m+1
+	// untied are the scores of the sample's own points if all differ: they depend only on its size, as z does.
+	untied *ownScores
 }
 
 // rank is a mid-rank u in (0, 1) and its normal score z = Phi^-1(u), clipped to +-2.5.
@@ -70,13 +72,17 @@ func (r *Ranks) Prepare() {
 	for twice := range r.z {
 		r.z[twice] = normalScore(r.fresh(twice))
 	}
+	r.untied = &ownScores{}
+	for i := range r.Len() {
+		r.untied.add(r.z[2*i+1], 1)
+	}
 }
 
 // ShareScores takes over the table of normal scores of another sample of the same size: the scores depend only on the
 // size of a sample.
 func (r *Ranks) ShareScores(other *Ranks) {
 	if other.Len() == r.Len() {
-		r.z, r.more = other.z, other.more
+		r.z, r.more, r.untied = other.z, other.more, other.untied
 	}
 }
 
@@ -110,6 +116,9 @@ func (r *Ranks) Distinct() int { return len(r.Points) }
 
 // Mode returns the commonest value, the smallest in a tie, and the number of points that have it.
 func (r *Ranks) Mode() (value float64, count int) {
+	if r.Below == nil && len(r.Points) > 0 {
+		return r.Points[0], 1
+	}
 	for i, x := range r.Points {
 		if n := r.count(i); n > count {
 			value, count = x, n

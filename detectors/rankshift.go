@@ -16,12 +16,7 @@ const leastTail = 1e-15
 // Scores are those of new values, clipped to +-2.5, so that outliers have little weight; they allow for ties. A shift
 // whose score is the same for the whole sample is 0.
 func (r *Ranks) Shift(recent []float64) (location, spread float64) {
-	var own, square scoreMoments
-	for i := range r.Points {
-		z, n := r.score(i), float64(r.count(i))
-		own.add(z, n)
-		square.add(z*z, n)
-	}
+	own := r.ownScores()
 	var sum, sumSquares float64
 	for _, x := range recent {
 		z := r.of(x).z
@@ -29,7 +24,27 @@ func (r *Ranks) Shift(recent []float64) (location, spread float64) {
 		sumSquares += z * z
 	}
 	n := float64(len(recent))
-	return own.distance(sum / n), square.distance(sumSquares / n)
+	return own.level.distance(sum / n), own.square.distance(sumSquares / n)
+}
+
+// ownScores are the sums of the scores of a sample's own points, and of their squares.
+type ownScores struct{ level, square scoreMoments }
+
+func (o *ownScores) add(score, weight float64) {
+	o.level.add(score, weight)
+	o.square.add(score*score, weight)
+}
+
+// ownScores returns the scores of the sample's own points.
+func (r *Ranks) ownScores() *ownScores {
+	if r.Below == nil && !r.Uniform {
+		return r.untied
+	}
+	own := &ownScores{}
+	for i := range r.Points {
+		own.add(r.score(i), float64(r.count(i)))
+	}
+	return own
 }
 
 // scoreMoments are the sums of weighted scores.

@@ -37,11 +37,18 @@ func (g *group) shifts(onset int64) []finding.Shift {
 	var out []finding.Shift
 	for _, s := range g.Streams {
 		for _, q := range s.Quantities {
-			recent := q.Since(onset)
-			if q.Ranks == nil || len(recent) == 0 || q.Name == stream.ResidualQuantity {
+			if q.Ranks == nil || q.Name == stream.ResidualQuantity {
 				continue
 			}
-			shift := shiftAgainst(q.JudgedRanks(), stream.Newest(q.JudgedSince(onset)), q.Factor())
+			recent := q.Since(onset)
+			if len(recent) == 0 {
+				continue
+			}
+			judged := recent
+			if q.Season != nil {
+				judged = q.NewestJudged(onset)
+			}
+			shift := shiftAgainst(q.JudgedRanks(), judged, q.Factor())
 			shift.Signal, shift.Quantity, shift.Drifted = s.Signal, q.Name, s.Alarmed
 			shift.Compare(q.Mean, q.SD, stream.MeanOf(recent))
 			out = append(out, shift)

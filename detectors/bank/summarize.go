@@ -1,6 +1,8 @@
 package bank
 
 import (
+	"slices"
+
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 	"github.com/rewardwatch/rewardwatch/detectors/signals"
 	"github.com/rewardwatch/rewardwatch/detectors/stream"
@@ -13,6 +15,7 @@ func (p *Policy) Publish() {
 		return
 	}
 	s := &finding.Summary{Policy: p.name}
+	s.Groups = slices.Grow(s.Groups, len(p.groups))
 	for _, g := range p.groups {
 		s.Groups = append(s.Groups, *g.summary())
 		p.offer(g)
@@ -46,6 +49,7 @@ func (g *group) summarize() finding.GroupSummary {
 			Usual: g.Delivery.Endings.Usual, Now: g.Delivery.Endings.Now(), All: g.Delivery.Endings.All,
 		},
 	}
+	s.Streams = slices.Grow(s.Streams, len(g.Streams))
 	for _, st := range g.Streams {
 		s.Streams = append(s.Streams, g.summarizeStream(st))
 	}

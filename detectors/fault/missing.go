@@ -32,6 +32,6 @@ func otherKind(u *ingest.Unit, baseline ingest.ActionKind) bool {
 	case baseline == ingest.ActionCategory:
 		return u.ActionKind == ingest.ActionNumeric
 	}
-	_, numbers := valueCounts(u, actionName)
-	return u.MixedActionKinds || u.ActionKind == ingest.ActionCategory && numbers == 0
+	numbers, _, _ := valuesOf(u, actionName)
+	return u.MixedActionKinds || u.ActionKind == ingest.ActionCategory && (numbers == nil || numbers.N+numbers.NonFinite == 0)
 }

@@ -98,15 +98,14 @@ func (f *Rules) Check(signal string, u *ingest.Unit, kind ingest.ActionKind, bas
 			f.Rule = rule
 		}
 	}
-	m := moments(u, signal)
-	q10, q90 := deciles(u, signal)
+	m, q10, q90 := valuesOf(u, signal)
 	numeric := m != nil && (signal != actionName || kind != ingest.ActionCategory)
 	note(&f.Held.Scale, Scale, numeric && f.Scale.holds(m, q10, q90, versionOf(u, signal)))
 	note(&f.Held.Clipped, Clipped, numeric && f.Clipped.holds(m, f.Constant.known))
-	bad, total := valueCounts(u, signal)
+	bad, total := valueCounts(u, signal, m)
 	note(&f.Held.NonFinite, NonFinite, total > 0 && f.NonFinite.holds(bad, total))
 	note(&f.Held.Constant, Constant, f.constantHolds(signal, u, baseline))
-	note(&f.Held.Missing, Missing, f.Missing.holds(present(u, signal)))
+	note(&f.Held.Missing, Missing, f.Missing.holds(total > 0 || alwaysPresent(u, signal)))
 	note(&f.Held.ActionKind, ActionKind, signal == actionName && otherKind(u, kind))
 	return f.Rule
 }
@@ -114,9 +113,8 @@ func (f *Rules) Check(signal string, u *ingest.Unit, kind ingest.ActionKind, bas
 // Learn records what the rules need from a unit of the baseline.
 func (f *Rules) Learn(signal string, u *ingest.Unit) {
 	f.Constant.learn(signal, u)
-	if m := moments(u, signal); m != nil {
+	if m, q10, q90 := valuesOf(u, signal); m != nil {
 		f.Clipped.learn(m)
-		q10, q90 := deciles(u, signal)
 		f.Scale.learn(m, q10, q90, versionOf(u, signal))
 	}
 }
@@ -158,35 +156,23 @@ func (f *Rules) LearnFrom(other *Rules) {
 	f.Scale.Scales, f.Scale.Shapes = other.Scale.Scales, other.Scale.Shapes
 }
 
-// moments returns the moments of a signal's values in a unit: of the steps' rewards, or of another numeric signal; nil
-// if there are none.
-func moments(u *ingest.Unit, signal string) *ingest.Moments {
+// valuesOf returns the moments of a signal's values in a unit and their outer deciles: of the steps' rewards, or of
+// another numeric signal. The moments are nil if there are no values; the deciles are 0 then, and for outcomes.
+func valuesOf(u *ingest.Unit, signal string) (m *ingest.Moments, q10, q90 float64) {
 	if signal == "reward" {
-		return &u.Reward
+		return &u.Reward, u.RewardQ10, u.RewardQ90
 	}
 	for i := range u.Numeric {
-		if u.Numeric[i].Signal == signal {
-			return &u.Numeric[i].Moments
+		if n := &u.Numeric[i]; n.Signal == signal {
+			return &n.Moments, n.Q10, n.Q90
 		}
 	}
-	return nil
+	return nil, 0, 0
 }
 
-// deciles returns the outer deciles of a signal's values in a unit, 0 if there are none, as for outcomes.
-func deciles(u *ingest.Unit, signal string) (q10, q90 float64) {
-	if signal == "reward" {
-		return u.RewardQ10, u.RewardQ90
-	}
-	for i := range u.Numeric {
-		if u.Numeric[i].Signal == signal {
-			return u.Numeric[i].Q10, u.Numeric[i].Q90
-		}
-	}
-	return 0, 0
-}
-
-// valueCounts returns the number of values of a signal in the unit, and how many of them were not finite.
-func valueCounts(u *ingest.Unit, signal string) (bad, total int64) {
+// valueCounts returns the number of values of a signal in the unit, and how many of them were not finite. m are the
+// moments of the signal, nil if it has none.
+func valueCounts(u *ingest.Unit, signal string, m *ingest.Moments) (bad, total int64) {
 	if signal == "return" {
 		switch {
 		case !u.HasReturn:
@@ -196,17 +182,14 @@ func valueCounts(u *ingest.Unit, signal string) (bad, total int64) {
 		}
 		return 0, 1
 	}
-	if m := moments(u, signal); m != nil {
-		return m.NonFinite, m.N + m.NonFinite
+	if m == nil {
+		return 0, 0
 	}
-	return 0, 0
+	return m.NonFinite, m.N + m.NonFinite
 }
 
-// present reports whether the unit had the signal.
-func present(u *ingest.Unit, signal string) bool {
-	if signal == "episode_length" || signal == actionName && u.ActionKind != ingest.ActionNone {
-		return true
-	}
-	_, total := valueCounts(u, signal)
-	return total > 0
+// alwaysPresent reports whether the unit has the signal although it has no values: every unit has a length, and the
+// actions of a unit may be categories.
+func alwaysPresent(u *ingest.Unit, signal string) bool {
+	return signal == "episode_length" || signal == actionName && u.ActionKind != ingest.ActionNone
 }

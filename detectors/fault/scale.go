@@ -20,6 +20,9 @@ const (
 	scaleAt       = 2
 )
 
+// The logarithms of scaleAt and scaleOff, which every unit is compared with.
+var logScaleAt, logScaleOff = math.Log(scaleAt), math.Log(scaleOff)
+
 // leastOff is the least number of units off the scale.
 const leastOff = 5
 
@@ -145,28 +148,33 @@ func tooOften(hits, n int, p float64) bool {
 	return hits > 0 && p < 1 && mathext.RegIncBeta(float64(hits), float64(n-hits+1), p) < scaleChance
 }
 
-// scaleOf returns the logarithm of the scale of values, and their shape. ok is false if they have no scale.
-func scaleOf(m *ingest.Moments) (scale, shape float64, ok bool) {
-	sd := m.SD()
-	size := math.Hypot(m.Mean, sd)
+// scaleOf returns the logarithm of the scale of values. ok is false if they have no scale.
+func scaleOf(m *ingest.Moments) (scale float64, ok bool) {
+	size := math.Hypot(m.Mean, m.SD())
 	if m.N == 0 || size == 0 || math.IsInf(size, 0) {
-		return 0, 0, false
+		return 0, false
 	}
-	return math.Log(size), math.Atan2(sd, m.Mean), true
+	return math.Log(size), true
 }
+
+// shapeOf returns the shape of values that have a scale.
+func shapeOf(m *ingest.Moments) float64 { return math.Atan2(m.SD(), m.Mean) }
 
 // holds folds a unit in, with its outer deciles and the version that its scale belongs to, and reports whether the rule
 // holds at it.
 func (r *scale) holds(m *ingest.Moments, q10, q90 float64, version string) bool {
-	x, shape, ok := scaleOf(m)
-	if !ok || r.Need == 0 {
+	if r.Need == 0 {
+		return false
+	}
+	x, ok := scaleOf(m)
+	if !ok {
 		return false
 	}
 	factor := x - r.Median
-	if math.Abs(factor) < math.Log(scaleAt) {
+	if math.Abs(factor) < logScaleAt {
 		r.Version = version
 	}
-	if math.Abs(factor) < math.Log(scaleOff) {
+	if math.Abs(factor) < logScaleOff {
 		r.endRun()
 		return false
 	}
@@ -176,7 +184,7 @@ func (r *scale) holds(m *ingest.Moments, q10, q90 float64, version string) bool 
 	}
 	r.Changed = r.Changed || version != r.Version
 	if r.Run < faultUnits {
-		r.Factors[r.Run], r.Angles[r.Run] = math.Abs(factor), shape
+		r.Factors[r.Run], r.Angles[r.Run] = math.Abs(factor), shapeOf(m)
 		for i, size := range partsOf(m, q10, q90) {
 			r.Parts[i].Run = append(r.Parts[i].Run, size)
 		}
@@ -244,7 +252,7 @@ type mode struct {
 func modeOf(scales []float64, median float64, above bool) mode {
 	var there []float64
 	for _, x := range scales {
-		if f := x - median; math.Abs(f) >= math.Log(scaleOff) && f > 0 == above {
+		if f := x - median; math.Abs(f) >= logScaleOff && f > 0 == above {
 			there = append(there, math.Abs(f))
 		}
 	}
@@ -253,15 +261,15 @@ func modeOf(scales []float64, median float64, above bool) mode {
 	}
 	usual := detectors.Quantiles(there, .1, .9)
 	const margin = .1
-	return mode{Is: usual[1]-usual[0] <= math.Log(scaleAt), From: usual[0] - margin, To: usual[1] + margin}
+	return mode{Is: usual[1]-usual[0] <= logScaleAt, From: usual[0] - margin, To: usual[1] + margin}
 }
 
 func median(x []float64) float64 { return detectors.Quantiles(slices.Clone(x), .5)[0] }
 
 func (r *scale) learn(m *ingest.Moments, q10, q90 float64, version string) {
 	r.Version = version
-	if x, shape, ok := scaleOf(m); ok && len(r.Scales) < faultSample {
-		r.Scales, r.Shapes = append(r.Scales, x), append(r.Shapes, shape)
+	if x, ok := scaleOf(m); ok && len(r.Scales) < faultSample {
+		r.Scales, r.Shapes = append(r.Scales, x), append(r.Shapes, shapeOf(m))
 		for i, size := range partsOf(m, q10, q90) {
 			r.Parts[i].Sizes = append(r.Parts[i].Sizes, size)
 		}
@@ -284,7 +292,7 @@ func (r *scale) freeze() {
 	r.Below, r.Above = modeOf(r.Scales, r.Median, false), modeOf(r.Scales, r.Median, true)
 	off, run, longest := 0, 0, 0
 	for _, x := range r.Scales {
-		if math.Abs(x-r.Median) < math.Log(scaleOff) {
+		if math.Abs(x-r.Median) < logScaleOff {
 			run = 0
 			continue
 		}

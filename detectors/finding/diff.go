@@ -2,6 +2,7 @@ package finding
 
 import (
 	"slices"
+	"sort"
 	"strings"
 
 	"github.com/rewardwatch/rewardwatch/detectors"
@@ -55,15 +56,27 @@ func DescribeSample(x []float64, ranks *detectors.Ranks) Distribution {
 		return Distribution{}
 	}
 	var m ingest.Moments
-	d := Distribution{Units: len(x)}
 	for _, v := range x {
 		m.Add(v)
-		if ranks != nil {
-			d.HistogramRatio[ranks.Decile(v)] += 1 / float64(len(x))
-		}
 	}
-	d.Mean, d.SD = m.Mean, m.SD()
 	q := detectors.Quantiles(x, .1, .5, .9)
-	d.Q10, d.Q50, d.Q90 = q[0], q[1], q[2]
+	d := Distribution{Units: len(x), Mean: m.Mean, SD: m.SD(), Q10: q[0], Q50: q[1], Q90: q[2]}
+	if ranks != nil {
+		d.HistogramRatio = histogramOf(x, ranks)
+	}
 	return d
+}
+
+// histogramOf returns the share of a sorted sample in each decile of the baseline.
+func histogramOf(sorted []float64, ranks *detectors.Ranks) (ratio [10]float64) {
+	from, each := 0, 1/float64(len(sorted))
+	for decile := range ratio {
+		rest := sorted[from:]
+		n := sort.Search(len(rest), func(i int) bool { return ranks.Decile(rest[i]) > decile })
+		for range n {
+			ratio[decile] += each
+		}
+		from += n
+	}
+	return ratio
 }

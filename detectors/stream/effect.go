@@ -90,7 +90,12 @@ func (q *Quantity) Factor() float64 {
 }
 
 // Since returns the values that the tests have seen since a unit, the newest 200 at most, with the season removed.
-func (q *Quantity) Since(onset int64) []float64 { return Newest(q.Trace.Since(onset)) }
+func (q *Quantity) Since(onset int64) []float64 { return q.Trace.newest(onset) }
 
-// Newest returns the last values, at most CurrentUnits of them. Its parameters are the results of Trace.Since.
-func Newest(values []float64, _ []int64) []float64 { return values[max(0, len(values)-CurrentUnits):] }
+// NewestJudged returns the values that the tests have judged since a unit, the newest 200 at most.
+func (q *Quantity) NewestJudged(onset int64) []float64 {
+	if q.Season == nil {
+		return q.Trace.newest(onset)
+	}
+	return q.Judged.newest(onset)
+}

@@ -431,7 +431,11 @@ func (q *Quantity) Adjusted(r Reading) float64 {
 }
 
 // IsArmed reports whether any branch of the quantity is armed.
-func (q *Quantity) IsArmed() (armed bool) {
+func (q *Quantity) IsArmed() bool {
+	if len(q.Tests) == 0 {
+		return false // without the memory of the variable below: it is asked at each unit
+	}
+	armed := false
 	q.Branches(func(Branch) { armed = true })
 	return armed
 }

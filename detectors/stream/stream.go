@@ -172,24 +172,30 @@ func (q *Quantity) Reached() bool {
 // Leading returns the branch with the highest score, and the detectors with a score of at least resolveScore, highest
 // first. The first branch wins a tie, so that a replay names the same one.
 func (s *Stream) Leading() (top Branch, names []string) {
-	var best map[string]float64
+	type scored struct {
+		detector string
+		score    float64
+	}
+	var best []scored
 	s.Branches(func(b Branch) {
 		if top.Quantity == nil || b.Score > top.Score {
 			top = b
 		}
-		if b.Score >= resolveScore && b.Score > best[b.Detector] {
-			if best == nil {
-				best = map[string]float64{}
+		if b.Score >= resolveScore {
+			i := slices.IndexFunc(best, func(s scored) bool { return s.detector == b.Detector })
+			if i < 0 {
+				best = append(best, scored{b.Detector, b.Score})
+			} else {
+				best[i].score = max(best[i].score, b.Score)
 			}
-			best[b.Detector] = b.Score
 		}
 	})
-	for name := range best {
-		names = append(names, name)
-	}
-	slices.SortFunc(names, func(a, b string) int {
-		return cmp.Or(cmp.Compare(best[b], best[a]), cmp.Compare(a, b))
+	slices.SortFunc(best, func(a, b scored) int {
+		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.detector, b.detector))
 	})
+	for _, b := range best {
+		names = append(names, b.detector)
+	}
 	return top, names
 }
 

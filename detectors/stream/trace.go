@@ -38,14 +38,40 @@ func (t *Trace) put(x float64) {
 
 // Since returns the recorded values from an ordinal on, and the ordinals of their units.
 func (t *Trace) Since(ordinal int64) (values []float64, ordinals []int64) {
-	for o := max(ordinal, t.Next-int64(len(t.Values))); o < t.Next; o++ {
-		if x := t.Values[(o-t.First)%TrailUnits]; !math.IsNaN(x) {
+	for o := max(ordinal, t.oldest()); o < t.Next; o++ {
+		if x := t.at(o); !math.IsNaN(x) {
 			values = append(values, x)
 			ordinals = append(ordinals, o)
 		}
 	}
 	return values, ordinals
 }
+
+// newest returns the recorded values from an ordinal on, at most CurrentUnits of the newest, oldest first.
+func (t *Trace) newest(ordinal int64) []float64 {
+	from, n := t.Next, 0
+	for o := max(ordinal, t.oldest()); from > o && n < CurrentUnits; {
+		if from--; !math.IsNaN(t.at(from)) {
+			n++
+		}
+	}
+	if n == 0 {
+		return nil
+	}
+	values := make([]float64, 0, n)
+	for o := from; o < t.Next; o++ {
+		if x := t.at(o); !math.IsNaN(x) {
+			values = append(values, x)
+		}
+	}
+	return values
+}
+
+// oldest returns the ordinal of the oldest unit recorded.
+func (t *Trace) oldest() int64 { return t.Next - int64(len(t.Values)) }
+
+// at returns the value of a recorded unit.
+func (t *Trace) at(ordinal int64) float64 { return t.Values[(ordinal-t.First)%TrailUnits] }
 
 // AppendUpTo appends x to a slice that becomes a ring of at most most elements. It never allocates room for more.
 func AppendUpTo[T any](ring []T, x T, most int) []T {

@@ -2,6 +2,7 @@ package stream
 
 import (
 	"math/rand/v2"
+	"slices"
 	"testing"
 )
 
@@ -33,6 +34,9 @@ func TestTraceKnowsTheLastUnits(t *testing.T) {
 		}
 		if n != len(values) || len(tr.Values) > TrailUnits {
 			t.Fatalf("%d values since unit %d, want %d", len(values), since, n)
+		}
+		if newest := tr.newest(since); !slices.Equal(newest, values[max(0, n-CurrentUnits):]) {
+			t.Fatalf("%d newest values since unit %d, which has %d", len(newest), since, n)
 		}
 	}
 }

@@ -48,8 +48,45 @@ func (s *sample) quantiles() (q10, q90 float64) {
 	}
 	var buffer [sampleSize]float64
 	sorted := buffer[:copy(buffer[:], s.Kept)]
-	slices.Sort(sorted)
+	sortTails(sorted, len(sorted)/10+2)
 	return quantile(sorted, .1), quantile(sorted, .9)
+}
+
+// sortTails moves the n lowest values of x to its front and the n highest to its back, in ascending order, as sorting
+// all of x would. n must be at least 1.
+func sortTails(x []float64, n int) {
+	if 2*n >= len(x) {
+		slices.Sort(x)
+		return
+	}
+	for i, v := range x { // the lowest n of x[:i] are in place
+		at := i
+		if i >= n {
+			if at = n - 1; v >= x[at] {
+				continue
+			}
+			x[i] = x[at]
+		}
+		for ; at > 0 && x[at-1] > v; at-- {
+			x[at] = x[at-1]
+		}
+		x[at] = v
+	}
+	rest := x[n:]
+	last := len(rest) - 1
+	for i := last; i >= 0; i-- { // the highest n of rest[i+1:] are in place
+		v, at := rest[i], i
+		if i <= last-n {
+			if at = last - n + 1; v <= rest[at] {
+				continue
+			}
+			rest[i] = rest[at]
+		}
+		for ; at < last && rest[at+1] < v; at++ {
+			rest[at] = rest[at+1]
+		}
+		rest[at] = v
+	}
 }
 
 // quantile interpolates linearly between the order statistics (type 7 of Hyndman and Fan). sorted must not be empty.

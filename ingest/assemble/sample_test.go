@@ -29,6 +29,31 @@ func TestQuantilesOfShortSequencesAreExact(t *testing.T) {
 	}
 }
 
+// TestTailsAreSortedAsAWhole holds the tails against sorting, for the sizes of tails that quantiles needs.
+func TestTailsAreSortedAsAWhole(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 6))
+	for size := 1; size <= sampleSize; size++ {
+		for range 50 {
+			x := make([]float64, size)
+			for i := range x {
+				x[i] = math.Round(float64(size) * r.NormFloat64()) // with ties
+			}
+			sorted, q := slices.Sorted(slices.Values(x)), &sample{Kept: x}
+			if q10, q90 := q.quantiles(); q10 != quantile(sorted, .1) || q90 != quantile(sorted, .9) {
+				t.Fatalf("%v: %v %v, want %v %v", x, q10, q90, quantile(sorted, .1), quantile(sorted, .9))
+			}
+			n := size/10 + 2
+			sortTails(x, n)
+			if n = min(n, size); !slices.Equal(x[:n], sorted[:n]) || !slices.Equal(x[size-n:], sorted[size-n:]) {
+				t.Fatalf("the tails of %v are %v", sorted, x)
+			}
+			if slices.Sort(x); !slices.Equal(x, sorted) {
+				t.Fatalf("%v has become %v", sorted, x)
+			}
+		}
+	}
+}
+
 // type7 is the definition: the p-quantile lies at place (n-1)p of the sorted values.
 func type7(sorted []float64, p float64) float64 {
 	at := float64(len(sorted)-1) * p

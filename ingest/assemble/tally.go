@@ -209,10 +209,10 @@ func (t *tally) action(e *ingest.Event, n *names, fold func(key, float64)) {
 
 // category returns the count of a category, and starts it if it is new.
 func (t *tally) category(name string) *ingest.Count {
-	at := t.categories.find(t.lastCategory, key{category, name})
+	at := t.categoryAt(name)
 	if at < 0 && len(t.Actions) >= maxCategories {
 		name = otherActions
-		at = t.categories.find(maxCategories, key{category, name})
+		at = t.categoryAt(name)
 	}
 	if at < 0 {
 		at = len(t.Actions)
@@ -221,6 +221,18 @@ func (t *tally) category(name string) *ingest.Count {
 	}
 	t.lastCategory = at
 	return &t.Actions[at]
+}
+
+// categoryAt returns the place of a category in Actions, or -1. It looks at the last one first. Few categories are
+// compared where they are counted, which is in the cache then.
+func (t *tally) categoryAt(name string) int {
+	switch at := t.lastCategory; {
+	case at < len(t.Actions) && t.Actions[at].Name == name:
+		return at
+	case len(t.Actions) >= mappedFrom:
+		return t.categories.find(at, key{category, name})
+	}
+	return slices.IndexFunc(t.Actions, func(c ingest.Count) bool { return c.Name == name })
 }
 
 func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
