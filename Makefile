@@ -54,16 +54,17 @@ test:
 # SQLite, which was translated from C, would take four times as long under the detector, and the matrices of gonum several
 # times as long. Their races are not ours.
 NO_DETECTOR = -gcflags='modernc.org/...=-race=false' -gcflags='gonum.org/...=-race=false'
-# Four tests of a package run beside each other, as most of those that may do little but wait.
+
+# Three packages at once, and four of the tests of a package that may run beside each other: many do little but wait.
 test-race: $(GOTESTSUM) | packages
-	$(GO_TEST) -race $(NO_DETECTOR) -parallel 4 -skip '^TestSim' ./...
+	$(GO_TEST) -race $(NO_DETECTOR) -p 3 -parallel 4 -skip '^TestSim' ./...
 
 test-simulations: $(GOTESTSUM)
 	$(GO_TEST) -run '^TestSim' ./...
 
 test-e2e: $(GOTESTSUM) $(VENV) $(AXE) $(GRAFANA_DATA) | packages
 	deploy/local/kafka/kafka.sh fetch
-	$(GO_TEST) -tags e2e -count=1 -run '^TestE2E' ./...
+	$(GO_TEST) -tags e2e -count=1 -p 3 -run '^TestE2E' ./...
 
 # For while working: no race detector, and no test that takes long.
 test-quick: $(GOTESTSUM)

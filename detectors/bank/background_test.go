@@ -17,6 +17,9 @@ import (
 // A bank that calibrates beside its owner finds what one finds that waits, in the same order, whatever its owner does
 // meanwhile.
 func TestBackgroundFindsTheSame(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds of CPU")
+	}
 	run := func(background bool) (found []finding.Finding) {
 		p := newBank(rebaselining())
 		if background {

@@ -163,6 +163,9 @@ func readSaved(t testing.TB, name string) (parts ingest.Parts) {
 
 // A snapshot that the build before wrote goes on as the bank that wrote it.
 func TestSnapshotsOfTheFormatBefore(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds of CPU")
+	}
 	for name, make := range savedCases() {
 		t.Run(name, func(t *testing.T) {
 			c := make()

@@ -352,7 +352,7 @@ func driftUntilStuck(t *testing.T, s *stuck, process func(i int64, e ingest.Even
 	case <-s.entered:
 	case err := <-done:
 		t.Fatal(err)
-	case <-time.After(time.Minute):
+	case <-time.After(10 * time.Minute):
 		t.Fatal("nothing drifted")
 	}
 	time.Sleep(300 * time.Millisecond) // so that the way fills
