@@ -107,6 +107,22 @@ type Event struct {
 	AsRecorded *AsRecorded
 }
 
+// NextEvent extends dst by an event that is empty except for the capacity of its slices.
+func NextEvent(dst []Event, pos Position) ([]Event, *Event) {
+	if len(dst) < cap(dst) {
+		dst = dst[:len(dst)+1]
+	} else {
+		dst = append(dst, Event{})
+	}
+	ev := &dst[len(dst)-1]
+	*ev = Event{
+		Pos: pos, Step: -1, Length: -1,
+		Labels: ev.Labels[:0], Action: Action{Values: ev.Action.Values[:0]},
+		RewardComponents: ev.RewardComponents[:0], Observation: ev.Observation[:0], Outcomes: ev.Outcomes[:0],
+	}
+	return dst, ev
+}
+
 // State is fed by one partition; it is a Processor or a MessageProcessor. One goroutine calls its methods, except those
 // of the Handler. An error stops the service, which then replays from the last checkpoint. An error that wraps
 // ErrFenced makes the consumer drop the partition instead.

@@ -26,6 +26,8 @@ const (
 	ReasonBadHeader     Reason = "bad_header"      // an unreadable monitor.csv header, and each row below it
 	ReasonWrongColumns  Reason = "wrong_columns"   // a monitor.csv row with more or fewer columns than its header
 	ReasonTruncated     Reason = "truncated"       // the rest of a record whose input broke off
+	ReasonBadEncoding   Reason = "bad_encoding"    // not of the topic's format, such as Protobuf or Avro
+	ReasonUnknownSchema Reason = "unknown_schema"  // the schema registry has no usable schema for it
 )
 
 // Reasons returns every reason, so that metrics can start with a series for each.
@@ -33,7 +35,8 @@ func Reasons() []Reason {
 	return []Reason{
 		ReasonInvalidJSON, ReasonInvalidUTF8, ReasonTooDeep, ReasonTooLarge, ReasonTooManyValues, ReasonStringTooLong,
 		ReasonNUL, ReasonWrongType, ReasonOutOfRange, ReasonBadTimestamp, ReasonMissingPolicy, ReasonMissingReturn,
-		ReasonEmptyRecord, ReasonBadHeader, ReasonWrongColumns, ReasonTruncated,
+		ReasonEmptyRecord, ReasonBadHeader, ReasonWrongColumns, ReasonTruncated, ReasonBadEncoding,
+		ReasonUnknownSchema,
 	}
 }
 

@@ -22,13 +22,21 @@ func arrows() map[string][]string {
 		"ingest/deadletter": {"ingest", "ingest/fetch"},
 		"ingest/feedback":   {"ingest", "ingest/assemble", "ingest/saved"},
 		"ingest/fetch":      {"ingest"},
-		"ingest/format":     {"ingest", "ingest/telemetry"},
 		"ingest/ingesttest": {"ingest", "ingest/deadletter"},
 		"ingest/kafkalog":   {"ingest", "ingest/fetch"},
 		"ingest/order":      {"ingest"},
 		"ingest/recording":  {"ingest", "ingest/fetch", "ingest/telemetry"}, // the content of a file says its format
 		"ingest/saved":      {"ingest"},                                     // the wire forms of its types
-		"ingest/telemetry":  {"ingest"},
+
+		// The formats of messages.
+		"ingest/format":               {"ingest", "ingest/protobuf", "ingest/telemetry"},
+		"ingest/intern":               nil,
+		"ingest/jsontext":             nil,
+		"ingest/protobuf":             {"ingest", "ingest/intern", "ingest/jsontext"},
+		"ingest/protobuf/generate":    nil,
+		"ingest/protobuf/telemetrypb": nil,
+		"ingest/telemetry":            {"ingest", "ingest/intern"},
+
 		"detectors":         nil,
 		"detectors/kstable": {"detectors"}, // the generator of a table
 		"detectors/bank": {

@@ -126,6 +126,7 @@ rewardwatch_consumer_lag_seconds{partition="0",topic="telemetry"} 0
 rewardwatch_dead_letters_dropped_total 0
 # HELP rewardwatch_dead_letters_total Records refused, by reason.
 # TYPE rewardwatch_dead_letters_total counter
+rewardwatch_dead_letters_total{reason="bad_encoding"} 0
 rewardwatch_dead_letters_total{reason="bad_header"} 0
 rewardwatch_dead_letters_total{reason="bad_timestamp"} 0
 rewardwatch_dead_letters_total{reason="empty_record"} 0
@@ -140,6 +141,7 @@ rewardwatch_dead_letters_total{reason="too_deep"} 0
 rewardwatch_dead_letters_total{reason="too_large"} 0
 rewardwatch_dead_letters_total{reason="too_many_values"} 0
 rewardwatch_dead_letters_total{reason="truncated"} 0
+rewardwatch_dead_letters_total{reason="unknown_schema"} 0
 rewardwatch_dead_letters_total{reason="wrong_columns"} 0
 rewardwatch_dead_letters_total{reason="wrong_type"} 0
 # HELP rewardwatch_events_total Records read from Kafka, by result.

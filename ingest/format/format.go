@@ -7,21 +7,23 @@ import (
 	"strings"
 
 	"github.com/rewardwatch/rewardwatch/ingest"
+	"github.com/rewardwatch/rewardwatch/ingest/protobuf"
 	"github.com/rewardwatch/rewardwatch/ingest/telemetry"
 )
 
 // The formats of messages.
 const (
-	JSON = "json" // one object, or several on separate lines
+	JSON     = "json"     // one object, or several on separate lines
+	Protobuf = "protobuf" // an Event or an Events of telemetry.proto
 )
 
 // names lists the formats in the order in which messages list them.
-func names() []string { return []string{JSON} }
+func names() []string { return []string{JSON, Protobuf} }
 
 // Topic configures a topic of telemetry.
 type Topic struct {
 	Topic  string `yaml:"topic"`  // name of the topic
-	Format string `yaml:"format"` // format of its messages: json, which is also the default
+	Format string `yaml:"format"` // format of its messages: json, which is also the default, or protobuf
 }
 
 // Check reports every value that is out of range.
@@ -39,6 +41,8 @@ func (t Topic) Open() (ingest.Format, error) {
 	switch t.Format {
 	case "", JSON:
 		return telemetry.V1{}, nil
+	case Protobuf:
+		return protobuf.V1{}, nil
 	}
 	return nil, fmt.Errorf("the topic %s: there is no format %q", t.Topic, t.Format)
 }

@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/rewardwatch/rewardwatch/ingest"
+	"github.com/rewardwatch/rewardwatch/ingest/intern"
 )
 
 // V1 is the format of telemetry version 1: a message is one JSON object, or several on separate lines. Blank lines are
@@ -30,10 +31,10 @@ func (V1) NewDecoder(o ingest.DecoderOptions) ingest.Decoder { return newDecoder
 type decoder struct {
 	options ingest.DecoderOptions
 
-	names  internTable
+	names  intern.Names
 	places []string       // "0", "1", ...: the names of an array's components
 	index  map[string]int // places of the names in a long object
-	arena  []byte         // the strings of the batch that are not interned
+	arena  intern.Arena   // the strings of the batch that are not interned
 
 	rec     []byte // the record being read
 	at      int    // the next byte of rec
@@ -59,18 +60,11 @@ func newDecoder(o ingest.DecoderOptions) *decoder {
 	for i := range places {
 		places[i] = strconv.Itoa(i)
 	}
-	return &decoder{options: o, names: newInternTable(), places: places, index: map[string]int{}}
+	return &decoder{options: o, names: intern.NewNames(), places: places, index: map[string]int{}}
 }
-
-// maxArena is the string memory kept between batches.
-const maxArena = 1 << 20
 
 // Reset implements Decoder.
-func (d *decoder) Reset() {
-	if d.arena = d.arena[:0]; cap(d.arena) > maxArena {
-		d.arena = nil
-	}
-}
+func (d *decoder) Reset() { d.arena.Reset() }
 
 // Decode implements Decoder. It reports refused lines and decodes the others.
 func (d *decoder) Decode(dst []ingest.Event, m *ingest.Message, refuse func(e *ingest.RecordError, raw []byte)) []ingest.Event {
@@ -116,7 +110,7 @@ func blank(line []byte) bool {
 
 // decodeRecord appends the event of one record to dst, or reports why it is refused.
 func (d *decoder) decodeRecord(dst []ingest.Event, rec []byte, pos ingest.Position, refuse func(*ingest.RecordError, []byte)) []ingest.Event {
-	dst, ev := nextEvent(dst, pos)
+	dst, ev := ingest.NextEvent(dst, pos)
 	d.rec, d.at, d.depth, d.values, d.recorded = rec, 0, 0, 0, ingest.AsRecorded{}
 	if d.record(ev) {
 		if d.options.AsRecorded {
@@ -128,22 +122,6 @@ func (d *decoder) decodeRecord(dst []ingest.Event, rec []byte, pos ingest.Positi
 		Pos: pos, Reason: d.fault.reason, Column: d.fault.at + 1, Size: int64(len(rec)), Msg: d.fault.msg,
 	}, rec)
 	return dst[:len(dst)-1]
-}
-
-// nextEvent extends dst by an event that is empty except for the capacity of its slices.
-func nextEvent(dst []ingest.Event, pos ingest.Position) ([]ingest.Event, *ingest.Event) {
-	if len(dst) < cap(dst) {
-		dst = dst[:len(dst)+1]
-	} else {
-		dst = append(dst, ingest.Event{})
-	}
-	ev := &dst[len(dst)-1]
-	*ev = ingest.Event{
-		Pos: pos, Step: -1, Length: -1,
-		Labels: ev.Labels[:0], Action: ingest.Action{Values: ev.Action.Values[:0]},
-		RewardComponents: ev.RewardComponents[:0], Observation: ev.Observation[:0], Outcomes: ev.Outcomes[:0],
-	}
-	return dst, ev
 }
 
 func (d *decoder) record(ev *ingest.Event) bool {

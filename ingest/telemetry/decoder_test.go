@@ -492,33 +492,6 @@ func TestDecodeDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// Endless new names must cost no memory that stays, and must not harm the names in use.
-func TestInternTableIsBounded(t *testing.T) {
-	table := newInternTable()
-	for i := range 20 * internSets * internWays {
-		text := strconv.Itoa(i)
-		if got := table.get([]byte(text)); got != text {
-			t.Fatalf("got %q for %q", got, text)
-		}
-	}
-	kept := 0
-	for _, set := range table.sets {
-		for _, s := range set {
-			if s != "" {
-				kept++
-			}
-		}
-	}
-	if kept > internSets*internWays {
-		t.Errorf("%d strings kept", kept)
-	}
-	text := []byte("hot")
-	table.get(text)
-	if n := testing.AllocsPerRun(100, func() { table.get(text) }); n != 0 {
-		t.Errorf("%v allocations for a known string", n)
-	}
-}
-
 func TestDecodeManyBlankLines(t *testing.T) {
 	events, refused := decodeAll(strings.Repeat("\n", 1<<20) + `{"policy":"p","reward":1}`)
 	if len(events) != 1 || len(refused) != 0 || events[0].Pos.Record != 0 {

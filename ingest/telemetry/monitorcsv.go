@@ -46,7 +46,7 @@ func (m *monitor) Decode(dst []ingest.Event, msg *ingest.Message, refuse func(*i
 	}
 	if !heading {
 		var ev *ingest.Event
-		dst, ev = nextEvent(dst, msg.Pos)
+		dst, ev = ingest.NextEvent(dst, msg.Pos)
 		if m.row(m.decoder, ev, line) {
 			return dst
 		}

@@ -3,7 +3,6 @@ package telemetry
 import (
 	"math"
 	"strconv"
-	"unsafe"
 
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
@@ -44,7 +43,7 @@ func (d *decoder) keepable(start int, text []byte) bool {
 func (d *decoder) name(dst *string) bool {
 	text, ok := d.text()
 	if ok {
-		*dst = d.names.get(text)
+		*dst = d.names.Get(text)
 	}
 	return ok
 }
@@ -52,19 +51,9 @@ func (d *decoder) name(dst *string) bool {
 func (d *decoder) id(dst *string) bool {
 	text, ok := d.text()
 	if ok {
-		*dst = d.hold(text)
+		*dst = d.arena.Hold(text)
 	}
 	return ok
-}
-
-// hold copies text into the memory of the batch.
-func (d *decoder) hold(text []byte) string {
-	if len(text) == 0 {
-		return ""
-	}
-	start := len(d.arena)
-	d.arena = append(d.arena, text...) // earlier strings stay in the old memory when this grows
-	return unsafe.String(&d.arena[start], len(text))
 }
 
 // memberName reads the name of a member that becomes part of the event.
@@ -74,7 +63,7 @@ func (d *decoder) memberName() (name string, ok bool) {
 	if !ok || !d.keepable(start, text) {
 		return "", false
 	}
-	return d.names.get(text), true
+	return d.names.Get(text), true
 }
 
 func (d *decoder) boolean(dst *bool) bool {
@@ -342,7 +331,7 @@ func (d *decoder) actionNumber(a *ingest.Action) bool {
 	}
 	d.scratch = strconv.AppendInt(d.scratch[:0], i, 10)
 	setNumber(a, float64(i)) // a value of a continuous action that happens to be integral is a number too
-	a.Kind, a.Category = ingest.ActionCategory, d.names.get(d.scratch)
+	a.Kind, a.Category = ingest.ActionCategory, d.names.Get(d.scratch)
 	return true
 }
 
@@ -417,7 +406,7 @@ func (d *decoder) labelValue() (value string, ok bool) {
 	if !ok {
 		return "", false
 	}
-	return d.hold(text), true
+	return d.arena.Hold(text), true
 }
 
 // episode reads the summary {"r": return, "l": length}.

@@ -1,0 +1,57 @@
+package intern
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// Endless new names must cost no memory that stays, and must not harm the names in use.
+func TestNamesAreBounded(t *testing.T) {
+	table := NewNames()
+	for i := range 20 * sets * ways {
+		text := strconv.Itoa(i)
+		if got := table.Get([]byte(text)); got != text {
+			t.Fatalf("got %q for %q", got, text)
+		}
+	}
+	kept := 0
+	for _, set := range table.sets {
+		for _, s := range set {
+			if s != "" {
+				kept++
+			}
+		}
+	}
+	if kept > sets*ways {
+		t.Errorf("%d strings kept", kept)
+	}
+	text := []byte("hot")
+	table.Get(text)
+	if n := testing.AllocsPerRun(100, func() { table.Get(text) }); n != 0 {
+		t.Errorf("%v allocations for a known string", n)
+	}
+}
+
+// The strings of a batch stay as they are while its memory grows.
+func TestArena(t *testing.T) {
+	var a Arena
+	for range 2 {
+		var held []string
+		for i := range 1000 {
+			held = append(held, a.Hold([]byte(strconv.Itoa(i))))
+		}
+		for i, s := range held {
+			if s != strconv.Itoa(i) {
+				t.Fatalf("%q is held for %d", s, i)
+			}
+		}
+		a.Reset()
+	}
+	if a.Hold([]byte(strings.Repeat("x", 2*maxArena))); cap(a.memory) <= maxArena {
+		t.Fatal("the string is not in the arena")
+	}
+	if a.Reset(); cap(a.memory) > maxArena {
+		t.Errorf("%d bytes kept", cap(a.memory))
+	}
+}

@@ -1,0 +1,58 @@
+package protobuf
+
+import (
+	"encoding/json"
+
+	"github.com/rewardwatch/rewardwatch/ingest"
+	"github.com/rewardwatch/rewardwatch/ingest/jsontext"
+)
+
+// asRecorded returns what the event omits or holds only in part, as the JSON of telemetry version 1.
+func (d *decoder) asRecorded(ev *ingest.Event) *ingest.AsRecorded {
+	r := &ingest.AsRecorded{Action: d.recordedAction(&ev.Action)}
+	if d.record.hasProb {
+		r.ActionProb = jsontext.AppendStrictNumber(nil, d.record.actionProb)
+	}
+	r.Observation = recordedValues(ev.Observation, d.record.observed == fieldArray)
+	r.NextObservation = recordedValues(d.record.nextValues, d.record.next == fieldNextArray)
+	return r
+}
+
+func (d *decoder) recordedAction(a *ingest.Action) json.RawMessage {
+	switch {
+	case a.Kind == ingest.ActionNone:
+		return nil
+	case d.record.action == fieldFlag:
+		return json.RawMessage(a.Category)
+	case d.record.action == fieldCategory:
+		return jsontext.AppendString(nil, a.Category)
+	case a.Kind == ingest.ActionCategory:
+		return json.RawMessage(a.Category) // the digits of a whole number
+	case a.Scalar:
+		return jsontext.AppendStrictNumber(nil, a.Values[0])
+	}
+	out := []byte{'['}
+	for _, x := range a.Values {
+		out = jsontext.AppendStrictNumber(jsontext.AppendComma(out), x)
+	}
+	return append(out, ']')
+}
+
+// recordedValues returns the numbers of an observation, nil for none.
+func recordedValues(vs []ingest.Value, array bool) json.RawMessage {
+	switch {
+	case len(vs) == 0:
+		return nil
+	case array:
+		out := []byte{'['}
+		for i := range vs {
+			out = jsontext.AppendStrictNumber(jsontext.AppendComma(out), vs[i].X)
+		}
+		return append(out, ']')
+	}
+	out := []byte{'{'}
+	for i := range vs {
+		out = jsontext.AppendStrictNumber(jsontext.AppendKey(out, vs[i].Name), vs[i].X)
+	}
+	return append(out, '}')
+}
