@@ -12,7 +12,7 @@ import (
 
 // Position is the position of a record: the partition and offset of its message, and its index inside that message,
 // which may carry several records, one per line. In files, Partition is 0, Offset counts records from 0 over all input,
-// including refused ones, and Record is 0.
+// including refused ones and those left out, and Record is 0 unless a line holds several.
 type Position struct {
 	Offset    int64
 	Partition Partition

@@ -44,6 +44,8 @@ const (
 	MaxLabels = 64
 	// MaxString is the longest name, id, category, version or label in bytes (ReasonStringTooLong).
 	MaxString = 1 << 10
+	// MaxElements is how many events the array of a record may hold that a mapping takes apart (ReasonTooManyValues).
+	MaxElements = 1 << 14
 	// MaxRefusals is how many refused records of a message are reported with their bytes. The others are only counted.
 	MaxRefusals = 10
 )
@@ -52,6 +54,9 @@ const (
 type DecoderOptions struct {
 	MaxRecord  int  // in bytes; a longer record is refused
 	AsRecorded bool // events get their AsRecorded, for callers that write records instead of judging them
+
+	// LeftOut, if not nil, is called for every record that a mapping does not take: neither an event nor a refusal.
+	LeftOut func(pos Position)
 }
 
 // Decoder turns messages into events. It is not safe for concurrent use.
@@ -62,7 +67,7 @@ type Decoder interface {
 	// Decode reports a record that is not an event to refuse, with its bytes, and decodes the others. The bytes are
 	// valid until refuse returns; refuse may retain the error. If a message has more than MaxRefusals refused records,
 	// the bytes of those beyond are nil: a record of one byte costs as much to keep as any. A message with neither an
-	// event nor a refusal, such as a heading, is not a record.
+	// event nor a refusal nor a record that is left out, such as a heading, is not a record.
 	Decode(dst []Event, m *Message, refuse func(e *RecordError, raw []byte)) []Event
 	// Reset ends a batch: the strings of its events that are not interned become invalid.
 	Reset()

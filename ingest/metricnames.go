@@ -14,7 +14,7 @@ const (
 	MetricClockJumps        = "rewardwatch_clock_jumps_total"            // {topic} times that the machine's clock was set
 	MetricPartitions        = "rewardwatch_partitions"                   // {topic, kind="assigned|existing"}
 	MetricOffsetGap         = "rewardwatch_offset_gap_records_total"     // {topic, partition} records removed unread
-	MetricMessagesSkipped   = "rewardwatch_messages_skipped_total"       // {reason="tombstone|control|aborted"} not telemetry
+	MetricMessagesSkipped   = "rewardwatch_messages_skipped_total"       // {reason="tombstone|control|aborted|not_taken"} not telemetry
 	MetricReconnects        = "rewardwatch_partition_reconnects_total"   // {topic, reason}
 	MetricCheckpointAge     = "rewardwatch_checkpoint_age_seconds"       // {topic} since the oldest assigned partition was last saved
 	MetricCheckpointBytes   = "rewardwatch_checkpoint_bytes"             // {kind="partition|bank"} size last written

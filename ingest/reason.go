@@ -25,6 +25,7 @@ const (
 	ReasonEmptyRecord   Reason = "empty_record"    // none of reward, action, outcomes and episode
 	ReasonBadHeader     Reason = "bad_header"      // an unreadable monitor.csv header, and each row below it
 	ReasonWrongColumns  Reason = "wrong_columns"   // a monitor.csv row with more or fewer columns than its header
+	ReasonBadExpression Reason = "bad_expression"  // an expression of the mapping fails on it
 	ReasonTruncated     Reason = "truncated"       // the rest of a record whose input broke off
 	ReasonBadEncoding   Reason = "bad_encoding"    // not of the topic's format, such as Protobuf or Avro
 	ReasonUnknownSchema Reason = "unknown_schema"  // the schema registry has no usable schema for it
@@ -35,8 +36,8 @@ func Reasons() []Reason {
 	return []Reason{
 		ReasonInvalidJSON, ReasonInvalidUTF8, ReasonTooDeep, ReasonTooLarge, ReasonTooManyValues, ReasonStringTooLong,
 		ReasonNUL, ReasonWrongType, ReasonOutOfRange, ReasonBadTimestamp, ReasonMissingPolicy, ReasonMissingReturn,
-		ReasonEmptyRecord, ReasonBadHeader, ReasonWrongColumns, ReasonTruncated, ReasonBadEncoding,
-		ReasonUnknownSchema,
+		ReasonEmptyRecord, ReasonBadHeader, ReasonWrongColumns, ReasonBadExpression, ReasonTruncated,
+		ReasonBadEncoding, ReasonUnknownSchema,
 	}
 }
 

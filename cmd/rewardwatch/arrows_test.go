@@ -29,13 +29,14 @@ func arrows() map[string][]string {
 		"ingest/saved":      {"ingest"},                                     // the wire forms of its types
 
 		// The formats of messages.
-		"ingest/format":               {"ingest", "ingest/protobuf", "ingest/telemetry"},
+		"ingest/format":               {"ingest", "ingest/mapping", "ingest/protobuf", "ingest/telemetry"},
 		"ingest/intern":               nil,
 		"ingest/jsontext":             nil,
+		"ingest/mapping":              nil,
 		"ingest/protobuf":             {"ingest", "ingest/intern", "ingest/jsontext"},
 		"ingest/protobuf/generate":    nil,
 		"ingest/protobuf/telemetrypb": nil,
-		"ingest/telemetry":            {"ingest", "ingest/intern"},
+		"ingest/telemetry":            {"ingest", "ingest/intern", "ingest/jsontext", "ingest/mapping"},
 
 		"detectors":         nil,
 		"detectors/kstable": {"detectors"}, // the generator of a table

@@ -22,7 +22,9 @@ type eventIntake struct {
 func newEventIntake(p *partition, processor ingest.Processor) *eventIntake {
 	i := &eventIntake{
 		c: p.c, processor: processor, progress: p.progress,
-		decoder: p.c.opts.Format.NewDecoder(ingest.DecoderOptions{MaxRecord: int(p.c.cfg.MaxMessage)}),
+		decoder: p.c.opts.Format.NewDecoder(ingest.DecoderOptions{
+			MaxRecord: int(p.c.cfg.MaxMessage), LeftOut: func(ingest.Position) { p.c.events.notTaken.Inc() },
+		}),
 	}
 	i.refuse = i.refused
 	return i

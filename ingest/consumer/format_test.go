@@ -11,7 +11,9 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/rewardwatch/rewardwatch/ingest"
+	"github.com/rewardwatch/rewardwatch/ingest/format"
 	"github.com/rewardwatch/rewardwatch/ingest/ingesttest"
+	"github.com/rewardwatch/rewardwatch/ingest/mapping"
 	"github.com/rewardwatch/rewardwatch/ingest/recording"
 )
 
@@ -67,6 +69,43 @@ func TestAFormatSeesTheWholeMessage(t *testing.T) {
 	for _, s := range []*spying{read, b.format.(*spying)} {
 		if !slices.Equal(s.seen, want) {
 			t.Errorf("seen\n%q\nwant\n%q", s.seen, want)
+		}
+	}
+}
+
+// Records that a mapping does not take are counted, and are neither events nor dead letters.
+func TestRecordsThatAMappingLeavesOutAreCounted(t *testing.T) {
+	b := newBench(t, 1)
+	opened, err := format.Topic{Topic: "telemetry", Mapping: mapping.Config{
+		Take: []mapping.Condition{{Source: mapping.Source{Path: "type"}, In: []mapping.Literal{{JSON: []byte(`"click"`)}}}},
+		Fields: map[string]mapping.Field{
+			"policy": {Source: mapping.Source{Key: []byte("true")}}, "reward": {Source: mapping.Source{Path: "score"}},
+		},
+	}}.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.format = opened
+	for _, value := range []string{`{"type":"click","score":1}`, `{"type":"view"}`, `{"type":"click","score":"x"}`, `{"type":"view"}`} {
+		r := &kgo.Record{Topic: b.broker.Topic, Key: []byte("ranker"), Value: []byte(value)}
+		if err := b.broker.Client().ProduceSync(waitContext(t), r).FirstErr(); err != nil {
+			t.Fatal(err)
+		}
+		b.produced[0]++
+	}
+	m := b.join()
+	b.awaitSaved(0, 4)
+	m.await("the event", func() bool { return m.Count() == 1 })
+	m.stop()
+	if e := m.Events(0)[0]; e.Policy != "ranker" || e.Reward != 1 {
+		t.Errorf("%+v", e)
+	}
+	for _, want := range []struct {
+		metric, label string
+		n             float64
+	}{{ingest.MetricMessagesSkipped, "not_taken", 2}, {ingest.MetricEvents, "refused", 1}, {ingest.MetricEvents, "accepted", 1}} {
+		if got := gathered(m, want.metric, want.label); got != want.n {
+			t.Errorf("%s of %s is %g, want %g", want.metric, want.label, got, want.n)
 		}
 	}
 }

@@ -50,7 +50,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 type eventMetrics struct {
 	accepted, refused  prometheus.Counter
 	tombstone, control prometheus.Counter
-	aborted            prometheus.Counter
+	aborted, notTaken  prometheus.Counter
 	deadLetters        *prometheus.CounterVec
 	notKept            prometheus.Counter
 	lost               atomic.Int64 // dead letters that could not be kept
@@ -65,7 +65,7 @@ func newEventMetrics(letters deadletter.Keeper, reg prometheus.Registerer) *even
 		Name: ingest.MetricEvents, Help: "Records read from Kafka, by result.",
 	}, []string{"result"})
 	skipped := f.NewCounterVec(prometheus.CounterOpts{
-		Name: ingest.MetricMessagesSkipped, Help: "Messages that are not telemetry: null values, transaction markers, and records of aborted transactions.",
+		Name: ingest.MetricMessagesSkipped, Help: "What is not telemetry: null values, transaction markers, records of aborted transactions, and records that a mapping does not take.",
 	}, []string{"reason"})
 	m := &eventMetrics{
 		accepted:  events.WithLabelValues("accepted"),
@@ -73,6 +73,7 @@ func newEventMetrics(letters deadletter.Keeper, reg prometheus.Registerer) *even
 		tombstone: skipped.WithLabelValues("tombstone"),
 		control:   skipped.WithLabelValues("control"),
 		aborted:   skipped.WithLabelValues("aborted"),
+		notTaken:  skipped.WithLabelValues("not_taken"),
 		deadLetters: f.NewCounterVec(prometheus.CounterOpts{
 			Name: ingest.MetricDeadLetters, Help: "Records refused, by reason.",
 		}, []string{"reason"}),

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/rewardwatch/rewardwatch/ingest"
+	"github.com/rewardwatch/rewardwatch/ingest/mapping"
 	"github.com/rewardwatch/rewardwatch/ingest/protobuf"
 	"github.com/rewardwatch/rewardwatch/ingest/telemetry"
 )
@@ -22,8 +23,9 @@ func names() []string { return []string{JSON, Protobuf} }
 
 // Topic configures a topic of telemetry.
 type Topic struct {
-	Topic  string `yaml:"topic"`  // name of the topic
-	Format string `yaml:"format"` // format of its messages: json, which is also the default, or protobuf
+	Topic   string         `yaml:"topic"`   // name of the topic
+	Format  string         `yaml:"format"`  // format of its messages: json, which is also the default, or protobuf
+	Mapping mapping.Config `yaml:"mapping"` // what the fields of telemetry v1 are in its records, where they have another shape
 }
 
 // Check reports every value that is out of range.
@@ -34,17 +36,37 @@ func (t Topic) Check(report func(path, msg string)) {
 	if t.Format != "" && !slices.Contains(names(), t.Format) {
 		report("format", "must be one of "+strings.Join(names(), ", "))
 	}
+	if t.Format == Protobuf && !t.Mapping.IsZero() {
+		report("mapping", "must not be given for protobuf, whose messages are telemetry v1")
+	}
+	t.Mapping.Check(func(path, msg string) { report("mapping."+path, msg) })
 }
 
 // Open returns the format of a topic that Check has accepted.
 func (t Topic) Open() (ingest.Format, error) {
+	records, err := t.records()
+	if err != nil {
+		return nil, fmt.Errorf("the topic %s: %w", t.Topic, err)
+	}
 	switch t.Format {
 	case "", JSON:
-		return telemetry.V1{}, nil
+		return records, nil
 	case Protobuf:
 		return protobuf.V1{}, nil
 	}
 	return nil, fmt.Errorf("the topic %s: there is no format %q", t.Topic, t.Format)
+}
+
+// records returns the format of the topic's records as JSON: telemetry version 1, unless they have another shape.
+func (t Topic) records() (ingest.Format, error) {
+	if t.Mapping.IsZero() {
+		return telemetry.V1{}, nil
+	}
+	plan, err := t.Mapping.Compile()
+	if err != nil {
+		return nil, err
+	}
+	return telemetry.Mapped{Plan: plan}, nil
 }
 
 // Converter rewrites messages of another format as JSON.

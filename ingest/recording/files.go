@@ -18,9 +18,10 @@ import (
 
 // FilesConfig configures how files are read.
 type FilesConfig struct {
-	Policy    string    // policy of the rows of monitor.csv files; "" for the env_id in their header
-	MaxRecord int       // longest record in bytes; 0 for DefaultMaxRecord
-	Stdin     io.Reader // what the path "-" reads; nil for os.Stdin
+	Policy    string        // policy of the rows of monitor.csv files; "" for the env_id in their header
+	Format    ingest.Format // of the lines of files that are no monitor.csv; nil for telemetry version 1
+	MaxRecord int           // longest record in bytes; 0 for DefaultMaxRecord
+	Stdin     io.Reader     // what the path "-" reads; nil for os.Stdin
 
 	// Refuse, if not nil, is called for every refused record, with at most its first MaxRecord+1 bytes, which are valid
 	// until it returns.
@@ -36,6 +37,7 @@ type FilesConfig struct {
 // Counts is the outcome of the records read.
 type Counts struct {
 	Read     int64 // accepted and refused records
+	LeftOut  int64 // others, which the mapping does not take
 	Accepted int64
 	Refused  map[ingest.Reason]int64
 }
@@ -59,6 +61,9 @@ const (
 func ReadFiles(ctx context.Context, cfg FilesConfig, paths []string, p ingest.Processor) (Counts, error) {
 	if cfg.MaxRecord == 0 {
 		cfg.MaxRecord = ingest.DefaultMaxRecord
+	}
+	if cfg.Format == nil {
+		cfg.Format = telemetry.V1{}
 	}
 	f := &fileReader{cfg: cfg, processor: p, batch: make([]ingest.Event, 0, readBatch)}
 	f.counts.Refused, f.refused = map[ingest.Reason]int64{}, f.refuse
@@ -201,7 +206,9 @@ func (f *fileReader) Flush(ctx context.Context) error {
 }
 
 // next returns the position of the next record.
-func (f *fileReader) next() ingest.Position { return ingest.Position{Offset: f.counts.Read} }
+func (f *fileReader) next() ingest.Position {
+	return ingest.Position{Offset: f.counts.Read + f.counts.LeftOut}
+}
 
 func (f *fileReader) refuse(e *ingest.RecordError, raw []byte) {
 	f.counts.Read++
@@ -250,12 +257,12 @@ func (f *fileReader) begin(ctx context.Context, first []byte) error {
 
 // decoderOf returns the decoder of a file, given its first line that is not blank.
 func (f *fileReader) decoderOf(first []byte) ingest.Decoder {
-	o := ingest.DecoderOptions{MaxRecord: f.cfg.MaxRecord}
+	o := ingest.DecoderOptions{MaxRecord: f.cfg.MaxRecord, LeftOut: func(ingest.Position) { f.counts.LeftOut++ }}
 	if first[0] == '#' {
 		return telemetry.Monitor{Policy: f.cfg.Policy}.NewDecoder(o)
 	}
 	if f.json == nil {
-		f.json = telemetry.V1{}.NewDecoder(o)
+		f.json = f.cfg.Format.NewDecoder(o)
 	}
 	return f.json
 }

@@ -67,7 +67,9 @@ func newTopicReader(cfg TopicConfig, network *fetch.Network, p ingest.Processor)
 	r := &topicReader{cfg: cfg, processor: p, counts: Counts{Refused: map[ingest.Reason]int64{}}}
 	r.refused = r.refuse
 	if p != nil {
-		r.decoder = cfg.Format.NewDecoder(ingest.DecoderOptions{MaxRecord: int(cfg.Kafka.MaxMessage), AsRecorded: cfg.AsRecorded})
+		r.decoder = cfg.Format.NewDecoder(ingest.DecoderOptions{
+			MaxRecord: int(cfg.Kafka.MaxMessage), AsRecorded: cfg.AsRecorded, LeftOut: func(ingest.Position) { r.counts.LeftOut++ },
+		})
 	}
 	r.SectionReader = fetch.SectionReader{Kafka: cfg.Kafka, Network: network, Progress: cfg.Progress, Message: r.decode}
 	return r

@@ -31,10 +31,11 @@ func (V1) NewDecoder(o ingest.DecoderOptions) ingest.Decoder { return newDecoder
 type decoder struct {
 	options ingest.DecoderOptions
 
-	names  intern.Names
-	places []string       // "0", "1", ...: the names of an array's components
-	index  map[string]int // places of the names in a long object
-	arena  intern.Arena   // the strings of the batch that are not interned
+	names   intern.Names
+	places  []string        // "0", "1", ...: the names of an array's components
+	index   map[string]int  // places of the names in a long object
+	indexed *[]ingest.Value // the values of that object
+	arena   intern.Arena    // the strings of the batch that are not interned
 
 	rec     []byte // the record being read
 	at      int    // the next byte of rec
@@ -43,6 +44,8 @@ type decoder struct {
 	scratch []byte // text of the last string with escapes
 	nul     bool   // the last string held a NUL
 	fault   fault
+
+	own []string // names that objects and arrays of named values leave out; not nil also keeps what their field has
 
 	recorded ingest.AsRecorded // of the record, if the options ask for it
 }
@@ -118,23 +121,30 @@ func (d *decoder) decodeRecord(dst []ingest.Event, rec []byte, pos ingest.Positi
 		}
 		return dst
 	}
-	refuse(&ingest.RecordError{
-		Pos: pos, Reason: d.fault.reason, Column: d.fault.at + 1, Size: int64(len(rec)), Msg: d.fault.msg,
-	}, rec)
+	refuse(d.refusal(pos), rec)
 	return dst[:len(dst)-1]
 }
 
+// refusal returns the error of the record, which has a fault.
+func (d *decoder) refusal(pos ingest.Position) *ingest.RecordError {
+	return &ingest.RecordError{
+		Pos: pos, Reason: d.fault.reason, Column: d.fault.at + 1, Size: int64(len(d.rec)), Msg: d.fault.msg,
+	}
+}
+
 func (d *decoder) record(ev *ingest.Event) bool {
-	if len(d.rec) > d.options.MaxRecord {
-		return d.fail(ingest.ReasonTooLarge, nowhere, "longer than the limit of "+strconv.Itoa(d.options.MaxRecord)+" bytes")
+	if !d.fits() {
+		return false
 	}
 	d.space()
 	if d.peek() != '{' {
 		return d.notAnObject()
 	}
-	if !d.members(ev) || !d.end() {
-		return false
-	}
+	return d.members(ev) && d.end() && d.complete(ev)
+}
+
+// complete checks that an event has what every event needs.
+func (d *decoder) complete(ev *ingest.Event) bool {
 	switch {
 	case ev.Policy == "":
 		return d.fail(ingest.ReasonMissingPolicy, nowhere, "a record needs a policy")
@@ -142,6 +152,12 @@ func (d *decoder) record(ev *ingest.Event) bool {
 		return d.fail(ingest.ReasonEmptyRecord, nowhere, "a record needs one of reward, action, outcomes and episode")
 	}
 	return true
+}
+
+// fits reports whether the record is within the limit.
+func (d *decoder) fits() bool {
+	return len(d.rec) <= d.options.MaxRecord ||
+		d.fail(ingest.ReasonTooLarge, nowhere, "longer than the limit of "+strconv.Itoa(d.options.MaxRecord)+" bytes")
 }
 
 func (d *decoder) notAnObject() bool {

@@ -38,17 +38,23 @@ func (d *decoder) timestamp(dst *int64) bool {
 
 // unixNano returns the nanoseconds of a Unix time exactly. It truncates fractions of a nanosecond.
 func unixNano(n *numeral) (ns int64, ok bool) {
-	exp := n.exp
 	switch x := n.float(); {
-	case x < 0 || n.mantissa > 0 && exp > 19:
-		return 0, false
 	case x < 1e11:
-		exp += 9
+		return n.nanoseconds(9)
 	case x < 1e14:
-		exp += 6
+		return n.nanoseconds(6)
 	case x < 1e17:
-		exp += 3
+		return n.nanoseconds(3)
 	}
+	return n.nanoseconds(0)
+}
+
+// nanoseconds returns the number times ten to the power of unit, exactly.
+func (n *numeral) nanoseconds(unit int) (ns int64, ok bool) {
+	if n.negative && n.mantissa > 0 || n.mantissa > 0 && n.exp > 19 {
+		return 0, false
+	}
+	exp := n.exp + unit
 	if n.mantissa == 0 || exp < -19 {
 		return 0, true
 	}

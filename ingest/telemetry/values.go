@@ -2,6 +2,7 @@ package telemetry
 
 import (
 	"math"
+	"slices"
 	"strconv"
 
 	"github.com/rewardwatch/rewardwatch/ingest"
@@ -178,7 +179,9 @@ func (d *decoder) components(dst *[]ingest.Value, ignoring bool) bool {
 	if !d.enter() {
 		return false
 	}
-	*dst = (*dst)[:0]
+	if d.own == nil {
+		*dst = (*dst)[:0]
+	}
 	if len(d.index) > 0 {
 		clear(d.index)
 	}
@@ -188,7 +191,18 @@ func (d *decoder) components(dst *[]ingest.Value, ignoring bool) bool {
 			return ok
 		}
 		name, ok := d.memberName()
-		if !ok || !d.null() && !d.namedComponent(dst, name, ignoring) {
+		if !ok {
+			return false
+		}
+		if d.null() {
+			continue
+		}
+		if d.own != nil && slices.Contains(d.own, name) {
+			ok = d.skip()
+		} else {
+			ok = d.namedComponent(dst, name, ignoring)
+		}
+		if !ok {
 			return false
 		}
 	}
@@ -203,19 +217,26 @@ func (d *decoder) namedComponent(dst *[]ingest.Value, name string, ignoring bool
 	if !d.counted() {
 		return false
 	}
-	if i := d.indexOf(*dst, name); i >= 0 {
+	d.put(dst, name, x)
+	return true
+}
+
+// put sets the value of a name.
+func (d *decoder) put(dst *[]ingest.Value, name string, x float64) {
+	if i := d.indexOf(dst, name); i >= 0 {
 		(*dst)[i].X = x
 	} else {
 		*dst = append(*dst, ingest.Value{Name: name, X: x})
 	}
-	return true
 }
 
 // shortObject is up to how many names are searched linearly; beyond it a map is faster.
 const shortObject = 32
 
-// indexOf returns the index of a name, or -1 if it is new. d.index holds the names of the first len(d.index) values.
-func (d *decoder) indexOf(vs []ingest.Value, name string) int {
+// indexOf returns the index of a name, or -1 if it is new. d.index holds the names of the first len(d.index) values of
+// the list d.indexed.
+func (d *decoder) indexOf(list *[]ingest.Value, name string) int {
+	vs := *list
 	if len(vs) < shortObject {
 		for i := range vs {
 			if vs[i].Name == name {
@@ -223,6 +244,10 @@ func (d *decoder) indexOf(vs []ingest.Value, name string) int {
 			}
 		}
 		return -1
+	}
+	if d.indexed != list {
+		clear(d.index)
+		d.indexed = list
 	}
 	for i := len(d.index); i < len(vs); i++ {
 		d.index[vs[i].Name] = i
@@ -246,15 +271,19 @@ func (d *decoder) observation(ev *ingest.Event) bool {
 	if isNumber, ok := d.component(&x, false); !isNumber || !ok || !d.counted() {
 		return false
 	}
-	ev.Observation = append(ev.Observation[:0], ingest.Value{Name: d.places[0], X: x})
-	return true
+	if d.own == nil {
+		ev.Observation = ev.Observation[:0]
+	}
+	return d.observed(&ev.Observation, 0, x)
 }
 
 func (d *decoder) observedArray(dst *[]ingest.Value) bool {
 	if !d.enter() {
 		return false
 	}
-	*dst = (*dst)[:0]
+	if d.own == nil {
+		*dst = (*dst)[:0]
+	}
 	for place := 0; ; place++ {
 		more, ok := d.next(place == 0, ']')
 		if !more {
@@ -270,9 +299,21 @@ func (d *decoder) observedArray(dst *[]ingest.Value) bool {
 			}
 		}
 		if isNumber {
-			*dst = append(*dst, ingest.Value{Name: d.places[place], X: x})
+			d.observed(dst, place, x)
 		}
 	}
+}
+
+// observed adds a component of an array. It returns true.
+func (d *decoder) observed(dst *[]ingest.Value, place int, x float64) bool {
+	name := d.places[place]
+	switch {
+	case d.own == nil:
+		*dst = append(*dst, ingest.Value{Name: name, X: x})
+	case !slices.Contains(d.own, name):
+		d.put(dst, name, x)
+	}
+	return true
 }
 
 // nextObservation checks that next_observation is a valid observation, and drops it.
@@ -364,14 +405,27 @@ func (d *decoder) labels(ev *ingest.Event) bool {
 	if !d.enter() {
 		return false
 	}
-	ev.Labels = ev.Labels[:0]
+	if d.own == nil {
+		ev.Labels = ev.Labels[:0]
+	}
 	for first := true; ; first = false {
 		more, ok := d.next(first, '}')
 		if !more {
 			return ok
 		}
 		name, ok := d.memberName()
-		if !ok || !d.null() && !d.label(ev, name) {
+		if !ok {
+			return false
+		}
+		if d.null() {
+			continue
+		}
+		if d.own != nil && slices.Contains(d.own, name) {
+			ok = d.skip()
+		} else {
+			ok = d.label(ev, name)
+		}
+		if !ok {
 			return false
 		}
 	}

@@ -4,6 +4,7 @@ package yamlfile
 import (
 	"cmp"
 	"encoding"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -179,7 +180,8 @@ func (r *Reader) Given(path string) bool {
 func (r *Reader) Problems() []Problem { return r.problems }
 
 // value reads one node. An empty value leaves dst as it is: a section whose keys are all commented out is not a
-// mistake. at is the place of the node's key.
+// mistake. at is the place of the node's key. What reads JSON takes a value of any type; a struct with keys that also
+// reads a text takes a string as its short form.
 func (r *Reader) value(path string, at Place, n ast.Node, dst reflect.Value) {
 	if any, ok := dst.Addr().Interface().(*Value); ok {
 		*any = r.tree(path, n, 0)
@@ -191,8 +193,13 @@ func (r *Reader) value(path string, at Place, n ast.Node, dst reflect.Value) {
 		r.places[path] = at
 		return
 	}
-	if text, ok := dst.Addr().Interface().(encoding.TextUnmarshaler); ok {
+	text, isText := dst.Addr().Interface().(encoding.TextUnmarshaler)
+	if isText && !(entriesOf(n) != nil && dst.Kind() == reflect.Struct && len(Fields(dst)) > 0) {
 		r.text(path, n, text)
+		return
+	}
+	if any, ok := dst.Addr().Interface().(json.Unmarshaler); ok && !isText {
+		r.json(path, n, any)
 		return
 	}
 	switch dst.Kind() {
@@ -377,6 +384,23 @@ func (r *Reader) text(path string, n ast.Node, dst encoding.TextUnmarshaler) {
 	default:
 		r.wrongType(path, n, "a string")
 	}
+}
+
+// json reads a value of any type into what reads JSON.
+func (r *Reader) json(path string, n ast.Node, dst json.Unmarshaler) {
+	value := r.tree(path, n, 0)
+	if value.Kind == Absent {
+		r.unread[path] = true
+		return
+	}
+	text, err := json.Marshal(value)
+	if err == nil {
+		err = dst.UnmarshalJSON(text)
+	}
+	if err != nil {
+		r.cannotRead(value.Place, path, err.Error())
+	}
+	r.places[path] = value.Place
 }
 
 func scalarText(n ast.Node) string {

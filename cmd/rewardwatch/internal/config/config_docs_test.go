@@ -1,7 +1,7 @@
 package config
 
 import (
-	"encoding"
+	"encoding/json"
 	"fmt"
 	"go/ast"
 	"go/parser"
@@ -16,6 +16,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/testkit"
 	"github.com/rewardwatch/rewardwatch/detectors/watch"
 	"github.com/rewardwatch/rewardwatch/ingest"
+	"github.com/rewardwatch/rewardwatch/ingest/mapping"
 	"github.com/rewardwatch/rewardwatch/retrain/yamlfile"
 )
 
@@ -54,6 +55,9 @@ func (d *configDocs) section(path string, v reflect.Value) {
 		yamlfile.SetDefaults(element)
 		path, v = path+"[]", element
 	}
+	if v.Kind() == reflect.Map {
+		path, v = path+".NAME", reflect.New(v.Type().Elem()).Elem()
+	}
 	fmt.Fprintf(&d.text, "\n## %s\n\n`%s` %s\n", path, path, d.comment(v.Type(), ""))
 	markdown := strings.NewReplacer("|", `\|`, "<", `\<`, "*", `\*`)
 	var below []yamlfile.Field
@@ -77,12 +81,13 @@ func (d *configDocs) section(path string, v reflect.Value) {
 	}
 }
 
-// isSection tells structs, and lists of them, from values.
+// isSection tells structs with keys, and lists and maps of them, from values.
 func isSection(v reflect.Value) bool {
-	if _, ok := v.Addr().Interface().(encoding.TextUnmarshaler); ok {
-		return false
+	t := v.Type()
+	if t.Kind() == reflect.Slice || t.Kind() == reflect.Map {
+		t = t.Elem()
 	}
-	return v.Kind() == reflect.Struct || v.Kind() == reflect.Slice && v.Type().Elem().Kind() == reflect.Struct
+	return t.Kind() == reflect.Struct && len(yamlfile.Fields(reflect.New(t).Elem())) > 0
 }
 
 func typeName(t reflect.Type) string {
@@ -93,6 +98,8 @@ func typeName(t reflect.Type) string {
 		return "size"
 	case reflect.TypeFor[watch.Per]():
 		return "duration or count"
+	case reflect.TypeFor[json.RawMessage](), reflect.TypeFor[mapping.Literal]():
+		return "value"
 	}
 	switch t.Kind() {
 	case reflect.Int, reflect.Int32, reflect.Int64:
@@ -112,6 +119,8 @@ func typeName(t reflect.Type) string {
 func defaultText(v reflect.Value) string {
 	text := fmt.Sprint(v.Interface())
 	switch {
+	case v.Type() == reflect.TypeFor[json.RawMessage]():
+		return "none"
 	case v.Kind() == reflect.Slice:
 		var parts []string
 		for i := range v.Len() {

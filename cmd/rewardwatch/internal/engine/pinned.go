@@ -33,8 +33,8 @@ func FileRanges(cfg recording.FilesConfig, files []string) RangeReader {
 			return fmt.Errorf("files have no partition %d, only 0", of.Partition)
 		}
 		counts, err := recording.ReadFiles(ctx, recording.FilesConfig{Policy: cfg.Policy}, files, within{p, of})
-		if err == nil && counts.Read <= of.Last {
-			err = fmt.Errorf("the input has %d records, and records %d to %d are pinned", counts.Read, of.First, of.Last)
+		if n := counts.Read + counts.LeftOut; err == nil && n <= of.Last {
+			err = fmt.Errorf("the input has %d records, and records %d to %d are pinned", n, of.First, of.Last)
 		}
 		return err
 	}

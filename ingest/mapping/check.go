@@ -1,0 +1,199 @@
+package mapping
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// maxFields is how many fields and conditions a mapping may have: each is looked for in every record.
+const maxFields = 1024
+
+// Check reports every value that is out of range.
+func (c Config) Check(report func(path, msg string)) {
+	if c.IsZero() {
+		return
+	}
+	if c.Each != "" {
+		if _, err := parsePath(c.Each); err != nil {
+			report("each", err.Error())
+		}
+	}
+	if len(c.Fields)+len(c.Take) > maxFields {
+		report("fields", fmt.Sprintf("has more than %d fields and conditions", maxFields))
+		return
+	}
+	for i, condition := range c.Take {
+		condition.check(func(key, msg string) { report(join("take["+strconv.Itoa(i)+"]", key), msg) })
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Fields)) {
+		c.checkField(name, func(key, msg string) { report(join("fields."+name, key), msg) })
+	}
+	c.checkWhole(report)
+}
+
+func join(path, key string) string {
+	if key == "" {
+		return path
+	}
+	return path + "." + key
+}
+
+// checkWhole reports what would make every record one that is refused.
+func (c Config) checkWhole(report func(path, msg string)) {
+	if _, ok := c.Fields["policy"]; !ok {
+		report("fields", "must have a policy, such as policy: {value: ranker}")
+	}
+	if _, ok := c.Fields["episode.l"]; ok {
+		if _, ok := c.Fields["episode.r"]; !ok {
+			report("fields.episode.l", "needs episode.r beside it, the return of the episode")
+		}
+	}
+	for name := range c.Fields {
+		switch field, _, _ := strings.Cut(name, "."); field {
+		case "reward", "action", "outcomes", "episode":
+			return
+		}
+	}
+	report("fields", "must have one of reward, action, outcomes and episode: a record without any is refused")
+}
+
+func (c Config) checkField(full string, report func(key, msg string)) {
+	_, component, k, ok := fieldOf(full)
+	if !ok {
+		report("", unknownField(full))
+		return
+	}
+	f := c.Fields[full]
+	whole := component == "" && (k == object || k == space)
+	if _, other := c.Fields["episode.r"]; full == "episode" && other {
+		report("", "must not be given together with episode.r")
+	}
+	f.Source.check(len(f.Value) > 0, "value, path, header, key and expression", report)
+	f.checkLiterals(k, report)
+	switch {
+	case f.Scale != 0 && (k != number || full == "action_prob"):
+		report("scale", "is for fields that are a number")
+	case f.Unit != "" && k != moment:
+		report("unit", "is for ts")
+	case f.Unit != "" && !slices.Contains([]string{"s", "ms", "us", "ns"}, f.Unit):
+		report("unit", "must be one of s, ms, us, ns")
+	case len(f.Value) > 0 && (len(f.Default) > 0 || len(f.Choices) > 0 || f.Scale != 0 || f.Unit != ""):
+		report("value", "is a constant, which takes no default, choices, scale and unit")
+	case len(f.Choices) > 0 && whole:
+		report("choices", "are for single values")
+	}
+	switch {
+	case f.Last && c.Each == "":
+		report("last", "needs each: without an array, no element is the last")
+	case f.Last && kindOf(f.Key) == aString:
+		report("last", "is not for a path in the key")
+	}
+}
+
+func unknownField(full string) string {
+	if best := nearest(full); best != "" {
+		return fmt.Sprintf("is not a field of telemetry v1 (did you mean %s?)", best)
+	}
+	names := make([]string, 0, len(knownFields()))
+	for _, f := range knownFields() {
+		names = append(names, f.name)
+	}
+	return "is not a field of telemetry v1; there are " + strings.Join(names, ", ")
+}
+
+// checkLiterals checks that the constants of a field are of its type.
+func (f Field) checkLiterals(k kind, report func(key, msg string)) {
+	for _, l := range []struct {
+		key   string
+		value json.RawMessage
+	}{{"value", f.Value}, {"default", f.Default}} {
+		if words := k.wants(l.value); len(l.value) > 0 && words != "" {
+			report(l.key, "must be "+words)
+		}
+	}
+	for _, from := range slices.Sorted(maps.Keys(f.Choices)) {
+		if words := k.wants(f.Choices[from]); kindOf(f.Choices[from]) != noValue && words != "" {
+			report("choices."+from, "must be "+words+", or null for none")
+		}
+	}
+}
+
+// check checks that there is one source. constant tells that there is one beside the keys of Source.
+func (s Source) check(constant bool, choices string, report func(key, msg string)) {
+	n := 0
+	for _, given := range []bool{constant, s.Path != "", s.Header != "", len(s.Key) > 0, s.Expression != ""} {
+		if given {
+			n++
+		}
+	}
+	if n != 1 {
+		report("", "must have exactly one of "+choices)
+		return
+	}
+	if s.Path != "" {
+		if _, err := parsePath(s.Path); err != nil {
+			report("path", err.Error())
+		}
+	}
+	if len(s.Key) > 0 {
+		if _, _, err := s.keyPath(); err != nil {
+			report("key", err.Error())
+		}
+	}
+	if s.Expression != "" {
+		if _, err := compileExpression(s.Expression); err != nil {
+			report("expression", err.Error())
+		}
+	}
+}
+
+// keyPath returns the path in a key that is JSON; isText means that the key is text.
+func (s Source) keyPath() (p path, isText bool, err error) {
+	switch kindOf(s.Key) {
+	case aBoolean:
+		if string(s.Key) == "true" {
+			return path{}, true, nil
+		}
+	case aString:
+		var written string
+		if err := json.Unmarshal(s.Key, &written); err != nil {
+			return path{}, false, err
+		}
+		p, err := parsePath(written)
+		return p, false, err
+	}
+	return path{}, false, fmt.Errorf("must be true, for the key as text, or a path in a key that is JSON")
+}
+
+func (c Condition) check(report func(key, msg string)) {
+	c.Source.check(false, "path, header, key and expression", report)
+	n := 0
+	for _, given := range []bool{c.In != nil, c.NotIn != nil, len(c.Exists) > 0} {
+		if given {
+			n++
+		}
+	}
+	switch {
+	case n != 1 && !(n == 0 && c.Expression != ""):
+		report("", "must have exactly one of in, not_in and exists")
+	case len(c.Exists) > 0 && kindOf(c.Exists) != aBoolean:
+		report("exists", "must be true or false")
+	}
+	for _, list := range []struct {
+		key      string
+		literals []Literal
+	}{{"in", c.In}, {"not_in", c.NotIn}} {
+		if list.literals != nil && len(list.literals) == 0 {
+			report(list.key, "must list at least one value")
+		}
+		for i, l := range list.literals {
+			if _, ok := l.text(); !ok {
+				report(list.key+"["+strconv.Itoa(i)+"]", "must be a string, a number, true or false")
+			}
+		}
+	}
+}

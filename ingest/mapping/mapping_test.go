@@ -1,0 +1,108 @@
+package mapping_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/rewardwatch/rewardwatch/ingest/mapping"
+	"github.com/rewardwatch/rewardwatch/retrain/yamlfile"
+)
+
+// problems reads the text of a mapping, and returns what is wrong with it, a line each.
+func problems(text string) string {
+	var c mapping.Config
+	r := yamlfile.Read("m.yml", []byte(text), &c)
+	c.Check(r.Report)
+	if err := yamlfile.ErrorOf(r.Problems()); err != nil {
+		return err.Error()
+	}
+	return ""
+}
+
+func TestPathsAreCheckedByTheCharacter(t *testing.T) {
+	for path, want := range map[string]string{
+		`user.id`: "", `$.user.id`: "", `$`: "", `a[0][1].b`: "", `["a.b"].c["d \" e"]`: "", `@timestamp`: "", `_source.$date`: "", `größe.x-y:z`: "", `$["a"][2]`: "", `$$.x`: "",
+		`.a`:                           "at character 1 of .a: a name is expected",
+		`a..b`:                         "at character 2 of a..b: a name is expected",
+		`a.`:                           "at character 2 of a.: a name is expected",
+		`a b`:                          `at character 1 of a b: a name with " " is written ["name"]`,
+		`a.b"c`:                        `at character 2 of a.b"c: a name with "\"" is written ["name"]`,
+		`a[x]`:                         "at character 2 of a[x]: brackets hold the place of an element, such as [0], or a name in double quotes",
+		`a[-1]`:                        "at character 2 of a[-1]: brackets hold the place of an element, such as [0], or a name in double quotes",
+		`a[]`:                          "at character 2 of a[]: brackets hold the place of an element, such as [0], or a name in double quotes",
+		`a[1`:                          "at character 2 of a[1: brackets hold the place of an element, such as [0], or a name in double quotes",
+		`größe["x`:                     `at character 6 of größe["x: a name in brackets is not a JSON string`,
+		`a["x"`:                        `at character 2 of a["x": a bracket is not closed`,
+		`a["x"]b`:                      `at character 7 of a["x"]b: a dot or [ is expected`,
+		`a["x" ]`:                      `at character 2 of a["x" ]: a bracket is not closed`,
+		`a]`:                           `at character 1 of a]: a name with "]" is written ["name"]`,
+		strings.Repeat("a.", 32) + "a": "at character 64 of " + strings.Repeat("a.", 32) + "a: a path has at most 32 names",
+	} {
+		c := mapping.Config{Fields: map[string]mapping.Field{"policy": {Value: []byte(`"p"`)}, "reward": {Source: mapping.Source{Path: path}}}}
+		got := ""
+		c.Check(func(_, msg string) { got += msg })
+		if got != want {
+			t.Errorf("%s: %q, want %q", path, got, want)
+		}
+		if _, err := c.Compile(); (err == nil) != (want == "") {
+			t.Errorf("%s: compiled with %v", path, err)
+		}
+	}
+}
+
+func TestUnknownFieldsNameTheNearest(t *testing.T) {
+	for field, want := range map[string]string{
+		"polcy": "policy", "agentid": "agent_id", "episodeid": "episode_id", "Reward": "reward", "observations": "observation", "outcome.paid": "outcomes.paid",
+		"actions": "action", "episode.x": "episode", "terminate": "terminated", "label.region": "labels.region",
+	} {
+		got := problems("fields: {policy: {value: p}, reward: r, " + field + ": x}")
+		if !strings.Contains(got, "did you mean "+want+"?") {
+			t.Errorf("%s: %s", field, got)
+		}
+	}
+	if got := problems("fields: {policy: {value: p}, reward: r, clicked_through: x}"); !strings.Contains(got, "there are policy, policy_version") {
+		t.Error(got)
+	}
+}
+
+// The time and the memory of an expression have bounds, whatever the record is.
+func TestExpressionsAreBounded(t *testing.T) {
+	for expression, want := range map[string]string{
+		"all(record.a, any(record.b, # == 1))":    "a loop over a list may not hold another one",
+		"filter(record.a, sum(record.b, .x) > 0)": "a loop over a list may not hold another one",
+		"now()":                          "unknown name now",
+		"timezone('UTC')":                "unknown name timezone",
+		"recod.a":                        "at character 1: unknown name recod",
+		"record.a +":                     "at character 10: unexpected token",
+		strings.Repeat("1+", 1500) + "1": "exceeds maximum allowed nodes",
+		"sum(filter(record.a, # > 0)) + len(record.b)": "",
+	} {
+		got := problems(fmt.Sprintf("fields: {policy: {value: p}, reward: {expression: %q}}", expression))
+		if want == "" && got != "" || !strings.Contains(got, want) {
+			t.Errorf("%s: %q, want %q", expression, got, want)
+		}
+	}
+	for expression, want := range map[string]string{
+		"len(1..1000000000)":                "memory budget exceeded",
+		"repeat('x', 1000000000)":           "memory budget exceeded",
+		"record.a.b":                        "cannot fetch b from <nil>",
+		"record[0]":                         "not assignable to type string",
+		"int('x')":                          "invalid operation",
+		"map(0..99999, 'x' + string(#))[0]": "memory budget exceeded",
+		"1 % int(record.zero)":              "divide by zero",
+		"fromJSON(record.text)":             "",
+	} {
+		plan, err := mapping.Config{Fields: map[string]mapping.Field{
+			"policy": {Value: []byte(`"p"`)}, "reward": {Source: mapping.Source{Expression: expression}},
+		}}.Compile()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var m mapping.Machine
+		value, err := m.Run(plan.Fields[1].Program, mapping.Env{Record: map[string]any{"zero": int64(0), "text": "[1]"}})
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: %v, %v, want %q", expression, value, err, want)
+		}
+	}
+}

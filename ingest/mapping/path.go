@@ -1,0 +1,96 @@
+package mapping
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode"
+)
+
+// path is the way to a value.
+type path struct {
+	atRoot bool // begins with $
+	steps  []step
+}
+
+// step leads to a member of an object, or to an element of an array.
+type step struct {
+	name  string
+	index int // -1 for a member
+}
+
+// maxSteps is how long a path may be. Records nest no deeper.
+const maxSteps = 32
+
+// parsePath reads a path: names with dots between them, ["name"] for any other name, and [0] for an element. $ at the
+// beginning is the record. Errors count characters from 1.
+func parsePath(text string) (path, error) {
+	p, rest := path{}, text
+	if text == "$" || strings.HasPrefix(text, "$.") || strings.HasPrefix(text, "$[") {
+		p.atRoot, rest = true, text[1:]
+	}
+	for rest != "" {
+		at := len(text) - len(rest)
+		s, after, err := parseStep(rest, at == 0)
+		if err == nil && len(p.steps) == maxSteps {
+			err = fmt.Errorf("a path has at most %d names", maxSteps)
+		}
+		if err != nil {
+			return path{}, fmt.Errorf("at character %d of %s: %w", len([]rune(text[:at]))+1, text, err)
+		}
+		p.steps, rest = append(p.steps, s), after
+	}
+	if !p.atRoot && len(p.steps) == 0 {
+		return path{}, fmt.Errorf("a path is empty")
+	}
+	return p, nil
+}
+
+// parseStep reads the first step of a path, and returns the rest.
+func parseStep(text string, first bool) (s step, rest string, err error) {
+	if text[0] == '[' {
+		return parseBrackets(text)
+	}
+	if !first {
+		if text[0] != '.' {
+			return s, "", fmt.Errorf("a dot or [ is expected")
+		}
+		text = text[1:]
+	}
+	end := strings.IndexFunc(text, func(r rune) bool {
+		return strings.ContainsRune(`.[]"'\`, r) || unicode.IsSpace(r) || unicode.IsControl(r)
+	})
+	if end < 0 {
+		end = len(text)
+	}
+	if end == 0 {
+		return s, "", fmt.Errorf("a name is expected")
+	}
+	if end < len(text) && text[end] != '.' && text[end] != '[' {
+		return s, "", fmt.Errorf("a name with %q is written [%s]", text[end:end+1], strconv.Quote("name"))
+	}
+	return step{text[:end], -1}, text[end:], nil
+}
+
+// parseBrackets reads ["name"] or [0].
+func parseBrackets(text string) (s step, rest string, err error) {
+	if !strings.HasPrefix(text, `["`) {
+		inside, rest, closed := strings.Cut(text[1:], "]")
+		index, err := strconv.Atoi(inside)
+		if !closed || err != nil || index < 0 || inside[0] == '+' {
+			return s, "", fmt.Errorf(`brackets hold the place of an element, such as [0], or a name in double quotes`)
+		}
+		return step{"", index}, rest, nil
+	}
+	d := json.NewDecoder(strings.NewReader(text[1:]))
+	var name string
+	if err := d.Decode(&name); err != nil {
+		return s, "", fmt.Errorf("a name in brackets is not a JSON string")
+	}
+	rest, closed := strings.CutPrefix(text[1+d.InputOffset():], "]")
+	if !closed {
+		return s, "", fmt.Errorf("a bracket is not closed")
+	}
+	return step{name, -1}, rest, nil
+}

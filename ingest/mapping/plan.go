@@ -1,0 +1,321 @@
+package mapping
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Plan is a compiled mapping: which values of a record a decoder wants, and what they are for.
+type Plan struct {
+	Root    *Node // of the record
+	Element *Node // of each element of the array that each names; nil without each
+	Key     *Node // of a key that is JSON; nil if nothing of it is wanted
+
+	Each string // the path of that array
+
+	Fields     []PlannedField
+	After      []int // fields to look at when the record has been walked: not from a path, with a default, or of the last element
+	Conditions []PlannedCondition
+	Programs   bool // some value comes from an expression
+	Assembled  bool // the observation is put together from components
+}
+
+// Node is a place in JSON: what is wanted of the value there, and of the values in it.
+type Node struct {
+	Wants    []Want
+	Names    []string // of members of an object, with their nodes
+	Members  []*Node
+	Places   []int // of elements of an array, with their nodes
+	Elements []*Node
+	// Plain is the index of the one field that wants the value as telemetry version 1 has it, and nothing in it; else
+	// -1. It is what most nodes are.
+	Plain int
+}
+
+func newNode() *Node { return &Node{Plain: -1} }
+
+// Want is what the value of a node is for.
+type Want struct {
+	Kind  WantKind
+	Index int // in Fields or Conditions
+}
+
+// WantKind says what a value is for.
+type WantKind uint8
+
+// The kinds of a Want.
+const (
+	ForField     WantKind = iota // it is the value of a field
+	ForCondition                 // it decides whether the record is taken
+	ForEach                      // it is the array of events
+)
+
+// Origin says where a value comes from.
+type Origin uint8
+
+// The origins of a value.
+const (
+	FromPath Origin = iota
+	FromHeader
+	FromKey     // as text
+	FromKeyPath // a value in a key that is JSON
+	FromExpression
+	FromConstant
+)
+
+// Planned is where a value comes from.
+type Planned struct {
+	Origin    Origin
+	Written   string // the source as in the configuration, for messages
+	Header    string
+	Program   *Program
+	InElement bool // it differs from element to element
+}
+
+// PlannedField is a field of telemetry version 1.
+type PlannedField struct {
+	Planned
+	Name      string // such as reward, or outcomes.conversion
+	Member    []byte // of a record of telemetry version 1: reward, or outcomes
+	Component string // in the member: conversion; "" for the whole
+	IsText    bool   // a string, which a header or a key gives as it is
+
+	Value, Default json.RawMessage // nil without one
+	Choices        map[string]json.RawMessage
+	Scale          float64  // 1 without one
+	Exponent       int      // of the unit of ts: ten to the power of it is how many nanoseconds; -1 without a unit
+	Last           bool     // only the last element has it
+	Own            []string // components that have a line of their own, and are left out of this whole
+}
+
+// PlannedCondition is a condition that records must meet.
+type PlannedCondition struct {
+	Planned
+	In     map[string]bool // texts of values; nil if any will do
+	Refuse bool            // the values of In are those that are left out
+	Absent bool            // a missing value meets the condition
+	Exists bool            // In is nil, and it is for a value to be there or not
+}
+
+// Compile returns the plan of a mapping. Its errors are among those that Check reports.
+func (c Config) Compile() (*Plan, error) {
+	var err error
+	c.Check(func(path, msg string) {
+		if err == nil {
+			err = fmt.Errorf("mapping.%s: %s", path, msg)
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	p := &Plan{Root: newNode()}
+	if c.Each != "" {
+		p.Each, p.Element = c.Each, newNode()
+		p.want(p.Root, c.Each, Want{Kind: ForEach})
+	}
+	for _, condition := range c.Take {
+		planned := condition.plan()
+		p.source(condition.Source, &planned.Planned, Want{ForCondition, len(p.Conditions)})
+		p.Conditions = append(p.Conditions, planned)
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Fields)) {
+		f := c.Fields[name]
+		planned := f.plan(name)
+		if planned.Component == "" {
+			planned.Own = c.components(name)
+		}
+		p.source(f.Source, &planned.Planned, Want{ForField, len(p.Fields)})
+		planned.InElement = planned.InElement || planned.Last
+		p.Assembled = p.Assembled || string(planned.Member) == "observation" && planned.Component != ""
+		if planned.Origin != FromPath || planned.Default != nil || planned.Last {
+			p.After = append(p.After, len(p.Fields))
+		}
+		p.Fields = append(p.Fields, planned)
+	}
+	for _, tree := range []*Node{p.Root, p.Element, p.Key} {
+		if tree != nil {
+			p.findPlain(tree)
+		}
+	}
+	return p, nil
+}
+
+// findPlain sets Plain in a tree.
+func (p *Plan) findPlain(n *Node) {
+	if len(n.Wants) == 1 && n.Wants[0].Kind == ForField && len(n.Names)+len(n.Places) == 0 {
+		f := &p.Fields[n.Wants[0].Index]
+		if f.Component == "" && f.Choices == nil && f.Scale == 1 && f.Exponent < 0 && f.Own == nil && !f.Last {
+			n.Plain = n.Wants[0].Index
+		}
+	}
+	for _, child := range append(slices.Clone(n.Members), n.Elements...) {
+		p.findPlain(child)
+	}
+}
+
+// components lists the components of a whole that have lines of their own.
+func (c Config) components(whole string) (own []string) {
+	for _, name := range slices.Sorted(maps.Keys(c.Fields)) {
+		if component, ok := strings.CutPrefix(name, whole+"."); ok {
+			own = append(own, component)
+		}
+	}
+	return own
+}
+
+// source plans where a value comes from. A source of no kind is a constant.
+func (p *Plan) source(s Source, to *Planned, w Want) {
+	switch {
+	case s.Path != "":
+		to.Origin, to.Written = FromPath, s.Path
+		way, _ := parsePath(s.Path)
+		to.InElement = p.Element != nil && !way.atRoot
+		if to.InElement {
+			p.want(p.Element, s.Path, w)
+		} else {
+			p.want(p.Root, s.Path, w)
+		}
+	case s.Header != "":
+		to.Origin, to.Header, to.Written = FromHeader, s.Header, "header "+s.Header
+	case s.Expression != "":
+		to.Origin, to.Written = FromExpression, "its expression"
+		to.Program, _ = compileExpression(s.Expression)
+		to.InElement = p.Element != nil
+		p.Programs = true
+	case len(s.Key) > 0:
+		to.Origin, to.Written = FromKey, "the key"
+		way, isText, _ := s.keyPath()
+		if isText {
+			return
+		}
+		to.Origin = FromKeyPath
+		if p.Key == nil {
+			p.Key = newNode()
+		}
+		p.Key.at(way.steps).add(w)
+	default:
+		to.Origin, to.Written = FromConstant, "its value"
+	}
+}
+
+func (p *Plan) want(from *Node, written string, w Want) {
+	way, _ := parsePath(written)
+	from.at(way.steps).add(w)
+}
+
+func (n *Node) add(w Want) { n.Wants = append(n.Wants, w) }
+
+// Member returns the node of a member of an object, nil if nothing is wanted of it. next is the place of the one that
+// is looked at first, and is moved on: most records have their members in the order of the record before, which Member
+// brings the nodes into. So a tree is for one reader, which clones it.
+func (n *Node) Member(name []byte, next *int) *Node {
+	for i := *next; i < len(n.Names); i++ {
+		if n.Names[i] == string(name) {
+			if i != *next {
+				n.Names[i], n.Names[*next] = n.Names[*next], n.Names[i]
+				n.Members[i], n.Members[*next] = n.Members[*next], n.Members[i]
+			}
+			*next++
+			return n.Members[*next-1]
+		}
+	}
+	for i := range min(*next, len(n.Names)) {
+		if n.Names[i] == string(name) {
+			return n.Members[i]
+		}
+	}
+	return nil
+}
+
+// Clone returns a copy of a tree.
+func (n *Node) Clone() *Node {
+	if n == nil {
+		return nil
+	}
+	c := *n
+	c.Names, c.Members, c.Elements = slices.Clone(n.Names), slices.Clone(n.Members), slices.Clone(n.Elements)
+	for i := range c.Members {
+		c.Members[i] = c.Members[i].Clone()
+	}
+	for i := range c.Elements {
+		c.Elements[i] = c.Elements[i].Clone()
+	}
+	return &c
+}
+
+// ElementAt returns the node of an element of an array, nil if nothing is wanted of it.
+func (n *Node) ElementAt(place int) *Node {
+	if i := slices.Index(n.Places, place); i >= 0 {
+		return n.Elements[i]
+	}
+	return nil
+}
+
+// at returns the node at the end of a path, and makes those on the way.
+func (n *Node) at(steps []step) *Node {
+	for _, s := range steps {
+		n = n.child(s)
+	}
+	return n
+}
+
+func (n *Node) child(s step) *Node {
+	if s.index < 0 {
+		if i := slices.Index(n.Names, s.name); i >= 0 {
+			return n.Members[i]
+		}
+		n.Names, n.Members = append(n.Names, s.name), append(n.Members, newNode())
+		return n.Members[len(n.Members)-1]
+	}
+	if i := slices.Index(n.Places, s.index); i >= 0 {
+		return n.Elements[i]
+	}
+	n.Places, n.Elements = append(n.Places, s.index), append(n.Elements, newNode())
+	return n.Elements[len(n.Elements)-1]
+}
+
+func (f Field) plan(full string) PlannedField {
+	name, component, k, _ := fieldOf(full)
+	p := PlannedField{
+		Name: full, Member: []byte(name), Component: component, IsText: k == text, Value: f.Value, Default: f.Default,
+		Choices: f.Choices, Scale: 1, Exponent: -1, Last: f.Last,
+	}
+	if f.Scale != 0 {
+		p.Scale = f.Scale
+	}
+	if f.Unit != "" {
+		p.Exponent = 9 - 3*slices.Index([]string{"s", "ms", "us", "ns"}, f.Unit)
+	}
+	return p
+}
+
+func (c Condition) plan() PlannedCondition {
+	p := PlannedCondition{}
+	literals := c.In
+	switch {
+	case c.NotIn != nil:
+		literals, p.Refuse, p.Absent = c.NotIn, true, true
+	case len(c.Exists) > 0:
+		p.Exists, p.Absent = true, string(c.Exists) == "false"
+		return p
+	case c.In == nil: // an expression that is true
+		literals = []Literal{{json.RawMessage("true")}}
+	}
+	p.In = map[string]bool{}
+	for _, l := range literals {
+		s, _ := l.text()
+		p.In[s] = true
+	}
+	return p
+}
+
+// Met reports whether a value meets the condition. isScalar is false for an object or an array, which has no text.
+func (c *PlannedCondition) Met(text []byte, isScalar bool) bool {
+	if c.Exists {
+		return !c.Absent
+	}
+	return (isScalar && c.In[string(text)]) != c.Refuse
+}

@@ -1,0 +1,355 @@
+package telemetry
+
+import (
+	"github.com/rewardwatch/rewardwatch/ingest"
+	"github.com/rewardwatch/rewardwatch/ingest/mapping"
+)
+
+// Mapped is the format of JSON records of another shape: a plan says which of their values are the fields of telemetry
+// version 1. A message is one record, or several on separate lines.
+type Mapped struct {
+	Plan *mapping.Plan
+	// Found, if not nil, is called for every field of an event that its source had a value for, with the field's index
+	// in the plan.
+	Found func(field int)
+}
+
+// NewDecoder implements Format.
+func (f Mapped) NewDecoder(o ingest.DecoderOptions) ingest.Decoder {
+	p := f.Plan
+	return &mapped{
+		d: newDecoder(o), plan: p, root: p.Root.Clone(), inArray: p.Element.Clone(), key: p.Key.Clone(), found: f.Found, seen: make([]bool, len(p.Fields)),
+		later: make([]int, len(p.Fields)), decided: make([]bool, len(p.Conditions)),
+	}
+}
+
+// mapped reads records of another shape. It walks a record once, along the tree of what is wanted: it reads those
+// values as telemetry version 1 is read, and skips the others, which must be valid JSON. With an array of events, it
+// walks the record around the array first, into a template, and then each element.
+//
+// null is the same as leaving the member out. Of a repeated key, the last value that is not null counts.
+//
+// It is large because each source of a value has a method that reads it into memory that is used again.
+type mapped struct {
+	d     *decoder
+	plan  *mapping.Plan
+	found func(field int)
+
+	root, inArray, key *mapping.Node // the trees of the plan
+
+	msg  *ingest.Message
+	line []byte        // the record
+	ev   *ingest.Event // that is read into
+	scan scan          // of the record
+	doc  []byte        // a value that is not in the record, as JSON
+	env  environment   // of expressions
+
+	seen    []bool // fields that have a value
+	decided []bool // conditions that are met
+	later   []int  // where in the line the value of a field of the last element is, or nowhere
+
+	template ingest.Event      // what the elements of the array have in common
+	common   ingest.AsRecorded // and its members as recorded
+	values   int               // and how many numbers it has
+}
+
+// scan is how far the reading of a record is.
+type scan struct {
+	leftOut   bool // a condition is not met
+	deciding  bool // only conditions are read, as the record has a fault
+	array     int  // where in the line the array of events is, or nowhere
+	elements  int  // in the array
+	element   int  // where in the line the element is that is read; nowhere around the array
+	isLast    bool // it is the last one
+	afterThat int  // where in the line it ends
+}
+
+// Reset implements Decoder.
+func (m *mapped) Reset() { m.d.Reset() }
+
+// Decode implements Decoder. It reports refused records and elements, and decodes the others.
+func (m *mapped) Decode(dst []ingest.Event, msg *ingest.Message, refuse func(e *ingest.RecordError, raw []byte)) []ingest.Event {
+	pos, refused := msg.Pos, 0
+	capped := func(e *ingest.RecordError, raw []byte) {
+		if refused++; refused > ingest.MaxRefusals {
+			raw = nil
+		}
+		refuse(e, raw)
+	}
+	m.msg = msg
+	for rest := msg.Value; len(rest) > 0; {
+		if m.line, rest = cutLine(rest); blank(m.line) {
+			continue
+		}
+		if m.inArray == nil {
+			dst = m.decodeRecord(dst, pos, capped)
+			pos.Record++
+		} else {
+			dst, pos = m.decodeArray(dst, pos, capped)
+		}
+	}
+	m.msg, m.line = nil, nil
+	if pos.Record == 0 {
+		refuse(&ingest.RecordError{
+			Pos: pos, Reason: ingest.ReasonEmptyRecord, Size: int64(len(msg.Value)), Msg: "the message holds no record",
+		}, msg.Value)
+	}
+	return dst
+}
+
+// decodeRecord appends the event of a record that is one event.
+func (m *mapped) decodeRecord(dst []ingest.Event, pos ingest.Position, refuse func(*ingest.RecordError, []byte)) []ingest.Event {
+	dst, ev := ingest.NextEvent(dst, pos)
+	m.begin(ev)
+	if m.record() && m.conclude() && m.d.complete(ev) {
+		m.accept()
+		return dst
+	}
+	m.reject(pos, refuse)
+	return dst[:len(dst)-1]
+}
+
+// decodeArray appends the events of a record that is an array of events, and returns the position after them.
+func (m *mapped) decodeArray(dst []ingest.Event, pos ingest.Position, refuse func(*ingest.RecordError, []byte)) ([]ingest.Event, ingest.Position) {
+	t := &m.template
+	emptyEvent(t)
+	m.begin(t)
+	if !m.record() || !m.hasArray() || !m.conclude() {
+		m.reject(pos, refuse)
+		pos.Record++
+		return dst, pos
+	}
+	m.common, m.values = m.d.recorded, m.d.values
+	m.scan.afterThat = m.scan.array + 1
+	for i := range m.scan.elements {
+		var ev *ingest.Event
+		dst, ev = ingest.NextEvent(dst, pos)
+		m.beginElement(ev, i)
+		if m.element() && m.conclude() && m.d.complete(ev) {
+			m.accept()
+		} else {
+			m.reject(pos, refuse)
+			dst = dst[:len(dst)-1]
+		}
+		pos.Record++
+	}
+	return dst, pos
+}
+
+// begin makes the line the record to read from.
+func (m *mapped) begin(ev *ingest.Event) {
+	d := m.d
+	d.rec, d.at, d.depth, d.values, d.recorded = m.line, 0, 0, 0, ingest.AsRecorded{}
+	if len(d.index) > 0 {
+		clear(d.index)
+	}
+	m.ev, m.scan = ev, scan{array: nowhere, element: nowhere}
+	clear(m.seen)
+	clear(m.decided)
+	if m.plan.Programs {
+		m.env.begin(m.msg)
+	}
+	if m.inArray != nil {
+		for i := range m.later {
+			m.later[i] = nowhere
+		}
+	}
+}
+
+// beginElement starts an event of the array as a copy of the template.
+func (m *mapped) beginElement(ev *ingest.Event, i int) {
+	copyEvent(ev, &m.template)
+	d := m.d
+	d.at, d.depth = m.scan.afterThat, 0
+	d.next(i == 0, ']') // succeeds, as the array has been read before
+	d.values, d.recorded = m.values, m.common
+	if len(d.index) > 0 {
+		clear(d.index)
+	}
+	m.ev, m.scan.element, m.scan.isLast, m.scan.leftOut = ev, d.at, i == m.scan.elements-1, false
+	m.env.hasElement = false
+	for i := range m.seen {
+		m.seen[i] = m.seen[i] && !m.plan.Fields[i].InElement
+	}
+	for i := range m.decided {
+		m.decided[i] = m.decided[i] && !m.plan.Conditions[i].InElement
+	}
+}
+
+// record walks the record. Conditions on headers and keys come first, as they may leave it out at once.
+func (m *mapped) record() bool {
+	d := m.d
+	if !d.fits() || !m.aroundValue() {
+		return false
+	}
+	d.space()
+	if d.peek() != '{' && len(m.root.Wants) == 0 {
+		return d.notAnObject()
+	}
+	return m.walk(m.root) && d.end()
+}
+
+// element walks an element of the array.
+func (m *mapped) element() bool {
+	d := m.d
+	ok := m.walk(m.inArray)
+	if !ok {
+		fault := d.fault
+		d.at, d.depth = m.scan.element, 0
+		d.skip() // succeeds, as the array has been read before
+		d.fault = fault
+	}
+	m.scan.afterThat = d.at
+	return ok
+}
+
+func (m *mapped) hasArray() bool {
+	switch {
+	case m.scan.array == nowhere:
+		return m.d.fail(ingest.ReasonEmptyRecord, nowhere, "there is no array at "+m.plan.Each)
+	case m.scan.elements == 0:
+		m.scan.leftOut = true
+		return false
+	}
+	return true
+}
+
+// accept completes the event.
+func (m *mapped) accept() {
+	if m.d.options.AsRecorded {
+		m.ev.AsRecorded = m.asRecorded()
+	}
+	if m.found == nil {
+		return
+	}
+	for i, seen := range m.seen {
+		if seen {
+			m.found(i)
+		}
+	}
+}
+
+// reject reports a record or an element that is no event: as refused, unless it is one to leave out.
+func (m *mapped) reject(pos ingest.Position, refuse func(*ingest.RecordError, []byte)) {
+	if !m.scan.leftOut && m.d.fault.reason != ingest.ReasonTooLarge {
+		m.decide()
+	}
+	if !m.scan.leftOut {
+		m.d.rec = m.line
+		refuse(m.d.refusal(pos), m.line)
+	} else if m.d.options.LeftOut != nil {
+		m.d.options.LeftOut(pos)
+	}
+}
+
+// decide reads the conditions of a record or an element that has a fault: it may be one to leave out.
+func (m *mapped) decide() {
+	d, fault := m.d, m.d.fault
+	m.scan.deciding = true
+	if m.scan.element != nowhere {
+		d.at, d.depth = m.scan.element, 0
+		_ = m.walk(m.inArray) && m.conditions()
+	} else {
+		d.rec, d.at, d.depth = m.line, 0, 0
+		_ = m.record() && m.conditions()
+	}
+	m.scan.deciding = false
+	d.fault = fault
+}
+
+// conclude reads what is not in the record, or missing in it.
+func (m *mapped) conclude() bool {
+	if !m.conditions() {
+		return false
+	}
+	inElement := m.scan.element != nowhere
+	for _, i := range m.plan.After {
+		f := &m.plan.Fields[i]
+		if f.InElement != inElement || f.Last && !m.scan.isLast {
+			continue
+		}
+		if !m.outside(i, f) {
+			return false
+		}
+		if !m.seen[i] && f.Default != nil && !m.literal(f, f.Default) {
+			return m.named(f, "its default")
+		}
+	}
+	if m.ev.Length >= 0 && !m.ev.HasEpisode {
+		m.ev.Length = -1 // that of an episode which goes on
+	}
+	return true
+}
+
+// outside reads a field whose source is not a path, or whose value was passed by.
+func (m *mapped) outside(i int, f *mapping.PlannedField) bool {
+	d := m.d
+	switch f.Origin {
+	case mapping.FromPath:
+		if f.Last && !m.seen[i] && m.later[i] != nowhere {
+			d.at = m.later[i]
+			return m.read(i)
+		}
+	case mapping.FromConstant:
+		return m.literal(f, f.Value) || m.named(f, f.Written)
+	case mapping.FromHeader:
+		if value, ok := m.header(f.Header); ok {
+			return m.fromText(i, value)
+		}
+	case mapping.FromKey:
+		if m.msg.Key != nil {
+			return m.fromText(i, m.msg.Key)
+		}
+	case mapping.FromExpression:
+		return m.compute(f.Program, f.Name) && m.from(i, m.doc)
+	}
+	return true
+}
+
+// conditions decides those that the walk has not decided.
+func (m *mapped) conditions() bool {
+	inElement := m.scan.element != nowhere
+	for i := range m.plan.Conditions {
+		c := &m.plan.Conditions[i]
+		if m.decided[i] || c.InElement != inElement {
+			continue
+		}
+		if c.Origin == mapping.FromExpression {
+			if !m.compute(c.Program, "take") || !m.conditionIn(i, m.doc) {
+				return false
+			}
+		}
+		if !m.decided[i] && !m.decideOn(i, c.Absent) {
+			return false
+		}
+	}
+	return true
+}
+
+// decideOn decides a condition.
+func (m *mapped) decideOn(i int, met bool) bool {
+	m.decided[i] = true
+	m.scan.leftOut = !met
+	return met
+}
+
+// emptyEvent empties an event but for the capacity of its slices.
+func emptyEvent(ev *ingest.Event) {
+	*ev = ingest.Event{
+		Pos: ev.Pos, Step: -1, Length: -1,
+		Labels: ev.Labels[:0], Action: ingest.Action{Values: ev.Action.Values[:0]},
+		RewardComponents: ev.RewardComponents[:0], Observation: ev.Observation[:0], Outcomes: ev.Outcomes[:0],
+	}
+}
+
+// copyEvent copies an event into an empty one, which keeps its position and its slices.
+func copyEvent(to, from *ingest.Event) {
+	own := *to
+	*to = *from
+	to.Pos = own.Pos
+	to.Labels = append(own.Labels, from.Labels...)
+	to.Action.Values = append(own.Action.Values, from.Action.Values...)
+	to.RewardComponents = append(own.RewardComponents, from.RewardComponents...)
+	to.Observation = append(own.Observation, from.Observation...)
+	to.Outcomes = append(own.Outcomes, from.Outcomes...)
+}

@@ -1,0 +1,329 @@
+package telemetry
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rewardwatch/rewardwatch/ingest"
+	"github.com/rewardwatch/rewardwatch/ingest/mapping"
+	"github.com/rewardwatch/rewardwatch/retrain/yamlfile"
+)
+
+// planOf compiles the text of a mapping.
+func planOf(t testing.TB, text string) *mapping.Plan {
+	t.Helper()
+	var c mapping.Config
+	if err := yamlfile.ErrorOf(yamlfile.Read("mapping.yml", []byte(text), &c).Problems()); err != nil {
+		t.Fatalf("%s\n%v", text, err)
+	}
+	plan, err := c.Compile()
+	if err != nil {
+		t.Fatalf("%s\n%v", text, err)
+	}
+	return plan
+}
+
+// mappedAll decodes a message with a mapping.
+func mappedAll(plan *mapping.Plan, o ingest.DecoderOptions, msg ingest.Message) (events []ingest.Event, refused []*ingest.RecordError, leftOut int) {
+	o.MaxRecord = cmp.Or(o.MaxRecord, ingest.DefaultMaxRecord)
+	o.LeftOut = func(ingest.Position) { leftOut++ }
+	msg.Pos = ingest.Position{Partition: 3, Offset: 70}
+	events = Mapped{Plan: plan}.NewDecoder(o).Decode(nil, &msg, func(e *ingest.RecordError, _ []byte) { refused = append(refused, e) })
+	return events, refused, leftOut
+}
+
+func TestMappedRecordsAreTelemetry(t *testing.T) {
+	header := func(key, value string) []ingest.Header { return []ingest.Header{{Key: key, Value: []byte(value)}} }
+	const base = "fields:\n  policy: {value: ranker}\n"
+	for name, test := range map[string]struct {
+		mapping, record string
+		key             string
+		headers         []ingest.Header
+		want            string // the same as telemetry v1, a line an event
+	}{
+		"paths": {
+			mapping: base + "  agent_id: user.id\n  action: items[1].id\n  reward: '[\"odd.name\"][\"a b\"]'\n  env: $.where",
+			record:  `{"user":{"id":17,"x":[{}]},"items":[{"id":"a"},{"id":"b","n":1}],"odd.name":{"a b":0.5},"where":"eu","rest":[1,{"y":null}]}`,
+			want:    `{"policy":"ranker","agent_id":17,"action":"b","reward":0.5,"env":"eu"}`,
+		},
+		"what is missing, null or no object on the way": {
+			mapping: base + "  agent_id: user.id\n  env: {path: a.b, default: prod}\n  step: {path: n, default: 3}\n  reward: r\n  truncated: cut",
+			record:  `{"user":"u","a":null,"r":1,"cut":null}`,
+			want:    `{"policy":"ranker","env":"prod","step":3,"reward":1}`,
+		},
+		"a value that two fields want, and an object of which a member is wanted too": {
+			mapping: base + "  action: a\n  env: a\n  outcomes: kpi\n  reward: kpi.paid",
+			record:  `{"a":"x","kpi":{"paid":2,"n":true}}`,
+			want:    `{"policy":"ranker","action":"x","env":"x","outcomes":{"paid":2,"n":1},"reward":2}`,
+		},
+		"units of time": {
+			mapping: base + "  ts: {path: t, unit: ms}\n  reward: r",
+			record:  `{"t":1795168800123.5,"r":1}` + "\n" + `{"t":"1795168800123","r":1}` + "\n" + `{"t":"2026-11-20T10:00:00.123Z","r":1}` + "\n" + `{"t":60000,"r":1}`,
+			want: `{"policy":"ranker","ts":1795168800123500000,"reward":1}` + "\n" + `{"policy":"ranker","ts":1795168800123000000,"reward":1}` + "\n" +
+				`{"policy":"ranker","ts":"2026-11-20T10:00:00.123Z","reward":1}` + "\n" + `{"policy":"ranker","ts":60,"reward":1}`,
+		},
+		"scale, of numbers of the record alone": {
+			mapping: base + "  reward: {path: cents, scale: 0.01, default: 7, choices: {free: 3}}\n  outcomes.late: {path: ms, scale: 0.5}\n  episode.r: {path: sum, scale: 2}",
+			record:  `{"cents":250,"ms":8,"sum":4}` + "\n" + `{"cents":"free","sum":1}` + "\n{}",
+			want: `{"policy":"ranker","reward":2.5,"outcomes":{"late":4},"episode":{"r":8}}` + "\n" + `{"policy":"ranker","reward":3,"episode":{"r":2}}` + "\n" +
+				`{"policy":"ranker","reward":7}`,
+		},
+		"choices, and values without one": {
+			mapping: base + "  terminated: {path: status, choices: {finished: true, open: false}}\n  reward: {path: clicked, choices: {\"yes\": 1, \"no\": 0, \"-1\": null, true: 5}}\n" +
+				"  action: {path: arm, choices: {0: left}}",
+			record: `{"status":"finished","clicked":"yes","arm":0}` + "\n" + `{"status":true,"clicked":-1,"arm":1}` + "\n" + `{"status":"open","clicked":true}` + "\n" + `{"clicked":0.25}`,
+			want: `{"policy":"ranker","terminated":true,"reward":1,"action":"left"}` + "\n" + `{"policy":"ranker","terminated":true,"action":1}` + "\n" +
+				`{"policy":"ranker","terminated":false,"reward":5}` + "\n" + `{"policy":"ranker","reward":0.25}`,
+		},
+		"wholes, and components with lines of their own": {
+			mapping: base + "  outcomes: kpi\n  outcomes.paid: order.paid\n  observation: state\n  observation.age: user.age\n  observation.0: first\n  labels: tags\n  labels.region: {header: region}\n" +
+				"  reward_components.click: c\n  episode: info.episode",
+			record:  `{"order":{"paid":2},"kpi":{"paid":9,"n":1},"user":{"age":31},"state":[0.5,0.25],"first":8,"tags":{"region":"no","tier":"a"},"c":true,"info":{"episode":{"r":3,"l":2}}}`,
+			headers: header("region", "eu"),
+			want: `{"policy":"ranker","outcomes":{"paid":2,"n":1},"observation":{"age":31,"1":0.25,"0":8},"labels":{"tier":"a","region":"eu"},` +
+				`"reward_components":{"click":1},"episode":{"r":3,"l":2}}`,
+		},
+		"key and headers": {
+			mapping: "fields:\n  policy: {header: model}\n  episode_id: {key: session.id}\n  agent_id: {key: true}\n  reward: {header: reward}\n  ts: {header: at}\n  terminated: {header: done}\n  env: {header: none, default: e}",
+			record:  `{}`,
+			key:     `{"session":{"id":"s-1"}}`,
+			headers: []ingest.Header{{Key: "model", Value: []byte("old")}, {Key: "model", Value: []byte("1.50")}, {Key: "reward", Value: []byte(" -0.5 ")}, {Key: "at", Value: []byte("2026-11-20T10:00:00Z")}, {Key: "done", Value: []byte("true")}},
+			want:    `{"policy":"1.50","episode_id":"s-1","agent_id":"{\"session\":{\"id\":\"s-1\"}}","reward":-0.5,"ts":"2026-11-20T10:00:00Z","terminated":true,"env":"e"}`,
+		},
+		"a key that is text, with what JSON escapes": {
+			mapping: base + "  agent_id: {key: true}\n  reward: r",
+			record:  `{"r":1}`, key: "a\"b\\c\td", want: `{"policy":"ranker","agent_id":"a\"b\\c\td","reward":1}`,
+		},
+		"an array of steps, before and after what they have in common": {
+			mapping: "each: trace.steps\n" + base + "  action: tool\n  reward: {path: score, default: 0}\n  episode_id: $.trace.id\n  env: $.env\n  observation: $.state\n  observation.n: n\n" +
+				"  terminated: {value: true, last: true}\n  outcomes.solved: {path: $.solved, last: true}\n  step: {path: n, last: true}",
+			record: `{"env":"prod","trace":{"steps":[{"tool":"a","score":0.5,"n":1},{"tool":"b","n":2}, {"tool":"c","score":null,"n":3} ],"id":"t1"},"state":[4],"solved":true}`,
+			want: `{"policy":"ranker","env":"prod","episode_id":"t1","action":"a","reward":0.5,"observation":{"0":4,"n":1}}` + "\n" +
+				`{"policy":"ranker","env":"prod","episode_id":"t1","action":"b","reward":0,"observation":{"0":4,"n":2}}` + "\n" +
+				`{"policy":"ranker","env":"prod","episode_id":"t1","action":"c","reward":0,"observation":{"0":4,"n":3},"terminated":true,"outcomes":{"solved":1},"step":3}`,
+		},
+		"a record that is the array": {
+			mapping: "each: $\n" + base + "  reward: r",
+			record:  `[{"r":1},{"r":2}]` + "\n" + `[{"r":3}]`,
+			want:    `{"policy":"ranker","reward":1}` + "\n" + `{"policy":"ranker","reward":2}` + "\n" + `{"policy":"ranker","reward":3}`,
+		},
+		"expressions": {
+			mapping: base + "  reward: {expression: 'record.clicks > 0 ? 1 : 0'}\n  action: {expression: 'record.items[0].id + \"-\" + key'}\n  env: {expression: 'headers[\"env\"] ?? \"none\"'}\n" +
+				"  outcomes: {expression: '{\"n\": len(record.items), \"x\": 0.5}'}\n  agent_id: {expression: 'record.user?.id', default: nobody}\n  ts: {expression: 'date(record.at)'}",
+			record: `{"clicks":2,"items":[{"id":"a"},null],"at":"2026-11-20 10:00:00"}`, key: "k", headers: header("env", "e"),
+			want: `{"policy":"ranker","reward":1,"action":"a-k","env":"e","outcomes":{"n":2,"x":0.5},"agent_id":"nobody","ts":"2026-11-20T10:00:00Z"}`,
+		},
+		"expressions of elements": {
+			mapping: "each: steps\n" + base + "  reward: {expression: 'element.a * record.weight'}\n  action: a",
+			record:  `{"steps":[{"a":1},{"a":2}],"weight":0.5}`,
+			want:    `{"policy":"ranker","reward":0.5,"action":1}` + "\n" + `{"policy":"ranker","reward":1.0,"action":2}`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			msg := ingest.Message{Value: []byte(test.record), Headers: test.headers}
+			if test.key != "" {
+				msg.Key = []byte(test.key)
+			}
+			got, refused, _ := mappedAll(planOf(t, test.mapping), ingest.DecoderOptions{}, msg)
+			if len(refused) > 0 {
+				t.Fatal(refused[0])
+			}
+			want, refused := decodeAll(test.want)
+			if len(refused) > 0 {
+				t.Fatal(refused[0])
+			}
+			if !reflect.DeepEqual(sorted(got), sorted(want)) {
+				t.Errorf("got  %+v\nwant %+v", got, want)
+			}
+		})
+	}
+}
+
+// sorted puts named values in the order of their names, and makes empty lists nil.
+func sorted(events []ingest.Event) []ingest.Event {
+	byName := func(a, b ingest.Value) int { return strings.Compare(a.Name, b.Name) }
+	for i := range events {
+		e := &events[i]
+		for _, list := range []*[]ingest.Value{&e.Outcomes, &e.Observation, &e.RewardComponents} {
+			slices.SortFunc(*list, byName)
+			*list = append([]ingest.Value(nil), *list...)
+		}
+		slices.SortFunc(e.Labels, func(a, b ingest.Label) int { return strings.Compare(a.Name, b.Name) })
+		e.Labels = append([]ingest.Label(nil), e.Labels...)
+		e.Action.Values = append([]float64(nil), e.Action.Values...)
+	}
+	return events
+}
+
+// A record that is not taken is neither an event nor refused, whatever else is wrong with it.
+func TestMappingLeavesOut(t *testing.T) {
+	const fields = "\nfields: {policy: {value: p}, reward: r}"
+	for name, test := range map[string]struct {
+		mapping, records string
+		headers          []ingest.Header
+		events, refused  int
+		leftOut          int
+	}{
+		"in":               {mapping: "take: [{path: type, in: [a, 7, true]}]", records: `{"type":"a","r":1} {"type":7,"r":1} {"type":true,"r":1} {"type":"b","r":1} {"r":1} {"type":["a"],"r":1} {"type":null}`, events: 3, leftOut: 4},
+		"not in":           {mapping: "take: [{path: type, not_in: [ping]}]", records: `{"type":"a","r":1} {"type":"ping"} {"r":1}`, events: 2, leftOut: 1},
+		"exists":           {mapping: "take: [{path: r, exists: true}]", records: `{"r":1} {} {"r":null}`, events: 1, leftOut: 2},
+		"does not exist":   {mapping: "take: [{path: debug, exists: false}]", records: `{"r":1} {"r":1,"debug":{}} {"r":1,"debug":null}`, events: 2, leftOut: 1},
+		"all of them":      {mapping: "take: [{path: a, in: [1]}, {path: b, in: [2]}]", records: `{"a":1,"b":2,"r":1} {"a":1,"r":1} {"b":2,"a":0,"r":1}`, events: 1, leftOut: 2},
+		"an expression":    {mapping: "take: [{expression: 'record.a > 1'}]", records: `{"a":2,"r":1} {"a":1,"r":1}`, events: 1, leftOut: 1},
+		"a header":         {mapping: "take: [{header: type, in: [x]}]", records: `{"r":1} {broken`, headers: []ingest.Header{{Key: "type", Value: []byte("y")}}, leftOut: 2},
+		"faults before it": {mapping: "take: [{path: type, in: [a]}]", records: `{"r":"x","type":"b"} {"r":"x","type":"a"} {"type":"a"} {"type":"b"} {"r":1,`, leftOut: 2, refused: 3},
+		"elements": {mapping: "each: steps\ntake: [{path: type, in: [a]}, {path: $.kind, in: [t]}]",
+			records: `{"kind":"t","steps":[{"type":"a","r":1},{"type":"b","r":{"x":[1,{"y":[]}]}},{"r":"z","type":"c"},{"r":"z","type":"a"},{"type":"a","r":2}]} {"kind":"u","steps":7} {"kind":"t","steps":[]}`,
+			events:  2, leftOut: 4, refused: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			msg := ingest.Message{Value: []byte(strings.ReplaceAll(test.records, "} {", "}\n{")), Headers: test.headers}
+			events, refused, leftOut := mappedAll(planOf(t, test.mapping+fields), ingest.DecoderOptions{}, msg)
+			if len(events) != test.events || len(refused) != test.refused || leftOut != test.leftOut {
+				t.Errorf("%d events, %d refused %v, %d left out", len(events), len(refused), refused, leftOut)
+			}
+			seen := map[ingest.Position]bool{}
+			for _, e := range events {
+				if seen[e.Pos] {
+					t.Errorf("two events at %s", e.Pos)
+				}
+				seen[e.Pos] = true
+			}
+		})
+	}
+}
+
+func TestMappingRefusesWithTheField(t *testing.T) {
+	for name, test := range map[string]struct {
+		mapping, record, key string
+		want                 string
+	}{
+		"a type":                 {"", `{"r":"x"}`, "", `record 3/70, column 6: wrong_type: reward from r: a number is due`},
+		"a type in a component":  {"  outcomes.paid: o.p", `{"o":{"p":"x"}}`, "", `record 3/70, column 11: wrong_type: outcomes.paid from o.p: a number is due`},
+		"a time":                 {"  ts: {path: t, unit: s}", `{"t":1e12}`, "", `record 3/70, column 6: bad_timestamp: ts from t: not a Unix time of the years 1970 to 2262 in the unit of the mapping`},
+		"a time in text":         {"  ts: {path: t, unit: s}", `{"t":"now"}`, "", `record 3/70, column 6: bad_timestamp: ts from t: neither RFC 3339 nor a Unix time`},
+		"a choice":               {"  terminated: {path: s, choices: {done: true}}", `{"s":"open"}`, "", `record 3/70, column 6: wrong_type: terminated from s: true or false is due`},
+		"a constant":             {"  ts: {value: yesterday}", `{"r":1}`, "", `record 3/70: bad_timestamp: ts from its value: neither RFC 3339 nor a Unix time of the years 1970 to 2262`},
+		"a key":                  {"  agent_id: {key: a}", `{"r":1}`, "{x", `record 3/70: invalid_json: the key of the message: a member's name in quotes is due, not "x"`},
+		"an expression":          {"  outcomes.x: {expression: record.a.b}", `{"r":1}`, "", `record 3/70: bad_expression: the expression of outcomes.x: at character 10: cannot fetch b from <nil>`},
+		"what one returns":       {"  terminated: {expression: record.r}", `{"r":1}`, "", `record 3/70: wrong_type: terminated from its expression: true or false is due`},
+		"what is not JSON":       {"", `{"r":1,}`, "", `record 3/70, column 8: invalid_json: a member's name in quotes is due, not "}"`},
+		"what is no object":      {"", `[1]`, "", `record 3/70, column 1: wrong_type: a record is an object`},
+		"nothing to judge":       {"", `{"x":1}`, "", `record 3/70: empty_record: a record needs one of reward, action, outcomes and episode`},
+		"nothing":                {"", "\n", "", `record 3/70: empty_record: the message holds no record`},
+		"an array that is none":  {"each: steps", `{"steps":{}}`, "", `record 3/70, column 10: wrong_type: an array of events at steps is due`},
+		"an array that is not":   {"each: steps", `{"steps":null}`, "", `record 3/70: empty_record: there is no array at steps`},
+		"an array of many":       {"each: $", "[" + strings.Repeat("0,", ingest.MaxElements) + "0]", "", `record 3/70, column 32770: too_many_values: more than 16384 events`},
+		"many values to compute": {"  outcomes.x: {expression: len(record.a)}", `{"r":1,"a":[` + strings.Repeat("0,", maxTree) + "0]}", "", `record 3/70: too_many_values: more than 16384 values for an expression`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			each, line := "", test.mapping
+			if strings.HasPrefix(line, "each") {
+				each, line = line+"\n", ""
+			}
+			plan := planOf(t, each+"fields:\n  policy: {value: p}\n  reward: r\n"+line)
+			_, refused, _ := mappedAll(plan, ingest.DecoderOptions{}, ingest.Message{Value: []byte(test.record), Key: []byte(test.key)})
+			if len(refused) != 1 || refused[0].Error() != test.want {
+				t.Errorf("%v\nwant %s", refused, test.want)
+			}
+		})
+	}
+}
+
+// One element that is refused, or is no object, leaves the others as they are.
+func TestMappingRefusesElements(t *testing.T) {
+	plan := planOf(t, "each: s\nfields: {policy: {value: p}, reward: r, observation: o}")
+	record := `{"s":[{"r":1},{"r":[[[1]]]},7,{"o":{"a":[{"b":2}],"c":3},"r":2},{"r":{"x":` + strings.Repeat("[", 25) + strings.Repeat("]", 25) + `}},{"r":3}]}`
+	events, refused, _ := mappedAll(plan, ingest.DecoderOptions{}, ingest.Message{Value: []byte(record)})
+	got := ""
+	for _, e := range events {
+		got += fmt.Sprint(e.Pos.Record, e.Reward, e.Observation, " ")
+	}
+	if got != "0 1 [] 3 2 [{c 3}] 5 3 [] " || len(refused) != 3 {
+		t.Errorf("%s %v", got, refused)
+	}
+}
+
+// Records are exported as they were recorded; an observation that is put together as it is put together.
+func TestMappedRecordsAsRecorded(t *testing.T) {
+	const base = "fields: {policy: {value: p}, action: {path: a, choices: {x: [1, 2]}}, action_prob: q, "
+	for fields, want := range map[string]string{
+		"observation: o}":                               `[1,2] 0.250 {"c":"text","d":1.0}`,
+		"observation: o, observation.e: q}":             `[1,2] 0.250 {"e":0.25,"d":1}`,
+		"observation.e: q, observation.f: o.d}":         `[1,2] 0.250 {"e":0.25,"f":1}`,
+		"observation.f: o.d, observation: {key: true}}": `[1,2] 0.250 {"f":1}`,
+	} {
+		events, refused, _ := mappedAll(planOf(t, base+fields), ingest.DecoderOptions{AsRecorded: true},
+			ingest.Message{Value: []byte(`{"a":"x","q":0.250,"o":{"c":"text","d":1.0}}`)})
+		if len(refused) > 0 {
+			t.Fatal(refused[0])
+		}
+		r := events[0].AsRecorded
+		if got := fmt.Sprintf("%s %s %s", r.Action, r.ActionProb, r.Observation); got != want {
+			t.Errorf("%s: %s, want %s", fields, got, want)
+		}
+	}
+}
+
+func TestMappingSaysWhatItFound(t *testing.T) {
+	plan := planOf(t, "each: s\nfields: {policy: {value: p}, reward: {path: r, default: 0}, env: $.e, step: n}")
+	found := map[string]int{}
+	d := Mapped{Plan: plan, Found: func(i int) { found[plan.Fields[i].Name]++ }}.NewDecoder(ingest.DecoderOptions{MaxRecord: 1000})
+	d.Decode(nil, &ingest.Message{Value: []byte(`{"s":[{"r":1},{},{"n":"x"}],"e":"x"}`)}, func(*ingest.RecordError, []byte) {})
+	if want := map[string]int{"reward": 1, "env": 2}; !reflect.DeepEqual(found, want) {
+		t.Errorf("found %v, want %v", found, want)
+	}
+}
+
+// Records in another order, and with other members, are read by the same decoder.
+func TestMappedDecoderIsUsedAgain(t *testing.T) {
+	plan := planOf(t, "fields: {policy: m.p, reward: m.r, outcomes: o, outcomes.x: x, env: {path: e, default: none}}")
+	d := Mapped{Plan: plan}.NewDecoder(ingest.DecoderOptions{MaxRecord: ingest.DefaultMaxRecord})
+	many := make([]string, 40)
+	for i := range many {
+		many[i] = fmt.Sprintf(`"k%d":%d`, i, i)
+	}
+	records := []string{
+		`{"m":{"p":"a","r":1},"o":{"y":1},"x":2,"e":"f"}`, `{"x":2,"o":{` + strings.Join(many, ",") + `},"m":{"r":1,"p":"a"}}`,
+		`{"o":{"k3":1,"x":4},"m":{"q":1,"p":"b"}}`, `{"e":"f","m":{"p":"a"},"x":1,"o":{}}`,
+	}
+	var dst []ingest.Event
+	for range 3 {
+		for _, record := range records {
+			msg := &ingest.Message{Value: []byte(record)}
+			dst = d.Decode(dst[:0], msg, func(e *ingest.RecordError, _ []byte) { t.Fatal(e) })
+			fresh := Mapped{Plan: plan}.NewDecoder(ingest.DecoderOptions{MaxRecord: ingest.DefaultMaxRecord}).Decode(nil, msg, nil)
+			if !reflect.DeepEqual(sorted(slices.Clone(dst)), sorted(fresh)) {
+				t.Errorf("%s\nread as %+v\nand by a fresh decoder as %+v", record, dst, fresh)
+			}
+			d.Reset()
+		}
+	}
+}
+
+func TestMappedDecoderDoesNotAllocate(t *testing.T) {
+	c := otherMapping()
+	c.Fields["outcomes.paid"] = mapping.Field{Source: mapping.Source{Path: "order.paid"}, Scale: 0.5}
+	c.Fields["labels.tier"] = mapping.Field{Value: []byte(`"a"`)}
+	c.Fields["truncated"] = mapping.Field{Source: mapping.Source{Path: "cut"}, Choices: map[string]json.RawMessage{"false": []byte("true")}}
+	c.Take = []mapping.Condition{{Source: mapping.Source{Path: "done"}, In: []mapping.Literal{{JSON: []byte("false")}}}}
+	plan, err := c.Compile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := Mapped{Plan: plan}.NewDecoder(ingest.DecoderOptions{MaxRecord: ingest.DefaultMaxRecord})
+	msg := &ingest.Message{Value: []byte(otherEvent)}
+	refuse := func(e *ingest.RecordError, _ []byte) { t.Error(e) }
+	dst := make([]ingest.Event, 0, 1)
+	if n := testing.AllocsPerRun(100, func() {
+		d.Reset()
+		dst = d.Decode(dst[:0], msg, refuse)
+	}); n > 0 || len(dst) != 1 || !dst[0].Truncated {
+		t.Errorf("%v allocations for %d events", n, len(dst))
+	}
+}

@@ -1,0 +1,168 @@
+package telemetry
+
+import (
+	"encoding/json"
+	"strconv"
+
+	"github.com/rewardwatch/rewardwatch/ingest"
+	"github.com/rewardwatch/rewardwatch/ingest/jsontext"
+	"github.com/rewardwatch/rewardwatch/ingest/mapping"
+)
+
+// environment is what the expressions of a record compute from. It is made for the first one.
+type environment struct {
+	machine               mapping.Machine
+	env                   mapping.Env
+	msg                   *ingest.Message
+	hasRecord, hasElement bool
+}
+
+func (e *environment) begin(msg *ingest.Message) {
+	e.msg, e.hasRecord, e.hasElement = msg, false, false
+}
+
+// maxTree is how many values a record may hold of which an expression computes something: its time may grow with their
+// square.
+const maxTree = 1 << 14
+
+// compute evaluates the expression of a field, and writes its value to m.doc as JSON.
+func (m *mapped) compute(p *mapping.Program, field string) bool {
+	if !m.prepare() {
+		return false
+	}
+	value, err := m.env.machine.Run(p, m.env.env)
+	if err == nil {
+		m.doc, err = appendValue(m.doc[:0], value)
+	}
+	if err != nil {
+		return m.d.fail(ingest.ReasonBadExpression, nowhere, "the expression of "+field+": "+err.Error())
+	}
+	return true
+}
+
+// prepare makes what expressions compute from.
+func (m *mapped) prepare() bool {
+	e, d := &m.env, m.d
+	at, depth := d.at, d.depth
+	defer func() { d.at, d.depth = at, depth }()
+	var ok bool
+	if !e.hasRecord {
+		d.at, d.depth = 0, 0
+		d.space()
+		left := maxTree
+		if e.env.Record, ok = d.tree(&left); !ok {
+			return false
+		}
+		e.env.Key, e.env.Headers, e.hasRecord = string(e.msg.Key), make(map[string]string, len(e.msg.Headers)), true
+		for _, h := range e.msg.Headers {
+			e.env.Headers[h.Key] = string(h.Value)
+		}
+	}
+	if m.scan.element != nowhere && !e.hasElement {
+		d.at, d.depth = m.scan.element, 0
+		left := maxTree
+		if e.env.Element, ok = d.tree(&left); !ok {
+			return false
+		}
+		e.hasElement = true
+	}
+	return true
+}
+
+// tree reads a value of any type, of at most so many values.
+func (d *decoder) tree(left *int) (value any, ok bool) {
+	if *left--; *left < 0 {
+		return nil, d.fail(ingest.ReasonTooManyValues, nowhere, "more than "+strconv.Itoa(maxTree)+" values for an expression")
+	}
+	switch c := d.peek(); {
+	case c == '{':
+		return d.treeObject(left)
+	case c == '[':
+		return d.treeArray(left)
+	case c == '"':
+		text, ok := d.str()
+		return string(text), ok
+	case c == 't' && d.literal("true"):
+		return true, true
+	case c == 'f' && d.literal("false"):
+		return false, true
+	case d.null():
+		return nil, true
+	}
+	if x, ok := d.word(); ok {
+		return x, true
+	}
+	n, ok := d.numeral()
+	if !ok {
+		return nil, false
+	}
+	if n.integer {
+		if i, ok := n.int(); ok {
+			return i, true
+		}
+	}
+	return n.float(), true
+}
+
+func (d *decoder) treeObject(left *int) (value any, ok bool) {
+	if !d.enter() {
+		return nil, false
+	}
+	object := map[string]any{}
+	for first := true; ; first = false {
+		more, ok := d.next(first, '}')
+		if !more {
+			return object, ok
+		}
+		key, ok := d.key()
+		if !ok {
+			return nil, false
+		}
+		name := string(key)
+		v, ok := d.tree(left)
+		if !ok {
+			return nil, false
+		}
+		if v != nil || object[name] == nil {
+			object[name] = v
+		}
+	}
+}
+
+func (d *decoder) treeArray(left *int) (value any, ok bool) {
+	if !d.enter() {
+		return nil, false
+	}
+	array := []any{}
+	for first := true; ; first = false {
+		more, ok := d.next(first, ']')
+		if !more {
+			return array, ok
+		}
+		v, ok := d.tree(left)
+		if !ok {
+			return nil, false
+		}
+		array = append(array, v)
+	}
+}
+
+// appendValue appends what an expression has returned, as JSON.
+func appendValue(dst []byte, value any) ([]byte, error) {
+	switch v := value.(type) {
+	case nil:
+		return append(dst, "null"...), nil
+	case bool:
+		return strconv.AppendBool(dst, v), nil
+	case int:
+		return strconv.AppendInt(dst, int64(v), 10), nil
+	case int64:
+		return strconv.AppendInt(dst, v, 10), nil
+	case float64:
+		return jsontext.AppendStrictNumber(dst, v), nil
+	case string:
+		return jsontext.AppendString(dst, v), nil
+	}
+	text, err := json.Marshal(value)
+	return append(dst, text...), err
+}

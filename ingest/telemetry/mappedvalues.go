@@ -1,0 +1,213 @@
+package telemetry
+
+import (
+	"bytes"
+	"encoding/json"
+
+	"github.com/rewardwatch/rewardwatch/ingest"
+	"github.com/rewardwatch/rewardwatch/ingest/jsontext"
+	"github.com/rewardwatch/rewardwatch/ingest/mapping"
+)
+
+// read reads the value of a field, which is not null.
+func (m *mapped) read(i int) bool {
+	f := &m.plan.Fields[i]
+	m.seen[i] = true
+	if f.Choices != nil {
+		start := m.d.at
+		text, isScalar, ok := m.d.scalar()
+		if !ok {
+			return false
+		}
+		if choice, is := f.Choices[string(text)]; is && isScalar {
+			return m.literal(f, choice) || m.named(f, "its choices")
+		}
+		m.d.at = start
+	}
+	return m.set(f, f.Scale) || m.named(f, f.Written)
+}
+
+// literal sets a field to a constant of the mapping. An empty one is null.
+func (m *mapped) literal(f *mapping.PlannedField, value []byte) bool {
+	d := m.d
+	if len(value) == 0 {
+		return true
+	}
+	rec, at := d.rec, d.at
+	d.rec, d.at = value, 0
+	ok := d.null() || m.set(f, 1)
+	d.rec, d.at = rec, at
+	if !ok {
+		d.fault.at = nowhere
+	}
+	return ok
+}
+
+// set sets a field to the value that is next.
+func (m *mapped) set(f *mapping.PlannedField, scale float64) bool {
+	d, ev := m.d, m.ev
+	switch {
+	case f.Component != "":
+		return m.component(f, scale)
+	case f.Exponent >= 0:
+		return d.timeIn(&ev.TS, f.Exponent)
+	case f.Own != nil:
+		d.own = f.Own
+		ok := d.member(ev, f.Member)
+		d.own = nil
+		return ok
+	}
+	ok := d.member(ev, f.Member)
+	if scale != 1 && f.Name == "reward" {
+		ev.Reward *= scale
+	}
+	return ok
+}
+
+// component sets one component of a field, such as outcomes.conversion.
+func (m *mapped) component(f *mapping.PlannedField, scale float64) bool {
+	d, ev := m.d, m.ev
+	switch f.Name {
+	case "episode.r":
+		ev.HasEpisode = true
+		ok := d.number(&ev.Return)
+		ev.Return *= scale
+		return ok
+	case "episode.l":
+		return d.count(&ev.Length)
+	}
+	if string(f.Member) == "labels" {
+		return d.label(ev, f.Component)
+	}
+	var x float64
+	if _, ok := d.component(&x, false); !ok || !d.counted() {
+		return false
+	}
+	switch string(f.Member) {
+	case "outcomes":
+		d.put(&ev.Outcomes, f.Component, x*scale)
+	case "reward_components":
+		d.put(&ev.RewardComponents, f.Component, x*scale)
+	default:
+		d.put(&ev.Observation, f.Component, x*scale)
+	}
+	return true
+}
+
+// timeIn reads a Unix time in a unit of ten to the power of exponent nanoseconds: a number, or a string that holds one.
+// It reads RFC 3339 too.
+func (d *decoder) timeIn(dst *int64, exponent int) bool {
+	start := d.at
+	var n numeral
+	switch {
+	case d.peek() == '"':
+		text, ok := d.str()
+		if !ok {
+			return false
+		}
+		if ns, ok := parseRFC3339(text); ok {
+			*dst = ns
+			return true
+		}
+		rec, at := d.rec, d.at
+		d.rec, d.at = text, 0
+		n, ok = d.numeral()
+		ok = ok && d.at == len(text)
+		d.rec, d.at = rec, at
+		if !ok {
+			return d.fail(ingest.ReasonBadTimestamp, start, "neither RFC 3339 nor a Unix time")
+		}
+	case d.atNumeral():
+		var ok bool
+		if n, ok = d.numeral(); !ok {
+			return false
+		}
+	default:
+		return d.wrongType("an RFC 3339 string or a Unix time")
+	}
+	ns, ok := n.nanoseconds(exponent)
+	if !ok {
+		return d.fail(ingest.ReasonBadTimestamp, start, "not a Unix time of the years 1970 to 2262 in the unit of the mapping")
+	}
+	*dst = ns
+	return true
+}
+
+// named adds to a fault which field it is in, and where its value comes from. It returns false.
+func (m *mapped) named(f *mapping.PlannedField, source string) bool {
+	switch m.d.fault.reason {
+	case ingest.ReasonInvalidJSON, ingest.ReasonInvalidUTF8, ingest.ReasonTooDeep:
+		if f.Origin == mapping.FromPath {
+			return false // of the record
+		}
+	}
+	m.d.fault.msg = f.Name + " from " + source + ": " + m.d.fault.msg
+	return false
+}
+
+// aroundValue reads what is wanted of the key as JSON, and decides the conditions on the key and on headers.
+func (m *mapped) aroundValue() bool {
+	for i := range m.plan.Conditions {
+		c := &m.plan.Conditions[i]
+		text, has := []byte(nil), false
+		switch c.Origin {
+		case mapping.FromHeader:
+			text, has = m.header(c.Header)
+		case mapping.FromKey:
+			text, has = m.msg.Key, m.msg.Key != nil
+		}
+		if has && !m.decideOn(i, c.Met(text, true)) {
+			return false
+		}
+	}
+	if m.key == nil || len(m.msg.Key) == 0 {
+		return true
+	}
+	if m.within(m.msg.Key, func() bool { return m.walk(m.key) }) {
+		return true
+	}
+	if m.d.fault.reason == ingest.ReasonInvalidJSON {
+		m.d.fault.msg = "the key of the message: " + m.d.fault.msg
+	}
+	return false
+}
+
+// header returns the value of a header, of several by the same name that of the last.
+func (m *mapped) header(name string) (value []byte, ok bool) {
+	for i := len(m.msg.Headers) - 1; i >= 0; i-- {
+		if h := &m.msg.Headers[i]; h.Key == name {
+			return h.Value, true
+		}
+	}
+	return nil, false
+}
+
+// fromText sets a field to a text: of a header, or a key. Fields that are no texts read it as JSON where it is some.
+func (m *mapped) fromText(i int, text []byte) bool {
+	if f := &m.plan.Fields[i]; !f.IsText {
+		if bare := bytes.TrimSpace(text); json.Valid(bare) {
+			return m.from(i, bare)
+		}
+	}
+	m.doc = jsontext.AppendString(m.doc[:0], text)
+	return m.from(i, m.doc)
+}
+
+// from sets a field to a value that is not in the record.
+func (m *mapped) from(i int, doc []byte) bool {
+	return m.within(doc, func() bool { return m.d.null() || m.read(i) })
+}
+
+// asRecorded returns the members as recorded. An observation of components that the mapping puts together is what they
+// make.
+func (m *mapped) asRecorded() *ingest.AsRecorded {
+	recorded := m.d.recorded
+	if len(m.ev.Observation) > 0 && m.plan.Assembled {
+		object := []byte{'{'}
+		for _, v := range m.ev.Observation {
+			object = jsontext.AppendStrictNumber(jsontext.AppendKey(object, v.Name), v.X)
+		}
+		recorded.Observation = append(object, '}')
+	}
+	return &recorded
+}

@@ -1,0 +1,183 @@
+package telemetry
+
+import (
+	"strconv"
+
+	"github.com/rewardwatch/rewardwatch/ingest"
+	"github.com/rewardwatch/rewardwatch/ingest/mapping"
+)
+
+// The functions of this file walk records along a tree of what is wanted of them. They follow the conventions of
+// json.go.
+
+// walk reads a value: for what it is wanted, and what is wanted of the values in it.
+func (m *mapped) walk(n *mapping.Node) bool {
+	d := m.d
+	if d.null() {
+		return true
+	}
+	if n.Plain >= 0 && !m.scan.deciding {
+		f := &m.plan.Fields[n.Plain]
+		m.seen[n.Plain] = true
+		return d.member(m.ev, f.Member) || m.named(f, f.Written)
+	}
+	if len(n.Wants) == 0 {
+		return m.inside(n)
+	}
+	start := d.at
+	for i, w := range n.Wants {
+		if i > 0 {
+			d.at = start
+		}
+		if !m.use(w) {
+			return false
+		}
+	}
+	if len(n.Names) == 0 && len(n.Places) == 0 {
+		return true
+	}
+	d.at = start
+	return m.inside(n)
+}
+
+// inside walks the values in an object or an array. Of any other value, nothing is wanted.
+func (m *mapped) inside(n *mapping.Node) bool {
+	switch c := m.d.peek(); {
+	case c == '{' && len(n.Names) > 0:
+		return m.object(n)
+	case c == '[' && len(n.Places) > 0:
+		return m.list(n)
+	}
+	return m.d.skip()
+}
+
+func (m *mapped) object(n *mapping.Node) bool {
+	d := m.d
+	if !d.enter() {
+		return false
+	}
+	next := 0
+	for first := true; ; first = false {
+		more, ok := d.next(first, '}')
+		if !more {
+			return ok
+		}
+		key, ok := d.key()
+		if !ok {
+			return false
+		}
+		if child := n.Member(key, &next); child != nil {
+			ok = m.walk(child)
+		} else {
+			ok = d.skip()
+		}
+		if !ok {
+			return false
+		}
+	}
+}
+
+func (m *mapped) list(n *mapping.Node) bool {
+	d := m.d
+	if !d.enter() {
+		return false
+	}
+	for place := 0; ; place++ {
+		more, ok := d.next(place == 0, ']')
+		if !more {
+			return ok
+		}
+		if child := n.ElementAt(place); child != nil {
+			ok = m.walk(child)
+		} else {
+			ok = d.skip()
+		}
+		if !ok {
+			return false
+		}
+	}
+}
+
+// use reads a value for what it is wanted. It is not null.
+func (m *mapped) use(w mapping.Want) bool {
+	switch w.Kind {
+	case mapping.ForCondition:
+		return m.condition(w.Index)
+	case mapping.ForEach:
+		return m.events()
+	}
+	d, f := m.d, &m.plan.Fields[w.Index]
+	inElement := m.scan.element != nowhere
+	switch {
+	case m.scan.deciding, f.Last && inElement && !m.scan.isLast:
+		return d.skip()
+	case f.Last && !inElement:
+		m.later[w.Index] = d.at
+		return d.skip()
+	}
+	return m.read(w.Index)
+}
+
+// events counts the elements of the array of events, and remembers where it is.
+func (m *mapped) events() bool {
+	d := m.d
+	if d.peek() != '[' {
+		return d.wrongType("an array of events at " + m.plan.Each)
+	}
+	m.scan.array, m.scan.elements = d.at, 0
+	if !d.enter() {
+		return false
+	}
+	for {
+		more, ok := d.next(m.scan.elements == 0, ']')
+		if !more {
+			return ok
+		}
+		if m.scan.elements == ingest.MaxElements {
+			return d.fail(ingest.ReasonTooManyValues, d.at, "more than "+strconv.Itoa(ingest.MaxElements)+" events")
+		}
+		m.scan.elements++
+		if !d.skip() {
+			return false
+		}
+	}
+}
+
+// condition reads a value that decides whether the record is taken.
+func (m *mapped) condition(i int) bool {
+	text, isScalar, ok := m.d.scalar()
+	return ok && m.decideOn(i, m.plan.Conditions[i].Met(text, isScalar))
+}
+
+// conditionIn decides a condition on a value that is not in the record.
+func (m *mapped) conditionIn(i int, doc []byte) bool {
+	return m.within(doc, func() bool { return m.d.null() || m.condition(i) })
+}
+
+// scalar reads any value, and returns the text of a string, a number, or true or false as it is written.
+func (d *decoder) scalar() (text []byte, isScalar, ok bool) {
+	start := d.at
+	if d.peek() == '"' {
+		text, ok = d.str()
+		return text, true, ok
+	}
+	c := d.peek()
+	if !d.skip() {
+		return nil, false, false
+	}
+	return d.rec[start:d.at], c != '{' && c != '[', true
+}
+
+// within reads a value that is not in the record. Its faults have no column.
+func (m *mapped) within(doc []byte, read func() bool) bool {
+	d := m.d
+	rec, at, depth := d.rec, d.at, d.depth
+	d.rec, d.at, d.depth = doc, 0, 0
+	d.space()
+	ok := read() && d.end()
+	d.rec, d.at, d.depth = rec, at, depth
+	if !ok {
+		d.fault.at = nowhere
+	}
+	return ok
+}
