@@ -92,12 +92,13 @@ func inside() map[string][]string {
 		"api":       {"cluster", "console", "engine", "wire", "words"},
 		"config":    {"api", "cluster", "engine"},
 		"app":       {"api", "cluster", "config", "console", "engine"},
+		"sample":    {"engine", "terminal"},
 		"inspect":   {"config", "engine", "terminal", "wire", "words"},
 		"replay":    {"config", "console", "engine", "terminal", "wire", "words"},
 		"calibrate": {"config", "engine", "replay", "terminal", "wire", "words"},
 		"demo":      {"app", "config", "engine", "replay", "terminal"},
 		"cli": {
-			"api", "app", "calibrate", "client", "config", "demo", "engine", "inspect", "replay", "terminal", "wire", "words",
+			"api", "app", "calibrate", "client", "config", "demo", "engine", "inspect", "replay", "sample", "terminal", "wire", "words",
 		},
 	}
 }

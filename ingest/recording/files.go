@@ -26,8 +26,8 @@ type FilesConfig struct {
 	// Refuse, if not nil, is called for every refused record, with at most its first MaxRecord+1 bytes, which are valid
 	// until it returns.
 	Refuse func(e *ingest.RecordError, raw []byte)
-	// Accepted, if not nil, is called for every accepted record before its event is processed. record is a line of
-	// NDJSON, or nil for a row of a monitor.csv. Both arguments are valid until it returns.
+	// Accepted, if not nil, is called for every event before it is processed. record is its line of telemetry version 1,
+	// or nil where it is of another format. Both arguments are valid until it returns.
 	Accepted func(e *ingest.Event, record []byte)
 	// Progress, if not nil, is called about every 64 KiB with the number of raw file bytes read and their total, which
 	// is 0 if unknown.
@@ -235,7 +235,7 @@ func (f *fileReader) line(line []byte, size int64) {
 	if f.cfg.Accepted == nil {
 		return
 	}
-	if f.decoder != f.json {
+	if _, isV1 := f.cfg.Format.(telemetry.V1); f.decoder != f.json || !isV1 {
 		line = nil
 	}
 	for i := range accepted {

@@ -28,9 +28,9 @@ import (
 
 // calibrateOptions are the flags of calibrate.
 type calibrateOptions struct {
-	config, policy string
-	seconds        float64
-	seed           uint64
+	config, policy, topic string
+	seconds               float64
+	seed                  uint64
 }
 
 // NewCommand returns the verb calibrate.
@@ -47,6 +47,7 @@ func NewCommand(c *terminal.Console) *cobra.Command {
 		RunE: func(cmd *cobra.Command, files []string) error { return runCalibrate(cmd.Context(), c, o, files) },
 	}
 	cmd.Flags().StringVar(&o.config, "config", "", "configuration file; the defaults hold without one")
+	cmd.Flags().StringVar(&o.topic, "topic", "", "topic of the configuration whose format and mapping the files have, where it lists several")
 	cmd.Flags().StringVar(&o.policy, "policy", "", "policy of the rows of monitor.csv files, instead of their env_id")
 	cmd.Flags().Float64Var(&o.seconds, "seconds", 20, "about how long to measure each policy; more is more exact")
 	cmd.Flags().Uint64Var(&o.seed, "seed", 1, "where the random numbers start; the same one gives the same figures")
@@ -64,14 +65,18 @@ func runCalibrate(ctx context.Context, c *terminal.Console, o calibrateOptions, 
 	if err != nil {
 		return err
 	}
+	lines, err := cfg.Ingest.Kafka.Lines(o.topic)
+	if err != nil {
+		return err
+	}
 	bar := terminal.NewProgress(c)
 	defer bar.Clear()
-	r := newCalibration(cfg, c, engine.FileRanges(recording.FilesConfig{Policy: o.policy}, files))
+	r := newCalibration(cfg, c, engine.FileRanges(recording.FilesConfig{Policy: o.policy, Format: lines}, files))
 	if err := r.recorded.ReadAll(ctx, nil); err != nil {
 		return err
 	}
 	counts, err := recording.ReadFiles(ctx, recording.FilesConfig{
-		Policy: o.policy, Stdin: c.In, Refuse: r.refusals.Refuse, Progress: func(done, total int64) {
+		Policy: o.policy, Format: lines, Stdin: c.In, Refuse: r.refusals.Refuse, Progress: func(done, total int64) {
 			bar.Reading("Reading", r.events, done, total)
 		},
 	}, files, r)

@@ -122,6 +122,7 @@ type CalibrationSummaryJSON struct {
 	Read       int64                   `json:"read"`
 	Accepted   int64                   `json:"accepted"`
 	Rejected   map[ingest.Reason]int64 `json:"rejected"`
+	NotTaken   int64                   `json:"not_taken,omitempty"` // records that the mapping leaves out
 	Units      int64                   `json:"units"`
 	Groups     int                     `json:"groups"`
 	Calibrated int                     `json:"calibrated"` // groups with a baseline
@@ -133,7 +134,7 @@ type CalibrationSummaryJSON struct {
 func newCalibrationSummary(counts recording.Counts, units, blocks int64) CalibrationSummaryJSON {
 	read := replay.SummaryLine(counts, units, nil, nil, nil)
 	return CalibrationSummaryJSON{
-		Event: read.Event, Read: read.Read, Accepted: read.Accepted, Rejected: read.Rejected, Units: units, Kept: true,
+		Event: read.Event, Read: read.Read, Accepted: read.Accepted, Rejected: read.Rejected, NotTaken: read.NotTaken, Units: units, Kept: true,
 		unit: finding.CountedUnit(units, blocks, assemble.BlockSteps),
 	}
 }

@@ -24,11 +24,12 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 	"github.com/rewardwatch/rewardwatch/ingest/assemble"
 	"github.com/rewardwatch/rewardwatch/ingest/recording"
+	"github.com/rewardwatch/rewardwatch/ingest/telemetry"
 )
 
 // createOptions are the flags of baseline create.
 type createOptions struct {
-	config, policy, out string
+	config, policy, topic, out string
 }
 
 func newBaselineCreateCommand(c *terminal.Console) *cobra.Command {
@@ -43,6 +44,7 @@ func newBaselineCreateCommand(c *terminal.Console) *cobra.Command {
 		RunE: func(cmd *cobra.Command, files []string) error { return createBaseline(cmd.Context(), c, o, files) },
 	}
 	cmd.Flags().StringVar(&o.config, "config", "", "configuration file; the defaults hold without one")
+	cmd.Flags().StringVar(&o.topic, "topic", "", "topic of the configuration whose format and mapping the files have, where it lists several")
 	cmd.Flags().StringVar(&o.policy, "policy", "", "policy of the rows of monitor.csv files, instead of their env_id")
 	cmd.Flags().StringVarP(&o.out, "out", "o", "", "file to write (required)")
 	return cmd
@@ -77,14 +79,18 @@ func createBaseline(ctx context.Context, c *terminal.Console, o createOptions, f
 	if err != nil {
 		return err
 	}
+	lines, err := cfg.Ingest.Kafka.Lines(o.topic)
+	if err != nil {
+		return err
+	}
 	cut := newCutting(cfg)
-	if err := cut.choose(ctx, o.policy, files); err != nil {
+	if err := cut.choose(ctx, recording.FilesConfig{Policy: o.policy, Format: lines}, files); err != nil {
 		return err
 	}
 	if len(cut.order) == 0 {
 		return terminal.ErrNoEvent
 	}
-	if err := cut.write(ctx, o, files); err != nil {
+	if err := cut.write(ctx, recording.FilesConfig{Policy: o.policy, Format: lines}, o.out, files); err != nil {
 		return err
 	}
 	results := cut.results()
@@ -127,9 +133,9 @@ func newCutting(cfg *config.Config) *cutting {
 }
 
 // choose reads the telemetry and selects episodes.
-func (k *cutting) choose(ctx context.Context, policy string, files []string) error {
+func (k *cutting) choose(ctx context.Context, read recording.FilesConfig, files []string) error {
 	units := engine.NewCollector(k.settings, k.take)
-	_, err := recording.ReadFiles(ctx, recording.FilesConfig{Policy: policy}, files, &units)
+	_, err := recording.ReadFiles(ctx, read, files, &units)
 	return err
 }
 
@@ -152,14 +158,14 @@ func (k *cutting) take(u *ingest.Unit) {
 }
 
 // write copies the records of the selected episodes.
-func (k *cutting) write(ctx context.Context, o createOptions, files []string) (err error) {
-	f, err := os.Create(o.out)
+func (k *cutting) write(ctx context.Context, read recording.FilesConfig, to string, files []string) (err error) {
+	f, err := os.Create(to)
 	if err != nil {
 		return fmt.Errorf("write the baseline: %w", err)
 	}
 	buffer := bufio.NewWriter(f)
 	out, closers := io.Writer(buffer), []func() error{buffer.Flush, f.Sync, f.Close}
-	if strings.HasSuffix(o.out, ".gz") {
+	if strings.HasSuffix(to, ".gz") {
 		z := gzip.NewWriter(buffer)
 		out, closers = z, append([]func() error{z.Close}, closers...)
 	}
@@ -176,7 +182,8 @@ func (k *cutting) write(ctx context.Context, o createOptions, files []string) (e
 			failed = writeRecord(out, e, record)
 		}
 	}
-	_, err = recording.ReadFiles(ctx, recording.FilesConfig{Policy: o.policy, Accepted: copyRecord}, files, &engine.Collector{})
+	read.Accepted = copyRecord
+	_, err = recording.ReadFiles(ctx, read, files, &engine.Collector{})
 	return errors.Join(err, failed)
 }
 
@@ -191,18 +198,10 @@ func (k *cutting) wants(e *ingest.Event) bool {
 	return begins || i > 0 && e.Pos.Offset <= spans[i-1].last
 }
 
-// writeRecord writes a record unchanged, or a row of a monitor.csv as the record of an episode.
+// writeRecord writes a record of telemetry v1 unchanged, and an event that was none as one.
 func writeRecord(w io.Writer, e *ingest.Event, record []byte) error {
 	if record == nil {
-		row := struct {
-			TS      string         `json:"ts,omitempty"`
-			Policy  string         `json:"policy"`
-			Episode map[string]any `json:"episode"`
-		}{Policy: e.Policy, Episode: map[string]any{"r": finding.Number(e.Return), "l": e.Length}}
-		if e.TS != 0 {
-			row.TS = time.Unix(0, e.TS).UTC().Format(time.RFC3339Nano)
-		}
-		return terminal.WriteLine(w, row)
+		record = telemetry.AppendEvent(nil, e)
 	}
 	if _, err := w.Write(record); err != nil {
 		return err

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -8,15 +9,23 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/config"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/sample"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/terminal"
 	"github.com/rewardwatch/rewardwatch/retrain/yamlfile"
 )
 
+// validateOptions are the flags of validate.
+type validateOptions struct {
+	samples []string
+	topic   string
+}
+
 // validation is the result of validate.
 type validation struct {
-	File   string      `json:"file"`
-	OK     bool        `json:"ok"`
-	Errors []fileError `json:"errors"`
+	File   string         `json:"file"`
+	OK     bool           `json:"ok"`
+	Errors []fileError    `json:"errors"`
+	Sample *sample.Report `json:"sample,omitempty"` // with --sample, if there is no error
 }
 
 type fileError struct {
@@ -25,18 +34,25 @@ type fileError struct {
 }
 
 func newValidateCommand(c *terminal.Console) *cobra.Command {
-	return &cobra.Command{
-		Use:   "validate FILE",
+	var o validateOptions
+	cmd := &cobra.Command{
+		Use:   "validate [flags] FILE",
 		Short: "Check a configuration file and its recipes",
 		Long: "Check a configuration file, and the recipes of its retrain.recipes, strictly: an unknown key, a key given twice, a wrong " +
-			"type and a value out of range are errors. All of them are printed as file:line:column: message. Exit 2 where there is one.",
+			"type and a value out of range are errors. All of them are printed as file:line:column: message. Exit 2 where there is one.\n\n" +
+			"With --sample, records of a file are read through the format and the mapping of the topic: prints how many are taken, left\n" +
+			"out and refused, and the first ones before and after. Exit 2 where none is an event, or where a field of the mapping that\n" +
+			"has no default has no value in any record.",
 		Args: cobra.ExactArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error { return validate(c, args[0]) },
+		RunE: func(cmd *cobra.Command, args []string) error { return validate(cmd.Context(), c, o, args[0]) },
 	}
+	cmd.Flags().StringArrayVar(&o.samples, "sample", nil, "file of records to read as those of the topic; may be repeated")
+	cmd.Flags().StringVar(&o.topic, "topic", "", "topic of the sample, where the configuration lists several")
+	return cmd
 }
 
-func validate(c *terminal.Console, path string) error {
-	_, err := config.LoadForService(path)
+func validate(ctx context.Context, c *terminal.Console, o validateOptions, path string) error {
+	cfg, err := config.LoadForService(path)
 	bad, ok := errors.AsType[*yamlfile.Error](err)
 	if err != nil && !ok {
 		return err
@@ -46,6 +62,16 @@ func validate(c *terminal.Console, path string) error {
 		for _, p := range bad.Problems {
 			v.Errors = append(v.Errors, fileError{Problem: p, Text: p.String()})
 		}
+	}
+	if v.OK && len(o.samples) > 0 {
+		lines, err := cfg.Ingest.Kafka.Lines(o.topic)
+		if err != nil {
+			return err
+		}
+		if v.Sample, err = sample.Read(ctx, lines, c.In, o.samples); err != nil {
+			return err
+		}
+		v.OK = v.Sample.Usable()
 	}
 	if err := c.Print(v, v.text); err != nil {
 		return err
@@ -57,6 +83,9 @@ func validate(c *terminal.Console, path string) error {
 }
 
 func (v validation) text(w io.Writer) error {
+	if v.Sample != nil {
+		return v.Sample.Text(w)
+	}
 	if v.OK {
 		_, err := fmt.Fprintln(w, "ok")
 		return err

@@ -2,9 +2,11 @@ package config
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/rewardwatch/rewardwatch/ingest"
 	"github.com/rewardwatch/rewardwatch/ingest/format"
+	"github.com/rewardwatch/rewardwatch/ingest/telemetry"
 	"github.com/rewardwatch/rewardwatch/retrain/yamlfile"
 )
 
@@ -57,6 +59,25 @@ func (c KafkaConfig) Open() ([]ingest.Topic, error) {
 		out = append(out, ingest.Topic{Name: t.Topic, Format: opened})
 	}
 	return out, nil
+}
+
+// Lines returns the format of the lines of files: that of the topic whose records they hold. Without a name, there must
+// be only one topic.
+func (c KafkaConfig) Lines(topic string) (ingest.Format, error) {
+	if len(c.Topics) == 0 && topic == "" {
+		return telemetry.V1{}, nil
+	}
+	var names []string
+	for _, t := range c.Telemetry() {
+		if t.Topic == topic || topic == "" && len(c.Topics) == 1 {
+			return t.Open()
+		}
+		names = append(names, t.Topic)
+	}
+	if topic == "" {
+		return nil, fmt.Errorf("the configuration has several topics: say with --topic which of them the files hold records of: %s", strings.Join(names, ", "))
+	}
+	return nil, fmt.Errorf("--topic: the configuration has no topic %q, but %s", topic, strings.Join(names, ", "))
 }
 
 // maxTopics is how many topics can be read at a time.

@@ -32,7 +32,7 @@ func FileRanges(cfg recording.FilesConfig, files []string) RangeReader {
 		case of.Partition != 0:
 			return fmt.Errorf("files have no partition %d, only 0", of.Partition)
 		}
-		counts, err := recording.ReadFiles(ctx, recording.FilesConfig{Policy: cfg.Policy}, files, within{p, of})
+		counts, err := recording.ReadFiles(ctx, recording.FilesConfig{Policy: cfg.Policy, Format: cfg.Format}, files, within{p, of})
 		if n := counts.Read + counts.LeftOut; err == nil && n <= of.Last {
 			err = fmt.Errorf("the input has %d records, and records %d to %d are pinned", n, of.First, of.Last)
 		}

@@ -23,9 +23,9 @@ import (
 
 // inspectOptions are the flags of inspect.
 type inspectOptions struct {
-	config, policy, propose string
-	brokers                 []string
-	records                 int64
+	config, policy, topic, propose string
+	brokers                        []string
+	records                        int64
 }
 
 // NewCommand returns the verb inspect.
@@ -42,6 +42,7 @@ func NewCommand(c *terminal.Console) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error { return runInspect(cmd.Context(), c, o, args) },
 	}
 	cmd.Flags().StringVar(&o.config, "config", "", "configuration file that gives the brokers, group_by and false_alarms")
+	cmd.Flags().StringVar(&o.topic, "topic", "", "topic of the configuration whose format and mapping the files have, where it lists several")
 	cmd.Flags().StringVar(&o.policy, "policy", "", "policy of the rows of monitor.csv files, instead of their env_id")
 	cmd.Flags().StringVar(&o.propose, "propose", "", "new file to write the proposed configuration to")
 	cmd.Flags().StringSliceVar(&o.brokers, "brokers", nil, "host:port of Kafka brokers, instead of those of the configuration")
@@ -143,8 +144,12 @@ func (i *inspector) read(ctx context.Context, c *terminal.Console, o inspectOpti
 		bar.Show("Reading", share, "")
 	}
 	if !topic {
+		lines, err := i.cfg.Ingest.Kafka.Lines(o.topic)
+		if err != nil {
+			return recording.Counts{}, err
+		}
 		return recording.ReadFiles(ctx, recording.FilesConfig{
-			Policy: o.policy, Stdin: c.In, Refuse: i.refuse, Progress: progress,
+			Policy: o.policy, Format: lines, Stdin: c.In, Refuse: i.refuse, Progress: progress,
 		}, args, i)
 	}
 	i.merger, i.way = order.NewMerger(), &engine.Route{From: &engine.Delivery{}}

@@ -28,10 +28,11 @@ type inspection struct {
 	Source   string             `json:"source"` // "files" or "topic"
 	Read     int64              `json:"read"`
 	Accepted int64              `json:"accepted"`
-	Refused  []refusedJSON      `json:"refused"`  // most common reason first
-	LeftOut  int64              `json:"left_out"` // events of policies and groups beyond the limits
-	Policies []PolicyInspection `json:"policies"` // in order of appearance
-	Config   *string            `json:"config"`   // the proposal, null without a valid event
+	NotTaken int64              `json:"not_taken,omitempty"` // records that the mapping leaves out
+	Refused  []refusedJSON      `json:"refused"`             // most common reason first
+	LeftOut  int64              `json:"left_out"`            // events of policies and groups beyond the limits
+	Policies []PolicyInspection `json:"policies"`            // in order of appearance
+	Config   *string            `json:"config"`              // the proposal, null without a valid event
 }
 
 type refusedJSON struct {
@@ -198,7 +199,7 @@ const shownCategories = 16
 // report returns the report on what was gathered.
 func (i *inspector) report(counts recording.Counts, topic bool) inspection {
 	r := inspection{
-		Event: "inspection", Source: "files", Read: counts.Read, Accepted: counts.Accepted, Refused: []refusedJSON{},
+		Event: "inspection", Source: "files", Read: counts.Read, Accepted: counts.Accepted, NotTaken: counts.LeftOut, Refused: []refusedJSON{},
 		LeftOut: i.leftOut, Policies: []PolicyInspection{},
 	}
 	if topic {

@@ -55,6 +55,7 @@ type SummaryRecord struct {
 	Read     int64                   `json:"read"`
 	Accepted int64                   `json:"accepted"`
 	Rejected map[ingest.Reason]int64 `json:"rejected"`
+	NotTaken int64                   `json:"not_taken,omitempty"` // records that the mapping leaves out
 	Units    int64                   `json:"units"`
 	Streams  []StreamRecord          `json:"streams"`
 	// Incidents are those that are open or recently closed, with the cause by the latest evidence.
@@ -147,6 +148,7 @@ func SummaryLine(counts recording.Counts, units int64, summaries []*finding.Summ
 		Event:     "summary",
 		Read:      counts.Read,
 		Accepted:  counts.Accepted,
+		NotTaken:  counts.LeftOut,
 		Rejected:  map[ingest.Reason]int64{},
 		Units:     units,
 		Streams:   []StreamRecord{},
@@ -215,8 +217,8 @@ func scoreLines(index int64, g finding.GroupSummary) []ScoreRecord {
 func summaryText(w io.Writer, s SummaryRecord) error {
 	p := terminal.PaintFor(w)
 	var b strings.Builder
-	fmt.Fprintf(&b, "Read %d records: %d accepted, %d refused%s. %s.\n", s.Read, s.Accepted, s.Read-s.Accepted,
-		terminal.ReasonsText(s.Rejected), s.unit.CountSized(s.Units))
+	fmt.Fprintf(&b, "Read %d records: %d accepted, %d refused%s%s. %s.\n", s.Read, s.Accepted, s.Read-s.Accepted,
+		terminal.ReasonsText(s.Rejected), terminal.NotTakenText(s.NotTaken), s.unit.CountSized(s.Units))
 	if s.Units == 0 && s.Accepted > 0 {
 		fmt.Fprintf(&b, "Nothing can be judged: %s.\n", s.why)
 	}

@@ -29,7 +29,7 @@ import (
 
 // replayOptions are the flags of replay.
 type replayOptions struct {
-	config, compare, scores, report, policy string
+	config, compare, scores, report, policy, topic string
 }
 
 // NewCommand returns the verb replay.
@@ -51,6 +51,7 @@ func NewCommand(c *terminal.Console) *cobra.Command {
 	cmd.Flags().StringVar(&o.compare, "compare", "", "another configuration file, whose alarms are compared with those of --config")
 	cmd.Flags().StringVar(&o.scores, "scores", "", "file to write a line to for each episode (or block of steps), stream and detector")
 	cmd.Flags().StringVar(&o.report, "report", "", "HTML file to write what was found to, with plots; it needs nothing else to be looked at")
+	cmd.Flags().StringVar(&o.topic, "topic", "", "topic of the configuration whose format and mapping the files have, where it lists several")
 	cmd.Flags().StringVar(&o.policy, "policy", "", "policy of the rows of monitor.csv files, instead of their env_id")
 	return cmd
 }
@@ -60,7 +61,11 @@ func runReplay(ctx context.Context, c *terminal.Console, o replayOptions, files 
 	if err != nil {
 		return err
 	}
-	r := newReplay(cfg, c, engine.FileRanges(recording.FilesConfig{Policy: o.policy}, files))
+	lines, err := cfg.Ingest.Kafka.Lines(o.topic)
+	if err != nil {
+		return err
+	}
+	r := newReplay(cfg, c, engine.FileRanges(recording.FilesConfig{Policy: o.policy, Format: lines}, files))
 	if err := r.recorded.ReadAll(ctx, nil); err != nil {
 		return err
 	}
@@ -84,7 +89,7 @@ func runReplay(ctx context.Context, c *terminal.Console, o replayOptions, files 
 	bar := terminal.NewProgress(c)
 	defer bar.Clear()
 	counts, err := recording.ReadFiles(ctx, recording.FilesConfig{
-		Policy: o.policy, Stdin: c.In, Refuse: r.refusals.Refuse,
+		Policy: o.policy, Format: lines, Stdin: c.In, Refuse: r.refusals.Refuse,
 		Progress: func(done, total int64) { bar.Reading("Replaying", r.events, done, total) },
 	}, files, r)
 	if err := errors.Join(err, r.finish(o, files, counts)); err != nil {

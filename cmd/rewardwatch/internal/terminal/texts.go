@@ -23,6 +23,14 @@ func ReasonsText(refused map[ingest.Reason]int64) string {
 	return " (" + strings.Join(parts, ", ") + ")"
 }
 
+// NotTakenText says how many other records the mapping has left out, "" if there are none.
+func NotTakenText(n int64) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; the mapping does not take %d others", n)
+}
+
 // LabelsText lists labels, sorted by name, "-" if there are none.
 func LabelsText(labels map[string]string) string {
 	var parts []string

@@ -1,0 +1,144 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// writeFile writes a file of a test, and returns its path.
+func writeFile(t *testing.T, name, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+const shopConfig = `
+ingest:
+  kafka:
+    topics:
+      - topic: decisions
+        mapping:
+          take: [{path: type, in: [shown]}]
+          fields:
+            policy: {value: shop}
+            ts: {path: at_ms, unit: ms}
+            action: item.id
+            terminated: {value: true}
+            reward: {path: clicked, default: 0, choices: {"yes": 1}}
+            episode_id: %s
+`
+
+// shopRecords is a recommender's telemetry, whose clicks become rare in its second half if it drifts.
+func shopRecords(n int, drifts bool) string {
+	var b strings.Builder
+	for i := range n {
+		clicked := ""
+		if i%3 == 0 && (!drifts || i < n*2/3) {
+			clicked = `,"clicked":"yes"`
+		}
+		fmt.Fprintf(&b, `{"type":"shown","at_ms":%d,"item":{"id":"i%d"},"request":{"id":"r-%d"}%s}`+"\n", 1795168800000+int64(i)*1000, i*7%5, i, clicked)
+		if i%10 == 0 {
+			b.WriteString(`{"type":"ping","at_ms":"never"}` + "\n")
+		}
+	}
+	return b.String()
+}
+
+func TestValidateReadsASample(t *testing.T) {
+	good := writeFile(t, "good.yml", fmt.Sprintf(shopConfig, "request.id"))
+	records := writeFile(t, "r.ndjson", shopRecords(30, false)+`{"type":"shown","at_ms":true}`+"\n")
+	stdout, stderr, code := commandLine(t, "validate", "--sample", records, good)
+	want := "Read 31 records: 30 accepted, 1 refused; the mapping does not take 3 others.\n" +
+		"  wrong_type  1  first at record 33: column 25: wrong_type: ts from at_ms: an RFC 3339 string or a Unix time is due\n" +
+		"\n  " + `{"type":"shown","at_ms":1795168800000,"item":{"id":"i0"},"request":{"id":"r-0"},"clicked":"yes"}` +
+		"\n  -> " + `{"ts":"2026-11-20T10:00:00Z","policy":"shop","episode_id":"r-0","action":"i0","reward":1,"terminated":true}` + "\n"
+	if code != exitFine || !strings.HasPrefix(stdout, want) || strings.Count(stdout, "\n  -> ") != 10 {
+		t.Errorf("exit %d, %s\n%s\nwant\n%s", code, stderr, stdout, want)
+	}
+
+	typo := writeFile(t, "typo.yml", fmt.Sprintf(shopConfig, "request.idd"))
+	stdout, _, code = commandLine(t, "validate", "--sample", records, typo)
+	if code != exitError || !strings.Contains(stdout, "episode_id has no value in any record: nothing is at request.idd\n") {
+		t.Errorf("exit %d, %s", code, stdout)
+	}
+	stdout, _, code = commandLine(t, "--output", "json", "validate", "--sample", records, typo)
+	var v validation
+	if err := json.Unmarshal([]byte(stdout), &v); err != nil || code != exitError || v.OK || v.Sample.NotTaken != 3 || v.Sample.Missing[0].Field != "episode_id" {
+		t.Errorf("exit %d, %v, %s", code, err, stdout)
+	}
+
+	none := writeFile(t, "none.ndjson", `{"type":"ping"}`+"\n")
+	stdout, _, code = commandLine(t, "validate", "--sample", none, good)
+	if code != exitError || stdout != "Read 0 records: 0 accepted, 0 refused; the mapping does not take 1 others.\n" {
+		t.Errorf("exit %d, %s", code, stdout)
+	}
+	if _, stderr, code = commandLine(t, "validate", "--sample", none, "--topic", "clicks", good); code != exitError || !strings.Contains(stderr, `no topic "clicks", but decisions`) {
+		t.Errorf("exit %d, %s", code, stderr)
+	}
+}
+
+// What is found in mapped records is what is found in the same records as telemetry v1.
+func TestReplayReadsMappedFiles(t *testing.T) {
+	cfg := writeFile(t, "shop.yml", fmt.Sprintf(shopConfig, "request.id"))
+	records := shopRecords(9000, true)
+	var same strings.Builder
+	for _, line := range strings.Split(records, "\n") {
+		var r struct {
+			Type    string
+			AtMS    json.RawMessage `json:"at_ms"`
+			Item    struct{ ID string }
+			Request struct{ ID string }
+			Clicked string
+		}
+		if line == "" || json.Unmarshal([]byte(line), &r) != nil || r.Type != "shown" {
+			continue
+		}
+		fmt.Fprintf(&same, `{"policy":"shop","ts":%s,"action":%q,"reward":%d,"terminated":true,"episode_id":%q}`+"\n", r.AtMS, r.Item.ID, len(r.Clicked)/3, r.Request.ID)
+	}
+	mapped, _, code := commandLine(t, "--output", "json", "replay", "--config", cfg, writeFile(t, "mapped.ndjson", records))
+	if code != exitDrift {
+		t.Fatalf("exit %d, %s", code, mapped)
+	}
+	plain, _, code := commandLine(t, "--output", "json", "replay", writeFile(t, "plain.ndjson", same.String()))
+	if code != exitDrift {
+		t.Fatalf("exit %d, %s", code, plain)
+	}
+	alarms := func(text string) (out []string) {
+		for _, line := range strings.Split(text, "\n") {
+			var a struct {
+				Event, Signal, ID string
+				Unit              int64
+			}
+			if json.Unmarshal([]byte(line), &a) == nil && a.Event == "alarm" {
+				out = append(out, fmt.Sprint(a.Signal, " ", a.Unit))
+			}
+		}
+		return out
+	}
+	if got, want := alarms(mapped), alarms(plain); len(got) == 0 || fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("alarms %v\nof telemetry v1 %v", got, want)
+	}
+	if !strings.Contains(mapped, `"not_taken":900`) {
+		t.Errorf("%s", mapped[strings.LastIndex(mapped[:len(mapped)-1], "\n"):])
+	}
+}
+
+// A baseline that is cut out of mapped records is telemetry v1.
+func TestBaselineOfMappedFiles(t *testing.T) {
+	cfg := writeFile(t, "shop.yml", fmt.Sprintf(shopConfig, "request.id")+"policies: [{match: '*', baseline: {units: 200}}]\n")
+	out := filepath.Join(t.TempDir(), "baseline.ndjson")
+	if stdout, stderr, code := commandLine(t, "baseline", "create", "--config", cfg, "-o", out, writeFile(t, "r.ndjson", shopRecords(900, false))); code != exitFine {
+		t.Fatalf("exit %d, %s%s", code, stdout, stderr)
+	}
+	stdout, stderr, code := commandLine(t, "--output", "json", "inspect", out)
+	if code != exitFine || !strings.Contains(stdout, `"refused":[]`) || !strings.Contains(stdout, `"policy":"shop"`) {
+		t.Errorf("exit %d, %s%s", code, stdout, stderr)
+	}
+}

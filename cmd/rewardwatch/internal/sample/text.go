@@ -1,0 +1,45 @@
+package sample
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/terminal"
+)
+
+// longest is how much of a record is shown.
+const longest = 1000
+
+// Text prints a report for people.
+func (r *Report) Text(out io.Writer) error {
+	w := &terminal.Sheet{}
+	fmt.Fprintf(w, "Read %d records: %d accepted, %d refused%s.\n", r.Read, r.Accepted, r.Read-r.Accepted, terminal.NotTakenText(r.NotTaken))
+	var rows [][]string
+	for _, f := range r.Refused {
+		rows = append(rows, []string{"  " + string(f.Reason), fmt.Sprint(f.Records), fmt.Sprintf("first at record %d: %s", f.First, terminal.Printable(f.Message))})
+	}
+	w.Table(rows)
+	for _, m := range r.Missing {
+		fmt.Fprintf(w, "  %s has no value in any record: nothing is at %s\n", terminal.Printable(m.Field), terminal.Printable(m.Source))
+	}
+	r.RecordsText(w)
+	_, err := io.WriteString(out, w.String())
+	return err
+}
+
+// RecordsText prints the first records, each with the events that it becomes.
+func (r *Report) RecordsText(w io.Writer) {
+	for _, record := range r.Records {
+		fmt.Fprintf(w, "\n  %s\n", short(record.Record))
+		for _, e := range record.Events {
+			fmt.Fprintf(w, "  -> %s\n", short(string(e)))
+		}
+	}
+}
+
+func short(text string) string {
+	if len(text) > longest {
+		return terminal.Printable(text[:longest]) + "..."
+	}
+	return terminal.Printable(text)
+}
