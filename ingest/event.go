@@ -123,9 +123,9 @@ func NextEvent(dst []Event, pos Position) ([]Event, *Event) {
 	return dst, ev
 }
 
-// State is fed by one partition; it is a Processor or a MessageProcessor. One goroutine calls its methods, except those
-// of the Handler. An error stops the service, which then replays from the last checkpoint. An error that wraps
-// ErrFenced makes the consumer drop the partition instead.
+// State is fed by one partition, or by those of the same number of several topics; it is a Processor or a
+// MessageProcessor. Its methods are called one after the other. An error stops the service, which then replays from the
+// last checkpoint. An error that wraps ErrFenced makes the consumer drop the partition instead.
 //
 // Snapshot is called between batches. Restore is called before the first batch if there is a checkpoint. A partition
 // has a checkpoint from before its first batch. So without a call of Restore, the partition is new, or an operator has
@@ -152,6 +152,15 @@ type Shrinking interface {
 	Shrunk() bool
 }
 
+// Several is a Processor that tells topics apart which feed it together. Its batches are of one topic each.
+type Several interface {
+	// From names the topics by index, in order. It is called before Restore.
+	From(topics []int)
+	// Reached is Idle for one of several topics. A State that is not one of Several is told once all have been read to
+	// their ends.
+	Reached(ctx context.Context, topic int, at time.Time) error
+}
+
 // MessageProcessor is a State that processes whole messages, in offset order. The messages and their memory are valid
 // until ProcessMessages returns. Tombstones and the markers of transactions are left out, and so is what looks like a
 // marker: six bytes that begin with two zeros. A message above the configured limit stops the consumer.
@@ -163,8 +172,9 @@ type MessageProcessor interface {
 // Handler provides the State of each partition of a consumer-group generation. For one partition, all methods but
 // Ending are called one after the other; Revoke may run for several partitions at once.
 type Handler interface {
-	// Begin starts a generation on a topic of so many partitions. Partitions not assigned afterwards are read
-	// elsewhere, or not at all until the group notices that a member has died.
+	// Begin starts a generation on a topic of so many partitions, or on several of which one has as many and none more.
+	// Partitions not assigned afterwards are read elsewhere, or not at all until the group notices that a member has
+	// died.
 	Begin(partitions int)
 	// Confirm means that at the given time the topic had no more partitions than Begin reported. It follows Begin at
 	// once, and then comes about every second until the generation ends, from any goroutine.

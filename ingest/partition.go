@@ -1,6 +1,10 @@
 package ingest
 
-import "strconv"
+import (
+	"fmt"
+	"slices"
+	"strconv"
+)
 
 // Partition identifies a partition of the telemetry: it holds the index of its topic in the configured list, and its
 // number within that topic. Of the first topic it is the number itself, as in files, whose only partition is 0.
@@ -22,6 +26,41 @@ func (p Partition) Topic() int { return int(p >> partitionBits) }
 
 // Number returns the number of the partition within its topic.
 func (p Partition) Number() int32 { return int32(p & (1<<partitionBits - 1)) }
+
+// TopicNames returns the names of topics.
+func TopicNames(topics []Topic) []string {
+	names := make([]string, len(topics))
+	for i, t := range topics {
+		names[i] = t.Name
+	}
+	return names
+}
+
+// Named returns ranges with the names of their topics, by index, if there are several topics. It does not change ranges.
+func Named(topics []string, ranges []Range) []Range {
+	if len(topics) < 2 || len(ranges) == 0 {
+		return ranges
+	}
+	out := slices.Clone(ranges)
+	for i := range out {
+		if topic := out[i].Partition.Topic(); topic < len(topics) {
+			out[i].Topic = topics[topic]
+		}
+	}
+	return out
+}
+
+// In returns the topic of a range and its index: that of the name, or that of the partition where there is no name.
+func (r Range) In(topics []Topic) (Topic, int, error) {
+	i := r.Partition.Topic()
+	if r.Topic != "" {
+		i = slices.IndexFunc(topics, func(t Topic) bool { return t.Name == r.Topic })
+	}
+	if i < 0 || i >= len(topics) {
+		return Topic{}, 0, fmt.Errorf("offsets %s: the topic is not one of those configured", r)
+	}
+	return topics[i], i, nil
+}
 
 // MarshalJSON writes the number alone, as String does.
 func (p Partition) MarshalJSON() ([]byte, error) { return []byte(p.String()), nil }

@@ -255,14 +255,19 @@ func (u *Unit) Bytes() int64 {
 
 // Range is a range of offsets of one partition, both ends included.
 type Range struct {
-	Partition Partition `json:"partition" yaml:"partition"` // number of the partition; 0 in files
-	First     int64     `json:"first" yaml:"first"`         // first offset; in files the index of the record, from 0
-	Last      int64     `json:"last" yaml:"last"`           // last offset, included in the range
+	Topic     string    `json:"topic,omitempty" yaml:"topic"` // name of the topic, if the telemetry has several
+	Partition Partition `json:"partition" yaml:"partition"`   // number of the partition; 0 in files
+	First     int64     `json:"first" yaml:"first"`           // first offset; in files the index of the record, from 0
+	Last      int64     `json:"last" yaml:"last"`             // last offset, included in the range
 }
 
 // String returns the range in words.
 func (r Range) String() string {
-	return fmt.Sprintf("%d to %d of partition %d", r.First, r.Last, r.Partition)
+	of := ""
+	if r.Topic != "" {
+		of = " of " + r.Topic
+	}
+	return fmt.Sprintf("%d to %d of partition %d%s", r.First, r.Last, r.Partition, of)
 }
 
 // Range returns the offsets of the unit's events.
@@ -274,7 +279,7 @@ func (u *Unit) Range() Range {
 // covers them all. It may overwrite ranges.
 func Widen(ranges []Range, more ...Range) []Range {
 	for _, r := range more {
-		i := slices.IndexFunc(ranges, func(have Range) bool { return have.Partition == r.Partition })
+		i := slices.IndexFunc(ranges, func(have Range) bool { return have.Partition == r.Partition && have.Topic == r.Topic })
 		if i < 0 {
 			ranges = append(ranges, r)
 			continue

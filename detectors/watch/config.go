@@ -226,7 +226,7 @@ func (b BaselineConfig) checkRange(i int, r ingest.Range, report func(path, msg 
 		report(at, "must be a partition from 0 on, and offsets from 0 on of which the last is not before the first")
 	}
 	for _, other := range b.Offsets[:i] {
-		if other.Partition == r.Partition && other.First <= r.Last && r.First <= other.Last {
+		if other.Topic == r.Topic && other.Partition == r.Partition && other.First <= r.Last && r.First <= other.Last {
 			report(at, "overlaps with another range: its episodes would count twice")
 		}
 	}

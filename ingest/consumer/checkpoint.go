@@ -2,12 +2,15 @@ package consumer
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io/fs"
 	"math"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
@@ -19,8 +22,12 @@ const statePart = "state"
 //
 //	magic (8) | partition (4) | next (8) | offset of the mark (8) | checksum of the mark (4) | last event time (8) |
 //	length of the topic (2) | topic | snapshot of the processor
+//
+// Where there are several topics, their number (2) follows another magic, and then all of this but the snapshot for
+// each of them, in the order of their indexes. A next of -1 says that the topic has not been read.
 const (
 	partitionMagic      = "rwpart1\n"
+	severalMagic        = "rwpart2\n"
 	partitionHeaderSize = len(partitionMagic) + 4 + 8 + 8 + 4 + 8 + 2
 )
 
@@ -75,29 +82,76 @@ func cutPosition(b []byte) (p position, snapshot []byte, err error) {
 		return position{}, nil, errNotAPosition
 	}
 	p.topic = string(b[:length])
+	if p.next == unknown && p.mark.offset == unknown {
+		return p, b[length:], nil
+	}
 	if p.next < 0 || p.next == math.MaxInt64 || p.mark.offset < unknown || p.mark.offset >= p.next {
 		return position{}, nil, fmt.Errorf("next offset %d and last offset %d are impossible", p.next, p.mark.offset)
 	}
 	return p, b[length:], nil
 }
 
-// restore restores the checkpoint if there is one, and otherwise starts at the offset that the group committed.
-func (p *partition) restore() error {
+// cutPositions reads the positions of a checkpoint, by index of the topic, and returns the rest.
+func cutPositions(b []byte) (all []position, snapshot []byte, err error) {
+	rest, several := bytes.CutPrefix(b, []byte(severalMagic))
+	if !several {
+		p, snapshot, err := cutPosition(b)
+		if err == nil && p.next < 0 {
+			err = errNotAPosition
+		}
+		return []position{p}, snapshot, err
+	}
+	if len(rest) < 2 {
+		return nil, nil, errNotAPosition
+	}
+	count := int(binary.LittleEndian.Uint16(rest))
+	if rest = rest[2:]; count < 2 || count > ingest.MaxTopics {
+		return nil, nil, errNotAPosition
+	}
+	for range count {
+		var p position
+		if p, rest, err = cutPosition(rest); err != nil {
+			return nil, nil, err
+		}
+		all = append(all, p)
+	}
+	return all, rest, nil
+}
+
+// appendPositions writes what cutPositions reads.
+func appendPositions(b []byte, all []position) []byte {
+	if len(all) > 1 {
+		b = append(b, severalMagic...)
+		b = binary.LittleEndian.AppendUint16(b, uint16(len(all)))
+	}
+	for _, p := range all {
+		b = p.append(b)
+	}
+	return b
+}
+
+// restore restores the checkpoint if there is one, and otherwise starts at the offsets that the group committed.
+func (p *partition) restore(ctx context.Context) error {
 	saved, err := p.store.Load(p.name)
 	if errors.Is(err, fs.ErrNotExist) {
-		if p.committed >= 0 {
-			p.log.Warn().Int64("next", p.committed).Msg("no checkpoint, starting without state at the committed offset")
+		if err := p.refuseReordered(ctx); err != nil || ctx.Err() != nil {
+			return err
 		}
-		p.setNext(p.committed)
+		for _, r := range p.readers {
+			r.startAtCommitted()
+		}
 		return nil
 	}
 	if err != nil {
 		return fmt.Errorf("%w: %s: %w", ErrCheckpointDamaged, p.name, err)
 	}
 	p.parts = imageParts(saved)
-	at, snapshot, err := cutPosition(saved[statePart])
-	if err == nil && (at.topic != p.c.cfg.Topic || at.partition != p.id) {
-		err = fmt.Errorf("it is of partition %d of %s", at.partition, at.topic)
+	at, snapshot, err := cutPositions(saved[statePart])
+	if err == nil {
+		err = p.fits(at)
+	}
+	if errors.Is(err, ErrOtherTopics) {
+		return err
 	}
 	if err == nil {
 		err = p.guarded(func() error { return p.state.Restore(&imageReader{parts: saved, next: 1, left: snapshot}) })
@@ -105,41 +159,134 @@ func (p *partition) restore() error {
 	if err != nil {
 		return fmt.Errorf("%w: %s: %w", ErrCheckpointDamaged, p.name, err)
 	}
-	p.mark, p.saved = at.mark, at.next
+	p.away = at
+	for _, r := range p.readers {
+		if r.topic.index < len(at) && at[r.topic.index].next >= 0 {
+			r.resume(at[r.topic.index])
+		} else {
+			r.startAtCommitted()
+		}
+	}
+	return nil
+}
+
+// ErrOtherTopics means that a checkpoint holds positions in other topics than those that are configured, or in another
+// order. What has been read of them cannot be told apart any more.
+var ErrOtherTopics = errors.New("the checkpoint is of other topics than those configured")
+
+// fits checks that the checkpoint is of this partition, and that its topics are the first ones that are configured.
+func (p *partition) fits(at []position) error {
+	var names []string
+	fits := len(at) <= len(p.c.topics)
+	for i, saved := range at {
+		if saved.partition != p.id {
+			return fmt.Errorf("it is of partition %d of %s", saved.partition, saved.topic)
+		}
+		names = append(names, saved.topic)
+		fits = fits && p.c.topics[i].Name == saved.topic
+	}
+	if fits {
+		return nil
+	}
+	if len(at) == 1 && len(p.c.topics) == 1 {
+		return fmt.Errorf("it is of partition %d of %s", at[0].partition, at[0].topic)
+	}
+	return fmt.Errorf("%w: %s has %s, configured are %s; list the topics in the order in which they were, and new ones "+
+		"behind them; to read others, move the checkpoints of all partitions away: reading goes on at the offsets of the "+
+		"group %s, without the open episodes", ErrOtherTopics, p.name, strings.Join(names, ", "), strings.Join(p.c.names(), ", "), p.c.cfg.Group)
+}
+
+// refuseReordered refuses to start without a checkpoint if there is one under the name of another topic, which was the
+// first one when it was saved.
+func (p *partition) refuseReordered(ctx context.Context) error {
+	for _, t := range p.c.topics[1:] {
+		store, err := p.openFor(ctx, t.Name)
+		if err != nil || store == nil {
+			return err
+		}
+		name := PartitionCheckpoint(t.Name, p.id)
+		if _, err := store.Load(name); !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("%w: %s was the first topic, and configured are %s: list it first, or move its checkpoints %s away",
+				ErrOtherTopics, t.Name, strings.Join(p.c.names(), ", "), name)
+		}
+	}
+	return nil
+}
+
+// startAtCommitted starts at the offset that the group committed, or at the start of the log.
+func (p *reader) startAtCommitted() {
+	if p.committed >= 0 {
+		p.log.Warn().Int64("next", p.committed).Msg("no checkpoint, starting without state at the committed offset")
+	}
+	p.setNext(p.committed)
+}
+
+// resume starts where a checkpoint ends.
+func (p *reader) resume(at position) {
+	p.mark, p.last, p.saved = at.mark, at.mark, at.next
 	p.progress.eventTS.Store(at.eventTS)
 	p.setNext(at.next)
 	p.log.Info().Int64("next", p.next).Int64("committed", p.committed).Msg("restored from the checkpoint")
-	return nil
+}
+
+// due reports whether a checkpoint is due by its interval.
+func (p *partition) due() bool {
+	p.turn.Lock()
+	defer p.turn.Unlock()
+	return !p.broken && p.c.now().Sub(p.tried) >= p.c.opts.CheckpointEvery
 }
 
 // checkpoint saves the state if it has changed, and then commits. If the save fails, nothing is committed: the previous
 // checkpoint holds, and the next one is tried when its time comes. The error is a panic of the state, or ErrFenced.
 func (p *partition) checkpoint() error {
-	now := p.c.board.now()
+	p.turn.Lock()
+	defer p.turn.Unlock()
+	now := p.c.now()
 	p.tried = now
-	if p.next < 0 {
+	moved, first := p.unsaved()
+	if p.broken || p.isUnread() {
 		return nil
 	}
-	if slim := p.next == p.saved && p.shrunk(); p.next != p.saved || slim {
+	if slim := !moved && p.shrunk(); moved || slim {
 		err := p.save()
 		if err == nil && slim {
 			err = p.save() // else the large state would be kept as the previous one
 		}
 		switch {
 		case errors.Is(err, ErrProcessor), errors.Is(err, ingest.ErrFenced):
+			p.broken = true
 			return err
-		case err != nil && p.saved == unknown:
-			p.log.Error().Err(err).Int64("next", p.next).Msg("saving the first checkpoint failed, reading waits for it")
+		case err != nil && first:
+			p.log.Error().Err(err).Msg("saving the first checkpoint failed, reading waits for it")
 			return nil
 		case err != nil:
-			p.log.Error().Err(err).Int64("next", p.next).Msg("saving a checkpoint failed, the previous one still holds")
+			p.log.Error().Err(err).Msg("saving a checkpoint failed, the previous one still holds")
 			return nil
 		}
-		p.saved = p.next
 	}
-	p.progress.saved.Store(now.UnixNano())
+	for _, r := range p.readers {
+		if r.next >= 0 {
+			r.saved = r.next
+			r.progress.saved.Store(now.UnixNano())
+		}
+	}
 	p.commit()
 	return nil
+}
+
+// unsaved reports whether a reader has read on since the last checkpoint, and whether one was never part of any.
+func (p *partition) unsaved() (moved, first bool) {
+	for _, r := range p.readers {
+		if r.next >= 0 {
+			moved, first = moved || r.next != r.saved, first || r.saved == unknown
+		}
+	}
+	return moved, first
+}
+
+// isUnread reports whether no reader knows yet where to begin.
+func (p *partition) isUnread() bool {
+	return !slices.ContainsFunc(p.readers, func(r *reader) bool { return r.next >= 0 })
 }
 
 // shrunk reports whether the saved state would be smaller than the last save, although nothing was read.
@@ -151,12 +298,7 @@ func (p *partition) shrunk() bool {
 func (p *partition) save() error {
 	written := image{turn: &p.c.large}
 	defer written.done()
-	at := position{
-		topic: p.c.cfg.Topic, partition: p.id, next: p.next, mark: p.mark, eventTS: p.progress.eventTS.Load(),
-	}
-	written.Write(at.append(nil)) //nolint:errcheck // it does not fail
-	p.progress.busy.Store(true)
-	defer p.progress.busy.Store(false)
+	written.Write(appendPositions(nil, p.positions())) //nolint:errcheck // it does not fail
 	if err := p.guarded(func() error { return p.state.Snapshot(&written) }); err != nil {
 		return fmt.Errorf("taking a snapshot: %w", err)
 	}
@@ -172,16 +314,41 @@ func (p *partition) save() error {
 	return nil
 }
 
-// commit commits the partition's position to the group. It only informs: the checkpoint determines where reading
-// resumes. The position never decreases. In a generation that has ended the commit fails, which loses nothing.
+// positions returns the positions of the readers by index of the topic.
+func (p *partition) positions() []position {
+	all := make([]position, len(p.c.topics))
+	for i, t := range p.c.topics {
+		all[i] = position{topic: t.Name, partition: p.id, next: unknown, mark: mark{offset: unknown}}
+		if i < len(p.away) {
+			all[i] = p.away[i]
+		}
+	}
+	for _, r := range p.readers {
+		at := &all[r.topic.index]
+		at.next, at.mark, at.eventTS = max(r.next, unknown), r.mark, r.progress.eventTS.Load()
+	}
+	return all
+}
+
+// commit commits the positions to the group. It only informs: the checkpoint determines where reading resumes. A
+// position never decreases. In a generation that has ended the commit fails, which loses nothing.
 func (p *partition) commit() {
-	if p.next <= p.committed {
+	offsets := map[string]map[int]int64{}
+	for _, r := range p.readers {
+		if r.next > r.committed && r.next >= 0 {
+			offsets[r.topic.Name] = map[int]int64{int(p.id): r.next}
+		}
+	}
+	if len(offsets) == 0 {
 		return
 	}
-	err := p.generation.CommitOffsets(map[string]map[int]int64{p.c.cfg.Topic: {int(p.id): p.next}})
-	if err != nil {
-		p.log.Debug().Err(err).Int64("next", p.next).Msg("committing failed, the checkpoint holds")
+	if err := p.generation.CommitOffsets(offsets); err != nil {
+		p.log.Debug().Err(err).Msg("committing failed, the checkpoint holds")
 		return
 	}
-	p.committed = p.next
+	for _, r := range p.readers {
+		if _, done := offsets[r.topic.Name]; done {
+			r.committed = r.next
+		}
+	}
 }

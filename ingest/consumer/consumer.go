@@ -1,13 +1,14 @@
-// Package consumer reads the partitions of a topic that its consumer group assigns, each from its checkpoint and in
-// offset order, into the state of its Handler.
+// Package consumer reads the partitions that its consumer group assigns, each from its checkpoint and in offset order,
+// into the states of its Handler. Partitions of one number, of several topics, feed one state.
 package consumer
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
-	"strings"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -40,10 +41,15 @@ var ErrProcessor = errors.New("processing a partition failed")
 // Options are the parts a Consumer works with. All are required, except that a Handler of whole messages needs no
 // Format and no DeadLetters; without DeadLetters there are no metrics of events. The metrics of the consumer itself
 // have the label topic, so that consumers of different topics can share a Registerer.
+//
+// Topics replace the topic of the KafkaConfig and Format. Their order must not change, but more may follow later:
+// checkpoints and positions hold the index of a topic.
 type Options struct {
 	Stores          ingest.Stores
 	CheckpointEvery time.Duration     // after a crash, at most this much is read again
 	Format          ingest.Format     // of the events
+	Topics          []ingest.Topic    // if there are several, or nil
+	Joined          bool              // records of the topics are joined: while one cannot be read, the others wait
 	DeadLetters     deadletter.Keeper // closed by the caller, after Run
 	Handler         ingest.Handler
 	Log             zerolog.Logger
@@ -84,14 +90,14 @@ type Consumer struct {
 	timing  timing
 	network *fetch.Network
 	client  *kafka.Client
-	metrics *metrics
+	topics  []*topic
 	events  *eventMetrics // nil if whole messages are taken
-	board   *board
+	now     func() time.Time
 	// Messages that every record or attempt could cause are logged a few times a minute.
 	refusals, outages zerolog.Logger
 
-	partitions int // of the topic, when last checked; used by Run's goroutine and by the one that watches a generation
-	fences     int // generations in a row that ended with one; used by the generation's goroutine
+	partitions []int // of each topic, when last checked; used by Run's goroutine and by the one that watches a generation
+	fences     int   // generations in a row that ended with one; used by the generation's goroutine
 
 	running sync.WaitGroup // generations
 	cancel  context.CancelCauseFunc
@@ -107,23 +113,26 @@ func New(cfg ingest.KafkaConfig, opts Options) (*Consumer, error) {
 	}
 	c := &Consumer{
 		cfg: cfg, opts: opts, timing: defaultTiming(), network: network,
-		client:  network.Client(cfg.Brokers),
-		metrics: newMetrics(ofTopic(cfg.Topic, opts.Registerer)), board: newBoard(time.Now),
+		client: network.Client(cfg.Brokers), now: time.Now,
 		refusals: opts.Log.Sample(&zerolog.BurstSampler{Burst: 5, Period: time.Minute}),
 		outages:  opts.Log.Sample(&zerolog.BurstSampler{Burst: 10, Period: time.Minute}),
 	}
-	if err := ofTopic(cfg.Topic, opts.Registerer).Register(newCollector(c.board)); err != nil {
-		return nil, fmt.Errorf("registering the metrics of partitions: %w", err)
+	if len(opts.Topics) == 0 {
+		opts.Topics = []ingest.Topic{{Name: cfg.Topic, Format: opts.Format}}
 	}
+	for i, t := range opts.Topics {
+		added, err := newTopic(t, i, newBoard(c.now), opts.Registerer)
+		if err != nil {
+			return nil, err
+		}
+		c.topics = append(c.topics, added)
+	}
+	network.Transport.MetadataTopics = c.names()
 	if opts.DeadLetters != nil {
 		c.events = newEventMetrics(opts.DeadLetters, opts.Registerer)
 	}
 	return c, nil
 }
-
-// Ready returns nil when the group is joined and every assigned partition is within the allowed lag. Otherwise the
-// error says what is missing.
-func (c *Consumer) Ready() error { return c.board.ready(c.cfg.ReadyLag) }
 
 // Run reads until ctx ends; then it finishes the current batches, saves, commits, leaves the group and returns nil. Any
 // other return is an error, after which nothing was saved: ErrOffsetPastEnd, ErrTopicRecreated, ErrCompacted and
@@ -134,9 +143,9 @@ func (c *Consumer) Run(ctx context.Context) error {
 	defer c.cancel(nil)
 	defer c.network.Cut()
 	defer context.AfterFunc(ctx, c.network.Retire)()
-	defer c.board.leave("it has stopped")
+	defer c.left("it has stopped")
 	for ctx.Err() == nil {
-		if c.awaitTopic(ctx) {
+		if c.awaitTopics(ctx) {
 			c.consume(ctx)
 		}
 	}
@@ -164,22 +173,21 @@ func fatal(ctx context.Context) error {
 	return nil
 }
 
-// awaitTopic waits until the topic exists, and logs that from time to time. It never creates the topic: a wrong number
-// of partitions would be permanent.
-func (c *Consumer) awaitTopic(ctx context.Context) bool {
+// awaitTopics waits until all topics exist, and logs that from time to time. It never creates one: a wrong number of
+// partitions would be permanent.
+func (c *Consumer) awaitTopics(ctx context.Context) bool {
 	for n := 0; ; n++ {
 		partitions, err := c.existing(ctx)
 		if err == nil {
 			c.partitions = partitions
-			c.metrics.existing.Set(float64(partitions))
 			return c.refuseCompaction(ctx)
 		}
 		if ctx.Err() != nil {
 			return false
 		}
-		c.board.leave(err.Error())
+		c.left(err.Error())
 		if n%30 == 0 {
-			c.opts.Log.Warn().Err(err).Strs("brokers", c.cfg.Brokers).Str("topic", c.cfg.Topic).Msg("waiting for the topic")
+			c.opts.Log.Warn().Err(err).Strs("brokers", c.cfg.Brokers).Strs("topics", c.names()).Msg("waiting for the topic")
 		}
 		if !fetch.Sleep(ctx, c.timing.watchTopic) {
 			return false
@@ -187,7 +195,7 @@ func (c *Consumer) awaitTopic(ctx context.Context) bool {
 	}
 }
 
-// refuseCompaction stops the consumer if the topic is compacted. If it may not ask, records removed by compaction are
+// refuseCompaction stops the consumer if a topic is compacted. If it may not ask, records removed by compaction are
 // still counted when they are found missing.
 func (c *Consumer) refuseCompaction(ctx context.Context) bool {
 	err := c.compacted(ctx)
@@ -205,23 +213,7 @@ func (c *Consumer) refuseCompaction(ctx context.Context) bool {
 	return ctx.Err() == nil
 }
 
-// compacted returns ErrCompacted, with the remedy, if the topic is compacted.
-func (c *Consumer) compacted(ctx context.Context) error {
-	policy, err := fetch.TopicSetting(ctx, c.client, c.cfg.Topic, "cleanup.policy")
-	if err != nil || !strings.Contains(policy, "compact") {
-		return err
-	}
-	return fmt.Errorf("%w: cleanup.policy of %s is %s; change it with: kafka-configs.sh --bootstrap-server %s --alter "+
-		"--entity-type topics --entity-name %s --add-config cleanup.policy=delete",
-		ErrCompacted, c.cfg.Topic, policy, strings.Join(c.cfg.Brokers, ","), c.cfg.Topic)
-}
-
-// existing returns the number of partitions of the topic.
-func (c *Consumer) existing(ctx context.Context) (int, error) {
-	return fetch.PartitionCount(ctx, c.client, c.cfg.Topic)
-}
-
-// consume is a member of the group until ctx ends or the topic is gone.
+// consume is a member of the group until ctx ends or a topic is gone.
 func (c *Consumer) consume(ctx context.Context) {
 	group, err := kafka.NewConsumerGroup(c.groupConfig())
 	if err != nil {
@@ -229,20 +221,18 @@ func (c *Consumer) consume(ctx context.Context) {
 		return
 	}
 	defer c.leave(ctx, group)
-	c.board.leave("waiting for partitions to be assigned")
+	c.left("waiting for partitions to be assigned")
 	for {
 		generation, err := group.Next(ctx)
 		switch {
 		case ctx.Err() != nil:
 			return
 		case err != nil:
-			c.board.leave(err.Error())
+			c.left(err.Error())
 			c.outages.Warn().Err(err).Str("group", c.cfg.Group).Msg("joining the group failed, trying again")
 			continue
 		}
-		assigned := generation.Assignments[c.cfg.Topic]
-		c.start(ctx, generation, assigned)
-		if len(assigned) > 0 {
+		if c.start(ctx, generation) {
 			continue
 		}
 		// Without the topic, each generation would end at once and the next one begin.
@@ -254,14 +244,18 @@ func (c *Consumer) consume(ctx context.Context) {
 }
 
 func (c *Consumer) groupConfig() kafka.ConsumerGroupConfig {
-	return kafka.ConsumerGroupConfig{
-		ID: c.cfg.Group, Brokers: c.cfg.Brokers, Topics: []string{c.cfg.Topic}, Dialer: c.network.Dialer,
+	cfg := kafka.ConsumerGroupConfig{
+		ID: c.cfg.Group, Brokers: c.cfg.Brokers, Topics: c.names(), Dialer: c.network.Dialer,
 		// With LastOffset, a restart would lose what is written between the first join and the first commit.
 		StartOffset:       kafka.FirstOffset,
 		HeartbeatInterval: c.timing.heartbeat, SessionTimeout: c.timing.session, RebalanceTimeout: c.timing.rebalance,
 		JoinGroupBackoff: c.timing.joinBackoff,
 		ErrorLogger:      kafka.LoggerFunc(func(msg string, args ...any) { c.opts.Log.Debug().Msgf("kafka-go: "+msg, args...) }),
 	}
+	if len(c.topics) > 1 {
+		cfg.GroupBalancers = []kafka.GroupBalancer{together{}}
+	}
+	return cfg
 }
 
 // leave waits for the partitions to stop, and leaves the group.
@@ -278,19 +272,13 @@ func (c *Consumer) leave(ctx context.Context, group *kafka.ConsumerGroup) {
 	<-closed
 }
 
-// start begins reading the partitions of a generation.
-func (c *Consumer) start(ctx context.Context, g *kafka.Generation, assigned []kafka.PartitionAssignment) {
+// start begins reading the partitions of a generation. It returns false without any.
+func (c *Consumer) start(ctx context.Context, g *kafka.Generation) bool {
 	c.running.Wait() // a straggler of the previous generation would revoke partitions that this one assigns
-	ids := make([]int, len(assigned))
-	partitions := make([]*partition, len(assigned))
-	for i, a := range assigned {
-		partitions[i], ids[i] = newPartition(c, g, a), a.ID
-	}
-	c.opts.Log.Info().Int32("generation", g.ID).Str("topic", c.cfg.Topic).Str("group", c.cfg.Group).Ints("partitions", ids).
-		Msg("partitions assigned")
+	partitions := c.assigned(g)
 	own := &generation{c: c, partitions: partitions, told: make(chan struct{})}
-	own.known, own.counted = c.partitions, time.Now().Add(-fetch.MetadataAge)
-	own.existing = c.count(ctx, ids)
+	own.known, own.counted = slices.Clone(c.partitions), time.Now().Add(-fetch.MetadataAge)
+	own.existing = c.count(ctx, partitions)
 	c.running.Add(1)
 	// If the function returned before the generation ends, that would end it.
 	g.Start(func(generation context.Context) {
@@ -300,15 +288,42 @@ func (c *Consumer) start(ctx context.Context, g *kafka.Generation, assigned []ka
 		defer context.AfterFunc(generation, end)()
 		own.run(ctx)
 	})
+	return len(partitions) > 0
 }
 
-// count returns the number of partitions of the topic, or the last known one if the brokers do not say.
-func (c *Consumer) count(ctx context.Context, assigned []int) int {
+// assigned returns the partitions of a generation, by number.
+func (c *Consumer) assigned(g *kafka.Generation) []*partition {
+	byNumber := map[int]*partition{}
+	for _, t := range c.topics {
+		var ids []int
+		for _, a := range g.Assignments[t.Name] {
+			p := byNumber[a.ID]
+			if p == nil {
+				p = newPartition(c, g, int32(a.ID))
+				byNumber[a.ID] = p
+			}
+			p.readers = append(p.readers, newReader(p, t, a.Offset))
+			ids = append(ids, a.ID)
+		}
+		c.opts.Log.Info().Int32("generation", g.ID).Str("topic", t.Name).Str("group", c.cfg.Group).Ints("partitions", ids).
+			Msg("partitions assigned")
+	}
+	partitions := make([]*partition, 0, len(byNumber))
+	for _, number := range slices.Sorted(maps.Keys(byNumber)) {
+		partitions = append(partitions, byNumber[number])
+	}
+	return partitions
+}
+
+// count returns the largest number of partitions of a topic, as far as the brokers say how many there are.
+func (c *Consumer) count(ctx context.Context, assigned []*partition) int {
 	if n, err := c.existing(ctx); err == nil {
 		c.partitions = n
 	}
-	for _, id := range assigned {
-		c.partitions = max(c.partitions, id+1)
+	for _, p := range assigned {
+		for _, r := range p.readers {
+			c.partitions[r.topic.index] = max(c.partitions[r.topic.index], int(p.id)+1)
+		}
 	}
-	return c.partitions
+	return slices.Max(c.partitions)
 }

@@ -11,6 +11,7 @@ import (
 // eventIntake decodes events. Records that are not events become dead letters.
 type eventIntake struct {
 	c         *Consumer
+	topic     string
 	processor ingest.Processor
 	progress  *progress
 	decoder   ingest.Decoder
@@ -19,10 +20,10 @@ type eventIntake struct {
 	refuse    func(*ingest.RecordError, []byte)
 }
 
-func newEventIntake(p *partition, processor ingest.Processor) *eventIntake {
+func newEventIntake(p *reader, processor ingest.Processor) *eventIntake {
 	i := &eventIntake{
-		c: p.c, processor: processor, progress: p.progress,
-		decoder: p.c.opts.Format.NewDecoder(ingest.DecoderOptions{
+		c: p.c, topic: p.topic.Name, processor: processor, progress: p.progress,
+		decoder: p.topic.Format.NewDecoder(ingest.DecoderOptions{
 			MaxRecord: int(p.c.cfg.MaxMessage), LeftOut: func(ingest.Position) { p.c.events.notTaken.Inc() },
 		}),
 	}
@@ -47,7 +48,7 @@ func (i *eventIntake) add(f *fetch.Found, at ingest.Position) error {
 		i.count(e)
 		i.keep(e, f.Value)
 	case fetch.Telemetry:
-		i.message = f.Message(i.c.cfg.Topic, at)
+		i.message = f.Message(i.topic, at)
 		i.batch = i.decoder.Decode(i.batch, &i.message, i.refuse)
 	}
 	return nil
@@ -72,11 +73,11 @@ func (i *eventIntake) count(e *ingest.RecordError) {
 // keep keeps a dead letter with the bytes that exist: a batch that cannot be decompressed has none.
 func (i *eventIntake) keep(e *ingest.RecordError, raw []byte) {
 	c := i.c
-	c.refusals.Warn().Err(e).Str("topic", c.cfg.Topic).Msg("refused a record")
-	letter := deadletter.New(c.cfg.Topic, e, raw, c.board.now())
+	c.refusals.Warn().Err(e).Str("topic", i.topic).Msg("refused a record")
+	letter := deadletter.New(i.topic, e, raw, c.now())
 	if err := c.opts.DeadLetters.Keep(context.Background(), letter); err != nil {
 		c.events.lost.Add(1)
-		c.refusals.Error().Err(err).Str("topic", c.cfg.Topic).Msg("lost a dead letter")
+		c.refusals.Error().Err(err).Str("topic", i.topic).Msg("lost a dead letter")
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/rewardwatch/rewardwatch/ingest"
+	"github.com/segmentio/kafka-go"
 )
 
 // Hurry shortens all waits but the watchdog's, for tests. It is called before Run.
@@ -36,4 +37,39 @@ const StatePart = statePart
 func PartitionNext(checkpoint ingest.Parts) (int64, error) {
 	at, _, err := cutPosition(checkpoint[statePart])
 	return at.next, err
+}
+
+// Assigned returns the members that a group of many gives the partitions of topics to, by topic and partition.
+func Assigned(topics []int, members int) []map[int]string {
+	return assignedBy(together{}, topics, members)
+}
+
+// Ranges returns what RangeGroupBalancer does for one topic.
+func Ranges(partitions, members int) map[int]string {
+	return assignedBy(kafka.RangeGroupBalancer{}, []int{partitions}, members)[0]
+}
+
+func assignedBy(b kafka.GroupBalancer, topics []int, members int) []map[int]string {
+	var group []kafka.GroupMember
+	var names []string
+	var partitions []kafka.Partition
+	out := make([]map[int]string, len(topics))
+	for i, n := range topics {
+		names = append(names, string(rune('a'+i)))
+		out[i] = map[int]string{}
+		for id := range n {
+			partitions = append(partitions, kafka.Partition{Topic: names[i], ID: id})
+		}
+	}
+	for i := range members {
+		group = append(group, kafka.GroupMember{ID: string(rune('A' + i)), Topics: names})
+	}
+	for member, of := range b.AssignGroups(group, partitions) {
+		for i, name := range names {
+			for _, id := range of[name] {
+				out[i][id] = member
+			}
+		}
+	}
+	return out
 }

@@ -13,7 +13,7 @@ import (
 
 // fetch reads one answer of the broker to its end. However it ends, all completely read messages have been processed
 // when fetch returns.
-func (p *partition) fetch(ctx context.Context, conn *fetch.Leader, from int64) error {
+func (p *reader) fetch(ctx context.Context, conn *fetch.Leader, from int64) error {
 	asked := time.Now()
 	a, err := conn.Fetch(from, fetch.Size(p.c.cfg.MaxMessage, p.larger), p.c.cfg.MaxMessage, p.c.timing.maxWait)
 	if err != nil {
@@ -44,7 +44,7 @@ func (p *partition) fetch(ctx context.Context, conn *fetch.Leader, from int64) e
 }
 
 // drain reads the records of an answer.
-func (p *partition) drain(ctx context.Context, a *fetch.Answer) error {
+func (p *reader) drain(ctx context.Context, a *fetch.Answer) error {
 	var f fetch.Found // one for all steps: intakes take its address
 	for ctx.Err() == nil {
 		var err error
@@ -56,6 +56,11 @@ func (p *partition) drain(ctx context.Context, a *fetch.Answer) error {
 			return nil
 		case err != nil:
 			return fmt.Errorf("reading offset %d: %w", p.read, err)
+		}
+		if p.splits(max(p.reached, f.Time())) {
+			if err := p.Flush(ctx); err != nil {
+				return err
+			}
 		}
 		if err := p.take(&f); err != nil {
 			return &fatalError{err}
@@ -73,10 +78,10 @@ func (p *partition) drain(ctx context.Context, a *fetch.Answer) error {
 }
 
 // take processes one step. A record batch is read from its start, so some records precede the one asked for.
-func (p *partition) take(f *fetch.Found) error {
+func (p *reader) take(f *fetch.Found) error {
 	marks := f.Kind == fetch.KindRecord && f.Size == int64(len(f.Value)) // else the mark would cover half a message
 	if f.Next <= p.read {
-		if marks && f.Offset == p.mark.offset && ingest.Checksum(f.Value) != p.mark.sum {
+		if marks && f.Offset == p.last.offset && ingest.Checksum(f.Value) != p.last.sum {
 			return fmt.Errorf("%w: at offset %d; move the checkpoint %s away and reset the offset of the group %s "+
 				"to read the partition from there on", ErrTopicRecreated, f.Offset, p.name, p.c.cfg.Group)
 		}
@@ -88,14 +93,18 @@ func (p *partition) take(f *fetch.Found) error {
 		return nil
 	}
 	if marks {
-		p.mark = mark{offset: f.Offset, sum: ingest.Checksum(f.Value)}
+		p.last = mark{offset: f.Offset, sum: ingest.Checksum(f.Value)}
 	}
-	return p.intake.add(f, ingest.Position{Partition: ingest.Partition(p.id), Offset: f.Offset})
+	p.reached = max(p.reached, f.Time())
+	if p.intake.empty() {
+		p.head = p.reached
+	}
+	return p.intake.add(f, ingest.Position{Partition: p.topic.at(p.id), Offset: f.Offset})
 }
 
 // compacted counts the missing offsets before the next step. Every offset has a record or the marker of a transaction
 // until compaction removes it.
-func (p *partition) compacted(f *fetch.Found) {
+func (p *reader) compacted(f *fetch.Found) {
 	gap := f.Offset - p.read
 	if f.Kind == fetch.KindNothing {
 		gap = f.Next - p.read
@@ -104,28 +113,36 @@ func (p *partition) compacted(f *fetch.Found) {
 		return
 	}
 	p.missed(gap)
-	p.c.outages.Error().Str("topic", p.c.cfg.Topic).Int32("partition", p.id).Int64("next", p.read).Int64("records", gap).
+	p.c.outages.Error().Str("topic", p.topic.Name).Int32("partition", p.id).Int64("next", p.read).Int64("records", gap).
 		Msg("compaction has removed records before they were read: telemetry needs a topic with cleanup.policy=delete")
 }
 
 // Flush passes the batch to the state. Its error ends the reading of the partition.
-func (p *partition) Flush(ctx context.Context) error {
+func (p *reader) Flush(ctx context.Context) error {
+	p.progress.busy.Store(true)
+	defer p.progress.busy.Store(false)
+	if p.intake.empty() {
+		p.turn.Lock()
+	} else if !p.await(ctx) {
+		return ctx.Err()
+	}
+	defer p.turn.Unlock()
 	if !p.intake.empty() {
 		if err := p.process(ctx); err != nil {
 			return err
 		}
+		p.move(course{fetching, p.reached})
 	}
-	p.next = p.read
+	p.next, p.mark = p.read, p.last
 	p.progress.next.Store(max(p.next, unknown))
 	return nil
 }
 
-func (p *partition) process(ctx context.Context) error {
-	p.progress.busy.Store(true)
-	defer p.progress.busy.Store(false)
+func (p *reader) process(ctx context.Context) error {
 	// A batch is finished even if the generation ends meanwhile: half of it could not be undone.
 	ctx = context.WithoutCancel(ctx)
 	if err := p.guarded(func() error { return p.intake.Flush(ctx) }); err != nil {
+		p.broken = true
 		return &fatalError{fmt.Errorf("%w: offsets %d to %d: %w", ErrProcessor, p.next, p.read-1, err)}
 	}
 	return nil
@@ -133,10 +150,38 @@ func (p *partition) process(ctx context.Context) error {
 
 // idle reports to the state that the partition has been read to its end as of asked, the time of the request. Much may
 // have been written since: the process may have been stopped, or the processor busy.
-func (p *partition) idle(ctx context.Context, asked time.Time) error {
+func (p *reader) idle(ctx context.Context, asked time.Time) error {
+	p.progress.busy.Store(true)
+	defer p.progress.busy.Store(false)
+	p.turn.Lock()
+	defer p.turn.Unlock()
+	p.ended = asked
+	p.move(course{resting, p.reached})
+	if p.broken {
+		return nil
+	}
 	ctx = context.WithoutCancel(ctx)
-	if err := p.guarded(func() error { return p.state.Idle(ctx, asked) }); err != nil {
+	if err := p.guarded(func() error { return p.reportIdle(ctx) }); err != nil {
+		p.broken = true
 		return &fatalError{fmt.Errorf("%w: idle: %w", ErrProcessor, err)}
 	}
 	return nil
+}
+
+// reportIdle tells the state how far this reader has come or, if the state does not tell topics apart, how far all of
+// them have.
+func (p *reader) reportIdle(ctx context.Context) error {
+	if s, ok := p.state.(ingest.Several); ok && len(p.readers) > 1 {
+		return s.Reached(ctx, p.topic.index, p.ended)
+	}
+	at := p.ended
+	for _, o := range p.readers {
+		if o.course.phase != resting {
+			return nil
+		}
+		if o.ended.Before(at) {
+			at = o.ended
+		}
+	}
+	return p.state.Idle(ctx, at)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -15,9 +16,9 @@ import (
 // generation is one generation of the group: the partitions that this member reads until the next one begins.
 type generation struct {
 	c          *Consumer
-	existing   int       // partitions of the topic
+	existing   int       // partitions of the topic that has the most
 	counted    time.Time // when existing was counted
-	known      int       // partitions of the topic before joining: at least those are assigned
+	known      []int     // partitions of each topic before joining: at least those are assigned
 	partitions []*partition
 	end        context.CancelFunc // ends the reading of all partitions
 	fenced     atomic.Bool        // a later owner of a partition ended it
@@ -89,10 +90,14 @@ func (g *generation) assign() {
 			g.partitions = g.partitions[:i]
 			break
 		}
-		g.c.board.add(p.id, p.progress)
+		for _, r := range p.readers {
+			r.topic.board.add(p.id, r.progress)
+		}
 	}
-	g.c.metrics.assigned.Set(float64(len(g.partitions)))
-	g.c.board.join()
+	for _, t := range g.c.topics {
+		t.metrics.assigned.Set(float64(t.board.size()))
+	}
+	g.c.joined()
 }
 
 // ended handles the end of a partition's reading; err is nil if the generation ended. A later owner ends the
@@ -104,6 +109,6 @@ func (g *generation) ended(p *partition, err error) {
 		g.fenced.Store(true)
 		g.end()
 	case err != nil:
-		g.c.fail(fmt.Errorf("partition %d of %s: %w", p.id, g.c.cfg.Topic, err))
+		g.c.fail(fmt.Errorf("partition %d of %s: %w", p.id, strings.Join(g.c.names(), " and "), err))
 	}
 }

@@ -10,11 +10,11 @@ import (
 	"github.com/segmentio/kafka-go"
 )
 
-// watchPartitions polls the number of partitions of the topic until ctx ends, and confirms to the Handler each time
-// that it has not changed. It returns true when it has: joining the group again then assigns the new partitions.
+// watchPartitions polls the numbers of partitions of the topics until ctx ends, and confirms to the Handler each time
+// that they have not changed. It returns true when one has: joining the group again then assigns the new partitions.
 //
 // It uses its own connection, as the client answers such requests from a cache.
-func (c *Consumer) watchPartitions(ctx context.Context, known int) (changed bool) {
+func (c *Consumer) watchPartitions(ctx context.Context, known []int) (changed bool) {
 	var conn *kafka.Conn
 	defer func() { closeConn(conn) }()
 	for fetch.Sleep(ctx, c.timing.watchPartitions) {
@@ -29,11 +29,16 @@ func (c *Consumer) watchPartitions(ctx context.Context, known int) (changed bool
 			c.opts.Log.Debug().Err(err).Msg("asking for the partitions of the topic failed, trying again")
 			continue
 		}
-		c.metrics.existing.Set(float64(n))
-		if n != known {
-			c.partitions = n
-			c.opts.Log.Info().Str("topic", c.cfg.Topic).Int("partitions", n).Int("before", known).
-				Msg("the topic has another number of partitions, joining the group again")
+		c.partitions = n
+		for i, t := range c.topics {
+			t.metrics.existing.Set(float64(n[i]))
+			if n[i] != known[i] {
+				c.opts.Log.Info().Str("topic", t.Name).Int("partitions", n[i]).Int("before", known[i]).
+					Msg("the topic has another number of partitions, joining the group again")
+				changed = true
+			}
+		}
+		if changed {
 			return true
 		}
 		c.opts.Handler.Confirm(asked)
@@ -47,22 +52,26 @@ func closeConn(conn *kafka.Conn) {
 	}
 }
 
-// askPartitions asks a broker for the number of partitions, 0 if the topic is gone. It connects if there is no
+// askPartitions asks a broker for the numbers of partitions, 0 for a topic that is gone. It connects if there is no
 // connection.
-func (c *Consumer) askPartitions(ctx context.Context, conn **kafka.Conn) (int, error) {
+func (c *Consumer) askPartitions(ctx context.Context, conn **kafka.Conn) ([]int, error) {
 	if *conn == nil {
 		var err error
 		if *conn, err = c.network.AnyBroker(ctx, c.cfg.Brokers); err != nil {
-			return 0, err
+			return nil, err
 		}
 	}
 	defer context.AfterFunc(ctx, func() { (*conn).Close() })()
-	if err := (*conn).SetDeadline(time.Now().Add(fetch.OperationTimeout)); err != nil {
-		return 0, fmt.Errorf("asking for the topic %s: %w", c.cfg.Topic, err)
+	counts := make([]int, len(c.topics))
+	for i, t := range c.topics {
+		if err := (*conn).SetDeadline(time.Now().Add(fetch.OperationTimeout)); err != nil {
+			return nil, fmt.Errorf("asking for the topic %s: %w", t.Name, err)
+		}
+		partitions, err := (*conn).ReadPartitions(t.Name)
+		if err != nil && !errors.Is(err, kafka.UnknownTopicOrPartition) {
+			return nil, fmt.Errorf("asking for the topic %s: %w", t.Name, err)
+		}
+		counts[i] = len(partitions)
 	}
-	partitions, err := (*conn).ReadPartitions(c.cfg.Topic)
-	if err != nil && !errors.Is(err, kafka.UnknownTopicOrPartition) {
-		return 0, fmt.Errorf("asking for the topic %s: %w", c.cfg.Topic, err)
-	}
-	return len(partitions), nil
+	return counts, nil
 }

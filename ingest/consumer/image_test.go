@@ -66,8 +66,12 @@ func (o *oneCheckpoint) Save(_ string, changed ingest.Parts, gone []string) erro
 }
 
 func checkpointed(state ingest.State, store ingest.CheckpointStore) *partition {
-	c := &Consumer{cfg: ingest.KafkaConfig{Topic: "agents"}, board: newBoard(time.Now)}
-	return &partition{c: c, state: state, store: store, name: "p", next: 5, saved: 5, committed: 5, mark: mark{offset: unknown}, progress: newProgress(time.Now())}
+	t := &topic{Topic: ingest.Topic{Name: "agents"}}
+	p := &partition{c: &Consumer{topics: []*topic{t}, now: time.Now}, state: state, store: store, name: "p"}
+	p.readers = []*reader{{
+		partition: p, topic: t, next: 5, saved: 5, committed: 5, mark: mark{offset: unknown}, progress: newProgress(time.Now()),
+	}}
+	return p
 }
 
 // Where what a state keeps has become safe, it is saved although nothing was read: twice, or the large one would stay as the one
@@ -76,7 +80,7 @@ func TestAStateThatShrinksIsSaved(t *testing.T) {
 	store := &oneCheckpoint{}
 	state := &shrinking{size: 3*imageBlock + 17}
 	p := checkpointed(state, store)
-	p.saved = 4
+	p.readers[0].saved = 4
 	for i, want := range []int{1, 1, 3, 3} {
 		if i == 2 {
 			state.times, state.size = 1, 10
@@ -98,12 +102,12 @@ func TestAStateOfManyBlocksComesBack(t *testing.T) {
 		if len(store.parts) > 0 {
 			p.parts = len(store.parts)
 		}
-		p.saved = 0
+		p.readers[0].saved = 0
 		if err := p.checkpoint(); err != nil {
 			t.Fatal(err)
 		}
 		back := &shrinking{}
-		if err := checkpointed(back, store).restore(); err != nil || len(back.restored) != size {
+		if err := checkpointed(back, store).restore(t.Context()); err != nil || len(back.restored) != size {
 			t.Errorf("%d bytes came back of %d: %v", len(back.restored), size, err)
 		}
 	}

@@ -35,18 +35,18 @@ var (
 )
 
 // newIntake returns the intake that fits the state of a partition.
-func newIntake(p *partition) (intake, error) {
+func newIntake(p *reader) (intake, error) {
 	switch state := p.state.(type) {
 	case ingest.Processor:
 		switch {
 		case p.c.events == nil:
 			return nil, errNoDeadLetters
-		case p.c.opts.Format == nil:
+		case p.topic.Format == nil:
 			return nil, errNoFormat
 		}
 		return newEventIntake(p, state), nil
 	case ingest.MessageProcessor:
-		return &messageIntake{processor: state, limit: p.c.cfg.MaxMessage, topic: p.c.cfg.Topic}, nil
+		return &messageIntake{processor: state, limit: p.c.cfg.MaxMessage, topic: p.topic.Name}, nil
 	}
 	return nil, fmt.Errorf("its state takes neither events nor messages: %T", p.state)
 }

@@ -123,6 +123,13 @@ func (b *board) remove(partition int32) {
 	delete(b.partitions, partition)
 }
 
+// size returns how many partitions are assigned.
+func (b *board) size() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.partitions)
+}
+
 // shown returns the assigned partitions in order, with their progress.
 func (b *board) shown() (partitions []int32, progresses []*progress) {
 	b.mu.Lock()

@@ -5,8 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
-	"strconv"
-	"sync/atomic"
+	"sync"
 	"time"
 
 	"github.com/rewardwatch/rewardwatch/ingest"
@@ -15,107 +14,125 @@ import (
 	"github.com/segmentio/kafka-go"
 )
 
-// pastEndLooks is how often the end must be seen before the next offset: a newly elected leader may be behind briefly.
-const pastEndLooks = 3
-
-// partition reads one partition during one generation. Everything but progress, conn and stalled belongs to the
-// goroutine of run.
-//
-// It is large because one goroutine owns all that is known of the partition, so that nothing of it needs a lock.
+// partition is the state of the partitions of one number during one generation. Each topic that has a partition of that
+// number feeds it by a reader of its own.
 type partition struct {
 	c          *Consumer
 	generation *kafka.Generation
-	id         int32
+	id         int32  // number of the partition
 	name       string // of the checkpoint
 	log        zerolog.Logger
+	readers    []*reader // in the order of the topics
 	store      ingest.CheckpointStore
 	state      ingest.State
-	intake     intake
-	progress   *progress
-	conn       atomic.Pointer[fetch.Leader] // nil without a connection
-	stalled    atomic.Bool                  // the watchdog cut the connection
+	failures   int // openings of the store in a row that failed
 
-	next      int64 // everything before it is in the state; negative before the log's start is known
-	read      int64 // everything before it is in the state or in the intake
-	mark      mark  // the message before read
-	committed int64 // next offset as committed to the group
-	saved     int64 // next offset of the last checkpoint
-	tried     time.Time
-	failures  int // failed connections, or openings of the store, in a row
-	pastEnd   int // observations in a row of an end before next
-
-	larger int // how often the size of an answer was doubled
-
-	parts int // of the checkpoint
+	// turn is held while the state is used. It guards what follows, and the positions of the readers: together with the
+	// state they form a checkpoint.
+	turn   sync.Mutex
+	passed *sync.Cond // a reader waits no longer for another one
+	broken bool       // nothing may be processed or saved from now on
+	tried  time.Time  // when a checkpoint was last tried
+	parts  int        // of the checkpoint
+	away   []position // restored, by index of the topic; those of topics that have no reader are saved again
 }
 
-func newPartition(c *Consumer, g *kafka.Generation, a kafka.PartitionAssignment) *partition {
-	now := c.board.now()
-	c.metrics.gap.WithLabelValues(strconv.Itoa(a.ID)) // from 0, else an alert on its increase would miss the first gap
-	return &partition{
-		c: c, generation: g, id: int32(a.ID), name: PartitionCheckpoint(c.cfg.Topic, int32(a.ID)),
-		log:      c.opts.Log.With().Str("topic", c.cfg.Topic).Int("partition", a.ID).Logger(),
-		progress: newProgress(now), next: unknown, mark: mark{offset: unknown}, committed: a.Offset, saved: unknown, tried: now,
+func newPartition(c *Consumer, g *kafka.Generation, id int32) *partition {
+	first := c.topics[0].Name // later topics may be added, and must find the same checkpoint
+	p := &partition{
+		c: c, generation: g, id: id, name: PartitionCheckpoint(first, id), tried: c.now(),
+		log: c.opts.Log.With().Strs("topics", c.names()).Int32("partition", id).Logger(),
 	}
+	if len(c.topics) == 1 {
+		p.log = c.opts.Log.With().Str("topic", first).Int32("partition", id).Logger()
+	}
+	p.passed = sync.NewCond(&p.turn)
+	return p
 }
 
 // run reads the partition until ctx ends, over as many connections as it takes. After an error it must not be read on.
 func (p *partition) run(ctx context.Context) error {
-	defer p.c.board.remove(p.id)
+	defer func() {
+		for _, r := range p.readers {
+			r.topic.board.remove(p.id)
+		}
+	}()
 	if ctx.Err() != nil {
 		return nil
 	}
-	return p.consume(ctx)
+	if err := p.restore(ctx); err != nil {
+		return err
+	}
+	if err := p.read(ctx); err != nil || p.c.failed.Load() {
+		return err
+	}
+	return p.checkpoint()
+}
+
+// read runs the readers until ctx ends, or one of them fails.
+func (p *partition) read(ctx context.Context) error {
+	if len(p.readers) == 1 {
+		return p.readers[0].run(ctx)
+	}
+	ctx, end := context.WithCancel(ctx)
+	defer end()
+	defer context.AfterFunc(ctx, p.wake)()
+	var reading sync.WaitGroup
+	errs := make([]error, len(p.readers))
+	for i, r := range p.readers {
+		reading.Go(func() {
+			if errs[i] = r.run(ctx); errs[i] != nil {
+				end()
+			}
+		})
+	}
+	reading.Wait()
+	return errors.Join(errs...)
 }
 
 // open opens the store, however long that takes, unless ctx ends first. The only error is ErrFenced.
-func (p *partition) open(ctx context.Context) error {
+func (p *partition) open(ctx context.Context) (err error) {
+	p.store, err = p.openFor(ctx, p.c.topics[0].Name)
+	return err
+}
+
+// openFor opens the store of the partition under the name of a topic, as open does. It returns nil if ctx ends first.
+func (p *partition) openFor(ctx context.Context, topic string) (ingest.CheckpointStore, error) {
 	for ctx.Err() == nil {
-		store, err := p.c.opts.Stores.Open(ctx, p.c.cfg.Topic, p.id, func() error { return p.own(ctx) })
+		store, err := p.c.opts.Stores.Open(ctx, topic, p.id, func() error { return p.own(ctx) })
 		switch {
 		case err == nil:
-			p.store, p.failures = store, 0
-			return nil
+			p.failures = 0
+			return store, nil
 		case errors.Is(err, ingest.ErrFenced):
-			return err
+			return nil, err
 		}
 		p.failures++
-		p.c.board.leave(fmt.Sprintf("opening the checkpoints of partition %d: %v", p.id, err))
-		p.c.outages.Warn().Err(err).Str("topic", p.c.cfg.Topic).Int32("partition", p.id).
+		p.c.left(fmt.Sprintf("opening the checkpoints of partition %d: %v", p.id, err))
+		p.c.outages.Warn().Err(err).Str("topic", topic).Int32("partition", p.id).
 			Msg("opening the checkpoints of a partition failed, trying again")
 		fetch.Sleep(ctx, p.c.timing.backoff(p.failures))
 	}
-	return nil
+	return nil, nil
 }
 
 // own proves that the partition is still this member's: brokers refuse commits of a generation once the next one has
 // begun.
 func (p *partition) own(ctx context.Context) error {
-	next := p.committed
+	r := p.readers[0]
+	next := r.committed
 	if next < 0 {
-		start, err := p.logStart(ctx)
+		start, err := r.logStart(ctx)
 		if err != nil {
 			return err
 		}
 		next = start
 	}
-	err := p.generation.CommitOffsets(map[string]map[int]int64{p.c.cfg.Topic: {int(p.id): next}})
+	err := p.generation.CommitOffsets(map[string]map[int]int64{r.topic.Name: {int(p.id): next}})
 	if err != nil {
 		return fmt.Errorf("committing, to prove that the partition is still assigned: %w", err)
 	}
 	return nil
-}
-
-// logStart asks the brokers for the start of the partition's log.
-func (p *partition) logStart(ctx context.Context) (int64, error) {
-	ends, err := p.c.ends(ctx, p)
-	if err == nil && (len(ends) == 0 || ends[0].FirstOffset < 0) {
-		err = errors.New("the brokers do not say where the partition begins")
-	}
-	if err != nil {
-		return 0, err
-	}
-	return ends[0].FirstOffset, nil
 }
 
 // assign creates the state.
@@ -123,7 +140,14 @@ func (p *partition) assign() error {
 	state, err := p.c.opts.Handler.Assign(p.id, p.store)
 	if err == nil {
 		p.state = state
-		p.intake, err = newIntake(p)
+		if s, ok := state.(ingest.Several); ok {
+			s.From(p.topics())
+		}
+		for _, r := range p.readers {
+			if r.intake, err = newIntake(r); err != nil {
+				break
+			}
+		}
 	}
 	if err != nil {
 		return fmt.Errorf("%w: assigning the partition: %w", ErrProcessor, err)
@@ -131,177 +155,13 @@ func (p *partition) assign() error {
 	return nil
 }
 
-// consume reads records into the state.
-func (p *partition) consume(ctx context.Context) error {
-	if err := p.restore(); err != nil {
-		return err
+// topics returns the indexes of the topics that feed the state.
+func (p *partition) topics() []int {
+	topics := make([]int, len(p.readers))
+	for i, r := range p.readers {
+		topics[i] = r.topic.index
 	}
-	for ctx.Err() == nil {
-		err := p.session(ctx)
-		var f *fatalError
-		if errors.As(err, &f) {
-			return f.err
-		}
-		if ctx.Err() == nil {
-			p.disconnected(err)
-			fetch.Sleep(ctx, p.c.timing.backoff(p.failures))
-		}
-	}
-	if p.c.failed.Load() {
-		return nil
-	}
-	return p.checkpoint()
-}
-
-func (p *partition) disconnected(err error) {
-	reason := disconnectionOf(err)
-	if p.stalled.Swap(false) {
-		reason = lostStalled
-	}
-	p.failures++
-	p.c.metrics.reconnects.WithLabelValues(string(reason)).Inc()
-	p.c.outages.Warn().Err(err).Str("topic", p.c.cfg.Topic).Int32("partition", p.id).Str("reason", string(reason)).
-		Int64("next", p.next).Msg("lost the connection to a partition, connecting again")
-}
-
-// cut closes the current connection. The watchdog calls it.
-func (p *partition) cut() {
-	if conn := p.conn.Load(); conn != nil {
-		p.stalled.Store(true)
-		conn.Close() // the reader sees that it is closed
-	}
-}
-
-// session reads over one connection until it or ctx ends.
-func (p *partition) session(ctx context.Context) error {
-	conn, err := p.c.network.Leader(ctx, p.c.cfg.Brokers, p.c.cfg.Topic, int(p.id))
-	if err != nil {
-		return fmt.Errorf("%w: %w", errDial, err)
-	}
-	defer conn.Close() // an error on close loses nothing that was read
-	// Otherwise stopping would have to wait until the broker answers that there is nothing new.
-	defer context.AfterFunc(ctx, func() { conn.Close() })()
-	if err := p.position(conn); err != nil {
-		return err
-	}
-	if err := p.begin(ctx); err != nil {
-		return err
-	}
-	p.conn.Store(conn)
-	defer p.conn.Store(nil)
-	for from := p.start(); ; from = p.next {
-		if err := p.fetch(ctx, conn, from); err != nil {
-			return err
-		}
-		p.failures = 0
-		if err := p.checkpointInTime(); err != nil {
-			return err
-		}
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-	}
-}
-
-// checkpointInTime saves a checkpoint if one is due by its interval.
-func (p *partition) checkpointInTime() error {
-	if p.c.board.now().Sub(p.tried) < p.c.opts.CheckpointEvery {
-		return nil
-	}
-	if err := p.checkpoint(); err != nil {
-		return &fatalError{err}
-	}
-	return nil
-}
-
-// begin saves the first checkpoint of a partition, and retries until that succeeds. From then on, a missing checkpoint
-// means that an operator has moved it away. Reading without
-// one would count records again after a crash.
-func (p *partition) begin(ctx context.Context) error {
-	for p.saved == unknown {
-		if err := p.checkpoint(); err != nil {
-			return &fatalError{err}
-		}
-		if p.saved != unknown {
-			break
-		}
-		p.failures++
-		if !fetch.Sleep(ctx, p.c.timing.backoff(p.failures)) {
-			return ctx.Err()
-		}
-	}
-	return nil
-}
-
-// start returns the offset at which a session begins: that of the last message read, to check that it is still the
-// same.
-func (p *partition) start() int64 {
-	if p.mark.offset != unknown {
-		return p.mark.offset
-	}
-	return p.next
-}
-
-// position compares the next offset with the bounds of the partition.
-func (p *partition) position(conn *fetch.Leader) error {
-	if err := conn.SetDeadline(time.Now().Add(fetch.OperationTimeout)); err != nil {
-		return err
-	}
-	var first, end int64
-	err := fetch.Shielded(func() (err error) {
-		first, end, err = conn.ReadOffsets()
-		return err
-	})
-	if err != nil {
-		return fmt.Errorf("asking for the ends of the partition: %w", err)
-	}
-	p.progress.first.Store(first)
-	p.progress.highWater.Store(end)
-	p.progress.end.Store(unknown) // until the first answer says how much can be read
-	if p.next > end {
-		return p.beyond(first, end)
-	}
-	p.pastEnd = 0
-	switch {
-	case p.next < 0:
-		p.setNext(first)
-	case p.next < first:
-		p.overtaken(first)
-	}
-	if p.mark.offset < first {
-		p.mark.offset = unknown // it is gone, and cannot be compared
-	}
-	return nil
-}
-
-// beyond returns the error for a next offset past the end. Once that is certain, it stops the consumer.
-func (p *partition) beyond(first, end int64) error {
-	p.pastEnd++
-	err := fmt.Errorf("%w: next is %d, and the partition holds %d to %d (%w); move its checkpoint %s away and reset the "+
-		"offset of the group %s to read it from there on", ErrOffsetPastEnd, p.next, first, end, kafka.OffsetOutOfRange, p.name, p.c.cfg.Group)
-	if p.pastEnd < pastEndLooks {
-		return err
-	}
-	return &fatalError{err}
-}
-
-// overtaken continues at the start of the log, after retention has removed unread records.
-func (p *partition) overtaken(first int64) {
-	gap := first - p.next
-	p.missed(gap)
-	p.log.Error().Int64("next", p.next).Int64("log_start", first).Int64("records", gap).
-		Msg("retention has removed records before they were read")
-	p.setNext(first)
-}
-
-// missed counts records that were removed before they were read.
-func (p *partition) missed(records int64) {
-	p.c.metrics.gap.WithLabelValues(strconv.Itoa(int(p.id))).Add(float64(records))
-}
-
-func (p *partition) setNext(next int64) {
-	p.next, p.read = next, next
-	p.progress.next.Store(max(next, unknown))
+	return topics
 }
 
 // guarded turns a panic of the state into an error that stops the consumer in order: other partitions stop, the stack

@@ -75,9 +75,15 @@ func (w *clockWatch) compare(clock, passed time.Duration) time.Duration {
 // watch follows the ends of the partitions until ctx ends. It returns earlier, which ends the generation, if a
 // partition is stalled and a new connection did not help.
 func (c *Consumer) watch(ctx context.Context, partitions []*partition) {
-	defer c.board.leave("the group is rebalancing")
-	defer c.metrics.assigned.Set(0)
-	watches := make([]stallWatch, len(partitions))
+	defer c.left("the group is rebalancing")
+	var readers []*reader
+	for _, p := range partitions {
+		readers = append(readers, p.readers...)
+	}
+	for _, t := range c.topics {
+		defer t.metrics.assigned.Set(0)
+	}
+	watches := make([]stallWatch, len(readers))
 	for i := range watches {
 		watches[i] = stallWatch{next: unknown, since: time.Now()}
 	}
@@ -87,13 +93,13 @@ func (c *Consumer) watch(ctx context.Context, partitions []*partition) {
 			c.warnOfCompaction(ctx)
 		}
 		if jump := clock.look(time.Now()); jump != 0 {
-			c.metrics.clockJumps.Inc()
+			c.topics[0].metrics.clockJumps.Inc()
 			c.opts.Log.Warn().Dur("by", jump).Msg("the machine's clock was set: cooldowns and mutes end early or late by as much")
 		}
-		if err := c.survey(ctx, partitions); err != nil && ctx.Err() == nil {
+		if err := c.survey(ctx, readers); err != nil && ctx.Err() == nil {
 			c.opts.Log.Debug().Err(err).Msg("looking for the ends of the partitions failed")
 		}
-		for i, p := range partitions {
+		for i, p := range readers {
 			switch watches[i].look(time.Now(), p.progress, p.conn.Load() != nil, c.timing.stall) {
 			case stallCut:
 				p.cut()
@@ -119,42 +125,49 @@ func (c *Consumer) warnOfCompaction(ctx context.Context) {
 	}
 }
 
-// survey asks for the number of partitions and for the ends of the assigned ones.
-func (c *Consumer) survey(ctx context.Context, partitions []*partition) error {
-	if n, err := c.existing(ctx); err == nil {
-		c.metrics.existing.Set(float64(n))
+// survey asks for the numbers of partitions and for the ends of the assigned ones.
+func (c *Consumer) survey(ctx context.Context, readers []*reader) error {
+	_, err := c.existing(ctx)
+	errs := []error{err}
+	for _, t := range c.topics {
+		byID := map[int]*reader{}
+		var assigned []*reader
+		for _, r := range readers {
+			if r.topic == t {
+				byID[int(r.id)] = r
+				assigned = append(assigned, r)
+			}
+		}
+		if len(assigned) == 0 {
+			continue
+		}
+		ends, err := c.ends(ctx, assigned...)
+		errs = append(errs, err)
+		for _, o := range ends {
+			r := byID[o.Partition]
+			r.progress.first.Store(o.FirstOffset)
+			r.progress.raise(o.LastOffset)
+		}
 	}
-	if len(partitions) == 0 {
-		return nil
-	}
-	ends, err := c.ends(ctx, partitions...)
-	byID := make(map[int]*partition, len(partitions))
-	for _, p := range partitions {
-		byID[int(p.id)] = p
-	}
-	for _, o := range ends {
-		p := byID[o.Partition]
-		p.progress.first.Store(o.FirstOffset)
-		p.progress.raise(o.LastOffset)
-	}
-	return err
+	return errors.Join(errs...)
 }
 
-// ends asks for the ends of partitions, and returns those that the brokers report.
-func (c *Consumer) ends(ctx context.Context, partitions ...*partition) (known []kafka.PartitionOffsets, err error) {
+// ends asks for the ends of partitions of one topic, and returns those that the brokers report.
+func (c *Consumer) ends(ctx context.Context, readers ...*reader) (known []kafka.PartitionOffsets, err error) {
 	var requests []kafka.OffsetRequest
-	for _, p := range partitions {
+	topic := readers[0].topic.Name
+	for _, p := range readers {
 		requests = append(requests, kafka.FirstOffsetOf(int(p.id)), kafka.LastOffsetOf(int(p.id)))
 	}
 	answer, err := c.client.ListOffsets(ctx, &kafka.ListOffsetsRequest{
 		IsolationLevel: kafka.ReadCommitted, // records that cannot be read yet are no reason to suspect the connection
-		Topics:         map[string][]kafka.OffsetRequest{c.cfg.Topic: requests},
+		Topics:         map[string][]kafka.OffsetRequest{topic: requests},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("listing offsets: %w", err)
 	}
 	var errs []error
-	for _, o := range answer.Topics[c.cfg.Topic] {
+	for _, o := range answer.Topics[topic] {
 		if o.Error != nil {
 			errs = append(errs, fmt.Errorf("listing offsets of partition %d: %w", o.Partition, o.Error))
 			continue

@@ -42,6 +42,8 @@ func (j *Joiner) Advance(clock int64, at ingest.Position, emit func(*ingest.Unit
 
 // emit completes a unit and passes it on; nil stands for no unit.
 func (j *Joiner) emit(u *ingest.Unit, d *decision, at ingest.Position, emit func(*ingest.Unit)) {
+	ord := j.ord
+	j.ord++ // also without a unit, or whether there is one would change the names of those that follow
 	if u == nil {
 		return
 	}
@@ -49,8 +51,7 @@ func (j *Joiner) emit(u *ingest.Unit, d *decision, at ingest.Position, emit func
 	u.Agent, u.Episode = string(j.store.agent(d)), string(j.store.key(d))
 	u.StartTS, u.EndTS, u.First, u.Last = d.ts, d.due, d.first, d.last
 	u.Events = 1 + d.records
-	u.Pos, u.Ord = at, j.ord
-	j.ord++
+	u.Pos, u.Ord = at, ord
 	emit(u)
 }
 

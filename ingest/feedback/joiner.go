@@ -111,10 +111,29 @@ func (j *Joiner) withHorizons(k groupKey) groupOf {
 }
 
 // Fold takes the next record of a policy that Takes has accepted. Advance must have been called with its time.
-func (j *Joiner) Fold(e *ingest.Event, clock int64) {
+func (j *Joiner) Fold(e *ingest.Event, clock int64) { j.fold(e, clock, true) }
+
+// FoldFrom takes feedback of a policy that Takes has accepted from another topic than the decisions. It neither moves
+// the clock nor ends a decision: which units come, and at which record, depends on the partition of the decisions alone.
+func (j *Joiner) FoldFrom(e *ingest.Event, clock int64) { j.fold(e, clock, false) }
+
+// Holds reports whether the key of a record of a policy that Takes has accepted is open.
+func (j *Joiner) Holds(e *ingest.Event) bool {
 	p := j.policy(e.Policy)
 	key := p.rules.of(e)
-	decides := isDecision(e)
+	if key == "" {
+		return false
+	}
+	j.key = append(j.key[:0], key...)
+	d, _ := j.store.find(p.number, hashOf(p.number, j.key), j.key)
+	return d != nil
+}
+
+// fold is Fold for the records of this partition, own, and FoldFrom for others.
+func (j *Joiner) fold(e *ingest.Event, clock int64, own bool) {
+	p := j.policy(e.Policy)
+	key := p.rules.of(e)
+	decides := IsDecision(e)
 	switch {
 	case key == "":
 		j.metrics.noKey.Inc()
@@ -135,12 +154,12 @@ func (j *Joiner) Fold(e *ingest.Event, clock int64) {
 	case decides:
 		j.adopt(p, d, e)
 	default:
-		j.match(d, e, clock)
+		j.match(d, e, clock, own)
 	}
 }
 
-// isDecision tells a decision from feedback, which has neither an action nor an observation.
-func isDecision(e *ingest.Event) bool {
+// IsDecision tells a decision from feedback, which has neither an action nor an observation.
+func IsDecision(e *ingest.Event) bool {
 	return e.Action.Kind != ingest.ActionNone || len(e.Observation) > 0
 }
 
@@ -196,6 +215,9 @@ func (j *Joiner) adopt(p *policy, d *decision, e *ingest.Event) {
 	j.load(d)
 	j.decide(p, d, e)
 	d.first, d.delay = e.Pos, max(0, early-e.TS)
+	if d.last.Partition != e.Pos.Partition {
+		d.last = e.Pos // the feedback came from another topic
+	}
 	j.metrics.matched.Add(float64(d.records))
 	j.metrics.delay.Observe(time.Duration(d.delay).Seconds())
 	j.addNumbers(d, e, true)
@@ -205,7 +227,7 @@ func (j *Joiner) adopt(p *policy, d *decision, e *ingest.Event) {
 }
 
 // match joins feedback with its open decision.
-func (j *Joiner) match(d *decision, e *ingest.Event, clock int64) {
+func (j *Joiner) match(d *decision, e *ingest.Event, clock int64, own bool) {
 	ts := e.TS
 	if ts == 0 {
 		ts = clock
@@ -228,7 +250,9 @@ func (j *Joiner) match(d *decision, e *ingest.Event, clock int64) {
 		j.metrics.delay.Observe(time.Duration(delay).Seconds())
 		j.rewardVersion(d, e)
 	}
-	d.last = e.Pos
+	if own {
+		d.last = e.Pos
+	}
 	if len(e.Outcomes)+len(e.RewardComponents) == 0 {
 		j.addReward(d, e)
 		return

@@ -60,13 +60,17 @@ func (f *Found) Classify(limit ingest.ByteSize) Class {
 	return Telemetry
 }
 
+// Time returns when the record was created or appended, in Unix nanoseconds, or 0 if that is unknown.
+func (f *Found) Time() int64 {
+	if f.ts > 0 && f.ts < math.MaxInt64/int64(time.Millisecond) {
+		return f.ts * int64(time.Millisecond)
+	}
+	return 0
+}
+
 // Message returns the message of a record at a position in a topic. It shares the memory of f.
 func (f *Found) Message(topic string, at ingest.Position) ingest.Message {
-	m := ingest.Message{Topic: topic, Pos: at, Key: f.Key, Headers: f.headers, Value: f.Value}
-	if f.ts > 0 && f.ts < math.MaxInt64/int64(time.Millisecond) {
-		m.TS = f.ts * int64(time.Millisecond)
-	}
-	return m
+	return ingest.Message{Topic: topic, Pos: at, TS: f.Time(), Key: f.Key, Headers: f.headers, Value: f.Value}
 }
 
 // TooLarge returns the error for a record above the limit.

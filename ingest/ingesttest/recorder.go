@@ -215,6 +215,14 @@ func (r *Recorder) Calls() []string {
 	return slices.Clone(r.calls)
 }
 
+// kept is the saved form of Seen.
+type kept struct {
+	Seen
+	Partition int32 // with the topic
+}
+
+func keptOf(s Seen) kept { return kept{s, int32(s.Pos.Partition)} }
+
 type recording struct {
 	recorder  *Recorder
 	partition int32
@@ -266,13 +274,22 @@ func (p *recording) Idle(context.Context, time.Time) error {
 }
 
 func (p *recording) Snapshot(w io.Writer) error {
-	return json.NewEncoder(w).Encode(p.recorder.Events(p.partition))
+	all := []kept{}
+	for _, e := range p.recorder.Events(p.partition) {
+		all = append(all, keptOf(e))
+	}
+	return json.NewEncoder(w).Encode(all)
 }
 
 func (p *recording) Restore(from io.Reader) error {
-	var seen []Seen
-	if err := json.NewDecoder(from).Decode(&seen); err != nil {
+	var all []kept
+	if err := json.NewDecoder(from).Decode(&all); err != nil {
 		return fmt.Errorf("restoring the recorder: %w", err)
+	}
+	var seen []Seen
+	for _, k := range all {
+		k.Seen.Pos.Partition = ingest.Partition(k.Partition)
+		seen = append(seen, k.Seen)
 	}
 	p.recorder.change(func() { p.recorder.events[p.partition] = seen })
 	return nil

@@ -65,13 +65,13 @@ func (r *topicReader) readRange(ctx context.Context, of ingest.Range) error {
 	if err != nil {
 		return err
 	}
-	if int(of.Partition) >= count {
+	if int(of.Partition.Number()) >= count {
 		return fmt.Errorf("%w: it has %d partitions", ErrRangeGone, count)
 	}
 	if err := r.holds(ctx, of); err != nil {
 		return err
 	}
-	if err := r.section(ctx, &fetch.Section{Partition: int(of.Partition), Next: of.First, End: of.Last + 1}); err != nil {
+	if err := r.section(ctx, &fetch.Section{Partition: int(of.Partition.Number()), Next: of.First, End: of.Last + 1}); err != nil {
 		return err
 	}
 	return r.holds(ctx, of)
@@ -79,7 +79,7 @@ func (r *topicReader) readRange(ctx context.Context, of ingest.Range) error {
 
 // holds returns ErrRangeGone if a partition does not hold a range.
 func (r *topicReader) holds(ctx context.Context, of ingest.Range) error {
-	there := fetch.Section{Partition: int(of.Partition)}
+	there := fetch.Section{Partition: int(of.Partition.Number())}
 	err := r.Patiently(ctx, &there, r.Measure)
 	switch {
 	case err != nil:
@@ -102,7 +102,7 @@ func ExtendRanges(ctx context.Context, cfg ingest.KafkaConfig, ranges []ingest.R
 	out := slices.Clone(ranges)
 	for i := range out {
 		of := &out[i]
-		reach := fetch.Section{Partition: int(of.Partition)}
+		reach := fetch.Section{Partition: int(of.Partition.Number())}
 		find := r.Measure
 		if !until.IsZero() {
 			find = func(ctx context.Context, conn *fetch.Leader, s *fetch.Section) error {

@@ -16,6 +16,7 @@ import (
 type TopicConfig struct {
 	Kafka  ingest.KafkaConfig // the topic's cluster; its group is not joined
 	Format ingest.Format      // of the events
+	Index  int                // of the topic, in the positions of its events
 	Newest int64              // how many of the newest messages to read, over all partitions; 0 for all
 	// AsRecorded makes the decoder set the AsRecorded of events.
 	AsRecorded bool
@@ -134,7 +135,7 @@ func (r *topicReader) section(ctx context.Context, s *fetch.Section) error {
 }
 
 func (r *topicReader) decode(ctx context.Context, partition int, f *fetch.Found) error {
-	pos := ingest.Position{Partition: ingest.Partition(partition), Offset: f.Offset}
+	pos := ingest.Position{Partition: ingest.PartitionOf(r.cfg.Index, int32(partition)), Offset: f.Offset}
 	limit := r.cfg.Kafka.MaxMessage
 	switch f.Classify(limit) {
 	case fetch.TooLarge:

@@ -15,6 +15,7 @@ type Position struct {
 
 // Range is the wire form of an ingest.Range.
 type Range struct {
+	Topic     string           `cbor:"4,keyasint,omitzero"`
 	Partition ingest.Partition `cbor:"1,keyasint" was:"partition"`
 	First     int64            `cbor:"2,keyasint" was:"first"`
 	Last      int64            `cbor:"3,keyasint" was:"last"`

@@ -18,10 +18,10 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/recording"
 )
 
-// Source selects whose steps to export, and from which topic.
+// Source selects whose steps to export, and from which topics.
 type Source struct {
-	Kafka   ingest.KafkaConfig // its group is not joined
-	Format  ingest.Format      // of its events
+	Kafka   ingest.KafkaConfig // its group is not joined, and its topic not used
+	Topics  []ingest.Topic     // those of the telemetry, by index
 	Policy  string
 	Group   map[string]string // the values of the labels that the policy is grouped by, such as env
 	MaxOpen int               // open episodes at a time, as in assemble.Config
@@ -67,7 +67,7 @@ func export(ctx context.Context, src Source, parts []Part, w Writer, s *spool) (
 	for _, p := range parts {
 		all = append(all, p.Ranges...)
 	}
-	if err := recording.CheckRanges(ctx, src.Kafka, all); err != nil {
+	if err := src.check(ctx, all); err != nil {
 		return Counts{}, err
 	}
 	x := newExporter(src, w, s)
@@ -86,6 +86,29 @@ func export(ctx context.Context, src Source, parts []Part, w Writer, s *spool) (
 		return x.counts, errNoStep
 	}
 	return x.counts, w.Close()
+}
+
+// check returns an error that names all ranges that their topics do not hold.
+func (src *Source) check(ctx context.Context, ranges []ingest.Range) error {
+	byTopic := map[string][]ingest.Range{}
+	for _, of := range ranges {
+		topic, _, err := of.In(src.Topics)
+		if err != nil {
+			return err
+		}
+		byTopic[topic.Name] = append(byTopic[topic.Name], of)
+	}
+	var gone []error
+	for _, name := range slices.Sorted(maps.Keys(byTopic)) {
+		kafka := src.Kafka
+		kafka.Topic = name
+		err := recording.CheckRanges(ctx, kafka, byTopic[name])
+		if err != nil && !errors.Is(err, recording.ErrRangeGone) {
+			return err
+		}
+		gone = append(gone, err)
+	}
+	return errors.Join(gone...)
 }
 
 // exporter is the state of one Export.
@@ -117,8 +140,13 @@ func newExporter(src Source, w Writer, s *spool) *exporter {
 
 // read exports one range.
 func (x *exporter) read(ctx context.Context, of ingest.Range) error {
-	r := x.excerpt()
-	cfg := recording.TopicConfig{Kafka: x.src.Kafka, Format: x.src.Format, AsRecorded: true, Progress: func(messages, _ int64) {
+	topic, index, err := of.In(x.src.Topics)
+	if err != nil {
+		return err
+	}
+	r, kafka := x.excerpt(), x.src.Kafka
+	kafka.Topic = topic.Name
+	cfg := recording.TopicConfig{Kafka: kafka, Format: topic.Format, Index: index, AsRecorded: true, Progress: func(messages, _ int64) {
 		if x.src.Progress != nil {
 			x.src.Progress(x.messages+messages, x.total)
 		}

@@ -116,15 +116,16 @@ func (a *App) open(ctx context.Context) error {
 		a.closeLater("ledger", a.retrain.Close)
 		a.retrain.ServeUnder(a.cfg.HTTP.ExternalURL)
 	}
-	kafka, format, err := a.cfg.Ingest.Kafka.Single()
+	kafka, topics, err := a.cfg.Ingest.Kafka.Open()
 	if err != nil {
 		return err
 	}
-	a.Pipeline = engine.NewPipeline(context.Background(), a.cfg.Settings(), engine.TopicRanges(kafka, format), a.scores, a, a.log, a.Registry)
+	a.Pipeline = engine.NewPipeline(context.Background(), a.cfg.Settings(), engine.TopicRanges(kafka, topics), a.scores, a, a.log, a.Registry)
+	a.Pipeline.Topics = ingest.TopicNames(topics)
 	if a.retrain != nil {
 		a.retrain.ResolveBy(a.Pipeline.BaselineLevel)
 	}
-	stores, out, notes, err := a.openState(kafka)
+	stores, out, notes, err := a.openState(kafka, ingest.TopicNames(topics))
 	if err != nil {
 		return err
 	}
@@ -137,8 +138,8 @@ func (a *App) open(ctx context.Context) error {
 	a.metrics = alerts.NewMetrics(a.Registry, a.groups)
 	a.Registry.MustRegister(metrics.NewCollector(a.Pipeline.Summaries, a.cfg.Settings().GroupLabels(), a.cfg.Limits.Series, time.Now))
 	if a.consumer, err = consumer.New(kafka, consumer.Options{
-		Stores: stores, CheckpointEvery: time.Duration(a.cfg.Checkpoint.Every), Format: format, DeadLetters: a.letters,
-		Handler: a.feeds, Log: a.log, Registerer: a.Registry,
+		Stores: stores, CheckpointEvery: time.Duration(a.cfg.Checkpoint.Every), Topics: topics, DeadLetters: a.letters,
+		Joined: a.cfg.Settings().Joins(), Handler: a.feeds, Log: a.log, Registerer: a.Registry,
 	}); err != nil {
 		return err
 	}
@@ -151,10 +152,10 @@ func (a *App) open(ctx context.Context) error {
 
 // openState opens the state store and the outlet for units: the checkpoint directory and the workers themselves, or
 // the topics of a cluster.
-func (a *App) openState(kafka ingest.KafkaConfig) (ingest.Stores, engine.Outlet, *alerts.Notes, error) {
+func (a *App) openState(kafka ingest.KafkaConfig, topics []string) (ingest.Stores, engine.Outlet, *alerts.Notes, error) {
 	if a.cfg.Cluster.Enabled() {
 		var err error
-		if a.cluster, err = cluster.Open(a.cfg.Cluster, kafka, a.Pipeline, func(policy string, at time.Time) { a.feeds.Forget(policy, at) }, a.log, a.Registry); err != nil {
+		if a.cluster, err = cluster.Open(a.cfg.Cluster, kafka, topics, a.Pipeline, func(policy string, at time.Time) { a.feeds.Forget(policy, at) }, a.log, a.Registry); err != nil {
 			return nil, nil, nil, err
 		}
 		a.closeLater("connections of the cluster", a.cluster.Close)

@@ -117,16 +117,23 @@ func (u *until) String() string {
 func (u *until) Type() string { return "now|TIME" }
 
 // extend moves the end of the drifted data.
-func (u *until) extend(ctx context.Context, kafka ingest.KafkaConfig, parts []experience.Part) error {
+func (u *until) extend(ctx context.Context, kafka ingest.KafkaConfig, topics []ingest.Topic, parts []experience.Part) error {
 	for i := range parts {
 		if !u.given || parts[i].Name != dataDrifted {
 			continue
 		}
-		ranges, err := recording.ExtendRanges(ctx, kafka, parts[i].Ranges, u.at)
-		if err != nil {
-			return err
+		for n, of := range parts[i].Ranges {
+			topic, _, err := of.In(topics)
+			if err != nil {
+				return err
+			}
+			kafka.Topic = topic.Name
+			extended, err := recording.ExtendRanges(ctx, kafka, []ingest.Range{of}, u.at)
+			if err != nil {
+				return err
+			}
+			parts[i].Ranges[n] = extended[0]
 		}
-		parts[i].Ranges = ranges
 	}
 	return nil
 }
@@ -188,17 +195,17 @@ func runExport(ctx context.Context, c *terminal.Console, service *client.Client,
 	for _, name := range missing {
 		_, _ = fmt.Fprintf(c.Err, "The order names no offsets of the %s data: there is none in what is written.\n", name)
 	}
-	kafka, format, err := cfg.Ingest.Kafka.Single()
+	kafka, topics, err := cfg.Ingest.Kafka.Open()
 	if err != nil {
 		return err
 	}
-	if err := o.until.extend(ctx, kafka, parts); err != nil {
+	if err := o.until.extend(ctx, kafka, topics, parts); err != nil {
 		return fmt.Errorf("export request %s: %w", id, err)
 	}
 	shown := terminal.NewProgress(c)
 	defer shown.Clear()
 	src := experience.Source{
-		Kafka: kafka, Format: format, Policy: order.Policy, Group: order.Group, MaxOpen: cfg.Limits.OpenEpisodes,
+		Kafka: kafka, Topics: topics, Policy: order.Policy, Group: order.Group, MaxOpen: cfg.Limits.OpenEpisodes,
 		Progress: func(messages, total int64) {
 			shown.Show("export", float64(messages)/float64(total), fmt.Sprintf("%d of %d messages", messages, total))
 		},

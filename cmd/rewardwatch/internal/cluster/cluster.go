@@ -40,16 +40,17 @@ type Cluster struct {
 	Log        zerolog.Logger
 
 	Stores      *checkpoint.Topic
-	checkpoints *kafkalog.Log // to check that they still exist
-	telemetry   *kafkalog.Log // to count its partitions
+	checkpoints *kafkalog.Log   // to check that they still exist
+	telemetry   []*kafkalog.Log // its topics, to count their partitions
 	Units       *kafkalog.Log
 	Writer      *unitWriter
 	judging     *consumer.Consumer
 }
 
-// Open reads the certificates and secrets that the configuration names. It does not connect. drop makes the telemetry
+// Open reads the certificates and secrets that the configuration names. It does not connect. topics are those of the
+// telemetry. drop makes the telemetry
 // drop the open episodes of a policy that the cluster forgets.
-func Open(cfg Config, kafka ingest.KafkaConfig, p *engine.Pipeline, drop func(policy string, at time.Time), log zerolog.Logger, reg prometheus.Registerer) (c *Cluster, err error) {
+func Open(cfg Config, kafka ingest.KafkaConfig, topics []string, p *engine.Pipeline, drop func(policy string, at time.Time), log zerolog.Logger, reg prometheus.Registerer) (c *Cluster, err error) {
 	c = &Cluster{Kafka: kafka, UnitsTopic: cfg.UnitsTopic, Log: log}
 	records, err := ingest.NewUnitRecords()
 	if err != nil {
@@ -58,10 +59,16 @@ func Open(cfg Config, kafka ingest.KafkaConfig, p *engine.Pipeline, drop func(po
 	if c.Stores, err = checkpoint.OpenTopic(c.Kafka, cfg.CheckpointsTopic, log, reg); err != nil {
 		return nil, err
 	}
+	c.telemetry = make([]*kafkalog.Log, len(topics))
+	for i, topic := range topics {
+		if c.telemetry[i], err = kafkalog.Open(c.Kafka, topic, log); err != nil {
+			return nil, errors.Join(err, c.Close())
+		}
+	}
 	for _, l := range []struct {
 		log   **kafkalog.Log
 		topic string
-	}{{&c.telemetry, c.Kafka.Topic}, {&c.Units, c.UnitsTopic}, {&c.checkpoints, cfg.CheckpointsTopic}} {
+	}{{&c.Units, c.UnitsTopic}, {&c.checkpoints, cfg.CheckpointsTopic}} {
 		if *l.log, err = kafkalog.Open(c.Kafka, l.topic, log); err != nil {
 			return nil, errors.Join(err, c.Close())
 		}
@@ -84,7 +91,7 @@ func (c *Cluster) judges() string { return c.Kafka.Group + "-units" }
 // Close closes all connections. Call it after Run has returned.
 func (c *Cluster) Close() error {
 	var errs []error
-	for _, l := range []*kafkalog.Log{c.checkpoints, c.Units, c.telemetry} {
+	for _, l := range append([]*kafkalog.Log{c.checkpoints, c.Units}, c.telemetry...) {
 		if l != nil {
 			errs = append(errs, l.Close())
 		}
@@ -152,7 +159,7 @@ func (c *Cluster) prepare(ctx context.Context) (partitions int, err error) {
 func (c *Cluster) UnitsPartitions(ctx context.Context) (int, error) {
 	n, err := c.Units.Partitions(ctx)
 	if errors.Is(err, ingest.ErrNoTopic) {
-		if n, err = c.telemetry.Partitions(ctx); err == nil {
+		if n, err = c.telemetryPartitions(ctx); err == nil {
 			err = c.Units.Make(ctx, n, map[string]string{
 				"cleanup.policy": "delete", "retention.ms": fmt.Sprint(unitsKept.Milliseconds()),
 			})
@@ -165,6 +172,18 @@ func (c *Cluster) UnitsPartitions(ctx context.Context) (int, error) {
 		return 0, err
 	}
 	return n, c.checkUnits(ctx)
+}
+
+// telemetryPartitions returns how many partitions the topic of the telemetry has that has the most.
+func (c *Cluster) telemetryPartitions(ctx context.Context) (most int, err error) {
+	for _, topic := range c.telemetry {
+		n, err := topic.Partitions(ctx)
+		if err != nil {
+			return 0, err
+		}
+		most = max(most, n)
+	}
+	return most, nil
 }
 
 // ErrCheckpointsLost is returned if units would be counted twice.

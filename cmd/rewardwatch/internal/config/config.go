@@ -144,10 +144,26 @@ func (c *Config) Check(report func(path, msg string)) {
 		report("ingest.dead_letters.topic", "must not be a topic of the telemetry: refused records would be read, and refused, again")
 	}
 	c.Settings().Check(report)
+	c.checkPinned(report)
 	c.checkCluster(within("cluster"))
 	c.Alerts.check(within("alerts"))
 	c.Retrain.Check(within("retrain"))
 	c.HTTP.Check(within("http"))
+}
+
+// checkPinned reports pinned offsets whose topic is not read, or not known where there are several.
+func (c *Config) checkPinned(report func(path, msg string)) {
+	for i, p := range c.Policies {
+		for n, of := range p.Baseline.Offsets {
+			at := fmt.Sprintf("policies[%d].baseline.offsets[%d]", i, n)
+			switch {
+			case of.Topic == "" && len(c.Ingest.Kafka.Topics) > 1:
+				report(at, "must name one of the topics of ingest.kafka.topics")
+			case of.Topic != "" && !c.Ingest.Kafka.Reads(of.Topic):
+				report(yamlfile.Join(at, "topic"), "must be a topic of the telemetry")
+			}
+		}
+	}
 }
 
 // checkCluster reports problems with the topics of a cluster, and with what its instances share.

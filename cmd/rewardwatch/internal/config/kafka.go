@@ -11,8 +11,8 @@ import (
 )
 
 // KafkaConfig configures where the telemetry is and how to connect to it. Records of aborted transactions are skipped,
-// and those of open ones wait. The topics must not be compacted. A single topic of telemetry v1 is given as topic, any
-// other as an element of topics, with its format.
+// and those of open ones wait. The topics must not be compacted. A single topic of telemetry v1 is given as topic; several
+// topics, or other formats, as topics. Their order must not change, but more may follow later.
 type KafkaConfig struct {
 	ingest.KafkaConfig `yaml:",inline"`
 	Topics             []format.Topic `yaml:"topics"` // topics of the telemetry, instead of topic
@@ -48,17 +48,19 @@ func (c KafkaConfig) Only(topic string) KafkaConfig {
 	return c
 }
 
-// Open opens the formats of the topics, in the order of Telemetry.
-func (c KafkaConfig) Open() ([]ingest.Topic, error) {
-	var out []ingest.Topic
+// Open opens the formats of the topics, in the order of Telemetry. It also returns the connection, with the first topic.
+func (c KafkaConfig) Open() (ingest.KafkaConfig, []ingest.Topic, error) {
+	kafka := c.KafkaConfig
+	var topics []ingest.Topic
 	for _, t := range c.Telemetry() {
 		opened, err := t.Open()
 		if err != nil {
-			return nil, fmt.Errorf("open the format of the topic %s: %w", t.Topic, err)
+			return kafka, nil, fmt.Errorf("open the format of the topic %s: %w", t.Topic, err)
 		}
-		out = append(out, ingest.Topic{Name: t.Topic, Format: opened})
+		topics = append(topics, ingest.Topic{Name: t.Topic, Format: opened})
 	}
-	return out, nil
+	kafka.Topic = topics[0].Name
+	return kafka, topics, nil
 }
 
 // Lines returns the format of the lines of files: that of the topic whose records they hold. Without a name, there must
@@ -80,14 +82,11 @@ func (c KafkaConfig) Lines(topic string) (ingest.Format, error) {
 	return nil, fmt.Errorf("--topic: the configuration has no topic %q, but %s", topic, strings.Join(names, ", "))
 }
 
-// maxTopics is how many topics can be read at a time.
-const maxTopics = 1
-
 // check reports every value that is out of range.
 func (c KafkaConfig) check(report func(path, msg string)) {
 	c.Check(report)
-	if len(c.Topics) > maxTopics {
-		report("topics", fmt.Sprintf("must not be more than %d", maxTopics))
+	if len(c.Topics) > ingest.MaxTopics {
+		report("topics", fmt.Sprintf("must not be more than %d", ingest.MaxTopics))
 	}
 	for i, t := range c.Topics {
 		path := fmt.Sprintf("topics[%d]", i)
@@ -112,15 +111,4 @@ func (c KafkaConfig) checkFormats(report func(path, msg string)) {
 			report(fmt.Sprintf("topics[%d]", i), err.Error())
 		}
 	}
-}
-
-// Single returns the connection to the first topic, and its format.
-func (c KafkaConfig) Single() (ingest.KafkaConfig, ingest.Format, error) {
-	topics, err := c.Open()
-	if err != nil {
-		return ingest.KafkaConfig{}, nil, err
-	}
-	one := c.KafkaConfig
-	one.Topic = topics[0].Name
-	return one, topics[0].Format, nil
 }

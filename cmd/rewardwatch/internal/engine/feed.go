@@ -1,10 +1,10 @@
 package engine
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 	"time"
 
@@ -40,10 +40,7 @@ func (t *Telemetry) Assign(partition int32, _ ingest.CheckpointStore) (ingest.St
 
 // Feed returns a new feed of a partition.
 func (t *Telemetry) Feed(partition int32) *PartitionFeed {
-	f := &PartitionFeed{
-		Out: t.outlet.Assign(partition), Intake: NewIntake(t.pipeline.Cfg, t.pipeline.intake),
-		reading: time.Now().UnixNano(),
-	}
+	f := &PartitionFeed{pipeline: t.pipeline, Out: t.outlet.Assign(partition), lane: t.pipeline.newLane(0)}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.feeds[partition] = f
@@ -59,30 +56,39 @@ func (t *Telemetry) Revoke(partition int32) {
 	defer t.mu.Unlock()
 	if f := t.feeds[partition]; f != nil {
 		f.Out.Revoke()
-		f.close()
+		for _, l := range f.lanes() {
+			l.close()
+		}
 		delete(t.feeds, partition)
 	}
 }
 
-// PartitionFeed is the processor of one partition of the telemetry: it holds the partition's open episodes, open
-// decisions and read position.
+// PartitionFeed is the processor of the partitions of one number: it holds their open episodes and open decisions, in a
+// lane for each topic.
 type PartitionFeed struct {
-	*Intake
-	Out PartitionOutlet
+	pipeline *Pipeline
+	Out      PartitionOutlet
+	*lane                      // of the first topic that has a partition of the number
+	others   []*lane           // of the other topics
+	read     *order.Watermarks // how far each lane has been read, by index of its topic; nil for a single one
+	deciding map[string]*lane  // the lane of the last decision of a policy whose feedback comes later
+	away     []laneState       // restored, of topics that cannot be read at the moment
 
 	mu        sync.Mutex
 	forgotten []forgetting // received, not carried out yet
 	obeyed    []forgetting // carried out, oldest first; only for the goroutine of the partition
-
-	reading int64 // when reading began without a checkpoint; what banks know of the partition from before is void
 }
 
 // Process folds a batch into units and hands them on.
 func (f *PartitionFeed) Process(ctx context.Context, batch []ingest.Event) error {
 	f.obey()
+	l := f.lane
+	if len(f.others) > 0 {
+		l = f.of(batch[0].Pos.Partition.Topic())
+	}
 	var failed error
 	emit := func(u *ingest.Unit) {
-		u.Reading, u.Run = f.reading, f.clock.Run(u.EndTS)
+		u.Reading, u.Run = l.reading, l.clock.Run(u.EndTS)
 		if failed == nil {
 			failed = f.Out.Hand(ctx, u)
 		}
@@ -90,7 +96,7 @@ func (f *PartitionFeed) Process(ctx context.Context, batch []ingest.Event) error
 	now, clock := time.Now(), false
 	believed := order.Believed(now)
 	for i := range batch {
-		clock = f.Fold(&batch[i], believed, emit) || clock
+		clock = f.fold(l, &batch[i], believed, emit) || clock
 	}
 	if failed != nil {
 		return failed
@@ -99,12 +105,12 @@ func (f *PartitionFeed) Process(ctx context.Context, batch []ingest.Event) error
 	if !clock {
 		end = now
 	}
-	return f.Out.Mark(ctx, f.clock.Now(), end, now)
+	return f.mark(ctx, l, end, now)
 }
 
 // Idle implements ingest.Processor.
 func (f *PartitionFeed) Idle(ctx context.Context, at time.Time) error {
-	return f.Out.Mark(ctx, f.clock.Now(), at, time.Now())
+	return f.mark(ctx, f.lane, at, time.Now())
 }
 
 // feedFormat is the format of a saved partition. The units that are kept follow it. In format 4 fields had names.
@@ -120,6 +126,9 @@ type feedState struct {
 	Obeyed   []obeyedState    `cbor:"6,keyasint,omitzero"`
 	// Decisions are open, and wait for feedback.
 	Decisions []byte `cbor:"7,keyasint,omitempty"`
+	// Topic is the index of the first lane's topic. The fields but Obeyed and Others are of this lane.
+	Topic  int         `cbor:"8,keyasint,omitzero"`
+	Others []laneState `cbor:"9,keyasint,omitzero"`
 }
 
 // obeyedState is the saved form of forgetting.
@@ -131,26 +140,25 @@ type obeyedState struct {
 // Snapshot implements ingest.Processor.
 func (f *PartitionFeed) Snapshot(w io.Writer) error {
 	f.obey() // the topic of the orders may have been saved without them
-	var episodes bytes.Buffer
-	if err := f.Episodes.Snapshot(&episodes); err != nil {
+	first, err := f.lane.state()
+	if err != nil {
 		return err
 	}
-	var decisions []byte
-	if f.Decisions != nil {
-		var err error
-		if decisions, err = f.Decisions.Snapshot(); err != nil {
+	state := feedState{
+		Last: first.Last, Records: first.Records, Before: first.Before, Reading: first.Reading, Episodes: first.Episodes,
+		Decisions: first.Decisions, Topic: first.Topic, Others: slices.Clone(f.away),
+		Obeyed: saved.Each(f.obeyed, func(o forgetting) obeyedState { return obeyedState(o) }),
+	}
+	for _, l := range f.others {
+		other, err := l.state()
+		if err != nil {
 			return err
 		}
+		state.Others = append(state.Others, other)
 	}
 	kept, err := f.Out.Keep()
 	if err != nil {
 		return err
-	}
-	c := f.clock
-	state := feedState{
-		Last: c.TS, Records: c.Records, Before: order.WireMoment(c.Before), Reading: f.reading, Episodes: episodes.Bytes(),
-		Decisions: decisions,
-		Obeyed:    saved.Each(f.obeyed, func(o forgetting) obeyedState { return obeyedState(o) }),
 	}
 	if err = feedFormat.WriteFrame(w, &state); err == nil {
 		err = saved.WriteUnits(w, kept)
@@ -175,15 +183,13 @@ func (f *PartitionFeed) Restore(r io.Reader) error {
 	if err != nil {
 		return fmt.Errorf("read the state of a partition: %w", err)
 	}
-	if err := f.Episodes.Restore(bytes.NewReader(state.Episodes)); err != nil {
+	first := laneState{
+		Topic: state.Topic, Last: state.Last, Records: state.Records, Before: state.Before, Reading: state.Reading, Episodes: state.Episodes,
+		Decisions: state.Decisions,
+	}
+	if err := f.restoreLanes(append([]laneState{first}, state.Others...)); err != nil {
 		return err
 	}
-	if f.Decisions != nil {
-		if err := f.Decisions.Restore(state.Decisions, state.Last); err != nil {
-			return err
-		}
-	}
 	f.obeyed = saved.Each(state.Obeyed, func(o obeyedState) forgetting { return forgetting(o) })
-	f.clock, f.reading = order.EventClock{TS: state.Last, Records: state.Records, Before: order.Moment(state.Before)}, state.Reading
-	return f.Out.Resume(kept, f.clock.Now())
+	return f.Out.Resume(kept, f.now())
 }

@@ -159,7 +159,9 @@ func (f *PartitionFeed) obey() {
 		if slices.Contains(f.obeyed, o) {
 			continue
 		}
-		f.drop(o.Policy)
+		for _, l := range f.lanes() {
+			l.drop(o.Policy)
+		}
 		f.obeyed = append(f.obeyed, o)
 	}
 	f.obeyed = f.obeyed[max(0, len(f.obeyed)-mostForgotten):]

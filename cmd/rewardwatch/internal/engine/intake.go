@@ -1,8 +1,6 @@
 package engine
 
 import (
-	"slices"
-
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/rewardwatch/rewardwatch/ingest"
@@ -44,7 +42,7 @@ func NewIntake(cfg *Settings, m *IntakeMetrics) *Intake {
 			return watched
 		},
 	}, m.episodes)}
-	if slices.ContainsFunc(cfg.Policies, func(p PolicyConfig) bool { return p.Feedback.Enabled() }) {
+	if cfg.Joins() {
 		in.Decisions = feedback.New(feedback.Options{Of: cfg.Feedback, GroupBy: groupBy, MaxOpen: cfg.Limits.OpenDecisions}, m.decisions, m.episodes)
 	}
 	return in
@@ -53,15 +51,22 @@ func NewIntake(cfg *Settings, m *IntakeMetrics) *Intake {
 // Fold takes the next event, and passes the units that end with it to emit. It reports whether the event has a credible
 // time, which it is up to believed, in Unix nanoseconds.
 func (in *Intake) Fold(e *ingest.Event, believed int64, emit func(*ingest.Unit)) (timed bool) {
+	timed = in.advance(e, believed, emit)
+	if in.Decisions != nil && in.Decisions.Takes(e.Policy) {
+		in.Decisions.Fold(e, in.clock.TS)
+		return timed
+	}
+	in.Episodes.Fold(e, emit)
+	return timed
+}
+
+// advance takes the time of an event, and passes the units of the decisions that are due by it to emit. It reports what
+// Fold does.
+func (in *Intake) advance(e *ingest.Event, believed int64, emit func(*ingest.Unit)) (timed bool) {
 	timed = in.clock.Read(e.TS, believed)
 	if in.Decisions != nil {
 		in.Decisions.Advance(in.clock.TS, e.Pos, emit)
-		if in.Decisions.Takes(e.Policy) {
-			in.Decisions.Fold(e, in.clock.TS)
-			return timed
-		}
 	}
-	in.Episodes.Fold(e, emit)
 	return timed
 }
 

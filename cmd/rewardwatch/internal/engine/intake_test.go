@@ -24,7 +24,10 @@ func joiningFeed() (*PartitionFeed, *keepingOutlet) {
 	}}
 	other := PolicyConfig{Match: "*"}
 	cfg.Policies = []PolicyConfig{joined, other}
-	return &PartitionFeed{Out: out, Intake: NewIntake(&cfg, NewIntakeMetrics(prometheus.NewRegistry())), reading: 7}, out
+	p := &Pipeline{Cfg: &cfg, intake: NewIntakeMetrics(prometheus.NewRegistry())}
+	f := &PartitionFeed{pipeline: p, Out: out, lane: p.newLane(0)}
+	f.reading = 7
+	return f, out
 }
 
 // shopEvents are impressions, clicks on some of them after ten seconds, and whole episodes of another policy.

@@ -41,7 +41,8 @@ func (o *keepingOutlet) Resume(kept []*ingest.Unit, at order.Moment) error {
 
 func newKeepingFeed() (*PartitionFeed, *keepingOutlet) {
 	cfg, out := DefaultSettings(), &keepingOutlet{}
-	return &PartitionFeed{Out: out, Intake: NewIntake(&cfg, NewIntakeMetrics(prometheus.NewRegistry()))}, out
+	p := &Pipeline{Cfg: &cfg, intake: NewIntakeMetrics(prometheus.NewRegistry())}
+	return &PartitionFeed{pipeline: p, Out: out, lane: p.newLane(0)}, out
 }
 
 // storedFeed is the feed of the stored snapshot: open episodes, and units that are kept, of all sorts.
@@ -94,6 +95,17 @@ func TestFeedOfFormat4IsRead(t *testing.T) {
 
 func TestWireFormOfAFeedKeepsEveryField(t *testing.T) {
 	f, _ := storedFeed(t)
+	f.From([]int{1, 2, 4})
+	for _, l := range f.others {
+		ingesttest.Fill(&l.clock)
+		l.reading += int64(l.topic)
+	}
+	away, err := f.lane.state()
+	if err != nil {
+		t.Fatal(err)
+	}
+	away.Topic = 3
+	f.away = []laneState{away}
 	ingesttest.Fill(&f.clock)
 	f.obeyed = make([]forgetting, 2)
 	for i := range f.obeyed {
@@ -104,8 +116,17 @@ func TestWireFormOfAFeedKeepsEveryField(t *testing.T) {
 		t.Fatal(err)
 	}
 	got, _ := newKeepingFeed()
+	got.From([]int{1, 2, 4})
 	if err := got.Restore(&image); err != nil {
 		t.Fatal(err)
+	}
+	for i, l := range f.others {
+		if o := got.others[i]; o.topic != l.topic || o.clock != l.clock || o.reading != l.reading {
+			t.Errorf("lane %d is %+v, want %+v", i, o, l)
+		}
+	}
+	if ingesttest.Text(got.away) != ingesttest.Text(f.away) {
+		t.Errorf("what is away is %+v, want %+v", got.away, f.away)
 	}
 	if ingesttest.Text(got.clock) != ingesttest.Text(f.clock) || ingesttest.Text(got.obeyed) != ingesttest.Text(f.obeyed) {
 		t.Errorf("got %+v and %+v, want %+v and %+v", got.clock, got.obeyed, f.clock, f.obeyed)

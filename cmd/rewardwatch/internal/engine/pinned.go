@@ -15,10 +15,16 @@ import (
 // RangeReader passes the events of a range of a recording to a processor.
 type RangeReader func(ctx context.Context, of ingest.Range, p ingest.Processor) error
 
-// TopicRanges returns a reader of ranges of offsets of the topic. It does not touch the offsets of the group.
-func TopicRanges(cfg ingest.KafkaConfig, format ingest.Format) RangeReader {
+// TopicRanges returns a reader of ranges of offsets of the topics. It does not touch the offsets of the group.
+func TopicRanges(cfg ingest.KafkaConfig, topics []ingest.Topic) RangeReader {
 	return func(ctx context.Context, of ingest.Range, p ingest.Processor) error {
-		_, err := recording.ReadRanges(ctx, recording.TopicConfig{Kafka: cfg, Format: format}, []ingest.Range{of}, p)
+		topic, index, err := of.In(topics)
+		if err != nil {
+			return err
+		}
+		cfg := cfg
+		cfg.Topic = topic.Name
+		_, err = recording.ReadRanges(ctx, recording.TopicConfig{Kafka: cfg, Format: topic.Format, Index: index}, []ingest.Range{of}, p)
 		return err
 	}
 }

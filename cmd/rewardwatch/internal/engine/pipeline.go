@@ -33,6 +33,7 @@ import (
 // is counted twice.
 type Pipeline struct {
 	Cfg           *Settings
+	Topics        []string // names of the topics of the telemetry by index; set before anything is restored or read
 	audience      Audience
 	Log           zerolog.Logger
 	intake        *IntakeMetrics

@@ -69,6 +69,11 @@ func (c *Settings) Policy(name string) (cfg watch.Config, watched bool) {
 	return cfg, watched
 }
 
+// Joins reports whether any policy has feedback that comes later, and that may come in another topic.
+func (c *Settings) Joins() bool {
+	return slices.ContainsFunc(c.Policies, func(p PolicyConfig) bool { return p.Feedback.Enabled() })
+}
+
 // Feedback returns how the decisions of the named policy are joined with feedback that comes later.
 func (c *Settings) Feedback(name string) feedback.Config {
 	if i := c.entry(name); i >= 0 {

@@ -34,6 +34,7 @@ type scoreKeeper interface {
 // published.
 type Worker struct {
 	Name    string
+	topics  []string // of the telemetry, by index
 	Policy  *bank.Policy
 	tracker *alerts.Tracker
 	outcome *outcome.Follower
@@ -100,6 +101,8 @@ func (d *Worker) tick(ctx context.Context, now time.Time) error {
 func (d *Worker) apply(ctx context.Context, found []finding.Finding) error {
 	var changes []alerts.Change
 	for _, f := range found {
+		f.Offsets, f.OnsetOffsets = ingest.Named(d.topics, f.Offsets), ingest.Named(d.topics, f.OnsetOffsets)
+		f.Baseline.Offsets = ingest.Named(d.topics, f.Baseline.Offsets)
 		changes = append(changes, d.tracker.Apply(f)...)
 	}
 	if err := d.tell(ctx, changes); err != nil {

@@ -153,12 +153,12 @@ func (i *inspector) read(ctx context.Context, c *terminal.Console, o inspectOpti
 		}, args, i)
 	}
 	i.merger, i.way = order.NewMerger(), &engine.Route{From: &engine.Delivery{}}
-	kafka, format, err := i.cfg.Ingest.Kafka.Single()
+	kafka, topics, err := i.cfg.Ingest.Kafka.Open()
 	if err != nil {
 		return recording.Counts{}, err
 	}
 	counts, err := recording.ReadTopic(ctx, recording.TopicConfig{
-		Kafka: kafka, Format: format, Newest: o.records, Refuse: i.refuse, Progress: progress,
+		Kafka: kafka, Format: topics[0].Format, Newest: o.records, Refuse: i.refuse, Progress: progress,
 	}, i)
 	i.release()
 	switch {

@@ -1,0 +1,173 @@
+package engine
+
+import (
+	"bytes"
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rewardwatch/rewardwatch/ingest"
+	"github.com/rewardwatch/rewardwatch/ingest/feedback"
+	"github.com/rewardwatch/rewardwatch/ingest/order"
+)
+
+// lane makes the units of one partition of one topic. Which units leave it, when, and at which of its records, depends
+// on the records of this partition alone, in their order. So it is the same whenever the partition is read again,
+// however the records of other topics come in between, and a bank recognises what it has applied. Records of other
+// topics may only add feedback to its open decisions.
+type lane struct {
+	*Intake
+	topic   int   // index
+	reading int64 // when reading began without a checkpoint; what banks know of the partition from before is void
+}
+
+func (p *Pipeline) newLane(topic int) *lane {
+	return &lane{topic: topic, Intake: NewIntake(p.Cfg, p.intake), reading: time.Now().UnixNano()}
+}
+
+// laneState is the snapshot of a lane. Field numbers are never reused; package saved has the rules.
+type laneState struct {
+	Topic     int              `cbor:"1,keyasint"`
+	Last      int64            `cbor:"2,keyasint"` // of EventClock, as are the next two
+	Records   int64            `cbor:"3,keyasint"`
+	Before    order.WireMoment `cbor:"4,keyasint"`
+	Reading   int64            `cbor:"5,keyasint"`
+	Episodes  []byte           `cbor:"6,keyasint"`
+	Decisions []byte           `cbor:"7,keyasint,omitempty"`
+}
+
+func (l *lane) state() (laneState, error) {
+	var episodes bytes.Buffer
+	if err := l.Episodes.Snapshot(&episodes); err != nil {
+		return laneState{}, err
+	}
+	var decisions []byte
+	if l.Decisions != nil {
+		var err error
+		if decisions, err = l.Decisions.Snapshot(); err != nil {
+			return laneState{}, err
+		}
+	}
+	c := l.clock
+	return laneState{
+		Topic: l.topic, Last: c.TS, Records: c.Records, Before: order.WireMoment(c.Before), Reading: l.reading, Episodes: episodes.Bytes(),
+		Decisions: decisions,
+	}, nil
+}
+
+func (l *lane) restore(s *laneState) error {
+	l.clock, l.reading = order.EventClock{TS: s.Last, Records: s.Records, Before: order.Moment(s.Before)}, s.Reading
+	if err := l.Episodes.Restore(bytes.NewReader(s.Episodes)); err != nil {
+		return err
+	}
+	if l.Decisions == nil {
+		return nil
+	}
+	return l.Decisions.Restore(s.Decisions, s.Last)
+}
+
+// From implements ingest.Several.
+func (f *PartitionFeed) From(topics []int) {
+	f.topic = topics[0]
+	for _, topic := range topics[1:] {
+		f.others = append(f.others, f.pipeline.newLane(topic))
+	}
+	f.followLanes()
+}
+
+// lanes returns the lanes in the order of their topics.
+func (f *PartitionFeed) lanes() []*lane { return append([]*lane{f.lane}, f.others...) }
+
+// of returns the lane of a topic.
+func (f *PartitionFeed) of(topic int) *lane {
+	for _, l := range f.others {
+		if l.topic == topic {
+			return l
+		}
+	}
+	return f.lane
+}
+
+// fold takes the next event of a lane, and passes the units that end with it to emit. Feedback whose decision is in
+// another lane, or will be as far as decisions of its policy came from there, goes to that lane.
+func (f *PartitionFeed) fold(l *lane, e *ingest.Event, believed int64, emit func(*ingest.Unit)) (timed bool) {
+	if len(f.others) == 0 || l.Decisions == nil || !l.Decisions.Takes(e.Policy) {
+		return l.Fold(e, believed, emit)
+	}
+	to := f.deciding[e.Policy]
+	switch {
+	case feedback.IsDecision(e):
+		if to != l {
+			f.deciding[strings.Clone(e.Policy)] = l
+		}
+		to = l
+	case l.Decisions.Holds(e) || to == nil:
+		to = l
+	default:
+		for _, o := range f.lanes() {
+			if o.Decisions.Holds(e) {
+				to = o
+			}
+		}
+	}
+	if to == l {
+		return l.Fold(e, believed, emit)
+	}
+	timed = l.advance(e, believed, emit)
+	to.Decisions.FoldFrom(e, to.clock.TS)
+	return timed
+}
+
+// followLanes begins to follow how far each of several lanes has been read.
+func (f *PartitionFeed) followLanes() {
+	if len(f.others) == 0 {
+		return
+	}
+	f.read, f.deciding = order.NewWatermarks(), map[string]*lane{}
+	for _, l := range f.lanes() {
+		f.read.Assign(int32(l.topic), l.clock.Now())
+	}
+}
+
+// now returns the moment before which no unit of any lane is missing, as far as it is known.
+func (f *PartitionFeed) now() order.Moment {
+	if f.read == nil {
+		return f.clock.Now()
+	}
+	return f.read.Low()
+}
+
+// mark reports how far a lane has been read: if end is not zero, it held nothing more at that time. Of several lanes,
+// the one that has been read least far counts, unless nothing has been heard of it for long while others were.
+func (f *PartitionFeed) mark(ctx context.Context, l *lane, end, now time.Time) error {
+	if f.read == nil {
+		return f.Out.Mark(ctx, l.clock.Now(), end, now)
+	}
+	f.read.Advance(int32(l.topic), l.clock.Now(), end, now)
+	return f.Out.Mark(ctx, f.read.Low(), time.Time{}, now)
+}
+
+// Reached implements ingest.Several.
+func (f *PartitionFeed) Reached(ctx context.Context, topic int, at time.Time) error {
+	return f.mark(ctx, f.of(topic), at, time.Now())
+}
+
+// restoreLanes restores the lanes that are fed. It keeps the state of the others, whose topics are away for the moment.
+func (f *PartitionFeed) restoreLanes(states []laneState) error {
+	for _, l := range f.lanes() {
+		i := slices.IndexFunc(states, func(s laneState) bool { return s.Topic == l.topic })
+		if i < 0 {
+			continue
+		}
+		if err := l.restore(&states[i]); err != nil {
+			return err
+		}
+		states = slices.Delete(states, i, i+1)
+	}
+	f.away = states
+	f.followLanes()
+	return nil
+}
+
+var _ ingest.Several = (*PartitionFeed)(nil)
