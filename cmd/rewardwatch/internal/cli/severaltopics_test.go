@@ -1,0 +1,190 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/prometheus/common/model"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/cluster"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/config"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/testkit"
+)
+
+// stall is a shop whose decisions and clicks are in two topics. Robots report their episodes to that of the clicks.
+type stall struct {
+	t         *testing.T
+	broker    string
+	client    *kgo.Client
+	decisions int
+}
+
+const stallPartitions = 2
+
+func newStall(t *testing.T, broker string) *stall {
+	t.Helper()
+	client, err := kgo.NewClient(kgo.SeedBrokers(broker), kgo.RecordPartitioner(kgo.ManualPartitioner()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.Close)
+	create := kmsg.NewPtrCreateTopicsRequest()
+	for _, name := range []string{"decisions", "clicks"} {
+		topic := kmsg.NewCreateTopicsRequestTopic()
+		topic.Topic, topic.NumPartitions, topic.ReplicationFactor = name, stallPartitions, 1
+		create.Topics = append(create.Topics, topic)
+	}
+	if _, err := create.RequestWith(t.Context(), client); err != nil {
+		t.Fatal(err)
+	}
+	return &stall{t: t, broker: broker, client: client}
+}
+
+// opened is when the shop has its first decision.
+func opened() time.Time { return time.Now().Add(-6 * time.Hour).Truncate(time.Hour) }
+
+// decide makes so many decisions, a second apart, and clicks on every third after ten seconds.
+func (s *stall) decide(start time.Time, n int) {
+	s.t.Helper()
+	var records []*kgo.Record
+	write := func(topic string, at time.Time, line string) {
+		records = append(records, &kgo.Record{Topic: topic, Partition: int32(s.decisions % stallPartitions), Timestamp: at, Value: fmt.Appendf(nil, line, at.UnixNano()/1e6)})
+	}
+	for range n {
+		at := start.Add(time.Duration(s.decisions) * time.Second)
+		write("decisions", at, fmt.Sprintf(`{"policy":"shop","episode_id":"%d","agent_id":"web","action":"a","ts":%%d}`, s.decisions))
+		if s.decisions%3 == 0 {
+			write("clicks", at.Add(10*time.Second), fmt.Sprintf(`{"policy":"shop","episode_id":"%d","reward":1,"ts":%%d}`, s.decisions))
+		}
+		write("clicks", at, `{"policy":"robot","agent_id":"r","episode":{"r":1,"l":5},"ts":%d}`)
+		s.decisions++
+	}
+	s.produce(records)
+}
+
+// end makes the windows of all decisions end.
+func (s *stall) end(start time.Time) {
+	var records []*kgo.Record
+	for p := range int32(stallPartitions) {
+		at := start.Add(time.Duration(s.decisions)*time.Second + 10*time.Minute)
+		records = append(records, &kgo.Record{
+			Topic: "decisions", Partition: p, Timestamp: at,
+			Value: fmt.Appendf(nil, `{"policy":"shop","episode_id":"last-%d","agent_id":"web","action":"a","ts":%d}`, p, at.UnixNano()/1e6),
+		})
+	}
+	s.produce(records)
+}
+
+func (s *stall) produce(records []*kgo.Record) {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(s.t.Context(), time.Minute)
+	defer cancel()
+	if err := s.client.ProduceSync(ctx, records...).FirstErr(); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// stallConfig is the configuration of a service that watches the stall.
+func stallConfig(t *testing.T, broker string) string {
+	t.Helper()
+	dir := t.TempDir()
+	return testkit.WriteConfig(t, fmt.Sprintf(`
+ingest:
+  kafka: {brokers: [%q], topics: [{topic: decisions}, {topic: clicks}]}
+  dead_letters: {directory: %q}
+checkpoint: {directory: %q, every: 1s}
+policies:
+  - match: shop
+    feedback: {key: episode_id, window: 1m, default: {reward: 0}}
+  - match: "*"
+http: {listen: "127.0.0.1:0"}
+`, broker, filepath.Join(dir, "dead-letters"), filepath.Join(dir, "checkpoints")))
+}
+
+// unitsByPolicy returns the number of units of each policy that the service has judged.
+func (p *process) unitsByPolicy() map[string]int64 {
+	var a struct {
+		Streams []struct {
+			Policy string `json:"policy"`
+			Units  int64  `json:"units"`
+		} `json:"streams"`
+	}
+	p.get("/api/v1/streams", &a)
+	most := map[string]int64{}
+	for _, s := range a.Streams {
+		most[s.Policy] = max(most[s.Policy], s.Units)
+	}
+	return most
+}
+
+// testTwoTopics kills the service again and again while two topics are written: every decision and every episode is
+// judged once.
+func testTwoTopics(t *testing.T, broker string, kills int) {
+	s, start := newStall(t, broker), opened()
+	file := stallConfig(t, broker)
+	s.decide(start, 200)
+	p := startService(t, file)
+	for range kills {
+		before := s.decisions
+		s.decide(start, 200)
+		testkit.Eventually(t, "some of the decisions", func() bool { return p.unitsByPolicy()["shop"] > int64(before)/2 })
+		p.killMember(t)
+		p = startService(t, file)
+	}
+	s.decide(start, 200)
+	s.end(start)
+	want := int64(s.decisions)
+	judged := func() bool {
+		n := p.unitsByPolicy()
+		return n["shop"] >= want && n["robot"] >= want
+	}
+	testkit.Eventually(t, "all decisions and episodes", judged)
+	if n := p.unitsByPolicy(); n["shop"] != want || n["robot"] != want {
+		t.Errorf("%v units, want %d of each", n, want)
+	}
+	p.interrupt(t)
+}
+
+func TestTwoTopicsLoseNothingWhenKilled(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds of CPU")
+	}
+	t.Parallel()
+	testTwoTopics(t, startBroker(t, 1), 2)
+}
+
+// Two instances share two topics; one leaves in the midst of it.
+func TestTwoInstancesShareTwoTopics(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds of CPU")
+	}
+	t.Parallel()
+	broker := startBroker(t, 1)
+	s, start := newStall(t, broker), opened()
+	cfg, err := config.Load(stallConfig(t, broker))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.Cluster = cluster.Config{UnitsTopic: "units", CheckpointsTopic: "checkpoints"}
+	cfg.Checkpoint.Every = model.Duration(time.Second)
+	s.decide(start, 200)
+	a := startInstance(t, *cfg, 2)
+	testkit.Eventually(t, "the first units", func() bool { return unitsOf(a) > 100 })
+	b := startInstance(t, *cfg, 2)
+	s.decide(start, 200)
+	testkit.Eventually(t, "more units", func() bool { return unitsOf(a, b) > 400 })
+	s.decide(start, 200)
+	a.stop()
+	s.decide(start, 200)
+	s.end(start)
+	want := 2 * int64(s.decisions) // decisions and episodes
+	testkit.Eventually(t, "all units", func() bool { return unitsOf(b) >= want })
+	if got := unitsOf(b); got != want {
+		t.Errorf("%d units, want %d", got, want)
+	}
+}
