@@ -145,6 +145,12 @@ type Processor interface {
 	Process(ctx context.Context, batch []Event) error
 }
 
+// Recognizer is a Processor that recognizes messages which were delivered before. Their events are not processed again.
+type Recognizer interface {
+	// Seen reports whether a message was seen before, and remembers it until after the next snapshots.
+	Seen(m *Message) bool
+}
+
 // Shrinking is a State whose snapshot can become smaller without reading, once another place safely holds what it
 // keeps.
 type Shrinking interface {

@@ -25,6 +25,7 @@ func arrows() map[string][]string {
 		"ingest/ingesttest": {"ingest", "ingest/deadletter"},
 		"ingest/kafkalog":   {"ingest", "ingest/fetch"},
 		"ingest/order":      {"ingest"},
+		"ingest/receive":    {"ingest", "ingest/kafkalog"},
 		"ingest/recording":  {"ingest", "ingest/fetch", "ingest/telemetry"}, // the content of a file says its format
 		"ingest/saved":      {"ingest"},                                     // the wire forms of its types
 

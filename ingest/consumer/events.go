@@ -14,6 +14,7 @@ type eventIntake struct {
 	topic     string
 	processor ingest.Processor
 	progress  *progress
+	seen      ingest.Recognizer // nil if the processor recognizes no message
 	decoder   ingest.Decoder
 	message   ingest.Message // the one being decoded
 	batch     []ingest.Event
@@ -28,6 +29,7 @@ func newEventIntake(p *reader, processor ingest.Processor) *eventIntake {
 		}),
 	}
 	i.refuse = i.refused
+	i.seen, _ = processor.(ingest.Recognizer)
 	return i
 }
 
@@ -49,6 +51,10 @@ func (i *eventIntake) add(f *fetch.Found, at ingest.Position) error {
 		i.keep(e, f.Value)
 	case fetch.Telemetry:
 		i.message = f.Message(i.topic, at)
+		if i.seen != nil && i.seen.Seen(&i.message) {
+			i.c.events.repeated.Inc()
+			return nil
+		}
 		i.batch = i.decoder.Decode(i.batch, &i.message, i.refuse)
 	}
 	return nil

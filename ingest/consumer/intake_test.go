@@ -115,11 +115,12 @@ func TestConsumersShareARegistry(t *testing.T) {
 # TYPE rewardwatch_events_total counter
 rewardwatch_events_total{result="accepted"} 3
 rewardwatch_events_total{result="refused"} 0
-# HELP rewardwatch_messages_skipped_total What is not telemetry: null values, transaction markers, records of aborted transactions, and records that a mapping does not take.
+# HELP rewardwatch_messages_skipped_total What is not telemetry: null values, transaction markers, records of aborted transactions, messages that were sent again, and records that a mapping does not take.
 # TYPE rewardwatch_messages_skipped_total counter
 rewardwatch_messages_skipped_total{reason="aborted"} 0
 rewardwatch_messages_skipped_total{reason="control"} 0
 rewardwatch_messages_skipped_total{reason="not_taken"} 0
+rewardwatch_messages_skipped_total{reason="repeated"} 0
 rewardwatch_messages_skipped_total{reason="tombstone"} 0
 # HELP rewardwatch_next_offset Next offset to read, -1 before it is known.
 # TYPE rewardwatch_next_offset gauge

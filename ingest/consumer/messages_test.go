@@ -152,11 +152,12 @@ rewardwatch_events_total{result="refused"} 2
 # HELP rewardwatch_last_event_timestamp_seconds Time of the last event read; absent for telemetry without ts.
 # TYPE rewardwatch_last_event_timestamp_seconds gauge
 rewardwatch_last_event_timestamp_seconds{partition="0",topic="telemetry"} 1.700000008e+09
-# HELP rewardwatch_messages_skipped_total What is not telemetry: null values, transaction markers, records of aborted transactions, and records that a mapping does not take.
+# HELP rewardwatch_messages_skipped_total What is not telemetry: null values, transaction markers, records of aborted transactions, messages that were sent again, and records that a mapping does not take.
 # TYPE rewardwatch_messages_skipped_total counter
 rewardwatch_messages_skipped_total{reason="aborted"} 0
 rewardwatch_messages_skipped_total{reason="control"} 1
 rewardwatch_messages_skipped_total{reason="not_taken"} 0
+rewardwatch_messages_skipped_total{reason="repeated"} 0
 rewardwatch_messages_skipped_total{reason="tombstone"} 2
 # HELP rewardwatch_next_offset Next offset to read, -1 before it is known.
 # TYPE rewardwatch_next_offset gauge

@@ -51,6 +51,7 @@ type eventMetrics struct {
 	accepted, refused  prometheus.Counter
 	tombstone, control prometheus.Counter
 	aborted, notTaken  prometheus.Counter
+	repeated           prometheus.Counter
 	deadLetters        *prometheus.CounterVec
 	notKept            prometheus.Counter
 	lost               atomic.Int64 // dead letters that could not be kept
@@ -65,7 +66,7 @@ func newEventMetrics(letters deadletter.Keeper, reg prometheus.Registerer) *even
 		Name: ingest.MetricEvents, Help: "Records read from Kafka, by result.",
 	}, []string{"result"})
 	skipped := f.NewCounterVec(prometheus.CounterOpts{
-		Name: ingest.MetricMessagesSkipped, Help: "What is not telemetry: null values, transaction markers, records of aborted transactions, and records that a mapping does not take.",
+		Name: ingest.MetricMessagesSkipped, Help: "What is not telemetry: null values, transaction markers, records of aborted transactions, messages that were sent again, and records that a mapping does not take.",
 	}, []string{"reason"})
 	m := &eventMetrics{
 		accepted:  events.WithLabelValues("accepted"),
@@ -74,6 +75,7 @@ func newEventMetrics(letters deadletter.Keeper, reg prometheus.Registerer) *even
 		control:   skipped.WithLabelValues("control"),
 		aborted:   skipped.WithLabelValues("aborted"),
 		notTaken:  skipped.WithLabelValues("not_taken"),
+		repeated:  skipped.WithLabelValues("repeated"),
 		deadLetters: f.NewCounterVec(prometheus.CounterOpts{
 			Name: ingest.MetricDeadLetters, Help: "Records refused, by reason.",
 		}, []string{"reason"}),

@@ -76,8 +76,7 @@ const reward = "reward"
 
 // rules are a Config, ready for use.
 type rules struct {
-	key      string
-	label    string // of the events, if the key is a label
+	config   Config
 	moments  []time.Duration
 	names    []string // of the horizons, as values of their label
 	reward   *float64
@@ -85,10 +84,7 @@ type rules struct {
 }
 
 func newRules(c Config) *rules {
-	r := &rules{key: c.Key}
-	if label, isLabel := strings.CutPrefix(c.Key, labelPrefix); isLabel {
-		r.label = label
-	}
+	r := &rules{config: c}
 	for _, h := range c.Horizons {
 		r.moments, r.names = append(r.moments, time.Duration(h)), append(r.names, h.String())
 	}
@@ -105,16 +101,17 @@ func newRules(c Config) *rules {
 	return r
 }
 
-// of returns the text of the key in an event, "" if it has none.
-func (r *rules) of(e *ingest.Event) string {
-	switch {
-	case r.key == byEpisode:
+// KeyOf returns the key of an event, "" if it has none.
+func (c Config) KeyOf(e *ingest.Event) string {
+	switch c.Key {
+	case byEpisode:
 		return e.EpisodeID
-	case r.key == byAgent:
+	case byAgent:
 		return e.AgentID
 	}
+	label := strings.TrimPrefix(c.Key, labelPrefix)
 	for i := range e.Labels {
-		if e.Labels[i].Name == r.label {
+		if e.Labels[i].Name == label {
 			return e.Labels[i].Value
 		}
 	}

@@ -120,7 +120,7 @@ func (j *Joiner) FoldFrom(e *ingest.Event, clock int64) { j.fold(e, clock, false
 // Holds reports whether the key of a record of a policy that Takes has accepted is open.
 func (j *Joiner) Holds(e *ingest.Event) bool {
 	p := j.policy(e.Policy)
-	key := p.rules.of(e)
+	key := p.rules.config.KeyOf(e)
 	if key == "" {
 		return false
 	}
@@ -132,7 +132,7 @@ func (j *Joiner) Holds(e *ingest.Event) bool {
 // fold is Fold for the records of this partition, own, and FoldFrom for others.
 func (j *Joiner) fold(e *ingest.Event, clock int64, own bool) {
 	p := j.policy(e.Policy)
-	key := p.rules.of(e)
+	key := p.rules.config.KeyOf(e)
 	decides := IsDecision(e)
 	switch {
 	case key == "":

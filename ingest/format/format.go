@@ -28,6 +28,9 @@ type Topic struct {
 	Mapping mapping.Config `yaml:"mapping"` // what the fields of telemetry v1 are in its records, where they have another shape
 }
 
+// IsJSON reports whether the messages of the topic are JSON.
+func (t Topic) IsJSON() bool { return t.Format == "" || t.Format == JSON }
+
 // Check reports every value that is out of range.
 func (t Topic) Check(report func(path, msg string)) {
 	if !ingest.ValidTopic(t.Topic) {

@@ -28,7 +28,8 @@ const (
 // Record is a record of a Log. An empty Value is a tombstone: compaction removes the records of its key.
 type Record struct {
 	Key, Value []byte
-	Offset     int64 // of a record that was read or written
+	Headers    []ingest.Header // of a record to write; those of records that are read are left out
+	Offset     int64           // of a record that was read or written
 }
 
 func (r *Record) size() int { return len(r.Key) + len(r.Value) }
@@ -255,7 +256,7 @@ func (l *Log) AppendFresh(ctx context.Context, partition int, fresh func() []Rec
 			return nil, fmt.Errorf("writing to partition %d of the topic %s: %w", partition, l.cfg.Topic, err)
 		}
 		l.outages.Warn().Err(err).Str("topic", l.cfg.Topic).Int("partition", partition).Dur("retry_in", wait).
-			Msg("writing to a topic of the service's own failed, trying again")
+			Msg("writing to a topic failed, trying again")
 		if !fetch.Sleep(ctx, wait) {
 			return nil, fmt.Errorf("writing to partition %d of the topic %s: %w", partition, l.cfg.Topic, errors.Join(err, ctx.Err()))
 		}
@@ -290,6 +291,7 @@ func (l *Log) produce(ctx context.Context, partition int, records []Record) erro
 		if len(r.Value) > 0 {
 			batch[i].Value = kafka.NewBytes(r.Value)
 		}
+		batch[i].Headers = headersOf(r.Headers)
 	}
 	answer, err := l.client.Produce(ctx, &kafka.ProduceRequest{
 		Topic: l.cfg.Topic, Partition: partition, RequiredAcks: kafka.RequireAll, Records: kafka.NewRecordReader(batch...),

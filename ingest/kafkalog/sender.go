@@ -41,12 +41,9 @@ func (s *Sender) Send(ctx context.Context, key, value []byte, headers ...ingest.
 	if err != nil {
 		return notTaken(err)
 	}
-	record := kafka.Record{Key: kafka.NewBytes(key), Value: kafka.NewBytes(value), Time: time.Now()}
-	for _, h := range headers {
-		record.Headers = append(record.Headers, kafka.Header{Key: h.Key, Value: h.Value})
-	}
+	record := kafka.Record{Key: kafka.NewBytes(key), Value: kafka.NewBytes(value), Headers: headersOf(headers), Time: time.Now()}
 	answer, err := client.Produce(ctx, &kafka.ProduceRequest{
-		Topic: s.cfg.Topic, Partition: partitionOf(key, partitions), RequiredAcks: kafka.RequireAll, Records: kafka.NewRecordReader(record),
+		Topic: s.cfg.Topic, Partition: PartitionOf(key, partitions), RequiredAcks: kafka.RequireAll, Records: kafka.NewRecordReader(record),
 	})
 	if err == nil {
 		err = answer.Error
@@ -57,7 +54,15 @@ func (s *Sender) Send(ctx context.Context, key, value []byte, headers ...ingest.
 	return nil
 }
 
-func partitionOf(key []byte, partitions int) int {
+func headersOf(headers []ingest.Header) (out []kafka.Header) {
+	for _, h := range headers {
+		out = append(out, kafka.Header{Key: h.Key, Value: h.Value})
+	}
+	return out
+}
+
+// PartitionOf returns the partition of a key among so many, as the producers of Apache Kafka choose it.
+func PartitionOf(key []byte, partitions int) int {
 	all := make([]int, partitions)
 	for i := range all {
 		all[i] = i

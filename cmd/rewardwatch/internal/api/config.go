@@ -9,11 +9,12 @@ import (
 
 // Config says where metrics, API and console are served.
 type Config struct {
-	Listen          string `yaml:"listen"`            // host:port; port 0 picks a free one
-	TokenFile       string `yaml:"token_file"`        // holds the bearer token for requests that change state; without one, programs on the same machine need none, and no other client can change anything
-	StatusTokenFile string `yaml:"status_token_file"` // holds a bearer token with which a job can report its progress, and do nothing else
-	ExternalURL     string `yaml:"external_url"`      // where people reach the service, as in https://rewardwatch.example; without it there are no links to approve a retraining, and alerts have no generatorURL
-	AdminListen     string `yaml:"admin_listen"`      // host:port of the profiler (pprof); "" for none
+	Listen             string `yaml:"listen"`               // host:port; port 0 picks a free one
+	TokenFile          string `yaml:"token_file"`           // holds the bearer token for requests that change state; without one, programs on the same machine need none, and no other client can change anything
+	StatusTokenFile    string `yaml:"status_token_file"`    // holds a bearer token with which a job can report its progress, and do nothing else
+	TelemetryTokenFile string `yaml:"telemetry_token_file"` // holds a bearer token with which agents can send telemetry, and do nothing else
+	ExternalURL        string `yaml:"external_url"`         // where people reach the service, as in https://rewardwatch.example; without it there are no links to approve a retraining, and alerts have no generatorURL
+	AdminListen        string `yaml:"admin_listen"`         // host:port of the profiler (pprof); "" for none
 }
 
 // Check reports every value that is out of its range, with its path.
@@ -33,6 +34,9 @@ func (c Config) Check(report func(path, msg string)) {
 	}
 	if c.StatusTokenFile != "" && c.StatusTokenFile == c.TokenFile {
 		report("status_token_file", "must be another file than token_file, or a job could do everything")
+	}
+	if f := c.TelemetryTokenFile; f != "" && (f == c.TokenFile || f == c.StatusTokenFile) {
+		report("telemetry_token_file", "must be another file than token_file and status_token_file, or an agent could do more than send telemetry")
 	}
 }
 

@@ -104,7 +104,7 @@ func fromHere(r *http.Request) bool {
 // Proxies add headers under more names than a list could hold, so any other header counts as one of theirs.
 var own = []string{
 	"Accept", "Accept-Charset", "Accept-Encoding", "Accept-Language", "Authorization", "Cache-Control", "Connection", "Content-Encoding",
-	"Content-Length", "Content-Type", "Cookie", "Date", "Dnt", "Expect", "If-Match", "If-Modified-Since", "If-None-Match", "If-Range", "If-Unmodified-Since",
+	"Content-Length", "Content-Type", "Cookie", "Date", "Dnt", "Expect", "Idempotency-Key", "If-Match", "If-Modified-Since", "If-None-Match", "If-Range", "If-Unmodified-Since",
 	"Keep-Alive", "Origin", "Pragma", "Priority", "Purpose", "Range", "Referer", "Save-Data", "Te", "Upgrade-Insecure-Requests", "User-Agent",
 	"X-Requested-With",
 }

@@ -113,7 +113,7 @@ func (s *Server) reportRequest(w http.ResponseWriter, r *http.Request) {
 // tokens returns the tokens of the service that can be read. A job that logs its requests would print them.
 func (s *Server) tokens() []string {
 	var out []string
-	for _, file := range []string{s.cfg.TokenFile, s.cfg.StatusTokenFile} {
+	for _, file := range []string{s.cfg.TokenFile, s.cfg.StatusTokenFile, s.cfg.TelemetryTokenFile} {
 		if token, err := readToken(file); file != "" && err == nil {
 			out = append(out, token)
 		}

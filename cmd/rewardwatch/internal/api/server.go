@@ -90,6 +90,8 @@ type Server struct {
 	Shared   bool        // other instances judge other policies
 	Requests RequestDesk // nil if no retraining is configured
 
+	Telemetry TelemetryReceiver // nil if no topic can take telemetry
+
 	missing atomic.Pointer[string]       // what the service waits for before it can answer, nil if it never waited
 	opened  atomic.Pointer[http.Handler] // nil before Open
 
@@ -115,7 +117,7 @@ func New(cfg Config, v View, o orders, gatherer prometheus.Gatherer, reload func
 		failed: make(chan error, 2), // one for each endpoint, so that neither blocks
 	}
 	s.Guesses, s.Scrapes = newGuesses(time.Now, log), newScrapes(s.Metrics())
-	for _, file := range []string{cfg.TokenFile, cfg.StatusTokenFile} {
+	for _, file := range []string{cfg.TokenFile, cfg.StatusTokenFile, cfg.TelemetryTokenFile} {
 		if file == "" {
 			continue
 		}
@@ -255,6 +257,7 @@ func (s *Server) Handler() http.Handler {
 	mux.HandleFunc("GET /-/healthy", s.healthy)
 	mux.HandleFunc("GET /-/ready", s.ready)
 	mux.HandleFunc("POST /-/reload", s.guarded(s.postReload))
+	mux.HandleFunc("POST /api/v1/telemetry", s.guardedBy(s.postTelemetry, s.cfg.TokenFile, s.cfg.TelemetryTokenFile))
 	mux.HandleFunc("GET /api/v1/streams", s.streams)
 	mux.HandleFunc("GET /api/v1/baselines", s.baselines)
 	mux.HandleFunc("GET /api/v1/baselines/{id}", s.baseline)

@@ -29,6 +29,9 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/checkpoint"
 	"github.com/rewardwatch/rewardwatch/ingest/consumer"
 	"github.com/rewardwatch/rewardwatch/ingest/deadletter"
+	"github.com/rewardwatch/rewardwatch/ingest/format"
+	"github.com/rewardwatch/rewardwatch/ingest/kafkalog"
+	"github.com/rewardwatch/rewardwatch/ingest/receive"
 	"github.com/rewardwatch/rewardwatch/retrain"
 	"github.com/rewardwatch/rewardwatch/retrain/ledger"
 )
@@ -143,10 +146,33 @@ func (a *App) open(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
+	if err := a.openReceiver(); err != nil {
+		return err
+	}
 	a.Server.Shared = a.cluster != nil
 	if a.retrain != nil {
 		a.Server.Requests = watchedRequests{a.retrain, a.cfg.Settings()}
 	}
+	return nil
+}
+
+// openReceiver lets the server take telemetry for the first topic in JSON, if there is one.
+func (a *App) openReceiver() error {
+	topics := a.cfg.Ingest.Kafka.Telemetry()
+	at := slices.IndexFunc(topics, format.Topic.IsJSON)
+	if at < 0 {
+		return nil
+	}
+	records, err := topics[at].Open()
+	if err != nil {
+		return err
+	}
+	topic, err := kafkalog.Open(a.cfg.Ingest.Kafka.KafkaConfig, topics[at].Topic, a.log)
+	if err != nil {
+		return err
+	}
+	a.closeLater("connections for received telemetry", topic.Close)
+	a.Server.Telemetry = receive.New(topic, records, a.cfg.Settings().Key, receive.NewMetrics(a.Registry))
 	return nil
 }
 

@@ -161,13 +161,8 @@ func (o *exportedOrder) parts(data string) (parts []experience.Part, missing []s
 }
 
 func runExport(ctx context.Context, c *terminal.Console, service *client.Client, o exportOptions, id string) error {
-	switch {
-	case o.config == "":
-		return errors.New("--config must name the configuration, whose ingest.kafka has the telemetry")
-	case o.until.given && o.data.value == dataBaseline:
-		return errors.New("--until is of the drifted data, which --data baseline leaves out: give one of the two")
-	case o.format.value == formatParquet && o.out == "" && terminal.IsTerminal(c.Out):
-		return errors.New("--out must name a file: Parquet cannot be read on a terminal")
+	if err := o.check(c); err != nil {
+		return err
 	}
 	cfg, err := config.Load(o.config)
 	if err != nil {
@@ -220,6 +215,19 @@ func runExport(ctx context.Context, c *terminal.Console, service *client.Client,
 	}
 	shown.Clear()
 	return o.conclude(c, id, counts)
+}
+
+// check reports flags that do not go together.
+func (o *exportOptions) check(c *terminal.Console) error {
+	switch {
+	case o.config == "":
+		return errors.New("--config must name the configuration, whose ingest.kafka has the telemetry")
+	case o.until.given && o.data.value == dataBaseline:
+		return errors.New("--until is of the drifted data, which --data baseline leaves out: give one of the two")
+	case o.format.value == formatParquet && o.out == "" && terminal.IsTerminal(c.Out):
+		return errors.New("--out must name a file: Parquet cannot be read on a terminal")
+	}
+	return nil
 }
 
 // write calls export with a writer for the output. A file gets its name only once it is complete.

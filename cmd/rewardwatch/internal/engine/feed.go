@@ -10,6 +10,7 @@ import (
 
 	"github.com/rewardwatch/rewardwatch/ingest"
 	"github.com/rewardwatch/rewardwatch/ingest/order"
+	"github.com/rewardwatch/rewardwatch/ingest/receive"
 	"github.com/rewardwatch/rewardwatch/ingest/saved"
 )
 
@@ -74,6 +75,8 @@ type PartitionFeed struct {
 	deciding map[string]*lane  // the lane of the last decision of a policy whose feedback comes later
 	away     []laneState       // restored, of topics that cannot be read at the moment
 
+	received receive.Recent
+
 	mu        sync.Mutex
 	forgotten []forgetting // received, not carried out yet
 	obeyed    []forgetting // carried out, oldest first; only for the goroutine of the partition
@@ -108,6 +111,9 @@ func (f *PartitionFeed) Process(ctx context.Context, batch []ingest.Event) error
 	return f.mark(ctx, l, end, now)
 }
 
+// Seen implements ingest.Recognizer.
+func (f *PartitionFeed) Seen(m *ingest.Message) bool { return f.received.Seen(m) }
+
 // Idle implements ingest.Processor.
 func (f *PartitionFeed) Idle(ctx context.Context, at time.Time) error {
 	return f.mark(ctx, f.lane, at, time.Now())
@@ -129,6 +135,8 @@ type feedState struct {
 	// Topic is the index of the first lane's topic. The fields but Obeyed and Others are of this lane.
 	Topic  int         `cbor:"8,keyasint,omitzero"`
 	Others []laneState `cbor:"9,keyasint,omitzero"`
+	// Received are the last messages of batches that came over HTTP.
+	Received []uint64 `cbor:"10,keyasint,omitempty"`
 }
 
 // obeyedState is the saved form of forgetting.
@@ -160,6 +168,7 @@ func (f *PartitionFeed) Snapshot(w io.Writer) error {
 	if err != nil {
 		return err
 	}
+	state.Received = f.received.Saved()
 	if err = feedFormat.WriteFrame(w, &state); err == nil {
 		err = saved.WriteUnits(w, kept)
 	}
@@ -191,5 +200,6 @@ func (f *PartitionFeed) Restore(r io.Reader) error {
 		return err
 	}
 	f.obeyed = saved.Each(state.Obeyed, func(o obeyedState) forgetting { return forgetting(o) })
+	f.received.Restore(state.Received)
 	return f.Out.Resume(kept, f.now())
 }

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -80,6 +81,15 @@ func (c *Settings) Feedback(name string) feedback.Config {
 		return c.Policies[i].Feedback
 	}
 	return feedback.Config{}
+}
+
+// Key returns what the events of a policy that belong together share: the key of feedback that comes later, or else
+// their agent, or else their policy.
+func (c *Settings) Key(e *ingest.Event) string {
+	if f := c.Feedback(e.Policy); f.Enabled() && f.KeyOf(e) != "" {
+		return f.KeyOf(e)
+	}
+	return cmp.Or(e.AgentID, e.Policy)
 }
 
 // check reports every value that is out of its range, with its path.

@@ -1,0 +1,65 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/testkit"
+)
+
+// send posts a batch, and returns the status and the body of the answer.
+func (p *process) send(t *testing.T, id, body string) (int, string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+p.address+"/api/v1/telemetry", strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Idempotency-Key", id)
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer.StatusCode, string(text)
+}
+
+// Telemetry that comes over HTTP is judged once, also if it is sent again after the service was killed.
+func TestReceivedTelemetryIsJudgedOnce(t *testing.T) {
+	t.Parallel()
+	broker := startBroker(t, 2)
+	cfg := serviceConfig(t, broker)
+	var batches [3]strings.Builder
+	for i := range 300 {
+		fmt.Fprintf(&batches[i%3], `{"policy":"p","agent_id":"a-%d","episode":{"r":%d,"l":1}}`+"\n", i%7, i)
+	}
+	service := startService(t, cfg)
+	for i := range batches {
+		if code, answer := service.send(t, fmt.Sprint("batch-", i), batches[i].String()); code != http.StatusOK || !strings.Contains(answer, `"accepted":100`) {
+			t.Fatalf("batch %d: %d %s", i, code, answer)
+		}
+	}
+	testkit.Eventually(t, "all units", func() bool { return service.units() == 300 })
+	service.killMember(t)
+	service = startService(t, cfg)
+	for i := range batches {
+		if code, answer := service.send(t, fmt.Sprint("batch-", i), batches[i].String()); code != http.StatusOK {
+			t.Fatalf("batch %d again: %d %s", i, code, answer)
+		}
+	}
+	if code, answer := service.send(t, "batch-3", `[{"policy":"p","agent_id":"a-1","episode":{"r":1,"l":1}}, {}]`); code != http.StatusOK || !strings.Contains(answer, `"reason":"missing_policy"`) {
+		t.Fatalf("the last batch: %d %s", code, answer)
+	}
+	testkit.Eventually(t, "the last unit", func() bool { return service.units() >= 301 })
+	if n := service.units(); n != 301 {
+		t.Errorf("%d units, want 301", n)
+	}
+	service.interrupt(t)
+}

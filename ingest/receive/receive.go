@@ -1,0 +1,306 @@
+// Package receive takes records of telemetry that clients hand over, and writes them to the topic, from which they are
+// read like all others.
+package receive
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/rewardwatch/rewardwatch/ingest"
+	"github.com/rewardwatch/rewardwatch/ingest/kafkalog"
+)
+
+// The limits of a batch, and of all that are being received.
+const (
+	MaxBody     = 16 << 20  // of a batch, decompressed
+	MaxRecord   = 512 << 10 // of one record
+	maxInFlight = 64 << 20
+	maxMessage  = 256 << 10 // of one message, unless it has one larger record
+	maxWindow   = 8 << 20   // of zstd
+	MaxRefused  = 100       // refused records that an answer lists
+)
+
+// The errors of Receive, for errors.Is. After ErrBusy and ErrUnavailable the same batch may be sent again.
+var (
+	ErrBadBatch    = errors.New("the batch cannot be read")
+	ErrTooLarge    = errors.New("the batch is too large")
+	ErrBusy        = errors.New("too much telemetry is being received")
+	ErrUnavailable = errors.New("the telemetry could not be written")
+)
+
+// RequestHeader is the header of messages that says which batch, and which part of it, they are. A batch that is sent
+// again has the same, so that its messages are recognized.
+const RequestHeader = "rewardwatch-request"
+
+// Topic is what batches are written to.
+type Topic interface {
+	// Partitions returns the number of partitions.
+	Partitions(ctx context.Context) (int, error)
+	// Append writes records to a partition in order. It returns when all in-sync replicas have them.
+	Append(ctx context.Context, partition int, records ...kafkalog.Record) error
+}
+
+// Batch is what one request hands over: JSON objects, one a line or in one array.
+type Batch struct {
+	ID       string // makes it harmless to send the batch again; "" for none
+	Encoding string // of the body: "", gzip or zstd
+	Body     io.Reader
+}
+
+// Result says what became of a batch.
+type Result struct {
+	Accepted int       // records written
+	Refused  int       // records that are not telemetry
+	Refusals []Refusal // the first of those
+}
+
+// Refusal is a record that is not telemetry.
+type Refusal struct {
+	Index int // of the record in its batch, from 0
+	Error ingest.RecordError
+}
+
+// Receiver writes batches to a topic. Its methods may be called by several goroutines.
+type Receiver struct {
+	topic    Topic
+	format   ingest.Format
+	key      func(e *ingest.Event) string
+	metrics  *Metrics
+	inFlight atomic.Int64 // bytes
+}
+
+// New returns a receiver for records of a format, which must be one of JSON. Records with the same key go to the same
+// partition.
+func New(topic Topic, format ingest.Format, key func(e *ingest.Event) string, m *Metrics) *Receiver {
+	return &Receiver{topic: topic, format: format, key: key, metrics: m}
+}
+
+// Receive writes the records of a batch that are telemetry, and returns when they are durable. Records with
+// the same key stay in their order. After an error, some records may have been written.
+func (r *Receiver) Receive(ctx context.Context, b Batch) (Result, error) {
+	begun := time.Now()
+	result, err := r.receive(ctx, b)
+	switch {
+	case err == nil:
+		r.metrics.records.WithLabelValues("accepted").Add(float64(result.Accepted))
+		r.metrics.records.WithLabelValues("refused").Add(float64(result.Refused))
+		r.metrics.duration.Observe(time.Since(begun).Seconds())
+		r.metrics.batches.WithLabelValues("written").Inc()
+	case errors.Is(err, ErrBusy):
+		r.metrics.batches.WithLabelValues("busy").Inc()
+	case errors.Is(err, ErrUnavailable):
+		r.metrics.batches.WithLabelValues("unavailable").Inc()
+	default:
+		r.metrics.batches.WithLabelValues("refused").Inc()
+	}
+	return result, err
+}
+
+func (r *Receiver) receive(ctx context.Context, b Batch) (Result, error) {
+	taken := reservation{of: &r.inFlight}
+	defer taken.release()
+	body, err := decompressed(b, &taken)
+	if err != nil {
+		return Result{}, err
+	}
+	partitions, err := r.topic.Partitions(ctx)
+	if err != nil {
+		return Result{}, fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
+	s := sorting{r: r, decoder: r.format.NewDecoder(ingest.DecoderOptions{MaxRecord: MaxRecord}), parts: make([]part, partitions), id: b.ID}
+	if err := eachRecord(body, s.add); err != nil {
+		return Result{}, err
+	}
+	if s.index == 0 {
+		return Result{}, fmt.Errorf("%w: it holds no record", ErrBadBatch)
+	}
+	return s.result, s.write(ctx)
+}
+
+// reservation is the share of one batch of all bytes in flight.
+type reservation struct {
+	of *atomic.Int64
+	n  int64
+}
+
+func (v *reservation) take(n int) error {
+	v.n += int64(n)
+	if v.of.Add(int64(n)) > maxInFlight {
+		return ErrBusy
+	}
+	return nil
+}
+
+func (v *reservation) release() { v.of.Add(-v.n) }
+
+// decompressed reads the whole body.
+func decompressed(b Batch, taken *reservation) ([]byte, error) {
+	source := b.Body
+	switch b.Encoding {
+	case "", "identity":
+	case "gzip":
+		z, err := gzip.NewReader(source)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrBadBatch, err)
+		}
+		source = z
+	case "zstd":
+		z, err := zstd.NewReader(source, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxWindow))
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrBadBatch, err)
+		}
+		defer z.Close()
+		source = z
+	default:
+		return nil, fmt.Errorf("%w: its encoding is %q, and must be gzip or zstd", ErrBadBatch, b.Encoding)
+	}
+	return readAll(source, taken)
+}
+
+// readAll reads up to MaxBody bytes, and reserves them while it reads.
+func readAll(source io.Reader, taken *reservation) ([]byte, error) {
+	var body bytes.Buffer
+	in := bufio.NewReaderSize(source, 64<<10)
+	for {
+		n, err := io.CopyN(&body, in, 256<<10)
+		switch full := taken.take(int(n)); {
+		case full != nil:
+			return nil, full
+		case body.Len() > MaxBody:
+			return nil, fmt.Errorf("%w: more than %d bytes", ErrTooLarge, MaxBody)
+		case errors.Is(err, io.EOF):
+			return body.Bytes(), nil
+		case err != nil:
+			return nil, fmt.Errorf("%w: %w", ErrBadBatch, err)
+		}
+	}
+}
+
+// eachRecord calls add for each record of a body: the elements of an array, or the lines.
+func eachRecord(body []byte, add func(record []byte)) error {
+	body = bytes.TrimLeft(body, " \t\r\n")
+	if len(body) > 0 && body[0] == '[' {
+		return eachElement(body, add)
+	}
+	for line := range bytes.Lines(body) {
+		if line = bytes.TrimSpace(line); len(line) > 0 {
+			add(line)
+		}
+	}
+	return nil
+}
+
+func eachElement(body []byte, add func(record []byte)) error {
+	d := json.NewDecoder(bytes.NewReader(body))
+	_, err := d.Token() // the bracket
+	var line bytes.Buffer
+	for err == nil && d.More() {
+		var element json.RawMessage
+		if err = d.Decode(&element); err == nil {
+			line.Reset()
+			err = json.Compact(&line, element)
+		}
+		if err == nil {
+			add(line.Bytes())
+		}
+	}
+	if err == nil {
+		_, err = d.Token()
+	}
+	if err != nil {
+		return fmt.Errorf("%w: at byte %d: %w", ErrBadBatch, d.InputOffset(), err)
+	}
+	return nil
+}
+
+// part is what a batch writes to one partition.
+type part struct {
+	messages [][]byte
+	open     []byte // the message being filled
+}
+
+// sorting sorts the records of a batch by partition.
+type sorting struct {
+	r       *Receiver
+	decoder ingest.Decoder
+	events  []ingest.Event
+	message ingest.Message
+	parts   []part
+	id      string
+	index   int
+	result  Result
+}
+
+// add takes the next record. All events of a record go where the first one belongs.
+func (s *sorting) add(record []byte) {
+	at := s.index
+	s.index++
+	refused := false
+	s.message = ingest.Message{Value: record}
+	s.events = s.decoder.Decode(s.events[:0], &s.message, func(e *ingest.RecordError, _ []byte) {
+		if refused {
+			return
+		}
+		refused = true
+		if s.result.Refused++; len(s.result.Refusals) < MaxRefused {
+			s.result.Refusals = append(s.result.Refusals, Refusal{at, *e})
+		}
+	})
+	defer s.decoder.Reset()
+	if refused {
+		return
+	}
+	s.result.Accepted++
+	var key []byte
+	if len(s.events) > 0 {
+		key = []byte(s.r.key(&s.events[0]))
+	}
+	p := &s.parts[kafkalog.PartitionOf(key, len(s.parts))]
+	if len(p.open) > 0 && len(p.open)+len(record) >= maxMessage {
+		p.messages, p.open = append(p.messages, p.open), nil
+	}
+	p.open = append(append(p.open, record...), '\n')
+}
+
+// write writes all parts, the messages of a partition in their order.
+func (s *sorting) write(ctx context.Context) error {
+	failed := make(chan error, len(s.parts))
+	for partition := range s.parts {
+		go func() { failed <- s.writePart(ctx, partition) }()
+	}
+	var errs []error
+	for range s.parts {
+		errs = append(errs, <-failed)
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
+	return nil
+}
+
+func (s *sorting) writePart(ctx context.Context, partition int) error {
+	p := &s.parts[partition]
+	if len(p.open) == 0 {
+		return nil
+	}
+	records := make([]kafkalog.Record, 0, len(p.messages)+1)
+	for i, value := range append(p.messages, p.open) {
+		record := kafkalog.Record{Value: value}
+		if s.id != "" {
+			record.Headers = []ingest.Header{{Key: RequestHeader, Value: []byte(s.id + "/" + strconv.Itoa(i))}}
+		}
+		records = append(records, record)
+	}
+	return s.r.topic.Append(ctx, partition, records...)
+}

@@ -1,0 +1,255 @@
+package receive
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"reflect"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/klauspost/compress/zstd"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/rewardwatch/rewardwatch/ingest"
+	"github.com/rewardwatch/rewardwatch/ingest/kafkalog"
+	"github.com/rewardwatch/rewardwatch/ingest/telemetry"
+)
+
+// topicDouble keeps what is appended, by partition.
+type topicDouble struct {
+	mu      sync.Mutex
+	records [4][]kafkalog.Record
+	down    error
+}
+
+func (d *topicDouble) Partitions(context.Context) (int, error) { return len(d.records), nil }
+
+func (d *topicDouble) Append(_ context.Context, partition int, records ...kafkalog.Record) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.down != nil && partition == 1 {
+		return d.down
+	}
+	d.records[partition] = append(d.records[partition], records...)
+	return nil
+}
+
+// lines returns the records of all messages, by partition and in order.
+func (d *topicDouble) lines() (out [4][]string) {
+	for p, records := range d.records {
+		for _, r := range records {
+			out[p] = append(out[p], strings.Split(strings.TrimSuffix(string(r.Value), "\n"), "\n")...)
+		}
+	}
+	return out
+}
+
+func byAgent(e *ingest.Event) string { return e.AgentID }
+
+func newReceiver() (*Receiver, *topicDouble) {
+	topic := &topicDouble{}
+	return New(topic, telemetry.V1{}, byAgent, NewMetrics(prometheus.NewRegistry())), topic
+}
+
+func record(agent string, step int) string {
+	return fmt.Sprintf(`{"policy":"p","agent_id":%q,"step":%d,"reward":1}`, agent, step)
+}
+
+func TestRecordsOfAnAgentStayTogetherAndInOrder(t *testing.T) {
+	r, topic := newReceiver()
+	var body strings.Builder
+	for step := range 50 {
+		for agent := range 10 {
+			body.WriteString(record(fmt.Sprint("agent-", agent), step) + "\n")
+		}
+	}
+	result, err := r.Receive(t.Context(), Batch{Body: strings.NewReader(body.String())})
+	if err != nil || result.Accepted != 500 || result.Refused != 0 {
+		t.Fatalf("%+v, %v", result, err)
+	}
+	found := 0
+	for partition, lines := range topic.lines() {
+		next := map[string]int{}
+		for _, line := range lines {
+			agent := strings.Split(line, `"`)[7]
+			if want := record(agent, next[agent]); line != want || kafkalog.PartitionOf([]byte(agent), 4) != partition {
+				t.Fatalf("partition %d has %s, want %s", partition, line, want)
+			}
+			next[agent]++
+			found++
+		}
+	}
+	if found != 500 {
+		t.Errorf("%d records were written", found)
+	}
+}
+
+func TestBodies(t *testing.T) {
+	a, b := record("a", 0), record("b", 1)
+	pretty := "[\n  " + strings.ReplaceAll(a, ",", ",\n  ") + ",\n" + b + "]\n"
+	zipped := func(text string) string {
+		var out bytes.Buffer
+		z := gzip.NewWriter(&out)
+		_, _ = z.Write([]byte(text))
+		_ = z.Close()
+		return out.String()
+	}
+	zstandard := func(text string) string {
+		w, err := zstd.NewWriter(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(w.EncodeAll([]byte(text), nil))
+	}
+	for name, c := range map[string]struct {
+		encoding, body string
+		accepted       int
+		err            error
+	}{
+		"lines":                  {"", a + "\n\n" + b, 2, nil},
+		"array":                  {"", pretty, 2, nil},
+		"gzip":                   {"gzip", zipped(a + "\n" + b), 2, nil},
+		"zstd":                   {"zstd", zstandard(pretty), 2, nil},
+		"nothing":                {"", " \n", 0, ErrBadBatch},
+		"empty array":            {"", "[]", 0, ErrBadBatch},
+		"array that breaks off":  {"", "[" + a + ",", 0, ErrBadBatch},
+		"array with a bad value": {"", "[" + a + ",}]", 0, ErrBadBatch},
+		"not gzip":               {"gzip", a, 0, ErrBadBatch},
+		"gzip that breaks off":   {"gzip", zipped(a)[:30], 0, ErrBadBatch},
+		"not zstd":               {"zstd", a, 0, ErrBadBatch},
+		"another encoding":       {"br", a, 0, ErrBadBatch},
+		"a bomb":                 {"gzip", zipped(strings.Repeat(" ", MaxBody+1)), 0, ErrTooLarge},
+		"too much":               {"", strings.Repeat(a+"\n", MaxBody/len(a)+1), 0, ErrTooLarge},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, topic := newReceiver()
+			result, err := r.Receive(t.Context(), Batch{Encoding: c.encoding, Body: strings.NewReader(c.body)})
+			if !errors.Is(err, c.err) || result.Accepted != c.accepted {
+				t.Fatalf("%+v, %v", result, err)
+			}
+			var all []string
+			for _, lines := range topic.lines() {
+				all = append(all, lines...)
+			}
+			if c.err == nil && (len(all) != 2 || len(all[0]) != len(a) || len(all[1]) != len(b)) || c.err != nil && len(all) > 0 {
+				t.Errorf("written: %q", all)
+			}
+			if r.inFlight.Load() != 0 {
+				t.Errorf("%d bytes stay reserved", r.inFlight.Load())
+			}
+		})
+	}
+}
+
+func TestBadRecordsAreNamed(t *testing.T) {
+	r, topic := newReceiver()
+	result, err := r.Receive(t.Context(), Batch{Body: strings.NewReader(record("a", 0) + "\n{\"reward\":1}\n{\n" + record("a", 1))})
+	if err != nil || result.Accepted != 2 || result.Refused != 2 {
+		t.Fatalf("%+v, %v", result, err)
+	}
+	var got []string
+	for _, f := range result.Refusals {
+		got = append(got, fmt.Sprint(f.Index, " ", f.Error.Reason, " ", f.Error.Column))
+	}
+	if want := []string{"1 missing_policy 0", "2 invalid_json 2"}; !reflect.DeepEqual(got, want) {
+		t.Errorf("refused %q, want %q", got, want)
+	}
+	if testutil.ToFloat64(r.metrics.records.WithLabelValues("refused")) != 2 || len(topic.lines()[kafkalog.PartitionOf([]byte("a"), 4)]) != 2 {
+		t.Error("the other records were not written")
+	}
+	many, err := r.Receive(t.Context(), Batch{Body: strings.NewReader(strings.Repeat("{}\n", 1000))})
+	if err != nil || many.Refused != 1000 || len(many.Refusals) != MaxRefused {
+		t.Errorf("%d refused, %d listed, %v", many.Refused, len(many.Refusals), err)
+	}
+}
+
+// A batch that is sent again has the same messages with the same ids.
+func TestRepeatedBatchIsTheSame(t *testing.T) {
+	var body strings.Builder
+	for step := range 20_000 {
+		body.WriteString(record(fmt.Sprint("agent-", step%7), step) + "\n")
+	}
+	send := func() [4][]kafkalog.Record {
+		r, topic := newReceiver()
+		if _, err := r.Receive(t.Context(), Batch{ID: "batch-9", Body: strings.NewReader(body.String())}); err != nil {
+			t.Fatal(err)
+		}
+		return topic.records
+	}
+	first, second := send(), send()
+	if !reflect.DeepEqual(first, second) {
+		t.Error("the messages differ")
+	}
+	for partition, records := range first {
+		for i, m := range records {
+			if len(m.Value) > maxMessage || len(m.Headers) != 1 || m.Headers[0].Key != RequestHeader || string(m.Headers[0].Value) != fmt.Sprint("batch-9/", i) {
+				t.Errorf("message %d of partition %d: %d bytes, %q", i, partition, len(m.Value), m.Headers)
+			}
+		}
+	}
+}
+
+func TestUnavailableTopicIsTold(t *testing.T) {
+	r, topic := newReceiver()
+	topic.down = errors.New("no leader")
+	var body strings.Builder
+	for agent := range 20 {
+		body.WriteString(record(fmt.Sprint("agent-", agent), 0) + "\n")
+	}
+	if _, err := r.Receive(t.Context(), Batch{Body: strings.NewReader(body.String())}); !errors.Is(err, ErrUnavailable) || !errors.Is(err, topic.down) {
+		t.Errorf("the error is %v", err)
+	}
+	if testutil.ToFloat64(r.metrics.batches.WithLabelValues("unavailable")) != 1 {
+		t.Error("it was not counted")
+	}
+}
+
+// stalled is a body that waits, and then breaks off.
+type stalled struct {
+	first  io.Reader
+	reads  chan struct{} // closed when first has been read
+	goOn   chan struct{}
+	closed sync.Once
+}
+
+func (s *stalled) Read(b []byte) (int, error) {
+	n, err := s.first.Read(b)
+	if errors.Is(err, io.EOF) {
+		s.closed.Do(func() { close(s.reads) })
+		<-s.goOn
+		err = io.ErrUnexpectedEOF
+	}
+	return n, err
+}
+
+// While others fill the memory for batches, a batch is refused instead of being read.
+func TestTooMuchAtOnceIsRefused(t *testing.T) {
+	r, _ := newReceiver()
+	line := record("a", 0) + "\n"
+	goOn := make(chan struct{})
+	var wg sync.WaitGroup
+	const large = MaxBody - 1<<20
+	for range maxInFlight / large {
+		s := &stalled{first: strings.NewReader(strings.Repeat(line, large/len(line))), reads: make(chan struct{}), goOn: goOn}
+		wg.Go(func() {
+			if _, err := r.Receive(t.Context(), Batch{Body: s}); !errors.Is(err, ErrBadBatch) {
+				t.Errorf("the error is %v, want %v", err, ErrBadBatch)
+			}
+		})
+		<-s.reads
+	}
+	if _, err := r.Receive(t.Context(), Batch{Body: strings.NewReader(strings.Repeat(line, large/len(line)))}); !errors.Is(err, ErrBusy) {
+		t.Errorf("the error is %v, want %v", err, ErrBusy)
+	}
+	close(goOn)
+	wg.Wait()
+	if r.inFlight.Load() != 0 {
+		t.Errorf("%d bytes stay reserved", r.inFlight.Load())
+	}
+}
