@@ -232,7 +232,7 @@ func (c *Consumer) consume(ctx context.Context) {
 			c.outages.Warn().Err(err).Str("group", c.cfg.Group).Msg("joining the group failed, trying again")
 			continue
 		}
-		if c.start(ctx, generation) {
+		if !c.lacksTopic(ctx) && c.start(ctx, generation) {
 			continue
 		}
 		// Without the topic, each generation would end at once and the next one begin.

@@ -35,8 +35,11 @@ const StatePart = statePart
 
 // PartitionNext returns the next offset of a checkpoint.
 func PartitionNext(checkpoint ingest.Parts) (int64, error) {
-	at, _, err := cutPosition(checkpoint[statePart])
-	return at.next, err
+	at, _, err := cutPositions(checkpoint[statePart])
+	if err != nil {
+		return 0, err
+	}
+	return at[0].next, nil
 }
 
 // Assigned returns the members that a group of many gives the partitions of topics to, by topic and partition.

@@ -79,12 +79,13 @@ func TestPositionAtAnyDamage(t *testing.T) {
 func FuzzCutPosition(f *testing.F) {
 	f.Add(position{topic: "telemetry", next: 1}.append(nil))
 	f.Add([]byte(partitionMagic))
+	f.Add(appendPositions(nil, []position{{topic: "decisions", next: 3, mark: mark{offset: 2}}, {topic: "clicks", next: unknown, mark: mark{offset: unknown}}}))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		at, snapshot, err := cutPosition(b)
+		at, snapshot, err := cutPositions(b)
 		if err != nil {
 			return
 		}
-		if again := append(at.append(nil), snapshot...); string(again) != string(b) {
+		if again := append(appendPositions(nil, at), snapshot...); string(again) != string(b) {
 			t.Errorf("%q was read and is written as %q", b, again)
 		}
 	})

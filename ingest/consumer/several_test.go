@@ -243,6 +243,26 @@ func TestAMissingTopicIsWaitedFor(t *testing.T) {
 	m.stop()
 }
 
+// Without one of its topics the service reads none, and says which it waits for.
+func TestATopicThatIsDeletedIsWaitedFor(t *testing.T) {
+	b := newSeveralBench(t, 1, 1)
+	b.write(0, 0, 20, now)
+	b.write(1, 0, 20, now)
+	m := b.join()
+	b.awaitAllOf(m)
+	if err := b.broker.Cluster().DeleteTopic("clicks-1"); err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(patience); !strings.Contains(fmt.Sprint(m.consumer.Ready()), "clicks-1"); {
+		if time.Now().After(deadline) {
+			t.Fatalf("ready says %v", m.consumer.Ready())
+		}
+		time.Sleep(time.Millisecond)
+	}
+	b.awaitSaved(0, 20)
+	m.stop()
+}
+
 // A topic that grows while it is read adds a state, or feeds another one.
 func TestOneOfSeveralTopicsGrows(t *testing.T) {
 	b := newSeveralBench(t, 2, 1)

@@ -57,6 +57,15 @@ func (c *Consumer) existing(ctx context.Context) ([]int, error) {
 	return counts, nil
 }
 
+// lacksTopic reports whether one of several topics is gone. Then none is read: what is joined would lack a part.
+func (c *Consumer) lacksTopic(ctx context.Context) bool {
+	if len(c.topics) == 1 {
+		return false
+	}
+	_, err := c.existing(ctx)
+	return errors.Is(err, kafka.UnknownTopicOrPartition)
+}
+
 // compacted returns ErrCompacted, with the remedy, if a topic is compacted.
 func (c *Consumer) compacted(ctx context.Context) error {
 	for _, t := range c.topics {
