@@ -122,7 +122,7 @@ func (g *group) lasts(s *stream.Stream) bool {
 // judged in another form than it is collected in is compared with the provisional baseline.
 func (g *group) shiftSince(q *stream.Quantity, onset, first int64) (finding.Shift, bool) {
 	if q.Learnt != nil || q.Season != nil || q.Mix != nil {
-		values := q.NewestJudged(first)
+		values := q.AppendJudged(nil, first)
 		if q.Ranks == nil || len(values) == 0 {
 			return finding.Shift{}, false
 		}

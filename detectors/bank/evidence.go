@@ -35,19 +35,16 @@ func (g *group) explain(f *finding.Finding, alarmedAt int64) {
 // residuals: they move with the reward and with the outcome, so they do not show which of the two changed.
 func (g *group) shifts(onset int64) []finding.Shift {
 	var out []finding.Shift
+	var recent, judged []float64
 	for _, s := range g.Streams {
 		for _, q := range s.Quantities {
 			if q.Ranks == nil || q.Name == stream.ResidualQuantity {
 				continue
 			}
-			recent := q.Since(onset)
-			if len(recent) == 0 {
+			if recent = q.AppendSince(recent[:0], onset); len(recent) == 0 {
 				continue
 			}
-			judged := recent
-			if q.Season != nil {
-				judged = q.NewestJudged(onset)
-			}
+			judged = q.AppendJudged(judged[:0], onset)
 			shift := shiftAgainst(q.JudgedRanks(), judged, q.Factor())
 			shift.Signal, shift.Quantity, shift.Drifted = s.Signal, q.Name, s.Alarmed
 			shift.Compare(q.Mean, q.SD, stream.MeanOf(recent))

@@ -90,12 +90,17 @@ func (q *Quantity) Factor() float64 {
 }
 
 // Since returns the values that the tests have seen since a unit, the newest 200 at most, with the season removed.
-func (q *Quantity) Since(onset int64) []float64 { return q.Trace.newest(onset) }
+func (q *Quantity) Since(onset int64) []float64 { return q.AppendSince(nil, onset) }
 
-// NewestJudged returns the values that the tests have judged since a unit, the newest 200 at most.
-func (q *Quantity) NewestJudged(onset int64) []float64 {
+// AppendSince appends what Since returns.
+func (q *Quantity) AppendSince(values []float64, onset int64) []float64 {
+	return q.Trace.appendNewest(values, onset)
+}
+
+// AppendJudged appends the values that the tests have judged since a unit, the newest 200 at most.
+func (q *Quantity) AppendJudged(values []float64, onset int64) []float64 {
 	if q.Season == nil {
-		return q.Trace.newest(onset)
+		return q.Trace.appendNewest(values, onset)
 	}
-	return q.Judged.newest(onset)
+	return q.Judged.appendNewest(values, onset)
 }

@@ -2,6 +2,7 @@ package stream
 
 import (
 	"math"
+	"slices"
 
 	"github.com/rewardwatch/rewardwatch/detectors"
 )
@@ -47,18 +48,15 @@ func (t *Trace) Since(ordinal int64) (values []float64, ordinals []int64) {
 	return values, ordinals
 }
 
-// newest returns the recorded values from an ordinal on, at most CurrentUnits of the newest, oldest first.
-func (t *Trace) newest(ordinal int64) []float64 {
+// appendNewest appends the recorded values from an ordinal on, at most CurrentUnits of the newest, oldest first.
+func (t *Trace) appendNewest(values []float64, ordinal int64) []float64 {
 	from, n := t.Next, 0
 	for o := max(ordinal, t.oldest()); from > o && n < CurrentUnits; {
 		if from--; !math.IsNaN(t.at(from)) {
 			n++
 		}
 	}
-	if n == 0 {
-		return nil
-	}
-	values := make([]float64, 0, n)
+	values = slices.Grow(values, n)
 	for o := from; o < t.Next; o++ {
 		if x := t.at(o); !math.IsNaN(x) {
 			values = append(values, x)

@@ -35,7 +35,7 @@ func TestTraceKnowsTheLastUnits(t *testing.T) {
 		if n != len(values) || len(tr.Values) > TrailUnits {
 			t.Fatalf("%d values since unit %d, want %d", len(values), since, n)
 		}
-		if newest := tr.newest(since); !slices.Equal(newest, values[max(0, n-CurrentUnits):]) {
+		if newest := tr.appendNewest(nil, since); !slices.Equal(newest, values[max(0, n-CurrentUnits):]) {
 			t.Fatalf("%d newest values since unit %d, which has %d", len(newest), since, n)
 		}
 	}
