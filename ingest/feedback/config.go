@@ -97,7 +97,7 @@ func newRules(c Config) *rules {
 		kind, rest := kindOf(name)
 		r.defaults = append(r.defaults, value{field{kind, rest}, x})
 	}
-	slices.SortFunc(r.defaults, func(a, b value) int { return a.field.compare(b.field) })
+	slices.SortFunc(r.defaults, func(a, b value) int { return a.compare(b.field) })
 	return r
 }
 

@@ -40,7 +40,6 @@ type Joiner struct {
 	single  *assemble.Single
 	event   ingest.Event // of the unit in hand; its memory is reused
 	held    []value      // likewise
-	given   []value
 	scratch []byte
 	key     []byte
 	content []byte

@@ -71,38 +71,3 @@ func (t Topic) records() (ingest.Format, error) {
 	}
 	return telemetry.Mapped{Plan: plan}, nil
 }
-
-// Converter rewrites messages of another format as JSON.
-type Converter interface {
-	// Convert appends the records of a message to dst, each one JSON object on a line of its own, and returns it. An
-	// error refuses the whole message.
-	Convert(dst []byte, m *ingest.Message) ([]byte, *ingest.RecordError)
-}
-
-// converted decodes messages of another format as the JSON that its converter makes of them.
-type converted struct {
-	converter Converter
-	json      ingest.Decoder
-	lines     []byte
-}
-
-// Decode implements ingest.Decoder. A refusal has the bytes of the whole message, not those of its JSON.
-func (c *converted) Decode(dst []ingest.Event, m *ingest.Message, refuse func(e *ingest.RecordError, raw []byte)) []ingest.Event {
-	lines, err := c.converter.Convert(c.lines[:0], m)
-	c.lines = lines
-	if err != nil {
-		refuse(err, m.Value)
-		return dst
-	}
-	asJSON := *m
-	asJSON.Value = lines
-	return c.json.Decode(dst, &asJSON, func(e *ingest.RecordError, raw []byte) {
-		if raw != nil {
-			raw = m.Value
-		}
-		refuse(e, raw)
-	})
-}
-
-// Reset implements ingest.Decoder.
-func (c *converted) Reset() { c.json.Reset() }

@@ -288,7 +288,7 @@ func (p *recording) Restore(from io.Reader) error {
 	}
 	var seen []Seen
 	for _, k := range all {
-		k.Seen.Pos.Partition = ingest.Partition(k.Partition)
+		k.Pos.Partition = ingest.Partition(k.Partition)
 		seen = append(seen, k.Seen)
 	}
 	p.recorder.change(func() { p.recorder.events[p.partition] = seen })

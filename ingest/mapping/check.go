@@ -72,7 +72,7 @@ func (c Config) checkField(full string, report func(key, msg string)) {
 	if _, other := c.Fields["episode.r"]; full == "episode" && other {
 		report("", "must not be given together with episode.r")
 	}
-	f.Source.check(len(f.Value) > 0, "value, path, header, key and expression", report)
+	f.check(len(f.Value) > 0, "value, path, header, key and expression", report)
 	f.checkLiterals(k, report)
 	switch {
 	case f.Scale != 0 && (k != number || full == "action_prob"):
@@ -178,7 +178,7 @@ func (c Condition) check(report func(key, msg string)) {
 		}
 	}
 	switch {
-	case n != 1 && !(n == 0 && c.Expression != ""):
+	case n != 1 && (n != 0 || c.Expression == ""):
 		report("", "must have exactly one of in, not_in and exists")
 	case len(c.Exists) > 0 && kindOf(c.Exists) != aBoolean:
 		report("exists", "must be true or false")

@@ -30,11 +30,26 @@ type known struct {
 // knownFields lists the fields of telemetry version 1, in the order of docs/telemetry.md.
 func knownFields() []known {
 	return []known{
-		{"policy", text, 0}, {"policy_version", text, 0}, {"env_version", text, 0}, {"reward_version", text, 0},
-		{"env", text, 0}, {"labels", object, text}, {"ts", moment, 0}, {"agent_id", text, 0}, {"episode_id", text, 0},
-		{"step", whole, 0}, {"reward", number, 0}, {"reward_components", object, number}, {"action", anyAction, 0},
-		{"outcomes", object, number}, {"observation", space, number}, {"terminated", truth, 0}, {"truncated", truth, 0},
-		{"episode", object, number}, {"action_prob", number, 0}, {"next_observation", space, 0},
+		{"policy", text, 0},
+		{"policy_version", text, 0},
+		{"env_version", text, 0},
+		{"reward_version", text, 0},
+		{"env", text, 0},
+		{"labels", object, text},
+		{"ts", moment, 0},
+		{"agent_id", text, 0},
+		{"episode_id", text, 0},
+		{"step", whole, 0},
+		{"reward", number, 0},
+		{"reward_components", object, number},
+		{"action", anyAction, 0},
+		{"outcomes", object, number},
+		{"observation", space, number},
+		{"terminated", truth, 0},
+		{"truncated", truth, 0},
+		{"episode", object, number},
+		{"action_prob", number, 0},
+		{"next_observation", space, 0},
 	}
 }
 

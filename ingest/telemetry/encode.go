@@ -17,8 +17,12 @@ func AppendEvent(dst []byte, e *ingest.Event) []byte {
 	}
 	w.text("policy", e.Policy)
 	for _, m := range [...]struct{ name, value string }{
-		{"policy_version", e.Versions.Policy}, {"env", e.Env}, {"env_version", e.Versions.Env}, {"reward_version", e.Versions.Reward},
-		{"agent_id", e.AgentID}, {"episode_id", e.EpisodeID},
+		{"policy_version", e.Versions.Policy},
+		{"env", e.Env},
+		{"env_version", e.Versions.Env},
+		{"reward_version", e.Versions.Reward},
+		{"agent_id", e.AgentID},
+		{"episode_id", e.EpisodeID},
 	} {
 		if m.value != "" {
 			w.text(m.name, m.value)

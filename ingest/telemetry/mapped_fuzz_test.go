@@ -24,13 +24,14 @@ func fuzzedFields() (mapping.Config, map[string][]any) {
 	chosen.Choices = map[string]json.RawMessage{"yes": []byte("true"), "1": []byte("false")}
 	missing := from("u.v")
 	missing.Default = []byte(`"none"`)
-	return mapping.Config{Fields: map[string]mapping.Field{
-			"policy": from("$.p"), "reward": scaled, "outcomes": from("o"), "outcomes.x": from("u.x"), "terminated": chosen, "env": missing,
-			"observation": from("s"), "action": from("u.a"), "labels": from("$.l"), "episode": from("e"), "ts": from("t"),
-		}}, map[string][]any{
-			"policy": {"$", "p"}, "reward": {"n"}, "outcomes": {"o"}, "outcomes.x": {"u", "x"}, "terminated": {"a.b", 0}, "env": {"u", "v"},
-			"observation": {"s"}, "action": {"u", "a"}, "labels": {"$", "l"}, "episode": {"e"}, "ts": {"t"},
-		}
+	fields := map[string]mapping.Field{
+		"policy": from("$.p"), "reward": scaled, "outcomes": from("o"), "outcomes.x": from("u.x"), "terminated": chosen, "env": missing,
+		"observation": from("s"), "action": from("u.a"), "labels": from("$.l"), "episode": from("e"), "ts": from("t"),
+	}
+	return mapping.Config{Fields: fields}, map[string][]any{
+		"policy": {"$", "p"}, "reward": {"n"}, "outcomes": {"o"}, "outcomes.x": {"u", "x"}, "terminated": {"a.b", 0}, "env": {"u", "v"},
+		"observation": {"s"}, "action": {"u", "a"}, "labels": {"$", "l"}, "episode": {"e"}, "ts": {"t"},
+	}
 }
 
 // FuzzMapped holds mapped records against records of telemetry version 1 that are made of the same values slowly, by

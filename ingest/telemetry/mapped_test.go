@@ -177,9 +177,11 @@ func TestMappingLeavesOut(t *testing.T) {
 		"an expression":    {mapping: "take: [{expression: 'record.a > 1'}]", records: `{"a":2,"r":1} {"a":1,"r":1}`, events: 1, leftOut: 1},
 		"a header":         {mapping: "take: [{header: type, in: [x]}]", records: `{"r":1} {broken`, headers: []ingest.Header{{Key: "type", Value: []byte("y")}}, leftOut: 2},
 		"faults before it": {mapping: "take: [{path: type, in: [a]}]", records: `{"r":"x","type":"b"} {"r":"x","type":"a"} {"type":"a"} {"type":"b"} {"r":1,`, leftOut: 2, refused: 3},
-		"elements": {mapping: "each: steps\ntake: [{path: type, in: [a]}, {path: $.kind, in: [t]}]",
+		"elements": {
+			mapping: "each: steps\ntake: [{path: type, in: [a]}, {path: $.kind, in: [t]}]",
 			records: `{"kind":"t","steps":[{"type":"a","r":1},{"type":"b","r":{"x":[1,{"y":[]}]}},{"r":"z","type":"c"},{"r":"z","type":"a"},{"type":"a","r":2}]} {"kind":"u","steps":7} {"kind":"t","steps":[]}`,
-			events:  2, leftOut: 4, refused: 1},
+			events:  2, leftOut: 4, refused: 1,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			msg := ingest.Message{Value: []byte(strings.ReplaceAll(test.records, "} {", "}\n{")), Headers: test.headers}

@@ -194,7 +194,7 @@ func (r *Reader) value(path string, at Place, n ast.Node, dst reflect.Value) {
 		return
 	}
 	text, isText := dst.Addr().Interface().(encoding.TextUnmarshaler)
-	if isText && !(entriesOf(n) != nil && dst.Kind() == reflect.Struct && len(Fields(dst)) > 0) {
+	if isText && (entriesOf(n) == nil || dst.Kind() != reflect.Struct || len(Fields(dst)) == 0) {
 		r.text(path, n, text)
 		return
 	}

@@ -148,7 +148,7 @@ type obeyedState struct {
 // Snapshot implements ingest.Processor.
 func (f *PartitionFeed) Snapshot(w io.Writer) error {
 	f.obey() // the topic of the orders may have been saved without them
-	first, err := f.lane.state()
+	first, err := f.state()
 	if err != nil {
 		return err
 	}

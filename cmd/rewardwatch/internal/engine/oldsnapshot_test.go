@@ -100,7 +100,7 @@ func TestWireFormOfAFeedKeepsEveryField(t *testing.T) {
 		ingesttest.Fill(&l.clock)
 		l.reading += int64(l.topic)
 	}
-	away, err := f.lane.state()
+	away, err := f.state()
 	if err != nil {
 		t.Fatal(err)
 	}
