@@ -53,6 +53,9 @@ func knownFields() []known {
 	}
 }
 
+// maxName is the longest name of a component in bytes, as in records.
+const maxName = 1 << 10
+
 // fieldOf finds a field by its name, such as reward or outcomes.conversion. The kind is that of the component.
 func fieldOf(full string) (name, component string, k kind, ok bool) {
 	name, component, dotted := strings.Cut(full, ".")
@@ -61,7 +64,7 @@ func fieldOf(full string) (name, component string, k kind, ok bool) {
 		case f.name != name:
 		case !dotted:
 			return name, "", f.kind, true
-		case f.of == 0 || component == "" || name == "episode" && component != "r" && component != "l":
+		case f.of == 0 || component == "" || len(component) > maxName || strings.ContainsRune(component, 0) || name == "episode" && component != "r" && component != "l":
 			return "", "", 0, false
 		case full == "episode.l":
 			return name, component, whole, true

@@ -142,3 +142,46 @@ func TestBaselineOfMappedFiles(t *testing.T) {
 		t.Errorf("exit %d, %s%s", code, stdout, stderr)
 	}
 }
+
+// What inspect proposes for records of another shape is valid, and finds the drift in them without a change by hand.
+func TestInspectProposesAMappingThatWorks(t *testing.T) {
+	for name, text := range map[string]string{
+		"a recommender": shopRecords(9000, true),
+		"clicks that come later": func() string {
+			var b strings.Builder
+			for i := range 9000 {
+				at := 1795168800 + i
+				fmt.Fprintf(&b, `{"kind":"impression","req":{"id":"r%d"},"user":{"id":"u%d"},"unix":%d,"placed":{"item":"i%d"}}`+"\n", i, i%50, at, i%5)
+				if i > 20 && i%3 == 0 && (i < 6000 || i%12 == 0) {
+					fmt.Fprintf(&b, `{"kind":"click","request":"r%d","unix":%d}`+"\n", i-20, at)
+				}
+			}
+			return b.String()
+		}(),
+	} {
+		t.Run(name, func(t *testing.T) {
+			records, proposed := writeFile(t, "shop.ndjson", text), filepath.Join(t.TempDir(), "rewardwatch.yml")
+			stdout, stderr, code := commandLine(t, "inspect", "--propose", proposed, records)
+			if code != exitFine || !strings.Contains(stdout, "PROPOSED MAPPING") || strings.Count(stdout, "\n  -> ") != 10 {
+				t.Fatalf("exit %d, %s\n%s", code, stderr, stdout)
+			}
+			config, err := os.ReadFile(proposed)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if stdout, stderr, code = commandLine(t, "validate", "--sample", records, proposed); code != exitFine {
+				t.Fatalf("exit %d, %s%s\n%s", code, stdout, stderr, config)
+			}
+			if stdout, stderr, code = commandLine(t, "replay", "--config", proposed, records); code != exitDrift || !strings.Contains(stdout, "reward") {
+				t.Errorf("exit %d, %s%s\n%s", code, stdout, stderr, config)
+			}
+			again := filepath.Join(t.TempDir(), "again.yml")
+			if stdout, stderr, code = commandLine(t, "inspect", "--config", proposed, "--propose", again, records); code != exitFine {
+				t.Fatalf("exit %d, %s%s", code, stdout, stderr)
+			}
+			if stdout, stderr, code = commandLine(t, "validate", "--sample", records, again); code != exitFine {
+				t.Errorf("exit %d, %s%s", code, stdout, stderr)
+			}
+		})
+	}
+}

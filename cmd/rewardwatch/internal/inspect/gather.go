@@ -47,6 +47,7 @@ type inspector struct {
 	groups   int
 	leftOut  int64 // events of policies and groups beyond the limits
 	refusals map[ingest.Reason]*refusal
+	raw      refusedRecords
 
 	merger *order.Merger // of the units of a topic's partitions; nil for files
 	way    *engine.Route
@@ -65,7 +66,8 @@ func newInspector(cfg *config.Config, now time.Time) *inspector {
 	}
 }
 
-func (i *inspector) refuse(e *ingest.RecordError, _ []byte) {
+func (i *inspector) refuse(e *ingest.RecordError, raw []byte) {
+	i.raw.keep(raw)
 	r := i.refusals[e.Reason]
 	if r == nil {
 		r = &refusal{first: *e}

@@ -37,6 +37,7 @@ func NewCommand(c *terminal.Console) *cobra.Command {
 		Long: "Reads NDJSON and Stable-Baselines3 monitor.csv files (plain, gzip, zstd; - is the standard input), or, where the\n" +
 			"argument is no file, the Kafka topic of that name: without joining a consumer group, and without a trace.\n" +
 			"Prints what is there by policy and group, what is wrong with it, and a configuration that fits.\n" +
+			"For JSON records that are not telemetry v1, it proposes a mapping, and shows records before and after it.\n" +
 			"Exits with 2 where there is no valid event.",
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return runInspect(cmd.Context(), c, o, args) },
@@ -69,6 +70,16 @@ func runInspect(ctx context.Context, c *terminal.Console, o inspectOptions, args
 	counts, err := i.read(ctx, c, o, args, topic)
 	if err != nil && counts.Read == 0 {
 		return err
+	}
+	if counts.Accepted == 0 && err == nil {
+		m, err := o.proposeMapping(ctx, cfg, &i.raw, args, topic)
+		if err != nil {
+			return err
+		}
+		if m != nil {
+			r, err := m.again(ctx, c, o, cfg, &i.raw, args, topic)
+			return errors.Join(err, o.conclude(c, r, cfg))
+		}
 	}
 	if counts.Accepted == 0 {
 		err = errors.Join(err, terminal.ErrNoEvent)

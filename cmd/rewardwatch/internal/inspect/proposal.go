@@ -50,6 +50,9 @@ func propose(r inspection, cfg *config.Config, file string) string {
 	defaults := config.Default()
 	b.WriteString("ingest:\n  kafka:\n")
 	writeSettings(&b, "    ", kafkaSettings(cfg.Ingest.Kafka, r.Source == "topic", file))
+	if topics := cfg.Ingest.Kafka.Topics; len(topics) > 0 {
+		topicsYAML(&b, topics, r.mapped)
+	}
 	b.WriteString("  dead_letters:\n")
 	writeSettings(&b, "    ", section(&cfg.Ingest.DeadLetters, &defaults.Ingest.DeadLetters, map[string]string{
 		"directory": "records that are refused are kept here, with the reason",
@@ -87,7 +90,7 @@ func writePolicies(b *strings.Builder, r inspection) {
 			match.Why = fmt.Sprintf("all %d policies that were found need the same", len(r.Policies))
 		}
 		writeSettings(b, "  ", []setting{match})
-		writeSettings(b, "    ", e.keys)
+		writeSettings(b, "    ", append(e.keys, r.mapped.feedbackSetting()...))
 		if example := directionExample(e.found); example != "" {
 			b.WriteString("    " + example + "\n")
 		}
@@ -407,12 +410,12 @@ func kafkaSettings(kafka config.KafkaConfig, topic bool, file string) []setting 
 		"group":   "the consumer group; it needs the right to read the topic and to commit offsets",
 	}
 	if len(kafka.Topics) > 0 {
-		kafka.Topic = defaults.Topic
+		kafka.Topic, kafka.Topics = defaults.Topic, nil
 		delete(shown, "topic")
 	}
 	why := func(key string) string {
 		switch {
-		case topic && (key == "topic" || key == "topics"):
+		case topic && key == "topic":
 			return "the topic that was inspected"
 		case key == "brokers" || file == "":
 			return "as given"

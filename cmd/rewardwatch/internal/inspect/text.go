@@ -22,6 +22,9 @@ type inspectionWriter struct {
 // inspectionText prints the report for people, and the proposal if it is wanted.
 func inspectionText(out io.Writer, r inspection, proposal bool) error {
 	w := &inspectionWriter{Sheet: terminal.Sheet{Paint: terminal.PaintFor(out)}, topic: r.Source == "topic"}
+	if r.mapped != nil {
+		r.mapped.text(w)
+	}
 	w.heading(r)
 	for _, p := range r.Policies {
 		w.policy(p)

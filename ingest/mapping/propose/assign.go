@@ -1,0 +1,319 @@
+package propose
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/rewardwatch/rewardwatch/ingest/mapping"
+)
+
+// The most fields of a kind that a proposal lists.
+const (
+	mostOutcomes    = 8
+	mostLabels      = 4
+	mostObservation = 16
+	longestName     = 200 // in bytes
+)
+
+// found is a place with the table that it is in.
+type found struct {
+	*place
+	in    *table
+	outer bool // it is in the record around the array
+}
+
+// assign gives the roles to places, and writes a line for each.
+func (f *finder) assign() {
+	f.space = f.spaceOf()
+	for _, r := range roles() {
+		if r.field == "reward" && f.out.Joined != nil && f.has("reward") {
+			continue
+		}
+		f.role(r)
+	}
+	f.timeByKind()
+	f.byKind()
+	f.named("outcomes.", outcomeNames(), mostOutcomes, []kind{isNumber, isTruth})
+	f.named("labels.", labelNames(), mostLabels, []kind{isText})
+	f.observation()
+	f.ends()
+	if !f.has("policy") {
+		f.line("policy", mapping.Field{Value: text(f.policy)}, "nothing in the records names the policy: a name of your choice")
+	}
+	slices.SortStableFunc(f.out.Lines, func(a, b Line) int { return position(a.Name) - position(b.Name) })
+}
+
+// position returns where a field stands in a proposal.
+func position(name string) int {
+	order := []string{"policy", "policy_version", "env", "ts", "agent_id", "episode_id", "step", "action", "action_prob", "reward"}
+	if i := slices.Index(order, name); i >= 0 {
+		return i
+	}
+	return len(order)
+}
+
+func text(s string) json.RawMessage {
+	quoted, _ := json.Marshal(s) // a string, which cannot fail
+	return quoted
+}
+
+func (f *finder) has(field string) bool {
+	return slices.ContainsFunc(f.out.Lines, func(l Line) bool { return l.Name == field })
+}
+
+func (f *finder) line(name string, field mapping.Field, why string) {
+	f.out.Lines = append(f.out.Lines, Line{name, field, why})
+}
+
+// spaceOf returns the observation, whose members have no other role.
+func (f *finder) spaceOf() *place {
+	for _, t := range []*table{f.inner, f.outer} {
+		if t == nil {
+			continue
+		}
+		if p := f.best(t, "observation"); p != nil {
+			f.used[p] = true
+			return p
+		}
+	}
+	return nil
+}
+
+// find returns the place of a role: in the elements of the array, or else around it.
+func (f *finder) find(field string) (at found, ok bool) {
+	if field == "observation" {
+		if f.space == nil {
+			return found{}, false
+		}
+		in := f.inner
+		if in == nil || !slices.Contains(in.order, f.space) {
+			in = f.outer
+		}
+		return found{f.space, in, f.inner != nil && in == f.outer}, true
+	}
+	if f.inner != nil {
+		if p := f.best(f.inner, field); p != nil {
+			return found{p, f.inner, false}, true
+		}
+	}
+	p := f.best(f.outer, field)
+	return found{p, f.outer, f.inner != nil}, p != nil
+}
+
+// role writes the line of a role, if a place has it.
+func (f *finder) role(r role) {
+	at, ok := f.find(r.field)
+	if !ok || f.has(r.field) || at.outer && slices.Contains([]string{"action", "step", "action_prob"}, r.field) {
+		return
+	}
+	f.used[at.place] = true
+	field := f.source(at)
+	why := at.in.facts(at.place)
+	switch r.field {
+	case "ts":
+		field = f.time(at)
+	case "reward":
+		field, why = f.reward(at, field, why)
+	case "terminated":
+		if at.kind() == isNumber {
+			field.Choices = map[string]json.RawMessage{"0": json.RawMessage("false"), "1": json.RawMessage("true")}
+		}
+		field.Last = at.outer
+	case "truncated", "outcomes", "episode.r", "episode.l":
+		field.Last = at.outer
+	}
+	f.line(r.field, field, why)
+}
+
+// source returns the path to a place.
+func (f *finder) source(at found) mapping.Field {
+	path := at.path
+	if at.outer {
+		if path[0] != '[' {
+			path = "." + path
+		}
+		path = "$" + path
+	}
+	return mapping.Field{Source: mapping.Source{Path: path}}
+}
+
+// computed returns an expression of the value of a place.
+func (f *finder) computed(at found, format string) mapping.Field {
+	from := "record"
+	if f.inner != nil && !at.outer {
+		from = "element"
+	}
+	return mapping.Field{Source: mapping.Source{Expression: fmt.Sprintf(format, access(from, at.names))}}
+}
+
+// time returns how a place is read as a time.
+func (f *finder) time(at found) mapping.Field {
+	field := *timeOf(at.place)
+	if field.Expression != "" {
+		return f.computed(at, "date(%s)")
+	}
+	field.Path = f.source(at).Path
+	return field
+}
+
+// timeByKind looks for a time by what was seen, where no name says that it is one.
+func (f *finder) timeByKind() {
+	if f.has("ts") {
+		return
+	}
+	for _, at := range f.everywhere() {
+		if at.n*100 >= at.in.records*95 && !f.taken(at.place) && timeOf(at.place) != nil {
+			f.used[at.place] = true
+			f.line("ts", f.time(at), "no name says so, but this is a time: "+at.in.facts(at.place))
+			return
+		}
+	}
+}
+
+// reward adds choices for yes and no, and 0 for what is missing where the values say so.
+func (f *finder) reward(at found, field mapping.Field, why string) (mapping.Field, string) {
+	if at.kind() == isText {
+		field.Choices = yesOrNo(at.place)
+	}
+	if at.kind() == isTruth {
+		field.Choices = map[string]json.RawMessage{"true": json.RawMessage("1"), "false": json.RawMessage("0")}
+	}
+	if at.outer {
+		field.Last = true
+		return field, why + "; around the steps, so it is that of the last one"
+	}
+	if onlyOnes := at.zeroOne && at.kind() == isNumber || len(field.Choices) > 0; onlyOnes && at.n < at.in.records && f.out.Joined == nil {
+		field.Default = json.RawMessage("0")
+		why += "; 0 where it is missing"
+	}
+	return field, why
+}
+
+// byKind looks for an action and a reward by what was seen, where no name says which they are.
+func (f *finder) byKind() {
+	t := f.outer
+	if f.inner != nil {
+		t = f.inner
+	}
+	if !f.has("action") {
+		for _, p := range t.order {
+			if n := len(p.values); p.kind() == isText && !f.taken(p) && p.times == 0 && n >= 2 && n <= 50 && n*4 < t.records && p.n*2 > t.records && !isAny(labelNames(), p) {
+				f.used[p] = true
+				f.line("action", f.source(found{p, t, false}), "no name says so, but this is "+t.facts(p))
+				break
+			}
+		}
+	}
+	if f.has("reward") || f.has("episode.r") {
+		return
+	}
+	for _, p := range t.order {
+		if (p.kind() == isTruth || p.kind() == isNumber && p.zeroOne) && !f.taken(p) && len(p.values) == 2 && p.n*2 > t.records && !isAny(roleOf("terminated").names, p) {
+			f.used[p] = true
+			at := found{p, t, false}
+			field, why := f.reward(at, f.source(at), t.facts(p))
+			f.line("reward", field, "no name says so, but this is "+why)
+			return
+		}
+	}
+}
+
+func isAny(names []string, p *place) bool {
+	_, ok := rank(names, p)
+	return ok
+}
+
+// named writes lines for components by their names.
+func (f *finder) named(prefix string, names []string, most int, kinds []kind) {
+	if f.has(prefix[:len(prefix)-1]) {
+		return
+	}
+	for _, at := range f.everywhere() {
+		if !isAny(names, at.place) || f.taken(at.place) || !slices.Contains(kinds, at.kind()) || kinds[0] == isText && len(at.values) > 20 {
+			continue
+		}
+		name := prefix + at.names[len(at.names)-1]
+		if f.has(name) || most == 0 || len(name) > longestName {
+			continue
+		}
+		most--
+		f.used[at.place] = true
+		field := f.source(at)
+		field.Last = at.outer && prefix == "outcomes."
+		f.line(name, field, at.in.facts(at.place))
+	}
+}
+
+// everywhere lists the places in the elements and around them.
+func (f *finder) everywhere() (all []found) {
+	if f.inner != nil {
+		for _, p := range f.inner.order {
+			all = append(all, found{p, f.inner, false})
+		}
+	}
+	for _, p := range f.outer.order {
+		all = append(all, found{p, f.outer, f.inner != nil})
+	}
+	return all
+}
+
+// observation writes lines for the numbers that have no other role, where no object is the observation.
+func (f *finder) observation() {
+	if f.space != nil {
+		return
+	}
+	most := mostObservation
+	for _, at := range f.everywhere() {
+		name := at.names[len(at.names)-1]
+		p := plain(name)
+		isID := len(p) > 1 && p[len(p)-2:] == "id"
+		if at.outer || most == 0 || name == "" || len(name) > longestName || f.taken(at.place) || isID || at.kind() != isNumber && at.kind() != isTruth || at.n*2 < at.in.records ||
+			at.kind() == isNumber && timeOf(at.place) != nil || f.has("observation."+name) {
+			continue
+		}
+		most--
+		f.used[at.place] = true
+		f.line("observation."+name, f.source(at), "a number without another role: "+at.in.facts(at.place))
+	}
+}
+
+// ends writes what ends an episode, where no flag does.
+func (f *finder) ends() {
+	if f.has("terminated") || f.has("truncated") || f.has("episode.r") || f.out.Joined != nil {
+		return
+	}
+	for _, at := range f.everywhere() {
+		last := plain(at.names[len(at.names)-1])
+		if choices := ended(at.place); at.kind() == isText && !f.taken(at.place) && choices != nil && (last == "status" || last == "state" || last == "phase") {
+			f.used[at.place] = true
+			field := f.source(at)
+			field.Choices, field.Last = choices, at.outer
+			f.line("terminated", field, at.in.facts(at.place))
+			return
+		}
+	}
+	always := mapping.Field{Value: json.RawMessage("true")}
+	if f.inner != nil {
+		always.Last = true
+		f.line("terminated", always, "nothing says when an episode ends: each list is taken for a whole one")
+		return
+	}
+	at, ok := f.placeOf("episode_id")
+	if ok && len(at.values)*20 > at.n*19 {
+		f.line("terminated", always, "nothing says when an episode ends, and nearly every record has an episode_id of its own")
+	}
+}
+
+// placeOf returns the place of the record that a field comes from.
+func (f *finder) placeOf(field string) (*place, bool) {
+	for _, l := range f.out.Lines {
+		if l.Name == field {
+			i := slices.IndexFunc(f.outer.order, func(p *place) bool { return p.path == l.Field.Path })
+			if i >= 0 {
+				return f.outer.order[i], true
+			}
+		}
+	}
+	return nil, false
+}

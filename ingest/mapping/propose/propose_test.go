@@ -1,0 +1,146 @@
+package propose_test
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/rewardwatch/rewardwatch/ingest"
+	"github.com/rewardwatch/rewardwatch/ingest/mapping"
+	"github.com/rewardwatch/rewardwatch/ingest/mapping/propose"
+	"github.com/rewardwatch/rewardwatch/ingest/telemetry"
+	"github.com/rewardwatch/rewardwatch/retrain/yamlfile"
+)
+
+const epoch = 1795168800000
+
+// Each shape is what a team would have today. The proposal is read back from its text, and its first event compared.
+func TestShapesThatTeamsHave(t *testing.T) {
+	for name, test := range map[string]struct {
+		record func(i int) string
+		fields []string // lines of the proposal
+		event  string
+	}{
+		"a recommender, flat, with clicks that are missing where there are none": {
+			record: func(i int) string {
+				clicked := ""
+				if i%5 == 0 {
+					clicked = `,"clicked":1`
+				}
+				return fmt.Sprintf(`{"user_id":"u%d","time_ms":%d,"model_version":"v%d","chosen_arm":%d,"propensity":0.25,"age":%d,"country":"c%d"%s}`, i%40, epoch+i*1000, i/200, i%4, 20+i%30, i%3, clicked)
+			},
+			fields: []string{"ts: {path: time_ms, unit: ms}", "agent_id: user_id", "policy_version: model_version", "action: chosen_arm", "reward: {path: clicked, default: 0}", "labels.country: country", "observation.age: age", `policy: {value: "shop"}`},
+			event:  `{"ts":"2026-11-20T10:00:00Z","policy":"shop","policy_version":"v0","agent_id":"u0","observation":{"age":20},"action":0,"reward":1,"labels":{"country":"c0"}}`,
+		},
+		"decisions and clicks in one topic, joined by an id of another name": {
+			record: func(i int) string {
+				switch i % 4 {
+				case 3:
+					return fmt.Sprintf(`{"event":"click","at":"2026-11-20T10:%02d:%02dZ","reqId":"r-%d"}`, i/60%60, i%60, i-3)
+				case 2:
+					return fmt.Sprintf(`{"event":"heartbeat","host":"h%d"}`, i%3)
+				}
+				return fmt.Sprintf(`{"event":"shown","at":"2026-11-20T10:%02d:%02dZ","request":{"id":"r-%d","user":"u%d"},"item":{"id":"i%d","price":%d.5},"ctx":{"basket":%d}}`, i/60%60, i%60, i, i%9, i%6, i%7, i%5)
+			},
+			fields: []string{`take: [{path: event, in: ["shown", "click"]}]`, "ts: at", `episode_id: {expression: "record[\"request\"]?.[\"id\"] ?? record[\"reqId\"]"}`, `reward: {path: event, choices: {click: 1, shown: null}}`, "action: item.id"},
+			event:  `{"ts":"2026-11-20T10:00:00Z","policy":"shop","agent_id":"u0","episode_id":"r-0","observation":{"price":0.5,"basket":0},"action":"i0"}`,
+		},
+		"an LLM agent, a trace with its steps": {
+			record: func(i int) string {
+				return fmt.Sprintf(`{"trace":{"trace_id":"t-%d","model":{"name":"support-%d"},"start_time":%d,"steps":[{"tool":"search","latency_ms":%d,"score":0.5},{"tool":"answer","latency_ms":7,"score":1}]},"resolved":%t}`, i, i%2, epoch/1000+i, i%90, i%3 > 0)
+			},
+			fields: []string{"each: trace.steps", "policy: $.trace.model.name", "episode_id: $.trace.trace_id", "action: tool", "reward: score", "outcomes.latency_ms: latency_ms", "outcomes.resolved: {path: $.resolved, last: true}", "terminated: {value: true, last: true}", "ts: {path: $.trace.start_time, unit: s}"},
+			event:  `{"ts":"2026-11-20T10:00:00Z","policy":"support-0","episode_id":"t-0","action":"search","reward":0.5,"outcomes":{"latency_ms":0}}`,
+		},
+		"steps of reinforcement learning": {
+			record: func(i int) string {
+				return fmt.Sprintf(`{"agent":{"name":"walker","ckpt":"12"},"env_id":"Hopper-v4","ep":{"episode_id":%d},"t":%d,"obs":[0.5,%d],"act":[0.1,-0.2],"rew":%d.25,"done":%d,"timestamp":"%d"}`, i/20, i%20, i%7, i%3, i%20/19, int64(epoch+i)*1000)
+			},
+			fields: []string{"env: env_id", "episode_id: ep.episode_id", "step: t", "observation: obs", "action: act", "reward: rew", `terminated: {path: done, choices: {"0": false, "1": true}}`, "ts: {path: timestamp, unit: us}"},
+			event:  `{"ts":"2026-11-20T10:00:00Z","policy":"walker","env":"Hopper-v4","episode_id":"0","step":0,"observation":{"0":0.5,"1":0},"action":[0.1,-0.2],"reward":0.25}`,
+		},
+		"evaluations with attributes that have dots": {
+			record: func(i int) string {
+				return fmt.Sprintf(`{"name":"gen_ai.evaluation.result","timeUnixNano":"%d000000","traceId":"%032x","attributes":{"gen_ai.request.model":"m-%d","gen_ai.evaluation.score.value":0.%d,"gen_ai.tool.name":"tool%d"}}`, epoch+i, i, i%2, i%9+1, i%3)
+			},
+			fields: []string{`policy: "attributes[\"gen_ai.request.model\"]"`, `reward: "attributes[\"gen_ai.evaluation.score.value\"]"`, `action: "attributes[\"gen_ai.tool.name\"]"`, "ts: {path: timeUnixNano, unit: ns}", "episode_id: traceId", "terminated: {value: true}"},
+			event:  `{"ts":"2026-11-20T10:00:00Z","policy":"m-0","episode_id":"00000000000000000000000000000000","action":"tool0","reward":0.1,"terminated":true}`,
+		},
+		"words for the reward and the end, and a date without a zone": {
+			record: func(i int) string {
+				return fmt.Sprintf(`{"conversation":{"id":"c%d"},"when":"2026-11-20 10:%02d:%02d","answer_style":"s%d","feedback":"%s","status":"%s"}`, i/4, i/60%60, i%60, i%3, []string{"thumbs_up", "thumbs_down"}[i%2], []string{"open", "open", "open", "resolved"}[i%4])
+			},
+			fields: []string{`ts: {expression: "date(record[\"when\"])"}`, "episode_id: conversation.id", `reward: {path: feedback, choices: {thumbs_down: 0, thumbs_up: 1}}`, `terminated: {path: status, choices: {open: false, resolved: true}}`, "action: answer_style"},
+			event:  `{"ts":"2026-11-20T10:00:00Z","policy":"shop","episode_id":"c0","action":"s0","reward":1}`,
+		},
+		"a list a record": {
+			record: func(i int) string {
+				return fmt.Sprintf(`[{"arm":"a%d","payoff":%d},{"arm":"b","payoff":0.5}]`, i%2, i%3)
+			},
+			fields: []string{"each: $", "action: arm", "reward: payoff", "terminated: {value: true, last: true}"},
+			event:  `{"policy":"shop","action":"a0","reward":0}`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var lines [][]byte
+			for i := range 400 {
+				lines = append(lines, []byte(test.record(i)))
+			}
+			p := propose.Of(lines, "shop")
+			if p == nil {
+				t.Fatal("nothing is proposed")
+			}
+			text := p.YAML("")
+			for _, want := range test.fields {
+				if !strings.Contains("\n"+strings.ReplaceAll(text, "\n  ", "\n"), "\n"+want+" # ") {
+					t.Errorf("no line %s in\n%s", want, text)
+				}
+			}
+			var c mapping.Config
+			if err := yamlfile.ErrorOf(yamlfile.Read("m.yml", []byte(text), &c).Problems()); err != nil {
+				t.Fatalf("%s\n%v", text, err)
+			}
+			plan, err := c.Compile()
+			if err != nil {
+				t.Fatalf("%s\n%v", text, err)
+			}
+			d := telemetry.Mapped{Plan: plan}.NewDecoder(ingest.DecoderOptions{MaxRecord: 1 << 20})
+			events := d.Decode(nil, &ingest.Message{Value: bytes.Join(lines, []byte("\n"))}, func(e *ingest.RecordError, raw []byte) {
+				t.Fatalf("%s: %v\n%s", raw, e, text)
+			})
+			want := telemetry.V1{}.NewDecoder(ingest.DecoderOptions{MaxRecord: 1 << 20}).Decode(nil, &ingest.Message{Value: []byte(test.event)}, nil)
+			if got := string(telemetry.AppendEvent(nil, &events[0])); got != string(telemetry.AppendEvent(nil, &want[0])) {
+				t.Errorf("the first event is\n%s, want\n%s\n%s", got, test.event, text)
+			}
+		})
+	}
+}
+
+func TestNothingIsProposedOfOtherRecords(t *testing.T) {
+	for _, records := range []string{"", "no JSON\n7\n\"x\"", `{"message":"started","level":"info"}`, `[]`, `{}`, `{"a":{"b":[1,[2]]}}`} {
+		if p := propose.Of(bytes.Split([]byte(records), []byte("\n")), "p"); p != nil {
+			t.Errorf("%s: %s", records, p.YAML(""))
+		}
+	}
+}
+
+// Whatever the records are, a proposal can be used, or there is none.
+func FuzzOf(f *testing.F) {
+	f.Add([]byte(`{"action":"a","reward":1,"t":["x"]}` + "\n" + `{"action":"b","steps":[{"score":1}]}`))
+	f.Add([]byte(`{"type":"a","arm":1,"id":"x"}` + "\n" + `{"type":"click","id":"x"}`))
+	f.Add([]byte(`{"\u0000\n\"":{"done":1,"$":2,"":{"action":true}},"clicked":"yes"}`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		p := propose.Of(bytes.Split(text, []byte("\n")), "p")
+		if p == nil {
+			return
+		}
+		var c mapping.Config
+		if err := yamlfile.ErrorOf(yamlfile.Read("m.yml", []byte(p.YAML("  ")), &c).Problems()); err != nil {
+			t.Fatalf("%s\n%v", p.YAML(""), err)
+		}
+		if _, err := c.Compile(); err != nil {
+			t.Fatalf("%s\n%v", p.YAML(""), err)
+		}
+	})
+}

@@ -1,0 +1,103 @@
+package propose
+
+import "slices"
+
+// role is a field of telemetry version 1, the names that recommender, LLM and reinforcement-learning teams give it, and
+// the kinds that it may have. The first names are the surest.
+type role struct {
+	field string
+	names []string
+	kinds []kind
+}
+
+// roles lists the roles in the order in which they choose their places.
+func roles() []role {
+	id, flag := []kind{isText, isNumber}, []kind{isTruth, isNumber}
+	return []role{
+		{"ts", []string{
+			"ts", "timestamp", "time", "eventtime", "eventts", "timems", "tsms", "timestampms", "occurredat", "createdat", "datetime",
+			"timeunixnano", "observedtimestamp", "at", "date", "when", "unixtime", "epochms", "loggedat",
+		}, []kind{isNumber, isText}},
+		{"policy", []string{
+			"policy", "policyid", "policyname", "model", "modelname", "modelid", "genairequestmodel", "agentname", "algorithm", "algo", "ranker",
+			"strategy", "bot", "recommender", "controller",
+		}, []kind{isText}},
+		{"policy_version", []string{
+			"policyversion", "modelversion", "modelbuild", "checkpoint", "modelcheckpoint", "modelrevision", "version", "build", "revision", "modelsha",
+		}, id},
+		{"episode_id", []string{
+			"episodeid", "episode", "trajectoryid", "rolloutid", "sessionid", "traceid", "conversationid", "chatid", "threadid", "requestid",
+			"reqid", "impressionid", "decisionid", "interactionid", "correlationid", "matchid", "gameid", "runid", "session", "trace", "conversation", "jobid",
+		}, id},
+		{"agent_id", []string{
+			"agentid", "agent", "userid", "uid", "user", "customerid", "memberid", "accountid", "visitorid", "playerid", "deviceid", "robotid",
+			"workerid", "actorid", "clientid", "envindex", "customer", "robot", "device",
+		}, id},
+		{"step", []string{"step", "stepid", "stepindex", "timestep", "turn", "turnindex", "stepnumber", "iteration", "round", "seq", "t", "index"}, []kind{isNumber}},
+		{"episode.r", []string{"episodereturn", "return", "episodereward", "totalreward", "cumulativereward", "sumreward", "ret", "finalreturn"}, []kind{isNumber}},
+		{"episode.l", []string{"episodelength", "eplen", "numsteps", "nsteps", "episodesteps"}, []kind{isNumber}},
+		{"reward", []string{
+			"reward", "rewardvalue", "rew", "r", "score", "rewardscore", "evaluationscore", "genaievaluationscorevalue", "scorevalue", "payoff", "utility",
+			"clicked", "click", "isclick", "isclicked", "converted", "feedback", "rating", "grade", "liked", "thumbsup", "profit", "gain",
+		}, []kind{isNumber, isTruth, isText}},
+		{"action_prob", []string{"actionprob", "propensity", "actionprobability", "probability", "prob", "pscore", "pi"}, []kind{isNumber}},
+		{"action", []string{
+			"action", "actionid", "actionname", "chosenaction", "actiontaken", "chosenarm", "arm", "armid", "chosen", "choice", "decision", "selected",
+			"tool", "toolname", "genaitoolname", "toolcall", "move", "itemid", "item", "recommendeditem", "recommendation", "offerid", "offer", "variant", "variantid",
+			"adid", "productid", "contentid", "shown", "command", "control", "act",
+		}, []kind{isText, isNumber, isTruth, isNumberList}},
+		{"terminated", []string{
+			"terminated", "done", "isdone", "terminal", "isterminal", "finished", "isfinished", "gameover", "ended", "isfinal", "completed", "closed",
+		}, flag},
+		{"truncated", []string{"truncated", "istruncated", "timeout", "timedout", "timelimittruncated", "cutoff"}, []kind{isTruth}},
+		{"env", []string{"env", "environment", "envid", "envname", "deployment", "stage", "site", "market", "scenario", "task"}, []kind{isText}},
+		{"observation", []string{
+			"observation", "obs", "state", "features", "context", "featurevector", "contextfeatures", "userfeatures", "sensors", "inputs", "s",
+		}, []kind{isObject, isNumberList}},
+		{"outcomes", []string{"outcomes", "outcome", "kpis", "kpi", "metrics", "results", "scores"}, []kind{isObject}},
+		{"reward_components", []string{"rewardcomponents", "rewardparts", "rewards", "rewardbreakdown", "rewardterms"}, []kind{isObject}},
+		{"labels", []string{"labels", "tags", "dimensions"}, []kind{isObject}},
+	}
+}
+
+// roleOf returns the role of a field.
+func roleOf(field string) role {
+	roles := roles()
+	return roles[slices.IndexFunc(roles, func(r role) bool { return r.field == field })]
+}
+
+// outcomeNames are the names of what matters in the end. Each becomes a component of outcomes.
+func outcomeNames() []string {
+	return []string{
+		"conversion", "converted", "clicked", "click", "purchased", "purchase", "paid", "revenue", "amount", "success", "successful", "solved", "resolved",
+		"passed", "correct", "latency", "latencyms", "duration", "durationms", "cost", "costusd", "tokens", "totaltokens", "inputtokens", "outputtokens",
+		"rating", "thumbsup", "liked", "error", "errors", "escalated", "dwell", "dwelltime", "watchtime", "margin", "profit", "quality", "hallucination", "toxicity",
+	}
+}
+
+// labelNames are the names of groups that people look at one by one.
+func labelNames() []string {
+	return []string{"region", "country", "platform", "tier", "segment", "locale", "language", "channel", "surface", "shard", "cluster", "experiment", "devicetype", "os"}
+}
+
+// typeNames are the names of what tells records of several types apart.
+func typeNames() []string {
+	return []string{"type", "eventtype", "event", "kind", "recordtype", "eventname", "name", "messagetype", "category", "op", "topic"}
+}
+
+// rank returns how sure a place's name is for a list of names, 0 for the surest; ok is false if it is none of them. The
+// last name counts, and the last two together, such as user.id.
+func rank(names []string, p *place) (r int, ok bool) {
+	last := plain(p.names[len(p.names)-1])
+	r = slices.Index(names, last)
+	if len(p.names) > 1 {
+		if both := slices.Index(names, plain(p.names[len(p.names)-2])+last); both >= 0 && (r < 0 || both < r) {
+			r = both
+		}
+		switch above := slices.Index(names, plain(p.names[len(p.names)-2])); {
+		case r < 0 && above >= 0 && slices.Contains([]string{"name", "id", "value", "key"}, last):
+			r = above // item: {id: ...}
+		}
+	}
+	return r, r >= 0
+}

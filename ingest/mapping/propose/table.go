@@ -1,0 +1,215 @@
+// Package propose recognizes what is in records that are not telemetry version 1, and proposes a mapping for them.
+package propose
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+)
+
+// The limits of what is told apart.
+const (
+	maxPlaces   = 2000  // of values in the records
+	maxDistinct = 20000 // values of a place
+	maxDepth    = 8     // of places
+)
+
+// place is what was seen at one path.
+type place struct {
+	names []string // of the members on the way
+	path  string   // as a mapping writes it
+	n     int      // records that have a value there
+
+	numbers, truths, texts, objects, numberLists, objectLists int
+
+	min, max float64
+	zeroOne  bool // all numbers are 0 or 1
+	whole    bool // all numbers are whole
+	times    int  // texts that are RFC 3339
+	elements int  // of all lists
+	values   map[string]int
+	order    []string // of values, by first appearance
+}
+
+// table is what was seen in records of one kind.
+type table struct {
+	records int
+	places  map[string]*place
+	order   []*place
+}
+
+func newTable(records []any) *table {
+	t := &table{records: len(records), places: map[string]*place{}}
+	for _, r := range records {
+		t.add(nil, r)
+	}
+	return t
+}
+
+// add adds a value and the values in it.
+func (t *table) add(names []string, value any) {
+	if len(names) > 0 && value != nil {
+		if p := t.place(names); p != nil {
+			p.add(value)
+		}
+	}
+	object, ok := value.(map[string]any)
+	if !ok || len(names) >= maxDepth {
+		return
+	}
+	for _, name := range sortedKeys(object) {
+		t.add(append(names[:len(names):len(names)], name), object[name])
+	}
+}
+
+func (t *table) place(names []string) *place {
+	key := strings.Join(names, "\x00")
+	p := t.places[key]
+	if p == nil && len(t.places) < maxPlaces {
+		p = &place{names: names, path: pathOf(names), min: math.Inf(1), max: math.Inf(-1), zeroOne: true, whole: true, values: map[string]int{}}
+		t.places[key] = p
+		t.order = append(t.order, p)
+	}
+	return p
+}
+
+func (p *place) add(value any) {
+	p.n++
+	switch v := value.(type) {
+	case json.Number:
+		p.numbers++
+		x, _ := v.Float64()
+		p.min, p.max = min(p.min, x), max(p.max, x)
+		p.zeroOne = p.zeroOne && (x == 0 || x == 1)
+		p.whole = p.whole && x == math.Trunc(x)
+		p.count(v.String())
+	case bool:
+		p.truths++
+		p.count(strconv.FormatBool(v))
+	case string:
+		p.texts++
+		if _, err := time.Parse(time.RFC3339, v); err == nil {
+			p.times++
+		}
+		p.count(v)
+	case map[string]any:
+		p.objects++
+	case []any:
+		p.list(v)
+	}
+}
+
+// list adds a list of numbers or of objects. Others are of no use.
+func (p *place) list(v []any) {
+	p.elements += len(v)
+	if len(v) == 0 {
+		return
+	}
+	switch v[0].(type) {
+	case json.Number:
+		p.numberLists++
+	case map[string]any:
+		p.objectLists++
+	}
+}
+
+func (p *place) count(text string) {
+	if _, known := p.values[text]; !known {
+		if len(p.values) == maxDistinct {
+			return
+		}
+		p.order = append(p.order, text)
+	}
+	p.values[text]++
+}
+
+// kind returns what nearly all values of the place are.
+func (p *place) kind() kind {
+	most := p.n * 9 / 10
+	switch {
+	case p.numbers > most:
+		return isNumber
+	case p.truths > most:
+		return isTruth
+	case p.texts > most:
+		return isText
+	case p.objects > most:
+		return isObject
+	case p.numberLists > most:
+		return isNumberList
+	case p.objectLists > most:
+		return isObjectList
+	}
+	return isMixed
+}
+
+type kind int
+
+const (
+	isMixed kind = iota
+	isNumber
+	isTruth
+	isText
+	isObject
+	isNumberList
+	isObjectList
+)
+
+func (k kind) String() string {
+	return [...]string{"of several kinds", "numbers", "true or false", "text", "objects", "lists of numbers", "lists of objects"}[k]
+}
+
+// facts describes a place in a few words.
+func (t *table) facts(p *place) string {
+	out := fmt.Sprintf("%s in %d %% of %d", p.kind(), 100*p.n/max(1, t.records), t.records)
+	switch p.kind() {
+	case isNumber:
+		out += fmt.Sprintf(", %s to %s", short(p.min), short(p.max))
+	case isText:
+		out += fmt.Sprintf(", %d distinct, such as %s", len(p.values), example(p.order[0]))
+	}
+	return out
+}
+
+func short(x float64) string { return strconv.FormatFloat(x, 'g', 6, 64) }
+
+func example(text string) string {
+	if r := []rune(text); len(r) > 30 {
+		text = string(r[:30]) + "..."
+	}
+	return strconv.Quote(text)
+}
+
+// pathOf writes the names as the path of a mapping.
+func pathOf(names []string) string {
+	var b strings.Builder
+	for i, name := range names {
+		odd := name == "" || name == "$" && i == 0 || strings.ContainsFunc(name, func(r rune) bool {
+			return strings.ContainsRune(`.[]"'\`, r) || unicode.IsSpace(r) || unicode.IsControl(r)
+		})
+		switch {
+		case odd:
+			quoted, _ := json.Marshal(name) // a string, which cannot fail
+			b.WriteString("[" + string(quoted) + "]")
+		case i > 0:
+			b.WriteString("." + name)
+		default:
+			b.WriteString(name)
+		}
+	}
+	return b.String()
+}
+
+// plain returns a name in lower case, without anything but letters and digits.
+func plain(name string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsLetter(r) || unicode.IsDigit(r) {
+			return unicode.ToLower(r)
+		}
+		return -1
+	}, name)
+}

@@ -1,0 +1,125 @@
+package propose
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/rewardwatch/rewardwatch/ingest/mapping"
+)
+
+// YAML returns the keys of a mapping, each with its reason, indented.
+func (p *Proposal) YAML(indent string) string {
+	var b strings.Builder
+	if len(p.Take) > 0 {
+		var all []string
+		for _, c := range p.Take {
+			all = append(all, conditionYAML(c))
+		}
+		fmt.Fprintf(&b, "%stake: [%s] # %s\n", indent, strings.Join(all, ", "), comment(p.TakeWhy))
+	}
+	if p.Each != "" {
+		fmt.Fprintf(&b, "%seach: %s # %s\n", indent, quote(p.Each), comment(p.EachWhy))
+	}
+	b.WriteString(indent + "fields:\n")
+	for _, l := range p.Lines {
+		fmt.Fprintf(&b, "%s  %s: %s # %s\n", indent, quote(l.Name), fieldYAML(l.Field), comment(l.Why))
+	}
+	return b.String()
+}
+
+// sourceYAML returns the keys of a source.
+func sourceYAML(s mapping.Source) (keys []string) {
+	for _, k := range []struct{ key, value string }{{"path", s.Path}, {"header", s.Header}, {"expression", s.Expression}} {
+		if k.value != "" {
+			keys = append(keys, k.key+": "+quote(k.value))
+		}
+	}
+	if len(s.Key) > 0 {
+		keys = append(keys, "key: "+string(s.Key))
+	}
+	return keys
+}
+
+func conditionYAML(c mapping.Condition) string {
+	keys := sourceYAML(c.Source)
+	switch {
+	case c.In != nil:
+		keys = append(keys, "in: "+literals(c.In))
+	case c.NotIn != nil:
+		keys = append(keys, "not_in: "+literals(c.NotIn))
+	case len(c.Exists) > 0:
+		keys = append(keys, "exists: "+string(c.Exists))
+	}
+	return "{" + strings.Join(keys, ", ") + "}"
+}
+
+// fieldYAML returns a field on one line.
+func fieldYAML(f mapping.Field) string {
+	keys := sourceYAML(f.Source)
+	add := func(key, value string) { keys = append(keys, key+": "+value) }
+	if len(f.Value) > 0 {
+		add("value", string(f.Value))
+	}
+	if len(f.Default) > 0 {
+		add("default", string(f.Default))
+	}
+	if len(f.Choices) > 0 {
+		var choices []string
+		for _, from := range slices.Sorted(maps.Keys(f.Choices)) {
+			to := string(f.Choices[from])
+			if to == "" {
+				to = "null"
+			}
+			choices = append(choices, quote(from)+": "+to)
+		}
+		add("choices", "{"+strings.Join(choices, ", ")+"}")
+	}
+	if f.Scale != 0 {
+		add("scale", short(f.Scale))
+	}
+	if f.Unit != "" {
+		add("unit", f.Unit)
+	}
+	if f.Last {
+		add("last", "true")
+	}
+	if f.Path != "" && len(keys) == 1 {
+		return quote(f.Path)
+	}
+	return "{" + strings.Join(keys, ", ") + "}"
+}
+
+func literals(list []mapping.Literal) string {
+	out := make([]string, len(list))
+	for i, l := range list {
+		out[i] = string(l.JSON)
+	}
+	return "[" + strings.Join(out, ", ") + "]"
+}
+
+// quote writes a string that YAML reads as the same, without quotes where it may stand so.
+func quote(s string) string {
+	bare := s != "" && !strings.ContainsFunc(s, func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("_.$", r)
+	})
+	first := s != "" && (s[0] >= 'a' && s[0] <= 'z' || s[0] >= 'A' && s[0] <= 'Z' || s[0] == '$' || s[0] == '_')
+	words := []string{"true", "false", "yes", "no", "on", "off", "y", "n", "null"}
+	if bare && first && !slices.Contains(words, strings.ToLower(s)) {
+		return s
+	}
+	quoted, _ := json.Marshal(s) // a string, which cannot fail
+	return string(quoted)
+}
+
+// comment keeps a reason on its line.
+func comment(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f {
+			return ' '
+		}
+		return r
+	}, s)
+}

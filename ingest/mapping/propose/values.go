@@ -1,0 +1,112 @@
+package propose
+
+import (
+	"encoding/json"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/rewardwatch/rewardwatch/ingest/mapping"
+)
+
+// timeOf returns how a place is read as a time, nil if it is none: a number of the years 2000 to 2100, RFC 3339, or a
+// date and a time without a zone, which is taken for UTC.
+func timeOf(p *place) *mapping.Field {
+	f := &mapping.Field{Source: mapping.Source{Path: p.path}}
+	switch p.kind() {
+	case isNumber:
+		f.Unit = unitOf(p.min, p.max)
+	case isText:
+		if p.times*10 > p.texts*9 {
+			return f
+		}
+		if every(p, func(text string) bool { _, err := time.Parse(time.DateTime, text); return err == nil }) {
+			return &mapping.Field{Source: mapping.Source{Expression: "date(" + access("record", p.names) + ")"}}
+		}
+		least, most, ok := numbersIn(p)
+		if !ok {
+			return nil
+		}
+		f.Unit = unitOf(least, most)
+	}
+	if f.Unit == "" {
+		return nil
+	}
+	return f
+}
+
+// unitOf returns the unit of Unix times, "" if they are none.
+func unitOf(least, most float64) string {
+	const year2000, year2100 = 946_684_800, 4_102_444_800
+	for i, unit := range []string{"s", "ms", "us", "ns"} {
+		scale := []float64{1, 1e3, 1e6, 1e9}[i]
+		if least >= year2000*scale && most < year2100*scale {
+			return unit
+		}
+	}
+	return ""
+}
+
+// numbersIn returns the range of the numbers in texts.
+func numbersIn(p *place) (least, most float64, ok bool) {
+	ok = every(p, func(text string) bool {
+		x, err := strconv.ParseFloat(text, 64)
+		if least == 0 || x < least {
+			least = x
+		}
+		most = max(most, x)
+		return err == nil
+	})
+	return least, most, ok
+}
+
+func every(p *place, is func(text string) bool) bool {
+	return len(p.order) > 0 && !slices.ContainsFunc(p.order, func(text string) bool { return !is(text) })
+}
+
+// yesOrNo returns choices of 1 and 0 for texts that say yes or no; nil for others.
+func yesOrNo(p *place) map[string]json.RawMessage {
+	yes := []string{"yes", "y", "true", "click", "clicked", "like", "liked", "up", "thumbsup", "positive", "good", "success", "accepted", "converted", "pass", "passed"}
+	no := []string{"no", "n", "false", "none", "ignored", "skip", "skipped", "dislike", "disliked", "down", "thumbsdown", "negative", "bad", "failure", "failed", "rejected", "fail"}
+	return chosen(p, yes, no, "1", "0")
+}
+
+// ended returns choices of true and false for texts that say whether something has ended; nil for others.
+func ended(p *place) map[string]json.RawMessage {
+	over := []string{
+		"finished", "done", "complete", "completed", "closed", "terminated", "terminal", "ended", "end", "success", "succeeded", "failed", "resolved",
+	}
+	open := []string{"open", "running", "inprogress", "started", "start", "active", "pending", "ongoing", "continue", "midway", "alive"}
+	return chosen(p, over, open, "true", "false")
+}
+
+// chosen returns what stands for texts of two lists, nil if there are others.
+func chosen(p *place, ones, zeros []string, one, zero string) map[string]json.RawMessage {
+	out := map[string]json.RawMessage{}
+	for _, text := range p.order {
+		switch name := plain(text); {
+		case slices.Contains(ones, name):
+			out[text] = json.RawMessage(one)
+		case slices.Contains(zeros, name):
+			out[text] = json.RawMessage(zero)
+		default:
+			return nil
+		}
+	}
+	return out
+}
+
+// access returns the expression of a value, which is nil where it is missing.
+func access(from string, names []string) string {
+	out := from
+	for i, name := range names {
+		quoted, _ := json.Marshal(name) // a string, which cannot fail
+		switch {
+		case i == 0:
+			out += "[" + string(quoted) + "]"
+		default:
+			out += "?.[" + string(quoted) + "]"
+		}
+	}
+	return out
+}
