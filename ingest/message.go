@@ -1,6 +1,9 @@
 package ingest
 
-import "encoding/json"
+import (
+	"context"
+	"encoding/json"
+)
 
 // Header is a header of a message.
 type Header struct {
@@ -71,6 +74,21 @@ type Decoder interface {
 	Decode(dst []Event, m *Message, refuse func(e *RecordError, raw []byte)) []Event
 	// Reset ends a batch: the strings of its events that are not interned become invalid.
 	Reset()
+}
+
+// Preparer is a Decoder that may need something from elsewhere for a message, such as its schema.
+type Preparer interface {
+	// Prepare returns nil once Decode can decode m. An error means that what m needs is out of reach for now, which is no
+	// fault of m: it must be prepared again later, and not be decoded before.
+	Prepare(ctx context.Context, m *Message) error
+}
+
+// Prepare prepares a message for a decoder that may be a Preparer.
+func Prepare(ctx context.Context, d Decoder, m *Message) error {
+	if p, ok := d.(Preparer); ok {
+		return p.Prepare(ctx, m)
+	}
+	return nil
 }
 
 // AsRecorded holds, as JSON, the members of a record that an event omits or holds only in part; they are nil if absent.

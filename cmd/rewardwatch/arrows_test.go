@@ -30,7 +30,7 @@ func arrows() map[string][]string {
 		"ingest/saved":      {"ingest"},                                     // the wire forms of its types
 
 		// The formats of messages.
-		"ingest/format":               {"ingest", "ingest/mapping", "ingest/protobuf", "ingest/telemetry"},
+		"ingest/format":               {"ingest", "ingest/avro", "ingest/cloudevents", "ingest/mapping", "ingest/otlp", "ingest/protobuf", "ingest/registry", "ingest/telemetry"},
 		"ingest/intern":               nil,
 		"ingest/jsontext":             nil,
 		"ingest/mapping":              nil,
@@ -39,6 +39,10 @@ func arrows() map[string][]string {
 		"ingest/protobuf/generate":    nil,
 		"ingest/protobuf/telemetrypb": nil,
 		"ingest/telemetry":            {"ingest", "ingest/intern", "ingest/jsontext", "ingest/mapping"},
+		"ingest/avro":                 {"ingest", "ingest/jsontext"},
+		"ingest/cloudevents":          {"ingest", "ingest/jsontext"},
+		"ingest/otlp":                 {"ingest", "ingest/jsontext"},
+		"ingest/registry":             {"ingest"}, // its rules for files with secrets
 
 		"detectors":         nil,
 		"detectors/kstable": {"detectors"}, // the generator of a table

@@ -23,11 +23,13 @@ const (
 	lostStalled    disconnection = "stalled"             // the watchdog cut the connection
 	lostBroker     disconnection = "broker_error"        // the broker refused for another reason
 	lostMalformed  disconnection = "malformed"           // an answer that could not be read
+	lostPrepare    disconnection = "schema"              // given up, as the schema of a record cannot be fetched for now
 )
 
 func disconnections() []disconnection {
 	return []disconnection{
 		lostDial, lostNotLeader, lostOutOfRange, lostConnection, lostTimeout, lostPanic, lostStalled, lostBroker, lostMalformed,
+		lostPrepare,
 	}
 }
 
@@ -37,6 +39,8 @@ func disconnectionOf(err error) disconnection {
 	var broker kafka.Error
 	var network net.Error
 	switch {
+	case errors.Is(err, errPrepare): // before the errors of networks, which may be the reason
+		return lostPrepare
 	case errors.Is(err, errDial):
 		return lostDial
 	case errors.Is(err, fetch.ErrPanicked):

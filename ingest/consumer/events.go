@@ -16,7 +16,8 @@ type eventIntake struct {
 	progress  *progress
 	seen      ingest.Recognizer // nil if the processor recognizes no message
 	decoder   ingest.Decoder
-	message   ingest.Message // the one being decoded
+	preparer  ingest.Preparer // the decoder, or nil if it needs nothing
+	message   ingest.Message  // the one being decoded
 	batch     []ingest.Event
 	refuse    func(*ingest.RecordError, []byte)
 }
@@ -28,6 +29,7 @@ func newEventIntake(p *reader, processor ingest.Processor) *eventIntake {
 			MaxRecord: int(p.c.cfg.MaxMessage), LeftOut: func(ingest.Position) { p.c.events.notTaken.Inc() },
 		}),
 	}
+	i.preparer, _ = i.decoder.(ingest.Preparer)
 	i.refuse = i.refused
 	i.seen, _ = processor.(ingest.Recognizer)
 	return i
@@ -35,6 +37,16 @@ func newEventIntake(p *reader, processor ingest.Processor) *eventIntake {
 
 func (i *eventIntake) empty() bool { return len(i.batch) == 0 }
 func (i *eventIntake) full() bool  { return len(i.batch) >= flushEvents }
+
+func (i *eventIntake) prepare(ctx context.Context, f *fetch.Found, at ingest.Position) error {
+	if i.preparer == nil || f.Classify(i.c.cfg.MaxMessage) != fetch.Telemetry {
+		return nil
+	}
+	i.message = f.Message(i.topic, at)
+	i.progress.busy.Store(true) // waiting for others is not a stall
+	defer i.progress.busy.Store(false)
+	return i.preparer.Prepare(ctx, &i.message)
+}
 
 func (i *eventIntake) add(f *fetch.Found, at ingest.Position) error {
 	limit := i.c.cfg.MaxMessage

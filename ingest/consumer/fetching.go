@@ -57,6 +57,9 @@ func (p *reader) drain(ctx context.Context, a *fetch.Answer) error {
 		case err != nil:
 			return fmt.Errorf("reading offset %d: %w", p.read, err)
 		}
+		if err := p.prepare(ctx, &f); err != nil {
+			return err
+		}
 		if p.splits(max(p.reached, f.Time())) {
 			if err := p.Flush(ctx); err != nil {
 				return err
@@ -75,6 +78,21 @@ func (p *reader) drain(ctx context.Context, a *fetch.Answer) error {
 		}
 	}
 	return ctx.Err()
+}
+
+// errPrepare means that something that a record needs, such as its schema, is out of reach. The partition is read again
+// from that record on, so that it is neither lost nor refused.
+var errPrepare = errors.New("a record cannot be decoded yet")
+
+// prepare makes sure that a step can be taken.
+func (p *reader) prepare(ctx context.Context, f *fetch.Found) error {
+	if f.Next <= p.read || f.Kind == fetch.KindNothing {
+		return nil
+	}
+	if err := p.intake.prepare(ctx, f, ingest.Position{Partition: p.topic.at(p.id), Offset: f.Offset}); err != nil {
+		return fmt.Errorf("%w: offset %d: %w", errPrepare, f.Offset, err)
+	}
+	return nil
 }
 
 // take processes one step. A record batch is read from its start, so some records precede the one asked for.

@@ -20,6 +20,9 @@ const (
 // intake collects the contents of a partition's messages and passes them to the state in batches. After an error the
 // partition may not be read on.
 type intake interface {
+	// prepare returns nil once f can be added. An error means that something else is out of reach, and that f must be read
+	// again.
+	prepare(ctx context.Context, f *fetch.Found, at ingest.Position) error
 	// add adds what f holds. It does not retain f's memory.
 	add(f *fetch.Found, at ingest.Position) error
 	empty() bool

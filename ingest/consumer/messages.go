@@ -27,6 +27,8 @@ func (i *messageIntake) full() bool {
 	return len(i.batch) >= flushEvents || len(i.memory) >= keptMessages
 }
 
+func (i *messageIntake) prepare(context.Context, *fetch.Found, ingest.Position) error { return nil }
+
 func (i *messageIntake) add(f *fetch.Found, at ingest.Position) error {
 	switch f.Classify(i.limit) {
 	case fetch.Telemetry:

@@ -93,8 +93,12 @@ func (p *reader) disconnected(err error) {
 	}
 	p.failures++
 	p.topic.metrics.reconnects.WithLabelValues(string(reason)).Inc()
+	msg := "lost the connection to a partition, connecting again"
+	if reason == lostPrepare {
+		msg = "a record waits for its schema, trying again"
+	}
 	p.c.outages.Warn().Err(err).Str("topic", p.topic.Name).Int32("partition", p.id).Str("reason", string(reason)).
-		Int64("next", p.next).Msg("lost the connection to a partition, connecting again")
+		Int64("next", p.next).Msg(msg)
 }
 
 // cut closes the current connection. The watchdog calls it.

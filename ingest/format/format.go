@@ -7,29 +7,34 @@ import (
 	"strings"
 
 	"github.com/rewardwatch/rewardwatch/ingest"
+	"github.com/rewardwatch/rewardwatch/ingest/cloudevents"
 	"github.com/rewardwatch/rewardwatch/ingest/mapping"
-	"github.com/rewardwatch/rewardwatch/ingest/protobuf"
+	"github.com/rewardwatch/rewardwatch/ingest/otlp"
 	"github.com/rewardwatch/rewardwatch/ingest/telemetry"
 )
 
 // The formats of messages.
 const (
-	JSON     = "json"     // one object, or several on separate lines
-	Protobuf = "protobuf" // an Event or an Events of telemetry.proto
+	JSON        = "json"        // one object, or several on separate lines
+	Protobuf    = "protobuf"    // an Event or an Events of telemetry.proto, or a message of another schema
+	Avro        = "avro"        // a record of a schema
+	CloudEvents = "cloudevents" // in structured or binary mode
+	OTLP        = "otlp"        // OpenTelemetry logs
 )
 
 // names lists the formats in the order in which messages list them.
-func names() []string { return []string{JSON, Protobuf} }
+func names() []string { return []string{JSON, Protobuf, Avro, CloudEvents, OTLP} }
 
 // Topic configures a topic of telemetry.
 type Topic struct {
 	Topic   string         `yaml:"topic"`   // name of the topic
-	Format  string         `yaml:"format"`  // format of its messages: json, which is also the default, or protobuf
+	Format  string         `yaml:"format"`  // format of its messages: json, which is also the default, protobuf, avro, cloudevents or otlp
+	Schema  Schema         `yaml:"schema"`  // schema of its messages, for the formats avro and protobuf
 	Mapping mapping.Config `yaml:"mapping"` // what the fields of telemetry v1 are in its records, where they have another shape
 }
 
-// IsJSON reports whether the messages of the topic are JSON.
-func (t Topic) IsJSON() bool { return t.Format == "" || t.Format == JSON }
+// IsJSON reports whether the messages of the topic are JSON and nothing else.
+func (t Topic) IsJSON() bool { return (t.Format == "" || t.Format == JSON) && !t.Schema.registered() }
 
 // Check reports every value that is out of range.
 func (t Topic) Check(report func(path, msg string)) {
@@ -38,26 +43,56 @@ func (t Topic) Check(report func(path, msg string)) {
 	}
 	if t.Format != "" && !slices.Contains(names(), t.Format) {
 		report("format", "must be one of "+strings.Join(names(), ", "))
+	} else {
+		t.Schema.check(t.Format, func(path, msg string) { report("schema."+path, msg) })
 	}
-	if t.Format == Protobuf && !t.Mapping.IsZero() {
-		report("mapping", "must not be given for protobuf, whose messages are telemetry v1")
+	if t.Format == Protobuf && t.Schema == (Schema{}) && !t.Mapping.IsZero() {
+		report("mapping", "must not be given for protobuf without a schema, whose messages are telemetry v1")
 	}
 	t.Mapping.Check(func(path, msg string) { report("mapping."+path, msg) })
 }
 
-// Open returns the format of a topic that Check has accepted.
+// Open returns the format of a topic that Check has accepted. It reads the files of the schema, and does not ask a
+// registry for anything yet.
 func (t Topic) Open() (ingest.Format, error) {
-	records, err := t.records()
+	format, err := t.open()
 	if err != nil {
 		return nil, fmt.Errorf("the topic %s: %w", t.Topic, err)
 	}
-	switch t.Format {
-	case "", JSON:
-		return records, nil
-	case Protobuf:
-		return protobuf.V1{}, nil
+	return format, nil
+}
+
+// OpenLines returns the format of the lines of files with records of the topic. Where its messages are binary, a line is
+// the JSON that such a message is rewritten as.
+func (t Topic) OpenLines() (ingest.Format, error) {
+	if t.Format == Avro || t.Format == Protobuf || t.Schema.registered() {
+		t.Format, t.Schema = JSON, Schema{}
 	}
-	return nil, fmt.Errorf("the topic %s: there is no format %q", t.Topic, t.Format)
+	return t.Open()
+}
+
+func (t Topic) open() (ingest.Format, error) {
+	records, err := t.records()
+	if err != nil {
+		return nil, err
+	}
+	mapped := !t.Mapping.IsZero()
+	switch t.Format {
+	case Avro:
+		return t.Schema.openAvro(records)
+	case Protobuf:
+		return t.Schema.openProtobuf(records, mapped)
+	case CloudEvents:
+		return asJSON{records, func(ingest.DecoderOptions) Converter { return cloudevents.Converter{DataOnly: !mapped} }}, nil
+	case OTLP:
+		return asJSON{records, func(o ingest.DecoderOptions) Converter {
+			return otlp.Converter{Limit: o.MaxRecord, Evaluations: !mapped, LeftOut: o.LeftOut}
+		}}, nil
+	}
+	if t.Schema.registered() {
+		return asJSON{records, func(ingest.DecoderOptions) Converter { return framedJSON{} }}, nil
+	}
+	return records, nil
 }
 
 // records returns the format of the topic's records as JSON: telemetry version 1, unless they have another shape.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/rewardwatch/rewardwatch/ingest"
 	"github.com/rewardwatch/rewardwatch/ingest/fetch"
@@ -143,6 +144,9 @@ func (r *topicReader) decode(ctx context.Context, partition int, f *fetch.Found)
 	case fetch.Telemetry:
 		before := len(r.batch)
 		r.decoding = f.Message(r.cfg.Kafka.Topic, pos)
+		if err := r.prepare(ctx); err != nil {
+			return err
+		}
 		r.batch = r.decoder.Decode(r.batch, &r.decoding, r.refused)
 		accepted := int64(len(r.batch) - before)
 		r.counts.Read += accepted
@@ -152,6 +156,22 @@ func (r *topicReader) decode(ctx context.Context, partition int, f *fetch.Found)
 		return nil
 	}
 	return r.Flush(ctx)
+}
+
+// prepareAttempts is how often a reader asks for what a message needs, such as its schema, before it gives up.
+const prepareAttempts = 5
+
+// prepare makes sure that the message can be decoded.
+func (r *topicReader) prepare(ctx context.Context) error {
+	for attempt := 1; ; attempt++ {
+		err := ingest.Prepare(ctx, r.decoder, &r.decoding)
+		if err == nil {
+			return nil
+		}
+		if attempt == prepareAttempts || !fetch.Sleep(ctx, time.Second) {
+			return fmt.Errorf("decoding the record at %s: %w", r.decoding.Pos, err)
+		}
+	}
 }
 
 func (r *topicReader) refuse(e *ingest.RecordError, raw []byte) {

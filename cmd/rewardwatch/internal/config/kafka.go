@@ -55,7 +55,7 @@ func (c KafkaConfig) Open() (ingest.KafkaConfig, []ingest.Topic, error) {
 	for _, t := range c.Telemetry() {
 		opened, err := t.Open()
 		if err != nil {
-			return kafka, nil, fmt.Errorf("open the format of the topic %s: %w", t.Topic, err)
+			return kafka, nil, fmt.Errorf("open the format of %w", err)
 		}
 		topics = append(topics, ingest.Topic{Name: t.Topic, Format: opened})
 	}
@@ -72,7 +72,7 @@ func (c KafkaConfig) Lines(topic string) (ingest.Format, error) {
 	var names []string
 	for _, t := range c.Telemetry() {
 		if t.Topic == topic || topic == "" && len(c.Topics) == 1 {
-			return t.Open()
+			return t.OpenLines()
 		}
 		names = append(names, t.Topic)
 	}

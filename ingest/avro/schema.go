@@ -1,0 +1,48 @@
+// Package avro rewrites Avro records as JSON.
+package avro
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/hamba/avro/v2"
+	"github.com/rewardwatch/rewardwatch/ingest"
+)
+
+// Schema is the schema that a record was written with.
+type Schema struct{ root avro.Schema }
+
+// Parse parses a schema in JSON. It may name the types of the schemas before it, which are parsed in their order.
+func Parse(text string, before ...string) (*Schema, error) {
+	types := &avro.SchemaCache{}
+	for i, b := range before {
+		if _, err := avro.ParseWithCache(b, "", types); err != nil {
+			return nil, fmt.Errorf("parse the Avro schema %d of those that it refers to: %w", i+1, err)
+		}
+	}
+	root, err := avro.ParseWithCache(text, "", types)
+	if err != nil {
+		return nil, fmt.Errorf("parse the Avro schema: %w", err)
+	}
+	if root == nil {
+		return nil, errors.New("parse the Avro schema: it is empty")
+	}
+	return &Schema{root: root}, nil
+}
+
+// AppendJSON appends a record as one JSON object, which adds at most limit bytes. The error has no position.
+//
+// A value of a union is written without its type. Bytes and fixed are base64, decimals are exact numbers, enums their
+// symbols. Timestamps, also local ones, are RFC 3339 in UTC, dates and times of day are ISO 8601; those beyond the years
+// 0 to 9999, or beyond a day, stay numbers. NaN and infinities are bare words.
+func (s *Schema) AppendJSON(dst, value []byte, limit int) ([]byte, *ingest.RecordError) {
+	w := writer{src: value, dst: dst, limit: len(dst) + limit}
+	if !w.value(s.root) {
+		return dst, w.err
+	}
+	if left := len(value) - w.at; left > 0 {
+		w.fail(ingest.ReasonBadEncoding, fmt.Sprintf("not of the Avro schema: %d bytes are left after the record", left))
+		return dst, w.err
+	}
+	return w.dst, nil
+}

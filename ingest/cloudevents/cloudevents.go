@@ -1,0 +1,243 @@
+// Package cloudevents rewrites CloudEvents 1.0 as JSON, by the bindings for Kafka.
+package cloudevents
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"mime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rewardwatch/rewardwatch/ingest"
+	"github.com/rewardwatch/rewardwatch/ingest/jsontext"
+)
+
+// Converter writes each CloudEvent as one JSON object.
+//
+// A message with the header ce_specversion is in binary mode: attributes are headers that begin with ce_, and the value
+// is the data. Any other is in structured mode: the value is a JSON object with attributes and data, or, where its
+// content type is that of a batch, an array of them. Data that is JSON becomes the member data, other data is base64 in
+// the member data_base64.
+type Converter struct {
+	// DataOnly writes the data alone, which is telemetry version 1. An event without a ts gets the time of the CloudEvent.
+	DataOnly bool
+}
+
+// The content types of CloudEvents in structured mode, and of JSON.
+const (
+	typeEvent = "application/cloudevents+json"
+	typeBatch = "application/cloudevents-batch+json"
+	typeJSON  = "application/json"
+)
+
+// Convert implements Converter.
+func (c Converter) Convert(dst []byte, m *ingest.Message) ([]byte, *ingest.RecordError) {
+	if len(m.Value) == 0 {
+		return dst, refusal(m, ingest.ReasonEmptyRecord, "the CloudEvent has no data")
+	}
+	if _, binary := attribute(m, "specversion"); binary {
+		return c.binary(dst, m)
+	}
+	var events []json.RawMessage
+	switch of := contentType(header(m, "content-type")); {
+	case of == typeBatch:
+		if err := json.Unmarshal(m.Value, &events); err != nil {
+			return dst, invalid(m, err)
+		}
+	case of == "", of == typeEvent, of == typeJSON:
+		events = []json.RawMessage{m.Value}
+	default:
+		return dst, refusal(m, ingest.ReasonBadEncoding, "neither the header ce_specversion nor the content type of a CloudEvent, but "+of)
+	}
+	for _, event := range events {
+		var err *ingest.RecordError
+		dst, err = c.structured(dst, event, m)
+		switch {
+		case err != nil && len(events) == 1:
+			return dst, err
+		case err != nil: // the other events of the batch are read, and this one is refused for what it lacks
+			dst = append(appendLine(dst, event), '\n')
+		}
+	}
+	return dst, nil
+}
+
+// binary writes an event whose attributes are headers.
+func (c Converter) binary(dst []byte, m *ingest.Message) ([]byte, *ingest.RecordError) {
+	isJSON := isJSON(contentType(header(m, "content-type")))
+	if c.DataOnly {
+		if !isJSON {
+			return dst, notJSON(m)
+		}
+		at, _ := attribute(m, "time")
+		return appendData(dst, m.Value, at), nil
+	}
+	start := len(dst)
+	dst = append(dst, '{')
+	for _, h := range m.Headers {
+		if name, ok := attributeName(h.Key); ok {
+			dst = jsontext.AppendString(jsontext.AppendKey(dst, name), h.Value)
+		}
+	}
+	if !isJSON {
+		dst = append(jsontext.AppendKey(dst, "data_base64"), '"')
+		dst = base64.StdEncoding.AppendEncode(dst, m.Value)
+		return append(dst, "\"}\n"...), nil
+	}
+	if err := check(m.Value); err != nil {
+		return dst[:start], invalid(m, err)
+	}
+	dst = appendLine(jsontext.AppendKey(dst, "data"), m.Value)
+	return append(dst, "}\n"...), nil
+}
+
+// structured writes an event that is a JSON object.
+func (c Converter) structured(dst []byte, event json.RawMessage, m *ingest.Message) ([]byte, *ingest.RecordError) {
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(event, &members); err != nil {
+		return dst, invalid(m, err)
+	}
+	if err := decodeBase64(members); err != nil {
+		return dst, refusal(m, ingest.ReasonBadEncoding, err.Error())
+	}
+	if !c.DataOnly {
+		dst = append(dst, '{')
+		for _, name := range sortedNames(members) {
+			dst = appendLine(jsontext.AppendKey(dst, name), members[name])
+		}
+		return append(dst, "}\n"...), nil
+	}
+	data, ok := members["data"]
+	switch {
+	case ok && isJSON(contentType(text(members["datacontenttype"]))):
+		return appendData(dst, data, text(members["time"])), nil
+	case ok || members["data_base64"] != nil:
+		return dst, notJSON(m)
+	}
+	return dst, refusal(m, ingest.ReasonEmptyRecord, "the CloudEvent has no data")
+}
+
+// decodeBase64 puts data_base64 that is JSON into data.
+func decodeBase64(members map[string]json.RawMessage) error {
+	encoded, ok := members["data_base64"]
+	if !ok || !isJSON(contentType(text(members["datacontenttype"]))) {
+		return nil
+	}
+	data, err := base64.StdEncoding.DecodeString(text(encoded))
+	if err == nil {
+		err = check(data)
+	}
+	if err != nil {
+		return fmt.Errorf("data_base64: %w", err)
+	}
+	members["data"] = data
+	delete(members, "data_base64")
+	return nil
+}
+
+// appendData appends data as a line. A ts in it counts before the time of the CloudEvent, as it comes later.
+func appendData(dst, data []byte, at string) []byte {
+	rest := bytes.TrimLeft(data, " \t\r\n")
+	when, err := time.Parse(time.RFC3339, at)
+	if err == nil && when.Year() >= 1971 && when.Year() <= 2261 && len(rest) > 0 && rest[0] == '{' {
+		dst = jsontext.AppendString(append(dst, `{"ts":`...), at)
+		if rest = bytes.TrimLeft(rest[1:], " \t\r\n"); len(rest) > 0 && rest[0] != '}' {
+			dst = append(dst, ',')
+		}
+	}
+	return append(appendLine(dst, rest), '\n')
+}
+
+// appendLine appends JSON on one line. Line breaks in JSON are white space, as strings may not hold any.
+func appendLine(dst, text []byte) []byte {
+	start := len(dst)
+	dst = append(dst, text...)
+	for i, c := range dst[start:] {
+		if c == '\n' || c == '\r' {
+			dst[start+i] = ' '
+		}
+	}
+	return dst
+}
+
+// check returns why text is not JSON.
+func check(text []byte) error {
+	var unused json.RawMessage
+	return json.Unmarshal(text, &unused)
+}
+
+// text returns a JSON string, or "" for anything else.
+func text(value json.RawMessage) string {
+	var s string
+	if json.Unmarshal(value, &s) != nil {
+		return ""
+	}
+	return s
+}
+
+func sortedNames(members map[string]json.RawMessage) []string {
+	names := make([]string, 0, len(members))
+	for name := range members {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// attributeName returns the name of the attribute that a header holds. The binding for Kafka says ce_, some clients
+// write ce- as in HTTP.
+func attributeName(header string) (name string, ok bool) {
+	if len(header) <= 3 || !strings.EqualFold(header[:2], "ce") || header[2] != '_' && header[2] != '-' {
+		return "", false
+	}
+	return strings.ToLower(header[3:]), true
+}
+
+// attribute returns the attribute of an event in binary mode.
+func attribute(m *ingest.Message, name string) (value string, ok bool) {
+	for _, h := range m.Headers {
+		if n, is := attributeName(h.Key); is && n == name {
+			return string(h.Value), true
+		}
+	}
+	return "", false
+}
+
+// header returns the header of a name in any case, or "".
+func header(m *ingest.Message, name string) string {
+	for _, h := range m.Headers {
+		if strings.EqualFold(h.Key, name) {
+			return string(h.Value)
+		}
+	}
+	return ""
+}
+
+// contentType returns a media type without its parameters.
+func contentType(value string) string {
+	of, _, err := mime.ParseMediaType(value)
+	if err != nil {
+		return strings.ToLower(value)
+	}
+	return of
+}
+
+// isJSON reports whether data of a content type is JSON, as data is that has none.
+func isJSON(contentType string) bool {
+	return contentType == "" || strings.HasSuffix(contentType, "/json") || strings.HasSuffix(contentType, "+json")
+}
+
+func refusal(m *ingest.Message, reason ingest.Reason, msg string) *ingest.RecordError {
+	return &ingest.RecordError{Pos: m.Pos, Reason: reason, Size: int64(len(m.Value)), Msg: msg}
+}
+
+func invalid(m *ingest.Message, err error) *ingest.RecordError {
+	return refusal(m, ingest.ReasonInvalidJSON, "a CloudEvent: "+err.Error())
+}
+
+func notJSON(m *ingest.Message) *ingest.RecordError {
+	return refusal(m, ingest.ReasonBadEncoding, "the data of the CloudEvent is not JSON")
+}

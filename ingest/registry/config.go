@@ -1,0 +1,100 @@
+package registry
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+
+	"github.com/rewardwatch/rewardwatch/ingest"
+	"github.com/twmb/franz-go/pkg/sr"
+)
+
+// Config says how to connect to a schema registry.
+type Config struct {
+	URL          string `yaml:"url"`           // address of the registry, as in https://registry.example:8081; "" for none
+	Username     string `yaml:"username"`      // user name of the service; "" for none
+	PasswordFile string `yaml:"password_file"` // file with the password, read for each request; a trailing line break is ignored
+	CAFile       string `yaml:"ca_file"`       // PEM; "" for the system's authorities
+}
+
+// Check reports every value that is out of range.
+func (c Config) Check(report func(path, msg string)) {
+	if c.URL == "" {
+		if c != (Config{}) {
+			report("url", "must be given, or the other keys of registry have no effect")
+		}
+		return
+	}
+	u, err := url.Parse(c.URL)
+	switch {
+	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "":
+		report("url", "must be a URL as in https://registry.example:8081")
+	case u.User != nil:
+		report("url", "must not hold a password: use username and password_file")
+	}
+	if (c.Username == "") != (c.PasswordFile == "") {
+		report("username", "must be given together with password_file")
+	}
+}
+
+// maxAnswer is the longest answer of a registry in bytes.
+const maxAnswer = 16 << 20
+
+// client returns a client of the registry.
+func (c Config) client() (*sr.Client, error) {
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.DisableKeepAlives = true // requests are rare
+	if c.CAFile != "" {
+		pem, err := os.ReadFile(c.CAFile)
+		if err != nil {
+			return nil, fmt.Errorf("read the certificate authority of the schema registry: %w", err)
+		}
+		transport.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: x509.NewCertPool()}
+		if !transport.TLSClientConfig.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("read the certificate authority of the schema registry: %s holds no certificate", c.CAFile)
+		}
+	}
+	if c.PasswordFile != "" {
+		if _, err := ingest.ReadSecretFile(c.PasswordFile); err != nil {
+			return nil, fmt.Errorf("read the password for the schema registry: %w", err)
+		}
+	}
+	return sr.NewClient(sr.URLs(strings.TrimRight(c.URL, "/")), sr.UserAgent("rewardwatch"),
+		sr.HTTPClient(&http.Client{Timeout: patience, Transport: bounded{transport}}), sr.PreReq(c.signIn))
+}
+
+// signIn adds the password to a request. The file is read each time, as passwords are replaced while the service runs.
+func (c Config) signIn(req *http.Request) error {
+	if c.Username == "" {
+		return nil
+	}
+	password, err := ingest.ReadSecretFile(c.PasswordFile)
+	if err != nil {
+		return fmt.Errorf("read the password for the schema registry: %w", err)
+	}
+	req.SetBasicAuth(c.Username, strings.TrimRight(password, "\r\n"))
+	return nil
+}
+
+// bounded limits the length of answers.
+type bounded struct{ http.RoundTripper }
+
+// RoundTrip implements http.RoundTripper.
+func (b bounded) RoundTrip(req *http.Request) (*http.Response, error) {
+	res, err := b.RoundTripper.RoundTrip(req)
+	if err == nil {
+		res.Body = limited{io.LimitReader(res.Body, maxAnswer), res.Body}
+	}
+	return res, err
+}
+
+// limited is a body of which only the beginning is read.
+type limited struct {
+	io.Reader
+	io.Closer
+}

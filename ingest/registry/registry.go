@@ -1,0 +1,167 @@
+// Package registry fetches the schemas of records from a schema registry, by the ids in Confluent's wire format.
+package registry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/sr"
+)
+
+// Schema is a schema as the registry has it.
+type Schema struct {
+	Text string
+	Type string // AVRO, PROTOBUF or JSON
+	// References are the schemas that it refers to, and those that these refer to: each comes after those that it needs.
+	References []Reference
+}
+
+// Reference is a schema that another one refers to.
+type Reference struct{ Name, Text string }
+
+// Registry has the schemas of a registry, parsed, that have been fetched. Its methods may be called from several
+// goroutines. A schema never changes, so none is fetched twice.
+type Registry[T any] struct {
+	client *sr.Client
+	parse  func(Schema) (T, error)
+	now    func() time.Time
+
+	mu      sync.Mutex
+	schemas map[int]T
+	unknown map[int]unknown
+}
+
+// unknown is an id that the registry does not know, or whose schema cannot be parsed.
+type unknown struct {
+	err   error
+	until time.Time // when to ask again
+}
+
+const (
+	// askAgain is how long an unknown id stays unknown: its schema may be registered late.
+	askAgain = time.Minute
+	// maxUnknown is how many unknown ids are remembered. A record may hold any id.
+	maxUnknown = 1000
+	// maxReferences is how many schemas one may refer to.
+	maxReferences = 100
+	// patience is the longest answer to one request.
+	patience = 10 * time.Second
+)
+
+// Open returns the schemas of a registry that Check has accepted. It fetches nothing yet.
+func Open[T any](c Config, parse func(Schema) (T, error)) (*Registry[T], error) {
+	client, err := c.client()
+	if err != nil {
+		return nil, err
+	}
+	return &Registry[T]{client: client, parse: parse, now: time.Now, schemas: map[int]T{}, unknown: map[int]unknown{}}, nil
+}
+
+// Fetch fetches the schema of an id unless it is known. After nil, Get has an answer. An error means that the registry
+// did not answer, or did not let this service in: ask again later.
+func (r *Registry[T]) Fetch(ctx context.Context, id int) error {
+	if r.has(id) {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	s, err := r.schema(ctx, id)
+	var parsed T
+	switch {
+	case isUnknown(err):
+		err = fmt.Errorf("the schema registry has no schema %d: %w", id, err)
+	case err != nil:
+		return fmt.Errorf("fetch the schema %d from the schema registry: %w", id, err)
+	default:
+		if parsed, err = r.parse(s); err != nil {
+			err = fmt.Errorf("the schema %d of the schema registry cannot be used: %w", id, err)
+		}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err == nil {
+		r.schemas[id] = parsed
+		return nil
+	}
+	if len(r.unknown) >= maxUnknown {
+		clear(r.unknown)
+	}
+	r.unknown[id] = unknown{err, r.now().Add(askAgain)}
+	return nil
+}
+
+// has reports whether Get has an answer that is not too old.
+func (r *Registry[T]) has(id int) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if _, ok := r.schemas[id]; ok {
+		return true
+	}
+	u, ok := r.unknown[id]
+	return ok && r.now().Before(u.until)
+}
+
+// Get returns the schema of an id that was fetched. Its error says why there is none.
+func (r *Registry[T]) Get(id int) (T, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s, ok := r.schemas[id]
+	switch {
+	case ok:
+		return s, nil
+	case r.unknown[id].err != nil:
+		return s, r.unknown[id].err
+	}
+	return s, fmt.Errorf("the schema registry has no schema %d", id)
+}
+
+// isUnknown reports whether the registry has answered that there is no such schema. It then gives a code of its own; a
+// bare 404 comes from something that is no registry.
+func isUnknown(err error) bool {
+	var answer *sr.ResponseError
+	if errors.As(err, &answer) {
+		kind := answer.ErrorCode / 100
+		return kind == http.StatusNotFound || kind == http.StatusUnprocessableEntity
+	}
+	return errors.Is(err, errManyReferences)
+}
+
+var errManyReferences = fmt.Errorf("it refers to more than %d other schemas", maxReferences)
+
+// schema fetches a schema with those that it refers to.
+func (r *Registry[T]) schema(ctx context.Context, id int) (Schema, error) {
+	got, err := r.client.SchemaByID(ctx, id)
+	if err != nil {
+		return Schema{}, err
+	}
+	s := Schema{Text: got.Schema, Type: got.Type.String()}
+	seen := map[string]bool{}
+	err = r.references(ctx, got.References, seen, &s.References)
+	return s, err
+}
+
+// references appends schemas that are not seen yet, each after those that it refers to.
+func (r *Registry[T]) references(ctx context.Context, of []sr.SchemaReference, seen map[string]bool, to *[]Reference) error {
+	for _, ref := range of {
+		if seen[ref.Name] {
+			continue
+		}
+		if len(seen) == maxReferences {
+			return errManyReferences
+		}
+		seen[ref.Name] = true
+		got, err := r.client.SchemaByVersion(ctx, ref.Subject, ref.Version)
+		if err != nil {
+			return fmt.Errorf("it refers to version %d of %s: %w", ref.Version, ref.Subject, err)
+		}
+		if err := r.references(ctx, got.References, seen, to); err != nil {
+			return err
+		}
+		*to = append(*to, Reference{Name: ref.Name, Text: got.Schema.Schema})
+	}
+	return nil
+}

@@ -1,0 +1,250 @@
+package registry
+
+import (
+	"context"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/rewardwatch/rewardwatch/ingest/ingesttest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// text parses schemas as their text, and refuses one that is "bad".
+func text(s Schema) (string, error) {
+	if s.Text == "bad" {
+		return "", errors.New("it is bad")
+	}
+	out := s.Type + " " + s.Text
+	for _, r := range s.References {
+		out += fmt.Sprintf(" %s=%s", r.Name, r.Text)
+	}
+	return out, nil
+}
+
+func start(t *testing.T) *ingesttest.SchemaRegistry {
+	t.Helper()
+	r := ingesttest.NewSchemaRegistry()
+	t.Cleanup(r.Close)
+	return r
+}
+
+func open(t *testing.T, c Config) *Registry[string] {
+	t.Helper()
+	r, err := Open(c, text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func TestSchemasAreFetchedOnce(t *testing.T) {
+	server := start(t)
+	server.Put("arm", "AVRO", "a")
+	server.Put("arms", "AVRO", "b", "arm")
+	id := server.Put("step", "AVRO", "c", "arms", "arm")
+	other := server.Put("click", "PROTOBUF", "d")
+	r := open(t, Config{URL: server.URL + "/"})
+	for range 2 {
+		for id, want := range map[int]string{id: "AVRO c arm=a arms=b", other: "PROTOBUF d"} {
+			if err := r.Fetch(t.Context(), id); err != nil {
+				t.Fatal(err)
+			}
+			if got, err := r.Get(id); err != nil || got != want {
+				t.Errorf("%d: %q %v, want %q", id, got, err, want)
+			}
+		}
+	}
+	asked := server.Asked()
+	slices.Sort(asked)
+	want := []string{"/schemas/ids/3", "/schemas/ids/4", "/subjects/arm/versions/1", "/subjects/arms/versions/1"}
+	if !slices.Equal(asked, want) {
+		t.Errorf("asked for %q, want %q", asked, want)
+	}
+}
+
+func TestUnknownSchemas(t *testing.T) {
+	server := start(t)
+	bad := server.Put("bad", "AVRO", "bad")
+	dangling := server.Put("step", "AVRO", "c", "missing")
+	r := open(t, Config{URL: server.URL})
+	now := time.Unix(0, 0)
+	r.now = func() time.Time { return now }
+	for id, want := range map[int]string{
+		99:       "the schema registry has no schema 99: ",
+		bad:      "the schema 1 of the schema registry cannot be used: it is bad",
+		dangling: "the schema registry has no schema 2: it refers to version 1 of missing: ",
+		7:        "the schema registry has no schema 7",
+	} {
+		if id != 7 { // which was not fetched
+			if err := r.Fetch(t.Context(), id); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := r.Get(id); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%d: %v, want %s", id, err, want)
+		}
+	}
+	asked := len(server.Asked())
+	fetch := func(id int) int {
+		if err := r.Fetch(t.Context(), id); err != nil {
+			t.Fatal(err)
+		}
+		return len(server.Asked()) - asked
+	}
+	if n := fetch(99); n != 0 {
+		t.Errorf("asked %d times for an id that was unknown a moment ago", n)
+	}
+	now = now.Add(askAgain)
+	if n := fetch(99); n != 1 {
+		t.Errorf("asked %d times for an id that was unknown a minute ago", n)
+	}
+}
+
+func TestUnknownIDsAreBounded(t *testing.T) {
+	server := start(t)
+	r := open(t, Config{URL: server.URL})
+	for id := range maxUnknown {
+		r.unknown[-id-1] = unknown{}
+	}
+	if err := r.Fetch(t.Context(), 1); err != nil || len(r.unknown) != 1 {
+		t.Errorf("%d are remembered: %v", len(r.unknown), err)
+	}
+}
+
+func TestOutages(t *testing.T) {
+	server := start(t)
+	id := server.Put("step", "AVRO", "c", "part")
+	server.Put("part", "AVRO", "p")
+	r := open(t, Config{URL: server.URL})
+	refused := func(what, want string, ctx context.Context) {
+		t.Helper()
+		if err := r.Fetch(ctx, id); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", what, err, want)
+		}
+	}
+	server.Fail(http.StatusInternalServerError)
+	refused("500", "Error in the backend data store", t.Context())
+	server.Fail(http.StatusTooManyRequests)
+	refused("429", "fetch the schema 1 from the schema registry", t.Context())
+	server.Fail(0)
+	server.Protect("secret")
+	refused("401", "Unauthorized", t.Context())
+	server.Protect("")
+
+	release := server.Hold()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	refused("slow", "context deadline exceeded", ctx)
+	release()
+
+	if err := r.Fetch(t.Context(), id); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := r.Get(id); err != nil || got != "AVRO c part=p" {
+		t.Errorf("%q %v", got, err)
+	}
+}
+
+// What is no registry is not believed that there is no schema.
+func TestABareNotFoundIsAnOutage(t *testing.T) {
+	server := httptest.NewServer(http.NotFoundHandler())
+	defer server.Close()
+	if err := open(t, Config{URL: server.URL}).Fetch(t.Context(), 1); err == nil {
+		t.Error("the schema is unknown")
+	}
+}
+
+func TestSignIn(t *testing.T) {
+	server := start(t)
+	id := server.Put("step", "AVRO", "c")
+	file := filepath.Join(t.TempDir(), "password")
+	write := func(password string) {
+		if err := os.WriteFile(file, []byte(password+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("old")
+	server.Protect("new")
+	r := open(t, Config{URL: server.URL, Username: "rewardwatch", PasswordFile: file})
+	if err := r.Fetch(t.Context(), id); err == nil || strings.Contains(err.Error(), "old") {
+		t.Errorf("a wrong password: %v", err)
+	}
+	write("new")
+	if err := r.Fetch(t.Context(), id); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestCertificateAuthority(t *testing.T) {
+	server := ingesttest.NewTLSSchemaRegistry()
+	defer server.Close()
+	server.Config.ErrorLog = nil
+	id := server.Put("step", "AVRO", "c")
+	dir := t.TempDir()
+	write := func(name, content string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	ca := write("ca.pem", string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})))
+	if err := open(t, Config{URL: server.URL, CAFile: ca}).Fetch(t.Context(), id); err != nil {
+		t.Error(err)
+	}
+	for _, c := range []struct{ config, want string }{
+		{filepath.Join(dir, "missing.pem"), "no such file"},
+		{write("empty.pem", ""), "holds no certificate"},
+	} {
+		if _, err := Open(Config{URL: server.URL, CAFile: c.config}, text); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%v, want %s", err, c.want)
+		}
+	}
+	if _, err := Open(Config{URL: server.URL, Username: "u", PasswordFile: filepath.Join(dir, "none")}, text); err == nil {
+		t.Error("opened without the password")
+	}
+}
+
+func TestCheck(t *testing.T) {
+	for _, c := range []struct {
+		config Config
+		want   string
+	}{
+		{Config{}, ""},
+		{Config{URL: "https://registry.example:8081/base"}, ""},
+		{Config{URL: "registry.example:8081"}, "url: must be a URL as in https://registry.example:8081"},
+		{Config{URL: "https://u:p@registry.example"}, "url: must not hold a password: use username and password_file"},
+		{Config{CAFile: "ca.pem"}, "url: must be given, or the other keys of registry have no effect"},
+		{Config{URL: "http://r", Username: "u"}, "username: must be given together with password_file"},
+	} {
+		var got []string
+		c.config.Check(func(path, msg string) { got = append(got, path+": "+msg) })
+		if strings.Join(got, "; ") != c.want {
+			t.Errorf("%+v: %q, want %q", c.config, got, c.want)
+		}
+	}
+}
+
+func FuzzSplit(f *testing.F) {
+	f.Add([]byte("\x00\x00\x00\x00\x07rest"))
+	f.Add([]byte(`{"policy":"p"}`))
+	f.Fuzz(func(t *testing.T, value []byte) {
+		id, rest, err := Split(value)
+		framed := len(value) >= 5 && value[0] == 0
+		if framed != (err == nil) || framed && (len(rest) != len(value)-5 || id < 0) {
+			t.Errorf("%x: %d %x %v", value, id, rest, err)
+		}
+	})
+}

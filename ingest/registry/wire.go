@@ -1,0 +1,24 @@
+package registry
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+)
+
+// ErrNotFramed means that a message does not begin as Confluent's wire format does.
+var ErrNotFramed = errors.New("a message begins with a zero byte and the id of its schema in 4 bytes")
+
+// prefix is the length of what Confluent's wire format puts before a message.
+const prefix = 5
+
+// Split returns the id of the schema of a message in Confluent's wire format, and what follows.
+func Split(value []byte) (id int, rest []byte, err error) {
+	switch {
+	case len(value) < prefix:
+		return 0, nil, fmt.Errorf("%w, and this one has %d bytes", ErrNotFramed, len(value))
+	case value[0] != 0:
+		return 0, nil, fmt.Errorf("%w, and this one begins with 0x%02x", ErrNotFramed, value[0])
+	}
+	return int(binary.BigEndian.Uint32(value[1:prefix])), value[prefix:], nil
+}
