@@ -4,6 +4,7 @@ import (
 	"container/heap"
 	"encoding/binary"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/rewardwatch/rewardwatch/ingest"
@@ -99,11 +100,12 @@ type store struct {
 	layouts    *table[string, []field]
 	categories *table[string, string]
 	name       []byte // of a layout, reused
+	hash       func(policy uint32, key []byte) uint64
 }
 
-func newStore(group func(groupKey) groupOf) *store {
+func newStore(group func(groupKey) groupOf, hash func(policy uint32, key []byte) uint64) *store {
 	return &store{
-		places:   map[uint64]uint32{},
+		hash: hash, places: map[uint64]uint32{},
 		groups:   newTable(itself[groupKey], group), // a Group shares no memory with records
 		versions: newTable(cloned, itself[ingest.Versions]),
 		layouts:  newTable(itself[string], fieldsOf), categories: newTable(strings.Clone, itself[string]),
@@ -181,16 +183,29 @@ func (s *store) unplace(hash uint64) {
 		}
 		delete(s.places, next)
 		d := s.at(slot)
-		_, d.hash = s.find(d.policy, s.home(d), s.key(d))
+		_, d.hash = s.find(d.policy, s.hash(d.policy, s.key(d)), s.key(d))
 		s.places[d.hash] = slot
 	}
 }
 
-func (s *store) home(d *decision) uint64 { return hashOf(d.policy, s.key(d)) }
-
 // schedule enters the moment at which a decision is next due.
 func (s *store) schedule(d *decision, slot uint32) {
+	if len(s.due) >= 2*s.n+slab {
+		s.dropVoid()
+	}
 	heap.Push(&s.due, moment{d.due, d.seq, slot})
+}
+
+// dropVoid removes the moments that are void.
+func (s *store) dropVoid() {
+	s.due = slices.DeleteFunc(s.due, func(m moment) bool { return !s.valid(m) })
+	heap.Init(&s.due)
+}
+
+// valid reports whether a moment is that of its decision.
+func (s *store) valid(m moment) bool {
+	d := s.at(m.slot)
+	return d.seq == m.seq && d.due == m.due
 }
 
 // reschedule voids the moment at which a decision was due, and enters the one at which it is due now.
@@ -204,8 +219,8 @@ func (s *store) reschedule(d *decision, slot uint32) {
 func (s *store) next() (*decision, uint32) {
 	for len(s.due) > 0 {
 		m := s.due[0]
-		if d := s.at(m.slot); d.seq == m.seq && d.due == m.due {
-			return d, m.slot
+		if s.valid(m) {
+			return s.at(m.slot), m.slot
 		}
 		heap.Pop(&s.due)
 	}
@@ -234,7 +249,7 @@ func (s *store) write(d *decision, key, agent []byte, values []value, scratch []
 func (s *store) layout(values []value) uint32 {
 	s.name = s.name[:0]
 	for _, v := range values {
-		s.name = append(append(append(s.name, byte('0'+v.kind)), v.name...), 0)
+		s.name = append(binary.AppendUvarint(append(s.name, byte(v.kind)), uint64(len(v.name))), v.name...)
 	}
 	if n, known := s.layouts.numbers[string(s.name)]; known {
 		s.layouts.uses[n]++
@@ -258,13 +273,18 @@ func (s *store) values(d *decision, dst []value) []value {
 	return dst
 }
 
-// fieldsOf returns the names in a layout: for each, its kind as a digit, the name, and a NUL.
+// fieldsOf returns the names in a layout: for each, its kind, the length of the name, and the name. What follows a damage
+// is left out.
 func fieldsOf(layout string) []field {
 	var out []field
-	for layout != "" {
-		name, rest, _ := strings.Cut(layout[1:], "\x00")
-		out = append(out, field{kind(layout[0] - '0'), name})
-		layout = rest
+	for rest := []byte(layout); len(rest) > 1; {
+		size, n := binary.Uvarint(rest[1:])
+		if n <= 0 || size > uint64(len(rest)-1-n) {
+			return out
+		}
+		end := 1 + n + int(size)
+		out = append(out, field{kind(rest[0]), string(rest[1+n : end])})
+		rest = rest[end:]
 	}
 	return out
 }

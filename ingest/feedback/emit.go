@@ -31,7 +31,7 @@ func (j *Joiner) Advance(clock int64, at ingest.Position, emit func(*ingest.Unit
 			j.emit(j.soFar(d, p.rules), d, at, emit)
 		}
 		if final {
-			j.close(d, slot)
+			j.finish(d, slot)
 			continue
 		}
 		d.stage++
@@ -39,6 +39,9 @@ func (j *Joiner) Advance(clock int64, at ingest.Position, emit func(*ingest.Unit
 		j.store.again(d)
 	}
 }
+
+// Ended returns how many numbers of units the last call of Advance has used.
+func (j *Joiner) Ended() int32 { return j.ord }
 
 // emit completes a unit and passes it on; nil stands for no unit.
 func (j *Joiner) emit(u *ingest.Unit, d *decision, at ingest.Position, emit func(*ingest.Unit)) {

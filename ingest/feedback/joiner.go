@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"hash/fnv"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -32,8 +33,9 @@ type Joiner struct {
 	store   *store
 
 	policies map[string]*policy
-	byNumber []*policy
-	last     *policy // of the previous record
+	byNumber []*policy           // nil for numbers that are free
+	others   map[string]struct{} // policies without feedback that comes later
+	ofLast   *policy             // of the previous record with such feedback
 	ended    ended
 
 	ord     int32 // number of units that the record in hand has ended
@@ -45,12 +47,21 @@ type Joiner struct {
 	content []byte
 }
 
-// policy is what the joiner knows of a policy. rules is nil if its rewards come with the decisions.
+// policy is what the joiner knows of a policy with feedback that comes later.
 type policy struct {
 	name    string
 	number  uint32
+	open    int // decisions, and feedback that waits
 	rules   *rules
 	groupBy []string
+}
+
+// hash returns the hash of a key of the policy. It is the same in every process.
+func (p *policy) hash(key []byte) uint64 {
+	h := fnv.New64a()
+	_, _ = h.Write(append([]byte(p.name), 0)) // never fails
+	_, _ = h.Write(key)
+	return h.Sum64()
 }
 
 // New returns a joiner without open decisions. Values for which a unit has no room are counted with those of episodes.
@@ -61,8 +72,8 @@ func New(o Options, m *Metrics, episodes *assemble.Metrics) *Joiner {
 }
 
 func (j *Joiner) reset() {
-	j.policies, j.byNumber, j.last, j.ended = map[string]*policy{}, nil, nil, ended{}
-	j.store = newStore(j.withHorizons)
+	j.policies, j.byNumber, j.others, j.ofLast, j.ended = map[string]*policy{}, nil, map[string]struct{}{}, nil, ended{}
+	j.store = newStore(j.withHorizons, func(policy uint32, key []byte) uint64 { return j.byNumber[policy].hash(key) })
 }
 
 // Close removes the open decisions from the metrics. The joiner must not be used afterwards.
@@ -75,33 +86,70 @@ func (j *Joiner) Close() {
 func (j *Joiner) Open() int { return j.store.n }
 
 // Takes reports whether the records of a policy are joined here.
-func (j *Joiner) Takes(name string) bool { return j.policy(name).rules != nil }
+func (j *Joiner) Takes(name string) bool { return j.policy(name) != nil }
 
 // Watches reports whether a record of any policy with such feedback has been folded in.
 func (j *Joiner) Watches() bool { return j.store.seq > 0 }
 
+// maxPolicies is how many policies are known at a time, unless more have open decisions.
+const maxPolicies = 20_000
+
+// policy returns a policy, nil if it has no feedback that comes later.
 func (j *Joiner) policy(name string) *policy {
-	if j.last != nil && j.last.name == name {
-		return j.last
+	if j.ofLast != nil && j.ofLast.name == name {
+		return j.ofLast
 	}
 	p := j.policies[name]
-	if p == nil {
-		name = strings.Clone(name)
-		p = &policy{name: name, number: uint32(len(j.byNumber)), groupBy: j.options.GroupBy(name)}
-		if c := j.options.Of(name); c.Enabled() {
-			p.rules = newRules(c)
-		}
-		j.policies[name] = p
-		j.byNumber = append(j.byNumber, p)
+	if _, other := j.others[name]; p == nil && !other {
+		p = j.meet(strings.Clone(name))
 	}
-	j.last = p
+	if p != nil {
+		j.ofLast = p
+	}
 	return p
+}
+
+// meet looks up a policy that is not known.
+func (j *Joiner) meet(name string) *policy {
+	c := j.options.Of(name)
+	if !c.Enabled() {
+		if len(j.others) >= maxPolicies {
+			clear(j.others)
+		}
+		j.others[name] = struct{}{}
+		return nil
+	}
+	if len(j.policies) >= maxPolicies {
+		j.forgetIdle()
+	}
+	p := &policy{name: name, number: j.freeNumber(), rules: newRules(c), groupBy: j.options.GroupBy(name)}
+	j.policies[name], j.byNumber[p.number] = p, p
+	return p
+}
+
+func (j *Joiner) freeNumber() uint32 {
+	if len(j.policies) < len(j.byNumber) {
+		return uint32(slices.Index(j.byNumber, nil))
+	}
+	j.byNumber = append(j.byNumber, nil)
+	return uint32(len(j.byNumber) - 1)
+}
+
+// forgetIdle forgets the policies of which nothing is open.
+func (j *Joiner) forgetIdle() {
+	for name, p := range j.policies {
+		if p.open == 0 {
+			delete(j.policies, name)
+			j.byNumber[p.number] = nil
+		}
+	}
+	j.ofLast = nil
 }
 
 // withHorizons returns a group with the groups of its horizons.
 func (j *Joiner) withHorizons(k groupKey) groupOf {
 	g := groupOf{groupKey: k}
-	if p := j.policies[k.group.Policy]; p != nil && p.rules != nil {
+	if p := j.policies[k.group.Policy]; p != nil {
 		for _, name := range p.rules.names {
 			g.horizons = append(g.horizons, ingest.NewGroup(k.group.Policy, append(k.group.Labels(), ingest.Label{Name: ingest.HorizonLabel, Value: name})...))
 		}
@@ -124,7 +172,7 @@ func (j *Joiner) Holds(e *ingest.Event) bool {
 		return false
 	}
 	j.key = append(j.key[:0], key...)
-	d, _ := j.store.find(p.number, hashOf(p.number, j.key), j.key)
+	d, _ := j.store.find(p.number, p.hash(j.key), j.key)
 	return d != nil
 }
 
@@ -137,15 +185,17 @@ func (j *Joiner) fold(e *ingest.Event, clock int64, own bool) {
 	case key == "":
 		j.metrics.noKey.Inc()
 		return
-	case e.TS == 0 && decides:
+	case decides && (e.TS == 0 || e.TS > clock): // the clock has moved to any credible time
 		j.metrics.noTime.Inc()
 		return
 	}
 	j.key = append(j.key[:0], key...)
-	d, hash := j.store.find(p.number, hashOf(p.number, j.key), j.key)
+	d, hash := j.store.find(p.number, p.hash(j.key), j.key)
 	switch {
 	case d == nil && !decides && j.ended.has(hash):
 		j.metrics.late.Inc()
+	case d == nil && j.ended.has(hash) && p.rules.config.Key != byAgent: // agents decide again
+		j.metrics.repeated.Inc()
 	case d == nil:
 		j.open(p, e, hash, decides, clock)
 	case decides && d.has(flagDecided):
@@ -162,13 +212,6 @@ func IsDecision(e *ingest.Event) bool {
 	return e.Action.Kind != ingest.ActionNone || len(e.Observation) > 0
 }
 
-func hashOf(policy uint32, key []byte) uint64 {
-	h := fnv.New64a()
-	_, _ = h.Write([]byte{byte(policy), byte(policy >> 8), byte(policy >> 16), byte(policy >> 24)}) // never fails
-	_, _ = h.Write(key)
-	return h.Sum64()
-}
-
 // open begins with the first record of a key: the decision, or feedback that arrives before it.
 func (j *Joiner) open(p *policy, e *ingest.Event, hash uint64, decides bool, clock int64) {
 	for j.store.n >= j.options.MaxOpen {
@@ -176,12 +219,13 @@ func (j *Joiner) open(p *policy, e *ingest.Event, hash uint64, decides bool, clo
 	}
 	d, slot := j.store.add(hash)
 	d.policy, d.first, d.last, d.ts = p.number, e.Pos, e.Pos, e.TS
+	p.open++
 	j.metrics.open.Inc()
 	j.held = j.held[:0]
 	if decides {
 		j.decide(p, d, e)
 	} else {
-		if d.ts == 0 {
+		if d.ts == 0 || d.ts > clock {
 			d.ts = clock
 		}
 		d.due, d.stage = d.ts+int64(p.rules.moments[p.rules.last()]), uint8(p.rules.last())
@@ -213,12 +257,18 @@ func (j *Joiner) adopt(p *policy, d *decision, e *ingest.Event) {
 	early := d.ts
 	j.load(d)
 	j.decide(p, d, e)
-	d.first, d.delay = e.Pos, max(0, early-e.TS)
+	d.first = e.Pos
 	if d.last.Partition != e.Pos.Partition {
 		d.last = e.Pos // the feedback came from another topic
 	}
-	j.metrics.matched.Add(float64(d.records))
-	j.metrics.delay.Observe(time.Duration(d.delay).Seconds())
+	if early-e.TS > int64(p.rules.moments[p.rules.last()]) {
+		j.metrics.late.Add(float64(d.records))
+		j.held, d.reward, d.records, d.flags = j.held[:0], 0, 0, d.flags&^flagReward
+	} else {
+		d.delay = max(0, early-e.TS)
+		j.metrics.matched.Add(float64(d.records))
+		j.metrics.delay.Observe(time.Duration(d.delay).Seconds())
+	}
 	j.addNumbers(d, e, true)
 	slot := j.store.places[d.hash]
 	j.rewrite(d, []byte(e.AgentID))
@@ -339,35 +389,51 @@ func (j *Joiner) addNumbers(d *decision, e *ingest.Event, decides bool) {
 		}
 	}
 	for _, v := range e.RewardComponents {
-		at := j.place(component, v.Name)
-		j.held[at].x += v.X
+		if x := j.place(component, v.Name); x != nil {
+			*x += v.X
+		}
 	}
 	for _, v := range e.Outcomes {
-		at := j.place(outcome, v.Name)
-		j.held[at].x = v.X
+		if x := j.place(outcome, v.Name); x != nil {
+			*x = v.X
+		}
 	}
 }
 
-// place returns the index of a value in j.held, which is 0 if it is new.
-func (j *Joiner) place(k kind, name string) int {
+// mostValues bounds what feedback can add to a decision. A unit has room for fewer signals, and counts the others.
+const mostValues = 2 * ingest.MaxValues
+
+// place returns a value in j.held, 0 if it is new; nil if there is no room.
+func (j *Joiner) place(k kind, name string) *float64 {
 	for i := range j.held {
 		if j.held[i].kind == k && j.held[i].name == name {
-			return i
+			return &j.held[i].x
 		}
 	}
+	if len(j.held) >= mostValues {
+		return nil
+	}
 	j.held = append(j.held, value{field{k, name}, 0})
-	return len(j.held) - 1
+	return &j.held[len(j.held)-1].x
 }
 
 // dropFirst gives up the decision that is due first, to make room.
 func (j *Joiner) dropFirst() {
 	d, slot := j.store.next()
 	j.metrics.dropped.Inc()
+	j.finish(d, slot)
+}
+
+// finish closes a decision, or feedback whose decision did not come. Later records of a decision are recognized.
+func (j *Joiner) finish(d *decision, slot uint32) {
+	if d.has(flagDecided) {
+		j.ended.add(d.hash)
+	}
 	j.close(d, slot)
 }
 
 func (j *Joiner) close(d *decision, slot uint32) {
-	j.ended.add(d.hash, j.options.MaxOpen)
+	j.byNumber[d.policy].open--
 	j.store.remove(d, slot)
 	j.metrics.open.Dec()
 }
@@ -388,17 +454,24 @@ func (j *Joiner) Forget(name string) {
 	}
 }
 
-// ended recognizes the keys of decisions that are closed: those of the last most, and up to as many before them.
+// ended recognizes decisions that are closed: the last mostEnded, and up to as many before them.
 type ended struct{ now, before map[uint64]struct{} }
 
-// mostEnded bounds the memory for closed decisions.
-const mostEnded = 1 << 17
+const mostEnded = 1 << 14
 
-func (r *ended) add(hash uint64, most int) {
-	if len(r.now) >= min(most, mostEnded) || r.now == nil {
+func (r *ended) add(hash uint64) {
+	if len(r.now) >= mostEnded || r.now == nil {
 		r.now, r.before = map[uint64]struct{}{}, r.now
 	}
 	r.now[hash] = struct{}{}
+}
+
+func setOf(hashes []uint64) map[uint64]struct{} {
+	set := make(map[uint64]struct{}, len(hashes))
+	for _, hash := range hashes {
+		set[hash] = struct{}{}
+	}
+	return set
 }
 
 func (r *ended) has(hash uint64) bool {

@@ -4,9 +4,11 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/rewardwatch/rewardwatch/ingest"
+	"github.com/rewardwatch/rewardwatch/ingest/assemble"
 	"github.com/rewardwatch/rewardwatch/ingest/saved"
 )
 
@@ -21,11 +23,14 @@ type stateWire struct {
 	Categories []string         `cbor:"5,keyasint,omitempty"`
 	Decisions  []decisionWire   `cbor:"6,keyasint,omitempty"` // in the order in which they were opened
 	Seq        uint64           `cbor:"7,keyasint,omitempty"`
+	Ended      []uint64         `cbor:"8,keyasint,omitempty"` // hashes of the decisions that ended last, ascending
+	EndedFirst []uint64         `cbor:"9,keyasint,omitempty"` // and of those before them
 }
 
 type policyWire struct {
 	Name    string  `cbor:"1,keyasint"`
 	Moments []int64 `cbor:"2,keyasint"` // horizons and window, in nanoseconds
+	Key     string  `cbor:"3,keyasint"`
 }
 
 type groupWire struct {
@@ -76,7 +81,10 @@ func (j *Joiner) state() *stateWire {
 		}
 	}
 	slices.SortFunc(open, func(a, b *decision) int { return cmp.Compare(a.seq, b.seq) })
-	w := &stateWire{Decisions: make([]decisionWire, len(open)), Seq: j.store.seq}
+	w := &stateWire{
+		Decisions: make([]decisionWire, len(open)), Seq: j.store.seq,
+		Ended: slices.Sorted(maps.Keys(j.ended.now)), EndedFirst: slices.Sorted(maps.Keys(j.ended.before)),
+	}
 	n := newNumbering(j, w)
 	for i, d := range open {
 		w.Decisions[i] = n.wire(d)
@@ -116,7 +124,7 @@ func (n *numbering) wire(d *decision) decisionWire {
 	}
 	w.Policy = number(n.policy, d.policy, func() {
 		p := n.j.byNumber[d.policy]
-		n.w.Policies = append(n.w.Policies, policyWire{p.name, p.rules.nanoseconds()})
+		n.w.Policies = append(n.w.Policies, policyWire{p.name, p.rules.nanoseconds(), p.rules.config.Key})
 	})
 	w.Layout = number(n.layout, d.layout, func() { n.w.Layouts = append(n.w.Layouts, s.layouts.keys[d.layout]) })
 	if !d.has(flagDecided) {
@@ -142,7 +150,8 @@ func (r *rules) nanoseconds() []int64 {
 var errInconsistent = errors.New("the snapshot contradicts itself")
 
 // Restore replaces the open decisions by those of a snapshot; an empty part holds none. clock is how far the partition
-// had been read in event time. Decisions of a policy whose rewards now come with its decisions are dropped and counted.
+// had been read in event time. Decisions of a policy whose rewards now come with its decisions are dropped and counted,
+// as are those with another key or other group_by labels than are configured now.
 // If its window or horizons have changed, its decisions are judged at those moments that are still ahead. After an error
 // the joiner is empty.
 func (j *Joiner) Restore(part []byte, clock int64) error {
@@ -167,7 +176,7 @@ func (j *Joiner) restore(w *stateWire, clock int64) error {
 	changed := make([]bool, len(w.Policies))
 	for i, p := range w.Policies {
 		live := j.policy(p.Name)
-		changed[i] = live.rules != nil && !slices.Equal(live.rules.nanoseconds(), p.Moments)
+		changed[i] = live != nil && !slices.Equal(live.rules.nanoseconds(), p.Moments)
 	}
 	for i := range w.Decisions {
 		d := &w.Decisions[i]
@@ -175,7 +184,7 @@ func (j *Joiner) restore(w *stateWire, clock int64) error {
 			return errInconsistent
 		}
 		p := j.policy(w.Policies[d.Policy].Name)
-		if p.rules == nil {
+		if p == nil || p.rules.config.Key != w.Policies[d.Policy].Key || d.decided() && !assemble.Divides(p.groupBy, w.Groups[d.Group].Group) {
 			j.metrics.dropped.Inc()
 			continue
 		}
@@ -187,6 +196,7 @@ func (j *Joiner) restore(w *stateWire, clock int64) error {
 		return errInconsistent
 	}
 	j.store.seq = w.Seq
+	j.ended = ended{now: setOf(w.Ended), before: setOf(w.EndedFirst)}
 	return nil
 }
 
@@ -202,14 +212,17 @@ func (d *decisionWire) valid(w *stateWire) bool {
 	if int(d.Stage) >= len(w.Policies[d.Policy].Moments) || d.ActionKind > uint8(ingest.ActionNumeric) {
 		return false
 	}
-	return d.Flags&flagDecided == 0 ||
-		inside(d.Group, len(w.Groups)) && inside(d.Versions, len(w.Versions)) && inside(d.Category, len(w.Categories))
+	return !d.decided() ||
+		inside(d.Group, len(w.Groups)) && inside(d.Versions, len(w.Versions)) && inside(d.Category, len(w.Categories)) &&
+			w.Groups[d.Group].Group.Policy == w.Policies[d.Policy].Name
 }
+
+func (d *decisionWire) decided() bool { return d.Flags&flagDecided != 0 }
 
 // reopen restores one decision.
 func (j *Joiner) reopen(p *policy, w *decisionWire, from *stateWire, changed bool, clock int64) error {
 	key := w.Text[:w.KeySize]
-	known, hash := j.store.find(p.number, hashOf(p.number, key), key)
+	known, hash := j.store.find(p.number, p.hash(key), key)
 	if known != nil || w.Seq <= j.store.seq {
 		return errInconsistent
 	}

@@ -56,7 +56,7 @@ func (in *Intake) Fold(e *ingest.Event, believed int64, emit func(*ingest.Unit))
 		in.Decisions.Fold(e, in.clock.TS)
 		return timed
 	}
-	in.Episodes.Fold(e, emit)
+	in.Episodes.Fold(e, in.after(emit))
 	return timed
 }
 
@@ -68,6 +68,18 @@ func (in *Intake) advance(e *ingest.Event, believed int64, emit func(*ingest.Uni
 		in.Decisions.Advance(in.clock.TS, e.Pos, emit)
 	}
 	return timed
+}
+
+// after returns an emit that numbers units behind those that the decisions have ended at the same record. Readers of
+// units recognize what they have by its number, whatever its policy.
+func (in *Intake) after(emit func(*ingest.Unit)) func(*ingest.Unit) {
+	if in.Decisions == nil || in.Decisions.Ended() == 0 {
+		return emit
+	}
+	return func(u *ingest.Unit) {
+		u.Ord += in.Decisions.Ended()
+		emit(u)
+	}
 }
 
 // drop gives up the open episodes and decisions of a policy.

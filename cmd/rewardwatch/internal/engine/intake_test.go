@@ -78,6 +78,24 @@ func TestOpenDecisionsOutliveARestart(t *testing.T) {
 	}
 }
 
+// Readers of units recognize what they have by the record at which it ended and its number, whatever its policy.
+func TestUnitsOfOneRecordHaveDifferentNumbers(t *testing.T) {
+	f, kept := joiningFeed()
+	events := shopEvents(3)
+	whole := ingesttest.Episode(0, 100, "robot", time.Unix(0, events[0].TS).Add(time.Hour))
+	process(t, f, append(events, whole))
+	numbers := map[int32]bool{}
+	for _, u := range kept.units {
+		if u.Pos.Offset == 100 {
+			numbers[u.Ord] = true
+		}
+	}
+	last := kept.units[len(kept.units)-1]
+	if len(numbers) != 7 || last.Group.Policy != "robot" || last.Ord != 6 {
+		t.Errorf("numbers %v, and %d of the last one, of %s", numbers, last.Ord, last.Group.Policy)
+	}
+}
+
 func process(t *testing.T, f *PartitionFeed, events []ingest.Event) {
 	t.Helper()
 	for _, e := range events {
