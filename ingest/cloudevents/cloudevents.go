@@ -42,12 +42,12 @@ func (c Converter) Convert(dst []byte, m *ingest.Message) ([]byte, *ingest.Recor
 		return c.binary(dst, m)
 	}
 	var events []json.RawMessage
-	switch of := contentType(header(m, "content-type")); {
-	case of == typeBatch:
+	switch of := contentType(header(m, "content-type")); of {
+	case typeBatch:
 		if err := json.Unmarshal(m.Value, &events); err != nil {
 			return dst, invalid(m, err)
 		}
-	case of == "", of == typeEvent, of == typeJSON:
+	case "", typeEvent, typeJSON:
 		events = []json.RawMessage{m.Value}
 	default:
 		return dst, refusal(m, ingest.ReasonBadEncoding, "neither the header ce_specversion nor the content type of a CloudEvent, but "+of)

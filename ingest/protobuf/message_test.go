@@ -67,10 +67,12 @@ func TestAppendJSON(t *testing.T) {
 	step := shop(t).Messages().ByName("Step")
 	for _, c := range []struct{ name, given, want string }{
 		{"nothing", `{}`, `{"policy":"","reward":0,"id":0,"serial":0,"small":0,"done":false,"raw":"","arm":"A"}`},
-		{"everything", `{"policy":"p\n\"","reward":"NaN","bonus":0,"id":"-9223372036854775808","serial":"18446744073709551615","small":0.1,"done":true,
+		{
+			"everything", `{"policy":"p\n\"","reward":"NaN","bonus":0,"id":"-9223372036854775808","serial":"18446744073709551615","small":0.1,"done":true,
 			"raw":"AQL/","arm":"B","arms":["B",7],"outcomes":{"x":"-Infinity"},"at":"2026-11-20T10:00:00.123Z","wrapped":2.5,"number":-3}`,
 			`{"policy":"p\n\"","reward":NaN,"bonus":0,"id":-9223372036854775808,"serial":18446744073709551615,"small":0.1,"done":true,` +
-				`"raw":"AQL/","arm":"B","arms":["B",7],"outcomes":{"x":-Infinity},"at":"2026-11-20T10:00:00.123Z","wrapped":2.5,"number":-3}`},
+				`"raw":"AQL/","arm":"B","arms":["B",7],"outcomes":{"x":-Infinity},"at":"2026-11-20T10:00:00.123Z","wrapped":2.5,"number":-3}`,
+		},
 		{"nested", `{"next":{"policy":"q","word":""}}`, `{"policy":"","reward":0,"id":0,"serial":0,"small":0,"done":false,"raw":"","arm":"A",` +
 			`"next":{"policy":"q","reward":0,"id":0,"serial":0,"small":0,"done":false,"raw":"","arm":"A","word":""}}`},
 	} {

@@ -138,7 +138,7 @@ func (f *finder) join(by *place, decisions, feedback []recordType) bool {
 	var a, b *place
 	shared := 0
 	for _, p := range ours.order {
-		if len(p.values)*2 < p.n || p.kind() != isText && !(p.kind() == isNumber && p.whole) || timeOf(p) != nil {
+		if len(p.values)*2 < p.n || p.kind() != isText && (p.kind() != isNumber || !p.whole) || timeOf(p) != nil {
 			continue
 		}
 		for _, q := range theirs.order {

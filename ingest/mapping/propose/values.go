@@ -101,12 +101,10 @@ func access(from string, names []string) string {
 	out := from
 	for i, name := range names {
 		quoted, _ := json.Marshal(name) // a string, which cannot fail
-		switch {
-		case i == 0:
-			out += "[" + string(quoted) + "]"
-		default:
-			out += "?.[" + string(quoted) + "]"
+		if i > 0 {
+			out += "?."
 		}
+		out += "[" + string(quoted) + "]"
 	}
 	return out
 }
