@@ -209,6 +209,9 @@ func (t *tally) action(e *ingest.Event, n *names, fold func(key, float64)) {
 
 // category returns the count of a category, and starts it if it is new.
 func (t *tally) category(name string) *ingest.Count {
+	if at := t.lastCategory; at < len(t.Actions) && t.Actions[at].Name == name {
+		return &t.Actions[at]
+	}
 	at := t.categoryAt(name)
 	if at < 0 && len(t.Actions) >= maxCategories {
 		name = otherActions
@@ -223,14 +226,11 @@ func (t *tally) category(name string) *ingest.Count {
 	return &t.Actions[at]
 }
 
-// categoryAt returns the place of a category in Actions, or -1. It looks at the last one first. Few categories are
-// compared where they are counted, which is in the cache then.
+// categoryAt returns the place of a category in Actions, or -1. Few categories are compared where they are counted,
+// which is in the cache then.
 func (t *tally) categoryAt(name string) int {
-	switch at := t.lastCategory; {
-	case at < len(t.Actions) && t.Actions[at].Name == name:
-		return at
-	case len(t.Actions) >= mappedFrom:
-		return t.categories.find(at, key{category, name})
+	if len(t.Actions) >= mappedFrom {
+		return t.categories.find(t.lastCategory, key{category, name})
 	}
 	return slices.IndexFunc(t.Actions, func(c ingest.Count) bool { return c.Name == name })
 }
