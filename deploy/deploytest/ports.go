@@ -14,8 +14,9 @@ const (
 	portsBelow = 32_768
 )
 
-// FreePorts returns n ports of 127.0.0.1 on which nothing listened a moment ago. They are none that the system gives to
-// outgoing connections, which could take one before its server starts, or while that is down.
+// FreePorts returns n ports of 127.0.0.1 on which nothing listened a moment ago. They lie outside of the range from
+// which the system takes the ports of outgoing connections, which could occupy one before its server starts, or while
+// that is down.
 func FreePorts(t testing.TB, n int) []string {
 	t.Helper()
 	var ports []string

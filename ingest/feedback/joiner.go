@@ -36,6 +36,7 @@ type Joiner struct {
 	byNumber []*policy           // nil for numbers that are free
 	others   map[string]struct{} // policies without feedback that comes later
 	ofLast   *policy             // of the previous record with such feedback
+	other    string              // policy of the previous record without
 	ended    ended
 
 	ord     int32 // number of units that the record in hand has ended
@@ -50,6 +51,7 @@ type Joiner struct {
 // policy is what the joiner knows of a policy with feedback that comes later.
 type policy struct {
 	name    string
+	seed    uint64 // hash of the name, to be continued with a key
 	number  uint32
 	open    int // decisions, and feedback that waits
 	rules   *rules
@@ -57,12 +59,19 @@ type policy struct {
 }
 
 // hash returns the hash of a key of the policy. It is the same in every process.
-func (p *policy) hash(key []byte) uint64 {
-	h := fnv.New64a()
-	_, _ = h.Write(append([]byte(p.name), 0)) // never fails
-	_, _ = h.Write(key)
-	return h.Sum64()
+func (p *policy) hash(key []byte) uint64 { return fnv1a(p.seed, key) }
+
+// fnv1a continues an FNV-1a hash of 64 bits. Package hash/fnv would allocate one for each record.
+func fnv1a(hash uint64, text []byte) uint64 {
+	const prime = 1099511628211
+	for _, b := range text {
+		hash = (hash ^ uint64(b)) * prime
+	}
+	return hash
 }
+
+// fnvBasis is the FNV-1a hash of nothing.
+const fnvBasis = 14695981039346656037
 
 // New returns a joiner without open decisions. Values for which a unit has no room are counted with those of episodes.
 func New(o Options, m *Metrics, episodes *assemble.Metrics) *Joiner {
@@ -73,6 +82,7 @@ func New(o Options, m *Metrics, episodes *assemble.Metrics) *Joiner {
 
 func (j *Joiner) reset() {
 	j.policies, j.byNumber, j.others, j.ofLast, j.ended = map[string]*policy{}, nil, map[string]struct{}{}, nil, ended{}
+	j.other = ""
 	j.store = newStore(j.withHorizons, func(policy uint32, key []byte) uint64 { return j.byNumber[policy].hash(key) })
 }
 
@@ -99,12 +109,17 @@ func (j *Joiner) policy(name string) *policy {
 	if j.ofLast != nil && j.ofLast.name == name {
 		return j.ofLast
 	}
+	if j.other == name && name != "" {
+		return nil
+	}
 	p := j.policies[name]
 	if _, other := j.others[name]; p == nil && !other {
 		p = j.meet(strings.Clone(name))
 	}
 	if p != nil {
 		j.ofLast = p
+	} else {
+		j.other = name
 	}
 	return p
 }
@@ -122,7 +137,7 @@ func (j *Joiner) meet(name string) *policy {
 	if len(j.policies) >= maxPolicies {
 		j.forgetIdle()
 	}
-	p := &policy{name: name, number: j.freeNumber(), rules: newRules(c), groupBy: j.options.GroupBy(name)}
+	p := &policy{name: name, seed: fnv1a(fnvBasis, append([]byte(name), 0)), number: j.freeNumber(), rules: newRules(c), groupBy: j.options.GroupBy(name)}
 	j.policies[name], j.byNumber[p.number] = p, p
 	return p
 }

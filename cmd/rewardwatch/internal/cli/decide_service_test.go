@@ -36,11 +36,17 @@ func guardedConfig(t *testing.T, broker string) string {
 // order posts to the service and gives the status and the answer.
 func (p *process) order(t *testing.T, path, body string) (int, string) {
 	t.Helper()
+	return p.post(t, path, body, http.Header{"Authorization": {"Bearer " + apitest.SomeToken}})
+}
+
+// post posts to the service with these headers and gives the status and the answer.
+func (p *process) post(t *testing.T, path, body string, headers http.Header) (int, string) {
+	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+p.address+"/api/v1/"+path, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.Header.Set("Authorization", "Bearer "+apitest.SomeToken)
+	r.Header = headers
 	answer, err := http.DefaultClient.Do(r)
 	if err != nil {
 		t.Fatal(err)

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"fmt"
-	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -13,22 +12,7 @@ import (
 // send posts a batch, and returns the status and the body of the answer.
 func (p *process) send(t *testing.T, id, body string) (int, string) {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+p.address+"/api/v1/telemetry", strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.Header.Set("Content-Type", "application/json")
-	r.Header.Set("Idempotency-Key", id)
-	answer, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer answer.Body.Close()
-	text, err := io.ReadAll(answer.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return answer.StatusCode, string(text)
+	return p.post(t, "telemetry", body, http.Header{"Content-Type": {"application/json"}, "Idempotency-Key": {id}})
 }
 
 // Telemetry that comes over HTTP is judged once, also if it is sent again after the service was killed.
