@@ -8,7 +8,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/rewardwatch/rewardwatch/ingest/mapping"
 )
@@ -40,30 +39,7 @@ type Line struct {
 }
 
 // Joined says by which field of telemetry version 1 decisions and the records of their feedback belong together.
-type Joined struct {
-	Key         string
-	Why         string
-	Delays      int           // decisions whose feedback was seen, with a time for both
-	Median, Q99 time.Duration // of the time from a decision to its feedback
-}
-
-// Window returns a time within which nearly all feedback comes: the next round one above 1.5 times the 99 % quantile,
-// and an hour if no delay is known.
-func (j *Joined) Window() time.Duration {
-	if j.Delays == 0 {
-		return time.Hour
-	}
-	const day = 24 * time.Hour
-	for _, round := range []time.Duration{
-		10 * time.Second, time.Minute, 5 * time.Minute, 10 * time.Minute, 30 * time.Minute, time.Hour, 3 * time.Hour, 6 * time.Hour,
-		12 * time.Hour, day, 2 * day, 7 * day, 30 * day,
-	} {
-		if round > j.Q99*3/2 {
-			return round
-		}
-	}
-	return 90 * day
-}
+type Joined struct{ Key, Why string }
 
 // Config returns the mapping.
 func (p *Proposal) Config() mapping.Config {

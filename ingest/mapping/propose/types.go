@@ -4,8 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strconv"
-	"time"
 
 	"github.com/rewardwatch/rewardwatch/ingest/mapping"
 )
@@ -163,7 +161,6 @@ func (f *finder) join(by *place, decisions, feedback []recordType) bool {
 	why := fmt.Sprintf("%d of %d records of feedback share it with a decision", shared, theirs.records)
 	f.line("episode_id", key, why)
 	f.out.Joined = &Joined{Key: "episode_id", Why: why}
-	f.delays(a, b, gather(decisions), gather(feedback))
 	if f.best(theirs, "reward") == nil {
 		f.arrival(by, decisions, feedback)
 	}
@@ -180,57 +177,4 @@ func (f *finder) arrival(by *place, decisions, feedback []recordType) {
 		reward.Choices[t.name] = json.RawMessage("1")
 	}
 	f.line("reward", reward, "a record of feedback holds no number: that it comes is the reward")
-}
-
-// delays measures how long feedback takes, from the first time at a decision to that at its feedback.
-func (f *finder) delays(a, b *place, decisions, feedback []any) {
-	t, u := f.timeIn(newTable(decisions)), f.timeIn(newTable(feedback))
-	if t == nil || u == nil {
-		return
-	}
-	decided := map[string]int64{}
-	for _, r := range decisions {
-		if ns, ok := instant(at(r, t.names), t); ok {
-			decided[fmt.Sprint(at(r, a.names))] = ns
-		}
-	}
-	var took []time.Duration
-	for _, r := range feedback {
-		since, known := decided[fmt.Sprint(at(r, b.names))]
-		if ns, ok := instant(at(r, u.names), u); ok && known && ns >= since {
-			took = append(took, time.Duration(ns-since))
-		}
-	}
-	if len(took) == 0 {
-		return
-	}
-	slices.Sort(took)
-	f.out.Joined.Delays = len(took)
-	f.out.Joined.Median, f.out.Joined.Q99 = took[len(took)/2], took[len(took)*99/100]
-}
-
-// timeIn returns the place of the time of records, nil without one.
-func (f *finder) timeIn(t *table) *place {
-	if p := f.best(t, "ts"); p != nil {
-		return p
-	}
-	for _, p := range t.order {
-		if p.n*100 >= t.records*95 && timeOf(p) != nil {
-			return p
-		}
-	}
-	return nil
-}
-
-// instant reads a time as the mapping will, in Unix nanoseconds.
-func instant(value any, p *place) (ns int64, ok bool) {
-	text := fmt.Sprint(value)
-	for _, layout := range []string{time.RFC3339, time.DateTime} {
-		if at, err := time.Parse(layout, text); err == nil {
-			return at.UnixNano(), true
-		}
-	}
-	x, err := strconv.ParseFloat(text, 64)
-	scale := map[string]float64{"s": 1e9, "ms": 1e6, "us": 1e3, "ns": 1}[timeOf(p).Unit]
-	return int64(x * scale), err == nil && scale > 0
 }

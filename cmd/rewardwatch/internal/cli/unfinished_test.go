@@ -4,10 +4,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/replay"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/testkit"
 	"github.com/rewardwatch/rewardwatch/detectors/fault"
 )
@@ -42,7 +45,7 @@ func shop(seed uint64, visitors bool, impressions int, rate func(i int) float64)
 	return f
 }
 
-// Where only clicks end an episode and clicks become rarer, what is not judged is told.
+// Where only clicks end an episode and clicks become rarer, what is not judged is told. It is found as inspect proposes.
 func TestSimReplayTellsOfEpisodesWithoutAnEnd(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds of CPU")
@@ -83,9 +86,16 @@ func TestSimReplayTellsOfEpisodesWithoutAnEnd(t *testing.T) {
 			if !strings.Contains(text, "Not judged of shop, group env=prod: 26") || !strings.Contains(text, fault.Words(fault.Unfinished, "episodes")) {
 				t.Errorf("text\n%s", text)
 			}
-			_, text = verb(t, append([]string{"inspect", path}, c.args...)...)
-			if !strings.Contains(text, "have no end") {
+			proposed := filepath.Join(t.TempDir(), "rewardwatch.yml")
+			_, text = verb(t, append([]string{"inspect", "--propose", proposed, path}, c.args...)...)
+			if !strings.Contains(text, "\nWARNING: policy shop: without feedback in the configuration, group env=prod: 26") || strings.Contains(text, "100 % without") {
 				t.Errorf("inspect\n%s", text)
+			}
+			code, out = verb(t, "replay", "--output", "json", "--config", proposed, path)
+			if r = parseReplay(t, out); code != exitDrift || !slices.ContainsFunc(r.alarms, func(a replay.AlarmRecord) bool {
+				return a.Signal == "reward" && a.Index > 12_000 && a.Index < 14_000
+			}) {
+				t.Errorf("as proposed: exit %d, %+v", code, r.alarms)
 			}
 		})
 	}

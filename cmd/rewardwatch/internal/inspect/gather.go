@@ -124,7 +124,7 @@ func (i *inspector) policy(name string) *inspectedPolicy {
 		name = strings.Clone(name)
 		cfg, _ := i.cfg.Settings().Policy(name)
 		p = &inspectedPolicy{
-			name: name, cfg: cfg, bank: bank.NewPolicy(name, cfg, i.limit), registry: prometheus.NewRegistry(),
+			name: name, joins: newJoining(i.cfg.Settings().Feedback(name)), cfg: cfg, bank: bank.NewPolicy(name, cfg, i.limit), registry: prometheus.NewRegistry(),
 			byKey: map[string]*inspectedGroup{}, byGroup: map[ingest.Group]*inspectedGroup{}, labels: map[string]*inspectedLabel{},
 		}
 		p.metrics = engine.NewIntakeMetrics(p.registry)
@@ -141,6 +141,7 @@ type inspectedPolicy struct {
 	bank   *bank.Policy
 	events int64
 	labels map[string]*inspectedLabel
+	joins  *joining
 
 	registry  *prometheus.Registry // of the metrics of the first stage
 	metrics   *engine.IntakeMetrics
@@ -170,6 +171,7 @@ func (p *inspectedPolicy) of(cfg *config.Config, partition int32) *engine.Intake
 // see adds one event.
 func (p *inspectedPolicy) see(e *ingest.Event, i *inspector) {
 	p.events++
+	p.joins.see(e)
 	for _, l := range e.Labels {
 		p.label(l)
 	}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/config"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/engine"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/terminal"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/wire"
 	"github.com/rewardwatch/rewardwatch/detectors/watch"
 	"github.com/rewardwatch/rewardwatch/ingest"
 	"github.com/rewardwatch/rewardwatch/ingest/order"
@@ -51,6 +53,18 @@ func NewCommand(c *terminal.Console) *cobra.Command {
 	return cmd
 }
 
+// study is one run of inspect. It may read the telemetry several times: as configured, as what the records seem to be,
+// and with feedback joined.
+type study struct {
+	console *terminal.Console
+	options inspectOptions
+	cfg     *config.Config
+	args    []string
+	topic   bool // args is a topic, and no files
+	mapped  *mapped
+	joined  map[string][]*wire.Unfinished // policies whose feedback is joined as proposed, with what has no end otherwise
+}
+
 func runInspect(ctx context.Context, c *terminal.Console, o inspectOptions, args []string) error {
 	cfg, err := o.load()
 	if err != nil {
@@ -66,25 +80,97 @@ func runInspect(ctx context.Context, c *terminal.Console, o inspectOptions, args
 	if err := checkKafka(cfg, args[0], topic); err != nil {
 		return err
 	}
-	i := newInspector(cfg, time.Now())
-	counts, err := i.read(ctx, c, o, args, topic)
-	if err != nil && counts.Read == 0 {
+	s := &study{console: c, options: o, cfg: cfg, args: args, topic: topic, joined: map[string][]*wire.Unfinished{}}
+	remove, err := s.spool()
+	if err != nil {
 		return err
 	}
-	if counts.Accepted == 0 && err == nil {
-		m, err := o.proposeMapping(ctx, cfg, &i.raw, args, topic)
-		if err != nil {
-			return err
-		}
-		if m != nil {
-			r, err := m.again(ctx, c, o, cfg, &i.raw, args, topic)
-			return errors.Join(err, o.conclude(c, r, cfg))
-		}
+	defer remove()
+	r, err := s.run(ctx)
+	if r == nil {
+		return err
 	}
-	if counts.Accepted == 0 {
+	if r.Accepted == 0 {
 		err = errors.Join(err, terminal.ErrNoEvent)
 	}
-	return errors.Join(err, o.conclude(c, i.report(counts, topic), cfg))
+	return errors.Join(err, o.conclude(c, *r, s.cfg))
+}
+
+// spool copies the standard input to a file, so that it can be read again. The caller must remove it.
+func (s *study) spool() (remove func(), err error) {
+	at := slices.Index(s.args, "-")
+	if at < 0 {
+		return func() {}, nil
+	}
+	f, err := os.CreateTemp("", "rewardwatch-inspect-*")
+	if err != nil {
+		return nil, fmt.Errorf("keep the standard input: %w", err)
+	}
+	remove = func() { _ = os.Remove(f.Name()) } // a temporary file, which nothing else needs
+	_, err = io.Copy(f, s.console.In)
+	if err = errors.Join(err, f.Close()); err != nil {
+		remove()
+		return nil, fmt.Errorf("keep the standard input: %w", err)
+	}
+	s.args = slices.Clone(s.args)
+	s.args[at] = f.Name()
+	return remove, nil
+}
+
+// run reads the telemetry until what it is and how it is joined are known. It returns nil if nothing could be read.
+func (s *study) run(ctx context.Context) (*inspection, error) {
+	i, counts, err := s.read(ctx)
+	if err != nil && counts.Read == 0 {
+		return nil, err
+	}
+	if err == nil {
+		mapped, failed := s.proposeMapping(ctx, i, counts)
+		if failed != nil {
+			return nil, failed
+		}
+		if mapped {
+			i, counts, err = s.read(ctx)
+		}
+	}
+	if err == nil && s.join(i) {
+		i, counts, err = s.read(ctx)
+	}
+	r := i.report(counts, s.topic)
+	s.complete(&r)
+	return &r, err
+}
+
+// join configures the feedback that seems to come later, and reports whether there is any.
+func (s *study) join(i *inspector) bool {
+	var entries []engine.PolicyConfig
+	for _, p := range i.order {
+		if c := p.joins.propose(); c.Enabled() {
+			entries = append(entries, engine.PolicyConfig{Match: escapeGlob(p.name), Config: p.cfg, Feedback: c})
+			s.joined[p.name] = nil
+			for _, g := range p.report().Groups {
+				if g.NoEnd != nil {
+					s.joined[p.name] = append(s.joined[p.name], g.NoEnd)
+				}
+			}
+		}
+	}
+	s.cfg.Policies = append(entries, s.cfg.Policies...)
+	return len(entries) > 0
+}
+
+// complete adds to a report what was found on the way to it.
+func (s *study) complete(r *inspection) {
+	if s.mapped != nil {
+		r.mapped, r.Mapping, r.Sample = s.mapped, new(s.mapped.proposal.YAML("")), s.mapped.sample
+	}
+	for at := range r.Policies {
+		p := &r.Policies[at]
+		ends, proposed := s.joined[p.Policy]
+		if p.Feedback != nil {
+			p.Feedback.Proposed = proposed
+		}
+		p.warn(ends)
+	}
 }
 
 // load returns the configuration for the inspection. It follows everything, even what the given file leaves out, and
@@ -143,9 +229,10 @@ func checkKafka(cfg *config.Config, arg string, topic bool) error {
 	return err
 }
 
-// read reads the files or the topic.
-func (i *inspector) read(ctx context.Context, c *terminal.Console, o inspectOptions, args []string, topic bool) (recording.Counts, error) {
-	bar := terminal.NewProgress(c)
+// read reads the files or the topic, as the configuration says.
+func (s *study) read(ctx context.Context) (*inspector, recording.Counts, error) {
+	i := newInspector(s.cfg, time.Now())
+	bar := terminal.NewProgress(s.console)
 	defer bar.Clear()
 	progress := func(done, total int64) {
 		share := 0.0
@@ -154,29 +241,34 @@ func (i *inspector) read(ctx context.Context, c *terminal.Console, o inspectOpti
 		}
 		bar.Show("Reading", share, "")
 	}
-	if !topic {
-		lines, err := i.cfg.Ingest.Kafka.Lines(o.topic)
-		if err != nil {
-			return recording.Counts{}, err
-		}
-		return recording.ReadFiles(ctx, recording.FilesConfig{
-			Policy: o.policy, Format: lines, Stdin: c.In, Refuse: i.refuse, Progress: progress,
-		}, args, i)
+	if s.topic {
+		counts, err := i.readTopic(ctx, s.args[0], s.options.records, progress)
+		return i, counts, err
 	}
+	lines, err := s.cfg.Ingest.Kafka.Lines(s.options.topic)
+	if err != nil {
+		return i, recording.Counts{}, err
+	}
+	counts, err := recording.ReadFiles(ctx, recording.FilesConfig{Policy: s.options.policy, Format: lines, Refuse: i.refuse, Progress: progress}, s.args, i)
+	return i, counts, err
+}
+
+// readTopic reads the newest records of a topic.
+func (i *inspector) readTopic(ctx context.Context, name string, newest int64, progress func(done, total int64)) (recording.Counts, error) {
 	i.merger, i.way = order.NewMerger(), &engine.Route{From: &engine.Delivery{}}
 	kafka, topics, err := i.cfg.Ingest.Kafka.Open()
 	if err != nil {
 		return recording.Counts{}, err
 	}
 	counts, err := recording.ReadTopic(ctx, recording.TopicConfig{
-		Kafka: kafka, Format: topics[0].Format, Newest: o.records, Refuse: i.refuse, Progress: progress,
+		Kafka: kafka, Format: topics[0].Format, Newest: newest, Refuse: i.refuse, Progress: progress,
 	}, i)
 	i.release()
 	switch {
 	case errors.Is(err, ingest.ErrNoTopic):
-		err = fmt.Errorf("%q is neither a file nor a topic of %s", args[0], strings.Join(kafka.Brokers, ", "))
+		err = fmt.Errorf("%q is neither a file nor a topic of %s", name, strings.Join(kafka.Brokers, ", "))
 	case err != nil && counts.Read == 0:
-		err = fmt.Errorf("%q is not a file, and no topic of that name can be read: %w", args[0], err)
+		err = fmt.Errorf("%q is not a file, and no topic of that name can be read: %w", name, err)
 	}
 	return counts, err
 }

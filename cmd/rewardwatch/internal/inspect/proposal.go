@@ -90,7 +90,7 @@ func writePolicies(b *strings.Builder, r inspection) {
 			match.Why = fmt.Sprintf("all %d policies that were found need the same", len(r.Policies))
 		}
 		writeSettings(b, "  ", []setting{match})
-		writeSettings(b, "    ", append(e.keys, r.mapped.feedbackSetting()...))
+		writeSettings(b, "    ", e.keys)
 		if example := directionExample(e.found); example != "" {
 			b.WriteString("    " + example + "\n")
 		}
@@ -163,7 +163,7 @@ func completed(p PolicyInspection, differ []setting) []setting {
 		}
 	}
 	for _, s := range differ {
-		if s.Key == "direction" {
+		if s.Key == "direction" || s.Key == "feedback" {
 			all = append(all, s)
 		}
 	}
@@ -191,7 +191,31 @@ func settings(p PolicyInspection) []setting {
 	add(baselineSetting(p))
 	add(falseAlarmsSetting(p))
 	add(directionSetting(p))
+	add(feedbackSetting(p))
 	return out
+}
+
+// feedbackSetting returns how feedback that comes later is joined.
+func feedbackSetting(p PolicyInspection) setting {
+	c := p.joined
+	if !c.Enabled() {
+		return setting{}
+	}
+	value := "{key: " + quoteYAML(c.Key) + ", window: " + c.Window.String()
+	if len(c.Horizons) > 0 {
+		value += ", horizons: " + strings.ReplaceAll(fmt.Sprint(c.Horizons), " ", ", ")
+	}
+	if len(c.Default) > 0 {
+		var defaults []string
+		for _, name := range slices.Sorted(maps.Keys(c.Default)) {
+			defaults = append(defaults, quoteYAML(name)+": "+strconv.FormatFloat(c.Default[name], 'g', -1, 64))
+		}
+		value += ", default: {" + strings.Join(defaults, ", ") + "}"
+	}
+	if p.Feedback == nil || !p.Feedback.Proposed {
+		return setting{"feedback", value + "}", asInspected}
+	}
+	return setting{"feedback", value + "}", p.Feedback.why()}
 }
 
 // directionSetting keeps the given directions: telemetry does not say which way a signal is better.

@@ -17,6 +17,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/watch"
 	"github.com/rewardwatch/rewardwatch/ingest"
 	"github.com/rewardwatch/rewardwatch/ingest/assemble"
+	"github.com/rewardwatch/rewardwatch/ingest/feedback"
 	"github.com/rewardwatch/rewardwatch/ingest/recording"
 )
 
@@ -63,8 +64,11 @@ type PolicyInspection struct {
 	// unit: abandoned, dropped for lack of room, or open at the end.
 	Ignored    map[string]int64  `json:"ignored"`
 	Unfinished map[string]int64  `json:"unfinished"`
-	Groups     []GroupInspection `json:"groups"` // in order of appearance
+	Feedback   *FeedbackJSON     `json:"feedback"` // null if decisions and feedback do not come apart
+	Warnings   []string          `json:"warnings"` // what keeps much of the traffic from being judged
+	Groups     []GroupInspection `json:"groups"`   // in order of appearance
 
+	joined      feedback.Config
 	groupBy     []string
 	falseAlarms watch.Budget
 	direction   watch.Directions
@@ -231,7 +235,7 @@ func placeOfRecord(p inspectedPlace) placeJSON {
 func (p *inspectedPolicy) report() PolicyInspection {
 	out := PolicyInspection{
 		Policy: p.name, Events: p.events, Labels: []LabelJSON{}, Ignored: map[string]int64{}, Unfinished: map[string]int64{},
-		Groups: []GroupInspection{}, groupBy: p.cfg.GroupBy, falseAlarms: p.cfg.FalseAlarms, direction: p.cfg.Direction,
+		Feedback: p.joins.report(), joined: p.joins.given, Warnings: []string{}, Groups: []GroupInspection{}, groupBy: p.cfg.GroupBy, falseAlarms: p.cfg.FalseAlarms, direction: p.cfg.Direction,
 	}
 	for name, l := range p.labels {
 		out.Labels = append(out.Labels, l.report(name, p.events))

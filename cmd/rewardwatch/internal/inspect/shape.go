@@ -3,19 +3,12 @@ package inspect
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"path/filepath"
 	"reflect"
-	"slices"
 	"strings"
-	"time"
 
-	"github.com/prometheus/common/model"
-
-	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/config"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/sample"
-	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/terminal"
 	"github.com/rewardwatch/rewardwatch/ingest/format"
 	"github.com/rewardwatch/rewardwatch/ingest/mapping"
 	shapes "github.com/rewardwatch/rewardwatch/ingest/mapping/propose"
@@ -48,26 +41,27 @@ type mapped struct {
 	sample   *sample.Report
 }
 
-// proposeMapping proposes a mapping for the records that were refused. It returns nil if there is none that makes events
-// of any, or if the topic has a mapping or another format already.
-func (o inspectOptions) proposeMapping(ctx context.Context, cfg *config.Config, records *refusedRecords, args []string, isTopic bool) (*mapped, error) {
-	kafka := cfg.Ingest.Kafka
-	if t := kafka.Telemetry()[0]; len(kafka.Topics) > 1 || !t.Mapping.IsZero() || t.Format != "" && t.Format != format.JSON {
-		return nil, nil
+// proposeMapping proposes a mapping for the records that were refused, and configures it. It reports whether there is one
+// that makes events of any; not if the topic has a mapping or another format already.
+func (s *study) proposeMapping(ctx context.Context, i *inspector, counts recording.Counts) (bool, error) {
+	kafka := s.cfg.Ingest.Kafka
+	if t := kafka.Telemetry()[0]; counts.Accepted > 0 || len(kafka.Topics) > 1 || !t.Mapping.IsZero() || t.Format != "" && t.Format != format.JSON {
+		return false, nil
 	}
-	m := &mapped{topic: kafka.Telemetry()[0].Topic, proposal: shapes.Of(records.lines, policyName(args, isTopic))}
+	m := &mapped{topic: kafka.Telemetry()[0].Topic, proposal: shapes.Of(i.raw.lines, policyName(s.args, s.topic))}
 	if m.proposal == nil {
-		return nil, nil
+		return false, nil
 	}
 	lines, err := m.config().Open()
 	if err != nil {
-		return nil, err
+		return false, err
 	}
-	m.sample, err = sample.Read(ctx, lines, bytes.NewReader(bytes.Join(records.lines, []byte("\n"))), []string{"-"})
+	m.sample, err = sample.Read(ctx, lines, bytes.NewReader(bytes.Join(i.raw.lines, []byte("\n"))), []string{"-"})
 	if err != nil || m.sample.Accepted == 0 {
-		return nil, err
+		return false, err
 	}
-	return m, nil
+	s.mapped, s.options.topic, s.cfg.Ingest.Kafka.Topics = m, "", []format.Topic{m.config()}
+	return true, nil
 }
 
 // config returns the topic with the mapping.
@@ -85,30 +79,6 @@ func policyName(args []string, isTopic bool) string {
 		return "policy"
 	}
 	return name
-}
-
-// again inspects the telemetry with the mapping. Of the standard input, there are only the records that were kept.
-func (m *mapped) again(ctx context.Context, c *terminal.Console, o inspectOptions, cfg *config.Config, records *refusedRecords, args []string, isTopic bool) (inspection, error) {
-	cfg.Ingest.Kafka.Topics = []format.Topic{m.config()}
-	o.topic = ""
-	i := newInspector(cfg, time.Now())
-	var counts recording.Counts
-	var err error
-	if slices.Contains(args, "-") {
-		kept := *c
-		kept.In = bytes.NewReader(bytes.Join(records.lines, []byte("\n")))
-		counts, err = i.read(ctx, &kept, o, []string{"-"}, false)
-	} else {
-		counts, err = i.read(ctx, c, o, args, isTopic)
-	}
-	r := i.report(counts, isTopic)
-	r.mapped = m
-	r.Mapping = new(m.proposal.YAML(""))
-	r.Sample = m.sample
-	if counts.Accepted == 0 {
-		err = errors.Join(err, terminal.ErrNoEvent)
-	}
-	return r, err
 }
 
 // text prints the mapping, and what it makes of the first records.
@@ -137,18 +107,4 @@ func topicsYAML(b *strings.Builder, topics []format.Topic, m *mapped) {
 			b.WriteString("        mapping:\n" + proposal.YAML("          "))
 		}
 	}
-}
-
-// feedbackSetting returns how feedback that comes in records of its own is joined, "" if there is none.
-func (m *mapped) feedbackSetting() []setting {
-	if m == nil || m.proposal.Joined == nil {
-		return nil
-	}
-	j := m.proposal.Joined
-	why := j.Why + "; an hour is a guess, as no delay was seen"
-	if j.Delays > 0 {
-		why = fmt.Sprintf("%s; half of the feedback comes within %s, 99 %% within %s", j.Why, j.Median.Round(time.Second), j.Q99.Round(time.Second))
-	}
-	value := fmt.Sprintf("{key: %s, window: %s, default: {reward: 0}}", j.Key, model.Duration(j.Window()))
-	return []setting{{"feedback", value, why}}
 }

@@ -27,6 +27,9 @@ func inspectionText(out io.Writer, r inspection, proposal bool) error {
 	}
 	w.heading(r)
 	for _, p := range r.Policies {
+		w.warnings(p)
+	}
+	for _, p := range r.Policies {
 		w.policy(p)
 	}
 	if proposal && r.Config != nil {
@@ -65,12 +68,22 @@ func (w *inspectionWriter) policy(p PolicyInspection) {
 	if len(p.Unfinished) > 0 {
 		rows = append(rows, []string{"  unfinished", "episodes: " + countsText(p.Unfinished)})
 	}
+	for _, line := range p.Feedback.text() {
+		rows = append(rows, []string{"  feedback", line})
+	}
 	for _, l := range p.Labels {
 		rows = append(rows, []string{"  label", l.text()})
 	}
 	w.Table(rows)
 	for _, g := range p.Groups {
 		w.group(g)
+	}
+}
+
+// warnings prints what makes the verdict on a policy one on the smaller part of its traffic.
+func (w *inspectionWriter) warnings(p PolicyInspection) {
+	for _, warning := range p.Warnings {
+		fmt.Fprintf(w, "\n%s: policy %s: %s\n", w.Paint.In(terminal.Red, "WARNING"), terminal.Printable(p.Policy), terminal.Printable(warning))
 	}
 }
 

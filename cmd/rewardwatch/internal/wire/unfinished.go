@@ -2,6 +2,7 @@ package wire
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/words"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
@@ -24,6 +25,11 @@ func UnfinishedOf(g finding.GroupSummary) Unfinished {
 		Policy: g.Group.Policy, Group: g.Group.Map(), Episodes: u.All.Episodes, Share: Number(u.All.Share()),
 		Usual: Number(u.Usual.Share()), Current: Number(u.Now.Share()),
 	}
+}
+
+// Serious reports whether the judged episodes are the smaller part, or another part than at first.
+func (u Unfinished) Serious() bool {
+	return u.Current > .5 || math.Abs(float64(u.Current-u.Usual)) > .05
 }
 
 // Note describes how many they are.

@@ -1,0 +1,245 @@
+package inspect
+
+import (
+	"hash/maphash"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/rewardwatch/rewardwatch/ingest"
+	"github.com/rewardwatch/rewardwatch/ingest/feedback"
+)
+
+// The limits of what is kept to find which field decisions share with their feedback.
+const (
+	joinedKeys   = 8       // candidates, beside the two ids
+	joinedValues = 500_000 // of a candidate
+	joinedEarly  = 16      // records of feedback that wait for one decision
+	joinedNames  = 8       // of what feedback holds
+)
+
+// When feedback counts as coming later, and in records of its own.
+const (
+	leastJoined    = 20  // decisions, and records of feedback
+	matchedShare   = .5  // of the feedback that shares the key with a decision
+	repeatedShare  = .05 // of the decisions that share the key with one before them, at most
+	rewardedShare  = .05 // of the decisions that have a reward or an outcome themselves, at most
+	endedShare     = .95 // of the decisions: if so many have feedback that ends their episode, episodes do without
+	answeredShare  = .95 // of the decisions: if so many have feedback, what has not come is missing, and not 0
+	earliestFactor = 3   // a horizon is at most the window divided by it
+)
+
+// joining measures how the decisions of a policy are joined with feedback in records of their own: by which field, and
+// after how long.
+type joining struct {
+	given     feedback.Config // not enabled: the key is looked for
+	seed      maphash.Seed
+	keys      []*joinKey
+	decisions int64
+	rewarded  int64 // decisions that have a reward or an outcome themselves
+	records   int64 // of feedback
+	names     []*feedbackValue
+}
+
+// joinKey is a field that decisions and feedback may share.
+type joinKey struct {
+	feedback.Config // with the key alone
+	full            bool
+	decided         map[uint64]*joinedDecision // by hash of the key
+	waiting         map[uint64][]joinedPlace   // feedback whose decision has not come yet
+	decisions       int64
+	repeated        int64 // decisions whose key another had before
+	answered        int64 // decisions with feedback
+	ended           int64 // decisions with feedback that ends their episode
+	records         int64 // of feedback with the key
+	matched         int64 // records of feedback
+	late            int64 // of these, those that came after the given window
+	elsewhere       int64 // of these, those in another partition than their decision
+	timed           int64 // of these, those with a time, as their decisions
+	delays          lengthSample
+}
+
+type joinedPlace struct {
+	ts        int64
+	partition int32
+	ends      bool
+}
+
+type joinedDecision struct {
+	joinedPlace
+	answered bool
+}
+
+// feedbackValue sums up a number that feedback holds, by its name in feedback.default.
+type feedbackValue struct {
+	name       string
+	least, max float64
+	whole      bool
+}
+
+func newJoining(given feedback.Config) *joining {
+	return &joining{given: given, seed: maphash.MakeSeed()}
+}
+
+// see adds one event.
+func (j *joining) see(e *ingest.Event) {
+	hasNumbers := e.HasReward || len(e.Outcomes) > 0 || len(e.RewardComponents) > 0
+	decides := feedback.IsDecision(e)
+	switch {
+	case decides:
+		j.decisions++
+		if hasNumbers {
+			j.rewarded++
+		}
+	case !hasNumbers || e.HasEpisode:
+		return
+	default:
+		j.records++
+		j.values(e)
+	}
+	for _, k := range j.candidates(e) {
+		if key := k.KeyOf(e); key != "" && !k.full {
+			k.see(e, decides, maphash.String(j.seed, key), time.Duration(j.given.Window))
+		}
+	}
+}
+
+// candidates returns the fields that may be the key, with those that an event is the first to have.
+func (j *joining) candidates(e *ingest.Event) []*joinKey {
+	if len(j.keys) == 0 {
+		if j.given.Enabled() {
+			j.add(j.given.Key)
+			return j.keys
+		}
+		j.add("episode_id")
+		j.add("agent_id")
+	}
+	if j.given.Enabled() || len(j.keys) == joinedKeys+2 {
+		return j.keys
+	}
+	for _, l := range e.Labels {
+		if !slices.ContainsFunc(j.keys, func(k *joinKey) bool { return k.Key == "labels."+l.Name }) && len(j.keys) < joinedKeys+2 {
+			j.add("labels." + l.Name)
+		}
+	}
+	return j.keys
+}
+
+func (j *joining) add(key string) {
+	j.keys = append(j.keys, &joinKey{
+		Config: feedback.Config{Key: key}, decided: map[uint64]*joinedDecision{}, waiting: map[uint64][]joinedPlace{}, delays: newLengthSample(),
+	})
+}
+
+// values takes note of the numbers that feedback holds.
+func (j *joining) values(e *ingest.Event) {
+	if e.HasReward {
+		j.value("reward", e.Reward)
+	}
+	for _, v := range e.Outcomes {
+		j.value("outcome."+v.Name, v.X)
+	}
+	for _, v := range e.RewardComponents {
+		j.value("reward_component."+v.Name, v.X)
+	}
+}
+
+func (j *joining) value(name string, x float64) {
+	i := slices.IndexFunc(j.names, func(v *feedbackValue) bool { return v.name == name })
+	if i < 0 {
+		if len(j.names) == joinedNames {
+			return
+		}
+		i = len(j.names)
+		j.names = append(j.names, &feedbackValue{name: name, least: x, max: x, whole: true})
+	}
+	v := j.names[i]
+	v.least, v.max, v.whole = min(v.least, x), max(v.max, x), v.whole && x == math.Trunc(x)
+}
+
+// rating reports whether the numbers look like grades, of which none says nothing.
+func (v *feedbackValue) rating() bool {
+	return v.whole && v.least >= 1 && v.max > v.least && v.max <= 10
+}
+
+// see adds a decision or a record of feedback that has the key.
+func (k *joinKey) see(e *ingest.Event, decides bool, hash uint64, window time.Duration) {
+	here := joinedPlace{e.TS, e.Pos.Partition.Number(), e.Terminated || e.Truncated}
+	decided := k.decided[hash]
+	switch {
+	case decides && decided != nil:
+		k.decisions++
+		k.repeated++
+		decided.joinedPlace = here
+	case decides:
+		k.decisions++
+		decided = &joinedDecision{joinedPlace: here}
+		k.decided[hash] = decided
+		for _, early := range k.waiting[hash] {
+			k.match(decided, early, window)
+		}
+		delete(k.waiting, hash)
+	default:
+		k.records++
+		switch waiting := k.waiting[hash]; {
+		case decided != nil:
+			k.match(decided, here, window)
+		case len(waiting) < joinedEarly:
+			k.waiting[hash] = append(waiting, here)
+		}
+	}
+	mostlyRepeated := k.decisions > 1000 && k.repeated*2 > k.decisions
+	if k.full = mostlyRepeated || len(k.decided)+len(k.waiting) >= joinedValues; k.full && mostlyRepeated {
+		k.decided, k.waiting = nil, nil // no key of decisions
+	}
+}
+
+// match counts a record of feedback whose decision is known.
+func (k *joinKey) match(d *joinedDecision, f joinedPlace, window time.Duration) {
+	k.matched++
+	if !d.answered {
+		d.answered = true
+		k.answered++
+	}
+	if f.ends && !d.ends {
+		d.ends = true
+		k.ended++
+	}
+	if f.partition != d.partition {
+		k.elsewhere++
+	}
+	if f.ts == 0 || d.ts == 0 {
+		return
+	}
+	k.timed++
+	delay := max(0, time.Duration(f.ts-d.ts))
+	k.delays.add(delay.Seconds())
+	if window > 0 && delay > window {
+		k.late++
+	}
+}
+
+// best returns the key, nil if decisions and feedback do not come apart.
+func (j *joining) best() *joinKey {
+	if j.given.Enabled() {
+		if len(j.keys) == 0 {
+			return nil
+		}
+		return j.keys[0]
+	}
+	if j.decisions < leastJoined || j.records < leastJoined || float64(j.rewarded) > rewardedShare*float64(j.decisions) {
+		return nil
+	}
+	var best *joinKey
+	for _, k := range j.keys {
+		of := float64(k.decisions)
+		if float64(k.matched) < matchedShare*float64(j.records) || float64(k.repeated) > repeatedShare*of || k.timed == 0 ||
+			float64(k.ended) > endedShare*of {
+			continue
+		}
+		if best == nil || k.matched > best.matched {
+			best = k
+		}
+	}
+	return best
+}
