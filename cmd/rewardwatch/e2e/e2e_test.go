@@ -30,7 +30,7 @@ func TestE2EServers(t *testing.T) {
 	t.Run("committed transactions are judged", s.readCommitted)
 	t.Run("decompression bombs", s.bombed)
 	t.Run("compacted topic is refused", s.compactedRefused)
-	t.Run("Python is read", s.pythonIsRead)
+	t.Run("telemetry is read", s.telemetryIsRead)
 }
 
 // setting is what the tests share.

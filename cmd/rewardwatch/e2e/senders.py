@@ -118,11 +118,12 @@ def in_child(method, env):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--brokers", required=True)
-    parser.add_argument("--topic", required=True)
+    parser.add_argument("--brokers")
+    parser.add_argument("--topic")
+    parser.add_argument("--url")
     args = parser.parse_args()
 
-    with rewardwatch.Emitter(args.brokers, args.topic) as emitter:
+    with rewardwatch.Emitter(args.brokers, args.topic, url=args.url) as emitter:
 
         def wrapped(env, policy):
             return rewardwatch.wrap(env, emitter, policy=policy, observations=True)

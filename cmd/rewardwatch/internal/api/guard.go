@@ -22,7 +22,7 @@ import (
 var (
 	errTokenNeeded = errors.New("a valid bearer token is needed")
 	errNotLocal    = errors.New("changing state over HTTP needs a token: set http.token_file in the configuration. Without one, only programs " +
-		"on the same machine can, at a loopback address and with Content-Type: application/json")
+		"on the same machine can, at a loopback address and with Content-Type: application/json or application/x-ndjson")
 )
 
 // guarded admits only requests that have the token. If no token is configured, it admits only local requests.
@@ -86,10 +86,11 @@ func admit(r *http.Request, files ...string) error {
 
 // isLocal reports whether a program on this machine sends the request. A web page in a browser on this machine can
 // reach loopback addresses too, with a form or a script. isLocal excludes it: browsers say where a POST comes from,
-// and send JSON to another site only if that site allows it.
+// and send JSON or NDJSON to another site only if that site allows it.
 func isLocal(r *http.Request) bool {
 	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
-	return fromHere(r) && hasNone(r, "Origin", "Referer", "Sec-Fetch-Site", "Sec-Fetch-Mode", "Cookie") && err == nil && kind == "application/json"
+	return fromHere(r) && hasNone(r, "Origin", "Referer", "Sec-Fetch-Site", "Sec-Fetch-Mode", "Cookie") && err == nil &&
+		(kind == "application/json" || kind == "application/x-ndjson")
 }
 
 // fromHere reports whether a program on this machine, which may be a browser, sends the request to a loopback

@@ -271,6 +271,7 @@ func TestWithoutATokenOnlyLocalProgramsChangeState(t *testing.T) {
 		"localhost":                   {"localhost:" + port, nil, 200},
 		"IPv6":                        {"[::1]:" + port, nil, 200},
 		"JSON with a charset":         {"", map[string]string{"Content-Type": "application/json; charset=utf-8"}, 200},
+		"NDJSON":                      {"", map[string]string{"Content-Type": "application/x-ndjson"}, 200},
 		"form":                        {"", map[string]string{"Content-Type": "application/x-www-form-urlencoded"}, 403},
 		"text":                        {"", map[string]string{"Content-Type": "text/plain"}, 403},
 		"beacon":                      {"", map[string]string{"Content-Type": "text/plain;application/json"}, 403},

@@ -13,7 +13,7 @@ from typing import Any
 
 from .checks import MAX_RECORD, check
 from .encoding import line, plain, snapshot
-from .kafka import Kafka
+from .http import Http
 from .losses import Losses
 from .transport import Connect, Transport
 
@@ -36,7 +36,7 @@ _here: "weakref.WeakValueDictionary[str, Emitter]" = weakref.WeakValueDictionary
 
 
 class Emitter:
-    """Sends telemetry to a Kafka topic from a thread of its own.
+    """Sends telemetry to a Kafka topic, or over HTTP to the service, from a thread of its own.
 
     The agent's thread only puts records into a bounded queue. Nothing but the constructor raises: what cannot be sent
     is lost, counted in `lost`, and logged once a minute. Events are keyed by agent_id (by policy where there is none),
@@ -53,17 +53,29 @@ class Emitter:
         brokers: str | None = None,
         topic: str | None = None,
         *,
+        url: str | None = None,
+        token_file: str | None = None,
         queue: int = 100_000,
         kafka: Mapping[str, Any] | None = None,
         connect: Connect | None = None,
     ) -> None:
-        """brokers: "host:port,...", by default $REWARDWATCH_BROKERS or 127.0.0.1:9092. topic: by default
-        $REWARDWATCH_TOPIC or agent-telemetry. queue: events that may wait. kafka: further settings of librdkafka, such
-        as those of TLS and SASL. connect: opens another transport in the place of Kafka.
+        """brokers: those of Kafka, "host:port,...". topic: by default $REWARDWATCH_TOPIC or agent-telemetry. url: of
+        the service in the place of Kafka, such as "http://127.0.0.1:9464". token_file: holds the token for it, by
+        default $REWARDWATCH_TOKEN_FILE. Where neither brokers nor url are given, $REWARDWATCH_URL or
+        $REWARDWATCH_BROKERS is, or else the broker is 127.0.0.1:9092.
+
+        queue: events that may wait. kafka: further settings of librdkafka, such as those of TLS and SASL. connect:
+        opens another transport.
+
+        Raises what is wrong with them, and ImportError where Kafka is chosen without the package confluent-kafka.
         """
-        brokers = brokers or os.environ.get("REWARDWATCH_BROKERS", "127.0.0.1:9092")
-        topic = topic or os.environ.get("REWARDWATCH_TOPIC", "agent-telemetry")
-        self._begin(uuid.uuid4().hex, queue, connect or Kafka(brokers, topic, dict(kafka or {})))
+        if connect is None:
+            if not brokers and not url:
+                url, brokers = os.environ.get("REWARDWATCH_URL"), os.environ.get("REWARDWATCH_BROKERS")
+            if url and (brokers or topic or kafka):
+                raise ValueError(f"telemetry goes to {url} or to Kafka: give a URL, or brokers, topic and kafka")
+            connect = _http(url, token_file) if url else _kafka(brokers, topic, kafka)
+        self._begin(uuid.uuid4().hex, queue, connect)
 
     @property
     def lost(self) -> int:
@@ -282,6 +294,19 @@ class Emitter:
         if self._transport:
             self._transport.abandon()
         self._begin(self._id, self._limit, self._connect)
+
+
+def _http(url: str, token_file: str | None) -> Connect:
+    return Http(url, token_file or os.environ.get("REWARDWATCH_TOKEN_FILE"))
+
+
+def _kafka(brokers: str | None, topic: str | None, settings: Mapping[str, Any] | None) -> Connect:
+    try:
+        from .kafka import Kafka
+    except ImportError as error:
+        raise ImportError(f"Kafka needs confluent-kafka (pip install 'rewardwatch[kafka]'): {error}") from None
+    topic = topic or os.environ.get("REWARDWATCH_TOPIC", "agent-telemetry")
+    return Kafka(brokers or "127.0.0.1:9092", topic, dict(settings or {}))
 
 
 def _said(error: Exception) -> str:

@@ -99,7 +99,7 @@ class Source:
 
 
 def default_emitter() -> Emitter:
-    """The emitter of those who give none: to the brokers and the topic that the process's environment says."""
+    """The emitter of those who give none: where the process's environment says."""
     if not _defaults:
         _defaults.append(Emitter())
     return _defaults[0]

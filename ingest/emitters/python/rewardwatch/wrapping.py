@@ -39,7 +39,7 @@ def wrap(env: Any, /, emitter: Emitter | None = None, **options: Any) -> Any:
     """Returns the environment, such that every step of it is sent.
 
     env: a gymnasium.Env or VectorEnv, a VecEnv of Stable-Baselines3, or a ParallelEnv or AECEnv of PettingZoo.
-    emitter: by default one to the brokers of $REWARDWATCH_BROKERS, which all environments of the process share.
+    emitter: by default Emitter(), which all environments of the process share.
     observations: send the observation that each action was chosen on; or a function that makes what is sent of one,
     and runs in the agent's thread. actions: send the actions. The other options say who acts, see Names; policy and
     env are by default the id of the environment.
