@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"unsafe"
 
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
@@ -18,16 +19,15 @@ type decision struct {
 	hash  uint64 // of policy and key
 	seq   uint64 // increases with each decision
 	ts    int64  // of the decision; of its first feedback while the decision itself is missing
-	due   int64  // the next moment at which it is judged
 	delay int64  // of the first feedback, in nanoseconds; negative without any
 
 	first, last ingest.Position
-	records     int64
 	reward      float64 // sum of the rewards so far
 
 	seen [seenRecords]uint32 // hashes of the last feedback records
 	text place               // key, agent, and the numbers of the layout
 
+	records                                   uint32 // of feedback
 	policy, group, versions, layout, category uint32
 	keySize, agentSize                        uint16
 
@@ -59,10 +59,10 @@ type groupOf struct {
 	horizons []ingest.Group
 }
 
-// moment is when a decision is due. One whose seq is not that of its decision is void.
+// moment is when a decision is due. One whose turn is not that of its decision is void.
 type moment struct {
 	due  int64
-	seq  uint64
+	turn uint32 // the low bits of the decision's seq
 	slot uint32
 }
 
@@ -71,7 +71,7 @@ type moments []moment
 
 func (m moments) Len() int { return len(m) }
 func (m moments) Less(i, k int) bool {
-	return m[i].due < m[k].due || m[i].due == m[k].due && m[i].seq < m[k].seq
+	return m[i].due < m[k].due || m[i].due == m[k].due && int32(m[i].turn-m[k].turn) < 0
 }
 func (m moments) Swap(i, k int) { m[i], m[k] = m[k], m[i] }
 func (m *moments) Push(x any)   { *m = append(*m, x.(moment)) }
@@ -89,7 +89,7 @@ const slab = 1024
 type store struct {
 	slabs  [][]decision
 	free   []uint32
-	places map[uint64]uint32 // by hash
+	places places
 	due    moments
 	texts  texts
 	seq    uint64
@@ -101,15 +101,18 @@ type store struct {
 	categories *table[string, string]
 	name       []byte // of a layout, reused
 	hash       func(policy uint32, key []byte) uint64
+	when       func(*decision) int64 // the next moment at which it is judged
 }
 
-func newStore(group func(groupKey) groupOf, hash func(policy uint32, key []byte) uint64) *store {
-	return &store{
-		hash: hash, places: map[uint64]uint32{},
+func newStore(group func(groupKey) groupOf, hash func(policy uint32, key []byte) uint64, when func(*decision) int64) *store {
+	s := &store{
+		hash: hash, when: when,
 		groups:   newTable(itself[groupKey], group), // a Group shares no memory with records
 		versions: newTable(cloned, itself[ingest.Versions]),
 		layouts:  newTable(itself[string], fieldsOf), categories: newTable(strings.Clone, itself[string]),
 	}
+	s.places.hash = func(slot uint32) uint64 { return s.at(slot).hash }
+	return s
 }
 
 func itself[T any](x T) T { return x }
@@ -118,13 +121,19 @@ func cloned(v ingest.Versions) ingest.Versions {
 	return ingest.Versions{Policy: strings.Clone(v.Policy), Env: strings.Clone(v.Env), Reward: strings.Clone(v.Reward)}
 }
 
+// bytes returns the memory of the decisions, with room that is free.
+func (s *store) bytes() int64 {
+	const decisions, moments = slab * int64(unsafe.Sizeof(decision{})), int64(unsafe.Sizeof(moment{}))
+	return int64(len(s.slabs))*decisions + int64(cap(s.due))*moments + 4*int64(len(s.places.cells)+cap(s.free)) + s.texts.bytes
+}
+
 func (s *store) at(slot uint32) *decision { return &s.slabs[slot/slab][slot%slab] }
 
 // find returns the decision of a policy with a key, nil if there is none. Two keys with one hash are told apart; the
 // second one to arrive takes the next hash.
 func (s *store) find(policy uint32, hash uint64, key []byte) (d *decision, free uint64) {
 	for {
-		slot, taken := s.places[hash]
+		slot, taken := s.places.find(hash)
 		if !taken {
 			return nil, hash
 		}
@@ -146,7 +155,7 @@ func (s *store) add(hash uint64) (d *decision, slot uint32) {
 	s.n++
 	d = s.at(slot)
 	*d = decision{hash: hash, seq: s.seq, delay: -1}
-	s.places[hash] = slot
+	s.places.put(hash, slot)
 	return d, slot
 }
 
@@ -175,16 +184,16 @@ func (s *store) remove(d *decision, slot uint32) {
 
 // unplace removes a hash, and moves those after it that it had displaced.
 func (s *store) unplace(hash uint64) {
-	delete(s.places, hash)
+	s.places.remove(hash)
 	for next := hash + 1; ; next++ {
-		slot, taken := s.places[next]
+		slot, taken := s.places.find(next)
 		if !taken {
 			return
 		}
-		delete(s.places, next)
+		s.places.remove(next)
 		d := s.at(slot)
 		_, d.hash = s.find(d.policy, s.hash(d.policy, s.key(d)), s.key(d))
-		s.places[d.hash] = slot
+		s.places.put(d.hash, slot)
 	}
 }
 
@@ -193,7 +202,7 @@ func (s *store) schedule(d *decision, slot uint32) {
 	if len(s.due) >= 2*s.n+slab {
 		s.dropVoid()
 	}
-	heap.Push(&s.due, moment{d.due, d.seq, slot})
+	heap.Push(&s.due, moment{s.when(d), uint32(d.seq), slot})
 }
 
 // dropVoid removes the moments that are void.
@@ -205,7 +214,7 @@ func (s *store) dropVoid() {
 // valid reports whether a moment is that of its decision.
 func (s *store) valid(m moment) bool {
 	d := s.at(m.slot)
-	return d.seq == m.seq && d.due == m.due
+	return d.seq != 0 && uint32(d.seq) == m.turn
 }
 
 // reschedule voids the moment at which a decision was due, and enters the one at which it is due now.
@@ -215,21 +224,21 @@ func (s *store) reschedule(d *decision, slot uint32) {
 	s.schedule(d, slot)
 }
 
-// next returns the decision that is due first, nil if there is none.
-func (s *store) next() (*decision, uint32) {
+// next returns the decision that is due first, and when that is; nil if there is none.
+func (s *store) next() (d *decision, slot uint32, due int64) {
 	for len(s.due) > 0 {
 		m := s.due[0]
 		if s.valid(m) {
-			return s.at(m.slot), m.slot
+			return s.at(m.slot), m.slot, m.due
 		}
 		heap.Pop(&s.due)
 	}
-	return nil, 0
+	return nil, 0, 0
 }
 
 // again moves the decision that is due first to its next moment.
 func (s *store) again(d *decision) {
-	s.due[0].due = d.due
+	s.due[0].due = s.when(d)
 	heap.Fix(&s.due, 0)
 }
 

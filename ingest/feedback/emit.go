@@ -15,8 +15,8 @@ const DelaySignal = "feedback_delay"
 func (j *Joiner) Advance(clock int64, at ingest.Position, emit func(*ingest.Unit)) {
 	j.ord = 0
 	for {
-		d, slot := j.store.next()
-		if d == nil || d.due >= clock {
+		d, slot, due := j.store.next()
+		if d == nil || due >= clock {
 			return
 		}
 		p := j.byNumber[d.policy]
@@ -25,17 +25,16 @@ func (j *Joiner) Advance(clock int64, at ingest.Position, emit func(*ingest.Unit
 		case !d.has(flagDecided):
 			j.metrics.unmatched.Add(float64(d.records))
 		case final:
-			j.emit(j.whole(d, p.rules), d, at, emit)
+			j.emit(j.whole(d, p.rules), d, due, at, emit)
 			j.metrics.final.Inc()
 		default:
-			j.emit(j.soFar(d, p.rules), d, at, emit)
+			j.emit(j.soFar(d, p.rules), d, due, at, emit)
 		}
 		if final {
 			j.finish(d, slot)
 			continue
 		}
 		d.stage++
-		d.due = d.ts + int64(p.rules.moments[d.stage])
 		j.store.again(d)
 	}
 }
@@ -44,7 +43,7 @@ func (j *Joiner) Advance(clock int64, at ingest.Position, emit func(*ingest.Unit
 func (j *Joiner) Ended() int32 { return j.ord }
 
 // emit completes a unit and passes it on; nil stands for no unit.
-func (j *Joiner) emit(u *ingest.Unit, d *decision, at ingest.Position, emit func(*ingest.Unit)) {
+func (j *Joiner) emit(u *ingest.Unit, d *decision, due int64, at ingest.Position, emit func(*ingest.Unit)) {
 	ord := j.ord
 	j.ord++ // also without a unit, or whether there is one would change the names of those that follow
 	if u == nil {
@@ -52,8 +51,8 @@ func (j *Joiner) emit(u *ingest.Unit, d *decision, at ingest.Position, emit func
 	}
 	u.End, u.Shadow = ingest.EndWindow, j.store.groups.values[d.group].shadow
 	u.Agent, u.Episode = string(j.store.agent(d)), string(j.store.key(d))
-	u.StartTS, u.EndTS, u.First, u.Last = d.ts, d.due, d.first, d.last
-	u.Events = 1 + d.records
+	u.StartTS, u.EndTS, u.First, u.Last = d.ts, due, d.first, d.last
+	u.Events = 1 + int64(d.records)
 	u.Pos, u.Ord = at, ord
 	emit(u)
 }

@@ -39,6 +39,8 @@ type Joiner struct {
 	other    string              // policy of the previous record without
 	ended    ended
 
+	accounted int64 // memory in the metrics
+
 	ord     int32 // number of units that the record in hand has ended
 	single  *assemble.Single
 	event   ingest.Event // of the unit in hand; its memory is reused
@@ -83,7 +85,14 @@ func New(o Options, m *Metrics, episodes *assemble.Metrics) *Joiner {
 func (j *Joiner) reset() {
 	j.policies, j.byNumber, j.others, j.ofLast, j.ended = map[string]*policy{}, nil, map[string]struct{}{}, nil, ended{}
 	j.other = ""
-	j.store = newStore(j.withHorizons, func(policy uint32, key []byte) uint64 { return j.byNumber[policy].hash(key) })
+	j.metrics.bytes.Add(-j.accounted)
+	j.accounted = 0
+	j.store = newStore(j.withHorizons, func(policy uint32, key []byte) uint64 { return j.byNumber[policy].hash(key) }, j.due)
+}
+
+// due returns the next moment at which a decision is judged, in Unix nanoseconds.
+func (j *Joiner) due(d *decision) int64 {
+	return d.ts + int64(j.byNumber[d.policy].rules.moments[d.stage])
 }
 
 // Close removes the open decisions from the metrics. The joiner must not be used afterwards.
@@ -243,7 +252,7 @@ func (j *Joiner) open(p *policy, e *ingest.Event, hash uint64, decides bool, clo
 		if d.ts == 0 || d.ts > clock {
 			d.ts = clock
 		}
-		d.due, d.stage = d.ts+int64(p.rules.moments[p.rules.last()]), uint8(p.rules.last())
+		d.stage = uint8(p.rules.last())
 	}
 	j.addNumbers(d, e, decides)
 	if !decides {
@@ -251,13 +260,21 @@ func (j *Joiner) open(p *policy, e *ingest.Event, hash uint64, decides bool, clo
 	}
 	j.scratch = j.store.write(d, j.key, []byte(e.AgentID), j.held, j.scratch)
 	j.store.schedule(d, slot)
+	j.account()
+}
+
+// account updates the metric of the memory in use.
+func (j *Joiner) account() {
+	if now := j.store.bytes(); now != j.accounted {
+		j.metrics.bytes.Add(now - j.accounted)
+		j.accounted = now
+	}
 }
 
 // decide takes over what only the decision itself says.
 func (j *Joiner) decide(p *policy, d *decision, e *ingest.Event) {
 	d.flags |= flagDecided
 	d.ts, d.stage = e.TS, 0
-	d.due = d.ts + int64(p.rules.moments[0])
 	d.group = j.store.groups.take(groupKey{assemble.GroupOf(p.groupBy, e), assemble.InShadow(p.groupBy, e)})
 	d.versions = j.store.versions.take(e.Versions)
 	d.category = j.store.categories.take(e.Action.Category)
@@ -285,7 +302,7 @@ func (j *Joiner) adopt(p *policy, d *decision, e *ingest.Event) {
 		j.metrics.delay.Observe(time.Duration(d.delay).Seconds())
 	}
 	j.addNumbers(d, e, true)
-	slot := j.store.places[d.hash]
+	slot, _ := j.store.places.find(d.hash)
 	j.rewrite(d, []byte(e.AgentID))
 	j.store.reschedule(d, slot)
 }
@@ -434,7 +451,7 @@ func (j *Joiner) place(k kind, name string) *float64 {
 
 // dropFirst gives up the decision that is due first, to make room.
 func (j *Joiner) dropFirst() {
-	d, slot := j.store.next()
+	d, slot, _ := j.store.next()
 	j.metrics.dropped.Inc()
 	j.finish(d, slot)
 }

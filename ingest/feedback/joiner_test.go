@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"os"
 	"reflect"
 	"runtime"
 	"strconv"
@@ -278,6 +279,12 @@ func randomEvents(seed uint64, n int) []ingest.Event {
 	return out
 }
 
+func snapshot(p *partition) ([]byte, error) {
+	var b bytes.Buffer
+	err := p.Snapshot(&b)
+	return b.Bytes(), err
+}
+
 // A joiner that is saved and restored at any record goes on as if nothing had happened.
 func TestRestoredJoinerGoesOn(t *testing.T) {
 	events := randomEvents(3, 600)
@@ -286,15 +293,15 @@ func TestRestoredJoinerGoesOn(t *testing.T) {
 	for _, cut := range []int{0, 1, 7, 100, 333, 599} {
 		first := newPartition(clicks(), 40)
 		first.read(events[:cut]...)
-		part, err := first.Snapshot()
+		part, err := snapshot(first)
 		if err != nil {
 			t.Fatal(err)
 		}
 		then := newPartition(clicks(), 40)
-		if err := then.Restore(part, first.clock); err != nil {
+		if err := then.Restore(bytes.NewReader(part), first.clock); err != nil {
 			t.Fatal(err)
 		}
-		if again, err := then.Snapshot(); err != nil || !bytes.Equal(part, again) {
+		if again, err := snapshot(then); err != nil || !bytes.Equal(part, again) {
 			t.Fatalf("cut at %d: the snapshot of a restored joiner differs: %v", cut, err)
 		}
 		then.clock, then.next, then.units = first.clock, first.next, first.units
@@ -318,7 +325,7 @@ func flat(units []*ingest.Unit) (out []ingest.Unit) {
 func TestDamagedSnapshotsAreRefused(t *testing.T) {
 	p := newPartition(clicks(), 40)
 	p.read(randomEvents(4, 100)...)
-	part, err := p.Snapshot()
+	part, err := snapshot(p)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -328,7 +335,7 @@ func TestDamagedSnapshotsAreRefused(t *testing.T) {
 		damaged := bytes.Clone(part)
 		damaged[r.IntN(len(damaged))] ^= byte(1 + r.IntN(255))
 		q := newPartition(clicks(), 40)
-		if q.Restore(damaged[:len(damaged)-r.IntN(2)], p.clock) != nil {
+		if q.Restore(bytes.NewReader(damaged[:len(damaged)-r.IntN(2)]), p.clock) != nil {
 			refused++
 			continue
 		}
@@ -343,14 +350,14 @@ func TestDamagedSnapshotsAreRefused(t *testing.T) {
 func TestChangedWindowIsApplied(t *testing.T) {
 	p := newPartition(clicks(), 40)
 	p.read(shown("a", noon), shown("b", noon+2*minute))
-	part, err := p.Snapshot()
+	part, err := snapshot(p)
 	if err != nil {
 		t.Fatal(err)
 	}
 	longer := clicks()
 	longer.Window, longer.Horizons = model.Duration(time.Hour), nil
 	q := newPartition(longer, 40)
-	if err := q.Restore(part, p.clock); err != nil {
+	if err := q.Restore(bytes.NewReader(part), p.clock); err != nil {
 		t.Fatal(err)
 	}
 	q.clock, q.next = p.clock, p.next
@@ -363,7 +370,7 @@ func TestChangedWindowIsApplied(t *testing.T) {
 		t.Errorf("units %v", u)
 	}
 	without := newPartition(Config{}, 40)
-	if err := without.Restore(part, p.clock); err != nil || without.Open() != 0 || testutil.ToFloat64(without.metrics.dropped) != 2 {
+	if err := without.Restore(bytes.NewReader(part), p.clock); err != nil || without.Open() != 0 || testutil.ToFloat64(without.metrics.dropped) != 2 {
 		t.Errorf("without feedback %d stay open: %v", without.Open(), err)
 	}
 }
@@ -424,10 +431,64 @@ func BenchmarkMillionOpen(b *testing.B) {
 		runtime.GC()
 		runtime.ReadMemStats(&after)
 		b.ReportMetric(float64(after.HeapAlloc-before.HeapAlloc)/float64(p.Open()), "B/decision")
-		part, err := p.Snapshot()
+		part, err := snapshot(p)
 		if err != nil {
 			b.Fatal(err)
 		}
 		b.ReportMetric(float64(len(part))/float64(p.Open()), "saved-B/decision")
+	}
+}
+
+// A snapshot of the previous format, of randomEvents(6, 120), is read as it was.
+func TestSnapshotOfFormat1IsRead(t *testing.T) {
+	old, err := os.ReadFile("testdata/snapshot-1.cbor")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := newPartition(clicks(), 40)
+	want.read(randomEvents(6, 120)...)
+	got := newPartition(clicks(), 40)
+	if err := got.RestoreWhole(old, want.clock); err != nil {
+		t.Fatal(err)
+	}
+	now, err := snapshot(got)
+	if wanted, _ := snapshot(want); err != nil || got.Open() < 10 || !bytes.Equal(now, wanted) {
+		t.Errorf("%d decisions are open, want the %d that were saved: %v", got.Open(), want.Open(), err)
+	}
+	if err := got.RestoreWhole(nil, 0); err != nil || got.Open() != 0 {
+		t.Errorf("%d decisions of an empty snapshot are open: %v", got.Open(), err)
+	}
+}
+
+// Several frames hold what one would, and are passed over as a whole.
+func TestManyDecisionsAreSavedInFrames(t *testing.T) {
+	p := newPartition(clicks(), 3*inFrame)
+	for i := range int64(2*inFrame + 5) {
+		p.read(shown(strconv.FormatInt(i, 10), noon+i))
+	}
+	part, err := snapshot(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	behind := append(bytes.Clone(part), "behind"...)
+	r := bytes.NewReader(behind)
+	if whole, err := Saved(r); err != nil || !bytes.Equal(whole, part) || r.Len() != len("behind") {
+		t.Errorf("%d of %d bytes were read, and %d are left: %v", len(whole), len(part), r.Len(), err)
+	}
+	q := newPartition(clicks(), 3*inFrame)
+	r = bytes.NewReader(behind)
+	if err := q.Restore(r, p.clock); err != nil || q.Open() != p.Open() || r.Len() != len("behind") {
+		t.Errorf("%d of %d decisions were read, and %d bytes are left: %v", q.Open(), p.Open(), r.Len(), err)
+	}
+	if taken := q.metrics.Bytes(); taken < int64(100*q.Open()) || testutil.ToFloat64(q.metrics.open) != float64(q.Open()) {
+		t.Errorf("%d decisions take %d bytes", q.Open(), taken)
+	}
+	for _, cut := range []int{3, 40, len(part) / 2, len(part) - 1} {
+		if err := q.Restore(bytes.NewReader(part[:cut]), p.clock); err == nil || q.Open() != 0 || q.metrics.Bytes() != 0 {
+			t.Errorf("cut at %d of %d bytes: %d decisions, %v", cut, len(part), q.Open(), err)
+		}
+		if _, err := Saved(bytes.NewReader(part[:cut])); err == nil {
+			t.Errorf("%d of %d bytes are taken for all", cut, len(part))
+		}
 	}
 }

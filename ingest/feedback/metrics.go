@@ -1,6 +1,8 @@
 package feedback
 
 import (
+	"sync/atomic"
+
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 )
@@ -8,6 +10,7 @@ import (
 // Names of the metrics that this package exports.
 const (
 	MetricOpenDecisions = "rewardwatch_open_decisions"
+	MetricOpenBytes     = "rewardwatch_open_decisions_bytes"
 	MetricDecisions     = "rewardwatch_decisions_total"        // {result="final|dropped|repeated|no_time"}
 	MetricFeedback      = "rewardwatch_feedback_total"         // {result="matched|late|without_decision|repeated|no_key"}
 	MetricFeedbackDelay = "rewardwatch_feedback_delay_seconds" // histogram
@@ -16,6 +19,7 @@ const (
 // Metrics are shared by the joiners of all partitions.
 type Metrics struct {
 	open            prometheus.Gauge
+	bytes           atomic.Int64 // memory of all that is open
 	final, dropped  prometheus.Counter
 	repeated        prometheus.Counter
 	noKey, noTime   prometheus.Counter
@@ -35,7 +39,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		Name: MetricFeedback,
 		Help: "Records of feedback, by whether they were joined with their decision.",
 	}, []string{"result"})
-	return &Metrics{
+	m := &Metrics{
 		open: promauto.With(reg).NewGauge(prometheus.GaugeOpts{
 			Name: MetricOpenDecisions,
 			Help: "Decisions that wait for their feedback, and feedback that waits for its decision.",
@@ -55,4 +59,12 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 			Buckets: []float64{1, 5, 30, 60, 300, 900, 3600, 4 * 3600, 24 * 3600, 7 * 24 * 3600, 30 * 24 * 3600},
 		}),
 	}
+	promauto.With(reg).NewGaugeFunc(prometheus.GaugeOpts{
+		Name: MetricOpenBytes,
+		Help: "Memory of the decisions that wait for their feedback, with room that is free again.",
+	}, func() float64 { return float64(m.Bytes()) })
+	return m
 }
+
+// Bytes returns the memory that the open decisions of all joiners take. It holds no pointers.
+func (m *Metrics) Bytes() int64 { return m.bytes.Load() }

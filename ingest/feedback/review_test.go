@@ -1,6 +1,7 @@
 package feedback
 
 import (
+	"bytes"
 	"strconv"
 	"testing"
 
@@ -40,12 +41,12 @@ func TestDecisionDeliveredAfterItsWindowIsRepeated(t *testing.T) {
 	p := newPartition(clicks(), 100)
 	p.read(shown("a", noon))
 	p.wait(11 * minute)
-	part, err := p.Snapshot()
+	part, err := snapshot(p)
 	if err != nil {
 		t.Fatal(err)
 	}
 	q := newPartition(clicks(), 100)
-	if err := q.Restore(part, p.clock); err != nil {
+	if err := q.Restore(bytes.NewReader(part), p.clock); err != nil {
 		t.Fatal(err)
 	}
 	q.clock, q.next = p.clock, p.next
@@ -74,19 +75,19 @@ func TestAgentDecidesAgain(t *testing.T) {
 func TestDecisionsOfOtherGroupsAreDropped(t *testing.T) {
 	p := newPartition(clicks(), 100)
 	p.read(shown("a", noon), clicked("early", noon))
-	part, err := p.Snapshot()
+	part, err := snapshot(p)
 	if err != nil {
 		t.Fatal(err)
 	}
 	byRegion := newPartition(clicks(), 100)
 	byRegion.options.GroupBy = func(string) []string { return []string{"labels.region"} }
-	if err := byRegion.Restore(part, p.clock); err != nil || byRegion.Open() != 1 || testutil.ToFloat64(byRegion.metrics.dropped) != 1 {
+	if err := byRegion.Restore(bytes.NewReader(part), p.clock); err != nil || byRegion.Open() != 1 || testutil.ToFloat64(byRegion.metrics.dropped) != 1 {
 		t.Errorf("%d stay open: %v", byRegion.Open(), err)
 	}
 	other := clicks()
 	other.Key = "agent_id"
 	byAgents := newPartition(other, 100)
-	if err := byAgents.Restore(part, p.clock); err != nil || byAgents.Open() != 0 {
+	if err := byAgents.Restore(bytes.NewReader(part), p.clock); err != nil || byAgents.Open() != 0 {
 		t.Errorf("%d stay open: %v", byAgents.Open(), err)
 	}
 }

@@ -6,6 +6,7 @@ type texts struct {
 	chunks []chunk
 	free   []uint32 // empty chunks
 	at     uint32   // the chunk that is being filled
+	bytes  int64    // of all chunks
 }
 
 type chunk struct {
@@ -39,6 +40,7 @@ func (t *texts) next(size int) {
 	if last < 0 || size > chunkSize {
 		t.at = uint32(len(t.chunks))
 		t.chunks = append(t.chunks, chunk{bytes: make([]byte, 0, max(chunkSize, size))})
+		t.bytes += int64(max(chunkSize, size))
 		return
 	}
 	t.at, t.free = t.free[last], t.free[:last]
@@ -58,6 +60,7 @@ func (t *texts) drop(p place) {
 func (t *texts) empty(n uint32) {
 	c := &t.chunks[n]
 	if c.bytes = c.bytes[:0]; cap(c.bytes) > chunkSize {
+		t.bytes -= int64(cap(c.bytes) - chunkSize)
 		c.bytes = make([]byte, 0, chunkSize)
 	}
 	t.free = append(t.free, n)

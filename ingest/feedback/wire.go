@@ -1,10 +1,13 @@
 package feedback
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
+	"math"
 	"slices"
 
 	"github.com/rewardwatch/rewardwatch/ingest"
@@ -12,9 +15,25 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/saved"
 )
 
-// stateFormat is the format of saved open decisions. Field numbers are never reused; package saved has the rules.
+// stateFormat is the format of a frame of saved open decisions. Field numbers are never reused; package saved has the
+// rules.
 var stateFormat = saved.Format[stateWire]{Version: 1}
 
+// headFormat is the format of what comes before the frames.
+var headFormat = saved.Format[headWire]{Version: 1}
+
+// inFrame is how many decisions a frame holds.
+const inFrame = 4096
+
+// headWire comes before the frames, of which only the last one may have fewer than inFrame decisions.
+type headWire struct {
+	Decisions  int      `cbor:"1,keyasint"`
+	Seq        uint64   `cbor:"2,keyasint"`
+	Ended      []uint64 `cbor:"3,keyasint"` // hashes of the decisions that ended last, ascending
+	EndedFirst []uint64 `cbor:"4,keyasint"` // and of those before them
+}
+
+// stateWire is a frame. Its lists hold what its decisions share.
 type stateWire struct {
 	Policies   []policyWire     `cbor:"1,keyasint,omitempty"`
 	Groups     []groupWire      `cbor:"2,keyasint,omitempty"`
@@ -22,9 +41,11 @@ type stateWire struct {
 	Layouts    []string         `cbor:"4,keyasint,omitempty"`
 	Categories []string         `cbor:"5,keyasint,omitempty"`
 	Decisions  []decisionWire   `cbor:"6,keyasint,omitempty"` // in the order in which they were opened
-	Seq        uint64           `cbor:"7,keyasint,omitempty"`
-	Ended      []uint64         `cbor:"8,keyasint,omitempty"` // hashes of the decisions that ended last, ascending
-	EndedFirst []uint64         `cbor:"9,keyasint,omitempty"` // and of those before them
+
+	// Earlier builds wrote all decisions in one frame, and what is now in headWire here.
+	Seq        uint64   `cbor:"7,keyasint,omitempty"`
+	Ended      []uint64 `cbor:"8,keyasint,omitempty"`
+	EndedFirst []uint64 `cbor:"9,keyasint,omitempty"`
 }
 
 type policyWire struct {
@@ -38,11 +59,10 @@ type groupWire struct {
 	Shadow bool         `cbor:"2,keyasint,omitempty"`
 }
 
-// decisionWire is a decision. Its policy, group, versions, layout and category are places in the lists of stateWire.
+// decisionWire is a decision. Its field 3 was used by earlier builds. Its policy, group, versions, layout and category are places in the lists of stateWire.
 type decisionWire struct {
 	Seq        uint64              `cbor:"1,keyasint"`
 	TS         int64               `cbor:"2,keyasint"`
-	Due        int64               `cbor:"3,keyasint"`
 	Delay      int64               `cbor:"4,keyasint"`
 	First      saved.Position      `cbor:"5,keyasint"`
 	Last       saved.Position      `cbor:"6,keyasint"`
@@ -62,32 +82,44 @@ type decisionWire struct {
 	Flags      uint8               `cbor:"20,keyasint,omitempty"`
 }
 
-// Snapshot returns the open decisions as the part of a checkpoint. The same decisions always make the same bytes.
-func (j *Joiner) Snapshot() ([]byte, error) {
-	part, err := stateFormat.Encode(j.state())
-	if err != nil {
-		return nil, fmt.Errorf("writing the state of open decisions: %w", err)
-	}
-	return part, nil
-}
-
-func (j *Joiner) state() *stateWire {
-	open := make([]*decision, 0, j.store.n)
-	for _, ds := range j.store.slabs {
-		for i := range ds {
-			if ds[i].seq != 0 {
-				open = append(open, &ds[i])
-			}
+// Snapshot writes the open decisions, with only one frame of them in memory. The same decisions always make the same
+// bytes.
+func (j *Joiner) Snapshot(w io.Writer) error {
+	open := j.store.inOrder()
+	err := headFormat.WriteFrame(w, &headWire{
+		len(open), j.store.seq, slices.Sorted(maps.Keys(j.ended.now)), slices.Sorted(maps.Keys(j.ended.before)),
+	})
+	var packer saved.Packer
+	decisions := make([]decisionWire, 0, min(inFrame, len(open)))
+	for frame := range slices.Chunk(open, inFrame) {
+		if err == nil {
+			err = stateFormat.WritePacked(w, &packer, j.frame(frame, decisions))
 		}
 	}
-	slices.SortFunc(open, func(a, b *decision) int { return cmp.Compare(a.seq, b.seq) })
-	w := &stateWire{
-		Decisions: make([]decisionWire, len(open)), Seq: j.store.seq,
-		Ended: slices.Sorted(maps.Keys(j.ended.now)), EndedFirst: slices.Sorted(maps.Keys(j.ended.before)),
+	if err != nil {
+		return fmt.Errorf("writing the state of open decisions: %w", err)
 	}
+	return nil
+}
+
+// inOrder returns the slots of the open decisions in the order in which they were opened.
+func (s *store) inOrder() []uint32 {
+	open := make([]uint32, 0, s.n)
+	for slot := range uint32(len(s.slabs) * slab) {
+		if s.at(slot).seq != 0 {
+			open = append(open, slot)
+		}
+	}
+	slices.SortFunc(open, func(a, b uint32) int { return cmp.Compare(s.at(a).seq, s.at(b).seq) })
+	return open
+}
+
+// frame returns a frame of decisions, in the memory of the given ones.
+func (j *Joiner) frame(open []uint32, memory []decisionWire) *stateWire {
+	w := &stateWire{Decisions: memory[:0]}
 	n := newNumbering(j, w)
-	for i, d := range open {
-		w.Decisions[i] = n.wire(d)
+	for _, slot := range open {
+		w.Decisions = append(w.Decisions, n.wire(j.store.at(slot)))
 	}
 	return w
 }
@@ -118,8 +150,8 @@ func number(numbers map[uint32]uint32, live uint32, first func()) uint32 {
 func (n *numbering) wire(d *decision) decisionWire {
 	s := n.j.store
 	w := decisionWire{
-		Seq: d.seq, TS: d.ts, Due: d.due, Delay: d.delay, First: saved.Position(d.first), Last: saved.Position(d.last),
-		Records: d.records, Reward: d.reward, Seen: d.seen, Text: s.texts.get(d.text), KeySize: d.keySize, AgentSize: d.agentSize,
+		Seq: d.seq, TS: d.ts, Delay: d.delay, First: saved.Position(d.first), Last: saved.Position(d.last),
+		Records: int64(d.records), Reward: d.reward, Seen: d.seen, Text: s.texts.get(d.text), KeySize: d.keySize, AgentSize: d.agentSize,
 		Stage: d.stage, ActionKind: uint8(d.actionKind), Flags: d.flags,
 	}
 	w.Policy = number(n.policy, d.policy, func() {
@@ -149,22 +181,54 @@ func (r *rules) nanoseconds() []int64 {
 
 var errInconsistent = errors.New("the snapshot contradicts itself")
 
-// Restore replaces the open decisions by those of a snapshot; an empty part holds none. clock is how far the partition
-// had been read in event time. Decisions of a policy whose rewards now come with its decisions are dropped and counted,
-// as are those with another key or other group_by labels than are configured now.
+// Restore replaces the open decisions by those that Snapshot wrote. clock is how far the partition had been read in
+// event time. Decisions of a policy whose rewards now come with its decisions are dropped and counted, as are those with
+// another key or other group_by labels than are configured now.
 // If its window or horizons have changed, its decisions are judged at those moments that are still ahead. After an error
 // the joiner is empty.
-func (j *Joiner) Restore(part []byte, clock int64) error {
+func (j *Joiner) Restore(r io.Reader, clock int64) error {
+	return j.restored(func() error { return j.readFrames(r, clock) })
+}
+
+// RestoreWhole is Restore for what earlier builds wrote: all decisions in one part, or an empty one for none.
+func (j *Joiner) RestoreWhole(part []byte, clock int64) error {
+	return j.restored(func() error {
+		if len(part) == 0 {
+			return nil
+		}
+		w, err := stateFormat.Decode(part)
+		if err != nil {
+			return err
+		}
+		if err := j.restore(w, clock); err != nil {
+			return err
+		}
+		return j.resume(&headWire{len(w.Decisions), w.Seq, w.Ended, w.EndedFirst})
+	})
+}
+
+// Saved returns what Snapshot wrote, for a joiner that is to restore it later.
+func Saved(r io.Reader) ([]byte, error) {
+	var whole bytes.Buffer
+	head, err := headFormat.ReadFrame(io.TeeReader(r, &whole))
+	if err != nil {
+		return nil, err
+	}
+	for left := head.Decisions; left > 0; left -= inFrame {
+		frame, err := saved.ReadRaw(r)
+		if err != nil {
+			return nil, err
+		}
+		whole.Write(frame)
+	}
+	return whole.Bytes(), nil
+}
+
+// restored empties the joiner, and again if reading fails.
+func (j *Joiner) restored(read func() error) error {
 	j.metrics.open.Sub(float64(j.store.n))
 	j.reset()
-	if len(part) == 0 {
-		return nil
-	}
-	w, err := stateFormat.Decode(part)
-	if err == nil {
-		err = j.restore(w, clock)
-	}
-	if err != nil {
+	if err := read(); err != nil {
 		j.metrics.open.Sub(float64(j.store.n))
 		j.reset()
 		return fmt.Errorf("restoring open decisions: %w", err)
@@ -172,6 +236,37 @@ func (j *Joiner) Restore(part []byte, clock int64) error {
 	return nil
 }
 
+func (j *Joiner) readFrames(r io.Reader, clock int64) error {
+	head, err := headFormat.ReadFrame(r)
+	if err != nil {
+		return err
+	}
+	for left := head.Decisions; left > 0; left -= inFrame {
+		w, err := stateFormat.ReadPacked(r)
+		if err != nil {
+			return err
+		}
+		if len(w.Decisions) != min(inFrame, left) {
+			return errInconsistent
+		}
+		if err := j.restore(w, clock); err != nil {
+			return err
+		}
+	}
+	return j.resume(head)
+}
+
+// resume restores what is not of a single decision.
+func (j *Joiner) resume(head *headWire) error {
+	if j.store.seq > head.Seq {
+		return errInconsistent
+	}
+	j.store.seq = head.Seq
+	j.ended = ended{now: setOf(head.Ended), before: setOf(head.EndedFirst)}
+	return nil
+}
+
+// restore adds the decisions of a frame.
 func (j *Joiner) restore(w *stateWire, clock int64) error {
 	changed := make([]bool, len(w.Policies))
 	for i, p := range w.Policies {
@@ -192,18 +287,13 @@ func (j *Joiner) restore(w *stateWire, clock int64) error {
 			return err
 		}
 	}
-	if j.store.seq > w.Seq {
-		return errInconsistent
-	}
-	j.store.seq = w.Seq
-	j.ended = ended{now: setOf(w.Ended), before: setOf(w.EndedFirst)}
 	return nil
 }
 
 // valid reports whether the numbers of a decision lead somewhere.
 func (d *decisionWire) valid(w *stateWire) bool {
 	inside := func(n uint32, of int) bool { return int64(n) < int64(of) }
-	if !inside(d.Policy, len(w.Policies)) || !inside(d.Layout, len(w.Layouts)) || d.Seq == 0 || d.Records < 0 {
+	if !inside(d.Policy, len(w.Policies)) || !inside(d.Layout, len(w.Layouts)) || d.Seq == 0 || d.Records < 0 || d.Records > math.MaxUint32 {
 		return false
 	}
 	if int(d.KeySize)+int(d.AgentSize)+8*len(fieldsOf(w.Layouts[d.Layout])) != len(d.Text) {
@@ -228,9 +318,9 @@ func (j *Joiner) reopen(p *policy, w *decisionWire, from *stateWire, changed boo
 	}
 	d, slot := j.store.add(hash)
 	d.seq, j.store.seq = w.Seq, w.Seq
-	d.ts, d.due, d.delay = w.TS, w.Due, w.Delay
+	d.ts, d.delay = w.TS, w.Delay
 	d.first, d.last = ingest.Position(w.First), ingest.Position(w.Last)
-	d.records, d.reward, d.seen = w.Records, w.Reward, w.Seen
+	d.records, d.reward, d.seen = uint32(w.Records), w.Reward, w.Seen
 	d.policy, d.stage, d.flags, d.actionKind = p.number, w.Stage, w.Flags, ingest.ActionKind(w.ActionKind)
 	d.text, d.keySize, d.agentSize = j.store.texts.hold(w.Text), w.KeySize, w.AgentSize
 	d.layout = j.store.layouts.take(from.Layouts[w.Layout])
@@ -245,6 +335,7 @@ func (j *Joiner) reopen(p *policy, w *decisionWire, from *stateWire, changed boo
 	}
 	j.metrics.open.Inc()
 	j.store.schedule(d, slot)
+	j.account()
 	return nil
 }
 
@@ -254,5 +345,5 @@ func (r *rules) reschedule(d *decision, clock int64) {
 	for at < r.last() && (!d.has(flagDecided) || d.ts+int64(r.moments[at]) < clock) {
 		at++
 	}
-	d.stage, d.due = uint8(at), d.ts+int64(r.moments[at])
+	d.stage = uint8(at)
 }

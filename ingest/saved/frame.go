@@ -1,9 +1,12 @@
 package saved
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"io"
+
+	"github.com/klauspost/compress/zstd"
 )
 
 // A large state is written as a sequence of frames, each a length-prefixed part of its own, so that at most one frame
@@ -34,3 +37,58 @@ func (f Format[Wire]) ReadFrame(r io.Reader) (*Wire, error) {
 	}
 	return f.Decode(part)
 }
+
+// Packer writes many frames, compressed, in the same memory. The zero value is ready to use.
+type Packer struct {
+	part   bytes.Buffer
+	packed []byte
+}
+
+// WritePacked writes a part compressed, after its length.
+func (f Format[Wire]) WritePacked(w io.Writer, p *Packer, wire *Wire) error {
+	p.part.Reset()
+	p.part.WriteByte(f.Version)
+	if err := encodeMode.MarshalToBuffer(wire, &p.part); err != nil {
+		return err
+	}
+	p.packed = zstdWriter.EncodeAll(p.part.Bytes(), append(p.packed[:0], 0, 0, 0, 0))
+	binary.LittleEndian.PutUint32(p.packed, uint32(len(p.packed)-4))
+	_, err := w.Write(p.packed)
+	return err
+}
+
+// ReadPacked reads what WritePacked wrote.
+func (f Format[Wire]) ReadPacked(r io.Reader) (*Wire, error) {
+	packed, err := ReadRaw(r)
+	if err != nil {
+		return nil, err
+	}
+	part, err := zstdReader.DecodeAll(packed[4:], nil)
+	if err != nil {
+		return nil, fmt.Errorf("it is not compressed as it should be: %w", err)
+	}
+	return f.Decode(part)
+}
+
+// ReadRaw returns a frame as it was written, with its length.
+func ReadRaw(r io.Reader) ([]byte, error) {
+	head := make([]byte, 4)
+	if _, err := io.ReadFull(r, head); err != nil {
+		return nil, fmt.Errorf("it is cut short: %w", err)
+	}
+	size := int64(binary.LittleEndian.Uint32(head))
+	frame, err := io.ReadAll(io.MultiReader(bytes.NewReader(head), io.LimitReader(r, size)))
+	if err == nil && int64(len(frame)) != 4+size {
+		err = fmt.Errorf("it is cut short: %w", io.ErrUnexpectedEOF)
+	}
+	return frame, err
+}
+
+// mostUnpacked bounds what a frame may decompress to, so that a damaged one does not fill the memory.
+const mostUnpacked = 64 << 20
+
+// Both are safe for concurrent use. Their options are valid, so making them does not fail.
+var (
+	zstdWriter, _ = zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(1<<20))
+	zstdReader, _ = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(mostUnpacked))
+)

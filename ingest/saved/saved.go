@@ -61,7 +61,7 @@ func (f Format[Wire]) Decode(part []byte) (*Wire, error) {
 var (
 	encodeMode = must(cbor.EncOptions{
 		NaNConvert: cbor.NaNConvertNone, InfConvert: cbor.InfConvertNone, Time: cbor.TimeRFC3339Nano,
-	}.EncMode())
+	}.UserBufferEncMode())
 	decodeMode = must(cbor.DecOptions{
 		DupMapKey: cbor.DupMapKeyEnforcedAPF, FieldNameMatching: cbor.FieldNameMatchingCaseSensitive, UTF8: cbor.UTF8DecodeInvalid,
 		IndefLength: cbor.IndefLengthForbidden, TagsMd: cbor.TagsForbidden,

@@ -119,24 +119,24 @@ func (f *PartitionFeed) Idle(ctx context.Context, at time.Time) error {
 	return f.mark(ctx, f.lane, at, time.Now())
 }
 
-// feedFormat is the format of a saved partition. The units that are kept follow it. In format 4 fields had names.
+// feedFormat is the format of a saved partition. The open decisions and the units that are kept follow it. In format 4 fields had names.
 var feedFormat = saved.Format[feedState]{Version: 5, Before: map[byte]saved.Migration[feedState]{4: saved.Named[feedState]}}
 
 // feedState is the snapshot of a partition. Field numbers are never reused; package saved has the rules.
 type feedState struct {
-	Last     int64            `cbor:"1,keyasint"` // of EventClock, as are the next two
-	Records  int64            `cbor:"2,keyasint"`
-	Before   order.WireMoment `cbor:"3,keyasint"`
-	Reading  int64            `cbor:"4,keyasint"`
-	Episodes []byte           `cbor:"5,keyasint"`
-	Obeyed   []obeyedState    `cbor:"6,keyasint,omitzero"`
-	// Decisions are open, and wait for feedback.
-	Decisions []byte `cbor:"7,keyasint,omitempty"`
-	// Topic is the index of the first lane's topic. The fields but Obeyed and Others are of this lane.
+	Last      int64            `cbor:"1,keyasint"` // of EventClock, as are the next two
+	Records   int64            `cbor:"2,keyasint"`
+	Before    order.WireMoment `cbor:"3,keyasint"`
+	Reading   int64            `cbor:"4,keyasint"`
+	Episodes  []byte           `cbor:"5,keyasint"`
+	Obeyed    []obeyedState    `cbor:"6,keyasint,omitzero"`
+	Decisions []byte           `cbor:"7,keyasint,omitempty"` // open ones, as earlier builds wrote them
+	// Topic is the index of the first lane's topic. The fields but Obeyed, Others and Received are of this lane.
 	Topic  int         `cbor:"8,keyasint,omitzero"`
 	Others []laneState `cbor:"9,keyasint,omitzero"`
 	// Received are the last messages of batches that came over HTTP.
 	Received []uint64 `cbor:"10,keyasint,omitempty"`
+	Joins    bool     `cbor:"11,keyasint,omitzero"` // as in laneState
 }
 
 // obeyedState is the saved form of forgetting.
@@ -154,7 +154,7 @@ func (f *PartitionFeed) Snapshot(w io.Writer) error {
 	}
 	state := feedState{
 		Last: first.Last, Records: first.Records, Before: first.Before, Reading: first.Reading, Episodes: first.Episodes,
-		Decisions: first.Decisions, Topic: first.Topic, Others: slices.Clone(f.away),
+		Joins: first.Joins, Topic: first.Topic, Others: slices.Clone(f.away),
 		Obeyed: saved.Each(f.obeyed, func(o forgetting) obeyedState { return obeyedState(o) }),
 	}
 	for _, l := range f.others {
@@ -170,6 +170,9 @@ func (f *PartitionFeed) Snapshot(w io.Writer) error {
 	}
 	state.Received = f.received.Saved()
 	if err = feedFormat.WriteFrame(w, &state); err == nil {
+		err = f.writeDecisions(w)
+	}
+	if err == nil {
 		err = saved.WriteUnits(w, kept)
 	}
 	if err != nil {
@@ -184,19 +187,26 @@ func (f *PartitionFeed) Shrunk() bool { return f.isToForget() || f.Out.KeepsLess
 
 // Restore implements ingest.Processor. It hands on again the units that a worker may need again.
 func (f *PartitionFeed) Restore(r io.Reader) error {
-	var kept []*ingest.Unit
-	state, err := feedFormat.ReadFrame(r)
-	if err == nil {
-		kept, err = saved.ReadUnits(r)
-	}
-	if err != nil {
+	if err := f.restore(r); err != nil {
 		return fmt.Errorf("read the state of a partition: %w", err)
+	}
+	return nil
+}
+
+func (f *PartitionFeed) restore(r io.Reader) error {
+	state, err := feedFormat.ReadFrame(r)
+	if err != nil {
+		return err
 	}
 	first := laneState{
 		Topic: state.Topic, Last: state.Last, Records: state.Records, Before: state.Before, Reading: state.Reading, Episodes: state.Episodes,
-		Decisions: state.Decisions,
+		Decisions: state.Decisions, Joins: state.Joins,
 	}
-	if err := f.restoreLanes(append([]laneState{first}, state.Others...)); err != nil {
+	if err := f.restoreLanes(append([]laneState{first}, state.Others...), r); err != nil {
+		return err
+	}
+	kept, err := saved.ReadUnits(r)
+	if err != nil {
 		return err
 	}
 	f.obeyed = saved.Each(state.Obeyed, func(o obeyedState) forgetting { return forgetting(o) })

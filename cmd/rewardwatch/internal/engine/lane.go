@@ -3,6 +3,7 @@ package engine
 import (
 	"bytes"
 	"context"
+	"io"
 	"slices"
 	"strings"
 	"time"
@@ -34,7 +35,11 @@ type laneState struct {
 	Before    order.WireMoment `cbor:"4,keyasint"`
 	Reading   int64            `cbor:"5,keyasint"`
 	Episodes  []byte           `cbor:"6,keyasint"`
-	Decisions []byte           `cbor:"7,keyasint,omitempty"`
+	Decisions []byte           `cbor:"7,keyasint,omitempty"` // open ones, as earlier builds wrote them
+	// Joins means that the open decisions follow the state of the partition.
+	Joins bool `cbor:"8,keyasint,omitzero"`
+
+	joined []byte // what follows, of a lane that is away
 }
 
 func (l *lane) state() (laneState, error) {
@@ -42,29 +47,34 @@ func (l *lane) state() (laneState, error) {
 	if err := l.Episodes.Snapshot(&episodes); err != nil {
 		return laneState{}, err
 	}
-	var decisions []byte
-	if l.Decisions != nil {
-		var err error
-		if decisions, err = l.Decisions.Snapshot(); err != nil {
-			return laneState{}, err
-		}
-	}
 	c := l.clock
 	return laneState{
 		Topic: l.topic, Last: c.TS, Records: c.Records, Before: order.WireMoment(c.Before), Reading: l.reading, Episodes: episodes.Bytes(),
-		Decisions: decisions,
+		Joins: l.Decisions != nil,
 	}, nil
 }
 
-func (l *lane) restore(s *laneState) error {
+// restore restores the lane. r is at its open decisions, if they follow.
+func (l *lane) restore(s *laneState, r io.Reader) error {
 	l.clock, l.reading = order.EventClock{TS: s.Last, Records: s.Records, Before: order.Moment(s.Before)}, s.Reading
 	if err := l.Episodes.Restore(bytes.NewReader(s.Episodes)); err != nil {
 		return err
 	}
-	if l.Decisions == nil {
-		return nil
+	switch {
+	case l.Decisions == nil:
+		return s.keep(r)
+	case s.Joins:
+		return l.Decisions.Restore(r, s.Last)
 	}
-	return l.Decisions.Restore(s.Decisions, s.Last)
+	return l.Decisions.RestoreWhole(s.Decisions, s.Last)
+}
+
+// keep reads the open decisions that follow without restoring them.
+func (s *laneState) keep(r io.Reader) (err error) {
+	if s.Joins {
+		s.joined, err = feedback.Saved(r)
+	}
+	return err
 }
 
 // From implements ingest.Several.
@@ -154,20 +164,49 @@ func (f *PartitionFeed) Reached(ctx context.Context, topic int, at time.Time) er
 }
 
 // restoreLanes restores the lanes that are fed. It keeps the state of the others, whose topics are away for the moment.
-func (f *PartitionFeed) restoreLanes(states []laneState) error {
-	for _, l := range f.lanes() {
-		i := slices.IndexFunc(states, func(s laneState) bool { return s.Topic == l.topic })
-		if i < 0 {
+func (f *PartitionFeed) restoreLanes(states []laneState, r io.Reader) error {
+	f.away = nil
+	for i := range states {
+		s := &states[i]
+		at := slices.IndexFunc(f.lanes(), func(l *lane) bool { return l.topic == s.Topic })
+		if at >= 0 {
+			if err := f.lanes()[at].restore(s, r); err != nil {
+				return err
+			}
 			continue
 		}
-		if err := l.restore(&states[i]); err != nil {
+		if err := s.keep(r); err != nil {
 			return err
 		}
-		states = slices.Delete(states, i, i+1)
+		f.away = append(f.away, *s)
 	}
-	f.away = states
 	f.followLanes()
 	return nil
+}
+
+// writeDecisions writes the open decisions of all lanes, in the order of their states in a snapshot.
+func (f *PartitionFeed) writeDecisions(w io.Writer) error {
+	if err := f.lane.writeDecisions(w); err != nil {
+		return err
+	}
+	for i := range f.away {
+		if _, err := w.Write(f.away[i].joined); err != nil {
+			return err
+		}
+	}
+	for _, l := range f.others {
+		if err := l.writeDecisions(w); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (l *lane) writeDecisions(w io.Writer) error {
+	if l.Decisions == nil {
+		return nil
+	}
+	return l.Decisions.Snapshot(w)
 }
 
 var _ ingest.Several = (*PartitionFeed)(nil)

@@ -3,6 +3,7 @@ package engine
 import (
 	"bytes"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"testing"
 
@@ -122,5 +123,53 @@ func TestWhatLeavesATopicDoesNotDependOnTheOther(t *testing.T) {
 	}
 	if len(want) < 100 {
 		t.Errorf("%d units", len(want))
+	}
+}
+
+// The open decisions of a topic that cannot be read at the moment are kept until it can.
+func TestOpenDecisionsOutliveTheAbsenceOfTheirTopic(t *testing.T) {
+	decisions, clicks := inTwoTopics(shopEvents(120))
+	f, _ := joiningFeed()
+	f.From([]int{0, 1})
+	feedBoth(t, f, decisions, clicks, byTime)
+	through := func(from *PartitionFeed, topics []int) *PartitionFeed {
+		var image bytes.Buffer
+		if err := from.Snapshot(&image); err != nil {
+			t.Fatal(err)
+		}
+		to, _ := joiningFeed()
+		to.From(topics)
+		if err := to.Restore(&image); err != nil {
+			t.Fatal(err)
+		}
+		return to
+	}
+	without := through(f, []int{1})
+	if without.Decisions.Open() != 0 || len(without.away) != 1 {
+		t.Errorf("%d decisions are open of a topic that is away", without.Decisions.Open())
+	}
+	again := through(through(without, []int{1}), []int{0, 1})
+	if got, want := again.Decisions.Open(), f.Decisions.Open(); got != want || want < 10 {
+		t.Errorf("%d decisions are open, want %d", got, want)
+	}
+}
+
+// A build that wrote the open decisions as a part of the lane's state is continued.
+func TestOpenDecisionsOfFormat1AreRead(t *testing.T) {
+	old, err := os.ReadFile("../../../../ingest/feedback/testdata/snapshot-1.cbor")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, _ := joiningFeed()
+	state, err := f.state()
+	if err != nil {
+		t.Fatal(err)
+	}
+	state.Joins, state.Decisions, state.Last = false, old, 1_790_000_000_000_000_000
+	if err := f.lane.restore(&state, nil); err != nil {
+		t.Fatal(err)
+	}
+	if open := f.Decisions.Open(); open != 6 { // the others are of groups by env, which this feed does not have
+		t.Errorf("%d are open, want the 6 that wait for their decisions", open)
 	}
 }

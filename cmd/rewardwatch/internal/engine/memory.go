@@ -39,6 +39,8 @@ const (
 	goesToGo = .92
 	// mappedStep is by how much the files in memory may change before Go's limit is adjusted.
 	mappedStep = 1 << 20
+	// leastGarbage is how much garbage may always pile up before it is collected.
+	leastGarbage = 32 << 20
 	// mostSaves is how many workers may write at once: what they write takes memory too.
 	mostSaves = 4
 )
@@ -47,15 +49,18 @@ const (
 type ceiling struct {
 	limit     int64
 	residents *bank.Residents
-	mu        sync.Mutex // guards the next three
+	mu        sync.Mutex // guards the next five
 	samples   []metrics.Sample
 	cycle     uint64       // the garbage collection that live was measured after
 	live      int64        // bytes on the heap after that collection, without the groups
+	usualPace int          // GOGC, before it was changed here
+	paced     int          // GOGC as it is now
 	other     atomic.Int64 // bytes of everything but the groups
 	reserved  atomic.Int64 // bytes reserved for groups that are being loaded
 	held      atomic.Int64 // bytes of the limit not left to Go when its limit was last set; unheld while it is not set
 	Passed    atomic.Bool
 	saves     chan struct{} // saves in progress
+	opaque    func() int64  // bytes on the heap that hold no pointers and stay long; nil for none
 	overdrawn atomic.Int64  // when a group was last loaded although memory was tight, in Unix nanoseconds
 
 	evictions, returns prometheus.Counter
@@ -126,12 +131,33 @@ func (c *ceiling) measure() {
 	bytes := func(i int) int64 { return int64(c.samples[i].Value.Uint64()) }
 	if cycle := c.samples[sampleCycles].Value.Uint64(); cycle != c.cycle {
 		c.cycle, c.live = cycle, bytes(sampleLive)-c.residents.Bytes()
+		c.pace(bytes(sampleLive))
 	}
 	heap := bytes(sampleReleased) + bytes(sampleHeapFree) + bytes(sampleHeapObjects) + bytes(sampleHeapUnused)
 	files := mappedFiles()
 	c.other.Store(c.live + bytes(sampleTotal) - heap + files)
 	if held := c.held.Load(); held != unheld && max(files-held, held-files) >= mappedStep {
 		c.hold(files)
+	}
+}
+
+// pace lets garbage collections come early while open decisions take much of the heap. At Go's own pace, garbage as large
+// as they are would pile up between two collections, although they hold no pointers and cost the collector nothing.
+func (c *ceiling) pace(live int64) {
+	if c.opaque == nil || c.held.Load() == unheld || c.usualPace < 0 {
+		return
+	}
+	percent := c.usualPace
+	if opaque := c.opaque(); opaque > leastGarbage && live > opaque {
+		percent = int(int64(percent) * max(live-opaque, leastGarbage) / live)
+	}
+	c.setPace(percent)
+}
+
+func (c *ceiling) setPace(percent int) {
+	if percent != c.paced {
+		c.paced = percent
+		debug.SetGCPercent(percent)
 	}
 }
 
@@ -146,12 +172,16 @@ func (c *ceiling) Hold() (letGo func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	before := debug.SetMemoryLimit(-1)
+	c.usualPace = debug.SetGCPercent(-1)
+	c.paced = c.usualPace
+	debug.SetGCPercent(c.usualPace)
 	c.hold(mappedFiles())
 	return func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		c.held.Store(unheld)
 		debug.SetMemoryLimit(before)
+		c.setPace(c.usualPace)
 	}
 }
 

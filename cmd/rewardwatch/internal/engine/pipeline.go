@@ -117,6 +117,7 @@ func NewPipeline(ctx context.Context, cfg *Settings, pinned RangeReader, scores 
 		limit:    bank.NewStreamLimit(cfg.Limits.Streams), Memory: newCeiling(cfg.Limits.Memory, reg), kept: newKeptUnits(int64(cfg.Limits.Memory)), unsafeBacklog: mostUnsafe, calibrations: budget.NewCalibrations(),
 		scores: scores, reading: make(chan struct{}, 1),
 	}
+	p.Memory.opaque = p.intake.decisions.Bytes
 	p.Ctx, p.stop = context.WithCancelCause(ctx)
 	reg.MustRegister(prometheus.NewGaugeFunc(
 		prometheus.GaugeOpts{Name: names.MetricPolicies, Help: "Policies watched."},
