@@ -13,8 +13,6 @@ import (
 
 // decision is an open decision, or feedback that waits for its decision. It holds no pointers: a million of them cost
 // the garbage collector nothing. Numbers stand for values of the tables.
-//
-// It is large because it holds what a decision and its feedback say, between two records.
 type decision struct {
 	hash  uint64 // of policy and key
 	seq   uint64 // increases with each decision
