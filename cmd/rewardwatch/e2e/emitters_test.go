@@ -4,9 +4,15 @@ package e2e
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"strings"
 	"testing"
+
+	"github.com/rewardwatch/rewardwatch/ingest/feedback"
 )
 
 // TestE2EPythonPackage runs the package's own tests.
@@ -50,21 +56,65 @@ func (s setting) inspect(t *testing.T, topic string) (found inspected) {
 	return found
 }
 
-// telemetryIsRead: what the Python package sends in every way that it has, over Kafka and over HTTP, the service reads
-// to the last event.
+// telemetryIsRead: what the Python package sends in every way that it has, over Kafka and over HTTP, and what the examples
+// in other languages send, the service reads to the last event. It joins decisions with the feedback that comes later.
 func (s setting) telemetryIsRead(t *testing.T) {
-	t.Run("Python over Kafka", func(t *testing.T) {
-		const topic = "senders"
-		s.broker.createTopic(t, topic, 3)
-		s.readAll(t, topic, pythonCommand(t, "cmd/rewardwatch/e2e", "senders.py", "--brokers", s.broker.address, "--topic", topic))
+	t.Run("over Kafka", func(t *testing.T) {
+		const topic = "sent-over-kafka"
+		s.pythonIsRead(t, s.takesTelemetry(t, topic), topic, "--brokers", s.broker.address, "--topic", topic)
 	})
-	const topic = "posted"
+	t.Run("over HTTP", func(t *testing.T) {
+		const topic = "sent-over-http"
+		service := s.takesTelemetry(t, topic)
+		url := "http://" + service.address
+		s.pythonIsRead(t, service, topic, "--url", url)
+		s.readAll(t, topic, inRoot(t, "go", "run", "./ingest/emitters/go", url))
+		s.readAll(t, topic, inRoot(t, "node", "ingest/emitters/javascript/send.mjs", url))
+	})
+}
+
+func (s setting) pythonIsRead(t *testing.T, service *service, topic string, args ...string) {
+	t.Helper()
+	s.readAll(t, topic, pythonCommand(t, "cmd/rewardwatch/e2e", append([]string{"senders.py"}, args...)...))
+	eventually(t, "feedback is joined", func() error {
+		matched, err := service.samples(feedback.MetricFeedback, map[string]string{"result": "matched"})
+		if err == nil && matched[0] != 30 {
+			err = fmt.Errorf("%g records of feedback are, of 30", matched[0])
+		}
+		return err
+	})
+}
+
+func inRoot(t *testing.T, name string, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(t.Context(), name, args...)
+	cmd.Dir = root
+	return cmd
+}
+
+// takesTelemetry starts a service of a new topic. It takes telemetry over HTTP from those who have the token in
+// REWARDWATCH_TOKEN_FILE, and joins the decisions of the policy later with their feedback.
+func (s setting) takesTelemetry(t *testing.T, topic string) *service {
+	t.Helper()
 	s.broker.createTopic(t, topic, 3)
-	service := newService(t, s.binary, s.broker.address, topic, topic, startReceiver(t), nil)
-	service.start(t)
-	t.Run("Python over HTTP", func(t *testing.T) {
-		s.readAll(t, topic, pythonCommand(t, "cmd/rewardwatch/e2e", "senders.py", "--url", "http://"+service.address))
-	})
+	started := newService(t, s.binary, s.broker.address, topic, topic, startReceiver(t), nil)
+	tokenFile := filepath.Join(t.TempDir(), "telemetry.token")
+	config, err := os.ReadFile(started.config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed := strings.NewReplacer(
+		"policies:\n", "policies:\n  - {match: later, feedback: {key: episode_id, window: 1h, default: {reward: 0}}}\n",
+		"http:\n", fmt.Sprintf("http:\n  telemetry_token_file: %q\n", tokenFile),
+	).Replace(string(config))
+	if err := errors.Join(
+		os.WriteFile(started.config, []byte(changed), 0o600),
+		os.WriteFile(tokenFile, []byte("a token that agents share between them\n"), 0o600),
+	); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("REWARDWATCH_TOKEN_FILE", tokenFile)
+	started.start(t)
+	return started
 }
 
 // readAll runs a program, which says how many events of each policy it has sent, and none that is lost. The topic must

@@ -98,6 +98,20 @@ def decide(emitter):
     return STEPS
 
 
+def decide_later(emitter):
+    """Decides, and says later what came of every other decision."""
+
+    @rewardwatch.decision(emitter, policy="later", key="request")
+    def choose(request):
+        return ["offer_a", "offer_b"][request % 2]
+
+    for request in range(STEPS):
+        choose(request)
+    for request in range(0, STEPS, 2):
+        emitter.feedback(request, 1, policy="later", outcomes={"paid": request})
+    return STEPS + STEPS // 2
+
+
 def rate(emitter):
     rewards = watch_trl_reward(lambda completions: [0.5] * len(completions), emitter, policy="trl", env="length")
     rewards(completions=["a"] * STEPS)
@@ -136,6 +150,7 @@ def main():
             "turns": play(wrapped(pettingzoo.make("aec", "classic/tictactoe-v3"), "turns")),
             "parallel": move(wrapped(pettingzoo.make("parallel", "sisl/multiwalker-v9"), "parallel")),
             "decision": decide(emitter),
+            "later": decide_later(emitter),
             **rate(emitter),
             **{method: in_child(method, wrapped(cart_pole, method)) for method in ("fork", "spawn", "forkserver")},
         }

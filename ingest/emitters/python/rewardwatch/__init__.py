@@ -1,11 +1,11 @@
 """Sends the telemetry of agents to Rewardwatch.
 
-wrap(env) sends every step of an environment, decision() what a function decides, and Emitter any event. The modules
-stable_baselines3 and llm have a callback and reward functions.
+wrap(env) sends every step of an environment, decision() what a function decides, feedback() what became of it later,
+and Emitter any event. The modules stable_baselines3 and llm have a callback and reward functions.
 """
 
-from .decisions import decision
+from .decisions import decision, feedback
 from .emitter import Emitter
 from .wrapping import wrap
 
-__all__ = ["Emitter", "decision", "wrap"]
+__all__ = ["Emitter", "decision", "feedback", "wrap"]

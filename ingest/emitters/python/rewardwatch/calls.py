@@ -10,14 +10,18 @@ from .emitter import Emitter
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
-def watched(function: Function, emitter: Emitter, send: Callable[[Any], None]) -> Function:
+Send = Callable[[Any, tuple[Any, ...], dict[str, Any]], None]
+"""Takes what a function has returned, and the arguments that it was called with."""
+
+
+def watched(function: Function, emitter: Emitter, send: Send) -> Function:
     """Returns the function, which may be a coroutine function, such that send takes what it returns. What send raises
     does not reach the caller.
     """
 
-    def sent(result: Any) -> Any:
+    def sent(result: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         try:
-            send(result)
+            send(result, args, kwargs)
         except Exception as error:  # whatever it is, the caller must go on
             emitter.failed(error)
         return result
@@ -26,12 +30,12 @@ def watched(function: Function, emitter: Emitter, send: Callable[[Any], None]) -
 
         @functools.wraps(function)
         async def awaited(*args: Any, **kwargs: Any) -> Any:
-            return sent(await function(*args, **kwargs))
+            return sent(await function(*args, **kwargs), args, kwargs)
 
         return awaited  # type: ignore[return-value]
 
     @functools.wraps(function)
     def called(*args: Any, **kwargs: Any) -> Any:
-        return sent(function(*args, **kwargs))
+        return sent(function(*args, **kwargs), args, kwargs)
 
     return called  # type: ignore[return-value]

@@ -14,12 +14,13 @@ from typing import Any
 from .checks import MAX_RECORD, check
 from .encoding import line, plain, snapshot
 from .http import Http
+from .keys import keyed
 from .losses import Losses
 from .transport import Connect, Transport
 
 Event = dict[str, Any]
-Made = Event | Exception
-"""An event, or what was wrong with one that could not be made."""
+Made = Event | tuple[Event, str] | Exception
+"""An event, one with the key of its message, or what was wrong with one that could not be made."""
 Expand = Callable[..., Iterable[Made]]
 
 EXIT_TIMEOUT = 5.0
@@ -88,11 +89,36 @@ class Emitter:
         waiting = self._queued + self._held
         return waiting + (self._transport.waiting() if self._transport else 0)
 
-    def emit(self, event: Event) -> None:
-        """Sends an event of telemetry version 1, a dict. One that the service would refuse is lost, and logged."""
+    def emit(self, event: Event, *, key: str | None = None) -> None:
+        """Sends an event of telemetry version 1, a dict. One that the service would refuse is lost, and logged. key: of
+        its message in Kafka, in the place of agent_id.
+        """
         try:
-            self.put(1, _checked, snapshot(event))
+            self.put(1, _checked, snapshot(event), key)
         except Exception as error:  # whatever it is, the agent's loop must go on
+            self.failed(error)
+
+    def feedback(
+        self,
+        key: object,
+        reward: float | None = None,
+        *,
+        policy: str,
+        outcomes: Mapping[str, float] | None = None,
+        reward_components: Mapping[str, float] | None = None,
+        key_field: str = "episode_id",
+        ts: float | str | None = None,
+    ) -> None:
+        """Sends what has become of a decision since: a reward, outcomes, or both, with the key of the decision.
+
+        key_field: the field of telemetry that holds the key, as the service's policies[].feedback.key says: episode_id,
+        agent_id or labels.<name>. ts: when it happened, as a Unix time or RFC 3339, by default now.
+        """
+        try:
+            told = {"reward": reward, "outcomes": outcomes, "reward_components": reward_components}
+            event = {"ts": time.time_ns() // 1000 if ts is None else ts, "policy": policy, **told}
+            self.put(1, _keyed, snapshot(event), key_field, key)
+        except Exception as error:
             self.failed(error)
 
     def put(self, events: int, expand: Expand, *args: Any) -> None:
@@ -251,10 +277,11 @@ class Emitter:
         try:
             if isinstance(event, Exception):
                 raise event
+            event, key = event if isinstance(event, tuple) else (event, "")
             encoded = line(event)
             if len(encoded) > MAX_RECORD:
                 raise ValueError(f"an event of {len(encoded)} bytes, where {MAX_RECORD} are the limit")
-            key = str(event.get("agent_id") or event["policy"])
+            key = key or str(event.get("agent_id") or event["policy"])
         except Exception as error:  # a bad event must not cost those behind it
             self._losses.add(1, _said(error))
             self._held -= 1
@@ -325,10 +352,15 @@ def _messages(lines: list[bytes]) -> Iterable[list[bytes]]:
     yield message
 
 
-def _checked(event: Any) -> Iterable[Event]:
+def _checked(event: Any, key: str | None) -> Iterable[Made]:
     event = plain(event)
     check(event)
-    yield event
+    yield event if key is None else (event, key)
+
+
+def _keyed(event: Event, key_field: str, key: object) -> Iterable[Made]:
+    event = {name: value for name, value in plain(event).items() if value is not None}
+    yield keyed(event, key_field, key)
 
 
 def _emitter_of(identity: str, limit: int, connect: Connect) -> Emitter:

@@ -18,7 +18,7 @@ def watch_trl_reward(reward: Function, emitter: Emitter | None = None, **names: 
     default the function's name, so that each of several functions is judged by itself.
     """
     episodes = _Episodes(reward, emitter, names)
-    return watched(reward, episodes.emitter, lambda rewards: episodes.send([(reward, {}) for reward in rewards]))
+    return watched(reward, episodes.emitter, lambda rewards, *_: episodes.send([(reward, {}) for reward in rewards]))
 
 
 def watch_verl_reward(reward: Function, emitter: Emitter | None = None, **names: Unpack[Names]) -> Function:
@@ -28,7 +28,7 @@ def watch_verl_reward(reward: Function, emitter: Emitter | None = None, **names:
     """
     episodes = _Episodes(reward, emitter, names)
 
-    def send(result: Any) -> None:
+    def send(result: Any, *_: Any) -> None:
         if isinstance(result, Mapping):
             episodes.send([(result["score"], {name: x for name, x in result.items() if name != "score"})])
         else:
