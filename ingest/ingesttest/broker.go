@@ -109,11 +109,15 @@ func (b *Broker) Produce(ctx context.Context, partition int32, values ...[]byte)
 	return b.client.ProduceSync(ctx, b.records(partition, values)...).FirstErr()
 }
 
+// together is how long a client waits for further records of a batch. They come at once, but on a busy machine their
+// goroutine may have to wait between two of them.
+const together = 200 * time.Millisecond
+
 // ProduceWith is Produce with other client options, such as compression. If these make it transactional, the values
 // form a transaction of their own, which is committed or aborted.
 func (b *Broker) ProduceWith(ctx context.Context, partition int32, commit bool, values [][]byte, options ...kgo.Opt) error {
 	client, err := kgo.NewClient(append(options, kgo.SeedBrokers(b.Addrs()...), kgo.RecordPartitioner(kgo.ManualPartitioner()),
-		kgo.ProducerLinger(0))...)
+		kgo.ProducerLinger(together))...)
 	if err != nil {
 		return err
 	}
