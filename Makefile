@@ -47,9 +47,13 @@ demo: build
 # A line for each package while it runs; at the end the tests that were skipped or failed, with what they said, and a count of each.
 GO_TEST := $(GOTESTSUM) --no-color --format-icons text --format-hide-empty-pkg -- -timeout 40m
 
-# Goes on with the next kind where one fails.
+# Goes on where one kind fails. Tests of real servers mostly wait, so simulations run beside them, and each of the two
+# prints all that it says at its end.
 test:
-	$(MAKE) --no-print-directory --keep-going test-race test-simulations test-e2e
+	status=0
+	$(MAKE) --no-print-directory test-race || status=1
+	$(MAKE) --no-print-directory --keep-going --jobs=2 --output-sync=target test-simulations test-e2e || status=1
+	exit $$status
 
 # SQLite, which was translated from C, would take four times as long under the detector, and the matrices of gonum several
 # times as long. Their races are not ours.

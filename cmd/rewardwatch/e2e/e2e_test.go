@@ -18,19 +18,26 @@ import (
 // TestE2EServers shares one broker among the tests of the service; each has a topic of its own.
 func TestE2EServers(t *testing.T) {
 	s := setting{broker: startBroker(t, ""), binary: build(t)}
-	t.Run("lander with pushed alerts", s.landerPushesAlerts)
-	t.Run("cart-pole with alerting rules", s.cartPoleAlertsByRules)
-	for _, f := range restartedFleets() {
-		t.Run("killed and restarted on "+f.topic, func(t *testing.T) { s.restarted(t, f) })
+	t.Run("telemetry is read", s.telemetryIsRead) // sets environment variables
+
+	run := func(name string, test func(*testing.T)) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel() // each has its own topics, service and other servers
+			test(t)
+		})
 	}
-	t.Run("lake is retrained", s.lakeIsRetrained)
-	t.Run("lake is missed", s.lakeIsMissed)
-	t.Run("killed at random moments", s.killed)
-	t.Run("instances join and leave", s.joinedAndLeft)
-	t.Run("committed transactions are judged", s.readCommitted)
-	t.Run("decompression bombs", s.bombed)
-	t.Run("compacted topic is refused", s.compactedRefused)
-	t.Run("telemetry is read", s.telemetryIsRead)
+	run("lander with pushed alerts", s.landerPushesAlerts)
+	run("cart-pole with alerting rules", s.cartPoleAlertsByRules)
+	for _, f := range restartedFleets() {
+		run("killed and restarted on "+f.topic, func(t *testing.T) { s.restarted(t, f) })
+	}
+	run("lake is retrained", s.lakeIsRetrained)
+	run("lake is missed", s.lakeIsMissed)
+	run("killed at random moments", s.killed)
+	run("instances join and leave", s.joinedAndLeft)
+	run("committed transactions are judged", s.readCommitted)
+	run("decompression bombs", s.bombed)
+	run("compacted topic is refused", s.compactedRefused)
 }
 
 // setting is what the tests share.
