@@ -63,6 +63,7 @@ type Alarm struct {
 	Histogram    *finding.Histogram     // of the quantity of Effect; nil where it has no finite value
 	Shifts       []finding.Shift        // of the signals that moved most since the onset, one each, the strongest first
 	Return       *finding.Decomposition // of the change in return; nil where it is unknown
+	OffPolicy    *finding.OffPolicy     // since the onset of the incident; nil if the telemetry does not tell
 	Promise      finding.Promise
 	Baseline     finding.BaselineRef
 	Before       ingest.Versions

@@ -83,23 +83,39 @@ type verdict struct {
 // not.
 func attribute(f finding.Finding, faults []StreamFault) verdict {
 	moved := observe(f.Shifts)
-	v := verdict{cause: CauseUnknown, causes: rank(f, &moved)}
+	v := verdict{cause: CauseUnknown, causes: rank(f, &moved, nil)}
 	if evidence := faultEvidence(f.Onset, f.Promise.UnitName(), faults); len(evidence) > 0 {
 		v.cause, v.evidence = CauseTelemetry, evidence
 		v.causes = withTelemetry(v.causes, evidence)
 		return v
 	}
-	if first := v.causes[0]; first.Weight >= leadingWeight && (len(f.Changed) > 0 || moved.single(first.Cause)) {
-		v.cause, v.evidence = first.Cause, first.Evidence
+	if v.names(f, &moved) {
 		return v
 	}
-	v.evidence = keepFirst(append([]string{whyUnknown(f)}, moved.words(f.Promise.UnitName())...), maxEvidence)
+	if shows(f.OffPolicy) {
+		v.causes = rank(f, &moved, f.OffPolicy)
+		if v.names(f, &moved) {
+			return v
+		}
+	}
+	why := append([]string{whyUnknown(f)}, offPolicyWords(f)...)
+	v.evidence = keepFirst(append(why, moved.words(f.Promise.UnitName())...), maxEvidence)
 	return v
 }
 
+// names sets the cause if the first of the ranked ones clearly leads, and reports whether it does.
+func (v *verdict) names(f finding.Finding, moved *movements) bool {
+	first := v.causes[0]
+	if first.Weight < leadingWeight || len(f.Changed) == 0 && !moved.single(first.Cause) {
+		return false
+	}
+	v.cause, v.evidence = first.Cause, first.Evidence
+	return true
+}
+
 // rank returns the causes, the weightiest first. The weight is how likely the cause makes what moved, times the
-// evidence of the versions.
-func rank(f finding.Finding, moved *movements) []RankedCause {
+// evidence of the versions and, unless it is nil, that of an off-policy estimate.
+func rank(f finding.Finding, moved *movements, estimate *finding.OffPolicy) []RankedCause {
 	all := hypotheses()
 	scores := make([]float64, len(all))
 	top := math.Inf(-1)
@@ -109,7 +125,7 @@ func rank(f finding.Finding, moved *movements) []RankedCause {
 	}
 	total := 0.0
 	for i, h := range all {
-		scores[i] = math.Exp(max(scores[i], top-movementBound) - top + versionSays(h.cause, f))
+		scores[i] = math.Exp(max(scores[i], top-movementBound) - top + versionSays(h.cause, f) + offPolicySays(h.cause, estimate))
 		total += scores[i]
 	}
 	order := []int{0, 1, 2}
@@ -121,6 +137,9 @@ func rank(f finding.Finding, moved *movements) []RankedCause {
 			rival = all[order[1]]
 		}
 		ranked[place] = RankedCause{Cause: all[i].cause, Weight: scores[i] / total, Evidence: all[i].evidence(f, moved, rival)}
+	}
+	if estimate != nil {
+		ranked[0].Evidence = keepFirst(append(offPolicyWords(f), ranked[0].Evidence...), maxEvidence)
 	}
 	return ranked
 }

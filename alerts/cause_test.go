@@ -372,3 +372,65 @@ func TestForemostShifts(t *testing.T) {
 		t.Error("something of nothing")
 	}
 }
+
+// An off-policy estimate decides where nothing else does; a version that changed outweighs it.
+func TestOffPolicyEstimateNamesTheCause(t *testing.T) {
+	estimate := func(shown finding.Shown) *finding.OffPolicy {
+		return &finding.OffPolicy{
+			Reference: finding.ReferenceTarget, Shown: shown, Units: 500, Effective: 400, MeanWeight: 1, Value: .5, Low: .4, High: .6, Actual: .3,
+			Baseline: .5, World: finding.PartOfChange{Mean: 0, Low: -.1, High: .1}, Policy: finding.PartOfChange{Mean: -.2, Low: -.3, High: -.1},
+		}
+	}
+	shift := func(signal string, z float64) finding.Shift {
+		return finding.Shift{Signal: signal, Quantity: "mean", Z: z, StandardError: .3, Units: 60, Drifted: signal == "reward"}
+	}
+	open := []finding.Shift{shift("reward", -9), shift("action", 2), shift("observation.x", 2)} // tells little
+	for name, c := range map[string]struct {
+		shown   finding.Shown
+		changed []string
+		want    Cause
+	}{
+		"nothing shown":                       {finding.Undecided, nil, CauseUnknown},
+		"no support":                          {finding.NoSupport, nil, CauseUnknown},
+		"the policy":                          {finding.ShownPolicy, nil, CausePolicy},
+		"both":                                {finding.ShownBoth, nil, CauseUnknown},
+		"the policy, but the world's version": {finding.ShownPolicy, []string{"environment"}, CauseEnvironment},
+		"which of two versions":               {finding.ShownPolicy, []string{"policy", "environment"}, CausePolicy},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := driftAfter("reward", 100, c.changed...)
+			f.Shifts, f.OffPolicy = open, estimate(c.shown)
+			b := NewTracker()
+			applied(b, f)
+			a := b.Alarms()[0]
+			said := slices.ContainsFunc(a.Evidence, func(e string) bool { return strings.Contains(e, "the accepted policy would have earned") })
+			if a.Cause != c.want {
+				t.Errorf("cause %s, want %s: %q", a.Cause, c.want, a.Evidence)
+			}
+			if decides := c.want != CauseEnvironment && c.shown != finding.NoSupport; said != decides {
+				t.Errorf("the evidence is %q", a.Evidence)
+			}
+			if i := b.Incidents()[0]; i.OffPolicy() != f.OffPolicy {
+				t.Errorf("the incident has %+v", i.OffPolicy())
+			}
+		})
+	}
+}
+
+// What an estimate shows of the world speaks against the policy, and does not tell its environment from its rewards.
+func TestAnEstimateOfTheWorldExcludesThePolicy(t *testing.T) {
+	f := drift("reward", 100)
+	f.OffPolicy = &finding.OffPolicy{Shown: finding.ShownWorld}
+	moved := observe(nil)
+	weight := func(of []RankedCause, c Cause) float64 {
+		return of[slices.IndexFunc(of, func(r RankedCause) bool { return r.Cause == c })].Weight
+	}
+	before, after := rank(f, &moved, nil), rank(f, &moved, f.OffPolicy)
+	if weight(after, CausePolicy) > weight(before, CausePolicy)/20 {
+		t.Errorf("the policy weighs %v, %v without the estimate", weight(after, CausePolicy), weight(before, CausePolicy))
+	}
+	odds := func(of []RankedCause) float64 { return weight(of, CauseEnvironment) / weight(of, CauseRewardFunction) }
+	if math.Abs(odds(after)/odds(before)-1) > 1e-9 {
+		t.Errorf("odds of the environment %v, %v without the estimate", odds(after), odds(before))
+	}
+}

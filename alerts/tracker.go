@@ -305,6 +305,9 @@ func (a *Alarm) measure(f finding.Finding) {
 	if len(f.Shifts) > 0 {
 		a.Shifts, a.Return = foremost(f.Shifts), f.Return
 	}
+	if f.OffPolicy != nil {
+		a.OffPolicy = f.OffPolicy
+	}
 }
 
 func newIncident(f finding.Finding, id string) *Incident {
@@ -312,6 +315,16 @@ func newIncident(f finding.Finding, id string) *Incident {
 		ID: id, Group: f.Group, Severity: severity(f.Signal, f.Improvement, f.Provisional),
 		Provisional: f.Provisional, Improvement: f.Improvement, Opened: f.At,
 	}
+}
+
+// OffPolicy returns the newest off-policy estimate of the incident's alarms, nil without any.
+func (i *Incident) OffPolicy() (newest *finding.OffPolicy) {
+	for k := range i.Alarms {
+		if o := i.Alarms[k].OffPolicy; o != nil && (newest == nil || o.Units >= newest.Units) {
+			newest = o
+		}
+	}
+	return newest
 }
 
 // join adds an alarm and determines the cause of the incident again.

@@ -70,6 +70,7 @@ type alarmWire struct {
 	EvidenceAt   finding.UnitRefWire     `cbor:"26,keyasint,omitzero"`
 	Resolved     bool                    `cbor:"27,keyasint,omitzero"`
 	ResolvedAt   finding.UnitRefWire     `cbor:"28,keyasint,omitzero"`
+	OffPolicy    *finding.OffPolicyWire  `cbor:"29,keyasint,omitzero"`
 }
 
 type streamFaultWire struct {
@@ -164,7 +165,7 @@ func wireOfAlarm(a Alarm) alarmWire {
 		Return: (*decompositionWire)(a.Return), Promise: finding.PromiseWire(a.Promise), Baseline: finding.BaselineRefWireOf(&a.Baseline),
 		Before: saved.Versions(a.Before), After: saved.Versions(a.After), Offsets: saved.RangesOf(a.Offsets), Cause: a.Cause,
 		Evidence: a.Evidence, Causes: saved.Each(a.Causes, wireOfCause), EvidenceAt: finding.UnitRefWireOf(&a.EvidenceAt),
-		Resolved: a.Resolved, ResolvedAt: finding.UnitRefWireOf(&a.ResolvedAt),
+		Resolved: a.Resolved, ResolvedAt: finding.UnitRefWireOf(&a.ResolvedAt), OffPolicy: saved.Pointer(a.OffPolicy, finding.OffPolicyWireOf),
 	}
 }
 
@@ -177,7 +178,7 @@ func (w alarmWire) live() Alarm {
 		Return: (*finding.Decomposition)(w.Return), Promise: finding.Promise(w.Promise), Baseline: w.Baseline.Live(),
 		Before: ingest.Versions(w.Before), After: ingest.Versions(w.After), Offsets: saved.LiveRanges(w.Offsets), Cause: w.Cause,
 		Evidence: w.Evidence, Causes: saved.Each(w.Causes, rankedCauseWire.live), EvidenceAt: w.EvidenceAt.Live(),
-		Resolved: w.Resolved, ResolvedAt: w.ResolvedAt.Live(),
+		Resolved: w.Resolved, ResolvedAt: w.ResolvedAt.Live(), OffPolicy: saved.Pointer(w.OffPolicy, (*finding.OffPolicyWire).Live),
 	}
 }
 

@@ -54,6 +54,12 @@ type Action struct {
 	Scalar   bool      // the action was one number and not an array
 }
 
+// Prob is a probability, or the density of a numeric action, if the telemetry has it. P is as logged, and may be none.
+type Prob struct {
+	P     float64
+	Known bool
+}
+
 // Value is a named number, such as one outcome or one component of the observation. X may be NaN or infinite: that is a
 // telemetry fault for the bank to detect, not a decode error.
 type Value struct {
@@ -90,6 +96,8 @@ type Event struct {
 	Step      int64  // -1 if absent
 
 	Action           Action // Category interned
+	ActionProb       Prob   // of the policy that acted, for the action
+	TargetProb       Prob   // of the accepted policy, for the same action
 	Reward           float64
 	HasReward        bool
 	RewardComponents []Value // names interned, as in all Values here

@@ -163,11 +163,38 @@ func (m *Moments) SD() float64 {
 	return math.Sqrt(m.M2 / float64(m.N))
 }
 
+// OtherActions is the name under which a unit counts the actions for which it has no room.
+const OtherActions = "other"
+
 // Count is how often an action was taken, and the rewards of its steps.
 type Count struct {
 	Name   string
 	N      int64
 	Reward float64 // sum of the finite rewards of its steps
+}
+
+// Propensity sums up how probable the actions of a unit were. A probability is invalid if it is not above 0, above 1 for
+// a category, or not finite; only a target_prob may be 0.
+type Propensity struct {
+	Steps          int64   // with a valid action_prob
+	Invalid        int64   // with an invalid action_prob or target_prob
+	Log            float64 // sum of log(action_prob) over Steps
+	Targets        int64   // of Steps, those with a valid target_prob
+	LogTarget      float64 // sum of log(target_prob) over Targets; may be -Inf
+	Weight         float64 // sum of target_prob/action_prob over Targets
+	WeightedReward float64 // the same, of each step times its reward; steps without a finite reward add nothing
+	// Actions has a place for each one of Unit.Actions, or for none.
+	Actions []InverseProbs
+}
+
+// InverseProbs are the sums of 1/action_prob, and of reward/action_prob, over the steps with an action.
+type InverseProbs struct{ Sum, Reward float64 }
+
+// Merge adds what o sums up, except for its actions.
+func (p *Propensity) Merge(o *Propensity) {
+	p.Steps, p.Invalid, p.Targets = p.Steps+o.Steps, p.Invalid+o.Invalid, p.Targets+o.Targets
+	p.Log, p.LogTarget = p.Log+o.Log, p.LogTarget+o.LogTarget
+	p.Weight, p.WeightedReward = p.Weight+o.Weight, p.WeightedReward+o.WeightedReward
 }
 
 // NamedMoments are the moments of one numeric signal other than the reward.
@@ -219,6 +246,7 @@ type Unit struct {
 	ActionKind       ActionKind
 	MixedActionKinds bool           // the unit contains both categories and numbers
 	Actions          []Count        // categories in order of first use; their counts sum to the steps with an action
+	Propensity       *Propensity    // nil if no step says how probable its action was
 	Numeric          []NamedMoments // action, action.<i>, outcome.<name>, reward_component.<name>, observation.<name>, feedback_delay
 
 	Events    int64 // records of the unit
@@ -250,6 +278,9 @@ const unitSize = 640
 func (u *Unit) Bytes() int64 {
 	n := unitSize + len(u.Agent) + len(u.Episode) + 4*cap(u.Profile) + int(unsafe.Sizeof(Count{}))*cap(u.Actions) +
 		int(unsafe.Sizeof(NamedMoments{}))*cap(u.Numeric)
+	if p := u.Propensity; p != nil {
+		n += int(unsafe.Sizeof(*p)) + int(unsafe.Sizeof(InverseProbs{}))*cap(p.Actions)
+	}
 	return int64(n)
 }
 

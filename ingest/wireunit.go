@@ -52,6 +52,8 @@ type WireUnit struct {
 	Shadow     bool  `cbor:"35,keyasint,omitempty"`
 	Unfinished int64 `cbor:"36,keyasint,omitempty"`
 	Late       int64 `cbor:"37,keyasint,omitempty"`
+
+	Propensity *wirePropensity `cbor:"38,keyasint,omitempty"`
 }
 
 type wireVersions struct {
@@ -86,6 +88,23 @@ type wireNumeric struct {
 	Q10, Q90 float64
 }
 
+type wirePropensity struct {
+	_              struct{} `cbor:",toarray"`
+	Steps          int64
+	Invalid        int64
+	Log            float64
+	Targets        int64
+	LogTarget      float64
+	Weight         float64
+	WeightedReward float64
+	Actions        []wireInverseProbs
+}
+
+type wireInverseProbs struct {
+	_           struct{} `cbor:",toarray"`
+	Sum, Reward float64
+}
+
 // WireUnitOf returns the wire form of a unit. Its positions must be in one partition, as those of every unit are.
 func WireUnitOf(u *Unit) *WireUnit {
 	at := func(p Position) wirePosition { return wirePosition{Offset: p.Offset, Record: p.Record} }
@@ -112,12 +131,16 @@ func WireUnitOf(u *Unit) *WireUnit {
 	for _, n := range u.Numeric {
 		w.Numeric = append(w.Numeric, wireNumeric{Signal: n.Signal, Moments: wireMomentsOf(n.Moments), Q10: n.Q10, Q90: n.Q90})
 	}
+	if u.Propensity != nil {
+		w.Propensity = wirePropensityOf(u.Propensity)
+	}
 	return w
 }
 
 // Unit returns the unit of a wire form. They share no memory. The error is ErrUnitDamaged.
 func (w *WireUnit) Unit() (*Unit, error) {
-	if int(w.End) >= Ends || w.ActionKind > ActionNumeric || w.Partition < 0 || len(w.Profile)%4 != 0 {
+	if int(w.End) >= Ends || w.ActionKind > ActionNumeric || w.Partition < 0 || len(w.Profile)%4 != 0 ||
+		w.Propensity != nil && len(w.Propensity.Actions) > len(w.Actions) {
 		return nil, fmt.Errorf("%w: its values are impossible", ErrUnitDamaged)
 	}
 	at := func(p wirePosition) Position {
@@ -143,7 +166,32 @@ func (w *WireUnit) Unit() (*Unit, error) {
 	for _, n := range w.Numeric {
 		u.Numeric = append(u.Numeric, NamedMoments{Signal: n.Signal, Moments: n.Moments.moments(), Q10: n.Q10, Q90: n.Q90})
 	}
+	if w.Propensity != nil {
+		u.Propensity = w.Propensity.propensity()
+	}
 	return u, nil
+}
+
+func wirePropensityOf(p *Propensity) *wirePropensity {
+	w := &wirePropensity{
+		Steps: p.Steps, Invalid: p.Invalid, Log: p.Log, Targets: p.Targets, LogTarget: p.LogTarget, Weight: p.Weight,
+		WeightedReward: p.WeightedReward,
+	}
+	for _, a := range p.Actions {
+		w.Actions = append(w.Actions, wireInverseProbs{Sum: a.Sum, Reward: a.Reward})
+	}
+	return w
+}
+
+func (w *wirePropensity) propensity() *Propensity {
+	p := &Propensity{
+		Steps: w.Steps, Invalid: w.Invalid, Log: w.Log, Targets: w.Targets, LogTarget: w.LogTarget, Weight: w.Weight,
+		WeightedReward: w.WeightedReward,
+	}
+	for _, a := range w.Actions {
+		p.Actions = append(p.Actions, InverseProbs{Sum: a.Sum, Reward: a.Reward})
+	}
+	return p
 }
 
 func wireMomentsOf(m Moments) wireMoments {

@@ -49,18 +49,19 @@ func arrows() map[string][]string {
 		"detectors/kstable": {"detectors"}, // the generator of a table
 		"detectors/bank": {
 			"detectors", "detectors/baseline", "detectors/battery", "detectors/blocks", "detectors/budget", "detectors/fault", "detectors/finding",
-			"detectors/gate", "detectors/signals", "detectors/stream", "detectors/watch", "ingest", "ingest/saved",
+			"detectors/gate", "detectors/offpolicy", "detectors/signals", "detectors/stream", "detectors/watch", "ingest", "ingest/saved",
 		},
-		"detectors/baseline":    {"detectors", "detectors/stream", "detectors/watch", "ingest", "ingest/saved"},
+		"detectors/baseline":    {"detectors", "detectors/offpolicy", "detectors/stream", "detectors/watch", "ingest", "ingest/saved"},
 		"detectors/battery":     {"detectors", "detectors/blocks", "detectors/fault", "detectors/finding", "detectors/signals", "detectors/stream", "ingest", "ingest/saved"},
 		"detectors/blocks":      {"ingest", "ingest/saved"},
 		"detectors/budget":      {"detectors", "detectors/signals", "detectors/stream", "detectors/watch"},
 		"detectors/fault":       {"detectors", "ingest", "ingest/saved"},
 		"detectors/faulttest":   {"ingest"},
 		"detectors/finding":     {"detectors", "detectors/fault", "detectors/signals", "ingest", "ingest/saved"},
-		"detectors/gate":        {"detectors", "detectors/battery", "detectors/finding", "detectors/signals", "detectors/stream", "detectors/watch", "ingest", "ingest/saved"},
+		"detectors/gate":        {"detectors", "detectors/battery", "detectors/finding", "detectors/offpolicy", "detectors/signals", "detectors/stream", "detectors/watch", "ingest", "ingest/saved"},
 		"detectors/measure":     {"detectors", "detectors/battery", "detectors/signals", "detectors/stream", "detectors/watch", "ingest"},
 		"detectors/metrics":     {"detectors/finding"}, // reads summaries alone
+		"detectors/offpolicy":   {"detectors/finding", "ingest", "ingest/saved"},
 		"detectors/signals":     nil,
 		"detectors/stream":      {"detectors", "detectors/fault", "detectors/finding", "detectors/signals", "detectors/watch", "ingest", "ingest/saved"},
 		"detectors/watch":       {"detectors", "detectors/signals", "ingest"},

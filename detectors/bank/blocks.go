@@ -125,8 +125,10 @@ func (g *group) faultless(u *ingest.Unit, rules []string) *ingest.Unit {
 		case "reward":
 			kept.Reward, kept.RewardQ10, kept.RewardQ90 = ingest.Moments{}, 0, 0
 			kept.LongestConstant, kept.ConstantReward = 0, 0
+			kept.Propensity = nil
 		case signals.Action:
 			kept.Actions, kept.ActionKind, kept.MixedActionKinds = nil, ingest.ActionNone, false
+			kept.Propensity = nil
 		}
 		kept.Numeric = slices.DeleteFunc(slices.Clone(kept.Numeric), func(n ingest.NamedMoments) bool { return n.Signal == s.Signal })
 	}

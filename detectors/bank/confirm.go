@@ -195,6 +195,7 @@ func (g *group) drop(at finding.UnitRef) []finding.Finding {
 	for _, s := range g.Streams {
 		s.Reset()
 	}
+	g.beginOffPolicy(g.Seen)
 	return found
 }
 

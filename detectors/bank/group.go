@@ -13,6 +13,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/fault"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 	"github.com/rewardwatch/rewardwatch/detectors/gate"
+	"github.com/rewardwatch/rewardwatch/detectors/offpolicy"
 	"github.com/rewardwatch/rewardwatch/detectors/signals"
 	"github.com/rewardwatch/rewardwatch/detectors/stream"
 	"github.com/rewardwatch/rewardwatch/detectors/watch"
@@ -48,6 +49,8 @@ type group struct {
 	LastActions recentActions
 	LikeActions *likeActions // of the baseline; nil if its actions carry no information on rewards
 	Explained   int64        // ordinal of the unit at which an old alarm was last explained
+
+	OffPolicy *offpolicy.Follower // nil if the baseline logs no probabilities of its actions
 
 	Line line // the succession of baselines before the current one
 
@@ -124,6 +127,7 @@ func (g *group) Observe(u *ingest.Unit, now time.Time, present func(*ingest.Unit
 	rules := g.Faults(u)
 	if early := g.Newcomers.Early(u); !early {
 		g.feed(values, rules, at.Ordinal)
+		g.earned(u, rules, at.Ordinal)
 		g.gates.Witness(u, values, &g.Battery, rules)
 	}
 	found := g.judge(rules, at)
@@ -256,6 +260,9 @@ func (g *group) keep(u *ingest.Unit, values []stream.Reading, rules []string) {
 		}
 	}
 	g.Warmup.Collect(u, g.Newcomers.Age(u.Agent), g.Seen-1)
+	if u.Propensity != nil && g.EarnedSoundly(rules) {
+		g.Warmup.KeepPropensity(u)
+	}
 	if u.End == ingest.EndBlock {
 		g.keepBlock(g.faultless(u, rules))
 	} else if i, found := g.Find("reward"); found && rules[i] == "" {
@@ -312,6 +319,9 @@ func (g *group) watch(s *stream.Stream, at finding.UnitRef) {
 	s.Alert = g.describe(s, top, names, at)
 	s.Alert.Improvement = g.improvement(s)
 	s.Alarm(at.Ordinal)
+	if !g.Incident {
+		g.beginOffPolicy(s.Alert.Onset.Ordinal)
+	}
 	g.open(g.baseline(s), at)
 }
 
@@ -362,6 +372,7 @@ func (g *group) quiet() bool {
 	for _, s := range g.Streams {
 		s.Reset()
 	}
+	g.beginOffPolicy(g.Seen)
 	return true
 }
 

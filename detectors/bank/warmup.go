@@ -121,6 +121,7 @@ func (g *group) nextProvisional() int {
 // that the policy may still arm.
 func (g *group) freeze(accepted bool, at finding.UnitRef, now time.Time, room int) []finding.Finding {
 	g.freezeActions()
+	g.OffPolicy = g.Warmup.OffPolicy(g.Seen, g.Blocks.Size > 0)
 	g.learn()
 	ended := g.ends()
 	for _, s := range g.Streams {

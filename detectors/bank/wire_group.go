@@ -8,6 +8,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/blocks"
 	"github.com/rewardwatch/rewardwatch/detectors/fault"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
+	"github.com/rewardwatch/rewardwatch/detectors/offpolicy"
 	"github.com/rewardwatch/rewardwatch/detectors/stream"
 	"github.com/rewardwatch/rewardwatch/ingest"
 	"github.com/rewardwatch/rewardwatch/ingest/saved"
@@ -243,6 +244,7 @@ type groupWire struct {
 	Positive    float64                  `cbor:"29,keyasint"`
 	Negative    float64                  `cbor:"30,keyasint"`
 	Rewards     int64                    `cbor:"31,keyasint,omitzero"`
+	OffPolicy   *offpolicy.FollowerWire  `cbor:"32,keyasint,omitzero"`
 }
 
 func (x *group) wire() groupWire {
@@ -257,7 +259,7 @@ func (x *group) wire() groupWire {
 		LikeActions: saved.Pointer(x.LikeActions, (*likeActions).wire), Explained: x.Explained,
 		Delivery: x.Delivery.Wire(), Line: x.Line.wire(), Unjudged: x.Unjudged, Incident: x.Incident,
 		Quiet: x.Quiet, Probation: probationWire(x.Probation), Positive: x.Positive, Negative: x.Negative,
-		Rewards: x.Rewards,
+		Rewards: x.Rewards, OffPolicy: saved.Pointer(x.OffPolicy, (*offpolicy.Follower).Wire),
 	}
 }
 
@@ -272,7 +274,7 @@ func (w *groupWire) live() group {
 		LikeActions: saved.Pointer(w.LikeActions, (*likeActionsWire).live), Explained: w.Explained,
 		Line: w.Line.live(), Unjudged: w.Unjudged, Incident: w.Incident,
 		Quiet: w.Quiet, Probation: probation(w.Probation), Positive: w.Positive, Negative: w.Negative,
-		Rewards: w.Rewards,
+		Rewards: w.Rewards, OffPolicy: saved.Pointer(w.OffPolicy, (*offpolicy.FollowerWire).Live),
 	}
 }
 

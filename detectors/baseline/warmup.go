@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/rewardwatch/rewardwatch/detectors/offpolicy"
 	"github.com/rewardwatch/rewardwatch/detectors/stream"
 	"github.com/rewardwatch/rewardwatch/detectors/watch"
 	"github.com/rewardwatch/rewardwatch/ingest"
@@ -60,6 +61,9 @@ type Collected struct {
 
 	Steps   int64 // a segment of the profile
 	Profile []float32
+
+	Propensity *ingest.Propensity // nil if it is missing or of no use
+	Return     float64            // if Propensity is not nil
 }
 
 // Collect adds a unit. age is the number of steps that its agent has taken, including this unit; ordinal counts the
@@ -70,6 +74,25 @@ func (w *Warmup) Collect(u *ingest.Unit, age float64, ordinal int64) {
 		Actions: u.Actions,
 	})
 	w.Units++
+}
+
+// KeepPropensity keeps how probable the actions of the last unit were.
+func (w *Warmup) KeepPropensity(u *ingest.Unit) {
+	o, last := offpolicy.Of(u), &w.Each[len(w.Each)-1]
+	if o.Propensity != nil {
+		last.Propensity, last.Return = o.Propensity, o.Return
+	}
+}
+
+// OffPolicy returns the off-policy estimates that compare with the units; nil if these lack the probabilities of their
+// actions. next is the ordinal of the group's next unit.
+func (w *Warmup) OffPolicy(next int64, blocks bool) *offpolicy.Follower {
+	units := make([]offpolicy.Observed, len(w.Each))
+	for i := range w.Each {
+		c := &w.Each[i]
+		units[i] = offpolicy.Observed{Return: c.Return, PerStep: blocks, Actions: c.Actions, Propensity: c.Propensity}
+	}
+	return offpolicy.NewFollower(units, next)
 }
 
 // Offsets returns the ranges of offsets of the units.

@@ -18,13 +18,16 @@ type collectedWire struct {
 	Actions []saved.Count     `cbor:"8,keyasint,omitzero"`
 	Steps   int64             `cbor:"9,keyasint,omitzero"`
 	Profile []float32         `cbor:"10,keyasint,omitzero"`
+
+	Propensity *saved.Propensity `cbor:"11,keyasint,omitzero"`
+	Return     float64           `cbor:"12,keyasint,omitzero"`
 }
 
 func (x *Collected) wire() collectedWire {
 	return collectedWire{
 		Agent: x.Agent, Length: x.Length, Age: x.Age, EndTS: x.EndTS, Range: saved.Range(x.Range),
 		Ordinal: x.Ordinal, Kind: x.Kind, Actions: saved.EachOf(x.Actions, saved.CountOf), Steps: x.Steps,
-		Profile: x.Profile,
+		Profile: x.Profile, Propensity: saved.Pointer(x.Propensity, saved.PropensityOf), Return: x.Return,
 	}
 }
 
@@ -32,7 +35,7 @@ func (w *collectedWire) live() Collected {
 	return Collected{
 		Agent: w.Agent, Length: w.Length, Age: w.Age, EndTS: w.EndTS, Range: ingest.Range(w.Range),
 		Ordinal: w.Ordinal, Kind: w.Kind, Actions: saved.EachOf(w.Actions, (*saved.Count).Live), Steps: w.Steps,
-		Profile: w.Profile,
+		Profile: w.Profile, Propensity: saved.Pointer(w.Propensity, (*saved.Propensity).Live), Return: w.Return,
 	}
 }
 

@@ -40,7 +40,7 @@ func (w *Wire) LeftOut() []string {
 	return []string{
 		"Key", "Number", "Warmup", "Seen", "LastTS", "Versions", "Trail", "Baseline", "FrozenAt", "FrozenTS", "Promise", "Share",
 		"Categories", "BaseActions", "LastActions", "LikeActions", "Explained", "Line", "Unjudged", "Incident", "Quiet", "Probation",
-		"Positive", "Negative", "Rewards",
+		"Positive", "Negative", "Rewards", "OffPolicy",
 	}
 }
 

@@ -149,6 +149,7 @@ func Joined(a, b *ingest.Unit) *ingest.Unit {
 	u.Backwards, u.Abandoned = a.Backwards+b.Backwards, a.Abandoned+b.Abandoned
 	u.Profile, u.ProfileSteps = nil, 0
 	u.Actions = joinedCounts(a.Actions, b.Actions)
+	u.Propensity = joinedPropensity(a, b, u.Actions)
 	u.Numeric = joinedMoments(a.Numeric, b.Numeric)
 	return &u
 }
@@ -174,6 +175,29 @@ next:
 			}
 		}
 		out = append(out, c)
+	}
+	return out
+}
+
+// joinedPropensity returns the sums of two blocks; nil if neither has any. actions are those of both, in their order.
+func joinedPropensity(a, b *ingest.Unit, actions []ingest.Count) *ingest.Propensity {
+	if a.Propensity == nil && b.Propensity == nil {
+		return nil
+	}
+	out := &ingest.Propensity{}
+	for _, u := range []*ingest.Unit{a, b} {
+		if u.Propensity == nil {
+			continue
+		}
+		out.Merge(u.Propensity)
+		for i, inverse := range u.Propensity.Actions {
+			at := slices.IndexFunc(actions, func(c ingest.Count) bool { return c.Name == u.Actions[i].Name })
+			for len(out.Actions) <= at {
+				out.Actions = append(out.Actions, ingest.InverseProbs{})
+			}
+			out.Actions[at].Sum += inverse.Sum
+			out.Actions[at].Reward += inverse.Reward
+		}
 	}
 	return out
 }

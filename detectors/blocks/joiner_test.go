@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"strconv"
 	"testing"
@@ -49,7 +50,14 @@ func TestJoinedBlocksSumUp(t *testing.T) {
 	first.Numeric[0].Add(2)
 	second.Numeric = []ingest.NamedMoments{{Signal: "outcome.x"}}
 	second.Numeric[0].Add(4)
+	second.Propensity = &ingest.Propensity{Steps: 20, Log: -3, Targets: 1, LogTarget: -1, Weight: 2, WeightedReward: 4, Actions: []ingest.InverseProbs{{Sum: 16, Reward: 2}, {Sum: 24, Reward: 4}}}
 	u := Joined(first, second)
+	if got, want := u.Propensity, (&ingest.Propensity{Steps: 20, Log: -3, Targets: 1, LogTarget: -1, Weight: 2, WeightedReward: 4, Actions: []ingest.InverseProbs{{Sum: 24, Reward: 4}, {}, {Sum: 16, Reward: 2}}}); !reflect.DeepEqual(got, want) {
+		t.Errorf("propensity %+v, want %+v", got, want)
+	}
+	if got := Joined(u, second).Propensity; got.Steps != 40 || got.Log != -6 || got.Actions[2] != (ingest.InverseProbs{Sum: 32, Reward: 4}) {
+		t.Errorf("propensity %+v", got)
+	}
 	if u.Length != 40 || u.Reward.N != 40 || u.First != first.First || u.Pos != second.Pos {
 		t.Errorf("joined: %+v", u)
 	}

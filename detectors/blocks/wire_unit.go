@@ -71,6 +71,7 @@ type unitWire struct {
 	Abandoned        int64              `cbor:"33,keyasint,omitzero"`
 	Unfinished       int64              `cbor:"34,keyasint,omitzero"`
 	Shadow           bool               `cbor:"35,keyasint,omitzero"`
+	Propensity       *saved.Propensity  `cbor:"36,keyasint,omitzero"`
 }
 
 func unitWireOf(x *ingest.Unit) unitWire {
@@ -84,7 +85,7 @@ func unitWireOf(x *ingest.Unit) unitWire {
 		ActionKind: x.ActionKind, MixedActionKinds: x.MixedActionKinds,
 		Actions: saved.EachOf(x.Actions, saved.CountOf), Numeric: saved.EachOf(x.Numeric, namedMomentsWireOf),
 		Events: x.Events, Backwards: x.Backwards, Duplicates: x.Duplicates, Late: x.Late, Abandoned: x.Abandoned,
-		Unfinished: x.Unfinished, Shadow: x.Shadow,
+		Unfinished: x.Unfinished, Shadow: x.Shadow, Propensity: saved.Pointer(x.Propensity, saved.PropensityOf),
 	}
 }
 
@@ -100,5 +101,6 @@ func (w *unitWire) live() ingest.Unit {
 		Actions: saved.EachOf(w.Actions, (*saved.Count).Live),
 		Numeric: saved.EachOf(w.Numeric, (*namedMomentsWire).live), Events: w.Events, Backwards: w.Backwards,
 		Duplicates: w.Duplicates, Late: w.Late, Abandoned: w.Abandoned, Unfinished: w.Unfinished,
+		Propensity: saved.Pointer(w.Propensity, (*saved.Propensity).Live),
 	}
 }

@@ -298,9 +298,12 @@ type Finding struct {
 	Histogram    *Histogram // of the quantity of Effect, nil if it has no finite value; must not be modified
 	// Shifts are those of every quantity of the group's streams since the onset, sorted by signal; nil for an update
 	// without new shifts.
-	Shifts   []Shift
-	Return   *Decomposition // of the change in return; nil if it is unknown
-	Baseline BaselineRef
+	Shifts []Shift
+	Return *Decomposition // of the change in return; nil if it is unknown
+	// OffPolicy is what the policy of the baseline would have earned since the onset of the first alarm of the incident;
+	// nil if the telemetry does not say how probable its actions are, or for an update without new shifts.
+	OffPolicy *OffPolicy
+	Baseline  BaselineRef
 	// Provisional means that the drift was found on a provisional baseline and has not been confirmed by later units.
 	Provisional bool
 	Promise     Promise

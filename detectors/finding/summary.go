@@ -40,6 +40,7 @@ type GroupSummary struct {
 	Unfinished  Unfinishedness
 	ActionShare []ActionShare // sorted by name, at most 51: the 50 commonest of the baseline and "other"
 	ActionMix   ActionMix     // of the same 51 names
+	OffPolicy   *OffPolicy    // since the onset of the open incident, or since the last one closed; nil if there is none
 }
 
 // Unfinishedness counts the episodes of a group that have no end and are therefore no units. There are none until they

@@ -12,7 +12,7 @@ import (
 // numeric signals and ignores the rest.
 const (
 	maxCategories = 256
-	otherActions  = "other"
+	otherActions  = ingest.OtherActions
 	maxSignals    = 512
 )
 
@@ -51,6 +51,8 @@ type tally struct {
 	Actions    []ingest.Count
 	Numeric    []signal
 
+	Propensity *ingest.Propensity // nil, or without steps, if none says how probable its action was
+
 	categories, signals index // of Actions and Numeric
 	lastCategory        int
 }
@@ -65,6 +67,10 @@ type signal struct {
 func (t *tally) begin(e *ingest.Event) {
 	rewards, profile, actions, numeric := t.Rewards, t.Profile, t.Actions, t.Numeric
 	categories, signals := t.categories, t.signals
+	propensity := t.Propensity
+	if propensity != nil {
+		*propensity = ingest.Propensity{Actions: propensity.Actions[:0]}
+	}
 	rewards.reset()
 	profile.reset()
 	categories.reset()
@@ -76,6 +82,7 @@ func (t *tally) begin(e *ingest.Event) {
 	*t = tally{
 		First: e.Pos, StartTS: e.TS, Length: -1,
 		Rewards: rewards, Profile: profile, Actions: actions[:0], Numeric: numeric[:0], categories: categories, signals: signals,
+		Propensity: propensity,
 	}
 }
 
@@ -162,6 +169,7 @@ func (t *tally) values(e *ingest.Event, n *names) (ignored int) {
 		next = at + 1
 	}
 	t.action(e, n, fold)
+	t.propensity(e)
 	for _, v := range e.RewardComponents {
 		fold(key{rewardComponent, v.Name}, v.X)
 	}
@@ -246,6 +254,9 @@ func (t *tally) restored() bool {
 	if len(t.Actions) > maxCategories+1 || len(t.Numeric) > maxSignals {
 		return false
 	}
+	if p := t.Propensity; p != nil && len(p.Actions) > len(t.Actions) {
+		return false
+	}
 	for _, a := range t.Actions {
 		t.categories.add(key{category, a.Name})
 	}
@@ -277,6 +288,7 @@ func (t *tally) unit(end ingest.End) *ingest.Unit {
 	if len(t.Actions) > 0 {
 		u.Actions = slices.Clone(t.Actions)
 	}
+	u.Propensity = t.propensities()
 	u.Numeric = t.numeric()
 	return u
 }

@@ -143,6 +143,7 @@ type tallyWire struct {
 	Words      bool              `cbor:"22,keyasint"`
 	Actions    []actionWire      `cbor:"23,keyasint"`
 	Numeric    []signalWire      `cbor:"24,keyasint"`
+	Propensity *saved.Propensity `cbor:"25,keyasint,omitempty"` // of few
 }
 
 type sampleWire struct {
@@ -261,6 +262,7 @@ func (t *tally) wire() *tallyWire {
 		Rewards: sampleWire(t.Rewards), Profile: profileWire(t.Profile), Previous: t.Previous, Run: t.Run, LongestRun: t.LongestRun,
 		LongestAt: t.LongestAt, ActionKind: t.ActionKind, Words: t.Words,
 		Actions: saved.Each(t.Actions, wireOfAction), Numeric: saved.Each(t.Numeric, wireOfSignal),
+		Propensity: saved.Pointer(t.propensities(), saved.PropensityOf),
 	}
 }
 
@@ -275,6 +277,7 @@ func (w *tallyWire) live() *tally {
 		Rewards: sample(w.Rewards), Profile: profile(w.Profile), Previous: w.Previous, Run: w.Run, LongestRun: w.LongestRun,
 		LongestAt: w.LongestAt, ActionKind: w.ActionKind, Words: w.Words,
 		Actions: saved.Each(w.Actions, actionWire.live), Numeric: saved.Each(w.Numeric, signalWire.live),
+		Propensity: saved.Pointer(w.Propensity, (*saved.Propensity).Live),
 	}
 }
 

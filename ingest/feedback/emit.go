@@ -69,6 +69,10 @@ func (j *Joiner) whole(d *decision, r *rules) *ingest.Unit {
 			e.Action.Values = append(e.Action.Values, v.x)
 		case observation:
 			e.Observation = append(e.Observation, ingest.Value{Name: v.name, X: v.x})
+		case actionProb:
+			e.ActionProb = ingest.Prob{P: v.x, Known: true}
+		case targetProb:
+			e.TargetProb = ingest.Prob{P: v.x, Known: true}
 		}
 	}
 	j.feedback(d, r)

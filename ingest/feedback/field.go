@@ -13,12 +13,14 @@ const (
 	observation
 	component // of the reward
 	outcome
+	actionProb
+	targetProb
 )
 
 // field names one number of a record.
 type field struct {
 	kind kind
-	name string // "" for an action
+	name string // "" for an action and its probabilities
 }
 
 func (f field) compare(g field) int {

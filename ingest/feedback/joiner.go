@@ -419,6 +419,12 @@ func (j *Joiner) addNumbers(d *decision, e *ingest.Event, decides bool) {
 		for _, v := range e.Observation {
 			j.held = append(j.held, value{field{observation, v.Name}, v.X})
 		}
+		if e.ActionProb.Known {
+			j.held = append(j.held, value{field{actionProb, ""}, e.ActionProb.P})
+		}
+		if e.TargetProb.Known {
+			j.held = append(j.held, value{field{targetProb, ""}, e.TargetProb.P})
+		}
 	}
 	for _, v := range e.RewardComponents {
 		if x := j.place(component, v.Name); x != nil {

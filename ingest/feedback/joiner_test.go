@@ -492,3 +492,29 @@ func TestManyDecisionsAreSavedInFrames(t *testing.T) {
 		}
 	}
 }
+
+func TestProbabilitiesOfADecisionReachItsUnit(t *testing.T) {
+	p := newPartition(clicks(), 100)
+	e := shown("a", noon)
+	e.ActionProb, e.TargetProb = ingest.Prob{P: .25, Known: true}, ingest.Prob{P: .5, Known: true}
+	p.read(e, clicked("a", noon+minute/2))
+	part, err := snapshot(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Restore(bytes.NewReader(part), p.clock); err != nil {
+		t.Fatal(err)
+	}
+	p.wait(20 * minute)
+	units := p.of("a")
+	if len(units) != 2 || units[0].Propensity != nil {
+		t.Fatalf("%d units, that of the horizon with %+v", len(units), units[0].Propensity)
+	}
+	want := &ingest.Propensity{
+		Steps: 1, Log: math.Log(.25), Targets: 1, LogTarget: math.Log(.5), Weight: 2, WeightedReward: 2,
+		Actions: []ingest.InverseProbs{{Sum: 4, Reward: 4}},
+	}
+	if got := units[1].Propensity; !reflect.DeepEqual(got, want) {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+}

@@ -75,7 +75,7 @@ func (c Config) checkField(full string, report func(key, msg string)) {
 	f.check(len(f.Value) > 0, "value, path, header, key and expression", report)
 	f.checkLiterals(k, report)
 	switch {
-	case f.Scale != 0 && (k != number || full == "action_prob"):
+	case f.Scale != 0 && (k != number || full == "action_prob" || full == "target_prob"):
 		report("scale", "is for fields that are a number")
 	case f.Unit != "" && k != moment:
 		report("unit", "is for ts")

@@ -49,6 +49,7 @@ func knownFields() []known {
 		{"truncated", truth, 0},
 		{"episode", object, number},
 		{"action_prob", number, 0},
+		{"target_prob", number, 0},
 		{"next_observation", space, 0},
 	}
 }

@@ -96,6 +96,9 @@ func asJSON(e *telemetrypb.Event) []byte {
 	if e.ActionProb != nil {
 		raw("action_prob", number(*e.ActionProb))
 	}
+	if e.TargetProb != nil {
+		raw("target_prob", number(*e.TargetProb))
+	}
 	return append(out, '}')
 }
 

@@ -56,8 +56,6 @@ type recordState struct {
 	next     protowire.Number // the field of the next observation
 	summary  bool             // an episode was present
 
-	actionProb float64
-	hasProb    bool
 	nextValues []ingest.Value
 }
 
@@ -186,6 +184,7 @@ const (
 	fieldActionProb    = 25
 	fieldNext          = 26
 	fieldNextArray     = 27
+	fieldTargetProb    = 28
 )
 
 // The fields of the messages in an Event.
@@ -238,8 +237,11 @@ func (d *decoder) member(ev *ingest.Event, f field) bool {
 	case fieldEpisode:
 		return d.episode(f, ev)
 	case fieldActionProb:
-		d.record.hasProb = true
-		return d.double(f, &d.record.actionProb)
+		ev.ActionProb.Known = true
+		return d.double(f, &ev.ActionProb.P)
+	case fieldTargetProb:
+		ev.TargetProb.Known = true
+		return d.double(f, &ev.TargetProb.P)
 	case fieldNext, fieldNextArray:
 		return d.nextObservation(f)
 	}

@@ -22,7 +22,7 @@ func example() *telemetrypb.Event {
 		Env: "prod-eu", PolicyVersion: "2026-11-01.3", EnvVersion: "41", RewardVersion: "r7",
 		Observation: map[string]float64{"basket": 3.2}, RewardComponents: map[string]float64{"click": .1, "latency": -.35},
 		Outcomes: map[string]float64{"conversion": 1}, Labels: map[string]string{"region": "eu"},
-		ActionProb: proto.Float64(.31), NextObservation: map[string]float64{"basket": 3.4},
+		ActionProb: proto.Float64(.31), TargetProb: proto.Float64(.2), NextObservation: map[string]float64{"basket": 3.4},
 	}
 }
 

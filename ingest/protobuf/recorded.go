@@ -10,8 +10,8 @@ import (
 // asRecorded returns what the event omits or holds only in part, as the JSON of telemetry version 1.
 func (d *decoder) asRecorded(ev *ingest.Event) *ingest.AsRecorded {
 	r := &ingest.AsRecorded{Action: d.recordedAction(&ev.Action)}
-	if d.record.hasProb {
-		r.ActionProb = jsontext.AppendStrictNumber(nil, d.record.actionProb)
+	if ev.ActionProb.Known {
+		r.ActionProb = jsontext.AppendStrictNumber(nil, ev.ActionProb.P)
 	}
 	r.Observation = recordedValues(ev.Observation, d.record.observed == fieldArray)
 	r.NextObservation = recordedValues(d.record.nextValues, d.record.next == fieldNextArray)

@@ -132,3 +132,37 @@ func (w *Count) Live() ingest.Count {
 		Name: w.Name, N: w.N, Reward: w.Reward,
 	}
 }
+
+// Propensity is the wire form of an ingest.Propensity.
+type Propensity struct {
+	Steps          int64          `cbor:"1,keyasint,omitzero"`
+	Invalid        int64          `cbor:"2,keyasint,omitzero"`
+	Log            float64        `cbor:"3,keyasint"`
+	Targets        int64          `cbor:"4,keyasint,omitzero"`
+	LogTarget      float64        `cbor:"5,keyasint"`
+	Weight         float64        `cbor:"6,keyasint"`
+	WeightedReward float64        `cbor:"7,keyasint"`
+	Actions        []InverseProbs `cbor:"8,keyasint,omitzero"`
+}
+
+// InverseProbs is the wire form of ingest.InverseProbs.
+type InverseProbs struct {
+	Sum    float64 `cbor:"1,keyasint"`
+	Reward float64 `cbor:"2,keyasint"`
+}
+
+// PropensityOf returns the wire form of a propensity.
+func PropensityOf(x *ingest.Propensity) Propensity {
+	return Propensity{
+		Steps: x.Steps, Invalid: x.Invalid, Log: x.Log, Targets: x.Targets, LogTarget: x.LogTarget, Weight: x.Weight,
+		WeightedReward: x.WeightedReward, Actions: Each(x.Actions, func(e ingest.InverseProbs) InverseProbs { return InverseProbs(e) }),
+	}
+}
+
+// Live returns the propensity.
+func (w *Propensity) Live() ingest.Propensity {
+	return ingest.Propensity{
+		Steps: w.Steps, Invalid: w.Invalid, Log: w.Log, Targets: w.Targets, LogTarget: w.LogTarget, Weight: w.Weight,
+		WeightedReward: w.WeightedReward, Actions: Each(w.Actions, func(e InverseProbs) ingest.InverseProbs { return ingest.InverseProbs(e) }),
+	}
+}

@@ -226,8 +226,11 @@ func (d *decoder) member(ev *ingest.Event, key []byte) bool {
 	case "episode":
 		return d.episode(ev)
 	case "action_prob":
-		var unused float64
-		return d.number(&unused) && d.keep(&d.recorded.ActionProb, start)
+		ev.ActionProb.Known = true
+		return d.number(&ev.ActionProb.P) && d.keep(&d.recorded.ActionProb, start)
+	case "target_prob":
+		ev.TargetProb.Known = true
+		return d.number(&ev.TargetProb.P)
 	case "next_observation":
 		return d.nextObservation() && d.keep(&d.recorded.NextObservation, start)
 	}

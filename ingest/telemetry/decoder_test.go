@@ -46,8 +46,9 @@ func TestDecodeExample(t *testing.T) {
 		Versions: ingest.Versions{Policy: "2026-11-01.3", Env: "41", Reward: "r7"},
 		Labels:   []ingest.Label{{Name: "region", Value: "eu"}},
 		AgentID:  "a-17", EpisodeID: "a-17/881", Step: 12,
-		Action: ingest.Action{Kind: ingest.ActionCategory, Category: "offer_b"},
-		Reward: -0.25, HasReward: true,
+		Action:     ingest.Action{Kind: ingest.ActionCategory, Category: "offer_b"},
+		ActionProb: ingest.Prob{P: .31, Known: true},
+		Reward:     -0.25, HasReward: true,
 		RewardComponents: []ingest.Value{{Name: "click", X: 0.1}, {Name: "latency", X: -0.35}},
 		Observation:      []ingest.Value{{Name: "basket", X: 3.2}},
 		Outcomes:         []ingest.Value{{Name: "conversion", X: 1}},
@@ -147,7 +148,8 @@ func TestDecodeFields(t *testing.T) {
 		{`"reward":0,"observation":7}`, observed(ingest.Value{Name: "0", X: 7})},
 		{`"reward":0,"observation":{"a":1,"b":2,"a":3}}`, observed(ingest.Value{Name: "a", X: 3}, ingest.Value{Name: "b", X: 2})},
 		{`"reward":0,"observation":[1,2],"observation":{"z":1}}`, observed(ingest.Value{Name: "z", X: 1})},
-		{`"reward":0,"next_observation":[1,"x",[{}]],"action_prob":NaN}`, reward(0)},
+		{`"reward":0,"next_observation":[1,"x",[{}]],"action_prob":NaN}`, with(func(e *ingest.Event) { e.ActionProb = ingest.Prob{P: nan, Known: true} })},
+		{`"reward":0,"action_prob":null,"target_prob":0}`, with(func(e *ingest.Event) { e.TargetProb = ingest.Prob{Known: true} })},
 		{`"reward":0,"next_observation":4}`, reward(0)},
 		{`"outcomes":{"a":0.5,"b":true,"c":false,"d":null,"e":inf}}`, event(func(e *ingest.Event) {
 			e.Outcomes = []ingest.Value{{Name: "a", X: 0.5}, {Name: "b", X: 1}, {Name: "c", X: 0}, {Name: "e", X: inf}}

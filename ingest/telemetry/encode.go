@@ -9,7 +9,7 @@ import (
 )
 
 // AppendEvent appends an event as a record of telemetry version 1, without a line break. It has the members that the
-// event holds: neither action_prob nor next_observation, and of an observation its numbers.
+// event holds: no next_observation, and of an observation its numbers.
 func AppendEvent(dst []byte, e *ingest.Event) []byte {
 	w := writer{out: append(dst, '{')}
 	if e.TS != 0 {
@@ -34,6 +34,8 @@ func AppendEvent(dst []byte, e *ingest.Event) []byte {
 	}
 	w.values("observation", e.Observation)
 	w.action(&e.Action)
+	w.prob("action_prob", e.ActionProb)
+	w.prob("target_prob", e.TargetProb)
 	if e.HasReward {
 		w.number("reward", e.Reward)
 	}
@@ -68,6 +70,12 @@ func (w *writer) text(name, value string) {
 func (w *writer) number(name string, x float64) {
 	w.name(name)
 	w.out = jsontext.AppendStrictNumber(w.out, x)
+}
+
+func (w *writer) prob(name string, p ingest.Prob) {
+	if p.Known {
+		w.number(name, p.P)
+	}
 }
 
 func (w *writer) values(name string, values []ingest.Value) {

@@ -46,7 +46,7 @@ func (f *finder) assign() {
 
 // position returns where a field stands in a proposal.
 func position(name string) int {
-	order := []string{"policy", "policy_version", "env", "ts", "agent_id", "episode_id", "step", "action", "action_prob", "reward"}
+	order := []string{"policy", "policy_version", "env", "ts", "agent_id", "episode_id", "step", "action", "action_prob", "target_prob", "reward"}
 	if i := slices.Index(order, name); i >= 0 {
 		return i
 	}
@@ -104,7 +104,7 @@ func (f *finder) find(field string) (at found, ok bool) {
 // role writes the line of a role, if a place has it.
 func (f *finder) role(r role) {
 	at, ok := f.find(r.field)
-	if !ok || f.has(r.field) || at.outer && slices.Contains([]string{"action", "step", "action_prob"}, r.field) {
+	if !ok || f.has(r.field) || at.outer && slices.Contains([]string{"action", "step", "action_prob", "target_prob"}, r.field) {
 		return
 	}
 	f.used[at.place] = true

@@ -207,7 +207,7 @@ func fits(field string, p *place, t *table) bool {
 		return p.whole && p.min >= 0 && p.max < 1e9
 	case "episode.l":
 		return p.whole && p.min >= 0
-	case "action_prob":
+	case "action_prob", "target_prob":
 		return p.min >= 0 && p.max <= 1
 	case "reward":
 		return p.kind() != isText || yesOrNo(p) != nil

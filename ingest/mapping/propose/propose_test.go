@@ -31,7 +31,7 @@ func TestShapesThatTeamsHave(t *testing.T) {
 				return fmt.Sprintf(`{"user_id":"u%d","time_ms":%d,"model_version":"v%d","chosen_arm":%d,"propensity":0.25,"age":%d,"country":"c%d"%s}`, i%40, epoch+i*1000, i/200, i%4, 20+i%30, i%3, clicked)
 			},
 			fields: []string{"ts: {path: time_ms, unit: ms}", "agent_id: user_id", "policy_version: model_version", "action: chosen_arm", "reward: {path: clicked, default: 0}", "labels.country: country", "observation.age: age", `policy: {value: "shop"}`},
-			event:  `{"ts":"2026-11-20T10:00:00Z","policy":"shop","policy_version":"v0","agent_id":"u0","observation":{"age":20},"action":0,"reward":1,"labels":{"country":"c0"}}`,
+			event:  `{"ts":"2026-11-20T10:00:00Z","policy":"shop","policy_version":"v0","agent_id":"u0","observation":{"age":20},"action":0,"action_prob":0.25,"reward":1,"labels":{"country":"c0"}}`,
 		},
 		"decisions and clicks in one topic, joined by an id of another name": {
 			record: func(i int) string {

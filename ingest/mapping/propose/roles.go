@@ -40,6 +40,7 @@ func roles() []role {
 			"reward", "rewardvalue", "rew", "r", "score", "rewardscore", "evaluationscore", "genaievaluationscorevalue", "scorevalue", "payoff", "utility",
 			"clicked", "click", "isclick", "isclicked", "converted", "feedback", "rating", "grade", "liked", "thumbsup", "profit", "gain",
 		}, []kind{isNumber, isTruth, isText}},
+		{"target_prob", []string{"targetprob", "targetprobability", "targetpropensity", "evaluationprob", "evalprob", "acceptedprob"}, []kind{isNumber}},
 		{"action_prob", []string{"actionprob", "propensity", "actionprobability", "probability", "prob", "pscore", "pi"}, []kind{isNumber}},
 		{"action", []string{
 			"action", "actionid", "actionname", "chosenaction", "actiontaken", "chosenarm", "arm", "armid", "chosen", "choice", "decision", "selected",

@@ -56,8 +56,11 @@ type Event struct {
 	Outcomes         map[string]float64 `protobuf:"bytes,22,rep,name=outcomes,proto3" json:"outcomes,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"fixed64,2,opt,name=value"`
 	Labels           map[string]string  `protobuf:"bytes,23,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	Episode          *Episode           `protobuf:"bytes,24,opt,name=episode,proto3" json:"episode,omitempty"`
+	// The probability of the action: of the policy that acted, and of the accepted policy in the same situation. Of a
+	// numeric action, its density.
+	ActionProb *float64 `protobuf:"fixed64,25,opt,name=action_prob,json=actionProb,proto3,oneof" json:"action_prob,omitempty"`
+	TargetProb *float64 `protobuf:"fixed64,28,opt,name=target_prob,json=targetProb,proto3,oneof" json:"target_prob,omitempty"`
 	// Not judged, but exported for retraining.
-	ActionProb           *float64           `protobuf:"fixed64,25,opt,name=action_prob,json=actionProb,proto3,oneof" json:"action_prob,omitempty"`
 	NextObservation      map[string]float64 `protobuf:"bytes,26,rep,name=next_observation,json=nextObservation,proto3" json:"next_observation,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"fixed64,2,opt,name=value"`
 	NextObservationArray []float64          `protobuf:"fixed64,27,rep,packed,name=next_observation_array,json=nextObservationArray,proto3" json:"next_observation_array,omitempty"`
 	unknownFields        protoimpl.UnknownFields
@@ -279,6 +282,13 @@ func (x *Event) GetActionProb() float64 {
 	return 0
 }
 
+func (x *Event) GetTargetProb() float64 {
+	if x != nil && x.TargetProb != nil {
+		return *x.TargetProb
+	}
+	return 0
+}
+
 func (x *Event) GetNextObservation() map[string]float64 {
 	if x != nil {
 		return x.NextObservation
@@ -474,7 +484,7 @@ var File_telemetry_proto protoreflect.FileDescriptor
 
 const file_telemetry_proto_rawDesc = "" +
 	"\n" +
-	"\x0ftelemetry.proto\x12\x18rewardwatch.telemetry.v1\"\xa6\f\n" +
+	"\x0ftelemetry.proto\x12\x18rewardwatch.telemetry.v1\"\xdc\f\n" +
 	"\x05Event\x12\x16\n" +
 	"\x06policy\x18\x02 \x01(\tR\x06policy\x12\x0e\n" +
 	"\x02ts\x18\x03 \x01(\x10R\x02ts\x12\x19\n" +
@@ -506,7 +516,9 @@ const file_telemetry_proto_rawDesc = "" +
 	"\x06labels\x18\x17 \x03(\v2+.rewardwatch.telemetry.v1.Event.LabelsEntryR\x06labels\x12;\n" +
 	"\aepisode\x18\x18 \x01(\v2!.rewardwatch.telemetry.v1.EpisodeR\aepisode\x12$\n" +
 	"\vaction_prob\x18\x19 \x01(\x01H\x03R\n" +
-	"actionProb\x88\x01\x01\x12_\n" +
+	"actionProb\x88\x01\x01\x12$\n" +
+	"\vtarget_prob\x18\x1c \x01(\x01H\x04R\n" +
+	"targetProb\x88\x01\x01\x12_\n" +
 	"\x10next_observation\x18\x1a \x03(\v24.rewardwatch.telemetry.v1.Event.NextObservationEntryR\x0fnextObservation\x124\n" +
 	"\x16next_observation_array\x18\x1b \x03(\x01R\x14nextObservationArray\x1a>\n" +
 	"\x10ObservationEntry\x12\x10\n" +
@@ -527,7 +539,8 @@ const file_telemetry_proto_rawDesc = "" +
 	"\x06actionB\a\n" +
 	"\x05_stepB\t\n" +
 	"\a_rewardB\x0e\n" +
-	"\f_action_probJ\x04\b\x01\x10\x02\"A\n" +
+	"\f_action_probB\x0e\n" +
+	"\f_target_probJ\x04\b\x01\x10\x02\"A\n" +
 	"\x06Events\x127\n" +
 	"\x06events\x18\x01 \x03(\v2\x1f.rewardwatch.telemetry.v1.EventR\x06events\"!\n" +
 	"\aNumbers\x12\x16\n" +

@@ -135,6 +135,7 @@ _FIELDS: list[tuple[str, Callable[[Any], bool], str]] = [
     ("step", _is_count, "a whole number from 0 on"),
     ("reward", _is_number, "a number"),
     ("action_prob", _is_number, "a number"),
+    ("target_prob", _is_number, "a number"),
     ("action", _is_action, "a text, a truth value, a number or a list of numbers"),
     ("observation", _is_observation, "a number, a list, or a dict whose numbers count"),
     ("outcomes", _is_numbers, "a dict of numbers"),
