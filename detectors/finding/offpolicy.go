@@ -90,6 +90,21 @@ func (o *OffPolicy) ChangeWords() string {
 	return fmt.Sprintf("of the change, %s is due to the policy and %s to the world", part(o.Policy), part(o.World))
 }
 
+// ShownWords says what the estimate shows; "" without one.
+func (o *OffPolicy) ShownWords() string {
+	switch o.Shown {
+	case ShownPolicy:
+		return "the policy has changed, and not certainly the world"
+	case ShownWorld:
+		return "the world has changed, and not certainly the policy"
+	case ShownBoth:
+		return "both the policy and the world have changed"
+	case Undecided:
+		return "undecided: " + o.Why
+	}
+	return ""
+}
+
 func signed(x float64) string {
 	if x > 0 {
 		return "+" + Figure(x)

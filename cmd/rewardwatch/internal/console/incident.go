@@ -44,6 +44,7 @@ type incidentPage struct {
 	Evidence []string    // if no causes were weighed
 	Return   []returnPart
 	Change   string // of the mean return
+	Earned   *earnedPart
 	Shifts   []shiftPart
 
 	Promise string // how rare false alarms are
@@ -152,6 +153,7 @@ func storyOf(i *alerts.Incident) incidentPage {
 		first, newest := i.Earliest(), newestEvidence(i)
 		d.Versions = versionParts(first.Before, i.Alarms[len(i.Alarms)-1].After)
 		d.Return, d.Change = returnParts(newest.Return)
+		d.Earned = earnedPartOf(i.OffPolicy(), i.UnitName())
 		d.Shifts = shiftParts(newest.Shifts)
 		if first.Promise.N > 0 {
 			d.Promise = words.Promise(first.Promise)

@@ -65,6 +65,28 @@ func TestIncidentThatLittleIsKnownOf(t *testing.T) {
 }
 
 // However many alarms an incident has, its page stays readable, and says what it leaves out.
+func TestIncidentTellsThePolicyFromTheWorld(t *testing.T) {
+	known, none := someIncident(), someIncident()
+	known.ID, none.ID = "known", "none"
+	known.Alarms[0].OffPolicy = &finding.OffPolicy{
+		Reference: finding.ReferenceTarget, Shown: finding.ShownPolicy, Units: 320, Effective: 270.5, Value: .5, Low: .4, High: .6, Actual: .3,
+		Baseline: .52, World: finding.PartOfChange{Mean: -.02, Low: -.1, High: .06}, Policy: finding.PartOfChange{Mean: -.2, Low: -.3, High: -.1},
+	}
+	none.Alarms[0].OffPolicy = &finding.OffPolicy{
+		Reference: finding.ReferenceFrequencies, Shown: finding.NoSupport, Why: "the effective sample size is 12 of at least 50", Value: math.NaN(),
+	}
+	c := consoleOf(&madeUp{incidents: []alerts.Incident{known, none}}, nil)
+	w := get(c, "/incidents/known")
+	for _, want := range []string{
+		"The policy, or the world?", "the policy has changed, and not certainly the world", "<b>0.5 (0.4 to 0.6)</b> per episode: the accepted policy",
+		"0.52 in the baseline", "<b>0.3</b> per episode", "-0.2 (-0.3 to -0.1)", "-0.02 (-0.1 to 0.06)", "270 of 320 episodes",
+	} {
+		wants(t, "an estimate", w, 200, want)
+	}
+	wants(t, "no estimate", get(c, "/incidents/none"), 200,
+		"Not enough support to say what a policy with the baseline&#39;s action frequencies would have earned: the effective sample size is 12 of at least 50.")
+}
+
 func TestIncidentPageIsBounded(t *testing.T) {
 	i := someIncident()
 	for k := range 400 {

@@ -24,10 +24,14 @@ func withoutClock() alerts.Alarm {
 	a.Detectors, a.Offsets, a.Evidence = nil, nil, nil
 	a.Effect = finding.Effect{Quantity: "return", BaselineMean: 500, CurrentMean: math.Inf(-1), MeanShift: math.NaN(), SpreadRatio: math.NaN()}
 	a.Provisional, a.Baseline.Provisional, a.Cause = true, true, alerts.CauseUnknown
-	a.Causes, a.OnsetFrom, a.OnsetTo, a.Return = nil, finding.UnitRef{}, finding.UnitRef{}, nil
+	a.Causes, a.OnsetFrom, a.OnsetTo, a.Return, a.OffPolicy = nil, finding.UnitRef{}, finding.UnitRef{}, nil, nil
 	a.Promise, a.Shifts, a.Histogram = finding.Promise{}, nil, nil
 	return a
 }
+
+const offPolicyLine = `"off_policy":{"reference":"target_prob","shown":"world","why":"","units":320,"per_step":false,` +
+	`"effective_sample_size":270.5,"mean_weight":1.02,"value":8.25,"low":7.75,"high":8.75,"self_normalized":8.125,"actual":8.5,` +
+	`"baseline":10.5,"world":{"mean":-2.25,"low":-3,"high":-1.5},"policy":{"mean":-0.25,"low":-0.75,"high":0.25}}`
 
 func TestAlarmLine(t *testing.T) {
 	tests := map[string]struct {
@@ -46,7 +50,7 @@ func TestAlarmLine(t *testing.T) {
 			`"first_ts":null,"last_ts":null,"first_index":45020,"last_index":45260,"offsets":[{"partition":0,"first":45020,"last":45290}]},` +
 			`"causes":[{"cause":"environment","weight":0.988,"evidence":["env_version went from 41 to 42 at the onset"]},` +
 			`{"cause":"policy","weight":0.012,"evidence":[]}],"return_change":{"change":-2.5,"reward_per_step":-2.25,` +
-			`"episode_length":-0.5,"action_mix":0.125,"rest":0.125},"promise":{"units":20000,"arl0":41000,"low":21000,` +
+			`"episode_length":-0.5,"action_mix":0.125,"rest":0.125},` + offPolicyLine + `,"promise":{"units":20000,"arl0":41000,"low":21000,` +
 			`"high":90000,"confidence":"kept","allowance":null,"overlap":null,"weakest":"","caveats":[]},"shifts":[{"signal":"outcome.conversion","quantity":"mean","baseline_mean":0.2,` +
 			`"current_mean":0.1,"standardized_shift":-1,"z":-5.5,"spread_z":0.25,"units":32,"drifted":true}],` +
 			`"histogram":{"low":2,"high":14,"baseline":[2,3,5,8,12,20,30,45,60,65,65,60,45,30,20,12,8,5,3,2],` +
@@ -59,7 +63,7 @@ func TestAlarmLine(t *testing.T) {
 			`"spread_ratio":null,"wasserstein":0,"moved_at_least":0},"baseline":{"id":"beef","units":500,"config":""},` +
 			`"offsets":null,"before":{"policy_version":"v1","env_version":"41","reward_version":"r7"},` +
 			`"after":{"policy_version":"v1","env_version":"42","reward_version":"r7"},"evidence":[],"improvement":false,` +
-			`"onset_interval":null,"causes":[],"return_change":null,"promise":null,"shifts":[],"histogram":null}`},
+			`"onset_interval":null,"causes":[],"return_change":null,"off_policy":null,"promise":null,"shifts":[],"histogram":null}`},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -41,6 +41,12 @@ func why(a alerts.Alarm, most int) []words.Fact {
 	if a.Return != nil {
 		facts = append(facts, words.Fact{"return", returnText(a.Return)})
 	}
+	if o := a.OffPolicy; o != nil {
+		facts = append(facts, words.Fact{"earned", o.Words(a.UnitName())})
+		if o.Known() {
+			facts = append(facts, words.Fact{"", o.ChangeWords()}, words.Fact{"", o.ShownWords()})
+		}
+	}
 	return facts
 }
 

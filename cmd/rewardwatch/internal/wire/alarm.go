@@ -17,6 +17,7 @@ type AlarmContext struct {
 	OnsetInterval *alerts.Interval       `json:"onset_interval"`
 	Causes        []alerts.RankedCause   `json:"causes"`
 	ReturnChange  *finding.Decomposition `json:"return_change"`
+	OffPolicy     *finding.OffPolicy     `json:"off_policy"`
 	Promise       finding.Promise        `json:"promise"`
 	Shifts        []finding.Shift        `json:"shifts"`
 	Histogram     *finding.Histogram     `json:"histogram"` // of the effect's quantity
@@ -25,7 +26,7 @@ type AlarmContext struct {
 // EvidenceOf returns the evidence for an alarm beyond its own signal.
 func EvidenceOf(a alerts.Alarm) AlarmContext {
 	return AlarmContext{
-		OnsetInterval: a.OnsetInterval(), Causes: List(a.Causes), ReturnChange: a.Return, Promise: a.Promise,
+		OnsetInterval: a.OnsetInterval(), Causes: List(a.Causes), ReturnChange: a.Return, OffPolicy: a.OffPolicy, Promise: a.Promise,
 		Shifts: List(a.Shifts), Histogram: a.Histogram,
 	}
 }
@@ -261,6 +262,7 @@ func (a *Alarm) Alarm() alerts.Alarm {
 // addTo adds the evidence to an alarm.
 func (e *AlarmContext) addTo(a *alerts.Alarm) {
 	a.Causes, a.Return, a.Promise, a.Shifts, a.Histogram = e.Causes, e.ReturnChange, e.Promise, e.Shifts, e.Histogram
+	a.OffPolicy = e.OffPolicy
 	if i := e.OnsetInterval; i != nil {
 		a.OnsetFrom, a.OnsetTo = endOf(i.FirstUnit, i.FirstTS), endOf(i.LastUnit, i.LastTS)
 	}

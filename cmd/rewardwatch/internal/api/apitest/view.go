@@ -191,7 +191,12 @@ func SomeAlarm() alerts.Alarm {
 		OnsetTo:      finding.UnitRef{Ordinal: 1205, First: ingest.Position{Offset: 45260}, Pos: ingest.Position{Offset: 45290}},
 		OnsetOffsets: []ingest.Range{{First: 45020, Last: 45290}},
 		Return:       &finding.Decomposition{Change: -2.5, PerStep: -2.25, Length: -.5, ActionMix: .125, Rest: .125},
-		Promise:      finding.Promise{N: 20000, ARL0: 41000, Low: 21000, High: 90000, Confidence: finding.ConfidenceKept},
+		OffPolicy: &finding.OffPolicy{
+			Reference: finding.ReferenceTarget, Shown: finding.ShownWorld, Units: 320, Effective: 270.5, MeanWeight: 1.02,
+			Value: 8.25, Low: 7.75, High: 8.75, SelfNormalized: 8.125, Actual: 8.5, Baseline: 10.5,
+			World: finding.PartOfChange{Mean: -2.25, Low: -3, High: -1.5}, Policy: finding.PartOfChange{Mean: -.25, Low: -.75, High: .25},
+		},
+		Promise: finding.Promise{N: 20000, ARL0: 41000, Low: 21000, High: 90000, Confidence: finding.ConfidenceKept},
 		Shifts: []finding.Shift{{
 			Signal: "outcome.conversion", Quantity: "mean", BaselineMean: .2, CurrentMean: .1, StandardShift: -1, Z: -5.5,
 			SpreadZ: .25, StandardError: .2, Units: 32, Drifted: true,
