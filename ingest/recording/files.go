@@ -18,7 +18,7 @@ import (
 
 // FilesConfig configures how files are read.
 type FilesConfig struct {
-	Policy    string        // policy of the rows of monitor.csv files; "" for the env_id in their header
+	Policy    string        // policy of the rows of monitor.csv files; "" for the one that ReadFiles finds
 	Format    ingest.Format // of the lines of files that are no monitor.csv; nil for telemetry version 1
 	MaxRecord int           // longest record in bytes; 0 for DefaultMaxRecord
 	Stdin     io.Reader     // what the path "-" reads; nil for os.Stdin
@@ -56,6 +56,11 @@ const (
 // not its name. "-" is the standard input. Blank lines are not records, and a byte order mark at the beginning of a
 // file is skipped.
 //
+// The policy of a monitor.csv is the env_id of its header, or else the name of its folder. Of a directory, all files in
+// it that are named as Stable-Baselines3 does are read; their policy is the path of their folder in it, and their env
+// the env_id. Files of a directory are merged by the times of their rows, and so are files *.monitor.csv of one folder
+// that follow one another: parallel environments of one run write them.
+//
 // If an input breaks off, ReadFiles processes everything before that, refuses the rest of the broken line, and returns
 // an error that names the file and the record. It does not read later files. ReadFiles does not call p.Idle.
 func ReadFiles(ctx context.Context, cfg FilesConfig, paths []string, p ingest.Processor) (Counts, error) {
@@ -67,33 +72,31 @@ func ReadFiles(ctx context.Context, cfg FilesConfig, paths []string, p ingest.Pr
 	}
 	f := &fileReader{cfg: cfg, processor: p, batch: make([]ingest.Event, 0, readBatch)}
 	f.counts.Refused, f.refused = map[ingest.Reason]int64{}, f.refuse
-	var err error
-	if f.bytesTotal, err = totalSize(paths); err != nil {
-		return f.counts, err
+	inputs, err := inputsOf(paths, cfg.Policy)
+	if err == nil {
+		f.bytesTotal, err = totalSize(inputs)
 	}
-	for _, path := range paths {
-		if err := f.file(ctx, path); err != nil {
-			return f.counts, err
-		}
+	if err != nil {
+		return f.counts, fmt.Errorf("reading telemetry: %w", err)
+	}
+	if err := f.read(ctx, inputs); err != nil {
+		return f.counts, err
 	}
 	return f.counts, f.Flush(ctx)
 }
 
 // totalSize returns the total size of the files, so that a missing one is reported before hours of reading. It is 0 if
 // one of them has no size.
-func totalSize(paths []string) (total int64, err error) {
+func totalSize(inputs []input) (total int64, err error) {
 	known := true
-	for _, path := range paths {
-		if path == "-" {
+	for _, in := range inputs {
+		if in.path == "-" {
 			known = false
 			continue
 		}
-		info, err := os.Stat(path)
+		info, err := os.Stat(in.path)
 		if err != nil {
-			return 0, fmt.Errorf("reading telemetry: %w", err)
-		}
-		if info.IsDir() {
-			return 0, fmt.Errorf("reading telemetry: %s is a directory", path)
+			return 0, err
 		}
 		known = known && info.Mode().IsRegular()
 		total += info.Size()
@@ -108,8 +111,7 @@ func totalSize(paths []string) (total int64, err error) {
 type fileReader struct {
 	cfg       FilesConfig
 	processor ingest.Processor
-	decoder   ingest.Decoder // of the file
-	json      ingest.Decoder // of all files of NDJSON, nil before the first one
+	decoder   ingest.Decoder // of all files but those of monitor.csv, nil before the first one
 	message   ingest.Message // the line being decoded
 	refused   func(*ingest.RecordError, []byte)
 	batch     []ingest.Event
@@ -118,79 +120,69 @@ type fileReader struct {
 	bytesRead, bytesTotal int64
 }
 
-func (f *fileReader) file(ctx context.Context, path string) error {
-	if path == "-" {
-		if f.cfg.Stdin != nil {
-			return f.stream(ctx, "standard input", f.cfg.Stdin)
+// read reads the inputs in order. Those of monitor.csv of one run that follow one another are merged.
+func (f *fileReader) read(ctx context.Context, inputs []input) error {
+	for len(inputs) > 0 {
+		n := 1
+		for n < len(inputs) && inputs[0].run != "" && inputs[n].run == inputs[0].run {
+			n++
 		}
-		return f.stream(ctx, "standard input", os.Stdin)
+		if err := f.readRun(ctx, inputs[:n]); err != nil {
+			return err
+		}
+		inputs = inputs[n:]
 	}
-	file, err := os.Open(path)
-	if err != nil {
-		return fmt.Errorf("reading telemetry: %w", err)
-	}
-	defer file.Close()
-	return f.stream(ctx, path, file)
+	return nil
 }
 
-// stream reads one file.
-func (f *fileReader) stream(ctx context.Context, name string, src io.Reader) error {
-	plain, err := decompress(bufio.NewReaderSize(&watchedReader{ctx, src, f}, fileBuffer))
-	if err != nil {
-		return f.brokenOff(ctx, name, err)
-	}
-	defer plain.Close()
-	lines := lineReader{src: bufio.NewReaderSize(plain, fileBuffer), limit: f.cfg.MaxRecord}
-	begun := false // a line that is not blank was seen
-	for first := true; ; first = false {
-		line, size, err := lines.next()
-		if first {
-			trimmed := bytes.TrimPrefix(line, byteOrderMark)
-			line, size = trimmed, size-int64(len(line)-len(trimmed))
+// readRun reads inputs of one run.
+func (f *fileReader) readRun(ctx context.Context, inputs []input) error {
+	var run monitors
+	for _, in := range inputs {
+		s, err := f.open(ctx, in)
+		if err != nil {
+			return errors.Join(f.merge(ctx, run), f.Flush(ctx), err)
 		}
-		switch {
-		case errors.Is(err, io.EOF):
-			return nil
-		case err != nil:
-			f.refuseRest(ctx, line, size)
-			return f.brokenOff(ctx, name, err)
+		defer s.Close() // or the rows of one file could not wait for those of another
+		if s.done || s.line[0] != '#' {
+			err = f.lines(ctx, s)
+		} else {
+			run = append(run, &monitor{source: s, decoder: in.monitor.NewDecoder(f.decoderOptions())})
 		}
-		if size == int64(len(line)) && len(bytes.TrimLeft(line, " \t\r")) == 0 {
-			continue
-		}
-		if !begun {
-			if err := f.begin(ctx, line); err != nil {
-				return err
-			}
-			begun = true
-		}
-		f.line(line, size)
-		if len(f.batch) >= readBatch {
-			if err := f.Flush(ctx); err != nil {
-				return err
-			}
+		if err != nil {
+			return err
 		}
 	}
+	return f.merge(ctx, run)
 }
 
-// brokenOff processes what was read before the error.
-func (f *fileReader) brokenOff(ctx context.Context, name string, err error) error {
-	if ctx.Err() != nil {
-		return fmt.Errorf("reading %s: %w", name, ctx.Err())
+// lines reads a file that is no monitor.csv.
+func (f *fileReader) lines(ctx context.Context, s *source) error {
+	if f.decoder == nil {
+		f.decoder = f.cfg.Format.NewDecoder(f.decoderOptions())
 	}
-	if errors.Is(err, io.EOF) {
-		err = io.ErrUnexpectedEOF // of a header that ends early; io.EOF would mean success
+	for !s.done {
+		f.line(s.line, s.size)
+		if err := f.flushFull(ctx); err != nil {
+			return err
+		}
+		if err := f.advance(ctx, s); err != nil {
+			return err
+		}
 	}
-	err = fmt.Errorf("reading %s: broken off after %d records of the input: %w", name, f.counts.Read, err)
-	return errors.Join(err, f.Flush(ctx))
+	return nil
 }
 
-// refuseRest refuses the beginning of a line whose end could not be read: it may look like a complete record.
-func (f *fileReader) refuseRest(ctx context.Context, line []byte, size int64) {
-	if size == 0 || ctx.Err() != nil {
-		return
+func (f *fileReader) decoderOptions() ingest.DecoderOptions {
+	return ingest.DecoderOptions{MaxRecord: f.cfg.MaxRecord, LeftOut: func(ingest.Position) { f.counts.LeftOut++ }}
+}
+
+// flushFull flushes a batch that is full.
+func (f *fileReader) flushFull(ctx context.Context) error {
+	if len(f.batch) < readBatch {
+		return nil
 	}
-	f.refuse(&ingest.RecordError{Pos: f.next(), Reason: ingest.ReasonTruncated, Size: size, Msg: "the input broke off"}, line)
+	return f.Flush(ctx)
 }
 
 func (f *fileReader) Flush(ctx context.Context) error {
@@ -201,7 +193,9 @@ func (f *fileReader) Flush(ctx context.Context) error {
 		return fmt.Errorf("processing record %d and those before it: %w", f.batch[len(f.batch)-1].Pos.Offset, err)
 	}
 	f.batch = f.batch[:0]
-	f.decoder.Reset()
+	if f.decoder != nil {
+		f.decoder.Reset()
+	}
 	return nil
 }
 
@@ -218,8 +212,6 @@ func (f *fileReader) refuse(e *ingest.RecordError, raw []byte) {
 	}
 }
 
-var byteOrderMark = []byte("\xef\xbb\xbf")
-
 // line processes one line, of which line may hold only the beginning.
 func (f *fileReader) line(line []byte, size int64) {
 	if size > int64(f.cfg.MaxRecord) {
@@ -235,36 +227,12 @@ func (f *fileReader) line(line []byte, size int64) {
 	if f.cfg.Accepted == nil {
 		return
 	}
-	if _, isV1 := f.cfg.Format.(telemetry.V1); f.decoder != f.json || !isV1 {
+	if _, isV1 := f.cfg.Format.(telemetry.V1); !isV1 {
 		line = nil
 	}
 	for i := range accepted {
 		f.cfg.Accepted(&accepted[i], line)
 	}
-}
-
-// begin selects the decoder of a file from its first line. It first processes the events of other decoders, which
-// become invalid when those are reset.
-func (f *fileReader) begin(ctx context.Context, first []byte) error {
-	next := f.decoderOf(first)
-	if next == f.decoder {
-		return nil
-	}
-	err := f.Flush(ctx)
-	f.decoder = next
-	return err
-}
-
-// decoderOf returns the decoder of a file, given its first line that is not blank.
-func (f *fileReader) decoderOf(first []byte) ingest.Decoder {
-	o := ingest.DecoderOptions{MaxRecord: f.cfg.MaxRecord, LeftOut: func(ingest.Position) { f.counts.LeftOut++ }}
-	if first[0] == '#' {
-		return telemetry.Monitor{Policy: f.cfg.Policy}.NewDecoder(o)
-	}
-	if f.json == nil {
-		f.json = f.cfg.Format.NewDecoder(o)
-	}
-	return f.json
 }
 
 // watchedReader stops with the context and reports progress.

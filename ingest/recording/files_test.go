@@ -198,6 +198,7 @@ func TestReadMonitor(t *testing.T) {
 		},
 		{name: "no env_id", content: "#{\"t_start\": 1}\nr,l,t\n1,2,3\n4,5,6\n", refused: map[ingest.Reason]int64{ingest.ReasonMissingPolicy: 2}},
 		{name: "null env_id", content: "#{\"env_id\": null}\nr,l,t\n1,2,3\n", refused: map[ingest.Reason]int64{ingest.ReasonMissingPolicy: 1}},
+		{name: "env_id of Stable-Baselines3 for none", content: "#{\"env_id\": \"None\"}\nr,l,t\n1,2,3\n", refused: map[ingest.Reason]int64{ingest.ReasonMissingPolicy: 1}},
 		{name: "broken header", content: "#{\"env_id\": \"E\"\nr,l,t\n1,2,3\n", refused: map[ingest.Reason]int64{ingest.ReasonBadHeader: 2}},
 		{
 			name: "broken header, policy given", policy: "p", content: "# no JSON\nr,l,t\n1,2,3\n", returns: []float64{1}, lengths: []int64{2},
@@ -208,8 +209,8 @@ func TestReadMonitor(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var p fileProcessor
-			cfg := FilesConfig{Policy: c.policy, Refuse: func(e *ingest.RecordError, _ []byte) { t.Log(e) }}
-			counts, err := ReadFiles(t.Context(), cfg, []string{writeFile(t, "monitor.csv", []byte(c.content))}, &p)
+			cfg := FilesConfig{Policy: c.policy, Stdin: strings.NewReader(c.content), Refuse: func(e *ingest.RecordError, _ []byte) { t.Log(e) }}
+			counts, err := ReadFiles(t.Context(), cfg, []string{"-"}, &p)
 			if err != nil {
 				t.Fatal(err)
 			}

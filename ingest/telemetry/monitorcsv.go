@@ -12,23 +12,29 @@ import (
 // names of the columns, and one row per episode. The header may be repeated in concatenated files. A row has the return
 // r, the length l, and t, the seconds from the header's t_start to the end of the episode. t_start and t together are
 // its time. If either is missing or not a time, the row is accepted without one. Other columns are ignored.
+//
+// An env_id of None is none: Stable-Baselines3 writes it for environments without an id.
 type Monitor struct {
-	Policy string // "" for the header's env_id
+	Policy  string // "" for the header's env_id
+	Unnamed string // policy where both are missing
+	Env     bool   // the env_id is the env of the rows
+	Agent   string // of all rows, "" for none
 }
 
 // NewDecoder implements Format.
 func (m Monitor) NewDecoder(o ingest.DecoderOptions) ingest.Decoder {
-	return &monitor{fixedPolicy: m.Policy, decoder: newDecoder(o)}
+	return &monitor{options: m, decoder: newDecoder(o)}
 }
 
 // monitor reads the lines of a monitor.csv.
 type monitor struct {
-	fixedPolicy string
-	decoder     *decoder
+	options Monitor
+	decoder *decoder
 
 	headed   bool // a header was seen, good or bad
 	named    bool // and the names of its columns
 	policy   string
+	env      string
 	start    int64 // t_start in Unix nanoseconds, 0 if the header has no usable one
 	unusable fault // why rows are refused; empty reason if they are not
 
@@ -74,10 +80,19 @@ func (m *monitor) heading(d *decoder, line []byte) (heading, ok bool) {
 }
 
 func (m *monitor) header(d *decoder, line []byte) bool {
-	m.headed, m.named, m.policy, m.unusable = true, false, m.fixedPolicy, fault{}
+	m.headed, m.named, m.policy, m.env, m.unusable = true, false, m.options.Policy, "", fault{}
 	envID, start, ok := headerOf(d, line[1:])
 	if m.start = start; !ok {
 		m.start = 0
+	}
+	if envID == "None" {
+		envID = ""
+	}
+	if m.options.Env {
+		m.env = envID
+	}
+	if ok && m.policy == "" && envID == "" {
+		m.policy = m.options.Unnamed
 	}
 	switch {
 	case m.policy != "":
@@ -190,7 +205,7 @@ func (m *monitor) row(d *decoder, ev *ingest.Event, row []byte) bool {
 	if len(m.fieldsRead) != m.columns {
 		return d.fail(ingest.ReasonWrongColumns, nowhere, "not as many columns as the header names")
 	}
-	ev.Policy, ev.HasEpisode = m.policy, true
+	ev.Policy, ev.Env, ev.AgentID, ev.HasEpisode = m.policy, m.env, m.options.Agent, true
 	d.field(m.fieldsRead[m.r])
 	if !d.number(&ev.Return) || d.at != len(d.rec) {
 		return d.fail(ingest.ReasonWrongType, nowhere, "r is not a number")

@@ -314,8 +314,17 @@ func TestReplayFindsAnotherPolicyInRealReturns(t *testing.T) {
 	}
 }
 
-// Logs of environments that ran beside each other, one a file, step back in time at each file. That is no fault of the telemetry.
+// Logs of environments that ran beside each other, one a file, are merged by time where they are named as those of one run. Others
+// step back in time at each file. That is no fault of the telemetry.
 func TestReplayOfRunsBesideEachOther(t *testing.T) {
+	for name, back := range map[string]int64{"%d.monitor.csv": 0, "%d.csv": 3} {
+		t.Run(name, func(t *testing.T) { replayBeside(t, name, back) })
+	}
+}
+
+// replayBeside replays four files of such a name. back: how often time steps back.
+func replayBeside(t *testing.T, name string, back int64) {
+	directory := t.TempDir()
 	rng := rand.New(rand.NewPCG(7, 7))
 	var files []string
 	for n := range 4 {
@@ -324,7 +333,7 @@ func TestReplayOfRunsBesideEachOther(t *testing.T) {
 		for row := range 300 {
 			fmt.Fprintf(&b, "%.4f,%d,%d\n", rng.NormFloat64(), 100+rng.IntN(50), 60*row+n)
 		}
-		files = append(files, filepath.Join(t.TempDir(), fmt.Sprint(n, ".monitor.csv")))
+		files = append(files, filepath.Join(directory, fmt.Sprintf(name, n)))
 		if err := os.WriteFile(files[n], []byte(b.String()), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -341,7 +350,7 @@ func TestReplayOfRunsBesideEachOther(t *testing.T) {
 		}
 	}
 	_, inspected := verb(t, append([]string{"inspect", "--output", "json"}, files...)...)
-	if c := parseInspection(t, inspected).Policies[0].Groups[0].Clock; !c.Usable || c.Backward != 3 || c.Without != 0 {
+	if c := parseInspection(t, inspected).Policies[0].Groups[0].Clock; !c.Usable || c.Backward != back || c.Without != 0 {
 		t.Errorf("clock %+v", c)
 	}
 }
