@@ -118,3 +118,29 @@ func resumedFrom(t *testing.T, p *Policy) *Policy {
 	}
 	return again
 }
+
+// A gate says what the accepted policy would have earned on the units of the version.
+func TestGateSaysWhatTheAcceptedPolicyWouldHaveEarned(t *testing.T) {
+	p, a := newBank(episodes(20_000)), newAgent(313)
+	skill, pays := .8, .7
+	decisions(a, &skill, &pays)
+	a.feed(p, 600)
+	a.versions.Policy, skill = "p2", .5
+	edit := a.edit
+	a.edit = func(u *ingest.Unit) {
+		edit(u)
+		u.Shadow = true
+	}
+	a.feed(p, 1000)
+	gates := resumedFrom(t, p).groups[0].summary().Gates
+	if len(gates) != 1 || gates[0].OffPolicy == nil {
+		t.Fatalf("gates %+v", gates)
+	}
+	o := gates[0].OffPolicy
+	if value, earned := .8*.7+.2*.1, .5*.7+.5*.1; o.Low > value || o.High < value || math.Abs(o.Actual-earned) > .06 || o.Units != 1000 {
+		t.Errorf("want a value of %v where %v was earned: %+v", value, earned, o)
+	}
+	if o.Shown != finding.ShownPolicy || o.Policy.High >= 0 {
+		t.Errorf("%s: %+v", o.Shown, o.Policy)
+	}
+}

@@ -28,6 +28,7 @@ type Gate struct {
 	Baseline   string // id
 	Ended      string // why the comparison has ended, "" while it continues
 	Signals    []GateSignal
+	OffPolicy  *OffPolicy // what the accepted policy would have earned on the version's units; nil if the telemetry does not tell
 }
 
 // GateSignal is the result of a gate for one signal. Unknown figures are NaN.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/rewardwatch/rewardwatch/detectors/battery"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
+	"github.com/rewardwatch/rewardwatch/detectors/offpolicy"
 	"github.com/rewardwatch/rewardwatch/detectors/signals"
 	"github.com/rewardwatch/rewardwatch/detectors/stream"
 	"github.com/rewardwatch/rewardwatch/detectors/watch"
@@ -41,7 +42,11 @@ type trial struct {
 	Tests    *battery.Battery // those of the baseline that apply to the version
 	Compared []comparedStream // by stream of Tests
 	Worse    string           // why the version was found to be worse, which is final; "" if it was not
+	Earned   *earned          // nil if the baseline does not say how probable its actions are
 }
+
+// earned sums up what the accepted policy would have earned on the units of a trial, and on those of the baseline.
+type earned struct{ Before, Now offpolicy.Running }
 
 // comparedStream holds the observations of one stream of a trial.
 type comparedStream struct {
@@ -62,6 +67,7 @@ type Standard struct {
 	Production string // its policy_version
 	Tests      *battery.Battery
 	Config     *watch.Config
+	OffPolicy  *offpolicy.Follower // nil if there are no off-policy estimates
 }
 
 // ProductionOf returns the policy_version of a baseline, and whether versions have been compared with it.
@@ -79,7 +85,7 @@ func (all *Gates) Try(u *ingest.Unit, to Standard) {
 	if t := all.trial(version, u.Shadow, to); t != nil {
 		all.Seen++
 		t.Last = all.Seen
-		t.observe(u, to.Config)
+		t.observe(u, to)
 	}
 }
 
@@ -100,6 +106,9 @@ func (all *Gates) trial(version string, shadow bool, to Standard) *trial {
 		all.Trials = slices.Delete(all.Trials, i, i+1)
 	}
 	t := &trial{Version: version, Shadow: shadow, Tests: to.Tests.Again()}
+	if to.OffPolicy != nil {
+		t.Earned = &earned{Before: to.OffPolicy.Baseline}
+	}
 	if i := slices.IndexFunc(all.Ended, func(e finding.Gate) bool { return e.Version == version }); i >= 0 {
 		if e := &all.Ended[i]; e.Verdict == finding.Worse && e.Baseline == all.Baseline && e.Shadow == shadow {
 			t.Worse = e.Why
@@ -125,7 +134,7 @@ func oldest(trials []*trial) int {
 }
 
 // observe folds in a unit of the version.
-func (t *trial) observe(u *ingest.Unit, cfg *watch.Config) {
+func (t *trial) observe(u *ingest.Unit, to Standard) {
 	tests := t.Tests
 	if t.Other = tests.OtherUnits(u); t.Other != "" {
 		return
@@ -138,6 +147,10 @@ func (t *trial) observe(u *ingest.Unit, cfg *watch.Config) {
 	if tests.Newcomers.Patience > 0 && tests.Newcomers.Early(u) {
 		return
 	}
+	if t.Earned != nil && to.OffPolicy != nil && tests.EarnedSoundly(rules) {
+		o := offpolicy.Of(u)
+		t.Earned.Now.Add(to.OffPolicy.Reference.Samples(&o))
+	}
 	t.each(tests.Readings(u, nil), func(stream, quantity int, q *stream.Quantity, r stream.Reading) {
 		if rules[stream] == "" && tests.Sound(q, rules) {
 			r = q.Read(r)
@@ -145,7 +158,7 @@ func (t *trial) observe(u *ingest.Unit, cfg *watch.Config) {
 			t.Compared[stream].Each[quantity].New.Add(q.Adjusted(r))
 		}
 	})
-	t.conclude(cfg)
+	t.conclude(to.Config)
 }
 
 // each calls visit for each reading that is compared, with its place.

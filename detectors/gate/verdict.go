@@ -7,6 +7,7 @@ import (
 
 	"github.com/rewardwatch/rewardwatch/detectors"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
+	"github.com/rewardwatch/rewardwatch/detectors/offpolicy"
 	"github.com/rewardwatch/rewardwatch/detectors/signals"
 	"github.com/rewardwatch/rewardwatch/detectors/stream"
 	"github.com/rewardwatch/rewardwatch/detectors/watch"
@@ -207,6 +208,9 @@ func (all *Gates) Shown(cfg *watch.Config) []finding.Gate {
 func (all *Gates) gate(t *trial, cfg *watch.Config) finding.Gate {
 	out := finding.Gate{
 		Version: t.Version, Shadow: t.Shadow, Units: t.Units, Production: all.Production, Baseline: all.Baseline,
+	}
+	if t.Earned != nil {
+		out.OffPolicy = offpolicy.Estimate(&t.Earned.Before, &t.Earned.Now, t.Tests.ReturnFactor())
 	}
 	judged := t.judged(cfg)
 	verdicts := []finding.Verdict{}

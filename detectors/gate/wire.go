@@ -3,6 +3,7 @@ package gate
 import (
 	"github.com/rewardwatch/rewardwatch/detectors/battery"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
+	"github.com/rewardwatch/rewardwatch/detectors/offpolicy"
 	"github.com/rewardwatch/rewardwatch/ingest"
 	"github.com/rewardwatch/rewardwatch/ingest/saved"
 )
@@ -51,13 +52,23 @@ type trialWire struct {
 	Tests    *battery.Wire        `cbor:"6,keyasint,omitzero"`
 	Compared []comparedStreamWire `cbor:"7,keyasint,omitzero"`
 	Worse    string               `cbor:"8,keyasint,omitzero"`
+	Earned   *earnedWire          `cbor:"9,keyasint,omitzero"`
 }
+
+type earnedWire struct {
+	Before offpolicy.RunningWire `cbor:"1,keyasint"`
+	Now    offpolicy.RunningWire `cbor:"2,keyasint"`
+}
+
+func (x *earned) wire() earnedWire { return earnedWire{Before: x.Before.Wire(), Now: x.Now.Wire()} }
+
+func (w *earnedWire) live() earned { return earned{Before: w.Before.Live(), Now: w.Now.Live()} }
 
 func (x *trial) wire() trialWire {
 	return trialWire{
 		Version: x.Version, Shadow: x.Shadow, Units: x.Units, Last: x.Last, Other: x.Other,
 		Tests: saved.Pointer(x.Tests, (*battery.Battery).Wire), Compared: saved.EachOf(x.Compared, (*comparedStream).wire),
-		Worse: x.Worse,
+		Worse: x.Worse, Earned: saved.Pointer(x.Earned, (*earned).wire),
 	}
 }
 
@@ -65,7 +76,7 @@ func (w *trialWire) live() trial {
 	return trial{
 		Version: w.Version, Shadow: w.Shadow, Units: w.Units, Last: w.Last, Other: w.Other,
 		Tests:    saved.Pointer(w.Tests, (*battery.Wire).Live),
-		Compared: saved.EachOf(w.Compared, (*comparedStreamWire).live), Worse: w.Worse,
+		Compared: saved.EachOf(w.Compared, (*comparedStreamWire).live), Worse: w.Worse, Earned: saved.Pointer(w.Earned, (*earnedWire).live),
 	}
 }
 
@@ -123,13 +134,15 @@ type gateWire struct {
 	Baseline   string           `cbor:"8,keyasint,omitzero"`
 	Ended      string           `cbor:"9,keyasint,omitzero"`
 	Signals    []gateSignalWire `cbor:"10,keyasint,omitzero"`
+
+	OffPolicy *finding.OffPolicyWire `cbor:"11,keyasint,omitzero"`
 }
 
 func gateWireOf(x *finding.Gate) gateWire {
 	return gateWire{
 		Version: x.Version, Shadow: x.Shadow, Verdict: x.Verdict, Why: x.Why, Units: x.Units, Wanted: x.Wanted,
 		Production: x.Production, Baseline: x.Baseline, Ended: x.Ended,
-		Signals: saved.EachOf(x.Signals, gateSignalWireOf),
+		Signals: saved.EachOf(x.Signals, gateSignalWireOf), OffPolicy: saved.Pointer(x.OffPolicy, finding.OffPolicyWireOf),
 	}
 }
 
@@ -137,7 +150,7 @@ func (w *gateWire) live() finding.Gate {
 	return finding.Gate{
 		Version: w.Version, Shadow: w.Shadow, Verdict: w.Verdict, Why: w.Why, Units: w.Units, Wanted: w.Wanted,
 		Production: w.Production, Baseline: w.Baseline, Ended: w.Ended,
-		Signals: saved.EachOf(w.Signals, (*gateSignalWire).live),
+		Signals: saved.EachOf(w.Signals, (*gateSignalWire).live), OffPolicy: saved.Pointer(w.OffPolicy, (*finding.OffPolicyWire).Live),
 	}
 }
 

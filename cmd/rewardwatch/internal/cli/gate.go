@@ -93,6 +93,9 @@ func groupGateText(g *wire.GroupGate, w io.Writer, policy string) error {
 	if g.Ended != nil {
 		rows = append(rows, []string{"ended", *g.Ended})
 	}
+	if o := g.OffPolicy; o != nil {
+		rows = append(rows, []string{"earned", o.Words(finding.UnitName{})})
+	}
 	if _, err := io.WriteString(w, "\n"); err != nil {
 		return err
 	}

@@ -21,16 +21,17 @@ type Gate struct {
 
 // GroupGate is the verdict on a version in one group.
 type GroupGate struct {
-	Group       map[string]string `json:"group"`
-	Shadow      bool              `json:"shadow"`
-	Verdict     finding.Verdict   `json:"verdict"`
-	Why         string            `json:"why"`
-	Units       int64             `json:"units"`
-	UnitsNeeded *int64            `json:"units_needed"` // null if no number of units is enough
-	Production  string            `json:"production_version"`
-	Baseline    string            `json:"baseline_id"`
-	Ended       *string           `json:"ended"` // why the comparison has ended
-	Signals     []GateSignal      `json:"signals"`
+	Group       map[string]string  `json:"group"`
+	Shadow      bool               `json:"shadow"`
+	Verdict     finding.Verdict    `json:"verdict"`
+	Why         string             `json:"why"`
+	Units       int64              `json:"units"`
+	UnitsNeeded *int64             `json:"units_needed"` // null if no number of units is enough
+	Production  string             `json:"production_version"`
+	Baseline    string             `json:"baseline_id"`
+	Ended       *string            `json:"ended"` // why the comparison has ended
+	Signals     []GateSignal       `json:"signals"`
+	OffPolicy   *finding.OffPolicy `json:"off_policy"` // null if the telemetry does not tell
 }
 
 // GateSignal compares one quantity of a version with that of production.
@@ -121,6 +122,7 @@ func groupGateOf(g *finding.GroupSummary, gate *finding.Gate) GroupGate {
 	out := GroupGate{
 		Group: g.Group.Map(), Shadow: gate.Shadow, Verdict: gate.Verdict, Why: gate.Why, Units: gate.Units,
 		Production: gate.Production, Baseline: gate.Baseline, Ended: OrNull(gate.Ended), Signals: []GateSignal{},
+		OffPolicy: gate.OffPolicy,
 	}
 	if gate.Wanted >= 0 {
 		out.UnitsNeeded = new(gate.Wanted)

@@ -228,6 +228,7 @@ func Gates() *FixedView {
 	gate := func(version string, verdict finding.Verdict, why string) finding.Gate {
 		return finding.Gate{
 			Version: version, Verdict: verdict, Why: why, Units: 61, Wanted: 410, Production: "v1", Baseline: "b1", Signals: signals,
+			OffPolicy: SomeAlarm().OffPolicy,
 		}
 	}
 	shadow, ended := gate("v3", finding.NotEnoughData, "return: 12 of at least 30 episodes"), gate("v5", finding.Better, "return was 10 and is 12")
