@@ -1,0 +1,186 @@
+"""Episodes of datasets for offline learning, as events of telemetry: those of Minari, and those in the form of RLDS."""
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from .checks import Refused, check
+from .emitter import Event, Made
+from .encoding import plain, scalar
+
+Chosen = bool | Sequence[str]
+"""Whether observations are part of the events, or the names of those parts of them that are."""
+
+_LARGEST = 512  # numbers of an observation; Rewardwatch follows no more signals of an agent
+
+
+def minari_events(
+    dataset: Any,
+    *,
+    policy: str | None = None,
+    env: str | None = None,
+    actions: bool = True,
+    observations: Chosen = False,
+) -> Iterator[Made]:
+    """Yields the steps of a minari.MinariDataset, or the Refused for one that the service would refuse. policy and env
+    are by default the ids of the dataset and of its environment.
+
+    Raises ValueError where actions or observations cannot be sent, such as images.
+    """
+    from .spaces import action_encoder, observation_encoder
+
+    seen = _part(dataset.observation_space, observations, "spaces") if observations else None
+    encode_action = action_encoder(dataset.action_space) if actions else None
+    encode_observation = observation_encoder(seen) if seen is not None else None
+    fixed = _fixed(policy or dataset.spec.dataset_id, env or (dataset.env_spec and dataset.env_spec.id))
+    for episode in dataset.iterate_episodes():
+        for step in range(len(episode.rewards)):
+
+            def happened(step: int = step, episode: Any = episode) -> Event:
+                event: Event = {
+                    "reward": scalar(episode.rewards[step]),
+                    "terminated": bool(episode.terminations[step]),
+                    "truncated": bool(episode.truncations[step]),
+                }
+                if encode_action:
+                    event["action"] = encode_action(_at(episode.actions, step))
+                if encode_observation:
+                    event["observation"] = encode_observation(_at(_chosen(episode.observations, observations), step))
+                return event
+
+            yield _made(fixed, str(episode.id), step, happened)
+
+
+def rlds_events(
+    episodes: Iterable[Mapping[str, Any] | Exception],
+    *,
+    policy: str,
+    env: str | None = None,
+    actions: bool = True,
+    observations: Chosen = False,
+    keep_last: bool = False,
+    prefix: str = "",
+) -> Iterator[Made]:
+    """Yields the steps of episodes, which are dicts with their `steps`, or the Refused for one that the service would
+    refuse. What stands for an episode that could not be read is passed on. Episodes are numbered behind the prefix.
+
+    The last step of an episode only holds its last observation, and is no event of its own: it says how the step
+    before it ended (https://github.com/google-research/rlds#dataset-format). keep_last: it acts like the others.
+    """
+    fixed = _fixed(policy, env)
+    for number, episode in enumerate(episodes):
+        if isinstance(episode, Exception):
+            yield episode
+            continue
+        steps = _without_last(episode["steps"], keep_last)
+        for at, (step, ended, terminal) in enumerate(steps):
+
+            def happened(step: Any = step, ended: bool = ended, terminal: bool = terminal) -> Event:
+                event: Event = {"terminated": ended and terminal, "truncated": ended and not terminal}
+                if step.get("reward") is not None:
+                    event["reward"] = scalar(step["reward"])
+                if actions and step.get("action") is not None:
+                    event["action"] = _action(step["action"])
+                if observations:
+                    event["observation"] = _numbers(_chosen(step["observation"], observations))
+                return event
+
+            yield _made(fixed, f"{prefix}{number}", at, happened)
+
+
+def check_features(features: Any, observations: Chosen) -> Any:
+    """Returns the features of the chosen observations of a dataset of TensorFlow Datasets. Raises ValueError where they
+    are more than telemetry carries.
+    """
+    chosen = _part(features, observations, "keys")
+    sizes: dict[str, int] = {}
+    _sizes("", chosen.get_tensor_info(), sizes)
+    if sum(sizes.values()) > _LARGEST:
+        by_size = sorted(sizes.items(), key=lambda part: -part[1])
+        large = ", ".join(f"{name or 'it'} has {size}" for name, size in by_size[:5])
+        raise ValueError(f"an observation has {sum(sizes.values())} numbers, where {_LARGEST} can be sent ({large})")
+    return chosen
+
+
+def _fixed(policy: str, env: str | None) -> Event:
+    return {"policy": policy, **({"env": env} if env else {})}
+
+
+def _made(fixed: Event, episode: str, step: int, happened: Callable[[], Event]) -> Made:
+    try:
+        event = {**fixed, "episode_id": episode, "step": step, **happened()}
+        check(event)
+    except Exception as error:  # a bad step must not cost those behind it
+        return Refused(f"episode {episode}, step {step}: {error}")
+    return event
+
+
+def _without_last(steps: Iterable[Any], keep_last: bool) -> Iterator[tuple[Any, bool, bool]]:
+    """Yields the steps that act, whether the episode ended with them, and whether in a terminal state."""
+    before: Any = None
+    for step in steps:
+        last = bool(step.get("is_last", False))
+        if before is not None:
+            yield before, last and not keep_last, bool(step.get("is_terminal", False))
+        before = None if last and not keep_last else step
+        if last:
+            break
+    if before is not None:
+        yield before, True, bool(before.get("is_terminal", False))
+
+
+def _part(whole: Any, observations: Chosen, names_in: str) -> Any:
+    """The observations, or those parts of them that are chosen. Raises ValueError where there is no such part."""
+    if isinstance(observations, bool):
+        return whole
+    parts = getattr(whole, names_in, None)
+    names = list(parts() if callable(parts) else parts or ())
+    for name in observations:
+        if name not in names:
+            raise ValueError(f"the observations have no part {name!r}, but {', '.join(map(repr, names)) or 'none'}")
+    return type(whole)({name: whole[name] for name in observations})
+
+
+def _chosen(value: Any, observations: Chosen) -> Any:
+    return value if isinstance(observations, bool) else {name: value[name] for name in observations}
+
+
+def _at(values: Any, step: int) -> Any:
+    """The value of a step, where values holds those of all steps."""
+    if isinstance(values, Mapping):
+        return {name: _at(part, step) for name, part in values.items()}
+    if isinstance(values, tuple):
+        return tuple(_at(part, step) for part in values)
+    return values[step]
+
+
+def _action(value: Any) -> Any:
+    """A category (texts and whole numbers), a number, or a list of the numbers of several."""
+    made = _numbers(value)
+    if isinstance(made, dict):
+        return list(made.values())
+    return made.decode() if isinstance(made, bytes) else made
+
+
+def _numbers(value: Any) -> Any:
+    """A number, a list of them, or a dict of them whose names are joined by dots. Texts in a dict are left out."""
+    if not isinstance(value, Mapping):
+        return plain(value)
+    flat: dict[str, Any] = {}
+    for name, part in value.items():
+        made = _numbers(part)
+        if isinstance(made, (dict, list)):
+            parts = made.items() if isinstance(made, dict) else enumerate(made)
+            flat.update({f"{name}.{deeper}": x for deeper, x in parts})
+        elif not isinstance(made, (str, bytes)):
+            flat[str(name)] = made
+    return flat
+
+
+def _sizes(name: str, info: Any, sizes: dict[str, int]) -> None:
+    """Collects how many numbers the parts of observations have, by their names."""
+    if isinstance(info, Mapping):
+        for part, inner in info.items():
+            _sizes(f"{name}.{part}" if name else str(part), inner, sizes)
+    elif info.np_dtype.kind != "O":  # no text
+        sizes[name] = math.prod(length or 1 for length in info.shape)
