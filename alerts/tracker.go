@@ -327,6 +327,14 @@ func (i *Incident) OffPolicy() (newest *finding.OffPolicy) {
 	return newest
 }
 
+// Shown returns what the newest off-policy estimate shows; finding.NoSupport without any.
+func (i *Incident) Shown() finding.Shown {
+	if o := i.OffPolicy(); o != nil {
+		return o.Shown
+	}
+	return finding.NoSupport
+}
+
 // join adds an alarm and determines the cause of the incident again.
 func (i *Incident) join(a Alarm) {
 	i.Alarms = append(i.Alarms, a)

@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/common/model"
 
 	"github.com/rewardwatch/rewardwatch/alerts"
+	"github.com/rewardwatch/rewardwatch/detectors/finding"
 	"github.com/rewardwatch/rewardwatch/detectors/signals"
 )
 
@@ -28,6 +29,7 @@ type Trigger struct {
 
 	Signals      []string        `yaml:"signals"`      // of incident: names or globs, one of which an alarm's signal must match; empty matches all
 	Causes       []alerts.Cause  `yaml:"causes"`       // of incident: environment, policy or unknown; empty matches all three
+	OffPolicy    []finding.Shown `yaml:"off_policy"`   // of incident: what its off-policy estimate must show: policy, world or both; empty asks for none
 	Severity     alerts.Severity `yaml:"severity"`     // of incident: critical, or warning to match both
 	Improvements bool            `yaml:"improvements"` // of incident: whether improved signals match too
 
@@ -86,6 +88,11 @@ func (t Trigger) checkIncident(report func(key, msg string)) {
 			report(fmt.Sprintf("causes[%d]", j), msg)
 		}
 	}
+	for j, shown := range t.OffPolicy {
+		if !slices.Contains(shownByEstimates(), shown) {
+			report(fmt.Sprintf("off_policy[%d]", j), fmt.Sprintf("must be %s, %s or %s, not %q", finding.ShownPolicy, finding.ShownWorld, finding.ShownBoth, shown))
+		}
+	}
 	if t.Severity != "" && t.Severity != alerts.Warning && t.Severity != alerts.Critical {
 		report("severity", fmt.Sprintf("must be %s or %s, not %q", alerts.Warning, alerts.Critical, t.Severity))
 	}
@@ -98,6 +105,11 @@ func (t Trigger) checkIncident(report func(key, msg string)) {
 	if t.Cron != "" {
 		report("cron", "must be left out where on is incident: it is of a schedule")
 	}
+}
+
+// shownByEstimates returns what an off-policy estimate can show.
+func shownByEstimates() []finding.Shown {
+	return []finding.Shown{finding.ShownPolicy, finding.ShownWorld, finding.ShownBoth}
 }
 
 func checkCause(c alerts.Cause) string {
@@ -131,6 +143,7 @@ func (t Trigger) checkSchedule(report func(key, msg string)) {
 	}{
 		{"signals", len(t.Signals) > 0},
 		{"causes", len(t.Causes) > 0},
+		{"off_policy", len(t.OffPolicy) > 0},
 		{"severity", t.Severity != ""},
 		{"improvements", t.Improvements},
 		{"lasting", t.Lasting != 0},
@@ -166,6 +179,9 @@ func (t Trigger) key() string {
 	if len(t.Causes) > 0 {
 		rules += "; causes " + sorted(t.Causes)
 	}
+	if len(t.OffPolicy) > 0 {
+		rules += "; off-policy " + sorted(t.OffPolicy)
+	}
 	if t.Severity == alerts.Critical {
 		rules += "; critical"
 	}
@@ -189,6 +205,7 @@ func (t Trigger) wants(inc *alerts.Incident) bool {
 	return t.On == OnIncident &&
 		(len(t.Policies) == 0 || matchesAny(t.Policies, inc.Group.Policy)) &&
 		(len(t.Causes) == 0 || slices.Contains(t.Causes, inc.Cause) || needsPerson(inc.Cause)) &&
+		(len(t.OffPolicy) == 0 || slices.Contains(t.OffPolicy, inc.Shown()) || needsPerson(inc.Cause)) &&
 		(t.Severity != alerts.Critical || inc.Severity == alerts.Critical || inc.Provisional)
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/common/model"
 
 	"github.com/rewardwatch/rewardwatch/alerts"
+	"github.com/rewardwatch/rewardwatch/detectors/finding"
 	"github.com/rewardwatch/rewardwatch/retrain/ledger"
 	"github.com/rewardwatch/rewardwatch/retrain/outcome"
 	"github.com/rewardwatch/rewardwatch/retrain/recipe"
@@ -27,6 +28,10 @@ func TestTriggerWants(t *testing.T) {
 		"its cause":                     {Trigger{Causes: []alerts.Cause{alerts.CauseUnknown, alerts.CausePolicy}}, func(*alerts.Incident) {}, ledger.Opened},
 		"another cause":                 {Trigger{Causes: []alerts.Cause{alerts.CauseEnvironment}}, func(*alerts.Incident) {}, ledger.NoTrigger},
 		"a cause for a person":          {Trigger{Causes: []alerts.Cause{alerts.CauseEnvironment}}, func(i *alerts.Incident) { i.Cause = alerts.CauseTelemetry }, ledger.CauseNeedsPerson},
+		"what its estimate shows":       {Trigger{OffPolicy: []finding.Shown{finding.ShownWorld, finding.ShownBoth}}, shows(finding.ShownWorld), ledger.Opened},
+		"its estimate shows otherwise":  {Trigger{OffPolicy: []finding.Shown{finding.ShownWorld}}, shows(finding.ShownPolicy), ledger.NoTrigger},
+		"its estimate is undecided":     {Trigger{OffPolicy: []finding.Shown{finding.ShownWorld}}, shows(finding.Undecided), ledger.NoTrigger},
+		"it has no estimate":            {Trigger{OffPolicy: []finding.Shown{finding.ShownWorld}}, func(*alerts.Incident) {}, ledger.NoTrigger},
 		"its policy":                    {Trigger{Policies: []string{"bid*", "rank?r"}}, func(*alerts.Incident) {}, ledger.Opened},
 		"another policy":                {Trigger{Policies: []string{"bid*"}}, func(*alerts.Incident) {}, ledger.NoTrigger},
 		"a policy with slash":           {Trigger{Policies: []string{"ALE*"}}, func(i *alerts.Incident) { *i = retraintest.Incident("i1", "ALE/Pong-v5") }, ledger.Opened},
@@ -55,6 +60,11 @@ func TestTriggerWants(t *testing.T) {
 	}
 }
 
+// shows gives the first alarm of an incident an off-policy estimate.
+func shows(shown finding.Shown) func(*alerts.Incident) {
+	return func(i *alerts.Incident) { i.Alarms[0].OffPolicy = &finding.OffPolicy{Shown: shown} }
+}
+
 // The keys of triggers that were there before there were more rules must stay, or a restart with a new build would end their cooldowns.
 func TestTriggerKeysStay(t *testing.T) {
 	for want, trigger := range map[string]Trigger{
@@ -62,6 +72,9 @@ func TestTriggerKeysStay(t *testing.T) {
 		"incident(return,reward) -> trainer": {On: OnIncident, Target: "trainer", Signals: []string{"reward", "return"}},
 		"incident(*; policies a,b*; causes environment,policy; critical) -> trainer": {
 			On: OnIncident, Target: "trainer", Policies: []string{"b*", "a"}, Causes: []alerts.Cause{"policy", "environment"}, Severity: alerts.Critical,
+		},
+		"incident(*; off-policy both,world; critical) -> trainer": {
+			On: OnIncident, Target: "trainer", OffPolicy: []finding.Shown{finding.ShownWorld, finding.ShownBoth}, Severity: alerts.Critical,
 		},
 		"incident(*; improvements) -> trainer": {On: OnIncident, Target: "trainer", Improvements: true},
 		"schedule(0 3 * * 1) -> trainer":       {On: OnSchedule, Target: "trainer", Cron: " 0 3 *  * 1", Policies: []string{"a"}},

@@ -44,6 +44,13 @@ func help() []metricHelp {
 		{MetricActionDivergence, "Divergence of the actions of the last 200 units from the baseline's.", []string{"measure"}},
 		{MetricActionChance, "What the divergence of unchanged actions exceeds one time in twenty if steps are independent.", []string{"measure"}},
 		{MetricActionEntropy, "Entropy in bits of the actions of the sample.", []string{"sample"}},
+		{
+			MetricOffPolicyValue, "What another policy would have earned per unit on today's traffic, with its confidence sequence; absent without support.",
+			[]string{"reference", "bound"},
+		},
+		{MetricOffPolicyActual, "Mean return of the units of the off-policy estimate.", nil},
+		{MetricOffPolicyEffective, "Effective sample size of the off-policy estimate.", nil},
+		{MetricOffPolicyWeight, "Mean weight of the off-policy estimate, near 1 with full support.", nil},
 		{MetricDetectorScore, "How far the detector has gone to its threshold, 1 being the threshold.", detector},
 		{MetricDetectorStatistic, "Statistic of the detector's leading branch.", detector},
 		{MetricDetectorThreshold, "Threshold of the detector's leading branch.", detector},
@@ -198,7 +205,25 @@ func (c *Collector) groupSeries(g *finding.GroupSummary) []series {
 		}
 		all = append(all, gauge(MetricActionRatio, a.Current, a.Action, "current"))
 	}
-	return append(all, actionMixSeries(&g.ActionMix)...)
+	all = append(all, actionMixSeries(&g.ActionMix)...)
+	return append(all, offPolicySeries(g.OffPolicy)...)
+}
+
+// offPolicySeries returns the off-policy estimate; without support, only how far it is from any.
+func offPolicySeries(o *finding.OffPolicy) []series {
+	if o == nil {
+		return nil
+	}
+	all := []series{
+		gauge(MetricOffPolicyActual, o.Actual), gauge(MetricOffPolicyEffective, o.Effective), gauge(MetricOffPolicyWeight, o.MeanWeight),
+	}
+	if !o.Known() {
+		return all
+	}
+	return append(all,
+		gauge(MetricOffPolicyValue, o.Value, o.Reference, "estimate"),
+		gauge(MetricOffPolicyValue, o.Low, o.Reference, "low"),
+		gauge(MetricOffPolicyValue, o.High, o.Reference, "high"))
 }
 
 func actionMixSeries(m *finding.ActionMix) []series {

@@ -215,3 +215,41 @@ func TestCollectorShowsNothingOfActionsThatThereAreNot(t *testing.T) {
 		summaries[0].Groups[0].ActionMix = finding.ActionMix{}
 	}
 }
+
+func TestCollectorShowsTheOffPolicyEstimate(t *testing.T) {
+	estimated := func(o *finding.OffPolicy) *prometheus.Registry {
+		s := oneGroup(finding.OK)
+		s[0].Groups[0].OffPolicy = o
+		return registryOf(s, 1000)
+	}
+	names := []string{MetricOffPolicyValue, MetricOffPolicyActual, MetricOffPolicyEffective, MetricOffPolicyWeight}
+	some := finding.OffPolicy{
+		Reference: finding.ReferenceTarget, Shown: finding.ShownPolicy, Effective: 120, MeanWeight: 1.25, Value: .5, Low: .25, High: .75, Actual: .125,
+	}
+	const supported = `
+# HELP rewardwatch_off_policy_actual Mean return of the units of the off-policy estimate.
+# TYPE rewardwatch_off_policy_actual gauge
+rewardwatch_off_policy_actual{env="prod",label_region="",policy="ranker"} 0.125
+# HELP rewardwatch_off_policy_effective_units Effective sample size of the off-policy estimate.
+# TYPE rewardwatch_off_policy_effective_units gauge
+rewardwatch_off_policy_effective_units{env="prod",label_region="",policy="ranker"} 120
+# HELP rewardwatch_off_policy_mean_weight Mean weight of the off-policy estimate, near 1 with full support.
+# TYPE rewardwatch_off_policy_mean_weight gauge
+rewardwatch_off_policy_mean_weight{env="prod",label_region="",policy="ranker"} 1.25
+# HELP rewardwatch_off_policy_value What another policy would have earned per unit on today's traffic, with its confidence sequence; absent without support.
+# TYPE rewardwatch_off_policy_value gauge
+rewardwatch_off_policy_value{bound="estimate",env="prod",label_region="",policy="ranker",reference="target_prob"} 0.5
+rewardwatch_off_policy_value{bound="high",env="prod",label_region="",policy="ranker",reference="target_prob"} 0.75
+rewardwatch_off_policy_value{bound="low",env="prod",label_region="",policy="ranker",reference="target_prob"} 0.25
+`
+	if err := testutil.GatherAndCompare(estimated(&some), strings.NewReader(supported), names...); err != nil {
+		t.Error(err)
+	}
+	unsupported := some
+	unsupported.Shown = finding.NoSupport
+	for want, o := range map[int]*finding.OffPolicy{0: nil, 3: &unsupported} {
+		if n, err := testutil.GatherAndCount(estimated(o), names...); n != want || err != nil {
+			t.Errorf("%d series, want %d: %v", n, want, err)
+		}
+	}
+}

@@ -15,15 +15,19 @@ const (
 	MetricActionDivergence   = "rewardwatch_action_divergence"         // {measure="psi|js|g"} last 200 units against the baseline
 	MetricActionChance       = "rewardwatch_action_divergence_chance"  // {measure} exceeded by independent steps one time in twenty
 	MetricActionEntropy      = "rewardwatch_action_entropy"            // {sample} bits
-	MetricDetectorScore      = "rewardwatch_detector_score"            // {signal,detector} 1 = threshold
-	MetricDetectorStatistic  = "rewardwatch_detector_statistic"        // {signal,detector}
-	MetricDetectorThreshold  = "rewardwatch_detector_threshold"        // {signal,detector}
-	MetricGaugeAlarms        = "rewardwatch_gauge_alarms_total"        // {signal,detector} counter, of detectors that never page
-	MetricGaugeARL0          = "rewardwatch_gauge_arl0_units"          // {signal,detector} measured at the freeze
-	MetricEffectSize         = "rewardwatch_effect_size"               // {signal} standardized shift of the last 200 units
-	MetricStreamState        = "rewardwatch_stream_state"              // {signal} 0 warming_up, 1 ok, 2 drift, 3 telemetry_fault
-	MetricStreamFault        = "rewardwatch_stream_fault"              // {signal,rule} 1 while the stream is in a telemetry fault
-	MetricBaselineInfo       = "rewardwatch_baseline_info"             // {baseline} 1
+	MetricOffPolicyValue     = "rewardwatch_off_policy_value"          // {reference,bound="estimate|low|high"} of the other policy on today's traffic
+	MetricOffPolicyActual    = "rewardwatch_off_policy_actual"         // what was earned on the same units
+	MetricOffPolicyEffective = "rewardwatch_off_policy_effective_units"
+	MetricOffPolicyWeight    = "rewardwatch_off_policy_mean_weight" // 1 with full support
+	MetricDetectorScore      = "rewardwatch_detector_score"         // {signal,detector} 1 = threshold
+	MetricDetectorStatistic  = "rewardwatch_detector_statistic"     // {signal,detector}
+	MetricDetectorThreshold  = "rewardwatch_detector_threshold"     // {signal,detector}
+	MetricGaugeAlarms        = "rewardwatch_gauge_alarms_total"     // {signal,detector} counter, of detectors that never page
+	MetricGaugeARL0          = "rewardwatch_gauge_arl0_units"       // {signal,detector} measured at the freeze
+	MetricEffectSize         = "rewardwatch_effect_size"            // {signal} standardized shift of the last 200 units
+	MetricStreamState        = "rewardwatch_stream_state"           // {signal} 0 warming_up, 1 ok, 2 drift, 3 telemetry_fault
+	MetricStreamFault        = "rewardwatch_stream_fault"           // {signal,rule} 1 while the stream is in a telemetry fault
+	MetricBaselineInfo       = "rewardwatch_baseline_info"          // {baseline} 1
 	MetricBaselineAge        = "rewardwatch_baseline_age_seconds"
 	MetricBaselineUnits      = "rewardwatch_baseline_units"
 	MetricDependenceFactor   = "rewardwatch_dependence_factor"          // {signal}
