@@ -98,7 +98,7 @@ func attribute(f finding.Finding, faults []StreamFault) verdict {
 			return v
 		}
 	}
-	why := append([]string{whyUnknown(f)}, offPolicyWords(f)...)
+	why := append([]string{whyUnknown(f)}, offPolicyWords(f.OffPolicy)...)
 	v.evidence = keepFirst(append(why, moved.words(f.Promise.UnitName())...), maxEvidence)
 	return v
 }
@@ -139,7 +139,7 @@ func rank(f finding.Finding, moved *movements, estimate *finding.OffPolicy) []Ra
 		ranked[place] = RankedCause{Cause: all[i].cause, Weight: scores[i] / total, Evidence: all[i].evidence(f, moved, rival)}
 	}
 	if estimate != nil {
-		ranked[0].Evidence = keepFirst(append(offPolicyWords(f), ranked[0].Evidence...), maxEvidence)
+		ranked[0].Evidence = keepFirst(append(offPolicyWords(estimate), ranked[0].Evidence...), maxEvidence)
 	}
 	return ranked
 }

@@ -20,10 +20,10 @@ func offPolicySays(c Cause, o *finding.OffPolicy) float64 {
 	return -shownBound
 }
 
-// offPolicyWords describes an off-policy estimate, if there is one.
-func offPolicyWords(f finding.Finding) []string {
-	if !f.OffPolicy.Known() {
+// offPolicyWords says which parts of the change an off-policy estimate puts down to what, if there is one.
+func offPolicyWords(o *finding.OffPolicy) []string {
+	if !o.Known() {
 		return nil
 	}
-	return []string{f.OffPolicy.Words(f.Promise.UnitName()), f.OffPolicy.ChangeWords()}
+	return []string{o.ChangeWords()}
 }

@@ -41,10 +41,19 @@ func why(a alerts.Alarm, most int) []words.Fact {
 	if a.Return != nil {
 		facts = append(facts, words.Fact{"return", returnText(a.Return)})
 	}
-	if o := a.OffPolicy; o != nil {
-		facts = append(facts, words.Fact{"earned", o.Words(a.UnitName())})
-		if o.Known() {
-			facts = append(facts, words.Fact{"", o.ChangeWords()}, words.Fact{"", o.ShownWords()})
+	return append(facts, earned(a)...)
+}
+
+// earned returns what the accepted policy would have earned, and what that shows, as far as the evidence does not say so.
+func earned(a alerts.Alarm) []words.Fact {
+	o := a.OffPolicy
+	if o == nil {
+		return nil
+	}
+	facts := []words.Fact{{"earned", o.Words(a.UnitName())}}
+	for _, more := range []string{o.ChangeWords(), o.ShownWords()} {
+		if more != "" && !slices.Contains(a.Evidence, more) {
+			facts = append(facts, words.Fact{"", more})
 		}
 	}
 	return facts
