@@ -44,7 +44,7 @@ func Estimate(baseline, now *Running, factor float64) *finding.OffPolicy {
 		Value: nan, Low: nan, High: nan, SelfNormalized: nan, World: none, Policy: none,
 	}
 	c := comparison{before: before, now: sums, factor: max(1, factor)}
-	if out.Why = c.unsupported(now.Units); out.Why != "" {
+	if out.Why = c.unsupported(now.Units, reference); out.Why != "" {
 		out.Shown = finding.NoSupport
 		return out
 	}
@@ -63,11 +63,15 @@ type comparison struct {
 	factor      float64
 }
 
-// unsupported says why there is no estimate, "" if there is one.
-func (c *comparison) unsupported(units int64) string {
+// unsupported says why there is no estimate, "" if there is one. units is the number of all units.
+func (c *comparison) unsupported(units int64, reference string) string {
 	n, weight := c.now.N, c.now.Weight
 	if float64(n) < leastComplete*float64(units) {
-		return fmt.Sprintf("only %d of %d log a valid action_prob for every action", n, units)
+		needed := "action_prob"
+		if reference == finding.ReferenceTarget {
+			needed += " and target_prob"
+		}
+		return fmt.Sprintf("only %d of %d log a valid %s for every action", n, units, needed)
 	}
 	if ess := c.now.Effective() / c.factor; ess < LeastEffective {
 		return fmt.Sprintf("the effective sample size is %.0f of at least %d", math.Floor(ess), LeastEffective)

@@ -32,6 +32,10 @@ func TestSamplesOfUnits(t *testing.T) {
 			Actions: []ingest.InverseProbs{{Sum: 6, Reward: 16}, {Sum: 4, Reward: 12}},
 		},
 	}
+	numbers := &ingest.Unit{
+		HasReturn: true, Return: 4, Length: 1, ActionKind: ingest.ActionNumeric, Numeric: []ingest.NamedMoments{{Signal: "action", Moments: ingest.Moments{N: 1}}},
+		Propensity: &ingest.Propensity{Steps: 1, Log: math.Log(8), Targets: 1, LogTarget: math.Log(2), Weight: .25, WeightedReward: 1},
+	}
 	for _, c := range []struct {
 		name                string
 		unit                *ingest.Unit
@@ -57,6 +61,7 @@ func TestSamplesOfUnits(t *testing.T) {
 			&Sample{Weight: 1.5, Weighted: 5, Value: 2.5 + 5 - 3.75, Return: 3, LogProb: math.Log(.03125) / 4, Direct: 2.5},
 			&Sample{Weight: 5.5 / 4, Weighted: 15. / 4, Value: 2.5 + 15./4 - 13./4, Return: 3, LogProb: math.Log(.03125) / 4, Direct: 2.5},
 		},
+		{"a numeric action", numbers, &Sample{Weight: .25, Weighted: 1, Value: 2.5 + 1 - .625, Return: 4, LogProb: math.Log(8)}, nil},
 		{"no target_prob", unitOf("a", .5, math.NaN(), 3), nil, &Sample{Weight: 1.5, Weighted: 4.5, Value: 2.5 + 4.5 - 3, Return: 3, LogProb: math.Log(.5), Direct: 2}},
 		{"nothing known", &ingest.Unit{HasReturn: true, Return: 1, Actions: []ingest.Count{{Name: "a", N: 1}}, ActionKind: ingest.ActionCategory}, nil, nil},
 	} {

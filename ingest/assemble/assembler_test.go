@@ -829,7 +829,9 @@ func TestFoldingAStepAllocatesNothing(t *testing.T) {
 		vector.Observation = append(vector.Observation, ingest.Value{Name: strconv.Itoa(i), X: float64(i)})
 	}
 	vector.Action = ingest.Action{Kind: ingest.ActionNumeric, Values: make([]float64, 150)}
-	events := []ingest.Event{fullStep(), vector}
+	probable := fullStep()
+	probable.ActionProb, probable.TargetProb = ingest.Prob{P: .25, Known: true}, ingest.Prob{P: .5, Known: true}
+	events := []ingest.Event{fullStep(), vector, probable}
 	b := newBench(Config{})
 	emit := func(*ingest.Unit) {}
 	fold := func() {
@@ -847,7 +849,9 @@ func TestFoldingAStepAllocatesNothing(t *testing.T) {
 
 func BenchmarkFold(b *testing.B) {
 	bare := stepOf(-1, .25, agentID("agent-17"), episodeID("agent-17/881"))
-	for name, e := range map[string]ingest.Event{"reward": bare, "full": fullStep()} {
+	probable := fullStep()
+	probable.ActionProb, probable.TargetProb = ingest.Prob{P: .25, Known: true}, ingest.Prob{P: .5, Known: true}
+	for name, e := range map[string]ingest.Event{"reward": bare, "full": fullStep(), "full with probabilities": probable} {
 		b.Run(name, func(b *testing.B) {
 			a := newBench(Config{})
 			emit := func(*ingest.Unit) {}
