@@ -71,12 +71,26 @@ func (t Topic) OpenLines() (ingest.Format, error) {
 	return t.Open()
 }
 
+// OpenAs returns the format of a topic without its mapping: each record, as the JSON that a mapping would read, is decoded
+// as records says. Messages that are telemetry version 1 in Protobuf have no JSON, and are decoded as such.
+func (t Topic) OpenAs(records ingest.Format) (ingest.Format, error) {
+	format, err := t.openAs(records, true)
+	if err != nil {
+		return nil, fmt.Errorf("the topic %s: %w", t.Topic, err)
+	}
+	return format, nil
+}
+
 func (t Topic) open() (ingest.Format, error) {
 	records, err := t.records()
 	if err != nil {
 		return nil, err
 	}
-	mapped := !t.Mapping.IsZero()
+	return t.openAs(records, !t.Mapping.IsZero())
+}
+
+// openAs opens the format; records are those of a mapping if mapped.
+func (t Topic) openAs(records ingest.Format, mapped bool) (ingest.Format, error) {
 	switch t.Format {
 	case Avro:
 		return t.Schema.openAvro(records)

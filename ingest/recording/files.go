@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
@@ -20,6 +21,7 @@ import (
 type FilesConfig struct {
 	Policy    string        // policy of the rows of monitor.csv files; "" for the one that ReadFiles finds
 	Format    ingest.Format // of the lines of files that are no monitor.csv; nil for telemetry version 1
+	Topics    []FileTopic   // topics whose files are read side by side; nil if all files are of Format
 	MaxRecord int           // longest record in bytes; 0 for DefaultMaxRecord
 	Stdin     io.Reader     // what the path "-" reads; nil for os.Stdin
 
@@ -32,6 +34,13 @@ type FilesConfig struct {
 	// Progress, if not nil, is called about every 64 KiB with the number of raw file bytes read and their total, which
 	// is 0 if unknown.
 	Progress func(bytesRead, bytesTotal int64)
+}
+
+// FileTopic is a topic whose records files hold.
+type FileTopic struct {
+	Index  int           // of the topic, in the positions of its events
+	Format ingest.Format // of the lines of its files
+	Has    func(path string) bool
 }
 
 // Counts is the outcome of the records read.
@@ -51,7 +60,7 @@ const (
 	maxWindow = 128 << 20
 )
 
-// ReadFiles reads telemetry files in order, as one input, and passes the events to p in batches. A file is NDJSON (one
+// ReadFiles reads telemetry files in order, as one input (those of several topics as Merge does), and passes the events to p in batches. A file is NDJSON (one
 // event per line) or a monitor.csv of Stable-Baselines3, plain or compressed with gzip or zstd; its content decides,
 // not its name. "-" is the standard input. Blank lines are not records, and a byte order mark at the beginning of a
 // file is skipped.
@@ -70,15 +79,48 @@ func ReadFiles(ctx context.Context, cfg FilesConfig, paths []string, p ingest.Pr
 	if cfg.Format == nil {
 		cfg.Format = telemetry.V1{}
 	}
-	f := &fileReader{cfg: cfg, processor: p, batch: make([]ingest.Event, 0, readBatch)}
-	f.counts.Refused, f.refused = map[ingest.Reason]int64{}, f.refuse
 	inputs, err := inputsOf(paths, cfg.Policy)
+	total := int64(0)
 	if err == nil {
-		f.bytesTotal, err = totalSize(inputs)
+		total, err = totalSize(inputs)
 	}
 	if err != nil {
-		return f.counts, fmt.Errorf("reading telemetry: %w", err)
+		return Counts{Refused: map[ingest.Reason]int64{}}, fmt.Errorf("reading telemetry: %w", err)
 	}
+	if cfg.Topics == nil {
+		return readInputs(ctx, cfg, 0, inputs, total, p)
+	}
+	var sources []Source
+	done := make([]int64, len(cfg.Topics)) // bytes
+	for i, t := range cfg.Topics {
+		of := cfg
+		of.Format = t.Format
+		if cfg.Progress != nil {
+			of.Progress = func(read, _ int64) {
+				done[i] = read
+				cfg.Progress(sum(done), total)
+			}
+		}
+		if own := slices.DeleteFunc(slices.Clone(inputs), func(in input) bool { return !t.Has(in.path) }); len(own) > 0 {
+			sources = append(sources, func(ctx context.Context, p ingest.Processor) (Counts, error) {
+				return readInputs(ctx, of, t.Index, own, total, p)
+			})
+		}
+	}
+	return Merge(ctx, sources, p)
+}
+
+func sum(all []int64) (total int64) {
+	for _, n := range all {
+		total += n
+	}
+	return total
+}
+
+// readInputs reads the files of one topic, of total bytes with those of others.
+func readInputs(ctx context.Context, cfg FilesConfig, topic int, inputs []input, total int64, p ingest.Processor) (Counts, error) {
+	f := &fileReader{cfg: cfg, processor: p, partition: ingest.PartitionOf(topic, 0), bytesTotal: total, batch: make([]ingest.Event, 0, readBatch)}
+	f.counts.Refused, f.refused = map[ingest.Reason]int64{}, f.refuse
 	if err := f.read(ctx, inputs); err != nil {
 		return f.counts, err
 	}
@@ -111,6 +153,7 @@ func totalSize(inputs []input) (total int64, err error) {
 type fileReader struct {
 	cfg       FilesConfig
 	processor ingest.Processor
+	partition ingest.Partition
 	decoder   ingest.Decoder // of all files but those of monitor.csv, nil before the first one
 	message   ingest.Message // the line being decoded
 	refused   func(*ingest.RecordError, []byte)
@@ -201,7 +244,7 @@ func (f *fileReader) Flush(ctx context.Context) error {
 
 // next returns the position of the next record.
 func (f *fileReader) next() ingest.Position {
-	return ingest.Position{Offset: f.counts.Read + f.counts.LeftOut}
+	return ingest.Position{Partition: f.partition, Offset: f.counts.Read + f.counts.LeftOut}
 }
 
 func (f *fileReader) refuse(e *ingest.RecordError, raw []byte) {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/rewardwatch/rewardwatch/ingest/mapping"
 )
@@ -25,14 +26,15 @@ type found struct {
 
 // assign gives the roles to places, and writes a line for each.
 func (f *finder) assign() {
+	if p := f.outer.places[strings.Join(f.by, "\x00")]; p != nil {
+		f.used[p] = true
+	}
 	f.space = f.spaceOf()
 	for _, r := range roles() {
-		if r.field == "reward" && f.out.Joined != nil && f.has("reward") {
-			continue
-		}
 		f.role(r)
 	}
 	f.timeByKind()
+	f.agentByKey()
 	f.byKind()
 	f.named("outcomes.", outcomeNames(), mostOutcomes, []kind{isNumber, isTruth})
 	f.named("labels.", labelNames(), mostLabels, []kind{isText})
@@ -58,9 +60,7 @@ func text(s string) json.RawMessage {
 	return quoted
 }
 
-func (f *finder) has(field string) bool {
-	return slices.ContainsFunc(f.out.Lines, func(l Line) bool { return l.Name == field })
-}
+func (f *finder) has(field string) bool { return f.out.Has(field) }
 
 func (f *finder) line(name string, field mapping.Field, why string) {
 	f.out.Lines = append(f.out.Lines, Line{name, field, why})
@@ -72,7 +72,7 @@ func (f *finder) spaceOf() *place {
 		if t == nil {
 			continue
 		}
-		if p := f.best(t, "observation"); p != nil {
+		if p := f.best(t, "observation"); p != nil && f.wanted("observation", p) {
 			f.used[p] = true
 			return p
 		}
@@ -92,6 +92,12 @@ func (f *finder) find(field string) (at found, ok bool) {
 		}
 		return found{f.space, in, f.inner != nil && in == f.outer}, true
 	}
+	if field == "ts" && f.theirs != nil && !f.apart {
+		if p := f.timeIn(f.ours); p != nil { // feedback may name its time otherwise
+			p = f.outer.same(p)
+			return found{p, f.outer, false}, !f.taken(p)
+		}
+	}
 	if f.inner != nil {
 		if p := f.best(f.inner, field); p != nil {
 			return found{p, f.inner, false}, true
@@ -104,7 +110,7 @@ func (f *finder) find(field string) (at found, ok bool) {
 // role writes the line of a role, if a place has it.
 func (f *finder) role(r role) {
 	at, ok := f.find(r.field)
-	if !ok || f.has(r.field) || at.outer && slices.Contains([]string{"action", "step", "action_prob", "target_prob"}, r.field) {
+	if !ok || f.has(r.field) || !f.wanted(r.field, at.place) || at.outer && slices.Contains([]string{"action", "step", "action_prob", "target_prob"}, r.field) {
 		return
 	}
 	f.used[at.place] = true
@@ -112,7 +118,11 @@ func (f *finder) role(r role) {
 	why := at.in.facts(at.place)
 	switch r.field {
 	case "ts":
-		field = f.time(at)
+		field, why = f.times(at, why)
+	case "policy":
+		field, why = f.onePolicy(at, field, why)
+	case "action":
+		field, why = f.onlyDecided(at, field, why)
 	case "reward":
 		field, why = f.reward(at, field, why)
 	case "terminated":
@@ -128,7 +138,11 @@ func (f *finder) role(r role) {
 
 // source returns the path to a place.
 func (f *finder) source(at found) mapping.Field {
-	path := at.path
+	source := at.source()
+	path := source.Path
+	if path == "" {
+		return mapping.Field{Source: source}
+	}
 	if at.outer {
 		if path[0] != '[' {
 			path = "." + path
@@ -153,8 +167,21 @@ func (f *finder) time(at found) mapping.Field {
 	if field.Expression != "" {
 		return f.computed(at, "date(%s)")
 	}
-	field.Path = f.source(at).Path
+	field.Source = f.source(at).Source
 	return field
+}
+
+// times is time, where feedback may have its time at another place.
+func (f *finder) times(at found, why string) (mapping.Field, string) {
+	field, q := f.time(at), f.elsewhere(at)
+	if q == nil {
+		return field, why
+	}
+	if other := timeOf(q); field.Expression == "" && other.Expression == "" && field.Unit == other.Unit {
+		field.Source = mapping.Source{Expression: access("record", at.names) + " ?? " + access("record", q.names)}
+		return field, why + "; of feedback, it is " + q.path
+	}
+	return field, why
 }
 
 // timeByKind looks for a time by what was seen, where no name says that it is one.
@@ -162,12 +189,15 @@ func (f *finder) timeByKind() {
 	if f.has("ts") {
 		return
 	}
+	var best *found
 	for _, at := range f.everywhere() {
-		if at.n*100 >= at.in.records*95 && !f.taken(at.place) && timeOf(at.place) != nil {
-			f.used[at.place] = true
-			f.line("ts", f.time(at), "no name says so, but this is a time: "+at.in.facts(at.place))
-			return
+		if at.n*100 >= at.in.records*95 && !f.taken(at.place) && timeOf(at.place) != nil && (best == nil || at.upwards > best.upwards) {
+			best = &at
 		}
+	}
+	if best != nil {
+		f.used[best.place] = true
+		f.line("ts", f.time(*best), "no name says so, but this is a time: "+best.in.facts(best.place))
 	}
 }
 
@@ -198,9 +228,11 @@ func (f *finder) byKind() {
 	}
 	if !f.has("action") {
 		for _, p := range t.order {
-			if n := len(p.values); p.kind() == isText && !f.taken(p) && p.times == 0 && n >= 2 && n <= 50 && n*4 < t.records && p.n*2 > t.records && !isAny(labelNames(), p) {
+			if n := len(p.values); f.wanted("action", p) && p.kind() == isText && !f.taken(p) && p.times == 0 && n >= 2 && n <= 50 && n*4 < t.records && p.n*2 > t.records && !isAny(labelNames(), p) {
 				f.used[p] = true
-				f.line("action", f.source(found{p, t, false}), "no name says so, but this is "+t.facts(p))
+				at := found{p, t, false}
+				field, why := f.onlyDecided(at, f.source(at), "no name says so, but this is "+t.facts(p))
+				f.line("action", field, why)
 				break
 			}
 		}
@@ -209,7 +241,7 @@ func (f *finder) byKind() {
 		return
 	}
 	for _, p := range t.order {
-		if (p.kind() == isTruth || p.kind() == isNumber && p.zeroOne) && !f.taken(p) && len(p.values) == 2 && p.n*2 > t.records && !isAny(roleOf("terminated").names, p) {
+		if (p.kind() == isTruth || p.kind() == isNumber && p.zeroOne) && !f.taken(p) && f.wanted("reward", p) && len(p.values) == 2 && p.n*2 > t.records && !isAny(roleOf("terminated").names, p) {
 			f.used[p] = true
 			at := found{p, t, false}
 			field, why := f.reward(at, f.source(at), t.facts(p))
@@ -230,7 +262,7 @@ func (f *finder) named(prefix string, names []string, most int, kinds []kind) {
 		return
 	}
 	for _, at := range f.everywhere() {
-		if !isAny(names, at.place) || f.taken(at.place) || !slices.Contains(kinds, at.kind()) || kinds[0] == isText && len(at.values) > 20 {
+		if !f.wanted(prefix, at.place) || !isAny(names, at.place) || f.taken(at.place) || !slices.Contains(kinds, at.kind()) || kinds[0] == isText && len(at.values) > 20 {
 			continue
 		}
 		name := prefix + at.names[len(at.names)-1]
@@ -268,7 +300,7 @@ func (f *finder) observation() {
 		name := at.names[len(at.names)-1]
 		p := plain(name)
 		isID := len(p) > 1 && p[len(p)-2:] == "id"
-		if at.outer || most == 0 || name == "" || len(name) > longestName || f.taken(at.place) || isID || at.kind() != isNumber && at.kind() != isTruth || at.n*2 < at.in.records ||
+		if !f.wanted("observation", at.place) || at.outer || most == 0 || name == "" || len(name) > longestName || f.taken(at.place) || isID || at.kind() != isNumber && at.kind() != isTruth || at.n*2 < at.in.records ||
 			at.kind() == isNumber && timeOf(at.place) != nil || f.has("observation."+name) {
 			continue
 		}
@@ -302,14 +334,39 @@ func (f *finder) ends() {
 	at, ok := f.placeOf("episode_id")
 	if ok && len(at.values)*20 > at.n*19 {
 		f.line("terminated", always, "nothing says when an episode ends, and nearly every record has an episode_id of its own")
+		return
 	}
+	f.single(at, ok)
+}
+
+// fewSteps is how many records of an agent, or of an episode without an end, are too few to judge blocks of them.
+const fewSteps = 20
+
+// single takes each record for an episode, where nothing says when one ends, and nobody takes enough steps for blocks of
+// them.
+func (f *finder) single(of *place, isEpisode bool) {
+	if agent, ok := f.placeOf("agent_id"); ok && (!isEpisode || len(agent.values) < len(of.values)) {
+		of = agent
+	}
+	if of == nil || f.has("step") || !f.has("reward") && !f.has("outcomes") || len(of.values)*fewSteps <= of.n {
+		return
+	}
+	i := slices.IndexFunc(f.out.Lines, func(l Line) bool { return l.Name == "episode_id" })
+	switch {
+	case i >= 0 && f.has("agent_id"):
+		f.out.Lines = slices.Delete(f.out.Lines, i, i+1)
+	case i >= 0:
+		f.out.Lines[i].Name = "agent_id"
+	}
+	f.line("terminated", mapping.Field{Value: json.RawMessage("true")},
+		fmt.Sprintf("nothing says when an episode ends, and %d records are of %d agents: each record is judged by itself", of.n, len(of.values)))
 }
 
 // placeOf returns the place of the record that a field comes from.
 func (f *finder) placeOf(field string) (*place, bool) {
 	for _, l := range f.out.Lines {
 		if l.Name == field {
-			i := slices.IndexFunc(f.outer.order, func(p *place) bool { return p.path == l.Field.Path })
+			i := slices.IndexFunc(f.outer.order, func(p *place) bool { return l.Field.Path != "" && p.path == l.Field.Path })
 			if i >= 0 {
 				return f.outer.order[i], true
 			}

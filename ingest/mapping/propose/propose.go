@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/rewardwatch/rewardwatch/ingest/mapping"
 )
@@ -41,6 +42,11 @@ type Line struct {
 // Joined says by which field of telemetry version 1 decisions and the records of their feedback belong together.
 type Joined struct{ Key, Why string }
 
+// Has reports whether a field has a line.
+func (p *Proposal) Has(field string) bool {
+	return slices.ContainsFunc(p.Lines, func(l Line) bool { return l.Name == field })
+}
+
 // Config returns the mapping.
 func (p *Proposal) Config() mapping.Config {
 	c := mapping.Config{Take: p.Take, Each: p.Each, Fields: map[string]mapping.Field{}}
@@ -50,14 +56,22 @@ func (p *Proposal) Config() mapping.Config {
 	return c
 }
 
-// Of proposes a mapping for records. policy is the name of their policy if they do not say it. It returns nil if
-// nothing in them looks like a reward, an action or an outcome.
-func Of(lines [][]byte, policy string) *Proposal {
-	records := parse(lines)
+// Record is a record to propose a mapping for, with the key and the headers of its message if it has them.
+type Record struct {
+	JSON    []byte
+	Key     []byte
+	Headers map[string]string
+}
+
+// Of proposes a mapping for the records of a topic. policy is the name of their policy if they do not say it. It returns
+// nil if nothing in them looks like a reward, an action or an outcome.
+func Of(records []Record, policy string) *Proposal { return of(parse(records), policy) }
+
+func of(records []any, policy string) *Proposal {
 	if len(records) == 0 {
 		return nil
 	}
-	f := &finder{policy: policy, out: &Proposal{}, used: map[*place]bool{}}
+	f := newFinder(policy)
 	f.elements(records)
 	if f.inner == nil {
 		records = f.types(records)
@@ -65,6 +79,15 @@ func Of(lines [][]byte, policy string) *Proposal {
 	if f.outer == nil {
 		f.outer = newTable(records)
 	}
+	return f.finish()
+}
+
+func newFinder(policy string) *finder {
+	return &finder{policy: policy, out: &Proposal{}, used: map[*place]bool{}}
+}
+
+// finish returns the proposal, nil if it is of no use.
+func (f *finder) finish() *Proposal {
 	f.assign()
 	if _, err := f.out.Config().Compile(); err != nil || !f.enough() {
 		return nil // such as names that no mapping can have
@@ -72,35 +95,70 @@ func Of(lines [][]byte, policy string) *Proposal {
 	return f.out
 }
 
-// parse reads the records that are JSON objects or arrays.
-func parse(lines [][]byte) (records []any) {
-	for _, line := range lines {
-		d := json.NewDecoder(bytes.NewReader(line))
-		d.UseNumber()
-		var v any
-		if d.Decode(&v) != nil {
-			continue
+// parse reads the records that are JSON objects or arrays. An object gets the key and the headers of its message as
+// members, which no mapping can take for members of the record.
+func parse(records []Record) (values []any) {
+	for _, r := range records {
+		v := value(r.JSON)
+		if object, ok := v.(map[string]any); ok {
+			addMessage(object, r)
 		}
-		if _, err := d.Token(); err != io.EOF {
-			continue
-		}
-		switch v.(type) {
-		case map[string]any, []any:
-			records = append(records, v)
+		if v != nil {
+			values = append(values, v)
 		}
 	}
-	return records
+	return values
+}
+
+// value reads a JSON object or array, nil if it is none.
+func value(text []byte) any {
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber()
+	var v any
+	if d.Decode(&v) != nil {
+		return nil
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return nil
+	}
+	switch v.(type) {
+	case map[string]any, []any:
+		return v
+	}
+	return nil
+}
+
+func addMessage(object map[string]any, r Record) {
+	if len(r.Key) > 0 && utf8.Valid(r.Key) {
+		object[ofKey] = string(r.Key)
+		if key, ok := value(r.Key).(map[string]any); ok {
+			object[ofKey] = key
+		}
+	}
+	if len(r.Headers) > 0 {
+		headers := map[string]any{}
+		for name, text := range r.Headers {
+			headers[name] = text
+		}
+		object[ofHeaders] = headers
+	}
 }
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
 // finder looks for the fields of telemetry version 1 in records.
+//
+// It is large because a place that has one role can have no other.
 type finder struct {
 	policy string
 	outer  *table // of the records
 	inner  *table // of the elements of their array; nil without one
 	used   map[*place]bool
-	space  *place // the observation, whose members are nothing else
+	space  *place   // the observation, whose members are nothing else
+	by     []string // the place that tells types of records apart, nil without one
+	theirs *table   // of the records that are feedback on others; nil without such
+	apart  bool     // the feedback on the records is in another topic
+	ours   *table   // of the decisions on which others are feedback, of the same topic or another; nil without such
 	out    *Proposal
 }
 

@@ -15,6 +15,13 @@ import (
 
 const epoch = 1795168800000
 
+func records(lines [][]byte) (out []propose.Record) {
+	for _, line := range lines {
+		out = append(out, propose.Record{JSON: line})
+	}
+	return out
+}
+
 // Each shape is what a team would have today. The proposal is read back from its text, and its first event compared.
 func TestShapesThatTeamsHave(t *testing.T) {
 	for name, test := range map[string]struct {
@@ -31,7 +38,7 @@ func TestShapesThatTeamsHave(t *testing.T) {
 				return fmt.Sprintf(`{"user_id":"u%d","time_ms":%d,"model_version":"v%d","chosen_arm":%d,"propensity":0.25,"age":%d,"country":"c%d"%s}`, i%40, epoch+i*1000, i/200, i%4, 20+i%30, i%3, clicked)
 			},
 			fields: []string{"ts: {path: time_ms, unit: ms}", "agent_id: user_id", "policy_version: model_version", "action: chosen_arm", "reward: {path: clicked, default: 0}", "labels.country: country", "observation.age: age", `policy: {value: "shop"}`},
-			event:  `{"ts":"2026-11-20T10:00:00Z","policy":"shop","policy_version":"v0","agent_id":"u0","observation":{"age":20},"action":0,"action_prob":0.25,"reward":1,"labels":{"country":"c0"}}`,
+			event:  `{"ts":"2026-11-20T10:00:00Z","policy":"shop","policy_version":"v0","agent_id":"u0","observation":{"age":20},"action":0,"action_prob":0.25,"reward":1,"terminated":true,"labels":{"country":"c0"}}`,
 		},
 		"decisions and clicks in one topic, joined by an id of another name": {
 			record: func(i int) string {
@@ -87,7 +94,7 @@ func TestShapesThatTeamsHave(t *testing.T) {
 			for i := range 400 {
 				lines = append(lines, []byte(test.record(i)))
 			}
-			p := propose.Of(lines, "shop")
+			p := propose.Of(records(lines), "shop")
 			if p == nil {
 				t.Fatal("nothing is proposed")
 			}
@@ -117,10 +124,95 @@ func TestShapesThatTeamsHave(t *testing.T) {
 	}
 }
 
+// Decisions and feedback of several topics get mappings with the same id and the same policy.
+func TestTopicsAreProposedTogether(t *testing.T) {
+	ids := func(i int) string { return fmt.Sprintf("%08x", i*2654435761%(1<<32)) }
+	topic := func(name string, n int, record func(i int) propose.Record) propose.Topic {
+		out := propose.Topic{Name: name}
+		for i := range n {
+			out.Records = append(out.Records, record(i))
+		}
+		return out
+	}
+	shown := func(from int) func(i int) propose.Record {
+		return func(i int) propose.Record {
+			i += from
+			return propose.Record{Key: []byte(fmt.Sprint("user-", i%50)), JSON: fmt.Appendf(nil, `{"seq":%d,"uid":"%s","t":%d,"model":"m-%d","item":"i%d","price":%d.5}`, i, ids(i), epoch+1000*i, i/300, i%6, i%9)}
+		}
+	}
+	clicked := func(i int) propose.Record {
+		return propose.Record{JSON: fmt.Appendf(nil, `{"seq":%d,"ref":"%s","t":%d,"item":"i%d"}`, i, ids(5*i), epoch+5000*i+700, i%6)}
+	}
+	rated := func(i int) propose.Record {
+		return propose.Record{Headers: map[string]string{"uid": ids(3 * i)}, JSON: fmt.Appendf(nil, `{"stars":%d,"t":%d}`, i%5+1, epoch+3000*i+900)}
+	}
+	unrelated := func(i int) propose.Record {
+		return propose.Record{JSON: fmt.Appendf(nil, `{"seq":%d,"host":"h","t":%d}`, i, epoch+i)}
+	}
+	for name, c := range map[string]struct {
+		topics []propose.Topic
+		want   [][]string // lines of each; nil for none
+		not    string
+	}{
+		"clicks and ratings": {
+			topics: []propose.Topic{topic("clicks", 200, clicked), topic("shown", 1000, shown(0)), topic("ratings", 300, rated)},
+			want: [][]string{
+				{`policy: {value: "p"}`, "episode_id: ref", "reward: {value: 1}", "ts: {path: t, unit: ms}"},
+				{`policy: {value: "p"}`, "policy_version: model", "episode_id: uid", "action: item", "agent_id: {key: true}", "observation.price: price"},
+				{`policy: {value: "p"}`, "episode_id: {header: uid}", "reward: stars"},
+			},
+			not: "terminated",
+		},
+		"what was kept is of another time": {
+			topics: []propose.Topic{topic("shown", 300, shown(700)), topic("clicks", 200, clicked)},
+			want:   [][]string{{"episode_id: uid"}, {"episode_id: ref"}},
+		},
+		"nothing in common but a count": {
+			topics: []propose.Topic{topic("shown", 300, shown(0)), topic("other", 300, unrelated)},
+			want:   [][]string{{"policy: model", "action: item"}, nil},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for i, p := range propose.Together(c.topics, "p") {
+				if (p != nil) != (c.want[i] != nil) {
+					t.Fatalf("%s: %v", c.topics[i].Name, p)
+				}
+				if p == nil {
+					continue
+				}
+				text := "\n" + strings.ReplaceAll(p.YAML(""), "\n  ", "\n")
+				for _, want := range c.want[i] {
+					if !strings.Contains(text, "\n"+want+" # ") {
+						t.Errorf("no line %s in the mapping of %s%s", want, c.topics[i].Name, text)
+					}
+				}
+				if c.not != "" && strings.Contains(text, c.not) {
+					t.Errorf("%s in the mapping of %s%s", c.not, c.topics[i].Name, text)
+				}
+			}
+		})
+	}
+}
+
+func TestAlike(t *testing.T) {
+	of := func(lines ...string) (out []propose.Record) {
+		for _, line := range lines {
+			out = append(out, propose.Record{JSON: []byte(line)})
+		}
+		return out
+	}
+	a := of(`{"id":1,"item":"x","ts":1}`, `{"id":2,"item":"y","ts":1}`)
+	for line, want := range map[string]bool{`{"id":1,"item":"x","ts":1}`: true, `{"id":1,"item":"x","ts":1,"more":1}`: true, `{"ref":1,"ts":2}`: false, `7`: false} {
+		if got := propose.Alike(a, of(line)); got != want {
+			t.Errorf("%s: %v", line, got)
+		}
+	}
+}
+
 func TestNothingIsProposedOfOtherRecords(t *testing.T) {
-	for _, records := range []string{"", "no JSON\n7\n\"x\"", `{"message":"started","level":"info"}`, `[]`, `{}`, `{"a":{"b":[1,[2]]}}`} {
-		if p := propose.Of(bytes.Split([]byte(records), []byte("\n")), "p"); p != nil {
-			t.Errorf("%s: %s", records, p.YAML(""))
+	for _, text := range []string{"", "no JSON\n7\n\"x\"", `{"message":"started","level":"info"}`, `[]`, `{}`, `{"a":{"b":[1,[2]]}}`} {
+		if p := propose.Of(records(bytes.Split([]byte(text), []byte("\n"))), "p"); p != nil {
+			t.Errorf("%s: %s", text, p.YAML(""))
 		}
 	}
 }
@@ -131,7 +223,7 @@ func FuzzOf(f *testing.F) {
 	f.Add([]byte(`{"type":"a","arm":1,"id":"x"}` + "\n" + `{"type":"click","id":"x"}`))
 	f.Add([]byte(`{"\u0000\n\"":{"done":1,"$":2,"":{"action":true}},"clicked":"yes"}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		p := propose.Of(bytes.Split(text, []byte("\n")), "p")
+		p := propose.Of(records(bytes.Split(text, []byte("\n"))), "p")
 		if p == nil {
 			return
 		}

@@ -1,6 +1,9 @@
 package propose
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // role is a field of telemetry version 1, the names that recommender, LLM and reinforcement-learning teams give it, and
 // the kinds that it may have. The first names are the surest.
@@ -38,14 +41,15 @@ func roles() []role {
 		{"episode.l", []string{"episodelength", "eplen", "numsteps", "nsteps", "episodesteps"}, []kind{isNumber}},
 		{"reward", []string{
 			"reward", "rewardvalue", "rew", "r", "score", "rewardscore", "evaluationscore", "genaievaluationscorevalue", "scorevalue", "payoff", "utility",
-			"clicked", "click", "isclick", "isclicked", "converted", "feedback", "rating", "grade", "liked", "thumbsup", "profit", "gain",
+			"clicked", "click", "isclick", "isclicked", "converted", "feedback", "rating", "grade", "stars", "liked", "thumbsup", "profit", "gain",
 		}, []kind{isNumber, isTruth, isText}},
 		{"target_prob", []string{"targetprob", "targetprobability", "targetpropensity", "evaluationprob", "evalprob", "acceptedprob"}, []kind{isNumber}},
 		{"action_prob", []string{"actionprob", "propensity", "actionprobability", "probability", "prob", "pscore", "pi"}, []kind{isNumber}},
 		{"action", []string{
 			"action", "actionid", "actionname", "chosenaction", "actiontaken", "chosenarm", "arm", "armid", "chosen", "choice", "decision", "selected",
 			"tool", "toolname", "genaitoolname", "toolcall", "move", "itemid", "item", "recommendeditem", "recommendation", "offerid", "offer", "variant", "variantid",
-			"adid", "productid", "contentid", "shown", "command", "control", "act",
+			"adid", "productid", "contentid", "shown", "command", "control", "act", "sku", "skuid", "banner", "bannerid", "creative", "creativeid", "treatment", "listing",
+			"listingid", "template", "templateid", "videoid", "trackid", "articleid", "route", "routedto", "assigned", "decisionvalue", "dose", "bid",
 		}, []kind{isText, isNumber, isTruth, isNumberList}},
 		{"terminated", []string{
 			"terminated", "done", "isdone", "terminal", "isterminal", "finished", "isfinished", "gameover", "ended", "isfinal", "completed", "closed",
@@ -76,6 +80,11 @@ func outcomeNames() []string {
 	}
 }
 
+// scoreNames are the names of a reward that may as well be what a model has predicted.
+func scoreNames() []string {
+	return []string{"score", "scorevalue", "rating", "grade", "stars", "utility", "r", "gain", "profit"}
+}
+
 // labelNames are the names of groups that people look at one by one.
 func labelNames() []string {
 	return []string{"region", "country", "platform", "tier", "segment", "locale", "language", "channel", "surface", "shard", "cluster", "experiment", "devicetype", "os"}
@@ -87,15 +96,23 @@ func typeNames() []string {
 }
 
 // rank returns how sure a place's name is for a list of names, 0 for the surest; ok is false if it is none of them. The
-// last name counts, and the last two together, such as user.id.
+// last name counts, and the last two together, such as user.id, whether they are names of two objects or one with a dot.
 func rank(names []string, p *place) (r int, ok bool) {
-	last := plain(p.names[len(p.names)-1])
+	parts := p.names
+	if last := parts[len(parts)-1]; strings.Contains(last, ".") {
+		parts = strings.Split(last, ".")
+		if r = slices.Index(names, plain(last)); r >= 0 {
+			return r, true
+		}
+	}
+	last := plain(parts[len(parts)-1])
 	r = slices.Index(names, last)
-	if len(p.names) > 1 {
-		if both := slices.Index(names, plain(p.names[len(p.names)-2])+last); both >= 0 && (r < 0 || both < r) {
+	if len(parts) > 1 {
+		before := plain(parts[len(parts)-2])
+		if both := slices.Index(names, before+last); both >= 0 && (r < 0 || both < r) {
 			r = both
 		}
-		switch above := slices.Index(names, plain(p.names[len(p.names)-2])); {
+		switch above := slices.Index(names, before); {
 		case r < 0 && above >= 0 && slices.Contains([]string{"name", "id", "value", "key"}, last):
 			r = above // item: {id: ...}
 		}

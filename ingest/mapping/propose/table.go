@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 	"unicode"
+
+	"github.com/rewardwatch/rewardwatch/ingest/mapping"
 )
 
 // The limits of what is told apart.
@@ -21,7 +23,7 @@ const (
 // place is what was seen at one path.
 type place struct {
 	names []string // of the members on the way
-	path  string   // as a mapping writes it
+	path  string   // as a mapping writes it; of a key or a header, for people
 	n     int      // records that have a value there
 
 	numbers, truths, texts, objects, numberLists, objectLists int
@@ -33,6 +35,9 @@ type place struct {
 	elements int  // of all lists
 	values   map[string]int
 	order    []string // of values, by first appearance
+	upwards  int      // values that are not below the one before, as texts or as numbers
+	before   string   // the value before
+	beforeX  float64
 }
 
 // table is what was seen in records of one kind.
@@ -50,9 +55,41 @@ func newTable(records []any) *table {
 	return t
 }
 
+// The members that parse adds to records.
+const (
+	ofKey     = "\x00key"
+	ofHeaders = "\x00headers"
+)
+
+// source returns where a mapping finds the place.
+func (p *place) source() mapping.Source {
+	switch {
+	case p.names[0] == ofKey && len(p.names) == 1:
+		return mapping.Source{Key: json.RawMessage("true")}
+	case p.names[0] == ofKey:
+		return mapping.Source{Key: text(pathOf(p.names[1:]))}
+	case p.names[0] == ofHeaders:
+		return mapping.Source{Header: p.names[1]}
+	}
+	return mapping.Source{Path: p.path}
+}
+
+// readable returns the place for people.
+func readable(names []string) string {
+	switch {
+	case names[0] == ofKey && len(names) == 1:
+		return "the key"
+	case names[0] == ofKey:
+		return pathOf(names[1:]) + " of the key"
+	case names[0] == ofHeaders && len(names) == 2:
+		return "the header " + names[1]
+	}
+	return pathOf(names)
+}
+
 // add adds a value and the values in it.
 func (t *table) add(names []string, value any) {
-	if len(names) > 0 && value != nil {
+	if len(names) > 0 && value != nil && (len(names) > 1 || names[0] != ofHeaders) {
 		if p := t.place(names); p != nil {
 			p.add(value)
 		}
@@ -66,11 +103,14 @@ func (t *table) add(names []string, value any) {
 	}
 }
 
+// same returns the place of the table that is at the path of another table's place, nil if there is none.
+func (t *table) same(p *place) *place { return t.places[strings.Join(p.names, "\x00")] }
+
 func (t *table) place(names []string) *place {
 	key := strings.Join(names, "\x00")
 	p := t.places[key]
 	if p == nil && len(t.places) < maxPlaces {
-		p = &place{names: names, path: pathOf(names), min: math.Inf(1), max: math.Inf(-1), zeroOne: true, whole: true, values: map[string]int{}}
+		p = &place{names: names, path: readable(names), min: math.Inf(1), max: math.Inf(-1), zeroOne: true, whole: true, values: map[string]int{}}
 		t.places[key] = p
 		t.order = append(t.order, p)
 	}
@@ -86,6 +126,10 @@ func (p *place) add(value any) {
 		p.min, p.max = min(p.min, x), max(p.max, x)
 		p.zeroOne = p.zeroOne && (x == 0 || x == 1)
 		p.whole = p.whole && x == math.Trunc(x)
+		if x >= p.beforeX {
+			p.upwards++
+		}
+		p.beforeX = x
 		p.count(v.String())
 	case bool:
 		p.truths++
@@ -95,6 +139,10 @@ func (p *place) add(value any) {
 		if _, err := time.Parse(time.RFC3339, v); err == nil {
 			p.times++
 		}
+		if v >= p.before {
+			p.upwards++
+		}
+		p.before = v
 		p.count(v)
 	case map[string]any:
 		p.objects++

@@ -3,7 +3,11 @@ package propose
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
+	"strconv"
+	"strings"
+	"time"
 
 	"github.com/rewardwatch/rewardwatch/ingest/mapping"
 )
@@ -18,23 +22,27 @@ type recordType struct {
 	table   *table
 }
 
-// types looks for a field that tells records of several types apart, and returns the records of those that matter:
-// decisions, and the feedback that shares an id with them.
+// types looks for what tells records of several types apart, and returns the records of those that matter: decisions, and
+// the feedback that shares an id with them.
 func (f *finder) types(records []any) []any {
 	all := newTable(records)
 	by := f.discriminator(all, records)
 	if by == nil {
-		return records
+		return f.halves(all, records)
 	}
+	f.by = by.names
 	types := split(records, by)
 	var decisions, feedback []recordType
 	for _, t := range types {
 		switch {
-		case f.best(t.table, "action") != nil:
+		case f.best(t.table, "action") != nil && !isFeedback(t.name):
 			decisions = append(decisions, t)
 		case f.best(t.table, "reward") != nil || isFeedback(t.name):
 			feedback = append(feedback, t)
 		}
+	}
+	if len(decisions) == 0 {
+		decisions = f.answered(types, feedback)
 	}
 	if len(decisions) == 0 {
 		decisions, feedback = feedback, nil
@@ -43,13 +51,58 @@ func (f *finder) types(records []any) []any {
 		return records
 	}
 	taken := gather(decisions)
-	if len(feedback) > 0 && f.best(newTable(taken), "reward") == nil {
-		if f.join(by, decisions, feedback) {
-			taken, decisions = append(taken, gather(feedback)...), append(decisions, feedback...)
+	if theirs := gather(feedback); len(theirs) > 0 && !f.rewarded(newTable(taken)) && f.join(taken, theirs) {
+		if f.best(f.theirs, "reward") == nil {
+			f.arrival(by, decisions, feedback)
 		}
+		taken, decisions = append(taken, theirs...), append(decisions, feedback...)
 	}
 	f.take(by, decisions, len(types))
 	return taken
+}
+
+// answered returns the types that share an id with the feedback on them, where no name says that they are decisions.
+func (f *finder) answered(types, feedback []recordType) (decisions []recordType) {
+	for _, t := range types {
+		if isFeedback(t.name) || f.best(t.table, "reward") != nil || len(feedback) == 0 {
+			continue
+		}
+		theirs := gather(feedback)
+		if a, _, _ := f.shared(t.table, newTable(theirs), t.records, theirs, false); a != nil {
+			decisions = append(decisions, t)
+		}
+	}
+	return decisions
+}
+
+// halves tells decisions from feedback by whether they have an action, where no field does.
+func (f *finder) halves(all *table, records []any) []any {
+	action := f.best(all, "action")
+	if action == nil || action.n*100 > all.records*95 {
+		return records
+	}
+	var decisions, others []any
+	for _, r := range records {
+		if at(r, action.names) != nil {
+			decisions = append(decisions, r)
+		} else {
+			others = append(others, r)
+		}
+	}
+	if f.rewarded(newTable(decisions)) || !f.join(decisions, others) {
+		return records
+	}
+	if f.best(f.theirs, "reward") == nil && action.source().Path != "" {
+		reward := mapping.Field{Source: mapping.Source{Expression: access("record", action.names) + " == nil ? 1 : nil"}}
+		f.line("reward", reward, "a record without "+action.path+" holds no number: that it comes is the reward")
+	}
+	return append(decisions, others...)
+}
+
+// rewarded reports whether records have a reward of their own. A score may be a prediction.
+func (f *finder) rewarded(t *table) bool {
+	p := f.best(t, "reward")
+	return p != nil && !slices.Contains(scoreNames(), plain(p.names[len(p.names)-1])) && p.n*20 > t.records
 }
 
 // discriminator returns the place that tells types of records apart: few texts, one of which goes with a member that
@@ -108,9 +161,12 @@ func gather(types []recordType) (records []any) {
 
 // isFeedback reports whether the name of a type says that a record of it is good news about a decision.
 func isFeedback(name string) bool {
-	return slices.ContainsFunc([]string{
-		"click", "clicked", "itemclick", "conversion", "converted", "purchase", "purchased", "order", "like", "liked", "feedback", "reward", "outcome",
-	}, func(known string) bool { return plain(name) == known })
+	name = plain(name)
+	bad := slices.ContainsFunc([]string{"dislike", "unlike", "noclick", "noreward"}, func(word string) bool { return strings.Contains(name, word) })
+	return !bad && slices.ContainsFunc([]string{
+		"click", "conversion", "converted", "purchase", "bought", "order", "like", "feedback", "reward", "outcome", "rating", "rated", "booked",
+		"booking", "checkout", "payment", "signup", "subscribed", "redeemed", "tap", "upvote",
+	}, func(word string) bool { return strings.Contains(name, word) })
 }
 
 // take writes the condition for the types that matter, if there are others.
@@ -118,7 +174,7 @@ func (f *finder) take(by *place, types []recordType, all int) {
 	if len(types) == all {
 		return
 	}
-	c := mapping.Condition{Source: mapping.Source{Path: by.path}}
+	c := mapping.Condition{Source: by.source()}
 	n := 0
 	for _, t := range types {
 		c.In = append(c.In, mapping.Literal{JSON: text(t.name)})
@@ -129,47 +185,138 @@ func (f *finder) take(by *place, types []recordType, all int) {
 	f.used[by] = true
 }
 
-// join looks for the id that feedback shares with decisions, and writes the lines for it. It returns false if they
-// share none.
-func (f *finder) join(by *place, decisions, feedback []recordType) bool {
-	ours, theirs := newTable(gather(decisions)), newTable(gather(feedback))
-	var a, b *place
-	shared := 0
+// join looks for the id that feedback shares with decisions of the same topic, and writes the line for it. It returns
+// false if they share none.
+func (f *finder) join(decisions, feedback []any) bool {
+	ours, theirs := newTable(decisions), newTable(feedback)
+	a, b, shared := f.shared(ours, theirs, decisions, feedback, false)
+	if a == nil {
+		return false
+	}
+	key := mapping.Field{Source: a.source()}
+	if a.path != b.path {
+		first, second := a, b
+		if a.source().Path == "" {
+			first, second = b, a // which is never nil
+		}
+		key = mapping.Field{Source: mapping.Source{Expression: access("record", first.names) + " ?? " + access("record", second.names)}}
+	}
+	why := shared.why()
+	f.line("episode_id", key, why)
+	f.out.Joined = &Joined{Key: "episode_id", Why: why}
+	f.theirs, f.ours = theirs, ours
+	return true
+}
+
+// overlap counts the records of feedback, and those that share an id with a decision.
+type overlap struct{ shared, of int }
+
+func (o overlap) why() string {
+	return fmt.Sprintf("%d of %d records of feedback share it with a decision", o.shared, o.of)
+}
+
+// leastShared is how many records of feedback must share an id with a decision.
+const leastShared = 5
+
+// shared returns the places of the id that decisions and feedback share, nil if there is none. Feedback from before and
+// after the decisions does not count: what was kept of two topics need not be of the same time.
+func (f *finder) shared(ours, theirs *table, decisions, feedback []any, apart bool) (a, b *place, most overlap) {
+	among := theirs
+	if apart {
+		among = newTable(f.within(ours, theirs, decisions, feedback))
+	}
 	for _, p := range ours.order {
-		if len(p.values)*2 < p.n || p.kind() != isText && (p.kind() != isNumber || !p.whole) || timeOf(p) != nil {
+		if !isKey(p) {
 			continue
 		}
-		for _, q := range theirs.order {
+		for _, q := range among.order {
+			if p.path != q.path && !apart && !canCompute(p, q) || isCounter(q) {
+				continue
+			}
 			n := 0
 			for value, times := range q.values {
 				if p.values[value] > 0 {
 					n += times
 				}
 			}
-			if n*2 > theirs.records && (n > shared || n == shared && p.path == q.path) {
-				a, b, shared = p, q, n
+			if n >= leastShared && n*2 > among.records && (n > most.shared || n == most.shared && p.path == q.path) {
+				a, b, most = p, q, overlap{n, among.records}
 			}
 		}
 	}
-	if a == nil {
-		return false
+	return a, b, most
+}
+
+// isKey reports whether nearly every record has another value at a place, which is no time and no count.
+func isKey(p *place) bool {
+	return len(p.values)*2 >= p.n && (p.kind() == isText || p.kind() == isNumber && p.whole) && timeOf(p) == nil && !isCounter(p)
+}
+
+// isCounter reports whether the name of a place says that it counts records, which those of two topics do alike.
+func isCounter(p *place) bool {
+	return slices.Contains([]string{"seq", "sequence", "offset", "step", "index", "position", "rank", "line", "n", "count", "number"}, plain(p.names[len(p.names)-1]))
+}
+
+// canCompute reports whether an expression can take the value of one place, or else of the other.
+func canCompute(p, q *place) bool {
+	inKey := func(p *place) bool { return p.names[0] == ofKey && len(p.names) > 1 }
+	return (p.source().Path != "" || q.source().Path != "") && !inKey(p) && !inKey(q)
+}
+
+// within returns the feedback of the time of the decisions, or all if times are not known or hardly any is.
+func (f *finder) within(ours, theirs *table, decisions, feedback []any) []any {
+	t, u := f.timeIn(ours), f.timeIn(theirs)
+	if t == nil || u == nil {
+		return feedback
 	}
-	key := mapping.Field{Source: mapping.Source{Path: a.path}}
-	if a.path != b.path {
-		key = mapping.Field{Source: mapping.Source{Expression: access("record", a.names) + " ?? " + access("record", b.names)}}
+	first, last := int64(math.MaxInt64), int64(math.MinInt64)
+	for _, r := range decisions {
+		if ns, ok := instant(at(r, t.names), t); ok {
+			first, last = min(first, ns), max(last, ns)
+		}
 	}
-	why := fmt.Sprintf("%d of %d records of feedback share it with a decision", shared, theirs.records)
-	f.line("episode_id", key, why)
-	f.out.Joined = &Joined{Key: "episode_id", Why: why}
-	if f.best(theirs, "reward") == nil {
-		f.arrival(by, decisions, feedback)
+	var out []any
+	for _, r := range feedback {
+		if ns, ok := instant(at(r, u.names), u); ok && first <= ns && ns <= last {
+			out = append(out, r)
+		}
 	}
-	return true
+	if len(out) < leastShared {
+		return feedback
+	}
+	return out
+}
+
+// timeIn returns the place of the time of records, nil without one.
+func (f *finder) timeIn(t *table) *place {
+	if p := f.best(t, "ts"); p != nil {
+		return p
+	}
+	var best *place
+	for _, p := range t.order {
+		if p.n*100 >= t.records*95 && timeOf(p) != nil && (best == nil || p.upwards > best.upwards) {
+			best = p // the time of a record goes up, and that of a birth does not
+		}
+	}
+	return best
+}
+
+// instant reads a time as the mapping will, in Unix nanoseconds.
+func instant(value any, p *place) (ns int64, ok bool) {
+	text := fmt.Sprint(value)
+	for _, layout := range []string{time.RFC3339, time.DateTime} {
+		if at, err := time.Parse(layout, text); err == nil {
+			return at.UnixNano(), true
+		}
+	}
+	x, err := strconv.ParseFloat(text, 64)
+	scale := map[string]float64{"s": 1e9, "ms": 1e6, "us": 1e3, "ns": 1}[timeOf(p).Unit]
+	return int64(x * scale), err == nil && scale > 0
 }
 
 // arrival makes the arrival of feedback the reward.
 func (f *finder) arrival(by *place, decisions, feedback []recordType) {
-	reward := mapping.Field{Source: mapping.Source{Path: by.path}, Choices: map[string]json.RawMessage{}}
+	reward := mapping.Field{Source: by.source(), Choices: map[string]json.RawMessage{}}
 	for _, t := range decisions {
 		reward.Choices[t.name] = nil
 	}

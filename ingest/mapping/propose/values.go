@@ -12,7 +12,7 @@ import (
 // timeOf returns how a place is read as a time, nil if it is none: a number of the years 2000 to 2100, RFC 3339, or a
 // date and a time without a zone, which is taken for UTC.
 func timeOf(p *place) *mapping.Field {
-	f := &mapping.Field{Source: mapping.Source{Path: p.path}}
+	f := &mapping.Field{Source: p.source()}
 	switch p.kind() {
 	case isNumber:
 		f.Unit = unitOf(p.min, p.max)
@@ -99,6 +99,12 @@ func chosen(p *place, ones, zeros []string, one, zero string) map[string]json.Ra
 // access returns the expression of a value, which is nil where it is missing.
 func access(from string, names []string) string {
 	out := from
+	switch names[0] {
+	case ofKey:
+		return "key"
+	case ofHeaders:
+		out, names = "headers", names[1:]
+	}
 	for i, name := range names {
 		quoted, _ := json.Marshal(name) // a string, which cannot fail
 		if i > 0 {

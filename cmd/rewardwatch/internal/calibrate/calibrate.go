@@ -65,21 +65,20 @@ func runCalibrate(ctx context.Context, c *terminal.Console, o calibrateOptions, 
 	if err != nil {
 		return err
 	}
-	lines, err := cfg.Ingest.Kafka.Lines(o.topic)
+	read, err := cfg.Ingest.Kafka.Files(o.topic, files)
 	if err != nil {
 		return err
 	}
+	read.Policy = o.policy
 	bar := terminal.NewProgress(c)
 	defer bar.Clear()
-	r := newCalibration(cfg, c, engine.FileRanges(recording.FilesConfig{Policy: o.policy, Format: lines}, files))
+	r := newCalibration(cfg, c, engine.FileRanges(read, files))
 	if err := r.recorded.ReadAll(ctx, nil); err != nil {
 		return err
 	}
-	counts, err := recording.ReadFiles(ctx, recording.FilesConfig{
-		Policy: o.policy, Format: lines, Stdin: c.In, Refuse: r.refusals.Refuse, Progress: func(done, total int64) {
-			bar.Reading("Reading", r.events, done, total)
-		},
-	}, files, r)
+	read.Stdin, read.Refuse = c.In, r.refusals.Refuse
+	read.Progress = func(done, total int64) { bar.Reading("Reading", r.events, done, total) }
+	counts, err := recording.ReadFiles(ctx, read, files, r)
 	switch {
 	case err != nil:
 		return err

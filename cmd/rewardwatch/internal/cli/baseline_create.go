@@ -79,18 +79,22 @@ func createBaseline(ctx context.Context, c *terminal.Console, o createOptions, f
 	if err != nil {
 		return err
 	}
-	lines, err := cfg.Ingest.Kafka.Lines(o.topic)
+	read, err := cfg.Ingest.Kafka.Files(o.topic, files)
 	if err != nil {
 		return err
 	}
+	if len(read.Topics) > 0 {
+		return errors.New("a baseline is cut out of the records of one topic: name it with --topic")
+	}
+	read.Policy = o.policy
 	cut := newCutting(cfg)
-	if err := cut.choose(ctx, recording.FilesConfig{Policy: o.policy, Format: lines}, files); err != nil {
+	if err := cut.choose(ctx, read, files); err != nil {
 		return err
 	}
 	if len(cut.order) == 0 {
 		return terminal.ErrNoEvent
 	}
-	if err := cut.write(ctx, recording.FilesConfig{Policy: o.policy, Format: lines}, o.out, files); err != nil {
+	if err := cut.write(ctx, read, o.out, files); err != nil {
 		return err
 	}
 	results := cut.results()

@@ -189,7 +189,7 @@ func TestInspectOfNothingIsAnError(t *testing.T) {
 		"refused":         {[]string{broken}, "no valid event"},
 		"directory":       {[]string{t.TempDir()}, "is a directory"},
 		"no topic's name": {[]string{"./none.ndjson"}, "neither a file nor the name of a topic"},
-		"file and topic":  {[]string{empty, "topic"}, "a topic is inspected by itself"},
+		"file and topic":  {[]string{empty, "topic"}, `"topic" is not a file, and a topic is inspected by itself`},
 		"no broker":       {[]string{"--brokers", "127.0.0.1:1", "telemetry"}, `"telemetry" is not a file, and no topic of that name can be read`},
 		"bad broker":      {[]string{"--brokers", "kafka", empty}, "brokers[0] of Kafka: must be host:port"},
 		"bad records":     {[]string{"--records", "-1", empty}, "--records"},

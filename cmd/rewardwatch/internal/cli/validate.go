@@ -64,11 +64,14 @@ func validate(ctx context.Context, c *terminal.Console, o validateOptions, path 
 		}
 	}
 	if v.OK && len(o.samples) > 0 {
-		lines, err := cfg.Ingest.Kafka.Lines(o.topic)
+		read, err := cfg.Ingest.Kafka.Files(o.topic, o.samples)
 		if err != nil {
 			return err
 		}
-		if v.Sample, err = sample.Read(ctx, lines, c.In, o.samples); err != nil {
+		if len(read.Topics) > 0 {
+			return errors.New("samples must be of one topic: name it with --topic")
+		}
+		if v.Sample, err = sample.Read(ctx, read.Format, c.In, o.samples); err != nil {
 			return err
 		}
 		v.OK = v.Sample.Usable()

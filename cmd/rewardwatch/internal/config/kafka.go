@@ -2,10 +2,13 @@ package config
 
 import (
 	"fmt"
+	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/rewardwatch/rewardwatch/ingest"
 	"github.com/rewardwatch/rewardwatch/ingest/format"
+	"github.com/rewardwatch/rewardwatch/ingest/recording"
 	"github.com/rewardwatch/rewardwatch/ingest/telemetry"
 	"github.com/rewardwatch/rewardwatch/retrain/yamlfile"
 )
@@ -36,13 +39,17 @@ func (c KafkaConfig) Reads(topic string) bool {
 	return false
 }
 
-// Only returns the configuration for reading a single topic. A topic that Topics lists keeps its format.
-func (c KafkaConfig) Only(topic string) KafkaConfig {
+// Only returns the configuration for reading the named topics. Those that Topics lists keep their formats.
+func (c KafkaConfig) Only(topics ...string) KafkaConfig {
 	listed := c.Topics
-	c.Topic, c.Topics = topic, nil
-	for _, t := range listed {
-		if t.Topic == topic {
-			c.Topics = []format.Topic{t}
+	c.Topic, c.Topics = topics[0], nil
+	for _, name := range topics {
+		i := slices.IndexFunc(listed, func(t format.Topic) bool { return t.Topic == name })
+		switch {
+		case i >= 0:
+			c.Topics = append(c.Topics, listed[i])
+		case len(topics) > 1:
+			c.Topics = append(c.Topics, format.Topic{Topic: name})
 		}
 	}
 	return c
@@ -63,23 +70,60 @@ func (c KafkaConfig) Open() (ingest.KafkaConfig, []ingest.Topic, error) {
 	return kafka, topics, nil
 }
 
-// Lines returns the format of the lines of files: that of the topic whose records they hold. Without a name, there must
-// be only one topic.
-func (c KafkaConfig) Lines(topic string) (ingest.Format, error) {
+// Files says how files with recorded telemetry are read: as those of the named topic. Without a name, there must be only
+// one topic, or files are those of the topic whose name theirs begins with, before a dot.
+func (c KafkaConfig) Files(topic string, files []string) (recording.FilesConfig, error) {
 	if len(c.Topics) == 0 && topic == "" {
-		return telemetry.V1{}, nil
+		return recording.FilesConfig{Format: telemetry.V1{}}, nil
 	}
 	var names []string
 	for _, t := range c.Telemetry() {
 		if t.Topic == topic || topic == "" && len(c.Topics) == 1 {
-			return t.OpenLines()
+			lines, err := t.OpenLines()
+			return recording.FilesConfig{Format: lines}, err
 		}
 		names = append(names, t.Topic)
 	}
-	if topic == "" {
-		return nil, fmt.Errorf("the configuration has several topics: say with --topic which of them the files hold records of: %s", strings.Join(names, ", "))
+	if topic != "" {
+		return recording.FilesConfig{}, fmt.Errorf("--topic: the configuration has no topic %q, but %s", topic, strings.Join(names, ", "))
 	}
-	return nil, fmt.Errorf("--topic: the configuration has no topic %q, but %s", topic, strings.Join(names, ", "))
+	return c.sideBySide(files, names)
+}
+
+// sideBySide divides files by the topics that they are named after.
+func (c KafkaConfig) sideBySide(files, names []string) (out recording.FilesConfig, err error) {
+	for _, file := range files {
+		if c.topicOf(file) == "" {
+			return out, fmt.Errorf("the configuration has several topics, and %s is named after none of them: rename it to TOPIC.ndjson, or say with --topic which "+
+				"of them all files hold records of: %s", file, strings.Join(names, ", "))
+		}
+	}
+	for i, t := range c.Topics {
+		has := func(path string) bool { return c.topicOf(path) == t.Topic }
+		if !slices.ContainsFunc(files, has) {
+			continue
+		}
+		lines, err := t.OpenLines()
+		if err != nil {
+			return out, err
+		}
+		out.Topics = append(out.Topics, recording.FileTopic{Index: i, Format: lines, Has: has})
+	}
+	if len(out.Topics) == 1 {
+		return recording.FilesConfig{Format: out.Topics[0].Format}, nil
+	}
+	return out, nil
+}
+
+// topicOf returns the topic that a file is named after, the longest of several; "" without one.
+func (c KafkaConfig) topicOf(file string) (topic string) {
+	base := filepath.Base(file)
+	for _, t := range c.Topics {
+		if (base == t.Topic || strings.HasPrefix(base, t.Topic+".")) && len(t.Topic) > len(topic) {
+			topic = t.Topic
+		}
+	}
+	return topic
 }
 
 // check reports every value that is out of range.

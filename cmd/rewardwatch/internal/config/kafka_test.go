@@ -1,6 +1,7 @@
 package config
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -9,35 +10,50 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/telemetry"
 )
 
-func TestLinesOfFilesAreThoseOfATopic(t *testing.T) {
+func TestFilesAreThoseOfATopic(t *testing.T) {
 	mapped := mapping.Config{Fields: map[string]mapping.Field{"policy": {Value: []byte(`"p"`)}, "reward": {Source: mapping.Source{Path: "r"}}}}
 	one, two := format.Topic{Topic: "one"}, format.Topic{Topic: "two", Mapping: mapped}
 	for name, test := range map[string]struct {
 		topics []format.Topic
 		topic  string
+		files  []string
 		mapped bool
+		side   []int // topics whose files are read side by side
 		err    string
 	}{
 		"no topics":     {},
 		"topic":         {topic: "agent-telemetry"},
 		"another":       {topic: "one", err: `no topic "one", but agent-telemetry`},
 		"one":           {topics: []format.Topic{two}, mapped: true},
-		"several":       {topics: []format.Topic{one, two}, err: "say with --topic which of them the files hold records of: one, two"},
+		"several":       {topics: []format.Topic{one, two}, files: []string{"x.ndjson"}, err: "x.ndjson is named after none of them: rename it to TOPIC.ndjson, or say with --topic which of them all files hold records of: one, two"},
+		"by name":       {topics: []format.Topic{one, two}, files: []string{"a/two.2026.ndjson.gz", "two"}, mapped: true},
+		"both by name":  {topics: []format.Topic{one, two}, files: []string{"a/two.ndjson", "one.2.ndjson", "one.ndjson"}, side: []int{0, 1}},
+		"longest name":  {topics: []format.Topic{{Topic: "one.2"}, one, two}, files: []string{"one.2.ndjson", "two.ndjson"}, side: []int{0, 2}},
+		"one unnamed":   {topics: []format.Topic{one, two}, files: []string{"one.ndjson", "twofold.ndjson"}, err: "twofold.ndjson is named"},
 		"one of them":   {topics: []format.Topic{one, two}, topic: "two", mapped: true},
 		"none of them":  {topics: []format.Topic{one, two}, topic: "three", err: `no topic "three", but one, two`},
 		"the other one": {topics: []format.Topic{one, two}, topic: "one"},
 	} {
 		c := Default().Ingest.Kafka
 		c.Topics = test.topics
-		got, err := c.Lines(test.topic)
+		got, err := c.Files(test.topic, test.files)
 		if test.err != "" {
 			if err == nil || !strings.Contains(err.Error(), test.err) {
 				t.Errorf("%s: %v, want %s", name, err, test.err)
 			}
 			continue
 		}
-		if _, is := got.(telemetry.Mapped); err != nil || is != test.mapped {
-			t.Errorf("%s: %T, %v", name, got, err)
+		if _, is := got.Format.(telemetry.Mapped); err != nil || is != test.mapped {
+			t.Errorf("%s: %T, %v", name, got.Format, err)
+		}
+		var side []int
+		for _, of := range got.Topics {
+			if side = append(side, of.Index); !slices.ContainsFunc(test.files, of.Has) {
+				t.Errorf("%s: topic %d has no file", name, of.Index)
+			}
+		}
+		if !slices.Equal(side, test.side) {
+			t.Errorf("%s: the topics %v side by side, want %v", name, side, test.side)
 		}
 	}
 }

@@ -35,10 +35,12 @@ func FileRanges(cfg recording.FilesConfig, files []string) RangeReader {
 		switch {
 		case slices.Contains(files, "-"):
 			return errors.New("pinned records of the standard input would have to be read twice")
+		case len(cfg.Topics) > 1:
+			return errors.New("pinned records of files of several topics cannot be told apart: name a baseline file instead")
 		case of.Partition != 0:
 			return fmt.Errorf("files have no partition %d, only 0", of.Partition)
 		}
-		counts, err := recording.ReadFiles(ctx, recording.FilesConfig{Policy: cfg.Policy, Format: cfg.Format}, files, within{p, of})
+		counts, err := recording.ReadFiles(ctx, recording.FilesConfig{Policy: cfg.Policy, Format: cfg.Format, Topics: cfg.Topics}, files, within{p, of})
 		if n := counts.Read + counts.LeftOut; err == nil && n <= of.Last {
 			err = fmt.Errorf("the input has %d records, and records %d to %d are pinned", n, of.First, of.Last)
 		}

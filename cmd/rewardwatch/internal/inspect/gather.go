@@ -47,7 +47,6 @@ type inspector struct {
 	groups   int
 	leftOut  int64 // events of policies and groups beyond the limits
 	refusals map[ingest.Reason]*refusal
-	raw      refusedRecords
 
 	merger *order.Merger // of the units of a topic's partitions; nil for files
 	way    *engine.Route
@@ -66,8 +65,7 @@ func newInspector(cfg *config.Config, now time.Time) *inspector {
 	}
 }
 
-func (i *inspector) refuse(e *ingest.RecordError, raw []byte) {
-	i.raw.keep(raw)
+func (i *inspector) refuse(e *ingest.RecordError, _ []byte) {
 	r := i.refusals[e.Reason]
 	if r == nil {
 		r = &refusal{first: *e}

@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,21 +26,22 @@ import (
 
 // inspectOptions are the flags of inspect.
 type inspectOptions struct {
-	config, policy, topic, propose string
-	brokers                        []string
-	records                        int64
+	config, policy, topic, propose, registry string
+	brokers                                  []string
+	records                                  int64
 }
 
 // NewCommand returns the verb inspect.
 func NewCommand(c *terminal.Console) *cobra.Command {
 	var o inspectOptions
 	cmd := &cobra.Command{
-		Use:   "inspect [flags] FILE...|TOPIC",
+		Use:   "inspect [flags] FILE...|TOPIC...",
 		Short: "Say what is in telemetry, and propose a configuration for it",
 		Long: "Reads NDJSON and Stable-Baselines3 monitor.csv files (plain, gzip, zstd; - is the standard input), or, where the\n" +
-			"argument is no file, the Kafka topic of that name: without joining a consumer group, and without a trace.\n" +
+			"arguments are no files, the Kafka topics of that name: without joining a consumer group, and without a trace.\n" +
 			"Prints what is there by policy and group, what is wrong with it, and a configuration that fits.\n" +
-			"For JSON records that are not telemetry v1, it proposes a mapping, and shows records before and after it.\n" +
+			"For records that are not telemetry v1, it proposes a format and a mapping, and shows records before and after it;\n" +
+			"for feedback in records, files or topics of its own, how to join it.\n" +
 			"Exits with 2 where there is no valid event.",
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return runInspect(cmd.Context(), c, o, args) },
@@ -49,6 +51,7 @@ func NewCommand(c *terminal.Console) *cobra.Command {
 	cmd.Flags().StringVar(&o.policy, "policy", "", "policy of the rows of monitor.csv files, instead of their env_id")
 	cmd.Flags().StringVar(&o.propose, "propose", "", "new file to write the proposed configuration to")
 	cmd.Flags().StringSliceVar(&o.brokers, "brokers", nil, "host:port of Kafka brokers, instead of those of the configuration")
+	cmd.Flags().StringVar(&o.registry, "registry", "", "URL of the schema registry of messages in Confluent's wire format")
 	cmd.Flags().Int64Var(&o.records, "records", 200_000, "messages of a topic to read, the newest; 0 for all there are")
 	return cmd
 }
@@ -60,8 +63,9 @@ type study struct {
 	options inspectOptions
 	cfg     *config.Config
 	args    []string
-	topic   bool // args is a topic, and no files
-	mapped  *mapped
+	topic   bool                          // args are topics, and no files
+	spooled string                        // the file with the standard input, "" without
+	shapes  []*shape                      // what the records of each topic are
 	joined  map[string][]*wire.Unfinished // policies whose feedback is joined as proposed, with what has no end otherwise
 }
 
@@ -75,10 +79,12 @@ func runInspect(ctx context.Context, c *terminal.Console, o inspectOptions, args
 		return err
 	}
 	if topic {
-		cfg.Ingest.Kafka = cfg.Ingest.Kafka.Only(args[0])
+		cfg.Ingest.Kafka = cfg.Ingest.Kafka.Only(args...)
 	}
-	if err := checkKafka(cfg, args[0], topic); err != nil {
-		return err
+	for _, arg := range args {
+		if err := checkKafka(cfg, arg, topic); err != nil {
+			return err
+		}
 	}
 	s := &study{console: c, options: o, cfg: cfg, args: args, topic: topic, joined: map[string][]*wire.Unfinished{}}
 	remove, err := s.spool()
@@ -113,24 +119,18 @@ func (s *study) spool() (remove func(), err error) {
 		return nil, fmt.Errorf("keep the standard input: %w", err)
 	}
 	s.args = slices.Clone(s.args)
-	s.args[at] = f.Name()
+	s.args[at], s.spooled = f.Name(), f.Name()
 	return remove, nil
 }
 
 // run reads the telemetry until what it is and how it is joined are known. It returns nil if nothing could be read.
 func (s *study) run(ctx context.Context) (*inspection, error) {
+	if _, err := s.recognize(ctx); err != nil {
+		return nil, s.named(err)
+	}
 	i, counts, err := s.read(ctx)
 	if err != nil && counts.Read == 0 {
 		return nil, err
-	}
-	if err == nil {
-		mapped, failed := s.proposeMapping(ctx, i, counts)
-		if failed != nil {
-			return nil, failed
-		}
-		if mapped {
-			i, counts, err = s.read(ctx)
-		}
 	}
 	if err == nil && s.join(i) {
 		i, counts, err = s.read(ctx)
@@ -160,8 +160,10 @@ func (s *study) join(i *inspector) bool {
 
 // complete adds to a report what was found on the way to it.
 func (s *study) complete(r *inspection) {
-	if s.mapped != nil {
-		r.mapped, r.Mapping, r.Sample = s.mapped, new(s.mapped.proposal.YAML("")), s.mapped.sample
+	for _, f := range s.shapes {
+		if f.changed() || len(s.shapes) > 1 {
+			r.shapes, r.Shapes = append(r.shapes, f), append(r.Shapes, f.report())
+		}
 	}
 	for at := range r.Policies {
 		p := &r.Policies[at]
@@ -194,23 +196,22 @@ func (o inspectOptions) load() (*config.Config, error) {
 	return cfg, nil
 }
 
-// isTopic tells a topic from files: a single argument that names no file is a topic.
+// isTopic tells topics from files: arguments none of which names a file are topics.
 func isTopic(args []string) (bool, error) {
-	for _, arg := range args {
-		if arg == "-" {
-			continue
-		}
+	missing := ""
+	for i, arg := range args {
 		_, err := os.Stat(arg)
+		absent := errors.Is(err, fs.ErrNotExist) && arg != "-"
 		switch {
-		case errors.Is(err, fs.ErrNotExist) && len(args) == 1:
-			return true, nil
-		case errors.Is(err, fs.ErrNotExist):
-			return false, fmt.Errorf("%q is not a file, and a topic is inspected by itself", arg)
-		case err != nil:
+		case err != nil && !absent && arg != "-":
 			return false, fmt.Errorf("reading telemetry: %w", err)
+		case i > 0 && absent != (missing != ""):
+			return false, fmt.Errorf("%q is not a file, and a topic is inspected by itself, or with other topics", cmp.Or(missing, arg))
+		case absent:
+			missing = arg
 		}
 	}
-	return false, nil
+	return missing != "", nil
 }
 
 // checkKafka checks the Kafka settings of the command line; the configuration has been checked.
@@ -242,35 +243,49 @@ func (s *study) read(ctx context.Context) (*inspector, recording.Counts, error) 
 		bar.Show("Reading", share, "")
 	}
 	if s.topic {
-		counts, err := i.readTopic(ctx, s.args[0], s.options.records, progress)
-		return i, counts, err
+		counts, err := i.readTopics(ctx, s.options.records, progress)
+		return i, counts, s.named(err)
 	}
-	lines, err := s.cfg.Ingest.Kafka.Lines(s.options.topic)
+	read, err := s.cfg.Ingest.Kafka.Files(s.options.topic, s.args)
 	if err != nil {
 		return i, recording.Counts{}, err
 	}
-	counts, err := recording.ReadFiles(ctx, recording.FilesConfig{Policy: s.options.policy, Format: lines, Refuse: i.refuse, Progress: progress}, s.args, i)
+	read.Policy, read.Refuse, read.Progress = s.options.policy, i.refuse, progress
+	counts, err := recording.ReadFiles(ctx, read, s.args, i)
 	return i, counts, err
 }
 
-// readTopic reads the newest records of a topic.
-func (i *inspector) readTopic(ctx context.Context, name string, newest int64, progress func(done, total int64)) (recording.Counts, error) {
+// readTopics reads the newest records of the topics, side by side.
+func (i *inspector) readTopics(ctx context.Context, newest int64, progress func(done, total int64)) (recording.Counts, error) {
 	i.merger, i.way = order.NewMerger(), &engine.Route{From: &engine.Delivery{}}
 	kafka, topics, err := i.cfg.Ingest.Kafka.Open()
 	if err != nil {
 		return recording.Counts{}, err
 	}
-	counts, err := recording.ReadTopic(ctx, recording.TopicConfig{
-		Kafka: kafka, Format: topics[0].Format, Newest: newest, Refuse: i.refuse, Progress: progress,
-	}, i)
-	i.release()
-	switch {
-	case errors.Is(err, ingest.ErrNoTopic):
-		err = fmt.Errorf("%q is neither a file nor a topic of %s", name, strings.Join(kafka.Brokers, ", "))
-	case err != nil && counts.Read == 0:
-		err = fmt.Errorf("%q is not a file, and no topic of that name can be read: %w", name, err)
+	var sources []recording.Source
+	for index, topic := range topics {
+		of := kafka
+		of.Topic = topic.Name
+		sources = append(sources, func(ctx context.Context, p ingest.Processor) (recording.Counts, error) {
+			return recording.ReadTopic(ctx, recording.TopicConfig{
+				Kafka: of, Format: topic.Format, Index: index, Newest: newest, Refuse: i.refuse, Progress: progress,
+			}, p)
+		})
 	}
+	counts, err := recording.Merge(ctx, sources, i)
+	i.release()
 	return counts, err
+}
+
+// named adds to an error what the arguments were taken for.
+func (s *study) named(err error) error {
+	switch {
+	case !s.topic || err == nil:
+		return err
+	case errors.Is(err, ingest.ErrNoTopic):
+		return fmt.Errorf("%q is neither a file nor a topic of %s", s.args[0], strings.Join(s.cfg.Ingest.Kafka.Brokers, ", "))
+	}
+	return fmt.Errorf("%q is not a file, and no topic of that name can be read: %w", s.args[0], err)
 }
 
 // conclude prints the report and writes the proposal. A proposal never replaces a file, which may be the one in use.

@@ -51,7 +51,7 @@ func propose(r inspection, cfg *config.Config, file string) string {
 	b.WriteString("ingest:\n  kafka:\n")
 	writeSettings(&b, "    ", kafkaSettings(cfg.Ingest.Kafka, r.Source == "topic", file))
 	if topics := cfg.Ingest.Kafka.Topics; len(topics) > 0 {
-		topicsYAML(&b, topics, r.mapped)
+		topicsYAML(&b, topics, r.shapes)
 	}
 	b.WriteString("  dead_letters:\n")
 	writeSettings(&b, "    ", section(&cfg.Ingest.DeadLetters, &defaults.Ingest.DeadLetters, map[string]string{

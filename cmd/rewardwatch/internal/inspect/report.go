@@ -9,7 +9,6 @@ import (
 
 	"github.com/prometheus/common/model"
 
-	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/sample"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/terminal"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/wire"
 	"github.com/rewardwatch/rewardwatch/detectors"
@@ -35,10 +34,9 @@ type inspection struct {
 	LeftOut  int64              `json:"left_out"`            // events of policies and groups beyond the limits
 	Policies []PolicyInspection `json:"policies"`            // in order of appearance
 	Config   *string            `json:"config"`              // the proposal, null without a valid event
-	Mapping  *string            `json:"mapping,omitempty"`   // proposed for records that are not telemetry v1
-	Sample   *sample.Report     `json:"sample,omitempty"`    // the first records, before and after it
+	Shapes   []ShapeJSON        `json:"shapes,omitempty"`    // what the records are, if they are not telemetry v1 in JSON
 
-	mapped *mapped // nil unless a mapping is proposed
+	shapes []*shape
 }
 
 type refusedJSON struct {

@@ -1,105 +1,283 @@
 package inspect
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/sample"
+	"github.com/rewardwatch/rewardwatch/ingest"
 	"github.com/rewardwatch/rewardwatch/ingest/format"
 	"github.com/rewardwatch/rewardwatch/ingest/mapping"
 	shapes "github.com/rewardwatch/rewardwatch/ingest/mapping/propose"
-	"github.com/rewardwatch/rewardwatch/ingest/recording"
 )
 
-// The limits of the records that are kept to propose a mapping for them.
-const (
-	keptRecords = 5000
-	keptBytes   = 16 << 20
-)
-
-// refusedRecords keeps the first records that are not telemetry v1.
-type refusedRecords struct {
-	lines [][]byte
-	size  int
+// shape is what the records of a topic are found to be.
+type shape struct {
+	topic    format.Topic
+	messages []ingest.Message
+	json     []ingest.Message // as a mapping reads them
+	why      string           // of the format
+	before   *sample.Report   // without a mapping
+	proposal *shapes.Proposal // nil for records that are telemetry version 1
+	sample   *sample.Report   // with the proposal
+	files    []string         // nil for a topic
+	given    bool             // the configuration says what it is
 }
 
-func (r *refusedRecords) keep(raw []byte) {
-	if len(raw) == 0 || len(r.lines) == keptRecords || r.size+len(raw) > keptBytes {
-		return
+// telemetryShare is the share of records from which on they need no mapping.
+const telemetryShare = .95
+
+// recognize finds out what the records are, and configures the formats and mappings for them. It reports whether anything
+// had to be configured.
+func (s *study) recognize(ctx context.Context) (bool, error) {
+	if err := s.keep(ctx); err != nil || len(s.shapes) == 0 {
+		return false, err
 	}
-	r.lines, r.size = append(r.lines, bytes.Clone(raw)), r.size+len(raw)
+	for _, f := range s.shapes {
+		if err := f.recognize(ctx, s.options.registry); err != nil {
+			return false, err
+		}
+	}
+	s.propose()
+	if len(s.shapes) > 1 && !s.topic && !slices.ContainsFunc(s.shapes, func(f *shape) bool { return f.proposal != nil && f.proposal.Joined != nil }) {
+		s.together()
+	}
+	changed := false
+	for _, f := range s.shapes {
+		changed = changed || f.changed()
+	}
+	if changed || len(s.shapes) > 1 && !s.topic {
+		s.options.topic, s.cfg.Ingest.Kafka.Topics = "", nil
+		for _, f := range s.shapes {
+			s.cfg.Ingest.Kafka.Topics = append(s.cfg.Ingest.Kafka.Topics, f.topic)
+		}
+		return true, nil
+	}
+	return false, nil
 }
 
-// mapped is a mapping that is proposed for records of another shape.
-type mapped struct {
-	topic    string
-	proposal *shapes.Proposal
-	sample   *sample.Report
+// keep keeps the messages of each topic; of files, those that are alike are of one.
+func (s *study) keep(ctx context.Context) error {
+	listed := s.cfg.Ingest.Kafka.Telemetry()
+	if s.topic {
+		for _, t := range listed {
+			kept, err := keepTopic(ctx, s.cfg.Ingest.Kafka, t.Topic)
+			if err != nil {
+				return err
+			}
+			s.shapes = append(s.shapes, &shape{topic: t, messages: kept, given: !t.Mapping.IsZero()})
+		}
+		return nil
+	}
+	if len(listed) > 1 || !listed[0].Mapping.IsZero() || s.options.topic != "" {
+		return nil // the configuration says what they are
+	}
+	for _, file := range s.args {
+		kept, err := keepFiles(ctx, []string{file})
+		if err != nil || len(kept) == 0 {
+			s.shapes = nil
+			return err // such as a monitor.csv
+		}
+		i := slices.IndexFunc(s.shapes, func(f *shape) bool { return shapes.Alike(records(f.messages), records(kept)) })
+		if i >= 0 {
+			s.shapes[i].files = append(s.shapes[i].files, file)
+			continue
+		}
+		s.shapes = append(s.shapes, &shape{topic: listed[0], messages: kept, files: []string{file}})
+	}
+	if len(s.shapes) > 1 {
+		for _, f := range s.shapes {
+			f.topic.Topic = topicOf(f.files[0])
+		}
+	}
+	return nil
 }
 
-// proposeMapping proposes a mapping for the records that were refused, and configures it. It reports whether there is one
-// that makes events of any; not if the topic has a mapping or another format already.
-func (s *study) proposeMapping(ctx context.Context, i *inspector, counts recording.Counts) (bool, error) {
-	kafka := s.cfg.Ingest.Kafka
-	if t := kafka.Telemetry()[0]; counts.Accepted > 0 || len(kafka.Topics) > 1 || !t.Mapping.IsZero() || t.Format != "" && t.Format != format.JSON {
-		return false, nil
+// topicOf returns the topic that a file is named after.
+func topicOf(file string) string {
+	name, _, _ := strings.Cut(filepath.Base(file), ".")
+	return strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-' {
+			return r
+		}
+		return '-'
+	}, name)
+}
+
+// recognize finds the format, and reads the messages in it without a mapping.
+func (f *shape) recognize(ctx context.Context, registryURL string) error {
+	if f.given || len(f.messages) == 0 {
+		return nil
 	}
-	m := &mapped{topic: kafka.Telemetry()[0].Topic, proposal: shapes.Of(i.raw.lines, policyName(s.args, s.topic))}
-	if m.proposal == nil {
-		return false, nil
+	if f.topic.Format == "" {
+		c, err := recognize(ctx, f.topic.Topic, f.messages, registryURL)
+		if err != nil || c == nil {
+			return err
+		}
+		f.json = c.sample
+		if c.Format != format.JSON || c.Schema != (format.Schema{}) {
+			f.topic.Format, f.topic.Schema, f.why = c.Format, c.Schema, c.why
+		}
+	} else {
+		as, err := f.topic.OpenAs(keeper{&f.json})
+		if err != nil {
+			return err
+		}
+		if _, err := decode(ctx, as, f.messages); err != nil {
+			return err
+		}
 	}
-	lines, err := m.config().Open()
+	opened, err := f.topic.Open()
 	if err != nil {
-		return false, err
+		return err
 	}
-	m.sample, err = sample.Read(ctx, lines, bytes.NewReader(bytes.Join(i.raw.lines, []byte("\n"))), []string{"-"})
-	if err != nil || m.sample.Accepted == 0 {
-		return false, err
-	}
-	s.mapped, s.options.topic, s.cfg.Ingest.Kafka.Topics = m, "", []format.Topic{m.config()}
-	return true, nil
+	f.before, err = sample.Of(ctx, opened, f.messages)
+	return err
 }
 
-// config returns the topic with the mapping.
-func (m *mapped) config() format.Topic {
-	return format.Topic{Topic: m.topic, Mapping: m.proposal.Config()}
+// changed reports whether the records are something else than the configuration says.
+func (f *shape) changed() bool { return f.proposal != nil || f.why != "" }
+
+// propose proposes mappings for the topics whose records are no telemetry version 1, and those that feedback on others
+// needs. It leaves out what would not make more of the records events.
+func (s *study) propose() {
+	var topics []shapes.Topic
+	var of []*shape
+	for _, f := range s.shapes {
+		if !f.given && len(f.json) > 0 {
+			t := shapes.Topic{Name: f.topic.Topic, Records: records(f.json)}
+			for i := range t.Records {
+				if f.topic.Format == format.CloudEvents {
+					t.Records[i].Headers = nil // which are members of the record
+				}
+			}
+			topics, of = append(topics, t), append(of, f)
+		}
+	}
+	for i, p := range shapes.Together(topics, s.policyName()) {
+		if p != nil && of[i].worse(p) {
+			of[i].take(p)
+		}
+	}
+}
+
+// worse reports whether the records are read worse without a proposal than with it.
+func (f *shape) worse(p *shapes.Proposal) bool {
+	if f.before == nil {
+		return true
+	}
+	all := float64(f.before.Read + f.before.NotTaken)
+	if float64(f.before.Accepted) >= telemetryShare*all {
+		return f.topic.Format == format.OTLP && p.Has("terminated") // evaluations say nothing of the end
+	}
+	with := f.with(p)
+	return with != nil && float64(with.Accepted) >= float64(f.before.Accepted)+(1-telemetryShare)*all
+}
+
+// with returns what a proposal makes of the records, nil if it cannot be used.
+func (f *shape) with(p *shapes.Proposal) *sample.Report {
+	plan, err := format.Topic{Topic: f.topic.Topic, Mapping: p.Config()}.Open()
+	if err != nil {
+		return nil
+	}
+	out, _ := sample.Of(context.Background(), plan, f.json) // JSON, for which nothing is fetched
+	return out
+}
+
+func (f *shape) take(p *shapes.Proposal) {
+	f.proposal, f.topic.Mapping, f.sample = p, p.Config(), f.with(p)
+}
+
+// together makes one topic of files that are not alike, if that takes no mapping.
+func (s *study) together() {
+	for _, f := range s.shapes {
+		if f.changed() {
+			return
+		}
+	}
+	s.shapes = s.shapes[:1]
+	s.shapes[0].topic.Topic = s.cfg.Ingest.Kafka.Telemetry()[0].Topic
 }
 
 // policyName returns a name for a policy that records do not name: that of the topic, or of the file.
-func policyName(args []string, isTopic bool) string {
-	name := args[0]
-	if !isTopic {
-		name, _, _ = strings.Cut(filepath.Base(name), ".")
+func (s *study) policyName() string {
+	name := s.args[0]
+	if !s.topic {
+		name = topicOf(name)
 	}
-	if name == "" || name == "-" {
+	if name == "" || s.spooled == s.args[0] {
 		return "policy"
 	}
 	return name
 }
 
-// text prints the mapping, and what it makes of the first records.
-func (m *mapped) text(w *inspectionWriter) {
-	fmt.Fprintf(w, "\nThe records are not telemetry v1. This mapping makes them so; what follows is read with it.\n\nPROPOSED MAPPING\n\n%s\nRECORDS BEFORE AND AFTER\n",
-		m.proposal.YAML("  "))
-	m.sample.RecordsText(w)
+// ShapeJSON is what the records of a topic are found to be.
+type ShapeJSON struct {
+	Topic   string         `json:"topic"`
+	Files   []string       `json:"files,omitempty"` // whose records they are
+	Format  string         `json:"format"`
+	Why     string         `json:"why"`     // of the format, "" for JSON
+	Mapping *string        `json:"mapping"` // null for telemetry v1
+	Sample  *sample.Report `json:"sample"`  // the first records, before and after it
+}
+
+func (f *shape) report() ShapeJSON {
+	out := ShapeJSON{Topic: f.topic.Topic, Files: f.files, Format: f.topic.Format, Why: f.why, Sample: f.sample}
+	if out.Format == "" {
+		out.Format = format.JSON
+	}
+	if f.proposal != nil {
+		out.Mapping = new(f.proposal.YAML(""))
+	}
+	return out
+}
+
+// text prints the format and the mapping, and what it makes of the first records.
+func (f *shape) text(w *inspectionWriter, several bool) {
+	of := ""
+	if several {
+		of = " OF " + f.topic.Topic
+	}
+	if f.why != "" {
+		fmt.Fprintf(w, "\nPROPOSED FORMAT%s\n\n  format: %s # %s\n", of, f.topic.Format, f.why)
+	}
+	if f.proposal == nil {
+		return
+	}
+	share := "The records are"
+	if f.before != nil && f.before.Accepted > 0 {
+		share = fmt.Sprintf("%d of %d records are", f.before.Read-f.before.Accepted, f.before.Read)
+	}
+	fmt.Fprintf(w, "\n%s not telemetry v1. This mapping makes them so; what follows is read with it.\n\nPROPOSED MAPPING%s\n\n%s\nRECORDS BEFORE AND AFTER\n",
+		share, of, f.proposal.YAML("  "))
+	f.sample.RecordsText(w)
 	w.WriteString("\n")
 }
 
-// topicsYAML writes ingest.kafka.topics: with the mapping that is proposed, or as the configuration has them.
-func topicsYAML(b *strings.Builder, topics []format.Topic, m *mapped) {
+// topicsYAML writes ingest.kafka.topics: with what is proposed for them, or as the configuration has them.
+func topicsYAML(b *strings.Builder, topics []format.Topic, found []*shape) {
 	b.WriteString("    topics:\n")
 	for _, t := range topics {
 		why, proposal := asInspected, shapes.Given(t.Mapping, asInspected)
-		if m != nil {
-			why, proposal = "where the records are written; the mapping makes telemetry v1 of them", m.proposal
+		formatWhy := why
+		if i := slices.IndexFunc(found, func(f *shape) bool { return f.topic.Topic == t.Topic && !f.given }); i >= 0 {
+			why, formatWhy = "where the records are written; the mapping makes telemetry v1 of them", found[i].why
+			if proposal = found[i].proposal; proposal == nil {
+				why = "where the records are written"
+			}
 		}
 		isMapped := !t.Mapping.IsZero()
 		t.Mapping = mapping.Config{}
-		keys := differing(reflect.ValueOf(&t).Elem(), reflect.ValueOf(new(format.Topic)).Elem(), func(string) string { return why })
+		keys := differing(reflect.ValueOf(&t).Elem(), reflect.ValueOf(new(format.Topic)).Elem(), func(key string) string {
+			if key == "topic" {
+				return why
+			}
+			return formatWhy
+		})
 		keys[0].Key = "- " + keys[0].Key
 		writeSettings(b, "      ", keys[:1])
 		writeSettings(b, "        ", keys[1:])

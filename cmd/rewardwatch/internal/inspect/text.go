@@ -22,8 +22,8 @@ type inspectionWriter struct {
 // inspectionText prints the report for people, and the proposal if it is wanted.
 func inspectionText(out io.Writer, r inspection, proposal bool) error {
 	w := &inspectionWriter{Sheet: terminal.Sheet{Paint: terminal.PaintFor(out)}, topic: r.Source == "topic"}
-	if r.mapped != nil {
-		r.mapped.text(w)
+	for _, f := range r.shapes {
+		f.text(w, len(r.shapes) > 1)
 	}
 	w.heading(r)
 	for _, p := range r.Policies {

@@ -39,7 +39,7 @@ func NewCommand(c *terminal.Console) *cobra.Command {
 		Use:   "replay [flags] FILE...",
 		Short: "Run recorded telemetry through the path of the service",
 		Long: "Reads NDJSON and Stable-Baselines3 monitor.csv files (plain, gzip, zstd; - is the standard input) one after\n" +
-			"the other and prints the alarms and telemetry faults that the service would have found. Nothing is delivered.\n" +
+			"the other (those of several topics by time) and prints the alarms and telemetry faults that the service would have found. Nothing is delivered.\n" +
 			"With --compare, prints also which alarms another configuration would add, remove or move.\n" +
 			"Exits with 1 where drift or a telemetry fault was found, and with 2 where no valid event was.",
 		Args: cobra.MinimumNArgs(1),
@@ -61,11 +61,12 @@ func runReplay(ctx context.Context, c *terminal.Console, o replayOptions, files 
 	if err != nil {
 		return err
 	}
-	lines, err := cfg.Ingest.Kafka.Lines(o.topic)
+	read, err := cfg.Ingest.Kafka.Files(o.topic, files)
 	if err != nil {
 		return err
 	}
-	r := newReplay(cfg, c, engine.FileRanges(recording.FilesConfig{Policy: o.policy, Format: lines}, files))
+	read.Policy = o.policy
+	r := newReplay(cfg, c, engine.FileRanges(read, files))
 	if err := r.recorded.ReadAll(ctx, nil); err != nil {
 		return err
 	}
@@ -88,10 +89,9 @@ func runReplay(ctx context.Context, c *terminal.Console, o replayOptions, files 
 	}
 	bar := terminal.NewProgress(c)
 	defer bar.Clear()
-	counts, err := recording.ReadFiles(ctx, recording.FilesConfig{
-		Policy: o.policy, Format: lines, Stdin: c.In, Refuse: r.refusals.Refuse,
-		Progress: func(done, total int64) { bar.Reading("Replaying", r.events, done, total) },
-	}, files, r)
+	read.Stdin, read.Refuse = c.In, r.refusals.Refuse
+	read.Progress = func(done, total int64) { bar.Reading("Replaying", r.events, done, total) }
+	counts, err := recording.ReadFiles(ctx, read, files, r)
 	if err := errors.Join(err, r.finish(o, files, counts)); err != nil {
 		return err
 	}

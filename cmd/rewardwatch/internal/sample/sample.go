@@ -77,6 +77,25 @@ func Read(ctx context.Context, lines ingest.Format, stdin io.Reader, files []str
 	return r, nil
 }
 
+// Of reads messages of a topic.
+func Of(ctx context.Context, f ingest.Format, messages []ingest.Message) (*Report, error) {
+	r := &Report{Refused: []Refusal{}, Missing: []MissingSource{}, Records: []Record{}}
+	d := watched{f, r}.NewDecoder(ingest.DecoderOptions{MaxRecord: ingest.DefaultMaxRecord, LeftOut: func(ingest.Position) { r.NotTaken++ }})
+	for i := range messages {
+		if err := ingest.Prepare(ctx, d, &messages[i]); err != nil {
+			return nil, err
+		}
+		events := d.Decode(nil, &messages[i], func(e *ingest.RecordError, raw []byte) {
+			r.refuse(e, raw)
+			r.Read++
+		})
+		r.Accepted += int64(len(events))
+		r.Read += int64(len(events))
+		d.Reset()
+	}
+	return r, nil
+}
+
 // missing lists the fields without a value. Files have neither keys nor headers, and a default says that there need not
 // be a value.
 func (r *Report) missing(p *mapping.Plan, found []bool) {
@@ -115,12 +134,17 @@ type watchedDecoder struct {
 	report *Report
 }
 
+// Prepare implements ingest.Preparer.
+func (w *watchedDecoder) Prepare(ctx context.Context, m *ingest.Message) error {
+	return ingest.Prepare(ctx, w.Decoder, m)
+}
+
 // Decode implements ingest.Decoder.
 func (w *watchedDecoder) Decode(dst []ingest.Event, m *ingest.Message, refuse func(e *ingest.RecordError, raw []byte)) []ingest.Event {
 	before := len(dst)
 	dst = w.Decoder.Decode(dst, m, refuse)
 	if events := dst[before:]; len(events) > 0 && len(w.report.Records) < shown {
-		r := Record{Record: string(m.Value)}
+		r := Record{Record: strings.TrimSpace(string(m.Value))}
 		for i := range events[:min(len(events), shown)] {
 			r.Events = append(r.Events, telemetry.AppendEvent(nil, &events[i]))
 		}

@@ -1,0 +1,182 @@
+package propose
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/rewardwatch/rewardwatch/ingest/mapping"
+)
+
+// Topic is what is known of a topic: records of it, and a name for the policy if they do not say it.
+type Topic struct {
+	Name    string
+	Records []Record
+}
+
+// Together proposes a mapping for each of several topics, so that decisions in one of them are joined with the feedback
+// in others. The mapping of a topic is nil if nothing is recognized in it.
+func Together(topics []Topic, policy string) []*Proposal {
+	out, records := make([]*Proposal, len(topics)), make([][]any, len(topics))
+	for i, t := range topics {
+		records[i] = parse(t.Records)
+	}
+	for i := range topics {
+		for k := range topics {
+			if i != k && out[k] == nil && mayDecide(topics[i].Name, records[i]) && mayAnswer(topics[k].Name, records[k]) {
+				joinTopics(&out[i], &out[k], records[i], records[k], policy)
+			}
+		}
+	}
+	for i := range topics {
+		if out[i] == nil {
+			out[i] = of(records[i], policy)
+		}
+	}
+	return out
+}
+
+func mayDecide(topic string, records []any) bool {
+	f := newFinder("")
+	return !isFeedback(topic) && f.best(newTable(records), "action") != nil
+}
+
+func mayAnswer(topic string, records []any) bool {
+	f := newFinder("")
+	t := newTable(records)
+	return t.records > 0 && (isFeedback(topic) || f.best(t, "action") == nil)
+}
+
+// joinTopics proposes mappings for decisions and their feedback in two topics, if they share an id. Decisions may have a
+// mapping already, as they may have feedback in several topics.
+func joinTopics(ours, theirs **Proposal, decisions, feedback []any, policy string) {
+	d, f := newFinder(policy), newFinder(policy)
+	d.outer, f.outer = newTable(decisions), newTable(feedback)
+	a, b, shared := d.shared(d.outer, f.outer, decisions, feedback, true)
+	if a == nil || d.rewarded(d.outer) {
+		return
+	}
+	if p := d.best(d.outer, "policy"); p != nil && len(p.order) == 1 && f.best(f.outer, "policy") == nil {
+		f.policy = p.order[0] // as the decisions have it
+	}
+	d.apart, d.theirs, f.ours = true, f.outer, d.outer
+	d.key(a, shared)
+	f.key(b, shared)
+	if f.best(f.outer, "reward") == nil {
+		f.line("reward", mapping.Field{Value: json.RawMessage("1")}, "the records hold no number: that one comes is the reward")
+	}
+	answer := f.finish()
+	if answer == nil {
+		return
+	}
+	if *ours == nil {
+		*ours = d.finish()
+	}
+	if *ours != nil {
+		*theirs = answer
+	}
+}
+
+// key writes the line of the id that decisions share with feedback.
+func (f *finder) key(p *place, shared overlap) {
+	f.used[f.outer.same(p)] = true
+	why := shared.why()
+	f.line("episode_id", mapping.Field{Source: p.source()}, why)
+	f.out.Joined = &Joined{Key: "episode_id", Why: why}
+}
+
+// wanted reports whether a place may have a role where decisions are joined with feedback: what both have is no
+// observation, or feedback would be a decision; and the reward is that of the feedback.
+func (f *finder) wanted(field string, p *place) bool {
+	if f.out.Joined == nil {
+		return true
+	}
+	in := func(t *table) bool { return t != nil && t.same(p) != nil }
+	field, _, _ = strings.Cut(field, ".")
+	switch {
+	case f.apart:
+		return !slices.Contains([]string{"reward", "outcomes", "reward_components", "terminated", "truncated", "episode"}, field)
+	case f.theirs == nil:
+		return slices.Contains([]string{"ts", "policy", "policy_version", "reward", "reward_components", "outcomes"}, field)
+	case field == "observation":
+		return !in(f.theirs)
+	case field == "reward":
+		return in(f.theirs)
+	}
+	return !slices.Contains([]string{"terminated", "truncated", "episode"}, field)
+}
+
+// onlyDecided makes the action one of decisions alone, if feedback repeats it.
+func (f *finder) onlyDecided(at found, field mapping.Field, why string) (mapping.Field, string) {
+	if f.theirs == nil || f.apart || f.theirs.same(at.place) == nil {
+		return field, why
+	}
+	for _, p := range f.ours.order {
+		if q := f.theirs.same(p); q == nil && p.n == f.ours.records && p.source().Path != "" {
+			field = mapping.Field{Source: mapping.Source{Expression: access("record", p.names) + " == nil ? nil : " + access("record", at.names)}}
+			return field, why + "; only in records with " + p.path + ", as feedback has it, too"
+		}
+	}
+	return field, why
+}
+
+// onePolicy makes sure that decisions and feedback are of one policy, if feedback does not name it.
+func (f *finder) onePolicy(at found, field mapping.Field, why string) (mapping.Field, string) {
+	if f.theirs == nil {
+		return field, why
+	}
+	if q := f.theirs.same(at.place); q != nil && q.n*100 >= f.theirs.records*95 {
+		return field, why
+	}
+	if len(at.order) == 1 {
+		field.Default = text(at.order[0])
+		return field, why + "; feedback does not say it"
+	}
+	f.used[at.place] = false
+	if !f.has("policy_version") {
+		f.used[at.place] = true
+		f.line("policy_version", field, why)
+	}
+	return mapping.Field{Value: text(f.policy)}, "a name of your choice: feedback does not say which policy it is about"
+}
+
+// elsewhere returns where feedback of the same topic has its time, nil if that is where decisions have it.
+func (f *finder) elsewhere(at found) *place {
+	if f.theirs == nil || f.apart || f.theirs.same(at.place) != nil {
+		return nil
+	}
+	return f.timeIn(f.theirs)
+}
+
+// agentByKey takes the key of messages for the agent, if nothing else names it and keys come again.
+func (f *finder) agentByKey() {
+	p := f.outer.places[ofKey]
+	if f.has("agent_id") || p == nil || f.used[p] || len(p.values) < 2 || len(p.values)*2 > p.n || !f.wanted("agent_id", p) {
+		return
+	}
+	f.used[p] = true
+	f.line("agent_id", mapping.Field{Source: p.source()}, "nothing else names an agent, and keys come again: "+f.outer.facts(p))
+}
+
+// Alike reports whether two lists of records may be of one topic: most values are at the same places.
+func Alike(a, b []Record) bool {
+	ours, theirs := newTable(parse(a)).usual(), newTable(parse(b)).usual()
+	both := 0
+	for place := range ours {
+		if theirs[place] {
+			both++
+		}
+	}
+	return 2*both >= len(ours)+len(theirs)-both
+}
+
+// usual returns the places at which at least a fifth of the records has a value.
+func (t *table) usual() map[string]bool {
+	out := map[string]bool{}
+	for key, p := range t.places {
+		if p.n*5 >= t.records {
+			out[key] = true
+		}
+	}
+	return out
+}
