@@ -2,7 +2,6 @@ package bank
 
 import (
 	"math"
-	"slices"
 
 	"github.com/rewardwatch/rewardwatch/detectors"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
@@ -108,44 +107,21 @@ func (r *recentActions) since(onset int64) []stream.ActionCounts {
 	return out
 }
 
-// actionRewards holds how often each action was taken, and the total reward of its steps.
-type actionRewards map[string]actionReward
-
-type actionReward struct {
-	N      int64
-	Reward float64
-}
-
-func rewardsOf(units []stream.ActionCounts) actionRewards {
-	sum := actionRewards{}
+// rewardsOf sums up the actions of units.
+func rewardsOf(units []stream.ActionCounts) finding.ActionRewards {
+	sum := finding.ActionRewards{}
 	for _, actions := range units {
 		for _, a := range actions {
 			have := sum[a.Name]
-			sum[a.Name] = actionReward{have.N + a.N, have.Reward + a.Reward}
+			sum[a.Name] = finding.ActionReward{N: have.N + a.N, Reward: have.Reward + a.Reward}
 		}
 	}
 	return sum
 }
 
-func (a actionRewards) steps() (n int64) {
-	for _, r := range a {
-		n += r.N
-	}
-	return n
-}
-
-// mean returns the mean reward of a step with an action; known is false if it was never taken.
-func (a actionRewards) mean(name string) (mean float64, known bool) {
-	r := a[name]
-	if r.N == 0 {
-		return 0, false
-	}
-	return r.Reward / float64(r.N), true
-}
-
 // likeActions holds the rewards of the actions of the baseline. Exported fields are saved.
 type likeActions struct {
-	Rewards actionRewards
+	Rewards finding.ActionRewards
 	// Ranks ranks the difference for like actions over the units of the baseline, which has mean 0; SD is its standard
 	// deviation.
 	Ranks *detectors.Ranks
@@ -178,7 +154,7 @@ func (l *likeActions) differences(units []stream.ActionCounts) []float64 {
 	for _, actions := range units {
 		steps, sum := int64(0), 0.0
 		for _, a := range actions {
-			if mean, known := l.Rewards.mean(a.Name); known {
+			if mean, known := l.Rewards.Mean(a.Name); known {
 				steps += a.N
 				sum += a.Reward - float64(a.N)*mean
 			}
@@ -202,12 +178,6 @@ func (l *likeActions) shift(out []finding.Shift, units []stream.ActionCounts, fa
 	return append(out, s)
 }
 
-// returnMeans are the means that a return consists of.
-type returnMeans struct {
-	Return, Length float64
-	Actions        actionRewards // nil if they are unknown
-}
-
 // decompose splits the change of the mean return since a unit; nil if return or length are not followed, or have no
 // value since then.
 func (g *group) decompose(onset int64) *finding.Decomposition {
@@ -216,11 +186,11 @@ func (g *group) decompose(onset int64) *finding.Decomposition {
 	if !ok || !also || baseLength == 0 || nowLength == 0 {
 		return nil
 	}
-	before, after := returnMeans{Return: base, Length: baseLength}, returnMeans{Return: now, Length: nowLength}
+	before, after := finding.ReturnMeans{Return: base, Length: baseLength}, finding.ReturnMeans{Return: now, Length: nowLength}
 	if g.LikeActions != nil {
 		before.Actions, after.Actions = g.LikeActions.Rewards, rewardsOf(g.LastActions.since(onset))
 	}
-	d := decompose(before, after)
+	d := finding.Decompose(before, after)
 	for _, part := range [...]float64{d.Change, d.PerStep, d.Length, d.ActionMix, d.Rest} {
 		if math.IsNaN(part) || math.IsInf(part, 0) {
 			return nil // sums overflowed
@@ -241,62 +211,4 @@ func (g *group) meansOf(signal string, onset int64) (base, now float64, ok bool)
 	}
 	recent := q.Since(onset)
 	return q.Mean, stream.MeanOf(recent), len(recent) > 0
-}
-
-// decompose splits the change between two samples after Kitagawa (1955), each part at the mean of the other's values
-// before and after, so that no part is counted twice and their order does not matter:
-//
-//	return = length * reward per step,   reward per step = sum over actions of share * mean reward
-//
-// An action that one of the samples lacks has the same mean reward in both. Rest is what rewards by action do not
-// explain, because steps had no action or the return is not the sum of the rewards.
-func decompose(before, after returnMeans) *finding.Decomposition {
-	perStep := [2]float64{before.Return / before.Length, after.Return / after.Length}
-	length := (before.Length + after.Length) / 2
-	d := &finding.Decomposition{
-		Change: after.Return - before.Return,
-		Length: (after.Length - before.Length) * (perStep[0] + perStep[1]) / 2,
-	}
-	within := length * (perStep[1] - perStep[0])
-	if len(before.Actions) == 0 || len(after.Actions) == 0 {
-		d.PerStep = within
-		return d
-	}
-	steps := [2]int64{before.Actions.steps(), after.Actions.steps()}
-	for _, name := range actionsIn(before.Actions, after.Actions) {
-		share := [2]float64{ratio(before.Actions[name].N, steps[0]), ratio(after.Actions[name].N, steps[1])}
-		mean := bothMeans(before.Actions, after.Actions, name)
-		d.ActionMix += length * (share[1] - share[0]) * (mean[0] + mean[1]) / 2
-		d.PerStep += length * (mean[1] - mean[0]) * (share[0] + share[1]) / 2
-	}
-	d.Rest = within - d.ActionMix - d.PerStep
-	return d
-}
-
-// bothMeans returns the mean reward of an action in two samples. At least one of them has the action.
-func bothMeans(a, b actionRewards, name string) [2]float64 {
-	x, inA := a.mean(name)
-	y, inB := b.mean(name)
-	switch {
-	case !inA:
-		x = y
-	case !inB:
-		y = x
-	}
-	return [2]float64{x, y}
-}
-
-// actionsIn returns the actions of two samples in a fixed order, so that sums are reproducible to the bit.
-func actionsIn(a, b actionRewards) []string {
-	var names []string
-	for name := range a {
-		names = append(names, name)
-	}
-	for name := range b {
-		if _, both := a[name]; !both {
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names)
-	return names
 }

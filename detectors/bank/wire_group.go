@@ -113,14 +113,14 @@ type likeActionsWire struct {
 
 func (x *likeActions) wire() likeActionsWire {
 	return likeActionsWire{
-		Rewards: saved.EachValue(x.Rewards, func(e actionReward) actionRewardWire { return actionRewardWire(e) }),
+		Rewards: saved.EachValue(x.Rewards, func(e finding.ActionReward) actionRewardWire { return actionRewardWire(e) }),
 		Ranks:   saved.Pointer(x.Ranks, stream.RanksWireOf), SD: x.SD,
 	}
 }
 
 func (w *likeActionsWire) live() likeActions {
 	return likeActions{
-		Rewards: saved.EachValue(w.Rewards, func(e actionRewardWire) actionReward { return actionReward(e) }),
+		Rewards: saved.EachValue(w.Rewards, func(e actionRewardWire) finding.ActionReward { return finding.ActionReward(e) }),
 		Ranks:   saved.Pointer(w.Ranks, (*stream.RanksWire).Live), SD: w.SD,
 	}
 }
