@@ -1,0 +1,138 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rewardwatch/rewardwatch/alerts"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/testkit"
+)
+
+// examplesDir holds the examples, each in a folder of its own.
+const examplesDir = "../../../../docs/examples"
+
+// useExample copies the files of an example, changes to the copy, and puts rewardwatch in the PATH. It returns the README.
+func useExample(t *testing.T, name string) (readme string) {
+	t.Helper()
+	readme, err := filepath.Abs(filepath.Join(examplesDir, name, "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, bin := t.TempDir(), t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS(filepath.Dir(readme))); err != nil {
+		t.Fatal(err)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	script := fmt.Sprintf("#!/bin/sh\n%s=1 exec %q \"$@\"\n", asService, self)
+	if err := os.WriteFile(filepath.Join(bin, "rewardwatch"), []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
+	t.Chdir(dir)
+	return readme
+}
+
+// runPage runs the commands of a page and returns the page with what they print.
+func runPage(t *testing.T, page string) string {
+	t.Helper()
+	var b strings.Builder
+	console := false
+	for line := range strings.Lines(page) {
+		command, is := strings.CutPrefix(line, "$ ")
+		switch {
+		case !console:
+			b.WriteString(line)
+			console = line == "```console\n"
+		case is:
+			b.WriteString(line)
+			b.WriteString(shell(t, command))
+		case line == "```\n":
+			b.WriteString(line)
+			console = false
+		}
+	}
+	return b.String()
+}
+
+// shell runs a command, which may find drift, and returns what it prints.
+func shell(t *testing.T, command string) string {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), "bash", "-c", command).CombinedOutput()
+	if exit, is := errors.AsType[*exec.ExitError](err); err != nil && (!is || exit.ExitCode() != exitDrift) {
+		t.Fatalf("%s: %v\n%s", strings.TrimSpace(command), err, out)
+	}
+	return string(out)
+}
+
+// example is a folder of docs/examples.
+type example struct {
+	name   string
+	files  []string // of telemetry
+	policy string
+	change int64    // the episode, or the decision, of the change
+	near   int64    // how far from it onsets may be
+	alarms []string // signals with their horizon, in the order in which they fire
+	cause  alerts.Cause
+}
+
+// The README of each example shows what its commands print and the configuration as it is, and the alarms are those of the
+// change.
+func TestExamples(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds of CPU")
+	}
+	for _, e := range []example{
+		{
+			name: "cartpole", files: []string{"telemetry.ndjson.zst"}, policy: "cartpole", change: 436, near: 20,
+			alarms: []string{"return"}, cause: alerts.CauseEnvironment,
+		},
+		{
+			name: "llm-agent", files: []string{"agent-logs.ndjson"}, policy: "support-agent", change: 900, near: 5,
+			alarms: []string{"reward"}, cause: alerts.CauseRewardFunction,
+		},
+	} {
+		t.Run(e.name, func(t *testing.T) {
+			readme := useExample(t, e.name)
+			page := testkit.Read(t, readme)
+			testkit.SameAsFile(t, readme, runPage(t, page))
+			if cfg := testkit.Read(t, "rewardwatch.yml"); !strings.Contains(page, "```yaml\n"+cfg+"```\n") {
+				t.Errorf("%s does not show rewardwatch.yml", readme)
+			}
+			e.check(t)
+		})
+	}
+}
+
+// check replays the telemetry of an example.
+func (e example) check(t *testing.T) {
+	t.Helper()
+	code, out := verb(t, append([]string{"replay", "--output", "json", "--config", "rewardwatch.yml"}, e.files...)...)
+	if code != exitDrift {
+		t.Fatalf("exit %d\n%s", code, out)
+	}
+	r := parseReplay(t, out)
+	var alarms []string
+	for _, a := range r.alarms {
+		alarms = append(alarms, strings.TrimSuffix(a.Signal+"@"+a.Group["horizon"], "@"))
+		if a.Policy != e.policy || a.State != "firing" || a.Unit < e.change || max(a.OnsetUnit-e.change, e.change-a.OnsetUnit) > e.near {
+			t.Errorf("%s %s of %s since %d, found at %d; the change is at %d", a.State, a.Signal, a.Policy, a.OnsetUnit, a.Unit, e.change)
+		}
+	}
+	if !slices.Equal(alarms, e.alarms) || len(r.faults) > 0 {
+		t.Errorf("alarms of %v and %d faults, want %v and none", alarms, len(r.faults), e.alarms)
+	}
+	for _, i := range r.summary.Incidents {
+		if i.Cause != e.cause {
+			t.Errorf("the cause of the incident of %v is %s, not %s", i.Group, i.Cause, e.cause)
+		}
+	}
+}
