@@ -10,6 +10,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/metrics"
 	"github.com/rewardwatch/rewardwatch/ingest"
 	"github.com/rewardwatch/rewardwatch/ingest/assemble"
+	"github.com/rewardwatch/rewardwatch/ingest/feedback"
 	"github.com/rewardwatch/rewardwatch/retrain"
 )
 
@@ -27,7 +28,7 @@ func allRules(opts Options) []rule {
 	rules = append(rules, webhookDeadLetter(retrain.MetricGivenUp),
 		retrainNoImprovement(retrain.MetricRequests, retrain.MetricLedgerSuspended), retrainAwaitsApproval(retrain.MetricRequests),
 		ledgerSuspended(retrain.MetricLedgerSuspended), memoryLimitPassed(names.MetricMemory, names.MetricMemoryLimit),
-		policiesNotWatched(names.MetricStreamLimitHits, assemble.MetricEventsIgnored), tokensThrottled(names.MetricTokensRefused),
+		policiesNotWatched(names.MetricStreamLimitHits, assemble.MetricEventsIgnored), tokensThrottled(names.MetricTokensRefused), feedbackApart(feedback.MetricFeedbackLost),
 		freshnessBudgetBurn(names.MetricUnitDelay, alerts.Critical), freshnessBudgetBurn(names.MetricUnitDelay, alerts.Warning))
 	return rules
 }

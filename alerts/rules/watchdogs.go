@@ -190,6 +190,36 @@ func policiesNotWatched(streamLimitHits, eventsIgnored string) rule {
 	}
 }
 
+// apartShare is the share of the feedback without a decision whose decision is in another partition, from which on
+// decisions and feedback are not keyed alike.
+const apartShare = .5
+
+func feedbackApart(lost string) rule {
+	const (
+		summary     = "Feedback is in other partitions than its decisions"
+		description = "{{ $value | humanizePercentage }} of the feedback without a decision has it in another partition, where it cannot be joined. Write decisions and " +
+			"feedback with the same key and the same partitioner, to topics with the same number of partitions."
+	)
+	of := func(decision, values string) inputSeries {
+		return ofInstance(lost, fmt.Sprintf("decision=%q", decision), values)
+	}
+	elsewhere := fmt.Sprintf(`sum by (job, instance) (increase(%s{decision="other_partition"}[1h]))`, lost)
+	all := fmt.Sprintf("sum by (job, instance) (increase(%s[1h]))", lost)
+	return rule{
+		alert: "FeedbackApart", severity: alerts.Warning, wait: "5m",
+		expr:    fmt.Sprintf("%s / %s > %v and %s > 10", elsewhere, all, apartShare, elsewhere),
+		summary: summary, description: description,
+		tests: []ruleTest{
+			{
+				name: "nearly all", at: "30m", series: []inputSeries{of("other_partition", "0+9x40"), of("unknown", "0+1x40")},
+				fires: []expectedAlert{fires(summary, strings.Replace(description, "{{ $value | humanizePercentage }}", "90%", 1), "job", "rewardwatch", "instance", "a")},
+			},
+			{name: "decisions that are nowhere", at: "30m", series: []inputSeries{of("other_partition", "0+1x40"), of("unknown", "0+9x40")}},
+			{name: "of the past", at: "2h", series: []inputSeries{of("other_partition", "0+9x10 90+0x120"), of("unknown", "0+0x120")}},
+		},
+	}
+}
+
 func tokensThrottled(tokensRefused string) rule {
 	const (
 		summary     = "Clients of Rewardwatch keep showing wrong tokens"

@@ -66,7 +66,7 @@ func arrows() map[string][]string {
 		"detectors/stream":      {"detectors", "detectors/fault", "detectors/finding", "detectors/signals", "detectors/watch", "ingest", "ingest/saved"},
 		"detectors/watch":       {"detectors", "detectors/signals", "ingest"},
 		"alerts":                {"detectors/fault", "detectors/finding", "detectors/signals", "ingest", "ingest/saved"},
-		"alerts/rules":          {"alerts", "cmd/rewardwatch/names", "detectors/fault", "detectors/finding", "detectors/metrics", "ingest", "ingest/assemble", "retrain"}, // names of metrics
+		"alerts/rules":          {"alerts", "cmd/rewardwatch/names", "detectors/fault", "detectors/finding", "detectors/metrics", "ingest", "ingest/assemble", "ingest/feedback", "retrain"}, // names of metrics
 		"cmd/rewardwatch/names": nil,
 		"retrain":               {"alerts", "detectors/finding", "detectors/signals", "ingest", "retrain/command", "retrain/ledger", "retrain/outcome", "retrain/recipe", "retrain/target"},
 		"retrain/command":       nil,

@@ -279,6 +279,7 @@ func (c *Consumer) start(ctx context.Context, g *kafka.Generation) bool {
 	own := &generation{c: c, partitions: partitions, told: make(chan struct{})}
 	own.known, own.counted = slices.Clone(c.partitions), time.Now().Add(-fetch.MetadataAge)
 	own.existing = c.count(ctx, partitions)
+	c.tellUnlike()
 	c.running.Add(1)
 	// If the function returned before the generation ends, that would end it.
 	g.Start(func(generation context.Context) {
@@ -289,6 +290,16 @@ func (c *Consumer) start(ctx context.Context, g *kafka.Generation) bool {
 		own.run(ctx)
 	})
 	return len(partitions) > 0
+}
+
+// tellUnlike logs that topics whose records are joined have different numbers of partitions: a key is then in partitions
+// of different numbers, however it is hashed.
+func (c *Consumer) tellUnlike() {
+	if c.opts.Joined && len(c.partitions) > 1 && slices.Min(c.partitions) != slices.Max(c.partitions) {
+		c.opts.Log.Error().Strs("topics", c.names()).Ints("partitions", c.partitions).
+			Msg("decisions and feedback are joined by partition, and the topics have different numbers of them: feedback is lost unless " +
+				"they are the same; create the smaller topic anew with as many partitions")
+	}
 }
 
 // assigned returns the partitions of a generation, by number.

@@ -23,7 +23,7 @@ func (j *Joiner) Advance(clock int64, at ingest.Position, emit func(*ingest.Unit
 		final := int(d.stage) == p.rules.last()
 		switch {
 		case !d.has(flagDecided):
-			j.metrics.unmatched.Add(float64(d.records))
+			j.metrics.lost(p.hash(j.store.key(d)), d.first.Partition.Number(), int64(d.records))
 		case final:
 			j.emit(j.whole(d, p.rules), d, due, at, emit)
 			j.metrics.final.Inc()

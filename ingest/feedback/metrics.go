@@ -14,6 +14,7 @@ const (
 	MetricDecisions     = "rewardwatch_decisions_total"        // {result="final|dropped|repeated|no_time"}
 	MetricFeedback      = "rewardwatch_feedback_total"         // {result="matched|late|without_decision|repeated|no_key"}
 	MetricFeedbackDelay = "rewardwatch_feedback_delay_seconds" // histogram
+	MetricFeedbackLost  = "rewardwatch_feedback_lost_total"    // {decision="other_partition|unknown"}
 )
 
 // Metrics are shared by the joiners of all partitions.
@@ -27,6 +28,10 @@ type Metrics struct {
 	unmatched       prometheus.Counter
 	repeatedRecords prometheus.Counter
 	delay           prometheus.Histogram
+
+	apart                      *apart
+	elsewhere, nowhere         prometheus.Counter
+	lostElsewhere, lostSampled atomic.Int64 // the same, for Apart
 }
 
 // NewMetrics registers the metrics of this package.
@@ -39,7 +44,12 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		Name: MetricFeedback,
 		Help: "Records of feedback, by whether they were joined with their decision.",
 	}, []string{"result"})
+	lost := promauto.With(reg).NewCounterVec(prometheus.CounterOpts{
+		Name: MetricFeedbackLost,
+		Help: "Records of feedback without a decision in their partition, of a sample of the keys, by where their decision is.",
+	}, []string{"decision"})
 	m := &Metrics{
+		apart: newApart(), elsewhere: lost.WithLabelValues("other_partition"), nowhere: lost.WithLabelValues("unknown"),
 		open: promauto.With(reg).NewGauge(prometheus.GaugeOpts{
 			Name: MetricOpenDecisions,
 			Help: "Decisions that wait for their feedback, and feedback that waits for its decision.",
@@ -68,3 +78,21 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 
 // Bytes returns the memory that the open decisions of all joiners take. It holds no pointers.
 func (m *Metrics) Bytes() int64 { return m.bytes.Load() }
+
+// lost counts feedback that has waited for its decision in vain.
+func (m *Metrics) lost(key uint64, partition int32, records int64) {
+	m.unmatched.Add(float64(records))
+	switch sampled, elsewhere := m.apart.lost(key, partition); {
+	case elsewhere:
+		m.elsewhere.Add(float64(records))
+		m.lostElsewhere.Add(records)
+		m.lostSampled.Add(records)
+	case sampled:
+		m.nowhere.Add(float64(records))
+		m.lostSampled.Add(records)
+	}
+}
+
+// Apart returns how many records of feedback, of a sample, had no decision in their partition, and how many of them had
+// one in another partition that is read here.
+func (m *Metrics) Apart() (elsewhere, of int64) { return m.lostElsewhere.Load(), m.lostSampled.Load() }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"regexp"
+	"strings"
 	"testing"
 	"time"
 
@@ -22,11 +24,15 @@ type stall struct {
 	broker    string
 	client    *kgo.Client
 	decisions int
+	apart     bool // clicks are in another partition than their decisions
 }
 
 const stallPartitions = 2
 
-func newStall(t *testing.T, broker string) *stall {
+func newStall(t *testing.T, broker string) *stall { return newStallWith(t, broker, stallPartitions) }
+
+// newStallWith makes so many partitions for the clicks.
+func newStallWith(t *testing.T, broker string, ofClicks int32) *stall {
 	t.Helper()
 	client, err := kgo.NewClient(kgo.SeedBrokers(broker), kgo.RecordPartitioner(kgo.ManualPartitioner()))
 	if err != nil {
@@ -34,9 +40,9 @@ func newStall(t *testing.T, broker string) *stall {
 	}
 	t.Cleanup(client.Close)
 	create := kmsg.NewPtrCreateTopicsRequest()
-	for _, name := range []string{"decisions", "clicks"} {
+	for name, partitions := range map[string]int32{"decisions": stallPartitions, "clicks": ofClicks} {
 		topic := kmsg.NewCreateTopicsRequestTopic()
-		topic.Topic, topic.NumPartitions, topic.ReplicationFactor = name, stallPartitions, 1
+		topic.Topic, topic.NumPartitions, topic.ReplicationFactor = name, partitions, 1
 		create.Topics = append(create.Topics, topic)
 	}
 	if _, err := create.RequestWith(t.Context(), client); err != nil {
@@ -53,7 +59,11 @@ func (s *stall) decide(start time.Time, n int) {
 	s.t.Helper()
 	var records []*kgo.Record
 	write := func(topic string, at time.Time, line string) {
-		records = append(records, &kgo.Record{Topic: topic, Partition: int32(s.decisions % stallPartitions), Timestamp: at, Value: fmt.Appendf(nil, line, at.UnixNano()/1e6)})
+		partition := int32(s.decisions % stallPartitions)
+		if s.apart && topic == "clicks" {
+			partition = stallPartitions - 1 - partition
+		}
+		records = append(records, &kgo.Record{Topic: topic, Partition: partition, Timestamp: at, Value: fmt.Appendf(nil, line, at.UnixNano()/1e6)})
 	}
 	for range n {
 		at := start.Add(time.Duration(s.decisions) * time.Second)
@@ -187,4 +197,44 @@ func TestTwoInstancesShareTwoTopics(t *testing.T) {
 	if got := unitsOf(b); got != want {
 		t.Errorf("%d units, want %d", got, want)
 	}
+}
+
+// Clicks that are in another partition than their decisions, or in a topic with another number of them, are told.
+func TestTopicsThatAreNotPartitionedAlikeAreTold(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds of CPU")
+	}
+	t.Parallel()
+	broker := startBroker(t, 1)
+	s, start := newStallWith(t, broker, stallPartitions+1), opened()
+	s.apart = true
+	s.decide(start, 3000)
+	s.end(start)
+	p := startService(t, stallConfig(t, broker))
+	testkit.Eventually(t, "the error of the numbers", func() bool { return p.said("have different numbers of them") > 0 })
+	testkit.Eventually(t, "the error of the keys", func() bool { return p.said("in another partition") > 0 })
+	_, text := p.fetch(t, "/metrics")
+	if !regexp.MustCompile(`rewardwatch_feedback_lost_total\{decision="other_partition"\} [1-9]\d+`).MatchString(text) {
+		t.Errorf("metrics\n%s", text)
+	}
+	p.interrupt(t)
+}
+
+// What is partitioned alike is not told.
+func TestTopicsThatArePartitionedAlikeAreNotTold(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds of CPU")
+	}
+	t.Parallel()
+	broker := startBroker(t, 1)
+	s, start := newStall(t, broker), opened()
+	s.decide(start, 3000)
+	s.end(start)
+	p := startService(t, stallConfig(t, broker))
+	testkit.Eventually(t, "all decisions", func() bool { return p.unitsByPolicy()["shop"] >= 3000 })
+	if _, text := p.fetch(t, "/metrics"); p.said("different numbers")+p.said("in another partition") > 0 ||
+		!strings.Contains(text, `rewardwatch_feedback_lost_total{decision="other_partition"} 0`) {
+		t.Errorf("metrics\n%s", text)
+	}
+	p.interrupt(t)
 }

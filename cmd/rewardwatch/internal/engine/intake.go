@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"sync/atomic"
+
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/rewardwatch/rewardwatch/ingest"
@@ -13,6 +15,21 @@ import (
 type IntakeMetrics struct {
 	episodes  *assemble.Metrics
 	decisions *feedback.Metrics
+	apartTold atomic.Int64 // records of feedback in another partition than their decision, when it was last logged
+}
+
+// leastApart is how many records of feedback must lack their decision before it is said why.
+const leastApart = 50
+
+// Apart returns the share of the feedback without a decision whose decision is in another partition. tell is true if most
+// of it is, and twice as much as when tell was last true.
+func (m *IntakeMetrics) Apart() (share float64, tell bool) {
+	elsewhere, of := m.decisions.Apart()
+	last := m.apartTold.Load()
+	if of < leastApart || 2*elsewhere < of || elsewhere < 2*last {
+		return float64(elsewhere) / float64(max(1, of)), false
+	}
+	return float64(elsewhere) / float64(of), m.apartTold.CompareAndSwap(last, elsewhere)
 }
 
 // NewIntakeMetrics registers the metrics of the first stage.
