@@ -41,7 +41,7 @@ class ToFile:
     abandon = close
 
 
-def observed(state):
+def seen(state):
     """What is sent of an observation: the numbers by name, rounded to keep the telemetry small."""
     return {name: round(float(x), 2) for name, x in zip(NAMES, state, strict=True)}
 
@@ -64,7 +64,7 @@ def main():
 
     emitter = rewardwatch.Emitter(connect=functools.partial(ToFile, args.to) if args.to else None)
     callback = RewardwatchCallback(
-        emitter, policy="cartpole", policy_version="1", env="lab", env_version="1", observations=observed
+        emitter, policy="cartpole", policy_version="1", env="lab", env_version="1", agent_id="pole", observations=seen
     )
     model.learn(args.steps, callback=callback)
     for world in worlds.envs:
