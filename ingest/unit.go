@@ -298,7 +298,7 @@ func (r Range) String() string {
 	if r.Topic != "" {
 		of = " of " + r.Topic
 	}
-	return fmt.Sprintf("%d to %d of partition %d%s", r.First, r.Last, r.Partition, of)
+	return fmt.Sprintf("%d to %d of partition %s%s", r.First, r.Last, r.Partition, of)
 }
 
 // Range returns the offsets of the unit's events.

@@ -53,7 +53,7 @@ func ReadRanges(ctx context.Context, cfg TopicConfig, ranges []ingest.Range, p i
 	}
 	for _, of := range ranges {
 		if err := r.readRange(ctx, of); err != nil {
-			return r.counts, fmt.Errorf("reading offsets %d to %d of partition %d of the topic %s: %w", of.First, of.Last, of.Partition, cfg.Kafka.Topic, err)
+			return r.counts, fmt.Errorf("reading offsets %d to %d of partition %s of the topic %s: %w", of.First, of.Last, of.Partition, cfg.Kafka.Topic, err)
 		}
 	}
 	return r.counts, nil
@@ -110,7 +110,7 @@ func ExtendRanges(ctx context.Context, cfg ingest.KafkaConfig, ranges []ingest.R
 			}
 		}
 		if err := r.Patiently(ctx, &reach, find); err != nil {
-			return nil, fmt.Errorf("asking for the end of partition %d of the topic %s: %w", of.Partition, cfg.Topic, err)
+			return nil, fmt.Errorf("asking for the end of partition %s of the topic %s: %w", of.Partition, cfg.Topic, err)
 		}
 		of.Last = max(of.Last, reach.End-1)
 	}

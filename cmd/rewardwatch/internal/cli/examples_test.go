@@ -92,6 +92,11 @@ func TestExamples(t *testing.T) {
 	}
 	for _, e := range []example{
 		{
+			name: "late-clicks", files: []string{"decisions.ndjson", "clicks.ndjson"}, policy: "home-feed", change: 6000, near: 50,
+			alarms: []string{"outcome.click@5m", "outcome.click@1m", "reward@1m", "reward@5m", "outcome.click", "reward"},
+			cause:  alerts.CauseEnvironment,
+		},
+		{
 			name: "cartpole", files: []string{"telemetry.ndjson.zst"}, policy: "cartpole", change: 436, near: 20,
 			alarms: []string{"return"}, cause: alerts.CauseEnvironment,
 		},

@@ -29,6 +29,14 @@ func (c KafkaConfig) Telemetry() []format.Topic {
 	return []format.Topic{{Topic: c.Topic}}
 }
 
+// Names returns the names of the topics of the telemetry.
+func (c KafkaConfig) Names() (names []string) {
+	for _, t := range c.Telemetry() {
+		names = append(names, t.Topic)
+	}
+	return names
+}
+
 // Reads reports whether a topic is one of the telemetry.
 func (c KafkaConfig) Reads(topic string) bool {
 	for _, t := range c.Telemetry() {
@@ -76,13 +84,12 @@ func (c KafkaConfig) Files(topic string, files []string) (recording.FilesConfig,
 	if len(c.Topics) == 0 && topic == "" {
 		return recording.FilesConfig{Format: telemetry.V1{}}, nil
 	}
-	var names []string
+	names := c.Names()
 	for _, t := range c.Telemetry() {
 		if t.Topic == topic || topic == "" && len(c.Topics) == 1 {
 			lines, err := t.OpenLines()
 			return recording.FilesConfig{Format: lines}, err
 		}
-		names = append(names, t.Topic)
 	}
 	if topic != "" {
 		return recording.FilesConfig{}, fmt.Errorf("--topic: the configuration has no topic %q, but %s", topic, strings.Join(names, ", "))

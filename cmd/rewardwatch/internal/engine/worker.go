@@ -61,6 +61,9 @@ func NewWorker(name string, cfg watch.Config, limit *bank.StreamLimit, effects e
 	return d
 }
 
+// NameTopics sets the names of the topics of the telemetry, by index: where there are several, offsets name theirs.
+func (d *Worker) NameTopics(topics []string) { d.topics = topics }
+
 // Observe judges one unit and passes on the resulting changes.
 func (d *Worker) Observe(ctx context.Context, u *ingest.Unit, now time.Time) error {
 	if d.Policy.Has(u) {

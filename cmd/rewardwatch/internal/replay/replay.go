@@ -67,6 +67,9 @@ func runReplay(ctx context.Context, c *terminal.Console, o replayOptions, files 
 	}
 	read.Policy = o.policy
 	r := newReplay(cfg, c, engine.FileRanges(read, files))
+	if len(read.Topics) > 0 {
+		r.topics = cfg.Ingest.Kafka.Names()
+	}
 	if err := r.recorded.ReadAll(ctx, nil); err != nil {
 		return err
 	}
@@ -111,6 +114,7 @@ func runReplay(ctx context.Context, c *terminal.Console, o replayOptions, files 
 type replay struct {
 	cfg      *config.Config
 	console  *terminal.Console
+	topics   []string             // of the files, by index, if there are several
 	registry *prometheus.Registry // of the metrics of the first stage
 	intake   *engine.Intake
 	recorded *engine.Recordings
@@ -201,6 +205,7 @@ func (r *replay) worker(ctx context.Context, policy string) (*engine.Worker, err
 		return nil, nil
 	}
 	d := engine.NewWorker(policy, cfg, r.limit, r)
+	d.NameTopics(r.topics)
 	d.Policy.Share(r.known)
 	if err := r.recorded.Teach(ctx, d.Policy, policy, cfg); err != nil {
 		return nil, err

@@ -108,7 +108,7 @@ func Offsets(ranges []ingest.Range) string {
 
 // Place describes a unit and one of its records.
 func Place(u finding.UnitRef, unit finding.UnitName, record ingest.Position) string {
-	return fmt.Sprintf("%s, record %d of partition %d", u.Words(unit), record.Offset, record.Partition)
+	return fmt.Sprintf("%s, record %d of partition %s", u.Words(unit), record.Offset, record.Partition)
 }
 
 // Promise describes how rare false alarms may be, and how rare they are expected to be.
