@@ -1,11 +1,12 @@
 """Measures what the package costs in the agent's thread: the time of a call, and what it is without the package.
 
-    python benchmarks/overhead.py
+    python benchmarks/overhead.py [--url http://127.0.0.1:9464 | --brokers 127.0.0.1:9092]
 
-Between the calls the agent computes for as long as a small policy network does. Events go through the emitter's thread
-and are dropped where the connection would be: librdkafka sends from threads of its own.
+Between the calls the agent computes for as long as a small policy network does. Without a service or brokers, events go
+through the emitter's thread and are dropped where the connection would be.
 """
 
+import argparse
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -98,13 +99,18 @@ def cases(emitter: Emitter) -> Iterator[tuple[str, Callable[[], object], Callabl
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--url")
+    parser.add_argument("--brokers")
+    args = parser.parse_args()
+    goes = {"url": args.url, "brokers": args.brokers} if args.url or args.brokers else {"connect": Nowhere}
     print("load", " ".join(f"{load:.2f}" for load in os.getloadavg()))
     print("| call | median | p99 | median without | p99 without |\n| --- | --- | --- | --- | --- |")
-    with Emitter(connect=Nowhere) as emitter:
+    with Emitter(queue=1_000_000, **goes) as emitter:
         for name, bare, watched in cases(emitter):
             figures = [us for call in (watched, bare) for us in np.quantile(timed(call) * 1e6, (0.5, 0.99))]
             print(f"| {name} | {' | '.join(f'{us:.1f} us' for us in figures)} |", flush=True)
-            emitter.flush()
+            emitter.flush(60)
         if emitter.lost:
             raise SystemExit(f"{emitter.lost} events were lost")
 

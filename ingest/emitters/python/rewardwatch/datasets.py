@@ -134,7 +134,7 @@ def _part(whole: Any, observations: Chosen, names_in: str) -> Any:
     if isinstance(observations, bool):
         return whole
     parts = getattr(whole, names_in, None)
-    names = list(parts() if callable(parts) else parts or ())
+    names = sorted(parts() if callable(parts) else parts or ())
     for name in observations:
         if name not in names:
             raise ValueError(f"the observations have no part {name!r}, but {', '.join(map(repr, names)) or 'none'}")

@@ -1,7 +1,9 @@
 """Events as lines of JSON."""
 
+import functools
 import json
 import math
+from collections.abc import Callable
 from typing import Any
 
 _SEPARATORS = (",", ":")
@@ -34,14 +36,27 @@ def scalar(value: Any) -> int | float:
 
 def snapshot(value: Any) -> Any:
     """A copy that stays as it is when the agent writes into the same memory again."""
-    if hasattr(value, "tolist"):  # first: it is the usual case, in the agent's thread
-        if hasattr(value, "copy"):
-            return value.copy()
-        return value.detach().clone() if hasattr(value, "clone") else value  # a tensor of torch
-    if isinstance(value, dict):
-        return {name: snapshot(v) for name, v in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [snapshot(v) for v in value]
+    return _copier(type(value))(value)  # type: ignore[arg-type]  # every type can be hashed
+
+
+@functools.cache  # to ask an array what it can do takes longer than to copy it, in the agent's thread
+def _copier(kind: type) -> Callable[[Any], Any]:
+    if hasattr(kind, "tolist"):
+        if hasattr(kind, "copy"):
+            return kind.copy  # type: ignore[no-any-return]
+        return _cloned if hasattr(kind, "clone") else _same
+    if issubclass(kind, dict):
+        return lambda value: {name: snapshot(v) for name, v in value.items()}
+    if issubclass(kind, (list, tuple)):
+        return lambda value: [snapshot(v) for v in value]
+    return _same
+
+
+def _cloned(tensor: Any) -> Any:
+    return tensor.detach().clone()  # of torch
+
+
+def _same(value: Any) -> Any:
     return value
 
 
