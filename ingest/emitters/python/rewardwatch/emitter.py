@@ -86,7 +86,7 @@ class Emitter:
     @property
     def waiting(self) -> int:
         """How many events are not delivered yet."""
-        waiting = self._queued + self._held
+        waiting = self._entered - self._taken + self._held
         return waiting + (self._transport.waiting() if self._transport else 0)
 
     def emit(self, event: Event, *, key: str | None = None) -> None:
@@ -124,9 +124,9 @@ class Emitter:
     def put(self, events: int, expand: Expand, *args: Any) -> None:
         """Queues a record that the emitter's thread makes events of, by expand(*args)."""
         with self._lock:
-            closed, full = self._closed, self._queued + events > self._limit
+            closed, full = self._closed, self._entered - self._taken + events > self._limit
             if not closed and not full:
-                self._queued += events
+                self._entered += events
                 self._queue.append((events, expand, args))
         if closed or full:
             self._losses.add(events, "the emitter is closed" if closed else "the queue is full")
@@ -179,7 +179,10 @@ class Emitter:
         self._connect = connect
         self._queue: deque[tuple[int, Expand, tuple[Any, ...]]] = deque()
         self._losses = Losses()
-        self._queued = 0  # events in the queue
+        # Events that have entered the queue, and that the thread has taken out of it. The thread takes no lock for it:
+        # it could lose the interpreter's while it holds it, and an agent that waits for both waits for milliseconds.
+        self._entered = 0
+        self._taken = 0
         self._lock = threading.RLock()  # a signal's handler may send an event while its thread does
         self._wake = threading.Event()
         self._closed = False
@@ -242,7 +245,8 @@ class Emitter:
 
     def _end(self) -> None:
         with self._lock:
-            left, self._queued = self._queued, 0
+            left = self._entered - self._taken
+            self._taken = self._entered
             self._queue.clear()
         if left:
             self._losses.add(left, "not sent before the end")
@@ -253,11 +257,9 @@ class Emitter:
     def _drain(self) -> None:
         """Hands everything in the queue to the transport."""
         while self._queue and not self._closed:
-            events, expand, args = self._queue[0]
+            events, expand, args = self._queue.popleft()
             self._held += events  # first, or a flush would see neither
-            with self._lock:
-                self._queue.popleft()
-                self._queued -= events
+            self._taken += events
             self._gather(events, expand, args)
             if self._held >= _HELD:
                 self._hand_over()

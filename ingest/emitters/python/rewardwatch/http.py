@@ -151,7 +151,10 @@ class HttpTransport:
     def _run(self) -> None:
         """The thread of the requests."""
         while (batch := self._next()) is not None:
-            losses = self._deliver(batch)
+            try:
+                losses = self._deliver(batch)
+            except Exception as error:  # whatever it is, those behind it must be sent
+                losses = Counter({f"{type(error).__name__}: {error}": len(batch.lines)})
             if losses is None:
                 break  # close counts what is left
             self._settle(batch, losses)
@@ -176,11 +179,11 @@ class HttpTransport:
         with self._changed:
             if self._ended:
                 return  # close has counted them
+            for reason, events in losses.items():
+                self._lost(events, reason)  # first, or a flush would see neither
             self._waiting -= len(batch.lines)
             self._bytes -= batch.size
             self._changed.notify_all()
-        for reason, events in losses.items():
-            self._lost(events, reason)
 
     def _deliver(self, batch: _Batch) -> Counter[str] | None:
         """Sends a batch until there is an answer for its events. Returns how many of them are lost, by reason; None
@@ -263,6 +266,6 @@ def _trouble(answer: _Answer) -> str:
 def _asked(answer: _Answer) -> float:
     """Seconds that the answer asks to wait, 0 where it asks for none."""
     try:
-        return min(max(float(answer.retry_after or 0), 0.0), _LONGEST_ASKED)
+        return min(max(int(answer.retry_after or 0), 0), _LONGEST_ASKED)
     except ValueError:  # a date, which the service does not send
         return 0.0

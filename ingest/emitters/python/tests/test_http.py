@@ -154,6 +154,7 @@ class HttpTest(unittest.TestCase):
         for name, answer in [
             ("busy", (429, {"Retry-After": "0"}, {"error": "too much telemetry is being received"})),
             ("unavailable", (503, {"Retry-After": "0"}, unavailable)),
+            ("a pause that is none", (503, {"Retry-After": "nan"}, unavailable)),
             ("a page of a proxy", (502, {}, b"<html>")),
             ("a page of something else", (200, {}, b"<html>")),
             ("token not yet known", (401, {}, {"error": "a valid bearer token is needed"})),
@@ -216,6 +217,17 @@ class HttpTest(unittest.TestCase):
             self.emitter.close()
         self.assertEqual((self.service.steps(), self.emitter.lost), ([[1], [2]], 1))
         self.assertIn("HTTP 503: down (1 events lost)", " ".join(logs.output))
+
+    def test_an_error_of_ours_costs_one_batch(self):
+        compress = mock.patch.object(rewardwatch.http.gzip, "compress", side_effect=[MemoryError("none left")])
+        with compress, mock.patch.object(rewardwatch.http, "_ZIPPED", 0), self.assertLogs("rewardwatch") as logs:
+            self.emit(1)
+            self.assertEqual(self.emitter.flush(), 0)
+            self.assertEqual(self.emitter.lost, 1)
+            self.emitter._losses.report(last=True)
+        self.emit(2)
+        self.assertEqual([event["step"] for event in self.sent()], [2])
+        self.assertIn("MemoryError: none left", " ".join(logs.output))
 
     def test_a_connection_that_was_idle_too_long_is_no_trouble(self):
         for step in (1, 2):
