@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -23,6 +24,7 @@ import (
 
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/testkit"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/wire"
+	"github.com/rewardwatch/rewardwatch/detectors/fault"
 	"github.com/rewardwatch/rewardwatch/ingest/ingesttest"
 )
 
@@ -511,4 +513,61 @@ func TestAlarmsOfTwoTopicsAreThoseOfAReplay(t *testing.T) {
 		t.Errorf("alarms of the service\n%s\nof the replay\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 	p.interrupt(t)
+}
+
+// clickOnly is a shop in telemetry version 1 whose only rewards are clicks, and whose episodes only a click ends.
+func clickOnly() team {
+	return team{
+		name: "telemetry v1, episodes that only a click ends", n: 12_000, signal: "reward",
+		record: func(w *world, i int, at time.Time, drifted bool) []message {
+			rate, id := .2, fmt.Sprint("impression-", i)
+			if drifted {
+				rate = .05
+			}
+			if w.Float64() < rate {
+				d := w.soon(20)
+				w.after(i, d, message{topic: "agent-telemetry", value: js(object{
+					"policy": "shop", "agent_id": fmt.Sprint("v", i), "episode_id": id, "step": 1, "reward": 1, "terminated": true, "ts": at.Add(time.Duration(d) * time.Second).Unix(),
+				})})
+			}
+			return []message{{topic: "agent-telemetry", at: at, value: js(object{
+				"policy": "shop", "agent_id": fmt.Sprint("v", i), "episode_id": id, "step": 0, "action": string(rune('a' + w.IntN(3))), "ts": at.Unix(),
+			})}}
+		},
+	}
+}
+
+// Without feedback in its configuration, the service shows a fault of episodes without an end. As inspect proposes, it
+// finds that clicks have become rare.
+func TestServiceTellsOfEpisodesThatOnlyAClickEnds(t *testing.T) {
+	t.Run("as proposed", func(t *testing.T) { testTeam(t, clickOnly()) })
+	t.Run("with the defaults", func(t *testing.T) {
+		if testing.Short() {
+			t.Skip("takes seconds of CPU")
+		}
+		t.Parallel()
+		broker := startBroker(t, 1)
+		produceTo(t, broker, clickOnly().messages(newWorld(t)))
+		p := startService(t, serviceConfig(t, broker))
+		testkit.Eventually(t, "the fault", func() bool {
+			var a struct {
+				Streams []struct {
+					Signal, State string
+					Fault         *string
+				}
+			}
+			p.get("/api/v1/streams", &a)
+			for _, s := range a.Streams {
+				if s.Signal == "reward" && s.State == "telemetry_fault" && s.Fault != nil && *s.Fault == fault.Unfinished {
+					return true
+				}
+			}
+			return false
+		})
+		_, text := p.fetch(t, "/metrics")
+		if share := regexp.MustCompile(`rewardwatch_unfinished_episodes_ratio\{.*sample="current"\} 0\.9`); !share.MatchString(text) {
+			t.Errorf("the metric of EpisodesUnfinished is not above its limit\n%s", text)
+		}
+		p.interrupt(t)
+	})
 }
