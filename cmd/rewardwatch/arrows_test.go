@@ -26,8 +26,8 @@ func arrows() map[string][]string {
 		"ingest/kafkalog":   {"ingest", "ingest/fetch"},
 		"ingest/order":      {"ingest"},
 		"ingest/receive":    {"ingest", "ingest/kafkalog"},
-		"ingest/recording":  {"ingest", "ingest/fetch", "ingest/telemetry"}, // the content of a file says its format
-		"ingest/saved":      {"ingest"},                                     // the wire forms of its types
+		"ingest/recording":  {"ingest", "ingest/avro", "ingest/fetch", "ingest/telemetry"}, // the content of a file says its format
+		"ingest/saved":      {"ingest"},                                                    // the wire forms of its types
 
 		// The formats of messages.
 		"ingest/format":               {"ingest", "ingest/avro", "ingest/cloudevents", "ingest/mapping", "ingest/otlp", "ingest/protobuf", "ingest/registry", "ingest/telemetry"},

@@ -61,7 +61,7 @@ const (
 )
 
 // ReadFiles reads telemetry files in order, as one input (those of several topics as Merge does), and passes the events to p in batches. A file is NDJSON (one
-// event per line) or a monitor.csv of Stable-Baselines3, plain or compressed with gzip or zstd; its content decides,
+// event per line), an object container file of Avro or a monitor.csv of Stable-Baselines3, plain or compressed with gzip or zstd; its content decides,
 // not its name. "-" is the standard input. Blank lines are not records, and a byte order mark at the beginning of a
 // file is skipped.
 //

@@ -10,7 +10,11 @@ import (
 	"os"
 
 	"github.com/rewardwatch/rewardwatch/ingest"
+	"github.com/rewardwatch/rewardwatch/ingest/avro"
 )
+
+// expansion is how much longer than a record may be the JSON of one of an Avro file is, before it counts as damage.
+const expansion = 16
 
 // source is an open file or the standard input, with the line that is to be read next.
 type source struct {
@@ -58,6 +62,13 @@ func (f *fileReader) begin(ctx context.Context, s *source, raw io.Reader) error 
 	text := bufio.NewReaderSize(plain, fileBuffer)
 	if mark, _ := text.Peek(len(byteOrderMark)); bytes.Equal(mark, byteOrderMark) { // the first read returns its error again
 		_, _ = text.Discard(len(mark))
+	}
+	if magic, _ := text.Peek(len(avro.Magic)); string(magic) == avro.Magic {
+		container, err := avro.OpenContainer(text, expansion*f.cfg.MaxRecord)
+		if err != nil {
+			return f.brokenOff(ctx, s.name, err)
+		}
+		text = bufio.NewReaderSize(container, fileBuffer)
 	}
 	s.lines = lineReader{src: text, limit: f.cfg.MaxRecord}
 	return f.advance(ctx, s)

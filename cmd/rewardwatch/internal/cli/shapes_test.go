@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"encoding/json"
@@ -15,6 +16,7 @@ import (
 	"time"
 
 	"github.com/hamba/avro/v2"
+	"github.com/hamba/avro/v2/ocf"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
@@ -22,6 +24,7 @@ import (
 	resourcepb "go.opentelemetry.io/proto/otlp/resource/v1"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/replay"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/testkit"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/wire"
 	"github.com/rewardwatch/rewardwatch/detectors/fault"
@@ -570,4 +573,34 @@ func TestServiceTellsOfEpisodesThatOnlyAClickEnds(t *testing.T) {
 		}
 		p.interrupt(t)
 	})
+}
+
+// An object container file of Avro is inspected and replayed as it is.
+func TestAvroFilesJoinAsInspectProposes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds of CPU")
+	}
+	w, team := newWorld(t), teams()[2]
+	all := team.messages(w)
+	var file bytes.Buffer
+	e, err := ocf.NewEncoder(w.schemas["Route"].String(), &file, ocf.WithCodec(ocf.Deflate))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range all {
+		if _, err := e.Write(m.value[5:]); err != nil { // without the id of the schema
+			t.Fatal(err)
+		}
+	}
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+	path := writeFile(t, "routes.avro", file.String())
+	proposed, report := team.proposal(t, "127.0.0.1:9092", path)
+	code, out := verb(t, "replay", "--output", "json", "--config", proposed, path)
+	if r := parseReplay(t, out); code != exitDrift || !slices.ContainsFunc(r.alarms, func(a replay.AlarmRecord) bool {
+		return a.Signal == team.signal && a.Index >= int64(team.n*2/3)
+	}) {
+		t.Errorf("exit %d, %+v\n%s", code, r.alarms, report)
+	}
 }

@@ -1,0 +1,190 @@
+package avro
+
+import (
+	"bufio"
+	"bytes"
+	"compress/flate"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/klauspost/compress/snappy"
+	"github.com/klauspost/compress/zstd"
+	"github.com/rewardwatch/rewardwatch/ingest"
+)
+
+// Magic is how an object container file begins.
+const Magic = "Obj\x01"
+
+// The limits of a container.
+const (
+	maxHeader = 4 << 20
+	maxBlock  = 64 << 20 // decompressed
+)
+
+// Container reads an object container file of Avro 1.11, whose header has the schema.
+type Container struct {
+	src    *bufio.Reader
+	schema *Schema
+	codec  string
+	sync   [16]byte
+	limit  int // of a record as JSON
+
+	block []byte
+	left  int64 // records of the block
+	line  []byte
+}
+
+// OpenContainer reads the header of a container, of whose records each has at most limit bytes as JSON.
+func OpenContainer(src io.Reader, limit int) (*Container, error) {
+	c := &Container{src: bufio.NewReader(src), limit: limit}
+	magic := make([]byte, len(Magic))
+	if _, err := io.ReadFull(c.src, magic); err != nil || string(magic) != Magic {
+		return nil, errors.New("not an Avro object container file")
+	}
+	meta := map[string][]byte{}
+	for n := int64(-1); n != 0; {
+		var err error
+		if n, err = c.blockCount(); err != nil {
+			return nil, fmt.Errorf("reading the header of an Avro file: %w", err)
+		}
+		for range n {
+			name, err := c.bytes(maxHeader)
+			value, err2 := c.bytes(maxHeader)
+			if err = errors.Join(err, err2); err != nil {
+				return nil, fmt.Errorf("reading the header of an Avro file: %w", err)
+			}
+			meta[string(name)] = value
+		}
+	}
+	if _, err := io.ReadFull(c.src, c.sync[:]); err != nil {
+		return nil, fmt.Errorf("reading the header of an Avro file: %w", err)
+	}
+	var err error
+	c.schema, err = Parse(string(meta["avro.schema"]))
+	if c.codec = string(meta["avro.codec"]); c.codec == "" {
+		c.codec = "null"
+	}
+	return c, err
+}
+
+// blockCount reads the number of entries of a block of a map, whose size in bytes may follow.
+func (c *Container) blockCount() (int64, error) {
+	n, err := binary.ReadVarint(c.src)
+	if n < 0 && err == nil {
+		n = -n
+		_, err = binary.ReadVarint(c.src)
+	}
+	if n > maxHeader {
+		err = errors.New("too many entries")
+	}
+	return n, err
+}
+
+// bytes reads bytes with their length before them.
+func (c *Container) bytes(limit int64) ([]byte, error) {
+	n, err := binary.ReadVarint(c.src)
+	switch {
+	case err != nil:
+		return nil, err
+	case n < 0 || n > limit:
+		return nil, fmt.Errorf("%d bytes, and at most %d are read", n, limit)
+	}
+	var out bytes.Buffer // which grows with what there is, and not with what the length says
+	if _, err := io.CopyN(&out, c.src, n); err != nil {
+		return nil, io.ErrUnexpectedEOF
+	}
+	return out.Bytes(), nil
+}
+
+// Read implements io.Reader: it returns the records as JSON, each on a line.
+func (c *Container) Read(b []byte) (int, error) {
+	for len(c.line) == 0 {
+		if err := c.next(); err != nil {
+			return 0, err
+		}
+	}
+	n := copy(b, c.line)
+	c.line = c.line[n:]
+	return n, nil
+}
+
+// next makes the line of the next record.
+func (c *Container) next() error {
+	for c.left == 0 {
+		if err := c.readBlock(); err != nil {
+			return err
+		}
+	}
+	c.left--
+	w := writer{src: c.block, dst: c.line[:0:0], limit: c.limit}
+	if !w.value(c.schema.root) {
+		return fmt.Errorf("reading a record of an Avro file: %s: %s", w.err.Reason, w.err.Msg)
+	}
+	c.block, c.line = c.block[w.at:], append(w.dst, '\n')
+	return nil
+}
+
+// readBlock reads the next block; io.EOF without one.
+func (c *Container) readBlock() error {
+	n, err := binary.ReadVarint(c.src)
+	if errors.Is(err, io.EOF) {
+		return io.EOF
+	}
+	if err == nil {
+		c.left = n
+		c.block, err = c.bytes(maxBlock)
+	}
+	if err == nil && n < 0 {
+		err = errors.New("a negative number of records")
+	}
+	if err == nil {
+		c.block, err = c.decompress()
+	}
+	if err == nil && n > int64(len(c.block)) {
+		err = errors.New("more records than bytes")
+	}
+	var sync [16]byte
+	if err == nil {
+		_, err = io.ReadFull(c.src, sync[:])
+	}
+	if err == nil && sync != c.sync {
+		err = errors.New("the mark after it is not that of the file")
+	}
+	if err != nil {
+		return fmt.Errorf("reading a block of an Avro file: %w", err)
+	}
+	return nil
+}
+
+// decompress returns the content of the block.
+func (c *Container) decompress() ([]byte, error) {
+	switch c.codec {
+	case "null":
+		return c.block, nil
+	case "deflate":
+		return readBounded(flate.NewReader(bytes.NewReader(c.block)))
+	case "snappy": // a checksum of four bytes follows
+		if size, err := snappy.DecodedLen(c.block); err != nil || size > maxBlock || len(c.block) < 4 {
+			return nil, errors.New("no block of snappy, or a too large one")
+		}
+		return snappy.Decode(nil, c.block[:len(c.block)-4])
+	case "zstandard":
+		d, err := zstd.NewReader(bytes.NewReader(c.block), zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxBlock))
+		if err != nil {
+			return nil, err
+		}
+		defer d.Close()
+		return readBounded(d)
+	}
+	return nil, fmt.Errorf("the codec %q is not null, deflate, snappy or zstandard", c.codec)
+}
+
+func readBounded(r io.Reader) ([]byte, error) {
+	out, err := io.ReadAll(io.LimitReader(r, maxBlock+1))
+	if err == nil && len(out) > maxBlock {
+		err = fmt.Errorf("%s: more than %d bytes", ingest.ReasonTooLarge, maxBlock)
+	}
+	return out, err
+}

@@ -1,0 +1,95 @@
+package avro
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/hamba/avro/v2/ocf"
+)
+
+const stepSchema = `{"type":"record","name":"Step","fields":[{"name":"arm","type":"string"},{"name":"reward","type":["null","double"]}]}`
+
+// containerOf writes n records in blocks of ten.
+func containerOf(t testing.TB, n int, codec ocf.CodecName) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	e, err := ocf.NewEncoder(stepSchema, &out, ocf.WithCodec(codec), ocf.WithBlockLength(10))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range n {
+		if err := e.Encode(map[string]any{"arm": fmt.Sprint("a", i%3), "reward": float64(i) / 2}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+func readContainer(file []byte) (string, error) {
+	c, err := OpenContainer(bytes.NewReader(file), 1<<20)
+	if err != nil {
+		return "", err
+	}
+	text, err := io.ReadAll(c)
+	return string(text), err
+}
+
+func TestContainersAreReadAsLinesOfJSON(t *testing.T) {
+	var want strings.Builder
+	for i := range 95 {
+		fmt.Fprintf(&want, `{"arm":"a%d","reward":%v}`+"\n", i%3, float64(i)/2)
+	}
+	for _, codec := range []ocf.CodecName{ocf.Null, ocf.Deflate, ocf.Snappy, ocf.ZStandard} {
+		if got, err := readContainer(containerOf(t, 95, codec)); err != nil || got != want.String() {
+			t.Errorf("%s: %v\n%s", codec, err, got)
+		}
+	}
+	if got, err := readContainer(containerOf(t, 0, ocf.Null)); err != nil || got != "" {
+		t.Errorf("an empty one: %v %q", err, got)
+	}
+}
+
+// What is before a damage is read, and the damage is an error.
+func TestDamagedContainersAreErrors(t *testing.T) {
+	good := containerOf(t, 95, ocf.Null)
+	block := bytes.Index(good, []byte("a0")) // of the first record
+	for name, c := range map[string]struct {
+		file []byte
+		err  string
+	}{
+		"empty":            {nil, "not an Avro object container file"},
+		"another file":     {[]byte(`{"a":1}`), "not an Avro object container file"},
+		"only a beginning": {good[:20], "reading the header"},
+		"cut short":        {good[:len(good)-5], "reading a block"},
+		"another mark":     {append(bytes.Clone(good[:len(good)-1]), good[len(good)-1]+1), "the mark after it"},
+		"another codec":    {bytes.Replace(good, []byte("\x08null"), []byte("\x08lzma"), 1), `the codec "lzma"`},
+		"a length":         {append(bytes.Clone(good[:block-1]), append([]byte{0x7e}, good[block:]...)...), "bad_encoding"},
+		"a huge block":     {append(bytes.Clone(good), 2, 0xfe, 0xff, 0xff, 0xff, 0x7f), "at most"},
+		"too many records": {append(bytes.Clone(good), append([]byte{0xfe, 0x7f, 0}, good[len(good)-16:]...)...), "more records than bytes"},
+	} {
+		if _, err := readContainer(c.file); err == nil || !strings.Contains(err.Error(), c.err) {
+			t.Errorf("%s: %v, want %s", name, err, c.err)
+		}
+	}
+}
+
+func FuzzContainer(f *testing.F) {
+	for _, codec := range []ocf.CodecName{ocf.Null, ocf.Deflate, ocf.Snappy, ocf.ZStandard} {
+		f.Add(containerOf(f, 20, codec))
+	}
+	f.Fuzz(func(t *testing.T, file []byte) {
+		c, err := OpenContainer(bytes.NewReader(file), 1<<16)
+		if err != nil {
+			return
+		}
+		if n, err := io.CopyN(io.Discard, c, 1<<20); n == 0 && err == nil {
+			t.Error("neither records nor an error")
+		}
+	})
+}
