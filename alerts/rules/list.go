@@ -23,7 +23,7 @@ func allRules(opts Options) []rule {
 	}
 	rules = append(rules, g.actionCollapse(), g.rewardChannelFault(), g.episodesUnfinished(), g.baselineStale(), g.falseAlarmBudgetSpent())
 	rules = append(rules, telemetryAbsent(), telemetryLost(), consumerLagHigh(), deadLettersRising(), deadLettersLost(),
-		checkpointStale(), checkpointDamaged(), partitionsUnassigned(), partitionStalled(), lagNotFalling(), retentionOvertaking(),
+		checkpointStale(), checkpointDamaged(), partitionsUnassigned(), partitionStalled(), lagNotFalling(), retentionOvertaking(), logRefuses(),
 		clockJumped(), cardinalityLimit(), notifierFailing(), alertmanagerUnreachable())
 	rules = append(rules, webhookDeadLetter(retrain.MetricGivenUp),
 		retrainNoImprovement(retrain.MetricRequests, retrain.MetricLedgerSuspended), retrainAwaitsApproval(retrain.MetricRequests),

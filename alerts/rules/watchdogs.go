@@ -6,6 +6,7 @@ import (
 
 	"github.com/rewardwatch/rewardwatch/alerts"
 	"github.com/rewardwatch/rewardwatch/ingest"
+	"github.com/rewardwatch/rewardwatch/ingest/locallog"
 )
 
 func partitionsUnassigned() rule {
@@ -111,6 +112,28 @@ func retentionOvertaking() rule {
 			},
 			{name: "far away", at: "30m", series: []inputSeries{lag("50000+0x60"), room("600000-1000x60")}},
 			{name: "a new topic that is read to its end", at: "30m", series: []inputSeries{lag("0+0x60"), room("60000-1000x60")}},
+		},
+	}
+}
+
+func logRefuses() rule {
+	const (
+		summary     = "telemetry is refused because the local log cannot take it"
+		description = "The local log telemetry refused writes (disk): agents must send them again. full: it is not judged fast enough; disk: the log of the service says what failed."
+	)
+	of := func(reason string) string { return fmt.Sprintf("log=\"telemetry\",reason=%q", reason) }
+	return rule{
+		alert: "LogRefuses", severity: alerts.Critical, wait: "5m",
+		expr:    fmt.Sprintf("sum by (job, instance, log, reason) (increase(%s[5m])) > 0", locallog.MetricRefused),
+		summary: summary,
+		description: "The local log {{ $labels.log }} refused writes ({{ $labels.reason }}): agents must send them again. " +
+			"full: it is not judged fast enough; disk: the log of the service says what failed.",
+		tests: []ruleTest{
+			{
+				name: "a disk that stays full", at: "20m", series: []inputSeries{ofInstance(locallog.MetricRefused, of("disk"), "0+5x40")},
+				fires: []expectedAlert{fires(summary, description, "job", "rewardwatch", "instance", "a", "log", "telemetry", "reason", "disk")},
+			},
+			{name: "for a moment", at: "20m", series: []inputSeries{ofInstance(locallog.MetricRefused, of("queue"), "0+0x5 3+0x40")}},
 		},
 	}
 }

@@ -17,17 +17,19 @@ func arrows() map[string][]string {
 	return map[string][]string{
 		"ingest":            nil,
 		"ingest/assemble":   {"ingest", "ingest/saved"},
-		"ingest/checkpoint": {"ingest", "ingest/kafkalog", "ingest/saved"},
-		"ingest/consumer":   {"ingest", "ingest/deadletter", "ingest/fetch"}, // and no format: it is handed one
+		"ingest/checkpoint": {"ingest", "ingest/datadir", "ingest/kafkalog", "ingest/saved"},
+		"ingest/consumer":   {"ingest", "ingest/deadletter", "ingest/fetch", "ingest/locallog"}, // and no format: it is handed one
+		"ingest/datadir":    nil,
 		"ingest/deadletter": {"ingest", "ingest/fetch"},
 		"ingest/feedback":   {"ingest", "ingest/assemble", "ingest/saved"},
 		"ingest/fetch":      {"ingest"},
 		"ingest/ingesttest": {"ingest", "ingest/deadletter"},
 		"ingest/kafkalog":   {"ingest", "ingest/fetch"},
+		"ingest/locallog":   {"ingest", "ingest/datadir"},
 		"ingest/order":      {"ingest"},
-		"ingest/receive":    {"ingest", "ingest/kafkalog"},
-		"ingest/recording":  {"ingest", "ingest/avro", "ingest/fetch", "ingest/telemetry"}, // the content of a file says its format
-		"ingest/saved":      {"ingest"},                                                    // the wire forms of its types
+		"ingest/receive":    {"ingest", "ingest/kafkalog", "ingest/locallog"},
+		"ingest/recording":  {"ingest", "ingest/avro", "ingest/fetch", "ingest/locallog", "ingest/receive", "ingest/telemetry"}, // the content of a file says its format
+		"ingest/saved":      {"ingest"},                                                                                         // the wire forms of its types
 
 		// The formats of messages.
 		"ingest/format":               {"ingest", "ingest/avro", "ingest/cloudevents", "ingest/mapping", "ingest/otlp", "ingest/protobuf", "ingest/registry", "ingest/telemetry"},
@@ -66,7 +68,7 @@ func arrows() map[string][]string {
 		"detectors/stream":      {"detectors", "detectors/fault", "detectors/finding", "detectors/signals", "detectors/watch", "ingest", "ingest/saved"},
 		"detectors/watch":       {"detectors", "detectors/signals", "ingest"},
 		"alerts":                {"detectors/fault", "detectors/finding", "detectors/signals", "ingest", "ingest/saved"},
-		"alerts/rules":          {"alerts", "cmd/rewardwatch/names", "detectors/fault", "detectors/finding", "detectors/metrics", "ingest", "ingest/assemble", "ingest/feedback", "retrain"}, // names of metrics
+		"alerts/rules":          {"alerts", "cmd/rewardwatch/names", "detectors/fault", "detectors/finding", "detectors/metrics", "ingest", "ingest/assemble", "ingest/feedback", "ingest/locallog", "retrain"}, // names of metrics
 		"cmd/rewardwatch/names": nil,
 		"retrain":               {"alerts", "detectors/finding", "detectors/signals", "ingest", "retrain/command", "retrain/ledger", "retrain/outcome", "retrain/recipe", "retrain/target"},
 		"retrain/command":       nil,

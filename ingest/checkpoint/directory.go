@@ -11,12 +11,11 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+
+	"github.com/rewardwatch/rewardwatch/ingest/datadir"
 )
 
 var _ Backend = (*Directory)(nil)
-
-// ErrLocked means that another process uses the directory.
-var ErrLocked = errors.New("the checkpoint directory is in use")
 
 // temporary is the pattern of files being written. They are never read: a crash before the rename leaves the earlier
 // segments in place.
@@ -34,14 +33,14 @@ type Directory struct {
 }
 
 // NewDirectory opens the backend. It creates the directory if it is missing, and removes the remains of interrupted
-// writes. The error is ErrLocked while another process has it open. Close releases it.
+// writes. The error is datadir.ErrLocked while another process has it open. Close releases it.
 func NewDirectory(path string) (*Directory, error) {
 	if err := os.MkdirAll(path, 0o750); err != nil {
 		return nil, fmt.Errorf("making the checkpoint directory: %w", err)
 	}
-	held, err := lock(path)
+	held, err := datadir.Lock(path)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("opening the checkpoints: %w", err)
 	}
 	d := &Directory{path: path, lock: held, create: os.CreateTemp}
 	if err := errors.Join(removeTemporary(path), d.list()); err != nil {
@@ -108,7 +107,7 @@ func (d *Directory) PutPieces(name string, generation uint64, pieces [][]byte) e
 		return errors.Join(err, os.Remove(f.Name()))
 	}
 	d.noteSegment(name, generation, true)
-	return d.sync()
+	return datadir.Sync(d.path)
 }
 
 // noteSegment records whether a segment exists.
@@ -137,15 +136,6 @@ func write(f *os.File, pieces [][]byte) error {
 		return errors.Join(err, f.Close())
 	}
 	return f.Close()
-}
-
-// sync makes renames durable.
-func (d *Directory) sync() error {
-	f, err := os.Open(d.path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Sync(), f.Close())
 }
 
 // Remove implements Backend. If a crash brings the segment back, the store removes it again.

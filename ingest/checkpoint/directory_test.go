@@ -10,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/rewardwatch/rewardwatch/ingest/datadir"
 )
 
 func openDirectory(t *testing.T, path string) *Directory {
@@ -225,7 +227,7 @@ func TestOneOwnerAtATime(t *testing.T) {
 	path := t.TempDir()
 	d := openDirectory(t, path)
 	_, err := NewDirectory(path)
-	if !errors.Is(err, ErrLocked) || !strings.Contains(err.Error(), path) {
+	if !errors.Is(err, datadir.ErrLocked) || !strings.Contains(err.Error(), path) {
 		t.Fatalf("the second owner got %v", err)
 	}
 	if err := d.Close(); err != nil {

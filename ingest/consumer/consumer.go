@@ -5,10 +5,7 @@ package consumer
 import (
 	"context"
 	"errors"
-	"fmt"
-	"maps"
 	"math/rand/v2"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -18,7 +15,6 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/deadletter"
 	"github.com/rewardwatch/rewardwatch/ingest/fetch"
 	"github.com/rs/zerolog"
-	"github.com/segmentio/kafka-go"
 )
 
 // Run returns these errors when an operator must act. The operator has to choose between losing telemetry and reading
@@ -85,19 +81,17 @@ func (t timing) backoff(failures int) time.Duration {
 // Consumer reads the partitions that its group assigns, each in its own goroutine. A partition is read from its
 // checkpoint in offset order, and every record enters the state of the next checkpoint exactly once.
 type Consumer struct {
-	cfg     ingest.KafkaConfig
-	opts    Options
-	timing  timing
-	network *fetch.Network
-	client  *kafka.Client
-	topics  []*topic
-	events  *eventMetrics // nil if whole messages are taken
-	now     func() time.Time
+	cfg    ingest.KafkaConfig
+	opts   Options
+	timing timing
+	source source
+	topics []*topic
+	events *eventMetrics // nil if whole messages are taken
+	now    func() time.Time
 	// Messages that every record or attempt could cause are logged a few times a minute.
 	refusals, outages zerolog.Logger
 
-	partitions []int // of each topic, when last checked; used by Run's goroutine and by the one that watches a generation
-	fences     int   // generations in a row that ended with one; used by the generation's goroutine
+	fences int // generations in a row that ended with one; used by the generation's goroutine
 
 	running sync.WaitGroup // generations
 	cancel  context.CancelCauseFunc
@@ -111,9 +105,18 @@ func New(cfg ingest.KafkaConfig, opts Options) (*Consumer, error) {
 	if err != nil {
 		return nil, err
 	}
+	c, err := newConsumer(cfg, opts)
+	if err != nil {
+		return nil, err
+	}
+	network.Transport.MetadataTopics = c.names()
+	c.source = &brokers{Consumer: c, network: network, client: network.Client(cfg.Brokers)}
+	return c, nil
+}
+
+func newConsumer(cfg ingest.KafkaConfig, opts Options) (*Consumer, error) {
 	c := &Consumer{
-		cfg: cfg, opts: opts, timing: defaultTiming(), network: network,
-		client: network.Client(cfg.Brokers), now: time.Now,
+		cfg: cfg, opts: opts, timing: defaultTiming(), now: time.Now,
 		refusals: opts.Log.Sample(&zerolog.BurstSampler{Burst: 5, Period: time.Minute}),
 		outages:  opts.Log.Sample(&zerolog.BurstSampler{Burst: 10, Period: time.Minute}),
 	}
@@ -127,7 +130,6 @@ func New(cfg ingest.KafkaConfig, opts Options) (*Consumer, error) {
 		}
 		c.topics = append(c.topics, added)
 	}
-	network.Transport.MetadataTopics = c.names()
 	if opts.DeadLetters != nil {
 		c.events = newEventMetrics(opts.DeadLetters, opts.Registerer)
 	}
@@ -141,14 +143,8 @@ func New(cfg ingest.KafkaConfig, opts Options) (*Consumer, error) {
 func (c *Consumer) Run(ctx context.Context) error {
 	ctx, c.cancel = context.WithCancelCause(ctx)
 	defer c.cancel(nil)
-	defer c.network.Cut()
-	defer context.AfterFunc(ctx, c.network.Retire)()
 	defer c.left("it has stopped")
-	for ctx.Err() == nil {
-		if c.awaitTopics(ctx) {
-			c.consume(ctx)
-		}
-	}
+	c.source.run(ctx)
 	return fatal(ctx)
 }
 
@@ -171,170 +167,4 @@ func fatal(ctx context.Context) error {
 		return f.err
 	}
 	return nil
-}
-
-// awaitTopics waits until all topics exist, and logs that from time to time. It never creates one: a wrong number of
-// partitions would be permanent.
-func (c *Consumer) awaitTopics(ctx context.Context) bool {
-	for n := 0; ; n++ {
-		partitions, err := c.existing(ctx)
-		if err == nil {
-			c.partitions = partitions
-			return c.refuseCompaction(ctx)
-		}
-		if ctx.Err() != nil {
-			return false
-		}
-		c.left(err.Error())
-		if n%30 == 0 {
-			c.opts.Log.Warn().Err(err).Strs("brokers", c.cfg.Brokers).Strs("topics", c.names()).Msg("waiting for the topic")
-		}
-		if !fetch.Sleep(ctx, c.timing.watchTopic) {
-			return false
-		}
-	}
-}
-
-// refuseCompaction stops the consumer if a topic is compacted. If it may not ask, records removed by compaction are
-// still counted when they are found missing.
-func (c *Consumer) refuseCompaction(ctx context.Context) bool {
-	err := c.compacted(ctx)
-	switch {
-	case err == nil:
-		return true
-	case errors.Is(err, ErrCompacted):
-		c.fail(err)
-		return false
-	}
-	if ctx.Err() == nil {
-		c.opts.Log.Warn().Err(err).Msg("cannot find out whether the topic is compacted: allow DescribeConfigs on it; " +
-			"until then, compaction shows only in the records that it removed")
-	}
-	return ctx.Err() == nil
-}
-
-// consume is a member of the group until ctx ends or a topic is gone.
-func (c *Consumer) consume(ctx context.Context) {
-	group, err := kafka.NewConsumerGroup(c.groupConfig())
-	if err != nil {
-		c.fail(fmt.Errorf("setting up the consumer group: %w", err))
-		return
-	}
-	defer c.leave(ctx, group)
-	c.left("waiting for partitions to be assigned")
-	for {
-		generation, err := group.Next(ctx)
-		switch {
-		case ctx.Err() != nil:
-			return
-		case err != nil:
-			c.left(err.Error())
-			c.outages.Warn().Err(err).Str("group", c.cfg.Group).Msg("joining the group failed, trying again")
-			continue
-		}
-		if !c.lacksTopic(ctx) && c.start(ctx, generation) {
-			continue
-		}
-		// Without the topic, each generation would end at once and the next one begin.
-		fetch.Sleep(ctx, c.timing.watchTopic)
-		if _, err := c.existing(ctx); errors.Is(err, kafka.UnknownTopicOrPartition) {
-			return
-		}
-	}
-}
-
-func (c *Consumer) groupConfig() kafka.ConsumerGroupConfig {
-	cfg := kafka.ConsumerGroupConfig{
-		ID: c.cfg.Group, Brokers: c.cfg.Brokers, Topics: c.names(), Dialer: c.network.Dialer,
-		// With LastOffset, a restart would lose what is written between the first join and the first commit.
-		StartOffset:       kafka.FirstOffset,
-		HeartbeatInterval: c.timing.heartbeat, SessionTimeout: c.timing.session, RebalanceTimeout: c.timing.rebalance,
-		JoinGroupBackoff: c.timing.joinBackoff,
-		ErrorLogger:      kafka.LoggerFunc(func(msg string, args ...any) { c.opts.Log.Debug().Msgf("kafka-go: "+msg, args...) }),
-	}
-	if len(c.topics) > 1 {
-		cfg.GroupBalancers = []kafka.GroupBalancer{together{}}
-	}
-	return cfg
-}
-
-// leave waits for the partitions to stop, and leaves the group.
-func (c *Consumer) leave(ctx context.Context, group *kafka.ConsumerGroup) {
-	closed := make(chan struct{})
-	go func() {
-		defer close(closed)
-		group.Close() // it always returns nil
-	}()
-	c.running.Wait()
-	if ctx.Err() != nil {
-		c.network.Cut()
-	}
-	<-closed
-}
-
-// start begins reading the partitions of a generation. It returns false without any.
-func (c *Consumer) start(ctx context.Context, g *kafka.Generation) bool {
-	c.running.Wait() // a straggler of the previous generation would revoke partitions that this one assigns
-	partitions := c.assigned(g)
-	own := &generation{c: c, partitions: partitions, told: make(chan struct{})}
-	own.known, own.counted = slices.Clone(c.partitions), time.Now().Add(-fetch.MetadataAge)
-	own.existing = c.count(ctx, partitions)
-	c.tellUnlike()
-	c.running.Add(1)
-	// If the function returned before the generation ends, that would end it.
-	g.Start(func(generation context.Context) {
-		defer c.running.Done()
-		ctx, end := context.WithCancel(ctx)
-		defer end()
-		defer context.AfterFunc(generation, end)()
-		own.run(ctx)
-	})
-	return len(partitions) > 0
-}
-
-// tellUnlike logs that topics whose records are joined have different numbers of partitions: a key is then in partitions
-// of different numbers, however it is hashed.
-func (c *Consumer) tellUnlike() {
-	if c.opts.Joined && len(c.partitions) > 1 && slices.Min(c.partitions) != slices.Max(c.partitions) {
-		c.opts.Log.Error().Strs("topics", c.names()).Ints("partitions", c.partitions).
-			Msg("decisions and feedback are joined by partition, and the topics have different numbers of them: feedback is lost unless " +
-				"they are the same; create the smaller topic anew with as many partitions")
-	}
-}
-
-// assigned returns the partitions of a generation, by number.
-func (c *Consumer) assigned(g *kafka.Generation) []*partition {
-	byNumber := map[int]*partition{}
-	for _, t := range c.topics {
-		var ids []int
-		for _, a := range g.Assignments[t.Name] {
-			p := byNumber[a.ID]
-			if p == nil {
-				p = newPartition(c, g, int32(a.ID))
-				byNumber[a.ID] = p
-			}
-			p.readers = append(p.readers, newReader(p, t, a.Offset))
-			ids = append(ids, a.ID)
-		}
-		c.opts.Log.Info().Int32("generation", g.ID).Str("topic", t.Name).Str("group", c.cfg.Group).Ints("partitions", ids).
-			Msg("partitions assigned")
-	}
-	partitions := make([]*partition, 0, len(byNumber))
-	for _, number := range slices.Sorted(maps.Keys(byNumber)) {
-		partitions = append(partitions, byNumber[number])
-	}
-	return partitions
-}
-
-// count returns the largest number of partitions of a topic, as far as the brokers say how many there are.
-func (c *Consumer) count(ctx context.Context, assigned []*partition) int {
-	if n, err := c.existing(ctx); err == nil {
-		c.partitions = n
-	}
-	for _, p := range assigned {
-		for _, r := range p.readers {
-			c.partitions[r.topic.index] = max(c.partitions[r.topic.index], int(p.id)+1)
-		}
-	}
-	return slices.Max(c.partitions)
 }

@@ -15,7 +15,7 @@ func (c *Consumer) Hurry() {
 		maxWait: 50 * time.Millisecond, minBackoff: 5 * time.Millisecond, maxBackoff: 50 * time.Millisecond,
 		stall: c.timing.stall,
 	}
-	c.network.Transport.MetadataTTL = 20 * time.Millisecond
+	c.source.(*brokers).network.Transport.MetadataTTL = 20 * time.Millisecond
 }
 
 // SetMaxWait sets for how long a broker holds back an empty answer.

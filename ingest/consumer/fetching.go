@@ -9,11 +9,12 @@ import (
 
 	"github.com/rewardwatch/rewardwatch/ingest"
 	"github.com/rewardwatch/rewardwatch/ingest/fetch"
+	"github.com/rewardwatch/rewardwatch/ingest/locallog"
 )
 
 // fetch reads one answer of the broker to its end. However it ends, all completely read messages have been processed
 // when fetch returns.
-func (p *reader) fetch(ctx context.Context, conn *fetch.Leader, from int64) error {
+func (p *reader) fetch(ctx context.Context, conn connection, from int64) error {
 	asked := time.Now()
 	a, err := conn.Fetch(from, fetch.Size(p.c.cfg.MaxMessage, p.larger), p.c.cfg.MaxMessage, p.c.timing.maxWait)
 	if err != nil {
@@ -22,6 +23,9 @@ func (p *reader) fetch(ctx context.Context, conn *fetch.Leader, from int64) erro
 	p.progress.raise(a.End)
 	p.progress.highWater.Store(a.HighWater)
 	err = p.drain(ctx, a)
+	if errors.Is(err, locallog.ErrDamaged) {
+		err = &fatalError{err}
+	}
 	var f *fatalError
 	if errors.As(err, &f) {
 		return err
@@ -100,8 +104,7 @@ func (p *reader) take(f *fetch.Found) error {
 	marks := f.Kind == fetch.KindRecord && f.Size == int64(len(f.Value)) // else the mark would cover half a message
 	if f.Next <= p.read {
 		if marks && f.Offset == p.last.offset && ingest.Checksum(f.Value) != p.last.sum {
-			return fmt.Errorf("%w: at offset %d; move the checkpoint %s away and reset the offset of the group %s "+
-				"to read the partition from there on", ErrTopicRecreated, f.Offset, p.name, p.c.cfg.Group)
+			return fmt.Errorf("%w: at offset %d; %s", ErrTopicRecreated, f.Offset, p.c.source.anew(p.name))
 		}
 		return nil
 	}
@@ -132,7 +135,7 @@ func (p *reader) compacted(f *fetch.Found) {
 	}
 	p.missed(gap)
 	p.c.outages.Error().Str("topic", p.topic.Name).Int32("partition", p.id).Int64("next", p.read).Int64("records", gap).
-		Msg("compaction has removed records before they were read: telemetry needs a topic with cleanup.policy=delete")
+		Msg("records are missing, removed before they were read: a topic of telemetry needs cleanup.policy=delete")
 }
 
 // Flush passes the batch to the state. Its error ends the reading of the partition.

@@ -59,7 +59,7 @@ func TestAFormatSeesTheWholeMessage(t *testing.T) {
 		`telemetry 1/1 2026-11-20T10:00:01.123Z "agent" type="step" none="" "1"`,
 	}
 	read := &spying{}
-	if _, err := recording.ReadTopic(waitContext(t), recording.TopicConfig{Kafka: b.cfg, Format: read}, ignoring{}); err != nil {
+	if _, err := recording.ReadTopic(waitContext(t), recording.TopicConfig{Place: recording.Place{Kafka: b.cfg}, Format: read}, ignoring{}); err != nil {
 		t.Fatal(err)
 	}
 	b.format = &spying{}

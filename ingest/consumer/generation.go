@@ -69,7 +69,7 @@ func (g *generation) read(ctx context.Context) {
 		})
 	}
 	reading.Go(func() {
-		if g.c.watchPartitions(ctx, g.known) {
+		if g.c.source.watchPartitions(ctx, g.known) {
 			g.end()
 		}
 	})

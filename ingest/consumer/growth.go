@@ -14,7 +14,7 @@ import (
 // that they have not changed. It returns true when one has: joining the group again then assigns the new partitions.
 //
 // It uses its own connection, as the client answers such requests from a cache.
-func (c *Consumer) watchPartitions(ctx context.Context, known []int) (changed bool) {
+func (c *brokers) watchPartitions(ctx context.Context, known []int) (changed bool) {
 	var conn *kafka.Conn
 	defer func() { closeConn(conn) }()
 	for fetch.Sleep(ctx, c.timing.watchPartitions) {
@@ -54,7 +54,7 @@ func closeConn(conn *kafka.Conn) {
 
 // askPartitions asks a broker for the numbers of partitions, 0 for a topic that is gone. It connects if there is no
 // connection.
-func (c *Consumer) askPartitions(ctx context.Context, conn **kafka.Conn) ([]int, error) {
+func (c *brokers) askPartitions(ctx context.Context, conn **kafka.Conn) ([]int, error) {
 	if *conn == nil {
 		var err error
 		if *conn, err = c.network.AnyBroker(ctx, c.cfg.Brokers); err != nil {

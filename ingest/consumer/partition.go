@@ -11,14 +11,13 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 	"github.com/rewardwatch/rewardwatch/ingest/fetch"
 	"github.com/rs/zerolog"
-	"github.com/segmentio/kafka-go"
 )
 
 // partition is the state of the partitions of one number during one generation. Each topic that has a partition of that
 // number feeds it by a reader of its own.
 type partition struct {
 	c          *Consumer
-	generation *kafka.Generation
+	generation committer
 	id         int32  // number of the partition
 	name       string // of the checkpoint
 	log        zerolog.Logger
@@ -37,7 +36,7 @@ type partition struct {
 	away   []position // restored, by index of the topic; those of topics that have no reader are saved again
 }
 
-func newPartition(c *Consumer, g *kafka.Generation, id int32) *partition {
+func newPartition(c *Consumer, g committer, id int32) *partition {
 	first := c.topics[0].Name // later topics may be added, and must find the same checkpoint
 	p := &partition{
 		c: c, generation: g, id: id, name: PartitionCheckpoint(first, id), tried: c.now(),

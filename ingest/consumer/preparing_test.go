@@ -82,7 +82,7 @@ func TestReadTopicTriesAgainForASchema(t *testing.T) {
 		<-format.asked
 		format.within.Store(true)
 	}()
-	counts, err := recording.ReadTopic(waitContext(t), recording.TopicConfig{Kafka: b.cfg, Format: format}, ignoring{})
+	counts, err := recording.ReadTopic(waitContext(t), recording.TopicConfig{Place: recording.Place{Kafka: b.cfg}, Format: format}, ignoring{})
 	if err != nil || counts.Accepted != 2 {
 		t.Errorf("%+v %v", counts, err)
 	}

@@ -24,8 +24,8 @@ type reader struct {
 	log      zerolog.Logger
 	intake   intake
 	progress *progress
-	conn     atomic.Pointer[fetch.Leader] // nil without a connection
-	stalled  atomic.Bool                  // the watchdog cut the connection
+	conn     atomic.Pointer[connection] // nil without a connection
+	stalled  atomic.Bool                // the watchdog cut the connection
 
 	read     int64 // everything before it is in the state or in the intake
 	last     mark  // the message before read
@@ -55,7 +55,7 @@ func newReader(p *partition, t *topic, committed int64) *reader {
 
 // logStart asks the brokers for the start of the partition's log.
 func (p *reader) logStart(ctx context.Context) (int64, error) {
-	ends, err := p.c.ends(ctx, p)
+	ends, err := p.c.source.ends(ctx, p)
 	if err == nil && (len(ends) == 0 || ends[0].FirstOffset < 0) {
 		err = errors.New("the brokers do not say where the partition begins")
 	}
@@ -105,13 +105,13 @@ func (p *reader) disconnected(err error) {
 func (p *reader) cut() {
 	if conn := p.conn.Load(); conn != nil {
 		p.stalled.Store(true)
-		conn.Close() // the reader sees that it is closed
+		(*conn).Close() // the reader sees that it is closed
 	}
 }
 
 // session reads over one connection until it or ctx ends.
 func (p *reader) session(ctx context.Context) error {
-	conn, err := p.c.network.Leader(ctx, p.c.cfg.Brokers, p.topic.Name, int(p.id))
+	conn, err := p.c.source.connect(ctx, p.topic.Name, p.id)
 	if err != nil {
 		return fmt.Errorf("%w: %w", errDial, err)
 	}
@@ -124,7 +124,7 @@ func (p *reader) session(ctx context.Context) error {
 	if err := p.begin(ctx); err != nil {
 		return err
 	}
-	p.conn.Store(conn)
+	p.conn.Store(&conn)
 	defer p.conn.Store(nil)
 	p.turn.Lock()
 	p.move(course{fetching, p.reached})
@@ -193,7 +193,7 @@ func (p *reader) start() int64 {
 }
 
 // position compares the next offset with the bounds of the partition.
-func (p *reader) position(conn *fetch.Leader) error {
+func (p *reader) position(conn connection) error {
 	if err := conn.SetDeadline(time.Now().Add(fetch.OperationTimeout)); err != nil {
 		return err
 	}
@@ -230,8 +230,8 @@ func (p *reader) position(conn *fetch.Leader) error {
 // beyond returns the error for a next offset past the end. Once that is certain, it stops the consumer.
 func (p *reader) beyond(first, end int64) error {
 	p.pastEnd++
-	err := fmt.Errorf("%w: next is %d, and the partition holds %d to %d (%w); move its checkpoint %s away and reset the "+
-		"offset of the group %s to read it from there on", ErrOffsetPastEnd, p.next, first, end, kafka.OffsetOutOfRange, p.name, p.c.cfg.Group)
+	err := fmt.Errorf("%w: next is %d, and the partition holds %d to %d (%w); %s",
+		ErrOffsetPastEnd, p.next, first, end, kafka.OffsetOutOfRange, p.c.source.anew(p.name))
 	if p.pastEnd < pastEndLooks {
 		return err
 	}

@@ -28,7 +28,7 @@ func (b *bench) readTopic(newest int64) (*topicRun, error) {
 	if err != nil {
 		return nil, err
 	}
-	cfg := recording.TopicConfig{Kafka: b.cfg, Format: b.format, Newest: newest, Refuse: func(e *ingest.RecordError, _ []byte) {
+	cfg := recording.TopicConfig{Place: recording.Place{Kafka: b.cfg}, Format: b.format, Newest: newest, Refuse: func(e *ingest.RecordError, _ []byte) {
 		run.refused = append(run.refused, *e)
 	}}
 	run.counts, err = recording.ReadTopic(waitContext(b.t), cfg, state.(ingest.Processor))

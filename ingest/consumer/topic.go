@@ -44,7 +44,7 @@ func (c *Consumer) names() []string {
 }
 
 // existing returns how many partitions each topic has. The error names the first topic that cannot be read.
-func (c *Consumer) existing(ctx context.Context) ([]int, error) {
+func (c *brokers) existing(ctx context.Context) ([]int, error) {
 	counts := make([]int, len(c.topics))
 	for i, t := range c.topics {
 		n, err := fetch.PartitionCount(ctx, c.client, t.Name)
@@ -58,7 +58,7 @@ func (c *Consumer) existing(ctx context.Context) ([]int, error) {
 }
 
 // lacksTopic reports whether one of several topics is gone. Then none is read: what is joined would lack a part.
-func (c *Consumer) lacksTopic(ctx context.Context) bool {
+func (c *brokers) lacksTopic(ctx context.Context) bool {
 	if len(c.topics) == 1 {
 		return false
 	}
@@ -67,7 +67,7 @@ func (c *Consumer) lacksTopic(ctx context.Context) bool {
 }
 
 // compacted returns ErrCompacted, with the remedy, if a topic is compacted.
-func (c *Consumer) compacted(ctx context.Context) error {
+func (c *brokers) compacted(ctx context.Context) error {
 	for _, t := range c.topics {
 		policy, err := fetch.TopicSetting(ctx, c.client, t.Name, "cleanup.policy")
 		if err != nil {

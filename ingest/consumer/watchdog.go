@@ -90,7 +90,7 @@ func (c *Consumer) watch(ctx context.Context, partitions []*partition) {
 	clock := newClockWatch(time.Now())
 	for looks := 1; ; looks++ {
 		if looks%compactionLooks == 0 {
-			c.warnOfCompaction(ctx)
+			c.source.check(ctx)
 		}
 		if jump := clock.look(time.Now()); jump != 0 {
 			c.topics[0].metrics.clockJumps.Inc()
@@ -117,9 +117,9 @@ func (c *Consumer) watch(ctx context.Context, partitions []*partition) {
 // compactionLooks is how many checks of the partitions pass between checks of the topic's cleanup policy.
 const compactionLooks = 6
 
-// warnOfCompaction logs that the topic has become compacted. Records read as soon as they are written are not lost to
+// check implements source: it logs that the topic has become compacted. Records read as soon as they are written are not lost to
 // compaction, so stopping the consumer would make it worse.
-func (c *Consumer) warnOfCompaction(ctx context.Context) {
+func (c *brokers) check(ctx context.Context) {
 	if err := c.compacted(ctx); errors.Is(err, ErrCompacted) {
 		c.opts.Log.Error().Err(err).Msg("telemetry will be lost, and the next start will fail")
 	}
@@ -127,7 +127,7 @@ func (c *Consumer) warnOfCompaction(ctx context.Context) {
 
 // survey asks for the numbers of partitions and for the ends of the assigned ones.
 func (c *Consumer) survey(ctx context.Context, readers []*reader) error {
-	_, err := c.existing(ctx)
+	_, err := c.source.existing(ctx)
 	errs := []error{err}
 	for _, t := range c.topics {
 		byID := map[int]*reader{}
@@ -141,7 +141,7 @@ func (c *Consumer) survey(ctx context.Context, readers []*reader) error {
 		if len(assigned) == 0 {
 			continue
 		}
-		ends, err := c.ends(ctx, assigned...)
+		ends, err := c.source.ends(ctx, assigned...)
 		errs = append(errs, err)
 		for _, o := range ends {
 			r := byID[o.Partition]
@@ -153,7 +153,7 @@ func (c *Consumer) survey(ctx context.Context, readers []*reader) error {
 }
 
 // ends asks for the ends of partitions of one topic, and returns those that the brokers report.
-func (c *Consumer) ends(ctx context.Context, readers ...*reader) (known []kafka.PartitionOffsets, err error) {
+func (c *brokers) ends(ctx context.Context, readers ...*reader) (known []kafka.PartitionOffsets, err error) {
 	var requests []kafka.OffsetRequest
 	topic := readers[0].topic.Name
 	for _, p := range readers {

@@ -85,11 +85,17 @@ func (p patient) Read(b []byte) (int, error) {
 	return p.l.wire.Read(b)
 }
 
-// Answer is a broker's answer for a partition. It must be read to its end, or closed, before the next fetch.
+// Answer is an answer for a partition. It must be read to its end, or closed, before the next fetch.
 type Answer struct {
 	HighWater int64 // the offset of the next record to be written
 	End       int64 // the offset of the first record of an open transaction, else HighWater
-	*Batches
+	Steps
+}
+
+// Steps are the steps through an answer.
+type Steps interface {
+	// Step advances to the next step. At the end of the answer the error is io.EOF.
+	Step() (Found, error)
 }
 
 // Fetch requests records from an offset on, up to about size bytes. Values longer than limit are returned truncated.
@@ -141,7 +147,7 @@ func (l *Leader) receive(limit int64) (*Answer, error) {
 	}
 	f.int32() // the partition
 	failed = f.int16()
-	a := &Answer{HighWater: f.int64(), Batches: &l.set}
+	a := &Answer{HighWater: f.int64(), Steps: &l.set}
 	stable := f.int64()
 	f.int64() // the start of the log
 	aborted := f.aborted()
@@ -159,7 +165,7 @@ func (l *Leader) receive(limit int64) (*Answer, error) {
 	if stable >= 0 {
 		a.End = min(a.End, stable)
 	}
-	a.begin(l.in, f.left, limit, aborted)
+	l.set.begin(l.in, f.left, limit, aborted)
 	return a, nil
 }
 

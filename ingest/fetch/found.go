@@ -33,6 +33,12 @@ type Found struct {
 	Why        error // why the records were refused
 }
 
+// FoundRecord returns the step to a whole record that was written at a time in Unix milliseconds. It shares the memory of
+// its arguments.
+func FoundRecord(offset, ts int64, key []byte, headers []ingest.Header, value []byte) Found {
+	return Found{Offset: offset, Next: offset + 1, Records: 1, ts: ts, Key: key, headers: headers, Value: value, Size: int64(len(value))}
+}
+
 // Class is how a step must be handled.
 type Class uint8
 

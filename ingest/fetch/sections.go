@@ -172,6 +172,9 @@ func (r *SectionReader) answer(ctx context.Context, conn *Leader, s *Section) er
 	}
 	before, behind := s.Next, a.HighWater <= s.Next
 	err = r.drain(ctx, a, s)
+	if err == nil {
+		err = conn.set.close()
+	}
 	switch {
 	case errors.Is(err, ErrCut) && s.larger < MaxLarger:
 		s.larger++
@@ -209,5 +212,5 @@ func (r *SectionReader) drain(ctx context.Context, a *Answer, s *Section) error 
 		}
 		r.advance(s, min(f.Next, s.End))
 	}
-	return a.close()
+	return nil
 }

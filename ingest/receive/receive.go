@@ -1,5 +1,5 @@
-// Package receive takes records of telemetry that clients hand over, and writes them to the topic, from which they are
-// read like all others.
+// Package receive takes records of telemetry that clients hand over, and writes them to the topic or to a local log,
+// from which they are read like all others.
 package receive
 
 import (
@@ -47,7 +47,8 @@ const RequestHeader = "rewardwatch-request"
 type Topic interface {
 	// Partitions returns the number of partitions.
 	Partitions(ctx context.Context) (int, error)
-	// Append writes records to a partition in order. It returns when all in-sync replicas have them.
+	// Append writes records to a partition in order. It returns when they are durable: when all in-sync replicas have
+	// them. If it can take no more for now, the error is ErrBusy.
 	Append(ctx context.Context, partition int, records ...kafkalog.Record) error
 }
 
@@ -283,10 +284,11 @@ func (s *sorting) write(ctx context.Context) error {
 	for range s.parts {
 		errs = append(errs, <-failed)
 	}
-	if err := errors.Join(errs...); err != nil {
-		return fmt.Errorf("%w: %w", ErrUnavailable, err)
+	err := errors.Join(errs...)
+	if err == nil || errors.Is(err, ErrBusy) {
+		return err
 	}
-	return nil
+	return fmt.Errorf("%w: %w", ErrUnavailable, err)
 }
 
 func (s *sorting) writePart(ctx context.Context, partition int) error {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/rewardwatch/rewardwatch/ingest"
 	"github.com/rewardwatch/rewardwatch/ingest/ingesttest"
+	"github.com/rewardwatch/rewardwatch/ingest/recording"
 )
 
 // patience bounds every wait of these tests.
@@ -26,6 +27,8 @@ type bench struct {
 	cfg      ingest.KafkaConfig
 	produced map[int32]int // messages of each partition
 }
+
+func (b *bench) place() recording.Place { return recording.Place{Kafka: b.cfg} }
 
 func newBench(t testing.TB, partitions int32) *bench {
 	t.Helper()

@@ -60,12 +60,13 @@ const (
 	maxWindow = 128 << 20
 )
 
-// ReadFiles reads telemetry files in order, as one input (those of several topics as Merge does), and passes the events to p in batches. A file is NDJSON (one
-// event per line), an object container file of Avro or a monitor.csv of Stable-Baselines3, plain or compressed with gzip or zstd; its content decides,
-// not its name. "-" is the standard input. Blank lines are not records, and a byte order mark at the beginning of a
-// file is skipped.
+// ReadFiles reads telemetry files in order, as one input (those of several topics as Merge does), and passes the events
+// to p in batches. A file is NDJSON (one event per line), an object container file of Avro or a monitor.csv of
+// Stable-Baselines3, plain or compressed with gzip or zstd; its content decides, not its name. "-" is the standard input.
+// Blank lines are not records, and a byte order mark at the beginning of a file is skipped. The directory of a local log
+// is read like a file with its records, without batches that were sent again.
 //
-// The policy of a monitor.csv is the env_id of its header, or else the name of its folder. Of a directory, all files in
+// The policy of a monitor.csv is the env_id of its header, or else the name of its folder. Of another directory, all files in
 // it that are named as Stable-Baselines3 does are read; their policy is the path of their folder in it, and their env
 // the env_id. Files of a directory are merged by the times of their rows, and so are files *.monitor.csv of one folder
 // that follow one another: parallel environments of one run write them.
@@ -140,8 +141,14 @@ func totalSize(inputs []input) (total int64, err error) {
 		if err != nil {
 			return 0, err
 		}
-		known = known && info.Mode().IsRegular()
-		total += info.Size()
+		size := info.Size()
+		if info.IsDir() {
+			if size, err = logSize(in.path); err != nil {
+				return 0, err
+			}
+		}
+		known = known && (info.IsDir() || info.Mode().IsRegular())
+		total += size
 	}
 	if !known {
 		return 0, nil

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/rewardwatch/rewardwatch/ingest"
+	"github.com/rewardwatch/rewardwatch/ingest/locallog"
 	"github.com/rewardwatch/rewardwatch/ingest/telemetry"
 )
 
@@ -22,12 +23,12 @@ type input struct {
 	run     string            // what it is merged with if it is; "" for nothing
 }
 
-// inputsOf lists the files to be read: a directory stands for the files of monitor.csv in it. policy is that of their
+// inputsOf lists the files to be read: a directory that is no local log stands for the files of monitor.csv in it. policy is that of their
 // rows, "" for the one that their header or their path says.
 func inputsOf(paths []string, policy string) ([]input, error) {
 	var inputs []input
 	for _, name := range paths {
-		if info, err := os.Stat(name); name == "-" || err != nil || !info.IsDir() {
+		if info, err := os.Stat(name); name == "-" || err != nil || !info.IsDir() || locallog.IsLog(name) {
 			in := input{path: name, monitor: telemetry.Monitor{Policy: policy, Unnamed: folderOf(name), Agent: agentOf(name)}}
 			if in.monitor.Agent != "" {
 				in.run = filepath.Dir(name)
@@ -59,7 +60,7 @@ func monitorsIn(directory, policy string) (inputs []input, err error) {
 		return nil
 	})
 	if err == nil && len(inputs) == 0 {
-		err = fmt.Errorf("%s is a directory without a file named monitor.csv or *.monitor.csv", directory)
+		err = fmt.Errorf("%s is a directory without a local log or a file named monitor.csv or *.monitor.csv", directory)
 	}
 	return inputs, err
 }

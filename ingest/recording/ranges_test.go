@@ -21,7 +21,7 @@ import (
 func (b *bench) readRanges(ranges ...ingest.Range) (*topicRun, error) {
 	run := &topicRun{recorder: ingesttest.NewRecorder()}
 	var err error
-	run.counts, err = recording.ReadRanges(waitContext(b.t), recording.TopicConfig{Kafka: b.cfg, Format: telemetry.V1{}}, ranges, &byPartition{run: run, parts: map[int32]ingest.Processor{}})
+	run.counts, err = recording.ReadRanges(waitContext(b.t), recording.TopicConfig{Place: b.place(), Format: telemetry.V1{}}, ranges, &byPartition{run: run, parts: map[int32]ingest.Processor{}})
 	return run, err
 }
 
@@ -72,7 +72,7 @@ func TestCheckRangesNamesAllThatAreGone(t *testing.T) {
 	if err := b.broker.DeleteRecords(0, 20); err != nil {
 		t.Fatal(err)
 	}
-	check := func(ranges ...ingest.Range) error { return recording.CheckRanges(waitContext(t), b.cfg, ranges) }
+	check := func(ranges ...ingest.Range) error { return recording.CheckRanges(waitContext(t), b.place(), ranges) }
 	if err := check(ingest.Range{First: 20, Last: 99}, ingest.Range{Partition: 1, First: 0, Last: 9}); err != nil {
 		t.Error(err)
 	}
@@ -111,7 +111,7 @@ func TestTopicGivesEventsAsRecorded(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := &telling{}
-	counts, err := recording.ReadTopic(waitContext(t), recording.TopicConfig{Kafka: b.cfg, Format: telemetry.V1{}, AsRecorded: true}, p)
+	counts, err := recording.ReadTopic(waitContext(t), recording.TopicConfig{Place: b.place(), Format: telemetry.V1{}, AsRecorded: true}, p)
 	want := []string{
 		`0/0 [1, "-inf"]  {"NaN":"nan","b":["+NaN"]} `, `0/1 "\"Inf" 0.50  [{"x":true}]`,
 		`0/1/2 [1, "-inf"]  {"NaN":"nan","b":["+NaN"]} `,
@@ -126,7 +126,7 @@ func TestReadRangesWhileRetentionRemovesThem(t *testing.T) {
 	b := newBench(t, 1)
 	b.produce(0, 100)
 	removes := &afterFirst{do: func() error { return b.broker.DeleteRecords(0, 20) }}
-	_, err := recording.ReadRanges(waitContext(t), recording.TopicConfig{Kafka: b.cfg, Format: telemetry.V1{}}, []ingest.Range{{First: 0, Last: 99}}, removes)
+	_, err := recording.ReadRanges(waitContext(t), recording.TopicConfig{Place: b.place(), Format: telemetry.V1{}}, []ingest.Range{{First: 0, Last: 99}}, removes)
 	if !errors.Is(err, recording.ErrRangeGone) {
 		t.Errorf("got %v", err)
 	}
@@ -161,7 +161,7 @@ func TestExtendRanges(t *testing.T) {
 		until     time.Time
 		last, two int64
 	}{{time.Time{}, 19, 4}, {between, 9, 1}, {between.Add(time.Hour), 19, 4}, {between.Add(-time.Hour), 4, 1}} {
-		got, err := recording.ExtendRanges(waitContext(t), b.cfg, cut, tt.until)
+		got, err := recording.ExtendRanges(waitContext(t), b.place(), cut, tt.until)
 		want := []ingest.Range{{Partition: 2, First: 1, Last: tt.two}, {Partition: 0, First: 3, Last: tt.last}}
 		if err != nil || !slices.Equal(got, want) {
 			t.Errorf("until %s: %v, %v, want %v", tt.until, got, err, want)
@@ -170,7 +170,7 @@ func TestExtendRanges(t *testing.T) {
 	if cut[1].Last != 4 {
 		t.Error("the ranges that were given have changed")
 	}
-	if _, err := recording.ExtendRanges(waitContext(t), b.cfg, []ingest.Range{{Partition: 7}}, time.Time{}); err == nil {
+	if _, err := recording.ExtendRanges(waitContext(t), b.place(), []ingest.Range{{Partition: 7}}, time.Time{}); err == nil {
 		t.Error("a partition that there is none of reaches further")
 	}
 }

@@ -35,7 +35,7 @@ func (f *fileReader) open(ctx context.Context, in input) (*source, error) {
 	var raw io.Reader = os.Stdin
 	switch {
 	case in.path != "-":
-		file, err := os.Open(in.path)
+		file, err := openInput(in.path)
 		if err != nil {
 			return nil, fmt.Errorf("reading telemetry: %w", err)
 		}

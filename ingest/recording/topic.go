@@ -10,15 +10,26 @@ import (
 
 	"github.com/rewardwatch/rewardwatch/ingest"
 	"github.com/rewardwatch/rewardwatch/ingest/fetch"
-	"github.com/segmentio/kafka-go"
 )
+
+// Place is where telemetry is: in a topic of a cluster, or in a local log.
+type Place struct {
+	Kafka ingest.KafkaConfig // the cluster and the topic; the group is not joined
+	Log   string             // the directory of a local log, which replaces the cluster; the topic is only its name
+}
+
+// In returns the place of another topic of the same cluster.
+func (p Place) In(topic string) Place {
+	p.Kafka.Topic = topic
+	return p
+}
 
 // TopicConfig configures how a topic is read as a recording.
 type TopicConfig struct {
-	Kafka  ingest.KafkaConfig // the topic's cluster; its group is not joined
-	Format ingest.Format      // of the events
-	Index  int                // of the topic, in the positions of its events
-	Newest int64              // how many of the newest messages to read, over all partitions; 0 for all
+	Place
+	Format ingest.Format // of the events
+	Index  int           // of the topic, in the positions of its events
+	Newest int64         // how many of the newest messages to read, over all partitions; 0 for all
 	// AsRecorded makes the decoder set the AsRecorded of events.
 	AsRecorded bool
 	// Refuse, if not nil, is called for every refused record, with its bytes, which are valid until it returns.
@@ -35,12 +46,11 @@ type TopicConfig struct {
 // A partition that cannot be read is an error, after everything before it has been processed. Messages that are not
 // telemetry, such as tombstones, are not records. ReadTopic does not call p.Idle.
 func ReadTopic(ctx context.Context, cfg TopicConfig, p ingest.Processor) (Counts, error) {
-	network, err := fetch.NewNetwork(cfg.Kafka)
+	r, err := newTopicReader(cfg, p)
 	if err != nil {
 		return Counts{}, err
 	}
-	defer network.Cut()
-	r := newTopicReader(cfg, network, p)
+	defer r.from.close()
 	sections, err := r.sections(ctx)
 	if err != nil {
 		return r.counts, err
@@ -55,7 +65,7 @@ func ReadTopic(ctx context.Context, cfg TopicConfig, p ingest.Processor) (Counts
 
 // topicReader is the state of one ReadTopic or ReadRanges.
 type topicReader struct {
-	fetch.SectionReader
+	from      partitions
 	cfg       TopicConfig
 	processor ingest.Processor
 	decoder   ingest.Decoder // nil when only the ends of partitions are wanted
@@ -65,7 +75,7 @@ type topicReader struct {
 	counts    Counts
 }
 
-func newTopicReader(cfg TopicConfig, network *fetch.Network, p ingest.Processor) *topicReader {
+func newTopicReader(cfg TopicConfig, p ingest.Processor) (*topicReader, error) {
 	r := &topicReader{cfg: cfg, processor: p, counts: Counts{Refused: map[ingest.Reason]int64{}}}
 	r.refused = r.refuse
 	if p != nil {
@@ -73,14 +83,14 @@ func newTopicReader(cfg TopicConfig, network *fetch.Network, p ingest.Processor)
 			MaxRecord: int(cfg.Kafka.MaxMessage), AsRecorded: cfg.AsRecorded, LeftOut: func(ingest.Position) { r.counts.LeftOut++ },
 		})
 	}
-	r.SectionReader = fetch.SectionReader{Kafka: cfg.Kafka, Network: network, Progress: cfg.Progress, Message: r.decode}
-	return r
+	var err error
+	r.from, err = cfg.partitions(r.decode)
+	return r, err
 }
 
 // sections decides what is read of each partition.
 func (r *topicReader) sections(ctx context.Context) ([]fetch.Section, error) {
-	k := r.cfg.Kafka
-	count, err := r.partitions(ctx)
+	count, err := r.from.count(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -88,28 +98,16 @@ func (r *topicReader) sections(ctx context.Context) ([]fetch.Section, error) {
 	for i := range sections {
 		s := &sections[i]
 		s.Partition = i
-		if err := r.Patiently(ctx, s, r.Measure); err != nil {
-			return nil, fmt.Errorf("asking for the ends of partition %d of the topic %s: %w", i, k.Topic, err)
+		if s.Next, s.End, err = r.from.ends(ctx, i, time.Time{}); err != nil {
+			return nil, err
 		}
 		sizes[i] = s.End - s.Next
 	}
 	for i, n := range share(r.cfg.Newest, sizes) {
 		sections[i].Next = sections[i].End - n
-		r.Total += n
 	}
+	r.from.expect(sections)
 	return sections, nil
-}
-
-// partitions returns the number of partitions of the topic.
-func (r *topicReader) partitions(ctx context.Context) (int, error) {
-	asking, cancel := context.WithTimeout(ctx, fetch.OperationTimeout)
-	defer cancel()
-	k := r.cfg.Kafka
-	count, err := fetch.PartitionCount(asking, r.Network.Client(k.Brokers), k.Topic)
-	if errors.Is(err, kafka.UnknownTopicOrPartition) {
-		return 0, fmt.Errorf("%w: %s", ingest.ErrNoTopic, k.Topic)
-	}
-	return count, err
 }
 
 // share divides n messages over partitions of the given sizes as evenly as these allow; 0 means all of them.
@@ -132,7 +130,7 @@ func share(n int64, sizes []int64) []int64 {
 
 // section reads one section and passes on all its events.
 func (r *topicReader) section(ctx context.Context, s *fetch.Section) error {
-	return errors.Join(r.Read(ctx, s), r.Flush(ctx))
+	return errors.Join(r.from.read(ctx, s), r.Flush(ctx))
 }
 
 func (r *topicReader) decode(ctx context.Context, partition int, f *fetch.Found) error {

@@ -44,7 +44,7 @@ func (b *byPartition) Process(ctx context.Context, batch []ingest.Event) error {
 
 func (b *bench) readTopic(newest int64) (*topicRun, error) {
 	run := &topicRun{recorder: ingesttest.NewRecorder()}
-	cfg := recording.TopicConfig{Kafka: b.cfg, Format: telemetry.V1{}, Newest: newest, Refuse: func(e *ingest.RecordError, _ []byte) {
+	cfg := recording.TopicConfig{Place: b.place(), Format: telemetry.V1{}, Newest: newest, Refuse: func(e *ingest.RecordError, _ []byte) {
 		run.refused = append(run.refused, *e)
 	}}
 	var err error
@@ -168,7 +168,7 @@ func TestReadTopicEndsWithItsContextAndItsProcessor(t *testing.T) {
 	b := newBench(t, 1)
 	b.produce(0, 3000)
 	broken := errors.New("broken")
-	cfg := recording.TopicConfig{Kafka: b.cfg, Format: telemetry.V1{}}
+	cfg := recording.TopicConfig{Place: b.place(), Format: telemetry.V1{}}
 	if _, err := recording.ReadTopic(waitContext(t), cfg, failing{err: broken}); !errors.Is(err, broken) {
 		t.Errorf("got %v", err)
 	}

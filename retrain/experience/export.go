@@ -20,8 +20,8 @@ import (
 
 // Source selects whose steps to export, and from which topics.
 type Source struct {
-	Kafka   ingest.KafkaConfig // its group is not joined, and its topic not used
-	Topics  []ingest.Topic     // those of the telemetry, by index
+	Place   recording.Place // its topic is not used
+	Topics  []ingest.Topic  // those of the telemetry, by index
 	Policy  string
 	Group   map[string]string // the values of the labels that the policy is grouped by, such as env
 	MaxOpen int               // open episodes at a time, as in assemble.Config
@@ -100,9 +100,7 @@ func (src *Source) check(ctx context.Context, ranges []ingest.Range) error {
 	}
 	var gone []error
 	for _, name := range slices.Sorted(maps.Keys(byTopic)) {
-		kafka := src.Kafka
-		kafka.Topic = name
-		err := recording.CheckRanges(ctx, kafka, byTopic[name])
+		err := recording.CheckRanges(ctx, src.Place.In(name), byTopic[name])
 		if err != nil && !errors.Is(err, recording.ErrRangeGone) {
 			return err
 		}
@@ -144,9 +142,8 @@ func (x *exporter) read(ctx context.Context, of ingest.Range) error {
 	if err != nil {
 		return err
 	}
-	r, kafka := x.excerpt(), x.src.Kafka
-	kafka.Topic = topic.Name
-	cfg := recording.TopicConfig{Kafka: kafka, Format: topic.Format, Index: index, AsRecorded: true, Progress: func(messages, _ int64) {
+	r := x.excerpt()
+	cfg := recording.TopicConfig{Place: x.src.Place.In(topic.Name), Format: topic.Format, Index: index, AsRecorded: true, Progress: func(messages, _ int64) {
 		if x.src.Progress != nil {
 			x.src.Progress(x.messages+messages, x.total)
 		}

@@ -71,7 +71,7 @@ func topic(t *testing.T) (*ingesttest.Broker, Source) {
 	t.Cleanup(b.Close)
 	cfg := ingest.DefaultKafkaConfig()
 	cfg.Brokers, cfg.Topic = b.Addrs(), b.Topic
-	return b, Source{Kafka: cfg, Topics: []ingest.Topic{{Name: cfg.Topic, Format: telemetry.V1{}}}, Policy: "ranker", Group: map[string]string{"env": "prod", "label_region": "eu"}}
+	return b, Source{Place: recording.Place{Kafka: cfg}, Topics: []ingest.Topic{{Name: cfg.Topic, Format: telemetry.V1{}}}, Policy: "ranker", Group: map[string]string{"env": "prod", "label_region": "eu"}}
 }
 
 func within(t *testing.T) context.Context {

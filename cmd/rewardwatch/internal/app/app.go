@@ -31,6 +31,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/deadletter"
 	"github.com/rewardwatch/rewardwatch/ingest/format"
 	"github.com/rewardwatch/rewardwatch/ingest/kafkalog"
+	"github.com/rewardwatch/rewardwatch/ingest/locallog"
 	"github.com/rewardwatch/rewardwatch/ingest/receive"
 	"github.com/rewardwatch/rewardwatch/retrain"
 	"github.com/rewardwatch/rewardwatch/retrain/ledger"
@@ -119,16 +120,20 @@ func (a *App) open(ctx context.Context) error {
 		a.closeLater("ledger", a.retrain.Close)
 		a.retrain.ServeUnder(a.cfg.HTTP.ExternalURL)
 	}
-	kafka, topics, err := a.cfg.Ingest.Kafka.Open()
+	at, topics, err := a.cfg.Ingest.Open()
 	if err != nil {
 		return err
 	}
-	a.Pipeline = engine.NewPipeline(context.Background(), a.cfg.Settings(), engine.TopicRanges(kafka, topics), a.scores, a, a.log, a.Registry)
+	local, err := a.openLog()
+	if err != nil {
+		return err
+	}
+	a.Pipeline = engine.NewPipeline(context.Background(), a.cfg.Settings(), engine.TopicRanges(at, topics), a.scores, a, a.log, a.Registry)
 	a.Pipeline.Topics = ingest.TopicNames(topics)
 	if a.retrain != nil {
 		a.retrain.ResolveBy(a.Pipeline.BaselineLevel)
 	}
-	stores, out, notes, err := a.openState(kafka, ingest.TopicNames(topics))
+	stores, out, notes, err := a.openState(at.Kafka, ingest.TopicNames(topics))
 	if err != nil {
 		return err
 	}
@@ -140,13 +145,13 @@ func (a *App) open(ctx context.Context) error {
 	a.notifier = alerts.NewNotifier(a.cfg.Alerts.Alertmanager, a.cfg.Links(), notes, a.log, a.Registry)
 	a.metrics = alerts.NewMetrics(a.Registry, a.groups)
 	a.Registry.MustRegister(metrics.NewCollector(a.Pipeline.Summaries, a.cfg.Settings().GroupLabels(), a.cfg.Limits.Series, time.Now))
-	if a.consumer, err = consumer.New(kafka, consumer.Options{
+	if err := a.openConsumer(at.Kafka, local, consumer.Options{
 		Stores: stores, CheckpointEvery: time.Duration(a.cfg.Checkpoint.Every), Topics: topics, DeadLetters: a.letters,
 		Joined: a.cfg.Settings().Joins(), Handler: a.feeds, Log: a.log, Registerer: a.Registry,
 	}); err != nil {
 		return err
 	}
-	if err := a.openReceiver(); err != nil {
+	if err := a.openReceiver(local); err != nil {
 		return err
 	}
 	a.Server.Shared = a.cluster != nil
@@ -156,9 +161,33 @@ func (a *App) open(ctx context.Context) error {
 	return nil
 }
 
-// openReceiver lets the server take telemetry for the first topic in JSON, if there is one.
-func (a *App) openReceiver() error {
-	topics := a.cfg.Ingest.Kafka.Telemetry()
+// openLog opens the local log of the telemetry, nil if it is in Kafka.
+func (a *App) openLog() (*locallog.Log, error) {
+	if !a.cfg.Ingest.IsLocal() {
+		return nil, nil
+	}
+	o := a.cfg.Ingest.Log.Options()
+	o.Log, o.Registerer = a.log, a.Registry
+	local, err := locallog.Open(o)
+	if err == nil {
+		a.closeLater("log of the telemetry", local.Close)
+	}
+	return local, err
+}
+
+// openConsumer opens the consumer of the local log or, if that is nil, of Kafka.
+func (a *App) openConsumer(kafka ingest.KafkaConfig, local *locallog.Log, o consumer.Options) (err error) {
+	if local != nil {
+		a.consumer, err = consumer.NewLocal(local, o)
+	} else {
+		a.consumer, err = consumer.New(kafka, o)
+	}
+	return err
+}
+
+// openReceiver lets the server take telemetry for the local log or else for the first topic in JSON, if there is one.
+func (a *App) openReceiver(local *locallog.Log) error {
+	topics := a.cfg.Ingest.Telemetry()
 	at := slices.IndexFunc(topics, format.Topic.IsJSON)
 	if at < 0 {
 		return nil
@@ -167,12 +196,16 @@ func (a *App) openReceiver() error {
 	if err != nil {
 		return err
 	}
-	topic, err := kafkalog.Open(a.cfg.Ingest.Kafka.KafkaConfig, topics[at].Topic, a.log)
-	if err != nil {
-		return err
+	var to receive.Topic = receive.Local{Log: local}
+	if local == nil {
+		topic, err := kafkalog.Open(a.cfg.Ingest.Kafka.KafkaConfig, topics[at].Topic, a.log)
+		if err != nil {
+			return err
+		}
+		a.closeLater("connections for received telemetry", topic.Close)
+		to = topic
 	}
-	a.closeLater("connections for received telemetry", topic.Close)
-	a.Server.Telemetry = receive.New(topic, records, a.cfg.Settings().Key, receive.NewMetrics(a.Registry))
+	a.Server.Telemetry = receive.New(to, records, a.cfg.Settings().Key, receive.NewMetrics(a.Registry))
 	return nil
 }
 

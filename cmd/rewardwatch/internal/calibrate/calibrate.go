@@ -65,7 +65,7 @@ func runCalibrate(ctx context.Context, c *terminal.Console, o calibrateOptions, 
 	if err != nil {
 		return err
 	}
-	read, err := cfg.Ingest.Kafka.Files(o.topic, files)
+	read, err := cfg.Ingest.Files(o.topic, files)
 	if err != nil {
 		return err
 	}

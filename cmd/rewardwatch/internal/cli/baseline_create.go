@@ -79,7 +79,7 @@ func createBaseline(ctx context.Context, c *terminal.Console, o createOptions, f
 	if err != nil {
 		return err
 	}
-	read, err := cfg.Ingest.Kafka.Files(o.topic, files)
+	read, err := cfg.Ingest.Files(o.topic, files)
 	if err != nil {
 		return err
 	}

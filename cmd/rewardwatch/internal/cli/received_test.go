@@ -18,8 +18,19 @@ func (p *process) send(t *testing.T, id, body string) (int, string) {
 // Telemetry that comes over HTTP is judged once, also if it is sent again after the service was killed.
 func TestReceivedTelemetryIsJudgedOnce(t *testing.T) {
 	t.Parallel()
-	broker := startBroker(t, 2)
-	cfg := serviceConfig(t, broker)
+	t.Run("over Kafka", func(t *testing.T) {
+		t.Parallel()
+		receivesOnce(t, serviceConfig(t, startBroker(t, 2)), (*process).killMember)
+	})
+	t.Run("without Kafka", func(t *testing.T) {
+		t.Parallel()
+		cfg, _ := localConfig(t)
+		receivesOnce(t, cfg, func(p *process, _ *testing.T) { p.kill() })
+	})
+}
+
+func receivesOnce(t *testing.T, cfg string, kill func(*process, *testing.T)) {
+	t.Helper()
 	var batches [3]strings.Builder
 	for i := range 300 {
 		fmt.Fprintf(&batches[i%3], `{"policy":"p","agent_id":"a-%d","episode":{"r":%d,"l":1}}`+"\n", i%7, i)
@@ -31,7 +42,7 @@ func TestReceivedTelemetryIsJudgedOnce(t *testing.T) {
 		}
 	}
 	testkit.Eventually(t, "all units", func() bool { return service.units() == 300 })
-	service.killMember(t)
+	kill(service, t)
 	service = startService(t, cfg)
 	for i := range batches {
 		if code, answer := service.send(t, fmt.Sprint("batch-", i), batches[i].String()); code != http.StatusOK {

@@ -52,7 +52,7 @@ func newRetrainExportCommand(c *terminal.Console, service *client.Client) *cobra
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return runExport(cmd.Context(), c, service, o, args[0]) },
 	}
-	cmd.Flags().StringVar(&o.config, "config", "", "configuration file, whose ingest.kafka has the telemetry (required)")
+	cmd.Flags().StringVar(&o.config, "config", "", "configuration file, whose ingest has the telemetry (required)")
 	cmd.Flags().Var(&o.data, "data", "which of the data is written: drifted, baseline or both")
 	cmd.Flags().Var(&o.until, "until", "how far the drifted data reaches, beyond the order's offsets: now, or a time such as 2026-11-20T10:00:00Z")
 	cmd.Flags().Var(&o.format, "format", "how it is written: ndjson or parquet")
@@ -117,7 +117,7 @@ func (u *until) String() string {
 func (u *until) Type() string { return "now|TIME" }
 
 // extend moves the end of the drifted data.
-func (u *until) extend(ctx context.Context, kafka ingest.KafkaConfig, topics []ingest.Topic, parts []experience.Part) error {
+func (u *until) extend(ctx context.Context, at recording.Place, topics []ingest.Topic, parts []experience.Part) error {
 	for i := range parts {
 		if !u.given || parts[i].Name != dataDrifted {
 			continue
@@ -127,8 +127,7 @@ func (u *until) extend(ctx context.Context, kafka ingest.KafkaConfig, topics []i
 			if err != nil {
 				return err
 			}
-			kafka.Topic = topic.Name
-			extended, err := recording.ExtendRanges(ctx, kafka, []ingest.Range{of}, u.at)
+			extended, err := recording.ExtendRanges(ctx, at.In(topic.Name), []ingest.Range{of}, u.at)
 			if err != nil {
 				return err
 			}
@@ -190,17 +189,17 @@ func runExport(ctx context.Context, c *terminal.Console, service *client.Client,
 	for _, name := range missing {
 		_, _ = fmt.Fprintf(c.Err, "The order names no offsets of the %s data: there is none in what is written.\n", name)
 	}
-	kafka, topics, err := cfg.Ingest.Kafka.Open()
+	at, topics, err := cfg.Ingest.Open()
 	if err != nil {
 		return err
 	}
-	if err := o.until.extend(ctx, kafka, topics, parts); err != nil {
+	if err := o.until.extend(ctx, at, topics, parts); err != nil {
 		return fmt.Errorf("export request %s: %w", id, err)
 	}
 	shown := terminal.NewProgress(c)
 	defer shown.Clear()
 	src := experience.Source{
-		Kafka: kafka, Topics: topics, Policy: order.Policy, Group: order.Group, MaxOpen: cfg.Limits.OpenEpisodes,
+		Place: at, Topics: topics, Policy: order.Policy, Group: order.Group, MaxOpen: cfg.Limits.OpenEpisodes,
 		Progress: func(messages, total int64) {
 			shown.Show("export", float64(messages)/float64(total), fmt.Sprintf("%d of %d messages", messages, total))
 		},
@@ -221,7 +220,7 @@ func runExport(ctx context.Context, c *terminal.Console, service *client.Client,
 func (o *exportOptions) check(c *terminal.Console) error {
 	switch {
 	case o.config == "":
-		return errors.New("--config must name the configuration, whose ingest.kafka has the telemetry")
+		return errors.New("--config must name the configuration, whose ingest has the telemetry")
 	case o.until.given && o.data.value == dataBaseline:
 		return errors.New("--until is of the drifted data, which --data baseline leaves out: give one of the two")
 	case o.format.value == formatParquet && o.out == "" && terminal.IsTerminal(c.Out):

@@ -139,7 +139,7 @@ func TestRetrainExportSaysWhatIsWrong(t *testing.T) {
 		flags []string
 		says  string
 	}{
-		"no configuration": {[]string{"rr_1"}, noConfig, "--config must name the configuration, whose ingest.kafka has the telemetry"},
+		"no configuration": {[]string{"rr_1"}, noConfig, "--config must name the configuration, whose ingest has the telemetry"},
 		"no request":       {nil, flags, "accepts 1 arg(s), received 0"},
 		"unknown request":  {[]string{"rr_unknown"}, flags, "request rr_unknown: the service refuses (404 Not Found): there is no such request"},
 		"unknown data":     {[]string{"rr_1", "--data", "all"}, flags, `invalid argument "all" for "--data" flag: must be drifted, baseline or both`},

@@ -20,8 +20,9 @@ func newRunCommand(c *terminal.Console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run [--config FILE]",
 		Short: "Run the service",
-		Long: "Reads telemetry from Kafka until it is told to stop (SIGINT, SIGTERM). SIGHUP reads the configuration again\n" +
-			"and restarts the service with it, from the state that it has saved; a bad configuration changes nothing.",
+		Long: "Reads telemetry from Kafka, or from a local log of what it receives over HTTP, until it is told to stop (SIGINT,\n" +
+			"SIGTERM). SIGHUP reads the configuration again and restarts the service with it, from the state that it has saved; a\n" +
+			"bad configuration changes nothing.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return runService(cmd.Context(), c, config) },
 	}

@@ -64,7 +64,7 @@ func validate(ctx context.Context, c *terminal.Console, o validateOptions, path 
 		}
 	}
 	if v.OK && len(o.samples) > 0 {
-		read, err := cfg.Ingest.Kafka.Files(o.topic, o.samples)
+		read, err := cfg.Ingest.Files(o.topic, o.samples)
 		if err != nil {
 			return err
 		}

@@ -35,6 +35,7 @@ type Config struct {
 // IngestConfig says where telemetry comes from and where refused records go.
 type IngestConfig struct {
 	Kafka       KafkaConfig       `yaml:"kafka"`
+	Log         LogConfig         `yaml:"log"`
 	DeadLetters deadletter.Config `yaml:"dead_letters"`
 }
 
@@ -50,6 +51,7 @@ func Default() Config {
 	return Config{
 		Ingest: IngestConfig{
 			Kafka:       KafkaConfig{KafkaConfig: ingest.DefaultKafkaConfig()},
+			Log:         defaultLogConfig(),
 			DeadLetters: deadletter.DefaultConfig(),
 		},
 		Checkpoint: judging.Checkpoint,
@@ -101,6 +103,9 @@ func ParseConfig(file string, text []byte, check configCheck) (*Config, error) {
 	if len(c.Ingest.Kafka.Topics) > 0 && r.Given("ingest.kafka.topic") {
 		r.Report("ingest.kafka.topic", "must not be given with topics, which lists every topic")
 	}
+	if c.Ingest.IsLocal() && r.Given("ingest.kafka") {
+		r.Report("ingest.kafka", "must not be given with ingest.log: the telemetry is in Kafka or in a local log")
+	}
 	others := check(&c, r.Report)
 	if err := yamlfile.ErrorOf(append(r.Problems(), others...)); err != nil {
 		return nil, err
@@ -139,8 +144,10 @@ func (c *Config) Check(report func(path, msg string)) {
 		return func(path, msg string) { report(yamlfile.Join(section, path), msg) }
 	}
 	c.Ingest.Kafka.check(within("ingest.kafka"))
+	c.Ingest.Log.check(within("ingest.log"))
+	c.checkLocal(report)
 	c.Ingest.DeadLetters.Check(within("ingest.dead_letters"))
-	if letters := c.Ingest.DeadLetters.Topic; letters != "" && c.Ingest.Kafka.Reads(letters) {
+	if letters := c.Ingest.DeadLetters.Topic; letters != "" && c.Ingest.Reads(letters) {
 		report("ingest.dead_letters.topic", "must not be a topic of the telemetry: refused records would be read, and refused, again")
 	}
 	c.Settings().Check(report)
@@ -159,7 +166,7 @@ func (c *Config) checkPinned(report func(path, msg string)) {
 			switch {
 			case of.Topic == "" && len(c.Ingest.Kafka.Topics) > 1:
 				report(at, "must name one of the topics of ingest.kafka.topics")
-			case of.Topic != "" && !c.Ingest.Kafka.Reads(of.Topic):
+			case of.Topic != "" && !c.Ingest.Reads(of.Topic):
 				report(yamlfile.Join(at, "topic"), "must be a topic of the telemetry")
 			}
 		}
@@ -172,7 +179,7 @@ func (c *Config) checkCluster(report func(path, msg string)) {
 		return
 	}
 	taken := map[string]string{c.Ingest.DeadLetters.Topic: "the topic of refused records"}
-	for _, t := range c.Ingest.Kafka.Telemetry() {
+	for _, t := range c.Ingest.Telemetry() {
 		taken[t.Topic] = "a topic of the telemetry"
 	}
 	for _, t := range []struct{ key, topic string }{

@@ -9,6 +9,8 @@ import (
 
 	"github.com/rewardwatch/rewardwatch/ingest"
 	"github.com/rewardwatch/rewardwatch/ingest/assemble"
+	"github.com/rewardwatch/rewardwatch/ingest/locallog"
+	"github.com/rewardwatch/rewardwatch/ingest/receive"
 	"github.com/rewardwatch/rewardwatch/ingest/recording"
 )
 
@@ -16,21 +18,25 @@ import (
 type RangeReader func(ctx context.Context, of ingest.Range, p ingest.Processor) error
 
 // TopicRanges returns a reader of ranges of offsets of the topics. It does not touch the offsets of the group.
-func TopicRanges(cfg ingest.KafkaConfig, topics []ingest.Topic) RangeReader {
+func TopicRanges(at recording.Place, topics []ingest.Topic) RangeReader {
 	return func(ctx context.Context, of ingest.Range, p ingest.Processor) error {
 		topic, index, err := of.In(topics)
 		if err != nil {
 			return err
 		}
-		cfg := cfg
-		cfg.Topic = topic.Name
-		_, err = recording.ReadRanges(ctx, recording.TopicConfig{Kafka: cfg, Format: topic.Format, Index: index}, []ingest.Range{of}, p)
+		_, err = recording.ReadRanges(ctx, recording.TopicConfig{Place: at.In(topic.Name), Format: topic.Format, Index: index}, []ingest.Range{of}, p)
 		return err
 	}
 }
 
 // FileRanges returns a reader of ranges of records of files that are read as one input.
+//
+// The offsets of a local log are those of its messages, as in the service.
 func FileRanges(cfg recording.FilesConfig, files []string) RangeReader {
+	if len(files) == 1 && locallog.IsLog(files[0]) {
+		at := recording.Place{Kafka: ingest.DefaultKafkaConfig(), Log: files[0]}
+		return TopicRanges(at, []ingest.Topic{{Name: receive.LocalTopic, Format: cfg.Format}})
+	}
 	return func(ctx context.Context, of ingest.Range, p ingest.Processor) error {
 		switch {
 		case slices.Contains(files, "-"):

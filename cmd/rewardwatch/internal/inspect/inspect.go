@@ -20,6 +20,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/wire"
 	"github.com/rewardwatch/rewardwatch/detectors/watch"
 	"github.com/rewardwatch/rewardwatch/ingest"
+	"github.com/rewardwatch/rewardwatch/ingest/locallog"
 	"github.com/rewardwatch/rewardwatch/ingest/order"
 	"github.com/rewardwatch/rewardwatch/ingest/recording"
 )
@@ -79,7 +80,10 @@ func runInspect(ctx context.Context, c *terminal.Console, o inspectOptions, args
 		return err
 	}
 	if topic {
+		cfg.Ingest.Log.Directory = "" // topics are in Kafka, whatever the configuration reads
 		cfg.Ingest.Kafka = cfg.Ingest.Kafka.Only(args...)
+	} else if len(args) == 1 && locallog.IsLog(args[0]) && !cfg.Ingest.IsLocal() {
+		cfg.Ingest.Log.Directory = args[0]
 	}
 	for _, arg := range args {
 		if err := checkKafka(cfg, arg, topic); err != nil {
@@ -246,7 +250,7 @@ func (s *study) read(ctx context.Context) (*inspector, recording.Counts, error) 
 		counts, err := i.readTopics(ctx, s.options.records, progress)
 		return i, counts, s.named(err)
 	}
-	read, err := s.cfg.Ingest.Kafka.Files(s.options.topic, s.args)
+	read, err := s.cfg.Ingest.Files(s.options.topic, s.args)
 	if err != nil {
 		return i, recording.Counts{}, err
 	}
@@ -258,17 +262,15 @@ func (s *study) read(ctx context.Context) (*inspector, recording.Counts, error) 
 // readTopics reads the newest records of the topics, side by side.
 func (i *inspector) readTopics(ctx context.Context, newest int64, progress func(done, total int64)) (recording.Counts, error) {
 	i.merger, i.way = order.NewMerger(), &engine.Route{From: &engine.Delivery{}}
-	kafka, topics, err := i.cfg.Ingest.Kafka.Open()
+	at, topics, err := i.cfg.Ingest.Open()
 	if err != nil {
 		return recording.Counts{}, err
 	}
 	var sources []recording.Source
 	for index, topic := range topics {
-		of := kafka
-		of.Topic = topic.Name
 		sources = append(sources, func(ctx context.Context, p ingest.Processor) (recording.Counts, error) {
 			return recording.ReadTopic(ctx, recording.TopicConfig{
-				Kafka: of, Format: topic.Format, Index: index, Newest: newest, Refuse: i.refuse, Progress: progress,
+				Place: at.In(topic.Name), Format: topic.Format, Index: index, Newest: newest, Refuse: i.refuse, Progress: progress,
 			}, p)
 		})
 	}

@@ -77,7 +77,7 @@ func keepFiles(ctx context.Context, files []string) (kept []ingest.Message, err 
 func keepTopic(ctx context.Context, kafka config.KafkaConfig, topic string) (kept []ingest.Message, err error) {
 	connection := kafka.KafkaConfig
 	connection.Topic = topic
-	_, err = recording.ReadTopic(ctx, recording.TopicConfig{Kafka: connection, Format: keeper{&kept}, Newest: keptMessages}, enough{kept: new([]ingest.Message)})
+	_, err = recording.ReadTopic(ctx, recording.TopicConfig{Place: recording.Place{Kafka: connection}, Format: keeper{&kept}, Newest: keptMessages}, enough{kept: new([]ingest.Message)})
 	slices.SortStableFunc(kept, func(a, b ingest.Message) int { return int(min(1, max(-1, a.TS-b.TS))) })
 	return kept, err
 }

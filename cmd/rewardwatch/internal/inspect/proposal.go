@@ -48,10 +48,11 @@ func propose(r inspection, cfg *config.Config, file string) string {
 		b.WriteString("# " + line + "\n")
 	}
 	defaults := config.Default()
-	b.WriteString("ingest:\n  kafka:\n")
-	writeSettings(&b, "    ", kafkaSettings(cfg.Ingest.Kafka, r.Source == "topic", file))
-	if topics := cfg.Ingest.Kafka.Topics; len(topics) > 0 {
-		topicsYAML(&b, topics, r.shapes)
+	b.WriteString("ingest:\n")
+	if cfg.Ingest.IsLocal() {
+		logYAML(&b, cfg.Ingest.Log, r.shapes, file)
+	} else {
+		kafkaYAML(&b, cfg.Ingest.Kafka, r, file)
 	}
 	b.WriteString("  dead_letters:\n")
 	writeSettings(&b, "    ", section(&cfg.Ingest.DeadLetters, &defaults.Ingest.DeadLetters, map[string]string{
@@ -423,6 +424,15 @@ func groupingHints(r inspection) []string {
 		}
 	}
 	return out
+}
+
+// kafkaYAML writes ingest.kafka.
+func kafkaYAML(b *strings.Builder, kafka config.KafkaConfig, r inspection, file string) {
+	b.WriteString("  kafka:\n")
+	writeSettings(b, "    ", kafkaSettings(kafka, r.Source == "topic", file))
+	if len(kafka.Topics) > 0 {
+		topicsYAML(b, kafka.Topics, r.shapes)
+	}
 }
 
 // kafkaSettings returns the keys of ingest.kafka that a first run needs, and those that were given.

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/config"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/sample"
 	"github.com/rewardwatch/rewardwatch/ingest"
 	"github.com/rewardwatch/rewardwatch/ingest/format"
@@ -51,18 +52,28 @@ func (s *study) recognize(ctx context.Context) (bool, error) {
 		changed = changed || f.changed()
 	}
 	if changed || len(s.shapes) > 1 && !s.topic {
-		s.options.topic, s.cfg.Ingest.Kafka.Topics = "", nil
-		for _, f := range s.shapes {
-			s.cfg.Ingest.Kafka.Topics = append(s.cfg.Ingest.Kafka.Topics, f.topic)
-		}
+		s.configure()
 		return true, nil
 	}
 	return false, nil
 }
 
+// configure configures the topics that were found: a local log has one, in JSON.
+func (s *study) configure() {
+	s.options.topic = ""
+	if s.cfg.Ingest.IsLocal() && len(s.shapes) == 1 && s.shapes[0].topic.IsJSON() {
+		s.cfg.Ingest.Log.Mapping = s.shapes[0].topic.Mapping
+		return
+	}
+	s.cfg.Ingest.Log, s.cfg.Ingest.Kafka.Topics = config.Default().Ingest.Log, nil
+	for _, f := range s.shapes {
+		s.cfg.Ingest.Kafka.Topics = append(s.cfg.Ingest.Kafka.Topics, f.topic)
+	}
+}
+
 // keep keeps the messages of each topic; of files, those that are alike are of one.
 func (s *study) keep(ctx context.Context) error {
-	listed := s.cfg.Ingest.Kafka.Telemetry()
+	listed := s.cfg.Ingest.Telemetry()
 	if s.topic {
 		for _, t := range listed {
 			kept, err := keepTopic(ctx, s.cfg.Ingest.Kafka, t.Topic)
@@ -200,7 +211,7 @@ func (s *study) together() {
 		}
 	}
 	s.shapes = s.shapes[:1]
-	s.shapes[0].topic.Topic = s.cfg.Ingest.Kafka.Telemetry()[0].Topic
+	s.shapes[0].topic.Topic = s.cfg.Ingest.Telemetry()[0].Topic
 }
 
 // policyName returns a name for a policy that records do not name: that of the topic, or of the file.
@@ -256,6 +267,28 @@ func (f *shape) text(w *inspectionWriter, several bool) {
 		share, of, f.proposal.YAML("  "))
 	f.sample.RecordsText(w)
 	w.WriteString("\n")
+}
+
+// logYAML writes ingest.log: with the mapping that is proposed, or as the configuration has it.
+func logYAML(b *strings.Builder, log config.LogConfig, found []*shape, file string) {
+	proposal, isMapped, defaults := shapes.Given(log.Mapping, asInspected), !log.Mapping.IsZero(), config.Default().Ingest.Log
+	if len(found) > 0 && found[0].proposal != nil {
+		proposal = found[0].proposal
+	}
+	log.Mapping = mapping.Config{}
+	why := func(string) string {
+		if file == "" {
+			return "the log that was inspected"
+		}
+		return asInspected
+	}
+	b.WriteString("  log:\n")
+	writeSettings(b, "    ", complete(reflect.ValueOf(&log).Elem(), reflect.ValueOf(&defaults).Elem(), why, map[string]string{
+		"max_size": "the default; older telemetry is removed above it, once it was judged",
+	}))
+	if isMapped {
+		b.WriteString("    mapping:\n" + proposal.YAML("      "))
+	}
 }
 
 // topicsYAML writes ingest.kafka.topics: with what is proposed for them, or as the configuration has them.

@@ -61,7 +61,7 @@ func runReplay(ctx context.Context, c *terminal.Console, o replayOptions, files 
 	if err != nil {
 		return err
 	}
-	read, err := cfg.Ingest.Kafka.Files(o.topic, files)
+	read, err := cfg.Ingest.Files(o.topic, files)
 	if err != nil {
 		return err
 	}

@@ -1,4 +1,5 @@
-package checkpoint
+// Package datadir keeps directories to one process at a time, and makes changes of their entries durable.
+package datadir
 
 import (
 	"errors"
@@ -11,27 +12,30 @@ import (
 	"syscall"
 )
 
+// ErrLocked means that another process uses the directory.
+var ErrLocked = errors.New("the directory is in use")
+
 const lockFile = "lock"
 
-// lock locks the directory for this process until the file is closed or the process ends, however it ends. The file
-// names the process, for the error message of the next one.
-func lock(directory string) (*os.File, error) {
+// Lock locks a directory for this process until the file is closed or the process ends, however it ends. The file
+// names the process, for the error message of the next one, which is ErrLocked.
+func Lock(directory string) (*os.File, error) {
 	f, err := os.OpenFile(filepath.Join(directory, lockFile), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
-		return nil, fmt.Errorf("locking the checkpoint directory: %w", err)
+		return nil, fmt.Errorf("locking the directory: %w", err)
 	}
 	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		return nil, errors.Join(lockError(directory, f, err), f.Close())
 	}
 	if err := writeHolder(f); err != nil {
-		return nil, errors.Join(fmt.Errorf("locking the checkpoint directory: %w", err), f.Close())
+		return nil, errors.Join(fmt.Errorf("locking the directory: %w", err), f.Close())
 	}
 	return f, nil
 }
 
 func lockError(directory string, f *os.File, err error) error {
 	if !errors.Is(err, syscall.EWOULDBLOCK) {
-		return fmt.Errorf("locking the checkpoint directory %s: %w", directory, err)
+		return fmt.Errorf("locking the directory %s: %w", directory, err)
 	}
 	holder, _ := io.ReadAll(io.LimitReader(f, 20)) // the process may not have written it yet
 	return fmt.Errorf("%w: %s by process %q; give each instance a directory of its own",
@@ -44,4 +48,13 @@ func writeHolder(f *os.File) error {
 	}
 	_, err := f.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0)
 	return err
+}
+
+// Sync makes the entries of a directory durable: files that were made, renamed or removed.
+func Sync(directory string) error {
+	f, err := os.Open(directory)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
 }

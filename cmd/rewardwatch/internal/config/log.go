@@ -1,0 +1,111 @@
+package config
+
+import (
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"github.com/prometheus/common/model"
+
+	"github.com/rewardwatch/rewardwatch/ingest"
+	"github.com/rewardwatch/rewardwatch/ingest/format"
+	"github.com/rewardwatch/rewardwatch/ingest/locallog"
+	"github.com/rewardwatch/rewardwatch/ingest/mapping"
+	"github.com/rewardwatch/rewardwatch/ingest/receive"
+	"github.com/rewardwatch/rewardwatch/ingest/recording"
+	"github.com/rewardwatch/rewardwatch/retrain/yamlfile"
+)
+
+// LogConfig replaces Kafka by a log on this machine: telemetry received over HTTP is written to it, and read from it. It
+// belongs to one instance. What is not in two checkpoints yet is never removed.
+type LogConfig struct {
+	Directory string          `yaml:"directory"` // of the log; created if missing; without it the telemetry is in Kafka
+	MaxSize   ingest.ByteSize `yaml:"max_size"`  // of the log: above it the oldest telemetry is removed; if that has not been judged, new telemetry is refused with 429
+	MaxAge    model.Duration  `yaml:"max_age"`   // of telemetry in the log; it is removed up to a day later; 0 for no limit
+	Mapping   mapping.Config  `yaml:"mapping"`   // what the fields of telemetry v1 are in the records, where they have another shape
+}
+
+// The bounds of the log: the minimum holds the largest batch several times over.
+const (
+	minLogSize = 128 * ingest.MiB
+	minLogAge  = model.Duration(time.Hour)
+	// segments is how many segments make up the largest log, unless they would be larger than maxSegment.
+	segments   = 8
+	maxSegment = 64 * ingest.MiB
+)
+
+func defaultLogConfig() LogConfig {
+	return LogConfig{MaxSize: 10 * ingest.GiB, MaxAge: model.Duration(30 * 24 * time.Hour)}
+}
+
+// Options returns how the log is opened.
+func (c LogConfig) Options() locallog.Options {
+	return locallog.Options{
+		Name: "telemetry", Directory: c.Directory, MaxSize: int64(c.MaxSize), SegmentSize: int64(min(maxSegment, c.MaxSize/segments)),
+		MaxAge: time.Duration(c.MaxAge),
+	}
+}
+
+func (c LogConfig) check(report func(path, msg string)) {
+	d := defaultLogConfig()
+	if c.Directory == "" && (c.MaxSize != d.MaxSize || c.MaxAge != d.MaxAge || !c.Mapping.IsZero()) {
+		report("directory", "must be given, or the other keys of log have no effect")
+	}
+	if c.MaxSize < minLogSize {
+		report("max_size", "must be at least "+minLogSize.String())
+	}
+	if c.MaxAge != 0 && c.MaxAge < minLogAge {
+		report("max_age", fmt.Sprintf("must be 0 for no limit, or at least %s", minLogAge))
+	}
+	c.Mapping.Check(func(path, msg string) { report("mapping."+path, msg) })
+}
+
+// IsLocal reports whether the telemetry is in a local log instead of Kafka.
+func (c IngestConfig) IsLocal() bool { return c.Log.Directory != "" }
+
+// topics returns the topics of the telemetry: those of Kafka, or the one that the local log stands for.
+func (c IngestConfig) topics() KafkaConfig {
+	kafka := c.Kafka
+	if c.IsLocal() {
+		kafka.Topics = []format.Topic{{Topic: receive.LocalTopic, Mapping: c.Log.Mapping}}
+	}
+	return kafka
+}
+
+// Telemetry returns the topics to read.
+func (c IngestConfig) Telemetry() []format.Topic { return c.topics().Telemetry() }
+
+// Reads reports whether a topic is one of the telemetry.
+func (c IngestConfig) Reads(topic string) bool { return c.topics().Reads(topic) }
+
+// Files says how files with recorded telemetry are read, as KafkaConfig.Files does.
+func (c IngestConfig) Files(topic string, files []string) (recording.FilesConfig, error) {
+	return c.topics().Files(topic, files)
+}
+
+// Open opens the formats of the topics, in the order of Telemetry. It also returns where they are, with the first topic.
+func (c IngestConfig) Open() (recording.Place, []ingest.Topic, error) {
+	kafka, topics, err := c.topics().Open()
+	return recording.Place{Kafka: kafka, Log: c.Log.Directory}, topics, err
+}
+
+// checkLocal reports what a service without Kafka cannot have.
+func (c *Config) checkLocal(report func(path, msg string)) {
+	if !c.Ingest.IsLocal() {
+		return
+	}
+	if filepath.Clean(c.Ingest.Log.Directory) == filepath.Clean(c.Checkpoint.Directory) {
+		report("ingest.log.directory", "must not be checkpoint.directory: each is locked by itself")
+	}
+	if c.Ingest.DeadLetters.Topic != "" {
+		report("ingest.dead_letters.topic", "must not be given with ingest.log, which is for a service without Kafka; directory keeps them in files")
+	}
+	if c.Cluster.Enabled() {
+		report("cluster", "must not be given with ingest.log, which belongs to one instance; several instances need Kafka")
+	}
+	for i, t := range c.Retrain.Targets {
+		if t.Kafka.Topic != "" && len(t.Kafka.Brokers) == 0 {
+			report(yamlfile.Join(fmt.Sprintf("retrain.targets[%d].kafka", i), "brokers"), "must be given with ingest.log, as there are none of the telemetry")
+		}
+	}
+}

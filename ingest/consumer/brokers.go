@@ -1,0 +1,208 @@
+package consumer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/rewardwatch/rewardwatch/ingest/fetch"
+	"github.com/segmentio/kafka-go"
+)
+
+// brokers are the source of a Consumer that reads topics as a member of a consumer group.
+type brokers struct {
+	*Consumer
+	network    *fetch.Network
+	client     *kafka.Client
+	partitions []int // of each topic, when last checked; used by the goroutine of run and by the one that watches a generation
+}
+
+// run implements source.
+func (c *brokers) run(ctx context.Context) {
+	defer c.network.Cut()
+	defer context.AfterFunc(ctx, c.network.Retire)()
+	for ctx.Err() == nil {
+		if c.awaitTopics(ctx) {
+			c.consume(ctx)
+		}
+	}
+}
+
+// connect implements source.
+func (c *brokers) connect(ctx context.Context, topic string, partition int32) (connection, error) {
+	return c.network.Leader(ctx, c.cfg.Brokers, topic, int(partition))
+}
+
+// anew implements source.
+func (c *brokers) anew(checkpoint string) string {
+	return fmt.Sprintf("move its checkpoint %s away and reset the offset of the group %s to read it from there on", checkpoint, c.cfg.Group)
+}
+
+// awaitTopics waits until all topics exist, and logs that from time to time. It never creates one: a wrong number of
+// partitions would be permanent.
+func (c *brokers) awaitTopics(ctx context.Context) bool {
+	for n := 0; ; n++ {
+		partitions, err := c.existing(ctx)
+		if err == nil {
+			c.partitions = partitions
+			return c.refuseCompaction(ctx)
+		}
+		if ctx.Err() != nil {
+			return false
+		}
+		c.left(err.Error())
+		if n%30 == 0 {
+			c.opts.Log.Warn().Err(err).Strs("brokers", c.cfg.Brokers).Strs("topics", c.names()).Msg("waiting for the topic")
+		}
+		if !fetch.Sleep(ctx, c.timing.watchTopic) {
+			return false
+		}
+	}
+}
+
+// refuseCompaction stops the consumer if a topic is compacted. If it may not ask, records removed by compaction are
+// still counted when they are found missing.
+func (c *brokers) refuseCompaction(ctx context.Context) bool {
+	err := c.compacted(ctx)
+	switch {
+	case err == nil:
+		return true
+	case errors.Is(err, ErrCompacted):
+		c.fail(err)
+		return false
+	}
+	if ctx.Err() == nil {
+		c.opts.Log.Warn().Err(err).Msg("cannot find out whether the topic is compacted: allow DescribeConfigs on it; " +
+			"until then, compaction shows only in the records that it removed")
+	}
+	return ctx.Err() == nil
+}
+
+// consume is a member of the group until ctx ends or a topic is gone.
+func (c *brokers) consume(ctx context.Context) {
+	group, err := kafka.NewConsumerGroup(c.groupConfig())
+	if err != nil {
+		c.fail(fmt.Errorf("setting up the consumer group: %w", err))
+		return
+	}
+	defer c.leave(ctx, group)
+	c.left("waiting for partitions to be assigned")
+	for {
+		generation, err := group.Next(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil:
+			c.left(err.Error())
+			c.outages.Warn().Err(err).Str("group", c.cfg.Group).Msg("joining the group failed, trying again")
+			continue
+		}
+		if !c.lacksTopic(ctx) && c.start(ctx, generation) {
+			continue
+		}
+		// Without the topic, each generation would end at once and the next one begin.
+		fetch.Sleep(ctx, c.timing.watchTopic)
+		if _, err := c.existing(ctx); errors.Is(err, kafka.UnknownTopicOrPartition) {
+			return
+		}
+	}
+}
+
+func (c *brokers) groupConfig() kafka.ConsumerGroupConfig {
+	cfg := kafka.ConsumerGroupConfig{
+		ID: c.cfg.Group, Brokers: c.cfg.Brokers, Topics: c.names(), Dialer: c.network.Dialer,
+		// With LastOffset, a restart would lose what is written between the first join and the first commit.
+		StartOffset:       kafka.FirstOffset,
+		HeartbeatInterval: c.timing.heartbeat, SessionTimeout: c.timing.session, RebalanceTimeout: c.timing.rebalance,
+		JoinGroupBackoff: c.timing.joinBackoff,
+		ErrorLogger:      kafka.LoggerFunc(func(msg string, args ...any) { c.opts.Log.Debug().Msgf("kafka-go: "+msg, args...) }),
+	}
+	if len(c.topics) > 1 {
+		cfg.GroupBalancers = []kafka.GroupBalancer{together{}}
+	}
+	return cfg
+}
+
+// leave waits for the partitions to stop, and leaves the group.
+func (c *brokers) leave(ctx context.Context, group *kafka.ConsumerGroup) {
+	closed := make(chan struct{})
+	go func() {
+		defer close(closed)
+		group.Close() // it always returns nil
+	}()
+	c.running.Wait()
+	if ctx.Err() != nil {
+		c.network.Cut()
+	}
+	<-closed
+}
+
+// start begins reading the partitions of a generation. It returns false without any.
+func (c *brokers) start(ctx context.Context, g *kafka.Generation) bool {
+	c.running.Wait() // a straggler of the previous generation would revoke partitions that this one assigns
+	partitions := c.assigned(g)
+	own := &generation{c: c.Consumer, partitions: partitions, told: make(chan struct{})}
+	own.known, own.counted = slices.Clone(c.partitions), time.Now().Add(-fetch.MetadataAge)
+	own.existing = c.count(ctx, partitions)
+	c.tellUnlike()
+	c.running.Add(1)
+	// If the function returned before the generation ends, that would end it.
+	g.Start(func(generation context.Context) {
+		defer c.running.Done()
+		ctx, end := context.WithCancel(ctx)
+		defer end()
+		defer context.AfterFunc(generation, end)()
+		own.run(ctx)
+	})
+	return len(partitions) > 0
+}
+
+// tellUnlike logs that topics whose records are joined have different numbers of partitions: a key is then in partitions
+// of different numbers, however it is hashed.
+func (c *brokers) tellUnlike() {
+	if c.opts.Joined && len(c.partitions) > 1 && slices.Min(c.partitions) != slices.Max(c.partitions) {
+		c.opts.Log.Error().Strs("topics", c.names()).Ints("partitions", c.partitions).
+			Msg("decisions and feedback are joined by partition, and the topics have different numbers of them: feedback is lost unless " +
+				"they are the same; create the smaller topic anew with as many partitions")
+	}
+}
+
+// assigned returns the partitions of a generation, by number.
+func (c *brokers) assigned(g *kafka.Generation) []*partition {
+	byNumber := map[int]*partition{}
+	for _, t := range c.topics {
+		var ids []int
+		for _, a := range g.Assignments[t.Name] {
+			p := byNumber[a.ID]
+			if p == nil {
+				p = newPartition(c.Consumer, g, int32(a.ID))
+				byNumber[a.ID] = p
+			}
+			p.readers = append(p.readers, newReader(p, t, a.Offset))
+			ids = append(ids, a.ID)
+		}
+		c.opts.Log.Info().Int32("generation", g.ID).Str("topic", t.Name).Str("group", c.cfg.Group).Ints("partitions", ids).
+			Msg("partitions assigned")
+	}
+	partitions := make([]*partition, 0, len(byNumber))
+	for _, number := range slices.Sorted(maps.Keys(byNumber)) {
+		partitions = append(partitions, byNumber[number])
+	}
+	return partitions
+}
+
+// count returns the largest number of partitions of a topic, as far as the brokers say how many there are.
+func (c *brokers) count(ctx context.Context, assigned []*partition) int {
+	if n, err := c.existing(ctx); err == nil {
+		c.partitions = n
+	}
+	for _, p := range assigned {
+		for _, r := range p.readers {
+			c.partitions[r.topic.index] = max(c.partitions[r.topic.index], int(p.id)+1)
+		}
+	}
+	return slices.Max(c.partitions)
+}

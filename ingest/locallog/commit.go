@@ -1,0 +1,83 @@
+package locallog
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"github.com/rewardwatch/rewardwatch/ingest/datadir"
+)
+
+// commitFile holds the offset that was committed last, as text.
+const commitFile = "committed"
+
+// Commit records that everything before an offset is part of a checkpoint of the reader. It lets the log remove what was
+// part of the commit before as well, as the last checkpoint may turn out to be damaged. A commit never goes back.
+func (l *Log) Commit(next int64) error {
+	l.committing.Lock()
+	defer l.committing.Unlock()
+	before, known := l.Committed()
+	if known && next <= before {
+		return nil
+	}
+	if err := saveCommit(l.o.Directory, next); err != nil {
+		return fmt.Errorf("committing an offset of the log: %w", err)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.committed = next
+	if known {
+		l.released = max(l.released, before)
+		l.poke()
+	}
+	return nil
+}
+
+// Committed returns the offset that was committed last, also by an earlier process, and whether there is one.
+func (l *Log) Committed() (next int64, known bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.committed, l.committed >= 0
+}
+
+// CommitFile returns the file that has the committed offset.
+func (l *Log) CommitFile() string { return filepath.Join(l.o.Directory, commitFile) }
+
+func saveCommit(directory string, next int64) error {
+	path := filepath.Join(directory, commitFile)
+	f, err := os.OpenFile(path+".tmp", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o640)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(f, next)
+	if err == nil {
+		err = f.Sync() // else a power cut could leave an empty file
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	if err := os.Rename(path+".tmp", path); err != nil {
+		return err
+	}
+	return datadir.Sync(directory)
+}
+
+// loadCommit returns the offset that an earlier process has committed, -1 if none has.
+func loadCommit(path string) (int64, error) {
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return -1, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	if n := len(text); n > 0 && text[n-1] == '\n' {
+		if next, err := strconv.ParseInt(string(text[:n-1]), 10, 64); err == nil && next >= 0 {
+			return next, nil
+		}
+	}
+	return 0, fmt.Errorf("%s holds %.20q and no offset; move it away: it is only used where the checkpoint of the partition is missing", path, text)
+}

@@ -1,0 +1,63 @@
+package locallog
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+)
+
+// Names of the metrics that this package exports. All have the label log.
+const (
+	MetricBytes    = "rewardwatch_log_bytes"               // {kind="all|held|max"}
+	MetricRefused  = "rewardwatch_log_refused_total"       // {reason="full|queue|disk"}
+	MetricRemoved  = "rewardwatch_log_removed_bytes_total" // by retention
+	MetricDuration = "rewardwatch_log_write_duration_seconds"
+)
+
+type metrics struct {
+	full, queue, disk prometheus.Counter
+	removed           prometheus.Counter
+	duration          prometheus.Histogram
+}
+
+func newMetrics(l *Log) *metrics {
+	f := promauto.With(prometheus.WrapRegistererWith(prometheus.Labels{"log": l.o.Name}, l.o.Registerer))
+	for kind, size := range map[string]func() int64{"all": l.bytes, "held": l.held, "max": func() int64 { return l.o.MaxSize }} {
+		f.NewGaugeFunc(prometheus.GaugeOpts{
+			Name:        MetricBytes,
+			Help:        "Size of the local log: all of it, what is held because it is not in two checkpoints yet, and the most that it may be.",
+			ConstLabels: prometheus.Labels{"kind": kind},
+		}, func() float64 { return float64(size()) })
+	}
+	refused := f.NewCounterVec(prometheus.CounterOpts{
+		Name: MetricRefused,
+		Help: "Writes to the local log that were refused: it is full of records that have not been judged, too many wait to be written, or the disk failed.",
+	}, []string{"reason"})
+	return &metrics{
+		full: refused.WithLabelValues("full"), queue: refused.WithLabelValues("queue"), disk: refused.WithLabelValues("disk"),
+		removed: f.NewCounter(prometheus.CounterOpts{
+			Name: MetricRemoved, Help: "Bytes of the local log that were removed to keep to its size and age.",
+		}),
+		duration: f.NewHistogram(prometheus.HistogramOpts{
+			Name: MetricDuration, Help: "Time of a write to the local log, until it was durable. A write holds the records of all who waited.",
+			Buckets: []float64{.0005, .001, .002, .005, .01, .02, .05, .1, .5, 2},
+		}),
+	}
+}
+
+func (l *Log) bytes() int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.size
+}
+
+// held returns the bytes of segments that may not be removed.
+func (l *Log) held() (bytes int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i, s := range l.segments {
+		if i == len(l.segments)-1 || l.segments[i+1].first > l.released {
+			bytes += s.size
+		}
+	}
+	return bytes
+}

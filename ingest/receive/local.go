@@ -1,0 +1,33 @@
+package receive
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/rewardwatch/rewardwatch/ingest/kafkalog"
+	"github.com/rewardwatch/rewardwatch/ingest/locallog"
+)
+
+// LocalTopic is the name of the topic that a local log stands for, in metrics, dead letters and checkpoints.
+const LocalTopic = "http"
+
+// Local is a Topic whose only partition is a log on this machine. What one request hands over is written at once: all of
+// it or nothing.
+type Local struct{ Log *locallog.Log }
+
+// Partitions implements Topic.
+func (Local) Partitions(context.Context) (int, error) { return 1, nil }
+
+// Append implements Topic. While the log cannot take more, the error is ErrBusy.
+func (l Local) Append(ctx context.Context, _ int, records ...kafkalog.Record) error {
+	out := make([]locallog.Record, len(records))
+	for i, r := range records {
+		out[i] = locallog.Record{Key: r.Key, Headers: r.Headers, Value: r.Value}
+	}
+	_, err := l.Log.Append(ctx, out...)
+	if errors.Is(err, locallog.ErrFull) || errors.Is(err, locallog.ErrQueue) {
+		return fmt.Errorf("%w: %w", ErrBusy, err)
+	}
+	return err
+}
