@@ -77,6 +77,7 @@ test-quick: $(GOTESTSUM)
 test-faults: packages
 	deploy/local/kafka/kafka.sh fetch
 	go test -tags e2e,faults -count=1 -timeout 2h -run '^TestFaults$$' -v ./cmd/rewardwatch/e2e -args -kills $(KILLS)
+	go test -count=1 -timeout 1h -run '^TestKilledServiceWithoutKafkaFindsTheSame$$' -v ./cmd/rewardwatch/internal/cli -args -local-kills $(KILLS)
 	go test -count=1 -timeout 1h -run '^TestCrashes$$' -v ./retrain -args -crash-requests 10000 -crashes $(KILLS)
 	go test -tags e2e -count=1 -timeout 1h -run '^TestE2EPostgreSQL$$/^Crashes$$' -v ./retrain -args -crash-requests 10000 -crashes $(KILLS)
 

@@ -85,7 +85,8 @@ func (p *progress) lagSeconds(now time.Time) (seconds float64, known bool) {
 
 // board holds the progress of the assigned partitions, for scrapes and readiness checks.
 type board struct {
-	now func() time.Time
+	now  func() time.Time
+	held bool // what has not been read is never removed
 
 	mu         sync.Mutex
 	joined     bool
@@ -211,7 +212,7 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 		if records, known := p.behind(); known {
 			gauge(c.lagRecords, float64(records))
 		}
-		if records, known := p.headroom(); known {
+		if records, known := p.headroom(); known && !c.board.held {
 			gauge(c.headroom, float64(records))
 		}
 		if seconds, known := p.lagSeconds(now); known {

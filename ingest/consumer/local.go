@@ -27,7 +27,7 @@ func NewLocal(log *locallog.Log, opts Options) (*Consumer, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.source = &local{Consumer: c, log: log}
+	c.source, c.topics[0].board.held = &local{Consumer: c, log: log}, true
 	return c, nil
 }
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/rs/zerolog"
 
 	"github.com/rewardwatch/rewardwatch/ingest"
@@ -27,6 +28,7 @@ type localBench struct {
 	store     *ingesttest.Store
 	letters   *ingesttest.Letters
 	written   int
+	metrics   *prometheus.Registry // of the last run
 }
 
 func newLocalBench(t testing.TB) *localBench {
@@ -59,9 +61,10 @@ func (b *localBench) append(l *locallog.Log, messages int) {
 // run reads the log until stop is called.
 func (b *localBench) run(l *locallog.Log, h ingest.Handler, every time.Duration) (c *consumer.Consumer, stop func() error) {
 	b.t.Helper()
+	b.metrics = prometheus.NewPedanticRegistry()
 	c, err := consumer.NewLocal(l, consumer.Options{
 		Stores: b.store, CheckpointEvery: every, Topics: []ingest.Topic{{Name: "http", Format: telemetry.V1{}}},
-		DeadLetters: b.letters, Handler: h, Log: zerolog.Nop(), Registerer: prometheus.NewRegistry(),
+		DeadLetters: b.letters, Handler: h, Log: zerolog.Nop(), Registerer: b.metrics,
 	})
 	if err != nil {
 		b.t.Fatal(err)
@@ -97,6 +100,11 @@ func TestLocalLogIsReadOnce(t *testing.T) {
 		}
 		if err := c.Ready(); err != nil {
 			t.Errorf("not ready: %v", err)
+		}
+		for name, want := range map[string]int{ingest.MetricNextOffset: 1, ingest.MetricHeadroom: 0} { // nothing unread is ever removed
+			if n, err := testutil.GatherAndCount(b.metrics, name); n != want || err != nil {
+				t.Errorf("%d series of %s, %v; want %d", n, name, err, want)
+			}
 		}
 		want := make([]int64, b.written)
 		for i := range want {
