@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -68,6 +69,7 @@ func (s setting) telemetryIsRead(t *testing.T) {
 		service := s.takesTelemetry(t, topic)
 		url := "http://" + service.address
 		s.pythonIsRead(t, service, topic, "--url", url)
+		s.readAll(t, topic, pythonOfThePage(t, url))
 		s.readAll(t, topic, inRoot(t, "go", "run", "./ingest/emitters/go", url))
 		s.readAll(t, topic, inRoot(t, "node", "ingest/emitters/javascript/send.mjs", url))
 	})
@@ -83,6 +85,29 @@ func (s setting) pythonIsRead(t *testing.T, service *service, topic string, args
 		}
 		return err
 	})
+}
+
+// pythonOfThePage returns a program of what docs/bring-your-telemetry.md shows in Python.
+func pythonOfThePage(t *testing.T, url string) *exec.Cmd {
+	t.Helper()
+	page, err := os.ReadFile(filepath.Join(root, "docs", "bring-your-telemetry.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var program strings.Builder
+	for _, block := range regexp.MustCompile("(?ms)^```python\n(.*?)^```").FindAllStringSubmatch(string(page), -1) {
+		program.WriteString(strings.ReplaceAll(block[1], "http://127.0.0.1:9464", url))
+	}
+	program.WriteString(`
+import json
+env.reset(seed=1)
+env.step(0)
+watched(completions=["short", "longer"])
+waiting = emitter.flush()
+sent = {"cartpole": 1, "shop": 2, "writer": 2}
+print(json.dumps({"sent": sent, "waiting": waiting, "lost": emitter.lost}))
+`)
+	return pythonCommand(t, ".", "-c", program.String())
 }
 
 func inRoot(t *testing.T, name string, args ...string) *exec.Cmd {

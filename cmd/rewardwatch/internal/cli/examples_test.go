@@ -17,15 +17,11 @@ import (
 // examplesDir holds the examples, each in a folder of its own.
 const examplesDir = "../../../../docs/examples"
 
-// useExample copies the files of an example, changes to the copy, and puts rewardwatch in the PATH. It returns the README.
-func useExample(t *testing.T, name string) (readme string) {
+// useExamples copies the examples to docs/examples of a new working directory, and puts rewardwatch in the PATH.
+func useExamples(t *testing.T) {
 	t.Helper()
-	readme, err := filepath.Abs(filepath.Join(examplesDir, name, "README.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
 	dir, bin := t.TempDir(), t.TempDir()
-	if err := os.CopyFS(dir, os.DirFS(filepath.Dir(readme))); err != nil {
+	if err := os.CopyFS(filepath.Join(dir, "docs", "examples"), os.DirFS(examplesDir)); err != nil {
 		t.Fatal(err)
 	}
 	self, err := os.Executable()
@@ -38,23 +34,27 @@ func useExample(t *testing.T, name string) (readme string) {
 	}
 	t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
 	t.Chdir(dir)
-	return readme
 }
 
-// runPage runs the commands of a page and returns the page with what they print.
-func runPage(t *testing.T, page string) string {
+// runPage runs the commands of a page and returns the page with what they print. replaced are pairs: what a page says in
+// place of what there is.
+func runPage(t *testing.T, page string, replaced ...string) string {
 	t.Helper()
 	var b strings.Builder
-	console := false
+	console, dir, real := false, "", strings.NewReplacer(replaced...)
 	for line := range strings.Lines(page) {
 		command, is := strings.CutPrefix(line, "$ ")
 		switch {
 		case !console:
 			b.WriteString(line)
-			console = line == "```console\n"
+			console, dir = line == "```console\n", "."
 		case is:
 			b.WriteString(line)
-			b.WriteString(shell(t, command))
+			if to, changes := strings.CutPrefix(command, "cd "); changes {
+				dir = strings.TrimSpace(to)
+			} else {
+				b.WriteString(shell(t, dir, real.Replace(command)))
+			}
 		case line == "```\n":
 			b.WriteString(line)
 			console = false
@@ -64,9 +64,11 @@ func runPage(t *testing.T, page string) string {
 }
 
 // shell runs a command, which may find drift, and returns what it prints.
-func shell(t *testing.T, command string) string {
+func shell(t *testing.T, dir, command string) string {
 	t.Helper()
-	out, err := exec.CommandContext(t.Context(), "bash", "-c", command).CombinedOutput()
+	cmd := exec.CommandContext(t.Context(), "bash", "-c", command)
+	cmd.Dir = dir
+	out, err := cmd.CombinedOutput()
 	if exit, is := errors.AsType[*exec.ExitError](err); err != nil && (!is || exit.ExitCode() != exitDrift) {
 		t.Fatalf("%s: %v\n%s", strings.TrimSpace(command), err, out)
 	}
@@ -106,8 +108,13 @@ func TestExamples(t *testing.T) {
 		},
 	} {
 		t.Run(e.name, func(t *testing.T) {
-			readme := useExample(t, e.name)
+			readme, err := filepath.Abs(filepath.Join(examplesDir, e.name, "README.md"))
+			if err != nil {
+				t.Fatal(err)
+			}
 			page := testkit.Read(t, readme)
+			useExamples(t)
+			t.Chdir(filepath.Join("docs", "examples", e.name))
 			testkit.SameAsFile(t, readme, runPage(t, page))
 			if cfg := testkit.Read(t, "rewardwatch.yml"); !strings.Contains(page, "```yaml\n"+cfg+"```\n") {
 				t.Errorf("%s does not show rewardwatch.yml", readme)
