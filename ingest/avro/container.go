@@ -43,30 +43,50 @@ func OpenContainer(src io.Reader, limit int) (*Container, error) {
 	if _, err := io.ReadFull(c.src, magic); err != nil || string(magic) != Magic {
 		return nil, errors.New("not an Avro object container file")
 	}
-	meta := map[string][]byte{}
-	for n := int64(-1); n != 0; {
-		var err error
-		if n, err = c.blockCount(); err != nil {
-			return nil, fmt.Errorf("reading the header of an Avro file: %w", err)
-		}
-		for range n {
-			name, err := c.bytes(maxHeader)
-			value, err2 := c.bytes(maxHeader)
-			if err = errors.Join(err, err2); err != nil {
-				return nil, fmt.Errorf("reading the header of an Avro file: %w", err)
-			}
-			meta[string(name)] = value
-		}
+	meta, err := c.readMeta()
+	if err == nil {
+		_, err = io.ReadFull(c.src, c.sync[:])
 	}
-	if _, err := io.ReadFull(c.src, c.sync[:]); err != nil {
-		return nil, fmt.Errorf("reading the header of an Avro file: %w", err)
+	if err != nil {
+		return nil, fmt.Errorf("reading the header of an Avro file: %w", within(err))
 	}
-	var err error
 	c.schema, err = Parse(string(meta["avro.schema"]))
 	if c.codec = string(meta["avro.codec"]); c.codec == "" {
 		c.codec = "null"
 	}
 	return c, err
+}
+
+// within returns an error of reading something that has begun: the end of the file is a damage there.
+func within(err error) error {
+	if errors.Is(err, io.EOF) {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+// readMeta reads the entries of the header, which have at most maxHeader bytes together.
+func (c *Container) readMeta() (map[string][]byte, error) {
+	meta := map[string][]byte{}
+	for left := int64(maxHeader); ; {
+		n, err := c.blockCount()
+		if n == 0 || err != nil {
+			return meta, err
+		}
+		for range n {
+			name, err := c.bytes(left)
+			if err != nil {
+				return nil, err
+			}
+			left -= int64(len(name))
+			value, err := c.bytes(left)
+			if err != nil {
+				return nil, err
+			}
+			left -= int64(len(value))
+			meta[string(name)] = value
+		}
+	}
 }
 
 // blockCount reads the number of entries of a block of a map, whose size in bytes may follow.
@@ -153,7 +173,7 @@ func (c *Container) readBlock() error {
 		err = errors.New("the mark after it is not that of the file")
 	}
 	if err != nil {
-		return fmt.Errorf("reading a block of an Avro file: %w", err)
+		return fmt.Errorf("reading a block of an Avro file: %w", within(err))
 	}
 	return nil
 }

@@ -2,6 +2,8 @@ package avro
 
 import (
 	"bytes"
+	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -76,6 +78,38 @@ func TestDamagedContainersAreErrors(t *testing.T) {
 		if _, err := readContainer(c.file); err == nil || !strings.Contains(err.Error(), c.err) {
 			t.Errorf("%s: %v, want %s", name, err, c.err)
 		}
+	}
+}
+
+// A file that is cut short anywhere but between two blocks must not look complete: its last records would be lost.
+func TestContainersThatAreCutShortAreErrors(t *testing.T) {
+	for _, codec := range []ocf.CodecName{ocf.Null, ocf.Deflate, ocf.Snappy, ocf.ZStandard} {
+		good := containerOf(t, 20, codec)
+		sync := good[len(good)-16:]
+		for end := range good {
+			between := bytes.HasSuffix(good[:end], sync)
+			if _, err := readContainer(good[:end]); (err == nil || errors.Is(err, io.EOF)) != between {
+				t.Errorf("%s: %d of %d bytes: %v", codec, end, len(good), err)
+			}
+		}
+	}
+}
+
+// A header cannot fill the memory: it has a bound as a whole, not only each of its entries.
+func TestHugeHeadersAreErrors(t *testing.T) {
+	entries := func(yield func([]byte) bool) {
+		more := yield(append([]byte(Magic), 0x80, 0x08)) // 512 entries
+		for i := 0; more && i < 512; i++ {
+			entry := append([]byte{6}, fmt.Sprintf("%03d", i)...)
+			more = yield(append(binary.AppendVarint(entry, 1<<16), make([]byte, 1<<16)...))
+		}
+	}
+	var file []byte
+	for part := range entries {
+		file = append(file, part...)
+	}
+	if _, err := readContainer(file); err == nil || !strings.Contains(err.Error(), "at most") {
+		t.Errorf("a header of %d bytes: %v", len(file), err)
 	}
 }
 
