@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"runtime"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -490,6 +491,37 @@ func TestManyDecisionsAreSavedInFrames(t *testing.T) {
 		if _, err := Saved(bytes.NewReader(part[:cut])); err == nil {
 			t.Errorf("%d of %d bytes are taken for all", cut, len(part))
 		}
+	}
+}
+
+// What is written can be read again, however many numbers the decisions have and however they are named.
+func TestLargeDecisionsAreSavedInSmallerFrames(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds of CPU")
+	}
+	const n, values = 1300, 60
+	long := strings.Repeat("x", 1000)
+	p := newPartition(clicks(), n)
+	for i := range int64(n) {
+		e := shown(strconv.FormatInt(i, 10), noon+i)
+		for k := range values {
+			e.Observation = append(e.Observation, ingest.Value{Name: fmt.Sprint(i, k, long), X: 1})
+		}
+		p.read(e)
+	}
+	part, err := snapshot(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := newPartition(clicks(), n)
+	if err := q.Restore(bytes.NewReader(part), p.clock); err != nil || q.Open() != n {
+		t.Errorf("%d of %d decisions were read: %v", q.Open(), n, err)
+	}
+	if again, err := snapshot(q); err != nil || !bytes.Equal(again, part) {
+		t.Errorf("the next snapshot has %d bytes, and this one %d: %v", len(again), len(part), err)
+	}
+	if whole, err := Saved(bytes.NewReader(part)); err != nil || !bytes.Equal(whole, part) {
+		t.Errorf("%d of %d bytes were read: %v", len(whole), len(part), err)
 	}
 }
 

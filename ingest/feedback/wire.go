@@ -22,10 +22,14 @@ var stateFormat = saved.Format[stateWire]{Version: 1}
 // headFormat is the format of what comes before the frames.
 var headFormat = saved.Format[headWire]{Version: 1}
 
-// inFrame is how many decisions a frame holds.
-const inFrame = 4096
+// A frame holds at most inFrame decisions, and no further one once its texts have frameBytes. What package saved
+// decompresses is bounded: a larger frame could not be read again.
+const (
+	inFrame    = 4096
+	frameBytes = 16 << 20
+)
 
-// headWire comes before the frames, of which only the last one may have fewer than inFrame decisions.
+// headWire comes before the frames, which hold so many decisions together.
 type headWire struct {
 	Decisions  int      `cbor:"1,keyasint"`
 	Seq        uint64   `cbor:"2,keyasint"`
@@ -91,10 +95,10 @@ func (j *Joiner) Snapshot(w io.Writer) error {
 	})
 	var packer saved.Packer
 	decisions := make([]decisionWire, 0, min(inFrame, len(open)))
-	for frame := range slices.Chunk(open, inFrame) {
-		if err == nil {
-			err = stateFormat.WritePacked(w, &packer, j.frame(frame, decisions))
-		}
+	for len(open) > 0 && err == nil {
+		frame := j.frame(open, decisions)
+		err = stateFormat.WritePacked(w, &packer, frame)
+		open = open[len(frame.Decisions):]
 	}
 	if err != nil {
 		return fmt.Errorf("writing the state of open decisions: %w", err)
@@ -114,11 +118,14 @@ func (s *store) inOrder() []uint32 {
 	return open
 }
 
-// frame returns a frame of decisions, in the memory of the given ones.
+// frame returns a frame of the first of the decisions, in the memory of the given ones.
 func (j *Joiner) frame(open []uint32, memory []decisionWire) *stateWire {
 	w := &stateWire{Decisions: memory[:0]}
 	n := newNumbering(j, w)
-	for _, slot := range open {
+	for _, slot := range open[:min(inFrame, len(open))] {
+		if n.bytes >= frameBytes {
+			break
+		}
 		w.Decisions = append(w.Decisions, n.wire(j.store.at(slot)))
 	}
 	return w
@@ -129,6 +136,7 @@ type numbering struct {
 	j                                         *Joiner
 	w                                         *stateWire
 	policy, group, versions, layout, category map[uint32]uint32
+	bytes                                     int // of the texts
 }
 
 func newNumbering(j *Joiner, w *stateWire) *numbering {
@@ -154,20 +162,32 @@ func (n *numbering) wire(d *decision) decisionWire {
 		Records: int64(d.records), Reward: d.reward, Seen: d.seen, Text: s.texts.get(d.text), KeySize: d.keySize, AgentSize: d.agentSize,
 		Stage: d.stage, ActionKind: uint8(d.actionKind), Flags: d.flags,
 	}
+	n.bytes += len(w.Text)
 	w.Policy = number(n.policy, d.policy, func() {
 		p := n.j.byNumber[d.policy]
 		n.w.Policies = append(n.w.Policies, policyWire{p.name, p.rules.nanoseconds(), p.rules.config.Key})
 	})
-	w.Layout = number(n.layout, d.layout, func() { n.w.Layouts = append(n.w.Layouts, s.layouts.keys[d.layout]) })
+	w.Layout = number(n.layout, d.layout, func() {
+		n.w.Layouts = append(n.w.Layouts, s.layouts.keys[d.layout])
+		n.bytes += len(s.layouts.keys[d.layout])
+	})
 	if !d.has(flagDecided) {
 		return w
 	}
 	w.Group = number(n.group, d.group, func() {
 		k := s.groups.keys[d.group]
 		n.w.Groups = append(n.w.Groups, groupWire{k.group, k.shadow})
+		n.bytes += len(k.group.String())
 	})
-	w.Versions = number(n.versions, d.versions, func() { n.w.Versions = append(n.w.Versions, saved.Versions(s.versions.keys[d.versions])) })
-	w.Category = number(n.category, d.category, func() { n.w.Categories = append(n.w.Categories, s.categories.keys[d.category]) })
+	w.Versions = number(n.versions, d.versions, func() {
+		v := s.versions.keys[d.versions]
+		n.w.Versions = append(n.w.Versions, saved.Versions(v))
+		n.bytes += len(v.Policy) + len(v.Env) + len(v.Reward)
+	})
+	w.Category = number(n.category, d.category, func() {
+		n.w.Categories = append(n.w.Categories, s.categories.keys[d.category])
+		n.bytes += len(s.categories.keys[d.category])
+	})
 	return w
 }
 
@@ -210,16 +230,8 @@ func (j *Joiner) RestoreWhole(part []byte, clock int64) error {
 // Saved returns what Snapshot wrote, for a joiner that is to restore it later.
 func Saved(r io.Reader) ([]byte, error) {
 	var whole bytes.Buffer
-	head, err := headFormat.ReadFrame(io.TeeReader(r, &whole))
-	if err != nil {
+	if _, err := eachFrame(io.TeeReader(r, &whole), func(*stateWire) error { return nil }); err != nil {
 		return nil, err
-	}
-	for left := head.Decisions; left > 0; left -= inFrame {
-		frame, err := saved.ReadRaw(r)
-		if err != nil {
-			return nil, err
-		}
-		whole.Write(frame)
 	}
 	return whole.Bytes(), nil
 }
@@ -237,23 +249,33 @@ func (j *Joiner) restored(read func() error) error {
 }
 
 func (j *Joiner) readFrames(r io.Reader, clock int64) error {
-	head, err := headFormat.ReadFrame(r)
+	head, err := eachFrame(r, func(w *stateWire) error { return j.restore(w, clock) })
 	if err != nil {
 		return err
 	}
-	for left := head.Decisions; left > 0; left -= inFrame {
+	return j.resume(head)
+}
+
+// eachFrame reads what Snapshot wrote, and passes on its frames. It returns what comes before them.
+func eachFrame(r io.Reader, take func(*stateWire) error) (*headWire, error) {
+	head, err := headFormat.ReadFrame(r)
+	if err != nil {
+		return nil, err
+	}
+	for left := head.Decisions; left > 0; {
 		w, err := stateFormat.ReadPacked(r)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		if len(w.Decisions) != min(inFrame, left) {
-			return errInconsistent
+		if n := len(w.Decisions); n == 0 || n > left {
+			return nil, errInconsistent
 		}
-		if err := j.restore(w, clock); err != nil {
-			return err
+		left -= len(w.Decisions)
+		if err := take(w); err != nil {
+			return nil, err
 		}
 	}
-	return j.resume(head)
+	return head, nil
 }
 
 // resume restores what is not of a single decision.

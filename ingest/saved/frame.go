@@ -59,7 +59,7 @@ func (f Format[Wire]) WritePacked(w io.Writer, p *Packer, wire *Wire) error {
 
 // ReadPacked reads what WritePacked wrote.
 func (f Format[Wire]) ReadPacked(r io.Reader) (*Wire, error) {
-	packed, err := ReadRaw(r)
+	packed, err := readRaw(r)
 	if err != nil {
 		return nil, err
 	}
@@ -70,8 +70,8 @@ func (f Format[Wire]) ReadPacked(r io.Reader) (*Wire, error) {
 	return f.Decode(part)
 }
 
-// ReadRaw returns a frame as it was written, with its length.
-func ReadRaw(r io.Reader) ([]byte, error) {
+// readRaw returns a frame as it was written, with its length.
+func readRaw(r io.Reader) ([]byte, error) {
 	head := make([]byte, 4)
 	if _, err := io.ReadFull(r, head); err != nil {
 		return nil, fmt.Errorf("it is cut short: %w", err)
