@@ -220,24 +220,50 @@ func (f *finder) reward(at found, field mapping.Field, why string) (mapping.Fiel
 	return field, why
 }
 
+// actionByKind looks for a text of few values, which may also be a label if labels says so.
+func (f *finder) actionByKind(t *table, labels bool) {
+	if f.has("action") {
+		return
+	}
+	decisions := t.records
+	if f.theirs != nil && !f.apart {
+		decisions = f.ours.records
+	}
+	for _, p := range t.order {
+		n := len(p.values)
+		if !f.wanted("action", p) || p.kind() != isText || f.taken(p) || p.times > 0 || isAny(labelNames(), p) != labels {
+			continue
+		}
+		if n >= 2 && n <= 50 && n*4 < decisions && p.n*2 > decisions {
+			f.used[p] = true
+			at := found{p, t, false}
+			field, why := f.onlyDecided(at, f.source(at), "no name says so, but this is "+t.facts(p))
+			f.line("action", field, why)
+			return
+		}
+	}
+}
+
 // byKind looks for an action and a reward by what was seen, where no name says which they are.
 func (f *finder) byKind() {
 	t := f.outer
 	if f.inner != nil {
 		t = f.inner
 	}
-	if !f.has("action") {
-		for _, p := range t.order {
-			if n := len(p.values); f.wanted("action", p) && p.kind() == isText && !f.taken(p) && p.times == 0 && n >= 2 && n <= 50 && n*4 < t.records && p.n*2 > t.records && !isAny(labelNames(), p) {
-				f.used[p] = true
-				at := found{p, t, false}
-				field, why := f.onlyDecided(at, f.source(at), "no name says so, but this is "+t.facts(p))
-				f.line("action", field, why)
-				break
-			}
-		}
+	f.actionByKind(t, false)
+	if f.theirs != nil {
+		f.actionByKind(t, true) // a decision needs one
 	}
 	if f.has("reward") || f.has("episode.r") {
+		return
+	}
+	if f.theirs != nil && !f.apart {
+		if p := f.truth(); p != nil && f.outer.same(p) != nil {
+			p = f.outer.same(p)
+			f.used[p] = true
+			field, why := f.reward(found{p, f.outer, false}, mapping.Field{Source: p.source()}, f.outer.facts(p))
+			f.line("reward", field, "no name says so, but feedback says yes or no: "+why)
+		}
 		return
 	}
 	for _, p := range t.order {

@@ -48,16 +48,16 @@ func roles() []role {
 		{"action", []string{
 			"action", "actionid", "actionname", "chosenaction", "actiontaken", "chosenarm", "arm", "armid", "chosen", "choice", "decision", "selected",
 			"tool", "toolname", "genaitoolname", "toolcall", "move", "itemid", "item", "recommendeditem", "recommendation", "offerid", "offer", "variant", "variantid",
-			"adid", "productid", "contentid", "shown", "command", "control", "act", "sku", "skuid", "banner", "bannerid", "creative", "creativeid", "treatment", "listing",
+			"adid", "productid", "contentid", "shown", "command", "control", "act", "a", "sku", "skuid", "banner", "bannerid", "creative", "creativeid", "treatment", "listing",
 			"listingid", "template", "templateid", "videoid", "trackid", "articleid", "route", "routedto", "assigned", "decisionvalue", "dose", "bid",
 		}, []kind{isText, isNumber, isTruth, isNumberList}},
 		{"terminated", []string{
-			"terminated", "done", "isdone", "terminal", "isterminal", "finished", "isfinished", "gameover", "ended", "isfinal", "completed", "closed",
+			"terminated", "done", "isdone", "terminal", "isterminal", "finished", "isfinished", "gameover", "ended", "isfinal", "completed", "closed", "d",
 		}, flag},
 		{"truncated", []string{"truncated", "istruncated", "timeout", "timedout", "timelimittruncated", "cutoff"}, []kind{isTruth}},
 		{"env", []string{"env", "environment", "envid", "envname", "deployment", "stage", "site", "market", "scenario", "task"}, []kind{isText}},
 		{"observation", []string{
-			"observation", "obs", "state", "features", "context", "featurevector", "contextfeatures", "userfeatures", "sensors", "inputs", "s",
+			"observation", "obs", "state", "features", "context", "featurevector", "contextfeatures", "userfeatures", "sensors", "inputs", "s", "o",
 		}, []kind{isObject, isNumberList}},
 		{"outcomes", []string{"outcomes", "outcome", "kpis", "kpi", "metrics", "results", "scores"}, []kind{isObject}},
 		{"reward_components", []string{"rewardcomponents", "rewardparts", "rewards", "rewardbreakdown", "rewardterms"}, []kind{isObject}},

@@ -44,15 +44,19 @@ func (f *finder) types(records []any) []any {
 	if len(decisions) == 0 {
 		decisions = f.answered(types, feedback)
 	}
+	if len(feedback) == 0 && (len(decisions) == 0 || !isAny(typeNames(), by)) {
+		decisions, feedback = f.pair(types)
+	}
 	if len(decisions) == 0 {
 		decisions, feedback = feedback, nil
 	}
-	if len(decisions) == 0 {
+	if len(decisions) == 0 || len(feedback) == 0 && !isAny(typeNames(), by) {
+		f.by = nil
 		return records
 	}
 	taken := gather(decisions)
 	if theirs := gather(feedback); len(theirs) > 0 && !f.rewarded(newTable(taken)) && f.join(taken, theirs) {
-		if f.best(f.theirs, "reward") == nil {
+		if f.best(f.theirs, "reward") == nil && f.truth() == nil {
 			f.arrival(by, decisions, feedback)
 		}
 		taken, decisions = append(taken, theirs...), append(decisions, feedback...)
@@ -73,6 +77,23 @@ func (f *finder) answered(types, feedback []recordType) (decisions []recordType)
 		}
 	}
 	return decisions
+}
+
+// pair returns the types of decisions and of the feedback on them, where names say neither: two that share an id, of
+// which the decisions are more.
+func (f *finder) pair(types []recordType) (decisions, feedback []recordType) {
+	most := 0
+	for _, d := range types {
+		for _, t := range types {
+			if d.name == t.name || len(t.records) > len(d.records) || f.rewarded(d.table) {
+				continue
+			}
+			if a, _, shared := f.shared(d.table, t.table, d.records, t.records, false); a != nil && shared.shared > most {
+				decisions, feedback, most = []recordType{d}, []recordType{t}, shared.shared
+			}
+		}
+	}
+	return decisions, feedback
 }
 
 // halves tells decisions from feedback by whether they have an action, where no field does.
@@ -112,7 +133,10 @@ func (f *finder) discriminator(all *table, records []any) *place {
 	least := 0
 	for _, p := range all.order {
 		r, named := rank(typeNames(), p)
-		if !named || p.kind() != isText || p.n*100 < all.records*95 || len(p.values) < 2 || len(p.values) > maxTypes || !splits(split(records, p)) {
+		if !named {
+			r = len(typeNames())
+		}
+		if p.kind() != isText || p.n*100 < all.records*95 || len(p.values) < 2 || len(p.values) > maxTypes || !splits(split(records, p)) {
 			continue
 		}
 		if r = r*4 + len(p.names); best == nil || r < least {
@@ -165,7 +189,7 @@ func isFeedback(name string) bool {
 	bad := slices.ContainsFunc([]string{"dislike", "unlike", "noclick", "noreward"}, func(word string) bool { return strings.Contains(name, word) })
 	return !bad && slices.ContainsFunc([]string{
 		"click", "conversion", "converted", "purchase", "bought", "order", "like", "feedback", "reward", "outcome", "rating", "rated", "booked",
-		"booking", "checkout", "payment", "signup", "subscribed", "redeemed", "tap", "upvote",
+		"booking", "checkout", "cart", "payment", "signup", "subscribed", "redeemed", "tap", "upvote",
 	}, func(word string) bool { return strings.Contains(name, word) })
 }
 
@@ -312,6 +336,19 @@ func instant(value any, p *place) (ns int64, ok bool) {
 	x, err := strconv.ParseFloat(text, 64)
 	scale := map[string]float64{"s": 1e9, "ms": 1e6, "us": 1e3, "ns": 1}[timeOf(p).Unit]
 	return int64(x * scale), err == nil && scale > 0
+}
+
+// truth returns the place of feedback alone that is yes or no, nil if there is none, or several.
+func (f *finder) truth() (truth *place) {
+	for _, p := range f.theirs.order {
+		if (p.kind() == isTruth || p.kind() == isNumber && p.zeroOne) && len(p.values) == 2 && p.n*2 > f.theirs.records && f.ours.same(p) == nil {
+			if truth != nil {
+				return nil
+			}
+			truth = p
+		}
+	}
+	return truth
 }
 
 // arrival makes the arrival of feedback the reward.

@@ -29,6 +29,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/wire"
 	"github.com/rewardwatch/rewardwatch/detectors/fault"
 	"github.com/rewardwatch/rewardwatch/ingest/ingesttest"
+	"github.com/rewardwatch/rewardwatch/ingest/protobuf/telemetrypb"
 )
 
 // message is a message of a team's topic, as it has it today.
@@ -465,9 +466,91 @@ func others() []team {
 	}
 }
 
+// thirds are shapes that were written after the proposals had worked for teams and others.
+func thirds() []team {
+	return []team{
+		{
+			name: "a conversation a message, with its turns", n: 4000, signal: "reward",
+			record: func(w *world, i int, at time.Time, drifted bool) []message {
+				rate := .8
+				if drifted {
+					rate = .6
+				}
+				var turns []object
+				for k := range 2 + w.IntN(3) {
+					verdict := "thumbs_down"
+					if w.Float64() < rate {
+						verdict = "thumbs_up"
+					}
+					turns = append(turns, object{"n": k, "intent": []string{"refund", "ship", "other"}[w.IntN(3)], "reply": object{"template": fmt.Sprint("r", w.IntN(9))}, "feedback": verdict})
+				}
+				return []message{{topic: "chats", at: at, value: js(object{"chat": object{"id": fmt.Sprintf("c-%d", i), "closed_us": at.UnixMicro(), "bot": "max"}, "turns": turns})}}
+			},
+		},
+		{
+			name: "types of records in a header, ids that are numbers here and text there", n: 9000, signal: "reward",
+			record: func(w *world, i int, at time.Time, drifted bool) []message {
+				rate, id := .3, 5_000_000+i*3
+				if drifted {
+					rate = .12
+				}
+				if w.Float64() < rate {
+					d := w.soon(30)
+					w.after(i, d, message{topic: "shop-events", key: fmt.Sprint("c", i%70), headers: map[string]string{"event_type": "added_to_cart"}, value: js(object{
+						"rec": fmt.Sprint(id), "ts": at.Add(time.Duration(d) * time.Second).UnixMilli(), "qty": 1,
+					})})
+				}
+				return []message{{topic: "shop-events", key: fmt.Sprint("c", i%70), headers: map[string]string{"event_type": "recommended"}, at: at, value: js(object{
+					"rec": id, "ts": at.UnixMilli(), "products": []string{"p1", "p2"}, "layout": []string{"grid", "row"}[w.IntN(2)], "discount": w.Float64(),
+				})}}
+			},
+		},
+		{
+			name: "telemetry v1 in Protobuf", n: 8000, signal: "return",
+			record: func(w *world, i int, at time.Time, drifted bool) []message {
+				reward := 1 + .5*w.NormFloat64()
+				if drifted {
+					reward -= .3
+				}
+				text, err := proto.Marshal(&telemetrypb.Event{Policy: "p", EpisodeId: fmt.Sprint(i / 5), Ts: at.UnixNano(), Reward: &reward, Terminated: i%5 == 4})
+				if err != nil {
+					panic(err)
+				}
+				return []message{{topic: "steps", at: at, value: text}}
+			},
+		},
+		{
+			name: "steps of a simulator, nanoseconds, no ids", n: 12_000, signal: "return",
+			record: func(w *world, i int, at time.Time, drifted bool) []message {
+				reward := .5 * w.NormFloat64()
+				if drifted {
+					reward -= .2
+				}
+				return []message{{topic: "sim", at: at, value: js(object{
+					"wall_ns": at.UnixNano(), "worker": object{"idx": 0}, "transition": object{"o": []float64{w.NormFloat64()}, "a": []float64{w.NormFloat64()}, "r": reward, "d": i%10 == 9}, "build": "sim-4",
+				})}}
+			},
+		},
+		{
+			name: "decisions with the reward that is known an hour later in the same shape", n: 9000, signal: "reward",
+			record: func(w *world, i int, at time.Time, drifted bool) []message {
+				rate, id := .4, fmt.Sprintf("loan-%06d", i)
+				if drifted {
+					rate = .25
+				}
+				repaid := w.Float64() < rate
+				w.after(i, 300, message{topic: "loans", value: js(object{"stage": "settled", "application": object{"ref": id}, "repaid": repaid, "as_of": at.Add(300 * time.Second).Format(time.RFC3339)})})
+				return []message{{topic: "loans", at: at, value: js(object{
+					"stage": "granted", "application": object{"ref": id, "income": w.ExpFloat64()}, "offer": object{"tier": fmt.Sprint("t", w.IntN(4))}, "as_of": at.Format(time.RFC3339),
+				})}}
+			},
+		},
+	}
+}
+
 // The same of shapes for which the proposals were not made.
 func TestOtherTeamsJoinAsInspectProposes(t *testing.T) {
-	for _, team := range others() {
+	for _, team := range append(others(), thirds()...) {
 		t.Run(team.name, func(t *testing.T) { testTeam(t, team) })
 	}
 }
