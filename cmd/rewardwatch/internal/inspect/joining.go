@@ -52,6 +52,7 @@ type joinKey struct {
 	answered        int64 // decisions with feedback
 	ended           int64 // decisions with feedback that ends their episode
 	records         int64 // of feedback with the key
+	among           int64 // records of feedback with or without the key, until there were too many keys
 	matched         int64 // records of feedback
 	late            int64 // of these, those that came after the given window
 	elsewhere       int64 // of these, those in another partition than their decision
@@ -98,7 +99,11 @@ func (j *joining) see(e *ingest.Event) {
 		j.values(e)
 	}
 	for _, k := range j.candidates(e) {
-		if key := k.KeyOf(e); key != "" && !k.full {
+		if k.full {
+			continue
+		}
+		k.among = j.records
+		if key := k.KeyOf(e); key != "" {
 			k.see(e, decides, maphash.String(j.seed, key), time.Duration(j.given.Window))
 		}
 	}
@@ -233,7 +238,7 @@ func (j *joining) best() *joinKey {
 	var best *joinKey
 	for _, k := range j.keys {
 		of := float64(k.decisions)
-		if float64(k.matched) < matchedShare*float64(j.records) || float64(k.repeated) > repeatedShare*of || k.timed == 0 ||
+		if float64(k.matched) < matchedShare*float64(k.among) || float64(k.repeated) > repeatedShare*of || k.timed == 0 ||
 			float64(k.ended) > endedShare*of {
 			continue
 		}

@@ -3,6 +3,7 @@ package inspect
 import (
 	"fmt"
 	"reflect"
+	"strconv"
 	"testing"
 	"time"
 
@@ -124,5 +125,26 @@ func TestJoiningIsMeasured(t *testing.T) {
 				t.Errorf("proposal %+v, want %+v", got, c.want)
 			}
 		})
+	}
+}
+
+// Of more decisions than are looked at, the first say how they are joined.
+func TestJoiningOfManyDecisionsIsMeasuredByTheFirst(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds of CPU")
+	}
+	j := newJoining(feedback.Config{})
+	for i := range 3 * joinedValues {
+		key := strconv.Itoa(i)
+		decision, click := shown(key, i), clicked(key, i+30, 1)
+		j.see(&decision)
+		j.see(&click)
+	}
+	r := j.report()
+	if r == nil || r.Key != "episode_id" || !r.AtLeast || r.Decisions != joinedValues || r.Records != 3*joinedValues {
+		t.Fatalf("%+v", r)
+	}
+	if got := j.propose(); got.Key != "episode_id" || got.Window != model.Duration(time.Minute) {
+		t.Errorf("proposal %+v", got)
 	}
 }
