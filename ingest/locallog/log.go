@@ -151,13 +151,8 @@ func (l *Log) restore() (err error) {
 
 // cut removes the unfinished write at the end of a segment.
 func (l *Log) cut(last *segment, found scanned) error {
-	at, behind, err := last.frameBehind(found.end, found.next)
-	if err != nil {
+	if err := last.unfinished(found); err != nil {
 		return err
-	}
-	if behind {
-		return last.damaged(found.end, found.next, fmt.Errorf("%w (an intact one follows at byte %d)", found.torn, at),
-			fmt.Sprintf("cut it with: truncate -s %d %s", found.end, last.path))
 	}
 	l.o.Log.Warn().Str("file", last.path).Int64("byte", found.end).Int64("bytes", last.size-found.end).Int64("next", found.next).
 		AnErr("why", found.torn).Msg("cut off a write to the log that was not finished")

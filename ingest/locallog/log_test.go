@@ -364,6 +364,9 @@ func TestDamageIsRefusedWithItsPlace(t *testing.T) {
 		if !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), segments[1].path+", from byte 0 (offset 4)") || !strings.Contains(err.Error(), "truncate -s 0") {
 			t.Fatalf("byte %d: %v", at, err)
 		}
+		if _, err := OpenView(o.Directory); !errors.Is(err, ErrDamaged) { // or what follows would be missing without a word
+			t.Fatalf("byte %d of a view: %v", at, err)
+		}
 		flip(segments[1].path, at)
 	}
 	// Moved away as the error says, its records are missing, and the others are read.

@@ -143,6 +143,16 @@ func cutShort(err error, n int) error {
 	return err
 }
 
+// unfinished returns ErrDamaged if what ended a scan is not the write that was not finished: an intact frame follows it.
+func (s *segment) unfinished(found scanned) error {
+	at, behind, err := s.frameBehind(found.end, found.next)
+	if err == nil && behind {
+		err = s.damaged(found.end, found.next, fmt.Errorf("%w (an intact one follows at byte %d)", found.torn, at),
+			fmt.Sprintf("cut it with: truncate -s %d %s", found.end, s.path))
+	}
+	return err
+}
+
 // frameBehind returns the place of an intact frame that begins behind a byte of a segment, and true if there is one.
 // Its offsets must be beyond next.
 func (s *segment) frameBehind(at, next int64) (int64, bool, error) {

@@ -34,6 +34,9 @@ func OpenView(directory string) (*View, error) {
 	}
 	last := &segments[len(segments)-1]
 	found, err := last.scan()
+	if err == nil && found.torn != nil {
+		err = last.unfinished(found)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("reading the log: %w", err)
 	}
