@@ -19,8 +19,8 @@ const (
 )
 
 // Every command of docs/bring-your-telemetry.md is run here and prints what the page shows, and every configuration is
-// valid.
-func TestBringYourTelemetry(t *testing.T) {
+// valid. Other tests drive the same verbs under the race detector, where this one takes minutes.
+func TestSimBringYourTelemetry(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds of CPU")
 	}

@@ -87,8 +87,8 @@ type example struct {
 }
 
 // The README of each example shows what its commands print and the configuration as it is, and the alarms are those of the
-// change.
-func TestExamples(t *testing.T) {
+// change. Other tests drive the same verbs under the race detector, where these take minutes.
+func TestSimExamples(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds of CPU")
 	}
