@@ -246,7 +246,6 @@ type Unit struct {
 	ActionKind       ActionKind
 	MixedActionKinds bool           // the unit contains both categories and numbers
 	Actions          []Count        // categories in order of first use; their counts sum to the steps with an action
-	Propensity       *Propensity    // nil if no step says how probable its action was
 	Numeric          []NamedMoments // action, action.<i>, outcome.<name>, reward_component.<name>, observation.<name>, feedback_delay
 
 	Events    int64 // records of the unit
@@ -261,6 +260,8 @@ type Unit struct {
 	// Unfinished are the group's episodes found since its previous unit to wait implausibly long for their end,
 	// including abandoned ones. It is -1 while there is too little telemetry to tell.
 	Unfinished int64
+
+	Propensity *Propensity // nil if no step says how probable its action was
 }
 
 // After reports whether u ended after the unit at (pos, ord) of the same partition.
