@@ -15,6 +15,7 @@ import (
 
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/config"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/inspect"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/terminal"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/testkit"
 	"github.com/rewardwatch/rewardwatch/detectors/watch"
 	"github.com/rewardwatch/rewardwatch/ingest"
@@ -384,5 +385,31 @@ func TestProposalsOfHostileNamesLoad(t *testing.T) {
 		if strings.ContainsAny(human, "\x1b\r\u202e\u2028") {
 			t.Errorf("%q reaches the terminal", name)
 		}
+	}
+}
+
+// Two topics cannot have one name: a configuration with both would be refused.
+func TestInspectRefusesFilesOfTwoKindsWithOneName(t *testing.T) {
+	var shows, clicks strings.Builder
+	for i := range 200 {
+		fmt.Fprintf(&shows, `{"time":%d,"request_id":"r%d","model":"m1","arm":"a%d"}`+"\n", 1_700_000_000_000+i*1000, i, i%4)
+		fmt.Fprintf(&clicks, `{"at":%d,"request":"r%d","reward":1}`+"\n", 1_700_000_005_000+i*1000, i)
+	}
+	directory := t.TempDir()
+	var files []string
+	for name, content := range map[string]string{"shows": shows.String(), "clicks": clicks.String()} {
+		file := filepath.Join(directory, name, "day1.ndjson")
+		if err := os.Mkdir(filepath.Dir(file), 0o750); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, file)
+	}
+	var out, errs bytes.Buffer
+	code := execute(t.Context(), &terminal.Console{In: strings.NewReader(""), Out: &out, Err: &errs}, append([]string{"inspect"}, files...))
+	if code == 0 || !strings.Contains(errs.String(), "are both named after the topic day1") {
+		t.Errorf("exit code %d: %s%s", code, out.String(), errs.String())
 	}
 }

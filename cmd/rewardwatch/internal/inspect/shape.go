@@ -52,10 +52,30 @@ func (s *study) recognize(ctx context.Context) (bool, error) {
 		changed = changed || f.changed()
 	}
 	if changed || len(s.shapes) > 1 && !s.topic {
+		if err := s.namedApart(); err != nil {
+			return false, err
+		}
 		s.configure()
 		return true, nil
 	}
 	return false, nil
+}
+
+// namedApart returns an error if the topics that were found would have one name: files are read as those of the topic that
+// they are named after.
+func (s *study) namedApart() error {
+	if s.topic {
+		return nil
+	}
+	files := map[string]string{} // by topic
+	for _, f := range s.shapes {
+		if other, taken := files[f.topic.Topic]; taken {
+			return fmt.Errorf("%s and %s hold records of different kinds, and are both named after the topic %s: rename each to TOPIC.ndjson, with the name of its own topic",
+				other, f.files[0], f.topic.Topic)
+		}
+		files[f.topic.Topic] = f.files[0]
+	}
+	return nil
 }
 
 // configure configures the topics that were found: a local log has one, in JSON.
