@@ -36,9 +36,12 @@ func Together(topics []Topic, policy string) []*Proposal {
 	return out
 }
 
+// mayDecide reports whether records have an action, by its name or by what was seen.
 func mayDecide(topic string, records []any) bool {
 	f := newFinder("")
-	return !isFeedback(topic) && f.best(newTable(records), "action") != nil
+	f.outer = newTable(records)
+	f.assign()
+	return !isFeedback(topic) && f.has("action")
 }
 
 func mayAnswer(topic string, records []any) bool {

@@ -236,3 +236,21 @@ func FuzzOf(f *testing.F) {
 		}
 	})
 }
+
+// Clicks may hold nothing but an id and a time, and what was shown need not be named as an action.
+func TestClicksOfAnIDAndATimeAreJoined(t *testing.T) {
+	var shown, clicks [][]byte
+	for i := range 400 {
+		shown = append(shown, fmt.Appendf(nil, `{"request":{"id":"r-%d"},"chosen":{"kind":"%s","score":%g},"model":"m","shown_at":%d}`,
+			i, []string{"video", "article", "product"}[i%3], float64(i%7)/8, epoch+i*1000))
+		if i%5 == 0 {
+			clicks = append(clicks, fmt.Appendf(nil, `{"request_id":"r-%d","clicked_at":%d}`, i, epoch+i*1000+40_000))
+		}
+	}
+	found := propose.Together([]propose.Topic{{Name: "impressions", Records: records(shown)}, {Name: "clicks", Records: records(clicks)}}, "shop")
+	for i, want := range []string{"action: chosen.kind", "reward: {value: 1}"} {
+		if p := found[i]; p == nil || p.Joined == nil || !strings.Contains(p.YAML(""), want) {
+			t.Errorf("topic %d: %+v, want %q and a join", i, p, want)
+		}
+	}
+}
