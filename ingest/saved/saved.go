@@ -25,6 +25,13 @@ type Format[Wire any] struct {
 // Migration returns the wire form of this build for the body of an older part, without its version byte.
 type Migration[Wire any] func(body []byte) (*Wire, error)
 
+// Same is the migration of a version whose wire form is that of this build: only what follows it has changed, or what it
+// means.
+func Same[Wire any](body []byte) (*Wire, error) {
+	wire := new(Wire)
+	return wire, decodeMode.Unmarshal(body, wire)
+}
+
 // ErrNewer means that a newer build has written a part.
 var ErrNewer = errors.New("a newer build has written it")
 
@@ -42,8 +49,7 @@ func (f Format[Wire]) Decode(part []byte) (*Wire, error) {
 	}
 	version, body := part[0], part[1:]
 	if version == f.Version {
-		wire := new(Wire)
-		return wire, decodeMode.Unmarshal(body, wire)
+		return Same[Wire](body)
 	}
 	if migrate, reads := f.Before[version]; reads {
 		return migrate(body)

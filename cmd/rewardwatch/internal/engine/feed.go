@@ -119,8 +119,11 @@ func (f *PartitionFeed) Idle(ctx context.Context, at time.Time) error {
 	return f.mark(ctx, f.lane, at, time.Now())
 }
 
-// feedFormat is the format of a saved partition. The open decisions and the units that are kept follow it. In format 4 fields had names.
-var feedFormat = saved.Format[feedState]{Version: 5, Before: map[byte]saved.Migration[feedState]{4: saved.Named[feedState]}}
+// feedFormat is the format of a saved partition. The open decisions and the units that are kept follow it. In format 4
+// fields had names; in format 5 no decisions followed.
+var feedFormat = saved.Format[feedState]{
+	Version: 6, Before: map[byte]saved.Migration[feedState]{4: saved.Named[feedState], 5: saved.Same[feedState]},
+}
 
 // feedState is the snapshot of a partition. Field numbers are never reused; package saved has the rules.
 type feedState struct {

@@ -2,8 +2,10 @@ package engine
 
 import (
 	"bytes"
+	"errors"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 
@@ -154,22 +156,29 @@ func TestOpenDecisionsOutliveTheAbsenceOfTheirTopic(t *testing.T) {
 	}
 }
 
-// A build that wrote the open decisions as a part of the lane's state is continued.
-func TestOpenDecisionsOfFormat1AreRead(t *testing.T) {
-	old, err := os.ReadFile("../../../../ingest/feedback/testdata/snapshot-1.cbor")
+// A build of format 5 wrote the open decisions as a part of the state. It saved the feed of shopEvents(40), which is read
+// as it was.
+func TestFeedOfFormat5IsRead(t *testing.T) {
+	old, err := os.ReadFile(filepath.Join("testdata", "snapshots", "5", "feed"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, _ := joiningFeed()
-	state, err := f.state()
-	if err != nil {
+	want, wantOut := joiningFeed()
+	if err := want.Process(t.Context(), shopEvents(40)); err != nil {
 		t.Fatal(err)
 	}
-	state.Joins, state.Decisions, state.Last = false, old, 1_790_000_000_000_000_000
-	if err := f.lane.restore(&state, nil); err != nil {
+	f, out := joiningFeed()
+	if err := f.Restore(bytes.NewReader(old)); err != nil {
 		t.Fatal(err)
 	}
-	if open := f.Decisions.Open(); open != 6 { // the others are of groups by env, which this feed does not have
-		t.Errorf("%d are open, want the 6 that wait for their decisions", open)
+	if len(out.units) < 20 || ingesttest.Text(out.units) != ingesttest.Text(wantOut.units) {
+		t.Errorf("%d units are kept, want the %d that were saved", len(out.units), len(wantOut.units))
+	}
+	var got, wanted bytes.Buffer
+	if err := errors.Join(f.Decisions.Snapshot(&got), want.Decisions.Snapshot(&wanted)); err != nil {
+		t.Fatal(err)
+	}
+	if f.Decisions.Open() < 10 || !bytes.Equal(got.Bytes(), wanted.Bytes()) {
+		t.Errorf("%d decisions are open, want the %d that were saved", f.Decisions.Open(), want.Decisions.Open())
 	}
 }
