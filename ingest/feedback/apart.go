@@ -47,7 +47,7 @@ func (a *apart) decided(hash uint64, partition int32, ts int64, window time.Dura
 	if len(a.now) < apartKeys {
 		return
 	}
-	if ts-a.since < int64(window) { // feedback would be given up after its decision is forgotten
+	if age := ts - a.since; age >= 0 && age < int64(window) { // feedback would be given up after its decision is forgotten
 		a.mask.Store(a.mask.Load()<<1 | 1)
 		for hash := range a.now {
 			if !a.sampled(hash) {

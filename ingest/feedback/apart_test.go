@@ -65,6 +65,18 @@ func TestMemoryOfDecisionsIsBounded(t *testing.T) {
 	}
 }
 
+// A decision that claims to be of the future does not thin out the sample of those that follow.
+func TestDecisionsOfTheFutureKeepTheSample(t *testing.T) {
+	a := newApart()
+	a.since = 1000 * int64(time.Hour)
+	for i := range 1_000_000 {
+		a.decided(keyHash(i), 1, int64(i)*int64(time.Second), time.Minute)
+	}
+	if mask := a.mask.Load(); mask != apartSampled {
+		t.Errorf("keys with the bits %b are sampled, want %b", mask, apartSampled)
+	}
+}
+
 // Feedback whose decision is in the partition of another number is counted.
 func TestJoinersTellOfFeedbackApart(t *testing.T) {
 	reg := prometheus.NewRegistry()
