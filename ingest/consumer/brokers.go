@@ -36,8 +36,8 @@ func (c *brokers) connect(ctx context.Context, topic string, partition int32) (c
 	return c.network.Leader(ctx, c.cfg.Brokers, topic, int(partition))
 }
 
-// anew implements source.
-func (c *brokers) anew(checkpoint string) string {
+// startOver implements source.
+func (c *brokers) startOver(checkpoint string) string {
 	return fmt.Sprintf("move its checkpoint %s away and reset the offset of the group %s to read it from there on", checkpoint, c.cfg.Group)
 }
 
@@ -166,7 +166,7 @@ func (c *brokers) tellUnlike() {
 	if c.opts.Joined && len(c.partitions) > 1 && slices.Min(c.partitions) != slices.Max(c.partitions) {
 		c.opts.Log.Error().Strs("topics", c.names()).Ints("partitions", c.partitions).
 			Msg("decisions and feedback are joined by partition, and the topics have different numbers of them: feedback is lost unless " +
-				"they are the same; create the smaller topic anew with as many partitions")
+				"they are the same; recreate the smaller topic with as many partitions")
 	}
 }
 

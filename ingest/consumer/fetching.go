@@ -104,7 +104,7 @@ func (p *reader) take(f *fetch.Found) error {
 	marks := f.Kind == fetch.KindRecord && f.Size == int64(len(f.Value)) // else the mark would cover half a message
 	if f.Next <= p.read {
 		if marks && f.Offset == p.last.offset && ingest.Checksum(f.Value) != p.last.sum {
-			return fmt.Errorf("%w: at offset %d; %s", ErrTopicRecreated, f.Offset, p.c.source.anew(p.name))
+			return fmt.Errorf("%w: at offset %d; %s", ErrTopicRecreated, f.Offset, p.c.source.startOver(p.name))
 		}
 		return nil
 	}

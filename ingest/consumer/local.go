@@ -75,8 +75,8 @@ func (c *local) watchPartitions(ctx context.Context, _ []int) (changed bool) {
 // check implements source.
 func (c *local) check(context.Context) {}
 
-// anew implements source.
-func (c *local) anew(checkpoint string) string {
+// startOver implements source.
+func (c *local) startOver(checkpoint string) string {
 	return fmt.Sprintf("restore the segments of the log that are missing, or move its checkpoint %s and %s away to read what the log "+
 		"holds from its start on", checkpoint, c.log.CommitFile())
 }

@@ -231,7 +231,7 @@ func (p *reader) position(conn connection) error {
 func (p *reader) beyond(first, end int64) error {
 	p.pastEnd++
 	err := fmt.Errorf("%w: next is %d, and the partition holds %d to %d (%w); %s",
-		ErrOffsetPastEnd, p.next, first, end, kafka.OffsetOutOfRange, p.c.source.anew(p.name))
+		ErrOffsetPastEnd, p.next, first, end, kafka.OffsetOutOfRange, p.c.source.startOver(p.name))
 	if p.pastEnd < pastEndLooks {
 		return err
 	}

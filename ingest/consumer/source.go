@@ -24,8 +24,8 @@ type source interface {
 	watchPartitions(ctx context.Context, known []int) (changed bool)
 	// check logs what would lose telemetry.
 	check(ctx context.Context)
-	// anew tells an operator how a partition whose state does not fit is read from its start on.
-	anew(checkpoint string) string
+	// startOver returns instructions for reading a partition from its start, for when its state does not fit.
+	startOver(checkpoint string) string
 }
 
 // connection is a connection to a partition. A Close while it is used ends what waits.

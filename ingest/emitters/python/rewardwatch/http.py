@@ -42,9 +42,9 @@ class Http:
         """Raises what is wrong with them, before an agent begins."""
         parts = urlsplit(self.url)
         if parts.username is not None:
-            raise ValueError(f"the URL of {parts.hostname} has a user, where a token_file is due")
+            raise ValueError(f"the URL of {parts.hostname} has a user; use token_file instead")
         if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
-            raise ValueError(f"the service is {self.url!r}, where a URL such as http://127.0.0.1:9464 is due")
+            raise ValueError(f"the service is {self.url!r}; it must be a URL such as http://127.0.0.1:9464")
         self.connection()  # says whether the port is one
         self.authorization()
 

@@ -10,7 +10,7 @@ _LABEL = "labels."
 def check_key_field(field: str) -> str:
     """The field, which can hold the key of a decision. Raises ValueError where it cannot."""
     if field not in ("episode_id", "agent_id") and (not field.startswith(_LABEL) or field == _LABEL):
-        raise ValueError(f"key_field is {field!r}, where episode_id, agent_id or labels.<name> is due")
+        raise ValueError(f"key_field is {field!r}; it must be episode_id, agent_id or labels.<name>")
     return field
 
 
