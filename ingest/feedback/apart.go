@@ -22,10 +22,19 @@ type apart struct {
 	now    map[uint64]int32 // partitions by hash of the key
 	before map[uint64]int32 // the generation before
 	since  int64            // when the generation began, by event time
+
+	// vain is the feedback that waited in vain for a decision that was not read until then, by hash of the key: while a
+	// topic is caught up with, its partitions are not read equally far. A generation before it is kept as well.
+	vain, vainBefore map[uint64]inVain
+}
+
+type inVain struct {
+	partition int32
+	records   int64
 }
 
 func newApart() *apart {
-	a := &apart{now: map[uint64]int32{}}
+	a := &apart{now: map[uint64]int32{}, vain: map[uint64]inVain{}}
 	a.mask.Store(apartSampled)
 	return a
 }
@@ -36,13 +45,26 @@ func (a *apart) sampled(hash uint64) bool {
 	return hash*0x9e3779b97f4a7c15>>32&mask == mask
 }
 
-// decided notes where a decision is.
-func (a *apart) decided(hash uint64, partition int32, ts int64, window time.Duration) {
+// decided notes where a decision is. It returns how many records of feedback have waited for it in another partition, in
+// vain.
+func (a *apart) decided(hash uint64, partition int32, ts int64, window time.Duration) (elsewhere int64) {
 	if !a.sampled(hash) {
-		return
+		return 0
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	for _, vain := range []map[uint64]inVain{a.vain, a.vainBefore} {
+		if f, waited := vain[hash]; waited && f.partition != partition {
+			elsewhere += f.records
+		}
+		delete(vain, hash)
+	}
+	a.note(hash, partition, ts, window)
+	return elsewhere
+}
+
+// note remembers the partition of a decision.
+func (a *apart) note(hash uint64, partition int32, ts int64, window time.Duration) {
 	a.now[hash] = partition
 	if len(a.now) < apartKeys {
 		return
@@ -60,7 +82,8 @@ func (a *apart) decided(hash uint64, partition int32, ts int64, window time.Dura
 }
 
 // lost reports whether feedback without a decision is of the sample, and whether its decision is in another partition.
-func (a *apart) lost(hash uint64, partition int32) (sampled, elsewhere bool) {
+// If the decision has not been read, decided will say so.
+func (a *apart) lost(hash uint64, partition int32, records int64) (sampled, elsewhere bool) {
 	if !a.sampled(hash) {
 		return false, false
 	}
@@ -69,6 +92,12 @@ func (a *apart) lost(hash uint64, partition int32) (sampled, elsewhere bool) {
 	at, known := a.now[hash]
 	if !known {
 		at, known = a.before[hash]
+	}
+	if !known {
+		if len(a.vain) == apartKeys {
+			a.vain, a.vainBefore = map[uint64]inVain{}, a.vain
+		}
+		a.vain[hash] = inVain{partition, records}
 	}
 	return true, known && at != partition
 }

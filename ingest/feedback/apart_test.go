@@ -19,7 +19,7 @@ func TestFeedbackApartFromItsDecisionIsFound(t *testing.T) {
 	}
 	sampled, elsewhere := 0, 0
 	for i := range 20_000 {
-		s, e := a.lost(keyHash(i), 0)
+		s, e := a.lost(keyHash(i), 0, 1)
 		if e && (i%2 == 0 || i >= 10_000) {
 			t.Fatalf("the decision %d is in another partition", i)
 		}
@@ -47,7 +47,7 @@ func TestMemoryOfDecisionsIsBounded(t *testing.T) {
 	}
 	found, known := 0, 0
 	for i := range n {
-		if s, e := a.lost(keyHash(i), 0); s {
+		if s, e := a.lost(keyHash(i), 0, 1); s {
 			known++
 			if e {
 				found++
@@ -82,12 +82,25 @@ func TestJoinersTellOfFeedbackApart(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	m := NewMetrics(reg)
 	for i := range 4000 {
-		m.apart.decided(keyHash(i), 0, 1, time.Hour)
+		m.decided(keyHash(i), 0, 1, time.Hour)
 		m.lost(keyHash(i), int32(i%2), 2)
 	}
 	elsewhere, of := m.Apart()
 	if float64(elsewhere) != testutil.ToFloat64(m.elsewhere) || float64(of-elsewhere) != testutil.ToFloat64(m.nowhere) {
 		t.Errorf("%d of %d records, and the metrics say %v and %v", elsewhere, of, testutil.ToFloat64(m.elsewhere), testutil.ToFloat64(m.nowhere))
+	}
+	for i := 4000; i < 8000; i++ { // a partition that is read before the others
+		m.lost(keyHash(i), int32(i%2), 2)
+	}
+	if again, _ := m.Apart(); again != elsewhere {
+		t.Errorf("%d records are elsewhere before their decisions are read, want %d", again, elsewhere)
+	}
+	for i := 4000; i < 8000; i++ {
+		m.decided(keyHash(i), 0, 1, time.Hour)
+	}
+	if later, all := m.Apart(); later < 2*elsewhere*9/10 || later > 2*elsewhere*11/10 || all < 2*of*9/10 || all > 2*of*11/10 ||
+		float64(later) != testutil.ToFloat64(m.elsewhere) || len(m.apart.vain) > 0 {
+		t.Errorf("%d of %d records, and %v by the metric", later, all, testutil.ToFloat64(m.elsewhere))
 	}
 	if elsewhere < 400 || elsewhere > 600 || of < 900 || of > 1100 {
 		t.Errorf("%d of %d records", elsewhere, of)

@@ -274,7 +274,7 @@ func (j *Joiner) account() {
 // decide takes over what only the decision itself says.
 func (j *Joiner) decide(p *policy, d *decision, e *ingest.Event) {
 	d.flags |= flagDecided
-	j.metrics.apart.decided(p.hash(j.key), e.Pos.Partition.Number(), e.TS, p.rules.moments[p.rules.last()])
+	j.metrics.decided(p.hash(j.key), e.Pos.Partition.Number(), e.TS, p.rules.moments[p.rules.last()])
 	d.ts, d.stage = e.TS, 0
 	d.group = j.store.groups.take(groupKey{assemble.GroupOf(p.groupBy, e), assemble.InShadow(p.groupBy, e)})
 	d.versions = j.store.versions.take(e.Versions)

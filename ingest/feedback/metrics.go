@@ -2,6 +2,7 @@ package feedback
 
 import (
 	"sync/atomic"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
@@ -79,10 +80,18 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 // Bytes returns the memory that the open decisions of all joiners take. It holds no pointers.
 func (m *Metrics) Bytes() int64 { return m.bytes.Load() }
 
+// decided notes where a decision is, and counts feedback that has waited for it in another partition.
+func (m *Metrics) decided(key uint64, partition int32, ts int64, window time.Duration) {
+	if elsewhere := m.apart.decided(key, partition, ts, window); elsewhere > 0 {
+		m.elsewhere.Add(float64(elsewhere))
+		m.lostElsewhere.Add(elsewhere) // it is among the sampled already
+	}
+}
+
 // lost counts feedback that has waited for its decision in vain.
 func (m *Metrics) lost(key uint64, partition int32, records int64) {
 	m.unmatched.Add(float64(records))
-	switch sampled, elsewhere := m.apart.lost(key, partition); {
+	switch sampled, elsewhere := m.apart.lost(key, partition, records); {
 	case elsewhere:
 		m.elsewhere.Add(float64(records))
 		m.lostElsewhere.Add(records)

@@ -650,10 +650,11 @@ func TestServiceTellsOfEpisodesThatOnlyAClickEnds(t *testing.T) {
 			}
 			return false
 		})
-		_, text := p.fetch(t, "/metrics")
-		if share := regexp.MustCompile(`rewardwatch_unfinished_episodes_ratio\{.*sample="current"\} 0\.9`); !share.MatchString(text) {
-			t.Errorf("the metric of EpisodesUnfinished is not above its limit\n%s", text)
-		}
+		share := regexp.MustCompile(`rewardwatch_unfinished_episodes_ratio\{.*sample="current"\} 0\.9`)
+		testkit.Eventually(t, "the metric of EpisodesUnfinished above its limit", func() bool {
+			_, text := p.fetch(t, "/metrics")
+			return share.MatchString(text)
+		})
 		p.interrupt(t)
 	})
 }
