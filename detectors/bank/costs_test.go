@@ -45,7 +45,7 @@ func (t *typical) unit() *ingest.Unit {
 	basket, price := ingest.NamedMoments{Signal: "observation.basket"}, ingest.NamedMoments{Signal: "observation.price"}
 	var rewards []float64
 	counts := make([]ingest.Count, len(t.actions))
-	for range t.length - 5 + t.rng.IntN(11) {
+	for range max(1, t.length-5+t.rng.IntN(min(t.length, 11))) {
 		action, reward := t.action(), t.rng.NormFloat64()
 		rewards = append(rewards, reward)
 		u.Reward.Add(reward)
@@ -115,29 +115,38 @@ func cpu(b *testing.B) time.Duration {
 	return time.Duration(use.Utime.Nano() + use.Stime.Nano())
 }
 
-// BenchmarkCalibration is the time from the last unit of a baseline of 2,000 episodes to armed detectors. Where the machine
-// has other work, what the cores have done tells more than the time that has passed.
+// BenchmarkCalibration is what a group costs from its first unit to its accepted baseline, with the provisional ones on the
+// way. Where the machine has other work, what the cores have done tells more than the time that has passed.
 func BenchmarkCalibration(b *testing.B) {
-	for _, actions := range []int{4, 17} {
-		b.Run(fmt.Sprintf("%d actions", actions), func(b *testing.B) {
-			used := time.Duration(0)
+	for _, c := range []struct {
+		steps, actions, units int
+	}{{1, 4, 500}, {1, 4, 2000}, {50, 4, 500}, {50, 4, 2000}, {50, 17, 2000}} {
+		b.Run(fmt.Sprintf("%d steps, %d actions, %d units", c.steps, c.actions, c.units), func(b *testing.B) {
+			used, branches := time.Duration(0), 0
+			b.ReportAllocs()
 			for b.Loop() {
 				b.StopTimer()
 				cfg := episodes(20_000)
-				cfg.Baseline.Units = 2000
-				p, t := newBank(cfg), newTypical(actions)
-				for range 1999 {
-					p.Observe(t.unit(), time.Time{})
+				cfg.Baseline.Units = c.units
+				p, units := newBank(cfg), make([]*ingest.Unit, c.units)
+				t := newTypical(c.actions)
+				t.length = c.steps
+				for i := range units {
+					units[i] = t.unit()
 				}
-				last, before := t.unit(), cpu(b)
 				b.StartTimer()
-				p.Observe(last, time.Time{})
+				before := cpu(b)
+				for _, u := range units {
+					p.Observe(u, time.Time{})
+				}
 				used += cpu(b) - before
-				if g := p.groups[0]; !g.Warmup.Done || g.Promise.ARL0 == 0 {
+				g := p.groups[0]
+				if branches = g.branchCount(); !g.Warmup.Done || g.Promise.ARL0 == 0 {
 					b.Fatal("not armed")
 				}
 			}
 			b.ReportMetric(used.Seconds()/float64(b.N), "cpu-s/op")
+			b.ReportMetric(float64(branches), "branches")
 			inSearches(b)
 		})
 	}
