@@ -1,6 +1,7 @@
 package detectors
 
 import (
+	"errors"
 	"math"
 
 	"gonum.org/v1/gonum/mat"
@@ -89,6 +90,25 @@ func (t *Novelty) meanTime(h int) float64 {
 		}
 	}
 	return firstPassage(q)
+}
+
+// firstPassage solves (I - Q) t = 1 for the mean times t to absorption and returns the one from state 0; q is I - Q and
+// is overwritten. The result is infinite if absorption cannot be reached.
+func firstPassage(q *mat.Dense) float64 {
+	n, _ := q.Dims()
+	ones := make([]float64, n)
+	for i := range ones {
+		ones[i] = 1
+	}
+	var lu mat.LU
+	lu.Factorize(q)
+	times := mat.NewVecDense(n, nil)
+	err := lu.SolveVecTo(times, false, mat.NewVecDense(n, ones))
+	var condition mat.Condition
+	if errors.As(err, &condition) && math.IsInf(float64(condition), 1) {
+		return math.Inf(1)
+	}
+	return times.AtVec(0)
 }
 
 // Observe folds in the value of unit number ordinal. While held the walk stops at the threshold.
