@@ -25,6 +25,14 @@ type BaselineSample struct {
 	Frequency     *FrequencyTest
 }
 
+// walks returns the branches of the test.
+func (s *BaselineSample) walks() *Walks {
+	if s.Rank != nil {
+		return &s.Rank.Walks
+	}
+	return &s.Frequency.Walks
+}
+
 // Bootstrapped is the result of the bootstrap for a set of armed tests.
 type Bootstrapped struct {
 	Allowance float64 // C

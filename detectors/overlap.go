@@ -21,111 +21,189 @@ const (
 // drawn from the baseline, with thresholds lowered so that alarms are frequent enough to be counted, and subtracts one
 // standard error. The result depends only on the seed.
 func Overlap(samples []BaselineSample, units int, seed uint64) float64 {
-	walked := make([]walked, len(samples))
 	rate := 0.0
 	for i := range samples {
-		walked[i] = newWalked(&samples[i])
-		rate += armedRate(walked[i].walks().Branches)
+		rate += armedRate(samples[i].walks().Branches)
 	}
 	if rate == 0 {
 		return 1
 	}
 	at := max(rate, 1./overlapUnits)
-	time := meanTimeToAlarm(walked, units, math.Log(at/rate), at, seed)
+	time := newCourse(samples, units, math.Log(at/rate)).meanTimeToAlarm(at, seed)
 	ratio := time * at / (1 + 1/math.Sqrt(overlapAlarms))
 	kept := max(0, 1-overlapDecay*math.Log10(at/rate))
 	return max(1, 1+(ratio-1)*kept)
-}
-
-// walked is a sample whose test runs on its own units.
-type walked struct {
-	BaselineSample
-	own []rank // by unit, of a ranked sample
-}
-
-func newWalked(s *BaselineSample) walked {
-	w := walked{BaselineSample: *s}
-	if s.Rank == nil {
-		return w
-	}
-	w.own = make([]rank, len(s.Values))
-	for i, x := range s.Values {
-		if !math.IsNaN(x) {
-			w.own[i] = s.Rank.ranks.own(x)
-		}
-	}
-	return w
-}
-
-func (w *walked) walks() *Walks {
-	if w.Rank != nil {
-		return &w.Rank.Walks
-	}
-	return &w.Frequency.Walks
-}
-
-// lowered returns the sample with a new test, at zero, without allowance and dependence factor, with thresholds
-// lowered by so many nats.
-func (w walked) lowered(by float64) walked {
-	if w.Rank != nil {
-		w.Rank = &RankTest{Walks: w.Rank.Walks, ranks: w.Rank.ranks}
-	} else {
-		test := *w.Frequency
-		w.Frequency = &test
-	}
-	walks := w.walks()
-	walks.Branches = slices.Clone(walks.Branches)
-	walks.Factor = 1
-	for i := range walks.Branches {
-		b := &walks.Branches[i]
-		b.Kappa, b.Walk = 0, 0
-		if b.Height > 0 {
-			b.Height = max(.5, b.Height-by)
-		}
-	}
-	walks.prepare()
-	return w
-}
-
-// observe runs the test on a unit of the baseline, and reports whether a walk has reached its threshold.
-func (w *walked) observe(unit int) (alarm bool) {
-	switch x := w.Values[unit]; {
-	case math.IsNaN(x):
-		return false
-	case w.Rank != nil:
-		return w.Rank.observe(w.own[unit], 0, false)
-	default:
-		return w.Frequency.Observe(x, w.Steps[unit], 0, false)
-	}
 }
 
 // overlapParts is the number of generators that share the work, so that the result does not depend on the number of
 // cores.
 const overlapParts = 4
 
-// meanTimeToAlarm returns the mean number of units between alarms with thresholds lowered by so many nats. The time is
-// bounded: it does not wait for alarms that are much rarer than the given rate.
-func meanTimeToAlarm(samples []walked, units int, lowered, rate float64, seed uint64) float64 {
+// course is what all walks do at each unit of a baseline, without allowance and dependence factor.
+type course struct {
+	units int
+	quads []quad
+}
+
+// newCourse prepares the armed branches of the samples with thresholds lowered by so many nats. Of branches that move
+// in the same way, such as those of the return and of the reward of episodes of one step, it keeps the first to alarm.
+func newCourse(samples []BaselineSample, units int, lowered float64) *course {
+	var all [][]int64
+	for i := range samples {
+		for _, moves := range samples[i].moves(lowered) {
+			if !slices.ContainsFunc(all, func(have []int64) bool { return slices.Equal(have, moves) }) {
+				all = append(all, moves)
+			}
+		}
+	}
+	c := &course{units: units}
+	for four := range slices.Chunk(all, len(scores{})) {
+		c.quads = append(c.quads, newQuad(four, units))
+	}
+	return c
+}
+
+// leastLowered is the least height, in nats, to which a threshold is lowered.
+const leastLowered = .5
+
+// moves returns, for each armed branch, by how much of its threshold each unit moves its walk. The thresholds are
+// lowered by so many nats.
+func (s *BaselineSample) moves(lowered float64) (all [][]int64) {
+	increment := s.increments()
+	for i, b := range s.walks().Branches {
+		if b.Height == 0 {
+			continue
+		}
+		threshold, moves := max(leastLowered, b.Height-lowered), make([]int64, len(s.Values))
+		for unit, x := range s.Values {
+			if !math.IsNaN(x) {
+				moves[unit] = toScore((increment(i, unit) - b.C) / threshold)
+			}
+		}
+		all = append(all, moves)
+	}
+	return all
+}
+
+// increments returns the increments of the branches, before normalisation, by unit with a value.
+func (s *BaselineSample) increments() func(branch, unit int) float64 {
+	if s.Rank == nil {
+		return func(branch, unit int) float64 {
+			return s.Frequency.forms[branch].increment(s.Values[unit], s.Steps[unit], s.Frequency.Offsets[branch])
+		}
+	}
+	own := s.Rank.ranks.ownAll(s.Values)
+	return func(branch, unit int) float64 { return s.Rank.Branches[branch].increment(own[unit]) }
+}
+
+// The scores of walks are fixed-point numbers, with which processors are faster than with floats: alarmScore is a score
+// of 1. Larger moves than mostMoved either way have no other effect, and cannot overflow.
+const (
+	alarmScore = 1 << 50
+	mostMoved  = 1 << 10
+)
+
+func toScore(share float64) int64 {
+	return int64(math.Round(max(-mostMoved, min(mostMoved, share)) * alarmScore))
+}
+
+// scores are those of four walks, and moves what the units add to them. A processor keeps four in its registers.
+type (
+	scores [4]int64
+	quad   []scores // by unit
+)
+
+// newQuad returns the moves of up to four walks; others do not move.
+func newQuad(moves [][]int64, units int) quad {
+	q := make(quad, units)
+	for walk, by := range moves {
+		for unit, move := range by {
+			q[unit][walk] = move
+		}
+	}
+	return q
+}
+
+// pass adds the moves of some units to the scores, and reports whether one has reached its threshold on the way.
+func (q quad) pass(units []int32, s *scores) (reached bool) {
+	s0, s1, s2, s3, highest := s[0], s[1], s[2], s[3], int64(0)
+	for _, unit := range units {
+		by := &q[unit]
+		s0 = max(0, s0+by[0])
+		s1 = max(0, s1+by[1])
+		s2 = max(0, s2+by[2])
+		s3 = max(0, s3+by[3])
+		highest |= s0 | s1 | s2 | s3
+	}
+	*s = scores{s0, s1, s2, s3}
+	return highest >= alarmScore
+}
+
+// firstAlarm returns the number of units up to the first at which a score reaches its threshold.
+func (q quad) firstAlarm(units []int32, s scores) int {
+	n := 0
+	for reached := false; !reached && n < len(units); n++ {
+		reached = q.pass(units[n:n+1], &s)
+	}
+	return n
+}
+
+// walkers are the scores of all walks of a course.
+type walkers struct {
+	course       *course
+	scores, next []scores // by quad; next is scratch
+}
+
+// pass takes the walks over units until one of them reaches its threshold, at which all begin again at 0. It returns
+// the number of units that they have passed.
+func (w *walkers) pass(units []int32) (n int, alarm bool) {
+	n = len(units)
+	for i, q := range w.course.quads {
+		if w.next[i] = w.scores[i]; q.pass(units[:n], &w.next[i]) {
+			n, alarm = q.firstAlarm(units[:n], w.scores[i]), true
+		}
+	}
+	w.scores, w.next = w.next, w.scores
+	if alarm {
+		clear(w.scores)
+	}
+	return n, alarm
+}
+
+// overlapStride is the number of units that four walks pass before the next four follow.
+const overlapStride = 64
+
+// alarms passes units drawn from the baseline until the walks have raised so many alarms, or most units have passed. It
+// returns the numbers of both.
+func (c *course) alarms(wanted, most int, rng *rand.Rand) (units, alarms int) {
+	w := walkers{course: c, scores: make([]scores, len(c.quads)), next: make([]scores, len(c.quads))}
+	var stride [overlapStride]int32
+	for alarms < wanted && units < most {
+		drawn := stride[:min(overlapStride, most-units)]
+		for i := range drawn {
+			drawn[i] = int32(rng.IntN(c.units))
+		}
+		for len(drawn) > 0 && alarms < wanted {
+			n, alarm := w.pass(drawn)
+			if alarm {
+				alarms++
+			}
+			units += n
+			drawn = drawn[n:]
+		}
+	}
+	return units, alarms
+}
+
+// meanTimeToAlarm returns the mean number of units between alarms. The time is bounded: it does not wait for alarms
+// that are much rarer than the given rate.
+func (c *course) meanTimeToAlarm(rate float64, seed uint64) float64 {
 	var total, alarms [overlapParts]int
 	var wg sync.WaitGroup
 	for part := range overlapParts {
 		wg.Go(func() {
-			rng := rand.New(rand.NewPCG(seed, uint64(part)))
-			own := make([]walked, len(samples))
-			for i := range own {
-				own[i] = samples[i].lowered(lowered)
-			}
 			most := int(5 * overlapAlarms / overlapParts / rate)
-			for alarms[part] < overlapAlarms/overlapParts && total[part] < most {
-				unit := rng.IntN(units)
-				total[part]++
-				if observeAll(own, unit) {
-					alarms[part]++
-					for i := range own {
-						own[i].walks().Reset()
-					}
-				}
-			}
+			total[part], alarms[part] = c.alarms(overlapAlarms/overlapParts, most, rand.New(rand.NewPCG(seed, uint64(part))))
 		})
 	}
 	wg.Wait()
@@ -135,11 +213,4 @@ func meanTimeToAlarm(samples []walked, units int, lowered, rate float64, seed ui
 		count += alarms[part]
 	}
 	return float64(time) / float64(max(1, count))
-}
-
-func observeAll(samples []walked, unit int) (alarm bool) {
-	for i := range samples {
-		alarm = samples[i].observe(unit) || alarm
-	}
-	return alarm
 }
