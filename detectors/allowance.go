@@ -59,7 +59,10 @@ type Weakest struct {
 // alarms of all branches are rarer than the sum of their rates, see Overlap. The thresholds are to be lowered by its
 // logarithm, and the allowance is for the lowered ones.
 func Bootstrap(samples []BaselineSample, units int, spent, overlap float64, seed uint64) Bootstrapped {
-	views := viewsOf(samples, math.Log(overlap))
+	return bootstrapViews(viewsOf(samples, math.Log(overlap)), units, spent, overlap, seed)
+}
+
+func bootstrapViews(views []view, units int, spent, overlap float64, seed uint64) Bootstrapped {
 	granted := 0.0
 	for _, v := range views {
 		granted += armedRate(v.armed)
@@ -105,16 +108,21 @@ func (out *Bootstrapped) describe(views []view, draws []draw, spent, overlap flo
 // drawAll draws the baselines, on all cores. Each has its own generator, so that the result does not depend on the
 // number of cores.
 func drawAll(views []view, units int, seed uint64) []draw {
+	branches := 0
+	for _, v := range views {
+		branches += len(v.armed)
+	}
 	draws := make([]draw, bootstrapDraws)
 	var wg sync.WaitGroup
 	cores := runtime.GOMAXPROCS(0)
 	for first := range cores {
 		wg.Go(func() {
-			times := make([]int32, units)
+			s, times := &scratch{}, make([]int32, units)
 			for i := first; i < len(draws); i += cores {
 				drawUnits(times, rand.New(rand.NewPCG(seed, uint64(i))))
-				for _, v := range views {
-					draws[i] = append(draws[i], v.draw(times)...)
+				draws[i] = make(draw, 0, branches)
+				for k := range views {
+					draws[i] = views[k].draw(draws[i], times, s)
 				}
 			}
 		})
@@ -138,27 +146,52 @@ type view struct {
 	place  []int32   // by unit, the index of its value among the distinct ones; -1 if it has none
 	weight []float64 // of the distinct values in the real baseline, sum 1
 	m      float64   // units with a value
-	under  func(times []float64, m float64) normalise
+	laws   laws
 }
 
-// normalise returns a branch's increments of the distinct values under a drawn baseline, normalised on that baseline,
-// and chi. The slice is valid until the next call.
-type normalise func(b *CUSUM) (g []float64, chi float64)
+// laws returns the laws of the armed branches, by index, under a drawn baseline of m points, in which each distinct
+// value occurs so many times. The scratch memory is in use until the last of them.
+type laws func(times []float64, m float64, s *scratch) func(branch int) law
+
+// law is the law of a branch's increments of the real units, normalised on a drawn baseline.
+type law struct {
+	chi    float64              // the standard error of the normalisation is chi/sqrt(m)
+	slopes [len(thetas)]float64 // Lambda(theta)/theta
+}
+
+// scratch is the memory of one goroutine for the sums of one draw.
+type scratch struct {
+	times, g []float64
+	twice    []int32
+}
+
+// ofLength returns n elements of unknown value, in the memory of buffer if that is large enough.
+func ofLength[T any](buffer *[]T, n int) []T {
+	*buffer = slices.Grow((*buffer)[:0], n)[:n]
+	return *buffer
+}
 
 func viewsOf(samples []BaselineSample, lowered float64) []view {
 	var views []view
+	var whole *rankedDraws // of samples without gaps
 	for i, s := range samples {
-		v := view{sample: i}
-		if s.Rank != nil {
-			v.armed = armedOf(s.Rank.Walks, lowered)
-			v.rank(s.Values, s.Rank.ranks)
-		} else {
-			v.armed = armedOf(s.Frequency.Walks, lowered)
+		v := view{sample: i, armed: armedOf(*s.walks(), lowered)}
+		switch {
+		case len(v.armed) == 0:
+			continue
+		case s.Rank == nil:
 			v.frequency(s.Values, s.Steps)
+		case !slices.ContainsFunc(s.Values, math.IsNaN):
+			if whole == nil {
+				whole = newRankedDraws(len(s.Values))
+			}
+			v.rank(s.Values, s.Rank.ranks)
+			v.laws = whole.laws(v.armed, v.weight)
+		default:
+			v.rank(s.Values, s.Rank.ranks)
+			v.laws = lawsWithGaps(v.armed, v.weight)
 		}
-		if len(v.armed) > 0 {
-			views = append(views, v)
-		}
+		views = append(views, v)
 	}
 	return views
 }
@@ -181,7 +214,6 @@ func (v *view) rank(values []float64, ranks *Ranks) {
 		v.place[i] = int32(ranks.point(x))
 	}
 	v.count()
-	v.under = newRankedDraws(v.m).under
 }
 
 func (v *view) frequency(hits, steps []float64) {
@@ -205,7 +237,7 @@ func (v *view) frequency(hits, steps []float64) {
 	}
 	v.weight = make([]float64, len(e.hits))
 	v.count()
-	v.under = e.under
+	v.laws = e.laws(v.armed, v.weight)
 }
 
 // count converts places to the weights of the distinct values.
@@ -231,7 +263,7 @@ type drawnBranch struct {
 	logA, height float64
 }
 
-// thetas are the points at which Lambda is tabulated. They are multiples of thetaStep, from which thetaPowers computes
+// thetas are the points at which Lambda is tabulated. They are multiples of thetaStep, from which powers computes
 // them.
 var thetas = [...]float64{.1, .25, .4, .55, .7, .85, 1, 1.2, 1.5}
 
@@ -244,44 +276,47 @@ const (
 	largestTheta = 3
 )
 
-func (v *view) draw(times []int32) []drawnBranch {
-	counts, m := make([]float64, len(v.weight)), 0.0
+// draw appends the effect of a drawn baseline on each armed branch.
+func (v *view) draw(out []drawnBranch, times []int32, s *scratch) []drawnBranch {
+	counts, m := ofLength(&s.times, len(v.weight)), 0.0
+	clear(counts)
 	for unit, at := range v.place {
 		if at >= 0 {
 			counts[at] += float64(times[unit])
 			m += float64(times[unit])
 		}
 	}
-	increments := v.under(counts, m)
-	out := make([]drawnBranch, len(v.armed))
+	under := v.laws(counts, m, s)
 	for i := range v.armed {
-		b := &v.armed[i]
-		g, chi := increments(b)
-		out[i] = drawnBranch{unit: chi / math.Sqrt(m), slopes: lambdaSlopes(g, v.weight), logA: b.LogA, height: b.Height}
+		b, l := &v.armed[i], under(i)
+		out = append(out, drawnBranch{unit: l.chi / math.Sqrt(m), slopes: l.slopes, logA: b.LogA, height: b.Height})
 	}
 	return out
+}
+
+// powers returns exp(theta x) at all thetas.
+func powers(x float64) [len(thetas)]float64 {
+	p1 := math.Exp(thetaStep * x)
+	p2 := p1 * p1
+	p3 := p2 * p1
+	p5 := p2 * p3
+	p8 := p5 * p3
+	p11 := p8 * p3
+	p14 := p11 * p3
+	p17 := p14 * p3
+	p20 := p17 * p3
+	p24 := p20 * p2 * p2
+	p30 := p24 * p3 * p3
+	return [...]float64{p2, p5, p8, p11, p14, p17, p20, p24, p30}
 }
 
 // lambdaSlopes tabulates Lambda(theta)/theta, which rises with theta, for increments with the given weights.
 func lambdaSlopes(g, weight []float64) (out [len(thetas)]float64) {
 	for i, x := range g {
-		if weight[i] == 0 {
-			continue
-		}
-		p1 := math.Exp(thetaStep * x)
-		p2 := p1 * p1
-		p3 := p2 * p1
-		p5 := p2 * p3
-		p8 := p5 * p3
-		p11 := p8 * p3
-		p14 := p11 * p3
-		p17 := p14 * p3
-		p20 := p17 * p3
-		p24 := p20 * p2 * p2
-		p30 := p24 * p3 * p3
-		w := weight[i]
-		for k, p := range [...]float64{p2, p5, p8, p11, p14, p17, p20, p24, p30} {
-			out[k] += w * p
+		if w := weight[i]; w > 0 {
+			for k, p := range powers(x) {
+				out[k] += w * p
+			}
 		}
 	}
 	for k, theta := range thetas {
@@ -325,75 +360,4 @@ func (d draw) allowance(budget float64) float64 {
 		}
 	}
 	return high
-}
-
-// rankedDraws ranks distinct values in drawn baselines, for which only their order matters.
-type rankedDraws struct {
-	m          float64
-	own, fresh []float64 // normal scores of baselines of m points, by twice the rank
-}
-
-func newRankedDraws(m float64) *rankedDraws {
-	d := &rankedDraws{m: m, own: make([]float64, 2*int(m)+1), fresh: make([]float64, 2*int(m)+1)}
-	for twice := range d.own {
-		d.own[twice] = normalScore(float64(twice) / 2 / m)
-		d.fresh[twice] = normalScore((float64(twice) + 1) / 2 / (m + 1))
-	}
-	return d
-}
-
-// under ranks the distinct values among m drawn ones, with value i drawn times[i] times: as new values, and as points
-// of the drawn baseline.
-func (d *rankedDraws) under(times []float64, m float64) normalise {
-	own, fresh := make([]rank, len(times)), make([]rank, len(times))
-	below := 0.0
-	for i, n := range times {
-		twice := 2*below + n
-		own[i].u, fresh[i].u = twice/2/m, (twice+1)/2/(m+1)
-		if m == d.m {
-			own[i].z, fresh[i].z = d.own[int(twice)], d.fresh[int(twice)]
-		} else {
-			own[i].z, fresh[i].z = normalScore(own[i].u), normalScore(fresh[i].u)
-		}
-		below += n
-	}
-	g := make([]float64, len(times))
-	return func(b *CUSUM) ([]float64, float64) {
-		first, second := 0.0, 0.0
-		for i, n := range times {
-			if n > 0 {
-				e := math.Exp(b.increment(own[i]))
-				first += n / m * e
-				second += n / m * e * e
-			}
-			g[i] = b.increment(fresh[i])
-		}
-		c := math.Log(first)
-		for i := range g {
-			g[i] -= c
-		}
-		return g, math.Sqrt(max(0, second/first/first-1))
-	}
-}
-
-// under recomputes the branches on m drawn episodes, with episode i drawn times[i] times.
-func (e episodes) under(times []float64, m float64) normalise {
-	weights := make([]float64, len(times))
-	for i, n := range times {
-		weights[i] = n / m
-	}
-	sd := e.weightedSD(weights)
-	g := make([]float64, len(times))
-	return func(b *CUSUM) ([]float64, float64) {
-		f := newFrequencyBranch(b.Branch, sd)
-		k := f.offset(e, weights)
-		second := 0.0
-		for i, w := range weights {
-			g[i] = f.increment(e.hits[i], e.steps[i], k)
-			if w > 0 {
-				second += w * math.Exp(2*g[i])
-			}
-		}
-		return g, math.Sqrt(max(0, second-1))
-	}
 }

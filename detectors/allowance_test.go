@@ -35,7 +35,7 @@ func TestDrawnBaselinesAreThoseOfTheTests(t *testing.T) {
 	drawn := repeated(sample, times)
 	ranks := NewRanks(drawn)
 	rebuilt := NewRankTest(drawn, ranks, 1)
-	for i, d := range view.draw(times) {
+	for i, d := range view.draw(nil, times, &scratch{}) {
 		b := view.armed[i].Branch
 		var cal Calibration
 		for _, c := range rebuilt.Branches {
@@ -68,7 +68,7 @@ func TestDrawnFrequenciesAreThoseOfTheTest(t *testing.T) {
 	test.Arm(1e-6)
 	view := viewsOf([]BaselineSample{{Values: hits, Steps: steps, Frequency: test}}, 0)[0]
 	rebuilt := NewFrequencyTest(repeated(hits, times), repeated(steps, times), 1)
-	for i, d := range view.draw(times) {
+	for i, d := range view.draw(nil, times, &scratch{}) {
 		var k int
 		for rebuilt.Branches[k].Branch != view.armed[i].Branch {
 			k++

@@ -1,0 +1,120 @@
+package detectors
+
+import "math"
+
+// rankedDraws ranks the distinct values of quantities in drawn baselines of m points, for which only their order
+// matters. What the sums over ranks consist of depends on the rank alone, so that all draws of all quantities read it
+// from the same tables, by twice the rank: twice the number of points below a value, plus the number equal to it.
+type rankedDraws struct {
+	own, fresh []rank
+	tables     map[Branch][]rankTerm
+}
+
+// rankTerm is what a rank adds to the sums of a branch: exp(g) as a point of the drawn baseline, and exp(theta g) as a
+// new value.
+type rankTerm struct {
+	own   float64
+	fresh [len(thetas)]float64
+}
+
+func newRankedDraws(m int) *rankedDraws {
+	d := &rankedDraws{own: make([]rank, 2*m+1), fresh: make([]rank, 2*m+1), tables: map[Branch][]rankTerm{}}
+	for twice := range d.own {
+		d.own[twice], d.fresh[twice] = drawnRank(float64(twice), float64(m))
+	}
+	return d
+}
+
+// drawnRank returns the rank of a value in a drawn baseline of m points: as one of them, and as a new value.
+func drawnRank(twice, m float64) (own, fresh rank) {
+	own.u, fresh.u = twice/2/m, (twice+1)/2/(m+1)
+	own.z, fresh.z = normalScore(own.u), normalScore(fresh.u)
+	return own, fresh
+}
+
+// table returns the terms of a branch by twice the rank.
+func (d *rankedDraws) table(b Branch) []rankTerm {
+	if have := d.tables[b]; have != nil {
+		return have
+	}
+	terms := make([]rankTerm, len(d.own))
+	for i := range terms {
+		terms[i] = rankTerm{math.Exp(b.increment(d.own[i])), powers(b.increment(d.fresh[i]))}
+	}
+	d.tables[b] = terms
+	return terms
+}
+
+// laws returns the laws of branches on a quantity whose distinct values have the given weights, in every unit one.
+func (d *rankedDraws) laws(branches []CUSUM, weight []float64) laws {
+	tables := make([][]rankTerm, len(branches))
+	for i := range branches {
+		tables[i] = d.table(branches[i].Branch)
+	}
+	return func(times []float64, m float64, s *scratch) func(int) law {
+		twice, below := ofLength(&s.twice, len(times)), 0
+		for i, n := range times {
+			twice[i] = int32(below) + int32(n)
+			below += 2 * int(n)
+		}
+		return func(branch int) law { return lawOfRanks(tables[branch], twice, times, weight, m) }
+	}
+}
+
+// lawOfRanks returns the law of a branch from the terms of the ranks of the distinct values. The sums are in variables
+// of their own so that they stay in registers.
+func lawOfRanks(table []rankTerm, twice []int32, times, weight []float64, m float64) law {
+	times, weight = times[:len(twice)], weight[:len(twice)]
+	var first, second, s0, s1, s2, s3, s4, s5, s6, s7, s8 float64
+	for i, at := range twice {
+		term, w := &table[at], weight[i]
+		e := times[i] * term.own
+		first += e
+		second += e * term.own
+		s0 += w * term.fresh[0]
+		s1 += w * term.fresh[1]
+		s2 += w * term.fresh[2]
+		s3 += w * term.fresh[3]
+		s4 += w * term.fresh[4]
+		s5 += w * term.fresh[5]
+		s6 += w * term.fresh[6]
+		s7 += w * term.fresh[7]
+		s8 += w * term.fresh[8]
+	}
+	out := law{chi: math.Sqrt(max(0, second*m/first/first-1)), slopes: [...]float64{s0, s1, s2, s3, s4, s5, s6, s7, s8}}
+	c := math.Log(first / m)
+	for k, theta := range thetas {
+		out.slopes[k] = math.Log(out.slopes[k])/theta - c
+	}
+	return out
+}
+
+// lawsWithGaps returns the laws of branches on a quantity that some units have no value of, so that the size of the
+// drawn baselines varies.
+func lawsWithGaps(branches []CUSUM, weight []float64) laws {
+	return func(times []float64, m float64, s *scratch) func(int) law {
+		own, fresh := make([]rank, len(times)), make([]rank, len(times))
+		below := 0.0
+		for i, n := range times {
+			own[i], fresh[i] = drawnRank(2*below+n, m)
+			below += n
+		}
+		return func(branch int) law {
+			b, g := &branches[branch], ofLength(&s.g, len(times))
+			first, second := 0.0, 0.0
+			for i, n := range times {
+				if n > 0 {
+					e := math.Exp(b.increment(own[i]))
+					first += n / m * e
+					second += n / m * e * e
+				}
+				g[i] = b.increment(fresh[i])
+			}
+			c := math.Log(first)
+			for i := range g {
+				g[i] -= c
+			}
+			return law{math.Sqrt(max(0, second/first/first-1)), lambdaSlopes(g, weight)}
+		}
+	}
+}
