@@ -3,6 +3,7 @@ package detectors
 import (
 	"math"
 	"math/rand/v2"
+	"reflect"
 	"testing"
 )
 
@@ -61,5 +62,21 @@ func TestSimProofRefutesWhatHasMoved(t *testing.T) {
 	}
 	if got, most := float64(refuted)/tests, .05+3*math.Sqrt(.05*.95/tests); got > most {
 		t.Errorf("%.2f refuted where nothing has moved, want at most %.2f", got, most)
+	}
+}
+
+// A proof that was saved is restored to the same bits.
+func TestProofIsRestored(t *testing.T) {
+	rng := rand.New(rand.NewPCG(4, 0))
+	rewards := normal(rng, 200)
+	ranks := NewRanks(rewards)
+	test := NewRankTest(rewards, ranks, 1)
+	var proof Proof
+	for _, x := range rewards[:20] {
+		proof.Add(test, x)
+	}
+	proved := Proof{}
+	if throughGob(t, &proof, &proved); !reflect.DeepEqual(proved, proof) {
+		t.Errorf("restored %+v, want %+v", proved, proof)
 	}
 }

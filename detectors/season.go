@@ -286,3 +286,11 @@ func (s *hourSums) cutFrom(first int, price float64, from *[hoursOfWeek + 1]int)
 	}
 	return cost[hoursOfWeek]
 }
+
+func meanOf(x []float64) float64 {
+	sum := 0.0
+	for _, v := range x {
+		sum += v
+	}
+	return sum / float64(len(x))
+}

@@ -53,7 +53,7 @@ func arrows() map[string][]string {
 			"detectors", "detectors/baseline", "detectors/battery", "detectors/blocks", "detectors/budget", "detectors/fault", "detectors/finding",
 			"detectors/gate", "detectors/offpolicy", "detectors/signals", "detectors/stream", "detectors/watch", "ingest", "ingest/saved",
 		},
-		"detectors/baseline":    {"detectors", "detectors/offpolicy", "detectors/stream", "detectors/watch", "ingest", "ingest/saved"},
+		"detectors/baseline":    {"detectors", "detectors/lesson", "detectors/offpolicy", "detectors/stream", "detectors/watch", "ingest", "ingest/saved"},
 		"detectors/battery":     {"detectors", "detectors/blocks", "detectors/fault", "detectors/finding", "detectors/signals", "detectors/stream", "ingest", "ingest/saved"},
 		"detectors/blocks":      {"ingest", "ingest/saved"},
 		"detectors/budget":      {"detectors", "detectors/signals", "detectors/stream", "detectors/watch"},
@@ -61,11 +61,12 @@ func arrows() map[string][]string {
 		"detectors/faulttest":   {"ingest"},
 		"detectors/finding":     {"detectors", "detectors/fault", "detectors/signals", "ingest", "ingest/saved"},
 		"detectors/gate":        {"detectors", "detectors/battery", "detectors/finding", "detectors/offpolicy", "detectors/signals", "detectors/stream", "detectors/watch", "ingest", "ingest/saved"},
+		"detectors/lesson":      nil,
 		"detectors/measure":     {"detectors", "detectors/battery", "detectors/signals", "detectors/stream", "detectors/watch", "ingest"},
 		"detectors/metrics":     {"detectors/finding"}, // reads summaries alone
 		"detectors/offpolicy":   {"detectors/finding", "ingest", "ingest/saved"},
 		"detectors/signals":     nil,
-		"detectors/stream":      {"detectors", "detectors/fault", "detectors/finding", "detectors/signals", "detectors/watch", "ingest", "ingest/saved"},
+		"detectors/stream":      {"detectors", "detectors/fault", "detectors/finding", "detectors/lesson", "detectors/signals", "detectors/watch", "ingest", "ingest/saved"},
 		"detectors/watch":       {"detectors", "detectors/signals", "ingest"},
 		"alerts":                {"detectors/fault", "detectors/finding", "detectors/signals", "ingest", "ingest/saved"},
 		"alerts/rules":          {"alerts", "cmd/rewardwatch/names", "detectors/fault", "detectors/finding", "detectors/metrics", "ingest", "ingest/assemble", "ingest/feedback", "ingest/locallog", "retrain"}, // names of metrics

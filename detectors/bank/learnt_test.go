@@ -14,6 +14,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/baseline"
 	"github.com/rewardwatch/rewardwatch/detectors/battery"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
+	"github.com/rewardwatch/rewardwatch/detectors/lesson"
 	"github.com/rewardwatch/rewardwatch/detectors/stream"
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
@@ -157,8 +158,8 @@ func TestLearntQuantitiesAreThoseOfTheirModels(t *testing.T) {
 		profiles = append(profiles, u.Profile)
 	}
 	p := c.frozen(300, 20_000, 0)
-	residuals, regression, _ := detectors.OutcomeGivenReward(rewards, outcomes)
-	scores, degradation := detectors.LearnDegradation(profiles)
+	residuals, regression, _ := lesson.OutcomeGivenReward(rewards, outcomes)
+	scores, degradation := lesson.LearnDegradation(profiles)
 	u := c.unit()
 	for _, want := range []struct {
 		signal, quantity string

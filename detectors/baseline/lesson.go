@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/rewardwatch/rewardwatch/detectors"
+	"github.com/rewardwatch/rewardwatch/detectors/lesson"
 	"github.com/rewardwatch/rewardwatch/detectors/stream"
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
@@ -60,8 +61,8 @@ func ResidualGiven(given string, rewards, outcomes []stream.Observed) (l *Lesson
 	if len(units) < LeastLearnt {
 		return nil, false
 	}
-	residuals, model, explained := detectors.OutcomeGivenReward(x, y)
-	if explained < leastExplained || detectors.OnALine(x, y) {
+	residuals, model, explained := lesson.OutcomeGivenReward(x, y)
+	if explained < leastExplained || lesson.OnALine(x, y) {
 		return nil, true
 	}
 	return newLesson(&stream.Learnt{Outcome: model, Given: given}, units, residuals), true
@@ -96,7 +97,7 @@ func (w *Warmup) CourseLesson() *Lesson {
 	if shape.segments < 2 || len(units) < LeastLearnt || float64(len(units)) < nearlyAll*float64(w.Units) {
 		return nil
 	}
-	scores, model := detectors.LearnDegradation(profiles)
+	scores, model := lesson.LearnDegradation(profiles)
 	if model == nil || alike(scores, profiles) > mostAlike {
 		return nil
 	}

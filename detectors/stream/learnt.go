@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/rewardwatch/rewardwatch/detectors"
+	"github.com/rewardwatch/rewardwatch/detectors/lesson"
 	"github.com/rewardwatch/rewardwatch/detectors/signals"
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
@@ -23,9 +24,9 @@ const ProvingUnits = 100
 // Learnt holds how a learnt quantity is computed and how far its validation is. One of Outcome and Course is set.
 // Exported fields are saved.
 type Learnt struct {
-	Outcome *detectors.Regression // of the stream's outcome
-	Given   string                // the signal that measures the reward
-	Course  *detectors.Degradation
+	Outcome *lesson.Regression // of the stream's outcome
+	Given   string             // the signal that measures the reward
+	Course  *lesson.Degradation
 	Steps   int64 // a segment of the profiles
 
 	Proof   detectors.Proof

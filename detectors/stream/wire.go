@@ -4,6 +4,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors"
 	"github.com/rewardwatch/rewardwatch/detectors/fault"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
+	"github.com/rewardwatch/rewardwatch/detectors/lesson"
 	"github.com/rewardwatch/rewardwatch/detectors/watch"
 	"github.com/rewardwatch/rewardwatch/ingest"
 	"github.com/rewardwatch/rewardwatch/ingest/saved"
@@ -132,18 +133,18 @@ type learntWire struct {
 
 func (x *Learnt) wire() learntWire {
 	return learntWire{
-		Outcome: saved.Pointer(x.Outcome, func(e *detectors.Regression) regressionWire { return regressionWire(*e) }),
+		Outcome: saved.Pointer(x.Outcome, func(e *lesson.Regression) regressionWire { return regressionWire(*e) }),
 		Given:   x.Given,
-		Course:  saved.Pointer(x.Course, func(e *detectors.Degradation) degradationWire { return degradationWire(*e) }),
+		Course:  saved.Pointer(x.Course, func(e *lesson.Degradation) degradationWire { return degradationWire(*e) }),
 		Steps:   x.Steps, Proof: proofWire(x.Proof), Proved: x.Proved, Refuted: x.Refuted,
 	}
 }
 
 func (w *learntWire) live() Learnt {
 	return Learnt{
-		Outcome: saved.Pointer(w.Outcome, func(e *regressionWire) detectors.Regression { return detectors.Regression(*e) }),
+		Outcome: saved.Pointer(w.Outcome, func(e *regressionWire) lesson.Regression { return lesson.Regression(*e) }),
 		Given:   w.Given,
-		Course:  saved.Pointer(w.Course, func(e *degradationWire) detectors.Degradation { return detectors.Degradation(*e) }),
+		Course:  saved.Pointer(w.Course, func(e *degradationWire) lesson.Degradation { return lesson.Degradation(*e) }),
 		Steps:   w.Steps, Proof: detectors.Proof(w.Proof), Proved: w.Proved, Refuted: w.Refuted,
 	}
 }

@@ -1,4 +1,6 @@
-package detectors
+// Package lesson learns from a baseline what to expect of a unit: its outcome from its reward, and how the rewards in the
+// course of an episode depend on each other. It judges the baseline itself by what its other parts teach.
+package lesson
 
 import (
 	"math"
