@@ -15,7 +15,13 @@ import (
 type V1 struct{}
 
 // NewDecoder implements Format.
-func (V1) NewDecoder(o ingest.DecoderOptions) ingest.Decoder { return newDecoder(o) }
+func (V1) NewDecoder(o ingest.DecoderOptions) ingest.Decoder {
+	d := newDecoder(o)
+	if !o.AsRecorded {
+		d.predictor = &predictor{}
+	}
+	return d
+}
 
 // decoder reads telemetry version 1, strictly by RFC 8259 and in one pass. It allocates nothing once its events and
 // tables have grown to the needs of the telemetry.
@@ -26,6 +32,8 @@ func (V1) NewDecoder(o ingest.DecoderOptions) ingest.Decoder { return newDecoder
 //
 // null is the same as leaving the member out; in an array it is NaN, so that later components keep their places. If a
 // key is repeated, the last value that is not null counts. Unknown members are skipped, but must be valid.
+//
+// A predictor reads records that are like those before faster, and with the same result.
 //
 // It is large because each field of telemetry has a method that reads it into memory that is used again.
 type decoder struct {
@@ -48,6 +56,9 @@ type decoder struct {
 	own []string // names that objects and arrays of named values leave out; not nil also keeps what their field has
 
 	recorded ingest.AsRecorded // of the record, if the options ask for it
+
+	predictor *predictor // nil to read each record by itself
+	lesson    *lesson    // what to note for the predictor; nil for nothing
 }
 
 type fault struct {
@@ -113,13 +124,26 @@ func blank(line []byte) bool {
 
 // decodeRecord appends the event of one record to dst, or reports why it is refused.
 func (d *decoder) decodeRecord(dst []ingest.Event, rec []byte, pos ingest.Position, refuse func(*ingest.RecordError, []byte)) []ingest.Event {
+	d.rec = rec
+	if d.predictor != nil {
+		var fits bool
+		if dst, fits = d.predictor.next(d, dst, pos); fits {
+			return dst
+		}
+	}
 	dst, ev := ingest.NextEvent(dst, pos)
-	d.rec, d.at, d.depth, d.values, d.recorded = rec, 0, 0, 0, ingest.AsRecorded{}
+	d.at, d.depth, d.values, d.recorded = 0, 0, 0, ingest.AsRecorded{}
 	if d.record(ev) {
+		if d.lesson != nil {
+			d.predictor.learn(d, ev)
+		}
 		if d.options.AsRecorded {
 			ev.AsRecorded = new(d.recorded)
 		}
 		return dst
+	}
+	if d.lesson != nil {
+		d.predictor.learn(d, nil)
 	}
 	refuse(d.refusal(pos), rec)
 	return dst[:len(dst)-1]
@@ -186,6 +210,14 @@ func (d *decoder) member(ev *ingest.Event, key []byte) bool {
 	if d.null() {
 		return true
 	}
+	if d.lesson == nil {
+		return d.memberValue(ev, key)
+	}
+	start, f := d.at, fieldOf(key)
+	return d.memberValue(ev, key) && d.lesson.member(f, d.rec, start, d.at)
+}
+
+func (d *decoder) memberValue(ev *ingest.Event, key []byte) bool {
 	start := d.at
 	switch string(key) {
 	case "ts":

@@ -118,6 +118,7 @@ func (d *decoder) literal(word string) bool {
 
 // skip reads a value of any type.
 func (d *decoder) skip() bool {
+	start := d.at
 	switch d.peek() {
 	case '{':
 		return d.skipObject()
@@ -125,11 +126,11 @@ func (d *decoder) skip() bool {
 		return d.skipArray()
 	case '"':
 		_, ok := d.str()
-		return ok
+		return ok && d.note(passedText, 0, start)
 	case 't':
-		return d.literal("true") || d.expected("a value")
+		return d.literal("true") && d.note(passedTruth, 0, start) || d.expected("a value")
 	case 'f':
-		return d.literal("false") || d.expected("a value")
+		return d.literal("false") && d.note(passedTruth, 0, start) || d.expected("a value")
 	}
 	if d.null() {
 		return true
@@ -138,7 +139,7 @@ func (d *decoder) skip() bool {
 		return true
 	}
 	_, ok := d.numeral()
-	return ok
+	return ok && d.note(passedNumber, 0, start)
 }
 
 func (d *decoder) skipObject() bool {

@@ -342,14 +342,15 @@ func emptyEvent(ev *ingest.Event) {
 	}
 }
 
-// copyEvent copies an event into an empty one, which keeps its position and its slices.
+// copyEvent makes an event the copy of another. It keeps its position and its slices.
 func copyEvent(to, from *ingest.Event) {
-	own := *to
+	pos, labels, values := to.Pos, to.Labels[:0], to.Action.Values[:0]
+	components, observation, outcomes := to.RewardComponents[:0], to.Observation[:0], to.Outcomes[:0]
 	*to = *from
-	to.Pos = own.Pos
-	to.Labels = append(own.Labels, from.Labels...)
-	to.Action.Values = append(own.Action.Values, from.Action.Values...)
-	to.RewardComponents = append(own.RewardComponents, from.RewardComponents...)
-	to.Observation = append(own.Observation, from.Observation...)
-	to.Outcomes = append(own.Outcomes, from.Outcomes...)
+	to.Pos = pos
+	to.Labels = append(labels, from.Labels...)
+	to.Action.Values = append(values, from.Action.Values...)
+	to.RewardComponents = append(components, from.RewardComponents...)
+	to.Observation = append(observation, from.Observation...)
+	to.Outcomes = append(outcomes, from.Outcomes...)
 }

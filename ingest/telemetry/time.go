@@ -75,14 +75,40 @@ func (n *numeral) nanoseconds(unit int) (ns int64, ok bool) {
 // be in lower case and a space may replace T; a leap second is the first second of the next minute. Digits beyond
 // nanoseconds are truncated.
 func parseRFC3339(b []byte) (ns int64, ok bool) {
-	if len(b) < len("2006-01-02T15:04:05Z") || b[4] != '-' || b[7] != '-' || b[13] != ':' || b[16] != ':' ||
+	if len(b) < minTimestamp {
+		return 0, false
+	}
+	minute, ok := minuteOf(b)
+	if !ok {
+		return 0, false
+	}
+	return withinMinute(minute, b)
+}
+
+// minTimestamp is the length of the shortest RFC 3339 timestamp.
+const minTimestamp = len("2006-01-02T15:04:05Z")
+
+// minuteOf returns the Unix seconds at the beginning of the minute of an RFC 3339 timestamp, as if it were in UTC. It
+// reads the first 17 bytes.
+func minuteOf(b []byte) (s int64, ok bool) {
+	if b[4] != '-' || b[7] != '-' || b[13] != ':' || b[16] != ':' ||
 		b[10] != 'T' && b[10] != 't' && b[10] != ' ' {
 		return 0, false
 	}
 	year, month, day := twoDigits(b, 0)*100+twoDigits(b, 2), twoDigits(b, 5), twoDigits(b, 8)
-	hour, minute, second := twoDigits(b, 11), twoDigits(b, 14), twoDigits(b, 17)
+	hour, minute := twoDigits(b, 11), twoDigits(b, 14)
 	if year < 1969 || year > 2262 || month < 1 || month > 12 || day < 1 || day > daysIn(year, month) ||
-		hour < 0 || hour > 23 || minute < 0 || minute > 59 || second < 0 || second > 60 {
+		hour < 0 || hour > 23 || minute < 0 || minute > 59 {
+		return 0, false
+	}
+	return daysSince1970(year, month, day)*86400 + int64(hour*3600+minute*60), true
+}
+
+// withinMinute returns the Unix nanoseconds of an RFC 3339 timestamp from the beginning of its minute and the bytes
+// behind the first 17.
+func withinMinute(minute int64, b []byte) (ns int64, ok bool) {
+	second := twoDigits(b, 17)
+	if second < 0 || second > 60 {
 		return 0, false
 	}
 	frac, rest, ok := fractionOfSecond(b[19:])
@@ -93,7 +119,7 @@ func parseRFC3339(b []byte) (ns int64, ok bool) {
 	if !ok {
 		return 0, false
 	}
-	s := daysSince1970(year, month, day)*86400 + int64(hour*3600+minute*60+second) - offset
+	s := minute + int64(second) - offset
 	if s < 0 || s >= math.MaxInt64/int64(time.Second) {
 		return 0, false
 	}

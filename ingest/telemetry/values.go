@@ -210,6 +210,7 @@ func (d *decoder) components(dst *[]ingest.Value, ignoring bool) bool {
 
 func (d *decoder) namedComponent(dst *[]ingest.Value, name string, ignoring bool) bool {
 	var x float64
+	start := d.at
 	isNumber, ok := d.component(&x, ignoring)
 	if !ok || !isNumber {
 		return ok
@@ -217,17 +218,19 @@ func (d *decoder) namedComponent(dst *[]ingest.Value, name string, ignoring bool
 	if !d.counted() {
 		return false
 	}
-	d.put(dst, name, x)
+	d.noteComponent(dst, d.put(dst, name, x), start)
 	return true
 }
 
-// put sets the value of a name.
-func (d *decoder) put(dst *[]ingest.Value, name string, x float64) {
-	if i := d.indexOf(dst, name); i >= 0 {
+// put sets the value of a name, and returns its index.
+func (d *decoder) put(dst *[]ingest.Value, name string, x float64) int {
+	i := d.indexOf(dst, name)
+	if i >= 0 {
 		(*dst)[i].X = x
-	} else {
-		*dst = append(*dst, ingest.Value{Name: name, X: x})
+		return i
 	}
+	*dst = append(*dst, ingest.Value{Name: name, X: x})
+	return len(*dst) - 1
 }
 
 // shortObject is up to how many names are searched linearly; beyond it a map is faster.
@@ -292,7 +295,7 @@ func (d *decoder) observedArray(dst *[]ingest.Value) bool {
 		if !d.counted() {
 			return false
 		}
-		x, isNumber := math.NaN(), true
+		start, x, isNumber := d.at, math.NaN(), true
 		if !d.null() {
 			if isNumber, ok = d.component(&x, true); !ok {
 				return false
@@ -300,6 +303,7 @@ func (d *decoder) observedArray(dst *[]ingest.Value) bool {
 		}
 		if isNumber {
 			d.observed(dst, place, x)
+			d.note(observed, len(*dst)-1, start)
 		}
 	}
 }
@@ -388,13 +392,14 @@ func (d *decoder) actionArray(a *ingest.Action) bool {
 		if !d.counted() {
 			return false
 		}
-		x := math.NaN()
+		start, x := d.at, math.NaN()
 		if !d.null() {
 			if _, ok := d.component(&x, false); !ok {
 				return false
 			}
 		}
 		a.Kind, a.Values = ingest.ActionNumeric, append(a.Values, x)
+		d.note(actionElement, len(a.Values)-1, start)
 	}
 }
 
@@ -432,6 +437,7 @@ func (d *decoder) labels(ev *ingest.Event) bool {
 }
 
 func (d *decoder) label(ev *ingest.Event, name string) bool {
+	start := d.at
 	value, ok := d.labelValue()
 	if !ok {
 		return false
@@ -439,14 +445,14 @@ func (d *decoder) label(ev *ingest.Event, name string) bool {
 	for i := range ev.Labels {
 		if ev.Labels[i].Name == name {
 			ev.Labels[i].Value = value
-			return true
+			return d.note(labels, i, start)
 		}
 	}
 	if len(ev.Labels) == ingest.MaxLabels {
 		return d.fail(ingest.ReasonTooManyValues, d.at, "more than "+strconv.Itoa(ingest.MaxLabels)+" labels")
 	}
 	ev.Labels = append(ev.Labels, ingest.Label{Name: name, Value: value})
-	return true
+	return d.note(labels, len(ev.Labels)-1, start)
 }
 
 func (d *decoder) labelValue() (value string, ok bool) {
@@ -489,12 +495,13 @@ func (d *decoder) episode(ev *ingest.Event) bool {
 }
 
 func (d *decoder) episodeMember(ev *ingest.Event, key []byte) bool {
+	start := d.at
 	switch string(key) {
 	case "r":
 		ev.HasEpisode = true
-		return d.number(&ev.Return)
+		return d.number(&ev.Return) && d.note(episodeReturn, 0, start)
 	case "l":
-		return d.count(&ev.Length)
+		return d.count(&ev.Length) && d.note(episodeLength, 0, start)
 	}
 	return d.skip()
 }
