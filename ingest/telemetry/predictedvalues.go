@@ -338,6 +338,7 @@ func (d *decoder) passText() bool {
 
 // minute is the beginning of the minute of the last RFC 3339 timestamp, in Unix seconds without regard to its zone.
 type minute struct {
+	known bool
 	text  [len("2006-01-02T15:04:")]byte
 	begin int64
 }
@@ -351,12 +352,12 @@ func (p *predictor) timestamp(d *decoder, dst *int64) bool {
 	if !ok || len(text) < minTimestamp {
 		return false
 	}
-	if m := &p.minute; string(text[:len(m.text)]) != string(m.text[:]) {
+	if m := &p.minute; !m.known || string(text[:len(m.text)]) != string(m.text[:]) {
 		begin, ok := minuteOf(text)
 		if !ok {
 			return false
 		}
-		m.begin = begin
+		m.known, m.begin = true, begin
 		copy(m.text[:], text)
 	}
 	*dst, ok = p.minute.add(text)

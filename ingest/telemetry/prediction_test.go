@@ -233,6 +233,16 @@ func TestPredictedValues(t *testing.T) {
 	}
 }
 
+// Before the first timestamp that is predicted, no minute is known, and NULs are not one.
+func TestPredictedMinuteOfNULs(t *testing.T) {
+	w := newTwins()
+	w.read(t, []byte(`{"policy":"p","reward":1,"ts":"2026-11-20T10:00:00Z"}`))
+	w.read(t, []byte(`{"policy":"p","reward":1,"ts":"`+strings.Repeat(`\u0000`, 17)+`05Z"}`))
+	if len(w.want.refused) != 1 {
+		t.Error("not refused")
+	}
+}
+
 // Each of these must be predicted once the first records have shown what varies.
 func TestPredictedShapes(t *testing.T) {
 	for i, shape := range shapes[:5] {
