@@ -145,7 +145,6 @@ type view struct {
 	armed  []CUSUM
 	place  []int32   // by unit, the index of its value among the distinct ones; -1 if it has none
 	weight []float64 // of the distinct values in the real baseline, sum 1
-	m      float64   // units with a value
 	laws   laws
 }
 
@@ -205,52 +204,18 @@ func armedOf(w Walks, lowered float64) []CUSUM {
 
 func (v *view) rank(values []float64, ranks *Ranks) {
 	v.place = make([]int32, len(values))
-	v.weight = make([]float64, ranks.Distinct())
 	for i, x := range values {
-		if math.IsNaN(x) {
-			v.place[i] = -1
-			continue
+		if v.place[i] = -1; !math.IsNaN(x) {
+			v.place[i] = int32(ranks.point(x))
 		}
-		v.place[i] = int32(ranks.point(x))
 	}
-	v.count()
+	v.weight = ranks.shares()
 }
 
 func (v *view) frequency(hits, steps []float64) {
-	type pair struct{ hits, steps float64 }
-	seen := map[pair]int32{}
 	var e episodes
-	v.place = make([]int32, len(hits))
-	for i := range hits {
-		if math.IsNaN(hits[i]) {
-			v.place[i] = -1
-			continue
-		}
-		p := pair{hits[i], steps[i]}
-		at, known := seen[p]
-		if !known {
-			at = int32(len(e.hits))
-			seen[p] = at
-			e.hits, e.steps = append(e.hits, p.hits), append(e.steps, p.steps)
-		}
-		v.place[i] = at
-	}
-	v.weight = make([]float64, len(e.hits))
-	v.count()
+	e, v.weight, v.place = episodes{hits, steps}.distinct()
 	v.laws = e.laws(v.armed, v.weight)
-}
-
-// count converts places to the weights of the distinct values.
-func (v *view) count() {
-	for _, at := range v.place {
-		if at >= 0 {
-			v.weight[at]++
-			v.m++
-		}
-	}
-	for i := range v.weight {
-		v.weight[i] /= v.m
-	}
 }
 
 // draw is one drawn baseline with its effect on each armed branch.

@@ -11,7 +11,7 @@ func (e episodes) laws(branches []CUSUM, weight []float64) laws {
 		sd := e.weightedSD(times)
 		return func(branch int) law {
 			f, g := newFrequencyBranch(branches[branch].Branch, sd), ofLength(&s.g, len(times))
-			k := f.offset(e, times)
+			k := f.offset(e, times, sd)
 			second := 0.0
 			for i, w := range times {
 				g[i] = f.increment(e.hits[i], e.steps[i], k)

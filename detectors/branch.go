@@ -3,6 +3,7 @@ package detectors
 import (
 	"fmt"
 	"math"
+	"slices"
 )
 
 // Family is a family of branches, each for another kind of change.
@@ -91,29 +92,32 @@ type Calibration struct {
 	LogA float64 // log of e^8 / E0[T], the prefactor of the false-alarm rate; 0 if the baseline is too small for the branch
 }
 
-// calibrate normalises increments over the baseline. It leaves LogA, which is expensive, to prefactor.
-func calibrate(increments []float64) Calibration {
-	m := float64(len(increments))
+// calibrate normalises increments over the baseline, with weights that sum to 1. It leaves LogA, which is expensive, to
+// prefactor.
+func calibrate(increments, weights []float64) Calibration {
 	mean := 0.0
-	for _, g := range increments {
-		mean += math.Exp(g) / m
+	for i, g := range increments {
+		mean += weights[i] * math.Exp(g)
 	}
 	cal := Calibration{C: math.Log(mean)}
 	second := 0.0
-	for _, g := range increments {
+	for i, g := range increments {
 		x := g - cal.C
 		e := math.Exp(x)
-		second += e * e / m
-		cal.Info += e * x / m
+		second += weights[i] * e * e
+		cal.Info += weights[i] * e * x
 	}
 	cal.Chi = math.Sqrt(max(0, second-1))
 	return cal
 }
 
-// prefactor computes LogA from normalised increments over the baseline.
-func prefactor(increments []float64) float64 {
-	return chainHeight - math.Log(meanTimeToHeight(increments))
+// prefactor computes LogA from increments that are normalised over the baseline.
+func prefactor(increments, weights []float64) float64 {
+	return chainHeight - math.Log(meanTimeToHeight(increments, weights))
 }
+
+// evenly returns n equal weights that sum to 1.
+func evenly(n int) []float64 { return slices.Repeat([]float64{1 / float64(n)}, n) }
 
 // carries reports whether a baseline of m units with dependence factor f holds enough information for the branch: its
 // allowance for the baseline's own error must not use up more than half of the drift per unit of its alternative.

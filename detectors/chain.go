@@ -9,14 +9,14 @@ const (
 )
 
 // meanTimeToHeight returns the mean number of steps in which the walk S <- max(0, S + inc), inc drawn from increments
-// with equal weights, climbs from 0 to chainHeight (Brook & Evans 1972); infinite if it cannot. The walk is discretised
-// to cells of width D: an increment (k+r)D, 0 <= r < 1, moves k+1 cells with probability (e^{rD}-1)/(e^D-1) and else k.
-// This preserves E exp(inc), and with it the tail slope.
+// with weights that sum to 1, climbs from 0 to chainHeight (Brook & Evans 1972); infinite if it cannot. The walk is
+// discretised to cells of width D: an increment (k+r)D, 0 <= r < 1, moves k+1 cells with probability
+// (e^{rD}-1)/(e^D-1) and else k. This preserves E exp(inc), and with it the tail slope.
 //
 // A walk that falls below cell 0 begins again in cell 0. So the mean time is the mean number of steps until a walk from
 // cell 0 leaves the cells at either end, divided by the probability that it leaves at the upper end.
-func meanTimeToHeight(increments []float64) float64 {
-	shift := shiftProbabilities(increments)
+func meanTimeToHeight(increments, weights []float64) float64 {
+	shift := shiftProbabilities(increments, weights)
 	steps, climbs, above := 0.0, 0.0, 0.0
 	for from, visits := range chainVisits(shift) {
 		above += shift[2*chainCells-from]
@@ -59,19 +59,19 @@ func chainVisits(shift []float64) (visits [chainCells]float64) {
 
 // shiftProbabilities returns the probability of moving k - chainCells cells at index k. Larger moves are truncated,
 // since they end at 0 or beyond the height anyway.
-func shiftProbabilities(increments []float64) []float64 {
+func shiftProbabilities(increments, weights []float64) []float64 {
 	const width = chainHeight / chainCells
 	p := make([]float64, 2*chainCells+1)
-	each, grown := 1/float64(len(increments)), math.Expm1(width)
+	grown := math.Expm1(width)
 	add := func(cells int, weight float64) {
 		p[max(0, min(2*chainCells, cells+chainCells))] += weight
 	}
-	for _, inc := range increments {
+	for i, inc := range increments {
 		whole := math.Floor(inc / width)
 		up := math.Expm1(inc-whole*width) / grown
 		k := int(max(-2*chainCells, min(2*chainCells, whole)))
-		add(k, each*(1-up))
-		add(k+1, each*up)
+		add(k, weights[i]*(1-up))
+		add(k+1, weights[i]*up)
 	}
 	return p
 }

@@ -13,7 +13,7 @@ func chainByElimination(increments []float64) float64 {
 	q := mat.NewDense(chainCells, chainCells, nil)
 	for i := range chainCells {
 		q.Set(i, i, 1)
-		for k, p := range shiftProbabilities(increments) {
+		for k, p := range shiftProbabilities(increments, evenly(len(increments))) {
 			if j := max(0, i+k-chainCells); j < chainCells {
 				q.Set(i, j, q.At(i, j)-p)
 			}
@@ -45,11 +45,11 @@ func TestChainAgreesWithElimination(t *testing.T) {
 				for i, r := range own {
 					g[i] = b.increment(r)
 				}
-				c := calibrate(g).C
+				c := calibrate(g, evenly(len(g))).C
 				for i := range g {
 					g[i] -= c
 				}
-				got, want := math.Log(meanTimeToHeight(g)), math.Log(chainByElimination(g))
+				got, want := math.Log(meanTimeToHeight(g, evenly(len(g)))), math.Log(chainByElimination(g))
 				if !(math.Abs(got-want) < 1e-9) {
 					t.Errorf("%d %s values, %s: log mean time %v, want %v", m, law, b, got, want)
 				}
@@ -60,11 +60,11 @@ func TestChainAgreesWithElimination(t *testing.T) {
 
 func TestChainThatCannotClimb(t *testing.T) {
 	for _, g := range [][]float64{{0}, {-1, -.1}, {0, -3}} {
-		if got := meanTimeToHeight(g); !math.IsInf(got, 1) {
+		if got := meanTimeToHeight(g, evenly(len(g))); !math.IsInf(got, 1) {
 			t.Errorf("increments %v: mean time %v, want infinite", g, got)
 		}
 	}
-	if got := meanTimeToHeight([]float64{chainHeight, chainHeight}); got != 1 {
+	if got := meanTimeToHeight([]float64{chainHeight, chainHeight}, evenly(2)); got != 1 {
 		t.Errorf("a climb in one step takes %v", got)
 	}
 }
@@ -76,6 +76,6 @@ func BenchmarkChain(b *testing.B) {
 		g[i] = Branch{Location, .8}.increment(r) - .31
 	}
 	for b.Loop() {
-		meanTimeToHeight(g)
+		meanTimeToHeight(g, evenly(len(g)))
 	}
 }

@@ -65,11 +65,15 @@ func DefaultAllowance(m int) float64 {
 	return 2.1
 }
 
-// add adds a branch with its calibration. increments returns its normalised increments over the baseline.
-func (w *Walks) add(b Branch, cal Calibration, increments func() []float64) {
+// add adds a branch with its increments over the baseline. It overwrites them.
+func (w *Walks) add(b Branch, increments, weights []float64) {
+	cal := calibrate(increments, weights)
 	carries := w.Factor <= maxFactor && cal.carries(w.Units, w.Factor)
 	if carries {
-		cal.LogA = prefactor(increments())
+		for i := range increments {
+			increments[i] -= cal.C
+		}
+		cal.LogA = prefactor(increments, weights)
 	}
 	w.Branches = append(w.Branches, CUSUM{Branch: b, Calibration: cal, Carries: carries, Zeroed: true})
 }

@@ -55,6 +55,32 @@ func (e episodes) residuals(weights []float64) []float64 {
 	return out
 }
 
+// distinct returns the episodes that differ from each other, with their shares, and by episode the place among them; -1
+// of an episode without counts, whose hits are NaN.
+func (e episodes) distinct() (out episodes, shares []float64, place []int32) {
+	type counts struct{ hits, steps float64 }
+	seen, all := map[counts]int32{}, 0.0
+	place = make([]int32, len(e.hits))
+	for i, hits := range e.hits {
+		if place[i] = -1; math.IsNaN(hits) {
+			continue
+		}
+		at, known := seen[counts{hits, e.steps[i]}]
+		if !known {
+			at = int32(len(shares))
+			seen[counts{hits, e.steps[i]}] = at
+			out.hits, out.steps, shares = append(out.hits, hits), append(out.steps, e.steps[i]), append(shares, 0)
+		}
+		place[i] = at
+		shares[at]++
+		all++
+	}
+	for i := range shares {
+		shares[i] /= all
+	}
+	return out, shares, place
+}
+
 // NewFrequencyTest prepares the branches on the counts of a baseline in time order, in slices of equal length: in
 // episode i the event happened at hits[i] of steps[i] steps. No element of steps may be 0, and the shares must not all
 // be the same. The dependence factor is that of the sample, and at least least.
@@ -70,22 +96,19 @@ func NewPredictionTest(scores, steps []float64, least float64) *FrequencyTest {
 
 func newFrequencyTest(hits, steps []float64, least float64, branches []Branch) *FrequencyTest {
 	e := episodes{hits, steps}
-	weights := make([]float64, len(hits))
-	for i := range weights {
-		weights[i] = 1 / float64(len(hits))
-	}
-	sd := e.weightedSD(weights)
-	t := &FrequencyTest{Walks: Walks{Units: len(hits), Factor: max(least, DependenceFactor(e.residuals(weights)))}, SD: sd}
-	g := make([]float64, len(hits))
+	t := &FrequencyTest{Walks: Walks{Units: len(hits), Factor: max(least, DependenceFactor(e.residuals(evenly(len(hits)))))}}
+	distinct, weights, _ := e.distinct()
+	t.SD = distinct.weightedSD(weights)
+	g := make([]float64, len(weights))
 	t.Branches, t.Offsets = make([]CUSUM, 0, len(branches)), make([]float64, 0, len(branches))
 	for _, b := range branches {
-		f := newFrequencyBranch(b, sd)
-		k := f.offset(e, weights)
+		f := newFrequencyBranch(b, t.SD)
+		k := f.offset(distinct, weights, t.SD)
 		for i := range g {
-			g[i] = f.increment(hits[i], steps[i], k)
+			g[i] = f.increment(distinct.hits[i], distinct.steps[i], k)
 		}
 		t.Offsets = append(t.Offsets, k)
-		t.add(b, calibrate(g), func() []float64 { return g })
+		t.add(b, g, weights)
 	}
 	t.Prepare()
 	t.Allow(DefaultAllowance(t.Units))
@@ -136,21 +159,28 @@ func (f frequencyBranch) increment(hits, steps, k float64) float64 {
 	return min(f.cap, f.slope*hits-k*steps)
 }
 
-// offsetSteps bounds the search for an offset; it takes five or six from a good start.
+// offsetSteps bounds the search for an offset; it takes three or four from a good start.
 const offsetSteps = 60
 
-// offset solves sum w exp(min(cap, a s - k n)) = 1 for k, with weights that sum to 1. The sum falls as k grows.
-// Newton's steps start where the mean increment, without the cap, is 0, and stay inside a bracket, which is halved if a
-// step would leave it.
-func (f frequencyBranch) offset(e episodes, weights []float64) float64 {
-	k := f.slope * e.share(weights)
-	low, high := math.Inf(-1), math.Inf(1)
+// offset solves sum w exp(min(cap, a s - k n)) = 1 for k, with weights that sum to 1; sd is the standard deviation of s
+// - p n. The sum falls as k grows. Newton's steps start from the solution for normal counts without the cap, and stay
+// inside a bracket, which is halved if a step would leave it.
+func (f frequencyBranch) offset(e episodes, weights []float64, sd float64) float64 {
+	length := 0.0
+	for i, w := range weights {
+		length += w * e.steps[i]
+	}
+	k := f.slope*e.share(weights) + f.slope*f.slope*sd*sd/2/length
+	low, high, most := math.Inf(-1), math.Inf(1), math.Exp(f.cap)
 	for range offsetSteps {
 		value, slope := -1.0, 0.0
 		for i, w := range weights {
+			if w == 0 {
+				continue
+			}
 			g := f.slope*e.hits[i] - k*e.steps[i]
 			if g >= f.cap {
-				value += w * math.Exp(f.cap)
+				value += w * most
 				continue
 			}
 			x := w * math.Exp(g)

@@ -170,9 +170,34 @@ func (r *Ranks) own(x float64) rank {
 	if r.Uniform {
 		return rank{u: x, z: normalScore(x)}
 	}
-	i := r.point(x)
-	u := float64(r.below(i)+r.below(i+1)) / 2 / float64(r.Len())
+	return r.ownPoint(r.point(x))
+}
+
+// ownPoint returns the rank of point i as one of the sample.
+func (r *Ranks) ownPoint(i int) rank {
+	u := r.Points[i]
+	if !r.Uniform {
+		u = float64(r.below(i)+r.below(i+1)) / 2 / float64(r.Len())
+	}
 	return rank{u: u, z: normalScore(u)}
+}
+
+// ownPoints returns the ranks of the distinct points of the sample itself.
+func (r *Ranks) ownPoints() []rank {
+	own := make([]rank, len(r.Points))
+	for i := range own {
+		own[i] = r.ownPoint(i)
+	}
+	return own
+}
+
+// shares returns the share of each distinct point in the sample.
+func (r *Ranks) shares() []float64 {
+	shares := make([]float64, len(r.Points))
+	for i := range shares {
+		shares[i] = float64(r.count(i)) / float64(r.Len())
+	}
+	return shares
 }
 
 // ownAll returns the ranks of all points of the sample itself.

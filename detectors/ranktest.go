@@ -30,19 +30,13 @@ func NewRankTest(sample []float64, ranks *Ranks, factor float64) *RankTest {
 		branches = shiftBranches(Location)
 	}
 	t.Branches = make([]CUSUM, 0, len(branches))
-	own := ranks.ownAll(sample)
+	own, weights := ranks.ownPoints(), ranks.shares()
 	g := make([]float64, len(own))
 	for _, b := range branches {
 		for i, r := range own {
 			g[i] = b.increment(r)
 		}
-		cal := calibrate(g)
-		t.add(b, cal, func() []float64 {
-			for i := range g {
-				g[i] -= cal.C
-			}
-			return g
-		})
+		t.add(b, g, weights)
 	}
 	t.Allow(DefaultAllowance(t.Units))
 	return t

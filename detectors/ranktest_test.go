@@ -97,7 +97,7 @@ func increments(b Branch, own []rank) ([]float64, Calibration) {
 	for i, r := range own {
 		g[i] = b.increment(r)
 	}
-	cal := calibrate(g)
+	cal := calibrate(g, evenly(len(g)))
 	for i := range g {
 		g[i] -= cal.C
 	}
@@ -113,7 +113,7 @@ func TestPrefactorsOfContinuousData(t *testing.T) {
 	}
 	for b, logA := range want {
 		g, _ := increments(b, own)
-		if got := prefactor(g); math.Abs(got-logA) > .006 {
+		if got := prefactor(g, evenly(len(g))); math.Abs(got-logA) > .006 {
 			t.Errorf("%s: log A = %.4f, want %.2f", b, got, logA)
 		}
 	}
@@ -182,7 +182,7 @@ func TestSimChainAgreesWithWalking(t *testing.T) {
 	}
 	mean := sum / walks
 	standardError := math.Sqrt((square/walks - mean*mean) / walks)
-	exact := math.Exp(chainHeight - prefactor(g))
+	exact := math.Exp(chainHeight - prefactor(g, evenly(len(g))))
 	if math.Abs(mean-exact) > 4*standardError+.01*exact {
 		t.Errorf("mean time %.0f +- %.0f by walking, %.0f by the chain", mean, standardError, exact)
 	}
