@@ -160,8 +160,8 @@ type law struct {
 
 // scratch is the memory of one goroutine for the sums of one draw.
 type scratch struct {
-	times, g []float64
-	twice    []int32
+	times, g, byHit, byStep []float64
+	twice                   []int32
 }
 
 // ofLength returns n elements of unknown value, in the memory of buffer if that is large enough.
@@ -215,7 +215,7 @@ func (v *view) rank(values []float64, ranks *Ranks) {
 func (v *view) frequency(hits, steps []float64) {
 	var e episodes
 	e, v.weight, v.place = episodes{hits, steps}.distinct()
-	v.laws = e.laws(v.armed, v.weight)
+	v.laws = newCountGrid(e).laws(v.armed, v.weight)
 }
 
 // draw is one drawn baseline with its effect on each armed branch.
@@ -228,8 +228,8 @@ type drawnBranch struct {
 	logA, height float64
 }
 
-// thetas are the points at which Lambda is tabulated. They are multiples of thetaStep, from which powers computes
-// them.
+// thetas are the points at which Lambda is tabulated. They are multiples of thetaStep, from which powersOf
+// computes them.
 var thetas = [...]float64{.1, .25, .4, .55, .7, .85, 1, 1.2, 1.5}
 
 // thetaStep is the common divisor of thetas.
@@ -259,11 +259,10 @@ func (v *view) draw(out []drawnBranch, times []int32, s *scratch) []drawnBranch 
 	return out
 }
 
-// powers returns exp(theta x) at all thetas.
-func powers(x float64) [len(thetas)]float64 {
-	p1 := math.Exp(thetaStep * x)
-	p2 := p1 * p1
-	p3 := p2 * p1
+// powersOf returns x to the power of theta/thetaStep for all thetas.
+func powersOf(x float64) [len(thetas)]float64 {
+	p2 := x * x
+	p3 := p2 * x
 	p5 := p2 * p3
 	p8 := p5 * p3
 	p11 := p8 * p3
@@ -275,19 +274,31 @@ func powers(x float64) [len(thetas)]float64 {
 	return [...]float64{p2, p5, p8, p11, p14, p17, p20, p24, p30}
 }
 
-// lambdaSlopes tabulates Lambda(theta)/theta, which rises with theta, for increments with the given weights.
-func lambdaSlopes(g, weight []float64) (out [len(thetas)]float64) {
-	for i, x := range g {
-		if w := weight[i]; w > 0 {
-			for k, p := range powers(x) {
-				out[k] += w * p
-			}
-		}
+// slopeSums are the means of exp(theta g) at all thetas.
+type slopeSums [len(thetas)]float64
+
+// add adds an increment with its weight, as exp(thetaStep g).
+func (s *slopeSums) add(x, weight float64) {
+	for k, p := range powersOf(x) {
+		s[k] += weight * p
 	}
+}
+
+// slopes returns Lambda(theta)/theta, which rises with theta.
+func (s *slopeSums) slopes() (out [len(thetas)]float64) {
 	for k, theta := range thetas {
-		out[k] = math.Log(out[k]) / theta
+		out[k] = math.Log(s[k]) / theta
 	}
 	return out
+}
+
+// lambdaSlopes tabulates Lambda(theta)/theta for increments with the given weights.
+func lambdaSlopes(g, weight []float64) [len(thetas)]float64 {
+	sums := slopeSums{}
+	for i, x := range g {
+		sums.add(math.Exp(thetaStep*x), weight[i])
+	}
+	return sums.slopes()
 }
 
 // theta solves Lambda(theta)/theta = kappa by linear interpolation.

@@ -3,6 +3,7 @@ package detectors
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 )
 
@@ -74,6 +75,37 @@ func TestBootstrapAgreesWithItsTextbookForm(t *testing.T) {
 				}
 				if got.Confirmed != want.Confirmed || got.Weakest.Sample != want.Weakest.Sample || got.Weakest.Branch != want.Weakest.Branch {
 					t.Errorf("%d units, one alarm in %v, seed %d: %+v, want %+v", m, n, seed, got, want)
+				}
+			}
+		}
+	}
+}
+
+// The laws of counts are those of exponentials computed one by one, also where these would overflow as factors.
+func TestLawsOfCountsAgreeWithTheirEpisodes(t *testing.T) {
+	rng := rand.New(rand.NewPCG(142, 0))
+	few, fewSteps := counted(rng, 300, .3)
+	many, manySteps := make([]float64, 300), make([]float64, 300)
+	long, longSteps := make([]float64, 300), make([]float64, 300)
+	for i := range many {
+		manySteps[i], longSteps[i] = float64(2000+rng.IntN(400)), float64(100+rng.IntN(100_000))
+		many[i], long[i] = math.Round(manySteps[i]*(.4+.05*rng.NormFloat64())), math.Round(longSteps[i]/2)
+	}
+	for name, c := range map[string]struct {
+		hits, steps []float64
+		fits        bool
+	}{"few": {few, fewSteps, true}, "many": {many, manySteps, true}, "long": {long, longSteps, false}} {
+		e, weight, _ := episodes{c.hits, c.steps}.distinct()
+		g, sd := newCountGrid(e), e.weightedSD(weight)
+		for _, b := range shiftBranches(Frequency) {
+			f := newFrequencyBranch(b, sd)
+			if got := g.fits(f); got != c.fits && math.Abs(b.Param) == 1.6 {
+				t.Fatalf("%s, %s: fits %v, want %v", name, b, got, c.fits)
+			}
+			got, want := g.laws([]CUSUM{{Branch: b}}, weight)(slices.Clone(weight), 1, &scratch{})(0), e.law(f, sd, weight, weight, &scratch{})
+			for k := range thetas {
+				if !(math.Abs(got.slopes[k]-want.slopes[k]) < 1e-9) || !(math.Abs(got.chi-want.chi) < 1e-9) {
+					t.Fatalf("%s, %s: %v, want %v", name, b, got, want)
 				}
 			}
 		}

@@ -39,7 +39,7 @@ func (d *rankedDraws) table(b Branch) []rankTerm {
 	}
 	terms := make([]rankTerm, len(d.own))
 	for i := range terms {
-		terms[i] = rankTerm{math.Exp(b.increment(d.own[i])), powers(b.increment(d.fresh[i]))}
+		terms[i] = rankTerm{math.Exp(b.increment(d.own[i])), powersOf(math.Exp(thetaStep * b.increment(d.fresh[i])))}
 	}
 	d.tables[b] = terms
 	return terms
@@ -81,10 +81,11 @@ func lawOfRanks(table []rankTerm, twice []int32, times, weight []float64, m floa
 		s7 += w * term.fresh[7]
 		s8 += w * term.fresh[8]
 	}
-	out := law{chi: math.Sqrt(max(0, second*m/first/first-1)), slopes: [...]float64{s0, s1, s2, s3, s4, s5, s6, s7, s8}}
+	sums := slopeSums{s0, s1, s2, s3, s4, s5, s6, s7, s8}
+	out := law{math.Sqrt(max(0, second*m/first/first-1)), sums.slopes()}
 	c := math.Log(first / m)
-	for k, theta := range thetas {
-		out.slopes[k] = math.Log(out.slopes[k])/theta - c
+	for k := range out.slopes {
+		out.slopes[k] -= c
 	}
 	return out
 }

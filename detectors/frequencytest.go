@@ -159,34 +159,44 @@ func (f frequencyBranch) increment(hits, steps, k float64) float64 {
 	return min(f.cap, f.slope*hits-k*steps)
 }
 
-// offsetSteps bounds the search for an offset; it takes three or four from a good start.
-const offsetSteps = 60
-
 // offset solves sum w exp(min(cap, a s - k n)) = 1 for k, with weights that sum to 1; sd is the standard deviation of s
-// - p n. The sum falls as k grows. Newton's steps start from the solution for normal counts without the cap, and stay
-// inside a bracket, which is halved if a step would leave it.
+// - p n.
 func (f frequencyBranch) offset(e episodes, weights []float64, sd float64) float64 {
+	most := math.Exp(f.cap)
+	return solveOffset(f.firstOffset(e, weights, sd), func(k float64) (sum, slope float64) {
+		for i, w := range weights {
+			g := f.slope*e.hits[i] - k*e.steps[i]
+			if g >= f.cap {
+				sum += w * most
+				continue
+			}
+			x := w * math.Exp(g)
+			sum += x
+			slope -= x * e.steps[i]
+		}
+		return sum, slope
+	})
+}
+
+// firstOffset returns the offset of normally distributed counts without the cap.
+func (f frequencyBranch) firstOffset(e episodes, weights []float64, sd float64) float64 {
 	length := 0.0
 	for i, w := range weights {
 		length += w * e.steps[i]
 	}
-	k := f.slope*e.share(weights) + f.slope*f.slope*sd*sd/2/length
-	low, high, most := math.Inf(-1), math.Inf(1), math.Exp(f.cap)
+	return f.slope*e.share(weights) + f.slope*f.slope*sd*sd/2/length
+}
+
+// offsetSteps bounds the search for an offset; it takes three or four from a good start.
+const offsetSteps = 60
+
+// solveOffset solves sum = 1 for k by Newton's steps from k on. The sum, whose slope it needs too, falls as k grows.
+// The steps stay inside a bracket, which is halved if a step would leave it.
+func solveOffset(k float64, at func(k float64) (sum, slope float64)) float64 {
+	low, high := math.Inf(-1), math.Inf(1)
 	for range offsetSteps {
-		value, slope := -1.0, 0.0
-		for i, w := range weights {
-			if w == 0 {
-				continue
-			}
-			g := f.slope*e.hits[i] - k*e.steps[i]
-			if g >= f.cap {
-				value += w * most
-				continue
-			}
-			x := w * math.Exp(g)
-			value += x
-			slope -= x * e.steps[i]
-		}
+		sum, slope := at(k)
+		value := sum - 1
 		if math.Abs(value) < 1e-13 {
 			return k
 		}
