@@ -55,19 +55,19 @@ type Weakest struct {
 // replacement, all quantities together. Against each drawn baseline the real one represents the truth. With
 // Lambda(theta) = log mean exp(theta (g - C)) over the real units in the ranks of the drawn ones, the false-alarm rate
 // of a branch is A exp(-theta h), where Lambda(theta)/theta = kappa (Cramer & Lundberg's adjustment coefficient). The
-// draws depend only on the seed. spent is the rate of tests that need no allowance. overlap is the factor by which the
+// draws depend only on the seed, not on the number of cores that it may use. spent is the rate of tests that need no allowance. overlap is the factor by which the
 // alarms of all branches are rarer than the sum of their rates, see Overlap. The thresholds are to be lowered by its
 // logarithm, and the allowance is for the lowered ones.
-func Bootstrap(samples []BaselineSample, units int, spent, overlap float64, seed uint64) Bootstrapped {
-	return bootstrapViews(viewsOf(samples, math.Log(overlap)), units, spent, overlap, seed)
+func Bootstrap(samples []BaselineSample, units int, spent, overlap float64, seed uint64, cores int) Bootstrapped {
+	return bootstrapViews(viewsOf(samples, math.Log(overlap)), units, spent, overlap, seed, cores)
 }
 
-func bootstrapViews(views []view, units int, spent, overlap float64, seed uint64) Bootstrapped {
+func bootstrapViews(views []view, units int, spent, overlap float64, seed uint64, cores int) Bootstrapped {
 	granted := 0.0
 	for _, v := range views {
 		granted += armedRate(v.armed)
 	}
-	draws := drawAll(views, units, seed)
+	draws := drawAll(views, units, seed, cores)
 	needed := make([]float64, len(draws))
 	for i, d := range draws {
 		needed[i] = d.allowance(granted)
@@ -105,30 +105,35 @@ func (out *Bootstrapped) describe(views []view, draws []draw, spent, overlap flo
 	}
 }
 
-// drawAll draws the baselines, on all cores. Each has its own generator, so that the result does not depend on the
-// number of cores.
-func drawAll(views []view, units int, seed uint64) []draw {
+// drawAll draws the baselines. Each has its own generator, so that the result does not depend on the number of cores.
+func drawAll(views []view, units int, seed uint64, cores int) []draw {
 	branches := 0
 	for _, v := range views {
 		branches += len(v.armed)
 	}
 	draws := make([]draw, bootstrapDraws)
-	var wg sync.WaitGroup
-	cores := runtime.GOMAXPROCS(0)
-	for first := range cores {
-		wg.Go(func() {
-			s, times := &scratch{}, make([]int32, units)
-			for i := first; i < len(draws); i += cores {
-				drawUnits(times, rand.New(rand.NewPCG(seed, uint64(i))))
-				draws[i] = make(draw, 0, branches)
-				for k := range views {
-					draws[i] = views[k].draw(draws[i], times, s)
-				}
+	onCores(cores, func(first int) {
+		s, times := &scratch{}, make([]int32, units)
+		for i := first; i < len(draws); i += cores {
+			drawUnits(times, rand.New(rand.NewPCG(seed, uint64(i))))
+			draws[i] = make(draw, 0, branches)
+			for k := range views {
+				draws[i] = views[k].draw(draws[i], times, s)
 			}
-		})
-	}
-	wg.Wait()
+			runtime.Gosched() // those who read telemetry go first
+		}
+	})
 	return draws
+}
+
+// onCores runs work once for each of so many cores, and waits for it.
+func onCores(cores int, work func(core int)) {
+	var wg sync.WaitGroup
+	for core := 1; core < cores; core++ {
+		wg.Go(func() { work(core) })
+	}
+	work(0)
+	wg.Wait()
 }
 
 // drawUnits draws as many units as there are, with replacement, and counts how often each was drawn.

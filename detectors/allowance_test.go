@@ -122,7 +122,7 @@ func TestBootstrapDependsOnItsSeedAlone(t *testing.T) {
 	rng := rand.New(rand.NewPCG(103, 0))
 	sample := normal(rng, 300)
 	of := []BaselineSample{{Values: sample, Rank: armedRanks(sample, 1e-5)}}
-	first, again, other := Bootstrap(of, 300, 0, 1, 1), Bootstrap(of, 300, 0, 1, 1), Bootstrap(of, 300, 0, 1, 2)
+	first, again, other := Bootstrap(of, 300, 0, 1, 1, 2), Bootstrap(of, 300, 0, 1, 1, 3), Bootstrap(of, 300, 0, 1, 2, 2)
 	if first != again {
 		t.Errorf("the same seed gives %+v and %+v", first, again)
 	}
@@ -145,7 +145,7 @@ func TestOverlapOfOneQuantityEightTimes(t *testing.T) {
 	}
 	single := one
 	single.Rank = armedRanks(sample, 1./500/10)
-	if got, own := Overlap(of, 500, 1), Overlap([]BaselineSample{single}, 500, 1); got < 4*own || got > 12*own {
+	if got, own := Overlap(of, 500, 1, 2), Overlap([]BaselineSample{single}, 500, 1, 2); got < 4*own || got > 12*own {
 		t.Errorf("overlap %.1f of eight, %.1f of one", got, own)
 	}
 }
@@ -160,7 +160,7 @@ func TestOverlapOfIndependentQuantitiesIsSmall(t *testing.T) {
 		test.Arm(1. / 500 / 8)
 		of = append(of, BaselineSample{Values: sample, Rank: test})
 	}
-	if got := Overlap(of, 500, 1); got > 1.3 {
+	if got := Overlap(of, 500, 1, 2); got > 1.3 {
 		t.Errorf("overlap %.2f of independent branches", got)
 	}
 }
@@ -170,7 +170,7 @@ func TestExactTestsDoNotOverlap(t *testing.T) {
 	rng := rand.New(rand.NewPCG(106, 0))
 	sample := normal(rng, 300)
 	of := []BaselineSample{{Values: sample, Rank: armedRanks(sample, 1e-6)}}
-	if got := Bootstrap(of, 300, 1e-3, 2, 1); got.ARL0 > 1000 || got.ARL0 < 900 {
+	if got := Bootstrap(of, 300, 1e-3, 2, 1, 2); got.ARL0 > 1000 || got.ARL0 < 900 {
 		t.Errorf("%.0f units between false alarms, of which the exact tests alone raise one in 1000", got.ARL0)
 	}
 }

@@ -3,8 +3,8 @@ package detectors
 import (
 	"math"
 	"math/rand/v2"
+	"runtime"
 	"slices"
-	"sync"
 )
 
 // The overlap of branches is measured at a rate of one false alarm in overlapUnits units, over overlapAlarms of them.
@@ -19,8 +19,8 @@ const (
 // Overlap returns the factor by which the false alarms of all armed branches together are rarer than the sum of their
 // rates says, because branches see the same units and alarm together; at least 1. It runs the walks on whole units
 // drawn from the baseline, with thresholds lowered so that alarms are frequent enough to be counted, and subtracts one
-// standard error. The result depends only on the seed.
-func Overlap(samples []BaselineSample, units int, seed uint64) float64 {
+// standard error. The result depends only on the seed, not on the number of cores that it may use.
+func Overlap(samples []BaselineSample, units int, seed uint64, cores int) float64 {
 	rate := 0.0
 	for i := range samples {
 		rate += armedRate(samples[i].walks().Branches)
@@ -29,7 +29,7 @@ func Overlap(samples []BaselineSample, units int, seed uint64) float64 {
 		return 1
 	}
 	at := max(rate, 1./overlapUnits)
-	time := newCourse(samples, units, math.Log(at/rate)).meanTimeToAlarm(at, seed)
+	time := newCourse(samples, units, math.Log(at/rate)).meanTimeToAlarm(at, seed, cores)
 	ratio := time * at / (1 + 1/math.Sqrt(overlapAlarms))
 	kept := max(0, 1-overlapDecay*math.Log10(at/rate))
 	return max(1, 1+(ratio-1)*kept)
@@ -187,6 +187,7 @@ func (c *course) alarms(wanted, most int, rng *rand.Rand) (units, alarms int) {
 			n, alarm := w.pass(drawn)
 			if alarm {
 				alarms++
+				runtime.Gosched() // those who read telemetry go first
 			}
 			units += n
 			drawn = drawn[n:]
@@ -197,16 +198,14 @@ func (c *course) alarms(wanted, most int, rng *rand.Rand) (units, alarms int) {
 
 // meanTimeToAlarm returns the mean number of units between alarms. The time is bounded: it does not wait for alarms
 // that are much rarer than the given rate.
-func (c *course) meanTimeToAlarm(rate float64, seed uint64) float64 {
+func (c *course) meanTimeToAlarm(rate float64, seed uint64, cores int) float64 {
 	var total, alarms [overlapParts]int
-	var wg sync.WaitGroup
-	for part := range overlapParts {
-		wg.Go(func() {
-			most := int(5 * overlapAlarms / overlapParts / rate)
+	most := int(5 * overlapAlarms / overlapParts / rate)
+	onCores(cores, func(first int) {
+		for part := first; part < overlapParts; part += cores {
 			total[part], alarms[part] = c.alarms(overlapAlarms/overlapParts, most, rand.New(rand.NewPCG(seed, uint64(part))))
-		})
-	}
-	wg.Wait()
+		}
+	})
 	time, count := 0, 0
 	for part := range total {
 		time += total[part]

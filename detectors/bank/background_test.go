@@ -77,7 +77,7 @@ func TestBackgroundCalibrationsTakeTurns(t *testing.T) {
 		p := NewPolicy(strconv.Itoa(i), watch.DefaultConfig(), NewStreamLimit(1000))
 		p.Share(shared)
 		p.InBackground()
-		p.calibrate(func() []finding.Finding {
+		p.calibrate(100, func() []finding.Finding {
 			now := running.Add(1)
 			for have := most.Load(); now > have && !most.CompareAndSwap(have, now); have = most.Load() {
 			}

@@ -3,6 +3,7 @@ package bank
 import (
 	"time"
 
+	"github.com/rewardwatch/rewardwatch/detectors/budget"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
@@ -14,6 +15,7 @@ const maxPending = 50_000
 // it ends, the bank does not touch its groups and units wait. A baseline therefore takes effect at the same unit
 // however long its calibration takes.
 type calibrating struct {
+	turn  *budget.Turn
 	done  chan struct{}
 	found []finding.Finding // valid when done
 }
@@ -48,6 +50,7 @@ func (p *Policy) proceed(wait bool) []finding.Finding {
 			if !wait && !c.isDone() && len(p.pending) <= maxPending {
 				return found
 			}
+			c.turn.Hurry()
 			<-c.done
 			found = append(found, c.found...)
 			p.calibrating = nil
@@ -71,18 +74,18 @@ func (c *calibrating) isDone() bool {
 	}
 }
 
-// calibrate freezes a baseline, in the background if InBackground was called.
-func (p *Policy) calibrate(freeze func() []finding.Finding) []finding.Finding {
+// calibrate freezes a baseline of so many units, in the background if InBackground was called.
+func (p *Policy) calibrate(units int, freeze func() []finding.Finding) []finding.Finding {
 	p.changed = true
 	if !p.background {
 		return freeze()
 	}
-	c := &calibrating{done: make(chan struct{})}
+	c := &calibrating{turn: p.calibrations.Enter(units), done: make(chan struct{})}
 	p.calibrating = c
-	calibrations := p.calibrations
 	go func() {
 		defer close(c.done)
-		defer calibrations.Acquire()()
+		c.turn.Wait()
+		defer c.turn.Leave()
 		c.found = freeze()
 	}()
 	return nil

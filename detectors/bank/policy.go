@@ -95,10 +95,10 @@ func (p *Policy) judge(u *ingest.Unit, now time.Time) []finding.Finding {
 	if due, accepted := g.due(); due && g.learns() && (!accepted || !g.leaveEarly() && !g.refuse()) {
 		p.grant(g)
 		room := p.room(g)
-		found = append(found, p.calibrate(func() []finding.Finding { return g.freeze(accepted, g.Trail.last(), now, room) })...)
+		found = append(found, p.calibrate(g.Warmup.Units, func() []finding.Finding { return g.freeze(accepted, g.Trail.last(), now, room) })...)
 	} else if s := g.lateDue(); s != nil && !g.refuseLate(s) {
 		share, room := p.laterShare(), p.room(g)-g.branchCount()
-		found = append(found, p.calibrate(func() []finding.Finding { return g.freezeLate(s, share, g.Trail.last(), room) })...)
+		found = append(found, p.calibrate(s.LateUnits, func() []finding.Finding { return g.freezeLate(s, share, g.Trail.last(), room) })...)
 	}
 	return found
 }

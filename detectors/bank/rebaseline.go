@@ -151,7 +151,7 @@ func (p *Policy) takeOver(g *group, accepted bool, now time.Time) []finding.Find
 	next.Versions = seen // the version change explains nothing that is found against the version's own baseline
 	p.grant(next)
 	room := p.room(next)
-	return p.calibrate(func() []finding.Finding {
+	return p.calibrate(next.Warmup.Units, func() []finding.Finding {
 		next.freeze(accepted, next.Trail.last(), now, room)
 		return g.handOver(next)
 	})

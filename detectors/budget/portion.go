@@ -106,8 +106,9 @@ func (of Portion) Allow(known *Calibrations) (found Found) {
 		return exactly(spent)
 	}
 	found = known.of(of.key(spent), func() (c Found) {
-		c.Overlap = of.overlap(samples)
-		c.Bootstrapped = detectors.Bootstrap(samples, of.Units, spent, c.Overlap, of.Seed)
+		cores := known.share()
+		c.Overlap = of.overlap(samples, cores)
+		c.Bootstrapped = detectors.Bootstrap(samples, of.Units, spent, c.Overlap, of.Seed, cores)
 		if weakest := c.Weakest; weakest.Part > 0 {
 			c.WeakestTest = names[weakest.Sample] + " " + weakest.Branch.String()
 		}
@@ -120,9 +121,9 @@ func (of Portion) Allow(known *Calibrations) (found Found) {
 
 // overlap is measured on the units that all samples are calibrated on: in others the branches of some samples would not
 // move.
-func (of Portion) overlap(samples []detectors.BaselineSample) float64 {
+func (of Portion) overlap(samples []detectors.BaselineSample, cores int) float64 {
 	if !of.Chosen {
-		return detectors.Overlap(samples, of.Units, of.Seed)
+		return detectors.Overlap(samples, of.Units, of.Seed, cores)
 	}
 	units, whole := 0, make([]detectors.BaselineSample, len(samples))
 	for i, s := range samples {
@@ -138,7 +139,7 @@ func (of Portion) overlap(samples []detectors.BaselineSample) float64 {
 			whole[i].Steps = append(whole[i].Steps, s.Steps[unit])
 		}
 	}
-	return detectors.Overlap(whole, units, of.Seed)
+	return detectors.Overlap(whole, units, of.Seed, cores)
 }
 
 // exactly returns the result for tests that are exact, such as those of nearly constant streams, and spend a rate: the

@@ -10,6 +10,7 @@ const (
 	MetricGroupsForgotten = "rewardwatch_groups_forgotten_total"                 // unused groups forgotten to make room for others
 	MetricUnitsDropped    = "rewardwatch_units_dropped_total"                    // {reason="unmatched|stream_limit|no_baseline|damaged"} units not judged
 	MetricUnitsWaiting    = "rewardwatch_units_waiting"                          // {reason="partitions|calibration"} units waiting to be judged
+	MetricCalibrations    = "rewardwatch_calibrations"                           // {state="waiting|running"} baselines that are to be calibrated
 	MetricUnitDelay       = "rewardwatch_unit_delay_seconds"                     // from a unit's last event to its judgement
 	MetricBankSaves       = "rewardwatch_bank_checkpoints_total"                 // snapshots of banks written
 	MetricBankSavedAt     = "rewardwatch_bank_checkpoint_last_timestamp_seconds" // when a bank was last saved, 0 before the first save

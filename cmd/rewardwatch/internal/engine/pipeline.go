@@ -44,6 +44,7 @@ type Pipeline struct {
 	kept          *keptUnits
 	unsafeBacklog int // mostUnsafe, except in tests
 	calibrations  *budget.Calibrations
+	queue         *calibrationQueue
 	scores        scoreKeeper   // nil if no page shows scores
 	reading       chan struct{} // held while reading a baseline of an evicted group for a person
 
@@ -117,6 +118,7 @@ func NewPipeline(ctx context.Context, cfg *Settings, pinned RangeReader, scores 
 		limit:    bank.NewStreamLimit(cfg.Limits.Streams), Memory: newCeiling(cfg.Limits.Memory, reg), kept: newKeptUnits(int64(cfg.Limits.Memory)), unsafeBacklog: mostUnsafe, calibrations: budget.NewCalibrations(),
 		scores: scores, reading: make(chan struct{}, 1),
 	}
+	p.queue = newCalibrationQueue(func() (waiting, running int) { return p.calibrations.Queue() }, log, reg)
 	p.Memory.opaque = p.intake.decisions.Bytes
 	p.Ctx, p.stop = context.WithCancelCause(ctx)
 	reg.MustRegister(prometheus.NewGaugeFunc(

@@ -138,6 +138,7 @@ func (r *RunningWorker) atPulse(ctx context.Context, now time.Time) error {
 		return err
 	}
 	r.outcome.Attend(ctx)
+	r.workers.Pipeline.queue.at(now)
 	r.show()
 	return nil
 }

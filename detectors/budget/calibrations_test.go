@@ -1,0 +1,82 @@
+package budget
+
+import (
+	"runtime"
+	"slices"
+	"testing"
+)
+
+// queued returns a store with one core, which a calibration has.
+func queued() (*Calibrations, *Turn) {
+	c := NewCalibrations()
+	c.cores = 1
+	running := c.Enter(500)
+	running.Wait()
+	return c, running
+}
+
+func TestCalibrationsWaitInOrder(t *testing.T) {
+	for name, c := range map[string]struct {
+		units, urgent, want []int // want: by place in units
+	}{
+		"by arrival":           {[]int{100, 100, 100}, nil, []int{0, 1, 2}},
+		"smallest first":       {[]int{500, 100, 250, 100}, nil, []int{1, 3, 2, 0}},
+		"what others wait for": {[]int{500, 100, 250}, []int{2}, []int{2, 1, 0}},
+	} {
+		all, running := queued()
+		var turns []*Turn
+		for _, units := range c.units {
+			turns = append(turns, all.Enter(units))
+		}
+		for _, i := range c.urgent {
+			turns[i].Hurry()
+		}
+		if waiting, busy := all.Queue(); waiting != len(turns) || busy != 1 {
+			t.Errorf("%s: %d wait and %d run, want %d and 1", name, waiting, busy, len(turns))
+		}
+		var got []int
+		for range turns {
+			running.Leave()
+			next := slices.IndexFunc(turns, func(turn *Turn) bool { return turn != nil && hasBegun(turn) })
+			if next < 0 {
+				t.Fatalf("%s: none has begun after %v", name, got)
+			}
+			running, turns[next] = turns[next], nil
+			got = append(got, next)
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: order %v, want %v", name, got, c.want)
+		}
+		running.Leave()
+		if waiting, busy := all.Queue(); waiting != 0 || busy != 0 {
+			t.Errorf("%s: %d wait and %d run at the end", name, waiting, busy)
+		}
+	}
+}
+
+func hasBegun(t *Turn) bool {
+	select {
+	case <-t.begun:
+		return true
+	default:
+		return false
+	}
+}
+
+// Calibrations that have company use one core each, so that reading goes on beside them.
+func TestCalibrationsShareTheCores(t *testing.T) {
+	c := NewCalibrations()
+	c.cores = 4
+	if got := c.share(); got != 4 {
+		t.Errorf("one outside the queue may use %d cores, want 4", got)
+	}
+	for i, want := range []int{4, 2, 1, 1, 1} {
+		c.Enter(100)
+		if got := c.share(); got != want {
+			t.Errorf("%d in the queue: %d cores each, want %d", i+1, got, want)
+		}
+	}
+	if NewCalibrations().cores != runtime.GOMAXPROCS(0) {
+		t.Error("not one calibration per core")
+	}
+}
