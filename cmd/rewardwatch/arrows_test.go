@@ -15,21 +15,22 @@ import (
 // arrows says what each room may import of the others, beside itself. The rooms of the binary, in home, may import all that are not.
 func arrows() map[string][]string {
 	return map[string][]string{
-		"ingest":            nil,
-		"ingest/assemble":   {"ingest", "ingest/saved"},
-		"ingest/checkpoint": {"ingest", "ingest/datadir", "ingest/kafkalog", "ingest/saved"},
-		"ingest/consumer":   {"ingest", "ingest/deadletter", "ingest/fetch", "ingest/locallog"}, // and no format: it is handed one
-		"ingest/datadir":    nil,
-		"ingest/deadletter": {"ingest", "ingest/fetch"},
-		"ingest/feedback":   {"ingest", "ingest/assemble", "ingest/saved"},
-		"ingest/fetch":      {"ingest"},
-		"ingest/ingesttest": {"ingest", "ingest/deadletter"},
-		"ingest/kafkalog":   {"ingest", "ingest/fetch"},
-		"ingest/locallog":   {"ingest", "ingest/datadir"},
-		"ingest/order":      {"ingest"},
-		"ingest/receive":    {"ingest", "ingest/kafkalog", "ingest/locallog"},
-		"ingest/recording":  {"ingest", "ingest/avro", "ingest/fetch", "ingest/locallog", "ingest/receive", "ingest/telemetry"}, // the content of a file says its format
-		"ingest/saved":      {"ingest"},                                                                                         // the wire forms of its types
+		"ingest":             nil,
+		"ingest/assemble":    {"ingest", "ingest/saved"},
+		"ingest/checkpoint":  {"ingest", "ingest/datadir", "ingest/kafkalog", "ingest/saved"},
+		"ingest/consumer":    {"ingest", "ingest/deadletter", "ingest/fetch", "ingest/locallog"}, // and no format: it is handed one
+		"ingest/datadir":     nil,
+		"ingest/deadletter":  {"ingest", "ingest/fetch"},
+		"ingest/feedback":    {"ingest", "ingest/assemble", "ingest/saved"},
+		"ingest/fetch":       {"ingest"},
+		"ingest/ingesttest":  {"ingest", "ingest/deadletter"},
+		"ingest/kafkalog":    {"ingest", "ingest/fetch"},
+		"ingest/locallog":    {"ingest", "ingest/datadir"},
+		"ingest/order":       {"ingest"},
+		"ingest/receive":     {"ingest", "ingest/kafkalog", "ingest/locallog"},
+		"ingest/recording":   {"ingest", "ingest/avro", "ingest/fetch", "ingest/locallog", "ingest/receive", "ingest/telemetry"}, // the content of a file says its format
+		"ingest/repartition": {"ingest", "ingest/deadletter", "ingest/fetch", "ingest/kafkalog", "ingest/receive", "ingest/saved", "ingest/telemetry"},
+		"ingest/saved":       {"ingest"}, // the wire forms of its types
 
 		// The formats of messages.
 		"ingest/format":               {"ingest", "ingest/avro", "ingest/cloudevents", "ingest/mapping", "ingest/otlp", "ingest/protobuf", "ingest/registry", "ingest/telemetry"},

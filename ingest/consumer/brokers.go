@@ -120,7 +120,10 @@ func (c *brokers) groupConfig() kafka.ConsumerGroupConfig {
 		JoinGroupBackoff: c.timing.joinBackoff,
 		ErrorLogger:      kafka.LoggerFunc(func(msg string, args ...any) { c.opts.Log.Debug().Msgf("kafka-go: "+msg, args...) }),
 	}
-	if len(c.topics) > 1 {
+	switch {
+	case c.opts.Merged:
+		cfg.GroupBalancers = []kafka.GroupBalancer{alone{}}
+	case len(c.topics) > 1:
 		cfg.GroupBalancers = []kafka.GroupBalancer{together{}}
 	}
 	return cfg
@@ -163,7 +166,7 @@ func (c *brokers) start(ctx context.Context, g *kafka.Generation) bool {
 // tellUnlike logs that topics whose records are joined have different numbers of partitions: a key is then in partitions
 // of different numbers, however it is hashed.
 func (c *brokers) tellUnlike() {
-	if c.opts.Joined && len(c.partitions) > 1 && slices.Min(c.partitions) != slices.Max(c.partitions) {
+	if c.opts.Joined && !c.opts.Merged && len(c.partitions) > 1 && slices.Min(c.partitions) != slices.Max(c.partitions) {
 		c.opts.Log.Error().Strs("topics", c.names()).Ints("partitions", c.partitions).
 			Msg("decisions and feedback are joined by partition, and the topics have different numbers of them: feedback is lost unless " +
 				"they are the same; recreate the smaller topic with as many partitions")
@@ -172,16 +175,19 @@ func (c *brokers) tellUnlike() {
 
 // assigned returns the partitions of a generation, by number.
 func (c *brokers) assigned(g *kafka.Generation) []*partition {
-	byNumber := map[int]*partition{}
+	byNumber, turn := map[int]*partition{}, newTurns()
 	for _, t := range c.topics {
 		var ids []int
 		for _, a := range g.Assignments[t.Name] {
 			p := byNumber[a.ID]
 			if p == nil {
-				p = newPartition(c.Consumer, g, int32(a.ID))
+				if !c.opts.Merged {
+					turn = newTurns()
+				}
+				p = newPartition(c.Consumer, g, int32(a.ID), turn)
 				byNumber[a.ID] = p
 			}
-			p.readers = append(p.readers, newReader(p, t, a.Offset))
+			p.add(t, a.Offset)
 			ids = append(ids, a.ID)
 		}
 		c.opts.Log.Info().Int32("generation", g.ID).Str("topic", t.Name).Str("group", c.cfg.Group).Ints("partitions", ids).

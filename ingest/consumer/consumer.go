@@ -46,10 +46,13 @@ type Options struct {
 	Format          ingest.Format     // of the events
 	Topics          []ingest.Topic    // if there are several, or nil
 	Joined          bool              // records of the topics are joined: while one cannot be read, the others wait
+	Merged          bool              // one member of the group reads all partitions, in the order of Kafka's times of their messages
+	AsRecorded      bool              // events get their AsRecorded
 	DeadLetters     deadletter.Keeper // closed by the caller, after Run
 	Handler         ingest.Handler
 	Log             zerolog.Logger
 	Registerer      prometheus.Registerer
+	Events          prometheus.Registerer // of the metrics of events, if that is another one
 }
 
 // timing holds the consumer's intervals and limits. Tests shorten them.
@@ -131,7 +134,11 @@ func newConsumer(cfg ingest.KafkaConfig, opts Options) (*Consumer, error) {
 		c.topics = append(c.topics, added)
 	}
 	if opts.DeadLetters != nil {
-		c.events = newEventMetrics(opts.DeadLetters, opts.Registerer)
+		reg := opts.Events
+		if reg == nil {
+			reg = opts.Registerer
+		}
+		c.events = newEventMetrics(opts.DeadLetters, reg)
 	}
 	return c, nil
 }

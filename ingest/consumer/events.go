@@ -26,7 +26,7 @@ func newEventIntake(p *reader, processor ingest.Processor) *eventIntake {
 	i := &eventIntake{
 		c: p.c, topic: p.topic.Name, processor: processor, progress: p.progress,
 		decoder: p.topic.Format.NewDecoder(ingest.DecoderOptions{
-			MaxRecord: int(p.c.cfg.MaxMessage), LeftOut: func(ingest.Position) { p.c.events.notTaken.Inc() },
+			MaxRecord: int(p.c.cfg.MaxMessage), AsRecorded: p.c.opts.AsRecorded, LeftOut: func(ingest.Position) { p.c.events.notTaken.Inc() },
 		}),
 	}
 	i.preparer, _ = i.decoder.(ingest.Preparer)

@@ -67,7 +67,7 @@ func (o *oneCheckpoint) Save(_ string, changed ingest.Parts, gone []string) erro
 
 func checkpointed(state ingest.State, store ingest.CheckpointStore) *partition {
 	t := &topic{Topic: ingest.Topic{Name: "agents"}}
-	p := &partition{c: &Consumer{topics: []*topic{t}, now: time.Now}, state: state, store: store, name: "p"}
+	p := &partition{turn: newTurns(), c: &Consumer{topics: []*topic{t}, now: time.Now}, state: state, store: store, name: "p"}
 	p.readers = []*reader{{
 		partition: p, topic: t, next: 5, saved: 5, committed: 5, mark: mark{offset: unknown}, progress: newProgress(time.Now()),
 	}}

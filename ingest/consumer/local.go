@@ -34,12 +34,12 @@ func NewLocal(log *locallog.Log, opts Options) (*Consumer, error) {
 // run implements source. This process is the only member, so a generation lasts until ctx ends or its reader is stalled.
 func (c *local) run(ctx context.Context) {
 	for ctx.Err() == nil {
-		p := newPartition(c.Consumer, c, 0)
+		p := newPartition(c.Consumer, c, 0, newTurns())
 		committed, known := c.log.Committed()
 		if !known {
 			committed = unknown
 		}
-		p.readers = []*reader{newReader(p, c.topics[0], committed)}
+		p.add(c.topics[0], committed)
 		own := &generation{
 			c: c.Consumer, partitions: []*partition{p}, existing: 1, known: []int{1}, counted: time.Now(), told: make(chan struct{}),
 		}

@@ -28,25 +28,29 @@ type partition struct {
 
 	// turn is held while the state is used. It guards what follows, and the positions of the readers: together with the
 	// state they form a checkpoint.
-	turn   sync.Mutex
-	passed *sync.Cond // a reader waits no longer for another one
+	turn   *turns
 	broken bool       // nothing may be processed or saved from now on
 	tried  time.Time  // when a checkpoint was last tried
 	parts  int        // of the checkpoint
 	away   []position // restored, by index of the topic; those of topics that have no reader are saved again
 }
 
-func newPartition(c *Consumer, g committer, id int32) *partition {
+func newPartition(c *Consumer, g committer, id int32, turn *turns) *partition {
 	first := c.topics[0].Name // later topics may be added, and must find the same checkpoint
 	p := &partition{
-		c: c, generation: g, id: id, name: PartitionCheckpoint(first, id), tried: c.now(),
+		c: c, generation: g, id: id, turn: turn, name: PartitionCheckpoint(first, id), tried: c.now(),
 		log: c.opts.Log.With().Strs("topics", c.names()).Int32("partition", id).Logger(),
 	}
 	if len(c.topics) == 1 {
 		p.log = c.opts.Log.With().Str("topic", first).Int32("partition", id).Logger()
 	}
-	p.passed = sync.NewCond(&p.turn)
 	return p
+}
+
+// add adds a reader of the partition of a topic.
+func (p *partition) add(t *topic, committed int64) {
+	r := newReader(p, t, committed)
+	p.readers, p.turn.readers = append(p.readers, r), append(p.turn.readers, r)
 }
 
 // run reads the partition until ctx ends, over as many connections as it takes. After an error it must not be read on.
@@ -70,7 +74,7 @@ func (p *partition) run(ctx context.Context) error {
 
 // read runs the readers until ctx ends, or one of them fails.
 func (p *partition) read(ctx context.Context) error {
-	if len(p.readers) == 1 {
+	if len(p.turn.readers) == 1 {
 		return p.readers[0].run(ctx)
 	}
 	ctx, end := context.WithCancel(ctx)

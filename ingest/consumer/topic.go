@@ -110,6 +110,30 @@ func (c *Consumer) Ready() error {
 	return nil
 }
 
+// alone is a balancer that assigns all partitions to one member, which merges them.
+type alone struct{}
+
+// ProtocolName implements kafka.GroupBalancer. The name keeps members with other balancers out of the group.
+func (alone) ProtocolName() string { return "rewardwatch-alone" }
+
+// UserData implements kafka.GroupBalancer.
+func (alone) UserData() ([]byte, error) { return nil, nil }
+
+// AssignGroups implements kafka.GroupBalancer.
+func (alone) AssignGroups(members []kafka.GroupMember, partitions []kafka.Partition) kafka.GroupMemberAssignments {
+	out, first := kafka.GroupMemberAssignments{}, ""
+	for _, m := range members {
+		out[m.ID] = map[string][]int{}
+		if first == "" || m.ID < first {
+			first = m.ID
+		}
+	}
+	for _, p := range partitions {
+		out[first][p.Topic] = append(out[first][p.Topic], p.ID)
+	}
+	return out
+}
+
 // together is a balancer that assigns the partitions of one number, of all topics, to the same member: they feed one
 // state. Numbers are divided into ranges, as RangeGroupBalancer does for a single topic.
 type together struct{}

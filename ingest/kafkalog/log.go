@@ -32,7 +32,17 @@ type Record struct {
 	Offset     int64           // of a record that was read or written
 }
 
-func (r *Record) size() int { return len(r.Key) + len(r.Value) }
+// framing is about what a record takes in a batch beside its contents.
+const framing = 16
+
+// size returns about the bytes that the record takes in a batch.
+func (r *Record) size() int {
+	n := framing + len(r.Key) + len(r.Value)
+	for i := range r.Headers {
+		n += len(r.Headers[i].Key) + len(r.Headers[i].Value)
+	}
+	return n
+}
 
 // Log is a topic in which the service keeps its own records. Its methods may be called by several goroutines.
 type Log struct {
@@ -252,7 +262,7 @@ func (l *Log) AppendFresh(ctx context.Context, partition int, fresh func() []Rec
 		if err == nil {
 			return records, nil
 		}
-		if !passes(err) || endsWithin(ctx, wait+fetch.OperationTimeout) {
+		if !Passes(err) || endsWithin(ctx, wait+fetch.OperationTimeout) {
 			return nil, fmt.Errorf("writing to partition %d of the topic %s: %w", partition, l.cfg.Topic, err)
 		}
 		l.outages.Warn().Err(err).Str("topic", l.cfg.Topic).Int("partition", partition).Dur("retry_in", wait).
@@ -269,9 +279,9 @@ func endsWithin(ctx context.Context, d time.Duration) bool {
 	return any && time.Until(deadline) < d
 }
 
-// passes reports whether a request that failed with err may succeed the next time. It may not if the broker refuses the
+// Passes reports whether a request that failed with err may succeed the next time. It may not if the broker refuses the
 // request itself.
-func passes(err error) bool {
+func Passes(err error) bool {
 	var refused kafka.Error
 	if !errors.As(err, &refused) || refused.Temporary() {
 		return true

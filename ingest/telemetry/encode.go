@@ -1,6 +1,7 @@
 package telemetry
 
 import (
+	"encoding/json"
 	"strconv"
 	"time"
 
@@ -9,7 +10,7 @@ import (
 )
 
 // AppendEvent appends an event as a record of telemetry version 1, without a line break. It has the members that the
-// event holds: no next_observation, and of an observation its numbers.
+// event holds: without AsRecorded no next_observation, and of an observation its numbers.
 func AppendEvent(dst []byte, e *ingest.Event) []byte {
 	w := writer{out: append(dst, '{')}
 	if e.TS != 0 {
@@ -32,9 +33,20 @@ func AppendEvent(dst []byte, e *ingest.Event) []byte {
 		w.name("step")
 		w.out = strconv.AppendInt(w.out, e.Step, 10)
 	}
-	w.values("observation", e.Observation)
-	w.action(&e.Action)
-	w.prob("action_prob", e.ActionProb)
+	recorded := e.AsRecorded
+	if recorded == nil {
+		recorded = &ingest.AsRecorded{}
+	}
+	if !w.raw("observation", recorded.Observation) {
+		w.values("observation", e.Observation)
+	}
+	w.raw("next_observation", recorded.NextObservation)
+	if e.Action.Scalar || !w.raw("action", recorded.Action) { // a word in quotes would be a category
+		w.action(&e.Action)
+	}
+	if !w.raw("action_prob", recorded.ActionProb) {
+		w.prob("action_prob", e.ActionProb)
+	}
 	w.prob("target_prob", e.TargetProb)
 	if e.HasReward {
 		w.number("reward", e.Reward)
@@ -70,6 +82,16 @@ func (w *writer) text(name, value string) {
 func (w *writer) number(name string, x float64) {
 	w.name(name)
 	w.out = jsontext.AppendStrictNumber(w.out, x)
+}
+
+// raw writes a member as it was recorded, if it was.
+func (w *writer) raw(name string, value json.RawMessage) bool {
+	if len(value) == 0 {
+		return false
+	}
+	w.name(name)
+	w.out = append(w.out, value...)
+	return true
 }
 
 func (w *writer) prob(name string, p ingest.Prob) {

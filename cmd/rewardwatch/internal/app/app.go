@@ -33,6 +33,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/kafkalog"
 	"github.com/rewardwatch/rewardwatch/ingest/locallog"
 	"github.com/rewardwatch/rewardwatch/ingest/receive"
+	"github.com/rewardwatch/rewardwatch/ingest/repartition"
 	"github.com/rewardwatch/rewardwatch/retrain"
 	"github.com/rewardwatch/rewardwatch/retrain/ledger"
 )
@@ -64,6 +65,7 @@ type App struct {
 	cluster  *cluster.Cluster // nil for a standalone instance
 	feeds    *engine.Telemetry
 	consumer *consumer.Consumer
+	sender   *sender // nil if telemetry is judged in the partitions that it is in
 	Server   *api.Server
 
 	telling   sync.Mutex // guards against reports about a worker that is gone
@@ -120,7 +122,7 @@ func (a *App) open(ctx context.Context) error {
 		a.closeLater("ledger", a.retrain.Close)
 		a.retrain.ServeUnder(a.cfg.HTTP.ExternalURL)
 	}
-	at, topics, err := a.cfg.Ingest.Open()
+	at, topics, err := a.cfg.Ingest.OpenJudged()
 	if err != nil {
 		return err
 	}
@@ -129,7 +131,7 @@ func (a *App) open(ctx context.Context) error {
 		return err
 	}
 	a.Pipeline = engine.NewPipeline(context.Background(), a.cfg.Settings(), engine.TopicRanges(at, topics), a.scores, a, a.log, a.Registry)
-	a.Pipeline.Topics = ingest.TopicNames(topics)
+	a.Pipeline.Topics, a.Pipeline.SentOn = ingest.TopicNames(topics), a.cfg.Ingest.Kafka.RepartitionTopic != ""
 	if a.retrain != nil {
 		a.retrain.ResolveBy(a.Pipeline.BaselineLevel)
 	}
@@ -145,10 +147,17 @@ func (a *App) open(ctx context.Context) error {
 	a.notifier = alerts.NewNotifier(a.cfg.Alerts.Alertmanager, a.cfg.Links(), notes, a.log, a.Registry)
 	a.metrics = alerts.NewMetrics(a.Registry, a.groups)
 	a.Registry.MustRegister(metrics.NewCollector(a.Pipeline.Summaries, a.cfg.Settings().GroupLabels(), a.cfg.Limits.Series, time.Now))
-	if err := a.openConsumer(at.Kafka, local, consumer.Options{
+	read := consumer.Options{
 		Stores: stores, CheckpointEvery: time.Duration(a.cfg.Checkpoint.Every), Topics: topics, DeadLetters: a.letters,
 		Joined: a.cfg.Settings().Joins(), Handler: a.feeds, Log: a.log, Registerer: a.Registry,
-	}); err != nil {
+	}
+	if a.Pipeline.SentOn {
+		read.Events = prometheus.NewRegistry() // or events would count twice
+		if err := a.openSender(read); err != nil {
+			return err
+		}
+	}
+	if err := a.openConsumer(at.Kafka, local, read); err != nil {
 		return err
 	}
 	if err := a.openReceiver(local); err != nil {
@@ -182,6 +191,32 @@ func (a *App) openConsumer(kafka ingest.KafkaConfig, local *locallog.Log, o cons
 	} else {
 		a.consumer, err = consumer.New(kafka, o)
 	}
+	return err
+}
+
+// sender sends telemetry on to the topic that is judged, by the key of its feedback.
+type sender struct {
+	writer   *repartition.Writer
+	consumer *consumer.Consumer // of the telemetry
+}
+
+// openSender opens the sender, with the options of the consumer of what it sends.
+func (a *App) openSender(o consumer.Options) error {
+	at, topics, err := a.cfg.Ingest.Open()
+	if err != nil {
+		return err
+	}
+	w, err := repartition.Open(repartition.Options{
+		Kafka: at.Kafka, Topic: a.cfg.Ingest.Kafka.RepartitionTopic, Sources: ingest.TopicNames(topics), Key: a.cfg.Settings().JoinKey,
+		DeadLetters: a.letters, Log: a.log, Registerer: a.Registry,
+	})
+	if err != nil {
+		return err
+	}
+	a.closeLater("connections for sending telemetry on", w.Close)
+	o.Topics, o.Handler, o.Merged, o.AsRecorded, o.Events = topics, w, true, true, nil
+	c, err := consumer.New(at.Kafka, o)
+	a.sender = &sender{w, c}
 	return err
 }
 
@@ -354,6 +389,25 @@ func (a *App) read(ctx context.Context, failed <-chan error) error {
 
 // consume reads until ctx ends, and returns once what it read is saved.
 func (a *App) consume(ctx context.Context) error {
+	if a.sender == nil {
+		return a.judge(ctx)
+	}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	var sending sync.WaitGroup
+	var failed error
+	sending.Go(func() {
+		defer stop()
+		failed = a.sender.writer.Run(ctx, a.sender.consumer.Run)
+	})
+	err := a.judge(ctx)
+	stop()
+	sending.Wait()
+	return errors.Join(err, failed)
+}
+
+// judge reads what is judged.
+func (a *App) judge(ctx context.Context) error {
 	if a.cluster != nil {
 		return a.cluster.Run(ctx, a.consumer)
 	}
@@ -527,6 +581,11 @@ func (a *App) Faults() []alerts.Fault {
 func (a *App) Ready() error {
 	if err := a.consumer.Ready(); err != nil {
 		return err
+	}
+	if a.sender != nil {
+		if err := a.sender.consumer.Ready(); err != nil {
+			return fmt.Errorf("sending on by key: %w", err)
+		}
 	}
 	if a.retrain != nil {
 		if err := heldUp(a.retrain.Waiting()); err != nil {

@@ -189,7 +189,7 @@ func runExport(ctx context.Context, c *terminal.Console, service *client.Client,
 	for _, name := range missing {
 		_, _ = fmt.Fprintf(c.Err, "The order names no offsets of the %s data: there is none in what is written.\n", name)
 	}
-	at, topics, err := cfg.Ingest.Open()
+	at, topics, err := cfg.Ingest.OpenJudged()
 	if err != nil {
 		return err
 	}

@@ -22,5 +22,5 @@ func TestE2ETwoTopicsOnApacheKafka(t *testing.T) {
 	}
 	t.Cleanup(func() { script("stop") })
 	script("start")
-	testTwoTopics(t, "127.0.0.1:"+ports[0], 2)
+	testTwoTopics(t, newStall(t, "127.0.0.1:"+ports[0]), 2)
 }

@@ -24,7 +24,8 @@ type stall struct {
 	broker    string
 	client    *kgo.Client
 	decisions int
-	apart     bool // clicks are in another partition than their decisions
+	apart     bool   // clicks are in another partition than their decisions
+	joinedBy  string // the topic through which the service sends them on, "" for none
 }
 
 const stallPartitions = 2
@@ -77,14 +78,17 @@ func (s *stall) decide(start time.Time, n int) {
 	s.produce(records)
 }
 
+// lastKeys are enough to reach all partitions of any topic here.
+const lastKeys = 20
+
 // end makes the windows of all decisions end.
 func (s *stall) end(start time.Time) {
 	var records []*kgo.Record
-	for p := range int32(stallPartitions) {
+	for key := range lastKeys {
 		at := start.Add(time.Duration(s.decisions)*time.Second + 10*time.Minute)
 		records = append(records, &kgo.Record{
-			Topic: "decisions", Partition: p, Timestamp: at,
-			Value: fmt.Appendf(nil, `{"policy":"shop","episode_id":"last-%d","agent_id":"web","action":"a","ts":%d}`, p, at.UnixNano()/1e6),
+			Topic: "decisions", Partition: int32(key % stallPartitions), Timestamp: at,
+			Value: fmt.Appendf(nil, `{"policy":"shop","episode_id":"last-%d","agent_id":"web","action":"a","ts":%d}`, key, at.UnixNano()/1e6),
 		})
 	}
 	s.produce(records)
@@ -99,13 +103,14 @@ func (s *stall) produce(records []*kgo.Record) {
 	}
 }
 
-// stallConfig is the configuration of a service that watches the stall.
-func stallConfig(t *testing.T, broker string) string {
+// config is the configuration of a service that watches the stall.
+func (s *stall) config() string {
+	t := s.t
 	t.Helper()
 	dir := t.TempDir()
 	return testkit.WriteConfig(t, fmt.Sprintf(`
 ingest:
-  kafka: {brokers: [%q], topics: [{topic: decisions}, {topic: clicks}]}
+  kafka: {brokers: [%q], topics: [{topic: decisions}, {topic: clicks}], repartition_topic: %q}
   dead_letters: {directory: %q}
 checkpoint: {directory: %q, every: 1s}
 policies:
@@ -113,7 +118,7 @@ policies:
     feedback: {key: episode_id, window: 1m, default: {reward: 0}}
   - match: "*"
 http: {listen: "127.0.0.1:0"}
-`, broker, filepath.Join(dir, "dead-letters"), filepath.Join(dir, "checkpoints")))
+`, s.broker, s.joinedBy, filepath.Join(dir, "dead-letters"), filepath.Join(dir, "checkpoints")))
 }
 
 // unitsByPolicy returns the number of units of each policy that the service has judged.
@@ -134,9 +139,8 @@ func (p *process) unitsByPolicy() map[string]int64 {
 
 // testTwoTopics kills the service again and again while two topics are written: every decision and every episode is
 // judged once.
-func testTwoTopics(t *testing.T, broker string, kills int) {
-	s, start := newStall(t, broker), opened()
-	file := stallConfig(t, broker)
+func testTwoTopics(t *testing.T, s *stall, kills int) {
+	start, file := opened(), s.config()
 	s.decide(start, 200)
 	p := startService(t, file)
 	for range kills {
@@ -165,7 +169,7 @@ func TestTwoTopicsLoseNothingWhenKilled(t *testing.T) {
 		t.Skip("takes seconds of CPU")
 	}
 	t.Parallel()
-	testTwoTopics(t, startBroker(t, 1), 2)
+	testTwoTopics(t, newStall(t, startBroker(t, 1)), 2)
 }
 
 // Two instances share two topics; one leaves in the midst of it.
@@ -174,9 +178,12 @@ func TestTwoInstancesShareTwoTopics(t *testing.T) {
 		t.Skip("takes seconds of CPU")
 	}
 	t.Parallel()
-	broker := startBroker(t, 1)
-	s, start := newStall(t, broker), opened()
-	cfg, err := config.Load(stallConfig(t, broker))
+	testTwoInstances(t, newStall(t, startBroker(t, 1)))
+}
+
+func testTwoInstances(t *testing.T, s *stall) {
+	start := opened()
+	cfg, err := config.Load(s.config())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -210,7 +217,7 @@ func TestTopicsThatAreNotPartitionedAlikeAreTold(t *testing.T) {
 	s.apart = true
 	s.decide(start, 3000)
 	s.end(start)
-	p := startService(t, stallConfig(t, broker))
+	p := startService(t, s.config())
 	testkit.Eventually(t, "the error of the numbers", func() bool { return p.said("have different numbers of them") > 0 })
 	testkit.Eventually(t, "the error of the keys", func() bool { return p.said("in another partition") > 0 })
 	_, text := p.fetch(t, "/metrics")
@@ -230,7 +237,7 @@ func TestTopicsThatArePartitionedAlikeAreNotTold(t *testing.T) {
 	s, start := newStall(t, broker), opened()
 	s.decide(start, 3000)
 	s.end(start)
-	p := startService(t, stallConfig(t, broker))
+	p := startService(t, s.config())
 	testkit.Eventually(t, "all decisions", func() bool { return p.unitsByPolicy()["shop"] >= 3000 })
 	if _, text := p.fetch(t, "/metrics"); p.said("different numbers")+p.said("in another partition") > 0 ||
 		!strings.Contains(text, `rewardwatch_feedback_lost_total{decision="other_partition"} 0`) {

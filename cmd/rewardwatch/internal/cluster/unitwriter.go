@@ -37,7 +37,7 @@ type unitWriter struct {
 	pipeline *engine.Pipeline
 	records  *ingest.UnitRecords
 	log      unitLog
-	queues   []*unitQueue // by partition of the units topic
+	queues   []*kafkalog.Queue // by partition of the units topic
 	follower *markFollower
 
 	ctx   context.Context // of the queues
@@ -60,16 +60,16 @@ func newUnitWriter(p *engine.Pipeline, records *ingest.UnitRecords, log unitLog)
 // start begins to write to a topic with the given number of partitions, until close. Call it before the first
 // partition of the telemetry is assigned.
 func (w *unitWriter) start(partitions int) {
-	queues := make([]*unitQueue, partitions)
+	queues := make([]*kafkalog.Queue, partitions)
 	for k := range queues {
-		queues[k] = newUnitQueue()
+		queues[k] = kafkalog.NewQueue()
 	}
 	w.mu.Lock()
 	w.queues = queues
 	w.mu.Unlock()
 	for k, q := range queues {
 		w.wg.Go(func() {
-			err := q.run(w.ctx, func(ctx context.Context, records ...kafkalog.Record) error { return w.log.Append(ctx, k, records...) })
+			err := q.Run(w.ctx, func(ctx context.Context, records ...kafkalog.Record) error { return w.log.Append(ctx, k, records...) })
 			if err != nil {
 				w.pipeline.Fail(err)
 			}
@@ -124,12 +124,12 @@ func (w *unitWriter) forget(ctx context.Context, o ingest.ForgetOrder) error {
 	}
 	numbers := make([]int64, len(queues))
 	for k, q := range queues {
-		if numbers[k], err = q.put(w.ctx, ctx.Done(), kafkalog.Record{Key: []byte(o.Policy), Value: value}); err != nil {
+		if numbers[k], err = q.Put(w.ctx, ctx.Done(), kafkalog.Record{Key: []byte(o.Policy), Value: value}); err != nil {
 			return fmt.Errorf("%w: %w", ErrUnitsAway, err)
 		}
 	}
 	for k, q := range queues {
-		if err := q.await(w.ctx, ctx.Done(), 0, numbers[k]); err != nil {
+		if err := q.Await(w.ctx, ctx.Done(), 0, numbers[k]); err != nil {
 			return fmt.Errorf("%w: partition %d: %w", ErrUnitsAway, k, err)
 		}
 	}
@@ -214,8 +214,8 @@ func (p *writtenPartition) append(ctx context.Context, k int, r kafkalog.Record)
 	if p.failed != nil {
 		return nil
 	}
-	number, err := p.writer.queues[k].put(ctx, p.over, r)
-	if errors.Is(err, errNotWritten) {
+	number, err := p.writer.queues[k].Put(ctx, p.over, r)
+	if errors.Is(err, kafkalog.ErrNotWritten) {
 		p.failed = err
 		return nil
 	}
@@ -303,7 +303,7 @@ func (p *writtenPartition) Keep() ([]*ingest.Unit, error) {
 		return nil, p.failed
 	}
 	for k, q := range p.writer.queues {
-		if err := q.await(p.writer.ctx, p.over, ackedForSave, p.put[k]); err != nil {
+		if err := q.Await(p.writer.ctx, p.over, ackedForSave, p.put[k]); err != nil {
 			return nil, fmt.Errorf("partition %d of the units topic: %w", k, err)
 		}
 	}

@@ -151,6 +151,7 @@ func (c *Config) Check(report func(path, msg string)) {
 		report("ingest.dead_letters.topic", "must not be a topic of the telemetry: refused records would be read, and refused, again")
 	}
 	c.Settings().Check(report)
+	c.checkRepartition(within("ingest.kafka"))
 	c.checkPinned(report)
 	c.checkCluster(within("cluster"))
 	c.Alerts.check(within("alerts"))
@@ -158,15 +159,29 @@ func (c *Config) Check(report func(path, msg string)) {
 	c.HTTP.Check(within("http"))
 }
 
+// checkRepartition reports a topic for sending telemetry on that is of no use, or used for something else.
+func (c *Config) checkRepartition(report func(path, msg string)) {
+	switch topic := c.Ingest.Kafka.RepartitionTopic; {
+	case topic == "":
+	case !c.Settings().Joins():
+		report("repartition_topic", "must not be given without policies[].feedback: only feedback that comes later has a key to go by")
+	case topic == c.Ingest.DeadLetters.Topic:
+		report("repartition_topic", "must not be the topic of refused records")
+	}
+}
+
 // checkPinned reports pinned offsets whose topic is not read, or not known where there are several.
 func (c *Config) checkPinned(report func(path, msg string)) {
+	judged := c.Ingest.topics().judged()
 	for i, p := range c.Policies {
 		for n, of := range p.Baseline.Offsets {
 			at := fmt.Sprintf("policies[%d].baseline.offsets[%d]", i, n)
 			switch {
-			case of.Topic == "" && len(c.Ingest.Kafka.Topics) > 1:
+			case of.Topic == "" && len(judged.Topics) > 1:
 				report(at, "must name one of the topics of ingest.kafka.topics")
-			case of.Topic != "" && !c.Ingest.Reads(of.Topic):
+			case of.Topic != "" && c.Ingest.Kafka.RepartitionTopic != "" && of.Topic != judged.Topic:
+				report(yamlfile.Join(at, "topic"), "must be ingest.kafka.repartition_topic, through which all telemetry goes")
+			case of.Topic != "" && !judged.Reads(of.Topic):
 				report(yamlfile.Join(at, "topic"), "must be a topic of the telemetry")
 			}
 		}
@@ -178,7 +193,9 @@ func (c *Config) checkCluster(report func(path, msg string)) {
 	if !c.Cluster.Enabled() {
 		return
 	}
-	taken := map[string]string{c.Ingest.DeadLetters.Topic: "the topic of refused records"}
+	taken := map[string]string{
+		c.Ingest.DeadLetters.Topic: "the topic of refused records", c.Ingest.Kafka.RepartitionTopic: "ingest.kafka.repartition_topic",
+	}
 	for _, t := range c.Ingest.Telemetry() {
 		taken[t.Topic] = "a topic of the telemetry"
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 	"github.com/rewardwatch/rewardwatch/ingest/format"
 	"github.com/rewardwatch/rewardwatch/ingest/recording"
+	"github.com/rewardwatch/rewardwatch/ingest/repartition"
 	"github.com/rewardwatch/rewardwatch/ingest/telemetry"
 	"github.com/rewardwatch/rewardwatch/retrain/yamlfile"
 )
@@ -19,6 +20,20 @@ import (
 type KafkaConfig struct {
 	ingest.KafkaConfig `yaml:",inline"`
 	Topics             []format.Topic `yaml:"topics"` // topics of the telemetry, instead of topic
+
+	// topic of the service itself, created if missing, through which all telemetry goes on to the partition of its
+	// feedback key, where decisions and feedback are not partitioned alike; "" for none
+	RepartitionTopic string `yaml:"repartition_topic"`
+}
+
+// judged returns the configuration of what is judged: the telemetry itself, or the topic through which it goes.
+func (c KafkaConfig) judged() KafkaConfig {
+	if c.RepartitionTopic != "" {
+		c.Topic, c.Topics, c.RepartitionTopic = c.RepartitionTopic, nil, ""
+		c.Group += "-repartitioned"
+		c.MaxMessage = repartition.Largest(c.MaxMessage)
+	}
+	return c
 }
 
 // Telemetry returns the topics to read: those of Topics, or else Topic.
@@ -138,6 +153,13 @@ func (c KafkaConfig) check(report func(path, msg string)) {
 	c.Check(report)
 	if len(c.Topics) > ingest.MaxTopics {
 		report("topics", fmt.Sprintf("must not be more than %d", ingest.MaxTopics))
+	}
+	switch {
+	case c.RepartitionTopic == "":
+	case !ingest.ValidTopic(c.RepartitionTopic):
+		report("repartition_topic", "must be 1 to 249 letters, digits, dots, underscores and hyphens")
+	case c.Reads(c.RepartitionTopic):
+		report("repartition_topic", "must not be a topic of the telemetry, which is written to it")
 	}
 	for i, t := range c.Topics {
 		path := fmt.Sprintf("topics[%d]", i)

@@ -13,6 +13,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/mapping"
 	"github.com/rewardwatch/rewardwatch/ingest/receive"
 	"github.com/rewardwatch/rewardwatch/ingest/recording"
+	"github.com/rewardwatch/rewardwatch/ingest/repartition"
 	"github.com/rewardwatch/rewardwatch/retrain/yamlfile"
 )
 
@@ -87,6 +88,15 @@ func (c IngestConfig) Files(topic string, files []string) (recording.FilesConfig
 func (c IngestConfig) Open() (recording.Place, []ingest.Topic, error) {
 	kafka, topics, err := c.topics().Open()
 	return recording.Place{Kafka: kafka, Log: c.Log.Directory}, topics, err
+}
+
+// OpenJudged is Open for what is judged: the telemetry itself, or the topic through which it goes.
+func (c IngestConfig) OpenJudged() (recording.Place, []ingest.Topic, error) {
+	if c.Kafka.RepartitionTopic == "" {
+		return c.Open()
+	}
+	kafka := c.Kafka.judged().KafkaConfig
+	return recording.Place{Kafka: kafka}, []ingest.Topic{{Name: kafka.Topic, Format: repartition.Format{}}}, nil
 }
 
 // checkLocal reports what a service without Kafka cannot have.

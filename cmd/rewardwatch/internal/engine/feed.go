@@ -11,6 +11,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 	"github.com/rewardwatch/rewardwatch/ingest/order"
 	"github.com/rewardwatch/rewardwatch/ingest/receive"
+	"github.com/rewardwatch/rewardwatch/ingest/repartition"
 	"github.com/rewardwatch/rewardwatch/ingest/saved"
 )
 
@@ -76,6 +77,7 @@ type PartitionFeed struct {
 	away     []laneState       // restored, of topics that cannot be read at the moment
 
 	received receive.Recent
+	sent     repartition.Follower // of what was sent on by its key
 
 	mu        sync.Mutex
 	forgotten []forgetting // received, not carried out yet
@@ -106,17 +108,26 @@ func (f *PartitionFeed) Process(ctx context.Context, batch []ingest.Event) error
 	}
 	var end time.Time // how far the partition has been read, if the events do not say it
 	if !clock {
-		end = now
+		end = f.heldNoMore(now)
 	}
 	return f.mark(ctx, l, end, now)
 }
 
 // Seen implements ingest.Recognizer.
-func (f *PartitionFeed) Seen(m *ingest.Message) bool { return f.received.Seen(m) }
+func (f *PartitionFeed) Seen(m *ingest.Message) bool { return f.sent.Seen(m) || f.received.Seen(m) }
 
 // Idle implements ingest.Processor.
 func (f *PartitionFeed) Idle(ctx context.Context, at time.Time) error {
-	return f.mark(ctx, f.lane, at, time.Now())
+	return f.mark(ctx, f.lane, f.heldNoMore(at), time.Now())
+}
+
+// heldNoMore returns the time at which there was no older telemetry, given that of the end of the partition. What is sent
+// on by its key may be in its topic, and not here yet: only marks tell, and before the first one nothing does.
+func (f *PartitionFeed) heldNoMore(end time.Time) time.Time {
+	if sent := f.sent.ReadTo(); f.pipeline.SentOn && sent.Before(end) {
+		return sent
+	}
+	return end
 }
 
 // feedFormat is the format of a saved partition. The open decisions and the units that are kept follow it. In format 4
@@ -140,6 +151,8 @@ type feedState struct {
 	// Received are the last messages of batches that came over HTTP.
 	Received []uint64 `cbor:"10,keyasint,omitempty"`
 	Joins    bool     `cbor:"11,keyasint,omitzero"` // as in laneState
+	// Sent are the newest events of each partition of the telemetry, where it is sent on by its key.
+	Sent []repartition.Newest `cbor:"12,keyasint,omitempty"`
 }
 
 // obeyedState is the saved form of forgetting.
@@ -175,7 +188,7 @@ func (f *PartitionFeed) Snapshot(w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	state.Received = f.received.Saved()
+	state.Received, state.Sent = f.received.Saved(), f.sent.Saved()
 	if err = feedFormat.WriteFrame(w, &state); err == nil {
 		err = f.writeDecisions(w)
 	}
@@ -218,5 +231,6 @@ func (f *PartitionFeed) restore(r io.Reader) error {
 	}
 	f.obeyed = saved.Each(state.Obeyed, func(o obeyedState) forgetting { return forgetting(o) })
 	f.received.Restore(state.Received)
+	f.sent.Restore(state.Sent)
 	return f.Out.Resume(kept, f.now())
 }

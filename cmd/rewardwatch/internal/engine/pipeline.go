@@ -34,6 +34,7 @@ import (
 type Pipeline struct {
 	Cfg           *Settings
 	Topics        []string // names of the topics of the telemetry by index; set before anything is restored or read
+	SentOn        bool     // whether a repartition.Writer writes the topic of the telemetry; set likewise
 	audience      Audience
 	Log           zerolog.Logger
 	intake        *IntakeMetrics

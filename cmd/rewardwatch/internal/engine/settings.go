@@ -83,13 +83,18 @@ func (c *Settings) Feedback(name string) feedback.Config {
 	return feedback.Config{}
 }
 
+// JoinKey returns what a decision and its feedback that comes later share, "" for events of other policies.
+func (c *Settings) JoinKey(e *ingest.Event) string {
+	if f := c.Feedback(e.Policy); f.Enabled() {
+		return f.KeyOf(e)
+	}
+	return ""
+}
+
 // Key returns what the events of a policy that belong together share: the key of feedback that comes later, or else
 // their agent, or else their policy.
 func (c *Settings) Key(e *ingest.Event) string {
-	if f := c.Feedback(e.Policy); f.Enabled() && f.KeyOf(e) != "" {
-		return f.KeyOf(e)
-	}
-	return cmp.Or(e.AgentID, e.Policy)
+	return cmp.Or(c.JoinKey(e), e.AgentID, e.Policy)
 }
 
 // check reports every value that is out of its range, with its path.

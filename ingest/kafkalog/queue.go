@@ -1,4 +1,4 @@
-package cluster
+package kafkalog
 
 import (
 	"context"
@@ -6,26 +6,23 @@ import (
 	"slices"
 	"sync"
 	"time"
-
-	"github.com/rewardwatch/rewardwatch/ingest/kafkalog"
 )
 
-// How records are written to a partition of the units topic: how many bytes may wait, how long a batch gathers
-// records, and how large it may be.
+// How a Queue writes: how many bytes may wait, how long a batch gathers records, and how large it may be.
 const (
 	queueBytes  = 4 << 20
 	queueLinger = 5 * time.Millisecond
-	queueBatch  = kafkalog.MaxRecord
+	queueBatch  = MaxRecord
 )
 
-// errNotWritten is returned if records could not be written to the units topic in time.
-var errNotWritten = errors.New("not all units have been written to the units topic")
+// ErrNotWritten is returned if records could not be written in time.
+var ErrNotWritten = errors.New("not everything has been written to the topic")
 
-// unitQueue writes records to one partition of the units topic, in the order in which they were put, one batch after
-// the other. The topic therefore always holds all records up to some number. It is safe for concurrent use.
-type unitQueue struct {
+// Queue writes records to one partition of a topic, in the order in which they were put, one batch after the other. The
+// topic therefore always holds all records up to some number. It is safe for concurrent use.
+type Queue struct {
 	mu      sync.Mutex
-	waiting []kafkalog.Record
+	waiting []Record
 	bytes   int
 	total   int64         // records put so far
 	written int64         // of them, those that all in-sync replicas have
@@ -33,18 +30,19 @@ type unitQueue struct {
 	wake    chan struct{} // receives when a record waits
 }
 
-func newUnitQueue() *unitQueue {
-	return &unitQueue{moved: make(chan struct{}), wake: make(chan struct{}, 1)}
+// NewQueue returns an empty queue, which writes once Run is called.
+func NewQueue() *Queue {
+	return &Queue{moved: make(chan struct{}), wake: make(chan struct{}, 1)}
 }
 
-// put adds a record and returns its number. It waits for room until stop is closed, and then fails with
-// errNotWritten.
-func (q *unitQueue) put(ctx context.Context, stop <-chan struct{}, r kafkalog.Record) (number int64, err error) {
+// Put adds a record and returns its number. It waits for room until stop is closed, and then fails with
+// ErrNotWritten.
+func (q *Queue) Put(ctx context.Context, stop <-chan struct{}, r Record) (number int64, err error) {
 	for {
 		q.mu.Lock()
 		if q.bytes < queueBytes {
 			q.waiting = append(q.waiting, r)
-			q.bytes += len(r.Value)
+			q.bytes += r.size()
 			q.total++
 			number = q.total
 			q.mu.Unlock()
@@ -59,16 +57,16 @@ func (q *unitQueue) put(ctx context.Context, stop <-chan struct{}, r kafkalog.Re
 		select {
 		case <-moved:
 		case <-stop:
-			return 0, errNotWritten
+			return 0, ErrNotWritten
 		case <-ctx.Done():
 			return 0, context.Cause(ctx)
 		}
 	}
 }
 
-// await returns once a record is written. After stop is closed it waits for at most patience, and then fails with
-// errNotWritten.
-func (q *unitQueue) await(ctx context.Context, stop <-chan struct{}, patience time.Duration, number int64) error {
+// Await returns once a record is written. After stop is closed it waits for at most patience, and then fails with
+// ErrNotWritten.
+func (q *Queue) Await(ctx context.Context, stop <-chan struct{}, patience time.Duration, number int64) error {
 	var late <-chan time.Time
 	for {
 		q.mu.Lock()
@@ -82,15 +80,15 @@ func (q *unitQueue) await(ctx context.Context, stop <-chan struct{}, patience ti
 		case <-stop:
 			stop, late = nil, time.After(patience)
 		case <-late:
-			return errNotWritten
+			return ErrNotWritten
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
 	}
 }
 
-// run writes until ctx ends. Its error says why the brokers refuse a record for good.
-func (q *unitQueue) run(ctx context.Context, write func(context.Context, ...kafkalog.Record) error) error {
+// Run writes until ctx ends. Its error says why the brokers refuse a record for good.
+func (q *Queue) Run(ctx context.Context, write func(context.Context, ...Record) error) error {
 	for {
 		select {
 		case <-ctx.Done():
@@ -116,22 +114,22 @@ func (q *unitQueue) run(ctx context.Context, write func(context.Context, ...kafk
 
 // next returns copies of the records to write next, since the writer sets their offsets. The records stay in the
 // queue until they are written.
-func (q *unitQueue) next() []kafkalog.Record {
+func (q *Queue) next() []Record {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	size, n := 0, 0
-	for n < len(q.waiting) && (n == 0 || size+len(q.waiting[n].Value) <= queueBatch) {
-		size += len(q.waiting[n].Value)
+	for n < len(q.waiting) && (n == 0 || size+q.waiting[n].size() <= queueBatch) {
+		size += q.waiting[n].size()
 		n++
 	}
 	return slices.Clone(q.waiting[:n])
 }
 
-func (q *unitQueue) advance(batch []kafkalog.Record) {
+func (q *Queue) advance(batch []Record) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, r := range batch {
-		q.bytes -= len(r.Value)
+		q.bytes -= r.size()
 	}
 	q.written += int64(len(batch))
 	if q.waiting = q.waiting[len(batch):]; len(q.waiting) == 0 {

@@ -1,0 +1,162 @@
+package repartition
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/rewardwatch/rewardwatch/ingest"
+	"github.com/rewardwatch/rewardwatch/ingest/deadletter"
+	"github.com/rewardwatch/rewardwatch/ingest/kafkalog"
+	"github.com/rewardwatch/rewardwatch/ingest/receive"
+	"github.com/rewardwatch/rewardwatch/ingest/saved"
+	"github.com/rewardwatch/rewardwatch/ingest/telemetry"
+)
+
+// source is the state of the partitions of one number of the telemetry, of all topics.
+type source struct {
+	writer   *Writer
+	over     <-chan struct{} // closed when the generation ends
+	names    []string        // in headers, by index of the topic
+	put      []int64         // number of the last record in each queue
+	reading  int64           // when reading began without a checkpoint
+	received receive.Recent
+	failed   error     // why a write failed: nothing may be written after it
+	ended    time.Time // when the partitions were last read to their ends; guarded by the Writer
+}
+
+// Process implements ingest.Processor.
+func (s *source) Process(_ context.Context, batch []ingest.Event) error {
+	at := place{reading: s.reading, offset: -1}
+	for i := range batch {
+		e := &batch[i]
+		if at.number++; e.Pos.Offset != at.offset {
+			at.offset, at.number = e.Pos.Offset, 0
+		}
+		if err := s.send(e, at); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// send sends an event on. One that is too large for the topic becomes a dead letter.
+func (s *source) send(e *ingest.Event, at place) error {
+	w := s.writer
+	value := telemetry.AppendEvent(nil, e)
+	if limit := int(w.Kafka.MaxMessage) + room/2; len(value) > limit {
+		w.refuse(w.Sources[e.Pos.Partition.Topic()], ingest.TooLarge(e.Pos, int64(len(value)), limit), value)
+		return nil
+	}
+	k, count := int(e.Pos.Partition.Number())%len(w.queues), w.others
+	if key := w.Key(e); key != "" {
+		k, count = partitionOf(e.Policy, key, len(w.queues)), w.byKey
+	}
+	count.Inc()
+	return s.append(k, kafkalog.Record{Value: value, Headers: []ingest.Header{sourceHeader(s.names[e.Pos.Partition.Topic()], at)}})
+}
+
+// partitionOf returns the partition of a key of a policy among so many. It must be the same in every build: an event that
+// is written twice must be so in one partition. The hash is FNV-1a.
+func partitionOf(policy, key string, partitions int) int {
+	const basis, prime = 14695981039346656037, 1099511628211
+	h := uint64(basis)
+	for _, text := range [...]string{policy, "\x00", key} {
+		for i := range len(text) {
+			h = (h ^ uint64(text[i])) * prime
+		}
+	}
+	return int((h ^ h>>32) % uint64(partitions))
+}
+
+// refuse keeps an event that cannot be sent on as a dead letter.
+func (w *Writer) refuse(topic string, e *ingest.RecordError, raw []byte) {
+	w.refusal.Warn().Err(e).Str("topic", topic).Msg("an event is too large to be sent on")
+	if err := w.DeadLetters.Keep(context.Background(), deadletter.New(topic, e, raw, time.Now())); err != nil {
+		w.refusal.Error().Err(err).Str("topic", topic).Msg("lost a dead letter")
+	}
+}
+
+// append puts a record into a queue. If the generation ends while there is no room, neither this record nor a later one
+// is written, and the partition is not saved: its next reader writes them.
+func (s *source) append(k int, r kafkalog.Record) error {
+	if s.failed != nil {
+		return nil
+	}
+	number, err := s.writer.queues[k].Put(s.writer.ctx, s.over, r)
+	if errors.Is(err, kafkalog.ErrNotWritten) {
+		s.failed = err
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	s.put[k] = number
+	return nil
+}
+
+// Seen implements ingest.Recognizer.
+func (s *source) Seen(m *ingest.Message) bool { return s.received.Seen(m) }
+
+// Idle implements ingest.State.
+func (s *source) Idle(_ context.Context, at time.Time) error {
+	if s.failed != nil {
+		return nil
+	}
+	return s.writer.reached(s, at)
+}
+
+// feedVersions is the least version of a sourceFormat. Those below are of partitions whose events were judged without
+// being sent on.
+const feedVersions = 64
+
+// sourceFormat is the format of a saved source.
+var sourceFormat = saved.Format[sourceState]{Version: feedVersions, Before: ofFeeds()}
+
+// sourceState is the snapshot of a source. Field numbers are never reused; package saved has the rules.
+type sourceState struct {
+	Reading  int64    `cbor:"1,keyasint"`
+	Received []uint64 `cbor:"2,keyasint,omitempty"`
+}
+
+func ofFeeds() map[byte]saved.Migration[sourceState] {
+	all := map[byte]saved.Migration[sourceState]{}
+	for version := range byte(feedVersions) {
+		all[version] = func([]byte) (*sourceState, error) { return &sourceState{}, nil }
+	}
+	return all
+}
+
+// Snapshot implements ingest.State. It waits until everything is in the topic.
+func (s *source) Snapshot(w io.Writer) error {
+	if s.failed != nil {
+		return s.failed
+	}
+	for k, q := range s.writer.queues {
+		if err := q.Await(s.writer.ctx, s.over, s.writer.patience(), s.put[k]); err != nil {
+			return fmt.Errorf("partition %d of the topic %s: %w", k, s.writer.Topic, err)
+		}
+	}
+	if err := sourceFormat.WriteFrame(w, &sourceState{s.reading, s.received.Saved()}); err != nil {
+		return fmt.Errorf("write the state of a partition that is sent on: %w", err)
+	}
+	return nil
+}
+
+// Restore implements ingest.State. Of a partition that was not sent on until now, only the position counts.
+func (s *source) Restore(r io.Reader) error {
+	state, err := sourceFormat.ReadFrame(r)
+	if err != nil {
+		return fmt.Errorf("read the state of a partition that is sent on: %w", err)
+	}
+	if state.Reading == 0 {
+		s.writer.Log.Warn().Str("partition", s.names[0]).
+			Msg("telemetry is sent on by its key from here on: episodes and decisions that are open in its own partition are dropped")
+		return nil
+	}
+	s.reading = state.Reading
+	s.received.Restore(state.Received)
+	return nil
+}

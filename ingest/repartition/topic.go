@@ -1,0 +1,128 @@
+package repartition
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/rewardwatch/rewardwatch/ingest"
+	"github.com/rewardwatch/rewardwatch/ingest/fetch"
+	"github.com/rewardwatch/rewardwatch/ingest/kafkalog"
+)
+
+// keptFew is the retention below which a warning is logged. What stays unread for longer than the retention is lost.
+const keptFew = 24 * time.Hour
+
+// watch is the interval between checks for a topic that cannot be read yet.
+const watch = 2 * time.Second
+
+// ErrUnfit means that the topic would lose telemetry, or keep decisions and feedback apart.
+var ErrUnfit = errors.New("the topic of ingest.kafka.repartition_topic is not fit for telemetry")
+
+// Largest returns the size of the largest message of the topic, with the limit of those of the telemetry.
+func Largest(message ingest.ByteSize) ingest.ByteSize { return message + room }
+
+// prepare waits for the topics of the telemetry, and makes the topic if it does not exist. It returns how many partitions
+// it has. It waits out outages.
+func (w *Writer) prepare(ctx context.Context) (partitions int, err error) {
+	for n := 0; ; n++ {
+		partitions, err = w.make(ctx)
+		switch {
+		case err == nil, errors.Is(err, ErrUnfit), ctx.Err() != nil:
+			return partitions, err
+		case !kafkalog.Passes(err):
+			return 0, fmt.Errorf("preparing the topic of ingest.kafka.repartition_topic: %w", err)
+		}
+		if n%30 == 0 {
+			w.Log.Warn().Err(err).Strs("brokers", w.Kafka.Brokers).Msg("waiting for the topics of the telemetry, to send it on")
+		}
+		if !fetch.Sleep(ctx, watch) {
+			return 0, ctx.Err()
+		}
+	}
+}
+
+// make makes the topic like that of the telemetry with the most partitions, unless it exists, and checks it.
+func (w *Writer) make(ctx context.Context) (partitions int, err error) {
+	most, err := w.most(ctx)
+	if err != nil {
+		return 0, err
+	}
+	partitions, err = w.topic.Partitions(ctx)
+	if errors.Is(err, ingest.ErrNoTopic) {
+		if err = w.create(ctx, most); err == nil {
+			partitions, err = w.topic.Partitions(ctx) // another instance may have been first
+		}
+	}
+	if err != nil {
+		return 0, err
+	}
+	if partitions != most {
+		return 0, fmt.Errorf("%w: %s has %d partitions, and the topic of the telemetry with the most has %d; stop all instances, wait until the group %s "+
+			"has no lag, and make them equal, or name another topic: it is created", ErrUnfit, w.Topic, partitions, most, w.Kafka.Group)
+	}
+	return partitions, w.check(ctx)
+}
+
+// most returns how many partitions the topic of the telemetry has that has the most.
+func (w *Writer) most(ctx context.Context) (partitions int, err error) {
+	for _, topic := range w.sources {
+		n, err := topic.Partitions(ctx)
+		if err != nil {
+			return 0, err
+		}
+		partitions = max(partitions, n)
+	}
+	return partitions, nil
+}
+
+// create creates the topic. It keeps records for as long as the topic of the telemetry that keeps them the longest.
+func (w *Writer) create(ctx context.Context, partitions int) error {
+	kept := int64(0)
+	for _, topic := range w.sources {
+		ms, err := topic.Number(ctx, "retention.ms")
+		if err != nil {
+			return err
+		}
+		if kept = max(kept, ms); ms < 0 { // for ever
+			kept = ms
+			break
+		}
+	}
+	return w.topic.Make(ctx, partitions, map[string]string{
+		"cleanup.policy": "delete", "retention.ms": fmt.Sprint(kept), "max.message.bytes": fmt.Sprint(int64(Largest(w.Kafka.MaxMessage))),
+	})
+}
+
+// check checks the settings of the topic.
+func (w *Writer) check(ctx context.Context) error {
+	policy, err := w.topic.Setting(ctx, "cleanup.policy")
+	if err != nil {
+		return err
+	}
+	if strings.Contains(policy, "compact") {
+		return fmt.Errorf("%w: compaction would remove telemetry; mend it with: %s", ErrUnfit, w.command("cleanup.policy=delete"))
+	}
+	largest, err := w.topic.Number(ctx, "max.message.bytes")
+	if err != nil {
+		return err
+	}
+	if least := int64(Largest(w.Kafka.MaxMessage)); largest < least {
+		return fmt.Errorf("%w: its max.message.bytes is %d, and a record may take %d; mend it with: %s",
+			ErrUnfit, largest, least, w.command(fmt.Sprint("max.message.bytes=", least)))
+	}
+	kept, err := w.topic.Number(ctx, "retention.ms")
+	if err == nil && kept >= 0 && kept < keptFew.Milliseconds() {
+		w.Log.Warn().Dur("kept", time.Duration(kept)*time.Millisecond).Str("topic", w.Topic).
+			Msg("the topic of ingest.kafka.repartition_topic keeps telemetry for a short time: what is not read in that time is lost")
+	}
+	return err
+}
+
+// command returns the command that changes a setting of the topic.
+func (w *Writer) command(setting string) string {
+	return fmt.Sprintf("kafka-configs.sh --bootstrap-server %s --alter --entity-type topics --entity-name %s --add-config %s",
+		strings.Join(w.Kafka.Brokers, ","), w.Topic, setting)
+}
