@@ -187,12 +187,16 @@ func testTwoInstances(t *testing.T, s *stall) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	groups := 2 // lines of the log
+	if s.joinedBy != "" {
+		groups = 4
+	}
 	cfg.Cluster = cluster.Config{UnitsTopic: "units", CheckpointsTopic: "checkpoints"}
 	cfg.Checkpoint.Every = model.Duration(time.Second)
 	s.decide(start, 200)
-	a := startInstance(t, *cfg, 2)
+	a := startInstance(t, *cfg, groups)
 	testkit.Eventually(t, "the first units", func() bool { return unitsOf(a) > 100 })
-	b := startInstance(t, *cfg, 2)
+	b := startInstance(t, *cfg, groups)
 	s.decide(start, 200)
 	testkit.Eventually(t, "more units", func() bool { return unitsOf(a, b) > 400 })
 	s.decide(start, 200)

@@ -136,6 +136,12 @@ func (team team) messages(w *world) (all []message) {
 // produce writes messages to topics with one partition each.
 func produceTo(t *testing.T, broker string, messages []message) (topics []string) {
 	t.Helper()
+	return produceOver(t, broker, messages, nil)
+}
+
+// produceOver writes messages to topics with so many partitions each, one after the other, whatever their keys.
+func produceOver(t *testing.T, broker string, messages []message, partitions map[string]int32) (topics []string) {
+	t.Helper()
 	client, err := kgo.NewClient(kgo.SeedBrokers(broker), kgo.RecordPartitioner(kgo.ManualPartitioner()))
 	if err != nil {
 		t.Fatal(err)
@@ -143,14 +149,16 @@ func produceTo(t *testing.T, broker string, messages []message) (topics []string
 	defer client.Close()
 	create := kmsg.NewPtrCreateTopicsRequest()
 	var records []*kgo.Record
+	written := map[string]int32{}
 	for _, m := range messages {
 		if !slices.Contains(topics, m.topic) {
 			topics = append(topics, m.topic)
 			topic := kmsg.NewCreateTopicsRequestTopic()
-			topic.Topic, topic.NumPartitions, topic.ReplicationFactor = m.topic, 1, 1
+			topic.Topic, topic.NumPartitions, topic.ReplicationFactor = m.topic, max(1, partitions[m.topic]), 1
 			create.Topics = append(create.Topics, topic)
 		}
-		r := &kgo.Record{Topic: m.topic, Timestamp: m.at, Value: m.value}
+		r := &kgo.Record{Topic: m.topic, Partition: written[m.topic] % max(1, partitions[m.topic]), Timestamp: m.at, Value: m.value}
+		written[m.topic]++
 		if m.key != "" {
 			r.Key = []byte(m.key)
 		}
@@ -561,6 +569,29 @@ func TestAlarmsOfTwoTopicsAreThoseOfAReplay(t *testing.T) {
 		t.Skip("takes seconds of CPU")
 	}
 	t.Parallel()
+	testAlarmsOfTwoTopics(t, nil, func(proposed string) *process { return startService(t, proposed) })
+}
+
+// Decisions and clicks that lie in any partitions raise the same alarms if they are sent on by their key, also when the
+// service is killed in the midst of it.
+func TestAlarmsOfWhatIsSentOnAreThoseOfAReplay(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds of CPU")
+	}
+	t.Parallel()
+	testAlarmsOfTwoTopics(t, map[string]int32{"impressions": 3, "taps": 2}, func(proposed string) *process {
+		text := testkit.Read(t, proposed)
+		at := strings.Index(text, "    topics:")
+		sentOn := testkit.WriteConfig(t, text[:at]+"    repartition_topic: joined\n"+text[at:])
+		p := startService(t, sentOn)
+		testkit.Eventually(t, "some decisions", func() bool { return p.unitsByPolicy()["feed"] > 1000 })
+		p.killMember(t)
+		return startService(t, sentOn)
+	})
+}
+
+// testAlarmsOfTwoTopics compares the alarms of a service that start starts as inspect proposes with those of a replay.
+func testAlarmsOfTwoTopics(t *testing.T, partitions map[string]int32, start func(proposed string) *process) {
 	team := teams()[1]
 	all := team.messages(newWorld(t))
 	broker := startBroker(t, 1)
@@ -575,7 +606,7 @@ func TestAlarmsOfTwoTopicsAreThoseOfAReplay(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	produceTo(t, broker, all)
+	produceOver(t, broker, all, partitions)
 	proposed, _ := team.proposal(t, broker, files...)
 	_, out := verb(t, append([]string{"replay", "--output", "json", "--config", proposed}, files...)...)
 	var want []string
@@ -583,7 +614,7 @@ func TestAlarmsOfTwoTopicsAreThoseOfAReplay(t *testing.T) {
 		want = append(want, fmt.Sprint(a.Group, a.Signal, " fired at ", a.Unit, ", onset ", a.OnsetUnit))
 	}
 	slices.Sort(want)
-	p := startService(t, proposed)
+	p := start(proposed)
 	var got []string
 	testkit.Eventually(t, "the alarms", func() bool {
 		var a struct{ Alarms []wire.Alarm }
