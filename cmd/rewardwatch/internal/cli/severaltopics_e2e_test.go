@@ -10,8 +10,9 @@ import (
 	"github.com/rewardwatch/rewardwatch/deploy/deploytest"
 )
 
-// TestE2ETwoTopicsOnApacheKafka kills a service that reads two topics of a real broker.
-func TestE2ETwoTopicsOnApacheKafka(t *testing.T) {
+// apacheKafka starts a real broker.
+func apacheKafka(t *testing.T) (address string) {
+	t.Helper()
 	dir, ports := t.TempDir(), deploytest.FreePorts(t, 2)
 	script := func(verb string) {
 		cmd := exec.Command("../../../../deploy/local/kafka/kafka.sh", verb)
@@ -22,5 +23,15 @@ func TestE2ETwoTopicsOnApacheKafka(t *testing.T) {
 	}
 	t.Cleanup(func() { script("stop") })
 	script("start")
-	testTwoTopics(t, newStall(t, "127.0.0.1:"+ports[0]), 2)
+	return "127.0.0.1:" + ports[0]
+}
+
+// TestE2ETwoTopicsOnApacheKafka kills a service that reads two topics of a real broker.
+func TestE2ETwoTopicsOnApacheKafka(t *testing.T) {
+	testTwoTopics(t, newStall(t, apacheKafka(t)), 2)
+}
+
+// TestE2EWhatIsSentOnOnApacheKafka kills a service that sends telemetry on by its key, on a real broker.
+func TestE2EWhatIsSentOnOnApacheKafka(t *testing.T) {
+	testTwoTopics(t, newApartStall(t, apacheKafka(t)), 2)
 }
