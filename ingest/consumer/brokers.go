@@ -169,7 +169,7 @@ func (c *brokers) tellUnlike() {
 	if c.opts.Joined && !c.opts.Merged && len(c.partitions) > 1 && slices.Min(c.partitions) != slices.Max(c.partitions) {
 		c.opts.Log.Error().Strs("topics", c.names()).Ints("partitions", c.partitions).
 			Msg("decisions and feedback are joined by partition, and the topics have different numbers of them: feedback is lost unless " +
-				"they are the same; recreate the smaller topic with as many partitions")
+				"they are the same; recreate the smaller topic with as many partitions, or set ingest.kafka.repartition_topic")
 	}
 }
 

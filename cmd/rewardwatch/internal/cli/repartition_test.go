@@ -2,6 +2,7 @@ package cli
 
 import (
 	"regexp"
+	"strconv"
 	"testing"
 
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/testkit"
@@ -20,7 +21,24 @@ func TestWhatIsSentOnIsJudgedOnceWhenKilled(t *testing.T) {
 		t.Skip("takes seconds of CPU")
 	}
 	t.Parallel()
-	testTwoTopics(t, newApartStall(t, startBroker(t, 1)), 2)
+	testTwoTopics(t, newApartStall(t, startBroker(t, 1)), 2).interrupt(t)
+}
+
+// Without a checkpoint in time, all is sent on again after a kill. It is judged once.
+func TestWhatIsSentOnAgainIsJudgedOnce(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds of CPU")
+	}
+	t.Parallel()
+	s := newApartStall(t, startBroker(t, 1))
+	s.every = "1h"
+	p := testTwoTopics(t, s, 1)
+	_, text := p.fetch(t, "/metrics")
+	sent := regexp.MustCompile(`rewardwatch_repartitioned_events_total\{by="partition"\} (\d+)`).FindStringSubmatch(text)
+	if len(sent) == 0 || sent[1] != strconv.Itoa(s.decisions) {
+		t.Errorf("%v episodes sent on after the kill, want all %d", sent, s.decisions)
+	}
+	p.interrupt(t)
 }
 
 // All clicks find their decisions.

@@ -28,10 +28,10 @@ func apacheKafka(t *testing.T) (address string) {
 
 // TestE2ETwoTopicsOnApacheKafka kills a service that reads two topics of a real broker.
 func TestE2ETwoTopicsOnApacheKafka(t *testing.T) {
-	testTwoTopics(t, newStall(t, apacheKafka(t)), 2)
+	testTwoTopics(t, newStall(t, apacheKafka(t)), 2).interrupt(t)
 }
 
 // TestE2EWhatIsSentOnOnApacheKafka kills a service that sends telemetry on by its key, on a real broker.
 func TestE2EWhatIsSentOnOnApacheKafka(t *testing.T) {
-	testTwoTopics(t, newApartStall(t, apacheKafka(t)), 2)
+	testTwoTopics(t, newApartStall(t, apacheKafka(t)), 2).interrupt(t)
 }

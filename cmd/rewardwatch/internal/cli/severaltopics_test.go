@@ -26,6 +26,7 @@ type stall struct {
 	decisions int
 	apart     bool   // clicks are in another partition than their decisions
 	joinedBy  string // the topic through which the service sends them on, "" for none
+	every     string // between checkpoints
 }
 
 const stallPartitions = 2
@@ -49,7 +50,7 @@ func newStallWith(t *testing.T, broker string, ofClicks int32) *stall {
 	if _, err := create.RequestWith(t.Context(), client); err != nil {
 		t.Fatal(err)
 	}
-	return &stall{t: t, broker: broker, client: client}
+	return &stall{t: t, broker: broker, client: client, every: "1s"}
 }
 
 // opened is when the shop has its first decision.
@@ -112,13 +113,13 @@ func (s *stall) config() string {
 ingest:
   kafka: {brokers: [%q], topics: [{topic: decisions}, {topic: clicks}], repartition_topic: %q}
   dead_letters: {directory: %q}
-checkpoint: {directory: %q, every: 1s}
+checkpoint: {directory: %q, every: %s}
 policies:
   - match: shop
     feedback: {key: episode_id, window: 1m, default: {reward: 0}}
   - match: "*"
 http: {listen: "127.0.0.1:0"}
-`, s.broker, s.joinedBy, filepath.Join(dir, "dead-letters"), filepath.Join(dir, "checkpoints")))
+`, s.broker, s.joinedBy, filepath.Join(dir, "dead-letters"), filepath.Join(dir, "checkpoints"), s.every))
 }
 
 // unitsByPolicy returns the number of units of each policy that the service has judged.
@@ -139,7 +140,7 @@ func (p *process) unitsByPolicy() map[string]int64 {
 
 // testTwoTopics kills the service again and again while two topics are written: every decision and every episode is
 // judged once.
-func testTwoTopics(t *testing.T, s *stall, kills int) {
+func testTwoTopics(t *testing.T, s *stall, kills int) *process {
 	start, file := opened(), s.config()
 	s.decide(start, 200)
 	p := startService(t, file)
@@ -161,7 +162,7 @@ func testTwoTopics(t *testing.T, s *stall, kills int) {
 	if n := p.unitsByPolicy(); n["shop"] != want || n["robot"] != want {
 		t.Errorf("%v units, want %d of each", n, want)
 	}
-	p.interrupt(t)
+	return p
 }
 
 func TestTwoTopicsLoseNothingWhenKilled(t *testing.T) {
@@ -169,7 +170,7 @@ func TestTwoTopicsLoseNothingWhenKilled(t *testing.T) {
 		t.Skip("takes seconds of CPU")
 	}
 	t.Parallel()
-	testTwoTopics(t, newStall(t, startBroker(t, 1)), 2)
+	testTwoTopics(t, newStall(t, startBroker(t, 1)), 2).interrupt(t)
 }
 
 // Two instances share two topics; one leaves in the midst of it.
