@@ -18,6 +18,7 @@ import (
 
 // keepingOutlet keeps all units that it is given.
 type keepingOutlet struct {
+	end   time.Time // of the last mark
 	units []*ingest.Unit
 	at    order.Moment
 }
@@ -27,7 +28,10 @@ func (o *keepingOutlet) Hand(_ context.Context, u *ingest.Unit) error {
 	return nil
 }
 
-func (o *keepingOutlet) Mark(context.Context, order.Moment, time.Time, time.Time) error { return nil }
+func (o *keepingOutlet) Mark(_ context.Context, _ order.Moment, end, _ time.Time) error {
+	o.end = end
+	return nil
+}
 
 func (o *keepingOutlet) Keep() ([]*ingest.Unit, error) { return o.units, nil }
 

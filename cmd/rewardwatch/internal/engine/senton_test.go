@@ -1,0 +1,63 @@
+package engine
+
+import (
+	"bytes"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/rewardwatch/rewardwatch/ingest"
+	"github.com/rewardwatch/rewardwatch/ingest/repartition"
+)
+
+func markOf(at time.Time) *ingest.Message {
+	return &ingest.Message{Headers: []ingest.Header{{Key: repartition.MarkHeader, Value: strconv.AppendInt(nil, at.UnixNano(), 10)}}}
+}
+
+// The end of a partition to which telemetry is sent on tells nothing of what has not been sent on yet: marks do.
+func TestEndOfWhatIsSentOnIsThatOfTheMarks(t *testing.T) {
+	f, out := joiningFeed()
+	idle := func(at, want time.Time) {
+		t.Helper()
+		if err := f.Idle(t.Context(), at); err != nil {
+			t.Fatal(err)
+		}
+		if !out.end.Equal(want) {
+			t.Errorf("read to %s, want %s", out.end, want)
+		}
+	}
+	now := time.Unix(1_800_000_000, 0)
+	idle(now, now)
+	f.pipeline.SentOn = true
+	idle(now, time.Time{})
+	f.Seen(markOf(now.Add(-time.Hour)))
+	idle(now, now.Add(-time.Hour))
+	f.Seen(markOf(now.Add(time.Second)))
+	idle(now, now)
+}
+
+// What has been sent on twice is known after a restart too; how far all telemetry was is not, as marks follow.
+func TestWhatIsSentOnAgainIsSeenAfterARestart(t *testing.T) {
+	f, _ := joiningFeed()
+	f.pipeline.SentOn = true
+	event := &ingest.Message{Headers: []ingest.Header{{Key: repartition.SourceHeader, Value: []byte("clicks/1/5/17/0")}}}
+	f.Seen(markOf(time.Unix(1_800_000_000, 0)))
+	if f.Seen(event) {
+		t.Error("an event is seen that is new")
+	}
+	var b bytes.Buffer
+	if err := f.Snapshot(&b); err != nil {
+		t.Fatal(err)
+	}
+	again, out := joiningFeed()
+	again.pipeline.SentOn = true
+	if err := again.Restore(&b); err != nil {
+		t.Fatal(err)
+	}
+	if !again.Seen(event) {
+		t.Error("an event that was read before the restart is not seen")
+	}
+	if err := again.Idle(t.Context(), time.Now()); err != nil || !out.end.IsZero() {
+		t.Errorf("read to %s without a mark, %v", out.end, err)
+	}
+}
