@@ -40,6 +40,7 @@ type bench struct {
 	format  ingest.Format
 	topics  []ingest.Topic // of the consumers that join, if there are several
 	joined  bool
+	merged  bool
 
 	producing sync.Mutex
 	produced  map[int32]int // messages of each partition
@@ -144,7 +145,7 @@ func (b *bench) joinAs(r *ingesttest.Recorder, letters deadletter.Keeper, reg *p
 	m := &member{Recorder: r, b: b, registry: reg, ended: make(chan error, 1)}
 	var err error
 	m.consumer, err = consumer.New(b.cfg, consumer.Options{
-		Stores: b.stores, CheckpointEvery: 10 * time.Millisecond, Format: b.format, Topics: b.topics, Joined: b.joined, DeadLetters: letters, Handler: m,
+		Stores: b.stores, CheckpointEvery: 10 * time.Millisecond, Format: b.format, Topics: b.topics, Joined: b.joined, Merged: b.merged, DeadLetters: letters, Handler: m,
 		Log: zerolog.New(zerolog.NewTestWriter(b.t)).Level(zerolog.InfoLevel), Registerer: m.registry,
 	})
 	if err != nil {

@@ -184,6 +184,43 @@ func TestHistoryOfSeveralTopicsIsReadSideBySide(t *testing.T) {
 	m.stop()
 }
 
+// All partitions of all topics are merged by Kafka's time, by one member at a time.
+func TestOneMemberMergesAllPartitions(t *testing.T) {
+	b := newSeveralBench(t, 3, 2)
+	b.merged, b.joined = true, true
+	start := time.Unix(1_700_000_000, 0)
+	const each = 400
+	at := func(p ingest.Partition, n int64) int64 { // in turns of ten
+		turn := 10 * (2*int64(p.Number()) + int64(p.Topic()))
+		return 60*(n/10) + turn + n%10
+	}
+	partitions := []ingest.Partition{0, 1, 2, ingest.PartitionOf(1, 0), ingest.PartitionOf(1, 1)}
+	for _, p := range partitions {
+		b.write(p.Topic(), p.Number(), each, func(n int) time.Time { return start.Add(time.Duration(at(p, int64(n))) * time.Second) })
+	}
+	first := b.join()
+	b.awaitAllOf(first)
+	order := first.Order()
+	if len(order) != each*len(partitions) {
+		t.Fatalf("%d events", len(order))
+	}
+	if !slices.IsSortedFunc(order, func(x, y ingest.Position) int { return int(at(x.Partition, x.Offset) - at(y.Partition, y.Offset)) }) {
+		t.Error("the events are not in the order of their times")
+	}
+	second := b.join()
+	for _, p := range partitions {
+		b.write(p.Topic(), p.Number(), 20, now)
+	}
+	alone := func() bool { return len(first.Assigned())+len(second.Assigned()) == 3 }
+	b.awaitAllOf(first, second)
+	if !alone() {
+		t.Errorf("the partitions are divided: %v and %v", first.Assigned(), second.Assigned())
+	}
+	first.stop()
+	b.awaitAllOf(second)
+	second.stop()
+}
+
 // Two members share the numbers: the partitions of one are always with the same member.
 func TestPartitionsOfOneNumberAreWithTheSameMember(t *testing.T) {
 	b := newSeveralBench(t, 4, 4)

@@ -41,8 +41,9 @@ type Recorder struct {
 	failing    error
 	panics     any
 	gate       chan struct{}
-	resting    chan struct{} // receives whenever a Process waits at the gate
-	atEnding   func()        // called by Ending as well
+	resting    chan struct{}     // receives whenever a Process waits at the gate
+	atEnding   func()            // called by Ending as well
+	order      []ingest.Position // of all partitions
 }
 
 // NewRecorder returns an empty Recorder.
@@ -89,6 +90,13 @@ func (r *Recorder) Events(partition int32) []Seen {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return append([]Seen(nil), r.events[partition]...)
+}
+
+// Order returns the positions of what was processed in all partitions, in the order in which it was.
+func (r *Recorder) Order() []ingest.Position {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.order)
 }
 
 // Count returns the number of events in the state of all partitions.
@@ -247,6 +255,7 @@ func (p *recording) take(n int, seen func(i int) Seen) error {
 	r.change(func() {
 		for i := range n {
 			r.events[p.partition] = append(r.events[p.partition], seen(i))
+			r.order = append(r.order, seen(i).Pos)
 		}
 		r.processed++
 	})

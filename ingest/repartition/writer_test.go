@@ -201,7 +201,7 @@ func TestEventsThatAreTooLargeBecomeDeadLetters(t *testing.T) {
 func TestNothingIsSavedThatIsNotWritten(t *testing.T) {
 	r := newRig(t)
 	err := r.run(func(states []ingest.State) {
-		defer r.broker.Stop()
+		defer func() { r.broker.Stop() }()
 		r.broker.Fail(kmsg.Produce, kerr.NotLeaderForPartition, -1)
 		if err := states[0].(ingest.Processor).Process(t.Context(), events(0, 1, "a")); err != nil {
 			t.Fatal(err)
