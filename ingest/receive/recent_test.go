@@ -19,6 +19,7 @@ func TestRecentRecognizesTheLastMessages(t *testing.T) {
 			t.Fatalf("batch %d was not seen before", batch)
 		}
 		if batch%1000 == 7 { // over a restart
+			r.Processed(0)
 			saved := r.Saved()
 			r = Recent{}
 			if r.Restore(saved); !slices.Equal(r.Saved(), saved) {
@@ -36,5 +37,26 @@ func TestRecentRecognizesTheLastMessages(t *testing.T) {
 		if r.Seen(&ingest.Message{}) {
 			t.Error("a message without an id was recognized")
 		}
+	}
+}
+
+// What is not processed yet is not saved as seen: it is read again after a crash.
+func TestOnlyWhatIsProcessedIsSavedAsSeen(t *testing.T) {
+	var r Recent
+	see := func(topic int, part string) {
+		m := ingest.Message{Pos: ingest.Position{Partition: ingest.PartitionOf(topic, 3)}, Headers: []ingest.Header{{Key: RequestHeader, Value: []byte(part)}}}
+		r.Seen(&m)
+	}
+	see(0, "a")
+	see(1, "b")
+	r.Processed(1)
+	see(1, "c")
+	if n := len(r.Saved()); n != 1 {
+		t.Errorf("%d of 3 are saved, of which one is processed", n)
+	}
+	r.Processed(0)
+	r.Processed(1)
+	if n := len(r.Saved()); n != 3 {
+		t.Errorf("%d of 3 are saved, all of which are processed", n)
 	}
 }

@@ -39,6 +39,9 @@ func (s *source) Process(_ context.Context, batch []ingest.Event) error {
 			return err
 		}
 	}
+	if len(batch) > 0 {
+		s.received.Processed(batch[0].Pos.Partition.Topic())
+	}
 	return nil
 }
 

@@ -106,6 +106,7 @@ func (f *PartitionFeed) Process(ctx context.Context, batch []ingest.Event) error
 	if failed != nil {
 		return failed
 	}
+	f.received.Processed(l.topic)
 	var end time.Time // how far the partition has been read, if the events do not say it
 	if !clock {
 		end = f.heldNoMore(now)
