@@ -18,8 +18,8 @@ import (
 // Converter writes each CloudEvent as one JSON object.
 //
 // A message with the header ce_specversion is in binary mode: attributes are headers that begin with ce_, and the value
-// is the data. Any other is in structured mode: the value is a JSON object with attributes and data, or, where its
-// content type is that of a batch, an array of them. Data that is JSON becomes the member data, other data is base64 in
+// is the data. Any other is in structured mode: the value is a JSON object with attributes and data, or an array of
+// them, where its content type is that of a batch or nothing says what it is. Data that is JSON becomes the member data, other data is base64 in
 // the member data_base64.
 type Converter struct {
 	// DataOnly writes the data alone, which is telemetry version 1. An event without a ts gets the time of the CloudEvent.
@@ -49,6 +49,12 @@ func (c Converter) Convert(dst []byte, m *ingest.Message) ([]byte, *ingest.Recor
 		}
 	case "", typeEvent, typeJSON:
 		events = []json.RawMessage{m.Value}
+		if isArray := bytes.HasPrefix(bytes.TrimLeft(m.Value, " \t\r\n"), []byte("[")); isArray && of == "" {
+			events = nil
+			if err := json.Unmarshal(m.Value, &events); err != nil {
+				return dst, invalid(m, err)
+			}
+		}
 	default:
 		return dst, refusal(m, ingest.ReasonBadEncoding, "neither the header ce_specversion nor the content type of a CloudEvent, but "+of)
 	}

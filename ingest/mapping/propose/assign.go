@@ -130,7 +130,10 @@ func (f *finder) role(r role) {
 			field.Choices = map[string]json.RawMessage{"0": json.RawMessage("false"), "1": json.RawMessage("true")}
 		}
 		field.Last = at.outer
-	case "truncated", "outcomes", "episode.r", "episode.l":
+	case "episode.r":
+		field = f.number(at)
+		field.Last = at.outer
+	case "truncated", "outcomes", "episode.l":
 		field.Last = at.outer
 	}
 	f.line(r.field, field, why)
@@ -159,6 +162,14 @@ func (f *finder) computed(at found, format string) mapping.Field {
 		from = "element"
 	}
 	return mapping.Field{Source: mapping.Source{Expression: fmt.Sprintf(format, access(from, at.names))}}
+}
+
+// number returns how a place is read as a number, which may be written as text.
+func (f *finder) number(at found) mapping.Field {
+	if isNumeral(at.place) {
+		return f.computed(at, "%[1]s == nil ? nil : float(%[1]s)")
+	}
+	return f.source(at)
 }
 
 // time returns how a place is read as a time.
@@ -203,7 +214,10 @@ func (f *finder) timeByKind() {
 
 // reward adds choices for yes and no, and 0 for what is missing where the values say so.
 func (f *finder) reward(at found, field mapping.Field, why string) (mapping.Field, string) {
-	if at.kind() == isText {
+	switch {
+	case isNumeral(at.place):
+		field = f.number(at)
+	case at.kind() == isText:
 		field.Choices = yesOrNo(at.place)
 	}
 	if at.kind() == isTruth {
@@ -288,7 +302,7 @@ func (f *finder) named(prefix string, names []string, most int, kinds []kind) {
 		return
 	}
 	for _, at := range f.everywhere() {
-		if !f.wanted(prefix, at.place) || !isAny(names, at.place) || f.taken(at.place) || !slices.Contains(kinds, at.kind()) || kinds[0] == isText && len(at.values) > 20 {
+		if !f.wanted(prefix, at.place) || !isAny(names, at.place) || f.taken(at.place) || !slices.Contains(kinds, at.kind()) && (kinds[0] == isText || !isNumeral(at.place)) || kinds[0] == isText && len(at.values) > 20 {
 			continue
 		}
 		name := prefix + at.names[len(at.names)-1]
@@ -298,6 +312,9 @@ func (f *finder) named(prefix string, names []string, most int, kinds []kind) {
 		most--
 		f.used[at.place] = true
 		field := f.source(at)
+		if prefix == "outcomes." {
+			field = f.number(at)
+		}
 		field.Last = at.outer && prefix == "outcomes."
 		f.line(name, field, at.in.facts(at.place))
 	}
@@ -362,7 +379,26 @@ func (f *finder) ends() {
 		f.line("terminated", always, "nothing says when an episode ends, and nearly every record has an episode_id of its own")
 		return
 	}
+	if f.ownID() {
+		f.line("terminated", always, "nothing names an agent or says when an episode ends: each record is judged by itself")
+		return
+	}
 	f.single(at, ok)
+}
+
+// ownID writes the line of an id that each record has to itself, where nothing names episodes, steps or agents.
+func (f *finder) ownID() bool {
+	if f.has("episode_id") || f.has("step") || f.has("agent_id") || !f.has("reward") {
+		return false
+	}
+	for _, p := range f.outer.order {
+		if p.kind() == isText && p.n == f.outer.records && len(p.values)*20 > min(p.n, maxDistinct)*19 && !f.taken(p) && timeOf(p) == nil && !isNumeral(p) {
+			f.used[p] = true
+			f.line("episode_id", mapping.Field{Source: p.source()}, "every record has its own: "+f.outer.facts(p))
+			return true
+		}
+	}
+	return false
 }
 
 // fewSteps is how many records of an agent, or of an episode without an end, are too few to judge blocks of them.

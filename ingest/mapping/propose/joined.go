@@ -21,10 +21,12 @@ func Together(topics []Topic, policy string) []*Proposal {
 	for i, t := range topics {
 		records[i] = parse(t.Records)
 	}
-	for i := range topics {
-		for k := range topics {
-			if i != k && out[k] == nil && mayDecide(topics[i].Name, records[i]) && mayAnswer(topics[k].Name, records[k]) {
-				joinTopics(&out[i], &out[k], records[i], records[k], policy)
+	for _, leastActions := range []int{2, 1} { // where all records have the same one, it may be what they are called
+		for i := range topics {
+			for k := range topics {
+				if i != k && out[k] == nil && mayDecide(topics[i].Name, records[i], leastActions) && mayAnswer(topics[k].Name, records[k]) {
+					joinTopics(&out[i], &out[k], records[i], records[k], policy)
+				}
 			}
 		}
 	}
@@ -36,18 +38,20 @@ func Together(topics []Topic, policy string) []*Proposal {
 	return out
 }
 
-// mayDecide reports whether records have an action, by its name or by what was seen.
-func mayDecide(topic string, records []any) bool {
+// mayDecide reports whether records have an action, by its name or by what was seen, and at least so many different ones.
+func mayDecide(topic string, records []any, leastActions int) bool {
 	f := newFinder("")
 	f.outer = newTable(records)
 	f.assign()
-	return !isFeedback(topic) && f.has("action")
+	action, isPlace := f.placeOf("action")
+	return !isFeedback(topic) && f.has("action") && (!isPlace || action.kind() != isText || len(action.values) >= leastActions)
 }
 
 func mayAnswer(topic string, records []any) bool {
 	f := newFinder("")
 	t := newTable(records)
-	return t.records > 0 && (isFeedback(topic) || f.best(t, "action") == nil)
+	action := f.best(t, "action")
+	return t.records > 0 && (isFeedback(topic) || action == nil || action.kind() == isText && len(action.values) == 1)
 }
 
 // joinTopics proposes mappings for decisions and their feedback in two topics, if they share an id. Decisions may have a
@@ -59,15 +63,13 @@ func joinTopics(ours, theirs **Proposal, decisions, feedback []any, policy strin
 	if a == nil || d.rewarded(d.outer) {
 		return
 	}
-	if p := d.best(d.outer, "policy"); p != nil && len(p.order) == 1 && f.best(f.outer, "policy") == nil {
+	if p := d.best(d.outer, "policy"); p != nil && isPolicyName(p) && f.best(f.outer, "policy") == nil {
 		f.policy = p.order[0] // as the decisions have it
 	}
 	d.apart, d.theirs, f.ours = true, f.outer, d.outer
 	d.key(a, shared)
 	f.key(b, shared)
-	if f.best(f.outer, "reward") == nil {
-		f.line("reward", mapping.Field{Value: json.RawMessage("1")}, "the records hold no number: that one comes is the reward")
-	}
+	f.answer()
 	answer := f.finish()
 	if answer == nil {
 		return
@@ -78,6 +80,28 @@ func joinTopics(ours, theirs **Proposal, decisions, feedback []any, policy strin
 	if *ours != nil {
 		*theirs = answer
 	}
+}
+
+// answer writes the line of the reward of feedback that no name tells: what says yes or no, or else that it comes.
+// Other numbers may be anything, such as a position.
+func (f *finder) answer() {
+	if f.best(f.outer, "reward") != nil {
+		return
+	}
+	var truths []*place
+	for _, p := range f.outer.order {
+		if (p.kind() == isTruth || p.kind() == isNumber && p.zeroOne) && !f.taken(p) && len(p.values) == 2 && p.n*10 > f.outer.records*9 {
+			truths = append(truths, p)
+		}
+	}
+	if len(truths) == 1 {
+		at := found{truths[0], f.outer, false}
+		f.used[at.place] = true
+		field, why := f.reward(at, f.source(at), f.outer.facts(at.place))
+		f.line("reward", field, "no name says so, but feedback says yes or no: "+why)
+		return
+	}
+	f.line("reward", mapping.Field{Value: json.RawMessage("1")}, "no name says that a number of the records is one: that a record comes is the reward")
 }
 
 // key writes the line of the id that decisions share with feedback.
@@ -123,6 +147,15 @@ func (f *finder) onlyDecided(at found, field mapping.Field, why string) (mapping
 	return field, why
 }
 
+// isPolicyName reports whether a place always has one name, which stays when a new model is released.
+func isPolicyName(p *place) bool {
+	isModel := slices.ContainsFunc(p.names, func(name string) bool {
+		name = plain(name)
+		return slices.ContainsFunc([]string{"model", "modell", "mdl", "modele", "checkpoint"}, func(word string) bool { return strings.Contains(name, word) })
+	})
+	return len(p.order) == 1 && !isModel
+}
+
 // onePolicy makes sure that decisions and feedback are of one policy, if feedback does not name it.
 func (f *finder) onePolicy(at found, field mapping.Field, why string) (mapping.Field, string) {
 	if f.theirs == nil {
@@ -131,16 +164,16 @@ func (f *finder) onePolicy(at found, field mapping.Field, why string) (mapping.F
 	if q := f.theirs.same(at.place); q != nil && q.n*100 >= f.theirs.records*95 {
 		return field, why
 	}
-	if len(at.order) == 1 {
+	if isPolicyName(at.place) {
 		field.Default = text(at.order[0])
-		return field, why + "; feedback does not say it"
+		return field, why + "; feedback does not say it, so it joins only decisions of " + example(at.order[0])
 	}
 	f.used[at.place] = false
 	if !f.has("policy_version") {
 		f.used[at.place] = true
 		f.line("policy_version", field, why)
 	}
-	return mapping.Field{Value: text(f.policy)}, "a name of your choice: feedback does not say which policy it is about"
+	return mapping.Field{Value: text(f.policy)}, "a name of your choice: feedback does not say which policy it is about, and joins decisions of one name only"
 }
 
 // elsewhere returns where feedback of the same topic has its time, nil if that is where decisions have it.
@@ -161,16 +194,25 @@ func (f *finder) agentByKey() {
 	f.line("agent_id", mapping.Field{Source: p.source()}, "nothing else names an agent, and keys come again: "+f.outer.facts(p))
 }
 
-// Alike reports whether two lists of records may be of one topic: most values are at the same places.
-func Alike(a, b []Record) bool {
-	ours, theirs := newTable(parse(a)).usual(), newTable(parse(b)).usual()
+// Alike reports whether the records of two topics may be of one: most values are at the same places, and neither are
+// feedback on the others.
+func Alike(a, b Topic) bool {
+	first, second := parse(a.Records), parse(b.Records)
+	ours, theirs := newTable(first).usual(), newTable(second).usual()
 	both := 0
 	for place := range ours {
 		if theirs[place] {
 			both++
 		}
 	}
-	return 2*both >= len(ours)+len(theirs)-both
+	if 2*both < len(ours)+len(theirs)-both {
+		return false
+	}
+	if both == len(ours) && both == len(theirs) || mayDecide(a.Name, first, 1) == mayDecide(b.Name, second, 1) {
+		return true
+	}
+	p := Together([]Topic{a, b}, "")
+	return p[0] == nil || p[1] == nil || p[0].Joined == nil || p[1].Joined == nil
 }
 
 // usual returns the places at which at least a fifth of the records has a value.

@@ -186,6 +186,28 @@ func (f *finder) elements(records []any) {
 	if most != nil {
 		f.outer, f.out.Each = outer, most.path
 		f.out.EachWhy = fmt.Sprintf("%d lists with %d steps in all, each with its own %s", most.n, most.elements, f.reasons(f.inner))
+		return
+	}
+	if f.best(outer, "reward") == nil && f.best(outer, "action") == nil && f.discriminator(outer, records) == nil {
+		f.steps(outer, records)
+	}
+}
+
+// steps looks for an array whose elements may be steps by what they are, where no name says so: one of few texts and a
+// number.
+func (f *finder) steps(outer *table, records []any) {
+	for _, p := range outer.order {
+		if p.kind() != isObjectList || p.n*10 < outer.records*9 || p.elements < 2*p.n {
+			continue
+		}
+		inner := newTable(listed(records, p.names))
+		isChoice := func(p *place) bool { return p.kind() == isText && len(p.values) >= 2 && len(p.values) <= 50 }
+		isMeasured := func(p *place) bool { return p.kind() == isNumber && !isCounter(p) && timeOf(p) == nil }
+		if slices.ContainsFunc(inner.order, isChoice) && slices.ContainsFunc(inner.order, isMeasured) {
+			f.outer, f.inner, f.out.Each = outer, inner, p.path
+			f.out.EachWhy = fmt.Sprintf("no name says so, but these are %d lists with %d elements that may be steps", p.n, p.elements)
+			return
+		}
 	}
 }
 
@@ -229,7 +251,7 @@ func (f *finder) best(t *table, field string) *place {
 	least := 0
 	for _, p := range t.order {
 		r, named := rank(role.names, p)
-		if !named || f.taken(p) || !slices.Contains(role.kinds, p.kind()) || p.n*100 < t.records || !fits(field, p, t) {
+		if !named || f.taken(p) || !role.accepts(p) || p.n*100 < t.records || !fits(field, p, t) {
 			continue
 		}
 		if r = r*4 + len(p.names); best == nil || r < least {
@@ -268,7 +290,7 @@ func fits(field string, p *place, t *table) bool {
 	case "action_prob", "target_prob":
 		return p.min >= 0 && p.max <= 1
 	case "reward":
-		return p.kind() != isText || yesOrNo(p) != nil
+		return p.kind() != isText || yesOrNo(p) != nil || isNumeral(p)
 	case "terminated":
 		return p.kind() == isTruth || p.zeroOne
 	case "observation", "outcomes", "reward_components":

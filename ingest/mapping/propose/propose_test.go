@@ -81,6 +81,28 @@ func TestShapesThatTeamsHave(t *testing.T) {
 			fields: []string{`ts: {expression: "date(record[\"when\"])"}`, "episode_id: conversation.id", `reward: {path: feedback, choices: {thumbs_down: 0, thumbs_up: 1}}`, `terminated: {path: status, choices: {open: false, resolved: true}}`, "action: answer_style"},
 			event:  `{"ts":"2026-11-20T10:00:00Z","policy":"shop","episode_id":"c0","action":"s0","reward":1}`,
 		},
+		"sessions that the last type of record ends": {
+			record: func(i int) string {
+				return fmt.Sprintf(`{"evt":"%s","sid":"s%d","d":{%s}}`, []string{"START", "STEP", "STEP", "STOP"}[i%4], i/4,
+					[]string{`"map":"ice"`, fmt.Sprintf(`"act":%d,"rwd":%d`, i%3, i%7), `"act":1,"rwd":2`, `"won":true`}[i%4])
+			},
+			fields: []string{`take: [{path: evt, in: ["STEP", "STOP"]}]`, "episode_id: sid", "action: d.act", "reward: d.rwd", "outcomes.won: d.won", "terminated: {path: evt, choices: {STEP: false, STOP: true}}"},
+			event:  `{"policy":"shop","episode_id":"s0","action":1,"reward":1,"terminated":false}`,
+		},
+		"steps whose names say nothing, and a number as text": {
+			record: func(i int) string {
+				return fmt.Sprintf(`{"przebieg":{"kroki":[{"ruch":"%s","wynik":0.5},{"ruch":"b","wynik":%d.5}]},"return":"%d.5"}`, []string{"a", "b"}[i%2], i%9, i%5)
+			},
+			fields: []string{"each: przebieg.kroki", "action: ruch", "observation.wynik: wynik", `episode.r: {expression: "record[\"return\"] == nil ? nil : float(record[\"return\"])", last: true}`},
+			event:  `{"policy":"shop","action":"a","observation":{"wynik":0.5}}`,
+		},
+		"records with an id of their own, without agents": {
+			record: func(i int) string {
+				return fmt.Sprintf(`{"quote":"q-%d","rule":"r%d","wasAccepted":%t}`, i, i%3, i%4 == 0)
+			},
+			fields: []string{"episode_id: quote", "action: rule", `reward: {path: wasAccepted, choices: {"false": 0, "true": 1}}`, "terminated: {value: true}"},
+			event:  `{"policy":"shop","episode_id":"q-0","action":"r0","reward":1,"terminated":true}`,
+		},
 		"a list a record": {
 			record: func(i int) string {
 				return fmt.Sprintf(`[{"arm":"a%d","payoff":%d},{"arm":"b","payoff":0.5}]`, i%2, i%3)
@@ -203,8 +225,30 @@ func TestAlike(t *testing.T) {
 	}
 	a := of(`{"id":1,"item":"x","ts":1}`, `{"id":2,"item":"y","ts":1}`)
 	for line, want := range map[string]bool{`{"id":1,"item":"x","ts":1}`: true, `{"id":1,"item":"x","ts":1,"more":1}`: true, `{"ref":1,"ts":2}`: false, `7`: false} {
-		if got := propose.Alike(a, of(line)); got != want {
+		if got := propose.Alike(propose.Topic{Records: a}, propose.Topic{Records: of(line)}); got != want {
 			t.Errorf("%s: %v", line, got)
+		}
+	}
+}
+
+// Clicks that have nearly the shape of the decisions are another topic, and decisions with a field more are not.
+func TestFeedbackIsNotAlike(t *testing.T) {
+	var shown, more, taps []propose.Record
+	for i := range 100 {
+		base := fmt.Sprintf(`"at":%d,"req":"r%d"`, epoch+1000*i, i)
+		shown = append(shown, propose.Record{JSON: fmt.Appendf(nil, `{"kind":"rec",%s,"pick":"p%d","model":"m"}`, base, i%3)})
+		more = append(more, propose.Record{JSON: fmt.Appendf(nil, `{"kind":"rec",%s,"pick":"p%d","model":"m","more":1}`, base, i%3)})
+		if i%4 == 0 {
+			taps = append(taps, propose.Record{JSON: fmt.Appendf(nil, `{"kind":"tap",%s}`, base)})
+		}
+	}
+	if a := (propose.Topic{Name: "recs", Records: shown}); propose.Alike(a, propose.Topic{Name: "taps", Records: taps}) || !propose.Alike(a, propose.Topic{Name: "recs-2", Records: more}) {
+		t.Error("feedback is alike, or a field more is not")
+	}
+	for i, want := range []string{"policy_version: model", `policy: {value: "p"}`} {
+		p := propose.Together([]propose.Topic{{Name: "recs", Records: shown}, {Name: "taps", Records: taps}}, "p")[i]
+		if !strings.Contains(p.YAML(""), want) || strings.Contains(p.YAML(""), "policy: model") {
+			t.Errorf("no %s in\n%s", want, p.YAML(""))
 		}
 	}
 }

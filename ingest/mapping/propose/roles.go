@@ -19,29 +19,34 @@ func roles() []role {
 	return []role{
 		{"ts", []string{
 			"ts", "timestamp", "time", "eventtime", "eventts", "timems", "tsms", "timestampms", "occurredat", "createdat", "datetime",
-			"timeunixnano", "observedtimestamp", "at", "date", "when", "unixtime", "epochms", "loggedat",
+			"timeunixnano", "observedtimestamp", "at", "date", "when", "unixtime", "epochms", "loggedat", "tsu", "tsus", "tsns",
+			"zeit", "zeitstempel", "zeitpunkt", "fecha", "momento", "instante", "horodatage", "instant",
 		}, []kind{isNumber, isText}},
 		{"policy", []string{
 			"policy", "policyid", "policyname", "model", "modelname", "modelid", "genairequestmodel", "agentname", "algorithm", "algo", "ranker",
-			"strategy", "bot", "recommender", "controller",
+			"strategy", "bot", "recommender", "controller", "mdl",
+			"strategie", "modell", "estrategia", "politica", "modelo", "politique", "modele",
 		}, []kind{isText}},
 		{"policy_version", []string{
 			"policyversion", "modelversion", "modelbuild", "checkpoint", "modelcheckpoint", "modelrevision", "version", "build", "revision", "modelsha",
 		}, id},
 		{"episode_id", []string{
 			"episodeid", "episode", "trajectoryid", "rolloutid", "sessionid", "traceid", "conversationid", "chatid", "threadid", "requestid",
-			"reqid", "impressionid", "decisionid", "interactionid", "correlationid", "matchid", "gameid", "runid", "session", "trace", "conversation", "jobid",
+			"reqid", "impressionid", "decisionid", "interactionid", "correlationid", "matchid", "gameid", "runid", "session", "trace", "conversation", "jobid", "mission", "missionid", "trip", "tripid", "sid", "ep", "epid", "genaiconversationid",
+			"sitzung", "lauf", "episodio", "sesion",
 		}, id},
 		{"agent_id", []string{
 			"agentid", "agent", "userid", "uid", "user", "customerid", "memberid", "accountid", "visitorid", "playerid", "deviceid", "robotid",
-			"workerid", "actorid", "clientid", "envindex", "customer", "robot", "device",
+			"workerid", "actorid", "clientid", "envindex", "customer", "robot", "device", "worker", "player",
+			"nutzer", "kunde", "roboter", "usuario", "cliente", "utilisateur", "client",
 		}, id},
 		{"step", []string{"step", "stepid", "stepindex", "timestep", "turn", "turnindex", "stepnumber", "iteration", "round", "seq", "t", "index"}, []kind{isNumber}},
 		{"episode.r", []string{"episodereturn", "return", "episodereward", "totalreward", "cumulativereward", "sumreward", "ret", "finalreturn"}, []kind{isNumber}},
 		{"episode.l", []string{"episodelength", "eplen", "numsteps", "nsteps", "episodesteps"}, []kind{isNumber}},
 		{"reward", []string{
-			"reward", "rewardvalue", "rew", "r", "score", "rewardscore", "evaluationscore", "genaievaluationscorevalue", "scorevalue", "payoff", "utility",
+			"reward", "rewardvalue", "rew", "rwd", "r", "score", "rewardscore", "evaluationscore", "genaievaluationscorevalue", "scorevalue", "payoff", "utility",
 			"clicked", "click", "isclick", "isclicked", "converted", "feedback", "rating", "grade", "stars", "liked", "thumbsup", "profit", "gain",
+			"belohnung", "geklickt", "bewertung", "recompensa", "clic", "valoracion", "recompense", "note",
 		}, []kind{isNumber, isTruth, isText}},
 		{"target_prob", []string{"targetprob", "targetprobability", "targetpropensity", "evaluationprob", "evalprob", "acceptedprob"}, []kind{isNumber}},
 		{"action_prob", []string{"actionprob", "propensity", "actionprobability", "probability", "prob", "pscore", "pi"}, []kind{isNumber}},
@@ -50,19 +55,27 @@ func roles() []role {
 			"tool", "toolname", "genaitoolname", "toolcall", "move", "itemid", "item", "recommendeditem", "recommendation", "offerid", "offer", "variant", "variantid",
 			"adid", "productid", "contentid", "shown", "command", "control", "act", "a", "sku", "skuid", "banner", "bannerid", "creative", "creativeid", "treatment", "listing",
 			"listingid", "template", "templateid", "videoid", "trackid", "articleid", "route", "routedto", "assigned", "decisionvalue", "dose", "bid",
+			"aktion", "entscheidung", "auswahl", "accion", "oferta", "ofertaelegida", "eleccion", "choix",
 		}, []kind{isText, isNumber, isTruth, isNumberList}},
 		{"terminated", []string{
-			"terminated", "done", "isdone", "terminal", "isterminal", "finished", "isfinished", "gameover", "ended", "isfinal", "completed", "closed", "d",
+			"terminated", "done", "isdone", "terminal", "isterminal", "finished", "isfinished", "gameover", "ended", "isfinal", "completed", "closed", "d", "last", "islast",
+			"beendet", "fertig", "terminado", "termine",
 		}, flag},
 		{"truncated", []string{"truncated", "istruncated", "timeout", "timedout", "timelimittruncated", "cutoff"}, []kind{isTruth}},
 		{"env", []string{"env", "environment", "envid", "envname", "deployment", "stage", "site", "market", "scenario", "task"}, []kind{isText}},
 		{"observation", []string{
 			"observation", "obs", "state", "features", "context", "featurevector", "contextfeatures", "userfeatures", "sensors", "inputs", "s", "o",
+			"beobachtung", "zustand", "observacion", "estado", "contexto", "etat", "contexte",
 		}, []kind{isObject, isNumberList}},
 		{"outcomes", []string{"outcomes", "outcome", "kpis", "kpi", "metrics", "results", "scores"}, []kind{isObject}},
 		{"reward_components", []string{"rewardcomponents", "rewardparts", "rewards", "rewardbreakdown", "rewardterms"}, []kind{isObject}},
 		{"labels", []string{"labels", "tags", "dimensions"}, []kind{isObject}},
 	}
+}
+
+// accepts reports whether the kind of a place fits the role. A return may be a number that is written as text.
+func (r role) accepts(p *place) bool {
+	return slices.Contains(r.kinds, p.kind()) || r.field == "episode.r" && isNumeral(p)
 }
 
 // roleOf returns the role of a field.
@@ -77,6 +90,7 @@ func outcomeNames() []string {
 		"conversion", "converted", "clicked", "click", "purchased", "purchase", "paid", "revenue", "amount", "success", "successful", "solved", "resolved",
 		"passed", "correct", "latency", "latencyms", "duration", "durationms", "cost", "costusd", "tokens", "totaltokens", "inputtokens", "outputtokens",
 		"rating", "thumbsup", "liked", "error", "errors", "escalated", "dwell", "dwelltime", "watchtime", "margin", "profit", "quality", "hallucination", "toxicity",
+		"won", "win", "umsatz", "betrag", "erfolg", "importe", "compra", "exito", "montant", "achat",
 	}
 }
 
@@ -87,12 +101,12 @@ func scoreNames() []string {
 
 // labelNames are the names of groups that people look at one by one.
 func labelNames() []string {
-	return []string{"region", "country", "platform", "tier", "segment", "locale", "language", "channel", "surface", "shard", "cluster", "experiment", "devicetype", "os"}
+	return []string{"region", "country", "platform", "tier", "segment", "locale", "language", "channel", "surface", "shard", "cluster", "experiment", "devicetype", "os", "land", "sprache", "pais", "idioma", "pays", "langue"}
 }
 
 // typeNames are the names of what tells records of several types apart.
 func typeNames() []string {
-	return []string{"type", "eventtype", "event", "kind", "recordtype", "eventname", "name", "messagetype", "category", "op", "topic"}
+	return []string{"type", "eventtype", "event", "kind", "recordtype", "eventname", "name", "messagetype", "category", "op", "topic", "evt", "ev", "typ", "tipo", "art"}
 }
 
 // rank returns how sure a place's name is for a list of names, 0 for the surest; ok is false if it is none of them. The
@@ -107,6 +121,11 @@ func rank(names []string, p *place) (r int, ok bool) {
 	}
 	last := plain(parts[len(parts)-1])
 	r = slices.Index(names, last)
+	for _, asked := range []string{"was", "has", "is"} { // wasClicked
+		if rest, ok := strings.CutPrefix(last, asked); ok && r < 0 {
+			r = slices.Index(names, rest)
+		}
+	}
 	if len(parts) > 1 {
 		before := plain(parts[len(parts)-2])
 		if both := slices.Index(names, before+last); both >= 0 && (r < 0 || both < r) {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -252,11 +253,17 @@ func pathOf(names []string) string {
 	return b.String()
 }
 
-// plain returns a name in lower case, without anything but letters and digits.
+// plain returns a name in lower case, without accents and anything else but letters and digits.
 func plain(name string) string {
+	const accented, bare = "áàâäãéèêëíìîïóòôöõúùûüñç", "aaaaaeeeeiiiiooooouuuunc"
+	accents := []rune(accented)
 	return strings.Map(func(r rune) rune {
+		r = unicode.ToLower(r)
+		if i := slices.Index(accents, r); i >= 0 {
+			return rune(bare[i])
+		}
 		if unicode.IsLetter(r) || unicode.IsDigit(r) {
-			return unicode.ToLower(r)
+			return r
 		}
 		return -1
 	}, name)

@@ -54,14 +54,84 @@ func (f *finder) types(records []any) []any {
 		f.by = nil
 		return records
 	}
-	taken := gather(decisions)
-	if theirs := gather(feedback); len(theirs) > 0 && !f.rewarded(newTable(taken)) && f.join(taken, theirs) {
+	taken := f.answering(by, decisions, feedback)
+	if f.out.Joined == nil {
+		taken = f.closing(by, types, taken, records)
+	}
+	f.take(by, taken, len(types))
+	return gather(taken)
+}
+
+// answering returns the types of decisions, with those of feedback that is joined with them or is part of their episodes.
+func (f *finder) answering(by *place, decisions, feedback []recordType) []recordType {
+	ours, theirs := gather(decisions), gather(feedback)
+	if len(theirs) == 0 || f.rewarded(newTable(ours)) {
+		return decisions
+	}
+	switch {
+	case f.join(ours, theirs):
 		if f.best(f.theirs, "reward") == nil && f.truth() == nil {
 			f.arrival(by, decisions, feedback)
 		}
-		taken, decisions = append(taken, theirs...), append(decisions, feedback...)
+	case !f.sameEpisodes(newTable(ours), newTable(theirs)):
+		return decisions
 	}
-	f.take(by, decisions, len(types))
+	return append(decisions, feedback...)
+}
+
+// sameEpisodes reports whether most records of feedback have the id of an episode of decisions.
+func (f *finder) sameEpisodes(ours, theirs *table) bool {
+	p := f.best(ours, "episode_id")
+	if p == nil {
+		return false
+	}
+	q, n := theirs.same(p), 0
+	if q == nil {
+		return false
+	}
+	for value, times := range q.values {
+		if p.values[value] > 0 {
+			n += times
+		}
+	}
+	return n*2 > theirs.records
+}
+
+// closing adds the types of which nearly every record is the last of an episode, and writes the line of its end.
+func (f *finder) closing(by *place, types, taken []recordType, records []any) []recordType {
+	all := newTable(gather(taken))
+	id := f.best(all, "episode_id")
+	if id == nil || len(id.values)*2 > id.n || f.best(all, "terminated") != nil {
+		return taken
+	}
+	last := map[string]string{} // type, by episode
+	for _, r := range records {
+		if of, ok := at(r, by.names).(string); ok && at(r, id.names) != nil {
+			last[fmt.Sprint(at(r, id.names))] = of
+		}
+	}
+	ends := map[string]int{} // episodes, by the type that is last
+	for _, of := range last {
+		ends[of]++
+	}
+	choices, closed := map[string]json.RawMessage{}, ""
+	for _, t := range types {
+		closes := ends[t.name]*20 >= len(t.records)*19 && ends[t.name]*2 > len(last)
+		isTaken := slices.ContainsFunc(taken, func(other recordType) bool { return other.name == t.name })
+		switch {
+		case closes && !isTaken:
+			taken = append(taken, t)
+			fallthrough
+		case closes:
+			choices[t.name], closed = json.RawMessage("true"), t.name
+		case isTaken:
+			choices[t.name] = json.RawMessage("false")
+		}
+	}
+	if closed != "" {
+		f.line("terminated", mapping.Field{Source: by.source(), Choices: choices},
+			fmt.Sprintf("a record of the type %s is the last of %d of %d episodes", example(closed), ends[closed], len(last)))
+	}
 	return taken
 }
 
@@ -189,13 +259,13 @@ func isFeedback(name string) bool {
 	bad := slices.ContainsFunc([]string{"dislike", "unlike", "noclick", "noreward"}, func(word string) bool { return strings.Contains(name, word) })
 	return !bad && slices.ContainsFunc([]string{
 		"click", "conversion", "converted", "purchase", "bought", "order", "like", "feedback", "reward", "outcome", "rating", "rated", "booked",
-		"booking", "checkout", "cart", "payment", "signup", "subscribed", "redeemed", "tap", "upvote",
+		"booking", "checkout", "cart", "payment", "signup", "subscribed", "redeemed", "tap", "upvote", "clic", "klick", "kauf", "compra", "bewertung",
 	}, func(word string) bool { return strings.Contains(name, word) })
 }
 
 // take writes the condition for the types that matter, if there are others.
 func (f *finder) take(by *place, types []recordType, all int) {
-	if len(types) == all {
+	if len(types) == all && !f.has("terminated") { // the choices of an end are for these types alone
 		return
 	}
 	c := mapping.Condition{Source: by.source()}
@@ -206,6 +276,9 @@ func (f *finder) take(by *place, types []recordType, all int) {
 	}
 	f.out.Take = []mapping.Condition{c}
 	f.out.TakeWhy = fmt.Sprintf("%d of %d types of records; the others have neither an action nor a reward", len(types), all)
+	if len(types) == all {
+		f.out.TakeWhy = "all types of records that were seen"
+	}
 	f.used[by] = true
 }
 
@@ -263,12 +336,21 @@ func (f *finder) shared(ours, theirs *table, decisions, feedback []any, apart bo
 					n += times
 				}
 			}
-			if n >= leastShared && n*2 > among.records && (n > most.shared || n == most.shared && p.path == q.path) {
+			if n >= leastShared && n*2 > among.records && (n > most.shared || n == most.shared && surer(p, q, a, b)) {
 				a, b, most = p, q, overlap{n, among.records}
 			}
 		}
 	}
 	return a, b, most
+}
+
+// surer reports whether two places are a surer key than two others that as many records share: they have one path, or
+// more of the decisions have a value to themselves.
+func surer(p, q, before, beforeQ *place) bool {
+	if same := p.path == q.path; same != (before.path == beforeQ.path) {
+		return same
+	}
+	return len(p.values)*before.n > len(before.values)*p.n
 }
 
 // isKey reports whether nearly every record has another value at a place, which is no time and no count.

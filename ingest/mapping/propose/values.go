@@ -2,6 +2,7 @@ package propose
 
 import (
 	"encoding/json"
+	"math"
 	"slices"
 	"strconv"
 	"time"
@@ -58,6 +59,14 @@ func numbersIn(p *place) (least, most float64, ok bool) {
 		return err == nil
 	})
 	return least, most, ok
+}
+
+// isNumeral reports whether a place has numbers that are written as text.
+func isNumeral(p *place) bool {
+	return p.kind() == isText && every(p, func(text string) bool {
+		x, err := strconv.ParseFloat(text, 64)
+		return err == nil && !math.IsInf(x, 0) && !math.IsNaN(x)
+	})
 }
 
 func every(p *place, is func(text string) bool) bool {

@@ -48,6 +48,7 @@ type team struct {
 	n      int                                                         // decisions, a second apart; the drift is in the last third
 	record func(w *world, i int, at time.Time, drifted bool) []message // what becomes known by the i-th decision
 	edits  []string                                                    // lines of the proposal that are changed by hand, each "old => new"
+	topics string                                                      // what the configuration says of them before the inspection
 	signal string                                                      // that drifts
 }
 
@@ -215,11 +216,11 @@ func (team team) proposal(t *testing.T, broker string, args ...string) (file, re
 	t.Helper()
 	dir := t.TempDir()
 	base, proposed := testkit.WriteConfig(t, fmt.Sprintf(`
-ingest: {kafka: {brokers: [%q]}, dead_letters: {directory: %q}}
+ingest: {kafka: {brokers: [%q], topics: [%s]}, dead_letters: {directory: %q}}
 checkpoint: {directory: %q, every: 1s}
 retrain: {ledger: {sqlite: %q}}
 http: {listen: "127.0.0.1:0"}
-`, broker, filepath.Join(dir, "dead-letters"), filepath.Join(dir, "checkpoints"), filepath.Join(dir, "ledger.db"))), filepath.Join(dir, "rewardwatch.yml")
+`, broker, team.topics, filepath.Join(dir, "dead-letters"), filepath.Join(dir, "checkpoints"), filepath.Join(dir, "ledger.db"))), filepath.Join(dir, "rewardwatch.yml")
 	stdout, stderr, code := commandLine(t, append([]string{"inspect", "--config", base, "--propose", proposed}, args...)...)
 	if code != exitFine {
 		t.Fatalf("exit %d, %s\n%s", code, stderr, stdout)

@@ -14,6 +14,7 @@ import (
 const (
 	joinedKeys   = 8       // candidates, beside the two ids
 	joinedValues = 500_000 // of a candidate
+	joinedAll    = 750_000 // of all candidates together: about 100 MB
 	joinedEarly  = 16      // records of feedback that wait for one decision
 	joinedNames  = 8       // of what feedback holds
 )
@@ -39,6 +40,7 @@ type joining struct {
 	rewarded  int64 // decisions that have a reward or an outcome themselves
 	records   int64 // of feedback
 	names     []*feedbackValue
+	kept      int // values of all candidates, and feedback that waits
 }
 
 // joinKey is a field that decisions and feedback may share.
@@ -47,6 +49,7 @@ type joinKey struct {
 	full            bool
 	decided         map[uint64]*joinedDecision // by hash of the key
 	waiting         map[uint64][]joinedPlace   // feedback whose decision has not come yet
+	waits           int                        // records of it
 	decisions       int64
 	repeated        int64 // decisions whose key another had before
 	answered        int64 // decisions with feedback
@@ -104,10 +107,31 @@ func (j *joining) see(e *ingest.Event) {
 		}
 		k.among = j.records
 		if key := k.KeyOf(e); key != "" {
+			before := k.size()
 			k.see(e, decides, maphash.String(j.seed, key), time.Duration(j.given.Window))
+			j.kept += k.size() - before
 		}
 	}
+	for j.kept > joinedAll {
+		j.drop()
+	}
 }
+
+// drop gives up the candidate that fewest records of feedback match, the last one among equals. There are at least two
+// while more is kept than one may keep.
+func (j *joining) drop() {
+	var worst *joinKey
+	for _, k := range j.keys {
+		if k.decided != nil && (worst == nil || k.matched <= worst.matched) {
+			worst = k
+		}
+	}
+	j.kept -= worst.size()
+	worst.full, worst.decided, worst.waiting, worst.waits = true, nil, nil, 0
+}
+
+// size returns how many values are kept of the candidate, and records of feedback that wait.
+func (k *joinKey) size() int { return len(k.decided) + k.waits }
 
 // candidates returns the fields that may be the key, with those that an event is the first to have.
 func (j *joining) candidates(e *ingest.Event) []*joinKey {
@@ -183,6 +207,7 @@ func (k *joinKey) see(e *ingest.Event, decides bool, hash uint64, window time.Du
 		for _, early := range k.waiting[hash] {
 			k.match(decided, early, window)
 		}
+		k.waits -= len(k.waiting[hash])
 		delete(k.waiting, hash)
 	default:
 		k.records++
@@ -191,11 +216,12 @@ func (k *joinKey) see(e *ingest.Event, decides bool, hash uint64, window time.Du
 			k.match(decided, here, window)
 		case len(waiting) < joinedEarly:
 			k.waiting[hash] = append(waiting, here)
+			k.waits++
 		}
 	}
 	mostlyRepeated := k.decisions > 1000 && k.repeated*2 > k.decisions
-	if k.full = mostlyRepeated || len(k.decided)+len(k.waiting) >= joinedValues; k.full && mostlyRepeated {
-		k.decided, k.waiting = nil, nil // no key of decisions
+	if k.full = mostlyRepeated || k.size() >= joinedValues; k.full && mostlyRepeated {
+		k.decided, k.waiting, k.waits = nil, nil, 0 // no key of decisions
 	}
 }
 

@@ -148,3 +148,47 @@ func TestJoiningOfManyDecisionsIsMeasuredByTheFirst(t *testing.T) {
 		t.Errorf("proposal %+v", got)
 	}
 }
+
+// Labels that differ from record to record are candidates, too. What is kept of all candidates together is bounded, and
+// the key that feedback shares is found all the same.
+func TestManyCandidatesAreBounded(t *testing.T) {
+	j := newJoining(feedback.Config{})
+	for i := range 150_000 {
+		key := fmt.Sprint("k", i)
+		e := shown(key, i)
+		for label := range joinedKeys {
+			e.Labels = append(e.Labels, ingest.Label{Name: fmt.Sprint("l", label), Value: fmt.Sprint(label, "/", i)})
+		}
+		j.see(&e)
+		if i%5 == 0 {
+			e = clicked(key, i+30, 1)
+			j.see(&e)
+		}
+		kept := 0
+		for _, k := range j.keys {
+			kept += len(k.decided)
+			for _, early := range k.waiting {
+				kept += len(early)
+			}
+			if i%10_000 != 0 {
+				break // adding them up takes long
+			}
+		}
+		if kept > joinedAll || i%10_000 == 0 && kept != j.kept {
+			t.Fatalf("after %d decisions %d values are kept, counted as %d", i+1, kept, j.kept)
+		}
+	}
+	best := j.best()
+	if best == nil || best.Key != "episode_id" || best.matched != 30_000 {
+		t.Errorf("the key is %+v", best)
+	}
+	dropped := 0
+	for _, k := range j.keys {
+		if k.decided == nil {
+			dropped++
+		}
+	}
+	if dropped < 4 {
+		t.Errorf("%d candidates were dropped, so no limit was reached", dropped)
+	}
+}

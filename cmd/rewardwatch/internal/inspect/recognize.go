@@ -53,6 +53,8 @@ func candidates(topic string, messages []ingest.Message, registryURL string) []c
 		return []candidate{of(format.CloudEvents, "have the headers of a CloudEvent in binary mode")}
 	case most(messages, hasMembers("specversion", "type", "source")):
 		return []candidate{of(format.CloudEvents, "are CloudEvents in structured mode")}
+	case most(messages, isBatch):
+		return []candidate{of(format.CloudEvents, "are batches of CloudEvents")}
 	case most(messages, hasMembers("resourceLogs")):
 		return []candidate{of(format.OTLP, "are OpenTelemetry logs in JSON")}
 	case most(messages, isFramed):
@@ -98,6 +100,12 @@ func isBinaryCloudEvent(m *ingest.Message) bool {
 		}
 	}
 	return false
+}
+
+// isBatch reports whether a message is an array of CloudEvents.
+func isBatch(m *ingest.Message) bool {
+	var events []json.RawMessage
+	return json.Unmarshal(m.Value, &events) == nil && len(events) > 0 && hasMembers("specversion", "type", "source")(&ingest.Message{Value: events[0]})
 }
 
 func hasMembers(names ...string) func(m *ingest.Message) bool {

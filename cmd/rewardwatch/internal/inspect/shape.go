@@ -113,7 +113,9 @@ func (s *study) keep(ctx context.Context) error {
 			s.shapes = nil
 			return err // such as a monitor.csv
 		}
-		i := slices.IndexFunc(s.shapes, func(f *shape) bool { return shapes.Alike(records(f.messages), records(kept)) })
+		i := slices.IndexFunc(s.shapes, func(f *shape) bool {
+			return shapes.Alike(shapes.Topic{Name: topicOf(f.files[0]), Records: records(f.messages)}, shapes.Topic{Name: topicOf(file), Records: records(kept)})
+		})
 		if i >= 0 {
 			s.shapes[i].files = append(s.shapes[i].files, file)
 			continue
@@ -318,7 +320,10 @@ func topicsYAML(b *strings.Builder, topics []format.Topic, found []*shape) {
 		why, proposal := asInspected, shapes.Given(t.Mapping, asInspected)
 		formatWhy := why
 		if i := slices.IndexFunc(found, func(f *shape) bool { return f.topic.Topic == t.Topic && !f.given }); i >= 0 {
-			why, formatWhy = "where the records are written; the mapping makes telemetry v1 of them", found[i].why
+			why = "where the records are written; the mapping makes telemetry v1 of them"
+			if found[i].why != "" { // else the configuration names the format
+				formatWhy = found[i].why
+			}
 			if proposal = found[i].proposal; proposal == nil {
 				why = "where the records are written"
 			}
