@@ -19,8 +19,8 @@ from .losses import Losses
 from .transport import Connect, Transport
 
 Event = dict[str, Any]
-Made = Event | tuple[Event, str] | Exception
-"""An event, one with the key of its message, or what was wrong with one that could not be made."""
+Made = Event | tuple[Event | bytes, str] | Exception
+"""An event, one or its line with the key of its message, or what was wrong with one that could not be made."""
 Expand = Callable[..., Iterable[Made]]
 
 EXIT_TIMEOUT = 5.0
@@ -275,15 +275,16 @@ class Emitter:
             self._losses.add(events - made, _said(error))
         self._held -= events - made
 
-    def _take(self, event: Made) -> None:
+    def _take(self, made: Made) -> None:
         try:
-            if isinstance(event, Exception):
-                raise event
-            event, key = event if isinstance(event, tuple) else (event, "")
-            encoded = line(event)
+            if isinstance(made, Exception):
+                raise made
+            event, key = made if isinstance(made, tuple) else (made, "")
+            encoded = event if isinstance(event, bytes) else line(event)
             if len(encoded) > MAX_RECORD:
                 raise ValueError(f"an event of {len(encoded)} bytes, where {MAX_RECORD} are the limit")
-            key = key or str(event.get("agent_id") or event["policy"])
+            if not key and not isinstance(event, bytes):
+                key = str(event.get("agent_id") or event["policy"])
         except Exception as error:  # a bad event must not cost those behind it
             self._losses.add(1, _said(error))
             self._held -= 1

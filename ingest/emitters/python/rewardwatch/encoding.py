@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-_SEPARATORS = (",", ":")
+_encode = json.JSONEncoder(allow_nan=False, ensure_ascii=False, check_circular=False, separators=(",", ":")).encode
 
 
 def line(event: dict[str, Any]) -> bytes:
@@ -61,7 +61,7 @@ def _same(value: Any) -> Any:
 
 
 def _json(value: Any) -> bytes:
-    return json.dumps(value, allow_nan=False, ensure_ascii=False, separators=_SEPARATORS).encode()
+    return _encode(value).encode()
 
 
 def _finite(value: Any) -> Any:

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterable, Iterator
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -9,12 +10,14 @@ from gymnasium.spaces import Space
 from gymnasium.vector.utils import batch_space, iterate
 
 from .emitter import Event, Made
-from .encoding import plain, snapshot
+from .encoding import line, plain, snapshot
 from .source import Identity, Observations, Source
 from .spaces import encoders
 from .steps import step_event
 
 Told = list[Event | None]
+
+_BOOL = np.dtype(np.bool_)
 
 
 class Lanes:
@@ -47,6 +50,8 @@ class Lanes:
         self._began = np.zeros(count, np.int64)  # when each episode began, in steps
         self._episodes = np.zeros(count, np.int64)
         self._observed: Any = None
+        self._headed: Identity | None = None  # whose heads were made; the emitter's thread alone uses them
+        self._heads: list[tuple[str, str]] = []
 
     def begin(self, observations: Any, which: Any = None) -> None:
         """Begins episodes, those of which (a mask) or all."""
@@ -67,13 +72,12 @@ class Lanes:
         try:
             when = (source.identity, time.time_ns() // 1000, now, self._began, self._episodes)
             told = self._told_of(infos, self._count)
-            happened = (snapshot(actions), snapshot(rewards), snapshot(terminated), snapshot(truncated))
+            over, cut = _flags(terminated), _flags(truncated)
             self._now = now + 1
-            source.emitter.put(self._count, self._events, when, (*happened, told, self._observed))
-            ended = terminated | truncated
-            if not isinstance(ended, np.ndarray):  # a tensor
-                ended = np.array(plain(ended))
-            if np.count_nonzero(ended):
+            what = (snapshot(actions), snapshot(rewards), over, cut, told, self._observed)
+            source.emitter.put(self._count, self._events, when, what)
+            if 1 in over or 1 in cut:
+                ended = np.frombuffer(over, np.bool_) | np.frombuffer(cut, np.bool_)
                 self._began = np.where(ended, now + 1 + self._pause, self._began)
                 self._episodes = self._episodes + ended
             if self._encoders.seen:
@@ -90,21 +94,73 @@ class Lanes:
 
     def _events(self, when: tuple[Identity, int, int, Any, Any], what: tuple[Any, ...]) -> Iterable[Made]:
         identity, ts, now, began, episodes = when
-        steps = now - began
+        steps, episodes = (now - began).tolist(), episodes.tolist()
         actions, rewards, terminated, truncated, told, observed = what
         each_action = self._each(self._actions, actions)
         each_observed = iter(observed) if self._summarised else self._each(self._observations, observed)
+        rewards, heads = _listed(rewards), self._heads_of(identity)
         for lane in range(self._count):
             action, observation = next(each_action), next(each_observed)
             if steps[lane] < 0:  # the sub-environment was reset in this step
                 continue
-            event = identity.step(lane, ts, int(episodes[lane]), int(steps[lane]))
             extra = told[lane] if told else None
+            happened = (action, rewards[lane], terminated[lane], truncated[lane], extra, observation)
+            if _is_plain(happened):
+                head, agent_id = heads[lane]
+                yield _line(head, ts, episodes[lane], steps[lane], happened), agent_id
+                continue
+            event = identity.step(lane, ts, episodes[lane], steps[lane])
             try:
-                happened = (action, rewards[lane], terminated[lane], truncated[lane], extra, observation)
                 yield step_event(self._encoders, event, happened)
             except Exception as error:  # the other lanes are sent all the same
                 yield error
 
+    def _heads_of(self, identity: Identity) -> list[tuple[str, str]]:
+        """What the line of each agent has in common, from after the time to the number of the episode, with its id."""
+        if self._headed is not identity:
+            agents = [identity.step(lane, 0, 0, 0) for lane in range(self._count)]
+            for event in agents:
+                del event["ts"], event["step"]
+            self._heads = [(line(event).decode()[1:-3], event["agent_id"]) for event in agents]
+            self._headed = identity
+        return self._heads
+
     def _each(self, space: Space[Any] | None, values: Any) -> Iterator[Any]:
-        return iter(iterate(space, values)) if space is not None else iter([None] * self._count)
+        if space is None:
+            return iter([None] * self._count)
+        if isinstance(values, np.ndarray):
+            return iter(_listed(values))
+        return iter(iterate(space, values))
+
+
+def _is_plain(what: tuple[Any, ...]) -> bool:
+    """Whether a step is nothing but finite numbers and flags, as most are."""
+    action, reward, _, _, extra, observation = what
+    return (
+        type(reward) is float
+        and isfinite(reward)
+        and (type(action) is int or (type(action) is float and isfinite(action)))
+        and observation is None
+        and not extra
+    )
+
+
+def _line(head: str, ts: int, episode: int, step: int, what: tuple[Any, ...]) -> bytes:
+    """The line of a plain step. It takes a third of the time of making an event and encoding that, and what the
+    emitter's thread does, the agent waits for.
+    """
+    action, reward, terminated, truncated, _, _ = what
+    ended = f'"terminated":{"true" if terminated else "false"},"truncated":{"true" if truncated else "false"}'
+    return f'{{"ts":{ts},{head}{episode}","step":{step},"action":{action},"reward":{reward},{ended}}}'.encode()
+
+
+def _flags(values: Any) -> bytes:
+    """A byte for each flag: quicker to copy, and to look through, than an array."""
+    if type(values) is np.ndarray and values.dtype is _BOOL:
+        return values.tobytes()
+    return bytes(map(bool, plain(values)))
+
+
+def _listed(values: Any) -> Any:
+    """The values of an array as a list: numbers of Python are quicker to encode, one after the other."""
+    return values.tolist() if isinstance(values, np.ndarray) and values.ndim == 1 else values

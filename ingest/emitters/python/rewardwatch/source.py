@@ -47,12 +47,14 @@ class Identity:
 
     def step(self, member: Any, ts: int, episode: int, step: int) -> Event:
         """Returns the beginning of a step's event. member: which of several agents it is; None is the only one."""
-        agent_id = self.fixed["agent_id"]
-        if member is not None:
-            agent_id = f"{agent_id}/{member}"
-        event = {"ts": ts, **self.fixed, "episode_id": f"{agent_id}/{self.run}/{episode}", "step": step}
-        event["agent_id"] = agent_id
-        return event
+        agent_id = self.fixed["agent_id"] if member is None else f"{self.fixed['agent_id']}/{member}"
+        return {
+            "ts": ts,
+            **self.fixed,
+            "agent_id": agent_id,
+            "episode_id": f"{agent_id}/{self.run}/{episode}",
+            "step": step,
+        }
 
 
 class Source:

@@ -46,6 +46,25 @@ class VectorTest(unittest.TestCase):
                 self.assertEqual({e["action"] for e in self.of(1)}, {0})
                 self.assertEqual([e["step"] for e in self.of(1)][:3], [0, 1, 2])
 
+    def test_plain_steps_are_written_as_their_events_would_be(self):
+        source = Source(self.emitter, {"policy": 'p"\n', "policy_version": 3, "labels": {"a": "ü"}}, None)
+        space = gymnasium.spaces.Discrete(9)
+        lanes = Lanes(source, 6, space, space, True, False, 0, lambda *_: None)
+        rewards = np.array([1.0, 0.1, 1e-9, -1e22, np.nan, -np.inf])
+        over = np.array([True, False, False, True, False, True])
+        lanes.begin(None)
+        lanes.stepped(np.arange(6), rewards, over, ~over, {}, None)
+        lanes.stepped(np.arange(6), rewards, over, over, {}, None)
+        events = self.emitter.events()
+        fields = [(e["action"], e["reward"], e["terminated"], e["truncated"]) for e in events]
+        said = [1.0, 0.1, 1e-9, -1e22, "NaN", "-Infinity"]
+        first = [(i, said[i], bool(over[i]), not over[i]) for i in range(6)]
+        self.assertEqual(fields, first + [(i, said[i], bool(over[i]), bool(over[i])) for i in range(6)])
+        common = [source.identity.step(lane, 0, episode, 0) for episode in (1, 2) for lane in range(6)]
+        for event, want in zip(events, common, strict=True):
+            rest = ("action", "reward", "terminated", "truncated")
+            self.assertEqual({k: v for k, v in event.items() if k not in rest}, {**want, "ts": event["ts"]})
+
     def test_resets_by_hand(self):
         env = self.wrapped([{"length": 2}, {"length": 9}], AutoresetMode.DISABLED)
         env.reset()
