@@ -48,6 +48,8 @@ func nothingIsEmpty(t *testing.T, prometheus prometheusServer, begin time.Time) 
 	late := time.Now().Add(patience)
 	for {
 		questions := questionsOf(t, prometheus, time.Since(begin))
+		// The demo logs no probabilities: without support, an estimate has no series, and is not drawn as 0.
+		questions = slices.DeleteFunc(questions, func(q question) bool { return strings.Contains(q.expr, "rewardwatch_off_policy_") })
 		empty := prometheus.empty(t, questions, begin)
 		if len(empty) == 0 {
 			t.Logf("%d queries have data", len(questions))

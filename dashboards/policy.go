@@ -25,6 +25,7 @@ func policy(opts Options) *dashboard.DashboardBuilder {
 	policyEpisodes(d, s)
 	policyReward(d, s)
 	policyActions(d, s)
+	policyEstimates(d, s)
 	policyDetectors(d, s)
 	policyIncidents(d, s)
 	return d
@@ -180,6 +181,29 @@ func policyActions(d *dashboard.DashboardBuilder, s scope) {
 			Min(0).OverrideByRegexp("/baseline/", dashed())).
 		WithPanel(againstOne("Score of each detector of the actions", "How far each detector of the actions is on its way to its threshold, which is 1 for every detector.",
 			query{expr: "max by (" + s.groups("signal", "detector") + ") (" + s.of(metrics.MetricDetectorScore, `signal=~"action([.].+)?"`) + ")", legend: s.legend("signal", "detector")}))
+}
+
+// policyEstimates shows the off-policy estimates. Without support a value has no series, and its line a gap.
+func policyEstimates(d *dashboard.DashboardBuilder, s scope) {
+	value := func(bound string) string {
+		return "max by (" + s.groups("reference") + ") (" + s.of(metrics.MetricOffPolicyValue, `bound="`+bound+`"`) + ")"
+	}
+	ofGroup := func(metric string) query {
+		return query{expr: "max by (" + s.groups() + ") (" + s.of(metric) + ")", legend: s.legend()}
+	}
+	actual := ofGroup(metrics.MetricOffPolicyActual)
+	actual.legend += " earned"
+	d.WithRow(dashboard.NewRowBuilder("Off-policy estimates")).
+		WithPanel(lines("Value of the accepted policy", "What the policy of the baseline would have earned on the traffic of today, with its confidence sequence (dashed), and what was earned. target_prob: the accepted policy itself; action_frequencies: one that takes the actions as often as the baseline did. A gap: there is not enough support for an estimate.", "short",
+			query{expr: value("estimate"), legend: s.legend("reference")},
+			query{expr: value("low"), legend: s.legend("reference") + " low"},
+			query{expr: value("high"), legend: s.legend("reference") + " high"},
+			actual).
+			OverrideByRegexp("/ (low|high)$/", dashed())).
+		WithPanel(lines("Effective sample size of the estimate", "How many episodes (or blocks) of the accepted policy would tell as much as those that were seen.", "short",
+			ofGroup(metrics.MetricOffPolicyEffective)).Min(0).Span(quarter)).
+		WithPanel(lines("Mean weight of the estimate", "Near 1 while the policy of today takes every action of the accepted one, and the logged probabilities are right.", "short",
+			ofGroup(metrics.MetricOffPolicyWeight)).Min(0).Span(quarter))
 }
 
 func policyDetectors(d *dashboard.DashboardBuilder, s scope) {
