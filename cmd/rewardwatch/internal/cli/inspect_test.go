@@ -388,6 +388,25 @@ func TestProposalsOfHostileNamesLoad(t *testing.T) {
 	}
 }
 
+// Files of one kind beside one of another must be named after one topic, which the error tells.
+func TestInspectRefusesFilesOfOneKindWithTwoNames(t *testing.T) {
+	var shows [2]strings.Builder
+	var clicks strings.Builder
+	for i := range 400 {
+		fmt.Fprintf(&shows[i/200], `{"time":%d,"request_id":"r%d","model":"m1","arm":"a%d"}`+"\n", 1_700_000_000_000+i*1000, i, i%4)
+		fmt.Fprintf(&clicks, `{"at":%d,"request":"r%d","reward":1}`+"\n", 1_700_000_005_000+i*1000, i)
+	}
+	args := []string{"inspect", writeFile(t, "shows-1.ndjson", shows[0].String()), writeFile(t, "shows-2.ndjson", shows[1].String()), writeFile(t, "clicks.ndjson", clicks.String())}
+	_, errs, code := commandLine(t, args...)
+	if code == exitFine || !strings.Contains(errs, "shows-1.ndjson and ") || !strings.Contains(errs, "rename them to TOPIC.1.ndjson and TOPIC.2.ndjson") {
+		t.Errorf("exit code %d: %s", code, errs)
+	}
+	args[1], args[2] = writeFile(t, "shows.1.ndjson", shows[0].String()), writeFile(t, "shows.2.ndjson", shows[1].String())
+	if out, errs, code := commandLine(t, args...); code != exitFine || !strings.Contains(out, "Read 800 records: 800 accepted, 0 refused.") {
+		t.Errorf("exit code %d: %s%s", code, errs, out)
+	}
+}
+
 // Two topics cannot have one name: a configuration with both would be refused.
 func TestInspectRefusesFilesOfTwoKindsWithOneName(t *testing.T) {
 	var shows, clicks strings.Builder

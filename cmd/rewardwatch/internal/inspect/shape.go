@@ -61,8 +61,8 @@ func (s *study) recognize(ctx context.Context) (bool, error) {
 	return false, nil
 }
 
-// namedApart returns an error if the topics that were found would have one name: files are read as those of the topic that
-// they are named after.
+// namedApart returns an error if the topics that were found would have one name, or files of one topic several: files are
+// read as those of the topic that they are named after.
 func (s *study) namedApart() error {
 	if s.topic {
 		return nil
@@ -74,6 +74,12 @@ func (s *study) namedApart() error {
 				other, f.files[0], f.topic.Topic)
 		}
 		files[f.topic.Topic] = f.files[0]
+		for _, other := range f.files[1:] {
+			if len(s.shapes) > 1 && topicOf(other) != f.topic.Topic {
+				return fmt.Errorf("%s and %s hold records of one kind, and others are of another kind: rename them to TOPIC.1.ndjson and TOPIC.2.ndjson, with the name of one topic",
+					f.files[0], other)
+			}
+		}
 	}
 	return nil
 }
