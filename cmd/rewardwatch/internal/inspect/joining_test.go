@@ -152,6 +152,9 @@ func TestJoiningOfManyDecisionsIsMeasuredByTheFirst(t *testing.T) {
 // Labels that differ from record to record are candidates, too. What is kept of all candidates together is bounded, and
 // the key that feedback shares is found all the same.
 func TestManyCandidatesAreBounded(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds of CPU")
+	}
 	j := newJoining(feedback.Config{})
 	for i := range 150_000 {
 		key := fmt.Sprint("k", i)
