@@ -152,7 +152,10 @@ func (a *Assembler) Fold(e *ingest.Event, emit func(*ingest.Unit)) (first ingest
 	p.count()
 	a.ord = 0
 	a.key.set(p, e)
-	ep := a.episodeOf(p, e, emit)
+	ep, whole := a.episodeOf(p, e, emit)
+	if whole {
+		return a.foldWhole(p, e, emit)
+	}
 	if ep == nil {
 		return first, false
 	}
@@ -175,45 +178,48 @@ func (a *Assembler) Fold(e *ingest.Event, emit func(*ingest.Unit)) (first ingest
 }
 
 // episodeOf finds or opens the episode of an event, and ends the previous one if the event shows that it is over. nil
-// means that the event is ignored.
-func (a *Assembler) episodeOf(p *policy, e *ingest.Event, emit func(*ingest.Unit)) *episode {
-	ep := a.open[string(a.key.bytes)]
+// means that the event is ignored, or that it is a whole episode, which is not opened.
+func (a *Assembler) episodeOf(p *policy, e *ingest.Event, emit func(*ingest.Unit)) (ep *episode, whole bool) {
+	ep = a.open[string(a.key.bytes)]
 	switch {
 	case ep == nil && a.afterItsEnd(e):
-		return nil
+		return nil, false
 	case ep == nil:
 		return a.beginOrIgnore(p, e)
 	case !repeats(ep, e):
-		return ep
+		return ep, false
 	case e.EpisodeID == "":
 		a.end(ep, ingest.EndStep, e, emit)
-		return a.begin(p, e)
+		return a.begin(p, e), false
 	}
 	switch ep.came.order(e.Step, ep.step) {
 	case late:
-		return ep
+		return ep, false
 	case tooLate:
 		a.late(ep.agent)
 	default:
 		a.duplicate(ep.agent)
 	}
-	return nil
+	return nil, false
 }
 
-// beginOrIgnore opens the episode of an event unless its beginning is missing. The steps of a policy shown in blocks
+// beginOrIgnore opens the episode of an event unless its beginning is missing, or it is a whole episode. The steps of a policy shown in blocks
 // count in any case, so an episode without its beginning is opened too, but produces no unit when it ends.
-func (a *Assembler) beginOrIgnore(p *policy, e *ingest.Event) *episode {
+func (a *Assembler) beginOrIgnore(p *policy, e *ingest.Event) (ep *episode, whole bool) {
 	rest := a.isRest(p, e)
 	if rest && !p.Blocks && !a.cfg.FollowRests {
 		a.ignoreRest(p, e)
-		return nil
+		return nil, false
 	}
-	ep := a.begin(p, e)
+	if !rest && a.isWhole(e) {
+		return nil, true
+	}
+	ep = a.begin(p, e)
 	if ep != nil && rest {
 		ep.rest = true
 		a.lost.forget(hash(a.key.bytes))
 	}
-	return ep
+	return ep, false
 }
 
 // keepToMost drops one open episode when there are too many: the oldest of the policy that has the most, or the oldest
@@ -433,6 +439,11 @@ func (a *Assembler) close(ep *episode) {
 	}
 	a.metrics.open.Dec()
 	ep.key, ep.id, ep.agent = "", "", nil
+	a.putBack(ep)
+}
+
+// putBack keeps an episode for reuse.
+func (a *Assembler) putBack(ep *episode) {
 	if len(a.spare) < maxSpare {
 		a.spare = append(a.spare, ep)
 	}
@@ -465,7 +476,12 @@ func (a *Assembler) add(ep *episode, e *ingest.Event) {
 
 // end closes an open episode and emits its unit. e is the event at which it ends; an EndStep does not include e.
 func (a *Assembler) end(ep *episode, end ingest.End, e *ingest.Event, emit func(*ingest.Unit)) {
-	g := ep.agent.group
+	a.conclude(ep, ep.agent.group, ep.agent.id, end, e, emit)
+	a.close(ep)
+}
+
+// conclude does the work of end for an episode of an agent of a group, except to close it.
+func (a *Assembler) conclude(ep *episode, g *group, agent string, end ingest.End, e *ingest.Event, emit func(*ingest.Unit)) {
 	g.Endings.ended(ep)
 	g.policy.ended()
 	owed := !ep.HasSummary && end != ingest.EndStep
@@ -481,9 +497,8 @@ func (a *Assembler) end(ep *episode, end ingest.End, e *ingest.Event, emit func(
 		u := ep.unit(end)
 		u.Episode = ep.id
 		g.ended(u.Length, a.cfg.LengthSample)
-		a.emit(u, g, ep.agent.id, e, emit)
+		a.emit(u, g, agent, e, emit)
 	}
-	a.close(ep)
 }
 
 func (a *Assembler) emit(u *ingest.Unit, g *group, agent string, e *ingest.Event, emit func(*ingest.Unit)) {

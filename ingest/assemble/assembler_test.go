@@ -876,6 +876,21 @@ func BenchmarkFold(b *testing.B) {
 			a.Fold(&e, emit)
 		}
 	})
+	b.Run("decisions", func(b *testing.B) {
+		a := newBench(Config{})
+		emit := func(*ingest.Unit) {}
+		ids := make([]string, 100_000)
+		for i := range ids {
+			ids[i] = "user-" + strconv.Itoa(i)
+		}
+		e := bare
+		e.Terminated, e.Step = true, 0
+		b.ReportAllocs()
+		for i := 0; b.Loop(); i++ {
+			e.AgentID, e.EpisodeID = ids[i%len(ids)], ids[i*7%len(ids)]
+			a.Fold(&e, emit)
+		}
+	})
 	b.Run("summaries", func(b *testing.B) {
 		a := newBench(Config{})
 		emit := func(*ingest.Unit) {}

@@ -48,8 +48,18 @@ func (n *endings) step(ep *episode) {
 	ep.Turn = n.Events
 	n.resume(ep)
 	n.idle.toBack(ep)
-	for front := n.idle.front; n.Patient > 0 && n.Events-front.Turn > n.Patient; front = n.idle.front {
-		n.idle.remove(front) // never the last one, which has just stepped
+	n.findOverdue()
+}
+
+// passed records an event that was a whole episode.
+func (n *endings) passed() {
+	n.Events++
+	n.findOverdue()
+}
+
+func (n *endings) findOverdue() {
+	for front := n.idle.front; front != nil && n.Patient > 0 && n.Events-front.Turn > n.Patient; front = n.idle.front {
+		n.idle.remove(front)
 		front.Overdue = true
 		n.count(front)
 	}
