@@ -70,6 +70,7 @@ func testLedger(t *testing.T, on storage) {
 		{"FinishedJobsAreDropped", testFinishedJobsAreDropped},
 		{"RequestWithoutAJob", testRequestWithoutAJob},
 		{"RequestWithTwoJobs", testRequestWithTwoJobs},
+		{"RequestIsDeliveredAtOnce", testRequestIsDeliveredAtOnce},
 		{"JobOfAnUnknownTarget", testJobOfAnUnknownTarget},
 		{"OrderThatPanicsIsGivenUp", testOrderThatPanicsIsGivenUp},
 		{"RetriesInAnyZone", testRetriesInAnyZone},

@@ -109,6 +109,23 @@ func testRequestWithTwoJobs(t *testing.T, on storage) {
 	})
 }
 
+// The queue polls once a second, but what this process opens it delivers at once.
+func testRequestIsDeliveredAtOnce(t *testing.T, on storage) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, on)
+		ctx, cancel := contextWithCancel(t)
+		done := make(chan error, 1)
+		go func() { done <- r.Run(ctx) }()
+		defer func() { cancel(); check(t, <-done) }()
+		r.pass(ledger.FetchEvery * 5 / 4)
+		r.consider(retraintest.Incident("i1", "ranker"))
+		r.pass(ledger.FetchEvery / 20)
+		if n := len(r.receiver.seen()); n != 1 {
+			t.Errorf("%d arrivals within %s, want 1", n, ledger.FetchEvery/20)
+		}
+	})
+}
+
 func testJobOfAnUnknownTarget(t *testing.T, on storage) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, on)

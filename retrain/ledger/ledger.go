@@ -214,8 +214,9 @@ func (l *Ledger) try(ctx context.Context, change func(*Tx) error) error {
 	if l.alone != "" {
 		_, err = tx.ExecContext(ctx, l.alone)
 	}
+	own := &Tx{Tx: tx}
 	if err == nil {
-		err = change(&Tx{Tx: tx})
+		err = change(own)
 	}
 	if err != nil {
 		if undo := tx.Rollback(); undo != nil && !errors.Is(undo, sql.ErrTxDone) {
@@ -223,5 +224,11 @@ func (l *Ledger) try(ctx context.Context, change func(*Tx) error) error {
 		}
 		return err
 	}
-	return tx.Commit()
+	if err := tx.Commit(); err != nil {
+		return err
+	}
+	for _, do := range own.committed {
+		do(ctx)
+	}
+	return nil
 }

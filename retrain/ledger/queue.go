@@ -20,10 +20,11 @@ import (
 
 // How the queue works.
 const (
-	FetchEvery   = time.Second      // how often a target's queue is polled, as there is no notification of new jobs
+	FetchEvery   = time.Second      // how often a target's queue is polled for jobs of other processes, and for retries
 	fetchPause   = time.Millisecond // minimum between two polls while there are jobs
 	KeptJobs     = time.Minute      // how long a finished job is kept: the ledger has its outcome
 	mostAttempts = 1 << 14          // of a job whose process dies each time: its request expires before
+	lastPriority = 4                // of a wake, so that it does not stand before what it wakes the queue for
 )
 
 // delivery is the job of an open request. All other state of the request is in the ledger.
@@ -33,6 +34,12 @@ type delivery struct {
 
 // Kind implements river.JobArgs.
 func (delivery) Kind() string { return "delivery" }
+
+// wake is a job without work.
+type wake struct{}
+
+// Kind implements river.JobArgs.
+func (wake) Kind() string { return "wake" }
 
 // queueOf returns the name of a target's queue, as target names may have characters that queue names may not.
 func queueOf(target string) string {
@@ -66,6 +73,7 @@ func NewQueue(
 	}
 	workers := river.NewWorkers()
 	river.AddWorker(workers, deliverer{deliver: deliver, failed: failed})
+	river.AddWorker(workers, river.WorkFunc(func(context.Context, *river.Job[wake]) error { return nil }))
 	client, err := river.NewClient(l.jobs(l.db), &river.Config{
 		ID:                          rand.Text(),
 		Queues:                      queues,
@@ -122,13 +130,21 @@ func (q *Queue) Start(ctx context.Context) error {
 // Stop stops the queue and its attempts.
 func (q *Queue) Stop(ctx context.Context) error { return q.client.Stop(ctx) }
 
-// Add schedules the delivery of a request for when the transaction commits.
+// Add schedules the delivery of a request for when the transaction commits. The queue of this process then looks at it
+// at once, the queues of others when they poll.
 func (q *Queue) Add(ctx context.Context, tx *Tx, request, target string) error {
 	_, err := q.client.InsertTx(ctx, tx.Tx, delivery{request}, &river.InsertOpts{Queue: queueOf(target)})
 	if err != nil {
 		return fmt.Errorf("enqueue the delivery of %s: %w", request, err)
 	}
+	tx.committed = append(tx.committed, func(ctx context.Context) { q.wake(ctx, target) })
 	return nil
+}
+
+// wake makes the queue of a target in this process look for jobs. River does so only for jobs that are inserted outside
+// of a transaction. If the insertion fails, polling finds the jobs.
+func (q *Queue) wake(ctx context.Context, target string) {
+	_, _ = q.client.Insert(ctx, wake{}, &river.InsertOpts{Queue: queueOf(target), Priority: lastPriority})
 }
 
 // AddAll adds a job for each open request without a waiting one: requests of a build before the queue or from a backup,

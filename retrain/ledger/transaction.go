@@ -14,7 +14,10 @@ import (
 )
 
 // Tx is a transaction that writes: what it reads holds until it commits.
-type Tx struct{ *sql.Tx }
+type Tx struct {
+	*sql.Tx
+	committed []func(context.Context) // run once it has committed
+}
 
 // queryer is a transaction or the database.
 type queryer interface {
