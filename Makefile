@@ -12,6 +12,9 @@ GOLANGCI := $(CACHE)/bin/golangci-lint-$(GOLANGCI_VERSION)
 GOTESTSUM_VERSION := v1.13.0
 GOTESTSUM := $(CACHE)/bin/gotestsum-$(GOTESTSUM_VERSION)
 
+BENCHSTAT_VERSION := v0.0.0-20260908200009-22c9c6c9d4da
+BENCHSTAT := $(CACHE)/bin/benchstat-$(BENCHSTAT_VERSION)
+
 PYTHON_REQUIREMENTS := ingest/emitters/python/requirements.txt
 VENV := $(CACHE)/venv/.complete
 
@@ -36,7 +39,7 @@ FUZZTIME ?= 30s
 KILLS ?= 100
 DURATION ?= 20m
 
-.PHONY: build demo test test-race test-simulations test-e2e test-quick test-faults test-python-agents soak lint bench bench-detection peers ks-table fuzz axe grafana-data kafka kafka-stop packages clean
+.PHONY: build demo test test-race test-simulations test-e2e test-quick test-faults test-python-agents soak lint bench bench-throughput bench-compare bench-detection peers ks-table fuzz axe grafana-data kafka kafka-stop packages clean
 
 build:
 	CGO_ENABLED=0 go build -trimpath -buildvcs=auto -o bin/rewardwatch ./cmd/rewardwatch
@@ -91,12 +94,30 @@ soak: packages
 	go test -tags e2e,faults -count=1 -timeout 0 -run '^TestSoak$$' -v ./cmd/rewardwatch/e2e -args -soak $(DURATION)
 
 lint: $(GOLANGCI)
-	go vet -tags e2e,faults,agents ./...
+	go vet -tags e2e,faults,agents,throughput ./...
 	go mod tidy -diff
 	$(GOLANGCI) run ./...
 
 bench:
 	go test -run '^$$' -bench . -benchmem ./...
+
+# What reading and judging costs, as a ratio to a loop that only reads the same topics from a real broker, for each number of
+# GROUPS and each kind of TRAFFIC (a regular expression). EVENTS are those of the steady state. docs/throughput.txt holds the
+# results of the last release; with five ROUNDS or more, bench-compare says which differences from it are not chance.
+GROUPS ?= 20,1000
+TRAFFIC ?= .
+EVENTS ?= 2000000
+ROUNDS ?= 1
+THROUGHPUT := $(CACHE)/throughput.txt
+bench-throughput: $(PEERS_VENV) | packages
+	deploy/local/kafka/kafka.sh fetch
+	rm -f $(THROUGHPUT)
+	go test -tags e2e,throughput -count=$(ROUNDS) -timeout 0 -run '^TestThroughput$$' -v ./cmd/rewardwatch/e2e \
+		-args -groups '$(GROUPS)' -traffic '$(TRAFFIC)' -events $(EVENTS) -result $(THROUGHPUT) |
+		sed -uE '/^(=== (RUN|NAME)|PASS$$| *--- PASS|ok )/d'
+
+bench-compare: $(BENCHSTAT)
+	$(BENCHSTAT) docs/throughput.txt $(THROUGHPUT)
 
 # The tables of docs/detection.md and docs/retraining.md, and how long each took; more BASELINES and RUNS make them more exact. TABLES chooses some by
 # the names of their tests without TestBench, such as TABLES=Promise or TABLES='(Delay|Season)'. Those of the Python packages
@@ -154,6 +175,10 @@ $(GOLANGCI):
 $(GOTESTSUM):
 	GOBIN=$(CACHE)/bin go install gotest.tools/gotestsum@$(GOTESTSUM_VERSION)
 	mv $(CACHE)/bin/gotestsum $@
+
+$(BENCHSTAT):
+	GOBIN=$(CACHE)/bin go install golang.org/x/perf/cmd/benchstat@$(BENCHSTAT_VERSION)
+	mv $(CACHE)/bin/benchstat $@
 
 $(VENV): $(PYTHON_REQUIREMENTS)
 $(AGENTS_VENV): $(AGENTS_REQUIREMENTS)

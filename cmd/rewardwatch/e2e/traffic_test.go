@@ -1,0 +1,204 @@
+//go:build e2e && throughput
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/rewardwatch/rewardwatch/ingest/protobuf/telemetrypb"
+)
+
+// trafficPartitions are those of each topic of telemetry.
+const trafficPartitions = 4
+
+// trafficRate is how many events all groups together record in a second of event time.
+const trafficRate = 50_000
+
+// traffic is a kind of telemetry.
+type traffic struct {
+	name    string
+	steps   int    // of a unit
+	message int    // events of a message
+	topic   string // more of the topic's configuration
+	encode  func(to []byte, e *moment) []byte
+}
+
+// moment is a step of an agent, or the summary of one of its episodes.
+type moment struct {
+	ts            int64 // Unix milliseconds
+	policy, agent string
+	episode, step int
+	last          bool
+	action        string
+	reward        float64
+	clicked       bool
+}
+
+var traffics = []traffic{
+	{name: "episodes of 50 steps", steps: 50, message: 1, encode: encodeStep},
+	{name: "the same, 64 in a message", steps: 50, message: 64, encode: encodeStep},
+	{name: "the same in Protobuf", steps: 50, message: 1, topic: "format: protobuf", encode: encodeProtobuf},
+	{name: "the same, mapped", steps: 50, message: 1, topic: mappingOfNested, encode: encodeNested},
+	{name: "one-step decisions", steps: 1, message: 1, encode: encodeStep},
+	{name: "steps without episodes", steps: 100, message: 1, encode: encodeUnending},
+	{name: "summaries of episodes", steps: 1, message: 1, encode: encodeSummary},
+}
+
+func encodeStep(to []byte, e *moment) []byte {
+	return fmt.Appendf(encodeSource(to, e), `"episode_id":"%s/%d","step":%d,"action":"%s","reward":%.4f,"terminated":%t,"truncated":false,"outcomes":{"conversion":%d}}`,
+		e.agent, e.episode, e.step, e.action, e.reward, e.last, bit(e.clicked))
+}
+
+func encodeUnending(to []byte, e *moment) []byte {
+	return fmt.Appendf(encodeSource(to, e), `"step":%d,"action":"%s","reward":%.4f,"outcomes":{"conversion":%d}}`,
+		e.episode*100+e.step, e.action, e.reward, bit(e.clicked))
+}
+
+func encodeSummary(to []byte, e *moment) []byte {
+	return fmt.Appendf(encodeSource(to, e), `"episode_id":"%s/%d","episode":{"r":%.4f,"l":%d},"outcomes":{"conversion":%d}}`,
+		e.agent, e.episode, e.reward, 40+e.step, bit(e.clicked))
+}
+
+// encodeSource writes what all records of telemetry v1 in JSON begin with.
+func encodeSource(to []byte, e *moment) []byte {
+	to = append(to, `{"ts":"`...)
+	to = time.UnixMilli(e.ts).UTC().AppendFormat(to, "2006-01-02T15:04:05.000Z")
+	return fmt.Appendf(to, `","policy":"%s","policy_version":"2026-11-01.3","env":"prod-eu","env_version":"41","agent_id":"%s",`, e.policy, e.agent)
+}
+
+// mappingOfNested reads what encodeNested writes.
+const mappingOfNested = `mapping:
+          fields:
+            ts: {path: meta.time_ms, unit: ms}
+            policy: meta.model
+            policy_version: meta.build
+            env: {value: prod-eu}
+            agent_id: user.id
+            episode_id: user.session
+            step: event.number
+            action: event.choice
+            reward: event.gain
+            terminated: event.done
+            outcomes.conversion: event.clicks`
+
+func encodeNested(to []byte, e *moment) []byte {
+	return fmt.Appendf(to, `{"meta":{"time_ms":%d,"model":"%s","build":"2026-11-01.3","region":"eu"},"user":{"id":"%s","session":"%s/%d"},`+
+		`"event":{"number":%d,"choice":"%s","gain":%.4f,"clicks":%d,"done":%t}}`,
+		e.ts, e.policy, e.agent, e.agent, e.episode, e.step, e.action, e.reward, bit(e.clicked), e.last)
+}
+
+func encodeProtobuf(to []byte, e *moment) []byte {
+	to, err := proto.MarshalOptions{}.MarshalAppend(to, &telemetrypb.Event{
+		Policy: e.policy, PolicyVersion: "2026-11-01.3", Env: "prod-eu", EnvVersion: "41", AgentId: e.agent,
+		EpisodeId: fmt.Sprintf("%s/%d", e.agent, e.episode), Ts: e.ts * int64(time.Millisecond), Step: proto.Int64(int64(e.step)),
+		Action: &telemetrypb.Event_ActionCategory{ActionCategory: e.action}, Reward: proto.Float64(e.reward), Terminated: e.last,
+		Outcomes: map[string]float64{"conversion": float64(bit(e.clicked))},
+	})
+	if err != nil {
+		panic(err)
+	}
+	return to
+}
+
+func bit(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// actors are the agents of a number of groups that make one kind of traffic, and how far they are.
+type actors struct {
+	traffic
+	rng    *rand.Rand
+	all    []actor
+	events int // written so far
+}
+
+type actor struct {
+	policy, name  string
+	partition     int
+	episode, step int
+}
+
+// fewestActors act where there are fewer groups.
+const fewestActors = 400
+
+func newActors(kind traffic, groups int) *actors {
+	a := &actors{traffic: kind, rng: rand.New(rand.NewPCG(uint64(groups), 1))}
+	for i := range max(groups, fewestActors) {
+		a.all = append(a.all, actor{
+			policy: "policy-" + strconv.Itoa(i%groups), name: "agent-" + strconv.Itoa(i), partition: (i + i/groups) % trafficPartitions,
+		})
+	}
+	return a
+}
+
+// eventsOf returns how many events make that many units of each group.
+func (a *actors) eventsOf(groups, units int) int {
+	steps := (units*groups + len(a.all) - 1) / len(a.all) * a.steps
+	return steps * len(a.all)
+}
+
+// next returns the next step of the actor whose turn it is, and its partition.
+func (a *actors) next() (e moment, partition int) {
+	of := &a.all[a.events%len(a.all)]
+	e = moment{
+		ts:     time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC).UnixMilli() + int64(a.events)*1000/trafficRate,
+		policy: of.policy, agent: of.name, episode: of.episode, step: of.step, last: of.step == a.steps-1,
+		action: [...]string{"offer_a", "offer_b", "offer_c", "none"}[a.rng.IntN(4)], reward: a.rng.NormFloat64(), clicked: a.rng.Float64() < .2,
+	}
+	a.events++
+	if of.step++; e.last {
+		of.episode, of.step = of.episode+1, 0
+	}
+	return e, of.partition
+}
+
+// produce writes the next events to a topic, those of one agent to one partition.
+func (a *actors) produce(t *testing.T, b *broker, topic string, events int) {
+	t.Helper()
+	client, err := kgo.NewClient(kgo.SeedBrokers(b.address), kgo.DefaultProduceTopic(topic), kgo.ProducerLinger(20*time.Millisecond),
+		kgo.ProducerBatchCompression(kgo.Lz4Compression()), kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.MaxBufferedRecords(50_000))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	ctx, cancel := context.WithCancelCause(t.Context())
+	var open [trafficPartitions][]byte
+	var held [trafficPartitions]int
+	send := func(p int) {
+		if held[p] > 0 {
+			client.Produce(ctx, &kgo.Record{Partition: int32(p), Value: open[p]}, func(_ *kgo.Record, err error) {
+				if err != nil {
+					cancel(err)
+				}
+			})
+			open[p], held[p] = nil, 0
+		}
+	}
+	for range events {
+		e, p := a.next()
+		if held[p] > 0 {
+			open[p] = append(open[p], '\n')
+		}
+		open[p] = a.encode(open[p], &e)
+		if held[p]++; held[p] == a.message {
+			send(p)
+		}
+	}
+	for p := range open {
+		send(p)
+	}
+	if err := client.Flush(ctx); err != nil {
+		t.Fatalf("write to %s: %v", topic, context.Cause(ctx))
+	}
+}
