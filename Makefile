@@ -39,7 +39,7 @@ FUZZTIME ?= 30s
 KILLS ?= 100
 DURATION ?= 20m
 
-.PHONY: build demo test test-race test-simulations test-e2e test-quick test-faults test-python-agents soak lint bench bench-throughput bench-compare bench-detection peers ks-table fuzz axe grafana-data kafka kafka-stop packages clean
+.PHONY: build demo test test-race test-simulations test-e2e test-quick test-faults test-python-agents soak lint bench bench-throughput bench-latency bench-compare bench-detection peers ks-table fuzz axe grafana-data kafka kafka-stop packages clean
 
 build:
 	CGO_ENABLED=0 go build -trimpath -buildvcs=auto -o bin/rewardwatch ./cmd/rewardwatch
@@ -114,6 +114,12 @@ bench-throughput: $(PEERS_VENV) | packages
 	rm -f $(THROUGHPUT)
 	go test -tags e2e,throughput -count=$(ROUNDS) -timeout 0 -run '^TestThroughput$$' -v ./cmd/rewardwatch/e2e \
 		-args -groups '$(GROUPS)' -traffic '$(TRAFFIC)' -events $(EVENTS) -result $(THROUGHPUT) |
+		sed -uE '/^(=== (RUN|NAME)|PASS$$| *--- PASS|ok )/d'
+
+# From an event to the webhook of the drift that it proves.
+bench-latency: packages
+	deploy/local/kafka/kafka.sh fetch
+	go test -tags e2e,throughput -count=1 -timeout 0 -run '^TestLatency$$' -v ./cmd/rewardwatch/e2e -args -events $(EVENTS) |
 		sed -uE '/^(=== (RUN|NAME)|PASS$$| *--- PASS|ok )/d'
 
 bench-compare: $(BENCHSTAT)

@@ -48,6 +48,9 @@ func (c cost) less(idle cost) cost {
 	return c
 }
 
+// rate is in events a second.
+func (c cost) rate() float64 { return float64(c.events) / c.took.Seconds() }
+
 func (c cost) micros() float64 { return float64(c.cpu.Nanoseconds()) / 1e3 / float64(c.events) }
 
 // TestThroughput measures what reading and judging costs, beside a loop that only reads the same topics, and, where Python is
@@ -100,8 +103,8 @@ func measureTraffic(t *testing.T, b *broker, binary string, kind traffic, groups
 }
 
 // newMeasured creates the topic, and the configuration of the service that reads it. It is the default one, except that
-// the service is ready only when it has read everything.
-func newMeasured(t *testing.T, b *broker, binary string, kind traffic, groups int) *measured {
+// the service is ready only when it has read everything. More lines of configuration may follow.
+func newMeasured(t *testing.T, b *broker, binary string, kind traffic, groups int, more ...string) *measured {
 	t.Helper()
 	dir, topic := t.TempDir(), "traffic-"+regexp.MustCompile(`\W+`).ReplaceAllString(t.Name(), "-")
 	b.createTopic(t, topic, trafficPartitions)
@@ -120,7 +123,7 @@ func newMeasured(t *testing.T, b *broker, binary string, kind traffic, groups in
 checkpoint: {directory: %q}
 alerts: {alertmanager: {urls: []}}
 http: {listen: %q}
-`, b.address, topic, kind.topic, filepath.Join(dir, "dead-letters"), filepath.Join(dir, "checkpoints"), m.address)
+%s`, b.address, topic, kind.topic, filepath.Join(dir, "dead-letters"), filepath.Join(dir, "checkpoints"), m.address, strings.Join(more, "\n"))
 	if err := os.WriteFile(m.config, []byte(config), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -132,48 +135,75 @@ http: {listen: %q}
 func (m *measured) read(t *testing.T, events int, done func() error) cost {
 	t.Helper()
 	m.actors.produce(t, m.broker, m.topic, events)
-	var log bytes.Buffer
-	process := exec.Command(m.binary, "run", "--config", m.config)
-	process.Stdout, process.Stderr = io.Discard, &log
-	process.Dir = filepath.Dir(m.config)
-	began := time.Now()
-	if err := process.Start(); err != nil {
-		t.Fatal(err)
-	}
 	c := cost{events: events}
-	func() {
-		defer func() {
-			if t.Failed() {
-				_ = process.Process.Kill()
-			}
-		}()
-		m.until(t, "the topic is read", func() error { _, err := get("http://" + m.address + "/-/ready"); return err })
+	began := time.Now()
+	process := m.run(t)
+	process.until(t, "the topic is read", m.ready)
+	c.took = time.Since(began)
+	if done != nil {
+		process.until(t, "the baselines are calibrated", done)
 		c.took = time.Since(began)
-		if done != nil {
-			m.until(t, "the baselines are calibrated", done)
-			c.took = time.Since(began)
-		}
-		c.mallocs = m.mallocs(t)
-	}()
-	if err := errors.Join(process.Process.Signal(syscall.SIGTERM), process.Wait()); err != nil {
-		t.Fatalf("stop the service: %v\n%s", err, &log)
 	}
+	c.mallocs = m.mallocs(t)
+	process.stop(t)
 	usage, _ := process.ProcessState.SysUsage().(*syscall.Rusage)
 	c.cpu = process.ProcessState.UserTime() + process.ProcessState.SystemTime()
 	c.rss = float64(usage.Maxrss << 10)
 	return c
 }
 
-// until asks every 20 ms until check returns no error, for as long as a large fleet may take.
-func (m *measured) until(t *testing.T, what string, check func() error) {
+// run is one life of the service.
+type run struct {
+	*exec.Cmd
+	log   bytes.Buffer
+	ended chan error // by Wait
+}
+
+// run starts the service. It is killed at the end of the test if it still runs.
+func (m *measured) run(t *testing.T) *run {
 	t.Helper()
-	deadline, pause := time.Now().Add(time.Hour), time.NewTicker(20*time.Millisecond)
+	r := &run{Cmd: exec.Command(m.binary, "run", "--config", m.config), ended: make(chan error, 1)}
+	r.Dir, r.Stderr = filepath.Dir(m.config), &r.log
+	if err := r.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() { r.ended <- r.Wait() }()
+	t.Cleanup(func() { _ = r.Process.Kill() })
+	return r
+}
+
+// stop ends the service as its supervisor would.
+func (r *run) stop(t *testing.T) {
+	t.Helper()
+	if err := r.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-r.ended; err != nil {
+		t.Fatalf("stop the service: %v\n%s", err, &r.log)
+	}
+}
+
+// until asks every 20 ms until check returns no error, for as long as a large fleet may take.
+func (r *run) until(t *testing.T, what string, check func() error) {
+	t.Helper()
+	deadline, pause := time.NewTimer(time.Hour), time.NewTicker(20*time.Millisecond)
+	defer deadline.Stop()
 	defer pause.Stop()
 	for err := check(); err != nil; err = check() {
-		if now := <-pause.C; now.After(deadline) {
+		select {
+		case <-pause.C:
+		case <-deadline.C:
 			t.Fatalf("%s: %v", what, err)
+		case end := <-r.ended:
+			t.Fatalf("%s: the service ended: %v\n%s", what, end, &r.log)
 		}
 	}
+}
+
+// ready returns an error until the service has read everything.
+func (m *measured) ready() error {
+	_, err := get("http://" + m.address + "/-/ready")
+	return err
 }
 
 // calibrated returns an error until 19 groups in 20 have a baseline that is not provisional. A chance finding in a warm-up
@@ -335,7 +365,7 @@ func (m *measured) row(t *testing.T, state string, c, bare cost) {
 	t.Helper()
 	ratio := c.micros() / bare.micros()
 	fmt.Fprintf(os.Stderr, "| %s | %d | %s | %.0f | %.2f | %.1f | %.2f | %.0f |\n", m.actors.name, m.groups, state,
-		float64(c.events)/c.took.Seconds(), c.micros(), ratio, c.mallocs/float64(c.events), c.rss/(1<<20))
+		c.rate(), c.micros(), ratio, c.mallocs/float64(c.events), c.rss/(1<<20))
 	if *throughputResult == "" || state == "bare loop" {
 		return
 	}

@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -34,6 +35,7 @@ type traffic struct {
 // moment is a step of an agent, or the summary of one of its episodes.
 type moment struct {
 	ts            int64 // Unix milliseconds
+	world         int   // the version of the environment
 	policy, agent string
 	episode, step int
 	last          bool
@@ -71,7 +73,7 @@ func encodeSummary(to []byte, e *moment) []byte {
 func encodeSource(to []byte, e *moment) []byte {
 	to = append(to, `{"ts":"`...)
 	to = time.UnixMilli(e.ts).UTC().AppendFormat(to, "2006-01-02T15:04:05.000Z")
-	return fmt.Appendf(to, `","policy":"%s","policy_version":"2026-11-01.3","env":"prod-eu","env_version":"41","agent_id":"%s",`, e.policy, e.agent)
+	return fmt.Appendf(to, `","policy":"%s","policy_version":"2026-11-01.3","env":"prod-eu","env_version":"%d","agent_id":"%s",`, e.policy, e.world, e.agent)
 }
 
 // mappingOfNested reads what encodeNested writes.
@@ -120,7 +122,8 @@ type actors struct {
 	traffic
 	rng    *rand.Rand
 	all    []actor
-	events int // written so far
+	events int          // made so far
+	clock  func() int64 // Unix milliseconds; nil for that of trafficRate
 }
 
 type actor struct {
@@ -153,8 +156,12 @@ func (a *actors) next() (e moment, partition int) {
 	of := &a.all[a.events%len(a.all)]
 	e = moment{
 		ts:     time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC).UnixMilli() + int64(a.events)*1000/trafficRate,
+		world:  41,
 		policy: of.policy, agent: of.name, episode: of.episode, step: of.step, last: of.step == a.steps-1,
 		action: [...]string{"offer_a", "offer_b", "offer_c", "none"}[a.rng.IntN(4)], reward: a.rng.NormFloat64(), clicked: a.rng.Float64() < .2,
+	}
+	if a.clock != nil {
+		e.ts = a.clock()
 	}
 	a.events++
 	if of.step++; e.last {
@@ -166,24 +173,40 @@ func (a *actors) next() (e moment, partition int) {
 // produce writes the next events to a topic, those of one agent to one partition.
 func (a *actors) produce(t *testing.T, b *broker, topic string, events int) {
 	t.Helper()
-	client, err := kgo.NewClient(kgo.SeedBrokers(b.address), kgo.DefaultProduceTopic(topic), kgo.ProducerLinger(20*time.Millisecond),
+	client := b.writer(t, topic)
+	defer client.Close()
+	ctx, cancel := context.WithCancelCause(t.Context())
+	a.send(ctx, cancel, client, events)
+	if err := client.Flush(ctx); err != nil {
+		t.Fatalf("write to %s: %v", topic, cmp.Or(context.Cause(ctx), err))
+	}
+}
+
+// writer returns a client that chooses the partitions of a topic itself.
+func (b *broker) writer(t *testing.T, topic string) *kgo.Client {
+	t.Helper()
+	client, err := kgo.NewClient(kgo.SeedBrokers(b.address), kgo.DefaultProduceTopic(topic), kgo.ProducerLinger(5*time.Millisecond),
 		kgo.ProducerBatchCompression(kgo.Lz4Compression()), kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.MaxBufferedRecords(50_000))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer client.Close()
-	ctx, cancel := context.WithCancelCause(t.Context())
+	return client
+}
+
+// send hands the next events to a client. An error of one of them cancels the context.
+func (a *actors) send(ctx context.Context, cancel context.CancelCauseFunc, client *kgo.Client, events int) {
 	var open [trafficPartitions][]byte
 	var held [trafficPartitions]int
 	send := func(p int) {
-		if held[p] > 0 {
-			client.Produce(ctx, &kgo.Record{Partition: int32(p), Value: open[p]}, func(_ *kgo.Record, err error) {
-				if err != nil {
-					cancel(err)
-				}
-			})
-			open[p], held[p] = nil, 0
+		if held[p] == 0 {
+			return
 		}
+		client.Produce(ctx, &kgo.Record{Partition: int32(p), Value: open[p]}, func(_ *kgo.Record, err error) {
+			if err != nil {
+				cancel(err)
+			}
+		})
+		open[p], held[p] = nil, 0
 	}
 	for range events {
 		e, p := a.next()
@@ -197,8 +220,5 @@ func (a *actors) produce(t *testing.T, b *broker, topic string, events int) {
 	}
 	for p := range open {
 		send(p)
-	}
-	if err := client.Flush(ctx); err != nil {
-		t.Fatalf("write to %s: %v", topic, context.Cause(ctx))
 	}
 }

@@ -1,0 +1,196 @@
+//go:build e2e && throughput
+
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+var latencyPolicies = flag.Int("drifting", 100, "policies that drift in TestLatency, one after another")
+
+// configOfDrifting watches the policies that drift from a small baseline on, and orders a retraining of each.
+const configOfDrifting = `policies:
+  - {match: "drifting-*", baseline: {units: 100}, false_alarms: {budget: 1, per: "2000 episodes"}}
+  - match: "*"
+retrain:
+  ledger: {sqlite: %q}
+  recipes: %q
+  targets: [{name: trainer, webhook: %q, secret_file: %q, allow_private: true}]
+  triggers: [{on: incident, signals: [return, reward], recipe: again, target: trainer}]
+`
+
+const recipeOfDrifting = `contract:
+  objective: "{{ policy }} earns what it did"
+  hypothesis: a policy that has learnt from the data since then does
+  expected: mean return > 0 over 200 episodes within 24h
+  owner: agents@shop.example
+config: {}
+`
+
+// place is where a record is.
+type place struct {
+	partition int
+	offset    int64
+}
+
+// arrival is a webhook: the last drifted record that its order names, and when it came.
+type arrival struct {
+	policy   string
+	last     place
+	opened   time.Time // by the body, in the clock of the service
+	received time.Time
+}
+
+// latency is a service that reads half of what it can, and policies that drift.
+type latency struct {
+	*measured
+	client   *kgo.Client
+	arrivals chan arrival
+	sent     map[place]time.Time // when records of drifts were handed to the client
+}
+
+// TestLatency measures the time from an event to the webhook of the drift that it proves. A new environment makes one policy
+// after another lose reward until a retraining of it is ordered.
+func TestLatency(t *testing.T) {
+	l := newLatency(t)
+	defer l.client.Close()
+	l.read(t, 110*len(l.actors.all), l.calibrated) // which are many more decisions of a policy of the load
+	l.actors.all = l.actors.all[:fewestActors]
+	rate := l.read(t, *throughputEvents/4, nil).rate() / 2
+
+	process := l.run(t)
+	process.until(t, "the topic is read", l.ready)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	loaded := make(chan struct{})
+	go func() { defer close(loaded); l.load(ctx, cancel, rate) }()
+	var whole, opening, delivering []time.Duration
+	for i := range *latencyPolicies {
+		a := l.drift(ctx, t, fmt.Sprintf("drifting-%d", i), i%trafficPartitions)
+		produced, known := l.sent[a.last]
+		if !known {
+			t.Fatalf("the order of %s ends at %+v, where nothing drifted", a.policy, a.last)
+		}
+		whole = append(whole, a.received.Sub(produced))
+		opening = append(opening, a.opened.Sub(produced))
+		delivering = append(delivering, a.received.Sub(a.opened))
+	}
+	cancel(nil)
+	<-loaded
+	process.stop(t)
+	fmt.Fprintf(os.Stderr, "%d drifts while %.0f events/s are read:\n\n| from | to | median | 90 %% | 99 %% |\n| --- | --- | --- | --- | --- |\n", len(whole), rate)
+	for _, part := range []struct {
+		from, to string
+		took     []time.Duration
+	}{{"event produced", "request opened", opening}, {"request opened", "webhook received", delivering}, {"event produced", "webhook received", whole}} {
+		slices.Sort(part.took)
+		at := func(q float64) time.Duration {
+			return part.took[int(q*float64(len(part.took)-1))].Round(time.Millisecond)
+		}
+		fmt.Fprintf(os.Stderr, "| %s | %s | %s | %s | %s |\n", part.from, part.to, at(.5), at(.9), at(.99))
+	}
+}
+
+// newLatency sets up 20 groups as the load, and the policies that will drift, which act with them at first.
+func newLatency(t *testing.T) *latency {
+	t.Helper()
+	l := &latency{arrivals: make(chan arrival, 1), sent: map[place]time.Time{}}
+	trainer := httptest.NewServer(http.HandlerFunc(l.receive))
+	t.Cleanup(trainer.Close)
+	dir := t.TempDir()
+	secret := filepath.Join(dir, "trainer.secret")
+	err := errors.Join(os.WriteFile(secret, []byte(webhookSecret+"\n"), 0o600), os.Mkdir(filepath.Join(dir, "recipes"), 0o755),
+		os.WriteFile(filepath.Join(dir, "recipes", "again.yaml"), []byte(recipeOfDrifting), 0o644))
+	if err != nil {
+		t.Fatal(err)
+	}
+	kind := traffics[slices.IndexFunc(traffics, func(k traffic) bool { return k.name == "one-step decisions" })]
+	l.measured = newMeasured(t, startBroker(t, ""), build(t), kind, 20, fmt.Sprintf(configOfDrifting,
+		filepath.Join(dir, "ledger.db"), filepath.Join(dir, "recipes"), trainer.URL, secret))
+	l.actors.clock = func() int64 { return time.Now().UnixMilli() }
+	for i := range *latencyPolicies {
+		l.actors.all = append(l.actors.all, actor{policy: fmt.Sprintf("drifting-%d", i), name: "agent", partition: i % trafficPartitions})
+	}
+	l.groups += *latencyPolicies
+	l.client = l.writer(t, l.topic)
+	return l
+}
+
+// receive takes a webhook.
+func (l *latency) receive(w http.ResponseWriter, r *http.Request) {
+	a := arrival{received: time.Now()}
+	var body struct {
+		Timestamp time.Time `json:"timestamp"`
+		Data      struct {
+			Policy  string `json:"policy"`
+			Offsets struct {
+				Drifted []struct {
+					Partition int   `json:"partition"`
+					Last      int64 `json:"last"`
+				} `json:"drifted"`
+			} `json:"offsets"`
+		} `json:"data"`
+	}
+	if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
+		w.WriteHeader(http.StatusBadRequest)
+		return
+	}
+	a.policy, a.opened = body.Data.Policy, body.Timestamp
+	for _, drifted := range body.Data.Offsets.Drifted {
+		a.last = place{drifted.Partition, drifted.Last}
+	}
+	l.arrivals <- a
+	w.WriteHeader(http.StatusAccepted)
+}
+
+// load writes events at a rate, evenly, until the context ends.
+func (l *latency) load(ctx context.Context, cancel context.CancelCauseFunc, perSecond float64) {
+	const pulses = 100 // a second
+	pulse := time.NewTicker(time.Second / pulses)
+	defer pulse.Stop()
+	for {
+		select {
+		case <-pulse.C:
+			l.actors.send(ctx, cancel, l.client, int(perSecond/pulses))
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// drift makes a policy lose reward in a new environment, one decision every 20 ms, until its webhook comes.
+func (l *latency) drift(ctx context.Context, t *testing.T, policy string, partition int) arrival {
+	t.Helper()
+	pulse := time.NewTicker(20 * time.Millisecond)
+	defer pulse.Stop()
+	for step := range 2000 {
+		e := moment{ts: time.Now().UnixMilli(), world: 42, policy: policy, agent: "agent", episode: 1_000_000 + step, last: true, action: "offer_a", reward: -5 + float64(step%7)}
+		now := time.Now()
+		written := l.client.ProduceSync(ctx, &kgo.Record{Partition: int32(partition), Value: l.actors.encode(nil, &e)})
+		if err := written.FirstErr(); err != nil {
+			t.Fatalf("write to %s: %v", l.topic, context.Cause(ctx))
+		}
+		l.sent[place{partition, written[0].Record.Offset}] = now
+		select {
+		case a := <-l.arrivals:
+			if a.policy == policy {
+				return a
+			}
+		case <-pulse.C:
+		}
+	}
+	t.Fatalf("no retraining of %s is ordered", policy)
+	return arrival{}
+}
