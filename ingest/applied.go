@@ -7,8 +7,18 @@ type AppliedUnit struct {
 	Reading int64 // see ingest.Unit
 }
 
+// AppliedUnitOf returns the AppliedUnit of a bank that has just applied u.
+func AppliedUnitOf(u *Unit) AppliedUnit {
+	return AppliedUnit{Pos: u.Pos, Ord: u.Ord, Reading: u.Reading}
+}
+
+// Reaches reports whether the bank had applied the unit of b as well, which is of the same partition.
+func (a AppliedUnit) Reaches(b AppliedUnit) bool {
+	return a.Reading == b.Reading && (b.Pos == a.Pos && b.Ord <= a.Ord || b.Pos.Before(a.Pos))
+}
+
 // Covers reports whether the bank had applied u, a unit of the same partition. A unit of another reading is never
 // covered: its offsets may belong to other records.
 func (a AppliedUnit) Covers(u *Unit) bool {
-	return a.Reading == u.Reading && !u.After(a.Pos, a.Ord)
+	return a.Reaches(AppliedUnitOf(u))
 }

@@ -166,6 +166,12 @@ type Shrinking interface {
 	Shrunk() bool
 }
 
+// Durable is a State that keeps something beside its snapshots.
+type Durable interface {
+	// Saved reports that the snapshot taken last is durable: only it and the one before may be restored from now on.
+	Saved()
+}
+
 // Several is a Processor that tells topics apart which feed it together. Its batches are of one topic each.
 type Several interface {
 	// From names the topics by index, in order. It is called before Restore.

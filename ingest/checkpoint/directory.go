@@ -75,6 +75,9 @@ func (d *Directory) Close() error {
 	return nil
 }
 
+// Beside returns the directory for the units that the checkpoint of a name refers to. The backend does not use it.
+func (d *Directory) Beside(name string) string { return filepath.Join(d.path, stem(name)+unitsSuffix) }
+
 // Where implements Backend.
 func (d *Directory) Where(name string, generation uint64) string {
 	return filepath.Join(d.path, fileName(name, generation))

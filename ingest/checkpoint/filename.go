@@ -9,7 +9,8 @@ import (
 )
 
 const (
-	suffix = ".checkpoint"
+	suffix      = ".checkpoint"
+	unitsSuffix = ".units" // of directories
 	// longest keeps file names below the 255 bytes that file systems allow. A longer name is cut and followed by a
 	// hash, which starts with a character that escaping never leaves in a name.
 	longest  = 200

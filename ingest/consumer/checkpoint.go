@@ -311,6 +311,9 @@ func (p *partition) save() error {
 		return err
 	}
 	p.parts = len(written.blocks)
+	if s, can := p.state.(ingest.Durable); can {
+		s.Saved()
+	}
 	return nil
 }
 

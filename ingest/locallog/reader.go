@@ -11,7 +11,8 @@ import (
 // Reader reads the records of a log in order. It is not safe for concurrent use.
 type Reader struct {
 	of      catalog
-	next    int64 // offset of the next record to return
+	next    int64  // offset of the next record to return
+	remedy  string // what to do with a damaged segment to go on without its records
 	file    *os.File
 	segment segment // of file
 	at      int64   // byte of file at which the next frame begins
@@ -33,7 +34,10 @@ type catalog interface {
 const gone = -1
 
 // NewReader returns a reader of the records from an offset on. Records that are appended later are read too.
-func (l *Log) NewReader(from int64) *Reader { return &Reader{of: l, next: from} }
+func (l *Log) NewReader(from int64) *Reader { return &Reader{of: l, next: from, remedy: moveAway} }
+
+// moveAway is the remedy where records may be missing.
+const moveAway = "move it away"
 
 // Next returns the records of the next write, at least one, which are valid until the next call. At the end of the log
 // the error is io.EOF, and Next may be called again once there is more. Offsets that are missing are skipped, where
@@ -87,7 +91,7 @@ func (r *Reader) settle() error {
 			return io.EOF
 		}
 		if following.first < r.offset {
-			return following.damaged(0, following.first, fmt.Errorf("%w: the segment before it ends with offset %d", errFrame, r.offset-1), "move it away")
+			return following.damaged(0, following.first, fmt.Errorf("%w: the segment before it ends with offset %d", errFrame, r.offset-1), r.remedy)
 		}
 		if err := errors.Join(r.Close(), r.open(following)); err != nil {
 			return err
@@ -126,7 +130,7 @@ func (r *Reader) damaged(at, offset int64, err error) error {
 	if !errors.Is(err, errFrame) {
 		return fmt.Errorf("reading the log: %s: %w", r.segment.path, err)
 	}
-	return r.segment.damaged(at, offset, err, "move it away")
+	return r.segment.damaged(at, offset, err, r.remedy)
 }
 
 // Close closes the open file. The reader can be used again.

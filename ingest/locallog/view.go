@@ -56,7 +56,7 @@ func (v *View) Size() (bytes int64) {
 }
 
 // NewReader returns a reader of the records from an offset on.
-func (v *View) NewReader(from int64) *Reader { return &Reader{of: v, next: from} }
+func (v *View) NewReader(from int64) *Reader { return &Reader{of: v, next: from, remedy: moveAway} }
 
 // Until returns the offset after the last record that was appended before a time.
 func (v *View) Until(t time.Time) (int64, error) {
@@ -96,7 +96,7 @@ func (s *segment) begun() (ms int64, err error) {
 	defer f.Close()
 	h, err := s.headAt(f, 0)
 	if err != nil {
-		return 0, s.damaged(0, s.first, err, "move it away")
+		return 0, s.damaged(0, s.first, err, moveAway)
 	}
 	return h.time, nil
 }

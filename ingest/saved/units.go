@@ -73,6 +73,43 @@ func ReadUnits(from io.Reader) (units []*ingest.Unit, err error) {
 	return units, nil
 }
 
+// UnitBatch is what a log of units holds in one record: units of a partition, in the order in which they left it, and how
+// far it had been read by then, as a moment of package order.
+type UnitBatch struct {
+	Units   []*ingest.Unit
+	TS, Run int64
+}
+
+type batchWire struct {
+	Units []*ingest.WireUnit `cbor:"1,keyasint"`
+	TS    int64              `cbor:"2,keyasint"`
+	Run   int64              `cbor:"3,keyasint,omitzero"`
+}
+
+var batchFormat = Format[batchWire]{Version: 1}
+
+// Encode returns the batch, compressed, in the memory of p. Each unit's positions are in one partition.
+func (b *UnitBatch) Encode(p *Packer) ([]byte, error) {
+	return batchFormat.EncodeQuickly(p, &batchWire{Each(b.Units, ingest.WireUnitOf), b.TS, b.Run})
+}
+
+// DecodeUnitBatch reads what Encode returned.
+func DecodeUnitBatch(encoded []byte) (*UnitBatch, error) {
+	wire, err := batchFormat.DecodeQuick(encoded)
+	if err != nil {
+		return nil, err
+	}
+	b := &UnitBatch{TS: wire.TS, Run: wire.Run}
+	for _, u := range wire.Units {
+		live, err := liveUnit(u)
+		if err != nil {
+			return nil, err
+		}
+		b.Units = append(b.Units, live)
+	}
+	return b, nil
+}
+
 func liveUnit(wire *ingest.WireUnit) (*ingest.Unit, error) {
 	if wire == nil {
 		return nil, errContradiction

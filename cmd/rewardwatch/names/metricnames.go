@@ -4,11 +4,12 @@ package names
 
 // Metrics of judging.
 const (
-	MetricPolicies        = "rewardwatch_policies"                               // policies watched
-	MetricLateUnits       = "rewardwatch_units_late_total"                       // units judged after one that ended later
-	MetricStreamLimitHits = "rewardwatch_stream_limit_hits_total"                // {reason="limit|policy"} times that a stream was refused because of limits.streams
-	MetricGroupsForgotten = "rewardwatch_groups_forgotten_total"                 // unused groups forgotten to make room for others
-	MetricUnitsDropped    = "rewardwatch_units_dropped_total"                    // {reason="unmatched|stream_limit|no_baseline|damaged"} units not judged
+	MetricPolicies        = "rewardwatch_policies"                // policies watched
+	MetricLateUnits       = "rewardwatch_units_late_total"        // units judged after one that ended later
+	MetricStreamLimitHits = "rewardwatch_stream_limit_hits_total" // {reason="limit|policy"} times that a stream was refused because of limits.streams
+	MetricGroupsForgotten = "rewardwatch_groups_forgotten_total"  // unused groups forgotten to make room for others
+	MetricUnitsDropped    = "rewardwatch_units_dropped_total"     // {reason="unmatched|stream_limit|no_baseline|damaged"} units not judged
+	MetricUnitLogBytes    = "rewardwatch_unit_log_bytes"
 	MetricUnitsWaiting    = "rewardwatch_units_waiting"                          // {reason="partitions|calibration"} units waiting to be judged
 	MetricCalibrations    = "rewardwatch_calibrations"                           // {state="waiting|running"} baselines that are to be calibrated
 	MetricUnitDelay       = "rewardwatch_unit_delay_seconds"                     // from a unit's last event to its judgement

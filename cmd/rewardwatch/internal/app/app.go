@@ -267,7 +267,10 @@ func (a *App) openState(kafka ingest.KafkaConfig, topics []string) (ingest.Store
 		return nil, nil, nil, err
 	}
 	a.closeLater("log of notifications", notes.Close)
-	return checkpoint.Shared{Store: a.store}, engine.Direct{Workers: a.workers}, notes, nil
+	logOf := func(partition int32) string {
+		return directory.Beside(consumer.PartitionCheckpoint(topics[0], partition))
+	}
+	return checkpoint.Shared{Store: a.store}, engine.Direct{Workers: a.workers, Log: logOf}, notes, nil
 }
 
 // readBaselines reads the recordings that baselines are taken from. Pinned offsets may be gone from the topic if

@@ -249,7 +249,7 @@ func (r *unitReader) Restore(from io.Reader) error {
 			return err
 		}
 	}
-	r.Saved = len(kept)
+	r.LastKept = len(kept)
 	r.forgetting = state.Forgetting
 	r.carryOut()
 	r.Workers.Marks.Restore(state.Marks)

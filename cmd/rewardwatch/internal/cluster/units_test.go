@@ -385,8 +385,8 @@ func TestRebalanceDoesNotWaitForAWorker(t *testing.T) {
 		t.Errorf("the partition was let go of after %s", took)
 	}
 	kept, _ := f.Out.Keep()
-	if int64(len(kept)) != read {
-		t.Errorf("%d of %d units are kept", len(kept), read)
+	if int64(len(kept.Units)) != read {
+		t.Errorf("%d of %d units are kept", len(kept.Units), read)
 	}
 	p.Workers.Abandon(engine.ErrGivenUp)
 	if err := p.Stop(); !errors.Is(err, engine.ErrGivenUp) {

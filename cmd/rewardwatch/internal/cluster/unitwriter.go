@@ -298,20 +298,22 @@ func (p *writtenPartition) write(ctx context.Context, m ingest.UnitMark, now tim
 }
 
 // Keep waits until everything is in the units topic. After that there is nothing to keep.
-func (p *writtenPartition) Keep() ([]*ingest.Unit, error) {
+func (p *writtenPartition) Keep() (engine.Kept, error) {
 	if p.failed != nil {
-		return nil, p.failed
+		return engine.Kept{}, p.failed
 	}
 	for k, q := range p.writer.queues {
 		if err := q.Await(p.writer.ctx, p.over, ackedForSave, p.put[k]); err != nil {
-			return nil, fmt.Errorf("partition %d of the units topic: %w", k, err)
+			return engine.Kept{}, fmt.Errorf("partition %d of the units topic: %w", k, err)
 		}
 	}
-	return nil, nil
+	return engine.Kept{}, nil
 }
 
-func (p *writtenPartition) Resume(kept []*ingest.Unit, at order.Moment) error {
-	for _, u := range kept {
+func (p *writtenPartition) Saved() {}
+
+func (p *writtenPartition) Resume(kept engine.Kept, at order.Moment) error {
+	for _, u := range kept.Units {
 		if err := p.Hand(p.writer.ctx, u); err != nil {
 			return err
 		}

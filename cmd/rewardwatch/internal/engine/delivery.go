@@ -24,19 +24,20 @@ const (
 const baselinePause = 5 * time.Second
 
 // Delivery hands the units of a partition to the workers of their policies. It keeps those that a worker may need
-// again: they are part of the partition's checkpoint. Only the goroutine of the partition may call its methods,
-// except Revoke.
+// again: in the log of the partition, whose batches the partition's checkpoint names, or in Unsafe, which is part of the
+// checkpoint. Only the goroutine of the partition may call its methods, except Revoke.
 type Delivery struct {
-	Workers *Workers
-	Log     zerolog.Logger
-	Known   map[string]*Route // by policy
-	refused map[string]bool   // policies without a baseline
-	Unsafe  []*ingest.Unit    // not in both of the last two saves of their workers
-	Saved   int               // length of Unsafe at its last save
-	handed  int               // units handed on since the memory of all partitions' units was last checked
-	told    bool              // whether it has logged that it is full
-	slowed  int               // units handed on while memory was above its limit
-	revoked atomic.Bool       // whether workers are to drop the units in flight
+	Workers  *Workers
+	Log      zerolog.Logger
+	Known    map[string]*Route // by policy
+	refused  map[string]bool   // policies without a baseline
+	Unsafe   []*ingest.Unit    // not in both of the last two saves of their workers, and in no log
+	LastKept int               // length of Unsafe at its last save
+	handed   int               // units handed on since the memory of all partitions' units was last checked
+	told     bool              // whether it has logged that it is full
+	slowed   int               // units handed on while memory was above its limit
+	revoked  atomic.Bool       // whether workers are to drop the units in flight
+	units    *unitLog          // of the partition, nil if its checkpoint holds the units
 
 	keptBytes, waitingBytes atomic.Int64 // of the units in Unsafe, and of those of them in flight
 }
@@ -118,6 +119,10 @@ func (d *Delivery) Hand(ctx context.Context, u *ingest.Unit, now time.Time, room
 
 // keep adds a unit to those that a worker may need again.
 func (d *Delivery) keep(u *ingest.Unit) {
+	if d.units != nil {
+		d.units.add(u)
+		return
+	}
 	d.Unsafe = append(d.Unsafe, u)
 	d.keptBytes.Add(u.Bytes())
 }
@@ -192,7 +197,7 @@ func (d *Delivery) Pause(ctx context.Context, long time.Duration) (time.Time, er
 // Full reports whether as many units as allowed wait for a state that cannot be saved, as on a full disk. onTheWay
 // returns how many of the kept units do not count.
 func (d *Delivery) Full(onTheWay func() int) bool {
-	full := false
+	full := d.units != nil && d.units.isFull(d.isSafe)
 	if most := d.Workers.Pipeline.unsafeBacklog; len(d.Unsafe) >= most {
 		d.forgetSafe()
 		full = len(d.Unsafe) >= most && len(d.Unsafe)-onTheWay() >= most
@@ -202,6 +207,16 @@ func (d *Delivery) Full(onTheWay func() int) bool {
 	}
 	d.told = full
 	return full
+}
+
+// inMemory returns how many bytes of units the delivery has in memory, and how many of them are in flight. Those that a
+// bank holds for a calibration are among them only if the checkpoint of the partition holds its units.
+func (d *Delivery) inMemory() (all, waiting int64) {
+	waiting = d.waitingBytes.Load()
+	if d.units != nil {
+		return d.units.memory.Load() + waiting, waiting
+	}
+	return d.keptBytes.Load(), waiting
 }
 
 // Waiting returns the number of units in flight to a worker or waiting there.
@@ -216,22 +231,39 @@ func (d *Delivery) Waiting() int {
 // Kept returns the units that a worker may need again.
 func (d *Delivery) Kept() []*ingest.Unit {
 	d.forgetSafe()
-	d.Saved = len(d.Unsafe)
+	d.LastKept = len(d.Unsafe)
 	return d.Unsafe
 }
 
 // KeepsLess reports whether units that were saved with the partition are safe by now.
 func (d *Delivery) KeepsLess() bool {
 	d.forgetSafe()
-	return len(d.Unsafe) < d.Saved
+	if d.units != nil {
+		return d.units.first() > d.units.named
+	}
+	return len(d.Unsafe) < d.LastKept
 }
 
 // forgetSafe drops the units that their workers have saved twice, and those of forgotten policies.
 func (d *Delivery) forgetSafe() {
+	for policy, w := range d.Known {
+		if w.worker.isGone() {
+			d.letGo(policy)
+		}
+	}
+	if d.units != nil {
+		d.units.trim(d.isSafe)
+		return
+	}
 	d.forget(func(u *ingest.Unit) bool {
-		w := d.Known[u.Group.Policy]
-		return w != nil && (w.worker.isGone() || w.worker.hasSafe(u))
+		return d.isSafe(policyEnd{u.Group.Policy, ingest.AppliedUnitOf(u)})
 	})
+}
+
+// isSafe reports whether the worker of a policy has saved a unit twice.
+func (d *Delivery) isSafe(u policyEnd) bool {
+	w := d.Known[u.policy]
+	return w != nil && w.worker.hasSafe(u.last)
 }
 
 // forget drops the kept units that match which.

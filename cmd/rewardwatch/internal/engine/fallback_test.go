@@ -11,6 +11,8 @@ import (
 	"maps"
 	"math"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -37,6 +39,7 @@ type machine struct {
 	disk         *ingesttest.Segments
 	damaged      map[string][]byte    // what was left of a segment, by name
 	calibrations *budget.Calibrations // which outlast it, so that the test does not wait for each anew
+	logs         string               // directory of the logs of units
 	memory       ingest.ByteSize      // a restart fills one half of it; nothing waits for room, which the process would never have
 
 	store *checkpoint.Store
@@ -87,6 +90,7 @@ func (m *machine) start() {
 	reg := prometheus.NewRegistry()
 	m.store = checkpoint.NewStore(m.disk, zerolog.Nop(), reg)
 	m.p = newAlone(context.Background(), &cfg, m.store, newMemory(), reg)
+	m.p.logTo(m.logs)
 	m.p.calibrations = m.calibrations
 	m.p.Memory.limit = math.MaxInt64
 	m.p.kept.most = math.MaxInt64 // one goroutine reads all partitions, and cannot go on with another where one waits
@@ -121,7 +125,21 @@ func (m *machine) kill() {
 			m.damage(name)
 		}
 	}
+	m.tear()
 	m.start()
+}
+
+// tear leaves the remains of a write at the end of a log of units.
+func (m *machine) tear() {
+	files, err := filepath.Glob(filepath.Join(m.logs, fmt.Sprint(m.rng.IntN(machinePartitions)), "*.log"))
+	m.must(err)
+	if len(files) == 0 {
+		return
+	}
+	last, err := os.OpenFile(files[len(files)-1], os.O_WRONLY|os.O_APPEND, 0)
+	m.must(err)
+	_, err = last.Write(bytes.Repeat([]byte("rwl1"), m.rng.IntN(100)))
+	m.must(errors.Join(err, last.Close()))
 }
 
 // damage spoils the newest segment of a name, unless it is spoilt already or there is none before it.
@@ -181,6 +199,7 @@ func (m *machine) savePartition(i int) {
 		m.saveWorker()
 	}
 	m.must(m.store.Save(fmt.Sprint("partition-", i), ingest.Parts{"state": image.Bytes()}, nil))
+	m.feeds[i].(ingest.Durable).Saved()
 }
 
 // shownState is what is shown of a policy.
@@ -240,7 +259,7 @@ func fallbacksLoseNothing(t *testing.T) {
 	fresh := func(seed uint64) *machine {
 		m := &machine{
 			t: t, rng: rand.New(rand.NewPCG(seed, 17)), disk: ingesttest.NewSegments(), damaged: map[string][]byte{}, calibrations: calibrations,
-			memory: ingest.GiB,
+			logs: t.TempDir(), memory: ingest.GiB,
 		}
 		m.start()
 		return m
@@ -304,7 +323,7 @@ func unitsIn(t *testing.T, shown string) (units []int64) {
 func TestDecisionsOutliveAFallback(t *testing.T) {
 	m := &machine{
 		t: t, rng: rand.New(rand.NewPCG(1, 17)), disk: ingesttest.NewSegments(), damaged: map[string][]byte{}, calibrations: budget.NewCalibrations(),
-		memory: ingest.GiB,
+		logs: t.TempDir(), memory: ingest.GiB,
 	}
 	m.start()
 	m.read(0, 30)

@@ -132,9 +132,12 @@ func (f *PartitionFeed) heldNoMore(end time.Time) time.Time {
 }
 
 // feedFormat is the format of a saved partition. The open decisions and the units that are kept follow it. In format 4
-// fields had names; in format 5 no decisions followed.
+// fields had names; in format 5 no decisions followed; in format 6 no log held units.
 var feedFormat = saved.Format[feedState]{
-	Version: 6, Before: map[byte]saved.Migration[feedState]{4: saved.Named[feedState], 5: saved.Same[feedState]},
+	Version: 7,
+	Before: map[byte]saved.Migration[feedState]{
+		4: saved.Named[feedState], 5: saved.Same[feedState], 6: saved.Same[feedState],
+	},
 }
 
 // feedState is the snapshot of a partition. Field numbers are never reused; package saved has the rules.
@@ -154,6 +157,8 @@ type feedState struct {
 	Joins    bool     `cbor:"11,keyasint,omitzero"` // as in laneState
 	// Sent are the newest events of each partition of the telemetry, where it is sent on by its key.
 	Sent []repartition.Newest `cbor:"12,keyasint,omitempty"`
+	// Log says where the units are that are kept, if they do not follow.
+	Log logState `cbor:"13,keyasint,omitzero"`
 }
 
 // obeyedState is the saved form of forgetting.
@@ -189,18 +194,21 @@ func (f *PartitionFeed) Snapshot(w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	state.Received, state.Sent = f.received.Saved(), f.sent.Saved()
+	state.Received, state.Sent, state.Log = f.received.Saved(), f.sent.Saved(), kept.log
 	if err = feedFormat.WriteFrame(w, &state); err == nil {
 		err = f.writeDecisions(w)
 	}
 	if err == nil {
-		err = saved.WriteUnits(w, kept)
+		err = saved.WriteUnits(w, kept.Units)
 	}
 	if err != nil {
 		return fmt.Errorf("write the state of a partition: %w", err)
 	}
 	return nil
 }
+
+// Saved implements ingest.Durable.
+func (f *PartitionFeed) Saved() { f.Out.Saved() }
 
 // Shrunk implements ingest.Shrinking. Even if no event arrives, kept units may have become safe, and a policy may
 // have been forgotten.
@@ -233,5 +241,5 @@ func (f *PartitionFeed) restore(r io.Reader) error {
 	f.obeyed = saved.Each(state.Obeyed, func(o obeyedState) forgetting { return forgetting(o) })
 	f.received.Restore(state.Received)
 	f.sent.Restore(state.Sent)
-	return f.Out.Resume(kept, f.now())
+	return f.Out.Resume(Kept{Units: kept, log: state.Log}, f.now())
 }

@@ -124,6 +124,10 @@ func (r *RunningWorker) isGone() bool {
 // letGo drops the route to a worker that is gone, and the units that were kept for it.
 func (d *Delivery) letGo(policy string) {
 	delete(d.Known, policy)
+	if d.units != nil {
+		d.units.drop(policy)
+		return
+	}
 	d.forget(func(u *ingest.Unit) bool { return u.Group.Policy == policy })
 }
 

@@ -1,14 +1,18 @@
 package engine
 
-import "sync"
+import (
+	"sync"
+	"sync/atomic"
+)
 
-// keptShare is the share of limits.memory for units that are in flight, or not in both of the last two saves of their
-// policies, over all partitions.
+// keptShare is the share of limits.memory for units that are in flight, or kept in memory because they are not in both
+// of the last two saves of their policies, over all partitions.
 const keptShare = .15
 
 // keptUnits counts the units that the deliveries of a process keep. It is safe for concurrent use.
 type keptUnits struct {
-	most int64 // bytes
+	most    int64        // bytes
+	pending atomic.Int64 // bytes of units that banks hold for a calibration
 
 	mu sync.Mutex
 	by map[*Delivery]bool
@@ -34,9 +38,13 @@ func (k *keptUnits) remove(d *Delivery) {
 func (k *keptUnits) bytes() (all, waiting int64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	logged := false
 	for d := range k.by {
-		all += d.keptBytes.Load()
-		waiting += d.waitingBytes.Load()
+		its, inFlight := d.inMemory()
+		all, waiting, logged = all+its, waiting+inFlight, logged || d.units != nil
+	}
+	if logged { // otherwise the deliveries keep them
+		all += k.pending.Load()
 	}
 	return all, waiting
 }
@@ -50,8 +58,29 @@ func (k *keptUnits) full(withWaiting bool) bool {
 	return all >= k.most
 }
 
-// pressing reports whether they take so much that policies should be saved early.
+// pressing reports whether the units that wait for saves take so much that policies should be saved early: in memory
+// together, or in the log of a partition.
 func (k *keptUnits) pressing() bool {
-	all, _ := k.bytes()
-	return 2*all >= k.most
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	all, longest := int64(0), int64(0)
+	for d := range k.by {
+		all += d.keptBytes.Load()
+		if d.units != nil {
+			longest = max(longest, d.units.needed.Load())
+		}
+	}
+	return 2*all >= k.most || 2*longest >= mostLogged
+}
+
+// logged returns the bytes of the logs of all partitions.
+func (k *keptUnits) logged() (bytes int64) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for d := range k.by {
+		if d.units != nil {
+			bytes += d.units.size.Load()
+		}
+	}
+	return bytes
 }

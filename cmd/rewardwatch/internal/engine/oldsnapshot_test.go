@@ -20,6 +20,7 @@ import (
 type keepingOutlet struct {
 	end   time.Time // of the last mark
 	units []*ingest.Unit
+	log   logState
 	at    order.Moment
 }
 
@@ -33,13 +34,14 @@ func (o *keepingOutlet) Mark(_ context.Context, _ order.Moment, end, _ time.Time
 	return nil
 }
 
-func (o *keepingOutlet) Keep() ([]*ingest.Unit, error) { return o.units, nil }
+func (o *keepingOutlet) Keep() (Kept, error) { return Kept{Units: o.units, log: o.log}, nil }
 
 func (o *keepingOutlet) KeepsLess() bool { return false }
+func (o *keepingOutlet) Saved()          {}
 func (o *keepingOutlet) Revoke()         {}
 
-func (o *keepingOutlet) Resume(kept []*ingest.Unit, at order.Moment) error {
-	o.units, o.at = kept, at
+func (o *keepingOutlet) Resume(kept Kept, at order.Moment) error {
+	o.units, o.log, o.at = kept.Units, kept.log, at
 	return nil
 }
 
@@ -68,9 +70,15 @@ func storedFeed(t *testing.T) (*PartitionFeed, *keepingOutlet) {
 	return f, out
 }
 
-// What a build of format 4 has saved of a partition is read as it was.
-func TestFeedOfFormat4IsRead(t *testing.T) {
-	old, err := os.ReadFile(filepath.Join("testdata", "snapshots", "4", "feed"))
+// What builds of earlier formats have saved of a partition is read as it was.
+func TestFeedsOfEarlierFormatsAreRead(t *testing.T) {
+	for _, format := range []string{"4", "6"} {
+		t.Run(format, func(t *testing.T) { feedIsRead(t, filepath.Join("testdata", "snapshots", format, "feed")) })
+	}
+}
+
+func feedIsRead(t *testing.T, path string) {
+	old, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +106,7 @@ func TestFeedOfFormat4IsRead(t *testing.T) {
 }
 
 func TestWireFormOfAFeedKeepsEveryField(t *testing.T) {
-	f, _ := storedFeed(t)
+	f, out := storedFeed(t)
 	f.From([]int{1, 2, 4})
 	for _, l := range f.others {
 		ingesttest.Fill(&l.clock)
@@ -111,6 +119,7 @@ func TestWireFormOfAFeedKeepsEveryField(t *testing.T) {
 	away.Topic = 3
 	f.away = []laneState{away}
 	ingesttest.Fill(&f.clock)
+	ingesttest.Fill(&out.log)
 	f.obeyed = make([]forgetting, 2)
 	for i := range f.obeyed {
 		ingesttest.Fill(&f.obeyed[i])
@@ -119,10 +128,13 @@ func TestWireFormOfAFeedKeepsEveryField(t *testing.T) {
 	if err := f.Snapshot(&image); err != nil {
 		t.Fatal(err)
 	}
-	got, _ := newKeepingFeed()
+	got, gotOut := newKeepingFeed()
 	got.From([]int{1, 2, 4})
 	if err := got.Restore(&image); err != nil {
 		t.Fatal(err)
+	}
+	if ingesttest.Text(gotOut.log) != ingesttest.Text(out.log) {
+		t.Errorf("the log is %+v, want %+v", gotOut.log, out.log)
 	}
 	for i, l := range f.others {
 		if o := got.others[i]; o.topic != l.topic || o.clock != l.clock || o.reading != l.reading {

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/rewardwatch/rewardwatch/ingest"
@@ -28,20 +29,33 @@ type PartitionOutlet interface {
 	// Mark records that all units before a moment have been handed on. If end is not zero, the partition held nothing
 	// more at that time.
 	Mark(ctx context.Context, at order.Moment, end, now time.Time) error
-	// Keep makes sure that what was handed on is not lost. It returns the units that the partition's checkpoint must
-	// keep for that. If Keep is not called, or fails, everything since the previous checkpoint must be handed on
-	// again.
-	Keep() ([]*ingest.Unit, error)
-	// Resume takes the units that a checkpoint has kept, and the moment up to which the partition had been read.
-	Resume(kept []*ingest.Unit, at order.Moment) error
+	// Keep makes sure that what was handed on is not lost. It returns what the partition's checkpoint must keep for
+	// that. If Keep is not called, or fails, everything since the previous checkpoint must be handed on again.
+	Keep() (Kept, error)
+	// Saved reports that the checkpoint with what Keep returned last is durable.
+	Saved()
+	// Resume takes what a checkpoint has kept, and the moment up to which the partition had been read.
+	Resume(kept Kept, at order.Moment) error
 	// KeepsLess reports whether Keep would return fewer units than last time, or than Resume took.
 	KeepsLess() bool
 	// Revoke releases the partition.
 	Revoke()
 }
 
+// Kept are the units that the checkpoint of a partition must keep: the units themselves, or where the log of the
+// partition has them.
+type Kept struct {
+	Units []*ingest.Unit
+	log   logState
+}
+
 // Direct is the outlet of a standalone instance, to the workers of this process.
-type Direct struct{ Workers *Workers }
+type Direct struct {
+	Workers *Workers
+	// Log returns the directory for the log of units of a partition. Its checkpoint refers to that, so they belong
+	// together. If Log is nil, the checkpoints hold the units.
+	Log func(partition int32) string
+}
 
 // Begin implements Outlet.
 func (d Direct) Begin(partitions int) { d.Workers.Marks.Begin(partitions) }
@@ -56,7 +70,11 @@ func (d Direct) Ending() { d.Workers.Marks.End() }
 func (d Direct) Assign(partition int32) PartitionOutlet {
 	d.Workers.Marks.Assign(partition, order.Moment{})
 	log := d.Workers.Pipeline.Log.With().Int32("partition", partition).Logger()
-	return &directPartition{Delivery: NewDelivery(d.Workers, log), partition: partition}
+	made := &directPartition{Delivery: NewDelivery(d.Workers, log), partition: partition}
+	if d.Log != nil {
+		made.units = newUnitLog(d.Log(partition))
+	}
+	return made
 }
 
 // directPartition hands the units of a partition straight to the workers.
@@ -94,26 +112,69 @@ func (d *directPartition) room(ctx context.Context, w *Route) error {
 }
 
 func (d *directPartition) Mark(_ context.Context, at order.Moment, end, now time.Time) error {
+	if d.units != nil {
+		d.units.at = at
+	}
 	if !d.Workers.Marks.Ending() {
 		d.Workers.Marks.Advance(d.partition, at, end, now)
 	}
 	return nil
 }
 
-func (d *directPartition) Keep() ([]*ingest.Unit, error) { return d.Kept(), nil }
+func (d *directPartition) Keep() (Kept, error) {
+	if d.units == nil {
+		return Kept{Units: d.Kept()}, nil
+	}
+	d.forgetSafe()
+	log, err := d.units.save()
+	return Kept{log: log}, err
+}
 
-func (d *directPartition) Resume(kept []*ingest.Unit, at order.Moment) error {
-	for _, u := range kept {
-		if err := d.Hand(d.Workers.Ctx, u); err != nil {
+func (d *directPartition) Saved() {
+	if d.units == nil {
+		return
+	}
+	if err := d.units.saved(); err != nil {
+		d.Log.Warn().Err(err).Msg("removing units that no checkpoint needs failed, trying again with the next one")
+	}
+}
+
+var errNoUnitLog = errors.New("its units are in a log beside it, which is not used here")
+
+func (d *directPartition) Resume(kept Kept, at order.Moment) error {
+	hand := func(u *ingest.Unit) error { return d.Hand(d.Workers.Ctx, u) }
+	for _, u := range kept.Units {
+		if err := hand(u); err != nil {
 			return err
 		}
 	}
-	d.Saved = len(kept)
+	d.LastKept = len(kept.Units)
+	switch {
+	case d.units != nil:
+		if err := d.units.resume(kept.log, hand, d.reached); err != nil {
+			return err
+		}
+	case len(kept.log.Ranges) > 0:
+		return errNoUnitLog
+	}
 	d.Workers.Marks.Assign(d.partition, at)
 	return nil
+}
+
+// reached lets workers judge what they have received of the log, before all of it is in memory.
+func (d *directPartition) reached(at order.Moment) {
+	if !d.Workers.Marks.Ending() {
+		d.Workers.Marks.Advance(d.partition, at, time.Time{}, time.Now())
+	}
 }
 
 func (d *directPartition) Revoke() {
 	d.Workers.Marks.Revoke(d.partition)
 	d.Delivery.Revoke()
+	if d.units == nil {
+		return
+	}
+	if err := d.units.close(); err != nil {
+		d.Log.Warn().Err(err).Msg("closing the log of units failed")
+	}
 }

@@ -125,6 +125,9 @@ func NewPipeline(ctx context.Context, cfg *Settings, pinned RangeReader, scores 
 	reg.MustRegister(prometheus.NewGaugeFunc(
 		prometheus.GaugeOpts{Name: names.MetricPolicies, Help: "Policies watched."},
 		func() float64 { return float64(len(p.All())) }))
+	reg.MustRegister(prometheus.NewGaugeFunc(
+		prometheus.GaugeOpts{Name: names.MetricUnitLogBytes, Help: "Size on disk of the units that may not be in two saves of their policies."},
+		func() float64 { return float64(p.kept.logged()) }))
 	for reason, refused := range refusals(p.limit) {
 		reg.MustRegister(prometheus.NewCounterFunc(
 			prometheus.CounterOpts{

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"path/filepath"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -63,6 +64,13 @@ func newAlone(ctx context.Context, cfg *Settings, store ingest.CheckpointStore, 
 	p := NewPipeline(ctx, cfg, nil, nil, a, zerolog.Nop(), reg)
 	d := p.NewWorkers(store, 0)
 	return &alone{Pipeline: p, Telemetry: NewTelemetry(p, Direct{Workers: d}), workers: d}
+}
+
+// logTo has the units of the partitions kept in logs below a directory.
+func (a *alone) logTo(directory string) {
+	a.Telemetry = NewTelemetry(a.Pipeline, Direct{Workers: a.workers, Log: func(partition int32) string {
+		return filepath.Join(directory, fmt.Sprint(partition))
+	}})
 }
 
 func newTestPipeline(t *testing.T, m *memory) *alone {

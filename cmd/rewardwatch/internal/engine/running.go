@@ -35,7 +35,7 @@ type RunningWorker struct {
 	saving       bool
 	full         bool                                                    // a unit was dropped for lack of room during a stop: no unit behind it may be judged, or it would count as judged too
 	unshown      bool                                                    // something has changed since it was last published
-	ends         []int64                                                 // ends of the units that the bank has received and not judged, 0 without a clock
+	ends         []receivedUnit                                          // the units that the bank has received and not judged
 	shownWaiting map[string]int                                          // units of the worker that the metric counts, by reason
 	once         bool                                                    // the last saved state is in one save only
 	newest       map[ingest.Partition]ingest.AppliedUnit                 // what the last save has applied, by partition
@@ -55,8 +55,8 @@ func newRunningWorker(d *Worker, of *Workers) *RunningWorker {
 	return r
 }
 
-// hasSafe reports whether both of the last two saves of the worker have the unit applied, so that its partition need
-// not keep it.
+// hasSafe reports whether both of the last two saves of the worker have a unit applied, and so those of its partition
+// before it, so that their partition need not keep them.
 //
 // This makes every fallback safe. Let k be the newest save of the worker when a partition's checkpoint is made. Of
 // the units that ended before its next offset, the checkpoint keeps all but those that saves k and k-1 have both
@@ -64,9 +64,9 @@ func newRunningWorker(d *Worker, of *Workers) *RunningWorker {
 // one stands at k-1 or later. What k-1 has not applied is either kept by the partition's checkpoint or read again
 // after it. An older checkpoint of the partition was made at an earlier k: it keeps more, and reads again from an
 // earlier offset. A unit that the worker has applied already it ignores, however often it arrives.
-func (r *RunningWorker) hasSafe(u *ingest.Unit) bool {
+func (r *RunningWorker) hasSafe(u ingest.AppliedUnit) bool {
 	applied, any := (*r.safe.Load())[u.Pos.Partition]
-	return any && applied.Covers(u)
+	return any && applied.Reaches(u)
 }
 
 // run is the worker's goroutine. During a stop it judges the units that it has and can release, and saves.
@@ -202,7 +202,8 @@ func (r *RunningWorker) release(ctx context.Context) error {
 		}
 		r.unshown = true
 		if !r.Policy.Has(u) {
-			r.ends = append(r.ends, u.EndTS)
+			r.ends = append(r.ends, receivedUnit{u.EndTS, u.Bytes()})
+			r.workers.Pipeline.kept.pending.Add(u.Bytes())
 		}
 		if err := r.Observe(ctx, u, now); err != nil {
 			return err
@@ -217,16 +218,33 @@ func (r *RunningWorker) release(ctx context.Context) error {
 	return nil
 }
 
+// receivedUnit is a unit that the bank has received.
+type receivedUnit struct {
+	end   int64 // 0 without a clock
+	bytes int64
+}
+
 // showDelays counts the delays of the units that the bank has judged since the last call. Units are judged in the
 // order in which they arrive; those that wait for a calibration are not judged yet.
 func (r *RunningWorker) showDelays() {
 	judged := len(r.ends) - r.Policy.Pending()
-	for _, end := range r.ends[:judged] {
-		if end != 0 { // an agent whose clock is ahead must not cause a negative delay
-			r.workers.Pipeline.Metrics.delay.Observe(max(0, time.Since(time.Unix(0, end)).Seconds()))
+	for _, u := range r.ends[:judged] {
+		if u.end != 0 { // an agent whose clock is ahead must not cause a negative delay
+			r.workers.Pipeline.Metrics.delay.Observe(max(0, time.Since(time.Unix(0, u.end)).Seconds()))
 		}
 	}
-	r.ends = r.ends[:copy(r.ends, r.ends[judged:])]
+	r.letGo(judged)
+}
+
+// letGo forgets the first units that the bank has received.
+func (r *RunningWorker) letGo(n int) {
+	if n == 0 {
+		return
+	}
+	for _, u := range r.ends[:n] {
+		r.workers.Pipeline.kept.pending.Add(-u.bytes)
+	}
+	r.ends = r.ends[:copy(r.ends, r.ends[n:])]
 }
 
 // What units wait for: the values of the label reason.
@@ -241,8 +259,9 @@ func (r *RunningWorker) showWaiting(reason string, n int) {
 	r.shownWaiting[reason] = n
 }
 
-// showNothing removes a stopping worker's part from the metric of waiting units.
+// showNothing removes a stopping worker's part from the count of units that wait.
 func (r *RunningWorker) showNothing() {
+	r.letGo(len(r.ends))
 	r.showWaiting(waitsForPartitions, 0)
 	r.showWaiting(waitsForCalibration, 0)
 }

@@ -1,0 +1,302 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"sync/atomic"
+
+	"github.com/rewardwatch/rewardwatch/ingest"
+	"github.com/rewardwatch/rewardwatch/ingest/locallog"
+	"github.com/rewardwatch/rewardwatch/ingest/order"
+	"github.com/rewardwatch/rewardwatch/ingest/saved"
+)
+
+// How units are written to the log of their partition: how many are encoded together, how many encoded bytes are
+// written at once, how large its files are, how many bytes may wait for a disk that takes none, and how many bytes of
+// units that are not saved twice it may hold.
+const (
+	unitsInBatch  = 512
+	logWrite      = 1 << 20
+	logSegment    = 16 << 20
+	mostUnwritten = 32 << 20
+	mostLogged    = 512 << 20
+)
+
+// unitLog keeps the units of a partition that a worker may need again on disk, in batches: each unit is encoded once, and
+// leaves the memory when it is judged. The checkpoint of the partition names the batches by their offsets.
+//
+// A batch stays until both of the last two saves of the workers have all of its units applied, and all batches before it
+// may go too. Its file is removed once neither of the last two checkpoints of the partition names any of its batches.
+// Only the goroutine of the partition may use a unitLog.
+type unitLog struct {
+	spool    *locallog.Spool
+	packer   saved.Packer
+	units    []*ingest.Unit   // not encoded yet
+	at       order.Moment     // before which no unit is missing in the log and in units
+	batches  []batch          // the oldest first
+	dropped  map[string]int64 // the offset before which the units of a policy are void
+	resuming *batch           // whose units are being handed on again
+	tried    int              // bytes that waited when writing them was last tried
+
+	named   int64 // the first offset that the last checkpoint taken or restored names
+	durable int64 // the first offset that the last durable checkpoint names
+
+	memory atomic.Int64 // bytes of units
+	needed atomic.Int64 // bytes of batches
+	size   atomic.Int64 // bytes on disk
+}
+
+// noOffset is the first offset that is named where none is.
+const noOffset = math.MaxInt64
+
+// batch is a record of the log.
+type batch struct {
+	offset int64
+	bytes  int64
+	ends   []policyEnd
+}
+
+// policyEnd is the last unit of a policy in a batch, of one partition of one topic.
+type policyEnd struct {
+	policy string
+	last   ingest.AppliedUnit
+}
+
+func newUnitLog(directory string) *unitLog {
+	return &unitLog{spool: locallog.NewSpool(directory, logSegment), dropped: map[string]int64{}, named: noOffset}
+}
+
+// add adds a unit.
+func (l *unitLog) add(u *ingest.Unit) {
+	if l.resuming != nil {
+		l.resuming.add(u)
+		return
+	}
+	l.units = append(l.units, u)
+	l.memory.Add(u.Bytes())
+	if len(l.units)%unitsInBatch != 0 {
+		return
+	}
+	if l.encode() == nil && l.spool.Held() >= l.tried+logWrite {
+		_ = l.write() // is tried again, and the checkpoint fails until it succeeds
+	}
+}
+
+// add notes that a batch holds a unit.
+func (b *batch) add(u *ingest.Unit) {
+	applied := ingest.AppliedUnitOf(u)
+	for i := range b.ends {
+		e := &b.ends[i]
+		if e.policy == u.Group.Policy && e.last.Reading == u.Reading && e.last.Pos.Partition == u.Pos.Partition {
+			e.last = applied
+			return
+		}
+	}
+	b.ends = append(b.ends, policyEnd{u.Group.Policy, applied})
+}
+
+// encode makes a batch of the units that are not encoded.
+func (l *unitLog) encode() error {
+	if len(l.units) == 0 {
+		return nil
+	}
+	made := saved.UnitBatch{Units: l.units, TS: l.at.TS, Run: l.at.Run}
+	encoded, err := made.Encode(&l.packer)
+	if err != nil {
+		return err
+	}
+	offset, err := l.spool.Append(encoded)
+	if err != nil {
+		return err
+	}
+	b := batch{offset: offset, bytes: int64(len(encoded))}
+	for _, u := range l.units {
+		b.add(u)
+	}
+	l.keep(b)
+	clear(l.units)
+	l.units = l.units[:0]
+	l.memory.Store(0)
+	return nil
+}
+
+func (l *unitLog) keep(b batch) {
+	l.batches = append(l.batches, b)
+	l.needed.Add(b.bytes)
+}
+
+// write makes all batches durable.
+func (l *unitLog) write() error {
+	l.tried = l.spool.Held()
+	err := l.spool.Flush()
+	if err == nil {
+		l.tried = 0
+	}
+	l.size.Store(l.spool.Size())
+	return err
+}
+
+// isFull reports whether the log has no room for another unit: the disk takes nothing, or what was judged since cannot
+// be saved.
+func (l *unitLog) isFull(isSafe func(policyEnd) bool) bool {
+	if l.resuming != nil {
+		return false // it had room for them before
+	}
+	waits := func() bool { return l.memory.Load()+int64(l.spool.Held()) >= mostUnwritten }
+	if waits() {
+		_ = errors.Join(l.encode(), l.write()) // is tried again, and the checkpoint fails until it succeeds
+	}
+	if l.needed.Load() >= mostLogged {
+		l.trim(isSafe)
+	}
+	return waits() || l.needed.Load() >= mostLogged
+}
+
+// trim lets go of the oldest batches, as far as all of their units are safe.
+func (l *unitLog) trim(isSafe func(policyEnd) bool) {
+	n := 0
+	for ; n < len(l.batches); n++ {
+		b := &l.batches[n]
+		if b.ends = slices.DeleteFunc(b.ends, isSafe); len(b.ends) > 0 {
+			break
+		}
+		l.needed.Add(-b.bytes)
+	}
+	l.batches = slices.Delete(l.batches, 0, n)
+}
+
+// drop drops the units of a policy that is forgotten.
+func (l *unitLog) drop(policy string) {
+	for i := range l.batches {
+		l.batches[i].drop(policy)
+	}
+	if l.resuming != nil {
+		l.resuming.drop(policy)
+		l.dropped[policy] = max(l.dropped[policy], l.resuming.offset)
+		return
+	}
+	l.units = slices.DeleteFunc(l.units, func(u *ingest.Unit) bool {
+		if u.Group.Policy == policy {
+			l.memory.Add(-u.Bytes())
+			return true
+		}
+		return false
+	})
+	if n := len(l.batches); n > 0 {
+		l.dropped[policy] = l.batches[n-1].offset + 1
+	}
+}
+
+func (b *batch) drop(policy string) {
+	b.ends = slices.DeleteFunc(b.ends, func(e policyEnd) bool { return e.policy == policy })
+}
+
+// first returns the first offset that is needed.
+func (l *unitLog) first() int64 {
+	if len(l.batches) == 0 {
+		return noOffset
+	}
+	return l.batches[0].offset
+}
+
+// logState says which batches of a log a checkpoint needs. Field numbers are never reused; package saved has the rules.
+type logState struct {
+	Ranges  []offsetRange  `cbor:"1,keyasint,omitempty"` // in order
+	Dropped []droppedState `cbor:"2,keyasint,omitempty"`
+}
+
+// offsetRange are the offsets from From, up to but without To.
+type offsetRange struct {
+	From int64 `cbor:"1,keyasint"`
+	To   int64 `cbor:"2,keyasint"`
+}
+
+// droppedState says before which offset the units of a policy are void.
+type droppedState struct {
+	Policy string `cbor:"1,keyasint"`
+	Before int64  `cbor:"2,keyasint"`
+}
+
+// save makes all units durable, and returns which batches of the log a checkpoint needs.
+func (l *unitLog) save() (logState, error) {
+	if err := errors.Join(l.encode(), l.write()); err != nil {
+		return logState{}, fmt.Errorf("the units that are not saved twice: %w", err)
+	}
+	l.named = l.first()
+	var s logState
+	for _, b := range l.batches {
+		if n := len(s.Ranges); n > 0 && s.Ranges[n-1].To == b.offset {
+			s.Ranges[n-1].To++
+		} else {
+			s.Ranges = append(s.Ranges, offsetRange{b.offset, b.offset + 1})
+		}
+	}
+	for policy, before := range l.dropped {
+		if before <= l.named {
+			delete(l.dropped, policy)
+			continue
+		}
+		s.Dropped = append(s.Dropped, droppedState{policy, before})
+	}
+	return s, nil
+}
+
+// saved removes what neither the checkpoint of the last save nor the one before needs.
+func (l *unitLog) saved() error {
+	needed := min(l.durable, l.named)
+	l.durable = l.named
+	err := l.spool.Remove(needed)
+	l.size.Store(l.spool.Size())
+	return err
+}
+
+// resume passes the units of a checkpoint to hand, which adds those that a worker may need again, and says after each
+// batch before which moment no unit is missing.
+func (l *unitLog) resume(s logState, hand func(*ingest.Unit) error, reached func(order.Moment)) error {
+	for _, d := range s.Dropped {
+		l.dropped[d.Policy] = d.Before
+	}
+	l.named = noOffset
+	if len(s.Ranges) > 0 {
+		l.named = s.Ranges[0].From
+	}
+	l.durable = l.named
+	defer func() { l.resuming = nil }()
+	for _, r := range s.Ranges {
+		err := l.spool.Read(r.From, r.To, func(offset int64, value []byte) error {
+			return l.resumeBatch(offset, value, hand, reached)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	l.size.Store(l.spool.Size())
+	return nil
+}
+
+func (l *unitLog) resumeBatch(offset int64, value []byte, hand func(*ingest.Unit) error, reached func(order.Moment)) error {
+	read, err := saved.DecodeUnitBatch(value)
+	if err != nil {
+		return fmt.Errorf("offset %d of the log of units: %w", offset, err)
+	}
+	l.resuming = &batch{offset: offset, bytes: int64(len(value))}
+	for _, u := range read.Units {
+		if offset < l.dropped[u.Group.Policy] {
+			continue
+		}
+		if err := hand(u); err != nil {
+			return err
+		}
+	}
+	if len(l.resuming.ends) > 0 {
+		l.keep(*l.resuming)
+	}
+	l.at = order.Moment{TS: read.TS, Run: read.Run}
+	reached(l.at)
+	return nil
+}
+
+// close releases the files of the log.
+func (l *unitLog) close() error { return l.spool.Close() }

@@ -1,0 +1,223 @@
+package locallog
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/rewardwatch/rewardwatch/ingest/datadir"
+)
+
+// Spool is a log whose writer says when records become durable, and which of them may go: it suits records that a
+// checkpoint refers to by their offsets. Each process that opens it begins a segment of its own, behind all offsets that
+// were ever used. So records that an earlier process has written after its last checkpoint are never taken for those that
+// follow the checkpoint now, and nothing that an older checkpoint refers to is overwritten.
+//
+// Only one goroutine may use a spool, and only one process its directory.
+type Spool struct {
+	directory   string
+	segmentSize int64 // bytes from which on a segment is followed by the next one; a single flush may exceed it
+	disk        disk
+
+	listed   bool
+	segments []segment // the oldest first
+	size     int64     // bytes of all segments
+	next     int64     // offset of the next record
+	held     []byte    // frames that are not durable yet
+	first    int64     // offset of the first record in held
+	writer
+}
+
+// NewSpool returns the spool of a directory, which is made with the first record.
+func NewSpool(directory string, segmentSize int64) *Spool {
+	return &Spool{directory: directory, segmentSize: segmentSize, disk: osDisk{}}
+}
+
+// list finds the segments that earlier processes have left. Offsets begin at the time in microseconds, or behind all that
+// those segments can hold: even in an emptied directory no offset is used a second time.
+func (s *Spool) list() (err error) {
+	if s.listed {
+		return nil
+	}
+	s.segments, err = list(s.directory)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("opening the log: %w", err)
+	}
+	s.listed, s.next = true, time.Now().UnixMicro()
+	for _, old := range s.segments {
+		s.size += old.size
+		s.next = max(s.next, old.first+old.size+1) // a record takes several bytes
+	}
+	return nil
+}
+
+// Append adds a record and returns its offset. The record is durable after the next Flush that succeeds.
+func (s *Spool) Append(value []byte) (offset int64, err error) {
+	if err := s.list(); err != nil {
+		return 0, err
+	}
+	if len(s.held) == 0 {
+		s.first = s.next
+	}
+	record := Record{Value: value}
+	s.time = max(s.time, time.Now().UnixMilli())
+	s.held = appendFrame(s.held, s.next, s.time, 1, record.append(nil))
+	s.next++
+	return s.next - 1, nil
+}
+
+// Held returns how many bytes are not durable yet.
+func (s *Spool) Held() int { return len(s.held) }
+
+// Size returns the bytes of all segments.
+func (s *Spool) Size() int64 { return s.size }
+
+// Flush makes all records durable. After an error none of those that were not is in the log, and a later Flush may
+// succeed.
+func (s *Spool) Flush() error {
+	if len(s.held) == 0 {
+		return nil
+	}
+	if err := s.ready(); err != nil {
+		return fmt.Errorf("writing to the log: %w", err)
+	}
+	last := &s.segments[len(s.segments)-1]
+	if err := s.durable(s.held, last.size); err != nil {
+		return fmt.Errorf("writing to the log: %w", err)
+	}
+	last.size, s.size = last.size+int64(len(s.held)), s.size+int64(len(s.held))
+	if s.held = s.held[:0]; cap(s.held) > 2*keptMemory {
+		s.held = nil
+	}
+	return nil
+}
+
+// ready makes the last segment ready for the next write.
+func (s *Spool) ready() error {
+	if s.active != nil && s.failed {
+		if err := s.rewind(s.segments[len(s.segments)-1].size); err != nil {
+			return err
+		}
+	}
+	if s.active != nil && s.segments[len(s.segments)-1].size < s.segmentSize {
+		return nil
+	}
+	if s.active != nil {
+		full := s.active
+		s.active = nil
+		if err := full.Close(); err != nil {
+			return err
+		}
+	}
+	return s.begin()
+}
+
+// begin begins a segment. A file of its name, which an earlier try has left, is empty.
+func (s *Spool) begin() error {
+	if err := os.MkdirAll(s.directory, 0o750); err != nil {
+		return err
+	}
+	path := segmentPath(s.directory, s.first)
+	made, err := s.disk.open(path)
+	if err != nil {
+		return err
+	}
+	for _, directory := range []string{filepath.Dir(s.directory), s.directory} {
+		if err := datadir.Sync(directory); err != nil {
+			return errors.Join(err, made.Close())
+		}
+	}
+	s.active = made
+	s.segments = append(s.segments, segment{path: path, first: s.first, written: time.Now()})
+	return nil
+}
+
+// Read passes the records of the offsets from, up to but without to, to each, which must not keep their memory. A record
+// that is missing or not intact is ErrDamaged. It reads what is durable.
+func (s *Spool) Read(from, to int64, each func(offset int64, value []byte) error) (err error) {
+	if err := s.list(); err != nil {
+		return err
+	}
+	r := &Reader{of: s, next: from, remedy: spoolRemedy}
+	defer func() { err = errors.Join(err, r.Close()) }()
+	for next := from; next < to; {
+		records, err := r.Next()
+		if errors.Is(err, os.ErrNotExist) || errors.Is(err, io.EOF) {
+			return s.missing(next, to)
+		}
+		if err != nil {
+			return err
+		}
+		for _, record := range records {
+			if record.Offset != next {
+				return s.missing(next, min(to, record.Offset))
+			}
+			if next == to {
+				break
+			}
+			if err := each(next, record.Value); err != nil {
+				return err
+			}
+			next++
+		}
+	}
+	return nil
+}
+
+// spoolRemedy is what helps if a spool is damaged: its records are part of a checkpoint.
+const spoolRemedy = "move it and all files of the checkpoint that it belongs to away"
+
+func (s *Spool) missing(from, to int64) error {
+	return fmt.Errorf("%w: %s lacks the offsets %d to %d; restore its files or, to go on without these records, %s",
+		ErrDamaged, s.directory, from, to-1, spoolRemedy)
+}
+
+// Remove removes the segments that hold only records before an offset.
+func (s *Spool) Remove(before int64) error {
+	if err := s.list(); err != nil {
+		return err
+	}
+	for len(s.segments) > 0 && s.end(0) <= before {
+		if len(s.segments) == 1 && s.active != nil {
+			last := s.active
+			s.active, s.failed = nil, false
+			if err := last.Close(); err != nil {
+				return fmt.Errorf("removing a segment of the log: %w", err)
+			}
+		}
+		if err := os.Remove(s.segments[0].path); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return fmt.Errorf("removing a segment of the log: %w", err)
+		}
+		s.segments, s.size = s.segments[1:], s.size-s.segments[0].size
+	}
+	return nil
+}
+
+// end returns the offset behind all that a segment can hold.
+func (s *Spool) end(i int) int64 {
+	switch {
+	case i+1 < len(s.segments):
+		return s.segments[i+1].first
+	case len(s.held) > 0:
+		return s.first
+	}
+	return s.next
+}
+
+// Close lets another spool open the directory. What is not durable is dropped.
+func (s *Spool) Close() error {
+	err := s.close()
+	s.active, s.held = nil, nil
+	return err
+}
+
+// holding implements catalog.
+func (s *Spool) holding(offset int64) (segment, bool) { return holding(s.segments, offset) }
+
+// state implements catalog.
+func (s *Spool) state(first int64) (size int64, following segment, followed bool) {
+	return state(s.segments, first)
+}
