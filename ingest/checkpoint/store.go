@@ -312,6 +312,9 @@ func (s *Store) save(name string, h *history, changed ingest.Parts, gone []strin
 	return size, nil
 }
 
+// Failed counts a checkpoint that was not saved because what belongs to it could not be written.
+func (s *Store) Failed(name string) { s.metrics.failures.WithLabelValues(kindOf(name)).Inc() }
+
 // pieceWriter is a backend that writes a segment piece by piece, with the contract of Put.
 type pieceWriter interface {
 	PutPieces(name string, generation uint64, pieces [][]byte) error

@@ -295,11 +295,17 @@ func (p *partition) shrunk() bool {
 	return can && s.Shrunk()
 }
 
+// failureCounter is a store that counts checkpoints that failed before they were saved.
+type failureCounter interface{ Failed(name string) }
+
 func (p *partition) save() error {
 	written := image{turn: &p.c.large}
 	defer written.done()
 	written.Write(appendPositions(nil, p.positions())) //nolint:errcheck // it does not fail
 	if err := p.guarded(func() error { return p.state.Snapshot(&written) }); err != nil {
+		if store, can := p.store.(failureCounter); can {
+			store.Failed(p.name)
+		}
 		return fmt.Errorf("taking a snapshot: %w", err)
 	}
 	var gone []string

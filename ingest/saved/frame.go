@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/klauspost/compress/s2"
 	"github.com/klauspost/compress/zstd"
 )
 
@@ -42,6 +41,7 @@ func (f Format[Wire]) ReadFrame(r io.Reader) (*Wire, error) {
 // Packer writes many frames, compressed, in the same memory. The zero value is ready to use.
 type Packer struct {
 	part   bytes.Buffer
+	plain  []byte
 	packed []byte
 }
 
@@ -65,30 +65,6 @@ func (f Format[Wire]) ReadPacked(r io.Reader) (*Wire, error) {
 		return nil, err
 	}
 	part, err := zstdReader.DecodeAll(packed[4:], nil)
-	if err != nil {
-		return nil, fmt.Errorf("it is not compressed as it should be: %w", err)
-	}
-	return f.Decode(part)
-}
-
-// EncodeQuickly returns a part compressed with S2, which is several times as fast as WritePacked. The part shares the
-// memory of p.
-func (f Format[Wire]) EncodeQuickly(p *Packer, wire *Wire) ([]byte, error) {
-	p.part.Reset()
-	p.part.WriteByte(f.Version)
-	if err := encodeMode.MarshalToBuffer(wire, &p.part); err != nil {
-		return nil, err
-	}
-	p.packed = s2.EncodeBetter(p.packed[:cap(p.packed)], p.part.Bytes())
-	return p.packed, nil
-}
-
-// DecodeQuick reads what EncodeQuickly returned.
-func (f Format[Wire]) DecodeQuick(packed []byte) (*Wire, error) {
-	if size, err := s2.DecodedLen(packed); err != nil || size > mostUnpacked {
-		return nil, fmt.Errorf("it is not compressed as it should be: %d bytes: %w", size, err)
-	}
-	part, err := s2.Decode(nil, packed)
 	if err != nil {
 		return nil, fmt.Errorf("it is not compressed as it should be: %w", err)
 	}

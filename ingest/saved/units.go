@@ -2,9 +2,13 @@ package saved
 
 import (
 	"bufio"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+
+	"github.com/klauspost/compress/s2"
 
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
@@ -80,32 +84,60 @@ type UnitBatch struct {
 	TS, Run int64
 }
 
-type batchWire struct {
-	Units []*ingest.WireUnit `cbor:"1,keyasint"`
-	TS    int64              `cbor:"2,keyasint"`
-	Run   int64              `cbor:"3,keyasint,omitzero"`
-}
-
-var batchFormat = Format[batchWire]{Version: 1}
+// A batch is its version (1), compressed by S2, then its moment, the number of its units and the units, as they are in
+// package ingest.
+const batchVersion = 1
 
 // Encode returns the batch, compressed, in the memory of p. Each unit's positions are in one partition.
-func (b *UnitBatch) Encode(p *Packer) ([]byte, error) {
-	return batchFormat.EncodeQuickly(p, &batchWire{Each(b.Units, ingest.WireUnitOf), b.TS, b.Run})
+func (b *UnitBatch) Encode(p *Packer) []byte {
+	p.plain = binary.AppendVarint(p.plain[:0], b.TS)
+	p.plain = binary.AppendVarint(p.plain, b.Run)
+	p.plain = binary.AppendUvarint(p.plain, uint64(len(b.Units)))
+	for _, u := range b.Units {
+		p.plain = ingest.AppendUnit(p.plain, u)
+	}
+	p.packed = slices.Grow(p.packed[:0], 1+s2.MaxEncodedLen(len(p.plain)))
+	p.packed = append(p.packed, batchVersion)
+	packed := s2.EncodeBetter(p.packed[1:cap(p.packed)], p.plain)
+	return p.packed[:1+len(packed)]
 }
 
-// DecodeUnitBatch reads what Encode returned.
+// DecodeUnitBatch reads what Encode returned. The batch shares no memory with it.
 func DecodeUnitBatch(encoded []byte) (*UnitBatch, error) {
-	wire, err := batchFormat.DecodeQuick(encoded)
-	if err != nil {
-		return nil, err
+	if len(encoded) == 0 {
+		return nil, errContradiction
 	}
-	b := &UnitBatch{TS: wire.TS, Run: wire.Run}
-	for _, u := range wire.Units {
-		live, err := liveUnit(u)
-		if err != nil {
+	if encoded[0] != batchVersion {
+		return nil, fmt.Errorf("%w: it has format %d, and this build reads %d; start the build that wrote it", ErrNewer, encoded[0], batchVersion)
+	}
+	if size, err := s2.DecodedLen(encoded[1:]); err != nil || size > mostUnpacked {
+		return nil, errContradiction
+	}
+	plain, err := s2.Decode(nil, encoded[1:])
+	if err != nil {
+		return nil, fmt.Errorf("it is not compressed as it should be: %w", err)
+	}
+	b, count := &UnitBatch{}, uint64(0)
+	for _, number := range []*int64{&b.TS, &b.Run} {
+		n := 0
+		if *number, n = binary.Varint(plain); n <= 0 {
+			return nil, errContradiction
+		}
+		plain = plain[n:]
+	}
+	n := 0
+	if count, n = binary.Uvarint(plain); n <= 0 {
+		return nil, errContradiction
+	}
+	for plain = plain[n:]; uint64(len(b.Units)) < count; {
+		var u *ingest.Unit
+		if u, plain, err = ingest.CutUnit(plain); err != nil {
 			return nil, err
 		}
-		b.Units = append(b.Units, live)
+		b.Units = append(b.Units, u)
+	}
+	if len(plain) > 0 {
+		return nil, errContradiction
 	}
 	return b, nil
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"reflect"
 	"testing"
@@ -39,6 +40,30 @@ func TestUnitsComeBackFromFrames(t *testing.T) {
 		newer := bytes.Clone(b.Bytes())
 		newer[4]++ // behind the length of the first frame
 		if _, err := ReadUnits(bytes.NewReader(newer)); !errors.Is(err, ErrNewer) {
+			t.Errorf("another version: %v", err)
+		}
+	}
+}
+
+func TestUnitBatchesComeBack(t *testing.T) {
+	var p Packer
+	for _, n := range []int{0, 1, 700} {
+		want := UnitBatch{TS: math.MaxInt64, Run: -1}
+		for i := range n {
+			want.Units = append(want.Units, &ingest.Unit{Group: ingest.NewGroup("p"), Agent: fmt.Sprint(i), Pos: ingest.Position{Offset: int64(i)}})
+		}
+		encoded := bytes.Clone(want.Encode(&p))
+		got, err := DecodeUnitBatch(encoded)
+		if err != nil || !reflect.DeepEqual(*got, want) {
+			t.Errorf("%d of %d units came back: %v", len(got.Units), n, err)
+		}
+		for cut := range min(200, len(encoded)) {
+			if _, err := DecodeUnitBatch(encoded[:cut]); err == nil {
+				t.Errorf("%d units, cut to %d bytes: it was read", n, cut)
+			}
+		}
+		encoded[0]++
+		if _, err := DecodeUnitBatch(encoded); !errors.Is(err, ErrNewer) {
 			t.Errorf("another version: %v", err)
 		}
 	}

@@ -203,7 +203,11 @@ func (d *Delivery) Full(onTheWay func() int) bool {
 		full = len(d.Unsafe) >= most && len(d.Unsafe)-onTheWay() >= most
 	}
 	if full && !d.told {
-		d.Log.Error().Int("units", len(d.Unsafe)).Msg("reading waits: what was judged since cannot be saved")
+		event := d.Log.Error().Int("units", len(d.Unsafe))
+		if d.units != nil {
+			event = d.Log.Error().Int64("bytes", d.units.needed.Load()).Int("unwritten_bytes", d.units.spool.Held())
+		}
+		event.Msg("reading waits: what was judged since cannot be saved")
 	}
 	d.told = full
 	return full

@@ -30,6 +30,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 	"github.com/rewardwatch/rewardwatch/ingest/checkpoint"
 	"github.com/rewardwatch/rewardwatch/ingest/ingesttest"
+	"github.com/rewardwatch/rewardwatch/ingest/locallog"
 )
 
 // machine runs a pipeline over the partitions of a topic on a disk of its own, and can be killed.
@@ -99,7 +100,9 @@ func (m *machine) start() {
 	m.must(m.p.workers.Restore(context.Background(), names))
 	m.feeds, m.next = make([]ingest.Processor, machinePartitions), make([]int64, machinePartitions)
 	for i := range m.feeds {
-		m.feeds[i] = m.p.Feed(int32(i))
+		f := m.p.Feed(int32(i))
+		logOf(f).spool = locallog.NewSpool(filepath.Join(m.logs, fmt.Sprint(i)), m.rng.Int64N(4096))
+		m.feeds[i] = f
 	}
 	for i, f := range m.feeds {
 		saved, err := m.store.Load(fmt.Sprint("partition-", i))

@@ -103,10 +103,7 @@ func (l *unitLog) encode() error {
 		return nil
 	}
 	made := saved.UnitBatch{Units: l.units, TS: l.at.TS, Run: l.at.Run}
-	encoded, err := made.Encode(&l.packer)
-	if err != nil {
-		return err
-	}
+	encoded := made.Encode(&l.packer)
 	offset, err := l.spool.Append(encoded)
 	if err != nil {
 		return err
