@@ -30,7 +30,9 @@ import (
 // Every worker saves its state from time to time. So does every reader of a partition, of the telemetry or of the
 // units, together with the units that are not yet in both of the last two saves of their workers. A crash between any
 // two of these saves, or a damaged save, therefore loses nothing. Since a bank ignores what it has applied, nothing
-// is counted twice.
+// is counted twice. A standalone instance has those units in a log beside the checkpoint.
+//
+// It is large because all parts of the service share it.
 type Pipeline struct {
 	Cfg           *Settings
 	Topics        []string // names of the topics of the telemetry by index; set before anything is restored or read
