@@ -131,7 +131,7 @@ func (a *App) open(ctx context.Context) error {
 		return err
 	}
 	a.Pipeline = engine.NewPipeline(context.Background(), a.cfg.Settings(), engine.TopicRanges(at, topics), a.scores, a, a.log, a.Registry)
-	a.Pipeline.Topics, a.Pipeline.SentOn = ingest.TopicNames(topics), a.cfg.Ingest.Kafka.RepartitionTopic != ""
+	a.Pipeline.Source = engine.Source{Topics: ingest.TopicNames(topics), SentOn: a.cfg.Ingest.Kafka.RepartitionTopic != ""}
 	if a.retrain != nil {
 		a.retrain.ResolveBy(a.Pipeline.BaselineLevel)
 	}
@@ -151,7 +151,7 @@ func (a *App) open(ctx context.Context) error {
 		Stores: stores, CheckpointEvery: time.Duration(a.cfg.Checkpoint.Every), Topics: topics, DeadLetters: a.letters,
 		Joined: a.cfg.Settings().Joins(), Handler: a.feeds, Log: a.log, Registerer: a.Registry,
 	}
-	if a.Pipeline.SentOn {
+	if a.Pipeline.Source.SentOn {
 		read.Events = prometheus.NewRegistry() // or events would count twice
 		if err := a.openSender(read); err != nil {
 			return err

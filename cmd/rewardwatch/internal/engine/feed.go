@@ -125,7 +125,7 @@ func (f *PartitionFeed) Idle(ctx context.Context, at time.Time) error {
 // heldNoMore returns the time at which there was no older telemetry, given that of the end of the partition. What is sent
 // on by its key may be in its topic, and not here yet: only marks tell, and before the first one nothing does.
 func (f *PartitionFeed) heldNoMore(end time.Time) time.Time {
-	if sent := f.sent.ReadTo(); f.pipeline.SentOn && sent.Before(end) {
+	if sent := f.sent.ReadTo(); f.pipeline.Source.SentOn && sent.Before(end) {
 		return sent
 	}
 	return end

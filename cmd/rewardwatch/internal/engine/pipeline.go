@@ -35,8 +35,7 @@ import (
 // It is large because all parts of the service share it.
 type Pipeline struct {
 	Cfg           *Settings
-	Topics        []string // names of the topics of the telemetry by index; set before anything is restored or read
-	SentOn        bool     // whether a repartition.Writer writes the topic of the telemetry; set likewise
+	Source        Source // set before anything is restored or read
 	audience      Audience
 	Log           zerolog.Logger
 	intake        *IntakeMetrics
@@ -57,6 +56,12 @@ type Pipeline struct {
 	mu   sync.Mutex
 	sets []*Workers // all sets of workers
 	err  error      // of the first worker that could not go on
+}
+
+// Source is where the telemetry comes from.
+type Source struct {
+	Topics []string // by index
+	SentOn bool     // whether a repartition.Writer writes the only topic
 }
 
 // Audience learns what the workers find, and which workers come and go.

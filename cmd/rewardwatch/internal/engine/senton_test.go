@@ -28,7 +28,7 @@ func TestEndOfWhatIsSentOnIsThatOfTheMarks(t *testing.T) {
 	}
 	now := time.Unix(1_800_000_000, 0)
 	idle(now, now)
-	f.pipeline.SentOn = true
+	f.pipeline.Source.SentOn = true
 	idle(now, time.Time{})
 	f.Seen(markOf(now.Add(-time.Hour)))
 	idle(now, now.Add(-time.Hour))
@@ -39,7 +39,7 @@ func TestEndOfWhatIsSentOnIsThatOfTheMarks(t *testing.T) {
 // What has been sent on twice is known after a restart too; how far all telemetry was is not, as marks follow.
 func TestWhatIsSentOnAgainIsSeenAfterARestart(t *testing.T) {
 	f, _ := joiningFeed()
-	f.pipeline.SentOn = true
+	f.pipeline.Source.SentOn = true
 	event := &ingest.Message{Headers: []ingest.Header{{Key: repartition.SourceHeader, Value: []byte("clicks/1/5/17/0")}}}
 	f.Seen(markOf(time.Unix(1_800_000_000, 0)))
 	if f.Seen(event) {
@@ -50,7 +50,7 @@ func TestWhatIsSentOnAgainIsSeenAfterARestart(t *testing.T) {
 		t.Fatal(err)
 	}
 	again, out := joiningFeed()
-	again.pipeline.SentOn = true
+	again.pipeline.Source.SentOn = true
 	if err := again.Restore(&b); err != nil {
 		t.Fatal(err)
 	}

@@ -142,7 +142,7 @@ func (d *Workers) Worker(ctx context.Context, policy string) (*RunningWorker, er
 
 func (d *Workers) newWorker(policy string, cfg watch.Config) *Worker {
 	judge := NewWorker(policy, cfg, d.Pipeline.limit, d.Pipeline.audience)
-	judge.NameTopics(d.Pipeline.Topics)
+	judge.NameTopics(d.Pipeline.Source.Topics)
 	judge.follow(d.Pipeline.audience)
 	judge.Policy.Keep(d.Pipeline.Memory.residents)
 	return judge
