@@ -3,6 +3,7 @@ package alerts
 import (
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -132,40 +133,46 @@ func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
 			m.firing[severityKey{group, s}] += 0
 		}
 	}
+	shared := descs{}
 	for k, n := range m.firing {
-		ch <- groupMetric(MetricAlarms, "Alarms that fire now and are not muted.", prometheus.GaugeValue, n, k.group,
+		ch <- shared.metric(MetricAlarms, "Alarms that fire now and are not muted.", prometheus.GaugeValue, float64(n), k.group,
 			ingest.Label{Name: "severity", Value: string(k.severity)})
 	}
 	for k, n := range m.muted {
-		ch <- groupMetric(MetricAlarmsMuted, "Alarms that fire now, of incidents that a person has muted.", prometheus.GaugeValue,
-			n, k.group, ingest.Label{Name: "severity", Value: string(k.severity)})
+		ch <- shared.metric(MetricAlarmsMuted, "Alarms that fire now, of incidents that a person has muted.", prometheus.GaugeValue,
+			float64(n), k.group, ingest.Label{Name: "severity", Value: string(k.severity)})
 	}
 	for group, n := range m.opened {
-		ch <- groupMetric(MetricIncidentsOpened, "Incidents that have opened.", prometheus.CounterValue, n, group)
+		ch <- shared.metric(MetricIncidentsOpened, "Incidents that have opened.", prometheus.CounterValue, float64(n), group)
 	}
 	for k, n := range m.closed {
-		ch <- groupMetric(MetricIncidentsClosed, "Incidents that have closed.", prometheus.CounterValue, n, k.group,
+		ch <- shared.metric(MetricIncidentsClosed, "Incidents that have closed.", prometheus.CounterValue, float64(n), k.group,
 			ingest.Label{Name: "cause", Value: string(k.cause)})
 	}
-	m.collectOpen(ch)
+	m.collectOpen(shared, ch)
 }
 
 // collectOpen sends the metrics of the open incidents.
-func (m *Metrics) collectOpen(ch chan<- prometheus.Metric) {
+func (m *Metrics) collectOpen(shared descs, ch chan<- prometheus.Metric) {
 	for group, i := range m.open {
-		ch <- groupMetric(MetricIncidentOnset, "When the drift of an open incident began.", prometheus.GaugeValue, i.onset, group,
+		ch <- shared.metric(MetricIncidentOnset, "When the drift of an open incident began.", prometheus.GaugeValue, float64(i.onset), group,
 			ingest.Label{Name: "incident", Value: i.id}, ingest.Label{Name: "severity", Value: string(i.severity)},
 			ingest.Label{Name: "cause", Value: string(i.cause)})
 	}
 }
 
-// groupMetric returns one sample with the labels of its group and some more.
-func groupMetric[N int | int64](
-	name, help string, kind prometheus.ValueType, n N, group ingest.Group, more ...ingest.Label,
-) prometheus.Metric {
+// descs holds the descriptions of one scrape by the names of metrics and labels, which most groups share.
+type descs map[string]*prometheus.Desc
+
+// metric returns one sample with the labels of its group and some more.
+func (d descs) metric(name, help string, kind prometheus.ValueType, value float64, group ingest.Group, more ...ingest.Label) prometheus.Metric {
 	names, values := []string{"policy"}, []string{labelValue(group.Policy)}
 	for _, l := range append(groupLabels(group), more...) {
 		names, values = append(names, l.Name), append(values, l.Value)
 	}
-	return prometheus.MustNewConstMetric(prometheus.NewDesc(name, help, names, nil), kind, float64(n), values...)
+	key := name + " " + strings.Join(names, " ")
+	if d[key] == nil {
+		d[key] = prometheus.NewDesc(name, help, names, nil)
+	}
+	return prometheus.MustNewConstMetric(d[key], kind, value, values...)
 }

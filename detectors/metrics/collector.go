@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 )
@@ -17,8 +19,14 @@ type Collector struct {
 	groupLabels []string // of all policies; a group that lacks one has it as ""
 	limit       int
 	now         func() time.Time
-	descs       map[string]*prometheus.Desc
+	families    map[string]family
 	limitHits   atomic.Uint64
+}
+
+// family is what the series of one name share.
+type family struct {
+	desc   *prometheus.Desc
+	labels []string // names of the labels in addition to those of the policy and the group
 }
 
 // metricHelp describes the metrics with a policy, in the order of the reference: name, help, and the labels in addition
@@ -90,74 +98,82 @@ func help() []metricHelp {
 // series: healthy streams lose theirs first, those in drift or in a fault never do.
 func NewCollector(summaries func() []*finding.Summary, groupLabels []string, limit int, now func() time.Time) *Collector {
 	c := &Collector{
-		summaries: summaries, groupLabels: groupLabels, limit: limit, now: now, descs: map[string]*prometheus.Desc{},
+		summaries: summaries, groupLabels: groupLabels, limit: limit, now: now, families: map[string]family{},
 	}
 	for _, m := range help() {
 		labels := append([]string{"policy"}, groupLabels...)
-		c.descs[m.name] = prometheus.NewDesc(m.name, m.help, append(labels, m.labels...), nil)
+		c.families[m.name] = family{prometheus.NewDesc(m.name, m.help, append(labels, m.labels...), nil), m.labels}
 	}
-	c.descs[MetricSeriesLimitHits] = prometheus.NewDesc(
-		MetricSeriesLimitHits, "Streams whose series a scrape left out because of limits.series.", nil, nil)
+	c.families[MetricSeriesLimitHits] = family{desc: prometheus.NewDesc(
+		MetricSeriesLimitHits, "Streams whose series a scrape left out because of limits.series.", nil, nil)}
 	return c
 }
 
 // Describe implements prometheus.Collector.
 func (c *Collector) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range c.descs {
-		out <- d
+	for _, f := range c.families {
+		out <- f.desc
 	}
 }
 
 // Collect implements prometheus.Collector. It reads the summaries once: otherwise a stream that changed its state
 // between two reads would be exported twice, and the whole scrape would fail.
 func (c *Collector) Collect(out chan<- prometheus.Metric) {
-	room, summaries := c.limit, c.summaries()
+	scrape, summaries := &scrape{Collector: c, room: c.limit, pairs: pairs{}, out: out}, c.summaries()
 	for _, urgent := range []bool{true, false} {
 		for _, s := range summaries {
 			for i := range s.Groups {
-				c.collectGroup(&s.Groups[i], urgent, &room, out)
+				scrape.group(&s.Groups[i], urgent)
 			}
 		}
 	}
-	out <- prometheus.MustNewConstMetric(
-		c.descs[MetricSeriesLimitHits], prometheus.CounterValue, float64(c.limitHits.Load()))
+	out <- &sample{desc: c.families[MetricSeriesLimitHits].desc, kind: prometheus.CounterValue, value: float64(c.limitHits.Load())}
 }
 
-// collectGroup exports the urgent streams of a group, or everything else as far as there is room.
-func (c *Collector) collectGroup(g *finding.GroupSummary, urgent bool, room *int, out chan<- prometheus.Metric) {
+// scrape is one export of all summaries.
+type scrape struct {
+	*Collector
+	room  int // series that may still be exported
+	pairs pairs
+	out   chan<- prometheus.Metric
+}
+
+// group exports the urgent streams of a group, or everything else as far as there is room.
+func (c *scrape) group(g *finding.GroupSummary, urgent bool) {
+	shared := c.labels(g)
 	for i := range g.Streams {
 		s := &g.Streams[i]
 		if (s.State == finding.Drift || s.State == finding.TelemetryFault) != urgent {
 			continue
 		}
-		c.emit(g, c.streamSeries(s), urgent, room, out)
+		c.emit(shared, c.streamSeries(s), urgent)
 	}
 	if !urgent {
-		c.emit(g, c.groupSeries(g), false, room, out)
+		c.emit(shared, c.groupSeries(g), false)
 	}
 }
 
 // emit exports series if there is room or if they are urgent.
-func (c *Collector) emit(g *finding.GroupSummary, all []series, urgent bool, room *int, out chan<- prometheus.Metric) {
-	if !urgent && len(all) > *room {
+func (c *scrape) emit(shared []*dto.LabelPair, all []series, urgent bool) {
+	if !urgent && len(all) > c.room {
 		c.limitHits.Add(1)
 		return
 	}
-	*room -= len(all)
-	labels := c.labels(g)
+	c.room -= len(all)
 	for _, s := range all {
-		out <- prometheus.MustNewConstMetric(
-			c.descs[s.name], s.kind, s.value, append(slices.Clone(labels), s.labels...)...)
+		f := c.families[s.name]
+		c.out <- &sample{f.desc, s.kind, s.value, c.pairs.join(shared, f.labels, s.labels)}
 	}
 }
 
-func (c *Collector) labels(g *finding.GroupSummary) []string {
-	values := []string{g.Group.Policy}
+// labels returns the labels of the policy and the group, which all of the group's series share.
+func (c *scrape) labels(g *finding.GroupSummary) []*dto.LabelPair {
 	group := g.Group.Map()
+	shared := []*dto.LabelPair{{Name: proto.String("policy"), Value: proto.String(g.Group.Policy)}}
 	for _, name := range c.groupLabels {
-		values = append(values, group[name])
+		shared = append(shared, &dto.LabelPair{Name: proto.String(name), Value: proto.String(group[name])})
 	}
-	return values
+	return shared
 }
 
 // series is one sample to export; labels are those in addition to the policy's and the group's.

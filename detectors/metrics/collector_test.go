@@ -45,6 +45,27 @@ func registryOf(summaries []*finding.Summary, limit int) *prometheus.Registry {
 	return reg
 }
 
+// A scrape of thousands of groups must not make all labels of each series.
+func TestCollectorSharesLabels(t *testing.T) {
+	var all []*finding.Summary
+	for i := range 200 {
+		one := oneGroup(finding.OK)
+		one[0].Groups[0].Group = ingest.NewGroup(fmt.Sprint("policy-", i), ingest.Label{Name: "env", Value: "prod"})
+		all = append(all, one...)
+	}
+	reg := prometheus.NewRegistry()
+	reg.MustRegister(NewCollector(func() []*finding.Summary { return all }, []string{"env", "label_region"}, 100_000, time.Now))
+	n, err := testutil.GatherAndCount(reg)
+	if err != nil || n < 40*len(all) {
+		t.Fatalf("%d series of %d groups: %v", n, len(all), err)
+	}
+	allocated := testing.AllocsPerRun(5, func() { _, _ = reg.Gather() }) / float64(n)
+	t.Logf("%d series, %.1f allocations each", n, allocated)
+	if allocated > 10 {
+		t.Errorf("%.1f allocations for each of %d series", allocated, n)
+	}
+}
+
 // A stream that goes to drift while a scrape is answered is exported once.
 func TestCollectorExportsAStreamOnceWhileItsStateChanges(t *testing.T) {
 	states := []finding.State{finding.OK, finding.Drift}
