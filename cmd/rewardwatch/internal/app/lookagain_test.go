@@ -82,6 +82,7 @@ func (r *retraining) waits(t *testing.T, incident string) bool {
 func TestDriftThatLastsIsLookedAtAgain(t *testing.T) {
 	for name, restart := range map[string]bool{"at once": false, "after a restart": true} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			r := newRetraining(t)
 			p := r.pipeline(t)
 			f, newest := p.Drift(t)

@@ -146,6 +146,7 @@ func episodeAt(offset int64) ingest.Event {
 // Units that come again, as their partition of the telemetry was read again after a crash, are judged once; those of another
 // reading of it are others.
 func TestUnitsThatComeAgainAreLeftOut(t *testing.T) {
+	t.Parallel()
 	r := newUnitsRig(t, enginetest.NewMemory())
 	k := int32(unitPartition("ranker", rigPartitions))
 	r.feeds.Begin(1)
@@ -239,6 +240,7 @@ func TestMarksAreWrittenBehindTheirUnits(t *testing.T) {
 // While the brokers are away the telemetry waits. The end of a generation is not held up, nothing is saved that is not
 // written, and what was written is all up to some unit.
 func TestBrokersThatAreAwayHoldUpTheTelemetryOnly(t *testing.T) {
+	t.Parallel()
 	r := newUnitsRig(t, enginetest.NewMemory())
 	r.topic.away = make(chan struct{})
 	r.feeds.Begin(1)
@@ -538,7 +540,6 @@ func TestWritersWaitForPartitionsThatAreBehind(t *testing.T) {
 
 // While the limit of memory is passed units are read slowly, but not where many wait for what is further on.
 func TestUnitsThatWaitForMarksAreNotSlowed(t *testing.T) {
-	t.Parallel()
 	r := newUnitsRig(t, enginetest.NewMemory())
 	k := int32(unitPartition("ranker", rigPartitions))
 	d := r.reader(k)

@@ -66,6 +66,7 @@ func (n *noting) last() alerts.Change {
 
 // A decision is answered only when it is saved; asked again it is saved then.
 func TestDecisionThatCannotBeSaved(t *testing.T) {
+	t.Parallel()
 	n := &noting{memory: *newMemory()}
 	p := workerWithDrift(t, &n.memory, n)
 	a := p.Pipeline
@@ -99,6 +100,7 @@ func TestDecisionThatCannotBeSaved(t *testing.T) {
 }
 
 func TestMuteEndsByItself(t *testing.T) {
+	t.Parallel()
 	n := &noting{memory: *newMemory()}
 	p := workerWithDrift(t, &n.memory, n)
 	a := p.Pipeline
@@ -121,6 +123,7 @@ func TestMuteEndsByItself(t *testing.T) {
 
 // Where nobody can be told of a decision, the service ends, so that its next start tells it.
 func TestDecisionThatCannotBeToldEndsTheService(t *testing.T) {
+	t.Parallel()
 	n := &noting{memory: *newMemory()}
 	p := workerWithDrift(t, &n.memory, n)
 	a := p.Pipeline
@@ -138,6 +141,7 @@ func TestDecisionThatCannotBeToldEndsTheService(t *testing.T) {
 }
 
 func TestPromoteAndResetOverThePipeline(t *testing.T) {
+	t.Parallel()
 	n := &noting{memory: *newMemory()}
 	cfg := DefaultSettings()
 	p := newAlone(t.Context(), &cfg, &n.memory, n, prometheus.NewRegistry())

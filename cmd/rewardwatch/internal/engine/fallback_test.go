@@ -324,6 +324,7 @@ func unitsIn(t *testing.T, shown string) (units []int64) {
 
 // What a person has decided is in no telemetry: a fallback must not need to read it again.
 func TestDecisionsOutliveAFallback(t *testing.T) {
+	t.Parallel()
 	m := &machine{
 		t: t, rng: rand.New(rand.NewPCG(1, 17)), disk: ingesttest.NewSegments(), damaged: map[string][]byte{}, calibrations: budget.NewCalibrations(),
 		logs: t.TempDir(), memory: ingest.GiB,

@@ -146,6 +146,7 @@ func (d *Worker) feed(t *testing.T, units []*ingest.Unit) {
 }
 
 func TestRetrainingIsClosedByItsTelemetry(t *testing.T) {
+	t.Parallel()
 	for _, tc := range []struct {
 		name, expected string
 		mean           float64
@@ -501,6 +502,7 @@ func TestVerdictWaitsForASave(t *testing.T) {
 
 // What is to be told of a retraining waits until the ledger is back, also over a restart, and is told once.
 func TestOutcomeWaitsForTheLedger(t *testing.T) {
+	t.Parallel()
 	for name, tc := range map[string]struct {
 		mean float64
 		want []string

@@ -61,6 +61,7 @@ func someNames(prefix string, n int) (names []string) {
 
 // A policy that is forgotten leaves nothing, frees its streams, and starts from nothing when units of it come.
 func TestAForgottenPolicyStartsFromNothing(t *testing.T) {
+	t.Parallel()
 	disk := ingesttest.NewSegments()
 	p := forgetful(t, disk, 3)
 	f := p.Feed(0)
@@ -122,6 +123,7 @@ func TestForgettingThatWasCutShortIsFinished(t *testing.T) {
 
 // Names that the configuration does not match take no stream and no group, in any number, and with a restart between.
 func TestUnmatchedNamesTakeNoRoom(t *testing.T) {
+	t.Parallel()
 	disk := ingesttest.NewSegments()
 	p := forgetful(t, disk, 4, "checkout-*")
 	f := p.Feed(0)
@@ -148,6 +150,7 @@ func TestUnmatchedNamesTakeNoRoom(t *testing.T) {
 
 // Where limits.streams is reached, what has had no unit for a day makes room, with and without a restart; what has had one stays.
 func TestPoliciesOfThePastMakeRoom(t *testing.T) {
+	t.Parallel()
 	for _, restart := range []bool{false, true} {
 		t.Run(fmt.Sprint("restart ", restart), func(t *testing.T) {
 			disk := ingesttest.NewSegments()
@@ -271,6 +274,7 @@ func TestAnOrderToForgetIsCarriedOutOnce(t *testing.T) {
 
 // An order that cannot be carried out leaves the open episodes of the policy as they are.
 func TestOpenEpisodesAreDroppedOnceThePolicyIsForgotten(t *testing.T) {
+	t.Parallel()
 	n := &noting{memory: *newMemory()}
 	cfg := DefaultSettings()
 	p := newAlone(t.Context(), &cfg, &n.memory, n, prometheus.NewRegistry())

@@ -28,6 +28,7 @@ func keeping(t *testing.T, every time.Duration, most int64) *alone {
 // Units that became safe leave the memory and the checkpoint of a partition in which nothing comes any more, also after a
 // restart.
 func TestAnIdlePartitionLetsGoOfSafeUnits(t *testing.T) {
+	t.Parallel()
 	p := keeping(t, 20*time.Millisecond, 1<<30)
 	defer func() { _ = p.Stop() }()
 	f := p.Feed(0)

@@ -249,6 +249,7 @@ func evictedPolicy(t *testing.T) (*Pipeline, *RunningWorker, *directPartition, *
 
 // What people ask of a group brings it back, and what they ask about it does not.
 func TestAnEvictedGroupAnswersAndObeys(t *testing.T) {
+	t.Parallel()
 	a, r, _, _ := evictedPolicy(t)
 	before := r.Policy.Summary().Groups[0]
 	if before.Baseline.ID == "" || before.Units != 120 {
@@ -290,6 +291,7 @@ func TestAnEvictedGroupAnswersAndObeys(t *testing.T) {
 // A group whose state cannot be read ends the service with the name of what is damaged: the next start goes back to the save
 // before, or says what to do.
 func TestAnEvictedGroupThatIsDamagedEndsTheService(t *testing.T) {
+	t.Parallel()
 	_, r, units, disk := evictedPolicy(t)
 	generations, err := disk.Generations(BankPrefix + "ranker")
 	if err != nil {
@@ -312,6 +314,7 @@ func TestAnEvictedGroupThatIsDamagedEndsTheService(t *testing.T) {
 
 // What is silent is told of evicted groups too.
 func TestAnEvictedGroupFallsSilent(t *testing.T) {
+	t.Parallel()
 	_, r, _, _ := evictedPolicy(t)
 	err := r.Ask(t.Context(), func(ctx context.Context) error { return r.tick(ctx, time.Now().Add(24*time.Hour)) })
 	if err != nil {
@@ -328,6 +331,7 @@ func TestAnEvictedGroupFallsSilent(t *testing.T) {
 // What a worker gives up when it stops, as there is no room for it, comes again after the restart: no unit behind it is judged, or it
 // would be taken for judged too.
 func TestAUnitThatIsGivenUpComesAgain(t *testing.T) {
+	t.Parallel()
 	_, r, units, _ := evictedPolicy(t)
 	p := r.workers.Pipeline
 	evicted := r.Policy.Summary().Groups[0].Group
@@ -360,6 +364,7 @@ func TestAUnitThatIsGivenUpComesAgain(t *testing.T) {
 // While the limit is passed and nothing can leave, a partition hands on some units a second, and a group that comes back waits
 // no longer than a moment.
 func TestAPassedLimitSlowsDownAndStopsNothing(t *testing.T) {
+	t.Parallel()
 	_, r, units, _ := evictedPolicy(t)
 	m := r.workers.Pipeline.Memory
 	m.other.Store(2 * m.limit)

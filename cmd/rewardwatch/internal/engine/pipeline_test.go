@@ -157,6 +157,7 @@ func TestRebalancesLoseNothing(t *testing.T) {
 
 // A policy whose telemetry has a clock is judged beside one without, and beside a unit from the future.
 func TestPoliciesDoNotHoldEachOtherUp(t *testing.T) {
+	t.Parallel()
 	p := newTestPipeline(t, newMemory())
 	defer func() {
 		if err := p.Stop(); err != nil {
@@ -186,6 +187,7 @@ func TestPoliciesDoNotHoldEachOtherUp(t *testing.T) {
 // The delay of a unit counts once it is judged, also where it has waited for the calibration of the baseline, and not where it has
 // no clock.
 func TestDelayOfUnits(t *testing.T) {
+	t.Parallel()
 	p := newTestPipeline(t, newMemory())
 	f := p.Feed(0)
 	const old, fresh, clockless = 550, 150, 20
@@ -222,6 +224,7 @@ func TestDelayOfUnits(t *testing.T) {
 }
 
 func TestFailedSaveIsTriedAgainAndReported(t *testing.T) {
+	t.Parallel()
 	m := newMemory()
 	m.Fill()
 	p := newTestPipeline(t, m)
@@ -242,6 +245,7 @@ func TestFailedSaveIsTriedAgainAndReported(t *testing.T) {
 
 // Names that come and go must not cost a goroutine and a file each.
 func TestPoliciesBeyondTheLimitAreDropped(t *testing.T) {
+	t.Parallel()
 	m := newMemory()
 	cfg := DefaultSettings()
 	cfg.Limits.Streams = 10
@@ -304,6 +308,7 @@ func TestStopDoesNotWaitForOtherPartitions(t *testing.T) {
 // While nothing can be saved, reading goes on until so much is not saved that it waits: with a disk that has room again
 // it goes on and has lost nothing, and a stop ends it.
 func TestReadingWaitsForAFullDisk(t *testing.T) {
+	t.Parallel()
 	for _, freed := range []bool{true, false} {
 		m := newMemory()
 		m.Fill()
@@ -353,6 +358,7 @@ func TestReadingWaitsForAFullDisk(t *testing.T) {
 
 // A partition waits for others and not for itself: what it has yet to say of how far it is, it says after the batch.
 func TestPartitionDoesNotWaitForItself(t *testing.T) {
+	t.Parallel()
 	const units = 2 * FeedBacklog
 	start := time.Now().Add(-time.Hour)
 	batch := make([]ingest.Event, units)

@@ -66,6 +66,7 @@ func twoGroups(t *testing.T) (*alone, *Pipeline, ingest.Processor, *hangingStore
 
 // Who reads the values of a baseline waits for nothing that the policy is busy with.
 func TestBaselinesAreReadWhileThePolicyIsBusy(t *testing.T) {
+	t.Parallel()
 	p, a, _, _ := twoGroups(t)
 	r := p.All()[0]
 	ids := []string{p.Summaries()[0].Groups[0].Baseline.ID, p.Summaries()[0].Groups[1].Baseline.ID}
@@ -112,6 +113,7 @@ func TestBaselinesAreReadWhileThePolicyIsBusy(t *testing.T) {
 
 // While values are read from a checkpoint that hangs, all other groups of the policy are judged.
 func TestJudgingGoesOnWhileBaselinesAreRead(t *testing.T) {
+	t.Parallel()
 	p, a, f, store := twoGroups(t)
 	r := p.All()[0]
 	gone := p.Summaries()[0].Groups[0]
@@ -157,6 +159,7 @@ func TestJudgingGoesOnWhileBaselinesAreRead(t *testing.T) {
 
 // What is offered to readers follows the group: through a reset, an eviction, a return and its end.
 func TestSamplesFollowTheGroup(t *testing.T) {
+	t.Parallel()
 	p, a, f, _ := twoGroups(t)
 	r := p.All()[0]
 	first := p.Summaries()[0].Groups[0]
