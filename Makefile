@@ -73,9 +73,9 @@ test-e2e: $(GOTESTSUM) $(VENV) $(AXE) $(GRAFANA_DATA) | packages
 	deploy/local/kafka/kafka.sh fetch
 	$(GO_TEST) -tags e2e -count=1 -p 3 -run '^TestE2E' ./...
 
-# For while working: no race detector, and no test that takes long.
+# For while working: no race detector, and no test that takes long. What is left mostly waits, so much of it runs at once.
 test-quick: $(GOTESTSUM)
-	$(GO_TEST) -short -skip '^TestSim' ./...
+	$(GO_TEST) -short -p 4 -parallel 8 -skip '^TestSim' ./...
 
 test-faults: packages
 	deploy/local/kafka/kafka.sh fetch

@@ -42,7 +42,7 @@ var (
 	_ pieceReader = (*lease)(nil)
 )
 
-// lease is the tenure of one owner of a scope: a backend, and a journal that no one else writes to while it lasts. A
+// lease is the hold of one owner on a scope: a backend, and a journal that no one else writes to while it lasts. A
 // write counts if no record of a later owner precedes it in the log; the lease reads up to the write before it confirms
 // it. So a lease ends with the claim of the next one, whether or not its owner has noticed.
 //

@@ -266,7 +266,7 @@ func TestProposalKeepsTheTopics(t *testing.T) {
 // A topic gives what a file with the same events does, and reading it leaves nothing behind.
 func TestInspectATopic(t *testing.T) {
 	f := newFleet(11, 6)
-	f.episodes(400)
+	f.episodes(150)
 	broker := startBroker(t, 3)
 	f.produce(t, broker, 0, len(f.lines))
 	_, fromFile := verb(t, "inspect", f.file(t))

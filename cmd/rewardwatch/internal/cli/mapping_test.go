@@ -145,6 +145,9 @@ func TestBaselineOfMappedFiles(t *testing.T) {
 
 // What inspect proposes for records of another shape is valid, and finds the drift in them without a change by hand.
 func TestInspectProposesAMappingThatWorks(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds of CPU")
+	}
 	for name, text := range map[string]string{
 		"a recommender": shopRecords(9000, true),
 		"clicks that come later": func() string {

@@ -10,6 +10,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/prometheus/common/model"
 
@@ -22,12 +23,13 @@ import (
 
 const configDocsHead = `# Configuration
 
-Rewardwatch reads one YAML file (` + "`rewardwatch run --config FILE`" + `). Every key has a default, and the empty file watches every
-policy on every signal. The file is read strictly: an unknown key, a key given twice, a value of another type and a value
-out of range are errors, and ` + "`rewardwatch validate FILE`" + ` prints all of them as ` + "`file:line:column: message`" + `.
+Rewardwatch reads one YAML file (` + "`rewardwatch run --config FILE`" + `). Every key has a default, and the empty file
+watches every policy on every signal. The file is read strictly: an unknown key, a key given twice, a value of another
+type and a value out of range are errors, and ` + "`rewardwatch validate FILE`" + ` prints all of them as
+` + "`file:line:column: message`" + `.
 
-Durations are written as in Prometheus (` + "`30d`, `1h30m`, `10s`" + `), sizes as ` + "`1GiB`, `64KiB` or `10MB`" + `. Secrets never stand in the
-file: it names the files that hold them. A list that is given replaces the default list.
+Durations are written as in Prometheus (` + "`30d`, `1h30m`, `10s`" + `), sizes as ` + "`1GiB`, `64KiB` or `10MB`" + `. Secrets
+never stand in the file: it names the files that hold them. A list that is given replaces the default list.
 
 <!-- Written from the code by ` + "`go test ./cmd/rewardwatch/internal/config -run Docs -update`" + `; edit the comments of the config structs instead. -->
 `
@@ -58,7 +60,7 @@ func (d *configDocs) section(path string, v reflect.Value) {
 	if v.Kind() == reflect.Map {
 		path, v = path+".NAME", reflect.New(v.Type().Elem()).Elem()
 	}
-	fmt.Fprintf(&d.text, "\n## %s\n\n`%s` %s\n", path, path, d.comment(v.Type(), ""))
+	fmt.Fprintf(&d.text, "\n## %s\n\n%s\n", path, wrapped(fmt.Sprintf("`%s` %s", path, d.comment(v.Type(), ""))))
 	markdown := strings.NewReplacer("|", `\|`, "<", `\<`, "*", `\*`)
 	var below []yamlfile.Field
 	table := ""
@@ -79,6 +81,19 @@ func (d *configDocs) section(path string, v reflect.Value) {
 	for _, f := range below {
 		d.section(yamlfile.Join(path, f.Key), f.Value)
 	}
+}
+
+// wrapped breaks prose into lines of at most 120 characters.
+func wrapped(prose string) string {
+	var lines []string
+	line := ""
+	for word := range strings.FieldsSeq(prose) {
+		if line != "" && utf8.RuneCountInString(line+" "+word) > 120 {
+			lines, line = append(lines, line), ""
+		}
+		line = strings.TrimPrefix(line+" "+word, " ")
+	}
+	return strings.Join(append(lines, line), "\n")
 }
 
 // isSection tells structs with keys, and lists and maps of them, from values.

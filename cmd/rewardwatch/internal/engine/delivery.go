@@ -83,7 +83,7 @@ func (d *Delivery) Revoke() {
 // restores the partition's checkpoint hands it on. now is the present by the clock that telemetry time is compared
 // with.
 func (d *Delivery) Hand(ctx context.Context, u *ingest.Unit, now time.Time, room func(context.Context, *Route) error) error {
-	w, err := d.way(ctx, u.Group.Policy)
+	w, err := d.route(ctx, u.Group.Policy)
 	switch {
 	case errors.Is(err, ErrUnmatched), errors.Is(err, errStreamLimit), errors.Is(err, errNoBaseline):
 		d.Workers.Pipeline.Metrics.Dropped.WithLabelValues(err.Error()).Inc()
@@ -146,9 +146,9 @@ func (d *Delivery) Crowded(withWaiting bool) bool {
 	return kept.full(withWaiting)
 }
 
-// way returns the route to the worker of a policy. While the baseline pinned for it cannot be read, way retries. It
+// route returns the route to the worker of a policy. While the baseline pinned for it cannot be read, route retries. It
 // returns errPinned only if the generation ends meanwhile.
-func (d *Delivery) way(ctx context.Context, policy string) (*Route, error) {
+func (d *Delivery) route(ctx context.Context, policy string) (*Route, error) {
 	if w := d.Known[policy]; w != nil && !w.worker.isGone() {
 		return w, nil
 	} else if w != nil {

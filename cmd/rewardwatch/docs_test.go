@@ -1,0 +1,132 @@
+package main
+
+import (
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+// architecture returns a section of docs/architecture.md.
+func architecture(t *testing.T, title string) string {
+	t.Helper()
+	page, err := os.ReadFile("../../docs/architecture.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, found := strings.Cut(string(page), "\n## "+title+"\n")
+	if !found {
+		t.Fatalf("docs/architecture.md has no section %q", title)
+	}
+	section, _, _ := strings.Cut(rest, "\n## ")
+	return section
+}
+
+var goFile = regexp.MustCompile("`([a-z_/]+\\.go)`")
+
+// hops returns the files of the table of an event's way. A name without a folder is in the folder of the name before it, and
+// one without a room in the room of the name before it.
+func hops(table string) (files []string) {
+	for row := range strings.Lines(table) {
+		before := ""
+		for _, name := range goFile.FindAllStringSubmatch(row, -1) {
+			file := name[1]
+			room, _, _ := strings.Cut(file, "/")
+			switch {
+			case room == "internal":
+				file = "cmd/rewardwatch/" + file
+			case room == file:
+				file = path.Dir(before) + "/" + file
+			case before != "" && !exists(file):
+				room, _, _ = strings.Cut(before, "/")
+				file = room + "/" + file
+			}
+			files, before = append(files, file), file
+		}
+	}
+	return files
+}
+
+func exists(file string) bool {
+	_, err := os.Stat("../../" + file)
+	return err == nil
+}
+
+// An event passes through few files, and the page names each.
+func TestTheWayOfAnEventIsShort(t *testing.T) {
+	const most = 45
+	seen := map[string]bool{}
+	for _, file := range hops(architecture(t, "The way of an event")) {
+		if !exists(file) {
+			t.Errorf("docs/architecture.md names %s, which does not exist", file)
+		}
+		seen[file] = true
+	}
+	if len(seen) < most/2 || len(seen) > most {
+		t.Errorf("an event visits %d files, at most %d are wanted", len(seen), most)
+	}
+}
+
+// Prose can be read without scrolling. Tables and code have the width that they need.
+func TestProseIsWrapped(t *testing.T) {
+	const most = 120
+	pages := 0
+	err := filepath.WalkDir("../..", func(file string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && strings.HasPrefix(d.Name(), ".") && d.Name() != ".." {
+			return filepath.SkipDir
+		}
+		if filepath.Ext(file) != ".md" {
+			return nil
+		}
+		text, err := os.ReadFile(file)
+		pages++
+		for _, line := range wideProse(string(text), most) {
+			t.Errorf("%s: a line of prose has more than %d characters: %s", strings.TrimPrefix(file, "../../"), most, line)
+		}
+		return err
+	})
+	if err != nil || pages < 15 {
+		t.Fatalf("%d pages, %v", pages, err)
+	}
+}
+
+// wideProse returns the lines that are too wide, but for those of tables, code and comments, and single words such as
+// addresses.
+func wideProse(text string, most int) (wide []string) {
+	code := false
+	for line := range strings.Lines(text) {
+		line = strings.TrimRight(line, "\n")
+		if strings.HasPrefix(strings.TrimSpace(line), "```") {
+			code = !code
+		}
+		free := strings.HasPrefix(line, "|") || strings.HasPrefix(line, "    ") || strings.HasPrefix(line, "<!--")
+		if !code && !free && utf8.RuneCountInString(line) > most && strings.Contains(strings.TrimSpace(line), " ") {
+			wide = append(wide, line)
+		}
+	}
+	return wide
+}
+
+func TestWideProse(t *testing.T) {
+	for text, want := range map[string]int{
+		"a b c\n":                    0,
+		"a b c d e f\n":              1,
+		"äö ü äö ü\n":                0,
+		"| a b c d e f |\n":          0,
+		"    a b c d e f\n":          0,
+		"abcdefghijklm\n":            0,
+		"```\na b c d e f\n```":      0,
+		"```\nx\n```\na b c d e f\n": 1,
+	} {
+		if got := len(wideProse(text, 10)); got != want {
+			t.Errorf("%q has %d wide lines, want %d", text, got, want)
+		}
+	}
+}
