@@ -225,10 +225,21 @@ func (r *scale) partsAgree() bool {
 	return true
 }
 
-// slack returns two standard errors of the median factor of the run, from its quartiles.
+// slack returns two standard errors of the median factor of the run, from its quartiles, or from those of the baseline
+// if these are closer: units that a factor has moved differ as much as before, and those of a policy that fails must not
+// excuse themselves by how much they differ.
 func (r *scale) slack() float64 {
 	q := detectors.Quantiles(slices.Clone(r.Factors[:r.Run]), .25, .75)
-	return 2 * (q[1] - q[0]) / math.Sqrt(float64(r.Run))
+	apart := 0.
+	for i := range r.Parts {
+		if p := &r.Parts[i]; p.Usual && i != scaleCount {
+			apart = max(apart, p.Quartiles.High-p.Quartiles.Low)
+		}
+	}
+	if apart == 0 { // no part is usual, and none is compared
+		return 0
+	}
+	return 2 * min(apart, q[1]-q[0]) / math.Sqrt(float64(r.Run))
 }
 
 // isMode reports whether the baseline has a mode at that factor, on the side of the run. If a change of scale moves
