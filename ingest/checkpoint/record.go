@@ -10,7 +10,7 @@ import (
 	"strconv"
 )
 
-// A record of the topic belongs to a scope, the state of one telemetry partition, and to an epoch of it, the tenure of
+// A record of the topic belongs to a scope, the state of one telemetry partition, and to an epoch of it, the time of
 // one owner. Its key is
 //
 //	scope 0 epoch 0 number 0 kind 0 name 0 generation 0 CRC-32C of everything before it
