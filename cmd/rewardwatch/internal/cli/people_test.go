@@ -144,7 +144,8 @@ func TestBaselineCreate(t *testing.T) {
 		t.Run(file, func(t *testing.T) {
 			f := drifting(41, 7)
 			input, out := f.file(t), filepath.Join(t.TempDir(), file)
-			created := runVerb("baseline", "create", input, "-o", out)
+			config := testkit.WriteConfig(t, "policies: [{match: '*', signals: [return]}]") // as the replays
+			created := runVerb("baseline", "create", "--config", config, input, "-o", out)
 			if created.code != exitFine {
 				t.Fatal(created.err)
 			}
@@ -160,7 +161,7 @@ func TestBaselineCreate(t *testing.T) {
 // replayBaselines returns the ids of the baselines that alarms of a replay were held against.
 func replayBaselines(t *testing.T, from string, files ...string) []string {
 	t.Helper()
-	config := testkit.WriteConfig(t, fmt.Sprintf("policies: [{match: \"*\", baseline: {from: %s}, false_alarms: {budget: 1, per: 20000 episodes}}]", from))
+	config := testkit.WriteConfig(t, fmt.Sprintf("policies: [{match: \"*\", signals: [return], baseline: {from: %s}, false_alarms: {budget: 1, per: 20000 episodes}}]", from))
 	_, out := verb(t, append([]string{"replay", "--output", "json", "--config", config}, files...)...)
 	var ids []string
 	for _, a := range parseReplay(t, out).alarms {

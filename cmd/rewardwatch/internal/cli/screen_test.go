@@ -101,7 +101,7 @@ func TestProgressOnATerminal(t *testing.T) {
 	file := f.file(t)
 	for verb, args := range map[string][]string{
 		"Replaying": {"replay", file},
-		"Reading":   {"calibrate", "--config", testkit.WriteConfig(t, "policies: [{match: '*', baseline: {units: 100}}]"), "--seconds", "0.1", file},
+		"Reading":   {"calibrate", "--config", testkit.WriteConfig(t, "policies: [{match: '*', signals: [return], baseline: {units: 100}}]"), "--seconds", "0.1", file},
 	} {
 		t.Run(args[0], func(t *testing.T) {
 			tty, shown := pseudoTerminal(t, 40)
@@ -133,7 +133,8 @@ func TestResultsStandAboveProgress(t *testing.T) {
 	f := drifting(1, 4)
 	f.lines = append([][]byte{[]byte("{")}, f.lines...)
 	tty, shown := pseudoTerminal(t, 0)
-	code := execute(context.Background(), &terminal.Console{In: strings.NewReader(""), Out: tty, Err: tty}, []string{"replay", f.file(t)})
+	config := testkit.WriteConfig(t, "policies: [{match: '*', signals: [return]}]")
+	code := execute(context.Background(), &terminal.Console{In: strings.NewReader(""), Out: tty, Err: tty}, []string{"replay", "--config", config, f.file(t)})
 	got := shown()
 	if code != exitDrift {
 		t.Errorf("exit %d", code)

@@ -405,10 +405,7 @@ func TestComparisonHasAnEnd(t *testing.T) {
 
 // However often a worker is killed and started again from what it saved last, with the units since then read again, it comes to
 // the verdict of one that was not, on the same units, and to the same baseline.
-func TestOutcomeOutlivesRestarts(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes seconds of CPU")
-	}
+func TestSimOutcomeOutlivesRestarts(t *testing.T) {
 	const expected = "mean return > 110 over 300 episodes within 24h"
 	units := closingUnits(114, 300)
 	whole := newJudging(t, expected)

@@ -99,7 +99,7 @@ func TestRebalancesLoseNothing(t *testing.T) {
 	p := newTestPipeline(t, m)
 	rng := rand.New(rand.NewPCG(1, 1))
 	start := time.Now().Add(-time.Hour)
-	const rounds, partitions, each = 25, 3, 120
+	const rounds, partitions, each = 12, 3, 120
 	next := make([]int64, partitions)
 	for range rounds {
 		p.Begin(partitions)

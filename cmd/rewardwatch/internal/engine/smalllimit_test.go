@@ -144,7 +144,7 @@ func whileAllPause(ctx context.Context, all []*RunningWorker, do func()) error {
 }
 
 // What units take that became safe is given back within two intervals in which nothing arrives, of memory and of the disk.
-func TestIdleHeapAndFilesShrinkWithinTwoIntervals(t *testing.T) {
+func TestSimIdleHeapAndFilesShrinkWithinTwoIntervals(t *testing.T) {
 	const policies, units = 4, 30_000
 	l := live(t, t.TempDir(), policies, ingest.GiB, time.Hour)
 	defer l.kill()
