@@ -17,12 +17,15 @@ import (
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/testkit"
 	"github.com/rewardwatch/rewardwatch/ingest"
 	"github.com/rewardwatch/rewardwatch/ingest/checkpoint"
+	"github.com/rewardwatch/rewardwatch/ingest/locallog"
 )
 
 const (
 	oneStepPartitions = 4
 	oneStepPolicies   = 40
 	oneStepBatch      = 500
+	oneStepSegment    = 2 << 20
+	oneStepBytes      = 30 // at most, of a decision in the log
 )
 
 // oneStep is a service on a disk that judges decisions of one step, and is saved when the test says so.
@@ -52,7 +55,11 @@ func startOneStep(t testing.TB, dir string, logged bool) *oneStep {
 	}
 	s.Begin(oneStepPartitions)
 	for i := range int32(oneStepPartitions) {
-		s.feeds = append(s.feeds, s.Feed(i))
+		f := s.Feed(i)
+		if logged { // small segments, so that little is left because others in the same file are needed
+			logOf(f).spool = locallog.NewSpool(filepath.Join(dir, fmt.Sprint(i)), oneStepSegment)
+		}
+		s.feeds = append(s.feeds, f)
 	}
 	return s
 }
@@ -178,7 +185,7 @@ func TestSimOneStepDecisionsStayOnDisk(t *testing.T) {
 		if image > 2*small {
 			t.Errorf("the checkpoints of %d decisions have %d bytes, of 40,000 they had %d", interval, image, small)
 		}
-		if size, most := s.logs(), int64(3*interval*100+oneStepPartitions*logSegment); size > most {
+		if size, most := s.logs(), int64(3*interval*oneStepBytes+oneStepPartitions*oneStepSegment); size > most {
 			t.Errorf("the logs have %d bytes, the bound is %d", size, most)
 		}
 		t.Logf("interval %d: checkpoints of %d bytes, logs of %d MiB, %d MB at most", n, image, s.logs()>>20, peakMemory(t)/1e6)
