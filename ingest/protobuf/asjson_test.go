@@ -3,6 +3,7 @@ package protobuf
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -60,8 +61,8 @@ func asJSON(e *telemetrypb.Event) []byte {
 	object := func(name string, m map[string]float64) {
 		if len(m) > 0 {
 			out = append(jsontext.AppendKey(out, name), '{')
-			for k, x := range m {
-				out = jsontext.AppendNumber(jsontext.AppendKey(out, k), x, 64)
+			for _, k := range slices.Sorted(maps.Keys(m)) {
+				out = jsontext.AppendNumber(jsontext.AppendKey(out, k), m[k], 64)
 			}
 			out = append(out, '}')
 		}
@@ -78,8 +79,8 @@ func asJSON(e *telemetrypb.Event) []byte {
 	}
 	if len(e.Labels) > 0 {
 		out = append(jsontext.AppendKey(out, "labels"), '{')
-		for k, v := range e.Labels {
-			out = jsontext.AppendString(jsontext.AppendKey(out, k), v)
+		for _, k := range slices.Sorted(maps.Keys(e.Labels)) {
+			out = jsontext.AppendString(jsontext.AppendKey(out, k), e.Labels[k])
 		}
 		out = append(out, '}')
 	}

@@ -1,10 +1,13 @@
 package protobuf
 
 import (
+	"fmt"
+	"math"
+	"math/rand/v2"
 	"testing"
-	"time"
 
 	"github.com/rewardwatch/rewardwatch/ingest"
+	"github.com/rewardwatch/rewardwatch/ingest/ingesttest"
 	"github.com/rewardwatch/rewardwatch/ingest/protobuf/telemetrypb"
 	"github.com/rewardwatch/rewardwatch/ingest/telemetry"
 	"google.golang.org/protobuf/proto"
@@ -19,33 +22,52 @@ func short() *telemetrypb.Event {
 	}
 }
 
-// BenchmarkAgainstJSON decodes the same event in both forms by turns, and reports the time of Protobuf as a multiple of
-// that of JSON.
+// vary changes the values of an event that differ from step to step: i is its place among those of 80 agents. Its
+// numbers have as many digits as a producer logs.
+func vary(r *rand.Rand, i int, e *telemetrypb.Event) *telemetrypb.Event {
+	number := func() float64 { return math.Round(r.NormFloat64()*1e4) / 1e4 }
+	agent, step := i%80, i/80%50
+	e.Ts += int64(i) * 1e6
+	e.AgentId, e.EpisodeId = fmt.Sprintf("a-%d", agent), fmt.Sprintf("a-%d/%d", agent, 881+i/80/50)
+	e.Step, e.Terminated = proto.Int64(int64(step)), step == 49
+	e.Reward = proto.Float64(number())
+	switch e.Action.(type) {
+	case *telemetrypb.Event_ActionIndex:
+		e.Action = &telemetrypb.Event_ActionIndex{ActionIndex: r.Int64N(4)}
+	case *telemetrypb.Event_ActionCategory:
+		e.Action = &telemetrypb.Event_ActionCategory{ActionCategory: "offer_" + string("abcd"[r.IntN(4)])}
+		e.ActionProb, e.TargetProb = proto.Float64(math.Abs(number())), proto.Float64(math.Abs(number()))
+		e.Labels = map[string]string{"region": []string{"eu", "us"}[r.IntN(2)]}
+	}
+	for _, xs := range []map[string]float64{e.Observation, e.RewardComponents, e.NextObservation} {
+		for name := range xs {
+			xs[name] = number()
+		}
+	}
+	for i := range e.ObservationArray {
+		e.ObservationArray[i] = number()
+	}
+	e.Outcomes["conversion"] = float64(r.IntN(2))
+	return e
+}
+
+// BenchmarkAgainstJSON reads the same events in both forms.
 func BenchmarkAgainstJSON(b *testing.B) {
-	for name, e := range map[string]*telemetrypb.Event{"example": example(), "short": short()} {
-		b.Run(name, func(b *testing.B) {
-			o := ingest.DecoderOptions{MaxRecord: ingest.DefaultMaxRecord}
-			refuse := func(e *ingest.RecordError, _ []byte) { b.Fatal(e) }
-			dst := make([]ingest.Event, 0, 1)
-			var spent [2]time.Duration
-			sides := [2]ingest.Decoder{telemetry.V1{}.NewDecoder(o), V1{}.NewDecoder(o)}
-			messages := [2]*ingest.Message{{Value: asJSON(e)}, {Value: marshal(b, e)}}
-			b.ReportAllocs()
-			const turn = 1000
-			for b.Loop() {
-				for side, d := range sides {
-					begun := time.Now()
-					for range turn {
-						d.Reset()
-						dst = d.Decode(dst[:0], messages[side], refuse)
-					}
-					spent[side] += time.Since(begun)
-				}
+	for _, c := range []struct {
+		name  string
+		event func() *telemetrypb.Event
+	}{{"example", example}, {"short", short}} {
+		b.Run(c.name, func(b *testing.B) {
+			r := rand.New(rand.NewPCG(9, 9))
+			inJSON, inProtobuf := make([]ingest.Message, 4000), make([]ingest.Message, 4000)
+			for i := range inJSON {
+				e := vary(r, i, c.event())
+				inJSON[i].Value, inProtobuf[i].Value = asJSON(e), marshal(b, e)
 			}
-			events := float64(b.N) * turn
-			b.ReportMetric(float64(spent[0].Nanoseconds())/events, "ns/json")
-			b.ReportMetric(float64(spent[1].Nanoseconds())/events, "ns/protobuf")
-			b.ReportMetric(float64(spent[1])/float64(spent[0]), "times-json")
+			o := ingest.DecoderOptions{MaxRecord: ingest.DefaultMaxRecord}
+			ingesttest.InTurns(b,
+				ingesttest.Side{Name: "json", Decoder: telemetry.V1{}.NewDecoder(o), Messages: inJSON},
+				ingesttest.Side{Name: "protobuf", Decoder: V1{}.NewDecoder(o), Messages: inProtobuf})
 		})
 	}
 }

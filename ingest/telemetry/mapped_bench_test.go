@@ -1,13 +1,14 @@
 package telemetry
 
 import (
-	"runtime"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/rewardwatch/rewardwatch/ingest"
+	"github.com/rewardwatch/rewardwatch/ingest/ingesttest"
 	"github.com/rewardwatch/rewardwatch/ingest/mapping"
 )
 
@@ -30,8 +31,7 @@ func otherMapping() mapping.Config {
 
 func from(path string) mapping.Field { return mapping.Field{Source: mapping.Source{Path: path}} }
 
-// BenchmarkMapped reads records of another shape and, without prediction, records of telemetry version 1 that hold the
-// same, in turns, so that a busy machine slows both down. It reports the time of the processor for each, and their ratio.
+// BenchmarkMapped reads records of telemetry version 1, and records of another shape that hold the same.
 func BenchmarkMapped(b *testing.B) {
 	for _, c := range []struct {
 		name   string
@@ -49,56 +49,44 @@ func BenchmarkMapped(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			o := ingest.DecoderOptions{MaxRecord: ingest.DefaultMaxRecord}
-			one, other := newLane(b, newDecoder(o), exampleEvent), newLane(b, Mapped{Plan: plan}.NewDecoder(o), otherEvent)
-			runtime.LockOSThread()
-			defer runtime.UnlockOSThread()
-			b.ReportAllocs()
-			for b.Loop() {
-				one.read()
-				other.read()
+			telemetry, other := make([]ingest.Message, 4000), make([]ingest.Message, 4000)
+			r := rand.New(rand.NewPCG(9, 9))
+			for i := range telemetry {
+				telemetry[i].Value = []byte(benchExample(r, i))
+				other[i].Value = asOther(b, telemetry[i].Value)
 			}
-			n := float64(b.N) * turns
-			b.ReportMetric(float64(one.spent)/n, "telemetry-ns/event")
-			b.ReportMetric(float64(other.spent)/n, "mapped-ns/event")
-			b.ReportMetric(float64(other.spent)/float64(one.spent), "ratio")
+			o := ingest.DecoderOptions{MaxRecord: ingest.DefaultMaxRecord}
+			ingesttest.InTurns(b,
+				ingesttest.Side{Name: "telemetry", Decoder: V1{}.NewDecoder(o), Messages: telemetry},
+				ingesttest.Side{Name: "mapped", Decoder: Mapped{Plan: plan}.NewDecoder(o), Messages: other})
 		})
 	}
 }
 
-// turns is how many records are read before the other lane has its turn.
-const turns = 200
-
-// lane reads one record over and over.
-type lane struct {
-	decoder ingest.Decoder
-	message ingest.Message
-	refuse  func(*ingest.RecordError, []byte)
-	events  []ingest.Event
-	spent   int64 // nanoseconds of the processor
-}
-
-func newLane(b *testing.B, d ingest.Decoder, record string) *lane {
-	return &lane{
-		decoder: d, message: ingest.Message{Value: []byte(record)},
-		refuse: func(e *ingest.RecordError, _ []byte) { b.Fatal(e) }, events: make([]ingest.Event, 0, 1),
+// asOther writes a record of benchExample as otherEvent is written.
+func asOther(b *testing.B, record []byte) []byte {
+	b.Helper()
+	var v struct {
+		TS          time.Time          `json:"ts"`
+		AgentID     string             `json:"agent_id"`
+		EpisodeID   string             `json:"episode_id"`
+		Step        int                `json:"step"`
+		Observation map[string]float64 `json:"observation"`
+		Action      string             `json:"action"`
+		ActionProb  float64            `json:"action_prob"`
+		Reward      float64            `json:"reward"`
+		Components  map[string]float64 `json:"reward_components"`
+		Next        map[string]float64 `json:"next_observation"`
+		Terminated  bool               `json:"terminated"`
+		Outcomes    map[string]float64 `json:"outcomes"`
+		Labels      map[string]string  `json:"labels"`
 	}
-}
-
-func (l *lane) read() {
-	start := processorTime()
-	for range turns {
-		l.decoder.Reset()
-		l.events = l.decoder.Decode(l.events[:0], &l.message, l.refuse)
+	if err := json.Unmarshal(record, &v); err != nil {
+		b.Fatal(err)
 	}
-	l.spent += processorTime() - start
-}
-
-// processorTime returns the time that the thread has had of a processor, in nanoseconds.
-func processorTime() int64 {
-	var at unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &at); err != nil {
-		return time.Now().UnixNano()
-	}
-	return at.Nano()
+	return fmt.Appendf(nil, `{"time_ms":%d,"model":{"name":"checkout-ranker","build":"2026-11-01.3"},"env":{"name":"prod-eu","build":"41"},`+
+		`"reward_fn":"r7","user":{"id":%q},"session":{"id":%q,"turn":%d},"features":{"basket":%v},"item":{"id":%q,"p":%v},"score":%v,`+
+		`"parts":{"click":%v,"latency":%v},"next":{"features":{"basket":%v}},"done":%t,"cut":false,"order":{"paid":%v},"tags":{"region":%q}}`,
+		v.TS.UnixMilli(), v.AgentID, v.EpisodeID, v.Step, v.Observation["basket"], v.Action, v.ActionProb, v.Reward,
+		v.Components["click"], v.Components["latency"], v.Next["basket"], v.Terminated, v.Outcomes["conversion"], v.Labels["region"])
 }

@@ -3,15 +3,14 @@ package telemetry
 import (
 	"fmt"
 	"math/rand/v2"
-	"runtime"
 	"strings"
 	"testing"
 
 	"github.com/rewardwatch/rewardwatch/ingest"
+	"github.com/rewardwatch/rewardwatch/ingest/ingesttest"
 )
 
-// BenchmarkPrediction reads records with and without prediction, in turns, so that a busy machine slows both down. It
-// reports the time of the processor for each, and their ratio.
+// BenchmarkPrediction reads records with and without prediction.
 func BenchmarkPrediction(b *testing.B) {
 	for _, c := range []struct {
 		name   string
@@ -40,49 +39,11 @@ func BenchmarkPrediction(b *testing.B) {
 				messages[i].Value = []byte(c.record(r, i))
 			}
 			o := ingest.DecoderOptions{MaxRecord: ingest.DefaultMaxRecord}
-			plain := &run{decoder: newDecoder(o), messages: messages}
-			predicting := &run{decoder: V1{}.NewDecoder(o), messages: messages}
-			plain.refuse = func(e *ingest.RecordError, _ []byte) { b.Fatal(e) }
-			predicting.refuse = plain.refuse
-			runtime.LockOSThread()
-			defer runtime.UnlockOSThread()
-			for range 30 { // beyond the first pauses of the governor
-				plain.read()
-				predicting.read()
-			}
-			plain.spent, predicting.spent = 0, 0
-			b.ReportAllocs()
-			for b.Loop() {
-				plain.read()
-				predicting.read()
-			}
-			n := float64(b.N) * float64(len(messages))
-			b.ReportMetric(float64(plain.spent)/n, "decoder-ns/event")
-			b.ReportMetric(float64(predicting.spent)/n, "predicting-ns/event")
-			b.ReportMetric(float64(predicting.spent)/float64(plain.spent), "ratio")
+			ingesttest.InTurns(b,
+				ingesttest.Side{Name: "decoder", Decoder: newDecoder(o), Messages: messages},
+				ingesttest.Side{Name: "predicting", Decoder: V1{}.NewDecoder(o), Messages: messages})
 		})
 	}
-}
-
-// run reads messages over and over.
-type run struct {
-	decoder  ingest.Decoder
-	messages []ingest.Message
-	refuse   func(*ingest.RecordError, []byte)
-	events   []ingest.Event
-	spent    int64 // nanoseconds of the processor
-}
-
-func (l *run) read() {
-	start := processorTime()
-	for i := range l.messages {
-		if i%turns == 0 {
-			l.decoder.Reset()
-			l.events = l.events[:0]
-		}
-		l.events = l.decoder.Decode(l.events, &l.messages[i], l.refuse)
-	}
-	l.spent += processorTime() - start
 }
 
 func benchRecord(r *rand.Rand, i, agents, policies int) string {
