@@ -3,6 +3,7 @@ package protobuf
 
 import (
 	"math"
+	"slices"
 	"strconv"
 
 	"github.com/rewardwatch/rewardwatch/ingest"
@@ -34,7 +35,8 @@ type decoder struct {
 	options ingest.DecoderOptions
 
 	names  intern.Names
-	recent [32]string               // the names of the last record in their order: most records repeat them
+	last   [fieldLast + 1]string    // the name that each field had last: most records repeat it
+	order  [fieldLast + 1][]string  // the names in each map, in the order of the record before
 	places [ingest.MaxValues]string // "0", "1", ...: the names of an array's components
 	index  map[string]int           // places of the names in a long map
 	of     int                      // the field whose names index holds
@@ -42,7 +44,6 @@ type decoder struct {
 
 	rec       []byte // the record being read
 	at        int    // the next byte of rec
-	named     int    // names read
 	values    int    // numbers read for MaxValues
 	record    recordState
 	unlimited bool // numbers do not count for MaxValues
@@ -121,7 +122,7 @@ func (d *decoder) batch(dst []ingest.Event, m *ingest.Message, refuse func(e *in
 // decodeRecord appends one event to dst, or reports why it is refused.
 func (d *decoder) decodeRecord(dst []ingest.Event, rec []byte, pos ingest.Position, refuse func(*ingest.RecordError, []byte)) []ingest.Event {
 	dst, ev := ingest.NextEvent(dst, pos)
-	d.rec, d.at, d.named, d.values, d.of = rec, 0, 0, 0, 0
+	d.rec, d.at, d.values, d.of = rec, 0, 0, 0
 	d.record = recordState{nextValues: d.record.nextValues[:0]}
 	if d.event(ev) {
 		if d.options.AsRecorded {
@@ -140,6 +141,9 @@ func (d *decoder) event(ev *ingest.Event) bool {
 		return d.fail(ingest.ReasonTooLarge, nowhere, "longer than the limit of "+strconv.Itoa(d.options.MaxRecord)+" bytes")
 	}
 	for end := len(d.rec); d.at < end; {
+		if d.quick(ev); d.at == end {
+			break
+		}
 		f, ok := d.tag(end)
 		if !ok || !d.member(ev, f) {
 			return false
@@ -185,6 +189,8 @@ const (
 	fieldNext          = 26
 	fieldNextArray     = 27
 	fieldTargetProb    = 28
+
+	fieldLast = fieldTargetProb
 )
 
 // The fields of the messages in an Event.
@@ -277,9 +283,13 @@ func (d *decoder) action(f field, a *ingest.Action) bool {
 
 // setIndex sets a whole number: a category that may also be a number.
 func (d *decoder) setIndex(a *ingest.Action, i int64) {
+	a.Kind, a.Scalar, a.Values = ingest.ActionCategory, true, append(a.Values, float64(i))
+	if i >= 0 && i < ingest.MaxValues {
+		a.Category = d.places[i]
+		return
+	}
 	var digits [20]byte
-	a.Scalar, a.Values = true, append(a.Values, float64(i))
-	a.Kind, a.Category = ingest.ActionCategory, d.recentName(strconv.AppendInt(digits[:0], i, 10))
+	a.Category = d.names.Get(strconv.AppendInt(digits[:0], i, 10))
 }
 
 func (d *decoder) actionNumber(f field, a *ingest.Action) bool {
@@ -306,7 +316,13 @@ func (d *decoder) vector(f field, a *ingest.Action) bool {
 			ok = d.skip(inner)
 			continue
 		}
-		ok = d.doubles(inner, func(x float64) { a.Kind, a.Values = ingest.ActionNumeric, append(a.Values, x) })
+		var xs []byte
+		if xs, ok = d.doubles(inner); len(xs) > 0 {
+			a.Kind, a.Values = ingest.ActionNumeric, slices.Grow(a.Values, len(xs)/8)
+		}
+		for ; len(xs) > 0; xs = xs[8:] {
+			a.Values = append(a.Values, double(xs))
+		}
 	}
 	return ok
 }
@@ -320,10 +336,14 @@ func (d *decoder) observation(f field, dst *[]ingest.Value) bool {
 		d.record.observed = f.num
 		return d.component(f, dst)
 	}
-	return d.doubles(f, func(x float64) {
+	xs, ok := d.doubles(f)
+	if len(xs) > 0 {
 		d.record.observed = fieldArray
-		*dst = append(*dst, ingest.Value{Name: d.places[len(*dst)], X: x})
-	})
+	}
+	for ; len(xs) > 0; xs = xs[8:] {
+		*dst = append(*dst, ingest.Value{Name: d.places[len(*dst)], X: double(xs)})
+	}
+	return ok
 }
 
 // nextObservation reads what is exported at most. It counts towards no limit but that of the record, as in JSON.
@@ -338,10 +358,14 @@ func (d *decoder) nextObservation(f field) bool {
 		r.next = f.num
 		return d.component(f, &r.nextValues)
 	}
-	return d.doubles(f, func(x float64) {
+	xs, ok := d.doubles(f)
+	if len(xs) > 0 {
 		r.next = fieldNextArray
-		r.nextValues = append(r.nextValues, ingest.Value{X: x})
-	})
+	}
+	for ; len(xs) > 0; xs = xs[8:] {
+		r.nextValues = append(r.nextValues, ingest.Value{X: double(xs)})
+	}
+	return ok
 }
 
 // component reads an entry of a map of numbers.
@@ -368,6 +392,7 @@ func (d *decoder) component(f field, dst *[]ingest.Value) bool {
 	if i := d.indexOf(f.num, *dst, name); i >= 0 {
 		(*dst)[i].X = x
 	} else {
+		d.order[f.num] = append(d.order[f.num][:len(*dst)], name)
 		*dst = append(*dst, ingest.Value{Name: name, X: x})
 	}
 	return true
@@ -429,6 +454,7 @@ func (d *decoder) label(f field, ev *ingest.Event) bool {
 	if len(ev.Labels) == ingest.MaxLabels {
 		return d.fail(ingest.ReasonTooManyValues, f.start, "more than "+strconv.Itoa(ingest.MaxLabels)+" labels")
 	}
+	d.order[f.num] = append(d.order[f.num][:len(ev.Labels)], l.Name)
 	ev.Labels = append(ev.Labels, l)
 	return true
 }

@@ -137,28 +137,37 @@ func (d *decoder) double(f field, dst *float64) bool {
 	return ok
 }
 
-// doubles reads a repeated double, packed or one.
-func (d *decoder) doubles(f field, each func(x float64)) bool {
-	if f.typ != protowire.BytesType {
-		var x float64
-		if !d.double(f, &x) || !d.counted() {
-			return false
+// doubles reads a repeated double, packed or one, and returns the bytes of the numbers. They count for MaxValues.
+func (d *decoder) doubles(f field) (xs []byte, ok bool) {
+	start, end := d.at, d.at+8
+	switch f.typ {
+	case protowire.BytesType:
+		if end, ok = d.open(f); !ok {
+			return nil, false
 		}
-		each(x)
-		return true
-	}
-	end, ok := d.open(f)
-	f.end = end
-	for ok && d.at < end {
-		var v uint64
-		if v, ok = d.fixed64(f); ok && d.counted() {
-			each(math.Float64frombits(v))
-		} else {
-			ok = false
+		start = d.at
+	case protowire.Fixed64Type:
+		if _, ok = d.fixed64(f); !ok {
+			return nil, false
 		}
+	default:
+		return nil, d.wrongType(f, "a double")
 	}
-	return ok
+	n := (end - start) / 8
+	if room := ingest.MaxValues - d.values; n > room && !d.unlimited {
+		return nil, d.tooMany(start + 8*(room+1))
+	}
+	if d.at = end; (end-start)%8 != 0 {
+		return nil, d.fail(ingest.ReasonBadEncoding, start+8*n, "not Protobuf: the message ends inside a value")
+	}
+	if !d.unlimited {
+		d.values += n
+	}
+	return d.rec[start:end], true
 }
+
+// double returns the number at the beginning of those that doubles returns.
+func double(xs []byte) float64 { return math.Float64frombits(binary.LittleEndian.Uint64(xs)) }
 
 func (d *decoder) timestamp(f field, dst *int64) bool {
 	if f.typ != protowire.Fixed64Type {
@@ -211,26 +220,15 @@ func (d *decoder) name(f field, dst *string) bool {
 	if !ok {
 		return false
 	}
-	if recent := d.recent[d.named%len(d.recent)]; recent == string(text) {
-		d.named++
-		*dst = recent
-		return true
+	last := &d.last[f.num]
+	if *last != string(text) {
+		if !d.keepable(f, text) {
+			return false
+		}
+		*last = d.names.Get(text)
 	}
-	if !d.keepable(f, text) {
-		return false
-	}
-	*dst = d.recentName(text)
+	*dst = *last
 	return true
-}
-
-// recentName interns a string at its place in the order of names.
-func (d *decoder) recentName(text []byte) string {
-	recent := &d.recent[d.named%len(d.recent)]
-	d.named++
-	if *recent != string(text) {
-		*recent = d.names.Get(text)
-	}
-	return *recent
 }
 
 // counted counts a number against MaxValues.
@@ -239,8 +237,12 @@ func (d *decoder) counted() bool {
 		return true
 	}
 	if d.values == ingest.MaxValues {
-		return d.fail(ingest.ReasonTooManyValues, d.at, "more than "+strconv.Itoa(ingest.MaxValues)+" numbers")
+		return d.tooMany(d.at)
 	}
 	d.values++
 	return true
+}
+
+func (d *decoder) tooMany(at int) bool {
+	return d.fail(ingest.ReasonTooManyValues, at, "more than "+strconv.Itoa(ingest.MaxValues)+" numbers")
 }
