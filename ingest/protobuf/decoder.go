@@ -140,15 +140,22 @@ func (d *decoder) event(ev *ingest.Event) bool {
 	if len(d.rec) > d.options.MaxRecord {
 		return d.fail(ingest.ReasonTooLarge, nowhere, "longer than the limit of "+strconv.Itoa(d.options.MaxRecord)+" bytes")
 	}
-	for end := len(d.rec); d.at < end; {
-		if d.quick(ev); d.at == end {
-			break
-		}
-		f, ok := d.tag(end)
-		if !ok || !d.member(ev, f) {
+	for d.at < len(d.rec) {
+		if d.quick(ev); d.at < len(d.rec) && !d.field(ev) {
 			return false
 		}
 	}
+	return d.complete(ev)
+}
+
+// field reads the next field of the event.
+func (d *decoder) field(ev *ingest.Event) bool {
+	f, ok := d.tag(len(d.rec))
+	return ok && d.member(ev, f)
+}
+
+// complete checks that an event has what every event needs.
+func (d *decoder) complete(ev *ingest.Event) bool {
 	switch {
 	case d.record.summary && !ev.HasEpisode:
 		return d.fail(ingest.ReasonMissingReturn, nowhere, "an episode needs r")

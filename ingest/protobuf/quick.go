@@ -10,10 +10,10 @@ import (
 
 // The functions of this file read fields faster where they are written as most encoders write them: with lengths of one
 // byte, strings of ASCII, and the entries of maps in the order of the record before. Each begins at the byte d.at,
-// behind the tag. It returns false for anything else, and then has changed nothing but d.at: member reads the field from
-// its beginning, and accepts or refuses it.
+// behind the tag. It returns false for anything else, and then has changed nothing but d.at: the field is read from its
+// beginning by the functions of wire.go, which accept or refuse it.
 
-// quick reads fields up to the first that it leaves to member.
+// quick reads fields up to the first that is written otherwise.
 func (d *decoder) quick(ev *ingest.Event) {
 	for start := d.at; d.at+1 < len(d.rec); start = d.at {
 		tag := int(d.rec[d.at])
@@ -65,7 +65,7 @@ func (d *decoder) quickField(ev *ingest.Event, tag int) bool {
 	case fieldRewardVersion<<3 | isBytes:
 		return d.quickName(fieldRewardVersion, &ev.Versions.Reward)
 	case fieldObservation<<3 | isBytes:
-		return d.record.observed == fieldObservation && d.quickComponent(fieldObservation, &ev.Observation)
+		return d.quickObservation(&ev.Observation)
 	case fieldComponents<<3 | isBytes:
 		return d.quickComponent(fieldComponents, &ev.RewardComponents)
 	case fieldOutcomes<<3 | isBytes:
@@ -75,7 +75,7 @@ func (d *decoder) quickField(ev *ingest.Event, tag int) bool {
 	case fieldActionProb<<3 | isFixed64:
 		return d.quickDouble(&ev.ActionProb.P, &ev.ActionProb.Known)
 	case fieldNext<<3 | isBytes:
-		return d.record.next == fieldNext && d.quickEntry(fieldNext, &d.record.nextValues)
+		return d.quickNext()
 	case fieldTargetProb<<3 | isFixed64:
 		return d.quickDouble(&ev.TargetProb.P, &ev.TargetProb.Known)
 	}
@@ -171,6 +171,23 @@ func (d *decoder) quickCategory(a *ingest.Action) bool {
 	}
 	a.Kind, a.Scalar, a.Values = ingest.ActionCategory, false, a.Values[:0]
 	d.record.action = fieldCategory
+	return true
+}
+
+func (d *decoder) quickObservation(dst *[]ingest.Value) bool {
+	if d.record.observed == fieldArray || !d.quickComponent(fieldObservation, dst) {
+		return false
+	}
+	d.record.observed = fieldObservation
+	return true
+}
+
+func (d *decoder) quickNext() bool {
+	r := &d.record
+	if r.next == fieldNextArray || !d.quickEntry(fieldNext, &r.nextValues) {
+		return false
+	}
+	r.next = fieldNext
 	return true
 }
 
