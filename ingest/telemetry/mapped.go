@@ -16,9 +16,12 @@ type Mapped struct {
 
 // NewDecoder implements Format.
 func (f Mapped) NewDecoder(o ingest.DecoderOptions) ingest.Decoder {
-	p := f.Plan
+	p, d := f.Plan, newDecoder(o)
+	if !o.AsRecorded && predictable(p) {
+		d.predictor = &predictor{}
+	}
 	return &mapped{
-		d: newDecoder(o), plan: p, root: p.Root.Clone(), inArray: p.Element.Clone(), key: p.Key.Clone(), found: f.Found, seen: make([]bool, len(p.Fields)),
+		d: d, plan: p, root: p.Root.Clone(), inArray: p.Element.Clone(), key: p.Key.Clone(), found: f.Found, seen: make([]bool, len(p.Fields)),
 		later: make([]int, len(p.Fields)), decided: make([]bool, len(p.Conditions)),
 	}
 }
@@ -28,6 +31,8 @@ func (f Mapped) NewDecoder(o ingest.DecoderOptions) ingest.Decoder {
 // walks the record around the array first, into a template, and then each element.
 //
 // null is the same as leaving the member out. Of a repeated key, the last value that is not null counts.
+//
+// With most mappings, a predictor reads records that are like those before faster than a walk, and with the same result.
 //
 // It is large because each source of a value has a method that reads it into memory that is used again.
 type mapped struct {
@@ -101,7 +106,7 @@ func (m *mapped) Decode(dst []ingest.Event, msg *ingest.Message, refuse func(e *
 func (m *mapped) decodeRecord(dst []ingest.Event, pos ingest.Position, refuse func(*ingest.RecordError, []byte)) []ingest.Event {
 	dst, ev := ingest.NextEvent(dst, pos)
 	m.begin(ev)
-	if m.record() && m.conclude() && m.d.complete(ev) {
+	if (m.predicted() || m.walked()) && m.conclude() && m.d.complete(ev) {
 		m.accept()
 		return dst
 	}

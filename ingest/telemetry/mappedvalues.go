@@ -50,7 +50,8 @@ func (m *mapped) set(f *mapping.PlannedField, scale float64) bool {
 	case f.Component != "":
 		return m.component(f, scale)
 	case f.Exponent >= 0:
-		return d.timeIn(&ev.TS, f.Exponent)
+		start := d.at
+		return d.timeIn(&ev.TS, f.Exponent) && d.note(timeInUnit, f.Exponent, start)
 	case f.Own != nil:
 		d.own = f.Own
 		ok := d.member(ev, f.Member)
@@ -66,15 +67,15 @@ func (m *mapped) set(f *mapping.PlannedField, scale float64) bool {
 
 // component sets one component of a field, such as outcomes.conversion.
 func (m *mapped) component(f *mapping.PlannedField, scale float64) bool {
-	d, ev := m.d, m.ev
+	d, ev, start := m.d, m.ev, m.d.at
 	switch f.Name {
 	case "episode.r":
 		ev.HasEpisode = true
 		ok := d.number(&ev.Return)
 		ev.Return *= scale
-		return ok
+		return ok && d.note(episodeReturn, 0, start)
 	case "episode.l":
-		return d.count(&ev.Length)
+		return d.count(&ev.Length) && d.note(episodeLength, 0, start)
 	}
 	if string(f.Member) == "labels" {
 		return d.label(ev, f.Component)
@@ -83,14 +84,14 @@ func (m *mapped) component(f *mapping.PlannedField, scale float64) bool {
 	if _, ok := d.component(&x, false); !ok || !d.counted() {
 		return false
 	}
+	list := &ev.Observation
 	switch string(f.Member) {
 	case "outcomes":
-		d.put(&ev.Outcomes, f.Component, x*scale)
+		list = &ev.Outcomes
 	case "reward_components":
-		d.put(&ev.RewardComponents, f.Component, x*scale)
-	default:
-		d.put(&ev.Observation, f.Component, x*scale)
+		list = &ev.RewardComponents
 	}
+	d.noteComponent(list, d.put(list, f.Component, x*scale), start)
 	return true
 }
 

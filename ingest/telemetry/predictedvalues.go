@@ -16,6 +16,7 @@ type field uint8
 const (
 	unknown field = iota
 	ts
+	timeInUnit // of a mapping
 	policy
 	env
 	policyVersion
@@ -185,8 +186,10 @@ func (p *predictor) value(d *decoder, ev *ingest.Event, s *step) bool {
 		return d.literal("true") || d.literal("false")
 	case ts:
 		return p.timestamp(d, &ev.TS)
+	case timeInUnit:
+		return d.quickTimeIn(&ev.TS, s.index)
 	case policy:
-		return s.interned(d, &ev.Policy)
+		return s.interned(d, &ev.Policy) && ev.Policy != "" // which no event may be without
 	case env:
 		return s.interned(d, &ev.Env)
 	case policyVersion:
@@ -375,6 +378,17 @@ func (d *decoder) quickUnixTime(dst *int64) bool {
 	n := numeral{text: d.rec[d.at:q.end], negative: q.negative, integer: q.places == 0, exact: true, mantissa: q.mantissa, exp: -q.places}
 	d.at = q.end
 	*dst, ok = unixNano(&n)
+	return ok
+}
+
+func (d *decoder) quickTimeIn(dst *int64, exponent int) bool {
+	q, ok := quickDecimal(d.rec, d.at)
+	if !ok || q.negative || q.places > 0 {
+		return d.timeIn(dst, exponent)
+	}
+	n := numeral{mantissa: q.mantissa}
+	d.at = q.end
+	*dst, ok = n.nanoseconds(exponent)
 	return ok
 }
 

@@ -23,6 +23,9 @@ import (
 //
 // Where a record departs from one template, it may follow another that has been the same up to there: reading goes on
 // in that one. This works because an event after so many bytes of a record depends on these bytes alone.
+//
+// Of a mapped record, a template stands for the walk, with the fields that have a value; what is not in the record, such
+// as defaults, follows in both cases.
 
 // The bounds of what a predictor keeps.
 const (
@@ -49,6 +52,7 @@ type template struct {
 	values []noted // of the record, in order
 	steps  []step  // made of them
 	next   int     // template of the record that followed this one the last time
+	seen   []bool  // of a mapped record: fields that have a value
 }
 
 // step is a run of bytes and the value that follows it. The last step has no value: its run ends the record.
@@ -59,23 +63,34 @@ type step struct {
 	last string // value of the record before, if the field is a name that was written without escapes
 }
 
-// next appends the event of the record of d to dst, if a template fits. If not, it leaves dst as it is, and has d note
-// a lesson.
+// next appends the event of the record of d to dst, if a template fits. If not, it leaves dst as it is, and may have d
+// note a lesson.
 func (p *predictor) next(d *decoder, dst []ingest.Event, pos ingest.Position) (events []ingest.Event, fits bool) {
-	if !p.governor.on() || len(d.rec) > d.options.MaxRecord {
+	if !p.wanted(d) {
 		return dst, false
 	}
 	events, ev := ingest.NextEvent(dst, pos)
-	fits = p.read(d, ev)
-	p.governor.count(fits)
-	if fits {
+	if p.predict(d, ev) {
 		return events, true
 	}
-	if len(d.rec) <= maxTemplateRecord {
+	return events[:len(events)-1], false
+}
+
+// wanted reports whether to predict the record of d.
+func (p *predictor) wanted(d *decoder) bool {
+	return p.governor.on() && len(d.rec) <= d.options.MaxRecord
+}
+
+// predict reads the record of d into an empty event, if a template fits. If not, the event has to be emptied again, and
+// d may note a lesson.
+func (p *predictor) predict(d *decoder, ev *ingest.Event) (fits bool) {
+	fits = p.read(d, ev)
+	p.governor.count(fits)
+	if !fits && len(d.rec) <= maxTemplateRecord {
 		p.lesson.begin(ev)
 		d.lesson = &p.lesson
 	}
-	return events[:len(events)-1], false
+	return fits
 }
 
 // read reads the record by the template that followed last time, and by others from where it departs from that.
@@ -101,7 +116,7 @@ func (p *predictor) read(d *decoder, ev *ingest.Event) bool {
 			return false
 		}
 	}
-	if d.at != len(d.rec) || ev.Policy == "" {
+	if d.at != len(d.rec) {
 		return false
 	}
 	p.follow(i)
@@ -139,12 +154,12 @@ func (p *predictor) follow(i int) {
 }
 
 // learn ends the lesson of a record that the decoder has read as ev, nil if it was refused. It makes a template of the
-// record, or lets one fit that differs only in values.
-func (p *predictor) learn(d *decoder, ev *ingest.Event) {
+// record, or lets one fit that differs only in values, and returns it; nil if the record cannot be one.
+func (p *predictor) learn(d *decoder, ev *ingest.Event) *template {
 	l := d.lesson
 	d.lesson, l.ev = nil, nil // the batch may be freed before the next lesson
 	if ev == nil || l.spoiled {
-		return
+		return nil
 	}
 	i := slices.IndexFunc(p.templates, func(t template) bool { return t.sameBut(d.rec, l.values) })
 	switch {
@@ -164,6 +179,7 @@ func (p *predictor) learn(d *decoder, ev *ingest.Event) {
 		p.shared[i][j], p.shared[j][i] = n, n
 	}
 	p.follow(i)
+	return &p.templates[i]
 }
 
 // common returns how many steps are the same at the beginnings of two templates.
@@ -235,7 +251,7 @@ type lesson struct {
 // noted is a value of a record.
 type noted struct {
 	from, to int // in the record
-	index    int // in the list of the field
+	index    int // in the list of the field; of a time in a unit, the exponent of that
 	field    field
 	varies   bool   // from record to record
 	truth    bool   // in a template: the value, if it is one

@@ -102,7 +102,9 @@ func mutate(r *rand.Rand, rec []byte) []byte {
 
 // twins are a decoder that predicts, without a governor, and one that does not.
 type twins struct {
-	predicting, plain *decoder
+	predicting, plain ingest.Decoder
+	predictor         *predictor
+	headers           []ingest.Header
 	fitted            int
 	want, got         readings
 }
@@ -111,17 +113,19 @@ type readings struct {
 	events  []ingest.Event
 	refused []ingest.RecordError
 	raw     []string
+	found   []int // fields of a mapping
 }
 
 func newTwins() *twins {
 	o := ingest.DecoderOptions{MaxRecord: 1 << 12}
-	return &twins{predicting: V1{}.NewDecoder(o).(*decoder), plain: newDecoder(o)}
+	predicting := V1{}.NewDecoder(o).(*decoder)
+	return &twins{predicting: predicting, predictor: predicting.predictor, plain: newDecoder(o)}
 }
 
-func (r *readings) read(d *decoder, msg []byte) {
+func (r *readings) read(d ingest.Decoder, m *ingest.Message) {
 	d.Reset()
-	r.refused, r.raw = r.refused[:0], r.raw[:0]
-	r.events = d.Decode(r.events[:0], &ingest.Message{Value: msg}, func(e *ingest.RecordError, raw []byte) {
+	r.refused, r.raw, r.found = r.refused[:0], r.raw[:0], r.found[:0]
+	r.events = d.Decode(r.events[:0], m, func(e *ingest.RecordError, raw []byte) {
 		r.refused, r.raw = append(r.refused, *e), append(r.raw, string(raw))
 	})
 }
@@ -129,15 +133,16 @@ func (r *readings) read(d *decoder, msg []byte) {
 // read reads a message with both, and fails the test where they differ.
 func (w *twins) read(t *testing.T, msg []byte) {
 	t.Helper()
-	w.predicting.predictor.governor = governor{}
-	w.got.read(w.predicting, msg)
-	w.fitted += w.predicting.predictor.governor.fitted
-	w.want.read(w.plain, msg)
+	m := &ingest.Message{Value: msg, Headers: w.headers}
+	w.predictor.governor = governor{}
+	w.got.read(w.predicting, m)
+	w.fitted += w.predictor.governor.fitted
+	w.want.read(w.plain, m)
 	if a, b := fmt.Sprint(w.got.refused, w.got.raw), fmt.Sprint(w.want.refused, w.want.raw); a != b {
 		t.Fatalf("%q: refused\n%s\nwant\n%s", msg, a, b)
 	}
-	if len(w.got.events) != len(w.want.events) {
-		t.Fatalf("%q: %d events, want %d", msg, len(w.got.events), len(w.want.events))
+	if len(w.got.events) != len(w.want.events) || !slices.Equal(w.got.found, w.want.found) {
+		t.Fatalf("%q: %d events with fields %d, want %d with %d", msg, len(w.got.events), w.got.found, len(w.want.events), w.want.found)
 	}
 	for i := range w.got.events {
 		if !sameEvent(&w.got.events[i], &w.want.events[i]) {
@@ -267,7 +272,7 @@ func TestPredictorIsBounded(t *testing.T) {
 	for i := range 10 * maxTemplates {
 		w.read(t, fmt.Appendf(nil, `{"policy":"p","reward":1,"member-%d":1}`, i))
 	}
-	if n := len(w.predicting.predictor.templates); n != maxTemplates {
+	if n := len(w.predictor.templates); n != maxTemplates {
 		t.Errorf("%d templates, want %d", n, maxTemplates)
 	}
 	for _, rec := range []string{
@@ -276,7 +281,7 @@ func TestPredictorIsBounded(t *testing.T) {
 	} {
 		d := V1{}.NewDecoder(ingest.DecoderOptions{MaxRecord: ingest.DefaultMaxRecord}).(*decoder)
 		var r readings
-		if r.read(d, []byte(rec)); len(r.events) != 1 || len(d.predictor.templates) != 0 {
+		if r.read(d, &ingest.Message{Value: []byte(rec)}); len(r.events) != 1 || len(d.predictor.templates) != 0 {
 			t.Errorf("%d events, %d templates", len(r.events), len(d.predictor.templates))
 		}
 	}

@@ -1,0 +1,84 @@
+package telemetry
+
+import (
+	"github.com/rewardwatch/rewardwatch/ingest"
+	"github.com/rewardwatch/rewardwatch/ingest/mapping"
+)
+
+// predictable reports whether templates can stand for walks by a plan: each value that is wanted is wanted once, as it
+// is, and from the record alone.
+func predictable(p *mapping.Plan) bool {
+	if p.Element != nil || p.Key != nil || len(p.Conditions) > 0 {
+		return false
+	}
+	literals := 0
+	for i := range p.Fields {
+		f := &p.Fields[i]
+		literals += len(f.Value) + len(f.Default)
+		if f.Choices != nil || f.Scale != 1 || f.Own != nil || f.Last || !predictableOrigin(f) {
+			return false
+		}
+	}
+	return literals <= maxLiterals && wantsOnce(p.Root)
+}
+
+// maxLiterals is how many bytes the constants and defaults of a plan may have: so few that their numbers and those of a
+// template are less than MaxValues together, as a template does not count what it reads.
+const maxLiterals = ingest.MaxValues - maxTemplateValues
+
+// predictableOrigin reports whether a field is in the record, or is read after it without any numbers that count.
+func predictableOrigin(f *mapping.PlannedField) bool {
+	switch f.Origin {
+	case mapping.FromPath, mapping.FromConstant:
+		return true
+	case mapping.FromHeader, mapping.FromKey:
+		return f.IsText
+	}
+	return false
+}
+
+// wantsOnce reports whether no value of a tree is wanted twice, or both as a whole and in parts.
+func wantsOnce(n *mapping.Node) bool {
+	if len(n.Wants) > 1 || len(n.Wants) == 1 && len(n.Members)+len(n.Elements) > 0 {
+		return false
+	}
+	for _, children := range [][]*mapping.Node{n.Members, n.Elements} {
+		for _, child := range children {
+			if !wantsOnce(child) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// predicted reads the record by a template, if one fits. If not, nothing has been read.
+func (m *mapped) predicted() bool {
+	d := m.d
+	if d.predictor == nil || !d.predictor.wanted(d) {
+		return false
+	}
+	if d.predictor.predict(d, m.ev) {
+		copy(m.seen, d.predictor.templates[d.predictor.last].seen)
+		return true
+	}
+	emptyEvent(m.ev)
+	d.at, d.depth, d.values = 0, 0, 0
+	return false
+}
+
+// walked walks the record, and makes a template of it if the predictor has asked for a lesson.
+func (m *mapped) walked() bool {
+	d, ok := m.d, m.record()
+	if d.lesson == nil {
+		return ok
+	}
+	ev := m.ev
+	if !ok {
+		ev = nil
+	}
+	if t := d.predictor.learn(d, ev); t != nil {
+		t.seen = append(t.seen[:0], m.seen...)
+	}
+	return ok
+}
