@@ -31,20 +31,24 @@ func otherMapping() mapping.Config {
 
 func from(path string) mapping.Field { return mapping.Field{Source: mapping.Source{Path: path}} }
 
-// BenchmarkMapped reads records of telemetry version 1, and records of another shape that hold the same.
+// BenchmarkMapped reads records of telemetry version 1, and records of another shape that hold the same, both with
+// prediction.
 func BenchmarkMapped(b *testing.B) {
 	for _, c := range []struct {
 		name   string
-		change func(mapping.Config)
+		change func(*mapping.Config)
 	}{
-		{"paths", func(mapping.Config) {}},
-		{"expression", func(c mapping.Config) {
+		{"paths", func(*mapping.Config) {}},
+		{"choices", func(c *mapping.Config) { // which no template can stand for
+			c.Fields["terminated"] = mapping.Field{Source: mapping.Source{Path: "done"}, Choices: map[string]json.RawMessage{"yes": []byte("true")}}
+		}},
+		{"expression", func(c *mapping.Config) {
 			c.Fields["reward"] = mapping.Field{Source: mapping.Source{Expression: "record.score > 0 ? 1 : 0"}}
 		}},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			mapped := otherMapping()
-			c.change(mapped)
+			c.change(&mapped)
 			plan, err := mapped.Compile()
 			if err != nil {
 				b.Fatal(err)

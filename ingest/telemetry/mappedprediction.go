@@ -5,8 +5,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/mapping"
 )
 
-// predictable reports whether templates can stand for walks by a plan: each value that is wanted is wanted once, as it
-// is, and from the record alone.
+// predictable reports whether templates can stand for walks by a plan: each value that is wanted is wanted once, and is
+// in the record itself, or read after it.
 func predictable(p *mapping.Plan) bool {
 	if p.Element != nil || p.Key != nil || len(p.Conditions) > 0 {
 		return false
@@ -15,7 +15,7 @@ func predictable(p *mapping.Plan) bool {
 	for i := range p.Fields {
 		f := &p.Fields[i]
 		literals += len(f.Value) + len(f.Default)
-		if f.Choices != nil || f.Scale != 1 || f.Own != nil || f.Last || !predictableOrigin(f) {
+		if f.Choices != nil || f.Own != nil || f.Last || !predictableOrigin(f) {
 			return false
 		}
 	}

@@ -20,11 +20,16 @@ func predictedMapping() mapping.Config {
 	common.Default = []byte("2")
 	listed := from("seen")
 	listed.Default = []byte("[1,2]")
+	scaled := func(path string, scale float64) mapping.Field {
+		f := from(path)
+		f.Scale = scale
+		return f
+	}
 	return mapping.Config{Fields: map[string]mapping.Field{
 		"policy": from("model.name"), "env": missing, "agent_id": from(`ids["the user"]`), "episode_id": from("ids.session"), "step": from("turn"),
 		"ts": {Source: mapping.Source{Path: "at"}, Unit: "ms"}, "observation": listed, "next_observation": from("next"), "action": from("did[1]"),
-		"reward": from("score"), "reward_components.x": from("x"), "outcomes.a": from("o.a"), "outcomes.b": common, "labels.region": from("region"),
-		"episode.r": from("sum.r"), "episode.l": from("sum.l"), "terminated": from("done"), "action_prob": from("p"),
+		"reward": scaled("score", 0.01), "reward_components.x": scaled("x", -3), "outcomes.a": from("o.a"), "outcomes.b": common, "labels.region": from("region"),
+		"episode.r": scaled("sum.r", 1e3), "episode.l": from("sum.l"), "terminated": from("done"), "action_prob": from("p"),
 		"policy_version": {Source: mapping.Source{Header: "build"}}, "env_version": {Value: []byte("41")},
 	}}
 }
@@ -145,7 +150,6 @@ func TestPredictablePlans(t *testing.T) {
 		"a condition": {func(c *mapping.Config) {
 			c.Take = []mapping.Condition{{Source: mapping.Source{Path: "kind"}, Exists: []byte("true")}}
 		}, false},
-		"a scale":              {func(c *mapping.Config) { f := c.Fields["reward"]; f.Scale = .5; c.Fields["reward"] = f }, false},
 		"an expression":        {func(c *mapping.Config) { c.Fields["reward"] = mapping.Field{Source: mapping.Source{Expression: "1"}} }, false},
 		"a number in a header": {func(c *mapping.Config) { c.Fields["reward"] = mapping.Field{Source: mapping.Source{Header: "reward"}} }, false},
 		"a text in a header":   {func(c *mapping.Config) { c.Fields["agent_id"] = mapping.Field{Source: mapping.Source{Header: "agent"}} }, true},

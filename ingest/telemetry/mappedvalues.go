@@ -61,6 +61,7 @@ func (m *mapped) set(f *mapping.PlannedField, scale float64) bool {
 	ok := d.member(ev, f.Member)
 	if scale != 1 && f.Name == "reward" {
 		ev.Reward *= scale
+		d.noteScale(scale)
 	}
 	return ok
 }
@@ -73,7 +74,9 @@ func (m *mapped) component(f *mapping.PlannedField, scale float64) bool {
 		ev.HasEpisode = true
 		ok := d.number(&ev.Return)
 		ev.Return *= scale
-		return ok && d.note(episodeReturn, 0, start)
+		d.note(episodeReturn, 0, start)
+		d.noteScale(scale)
+		return ok
 	case "episode.l":
 		return d.count(&ev.Length) && d.note(episodeLength, 0, start)
 	}
@@ -92,6 +95,7 @@ func (m *mapped) component(f *mapping.PlannedField, scale float64) bool {
 		list = &ev.RewardComponents
 	}
 	d.noteComponent(list, d.put(list, f.Component, x*scale), start)
+	d.noteScale(scale)
 	return true
 }
 

@@ -222,6 +222,9 @@ func (s *step) number(d *decoder, ev *ingest.Event) bool {
 	if !ok && !s.unusual(d, &x) {
 		return false
 	}
+	if s.scale != 0 {
+		x *= s.scale
+	}
 	switch s.field {
 	case reward:
 		ev.HasReward, ev.Reward = true, x

@@ -253,10 +253,11 @@ type noted struct {
 	from, to int // in the record
 	index    int // in the list of the field; of a time in a unit, the exponent of that
 	field    field
-	varies   bool   // from record to record
-	truth    bool   // in a template: the value, if it is one
-	name     string // in a template: of the component or label
-	text     string // in a template: the value, if it is a string that may repeat
+	scale    float64 // of a mapping, for a number; 0 for none
+	varies   bool    // from record to record
+	truth    bool    // in a template: the value, if it is one
+	name     string  // in a template: of the component or label
+	text     string  // in a template: the value, if it is a string that may repeat
 }
 
 func (l *lesson) begin(ev *ingest.Event) {
@@ -304,6 +305,14 @@ func (d *decoder) note(f field, index, from int) bool {
 		d.lesson.add(f, index, from, d.at)
 	}
 	return true
+}
+
+// noteScale adds to the value noted last what it is multiplied by.
+func (d *decoder) noteScale(scale float64) {
+	if d.lesson == nil || scale == 1 || len(d.lesson.values) == 0 {
+		return
+	}
+	d.lesson.values[len(d.lesson.values)-1].scale = scale
 }
 
 // noteComponent notes the component that was last added to or changed in a list.
