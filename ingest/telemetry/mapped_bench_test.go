@@ -14,7 +14,7 @@ import (
 
 // otherEvent is exampleEvent as another team would write it: nested, with other names, a time in milliseconds, and as
 // many members that nobody wants.
-const otherEvent = `{"time_ms":1795168800123,"model":{"name":"checkout-ranker","build":"2026-11-01.3"},"env":{"name":"prod-eu","build":"41"},` +
+const otherEvent = `{"type":"step","time_ms":1795168800123,"model":{"name":"checkout-ranker","build":"2026-11-01.3"},"env":{"name":"prod-eu","build":"41"},` +
 	`"reward_fn":"r7","user":{"id":"a-17"},"session":{"id":"a-17/881","turn":12},"features":{"basket":3.2},"item":{"id":"offer_b",` +
 	`"p":0.31},"score":-0.25,"parts":{"click":0.1,"latency":-0.35},"next":{"features":{"basket":3.4}},` +
 	`"done":false,"cut":false,"order":{"paid":1},"tags":{"region":"eu"}}`
@@ -39,6 +39,9 @@ func BenchmarkMapped(b *testing.B) {
 		change func(*mapping.Config)
 	}{
 		{"paths", func(*mapping.Config) {}},
+		{"condition", func(c *mapping.Config) {
+			c.Take = []mapping.Condition{{Source: mapping.Source{Path: "type"}, In: []mapping.Literal{{JSON: []byte(`"step"`)}}}}
+		}},
 		{"choices", func(c *mapping.Config) { // which no template can stand for
 			c.Fields["terminated"] = mapping.Field{Source: mapping.Source{Path: "done"}, Choices: map[string]json.RawMessage{"yes": []byte("true")}}
 		}},
@@ -88,7 +91,7 @@ func asOther(b *testing.B, record []byte) []byte {
 	if err := json.Unmarshal(record, &v); err != nil {
 		b.Fatal(err)
 	}
-	return fmt.Appendf(nil, `{"time_ms":%d,"model":{"name":"checkout-ranker","build":"2026-11-01.3"},"env":{"name":"prod-eu","build":"41"},`+
+	return fmt.Appendf(nil, `{"type":"step","time_ms":%d,"model":{"name":"checkout-ranker","build":"2026-11-01.3"},"env":{"name":"prod-eu","build":"41"},`+
 		`"reward_fn":"r7","user":{"id":%q},"session":{"id":%q,"turn":%d},"features":{"basket":%v},"item":{"id":%q,"p":%v},"score":%v,`+
 		`"parts":{"click":%v,"latency":%v},"next":{"features":{"basket":%v}},"done":%t,"cut":false,"order":{"paid":%v},"tags":{"region":%q}}`,
 		v.TS.UnixMilli(), v.AgentID, v.EpisodeID, v.Step, v.Observation["basket"], v.Action, v.ActionProb, v.Reward,

@@ -8,8 +8,13 @@ import (
 // predictable reports whether templates can stand for walks by a plan: each value that is wanted is wanted once, and is
 // in the record itself, or read after it.
 func predictable(p *mapping.Plan) bool {
-	if p.Element != nil || p.Key != nil || len(p.Conditions) > 0 {
+	if p.Element != nil || p.Key != nil {
 		return false
+	}
+	for i := range p.Conditions {
+		if p.Conditions[i].Origin != mapping.FromPath {
+			return false
+		}
 	}
 	literals := 0
 	for i := range p.Fields {
@@ -59,7 +64,9 @@ func (m *mapped) predicted() bool {
 		return false
 	}
 	if d.predictor.predict(d, m.ev) {
-		copy(m.seen, d.predictor.templates[d.predictor.last].seen)
+		t := &d.predictor.templates[d.predictor.last]
+		copy(m.seen, t.seen)
+		copy(m.decided, t.decided)
 		return true
 	}
 	emptyEvent(m.ev)
@@ -77,8 +84,11 @@ func (m *mapped) walked() bool {
 	if !ok {
 		ev = nil
 	}
+	if m.scan.leftOut {
+		d.predictor.governor.discount()
+	}
 	if t := d.predictor.learn(d, ev); t != nil {
-		t.seen = append(t.seen[:0], m.seen...)
+		t.seen, t.decided = append(t.seen[:0], m.seen...), append(t.decided[:0], m.decided...)
 	}
 	return ok
 }

@@ -25,7 +25,10 @@ func predictedMapping() mapping.Config {
 		f.Scale = scale
 		return f
 	}
-	return mapping.Config{Fields: map[string]mapping.Field{
+	return mapping.Config{Take: []mapping.Condition{
+		{Source: mapping.Source{Path: "type"}, NotIn: []mapping.Literal{{JSON: []byte(`"ping"`)}, {JSON: []byte("7")}}},
+		{Source: mapping.Source{Path: "meta.trace"}, Exists: []byte("true")},
+	}, Fields: map[string]mapping.Field{
 		"policy": from("model.name"), "env": missing, "agent_id": from(`ids["the user"]`), "episode_id": from("ids.session"), "step": from("turn"),
 		"ts": {Source: mapping.Source{Path: "at"}, Unit: "ms"}, "observation": listed, "next_observation": from("next"), "action": from("did[1]"),
 		"reward": scaled("score", 0.01), "reward_components.x": scaled("x", -3), "outcomes.a": from("o.a"), "outcomes.b": common, "labels.region": from("region"),
@@ -45,10 +48,13 @@ func compiled(t testing.TB, c mapping.Config) *mapping.Plan {
 
 func newMappedTwins(t *testing.T) *twins {
 	t.Helper()
-	plan, o := compiled(t, predictedMapping()), ingest.DecoderOptions{MaxRecord: 1 << 12}
+	plan := compiled(t, predictedMapping())
 	w := &twins{headers: []ingest.Header{{Key: "build", Value: []byte("7")}}}
-	predicting := Mapped{Plan: plan, Found: func(field int) { w.got.found = append(w.got.found, field) }}.NewDecoder(o).(*mapped)
-	plain := Mapped{Plan: plan, Found: func(field int) { w.want.found = append(w.want.found, field) }}.NewDecoder(o).(*mapped)
+	reading := func(r *readings) *mapped {
+		o := ingest.DecoderOptions{MaxRecord: 1 << 12, LeftOut: func(ingest.Position) { r.found = append(r.found, nowhere) }}
+		return Mapped{Plan: plan, Found: func(field int) { r.found = append(r.found, field) }}.NewDecoder(o).(*mapped)
+	}
+	predicting, plain := reading(&w.got), reading(&w.want)
 	w.predictor, plain.d.predictor = predicting.d.predictor, nil
 	w.predicting, w.plain = predicting, plain
 	return w
@@ -57,21 +63,22 @@ func newMappedTwins(t *testing.T) *twins {
 // mappedShapes are records for the mapping, as producers write them.
 var mappedShapes = []func(r *rand.Rand) string{
 	func(r *rand.Rand) string {
-		return fmt.Sprintf(`{"at":%d,"model":{"name":"m-%d","size":%d},"world":{"name":"%s"},"ids":{"the user":"u-%d","session":"s/%d"},"turn":%d,"seen":{"k":%v,"n":%v},`+
-			`"next":[%v],"did":["x","act_%d"],"p":%v,"score":%v,"x":%v,"o":{"a":%d,"b":%t},"region":"%s","done":%t,"note":"%x"}`,
-			1795168800000+r.Int64N(1e6), r.IntN(2), r.IntN(9), pick(r, "prod", "prod", "test"), r.IntN(50), r.IntN(1000), r.IntN(100), number(r), number(r),
+		return fmt.Sprintf(`{"type":"%s","at":%d,"model":{"name":"m-%d","size":%d},"world":{"name":"%s"},"ids":{"the user":"u-%d","session":"s/%d"},"turn":%d,"seen":{"k":%v,"n":%v},`+
+			`"next":[%v],"did":["x","act_%d"],"p":%v,"score":%v,"x":%v,"o":{"a":%d,"b":%t},"region":"%s","done":%t,"meta":{"trace":"%x"}}`,
+			pick(r, "step", "step", "step", "reset", "ping"), 1795168800000+r.Int64N(1e6), r.IntN(2), r.IntN(9), pick(r, "prod", "prod", "test"), r.IntN(50), r.IntN(1000), r.IntN(100), number(r), number(r),
 			number(r), r.IntN(4), r.Float64(), number(r), number(r), r.IntN(2), r.IntN(2) == 0, pick(r, "eu", "us", "é"), r.IntN(20) == 0, r.Uint32())
 	},
 	func(r *rand.Rand) string {
-		return fmt.Sprintf(` { "did" : [ 0 , %v ] , "model" : { "name" : "%s" } , "world" : %s , "seen" : [ %v , %s ] , "at" : %s , "score" : %v , "o" : {"b":%v,"a":%v} } `,
+		return fmt.Sprintf(` { "meta":{"trace":%s}, "type":%s, "did" : [ 0 , %v ] , "model" : { "name" : "%s" } , "world" : %s , "seen" : [ %v , %s ] , "at" : %s , "score" : %v , "o" : {"b":%v,"a":%v} } `,
+			pick(r, `"x"`, "1", "true", "[1]", `{"y":"z"}`, "null"), pick(r, "8", "8", "8", "7", "null", "true", "[7]"),
 			number(r), pick(r, "m", "m", "n", ""), pick(r, "null", "{}", `{"name":null}`, `{"name":7}`), number(r), pick(r, "null", "1", "true"),
 			pick(r, "1795168800123", "1795168800123.5", `"1795168800123"`, `"2026-11-20T10:00:00Z"`, "-1", "1e30"), number(r), number(r), number(r))
 	},
 	func(r *rand.Rand) string {
-		return fmt.Sprintf(`{"model":{"name":"m"},"sum":{"r":%v,"l":%d},"did":[%s],"turn":%s}`, number(r), r.IntN(100), pick(r, "", "1", "1,2", `1,[1,2]`, `1,"a"`), pick(r, "1", "2", "-1", "null"))
+		return fmt.Sprintf(`{"model":{"name":"m"},"meta":{"trace":1},"sum":{"r":%v,"l":%d},"did":[%s],"turn":%s}`, number(r), r.IntN(100), pick(r, "", "1", "1,2", `1,[1,2]`, `1,"a"`), pick(r, "1", "2", "-1", "null"))
 	},
 	func(r *rand.Rand) string {
-		return fmt.Sprintf(`{"model":{"name":"m"},"score":%v,"score":%v,"o":{"a":%v},"o":{"a":%v,"a":%v},"at":1,"at":%d}`, number(r), number(r), number(r), number(r), number(r), r.IntN(9))
+		return fmt.Sprintf(`{"meta":{"trace":""},"type":"a","type":"b","model":{"name":"m"},"score":%v,"score":%v,"o":{"a":%v},"o":{"a":%v,"a":%v},"at":1,"at":%d}`, number(r), number(r), number(r), number(r), number(r), r.IntN(9))
 	},
 }
 
@@ -108,9 +115,9 @@ func TestSimMappedPredictionAgreesWithWalk(t *testing.T) {
 func TestPredictedDefaults(t *testing.T) {
 	w := newMappedTwins(t)
 	for _, c := range []struct{ record, env string }{
-		{`{"model":{"name":"m"},"score":%d,"world":{"name":"w"}}`, "w"},
-		{`{"model":{"name":"m"},"score":%d,"world":{"name":null}}`, "none"},
-		{`{"model":{"name":"m"},"score":%d}`, "none"},
+		{`{"meta":{"trace":1},"model":{"name":"m"},"score":%d,"world":{"name":"w"}}`, "w"},
+		{`{"meta":{"trace":1},"model":{"name":"m"},"score":%d,"world":{"name":null}}`, "none"},
+		{`{"meta":{"trace":1},"model":{"name":"m"},"score":%d}`, "none"},
 	} {
 		for i := range 3 {
 			w.fitted = 0
@@ -130,13 +137,33 @@ func TestPredictedRecordsAreRefusedByDefaults(t *testing.T) {
 	w := newMappedTwins(t)
 	w.headers[0].Value = bytes.Repeat([]byte("x"), ingest.MaxString+1)
 	for range 3 {
-		w.read(t, []byte(`{"model":{"name":"m"},"score":1}`))
+		w.read(t, []byte(`{"meta":{"trace":1},"model":{"name":"m"},"score":1}`))
 		if len(w.got.refused) != 1 || w.got.refused[0].Reason != ingest.ReasonStringTooLong {
 			t.Errorf("refused %+v", w.got.refused)
 		}
 	}
 	if w.fitted != 2 {
 		t.Errorf("%d records fitted, want 2", w.fitted)
+	}
+}
+
+// Records that are left out fit no template, and do not keep the others from being predicted.
+func TestMostRecordsAreLeftOut(t *testing.T) {
+	w := newMappedTwins(t)
+	r := rand.New(rand.NewPCG(2, 2))
+	for i := range 5 * governed {
+		kind := "ping"
+		if i%4 == 0 {
+			kind = "step"
+		}
+		m := ingest.Message{Value: fmt.Appendf(nil, `{"type":%q,"meta":{"trace":"%x"},"model":{"name":"m"},"score":%d}`, kind, r.Uint32(), i)}
+		w.got.read(w.predicting, &m)
+		if len(w.got.refused) > 0 || len(w.got.events) == 0 != (kind == "ping") {
+			t.Fatalf("%s: %d events, refused %v", m.Value, len(w.got.events), w.got.refused)
+		}
+	}
+	if g := w.predictor.governor; g.pause > 0 || g.tried != g.fitted {
+		t.Errorf("governor %+v", g)
 	}
 }
 
@@ -147,8 +174,11 @@ func TestPredictablePlans(t *testing.T) {
 	}{
 		"all that is predicted": {func(*mapping.Config) {}, true},
 		"an array of events":    {func(c *mapping.Config) { c.Each = "steps" }, false},
-		"a condition": {func(c *mapping.Config) {
-			c.Take = []mapping.Condition{{Source: mapping.Source{Path: "kind"}, Exists: []byte("true")}}
+		"a condition on a header": {func(c *mapping.Config) {
+			c.Take = []mapping.Condition{{Source: mapping.Source{Header: "kind"}, Exists: []byte("true")}}
+		}, false},
+		"a condition on a field": {func(c *mapping.Config) {
+			c.Take = []mapping.Condition{{Source: mapping.Source{Path: "score"}, Exists: []byte("true")}}
 		}, false},
 		"an expression":        {func(c *mapping.Config) { c.Fields["reward"] = mapping.Field{Source: mapping.Source{Expression: "1"}} }, false},
 		"a number in a header": {func(c *mapping.Config) { c.Fields["reward"] = mapping.Field{Source: mapping.Source{Header: "reward"}} }, false},

@@ -143,10 +143,18 @@ func (m *mapped) events() bool {
 	}
 }
 
-// condition reads a value that decides whether the record is taken.
+// condition reads a value that decides whether the record is taken. A template has the value as it is, unless any will
+// do.
 func (m *mapped) condition(i int) bool {
-	text, isScalar, ok := m.d.scalar()
-	return ok && m.decideOn(i, m.plan.Conditions[i].Met(text, isScalar))
+	d, c := m.d, &m.plan.Conditions[i]
+	if c.Exists {
+		return d.skip() && m.decideOn(i, c.Met(nil, false))
+	}
+	lesson := d.lesson
+	d.lesson = nil
+	text, isScalar, ok := d.scalar()
+	d.lesson = lesson
+	return ok && m.decideOn(i, c.Met(text, isScalar))
 }
 
 // conditionIn decides a condition on a value that is not in the record.

@@ -52,7 +52,8 @@ type template struct {
 	values []noted // of the record, in order
 	steps  []step  // made of them
 	next   int     // template of the record that followed this one the last time
-	seen   []bool  // of a mapped record: fields that have a value
+
+	seen, decided []bool // of a mapped record: fields that have a value, and conditions that are met
 }
 
 // step is a run of bytes and the value that follows it. The last step has no value: its run ends the record.
@@ -354,6 +355,9 @@ func (g *governor) on() bool {
 	}
 	return true
 }
+
+// discount takes back the last result: it was of a record to leave out, which no template can fit.
+func (g *governor) discount() { g.tried = max(g.tried-1, 0) }
 
 // count adds the result of a prediction.
 func (g *governor) count(fits bool) {

@@ -113,7 +113,7 @@ type readings struct {
 	events  []ingest.Event
 	refused []ingest.RecordError
 	raw     []string
-	found   []int // fields of a mapping
+	found   []int // fields of a mapping, or nowhere for a record that is left out
 }
 
 func newTwins() *twins {
