@@ -262,6 +262,24 @@ type Unit struct {
 	Unfinished int64
 
 	Propensity *Propensity // nil if no step says how probable its action was
+
+	Decisions *Decisions // nil unless a bank has joined the unit from episodes of one step
+}
+
+// Decisions is what only a block of decisions has. A decision is an episode of one step. Return is the mean of the
+// block's finite returns.
+type Decisions struct {
+	N       int64 // episodes
+	Returns Moments
+}
+
+// Episodes returns the number of finished episodes of a unit that is no block of steps: 1, or those of a block of
+// decisions.
+func (u *Unit) Episodes() int64 {
+	if u.Decisions == nil {
+		return 1
+	}
+	return u.Decisions.N
 }
 
 // After reports whether u ended after the unit at (pos, ord) of the same partition.

@@ -54,6 +54,7 @@ type WireUnit struct {
 	Late       int64 `cbor:"37,keyasint,omitempty"`
 
 	Propensity *wirePropensity `cbor:"38,keyasint,omitempty"`
+	Decisions  *wireDecisions  `cbor:"39,keyasint,omitempty"`
 }
 
 type wireVersions struct {
@@ -86,6 +87,11 @@ type wireNumeric struct {
 	Signal   string
 	Moments  wireMoments
 	Q10, Q90 float64
+}
+
+type wireDecisions struct {
+	N       int64       `cbor:"1,keyasint"`
+	Returns wireMoments `cbor:"2,keyasint"`
 }
 
 type wirePropensity struct {
@@ -134,6 +140,9 @@ func WireUnitOf(u *Unit) *WireUnit {
 	if u.Propensity != nil {
 		w.Propensity = wirePropensityOf(u.Propensity)
 	}
+	if u.Decisions != nil {
+		w.Decisions = &wireDecisions{N: u.Decisions.N, Returns: wireMomentsOf(u.Decisions.Returns)}
+	}
 	return w
 }
 
@@ -168,6 +177,9 @@ func (w *WireUnit) Unit() (*Unit, error) {
 	}
 	if w.Propensity != nil {
 		u.Propensity = w.Propensity.propensity()
+	}
+	if w.Decisions != nil {
+		u.Decisions = &Decisions{N: w.Decisions.N, Returns: w.Decisions.Returns.moments()}
 	}
 	return u, nil
 }

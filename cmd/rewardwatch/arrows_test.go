@@ -56,7 +56,7 @@ func arrows() map[string][]string {
 		},
 		"detectors/baseline":    {"detectors", "detectors/lesson", "detectors/offpolicy", "detectors/stream", "detectors/watch", "ingest", "ingest/saved"},
 		"detectors/battery":     {"detectors", "detectors/blocks", "detectors/fault", "detectors/finding", "detectors/signals", "detectors/stream", "ingest", "ingest/saved"},
-		"detectors/blocks":      {"ingest", "ingest/saved"},
+		"detectors/blocks":      {"detectors/signals", "ingest", "ingest/saved"},
 		"detectors/budget":      {"detectors", "detectors/signals", "detectors/stream", "detectors/watch"},
 		"detectors/fault":       {"detectors", "ingest", "ingest/saved"},
 		"detectors/faulttest":   {"ingest"},

@@ -32,7 +32,12 @@ const CaveatBlocks = "blocks of no size that the telemetry allows are independen
 // block returns the unit that a smallest block completes, nil if it completes none. It drops a warm-up of other units.
 func (g *group) block(u *ingest.Unit) *ingest.Unit {
 	b := &g.Blocks
-	if short := b.Short(); !g.Warmup.Done && (b.Size == 0 || u.Mixed && !b.Mixed || short) {
+	switch short := b.Short(); {
+	case g.Warmup.Done:
+	case !b.OfSteps():
+		*b = blocks.Joiner{Mixed: u.Mixed}
+		g.forgetWarmup()
+	case u.Mixed && !b.Mixed || short:
 		*b = blocks.Joiner{Size: b.Size, Mixed: u.Mixed || short}
 		g.forgetWarmup()
 	}
@@ -87,14 +92,17 @@ func (g *group) doubleBlocks() {
 
 // fitBlocks doubles the blocks of a warm-up that receives no more telemetry, as long as enough of them are left.
 func (g *group) fitBlocks() {
-	for 0 < g.Blocks.Size && g.Blocks.Size < maxBlocks && g.Warmup.Units >= 2*leastBlocks && g.dependent() {
+	for g.Blocks.OfSteps() && g.Blocks.Size < maxBlocks && g.Warmup.Units >= 2*leastBlocks && g.dependent() {
 		g.doubleBlocks()
 	}
 }
 
 // unitName returns the name of the group's units.
 func (g *group) unitName() finding.UnitName {
-	if g.Blocks.Size == 0 {
+	switch {
+	case g.Blocks.Decisions:
+		return finding.DecisionBlocks(g.Blocks.Size)
+	case g.Blocks.Size == 0:
 		return finding.Episodes()
 	}
 	return finding.Blocks(g.Warmup.MeanLength())
@@ -126,6 +134,11 @@ func (g *group) faultless(u *ingest.Unit, rules []string) *ingest.Unit {
 			kept.Reward, kept.RewardQ10, kept.RewardQ90 = ingest.Moments{}, 0, 0
 			kept.LongestConstant, kept.ConstantReward = 0, 0
 			kept.Propensity = nil
+		case "return":
+			kept.HasReturn = false
+			if u.Decisions != nil {
+				kept.Decisions = &ingest.Decisions{N: u.Decisions.N}
+			}
 		case signals.Action:
 			kept.Actions, kept.ActionKind, kept.MixedActionKinds = nil, ingest.ActionNone, false
 			kept.Propensity = nil

@@ -107,7 +107,7 @@ func inSearches(b *testing.B) {
 }
 
 // cpu is the time that the process has used on all cores.
-func cpu(b *testing.B) time.Duration {
+func cpu(b testing.TB) time.Duration {
 	var use syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &use); err != nil {
 		b.Fatal(err)

@@ -116,6 +116,7 @@ func (g *group) Observe(u *ingest.Unit, now time.Time, present func(*ingest.Unit
 		}
 	}
 	if u = g.unit(u); u == nil {
+		g.hear(now) // a block that fills slowly is no silence
 		return nil
 	}
 	present(u)
@@ -145,26 +146,23 @@ func (g *group) Observe(u *ingest.Unit, now time.Time, present func(*ingest.Unit
 }
 
 // unit returns the unit to judge: the unit itself, or the block that it completes, nil if that is not complete. A
-// warm-up of blocks is dropped if an episode ends after all.
+// warm-up of blocks of steps is dropped if an episode ends after all.
 func (g *group) unit(u *ingest.Unit) *ingest.Unit {
 	if u.End == ingest.EndBlock {
 		return g.block(u)
 	}
-	if g.Blocks.Size > 0 {
+	if g.Blocks.OfSteps() {
 		g.Blocks = blocks.Joiner{}
 		g.forgetWarmup()
 	}
-	return u
+	return g.Join(u)
 }
 
 // enter assigns the unit its ordinal and records what later findings need of it.
 func (g *group) enter(u *ingest.Unit, now time.Time) finding.UnitRef {
 	at := g.ref(u)
 	g.Seen++
-	if wait := now.Sub(g.arrived); g.Unjudged == fault.Silent && !g.arrived.IsZero() {
-		g.Warmup.LongestWait = max(g.Warmup.LongestWait, wait) // it was no silence after all
-	}
-	g.arrived, g.came = now, true
+	g.hear(now)
 	g.LastTS = max(g.LastTS, u.EndTS)
 	g.Positive += u.Reward.Positive
 	g.Negative += u.Reward.Negative
@@ -173,6 +171,14 @@ func (g *group) enter(u *ingest.Unit, now time.Time) finding.UnitRef {
 	g.Trail.add(at, u)
 	g.LastActions.add(at.Ordinal, u.Actions)
 	return at
+}
+
+// hear records that telemetry of the group has arrived.
+func (g *group) hear(now time.Time) {
+	if wait := now.Sub(g.arrived); g.Unjudged == fault.Silent && !g.arrived.IsZero() {
+		g.Warmup.LongestWait = max(g.Warmup.LongestWait, wait) // it was no silence after all
+	}
+	g.arrived, g.came = now, true
 }
 
 // ref returns the reference by which findings name the current unit.
@@ -185,11 +191,7 @@ func (g *group) ref(u *ingest.Unit) finding.UnitRef {
 func (g *group) show(u *ingest.Unit, rule string, now time.Time) []finding.Finding {
 	at := g.enter(u, now)
 	defer g.Trail.prune(g.Streams)
-	for _, r := range g.Readings(u, nil) {
-		if i, found := g.Find(r.Signal); found && r.Quantity == signals.MainQuantity(r.Signal) {
-			g.Streams[i].Quantity(r.Quantity).Show(r.X)
-		}
-	}
+	g.Show(g.Readings(u, nil))
 	return g.unjudged(rule, at)
 }
 
@@ -265,9 +267,12 @@ func (g *group) keep(u *ingest.Unit, values []stream.Reading, rules []string) {
 	}
 	if u.End == ingest.EndBlock {
 		g.keepBlock(g.faultless(u, rules))
-	} else if i, found := g.Find("reward"); found && rules[i] == "" {
+		return
+	}
+	if i, found := g.Find("reward"); found && rules[i] == "" {
 		g.Warmup.KeepProfile(u)
 	}
+	g.keepDecision(u, rules)
 }
 
 // judge moves every stream to the state that follows from the unit.

@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/rewardwatch/rewardwatch/detectors/battery"
-	"github.com/rewardwatch/rewardwatch/detectors/blocks"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 	"github.com/rewardwatch/rewardwatch/detectors/stream"
 	"github.com/rewardwatch/rewardwatch/detectors/watch"
@@ -33,17 +32,17 @@ func (g *group) ofOtherVersion(u *ingest.Unit) bool {
 	return g.cfg.OnNewVersion == watch.OnNewVersionRebaseline && version != "" && version != g.Line.Versions.Version
 }
 
-// Whole joins the units of the telemetry to the units of a group: the same units if episodes end, else blocks of the
-// size that its baseline needs.
+// Whole joins the units of the telemetry to the units of a group: the same units, or blocks of the size that its
+// baseline has. Blocks of decisions stay as they are.
 func (p *Policy) Whole(key ingest.Group, units []*ingest.Unit) []*ingest.Unit {
 	g := p.byKey[key]
-	joining := blocks.Joiner{Size: g.Blocks.Size, Mixed: g.Blocks.Mixed}
+	joining := g.Blocks.Again()
 	var out []*ingest.Unit
 	for _, u := range units {
 		switch {
-		case (u.End == ingest.EndBlock) != (g.Blocks.Size > 0):
+		case (u.End == ingest.EndBlock) != g.Blocks.OfSteps():
 			continue
-		case g.Blocks.Size > 0:
+		case g.Blocks.Size > 0 && u.Decisions == nil:
 			u = joining.Add(u)
 		}
 		if u != nil {

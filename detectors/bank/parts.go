@@ -32,17 +32,18 @@ const (
 	usedPart    = "last_uses" // if groups have no clock; older checkpoints lack it
 )
 
-// The formats of the parts. In format 7 fields had names.
+// The formats of the parts. In format 7 fields had names; in format 8 no units were blocks of decisions, and a build that
+// reads only these would judge decisions against a baseline of blocks.
 var (
 	policyFormat  = format[policyWire]()
-	usedFormat    = saved.Format[usedWire]{Version: 8, Before: map[byte]saved.Migration[usedWire]{7: bareHours}}
+	usedFormat    = saved.Format[usedWire]{Version: 9, Before: map[byte]saved.Migration[usedWire]{7: bareHours, 8: saved.Same[usedWire]}}
 	runningFormat = format[groupWire]()
 	frozenFormat  = format[frozenWire]()
 	gatesFormat   = format[gate.Wire]()
 )
 
 func format[Wire any]() saved.Format[Wire] {
-	return saved.Format[Wire]{Version: 8, Before: map[byte]saved.Migration[Wire]{7: saved.Named[Wire]}}
+	return saved.Format[Wire]{Version: 9, Before: map[byte]saved.Migration[Wire]{7: saved.Named[Wire], 8: saved.Same[Wire]}}
 }
 
 // frozen is the part of a group that changes only with its baseline. It is never modified, so that addresses suffice to

@@ -135,8 +135,15 @@ func TestPartsThatDoNotBelongTogetherAreRefused(t *testing.T) {
 	resume("too old a version", "it has format 6, and this build reads from 7 on", func(parts ingest.Parts) {
 		parts["policy"] = append([]byte{6}, parts["policy"][1:]...)
 	})
+	before := maps.Clone(whole)
+	for part, data := range before {
+		before[part] = append([]byte{8}, data[1:]...)
+	}
+	if err := newBank(watch.DefaultConfig()).Resume(before, time.Time{}); err != nil {
+		t.Errorf("the version before: %v", err)
+	}
 	resume("a version to come", saved.ErrNewer.Error(), func(parts ingest.Parts) {
-		parts["policy"] = append([]byte{9}, parts["policy"][1:]...)
+		parts["policy"] = append([]byte{10}, parts["policy"][1:]...)
 	})
 }
 

@@ -13,7 +13,7 @@ import (
 // all signals, and most share its season to an extent that they would not show alone.
 func (g *group) ends() stream.Ends {
 	e := stream.Ends{Times: g.Warmup.Times()}
-	if g.Blocks.Size > 0 {
+	if g.Blocks.OfSteps() {
 		e.Agents = g.Warmup.Agents()
 	}
 	if e.Times == nil {

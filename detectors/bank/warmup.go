@@ -23,7 +23,10 @@ const (
 
 // caveats returns what the promise does not account for, of the group's units and of its baseline.
 func (g *group) caveats() []string {
-	if g.Blocks.Size == 0 {
+	switch {
+	case g.Blocks.Decisions:
+		return append([]string{finding.DecisionCaveat(g.Blocks.Size, blocksToAlarm)}, g.Warmup.Caveats()...)
+	case g.Blocks.Size == 0:
 		return g.Warmup.Caveats()
 	}
 	return append(g.blockCaveats(), g.Warmup.Caveats()...)
@@ -103,7 +106,7 @@ func (g *group) due() (now, accepted bool) {
 	if w.Units >= g.cfg.Baseline.Units && !g.awaitsWeeks() {
 		return true, true
 	}
-	return g.Blocks.Size == 0 && w.Units >= g.nextProvisional(), false
+	return !g.Blocks.OfSteps() && w.Units >= g.nextProvisional(), false
 }
 
 // nextProvisional returns the size of the next provisional baseline; math.MaxInt if there is none.
@@ -128,7 +131,9 @@ func (g *group) freeze(accepted bool, at finding.UnitRef, now time.Time, room in
 		s.Freeze(g.Warmup.Units, &g.cfg, ended)
 	}
 	g.shareScores()
-	g.Newcomers.Wait(g.Warmup.Patience())
+	if !g.Blocks.Decisions {
+		g.Newcomers.Wait(g.Warmup.Patience())
+	}
 	gaps, usable := g.Warmup.Clock()
 	g.Delivery.Freeze(usable)
 	g.Baseline = finding.BaselineRef{
@@ -136,10 +141,7 @@ func (g *group) freeze(accepted bool, at finding.UnitRef, now time.Time, room in
 	}
 	g.FrozenAt, g.FrozenTS = now, at.TS
 	_, g.Warmup.LongestGap = baseline.Trimmed(gaps)
-	g.Promise.N = g.Warmup.Promised(g.cfg.FalseAlarms)
-	if fleet := g.cfg.Fleet; fleet.Budget > 0 {
-		g.Promise.N = max(g.Promise.N, g.Warmup.Promised(fleet))
-	}
+	g.Promise.N = g.promised()
 	g.Promise.Caveats = g.caveats()
 	of := budget.Portion{
 		Streams: g.Streams, Units: g.Warmup.Units, Share: g.Share, Seed: g.Baseline.Seed(), Ends: ended,
@@ -152,6 +154,15 @@ func (g *group) freeze(accepted bool, at finding.UnitRef, now time.Time, room in
 		g.endWarmup()
 	}
 	return g.settle(at)
+}
+
+// promised returns the mean number of units between false alarms that the budgets of the policy and of the fleet allow.
+func (g *group) promised() float64 {
+	n := g.Warmup.Promised(g.cfg.FalseAlarms, g.Blocks.Episodes())
+	if fleet := g.cfg.Fleet; fleet.Budget > 0 {
+		n = max(n, g.Warmup.Promised(fleet, g.Blocks.Episodes()))
+	}
+	return n
 }
 
 // endWarmup drops state that only the next baseline would need.
@@ -186,7 +197,7 @@ func (g *group) settle(at finding.UnitRef) []finding.Finding {
 func (g *group) missing(s *stream.Stream) string {
 	unit := g.unitName()
 	switch {
-	case g.Baseline.ID == "" && g.Blocks.Size > 0 && g.learns():
+	case g.Baseline.ID == "" && g.Blocks.OfSteps() && g.learns():
 		return fmt.Sprintf("no episode ends; %d of %d %s for a first baseline", g.Warmup.Units, g.cfg.Baseline.Units, unit.Sized())
 	case g.Baseline.ID == "" && !g.learns():
 		return fmt.Sprintf("the recorded telemetry that its baseline is taken from has no %s of this group", unit.Many())

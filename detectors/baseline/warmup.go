@@ -155,11 +155,14 @@ func (w *Warmup) LongestSilence() time.Duration {
 	return max(minSilence, 2*w.LongestWait, gap)
 }
 
-// Promised returns the mean number of units between false alarms that a budget allows.
-func (w *Warmup) Promised(b watch.Budget) float64 {
+// Promised returns the mean number of units between false alarms that a budget allows, if each unit joins so many
+// episodes.
+func (w *Warmup) Promised(b watch.Budget, episodes int) float64 {
 	length := math.Max(1, w.MeanLength())
 	units := b.Per.Amount
 	switch b.Per.Unit {
+	case watch.PerEpisodes:
+		units /= float64(episodes)
 	case watch.PerSteps, watch.PerObservations:
 		units /= length
 	case watch.PerTime:
@@ -196,6 +199,15 @@ func (w *Warmup) Agents() []int32 {
 		of[i] = n
 	}
 	return of
+}
+
+// Partitions returns the number of partitions that the units come from.
+func (w *Warmup) Partitions() int {
+	seen := map[ingest.Partition]bool{}
+	for i := range w.Each {
+		seen[w.Each[i].Range.Partition] = true
+	}
+	return len(seen)
 }
 
 // Span returns the time from the first unit to the last, 0 if the clock is not usable.

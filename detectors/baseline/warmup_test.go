@@ -49,7 +49,7 @@ func TestPromisedUnits(t *testing.T) {
 		if err := per.UnmarshalText([]byte(c.per)); err != nil {
 			t.Fatal(err)
 		}
-		if got := c.w.Promised(watch.Budget{Budget: 1, Per: per}); math.Abs(got-c.want) > 1e-6*c.want {
+		if got := c.w.Promised(watch.Budget{Budget: 1, Per: per}, 1); math.Abs(got-c.want) > 1e-6*c.want {
 			t.Errorf("%s: %v units, want %v", c.name, got, c.want)
 		}
 	}

@@ -19,7 +19,7 @@ import (
 // version with a copy, and a measurement runs copies of its tests. Exported fields are saved.
 type Battery struct {
 	Streams    []*stream.Stream // sorted by signal
-	Blocks     blocks.Joiner    // if no episode ends
+	Blocks     blocks.Joiner    // if no episode ends, or if episodes are decisions that arrive fast
 	Newcomers  Newcomers
 	Delivery   fault.Delivery
 	ActionKind ingest.ActionKind   // of the baseline
@@ -60,7 +60,7 @@ func (b *Battery) Attach() {
 // arm.
 func (b *Battery) Again() *Battery {
 	out := &Battery{
-		Blocks:    blocks.Joiner{Size: b.Blocks.Size, Mixed: b.Blocks.Mixed},
+		Blocks:    b.Blocks.Again(),
 		Newcomers: Newcomers{Patience: b.Newcomers.Patience, Agents: b.Newcomers.Agents},
 		Delivery:  b.Delivery.Again(), ActionKind: b.ActionKind,
 	}
@@ -91,7 +91,7 @@ func (b *Battery) Find(signal string) (at int, found bool) {
 // OtherUnits returns the fault to report if a unit is of another kind than those of the baseline, else "". In that case
 // episodes have stopped ending, or have begun to end, or agents no longer live long enough for blocks of their own.
 func (b *Battery) OtherUnits(u *ingest.Unit) string {
-	block, blocks := u.End == ingest.EndBlock, b.Blocks.Size > 0
+	block, blocks := u.End == ingest.EndBlock, b.Blocks.OfSteps()
 	switch {
 	case block && !blocks:
 		return fault.NoEpisodeEnds
@@ -105,7 +105,7 @@ func (b *Battery) OtherUnits(u *ingest.Unit) string {
 
 // Join returns the unit to judge: the episode itself or the block that u completes, nil if it completes none.
 func (b *Battery) Join(u *ingest.Unit) *ingest.Unit {
-	if u.End == ingest.EndBlock {
+	if u.End == ingest.EndBlock || b.Blocks.Decisions {
 		return b.Blocks.Add(u)
 	}
 	return u
@@ -123,6 +123,15 @@ func (b *Battery) Readings(u *ingest.Unit, with *stream.Scratch) []stream.Readin
 		b.shares.Among(u.Actions, u.EndTS, with)
 	}
 	return with.Values
+}
+
+// Show adds the main values of a unit to the current distributions.
+func (b *Battery) Show(values []stream.Reading) {
+	for _, r := range values {
+		if i, found := b.Find(r.Signal); found && r.Quantity == signals.MainQuantity(r.Signal) {
+			b.Streams[i].Quantity(r.Quantity).Show(r.X)
+		}
+	}
 }
 
 // Faults applies the fault rules and returns the rule in force for each stream, "" for none. The slice is valid until

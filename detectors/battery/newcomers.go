@@ -28,7 +28,7 @@ type Newcomers struct {
 
 // Early reports whether a unit comes too early in the life of its agent to be judged, and counts its steps.
 func (n *Newcomers) Early(u *ingest.Unit) bool {
-	if n.Crowd || u.End == ingest.EndBlock {
+	if n.Crowd || joined(u) {
 		return false
 	}
 	if n.Steps == nil {
@@ -51,9 +51,12 @@ func (n *Newcomers) Early(u *ingest.Unit) bool {
 	return true
 }
 
+// joined reports whether a unit is a block, which may hold steps of many agents.
+func joined(u *ingest.Unit) bool { return u.End == ingest.EndBlock || u.Decisions != nil }
+
 // WasEarly reports whether the last unit of its agent came too early to be judged.
 func (n *Newcomers) WasEarly(u *ingest.Unit) bool {
-	return !n.Crowd && u.End != ingest.EndBlock && n.Steps[u.Agent] < n.Patience
+	return !n.Crowd && !joined(u) && n.Steps[u.Agent] < n.Patience
 }
 
 // Age returns the number of steps that an agent has ended, +Inf if agents are not tracked.

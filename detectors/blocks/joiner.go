@@ -1,5 +1,6 @@
-// Package blocks makes units if no episode ends: it joins the smallest blocks of steps in the telemetry to blocks that
-// are long enough to be independent of each other.
+// Package blocks joins units to larger ones. If no episode ends, it joins the smallest blocks of steps in the telemetry
+// to blocks that are long enough to be independent of each other. If episodes are single decisions that arrive fast, it
+// joins these to blocks of decisions.
 package blocks
 
 import (
@@ -16,18 +17,36 @@ const (
 	mixedShare  = .5
 )
 
-// Joiner joins the blocks of a group without episodes to units. Exported fields are saved.
+// Joiner joins the parts of a group to units: smallest blocks of steps, or decisions. Exported fields are saved.
 type Joiner struct {
-	Size  int              // smallest blocks in a unit, 0 before there are any
-	Mixed bool             // units hold steps of all agents
+	Size  int              // parts of a unit; 0 before there are smallest blocks, and if decisions are units
+	Mixed bool             // units hold steps of all agents, or decisions of all versions
 	Unfit bool             // the units of the baseline depend on each other
-	Open  map[string]*Open // unfinished units, by agent; "" for all agents
+	Open  map[string]*Open // unfinished units, by agent, "" for all; of decisions by partition and versions
 	Kept  []*ingest.Unit   // units of the warm-up, in the order in which they ended
 
-	Round  int64 // completed rounds of RoundLength smallest blocks
-	Joined int64 // smallest blocks of this round
-	Lost   int64 // smallest blocks that were dropped at the end of the last round
+	Round  int64 // completed rounds of RoundLength parts
+	Joined int64 // parts of this round
+	Lost   int64 // parts that were dropped at the end of the last round
+
+	Decisions bool // parts are decisions
+
+	key []byte // scratch memory of decisionKey
 }
+
+// OfSteps reports whether units are blocks of steps.
+func (b *Joiner) OfSteps() bool { return b.Size > 0 && !b.Decisions }
+
+// Episodes returns the number of episodes of a unit that is no block of steps.
+func (b *Joiner) Episodes() int {
+	if b.Decisions {
+		return b.Size
+	}
+	return 1
+}
+
+// Again returns a joiner of the same units, without unfinished ones.
+func (b *Joiner) Again() Joiner { return Joiner{Size: b.Size, Mixed: b.Mixed, Decisions: b.Decisions} }
 
 // Open is an unfinished unit.
 type Open struct {
@@ -36,15 +55,19 @@ type Open struct {
 	Round int64 // in which it got its last part
 }
 
-// Add joins a smallest block to the earlier ones of its agent. It returns the unit once it is complete, else nil.
+// Add joins a smallest block to the earlier ones of its agent, or a decision to those before it. It returns the unit
+// once it is complete, else nil.
 func (b *Joiner) Add(u *ingest.Unit) *ingest.Unit {
+	if b.Decisions {
+		return b.addDecision(u)
+	}
 	b.Size = max(1, b.Size)
 	b.Mixed = b.Mixed || u.Mixed
 	if b.Size == 1 {
 		return b.named(u)
 	}
 	defer b.count()
-	agent := b.key(u)
+	agent := b.keyOf(u)
 	open := b.Open[agent]
 	if open == nil {
 		if b.Open == nil {
@@ -71,15 +94,18 @@ func (b *Joiner) named(u *ingest.Unit) *ingest.Unit {
 	return &named
 }
 
-// key returns the agent whose blocks a block is joined with, "" for all.
-func (b *Joiner) key(u *ingest.Unit) string {
+// keyOf returns the key in Open of what a part is joined with: its agent, "" for all agents.
+func (b *Joiner) keyOf(u *ingest.Unit) string {
+	if b.Decisions {
+		return string(b.decisionKey(u))
+	}
 	if b.Mixed {
 		return ""
 	}
 	return u.Agent
 }
 
-// count counts a smallest block. At the end of a round it drops the units that received none in it.
+// count counts a part. At the end of a round it drops the units that received none in it.
 func (b *Joiner) count() {
 	if b.Joined++; b.Joined < RoundLength {
 		return
@@ -100,23 +126,26 @@ func (b *Joiner) Short() bool { return !b.Mixed && float64(b.Lost) > mixedShare*
 // Double doubles the size of units, joins those of the warm-up in pairs and returns them. A leftover unit stays open.
 func (b *Joiner) Double() []*ingest.Unit {
 	halves, kept, open := map[string]*ingest.Unit{}, b.Kept, b.Open
-	b.Size *= 2
+	b.Size = 2 * max(1, b.Size)
 	b.Kept, b.Open = nil, map[string]*Open{}
 	for _, u := range kept {
-		agent := b.key(u)
+		agent := b.keyOf(u)
 		if first := halves[agent]; first != nil {
-			b.Kept = append(b.Kept, Joined(first, u))
+			b.Kept = append(b.Kept, b.join(first, u))
 			delete(halves, agent)
 		} else {
 			halves[agent] = u
 		}
 	}
 	for agent, u := range halves {
+		if b.Decisions {
+			u = blockOf(u)
+		}
 		b.Open[agent] = &Open{u, b.Size / 2, b.Round}
 	}
-	for agent, after := range open { // blocks of the agent since then
+	for agent, after := range open { // parts since then
 		if half := b.Open[agent]; half != nil {
-			half.Unit, half.Parts = Joined(half.Unit, after.Unit), half.Parts+after.Parts
+			half.Unit, half.Parts = b.join(half.Unit, after.Unit), half.Parts+after.Parts
 		} else {
 			b.Open[agent] = after
 		}
@@ -124,11 +153,21 @@ func (b *Joiner) Double() []*ingest.Unit {
 	return b.Kept
 }
 
-// Drop drops the oldest n units of the warm-up.
+// Drop drops the oldest n units of a warm-up of blocks of steps.
 func (b *Joiner) Drop(n int) {
-	if b.Size > 0 {
+	if b.OfSteps() {
 		b.Kept = slices.Clone(b.Kept[n:])
 	}
+}
+
+func (b *Joiner) join(first, second *ingest.Unit) *ingest.Unit {
+	if !b.Decisions {
+		return Joined(first, second)
+	}
+	u := blockOf(first)
+	addTo(u, second)
+	finish(u)
+	return u
 }
 
 // Joined returns one unit made of two blocks of an agent, the second after the first. Its outer deciles are the means

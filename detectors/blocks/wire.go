@@ -33,6 +33,8 @@ type Wire struct {
 	Round  int64                `cbor:"6,keyasint,omitzero"`
 	Joined int64                `cbor:"7,keyasint,omitzero"`
 	Lost   int64                `cbor:"8,keyasint,omitzero"`
+
+	Decisions bool `cbor:"9,keyasint,omitzero"`
 }
 
 // Wire returns the wire form of the joiner.
@@ -41,7 +43,7 @@ func (x *Joiner) Wire() Wire {
 		Size: x.Size, Mixed: x.Mixed, Unfit: x.Unfit,
 		Open:  saved.EachValue(x.Open, func(e *Open) *openWire { return saved.Pointer(e, (*Open).wire) }),
 		Kept:  saved.Each(x.Kept, func(e *ingest.Unit) *unitWire { return saved.Pointer(e, unitWireOf) }),
-		Round: x.Round, Joined: x.Joined, Lost: x.Lost,
+		Round: x.Round, Joined: x.Joined, Lost: x.Lost, Decisions: x.Decisions,
 	}
 }
 
@@ -51,6 +53,6 @@ func (w *Wire) Live() Joiner {
 		Size: w.Size, Mixed: w.Mixed, Unfit: w.Unfit,
 		Open:  saved.EachValue(w.Open, func(e *openWire) *Open { return saved.Pointer(e, (*openWire).live) }),
 		Kept:  saved.Each(w.Kept, func(e *unitWire) *ingest.Unit { return saved.Pointer(e, (*unitWire).live) }),
-		Round: w.Round, Joined: w.Joined, Lost: w.Lost,
+		Round: w.Round, Joined: w.Joined, Lost: w.Lost, Decisions: w.Decisions,
 	}
 }

@@ -34,6 +34,19 @@ func (w *namedMomentsWire) live() ingest.NamedMoments {
 	}
 }
 
+type decisionsWire struct {
+	N       int64         `cbor:"1,keyasint,omitzero"`
+	Returns saved.Moments `cbor:"2,keyasint"`
+}
+
+func decisionsWireOf(x *ingest.Decisions) decisionsWire {
+	return decisionsWire{N: x.N, Returns: saved.Moments(x.Returns)}
+}
+
+func (w *decisionsWire) live() ingest.Decisions {
+	return ingest.Decisions{N: w.N, Returns: ingest.Moments(w.Returns)}
+}
+
 // unitWire is large because it has a field for each one of ingest.Unit.
 type unitWire struct {
 	Group            ingest.Group       `cbor:"1,keyasint"`
@@ -72,6 +85,7 @@ type unitWire struct {
 	Unfinished       int64              `cbor:"34,keyasint,omitzero"`
 	Shadow           bool               `cbor:"35,keyasint,omitzero"`
 	Propensity       *saved.Propensity  `cbor:"36,keyasint,omitzero"`
+	Decisions        *decisionsWire     `cbor:"37,keyasint,omitzero"`
 }
 
 func unitWireOf(x *ingest.Unit) unitWire {
@@ -86,6 +100,7 @@ func unitWireOf(x *ingest.Unit) unitWire {
 		Actions: saved.EachOf(x.Actions, saved.CountOf), Numeric: saved.EachOf(x.Numeric, namedMomentsWireOf),
 		Events: x.Events, Backwards: x.Backwards, Duplicates: x.Duplicates, Late: x.Late, Abandoned: x.Abandoned,
 		Unfinished: x.Unfinished, Shadow: x.Shadow, Propensity: saved.Pointer(x.Propensity, saved.PropensityOf),
+		Decisions: saved.Pointer(x.Decisions, decisionsWireOf),
 	}
 }
 
@@ -102,5 +117,6 @@ func (w *unitWire) live() ingest.Unit {
 		Numeric: saved.EachOf(w.Numeric, (*namedMomentsWire).live), Events: w.Events, Backwards: w.Backwards,
 		Duplicates: w.Duplicates, Late: w.Late, Abandoned: w.Abandoned, Unfinished: w.Unfinished,
 		Propensity: saved.Pointer(w.Propensity, (*saved.Propensity).Live),
+		Decisions:  saved.Pointer(w.Decisions, (*decisionsWire).live),
 	}
 }

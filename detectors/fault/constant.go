@@ -159,7 +159,8 @@ func (f *Rules) constantHolds(signal string, u *ingest.Unit, baseline *detectors
 		units, steps := r.units(u.Reward.Min == u.Reward.Max, u.Reward.Min, action), r.steps(u, action)
 		return units || steps
 	case signal == "return" && u.HasReturn:
-		return r.units(true, u.Return, onlyAction(u)) && !atEdge(u.Return, baseline)
+		single := u.Decisions == nil || u.Decisions.Returns.Min == u.Decisions.Returns.Max
+		return r.units(single, u.Return, onlyAction(u)) && !atEdge(u.Return, baseline)
 	}
 	return false
 }
@@ -177,6 +178,11 @@ func (r *constant) learn(signal string, u *ingest.Unit) {
 		}
 		if len(r.Steps) < faultSample {
 			r.Steps = append(r.Steps, float64(u.LongestConstant))
+		}
+	case signal == "return" && u.Decisions != nil && u.HasReturn:
+		r.Ends.add(u.Decisions.Returns.Min)
+		if u.Decisions.Returns.Max != u.Decisions.Returns.Min {
+			r.Ends.add(u.Decisions.Returns.Max)
 		}
 	case signal == "return" && u.HasReturn && !math.IsNaN(u.Return):
 		r.Ends.add(u.Return)

@@ -23,7 +23,7 @@ type Delivery struct {
 	Duplicates marks // units with more than deliveryShare duplicate events
 	Late       marks // units with more than deliveryShare events that came too late
 	Skewed     marks // units whose times cannot be right
-	Abandoned  marks // episodes that were abandoned
+	Abandoned  marks // episodes that were abandoned; of decisions, blocks with more than deliveryShare of them
 	Endings    endings
 
 	Clocks map[ingest.Partition]*progress // by partition
@@ -57,7 +57,11 @@ func (d *Delivery) Observe(u *ingest.Unit) {
 	d.Duplicates.observe(Duplicates, mark(u.Duplicates), faultUnits)
 	d.Late.observe(Late, mark(u.Late), faultUnits)
 	d.Skewed.observe(ClockSkew, skewed, clockUnits)
-	d.Abandoned.observe(Abandoned, u.Abandoned, abandonedUnits)
+	abandoned := u.Abandoned
+	if u.Decisions != nil {
+		abandoned = mark(abandoned)
+	}
+	d.Abandoned.observe(Abandoned, abandoned, abandonedUnits)
 	d.Endings.observe(u)
 }
 

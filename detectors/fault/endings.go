@@ -24,6 +24,7 @@ type endings struct {
 	Last []int64 // unfinished episodes seen with each of the last units, a ring
 	Next int
 	Sum  int64 // of Last
+	Each int64 // episodes of each of these units; 0 stands for 1
 
 	Usual           Episodes // of the first endingUnits units
 	All             Episodes // of all units
@@ -43,13 +44,16 @@ func (n Episodes) Share() float64 {
 
 func (n *Episodes) add(u *ingest.Unit) {
 	n.Episodes += u.Unfinished
-	n.Ended++
+	n.Ended += u.Episodes()
 }
 
 // observe folds a unit in.
 func (e *endings) observe(u *ingest.Unit) {
 	if u.Unfinished < 0 || u.End == ingest.EndBlock {
 		return
+	}
+	if u.Decisions != nil {
+		e.Each = u.Decisions.N
 	}
 	e.All.add(u)
 	if e.Usual.Ended < endingUnits {
@@ -74,7 +78,7 @@ func ruleIf(rule string, holds bool) string {
 }
 
 // Now returns the counts over the last units.
-func (e *endings) Now() Episodes { return Episodes{e.Sum, int64(len(e.Last))} }
+func (e *endings) Now() Episodes { return Episodes{e.Sum, max(1, e.Each) * int64(len(e.Last))} }
 
 // changed reports whether the share has moved from the usual one by more than endingShift, and by more than chance
 // explains (p < 1e-6). It uses the upper limit p of the usual probability of an episode without an end, or of one with

@@ -175,6 +175,9 @@ func valuesOf(u *ingest.Unit, signal string) (m *ingest.Moments, q10, q90 float6
 func valueCounts(u *ingest.Unit, signal string, m *ingest.Moments) (bad, total int64) {
 	if signal == "return" {
 		switch {
+		case u.Decisions != nil:
+			m := &u.Decisions.Returns
+			return m.NonFinite, m.N + m.NonFinite
 		case !u.HasReturn:
 			return 0, 0
 		case math.IsNaN(u.Return) || math.IsInf(u.Return, 0):

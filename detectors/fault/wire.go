@@ -226,19 +226,20 @@ type endingsWire struct {
 	All     EpisodesWire `cbor:"5,keyasint"`
 	Changed heldWire     `cbor:"6,keyasint"`
 	Mostly  heldWire     `cbor:"7,keyasint"`
+	Each    int64        `cbor:"8,keyasint,omitzero"`
 }
 
 func (x *endings) wire() endingsWire {
 	return endingsWire{
 		Last: x.Last, Next: x.Next, Sum: x.Sum, Usual: EpisodesWire(x.Usual), All: EpisodesWire(x.All),
-		Changed: heldWire(x.Changed), Mostly: heldWire(x.Mostly),
+		Changed: heldWire(x.Changed), Mostly: heldWire(x.Mostly), Each: x.Each,
 	}
 }
 
 func (w *endingsWire) live() endings {
 	return endings{
 		Last: w.Last, Next: w.Next, Sum: w.Sum, Usual: Episodes(w.Usual), All: Episodes(w.All),
-		Changed: held(w.Changed), Mostly: held(w.Mostly),
+		Changed: held(w.Changed), Mostly: held(w.Mostly), Each: w.Each,
 	}
 }
 

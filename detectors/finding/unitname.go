@@ -1,6 +1,7 @@
 package finding
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"regexp"
@@ -8,12 +9,15 @@ import (
 	"strings"
 )
 
-// UnitName is the name of a group's units: finished episodes, or blocks of steps if no episode ends. The zero value
-// stands for either.
+// UnitName is the name of a group's units: finished episodes, blocks of steps if no episode ends, or blocks of decisions
+// if episodes have one step and arrive fast. The zero value stands for any.
 type UnitName struct {
 	Noun  string // "" if it is unknown
-	Steps int    // steps of a block, 0 for others and if unknown
+	Steps int    // steps, or decisions, of a block, 0 for others and if unknown
+	Of    string // what a block consists of; "" for steps
 }
+
+const decisions = "decisions"
 
 // Episodes returns the name of finished episodes.
 func Episodes() UnitName { return UnitName{Noun: "episode"} }
@@ -22,6 +26,12 @@ func Episodes() UnitName { return UnitName{Noun: "episode"} }
 func Blocks(steps float64) UnitName {
 	return UnitName{Noun: "block", Steps: int(math.RoundToEven(steps))}
 }
+
+// DecisionBlocks returns the name of blocks of so many decisions, 0 if their size is not known.
+func DecisionBlocks(size int) UnitName { return UnitName{Noun: "block", Steps: size, Of: decisions} }
+
+// parts returns what a block consists of.
+func (n UnitName) parts() string { return cmp.Or(n.Of, "steps") }
 
 // One returns the singular.
 func (n UnitName) One() string {
@@ -39,7 +49,7 @@ func (n UnitName) Sized() string {
 	if n.Steps == 0 {
 		return n.Many()
 	}
-	return fmt.Sprintf("%s of %d steps", n.Many(), n.Steps)
+	return fmt.Sprintf("%s of %d %s", n.Many(), n.Steps, n.parts())
 }
 
 // Count returns the number with the name.
@@ -55,7 +65,7 @@ func (n UnitName) CountSized(units int64) string {
 	if n.Steps == 0 {
 		return n.Count(units)
 	}
-	return fmt.Sprintf("%s of %d steps", n.Count(units), n.Steps)
+	return fmt.Sprintf("%s of %d %s", n.Count(units), n.Steps, n.parts())
 }
 
 // Title returns the plural as a heading.
@@ -74,6 +84,8 @@ func CommonUnit(names ...UnitName) UnitName {
 			common = n
 		case n.Noun != common.Noun:
 			return UnitName{}
+		case n.Of != common.Of:
+			common.Steps, common.Of = 0, ""
 		case n.Steps != common.Steps:
 			common.Steps = 0
 		}
@@ -98,8 +110,18 @@ func BlockCaveat(steps float64, of string, toAlarm int) string {
 		steps, of, toAlarm, float64(toAlarm)*steps)
 }
 
-// blockCaveat matches BlockCaveat, including the forms that older versions have saved.
-var blockCaveat = regexp.MustCompile(`^no episode ends: .*\bblocks of (\d+) steps`)
+// DecisionCaveat returns the caveat of a promise that counts in blocks of decisions. Promise.UnitName reads it.
+func DecisionCaveat(size, toAlarm int) string {
+	return fmt.Sprintf("episodes have one step: blocks of %d decisions are judged, and a change takes about %d of them, %d decisions, at least",
+		size, toAlarm, toAlarm*size)
+}
+
+// blockCaveat and decisionCaveat match BlockCaveat, including the forms that older versions have saved, and
+// DecisionCaveat.
+var (
+	blockCaveat    = regexp.MustCompile(`^no episode ends: .*\bblocks of (\d+) steps`)
+	decisionCaveat = regexp.MustCompile(`^episodes have one step: blocks of (\d+) decisions`)
+)
 
 // UnitName returns the name of the promise's units. Saved state and the API hold it only as a caveat.
 func (p Promise) UnitName() UnitName {
@@ -110,6 +132,10 @@ func (p Promise) UnitName() UnitName {
 		if m := blockCaveat.FindStringSubmatch(c); m != nil {
 			steps, _ := strconv.Atoi(m[1]) // 0 if it is too large
 			return Blocks(float64(steps))
+		}
+		if m := decisionCaveat.FindStringSubmatch(c); m != nil {
+			size, _ := strconv.Atoi(m[1])
+			return DecisionBlocks(size)
 		}
 	}
 	return Episodes()

@@ -63,10 +63,13 @@ func (t *trial) conclude(cfg *watch.Config) {
 
 // unitName returns the name of the trial's units.
 func (t *trial) unitName() finding.UnitName {
-	if t.Tests.Blocks.Size == 0 {
-		return finding.Episodes()
+	switch {
+	case t.Tests.Blocks.Decisions:
+		return finding.DecisionBlocks(t.Tests.Blocks.Size)
+	case t.Tests.Blocks.Size > 0:
+		return finding.Blocks(0)
 	}
-	return finding.Blocks(0)
+	return finding.Episodes()
 }
 
 // measured returns the difference of a quantity's means in standard deviations of the baseline, which is not 0, and the

@@ -111,8 +111,11 @@ func stretch(u *ingest.Unit, factor, shift float64) {
 	for i, x := range u.Profile {
 		u.Profile[i] = float32(changed(float64(x)))
 	}
-	u.Return += float64(r.N) * (r.Mean - before)
+	u.Return += rewardsPerReturn(u) * (r.Mean - before)
 }
+
+// rewardsPerReturn returns the number of rewards that the return of a unit sums up.
+func rewardsPerReturn(u *ingest.Unit) float64 { return float64(u.Reward.N) / float64(u.Episodes()) }
 
 // actionChanges moves steps from the commonest action to the second commonest, or all steps to the commonest.
 func actionChanges(units []*ingest.Unit) []change {

@@ -117,7 +117,7 @@ func takeRewards(u, from *ingest.Unit) {
 		u.Return = from.Return
 		return
 	}
-	u.Return += float64(from.Reward.N)*from.Reward.Mean - float64(u.Reward.N)*u.Reward.Mean
+	u.Return += rewardsPerReturn(from)*from.Reward.Mean - rewardsPerReturn(u)*u.Reward.Mean
 	u.Reward, u.RewardQ10, u.RewardQ90 = from.Reward, from.RewardQ10, from.RewardQ90
 	u.Profile, u.ProfileSteps = slices.Clone(from.Profile), from.ProfileSteps
 }

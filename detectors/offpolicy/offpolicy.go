@@ -40,7 +40,7 @@ type Observed struct {
 
 // Of returns what a unit says; its Propensity is nil if the unit cannot be weighted.
 func Of(u *ingest.Unit) Observed {
-	o := Observed{Return: u.Return, PerStep: u.End == ingest.EndBlock, Actions: u.Actions}
+	o := Observed{Return: u.Return, PerStep: u.End == ingest.EndBlock || u.Decisions != nil, Actions: u.Actions}
 	known := u.HasReturn
 	if o.PerStep {
 		o.Return, known = u.Reward.Mean, u.Reward.N == u.Length

@@ -276,6 +276,9 @@ func (q *Quantity) hold() {
 // Show adds x to the current distribution. Only the main quantity of a stream is shown.
 func (q *Quantity) Show(x float64) { q.Recent.add(x) }
 
+// Unshow empties the current distribution.
+func (q *Quantity) Unshow() { q.Recent = recent{} }
+
 // recent is a ring of the last values of a quantity.
 type recent struct {
 	Values detectors.Floats
@@ -330,7 +333,7 @@ func Readings(u *ingest.Unit, out []Reading) []Reading {
 		add("return", "return", u.Return)
 	}
 	if u.Length > 0 && u.End != ingest.EndBlock {
-		add("episode_length", "length", float64(u.Length))
+		add("episode_length", "length", float64(u.Length)/float64(u.Episodes()))
 	}
 	if u.Reward.N > 0 {
 		add("reward", "mean", u.Reward.Mean)

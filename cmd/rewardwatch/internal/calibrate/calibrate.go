@@ -89,7 +89,7 @@ func runCalibrate(ctx context.Context, c *terminal.Console, o calibrateOptions, 
 }
 
 // mostKept is how many units of a group are kept: the newest before its baseline is frozen, and the first after it.
-// If no episode ends, these units are the smallest blocks.
+// If no episode ends, these units are the smallest blocks; decisions are joined to blocks when there are too many.
 const mostKept = 20_000
 
 // calibration is a processor that keeps the units of every group: those of its baseline, and the healthy ones after
@@ -268,6 +268,9 @@ func (g *calibratedGroup) inBaseline(u *ingest.Unit) bool {
 func (p *calibratedPolicy) observe(u *ingest.Unit) {
 	g := p.group(u.Group)
 	g.units++
+	if len(g.heldOut) >= mostKept {
+		g.heldOut = p.joined(g, g.heldOut)
+	}
 	if g.accepted != "" && !p.follows() && len(g.heldOut) >= mostKept {
 		return
 	}
@@ -277,7 +280,7 @@ func (p *calibratedPolicy) observe(u *ingest.Unit) {
 		return
 	}
 	if g.accepted == "" || p.follows() {
-		g.keep(u)
+		p.keep(g, u)
 	}
 	if g.accepted == "" || g.inBaseline(u) {
 		return
@@ -297,10 +300,21 @@ func (p *calibratedPolicy) observe(u *ingest.Unit) {
 func (p *calibratedPolicy) follows() bool { return p.cfg.OnNewVersion == watch.OnNewVersionRebaseline }
 
 // keep stores a unit that the next baseline may be taken from.
-func (g *calibratedGroup) keep(u *ingest.Unit) {
-	if g.recent = append(g.recent, u); len(g.recent) > 2*mostKept {
-		g.recent = slices.Clone(g.recent[mostKept:])
+func (p *calibratedPolicy) keep(g *calibratedGroup, u *ingest.Unit) {
+	if g.recent = append(g.recent, u); len(g.recent) <= 2*mostKept {
+		return
 	}
+	if g.recent = p.joined(g, g.recent); len(g.recent) > mostKept {
+		g.recent = slices.Clone(g.recent[len(g.recent)-mostKept:])
+	}
+}
+
+// joined returns the units with decisions joined to blocks, if the group judges these.
+func (p *calibratedPolicy) joined(g *calibratedGroup, units []*ingest.Unit) []*ingest.Unit {
+	if joined := p.bank.Whole(g.key, units); len(joined) > 0 && joined[0].Decisions != nil {
+		return joined
+	}
+	return units
 }
 
 // begin starts over with a baseline that was frozen with the last of units. If byVersion is set, the baseline

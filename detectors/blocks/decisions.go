@@ -1,0 +1,156 @@
+package blocks
+
+import (
+	"encoding/binary"
+	"slices"
+
+	"github.com/rewardwatch/rewardwatch/detectors/signals"
+	"github.com/rewardwatch/rewardwatch/ingest"
+)
+
+// maxOpenDecisions bounds the unfinished blocks of decisions. With more, or if most decisions of a round are in blocks
+// that are dropped, versions change too often to have blocks of their own: blocks then hold decisions of all versions.
+const maxOpenDecisions = 1024
+
+// IsDecision reports whether a unit is an episode of one step.
+func IsDecision(u *ingest.Unit) bool { return u.End != ingest.EndBlock && u.Length == 1 }
+
+// addDecision joins a decision to the earlier ones of its partition and versions. It returns the block once it is
+// complete, else nil.
+func (b *Joiner) addDecision(u *ingest.Unit) *ingest.Unit {
+	key := b.decisionKey(u)
+	open := b.Open[string(key)]
+	switch {
+	case open != nil:
+		addTo(open.Unit, u)
+	case len(b.Open) >= maxOpenDecisions:
+		b.mix()
+		key = b.decisionKey(u)
+		fallthrough
+	default:
+		if b.Open == nil {
+			b.Open = map[string]*Open{}
+		}
+		open = &Open{Unit: blockOf(u)}
+		b.Open[string(key)] = open
+	}
+	open.Parts, open.Round = open.Parts+1, b.Round
+	complete := open.Parts >= b.Size
+	if complete {
+		delete(b.Open, string(key))
+	}
+	if b.count(); b.Decisions && !b.Mixed && float64(b.Lost) > mixedShare*RoundLength {
+		b.mix()
+	}
+	if !complete {
+		return nil
+	}
+	finish(open.Unit)
+	return open.Unit
+}
+
+// mix drops the unfinished blocks and lets those that follow hold decisions of all versions.
+func (b *Joiner) mix() { b.Mixed, b.Open = true, nil }
+
+// decisionKey returns the key in Open of a decision. It is valid until the next call.
+func (b *Joiner) decisionKey(u *ingest.Unit) []byte {
+	key := binary.AppendVarint(b.key[:0], int64(u.Pos.Partition))
+	if v := &u.Versions; !b.Mixed && *v != (ingest.Versions{}) {
+		for _, text := range [...]string{v.Policy, v.Env, v.Reward} {
+			key = append(binary.AppendUvarint(key, uint64(len(text))), text...)
+		}
+	}
+	b.key = key
+	return key
+}
+
+// blockOf returns a block of a decision, or a copy of a block of decisions, in memory of its own. It is not finished.
+func blockOf(u *ingest.Unit) *ingest.Unit {
+	block := *u
+	block.Agent, block.Episode = "", ""
+	block.Profile, block.ProfileSteps = nil, 0
+	block.Actions, block.Numeric = slices.Clone(u.Actions), slices.Clone(u.Numeric)
+	d := decisionsOf(u)
+	block.Decisions = &d
+	return &block
+}
+
+func decisionsOf(u *ingest.Unit) ingest.Decisions {
+	if u.Decisions != nil {
+		return *u.Decisions
+	}
+	d := ingest.Decisions{N: 1}
+	if u.HasReturn {
+		d.Returns.Add(u.Return)
+	}
+	return d
+}
+
+// addTo adds a decision, or a block of decisions, to an earlier block.
+func addTo(block, u *ingest.Unit) {
+	more := decisionsOf(u)
+	block.Decisions.N += more.N
+	block.Decisions.Returns.Merge(more.Returns)
+	block.EndTS, block.Last, block.Pos, block.Ord, block.Reading, block.Run = u.EndTS, u.Last, u.Pos, u.Ord, u.Reading, u.Run
+	block.Versions, block.End = u.Versions, u.End
+	block.Length += u.Length
+	block.Reward.Merge(u.Reward)
+	if u.LongestConstant > block.LongestConstant {
+		block.LongestConstant, block.ConstantReward = u.LongestConstant, u.ConstantReward
+	}
+	block.ActionKind = max(block.ActionKind, u.ActionKind)
+	block.MixedActionKinds = block.MixedActionKinds || u.MixedActionKinds
+	block.Events, block.Backwards = block.Events+u.Events, block.Backwards+u.Backwards
+	block.Duplicates, block.Late = block.Duplicates+u.Duplicates, block.Late+u.Late
+	block.Abandoned += u.Abandoned
+	if u.Unfinished >= 0 {
+		block.Unfinished = max(0, block.Unfinished) + u.Unfinished
+	}
+	addCounts(block, u.Actions)
+	if block.Propensity != nil || u.Propensity != nil {
+		block.Propensity = joinedPropensity(block, u, block.Actions)
+	}
+	addMoments(block, u.Numeric)
+}
+
+func addCounts(block *ingest.Unit, actions []ingest.Count) {
+	for i := range actions {
+		c := &actions[i]
+		at := slices.IndexFunc(block.Actions, func(have ingest.Count) bool { return have.Name == c.Name })
+		if at < 0 {
+			block.Actions = append(block.Actions, *c)
+			continue
+		}
+		block.Actions[at].N += c.N
+		block.Actions[at].Reward += c.Reward
+	}
+}
+
+// addMoments adds numeric signals. Those of a group mostly come in one order.
+func addMoments(block *ingest.Unit, numeric []ingest.NamedMoments) {
+	for i := range numeric {
+		m := &numeric[i]
+		at := i
+		if at >= len(block.Numeric) || block.Numeric[at].Signal != m.Signal {
+			at = slices.IndexFunc(block.Numeric, func(have ingest.NamedMoments) bool { return have.Signal == m.Signal })
+		}
+		if at < 0 {
+			block.Numeric = append(block.Numeric, *m)
+			continue
+		}
+		block.Numeric[at].Merge(m.Moments)
+	}
+}
+
+// finish sets what follows from the sums of a block of decisions. Its outer deciles would be those of few values: they
+// repeat the mean, and are therefore not judged.
+func finish(block *ingest.Unit) {
+	returns := &block.Decisions.Returns
+	block.HasReturn, block.Return = returns.N > 0, returns.Mean
+	block.RewardQ10, block.RewardQ90 = block.Reward.Mean, block.Reward.Mean
+	for i := range block.Numeric {
+		if n := &block.Numeric[i]; !signals.IsOutcome(n.Signal) {
+			n.Q10, n.Q90 = n.Mean, n.Mean
+		}
+	}
+}
