@@ -16,7 +16,8 @@ type unitCodec struct {
 	damaged bool
 }
 
-// AppendUnit appends a unit to b. Its positions must be in one partition, as those of every unit are.
+// AppendUnit appends a unit to b, without Decisions, which no unit has before it reaches a bank. Its positions must be in
+// one partition, as those of every unit are.
 func AppendUnit(b []byte, u *Unit) []byte {
 	c := unitCodec{b: b}
 	c.unit(u)

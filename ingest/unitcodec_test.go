@@ -10,11 +10,11 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/ingesttest"
 )
 
-// fullUnit has a value in every field.
+// fullUnit has a value in every field but Decisions, which only a bank sets.
 func fullUnit() *ingest.Unit {
 	u := &ingest.Unit{}
 	ingesttest.Fill(u)
-	u.End, u.ActionKind = ingest.EndBlock, ingest.ActionNumeric
+	u.End, u.ActionKind, u.Decisions = ingest.EndBlock, ingest.ActionNumeric, nil
 	u.First.Partition, u.Last.Partition = u.Pos.Partition, u.Pos.Partition
 	return u
 }
