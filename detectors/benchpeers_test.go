@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -186,8 +187,8 @@ func promisingRanks(name string, m int, budget float64) (p peer, threshold float
 	rates := budget * float64(t.Carrying())
 	t.Arm(1 / rates)
 	samples := []BaselineSample{{Values: sample, Rank: t}}
-	overlap := Overlap(samples, m, 1)
-	found := Bootstrap(samples, m, 0, overlap, 1)
+	overlap := Overlap(samples, m, 1, runtime.GOMAXPROCS(0))
+	found := Bootstrap(samples, m, 0, overlap, 1, runtime.GOMAXPROCS(0))
 	return rankPeer(name, m, found.Allowance, false), math.Log(rates / overlap)
 }
 

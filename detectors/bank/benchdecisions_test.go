@@ -50,13 +50,12 @@ func delaysRow(t testing.TB, rate float64, joined bool) {
 		func(d *decider) { d.shares = []float64{.2, .3, .5} },
 	}
 	cfg := watch.DefaultConfig()
+	cfg.Baseline.Blocks = joined
 	cfg.FalseAlarms.Per = watch.Per{Amount: 30 * 86400 * rate, Unit: watch.PerEpisodes}
 	took, early, size := make([][]float64, len(changes)), 0, 1
 	for run := range *baselinesFlag {
-		d := newDecider(uint64(3900+rate), uint64(run), 0) // without a clock, decisions are judged one by one
-		if d.sale = .038; joined {
-			d.rate = rate
-		}
+		d := newDecider(uint64(3900+rate), uint64(run), rate)
+		d.sale = .038
 		p := newBank(cfg)
 		d.accepted(t, p)
 		size = max(1, p.groups[0].Blocks.Size)

@@ -6,7 +6,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// If episodes are single decisions that arrive fast, units are blocks of decisions: of one partition and of the same
+// If baseline.blocks is set and episodes are single decisions that arrive fast, units are blocks of decisions: of one partition and of the same
 // versions, in order. The size is found at the beginning of the warm-up, before anything is judged: it doubles as long
 // as blocks of twice the size would show a shift by a standard deviation within changesWithin seconds. That takes about
 // shiftDecisions decisions and shiftBlocks blocks (docs/detection.md), and half a block for each partition. Without a
@@ -44,7 +44,7 @@ func (g *group) keepDecision(u *ingest.Unit, rules []string) {
 // tooFast reports whether decisions arrive fast enough for blocks of twice the size.
 func (g *group) tooFast() bool {
 	w, size := &g.Warmup, float64(max(1, g.Blocks.Size))
-	if size >= maxDecisions || w.Times() == nil || g.promised() < 2*leastBetween {
+	if !g.cfg.Baseline.Blocks || size >= maxDecisions || w.Times() == nil || g.promised() < 2*leastBetween {
 		return false
 	}
 	decisions := changesWithin * size * float64(w.Units-1)

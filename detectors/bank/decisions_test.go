@@ -104,6 +104,7 @@ func (d *decider) accepted(t testing.TB, p *Policy) int {
 
 func decisionsConfig() watch.Config {
 	cfg := watch.DefaultConfig()
+	cfg.Baseline.Blocks = true
 	cfg.FalseAlarms.Per = watch.Per{Amount: 5_000_000, Unit: watch.PerEpisodes}
 	return cfg
 }
@@ -117,6 +118,7 @@ func TestSizeOfBlocksOfDecisions(t *testing.T) {
 		largest  int
 	}{
 		"rare":             {nil, 1, 1, 1},
+		"not asked for":    {func(_ *decider, cfg *watch.Config) { cfg.Baseline.Blocks = false }, 1000, 1, 1},
 		"without a clock":  {nil, 0, 1, 1},
 		"a few":            {nil, 10, 1, 2},
 		"more":             {nil, 16, 4, 8},

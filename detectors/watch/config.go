@@ -33,10 +33,11 @@ type Config struct {
 
 // BaselineConfig configures where the reference units come from.
 type BaselineConfig struct {
-	From    string         `yaml:"from"`    // warmup: the first units that arrive; file: the units of recorded telemetry; pinned: those in ranges of offsets of the topic
-	Units   int            `yaml:"units"`   // size of an accepted baseline
-	File    string         `yaml:"file"`    // the recorded telemetry, if from is file
-	Offsets []ingest.Range `yaml:"offsets"` // the ranges, if from is pinned; the topic must hold them when the service starts without a baseline
+	From    string         `yaml:"from"`                    // warmup: the first units that arrive; file: the units of recorded telemetry; pinned: those in ranges of offsets of the topic
+	Units   int            `yaml:"units"`                   // size of an accepted baseline
+	File    string         `yaml:"file"`                    // the recorded telemetry, if from is file
+	Offsets []ingest.Range `yaml:"offsets"`                 // the ranges, if from is pinned; the topic must hold them when the service starts without a baseline
+	Blocks  bool           `yaml:"blocks" json:",omitzero"` // whether decisions (episodes of one step) that arrive fast are judged in blocks: less processor time a decision, but a baseline takes up to 64 times as many
 }
 
 // Budget is the average number of false alarms that a policy may raise in a stretch of telemetry.
@@ -108,7 +109,8 @@ func DefaultConfig() Config {
 	}
 }
 
-// Hash returns a hash that differs between configurations.
+// Hash returns a hash that differs between configurations. Keys that came later are left out where they have their zero
+// value, so that the hash of an older configuration stays the same.
 func (c Config) Hash() string {
 	text, err := json.Marshal(c)
 	if err != nil {
@@ -202,6 +204,9 @@ func (b BaselineConfig) check(report func(path, msg string)) {
 	if b.From != FromWarmup && b.From != FromFile && b.From != FromPinned {
 		report("baseline.from", fmt.Sprintf(`must be "warmup", "file" or "pinned", not %q`, b.From))
 		return
+	}
+	if b.Blocks && b.From != FromWarmup {
+		report("baseline.blocks", `needs a baseline.from of "warmup", as the size of blocks is found in the warm-up`)
 	}
 	switch isFile := b.From == FromFile; {
 	case isFile && b.File == "":

@@ -25,8 +25,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/checkpoint"
 )
 
-// life is a service between two kills: it judges many policies, whose episodes are an event each but no single decisions, as
-// these would be judged in blocks. Its checkpoints outlive it.
+// life is a service between two kills: it judges one-step episodes of many policies, and its checkpoints outlive it.
 type life struct {
 	*alone
 	t         testing.TB
@@ -97,7 +96,7 @@ func (l *life) judge(n int) {
 	for range n {
 		batch = append(batch, ingest.Event{
 			Pos: ingest.Position{Offset: l.offset}, TS: time.Now().UnixNano(), Policy: fmt.Sprint("policy-", l.offset%int64(l.policies)),
-			AgentID: "a", Reward: float64(l.offset % 17), HasReward: true, HasEpisode: true, Return: float64(l.offset % 17), Length: 2,
+			AgentID: "a", Reward: float64(l.offset % 17), HasReward: true, Terminated: true, Length: -1,
 		})
 		l.offset++
 	}
