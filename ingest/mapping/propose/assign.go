@@ -36,9 +36,10 @@ func (f *finder) assign() {
 	f.timeByKind()
 	f.agentByKey()
 	f.byKind()
-	f.named("outcomes.", outcomeNames(), mostOutcomes, []kind{isNumber, isTruth})
-	f.named("labels.", labelNames(), mostLabels, []kind{isText})
+	f.components("outcomes.", outcomeNames(), mostOutcomes, []kind{isNumber, isTruth})
+	f.components("labels.", labelNames(), mostLabels, []kind{isText})
 	f.observation()
+	f.outcomes()
 	f.ends()
 	if !f.has("policy") {
 		f.line("policy", mapping.Field{Value: text(f.policy)}, "nothing in the records names the policy: a name of your choice")
@@ -98,6 +99,10 @@ func (f *finder) find(field string) (at found, ok bool) {
 			return found{p, f.outer, false}, !f.taken(p)
 		}
 	}
+	if field == "episode_id" && f.whole != nil {
+		p := f.outer.same(f.whole)
+		return found{p, f.outer, false}, !f.taken(p)
+	}
 	if f.inner != nil {
 		if p := f.best(f.inner, field); p != nil {
 			return found{p, f.inner, false}, true
@@ -111,6 +116,9 @@ func (f *finder) find(field string) (at found, ok bool) {
 func (f *finder) role(r role) {
 	at, ok := f.find(r.field)
 	if !ok || f.has(r.field) || !f.wanted(r.field, at.place) || at.outer && slices.Contains([]string{"action", "step", "action_prob", "target_prob"}, r.field) {
+		return
+	}
+	if at.kind() == isObject && (r.field == "outcomes" || r.field == "reward_components") && f.members(r.field, at) {
 		return
 	}
 	f.used[at.place] = true
@@ -137,6 +145,37 @@ func (f *finder) role(r role) {
 		field.Last = at.outer
 	}
 	f.line(r.field, field, why)
+}
+
+// members writes a line for each number of an object that has members of other kinds, too, as a record with one of these
+// would be refused. It returns false if there are no others.
+func (f *finder) members(field string, of found) bool {
+	var numbers []*place
+	others := false
+	for _, p := range of.in.order {
+		if len(p.names) != len(of.names)+1 || !slices.Equal(p.names[:len(of.names)], of.names) {
+			continue
+		}
+		if p.kind() == isNumber || p.kind() == isTruth {
+			numbers = append(numbers, p)
+		}
+		others = others || p.numbers+p.truths < p.n
+	}
+	if !others {
+		return false
+	}
+	for _, p := range numbers[:min(len(numbers), mostOutcomes)] {
+		at := found{p, of.in, of.outer}
+		name := field + "." + p.names[len(p.names)-1]
+		if f.taken(p) || f.has(name) || len(name) > longestName {
+			continue
+		}
+		f.used[p] = true
+		line := f.source(at)
+		line.Last = of.outer && field == "outcomes"
+		f.line(name, line, of.in.facts(p))
+	}
+	return true
 }
 
 // source returns the path to a place.
@@ -296,8 +335,8 @@ func isAny(names []string, p *place) bool {
 	return ok
 }
 
-// named writes lines for components by their names.
-func (f *finder) named(prefix string, names []string, most int, kinds []kind) {
+// components writes lines for components by their names.
+func (f *finder) components(prefix string, names []string, most int, kinds []kind) {
 	if f.has(prefix[:len(prefix)-1]) {
 		return
 	}
@@ -333,24 +372,59 @@ func (f *finder) everywhere() (all []found) {
 	return all
 }
 
-// observation writes lines for the numbers that have no other role, where no object is the observation.
+// observation writes lines for the numbers that have no other role, where no object is the observation. Those beside one
+// are outcomes, if there are no others.
 func (f *finder) observation() {
-	if f.space != nil {
+	switch {
+	case f.space == nil:
+		f.rest("observation.", f.everywhere(), mostObservation)
+	case !f.has("reward") && !f.has("episode.r") && !f.hasOutcomes():
+		f.rest("outcomes.", f.everywhere(), mostOutcomes)
+	}
+}
+
+// outcomes writes lines for the numbers of feedback, and of the records that end an episode, that have no other role,
+// where no object has the outcomes. A click has numbers, too, such as a position: what counts is that it comes.
+func (f *finder) outcomes() {
+	if f.inner != nil || f.has("outcomes") || f.rare && f.comes {
 		return
 	}
-	most := mostObservation
-	for _, at := range f.everywhere() {
+	var all []found
+	for _, t := range []*table{f.theirs, f.last} {
+		if t == nil || t == f.theirs && f.apart {
+			continue
+		}
+		for _, p := range t.order {
+			if f.ours == nil || f.ours.same(p) == nil {
+				all = append(all, found{f.outer.same(p), t, false})
+			}
+		}
+	}
+	if f.out.Joined != nil && f.theirs == nil {
+		all = f.everywhere()
+	}
+	all = slices.DeleteFunc(all, func(at found) bool { return at.place == nil || isCounter(at.place) })
+	f.rest("outcomes.", all, mostOutcomes)
+}
+
+// rest writes lines for numbers that have no other role.
+func (f *finder) rest(prefix string, all []found, most int) {
+	for _, at := range all {
 		name := at.names[len(at.names)-1]
-		p := plain(name)
-		isID := len(p) > 1 && p[len(p)-2:] == "id"
-		if !f.wanted("observation", at.place) || at.outer || most == 0 || name == "" || len(name) > longestName || f.taken(at.place) || isID || at.kind() != isNumber && at.kind() != isTruth || at.n*2 < at.in.records ||
-			at.kind() == isNumber && timeOf(at.place) != nil || f.has("observation."+name) {
+		if most == 0 || name == "" || len(name) > longestName || f.has(prefix+name) || !f.wanted(prefix, at.place) || at.outer || f.taken(at.place) || !isMeasured(at) {
 			continue
 		}
 		most--
 		f.used[at.place] = true
-		f.line("observation."+name, f.source(at), "a number without another role: "+at.in.facts(at.place))
+		f.line(prefix+name, f.source(at), "a number without another role: "+at.in.facts(at.place))
 	}
+}
+
+// isMeasured reports whether a place usually has a number that is no id and no time.
+func isMeasured(at found) bool {
+	p := plain(at.names[len(at.names)-1])
+	isID := len(p) > 1 && p[len(p)-2:] == "id"
+	return !isID && at.n*2 >= at.in.records && (at.kind() == isTruth || at.kind() == isNumber && timeOf(at.place) == nil)
 }
 
 // ends writes what ends an episode, where no flag does.
@@ -379,26 +453,33 @@ func (f *finder) ends() {
 		f.line("terminated", always, "nothing says when an episode ends, and nearly every record has an episode_id of its own")
 		return
 	}
-	if f.ownID() {
+	if f.byItself() {
+		f.ownID()
 		f.line("terminated", always, "nothing names an agent or says when an episode ends: each record is judged by itself")
 		return
 	}
 	f.single(at, ok)
 }
 
-// ownID writes the line of an id that each record has to itself, where nothing names episodes, steps or agents.
-func (f *finder) ownID() bool {
-	if f.has("episode_id") || f.has("step") || f.has("agent_id") || !f.has("reward") {
-		return false
-	}
+// byItself reports whether nothing names episodes, steps or agents, and a record has what came of it.
+func (f *finder) byItself() bool {
+	return !f.has("episode_id") && !f.has("step") && !f.has("agent_id") && (f.has("reward") || f.hasOutcomes())
+}
+
+// ownID writes the line of an id that each record has to itself, if there is one.
+func (f *finder) ownID() {
 	for _, p := range f.outer.order {
 		if p.kind() == isText && p.n == f.outer.records && len(p.values)*20 > min(p.n, maxDistinct)*19 && !f.taken(p) && timeOf(p) == nil && !isNumeral(p) {
 			f.used[p] = true
 			f.line("episode_id", mapping.Field{Source: p.source()}, "every record has its own: "+f.outer.facts(p))
-			return true
+			return
 		}
 	}
-	return false
+}
+
+// hasOutcomes reports whether a line is of outcomes.
+func (f *finder) hasOutcomes() bool {
+	return slices.ContainsFunc(f.out.Lines, func(l Line) bool { return l.Name == "outcomes" || strings.HasPrefix(l.Name, "outcomes.") })
 }
 
 // fewSteps is how many records of an agent, or of an episode without an end, are too few to judge blocks of them.
@@ -410,7 +491,7 @@ func (f *finder) single(of *place, isEpisode bool) {
 	if agent, ok := f.placeOf("agent_id"); ok && (!isEpisode || len(agent.values) < len(of.values)) {
 		of = agent
 	}
-	if of == nil || f.has("step") || !f.has("reward") && !f.has("outcomes") || len(of.values)*fewSteps <= of.n {
+	if of == nil || f.has("step") || !f.has("reward") && !f.hasOutcomes() || len(of.values)*fewSteps <= of.n {
 		return
 	}
 	i := slices.IndexFunc(f.out.Lines, func(l Line) bool { return l.Name == "episode_id" })

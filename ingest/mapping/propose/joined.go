@@ -67,6 +67,7 @@ func joinTopics(ours, theirs **Proposal, decisions, feedback []any, policy strin
 		f.policy = p.order[0] // as the decisions have it
 	}
 	d.apart, d.theirs, f.ours = true, f.outer, d.outer
+	f.rare = isRare(shared.shared, d.outer)
 	d.key(a, shared)
 	f.key(b, shared)
 	f.answer()
@@ -101,8 +102,12 @@ func (f *finder) answer() {
 		f.line("reward", field, "no name says so, but feedback says yes or no: "+why)
 		return
 	}
+	f.comes = true
 	f.line("reward", mapping.Field{Value: json.RawMessage("1")}, "no name says that a number of the records is one: that a record comes is the reward")
 }
+
+// isRare reports whether most decisions have no feedback.
+func isRare(records int, ours *table) bool { return records*2 < ours.records }
 
 // key writes the line of the id that decisions share with feedback.
 func (f *finder) key(p *place, shared overlap) {

@@ -159,6 +159,10 @@ type finder struct {
 	theirs *table   // of the records that are feedback on others; nil without such
 	apart  bool     // the feedback on the records is in another topic
 	ours   *table   // of the decisions on which others are feedback, of the same topic or another; nil without such
+	rare   bool     // most decisions have no feedback
+	comes  bool     // that feedback comes is the reward
+	whole  *place   // the id that the records of an episode share, if not the surest; nil without such
+	last   *table   // of the records that end an episode, without being steps of it; nil without such
 	out    *Proposal
 }
 
@@ -202,8 +206,8 @@ func (f *finder) steps(outer *table, records []any) {
 		}
 		inner := newTable(listed(records, p.names))
 		isChoice := func(p *place) bool { return p.kind() == isText && len(p.values) >= 2 && len(p.values) <= 50 }
-		isMeasured := func(p *place) bool { return p.kind() == isNumber && !isCounter(p) && timeOf(p) == nil }
-		if slices.ContainsFunc(inner.order, isChoice) && slices.ContainsFunc(inner.order, isMeasured) {
+		isNumeric := func(p *place) bool { return p.kind() == isNumber && !isCounter(p) && timeOf(p) == nil }
+		if slices.ContainsFunc(inner.order, isChoice) && slices.ContainsFunc(inner.order, isNumeric) {
 			f.outer, f.inner, f.out.Each = outer, inner, p.path
 			f.out.EachWhy = fmt.Sprintf("no name says so, but these are %d lists with %d elements that may be steps", p.n, p.elements)
 			return
@@ -246,19 +250,34 @@ func at(value any, names []string) any {
 
 // best returns the place whose name is the surest for a role, and whose kind fits it; nil without one.
 func (f *finder) best(t *table, field string) *place {
+	named := f.named(t, field)
+	if len(named) == 0 {
+		return nil
+	}
+	if field == "policy" { // a record without one is refused
+		most := slices.MaxFunc(named, func(p, q *place) int { return p.n - q.n }).n
+		named = slices.DeleteFunc(named, func(p *place) bool { return p.n*10 < most*9 })
+	}
+	return named[0]
+}
+
+// named returns the places whose names suggest a role, and whose kinds fit it, the surest first.
+func (f *finder) named(t *table, field string) (named []*place) {
 	role := roleOf(field)
-	var best *place
-	least := 0
+	ranks := map[*place]int{}
 	for _, p := range t.order {
-		r, named := rank(role.names, p)
-		if !named || f.taken(p) || !role.accepts(p) || p.n*100 < t.records || !fits(field, p, t) {
+		r, ok := rank(role.names, p)
+		if !ok && field == "action" && p.kind() == isText && isChosen(p) {
+			r, ok = len(role.names), true
+		}
+		if !ok || f.taken(p) || !role.accepts(p) || p.n*100 < t.records || !fits(field, p, t) {
 			continue
 		}
-		if r = r*4 + len(p.names); best == nil || r < least {
-			best, least = p, r
-		}
+		ranks[p] = r*4 + len(p.names)
+		named = append(named, p)
 	}
-	return best
+	slices.SortStableFunc(named, func(p, q *place) int { return ranks[p] - ranks[q] })
+	return named
 }
 
 // taken reports whether a place has a role already, or is part of one.
@@ -283,6 +302,8 @@ func fits(field string, p *place, t *table) bool {
 		return len(p.values) <= 50
 	case "env":
 		return len(p.values) <= 50
+	case "action":
+		return p.kind() != isText || p.n < leastTold || len(p.values)*2 <= p.n // else it says which case it is, not what was done
 	case "step":
 		return p.whole && p.min >= 0 && p.max < 1e9
 	case "episode.l":
@@ -300,6 +321,9 @@ func fits(field string, p *place, t *table) bool {
 	}
 	return true
 }
+
+// leastTold is how many records are enough to tell a name of their own from one of many choices.
+const leastTold = 50
 
 // hasNumbers reports whether an object has members that are numbers.
 func hasNumbers(t *table, of *place) bool {

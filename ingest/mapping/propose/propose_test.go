@@ -103,6 +103,56 @@ func TestShapesThatTeamsHave(t *testing.T) {
 			fields: []string{"episode_id: quote", "action: rule", `reward: {path: wasAccepted, choices: {"false": 0, "true": 1}}`, "terminated: {value: true}"},
 			event:  `{"policy":"shop","episode_id":"q-0","action":"r0","reward":1,"terminated":true}`,
 		},
+		"an object of outcomes with a text in it, an id that looks like an item, and records of another kind": {
+			record: func(i int) string {
+				if i%10 == 9 {
+					return fmt.Sprintf(`{"hdr":{"node":"localizer"},"pose":[1,%d]}`, i)
+				}
+				code := ""
+				if i%40 == 0 {
+					code = `,"code":"E_VAC"`
+				}
+				return fmt.Sprintf(`{"hdr":{"node":"planner"},"order":{"sku":"s%d"},"plan":{"netId":7,"picked":"g%d"},"outcome":{"grip":0.%d,"dropped":%t%s}}`, i, i%3, i%8, i%7 == 0, code)
+			},
+			fields: []string{`take: [{path: hdr.node, in: ["planner"]}]`, "episode_id: order.sku", "action: plan.picked", "outcomes.grip: outcome.grip", "outcomes.dropped: outcome.dropped", "terminated: {value: true}"},
+			event:  `{"policy":"shop","episode_id":"s0","action":"g0","outcomes":{"grip":0,"dropped":1},"terminated":true}`,
+		},
+		"feedback of the same topic that holds a number besides yes or no": {
+			record: func(i int) string {
+				if i%2 == 0 {
+					return fmt.Sprintf(`{"evt":"Started","seq":0,"guid":"m%d","map":"map%d"}`, i/2, i/2%3)
+				}
+				return fmt.Sprintf(`{"evt":"Ended","seq":1,"guid":"m%d","xp":%d.5,"won":%t}`, i/2, i%60, i%3 == 0)
+			},
+			fields: []string{"episode_id: guid", "action: map", `reward: {path: won, choices: {"false": 0, "true": 1}}`, "outcomes.xp: xp"},
+			event:  `{"policy":"shop","episode_id":"m0","step":0,"action":"map0"}`,
+		},
+		"logs without an event, a model that only tools have, and traces that are shorter than conversations": {
+			record: func(i int) string {
+				attributes := func(name, more string) string {
+					return fmt.Sprintf(`{"event_name":"%s","trace_id":"t%d","attributes":{"gen_ai.conversation.id":"c%d","gen_ai.agent.name":"concierge"%s}}`, name, i, i/5, more)
+				}
+				switch i % 5 {
+				case 4:
+					return attributes("gen_ai.evaluation.result", fmt.Sprintf(`,"gen_ai.evaluation.score.value":0.%d,"grounded":%d`, i%9, i))
+				case 1:
+					return `{"body":"cache hit","attributes":{"code.function":"get"}}`
+				}
+				return attributes("gen_ai.tool.call", fmt.Sprintf(`,"gen_ai.tool.name":"tool%d","gen_ai.request.model":"m"`, i%3))
+			},
+			fields: []string{
+				`take: [{path: event_name, in: ["gen_ai.tool.call", "gen_ai.evaluation.result"]}]`, `policy: "attributes[\"gen_ai.agent.name\"]"`, `episode_id: "attributes[\"gen_ai.conversation.id\"]"`, "outcomes.grounded: attributes.grounded",
+				"terminated: {path: event_name, choices: {gen_ai.evaluation.result: true, gen_ai.tool.call: false}}",
+			},
+			event: `{"policy":"concierge","episode_id":"c0","action":"tool0","terminated":false}`,
+		},
+		"numbers beside an observation, and nothing that ends": {
+			record: func(i int) string {
+				return fmt.Sprintf(`{"t":%d,"sensors":{"supply":2%d},"cmd":{"damper":"d%d"},"penalty":{"comfort":%d.5}}`, epoch+i*1000, i%5, i%3, i%4)
+			},
+			fields: []string{"observation: sensors", "action: cmd.damper", "outcomes.comfort: penalty.comfort", "terminated: {value: true}"},
+			event:  `{"ts":"2026-11-20T10:00:00Z","policy":"shop","observation":{"supply":20},"action":"d0","outcomes":{"comfort":0.5},"terminated":true}`,
+		},
 		"a list a record": {
 			record: func(i int) string {
 				return fmt.Sprintf(`[{"arm":"a%d","payoff":%d},{"arm":"b","payoff":0.5}]`, i%2, i%3)
@@ -279,6 +329,44 @@ func FuzzOf(f *testing.F) {
 			t.Fatalf("%s\n%v", p.YAML(""), err)
 		}
 	})
+}
+
+// What feedback says besides yes or no is an outcome. A click has numbers, too, which say nothing: that it comes counts.
+func TestNumbersOfFeedbackAreOutcomes(t *testing.T) {
+	for name, test := range map[string]struct {
+		every int    // so many decisions have feedback once
+		more  string // of the feedback
+		want  []string
+		not   string
+	}{
+		"results of most calls":         {1, `"resolu":%t,"satisfaction":%d.5`, []string{"reward: {path: resolu", "outcomes.satisfaction: satisfaction"}, ""},
+		"clicks":                        {5, `"ua":"%t","pos":{"x":%d}`, []string{"reward: {value: 1}"}, "outcomes"},
+		"results that say neither":      {1, `"agent":"%t","satisfaction":%d.5`, []string{"reward: {value: 1}", "outcomes.satisfaction: satisfaction"}, ""},
+		"results with only their grade": {1, `"agent":"%t","note":%d.5`, []string{"reward: note"}, "outcomes"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var calls, results [][]byte
+			for i := range 400 {
+				calls = append(calls, fmt.Appendf(nil, `{"appel":{"numero":"AP%d","motif":"m%d"},"equipe_choisie":"e%d","horodatage":%d}`, i, i%3, i%4, epoch+i*1000))
+				if i%test.every == 0 {
+					results = append(results, fmt.Appendf(nil, `{"numero_appel":"AP%d","fin":%d,`+test.more+`}`, i, epoch+i*1000+500, i%3 == 0, i%7))
+				}
+			}
+			p := propose.Together([]propose.Topic{{Name: "routages", Records: records(calls)}, {Name: "resultats", Records: records(results)}}, "p")
+			if p[0] == nil || p[1] == nil || !strings.Contains(p[0].YAML(""), "action: equipe_choisie # ") {
+				t.Fatalf("%v", p)
+			}
+			text := p[1].YAML("")
+			for _, want := range test.want {
+				if !strings.Contains(text, want) {
+					t.Errorf("no %s in\n%s", want, text)
+				}
+			}
+			if test.not != "" && strings.Contains(text, test.not) {
+				t.Errorf("%s in\n%s", test.not, text)
+			}
+		})
+	}
 }
 
 // Clicks may hold nothing but an id and a time, and what was shown need not be named as an action.

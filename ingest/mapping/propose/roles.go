@@ -3,6 +3,7 @@ package propose
 import (
 	"slices"
 	"strings"
+	"unicode"
 )
 
 // role is a field of telemetry version 1, the names that recommender, LLM and reinforcement-learning teams give it, and
@@ -92,6 +93,29 @@ func outcomeNames() []string {
 		"rating", "thumbsup", "liked", "error", "errors", "escalated", "dwell", "dwelltime", "watchtime", "margin", "profit", "quality", "hallucination", "toxicity",
 		"won", "win", "umsatz", "betrag", "erfolg", "importe", "compra", "exito", "montant", "achat",
 	}
+}
+
+// isChosen reports whether a word of the name of a place says that it was chosen, such as routeChosen or equipe_choisie.
+func isChosen(p *place) bool {
+	words := strings.FieldsFunc(spaced(p.names[len(p.names)-1]), func(r rune) bool { return !unicode.IsLetter(r) })
+	return slices.ContainsFunc(words, func(word string) bool {
+		return slices.Contains([]string{
+			"chosen", "selected", "picked", "assigned", "gewahlt", "gewahlte", "gewahlter", "gewahltes", "gewaehlt", "gewaehlte",
+			"elegido", "elegida", "seleccionado", "seleccionada", "choisi", "choisie", "retenu", "retenue",
+		}, plain(word))
+	})
+}
+
+// spaced returns a name with a space before each capital letter.
+func spaced(name string) string {
+	var b strings.Builder
+	for _, r := range name {
+		if unicode.IsUpper(r) {
+			b.WriteByte(' ')
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
 }
 
 // scoreNames are the names of a reward that may as well be what a model has predicted.

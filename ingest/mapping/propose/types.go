@@ -50,7 +50,10 @@ func (f *finder) types(records []any) []any {
 	if len(decisions) == 0 {
 		decisions, feedback = feedback, nil
 	}
-	if len(decisions) == 0 || len(feedback) == 0 && !isAny(typeNames(), by) {
+	if len(decisions) == 0 {
+		decisions = f.measured(types)
+	}
+	if len(decisions) == 0 || len(feedback) == 0 && !isAny(typeNames(), by) && !f.alone(decisions, types) {
 		f.by = nil
 		return records
 	}
@@ -58,8 +61,31 @@ func (f *finder) types(records []any) []any {
 	if f.out.Joined == nil {
 		taken = f.closing(by, types, taken, records)
 	}
-	f.take(by, taken, len(types))
+	f.take(by, taken, len(types), by.n < len(records))
 	return gather(taken)
+}
+
+// measured returns the types whose records have outcomes.
+func (f *finder) measured(types []recordType) (out []recordType) {
+	for _, t := range types {
+		if f.best(t.table, "outcomes") != nil {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+// alone reports whether records of types hold a reward or outcomes, and those of all others neither these nor an action:
+// they would be refused.
+func (f *finder) alone(taken, all []recordType) bool {
+	isEvent := func(t recordType) bool { return f.best(t.table, "reward") != nil || f.best(t.table, "outcomes") != nil }
+	for _, t := range all {
+		isTaken := slices.ContainsFunc(taken, func(other recordType) bool { return other.name == t.name })
+		if isEvent(t) != isTaken || !isTaken && f.best(t.table, "action") != nil {
+			return false
+		}
+	}
+	return true
 }
 
 // answering returns the types of decisions, with those of feedback that is joined with them or is part of their episodes.
@@ -81,26 +107,33 @@ func (f *finder) answering(by *place, decisions, feedback []recordType) []record
 
 // sameEpisodes reports whether most records of feedback have the id of an episode of decisions.
 func (f *finder) sameEpisodes(ours, theirs *table) bool {
-	p := f.best(ours, "episode_id")
-	if p == nil {
-		return false
-	}
-	q, n := theirs.same(p), 0
-	if q == nil {
-		return false
-	}
-	for value, times := range q.values {
-		if p.values[value] > 0 {
-			n += times
+	for _, p := range f.named(ours, "episode_id") {
+		q, n := theirs.same(p), 0
+		if q == nil {
+			continue
+		}
+		for value, times := range q.values {
+			if p.values[value] > 0 {
+				n += times
+			}
+		}
+		if n*2 > theirs.records {
+			f.whole = p // a trace may be shorter than the conversation
+			return true
 		}
 	}
-	return n*2 > theirs.records
+	return false
 }
 
 // closing adds the types of which nearly every record is the last of an episode, and writes the line of its end.
 func (f *finder) closing(by *place, types, taken []recordType, records []any) []recordType {
 	all := newTable(gather(taken))
-	id := f.best(all, "episode_id")
+	id := f.whole
+	if id == nil {
+		id = f.best(all, "episode_id")
+	} else {
+		id = all.same(id)
+	}
 	if id == nil || len(id.values)*2 > id.n || f.best(all, "terminated") != nil {
 		return taken
 	}
@@ -114,7 +147,7 @@ func (f *finder) closing(by *place, types, taken []recordType, records []any) []
 	for _, of := range last {
 		ends[of]++
 	}
-	choices, closed := map[string]json.RawMessage{}, ""
+	choices, closed := map[string]json.RawMessage{}, recordType{}
 	for _, t := range types {
 		closes := ends[t.name]*20 >= len(t.records)*19 && ends[t.name]*2 > len(last)
 		isTaken := slices.ContainsFunc(taken, func(other recordType) bool { return other.name == t.name })
@@ -123,14 +156,17 @@ func (f *finder) closing(by *place, types, taken []recordType, records []any) []
 			taken = append(taken, t)
 			fallthrough
 		case closes:
-			choices[t.name], closed = json.RawMessage("true"), t.name
+			choices[t.name], closed = json.RawMessage("true"), t
 		case isTaken:
 			choices[t.name] = json.RawMessage("false")
 		}
 	}
-	if closed != "" {
+	if closed.table != nil {
+		if f.best(closed.table, "action") == nil {
+			f.last = closed.table
+		}
 		f.line("terminated", mapping.Field{Source: by.source(), Choices: choices},
-			fmt.Sprintf("a record of the type %s is the last of %d of %d episodes", example(closed), ends[closed], len(last)))
+			fmt.Sprintf("a record of the type %s is the last of %d of %d episodes", example(closed.name), ends[closed.name], len(last)))
 	}
 	return taken
 }
@@ -184,6 +220,7 @@ func (f *finder) halves(all *table, records []any) []any {
 		return records
 	}
 	if f.best(f.theirs, "reward") == nil && action.source().Path != "" {
+		f.comes = true
 		reward := mapping.Field{Source: mapping.Source{Expression: access("record", action.names) + " == nil ? 1 : nil"}}
 		f.line("reward", reward, "a record without "+action.path+" holds no number: that it comes is the reward")
 	}
@@ -206,7 +243,7 @@ func (f *finder) discriminator(all *table, records []any) *place {
 		if !named {
 			r = len(typeNames())
 		}
-		if p.kind() != isText || p.n*100 < all.records*95 || len(p.values) < 2 || len(p.values) > maxTypes || !splits(split(records, p)) {
+		if p.kind() != isText || !f.tells(all, records, p) || len(p.values) < 2 || len(p.values) > maxTypes || !splits(split(records, p)) {
 			continue
 		}
 		if r = r*4 + len(p.names); best == nil || r < least {
@@ -214,6 +251,21 @@ func (f *finder) discriminator(all *table, records []any) *place {
 		}
 	}
 	return best
+}
+
+// tells reports whether a place has the type of all records that may matter: most of them, and each with an action or a
+// reward.
+func (f *finder) tells(all *table, records []any, p *place) bool {
+	if p.n*100 >= all.records*95 || p.n*2 < all.records {
+		return p.n*2 >= all.records
+	}
+	action, reward := f.best(all, "action"), f.best(all, "reward")
+	if action == nil || reward == nil {
+		return false
+	}
+	return !slices.ContainsFunc(records, func(r any) bool {
+		return at(r, p.names) == nil && (at(r, action.names) != nil || at(r, reward.names) != nil)
+	})
 }
 
 // split returns the records by the text at a place, in order of appearance.
@@ -263,9 +315,9 @@ func isFeedback(name string) bool {
 	}, func(word string) bool { return strings.Contains(name, word) })
 }
 
-// take writes the condition for the types that matter, if there are others.
-func (f *finder) take(by *place, types []recordType, all int) {
-	if len(types) == all && !f.has("terminated") { // the choices of an end are for these types alone
+// take writes the condition for the types that matter, if there are others, or records without a type.
+func (f *finder) take(by *place, types []recordType, all int, untyped bool) {
+	if len(types) == all && !untyped && !f.has("terminated") { // the choices of an end are for these types alone
 		return
 	}
 	c := mapping.Condition{Source: by.source()}
@@ -301,7 +353,7 @@ func (f *finder) join(decisions, feedback []any) bool {
 	why := shared.why()
 	f.line("episode_id", key, why)
 	f.out.Joined = &Joined{Key: "episode_id", Why: why}
-	f.theirs, f.ours = theirs, ours
+	f.theirs, f.ours, f.rare = theirs, ours, isRare(shared.shared, ours)
 	return true
 }
 
@@ -435,6 +487,7 @@ func (f *finder) truth() (truth *place) {
 
 // arrival makes the arrival of feedback the reward.
 func (f *finder) arrival(by *place, decisions, feedback []recordType) {
+	f.comes = true
 	reward := mapping.Field{Source: by.source(), Choices: map[string]json.RawMessage{}}
 	for _, t := range decisions {
 		reward.Choices[t.name] = nil

@@ -136,6 +136,40 @@ func fourths() []team {
 				})}}
 			},
 		},
+		{
+			name: "French: calls and their results, a number of which drifts and not the yes or no", n: 9000, signal: "outcome.satisfaction",
+			record: func(w *world, i int, at time.Time, drifted bool) []message {
+				id := fmt.Sprintf("AP%011x", w.Uint64()>>20)
+				if w.Float64() < .88 {
+					d := w.soon(20)
+					w.after(i, d, message{topic: "resultats", value: js(object{
+						"numero_appel": id, "fin": at.Add(time.Duration(d) * time.Second).Format(time.RFC3339), "satisfaction": chance(drifted, 7.2, 5.8) + 1.4*w.NormFloat64(),
+						"resolu": w.Float64() < .7, "conseiller": fmt.Sprint("ag", w.IntN(60)), "commentaire": nil,
+					})})
+				}
+				return []message{{topic: "routages", at: at, value: js(object{
+					"horodatage": at.Format(time.RFC3339), "appel": object{"numero": id, "motif": pick(w, "facture", "panne", "contrat")}, "modele": "aiguilleur-v5",
+					"equipe_choisie": pick(w, "niveau1", "niveau2", "rappel"), "client": object{"vip": w.Float64() < .1}, "attente_estimee": 60 * w.ExpFloat64(),
+				})}}
+			},
+		},
+		{
+			name: "picks of robots with lists and an error now and then, among poses", n: 9000, signal: "outcome.grip_quality",
+			record: func(w *world, i int, at time.Time, drifted bool) []message {
+				stamp, unit := float64(at.UnixMilli())/1000, object{"serial": fmt.Sprint("AMR-", w.IntN(12)), "fw": "4.11.2"}
+				if i%10 == 0 {
+					return []message{{topic: "picks", at: at, value: js(object{"hdr": object{"stamp": stamp, "node": "localizer"}, "unit": unit, "pose": []float64{1, 2, w.NormFloat64()}})}}
+				}
+				outcome := object{"grip_quality": chance(drifted, .7, .55) + .15*w.NormFloat64(), "dropped": w.Float64() < .04, "error": nil}
+				if w.IntN(30) == 0 {
+					outcome["error"] = "E_VAC_LOW"
+				}
+				return []message{{topic: "picks", at: at, value: js(object{
+					"hdr": object{"stamp": stamp, "node": "planner"}, "unit": unit, "order": object{"no": fmt.Sprint("WO", i), "sku": fmt.Sprintf("%07d", w.IntN(1e7)), "lines": []object{{"qty": 1}}},
+					"plan": object{"picked": pick(w, "suction", "pinch", "scoop")}, "joints": object{"torque": []float64{w.NormFloat64(), w.NormFloat64()}}, "outcome": outcome,
+				})}}
+			},
+		},
 	}
 }
 
