@@ -9,7 +9,7 @@ import (
 
 // unitCodec reads or writes units in a form that takes a fraction of the time of WireUnit, for a log that is read only
 // after a restart. Both directions walk the same list of fields. A new field goes to its end, and needs a new version of
-// the log.
+// the log. Writing changes nothing of the unit, which a bank reads at the same time.
 type unitCodec struct {
 	b       []byte // what was written, or what is left to read
 	reading bool
@@ -70,7 +70,9 @@ func (c *unitCodec) unit(u *Unit) {
 	list(c, &u.Profile, func(x *float32) {
 		bit := math.Float32bits(*x)
 		number(c, &bit)
-		*x = math.Float32frombits(bit)
+		if c.reading {
+			*x = math.Float32frombits(bit)
+		}
 	})
 	number(c, &u.ProfileSteps)
 	number(c, &u.ActionKind)
@@ -151,7 +153,9 @@ func number[N ~int64 | ~int32 | ~uint32 | ~uint8](c *unitCodec, x *N) {
 func (c *unitCodec) near(x *int64, from int64) {
 	distance := *x - from
 	number(c, &distance)
-	*x = from + distance
+	if c.reading {
+		*x = from + distance
+	}
 }
 
 // float reads or writes a number with all of its bits, round ones in a few bytes.
@@ -171,6 +175,9 @@ func (c *unitCodec) flags(all ...*bool) {
 		}
 	}
 	c.uint(&set)
+	if !c.reading {
+		return
+	}
 	for i, flag := range all {
 		*flag = set>>i&1 == 1
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"math"
+	"sync"
 	"testing"
 
 	"github.com/rewardwatch/rewardwatch/ingest"
@@ -67,6 +68,19 @@ func TestUnitCodecKeepsEveryBit(t *testing.T) {
 }
 
 // The codec and the wire form know the same fields.
+// A bank reads a unit while the log writes it: the race detector tells if writing changes it.
+func TestAUnitIsWrittenWhileItIsRead(t *testing.T) {
+	u := fullUnit()
+	var both sync.WaitGroup
+	for range 2 {
+		both.Go(func() { ingest.AppendUnit(nil, u) })
+	}
+	both.Wait()
+	if got, _, err := ingest.CutUnit(ingest.AppendUnit(nil, u)); err != nil || ingesttest.Text(got) != ingesttest.Text(u) {
+		t.Errorf("%v, %v", got, err)
+	}
+}
+
 func TestUnitCodecKnowsTheFieldsOfTheWireForm(t *testing.T) {
 	viaWire, err := ingest.WireUnitOf(fullUnit()).Unit()
 	if err != nil {
