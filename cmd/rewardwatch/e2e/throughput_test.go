@@ -325,8 +325,11 @@ func (m *measured) drain(ctx context.Context, partition int, next, end int64) (m
 	return messages, nil
 }
 
-// river is the cost of a consumer in Python that feeds the rewards of each policy to ADWIN and KSWIN of river. It reads at
-// most a tenth of the events, which is enough of so slow a loop. It returns false where river is not installed.
+// riverEvents are enough to measure so slow a loop.
+const riverEvents = 20_000
+
+// river is the cost of a consumer in Python that feeds the rewards of each policy to ADWIN and KSWIN of river. It returns
+// false where river is not installed, and for what it cannot read.
 func (m *measured) river(t *testing.T, from [trafficPartitions]int64) (cost, bool) {
 	t.Helper()
 	python := cmp.Or(os.Getenv("REWARDWATCH_PEERS_PYTHON"), filepath.Join(root, ".cache/venv-peers/bin/python"))
@@ -338,14 +341,12 @@ func (m *measured) river(t *testing.T, from [trafficPartitions]int64) (cost, boo
 		t.Fatal(err)
 	}
 	var stderr bytes.Buffer
-	cmd := exec.Command(python, "throughput.py", m.broker.address, m.topic, string(at), strconv.Itoa(*throughputEvents/10))
+	cmd := exec.Command(python, "throughput.py", m.broker.address, m.topic, string(at), strconv.Itoa(min(riverEvents, *throughputEvents)))
 	cmd.Stderr = &stderr
-	began := time.Now()
 	out, err := cmd.Output()
 	if err != nil {
 		t.Fatalf("throughput.py: %v\n%s", err, &stderr)
 	}
-	c := cost{took: time.Since(began)}
 	var said struct {
 		Events int     `json:"events"`
 		CPU    float64 `json:"cpu_seconds"`
@@ -355,9 +356,7 @@ func (m *measured) river(t *testing.T, from [trafficPartitions]int64) (cost, boo
 	if err := json.Unmarshal(out, &said); err != nil {
 		t.Fatalf("throughput.py printed %q: %v", out, err)
 	}
-	c.events, c.rss = said.Events, said.RSS
-	c.cpu, c.took = time.Duration(said.CPU*1e9), time.Duration(said.Took*1e9)
-	return c, true
+	return cost{events: said.Events, cpu: time.Duration(said.CPU * 1e9), took: time.Duration(said.Took * 1e9), rss: said.RSS}, true
 }
 
 // row prints a cost beside that of the bare loop, and appends the ratio to the results.
