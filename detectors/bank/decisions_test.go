@@ -380,6 +380,7 @@ func (c *decisionProcess) decider(seed uint64) *decider {
 // budget, sorted, and the size of the blocks.
 func (c *decisionProcess) measure(t testing.TB, seed uint64, baselines int, n float64, pool int) (ratios []float64, size int) {
 	d, cfg, samples := c.decider(seed), watch.DefaultConfig(), map[int]*battery.Sample{}
+	cfg.Baseline.Blocks = true
 	p := newBank(cfg) // with a budget per time, which leaves the size to the rate
 	d.accepted(t, p)
 	size = max(1, p.groups[0].Blocks.Size)
