@@ -585,7 +585,7 @@ func TestAlarmsOfWhatIsSentOnAreThoseOfAReplay(t *testing.T) {
 		at := strings.Index(text, "    topics:")
 		sentOn := testkit.WriteConfig(t, text[:at]+"    repartition_topic: joined\n"+text[at:])
 		p := startService(t, sentOn)
-		testkit.Eventually(t, "some decisions", func() bool { return p.unitsByPolicy()["feed"] > 1000 })
+		testkit.Eventually(t, "some decisions", func() bool { return p.unitsByPolicy()["impressions"] > 1000 })
 		p.killMember(t)
 		return startService(t, sentOn)
 	})
