@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/riverqueue/river"
@@ -60,6 +61,9 @@ func (w wallClock) NowUTCOrNil() *time.Time {
 type Queue struct {
 	ledger *Ledger
 	client *river.Client[*sql.Tx]
+
+	mu      sync.RWMutex
+	started bool // jobs may be inserted outside of a transaction: River's start and stop must not run meanwhile
 }
 
 // NewQueue returns the queue of the ledger. It calls deliver to make an attempt; deliver returns when the next one
@@ -90,7 +94,7 @@ func NewQueue(
 	if err != nil {
 		return nil, fmt.Errorf("make the queue: %w", err)
 	}
-	return &Queue{l, client}, nil
+	return &Queue{ledger: l, client: client}, nil
 }
 
 // queueLog logs a sample of the queue's warnings: it polls every second, and warns each time that the ledger is
@@ -122,13 +126,23 @@ func (l *Ledger) migrateQueue(ctx context.Context, tx *Tx) error {
 func (q *Queue) Start(ctx context.Context) error {
 	err := q.client.Start(ctx)
 	if err != nil {
-		err = errors.Join(err, q.client.Stop(ctx))
+		return errors.Join(err, q.client.Stop(ctx))
 	}
-	return err
+	q.setStarted(true)
+	return nil
 }
 
 // Stop stops the queue and its attempts.
-func (q *Queue) Stop(ctx context.Context) error { return q.client.Stop(ctx) }
+func (q *Queue) Stop(ctx context.Context) error {
+	q.setStarted(false)
+	return q.client.Stop(ctx)
+}
+
+func (q *Queue) setStarted(started bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.started = started
+}
 
 // Add schedules the delivery of a request for when the transaction commits. The queue of this process then looks at it
 // at once, the queues of others when they poll.
@@ -144,6 +158,11 @@ func (q *Queue) Add(ctx context.Context, tx *Tx, request, target string) error {
 // wake makes the queue of a target in this process look for jobs. River does so only for jobs that are inserted outside
 // of a transaction. If the insertion fails, polling finds the jobs.
 func (q *Queue) wake(ctx context.Context, target string) {
+	q.mu.RLock()
+	defer q.mu.RUnlock()
+	if !q.started {
+		return
+	}
 	_, _ = q.client.Insert(ctx, wake{}, &river.InsertOpts{Queue: queueOf(target), Priority: lastPriority})
 }
 
