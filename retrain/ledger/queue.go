@@ -209,7 +209,7 @@ func (q *Queue) addIn(ctx context.Context, tx *Tx) error {
 // joblessRequests returns the targets of open requests without a waiting job, by request.
 func joblessRequests(ctx context.Context, tx *Tx) (map[string]string, error) {
 	rows, err := tx.QueryContext(ctx, `SELECT id, target FROM requests WHERE state = 'open' AND id NOT IN (
-		SELECT args ->> 'request' FROM river_job WHERE state IN ('available', 'scheduled', 'retryable'))`)
+		SELECT args ->> 'request' FROM river_job WHERE kind = 'delivery' AND state IN ('available', 'scheduled', 'retryable'))`)
 	if err != nil {
 		return nil, err
 	}

@@ -75,7 +75,7 @@ func (t *unitReaders) Assign(partition int32, store ingest.CheckpointStore) (ing
 		return nil, errors.Join(err, d.Leave(leavePatience))
 	}
 	r := &unitReader{
-		Delivery: engine.NewDelivery(d, log), records: t.records, partition: partition, partitions: found, drop: t.drop, newest: map[ingest.Partition]ingest.AppliedUnit{},
+		Delivery: engine.NewDelivery(d, log, nil), records: t.records, partition: partition, partitions: found, drop: t.drop, newest: map[ingest.Partition]ingest.AppliedUnit{},
 		damaged: log.Sample(&zerolog.BurstSampler{Burst: 5, Period: time.Minute}),
 	}
 	t.mu.Lock()

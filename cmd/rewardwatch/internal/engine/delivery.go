@@ -64,9 +64,9 @@ func (w *Route) Left(u *ingest.Unit) {
 	w.From.waitingBytes.Add(-u.Bytes())
 }
 
-// NewDelivery returns the delivery of one partition.
-func NewDelivery(d *Workers, log zerolog.Logger) *Delivery {
-	made := &Delivery{Workers: d, Log: log, Known: map[string]*Route{}, refused: map[string]bool{}}
+// NewDelivery returns the delivery of one partition. units is nil if the units are not in a log.
+func NewDelivery(d *Workers, log zerolog.Logger, units *unitLog) *Delivery {
+	made := &Delivery{Workers: d, units: units, Log: log, Known: map[string]*Route{}, refused: map[string]bool{}}
 	d.Pipeline.kept.add(made)
 	return made
 }

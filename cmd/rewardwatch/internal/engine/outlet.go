@@ -70,11 +70,11 @@ func (d Direct) Ending() { d.Workers.Marks.End() }
 func (d Direct) Assign(partition int32) PartitionOutlet {
 	d.Workers.Marks.Assign(partition, order.Moment{})
 	log := d.Workers.Pipeline.Log.With().Int32("partition", partition).Logger()
-	made := &directPartition{Delivery: NewDelivery(d.Workers, log), partition: partition}
+	var units *unitLog
 	if d.Log != nil {
-		made.units = newUnitLog(d.Log(partition))
+		units = newUnitLog(d.Log(partition))
 	}
-	return made
+	return &directPartition{Delivery: NewDelivery(d.Workers, log, units), partition: partition}
 }
 
 // directPartition hands the units of a partition straight to the workers.
