@@ -26,7 +26,8 @@ const (
 // began, has decisions as units.
 func (g *group) keepDecision(u *ingest.Unit, rules []string) {
 	b := &g.Blocks
-	if g.Baseline.ID != "" || !g.learns() || len(b.Kept) != g.Warmup.Units-1 || !b.Decisions && !blocks.IsDecision(u) {
+	joins := b.Decisions || g.cfg.Baseline.Blocks && blocks.IsDecision(u)
+	if g.Baseline.ID != "" || !g.learns() || len(b.Kept) != g.Warmup.Units-1 || !joins {
 		b.Kept = nil
 		return
 	}
@@ -44,7 +45,7 @@ func (g *group) keepDecision(u *ingest.Unit, rules []string) {
 // tooFast reports whether decisions arrive fast enough for blocks of twice the size.
 func (g *group) tooFast() bool {
 	w, size := &g.Warmup, float64(max(1, g.Blocks.Size))
-	if !g.cfg.Baseline.Blocks || size >= maxDecisions || w.Times() == nil || g.promised() < 2*leastBetween {
+	if size >= maxDecisions || w.Times() == nil || g.promised() < 2*leastBetween {
 		return false
 	}
 	decisions := changesWithin * size * float64(w.Units-1)

@@ -109,6 +109,19 @@ func decisionsConfig() watch.Config {
 	return cfg
 }
 
+// Where no blocks are asked for, no unit is kept to be joined.
+func TestNoDecisionIsKeptWithoutBlocks(t *testing.T) {
+	cfg := decisionsConfig()
+	cfg.Baseline.Blocks = false
+	p, d := newBank(cfg), newDecider(91, 1, 1000)
+	for range 50 {
+		p.Observe(d.unit(), time.Time{})
+	}
+	if kept := len(p.groups[0].Blocks.Kept); kept != 0 {
+		t.Errorf("%d units are kept", kept)
+	}
+}
+
 // The size of blocks follows from the rate and from the partitions, as far as the budget allows.
 func TestSizeOfBlocksOfDecisions(t *testing.T) {
 	for name, c := range map[string]struct {

@@ -21,7 +21,7 @@ const (
 	markEvery = 500 * time.Millisecond
 	// ackedForSave is how long the end of a generation waits for the brokers to take what has been handed on.
 	ackedForSave = 5 * time.Second
-	// room is what an event may take beside max_message: it is written anew, with a header.
+	// room is what an event may take beside max_message: it is encoded again, with a header.
 	room = 64 << 10
 )
 

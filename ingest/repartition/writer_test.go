@@ -211,7 +211,7 @@ func TestNothingIsSavedThatIsNotWritten(t *testing.T) {
 		r.overAt = r.overAt.Add(-ackedForSave) // instead of waiting
 		r.mu.Unlock()
 		if err := save(states[0]); !errors.Is(err, kafkalog.ErrNotWritten) {
-			t.Errorf("a save gives %v", err)
+			t.Errorf("a save returns %v", err)
 		}
 	})
 	if err != nil {

@@ -31,7 +31,7 @@ import (
 const (
 	maxTemplates      = 16
 	maxTemplateRecord = 1 << 13 // bytes of a record that becomes a template
-	maxTemplateValues = 512     // of a record; below MaxValues, so that no record that fits can have too many numbers
+	maxTemplateValues = 512     // of a record, also those that it does not note; far below MaxValues, so that no record that fits has too many
 )
 
 // predictor reads records that fit a template. It allocates nothing but for what it learns. It takes 2 MiB at most, and
@@ -159,7 +159,7 @@ func (p *predictor) follow(i int) {
 func (p *predictor) learn(d *decoder, ev *ingest.Event) *template {
 	l := d.lesson
 	d.lesson, l.ev = nil, nil // the batch may be freed before the next lesson
-	if ev == nil || l.spoiled {
+	if ev == nil || l.spoiled || d.values > maxTemplateValues {
 		return nil
 	}
 	i := slices.IndexFunc(p.templates, func(t template) bool { return t.sameBut(d.rec, l.values) })

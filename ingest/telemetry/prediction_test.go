@@ -239,6 +239,14 @@ func TestPredictedValues(t *testing.T) {
 }
 
 // Before the first timestamp that is predicted, no minute is known, and NULs are not one.
+// Empty objects of an observation count against its limit of numbers, although a template has no value for them.
+func TestPredictedNumbersAreCounted(t *testing.T) {
+	w := newTwins()
+	for _, action := range []string{"1", "2", "1.5"} {
+		w.read(t, fmt.Appendf(nil, `{"policy":"p","observation":[{}%s],"action":%s}`, strings.Repeat(",{}", ingest.MaxValues-1), action))
+	}
+}
+
 func TestPredictedMinuteOfNULs(t *testing.T) {
 	w := newTwins()
 	w.read(t, []byte(`{"policy":"p","reward":1,"ts":"2026-11-20T10:00:00Z"}`))
