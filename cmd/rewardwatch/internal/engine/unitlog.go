@@ -13,11 +13,13 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/saved"
 )
 
-// How units are written to the log of their partition: how many are encoded together, how many encoded bytes are
-// written at once, how large its files are, how many bytes may wait for a disk that takes none, and how many bytes of
+// How units are written to the log of their partition: how many are encoded together, or fewer if the names of their
+// actions and signals take so many bytes that the batch would be too large to be read; how many encoded bytes are
+// written at once; how large its files are; how many bytes may wait for a disk that takes none; and how many bytes of
 // units that are not saved twice it may hold.
 const (
 	unitsInBatch  = 512
+	namesInBatch  = 4 << 20
 	logWrite      = 1 << 20
 	logSegment    = 16 << 20
 	mostUnwritten = 32 << 20
@@ -34,6 +36,7 @@ type unitLog struct {
 	spool    *locallog.Spool
 	packer   saved.Packer
 	units    []*ingest.Unit   // not encoded yet
+	names    int              // bytes of the names in units
 	at       order.Moment     // before which no unit is missing in the log and in units
 	batches  []batch          // the oldest first
 	dropped  map[string]int64 // the offset before which the units of a policy are void
@@ -76,12 +79,24 @@ func (l *unitLog) add(u *ingest.Unit) {
 	}
 	l.units = append(l.units, u)
 	l.memory.Add(u.Bytes())
-	if len(l.units)%unitsInBatch != 0 {
+	l.names += nameBytes(u)
+	if len(l.units)%unitsInBatch != 0 && l.names < namesInBatch {
 		return
 	}
 	if l.encode() == nil && l.spool.Held() >= l.tried+logWrite {
 		_ = l.write() // is tried again, and the checkpoint fails until it succeeds
 	}
+}
+
+// nameBytes returns the size of a unit's names, which Unit.Bytes does not count as other units share their memory.
+func nameBytes(u *ingest.Unit) (n int) {
+	for i := range u.Actions {
+		n += len(u.Actions[i].Name)
+	}
+	for i := range u.Numeric {
+		n += len(u.Numeric[i].Signal)
+	}
+	return n
 }
 
 // add notes that a batch holds a unit.
@@ -114,7 +129,7 @@ func (l *unitLog) encode() error {
 	}
 	l.keep(b)
 	clear(l.units)
-	l.units = l.units[:0]
+	l.units, l.names = l.units[:0], 0
 	l.memory.Store(0)
 	return nil
 }

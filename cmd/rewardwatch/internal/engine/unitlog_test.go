@@ -3,6 +3,7 @@ package engine
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,6 +17,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/testkit"
 	"github.com/rewardwatch/rewardwatch/ingest"
 	"github.com/rewardwatch/rewardwatch/ingest/ingesttest"
+	"github.com/rewardwatch/rewardwatch/ingest/order"
 )
 
 // logging is a service with logs of units below a directory, which saves when the test says so.
@@ -88,6 +90,35 @@ func TestTheLogHoldsUnitsUntilTheyAreSavedTwice(t *testing.T) {
 	}
 	if all, waiting := p.kept.bytes(); all != 0 || waiting != 0 || p.kept.logged() != 0 || logOf(f).needed.Load() != 0 {
 		t.Errorf("%d bytes are counted in memory, %d in flight, %d on disk", all, waiting, p.kept.logged())
+	}
+}
+
+// Units with as many and as long names as they may have are read again.
+func TestUnitsWithLongNamesAreReadAgain(t *testing.T) {
+	const units = 300
+	dir := t.TempDir()
+	l := newUnitLog(dir)
+	for n := range int64(units) {
+		u := &ingest.Unit{Pos: ingest.Position{Offset: n}}
+		for i := range 256 {
+			u.Actions = append(u.Actions, ingest.Count{Name: fmt.Sprintf("%0*d", ingest.MaxString, i), N: 1})
+		}
+		l.add(u)
+	}
+	state, err := l.save()
+	must(t, err)
+	must(t, l.close())
+	again, read := newUnitLog(dir), int64(0)
+	must(t, again.resume(state, func(u *ingest.Unit) error {
+		if u.Pos.Offset != read || len(u.Actions) != 256 {
+			t.Fatalf("unit %d has offset %d and %d actions", read, u.Pos.Offset, len(u.Actions))
+		}
+		read++
+		return nil
+	}, func(order.Moment) {}))
+	must(t, again.close())
+	if read != units {
+		t.Errorf("%d units are read again, want %d", read, units)
 	}
 }
 
