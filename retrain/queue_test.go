@@ -69,6 +69,7 @@ func testFinishedJobsAreDropped(t *testing.T, on storage) {
 func testRequestWithoutAJob(t *testing.T, on storage) {
 	for name, lose := range map[string]string{
 		"it is gone":          `DELETE FROM river_job`,
+		"only a wake waits":   `UPDATE river_job SET kind = 'wake', args = '{}'`,
 		"its process is dead": `UPDATE river_job SET state = 'running', attempted_at = created_at`,
 	} {
 		synctest.Test(t, func(t *testing.T) {
