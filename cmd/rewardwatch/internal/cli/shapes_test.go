@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -601,9 +602,9 @@ func testAlarmsOfTwoTopics(t *testing.T, partitions map[string]int32, start func
 		text[m.topic] = append(append(text[m.topic], m.value...), '\n')
 	}
 	var files []string
-	for topic, lines := range text {
+	for _, topic := range slices.Sorted(maps.Keys(text)) { // the policy is named after the first
 		files = append(files, filepath.Join(dir, topic+".ndjson"))
-		if err := os.WriteFile(files[len(files)-1], lines, 0o600); err != nil {
+		if err := os.WriteFile(files[len(files)-1], text[topic], 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
