@@ -41,6 +41,7 @@ const leastOff = 5
 //     of these units, each by itself, lie outside the 5 % and the 95 % quantile of the baseline's units, and between the
 //     quartiles, no more often than chance explains with a probability of scaleChance. So does, undivided, the number of
 //     values per unit, as no change of scale makes episodes shorter;
+//   - divided by it, these do not differ more from one another than the baseline's units;
 //   - the baseline itself has no mode at that scale, such as the episodes without success of a policy that mostly
 //     succeeds: more of these are a drift;
 //   - the version that could explain it, of the reward function for rewards, is the same as before the run.
@@ -77,11 +78,15 @@ const (
 	scaleChance = 1e-3
 )
 
+// rounding is a relative difference that is none.
+const rounding = 1e-9
+
 // scalePart follows one part of the distribution, as the logarithm of its size. NaN stands for 0.
 type scalePart struct {
 	Sizes            detectors.Floats // of the first units of the baseline
 	Usual            bool             // the baseline's units seldom lack it
 	Outer, Quartiles span
+	Spread           spread           // 0 in baselines of earlier builds
 	Run              detectors.Floats // of the first units of the run, nil without one
 }
 
@@ -93,7 +98,6 @@ type span struct {
 
 func newSpan(sizes []float64, tail float64) span {
 	q := detectors.Quantiles(slices.Clone(sizes), tail, 1-tail)
-	const rounding = 1e-9
 	s := span{Low: q[0] - rounding, High: q[1] + rounding}
 	s.Share = float64(s.count(sizes, 0)) / float64(len(sizes))
 	return s
@@ -127,6 +131,7 @@ func (p *scalePart) freeze() {
 		return
 	}
 	p.Usual, p.Outer, p.Quartiles = true, newSpan(sizes, .05), newSpan(sizes, .25)
+	p.Spread = spreadOf(p.Sizes, 0)
 }
 
 // agrees reports whether the sizes of the run look like those of the baseline times one factor, which is known within
@@ -215,10 +220,13 @@ func (r *scale) partsAgree() bool {
 		factor = -factor
 	}
 	for i := range r.Parts {
+		p := &r.Parts[i]
 		if i == scaleCount {
 			factor, slack = 0, 0
+		} else if p.Usual && spreadOf(p.Run, factor).exceeds(p.Spread, slack) {
+			return false
 		}
-		if !r.Parts[i].agrees(factor, slack) {
+		if !p.agrees(factor, slack) {
 			return false
 		}
 	}
@@ -295,7 +303,6 @@ func (r *scale) freeze() {
 	}
 	r.Median = median(r.Scales)
 	usual := detectors.Quantiles(slices.Clone(r.Shapes), .05, .95)
-	const rounding = 1e-9
 	r.Low, r.High = usual[0]-rounding, usual[1]+rounding
 	for i := range r.Parts {
 		r.Parts[i].freeze()

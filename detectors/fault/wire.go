@@ -89,23 +89,32 @@ type spanWire struct {
 	Share float64 `cbor:"3,keyasint"`
 }
 
+type spreadWire struct {
+	Mean  float64 `cbor:"1,keyasint"`
+	SD    float64 `cbor:"2,keyasint"`
+	Units int     `cbor:"3,keyasint"`
+}
+
 type scalePartWire struct {
 	Sizes     detectors.Floats `cbor:"1,keyasint,omitzero"`
 	Usual     bool             `cbor:"2,keyasint,omitzero"`
 	Outer     spanWire         `cbor:"3,keyasint"`
 	Quartiles spanWire         `cbor:"4,keyasint"`
 	Run       detectors.Floats `cbor:"5,keyasint,omitzero"`
+	Spread    spreadWire       `cbor:"6,keyasint,omitzero"`
 }
 
 func (x *scalePart) wire() scalePartWire {
 	return scalePartWire{
 		Sizes: x.Sizes, Usual: x.Usual, Outer: spanWire(x.Outer), Quartiles: spanWire(x.Quartiles), Run: x.Run,
+		Spread: spreadWire(x.Spread),
 	}
 }
 
 func (w *scalePartWire) live() scalePart {
 	return scalePart{
 		Sizes: w.Sizes, Usual: w.Usual, Outer: span(w.Outer), Quartiles: span(w.Quartiles), Run: w.Run,
+		Spread: spread(w.Spread),
 	}
 }
 
