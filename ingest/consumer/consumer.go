@@ -68,9 +68,17 @@ type timing struct {
 func defaultTiming() timing {
 	return timing{
 		heartbeat: 2 * time.Second, session: 10 * time.Second, rebalance: 30 * time.Second, joinBackoff: time.Second,
-		watchPartitions: time.Second, watchTopic: 2 * time.Second, maxWait: fetch.MaxWait,
+		watchPartitions: 100 * time.Millisecond, watchTopic: 2 * time.Second, maxWait: fetch.MaxWait,
 		minBackoff: 100 * time.Millisecond, maxBackoff: 5 * time.Second, stall: 30 * time.Second,
 	}
+}
+
+// untilAsked returns the delay before the numbers of partitions are asked for, after so many failures.
+func (t timing) untilAsked(failures int) time.Duration {
+	if failures == 0 {
+		return t.watchPartitions
+	}
+	return max(t.watchPartitions, t.backoff(failures))
 }
 
 // backoff returns the delay after so many failures. Its jitter keeps partitions from reconnecting to a recovered broker

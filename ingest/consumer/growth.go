@@ -17,7 +17,8 @@ import (
 func (c *brokers) watchPartitions(ctx context.Context, known []int) (changed bool) {
 	var conn *kafka.Conn
 	defer func() { closeConn(conn) }()
-	for fetch.Sleep(ctx, c.timing.watchPartitions) {
+	failures := 0
+	for fetch.Sleep(ctx, c.timing.untilAsked(failures)) {
 		asked := time.Now()
 		n, err := c.askPartitions(ctx, &conn)
 		switch {
@@ -26,10 +27,11 @@ func (c *brokers) watchPartitions(ctx context.Context, known []int) (changed boo
 		case err != nil:
 			closeConn(conn)
 			conn = nil
+			failures++
 			c.opts.Log.Debug().Err(err).Msg("asking for the partitions of the topic failed, trying again")
 			continue
 		}
-		c.partitions = n
+		c.partitions, failures = n, 0
 		for i, t := range c.topics {
 			t.metrics.existing.Set(float64(n[i]))
 			if n[i] != known[i] {

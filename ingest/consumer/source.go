@@ -19,7 +19,7 @@ type source interface {
 	existing(ctx context.Context) ([]int, error)
 	// ends returns the first offset and the end of partitions of one topic.
 	ends(ctx context.Context, readers ...*reader) ([]kafka.PartitionOffsets, error)
-	// watchPartitions confirms to the Handler about every second that the numbers of partitions are those that are
+	// watchPartitions confirms to the Handler several times a second that the numbers of partitions are those that are
 	// known. It returns true when one has changed, and false when ctx ends.
 	watchPartitions(ctx context.Context, known []int) (changed bool)
 	// check logs what would lose telemetry.

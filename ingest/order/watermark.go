@@ -11,11 +11,13 @@ import (
 )
 
 // How the units of a policy wait when it spans several partitions. WatermarkDelay is the wait for units of partitions
-// that have been read to their ends, and of partitions added since the brokers were last asked. markPatience is the
-// wait for a partition that is silent while others are not. ClockTolerance is how far in the future a time may be and
-// still be credible.
+// that have been read to their ends: producers may need that long to deliver. SendDelay is the wait for units of
+// partitions added since the brokers were last asked. It is shorter, as a producer chooses a partition when it sends,
+// and so writes only what happens later to one that it did not know before. markPatience is the wait for a partition
+// that is silent while others are not. ClockTolerance is how far in the future a time may be and still be credible.
 const (
 	WatermarkDelay = 2 * time.Second
+	SendDelay      = 50 * time.Millisecond
 	markPatience   = 30 * time.Second
 	ClockTolerance = time.Minute
 )
@@ -145,22 +147,22 @@ func (w *Watermarks) grow(partitions int) {
 	}
 }
 
-// Confirm means that at the given time the topic had no more partitions than Begin was called with. Partitions added
-// later hold no units that ended earlier, within WatermarkDelay. If the clocks of agents are ahead, the latest time
-// read so far applies instead.
+// Confirm means that at the given time the topic had no more partitions than Begin was called with.
 func (w *Watermarks) Confirm(at time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	latest := at.UnixNano()
+	latest := int64(0)
 	for _, m := range w.marks {
 		latest = max(latest, m.At.TS)
 	}
-	w.limit = ConfirmedLimit(w.limit, latest)
+	w.limit = ConfirmedLimit(w.limit, at, latest)
 }
 
-// ConfirmedLimit returns the new limit, once all partitions are known to have existed at the time latest.
-func ConfirmedLimit(before Moment, latest int64) Moment {
-	limit := Moment{TS: latest - WatermarkDelay.Nanoseconds()}
+// ConfirmedLimit returns the new limit, once all partitions are known to have existed at the given time. Partitions
+// added later hold no units that ended earlier, within SendDelay. If the clocks of agents are ahead, the latest time
+// read so far applies instead, within WatermarkDelay, as not all of them need be ahead by as much.
+func ConfirmedLimit(before Moment, at time.Time, latest int64) Moment {
+	limit := later(Moment{TS: at.Add(-SendDelay).UnixNano()}, Moment{TS: latest - WatermarkDelay.Nanoseconds()})
 	if before == EndOfTime {
 		return limit
 	}

@@ -154,20 +154,20 @@ func TestUnitsWaitForPartitionsThatMayHaveBeenAdded(t *testing.T) {
 		w.Confirm(start)
 		for p := range int32(partitions) {
 			w.Assign(p, Moment{})
-			w.Advance(p, Moment{TS: start.Add(-WatermarkDelay + time.Second).UnixNano()}, start.Add(time.Hour), start)
+			w.Advance(p, Moment{TS: start.Add(-time.Second).UnixNano()}, start.Add(time.Hour), start)
 		}
-		if got, want := w.Low().TS, start.Add(-WatermarkDelay).UnixNano(); got != want {
+		if got, want := w.Low().TS, start.Add(-SendDelay).UnixNano(); got != want {
 			t.Errorf("%d partitions: low is %d, want %d", partitions, got, want)
 		}
 		if w.WaitsForOthers(0) {
 			t.Errorf("%d partitions: one that is not behind waits for others", partitions)
 		}
 		w.Confirm(start.Add(time.Second))
-		if got, want := w.Low().TS, start.Add(time.Second-WatermarkDelay).UnixNano(); got != want {
+		if got, want := w.Low().TS, start.Add(time.Second-SendDelay).UnixNano(); got != want {
 			t.Errorf("%d partitions: low is %d after a second, want %d", partitions, got, want)
 		}
 		w.Confirm(start) // an answer that came late
-		if got, want := w.Low().TS, start.Add(time.Second-WatermarkDelay).UnixNano(); got != want {
+		if got, want := w.Low().TS, start.Add(time.Second-SendDelay).UnixNano(); got != want {
 			t.Errorf("%d partitions: low goes back to %d", partitions, got)
 		}
 	}

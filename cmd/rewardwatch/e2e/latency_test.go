@@ -77,8 +77,13 @@ func TestLatency(t *testing.T) {
 	loaded := make(chan struct{})
 	go func() { defer close(loaded); l.load(ctx, cancel, rate) }()
 	var whole, opening, delivering []time.Duration
+	without := 0
 	for i := range *latencyPolicies {
-		a := l.drift(ctx, t, fmt.Sprintf("drifting-%d", i), i%trafficPartitions)
+		a, ordered := l.drift(ctx, t, fmt.Sprintf("drifting-%d", i), i%trafficPartitions)
+		if !ordered {
+			without++
+			continue
+		}
 		produced, known := l.sent[a.last]
 		if !known {
 			t.Fatalf("the order of %s ends at %+v, where nothing drifted", a.policy, a.last)
@@ -90,7 +95,10 @@ func TestLatency(t *testing.T) {
 	cancel(nil)
 	<-loaded
 	process.stop(t)
-	fmt.Fprintf(os.Stderr, "%d drifts while %.0f events/s are read:\n\n| from | to | median | 90 %% | 99 %% |\n| --- | --- | --- | --- | --- |\n", len(whole), rate)
+	if without > *latencyPolicies/10 {
+		t.Errorf("no retraining of %d policies was ordered", without)
+	}
+	fmt.Fprintf(os.Stderr, "%d drifts while %.0f events/s are read, and %d of policies that still collected their baselines:\n\n| from | to | median | 90 %% | 99 %% |\n| --- | --- | --- | --- | --- |\n", len(whole), rate, without)
 	for _, part := range []struct {
 		from, to string
 		took     []time.Duration
@@ -170,12 +178,13 @@ func (l *latency) load(ctx context.Context, cancel context.CancelCauseFunc, perS
 	}
 }
 
-// drift makes a policy lose reward in a new environment, one decision every 20 ms, until its webhook comes.
-func (l *latency) drift(ctx context.Context, t *testing.T, policy string, partition int) arrival {
+// drift makes a policy lose reward in a new environment, one decision every 20 ms, until its webhook comes. None comes of a
+// policy without a baseline: calibrated does not wait for all.
+func (l *latency) drift(ctx context.Context, t *testing.T, policy string, partition int) (a arrival, ordered bool) {
 	t.Helper()
 	pulse := time.NewTicker(20 * time.Millisecond)
 	defer pulse.Stop()
-	for step := range 2000 {
+	for step := range 500 {
 		e := moment{ts: time.Now().UnixMilli(), world: 42, policy: policy, agent: "agent", episode: 1_000_000 + step, last: true, action: "offer_a", reward: -5 + float64(step%7)}
 		now := time.Now()
 		written := l.client.ProduceSync(ctx, &kgo.Record{Partition: int32(partition), Value: l.actors.encode(nil, &e)})
@@ -186,11 +195,10 @@ func (l *latency) drift(ctx context.Context, t *testing.T, policy string, partit
 		select {
 		case a := <-l.arrivals:
 			if a.policy == policy {
-				return a
+				return a, true
 			}
 		case <-pulse.C:
 		}
 	}
-	t.Fatalf("no retraining of %s is ordered", policy)
-	return arrival{}
+	return arrival{}, false
 }

@@ -672,7 +672,8 @@ func TestMarksKeepToTheLimit(t *testing.T) {
 		t.Errorf("before anything is confirmed the mark is %+v", got)
 	}
 	r.writer.Confirm(start)
-	want := ingest.UnitMark{TS: start.Add(-order.WatermarkDelay).UnixNano(), End: start.UnixNano()}
+	limit := start.Add(-order.SendDelay)
+	want := ingest.UnitMark{TS: limit.UnixNano(), End: limit.Add(order.WatermarkDelay).UnixNano()}
 	if got := r.writer.within(read); got != want {
 		t.Errorf("the mark is %+v, want %+v", got, want)
 	}

@@ -145,7 +145,7 @@ func (w *unitWriter) Begin(partitions int) {
 func (w *unitWriter) Confirm(at time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.limit = order.ConfirmedLimit(w.limit, max(at.UnixNano(), w.latest))
+	w.limit = order.ConfirmedLimit(w.limit, at, w.latest)
 }
 
 // within cuts a mark off at the limit, so that no reader goes beyond it, and records how far its partition has been
