@@ -114,9 +114,13 @@ func TestKilledServiceWithoutKafkaFindsTheSame(t *testing.T) {
 		}
 	}()
 	rng := rand.New(rand.NewPCG(14, 3))
+	ended := int64(0) // episodes in the parts before
 	for i := range kills {
-		parts <- f.lines[int64(len(f.lines))*i/kills : int64(len(f.lines))*(i+1)/kills]
-		at := units*i/kills + rng.Int64N(units/kills*3/4+1) // mostly while the part is posted
+		part := f.lines[int64(len(f.lines))*i/kills : int64(len(f.lines))*(i+1)/kills]
+		parts <- part
+		ends := int64(bytes.Count(bytes.Join(part, nil), []byte(`"terminated":true`)))
+		at := ended + rng.Int64N(ends*3/4+1) // mostly while the part is posted
+		ended += ends
 		testkit.Eventually(t, fmt.Sprint(at, " units"), func() bool { return t.Failed() || p.units() >= at })
 		p.kill()
 		p = startService(t, cfgFile)
