@@ -35,6 +35,7 @@ type RunningWorker struct {
 	saving       bool
 	full         bool                                                    // a unit was dropped for lack of room during a stop: no unit behind it may be judged, or it would count as judged too
 	unshown      bool                                                    // something has changed since it was last published
+	shown        time.Time                                               // when that was
 	ends         []receivedUnit                                          // the units that the bank has received and not judged
 	shownWaiting map[string]int                                          // units of the worker that the metric counts, by reason
 	once         bool                                                    // the last saved state is in one save only
@@ -139,7 +140,7 @@ func (r *RunningWorker) atPulse(ctx context.Context, now time.Time) error {
 	}
 	r.outcome.Attend(ctx)
 	r.workers.Pipeline.queue.at(now)
-	r.show()
+	r.show(now)
 	return nil
 }
 
@@ -266,12 +267,13 @@ func (r *RunningWorker) showNothing() {
 	r.showWaiting(waitsForCalibration, 0)
 }
 
-// show publishes what has changed since the last call.
-func (r *RunningWorker) show() {
+// show publishes what has changed, unless it was published a short time ago.
+func (r *RunningWorker) show(now time.Time) {
 	r.showWaiting(waitsForPartitions, r.merger.Waiting())
 	r.showWaiting(waitsForCalibration, r.Policy.Pending())
-	if r.unshown {
+	if r.unshown && now.Sub(r.shown) >= r.workers.showEvery() {
 		r.Publish()
+		r.shown = now
 		r.unshown = r.Policy.Calibrating() // the bank shows nothing new until then
 	}
 }
