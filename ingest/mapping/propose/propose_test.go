@@ -386,3 +386,25 @@ func TestClicksOfAnIDAndATimeAreJoined(t *testing.T) {
 		}
 	}
 }
+
+// The word for what was chosen is found in a name, however the name joins its words.
+func TestChosenIsAWordInAnyNotation(t *testing.T) {
+	for field, chosen := range map[string]bool{
+		"lane_chosen": true, "laneChosen": true, "LaneChosen": true, "LANE_CHOSEN": true, "LANE-CHOSEN": true, "laneCHOSEN": true, "VIPChosen": true,
+		"isSelected": true, "IS_SELECTED": true, "selectedLane": true, "SELECTED_LANE": true, "VOIE_CHOISIE": true, "voieChoisie": true,
+		"GEWÄHLTE_SPUR": true, "gewählteSpur": true, "lane": false, "LANE": false, "CHOSENESS": false, "unchosen": false,
+	} {
+		var lines [][]byte
+		for i := range 200 {
+			lines = append(lines, fmt.Appendf(nil, `{"ts":%d,"model":"m","sessionid":"s%d",%q:"l%d","reward":%d}`, epoch+i*1000, i, field, i%4, i%3))
+		}
+		p := propose.Of(records(lines), "p")
+		if p == nil {
+			t.Fatalf("%s: no proposal", field)
+		}
+		text := p.YAML("")
+		if got := !strings.Contains(text, "no name says so"); got != chosen || !strings.Contains(text, field) {
+			t.Errorf("%s says that it was chosen: %t, want %t\n%s", field, got, chosen, text)
+		}
+	}
+}

@@ -106,11 +106,13 @@ func isChosen(p *place) bool {
 	})
 }
 
-// spaced returns a name with a space before each capital letter.
+// spaced returns a name with a space before each capital letter that begins a word: not within a word in capitals.
 func spaced(name string) string {
 	var b strings.Builder
-	for _, r := range name {
-		if unicode.IsUpper(r) {
+	letters := []rune(name)
+	for i, r := range letters {
+		inside := i > 0 && unicode.IsUpper(letters[i-1]) && (i+1 == len(letters) || !unicode.IsLower(letters[i+1]))
+		if unicode.IsUpper(r) && !inside {
 			b.WriteByte(' ')
 		}
 		b.WriteRune(r)
