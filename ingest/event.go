@@ -166,6 +166,12 @@ type Shrinking interface {
 	Shrunk() bool
 }
 
+// Renewing is a State that can restore what must not be restored a second time once the state is fed.
+type Renewing interface {
+	// Renewed reports whether the snapshot that was restored is such a one. Nothing is read until another one is durable.
+	Renewed() bool
+}
+
 // Durable is a State that keeps something beside its snapshots.
 type Durable interface {
 	// Saved reports that the snapshot taken last is durable: only it and the one before may be restored from now on.
@@ -203,7 +209,7 @@ type Handler interface {
 	// store holds the partition's checkpoints until Revoke has returned. After an error there is no Revoke.
 	Assign(partition int32, store CheckpointStore) (State, error)
 	// Ending means that the generation and all its partitions end: a Process that waits for room must finish its batch
-	// and return. It is called while the partitions are still fed, and returns before the first Revoke.
+	// and return. It is called while the partitions are still fed, and returns before their last Snapshot.
 	Ending()
 	// Revoke releases a partition, after its last batch and its last Snapshot.
 	Revoke(partition int32)

@@ -160,6 +160,9 @@ func (p *partition) restore(ctx context.Context) error {
 		return fmt.Errorf("%w: %s: %w", ErrCheckpointDamaged, p.name, err)
 	}
 	p.away = at
+	if s, can := p.state.(ingest.Renewing); can {
+		p.twice = s.Renewed()
+	}
 	for _, r := range p.readers {
 		if r.topic.index < len(at) && at[r.topic.index].next >= 0 {
 			r.resume(at[r.topic.index])
@@ -221,9 +224,12 @@ func (p *reader) startAtCommitted() {
 	p.setNext(p.committed)
 }
 
-// resume starts where a checkpoint ends.
+// resume starts where a checkpoint ends. One that is to be replaced before anything is read does not count as saved.
 func (p *reader) resume(at position) {
-	p.mark, p.last, p.saved = at.mark, at.mark, at.next
+	p.mark, p.last = at.mark, at.mark
+	if !p.twice {
+		p.saved = at.next
+	}
 	p.progress.eventTS.Store(at.eventTS)
 	p.setNext(at.next)
 	p.log.Info().Int64("next", p.next).Int64("committed", p.committed).Msg("restored from the checkpoint")
@@ -247,10 +253,11 @@ func (p *partition) checkpoint() error {
 	if p.broken || p.isUnread() {
 		return nil
 	}
-	if slim := !moved && p.shrunk(); moved || slim {
+	p.twice = p.twice || !moved && p.shrunk()
+	if moved || p.twice {
 		err := p.save()
-		if err == nil && slim {
-			err = p.save() // else the large state would be kept as the previous one
+		if err == nil && p.twice {
+			err = p.save()
 		}
 		switch {
 		case errors.Is(err, ErrProcessor), errors.Is(err, ingest.ErrFenced):
@@ -263,6 +270,7 @@ func (p *partition) checkpoint() error {
 			p.log.Error().Err(err).Msg("saving a checkpoint failed, the previous one still holds")
 			return nil
 		}
+		p.twice = false
 	}
 	for _, r := range p.readers {
 		if r.next >= 0 {

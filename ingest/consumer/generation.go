@@ -63,7 +63,7 @@ func (g *generation) read(ctx context.Context) {
 	var reading sync.WaitGroup
 	for _, p := range g.partitions {
 		reading.Go(func() {
-			g.ended(p, p.run(ctx))
+			g.ended(p, p.run(ctx, g.told))
 			<-g.told
 			g.c.opts.Handler.Revoke(p.id)
 		})

@@ -2,6 +2,7 @@ package consumer
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"io/fs"
 	"sync"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/rewardwatch/rewardwatch/ingest"
+	"github.com/rs/zerolog"
 )
 
 // shrinking is a state that has become smaller so many times.
@@ -16,6 +18,7 @@ type shrinking struct {
 	ingest.State
 	size, times int
 	restored    []byte
+	renewed     bool
 }
 
 func (s *shrinking) Snapshot(w io.Writer) error {
@@ -33,11 +36,14 @@ func (s *shrinking) Shrunk() bool {
 	return s.times >= 0
 }
 
+func (s *shrinking) Renewed() bool { return s.renewed }
+
 // oneCheckpoint is a store of one checkpoint.
 type oneCheckpoint struct {
 	ingest.CheckpointStore
-	parts ingest.Parts
-	saves int
+	parts   ingest.Parts
+	saves   int
+	failing error // of Save
 }
 
 func (o *oneCheckpoint) Load(string) (ingest.Parts, error) {
@@ -52,6 +58,9 @@ func (o *oneCheckpoint) Load(string) (ingest.Parts, error) {
 }
 
 func (o *oneCheckpoint) Save(_ string, changed ingest.Parts, gone []string) error {
+	if o.failing != nil {
+		return o.failing
+	}
 	o.saves++
 	if o.parts == nil {
 		o.parts = ingest.Parts{}
@@ -67,7 +76,8 @@ func (o *oneCheckpoint) Save(_ string, changed ingest.Parts, gone []string) erro
 
 func checkpointed(state ingest.State, store ingest.CheckpointStore) *partition {
 	t := &topic{Topic: ingest.Topic{Name: "agents"}}
-	p := &partition{turn: newTurns(), c: &Consumer{topics: []*topic{t}, now: time.Now}, state: state, store: store, name: "p"}
+	c := &Consumer{topics: []*topic{t}, now: time.Now, opts: Options{Log: zerolog.Nop()}}
+	p := &partition{turn: newTurns(), c: c, state: state, store: store, name: "p", log: zerolog.Nop()}
 	p.readers = []*reader{{
 		partition: p, topic: t, next: 5, saved: 5, committed: 5, mark: mark{offset: unknown}, progress: newProgress(time.Now()),
 	}}
@@ -90,6 +100,50 @@ func TestAStateThatShrinksIsSaved(t *testing.T) {
 		}
 		if i == 0 && len(store.parts) != 4 || i > 1 && len(store.parts) != 1 {
 			t.Errorf("%d parts after %d looks", len(store.parts), i+1)
+		}
+	}
+}
+
+// The save of a state that has shrunk is tried until it succeeds, although nothing is read and the state tells it only once.
+func TestASaveOfAStateThatShrinksIsTriedAgain(t *testing.T) {
+	store := &oneCheckpoint{failing: errors.New("no room")}
+	p := checkpointed(&shrinking{times: 1}, store)
+	for i, want := range []int{0, 0, 2, 2} {
+		if i == 2 {
+			store.failing = nil
+		}
+		if err := p.checkpoint(); err != nil || store.saves != want {
+			t.Fatalf("%d saves after %d looks, want %d: %v", store.saves, i+1, want, err)
+		}
+	}
+}
+
+// A state that is renewed when it is restored is saved before anything is read: twice, or the old one might come back.
+func TestARenewedStateIsSavedBeforeItIsRead(t *testing.T) {
+	store := &oneCheckpoint{}
+	before := checkpointed(&shrinking{size: 3}, store)
+	before.readers[0].saved = 4
+	if err := before.checkpoint(); err != nil {
+		t.Fatal(err)
+	}
+	for _, renewed := range []bool{false, true} {
+		store.saves, store.failing = 0, errors.New("no room")
+		p := checkpointed(&shrinking{renewed: renewed}, store)
+		r := p.readers[0]
+		r.saved = unknown
+		if err := p.restore(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := p.checkpoint(); err != nil || r.isSaved() == renewed {
+			t.Errorf("renewed %t: saved %t before it is, %v", renewed, r.isSaved(), err)
+		}
+		store.failing = nil
+		want := 0
+		if renewed {
+			want = 2
+		}
+		if err := p.checkpoint(); err != nil || !r.isSaved() || store.saves != want {
+			t.Errorf("renewed %t: saved %t after %d saves, want %d, %v", renewed, r.isSaved(), store.saves, want, err)
 		}
 	}
 }

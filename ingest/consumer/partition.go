@@ -31,6 +31,7 @@ type partition struct {
 	turn   *turns
 	broken bool       // nothing may be processed or saved from now on
 	tried  time.Time  // when a checkpoint was last tried
+	twice  bool       // the next checkpoint is saved twice: the last one must not be kept as the previous one, as it is large or must be replaced
 	parts  int        // of the checkpoint
 	away   []position // restored, by index of the topic; those of topics that have no reader are saved again
 }
@@ -53,8 +54,9 @@ func (p *partition) add(t *topic, committed int64) {
 	p.readers, p.turn.readers = append(p.readers, r), append(p.turn.readers, r)
 }
 
-// run reads the partition until ctx ends, over as many connections as it takes. After an error it must not be read on.
-func (p *partition) run(ctx context.Context) error {
+// run reads the partition until ctx ends, over as many connections as it takes. It saves the last checkpoint once told is
+// closed. After an error the partition must not be read on.
+func (p *partition) run(ctx context.Context, told <-chan struct{}) error {
 	defer func() {
 		for _, r := range p.readers {
 			r.topic.board.remove(p.id)
@@ -69,6 +71,7 @@ func (p *partition) run(ctx context.Context) error {
 	if err := p.read(ctx); err != nil || p.c.failed.Load() {
 		return err
 	}
+	<-told
 	return p.checkpoint()
 }
 
