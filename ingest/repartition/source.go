@@ -18,12 +18,16 @@ import (
 // source is the state of the partitions of one number of the telemetry, of all topics.
 type source struct {
 	writer   *Writer
+	number   int32
 	over     <-chan struct{} // closed when the generation ends
 	names    []string        // in headers, by index of the topic
 	put      []int64         // number of the last record in each queue
 	reading  int64           // when reading began without a checkpoint
 	received receive.Recent
 	failed   error     // why a write failed: nothing may be written after it
+	renewed  bool      // what was restored must be replaced before anything is sent on
+	whole    bool      // the last snapshot says that nothing follows it
+	cleared  bool      // nothing is left of the time before the partition was sent on
 	ended    time.Time // when the partitions were last read to their ends; guarded by the Writer
 }
 
@@ -122,6 +126,19 @@ var sourceFormat = saved.Format[sourceState]{Version: feedVersions, Before: ofFe
 type sourceState struct {
 	Reading  int64    `cbor:"1,keyasint"`
 	Received []uint64 `cbor:"2,keyasint,omitempty"`
+	Way      way      `cbor:"3,keyasint,omitzero"` // unknown if an earlier build has written it
+	Whole    bool     `cbor:"4,keyasint,omitzero"` // whether nothing has been sent on that is behind it
+}
+
+// way is what the partition of an event depends on.
+type way struct {
+	Topic      string `cbor:"1,keyasint"`
+	Partitions int    `cbor:"2,keyasint"`
+	Keys       string `cbor:"3,keyasint"`
+}
+
+func (w way) String() string {
+	return fmt.Sprintf("to %d partitions of %s, by the keys %q", w.Partitions, w.Topic, w.Keys)
 }
 
 func ofFeeds() map[byte]saved.Migration[sourceState] {
@@ -132,7 +149,8 @@ func ofFeeds() map[byte]saved.Migration[sourceState] {
 	return all
 }
 
-// Snapshot implements ingest.State. It waits until everything is in the topic.
+// Snapshot implements ingest.State. It waits until everything is in the topic. Nothing is sent on after a snapshot at the
+// end of the generation, and it says so.
 func (s *source) Snapshot(w io.Writer) error {
 	if s.failed != nil {
 		return s.failed
@@ -142,10 +160,36 @@ func (s *source) Snapshot(w io.Writer) error {
 			return fmt.Errorf("partition %d of the topic %s: %w", k, s.writer.Topic, err)
 		}
 	}
-	if err := sourceFormat.WriteFrame(w, &sourceState{s.reading, s.received.Saved()}); err != nil {
+	s.whole = s.isOver()
+	state := sourceState{Reading: s.reading, Received: s.received.Saved(), Way: s.writer.way(), Whole: s.whole}
+	if err := sourceFormat.WriteFrame(w, &state); err != nil {
 		return fmt.Errorf("write the state of a partition that is sent on: %w", err)
 	}
 	return nil
+}
+
+func (s *source) isOver() bool {
+	select {
+	case <-s.over:
+		return true
+	default:
+		return false
+	}
+}
+
+// Shrunk implements ingest.Shrinking: at the end of the generation, a snapshot also says that nothing follows it.
+func (s *source) Shrunk() bool { return s.isOver() && !s.whole && s.failed == nil }
+
+// Saved implements ingest.Durable.
+func (s *source) Saved() {
+	if s.cleared || s.writer.Clear == nil {
+		return
+	}
+	if err := s.writer.Clear(s.number); err != nil {
+		s.writer.Log.Warn().Err(err).Str("partition", s.names[0]).Msg("removing units of before telemetry was sent on failed, trying again")
+		return
+	}
+	s.cleared = true
 }
 
 // Restore implements ingest.State. Of a partition that was not sent on until now, only the position counts.
@@ -155,11 +199,20 @@ func (s *source) Restore(r io.Reader) error {
 		return fmt.Errorf("read the state of a partition that is sent on: %w", err)
 	}
 	if state.Reading == 0 {
+		s.renewed = true // readers must not see a second reading of what is behind it
 		s.writer.Log.Warn().Str("partition", s.names[0]).
 			Msg("telemetry is sent on by its key from here on: episodes and decisions that are open in its own partition are dropped")
 		return nil
 	}
 	s.reading = state.Reading
 	s.received.Restore(state.Received)
+	now := s.writer.way()
+	s.renewed = state.Whole || state.Way != now // it does not stay whole, and what is sent on now goes this way
+	if state.Way != now && state.Way != (way{}) && !state.Whole {
+		s.renewed, s.failed = false, s.writer.refuseWay(s, state.Way)
+	}
 	return nil
 }
+
+// Renewed implements ingest.Renewing.
+func (s *source) Renewed() bool { return s.renewed }

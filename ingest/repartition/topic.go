@@ -18,8 +18,12 @@ const keptFew = 24 * time.Hour
 // watch is the interval between checks for a topic that cannot be read yet.
 const watch = 2 * time.Second
 
-// ErrUnfit means that the topic would lose telemetry, or keep decisions and feedback apart.
-var ErrUnfit = errors.New("the topic of ingest.kafka.repartition_topic is not fit for telemetry")
+var (
+	// ErrUnfit means that the topic would lose telemetry, or hold it up.
+	ErrUnfit = errors.New("the topic of ingest.kafka.repartition_topic is not fit for telemetry")
+	// ErrOtherWay means that events would count twice if they were sent on as it is configured now.
+	ErrOtherWay = errors.New("telemetry cannot be sent on in another way")
+)
 
 // Largest returns the size of the largest message of the topic, with the limit of those of the telemetry.
 func Largest(message ingest.ByteSize) ingest.ByteSize { return message + room }
@@ -44,7 +48,8 @@ func (w *Writer) prepare(ctx context.Context) (partitions int, err error) {
 	}
 }
 
-// make makes the topic like that of the telemetry with the most partitions, unless it exists, and checks it.
+// make makes the topic with as many partitions as that of the telemetry that has the most, unless it exists, and checks it.
+// An existing topic may have any number of them.
 func (w *Writer) make(ctx context.Context) (partitions int, err error) {
 	most, err := w.most(ctx)
 	if err != nil {
@@ -59,10 +64,6 @@ func (w *Writer) make(ctx context.Context) (partitions int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	if partitions != most {
-		return 0, fmt.Errorf("%w: %s has %d partitions, and the topic of the telemetry with the most has %d; stop all instances, wait until the group %s "+
-			"has no lag, and make them equal, or name another topic: it is created", ErrUnfit, w.Topic, partitions, most, w.Kafka.Group)
-	}
 	return partitions, w.check(ctx)
 }
 
@@ -76,6 +77,17 @@ func (w *Writer) most(ctx context.Context) (partitions int, err error) {
 		partitions = max(partitions, n)
 	}
 	return partitions, nil
+}
+
+// watchPartitions ends the reading once the topic has other partitions than when it began, until the Writer ends: without
+// marks, those would hold up the units of all others.
+func (w *Writer) watchPartitions() {
+	for fetch.Sleep(w.ctx, watch) {
+		if n, err := w.topic.Partitions(w.ctx); err == nil && n != len(w.queues) {
+			w.end(fmt.Errorf("%w: %s has %d partitions now, and had %d; start the service again, and it uses them", ErrUnfit, w.Topic, n, len(w.queues)))
+			return
+		}
+	}
 }
 
 // create creates the topic. It keeps records for as long as the topic of the telemetry that keeps them the longest.

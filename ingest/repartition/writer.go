@@ -34,6 +34,8 @@ type Options struct {
 	Topic       string                       // to write to
 	Sources     []string                     // the topics of the telemetry, by index
 	Key         func(e *ingest.Event) string // that a decision and its feedback share; "" if the event has none
+	Keys        string                       // says which Key that is: if it is another one, events have other keys
+	Clear       func(partition int32) error  // removes what is left of the time before a partition was sent on, may be nil
 	DeadLetters deadletter.Keeper            // closed by the caller
 	Log         zerolog.Logger
 	Registerer  prometheus.Registerer
@@ -53,6 +55,7 @@ type Writer struct {
 	queues []*kafkalog.Queue // by partition of the topic; set before the first generation
 	ctx    context.Context   // of the queues
 	abort  context.CancelFunc
+	stop   func() // ends the reading of the telemetry
 	wg     sync.WaitGroup
 
 	mu        sync.Mutex
@@ -63,6 +66,7 @@ type Writer struct {
 	marked    time.Time // the time of the last mark
 	markedAt  time.Time // when it was written
 	failed    error     // why the brokers refuse a record for good
+	unfit     error     // why nothing more may be sent on
 }
 
 // Open reads the certificates and secrets that the configuration names. It does not connect.
@@ -111,15 +115,16 @@ func (w *Writer) Run(ctx context.Context, read func(context.Context) error) erro
 	}
 	reading, stop := context.WithCancel(ctx)
 	defer stop()
-	w.start(partitions, stop)
+	w.stop = stop
+	w.start(partitions)
 	err = read(reading)
 	w.abort() // what has not been written has not been saved
 	w.wg.Wait()
 	return errors.Join(w.failure(), err)
 }
 
-// start begins to write. If the brokers refuse a record for good, it calls stop.
-func (w *Writer) start(partitions int, stop func()) {
+// start begins to write. If the brokers refuse a record for good, or the topic gets other partitions, reading ends.
+func (w *Writer) start(partitions int) {
 	w.queues = make([]*kafkalog.Queue, partitions)
 	for k := range w.queues {
 		w.queues[k] = kafkalog.NewQueue()
@@ -129,16 +134,39 @@ func (w *Writer) start(partitions int, stop func()) {
 				w.mu.Lock()
 				w.failed = fmt.Errorf("sending telemetry on by its key: %w", err)
 				w.mu.Unlock()
-				stop()
+				w.stop()
 			}
 		})
 	}
+	w.wg.Go(w.watchPartitions)
+}
+
+// end ends the reading of the telemetry for a reason. What has been handed on is still written and saved.
+func (w *Writer) end(why error) {
+	w.mu.Lock()
+	w.unfit = why
+	w.mu.Unlock()
+	w.stop()
+}
+
+// way returns the way of the events now.
+func (w *Writer) way() way { return way{w.Topic, len(w.queues), w.Keys} }
+
+// refuseWay ends the reading, as events that a killed process has sent on would be sent on again in another way: readers
+// recognize them in the same partition only.
+func (w *Writer) refuseWay(s *source, before way) error {
+	err := fmt.Errorf("%w: %s was sent on %s, and is to be sent on %s; the service did not stop in order since, so events behind its last "+
+		"checkpoint may be in the topic already; start it as it was before and stop it, and then change it; if you cannot, move the checkpoints "+
+		"partition-%s-* away: reading goes on at the offsets of the group %s, and those events count twice",
+		ErrOtherWay, s.names[0], before, w.way(), w.Sources[0], w.Kafka.Group)
+	w.end(err)
+	return err
 }
 
 func (w *Writer) failure() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.failed
+	return errors.Join(w.failed, w.unfit)
 }
 
 // Begin implements ingest.Handler.
@@ -161,7 +189,7 @@ func (w *Writer) Confirm(at time.Time) {
 func (w *Writer) Assign(partition int32, _ ingest.CheckpointStore) (ingest.State, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	s := &source{writer: w, over: w.over, put: make([]int64, len(w.queues)), reading: time.Now().UnixNano()}
+	s := &source{writer: w, number: partition, over: w.over, put: make([]int64, len(w.queues)), reading: time.Now().UnixNano()}
 	for _, topic := range w.Sources {
 		s.names = append(s.names, sourceOf(topic, partition))
 	}

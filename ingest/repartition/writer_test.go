@@ -2,9 +2,11 @@ package repartition
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -238,26 +240,40 @@ func TestARefusalEndsTheWriter(t *testing.T) {
 	}
 }
 
-// A partition that was judged without being sent on goes on at its position.
+// A partition that was judged without being sent on goes on at its position, once a checkpoint has its reading. What was kept
+// beside its checkpoint then goes.
 func TestSourceGoesOnWhereAFeedEnded(t *testing.T) {
 	r := newRig(t)
+	var cleared []int32
+	failing := errors.New("no disk")
+	r.Clear = func(partition int32) error {
+		cleared = append(cleared, partition)
+		return failing
+	}
 	err := r.run(func(states []ingest.State) {
 		feed := saved.Format[struct{}]{Version: 6}
 		var b bytes.Buffer
 		if err := feed.WriteFrame(&b, &struct{}{}); err != nil {
 			t.Fatal(err)
 		}
-		s := states[0].(*source)
+		s := states[2].(*source)
 		reading := s.reading
-		if err := s.Restore(&b); err != nil || s.reading != reading {
+		if err := s.Restore(&b); err != nil || s.reading != reading || !s.Renewed() {
 			t.Errorf("restored with %v, reading %d, want %d", err, s.reading, reading)
 		}
-		s.reading = 17
 		if err := s.Snapshot(&b); err != nil {
 			t.Fatal(err)
 		}
-		if err := states[1].Restore(&b); err != nil || states[1].(*source).reading != 17 {
-			t.Errorf("restored with %v, reading %d", err, states[1].(*source).reading)
+		s.Saved()
+		failing = nil
+		s.Saved()
+		s.Saved()
+		if !slices.Equal(cleared, []int32{2, 2}) {
+			t.Errorf("cleared %v", cleared)
+		}
+		again := states[1].(*source)
+		if err := again.Restore(&b); err != nil || again.reading != reading || again.Renewed() {
+			t.Errorf("restored with %v, reading %d, want %d", err, again.reading, reading)
 		}
 		r.Ending()
 	})
@@ -266,8 +282,138 @@ func TestSourceGoesOnWhereAFeedEnded(t *testing.T) {
 	}
 }
 
-// A topic that does not exist is made. One that would lose telemetry, or is divided otherwise, is an error that says how
-// to mend it.
+// Events that may be in the topic already are not sent on in another way. After an orderly stop there are none.
+func TestAnotherWayIsTakenOnlyAfterAnOrderlyStop(t *testing.T) {
+	for name, change := range map[string]func(*rig) error{
+		"keys":  func(r *rig) error { r.Keys = "p=labels.other"; return nil },
+		"topic": func(r *rig) error { r.Topic = "another"; return nil },
+		"partitions": func(r *rig) error {
+			return r.topic.Make(t.Context(), rigPartitions+1, map[string]string{"max.message.bytes": "1048588"})
+		},
+		"nothing": func(*rig) error { return nil },
+	} {
+		for _, orderly := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s %t", name, orderly), func(t *testing.T) {
+				var b bytes.Buffer
+				before := newRig(t)
+				if err := before.run(func(states []ingest.State) {
+					s := states[0].(*source)
+					if s.Shrunk() {
+						t.Error("it is to be saved in the midst of its generation")
+					}
+					if orderly {
+						before.Ending()
+						if !s.Shrunk() {
+							t.Error("it is not saved at the end of its generation")
+						}
+					}
+					if err := s.Snapshot(&b); err != nil {
+						t.Fatal(err)
+					}
+					if s.Shrunk() {
+						t.Error("it is saved again and again")
+					}
+					if !orderly {
+						before.Ending()
+					}
+				}); err != nil {
+					t.Fatal(err)
+				}
+				r := newRig(t)
+				if err := change(r); err != nil {
+					t.Fatal(err)
+				}
+				refused := !orderly && name != "nothing"
+				err := r.run(func(states []ingest.State) {
+					defer r.Ending()
+					s := states[0].(*source)
+					if err := s.Restore(&b); err != nil {
+						t.Fatal(err)
+					}
+					if s.Renewed() != orderly {
+						t.Errorf("it is to be saved before anything is sent on: %t", s.Renewed())
+					}
+					if !orderly {
+						return
+					}
+					if err := save(s); err != nil || s.whole {
+						t.Errorf("whole %t, %v", s.whole, err)
+					}
+				})
+				if errors.Is(err, ErrOtherWay) != refused || !refused && err != nil {
+					t.Errorf("the error is %v", err)
+				}
+				if refused && !strings.Contains(err.Error(), "telemetry/0 was sent on to 3 partitions of joined") {
+					t.Errorf("the error is %v", err)
+				}
+			})
+		}
+	}
+}
+
+// A refused way sends nothing on, and saves nothing.
+func TestARefusedWayIsNotTaken(t *testing.T) {
+	r := newRig(t)
+	err := r.run(func(states []ingest.State) {
+		defer r.Ending()
+		var b bytes.Buffer
+		if err := sourceFormat.WriteFrame(&b, &sourceState{Reading: 7, Way: way{"joined", 2, ""}}); err != nil {
+			t.Fatal(err)
+		}
+		if err := states[0].Restore(&b); err != nil {
+			t.Fatal(err)
+		}
+		if err := states[0].(ingest.Processor).Process(t.Context(), events(0, 7, "a", "b", "c")); err != nil {
+			t.Fatal(err)
+		}
+		if err := save(states[0]); !errors.Is(err, ErrOtherWay) {
+			t.Errorf("it is saved: %v", err)
+		}
+		if err := save(states[1]); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if !errors.Is(err, ErrOtherWay) {
+		t.Errorf("the error is %v", err)
+	}
+	for p, records := range r.written() {
+		if len(records) > 0 {
+			t.Errorf("partition %d has %d records", p, len(records))
+		}
+	}
+}
+
+// A topic that gets more partitions ends the service, once what was sent on is saved.
+func TestATopicThatGrowsEndsTheWriterInOrder(t *testing.T) {
+	r := newRig(t)
+	err := r.Run(t.Context(), func(ctx context.Context) error {
+		r.Begin(1)
+		s, err := r.Assign(0, nil)
+		if err != nil {
+			return err
+		}
+		if err := s.(ingest.Processor).Process(ctx, events(0, 1, "a")); err != nil {
+			return err
+		}
+		grow := kmsg.NewPtrCreatePartitionsRequest()
+		grow.Topics = []kmsg.CreatePartitionsRequestTopic{{Topic: "joined", Count: rigPartitions + 1}}
+		if _, err := grow.RequestWith(ctx, r.broker.Client()); err != nil {
+			return err
+		}
+		<-ctx.Done()
+		r.Ending()
+		if err := save(s); err != nil || !s.(*source).whole {
+			t.Errorf("whole %t, %v", s.(*source).whole, err)
+		}
+		return nil
+	})
+	if !errors.Is(err, ErrUnfit) || !strings.Contains(err.Error(), "joined has 4 partitions now, and had 3") {
+		t.Errorf("the error is %v", err)
+	}
+}
+
+// A topic that does not exist is made like that of the telemetry; one that exists keeps its partitions. One that would lose
+// telemetry is an error that says how to mend it.
 func TestTopicsThatAreUnfit(t *testing.T) {
 	for name, c := range map[string]struct {
 		partitions int
@@ -276,8 +422,8 @@ func TestTopicsThatAreUnfit(t *testing.T) {
 	}{
 		"missing":    {},
 		"fit":        {rigPartitions, map[string]string{"max.message.bytes": "1048588"}, ""},
-		"fewer":      {rigPartitions - 1, nil, "joined has 2 partitions, and the topic of the telemetry with the most has 3"},
-		"more":       {rigPartitions + 1, nil, "joined has 4 partitions"},
+		"fewer":      {rigPartitions - 1, map[string]string{"max.message.bytes": "1048588"}, ""},
+		"more":       {rigPartitions + 1, map[string]string{"max.message.bytes": "1048588"}, ""},
 		"compacting": {rigPartitions, map[string]string{"cleanup.policy": "compact"}, "--entity-name joined --add-config cleanup.policy=delete"},
 		"small":      {rigPartitions, map[string]string{"max.message.bytes": "131072"}, "--add-config max.message.bytes=167936"},
 	} {
@@ -292,8 +438,8 @@ func TestTopicsThatAreUnfit(t *testing.T) {
 			if (err != nil) != (c.err != "") || err != nil && (!errors.Is(err, ErrUnfit) || !strings.Contains(err.Error(), c.err)) {
 				t.Fatalf("%v, want %q", err, c.err)
 			}
-			if err == nil && n != rigPartitions {
-				t.Errorf("%d partitions", n)
+			if want := cmp.Or(c.partitions, rigPartitions); err == nil && n != want {
+				t.Errorf("%d partitions, want %d", n, want)
 			}
 			if policy, err := r.topic.Setting(t.Context(), "cleanup.policy"); c.partitions == 0 && (err != nil || policy != "delete") {
 				t.Errorf("cleanup.policy is %s, %v", policy, err)

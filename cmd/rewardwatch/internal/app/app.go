@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -65,7 +66,8 @@ type App struct {
 	cluster  *cluster.Cluster // nil for a standalone instance
 	feeds    *engine.Telemetry
 	consumer *consumer.Consumer
-	sender   *sender // nil if telemetry is judged in the partitions that it is in
+	sender   *sender                                    // nil if telemetry is judged in the partitions that it is in
+	unitLog  func(topic string, partition int32) string // directory of the log of units of a partition, nil in a cluster
 	Server   *api.Server
 
 	telling   sync.Mutex // guards against reports about a worker that is gone
@@ -208,7 +210,7 @@ func (a *App) openSender(o consumer.Options) error {
 	}
 	w, err := repartition.Open(repartition.Options{
 		Kafka: at.Kafka, Topic: a.cfg.Ingest.Kafka.RepartitionTopic, Sources: ingest.TopicNames(topics), Key: a.cfg.Settings().JoinKey,
-		DeadLetters: a.letters, Log: a.log, Registerer: a.Registry,
+		Keys: a.cfg.Settings().JoinKeys(), Clear: a.clearUnits(topics[0].Name), DeadLetters: a.letters, Log: a.log, Registerer: a.Registry,
 	})
 	if err != nil {
 		return err
@@ -218,6 +220,15 @@ func (a *App) openSender(o consumer.Options) error {
 	c, err := consumer.New(at.Kafka, o)
 	a.sender = &sender{w, c}
 	return err
+}
+
+// clearUnits returns what removes the log of units of a partition of a topic that is no longer judged itself. Its
+// checkpoint no longer names any of them.
+func (a *App) clearUnits(topic string) func(partition int32) error {
+	if a.unitLog == nil {
+		return nil
+	}
+	return func(partition int32) error { return os.RemoveAll(a.unitLog(topic, partition)) }
 }
 
 // openReceiver lets the server take telemetry for the local log or else for the first topic in JSON, if there is one.
@@ -267,9 +278,10 @@ func (a *App) openState(kafka ingest.KafkaConfig, topics []string) (ingest.Store
 		return nil, nil, nil, err
 	}
 	a.closeLater("log of notifications", notes.Close)
-	logOf := func(partition int32) string {
-		return directory.Beside(consumer.PartitionCheckpoint(topics[0], partition))
+	a.unitLog = func(topic string, partition int32) string {
+		return directory.Beside(consumer.PartitionCheckpoint(topic, partition))
 	}
+	logOf := func(partition int32) string { return a.unitLog(topics[0], partition) }
 	return checkpoint.Shared{Store: a.store}, engine.Direct{Workers: a.workers, Log: logOf}, notes, nil
 }
 

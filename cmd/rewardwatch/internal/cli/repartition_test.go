@@ -1,9 +1,12 @@
 package cli
 
 import (
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"testing"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/testkit"
 )
@@ -37,6 +40,83 @@ func TestWhatIsSentOnAgainIsJudgedOnce(t *testing.T) {
 	sent := regexp.MustCompile(`rewardwatch_repartitioned_events_total\{by="partition"\} (\d+)`).FindStringSubmatch(text)
 	if len(sent) == 0 || sent[1] != strconv.Itoa(s.decisions) {
 		t.Errorf("%v episodes sent on after the kill, want all %d", sent, s.decisions)
+	}
+	p.interrupt(t)
+}
+
+// Telemetry that was judged where it is goes on by its key. A kill before any checkpoint that comes by its interval counts nothing
+// twice, and no log of units is left of before.
+func TestWhatIsSentOnFromNowOnIsJudgedOnceWhenKilled(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds of CPU")
+	}
+	t.Parallel()
+	s, start := newStall(t, startBroker(t, 1)), opened()
+	s.every = "1h"
+	judged := func(p *process, least int) {
+		t.Helper()
+		testkit.Eventually(t, "episodes", func() bool { return p.unitsByPolicy()["robot"] >= int64(least) })
+	}
+	logs := func() []string {
+		found, err := filepath.Glob(filepath.Join(s.checkpoints(), "*decisions*.units"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return found
+	}
+	s.decide(start, 200)
+	p := startService(t, s.config())
+	judged(p, 200)
+	p.interrupt(t)
+	if len(logs()) == 0 {
+		t.Error("there is no log of units that could be left")
+	}
+	s.joinedBy = "joined"
+	s.decide(start, 200)
+	p = startService(t, s.config())
+	judged(p, 300)
+	p.killMember(t)
+	p = startService(t, s.config())
+	s.decide(start, 200)
+	s.end(start)
+	testkit.Eventually(t, "the last decisions", func() bool { return p.unitsByPolicy()["shop"] >= 400 })
+	judged(p, s.decisions)
+	if n := p.unitsByPolicy()["robot"]; n != int64(s.decisions) {
+		t.Errorf("%d episodes are judged, want %d", n, s.decisions)
+	}
+	if left := logs(); len(left) > 0 {
+		t.Errorf("left is %v", left)
+	}
+	p.interrupt(t)
+}
+
+// A topic of the telemetry gets more partitions than the topic that it is sent on to, while the service runs and is killed.
+func TestWhatIsSentOnMayGetMorePartitions(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds of CPU")
+	}
+	t.Parallel()
+	s, start := newApartStall(t, startBroker(t, 1)), opened()
+	s.decide(start, 200)
+	p := startService(t, s.config())
+	testkit.Eventually(t, "the first decisions", func() bool { return p.unitsByPolicy()["shop"] > 100 })
+	s.more = 3
+	grow := kmsg.NewPtrCreatePartitionsRequest()
+	grow.Topics = []kmsg.CreatePartitionsRequestTopic{{Topic: "decisions", Count: stallPartitions + s.more}}
+	if _, err := grow.RequestWith(t.Context(), s.client); err != nil {
+		t.Fatal(err)
+	}
+	s.client.PurgeTopicsFromClient("decisions") // else it would not know the new partitions for a while
+	s.decide(start, 200)
+	testkit.Eventually(t, "more decisions", func() bool { return p.unitsByPolicy()["shop"] > 300 })
+	p.killMember(t)
+	p = startService(t, s.config())
+	s.decide(start, 200)
+	s.end(start)
+	want := int64(s.decisions)
+	testkit.Eventually(t, "all units", func() bool { n := p.unitsByPolicy(); return n["shop"] >= want && n["robot"] >= want })
+	if n := p.unitsByPolicy(); n["shop"] != want || n["robot"] != want {
+		t.Errorf("%v units, want %d of each", n, want)
 	}
 	p.interrupt(t)
 }

@@ -24,9 +24,11 @@ type stall struct {
 	broker    string
 	client    *kgo.Client
 	decisions int
+	more      int32  // partitions that the topic of the decisions got later
 	apart     bool   // clicks are in another partition than their decisions
 	joinedBy  string // the topic through which the service sends them on, "" for none
 	every     string // between checkpoints
+	dir       string // of the service
 }
 
 const stallPartitions = 2
@@ -50,7 +52,7 @@ func newStallWith(t *testing.T, broker string, ofClicks int32) *stall {
 	if _, err := create.RequestWith(t.Context(), client); err != nil {
 		t.Fatal(err)
 	}
-	return &stall{t: t, broker: broker, client: client, every: "1s"}
+	return &stall{t: t, broker: broker, client: client, every: "1s", dir: t.TempDir()}
 }
 
 // opened is when the shop has its first decision.
@@ -62,6 +64,9 @@ func (s *stall) decide(start time.Time, n int) {
 	var records []*kgo.Record
 	write := func(topic string, at time.Time, line string) {
 		partition := int32(s.decisions % stallPartitions)
+		if topic == "decisions" {
+			partition = int32(s.decisions) % (stallPartitions + s.more)
+		}
 		if s.apart && topic == "clicks" {
 			partition = stallPartitions - 1 - partition
 		}
@@ -106,10 +111,8 @@ func (s *stall) produce(records []*kgo.Record) {
 
 // config is the configuration of a service that watches the stall.
 func (s *stall) config() string {
-	t := s.t
-	t.Helper()
-	dir := t.TempDir()
-	return testkit.WriteConfig(t, fmt.Sprintf(`
+	s.t.Helper()
+	return testkit.WriteConfig(s.t, fmt.Sprintf(`
 ingest:
   kafka: {brokers: [%q], topics: [{topic: decisions}, {topic: clicks}], repartition_topic: %q}
   dead_letters: {directory: %q}
@@ -119,8 +122,10 @@ policies:
     feedback: {key: episode_id, window: 1m, default: {reward: 0}}
   - match: "*"
 http: {listen: "127.0.0.1:0"}
-`, s.broker, s.joinedBy, filepath.Join(dir, "dead-letters"), filepath.Join(dir, "checkpoints"), s.every))
+`, s.broker, s.joinedBy, filepath.Join(s.dir, "dead-letters"), s.checkpoints(), s.every))
 }
+
+func (s *stall) checkpoints() string { return filepath.Join(s.dir, "checkpoints") }
 
 // unitsByPolicy returns the number of units of each policy that the service has judged.
 func (p *process) unitsByPolicy() map[string]int64 {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/prometheus/common/model"
@@ -89,6 +90,18 @@ func (c *Settings) JoinKey(e *ingest.Event) string {
 		return f.KeyOf(e)
 	}
 	return ""
+}
+
+// JoinKeys says what JoinKey returns, as a list of the policies with a key and those listed before them.
+func (c *Settings) JoinKeys() string {
+	var all []string
+	last := 0
+	for i, p := range c.Policies {
+		if all = append(all, p.Match+"="+p.Feedback.Key); p.Feedback.Enabled() {
+			last = i + 1
+		}
+	}
+	return strings.Join(all[:last], " ")
 }
 
 // Key returns what the events of a policy that belong together share: the key of feedback that comes later, or else
