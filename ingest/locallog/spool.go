@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/rewardwatch/rewardwatch/ingest/datadir"
@@ -175,25 +176,44 @@ func (s *Spool) missing(from, to int64) error {
 		ErrDamaged, s.directory, from, to-1, spoolRemedy)
 }
 
-// Remove removes the segments that hold only records before an offset.
-func (s *Spool) Remove(before int64) error {
+// Remove removes the segments of which nothing is needed. needed reports whether a record of the offsets from, up to but
+// without to, is.
+func (s *Spool) Remove(needed func(from, to int64) bool) error {
 	if err := s.list(); err != nil {
 		return err
 	}
-	for len(s.segments) > 0 && s.end(0) <= before {
-		if len(s.segments) == 1 && s.active != nil {
+	for i := 0; i < len(s.segments); {
+		if needed(s.segments[i].first, s.end(i)) {
+			i++
+			continue
+		}
+		if i == len(s.segments)-1 && s.active != nil {
 			last := s.active
 			s.active, s.failed = nil, false
 			if err := last.Close(); err != nil {
 				return fmt.Errorf("removing a segment of the log: %w", err)
 			}
 		}
-		if err := os.Remove(s.segments[0].path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		if err := os.Remove(s.segments[i].path); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return fmt.Errorf("removing a segment of the log: %w", err)
 		}
-		s.segments, s.size = s.segments[1:], s.size-s.segments[0].size
+		s.size -= s.segments[i].size
+		s.segments = slices.Delete(s.segments, i, i+1)
 	}
 	return nil
+}
+
+// Behind returns the offset behind all records in the segment of a record, which are removed together.
+func (s *Spool) Behind(offset int64) int64 {
+	if len(s.held) > 0 && offset >= s.first {
+		return s.next
+	}
+	for i := range s.segments {
+		if end := s.end(i); offset < end {
+			return end
+		}
+	}
+	return s.next
 }
 
 // end returns the offset behind all that a segment can hold.

@@ -40,6 +40,11 @@ func inSpool(s *Spool, from, to int64) (records []string, err error) {
 	return records, err
 }
 
+// from needs the records of an offset and of those behind it.
+func from(first int64) func(from, to int64) bool {
+	return func(_, to int64) bool { return to > first }
+}
+
 func someRecords(prefix string, n int) (records []string) {
 	for i := range n {
 		records = append(records, fmt.Sprintf("%s-%0*d", prefix, 1+i%7, i))
@@ -80,7 +85,7 @@ func TestASpoolOutlivesItsProcess(t *testing.T) {
 		if _, err := inSpool(another, first, first+41); !errors.Is(err, ErrDamaged) {
 			t.Errorf("a record that was not flushed is read: %v", err)
 		}
-		if err := errors.Join(another.Flush(), another.Remove(next), another.Close()); err != nil {
+		if err := errors.Join(another.Flush(), another.Remove(from(next)), another.Close()); err != nil {
 			t.Fatal(err)
 		}
 		if got, err := inSpool(another, first, first+40); !errors.Is(err, ErrDamaged) {
@@ -107,7 +112,7 @@ func TestASpoolRemovesWhatIsBeforeAnOffset(t *testing.T) {
 		before int64
 		left   int
 	}{{first, 10}, {first + 3, 7}, {first + 3, 7}, {first + 9, 1}, {first + 10, 0}} {
-		if err := s.Remove(c.before); err != nil {
+		if err := s.Remove(from(c.before)); err != nil {
 			t.Fatal(err)
 		}
 		files, err := list(dir)
@@ -119,11 +124,54 @@ func TestASpoolRemovesWhatIsBeforeAnOffset(t *testing.T) {
 		}
 	}
 	held := spooled(t, s, "held")
-	if err := errors.Join(s.Remove(held), s.Flush(), s.Remove(held)); err != nil {
+	if err := errors.Join(s.Remove(from(held)), s.Flush(), s.Remove(from(held))); err != nil {
 		t.Fatal(err)
 	}
 	if got, err := inSpool(s, held, held+1); err != nil || got[0] != "held" {
 		t.Errorf("got %q, %v", got, err)
+	}
+}
+
+// Segments between others that are needed are removed.
+func TestASpoolRemovesWhatIsBetween(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "units")
+	s := NewSpool(dir, 1)
+	var first int64
+	for i := range 10 {
+		at := spooled(t, s, fmt.Sprint(i))
+		if i == 0 {
+			first = at
+		}
+		if err := s.Flush(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	whole := s.Size()
+	kept := []int64{first + 2, first + 6}
+	needed := func(from, to int64) bool {
+		return slices.ContainsFunc(kept, func(offset int64) bool { return offset >= from && offset < to })
+	}
+	for range 2 {
+		if err := s.Remove(needed); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if files, err := list(dir); err != nil || len(files) != 2 || s.Size() != whole/5 {
+		t.Errorf("files %v, %d bytes of %d, %v", files, s.Size(), whole, err)
+	}
+	kept = append(kept, spooled(t, s, "behind"))
+	if err := errors.Join(s.Flush(), s.Remove(needed), s.Close()); err != nil {
+		t.Fatal(err)
+	}
+	for _, spool := range []*Spool{s, NewSpool(dir, 1)} {
+		for i, want := range []string{"2", "6", "behind"} {
+			if got, err := inSpool(spool, kept[i], kept[i]+1); err != nil || got[0] != want {
+				t.Errorf("%q, want %s, %v", got, want, err)
+			}
+		}
+		if _, err := inSpool(spool, kept[0], kept[1]); !errors.Is(err, ErrDamaged) {
+			t.Errorf("what was removed is read: %v", err)
+		}
 	}
 }
 
@@ -235,7 +283,17 @@ func TestASpoolLosesNothingThatIsDurable(t *testing.T) {
 			disk.set(-1, nil)
 		}
 		start()
-		durable, waiting, from := map[int64]string{}, map[int64]string{}, int64(0)
+		durable, waiting, least := map[int64]string{}, map[int64]string{}, int64(0)
+		needed := func(from, to int64) bool {
+			for _, records := range []map[int64]string{durable, waiting} {
+				for offset := range records {
+					if offset >= max(from, least) && offset < to {
+						return true
+					}
+				}
+			}
+			return false
+		}
 		for n := range 200 {
 			switch rng.IntN(12) {
 			case 0:
@@ -243,8 +301,15 @@ func TestASpoolLosesNothingThatIsDurable(t *testing.T) {
 			case 1:
 				disk.set(-1, nil)
 			case 2:
-				from = max(from, s.next-rng.Int64N(20))
-				if err := s.Remove(from); err != nil {
+				if rng.IntN(2) == 0 {
+					least = max(least, s.next-rng.Int64N(20))
+				}
+				if least < s.next && rng.IntN(2) == 0 {
+					gone := least + rng.Int64N(s.next-least)
+					delete(durable, gone)
+					delete(waiting, gone)
+				}
+				if err := s.Remove(needed); err != nil {
 					t.Fatal(err)
 				}
 			case 3:
@@ -267,7 +332,7 @@ func TestASpoolLosesNothingThatIsDurable(t *testing.T) {
 		_ = s.Close()
 		again := NewSpool(dir, 1)
 		for offset, value := range durable {
-			if offset < from {
+			if offset < least {
 				continue
 			}
 			if got, err := inSpool(again, offset, offset+1); err != nil || got[0] != value {

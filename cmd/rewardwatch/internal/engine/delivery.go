@@ -29,15 +29,16 @@ const baselinePause = 5 * time.Second
 type Delivery struct {
 	Workers  *Workers
 	Log      zerolog.Logger
-	Known    map[string]*Route // by policy
-	refused  map[string]bool   // policies without a baseline
-	Unsafe   []*ingest.Unit    // not in both of the last two saves of their workers, and in no log
-	LastKept int               // length of Unsafe at its last save
-	handed   int               // units handed on since the memory of all partitions' units was last checked
-	told     bool              // whether it has logged that it is full
-	slowed   int               // units handed on while memory was above its limit
-	revoked  atomic.Bool       // whether workers are to drop the units in flight
-	units    *unitLog          // of the partition, nil if its checkpoint holds the units
+	Known    map[string]*Route         // by policy
+	refused  map[string]bool           // policies without a baseline
+	Unsafe   []*ingest.Unit            // not in both of the last two saves of their workers, and in no log
+	LastKept int                       // length of Unsafe at its last save
+	handed   int                       // units handed on since the memory of all partitions' units was last checked
+	told     bool                      // whether it has logged that it is full
+	slowed   int                       // units handed on while memory was above its limit
+	revoked  atomic.Bool               // whether workers are to drop the units in flight
+	units    *unitLog                  // of the partition, nil if its checkpoint holds the units
+	first    map[string]*RunningWorker // of the policies whose units are handed on again, as it began; nil if none are
 
 	keptBytes, waitingBytes atomic.Int64 // of the units in Unsafe, and of those of them in flight
 }
@@ -85,6 +86,8 @@ func (d *Delivery) Revoke() {
 func (d *Delivery) Hand(ctx context.Context, u *ingest.Unit, now time.Time, room func(context.Context, *Route) error) error {
 	w, err := d.route(ctx, u.Group.Policy)
 	switch {
+	case errors.Is(err, errForgotten):
+		return nil
 	case errors.Is(err, ErrUnmatched), errors.Is(err, errStreamLimit), errors.Is(err, errNoBaseline):
 		d.Workers.Pipeline.Metrics.Dropped.WithLabelValues(err.Error()).Inc()
 		return nil
@@ -146,6 +149,19 @@ func (d *Delivery) Crowded(withWaiting bool) bool {
 	return kept.full(withWaiting)
 }
 
+// errForgotten means that a policy was forgotten after a unit of it was made.
+var errForgotten = errors.New("the policy has been forgotten since")
+
+// again hands on units that were handed on before. Those of a policy that is forgotten meanwhile are void.
+func (d *Delivery) again(handOn func() error) error {
+	d.first = map[string]*RunningWorker{}
+	for _, r := range d.Workers.List() {
+		d.first[r.Name] = r
+	}
+	defer func() { d.first = nil }()
+	return handOn()
+}
+
 // route returns the route to the worker of a policy. While the baseline pinned for it cannot be read, route retries. It
 // returns errPinned only if the generation ends meanwhile.
 func (d *Delivery) route(ctx context.Context, policy string) (*Route, error) {
@@ -153,6 +169,10 @@ func (d *Delivery) route(ctx context.Context, policy string) (*Route, error) {
 		return w, nil
 	} else if w != nil {
 		d.letGo(policy)
+	}
+	if r := d.first[policy]; r != nil && r.isGone() {
+		d.letGo(policy)
+		return nil, errForgotten
 	}
 	if d.refused[policy] {
 		return nil, errNoBaseline
@@ -164,6 +184,9 @@ func (d *Delivery) route(ctx context.Context, policy string) (*Route, error) {
 		switch {
 		case err == nil:
 			d.Known[policy] = &Route{From: d, worker: r}
+			if d.first != nil {
+				d.first[policy] = r
+			}
 			return d.Known[policy], nil
 		case errors.Is(err, errPinnedGone):
 			d.Log.Error().Err(err).Str("policy", policy).
@@ -243,7 +266,7 @@ func (d *Delivery) Kept() []*ingest.Unit {
 func (d *Delivery) KeepsLess() bool {
 	d.forgetSafe()
 	if d.units != nil {
-		return d.units.first() > d.units.named
+		return d.units.less
 	}
 	return len(d.Unsafe) < d.LastKept
 }

@@ -142,6 +142,14 @@ func (d *directPartition) Saved() {
 var errNoUnitLog = errors.New("its units are in a log beside it, which is not used here")
 
 func (d *directPartition) Resume(kept Kept, at order.Moment) error {
+	if err := d.again(func() error { return d.handOnAgain(kept) }); err != nil {
+		return err
+	}
+	d.Workers.Marks.Assign(d.partition, at)
+	return nil
+}
+
+func (d *directPartition) handOnAgain(kept Kept) error {
 	hand := func(u *ingest.Unit) error { return d.Hand(d.Workers.Ctx, u) }
 	for _, u := range kept.Units {
 		if err := hand(u); err != nil {
@@ -151,13 +159,10 @@ func (d *directPartition) Resume(kept Kept, at order.Moment) error {
 	d.LastKept = len(kept.Units)
 	switch {
 	case d.units != nil:
-		if err := d.units.resume(kept.log, hand, d.reached); err != nil {
-			return err
-		}
+		return d.units.resume(kept.log, hand, d.reached)
 	case len(kept.log.Ranges) > 0:
 		return errNoUnitLog
 	}
-	d.Workers.Marks.Assign(d.partition, at)
 	return nil
 }
 

@@ -1,9 +1,9 @@
 package engine
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"sync/atomic"
 
@@ -29,8 +29,9 @@ const (
 // unitLog keeps the units of a partition that a worker may need again on disk, in batches: each unit is encoded once, and
 // leaves the memory when it is judged. The checkpoint of the partition names the batches by their offsets.
 //
-// A batch stays until both of the last two saves of the workers have all of its units applied, and all batches before it
-// may go too. Its file is removed once neither of the last two checkpoints of the partition names any of its batches.
+// A batch is needed until both of the last two saves of the workers have all of its units applied. It goes once no batch
+// before it is needed, or none in its file: so a policy that cannot be saved holds files with units of its own, and no
+// others. A file is removed once neither of the last two checkpoints of the partition names any of its batches.
 // Only the goroutine of the partition may use a unitLog.
 type unitLog struct {
 	spool    *locallog.Spool
@@ -41,18 +42,17 @@ type unitLog struct {
 	batches  []batch          // the oldest first
 	dropped  map[string]int64 // the offset before which the units of a policy are void
 	resuming *batch           // whose units are being handed on again
+	until    int64            // the offset before which units are handed on again
 	tried    int              // bytes that waited when writing them was last tried
 
-	named   int64 // the first offset that the last checkpoint taken or restored names
-	durable int64 // the first offset that the last durable checkpoint names
+	named   []offsetRange // by the last checkpoint taken or restored
+	durable []offsetRange // by the last durable checkpoint
+	less    bool          // a checkpoint would name fewer batches than the one in named
 
 	memory atomic.Int64 // bytes of units
 	needed atomic.Int64 // bytes of batches
 	size   atomic.Int64 // bytes on disk
 }
-
-// noOffset is the first offset that is named where none is.
-const noOffset = math.MaxInt64
 
 // batch is a record of the log.
 type batch struct {
@@ -68,7 +68,7 @@ type policyEnd struct {
 }
 
 func newUnitLog(directory string) *unitLog {
-	return &unitLog{spool: locallog.NewSpool(directory, logSegment), dropped: map[string]int64{}, named: noOffset}
+	return &unitLog{spool: locallog.NewSpool(directory, logSegment), dropped: map[string]int64{}}
 }
 
 // add adds a unit.
@@ -166,17 +166,39 @@ func (l *unitLog) isFull(isSafe func(policyEnd) bool) bool {
 	return waits() || l.needed.Load() >= mostLogged
 }
 
-// trim lets go of the oldest batches, as far as all of their units are safe.
+// trim lets go of the batches before the first one that is needed, and of those in files in which none is. Others behind
+// it stay: their bytes would not leave the disk.
 func (l *unitLog) trim(isSafe func(policyEnd) bool) {
-	n := 0
-	for ; n < len(l.batches); n++ {
-		b := &l.batches[n]
-		if b.ends = slices.DeleteFunc(b.ends, isSafe); len(b.ends) > 0 {
-			break
-		}
-		l.needed.Add(-b.bytes)
+	for i := range l.batches {
+		b := &l.batches[i]
+		b.ends = slices.DeleteFunc(b.ends, isSafe)
 	}
-	l.batches = slices.Delete(l.batches, 0, n)
+	kept := l.batches[:0]
+	for rest := l.batches; len(rest) > 0; {
+		file := rest[:l.inFile(rest)]
+		rest = rest[len(file):]
+		gone := slices.IndexFunc(file, func(b batch) bool { return len(b.ends) > 0 })
+		switch {
+		case gone < 0:
+			gone = len(file)
+		case len(kept) > 0:
+			gone = 0
+		}
+		for _, b := range file[:gone] {
+			l.needed.Add(-b.bytes)
+			l.less = l.less || b.offset < behind(l.named)
+		}
+		kept = append(kept, file[gone:]...)
+	}
+	clear(l.batches[len(kept):])
+	l.batches = kept
+}
+
+// inFile returns how many batches are in the file of the first one.
+func (l *unitLog) inFile(batches []batch) int {
+	end := l.spool.Behind(batches[0].offset)
+	n, _ := slices.BinarySearchFunc(batches, end, func(b batch, end int64) int { return cmp.Compare(b.offset, end) })
+	return n
 }
 
 // drop drops the units of a policy that is forgotten.
@@ -186,7 +208,7 @@ func (l *unitLog) drop(policy string) {
 	}
 	if l.resuming != nil {
 		l.resuming.drop(policy)
-		l.dropped[policy] = max(l.dropped[policy], l.resuming.offset)
+		l.dropped[policy] = l.until // those that are not handed on yet as well
 		return
 	}
 	l.units = slices.DeleteFunc(l.units, func(u *ingest.Unit) bool {
@@ -205,14 +227,6 @@ func (b *batch) drop(policy string) {
 	b.ends = slices.DeleteFunc(b.ends, func(e policyEnd) bool { return e.policy == policy })
 }
 
-// first returns the first offset that is needed.
-func (l *unitLog) first() int64 {
-	if len(l.batches) == 0 {
-		return noOffset
-	}
-	return l.batches[0].offset
-}
-
 // logState says which batches of a log a checkpoint needs. Field numbers are never reused; package saved has the rules.
 type logState struct {
 	Ranges  []offsetRange  `cbor:"1,keyasint,omitempty"` // in order
@@ -223,6 +237,19 @@ type logState struct {
 type offsetRange struct {
 	From int64 `cbor:"1,keyasint"`
 	To   int64 `cbor:"2,keyasint"`
+}
+
+// behind returns the offset behind all ranges.
+func behind(ranges []offsetRange) int64 {
+	if len(ranges) == 0 {
+		return 0
+	}
+	return ranges[len(ranges)-1].To
+}
+
+// isIn reports whether ranges hold one of the offsets from, up to but without to.
+func isIn(ranges []offsetRange, from, to int64) bool {
+	return slices.ContainsFunc(ranges, func(r offsetRange) bool { return r.From < to && from < r.To })
 }
 
 // droppedState says before which offset the units of a policy are void.
@@ -236,7 +263,6 @@ func (l *unitLog) save() (logState, error) {
 	if err := errors.Join(l.encode(), l.write()); err != nil {
 		return logState{}, fmt.Errorf("the units that are not saved twice: %w", err)
 	}
-	l.named = l.first()
 	var s logState
 	for _, b := range l.batches {
 		if n := len(s.Ranges); n > 0 && s.Ranges[n-1].To == b.offset {
@@ -246,20 +272,21 @@ func (l *unitLog) save() (logState, error) {
 		}
 	}
 	for policy, before := range l.dropped {
-		if before <= l.named {
+		if len(l.batches) == 0 || before <= l.batches[0].offset {
 			delete(l.dropped, policy)
 			continue
 		}
 		s.Dropped = append(s.Dropped, droppedState{policy, before})
 	}
+	l.named, l.less = s.Ranges, false
 	return s, nil
 }
 
 // saved removes what neither the checkpoint of the last save nor the one before needs.
 func (l *unitLog) saved() error {
-	needed := min(l.durable, l.named)
+	before := l.durable
 	l.durable = l.named
-	err := l.spool.Remove(needed)
+	err := l.spool.Remove(func(from, to int64) bool { return isIn(before, from, to) || isIn(l.named, from, to) })
 	l.size.Store(l.spool.Size())
 	return err
 }
@@ -270,11 +297,7 @@ func (l *unitLog) resume(s logState, hand func(*ingest.Unit) error, reached func
 	for _, d := range s.Dropped {
 		l.dropped[d.Policy] = d.Before
 	}
-	l.named = noOffset
-	if len(s.Ranges) > 0 {
-		l.named = s.Ranges[0].From
-	}
-	l.durable = l.named
+	l.named, l.durable, l.until = s.Ranges, s.Ranges, behind(s.Ranges)
 	defer func() { l.resuming = nil }()
 	for _, r := range s.Ranges {
 		err := l.spool.Read(r.From, r.To, func(offset int64, value []byte) error {
@@ -304,6 +327,8 @@ func (l *unitLog) resumeBatch(offset int64, value []byte, hand func(*ingest.Unit
 	}
 	if len(l.resuming.ends) > 0 {
 		l.keep(*l.resuming)
+	} else {
+		l.less = true
 	}
 	l.at = order.Moment{TS: read.TS, Run: read.Run}
 	reached(l.at)

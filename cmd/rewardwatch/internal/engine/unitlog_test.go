@@ -17,6 +17,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/testkit"
 	"github.com/rewardwatch/rewardwatch/ingest"
 	"github.com/rewardwatch/rewardwatch/ingest/ingesttest"
+	"github.com/rewardwatch/rewardwatch/ingest/locallog"
 	"github.com/rewardwatch/rewardwatch/ingest/order"
 )
 
@@ -276,6 +277,155 @@ func TestForgottenPoliciesDoNotComeBackFromTheLog(t *testing.T) {
 		must(t, again.Stop())
 	}
 	must(t, p.Stop())
+}
+
+// batched adds a batch of one unit of each policy.
+func batched(t *testing.T, l *unitLog, offset int64, policies ...string) {
+	t.Helper()
+	for i, policy := range policies {
+		l.add(&ingest.Unit{Group: ingest.NewGroup(policy), Pos: ingest.Position{Offset: offset, Record: int32(i)}})
+	}
+	must(t, l.encode())
+	must(t, l.write())
+}
+
+// logged returns how many units of each policy a log hands on.
+func logged(t *testing.T, dir string, s logState) map[string]int {
+	t.Helper()
+	l, units := newUnitLog(dir), map[string]int{}
+	must(t, l.resume(s, func(u *ingest.Unit) error {
+		units[u.Group.Policy]++
+		l.add(u)
+		return nil
+	}, func(order.Moment) {}))
+	must(t, l.close())
+	return units
+}
+
+// A policy that cannot be saved holds its own units in the log, and no others: neither as much as it may hold nor their files.
+func TestAPolicyThatIsNotSavedHoldsNoOthers(t *testing.T) {
+	dir := t.TempDir()
+	l := newUnitLog(dir)
+	l.spool = locallog.NewSpool(dir, 1) // a file for each batch
+	batched(t, l, 0, "stuck", "fine")
+	one := l.needed.Load()
+	for i := range int64(9) {
+		batched(t, l, 1+i, "fine", "fine")
+	}
+	batched(t, l, 10, "fine", "stuck")
+	stuck := func(e policyEnd) bool { return e.policy != "stuck" }
+	var s logState
+	for range 2 {
+		l.trim(stuck)
+		var err error
+		s, err = l.save()
+		must(t, err)
+		must(t, l.saved())
+	}
+	if needed := l.needed.Load(); needed > 3*one {
+		t.Errorf("%d bytes are needed, one batch has %d", needed, one)
+	}
+	if files, err := filepath.Glob(filepath.Join(dir, "*.log")); err != nil || len(files) != 2 {
+		t.Errorf("files %v, %v", files, err)
+	}
+	must(t, l.close())
+	if got := logged(t, dir, s); got["stuck"] != 2 {
+		t.Errorf("%v units are read again", got)
+	}
+}
+
+// What shares a file with units that cannot be saved counts as long as the file stays.
+func TestBatchesCountUntilTheirFileGoes(t *testing.T) {
+	dir := t.TempDir()
+	l := newUnitLog(dir)
+	for i, policy := range []string{"fine", "stuck", "fine", "fine"} {
+		batched(t, l, int64(i), policy)
+	}
+	all, one := l.needed.Load(), l.batches[0].bytes
+	l.trim(func(e policyEnd) bool { return e.policy == "fine" })
+	if got := l.needed.Load(); got != all-one || len(l.batches) != 3 {
+		t.Errorf("%d bytes of %d in %d batches are needed, want all but the first", got, all, len(l.batches))
+	}
+	l.trim(func(policyEnd) bool { return true })
+	if got := l.needed.Load(); got != 0 || len(l.batches) != 0 {
+		t.Errorf("%d bytes in %d batches are needed", got, len(l.batches))
+	}
+	must(t, l.close())
+}
+
+// What becomes safe behind the units of a policy that cannot be saved makes the checkpoint smaller, and its file goes once neither of
+// two durable checkpoints names it.
+func TestUnitsBehindThoseThatAreNotSavedGo(t *testing.T) {
+	dir := t.TempDir()
+	l := newUnitLog(dir)
+	l.spool = locallog.NewSpool(dir, 1)
+	batched(t, l, 0, "stuck")
+	batched(t, l, 1, "fine")
+	_, err := l.save()
+	must(t, err)
+	must(t, l.saved())
+	if l.trim(func(policyEnd) bool { return false }); l.less {
+		t.Error("a checkpoint would be smaller of nothing")
+	}
+	if l.trim(func(e policyEnd) bool { return e.policy == "fine" }); !l.less {
+		t.Error("a checkpoint would not be smaller")
+	}
+	for _, left := range []int{2, 1} {
+		_, err := l.save()
+		must(t, err)
+		must(t, l.saved())
+		if files, err := filepath.Glob(filepath.Join(dir, "*.log")); err != nil || len(files) != left || l.less {
+			t.Errorf("files %v, want %d, less %t, %v", files, left, l.less, err)
+		}
+	}
+	must(t, l.close())
+}
+
+// A policy that is forgotten while its units are handed on again does not come back with the others of them.
+func TestAPolicyForgottenDuringAResumeDoesNotComeBack(t *testing.T) {
+	dir, disk := t.TempDir(), ingesttest.NewSegments()
+	p := forgetful(t, disk, 1000)
+	p.logTo(dir)
+	f := p.Feed(0)
+	const each = 2 * unitsInBatch
+	next := int64(0)
+	for range each {
+		next = feedSummaries(t, f, next, time.Minute, "drop", "keep")
+	}
+	state, err := logOf(f).save()
+	must(t, err)
+	must(t, p.Stop())
+	for _, at := range []int{1, 100} {
+		testForgottenDuringAResume(t, dir, disk, state, at, each)
+	}
+}
+
+// testForgottenDuringAResume forgets the policy drop when so many units are to be handed on.
+func testForgottenDuringAResume(t *testing.T, dir string, disk *ingesttest.Segments, state logState, at int, each int64) {
+	t.Helper()
+	again := forgetful(t, disk, 1000)
+	again.logTo(dir)
+	d := again.Feed(0).Out.(*directPartition)
+	handed := 0
+	hand := func(u *ingest.Unit) error {
+		if handed++; handed == at {
+			must(t, again.ForgetPolicy(t.Context(), "drop", alerts.Decision{Kind: alerts.Reset, By: "ann", Why: "a test", At: time.Now()}))
+		}
+		return d.Hand(d.Workers.Ctx, u)
+	}
+	must(t, d.again(func() error { return d.units.resume(state, hand, d.reached) }))
+	again.workers.Marks.Assign(0, order.Moment{TS: 1 << 62})
+	testkit.Eventually(t, "all others", func() bool { return again.judged() >= each })
+	if n := len(again.Summaries()); n != 1 || again.judged() != each {
+		t.Errorf("%d policies with %d units, want one with %d", n, again.judged(), each)
+	}
+	state, err := d.units.save()
+	must(t, err)
+	again.Revoke(0)
+	must(t, again.Stop())
+	if got := logged(t, filepath.Dir(logFiles(t, dir)[0]), state); got["drop"] != 0 || int64(got["keep"]) != each {
+		t.Errorf("%v units are read again", got)
+	}
 }
 
 // A start judges the units of the logs while it reads them: they are never in memory all together.
