@@ -79,11 +79,11 @@ func (w *Writer) most(ctx context.Context) (partitions int, err error) {
 	return partitions, nil
 }
 
-// watchPartitions ends the reading once the topic has other partitions than when it began, until the Writer ends: without
+// watchPartitions ends the reading once the topic has more partitions than when it began, until the Writer ends: without
 // marks, those would hold up the units of all others.
 func (w *Writer) watchPartitions() {
 	for fetch.Sleep(w.ctx, watch) {
-		if n, err := w.topic.Partitions(w.ctx); err == nil && n != len(w.queues) {
+		if n, err := w.topic.Partitions(w.ctx); err == nil && n > len(w.queues) {
 			w.end(fmt.Errorf("%w: %s has %d partitions now, and had %d; start the service again, and it uses them", ErrUnfit, w.Topic, n, len(w.queues)))
 			return
 		}

@@ -123,7 +123,7 @@ func (w *Writer) Run(ctx context.Context, read func(context.Context) error) erro
 	return errors.Join(w.failure(), err)
 }
 
-// start begins to write. If the brokers refuse a record for good, or the topic gets other partitions, reading ends.
+// start begins to write. If the brokers refuse a record for good, or the topic gets more partitions, reading ends.
 func (w *Writer) start(partitions int) {
 	w.queues = make([]*kafkalog.Queue, partitions)
 	for k := range w.queues {

@@ -169,19 +169,15 @@ func (l *unitLog) isFull(isSafe func(policyEnd) bool) bool {
 // trim lets go of the batches before the first one that is needed, and of those in files in which none is. Others behind
 // it stay: their bytes would not leave the disk.
 func (l *unitLog) trim(isSafe func(policyEnd) bool) {
-	for i := range l.batches {
-		b := &l.batches[i]
-		b.ends = slices.DeleteFunc(b.ends, isSafe)
-	}
 	kept := l.batches[:0]
 	for rest := l.batches; len(rest) > 0; {
 		file := rest[:l.inFile(rest)]
 		rest = rest[len(file):]
-		gone := slices.IndexFunc(file, func(b batch) bool { return len(b.ends) > 0 })
-		switch {
-		case gone < 0:
-			gone = len(file)
-		case len(kept) > 0:
+		gone := 0
+		for gone < len(file) && file[gone].isDone(isSafe) {
+			gone++
+		}
+		if gone < len(file) && len(kept) > 0 {
 			gone = 0
 		}
 		for _, b := range file[:gone] {
@@ -192,6 +188,14 @@ func (l *unitLog) trim(isSafe func(policyEnd) bool) {
 	}
 	clear(l.batches[len(kept):])
 	l.batches = kept
+}
+
+// isDone reports whether all units of a batch are safe. It looks again only at those that were not.
+func (b *batch) isDone(isSafe func(policyEnd) bool) bool {
+	for n := len(b.ends); n > 0 && isSafe(b.ends[n-1]); n-- {
+		b.ends = b.ends[:n-1]
+	}
+	return len(b.ends) == 0
 }
 
 // inFile returns how many batches are in the file of the first one.
