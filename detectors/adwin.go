@@ -1,6 +1,9 @@
 package detectors
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // The settings of ADWIN besides its delta, as in river and MOA. Their grace period of 10 values ends before the first
 // search and therefore has no effect.
@@ -28,15 +31,15 @@ const ADWINDelta = .002
 // starts an empty window, as in river. The second term of the threshold is in the unit of the values, so that values of
 // a small scale are never told apart: pass values in baseline standard deviations.
 //
-// It takes constant memory. Its fields are its whole state, and a snapshot restores it to the bit.
+// Its memory grows with the logarithm of its window. Its fields are its whole state, and a snapshot restores it to the bit.
 type ADWIN struct {
 	Delta    float64
-	Count    int     // values in the window
-	Total    float64 // their sum
-	Variance float64 // their summed squared distances from their mean
-	Top      int     // the largest size of bucket in use
-	Rows     [adwinRows]ADWINRow
-	Drifted  bool // the last value caused a drift: the next one starts an empty window
+	Count    int        // values in the window
+	Total    float64    // their sum
+	Variance float64    // their summed squared distances from their mean
+	Top      int        // the largest size of bucket in use
+	Rows     []ADWINRow // by size, up to the largest that was in use
+	Drifted  bool       // the last value caused a drift: the next one starts an empty window
 }
 
 // ADWINRow holds the buckets of one size, 2^i values in row i, oldest first.
@@ -71,7 +74,10 @@ func (a *ADWINSums) UnmarshalBinary(b []byte) error {
 func NewADWIN(delta float64) *ADWIN { return &ADWIN{Delta: delta} }
 
 // Reset empties the window.
-func (a *ADWIN) Reset() { *a = ADWIN{Delta: a.Delta} }
+func (a *ADWIN) Reset() {
+	clear(a.Rows)
+	*a = ADWIN{Delta: a.Delta, Rows: a.Rows}
+}
 
 // Width returns the number of values in the window; after a drift, of those that stayed.
 func (a *ADWIN) Width() int { return a.Count }
@@ -108,17 +114,26 @@ func (a *ADWIN) insert(x float64) {
 	}
 	a.Count++
 	a.Total += x
+	a.grow(0)
 	a.Rows[0].push(x, 0)
 	for i := 0; i < adwinRows-1 && a.Rows[i].Buckets > adwinBuckets; i++ {
 		a.mergeOldest(i)
 	}
-	if a.Rows[adwinRows-1].Buckets > adwinBuckets {
+	if len(a.Rows) == adwinRows && a.Rows[adwinRows-1].Buckets > adwinBuckets {
 		a.dropOldest()
+	}
+}
+
+// grow makes sure that there is a row i, which is at most the one after the last.
+func (a *ADWIN) grow(i int) {
+	if i == len(a.Rows) {
+		a.Rows = slices.Concat(a.Rows, make([]ADWINRow, 1)) // without spare capacity
 	}
 }
 
 // mergeOldest merges the two oldest buckets of row i into one bucket of the next row.
 func (a *ADWIN) mergeOldest(i int) {
+	a.grow(i + 1)
 	row, size := &a.Rows[i], bucketSize(i)
 	d := row.Total[0]/size - row.Total[1]/size
 	a.Rows[i+1].push(row.Total[0]+row.Total[1], row.Variance[0]+row.Variance[1]+d*d*size/2)

@@ -132,18 +132,38 @@ func (r *Ranks) of(x float64) rank {
 	if r.Uniform {
 		return rank{u: x, z: normalScore(x)}
 	}
-	twice := r.twice(x)
+	return r.inSlot(r.Slot(x))
+}
+
+// inSlot returns the rank of the new values of a slot.
+func (r *Ranks) inSlot(slot int) rank {
+	twice := r.twice(slot)
 	return rank{u: r.fresh(twice), z: r.z[twice]}
 }
 
-// twice returns twice the number of sample points below a new value, plus the number equal to it.
-func (r *Ranks) twice(x float64) int {
+// Slot returns where a new value lies among the distinct points: 2i+1 if it equals point i, else twice the number of
+// points below it. Values of one slot have one rank.
+func (r *Ranks) Slot(x float64) int {
 	i := searchPoints(r.Points, x)
 	if i < len(r.Points) && r.Points[i] == x {
-		return r.below(i) + r.below(i+1)
+		return 2*i + 1
 	}
-	return 2 * r.below(i)
+	return 2 * i
 }
+
+// InSlot returns a value of a slot that some value has.
+func (r *Ranks) InSlot(slot int) float64 {
+	switch {
+	case slot%2 == 1:
+		return r.Points[slot/2]
+	case slot == 0:
+		return math.Nextafter(r.Points[0], math.Inf(-1))
+	}
+	return math.Nextafter(r.Points[slot/2-1], math.Inf(1))
+}
+
+// twice returns twice the number of sample points below the new values of a slot, plus the number equal to them.
+func (r *Ranks) twice(slot int) int { return r.below(slot/2) + r.below((slot+1)/2) }
 
 // point returns the index of the first point that is not less than x.
 func (r *Ranks) point(x float64) int { return searchPoints(r.Points, x) }
@@ -211,7 +231,7 @@ func (r *Ranks) ownAll(sample []float64) []rank {
 
 // Decile returns the index (0 to 9) of the sample decile that x falls in, by its mid-rank.
 func (r *Ranks) Decile(x float64) int {
-	return min(9, int(10*r.fresh(r.twice(x))))
+	return min(9, int(10*r.fresh(r.twice(r.Slot(x)))))
 }
 
 // Sample returns the sample, sorted.

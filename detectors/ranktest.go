@@ -54,6 +54,11 @@ func (t *RankTest) Observe(x float64, ordinal int64, held bool) (reached bool) {
 	return t.observe(t.ranks.of(x), ordinal, held)
 }
 
+// ObserveSlot does the same for a value whose slot among the sample's points is known.
+func (t *RankTest) ObserveSlot(slot int, ordinal int64, held bool) (reached bool) {
+	return t.observe(t.ranks.inSlot(slot), ordinal, held)
+}
+
 func (t *RankTest) observe(r rank, ordinal int64, held bool) (reached bool) {
 	terms, branches := r.terms(), t.Branches
 	for i := range branches {

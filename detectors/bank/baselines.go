@@ -132,7 +132,7 @@ func (g *group) baselineSample() []finding.QuantitySample { return g.frozen().sa
 // handOver returns findings for the streams of g whose state changed when next replaced it, and for the end of its
 // incident. g must not be used afterwards.
 func (g *group) handOver(next *group) []finding.Finding {
-	at := g.Trail.last()
+	at := g.Trail.Last()
 	var found []finding.Finding
 	for _, s := range g.Streams {
 		from, after := s.State, &stream.Stream{Signal: s.Signal}

@@ -412,8 +412,8 @@ func TestRecordedBlocksAreNotJoinedWithLiveOnes(t *testing.T) {
 	for b.made < live+int64(4*g.Blocks.Size) {
 		p.Observe(b.block(), time.Time{})
 	}
-	for o := g.Trail.first(); o < g.Trail.Next; o++ {
-		if u := g.Trail.ref(o); u.First.Offset < live && u.Pos.Offset >= live {
+	for o := g.Trail.First(); o < g.Trail.Next(); o++ {
+		if u := g.Trail.Ref(o); u.First.Offset < live && u.Pos.Offset >= live {
 			t.Errorf("unit %d holds offsets %d to %d, live ones begin at %d", o, u.First.Offset, u.Pos.Offset, live)
 		}
 	}

@@ -3,15 +3,14 @@ package bank
 import (
 	"bytes"
 	"math"
-	"math/rand/v2"
 	"slices"
 	"testing"
 	"time"
 
-	"github.com/rewardwatch/rewardwatch/detectors"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 	"github.com/rewardwatch/rewardwatch/detectors/signals"
 	"github.com/rewardwatch/rewardwatch/detectors/stream"
+	"github.com/rewardwatch/rewardwatch/detectors/trail"
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
@@ -174,71 +173,22 @@ func TestSimOnsetOfASlowAlarmIsTheStartOfItsWalk(t *testing.T) {
 	g := p.groups[0]
 	i, _ := g.Find("reward")
 	q := g.Streams[i].Find("mean")
-	g.Trail.Older = append(g.Trail.Older[:0], finding.UnitRef{Ordinal: 900})
+	g.Trail = trail.Trail{}
+	for o := range int64(2000) {
+		if o == 900 { // the only unit before the last ones that is kept
+			b := &q.Rank().Branches[0]
+			b.Walk, b.StartedAt = b.Height/2, o
+		}
+		g.Trail.Add(finding.UnitRef{Ordinal: o}, &ingest.Unit{})
+		g.Trail.Prune([]*stream.Stream{{Quantities: []*stream.Quantity{q}}})
+	}
 	top := stream.Branch{Quantity: q, Started: 900}
-	for o := range q.Trace.Values {
-		q.Trace.Values[o] = -2.2 // about one standard deviation below the mean, throughout
+	for range 3 * stream.TrailUnits {
+		q.Trace.Add(-2.2, g.Seen) // about one standard deviation below the mean, throughout
+		g.Seen++
 	}
 	at, from, to := g.onset(top)
 	if at.Ordinal != 900 || from.Ordinal != 900 || to.Ordinal < 900 {
 		t.Errorf("onset %d in %d to %d, want 900", at.Ordinal, from.Ordinal, to.Ordinal)
-	}
-}
-
-func TestTrailFindsItsUnits(t *testing.T) {
-	rng := rand.New(rand.NewPCG(1, 1))
-	var tr trail
-	var units []*ingest.Unit
-	walk := detectors.CUSUM{Height: 2, Walk: 1, StartedAt: 5}
-	test := stream.NewRankTest(&detectors.RankTest{Walks: detectors.Walks{Branches: []detectors.CUSUM{walk}}})
-	walks := &stream.Stream{Quantities: []*stream.Quantity{{Tests: []stream.TestOfKind{{Test: test, Kind: &stream.TestKinds[0]}}}}}
-	for i := range int64(2000) {
-		u := &ingest.Unit{
-			First: ingest.Position{Partition: ingest.Partition(rng.IntN(3)), Offset: i}, Last: ingest.Position{Offset: i + 2},
-		}
-		u.Pos = ingest.Position{Partition: u.First.Partition, Offset: i + 3}
-		units = append(units, u)
-		tr.add(finding.UnitRef{Ordinal: i, Pos: u.Pos, First: u.First}, u)
-		tr.prune([]*stream.Stream{walks})
-		if got := tr.last().Ordinal; got != i {
-			t.Fatalf("last unit %d, want %d", got, i)
-		}
-		for back := range min(i+1, stream.TrailUnits) {
-			if got := tr.ref(i - back).Ordinal; got != i-back {
-				t.Fatalf("unit %d of %d is %d", i-back, i, got)
-			}
-		}
-	}
-	if start, next := tr.ref(5).Ordinal, tr.ref(6).Ordinal; start != 5 || next < 6 || next > 2000-stream.TrailUnits {
-		t.Errorf("the start of a walk at unit 5 is %d, the first known unit after it %d", start, next)
-	}
-	if len(tr.Older) > 2*trailSlack {
-		t.Errorf("%d older references are kept", len(tr.Older))
-	}
-	for _, span := range [][2]int64{{1999, 1999}, {1700, 1999}, {1500, 1999}, {1700, 1750}, {1600, 1600}} {
-		onset := span[0]
-		want := map[ingest.Partition]ingest.Range{}
-		for i := onset; i <= span[1]; i++ {
-			u := units[i]
-			last := u.Last.Offset
-			if i == onset {
-				last = u.Pos.Offset
-			}
-			r, seen := want[u.Pos.Partition]
-			if !seen {
-				r = ingest.Range{Partition: u.Pos.Partition, First: u.First.Offset}
-			}
-			r.Last = max(r.Last, last)
-			want[u.Pos.Partition] = r
-		}
-		got := tr.offsets(tr.ref(onset), span[1])
-		for i, r := range got {
-			if r != want[r.Partition] || i > 0 && got[i-1].Partition >= r.Partition {
-				t.Errorf("offsets %v of units %v, want %v", got, span, want)
-			}
-		}
-		if len(got) != len(want) {
-			t.Errorf("offsets %v of units %v, want %v", got, span, want)
-		}
 	}
 }

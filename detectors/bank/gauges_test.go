@@ -2,6 +2,7 @@ package bank
 
 import (
 	"math"
+	"reflect"
 	"slices"
 	"testing"
 	"time"
@@ -119,7 +120,10 @@ func TestSimGaugesAreRestored(t *testing.T) {
 		back.Observe(u, time.Time{})
 	}
 	want, got := p.groups[0].stream("return").Find("return").Gauges, back.groups[0].stream("return").Find("return").Gauges
-	if *got.ADWIN != *want.ADWIN || *got.PageHinkley != *want.PageHinkley || got.Drifts != want.Drifts || got.ARL0 != want.ARL0 {
+	for _, a := range []*detectors.ADWIN{got.ADWIN, want.ADWIN} {
+		a.Rows = a.Rows[:a.Top+1] // without the empty ones
+	}
+	if !reflect.DeepEqual(got.ADWIN, want.ADWIN) || *got.PageHinkley != *want.PageHinkley || got.Drifts != want.Drifts || got.ARL0 != want.ARL0 {
 		t.Errorf("restored %+v, want %+v", got, want)
 	}
 }

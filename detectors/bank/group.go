@@ -16,6 +16,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/offpolicy"
 	"github.com/rewardwatch/rewardwatch/detectors/signals"
 	"github.com/rewardwatch/rewardwatch/detectors/stream"
+	"github.com/rewardwatch/rewardwatch/detectors/trail"
 	"github.com/rewardwatch/rewardwatch/detectors/watch"
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
@@ -36,7 +37,7 @@ type group struct {
 	Seen     int64 // units seen; the ordinal of the next one
 	LastTS   int64
 	Versions versions
-	Trail    trail
+	Trail    trail.Trail
 
 	Baseline finding.BaselineRef
 	FrozenAt time.Time
@@ -121,7 +122,7 @@ func (g *group) Observe(u *ingest.Unit, now time.Time, present func(*ingest.Unit
 	}
 	present(u)
 	at := g.enter(u, now)
-	defer func() { g.Trail.prune(g.Streams) }() // of the streams that exist by then
+	defer func() { g.Trail.Prune(g.Streams) }() // of the streams that exist by then
 	values := g.Readings(u, nil)
 	g.startStreams(u, values)
 	g.Unjudged = ""
@@ -168,7 +169,7 @@ func (g *group) enter(u *ingest.Unit, now time.Time) finding.UnitRef {
 	g.Negative += u.Reward.Negative
 	g.Rewards += u.Reward.N
 	g.Versions.see(u.Versions, at)
-	g.Trail.add(at, u)
+	g.Trail.Add(at, u)
 	g.LastActions.add(at.Ordinal, u.Actions)
 	return at
 }
@@ -190,7 +191,7 @@ func (g *group) ref(u *ingest.Unit) finding.UnitRef {
 // judged.
 func (g *group) show(u *ingest.Unit, rule string, now time.Time) []finding.Finding {
 	at := g.enter(u, now)
-	defer g.Trail.prune(g.Streams)
+	defer g.Trail.Prune(g.Streams)
 	g.Show(g.Readings(u, nil))
 	return g.unjudged(rule, at)
 }
@@ -352,7 +353,7 @@ func (g *group) renew(s *stream.Stream, at finding.UnitRef) {
 	}
 	s.Alert.Improvement = g.improvement(s)
 	// For units beyond the trail, only the ranges reported before are known.
-	s.Alert.Offsets = byPartition(ingest.Widen(s.Alert.Offsets, g.Trail.offsets(s.Alert.Onset, at.Ordinal)...))
+	s.Alert.Offsets = trail.ByPartition(ingest.Widen(s.Alert.Offsets, g.Trail.Offsets(s.Alert.Onset, at.Ordinal)...))
 }
 
 // renews reports whether the effect of an alarm is measured again after so many units.
@@ -425,7 +426,7 @@ func (g *group) silence(now time.Time) []finding.Finding {
 	if at := g.silentAt(); at.IsZero() || now.Before(at) {
 		return nil
 	}
-	return g.unjudged(fault.Silent, g.Trail.last())
+	return g.unjudged(fault.Silent, g.Trail.Last())
 }
 
 // unjudged puts all streams of the group into a fault until its next finished unit. It leaves the detectors unchanged:

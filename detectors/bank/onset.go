@@ -107,8 +107,8 @@ func (g *group) describe(s *stream.Stream, top stream.Branch, names []string, at
 	a := stream.Alert{Detectors: names, Score: top.Score, Quantity: top.Quantity.Name}
 	a.Onset, a.From, a.To = g.onset(top)
 	a.Effect, a.Histogram = s.Effect(top.Quantity, a.Onset.Ordinal)
-	a.Offsets = g.Trail.offsets(a.Onset, at.Ordinal)
-	a.Interval = g.Trail.offsets(a.From, a.To.Ordinal)
+	a.Offsets = g.Trail.Offsets(a.Onset, at.Ordinal)
+	a.Interval = g.Trail.Offsets(a.From, a.To.Ordinal)
 	a.Before, a.After, a.Changed = g.Versions.around(a.Onset.Ordinal, at.Ordinal)
 	return a
 }
@@ -118,7 +118,7 @@ func (g *group) describe(s *stream.Stream, top stream.Branch, names []string, at
 func (g *group) onset(top stream.Branch) (at, from, to finding.UnitRef) {
 	values, ordinals := top.Quantity.JudgedSince(0)
 	if len(values) == 0 {
-		started := g.Trail.ref(top.Started)
+		started := g.Trail.Ref(top.Started)
 		return started, started, started
 	}
 	start, _ := slices.BinarySearch(ordinals, top.Started)
@@ -126,5 +126,5 @@ func (g *group) onset(top stream.Branch) (at, from, to finding.UnitRef) {
 		start, ordinals[0] = -1, top.Started
 	}
 	o := detectors.FindOnset(values, top.Quantity.JudgedRanks(), top.Quantity.Factor(), start)
-	return g.Trail.ref(ordinals[o.At]), g.Trail.ref(ordinals[o.From]), g.Trail.ref(ordinals[o.To])
+	return g.Trail.Ref(ordinals[o.At]), g.Trail.Ref(ordinals[o.From]), g.Trail.Ref(ordinals[o.To])
 }

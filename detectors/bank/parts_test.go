@@ -2,11 +2,9 @@ package bank
 
 import (
 	"maps"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
-	"testing/quick"
 	"time"
 
 	"github.com/rewardwatch/rewardwatch/detectors/stream"
@@ -162,36 +160,4 @@ func FuzzResume(f *testing.F) {
 			_, _, _ = p.Changes()
 		}
 	})
-}
-
-// What a trail is written as holds all of it, also what is added to it later.
-func TestSimTrailIsWrittenWhole(t *testing.T) {
-	same := func(want trail) bool {
-		b, err := want.MarshalBinary()
-		if err != nil {
-			t.Fatal(err)
-		}
-		var got trail
-		if err := got.UnmarshalBinary(b); err != nil {
-			t.Fatal(err)
-		}
-		for n := range b {
-			if new(trail).UnmarshalBinary(b[:n]) == nil {
-				t.Fatalf("cut to %d of %d bytes it is accepted", n, len(b))
-			}
-		}
-		if len(want.Units) == 0 {
-			want.Units = nil
-		}
-		if len(want.Older) == 0 {
-			want.Older = nil
-		}
-		return reflect.DeepEqual(got, want)
-	}
-	if quick.Check(same, &quick.Config{MaxCount: 50}) != nil {
-		t.Error("some of it was left out")
-	}
-	if !same(trail{}) {
-		t.Error("an empty one is another")
-	}
 }

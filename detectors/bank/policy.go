@@ -95,10 +95,10 @@ func (p *Policy) judge(u *ingest.Unit, now time.Time) []finding.Finding {
 	if due, accepted := g.due(); due && g.learns() && (!accepted || !g.leaveEarly() && !g.refuse()) {
 		p.grant(g)
 		room := p.room(g)
-		found = append(found, p.calibrate(g.Warmup.Units, func() []finding.Finding { return g.freeze(accepted, g.Trail.last(), now, room) })...)
+		found = append(found, p.calibrate(g.Warmup.Units, func() []finding.Finding { return g.freeze(accepted, g.Trail.Last(), now, room) })...)
 	} else if s := g.lateDue(); s != nil && !g.refuseLate(s) {
 		share, room := p.laterShare(), p.room(g)-g.branchCount()
-		found = append(found, p.calibrate(s.LateUnits, func() []finding.Finding { return g.freezeLate(s, share, g.Trail.last(), room) })...)
+		found = append(found, p.calibrate(s.LateUnits, func() []finding.Finding { return g.freezeLate(s, share, g.Trail.Last(), room) })...)
 	}
 	return found
 }
@@ -131,7 +131,7 @@ func (p *Policy) Accept(now time.Time) {
 			p.grant(g)
 			p.changed = true
 			g.touch()
-			g.freeze(true, g.Trail.last(), now, p.room(g))
+			g.freeze(true, g.Trail.Last(), now, p.room(g))
 			g.Newcomers.Steps, g.Blocks.Open = nil, nil // live agents start from zero
 			if g.cfg.Baseline.From == watch.FromFile {
 				g.Baseline.Offsets = nil // they belong to the file

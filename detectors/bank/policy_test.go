@@ -446,8 +446,8 @@ func TestEpisodesThatStopEndingAreAFault(t *testing.T) {
 	for range 5000 {
 		a.feed(p, 1)
 	}
-	if n := len(p.groups[0].Trail.Older); n > 1000 {
-		t.Errorf("%d references are kept", n)
+	if b, err := p.groups[0].Trail.MarshalBinary(); err != nil || len(b) > 100<<10 {
+		t.Errorf("the trail takes %d bytes (%v)", len(b), err)
 	}
 	a.edit = nil
 	a.feed(p, 1)
@@ -953,7 +953,7 @@ func TestNoPromiseWithoutRoom(t *testing.T) {
 	p := newBank(episodes(2000))
 	newAgent(172).feed(p, 499)
 	g := p.groups[0]
-	g.freeze(true, g.Trail.last(), time.Time{}, 0)
+	g.freeze(true, g.Trail.Last(), time.Time{}, 0)
 	if g.Promise.Confidence != finding.ConfidenceNone || g.Promise.ARL0 != 0 {
 		t.Errorf("promise %+v", g.Promise)
 	}
@@ -982,23 +982,22 @@ func TestSimOutcomeThatIsNoShareAnyMore(t *testing.T) {
 func TestSimPruneSeesAllStreams(t *testing.T) {
 	p := newBank(episodes(2000))
 	a := newAgent(174)
-	a.feed(p, 1000)
+	a.feed(p, 1088) // the next unit is the first of a pack
 	g := p.groups[0]
 	g.Streams = slices.Grow(g.Streams, 1)
 	b := &g.Streams[len(g.Streams)-1].Quantities[0].Rank().Branches[0]
-	b.Walk, b.StartedAt = b.Height/2, 50
-	g.Trail.Older, g.Trail.Keep = nil, 0
-	for i := range trailSlack + 1 {
-		g.Trail.Older = append(g.Trail.Older, finding.UnitRef{Ordinal: int64(i)})
-	}
+	b.Walk, b.StartedAt = b.Height/2, 520
 	a.edit = func(u *ingest.Unit) {
 		m := ingest.NamedMoments{Signal: "observation.x"}
 		m.Add(1)
 		u.Numeric = append(u.Numeric, m)
 	}
 	a.feed(p, 1)
-	if at := g.Trail.ref(50); len(g.Trail.Older) > trailSlack || at.Ordinal != 50 {
-		t.Errorf("the walk is held to have begun at unit %d of %d older ones, want 50", at.Ordinal, len(g.Trail.Older))
+	if at := g.Trail.Ref(520); at.Ordinal != 520 {
+		t.Errorf("the walk is held to have begun at unit %d, want 520", at.Ordinal)
+	}
+	if at := g.Trail.Ref(521); at.Ordinal < 576 {
+		t.Errorf("the trail still has unit %d, at which no walk began", at.Ordinal)
 	}
 }
 

@@ -86,7 +86,7 @@ func (p *Policy) otherVersion(g *group, u *ingest.Unit, now time.Time) (found []
 
 // ignore counts a unit of a retired version.
 func (g *group) ignore(u *ingest.Unit, now time.Time) {
-	g.Trail.add(g.ref(u), u) // each unit has its place by its ordinal
+	g.Trail.Add(g.ref(u), u) // each unit has its place by its ordinal
 	g.Seen++
 	g.Line.Versions.Ignored++
 	g.LastTS = max(g.LastTS, u.EndTS)
@@ -152,7 +152,7 @@ func (p *Policy) takeOver(g *group, accepted bool, now time.Time) []finding.Find
 	p.grant(next)
 	room := p.room(next)
 	return p.calibrate(next.Warmup.Units, func() []finding.Finding {
-		next.freeze(accepted, next.Trail.last(), now, room)
+		next.freeze(accepted, next.Trail.Last(), now, room)
 		return g.handOver(next)
 	})
 }

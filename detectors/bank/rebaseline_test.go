@@ -295,9 +295,9 @@ func TestIgnoredUnitsKeepTheirPlaceInTheTrail(t *testing.T) {
 		r.run(p, 20, "p1")
 		r.run(p, 20, "p1", "p2")
 		trail := &p.groups[0].Trail
-		for o := trail.first(); o < trail.Next; o++ {
-			if got := trail.ref(o); got.Ordinal != o {
-				t.Fatalf("of %d units, number %d is found as %d", trail.Next, o, got.Ordinal)
+		for o := trail.First(); o < trail.Next(); o++ {
+			if got := trail.Ref(o); got.Ordinal != o {
+				t.Fatalf("of %d units, number %d is found as %d", trail.Next(), o, got.Ordinal)
 			}
 		}
 		r.run(p, stream.TrailUnits, "p2")

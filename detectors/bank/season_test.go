@@ -171,7 +171,8 @@ func TestOutcomesHaveASeason(t *testing.T) {
 	if alarms := alarmsIn(feed(300)); len(alarms) > 0 {
 		t.Errorf("alarms of %q of units as before", alarms)
 	}
-	sum, values := 0.0, q.Judged.Values
+	sum := 0.0
+	values, _ := q.JudgedSince(0)
 	for _, u := range values {
 		sum += math.Abs(u - .5)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 	"github.com/rewardwatch/rewardwatch/detectors/offpolicy"
 	"github.com/rewardwatch/rewardwatch/detectors/stream"
+	"github.com/rewardwatch/rewardwatch/detectors/trail"
 	"github.com/rewardwatch/rewardwatch/ingest"
 	"github.com/rewardwatch/rewardwatch/ingest/saved"
 )
@@ -222,7 +223,7 @@ type groupWire struct {
 	Newcomers   battery.NewcomersWire    `cbor:"7,keyasint"`
 	LastTS      int64                    `cbor:"8,keyasint,omitzero"`
 	Versions    versionsWire             `cbor:"9,keyasint"`
-	Trail       trail                    `cbor:"10,keyasint"`
+	Trail       trail.Trail              `cbor:"10,keyasint"`
 	Baseline    finding.BaselineRefWire  `cbor:"11,keyasint"`
 	FrozenAt    time.Time                `cbor:"12,keyasint,omitzero"`
 	FrozenTS    int64                    `cbor:"13,keyasint,omitzero"`

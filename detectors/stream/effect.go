@@ -46,7 +46,7 @@ func (s *Stream) certain() float64 {
 // certify starts the traces and the certificate of the main quantity, which start with each new baseline.
 func (s *Stream) certify() {
 	for _, q := range s.Quantities {
-		q.Trace, q.Judged, q.Certificate = Trace{}, Trace{}, nil
+		q.Trace, q.Judged, q.Certificate = newTrace(q.tracedRanks()), Trace{}, nil
 	}
 	q := s.Find(signals.MainQuantity(s.Signal))
 	if q == nil || q.Ranks == nil || q.Season != nil { // with a season the values do not follow a single distribution
@@ -59,14 +59,22 @@ func (s *Stream) certify() {
 	q.Certificate = c
 }
 
+// tracedRanks returns the ranks that the trace of the quantity follows: none if values are judged among similar hours.
+func (q *Quantity) tracedRanks() *detectors.Ranks {
+	if q.Season != nil {
+		return nil
+	}
+	return q.Ranks
+}
+
 // keep records a value that the tests see, for the onset and the effect of an alarm.
-func (q *Quantity) keep(r Reading, ordinal int64) {
+func (q *Quantity) keep(r Reading, v value, ordinal int64) {
 	if q.Season != nil {
 		q.Trace.Add(q.Season.Adjusted(r.X, r.Ts), ordinal)
-		q.Judged.Add(q.AsJudged(r), ordinal)
+		q.Judged.Add(v.judged, ordinal)
 		return
 	}
-	q.Trace.Add(r.X, ordinal)
+	q.Trace.add(r.X, v.slot, ordinal)
 	if q.Certificate != nil {
 		q.Certificate.Add(r.X)
 	}
@@ -74,7 +82,7 @@ func (q *Quantity) keep(r Reading, ordinal int64) {
 
 // forget drops the values that keep has recorded.
 func (q *Quantity) forget() {
-	q.Trace, q.Judged = Trace{}, Trace{}
+	q.Trace, q.Judged = newTrace(q.tracedRanks()), Trace{}
 	if q.Certificate != nil {
 		q.Certificate.Reset()
 	}

@@ -218,6 +218,7 @@ func (q *Quantity) Attach(actions map[string]int64) error {
 	if q.Ranks != nil && q.Season != nil {
 		q.Season.Attach(q.Ranks)
 	}
+	q.Trace = q.Trace.following(q.tracedRanks())
 	for i := range q.Tests {
 		if err := q.Tests[i].Attach(q); err != nil {
 			return err
@@ -238,11 +239,12 @@ func (q *Quantity) Read(r Reading) Reading {
 // threshold stays there.
 func (q *Quantity) Observe(r Reading, ordinal int64, held bool) {
 	r = q.Read(r)
-	q.keep(r, ordinal)
+	v := q.valueOf(r)
+	q.keep(r, v, ordinal)
 	if q.Proving() {
-		q.Prove(q.AsJudged(r), held)
+		q.Prove(v.judged, held)
 	} else {
-		q.Test(r, ordinal, held)
+		q.test(v, ordinal, held)
 	}
 	if q.Gauges != nil {
 		q.Gauges.Observe(q.StandardShift(r.X))
@@ -250,9 +252,19 @@ func (q *Quantity) Observe(r Reading, ordinal int64, held bool) {
 }
 
 // Test passes a reading only to the tests of the quantity.
-func (q *Quantity) Test(r Reading, ordinal int64, held bool) {
-	v := value{x: r.X, judged: q.AsJudged(r)}
+func (q *Quantity) Test(r Reading, ordinal int64, held bool) { q.test(q.valueOf(r), ordinal, held) }
+
+// valueOf returns the part of a reading that the tests see.
+func (q *Quantity) valueOf(r Reading) value {
+	v := value{x: r.X, judged: q.AsJudged(r), seasonal: q.Season != nil}
+	if q.Ranks != nil {
+		v.slot = q.Ranks.Slot(r.X)
+	}
 	v.hits, v.steps = r.Counts()
+	return v
+}
+
+func (q *Quantity) test(v value, ordinal int64, held bool) {
 	for i := range q.Tests {
 		q.Tests[i].Observe(v, ordinal, held)
 	}

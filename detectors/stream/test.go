@@ -48,6 +48,8 @@ type Test interface {
 type value struct {
 	x           float64
 	judged      float64 // the value as ranks judge it: among similar hours if there is a season
+	slot        int     // of x among the points of the baseline, if there is one: see detectors.Ranks
+	seasonal    bool    // whether there is a season
 	hits, steps float64 // the number of steps at which the event happened
 }
 

@@ -76,7 +76,9 @@ func (t *ShapeTest) Arm(rate float64) bool {
 
 // Observe implements Test.
 func (t *ShapeTest) Observe(v value, ordinal int64, _ bool) {
-	t.KS.Add(v.x)
+	if !math.IsNaN(v.x) {
+		t.KS.AddSlot(v.slot)
+	}
 	before := t.Score
 	t.Score = 0
 	if d, full := t.KS.Statistic(); full && t.Threshold > 0 {

@@ -33,7 +33,11 @@ func (q *Quantity) Rank() *detectors.RankTest {
 
 // Observe implements Test.
 func (t *rankTest) Observe(v value, ordinal int64, held bool) {
-	t.test.Observe(v.judged, ordinal, held)
+	if v.seasonal {
+		t.test.Observe(v.judged, ordinal, held)
+		return
+	}
+	t.test.ObserveSlot(v.slot, ordinal, held)
 }
 
 // Again implements Test.

@@ -1,6 +1,9 @@
 package stream
 
 import (
+	"math"
+	"slices"
+
 	"github.com/rewardwatch/rewardwatch/detectors"
 	"github.com/rewardwatch/rewardwatch/detectors/fault"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
@@ -20,6 +23,23 @@ type traceWire struct {
 	First  int64            `cbor:"2,keyasint,omitzero"`
 	Next   int64            `cbor:"3,keyasint,omitzero"`
 }
+
+// wire returns the trace with all values. Those that are not exact come back as one of the same rank.
+func (x *Trace) wire() traceWire {
+	w := traceWire{Values: slices.Clone(x.exact), First: x.first, Next: x.next}
+	if x.ranks == nil {
+		return w
+	}
+	w.Values = slices.Repeat([]float64{math.NaN()}, len(x.slots))
+	values, ordinals := x.Since(0)
+	for i, o := range ordinals {
+		w.Values[(o-x.first)%TrailUnits] = values[i]
+	}
+	return w
+}
+
+// live returns the trace with all values; it may follow ranks.
+func (w *traceWire) live() Trace { return Trace{exact: w.Values, first: w.First, next: w.Next} }
 
 type shapeTestWire struct {
 	Window    int              `cbor:"1,keyasint,omitzero"`
@@ -176,7 +196,7 @@ func (x *Quantity) wire() quantityWire {
 	w := quantityWire{
 		Name: x.Name, Warm: x.Warm, Recent: recentWire(x.Recent),
 		Ranks: saved.Pointer(x.Ranks, RanksWireOf), Season: saved.Pointer(x.Season, SeasonWireOf),
-		Mean: x.Mean, SD: x.SD, Trace: traceWire(x.Trace), Judged: traceWire(x.Judged),
+		Mean: x.Mean, SD: x.SD, Trace: x.Trace.wire(), Judged: x.Judged.wire(),
 		Certificate: saved.Pointer(x.Certificate, certificateWireOf),
 		Gauges:      saved.Pointer(x.Gauges, (*gauges).wire), Mix: saved.Pointer(x.Mix, (*ActionMix).wire),
 		Learnt: saved.Pointer(x.Learnt, (*Learnt).wire),
@@ -192,7 +212,7 @@ func (w *quantityWire) live() Quantity {
 		Name: w.Name, Warm: w.Warm, Recent: recent(w.Recent),
 		Ranks:  saved.Pointer(w.Ranks, (*RanksWire).Live),
 		Season: saved.Pointer(w.Season, (*SeasonWire).Live),
-		Mean:   w.Mean, SD: w.SD, Trace: Trace(w.Trace), Judged: Trace(w.Judged),
+		Mean:   w.Mean, SD: w.SD, Trace: w.Trace.live(), Judged: w.Judged.live(),
 		Certificate: saved.Pointer(w.Certificate, (*certificateWire).live),
 		Gauges:      saved.Pointer(w.Gauges, (*gaugesWire).live), Mix: saved.Pointer(w.Mix, (*actionMixWire).live),
 		Learnt: saved.Pointer(w.Learnt, (*learntWire).live),

@@ -242,16 +242,16 @@ type adwinWire struct {
 func adwinWireOf(x *detectors.ADWIN) adwinWire {
 	return adwinWire{
 		Delta: x.Delta, Count: x.Count, Total: x.Total, Variance: x.Variance, Top: x.Top,
-		Rows: saved.Each(x.Rows[:], func(e detectors.ADWINRow) adwinRowWire { return adwinRowWire(e) }), Drifted: x.Drifted,
+		Rows: saved.Each(x.Rows, func(e detectors.ADWINRow) adwinRowWire { return adwinRowWire(e) }), Drifted: x.Drifted,
 	}
 }
 
 func (w *adwinWire) live() detectors.ADWIN {
-	x := detectors.ADWIN{
+	rows := w.Rows[:min(w.Top+1, len(w.Rows))] // the build before saved the empty ones, too
+	return detectors.ADWIN{
 		Delta: w.Delta, Count: w.Count, Total: w.Total, Variance: w.Variance, Top: w.Top, Drifted: w.Drifted,
+		Rows: saved.Each(rows, func(e adwinRowWire) detectors.ADWINRow { return detectors.ADWINRow(e) }),
 	}
-	copy(x.Rows[:], saved.Each(w.Rows, func(e adwinRowWire) detectors.ADWINRow { return detectors.ADWINRow(e) }))
-	return x
 }
 
 type pageHinkleyWire struct {

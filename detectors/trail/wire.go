@@ -1,0 +1,182 @@
+package trail
+
+import (
+	"encoding/binary"
+	"errors"
+	"slices"
+
+	"github.com/rewardwatch/rewardwatch/detectors/finding"
+	"github.com/rewardwatch/rewardwatch/detectors/stream"
+	"github.com/rewardwatch/rewardwatch/ingest"
+)
+
+// A trail has its own encoding, since it has many small units: each number is a varint, each text follows its length.
+
+// MarshalBinary writes the trail: the last stream.TrailUnits units, in the order of their ordinals modulo that number,
+// and the older ones.
+func (t Trail) MarshalBinary() ([]byte, error) {
+	var last []unit
+	older := slices.Clone(t.older)
+	for u := range t.since(0) {
+		if u.Ordinal < t.First() {
+			older = append(older, u.UnitRef)
+		} else {
+			last = append(last, u)
+		}
+	}
+	if len(last) == stream.TrailUnits {
+		first := stream.TrailUnits - t.next%stream.TrailUnits // of those, the one whose ordinal is a multiple of that number
+		last = slices.Concat(last[first%stream.TrailUnits:], last[:first%stream.TrailUnits])
+	}
+	b := make([]byte, 0, 64*(1+len(last)+len(older)))
+	b = appendInts(b, t.next, 0, int64(len(last)), int64(len(older))) // the second number is of a build before
+	for i := range last {
+		b = appendInts(appendRef(b, &last[i].UnitRef), last[i].Last)
+	}
+	for i := range older {
+		b = appendRef(b, &older[i])
+	}
+	return b, nil
+}
+
+func appendInts(b []byte, values ...int64) []byte {
+	for _, x := range values {
+		b = binary.AppendVarint(b, x)
+	}
+	return b
+}
+
+func appendText(b []byte, text string) []byte {
+	return append(binary.AppendUvarint(b, uint64(len(text))), text...)
+}
+
+func appendRef(b []byte, r *finding.UnitRef) []byte {
+	b = appendInts(b, r.Ordinal, r.TS)
+	for _, p := range []ingest.Position{r.Pos, r.First} {
+		b = appendInts(b, int64(p.Partition), p.Offset, int64(p.Record))
+	}
+	return appendText(appendText(b, r.Agent), r.Episode)
+}
+
+// appendUnit packs a unit, as its difference from the one before.
+func appendUnit(b []byte, before, u *unit) []byte {
+	b = appendInts(b, u.Ordinal-before.Ordinal, u.TS-before.TS,
+		int64(u.Pos.Partition-before.Pos.Partition), u.Pos.Offset-before.Pos.Offset, int64(u.Pos.Record-before.Pos.Record),
+		int64(u.First.Partition-u.Pos.Partition), u.First.Offset-u.Pos.Offset, int64(u.First.Record-u.Pos.Record),
+		u.Last-u.Pos.Offset)
+	b = appendChange(b, before.Agent, u.Agent)
+	return appendChange(b, before.Episode, u.Episode)
+}
+
+// appendChange packs a text: how much of it is that of the one before, and the rest.
+func appendChange(b []byte, before, text string) []byte {
+	same := 0
+	for same < min(len(before), len(text)) && before[same] == text[same] {
+		same++
+	}
+	return appendText(binary.AppendUvarint(b, uint64(same)), text[same:])
+}
+
+// unpacked lists the units of a pack.
+func unpacked(pack []byte) func(yield func(unit) bool) {
+	return func(yield func(unit) bool) {
+		r, u := reader{left: pack}, unit{}
+		for len(r.left) > 0 {
+			u.Ordinal += r.int()
+			u.TS += r.int()
+			u.Pos = plus(u.Pos, r.position())
+			u.First = plus(u.Pos, r.position())
+			u.Last = u.Pos.Offset + r.int()
+			u.Agent = u.Agent[:r.length(len(u.Agent))] + r.text()
+			u.Episode = u.Episode[:r.length(len(u.Episode))] + r.text()
+			if !yield(u) {
+				return
+			}
+		}
+	}
+}
+
+func plus(p, q ingest.Position) ingest.Position {
+	return ingest.Position{Partition: p.Partition + q.Partition, Offset: p.Offset + q.Offset, Record: p.Record + q.Record}
+}
+
+var errNoTrail = errors.New("it is no trail of units")
+
+// UnmarshalBinary reads what MarshalBinary wrote.
+func (t *Trail) UnmarshalBinary(b []byte) error {
+	r := reader{left: b}
+	*t = Trail{}
+	next, _ := r.int(), r.int()
+	units, older := r.int(), r.int()
+	if units < 0 || older < 0 || units > int64(len(b)) || older > int64(len(b)) { // each takes several bytes
+		return errNoTrail
+	}
+	last := make([]unit, 0, units)
+	for range units {
+		last = append(last, unit{r.unit(), r.int()})
+	}
+	for range older {
+		t.older = append(t.older, r.unit())
+	}
+	if r.short || len(r.left) > 0 || next < units {
+		return errNoTrail
+	}
+	for i := range units {
+		u := last[(next%units+i)%units]
+		u.Ordinal = next - units + i
+		t.add(u)
+	}
+	t.next = next
+	t.pruned = t.begun()
+	return nil
+}
+
+// reader reads values from the front of the remaining bytes. Once it runs out of bytes it returns zeros.
+type reader struct {
+	left  []byte
+	short bool
+}
+
+func (r *reader) int() int64 {
+	x, n := binary.Varint(r.left)
+	r.skip(n)
+	return x
+}
+
+func (r *reader) skip(n int) {
+	if n <= 0 {
+		r.short, r.left = true, nil
+		return
+	}
+	r.left = r.left[n:]
+}
+
+// length reads a length of at most most.
+func (r *reader) length(most int) int {
+	size, n := binary.Uvarint(r.left)
+	r.skip(n)
+	if size > uint64(most) {
+		r.short = true
+		return 0
+	}
+	return int(size)
+}
+
+func (r *reader) text() string {
+	size := r.length(len(r.left))
+	if size > len(r.left) {
+		r.short = true
+		return ""
+	}
+	text := string(r.left[:size])
+	r.left = r.left[size:]
+	return text
+}
+
+func (r *reader) position() ingest.Position {
+	return ingest.Position{Partition: ingest.Partition(r.int()), Offset: r.int(), Record: int32(r.int())}
+}
+
+func (r *reader) unit() finding.UnitRef {
+	return finding.UnitRef{Ordinal: r.int(), TS: r.int(), Pos: r.position(), First: r.position(), Agent: r.text(), Episode: r.text()}
+}
