@@ -114,8 +114,7 @@ func (a *ADWIN) insert(x float64) {
 	}
 	a.Count++
 	a.Total += x
-	a.grow(0)
-	a.Rows[0].push(x, 0)
+	a.push(0, x, 0)
 	for i := 0; i < adwinRows-1 && a.Rows[i].Buckets > adwinBuckets; i++ {
 		a.mergeOldest(i)
 	}
@@ -124,20 +123,12 @@ func (a *ADWIN) insert(x float64) {
 	}
 }
 
-// grow makes sure that there is a row i, which is at most the one after the last.
-func (a *ADWIN) grow(i int) {
-	if i == len(a.Rows) {
-		a.Rows = slices.Concat(a.Rows, make([]ADWINRow, 1)) // without spare capacity
-	}
-}
-
 // mergeOldest merges the two oldest buckets of row i into one bucket of the next row.
 func (a *ADWIN) mergeOldest(i int) {
-	a.grow(i + 1)
 	row, size := &a.Rows[i], bucketSize(i)
 	d := row.Total[0]/size - row.Total[1]/size
-	a.Rows[i+1].push(row.Total[0]+row.Total[1], row.Variance[0]+row.Variance[1]+d*d*size/2)
-	row.drop(2)
+	a.push(i+1, row.Total[0]+row.Total[1], row.Variance[0]+row.Variance[1]+d*d*size/2)
+	a.Rows[i].drop(2)
 	a.Top = max(a.Top, i+1)
 }
 
@@ -152,6 +143,7 @@ func (a *ADWIN) dropOldest() {
 	d := total/size - a.Total/n
 	a.Variance -= variance + size*n*d*d/(size+n)
 	if row.Buckets == 0 {
+		*row = ADWINRow{} // as one that is not saved
 		a.Top--
 	}
 }
@@ -191,7 +183,12 @@ func (a *ADWIN) differs() bool {
 // bucketSize returns the number of values in a bucket of row i.
 func bucketSize(i int) float64 { return float64(uint64(1) << i) }
 
-func (r *ADWINRow) push(total, variance float64) {
+// push adds a bucket to a row, which may be the first one that is not in use yet.
+func (a *ADWIN) push(row int, total, variance float64) {
+	if row == len(a.Rows) {
+		a.Rows = slices.Concat(a.Rows, make([]ADWINRow, 1)) // without spare capacity
+	}
+	r := &a.Rows[row]
 	r.Total[r.Buckets], r.Variance[r.Buckets] = total, variance
 	r.Buckets++
 }

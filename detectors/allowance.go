@@ -211,7 +211,7 @@ func (v *view) rank(values []float64, ranks *Ranks) {
 	v.place = make([]int32, len(values))
 	for i, x := range values {
 		if v.place[i] = -1; !math.IsNaN(x) {
-			v.place[i] = int32(ranks.point(x))
+			v.place[i] = int32(searchPoints(ranks.Points, x))
 		}
 	}
 	v.weight = ranks.shares()

@@ -1,6 +1,7 @@
 package detectors
 
 import (
+	"encoding/binary"
 	"errors"
 	"math"
 	"slices"
@@ -60,7 +61,25 @@ type Certificate struct {
 // CertificateStart is a start of the grid.
 type CertificateStart struct {
 	At     int64  // values before it
-	Counts Counts // of the certificate at that time
+	Packed []byte // the Counts of the certificate at that time, as varints
+}
+
+// Counts returns the counts of the certificate at the start.
+func (s *CertificateStart) Counts() Counts {
+	counts := make(Counts, 0, 2*certificateQuantiles)
+	for left := s.Packed; len(left) > 0; {
+		n, size := binary.Uvarint(left)
+		counts, left = append(counts, uint32(n)), left[size:]
+	}
+	return counts
+}
+
+// PackCounts appends counts to b, as a start holds them.
+func PackCounts(b []byte, counts Counts) []byte {
+	for _, n := range counts {
+		b = binary.AppendUvarint(b, uint64(n))
+	}
+	return b
 }
 
 // NewCertificate prepares the certificate of a baseline, which it sorts, with a dependence factor of at least 1. It
@@ -105,13 +124,15 @@ func (c *Certificate) Add(x float64) {
 
 // start adds the next start of the grid. If there is no room, it reuses the memory of one that it drops.
 func (c *Certificate) start() {
-	var counts []uint32
+	var packed []byte
 	if len(c.Starts) == certificateStarts {
 		i := c.superfluous()
-		counts = c.Starts[i].Counts[:0]
+		packed = c.Starts[i].Packed[:0]
 		c.Starts = append(c.Starts[:i], c.Starts[i+1:]...)
+	} else {
+		packed = make([]byte, 0, 3*len(c.Counts)/2)
 	}
-	c.Starts = append(c.Starts, CertificateStart{At: c.Seen, Counts: append(counts, c.Counts...)})
+	c.Starts = append(c.Starts, CertificateStart{At: c.Seen, Packed: PackCounts(packed, c.Counts)})
 }
 
 // superfluous returns the start, neither the first nor the last, whose neighbours are closest for their age.
@@ -142,7 +163,7 @@ func (c *Certificate) AtLeast() float64 {
 func (c *Certificate) distance(s *CertificateStart) float64 {
 	t := float64(c.Seen - s.At)
 	n, d := uint32(0), 0.0
-	for i, before := range s.Counts {
+	for i, before := range s.Counts() {
 		n += c.Counts[i] - before
 		d = max(d, math.Abs(float64(n)/t-c.Base[i]))
 	}

@@ -152,25 +152,16 @@ func (k *SlidingKS) block(b int) ksNode {
 	n := ksNode{max: math.MinInt32, min: math.MaxInt32}
 	for i := 0; i < ksBlock; i += 2 {
 		n.sum -= k.m * int32(counts[i])
-		n.max = max(n.max, n.sum)
 		n.min = min(n.min, n.sum)
-		n.sum += k.weight((b*ksBlock+i)/2) - k.m*int32(counts[i+1])
 		n.max = max(n.max, n.sum)
+		if point := (b*ksBlock + i) / 2; point < len(k.baseline.Points) {
+			n.sum += int32(k.baseline.count(point) * len(k.where))
+		}
+		n.sum -= k.m * int32(counts[i+1])
 		n.min = min(n.min, n.sum)
+		n.max = max(n.max, n.sum)
 	}
 	return n
-}
-
-// weight returns the size of the window times the number of baseline points equal to point i; 0 beyond the last point.
-func (k *SlidingKS) weight(i int) int32 {
-	w := int32(len(k.where))
-	switch {
-	case i >= len(k.baseline.Points):
-		return 0
-	case k.baseline.Below == nil:
-		return w
-	}
-	return w * int32(k.baseline.count(i))
 }
 
 // refresh recomputes the nodes above two changed slots. It walks both paths level by level until they meet, so that the

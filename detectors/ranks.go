@@ -165,9 +165,6 @@ func (r *Ranks) InSlot(slot int) float64 {
 // twice returns twice the number of sample points below the new values of a slot, plus the number equal to them.
 func (r *Ranks) twice(slot int) int { return r.below(slot/2) + r.below((slot+1)/2) }
 
-// point returns the index of the first point that is not less than x.
-func (r *Ranks) point(x float64) int { return searchPoints(r.Points, x) }
-
 // searchPoints returns the number of points less than x; points ascend. It is sort.SearchFloat64s without a jump that
 // the processor would mispredict at every other step.
 func searchPoints(points []float64, x float64) int {
@@ -190,7 +187,7 @@ func (r *Ranks) own(x float64) rank {
 	if r.Uniform {
 		return rank{u: x, z: normalScore(x)}
 	}
-	return r.ownPoint(r.point(x))
+	return r.ownPoint(searchPoints(r.Points, x))
 }
 
 // ownPoint returns the rank of point i as one of the sample.

@@ -52,7 +52,7 @@ func arrows() map[string][]string {
 		"detectors/kstable": {"detectors"}, // the generator of a table
 		"detectors/bank": {
 			"detectors", "detectors/baseline", "detectors/battery", "detectors/blocks", "detectors/budget", "detectors/fault", "detectors/finding",
-			"detectors/gate", "detectors/offpolicy", "detectors/signals", "detectors/stream", "detectors/watch", "ingest", "ingest/saved",
+			"detectors/gate", "detectors/offpolicy", "detectors/signals", "detectors/stream", "detectors/trail", "detectors/watch", "ingest", "ingest/saved",
 		},
 		"detectors/baseline":    {"detectors", "detectors/lesson", "detectors/offpolicy", "detectors/stream", "detectors/watch", "ingest", "ingest/saved"},
 		"detectors/battery":     {"detectors", "detectors/blocks", "detectors/fault", "detectors/finding", "detectors/signals", "detectors/stream", "ingest", "ingest/saved"},
@@ -68,6 +68,7 @@ func arrows() map[string][]string {
 		"detectors/offpolicy":   {"detectors/finding", "ingest", "ingest/saved"},
 		"detectors/signals":     nil,
 		"detectors/stream":      {"detectors", "detectors/fault", "detectors/finding", "detectors/lesson", "detectors/signals", "detectors/watch", "ingest", "ingest/saved"},
+		"detectors/trail":       {"detectors", "detectors/finding", "detectors/stream", "ingest", "ingest/saved"},
 		"detectors/watch":       {"detectors", "detectors/signals", "ingest"},
 		"alerts":                {"detectors/fault", "detectors/finding", "detectors/signals", "ingest", "ingest/saved"},
 		"alerts/rules":          {"alerts", "cmd/rewardwatch/names", "detectors/fault", "detectors/finding", "detectors/metrics", "ingest", "ingest/assemble", "ingest/feedback", "ingest/locallog", "retrain"}, // names of metrics

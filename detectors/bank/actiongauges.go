@@ -20,11 +20,11 @@ type countedActions struct {
 // pools the others. ok is false if there are no categories.
 func (g *group) countLately() (c countedActions, ok bool) {
 	current := map[string]int64{}
-	for _, u := range g.LastActions.Units {
-		for _, a := range u.Counts {
+	g.LastActions.Each(func(_ int64, counts stream.ActionCounts) {
+		for _, a := range counts {
 			current[a.Name] += a.N
 		}
-	}
+	})
 	shown := g.Categories
 	if len(shown) == 0 {
 		shown = stream.Commonest(current, stream.ShownActions)

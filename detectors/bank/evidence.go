@@ -51,7 +51,7 @@ func (g *group) shifts(onset int64) []finding.Shift {
 			out = append(out, shift)
 		}
 		if s.Signal == "reward" && g.LikeActions != nil {
-			out = g.LikeActions.shift(out, g.LastActions.since(onset), max(1, s.Factor()))
+			out = g.LikeActions.shift(out, g.LastActions.Since(onset), max(1, s.Factor()))
 		}
 	}
 	return out
@@ -70,41 +70,6 @@ func shiftAgainst(r *detectors.Ranks, recent []float64, factor float64) finding.
 	location, spread := r.Shift(recent)
 	s.Z, s.SpreadZ = location/s.StandardError, spread/s.StandardError
 	return s
-}
-
-// actionsOf are the actions of one unit.
-type actionsOf struct {
-	Ordinal int64
-	Counts  stream.ActionCounts
-}
-
-// recentActions is a ring of the actions of the last units.
-type recentActions struct {
-	Units []actionsOf
-	Next  int
-}
-
-func (r *recentActions) add(ordinal int64, actions []ingest.Count) {
-	if len(actions) == 0 {
-		return
-	}
-	if len(r.Units) < stream.CurrentUnits {
-		r.Units = stream.AppendUpTo(r.Units, actionsOf{Ordinal: ordinal, Counts: actions}, stream.CurrentUnits)
-		return
-	}
-	r.Units[r.Next] = actionsOf{Ordinal: ordinal, Counts: actions}
-	r.Next = (r.Next + 1) % stream.CurrentUnits
-}
-
-// since returns the actions of the units from an ordinal on, in no particular order.
-func (r *recentActions) since(onset int64) []stream.ActionCounts {
-	var out []stream.ActionCounts
-	for _, u := range r.Units {
-		if u.Ordinal >= onset {
-			out = append(out, u.Counts)
-		}
-	}
-	return out
 }
 
 // rewardsOf sums up the actions of units.
@@ -188,7 +153,7 @@ func (g *group) decompose(onset int64) *finding.Decomposition {
 	}
 	before, after := finding.ReturnMeans{Return: base, Length: baseLength}, finding.ReturnMeans{Return: now, Length: nowLength}
 	if g.LikeActions != nil {
-		before.Actions, after.Actions = g.LikeActions.Rewards, rewardsOf(g.LastActions.since(onset))
+		before.Actions, after.Actions = g.LikeActions.Rewards, rewardsOf(g.LastActions.Since(onset))
 	}
 	d := finding.Decompose(before, after)
 	for _, part := range [...]float64{d.Change, d.PerStep, d.Length, d.ActionMix, d.Rest} {

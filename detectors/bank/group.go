@@ -47,7 +47,7 @@ type group struct {
 
 	Categories  []string         // of the baseline, the commonest first, at most stream.ShownActions
 	BaseActions map[string]int64 // counts of the baseline by category
-	LastActions recentActions
+	LastActions trail.Actions
 	LikeActions *likeActions // of the baseline; nil if its actions carry no information on rewards
 	Explained   int64        // ordinal of the unit at which an old alarm was last explained
 
@@ -170,7 +170,7 @@ func (g *group) enter(u *ingest.Unit, now time.Time) finding.UnitRef {
 	g.Rewards += u.Reward.N
 	g.Versions.see(u.Versions, at)
 	g.Trail.Add(at, u)
-	g.LastActions.add(at.Ordinal, u.Actions)
+	g.LastActions.Add(at.Ordinal, u.Actions)
 	return at
 }
 

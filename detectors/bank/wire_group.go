@@ -67,40 +67,6 @@ func (w *versionsWire) live() versions {
 	}
 }
 
-type actionsOfWire struct {
-	Ordinal int64         `cbor:"1,keyasint,omitzero"`
-	Counts  []saved.Count `cbor:"2,keyasint,omitzero"`
-}
-
-func (x *actionsOf) wire() actionsOfWire {
-	return actionsOfWire{
-		Ordinal: x.Ordinal, Counts: saved.EachOf(x.Counts, saved.CountOf),
-	}
-}
-
-func (w *actionsOfWire) live() actionsOf {
-	return actionsOf{
-		Ordinal: w.Ordinal, Counts: saved.EachOf(w.Counts, (*saved.Count).Live),
-	}
-}
-
-type recentActionsWire struct {
-	Units []actionsOfWire `cbor:"1,keyasint,omitzero"`
-	Next  int             `cbor:"2,keyasint,omitzero"`
-}
-
-func (x *recentActions) wire() recentActionsWire {
-	return recentActionsWire{
-		Units: saved.EachOf(x.Units, (*actionsOf).wire), Next: x.Next,
-	}
-}
-
-func (w *recentActionsWire) live() recentActions {
-	return recentActions{
-		Units: saved.EachOf(w.Units, (*actionsOfWire).live), Next: w.Next,
-	}
-}
-
 type actionRewardWire struct {
 	N      int64   `cbor:"1,keyasint,omitzero"`
 	Reward float64 `cbor:"2,keyasint"`
@@ -233,7 +199,7 @@ type groupWire struct {
 	Categories  []string                 `cbor:"17,keyasint,omitzero"`
 	BaseActions map[string]int64         `cbor:"18,keyasint,omitzero"`
 	Judged      battery.ActionChoiceWire `cbor:"19,keyasint"`
-	LastActions recentActionsWire        `cbor:"20,keyasint"`
+	LastActions trail.ActionsWire        `cbor:"20,keyasint"`
 	LikeActions *likeActionsWire         `cbor:"21,keyasint,omitzero"`
 	Explained   int64                    `cbor:"22,keyasint,omitzero"`
 	Delivery    fault.DeliveryWire       `cbor:"23,keyasint"`
@@ -256,7 +222,7 @@ func (x *group) wire() groupWire {
 		LastTS: x.LastTS, Versions: x.Versions.wire(), Trail: x.Trail, Baseline: finding.BaselineRefWireOf(&x.Baseline),
 		FrozenAt: x.FrozenAt, FrozenTS: x.FrozenTS, Promise: finding.PromiseWire(x.Promise), Share: x.Share,
 		ActionKind: x.ActionKind, Categories: x.Categories, BaseActions: x.BaseActions,
-		Judged: battery.ActionChoiceWire(x.Judged), LastActions: x.LastActions.wire(),
+		Judged: battery.ActionChoiceWire(x.Judged), LastActions: x.LastActions.Wire(),
 		LikeActions: saved.Pointer(x.LikeActions, (*likeActions).wire), Explained: x.Explained,
 		Delivery: x.Delivery.Wire(), Line: x.Line.wire(), Unjudged: x.Unjudged, Incident: x.Incident,
 		Quiet: x.Quiet, Probation: probationWire(x.Probation), Positive: x.Positive, Negative: x.Negative,
@@ -271,7 +237,7 @@ func (w *groupWire) live() group {
 		LastTS: w.LastTS, Versions: w.Versions.live(), Trail: w.Trail, Baseline: w.Baseline.Live(),
 		FrozenAt: w.FrozenAt, FrozenTS: w.FrozenTS, Promise: finding.Promise(w.Promise), Share: w.Share,
 		Categories: w.Categories, BaseActions: w.BaseActions,
-		LastActions: w.LastActions.live(),
+		LastActions: w.LastActions.Live(),
 		LikeActions: saved.Pointer(w.LikeActions, (*likeActionsWire).live), Explained: w.Explained,
 		Line: w.Line.live(), Unjudged: w.Unjudged, Incident: w.Incident,
 		Quiet: w.Quiet, Probation: probation(w.Probation), Positive: w.Positive, Negative: w.Negative,

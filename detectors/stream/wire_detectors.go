@@ -1,6 +1,8 @@
 package stream
 
 import (
+	"slices"
+
 	"github.com/rewardwatch/rewardwatch/detectors"
 	"github.com/rewardwatch/rewardwatch/ingest/saved"
 )
@@ -204,14 +206,18 @@ type certificateWire struct {
 func certificateWireOf(x *detectors.Certificate) certificateWire {
 	return certificateWire{
 		Units: x.Units, Factor: x.Factor, Cuts: x.Cuts, Base: x.Base, Seen: x.Seen, Counts: x.Counts,
-		Starts: saved.Each(x.Starts, func(e detectors.CertificateStart) certificateStartWire { return certificateStartWire(e) }),
+		Starts: saved.Each(x.Starts, func(e detectors.CertificateStart) certificateStartWire {
+			return certificateStartWire{At: e.At, Counts: e.Counts()}
+		}),
 	}
 }
 
 func (w *certificateWire) live() detectors.Certificate {
 	return detectors.Certificate{
 		Units: w.Units, Factor: w.Factor, Cuts: w.Cuts, Base: w.Base, Seen: w.Seen, Counts: w.Counts,
-		Starts: saved.Each(w.Starts, func(e certificateStartWire) detectors.CertificateStart { return detectors.CertificateStart(e) }),
+		Starts: saved.Each(w.Starts, func(e certificateStartWire) detectors.CertificateStart {
+			return detectors.CertificateStart{At: e.At, Packed: slices.Clone(detectors.PackCounts(nil, e.Counts))}
+		}),
 	}
 }
 
@@ -242,7 +248,8 @@ type adwinWire struct {
 func adwinWireOf(x *detectors.ADWIN) adwinWire {
 	return adwinWire{
 		Delta: x.Delta, Count: x.Count, Total: x.Total, Variance: x.Variance, Top: x.Top,
-		Rows: saved.Each(x.Rows, func(e detectors.ADWINRow) adwinRowWire { return adwinRowWire(e) }), Drifted: x.Drifted,
+		Rows:    saved.Each(x.Rows[:min(x.Top+1, len(x.Rows))], func(e detectors.ADWINRow) adwinRowWire { return adwinRowWire(e) }),
+		Drifted: x.Drifted,
 	}
 }
 

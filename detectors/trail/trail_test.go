@@ -184,3 +184,49 @@ func FuzzTrail(f *testing.F) {
 		}
 	})
 }
+
+// The actions of the last units are known, also after they were written and read, in the order that floats are summed in.
+func TestActionsAreThoseOfTheLastUnits(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 3))
+	names := []string{"", "buy", "buy more", "sell", "hold"}
+	var a Actions
+	ring := make([]actionsOf, 0, stream.CurrentUnits)
+	n := 0
+	for o := range int64(1500) {
+		var counts []ingest.Count
+		for _, name := range names[rng.IntN(len(names)):] {
+			if rng.IntN(3) > 0 {
+				counts = append(counts, ingest.Count{Name: name, N: rng.Int64N(1000), Reward: rng.NormFloat64()})
+			}
+		}
+		a.Add(o, counts)
+		if len(counts) > 0 {
+			if u := (actionsOf{o, counts}); len(ring) < stream.CurrentUnits {
+				ring = append(ring, u)
+			} else {
+				ring[n%stream.CurrentUnits] = u
+			}
+			n++
+		}
+		if o%77 == 0 {
+			w := a.Wire()
+			a = w.Live()
+		}
+		if o%13 > 0 {
+			continue
+		}
+		onset := o - rng.Int64N(300)
+		var want []stream.ActionCounts
+		for _, u := range ring {
+			if u.ordinal >= onset {
+				want = append(want, u.counts)
+			}
+		}
+		if got := a.Since(onset); !reflect.DeepEqual(got, want) {
+			t.Fatalf("at unit %d, actions of %d units since %d, want %d", o, len(got), onset, len(want))
+		}
+	}
+	if w := a.Wire(); w.Next != n%stream.CurrentUnits || len(w.Units) != stream.CurrentUnits || len(a.packs) > 5 {
+		t.Errorf("written with %d units, the oldest at %d, want at %d; %d packs", len(w.Units), w.Next, n%stream.CurrentUnits, len(a.packs))
+	}
+}
