@@ -9,6 +9,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/battery"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 	"github.com/rewardwatch/rewardwatch/detectors/stream"
+	"github.com/rewardwatch/rewardwatch/detectors/trail"
 	"github.com/rewardwatch/rewardwatch/detectors/watch"
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
@@ -80,7 +81,7 @@ func (g *group) afresh() *group {
 		}
 		next.Streams = append(next.Streams, fresh)
 	}
-	next.LastActions = g.LastActions
+	next.LastActions, g.LastActions = g.LastActions, trail.Actions{}
 	next.Newcomers = battery.Newcomers{Steps: g.Newcomers.Steps, Crowd: g.Newcomers.Crowd}
 	g.limit.add(len(next.Streams))
 	return next
@@ -105,9 +106,10 @@ func (g *group) inherit(before *group) {
 	g.Versions, g.Share = before.Versions, before.Share
 }
 
-// count takes over the number of units and the references to them.
+// count takes over the number of units and the references to them, which other loses.
 func (g *group) count(other *group) {
-	g.Seen, g.LastTS, g.Trail = other.Seen, other.LastTS, other.Trail
+	g.Seen, g.LastTS = other.Seen, other.LastTS
+	g.Trail, other.Trail = other.Trail, trail.Trail{}
 	g.Positive, g.Negative, g.Rewards = other.Positive, other.Negative, other.Rewards
 	g.arrived, g.came, g.used = other.arrived, other.came, other.used
 }
@@ -132,7 +134,7 @@ func (g *group) baselineSample() []finding.QuantitySample { return g.frozen().sa
 // handOver returns findings for the streams of g whose state changed when next replaced it, and for the end of its
 // incident. g must not be used afterwards.
 func (g *group) handOver(next *group) []finding.Finding {
-	at := g.Trail.Last()
+	at := next.Trail.Last()
 	var found []finding.Finding
 	for _, s := range g.Streams {
 		from, after := s.State, &stream.Stream{Signal: s.Signal}

@@ -153,9 +153,13 @@ func (g *group) streamCount() int {
 	return n
 }
 
-// weight returns the memory that the group takes, in bytes.
+// weight returns the memory that the group takes, in bytes; of an evicted one, as if it had its baseline.
 func (g *group) weight() int64 {
-	return memoryOfGroup + int64(memoryPerByte*float64(g.runningBytes+g.frozenBytes))
+	perByte := memoryPerByte
+	if g.away == nil && (!g.Warmup.Done || g.Line.Versions.Next != nil) {
+		perByte = memoryPerWarmByte
+	}
+	return memoryOfGroup + int64(perByte*float64(g.runningBytes+g.frozenBytes))
 }
 
 // Weight returns the memory that an evicted or unknown group takes once it is in memory.

@@ -21,6 +21,7 @@ type Actions struct {
 	n     int64    // units recorded until now
 	first int64    // number of the oldest unit in the packs, from 0 on
 	packs [][]byte // the oldest first; a pack starts at a multiple of packActions
+	spare []byte   // memory for the next pack, empty
 	last  actionsOf
 }
 
@@ -37,7 +38,7 @@ func (a *Actions) Add(ordinal int64, counts []ingest.Count) {
 	}
 	if a.n%packActions == 0 || len(a.packs) == 0 {
 		a.last = actionsOf{counts: a.last.counts[:0]}
-		if a.packs = append(a.packs, nil); len(a.packs) > stream.CurrentUnits/packActions+1 {
+		if a.packs = append(a.packs, a.spare); len(a.packs) > stream.CurrentUnits/packActions+1 {
 			a.packs = slices.Delete(a.packs, 0, 1)
 			a.first += packActions - a.first%packActions
 		}
@@ -46,7 +47,7 @@ func (a *Actions) Add(ordinal int64, counts []ingest.Count) {
 	*pack = appendActions(*pack, &a.last, ordinal, counts)
 	a.last.ordinal, a.last.counts = ordinal, append(a.last.counts[:0], counts...)
 	if a.n++; a.n%packActions == 0 {
-		*pack = slices.Clone(*pack) // without spare capacity
+		*pack, a.spare = slices.Clone(*pack), (*pack)[:0] // without spare capacity
 	}
 }
 

@@ -22,6 +22,7 @@ type Trail struct {
 	packs  [][]byte          // of the last units, the oldest first; a pack starts at a multiple of packUnits
 	last   unit              // the newest unit
 	older  []finding.UnitRef // by ordinal; before the packs
+	spare  []byte            // memory for the next pack, empty
 	pruned int64             // number of packs begun by the last time that the trail was pruned
 }
 
@@ -37,12 +38,12 @@ func (t *Trail) Add(at finding.UnitRef, u *ingest.Unit) { t.add(unit{at, u.Last.
 func (t *Trail) add(u unit) {
 	before := t.last
 	if u.Ordinal%packUnits == 0 || len(t.packs) == 0 {
-		t.packs, before = append(t.packs, nil), unit{}
+		t.packs, before = append(t.packs, t.spare), unit{}
 	}
 	pack := &t.packs[len(t.packs)-1]
 	*pack = appendUnit(*pack, &before, &u)
 	if t.next = u.Ordinal + 1; t.next%packUnits == 0 {
-		*pack = slices.Clone(*pack) // without spare capacity
+		*pack, t.spare = slices.Clone(*pack), (*pack)[:0] // without spare capacity
 	}
 	t.last = u
 }
