@@ -200,7 +200,7 @@ func TestSimMemoryOfAGroup(t *testing.T) {
 	for _, c := range []struct {
 		actions, units int
 		most           int64 // bytes a stream
-	}{{4, 500, 96 << 10}, {17, 500, 96 << 10}, {4, 2000, 96 << 10}, {17, 2000, 128 << 10}} {
+	}{{4, 500, 44 << 10}, {17, 500, 66 << 10}, {4, 2000, 75 << 10}, {17, 2000, 99 << 10}} {
 		newTypical(c.actions).frozen(c.units) // what is made once and kept
 		before, a := heap(), newTypical(c.actions)
 		p := a.frozen(c.units)

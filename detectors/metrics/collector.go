@@ -3,6 +3,7 @@ package metrics
 import (
 	"slices"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -21,11 +22,13 @@ type Collector struct {
 	now         func() time.Time
 	families    map[string]family
 	limitHits   atomic.Uint64
+	texts       sync.Pool // of *text
 }
 
 // family is what the series of one name share.
 type family struct {
 	desc   *prometheus.Desc
+	help   string
 	labels []string // names of the labels in addition to those of the policy and the group
 }
 
@@ -102,10 +105,10 @@ func NewCollector(summaries func() []*finding.Summary, groupLabels []string, lim
 	}
 	for _, m := range help() {
 		labels := append([]string{"policy"}, groupLabels...)
-		c.families[m.name] = family{prometheus.NewDesc(m.name, m.help, append(labels, m.labels...), nil), m.labels}
+		c.families[m.name] = family{prometheus.NewDesc(m.name, m.help, append(labels, m.labels...), nil), m.help, m.labels}
 	}
-	c.families[MetricSeriesLimitHits] = family{desc: prometheus.NewDesc(
-		MetricSeriesLimitHits, "Streams whose series a scrape left out because of limits.series.", nil, nil)}
+	const hits = "Streams whose series a scrape left out because of limits.series."
+	c.families[MetricSeriesLimitHits] = family{desc: prometheus.NewDesc(MetricSeriesLimitHits, hits, nil, nil), help: hits}
 	return c
 }
 
@@ -116,10 +119,23 @@ func (c *Collector) Describe(out chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect implements prometheus.Collector. It reads the summaries once: otherwise a stream that changed its state
-// between two reads would be exported twice, and the whole scrape would fail.
+// Collect implements prometheus.Collector.
 func (c *Collector) Collect(out chan<- prometheus.Metric) {
-	scrape, summaries := &scrape{Collector: c, room: c.limit, pairs: pairs{}, out: out}, c.summaries()
+	c.export(&samples{Collector: c, pairs: pairs{}, out: out})
+	out <- &sample{desc: c.families[MetricSeriesLimitHits].desc, kind: prometheus.CounterValue, value: float64(c.limitHits.Load())}
+}
+
+// output takes the series of a scrape.
+type output interface {
+	// begin says which group the next series are of.
+	begin(g *finding.GroupSummary)
+	add(s *series)
+}
+
+// export puts out all series but that of the limit. It reads the summaries once: otherwise a stream that changed its
+// state between two reads would be exported twice, and the whole scrape would fail.
+func (c *Collector) export(out output) {
+	scrape, summaries := &scrape{Collector: c, room: c.limit, out: out}, c.summaries()
 	for _, urgent := range []bool{true, false} {
 		for _, s := range summaries {
 			for i := range s.Groups {
@@ -127,53 +143,60 @@ func (c *Collector) Collect(out chan<- prometheus.Metric) {
 			}
 		}
 	}
-	out <- &sample{desc: c.families[MetricSeriesLimitHits].desc, kind: prometheus.CounterValue, value: float64(c.limitHits.Load())}
 }
 
 // scrape is one export of all summaries.
 type scrape struct {
 	*Collector
-	room  int // series that may still be exported
-	pairs pairs
-	out   chan<- prometheus.Metric
+	room int // series that may still be exported
+	out  output
 }
 
 // group exports the urgent streams of a group, or everything else as far as there is room.
 func (c *scrape) group(g *finding.GroupSummary, urgent bool) {
-	shared := c.labels(g)
+	c.out.begin(g)
 	for i := range g.Streams {
 		s := &g.Streams[i]
-		if (s.State == finding.Drift || s.State == finding.TelemetryFault) != urgent {
-			continue
+		if (s.State == finding.Drift || s.State == finding.TelemetryFault) == urgent {
+			c.emit(c.streamSeries(s), urgent)
 		}
-		c.emit(shared, c.streamSeries(s), urgent)
 	}
 	if !urgent {
-		c.emit(shared, c.groupSeries(g), false)
+		c.emit(c.groupSeries(g), false)
 	}
 }
 
 // emit exports series if there is room or if they are urgent.
-func (c *scrape) emit(shared []*dto.LabelPair, all []series, urgent bool) {
+func (c *scrape) emit(all []series, urgent bool) {
 	if !urgent && len(all) > c.room {
 		c.limitHits.Add(1)
 		return
 	}
 	c.room -= len(all)
-	for _, s := range all {
-		f := c.families[s.name]
-		c.out <- &sample{f.desc, s.kind, s.value, c.pairs.join(shared, f.labels, s.labels)}
+	for i := range all {
+		c.out.add(&all[i])
 	}
 }
 
-// labels returns the labels of the policy and the group, which all of the group's series share.
-func (c *scrape) labels(g *finding.GroupSummary) []*dto.LabelPair {
+// samples is the output to a registry.
+type samples struct {
+	*Collector
+	pairs  pairs
+	shared []*dto.LabelPair // the labels of the policy and the group, which all of the group's series share
+	out    chan<- prometheus.Metric
+}
+
+func (o *samples) begin(g *finding.GroupSummary) {
 	group := g.Group.Map()
-	shared := []*dto.LabelPair{{Name: proto.String("policy"), Value: proto.String(g.Group.Policy)}}
-	for _, name := range c.groupLabels {
-		shared = append(shared, &dto.LabelPair{Name: proto.String(name), Value: proto.String(group[name])})
+	o.shared = []*dto.LabelPair{{Name: proto.String("policy"), Value: proto.String(g.Group.Policy)}}
+	for _, name := range o.groupLabels {
+		o.shared = append(o.shared, &dto.LabelPair{Name: proto.String(name), Value: proto.String(group[name])})
 	}
-	return shared
+}
+
+func (o *samples) add(s *series) {
+	f := o.families[s.name]
+	o.out <- &sample{f.desc, s.kind, s.value, o.pairs.join(o.shared, f.labels, s.labels)}
 }
 
 // series is one sample to export; labels are those in addition to the policy's and the group's.

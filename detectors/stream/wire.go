@@ -26,8 +26,12 @@ type traceWire struct {
 
 // wire returns the trace with all values. Those that are not exact come back as one of the same rank.
 func (x *Trace) wire() traceWire {
-	w := traceWire{Values: slices.Clone(x.exact), First: x.first, Next: x.next}
+	w := traceWire{First: x.first, Next: x.next}
+	if x.units() == 0 {
+		return w
+	}
 	if x.ranks == nil {
+		w.Values = slices.Clone(x.exact)
 		return w
 	}
 	w.Values = slices.Repeat([]float64{math.NaN()}, len(x.slots))

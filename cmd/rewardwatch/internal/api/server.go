@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/rs/zerolog"
 
 	"github.com/rewardwatch/rewardwatch/alerts"
@@ -83,6 +82,7 @@ type Server struct {
 	view     View
 	Orders   orders // set before Open
 	gatherer prometheus.Gatherer
+	series   atomic.Pointer[Series]
 	reload   func() error
 	reloads  sync.Mutex // one reload at a time
 	Now      func() time.Time
@@ -239,15 +239,6 @@ func (s *Server) starting() http.Handler {
 		s.plain(w, http.StatusServiceUnavailable, "The service is starting: "+*s.missing.Load()+".")
 	})
 	return secured(s.named(mux))
-}
-
-// Metrics returns the handler of the gatherer's metrics.
-func (s *Server) Metrics() http.Handler {
-	return promhttp.HandlerFor(s.gatherer, promhttp.HandlerOpts{
-		ErrorLog:          stdlog.New(s.log, "", 0),
-		ErrorHandling:     promhttp.ContinueOnError, // one bad series must not hide all others
-		EnableOpenMetrics: true,
-	})
 }
 
 // Handler returns the handler of all paths but those of the profiler.

@@ -148,7 +148,7 @@ func (a *App) open(ctx context.Context) error {
 	}
 	a.notifier = alerts.NewNotifier(a.cfg.Alerts.Alertmanager, a.cfg.Links(), notes, a.log, a.Registry)
 	a.metrics = alerts.NewMetrics(a.Registry, a.groups)
-	a.Registry.MustRegister(metrics.NewCollector(a.Pipeline.Summaries, a.cfg.Settings().GroupLabels(), a.cfg.Limits.Series, time.Now))
+	a.Server.Export(metrics.NewCollector(a.Pipeline.Summaries, a.cfg.Settings().GroupLabels(), a.cfg.Limits.Series, time.Now))
 	read := consumer.Options{
 		Stores: stores, CheckpointEvery: time.Duration(a.cfg.Checkpoint.Every), Topics: topics, DeadLetters: a.letters,
 		Joined: a.cfg.Settings().Joins(), Handler: a.feeds, Log: a.log, Registerer: a.Registry,

@@ -1,0 +1,113 @@
+package metrics
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/rewardwatch/rewardwatch/detectors/finding"
+)
+
+// WriteText writes what Collect exports, in the text format of Prometheus or in that of OpenMetrics, whose end mark it
+// leaves out. A registry takes several times as long for it: it makes a value of each label of each series, checks and
+// sorts them, and encodes them one by one.
+func (c *Collector) WriteText(w io.Writer, openMetrics bool) error {
+	t, _ := c.texts.Get().(*text)
+	if t == nil {
+		t = &text{Collector: c, lines: map[string]*lines{}}
+	}
+	defer c.texts.Put(t)
+	for _, l := range t.lines {
+		l.text = l.text[:0]
+	}
+	c.export(t)
+	t.shared = t.shared[:0]
+	t.add(&series{name: MetricSeriesLimitHits, kind: prometheus.CounterValue, value: float64(c.limitHits.Load())})
+	for _, name := range slices.Sorted(maps.Keys(t.lines)) {
+		if err := t.lines[name].write(w, name, openMetrics); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// text is the output as text. The series of a name have to follow each other, so the lines of each are collected.
+type text struct {
+	*Collector
+	shared []byte // the labels of the policy and the group, which all of the group's series share
+	lines  map[string]*lines
+}
+
+// lines are the series of one name. Their memory is used again, as a scrape has about as much as the one before.
+type lines struct {
+	family
+	kind prometheus.ValueType
+	text []byte
+}
+
+// write writes the lines, if there are any, and what goes before them.
+func (l *lines) write(w io.Writer, name string, openMetrics bool) error {
+	if len(l.text) == 0 {
+		return nil
+	}
+	kind := "gauge"
+	if l.kind == prometheus.CounterValue {
+		kind = "counter"
+		if openMetrics {
+			name = strings.TrimSuffix(name, "_total")
+		}
+	}
+	if _, err := fmt.Fprintf(w, "# HELP %s %s\n# TYPE %s %s\n", name, l.help, name, kind); err != nil {
+		return err
+	}
+	_, err := w.Write(l.text)
+	return err
+}
+
+func (t *text) begin(g *finding.GroupSummary) {
+	group := g.Group.Map()
+	t.shared = appendLabel(t.shared[:0], "policy", g.Group.Policy)
+	for _, name := range t.groupLabels {
+		t.shared = appendLabel(append(t.shared, ','), name, group[name])
+	}
+}
+
+func (t *text) add(s *series) {
+	l := t.lines[s.name]
+	if l == nil {
+		l = &lines{family: t.families[s.name], kind: s.kind}
+		t.lines[s.name] = l
+	}
+	b := append(l.text, s.name...)
+	if len(t.shared) > 0 {
+		b = append(append(b, '{'), t.shared...)
+		for i, name := range l.labels {
+			b = appendLabel(append(b, ','), name, s.labels[i])
+		}
+		b = append(b, '}')
+	}
+	b = strconv.AppendFloat(append(b, ' '), s.value, 'g', -1, 64)
+	l.text = append(b, '\n')
+}
+
+// escaped are the characters that a label value must not hold as they are.
+var escaped = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
+
+// appendLabel appends a label. A value that is no UTF-8 would make the whole scrape unreadable, so what is wrong in it
+// is replaced.
+func appendLabel(b []byte, name, value string) []byte {
+	if !utf8.ValidString(value) {
+		value = strings.ToValidUTF8(value, string(utf8.RuneError))
+	}
+	b = append(append(b, name...), `="`...)
+	if strings.ContainsAny(value, "\\\"\n") {
+		value = escaped.Replace(value)
+	}
+	return append(append(b, value...), '"')
+}
