@@ -217,12 +217,3 @@ func benchmarkKS(tb testing.TB, m, w int) (*SlidingKS, []float64) {
 	}
 	return k, values
 }
-
-func newKS(t *testing.T, baseline []float64, window int) *SlidingKS {
-	t.Helper()
-	k, err := NewSlidingKS(baseline, window)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return k
-}

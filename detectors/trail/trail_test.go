@@ -31,7 +31,7 @@ func TestTrailFindsItsUnits(t *testing.T) {
 		if got := tr.Last().Ordinal; got != i {
 			t.Fatalf("last unit %d, want %d", got, i)
 		}
-		if i%37 > 0 {
+		if i%97 > 0 {
 			continue
 		}
 		for back := range min(i+1, stream.TrailUnits) {
@@ -110,6 +110,9 @@ func TestTrailIsWrittenWhole(t *testing.T) {
 			}
 			again.Add(at, u)
 			again.Prune(walks)
+			if o%13 > 0 && o%packUnits > 1 {
+				continue
+			}
 			for _, asked := range []int64{0, cut / 3, cut/3 + 1, o - 511, o - 64, o} {
 				if want, got := tr.Ref(asked), again.Ref(asked); got != want || asked > o-512 && asked >= 0 && asked <= o && got != units[asked] {
 					t.Fatalf("read after %d units, unit %d of %d is %+v, want %+v", cut, asked, o, got, want)
@@ -135,7 +138,7 @@ func rewritten(t *testing.T, tr *Trail) (again Trail) {
 	if err := again.UnmarshalBinary(b); err != nil {
 		t.Fatal(err)
 	}
-	for n := 0; n < len(b); n += 1 + n/8 {
+	for n := 0; n < len(b); n += 1 + n/3 {
 		if new(Trail).UnmarshalBinary(b[:n]) == nil {
 			t.Fatalf("cut to %d of %d bytes it is accepted", n, len(b))
 		}

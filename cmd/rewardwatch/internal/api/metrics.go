@@ -35,7 +35,7 @@ func (s *Server) Metrics() http.Handler {
 		EnableOpenMetrics: true,
 	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		format, all := expfmt.NegotiateIncludingOpenMetrics(r.Header), s.series.Load()
+		format, all := expfmt.NegotiateAccept(r.Header, expfmt.DefaultOpenMetricsAcceptedFormats()...), s.series.Load()
 		isText := format.FormatType() == expfmt.TypeTextPlain || format.FormatType() == expfmt.TypeOpenMetrics
 		if all == nil || !isText || r.URL.Query().Has("name[]") {
 			slow.ServeHTTP(w, r)
