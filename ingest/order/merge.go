@@ -4,6 +4,7 @@ package order
 
 import (
 	"cmp"
+	"slices"
 	"time"
 
 	"github.com/rewardwatch/rewardwatch/ingest"
@@ -13,11 +14,41 @@ import (
 // keeping each partition's own order. So the same telemetry always has the same order, regardless of who reads which
 // partition when.
 type Merger struct {
-	queues   map[ingest.Partition][]WaitingUnit
-	sources  map[ingest.Partition]source             // the last source of each partition
-	released map[ingest.Partition]ingest.AppliedUnit // the last unit of each partition
-	last     int64                                   // largest end time released
-	late     int                                     // units released after one that ended later, since the last TakeLate
+	queues  map[ingest.Partition]*queue
+	waiting []*queue // those that are not empty
+	last    int64    // largest end time released
+	late    int      // units released after one that ended later, since the last TakeLate
+}
+
+// queue holds the waiting units of one partition.
+type queue struct {
+	units    []WaitingUnit
+	next     int                 // index of the first unit
+	from     source              // the last one
+	released *ingest.AppliedUnit // the last unit, nil before the first
+}
+
+// keptEmpty is for how many units an empty queue keeps memory.
+const keptEmpty = 64
+
+func (q *queue) first() *WaitingUnit { return &q.units[q.next] }
+
+// pop removes the first unit. It moves the others to the front once they are fewer than those that have left.
+func (q *queue) pop() {
+	q.units[q.next] = WaitingUnit{}
+	if q.next++; 2*q.next < len(q.units) {
+		return
+	}
+	left := copy(q.units, q.units[q.next:])
+	clear(q.units[left:])
+	if q.units, q.next = q.units[:left], 0; left == 0 && cap(q.units) > keptEmpty {
+		q.units = nil // otherwise the memory of a burst would never be freed
+	}
+}
+
+func (q *queue) clear() {
+	clear(q.units)
+	q.units, q.next = q.units[:0], 0
 }
 
 // WaitingUnit is a unit on its way from a partition to the bank.
@@ -54,69 +85,83 @@ func (w *WaitingUnit) Left() {
 
 // NewMerger returns an empty merger.
 func NewMerger() *Merger {
-	return &Merger{queues: map[ingest.Partition][]WaitingUnit{}, sources: map[ingest.Partition]source{}, released: map[ingest.Partition]ingest.AppliedUnit{}}
+	return &Merger{queues: map[ingest.Partition]*queue{}}
 }
 
 // Add adds a unit, unless its source has been revoked. When a partition is read again, all waiting units return, and
 // some released ones, which Add drops.
 func (m *Merger) Add(w WaitingUnit) {
-	p, from := w.Pos.Partition, w.from
-	if from.Revoked() {
+	if w.from.Revoked() {
 		return
 	}
-	if before := m.sources[p]; before != from {
-		m.sources[p] = from
-		if before != nil {
-			delete(m.queues, p)
-		}
+	q := m.queues[w.Pos.Partition]
+	if q == nil {
+		q = &queue{}
+		m.queues[w.Pos.Partition] = q
 	}
-	if newest, any := m.released[p]; any && newest.Covers(w.Unit) {
+	if q.from != w.from {
+		q.from = w.from
+		q.clear()
+		m.forgetEmpty()
+	}
+	if q.released != nil && q.released.Covers(w.Unit) {
 		w.Left()
 		return
 	}
-	m.queues[p] = append(m.queues[p], w)
+	if len(q.units) == 0 {
+		m.waiting = append(m.waiting, q)
+	}
+	q.units = append(q.units, w)
+}
+
+func (m *Merger) forgetEmpty() {
+	m.waiting = slices.DeleteFunc(m.waiting, func(q *queue) bool { return len(q.units) == 0 })
 }
 
 // Forget drops the waiting units of revoked partitions, which are in those partitions' checkpoints.
 func (m *Merger) Forget() {
-	for p, q := range m.queues {
-		if q[0].from.Revoked() {
-			delete(m.queues, p)
+	for _, q := range m.waiting {
+		if q.from.Revoked() {
+			q.clear()
 		}
 	}
+	m.forgetEmpty()
 }
 
 // Waiting returns the number of units that have not been released.
 func (m *Merger) Waiting() int {
 	n := 0
-	for _, q := range m.queues {
-		n += len(q)
+	for _, q := range m.waiting {
+		n += len(q.units) - q.next
 	}
 	return n
 }
 
 // Release returns the next unit that ended before low, nil if there is none. A unit without a clock does not wait.
 func (m *Merger) Release(low Moment) *ingest.Unit {
-	var first WaitingUnit
-	for _, q := range m.queues {
-		if q[0].at.Before(low) && (first.Unit == nil || endsBefore(q[0], first)) {
-			first = q[0]
+	var of *queue
+	for _, q := range m.waiting {
+		if q.first().at.Before(low) && (of == nil || endsBefore(q.first(), of.first())) {
+			of = q
 		}
 	}
-	if first.Unit == nil {
+	if of == nil {
 		return nil
 	}
-	p := first.Pos.Partition
-	m.queues[p][0] = WaitingUnit{}
-	if m.queues[p] = m.queues[p][1:]; len(m.queues[p]) == 0 {
-		delete(m.queues, p)
+	first := *of.first()
+	of.pop()
+	if len(of.units) == 0 {
+		m.forgetEmpty()
 	}
 	first.Left()
 	if first.at.TS > 0 && first.at.TS < m.last {
 		m.late++
 	}
 	m.last = max(m.last, first.at.TS)
-	m.released[p] = ingest.AppliedUnit{Pos: first.Pos, Ord: first.Ord, Reading: first.Reading}
+	if of.released == nil {
+		of.released = &ingest.AppliedUnit{}
+	}
+	*of.released = ingest.AppliedUnitOf(first.Unit)
 	return first.Unit
 }
 
@@ -127,7 +172,7 @@ func (m *Merger) TakeLate() int {
 	return n
 }
 
-func endsBefore(a, b WaitingUnit) bool {
+func endsBefore(a, b *WaitingUnit) bool {
 	if at := a.at.compare(b.at); at != 0 { // nearly always: the names are seldom read
 		return at < 0
 	}
