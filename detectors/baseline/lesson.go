@@ -2,6 +2,7 @@ package baseline
 
 import (
 	"math"
+	"slices"
 
 	"github.com/rewardwatch/rewardwatch/detectors"
 	"github.com/rewardwatch/rewardwatch/detectors/lesson"
@@ -146,5 +147,5 @@ func alike(scores []float64, profiles [][]float32) float64 {
 // KeepProfile keeps the course of the rewards of the unit last collected.
 func (w *Warmup) KeepProfile(u *ingest.Unit) {
 	last := &w.Each[len(w.Each)-1]
-	last.Steps, last.Profile = u.ProfileSteps, u.Profile
+	last.Steps, last.Profile = u.ProfileSteps, slices.Clone(u.Profile)
 }

@@ -71,7 +71,7 @@ type Collected struct {
 func (w *Warmup) Collect(u *ingest.Unit, age float64, ordinal int64) {
 	w.Each = append(w.Each, Collected{
 		Agent: u.Agent, Length: float64(u.Length), Age: age, EndTS: u.EndTS, Range: u.Range(), Ordinal: ordinal, Kind: u.ActionKind,
-		Actions: u.Actions,
+		Actions: slices.Clone(u.Actions),
 	})
 	w.Units++
 }

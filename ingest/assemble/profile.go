@@ -1,5 +1,7 @@
 package assemble
 
+import "slices"
+
 // profileSize is the maximum number of segments of a profile.
 const profileSize = 32
 
@@ -36,14 +38,11 @@ func (p *profile) join() {
 	p.Steps *= 2
 }
 
-// means returns the means of the whole segments in newly allocated memory, nil without any.
-func (p *profile) means() []float32 {
-	if len(p.Sums) == 0 {
-		return nil
-	}
-	out := make([]float32, len(p.Sums))
-	for i, sum := range p.Sums {
-		out[i] = float32(sum / float64(p.Steps))
+// appendMeans appends the means of the whole segments.
+func (p *profile) appendMeans(out []float32) []float32 {
+	out = slices.Grow(out, len(p.Sums))
+	for _, sum := range p.Sums {
+		out = append(out, float32(sum/float64(p.Steps)))
 	}
 	return out
 }

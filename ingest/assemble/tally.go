@@ -269,9 +269,32 @@ func (t *tally) restored() bool {
 	return true
 }
 
+// shortUnit is a unit of one event in one piece of memory, with room for what most of them hold.
+type shortUnit struct {
+	ingest.Unit
+	actions [1]ingest.Count
+	numeric [1]ingest.NamedMoments
+	profile [1]float32
+}
+
 // unit returns the tally's result in newly allocated memory.
 func (t *tally) unit(end ingest.End) *ingest.Unit {
-	u := &ingest.Unit{
+	if t.Events > 1 {
+		u := &ingest.Unit{}
+		t.complete(u, end)
+		return u
+	}
+	short := &shortUnit{}
+	u := &short.Unit
+	u.Actions, u.Numeric, u.Profile = short.actions[:0], short.numeric[:0], short.profile[:0]
+	t.complete(u, end)
+	return u
+}
+
+// complete sets a unit to the tally's result, in the memory of its lists as far as it reaches. Empty lists become nil.
+func (t *tally) complete(u *ingest.Unit, end ingest.End) {
+	actions, numeric, profile := u.Actions, u.Numeric, u.Profile
+	*u = ingest.Unit{
 		End: end, Versions: t.Versions, StartTS: t.StartTS, EndTS: t.EndTS, First: t.First, Last: t.Last,
 		Length: t.Steps, HasReturn: t.HasSummary || t.Reward.N+t.Reward.NonFinite > 0, Return: t.Return,
 		Reward: t.Reward, LongestConstant: t.LongestRun, ConstantReward: t.LongestAt, ActionKind: t.ActionKind,
@@ -282,26 +305,25 @@ func (t *tally) unit(end ingest.End) *ingest.Unit {
 		u.Length = t.Length
 	}
 	u.RewardQ10, u.RewardQ90 = t.Rewards.quantiles()
-	if u.Profile = t.Profile.means(); u.Profile != nil {
-		u.ProfileSteps = t.Profile.Steps
+	if len(t.Profile.Sums) > 0 {
+		u.Profile, u.ProfileSteps = t.Profile.appendMeans(profile), t.Profile.Steps
 	}
 	if len(t.Actions) > 0 {
-		u.Actions = slices.Clone(t.Actions)
+		u.Actions = append(actions, t.Actions...)
 	}
 	u.Propensity = t.propensities()
-	u.Numeric = t.numeric()
-	return u
+	if len(t.Numeric) > 0 {
+		u.Numeric = t.appendNumeric(numeric)
+	}
 }
 
-// numeric returns the results of the numeric signals, nil without any.
-func (t *tally) numeric() []ingest.NamedMoments {
-	if len(t.Numeric) == 0 {
-		return nil
-	}
-	out := make([]ingest.NamedMoments, len(t.Numeric))
+// appendNumeric appends the results of the numeric signals.
+func (t *tally) appendNumeric(out []ingest.NamedMoments) []ingest.NamedMoments {
+	out = slices.Grow(out, len(t.Numeric))
 	for i := range t.Numeric {
-		out[i] = t.Numeric[i].NamedMoments
-		out[i].Q10, out[i].Q90 = t.Numeric[i].Values.quantiles()
+		moments := t.Numeric[i].NamedMoments
+		moments.Q10, moments.Q90 = t.Numeric[i].Values.quantiles()
+		out = append(out, moments)
 	}
 	return out
 }
