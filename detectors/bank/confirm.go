@@ -25,10 +25,8 @@ const (
 	persistingZ = 2
 	trialUnits  = stream.CurrentUnits
 	leastBefore = 20 // units to compare with
+	largeShift  = 8  // of a mean, in standard deviations, which confirms a finding before a whole cycle has passed
 )
-
-// largeShift is the shift of a mean, in standard deviations, that confirms a finding before a whole cycle has passed.
-const largeShift = 8
 
 // probation is the state of an incident on a provisional baseline until it is confirmed, resolved or dropped. Exported
 // fields are saved.
@@ -67,8 +65,7 @@ func (g *group) review(at finding.UnitRef) []finding.Finding {
 	case g.Warmup.Done: // a user has accepted the baseline meanwhile
 		return g.confirm(at)
 	}
-	// The clock may stop, or units may become rarer: the wait for the cycle lasts at most as many units as a baseline
-	// has.
+	// The clock may stop, or units become rarer: the wait for the cycle is at most as many units as a baseline has.
 	if p.Fresh > 0 || at.TS >= p.Round || at.Ordinal-p.Since >= int64(g.cfg.Baseline.Units) {
 		if p.Fresh == 0 {
 			p.First, p.Begun = at.Ordinal, at.TS
@@ -140,27 +137,30 @@ func (g *group) shiftSince(q *stream.Quantity, onset, first int64) (finding.Shif
 }
 
 // sides returns the collected values of a quantity from units before the onset, and from the newest units from first
-// on. If a whole cycle has passed, only units at the same time of the cycle count as before.
+// on. If a whole cycle has passed, only units count whose time of the cycle lies within the other side.
 func (g *group) sides(q *stream.Quantity, onset, first int64) (before, after []float64) {
+	p, reach := &g.Probation, int64(0)
 	for _, o := range q.Warm {
 		switch u := &g.Warmup.Each[o.Unit]; {
-		case u.Ordinal >= first:
+		case u.Ordinal >= first && p.since(u.EndTS) <= reach:
 			after = append(after, o.X)
-		case u.Ordinal < onset && g.Probation.like(u.EndTS, g.LastTS):
-			before = append(before, o.X)
+		case u.Ordinal < onset:
+			reach = max(reach, u.EndTS-p.Begun+int64(p.Cycle))
+			if p.since(u.EndTS) <= max(0, g.LastTS-p.Begun) {
+				before = append(before, o.X)
+			}
 		}
 	}
 	return before, after[max(0, len(after)-trialUnits):]
 }
 
-// like reports whether a time lies whole cycles before one between the first fresh unit and now.
-func (p *probation) like(ts, now int64) bool {
+// since returns how long after the first fresh unit a time lies, but for whole cycles; 0 if no cycle has passed.
+func (p *probation) since(ts int64) int64 {
 	if p.Cycle == 0 || p.Fresh == 0 {
-		return true
+		return 0
 	}
 	cycle := int64(p.Cycle)
-	since := ((ts-p.Begun)%cycle + cycle) % cycle
-	return since <= now-p.Begun
+	return ((ts-p.Begun)%cycle + cycle) % cycle
 }
 
 // confirm opens a page that replaces an incident on trial. Its units leave the warm-up, or the next baseline would mix

@@ -120,6 +120,24 @@ func TestSimWeekendsDoNotPage(t *testing.T) {
 	}
 }
 
+// Where telemetry begins on a Saturday, the first weekend has passed before anything alarms. The weekdays after the second one
+// are not held against it: no weekday before them is known to be as it was.
+func TestSimWeekdaysAreNotHeldAgainstAWeekend(t *testing.T) {
+	for _, size := range []float64{1, 2} {
+		opened := 0
+		for seed := range uint64(10) {
+			_, s := warmUpStory(newAgent(3250+seed), 800, halfHourly(size, 0, 5))
+			if len(s.paged) > 0 {
+				t.Errorf("weekends +%g sd, seed %d: opened at %v, paged at units %v", size, seed, s.opened, s.paged)
+			}
+			opened += len(s.opened)
+		}
+		if opened < 10 {
+			t.Errorf("weekends +%g sd: %d incidents were on trial in 10 runs", size, opened)
+		}
+	}
+}
+
 // A change that no cycle explains pages where weekends differ too, once the week has come round.
 func TestSimChangeBesideWeekendsPages(t *testing.T) {
 	paged := 0
