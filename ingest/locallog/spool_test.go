@@ -94,19 +94,22 @@ func TestASpoolOutlivesItsProcess(t *testing.T) {
 	}
 }
 
-func TestASpoolRemovesWhatIsBeforeAnOffset(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "units")
-	s := NewSpool(dir, 1)
-	var first int64
-	for i := range 10 {
-		at := spooled(t, s, fmt.Sprint(i))
-		if i == 0 {
-			first = at
-		}
+// spoolOfTen returns a spool of the records 0 to 9, each in a segment of its own, its directory and its first offset.
+func spoolOfTen(t *testing.T) (s *Spool, dir string, first int64) {
+	t.Helper()
+	dir = filepath.Join(t.TempDir(), "units")
+	s = NewSpool(dir, 1)
+	for i := range int64(10) {
+		first = spooled(t, s, fmt.Sprint(i)) - i
 		if err := s.Flush(); err != nil {
 			t.Fatal(err)
 		}
 	}
+	return s, dir, first
+}
+
+func TestASpoolRemovesWhatIsBeforeAnOffset(t *testing.T) {
+	s, dir, first := spoolOfTen(t)
 	whole := s.Size()
 	for _, c := range []struct {
 		before int64
@@ -134,18 +137,7 @@ func TestASpoolRemovesWhatIsBeforeAnOffset(t *testing.T) {
 
 // Segments between others that are needed are removed.
 func TestASpoolRemovesWhatIsBetween(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "units")
-	s := NewSpool(dir, 1)
-	var first int64
-	for i := range 10 {
-		at := spooled(t, s, fmt.Sprint(i))
-		if i == 0 {
-			first = at
-		}
-		if err := s.Flush(); err != nil {
-			t.Fatal(err)
-		}
-	}
+	s, dir, first := spoolOfTen(t)
 	whole := s.Size()
 	kept := []int64{first + 2, first + 6}
 	needed := func(from, to int64) bool {

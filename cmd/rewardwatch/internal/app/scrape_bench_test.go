@@ -39,11 +39,9 @@ func scrape(b *testing.B, h http.Handler) (time.Duration, int) {
 	return time.Since(begun), answer.Body.Len()
 }
 
-// BenchmarkScrapeDuringCalibration scrapes once a second while the first baselines of POLICIES policies, four groups each, are
-// collected and calibrated. It tells how long a scrape took by the median and at most, how large its answer was, and how many of
-// the scrapes came before all groups were armed.
-func BenchmarkScrapeDuringCalibration(b *testing.B) {
-	policies := testkit.Size("POLICIES", 400)
+// exporting returns a pipeline, and the handler that its metrics are scraped from.
+func exporting(b *testing.B) (*enginetest.Alone, http.Handler) {
+	b.Helper()
 	cfg, m, reg := engine.DefaultSettings(), enginetest.NewMemory(), prometheus.NewRegistry()
 	p := enginetest.NewAlone(context.Background(), &cfg, m, m, reg)
 	s, err := api.New(api.Config{Listen: "127.0.0.1:0"}, &apitest.FixedView{}, &apitest.FixedOrders{}, reg, nil, zerolog.Nop())
@@ -51,10 +49,19 @@ func BenchmarkScrapeDuringCalibration(b *testing.B) {
 		b.Fatal(err)
 	}
 	s.Export(metrics.NewCollector(p.Summaries, cfg.GroupLabels(), cfg.Limits.Series, time.Now))
+	return p, s.Metrics()
+}
+
+// BenchmarkScrapeDuringCalibration scrapes once a second while the first baselines of POLICIES policies, four groups each, are
+// collected and calibrated. It tells how long a scrape took by the median and at most, how large its answer was, and how many of
+// the scrapes came before all groups were armed.
+func BenchmarkScrapeDuringCalibration(b *testing.B) {
+	policies := testkit.Size("POLICIES", 400)
+	p, handler := exporting(b)
 	fed := make(chan error, 1)
 	go func() { fed <- warmUp(b.Context(), p.Feed(0), policies) }()
 	var took []time.Duration
-	size, before, handler := 0, 0, s.Metrics()
+	size, before := 0, 0
 	for armed, feeding := 0, true; feeding || armed < 4*policies*99/100; time.Sleep(time.Second) {
 		if armed = armedGroups(p); armed < 4*policies {
 			before++
@@ -86,14 +93,8 @@ func BenchmarkScrapeDuringCalibration(b *testing.B) {
 // scraped and while one scrape follows the other.
 func BenchmarkScrape(b *testing.B) {
 	policies := testkit.Size("POLICIES", 62)
-	cfg, m, reg := engine.DefaultSettings(), enginetest.NewMemory(), prometheus.NewRegistry()
-	p := enginetest.NewAlone(context.Background(), &cfg, m, m, reg)
-	s, err := api.New(api.Config{Listen: "127.0.0.1:0"}, &apitest.FixedView{}, &apitest.FixedOrders{}, reg, nil, zerolog.Nop())
-	if err != nil {
-		b.Fatal(err)
-	}
-	s.Export(metrics.NewCollector(p.Summaries, cfg.GroupLabels(), cfg.Limits.Series, time.Now))
-	feed, handler := p.Feed(0), s.Metrics()
+	p, handler := exporting(b)
+	feed := p.Feed(0)
 	if err := warmUp(b.Context(), feed, policies); err != nil {
 		b.Fatal(err)
 	}

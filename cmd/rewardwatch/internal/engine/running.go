@@ -34,8 +34,8 @@ type RunningWorker struct {
 	gone         chan struct{}       // closed when the policy is forgotten
 	saving       bool
 	full         bool                                                    // a unit was dropped for lack of room during a stop: no unit behind it may be judged, or it would count as judged too
-	unshown      bool                                                    // something has changed since it was last published
-	shown        time.Time                                               // when that was
+	unshown      bool                                                    // something has changed since shown
+	shown        time.Time                                               // when the state was last published
 	ends         []receivedUnit                                          // the units that the bank has received and not judged
 	shownWaiting map[string]int                                          // units of the worker that the metric counts, by reason
 	once         bool                                                    // the last saved state is in one save only
@@ -84,7 +84,7 @@ func (r *RunningWorker) run() error {
 	}
 	pulse := time.NewTimer(WorkerPulse)
 	defer pulse.Stop()
-	shown, saved, ticked := time.Now(), time.Now(), time.Now()
+	pulsed, saved, ticked := time.Now(), time.Now(), time.Now()
 	for {
 		select {
 		case <-r.workers.Ctx.Done():
@@ -107,11 +107,11 @@ func (r *RunningWorker) run() error {
 			return err
 		}
 		now := time.Now()
-		if now.Sub(shown) >= WorkerPulse {
+		if now.Sub(pulsed) >= WorkerPulse {
 			if err := r.atPulse(ctx, now); err != nil {
 				return err
 			}
-			shown = now
+			pulsed = now
 		}
 		if now.Sub(ticked) >= tickEvery && r.workers.Marks.Current(now) {
 			if err := r.tick(ctx, now); err != nil {
