@@ -129,6 +129,9 @@ type unitReader struct {
 func (r *unitReader) ProcessMessages(ctx context.Context, batch []ingest.Message) error {
 	for _, m := range batch {
 		if order := r.records.ReadForget(m.Value); order != nil {
+			if err := r.Flush(ctx); err != nil {
+				return err
+			}
 			r.forget(*order)
 			continue
 		}
@@ -140,6 +143,9 @@ func (r *unitReader) ProcessMessages(ctx context.Context, batch []ingest.Message
 		case err != nil:
 			return fmt.Errorf("offset %d of partition %d of the units topic: %w", m.Pos.Offset, m.Pos.Partition, err)
 		case mark != nil:
+			if err := r.Flush(ctx); err != nil {
+				return err
+			}
 			r.Workers.Marks.Take(mark)
 		case r.isNew(unit):
 			if err := r.take(ctx, unit, r.Workers.Marks.Clock()); err != nil {
@@ -147,7 +153,7 @@ func (r *unitReader) ProcessMessages(ctx context.Context, batch []ingest.Message
 			}
 		}
 	}
-	return nil
+	return r.Flush(ctx)
 }
 
 // isNew reports whether a unit arrives for the first time: neither it nor a later unit of its partition has arrived
@@ -248,6 +254,9 @@ func (r *unitReader) Restore(from io.Reader) error {
 		if err := r.take(r.Workers.Ctx, u, order.FromUnixNano(state.Marks.Last)); err != nil {
 			return err
 		}
+	}
+	if err := r.Flush(r.Workers.Ctx); err != nil {
+		return err
 	}
 	r.LastKept = len(kept)
 	r.forgetting = state.Forgetting

@@ -20,6 +20,10 @@ const (
 	mostUnsafe  = 400_000
 )
 
+// handedTogether is how many units at most a worker receives at once. A worker that judges a group's units in a row finds
+// the group in the caches of its core.
+const handedTogether = 64
+
 // baselinePause is the pause between two attempts to read the baseline that is pinned for a policy.
 const baselinePause = 5 * time.Second
 
@@ -31,9 +35,10 @@ type Delivery struct {
 	Log      zerolog.Logger
 	Known    map[string]*Route         // by policy
 	refused  map[string]bool           // policies without a baseline
+	open     []*Route                  // those with units that are not handed on yet
 	Unsafe   []*ingest.Unit            // not in both of the last two saves of their workers, and in no log
 	LastKept int                       // length of Unsafe at its last save
-	handed   int                       // units handed on since the memory of all partitions' units was last checked
+	handed   int                       // units taken since the memory of all partitions' units was last checked
 	told     bool                      // whether it has logged that it is full
 	slowed   int                       // units handed on while memory was above its limit
 	revoked  atomic.Bool               // whether workers are to drop the units in flight
@@ -48,6 +53,7 @@ type Route struct {
 	From    *Delivery
 	worker  *RunningWorker
 	waiting atomic.Int64 // units in flight
+	open    []order.WaitingUnit
 }
 
 // Revoked implements order.Source.
@@ -79,10 +85,10 @@ func (d *Delivery) Revoke() {
 	d.Workers.Pipeline.kept.remove(d)
 }
 
-// Hand passes a unit to the worker of its policy. It waits until room finds room, and until the worker, which may be
-// busy, takes the unit. Once the generation ends it no longer waits: it only keeps the unit, and the instance that
-// restores the partition's checkpoint hands it on. now is the present by the clock that telemetry time is compared
-// with.
+// Hand takes a unit for the worker of its policy, which receives it with others, at the latest by Flush. It waits until
+// room finds room, and until the worker, which may be busy, takes the units. Once the generation ends it no longer waits:
+// it only keeps the unit, and the instance that restores the partition's checkpoint hands it on. now is the present by the
+// clock that telemetry time is compared with.
 func (d *Delivery) Hand(ctx context.Context, u *ingest.Unit, now time.Time, room func(context.Context, *Route) error) error {
 	w, err := d.route(ctx, u.Group.Policy)
 	switch {
@@ -97,6 +103,7 @@ func (d *Delivery) Hand(ctx context.Context, u *ingest.Unit, now time.Time, room
 	case err != nil:
 		return err
 	}
+	d.handed++
 	if err := room(ctx, w); err != nil {
 		return err
 	}
@@ -104,13 +111,39 @@ func (d *Delivery) Hand(ctx context.Context, u *ingest.Unit, now time.Time, room
 	if d.Workers.Marks.Ending() {
 		return nil
 	}
-	waiting := order.NewWaitingUnit(u, w, now)
+	if len(w.open) == 0 {
+		d.open, w.open = append(d.open, w), w.worker.emptyBatch()
+	}
+	if w.open = append(w.open, order.NewWaitingUnit(u, w, now)); len(w.open) < handedTogether {
+		return nil
+	}
+	return d.Flush(ctx)
+}
+
+// Flush hands on the units that Hand has taken. It must be called before a watermark passes them.
+func (d *Delivery) Flush(ctx context.Context) error {
+	for len(d.open) > 0 {
+		w := d.open[0]
+		d.open = d.open[:copy(d.open, d.open[1:])]
+		batch := w.open
+		w.open = nil
+		if err := d.send(ctx, w, batch); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// send passes units to a worker. One that is gone forgets them, as it does those that it has received.
+func (d *Delivery) send(ctx context.Context, w *Route, batch []order.WaitingUnit) error {
 	select {
-	case w.worker.units <- waiting:
+	case w.worker.units <- batch:
 		return nil
 	case <-w.worker.gone:
-		waiting.Left()
-		return d.Hand(ctx, u, now, room)
+		for i := range batch {
+			batch[i].Left()
+		}
+		return nil
 	case <-d.Workers.Marks.Ended():
 		return nil
 	case <-d.Workers.Ctx.Done():
@@ -137,7 +170,7 @@ const crowdedEvery = 64
 // Crowded reports whether the units kept by all partitions take as much memory as they may. Units in flight do not
 // count against a partition that others may be waiting for; otherwise none would make progress.
 func (d *Delivery) Crowded(withWaiting bool) bool {
-	if d.handed++; d.handed < crowdedEvery {
+	if d.handed < crowdedEvery {
 		return false
 	}
 	kept := d.Workers.Pipeline.kept
@@ -203,8 +236,11 @@ func (d *Delivery) route(ctx context.Context, policy string) (*Route, error) {
 	}
 }
 
-// Pause waits before a partition checks again for room.
+// Pause waits before a partition checks again for room, which units that are not handed on would take for good.
 func (d *Delivery) Pause(ctx context.Context, long time.Duration) (time.Time, error) {
+	if err := d.Flush(ctx); err != nil {
+		return time.Time{}, err
+	}
 	select {
 	case now := <-time.After(long):
 		return now, nil

@@ -126,6 +126,7 @@ func underCeiling(t *testing.T, calibrations *budget.Calibrations, limit ingest.
 				}
 				handed++
 			}
+			must(t, units.Flush(t.Context()))
 			for units.Waiting() > 0 { // they take memory too
 				time.Sleep(time.Millisecond)
 			}
@@ -303,9 +304,8 @@ func TestAnEvictedGroupThatIsDamagedEndsTheService(t *testing.T) {
 		}
 	}
 	u := &ingest.Unit{Group: r.Policy.Summary().Groups[0].Group, Pos: ingest.Position{Offset: 1000}, HasReturn: true, Reading: units.Unsafe[0].Reading}
-	if err := units.Hand(t.Context(), u); err != nil {
-		t.Fatal(err)
-	}
+	must(t, units.Hand(t.Context(), u))
+	must(t, units.Flush(t.Context()))
 	<-r.workers.Pipeline.Failed()
 	if err := r.workers.Pipeline.Stop(); err == nil || !strings.Contains(err.Error(), "bring back group") || !strings.Contains(err.Error(), "bank-ranker") {
 		t.Errorf("it ended with %v", err)
@@ -346,6 +346,7 @@ func TestAUnitThatIsGivenUpComesAgain(t *testing.T) {
 				return err
 			}
 		}
+		must(t, units.Flush(ctx))
 		of := r.workers.Ctx
 		r.workers.Ctx = stopped
 		defer func() { r.workers.Ctx = of }()
@@ -376,6 +377,7 @@ func TestAPassedLimitSlowsDownAndStopsNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	must(t, units.Flush(t.Context()))
 	if took := time.Since(begun); took < 2*WorkerPulse {
 		t.Errorf("it took %v", took)
 	}

@@ -111,7 +111,10 @@ func (d *directPartition) room(ctx context.Context, w *Route) error {
 	return nil
 }
 
-func (d *directPartition) Mark(_ context.Context, at order.Moment, end, now time.Time) error {
+func (d *directPartition) Mark(ctx context.Context, at order.Moment, end, now time.Time) error {
+	if err := d.Flush(ctx); err != nil {
+		return err
+	}
 	if d.units != nil {
 		d.units.at = at
 	}
@@ -150,7 +153,8 @@ func (d *directPartition) Resume(kept Kept, at order.Moment) error {
 }
 
 func (d *directPartition) handOnAgain(kept Kept) error {
-	hand := func(u *ingest.Unit) error { return d.Hand(d.Workers.Ctx, u) }
+	ctx := d.Workers.Ctx
+	hand := func(u *ingest.Unit) error { return d.Hand(ctx, u) }
 	for _, u := range kept.Units {
 		if err := hand(u); err != nil {
 			return err
@@ -159,18 +163,14 @@ func (d *directPartition) handOnAgain(kept Kept) error {
 	d.LastKept = len(kept.Units)
 	switch {
 	case d.units != nil:
-		return d.units.resume(kept.log, hand, d.reached)
+		reached := func(at order.Moment) error { return d.Mark(ctx, at, time.Time{}, time.Now()) }
+		if err := d.units.resume(kept.log, hand, reached); err != nil {
+			return err
+		}
 	case len(kept.log.Ranges) > 0:
 		return errNoUnitLog
 	}
-	return nil
-}
-
-// reached lets workers judge what they have received of the log, before all of it is in memory.
-func (d *directPartition) reached(at order.Moment) {
-	if !d.Workers.Marks.Ending() {
-		d.Workers.Marks.Advance(d.partition, at, time.Time{}, time.Now())
-	}
+	return d.Flush(ctx)
 }
 
 func (d *directPartition) Revoke() {

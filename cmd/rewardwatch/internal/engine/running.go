@@ -11,10 +11,10 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/order"
 )
 
-// How a worker runs: the capacity of its channel, how often a worker with waiting units looks for those that it can
+// How a worker runs: the capacity of its channel in batches, how often a worker with waiting units looks for those that it can
 // release, how often it checks everything else, and how often it looks for silence.
 const (
-	workerBacklog = 64
+	workerBacklog = 4
 	MergePulse    = 50 * time.Millisecond
 	WorkerPulse   = order.LongestPulse
 	tickEvery     = 10 * time.Second
@@ -28,10 +28,11 @@ type RunningWorker struct {
 	*Worker
 	workers      *Workers
 	merger       *order.Merger
-	units        chan order.WaitingUnit
-	orders       chan func()         // run between two units
-	leaving      chan []ingest.Group // groups to evict
-	gone         chan struct{}       // closed when the policy is forgotten
+	units        chan []order.WaitingUnit // from one partition each
+	emptied      chan []order.WaitingUnit // their memory, for reuse
+	orders       chan func()              // run between two units
+	leaving      chan []ingest.Group      // groups to evict
+	gone         chan struct{}            // closed when the policy is forgotten
 	saving       bool
 	full         bool                                                    // a unit was dropped for lack of room during a stop: no unit behind it may be judged, or it would count as judged too
 	unshown      bool                                                    // something has changed since shown
@@ -46,7 +47,7 @@ type RunningWorker struct {
 func newRunningWorker(d *Worker, of *Workers) *RunningWorker {
 	r := &RunningWorker{
 		Worker: d, workers: of, merger: order.NewMerger(),
-		units: make(chan order.WaitingUnit, workerBacklog), orders: make(chan func()), leaving: make(chan []ingest.Group, 1), gone: make(chan struct{}), shownWaiting: map[string]int{},
+		units: make(chan []order.WaitingUnit, workerBacklog), emptied: make(chan []order.WaitingUnit, workerBacklog), orders: make(chan func()), leaving: make(chan []ingest.Group, 1), gone: make(chan struct{}), shownWaiting: map[string]int{},
 	}
 	d.load, d.room, d.scores = r.load, r.makeRoom, of.Pipeline.scores
 	if d.resumed { // from the newest save, or from the one before
@@ -98,8 +99,8 @@ func (r *RunningWorker) run() error {
 		case groups := <-r.leaving:
 			r.evict(groups)
 			continue
-		case u := <-r.units:
-			r.merger.Add(u)
+		case batch := <-r.units:
+			r.add(batch)
 		case <-pulse.C:
 			pulse.Reset(r.nextPulse())
 		}
@@ -179,7 +180,28 @@ func (r *RunningWorker) nextPulse() time.Duration {
 // receive takes the units that have been handed on.
 func (r *RunningWorker) receive() {
 	for n := len(r.units); n > 0; n-- {
-		r.merger.Add(<-r.units)
+		r.add(<-r.units)
+	}
+}
+
+func (r *RunningWorker) add(batch []order.WaitingUnit) {
+	for i := range batch {
+		r.merger.Add(batch[i])
+	}
+	clear(batch)
+	select {
+	case r.emptied <- batch[:0]:
+	default:
+	}
+}
+
+// emptyBatch returns memory for units that the worker is to receive.
+func (r *RunningWorker) emptyBatch() []order.WaitingUnit {
+	select {
+	case batch := <-r.emptied:
+		return batch
+	default:
+		return nil
 	}
 }
 

@@ -296,8 +296,8 @@ func (l *unitLog) saved() error {
 }
 
 // resume passes the units of a checkpoint to hand, which adds those that a worker may need again, and says after each
-// batch before which moment no unit is missing.
-func (l *unitLog) resume(s logState, hand func(*ingest.Unit) error, reached func(order.Moment)) error {
+// batch before which moment no unit is missing, so that workers judge them before all of the log is in memory.
+func (l *unitLog) resume(s logState, hand func(*ingest.Unit) error, reached func(order.Moment) error) error {
 	for _, d := range s.Dropped {
 		l.dropped[d.Policy] = d.Before
 	}
@@ -315,7 +315,7 @@ func (l *unitLog) resume(s logState, hand func(*ingest.Unit) error, reached func
 	return nil
 }
 
-func (l *unitLog) resumeBatch(offset int64, value []byte, hand func(*ingest.Unit) error, reached func(order.Moment)) error {
+func (l *unitLog) resumeBatch(offset int64, value []byte, hand func(*ingest.Unit) error, reached func(order.Moment) error) error {
 	read, err := saved.DecodeUnitBatch(value)
 	if err != nil {
 		return fmt.Errorf("offset %d of the log of units: %w", offset, err)
@@ -335,8 +335,7 @@ func (l *unitLog) resumeBatch(offset int64, value []byte, hand func(*ingest.Unit
 		l.less = true
 	}
 	l.at = order.Moment{TS: read.TS, Run: read.Run}
-	reached(l.at)
-	return nil
+	return reached(l.at)
 }
 
 // close releases the files of the log.

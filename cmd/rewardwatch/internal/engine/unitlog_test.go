@@ -116,7 +116,7 @@ func TestUnitsWithLongNamesAreReadAgain(t *testing.T) {
 		}
 		read++
 		return nil
-	}, func(order.Moment) {}))
+	}, func(order.Moment) error { return nil }))
 	must(t, again.close())
 	if read != units {
 		t.Errorf("%d units are read again, want %d", read, units)
