@@ -88,21 +88,66 @@ type UnitBatch struct {
 // package ingest.
 const batchVersion = 1
 
-// Encode returns the batch, compressed, in the memory of p. Each unit's positions are in one partition.
-func (b *UnitBatch) Encode(p *Packer) []byte {
-	p.plain = binary.AppendVarint(p.plain[:0], b.TS)
-	p.plain = binary.AppendVarint(p.plain, b.Run)
-	p.plain = binary.AppendUvarint(p.plain, uint64(len(b.Units)))
-	for _, u := range b.Units {
-		p.plain = ingest.AppendUnit(p.plain, u)
+// UnitPacker encodes units one by one, and compresses them together as a batch. The zero value is ready to use.
+type UnitPacker struct {
+	Units  int    // of the batch
+	plain  []byte // from batchHead on, the units
+	packed []byte
+}
+
+// batchHead is the most that the three numbers before the units take.
+const batchHead = 3 * binary.MaxVarintLen64
+
+// Add adds a unit to the batch. Its positions are in one partition. Add keeps none of its memory.
+func (p *UnitPacker) Add(u *ingest.Unit) {
+	if p.Units == 0 {
+		p.plain = slices.Grow(p.plain[:0], batchHead)[:batchHead]
 	}
-	p.packed = slices.Grow(p.packed[:0], 1+s2.MaxEncodedLen(len(p.plain)))
+	p.plain = ingest.AppendUnit(p.plain, u)
+	p.Units++
+}
+
+// Len returns how many bytes the batch takes before it is compressed, 0 without units.
+func (p *UnitPacker) Len() int { return len(p.plain) }
+
+// Batch returns the batch, which has units, compressed. It is valid until the next call.
+func (p *UnitPacker) Batch(ts, run int64) []byte {
+	head := binary.AppendVarint(make([]byte, 0, batchHead), ts)
+	head = binary.AppendVarint(head, run)
+	head = binary.AppendUvarint(head, uint64(p.Units))
+	plain := p.plain[batchHead-len(head):]
+	copy(plain, head)
+	p.packed = slices.Grow(p.packed[:0], 1+s2.MaxEncodedLen(len(plain)))
 	p.packed = append(p.packed, batchVersion)
-	packed := s2.EncodeBetter(p.packed[1:cap(p.packed)], p.plain)
+	packed := s2.Encode(p.packed[1:cap(p.packed)], plain)
 	return p.packed[:1+len(packed)]
 }
 
-// DecodeUnitBatch reads what Encode returned. The batch shares no memory with it.
+// Clear begins the next batch.
+func (p *UnitPacker) Clear() { p.Units, p.plain = 0, p.plain[:0] }
+
+// Drop removes the units of a policy.
+func (p *UnitPacker) Drop(policy string) {
+	rest := p.plain[min(batchHead, len(p.plain)):]
+	kept := p.plain[:len(p.plain)-len(rest)]
+	for len(rest) > 0 {
+		u, after, err := ingest.CutUnit(rest)
+		if err != nil {
+			panic(err) // Add wrote it
+		}
+		if u.Group.Policy == policy {
+			p.Units--
+		} else {
+			kept = append(kept, rest[:len(rest)-len(after)]...)
+		}
+		rest = after
+	}
+	if p.plain = kept; p.Units == 0 {
+		p.Clear()
+	}
+}
+
+// DecodeUnitBatch reads what UnitPacker.Batch returned. The batch shares no memory with it.
 func DecodeUnitBatch(encoded []byte) (*UnitBatch, error) {
 	if len(encoded) == 0 {
 		return nil, errContradiction

@@ -46,13 +46,16 @@ func TestUnitsComeBackFromFrames(t *testing.T) {
 }
 
 func TestUnitBatchesComeBack(t *testing.T) {
-	var p Packer
-	for _, n := range []int{0, 1, 700} {
+	var p UnitPacker
+	for _, n := range []int{1, 700} {
 		want := UnitBatch{TS: math.MaxInt64, Run: -1}
+		p.Clear()
 		for i := range n {
-			want.Units = append(want.Units, &ingest.Unit{Group: ingest.NewGroup("p"), Agent: fmt.Sprint(i), Pos: ingest.Position{Offset: int64(i)}})
+			u := &ingest.Unit{Group: ingest.NewGroup("p"), Agent: fmt.Sprint(i), Pos: ingest.Position{Offset: int64(i)}}
+			want.Units = append(want.Units, u)
+			p.Add(u)
 		}
-		encoded := bytes.Clone(want.Encode(&p))
+		encoded := bytes.Clone(p.Batch(want.TS, want.Run))
 		got, err := DecodeUnitBatch(encoded)
 		if err != nil || !reflect.DeepEqual(*got, want) {
 			t.Errorf("%d of %d units came back: %v", len(got.Units), n, err)
@@ -66,6 +69,30 @@ func TestUnitBatchesComeBack(t *testing.T) {
 		if _, err := DecodeUnitBatch(encoded); !errors.Is(err, ErrNewer) {
 			t.Errorf("another version: %v", err)
 		}
+	}
+}
+
+// A batch without the units of a policy holds the others, in order; without any, it is empty.
+func TestUnitsOfAPolicyLeaveABatch(t *testing.T) {
+	var p UnitPacker
+	p.Drop("a")
+	for i := range int64(9) {
+		p.Add(&ingest.Unit{Group: ingest.NewGroup("abc"[i%3 : i%3+1]), Pos: ingest.Position{Offset: i}})
+	}
+	p.Drop("b")
+	got, err := DecodeUnitBatch(p.Batch(1, 2))
+	if err != nil || len(got.Units) != 6 || p.Units != 6 {
+		t.Fatalf("%d of %d units came back: %v", len(got.Units), p.Units, err)
+	}
+	for i, u := range got.Units {
+		if want := int64([]int{0, 2, 3, 5, 6, 8}[i]); u.Pos.Offset != want {
+			t.Errorf("unit %d is the one of offset %d, want %d", i, u.Pos.Offset, want)
+		}
+	}
+	p.Drop("a")
+	p.Drop("c")
+	if p.Units != 0 || p.Len() != 0 {
+		t.Errorf("%d units of %d bytes are left", p.Units, p.Len())
 	}
 }
 

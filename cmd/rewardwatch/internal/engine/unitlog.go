@@ -13,21 +13,20 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/saved"
 )
 
-// How units are written to the log of their partition: how many are encoded together, or fewer if the names of their
-// actions and signals take so many bytes that the batch would be too large to be read; how many encoded bytes are
-// written at once; how large its files are; how many bytes may wait for a disk that takes none; and how many bytes of
+// How units are written to the log of their partition: how many are a batch, or fewer if they take so many bytes that the
+// batch could become too large to be read; how many encoded bytes are written at once; how large its files are; how many bytes may wait for a disk that takes none; and how many bytes of
 // units that are not saved twice it may hold.
 const (
 	unitsInBatch  = 512
-	namesInBatch  = 4 << 20
+	bytesInBatch  = 4 << 20
 	logWrite      = 1 << 20
 	logSegment    = 16 << 20
 	mostUnwritten = 32 << 20
 	mostLogged    = 512 << 20
 )
 
-// unitLog keeps the units of a partition that a worker may need again on disk, in batches: each unit is encoded once, and
-// leaves the memory when it is judged. The checkpoint of the partition names the batches by their offsets.
+// unitLog keeps the units of a partition that a worker may need again on disk, in batches: each unit is encoded as
+// soon as it comes, and once. The checkpoint of the partition names the batches by their offsets.
 //
 // A batch is needed until both of the last two saves of the workers have all of its units applied. It goes once no batch
 // before it is needed, or none in its file: so a policy that cannot be saved holds files with units of its own, and no
@@ -35,10 +34,9 @@ const (
 // Only the goroutine of the partition may use a unitLog.
 type unitLog struct {
 	spool    *locallog.Spool
-	packer   saved.Packer
-	units    []*ingest.Unit   // not encoded yet
-	names    int              // bytes of the names in units
-	at       order.Moment     // before which no unit is missing in the log and in units
+	packer   saved.UnitPacker // holds the units of the next batch
+	next     batch            // the next one
+	at       order.Moment     // before which no unit is missing in the log and in packer
 	batches  []batch          // the oldest first
 	dropped  map[string]int64 // the offset before which the units of a policy are void
 	resuming *batch           // whose units are being handed on again
@@ -49,7 +47,7 @@ type unitLog struct {
 	durable []offsetRange // by the last durable checkpoint
 	less    bool          // a checkpoint would name fewer batches than the one in named
 
-	memory atomic.Int64 // bytes of units
+	memory atomic.Int64 // bytes of the next batch
 	needed atomic.Int64 // bytes of batches
 	size   atomic.Int64 // bytes on disk
 }
@@ -77,26 +75,15 @@ func (l *unitLog) add(u *ingest.Unit) {
 		l.resuming.add(u)
 		return
 	}
-	l.units = append(l.units, u)
-	l.memory.Add(u.Bytes())
-	l.names += nameBytes(u)
-	if len(l.units)%unitsInBatch != 0 && l.names < namesInBatch {
+	l.next.add(u)
+	l.packer.Add(u)
+	l.memory.Store(int64(l.packer.Len()))
+	if l.packer.Units%unitsInBatch != 0 && l.packer.Len() < bytesInBatch {
 		return
 	}
-	if l.encode() == nil && l.spool.Held() >= l.tried+logWrite {
+	if l.pack() == nil && l.spool.Held() >= l.tried+logWrite {
 		_ = l.write() // is tried again, and the checkpoint fails until it succeeds
 	}
-}
-
-// nameBytes returns the size of a unit's names, which Unit.Bytes does not count as other units share their memory.
-func nameBytes(u *ingest.Unit) (n int) {
-	for i := range u.Actions {
-		n += len(u.Actions[i].Name)
-	}
-	for i := range u.Numeric {
-		n += len(u.Numeric[i].Signal)
-	}
-	return n
 }
 
 // add notes that a batch holds a unit.
@@ -112,24 +99,20 @@ func (b *batch) add(u *ingest.Unit) {
 	b.ends = append(b.ends, policyEnd{u.Group.Policy, applied})
 }
 
-// encode makes a batch of the units that are not encoded.
-func (l *unitLog) encode() error {
-	if len(l.units) == 0 {
+// pack makes a batch of the units since the last one.
+func (l *unitLog) pack() error {
+	if l.packer.Units == 0 {
 		return nil
 	}
-	made := saved.UnitBatch{Units: l.units, TS: l.at.TS, Run: l.at.Run}
-	encoded := made.Encode(&l.packer)
-	offset, err := l.spool.Append(encoded)
+	packed := l.packer.Batch(l.at.TS, l.at.Run)
+	offset, err := l.spool.Append(packed)
 	if err != nil {
 		return err
 	}
-	b := batch{offset: offset, bytes: int64(len(encoded))}
-	for _, u := range l.units {
-		b.add(u)
-	}
-	l.keep(b)
-	clear(l.units)
-	l.units, l.names = l.units[:0], 0
+	l.next.offset, l.next.bytes = offset, int64(len(packed))
+	l.keep(l.next)
+	l.next = batch{}
+	l.packer.Clear()
 	l.memory.Store(0)
 	return nil
 }
@@ -158,7 +141,7 @@ func (l *unitLog) isFull(isSafe func(policyEnd) bool) bool {
 	}
 	waits := func() bool { return l.memory.Load()+int64(l.spool.Held()) >= mostUnwritten }
 	if waits() {
-		_ = errors.Join(l.encode(), l.write()) // is tried again, and the checkpoint fails until it succeeds
+		_ = errors.Join(l.pack(), l.write()) // is tried again, and the checkpoint fails until it succeeds
 	}
 	if l.needed.Load() >= mostLogged {
 		l.trim(isSafe)
@@ -215,13 +198,9 @@ func (l *unitLog) drop(policy string) {
 		l.dropped[policy] = l.until // those that are not handed on yet as well
 		return
 	}
-	l.units = slices.DeleteFunc(l.units, func(u *ingest.Unit) bool {
-		if u.Group.Policy == policy {
-			l.memory.Add(-u.Bytes())
-			return true
-		}
-		return false
-	})
+	l.next.drop(policy)
+	l.packer.Drop(policy)
+	l.memory.Store(int64(l.packer.Len()))
 	if n := len(l.batches); n > 0 {
 		l.dropped[policy] = l.batches[n-1].offset + 1
 	}
@@ -264,7 +243,7 @@ type droppedState struct {
 
 // save makes all units durable, and returns which batches of the log a checkpoint needs.
 func (l *unitLog) save() (logState, error) {
-	if err := errors.Join(l.encode(), l.write()); err != nil {
+	if err := errors.Join(l.pack(), l.write()); err != nil {
 		return logState{}, fmt.Errorf("the units that are not saved twice: %w", err)
 	}
 	var s logState
