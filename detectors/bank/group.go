@@ -280,15 +280,13 @@ func (g *group) keep(u *ingest.Unit, values []stream.Reading, rules []string) {
 func (g *group) judge(rules []string, at finding.UnitRef) []finding.Finding {
 	var found []finding.Finding
 	for i, s := range g.Streams {
-		f, changed := g.judgeStream(s, rules[i], at)
-		if changed {
-			found = append(found, f)
-		}
+		found = g.judgeStream(found, s, rules[i], at)
 	}
 	return found
 }
 
-func (g *group) judgeStream(s *stream.Stream, rule string, at finding.UnitRef) (finding.Finding, bool) {
+// judgeStream appends the finding of a stream that has changed.
+func (g *group) judgeStream(found []finding.Finding, s *stream.Stream, rule string, at finding.UnitRef) []finding.Finding {
 	from, alarmed, renewed := s.State, s.Alarmed, false
 	switch {
 	case rule != "":
@@ -309,11 +307,11 @@ func (g *group) judgeStream(s *stream.Stream, rule string, at finding.UnitRef) (
 	}
 	switch {
 	case g.moved(s, from):
-		return g.finding(finding.StreamChanged, s, from, at), true
+		return append(found, g.finding(finding.StreamChanged, s, from, at))
 	case renewed:
-		return g.finding(finding.StreamUpdated, s, from, at), true
+		return append(found, g.finding(finding.StreamUpdated, s, from, at))
 	}
-	return finding.Finding{}, false
+	return found
 }
 
 // watch raises an alarm if a branch has reached its threshold.

@@ -68,7 +68,7 @@ func (q *Quantity) tracedRanks() *detectors.Ranks {
 }
 
 // keep records a value that the tests see, for the onset and the effect of an alarm.
-func (q *Quantity) keep(r Reading, v value, ordinal int64) {
+func (q *Quantity) keep(r *Reading, v *value, ordinal int64) {
 	if q.Season != nil {
 		q.Trace.Add(q.Season.Adjusted(r.X, r.Ts), ordinal)
 		q.Judged.Add(v.judged, ordinal)

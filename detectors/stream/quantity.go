@@ -238,9 +238,11 @@ func (q *Quantity) Read(r Reading) Reading {
 // Observe folds in the reading of unit number ordinal. While held, an incident is open: a branch that has reached its
 // threshold stays there.
 func (q *Quantity) Observe(r Reading, ordinal int64, held bool) {
-	r = q.Read(r)
-	v := q.valueOf(r)
-	q.keep(r, v, ordinal)
+	if q.Mix != nil {
+		r = q.Read(r)
+	}
+	v := q.valueOf(&r)
+	q.keep(&r, &v, ordinal)
 	if q.Proving() {
 		q.Prove(v.judged, held)
 	} else {
@@ -252,11 +254,11 @@ func (q *Quantity) Observe(r Reading, ordinal int64, held bool) {
 }
 
 // Test passes a reading only to the tests of the quantity.
-func (q *Quantity) Test(r Reading, ordinal int64, held bool) { q.test(q.valueOf(r), ordinal, held) }
+func (q *Quantity) Test(r Reading, ordinal int64, held bool) { q.test(q.valueOf(&r), ordinal, held) }
 
 // valueOf returns the part of a reading that the tests see.
-func (q *Quantity) valueOf(r Reading) value {
-	v := value{x: r.X, judged: q.AsJudged(r), seasonal: q.Season != nil}
+func (q *Quantity) valueOf(r *Reading) value {
+	v := value{x: r.X, judged: q.AsJudged(*r), seasonal: q.Season != nil}
 	if q.Ranks != nil {
 		v.slot = q.Ranks.Slot(r.X)
 	}
@@ -328,7 +330,7 @@ type Reading struct {
 
 // Counts returns the number of steps at which the event happened. An outcome that was 0 or 1 in the baseline, and now
 // has other values, counts by its value.
-func (r Reading) Counts() (hits, steps float64) {
+func (r *Reading) Counts() (hits, steps float64) {
 	steps = max(r.Steps, r.values)
 	return r.X * steps, steps
 }
