@@ -184,7 +184,7 @@ func (r *unitReader) room(ctx context.Context, _ *engine.Route) error {
 			return err
 		}
 	}
-	for !r.Workers.Marks.Ending() && (r.Full(r.Waiting) || r.Crowded(false)) {
+	for !r.Workers.Marks.Ending() && (r.Full(r.Waiting) || r.Crowded(func() bool { return false })) {
 		if _, err := r.Pause(ctx, engine.WorkerPulse); err != nil {
 			return err
 		}

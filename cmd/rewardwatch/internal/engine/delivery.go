@@ -167,13 +167,13 @@ func (d *Delivery) keep(u *ingest.Unit) {
 // partitions take.
 const crowdedEvery = 64
 
-// Crowded reports whether the units kept by all partitions take as much memory as they may. Units in flight do not
-// count against a partition that others may be waiting for; otherwise none would make progress.
-func (d *Delivery) Crowded(withWaiting bool) bool {
+// Crowded reports whether the units kept by all partitions take as much memory as they may. countsWaiting says whether
+// those in flight count: not against a partition that others may be waiting for; otherwise none would make progress.
+func (d *Delivery) Crowded(countsWaiting func() bool) bool {
 	if d.handed < crowdedEvery {
 		return false
 	}
-	kept := d.Workers.Pipeline.kept
+	kept, withWaiting := d.Workers.Pipeline.kept, countsWaiting()
 	if !kept.full(withWaiting) {
 		d.handed = 0
 		return false

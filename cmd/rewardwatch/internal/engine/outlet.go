@@ -97,7 +97,7 @@ func (d *directPartition) room(ctx context.Context, w *Route) error {
 	for marks := d.Workers.Marks; !marks.Ending(); {
 		pause := MergePulse
 		switch {
-		case d.Full(func() int { return 0 }), d.Crowded(!marks.HoldsUp(d.partition)):
+		case d.Full(func() int { return 0 }), d.Crowded(func() bool { return !marks.HoldsUp(d.partition) }):
 			pause = WorkerPulse
 		case w.waiting.Load() < FeedBacklog || !marks.WaitsForOthers(d.partition):
 			return nil
