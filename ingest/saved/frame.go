@@ -41,7 +41,6 @@ func (f Format[Wire]) ReadFrame(r io.Reader) (*Wire, error) {
 // Packer writes many frames, compressed, in the same memory. The zero value is ready to use.
 type Packer struct {
 	part   bytes.Buffer
-	plain  []byte
 	packed []byte
 }
 

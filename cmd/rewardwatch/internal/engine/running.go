@@ -11,8 +11,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/order"
 )
 
-// How a worker runs: the capacity of its channel in batches, how often a worker with waiting units looks for those that it can
-// release, how often it checks everything else, and how often it looks for silence.
+// How a worker runs: the capacity of its channel in batches, how often a worker with waiting units looks for those that
+// it can release, how often it checks everything else, and how often it looks for silence.
 const (
 	workerBacklog = 4
 	MergePulse    = 50 * time.Millisecond
@@ -47,7 +47,8 @@ type RunningWorker struct {
 func newRunningWorker(d *Worker, of *Workers) *RunningWorker {
 	r := &RunningWorker{
 		Worker: d, workers: of, merger: order.NewMerger(),
-		units: make(chan []order.WaitingUnit, workerBacklog), emptied: make(chan []order.WaitingUnit, workerBacklog), orders: make(chan func()), leaving: make(chan []ingest.Group, 1), gone: make(chan struct{}), shownWaiting: map[string]int{},
+		units: make(chan []order.WaitingUnit, workerBacklog), emptied: make(chan []order.WaitingUnit, workerBacklog),
+		orders: make(chan func()), leaving: make(chan []ingest.Group, 1), gone: make(chan struct{}), shownWaiting: map[string]int{},
 	}
 	d.load, d.room, d.scores = r.load, r.makeRoom, of.Pipeline.scores
 	if d.resumed { // from the newest save, or from the one before

@@ -14,8 +14,8 @@ import (
 )
 
 // How units are written to the log of their partition: how many are a batch, or fewer if they take so many bytes that the
-// batch could become too large to be read; how many encoded bytes are written at once; how large its files are; how many bytes may wait for a disk that takes none; and how many bytes of
-// units that are not saved twice it may hold.
+// batch could become too large to be read; how many encoded bytes are written at once; how large its files are; how many
+// bytes may wait for a disk that takes none; and how many bytes of units that are not saved twice it may hold.
 const (
 	unitsInBatch  = 512
 	bytesInBatch  = 4 << 20
