@@ -285,7 +285,7 @@ func batched(t *testing.T, l *unitLog, offset int64, policies ...string) {
 	for i, policy := range policies {
 		l.add(&ingest.Unit{Group: ingest.NewGroup(policy), Pos: ingest.Position{Offset: offset, Record: int32(i)}})
 	}
-	must(t, l.encode())
+	must(t, l.pack())
 	must(t, l.write())
 }
 
@@ -297,7 +297,7 @@ func logged(t *testing.T, dir string, s logState) map[string]int {
 		units[u.Group.Policy]++
 		l.add(u)
 		return nil
-	}, func(order.Moment) {}))
+	}, func(order.Moment) error { return nil }))
 	must(t, l.close())
 	return units
 }
@@ -413,7 +413,9 @@ func testForgottenDuringAResume(t *testing.T, dir string, disk *ingesttest.Segme
 		}
 		return d.Hand(d.Workers.Ctx, u)
 	}
-	must(t, d.again(func() error { return d.units.resume(state, hand, d.reached) }))
+	reached := func(at order.Moment) error { return d.Mark(t.Context(), at, time.Time{}, time.Now()) }
+	must(t, d.again(func() error { return d.units.resume(state, hand, reached) }))
+	must(t, d.Flush(t.Context()))
 	again.workers.Marks.Assign(0, order.Moment{TS: 1 << 62})
 	testkit.Eventually(t, "all others", func() bool { return again.judged() >= each })
 	if n := len(again.Summaries()); n != 1 || again.judged() != each {
