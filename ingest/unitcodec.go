@@ -14,6 +14,7 @@ type unitCodec struct {
 	b       []byte // what was written, or what is left to read
 	reading bool
 	damaged bool
+	last    uint64 // the bits of the last float that was not 0: those of a unit of one step are mostly the same
 }
 
 // AppendUnit appends a unit to b, without Decisions, which no unit has before it reaches a bank. Its positions must be in
@@ -141,6 +142,10 @@ func (c *unitCodec) uint(x *uint64) {
 func number[N ~int64 | ~int32 | ~uint32 | ~uint8](c *unitCodec, x *N) {
 	signed := int64(*x)
 	zigzag := uint64(signed)<<1 ^ uint64(signed>>63)
+	if !c.reading && zigzag < 1<<7 { // as uint does, but nearly all are small
+		c.b = append(c.b, byte(zigzag))
+		return
+	}
 	c.uint(&zigzag)
 	if c.reading {
 		signed = int64(zigzag>>1) ^ -int64(zigzag&1)
@@ -158,13 +163,59 @@ func (c *unitCodec) near(x *int64, from int64) {
 	}
 }
 
-// float reads or writes a number with all of its bits, round ones in a few bytes.
+// The first byte of a float is how many of its eight bytes follow, from the highest on: the others are 0. Or it is one of
+// these.
+const (
+	floatLast    = 9  // the bits of the last float that was not 0
+	floatOpposed = 10 // the same, with the other sign
+)
+
+const signBit = 1 << 63
+
+// float reads or writes a number with all of its bits, round ones in a few bytes and repeated ones in one.
 func (c *unitCodec) float(x *float64) {
-	reversed := bits.ReverseBytes64(math.Float64bits(*x))
-	c.uint(&reversed)
 	if c.reading {
-		*x = math.Float64frombits(bits.ReverseBytes64(reversed))
+		*x = math.Float64frombits(c.readFloat())
+		return
 	}
+	switch bit := math.Float64bits(*x); bit {
+	case 0:
+		c.b = append(c.b, 0)
+	case c.last:
+		c.b = append(c.b, floatLast)
+	case c.last ^ signBit:
+		c.b = append(c.b, floatOpposed)
+	default:
+		n := 8 - bits.TrailingZeros64(bit)/8
+		c.b = append(c.b, byte(n))
+		c.b = binary.BigEndian.AppendUint64(c.b, bit)[:len(c.b)+n]
+		c.last = bit
+	}
+}
+
+func (c *unitCodec) readFloat() (bit uint64) {
+	if len(c.b) == 0 {
+		c.damaged = true
+		return 0
+	}
+	n := int(c.b[0])
+	c.b = c.b[1:]
+	switch {
+	case n == floatLast:
+		return c.last
+	case n == floatOpposed:
+		return c.last ^ signBit
+	case n > min(8, len(c.b)):
+		c.damaged, c.b = true, nil
+		return 0
+	}
+	var whole [8]byte
+	copy(whole[:], c.b[:n])
+	c.b = c.b[n:]
+	if bit = binary.BigEndian.Uint64(whole[:]); bit != 0 {
+		c.last = bit
+	}
+	return bit
 }
 
 func (c *unitCodec) flags(all ...*bool) {

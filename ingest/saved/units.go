@@ -84,9 +84,9 @@ type UnitBatch struct {
 	TS, Run int64
 }
 
-// A batch is its version (1), compressed by S2, then its moment, the number of its units and the units, as they are in
+// A batch is its version (2), compressed by S2, then its moment, the number of its units and the units, as they are in
 // package ingest.
-const batchVersion = 1
+const batchVersion = 2
 
 // UnitPacker encodes units one by one, and compresses them together as a batch. The zero value is ready to use.
 type UnitPacker struct {
