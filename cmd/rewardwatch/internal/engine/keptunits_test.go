@@ -29,7 +29,7 @@ func keeping(t *testing.T, every time.Duration, most int64) *alone {
 // restart.
 func TestAnIdlePartitionLetsGoOfSafeUnits(t *testing.T) {
 	t.Parallel()
-	p := keeping(t, 20*time.Millisecond, 1<<30)
+	p := keeping(t, time.Hour, 1<<30)
 	defer func() { _ = p.Stop() }()
 	f := p.Feed(0)
 	policies := someNames("policy-", 10)
@@ -42,8 +42,12 @@ func TestAnIdlePartitionLetsGoOfSafeUnits(t *testing.T) {
 	}
 	feed := func(f *PartitionFeed) {
 		t.Helper()
-		testkit.Eventually(t, "safe units", f.Shrunk)
+		testkit.Eventually(t, "safe units", func() bool {
+			p.saveWorkers(t, 1)
+			return f.Shrunk()
+		})
 		testkit.Eventually(t, "all units to be safe", func() bool {
+			p.saveWorkers(t, 1)
 			_ = f.Shrunk()
 			return len(f.Out.(*directPartition).Unsafe) == 0
 		})
