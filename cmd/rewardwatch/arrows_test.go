@@ -52,7 +52,7 @@ func arrows() map[string][]string {
 		"detectors/kstable": {"detectors"}, // the generator of a table
 		"detectors/bank": {
 			"detectors", "detectors/baseline", "detectors/battery", "detectors/blocks", "detectors/budget", "detectors/fault", "detectors/finding",
-			"detectors/gate", "detectors/offpolicy", "detectors/signals", "detectors/stream", "detectors/trail", "detectors/watch", "ingest", "ingest/saved",
+			"detectors/gate", "detectors/offpolicy", "detectors/reach", "detectors/signals", "detectors/stream", "detectors/trail", "detectors/watch", "ingest", "ingest/saved",
 		},
 		"detectors/baseline":    {"detectors", "detectors/lesson", "detectors/offpolicy", "detectors/stream", "detectors/watch", "ingest", "ingest/saved"},
 		"detectors/battery":     {"detectors", "detectors/blocks", "detectors/fault", "detectors/finding", "detectors/signals", "detectors/stream", "ingest", "ingest/saved"},
@@ -66,6 +66,7 @@ func arrows() map[string][]string {
 		"detectors/measure":     {"detectors", "detectors/battery", "detectors/signals", "detectors/stream", "detectors/watch", "ingest"},
 		"detectors/metrics":     {"detectors/finding"}, // reads summaries alone
 		"detectors/offpolicy":   {"detectors/finding", "ingest", "ingest/saved"},
+		"detectors/reach":       {"detectors/finding", "detectors/stream", "ingest"},
 		"detectors/signals":     nil,
 		"detectors/stream":      {"detectors", "detectors/fault", "detectors/finding", "detectors/lesson", "detectors/signals", "detectors/watch", "ingest", "ingest/saved"},
 		"detectors/trail":       {"detectors", "detectors/finding", "detectors/stream", "ingest", "ingest/saved"},

@@ -106,6 +106,7 @@ func (g *group) freezeLate(s *stream.Stream, share float64, at finding.UnitRef, 
 	of := budget.Portion{Streams: []*stream.Stream{s}, Units: units, Share: share, Seed: s.Own.Seed()}
 	of.Arm(g.cfg.FalseAlarms.Shares, g.Promise.N, room)
 	of.Allow(g.calibrations)
+	measureReach(of.Streams, stream.Ends{})
 	for _, q := range s.Quantities {
 		q.Warm = nil
 	}

@@ -189,11 +189,20 @@ func TestSnapshotsOfTheFormatBefore(t *testing.T) {
 			for i, said := range again.Promise.Caveats { // sentences stay as they were written
 				again.Promise.Caveats[i] = strings.Replace(said, "units are blocks of 20 steps of one agent,", "blocks of 20 steps of one agent are judged,", 1)
 			}
-			if !alike(t, again, p.Group(p.groups[0].Key)) {
+			if !alike(t, withoutReach(again), withoutReach(p.Group(p.groups[0].Key))) {
 				t.Error("the summaries differ")
 			}
 		})
 	}
+}
+
+// withoutReach leaves out what a baseline of that time does not know.
+func withoutReach(s finding.GroupSummary) finding.GroupSummary {
+	s.Streams = slices.Clone(s.Streams)
+	for i := range s.Streams {
+		s.Streams[i].Reach = nil
+	}
+	return s
 }
 
 // bits are what can be told apart of a value, behind pointers too.

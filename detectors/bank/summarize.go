@@ -71,7 +71,7 @@ func (g *group) summarizeStream(s *stream.Stream) finding.StreamSummary {
 	if q == nil {
 		return sum
 	}
-	sum.Quantity = q.Name
+	sum.Quantity, sum.Reach = q.Name, q.Reach
 	sum.Current = finding.DescribeSample(q.Recent.Last(stream.CurrentUnits), q.Ranks)
 	if q.Ranks != nil {
 		sum.Baseline, sum.Deciles = q.DescribeBaseline()

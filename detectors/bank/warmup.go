@@ -9,6 +9,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/baseline"
 	"github.com/rewardwatch/rewardwatch/detectors/budget"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
+	"github.com/rewardwatch/rewardwatch/detectors/reach"
 	"github.com/rewardwatch/rewardwatch/detectors/signals"
 	"github.com/rewardwatch/rewardwatch/detectors/stream"
 	"github.com/rewardwatch/rewardwatch/detectors/watch"
@@ -149,11 +150,24 @@ func (g *group) freeze(accepted bool, at finding.UnitRef, now time.Time, room in
 	}
 	of.Arm(g.cfg.FalseAlarms.Shares, g.Promise.N, room)
 	g.promise(of.Allow(g.calibrations))
+	measureReach(g.Streams, ended)
 	g.dismiss()
 	if accepted {
 		g.endWarmup()
 	}
 	return g.settle(at)
+}
+
+// measureReach computes which changes of returns, rewards and outcomes the armed branches find.
+func measureReach(streams []*stream.Stream, ended stream.Ends) {
+	for _, s := range streams {
+		if s.Signal != "return" && s.Signal != "reward" && !signals.IsOutcome(s.Signal) {
+			continue
+		}
+		if q := s.Find(signals.MainQuantity(s.Signal)); q != nil {
+			q.Reach = reach.Of(q, q.WarmReadings(ended))
+		}
+	}
 }
 
 // promised returns the mean number of units between false alarms that the budgets of the policy and of the fleet allow.

@@ -68,6 +68,20 @@ type StreamSummary struct {
 	Effect    float64      // standardized mean shift of Current against Baseline
 	Detectors []DetectorSummary
 	Dropped   []DroppedBranch // branches that the baseline is too small for
+	Reach     []Reach         // of Quantity, by ascending units; nil if it is not known
+}
+
+// ReachProbability is the probability with which a change within reach is found.
+const ReachProbability = .9
+
+// Reach is the smallest change of a quantity that is found within a number of units, with ReachProbability. Telemetry
+// of a dependence or a law other than that of the baseline can need more units.
+type Reach struct {
+	Units int
+	// Size is a shift in standard deviations of the baseline or, with OfRate, the fraction by which a rate falls; NaN if
+	// no change is found so soon.
+	Size   float64
+	OfRate bool
 }
 
 // DroppedBranch is a branch that is not armed, with the approximate number of baseline units that would arm it; 0 if no

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/rewardwatch/rewardwatch/detectors"
+	"github.com/rewardwatch/rewardwatch/detectors/finding"
 	"github.com/rewardwatch/rewardwatch/detectors/signals"
 	"github.com/rewardwatch/rewardwatch/detectors/watch"
 	"github.com/rewardwatch/rewardwatch/ingest"
@@ -30,6 +31,8 @@ type Quantity struct {
 	Tests    []TestOfKind      `cbor:"-"` // each saves itself
 	Season   *detectors.Season // of a ranked quantity with a weekly season: its rank test judges mid-ranks among similar hours
 	Mean, SD float64           // with the season removed
+
+	Reach []finding.Reach // of a main quantity, nil if it is not known
 
 	Trace       Trace                  // since the freeze, or since the last incident closed; with the season removed
 	Judged      Trace                  // the values as judged, if they differ from Trace
@@ -113,7 +116,7 @@ func (q *Quantity) hits(o Observed) float64 {
 }
 
 // thaw drops the baseline and its tests.
-func (q *Quantity) thaw() { q.Ranks, q.Tests, q.Season = nil, nil, nil }
+func (q *Quantity) thaw() { q.Ranks, q.Tests, q.Season, q.Reach = nil, nil, nil, nil }
 
 // freeze makes the collected values the baseline and prepares the tests that suit them, but does not arm them. Fewer
 // than MinBaselineUnits values are no baseline. The end times of units are used to measure how much days differ.

@@ -36,6 +36,17 @@ func (q *Quantity) Seasonal(times []int64) bool {
 	return season != nil && season.Factor(values, times) < max(daily, detectors.Dependence(values, ranks))
 }
 
+// WarmReadings returns the collected values as readings.
+func (q *Quantity) WarmReadings(e Ends) []Reading {
+	times, out := q.TimesOf(e), make([]Reading, len(q.Warm))
+	for i, o := range q.Warm {
+		if out[i] = (Reading{Quantity: q.Name, X: o.X, Steps: o.Steps}); times != nil {
+			out[i].Ts = times[i]
+		}
+	}
+	return out
+}
+
 // TimesOf returns the times of the collected values, nil if there are none.
 func (q *Quantity) TimesOf(e Ends) []int64 {
 	if e.Times == nil {

@@ -14,7 +14,8 @@ type FrequencyTest struct {
 	test *detectors.FrequencyTest
 }
 
-func newFrequencyTest(t *detectors.FrequencyTest) *FrequencyTest {
+// NewFrequencyTest returns a test that judges counts, or predictions, with t.
+func NewFrequencyTest(t *detectors.FrequencyTest) *FrequencyTest {
 	return &FrequencyTest{walkTest{&t.Walks}, t}
 }
 
@@ -25,9 +26,9 @@ func beginFrequency(q *Quantity, of *basis) Test {
 	least := max(DayFactor(of.values, q.TimesOf(of.ends)), q.AgentFactor(of.ends.Agents))
 	hits, steps := q.warmHits()
 	if q.Mix != nil {
-		return newFrequencyTest(detectors.NewPredictionTest(hits, steps, least))
+		return NewFrequencyTest(detectors.NewPredictionTest(hits, steps, least))
 	}
-	return newFrequencyTest(detectors.NewFrequencyTest(hits, steps, least))
+	return NewFrequencyTest(detectors.NewFrequencyTest(hits, steps, least))
 }
 
 // Frequency returns the frequency test of the quantity, nil if it has none.
@@ -48,7 +49,7 @@ func (t *FrequencyTest) Again() Test {
 	again := *t.test
 	again.Branches = slices.Clone(again.Branches)
 	again.Reset()
-	return newFrequencyTest(&again)
+	return NewFrequencyTest(&again)
 }
 
 // Attach implements Test.
@@ -66,5 +67,5 @@ func restoreFrequency(w *quantityWire) Test {
 		return nil
 	}
 	t := w.Frequency.live()
-	return newFrequencyTest(&t)
+	return NewFrequencyTest(&t)
 }

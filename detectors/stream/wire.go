@@ -194,6 +194,13 @@ type quantityWire struct {
 	Gauges      *gaugesWire        `cbor:"17,keyasint,omitzero"`
 	Mix         *actionMixWire     `cbor:"18,keyasint,omitzero"`
 	Learnt      *learntWire        `cbor:"19,keyasint,omitzero"`
+	Reach       []reachWire        `cbor:"20,keyasint,omitzero"`
+}
+
+type reachWire struct {
+	Units  int     `cbor:"1,keyasint"`
+	Size   float64 `cbor:"2,keyasint"`
+	OfRate bool    `cbor:"3,keyasint,omitzero"`
 }
 
 func (x *Quantity) wire() quantityWire {
@@ -204,6 +211,7 @@ func (x *Quantity) wire() quantityWire {
 		Certificate: saved.Pointer(x.Certificate, certificateWireOf),
 		Gauges:      saved.Pointer(x.Gauges, (*gauges).wire), Mix: saved.Pointer(x.Mix, (*ActionMix).wire),
 		Learnt: saved.Pointer(x.Learnt, (*Learnt).wire),
+		Reach:  saved.Each(x.Reach, func(e finding.Reach) reachWire { return reachWire(e) }),
 	}
 	for i := range x.Tests {
 		x.Tests[i].save(&w)
@@ -220,6 +228,7 @@ func (w *quantityWire) live() Quantity {
 		Certificate: saved.Pointer(w.Certificate, (*certificateWire).live),
 		Gauges:      saved.Pointer(w.Gauges, (*gaugesWire).live), Mix: saved.Pointer(w.Mix, (*actionMixWire).live),
 		Learnt: saved.Pointer(w.Learnt, (*learntWire).live),
+		Reach:  saved.Each(w.Reach, func(e reachWire) finding.Reach { return finding.Reach(e) }),
 	}
 	for i := range TestKinds {
 		if t := TestKinds[i].restore(w); t != nil {

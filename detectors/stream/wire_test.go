@@ -25,7 +25,7 @@ func TestEveryTestIsSaved(t *testing.T) {
 		t.Fatal("no window")
 	}
 	q := &Quantity{}
-	tests := []Test{NewRankTest(rank), newFrequencyTest(frequency), NoveltyTest{novelty}, &RarityTest{RarityTest: rarity}, shape, given}
+	tests := []Test{NewRankTest(rank), NewFrequencyTest(frequency), NoveltyTest{novelty}, &RarityTest{RarityTest: rarity}, shape, given}
 	for i, of := range tests {
 		q.Tests = append(q.Tests, TestOfKind{of, &TestKinds[i]})
 	}

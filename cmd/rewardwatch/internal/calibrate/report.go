@@ -79,6 +79,9 @@ type CalibratedStreamJSON struct {
 	Armed   []string     `json:"armed"`
 	Factor  *wire.Number `json:"dependence_factor"`
 	Missing *string      `json:"missing"` // why none is armed
+	Reach   []wire.Reach `json:"reach"`
+
+	reach string // for people
 }
 
 // DroppedBranchJSON is a branch that is not armed, and how many units would arm it.
@@ -162,6 +165,7 @@ func (p *calibratedPolicy) describe(g *calibratedGroup, judged finding.GroupSumm
 	for _, s := range judged.Streams {
 		line.Streams = append(line.Streams, CalibratedStreamJSON{
 			Signal: s.Signal, Armed: wire.List(s.Armed), Factor: orNone(s.Factor), Missing: wire.OrNull(s.Missing),
+			Reach: wire.ReachOf(s.Reach), reach: words.Reach(&s, judged.UnitName()),
 		})
 		for _, b := range s.Dropped {
 			dropped := DroppedBranchJSON{Signal: s.Signal, Branch: b.Branch}

@@ -32,6 +32,11 @@ func calibrationText(out io.Writer, line Calibration) error {
 	if line.Measured != nil {
 		rows = append(rows, []string{"  measured", line.Measured.text(line.unit)})
 	}
+	for _, s := range line.Streams {
+		if s.reach != "" {
+			rows = append(rows, []string{"  finds", s.Signal + ": " + s.reach})
+		}
+	}
 	rows = append(rows, []string{"  verdict", line.verdict()})
 	for _, note := range line.Notes {
 		rows = append(rows, []string{"  note", note})

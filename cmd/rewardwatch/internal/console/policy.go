@@ -77,6 +77,7 @@ type streamCard struct {
 	Signal, State, Class     string
 	Score                    score
 	Missing, Armed, Next     string
+	Finds                    string // the smallest changes that are found
 	Shift, Baseline, Current string
 	Notes                    []string
 	Picture                  *picture // nil before there is a baseline
@@ -267,7 +268,7 @@ func worstFirst(streams []finding.StreamSummary) []finding.StreamSummary {
 func cardOf(s *finding.StreamSummary, unit finding.UnitName) streamCard {
 	card := streamCard{
 		Signal: s.Signal, State: words.Plain(s.State.String()), Class: stateClass(s.State), Missing: words.Missing(*s), Armed: strings.Join(s.Armed, ", "),
-		Next: nextArmed(s, unit), Notes: s.Notes,
+		Next: nextArmed(s, unit), Finds: words.Reach(s, unit), Notes: s.Notes,
 	}
 	if x, any := words.Score(s); any {
 		card.Score = scoreBar(x)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/terminal"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/wire"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/words"
 	"github.com/rewardwatch/rewardwatch/detectors"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 	"github.com/rewardwatch/rewardwatch/detectors/watch"
@@ -162,6 +163,9 @@ type SignalJSON struct {
 	Others     int            `json:"others"`     // number of categories not listed
 	Factor     *wire.Number   `json:"dependence_factor"`
 	Unjudged   *string        `json:"unjudged"` // why no detector is armed on it
+	Reach      []wire.Reach   `json:"reach"`
+
+	reach string // for people
 }
 
 type categoryJSON struct {
@@ -305,7 +309,7 @@ func (g *inspectedGroup) report(judged finding.GroupSummary, wanted int) GroupIn
 	}
 	out.Baseline.Confidence = wire.OrNull(judged.Promise.Confidence)
 	for _, s := range g.ordered {
-		out.Signals = append(out.Signals, g.signalReport(s, judged.Streams))
+		out.Signals = append(out.Signals, g.signalReport(s, &judged))
 	}
 	slices.SortFunc(out.Signals, func(a, b SignalJSON) int { return strings.Compare(a.Signal, b.Signal) })
 	for _, f := range g.faults {
@@ -345,8 +349,8 @@ func (v *inspectedVersionList) report() []versionJSON {
 	return out
 }
 
-func (g *inspectedGroup) signalReport(s *inspectedSignal, streams []finding.StreamSummary) SignalJSON {
-	out := SignalJSON{Signal: s.name, Kind: s.kind(), Values: s.N + s.NonFinite, Categories: []categoryJSON{}}
+func (g *inspectedGroup) signalReport(s *inspectedSignal, judged *finding.GroupSummary) SignalJSON {
+	out := SignalJSON{Signal: s.name, Kind: s.kind(), Values: s.N + s.NonFinite, Categories: []categoryJSON{}, Reach: []wire.Reach{}}
 	if s.name == "action" && g.categorySteps > 0 {
 		g.actionReport(&out)
 	}
@@ -364,11 +368,13 @@ func (g *inspectedGroup) signalReport(s *inspectedSignal, streams []finding.Stre
 	if units > 0 {
 		out.Missing = wire.Number(1 - float64(s.units)/float64(units))
 	}
-	if at := slices.IndexFunc(streams, func(j finding.StreamSummary) bool { return j.Signal == s.name }); at >= 0 {
-		if f := streams[at].Factor; f > 0 {
+	if at := slices.IndexFunc(judged.Streams, func(j finding.StreamSummary) bool { return j.Signal == s.name }); at >= 0 {
+		stream := &judged.Streams[at]
+		if f := stream.Factor; f > 0 {
 			out.Factor = new(wire.Number(f))
 		}
-		out.Unjudged = wire.OrNull(streams[at].Missing)
+		out.Unjudged = wire.OrNull(stream.Missing)
+		out.Reach, out.reach = wire.ReachOf(stream.Reach), words.Reach(stream, judged.UnitName())
 	}
 	return out
 }

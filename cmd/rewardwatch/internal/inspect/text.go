@@ -127,6 +127,11 @@ func (w *inspectionWriter) group(g GroupInspection) {
 		}
 	}
 	rows = append(rows, []string{"  baseline", g.Baseline.text(g.unitName())})
+	for _, s := range g.Signals {
+		if s.reach != "" {
+			rows = append(rows, []string{"  finds", s.Signal + ": " + s.reach})
+		}
+	}
 	for _, f := range g.Faults {
 		rows = append(rows, []string{"  fault", fmt.Sprintf("%s of %s: %s, first at %s %d, %s", f.Fault, f.Signal, times(f.Times), g.unitName().One(), f.Unit, w.place(f.First))})
 	}

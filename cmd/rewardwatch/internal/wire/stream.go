@@ -1,11 +1,15 @@
 package wire
 
 import (
+	"math"
+
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/words"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 )
 
 // Stream is the state of a signal of a group.
+//
+// It is large because a reader of the API gets all of a stream with one request.
 type Stream struct {
 	Policy      string            `json:"policy"`
 	Group       map[string]string `json:"group"`
@@ -27,6 +31,26 @@ type Stream struct {
 	Baseline    *Distribution     `json:"baseline"`
 	Current     *Distribution     `json:"current"`
 	Detectors   []Detector        `json:"detectors"`
+	Reach       []Reach           `json:"reach"` // of the quantity, by ascending units; empty if it is not known
+}
+
+// Reach is the smallest change of a quantity that is found within a number of units in nine of ten cases.
+type Reach struct {
+	Units  int     `json:"units"`
+	Size   *Number `json:"size"`    // in standard deviations of the baseline; null if no change is found so soon
+	OfRate bool    `json:"of_rate"` // size is the fraction by which a rate falls instead
+}
+
+// ReachOf returns the wire form of the reach of a stream.
+func ReachOf(reach []finding.Reach) []Reach {
+	out := make([]Reach, len(reach))
+	for i, r := range reach {
+		out[i] = Reach{Units: r.Units, OfRate: r.OfRate}
+		if !math.IsNaN(r.Size) {
+			out[i].Size = new(Number(r.Size))
+		}
+	}
+	return out
 }
 
 // Detector is the state of one detector of a stream.
@@ -83,6 +107,7 @@ func AppendStreams(out []Stream, g *finding.GroupSummary) []Stream {
 			Baseline:    distributionOf(stream.Baseline),
 			Current:     distributionOf(stream.Current),
 			Detectors:   detectorsOf(stream),
+			Reach:       ReachOf(stream.Reach),
 		})
 	}
 	return out

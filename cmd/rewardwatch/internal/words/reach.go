@@ -1,0 +1,34 @@
+package words
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/rewardwatch/rewardwatch/detectors/finding"
+)
+
+// Reach describes the smallest changes of a stream's main quantity that are found, such as "a shift of 0.66 sd (1.2)
+// within 100 episodes, 0.38 sd (0.7) within 500"; "" if it is not known.
+func Reach(s *finding.StreamSummary, unit finding.UnitName) string {
+	if len(s.Reach) == 0 {
+		return ""
+	}
+	what, size := "a shift of ", func(r finding.Reach) string {
+		return fmt.Sprintf("%.2g sd (%.2g)", r.Size, r.Size*s.Baseline.SD)
+	}
+	if s.Reach[0].OfRate {
+		what, size = "a rate that falls by ", func(r finding.Reach) string { return fmt.Sprintf("%.0f %%", 100*r.Size) }
+	}
+	var parts []string
+	for _, r := range s.Reach {
+		if !math.IsNaN(r.Size) {
+			parts = append(parts, fmt.Sprintf("%s within %s", size(r), Grouped(int64(r.Units), ",")))
+		}
+	}
+	if len(parts) == 0 {
+		return fmt.Sprintf("none within %s", unit.Count(int64(s.Reach[len(s.Reach)-1].Units)))
+	}
+	parts[0] += " " + unit.Many()
+	return what + strings.Join(parts, ", ")
+}

@@ -1,0 +1,140 @@
+package reach
+
+import (
+	"cmp"
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/rewardwatch/rewardwatch/detectors/finding"
+	"github.com/rewardwatch/rewardwatch/detectors/stream"
+)
+
+// Of returns the smallest change of a quantity that its armed branches find within 100, 500 and 2,000 units; nil if they
+// are not calibrated on ranks or on counts, or if none is armed. The readings are those of its baseline. For ranks, the
+// change is a shift of all values, in the direction that is found later; for counts, a rate that falls.
+func Of(q *stream.Quantity, baseline []stream.Reading) []finding.Reach {
+	switch {
+	case q.Rank() != nil && q.Rank().Armed() > 0:
+		spread := evenly(baseline)
+		up, down := smallest(q, largestShift, shifted(spread, q.SD)), smallest(q, largestShift, shifted(spread, -q.SD))
+		for i := range up {
+			up[i].Size = max(up[i].Size, down[i].Size) // NaN if either is
+		}
+		return up
+	case q.Mix == nil && q.Frequency() != nil && q.Frequency().Armed() > 0:
+		out := smallest(q, 1, thinned(baseline))
+		for i := range out {
+			out[i].OfRate = true
+		}
+		return out
+	}
+	return nil
+}
+
+const (
+	largestShift  = 4    // standard deviations; larger shifts are not tried
+	smallestShare = .01  // of the largest size: smaller ones are not tried
+	precision     = 1.04 // ratio between a size that is found and one that is not
+	mostReadings  = 250  // of the baseline that a shift is tried on
+)
+
+// smallest returns, for each number of units, the smallest size up to most whose change is found; NaN if none is.
+func smallest(q *stream.Quantity, most float64, changed func(size float64) []Weighted) []finding.Reach {
+	out := make([]finding.Reach, len(within))
+	missed, tried := smallestShare*most, map[float64]Changed{}
+	for i, n := range within {
+		found := func(size float64) bool {
+			c, known := tried[size]
+			if !known {
+				c = Change(q, changed(size))
+				tried[size] = c
+			}
+			return c.FoundWithin(float64(n)) >= finding.ReachProbability
+		}
+		r := finding.Reach{Units: n, Size: math.NaN()}
+		if found(most) {
+			r.Size = most
+			for r.Size > precision*missed {
+				if middle := math.Sqrt(missed * r.Size); found(middle) {
+					r.Size = middle
+				} else {
+					missed = middle
+				}
+			}
+		}
+		out[len(within)-1-i] = r
+	}
+	return out
+}
+
+// evenly returns at most mostReadings of the readings, spread evenly over their values.
+func evenly(readings []stream.Reading) []stream.Reading {
+	sorted := slices.SortedFunc(slices.Values(readings), func(a, b stream.Reading) int { return cmp.Compare(a.X, b.X) })
+	if len(sorted) <= mostReadings {
+		return sorted
+	}
+	out := make([]stream.Reading, mostReadings)
+	for i := range out {
+		out[i] = sorted[(2*i+1)*len(sorted)/(2*mostReadings)]
+	}
+	return out
+}
+
+// shifted returns the readings, shifted by so many times unit.
+func shifted(readings []stream.Reading, unit float64) func(size float64) []Weighted {
+	return func(size float64) []Weighted {
+		out := make([]Weighted, len(readings))
+		for i, r := range readings {
+			r.X += size * unit
+			out[i] = Weighted{r, 1 / float64(len(readings))}
+		}
+		return out
+	}
+}
+
+// counts are the events of a unit and its steps.
+type counts struct{ events, steps float64 }
+
+// thinned returns the readings of a baseline of counts of which each event is left out with a probability.
+func thinned(readings []stream.Reading) func(lost float64) []Weighted {
+	units := map[counts]float64{}
+	for _, r := range readings {
+		events, steps := r.Counts()
+		units[counts{math.Round(events), steps}] += 1 / float64(len(readings))
+	}
+	distinct := slices.SortedFunc(maps.Keys(units), func(a, b counts) int {
+		return cmp.Or(cmp.Compare(a.steps, b.steps), cmp.Compare(a.events, b.events))
+	})
+	return func(lost float64) []Weighted {
+		var out []Weighted
+		for _, c := range distinct {
+			for _, left := range binomial(c.events, 1-lost) {
+				out = append(out, Weighted{stream.Reading{X: left.events / c.steps, Steps: c.steps}, units[c] * left.probability})
+			}
+		}
+		return out
+	}
+}
+
+// exactEvents is the number of events up to which each count that may be left has its own probability.
+const exactEvents = 16
+
+// outcome is a number of events and its probability.
+type outcome struct{ events, probability float64 }
+
+// binomial returns how many of n events happen if each has probability p: all outcomes or, of many events, two with the
+// same mean and variance.
+func binomial(n, p float64) []outcome {
+	if n > exactEvents {
+		sd := math.Sqrt(n * p * (1 - p))
+		return []outcome{{n*p - sd, .5}, {n*p + sd, .5}}
+	}
+	out := make([]outcome, 0, exactEvents+1)
+	ways := 1.0
+	for k := 0.0; k <= n; k++ {
+		out = append(out, outcome{k, ways * math.Pow(p, k) * math.Pow(1-p, n-k)})
+		ways *= (n - k) / (k + 1)
+	}
+	return out
+}

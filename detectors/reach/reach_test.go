@@ -1,0 +1,172 @@
+package reach_test
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"gonum.org/v1/gonum/stat/distuv"
+
+	"github.com/rewardwatch/rewardwatch/detectors"
+	"github.com/rewardwatch/rewardwatch/detectors/finding"
+	"github.com/rewardwatch/rewardwatch/detectors/reach"
+	"github.com/rewardwatch/rewardwatch/detectors/stream"
+)
+
+const (
+	baselineUnits = 500
+	runs          = 400
+	budget        = 20_000 // units between false alarms, shared by sharing branches
+	sharing       = 60
+)
+
+// law draws the values of units of one quantity, the second a share of steps.
+type law struct {
+	name  string
+	steps float64 // 0 for values that are ranked
+	draw  func(*rand.Rand) float64
+}
+
+// hits returns how often an event of probability p happens in so many steps.
+func hits(rng *rand.Rand, steps, p float64) (n float64) {
+	for range int(steps) {
+		if rng.Float64() < p {
+			n++
+		}
+	}
+	return n
+}
+
+var laws = []law{
+	{"normal", 0, (*rand.Rand).NormFloat64},
+	{"exponential", 0, (*rand.Rand).ExpFloat64},
+	{"whole numbers", 0, func(rng *rand.Rand) float64 { return math.Round(3 * rng.NormFloat64()) }},
+	{"a tenth of single steps", 1, func(rng *rand.Rand) float64 { return hits(rng, 1, .1) }},
+	{"a tenth of twenty steps", 20, func(rng *rand.Rand) float64 { return hits(rng, 20, .1) / 20 }},
+}
+
+// frozen returns an armed quantity on a baseline of a law, and its readings.
+func (l law) frozen(rng *rand.Rand) (*stream.Quantity, []stream.Reading) {
+	values, events, steps := make([]float64, baselineUnits), make([]float64, baselineUnits), make([]float64, baselineUnits)
+	readings := make([]stream.Reading, baselineUnits)
+	for i := range values {
+		values[i] = l.draw(rng)
+		events[i], steps[i] = math.Round(values[i]*l.steps), l.steps
+		readings[i] = stream.Reading{X: values[i], Steps: l.steps}
+	}
+	moments := stream.MomentsOf(values)
+	q := &stream.Quantity{Ranks: detectors.NewRanks(values), SD: moments.SD()}
+	if l.steps == 0 {
+		q.Tests = []stream.TestOfKind{{Test: stream.NewRankTest(detectors.NewRankTest(values, q.Ranks, 1))}}
+	} else {
+		q.Tests = []stream.TestOfKind{{Test: stream.NewFrequencyTest(detectors.NewFrequencyTest(events, steps, 1))}}
+	}
+	q.Walks().Allow(1.3)
+	q.Walks().Arm(1. / budget / sharing)
+	return q, readings
+}
+
+// found returns the share of the runs that find a change within so many units, each after unchanged units.
+func found(rng *rand.Rand, q *stream.Quantity, baseline []stream.Reading, change func(stream.Reading) stream.Reading, within int) float64 {
+	finds := func() bool {
+		test := q.Again()
+		for range 200 {
+			test.Test(baseline[rng.IntN(len(baseline))], 0, false)
+		}
+		for range within {
+			if test.Test(change(baseline[rng.IntN(len(baseline))]), 0, false); test.Reached() {
+				return true
+			}
+		}
+		return false
+	}
+	n := 0
+	for range runs {
+		if finds() {
+			n++
+		}
+	}
+	return float64(n) / runs
+}
+
+// A change of the size that is claimed is found as often as claimed, in both directions, and much smaller ones are not:
+// the claim is no more modest than it must be.
+func TestChangesWithinReachAreFound(t *testing.T) {
+	rng := rand.New(rand.NewPCG(7, 11))
+	least := finding.ReachProbability - 3*math.Sqrt(finding.ReachProbability*(1-finding.ReachProbability)/runs)
+	for _, l := range laws {
+		q, baseline := l.frozen(rng)
+		all := reach.Of(q, baseline)
+		if len(all) != 3 {
+			t.Fatalf("%s: %v, want three numbers of units", l.name, all)
+		}
+		for _, r := range all {
+			worst := func(size float64) float64 {
+				if r.OfRate {
+					return found(rng, q, baseline, func(x stream.Reading) stream.Reading {
+						x.X = hits(rng, math.Round(x.X*x.Steps), 1-size) / x.Steps
+						return x
+					}, r.Units)
+				}
+				shifted := func(by float64) float64 {
+					return found(rng, q, baseline, func(x stream.Reading) stream.Reading { x.X += by * q.SD; return x }, r.Units)
+				}
+				return min(shifted(size), shifted(-size))
+			}
+			if math.IsNaN(r.Size) {
+				t.Logf("%s: nothing within %d units", l.name, r.Units)
+				continue
+			}
+			whole, less := worst(r.Size), worst(.7*r.Size)
+			t.Logf("%s: %.2f within %d units: found %.3f, at .7 of it %.3f", l.name, r.Size, r.Units, whole, less)
+			if whole < least {
+				t.Errorf("%s: a change of %.2f is found within %d units in %.3f of the runs, want %.3f", l.name, r.Size, r.Units, whole, least)
+			}
+			if less >= finding.ReachProbability {
+				t.Errorf("%s: .7 of %.2f is found within %d units in %.3f of the runs: the claim is too modest", l.name, r.Size, r.Units, less)
+			}
+		}
+	}
+}
+
+// normal returns an armed rank test on the quantiles of the normal distribution, and its readings.
+func normal(units int, allowance, rate float64) (*stream.Quantity, []stream.Reading) {
+	values, readings := make([]float64, units), make([]stream.Reading, units)
+	for i := range values {
+		values[i] = distuv.UnitNormal.Quantile((float64(i) + .5) / float64(units))
+		readings[i].X = values[i]
+	}
+	q := &stream.Quantity{Ranks: detectors.NewRanks(values), SD: 1}
+	q.Tests = []stream.TestOfKind{{Test: stream.NewRankTest(detectors.NewRankTest(values, q.Ranks, 1))}}
+	q.Walks().Allow(allowance)
+	q.Walks().Arm(rate)
+	return q, readings
+}
+
+// The table of docs/detection.md: the smallest shift of a normally distributed quantity that is found, by the size of
+// the baseline and the budget, and what it would be without the parts that limit it.
+func TestTableOfReach(t *testing.T) {
+	row := func(name string, units int, allowance, rate float64) []finding.Reach {
+		all := reach.Of(normal(units, allowance, rate))
+		t.Logf("| %s | %.2f | %.2f | %.2f |", name, all[0].Size, all[1].Size, all[2].Size)
+		return all
+	}
+	for _, m := range []struct {
+		units     int
+		allowance float64
+	}{{100, 2.1}, {250, 2.1}, {500, 1.3}, {1000, 1}, {2000, .75}, {5000, .75}} {
+		for _, n := range []float64{2_000, 20_000, 1_000_000} {
+			row(fmt.Sprintf("%d | %.0f", m.units, n), m.units, m.allowance, 1/n/sharing)
+		}
+	}
+	now := row("500, 20,000", 500, 1.3, 1./budget/sharing)
+	known := row("without the allowance", 500, 0, 1./budget/sharing)
+	larger := row("ten times the budget", 500, 1.3, 10./budget/sharing)
+	alone := row("with all of the budget", 500, 1.3, 1./budget)
+	for i := range now {
+		if known[i].Size >= now[i].Size || larger[i].Size > now[i].Size || alone[i].Size >= now[i].Size {
+			t.Errorf("%v is not the largest: %v %v %v", now[i], known[i], larger[i], alone[i])
+		}
+	}
+}
