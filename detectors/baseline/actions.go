@@ -78,6 +78,9 @@ func (w *Warmup) Shares(choice stream.ActionChoice) []*stream.Quantity {
 func (w *Warmup) Mixes(base map[string]int64) (all []*stream.Quantity) {
 	units := w.Actions()
 	for _, form := range stream.MixForms() {
+		if float64(stream.Total(base)) < form.Least*float64(len(units)) {
+			continue
+		}
 		all = append(all, w.mix(form, units, base))
 	}
 	return all

@@ -15,23 +15,39 @@ type MixForm struct {
 	units int     // but at most this many units
 	Part  float64 // and at most this part of the baseline; the window is left out of the baseline when the baseline is scored
 	Odds  float64 // by which repeats are commoner than the baseline says; 0 if each action has its own score
+
+	Inside bool    // whether the window has recentUnits, and the steps of a unit predict one another
+	flat   bool    // whether the prediction is a flatter baseline, without a window
+	Least  float64 // steps of a unit, on average, below which the form is not judged
 }
 
 // leastMixUnits is the least size of a window: whatever the policy, the actions of one unit may recur in the next.
 const leastMixUnits = 10
 
+// recentUnits is the window of the recent mix: where a unit is long, the units after a change soon fill it.
+const recentUnits = 3
+
 // MixForms returns the forms in use. Their windows and odds are those that detected soonest that a policy had given up
-// half of its actions, with 80 and with 1,000 actions.
+// half of its actions, with 80 and with 1,000 actions. The recent mix and the flat one make up for the units that fill
+// a window: after a change, the first units count already.
 func MixForms() []MixForm {
 	return []MixForm{
 		{Name: MixQuantity, steps: 200, units: 50, Part: .2},
 		{Name: repeatsQuantity, steps: 200, units: 50, Part: .2, Odds: 4},
 		{Name: longRepeatsQuantity, steps: 800, units: 200, Part: .4, Odds: 2.5},
+		{Name: recentMixQuantity, Inside: true, Least: 5},
+		{Name: flatMixQuantity, flat: true},
 	}
 }
 
 // window returns the size of the window in units, for a baseline of the given units and steps.
 func (f MixForm) window(units int, steps int64) int {
+	switch {
+	case f.flat:
+		return 0
+	case f.Inside:
+		return recentUnits
+	}
 	w := int(math.Ceil(f.steps * float64(units) / float64(steps)))
 	return max(1, min(max(leastMixUnits, min(w, f.units)), int(f.Part*float64(units))))
 }
@@ -49,25 +65,32 @@ func (f MixForm) window(units int, steps int64) int {
 //	log(odds^[r_a > 0] / (1 + (odds-1) M)),   M = sum of p_a over the actions of the window
 //
 // the logarithm of the likelihood ratio if the odds of every action in the window are odds times as large. It detects a
-// policy that has given up actions sooner, since it need not learn the frequency of each of the others. Exported fields
-// are saved.
+// policy that has given up actions sooner, since it need not learn the frequency of each of the others.
+//
+// If the steps of a unit predict one another, r_a and r include the steps of the unit before, which makes the score of
+// the whole unit that of Polya's urn, whatever the order of its steps. The mean of that likelihood ratio and of the one
+// without a window is scored: it is one itself, and the window is of no use in the first units after a change.
+//
+// The flat form scores log(q_a / p_a), with q_a proportional to the root of p_a. Whatever a new policy prefers, it takes
+// the rare actions of an uneven baseline more often, so nothing need be learnt. Exported fields are saved.
 type ActionMix struct {
 	Window int            // units
 	Recent []ActionCounts // of the last units, a ring
 	Next   int            // the oldest of them
 
-	Odds   float64          `cbor:"-"`
+	form   MixForm
 	counts map[string]int64 // of the window
 	steps  int64
 	known  int64            // steps of the baseline with an action of the window
 	Base   map[string]int64 `cbor:"-"` // of the baseline
 	total  int64
 	Prior  ActionPrior `cbor:"-"`
+	roots  float64     // sum of sqrt(b_a + each) over all actions, those that the baseline lacks included
 }
 
 // NewActionMix returns the mix for the units of a baseline. The last units fill its window.
 func NewActionMix(form MixForm, units []ActionCounts, base map[string]int64) *ActionMix {
-	m := &ActionMix{Window: form.window(len(units), Total(base)), Odds: form.Odds}
+	m := &ActionMix{Window: form.window(len(units), Total(base)), form: form}
 	m.prepare(base, FitActionPrior(base))
 	for _, actions := range units[len(units)-m.Window:] {
 		m.add(actions)
@@ -79,10 +102,11 @@ func NewActionMix(form MixForm, units []ActionCounts, base map[string]int64) *Ac
 func (m *ActionMix) Attach(q *Quantity, base map[string]int64) bool {
 	forms := MixForms()
 	form := slices.IndexFunc(forms, func(f MixForm) bool { return f.Name == q.Name })
-	if form < 0 || m.Window < 1 || len(m.Recent) != m.Window || m.Next < 0 || m.Next >= m.Window {
+	if form < 0 || m.Window < 0 || len(m.Recent) != m.Window || m.Next < 0 || m.Next > max(0, m.Window-1) ||
+		(m.Window == 0) != forms[form].flat {
 		return false
 	}
-	m.Odds = forms[form].Odds
+	m.form = forms[form]
 	prior := FitActionPrior(base)
 	if t := q.Frequency(); t != nil && t.Branches[0].Family == detectors.Frequency {
 		prior = JeffreysPrior(len(base))
@@ -93,6 +117,7 @@ func (m *ActionMix) Attach(q *Quantity, base map[string]int64) bool {
 
 func (m *ActionMix) prepare(base map[string]int64, prior ActionPrior) {
 	m.Base, m.total, m.Prior = base, Total(base), prior
+	m.roots = prior.roots(base)
 	m.counts, m.steps, m.known = map[string]int64{}, 0, 0
 	for _, actions := range m.Recent {
 		m.count(actions, 1)
@@ -101,7 +126,7 @@ func (m *ActionMix) prepare(base map[string]int64, prior ActionPrior) {
 
 // Again returns a copy of the mix with a window of its own.
 func (m *ActionMix) Again() *ActionMix {
-	c := &ActionMix{Window: m.Window, Recent: slices.Clone(m.Recent), Next: m.Next, Odds: m.Odds}
+	c := &ActionMix{Window: m.Window, Recent: slices.Clone(m.Recent), Next: m.Next, form: m.form}
 	c.prepare(m.Base, m.Prior)
 	return c
 }
@@ -126,6 +151,9 @@ func (m *ActionMix) count(actions []ingest.Count, times int64) {
 
 // add moves the window on by one unit.
 func (m *ActionMix) add(actions []ingest.Count) {
+	if m.Window == 0 {
+		return
+	}
 	m.count(actions, 1)
 	if len(m.Recent) < m.Window {
 		m.Recent = append(m.Recent, actions)
@@ -137,14 +165,26 @@ func (m *ActionMix) add(actions []ingest.Count) {
 }
 
 // Observe scores a unit and moves the window on.
-func (m *ActionMix) Observe(actions []ingest.Count) (x float64) {
-	if m.Odds > 0 {
-		x = m.repeats(actions, m.total, m.known)
-	} else {
-		x = m.score(actions, m.total, func(a ingest.Count) int64 { return m.Base[a.Name] })
-	}
+func (m *ActionMix) Observe(actions []ingest.Count) float64 {
+	x := m.scored(actions, m.total, m.known, m.roots, func(a ingest.Count) int64 { return m.Base[a.Name] })
 	m.add(actions)
 	return x
+}
+
+// scored returns the mean score of the steps of a unit by the form of the mix. The baseline is one of so many steps, of
+// which known have an action of the window; times returns the number of those with an action.
+func (m *ActionMix) scored(
+	actions []ingest.Count, baseline, known int64, roots float64, times func(ingest.Count) int64,
+) float64 {
+	switch {
+	case m.form.flat:
+		return m.flat(actions, baseline, roots, times)
+	case m.form.Inside:
+		return m.recent(actions, baseline, times)
+	case m.form.Odds > 0:
+		return m.repeats(actions, baseline, known)
+	}
+	return m.score(actions, baseline, times)
 }
 
 // score returns the mean score of the steps of a unit against a baseline of so many steps; known returns the number of
@@ -167,7 +207,44 @@ func (m *ActionMix) score(actions []ingest.Count, baseline int64, known func(ing
 func (m *ActionMix) repeats(actions []ingest.Count, baseline, known int64) float64 {
 	share := (float64(known) + m.Prior.Each*float64(len(m.counts))) / (float64(baseline) + m.Prior.All)
 	repeated := float64(m.repeated(actions)) / float64(StepsOf(actions))
-	return repeated*math.Log(m.Odds) - math.Log1p((m.Odds-1)*share)
+	return repeated*math.Log(m.form.Odds) - math.Log1p((m.form.Odds-1)*share)
+}
+
+// recent returns the mean score of the steps of a unit that predict one another.
+func (m *ActionMix) recent(actions []ingest.Count, baseline int64, times func(ingest.Count) int64) float64 {
+	after, alone := product{factors: 1}, product{factors: 1}
+	categories, steps := float64(len(m.Base)), int64(0)
+	for _, a := range actions {
+		scale := (float64(baseline) + m.Prior.All) / (float64(times(a)) + m.Prior.Each)
+		before := m.counts[a.Name]
+		for k := range a.N {
+			after.multiply((categories + scale*float64(before+k)) / (categories + float64(m.steps+steps)))
+			alone.multiply((categories + scale*float64(k)) / (categories + float64(steps)))
+			steps++
+		}
+	}
+	x, y := after.log(), alone.log()
+	return (max(x, y) + math.Log1p(math.Exp(-math.Abs(x-y))) - math.Ln2) / float64(steps)
+}
+
+// flat returns the mean score of the steps of a unit against the flatter baseline.
+func (m *ActionMix) flat(actions []ingest.Count, baseline int64, roots float64, times func(ingest.Count) int64) float64 {
+	sum, steps := 0.0, int64(0)
+	for _, a := range actions {
+		sum -= float64(a.N) / 2 * math.Log(float64(times(a))+m.Prior.Each)
+		steps += a.N
+	}
+	return sum/float64(steps) + math.Log((float64(baseline)+m.Prior.All)/roots)
+}
+
+// rootsWithout returns the roots without the steps of a unit of the baseline.
+func (m *ActionMix) rootsWithout(actions []ingest.Count) float64 {
+	roots := m.roots
+	for _, a := range actions {
+		times := float64(m.Base[a.Name]) + m.Prior.Each
+		roots += math.Sqrt(times-float64(a.N)) - math.Sqrt(times)
+	}
+	return roots
 }
 
 // repeated returns how many steps of a unit have an action of the window.
@@ -188,17 +265,26 @@ func (m *ActionMix) Baseline(units []ActionCounts) []float64 {
 	scores := make([]float64, len(units))
 	for i, actions := range units {
 		left := m.total - before.steps - StepsOf(actions)
-		if m.Odds > 0 {
-			scores[i] = before.repeats(actions, left, before.known-before.steps-before.repeated(actions))
-		} else {
-			scores[i] = before.score(actions, left, func(a ingest.Count) int64 {
-				return m.Base[a.Name] - before.counts[a.Name] - a.N
-			})
-		}
+		known := before.known - before.steps - before.repeated(actions)
+		scores[i] = before.scored(actions, left, known, before.rootsWithout(actions), func(a ingest.Count) int64 {
+			return m.Base[a.Name] - before.counts[a.Name] - a.N
+		})
 		before.add(actions)
 	}
 	return scores
 }
+
+// product multiplies many factors without an overflow.
+type product struct{ factors, logs float64 }
+
+func (p *product) multiply(by float64) {
+	if p.factors *= by; p.factors > 1e100 || p.factors < 1e-100 {
+		p.logs, p.factors = p.log(), 1
+	}
+}
+
+// log returns the logarithm of the product.
+func (p *product) log() float64 { return p.logs + math.Log(p.factors) }
 
 // StepsOf returns the number of steps in which the actions were taken.
 func StepsOf(actions []ingest.Count) (steps int64) {

@@ -4,6 +4,8 @@ import (
 	"math"
 	"slices"
 	"testing"
+
+	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
 // The scores of a mix by the textbook: counts of all units made again for each.
@@ -26,15 +28,27 @@ func TestActionMixAgainstPlainCounts(t *testing.T) {
 
 func mixAgainstPlainCounts(t *testing.T, form MixForm, units []ActionCounts, base map[string]int64, next func() ActionCounts) {
 	m := NewActionMix(form, units, base)
-	if want := int(form.Part * 60); m.Window != want {
+	want, plain := int(form.Part*60), plainMix
+	switch {
+	case form.flat:
+		want, plain = 0, plainFlat
+	case form.Inside:
+		want, plain = recentUnits, plainRecent
+	case form.Odds > 0:
+		plain = plainRepeats
+	}
+	if m.Window != want {
 		t.Fatalf("%s: a window of %d units, want %d", form.Name, m.Window, want)
 	}
-	plain := func(unit ActionCounts, window, baseline []ActionCounts) float64 {
-		if form.Odds > 0 {
-			return plainRepeats(m, unit, window, baseline)
-		}
-		return plainMix(m, unit, window, baseline)
-	}
+	mixScores(t, m, units, func(unit ActionCounts, window, baseline []ActionCounts) float64 {
+		return plain(m, unit, window, baseline)
+	}, next)
+}
+
+func mixScores(
+	t *testing.T, m *ActionMix, units []ActionCounts, plain func(unit ActionCounts, window, baseline []ActionCounts) float64,
+	next func() ActionCounts,
+) {
 	for i, x := range m.Baseline(units) {
 		var window, others []ActionCounts
 		for k := range units {
@@ -46,16 +60,16 @@ func mixAgainstPlainCounts(t *testing.T, form MixForm, units []ActionCounts, bas
 			}
 		}
 		if want := plain(units[i], window, others); math.Abs(x-want) > 1e-9 {
-			t.Fatalf("%s: unit %d of the baseline has %v, want %v", form.Name, i, x, want)
+			t.Fatalf("%s: unit %d of the baseline has %v, want %v", m.form.Name, i, x, want)
 		}
 	}
 	window := slices.Clone(units[len(units)-m.Window:])
 	for range 30 {
 		unit := next()
 		if x, want := m.Observe(unit), plain(unit, window, units); math.Abs(x-want) > 1e-9 {
-			t.Fatalf("%s: a unit has %v, want %v", form.Name, x, want)
+			t.Fatalf("%s: a unit has %v, want %v", m.form.Name, x, want)
 		}
-		window = append(window[1:], unit)
+		window = append(window, unit)[1+len(window)-m.Window:]
 	}
 }
 
@@ -100,11 +114,80 @@ func plainRepeats(m *ActionMix, unit ActionCounts, window, baseline []ActionCoun
 	for _, a := range unit {
 		odds := 1.0
 		if names[a.Name] {
-			odds = m.Odds
+			odds = m.form.Odds
 		}
-		sum += float64(a.N) * math.Log(odds/(1+(m.Odds-1)*mass))
+		sum += float64(a.N) * math.Log(odds/(1+(m.form.Odds-1)*mass))
 	}
 	return sum / 3
+}
+
+// plainRecent adds the steps of the unit to the window one by one, and to an empty window.
+func plainRecent(m *ActionMix, unit ActionCounts, window, baseline []ActionCounts) float64 {
+	likelihood := func(window []ActionCounts) float64 {
+		k, ratio := float64(len(m.Base)), 1.0
+		for _, a := range unit {
+			for range a.N {
+				r, steps := plainCount(window, a.Name)
+				ratio *= (k + r/plainShare(m, baseline, a.Name)) / (k + steps)
+				window = append(slices.Clone(window), ActionCounts{{Name: a.Name, N: 1}})
+			}
+		}
+		return ratio
+	}
+	return math.Log((likelihood(window)+likelihood(nil))/2) / 3
+}
+
+// plainFlat makes the flatter baseline out of the shares of all actions.
+func plainFlat(m *ActionMix, unit ActionCounts, _, baseline []ActionCounts) float64 {
+	all, steps := 0.0, 0.0
+	for name := range m.Base {
+		all += math.Sqrt(plainShare(m, baseline, name))
+		n, _ := plainCount(baseline, name)
+		steps += n
+	}
+	unseen := m.Prior.All/m.Prior.Each - float64(len(m.Base))
+	all += unseen * math.Sqrt(m.Prior.Each/(steps+m.Prior.All))
+	sum := 0.0
+	for _, a := range unit {
+		p := plainShare(m, baseline, a.Name)
+		sum += float64(a.N) * math.Log(math.Sqrt(p)/all/p)
+	}
+	return sum / 3
+}
+
+// Given the past, the scores of a unit are log likelihood ratios: they have mean 1 over the units that may come.
+func TestMixesAreLikelihoodRatios(t *testing.T) {
+	base := map[string]int64{"a": 500, "b": 300, "c": 150, "d": 50}
+	names := []string{"a", "b", "c", "d"}
+	window := []ActionCounts{{{Name: "a", N: 1}, {Name: "b", N: 2}}, {{Name: "d", N: 2}, {Name: "c", N: 1}}, {{Name: "d", N: 3}}}
+	for _, form := range MixForms() {
+		if !form.Inside && !form.flat {
+			continue // whose window is longer than this
+		}
+		m := &ActionMix{Window: form.window(100, 300), form: form}
+		m.prepare(base, ActionPrior{Each: .5, All: 2})
+		for _, unit := range window {
+			m.add(unit)
+		}
+		mean := 0.0
+		for i := range 64 { // all units of three steps
+			p, counts := 1.0, map[string]int64{}
+			for _, at := range []int{i % 4, i / 4 % 4, i / 16} {
+				p *= (float64(base[names[at]]) + .5) / 1002
+				counts[names[at]]++
+			}
+			var unit ActionCounts
+			for _, name := range names {
+				if counts[name] > 0 {
+					unit = append(unit, ingest.Count{Name: name, N: counts[name]})
+				}
+			}
+			mean += p * math.Exp(3*m.Again().Observe(unit))
+		}
+		if math.Abs(mean-1) > 1e-12 {
+			t.Errorf("%s: a mean of %v", form.Name, mean)
+		}
+	}
 }
 
 // Millions of units must leave nothing behind.

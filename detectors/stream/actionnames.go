@@ -17,6 +17,8 @@ const (
 	MixQuantity         = "action mix"
 	repeatsQuantity     = "action repeats"
 	longRepeatsQuantity = "long action repeats"
+	recentMixQuantity   = "recent action mix"
+	flatMixQuantity     = "flat action mix"
 )
 
 // Commonest returns the n names with the largest counts, largest first. A category whose own name is OtherAction counts

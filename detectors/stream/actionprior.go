@@ -24,6 +24,15 @@ const (
 	logShapeStep  = .25
 )
 
+// roots returns the sum of sqrt(times + each) over the actions of a baseline and those that it lacks.
+func (p ActionPrior) roots(base map[string]int64) float64 {
+	sum := max(0, p.All/p.Each-float64(len(base))) * math.Sqrt(p.Each)
+	for _, n := range slices.Sorted(maps.Values(base)) { // sorted, or the sum would depend on the order of a map
+		sum += math.Sqrt(float64(n) + p.Each)
+	}
+	return sum
+}
+
 // FitActionPrior fits the prior to the counts of a baseline by maximum likelihood. Under the prior, counts are negative
 // binomial, truncated at 0, since an action that never occurred has no name (Fisher, Corbet & Williams, Journal of
 // Animal Ecology 1943).
