@@ -37,9 +37,10 @@ func (a ksNode) then(b ksNode) ksNode {
 type SlidingKS struct {
 	baseline *Ranks
 	m        int32    // baseline points, including repeated ones
-	counts   []uint16 // window values by slot, see Ranks.Slot; padded with zeros to whole blocks
+	counts   []uint8  // window values by slot, see Ranks.Slot, modulo 256; padded with zeros to whole blocks
+	over     []uint8  // the same divided by 256; nil if the window has fewer values
 	nodes    []ksNode // heap order, the root at 1, the blocks of slots at the second half
-	where    []int32  // ring of the slots of the last values
+	where    slotRing // of the last values
 	next     int      // index of the next value in the ring
 	full     bool
 }
@@ -70,9 +71,12 @@ func (r *Ranks) SlidingKS(window int) (*SlidingKS, error) {
 	k := &SlidingKS{
 		baseline: r,
 		m:        int32(r.Len()),
-		counts:   make([]uint16, blocks*ksBlock),
+		counts:   make([]uint8, blocks*ksBlock),
 		nodes:    make([]ksNode, 2*blocks),
-		where:    make([]int32, window),
+		where:    newSlotRing(window, 2*len(r.Points)),
+	}
+	if window > math.MaxUint8 {
+		k.over = make([]uint8, len(k.counts))
 	}
 	for b := range blocks {
 		k.nodes[blocks+b] = k.block(b)
@@ -102,20 +106,19 @@ func (k *SlidingKS) Add(x float64) {
 
 // AddSlot slides the window over one more value, of which the slot in the baseline is given.
 func (k *SlidingKS) AddSlot(slot int) {
-	oldest := int(k.where[k.next])
-	k.where[k.next] = int32(slot)
+	oldest := k.where.put(k.next, slot)
 	k.next++
-	filled := k.next == len(k.where)
+	filled := k.next == k.where.size()
 	if filled {
 		k.next = 0
 	}
 	switch {
 	case !k.full:
-		k.counts[slot]++
+		k.count(slot, 1)
 		k.refresh(slot, slot)
 	case oldest != slot:
-		k.counts[slot]++
-		k.counts[oldest]--
+		k.count(slot, 1)
+		k.count(oldest, -1)
 		k.refresh(slot, oldest)
 	}
 	k.full = k.full || filled
@@ -129,35 +132,51 @@ func (k *SlidingKS) Statistic() (d float64, full bool) {
 	}
 	root := k.nodes[1]
 	largest := max(root.max, -root.min)
-	return float64(largest) / (float64(k.m) * float64(len(k.where))), true
+	return float64(largest) / (float64(k.m) * float64(k.where.size())), true
 }
 
 // Window returns values that lie in the slots of those in the window, oldest first. Adding them to a new SlidingKS of
 // the same baseline and window restores this one.
 func (k *SlidingKS) Window() []float64 {
-	slots := k.where[:k.next]
+	first, n := 0, k.next
 	if k.full {
-		slots = slices.Concat(k.where[k.next:], slots)
+		first, n = k.next, k.where.size()
 	}
-	values := make([]float64, len(slots))
-	for i, slot := range slots {
-		values[i] = k.baseline.InSlot(int(slot))
+	values := make([]float64, n)
+	for i := range values {
+		values[i] = k.baseline.InSlot(k.where.at((first + i) % k.where.size()))
 	}
 	return values
 }
 
+// count adds by to the number of values in a slot.
+func (k *SlidingKS) count(slot, by int) {
+	n := int(k.counts[slot]) + by
+	k.counts[slot] = uint8(n)
+	if k.over != nil {
+		k.over[slot] = uint8(int(k.over[slot]) + n>>8)
+	}
+}
+
+// none are the values beyond 255 in the slots of a block whose window has fewer.
+var none [ksBlock]uint8
+
 // block summarises the slots of a block.
 func (k *SlidingKS) block(b int) ksNode {
-	counts := (*[ksBlock]uint16)(k.counts[b*ksBlock:])
+	counts, over := (*[ksBlock]uint8)(k.counts[b*ksBlock:]), &none
+	if k.over != nil {
+		over = (*[ksBlock]uint8)(k.over[b*ksBlock:])
+	}
+	window := k.where.size()
 	n := ksNode{max: math.MinInt32, min: math.MaxInt32}
 	for i := 0; i < ksBlock; i += 2 {
-		n.sum -= k.m * int32(counts[i])
+		n.sum -= k.m * (int32(counts[i]) + int32(over[i])<<8)
 		n.min = min(n.min, n.sum)
 		n.max = max(n.max, n.sum)
 		if point := (b*ksBlock + i) / 2; point < len(k.baseline.Points) {
-			n.sum += int32(k.baseline.count(point) * len(k.where))
+			n.sum += int32(k.baseline.count(point) * window)
 		}
-		n.sum -= k.m * int32(counts[i+1])
+		n.sum -= k.m * (int32(counts[i+1]) + int32(over[i+1])<<8)
 		n.min = min(n.min, n.sum)
 		n.max = max(n.max, n.sum)
 	}
@@ -181,4 +200,37 @@ func (k *SlidingKS) refresh(s, t int) {
 	for ; i >= 1; i /= 2 {
 		k.nodes[i] = k.nodes[2*i].then(k.nodes[2*i+1])
 	}
+}
+
+// slotRing is a ring of slots, in two bytes each if all fit.
+type slotRing struct {
+	short []uint16
+	long  []uint32
+}
+
+func newSlotRing(n, most int) slotRing {
+	if most > math.MaxUint16 {
+		return slotRing{long: make([]uint32, n)}
+	}
+	return slotRing{short: make([]uint16, n)}
+}
+
+func (r *slotRing) size() int { return len(r.short) + len(r.long) }
+
+func (r *slotRing) at(i int) int {
+	if r.long != nil {
+		return int(r.long[i])
+	}
+	return int(r.short[i])
+}
+
+// put replaces element i and returns the one before.
+func (r *slotRing) put(i, slot int) (before int) {
+	before = r.at(i)
+	if r.long != nil {
+		r.long[i] = uint32(slot)
+	} else {
+		r.short[i] = uint16(slot)
+	}
+	return before
 }

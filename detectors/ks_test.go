@@ -191,9 +191,9 @@ func TestSlidingKSAddAllocatesNothing(t *testing.T) {
 
 func TestSlidingKSMemory(t *testing.T) {
 	k, _ := benchmarkKS(t, 500, 200)
-	size := 2*cap(k.counts) + 12*cap(k.nodes) + 4*cap(k.where)
-	if size > 5<<10 {
-		t.Errorf("a window of 200 beside a baseline of 500 takes %d bytes, more than 5 KiB", size)
+	size := cap(k.counts) + cap(k.over) + 12*cap(k.nodes) + 2*cap(k.where.short) + 4*cap(k.where.long)
+	if size > 3<<10 {
+		t.Errorf("a window of 200 beside a baseline of 500 takes %d bytes, more than 3 KiB", size)
 	}
 }
 

@@ -18,10 +18,7 @@ type Ranks struct {
 	// itself.
 	Uniform bool
 
-	z    []float64 // normal scores of a new value by twice the number of sample points below it, plus the number equal to it
-	more float64   // m+1
-	// untied are the scores of the sample's own points if all differ: they depend only on its size, as z does.
-	untied *ownScores
+	scores *scoreTable // nil until prepared
 }
 
 // rank is a mid-rank u in (0, 1) and its normal score z = Phi^-1(u), clipped to +-2.5.
@@ -62,32 +59,15 @@ func newUniformRanks(sample []float64) *Ranks {
 	return r
 }
 
-// Prepare computes the table of normal scores if there is none.
+// Prepare finds the table of normal scores if there is none.
 func (r *Ranks) Prepare() {
-	if r.z != nil {
-		return
-	}
-	r.more = float64(r.Len() + 1)
-	r.z = make([]float64, 2*r.Len()+1)
-	for twice := range r.z {
-		r.z[twice] = normalScore(r.fresh(twice))
-	}
-	r.untied = &ownScores{}
-	for i := range r.Len() {
-		r.untied.add(r.z[2*i+1], 1)
-	}
-}
-
-// ShareScores takes over the table of normal scores of another sample of the same size: the scores depend only on the
-// size of a sample.
-func (r *Ranks) ShareScores(other *Ranks) {
-	if other.Len() == r.Len() {
-		r.z, r.more, r.untied = other.z, other.more, other.untied
+	if r.scores == nil {
+		r.scores = scoresOf(r.Len())
 	}
 }
 
 // fresh returns the mid-rank of a new value by twice the points below it: (less + equal/2 + 1/2)/(m+1).
-func (r *Ranks) fresh(twice int) float64 { return float64(twice+1) / 2 / r.more }
+func (r *Ranks) fresh(twice int) float64 { return r.scores.fresh(twice) }
 
 // below returns the number of sample points less than point i, all of them if i is the number of points.
 func (r *Ranks) below(i int) int {
@@ -102,7 +82,7 @@ func (r *Ranks) score(i int) float64 {
 	if r.Uniform {
 		return normalScore(r.Points[i])
 	}
-	return r.z[r.below(i)+r.below(i+1)]
+	return r.scores.z[r.below(i)+r.below(i+1)]
 }
 
 // count returns the number of sample points equal to point i.
@@ -138,7 +118,7 @@ func (r *Ranks) of(x float64) rank {
 // inSlot returns the rank of the new values of a slot.
 func (r *Ranks) inSlot(slot int) rank {
 	twice := r.twice(slot)
-	return rank{u: r.fresh(twice), z: r.z[twice]}
+	return rank{u: r.fresh(twice), z: r.scores.z[twice]}
 }
 
 // Slot returns where a new value lies among the distinct points: 2i+1 if it equals point i, else twice the number of

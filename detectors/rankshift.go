@@ -38,7 +38,7 @@ func (o *ownScores) add(score, weight float64) {
 // ownScores returns the scores of the sample's own points.
 func (r *Ranks) ownScores() *ownScores {
 	if r.Below == nil && !r.Uniform {
-		return r.untied
+		return &r.scores.untied
 	}
 	own := &ownScores{}
 	for i := range r.Points {

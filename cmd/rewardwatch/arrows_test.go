@@ -51,12 +51,14 @@ func arrows() map[string][]string {
 		"detectors":         nil,
 		"detectors/kstable": {"detectors"}, // the generator of a table
 		"detectors/bank": {
-			"detectors", "detectors/baseline", "detectors/battery", "detectors/blocks", "detectors/budget", "detectors/fault", "detectors/finding",
-			"detectors/gate", "detectors/offpolicy", "detectors/reach", "detectors/signals", "detectors/stream", "detectors/trail", "detectors/watch", "ingest", "ingest/saved",
+			"detectors", "detectors/baseline", "detectors/battery", "detectors/blocks", "detectors/budget", "detectors/divergence", "detectors/fault",
+			"detectors/finding", "detectors/gate", "detectors/offpolicy", "detectors/reach", "detectors/signals", "detectors/stream", "detectors/trail",
+			"detectors/watch", "ingest", "ingest/saved",
 		},
 		"detectors/baseline":    {"detectors", "detectors/lesson", "detectors/offpolicy", "detectors/stream", "detectors/watch", "ingest", "ingest/saved"},
 		"detectors/battery":     {"detectors", "detectors/blocks", "detectors/fault", "detectors/finding", "detectors/signals", "detectors/stream", "ingest", "ingest/saved"},
 		"detectors/blocks":      {"detectors/signals", "ingest", "ingest/saved"},
+		"detectors/divergence":  nil,
 		"detectors/budget":      {"detectors", "detectors/signals", "detectors/stream", "detectors/watch"},
 		"detectors/fault":       {"detectors", "ingest", "ingest/saved"},
 		"detectors/faulttest":   {"ingest"},

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/rewardwatch/rewardwatch/detectors"
+	"github.com/rewardwatch/rewardwatch/detectors/divergence"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 	"github.com/rewardwatch/rewardwatch/detectors/stream"
 )
@@ -73,18 +73,18 @@ func (c *countedActions) shares() []finding.ActionShare {
 func (c *countedActions) mix() finding.ActionMix {
 	m := finding.ActionMix{
 		BaselineActions: c.before, CurrentActions: c.now,
-		BaselineEntropy: detectors.Entropy(c.baseline), CurrentEntropy: detectors.Entropy(c.current),
+		BaselineEntropy: divergence.Entropy(c.baseline), CurrentEntropy: divergence.Entropy(c.current),
 	}
 	if c.before == 0 || c.now == 0 {
 		return m
 	}
 	for _, d := range []struct {
 		measure string
-		detectors.Divergence
+		divergence.Distance
 	}{
-		{finding.MeasurePSI, detectors.PSI(c.baseline, c.current)},
-		{finding.MeasureJS, detectors.JensenShannon(c.baseline, c.current)},
-		{finding.MeasureG, detectors.GStatistic(c.baseline, c.current)},
+		{finding.MeasurePSI, divergence.PSI(c.baseline, c.current)},
+		{finding.MeasureJS, divergence.JensenShannon(c.baseline, c.current)},
+		{finding.MeasureG, divergence.GStatistic(c.baseline, c.current)},
 	} {
 		m.Divergences = append(m.Divergences, finding.ActionDivergence{Measure: d.measure, Value: d.Value, Chance95: d.Chance95})
 	}

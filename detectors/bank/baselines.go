@@ -92,7 +92,7 @@ func (p *Policy) replace(g, next *group, why string, now time.Time) {
 	next.inherit(g)
 	next.Number, next.resident, next.limit = g.Number, g.resident, g.limit
 	next.Line.end(g, why, now)
-	next.gates, next.gatesSaved = g.gates.End(why, &g.cfg), g.gatesSaved
+	next.gates, next.gatesSaved = g.gates.End(why, g.cfg), g.gatesSaved
 	p.put(next)
 	g.dropNext()
 	g.limit.add(-len(g.Streams))

@@ -216,7 +216,7 @@ func (c *crowd) pass(steps int64, cut bool) {
 func (c *crowd) baseline(m int) (all, kept float64, early int) {
 	cfg := episodes(benchN)
 	cfg.Baseline.Units = m
-	g := newGroup(c.s.group(), cfg, NewStreamLimit(10), budget.NewCalibrations())
+	g := newGroup(c.s.group(), &cfg, NewStreamLimit(10), budget.NewCalibrations())
 	fill := func() float64 {
 		for g.Warmup.Units < m {
 			agent := c.next()

@@ -238,7 +238,7 @@ func TestAgentsThatLiveForLessThanAUnit(t *testing.T) {
 		return &ingest.Unit{Agent: fmt.Sprint(i / life), End: ingest.EndBlock, Length: 20}
 	}
 	p := newBank(episodes(2000))
-	g := newGroup(ingest.NewGroup("ranker"), p.cfg, p.limit, p.calibrations)
+	g := newGroup(ingest.NewGroup("ranker"), &p.cfg, p.limit, p.calibrations)
 	g.Blocks.Size = 4
 	whole := 0
 	for i := range 4 * blocks.RoundLength {
@@ -255,7 +255,7 @@ func TestAgentsThatLiveForLessThanAUnit(t *testing.T) {
 	if !g.Blocks.Mixed || whole < blocks.RoundLength/4 || len(g.Blocks.Open) > 1 {
 		t.Errorf("mixed %v, %d units, %d unfinished", g.Blocks.Mixed, whole, len(g.Blocks.Open))
 	}
-	g = newGroup(ingest.NewGroup("ranker"), p.cfg, p.limit, p.calibrations)
+	g = newGroup(ingest.NewGroup("ranker"), &p.cfg, p.limit, p.calibrations)
 	g.Blocks.Size = 4
 	for i := range 4 * blocks.RoundLength {
 		g.block(short(i, 9)) // two units, and a block is left

@@ -1,7 +1,6 @@
 package bank
 
 import (
-	"github.com/rewardwatch/rewardwatch/detectors"
 	"github.com/rewardwatch/rewardwatch/detectors/budget"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 	"github.com/rewardwatch/rewardwatch/detectors/stream"
@@ -97,29 +96,4 @@ func (g *group) reliance() string {
 		return finding.ConfidenceReduced
 	}
 	return finding.ConfidenceKept
-}
-
-// shareScores lets the samples of the group share their tables of normal scores, one for each size. It computes those
-// that restored samples lack.
-func (g *group) shareScores() {
-	first := map[int]*detectors.Ranks{}
-	share := func(r *detectors.Ranks) {
-		if r == nil {
-			return
-		}
-		if other := first[r.Len()]; other != nil {
-			r.ShareScores(other)
-			return
-		}
-		r.Prepare()
-		first[r.Len()] = r
-	}
-	for _, s := range g.Streams {
-		for _, q := range s.Quantities {
-			share(q.Ranks)
-		}
-	}
-	if g.LikeActions != nil {
-		share(g.LikeActions.Ranks)
-	}
 }

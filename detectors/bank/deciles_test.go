@@ -41,7 +41,8 @@ func (a *agent) observes(signals ...string) {
 
 // gathered returns a group whose warm-up is of the agent's next units.
 func (a *agent) gathered(units int) *group {
-	g := newGroup(ingest.NewGroup("ranker"), watch.DefaultConfig(), NewStreamLimit(1000), budget.NewCalibrations())
+	cfg := watch.DefaultConfig()
+	g := newGroup(ingest.NewGroup("ranker"), &cfg, NewStreamLimit(1000), budget.NewCalibrations())
 	for range units {
 		g.gather(a.unit(), time.Time{}, true)
 	}
@@ -52,7 +53,7 @@ func (a *agent) gathered(units int) *group {
 func (g *group) prepared() budget.Portion {
 	g.freezeActions()
 	for _, s := range g.Streams {
-		s.Freeze(g.Warmup.Units, &g.cfg, stream.Ends{})
+		s.Freeze(g.Warmup.Units, g.cfg, stream.Ends{})
 	}
 	return budget.Portion{Streams: g.Streams, Units: g.Warmup.Units, Share: 1}
 }

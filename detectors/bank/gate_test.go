@@ -75,7 +75,7 @@ func poll(l law, baseline, versions, longest int, shift float64, production bool
 				p.Observe(versioned(sim.unit(), "p1"), time.Time{})
 			}
 			p.Observe(beside(sim.unit(), name), time.Time{})
-			shown := g.gates.Shown(&g.cfg)
+			shown := g.gates.Shown(g.cfg)
 			verdict = shown[len(shown)-1].Verdict
 			if verdict == finding.Better || verdict == finding.Worse {
 				out.units.Add(float64(n))

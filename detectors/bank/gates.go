@@ -10,7 +10,7 @@ func (g *group) try(u *ingest.Unit) {
 	if u.Versions.Policy == "" || g.Baseline.ID == "" || g.Baseline.Provisional {
 		return
 	}
-	g.gates.Try(u, gate.Standard{Baseline: g.Baseline.ID, Production: g.production(), Tests: &g.Battery, Config: &g.cfg, OffPolicy: g.OffPolicy})
+	g.gates.Try(u, gate.Standard{Baseline: g.Baseline.ID, Production: g.production(), Tests: &g.Battery, Config: g.cfg, OffPolicy: g.OffPolicy})
 }
 
 // production returns the policy_version of the baseline: that of its last unit.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/rewardwatch/rewardwatch/detectors"
+	"github.com/rewardwatch/rewardwatch/detectors/divergence"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 	"github.com/rewardwatch/rewardwatch/detectors/stream"
 	"github.com/rewardwatch/rewardwatch/detectors/watch"
@@ -148,8 +149,8 @@ func TestSimActionMixIsOfTheLastUnits(t *testing.T) {
 	want := []finding.ActionDivergence{}
 	for _, m := range []struct {
 		name string
-		of   func(baseline, current []int64) detectors.Divergence
-	}{{finding.MeasurePSI, detectors.PSI}, {finding.MeasureJS, detectors.JensenShannon}, {finding.MeasureG, detectors.GStatistic}} {
+		of   func(baseline, current []int64) divergence.Distance
+	}{{finding.MeasurePSI, divergence.PSI}, {finding.MeasureJS, divergence.JensenShannon}, {finding.MeasureG, divergence.GStatistic}} {
 		d := m.of(baseline, current)
 		want = append(want, finding.ActionDivergence{Measure: m.name, Value: d.Value, Chance95: d.Chance95})
 		if d.Value < d.Chance95 {
@@ -159,7 +160,7 @@ func TestSimActionMixIsOfTheLastUnits(t *testing.T) {
 	if !slices.Equal(mix.Divergences, want) {
 		t.Errorf("divergences %v, want %v", mix.Divergences, want)
 	}
-	if before, now := detectors.Entropy(baseline), detectors.Entropy(current); mix.BaselineEntropy != before || mix.CurrentEntropy != now {
+	if before, now := divergence.Entropy(baseline), divergence.Entropy(current); mix.BaselineEntropy != before || mix.CurrentEntropy != now {
 		t.Errorf("entropies %v and %v, want %v and %v", mix.BaselineEntropy, mix.CurrentEntropy, before, now)
 	}
 }

@@ -67,7 +67,7 @@ type group struct {
 	Positive, Negative float64
 	Rewards            int64
 
-	cfg          watch.Config
+	cfg          *watch.Config // of the policy
 	limit        *StreamLimit
 	calibrations *budget.Calibrations
 	arrived      time.Time             // wall clock of the last unit, for silence
@@ -84,7 +84,7 @@ type group struct {
 	runningBytes, frozenBytes int           // of its parts
 }
 
-func newGroup(key ingest.Group, cfg watch.Config, limit *StreamLimit, calibrations *budget.Calibrations) *group {
+func newGroup(key ingest.Group, cfg *watch.Config, limit *StreamLimit, calibrations *budget.Calibrations) *group {
 	return &group{
 		Key: key, cfg: cfg, limit: limit, calibrations: calibrations, Battery: battery.New(),
 		changed: true,
@@ -320,7 +320,8 @@ func (g *group) watch(s *stream.Stream, at finding.UnitRef) {
 		return
 	}
 	top, names := s.Leading()
-	s.Alert = g.describe(s, top, names, at)
+	a := g.describe(s, top, names, at)
+	s.Alert = &a
 	s.Alert.Improvement = g.improvement(s)
 	s.Alarm(at.Ordinal)
 	if !g.Incident {
@@ -375,6 +376,7 @@ func (g *group) quiet() bool {
 	g.Incident, g.Quiet, g.Probation = false, 0, probation{}
 	for _, s := range g.Streams {
 		s.Reset()
+		s.Alert = nil
 	}
 	g.beginOffPolicy(g.Seen)
 	return true

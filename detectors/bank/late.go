@@ -99,8 +99,7 @@ func (g *group) freezeLate(s *stream.Stream, share float64, at finding.UnitRef, 
 		lesson, _ := baseline.ResidualGiven(g.lateGiven(s), s.LateGiven, q.Warm)
 		lesson.Become(s, stream.ResidualQuantity)
 	}
-	s.Freeze(s.LateOf, &g.cfg, stream.Ends{})
-	g.shareScores()
+	s.Freeze(s.LateOf, g.cfg, stream.Ends{})
 	s.InBaseline = true // also if nothing was armed: it is not tried again
 	s.Own = finding.BaselineRef{ID: baseline.ID([]*stream.Stream{s}), Config: g.cfg.Hash(), Units: units}
 	of := budget.Portion{Streams: []*stream.Stream{s}, Units: units, Share: share, Seed: s.Own.Seed()}

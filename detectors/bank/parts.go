@@ -286,7 +286,7 @@ func (p *Policy) resumeGroup(name string, parts ingest.Parts, now time.Time) (_ 
 	}
 	g.runningBytes, g.frozenBytes = len(parts[name+runningPart])+len(parts[name+gatesPart]), len(parts[name+frozenPart])
 	p.shareEvenly(g)
-	if err := g.restore(p.cfg, p.limit, p.calibrations, now); err != nil {
+	if err := g.restore(&p.cfg, p.limit, p.calibrations, now); err != nil {
 		return nil, err
 	}
 	if _, g.gatesSaved = parts[name+gatesPart]; !g.gatesSaved {
@@ -343,7 +343,7 @@ func (g *group) thaw(f *frozen) error {
 }
 
 // restore computes the fields that the parts leave out.
-func (g *group) restore(cfg watch.Config, limit *StreamLimit, calibrations *budget.Calibrations, now time.Time) error {
+func (g *group) restore(cfg *watch.Config, limit *StreamLimit, calibrations *budget.Calibrations, now time.Time) error {
 	g.cfg, g.limit, g.calibrations, g.arrived = cfg, limit, calibrations, now
 	if cfg.OnNewVersion != watch.OnNewVersionRebaseline {
 		g.Line.Versions = succession{}
@@ -353,10 +353,12 @@ func (g *group) restore(cfg watch.Config, limit *StreamLimit, calibrations *budg
 			return err
 		}
 	}
-	if g.LikeActions != nil && g.LikeActions.Ranks == nil {
-		return stream.ErrPartsDoNotMatch
+	if l := g.LikeActions; l != nil {
+		if l.Ranks == nil {
+			return stream.ErrPartsDoNotMatch
+		}
+		l.Ranks.Prepare()
 	}
-	g.shareScores()
 	for _, s := range g.Streams {
 		for _, q := range s.Quantities {
 			if err := q.Attach(g.BaseActions); err != nil {

@@ -194,7 +194,7 @@ func (p *Policy) group(key ingest.Group) *group {
 		if p.limit.Full() {
 			return nil
 		}
-		g = newGroup(key, p.cfg, p.limit, p.calibrations)
+		g = newGroup(key, &p.cfg, p.limit, p.calibrations)
 		p.numbers++
 		g.Number = p.numbers
 		g.resident = p.residents.enter(key, unsavedWeight)

@@ -7,11 +7,11 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// The memory that a group takes in addition to its parts of the checkpoint, and per byte of them: about 1 with an
+// The memory that a group takes in addition to its parts of the checkpoint, and per byte of them: .8 to 1 with an
 // accepted baseline, 1.7 to 2.3 during warm-up, as its lists then have room to grow.
 const (
 	memoryOfGroup     = 12 << 10
-	memoryPerByte     = 1.1
+	memoryPerByte     = .9
 	memoryPerWarmByte = 1.9
 )
 

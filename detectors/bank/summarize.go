@@ -44,7 +44,7 @@ func (g *group) summarize() finding.GroupSummary {
 		Baseline: g.Baseline, FrozenTS: g.FrozenTS, FrozenAt: g.FrozenAt, Promise: g.Promise, Trending: g.Warmup.Trending,
 		Incident: g.Incident, Positive: g.Positive, Negative: g.Negative, Rewards: g.Rewards,
 		ActionShare: shares, ActionMix: mix, OffPolicy: g.offPolicy(),
-		Production: g.production(), Gates: g.gates.Shown(&g.cfg),
+		Production: g.production(), Gates: g.gates.Shown(g.cfg),
 		Unfinished: finding.Unfinishedness{
 			Usual: g.Delivery.Endings.Usual, Now: g.Delivery.Endings.Now(), All: g.Delivery.Endings.All,
 		},

@@ -129,9 +129,8 @@ func (g *group) freeze(accepted bool, at finding.UnitRef, now time.Time, room in
 	g.learn()
 	ended := g.ends()
 	for _, s := range g.Streams {
-		s.Freeze(g.Warmup.Units, &g.cfg, ended)
+		s.Freeze(g.Warmup.Units, g.cfg, ended)
 	}
-	g.shareScores()
 	if !g.Blocks.Decisions {
 		g.Newcomers.Wait(g.Warmup.Patience())
 	}

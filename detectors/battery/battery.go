@@ -117,7 +117,8 @@ func (b *Battery) Readings(u *ingest.Unit, with *stream.Scratch) []stream.Readin
 	if with == nil {
 		with = &b.scratch
 	}
-	with.Values = b.learntReadings(u, stream.Readings(u, with.Values[:0]))
+	most := 6 + 4*len(u.Numeric) + len(b.shares.Names) + len(b.shares.Mixes) // without the learnt ones
+	with.Values = b.learntReadings(u, stream.Readings(u, slices.Grow(with.Values[:0], most)))
 	if b.ActionKind == ingest.ActionCategory {
 		with.Values = slices.DeleteFunc(with.Values, func(r stream.Reading) bool { return r.Signal == signals.Action })
 		b.shares.Among(u.Actions, u.EndTS, with)

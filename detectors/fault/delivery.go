@@ -2,6 +2,7 @@ package fault
 
 import (
 	"cmp"
+	"math"
 
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
@@ -32,7 +33,7 @@ type Delivery struct {
 // marks counts marks over the last units.
 type marks struct {
 	Held  held
-	Last  []int64 // a ring
+	Last  []uint16 // a ring
 	Next  int
 	Sum   int64 // of Last
 	Limit int64 // number from which on they are a fault; 0 if they are not judged
@@ -114,8 +115,8 @@ func (m *marks) observe(rule string, n int64, units int) {
 		m.Last = append(m.Last, 0)
 		m.Next = len(m.Last) - 1
 	}
-	m.Sum += n - m.Last[m.Next]
-	m.Last[m.Next] = n
+	m.Sum += int64(short(n)) - int64(m.Last[m.Next])
+	m.Last[m.Next] = short(n)
 	m.Next = (m.Next + 1) % units
 	m.Newest = n
 	was := m.Held.Rule
@@ -126,6 +127,12 @@ func (m *marks) observe(rule string, n int64, units int) {
 		m.Last, m.Next, m.Sum = nil, 0, 0
 	}
 }
+
+// short returns a number of episodes in two bytes. One that does not fit is above every limit, whatever its size.
+func short(n int64) uint16 { return uint16(min(n, math.MaxUint16)) }
+
+// long is the inverse of short.
+func long(n uint16) int64 { return int64(n) }
 
 func (m *marks) learn() {
 	m.Warm += m.Newest

@@ -21,7 +21,7 @@ const (
 // endings is the rule for episodes that never end. They are no units, so that judged units carry no information on
 // them. Exported fields are saved.
 type endings struct {
-	Last []int64 // unfinished episodes seen with each of the last units, a ring
+	Last []uint16 // unfinished episodes seen with each of the last units, a ring
 	Next int
 	Sum  int64 // of Last
 	Each int64 // episodes of each of these units; 0 stands for 1
@@ -63,8 +63,8 @@ func (e *endings) observe(u *ingest.Unit) {
 		e.Last = append(e.Last, 0)
 		e.Next = len(e.Last) - 1
 	}
-	e.Sum += u.Unfinished - e.Last[e.Next]
-	e.Last[e.Next] = u.Unfinished
+	e.Sum += int64(short(u.Unfinished)) - int64(e.Last[e.Next])
+	e.Last[e.Next] = short(u.Unfinished)
 	e.Next = (e.Next + 1) % endingUnits
 	e.Changed.settle(ruleIf(Unfinished, e.changed()))
 	e.Mostly.settle(ruleIf(MostlyUnfinished, len(e.Last) >= faultUnits && e.Now().Share() > mostlyUnfinished))

@@ -1,5 +1,7 @@
 package fault
 
+import "math"
+
 // nonFiniteShare is the share of values that are NaN or infinite above which they are a fault.
 const nonFiniteShare = .01
 
@@ -7,13 +9,13 @@ const nonFiniteShare = .01
 // of the values of the last faultUnits units, including this one, and occur in at least two units, so that a single
 // wrong value is none. Healthy telemetry has no such values, so there is nothing to learn.
 type nonFinite struct {
-	Bad, Total [faultUnits]int64 // rings
+	Bad, Total [faultUnits]uint32 // rings
 	Next       int
 }
 
 // holds folds in the numbers of bad and of all values of a unit, and reports whether the rule holds at it.
 func (r *nonFinite) holds(bad, total int64) bool {
-	r.Bad[r.Next], r.Total[r.Next] = bad, total
+	r.Bad[r.Next], r.Total[r.Next] = few(bad), few(total)
 	r.Next = (r.Next + 1) % faultUnits
 	if bad == 0 {
 		return false
@@ -21,11 +23,14 @@ func (r *nonFinite) holds(bad, total int64) bool {
 	var allBad, all int64
 	units := 0
 	for i := range r.Bad {
-		allBad += r.Bad[i]
-		all += r.Total[i]
+		allBad += int64(r.Bad[i])
+		all += int64(r.Total[i])
 		if r.Bad[i] > 0 {
 			units++
 		}
 	}
 	return units >= 2 && float64(allBad) > nonFiniteShare*float64(all)
 }
+
+// few returns a number of values of one unit in four bytes. No unit has more.
+func few(n int64) uint32 { return uint32(min(n, math.MaxUint32)) }

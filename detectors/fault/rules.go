@@ -35,9 +35,23 @@ type Rules struct {
 
 	NonFinite nonFinite
 	Constant  constant
-	Clipped   clipped
-	Scale     scale
 	Missing   missing
+
+	Values *valueRules // nil before a unit with values: returns, lengths and actions that are words never have some
+}
+
+// valueRules are the rules for the values in a unit.
+type valueRules struct {
+	Clipped clipped
+	Scale   scale
+}
+
+// ofValues returns the rules for values. It starts them if there are none.
+func (f *Rules) ofValues() *valueRules {
+	if f.Values == nil {
+		f.Values = &valueRules{}
+	}
+	return f.Values
 }
 
 // heldRules are the rules of a stream, ordered by how informative they are: the last one in force is reported.
@@ -100,8 +114,8 @@ func (f *Rules) Check(signal string, u *ingest.Unit, kind ingest.ActionKind, bas
 	}
 	m, q10, q90 := valuesOf(u, signal)
 	numeric := m != nil && (signal != actionName || kind != ingest.ActionCategory)
-	note(&f.Held.Scale, Scale, numeric && f.Scale.holds(m, q10, q90, versionOf(u, signal)))
-	note(&f.Held.Clipped, Clipped, numeric && f.Clipped.holds(m, f.Constant.known))
+	note(&f.Held.Scale, Scale, numeric && f.ofValues().Scale.holds(m, q10, q90, versionOf(u, signal)))
+	note(&f.Held.Clipped, Clipped, numeric && f.ofValues().Clipped.holds(m, f.Constant.known))
 	bad, total := valueCounts(u, signal, m)
 	note(&f.Held.NonFinite, NonFinite, total > 0 && f.NonFinite.holds(bad, total))
 	note(&f.Held.Constant, Constant, f.constantHolds(signal, u, baseline))
@@ -114,8 +128,8 @@ func (f *Rules) Check(signal string, u *ingest.Unit, kind ingest.ActionKind, bas
 func (f *Rules) Learn(signal string, u *ingest.Unit) {
 	f.Constant.learn(signal, u)
 	if m, q10, q90 := valuesOf(u, signal); m != nil {
-		f.Clipped.learn(m)
-		f.Scale.learn(m, q10, q90, versionOf(u, signal))
+		f.ofValues().Clipped.learn(m)
+		f.ofValues().Scale.learn(m, q10, q90, versionOf(u, signal))
 	}
 }
 
@@ -123,37 +137,58 @@ func (f *Rules) Learn(signal string, u *ingest.Unit) {
 func (f *Rules) Freeze(with, units int) {
 	f.Missing.Usual = float64(with) >= usualShare*float64(units)
 	f.Constant.freeze()
-	f.Clipped.freeze()
-	f.Scale.freeze()
+	if f.Values != nil {
+		f.Values.Clipped.freeze()
+		f.Values.Scale.freeze()
+	}
 }
 
 // Forget drops state that only the next baseline would need.
 func (f *Rules) Forget() {
 	f.Constant.forget()
-	f.Scale.forget()
+	if f.Values != nil {
+		f.Values.Scale.forget()
+	}
 }
 
 // Again returns a copy of the rules with only what they have learnt from the baseline.
 func (f *Rules) Again() Rules {
-	out := Rules{Constant: f.Constant, Clipped: f.Clipped, Scale: f.Scale, Missing: missing{Usual: f.Missing.Usual}}
+	out := Rules{Constant: f.Constant, Missing: missing{Usual: f.Missing.Usual}}
 	out.Constant.Run, out.Constant.Varied = 0, false
-	out.Clipped.Upper.Units, out.Clipped.Lower.Units = 0, 0
-	out.Scale.Run, out.Scale.Changed, out.Scale.Fits = 0, false, false
+	if f.Values == nil {
+		return out
+	}
+	v := *f.Values
+	v.Clipped.Upper.Units, v.Clipped.Lower.Units = 0, 0
+	v.Scale.endRun()
+	v.Scale.Changed, v.Scale.Fits = false, false
+	out.Values = &v
 	return out
 }
 
 // Unlearnt returns the rules without the large part of what they have learnt, which LearnFrom restores.
 func (f *Rules) Unlearnt() Rules {
 	out := *f
+	if f.Values != nil {
+		v := *f.Values
+		out.Values = &v
+	}
 	out.LearnFrom(&Rules{})
 	return out
 }
 
 // LearnFrom restores what Unlearnt left out, from the rules that learnt it.
 func (f *Rules) LearnFrom(other *Rules) {
-	f.Clipped.Upper.Warm, f.Clipped.Lower.Warm = other.Clipped.Upper.Warm, other.Clipped.Lower.Warm
 	f.Constant.Ends, f.Constant.Runs, f.Constant.Steps = other.Constant.Ends, other.Constant.Runs, other.Constant.Steps
-	f.Scale.Scales, f.Scale.Shapes = other.Scale.Scales, other.Scale.Shapes
+	if f.Values == nil && other.Values == nil {
+		return
+	}
+	v, from := f.ofValues(), other.Values
+	if from == nil {
+		from = &valueRules{}
+	}
+	v.Clipped.Upper.Warm, v.Clipped.Lower.Warm = from.Clipped.Upper.Warm, from.Clipped.Lower.Warm
+	v.Scale.Scales, v.Scale.Shapes = from.Scale.Scales, from.Scale.Shapes
 }
 
 // valuesOf returns the moments of a signal's values in a unit and their outer deciles: of the steps' rewards, or of

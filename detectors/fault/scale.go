@@ -61,13 +61,12 @@ type scale struct {
 	Above     mode
 	Need      int // units off the scale that are too many; 0 if the signal is not judged
 
-	Run     int                 // units in a row off the scale, to one side, up to faultUnits
-	Up      bool                // which side
-	Factors [faultUnits]float64 // logarithms, of the first units of the run
-	Angles  [faultUnits]float64 // shapes of these
-	Version string              // of the last unit that was at the scale
-	Changed bool                // the version changed with the run
-	Fits    bool                // enough units were off the scale by one factor
+	Factors []float64 // logarithms, of the units in a row off the scale, to one side, the first faultUnits of them
+	Angles  []float64 // shapes of these
+	Version string    // of the last unit that was at the scale
+	Up      bool      // which side the run is on
+	Changed bool      // the version changed with the run
+	Fits    bool      // enough units were off the scale by one factor
 }
 
 // scaleParts is the number of parts of a unit's distribution that one factor must explain: its mean, standard deviation
@@ -183,25 +182,24 @@ func (r *scale) holds(m *ingest.Moments, q10, q90 float64, version string) bool 
 		r.endRun()
 		return false
 	}
-	if up := factor > 0; r.Run == 0 || up != r.Up {
+	if up := factor > 0; len(r.Factors) == 0 || up != r.Up {
 		r.endRun()
 		r.Up, r.Changed, r.Fits = up, false, false
 	}
 	r.Changed = r.Changed || version != r.Version
-	if r.Run < faultUnits {
-		r.Factors[r.Run], r.Angles[r.Run] = math.Abs(factor), shapeOf(m)
+	if len(r.Factors) < faultUnits {
+		r.Factors, r.Angles = append(r.Factors, math.Abs(factor)), append(r.Angles, shapeOf(m))
 		for i, size := range partsOf(m, q10, q90) {
 			r.Parts[i].Run = append(r.Parts[i].Run, size)
 		}
-		r.Run++
-		r.Fits = r.Run >= r.Need && (r.Fits || r.oneFactor()) && r.partsAgree()
+		r.Fits = len(r.Factors) >= r.Need && (r.Fits || r.oneFactor()) && r.partsAgree()
 	}
 	return r.Fits && !r.Changed
 }
 
 // endRun drops the units of the run.
 func (r *scale) endRun() {
-	r.Run = 0
+	r.Factors, r.Angles = nil, nil
 	for i := range r.Parts {
 		r.Parts[i].Run = nil
 	}
@@ -209,13 +207,13 @@ func (r *scale) endRun() {
 
 // oneFactor reports whether the units of the run look like those of the baseline times one factor.
 func (r *scale) oneFactor() bool {
-	factor, shape := median(r.Factors[:r.Run]), median(r.Angles[:r.Run])
+	factor, shape := median(r.Factors), median(r.Angles)
 	return factor >= math.Log(scaleMeasured) && shape >= r.Low && shape <= r.High && !r.isMode(factor)
 }
 
 // partsAgree reports whether all parts of the distribution have moved by one factor, to the side of the run.
 func (r *scale) partsAgree() bool {
-	factor, slack := median(r.Factors[:r.Run]), r.slack()
+	factor, slack := median(r.Factors), r.slack()
 	if !r.Up {
 		factor = -factor
 	}
@@ -237,7 +235,7 @@ func (r *scale) partsAgree() bool {
 // if these are closer: units that a factor has moved differ as much as before, and those of a policy that fails must not
 // excuse themselves by how much they differ.
 func (r *scale) slack() float64 {
-	q := detectors.Quantiles(slices.Clone(r.Factors[:r.Run]), .25, .75)
+	q := detectors.Quantiles(slices.Clone(r.Factors), .25, .75)
 	apart := 0.
 	for i := range r.Parts {
 		if p := &r.Parts[i]; p.Usual && i != scaleCount {
@@ -247,7 +245,7 @@ func (r *scale) slack() float64 {
 	if apart == 0 { // no part is usual, and none is compared
 		return 0
 	}
-	return 2 * min(apart, q[1]-q[0]) / math.Sqrt(float64(r.Run))
+	return 2 * min(apart, q[1]-q[0]) / math.Sqrt(float64(len(r.Factors)))
 }
 
 // isMode reports whether the baseline has a mode at that factor, on the side of the run. If a change of scale moves

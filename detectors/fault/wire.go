@@ -1,6 +1,8 @@
 package fault
 
 import (
+	"slices"
+
 	"github.com/rewardwatch/rewardwatch/detectors"
 	"github.com/rewardwatch/rewardwatch/ingest"
 	"github.com/rewardwatch/rewardwatch/ingest/saved"
@@ -38,6 +40,22 @@ type nonFiniteWire struct {
 	Bad   [20]int64 `cbor:"1,keyasint"`
 	Total [20]int64 `cbor:"2,keyasint"`
 	Next  int       `cbor:"3,keyasint,omitzero"`
+}
+
+func (x *nonFinite) wire() nonFiniteWire {
+	w := nonFiniteWire{Next: x.Next}
+	for i := range x.Bad {
+		w.Bad[i], w.Total[i] = int64(x.Bad[i]), int64(x.Total[i])
+	}
+	return w
+}
+
+func (w *nonFiniteWire) live() nonFinite {
+	x := nonFinite{Next: w.Next}
+	for i := range x.Bad {
+		x.Bad[i], x.Total[i] = few(w.Bad[i]), few(w.Total[i])
+	}
+	return x
 }
 
 type constantWire struct {
@@ -144,18 +162,24 @@ type scaleWire struct {
 }
 
 func (x *scale) wire() scaleWire {
-	return scaleWire{
+	w := scaleWire{
 		Scales: x.Scales, Shapes: x.Shapes, Parts: saved.EachOf(x.Parts[:], (*scalePart).wire), Median: x.Median,
-		Low: x.Low, High: x.High, Below: modeWire(x.Below), Above: modeWire(x.Above), Need: x.Need, Run: x.Run,
-		Up: x.Up, Factors: x.Factors, Angles: x.Angles, Version: x.Version, Changed: x.Changed, Fits: x.Fits,
+		Low: x.Low, High: x.High, Below: modeWire(x.Below), Above: modeWire(x.Above), Need: x.Need,
+		Run: len(x.Factors), Up: x.Up, Version: x.Version, Changed: x.Changed, Fits: x.Fits,
 	}
+	copy(w.Factors[:], x.Factors)
+	copy(w.Angles[:], x.Angles)
+	return w
 }
 
 func (w *scaleWire) live() scale {
 	x := scale{
 		Scales: w.Scales, Shapes: w.Shapes, Median: w.Median, Low: w.Low, High: w.High, Below: mode(w.Below),
-		Above: mode(w.Above), Need: w.Need, Run: w.Run, Up: w.Up, Factors: w.Factors, Angles: w.Angles,
-		Version: w.Version, Changed: w.Changed, Fits: w.Fits,
+		Above: mode(w.Above), Need: w.Need, Up: w.Up, Version: w.Version,
+		Changed: w.Changed, Fits: w.Fits,
+	}
+	if w.Run > 0 {
+		x.Factors, x.Angles = slices.Clone(w.Factors[:w.Run]), slices.Clone(w.Angles[:w.Run])
 	}
 	copy(x.Parts[:], saved.EachOf(w.Parts, (*scalePartWire).live))
 	return x
@@ -180,20 +204,27 @@ type RulesWire struct {
 
 // Wire returns the wire form of the rules.
 func (x *Rules) Wire() RulesWire {
+	v := x.Values
+	if v == nil {
+		v = &valueRules{}
+	}
 	return RulesWire{
-		Rule: x.Rule, Held: x.Held.wire(), Shared: x.Shared, NonFinite: nonFiniteWire(x.NonFinite),
-		Constant: constantWire(x.Constant), Clipped: x.Clipped.wire(), Scale: x.Scale.wire(),
+		Rule: x.Rule, Held: x.Held.wire(), Shared: x.Shared, NonFinite: x.NonFinite.wire(),
+		Constant: constantWire(x.Constant), Clipped: v.Clipped.wire(), Scale: v.Scale.wire(),
 		Missing: missingWire(x.Missing),
 	}
 }
 
 // Live returns the rules.
 func (w *RulesWire) Live() Rules {
-	return Rules{
-		Rule: w.Rule, Held: w.Held.live(), Shared: w.Shared, NonFinite: nonFinite(w.NonFinite),
-		Constant: constant(w.Constant), Clipped: w.Clipped.live(), Scale: w.Scale.live(),
-		Missing: missing(w.Missing),
+	x := Rules{
+		Rule: w.Rule, Held: w.Held.live(), Shared: w.Shared, NonFinite: w.NonFinite.live(),
+		Constant: constant(w.Constant), Missing: missing(w.Missing),
 	}
+	if c, s := &w.Clipped, &w.Scale; c.Upper.Units > 0 || len(c.Upper.Warm) > 0 || s.Need > 0 || s.Version != "" || len(s.Scales) > 0 {
+		x.Values = &valueRules{c.live(), s.live()}
+	}
+	return x
 }
 
 type marksWire struct {
@@ -209,14 +240,14 @@ type marksWire struct {
 
 func (x *marks) wire() marksWire {
 	return marksWire{
-		Held: heldWire(x.Held), Last: x.Last, Next: x.Next, Sum: x.Sum, Limit: x.Limit, Newest: x.Newest,
+		Held: heldWire(x.Held), Last: saved.Each(x.Last, long), Next: x.Next, Sum: x.Sum, Limit: x.Limit, Newest: x.Newest,
 		Warm: x.Warm, WarmUnits: x.WarmUnits,
 	}
 }
 
 func (w *marksWire) live() marks {
 	return marks{
-		Held: held(w.Held), Last: w.Last, Next: w.Next, Sum: w.Sum, Limit: w.Limit, Newest: w.Newest,
+		Held: held(w.Held), Last: saved.Each(w.Last, short), Next: w.Next, Sum: w.Sum, Limit: w.Limit, Newest: w.Newest,
 		Warm: w.Warm, WarmUnits: w.WarmUnits,
 	}
 }
@@ -240,14 +271,14 @@ type endingsWire struct {
 
 func (x *endings) wire() endingsWire {
 	return endingsWire{
-		Last: x.Last, Next: x.Next, Sum: x.Sum, Usual: EpisodesWire(x.Usual), All: EpisodesWire(x.All),
+		Last: saved.Each(x.Last, long), Next: x.Next, Sum: x.Sum, Usual: EpisodesWire(x.Usual), All: EpisodesWire(x.All),
 		Changed: heldWire(x.Changed), Mostly: heldWire(x.Mostly), Each: x.Each,
 	}
 }
 
 func (w *endingsWire) live() endings {
 	return endings{
-		Last: w.Last, Next: w.Next, Sum: w.Sum, Usual: Episodes(w.Usual), All: Episodes(w.All),
+		Last: saved.Each(w.Last, short), Next: w.Next, Sum: w.Sum, Usual: Episodes(w.Usual), All: Episodes(w.All),
 		Changed: held(w.Changed), Mostly: held(w.Mostly), Each: w.Each,
 	}
 }

@@ -46,7 +46,8 @@ func (s *Stream) certain() float64 {
 // certify starts the traces and the certificate of the main quantity, which start with each new baseline.
 func (s *Stream) certify() {
 	for _, q := range s.Quantities {
-		q.Trace, q.Judged, q.Certificate = newTrace(q.tracedRanks()), Trace{}, nil
+		q.Certificate = nil
+		q.newTraces()
 	}
 	q := s.Find(signals.MainQuantity(s.Signal))
 	if q == nil || q.Ranks == nil || q.Season != nil { // with a season the values do not follow a single distribution
@@ -67,11 +68,19 @@ func (q *Quantity) tracedRanks() *detectors.Ranks {
 	return q.Ranks
 }
 
+// newTraces starts the traces.
+func (q *Quantity) newTraces() {
+	q.Trace, q.judged = newTrace(q.tracedRanks()), nil
+	if q.Season != nil {
+		q.judged = &Trace{}
+	}
+}
+
 // keep records a value that the tests see, for the onset and the effect of an alarm.
 func (q *Quantity) keep(r *Reading, v *value, ordinal int64) {
 	if q.Season != nil {
 		q.Trace.Add(q.Season.Adjusted(r.X, r.Ts), ordinal)
-		q.Judged.Add(v.judged, ordinal)
+		q.judged.Add(v.judged, ordinal)
 		return
 	}
 	q.Trace.add(r.X, v.slot, ordinal)
@@ -82,7 +91,7 @@ func (q *Quantity) keep(r *Reading, v *value, ordinal int64) {
 
 // forget drops the values that keep has recorded.
 func (q *Quantity) forget() {
-	q.Trace, q.Judged = newTrace(q.tracedRanks()), Trace{}
+	q.newTraces()
 	if q.Certificate != nil {
 		q.Certificate.Reset()
 	}
@@ -110,5 +119,5 @@ func (q *Quantity) AppendJudged(values []float64, onset int64) []float64 {
 	if q.Season == nil {
 		return q.Trace.appendNewest(values, onset)
 	}
-	return q.Judged.appendNewest(values, onset)
+	return q.judged.appendNewest(values, onset)
 }

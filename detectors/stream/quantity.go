@@ -35,7 +35,7 @@ type Quantity struct {
 	Reach []finding.Reach // of a main quantity, nil if it is not known
 
 	Trace       Trace                  // since the freeze, or since the last incident closed; with the season removed
-	Judged      Trace                  // the values as judged, if they differ from Trace
+	judged      *Trace                 // the values as judged, if there is a season
 	Certificate *detectors.Certificate // of a stream's main quantity without a season, over the same time as Trace
 
 	Gauges *gauges    // of a stream's main quantity
@@ -218,8 +218,14 @@ func (q *Quantity) Attach(actions map[string]int64) error {
 	if q.Ranks == nil && len(q.Tests) > 0 {
 		return ErrPartsDoNotMatch
 	}
+	if q.Ranks != nil {
+		q.Ranks.Prepare()
+	}
 	if q.Ranks != nil && q.Season != nil {
 		q.Season.Attach(q.Ranks)
+	}
+	if q.Season != nil && q.judged == nil {
+		q.judged = &Trace{}
 	}
 	q.Trace = q.Trace.following(q.tracedRanks())
 	for i := range q.Tests {

@@ -114,7 +114,7 @@ func (q *Quantity) JudgedSince(ordinal int64) (values []float64, ordinals []int6
 	if q.Season == nil {
 		return q.Trace.Since(ordinal)
 	}
-	return q.Judged.Since(ordinal)
+	return q.judged.Since(ordinal)
 }
 
 // adjustedSample returns the values of the baseline with the season removed.

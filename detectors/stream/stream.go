@@ -31,7 +31,7 @@ type Stream struct {
 	Alarmed    bool                // in drift, or in a fault that began during a drift
 	Low        int                 // units in a row with every score below resolveScore, since the alarm
 	AlarmedAt  int64               // ordinal of the unit at which it went to drift
-	Alert      Alert               // description of the drift, valid while Alarmed
+	Alert      *Alert              // description of the drift, of the last one until the incident is over; else nil
 	InBaseline bool                // whether the frozen baseline has the signal
 	LateUnits  int                 // units since the baseline that had the signal, if the baseline does not have it
 	LateOf     int                 // units since the first of LateUnits, with and without the signal

@@ -1,6 +1,8 @@
 package stream
 
 import (
+	"encoding/binary"
+	"iter"
 	"math"
 	"slices"
 
@@ -13,29 +15,36 @@ const TrailUnits = 512
 // Trace holds the values of the last TrailUnits units that the tests of a quantity have seen, with gaps for units
 // without a value and for those with one that is excluded by a fault.
 //
-// Of a trace that follows the ranks of a baseline, the newest CurrentUnits values are exact. Of an older one only the
-// slot among the baseline's points is kept, in two bytes: it stands for a value of the same rank.
+// Of a trace that follows the ranks of a baseline, only the slots among the baseline's points are kept, in one byte or
+// two. A value that equals a point is exact by its slot. Of the others, the newest CurrentUnits values of the trace are
+// kept exactly; an older one stands for a value of the same rank.
 type Trace struct {
 	first int64 // ordinal of the first value since the trace began
 	next  int64 // ordinal after the newest
 
 	ranks *detectors.Ranks // nil if all values are exact
-	slots []uint16         // a ring by ordinal, from first on
-	exact []float64        // a ring by ordinal, from first on, NaN for a gap; with ranks, of the newest values by their number
-	held  int64            // with ranks, the number of values until now
+	slots []byte           // a ring by ordinal, from first on, of slots plus 1, width bytes each; 0 for a gap
+	exact []float64        // a ring by ordinal, from first on, NaN for a gap; with ranks, of values that equal no point
+
+	// With ranks: the width; the number of units from the oldest of the newest CurrentUnits values on, of the values among
+	// them, and of those that are in exact; and the index of the oldest of these.
+	width             uint8
+	near              uint16
+	held, apart, head uint8
 }
 
-const (
-	gap     = math.MaxUint16 // the slot of a unit without a value
-	maxSlot = gap - 1
-)
+// gap is the slot of a unit without a value.
+const gap = -1
 
 // newTrace returns an empty trace that follows the ranks, nil for none.
 func newTrace(ranks *detectors.Ranks) Trace {
-	if ranks == nil || 2*ranks.Distinct() > maxSlot {
+	switch {
+	case ranks == nil || 2*ranks.Distinct()+1 > math.MaxUint16:
 		return Trace{}
+	case 2*ranks.Distinct()+1 > math.MaxUint8:
+		return Trace{ranks: ranks, width: 2}
 	}
-	return Trace{ranks: ranks}
+	return Trace{ranks: ranks, width: 1}
 }
 
 // Add keeps the value of unit number ordinal.
@@ -50,7 +59,9 @@ func (t *Trace) Add(x float64, ordinal int64) {
 // add keeps a value, of which the slot is given if the trace follows ranks.
 func (t *Trace) add(x float64, slot int, ordinal int64) {
 	if t.units() == 0 || ordinal-t.next >= TrailUnits {
-		*t = Trace{first: ordinal, next: ordinal, ranks: t.ranks, slots: t.slots[:0], exact: t.exact[:0]}
+		*t = Trace{
+			first: ordinal, next: ordinal, ranks: t.ranks, width: t.width, slots: t.slots[:0], exact: t.exact[:0],
+		}
 	}
 	for t.next < ordinal {
 		t.put(math.NaN(), gap)
@@ -59,20 +70,85 @@ func (t *Trace) add(x float64, slot int, ordinal int64) {
 }
 
 func (t *Trace) put(x float64, slot int) {
-	at := t.next - t.first
-	t.next++
 	if t.ranks == nil {
+		at := t.next - t.first
+		t.next++
 		t.exact = putAt(t.exact, x, at, TrailUnits)
 		return
 	}
 	if math.IsNaN(x) {
 		slot = gap
 	}
-	t.slots = putAt(t.slots, uint16(slot), at, TrailUnits)
-	if slot != gap {
-		t.exact = putAt(t.exact, x, t.held, CurrentUnits)
-		t.held++
+	if t.near == TrailUnits {
+		t.leave()
 	}
+	t.putSlot(slot)
+	t.next++
+	t.near++
+	if slot == gap {
+		return
+	}
+	for t.held == CurrentUnits {
+		t.leave()
+	}
+	if t.held++; slot%2 == 0 {
+		t.keep(x)
+	}
+}
+
+// leave takes the oldest unit out of those with exact values.
+func (t *Trace) leave() {
+	slot := t.slot(t.next - int64(t.near))
+	t.near--
+	if slot == gap {
+		return
+	}
+	if t.held--; slot%2 == 0 {
+		t.apart--
+		if t.head++; int(t.head) == len(t.exact) {
+			t.head = 0
+		}
+	}
+}
+
+// keep adds an exact value.
+func (t *Trace) keep(x float64) {
+	if n := len(t.exact); int(t.apart) == n {
+		grown := make([]float64, max(4, min(2*n, CurrentUnits)))
+		copy(grown, t.exact[t.head:])
+		copy(grown[n-int(t.head):], t.exact[:t.head])
+		t.exact, t.head = grown, 0
+	}
+	at := int(t.head) + int(t.apart)
+	if at >= len(t.exact) {
+		at -= len(t.exact)
+	}
+	t.exact[at] = x
+	t.apart++
+}
+
+// putSlot sets the slot of the next unit.
+func (t *Trace) putSlot(slot int) {
+	at := (t.next - t.first) % TrailUnits * int64(t.width)
+	if at == int64(len(t.slots)) {
+		for range t.width {
+			t.slots = AppendUpTo(t.slots, 0, TrailUnits*int(t.width))
+		}
+	}
+	if t.width == 1 {
+		t.slots[at] = byte(slot + 1)
+		return
+	}
+	binary.LittleEndian.PutUint16(t.slots[at:], uint16(slot+1))
+}
+
+// slot returns the slot of a recorded unit.
+func (t *Trace) slot(ordinal int64) int {
+	at := (ordinal - t.first) % TrailUnits * int64(t.width)
+	if t.width == 1 {
+		return int(t.slots[at]) - 1
+	}
+	return int(binary.LittleEndian.Uint16(t.slots[at:])) - 1
 }
 
 // putAt puts element number at into a ring of at most most elements, whose number is that of the next one until it is
@@ -88,40 +164,34 @@ func putAt[T any](ring []T, x T, at, most int64) []T {
 // units returns the number of units that the trace covers.
 func (t *Trace) units() int64 {
 	if t.ranks != nil {
-		return int64(len(t.slots))
+		return int64(len(t.slots)) / int64(t.width)
 	}
 	return int64(len(t.exact))
 }
 
 // Since returns the recorded values from an ordinal on, and the ordinals of their units.
 func (t *Trace) Since(ordinal int64) (values []float64, ordinals []int64) {
-	for o, n := t.newest(ordinal, TrailUnits); o < t.next; o++ {
-		if t.has(o) {
-			values = append(values, t.value(o, n))
-			ordinals = append(ordinals, o)
-			n--
-		}
+	for o, x := range t.since(ordinal) {
+		values, ordinals = append(values, x), append(ordinals, o)
 	}
 	return values, ordinals
 }
 
 // appendNewest appends the recorded values from an ordinal on, at most CurrentUnits of the newest, oldest first.
 func (t *Trace) appendNewest(values []float64, ordinal int64) []float64 {
-	o, n := t.newest(ordinal, CurrentUnits)
-	for values = slices.Grow(values, int(n)); o < t.next; o++ {
-		if t.has(o) {
-			values = append(values, t.value(o, n))
-			n--
-		}
+	from, n := t.newest(ordinal)
+	values = slices.Grow(values, int(n))
+	for _, x := range t.since(from) {
+		values = append(values, x)
 	}
 	return values
 }
 
-// newest returns the ordinal from which on there are n values: all recorded ones from the given ordinal on, or the
-// newest most of them.
-func (t *Trace) newest(ordinal, most int64) (from, n int64) {
+// newest returns the ordinal from which on there are n values: those from the given ordinal on, the newest CurrentUnits
+// of them at most.
+func (t *Trace) newest(ordinal int64) (from, n int64) {
 	oldest := max(ordinal, t.oldest())
-	for from = t.next; from > oldest && n < most; {
+	for from = t.next; from > oldest && n < CurrentUnits; {
 		if from--; t.has(from) {
 			n++
 		}
@@ -131,23 +201,35 @@ func (t *Trace) newest(ordinal, most int64) (from, n int64) {
 
 // has reports whether a recorded unit has a value.
 func (t *Trace) has(ordinal int64) bool {
-	at := (ordinal - t.first) % TrailUnits
 	if t.ranks != nil {
-		return t.slots[at] != gap
+		return t.slot(ordinal) != gap
 	}
-	return !math.IsNaN(t.exact[at])
+	return !math.IsNaN(t.exact[(ordinal-t.first)%TrailUnits])
 }
 
-// value returns the value of a recorded unit that has one, the n-th from the newest.
-func (t *Trace) value(ordinal, n int64) float64 {
-	at := (ordinal - t.first) % TrailUnits
-	switch {
-	case t.ranks == nil:
-		return t.exact[at]
-	case n <= int64(len(t.exact)):
-		return t.exact[(t.held-n)%CurrentUnits]
+// since lists the recorded values from an ordinal on, by the ordinals of their units.
+func (t *Trace) since(ordinal int64) iter.Seq2[int64, float64] {
+	return func(yield func(int64, float64) bool) {
+		kept, near := int(t.head), t.next-int64(t.near)
+		for o := t.oldest(); o < t.next; o++ {
+			if !t.has(o) {
+				continue
+			}
+			x := 0.
+			switch {
+			case t.ranks == nil:
+				x = t.exact[(o-t.first)%TrailUnits]
+			case o >= near && t.slot(o)%2 == 0:
+				x = t.exact[kept]
+				kept = (kept + 1) % len(t.exact)
+			default:
+				x = t.ranks.InSlot(t.slot(o))
+			}
+			if o >= ordinal && !yield(o, x) {
+				return
+			}
+		}
 	}
-	return t.ranks.InSlot(int(t.slots[at]))
 }
 
 // oldest returns the ordinal of the oldest unit recorded.
@@ -159,13 +241,11 @@ func (t *Trace) following(ranks *detectors.Ranks) Trace {
 	if out.ranks == nil {
 		return *t
 	}
-	out.first, out.next, out.slots = t.first, t.oldest(), make([]uint16, 0, len(t.exact))
+	out.first, out.next = t.first, t.oldest()
+	out.slots = make([]byte, t.units()*int64(out.width)) // each unit in its place
 	for out.next < t.next {
 		x := t.exact[(out.next-t.first)%TrailUnits]
 		out.put(x, out.ranks.Slot(x))
-	}
-	if n := len(out.slots); n > 0 { // from the order of their ordinals into their places
-		out.slots = slices.Concat(out.slots[n-int(t.oldest()-t.first)%n:], out.slots[:n-int(t.oldest()-t.first)%n])
 	}
 	return out
 }

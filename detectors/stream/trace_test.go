@@ -12,8 +12,12 @@ import (
 // A trace knows the last units, exactly or, where they are older and it follows ranks, by a value of the same rank. What
 // is restored of it knows the same ones.
 func TestTraceKnowsTheLastUnits(t *testing.T) {
+	many := make([]float64, 300)
+	for i := range many {
+		many[i] = float64(i) / 64
+	}
 	for name, sample := range map[string][]float64{
-		"exact": nil, "few points": {0, 1, 1, 2, 5}, "points on both sides": {1.5, 2.5, math.Inf(1)}, "one point": {2},
+		"exact": nil, "many points": many, "few points": {0, 1, 1, 2, 5}, "points on both sides": {1.5, 2.5, math.Inf(1)}, "one point": {2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(2, 2))

@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
@@ -34,10 +35,9 @@ func (x *Trace) wire() traceWire {
 		w.Values = slices.Clone(x.exact)
 		return w
 	}
-	w.Values = slices.Repeat([]float64{math.NaN()}, len(x.slots))
-	values, ordinals := x.Since(0)
-	for i, o := range ordinals {
-		w.Values[(o-x.first)%TrailUnits] = values[i]
+	w.Values = slices.Repeat([]float64{math.NaN()}, int(x.units()))
+	for o, v := range x.since(0) {
+		w.Values[(o-x.first)%TrailUnits] = v
 	}
 	return w
 }
@@ -207,7 +207,7 @@ func (x *Quantity) wire() quantityWire {
 	w := quantityWire{
 		Name: x.Name, Warm: x.Warm, Recent: recentWire(x.Recent),
 		Ranks: saved.Pointer(x.Ranks, RanksWireOf), Season: saved.Pointer(x.Season, SeasonWireOf),
-		Mean: x.Mean, SD: x.SD, Trace: x.Trace.wire(), Judged: x.Judged.wire(),
+		Mean: x.Mean, SD: x.SD, Trace: x.Trace.wire(), Judged: cmp.Or(x.judged, &Trace{}).wire(),
 		Certificate: saved.Pointer(x.Certificate, certificateWireOf),
 		Gauges:      saved.Pointer(x.Gauges, (*gauges).wire), Mix: saved.Pointer(x.Mix, (*ActionMix).wire),
 		Learnt: saved.Pointer(x.Learnt, (*Learnt).wire),
@@ -224,11 +224,15 @@ func (w *quantityWire) live() Quantity {
 		Name: w.Name, Warm: w.Warm, Recent: recent(w.Recent),
 		Ranks:  saved.Pointer(w.Ranks, (*RanksWire).Live),
 		Season: saved.Pointer(w.Season, (*SeasonWire).Live),
-		Mean:   w.Mean, SD: w.SD, Trace: w.Trace.live(), Judged: w.Judged.live(),
+		Mean:   w.Mean, SD: w.SD, Trace: w.Trace.live(),
 		Certificate: saved.Pointer(w.Certificate, (*certificateWire).live),
 		Gauges:      saved.Pointer(w.Gauges, (*gaugesWire).live), Mix: saved.Pointer(w.Mix, (*actionMixWire).live),
 		Learnt: saved.Pointer(w.Learnt, (*learntWire).live),
 		Reach:  saved.Each(w.Reach, func(e reachWire) finding.Reach { return finding.Reach(e) }),
+	}
+	if len(w.Judged.Values) > 0 {
+		judged := w.Judged.live()
+		x.judged = &judged
 	}
 	for i := range TestKinds {
 		if t := TestKinds[i].restore(w); t != nil {
@@ -303,11 +307,12 @@ type Wire struct {
 
 // Wire returns the wire form of the stream.
 func (x *Stream) Wire() Wire {
+	alert := cmp.Or(x.Alert, &Alert{})
 	return Wire{
 		Signal: x.Signal, State: x.State,
 		Quantities: saved.Each(x.Quantities, func(e *Quantity) *quantityWire { return saved.Pointer(e, (*Quantity).wire) }),
 		Fault:      x.Fault.Wire(), Told: x.Told, Alarmed: x.Alarmed, Low: x.Low, AlarmedAt: x.AlarmedAt,
-		Alert: x.Alert.wire(), InBaseline: x.InBaseline, LateUnits: x.LateUnits, LateOf: x.LateOf,
+		Alert: alert.wire(), InBaseline: x.InBaseline, LateUnits: x.LateUnits, LateOf: x.LateOf,
 		LateTrend: x.LateTrend, LateGiven: x.LateGiven, LateFrom: x.LateFrom, Own: finding.BaselineRefWireOf(&x.Own),
 		OverLimit: x.OverLimit, NoDeciles: x.NoDeciles,
 	}
@@ -315,12 +320,17 @@ func (x *Stream) Wire() Wire {
 
 // Live returns the stream. Its tests still have to be attached.
 func (w *Wire) Live() Stream {
-	return Stream{
+	x := Stream{
 		Signal: w.Signal, State: w.State,
 		Quantities: saved.Each(w.Quantities, func(e *quantityWire) *Quantity { return saved.Pointer(e, (*quantityWire).live) }),
 		Fault:      w.Fault.Live(), Told: w.Told, Alarmed: w.Alarmed, Low: w.Low, AlarmedAt: w.AlarmedAt,
-		Alert: w.Alert.live(), InBaseline: w.InBaseline, LateUnits: w.LateUnits, LateOf: w.LateOf,
+		InBaseline: w.InBaseline, LateUnits: w.LateUnits, LateOf: w.LateOf,
 		LateTrend: w.LateTrend, LateGiven: w.LateGiven, LateFrom: w.LateFrom, Own: w.Own.Live(),
 		OverLimit: w.OverLimit, NoDeciles: w.NoDeciles,
 	}
+	if w.Alarmed || w.Alert.Quantity != "" {
+		alert := w.Alert.live()
+		x.Alert = &alert
+	}
+	return x
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // packActions is the number of units of a full pack of actions. It divides stream.CurrentUnits.
-const packActions = 50
+const packActions = 25
 
 // Actions records the actions of the last stream.CurrentUnits units that have some.
 //

@@ -1,4 +1,4 @@
-package detectors
+package divergence
 
 import (
 	"math"
@@ -7,7 +7,7 @@ import (
 )
 
 // divergences are the three by name.
-var divergences = map[string]func(baseline, current []int64) Divergence{
+var divergences = map[string]func(baseline, current []int64) Distance{
 	"PSI":            PSI,
 	"Jensen-Shannon": JensenShannon,
 	"G":              GStatistic,
@@ -52,7 +52,7 @@ func TestChanceLevels(t *testing.T) {
 	three, many := []int64{10, 10, 20}, []int64{30, 30, 60}
 	for _, c := range []struct {
 		name               string
-		got                Divergence
+		got                Distance
 		expected, chance95 float64
 	}{
 		{"PSI of ten bins", PSI(ten, ten), 9 * 2.0 / 50, .6768},
@@ -73,7 +73,7 @@ func TestSimChanceLevelsAgreeWithSampling(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 43))
 	for name, divergence := range divergences {
 		sum, square, above := 0.0, 0.0, 0
-		var level Divergence
+		var level Distance
 		for range draws {
 			level = divergence(multinomial(rng, 1000, shares), multinomial(rng, 300, shares))
 			sum += level.Value

@@ -1,4 +1,5 @@
-package detectors
+// Package divergence measures how far two samples of categories are apart, and how far by chance alone.
+package divergence
 
 import (
 	"math"
@@ -10,10 +11,10 @@ import (
 // side lacks would make it infinite.
 const psiSmoothing = .5
 
-// Divergence is the distance of two samples of categories, and the distance to expect by chance alone if both were
+// Distance is the distance of two samples of categories, and the distance to expect by chance alone if both were
 // drawn independently from one distribution. Dependence, as between the steps of one episode, raises the distance by
 // chance. All fields are NaN if a sample is empty.
-type Divergence struct {
+type Distance struct {
 	Value    float64
 	Expected float64 // mean under chance
 	Chance95 float64 // exceeded by chance one time in twenty
@@ -24,7 +25,7 @@ type Divergence struct {
 // By chance it is about chi^2(K-1) (1/n + 1/m) for K categories (Yurdakul & Naranjo 2020): small samples exceed the
 // customary limits of .1 and .25 by chance. The two slices have one count for each category in the same order; their
 // lengths must be equal.
-func PSI(baseline, current []int64) Divergence {
+func PSI(baseline, current []int64) Distance {
 	s := sizes(baseline, current)
 	n, m := float64(s.baseline)+psiSmoothing*float64(s.categories), float64(s.current)+psiSmoothing*float64(s.categories)
 	sum := 0.0
@@ -40,7 +41,7 @@ func PSI(baseline, current []int64) Divergence {
 // JensenShannon returns the Jensen-Shannon divergence in bits, between 0 and 1: the mean of the Kullback-Leibler
 // divergences of both samples from their midpoint (Lin 1991). By chance it is about chi^2(K-1) (1/n + 1/m) / (8 log 2),
 // the first term of its expansion around equal distributions. The slices are as for PSI; no smoothing is needed.
-func JensenShannon(baseline, current []int64) Divergence {
+func JensenShannon(baseline, current []int64) Distance {
 	s := sizes(baseline, current)
 	sum := 0.0
 	for i, b := range baseline {
@@ -53,7 +54,7 @@ func JensenShannon(baseline, current []int64) Divergence {
 // GStatistic returns the likelihood-ratio statistic of homogeneity of the two samples, 2 sum O log(O/E) over both, with
 // E the counts expected from their pooled shares (Wilks 1938; Sokal & Rohlf 1981). By chance it is about chi^2(K-1).
 // The slices are as for PSI; no smoothing is needed.
-func GStatistic(baseline, current []int64) Divergence {
+func GStatistic(baseline, current []int64) Distance {
 	s := sizes(baseline, current)
 	share := float64(s.baseline) / float64(s.baseline+s.current)
 	sum := 0.0
@@ -112,13 +113,13 @@ func sizes(baseline, current []int64) sampleSizes {
 func (s sampleSizes) perDegree() float64 { return 1/float64(s.baseline) + 1/float64(s.current) }
 
 // divergence returns a value with the chance level of a statistic that is scale * chi^2(K-1).
-func (s sampleSizes) divergence(value, scale float64) Divergence {
+func (s sampleSizes) divergence(value, scale float64) Distance {
 	if s.baseline == 0 || s.current == 0 {
-		return Divergence{math.NaN(), math.NaN(), math.NaN()}
+		return Distance{math.NaN(), math.NaN(), math.NaN()}
 	}
 	degrees := float64(s.categories - 1)
 	if degrees == 0 {
-		return Divergence{} // a single category cannot differ
+		return Distance{} // a single category cannot differ
 	}
-	return Divergence{Value: value, Expected: scale * degrees, Chance95: scale * 2 * mathext.GammaIncRegInv(degrees/2, .95)}
+	return Distance{Value: value, Expected: scale * degrees, Chance95: scale * 2 * mathext.GammaIncRegInv(degrees/2, .95)}
 }

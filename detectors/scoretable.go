@@ -1,0 +1,49 @@
+package detectors
+
+import (
+	"sync"
+	"weak"
+)
+
+// scoreTable holds the normal scores of a sample of m points. They depend only on m, so that all samples of one size
+// share a table.
+type scoreTable struct {
+	more   float64   // m+1
+	z      []float64 // of a new value by twice the number of sample points below it, plus the number equal to it
+	untied ownScores // of the sample's own points if all differ
+}
+
+func newScoreTable(m int) *scoreTable {
+	t := &scoreTable{more: float64(m + 1), z: make([]float64, 2*m+1)}
+	for twice := range t.z {
+		t.z[twice] = normalScore(t.fresh(twice))
+	}
+	for i := range m {
+		t.untied.add(t.z[2*i+1], 1)
+	}
+	return t
+}
+
+// fresh returns the mid-rank of a new value by twice the points below it.
+func (t *scoreTable) fresh(twice int) float64 { return float64(twice+1) / 2 / t.more }
+
+// tables are the tables in use, by size. The garbage collector drops a table with its last sample.
+var tables struct {
+	mu     sync.Mutex
+	bySize map[int]weak.Pointer[scoreTable]
+}
+
+// scoresOf returns the table of samples of m points.
+func scoresOf(m int) *scoreTable {
+	tables.mu.Lock()
+	defer tables.mu.Unlock()
+	if t := tables.bySize[m].Value(); t != nil {
+		return t
+	}
+	if tables.bySize == nil {
+		tables.bySize = map[int]weak.Pointer[scoreTable]{}
+	}
+	t := newScoreTable(m)
+	tables.bySize[m] = weak.Make(t)
+	return t
+}
