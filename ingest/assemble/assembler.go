@@ -113,6 +113,8 @@ type address struct {
 	bytes          []byte
 	group, agent   int // where the keys of the group and of the agent end
 	agentAt, ownAt int // where the texts of agent_id and episode_id begin
+	sum            uint64
+	summed         bool // whether sum is known
 }
 
 // set writes each part after its length, so that no two episodes share a key whatever their names contain.
@@ -130,6 +132,15 @@ func (k *address) set(p *policy, e *ingest.Event) {
 	k.agentAt = k.agent - len(e.AgentID)
 	k.bytes = appendPart(k.bytes, e.EpisodeID)
 	k.ownAt = len(k.bytes) - len(e.EpisodeID)
+	k.summed = false
+}
+
+// hash returns the hash of the key, which is computed once.
+func (k *address) hash() uint64 {
+	if !k.summed {
+		k.sum, k.summed = hash(k.bytes), true
+	}
+	return k.sum
 }
 
 func appendPart(b []byte, part string) []byte {
@@ -217,7 +228,7 @@ func (a *Assembler) beginOrIgnore(p *policy, e *ingest.Event) (ep *episode, whol
 	ep = a.begin(p, e)
 	if ep != nil && rest {
 		ep.rest = true
-		a.lost.forget(hash(a.key.bytes))
+		a.lost.forget(a.key.hash())
 	}
 	return ep, false
 }
@@ -283,7 +294,7 @@ func endOf(e *ingest.Event) (ingest.End, bool) {
 // and summaries that are late or delivered again. An event whose clock is past the end reuses the id, as programs do
 // that count from 0 at every start.
 func (a *Assembler) afterItsEnd(e *ingest.Event) bool {
-	key := hash(a.key.bytes)
+	key := a.key.hash()
 	was := a.recent.find(key)
 	if was == nil {
 		return false
@@ -487,7 +498,7 @@ func (a *Assembler) conclude(ep *episode, g *group, agent string, end ingest.End
 	owed := !ep.HasSummary && end != ingest.EndStep
 	if ep.id != "" || owed {
 		a.recent.add(ended{
-			Key: hash(a.key.bytes), Step: ep.step, Came: ep.came.kept(), TS: ep.EndTS, Owed: owed, Summed: end == ingest.EndSummary,
+			Key: a.key.hash(), Step: ep.step, Came: ep.came.kept(), TS: ep.EndTS, Owed: owed, Summed: end == ingest.EndSummary,
 		})
 	}
 	if ep.rest && a.cfg.Dropped != nil {

@@ -85,7 +85,7 @@ func (a *Assembler) lose(ep *episode) {
 
 // isRest reports whether an event that matches no open episode belongs to one whose beginning is missing.
 func (a *Assembler) isRest(p *policy, e *ingest.Event) bool {
-	key := hash(a.key.bytes)
+	key := a.key.hash()
 	was := a.lost.find(key)
 	if was == nil {
 		if !p.beginsLate(e) {
@@ -112,7 +112,7 @@ func (a *Assembler) ignoreRest(p *policy, e *ingest.Event) {
 	if !over {
 		return
 	}
-	key := hash(a.key.bytes)
+	key := a.key.hash()
 	was := a.lost.find(key)
 	a.recent.add(ended{Key: key, Step: was.Step, TS: was.TS, Owed: !e.HasEpisode, Summed: end == ingest.EndSummary})
 	a.lost.forget(key)
