@@ -162,7 +162,7 @@ func (r *RunningWorker) finish(ctx context.Context) error {
 		return context.Cause(ctx)
 	}
 	err := errors.Join(r.release(ctx), r.apply(ctx, r.Policy.Settle()))
-	r.showDelays()
+	r.showDelays(time.Now())
 	if ctx.Err() != nil {
 		return errors.Join(err, context.Cause(ctx))
 	}
@@ -206,6 +206,9 @@ func (r *RunningWorker) emptyBatch() []order.WaitingUnit {
 	}
 }
 
+// askedEvery is how many units a worker judges between two looks at the clock for their delays.
+const askedEvery = 32
+
 // release judges all units that need not wait any longer. It asks how far partitions have been read before it drains
 // the channel: a partition hands on its units before it reports its position.
 func (r *RunningWorker) release(ctx context.Context) error {
@@ -215,7 +218,8 @@ func (r *RunningWorker) release(ctx context.Context) error {
 	low, now := r.workers.Marks.Low(), time.Now()
 	r.receive()
 	r.merger.Forget()
-	for {
+	at := now
+	for n := 1; ; n++ {
 		u := r.merger.Release(low)
 		if u == nil {
 			break
@@ -225,19 +229,21 @@ func (r *RunningWorker) release(ctx context.Context) error {
 			break
 		}
 		r.unshown = true
-		if !r.Policy.Has(u) {
-			r.ends = append(r.ends, receivedUnit{u.EndTS, u.Bytes()})
-			r.workers.Pipeline.kept.pending.Add(u.Bytes())
-		}
+		known := r.Policy.Has(u)
 		if err := r.Observe(ctx, u, now); err != nil {
 			return err
 		}
-		r.showDelays()
+		if n%askedEvery == 0 {
+			at = time.Now()
+		}
+		if !known {
+			r.received(u, at)
+		}
 	}
 	if err := r.proceed(ctx); err != nil {
 		return err
 	}
-	r.showDelays()
+	r.showDelays(time.Now())
 	r.workers.Pipeline.Metrics.Late.Add(float64(r.merger.TakeLate()))
 	return nil
 }
@@ -248,16 +254,33 @@ type receivedUnit struct {
 	bytes int64
 }
 
+// received counts the delay of a unit if the bank has judged it, and else keeps it until then.
+func (r *RunningWorker) received(u *ingest.Unit, now time.Time) {
+	if r.Policy.Pending() == 0 && len(r.ends) == 0 {
+		r.showDelay(u.EndTS, now)
+		return
+	}
+	of := receivedUnit{u.EndTS, u.Bytes()}
+	r.ends = append(r.ends, of)
+	r.workers.Pipeline.kept.pending.Add(of.bytes)
+	r.showDelays(now)
+}
+
 // showDelays counts the delays of the units that the bank has judged since the last call. Units are judged in the
 // order in which they arrive; those that wait for a calibration are not judged yet.
-func (r *RunningWorker) showDelays() {
+func (r *RunningWorker) showDelays(now time.Time) {
 	judged := len(r.ends) - r.Policy.Pending()
 	for _, u := range r.ends[:judged] {
-		if u.end != 0 { // an agent whose clock is ahead must not cause a negative delay
-			r.workers.Pipeline.Metrics.delay.Observe(max(0, time.Since(time.Unix(0, u.end)).Seconds()))
-		}
+		r.showDelay(u.end, now)
 	}
 	r.letGo(judged)
+}
+
+// showDelay counts the delay of a unit, if it has a clock. That of an agent whose clock is ahead is not negative.
+func (r *RunningWorker) showDelay(end int64, now time.Time) {
+	if end != 0 {
+		r.workers.Pipeline.Metrics.delay.Observe(max(0, now.Sub(time.Unix(0, end)).Seconds()))
+	}
 }
 
 // letGo forgets the first units that the bank has received.
