@@ -57,6 +57,14 @@ type batch struct {
 	offset int64
 	bytes  int64
 	ends   []policyEnd
+	places map[source]int // in ends; nil once no unit is added
+}
+
+// source is where the units of a policyEnd come from.
+type source struct {
+	policy    string
+	partition ingest.Partition
+	reading   int64
 }
 
 // policyEnd is the last unit of a policy in a batch, of one partition of one topic.
@@ -88,15 +96,17 @@ func (l *unitLog) add(u *ingest.Unit) {
 
 // add notes that a batch holds a unit.
 func (b *batch) add(u *ingest.Unit) {
-	applied := ingest.AppliedUnitOf(u)
-	for i := range b.ends {
-		e := &b.ends[i]
-		if e.policy == u.Group.Policy && e.last.Reading == u.Reading && e.last.Pos.Partition == u.Pos.Partition {
-			e.last = applied
-			return
+	from := source{u.Group.Policy, u.Pos.Partition, u.Reading}
+	at, known := b.places[from]
+	if !known {
+		if b.places == nil {
+			b.places = map[source]int{}
 		}
+		at = len(b.ends)
+		b.places[from] = at
+		b.ends = append(b.ends, policyEnd{policy: u.Group.Policy})
 	}
-	b.ends = append(b.ends, policyEnd{u.Group.Policy, applied})
+	b.ends[at].last = ingest.AppliedUnitOf(u)
 }
 
 // pack makes a batch of the units since the last one.
@@ -111,13 +121,15 @@ func (l *unitLog) pack() error {
 	}
 	l.next.offset, l.next.bytes = offset, int64(len(packed))
 	l.keep(l.next)
-	l.next = batch{}
+	clear(l.next.places)
+	l.next = batch{places: l.next.places}
 	l.packer.Clear()
 	l.memory.Store(0)
 	return nil
 }
 
 func (l *unitLog) keep(b batch) {
+	b.places = nil
 	l.batches = append(l.batches, b)
 	l.needed.Add(b.bytes)
 }
@@ -208,6 +220,13 @@ func (l *unitLog) drop(policy string) {
 
 func (b *batch) drop(policy string) {
 	b.ends = slices.DeleteFunc(b.ends, func(e policyEnd) bool { return e.policy == policy })
+	if b.places == nil {
+		return
+	}
+	clear(b.places)
+	for i, e := range b.ends {
+		b.places[source{e.policy, e.last.Pos.Partition, e.last.Reading}] = i
+	}
 }
 
 // logState says which batches of a log a checkpoint needs. Field numbers are never reused; package saved has the rules.
