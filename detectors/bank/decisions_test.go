@@ -359,6 +359,59 @@ func TestSlowBlockOfDecisionsIsNoSilence(t *testing.T) {
 			t.Fatalf("%+v", found)
 		}
 	}
+	now = now.Add(6 * time.Minute)
+	silent := p.Tick(now)
+	if len(silent) == 0 {
+		t.Fatal("silence was not found")
+	}
+	p.groups[0].Blocks.Open = nil // so that the next decision completes no block
+	heard := p.Observe(d.unit(), now)
+	if len(heard) != len(silent) {
+		t.Fatalf("%d streams were silent, and %d are heard of with the next decision: %+v", len(silent), len(heard), heard)
+	}
+	for i, f := range heard {
+		if f.Signal != silent[i].Signal || f.From != finding.TelemetryFault || f.To != silent[i].From || f.Reason != "" {
+			t.Errorf("after the silence %+v", f)
+		}
+	}
+	if found := p.Tick(now.Add(time.Second)); len(found) > 0 {
+		t.Errorf("silent again: %+v", found)
+	}
+}
+
+// The decisions of a version that warms up are no silence either, long before they fill a block.
+func TestSlowBlockOfANewVersionIsNoSilence(t *testing.T) {
+	cfg := decisionsConfig()
+	cfg.OnNewVersion = watch.OnNewVersionRebaseline
+	d, p := newDecider(88, 1, 1000), newBank(cfg)
+	unit := func(version string) *ingest.Unit {
+		u := d.unit()
+		u.Versions.Policy = version
+		return u
+	}
+	for n := 0; p.Accepted(prod) == ""; n++ {
+		if n == 200_000 {
+			t.Fatal("no baseline was accepted")
+		}
+		p.Observe(unit("p1"), time.Time{})
+	}
+	now := time.Unix(1_800_000_000, 0)
+	p.Observe(unit("p1"), now)
+	for range 200 {
+		now = now.Add(time.Minute)
+		p.Observe(unit("p2"), now)
+	}
+	next := p.groups[0].Line.Versions.Next
+	if next == nil || !next.Blocks.Decisions {
+		t.Fatal("the next version does not warm up in blocks")
+	}
+	for range next.Blocks.Size - 2 {
+		now = now.Add(4 * time.Minute)
+		p.Observe(unit("p2"), now)
+		if found := p.Tick(now.Add(time.Second)); len(found) > 0 {
+			t.Fatalf("%+v", found)
+		}
+	}
 	if found := p.Tick(now.Add(6 * time.Minute)); len(found) == 0 {
 		t.Error("silence was not found")
 	}

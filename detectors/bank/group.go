@@ -117,8 +117,7 @@ func (g *group) Observe(u *ingest.Unit, now time.Time, present func(*ingest.Unit
 		}
 	}
 	if u = g.unit(u); u == nil {
-		g.hear(now) // a block that fills slowly is no silence
-		return nil
+		return g.heard(now) // a block that fills slowly is no silence
 	}
 	present(u)
 	at := g.enter(u, now)
@@ -180,6 +179,28 @@ func (g *group) hear(now time.Time) {
 		g.Warmup.LongestWait = max(g.Warmup.LongestWait, wait) // it was no silence after all
 	}
 	g.arrived, g.came = now, true
+}
+
+// heard records that telemetry of the group has arrived that is not judged yet. It ends a silence, as a unit does.
+func (g *group) heard(now time.Time) (found []finding.Finding) {
+	if g.hear(now); g.Unjudged != fault.Silent {
+		return nil
+	}
+	g.Unjudged = ""
+	for _, s := range g.Streams {
+		from := s.State
+		switch {
+		case g.rule(s) != "":
+		case s.Alarmed:
+			s.State = finding.Drift
+		default:
+			s.State = s.Settled()
+		}
+		if g.moved(s, from) {
+			found = append(found, g.finding(finding.StreamChanged, s, from, g.Trail.Last()))
+		}
+	}
+	return found
 }
 
 // ref returns the reference by which findings name the current unit.
@@ -429,7 +450,8 @@ func (g *group) silence(now time.Time) []finding.Finding {
 	return g.unjudged(fault.Silent, g.Trail.Last())
 }
 
-// unjudged puts all streams of the group into a fault until its next finished unit. It leaves the detectors unchanged:
+// unjudged puts all streams of the group into a fault until its next finished unit, or, if it is silent, until telemetry
+// arrives. It leaves the detectors unchanged:
 // their findings must not depend on when units arrive. A unit that is not judged ends a silence, but a silence does not
 // end the fault of units that are not judged.
 func (g *group) unjudged(rule string, at finding.UnitRef) []finding.Finding {

@@ -101,9 +101,10 @@ func (s *succession) outlasts() bool { return s.Absent > versionOverlap }
 // or, if the group has no baseline yet, with its first provisional one. The two groups count and remember their units
 // together.
 func (p *Policy) warmUp(g *group, u *ingest.Unit, now time.Time) []finding.Finding {
+	found := g.heard(now)
 	next := g.next(u.Versions.Policy)
 	if u = next.unit(u); u == nil {
-		return nil
+		return found
 	}
 	p.present(u)
 	next.count(g)
@@ -112,9 +113,9 @@ func (p *Policy) warmUp(g *group, u *ingest.Unit, now time.Time) []finding.Findi
 	g.count(next)
 	due, accepted := next.due()
 	if !due || !accepted && g.Baseline.ID != "" || accepted && (next.leaveEarly() || next.refuse()) {
-		return nil
+		return found
 	}
-	return p.takeOver(g, accepted, now)
+	return append(found, p.takeOver(g, accepted, now)...)
 }
 
 // next returns the group of the version that warms up. It starts a new group if that version has changed.
