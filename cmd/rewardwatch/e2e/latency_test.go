@@ -67,8 +67,8 @@ type latency struct {
 func TestLatency(t *testing.T) {
 	l := newLatency(t)
 	defer l.client.Close()
-	l.read(t, 110*len(l.actors.all), l.calibrated) // which are many more decisions of a policy of the load
-	l.actors.all = l.actors.all[:fewestActors]
+	l.read(t, 110*len(l.all), l.calibrated) // which are many more decisions of a policy of the load
+	l.all = l.all[:fewestActors]
 	rate := l.read(t, *throughputEvents/4, nil).rate() / 2
 
 	process := l.run(t)
@@ -125,13 +125,13 @@ func newLatency(t *testing.T) *latency {
 		t.Fatal(err)
 	}
 	kind := traffics[slices.IndexFunc(traffics, func(k traffic) bool { return k.name == "one-step decisions" })]
-	l.measured = newMeasured(t, startBroker(t, ""), build(t), kind, 20, fmt.Sprintf(configOfDrifting,
+	l.measured = newMeasured(t, startBroker(t, ""), build(t), kind, newPopulation(20), fmt.Sprintf(configOfDrifting,
 		filepath.Join(dir, "ledger.db"), filepath.Join(dir, "recipes"), trainer.URL, secret))
-	l.actors.clock = func() int64 { return time.Now().UnixMilli() }
+	l.clock = func() int64 { return time.Now().UnixMilli() }
 	for i := range *latencyPolicies {
-		l.actors.all = append(l.actors.all, actor{policy: fmt.Sprintf("drifting-%d", i), name: "agent", partition: i % trafficPartitions})
+		l.all = append(l.all, actor{policy: fmt.Sprintf("drifting-%d", i), env: "prod-0", name: "agent", partition: i % trafficPartitions})
 	}
-	l.groups += *latencyPolicies
+	l.policies += *latencyPolicies // which have one group each
 	l.client = l.writer(t, l.topic)
 	return l
 }
@@ -171,7 +171,7 @@ func (l *latency) load(ctx context.Context, cancel context.CancelCauseFunc, perS
 	for {
 		select {
 		case <-pulse.C:
-			l.actors.send(ctx, cancel, l.client, int(perSecond/pulses))
+			l.send(ctx, cancel, l.client, int(perSecond/pulses))
 		case <-ctx.Done():
 			return
 		}
@@ -185,9 +185,9 @@ func (l *latency) drift(ctx context.Context, t *testing.T, policy string, partit
 	pulse := time.NewTicker(20 * time.Millisecond)
 	defer pulse.Stop()
 	for step := range 500 {
-		e := moment{ts: time.Now().UnixMilli(), world: 42, policy: policy, agent: "agent", episode: 1_000_000 + step, last: true, action: "offer_a", reward: -5 + float64(step%7)}
+		e := moment{ts: time.Now().UnixMilli(), world: 42, policy: policy, env: "prod-0", agent: "agent", episode: 1_000_000 + step, last: true, action: "offer_a", reward: -5 + float64(step%7)}
 		now := time.Now()
-		written := l.client.ProduceSync(ctx, &kgo.Record{Partition: int32(partition), Value: l.actors.encode(nil, &e)})
+		written := l.client.ProduceSync(ctx, &kgo.Record{Partition: int32(partition), Value: l.encode(nil, &e)})
 		if err := written.FirstErr(); err != nil {
 			t.Fatalf("write to %s: %v", l.topic, context.Cause(ctx))
 		}

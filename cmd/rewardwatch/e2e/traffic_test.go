@@ -17,7 +17,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/protobuf/telemetrypb"
 )
 
-// trafficPartitions are those of each topic of telemetry.
+// trafficPartitions are those of a topic of telemetry where nothing else is said.
 const trafficPartitions = 4
 
 // trafficRate is how many events all groups together record in a second of event time.
@@ -27,8 +27,10 @@ const trafficRate = 50_000
 type traffic struct {
 	name    string
 	steps   int    // of a unit
+	unit    int    // events of a unit where they are more
 	message int    // events of a message
 	topic   string // more of the topic's configuration
+	config  string // more of the service's
 	encode  func(to []byte, e *moment) []byte
 }
 
@@ -36,7 +38,8 @@ type traffic struct {
 type moment struct {
 	ts            int64 // Unix milliseconds
 	world         int   // the version of the environment
-	policy, agent string
+	policy, env   string
+	agent         string
 	episode, step int
 	last          bool
 	action        string
@@ -44,12 +47,16 @@ type moment struct {
 	clicked       bool
 }
 
+// largestBlock is how many decisions that arrive fast are judged together.
+const largestBlock = 64
+
 var traffics = []traffic{
 	{name: "episodes of 50 steps", steps: 50, message: 1, encode: encodeStep},
 	{name: "the same, 64 in a message", steps: 50, message: 64, encode: encodeStep},
 	{name: "the same in Protobuf", steps: 50, message: 1, topic: "format: protobuf", encode: encodeProtobuf},
 	{name: "the same, mapped", steps: 50, message: 1, topic: mappingOfNested, encode: encodeNested},
 	{name: "one-step decisions", steps: 1, message: 1, encode: encodeStep},
+	{name: "one-step decisions in blocks", steps: 1, unit: largestBlock, message: 1, config: "policies: [{match: '*', baseline: {blocks: true}}]", encode: encodeStep},
 	{name: "steps without episodes", steps: 100, message: 1, encode: encodeUnending},
 	{name: "summaries of episodes", steps: 1, message: 1, encode: encodeSummary},
 }
@@ -73,7 +80,7 @@ func encodeSummary(to []byte, e *moment) []byte {
 func encodeSource(to []byte, e *moment) []byte {
 	to = append(to, `{"ts":"`...)
 	to = time.UnixMilli(e.ts).UTC().AppendFormat(to, "2006-01-02T15:04:05.000Z")
-	return fmt.Appendf(to, `","policy":"%s","policy_version":"2026-11-01.3","env":"prod-eu","env_version":"%d","agent_id":"%s",`, e.policy, e.world, e.agent)
+	return fmt.Appendf(to, `","policy":"%s","policy_version":"2026-11-01.3","env":"%s","env_version":"%d","agent_id":"%s",`, e.policy, e.env, e.world, e.agent)
 }
 
 // mappingOfNested reads what encodeNested writes.
@@ -82,7 +89,7 @@ const mappingOfNested = `mapping:
             ts: {path: meta.time_ms, unit: ms}
             policy: meta.model
             policy_version: meta.build
-            env: {value: prod-eu}
+            env: meta.region
             agent_id: user.id
             episode_id: user.session
             step: event.number
@@ -92,14 +99,14 @@ const mappingOfNested = `mapping:
             outcomes.conversion: event.clicks`
 
 func encodeNested(to []byte, e *moment) []byte {
-	return fmt.Appendf(to, `{"meta":{"time_ms":%d,"model":"%s","build":"2026-11-01.3","region":"eu"},"user":{"id":"%s","session":"%s/%d"},`+
+	return fmt.Appendf(to, `{"meta":{"time_ms":%d,"model":"%s","build":"2026-11-01.3","region":"%s"},"user":{"id":"%s","session":"%s/%d"},`+
 		`"event":{"number":%d,"choice":"%s","gain":%.4f,"clicks":%d,"done":%t}}`,
-		e.ts, e.policy, e.agent, e.agent, e.episode, e.step, e.action, e.reward, bit(e.clicked), e.last)
+		e.ts, e.policy, e.env, e.agent, e.agent, e.episode, e.step, e.action, e.reward, bit(e.clicked), e.last)
 }
 
 func encodeProtobuf(to []byte, e *moment) []byte {
 	to, err := proto.MarshalOptions{}.MarshalAppend(to, &telemetrypb.Event{
-		Policy: e.policy, PolicyVersion: "2026-11-01.3", Env: "prod-eu", EnvVersion: "41", AgentId: e.agent,
+		Policy: e.policy, PolicyVersion: "2026-11-01.3", Env: e.env, EnvVersion: "41", AgentId: e.agent,
 		EpisodeId: fmt.Sprintf("%s/%d", e.agent, e.episode), Ts: e.ts * int64(time.Millisecond), Step: proto.Int64(int64(e.step)),
 		Action: &telemetrypb.Event_ActionCategory{ActionCategory: e.action}, Reward: proto.Float64(e.reward), Terminated: e.last,
 		Outcomes: map[string]float64{"conversion": float64(bit(e.clicked))},
@@ -117,53 +124,87 @@ func bit(b bool) int {
 	return 0
 }
 
-// actors are the agents of a number of groups that make one kind of traffic, and how far they are.
+// population is a number of groups: the policies of a fleet have equally many each.
+type population struct {
+	policies, envs int // envs of each policy
+	partitions     int
+}
+
+// mostPolicies are those of a large fleet.
+const mostPolicies = 100
+
+// newPopulation returns one with at least that many groups.
+func newPopulation(groups int) population {
+	policies := min(groups, mostPolicies)
+	return population{policies: policies, envs: (groups + policies - 1) / policies, partitions: trafficPartitions}
+}
+
+func (f population) groups() int { return f.policies * f.envs }
+
+// fewest returns the first policies of the fleet that have twenty groups between them.
+func (f population) fewest() population {
+	f.policies = min(f.policies, (20+f.envs-1)/f.envs)
+	return f
+}
+
+// policyName returns the name of a policy. All are equally long.
+func policyName(i int) string { return fmt.Sprintf("policy-%02d", i) }
+
+// actors are the agents of a fleet that make one kind of traffic, and how far they are.
 type actors struct {
 	traffic
-	rng    *rand.Rand
-	all    []actor
-	events int          // made so far
-	clock  func() int64 // Unix milliseconds; nil for that of trafficRate
+	population
+	rng   *rand.Rand
+	all   []actor
+	made  int          // events so far
+	rate  float64      // events in a second of event time
+	now   float64      // event time, Unix milliseconds
+	clock func() int64 // Unix milliseconds; nil for that of the rate
 }
 
 type actor struct {
-	policy, name  string
-	partition     int
-	episode, step int
+	policy, env, name string
+	partition         int
+	episode, step     int
 }
 
 // fewestActors act where there are fewer groups.
 const fewestActors = 400
 
-func newActors(kind traffic, groups int) *actors {
-	a := &actors{traffic: kind, rng: rand.New(rand.NewPCG(uint64(groups), 1))}
+func newActors(kind traffic, f population) *actors {
+	groups := f.groups()
+	a := &actors{
+		traffic: kind, population: f, rng: rand.New(rand.NewPCG(uint64(groups), 1)), rate: trafficRate,
+		now: float64(time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC).UnixMilli()),
+	}
 	for i := range max(groups, fewestActors) {
 		a.all = append(a.all, actor{
-			policy: "policy-" + strconv.Itoa(i%groups), name: "agent-" + strconv.Itoa(i), partition: (i + i/groups) % trafficPartitions,
+			policy: policyName(i % f.policies), env: "prod-" + strconv.Itoa(i/f.policies%f.envs), name: "agent-" + strconv.Itoa(i),
+			partition: (i + i/groups) % f.partitions,
 		})
 	}
 	return a
 }
 
 // eventsOf returns how many events make that many units of each group.
-func (a *actors) eventsOf(groups, units int) int {
-	steps := (units*groups + len(a.all) - 1) / len(a.all) * a.steps
+func (a *actors) eventsOf(units int) int {
+	steps := (units*a.groups() + len(a.all) - 1) / len(a.all) * cmp.Or(a.unit, a.steps)
 	return steps * len(a.all)
 }
 
 // next returns the next step of the actor whose turn it is, and its partition.
 func (a *actors) next() (e moment, partition int) {
-	of := &a.all[a.events%len(a.all)]
+	of := &a.all[a.made%len(a.all)]
 	e = moment{
-		ts:     time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC).UnixMilli() + int64(a.events)*1000/trafficRate,
-		world:  41,
-		policy: of.policy, agent: of.name, episode: of.episode, step: of.step, last: of.step == a.steps-1,
+		ts: int64(a.now), world: 41,
+		policy: of.policy, env: of.env, agent: of.name, episode: of.episode, step: of.step, last: of.step == a.steps-1,
 		action: [...]string{"offer_a", "offer_b", "offer_c", "none"}[a.rng.IntN(4)], reward: a.rng.NormFloat64(), clicked: a.rng.Float64() < .2,
 	}
 	if a.clock != nil {
 		e.ts = a.clock()
 	}
-	a.events++
+	a.made++
+	a.now += 1000 / a.rate
 	if of.step++; e.last {
 		of.episode, of.step = of.episode+1, 0
 	}
@@ -195,8 +236,7 @@ func (b *broker) writer(t *testing.T, topic string) *kgo.Client {
 
 // send hands the next events to a client. An error of one of them cancels the context.
 func (a *actors) send(ctx context.Context, cancel context.CancelCauseFunc, client *kgo.Client, events int) {
-	var open [trafficPartitions][]byte
-	var held [trafficPartitions]int
+	open, held := make([][]byte, a.partitions), make([]int, a.partitions)
 	send := func(p int) {
 		if held[p] == 0 {
 			return
