@@ -39,7 +39,7 @@ FUZZTIME ?= 30s
 KILLS ?= 100
 DURATION ?= 20m
 
-.PHONY: build demo test test-race test-simulations test-e2e test-quick test-faults test-python-agents soak lint bench bench-throughput bench-latency bench-compare bench-detection peers ks-table fuzz axe grafana-data kafka kafka-stop packages clean
+.PHONY: build demo test test-race test-simulations test-e2e test-quick test-faults test-python-agents soak lint bench bench-throughput bench-latency bench-restart bench-sustained bench-growth bench-compare bench-detection peers ks-table fuzz axe grafana-data kafka kafka-stop packages clean
 
 build:
 	CGO_ENABLED=0 go build -trimpath -buildvcs=auto -o bin/rewardwatch ./cmd/rewardwatch
@@ -102,24 +102,34 @@ bench:
 	go test -run '^$$' -bench . -benchmem ./...
 
 # What reading and judging costs, as a ratio to a loop that only reads the same topics from a real broker, for each number of
-# GROUPS and each kind of TRAFFIC (a regular expression). EVENTS are those of the steady state. docs/throughput.txt holds the
+# GROUPS and each kind of TRAFFIC (a regular expression). EVENTS are those of the steady state. Fleets of more groups than
+# CALIBRATED get copies of the baselines of twenty groups, and no row of calibration: 1,000 groups calibrate for a minute of
+# CPU, 20,000 for 20 minutes. docs/throughput.txt holds the
 # results of the last release; with five ROUNDS or more, bench-compare says which differences from it are not chance.
 GROUPS ?= 20,1000
 TRAFFIC ?= .
 EVENTS ?= 2000000
+CALIBRATED ?= 20
 ROUNDS ?= 1
 THROUGHPUT := $(CACHE)/throughput.txt
 bench-throughput: $(PEERS_VENV) | packages
 	deploy/local/kafka/kafka.sh fetch
 	rm -f $(THROUGHPUT)
 	go test -tags e2e,throughput -count=$(ROUNDS) -timeout 0 -run '^TestThroughput$$' -v ./cmd/rewardwatch/e2e \
-		-args -groups '$(GROUPS)' -traffic '$(TRAFFIC)' -events $(EVENTS) -result $(THROUGHPUT) |
+		-args -groups '$(GROUPS)' -traffic '$(TRAFFIC)' -events $(EVENTS) -calibrated $(CALIBRATED) -result $(THROUGHPUT) |
 		sed -uE '/^(=== (RUN|NAME)|PASS$$| *--- PASS|ok )/d'
 
 # From an event to the webhook of the drift that it proves.
 bench-latency: packages
 	deploy/local/kafka/kafka.sh fetch
 	go test -tags e2e,throughput -count=1 -timeout 0 -run '^TestLatency$$' -v ./cmd/rewardwatch/e2e -args -events $(EVENTS) |
+		sed -uE '/^(=== (RUN|NAME)|PASS$$| *--- PASS|ok )/d'
+
+# A restart, and the end of one of two instances, with RESTART groups.
+RESTART ?= 10000
+bench-restart: packages
+	deploy/local/kafka/kafka.sh fetch
+	go test -tags e2e,throughput -count=1 -timeout 0 -run '^(TestRestart|TestTakeOver)$$' -v ./cmd/rewardwatch/e2e -args -restart-groups $(RESTART) |
 		sed -uE '/^(=== (RUN|NAME)|PASS$$| *--- PASS|ok )/d'
 
 bench-compare: $(BENCHSTAT)

@@ -124,8 +124,7 @@ func newLatency(t *testing.T) *latency {
 	if err != nil {
 		t.Fatal(err)
 	}
-	kind := traffics[slices.IndexFunc(traffics, func(k traffic) bool { return k.name == "one-step decisions" })]
-	l.measured = newMeasured(t, startBroker(t, ""), build(t), kind, newPopulation(20), fmt.Sprintf(configOfDrifting,
+	l.measured = newMeasured(t, startBroker(t, ""), build(t), trafficNamed("one-step decisions"), newPopulation(20), fmt.Sprintf(configOfDrifting,
 		filepath.Join(dir, "ledger.db"), filepath.Join(dir, "recipes"), trainer.URL, secret))
 	l.clock = func() int64 { return time.Now().UnixMilli() }
 	for i := range *latencyPolicies {

@@ -296,22 +296,29 @@ func (m *measured) baselines() (final, groups int, err error) {
 	return final, len(answer.Baselines), nil
 }
 
-// sum returns the sum of all series of a metric.
-func (m *measured) sum(t *testing.T, metric string) float64 {
+// sum returns the sum of all series of a metric, or of those whose labels are named.
+func (m *measured) sum(t *testing.T, series string) float64 {
 	t.Helper()
-	body, err := get("http://" + m.address + "/metrics")
+	sum, err := m.sums(series)
 	if err != nil {
 		t.Fatal(err)
 	}
-	sum := 0.0
-	for _, found := range regexp.MustCompile(`(?m)^`+metric+`(?:\{.*\})? (\S+)$`).FindAllSubmatch(body, -1) {
+	return sum
+}
+
+func (m *measured) sums(series string) (sum float64, err error) {
+	body, err := get("http://" + m.address + "/metrics")
+	if err != nil {
+		return 0, err
+	}
+	for _, found := range regexp.MustCompile(`(?m)^`+regexp.QuoteMeta(series)+`(?:\{.*\})? (\S+)$`).FindAllSubmatch(body, -1) {
 		n, err := strconv.ParseFloat(string(found[1]), 64)
 		if err != nil {
-			t.Fatal(err)
+			return 0, err
 		}
 		sum += n
 	}
-	return sum
+	return sum, nil
 }
 
 // ends returns the offset behind the last record of each partition.
