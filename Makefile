@@ -132,6 +132,14 @@ bench-restart: packages
 	go test -tags e2e,throughput -count=1 -timeout 0 -run '^(TestRestart|TestTakeOver)$$' -v ./cmd/rewardwatch/e2e -args -restart-groups $(RESTART) |
 		sed -uE '/^(=== (RUN|NAME)|PASS$$| *--- PASS|ok )/d'
 
+# What the service holds while RATE one-step decisions a second arrive for LONG.
+RATE ?= 100000
+LONG ?= 10m
+bench-sustained: packages
+	deploy/local/kafka/kafka.sh fetch
+	go test -tags e2e,throughput -count=1 -timeout 0 -run '^TestSustained$$' -v ./cmd/rewardwatch/e2e -args -rate $(RATE) -duration $(LONG) |
+		sed -uE '/^(=== (RUN|NAME)|PASS$$| *--- PASS|ok )/d'
+
 bench-compare: $(BENCHSTAT)
 	$(BENCHSTAT) docs/throughput.txt $(THROUGHPUT)
 

@@ -75,7 +75,7 @@ func TestLatency(t *testing.T) {
 	process.until(t, "the topic is read", l.ready)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	loaded := make(chan struct{})
-	go func() { defer close(loaded); l.load(ctx, cancel, rate) }()
+	go func() { defer close(loaded); l.load(ctx, cancel, l.client, rate) }()
 	var whole, opening, delivering []time.Duration
 	without := 0
 	for i := range *latencyPolicies {
@@ -160,21 +160,6 @@ func (l *latency) receive(w http.ResponseWriter, r *http.Request) {
 	}
 	l.arrivals <- a
 	w.WriteHeader(http.StatusAccepted)
-}
-
-// load writes events at a rate, evenly, until the context ends.
-func (l *latency) load(ctx context.Context, cancel context.CancelCauseFunc, perSecond float64) {
-	const pulses = 100 // a second
-	pulse := time.NewTicker(time.Second / pulses)
-	defer pulse.Stop()
-	for {
-		select {
-		case <-pulse.C:
-			l.send(ctx, cancel, l.client, int(perSecond/pulses))
-		case <-ctx.Done():
-			return
-		}
-	}
 }
 
 // drift makes a policy lose reward in a new environment, one decision every 20 ms, until its webhook comes. None comes of a

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -55,6 +56,9 @@ type measured struct {
 	binary, dir, address, topic string
 	settings                    []string // more lines of configuration
 }
+
+// patienceOfBenchmarks is how long a fleet may take to get somewhere.
+var patienceOfBenchmarks = flag.Duration("patience", time.Hour, "how long a benchmark waits for a step of the service")
 
 // largeFleet has more streams than the limits of a default configuration allow, so that these are raised for it.
 const largeFleet = 2000
@@ -238,14 +242,14 @@ func (r *run) used() (cpu time.Duration, rss float64) {
 // until asks every 20 ms until check returns no error, for as long as a large fleet may take.
 func (r *run) until(t *testing.T, what string, check func() error) {
 	t.Helper()
-	deadline, pause := time.NewTimer(time.Hour), time.NewTicker(20*time.Millisecond)
+	deadline, pause := time.NewTimer(*patienceOfBenchmarks), time.NewTicker(20*time.Millisecond)
 	defer deadline.Stop()
 	defer pause.Stop()
 	for err := check(); err != nil; err = check() {
 		select {
 		case <-pause.C:
 		case <-deadline.C:
-			t.Fatalf("%s: %v", what, err)
+			t.Fatalf("%s: %v\n%s", what, err, &r.log)
 		case end := <-r.ended:
 			t.Fatalf("%s: the service ended: %v\n%s", what, end, &r.log)
 		}

@@ -262,3 +262,20 @@ func (a *actors) send(ctx context.Context, cancel context.CancelCauseFunc, clien
 		send(p)
 	}
 }
+
+// load writes events at a rate, evenly, until the context ends. What a pulse misses comes with the next.
+func (a *actors) load(ctx context.Context, cancel context.CancelCauseFunc, client *kgo.Client, perSecond float64) {
+	pulse := time.NewTicker(10 * time.Millisecond)
+	defer pulse.Stop()
+	began, sent := time.Now(), 0
+	for {
+		select {
+		case <-pulse.C:
+			due := int(perSecond*time.Since(began).Seconds()) - sent
+			a.send(ctx, cancel, client, due)
+			sent += due
+		case <-ctx.Done():
+			return
+		}
+	}
+}
