@@ -219,8 +219,13 @@ func (r *run) stop(t *testing.T) {
 	if err := r.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	if err := <-r.ended; err != nil {
-		t.Fatalf("stop the service: %v\n%s", err, &r.log)
+	select {
+	case err := <-r.ended:
+		if err != nil {
+			t.Fatalf("stop the service: %v\n%s", err, &r.log)
+		}
+	case <-time.After(time.Minute):
+		t.Fatalf("the service does not stop\n%s", &r.log)
 	}
 }
 
@@ -230,7 +235,9 @@ func (r *run) kill(t *testing.T) {
 	if err := r.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	<-r.ended
+	if err := <-r.ended; err == nil {
+		t.Fatalf("the service had ended by itself\n%s", &r.log)
+	}
 }
 
 // used returns what a life that has ended took of processors and, at most, of memory in bytes.
@@ -300,22 +307,26 @@ func (m *measured) baselines() (final, groups int, err error) {
 	return final, len(answer.Baselines), nil
 }
 
-// sum returns the sum of all series of a metric, or of those whose labels are named.
-func (m *measured) sum(t *testing.T, series string) float64 {
+// sum returns the sum of all series of a metric.
+func (m *measured) sum(t *testing.T, metric string) float64 {
 	t.Helper()
-	sum, err := m.sums(series)
+	sum, err := m.sums(metric, "")
 	if err != nil {
 		t.Fatal(err)
 	}
 	return sum
 }
 
-func (m *measured) sums(series string) (sum float64, err error) {
+// sums returns the sum of the series of a metric that have a label.
+func (m *measured) sums(metric, label string) (sum float64, err error) {
 	body, err := get("http://" + m.address + "/metrics")
 	if err != nil {
 		return 0, err
 	}
-	for _, found := range regexp.MustCompile(`(?m)^`+regexp.QuoteMeta(series)+`(?:\{.*\})? (\S+)$`).FindAllSubmatch(body, -1) {
+	for _, found := range regexp.MustCompile(`(?m)^`+metric+`(?:\{.*\})? (\S+)$`).FindAllSubmatch(body, -1) {
+		if !bytes.Contains(found[0], []byte(label)) {
+			continue
+		}
 		n, err := strconv.ParseFloat(string(found[1]), 64)
 		if err != nil {
 			return 0, err

@@ -59,11 +59,9 @@ func TestTakeOver(t *testing.T) {
 	one := newMeasured(t, startBroker(t, ""), build(t), trafficNamed("one-step decisions"), newPopulation(*restartGroups),
 		"cluster: {units_topic: units, checkpoints_topic: checkpoints}")
 	one.endow(t, one.copyBanksInTopic)
-	t.Log("endowed")
 	other := one.sibling(t)
 	survivor := one.run(t)
 	survivor.until(t, "one instance has all", one.ownsAll)
-	t.Log("one has all")
 	victim := other.run(t)
 	victim.until(t, "the two share the partitions", func() error { return other.shares(one) })
 	one.produce(t, one.broker, one.topic, one.eventsOf(1))
@@ -129,7 +127,7 @@ func (m *measured) incidentOf(policy string) error {
 
 // partitionsHeld returns how many partitions of the telemetry and of the units topic are assigned to the instance.
 func (m *measured) partitionsHeld() (int, error) {
-	sums, err := m.sums(ingest.MetricPartitions + `{kind="assigned"}`)
+	sums, err := m.sums(ingest.MetricPartitions, `kind="assigned"`)
 	return int(sums), err
 }
 

@@ -131,7 +131,7 @@ type population struct {
 }
 
 // mostPolicies are those of a large fleet.
-const mostPolicies = 100
+const mostPolicies = 1000
 
 // newPopulation returns one with at least that many groups.
 func newPopulation(groups int) population {
@@ -148,7 +148,7 @@ func (f population) fewest() population {
 }
 
 // policyName returns the name of a policy. All are equally long.
-func policyName(i int) string { return fmt.Sprintf("policy-%02d", i) }
+func policyName(i int) string { return fmt.Sprintf("policy-%03d", i) }
 
 // actors are the agents of a fleet that make one kind of traffic, and how far they are.
 type actors struct {
