@@ -56,6 +56,16 @@ type Route struct {
 	open    []order.WaitingUnit
 }
 
+// emptyBatch returns memory for units that the worker is to receive.
+func (w *Route) emptyBatch() []order.WaitingUnit {
+	select {
+	case batch := <-w.worker.emptied:
+		return batch
+	default:
+		return nil
+	}
+}
+
 // Revoked implements order.Source.
 func (w *Route) Revoked() bool { return w.From.revoked.Load() }
 
@@ -112,7 +122,7 @@ func (d *Delivery) Hand(ctx context.Context, u *ingest.Unit, now time.Time, room
 		return nil
 	}
 	if len(w.open) == 0 {
-		d.open, w.open = append(d.open, w), w.worker.emptyBatch()
+		d.open, w.open = append(d.open, w), w.emptyBatch()
 	}
 	if w.open = append(w.open, order.NewWaitingUnit(u, w, now)); len(w.open) < handedTogether {
 		return nil

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
@@ -87,6 +88,14 @@ type pipelineMetrics struct {
 	waiting     *prometheus.GaugeVec
 	savedAt     prometheus.Gauge
 	delay       prometheus.Histogram
+}
+
+// judged counts the delay of a unit that a bank has judged, if it has a clock. That of an agent whose clock is ahead is
+// not negative.
+func (m *pipelineMetrics) judged(end int64, now time.Time) {
+	if end != 0 {
+		m.delay.Observe(max(0, now.Sub(time.Unix(0, end)).Seconds()))
+	}
 }
 
 func newPipelineMetrics(reg prometheus.Registerer) pipelineMetrics {

@@ -196,16 +196,6 @@ func (r *RunningWorker) add(batch []order.WaitingUnit) {
 	}
 }
 
-// emptyBatch returns memory for units that the worker is to receive.
-func (r *RunningWorker) emptyBatch() []order.WaitingUnit {
-	select {
-	case batch := <-r.emptied:
-		return batch
-	default:
-		return nil
-	}
-}
-
 // askedEvery is how many units a worker judges between two looks at the clock for their delays.
 const askedEvery = 32
 
@@ -257,7 +247,7 @@ type receivedUnit struct {
 // received counts the delay of a unit if the bank has judged it, and else keeps it until then.
 func (r *RunningWorker) received(u *ingest.Unit, now time.Time) {
 	if r.Policy.Pending() == 0 && len(r.ends) == 0 {
-		r.showDelay(u.EndTS, now)
+		r.workers.Pipeline.Metrics.judged(u.EndTS, now)
 		return
 	}
 	of := receivedUnit{u.EndTS, u.Bytes()}
@@ -271,16 +261,9 @@ func (r *RunningWorker) received(u *ingest.Unit, now time.Time) {
 func (r *RunningWorker) showDelays(now time.Time) {
 	judged := len(r.ends) - r.Policy.Pending()
 	for _, u := range r.ends[:judged] {
-		r.showDelay(u.end, now)
+		r.workers.Pipeline.Metrics.judged(u.end, now)
 	}
 	r.letGo(judged)
-}
-
-// showDelay counts the delay of a unit, if it has a clock. That of an agent whose clock is ahead is not negative.
-func (r *RunningWorker) showDelay(end int64, now time.Time) {
-	if end != 0 {
-		r.workers.Pipeline.Metrics.delay.Observe(max(0, now.Sub(time.Unix(0, end)).Seconds()))
-	}
 }
 
 // letGo forgets the first units that the bank has received.
