@@ -14,6 +14,7 @@ type unitCodec struct {
 	b       []byte // what was written, or what is left to read
 	reading bool
 	damaged bool
+	old     bool   // whether floats are read as before they could repeat
 	last    uint64 // the bits of the last float that was not 0: those of a unit of one step are mostly the same
 }
 
@@ -28,7 +29,15 @@ func AppendUnit(b []byte, u *Unit) []byte {
 // CutUnit reads the unit at the beginning of b, which AppendUnit wrote, and returns the rest. They share no memory. The
 // error is ErrUnitDamaged.
 func CutUnit(b []byte) (u *Unit, rest []byte, err error) {
-	c := unitCodec{b: b, reading: true}
+	return unitCodec{b: b, reading: true}.cut()
+}
+
+// CutOldUnit does the same with a unit that was written before repeated floats took one byte.
+func CutOldUnit(b []byte) (u *Unit, rest []byte, err error) {
+	return unitCodec{b: b, reading: true, old: true}.cut()
+}
+
+func (c unitCodec) cut() (u *Unit, rest []byte, err error) {
 	u = &Unit{}
 	c.unit(u)
 	if c.damaged || int(u.End) >= Ends || u.ActionKind > ActionNumeric || u.Pos.Partition < 0 ||
@@ -194,6 +203,10 @@ func (c *unitCodec) float(x *float64) {
 }
 
 func (c *unitCodec) readFloat() (bit uint64) {
+	if c.old {
+		c.uint(&bit)
+		return bits.ReverseBytes64(bit)
+	}
 	if len(c.b) == 0 {
 		c.damaged = true
 		return 0

@@ -84,8 +84,8 @@ type UnitBatch struct {
 	TS, Run int64
 }
 
-// A batch is its version (2), compressed by S2, then its moment, the number of its units and the units, as they are in
-// package ingest.
+// A batch is its version, compressed by S2, then its moment, the number of its units and the units, as they are in
+// package ingest. In version 1, repeated floats took all of their bytes.
 const batchVersion = 2
 
 // UnitPacker encodes units one by one, and compresses them together as a batch. The zero value is ready to use.
@@ -152,7 +152,12 @@ func DecodeUnitBatch(encoded []byte) (*UnitBatch, error) {
 	if len(encoded) == 0 {
 		return nil, errContradiction
 	}
-	if encoded[0] != batchVersion {
+	cut := ingest.CutUnit
+	switch encoded[0] {
+	case batchVersion:
+	case 1:
+		cut = ingest.CutOldUnit
+	default:
 		return nil, fmt.Errorf("%w: it has format %d, and this build reads %d; start the build that wrote it", ErrNewer, encoded[0], batchVersion)
 	}
 	if size, err := s2.DecodedLen(encoded[1:]); err != nil || size > mostUnpacked {
@@ -176,7 +181,7 @@ func DecodeUnitBatch(encoded []byte) (*UnitBatch, error) {
 	}
 	for plain = plain[n:]; uint64(len(b.Units)) < count; {
 		var u *ingest.Unit
-		if u, plain, err = ingest.CutUnit(plain); err != nil {
+		if u, plain, err = cut(plain); err != nil {
 			return nil, err
 		}
 		b.Units = append(b.Units, u)

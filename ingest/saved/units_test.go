@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"os"
 	"reflect"
 	"testing"
 
@@ -68,6 +69,27 @@ func TestUnitBatchesComeBack(t *testing.T) {
 		encoded[0]++
 		if _, err := DecodeUnitBatch(encoded); !errors.Is(err, ErrNewer) {
 			t.Errorf("another version: %v", err)
+		}
+	}
+}
+
+// A build that wrote batches of version 1 may have been stopped with units that no save has.
+func TestOldUnitBatchesAreRead(t *testing.T) {
+	encoded, err := os.ReadFile("testdata/batch1.bin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := DecodeUnitBatch(encoded)
+	if err != nil || len(got.Units) != 2 || got.TS != 7 || got.Run != 8 {
+		t.Fatalf("%+v: %v", got, err)
+	}
+	want := &ingest.Unit{}
+	ingesttest.Fill(want)
+	want.End, want.ActionKind, want.Decisions = ingest.EndBlock, ingest.ActionNumeric, nil
+	want.First.Partition, want.Last.Partition = want.Pos.Partition, want.Pos.Partition
+	for i, u := range got.Units {
+		if got, want := ingesttest.Text(u), ingesttest.Text(want); got != want {
+			t.Errorf("unit %d is\n%s\nwant\n%s", i, got, want)
 		}
 	}
 }
