@@ -32,6 +32,7 @@ type manyActions struct {
 	rng   *rand.Rand
 	upTo  []float64 // by action, the probability of it and of those before it
 	steps int
+	held  float64 // probability that a step has the action of the one before
 	made  int64
 }
 
@@ -99,9 +100,12 @@ func (s *manyActions) unit() *ingest.Unit {
 		Group: ingest.NewGroup("ranker", ingest.Label{Name: "env", Value: "prod"}), First: at, Last: at, Pos: at,
 		Length: int64(s.steps), ActionKind: ingest.ActionCategory,
 	}
-	counts := map[int]int64{}
-	for range s.steps {
-		counts[sort.SearchFloat64s(s.upTo, s.rng.Float64()*s.upTo[len(s.upTo)-1])]++
+	counts, last := map[int]int64{}, 0
+	for i := range s.steps {
+		if i == 0 || s.held == 0 || s.rng.Float64() >= s.held {
+			last = sort.SearchFloat64s(s.upTo, s.rng.Float64()*s.upTo[len(s.upTo)-1])
+		}
+		counts[last]++
 	}
 	for a := range s.upTo {
 		if n := counts[a]; n > 0 {
@@ -152,6 +156,30 @@ func (s *manyActions) delay(p *Policy, law actionLaw, actions, longest int) int 
 		}
 	}
 	return longest
+}
+
+// A policy that holds on to its actions: 18 that it kept with probability .7 raised 27 incidents in six runs, all by
+// repeats, as each of its steps counted as independent evidence.
+func TestSimHeldActionsKeepTheBudget(t *testing.T) {
+	const runs = 5
+	for _, actions := range []int{18, 80} {
+		for _, held := range []float64{.3, .7, .9} {
+			t.Run(fmt.Sprint(actions, " actions, held with probability ", held), func(t *testing.T) {
+				t.Parallel()
+				all := 0
+				for run := range runs {
+					s := newManyActions(77, uint64(run), 20).follow(uniformActions, actions)
+					s.held = held
+					all += s.incidents(s.frozen(), actionsUnits)
+				}
+				// The budget allows 1.1, and a Poisson count of that mean exceeds 5 one time in a thousand.
+				if all > 5 {
+					t.Errorf("%d incidents in %d runs, the budget allows %.1f", all, runs, runs*float64(actionsUnits)/actionsN)
+				}
+				t.Log(all)
+			})
+		}
+	}
 }
 
 // A policy that takes one of many actions, of which the commonest sixteen were once chosen on the very units that they were

@@ -78,6 +78,10 @@ type ActionMix struct {
 	Recent []ActionCounts // of the last units, a ring
 	Next   int            // the oldest of them
 
+	// Effect is the design effect of a unit's steps in the baseline, by which scores are divided; 1 if steps do not resemble
+	// each other, 0 in a baseline frozen before scores were divided.
+	Effect float64
+
 	form   MixForm
 	counts map[string]int64 // of the window
 	steps  int64
@@ -90,7 +94,7 @@ type ActionMix struct {
 
 // NewActionMix returns the mix for the units of a baseline. The last units fill its window.
 func NewActionMix(form MixForm, units []ActionCounts, base map[string]int64) *ActionMix {
-	m := &ActionMix{Window: form.window(len(units), Total(base)), form: form}
+	m := &ActionMix{Window: form.window(len(units), Total(base)), Effect: designEffect(units), form: form}
 	m.prepare(base, FitActionPrior(base))
 	for _, actions := range units[len(units)-m.Window:] {
 		m.add(actions)
@@ -126,7 +130,7 @@ func (m *ActionMix) prepare(base map[string]int64, prior ActionPrior) {
 
 // Again returns a copy of the mix with a window of its own.
 func (m *ActionMix) Again() *ActionMix {
-	c := &ActionMix{Window: m.Window, Recent: slices.Clone(m.Recent), Next: m.Next, form: m.form}
+	c := &ActionMix{Window: m.Window, Recent: slices.Clone(m.Recent), Next: m.Next, Effect: m.Effect, form: m.form}
 	c.prepare(m.Base, m.Prior)
 	return c
 }
@@ -171,9 +175,16 @@ func (m *ActionMix) Observe(actions []ingest.Count) float64 {
 	return x
 }
 
-// scored returns the mean score of the steps of a unit by the form of the mix. The baseline is one of so many steps, of
-// which known have an action of the window; times returns the number of those with an action.
+// scored returns the mean score of the steps of a unit by the form of the mix, divided by the design effect. The
+// baseline is one of so many steps, of which known have an action of the window; times returns the number of those with
+// an action.
 func (m *ActionMix) scored(
+	actions []ingest.Count, baseline, known int64, roots float64, times func(ingest.Count) int64,
+) float64 {
+	return m.likelihood(actions, baseline, known, roots, times) / max(1, m.Effect)
+}
+
+func (m *ActionMix) likelihood(
 	actions []ingest.Count, baseline, known int64, roots float64, times func(ingest.Count) int64,
 ) float64 {
 	switch {
@@ -272,6 +283,44 @@ func (m *ActionMix) Baseline(units []ActionCounts) []float64 {
 		before.add(actions)
 	}
 	return scores
+}
+
+// leastDesignEffect is the design effect below which the resemblance of steps is taken for chance.
+const leastDesignEffect = 1.2
+
+// designEffect returns how many steps of a unit are as much evidence as one independent step, at least 1:
+//
+//	1 + (n - 1) rho,   rho = (w - b) / (1 - b)
+//
+// with n steps in a unit on average, w the share of the pairs of steps in one unit that have the same action, and b that
+// of the pairs in two units (Kish, Survey Sampling, 1965, 5.4). If a policy holds on to an action, the product of the
+// likelihood ratios of its steps no longer has mean 1 while the window lacks an action, and false alarms come in
+// clusters. Its root of this order has a mean near 1.
+func designEffect(units []ActionCounts) float64 {
+	all, base := 0.0, map[string]int64{}
+	same, pairs := 0.0, 0.0 // ordered pairs of different steps of a unit: with the same action, all
+	for _, actions := range units {
+		n := float64(StepsOf(actions))
+		all += n
+		pairs += n * (n - 1)
+		for _, a := range actions {
+			same += float64(a.N) * float64(a.N-1)
+			base[a.Name] += a.N
+		}
+	}
+	apart := -all - same // ordered pairs of steps of two units with the same action
+	for _, n := range base {
+		apart += float64(n) * float64(n) // whole numbers, whose sum does not depend on the order
+	}
+	if pairs == 0 || len(units) < 2 {
+		return 1
+	}
+	within, between := same/pairs, apart/(all*all-all-pairs)
+	effect := 1 + (all/float64(len(units))-1)*(within-between)/(1-between)
+	if !(effect > leastDesignEffect) { // also where there is one action only
+		return 1
+	}
+	return effect
 }
 
 // product multiplies many factors without an overflow.

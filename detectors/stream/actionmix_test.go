@@ -1,7 +1,9 @@
 package stream
 
 import (
+	"fmt"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"testing"
 
@@ -215,5 +217,40 @@ func TestMixesDoNotAllocate(t *testing.T) {
 		if n := testing.AllocsPerRun(2000, observe); n != 0 {
 			t.Errorf("%s: %v allocations a unit", form.Name, n)
 		}
+	}
+}
+
+// Steps that are independent are evidence of their own; those of a policy that holds on to its actions share it.
+func TestDesignEffectOfHeldActions(t *testing.T) {
+	const steps, units = 20, 2000
+	for _, held := range []float64{0, .5, .8} {
+		rng := rand.New(rand.NewPCG(3, 4))
+		all := make([]ActionCounts, units)
+		for i := range all {
+			counts, last := map[int]int64{}, 0
+			for k := range steps {
+				if k == 0 || rng.Float64() >= held {
+					last = rng.IntN(30)
+				}
+				counts[last]++
+			}
+			for a, n := range counts {
+				all[i] = append(all[i], ingest.Count{Name: fmt.Sprint(a), N: n})
+			}
+		}
+		want := 1.0
+		for k := 1; k < steps; k++ {
+			want += 2 * float64(steps-k) / steps * math.Pow(held, float64(k))
+		}
+		if got := designEffect(all); math.Abs(got/want-1) > .05 {
+			t.Errorf("held with probability %v: a design effect of %.2f, want %.2f", held, got, want)
+		}
+	}
+	one := []ActionCounts{{{Name: "a", N: 5}}, {{Name: "a", N: 5}}}
+	if got := designEffect(one); got != 1 {
+		t.Errorf("one action: %v", got)
+	}
+	if got := designEffect([]ActionCounts{{{Name: "a", N: 1}}, {{Name: "b", N: 1}}}); got != 1 {
+		t.Errorf("single steps: %v", got)
 	}
 }

@@ -127,13 +127,14 @@ type actionMixWire struct {
 	Window int             `cbor:"1,keyasint,omitzero"`
 	Recent [][]saved.Count `cbor:"2,keyasint,omitzero"`
 	Next   int             `cbor:"3,keyasint,omitzero"`
+	Effect float64         `cbor:"4,keyasint,omitzero"`
 }
 
 func (x *ActionMix) wire() actionMixWire {
 	return actionMixWire{
 		Window: x.Window,
 		Recent: saved.Each(x.Recent, func(e ActionCounts) []saved.Count { return saved.EachOf(e, saved.CountOf) }),
-		Next:   x.Next,
+		Next:   x.Next, Effect: x.Effect,
 	}
 }
 
@@ -141,7 +142,7 @@ func (w *actionMixWire) live() ActionMix {
 	return ActionMix{
 		Window: w.Window,
 		Recent: saved.Each(w.Recent, func(e []saved.Count) ActionCounts { return saved.EachOf(e, (*saved.Count).Live) }),
-		Next:   w.Next,
+		Next:   w.Next, Effect: w.Effect,
 	}
 }
 
