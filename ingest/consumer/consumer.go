@@ -68,7 +68,7 @@ type timing struct {
 func defaultTiming() timing {
 	return timing{
 		heartbeat: 2 * time.Second, session: 10 * time.Second, rebalance: 30 * time.Second, joinBackoff: time.Second,
-		watchPartitions: 100 * time.Millisecond, watchTopic: 2 * time.Second, maxWait: fetch.MaxWait,
+		watchPartitions: 50 * time.Millisecond, watchTopic: 2 * time.Second, maxWait: fetch.MaxWait,
 		minBackoff: 100 * time.Millisecond, maxBackoff: 5 * time.Second, stall: 30 * time.Second,
 	}
 }
