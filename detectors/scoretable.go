@@ -1,6 +1,7 @@
 package detectors
 
 import (
+	"runtime"
 	"sync"
 	"weak"
 )
@@ -27,7 +28,9 @@ func newScoreTable(m int) *scoreTable {
 // fresh returns the mid-rank of a new value by twice the points below it.
 func (t *scoreTable) fresh(twice int) float64 { return float64(twice+1) / 2 / t.more }
 
-// tables are the tables in use, by size. The garbage collector drops a table with its last sample.
+// tables are the tables in use, by size. The garbage collector drops a table with its last sample. They are the one
+// package-level state that changes: samples come from baselines and from snapshots, which have no owner in common, and a
+// table has the same values whoever computes it.
 var tables struct {
 	mu     sync.Mutex
 	bySize map[int]weak.Pointer[scoreTable]
@@ -45,5 +48,15 @@ func scoresOf(m int) *scoreTable {
 	}
 	t := newScoreTable(m)
 	tables.bySize[m] = weak.Make(t)
+	runtime.AddCleanup(t, dropTable, m)
 	return t
+}
+
+// dropTable forgets that there was a table, unless there is a new one.
+func dropTable(m int) {
+	tables.mu.Lock()
+	defer tables.mu.Unlock()
+	if tables.bySize[m].Value() == nil {
+		delete(tables.bySize, m)
+	}
 }

@@ -12,7 +12,9 @@ import (
 	"time"
 
 	"github.com/rewardwatch/rewardwatch/detectors/battery"
+	"github.com/rewardwatch/rewardwatch/detectors/fault"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
+	"github.com/rewardwatch/rewardwatch/detectors/stream"
 	"github.com/rewardwatch/rewardwatch/detectors/watch"
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
@@ -414,6 +416,38 @@ func TestSlowBlockOfANewVersionIsNoSilence(t *testing.T) {
 	}
 	if found := p.Tick(now.Add(6 * time.Minute)); len(found) == 0 {
 		t.Error("silence was not found")
+	}
+	p.groups[0].Line.Versions.Retired = []string{"p0"}
+	if found := p.Observe(unit("p0"), now.Add(7*time.Minute)); len(found) == 0 || p.groups[0].Unjudged != "" {
+		t.Errorf("a unit of a retired version does not end the silence: %+v", found)
+	}
+}
+
+// The end of a silence leaves an alarm in place, whatever the faults of the delivery.
+func TestEndOfASilenceLeavesAlarms(t *testing.T) {
+	d, p := newDecider(88, 1, 1000), newBank(decisionsConfig())
+	d.accepted(t, p)
+	now := time.Unix(1_800_000_000, 0)
+	p.Observe(d.unit(), now)
+	g := p.groups[0]
+	for _, s := range g.Streams {
+		s.Alarm(g.Seen)
+		s.Alert = &stream.Alert{}
+	}
+	g.Delivery.Late.Held.Rule = fault.Late
+	if len(p.Tick(now.Add(6*time.Minute))) == 0 {
+		t.Fatal("silence was not found")
+	}
+	g.Blocks.Open = nil // so that the next decision completes no block
+	for _, f := range p.Observe(d.unit(), now.Add(7*time.Minute)) {
+		if f.To != finding.Drift || f.Reason != "" {
+			t.Errorf("after the silence %+v", f)
+		}
+	}
+	for _, s := range g.Streams {
+		if s.State != finding.Drift {
+			t.Errorf("%s is %v", s.Signal, s.State)
+		}
 	}
 }
 

@@ -190,9 +190,9 @@ func (g *group) heard(now time.Time) (found []finding.Finding) {
 	for _, s := range g.Streams {
 		from := s.State
 		switch {
+		case s.Alarmed && s.Fault.Rule == "" && s.Fault.Shared == "":
+			s.State = finding.Drift // faults of the delivery never take the place of an alarm
 		case g.rule(s) != "":
-		case s.Alarmed:
-			s.State = finding.Drift
 		default:
 			s.State = s.Settled()
 		}
@@ -451,9 +451,8 @@ func (g *group) silence(now time.Time) []finding.Finding {
 }
 
 // unjudged puts all streams of the group into a fault until its next finished unit, or, if it is silent, until telemetry
-// arrives. It leaves the detectors unchanged:
-// their findings must not depend on when units arrive. A unit that is not judged ends a silence, but a silence does not
-// end the fault of units that are not judged.
+// arrives. It leaves the detectors unchanged: their findings must not depend on when units arrive. A unit that is not
+// judged ends a silence, but a silence does not end the fault of units that are not judged.
 func (g *group) unjudged(rule string, at finding.UnitRef) []finding.Finding {
 	if g.Unjudged == rule || g.Unjudged != "" && rule == fault.Silent {
 		return nil

@@ -76,8 +76,7 @@ func (p *Policy) otherVersion(g *group, u *ingest.Unit, now time.Time) (found []
 	}
 	switch g.Line.Versions.lane(u.Versions.Policy, g.Seen) {
 	case laneIgnored:
-		g.ignore(u, now)
-		return nil, true
+		return g.ignore(u, now), true
 	case laneWarmUp:
 		return p.warmUp(g, u, now), true
 	}
@@ -85,12 +84,12 @@ func (p *Policy) otherVersion(g *group, u *ingest.Unit, now time.Time) (found []
 }
 
 // ignore counts a unit of a retired version.
-func (g *group) ignore(u *ingest.Unit, now time.Time) {
+func (g *group) ignore(u *ingest.Unit, now time.Time) []finding.Finding {
 	g.Trail.Add(g.ref(u), u) // each unit has its place by its ordinal
 	g.Seen++
 	g.Line.Versions.Ignored++
 	g.LastTS = max(g.LastTS, u.EndTS)
-	g.arrived, g.came = now, true
+	return g.heard(now)
 }
 
 // outlasts reports whether an open incident does not concern the version that warms up. No more units of the incident's

@@ -221,7 +221,7 @@ func (w *RulesWire) Live() Rules {
 		Rule: w.Rule, Held: w.Held.live(), Shared: w.Shared, NonFinite: w.NonFinite.live(),
 		Constant: constant(w.Constant), Missing: missing(w.Missing),
 	}
-	if c, s := &w.Clipped, &w.Scale; c.Upper.Units > 0 || len(c.Upper.Warm) > 0 || s.Need > 0 || s.Version != "" || len(s.Scales) > 0 {
+	if c, s := &w.Clipped, &w.Scale; c.Upper.Units > 0 || c.Upper.Need > 0 || c.Lower.Need > 0 || len(c.Upper.Warm) > 0 || s.Need > 0 || s.Version != "" || len(s.Scales) > 0 {
 		x.Values = &valueRules{c.live(), s.live()}
 	}
 	return x

@@ -78,9 +78,10 @@ const ReachProbability = .9
 // of a dependence or a law other than that of the baseline can need more units.
 type Reach struct {
 	Units int
-	// Size is a shift in standard deviations of the baseline or, with OfRate, the fraction by which a rate falls; NaN if
+	// Size is a shift in standard deviations of the baseline, its season removed, or, with OfRate, the fraction by which a rate falls; NaN if
 	// no change is found so soon.
 	Size   float64
+	Shift  float64 // the same shift in the unit of the signal; 0 with OfRate
 	OfRate bool
 }
 

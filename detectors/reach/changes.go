@@ -20,6 +20,7 @@ func Of(q *stream.Quantity, baseline []stream.Reading) []finding.Reach {
 		up, down := smallest(q, largestShift, shifted(spread, q.SD)), smallest(q, largestShift, shifted(spread, -q.SD))
 		for i := range up {
 			up[i].Size = max(up[i].Size, down[i].Size) // NaN if either is
+			up[i].Shift = up[i].Size * q.SD
 		}
 		return up
 	case q.Mix == nil && q.Frequency() != nil && q.Frequency().Armed() > 0:

@@ -1,9 +1,11 @@
 package reach_test
 
 import (
+	"bytes"
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"os"
 	"testing"
 
 	"gonum.org/v1/gonum/stat/distuv"
@@ -92,7 +94,10 @@ func found(rng *rand.Rand, q *stream.Quantity, baseline []stream.Reading, change
 
 // A change of the size that is claimed is found as often as claimed, in both directions, and much smaller ones are not:
 // the claim is no more modest than it must be.
-func TestChangesWithinReachAreFound(t *testing.T) {
+func TestSimChangesWithinReachAreFound(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds of CPU")
+	}
 	rng := rand.New(rand.NewPCG(7, 11))
 	least := finding.ReachProbability - 3*math.Sqrt(finding.ReachProbability*(1-finding.ReachProbability)/runs)
 	for _, l := range laws {
@@ -115,7 +120,9 @@ func TestChangesWithinReachAreFound(t *testing.T) {
 				return min(shifted(size), shifted(-size))
 			}
 			if math.IsNaN(r.Size) {
-				t.Logf("%s: nothing within %d units", l.name, r.Units)
+				if l.steps != 1 || r.Units != 100 { // where ten events are expected
+					t.Errorf("%s: nothing is found within %d units", l.name, r.Units)
+				}
 				continue
 			}
 			whole, less := worst(r.Size), worst(.7*r.Size)
@@ -144,12 +151,28 @@ func normal(units int, allowance, rate float64) (*stream.Quantity, []stream.Read
 	return q, readings
 }
 
+// grouped formats a whole number as the docs do.
+func grouped(n float64) string {
+	s := fmt.Sprintf("%.0f", n)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
 // The table of docs/detection.md: the smallest shift of a normally distributed quantity that is found, by the size of
 // the baseline and the budget, and what it would be without the parts that limit it.
 func TestTableOfReach(t *testing.T) {
+	docs, err := os.ReadFile("../../docs/detection.md")
+	if err != nil {
+		t.Fatal(err)
+	}
 	row := func(name string, units int, allowance, rate float64) []finding.Reach {
 		all := reach.Of(normal(units, allowance, rate))
-		t.Logf("| %s | %.2f | %.2f | %.2f |", name, all[0].Size, all[1].Size, all[2].Size)
+		line := fmt.Sprintf("| %s | %.2f | %.2f | %.2f |", name, all[0].Size, all[1].Size, all[2].Size)
+		if t.Log(line); !bytes.Contains(docs, []byte(line+"\n")) {
+			t.Errorf("docs/detection.md has no line %s", line)
+		}
 		return all
 	}
 	for _, m := range []struct {
@@ -157,13 +180,13 @@ func TestTableOfReach(t *testing.T) {
 		allowance float64
 	}{{100, 2.1}, {250, 2.1}, {500, 1.3}, {1000, 1}, {2000, .75}, {5000, .75}} {
 		for _, n := range []float64{2_000, 20_000, 1_000_000} {
-			row(fmt.Sprintf("%d | %.0f", m.units, n), m.units, m.allowance, 1/n/sharing)
+			row(grouped(float64(m.units))+" | "+grouped(n), m.units, m.allowance, 1/n/sharing)
 		}
 	}
-	now := row("500, 20,000", 500, 1.3, 1./budget/sharing)
-	known := row("without the allowance", 500, 0, 1./budget/sharing)
-	larger := row("ten times the budget", 500, 1.3, 10./budget/sharing)
-	alone := row("with all of the budget", 500, 1.3, 1./budget)
+	now := row("as it is", 500, 1.3, 1./budget/sharing)
+	known := row("without the allowance for the baseline", 500, 0, 1./budget/sharing)
+	larger := row("with ten times the budget", 500, 1.3, 10./budget/sharing)
+	alone := row("with the whole budget for one branch", 500, 1.3, 1./budget)
 	for i := range now {
 		if known[i].Size >= now[i].Size || larger[i].Size > now[i].Size || alone[i].Size >= now[i].Size {
 			t.Errorf("%v is not the largest: %v %v %v", now[i], known[i], larger[i], alone[i])

@@ -201,7 +201,8 @@ type quantityWire struct {
 type reachWire struct {
 	Units  int     `cbor:"1,keyasint"`
 	Size   float64 `cbor:"2,keyasint"`
-	OfRate bool    `cbor:"3,keyasint,omitzero"`
+	Shift  float64 `cbor:"3,keyasint,omitzero"`
+	OfRate bool    `cbor:"4,keyasint,omitzero"`
 }
 
 func (x *Quantity) wire() quantityWire {

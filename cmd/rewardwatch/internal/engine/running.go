@@ -11,10 +11,12 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/order"
 )
 
-// How a worker runs: the capacity of its channel in batches, how often a worker with waiting units looks for those that
+// How a worker runs: the capacity of its channel in batches, which hold one unit each if telemetry is slow, how many
+// batches it keeps for reuse, how often a worker with waiting units looks for those that
 // it can release, how often it checks everything else, and how often it looks for silence.
 const (
-	workerBacklog = 4
+	workerBacklog = 64
+	emptyBatches  = 4
 	MergePulse    = 50 * time.Millisecond
 	WorkerPulse   = order.LongestPulse
 	tickEvery     = 10 * time.Second
@@ -47,7 +49,7 @@ type RunningWorker struct {
 func newRunningWorker(d *Worker, of *Workers) *RunningWorker {
 	r := &RunningWorker{
 		Worker: d, workers: of, merger: order.NewMerger(),
-		units: make(chan []order.WaitingUnit, workerBacklog), emptied: make(chan []order.WaitingUnit, workerBacklog),
+		units: make(chan []order.WaitingUnit, workerBacklog), emptied: make(chan []order.WaitingUnit, emptyBatches),
 		orders: make(chan func()), leaving: make(chan []ingest.Group, 1), gone: make(chan struct{}), shownWaiting: map[string]int{},
 	}
 	d.load, d.room, d.scores = r.load, r.makeRoom, of.Pipeline.scores

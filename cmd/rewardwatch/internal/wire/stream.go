@@ -9,7 +9,7 @@ import (
 
 // Stream is the state of a signal of a group.
 //
-// It is large because a reader of the API gets all of a stream with one request.
+// It is large because an answer of the API has everything that is known of a stream.
 type Stream struct {
 	Policy      string            `json:"policy"`
 	Group       map[string]string `json:"group"`
@@ -37,7 +37,7 @@ type Stream struct {
 // Reach is the smallest change of a quantity that is found within a number of units in nine of ten cases.
 type Reach struct {
 	Units  int     `json:"units"`
-	Size   *Number `json:"size"`    // in standard deviations of the baseline; null if no change is found so soon
+	Size   *Number `json:"size"`    // in standard deviations of the baseline, its season removed; null if no change is found so soon
 	OfRate bool    `json:"of_rate"` // size is the fraction by which a rate falls instead
 }
 

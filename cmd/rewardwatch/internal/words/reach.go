@@ -15,7 +15,7 @@ func Reach(s *finding.StreamSummary, unit finding.UnitName) string {
 		return ""
 	}
 	what, size := "a shift of ", func(r finding.Reach) string {
-		return fmt.Sprintf("%.2g sd (%.2g)", r.Size, r.Size*s.Baseline.SD)
+		return fmt.Sprintf("%.2g sd (%.2g)", r.Size, r.Shift)
 	}
 	if s.Reach[0].OfRate {
 		what, size = "a rate that falls by ", func(r finding.Reach) string { return fmt.Sprintf("%.0f %%", 100*r.Size) }

@@ -9,18 +9,17 @@ import (
 
 func TestReachIsTold(t *testing.T) {
 	unit := finding.CountedUnit(1, 0, 1)
-	sd := finding.Distribution{SD: 2}
 	for _, tt := range []struct {
 		reach []finding.Reach
 		want  string
 	}{
 		{nil, ""},
-		{[]finding.Reach{{Units: 100, Size: .66}, {Units: 2000, Size: .3}}, "a shift of 0.66 sd (1.3) within 100 episodes, 0.3 sd (0.6) within 2,000"},
-		{[]finding.Reach{{Units: 100, Size: math.NaN()}, {Units: 500, Size: .4}}, "a shift of 0.4 sd (0.8) within 500 episodes"},
+		{[]finding.Reach{{Units: 100, Size: .66, Shift: 1.32}, {Units: 2000, Size: .3, Shift: .6}}, "a shift of 0.66 sd (1.3) within 100 episodes, 0.3 sd (0.6) within 2,000"},
+		{[]finding.Reach{{Units: 100, Size: math.NaN()}, {Units: 500, Size: .4, Shift: .8}}, "a shift of 0.4 sd (0.8) within 500 episodes"},
 		{[]finding.Reach{{Units: 500, Size: .42, OfRate: true}}, "a rate that falls by 42 % within 500 episodes"},
 		{[]finding.Reach{{Units: 500, Size: math.NaN()}}, "none within 500 episodes"},
 	} {
-		if got := Reach(&finding.StreamSummary{Reach: tt.reach, Baseline: sd}, unit); got != tt.want {
+		if got := Reach(&finding.StreamSummary{Reach: tt.reach}, unit); got != tt.want {
 			t.Errorf("%v: %q, want %q", tt.reach, got, tt.want)
 		}
 	}

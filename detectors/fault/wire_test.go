@@ -1,0 +1,19 @@
+package fault
+
+import "testing"
+
+// A version on trial saves its rules before they have seen a unit, and without what they have learnt.
+func TestRulesOfATrialComeBack(t *testing.T) {
+	for name, set := range map[string]func(*valueRules){
+		"upper bound": func(v *valueRules) { v.Clipped.Upper.Need = 7 },
+		"lower bound": func(v *valueRules) { v.Clipped.Lower.Need = 7 },
+	} {
+		r := Rules{Values: &valueRules{}}
+		set(r.Values)
+		wire := r.Wire()
+		if live := wire.Live(); live.Values == nil || live.Values.Clipped.Upper.Need != r.Values.Clipped.Upper.Need ||
+			live.Values.Clipped.Lower.Need != r.Values.Clipped.Lower.Need {
+			t.Errorf("%s: %+v came back", name, live.Values)
+		}
+	}
+}
