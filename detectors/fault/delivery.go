@@ -128,11 +128,19 @@ func (m *marks) observe(rule string, n int64, units int) {
 	}
 }
 
-// short returns a number of episodes in two bytes. One that does not fit is above every limit, whatever its size.
+// short returns a number of episodes in two bytes. One that does not fit counts as the largest that does.
 func short(n int64) uint16 { return uint16(min(n, math.MaxUint16)) }
 
 // long is the inverse of short.
 func long(n uint16) int64 { return int64(n) }
+
+// beyondShort returns by how much numbers of episodes exceed what two bytes hold.
+func beyondShort(all []int64) (sum int64) {
+	for _, n := range all {
+		sum += n - long(short(n))
+	}
+	return sum
+}
 
 func (m *marks) learn() {
 	m.Warm += m.Newest

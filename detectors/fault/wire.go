@@ -247,7 +247,7 @@ func (x *marks) wire() marksWire {
 
 func (w *marksWire) live() marks {
 	return marks{
-		Held: held(w.Held), Last: saved.Each(w.Last, short), Next: w.Next, Sum: w.Sum, Limit: w.Limit, Newest: w.Newest,
+		Held: held(w.Held), Last: saved.Each(w.Last, short), Next: w.Next, Sum: w.Sum - beyondShort(w.Last), Limit: w.Limit, Newest: w.Newest,
 		Warm: w.Warm, WarmUnits: w.WarmUnits,
 	}
 }
@@ -278,7 +278,7 @@ func (x *endings) wire() endingsWire {
 
 func (w *endingsWire) live() endings {
 	return endings{
-		Last: saved.Each(w.Last, short), Next: w.Next, Sum: w.Sum, Usual: Episodes(w.Usual), All: Episodes(w.All),
+		Last: saved.Each(w.Last, short), Next: w.Next, Sum: w.Sum - beyondShort(w.Last), Usual: Episodes(w.Usual), All: Episodes(w.All),
 		Changed: held(w.Changed), Mostly: held(w.Mostly), Each: w.Each,
 	}
 }

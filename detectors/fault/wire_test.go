@@ -1,6 +1,21 @@
 package fault
 
-import "testing"
+import (
+	"math"
+	"testing"
+)
+
+// More episodes of a unit than are counted leave the sum with their unit.
+func TestManyEpisodesOfAUnitLeaveTheSum(t *testing.T) {
+	saved := endingsWire{Last: []int64{100_000, 3}, Sum: 100_003}
+	if live := saved.live(); live.Sum != math.MaxUint16+3 {
+		t.Errorf("the sum is %d", live.Sum)
+	}
+	marked := marksWire{Last: []int64{1, 100_000}, Sum: 100_001}
+	if live := marked.live(); live.Sum != math.MaxUint16+1 {
+		t.Errorf("the sum is %d", live.Sum)
+	}
+}
 
 // A version on trial saves its rules before they have seen a unit, and without what they have learnt.
 func TestRulesOfATrialComeBack(t *testing.T) {
