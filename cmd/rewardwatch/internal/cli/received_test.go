@@ -20,7 +20,7 @@ func TestReceivedTelemetryIsJudgedOnce(t *testing.T) {
 	t.Parallel()
 	t.Run("over Kafka", func(t *testing.T) {
 		t.Parallel()
-		receivesOnce(t, serviceConfig(t, startBroker(t, 2)), (*process).killMember)
+		receivesOnce(t, serviceConfig(t, startBroker(t, 2)), func(p *process, t *testing.T) { p.killMember(t) })
 	})
 	t.Run("without Kafka", func(t *testing.T) {
 		t.Parallel()

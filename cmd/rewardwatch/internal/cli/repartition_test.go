@@ -75,7 +75,7 @@ func TestWhatIsSentOnFromNowOnIsJudgedOnceWhenKilled(t *testing.T) {
 	s.decide(start, 200)
 	p = startService(t, s.config())
 	judged(p, 300)
-	p.killMember(t)
+	p.killMember(t, "decisions", "joined")
 	p = startService(t, s.config())
 	s.decide(start, 200)
 	s.end(start)
@@ -109,7 +109,7 @@ func TestWhatIsSentOnMayGetMorePartitions(t *testing.T) {
 	s.client.PurgeTopicsFromClient("decisions") // else it would not know the new partitions for a while
 	s.decide(start, 200)
 	testkit.Eventually(t, "more decisions", func() bool { return p.unitsByPolicy()["shop"] > 300 })
-	p.killMember(t)
+	p.killMember(t, "decisions", "joined")
 	p = startService(t, s.config())
 	s.decide(start, 200)
 	s.end(start)

@@ -124,10 +124,14 @@ func (p *process) kill() {
 	<-p.done
 }
 
-// killMember kills the process once it is a member of its group. The in-process broker keeps a member that dies while it
-// waits to join for good, and gives it partitions that nobody reads; Apache Kafka lets its session end.
-func (p *process) killMember(t *testing.T) {
+// killMember kills the process once it is a member of its group, or of the groups that read the given topics. The
+// in-process broker keeps a member that dies while it waits to join for good, and gives it partitions that nobody reads;
+// Apache Kafka lets its session end.
+func (p *process) killMember(t *testing.T, topics ...string) {
 	t.Helper()
+	for _, topic := range topics {
+		testkit.Eventually(t, "the group of "+topic, func() bool { return p.said("topic="+topic) > 0 })
+	}
 	testkit.Eventually(t, "the membership", func() bool { return p.said("partitions assigned") > 0 })
 	p.kill()
 }

@@ -127,6 +127,14 @@ http: {listen: "127.0.0.1:0"}
 
 func (s *stall) checkpoints() string { return filepath.Join(s.dir, "checkpoints") }
 
+// read returns a topic of each group of the service.
+func (s *stall) read() []string {
+	if s.joinedBy == "" {
+		return []string{"decisions"}
+	}
+	return []string{"decisions", s.joinedBy}
+}
+
 // unitsByPolicy returns the number of units of each policy that the service has judged.
 func (p *process) unitsByPolicy() map[string]int64 {
 	var a struct {
@@ -153,7 +161,7 @@ func testTwoTopics(t *testing.T, s *stall, kills int) *process {
 		before := s.decisions
 		s.decide(start, 200)
 		testkit.Eventually(t, "some of the decisions", func() bool { return p.unitsByPolicy()["shop"] > int64(before)/2 })
-		p.killMember(t)
+		p.killMember(t, s.read()...)
 		p = startService(t, file)
 	}
 	s.decide(start, 200)

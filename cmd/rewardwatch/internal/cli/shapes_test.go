@@ -587,7 +587,7 @@ func TestAlarmsOfWhatIsSentOnAreThoseOfAReplay(t *testing.T) {
 		sentOn := testkit.WriteConfig(t, text[:at]+"    repartition_topic: joined\n"+text[at:])
 		p := startService(t, sentOn)
 		testkit.Eventually(t, "some decisions", func() bool { return p.unitsByPolicy()["impressions"] > 1000 })
-		p.killMember(t)
+		p.killMember(t, "joined")
 		return startService(t, sentOn)
 	})
 }
