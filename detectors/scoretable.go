@@ -29,8 +29,8 @@ func newScoreTable(m int) *scoreTable {
 func (t *scoreTable) fresh(twice int) float64 { return float64(twice+1) / 2 / t.more }
 
 // tables are the tables in use, by size. The garbage collector drops a table with its last sample. They are the one
-// package-level state that changes: samples come from baselines and from snapshots, which have no owner in common, and a
-// table has the same values whoever computes it.
+// package-level state that changes: samples come from baselines and from snapshots, which have no owner in common. It
+// cannot be seen from outside, because the values of a table depend only on its size.
 var tables struct {
 	mu     sync.Mutex
 	bySize map[int]weak.Pointer[scoreTable]

@@ -143,7 +143,14 @@ func savedFile(name string) string {
 
 func readSaved(t testing.TB, name string) (parts ingest.Parts) {
 	t.Helper()
-	f, err := os.Open(savedFile(name))
+	readPacked(t, savedFile(name), &parts)
+	return parts
+}
+
+// readPacked decodes a file of CBOR that gzip has packed.
+func readPacked(t testing.TB, path string, into any) {
+	t.Helper()
+	f, err := os.Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -154,12 +161,11 @@ func readSaved(t testing.TB, name string) (parts ingest.Parts) {
 	}
 	b, err := io.ReadAll(z)
 	if err == nil {
-		err = cbor.Unmarshal(b, &parts)
+		err = cbor.Unmarshal(b, into)
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	return parts
 }
 
 // A snapshot that the build before wrote goes on as the bank that wrote it.
@@ -208,21 +214,12 @@ func withoutReach(s finding.GroupSummary) finding.GroupSummary {
 // judgedBefore returns the summary at which the build before arrived, if it calibrated a baseline otherwise than this
 // build does. The bank of a snapshot keeps its tests. For all other snapshots that is the summary of a new bank.
 func judgedBefore(t *testing.T, name string, now finding.GroupSummary) (before finding.GroupSummary) {
-	f, err := os.Open(filepath.Join("testdata", "snapshots", "7", name+".after.cbor.gz"))
-	if os.IsNotExist(err) {
+	t.Helper()
+	path := savedFile(name + ".after")
+	if _, err := os.Stat(path); os.IsNotExist(err) {
 		return now
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	z, err := gzip.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cbor.NewDecoder(z).Decode(&before); err != nil {
-		t.Fatal(err)
-	}
+	readPacked(t, path, &before)
 	return before
 }
 

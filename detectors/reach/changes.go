@@ -41,17 +41,17 @@ const (
 )
 
 // smallest returns, for each number of units, the smallest size up to most whose change is found; NaN if none is.
-func smallest(q *stream.Quantity, most float64, changed func(size float64) []Weighted) []finding.Reach {
+func smallest(q *stream.Quantity, most float64, changed func(size float64) []weighted) []finding.Reach {
 	out := make([]finding.Reach, len(within))
-	missed, tried := smallestShare*most, map[float64]Changed{}
+	missed, tried := smallestShare*most, map[float64]changedWalks{}
 	for i, n := range within {
 		found := func(size float64) bool {
 			c, known := tried[size]
 			if !known {
-				c = Change(q, changed(size))
+				c = walksAfter(q, changed(size))
 				tried[size] = c
 			}
-			return c.FoundWithin(float64(n)) >= finding.ReachProbability
+			return c.findsWithin(float64(n)) >= finding.ReachProbability
 		}
 		r := finding.Reach{Units: n, Size: math.NaN()}
 		if found(most) {
@@ -83,12 +83,12 @@ func evenly(readings []stream.Reading) []stream.Reading {
 }
 
 // shifted returns the readings, shifted by so many times unit.
-func shifted(readings []stream.Reading, unit float64) func(size float64) []Weighted {
-	return func(size float64) []Weighted {
-		out := make([]Weighted, len(readings))
+func shifted(readings []stream.Reading, unit float64) func(size float64) []weighted {
+	return func(size float64) []weighted {
+		out := make([]weighted, len(readings))
 		for i, r := range readings {
 			r.X += size * unit
-			out[i] = Weighted{r, 1 / float64(len(readings))}
+			out[i] = weighted{r, 1 / float64(len(readings))}
 		}
 		return out
 	}
@@ -98,7 +98,7 @@ func shifted(readings []stream.Reading, unit float64) func(size float64) []Weigh
 type counts struct{ events, steps float64 }
 
 // thinned returns the readings of a baseline of counts of which each event is left out with a probability.
-func thinned(readings []stream.Reading) func(lost float64) []Weighted {
+func thinned(readings []stream.Reading) func(lost float64) []weighted {
 	units := map[counts]float64{}
 	for _, r := range readings {
 		events, steps := r.Counts()
@@ -107,11 +107,11 @@ func thinned(readings []stream.Reading) func(lost float64) []Weighted {
 	distinct := slices.SortedFunc(maps.Keys(units), func(a, b counts) int {
 		return cmp.Or(cmp.Compare(a.steps, b.steps), cmp.Compare(a.events, b.events))
 	})
-	return func(lost float64) []Weighted {
-		var out []Weighted
+	return func(lost float64) []weighted {
+		var out []weighted
 		for _, c := range distinct {
 			for _, left := range binomial(c.events, 1-lost) {
-				out = append(out, Weighted{stream.Reading{X: left.events / c.steps, Steps: c.steps}, units[c] * left.probability})
+				out = append(out, weighted{stream.Reading{X: left.events / c.steps, Steps: c.steps}, units[c] * left.probability})
 			}
 		}
 		return out

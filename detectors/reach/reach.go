@@ -42,18 +42,18 @@ func (w walk) foundWithin(n float64) float64 {
 	return min(1, p)
 }
 
-// Changed is what a change makes of the armed walks of a quantity.
-type Changed []walk
+// changedWalks is what a change makes of the armed walks of a quantity.
+type changedWalks []walk
 
-// Weighted is a reading that some share of the units has. The weights of a change sum to 1.
-type Weighted struct {
+// weighted is a reading that some share of the units has. The weights of a change sum to 1.
+type weighted struct {
 	stream.Reading
 	Weight float64
 }
 
-// Change returns what becomes of the walks of q if its units have these readings from now on. A quantity without walks,
+// walksAfter returns what becomes of the walks of q if its units have these readings from now on. A quantity without walks,
 // or with none that is armed, has none.
-func Change(q *stream.Quantity, after []Weighted) Changed {
+func walksAfter(q *stream.Quantity, after []weighted) changedWalks {
 	test := q.Again()
 	walks := test.Walks()
 	if walks == nil {
@@ -71,7 +71,7 @@ func Change(q *stream.Quantity, after []Weighted) Changed {
 			square[i] += r.Weight * x * x
 		}
 	}
-	var out Changed
+	var out changedWalks
 	for i := range walks.Branches {
 		if b := &walks.Branches[i]; b.Height > 0 {
 			variance := max(0, square[i]-mean[i]*mean[i])
@@ -84,9 +84,9 @@ func Change(q *stream.Quantity, after []Weighted) Changed {
 // aloft is a height at which a walk never falls to 0 within one unit, so that the difference is its increment.
 const aloft = 1 << 20
 
-// FoundWithin returns a lower limit of the probability that the change is found within n units: that of the best branch
+// findsWithin returns a lower limit of the probability that the change is found within n units: that of the best branch
 // alone.
-func (c Changed) FoundWithin(n float64) (p float64) {
+func (c changedWalks) findsWithin(n float64) (p float64) {
 	for _, w := range c {
 		p = max(p, w.foundWithin(n))
 	}

@@ -77,8 +77,8 @@ func growth(t *testing.T, b *broker, binary, against string, f population) grown
 	return p
 }
 
-// streamsOfGroup are those of one-step decisions: return, reward, action and an outcome. The length is always 1.
-const streamsOfGroup = 4
+// streamsOfGroup are those of one-step decisions: return, reward, episode_length, action and an outcome.
+const streamsOfGroup = 5
 
 // growthOfCluster is the steady state of several processes that share 4 partitions, which they have joined before the events come.
 // Producing these is no part of their cost.
