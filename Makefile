@@ -39,7 +39,7 @@ FUZZTIME ?= 30s
 KILLS ?= 100
 DURATION ?= 20m
 
-.PHONY: build demo test test-race test-simulations test-e2e test-quick test-faults test-python-agents soak lint bench bench-throughput bench-latency bench-restart bench-sustained bench-growth bench-compare bench-detection peers ks-table fuzz axe grafana-data kafka kafka-stop packages clean
+.PHONY: build demo test test-race test-simulations test-e2e test-quick test-faults test-python-agents soak lint bench bench-throughput bench-latency bench-restart bench-first-start bench-sustained bench-growth bench-compare bench-detection peers ks-table fuzz axe grafana-data kafka kafka-stop packages clean
 
 build:
 	CGO_ENABLED=0 go build -trimpath -buildvcs=auto -o bin/rewardwatch ./cmd/rewardwatch
@@ -130,6 +130,13 @@ RESTART ?= 10000
 bench-restart: packages
 	deploy/local/kafka/kafka.sh fetch
 	go test -tags e2e,throughput -count=1 -timeout 0 -run '^(TestRestart|TestTakeOver)$$' -v ./cmd/rewardwatch/e2e -args -restart-groups $(RESTART) |
+		sed -uE '/^(=== (RUN|NAME)|PASS$$| *--- PASS|ok )/d'
+
+# The first start of FIRST groups that all fill their baselines at the same time.
+FIRST ?= 10000
+bench-first-start: packages
+	deploy/local/kafka/kafka.sh fetch
+	go test -tags e2e,throughput -count=1 -timeout 0 -run '^TestFirstStart$$' -v ./cmd/rewardwatch/e2e -args -first-start-groups $(FIRST) |
 		sed -uE '/^(=== (RUN|NAME)|PASS$$| *--- PASS|ok )/d'
 
 # What the service holds while RATE one-step decisions a second arrive for LONG.

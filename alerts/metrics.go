@@ -43,9 +43,10 @@ type causeKey struct {
 }
 
 // NewMetrics creates and registers the collector of MetricAlarms, MetricAlarmsMuted, MetricIncidentsOpened,
-// MetricIncidentsClosed and MetricIncidentOnset. groups returns the monitored groups. Counts that a group does not have
-// yet are exported as 0; otherwise increase() would miss the first incident, and graphs of healthy groups would be
-// empty.
+// MetricIncidentsClosed and MetricIncidentOnset. groups returns the monitored groups. A group that has had no incident
+// exports zero opened incidents and zero critical alarms: otherwise increase() would miss the first incident, and graphs
+// of a healthy fleet would be empty. Its other zeros come with its first incident, as a fleet of 20,000 groups would
+// export 200,000 of them.
 func NewMetrics(reg prometheus.Registerer, groups func() []ingest.Group) *Metrics {
 	m := &Metrics{
 		groups: groups, firing: map[severityKey]int{}, muted: map[severityKey]int{}, opened: map[ingest.Group]int{},
@@ -85,6 +86,7 @@ func (m *Metrics) Update(changes []Change) {
 // count sets the number of firing alarms. A group has at most one open incident, so the latest one is the whole count.
 // Alarms of a muted incident are counted separately, so that alerting rules stay silent.
 func (m *Metrics) count(i *Incident) {
+	m.countFromZero(i.Group)
 	delete(m.open, i.Group)
 	if !i.Closed {
 		m.open[i.Group] = openIncident{i.ID, i.Severity, i.Cause, i.Earliest().Onset.TS / int64(time.Second)}
@@ -103,6 +105,17 @@ func (m *Metrics) count(i *Incident) {
 	}
 	m.firing[key] = i.Firing()
 	delete(m.muted, key)
+}
+
+// countFromZero makes a group that has an incident export all of its counts, those that are 0 too. The incident closes
+// later, mostly after another scrape.
+func (m *Metrics) countFromZero(group ingest.Group) {
+	for _, c := range Causes() {
+		m.closed[causeKey{group, c}] += 0
+	}
+	for _, s := range Severities() {
+		m.firing[severityKey{group, s}] += 0
+	}
 }
 
 // Forget stops exporting the alarms of policies that this process no longer judges. Its counters of them stay: a sum
@@ -126,12 +139,7 @@ func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
 	defer m.mu.Unlock()
 	for _, group := range watched {
 		m.opened[group] += 0
-		for _, c := range Causes() {
-			m.closed[causeKey{group, c}] += 0
-		}
-		for _, s := range Severities() {
-			m.firing[severityKey{group, s}] += 0
-		}
+		m.firing[severityKey{group, Critical}] += 0
 	}
 	shared := descs{}
 	for k, n := range m.firing {

@@ -1,6 +1,7 @@
 package alerts
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -22,11 +23,27 @@ func TestMetricsFollowChanges(t *testing.T) {
 # HELP rewardwatch_alarms Alarms that fire now and are not muted.
 # TYPE rewardwatch_alarms gauge
 rewardwatch_alarms{env="prod",policy="checkout",severity="critical"} 2
+rewardwatch_alarms{env="prod",policy="checkout",severity="info"} 0
+rewardwatch_alarms{env="prod",policy="checkout",severity="warning"} 0
+rewardwatch_alarms{label_a_b="x",label_a_b_="y",policy="ranker",severity="critical"} 0
+rewardwatch_alarms{label_a_b="x",label_a_b_="y",policy="ranker",severity="info"} 0
 rewardwatch_alarms{label_a_b="x",label_a_b_="y",policy="ranker",severity="warning"} 1
 # HELP rewardwatch_incident_onset_timestamp_seconds When the drift of an open incident began.
 # TYPE rewardwatch_incident_onset_timestamp_seconds gauge
 rewardwatch_incident_onset_timestamp_seconds{cause="unknown",env="prod",incident="8913315e1179a501",policy="checkout",severity="critical"} 1.800000092e+09
 rewardwatch_incident_onset_timestamp_seconds{cause="unknown",incident="9d0f687e8d548697",label_a_b="x",label_a_b_="y",policy="ranker",severity="warning"} 1.800000092e+09
+# HELP rewardwatch_incidents_closed_total Incidents that have closed.
+# TYPE rewardwatch_incidents_closed_total counter
+rewardwatch_incidents_closed_total{cause="environment",env="prod",policy="checkout"} 0
+rewardwatch_incidents_closed_total{cause="policy",env="prod",policy="checkout"} 0
+rewardwatch_incidents_closed_total{cause="reward_function",env="prod",policy="checkout"} 0
+rewardwatch_incidents_closed_total{cause="telemetry",env="prod",policy="checkout"} 0
+rewardwatch_incidents_closed_total{cause="unknown",env="prod",policy="checkout"} 0
+rewardwatch_incidents_closed_total{cause="environment",label_a_b="x",label_a_b_="y",policy="ranker"} 0
+rewardwatch_incidents_closed_total{cause="policy",label_a_b="x",label_a_b_="y",policy="ranker"} 0
+rewardwatch_incidents_closed_total{cause="reward_function",label_a_b="x",label_a_b_="y",policy="ranker"} 0
+rewardwatch_incidents_closed_total{cause="telemetry",label_a_b="x",label_a_b_="y",policy="ranker"} 0
+rewardwatch_incidents_closed_total{cause="unknown",label_a_b="x",label_a_b_="y",policy="ranker"} 0
 # HELP rewardwatch_incidents_opened_total Incidents that have opened.
 # TYPE rewardwatch_incidents_opened_total counter
 rewardwatch_incidents_opened_total{env="prod",policy="checkout"} 1
@@ -37,6 +54,10 @@ rewardwatch_incidents_opened_total{label_a_b="x",label_a_b_="y",policy="ranker"}
 # HELP rewardwatch_alarms Alarms that fire now and are not muted.
 # TYPE rewardwatch_alarms gauge
 rewardwatch_alarms{env="prod",policy="checkout",severity="critical"} 1
+rewardwatch_alarms{env="prod",policy="checkout",severity="info"} 0
+rewardwatch_alarms{env="prod",policy="checkout",severity="warning"} 0
+rewardwatch_alarms{label_a_b="x",label_a_b_="y",policy="ranker",severity="critical"} 0
+rewardwatch_alarms{label_a_b="x",label_a_b_="y",policy="ranker",severity="info"} 0
 rewardwatch_alarms{label_a_b="x",label_a_b_="y",policy="ranker",severity="warning"} 1
 # HELP rewardwatch_incident_onset_timestamp_seconds When the drift of an open incident began.
 # TYPE rewardwatch_incident_onset_timestamp_seconds gauge
@@ -44,7 +65,16 @@ rewardwatch_incident_onset_timestamp_seconds{cause="policy",env="prod",incident=
 rewardwatch_incident_onset_timestamp_seconds{cause="unknown",incident="9d0f687e8d548697",label_a_b="x",label_a_b_="y",policy="ranker",severity="warning"} 1.800000092e+09
 # HELP rewardwatch_incidents_closed_total Incidents that have closed.
 # TYPE rewardwatch_incidents_closed_total counter
+rewardwatch_incidents_closed_total{cause="environment",env="prod",policy="checkout"} 0
+rewardwatch_incidents_closed_total{cause="policy",env="prod",policy="checkout"} 0
+rewardwatch_incidents_closed_total{cause="reward_function",env="prod",policy="checkout"} 0
+rewardwatch_incidents_closed_total{cause="telemetry",env="prod",policy="checkout"} 0
 rewardwatch_incidents_closed_total{cause="unknown",env="prod",policy="checkout"} 1
+rewardwatch_incidents_closed_total{cause="environment",label_a_b="x",label_a_b_="y",policy="ranker"} 0
+rewardwatch_incidents_closed_total{cause="policy",label_a_b="x",label_a_b_="y",policy="ranker"} 0
+rewardwatch_incidents_closed_total{cause="reward_function",label_a_b="x",label_a_b_="y",policy="ranker"} 0
+rewardwatch_incidents_closed_total{cause="telemetry",label_a_b="x",label_a_b_="y",policy="ranker"} 0
+rewardwatch_incidents_closed_total{cause="unknown",label_a_b="x",label_a_b_="y",policy="ranker"} 0
 # HELP rewardwatch_incidents_opened_total Incidents that have opened.
 # TYPE rewardwatch_incidents_opened_total counter
 rewardwatch_incidents_opened_total{env="prod",policy="checkout"} 2
@@ -61,9 +91,18 @@ func TestMetricsAfterARestart(t *testing.T) {
 # HELP rewardwatch_alarms Alarms that fire now and are not muted.
 # TYPE rewardwatch_alarms gauge
 rewardwatch_alarms{env="prod",policy="checkout",severity="critical"} 2
+rewardwatch_alarms{env="prod",policy="checkout",severity="info"} 0
+rewardwatch_alarms{env="prod",policy="checkout",severity="warning"} 0
 # HELP rewardwatch_incident_onset_timestamp_seconds When the drift of an open incident began.
 # TYPE rewardwatch_incident_onset_timestamp_seconds gauge
 rewardwatch_incident_onset_timestamp_seconds{cause="unknown",env="prod",incident="13c6a0c6eac70d26",policy="checkout",severity="critical"} 1.800000292e+09
+# HELP rewardwatch_incidents_closed_total Incidents that have closed.
+# TYPE rewardwatch_incidents_closed_total counter
+rewardwatch_incidents_closed_total{cause="environment",env="prod",policy="checkout"} 0
+rewardwatch_incidents_closed_total{cause="policy",env="prod",policy="checkout"} 0
+rewardwatch_incidents_closed_total{cause="reward_function",env="prod",policy="checkout"} 0
+rewardwatch_incidents_closed_total{cause="telemetry",env="prod",policy="checkout"} 0
+rewardwatch_incidents_closed_total{cause="unknown",env="prod",policy="checkout"} 0
 `)
 }
 
@@ -84,17 +123,23 @@ func TestMetricsShowWatchedGroupsBeforeTheirFirstIncident(t *testing.T) {
 # HELP rewardwatch_alarms Alarms that fire now and are not muted.
 # TYPE rewardwatch_alarms gauge
 rewardwatch_alarms{policy="ranker",severity="critical"} 0
-rewardwatch_alarms{policy="ranker",severity="info"} 0
-rewardwatch_alarms{policy="ranker",severity="warning"} 0
-# HELP rewardwatch_incidents_closed_total Incidents that have closed.
-# TYPE rewardwatch_incidents_closed_total counter
-rewardwatch_incidents_closed_total{cause="environment",policy="ranker"} 0
-rewardwatch_incidents_closed_total{cause="policy",policy="ranker"} 0
-rewardwatch_incidents_closed_total{cause="reward_function",policy="ranker"} 0
-rewardwatch_incidents_closed_total{cause="telemetry",policy="ranker"} 0
-rewardwatch_incidents_closed_total{cause="unknown",policy="ranker"} 0
 # HELP rewardwatch_incidents_opened_total Incidents that have opened.
 # TYPE rewardwatch_incidents_opened_total counter
 rewardwatch_incidents_opened_total{policy="ranker"} 0
 `)
+}
+
+// BenchmarkScrapeOfAFleet scrapes the alarms of 20,000 groups that have had none.
+func BenchmarkScrapeOfAFleet(b *testing.B) {
+	groups := make([]ingest.Group, 20_000)
+	for i := range groups {
+		groups[i] = ingest.NewGroup(fmt.Sprintf("policy-%03d", i%1000), ingest.Label{Name: "env", Value: fmt.Sprintf("prod-%d", i/1000)})
+	}
+	reg := prometheus.NewRegistry()
+	NewMetrics(reg, func() []ingest.Group { return groups })
+	for b.Loop() {
+		if _, err := reg.Gather(); err != nil {
+			b.Fatal(err)
+		}
+	}
 }

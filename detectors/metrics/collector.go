@@ -148,7 +148,7 @@ func (c *Collector) export(out output) {
 // scrape is one export of all summaries.
 type scrape struct {
 	*Collector
-	room int // series that may still be exported
+	room int // series that may still be exported; none behind the first stream that had none, or a large fleet would be built in vain
 	out  output
 }
 
@@ -157,19 +157,31 @@ func (c *scrape) group(g *finding.GroupSummary, urgent bool) {
 	c.out.begin(g)
 	for i := range g.Streams {
 		s := &g.Streams[i]
-		if (s.State == finding.Drift || s.State == finding.TelemetryFault) == urgent {
+		if (s.State == finding.Drift || s.State == finding.TelemetryFault) != urgent {
+			continue
+		}
+		if urgent || c.hasRoom() {
 			c.emit(c.streamSeries(s), urgent)
 		}
 	}
-	if !urgent {
+	if !urgent && c.hasRoom() {
 		c.emit(c.groupSeries(g), false)
 	}
+}
+
+// hasRoom reports whether more series that are not urgent may be exported, and counts those that are left out.
+func (c *scrape) hasRoom() bool {
+	if c.room <= 0 {
+		c.limitHits.Add(1)
+	}
+	return c.room > 0
 }
 
 // emit exports series if there is room or if they are urgent.
 func (c *scrape) emit(all []series, urgent bool) {
 	if !urgent && len(all) > c.room {
 		c.limitHits.Add(1)
+		c.room = 0
 		return
 	}
 	c.room -= len(all)
