@@ -1,0 +1,63 @@
+//go:build e2e && throughput
+
+package e2e
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/names"
+	"github.com/rewardwatch/rewardwatch/ingest"
+)
+
+var firstStartGroups = flag.Int("first-start-groups", 10_000, "groups of TestFirstStart")
+
+// TestFirstStart starts a service on a topic in which every group of a fleet has twice the units of its baseline, and prints
+// how it calibrates them all while it reads on. A calibration that kept it from reading would show as a low rate.
+func TestFirstStart(t *testing.T) {
+	m := newMeasured(t, startBroker(t, ""), build(t), trafficNamed("one-step decisions"), newPopulation(*firstStartGroups))
+	m.produce(t, m.broker, m.topic, m.eventsOf(2*baselineUnits))
+
+	fmt.Fprintf(os.Stderr, "%d groups:\n\n| after | read/s | read | baselines | calibrations that wait | resident MiB |\n| --- | --- | --- | --- | --- | --- |\n", m.groups())
+	process, began := m.run(t), time.Now()
+	process.until(t, "the service answers", m.answers("/-/healthy"))
+	before := reading{at: began}
+	process.until(t, "the baselines are calibrated", func() error {
+		err := m.calibrated()
+		if err == nil || time.Since(before.at) > 10*time.Second {
+			before = m.firstStartRow(t, began, before)
+		}
+		return err
+	})
+	process.until(t, "the topic is read", m.ready)
+	before = m.firstStartRow(t, began, before)
+	process.stop(t)
+	cpu, rss := process.used()
+	fmt.Fprintf(os.Stderr, "\n%s of CPU, %.0f ms a group, at most %.0f MiB\n", cpu.Round(time.Second), float64(cpu.Milliseconds())/float64(m.groups()), rss/(1<<20))
+}
+
+// reading is how much a service has read by a time.
+type reading struct {
+	at     time.Time
+	events float64
+}
+
+func (m *measured) firstStartRow(t *testing.T, began time.Time, before reading) reading {
+	t.Helper()
+	now := reading{at: time.Now(), events: m.sum(t, ingest.MetricEvents)}
+	final, _, err := m.baselines()
+	if err != nil {
+		t.Fatal(err)
+	}
+	waiting, err := m.sums(names.MetricCalibrations, `state="waiting"`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprintf(os.Stderr, "| %s | %.0f | %.0f | %d | %.0f | %.0f |\n", now.at.Sub(began).Round(time.Second),
+		(now.events-before.events)/now.at.Sub(before.at).Seconds(), now.events, final, waiting,
+		m.sum(t, "process_resident_memory_bytes")/(1<<20))
+	return now
+}
