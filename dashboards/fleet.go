@@ -84,7 +84,7 @@ func fleetScores(d *dashboard.DashboardBuilder, s scope) {
 			query{expr: perSecond(s.of(metrics.MetricUnits), s.groups()), legend: s.legend()})).
 		WithPanel(stacked("Telemetry faults by rule", "Streams that are in a telemetry fault, by its rule.", "short",
 			query{expr: orNone("count by (rule) ("+s.of(metrics.MetricStreamFault)+")", s.of(metrics.MetricStreamState), "rule"), legend: "{{rule}}"})).
-		WithPanel(inColors(stacked("Budgets of false alarms by how far they hold", "Groups with a baseline. kept; reduced: episodes (or blocks) depend on one another; provisional: a small first baseline; unconfirmed: no allowance was found that keeps the budget; none: nothing is armed.", "short",
+		WithPanel(inColors(stacked("Budgets of false alarms by how far they hold", "Groups with a baseline. kept; reduced: episodes (or blocks) depend on one another, or the baseline covers less than a day; provisional: a small first baseline; unconfirmed: no allowance was found that keeps the budget; none: nothing is armed.", "short",
 			query{expr: "count by (confidence) (" + s.of(metrics.MetricPromise) + ")", legend: "{{confidence}}"}),
 			[2]string{"kept", green}, [2]string{"reduced", blue}, [2]string{"provisional", yellow}, [2]string{"unconfirmed", orange}, [2]string{"none", red})).
 		WithPanel(lines("Lag in records", "Records that have not been read yet, by topic. Alarms come late by as much.", "short",

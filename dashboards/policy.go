@@ -107,7 +107,7 @@ func policyPromise(d *dashboard.DashboardBuilder, s scope) {
 			query{expr: "min by (" + s.groups("quantile") + ") (" + s.of(metrics.MetricExpectedUnits) + ")", legend: s.legend("quantile")},
 			query{expr: "min by (" + s.groups() + ") (" + s.of(metrics.MetricFalseAlarmUnits) + ")", legend: s.legend() + " budget"}).
 			Min(0).OverrideByRegexp("/budget/", dashed())).
-		WithPanel(rows("How far it holds", "kept; reduced: episodes (or blocks) depend on one another; provisional: a small first baseline; unconfirmed: no allowance was found that keeps it; none: nothing is armed. The weakest branch has the largest part of the expected false alarms.",
+		WithPanel(rows("How far it holds", "kept; reduced: episodes (or blocks) depend on one another, or the baseline covers less than a day; provisional: a small first baseline; unconfirmed: no allowance was found that keeps it; none: nothing is armed. The weakest branch has the largest part of the expected false alarms.",
 			labelColumns(slices.Concat(s.labels, []string{"confidence", "weakest"})...),
 			query{expr: "max by (" + s.groups("confidence", "weakest") + ") (" + s.of(metrics.MetricPromise) + ")"})).
 		WithPanel(lines("Branches of each signal", "Branches that can page, and (dashed) those that are not armed because a baseline of this size does not carry them.", "short",

@@ -1,6 +1,9 @@
 package bank
 
 import (
+	"slices"
+
+	"github.com/rewardwatch/rewardwatch/detectors/baseline"
 	"github.com/rewardwatch/rewardwatch/detectors/budget"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 	"github.com/rewardwatch/rewardwatch/detectors/stream"
@@ -92,7 +95,7 @@ func (g *group) reliance() string {
 	switch {
 	case g.Baseline.Provisional:
 		return finding.ConfidenceProvisional
-	case factor > 2:
+	case factor > 2, slices.Contains(g.Promise.Caveats, baseline.CaveatDay):
 		return finding.ConfidenceReduced
 	}
 	return finding.ConfidenceKept

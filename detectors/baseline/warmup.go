@@ -226,13 +226,19 @@ func (w *Warmup) Span() time.Duration {
 // TwoWeeks is the time that a baseline should cover if the telemetry has a clock: two weekly cycles.
 const TwoWeeks = 14 * 24 * time.Hour
 
-// CaveatWeek says that a season can look like drift.
-const CaveatWeek = "the baseline does not cover the weekly cycle twice"
+// CaveatDay and CaveatWeek say that a season can look like drift. The first replaces the second.
+const (
+	CaveatDay  = "the baseline covers less than a day"
+	CaveatWeek = "the baseline does not cover the weekly cycle twice"
+)
 
 // Caveats returns what the promise does not account for.
 func (w *Warmup) Caveats() []string {
 	var out []string
-	if span := w.Span(); span > 0 && span < TwoWeeks {
+	switch span := w.Span(); {
+	case span > 0 && span < 24*time.Hour:
+		out = append(out, CaveatDay)
+	case span > 0 && span < TwoWeeks:
 		out = append(out, CaveatWeek)
 	}
 	if w.Trending != "" {

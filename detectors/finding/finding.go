@@ -160,7 +160,7 @@ type Promise struct {
 // How far a promise can be relied on.
 const (
 	ConfidenceKept        = "kept"
-	ConfidenceReduced     = "reduced"     // units are dependent, by a factor of 2 to 4
+	ConfidenceReduced     = "reduced"     // units are dependent, by a factor of 2 to 4, or within one day
 	ConfidenceProvisional = "provisional" // a small first baseline
 	ConfidenceUnconfirmed = "unconfirmed" // the bootstrap found no allowance that keeps it, or blocks depend on each other
 	ConfidenceNone        = "none"        // no detector is armed

@@ -199,7 +199,7 @@ func (line *Calibration) measured(g *calibratedGroup, with measure.Measuring, m 
 	line.Budget.Units, line.Budget.GroupUnits = new(wire.Number(judged.Promise.N)), new(wire.Number(m.N))
 	line.span(g.baseline)
 	line.promised(judged.Promise)
-	line.Baseline.Weekly = line.Baseline.Days != nil && !slices.Contains(judged.Promise.Caveats, baseline.CaveatWeek)
+	line.Baseline.Weekly = line.Baseline.Days != nil && !slices.ContainsFunc(judged.Promise.Caveats, short)
 	line.Notes = append(line.Notes, judged.Promise.Caveats...)
 	line.Kept = new(true)
 	if judged.Promise.Confidence == finding.ConfidenceNone {
@@ -254,10 +254,13 @@ func (line *Calibration) promised(p finding.Promise) {
 		Expected: orNone(p.ARL0), Low: orNone(p.Low), High: orNone(p.High), Allowance: wire.Number(p.Allowance),
 		Overlap: orNone(p.Overlap), Confidence: p.Confidence, Weakest: wire.OrNull(p.Weakest),
 	}
-	if p.Confidence == finding.ConfidenceReduced {
+	if p.Confidence == finding.ConfidenceReduced && !slices.Contains(p.Caveats, baseline.CaveatDay) {
 		line.note("%s depend on one another so much that the promise is less certain", line.unit.Many())
 	}
 }
+
+// short reports whether a caveat says that the baseline does not cover the weekly cycle.
+func short(caveat string) bool { return caveat == baseline.CaveatDay || caveat == baseline.CaveatWeek }
 
 // mostLeftOut is a share of the units after a baseline. If more are left out, that may be why so few false alarms
 // were measured on the others.

@@ -90,7 +90,7 @@ func TestSimCalibrateOfRealReturns(t *testing.T) {
 			if m := g.Measured; m == nil || m.Source != tt.source || m.From < tt.units || m.At != 500 {
 				t.Errorf("measured %+v", m)
 			}
-			if g.Baseline.Units != tt.units || g.Budget.Units == nil || *g.Budget.Units != 500 || g.Promise.Confidence != finding.ConfidenceKept {
+			if g.Baseline.Units != tt.units || g.Budget.Units == nil || *g.Budget.Units != 500 || g.Promise.Confidence != finding.ConfidenceReduced { // less than a day
 				t.Errorf("baseline %+v, budget %+v, promise %+v", g.Baseline, g.Budget, g.Promise)
 			}
 		})
@@ -120,7 +120,7 @@ func TestSimCalibrateOfStepsActionsAndOutcomes(t *testing.T) {
 	if g.Promise.Expected == nil || g.Promise.Weakest == nil || g.Promise.Overlap == nil || *g.Promise.Low > *g.Promise.Expected {
 		t.Errorf("promise %+v", g.Promise)
 	}
-	if g.Baseline.Days == nil || *g.Baseline.Days <= 0 || g.Baseline.Weekly || !slices.Contains(g.Notes, baseline.CaveatWeek) {
+	if g.Baseline.Days == nil || *g.Baseline.Days <= 0 || g.Baseline.Weekly || !slices.Contains(g.Notes, baseline.CaveatDay) {
 		t.Errorf("baseline %+v, notes %q", g.Baseline, g.Notes)
 	}
 	// Not all branches are carried by 250 units.
