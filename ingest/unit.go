@@ -263,6 +263,8 @@ type Unit struct {
 
 	Propensity *Propensity // nil if no step says how probable its action was
 
+	Steps *Steps // nil unless the telemetry has observations and actions of each step
+
 	Decisions *Decisions // nil unless a bank has joined the unit from episodes of one step
 }
 
@@ -300,7 +302,7 @@ func (u *Unit) Bytes() int64 {
 	if p := u.Propensity; p != nil {
 		n += int(unsafe.Sizeof(*p)) + int(unsafe.Sizeof(InverseProbs{}))*cap(p.Actions)
 	}
-	return int64(n)
+	return int64(n + u.Steps.Bytes())
 }
 
 // Range is a range of offsets of one partition, both ends included.

@@ -11,11 +11,12 @@ import (
 // after a restart. Both directions walk the same list of fields. A new field goes to its end, and needs a new version of
 // the log. Writing changes nothing of the unit, which a bank reads at the same time.
 type unitCodec struct {
-	b       []byte // what was written, or what is left to read
-	reading bool
-	damaged bool
-	old     bool   // whether floats are read as before they could repeat
-	last    uint64 // the bits of the last float that was not 0: those of a unit of one step are mostly the same
+	b        []byte // what was written, or what is left to read
+	reading  bool
+	damaged  bool
+	old      bool   // whether floats are read as before they could repeat
+	stepless bool   // whether units are read as before they had steps
+	last     uint64 // the bits of the last float that was not 0: those of a unit of one step are mostly the same
 }
 
 // AppendUnit appends a unit to b, without Decisions, which no unit has before it reaches a bank. Its positions must be in
@@ -32,9 +33,14 @@ func CutUnit(b []byte) (u *Unit, rest []byte, err error) {
 	return unitCodec{b: b, reading: true}.cut()
 }
 
-// CutOldUnit does the same with a unit that was written before repeated floats took one byte.
+// CutUnitWithoutSteps does the same with a unit that was written before units had Steps.
+func CutUnitWithoutSteps(b []byte) (u *Unit, rest []byte, err error) {
+	return unitCodec{b: b, reading: true, stepless: true}.cut()
+}
+
+// CutOldUnit does the same with a unit that was written before repeated floats took one byte, and before Steps.
 func CutOldUnit(b []byte) (u *Unit, rest []byte, err error) {
-	return unitCodec{b: b, reading: true, old: true}.cut()
+	return unitCodec{b: b, reading: true, stepless: true, old: true}.cut()
 }
 
 func (c unitCodec) cut() (u *Unit, rest []byte, err error) {
@@ -101,6 +107,9 @@ func (c *unitCodec) unit(u *Unit) {
 		number(c, n)
 	}
 	c.propensity(u)
+	if !c.stepless {
+		c.steps(u)
+	}
 }
 
 func (c *unitCodec) propensity(u *Unit) {

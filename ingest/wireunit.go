@@ -55,6 +55,7 @@ type WireUnit struct {
 
 	Propensity *wirePropensity `cbor:"38,keyasint,omitempty"`
 	Decisions  *wireDecisions  `cbor:"39,keyasint,omitempty"`
+	Steps      *WireSteps      `cbor:"40,keyasint,omitempty"`
 }
 
 type wireVersions struct {
@@ -143,6 +144,9 @@ func WireUnitOf(u *Unit) *WireUnit {
 	if u.Decisions != nil {
 		w.Decisions = &wireDecisions{N: u.Decisions.N, Returns: wireMomentsOf(u.Decisions.Returns)}
 	}
+	if u.Steps != nil {
+		w.Steps = (*WireSteps)(u.Steps.Clone())
+	}
 	return w
 }
 
@@ -180,6 +184,9 @@ func (w *WireUnit) Unit() (*Unit, error) {
 	}
 	if w.Decisions != nil {
 		u.Decisions = &Decisions{N: w.Decisions.N, Returns: w.Decisions.Returns.moments()}
+	}
+	if w.Steps != nil {
+		u.Steps = (*Steps)(w.Steps).Clone()
 	}
 	return u, nil
 }

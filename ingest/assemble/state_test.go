@@ -2,7 +2,6 @@ package assemble
 
 import (
 	"bytes"
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -11,6 +10,7 @@ import (
 	"time"
 
 	"github.com/rewardwatch/rewardwatch/ingest"
+	"github.com/rewardwatch/rewardwatch/ingest/ingesttest"
 )
 
 // smallConfig reaches every bound within a few hundred events.
@@ -88,7 +88,7 @@ func chaoticAction(r *rand.Rand) ingest.Action {
 func fold(a *Assembler, events []ingest.Event) []string {
 	var units []string
 	for i := range events {
-		a.Fold(&events[i], func(u *ingest.Unit) { units = append(units, fmt.Sprintf("%+v", *u)) })
+		a.Fold(&events[i], func(u *ingest.Unit) { units = append(units, ingesttest.Text(u)) })
 	}
 	return units
 }
@@ -332,6 +332,9 @@ func checkBounds(t *testing.T, a *Assembler) {
 		agents[ep.agent]++
 		if a.open[ep.key] != ep || len(ep.Rewards.Kept) > sampleSize {
 			t.Fatalf("an episode is lost, or keeps too much: %+v", ep)
+		}
+		if kept := ep.Keeper.steps(); kept != nil && (len(kept.At) > ingest.MaxKeptSteps || !kept.Sound(len(ep.Actions))) {
+			t.Fatalf("an episode keeps too many steps, or other ones: %+v", kept)
 		}
 		for i := range ep.Numeric {
 			if len(ep.Numeric[i].Values.Kept) > sampleSize {

@@ -53,6 +53,8 @@ type tally struct {
 
 	Propensity *ingest.Propensity // nil, or without steps, if none says how probable its action was
 
+	Keeper *keeper // of single steps; nil if none had observations
+
 	categories, signals index // of Actions and Numeric
 	lastCategory        int
 }
@@ -67,11 +69,14 @@ type signal struct {
 func (t *tally) begin(e *ingest.Event) {
 	rewards, profile, actions, numeric := t.Rewards, t.Profile, t.Actions, t.Numeric
 	categories, signals := t.categories, t.signals
-	propensity := t.Propensity
+	propensity, keeper := t.Propensity, t.Keeper
 	if propensity != nil {
 		*propensity = ingest.Propensity{Actions: propensity.Actions[:0]}
 	}
 	rewards.reset()
+	if keeper != nil {
+		keeper.reset()
+	}
 	profile.reset()
 	categories.reset()
 	signals.reset()
@@ -82,7 +87,7 @@ func (t *tally) begin(e *ingest.Event) {
 	*t = tally{
 		First: e.Pos, StartTS: e.TS, Length: -1,
 		Rewards: rewards, Profile: profile, Actions: actions[:0], Numeric: numeric[:0], categories: categories, signals: signals,
-		Propensity: propensity,
+		Propensity: propensity, Keeper: keeper,
 	}
 }
 
@@ -104,7 +109,14 @@ func (t *tally) add(e *ingest.Event, n *names) (ignored int) {
 	if e.HasReward {
 		t.reward(e.Reward + 0) // no negative zero, whose bits differ from zero
 	}
-	return t.values(e, n)
+	ignored = t.values(e, n)
+	if len(e.Observation) > 0 || t.Keeper.begun() {
+		if t.Keeper == nil {
+			t.Keeper = &keeper{}
+		}
+		t.Keeper.add(e, t.Steps-1, t.lastCategory, t.StartTS)
+	}
+	return ignored
 }
 
 // clock records the time of an event, 0 if it has none.
@@ -254,6 +266,9 @@ func (t *tally) restored() bool {
 	if len(t.Actions) > maxCategories+1 || len(t.Numeric) > maxSignals {
 		return false
 	}
+	if !t.Keeper.valid() {
+		return false
+	}
 	if p := t.Propensity; p != nil && len(p.Actions) > len(t.Actions) {
 		return false
 	}
@@ -312,6 +327,9 @@ func (t *tally) complete(u *ingest.Unit, end ingest.End) {
 		u.Actions = append(actions, t.Actions...)
 	}
 	u.Propensity = t.propensities()
+	if end != ingest.EndBlock {
+		u.Steps = t.Keeper.steps()
+	}
 	if len(t.Numeric) > 0 {
 		u.Numeric = t.appendNumeric(numeric)
 	}

@@ -144,6 +144,7 @@ type tallyWire struct {
 	Actions    []actionWire      `cbor:"23,keyasint"`
 	Numeric    []signalWire      `cbor:"24,keyasint"`
 	Propensity *saved.Propensity `cbor:"25,keyasint,omitempty"` // of few
+	Keeper     *keeperWire       `cbor:"26,keyasint,omitempty"` // with observations
 }
 
 type sampleWire struct {
@@ -262,7 +263,7 @@ func (t *tally) wire() *tallyWire {
 		Rewards: sampleWire(t.Rewards), Profile: profileWire(t.Profile), Previous: t.Previous, Run: t.Run, LongestRun: t.LongestRun,
 		LongestAt: t.LongestAt, ActionKind: t.ActionKind, Words: t.Words,
 		Actions: saved.Each(t.Actions, wireOfAction), Numeric: saved.Each(t.Numeric, wireOfSignal),
-		Propensity: saved.Pointer(t.propensities(), saved.PropensityOf),
+		Propensity: saved.Pointer(t.propensities(), saved.PropensityOf), Keeper: t.Keeper.wire(),
 	}
 }
 
@@ -277,7 +278,7 @@ func (w *tallyWire) live() *tally {
 		Rewards: sample(w.Rewards), Profile: profile(w.Profile), Previous: w.Previous, Run: w.Run, LongestRun: w.LongestRun,
 		LongestAt: w.LongestAt, ActionKind: w.ActionKind, Words: w.Words,
 		Actions: saved.Each(w.Actions, actionWire.live), Numeric: saved.Each(w.Numeric, signalWire.live),
-		Propensity: saved.Pointer(w.Propensity, (*saved.Propensity).Live),
+		Propensity: saved.Pointer(w.Propensity, (*saved.Propensity).Live), Keeper: w.Keeper.live(),
 	}
 }
 

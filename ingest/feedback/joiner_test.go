@@ -19,6 +19,7 @@ import (
 
 	"github.com/rewardwatch/rewardwatch/ingest"
 	"github.com/rewardwatch/rewardwatch/ingest/assemble"
+	"github.com/rewardwatch/rewardwatch/ingest/ingesttest"
 )
 
 const (
@@ -307,7 +308,7 @@ func TestRestoredJoinerGoesOn(t *testing.T) {
 		}
 		then.clock, then.next, then.units = first.clock, first.next, first.units
 		then.read(events[cut:]...)
-		if got, want := fmt.Sprintf("%+v", flat(then.units)), fmt.Sprintf("%+v", flat(whole.units)); got != want {
+		if got, want := ingesttest.Text(flat(then.units)), ingesttest.Text(flat(whole.units)); got != want {
 			t.Errorf("cut at %d: the units differ:\n%s\n%s", cut, got, want)
 		}
 	}

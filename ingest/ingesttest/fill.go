@@ -40,9 +40,9 @@ func (f *filler) fill(v reflect.Value) {
 	case reflect.Bool:
 		v.SetBool(true)
 	case reflect.Int, reflect.Int64, reflect.Int32, reflect.Int16, reflect.Int8:
-		v.SetInt(f.n % 120)
+		v.SetInt(1 + (f.n-1)%120) // not 0: the top row of a window would be its only one
 	case reflect.Uint, reflect.Uint64, reflect.Uint32, reflect.Uint16, reflect.Uint8:
-		v.SetUint(uint64(f.n % 120))
+		v.SetUint(uint64(1 + (f.n-1)%120))
 	case reflect.Float64, reflect.Float32:
 		v.SetFloat(float64(f.n) + .5)
 	case reflect.String:

@@ -85,8 +85,8 @@ type UnitBatch struct {
 }
 
 // A batch is its version, compressed by S2, then its moment, the number of its units and the units, as they are in
-// package ingest. In version 1, repeated floats took all of their bytes.
-const batchVersion = 2
+// package ingest. In version 2, units had no steps; in version 1, repeated floats took all of their bytes as well.
+const batchVersion = 3
 
 // UnitPacker encodes units one by one, and compresses them together as a batch. The zero value is ready to use.
 type UnitPacker struct {
@@ -155,6 +155,8 @@ func DecodeUnitBatch(encoded []byte) (*UnitBatch, error) {
 	cut := ingest.CutUnit
 	switch encoded[0] {
 	case batchVersion:
+	case 2:
+		cut = ingest.CutUnitWithoutSteps
 	case 1:
 		cut = ingest.CutOldUnit
 	default:

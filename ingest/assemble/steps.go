@@ -1,0 +1,217 @@
+package assemble
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/rewardwatch/rewardwatch/ingest"
+)
+
+// Of the steps of a unit, the first headSteps are kept, the last tailSteps, and a random sample of runs of runSteps
+// between them: the law of an observation needs the one that follows it.
+const (
+	headSteps = 17
+	tailSteps = 2
+	runSteps  = 3
+	runs      = (ingest.MaxKeptSteps - headSteps - tailSteps) / runSteps
+)
+
+// keeper keeps steps of a unit. Only steps with the observations, and the kind of action, of the first one are kept: if
+// others come, the unit has none.
+type keeper struct {
+	Kept ingest.Steps // head and runs, in the order of their places
+	Tail ingest.Steps // the newest steps, in turn
+	Void bool
+
+	row []float32
+}
+
+// reset empties the keeper, but keeps its memory.
+func (k *keeper) reset() {
+	k.Void = false
+	for _, s := range []*ingest.Steps{&k.Kept, &k.Tail} {
+		clear(s.Names)
+		*s = ingest.Steps{Names: s.Names[:0], At: s.At[:0], Actions: s.Actions[:0], Rows: s.Rows[:0]}
+	}
+}
+
+// begun reports whether there are steps.
+func (k *keeper) begun() bool { return k != nil && len(k.Kept.At) > 0 }
+
+// add keeps a step, whose category is the action with this index, if it is to be kept: number counts the steps of the
+// unit from 0.
+func (k *keeper) add(e *ingest.Event, number int64, category int, seed int64) {
+	if k.Void || number > 1<<30 {
+		return
+	}
+	if number == 0 && len(k.Kept.At) == 0 {
+		k.begin(e)
+	}
+	if !k.fits(e) {
+		k.Void = true
+		return
+	}
+	k.read(e)
+	k.put(&k.Tail, int(number%tailSteps), int32(number), category)
+	if place := placeOf(number, seed); place >= 0 {
+		k.put(&k.Kept, place, int32(number), category)
+	}
+}
+
+// begin notes what the steps of the unit consist of.
+func (k *keeper) begin(e *ingest.Event) {
+	for _, o := range e.Observation[:min(len(e.Observation), ingest.MaxKeptObservations)] {
+		k.Kept.Names = append(k.Kept.Names, o.Name)
+	}
+	if e.Action.Kind == ingest.ActionNumeric {
+		k.Kept.Numbers = len(e.Action.Values)
+	}
+}
+
+// fits reports whether a step consists of the same as the first one.
+func (k *keeper) fits(e *ingest.Event) bool {
+	n := len(k.Kept.Names)
+	switch {
+	case n == 0 || len(e.Observation) < n || n < ingest.MaxKeptObservations && len(e.Observation) > n:
+		return false
+	case e.Action.Kind == ingest.ActionNone:
+		return false
+	case e.Action.Kind == ingest.ActionNumeric && (len(e.Action.Values) != k.Kept.Numbers || k.Kept.Numbers == 0),
+		e.Action.Kind == ingest.ActionCategory && k.Kept.Numbers > 0:
+		return false
+	}
+	for i, name := range k.Kept.Names {
+		if e.Observation[i].Name != name || !finite(e.Observation[i].X) {
+			return false
+		}
+	}
+	return true
+}
+
+// read copies the numbers of a step.
+func (k *keeper) read(e *ingest.Event) {
+	k.row = k.row[:0]
+	for i := range k.Kept.Names {
+		k.row = append(k.row, float32(e.Observation[i].X))
+	}
+	if k.Kept.Numbers > 0 {
+		for _, x := range e.Action.Values {
+			k.row = append(k.row, float32(x))
+		}
+	}
+	reward := 0.
+	if e.HasReward && finite(e.Reward) {
+		reward = e.Reward
+	}
+	k.row = append(k.row, float32(reward))
+}
+
+// put writes a step to a place.
+func (k *keeper) put(s *ingest.Steps, place int, number int32, category int) {
+	if place >= len(s.At) {
+		place = len(s.At)
+		s.At = append(s.At, 0)
+		s.Rows = append(s.Rows, k.row...)
+		if k.Kept.Numbers == 0 {
+			s.Actions = append(s.Actions, 0)
+		}
+	}
+	s.At[place] = number
+	copy(s.Rows[place*len(k.row):], k.row)
+	if k.Kept.Numbers == 0 {
+		s.Actions[place] = int32(category)
+	}
+}
+
+// placeOf returns the place at which a step is kept, or -1. Runs are sampled evenly (reservoir sampling, algorithm R),
+// depending on nothing but the number and the seed.
+func placeOf(number, seed int64) int {
+	if number < headSteps {
+		return int(number)
+	}
+	run, at := (number-headSteps)/runSteps, int((number-headSteps)%runSteps)
+	if run >= runs {
+		run = int64(mixed(uint64(seed)+uint64(run)*0x9e3779b97f4a7c15) % uint64(run+1))
+	}
+	if run >= runs {
+		return -1
+	}
+	return headSteps + int(run)*runSteps + at
+}
+
+// mixed is the finalizer of splitmix64.
+func mixed(x uint64) uint64 {
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
+}
+
+// steps returns the kept steps in order, in newly allocated memory; nil without any.
+func (k *keeper) steps() *ingest.Steps {
+	if !k.begun() || k.Void {
+		return nil
+	}
+	type place struct {
+		from *ingest.Steps
+		at   int
+	}
+	places := make([]place, 0, len(k.Kept.At)+tailSteps)
+	for i := range k.Kept.At {
+		places = append(places, place{&k.Kept, i})
+	}
+	for i, n := range k.Tail.At {
+		if !slices.Contains(k.Kept.At, n) {
+			places = append(places, place{&k.Tail, i})
+		}
+	}
+	slices.SortFunc(places, func(a, b place) int { return cmp.Compare(a.from.At[a.at], b.from.At[b.at]) })
+	w := k.Kept.Width()
+	out := &ingest.Steps{
+		Names: slices.Clone(k.Kept.Names), Numbers: k.Kept.Numbers, At: make([]int32, 0, len(places)),
+		Rows: make([]float32, 0, w*len(places)),
+	}
+	if k.Kept.Numbers == 0 {
+		out.Actions = make([]int32, 0, len(places))
+	}
+	for _, p := range places {
+		out.At = append(out.At, p.from.At[p.at])
+		out.Rows = append(out.Rows, p.from.Rows[p.at*w:(p.at+1)*w]...)
+		if k.Kept.Numbers == 0 {
+			out.Actions = append(out.Actions, p.from.Actions[p.at])
+		}
+	}
+	return out
+}
+
+// keeperWire is the wire form of a keeper.
+type keeperWire struct {
+	Kept ingest.WireSteps `cbor:"1,keyasint"`
+	Tail ingest.WireSteps `cbor:"2,keyasint"`
+	Void bool             `cbor:"3,keyasint,omitempty"`
+}
+
+func (k *keeper) wire() *keeperWire {
+	if k == nil || len(k.Kept.At) == 0 && !k.Void {
+		return nil
+	}
+	return &keeperWire{ingest.WireSteps(k.Kept), ingest.WireSteps(k.Tail), k.Void}
+}
+
+func (w *keeperWire) live() *keeper {
+	if w == nil {
+		return nil
+	}
+	return &keeper{Kept: ingest.Steps(w.Kept), Tail: ingest.Steps(w.Tail), Void: w.Void}
+}
+
+// valid reports whether a snapshot keeps to the bounds that adding relies on.
+func (k *keeper) valid() bool {
+	if k == nil {
+		return true
+	}
+	n, m := len(k.Kept.At), len(k.Tail.At)
+	w := k.Kept.Width()
+	actions := k.Kept.Numbers == 0
+	return k.Void || n == 0 || n <= headSteps+runs*runSteps && m <= tailSteps && k.Kept.Numbers >= 0 && len(k.Kept.Rows) == n*w &&
+		len(k.Tail.Rows) == m*w && (!actions || len(k.Kept.Actions) == n && len(k.Tail.Actions) == m)
+}

@@ -1,0 +1,129 @@
+package assemble
+
+import (
+	"math"
+	"slices"
+	"strconv"
+	"testing"
+
+	"github.com/rewardwatch/rewardwatch/ingest"
+)
+
+// telling is a step with two observations and an action, from which its number can be read.
+func telling(number int64) ingest.Event {
+	e := stepOf(number, float64(number)/2, agentID("a"), episodeID("e"))
+	e.Observation = []ingest.Value{{Name: "x", X: float64(number)}, {Name: "y", X: -float64(number)}}
+	e.Action = ingest.Action{Kind: ingest.ActionCategory, Category: "action " + strconv.FormatInt(number%3, 10)}
+	return e
+}
+
+// stepsOf returns the unit of an episode of so many steps, each as edit leaves it.
+func stepsOf(n int64, edit func(*ingest.Event)) *ingest.Unit {
+	b := newBench(Config{})
+	for i := range n {
+		e := telling(i)
+		e.TS = 1_800_000_000_000_000_000 + i
+		e.Terminated = i == n-1
+		if edit != nil {
+			edit(&e)
+		}
+		b.feed(e)
+	}
+	return b.units[0]
+}
+
+func TestStepsAreKept(t *testing.T) {
+	for _, n := range []int64{1, 2, headSteps, headSteps + 1, 60, 64, 65, 1000, 5000} {
+		u := stepsOf(n, nil)
+		s := u.Steps
+		if s == nil || !s.Sound(len(u.Actions)) || !slices.IsSorted(s.At) || len(s.At) > ingest.MaxKeptSteps {
+			t.Fatalf("of %d steps %+v are kept", n, s)
+		}
+		if n <= headSteps+runs*runSteps && int64(len(s.At)) != n {
+			t.Errorf("%d of %d steps are kept, want all", len(s.At), n)
+		}
+		for i := range min(n, headSteps) {
+			if s.At[i] != int32(i) {
+				t.Errorf("of %d steps the %d-th one kept is %d", n, i, s.At[i])
+			}
+		}
+		if last := int64(s.At[len(s.At)-1]); last != n-1 {
+			t.Errorf("of %d steps the last one kept is %d", n, last)
+		}
+		for i, at := range s.At {
+			x := float32(at)
+			if got := s.Row(i); !slices.Equal(got, []float32{x, -x, x / 2}) {
+				t.Errorf("step %d is %v", at, got)
+			}
+			if got, want := u.Actions[s.Actions[i]].Name, "action "+strconv.Itoa(int(at)%3); got != want {
+				t.Errorf("step %d has %s, want %s", at, got, want)
+			}
+		}
+	}
+}
+
+// Of a long episode, runs between beginning and end are kept with the same probability. A run is kept with probability
+// runs/n; of 400 episodes, the first half of the runs has half of the kept ones, with a standard error of 4 %, and less
+// since an episode keeps a fixed number.
+func TestKeptRunsAreARandomSample(t *testing.T) {
+	const n, episodes = 1017, 400
+	early, all := 0, 0
+	for i := range int64(episodes) {
+		u := stepsOf(n, func(e *ingest.Event) { e.TS += i * 1_000_000_007 })
+		for _, at := range u.Steps.At {
+			if at >= headSteps && at < n-tailSteps {
+				all++
+				if at < (n+headSteps)/2 {
+					early++
+				}
+			}
+		}
+	}
+	if share := float64(early) / float64(all); share < .48 || share > .52 {
+		t.Errorf("%.3f of the kept steps are in the first half", share)
+	}
+	if all < episodes*(runs-1)*runSteps {
+		t.Errorf("only %d steps are kept", all)
+	}
+}
+
+// What does not consist of the same in each step cannot be judged.
+func TestStepsThatDifferAreNotKept(t *testing.T) {
+	for name, edit := range map[string]func(*ingest.Event){
+		"no observation":       func(e *ingest.Event) { e.Observation = nil },
+		"fewer":                func(e *ingest.Event) { e.Observation = e.Observation[:1] },
+		"more":                 func(e *ingest.Event) { e.Observation = append(e.Observation, ingest.Value{Name: "z"}) },
+		"another name":         func(e *ingest.Event) { e.Observation[1].Name = "z" },
+		"a number that is NaN": func(e *ingest.Event) { e.Observation[1].X = math.NaN() },
+		"no action":            func(e *ingest.Event) { e.Action = ingest.Action{} },
+		"another kind of action": func(e *ingest.Event) {
+			e.Action = ingest.Action{Kind: ingest.ActionNumeric, Values: []float64{1}}
+		},
+	} {
+		u := stepsOf(30, func(e *ingest.Event) {
+			if e.Step == 12 {
+				edit(e)
+			}
+		})
+		if u.Steps != nil {
+			t.Errorf("%s: %+v", name, u.Steps)
+		}
+		if u.Length != 30 {
+			t.Errorf("%s: the unit has %d steps", name, u.Length)
+		}
+	}
+	numeric := stepsOf(30, func(e *ingest.Event) {
+		e.Action = ingest.Action{Kind: ingest.ActionNumeric, Values: []float64{float64(e.Step), 7}}
+	})
+	if s := numeric.Steps; s == nil || s.Numbers != 2 || s.Actions != nil || !slices.Equal(s.Row(3), []float32{3, -3, 3, 7, 1.5}) {
+		t.Errorf("steps with numeric actions are %+v", s)
+	}
+	wide := stepsOf(30, func(e *ingest.Event) {
+		for i := range 2 * ingest.MaxKeptObservations {
+			e.Observation = append(e.Observation, ingest.Value{Name: strconv.Itoa(i)})
+		}
+	})
+	if s := wide.Steps; s == nil || len(s.Names) != ingest.MaxKeptObservations || s.Names[0] != "x" {
+		t.Errorf("of many observations %+v are kept", s)
+	}
+}

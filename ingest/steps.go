@@ -1,0 +1,115 @@
+package ingest
+
+import (
+	"encoding/binary"
+	"math"
+	"slices"
+)
+
+// Bounds of the steps of a unit that are kept one by one.
+const (
+	MaxKeptSteps        = 64
+	MaxKeptObservations = 32 // components of the observation, the first ones; the others are not kept
+)
+
+// Steps are steps of a unit that are kept one by one, in order, to tell which law of the agent's steps has moved. They
+// are runs of consecutive ones: the beginning, a random sample, and the end.
+type Steps struct {
+	Names   []string  // of the components of the observation
+	Numbers int       // components of a numeric action; 0 if actions are categories
+	At      []int32   // number of each step in its unit, from 0
+	Actions []int32   // index of each step's category in Unit.Actions; nil if actions are numbers
+	Rows    []float32 // for each step the observation, the numeric action and the reward
+}
+
+// Width returns how many numbers a step has in Rows.
+func (s *Steps) Width() int { return len(s.Names) + s.Numbers + 1 }
+
+// Row returns the numbers of the i-th kept step.
+func (s *Steps) Row(i int) []float32 {
+	w := s.Width()
+	return s.Rows[i*w : (i+1)*w]
+}
+
+// Bytes returns the approximate memory of the steps.
+func (s *Steps) Bytes() int {
+	if s == nil {
+		return 0
+	}
+	return 112 + 16*cap(s.Names) + 4*(cap(s.At)+cap(s.Actions)+cap(s.Rows))
+}
+
+// Clone returns a copy with new memory.
+func (s *Steps) Clone() *Steps {
+	return &Steps{
+		Names: slices.Clone(s.Names), Numbers: s.Numbers, At: slices.Clone(s.At), Actions: slices.Clone(s.Actions),
+		Rows: slices.Clone(s.Rows),
+	}
+}
+
+// Sound reports whether the lists are as long as the others say, and all categories among so many. A codec does not check
+// that.
+func (s *Steps) Sound(categories int) bool {
+	n := len(s.At)
+	if len(s.Names) == 0 || s.Numbers < 0 || s.Numbers > 1<<20 || len(s.Rows) != n*s.Width() ||
+		s.Numbers == 0 && len(s.Actions) != n || s.Numbers > 0 && len(s.Actions) > 0 {
+		return false
+	}
+	for _, a := range s.Actions {
+		if a < 0 || int(a) >= categories {
+			return false
+		}
+	}
+	return true
+}
+
+// WireSteps is the wire form of Steps.
+type WireSteps struct {
+	Names   []string  `cbor:"1,keyasint"`
+	Numbers int       `cbor:"2,keyasint,omitempty"`
+	At      []int32   `cbor:"3,keyasint"`
+	Actions []int32   `cbor:"4,keyasint,omitempty"`
+	Rows    []float32 `cbor:"5,keyasint"`
+}
+
+// steps reads or writes the kept steps of a unit.
+func (c *unitCodec) steps(u *Unit) {
+	has := u.Steps != nil
+	c.flags(&has)
+	if !has {
+		return
+	}
+	if c.reading {
+		u.Steps = &Steps{}
+	}
+	s := u.Steps
+	list(c, &s.Names, func(name *string) { c.text(name) })
+	numbers := int64(s.Numbers)
+	number(c, &numbers)
+	if c.reading {
+		s.Numbers = int(numbers)
+	}
+	list(c, &s.At, func(n *int32) { number(c, n) })
+	list(c, &s.Actions, func(n *int32) { number(c, n) })
+	c.singles(&s.Rows)
+}
+
+// singles reads or writes a list of numbers, four bytes each.
+func (c *unitCodec) singles(l *[]float32) {
+	length := uint64(len(*l))
+	c.uint(&length)
+	switch {
+	case !c.reading:
+		for _, x := range *l {
+			c.b = binary.LittleEndian.AppendUint32(c.b, math.Float32bits(x))
+		}
+	case length > uint64(len(c.b)/4):
+		c.damaged, c.b = true, nil
+	case length > 0:
+		*l = make([]float32, length)
+		for i := range *l {
+			(*l)[i] = math.Float32frombits(binary.LittleEndian.Uint32(c.b))
+			c.b = c.b[4:]
+		}
+	}
+}
