@@ -1,0 +1,96 @@
+package factor
+
+import (
+	"math"
+	"strconv"
+)
+
+// leastCompared is the number of steps from which an example is given.
+const leastCompared = 30
+
+// examples returns, for each factor that has moved, what shows it best.
+func (m *Model) examples(v *Verdict, s *Signs) []Example {
+	var out []Example
+	for f := range Factors {
+		if !v.Factors[f].Moved {
+			continue
+		}
+		if e, found := m.example(v.Factors[f].Foremost, s, &m.baseline.signs); found {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+// example returns the example of the foremost coordinate of a factor: of numbers that coordinate itself, of categories
+// the one whose share differs most from what the law expects.
+func (m *Model) example(foremost Shift, s, base *Signs) (best Example, found bool) {
+	at, most := 0, 0.
+	for i := range m.regressions {
+		r := &m.regressions[i]
+		for k := range r.q {
+			if r.part == foremost.Coordinate.part && r.shows(k, foremost.Coordinate.Index) {
+				e := Example{
+					Factor: foremost.Coordinate.Factor, Name: m.nameOf(r.part, k), Share: r.categories,
+					Otherwise: foremost.Spread && !r.categories,
+				}
+				if enough := e.compare(s.mean(at+k), base.mean(at+k)); !enough && !e.Otherwise {
+					continue
+				}
+				if by := math.Abs(e.Actual - e.Expected); !found || by > most {
+					best, most, found = e, by, true
+				}
+			}
+		}
+		at += r.q
+	}
+	return best, found
+}
+
+// shows reports whether the k-th number of a part may be the example of one of its coordinates. Of how episodes go on,
+// it is that they end.
+func (r *regression) shows(k, coordinate int) bool {
+	switch {
+	case !r.categories:
+		return k == coordinate
+	case r.part == partEnding:
+		return k == 1
+	default:
+		return true
+	}
+}
+
+// mean returns the sums of a number, none if there are none.
+func (s *Signs) mean(at int) Mean {
+	if at < len(s.Means) {
+		return s.Means[at]
+	}
+	return Mean{}
+}
+
+// compare notes what a law expects, corrected by its error over the baseline, and what is. It reports whether there are
+// enough steps for that.
+func (e *Example) compare(now, then Mean) (enough bool) {
+	if now.N < leastCompared || then.N < leastCompared {
+		return false
+	}
+	e.Expected = float64(now.Expected/now.N + (then.Actual-then.Expected)/then.N)
+	e.Actual = float64(now.Actual / now.N)
+	if e.Share {
+		e.Expected = min(1, max(0, e.Expected))
+	}
+	return true
+}
+
+// nameOf returns the name of a number that a part predicts.
+func (m *Model) nameOf(p part, k int) string {
+	switch {
+	case p == partStart || p == partChange:
+		return m.Vocabulary.Names[k]
+	case p == partPolicy && m.Vocabulary.Numbers == 0:
+		return m.Vocabulary.Categories[k]
+	case p == partPolicy && m.Vocabulary.Numbers > 1:
+		return strconv.Itoa(k)
+	}
+	return ""
+}

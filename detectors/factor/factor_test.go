@@ -1,0 +1,214 @@
+package factor
+
+import (
+	"math/rand/v2"
+	"reflect"
+	"strconv"
+	"sync"
+	"testing"
+
+	"github.com/rewardwatch/rewardwatch/ingest"
+	"github.com/rewardwatch/rewardwatch/ingest/ingesttest"
+)
+
+// world is an agent with three observations that takes one of two actions, and what a test turns.
+type world struct {
+	start  float64 // mean of the first observation
+	bias   float64 // of the policy, for the second action
+	pull   float64 // of the dynamics
+	worth  float64 // of the first observation
+	noise  float64 // of the sensors
+	delay  bool    // of the sensors, by one step
+	frozen bool    // of the second observation
+}
+
+func healthy() world { return world{pull: .9, worth: 1} }
+
+// told is the units of a world, in the form in which a bank has them.
+func (w world) told(seed uint64, n int) []Told {
+	rng := rand.New(rand.NewPCG(seed, 9))
+	units := make([]Told, n)
+	for i := range units {
+		s := &ingest.Steps{Names: []string{"x", "y", "z"}}
+		o := [3]float64{w.start + rng.NormFloat64(), rng.NormFloat64(), rng.NormFloat64()}
+		late := o
+		for t := range 40 {
+			seen := o
+			if w.delay {
+				seen, late = late, o
+			}
+			for k := range seen {
+				seen[k] += w.noise * rng.NormFloat64()
+			}
+			if w.frozen {
+				seen[1] = 0
+			}
+			a := 0
+			if seen[0]+w.bias+.7*rng.NormFloat64() > 0 {
+				a = 1
+			}
+			reward := w.worth*o[0] - .5*float64(a) + .1*rng.NormFloat64()
+			s.At, s.Actions = append(s.At, int32(t)), append(s.Actions, int32(a))
+			s.Rows = append(s.Rows, float32(seen[0]), float32(seen[1]), float32(seen[2]), float32(reward))
+			push := 1 - 2*float64(a)
+			o = [3]float64{w.pull*o[0] + .4*push + .1*rng.NormFloat64(), .8*o[1] + .3*o[0] + .1*rng.NormFloat64(), .5*o[2] + .3*push + .2*rng.NormFloat64()}
+		}
+		units[i] = Told{s, []ingest.Count{{Name: "left", N: 20}, {Name: "right", N: 20}}, true, rng.Uint64()}
+	}
+	return units
+}
+
+// learnt is the laws of a healthy baseline. They take seconds under the race detector.
+var learnt = sync.OnceValue(func() *Model {
+	var l Laws
+	l.Freeze(healthy().told(1, 400), defaultBytes)
+	return l.Model
+})
+
+func lawsOf(t *testing.T) *Laws {
+	t.Helper()
+	m := learnt()
+	if m == nil {
+		t.Fatal("no laws were learnt")
+	}
+	return &Laws{Model: m}
+}
+
+func TestTheLawThatMovedIsNamed(t *testing.T) {
+	base := lawsOf(t)
+	for name, c := range map[string]struct {
+		turn  func(*world)
+		cause Cause
+		moved Factor
+	}{
+		"other starts":          {func(w *world) { w.start = 1 }, ByEnvironment, Start},
+		"another policy":        {func(w *world) { w.bias = .5 }, ByPolicy, Policy},
+		"other dynamics":        {func(w *world) { w.pull = .8 }, ByEnvironment, Dynamics},
+		"another reward":        {func(w *world) { w.worth = .8 }, ByReward, Reward},
+		"noisy sensors":         {func(w *world) { w.noise = .5 }, ByObservations, Dynamics},
+		"late sensors":          {func(w *world) { w.delay = true }, ByObservations, Dynamics},
+		"a sensor that is dead": {func(w *world) { w.frozen = true }, ByObservations, Dynamics},
+	} {
+		l := *base
+		w := healthy()
+		c.turn(&w)
+		for i, u := range w.told(2, 100) {
+			l.Observe(u, int64(i))
+		}
+		v := l.Judge(0)
+		if v.Cause != c.cause || !v.Factors[c.moved].Moved {
+			t.Errorf("%s: %s (%s), want %s with %s: %+v", name, v.Cause, v.Broken, c.cause, c.moved, v.Factors)
+		}
+	}
+}
+
+// In 20 windows of 100 healthy units no law moves: at a chance of 4e-4 each, one would in .8 %.
+func TestHealthyUnitsMoveNoLaw(t *testing.T) {
+	l := lawsOf(t)
+	for i, u := range healthy().told(3, 2000) {
+		l.Observe(u, int64(i))
+		if i%100 != 99 {
+			continue
+		}
+		for f, m := range l.Judge(int64(i - 99)).Factors {
+			if m.Moved {
+				t.Errorf("units to %d: %s has moved: %+v", i, Factor(f), m)
+			}
+		}
+	}
+}
+
+// A policy that acts as another one in the same situations is shown by how often it chooses an action.
+func TestExamplesAreOfTheSameSituations(t *testing.T) {
+	l := lawsOf(t)
+	w := healthy()
+	w.bias = -.8
+	for i, u := range w.told(4, 100) {
+		l.Observe(u, int64(i))
+	}
+	for _, e := range l.Judge(0).Examples {
+		if e.Factor == Policy && (!e.Share || e.Actual == e.Expected || e.Name != "left" && e.Name != "right" ||
+			(e.Name == "right") != (e.Actual < e.Expected)) {
+			t.Errorf("%+v", e)
+		}
+	}
+}
+
+// What is saved judges as what was never stopped.
+func TestLawsAreSaved(t *testing.T) {
+	l := lawsOf(t)
+	units := healthy().told(5, 260)
+	for i, u := range units[:130] {
+		l.Observe(u, int64(i))
+	}
+	wire := l.Wire()
+	again := wire.Live()
+	for i, u := range units[130:] {
+		l.Observe(u, int64(130+i))
+		again.Observe(u, int64(130+i))
+	}
+	if len(l.Recent) != recentUnits {
+		t.Fatalf("%d units are kept, want %d", len(l.Recent), recentUnits)
+	}
+	if got, want := again.Judge(100), l.Judge(100); !reflect.DeepEqual(got, want) {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+	if ingesttest.Text(again.Wire()) != ingesttest.Text(l.Wire()) {
+		t.Error("it is saved in another way once it was read")
+	}
+}
+
+// Of many observations those are chosen whose changes can be explained, and no others count.
+func TestObservationsAreChosenByWhatTheyExplain(t *testing.T) {
+	wide := func(w world, seed uint64, n int) []Told {
+		rng := rand.New(rand.NewPCG(seed, 8))
+		units := w.told(seed, n)
+		for i := range units {
+			s := units[i].Steps
+			out := &ingest.Steps{At: s.At, Actions: s.Actions}
+			for k := range 29 {
+				out.Names = append(out.Names, "noise"+strconv.Itoa(k))
+			}
+			out.Names = append(out.Names, s.Names...)
+			for j := range s.At {
+				for range 29 {
+					out.Rows = append(out.Rows, float32(rng.NormFloat64()))
+				}
+				out.Rows = append(out.Rows, s.Row(j)...)
+			}
+			units[i].Steps = out
+		}
+		return units
+	}
+	l := &Laws{}
+	l.Freeze(wide(healthy(), 1, 300), defaultBytes)
+	if l.Model == nil || l.Model.Bytes() > defaultBytes {
+		t.Fatalf("the laws do not keep to their memory: %+v", l.Model)
+	}
+	if n := len(l.Model.Vocabulary.Names); n < 5 || n == 32 {
+		t.Errorf("%d of 32 components were chosen", n)
+	}
+	w := healthy()
+	w.pull = .8
+	for i, u := range wide(w, 2, 100) {
+		l.Observe(u, int64(i))
+	}
+	wire := l.Wire()
+	again := wire.Live()
+	if v, saved := l.Judge(0), again.Judge(0); v.Cause != ByEnvironment || saved.Cause != ByEnvironment {
+		t.Errorf("the cause is %s, and %s once saved: %+v", v.Cause, saved.Cause, v.Factors)
+	}
+}
+
+func TestModelsKeepToTheirMemory(t *testing.T) {
+	v := vocabulary(8, 0, 3)
+	if m := Learn(v, walkers(7, 120), 16<<10); m != nil {
+		t.Errorf("a model of %d bytes is learnt, where there is no room for the scores", m.Bytes())
+	}
+	for _, bytes := range []int{128 << 10, 160 << 10, defaultBytes} {
+		m := Learn(v, walkers(7, 120), bytes)
+		if got := m.Bytes(); got > bytes {
+			t.Errorf("%d bytes, want at most %d", got, bytes)
+		}
+	}
+}

@@ -1,0 +1,327 @@
+package factor
+
+import (
+	"math"
+	"slices"
+
+	"github.com/rewardwatch/rewardwatch/detectors"
+)
+
+// Sizes of a leaf's law.
+const (
+	sketchSize  = 64 // residuals
+	leastSketch = 16 // fewer in support, and the leaf scores nothing
+)
+
+// supportShare is the share of the baseline's steps in a leaf that support it. Regressions err on the others, and where
+// a change brings more of these, their scores would move although the law has not.
+const supportShare = .9
+
+// regression predicts the targets of one part, and knows the law of what is left of them in each leaf.
+type regression struct {
+	part       part
+	p, q       int
+	categories bool
+	scale      []float32 // q: standard deviations of the targets, 1 of categories
+	tolerance  float32   // standard deviation of the noise that is added to a residual, in that of the target
+	nodes      []node
+	leaves     []leaf
+}
+
+// leaf is a leaf of a tree.
+type leaf struct {
+	beta    []float32 // q x (p+1): intercepts and coefficients, of standardized targets
+	mean    []float32 // p: of the features
+	inverse []float32 // p(p+1)/2: the inverse of the Cholesky factor of their covariance, row by row
+	radius  float32   // squared Mahalanobis distance up to which steps are in support
+	law     []float32 // residuals of each target, or of the category's rank, sorted, one after the other; nil if there are too few
+}
+
+// packed returns the leaf with all of its numbers side by side, since a step reads most of them.
+func (l leaf) packed() leaf {
+	all := make([]float32, 0, len(l.mean)+len(l.inverse)+len(l.beta)+len(l.law))
+	for _, part := range []*[]float32{&l.mean, &l.inverse, &l.beta, &l.law} {
+		from := len(all)
+		all = append(all, *part...)
+		if *part != nil {
+			*part = all[from:len(all):len(all)]
+		}
+	}
+	return l
+}
+
+// lawOf returns the law of the k-th of so many residuals.
+func (l *leaf) lawOf(k, laws int) []float32 {
+	n := len(l.law) / laws
+	return l.law[k*n : (k+1)*n]
+}
+
+// laws returns how many residuals a step has.
+func (r *regression) laws() int {
+	if r.categories {
+		return 1
+	}
+	return r.q
+}
+
+// bytes returns about how much memory the regression takes.
+func (r *regression) bytes() int {
+	return len(r.leaves) * (4*(r.q*(r.p+1)+r.p+r.p*(r.p+1)/2+r.laws()*sketchSize) + 128 + 24*r.laws() + 16)
+}
+
+// fit learns the regressions of a tree from a table of standardized targets.
+func (r *regression) fit(t *table, nodes []node) {
+	members := t.membersOf(nodes)
+	r.nodes, r.leaves = nodes, make([]leaf, len(members))
+	g, s := newGram(t.p, t.q), newSolver(t.p, t.q)
+	for i, rows := range members {
+		g.reset()
+		for _, row := range rows {
+			g.add(t.row(int(row)), t.told(int(row)))
+		}
+		s.solve(&g)
+		r.leaves[i] = leaf{beta: single(s.beta)}
+		r.leaves[i].shape(&g)
+	}
+}
+
+func single(x []float64) []float32 {
+	out := make([]float32, len(x))
+	for i := range x {
+		out[i] = float32(x[i])
+	}
+	return out
+}
+
+// narrowest is the variance below which the features of a leaf are not told apart, in that over all leaves.
+const narrowest = 1e-3
+
+// shape notes where the features of a leaf lie.
+func (l *leaf) shape(g *gram) {
+	w := g.p + 1
+	cov, mean := make([]float64, g.p*g.p), make([]float64, g.p)
+	for i := range g.p {
+		mean[i] = g.xx[(i+1)*w] / g.n
+	}
+	for i := range g.p {
+		for j := range i + 1 {
+			cov[i*g.p+j] = g.xx[(i+1)*w+j+1]/g.n - mean[i]*mean[j]
+		}
+		cov[i*g.p+i] += narrowest
+	}
+	cholesky(cov, g.p)
+	l.mean = single(mean)
+	// The inverse of a lower triangle, column by column.
+	inverse := make([]float64, g.p*g.p)
+	for j := range g.p {
+		inverse[j*g.p+j] = 1 / cov[j*g.p+j]
+		for i := j + 1; i < g.p; i++ {
+			sum := 0.
+			for k := j; k < i; k++ {
+				sum -= cov[i*g.p+k] * inverse[k*g.p+j]
+			}
+			inverse[i*g.p+j] = sum / cov[i*g.p+i]
+		}
+	}
+	for i := range g.p {
+		l.inverse = append(l.inverse, single(inverse[i*g.p:i*g.p+i+1])...)
+	}
+	l.inverse = slices.Clip(l.inverse)
+}
+
+// within reports whether the squared Mahalanobis distance of features from those of the leaf is at most r. centred is
+// memory for as many features.
+func (l *leaf) within(r float32, x, centred []float32) bool { return l.distance(r, x, centred) <= r }
+
+// distance returns that distance, or some number above r if it is larger.
+func (l *leaf) distance(r float32, x, centred []float32) float32 {
+	mean := l.mean[:len(x)]
+	centred = centred[:len(x)]
+	for i, v := range x {
+		centred[i] = v - mean[i]
+	}
+	var total float32
+	inverse := l.inverse
+	for i := range mean {
+		v := dot(inverse[:i+1], centred)
+		inverse = inverse[i+1:]
+		if total += v * v; total > r {
+			break
+		}
+	}
+	return total
+}
+
+// dot returns the sum of the products of a with the beginning of b. It adds in four lanes, which do not wait for one
+// another.
+func dot(a, b []float32) float32 {
+	b = b[:len(a)]
+	var p, q, r, s float32
+	for len(a) >= 4 && len(b) >= 4 {
+		p += a[0] * b[0]
+		q += a[1] * b[1]
+		r += a[2] * b[2]
+		s += a[3] * b[3]
+		a, b = a[4:], b[4:]
+	}
+	b = b[:len(a)]
+	for i, v := range a {
+		p += v * b[i]
+	}
+	return (p + q) + (r + s)
+}
+
+// predict writes predictions of all targets to y, in their standard deviations.
+func (l *leaf) predict(y, x []float32) {
+	beta := l.beta
+	for k := range y {
+		y[k] = beta[0] + dot(beta[1:1+len(x)], x)
+		beta = beta[1+len(x):]
+	}
+}
+
+// residual returns what is left of a target, y in its own unit, of a prediction in its standard deviations, with noise.
+func (r *regression) residual(k int, y, predicted float32, seed uint64) float32 {
+	return y/r.scale[k] - predicted + r.tolerance*noise(seed)
+}
+
+// surprise returns the rank of a category among those that are predicted to be likelier, by the predicted shares: from
+// 0, and 1 for one that the baseline does not have. Within the share of the category it is random.
+func surprise(predicted []float32, category int, seed uint64) float32 {
+	if category < 0 {
+		return 1
+	}
+	own := share(predicted[category])
+	var before, total float32
+	for k, p := range predicted {
+		s := share(p)
+		total += s
+		if s > own || s == own && k < category {
+			before += s
+		}
+	}
+	return (before + own*uniform(seed)) / total
+}
+
+// share bounds a predicted share from below: a linear regression knows no bounds.
+func share(p float32) float32 { return max(p, 1e-3) }
+
+// learn notes the law of the residuals in each leaf, from steps that the regression has not been fitted to.
+func (r *regression) learn(rows []sampled) {
+	byLeaf, predicted := make([][]int, len(r.leaves)), make([]float32, r.q)
+	distances, centred := make([][]float64, len(r.leaves)), make([]float32, r.p)
+	for i := range rows {
+		at := leafOf(r.nodes, rows[i].x)
+		byLeaf[at] = append(byLeaf[at], i)
+		distances[at] = append(distances[at], float64(r.leaves[at].distance(math.MaxFloat32, rows[i].x, centred)))
+	}
+	for at := range r.leaves {
+		if len(byLeaf[at]) == 0 {
+			continue
+		}
+		l := &r.leaves[at]
+		l.radius = float32(detectors.Quantiles(distances[at], supportShare)[0])
+		residuals := make([][]float64, r.laws())
+		for n, i := range byLeaf[at] {
+			if float32(distances[at][n]) > l.radius {
+				continue
+			}
+			l.predict(predicted, rows[i].x)
+			for k := range residuals {
+				residuals[k] = append(residuals[k], float64(r.left(k, &rows[i], predicted)))
+			}
+		}
+		if len(residuals) > 0 && len(residuals[0]) >= leastSketch {
+			for k := range residuals {
+				l.law = append(l.law, evenly(residuals[k], sketchSize)...)
+			}
+		}
+		*l = l.packed()
+	}
+}
+
+// left returns the k-th residual of a step.
+func (r *regression) left(k int, s *sampled, predicted []float32) float32 {
+	seed := seedOf(s.key, k)
+	if r.categories {
+		return surprise(predicted, s.category, seed)
+	}
+	return r.residual(k, s.y[k], predicted[k], seed)
+}
+
+// evenly sorts a sample, and returns at most so many values of it that divide it evenly.
+func evenly(sample []float64, most int) []float32 {
+	slices.Sort(sample)
+	out := make([]float32, min(len(sample), most))
+	for i := range out {
+		out[i] = float32(sample[(2*i+1)*len(sample)/(2*len(out))])
+	}
+	return out
+}
+
+// score returns the normal score of a residual in the law of its leaf. Among equal values, and beyond the outermost, it
+// is random.
+func score(law []float32, x float32, seed uint64) float32 {
+	low, n, key := 0, len(law), ordered(x)
+	for left := n; left > 1; { // without a branch, which would be mispredicted half of the time
+		half := left / 2
+		low += half & less(law[low+half-1], key)
+		left -= half
+	}
+	low += 1 & less(law[low], key)
+	high := low
+	for high < n && law[high] == x {
+		high++
+	}
+	u := (float32(low) + float32(high-low+1)*uniform(seed)) / float32(n+1)
+	return normal(u)
+}
+
+// ordered returns an integer in the order of x.
+func ordered(x float32) int64 {
+	bits := int32(math.Float32bits(x + 0)) // no negative zero
+	return int64(bits ^ bits>>31&math.MaxInt32)
+}
+
+// less returns all ones if a is before the number with the key, else 0.
+func less(a float32, key int64) int { return int((ordered(a) - key) >> 63) }
+
+// step separates the seeds of the numbers that a step needs.
+const step = 0x9e3779b97f4a7c15
+
+// mix is the finalizer of splitmix64.
+func mix(x uint64) uint64 {
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
+}
+
+// seedOf returns the random bits of the k-th residual of a step. Its noise takes 42 of them, its score the other 22.
+func seedOf(key uint64, k int) uint64 { return mix(key + uint64(k)*step) }
+
+// uniform returns a number in (0, 1).
+func uniform(seed uint64) float32 { return (float32(seed>>42) + .5) / (1 << 22) }
+
+// noise returns a nearly normal number of variance 1: the sum of three uniform ones.
+func noise(seed uint64) float32 {
+	sum := seed&0x3fff + seed>>14&0x3fff + seed>>28&0x3fff
+	return 2 * (float32(sum)/16384 - 1.5)
+}
+
+// normalCells is the number of cells between which the normal quantile is interpolated.
+const normalCells = 2048
+
+var normalTable = func() (t [normalCells + 1]float32) {
+	for i := range t {
+		p := min(max(float64(i)/normalCells, .25/normalCells), 1-.25/normalCells)
+		t[i] = float32(math.Sqrt2 * math.Erfinv(2*p-1))
+	}
+	return t
+}()
+
+// normal returns the standard normal quantile of u, bounded by 3.7.
+func normal(u float32) float32 {
+	at := u * normalCells
+	i := min(int(at), normalCells-1)
+	return normalTable[i] + (at-float32(i))*(normalTable[i+1]-normalTable[i])
+}

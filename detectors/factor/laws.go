@@ -1,0 +1,293 @@
+package factor
+
+import (
+	"cmp"
+	"hash/fnv"
+	"slices"
+
+	"github.com/rewardwatch/rewardwatch/ingest"
+)
+
+// maxCategories bounds the actions that a model tells apart. It takes the others for unknown ones.
+const maxCategories = 16
+
+// Vocabulary names what steps consist of.
+type Vocabulary struct {
+	Names      []string // of the components of the observation
+	Columns    []int32  // of them in a step, which has more; nil if it has no others
+	Width      int      // number of components in a step, if it has more
+	Numbers    int      // components of a numeric action
+	Categories []string // of the actions, the commonest first
+}
+
+// layout returns the number of each.
+func (v *Vocabulary) layout() Layout {
+	return Layout{Observations: len(v.Names), Numbers: v.Numbers, Categories: len(v.Categories)}
+}
+
+// Told is what a unit tells of its steps.
+type Told struct {
+	Steps      *ingest.Steps
+	Actions    []ingest.Count // to which the categories of the steps refer
+	Terminated bool           // by the last of the steps
+	Seed       uint64
+}
+
+// Of returns what a unit tells of its steps; without steps if it has none.
+func Of(u *ingest.Unit) Told {
+	if u.Steps == nil || !u.Steps.Sound(len(u.Actions)) || len(u.Steps.At) == 0 {
+		return Told{}
+	}
+	h := fnv.New64a()
+	for _, s := range []string{u.Agent, "\x00", u.Episode} {
+		_, _ = h.Write([]byte(s)) // it never fails
+	}
+	seed := mix(h.Sum64() + uint64(u.EndTS))
+	return Told{u.Steps, slices.Clone(u.Actions), u.End == ingest.EndTerminated, seed}
+}
+
+// Thinned returns what the unit tells with fewer steps if they take more than so many bytes. It leaves out runs of
+// consecutive steps between the first and the last one, evenly.
+func (t Told) Thinned(bytes int) Told {
+	s := t.Steps
+	if s == nil || s.Bytes() <= bytes {
+		return t
+	}
+	var runs []int // where they begin
+	for i, n := range s.At {
+		if i == 0 || n != s.At[i-1]+1 {
+			runs = append(runs, i)
+		}
+	}
+	every := s.Bytes()/max(1, bytes) + 1
+	out := &ingest.Steps{Names: s.Names, Numbers: s.Numbers}
+	for r, from := range runs {
+		to := len(s.At)
+		if r+1 < len(runs) {
+			to = runs[r+1]
+		}
+		if r%every != 0 && r+1 < len(runs) {
+			continue
+		}
+		out.At = append(out.At, s.At[from:to]...)
+		out.Rows = append(out.Rows, s.Rows[from*s.Width():to*s.Width()]...)
+		if s.Numbers == 0 {
+			out.Actions = append(out.Actions, s.Actions[from:to]...)
+		}
+	}
+	t.Steps = out
+	return t
+}
+
+// vocabularyOf returns what the units' steps consist of. Where they differ, the first unit with steps decides.
+func vocabularyOf(all []Told) Vocabulary {
+	var v Vocabulary
+	counts := map[string]int64{}
+	for i := range all {
+		s := all[i].Steps
+		if s == nil {
+			continue
+		}
+		if v.Names == nil {
+			v.Names, v.Numbers = s.Names, s.Numbers
+		}
+		for _, a := range all[i].Actions {
+			counts[a.Name] += a.N
+		}
+	}
+	if v.Numbers > 0 {
+		return v
+	}
+	for name := range counts {
+		v.Categories = append(v.Categories, name)
+	}
+	slices.SortFunc(v.Categories, func(a, b string) int {
+		return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a, b))
+	})
+	v.Categories = v.Categories[:min(len(v.Categories), maxCategories)]
+	return v
+}
+
+// episode returns the steps of a unit; nil if they consist of something else.
+func (v *Vocabulary) episode(t Told) Episode {
+	s := v.chosen(t.Steps)
+	if s == nil || s.Numbers != v.Numbers || !slices.Equal(s.Names, v.Names) {
+		return nil
+	}
+	categories := make([]int, len(t.Actions))
+	for i, a := range t.Actions {
+		categories[i] = slices.Index(v.Categories, a.Name)
+	}
+	d := len(v.Names)
+	e := make(Episode, len(s.At))
+	for i := range e {
+		row := s.Row(i)
+		e[i] = Step{
+			Number: s.At[i], Observation: row[:d:d], Action: row[d : d+s.Numbers], Reward: row[d+s.Numbers],
+			Key: mix(t.Seed + uint64(i)*step),
+		}
+		if s.Numbers == 0 {
+			e[i].Category = categories[s.Actions[i]]
+		}
+		if i+1 < len(e) && s.At[i+1] == s.At[i]+1 {
+			e[i].Next = s.Row(i + 1)[:d:d]
+		}
+	}
+	e[len(e)-1].Terminated = t.Terminated
+	return e
+}
+
+// chosen returns steps with the components of the observation that the vocabulary has; nil if they have others.
+func (v *Vocabulary) chosen(s *ingest.Steps) *ingest.Steps {
+	if s == nil || v.Columns == nil {
+		return s
+	}
+	if len(s.Names) != v.Width {
+		return nil
+	}
+	out := &ingest.Steps{Numbers: s.Numbers, At: s.At, Actions: s.Actions}
+	for _, c := range v.Columns {
+		out.Names = append(out.Names, s.Names[c])
+	}
+	out.Rows = make([]float32, 0, len(s.At)*out.Width())
+	for i := range s.At {
+		row := s.Row(i)
+		for _, c := range v.Columns {
+			out.Rows = append(out.Rows, row[c])
+		}
+		out.Rows = append(out.Rows, row[v.Width:]...)
+	}
+	return out
+}
+
+// narrowed returns the vocabulary with the components of the observation for which memory and time suffice. It chooses
+// those of whose changes the rest of a step explains most, since only these tell when the dynamics move.
+func (v Vocabulary) narrowed(episodes []Episode, bytes int) Vocabulary {
+	l := v.layout()
+	for l.Observations > 1 && (keptBytes(l) > bytes*2/3 || l.features() > maxFeatures) {
+		l.Observations--
+	}
+	if l.Observations == len(v.Names) {
+		return v
+	}
+	explained := explainedChanges(v.layout(), episodes)
+	order := make([]int32, len(v.Names))
+	for i := range order {
+		order[i] = int32(i)
+	}
+	slices.SortStableFunc(order, func(a, b int32) int { return cmp.Compare(explained[b], explained[a]) })
+	out := Vocabulary{Columns: order[:l.Observations], Width: len(v.Names), Numbers: v.Numbers, Categories: v.Categories}
+	slices.Sort(out.Columns)
+	for _, c := range out.Columns {
+		out.Names = append(out.Names, v.Names[c])
+	}
+	return out
+}
+
+// Laws are the laws of a group's steps, and the scores of its newest units. Exported fields are saved.
+type Laws struct {
+	Model  *Model // nil before a baseline with observations is frozen; not changed
+	Recent []Scored
+	Spans  []Span
+
+	scorer *Scorer
+}
+
+// Scored is the scores of a unit.
+type Scored struct {
+	Ordinal      int64
+	Mean, Square []float32
+	Asked        [Factors]int32
+	Supported    [Factors]int32
+}
+
+// Span is the signs of the units from an ordinal on.
+type Span struct {
+	From  int64
+	Signs Signs
+}
+
+// Bounds of what is kept of units.
+const (
+	recentUnits = 200
+	spanUnits   = 10
+)
+
+// Freeze learns the laws from the units of a baseline. Together with the scores of later units they take at most so
+// many bytes; 0 is for no laws.
+func (l *Laws) Freeze(units []Told, bytes int) {
+	*l = Laws{}
+	v := vocabularyOf(units)
+	if len(v.Names) == 0 || bytes == 0 {
+		return
+	}
+	episodes := v.episodes(units)
+	if narrow := v.narrowed(episodes, bytes); narrow.Columns != nil {
+		v, episodes = narrow, narrow.episodes(units)
+	}
+	l.Model = Learn(v, episodes, bytes)
+}
+
+// episodes returns the steps of the units that consist of the same.
+func (v *Vocabulary) episodes(units []Told) []Episode {
+	var out []Episode
+	for i := range units {
+		if e := v.episode(units[i]); e != nil {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+// Observe scores a unit.
+func (l *Laws) Observe(t Told, ordinal int64) {
+	if l.Model == nil || t.Steps == nil {
+		return
+	}
+	e := l.Model.Vocabulary.episode(t)
+	if e == nil {
+		return
+	}
+	if l.scorer == nil {
+		l.scorer = NewScorer(l.Model)
+	}
+	u := l.scorer.Score(e)
+	if len(l.Recent) == recentUnits {
+		l.Recent = slices.Delete(l.Recent, 0, 1)
+	}
+	l.Recent = append(l.Recent, Scored{ordinal, u.Mean, u.Square, u.Asked, u.Supported})
+	if n := len(l.Spans); n == 0 || ordinal >= l.Spans[n-1].From+spanUnits {
+		if n == recentUnits/spanUnits {
+			l.Spans = slices.Delete(l.Spans, 0, 1)
+		}
+		l.Spans = append(l.Spans, Span{From: ordinal})
+	}
+	l.Spans[len(l.Spans)-1].Signs.sum(&u.Signs)
+}
+
+// Judge compares the units since an ordinal, at most the newest 200, with the baseline; nil if there are none.
+func (l *Laws) Judge(since int64) *Verdict {
+	if l.Model == nil {
+		return nil
+	}
+	var units []Scored
+	for i := range l.Recent {
+		if l.Recent[i].Ordinal >= since {
+			units = append(units, l.Recent[i])
+		}
+	}
+	if len(units) == 0 {
+		return nil
+	}
+	var s Signs
+	for i := range l.Spans {
+		if l.Spans[i].From >= since || i+1 < len(l.Spans) && l.Spans[i+1].From > since {
+			s.sum(&l.Spans[i].Signs)
+		}
+	}
+	v := l.Model.judge(units, &s)
+	return &v
+}
+
+// Bare returns the laws without what changes only with the baseline.
+func (l *Laws) Bare() Laws { return Laws{Recent: l.Recent, Spans: l.Spans} }

@@ -1,0 +1,274 @@
+package factor
+
+import (
+	"math"
+	"slices"
+)
+
+// maxFeatures bounds the features of a step. The time that it takes to learn its laws grows with their cube.
+const maxFeatures = 64
+
+// LeastEpisodes is the number of episodes from which a model is learnt.
+const LeastEpisodes = 100
+
+// Model is the laws of a baseline. It is not changed after Learn, and may be shared.
+type Model struct {
+	Vocabulary  Vocabulary
+	layout      Layout
+	centre      []float32 // of the features
+	inverse     []float32 // 1/standard deviation of the features
+	regressions []regression
+	names       []Coordinate
+	baseline    baseline
+}
+
+// Coordinate is one number that a model predicts of a step.
+type Coordinate struct {
+	Factor Factor
+	part   part
+	Index  int // of the observation or of the action's component; 0 of rewards and categories
+}
+
+// sampled is a row of a part.
+type sampled struct {
+	x        []float32
+	y        []float32
+	category int
+	key      uint64
+}
+
+// Learn learns the laws from the episodes of a baseline, in order. Regressions are fitted to every other episode, and
+// what they leave is measured on the rest. The model and the scores that are kept under it take at most so many bytes,
+// with fewer leaves if need be. Learn returns nil if there are too few episodes or bytes,
+// no observations, or too many features.
+func Learn(v Vocabulary, episodes []Episode, bytes int) *Model {
+	l := v.layout()
+	if len(episodes) < LeastEpisodes || l.Observations == 0 || l.features() > maxFeatures || keptBytes(l) > bytes {
+		return nil
+	}
+	m := &Model{Vocabulary: v, layout: l}
+	m.standardize(episodes)
+	for p := range parts {
+		if r, known := m.learnPart(p, episodes, nil); known {
+			m.regressions = append(m.regressions, r)
+		}
+	}
+	m.names = m.coordinates()
+	if !m.shrink(episodes, bytes) {
+		return nil
+	}
+	m.summarize(episodes)
+	return m
+}
+
+// shrink halves the leaves of the largest part until the model takes at most so many bytes, and reports whether it
+// does.
+func (m *Model) shrink(episodes []Episode, bytes int) bool {
+	for m.Bytes() > bytes {
+		largest := 0
+		for i := range m.regressions {
+			if m.regressions[i].bytes() > m.regressions[largest].bytes() {
+				largest = i
+			}
+		}
+		r := &m.regressions[largest]
+		if len(r.leaves) == 1 {
+			return false
+		}
+		*r, _ = m.learnPart(r.part, episodes, prune(r.nodes, len(r.leaves)/2))
+	}
+	return true
+}
+
+// standardize computes the scale of the features from every other episode.
+func (m *Model) standardize(episodes []Episode) {
+	n := m.layout.features()
+	sum, squares, count := make([]float64, n), make([]float64, n), make([]float64, n)
+	x := make([]float32, n)
+	for i := 0; i < len(episodes); i += 2 {
+		for s := range episodes[i] {
+			known := m.raw(&episodes[i][s], x)
+			for k := range known {
+				v := float64(x[k])
+				sum[k] += v
+				squares[k] += v * v
+				count[k]++
+			}
+		}
+	}
+	m.centre, m.inverse = make([]float32, n), make([]float32, n)
+	for k := range n {
+		if count[k] == 0 {
+			continue
+		}
+		mean := sum[k] / count[k]
+		sd := math.Sqrt(max(0, squares[k]/count[k]-mean*mean))
+		m.centre[k] = float32(mean)
+		if sd > 1e-9*(1+math.Abs(mean)) {
+			m.inverse[k] = float32(1 / sd)
+		}
+	}
+}
+
+// raw writes the features of a step to x and returns how many are known.
+func (m *Model) raw(s *Step, x []float32) int {
+	d := copy(x, s.Observation)
+	if m.layout.Categories > 0 {
+		oneOf(x[d:d+m.layout.Categories], s.Category)
+	} else {
+		copy(x[d:], s.Action)
+	}
+	at := d + m.layout.actions()
+	if s.Next == nil {
+		return at
+	}
+	for i := range d {
+		x[at+i] = s.Next[i] - s.Observation[i]
+	}
+	return at + d
+}
+
+// features writes the standardized features of a step to x.
+func (m *Model) features(s *Step, x []float32) {
+	n := m.raw(s, x)
+	for i := range n {
+		x[i] = (x[i] - m.centre[i]) * m.inverse[i]
+	}
+}
+
+// learnPart learns one part with a tree, or grows one, and reports whether the baseline says enough about the part.
+func (m *Model) learnPart(p part, episodes []Episode, tree []node) (r regression, known bool) {
+	r = regression{part: p, p: p.inputs(m.layout), tolerance: float32(p.tolerance())}
+	r.q, r.categories = p.targets(m.layout)
+	if r.q == 0 {
+		return r, false
+	}
+	fitted, measured := m.sample(&r, episodes, 0), m.sample(&r, episodes, 1)
+	if len(fitted) < leastRows || len(measured) < leastRows {
+		return r, false
+	}
+	r.rescale(fitted)
+	t := table{p: r.p, q: r.q, categories: r.categories, floor: max(.01, p.tolerance()) * max(.01, p.tolerance())}
+	for i := range fitted {
+		t.x = append(t.x, fitted[i].x...)
+		for k, y := range fitted[i].y {
+			t.y = append(t.y, y/r.scale[k])
+		}
+	}
+	if tree == nil {
+		tree = grow(&t)
+	}
+	r.fit(&t, tree)
+	r.learn(measured)
+	return r, true
+}
+
+// sample returns the rows of a part in every other episode.
+func (m *Model) sample(r *regression, episodes []Episode, from int) []sampled {
+	var rows []sampled
+	x := make([]float32, m.layout.features())
+	for i := from; i < len(episodes); i += 2 {
+		for k := range episodes[i] {
+			s := &episodes[i][k]
+			if !r.part.has(s) {
+				continue
+			}
+			m.features(s, x)
+			row := sampled{x: slices.Clone(x[:r.p]), y: make([]float32, r.q), key: s.Key + uint64(r.part)<<8*step}
+			row.category = r.part.read(s, m.layout, row.y)
+			rows = append(rows, row)
+		}
+	}
+	return rows
+}
+
+// rescale computes the standard deviations of the targets.
+func (r *regression) rescale(rows []sampled) {
+	r.scale = make([]float32, r.q)
+	for k := range r.scale {
+		r.scale[k] = 1
+		if r.categories {
+			continue
+		}
+		mean, m2 := 0., 0.
+		for i := range rows {
+			d := float64(rows[i].y[k]) - mean
+			mean += d / float64(i+1)
+			m2 += d * (float64(rows[i].y[k]) - mean)
+		}
+		if sd := math.Sqrt(m2 / float64(len(rows))); sd > 1e-9*(1+math.Abs(mean)) {
+			r.scale[k] = float32(sd)
+		}
+	}
+}
+
+// coordinates lists what the model scores, in the order of the scores of a step.
+func (m *Model) coordinates() []Coordinate {
+	var out []Coordinate
+	for i := range m.regressions {
+		r := &m.regressions[i]
+		for k := range r.laws() {
+			out = append(out, Coordinate{r.part.factor(), r.part, k})
+		}
+	}
+	return out
+}
+
+// targets returns how many numbers the regressions predict.
+func (m *Model) targets() (n int) {
+	for i := range m.regressions {
+		n += m.regressions[i].q
+	}
+	return n
+}
+
+// Coordinates returns what a model scores of each step.
+func (m *Model) Coordinates() []Coordinate { return m.names }
+
+// Bytes returns about how much memory the model takes, and the scores of units that are kept under it.
+func (m *Model) Bytes() int {
+	n := keptBytes(m.layout)
+	for i := range m.regressions {
+		n += m.regressions[i].bytes()
+	}
+	return n
+}
+
+// keptBytes returns about how much memory scores take: those of the newest units, those of the baseline, and the signs.
+func keptBytes(l Layout) int {
+	coordinates := 2*l.Observations + max(1, l.Numbers) + 3
+	means := 2*l.Observations + l.actions() + 4
+	return recentUnits*(8*coordinates+96) + 2*coordinates*(4*columnSize+64) +
+		(1+recentUnits/spanUnits)*(32*l.Observations+12*means+80)
+}
+
+// explainedChanges returns, for each component of the observation, the share of the variance of its change that a linear
+// regression on observation and action explains.
+func explainedChanges(l Layout, episodes []Episode) []float64 {
+	m := &Model{layout: l}
+	m.standardize(episodes)
+	r := regression{part: partChange, p: partChange.inputs(l), q: l.Observations}
+	rows := m.sample(&r, episodes, 0)
+	out := make([]float64, r.q)
+	if len(rows) < leastRows {
+		return out
+	}
+	r.rescale(rows)
+	g, s := newGram(r.p, r.q), newSolver(r.p, r.q)
+	sums, squares := make([]float64, r.q), make([]float64, r.q)
+	for i := range rows {
+		for k := range rows[i].y {
+			rows[i].y[k] /= r.scale[k]
+			sums[k] += float64(rows[i].y[k])
+			squares[k] += float64(rows[i].y[k]) * float64(rows[i].y[k])
+		}
+		g.add(rows[i].x, rows[i].y)
+	}
+	s.solve(&g)
+	for k := range out {
+		if variance := squares[k] - sums[k]*sums[k]/g.n; variance > 1e-9*g.n {
+			out[k] = 1 - s.sse[k]/variance
+		}
+	}
+	return out
+}

@@ -1,0 +1,185 @@
+package factor
+
+import "slices"
+
+// Signs are sums over the consecutive steps of an episode which tell broken observations from dynamics that changed.
+type Signs struct {
+	Pairs []Pair // of each component of the observation
+	// Begun is 1 if the first two steps of the episode were kept, and Repeated is 1 if their observations are equal: a
+	// sensor that lags has nothing to tell at first but the first observation.
+	Begun, Repeated int32
+
+	Means []Mean // of each number that the model predicts, one regression after the other
+}
+
+// Mean is sums over the steps in support of a law: what it expects of them, and what they are, in the unit of the number
+// or as shares of a category.
+type Mean struct{ N, Expected, Actual float32 }
+
+// Pair is sums over pairs of consecutive steps.
+type Pair struct {
+	N, Sum, Square, Cross float32 // of the scores of the dynamics: noise of a sensor makes them alternate
+	Now, Before           float32 // squared residuals given the action of the step, and of the step before
+	Steps, Changed        float32 // steps with a next observation, and those in which it differs
+}
+
+// add adds the step i of an episode, with its scores and those of the step before.
+func (s *Signs) add(by *Scorer, e Episode, i int, z, previous []float32) {
+	step, m := &e[i], by.model
+	if step.Next == nil {
+		return
+	}
+	if s.Pairs == nil {
+		s.Pairs = make([]Pair, m.layout.Observations)
+	}
+	for k := range s.Pairs {
+		s.Pairs[k].Steps++
+		if step.Next[k] != step.Observation[k] {
+			s.Pairs[k].Changed++
+		}
+	}
+	if step.Number == 0 {
+		s.Begun = 1
+		s.Repeated = 1
+		for k := range step.Next {
+			if step.Next[k] != step.Observation[k] {
+				s.Repeated = 0
+			}
+		}
+	}
+	if i == 0 || e[i-1].Number+1 != step.Number {
+		return
+	}
+	for at, c := range m.names {
+		if c.part == partChange && z[at] == z[at] && previous[at] == previous[at] {
+			p := &s.Pairs[c.Index]
+			p.N++
+			p.Sum += (z[at] + previous[at]) / 2
+			p.Square += (z[at]*z[at] + previous[at]*previous[at]) / 2
+			p.Cross += z[at] * previous[at]
+		}
+	}
+	s.lag(by, step, &e[i-1])
+}
+
+// lagMemory is memory for the features of a step with the action of the step before, and for what is predicted of it.
+type lagMemory struct{ x, predicted []float32 }
+
+// lag adds how well the action of the step before predicts the change of the observation, beside that of the step that
+// was scored last.
+func (s *Signs) lag(by *Scorer, step, before *Step) {
+	m := by.model
+	for i := range m.regressions {
+		r := &m.regressions[i]
+		if r.part != partChange {
+			continue
+		}
+		predicted := by.memory.predicted
+		r.leaves[leafOf(r.nodes, by.x[:r.p])].predict(predicted, by.x[:r.p])
+		same := step.acts(before)
+		for k := range r.q {
+			d := (step.Next[k]-step.Observation[k])/r.scale[k] - predicted[k]
+			s.Pairs[k].Now += d * d
+			if same {
+				s.Pairs[k].Before += d * d
+			}
+		}
+		if same {
+			return
+		}
+		delayed := *step
+		delayed.Action, delayed.Category = before.Action, before.Category
+		late := by.memory.x[:r.p]
+		m.features(&delayed, by.memory.x)
+		r.leaves[leafOf(r.nodes, late)].predict(predicted, late)
+		for k := range r.q {
+			d := (step.Next[k]-step.Observation[k])/r.scale[k] - predicted[k]
+			s.Pairs[k].Before += d * d
+		}
+	}
+}
+
+// acts reports whether the step has the action of another one.
+func (s *Step) acts(as *Step) bool {
+	return s.Category == as.Category && slices.Equal(s.Action, as.Action)
+}
+
+// compare adds what the laws expect of the step that was scored last, and what it is.
+func (s *Signs) compare(by *Scorer, step *Step) {
+	if s.Means == nil {
+		s.Means = make([]Mean, by.model.targets())
+	}
+	at := 0
+	for i := range by.model.regressions {
+		r := &by.model.regressions[i]
+		if by.leaf[i] != nil {
+			r.compare(s.Means[at:at+r.q], by.predicted[at:at+r.q], step)
+		}
+		at += r.q
+	}
+}
+
+// compare adds what was predicted of a step, and what it is.
+func (r *regression) compare(means []Mean, predicted []float32, s *Step) {
+	total, category := float32(1), 0
+	if r.categories {
+		total, category = 0, r.category(s)
+		for _, p := range predicted {
+			total += share(p)
+		}
+	}
+	for k := range means {
+		m := &means[k]
+		m.N++
+		if !r.categories {
+			m.Expected += predicted[k] * r.scale[k]
+			m.Actual += r.target(s, k)
+			continue
+		}
+		m.Expected += share(predicted[k]) / total
+		if k == category {
+			m.Actual++
+		}
+	}
+}
+
+// sum adds the signs of another episode.
+func (s *Signs) sum(o *Signs) {
+	if s.Pairs == nil && o.Pairs != nil {
+		s.Pairs = make([]Pair, len(o.Pairs))
+	}
+	for k := range o.Pairs {
+		a, b := &s.Pairs[k], &o.Pairs[k]
+		a.N += b.N
+		a.Sum += b.Sum
+		a.Square += b.Square
+		a.Cross += b.Cross
+		a.Now += b.Now
+		a.Before += b.Before
+		a.Steps += b.Steps
+		a.Changed += b.Changed
+	}
+	if s.Means == nil && o.Means != nil {
+		s.Means = make([]Mean, len(o.Means))
+	}
+	for k, m := range o.Means {
+		s.Means[k].N += m.N
+		s.Means[k].Expected += m.Expected
+		s.Means[k].Actual += m.Actual
+	}
+	s.Begun += o.Begun
+	s.Repeated += o.Repeated
+}
+
+// correlation returns the correlation of the scores of consecutive steps, 0 with too few.
+func (p *Pair) correlation() float32 {
+	if p.N < 30 {
+		return 0
+	}
+	mean := p.Sum / p.N
+	variance := p.Square/p.N - mean*mean
+	if variance <= 0 {
+		return 0
+	}
+	return (p.Cross/p.N - mean*mean) / variance
+}

@@ -1,0 +1,141 @@
+package factor
+
+import "math"
+
+// Unscored is the score of a coordinate that a step says nothing about, or outside its support.
+var unscored = float32(math.NaN())
+
+// Scorer scores steps under a model. It is not for use by several goroutines.
+type Scorer struct {
+	model     *Model
+	x         []float32 // features of the last step
+	near      []float32 // memory for as many
+	z         []float32
+	predicted []float32 // of each regression one after the other, where leaf is not nil
+	leaf      []*leaf   // of each regression, in which the last step was in support; else nil
+	memory    lagMemory
+}
+
+// NewScorer returns a scorer of a model.
+func NewScorer(m *Model) *Scorer {
+	n, targets := m.layout.features(), m.targets()
+	return &Scorer{
+		model: m, x: make([]float32, n), near: make([]float32, n), z: make([]float32, len(m.names)),
+		predicted: make([]float32, targets), leaf: make([]*leaf, len(m.regressions)),
+		memory: lagMemory{x: make([]float32, n), predicted: make([]float32, m.layout.Observations)},
+	}
+}
+
+// Step returns the normal scores of a step, one for each coordinate, until the next call; NaN where the law says
+// nothing about the step. It counts, for each factor, the parts that the step could have been scored in, and those in
+// whose support it is.
+func (s *Scorer) Step(step *Step, asked, supported *[Factors]int32) []float32 {
+	s.model.features(step, s.x)
+	at, target := 0, 0
+	for i := range s.model.regressions {
+		r := &s.model.regressions[i]
+		z, predicted := s.z[at:at+r.laws()], s.predicted[target:target+r.q]
+		at += len(z)
+		target += r.q
+		s.leaf[i] = nil
+		if !r.part.has(step) {
+			fill(z)
+			continue
+		}
+		f := r.part.factor()
+		asked[f]++
+		if l := r.scoreInto(z, predicted, step, s.x[:r.p], s.near); l != nil {
+			s.leaf[i] = l
+			supported[f]++
+		}
+	}
+	return s.z
+}
+
+func fill(z []float32) {
+	for k := range z {
+		z[k] = unscored
+	}
+}
+
+// scoreInto writes the scores of a step to z, and what is predicted of it. It returns the leaf in whose support the step
+// is, nil if it is in none.
+func (r *regression) scoreInto(z, predicted []float32, s *Step, x, near []float32) *leaf {
+	l := &r.leaves[leafOf(r.nodes, x)]
+	if l.law == nil || !l.within(l.radius, x, near) {
+		fill(z)
+		return nil
+	}
+	l.predict(predicted, x)
+	key := s.Key + uint64(r.part)<<8*step
+	if r.categories {
+		seed := seedOf(key, 0)
+		z[0] = score(l.law, surprise(predicted, r.category(s), seed), mix(seed))
+		return l
+	}
+	for k := range z {
+		seed := seedOf(key, k)
+		z[k] = score(l.lawOf(k, len(z)), r.residual(k, r.target(s, k), predicted[k], seed), seed)
+	}
+	return l
+}
+
+// category returns the category that the part predicts of a step.
+func (r *regression) category(s *Step) int {
+	if r.part == partPolicy {
+		return s.Category
+	}
+	if s.Terminated {
+		return 1
+	}
+	return 0
+}
+
+// target returns what the part predicts of a step, in its own unit.
+func (r *regression) target(s *Step, k int) float32 {
+	switch r.part {
+	case partStart:
+		return s.Observation[k]
+	case partPolicy:
+		return s.Action[k]
+	case partChange:
+		return s.Next[k] - s.Observation[k]
+	default:
+		return s.Reward
+	}
+}
+
+// Unit is the scores of an episode.
+type Unit struct {
+	Scored
+	Signs Signs
+}
+
+// Score scores the kept steps of an episode.
+func (s *Scorer) Score(e Episode) Unit {
+	n := len(s.model.names)
+	u := Unit{Scored: Scored{Mean: make([]float32, n), Square: make([]float32, n)}}
+	counts, previous := make([]int32, n), make([]float32, n)
+	for i := range e {
+		z := s.Step(&e[i], &u.Asked, &u.Supported)
+		for k, v := range z {
+			if v == v {
+				counts[k]++
+				u.Mean[k] += v
+				u.Square[k] += v * v
+			}
+		}
+		u.Signs.add(s, e, i, z, previous)
+		u.Signs.compare(s, &e[i])
+		copy(previous, z)
+	}
+	for k, c := range counts {
+		if c == 0 {
+			u.Mean[k], u.Square[k] = unscored, unscored
+			continue
+		}
+		u.Mean[k] /= float32(c)
+		u.Square[k] /= float32(c)
+	}
+	return u
+}

@@ -1,0 +1,322 @@
+package factor
+
+import (
+	"math"
+	"slices"
+
+	"github.com/rewardwatch/rewardwatch/detectors"
+)
+
+// baseline is the scores of the episodes that the laws were measured on.
+type baseline struct {
+	columns []column // mean and mean square of each coordinate, in turn
+	signs   Signs
+	support [Factors]float64
+}
+
+// column is one number of an episode's scores over the baseline.
+type column struct {
+	n        int // episodes with a value
+	mean, sd float64
+	sorted   []float32 // values, at most columnSize
+	spread   float64   // variance of the mean of many episodes, in that of independent ones
+}
+
+// columnSize is the number of values that are kept of a column.
+const columnSize = 128
+
+// summarize scores the episodes that the laws were measured on.
+func (m *Model) summarize(episodes []Episode) {
+	s := NewScorer(m)
+	var units []Scored
+	for i := 1; i < len(episodes); i += 2 {
+		u := s.Score(episodes[i])
+		units = append(units, u.Scored)
+		m.baseline.signs.sum(&u.Signs)
+	}
+	m.baseline.columns = make([]column, 2*len(m.names))
+	for c := range m.baseline.columns {
+		m.baseline.columns[c] = columnOf(values(units, c))
+	}
+	m.baseline.support = supported(units)
+}
+
+// values returns a column of the scores of units: the means of even ones, the mean squares of odd ones.
+func values(units []Scored, c int) []float64 {
+	var out []float64
+	for i := range units {
+		v := units[i].Mean[c/2]
+		if c%2 == 1 {
+			v = units[i].Square[c/2]
+		}
+		if v == v {
+			out = append(out, float64(v))
+		}
+	}
+	return out
+}
+
+func columnOf(x []float64) column {
+	c := column{n: len(x), spread: 1}
+	if len(x) < 2 {
+		return c
+	}
+	for i, v := range x {
+		d := v - c.mean
+		c.mean += d / float64(i+1)
+		c.sd += d * (v - c.mean)
+	}
+	c.sd = math.Sqrt(c.sd / float64(len(x)-1))
+	c.spread = detectors.DependenceFactor(x)
+	c.sorted = evenly(x, columnSize)
+	return c
+}
+
+// supported returns the share of steps in support of each factor.
+func supported(units []Scored) (share [Factors]float64) {
+	for f := range Factors {
+		asked, in := 0., 0.
+		for i := range units {
+			asked += float64(units[i].Asked[f])
+			in += float64(units[i].Supported[f])
+		}
+		share[f] = math.NaN()
+		if asked > 0 {
+			share[f] = in / asked
+		}
+	}
+	return share
+}
+
+// Shift is how far one coordinate has moved.
+type Shift struct {
+	Coordinate Coordinate
+	Spread     bool    // the mean square moved, and not the mean
+	Effect     float64 // in standard deviations of the scores of a baseline episode
+	Z          float64 // mean normal score of the ranks, in standard errors
+}
+
+// Movement is what a factor has done.
+type Movement struct {
+	Moved    bool
+	Foremost Shift   // the moved coordinate of the largest effect, or the one with the largest |Z|
+	Level    float64 // Z of the mean of that coordinate, if its mean square is the foremost
+	Support  float64 // the share of steps that could be compared; NaN if there were none
+}
+
+// stillLevel is the |Z| up to which a mean has not moved.
+const stillLevel = 3
+
+// scatters reports whether values spread further, around the same mean.
+func (m *Movement) scatters() bool {
+	return m.Moved && m.Foremost.Spread && m.Foremost.Effect > 0 && math.Abs(m.Level) < stillLevel
+}
+
+// Verdict is what episodes show of each factor, compared with the baseline.
+type Verdict struct {
+	Episodes int
+	Factors  [Factors]Movement
+	Broken   Broken
+	Cause    Cause
+	Examples []Example // of each factor that has moved, what shows it best
+}
+
+// Example is what a law expects of the steps since the onset in the same situations, and what they are.
+type Example struct {
+	Factor    Factor
+	Name      string // of the observation or of the action; "" for rewards, ends, and the only number of an action
+	Share     bool   // of steps: those with the action Name, or those that end an episode; else a mean
+	Otherwise bool   // its mean may be as expected, and yet its values are not; Expected and Actual do not show it
+	Expected  float64
+	Actual    float64
+}
+
+// Judge compares episodes with the baseline.
+func (m *Model) Judge(units []Unit) Verdict {
+	var s Signs
+	scored := make([]Scored, len(units))
+	for i := range units {
+		scored[i] = units[i].Scored
+		s.sum(&units[i].Signs)
+	}
+	return m.judge(scored, &s)
+}
+
+// judge compares the scores and signs of episodes with the baseline.
+func (m *Model) judge(units []Scored, signs *Signs) Verdict {
+	v := Verdict{Episodes: len(units)}
+	if len(units) == 0 {
+		return v
+	}
+	share := supported(units)
+	var tests [Factors]int
+	for _, c := range m.names {
+		tests[c.Factor] += 2
+	}
+	for f := range v.Factors {
+		v.Factors[f].Support = share[f]
+	}
+	level := 0. // of the column before, which is the mean where this is the mean square
+	for c := range m.baseline.columns {
+		at := m.names[c/2]
+		s := m.baseline.columns[c].compare(values(units, c))
+		s.Coordinate, s.Spread = at, c%2 == 1
+		movement := &v.Factors[at.Factor]
+		if movement.take(s, tests[at.Factor]) && s.Spread {
+			movement.Level = level
+		}
+		level = s.Z
+	}
+	v.Broken = m.broken(signs, &v)
+	v.Cause = v.cause()
+	v.Examples = m.examples(&v, signs)
+	return v
+}
+
+// Thresholds from which a factor has moved: the probability of such scores where it has not, and the effect.
+const (
+	movedChance = 1e-4
+	movedEffect = .5
+)
+
+// take notes a coordinate of the factor, which has so many numbers in all, if it is the foremost one so far, and reports
+// whether it is.
+func (m *Movement) take(s Shift, tests int) bool {
+	chance := math.Erfc(math.Abs(s.Z)/math.Sqrt2) * float64(tests)
+	moved := chance < movedChance && math.Abs(s.Effect) > movedEffect
+	switch {
+	case moved && (!m.Moved || math.Abs(s.Effect) > math.Abs(m.Foremost.Effect)),
+		!m.Moved && math.Abs(s.Z) > math.Abs(m.Foremost.Z):
+		m.Moved, m.Foremost = moved, s
+		return true
+	}
+	return false
+}
+
+// compare returns how far values have moved from the column.
+func (c *column) compare(x []float64) Shift {
+	m, n, size := float64(c.n), float64(len(x)), float64(len(c.sorted))
+	if n < 5 || m < 20 {
+		return Shift{}
+	}
+	sum, mean := 0., 0.
+	for _, v := range x {
+		mean += v / n
+		low, _ := slices.BinarySearch(c.sorted, float32(v))
+		high := low
+		for high < len(c.sorted) && c.sorted[high] == float32(v) {
+			high++
+		}
+		u := (float64(low+high)/2 + .5) / (size + 1)
+		sum += math.Sqrt2 * math.Erfinv(2*u-1)
+	}
+	s := Shift{Z: sum / n / math.Sqrt(c.spread*(1/n+1/m))}
+	if c.sd > 0 {
+		s.Effect = (mean - c.mean) / c.sd
+	}
+	return s
+}
+
+// Cause is what the factors say of the cause of a drift.
+type Cause uint8
+
+// The causes.
+const (
+	Unknown Cause = iota
+	ByPolicy
+	ByEnvironment
+	ByReward
+	ByObservations
+)
+
+// String returns the name of the cause.
+func (c Cause) String() string {
+	return [...]string{"unknown", "policy", "environment", "reward_function", "observations"}[c]
+}
+
+// Broken says why the observations, and not the dynamics, have changed.
+type Broken uint8
+
+// Signs of broken observations.
+const (
+	Whole   Broken = iota
+	Noisy          // changes of the observation alternate, as those of a noisy sensor do
+	Delayed        // the observation follows the action of the step before
+	Stuck          // a component does not change any more
+)
+
+// String returns the name of the sign.
+func (b Broken) String() string { return [...]string{"whole", "noisy", "delayed", "stuck"}[b] }
+
+// Ratios of effects from which one factor outweighs others.
+const (
+	rewardRatio      = 1.2
+	environmentRatio = 2.5
+	policyRatio      = 1.2
+	leastSupport     = .3
+)
+
+// effect returns how far a factor has moved, 0 if it has not.
+func (v *Verdict) effect(f Factor) float64 {
+	if !v.Factors[f].Moved {
+		return 0
+	}
+	return math.Abs(v.Factors[f].Foremost.Effect)
+}
+
+// cause returns the cause in the order in which effects follow one another: broken observations move every law, a
+// reward function none but its own.
+func (v *Verdict) cause() Cause {
+	start, policy, dynamics, reward := v.effect(Start), v.effect(Policy), v.effect(Dynamics), v.effect(Reward)
+	switch {
+	case v.Broken != Whole && (dynamics > 0 || v.Factors[Dynamics].Support < leastSupport):
+		return ByObservations
+	case start > max(policy, dynamics, reward):
+		return ByEnvironment
+	case reward > rewardRatio*max(dynamics, policy):
+		return ByReward
+	case dynamics > environmentRatio*policy:
+		return ByEnvironment
+	case policy > policyRatio*dynamics:
+		return ByPolicy
+	}
+	return Unknown
+}
+
+// Thresholds of the signs.
+const (
+	alternating   = -.15
+	alternatingIn = .7
+	laggedRatio   = .1
+	stuckShare    = .01
+	repeatedShare = .5
+)
+
+// broken looks for signs that the observations are broken which the baseline does not have.
+func (m *Model) broken(s *Signs, v *Verdict) Broken {
+	base := &m.baseline.signs
+	alternate, known, now, before := 0, 0, float32(0), float32(0)
+	for k := range s.Pairs {
+		p, q := &s.Pairs[k], &base.Pairs[k]
+		if p.Steps > 50 && p.Changed < stuckShare*p.Steps && q.Changed > .1*q.Steps {
+			return Stuck
+		}
+		if p.N >= 30 {
+			known++
+			if p.correlation() < alternating && q.correlation() > alternating {
+				alternate++
+			}
+		}
+		now, before = now+p.Now, before+p.Before
+	}
+	switch {
+	case before < laggedRatio*now,
+		float32(s.Repeated) > repeatedShare*float32(s.Begun) && float32(base.Repeated) < .1*float32(base.Begun):
+		return Delayed
+	case v.Factors[Start].scatters() && v.effect(Dynamics) > v.effect(Start):
+		return Noisy
+	case known > 0 && float64(alternate) >= alternatingIn*float64(known):
+		return Noisy
+	}
+	return Whole
+}

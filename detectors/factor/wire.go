@@ -1,0 +1,199 @@
+package factor
+
+import (
+	"github.com/rewardwatch/rewardwatch/ingest"
+	"github.com/rewardwatch/rewardwatch/ingest/saved"
+)
+
+// The wire forms. Field numbers are never reused; package saved has the rules.
+
+type nodeWire struct {
+	_       struct{} `cbor:",toarray"`
+	Feature int16
+	Next    int16
+	At      float32
+}
+
+type leafWire struct {
+	Beta    []float32 `cbor:"1,keyasint,omitzero"`
+	Mean    []float32 `cbor:"2,keyasint,omitzero"`
+	Inverse []float32 `cbor:"3,keyasint,omitzero"`
+	Radius  float32   `cbor:"4,keyasint"`
+	Law     []float32 `cbor:"5,keyasint,omitzero"`
+}
+
+type regressionWire struct {
+	Part       uint8      `cbor:"1,keyasint,omitzero"`
+	P          int        `cbor:"2,keyasint,omitzero"`
+	Q          int        `cbor:"3,keyasint,omitzero"`
+	Categories bool       `cbor:"4,keyasint,omitzero"`
+	Scale      []float32  `cbor:"5,keyasint,omitzero"`
+	Tolerance  float32    `cbor:"6,keyasint"`
+	Nodes      []nodeWire `cbor:"7,keyasint,omitzero"`
+	Leaves     []leafWire `cbor:"8,keyasint,omitzero"`
+}
+
+func (r *regression) wire() regressionWire {
+	return regressionWire{
+		Part: uint8(r.part), P: r.p, Q: r.q, Categories: r.categories, Scale: r.scale, Tolerance: r.tolerance,
+		Nodes:  saved.Each(r.nodes, func(n node) nodeWire { return nodeWire{Feature: n.feature, Next: n.next, At: n.at} }),
+		Leaves: saved.Each(r.leaves, func(l leaf) leafWire { return leafWire{l.beta, l.mean, l.inverse, l.radius, l.law} }),
+	}
+}
+
+func (w *regressionWire) live() regression {
+	return regression{
+		part: part(w.Part), p: w.P, q: w.Q, categories: w.Categories, scale: w.Scale, tolerance: w.Tolerance,
+		nodes:  saved.Each(w.Nodes, func(n nodeWire) node { return node{n.Feature, n.Next, n.At} }),
+		leaves: saved.Each(w.Leaves, func(l leafWire) leaf { return leaf{l.Beta, l.Mean, l.Inverse, l.Radius, l.Law}.packed() }),
+	}
+}
+
+type columnWire struct {
+	Mean   float64   `cbor:"1,keyasint"`
+	SD     float64   `cbor:"2,keyasint"`
+	Sorted []float32 `cbor:"3,keyasint,omitzero"`
+	Spread float64   `cbor:"4,keyasint"`
+	N      int       `cbor:"5,keyasint"`
+}
+
+type pairWire struct {
+	_                     struct{} `cbor:",toarray"`
+	N, Sum, Square, Cross float32
+	Now, Before           float32
+	Steps, Changed        float32
+}
+
+type meanWire struct {
+	_                   struct{} `cbor:",toarray"`
+	N, Expected, Actual float32
+}
+
+// SignsWire is the wire form of Signs.
+type SignsWire struct {
+	Pairs    []pairWire `cbor:"1,keyasint,omitzero"`
+	Begun    int32      `cbor:"2,keyasint,omitzero"`
+	Repeated int32      `cbor:"3,keyasint,omitzero"`
+	Means    []meanWire `cbor:"4,keyasint,omitzero"`
+}
+
+func (s *Signs) wire() SignsWire {
+	return SignsWire{saved.Each(s.Pairs, func(p Pair) pairWire {
+		return pairWire{N: p.N, Sum: p.Sum, Square: p.Square, Cross: p.Cross, Now: p.Now, Before: p.Before, Steps: p.Steps, Changed: p.Changed}
+	}), s.Begun, s.Repeated, saved.Each(s.Means, func(m Mean) meanWire { return meanWire{N: m.N, Expected: m.Expected, Actual: m.Actual} })}
+}
+
+func (w *SignsWire) live() Signs {
+	return Signs{saved.Each(w.Pairs, func(p pairWire) Pair {
+		return Pair{N: p.N, Sum: p.Sum, Square: p.Square, Cross: p.Cross, Now: p.Now, Before: p.Before, Steps: p.Steps, Changed: p.Changed}
+	}), w.Begun, w.Repeated, saved.Each(w.Means, func(m meanWire) Mean { return Mean{m.N, m.Expected, m.Actual} })}
+}
+
+// ModelWire is the wire form of a Model.
+type ModelWire struct {
+	Names       []string         `cbor:"1,keyasint,omitzero"`
+	Numbers     int              `cbor:"2,keyasint,omitzero"`
+	Categories  []string         `cbor:"3,keyasint,omitzero"`
+	Centre      []float32        `cbor:"4,keyasint,omitzero"`
+	Inverse     []float32        `cbor:"5,keyasint,omitzero"`
+	Regressions []regressionWire `cbor:"6,keyasint,omitzero"`
+	Scores      []columnWire     `cbor:"7,keyasint,omitzero"`
+	Signs       SignsWire        `cbor:"8,keyasint"`
+	Support     []float64        `cbor:"9,keyasint,omitzero"`
+	Columns     []int32          `cbor:"10,keyasint,omitzero"`
+	Width       int              `cbor:"11,keyasint,omitzero"`
+}
+
+// Wire returns the wire form of the model.
+func (m *Model) Wire() ModelWire {
+	return ModelWire{
+		Names: m.Vocabulary.Names, Numbers: m.Vocabulary.Numbers, Categories: m.Vocabulary.Categories,
+		Centre: m.centre, Inverse: m.inverse, Regressions: saved.EachOf(m.regressions, (*regression).wire),
+		Columns: m.Vocabulary.Columns, Width: m.Vocabulary.Width,
+		Scores: saved.Each(m.baseline.columns, func(c column) columnWire { return columnWire{c.mean, c.sd, c.sorted, c.spread, c.n} }),
+		Signs:  m.baseline.signs.wire(), Support: m.baseline.support[:],
+	}
+}
+
+// Live returns the model. It panics if the form is none of a model.
+func (w *ModelWire) Live() Model {
+	m := Model{
+		Vocabulary: Vocabulary{Names: w.Names, Columns: w.Columns, Width: w.Width, Numbers: w.Numbers, Categories: w.Categories},
+		centre:     w.Centre, inverse: w.Inverse, regressions: saved.EachOf(w.Regressions, (*regressionWire).live),
+	}
+	m.layout = m.Vocabulary.layout()
+	m.names = m.coordinates()
+	m.baseline.columns = saved.Each(w.Scores, func(c columnWire) column { return column{c.N, c.Mean, c.SD, c.Sorted, c.Spread} })
+	m.baseline.signs = w.Signs.live()
+	copy(m.baseline.support[:], w.Support)
+	return m
+}
+
+type scoredWire struct {
+	Ordinal   int64     `cbor:"1,keyasint,omitzero"`
+	Mean      []float32 `cbor:"2,keyasint,omitzero"`
+	Square    []float32 `cbor:"3,keyasint,omitzero"`
+	Asked     []int32   `cbor:"4,keyasint,omitzero"`
+	Supported []int32   `cbor:"5,keyasint,omitzero"`
+}
+
+type spanWire struct {
+	From  int64     `cbor:"1,keyasint,omitzero"`
+	Signs SignsWire `cbor:"2,keyasint"`
+}
+
+// Wire is the wire form of Laws. Bare ones have no model.
+type Wire struct {
+	Recent []scoredWire `cbor:"1,keyasint,omitzero"`
+	Spans  []spanWire   `cbor:"2,keyasint,omitzero"`
+	Model  *ModelWire   `cbor:"3,keyasint,omitzero"`
+}
+
+// Wire returns the wire form of the laws.
+func (l *Laws) Wire() Wire {
+	return Wire{
+		saved.Each(l.Recent, func(s Scored) scoredWire {
+			return scoredWire{s.Ordinal, s.Mean, s.Square, s.Asked[:], s.Supported[:]}
+		}),
+		saved.Each(l.Spans, func(s Span) spanWire { return spanWire{s.From, s.Signs.wire()} }),
+		saved.Pointer(l.Model, (*Model).Wire),
+	}
+}
+
+// Live returns the laws.
+func (w *Wire) Live() Laws {
+	return Laws{
+		Recent: saved.Each(w.Recent, func(s scoredWire) Scored {
+			out := Scored{Ordinal: s.Ordinal, Mean: s.Mean, Square: s.Square}
+			copy(out.Asked[:], s.Asked)
+			copy(out.Supported[:], s.Supported)
+			return out
+		}),
+		Spans: saved.Each(w.Spans, func(s spanWire) Span { return Span{s.From, s.Signs.live()} }),
+		Model: saved.Pointer(w.Model, (*ModelWire).Live),
+	}
+}
+
+// ToldWire is the wire form of Told.
+type ToldWire struct {
+	Steps      *ingest.WireSteps `cbor:"1,keyasint,omitzero"`
+	Actions    []saved.Count     `cbor:"2,keyasint,omitzero"`
+	Terminated bool              `cbor:"3,keyasint,omitzero"`
+	Seed       uint64            `cbor:"4,keyasint,omitzero"`
+}
+
+// Wire returns the wire form, nil without steps.
+func (t *Told) Wire() *ToldWire {
+	if t.Steps == nil {
+		return nil
+	}
+	return &ToldWire{(*ingest.WireSteps)(t.Steps), saved.EachOf(t.Actions, saved.CountOf), t.Terminated, t.Seed}
+}
+
+// Live returns what the unit tells.
+func (w *ToldWire) Live() Told {
+	if w == nil {
+		return Told{}
+	}
+	return Told{(*ingest.Steps)(w.Steps), saved.EachOf(w.Actions, (*saved.Count).Live), w.Terminated, w.Seed}
+}
