@@ -39,7 +39,7 @@ FUZZTIME ?= 30s
 KILLS ?= 100
 DURATION ?= 20m
 
-.PHONY: build demo test test-race test-simulations test-e2e test-quick test-faults test-python-agents soak lint bench bench-throughput bench-latency bench-restart bench-first-start bench-sustained bench-growth bench-compare bench-detection peers ks-table fuzz axe grafana-data kafka kafka-stop packages clean
+.PHONY: build demo test test-race test-simulations test-e2e test-quick test-faults test-python-agents soak lint bench bench-throughput bench-latency bench-restart bench-first-start bench-sustained bench-growth bench-compare bench-detection bench-causes peers ks-table fuzz axe grafana-data kafka kafka-stop packages clean
 
 build:
 	CGO_ENABLED=0 go build -trimpath -buildvcs=auto -o bin/rewardwatch ./cmd/rewardwatch
@@ -170,6 +170,14 @@ bench-detection:
 	go test -tags benchdetection -count=1 -timeout 0 -run '^TestBench$(TABLES)' -v ./detectors -args -runs $(RUNS) | $(TABLES_ALONE)
 	go test -tags benchdetection -count=1 -timeout 0 -run '^TestBench$(TABLES)' -v ./detectors/bank -args -baselines $(BASELINES) | $(TABLES_ALONE)
 	go test -tags benchdetection -count=1 -timeout 0 -run '^TestBench$(TABLES)' -v ./retrain/expectation -args -runs $(RUNS) | $(TABLES_ALONE)
+
+# The table of causes by the laws of steps in docs/causes.md, over all recordings of a directory. Episodes of Gymnasium are
+# recorded once.
+RECORDINGS ?= $(CACHE)/recordings
+SEEDS ?= 1 2 3
+bench-causes: $(VENV)
+	$(CACHE)/venv/bin/python -W ignore detectors/factor/testdata/recordings.py $(RECORDINGS) $(SEEDS)
+	go test -tags benchdetection -count=1 -timeout 0 -run '^TestBenchCauses$$' -v ./detectors/factor -args -recorded $(RECORDINGS) | $(TABLES_ALONE)
 
 peers: $(PEERS_VENV)
 

@@ -17,13 +17,14 @@ const (
 	CausePolicy         Cause = "policy"
 	CauseEnvironment    Cause = "environment"
 	CauseRewardFunction Cause = "reward_function"
+	CauseObservations   Cause = "observations" // sensors, delays: what the agent is told of the world
 	CauseTelemetry      Cause = "telemetry"
 	CauseUnknown        Cause = "unknown"
 )
 
 // Causes returns all causes.
 func Causes() []Cause {
-	return []Cause{CausePolicy, CauseEnvironment, CauseRewardFunction, CauseTelemetry, CauseUnknown}
+	return []Cause{CausePolicy, CauseEnvironment, CauseRewardFunction, CauseObservations, CauseTelemetry, CauseUnknown}
 }
 
 // Severity is how urgent an incident is. It is fixed when the incident opens, with one exception: an improvement takes

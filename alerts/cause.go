@@ -99,6 +99,7 @@ func attribute(f finding.Finding, faults []StreamFault) verdict {
 		}
 	}
 	why := append([]string{whyUnknown(f)}, offPolicyWords(f.OffPolicy)...)
+	why = append(why, readLaws(&f, &moved).evidence...)
 	v.evidence = keepFirst(append(why, moved.words(f.Promise.UnitName())...), maxEvidence)
 	return v
 }
@@ -106,7 +107,8 @@ func attribute(f finding.Finding, faults []StreamFault) verdict {
 // names sets the cause if the first of the ranked ones clearly leads, and reports whether it does.
 func (v *verdict) names(f finding.Finding, moved *movements) bool {
 	first := v.causes[0]
-	if first.Weight < leadingWeight || len(f.Changed) == 0 && !moved.single(first.Cause) {
+	told := readLaws(&f, moved).cause == first.Cause
+	if first.Weight < leadingWeight || len(f.Changed) == 0 && !moved.single(first.Cause) && !told {
 		return false
 	}
 	v.cause, v.evidence = first.Cause, first.Evidence
@@ -116,19 +118,16 @@ func (v *verdict) names(f finding.Finding, moved *movements) bool {
 // rank returns the causes, the weightiest first. The weight is how likely the cause makes what moved, times the
 // evidence of the versions and, unless it is nil, that of an off-policy estimate.
 func rank(f finding.Finding, moved *movements, estimate *finding.OffPolicy) []RankedCause {
-	all := hypotheses()
-	scores := make([]float64, len(all))
-	top := math.Inf(-1)
-	for i, h := range all {
-		scores[i] = h.movement(moved)
-		top = max(top, scores[i])
-	}
+	laws := readLaws(&f, moved)
+	all := laws.hypotheses()
+	scores := laws.score(all, moved)
 	total := 0.0
+	var order []int
 	for i, h := range all {
-		scores[i] = math.Exp(max(scores[i], top-movementBound) - top + versionSays(h.cause, f) + offPolicySays(h.cause, estimate))
+		scores[i] = math.Exp(scores[i] + versionSays(h.cause, f) + offPolicySays(h.cause, estimate))
 		total += scores[i]
+		order = append(order, i)
 	}
-	order := []int{0, 1, 2}
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(scores[b], scores[a]) })
 	ranked := make([]RankedCause, len(all))
 	for place, i := range order {
@@ -138,6 +137,7 @@ func rank(f finding.Finding, moved *movements, estimate *finding.OffPolicy) []Ra
 		}
 		ranked[place] = RankedCause{Cause: all[i].cause, Weight: scores[i] / total, Evidence: all[i].evidence(f, moved, rival)}
 	}
+	laws.tell(ranked)
 	if estimate != nil {
 		ranked[0].Evidence = keepFirst(append(offPolicyWords(estimate), ranked[0].Evidence...), maxEvidence)
 	}
@@ -183,7 +183,7 @@ func versionSays(c Cause, f finding.Finding) float64 {
 	switch from, to := versionsOf(c, f.Before, f.After); {
 	case slices.Contains(f.Changed, string(c)):
 		return versionChanged
-	case c == CauseEnvironment || from == "" && to == "":
+	case c == CauseEnvironment || c == CauseObservations || from == "" && to == "":
 		return 0 // the world changes without a release
 	default:
 		return versionUnchanged
@@ -333,7 +333,7 @@ func care(c Cause) int {
 	switch c {
 	case CauseTelemetry:
 		return 3
-	case CauseRewardFunction:
+	case CauseRewardFunction, CauseObservations:
 		return 2
 	case CauseUnknown:
 		return 0

@@ -30,6 +30,8 @@ type world struct {
 	report   func(*rand.Rand, float64) float64
 	hides    func(*ingest.Unit) // takes from the telemetry what it does not tell
 
+	single bool // its units keep their first steps one by one
+
 	made int64
 	told [7][]float64 // of the numeric signals of the present episode
 }
@@ -70,7 +72,11 @@ func (w *world) unit() *ingest.Unit {
 	}
 	var paid []float64
 	for over := false; !over; {
-		paid = append(paid, w.step(u, &o))
+		a, reward := w.step(u, &o)
+		paid = append(paid, reward)
+		if w.single && len(paid) <= ingest.MaxKeptSteps {
+			w.keep(u, a, reward)
+		}
 		over = len(paid) >= 10 && w.rng.Float64() < .05
 	}
 	slices.Sort(paid)
@@ -82,7 +88,9 @@ func (w *world) unit() *ingest.Unit {
 	if len(paid) > 0 {
 		u.RewardQ10, u.RewardQ90 = quantile(paid, .1), quantile(paid, .9)
 	}
-	u.Actions = slices.DeleteFunc(u.Actions, func(c ingest.Count) bool { return c.N == 0 })
+	if !w.single {
+		u.Actions = slices.DeleteFunc(u.Actions, func(c ingest.Count) bool { return c.N == 0 })
+	}
 	if w.hides != nil {
 		w.hides(u)
 	}
@@ -91,8 +99,22 @@ func (w *world) unit() *ingest.Unit {
 
 func quantile(sorted []float64, p float64) float64 { return sorted[int(p*float64(len(sorted)-1)+.5)] }
 
-// step takes one action and gives its reward.
-func (w *world) step(u *ingest.Unit, o *[4]float64) float64 {
+// keep adds the newest step to those that the unit keeps.
+func (w *world) keep(u *ingest.Unit, action int, reward float64) {
+	if u.Steps == nil {
+		u.Steps = &ingest.Steps{Names: []string{"0", "1", "2", "3"}}
+	}
+	s := u.Steps
+	s.At = append(s.At, int32(len(s.At)))
+	s.Actions = append(s.Actions, int32(action))
+	for i := range 4 {
+		s.Rows = append(s.Rows, float32(w.told[i][len(w.told[i])-1]))
+	}
+	s.Rows = append(s.Rows, float32(reward))
+}
+
+// step takes one action and returns it with its reward.
+func (w *world) step(u *ingest.Unit, o *[4]float64) (action int, reward float64) {
 	var seen [4]float64
 	for i := range o {
 		o[i] = .9*o[i] + .2*w.rng.NormFloat64()
@@ -106,7 +128,7 @@ func (w *world) step(u *ingest.Unit, o *[4]float64) float64 {
 		sale = w.worth
 	}
 	cost := -w.cost[a] + .1*w.rng.NormFloat64()
-	reward := w.scale*(sale+cost) + w.offset
+	reward = w.scale*(sale+cost) + w.offset
 	if w.report != nil {
 		reward = w.report(w.rng, reward)
 	}
@@ -119,7 +141,7 @@ func (w *world) step(u *ingest.Unit, o *[4]float64) float64 {
 	if !math.IsNaN(reward) {
 		u.Actions[a].Reward += reward
 	}
-	return reward
+	return a, reward
 }
 
 // tell adds a value of a numeric signal.
@@ -184,6 +206,7 @@ type telling struct {
 	name          string
 	before, after ingest.Versions // after, where the cause has a version, it alone changes
 	hides         func(*ingest.Unit)
+	single        bool
 	untold        string // the change that cannot be told, because it is hidden
 }
 
@@ -202,6 +225,7 @@ func tellings() []telling {
 	named := ingest.Versions{Policy: "p1", Env: "e1", Reward: "r1"}
 	return []telling{
 		{name: "no versions"},
+		{name: "single steps", single: true},
 		{name: "no observations", hides: hidesObservations, untold: "observations shift"},
 		{name: "the same versions", before: named, after: named},
 		{name: "a new version", before: named, after: ingest.Versions{Policy: "p2", Env: "e2", Reward: "r2"}},
@@ -220,10 +244,10 @@ type warmed struct {
 	made int64
 }
 
-func warmUp(t *testing.T, seed uint64, versions ingest.Versions, hides func(*ingest.Unit)) warmed {
+func warmUp(t *testing.T, seed uint64, as telling) warmed {
 	t.Helper()
 	w, p := newWorld(seed), newBank()
-	w.versions, w.hides = versions, hides
+	w.versions, w.hides, w.single = as.before, as.hides, as.single
 	for range 500 {
 		p.Learn(w.unit())
 	}
@@ -282,7 +306,7 @@ func (c tallies) add(row string, cause Cause) {
 }
 
 func (c tallies) table() string {
-	columns := []Cause{CausePolicy, CauseEnvironment, CauseRewardFunction, CauseTelemetry, CauseUnknown, "none"}
+	columns := []Cause{CausePolicy, CauseEnvironment, CauseRewardFunction, CauseObservations, CauseTelemetry, CauseUnknown, "none"}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%-20s", "")
 	for _, cause := range columns {
@@ -329,11 +353,11 @@ func TestSimCauseOfChanges(t *testing.T) {
 			t.Parallel()
 			fired, ended := tallies{}, tallies{}
 			for seed := range uint64(simulatedBaselines) {
-				b := warmUp(t, seed, versions.before, versions.hides)
+				b := warmUp(t, seed, versions)
 				for _, change := range changes {
 					for run := range uint64(simulatedRuns) {
 						w := newWorld(1000 + 100*seed + run)
-						w.versions, w.hides = versions.before, versions.hides
+						w.versions, w.hides, w.single = versions.before, versions.hides, versions.single
 						change.make(w)
 						versions.apply(w, change.cause)
 						first, last := b.live(t, w)
@@ -362,7 +386,7 @@ func TestSimCauseOfChanges(t *testing.T) {
 // A monitor.csv has returns and lengths alone: whatever changes, only a version can tell the cause.
 func TestCauseOfSimulatedReturns(t *testing.T) {
 	for _, versions := range tellings() {
-		b := warmUp(t, 50, versions.before, hidesAllButReturns)
+		b := warmUp(t, 50, telling{before: versions.before, hides: hidesAllButReturns})
 		w := newWorld(2000)
 		w.hides, w.scale, w.versions = hidesAllButReturns, .5, versions.before
 		versions.apply(w, CauseRewardFunction)
@@ -384,7 +408,7 @@ func TestCauseOfSimulatedReturns(t *testing.T) {
 // A policy has two versions at once, and yet what moved tells which it was.
 func TestCauseOfTwoVersions(t *testing.T) {
 	before := ingest.Versions{Policy: "p1", Env: "e1", Reward: "r1"}
-	b := warmUp(t, 60, before, nil)
+	b := warmUp(t, 60, telling{before: before})
 	for want, change := range map[Cause]func(*world){
 		CausePolicy:         func(w *world) { w.liking[2] += 1.5 },
 		CauseRewardFunction: func(w *world) { w.scale = .5 },

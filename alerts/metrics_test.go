@@ -35,11 +35,13 @@ rewardwatch_incident_onset_timestamp_seconds{cause="unknown",incident="9d0f687e8
 # HELP rewardwatch_incidents_closed_total Incidents that have closed.
 # TYPE rewardwatch_incidents_closed_total counter
 rewardwatch_incidents_closed_total{cause="environment",env="prod",policy="checkout"} 0
+rewardwatch_incidents_closed_total{cause="observations",env="prod",policy="checkout"} 0
 rewardwatch_incidents_closed_total{cause="policy",env="prod",policy="checkout"} 0
 rewardwatch_incidents_closed_total{cause="reward_function",env="prod",policy="checkout"} 0
 rewardwatch_incidents_closed_total{cause="telemetry",env="prod",policy="checkout"} 0
 rewardwatch_incidents_closed_total{cause="unknown",env="prod",policy="checkout"} 0
 rewardwatch_incidents_closed_total{cause="environment",label_a_b="x",label_a_b_="y",policy="ranker"} 0
+rewardwatch_incidents_closed_total{cause="observations",label_a_b="x",label_a_b_="y",policy="ranker"} 0
 rewardwatch_incidents_closed_total{cause="policy",label_a_b="x",label_a_b_="y",policy="ranker"} 0
 rewardwatch_incidents_closed_total{cause="reward_function",label_a_b="x",label_a_b_="y",policy="ranker"} 0
 rewardwatch_incidents_closed_total{cause="telemetry",label_a_b="x",label_a_b_="y",policy="ranker"} 0
@@ -66,11 +68,13 @@ rewardwatch_incident_onset_timestamp_seconds{cause="unknown",incident="9d0f687e8
 # HELP rewardwatch_incidents_closed_total Incidents that have closed.
 # TYPE rewardwatch_incidents_closed_total counter
 rewardwatch_incidents_closed_total{cause="environment",env="prod",policy="checkout"} 0
+rewardwatch_incidents_closed_total{cause="observations",env="prod",policy="checkout"} 0
 rewardwatch_incidents_closed_total{cause="policy",env="prod",policy="checkout"} 0
 rewardwatch_incidents_closed_total{cause="reward_function",env="prod",policy="checkout"} 0
 rewardwatch_incidents_closed_total{cause="telemetry",env="prod",policy="checkout"} 0
 rewardwatch_incidents_closed_total{cause="unknown",env="prod",policy="checkout"} 1
 rewardwatch_incidents_closed_total{cause="environment",label_a_b="x",label_a_b_="y",policy="ranker"} 0
+rewardwatch_incidents_closed_total{cause="observations",label_a_b="x",label_a_b_="y",policy="ranker"} 0
 rewardwatch_incidents_closed_total{cause="policy",label_a_b="x",label_a_b_="y",policy="ranker"} 0
 rewardwatch_incidents_closed_total{cause="reward_function",label_a_b="x",label_a_b_="y",policy="ranker"} 0
 rewardwatch_incidents_closed_total{cause="telemetry",label_a_b="x",label_a_b_="y",policy="ranker"} 0
@@ -99,6 +103,7 @@ rewardwatch_incident_onset_timestamp_seconds{cause="unknown",env="prod",incident
 # HELP rewardwatch_incidents_closed_total Incidents that have closed.
 # TYPE rewardwatch_incidents_closed_total counter
 rewardwatch_incidents_closed_total{cause="environment",env="prod",policy="checkout"} 0
+rewardwatch_incidents_closed_total{cause="observations",env="prod",policy="checkout"} 0
 rewardwatch_incidents_closed_total{cause="policy",env="prod",policy="checkout"} 0
 rewardwatch_incidents_closed_total{cause="reward_function",env="prod",policy="checkout"} 0
 rewardwatch_incidents_closed_total{cause="telemetry",env="prod",policy="checkout"} 0

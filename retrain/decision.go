@@ -9,7 +9,7 @@ import (
 
 // needsPerson reports whether a drift of this cause must not start a retraining by itself.
 func needsPerson(c alerts.Cause) bool {
-	return c == alerts.CauseRewardFunction || c == alerts.CauseTelemetry
+	return c == alerts.CauseRewardFunction || c == alerts.CauseObservations || c == alerts.CauseTelemetry
 }
 
 // candidate is an incident that a trigger would turn into a request, with the alarms that matched.

@@ -28,6 +28,7 @@ func (g *group) explain(f *finding.Finding, alarmedAt int64) {
 	f.Shifts = g.shifts(f.Onset.Ordinal)
 	f.Return = g.decompose(f.Onset.Ordinal)
 	f.OffPolicy = g.offPolicy()
+	f.Laws = g.Laws.Judge(f.Onset.Ordinal)
 }
 
 // shifts returns the shift of every quantity with a baseline since a unit, over the newest 200 units at most, whether

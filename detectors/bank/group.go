@@ -10,6 +10,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/battery"
 	"github.com/rewardwatch/rewardwatch/detectors/blocks"
 	"github.com/rewardwatch/rewardwatch/detectors/budget"
+	"github.com/rewardwatch/rewardwatch/detectors/factor"
 	"github.com/rewardwatch/rewardwatch/detectors/fault"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 	"github.com/rewardwatch/rewardwatch/detectors/gate"
@@ -54,6 +55,8 @@ type group struct {
 	OffPolicy *offpolicy.Follower // nil if the baseline logs no probabilities of its actions
 
 	Line line // the succession of baselines before the current one
+
+	Laws factor.Laws // of the steps; the model is in the frozen part of the checkpoint
 
 	gates gate.Gates // a separate part of the checkpoint
 
@@ -129,6 +132,7 @@ func (g *group) Observe(u *ingest.Unit, now time.Time, present func(*ingest.Unit
 	if early := g.Newcomers.Early(u); !early {
 		g.feed(values, rules, at.Ordinal)
 		g.earned(u, rules, at.Ordinal)
+		g.followLaws(u, rules, at.Ordinal)
 		g.gates.Witness(u, values, &g.Battery, rules)
 	}
 	found := g.judge(rules, at)
@@ -284,6 +288,7 @@ func (g *group) keep(u *ingest.Unit, values []stream.Reading, rules []string) {
 		}
 	}
 	g.Warmup.Collect(u, g.Newcomers.Age(u.Agent), g.Seen-1)
+	g.keepSteps(u, rules)
 	if u.Propensity != nil && g.EarnedSoundly(rules) {
 		g.Warmup.KeepPropensity(u)
 	}

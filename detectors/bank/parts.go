@@ -13,6 +13,7 @@ import (
 
 	"github.com/rewardwatch/rewardwatch/detectors"
 	"github.com/rewardwatch/rewardwatch/detectors/budget"
+	"github.com/rewardwatch/rewardwatch/detectors/factor"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 	"github.com/rewardwatch/rewardwatch/detectors/gate"
 	"github.com/rewardwatch/rewardwatch/detectors/stream"
@@ -51,6 +52,7 @@ func format[Wire any]() saved.Format[Wire] {
 type frozen struct {
 	Before  []finding.QuantitySample
 	Samples []frozenSample
+	Laws    *factor.Model // nil without
 }
 
 // frozenSample is the baseline of one quantity.
@@ -61,7 +63,7 @@ type frozenSample struct {
 }
 
 func (g *group) frozen() *frozen {
-	f := &frozen{Before: g.Line.Before}
+	f := &frozen{Before: g.Line.Before, Laws: g.Laws.Model}
 	for _, s := range g.Streams {
 		for _, q := range s.Quantities {
 			if q.Ranks != nil {
@@ -74,7 +76,7 @@ func (g *group) frozen() *frozen {
 
 // of reports whether f, which may be nil, holds exactly the current baselines of the group, by their addresses.
 func (f *frozen) of(g *group) bool {
-	if f == nil || len(f.Before) != len(g.Line.Before) || len(f.Before) > 0 && &f.Before[0] != &g.Line.Before[0] {
+	if f == nil || f.Laws != g.Laws.Model || len(f.Before) != len(g.Line.Before) || len(f.Before) > 0 && &f.Before[0] != &g.Line.Before[0] {
 		return false
 	}
 	n := 0
@@ -106,6 +108,7 @@ func (g *group) running() *group {
 	out := *g
 	out.Line.Before = nil
 	out.Streams = g.BareStreams()
+	out.Laws = g.Laws.Bare()
 	return &out
 }
 
@@ -327,7 +330,7 @@ func recovered(err *error) {
 
 // thaw restores what running left out.
 func (g *group) thaw(f *frozen) error {
-	g.Line.Before, g.saved = f.Before, f
+	g.Line.Before, g.Laws.Model, g.saved = f.Before, f.Laws, f
 	for _, sample := range f.Samples {
 		i, found := g.Find(sample.Signal)
 		if !found || sample.Ranks == nil {

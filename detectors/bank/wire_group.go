@@ -6,6 +6,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/baseline"
 	"github.com/rewardwatch/rewardwatch/detectors/battery"
 	"github.com/rewardwatch/rewardwatch/detectors/blocks"
+	"github.com/rewardwatch/rewardwatch/detectors/factor"
 	"github.com/rewardwatch/rewardwatch/detectors/fault"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 	"github.com/rewardwatch/rewardwatch/detectors/offpolicy"
@@ -212,6 +213,7 @@ type groupWire struct {
 	Negative    float64                  `cbor:"30,keyasint"`
 	Rewards     int64                    `cbor:"31,keyasint,omitzero"`
 	OffPolicy   *offpolicy.FollowerWire  `cbor:"32,keyasint,omitzero"`
+	Laws        factor.Wire              `cbor:"33,keyasint,omitzero"`
 }
 
 func (x *group) wire() groupWire {
@@ -227,6 +229,7 @@ func (x *group) wire() groupWire {
 		Delivery: x.Delivery.Wire(), Line: x.Line.wire(), Unjudged: x.Unjudged, Incident: x.Incident,
 		Quiet: x.Quiet, Probation: probationWire(x.Probation), Positive: x.Positive, Negative: x.Negative,
 		Rewards: x.Rewards, OffPolicy: saved.Pointer(x.OffPolicy, (*offpolicy.Follower).Wire),
+		Laws: x.Laws.Wire(),
 	}
 }
 
@@ -242,6 +245,7 @@ func (w *groupWire) live() group {
 		Line: w.Line.live(), Unjudged: w.Unjudged, Incident: w.Incident,
 		Quiet: w.Quiet, Probation: probation(w.Probation), Positive: w.Positive, Negative: w.Negative,
 		Rewards: w.Rewards, OffPolicy: saved.Pointer(w.OffPolicy, (*offpolicy.FollowerWire).Live),
+		Laws: w.Laws.Live(),
 	}
 }
 

@@ -2,6 +2,7 @@ package bank
 
 import (
 	"github.com/rewardwatch/rewardwatch/detectors"
+	"github.com/rewardwatch/rewardwatch/detectors/factor"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 	"github.com/rewardwatch/rewardwatch/detectors/stream"
 	"github.com/rewardwatch/rewardwatch/ingest"
@@ -70,18 +71,19 @@ func (w *frozenSampleWire) live() frozenSample {
 type frozenWire struct {
 	Before  []quantitySampleWire `cbor:"1,keyasint,omitzero"`
 	Samples []frozenSampleWire   `cbor:"2,keyasint,omitzero"`
+	Laws    *factor.ModelWire    `cbor:"3,keyasint,omitzero"`
 }
 
 func (x *frozen) wire() frozenWire {
 	return frozenWire{
 		Before:  saved.Each(x.Before, func(e finding.QuantitySample) quantitySampleWire { return quantitySampleWire(e) }),
-		Samples: saved.EachOf(x.Samples, (*frozenSample).wire),
+		Samples: saved.EachOf(x.Samples, (*frozenSample).wire), Laws: saved.Pointer(x.Laws, (*factor.Model).Wire),
 	}
 }
 
 func (w *frozenWire) live() frozen {
 	return frozen{
 		Before:  saved.Each(w.Before, func(e quantitySampleWire) finding.QuantitySample { return finding.QuantitySample(e) }),
-		Samples: saved.EachOf(w.Samples, (*frozenSampleWire).live),
+		Samples: saved.EachOf(w.Samples, (*frozenSampleWire).live), Laws: saved.Pointer(w.Laws, (*factor.ModelWire).Live),
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/rewardwatch/rewardwatch/detectors/factor"
 	"github.com/rewardwatch/rewardwatch/detectors/offpolicy"
 	"github.com/rewardwatch/rewardwatch/detectors/stream"
 	"github.com/rewardwatch/rewardwatch/detectors/watch"
@@ -36,6 +37,8 @@ const (
 )
 
 // Warmup collects the units of the next baseline. Exported fields are saved.
+//
+// It is large because each lesson from the units of a baseline asks for another view of them.
 type Warmup struct {
 	Units int
 	Done  bool // the accepted baseline is frozen
@@ -64,6 +67,8 @@ type Collected struct {
 
 	Propensity *ingest.Propensity // nil if it is missing or of no use
 	Return     float64            // if Propensity is not nil
+
+	Told factor.Told // of its steps
 }
 
 // Collect adds a unit. age is the number of steps that its agent has taken, including this unit; ordinal counts the
@@ -82,6 +87,22 @@ func (w *Warmup) KeepPropensity(u *ingest.Unit) {
 	if o.Propensity != nil {
 		last.Propensity, last.Return = o.Propensity, o.Return
 	}
+}
+
+// KeepSteps keeps what the last unit tells of its steps, in at most so many bytes.
+func (w *Warmup) KeepSteps(t factor.Told, bytes int) {
+	w.Each[len(w.Each)-1].Told = t.Thinned(bytes)
+}
+
+// Told returns what the units tell of their steps.
+func (w *Warmup) Told() []factor.Told {
+	var out []factor.Told
+	for i := range w.Each {
+		if w.Each[i].Told.Steps != nil {
+			out = append(out, w.Each[i].Told)
+		}
+	}
+	return out
 }
 
 // OffPolicy returns the off-policy estimates that compare with the units; nil if these lack the probabilities of their

@@ -86,6 +86,7 @@ type unitWire struct {
 	Shadow           bool               `cbor:"35,keyasint,omitzero"`
 	Propensity       *saved.Propensity  `cbor:"36,keyasint,omitzero"`
 	Decisions        *decisionsWire     `cbor:"37,keyasint,omitzero"`
+	Steps            *ingest.WireSteps  `cbor:"38,keyasint,omitzero"`
 }
 
 func unitWireOf(x *ingest.Unit) unitWire {
@@ -100,7 +101,7 @@ func unitWireOf(x *ingest.Unit) unitWire {
 		Actions: saved.EachOf(x.Actions, saved.CountOf), Numeric: saved.EachOf(x.Numeric, namedMomentsWireOf),
 		Events: x.Events, Backwards: x.Backwards, Duplicates: x.Duplicates, Late: x.Late, Abandoned: x.Abandoned,
 		Unfinished: x.Unfinished, Shadow: x.Shadow, Propensity: saved.Pointer(x.Propensity, saved.PropensityOf),
-		Decisions: saved.Pointer(x.Decisions, decisionsWireOf),
+		Decisions: saved.Pointer(x.Decisions, decisionsWireOf), Steps: (*ingest.WireSteps)(x.Steps),
 	}
 }
 
@@ -117,6 +118,6 @@ func (w *unitWire) live() ingest.Unit {
 		Numeric: saved.EachOf(w.Numeric, (*namedMomentsWire).live), Events: w.Events, Backwards: w.Backwards,
 		Duplicates: w.Duplicates, Late: w.Late, Abandoned: w.Abandoned, Unfinished: w.Unfinished,
 		Propensity: saved.Pointer(w.Propensity, (*saved.Propensity).Live),
-		Decisions:  saved.Pointer(w.Decisions, (*decisionsWire).live),
+		Decisions:  saved.Pointer(w.Decisions, (*decisionsWire).live), Steps: (*ingest.Steps)(w.Steps),
 	}
 }

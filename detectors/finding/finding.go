@@ -6,6 +6,7 @@ import (
 	"math"
 	"strconv"
 
+	"github.com/rewardwatch/rewardwatch/detectors/factor"
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
@@ -303,7 +304,10 @@ type Finding struct {
 	// OffPolicy is what the policy of the baseline would have earned since the onset of the first alarm of the incident;
 	// nil if the telemetry does not say how probable its actions are, or for an update without new shifts.
 	OffPolicy *OffPolicy
-	Baseline  BaselineRef
+	// Laws is what the steps of the units since the onset show of the laws that made them; nil if the telemetry has no
+	// observations, or for an update without new shifts.
+	Laws     *factor.Verdict
+	Baseline BaselineRef
 	// Provisional means that the drift was found on a provisional baseline and has not been confirmed by later units.
 	Provisional bool
 	Promise     Promise

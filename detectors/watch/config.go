@@ -27,8 +27,9 @@ type Config struct {
 	KS           KSConfig       `yaml:"ks"`
 	Direction    Directions     `yaml:"direction" json:"-"` // which way a signal is better: up, down or none, by its name or a glob; unless they are named, return and reward are better up
 	Guaranteed   []GivenMean    `yaml:"guaranteed"`         // signals with a mean known from elsewhere: their false alarms are guaranteed, whatever their distribution
-	Fleet        Budget         `yaml:"-"`                  // the policy's share of a budget over all policies; Budget is 0 if there is none
-	OnNewVersion string         `yaml:"on_new_version"`     // effect of a new policy_version: compare keeps the baseline, and alarms list the versions on each side; rebaseline collects a baseline of the new version beside the old one, and replaces the old one once it is complete
+	Causes       CausesConfig   `yaml:"causes" json:"-"`
+	Fleet        Budget         `yaml:"-"`              // the policy's share of a budget over all policies; Budget is 0 if there is none
+	OnNewVersion string         `yaml:"on_new_version"` // effect of a new policy_version: compare keeps the baseline, and alarms list the versions on each side; rebaseline collects a baseline of the new version beside the old one, and replaces the old one once it is complete
 }
 
 // BaselineConfig configures where the reference units come from.
@@ -45,6 +46,20 @@ type Budget struct {
 	Budget float64 `yaml:"budget"` // acceptable number of false alarms, on average, in the stretch per
 	Per    Per     `yaml:"per"`    // a duration, or a count such as "20000 episodes", "1000000 steps" or "500000 observations"
 	Shares Shares  `yaml:"shares"`
+}
+
+// CausesConfig configures how the cause of a drift is found where steps tell their observation and action.
+type CausesConfig struct {
+	Memory ingest.ByteSize `yaml:"memory"` // of a group, for the laws of its steps and the scores of its newest episodes; eight times as much while a baseline is collected; 0 for causes from signals alone
+}
+
+// LeastCausesMemory is the smallest causes.memory but 0: the laws of an observation of one component fit into it.
+const LeastCausesMemory = 64 * ingest.KiB
+
+func (c CausesConfig) check(report func(path, msg string)) {
+	if c.Memory != 0 && c.Memory < LeastCausesMemory {
+		report("causes.memory", "must be 0, or at least "+LeastCausesMemory.String())
+	}
 }
 
 // LeastPromised is the smallest number of units between false alarms that thresholds are set for. With fewer,
@@ -105,6 +120,7 @@ func DefaultConfig() Config {
 			Shares: Shares{Primary: .8, Other: .15, KS: .05},
 		},
 		KS:           KSConfig{Window: 200},
+		Causes:       CausesConfig{Memory: 256 * ingest.KiB},
 		OnNewVersion: OnNewVersionCompare,
 	}
 }
@@ -125,6 +141,7 @@ func (c Config) Check(report func(path, msg string)) {
 	c.checkGroupBy(report)
 	c.checkSignals(report)
 	c.Baseline.check(report)
+	c.Causes.check(report)
 	if !(c.FalseAlarms.Budget > 0) {
 		report("false_alarms.budget", "must be greater than 0")
 	}

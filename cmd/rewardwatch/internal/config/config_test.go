@@ -85,6 +85,7 @@ func TestConfigValuesAreRead(t *testing.T) {
 			Budget: .5, Per: watch.Per{Amount: 20000, Unit: watch.PerEpisodes}, Shares: watch.Shares{Primary: .6, Other: .2, KS: .1},
 		},
 		KS:           watch.KSConfig{Window: 100},
+		Causes:       watch.CausesConfig{Memory: 256 * ingest.KiB},
 		OnNewVersion: watch.OnNewVersionCompare,
 	}}
 	if want := []engine.PolicyConfig{first, {Match: "*", Config: watch.DefaultConfig()}}; !reflect.DeepEqual(c.Policies, want) {

@@ -1,0 +1,221 @@
+package alerts
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+
+	"github.com/rewardwatch/rewardwatch/detectors/factor"
+	"github.com/rewardwatch/rewardwatch/detectors/finding"
+)
+
+// From leastJudged units on the laws of the steps decide; up to settledJudged their evidence is called preliminary.
+const (
+	leastJudged   = 10
+	settledJudged = 50
+)
+
+// ambiguousBound is what the movements of signals count at most where laws have moved but do not tell the cause: they
+// would claim more than the steps show.
+const ambiguousBound = 1.
+
+// lawsNote is what the laws of the steps say of the cause of a finding.
+type lawsNote struct {
+	cause     Cause // unknown if they do not tell
+	ambiguous bool  // laws have moved, but do not tell the cause
+	evidence  []string
+}
+
+// readLaws returns what the laws say.
+//
+// A reward may depend on outcomes, which are the world's. So where outcomes have moved, a reward that is another one for
+// the same step says nothing of its function.
+func readLaws(f *finding.Finding, moved *movements) lawsNote {
+	v := f.Laws
+	if v == nil || v.Episodes < leastJudged {
+		return lawsNote{cause: CauseUnknown}
+	}
+	note := lawsNote{cause: causeOf(v.Cause)}
+	if note.cause == CauseRewardFunction && moved[outcomes].moved() {
+		return lawsNote{cause: CauseUnknown}
+	}
+	for i := range v.Factors {
+		note.ambiguous = note.ambiguous || v.Factors[i].Moved && note.cause == CauseUnknown
+	}
+	if note.cause != CauseUnknown || note.ambiguous {
+		note.evidence = lawsWords(v, f.Promise.UnitName())
+	}
+	return note
+}
+
+func causeOf(c factor.Cause) Cause {
+	return [...]Cause{CauseUnknown, CausePolicy, CauseEnvironment, CauseRewardFunction, CauseObservations}[c]
+}
+
+// hypotheses returns the causes between which evidence is weighed: broken observations only if the laws show them.
+func (n *lawsNote) hypotheses() []hypothesis {
+	known := hypotheses()
+	all := known[:]
+	if n.cause == CauseObservations {
+		all = append(all, hypothesis{cause: CauseObservations, further: .5})
+	}
+	return all
+}
+
+// score returns the evidence for each cause in nats, relative to that of the best one. Where the laws tell the cause,
+// the movements of signals add nothing: a new policy moves observations, and a new world moves actions.
+func (n *lawsNote) score(all []hypothesis, moved *movements) []float64 {
+	scores := make([]float64, len(all))
+	if n.cause != CauseUnknown {
+		for i, h := range all {
+			scores[i] = n.says(h.cause)
+		}
+		return scores
+	}
+	top := math.Inf(-1)
+	for i, h := range all {
+		scores[i] = h.movement(moved)
+		top = max(top, scores[i])
+	}
+	for i := range scores {
+		scores[i] = max(scores[i]-top, -n.bound())
+	}
+	return scores
+}
+
+// tell puts the evidence of the laws before that of the cause that they tell, and against the first one otherwise.
+func (n *lawsNote) tell(ranked []RankedCause) {
+	if len(n.evidence) == 0 {
+		return
+	}
+	for i := range ranked {
+		if c := &ranked[i]; c.Cause == n.cause {
+			c.Evidence = keepFirst(append(slices.Clone(n.evidence), c.Evidence...), maxEvidence)
+			return
+		}
+	}
+	ranked[0].Evidence = keepFirst(append(slices.Clone(n.evidence), ranked[0].Evidence...), maxEvidence)
+}
+
+// says returns the evidence for a cause in nats, instead of that of the movements of signals.
+func (n *lawsNote) says(c Cause) float64 {
+	if c == n.cause {
+		return 0
+	}
+	return -movementBound
+}
+
+// bound returns what the movements of signals count at most.
+func (n *lawsNote) bound() float64 {
+	if n.ambiguous {
+		return ambiguousBound
+	}
+	return movementBound
+}
+
+// lawsWords describes what each law has done.
+func lawsWords(v *factor.Verdict, unit finding.UnitName) []string {
+	var out []string
+	if v.Broken != factor.Whole && v.Cause == factor.ByObservations {
+		out = append(out, brokenWords(v.Broken))
+	}
+	for f := range factor.Factors {
+		if v.Factors[f].Moved {
+			out = append(out, movedWords(f, v))
+		}
+	}
+	for _, f := range []factor.Factor{factor.Policy, factor.Dynamics, factor.Reward} {
+		if m := &v.Factors[f]; !m.Moved && m.Support >= .5 {
+			out = append(out, unmovedWords(f))
+		}
+	}
+	if s := v.Factors[factor.Policy].Support; s < .5 {
+		out = append(out, fmt.Sprintf("only %.0f %% of the steps are in situations that the baseline knows", 100*s))
+	}
+	if v.Episodes < settledJudged {
+		out[0] = fmt.Sprintf("so far, from %d %s: %s", v.Episodes, unit.Many(), out[0])
+	}
+	return out
+}
+
+func brokenWords(b factor.Broken) string {
+	switch b {
+	case factor.Noisy:
+		return "observations scatter around their course from step to step, as those of a noisy sensor do"
+	case factor.Delayed:
+		return "observations follow the action before the last one: they arrive late"
+	default:
+		return "an observation that used to change stands still"
+	}
+}
+
+// movedWords describes a law that has moved, with its example if there is one.
+func movedWords(f factor.Factor, v *factor.Verdict) string {
+	effect := fmt.Sprintf(" (by %.1f standard deviations)", math.Abs(v.Factors[f].Foremost.Effect))
+	for _, e := range v.Examples {
+		if e.Factor == f {
+			return exampleWords(&e) + effect
+		}
+	}
+	if f == factor.Start {
+		return "it starts in other situations" + effect
+	}
+	return "the law of the " + f.String() + " has moved" + effect
+}
+
+func exampleWords(e *factor.Example) string {
+	now, then := e.Actual, e.Expected
+	switch e.Factor {
+	case factor.Start:
+		if e.Otherwise {
+			return "episodes start with another spread of observation." + e.Name
+		}
+		return fmt.Sprintf("episodes start with observation.%s at %s on average, %s before", e.Name, short(now), short(then))
+	case factor.Policy:
+		switch {
+		case e.Share:
+			return fmt.Sprintf("in the same situations it chose %s %s of the time, %s before", e.Name, percent(now), percent(then))
+		case e.Otherwise:
+			return fmt.Sprintf("in the same situations its action%s varies otherwise than before", dotted(e.Name))
+		}
+		return fmt.Sprintf("in the same situations its action%s is %s on average, %s before", dotted(e.Name), short(now), short(then))
+	case factor.Dynamics:
+		switch {
+		case e.Share:
+			return fmt.Sprintf("after the same actions in the same situations the episode ends %s of the time, %s before", percent(now), percent(then))
+		case e.Otherwise:
+			return fmt.Sprintf("the same actions in the same situations move observation.%s elsewhere than before", e.Name)
+		}
+		return fmt.Sprintf("after the same actions in the same situations observation.%s changes by %s on average, %s before",
+			e.Name, short(now), short(then))
+	}
+	if e.Otherwise {
+		return "the same steps earn other rewards than before"
+	}
+	return fmt.Sprintf("the same steps earn %s on average, %s before", short(now), short(then))
+}
+
+func unmovedWords(f factor.Factor) string {
+	switch f {
+	case factor.Policy:
+		return "the policy acts as before in the same situations"
+	case factor.Dynamics:
+		return "the world answers as before"
+	default:
+		return "the same steps earn as before"
+	}
+}
+
+func dotted(name string) string {
+	if name == "" {
+		return ""
+	}
+	return "." + name
+}
+
+// percent writes a share with two digits.
+func percent(x float64) string { return strconv.FormatFloat(100*x, 'g', 2, 64) + " %" }
+
+// short writes a number with three digits.
+func short(x float64) string { return strconv.FormatFloat(x, 'g', 3, 64) }

@@ -1,0 +1,166 @@
+package alerts
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rewardwatch/rewardwatch/detectors/factor"
+	"github.com/rewardwatch/rewardwatch/detectors/fault"
+	"github.com/rewardwatch/rewardwatch/detectors/finding"
+)
+
+// judged is a verdict over so many episodes that named a cause, with the effects of the laws that moved.
+func judged(episodes int, cause factor.Cause, moved map[factor.Factor]float64, examples ...factor.Example) *factor.Verdict {
+	v := &factor.Verdict{Episodes: episodes, Cause: cause, Examples: examples}
+	for f := range v.Factors {
+		v.Factors[f].Support = .9
+		if effect, has := moved[factor.Factor(f)]; has {
+			v.Factors[f].Moved, v.Factors[f].Foremost.Effect = true, effect
+		}
+	}
+	return v
+}
+
+func TestWordsOfLaws(t *testing.T) {
+	chose := factor.Example{Factor: factor.Policy, Name: "right", Share: true, Expected: .12, Actual: .314}
+	set := factor.Example{Factor: factor.Policy, Name: "1", Expected: -.25, Actual: 1.5}
+	answer := factor.Example{Factor: factor.Dynamics, Name: "speed", Expected: .0123456, Actual: -.5}
+	ends := factor.Example{Factor: factor.Dynamics, Share: true, Expected: .01, Actual: .2}
+	earns := factor.Example{Factor: factor.Reward, Expected: 1, Actual: .7}
+	elsewhere := factor.Example{Factor: factor.Dynamics, Name: "speed", Otherwise: true}
+	varies := factor.Example{Factor: factor.Policy, Otherwise: true}
+	pays := factor.Example{Factor: factor.Reward, Otherwise: true}
+	begins := factor.Example{Factor: factor.Start, Name: "x", Expected: 0, Actual: 2}
+	spread := factor.Example{Factor: factor.Start, Name: "x", Otherwise: true}
+	far := judged(100, factor.ByPolicy, map[factor.Factor]float64{factor.Policy: 4}, chose)
+	far.Factors[factor.Policy].Support, far.Factors[factor.Dynamics].Support, far.Factors[factor.Reward].Support = .2, .2, .2
+	broken := func(b factor.Broken) *factor.Verdict {
+		v := judged(100, factor.ByObservations, map[factor.Factor]float64{factor.Dynamics: 3})
+		v.Broken = b
+		return v
+	}
+	for name, c := range map[string]struct {
+		laws *factor.Verdict
+		want []string
+	}{
+		"a policy of categories": {judged(100, factor.ByPolicy, map[factor.Factor]float64{factor.Policy: 1.26}, chose), []string{
+			"in the same situations it chose right 31 % of the time, 12 % before (by 1.3 standard deviations)",
+			"the world answers as before", "the same steps earn as before",
+		}},
+		"a policy of numbers, so far": {judged(49, factor.ByPolicy, map[factor.Factor]float64{factor.Policy: -2}, set), []string{
+			"so far, from 49 units: in the same situations its action.1 is 1.5 on average, -0.25 before (by 2.0 standard deviations)",
+			"the world answers as before", "the same steps earn as before",
+		}},
+		"a world": {judged(50, factor.ByEnvironment, map[factor.Factor]float64{factor.Dynamics: 3}, answer), []string{
+			"after the same actions in the same situations observation.speed changes by -0.5 on average, 0.0123 before (by 3.0 standard deviations)",
+			"the policy acts as before in the same situations", "the same steps earn as before",
+		}},
+		"a world that ends sooner": {judged(100, factor.ByEnvironment, map[factor.Factor]float64{factor.Dynamics: 3}, ends), []string{
+			"after the same actions in the same situations the episode ends 20 % of the time, 1 % before (by 3.0 standard deviations)",
+			"the policy acts as before in the same situations", "the same steps earn as before",
+		}},
+		"a world whose errors average out": {judged(100, factor.ByEnvironment, map[factor.Factor]float64{factor.Dynamics: 3}, elsewhere), []string{
+			"the same actions in the same situations move observation.speed elsewhere than before (by 3.0 standard deviations)",
+			"the policy acts as before in the same situations", "the same steps earn as before",
+		}},
+		"a policy that explores": {judged(100, factor.ByPolicy, map[factor.Factor]float64{factor.Policy: 3}, varies), []string{
+			"in the same situations its action varies otherwise than before (by 3.0 standard deviations)",
+			"the world answers as before", "the same steps earn as before",
+		}},
+		"a noisy reward": {judged(100, factor.ByReward, map[factor.Factor]float64{factor.Reward: 3}, pays), []string{
+			"the same steps earn other rewards than before (by 3.0 standard deviations)",
+			"the policy acts as before in the same situations", "the world answers as before",
+		}},
+		"starts with an example": {judged(100, factor.ByEnvironment, map[factor.Factor]float64{factor.Start: 2}, begins), []string{
+			"episodes start with observation.x at 2 on average, 0 before (by 2.0 standard deviations)",
+			"the policy acts as before in the same situations", "the world answers as before", "the same steps earn as before",
+		}},
+		"starts of another spread": {judged(100, factor.ByEnvironment, map[factor.Factor]float64{factor.Start: 2}, spread), []string{
+			"episodes start with another spread of observation.x (by 2.0 standard deviations)",
+			"the policy acts as before in the same situations", "the world answers as before", "the same steps earn as before",
+		}},
+		"other starts": {judged(100, factor.ByEnvironment, map[factor.Factor]float64{factor.Start: 2}), []string{
+			"it starts in other situations (by 2.0 standard deviations)",
+			"the policy acts as before in the same situations", "the world answers as before", "the same steps earn as before",
+		}},
+		"a reward": {judged(100, factor.ByReward, map[factor.Factor]float64{factor.Reward: -5}, earns), []string{
+			"the same steps earn 0.7 on average, 1 before (by 5.0 standard deviations)",
+			"the policy acts as before in the same situations", "the world answers as before",
+		}},
+		"new ground": {far, []string{
+			"in the same situations it chose right 31 % of the time, 12 % before (by 4.0 standard deviations)",
+			"only 20 % of the steps are in situations that the baseline knows",
+		}},
+		"a noisy sensor": {broken(factor.Noisy), []string{
+			"observations scatter around their course from step to step, as those of a noisy sensor do",
+			"the law of the dynamics has moved (by 3.0 standard deviations)",
+			"the policy acts as before in the same situations", "the same steps earn as before",
+		}},
+		"a late sensor": {broken(factor.Delayed), []string{
+			"observations follow the action before the last one: they arrive late",
+			"the law of the dynamics has moved (by 3.0 standard deviations)",
+			"the policy acts as before in the same situations", "the same steps earn as before",
+		}},
+		"a dead sensor": {broken(factor.Stuck), []string{
+			"an observation that used to change stands still",
+			"the law of the dynamics has moved (by 3.0 standard deviations)",
+			"the policy acts as before in the same situations", "the same steps earn as before",
+		}},
+	} {
+		f := drift("return", 100)
+		f.Laws = c.laws
+		if got := readLaws(&f, &movements{}).evidence; !slices.Equal(got, c.want) {
+			t.Errorf("%s:\n%s\nwant\n%s", name, strings.Join(got, "\n"), strings.Join(c.want, "\n"))
+		}
+	}
+}
+
+// What the laws say decides between causes; versions and faults stand above it.
+func TestLawsAndOtherEvidence(t *testing.T) {
+	policy := map[factor.Factor]float64{factor.Policy: 2}
+	both := map[factor.Factor]float64{factor.Policy: 2, factor.Dynamics: 2}
+	moved := func(signal string, by float64) func(*finding.Finding) {
+		return func(f *finding.Finding) {
+			f.Shifts = append(f.Shifts, finding.Shift{Signal: signal, Quantity: "mean", Units: 200, StandardShift: by, Z: 6 * by, StandardError: .1})
+		}
+	}
+	for name, c := range map[string]struct {
+		laws   *factor.Verdict
+		edit   func(*finding.Finding)
+		faults []StreamFault
+		want   Cause
+	}{
+		"a policy":          {laws: judged(100, factor.ByPolicy, policy), want: CausePolicy},
+		"the first units":   {laws: judged(9, factor.ByPolicy, policy), want: CauseUnknown},
+		"observations":      {laws: judged(100, factor.ByObservations, policy), want: CauseObservations},
+		"laws do not tell":  {laws: judged(100, factor.Unknown, both), want: CauseUnknown},
+		"a version says so": {laws: judged(100, factor.ByPolicy, policy), edit: changed("policy"), want: CausePolicy},
+		"another version":   {laws: judged(100, factor.Unknown, both), edit: changed("environment"), want: CauseEnvironment},
+		"no laws":           {want: CauseUnknown},
+		"a fault": {
+			laws: judged(100, factor.ByPolicy, policy), faults: []StreamFault{{Signal: "return", Rule: fault.NonFinite, Since: unit(90, 0)}}, want: CauseTelemetry,
+		},
+		"an outcome has moved": {
+			laws: judged(100, factor.ByReward, map[factor.Factor]float64{factor.Reward: 3}), edit: moved("outcome.sale", 3), want: CauseEnvironment,
+		},
+	} {
+		f := drift("return", 100)
+		f.Laws = c.laws
+		if c.edit != nil {
+			c.edit(&f)
+		}
+		if v := attribute(f, c.faults); v.cause != c.want {
+			t.Errorf("%s: %s, want %s: %+v", name, v.cause, c.want, fmt.Sprint(v.causes))
+		}
+	}
+}
+
+func changed(versions ...string) func(*finding.Finding) {
+	return func(f *finding.Finding) {
+		before := *f
+		*f = driftAfter("return", 100, versions...)
+		f.Laws = before.Laws
+	}
+}

@@ -1,0 +1,32 @@
+package bank
+
+import (
+	"github.com/rewardwatch/rewardwatch/detectors/factor"
+	"github.com/rewardwatch/rewardwatch/ingest"
+)
+
+// collectedFactor is how much more memory the steps of a baseline take than the laws that are learnt from them.
+const collectedFactor = 8
+
+// followLaws scores the steps of a unit under the laws of the baseline. A fault may have falsified them.
+func (g *group) followLaws(u *ingest.Unit, rules []string, ordinal int64) {
+	if u.Steps != nil && g.Laws.Model != nil && !anyRule(rules) {
+		g.Laws.Observe(factor.Of(u), ordinal)
+	}
+}
+
+// keepSteps keeps the steps of a unit for the laws of the next baseline.
+func (g *group) keepSteps(u *ingest.Unit, rules []string) {
+	if memory := int(g.cfg.Causes.Memory); memory > 0 && u.Steps != nil && !anyRule(rules) {
+		g.Warmup.KeepSteps(factor.Of(u), collectedFactor*memory/max(1, g.cfg.Baseline.Units))
+	}
+}
+
+func anyRule(rules []string) bool {
+	for _, rule := range rules {
+		if rule != "" {
+			return true
+		}
+	}
+	return false
+}
