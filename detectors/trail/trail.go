@@ -76,8 +76,8 @@ func (t *Trail) since(ordinal int64) func(yield func(unit) bool) {
 			if end := packUnits * (t.begun() - int64(len(t.packs)-1-i)); end <= ordinal {
 				continue
 			}
-			for u := range unpacked(pack) {
-				if u.Ordinal >= ordinal && !yield(u) {
+			for u := range unpacked(pack, func(of int64) bool { return of >= ordinal }) {
+				if !yield(u) {
 					return
 				}
 			}
@@ -118,18 +118,20 @@ func (t *Trail) Prune(streams []*stream.Stream) {
 	if spare == 0 && len(t.older) == 0 {
 		return
 	}
-	started := map[int64]bool{}
+	var started []int64 // of the units before the packs that stay
+	stay := packUnits * (t.begun() - int64(len(t.packs)-spare))
 	for _, s := range streams {
 		s.Branches(func(b stream.Branch) {
-			if b.Moving {
-				started[b.Started] = true
+			if b.Moving && b.Started < stay {
+				started = append(started, b.Started)
 			}
 		})
 	}
-	t.older = slices.DeleteFunc(t.older, func(r finding.UnitRef) bool { return !started[r.Ordinal] })
-	for _, pack := range t.packs[:spare] {
-		for u := range unpacked(pack) {
-			if started[u.Ordinal] {
+	has := func(ordinal int64) bool { return slices.Contains(started, ordinal) }
+	t.older = slices.DeleteFunc(t.older, func(r finding.UnitRef) bool { return !has(r.Ordinal) })
+	if len(started) > 0 {
+		for _, pack := range t.packs[:spare] {
+			for u := range unpacked(pack, has) {
 				t.older = append(t.older, u.UnitRef)
 			}
 		}

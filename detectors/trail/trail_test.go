@@ -167,6 +167,29 @@ func TestTrailIsSmall(t *testing.T) {
 	}
 }
 
+// Units leave the trail without their names becoming strings again, unless a walk started there.
+func TestLeavingTakesNoMemory(t *testing.T) {
+	var tr Trail
+	refs := make([]finding.UnitRef, 4*stream.TrailUnits)
+	for o := range refs {
+		refs[o] = finding.UnitRef{Ordinal: int64(o), Agent: fmt.Sprint("agent-", o%7), Episode: fmt.Sprint("agent-", o%7, "/", o)}
+	}
+	next := 0
+	add := func(n int) {
+		for range n {
+			tr.Add(refs[next], &ingest.Unit{})
+			tr.Prune(nil)
+			next++
+		}
+	}
+	add(2 * stream.TrailUnits)
+	const packs = 8
+	each := testing.AllocsPerRun(1, func() { add(packs * packUnits) })
+	if most := 3.0 * packs; each > most { // a pack, and now and then a longer list of packs
+		t.Errorf("%v allocations for %d packs of units, want at most %v", each, packs, most)
+	}
+}
+
 // What is no trail is refused or read as one, and never a panic.
 func FuzzTrail(f *testing.F) {
 	rng := rand.New(rand.NewPCG(1, 1))

@@ -77,23 +77,37 @@ func appendChange(b []byte, before, text string) []byte {
 	return appendText(binary.AppendUvarint(b, uint64(same)), text[same:])
 }
 
-// unpacked lists the units of a pack.
-func unpacked(pack []byte) func(yield func(unit) bool) {
+// unpacked lists the units of a pack whose ordinals are wanted. Only the names of these become strings, and a name that
+// repeats becomes one once.
+func unpacked(pack []byte, wanted func(ordinal int64) bool) func(yield func(unit) bool) {
 	return func(yield func(unit) bool) {
 		r, u := reader{left: pack}, unit{}
+		var agent, episode []byte
 		for len(r.left) > 0 {
 			u.Ordinal += r.int()
 			u.TS += r.int()
 			u.Pos = plus(u.Pos, r.position())
 			u.First = plus(u.Pos, r.position())
 			u.Last = u.Pos.Offset + r.int()
-			u.Agent = u.Agent[:r.length(len(u.Agent))] + r.text()
-			u.Episode = u.Episode[:r.length(len(u.Episode))] + r.text()
+			agent = r.change(agent)
+			episode = r.change(episode)
+			if !wanted(u.Ordinal) {
+				continue
+			}
+			u.Agent, u.Episode = textOf(agent, u.Agent), textOf(episode, u.Episode)
 			if !yield(u) {
 				return
 			}
 		}
 	}
+}
+
+// textOf returns text as a string, which is same if that is equal.
+func textOf(text []byte, same string) string {
+	if string(text) == same {
+		return same
+	}
+	return string(text)
 }
 
 func plus(p, q ingest.Position) ingest.Position {
@@ -162,15 +176,24 @@ func (r *reader) length(most int) int {
 	return int(size)
 }
 
-func (r *reader) text() string {
+func (r *reader) text() string { return string(r.bytes()) }
+
+// bytes returns a text that shares the memory of what is read.
+func (r *reader) bytes() []byte {
 	size := r.length(len(r.left))
 	if size > len(r.left) {
 		r.short = true
-		return ""
+		return nil
 	}
-	text := string(r.left[:size])
+	text := r.left[:size]
 	r.left = r.left[size:]
 	return text
+}
+
+// change reads what appendChange has packed, in the memory of the text before.
+func (r *reader) change(before []byte) []byte {
+	same := r.length(len(before))
+	return append(before[:same], r.bytes()...)
 }
 
 func (r *reader) position() ingest.Position {
