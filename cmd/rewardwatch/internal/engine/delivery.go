@@ -54,15 +54,16 @@ type Route struct {
 	worker  *RunningWorker
 	waiting atomic.Int64 // units in flight
 	open    []order.WaitingUnit
+	usual   int // units of the last batch that was handed on
 }
 
-// emptyBatch returns memory for units that the worker is to receive.
+// emptyBatch returns memory for units that the worker is to receive: new memory is for as many as it received last.
 func (w *Route) emptyBatch() []order.WaitingUnit {
 	select {
 	case batch := <-w.worker.emptied:
 		return batch
 	default:
-		return nil
+		return make([]order.WaitingUnit, 0, w.usual)
 	}
 }
 
@@ -136,7 +137,7 @@ func (d *Delivery) Flush(ctx context.Context) error {
 		w := d.open[0]
 		d.open = d.open[:copy(d.open, d.open[1:])]
 		batch := w.open
-		w.open = nil
+		w.open, w.usual = nil, len(batch)
 		if err := d.send(ctx, w, batch); err != nil {
 			return err
 		}
