@@ -183,7 +183,7 @@ func (r *scale) holds(m *ingest.Moments, q10, q90 float64, version string) bool 
 		return false
 	}
 	if up := factor > 0; len(r.Factors) == 0 || up != r.Up {
-		r.endRun()
+		r.beginRun()
 		r.Up, r.Changed, r.Fits = up, false, false
 	}
 	r.Changed = r.Changed || version != r.Version
@@ -195,6 +195,23 @@ func (r *scale) holds(m *ingest.Moments, q10, q90 float64, version string) bool 
 		r.Fits = len(r.Factors) >= r.Need && (r.Fits || r.oneFactor()) && r.partsAgree()
 	}
 	return r.Fits && !r.Changed
+}
+
+// usualRun is how many units off the scale most runs have at most.
+const usualRun = 4
+
+// beginRun drops the units of the run before, and makes room for those of a usual one in one piece of memory.
+func (r *scale) beginRun() {
+	memory := make([]float64, (2+scaleParts)*usualRun)
+	next := func() []float64 {
+		list := memory[:0:usualRun]
+		memory = memory[usualRun:]
+		return list
+	}
+	r.Factors, r.Angles = next(), next()
+	for i := range r.Parts {
+		r.Parts[i].Run = next()
+	}
 }
 
 // endRun drops the units of the run.
