@@ -21,6 +21,7 @@ const (
 // unit, NaN if a unit has none: the value itself, or the number of events at the unit's Steps.
 type BaselineSample struct {
 	Values, Steps []float64
+	Strata        []int // of the units of a frequency test with strata, else nil
 	Rank          *RankTest
 	Frequency     *FrequencyTest
 }
@@ -183,6 +184,8 @@ func viewsOf(samples []BaselineSample, lowered float64) []view {
 		switch {
 		case len(v.armed) == 0:
 			continue
+		case s.Rank == nil && s.Strata != nil:
+			v.frequencyWithin(s.Values, s.Steps, s.Strata)
 		case s.Rank == nil:
 			v.frequency(s.Values, s.Steps)
 		case !slices.ContainsFunc(s.Values, math.IsNaN):

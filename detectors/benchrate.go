@@ -39,7 +39,7 @@ func (t *FrequencyTest) FalseAlarmRate(hits, steps, weight []float64) float64 {
 	g := make([]float64, len(weight))
 	return t.falseAlarmRate(weight, func(branch int) []float64 {
 		for i := range g {
-			g[i] = t.forms[branch].increment(hits[i], steps[i], t.Offsets[branch]) - t.Branches[branch].C
+			g[i] = t.formsIn(-1)[branch].increment(hits[i], steps[i], t.Offsets[branch]) - t.Branches[branch].C
 		}
 		return g
 	})

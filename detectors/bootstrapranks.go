@@ -28,7 +28,7 @@ func newRankedDraws(m int) *rankedDraws {
 // drawnRank returns the rank of a value in a drawn baseline of m points: as one of them, and as a new value.
 func drawnRank(twice, m float64) (own, fresh rank) {
 	own.u, fresh.u = twice/2/m, (twice+1)/2/(m+1)
-	own.z, fresh.z = normalScore(own.u), normalScore(fresh.u)
+	own.z, fresh.z = NormalScore(own.u), NormalScore(fresh.u)
 	return own, fresh
 }
 

@@ -117,7 +117,7 @@ func frequencySteps(testing.TB) func(float64) {
 			return
 		}
 		for i, test := range tests {
-			test.Observe(math.Floor(math.Abs(x)*float64(i%7)), length, step, false)
+			test.Observe(math.Floor(math.Abs(x)*float64(i%7)), length, -1, step, false)
 		}
 	}
 }

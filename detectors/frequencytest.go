@@ -1,6 +1,9 @@
 package detectors
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // FrequencyTest tracks how often an event, such as an action or an outcome of 0 or 1, happens at the steps of an
 // episode: at s of the episode's n steps. Unlike the rank of s/n this gives long episodes more weight. A branch for a
@@ -15,16 +18,35 @@ import "math"
 // branch, with a = 1 and a cap of predictionCap. With a larger slope, alarms would come in clusters: the spread of
 // scores depends on the state of the predictor, which many episodes share. Only the likelihood ratio itself has mean 1
 // in every state.
+//
+// Where hours have strata, each stratum has its own p, sd and k, and the walks are common: so exp(g) has mean 1 in each
+// of them. A unit without a stratum has those of all.
 type FrequencyTest struct {
 	Walks
+	Stratum           // of all
+	Strata  []Stratum // nil without a season
+
+	forms [][]frequencyBranch // by stratum and branch, those of all last
+}
+
+// Stratum holds what a frequency test has learnt from the units of a stratum.
+type Stratum struct {
 	SD      float64   // of s - p n over the baseline; unused in a prediction
 	Offsets []float64 // k, by branch
-
-	forms []frequencyBranch // by branch
 }
 
 // episodes are the counts of a baseline: the event happened at hits[i] of steps[i] steps.
 type episodes struct{ hits, steps []float64 }
+
+// in returns the episodes of one stratum.
+func (e episodes) in(strata []int, stratum int) (out episodes) {
+	for i, of := range strata {
+		if of == stratum {
+			out.hits, out.steps = append(out.hits, e.hits[i]), append(out.steps, e.steps[i])
+		}
+	}
+	return out
+}
 
 // share returns the share p of the steps at which the event happened. The weights sum to 1.
 func (e episodes) share(weights []float64) float64 {
@@ -51,6 +73,29 @@ func (e episodes) residuals(weights []float64) []float64 {
 	p, out := e.share(weights), make([]float64, len(e.hits))
 	for i := range out {
 		out[i] = e.hits[i] - p*e.steps[i]
+	}
+	return out
+}
+
+// CountScores returns s - p n for each episode, divided by its standard deviation, with those of its stratum; zeros
+// where that is 0, and for an episode in none.
+func CountScores(hits, steps []float64, strata []int) []float64 {
+	out := make([]float64, len(hits))
+	for stratum := range slices.Max(strata) + 1 {
+		e := episodes{hits, steps}.in(strata, stratum)
+		if len(e.hits) == 0 {
+			continue
+		}
+		weights := evenly(len(e.hits))
+		sd, rest := e.weightedSD(weights), e.residuals(weights)
+		for i, of := range strata {
+			if of == stratum && sd > 0 {
+				out[i] = rest[0] / sd
+			}
+			if of == stratum {
+				rest = rest[1:]
+			}
+		}
 	}
 	return out
 }
@@ -98,38 +143,104 @@ func newFrequencyTest(hits, steps []float64, least float64, branches []Branch) *
 	e := episodes{hits, steps}
 	t := &FrequencyTest{Walks: Walks{Units: len(hits), Factor: max(least, DependenceFactor(e.residuals(evenly(len(hits)))))}}
 	distinct, weights, _ := e.distinct()
-	t.SD = distinct.weightedSD(weights)
-	g := make([]float64, len(weights))
-	t.Branches, t.Offsets = make([]CUSUM, 0, len(branches)), make([]float64, 0, len(branches))
-	for _, b := range branches {
-		f := newFrequencyBranch(b, t.SD)
-		k := f.offset(distinct, weights, t.SD)
-		for i := range g {
-			g[i] = f.increment(distinct.hits[i], distinct.steps[i], k)
+	var g [][]float64
+	t.Stratum, g = newStratum(distinct, weights, branches)
+	t.begin(branches, g, weights)
+	return t
+}
+
+// NewFrequencyTestWithin does the same for counts whose episodes lie in strata, or in none if it is negative. All
+// strata have steps with the event and without it. The dependence factor is the given one.
+func NewFrequencyTestWithin(hits, steps []float64, strata []int, factor float64) *FrequencyTest {
+	e, branches := episodes{hits, steps}, shiftBranches(Frequency)
+	t := &FrequencyTest{Walks: Walks{Units: len(hits), Factor: factor}}
+	distinct, shares, _ := e.distinct()
+	t.Stratum, _ = newStratum(distinct, shares, branches)
+	g, weights := make([][]float64, len(branches)), []float64(nil)
+	timed := 0.0
+	for _, of := range strata {
+		if of >= 0 {
+			timed++
 		}
-		t.Offsets = append(t.Offsets, k)
-		t.add(b, g, weights)
+	}
+	for stratum := range slices.Max(strata) + 1 {
+		in := e.in(strata, stratum)
+		distinct, shares, _ := in.distinct()
+		of, increments := newStratum(distinct, shares, branches)
+		t.Strata = append(t.Strata, of)
+		for i := range g {
+			g[i] = append(g[i], increments[i]...)
+		}
+		for _, w := range shares {
+			weights = append(weights, w*float64(len(in.hits))/timed)
+		}
+	}
+	t.begin(branches, g, weights)
+	return t
+}
+
+// newStratum returns what is learnt from different episodes with the given shares, and the increments by branch.
+func newStratum(e episodes, shares []float64, branches []Branch) (s Stratum, g [][]float64) {
+	s.SD = e.weightedSD(shares)
+	s.Offsets = make([]float64, 0, len(branches))
+	for _, b := range branches {
+		f := newFrequencyBranch(b, s.SD)
+		k := f.offset(e, shares, s.SD)
+		increments := make([]float64, len(shares))
+		for i := range increments {
+			increments[i] = f.increment(e.hits[i], e.steps[i], k)
+		}
+		s.Offsets, g = append(s.Offsets, k), append(g, increments)
+	}
+	return s, g
+}
+
+// begin adds the branches, with their increments over a baseline.
+func (t *FrequencyTest) begin(branches []Branch, g [][]float64, weights []float64) {
+	t.Branches = make([]CUSUM, 0, len(branches))
+	for i, b := range branches {
+		t.add(b, g[i], weights)
 	}
 	t.Prepare()
 	t.Allow(DefaultAllowance(t.Units))
-	return t
 }
 
 // Prepare restores the fields that a snapshot leaves out.
 func (t *FrequencyTest) Prepare() {
-	t.forms = make([]frequencyBranch, len(t.Branches))
-	for i := range t.forms {
-		t.forms[i] = newFrequencyBranch(t.Branches[i].Branch, t.SD)
+	t.forms = make([][]frequencyBranch, 0, len(t.Strata)+1)
+	for stratum := range len(t.Strata) + 1 {
+		forms, of := make([]frequencyBranch, len(t.Branches)), t.stratum(stratum)
+		for i := range forms {
+			forms[i] = newFrequencyBranch(t.Branches[i].Branch, of.SD)
+		}
+		t.forms = append(t.forms, forms)
 	}
 	t.prepare()
 }
 
-// Observe folds in unit number ordinal, with the event at hits of its steps, and reports whether an armed walk has
-// reached its threshold. While held, walks stop there.
-func (t *FrequencyTest) Observe(hits, steps float64, ordinal int64, held bool) (reached bool) {
+// stratum returns a stratum by its number, or that of all if it has none.
+func (t *FrequencyTest) stratum(number int) *Stratum {
+	if number >= 0 && number < len(t.Strata) {
+		return &t.Strata[number]
+	}
+	return &t.Stratum
+}
+
+// formsIn returns the branches of a stratum, or those of all.
+func (t *FrequencyTest) formsIn(stratum int) []frequencyBranch {
+	if stratum >= 0 && stratum < len(t.Strata) {
+		return t.forms[stratum]
+	}
+	return t.forms[len(t.Strata)]
+}
+
+// Observe folds in unit number ordinal, with the event at hits of its steps, in a stratum or, if that is negative, in
+// none. It reports whether an armed walk has reached its threshold. While held, walks stop there.
+func (t *FrequencyTest) Observe(hits, steps float64, stratum int, ordinal int64, held bool) (reached bool) {
+	forms, offsets := t.formsIn(stratum), t.stratum(stratum).Offsets
 	for i := range t.Branches {
 		b := &t.Branches[i]
-		if b.step(t.forms[i].increment(hits, steps, t.Offsets[i])/t.Factor-b.toll, ordinal) {
+		if b.step(forms[i].increment(hits, steps, offsets[i])/t.Factor-b.toll, ordinal) {
 			reached = true
 		}
 	}

@@ -60,7 +60,7 @@ func TestFrequencyWalksFollowTheirFormula(t *testing.T) {
 	walks := make([]float64, len(test.Branches))
 	newHits, newSteps := counted(rng, 300, .5)
 	for i := range newHits {
-		test.Observe(newHits[i], newSteps[i], int64(i), false)
+		test.Observe(newHits[i], newSteps[i], -1, int64(i), false)
 		for k, b := range test.Branches {
 			d := b.Param
 			g := math.Min(2.5*math.Abs(d)-d*d/2, d/math.Sqrt(variance)*newHits[i]-test.Offsets[k]*newSteps[i])
@@ -76,7 +76,7 @@ func TestFrequencyObserveAllocatesNothing(t *testing.T) {
 	hits, steps := counted(rand.New(rand.NewPCG(92, 0)), 300, .3)
 	test := NewFrequencyTest(hits, steps, 1)
 	test.Arm(1e-6)
-	if n := testing.AllocsPerRun(100, func() { test.Observe(3, 12, 1, false) }); n != 0 {
+	if n := testing.AllocsPerRun(100, func() { test.Observe(3, 12, -1, 1, false) }); n != 0 {
 		t.Errorf("%v allocations an episode", n)
 	}
 }
@@ -105,5 +105,69 @@ func TestPredictionIsTheLikelihoodRatio(t *testing.T) {
 	}
 	if x := form.increment(50, 1, .2); x != predictionCap {
 		t.Errorf("a score of 50 adds %v", x)
+	}
+}
+
+// The likelihood ratio of a branch has mean 1 in each stratum, and one stratum is as good as none.
+func TestFrequencyWithinStrata(t *testing.T) {
+	rng := rand.New(rand.NewPCG(75, 0))
+	var hits, steps []float64
+	var strata []int
+	for i := range 1200 {
+		n, p := 1+float64(rng.IntN(10)), []float64{.1, .3, .6}[i%3]
+		s := 0.0
+		for range int(n) {
+			if rng.Float64() < p {
+				s++
+			}
+		}
+		hits, steps, strata = append(hits, s), append(steps, n), append(strata, i%3)
+	}
+	test := NewFrequencyTestWithin(hits, steps, strata, 1)
+	for k, b := range test.Branches {
+		for stratum, of := range test.Strata {
+			sum, units := 0.0, 0.0
+			for i, s := range hits {
+				if strata[i] == stratum {
+					sum += math.Exp(math.Min(capOf(b.Param), b.Param/of.SD*s-of.Offsets[k]*steps[i]))
+					units++
+				}
+			}
+			if got := sum / units; math.Abs(got-1) > 1e-9 {
+				t.Errorf("branch %v, stratum %d: mean likelihood ratio %v", b.Branch, stratum, got)
+			}
+		}
+	}
+	one, plain := NewFrequencyTestWithin(hits, steps, make([]int, len(hits)), 1), NewFrequencyTest(hits, steps, 1)
+	for k, b := range plain.Branches {
+		if got := one.Branches[k].Calibration; got != b.Calibration || one.Strata[0].Offsets[k] != plain.Offsets[k] {
+			t.Errorf("branch %v: calibrated as %+v in one stratum, %+v without", b.Branch, got, b.Calibration)
+		}
+	}
+}
+
+// Bootstrap and overlap of one stratum are those without.
+func TestBootstrapWithinOneStratum(t *testing.T) {
+	rng := rand.New(rand.NewPCG(76, 0))
+	hits, steps := make([]float64, 400), make([]float64, 400)
+	for i := range hits {
+		steps[i] = 10
+		for range 10 {
+			if rng.Float64() < .3 {
+				hits[i]++
+			}
+		}
+	}
+	plain, within := NewFrequencyTest(hits, steps, 1), NewFrequencyTestWithin(hits, steps, make([]int, len(hits)), 1)
+	plain.Arm(1e-5)
+	within.Arm(1e-5)
+	a := []BaselineSample{{Values: hits, Steps: steps, Frequency: plain}}
+	b := []BaselineSample{{Values: hits, Steps: steps, Frequency: within, Strata: make([]int, len(hits))}}
+	x, y := Bootstrap(a, len(hits), 0, 1, 3, 1), Bootstrap(b, len(hits), 0, 1, 3, 1)
+	if math.Abs(x.ARL0/y.ARL0-1) > 1e-6 || math.Abs(x.Allowance-y.Allowance) > 1e-6 {
+		t.Errorf("bootstrapped %+v in one stratum, %+v without", y, x)
+	}
+	if v, w := Overlap(a, len(hits), 3, 1), Overlap(b, len(hits), 3, 1); v != w {
+		t.Errorf("overlap %v in one stratum, %v without", w, v)
 	}
 }

@@ -89,7 +89,11 @@ func (s *BaselineSample) moves(lowered float64) (all [][]int64) {
 func (s *BaselineSample) increments() func(branch, unit int) float64 {
 	if s.Rank == nil {
 		return func(branch, unit int) float64 {
-			return s.Frequency.forms[branch].increment(s.Values[unit], s.Steps[unit], s.Frequency.Offsets[branch])
+			stratum := -1
+			if s.Strata != nil {
+				stratum = s.Strata[unit]
+			}
+			return s.Frequency.formsIn(stratum)[branch].increment(s.Values[unit], s.Steps[unit], s.Frequency.stratum(stratum).Offsets[branch])
 		}
 	}
 	own := s.Rank.ranks.ownAll(s.Values)

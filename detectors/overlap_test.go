@@ -70,7 +70,7 @@ func observedBy(samples []BaselineSample, unit int) (alarm bool) {
 		case s.Rank != nil:
 			alarm = s.Rank.observe(s.Rank.ranks.own(x), 0, false) || alarm
 		default:
-			alarm = s.Frequency.Observe(x, s.Steps[unit], 0, false) || alarm
+			alarm = s.Frequency.Observe(x, s.Steps[unit], -1, 0, false) || alarm
 		}
 	}
 	return alarm

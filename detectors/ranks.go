@@ -24,7 +24,8 @@ type Ranks struct {
 // rank is a mid-rank u in (0, 1) and its normal score z = Phi^-1(u), clipped to +-2.5.
 type rank struct{ u, z float64 }
 
-func normalScore(u float64) float64 {
+// NormalScore returns the normal score of a mid-rank, clipped to +-2.5.
+func NormalScore(u float64) float64 {
 	return max(-maxNormalScore, min(maxNormalScore, math.Sqrt2*math.Erfinv(2*u-1)))
 }
 
@@ -52,8 +53,8 @@ func order(sample []float64) *Ranks {
 	return r
 }
 
-// newUniformRanks freezes a sample of mid-ranks.
-func newUniformRanks(sample []float64) *Ranks {
+// NewUniformRanks freezes a sample of mid-ranks.
+func NewUniformRanks(sample []float64) *Ranks {
 	r := NewRanks(sample)
 	r.Uniform = true
 	return r
@@ -80,7 +81,7 @@ func (r *Ranks) below(i int) int {
 // score returns the normal score of a new value that is equal to point i.
 func (r *Ranks) score(i int) float64 {
 	if r.Uniform {
-		return normalScore(r.Points[i])
+		return NormalScore(r.Points[i])
 	}
 	return r.scores.z[r.below(i)+r.below(i+1)]
 }
@@ -107,10 +108,16 @@ func (r *Ranks) Mode() (value float64, count int) {
 	return value, count
 }
 
+// Rank returns the mid-rank of a new value.
+func (r *Ranks) Rank(x float64) float64 { return r.of(x).u }
+
+// OwnRank returns the mid-rank of a point x of the sample itself, leaving one out.
+func (r *Ranks) OwnRank(x float64) float64 { return r.own(x).u }
+
 // of returns the rank of a new value.
 func (r *Ranks) of(x float64) rank {
 	if r.Uniform {
-		return rank{u: x, z: normalScore(x)}
+		return rank{u: x, z: NormalScore(x)}
 	}
 	return r.inSlot(r.Slot(x))
 }
@@ -165,7 +172,7 @@ func searchPoints(points []float64, x float64) int {
 // counts x.
 func (r *Ranks) own(x float64) rank {
 	if r.Uniform {
-		return rank{u: x, z: normalScore(x)}
+		return rank{u: x, z: NormalScore(x)}
 	}
 	return r.ownPoint(searchPoints(r.Points, x))
 }
@@ -176,7 +183,7 @@ func (r *Ranks) ownPoint(i int) rank {
 	if !r.Uniform {
 		u = float64(r.below(i)+r.below(i+1)) / 2 / float64(r.Len())
 	}
-	return rank{u: u, z: normalScore(u)}
+	return rank{u: u, z: NormalScore(u)}
 }
 
 // ownPoints returns the ranks of the distinct points of the sample itself.

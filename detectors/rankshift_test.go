@@ -18,7 +18,7 @@ func plainShift(sample, recent []float64) (location, spread float64) {
 				rank += .5
 			}
 		}
-		return normalScore(rank / float64(len(sample)+1))
+		return NormalScore(rank / float64(len(sample)+1))
 	}
 	distance := func(f func(float64) float64) float64 {
 		var sum, squares, now float64

@@ -222,7 +222,7 @@ func textbook(sample []float64, b CUSUM, factor float64, xs []float64) []float64
 	for i, x := range xs {
 		less, equal := countRank(sample, x)
 		u := (less + equal/2 + .5) / (m + 1)
-		g := b.increment(rank{u, normalScore(u)})
+		g := b.increment(rank{u, NormalScore(u)})
 		s = math.Max(0, s+(g-b.C-b.Kappa)/factor)
 		out[i] = s
 	}
@@ -425,5 +425,16 @@ func TestSequenceFactor(t *testing.T) {
 	}
 	if got := SequenceFactor([]float64{1, 2, 3}, []int32{0, 1, 2}); got != 1 {
 		t.Errorf("sequences of one value: %v", got)
+	}
+}
+
+// Ranks of mid-ranks give the mid-ranks themselves, to new values and to own ones.
+func TestRanksOfMidRanks(t *testing.T) {
+	r := NewUniformRanks([]float64{.1, .3, .3, .9})
+	for _, u := range []float64{.05, .3, .95} {
+		want := rank{u, NormalScore(u)}
+		if r.of(u) != want || r.own(u) != want {
+			t.Errorf("%v ranks as %v, %v", u, r.of(u), r.own(u))
+		}
 	}
 }

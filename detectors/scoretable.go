@@ -17,7 +17,7 @@ type scoreTable struct {
 func newScoreTable(m int) *scoreTable {
 	t := &scoreTable{more: float64(m + 1), z: make([]float64, 2*m+1)}
 	for twice := range t.z {
-		t.z[twice] = normalScore(t.fresh(twice))
+		t.z[twice] = NormalScore(t.fresh(twice))
 	}
 	for i := range m {
 		t.untied.add(t.z[2*i+1], 1)

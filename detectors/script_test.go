@@ -68,7 +68,7 @@ var scriptDetectors = map[string]func(baseline []float64, s *settings) (observer
 		ordinal := int64(0)
 		return func(x float64) bool {
 			ordinal++
-			test.Observe(x, steps, ordinal, false)
+			test.Observe(x, steps, -1, ordinal, false)
 			return test.Reached()
 		}, err
 	},

@@ -123,3 +123,11 @@ func (b bridges) squares(k int) float64 {
 	times := float64(k) * float64(k+1) * float64(2*k+1) / 6
 	return b.sumSquares[k] - 2*slope*b.sumTimes[k] + slope*slope*times
 }
+
+func meanOf(x []float64) float64 {
+	sum := 0.0
+	for _, v := range x {
+		sum += v
+	}
+	return sum / float64(len(x))
+}

@@ -52,7 +52,7 @@ func arrows() map[string][]string {
 		"detectors/kstable": {"detectors"}, // the generator of a table
 		"detectors/bank": {
 			"detectors", "detectors/baseline", "detectors/battery", "detectors/blocks", "detectors/budget", "detectors/divergence", "detectors/factor",
-			"detectors/fault", "detectors/finding", "detectors/gate", "detectors/offpolicy", "detectors/reach", "detectors/signals", "detectors/stream", "detectors/trail",
+			"detectors/fault", "detectors/finding", "detectors/gate", "detectors/offpolicy", "detectors/reach", "detectors/season", "detectors/signals", "detectors/stream", "detectors/trail",
 			"detectors/watch", "ingest", "ingest/saved",
 		},
 		"detectors/baseline":    {"detectors", "detectors/factor", "detectors/lesson", "detectors/offpolicy", "detectors/stream", "detectors/watch", "ingest", "ingest/saved"},
@@ -71,7 +71,8 @@ func arrows() map[string][]string {
 		"detectors/offpolicy":   {"detectors/finding", "ingest", "ingest/saved"},
 		"detectors/reach":       {"detectors/finding", "detectors/stream"},
 		"detectors/signals":     nil,
-		"detectors/stream":      {"detectors", "detectors/fault", "detectors/finding", "detectors/lesson", "detectors/signals", "detectors/watch", "ingest", "ingest/saved"},
+		"detectors/season":      {"detectors"},
+		"detectors/stream":      {"detectors", "detectors/fault", "detectors/finding", "detectors/lesson", "detectors/season", "detectors/signals", "detectors/watch", "ingest", "ingest/saved"},
 		"detectors/trail":       {"detectors", "detectors/finding", "detectors/stream", "ingest", "ingest/saved"},
 		"detectors/watch":       {"detectors", "detectors/signals", "ingest"},
 		"alerts":                {"detectors/factor", "detectors/fault", "detectors/finding", "detectors/signals", "ingest", "ingest/saved"},

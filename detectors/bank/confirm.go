@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/rewardwatch/rewardwatch/detectors"
+	"github.com/rewardwatch/rewardwatch/detectors/baseline"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 	"github.com/rewardwatch/rewardwatch/detectors/stream"
 )
@@ -50,9 +51,14 @@ func (g *group) open(on finding.BaselineRef, at finding.UnitRef) {
 }
 
 // collects reports whether units are collected for the next baseline. During an incident they are collected only if it
-// is on trial, and then up to twice the size of a baseline, as a fault can prolong a trial.
+// is on trial, and then up to twice the size of a baseline, or mostUnits times if a cycle is
+// awaited, as a fault can prolong a trial.
 func (g *group) collects() bool {
-	trial := g.Probation.On && g.Warmup.Units < 2*g.cfg.Baseline.Units
+	longest := 2 * g.cfg.Baseline.Units
+	if g.Probation.Cycle > 0 {
+		longest = mostUnits * g.cfg.Baseline.Units
+	}
+	trial := g.Probation.On && g.Warmup.Units < longest
 	return !g.Warmup.Done && g.learns() && (!g.Incident || trial)
 }
 
@@ -65,8 +71,13 @@ func (g *group) review(at finding.UnitRef) []finding.Finding {
 	case g.Warmup.Done: // a user has accepted the baseline meanwhile
 		return g.confirm(at)
 	}
-	// The clock may stop, or units become rarer: the wait for the cycle is at most as many units as a baseline has.
-	if p.Fresh > 0 || at.TS >= p.Round || at.Ordinal-p.Since >= int64(g.cfg.Baseline.Units) {
+	// The clock may stop, or units become rarer: the wait for the cycle is at most as many units as a baseline has, or may
+	// need for a day.
+	longest := g.cfg.Baseline.Units
+	if p.Cycle == baseline.TwoDays/2 {
+		longest *= mostUnits / 2
+	}
+	if p.Fresh > 0 || at.TS >= p.Round || at.Ordinal-p.Since >= int64(longest) {
 		if p.Fresh == 0 {
 			p.First, p.Begun = at.Ordinal, at.TS
 			if at.TS < p.Round { // no earlier units lie at the same time of the cycle

@@ -68,7 +68,7 @@ func (g *group) keepGiven(s *stream.Stream, values []stream.Reading, rules []str
 // refuseLate drops the older half of a late stream's baseline if it has a trend, and reports whether it did. The units
 // without the signal since then still count; otherwise the signal could too soon pass for one that all units have.
 func (g *group) refuseLate(s *stream.Stream) bool {
-	if s.LateTrend = g.trending(s); s.LateTrend == "" {
+	if s.LateTrend = g.trending(stream.Ends{}, s); s.LateTrend == "" {
 		return false
 	}
 	half := s.LateUnits / 2

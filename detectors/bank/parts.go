@@ -16,6 +16,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/factor"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 	"github.com/rewardwatch/rewardwatch/detectors/gate"
+	"github.com/rewardwatch/rewardwatch/detectors/season"
 	"github.com/rewardwatch/rewardwatch/detectors/stream"
 	"github.com/rewardwatch/rewardwatch/detectors/watch"
 	"github.com/rewardwatch/rewardwatch/ingest"
@@ -59,7 +60,7 @@ type frozen struct {
 type frozenSample struct {
 	Signal, Quantity string
 	Ranks            *detectors.Ranks
-	Season           *detectors.Season
+	Season           *season.Season
 }
 
 func (g *group) frozen() *frozen {

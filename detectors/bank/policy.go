@@ -127,7 +127,7 @@ func (p *Policy) Accept(now time.Time) {
 	for _, g := range p.groups {
 		if !g.Warmup.Done && g.Warmup.Units > 0 {
 			g.fitBlocks()
-			g.Warmup.Trending = g.trending(g.Streams...)
+			g.Warmup.Trending = g.warmupTrend()
 			p.grant(g)
 			p.changed = true
 			g.touch()

@@ -2,43 +2,63 @@ package bank
 
 import (
 	"slices"
+	"time"
 
 	"github.com/rewardwatch/rewardwatch/detectors/baseline"
 	"github.com/rewardwatch/rewardwatch/detectors/stream"
 	"github.com/rewardwatch/rewardwatch/detectors/watch"
 )
 
-// ends returns when the collected units ended, and whether hours of the week explain why days differ. They do if, for
-// at least one quantity whose days differ much, strata of similar hours leave less dependence. A week is the same for
-// all signals, and most share its season to an extent that they would not show alone.
+// ends returns when the collected units ended, and whether they are judged among similar hours. They are if hours of the
+// day differ for at least one quantity, or if strata of similar hours leave less dependence for one whose days differ
+// much. The day and the week are the same for all signals, and most share their season to an extent that they would not
+// show alone.
 func (g *group) ends() stream.Ends {
 	e := stream.Ends{Times: g.Warmup.Times()}
 	if g.Blocks.OfSteps() {
 		e.Agents = g.Warmup.Agents()
 	}
+	var quantities []*stream.Quantity
+	for _, s := range g.Streams {
+		quantities = append(quantities, s.Quantities...)
+	}
+	return seasonIn(quantities, e)
+}
+
+// seasonIn returns the ends with the season that one of the quantities has. Hours of the day differ at DifferentDays over
+// all quantities.
+func seasonIn(quantities []*stream.Quantity, e stream.Ends) stream.Ends {
 	if e.Times == nil {
 		return e
 	}
-	for _, s := range g.Streams {
-		for _, q := range s.Quantities {
-			if e.Season = q.Seasonal(q.TimesOf(e)); e.Season {
-				return e
-			}
-		}
-	}
+	level := stream.DifferentDays / float64(max(1, len(quantities)))
+	e.Hours = slices.ContainsFunc(quantities, func(q *stream.Quantity) bool { return q.HoursDiffer(q.TimesOf(e), level) })
+	e.Season = e.Hours || slices.ContainsFunc(quantities, func(q *stream.Quantity) bool { return q.Weekly(q.TimesOf(e)) })
 	return e
 }
 
-// awaitsWeeks reports whether a warm-up continues although it has enough units. It does if its days differ, since two
-// weeks are needed to tell the hours of the week apart, as long as they take at most twice the size of the baseline.
-// Otherwise part of a week would be judged against a mixture of days.
-func (g *group) awaitsWeeks() bool {
+// mostUnits is how many times its size a warm-up may grow to, to cover a cycle twice.
+const mostUnits = 6
+
+// fits reports whether a warm-up that may grow covers a span at the rate so far, but has not covered it yet.
+func (g *group) fits(span time.Duration) bool {
 	w := &g.Warmup
-	span, longest := w.Span(), 2*g.cfg.Baseline.Units
-	if g.Blocks.Size > 0 || w.Units >= longest || span >= baseline.TwoWeeks || span.Hours()/float64(w.Units)*float64(longest) < baseline.TwoWeeks.Hours() {
+	longest, so := mostUnits*g.cfg.Baseline.Units, w.Span()
+	return g.Blocks.Size == 0 && w.Units < longest && so < span && so.Hours()/float64(w.Units)*float64(longest) >= span.Hours()
+}
+
+// awaitsDays reports whether a warm-up continues although it has enough units, until it covers two days. They are needed
+// to tell the hours of the day apart. Otherwise part of a day would be judged against another part.
+func (g *group) awaitsDays() bool { return g.fits(baseline.TwoDays) }
+
+// awaitsWeeks reports whether a warm-up continues although it has enough units. It does if its days differ, since two
+// weeks are needed to tell the hours of the week apart. Otherwise part of a week would be judged against a mixture of
+// days.
+func (g *group) awaitsWeeks() bool {
+	if !g.fits(baseline.TwoWeeks) {
 		return false
 	}
-	e := stream.Ends{Times: w.Times()}
+	e := stream.Ends{Times: g.Warmup.Times()}
 	return slices.ContainsFunc(g.Streams, func(s *stream.Stream) bool {
 		return slices.ContainsFunc(s.Quantities, func(q *stream.Quantity) bool {
 			return q.Mix == nil && len(q.Warm) >= watch.MinBaselineUnits && stream.DayFactor(q.WarmValues(), q.TimesOf(e)) > stream.SeasonFactor

@@ -37,9 +37,10 @@ func (g *group) caveats() []string {
 // not changed.
 const refusedShare = .01
 
-// trending returns the name of a quantity of the streams with a trend over the collected units, "" if there is none.
+// trending returns the name of a quantity of the streams with a trend over the collected units, given the hour if hours
+// differ; "" if there is none.
 // The levels of all quantities together leave refusedShare.
-func (g *group) trending(streams ...*stream.Stream) string {
+func (g *group) trending(e stream.Ends, streams ...*stream.Stream) string {
 	var names []string
 	var quantities []*stream.Quantity
 	for _, s := range streams {
@@ -47,8 +48,9 @@ func (g *group) trending(streams ...*stream.Stream) string {
 			names, quantities = append(names, s.Signal+" "+q.Name), append(quantities, q)
 		}
 	}
+	e = seasonIn(quantities, e)
 	for i, q := range quantities {
-		if q.Trends(refusedShare / float64(len(quantities))) {
+		if q.Trends(refusedShare/float64(len(quantities)), e) {
 			return names[i]
 		}
 	}
@@ -67,9 +69,14 @@ func (g *group) tested(s *stream.Stream) []*stream.Quantity {
 	})
 }
 
+// warmupTrend returns the name of a quantity of the warm-up with a trend, "" if there is none.
+func (g *group) warmupTrend() string {
+	return g.trending(stream.Ends{Times: g.Warmup.Times()}, g.Streams...)
+}
+
 // refuse drops the older half of a warm-up with a trend, and reports whether it did.
 func (g *group) refuse() bool {
-	if g.Warmup.Trending = g.trending(g.Streams...); g.Warmup.Trending == "" {
+	if g.Warmup.Trending = g.warmupTrend(); g.Warmup.Trending == "" {
 		return false
 	}
 	half := g.Warmup.Units / 2
@@ -104,7 +111,7 @@ func (g *group) due() (now, accepted bool) {
 	if w.Done || g.Incident || w.Units <= g.Baseline.Units {
 		return false, false
 	}
-	if w.Units >= g.cfg.Baseline.Units && !g.awaitsWeeks() {
+	if w.Units >= g.cfg.Baseline.Units && !g.awaitsDays() && !g.awaitsWeeks() {
 		return true, true
 	}
 	return !g.Blocks.OfSteps() && w.Units >= g.nextProvisional(), false

@@ -5,11 +5,16 @@ import (
 	"time"
 )
 
-// cycles are the cycles that a change may belong to, longest first.
-var cycles = []time.Duration{7 * 24 * time.Hour, 24 * time.Hour}
+// cycles are the cycles that a change may belong to, longest first. A warm-up may grow to several times its size to
+// cover a cycle.
+var cycles = []struct {
+	length time.Duration
+	sizes  float64
+}{{7 * 24 * time.Hour, 1}, {24 * time.Hour, 3}}
 
-// Cycle returns the longest cycle that a warm-up of units units would cover at the rate so far, and when one cycle will
-// have passed; 0 if there is none, or no usable clock. Outlying times do not count in the rate.
+// Cycle returns the longest cycle that a warm-up of units units, or of as many times its size as it may grow to, would
+// cover at the rate so far, and when one cycle will have passed; 0 if there is none, or no usable clock. Outlying times
+// do not count in the rate.
 func (w *Warmup) Cycle(units int) (cycle time.Duration, round int64) {
 	times := w.Times()
 	if len(times) == 0 {
@@ -20,8 +25,8 @@ func (w *Warmup) Cycle(units int) (cycle time.Duration, round int64) {
 	first, last := times[cut], times[len(times)-1-cut]
 	span := float64(last-first) / float64(len(times)-2*cut) * float64(units)
 	for _, c := range cycles {
-		if span >= float64(c) {
-			return c, first + int64(c)
+		if span*c.sizes >= float64(c.length) {
+			return c.length, first + int64(c.length)
 		}
 	}
 	return 0, 0

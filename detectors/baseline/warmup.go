@@ -244,8 +244,12 @@ func (w *Warmup) Span() time.Duration {
 	return time.Duration(min(maxSilence.Seconds(), seconds) * float64(time.Second))
 }
 
-// TwoWeeks is the time that a baseline should cover if the telemetry has a clock: two weekly cycles.
-const TwoWeeks = 14 * 24 * time.Hour
+// TwoDays and TwoWeeks are the times that a baseline should cover if the telemetry has a clock: two cycles of the day
+// and of the week.
+const (
+	TwoDays  = 2 * 24 * time.Hour
+	TwoWeeks = 14 * 24 * time.Hour
+)
 
 // CaveatDay and CaveatWeek say that a season can look like drift. The first replaces the second.
 const (

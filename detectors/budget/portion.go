@@ -137,6 +137,9 @@ func (of Portion) overlap(samples []detectors.BaselineSample, cores int) float64
 		for i, s := range samples {
 			whole[i].Values = append(whole[i].Values, s.Values[unit])
 			whole[i].Steps = append(whole[i].Steps, s.Steps[unit])
+			if s.Strata != nil {
+				whole[i].Strata = append(whole[i].Strata, s.Strata[unit])
+			}
 		}
 	}
 	return detectors.Overlap(whole, units, of.Seed, cores)

@@ -91,7 +91,7 @@ func (s *Stream) Notes() []string {
 	}
 	for _, q := range s.Quantities {
 		if q.Season != nil {
-			notes = append(notes, fmt.Sprintf("%s: ranked within %d strata of the week", q.Name, len(q.Season.Like)))
+			notes = append(notes, fmt.Sprintf("%s: %s within %d strata of the %s", q.Name, q.seasonVerb(), len(q.Season.Level), q.Season.Cycle()))
 		}
 		switch l := q.Learnt; {
 		case l == nil || q.Candidates(false) == 0 || !q.Proving():

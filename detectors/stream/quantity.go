@@ -8,6 +8,7 @@ import (
 
 	"github.com/rewardwatch/rewardwatch/detectors"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
+	"github.com/rewardwatch/rewardwatch/detectors/season"
 	"github.com/rewardwatch/rewardwatch/detectors/signals"
 	"github.com/rewardwatch/rewardwatch/detectors/watch"
 	"github.com/rewardwatch/rewardwatch/ingest"
@@ -28,9 +29,9 @@ type Quantity struct {
 
 	// The other fields are set when a baseline has been frozen.
 	Ranks    *detectors.Ranks
-	Tests    []TestOfKind      `cbor:"-"` // each saves itself
-	Season   *detectors.Season // of a ranked quantity with a weekly season: its rank test judges mid-ranks among similar hours
-	Mean, SD float64           // with the season removed
+	Tests    []TestOfKind   `cbor:"-"` // each saves itself
+	Season   *season.Season // its tests judge values among those of similar hours
+	Mean, SD float64        // with the season removed
 
 	Reach []finding.Reach // of a main quantity, nil if it is not known
 
@@ -147,8 +148,8 @@ func (q *Quantity) AgentFactor(agents []int32) float64 {
 	return detectors.DependenceWithin(values, detectors.NewRanks(values), of)
 }
 
-// Trends reports whether the collected values have a trend, at the given level.
-func (q *Quantity) Trends(level float64) bool {
+// Trends reports whether the collected values have a trend, at the given level, given the hour if there is a season.
+func (q *Quantity) Trends(level float64, e Ends) bool {
 	values := q.WarmValues()
 	if len(values) < watch.MinBaselineUnits {
 		return false
@@ -156,6 +157,13 @@ func (q *Quantity) Trends(level float64) bool {
 	ranks := detectors.NewRanks(values)
 	if detectors.NearlyConstant(ranks) {
 		return false
+	}
+	if !e.Season {
+		return detectors.Trend(values, ranks) < level
+	}
+	times := q.TimesOf(e)
+	if s := q.seasonOf(ranks, e, times); s != nil {
+		values, ranks = s.Own(values, times), s.Ranks
 	}
 	return detectors.Trend(values, ranks) < level
 }
@@ -267,7 +275,10 @@ func (q *Quantity) Test(r Reading, ordinal int64, held bool) { q.test(q.valueOf(
 
 // valueOf returns the part of a reading that the tests see.
 func (q *Quantity) valueOf(r *Reading) value {
-	v := value{x: r.X, judged: q.AsJudged(*r), seasonal: q.Season != nil}
+	v := value{x: r.X, judged: q.AsJudged(*r), seasonal: q.Season != nil, stratum: -1}
+	if q.Season != nil {
+		v.stratum = q.Season.Stratum(r.Ts)
+	}
 	if q.Ranks != nil {
 		v.slot = q.Ranks.Slot(r.X)
 	}
@@ -439,8 +450,15 @@ func (q *Quantity) Sample(units int, e Ends) detectors.BaselineSample {
 	if q.Season != nil {
 		values = q.Season.Own(values, q.TimesOf(e))
 	}
+	var strata []int
+	if q.Season != nil && out.Frequency != nil {
+		strata, out.Strata = q.Season.StrataOf(q.TimesOf(e)), slices.Repeat([]int{-1}, units)
+	}
 	for i, o := range q.Warm {
 		out.Values[o.Unit], out.Steps[o.Unit] = values[i], o.Steps
+		if strata != nil {
+			out.Strata[o.Unit] = strata[i]
+		}
 		if out.Frequency != nil {
 			out.Values[o.Unit] = q.hits(o)
 		}

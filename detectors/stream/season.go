@@ -4,25 +4,27 @@ import (
 	"time"
 
 	"github.com/rewardwatch/rewardwatch/detectors"
+	"github.com/rewardwatch/rewardwatch/detectors/season"
 	"github.com/rewardwatch/rewardwatch/detectors/watch"
 )
 
-// differentDays is the p-value below which days count as different. If the days of a quantity differ by more than
+// DifferentDays is the p-value below which days, or hours of the day, count as different. If the days of a quantity differ by more than
 // SeasonFactor, its group may have a weekly season.
 const (
-	differentDays = .001
+	DifferentDays = .001
 	SeasonFactor  = 2
 )
 
 // Ends holds when the units of a baseline ended and which agents they belong to.
 type Ends struct {
 	Times  []int64 // by unit, 0 if it has none; nil if the clock is not usable
-	Season bool    // whether units are ranked among similar hours of the week
+	Season bool    // whether units are judged among similar hours of the day or of the week
+	Hours  bool    // whether hours of the day differ
 	Agents []int32 // by unit if units are blocks, else nil
 }
 
-// Seasonal reports whether hours of the week explain why days differ.
-func (q *Quantity) Seasonal(times []int64) bool {
+// Weekly reports whether hours of the week explain why days differ.
+func (q *Quantity) Weekly(times []int64) bool {
 	values := q.WarmValues()
 	if len(values) < watch.MinBaselineUnits || q.counts() {
 		return false
@@ -32,8 +34,54 @@ func (q *Quantity) Seasonal(times []int64) bool {
 		return false
 	}
 	ranks := detectors.NewRanks(values)
-	season := detectors.NewSeason(values, ranks, times)
-	return season != nil && season.Factor(values, times) < max(daily, detectors.Dependence(values, ranks))
+	s := q.seasonOf(ranks, Ends{Times: times}, times)
+	return s != nil && s.Factor(values, times) < max(daily, detectors.Dependence(values, ranks))
+}
+
+// HoursDiffer reports whether hours of the day differ, at a level.
+func (q *Quantity) HoursDiffer(times []int64, level float64) bool {
+	if len(q.Warm) < watch.MinBaselineUnits || q.Mix != nil {
+		return false
+	}
+	return season.Daily(q.scores(), times, detectors.DependenceFactor) < level
+}
+
+// scores returns the collected values as scores with a mean of about 0 and a variance of about 1: the normal scores of
+// ranked values, and of shares the number of steps with the event beyond the expected one. They are 0 if all values are
+// the same.
+func (q *Quantity) scores() []float64 {
+	if q.counts() {
+		hits, steps := q.warmHits()
+		return detectors.CountScores(hits, steps, make([]int, len(hits)))
+	}
+	values := q.WarmValues()
+	ranks, out := detectors.NewRanks(values), make([]float64, len(values))
+	for i, x := range values {
+		out[i] = detectors.NormalScore(ranks.OwnRank(x))
+	}
+	return out
+}
+
+// seasonOf returns the season of the collected values with the given ranks; nil if they have none. Two-valued quantities
+// that are not shares have none: their ranks would take more than two values without carrying more information.
+func (q *Quantity) seasonOf(ranks *detectors.Ranks, e Ends, times []int64) *season.Season {
+	switch {
+	case q.Mix != nil:
+		return nil
+	case q.counts():
+		_, steps := q.warmHits()
+		return season.OfCounts(q.WarmValues(), steps, q.scores(), times, e.Hours)
+	case ranks.Distinct() > 2:
+		return season.New(q.WarmValues(), q.scores(), ranks, times, e.Hours)
+	}
+	return nil
+}
+
+func (q *Quantity) seasonVerb() string {
+	if q.Season.Like == nil {
+		return "counted"
+	}
+	return "ranked"
 }
 
 // WarmReadings returns the collected values as readings.
@@ -69,19 +117,18 @@ func DayFactor(values []float64, times []int64) float64 {
 	for i, ts := range times {
 		days[i] = ts / int64(24*time.Hour)
 	}
-	if f, p := detectors.DayFactor(values, days, 1); p < differentDays {
+	if f, p := season.DayFactor(values, days, 1); p < DifferentDays {
 		return f
 	}
 	return 1
 }
 
-// rankTest makes the test of ranked values. It ranks them among all values or, if the week has a season and the
-// quantity is part of it, among similar hours. It never splits two-valued quantities by hours: their ranks would take
-// more than two values without carrying more information.
+// rankTest makes the test of ranked values. It ranks them among all values or, if the group has a season and the
+// quantity is part of it, among similar hours.
 func (q *Quantity) rankTest(values []float64, e Ends) *detectors.RankTest {
 	times := q.TimesOf(e)
-	if e.Season && q.Ranks.Distinct() > 2 {
-		q.Season = detectors.NewSeason(values, q.Ranks, times)
+	if e.Season {
+		q.Season = q.seasonOf(q.Ranks, e, times)
 	}
 	if q.Season == nil {
 		factor := max(DayFactor(values, times), q.AgentFactor(e.Agents), detectors.Dependence(values, q.Ranks))

@@ -50,6 +50,7 @@ type value struct {
 	judged      float64 // the value as ranks judge it: among similar hours if there is a season
 	slot        int     // of x among the points of the baseline, if there is one: see detectors.Ranks
 	seasonal    bool    // whether there is a season
+	stratum     int     // of a frequency, -1 for none
 	hits, steps float64 // the number of steps at which the event happened
 }
 

@@ -23,10 +23,19 @@ func beginFrequency(q *Quantity, of *basis) Test {
 	if of.constant || !of.counts {
 		return nil
 	}
+	if of.ends.Season {
+		q.Season = q.seasonOf(nil, of.ends, q.TimesOf(of.ends))
+	}
 	least := max(DayFactor(of.values, q.TimesOf(of.ends)), q.AgentFactor(of.ends.Agents))
 	hits, steps := q.warmHits()
 	if q.Mix != nil {
 		return NewFrequencyTest(detectors.NewPredictionTest(hits, steps, least))
+	}
+	if times := q.TimesOf(of.ends); q.Season != nil {
+		strata := q.Season.StrataOf(times)
+		left := q.Season.FactorOfCounts(detectors.CountScores(hits, steps, strata), times)
+		factor := max(q.AgentFactor(of.ends.Agents), left)
+		return NewFrequencyTest(detectors.NewFrequencyTestWithin(hits, steps, strata, factor))
 	}
 	return NewFrequencyTest(detectors.NewFrequencyTest(hits, steps, least))
 }
@@ -41,7 +50,7 @@ func (q *Quantity) Frequency() *detectors.FrequencyTest {
 
 // Observe implements Test.
 func (t *FrequencyTest) Observe(v value, ordinal int64, held bool) {
-	t.test.Observe(v.hits, v.steps, ordinal, held)
+	t.test.Observe(v.hits, v.steps, v.stratum, ordinal, held)
 }
 
 // Again implements Test.

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/rewardwatch/rewardwatch/detectors"
+	"github.com/rewardwatch/rewardwatch/detectors/season"
 	"github.com/rewardwatch/rewardwatch/ingest/saved"
 )
 
@@ -28,7 +29,7 @@ func (w *RanksWire) Live() detectors.Ranks {
 	}
 }
 
-// SeasonWire is the wire form of a detectors.Season.
+// SeasonWire is the wire form of a season.Season.
 type SeasonWire struct {
 	Strata [168]uint8   `cbor:"1,keyasint"`
 	Like   []*RanksWire `cbor:"2,keyasint,omitzero"`
@@ -37,7 +38,7 @@ type SeasonWire struct {
 }
 
 // SeasonWireOf returns the wire form of a season.
-func SeasonWireOf(x *detectors.Season) SeasonWire {
+func SeasonWireOf(x *season.Season) SeasonWire {
 	return SeasonWire{
 		Strata: x.Strata, Like: saved.Each(x.Like, func(e *detectors.Ranks) *RanksWire { return saved.Pointer(e, RanksWireOf) }),
 		Level: x.Level, Ranks: saved.Pointer(x.Ranks, RanksWireOf),
@@ -45,8 +46,8 @@ func SeasonWireOf(x *detectors.Season) SeasonWire {
 }
 
 // Live returns the season.
-func (w *SeasonWire) Live() detectors.Season {
-	return detectors.Season{
+func (w *SeasonWire) Live() season.Season {
+	return season.Season{
 		Strata: w.Strata, Like: saved.Each(w.Like, func(e *RanksWire) *detectors.Ranks { return saved.Pointer(e, (*RanksWire).Live) }),
 		Level: w.Level, Ranks: saved.Pointer(w.Ranks, (*RanksWire).Live),
 	}
@@ -106,19 +107,28 @@ type frequencyTestWire struct {
 	Branches []cusumWire `cbor:"3,keyasint,omitzero"`
 	SD       float64     `cbor:"4,keyasint"`
 	Offsets  []float64   `cbor:"5,keyasint,omitzero"`
+
+	Strata []stratumWire `cbor:"6,keyasint,omitzero"`
+}
+
+type stratumWire struct {
+	SD      float64   `cbor:"1,keyasint"`
+	Offsets []float64 `cbor:"2,keyasint,omitzero"`
 }
 
 func frequencyTestWireOf(x *detectors.FrequencyTest) frequencyTestWire {
 	return frequencyTestWire{
 		Units: x.Units, Factor: x.Factor, Branches: saved.EachOf(x.Branches, cusumWireOf), SD: x.SD,
 		Offsets: x.Offsets,
+		Strata:  saved.EachOf(x.Strata, func(e *detectors.Stratum) stratumWire { return stratumWire(*e) }),
 	}
 }
 
 func (w *frequencyTestWire) live() detectors.FrequencyTest {
 	return detectors.FrequencyTest{
-		Walks: detectors.Walks{Units: w.Units, Factor: w.Factor, Branches: saved.EachOf(w.Branches, (*cusumWire).live)},
-		SD:    w.SD, Offsets: w.Offsets,
+		Walks:   detectors.Walks{Units: w.Units, Factor: w.Factor, Branches: saved.EachOf(w.Branches, (*cusumWire).live)},
+		Stratum: detectors.Stratum{SD: w.SD, Offsets: w.Offsets},
+		Strata:  saved.EachOf(w.Strata, func(e *stratumWire) detectors.Stratum { return detectors.Stratum(*e) }),
 	}
 }
 

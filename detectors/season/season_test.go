@@ -1,10 +1,12 @@
-package detectors
+package season
 
 import (
 	"math"
 	"math/rand/v2"
 	"testing"
 	"time"
+
+	"github.com/rewardwatch/rewardwatch/detectors"
 )
 
 // daily makes 14 days of 40 values, of which each day has a level of its own.
@@ -61,8 +63,8 @@ func TestDayFactorOfDifferentDays(t *testing.T) {
 	}
 }
 
-// weekends makes values, so many a day for so many weeks, of which those of Saturday and Sunday lie higher.
-func weekends(rng *rand.Rand, perDay int, weeks float64, size float64) (x []float64, times []int64) {
+// saturdays makes values, so many a day for so many weeks, of which those of Saturday and Sunday lie higher.
+func saturdays(rng *rand.Rand, perDay int, weeks float64, size float64) (x []float64, times []int64) {
 	const monday = 4 * 24 * int64(time.Hour) // 5 January 1970
 	gap := int64(24*time.Hour) / int64(perDay)
 	for i := range int64(weeks * 7 * float64(perDay)) {
@@ -75,11 +77,18 @@ func weekends(rng *rand.Rand, perDay int, weeks float64, size float64) (x []floa
 	return x, times
 }
 
+func seasonOf(x []float64, times []int64) *Season {
+	ranks, z := detectors.NewRanks(x), make([]float64, len(x))
+	for i, v := range x {
+		z[i] = detectors.NormalScore(ranks.OwnRank(v))
+	}
+	return New(x, z, ranks, times, false)
+}
+
 func TestSeasonFindsTheWeekend(t *testing.T) {
 	const perDay, weeks = 24, 4
-	x, times := weekends(rand.New(rand.NewPCG(72, 0)), perDay, weeks, 1.5)
-	ranks := NewRanks(x)
-	s := NewSeason(x, ranks, times)
+	x, times := saturdays(rand.New(rand.NewPCG(72, 0)), perDay, weeks, 1.5)
+	s := seasonOf(x, times)
 	if s == nil || len(s.Like) != 2 {
 		t.Fatalf("season %+v, want two strata", s)
 	}
@@ -96,7 +105,7 @@ func TestSeasonFindsTheWeekend(t *testing.T) {
 	if f := s.Factor(x, times); f < 1.25 || f > 1.6 { // four weeks: 1 + 1/4, and what is left by chance
 		t.Errorf("factor %.2f within strata of four weeks", f)
 	}
-	if plain, _ := DayFactor(x, days(times), 1); plain < 4 {
+	if plain, _ := DayFactor(x, daysOf(times), 1); plain < 4 {
 		t.Errorf("factor %.2f of days without strata, want more than 4", plain)
 	}
 	for i, r := range s.Like { // mid-ranks within a stratum are those of its own values
@@ -114,7 +123,7 @@ func TestSeasonFindsTheWeekend(t *testing.T) {
 
 func atHour(hour int64) int64 { return (hour - firstMonday + hoursOfWeek) * int64(time.Hour) }
 
-func days(times []int64) (out []int64) {
+func daysOf(times []int64) (out []int64) {
 	for _, ts := range times {
 		out = append(out, ts/int64(24*time.Hour))
 	}
@@ -128,20 +137,9 @@ func TestNoSeason(t *testing.T) {
 		weeks  float64
 		size   float64
 	}{{"less than two weeks", 50, 1.9, 2}, {"too few values for two strata", 10, 2.5, 2}, {"no season", 24, 4, 0}} {
-		x, times := weekends(rand.New(rand.NewPCG(73, 0)), c.perDay, c.weeks, c.size)
-		if s := NewSeason(x, NewRanks(x), times); s != nil {
+		x, times := saturdays(rand.New(rand.NewPCG(73, 0)), c.perDay, c.weeks, c.size)
+		if s := seasonOf(x, times); s != nil {
 			t.Errorf("%s: strata %v", c.name, s.Strata)
-		}
-	}
-}
-
-// Ranks of mid-ranks give the mid-ranks themselves, to new values and to own ones.
-func TestRanksOfMidRanks(t *testing.T) {
-	r := newUniformRanks([]float64{.1, .3, .3, .9})
-	for _, u := range []float64{.05, .3, .95} {
-		want := rank{u, normalScore(u)}
-		if r.of(u) != want || r.own(u) != want {
-			t.Errorf("%v ranks as %v, %v", u, r.of(u), r.own(u))
 		}
 	}
 }

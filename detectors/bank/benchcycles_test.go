@@ -1,0 +1,81 @@
+//go:build benchdetection
+
+package bank
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/rewardwatch/rewardwatch/detectors/watch"
+)
+
+// Traffic whose mix follows the hour or the day of the week: pages where nothing changed, and delays of changes.
+func TestBenchCycles(t *testing.T) {
+	const seeds = 3
+	fmt.Printf("\n### Cycles, m = 500, one false alarm in 30 days, 500 units in 14.6 hours, three weeks, %d seeds\n\n"+
+		"| traffic | a unit | pages | provisional incidents | baseline accepted after (h) |", seeds)
+	for _, change := range cycleChanges() {
+		fmt.Printf(" %s |", change.name)
+	}
+	fmt.Println("\n| --- | --- | --- | --- | --- | --- | --- | --- |")
+	for _, c := range cycles() {
+		var r cycleRun
+		for seed := range uint64(seeds) {
+			one := newTraffic(c, 900, seed).watch(21 * 24 * time.Hour)
+			r.pages, r.trials, r.after = r.pages+one.pages, r.trials+one.trials, r.after+one.after/seeds
+		}
+		unit := "a decision"
+		if c.steps > 1 {
+			unit = fmt.Sprintf("%d steps", c.steps)
+		}
+		fmt.Printf("| %s | %s | %d | %d | %.0f |", c.name, unit, r.pages, r.trials, r.after.Hours())
+		for _, change := range cycleChanges() {
+			var took []float64
+			for seed := range uint64(seeds) {
+				took = append(took, newTraffic(c, 910, seed).delays(t, change.change, 8)...)
+			}
+			m, se := mean(took)
+			fmt.Printf(" %.1f ± %.1f |", m, se)
+		}
+		fmt.Println()
+	}
+}
+
+// cycleChange is a change of the policy or of the world.
+type cycleChange struct {
+	name   string
+	change func(*traffic)
+}
+
+func cycleChanges() []cycleChange {
+	return []cycleChange{
+		{"reward -1", func(t *traffic) { t.shift = -1 }},
+		{"half of the clicks", func(t *traffic) { t.click = .5 }},
+		{"half of the actions a to c", func(t *traffic) { t.turn = .5 }},
+	}
+}
+
+// delays returns the units from a change to the page, over changes that begin at so many hours of a day.
+func (t *traffic) delays(tb *testing.T, change func(*traffic), begins int) (took []float64) {
+	const most = 3000
+	p := newBank(watch.DefaultConfig())
+	for len(p.groups) == 0 || !p.groups[0].Warmup.Done {
+		p.Observe(t.unit(), time.Time{})
+	}
+	for range begins {
+		for end := t.now + int64(29*time.Hour); t.now < end || p.groups[0].Incident; {
+			p.Observe(t.unit(), time.Time{})
+		}
+		q, after := restored(tb, p), *t
+		after.rng = rand.New(rand.NewPCG(uint64(t.made), 7))
+		change(&after)
+		n := 0
+		for ; n < most && !q.groups[0].Incident; n++ {
+			q.Observe(after.unit(), time.Time{})
+		}
+		took = append(took, float64(n))
+	}
+	return took
+}

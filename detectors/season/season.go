@@ -1,0 +1,341 @@
+// Package season finds hours of the day and of the week that differ, and judges values among similar hours.
+package season
+
+import (
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	"gonum.org/v1/gonum/stat/distuv"
+
+	"github.com/rewardwatch/rewardwatch/detectors"
+)
+
+// DayFactor returns f_day = n var(day means) / var(x), with n the mean number of values per day: by how much more the
+// means of days vary than those of as many independent values. day is the day of each value. p is the p-value of so
+// large a factor if days are alike: f_day (D - fitted) then follows approximately a chi-square distribution with D -
+// fitted degrees of freedom, with D the number of days. fitted is the number of levels of days that were removed from x
+// before, 1 if only the mean was. Fewer than fitted + 2 days of at least two values each carry no information: f_day is
+// 1 and p is 1.
+func DayFactor(x []float64, day []int64, fitted int) (f, p float64) {
+	sums, counts := map[int64]float64{}, map[int64]float64{}
+	for i, v := range x {
+		sums[day[i]] += v
+		counts[day[i]]++
+	}
+	days := float64(len(sums))
+	freedom := days - float64(fitted)
+	mean, variance := meanVariance(x)
+	if freedom < 2 || float64(len(x)) < 2*days || variance == 0 {
+		return 1, 1
+	}
+	between := 0.0
+	for _, d := range slices.Sorted(maps.Keys(sums)) { // sorted, or the last bit of the sum would be random
+		off := sums[d]/counts[d] - mean
+		between += counts[d] * off * off
+	}
+	f = between / freedom / variance
+	return f, distuv.ChiSquared{K: freedom}.Survival(f * freedom)
+}
+
+// hoursOfWeek is the number of hours in a week, which begins on Monday at 0:00 UTC; firstMonday is the number of hours
+// of its week that had passed at the Unix epoch.
+const (
+	hoursOfDay  = 24
+	hoursOfWeek = 7 * hoursOfDay
+	firstMonday = 3 * 24
+)
+
+// leastStratum is the least number of values of the sample in a stratum: with fewer, the rank of the largest would be
+// less than the bound of the normal scores. Another stratum must save stratumPrice log m of the sum of squares of the
+// normal scores of m values. That is twice what chance saves with a boundary that may lie anywhere (the Bayesian
+// information criterion for a level and its boundary).
+const (
+	leastStratum = 100
+	stratumPrice = 2
+)
+
+// leastCycles is the number of cycles that a sample must cover: within one, a season looks the same as a drift.
+const leastCycles = 2
+
+// Season judges values among those of similar hours. The hours of the day, those of working days and of weekends apart,
+// or those of the week are split, as circles, into contiguous strata such that the scores of the sample's values vary
+// least within them. The number of strata follows from the values, and each holds at least 100 of them. A ranked value
+// is judged by its mid-rank within its stratum, a number in (0, 1); a share of steps by itself minus the level of its
+// stratum, and its counts by a frequency test that knows the stratum. Both have no season. A value without a time is
+// judged among all. Exported fields are saved.
+type Season struct {
+	Strata [hoursOfWeek]uint8 // the stratum of each hour
+	Like   []*detectors.Ranks // of the sample's values, by stratum; nil of shares
+	Level  []float64          // the mean of the values of a stratum minus that of all
+	Ranks  *detectors.Ranks   // of the judged values of the sample
+
+	all *detectors.Ranks
+}
+
+// New splits the hours for a sample with the given ranks, scores and times of its values in Unix nanoseconds, 0 for
+// none. hours says that hours of the day are known to differ. New returns nil if the sample does not cover two days, or if no split is worth its price.
+func New(sample, scores []float64, ranks *detectors.Ranks, times []int64, hours bool) *Season {
+	s := &Season{all: ranks}
+	strata := s.split(scores, nil, times, hours)
+	if strata < 2 {
+		return nil
+	}
+	like := make([][]float64, strata)
+	for i, x := range sample {
+		if times[i] != 0 {
+			like[s.stratum(times[i])] = append(like[s.stratum(times[i])], x)
+		}
+	}
+	mean := meanOf(sample)
+	for _, values := range like {
+		s.Like = append(s.Like, detectors.NewRanks(values))
+		s.Level = append(s.Level, meanOf(values)-mean)
+	}
+	s.Ranks = detectors.NewUniformRanks(s.Own(sample, times))
+	return s
+}
+
+// leastEvents is the least number of steps of a stratum with the event, and without it.
+const leastEvents = 10
+
+// OfCounts does the same for a sample of counts: the event happened at the share shares[i] of steps[i] steps. Each
+// stratum has enough steps with the event, and without it.
+func OfCounts(shares, steps, scores []float64, times []int64, hours bool) *Season {
+	s, least := &Season{}, make([][2]float64, len(shares))
+	for i, share := range shares {
+		hits := math.Round(share * steps[i])
+		least[i] = [2]float64{hits, steps[i] - hits}
+	}
+	strata := s.split(scores, least, times, hours)
+	if strata < 2 {
+		return nil
+	}
+	in, of, all, allOf := make([]float64, strata), make([]float64, strata), 0.0, 0.0
+	for i, counts := range least {
+		if times[i] != 0 {
+			in[s.stratum(times[i])] += counts[0]
+			of[s.stratum(times[i])] += steps[i]
+		}
+		all, allOf = all+counts[0], allOf+steps[i]
+	}
+	for i, h := range in {
+		s.Level = append(s.Level, h/of[i]-all/allOf)
+	}
+	s.Ranks = detectors.NewRanks(s.Own(shares, times))
+	return s
+}
+
+// Attach restores the ranks that the season was made with.
+func (s *Season) Attach(all *detectors.Ranks) {
+	s.all = all
+	s.Ranks.Prepare()
+	for _, r := range s.Like {
+		r.Prepare()
+	}
+}
+
+// Rank returns the value by which a new value is judged.
+func (s *Season) Rank(x float64, ts int64) float64 {
+	if s.Like == nil {
+		return s.Adjusted(x, ts)
+	}
+	return s.like(ts).Rank(x)
+}
+
+// Stratum returns the stratum of a time, -1 if there is none.
+func (s *Season) Stratum(ts int64) int {
+	if ts == 0 {
+		return -1
+	}
+	return s.stratum(ts)
+}
+
+// StrataOf returns the strata of times.
+func (s *Season) StrataOf(times []int64) []int {
+	out := make([]int, len(times))
+	for i, ts := range times {
+		out[i] = s.Stratum(ts)
+	}
+	return out
+}
+
+// Cycle returns the name of the cycle.
+func (s *Season) Cycle() string {
+	for h := range hoursOfWeek {
+		if s.Strata[h] != s.Strata[h%hoursOfDay] {
+			return "week"
+		}
+	}
+	return "day"
+}
+
+// Own returns the values by which those of the sample itself are judged: mid-ranks leave the value itself out.
+func (s *Season) Own(sample []float64, times []int64) []float64 {
+	out := make([]float64, len(sample))
+	for i, x := range sample {
+		if out[i] = s.Rank(x, times[i]); s.Like != nil {
+			out[i] = s.like(times[i]).OwnRank(x)
+		}
+	}
+	return out
+}
+
+// Adjusted returns a value minus the level of its stratum: with the season removed, in its own unit of measurement.
+func (s *Season) Adjusted(x float64, ts int64) float64 {
+	if ts == 0 {
+		return x
+	}
+	return x - s.Level[s.stratum(ts)]
+}
+
+// Sample returns the adjusted values of the sample that have a time, sorted.
+func (s *Season) Sample() []float64 {
+	if s.Like == nil {
+		return s.Ranks.Sample()
+	}
+	var out []float64
+	for i, r := range s.Like {
+		for _, x := range r.Sample() {
+			out = append(out, x-s.Level[i])
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// Factor returns the dependence factor that is left within the strata of a ranked sample: the larger of that of
+// neighbours and that of days, times the Inflation.
+func (s *Season) Factor(sample []float64, times []int64) float64 {
+	own := s.Own(sample, times)
+	z := make([]float64, len(own))
+	for i, u := range own {
+		z[i] = detectors.NormalScore(u)
+	}
+	return max(1, s.days(z, times), detectors.Dependence(own, s.Ranks)) * s.Inflation(times)
+}
+
+// FactorOfCounts returns the same of counts with the given scores within their strata.
+func (s *Season) FactorOfCounts(scores []float64, times []int64) float64 {
+	return max(1, s.days(scores, times), detectors.DependenceFactor(scores)) * s.Inflation(times)
+}
+
+// days returns the factor of days of scores within strata.
+func (s *Season) days(z []float64, times []int64) float64 {
+	day := make([]int64, len(z))
+	for i := range z {
+		day[i] = times[i] / int64(24*time.Hour)
+	}
+	daily, _ := DayFactor(z, day, min(len(s.Level), 7))
+	return daily
+}
+
+// alarmUnits is about the number of units over which evidence for a change is collected.
+const alarmUnits = 50
+
+// Inflation returns 1 + 1/w for the errors in the levels of the strata, which are means over w passes, one per day or
+// week. The error of a level is as much as 1/w of the variance of a pass, and affects all units of the next one. With
+// unequal passes, 1/w is the mean share of the units of one pass among all; it is that of the stratum with the largest.
+// Of strata of the day with passes of n > alarmUnits units, 1/w is multiplied by sqrt(alarmUnits/n): evidence is seldom
+// collected over a whole pass.
+func (s *Season) Inflation(times []int64) float64 {
+	passes := make([]map[int64]float64, len(s.Level))
+	for i := range passes {
+		passes[i] = map[int64]float64{}
+	}
+	cycles, starts := s.cycles(), make([]int64, len(s.Level))
+	for i := range starts {
+		starts[i] = s.start(i)
+	}
+	for _, ts := range times {
+		if ts != 0 {
+			in := s.stratum(ts)
+			passes[in][floorDiv(hourOf(ts)-starts[in], cycles[in])]++
+		}
+	}
+	largest := 0.0
+	for i, in := range passes {
+		squares, all := 0.0, 0.0
+		for _, n := range in {
+			squares += n * n // whole numbers: exact in any order
+			all += n
+		}
+		pass := squares / all // units of the pass of a unit, on average
+		if cycles[i] == hoursOfDay && pass > alarmUnits {
+			pass = math.Sqrt(pass * alarmUnits)
+		}
+		largest = max(largest, pass/all)
+	}
+	return 1 + largest
+}
+
+// cycles returns the number of hours after which each stratum comes again: those of a week if it has all hours of the
+// day, and else those of a day, on days that have it.
+func (s *Season) cycles() []int64 {
+	hours := make([]map[int]bool, len(s.Level))
+	for h, in := range s.Strata {
+		if hours[in] == nil {
+			hours[in] = map[int]bool{}
+		}
+		hours[in][h%hoursOfDay] = true
+	}
+	out := make([]int64, len(hours))
+	for i := range out {
+		if out[i] = hoursOfDay; len(hours[i]) == hoursOfDay {
+			out[i] = hoursOfWeek
+		}
+	}
+	return out
+}
+
+// start returns the hour at which a stratum begins.
+func (s *Season) start(stratum int) int64 {
+	for h := range s.Strata {
+		if int(s.Strata[h]) == stratum && int(s.Strata[(h+hoursOfWeek-1)%hoursOfWeek]) != stratum {
+			return int64(h)
+		}
+	}
+	return 0
+}
+
+func (s *Season) like(ts int64) *detectors.Ranks {
+	if ts == 0 {
+		return s.all
+	}
+	return s.Like[s.stratum(ts)]
+}
+
+func (s *Season) stratum(ts int64) int {
+	hour := hourOf(ts)
+	return int(s.Strata[hour-hoursOfWeek*floorDiv(hour, hoursOfWeek)])
+}
+
+// hourOf returns the number of hours since the Monday before the Unix epoch.
+func hourOf(ts int64) int64 { return floorDiv(ts, int64(time.Hour)) + firstMonday }
+
+func floorDiv(a, b int64) int64 {
+	q := a / b
+	if a%b < 0 {
+		q--
+	}
+	return q
+}
+
+func meanOf(x []float64) float64 {
+	sum := 0.0
+	for _, v := range x {
+		sum += v
+	}
+	return sum / float64(len(x))
+}
+
+func meanVariance(x []float64) (mean, variance float64) {
+	for _, v := range x {
+		mean += v / float64(len(x))
+	}
+	for _, v := range x {
+		variance += (v - mean) * (v - mean) / float64(len(x))
+	}
+	return mean, variance
+}

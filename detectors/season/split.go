@@ -1,0 +1,221 @@
+package season
+
+import (
+	"math"
+	"slices"
+	"time"
+)
+
+// coveredCycles returns the number of times that a cycle of so many hours passes between the first of the times and the
+// last.
+func coveredCycles(times []int64, hours int64) float64 {
+	first, last := int64(math.MaxInt64), int64(0)
+	for _, ts := range times {
+		if ts != 0 {
+			first, last = min(first, ts), max(last, ts)
+		}
+	}
+	return float64(last-min(first, last)) / float64(hours*int64(time.Hour))
+}
+
+// circle is a set of hours of the week in which strata are contiguous; the last hour is followed by the first. Its
+// hours are those for which place returns the place in the circle; -1 for the others.
+type circle struct {
+	hours int
+	place func(hourOfWeek int) int
+}
+
+// The ways to divide the week into circles. Longer cycles come first: they win a tie.
+var (
+	weeks    = []circle{{hoursOfWeek, func(h int) int { return h }}}
+	weekends = []circle{{hoursOfDay, func(h int) int { return onDays(h, h < 5*hoursOfDay) }}, {hoursOfDay, func(h int) int { return onDays(h, h >= 5*hoursOfDay) }}}
+	days     = []circle{{hoursOfDay, func(h int) int { return h % hoursOfDay }}}
+)
+
+func onDays(hour int, on bool) int {
+	if on {
+		return hour % hoursOfDay
+	}
+	return -1
+}
+
+// split divides the hours and returns the number of strata, 0 if the times do not cover two days. Of the divisions that
+// the times can tell apart from a drift, it chooses the one with the least sum of squares of scores and price.
+//
+// If hours of the day are known to differ, strata of a day have hourPrice: what is left of the season within a stratum
+// costs more than another level. Of counts, least holds the numbers of steps with the event and without it by value, of which each stratum has at least
+// leastEvents; nil of ranked values.
+func (s *Season) split(scores []float64, least [][2]float64, times []int64, hours bool) int {
+	ways := [][]circle{weeks, weekends, days}
+	switch {
+	case coveredCycles(times, hoursOfDay) < leastCycles:
+		return 0
+	case coveredCycles(times, hoursOfWeek) < leastCycles:
+		ways = ways[2:]
+	}
+	var by [hoursOfWeek]hourSum
+	m := 0.0
+	for i, score := range scores {
+		if times[i] != 0 {
+			hour := hourOf(times[i])
+			hour -= hoursOfWeek * floorDiv(hour, hoursOfWeek)
+			sum := hourSum{1, score, leastEvents, leastEvents}
+			if least != nil {
+				sum.events, sum.others = least[i][0], least[i][1]
+			}
+			by[hour] = by[hour].plus(sum, 1)
+			m++
+		}
+	}
+	best, chosen := math.Inf(1), ways[0]
+	for _, circles := range ways {
+		if _, cost, _ := cutAll(circles, &by, stratumPrice*math.Log(m)); cost < best {
+			best, chosen = cost, circles
+		}
+	}
+	price := stratumPrice * math.Log(m)
+	if hours && chosen[0].hours == hoursOfDay {
+		price = hourPrice
+	}
+	var strata int
+	s.Strata, _, strata = cutAll(chosen, &by, price)
+	return strata
+}
+
+// hourPrice is the price of a stratum of the day if hours are known to differ.
+const hourPrice = 3
+
+// cutAll splits some circles, and returns the stratum of each hour of the week, the cost and the number of strata.
+func cutAll(circles []circle, by *[hoursOfWeek]hourSum, price float64) (of [hoursOfWeek]uint8, cost float64, strata int) {
+	for _, c := range circles {
+		more, cut := c.sums(by).cut(price)
+		cost += more
+		for h := range hoursOfWeek {
+			if at := c.place(h); at >= 0 && cut != nil {
+				of[h] = uint8(strata + cut[at])
+			}
+		}
+		if cut != nil {
+			strata += slices.Max(cut) + 1
+		}
+	}
+	return of, cost, strata
+}
+
+// hourSum holds the number of values, the sum of their scores, and of counts the numbers of steps with the event and
+// without it.
+type hourSum struct{ n, z, events, others float64 }
+
+func (a hourSum) plus(b hourSum, sign float64) hourSum {
+	return hourSum{a.n + sign*b.n, a.z + sign*b.z, a.events + sign*b.events, a.others + sign*b.others}
+}
+
+// hourSums holds the sums before an hour, for two consecutive copies of the same circle, so that a stratum may cross its
+// end.
+type hourSums struct {
+	hours  int
+	before [2*hoursOfWeek + 1]hourSum
+}
+
+func (c circle) sums(by *[hoursOfWeek]hourSum) *hourSums {
+	var in [hoursOfWeek]hourSum
+	for h := range hoursOfWeek {
+		if at := c.place(h); at >= 0 {
+			in[at] = in[at].plus(by[h], 1)
+		}
+	}
+	s := &hourSums{hours: c.hours}
+	for h := range 2 * c.hours {
+		s.before[h+1] = s.before[h].plus(in[h%c.hours], 1)
+	}
+	return s
+}
+
+// cut splits the circle and returns the stratum of each hour, with the cost: the sum of squares within strata, minus
+// that of all, plus the price of each stratum. It uses dynamic programming from each hour that may begin the first
+// stratum. If there are too few values for one stratum, the cost is infinite.
+func (s *hourSums) cut(price float64) (cost float64, strata []int) {
+	cost = math.Inf(1)
+	var best, from [hoursOfWeek + 1]int
+	begin := 0
+	for first := range s.hours {
+		if c := s.cutFrom(first, price, &from); c < cost {
+			cost, best, begin = c, from, first
+		}
+	}
+	if math.IsInf(cost, 1) {
+		return cost, nil
+	}
+	strata = make([]int, s.hours)
+	stratum := 0
+	for end := s.hours; end > 0; end = best[end] {
+		for h := best[end]; h < end; h++ {
+			strata[(begin+h)%s.hours] = stratum
+		}
+		stratum++
+	}
+	return cost, strata
+}
+
+// cutFrom returns the cost of the best split whose first stratum begins at an hour, and where the stratum that ends at
+// each later hour begins.
+func (s *hourSums) cutFrom(first int, price float64, from *[hoursOfWeek + 1]int) float64 {
+	var cost [hoursOfWeek + 1]float64
+	for end := 1; end <= s.hours; end++ {
+		cost[end] = math.Inf(1)
+		for begin := range end {
+			in := s.before[first+end].plus(s.before[first+begin], -1)
+			if in.n < leastStratum || min(in.events, in.others) < leastEvents {
+				break
+			}
+			if c := cost[begin] + price - in.z*in.z/in.n; c < cost[end] {
+				cost[end], from[end] = c, begin
+			}
+		}
+	}
+	return cost[s.hours]
+}
+
+// Daily returns the p-value of the first harmonic of the day in scores: if hours of the day are alike, m R^2 / f follows
+// approximately a chi-square distribution with two degrees of freedom, with R^2 the part of the variance that the
+// harmonic explains, and f the dependence factor of the rest. If the times do not cover two days, it is 1.
+func Daily(scores []float64, times []int64, factor func(rest []float64) float64) float64 {
+	if coveredCycles(times, hoursOfDay) < leastCycles {
+		return 1
+	}
+	var x [][3]float64 // score, cosine, sine
+	var mean [3]float64
+	for i, z := range scores {
+		if ts := times[i]; ts != 0 {
+			turn := 2 * math.Pi * float64(ts%int64(24*time.Hour)) / float64(24*time.Hour)
+			row := [3]float64{z, math.Cos(turn), math.Sin(turn)}
+			for k, v := range row {
+				mean[k] += v
+			}
+			x = append(x, row)
+		}
+	}
+	var products [3][3]float64
+	for i := range x {
+		for k := range mean {
+			x[i][k] -= mean[k] / float64(len(x))
+		}
+		for k := range mean {
+			for l := range mean {
+				products[k][l] += x[i][k] * x[i][l]
+			}
+		}
+	}
+	det := products[1][1]*products[2][2] - products[1][2]*products[1][2]
+	if !(det > 1e-9*products[1][1]*products[2][2]) || products[0][0] == 0 {
+		return 1
+	}
+	a := (products[0][1]*products[2][2] - products[0][2]*products[1][2]) / det
+	b := (products[0][2]*products[1][1] - products[0][1]*products[1][2]) / det
+	rest := make([]float64, len(x))
+	for i, row := range x {
+		rest[i] = row[0] - a*row[1] - b*row[2]
+	}
+	explained := (a*products[0][1] + b*products[0][2]) / products[0][0]
+	return math.Exp(-float64(len(x)) * explained / 2 / factor(rest))
+}
