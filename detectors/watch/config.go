@@ -35,7 +35,7 @@ type Config struct {
 // BaselineConfig configures where the reference units come from.
 type BaselineConfig struct {
 	From    string         `yaml:"from"`                    // warmup: the first units that arrive; file: the units of recorded telemetry; pinned: those in ranges of offsets of the topic
-	Units   int            `yaml:"units"`                   // size of an accepted baseline
+	Units   int            `yaml:"units"`                   // size of an accepted baseline; a warm-up collects up to six times as many where that covers two days, or two weeks of days that differ
 	File    string         `yaml:"file"`                    // the recorded telemetry, if from is file
 	Offsets []ingest.Range `yaml:"offsets"`                 // the ranges, if from is pinned; the topic must hold them when the service starts without a baseline
 	Blocks  bool           `yaml:"blocks" json:",omitzero"` // whether decisions (episodes of one step) that arrive fast are judged in blocks: less processor time a decision, but a baseline takes up to 64 times as many
