@@ -212,3 +212,22 @@ func TestModelsKeepToTheirMemory(t *testing.T) {
 		}
 	}
 }
+
+// A baseline of single steps has learnt nothing of what follows a step. Longer episodes are still judged by what it knows.
+func TestLongerEpisodesThanThoseOfTheBaseline(t *testing.T) {
+	short := healthy().told(11, 400)
+	for i := range short {
+		short[i].Steps.At, short[i].Steps.Actions = short[i].Steps.At[:1], short[i].Steps.Actions[:1]
+		short[i].Steps.Rows = short[i].Steps.Rows[:short[i].Steps.Width()]
+	}
+	var l Laws
+	if l.Freeze(short, defaultBytes); l.Model == nil {
+		t.Fatal("no laws were learnt")
+	}
+	for i, u := range (world{start: 1, pull: .9, worth: 1}).told(12, 60) {
+		l.Observe(u, int64(i))
+	}
+	if v := l.Judge(0); v.Broken != Whole || !v.Factors[Start].Moved {
+		t.Errorf("%+v, want that episodes start elsewhere and observations are whole", v)
+	}
+}

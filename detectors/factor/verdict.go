@@ -292,9 +292,13 @@ const (
 	repeatedShare = .5
 )
 
-// broken looks for signs that the observations are broken which the baseline does not have.
+// broken looks for signs that the observations are broken which the baseline does not have. A baseline without
+// consecutive steps has nothing to compare with.
 func (m *Model) broken(s *Signs, v *Verdict) Broken {
 	base := &m.baseline.signs
+	if base.Pairs == nil {
+		return Whole
+	}
 	alternate, known, now, before := 0, 0, float32(0), float32(0)
 	for k := range s.Pairs {
 		p, q := &s.Pairs[k], &base.Pairs[k]
