@@ -10,6 +10,7 @@ import (
 const (
 	MaxKeptSteps        = 64
 	MaxKeptObservations = 32 // components of the observation, the first ones; the others are not kept
+	MaxKeptNumbers      = 64 // components of a numeric action; steps with more are not kept
 )
 
 // Steps are steps of a unit that are kept one by one, in order, to tell which law of the agent's steps has moved. They
@@ -51,7 +52,7 @@ func (s *Steps) Clone() *Steps {
 // that.
 func (s *Steps) Sound(categories int) bool {
 	n := len(s.At)
-	if len(s.Names) == 0 || s.Numbers < 0 || s.Numbers > 1<<20 || len(s.Rows) != n*s.Width() ||
+	if len(s.Names) == 0 || s.Numbers < 0 || s.Numbers > MaxKeptNumbers || len(s.Rows) != n*s.Width() ||
 		s.Numbers == 0 && len(s.Actions) != n || s.Numbers > 0 && len(s.Actions) > 0 {
 		return false
 	}

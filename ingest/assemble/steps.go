@@ -2,6 +2,7 @@ package assemble
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
 	"github.com/rewardwatch/rewardwatch/ingest"
@@ -76,17 +77,21 @@ func (k *keeper) fits(e *ingest.Event) bool {
 		return false
 	case e.Action.Kind == ingest.ActionNone:
 		return false
-	case e.Action.Kind == ingest.ActionNumeric && (len(e.Action.Values) != k.Kept.Numbers || k.Kept.Numbers == 0),
+	case k.Kept.Numbers > ingest.MaxKeptNumbers,
+		e.Action.Kind == ingest.ActionNumeric && (len(e.Action.Values) != k.Kept.Numbers || k.Kept.Numbers == 0),
 		e.Action.Kind == ingest.ActionCategory && k.Kept.Numbers > 0:
 		return false
 	}
 	for i, name := range k.Kept.Names {
-		if e.Observation[i].Name != name || !finite(e.Observation[i].X) {
+		if e.Observation[i].Name != name || !single(e.Observation[i].X) {
 			return false
 		}
 	}
-	return true
+	return k.Kept.Numbers == 0 || !slices.ContainsFunc(e.Action.Values, func(x float64) bool { return !single(x) })
 }
+
+// single reports whether a number is finite in four bytes. One that is not would make the scale of a whole baseline so.
+func single(x float64) bool { return math.Abs(x) <= math.MaxFloat32 }
 
 // read copies the numbers of a step.
 func (k *keeper) read(e *ingest.Event) {
@@ -100,7 +105,7 @@ func (k *keeper) read(e *ingest.Event) {
 		}
 	}
 	reward := 0.
-	if e.HasReward && finite(e.Reward) {
+	if e.HasReward && single(e.Reward) {
 		reward = e.Reward
 	}
 	k.row = append(k.row, float32(reward))

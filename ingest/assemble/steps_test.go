@@ -95,7 +95,8 @@ func TestStepsThatDifferAreNotKept(t *testing.T) {
 		"more":                 func(e *ingest.Event) { e.Observation = append(e.Observation, ingest.Value{Name: "z"}) },
 		"another name":         func(e *ingest.Event) { e.Observation[1].Name = "z" },
 		"a number that is NaN": func(e *ingest.Event) { e.Observation[1].X = math.NaN() },
-		"no action":            func(e *ingest.Event) { e.Action = ingest.Action{} },
+		"a number that is too large for four bytes": func(e *ingest.Event) { e.Observation[1].X = 1e39 },
+		"no action": func(e *ingest.Event) { e.Action = ingest.Action{} },
 		"another kind of action": func(e *ingest.Event) {
 			e.Action = ingest.Action{Kind: ingest.ActionNumeric, Values: []float64{1}}
 		},
@@ -117,6 +118,24 @@ func TestStepsThatDifferAreNotKept(t *testing.T) {
 	})
 	if s := numeric.Steps; s == nil || s.Numbers != 2 || s.Actions != nil || !slices.Equal(s.Row(3), []float32{3, -3, 3, 7, 1.5}) {
 		t.Errorf("steps with numeric actions are %+v", s)
+	}
+	for name, values := range map[string][]float64{
+		"NaN": {math.NaN(), 7}, "infinite": {7, math.Inf(-1)}, "too large for four bytes": {1e39, 7},
+		"many": make([]float64, ingest.MaxKeptNumbers+1),
+	} {
+		u := stepsOf(30, func(e *ingest.Event) {
+			e.Action = ingest.Action{Kind: ingest.ActionNumeric, Values: make([]float64, len(values))}
+			if e.Step == 12 {
+				e.Action.Values = values
+			}
+		})
+		if u.Steps != nil {
+			t.Errorf("steps with an action of %s numbers are kept: %+v", name, u.Steps)
+		}
+	}
+	rich := stepsOf(3, func(e *ingest.Event) { e.Reward = 1e39 })
+	if s := rich.Steps; s == nil || s.Row(1)[2] != 0 {
+		t.Errorf("steps with a reward that is too large for four bytes are %+v", s)
 	}
 	wide := stepsOf(30, func(e *ingest.Event) {
 		for i := range 2 * ingest.MaxKeptObservations {
