@@ -32,12 +32,12 @@ func (s *Steps) Row(i int) []float32 {
 	return s.Rows[i*w : (i+1)*w]
 }
 
-// Bytes returns the approximate memory of the steps.
+// Bytes returns the approximate memory of the steps. It is the same for equal steps.
 func (s *Steps) Bytes() int {
 	if s == nil {
 		return 0
 	}
-	return 112 + 16*cap(s.Names) + 4*(cap(s.At)+cap(s.Actions)+cap(s.Rows))
+	return 112 + 16*len(s.Names) + 4*(len(s.At)+len(s.Actions)+len(s.Rows))
 }
 
 // Clone returns a copy with new memory.

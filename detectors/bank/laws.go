@@ -17,9 +17,15 @@ func (g *group) followLaws(u *ingest.Unit, rules []string, ordinal int64) {
 
 // keepSteps keeps the steps of a unit for the laws of the next baseline.
 func (g *group) keepSteps(u *ingest.Unit, rules []string) {
-	if memory := int(g.cfg.Causes.Memory); memory > 0 && u.Steps != nil && !anyRule(rules) {
-		g.Warmup.KeepSteps(factor.Of(u), collectedFactor*memory/max(1, g.cfg.Baseline.Units))
+	memory := int(g.cfg.Causes.Memory)
+	if memory == 0 {
+		return
 	}
+	var told factor.Told
+	if u.Steps != nil && !anyRule(rules) {
+		told = factor.Of(u)
+	}
+	g.Warmup.KeepSteps(told, collectedFactor*memory, g.cfg.Baseline.Units)
 }
 
 func anyRule(rules []string) bool {

@@ -89,9 +89,27 @@ func (w *Warmup) KeepPropensity(u *ingest.Unit) {
 	}
 }
 
-// KeepSteps keeps what the last unit tells of its steps, in at most so many bytes.
-func (w *Warmup) KeepSteps(t factor.Told, bytes int) {
-	w.Each[len(w.Each)-1].Told = t.Thinned(bytes)
+// leastTold is the number of bytes for the steps of a unit below which fewer units keep theirs.
+const leastTold = 4 << 10
+
+// KeepSteps keeps what the last unit, which may have no steps, tells of them. The steps of all units take about so many
+// bytes at most. If these do not suffice for all, or more units are collected than the baseline was to have, the steps of
+// every second, fourth, ... unit are kept.
+func (w *Warmup) KeepSteps(t factor.Told, bytes, units int) {
+	most, every := max(1, min(units, bytes/leastTold)), 1
+	for most*every < w.Units {
+		every *= 2
+	}
+	if every > 1 && w.Units == most*every/2+1 {
+		for i := range w.Each {
+			if i%every != 0 {
+				w.Each[i].Told = factor.Told{}
+			}
+		}
+	}
+	if (w.Units-1)%every == 0 {
+		w.Each[w.Units-1].Told = t.Thinned(bytes / most)
+	}
 }
 
 // Told returns what the units tell of their steps.

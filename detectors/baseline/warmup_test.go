@@ -4,6 +4,7 @@ import (
 	"math"
 	"testing"
 
+	"github.com/rewardwatch/rewardwatch/detectors/factor"
 	"github.com/rewardwatch/rewardwatch/detectors/watch"
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
@@ -51,6 +52,36 @@ func TestPromisedUnits(t *testing.T) {
 		}
 		if got := c.w.Promised(watch.Budget{Budget: 1, Per: per}, 1); math.Abs(got-c.want) > 1e-6*c.want {
 			t.Errorf("%s: %v units, want %v", c.name, got, c.want)
+		}
+	}
+}
+
+// The steps of a baseline fit into the memory however many units it has and however large they are; fewer units than it
+// has room for all keep theirs.
+func TestStepsOfABaselineFit(t *testing.T) {
+	const memory = 2 << 20
+	for _, c := range []struct{ observations, units, collected, least int }{
+		{4, 500, 500, 500}, {32, 500, 1000, 250}, {4, 500, 1000, 250}, {4, 20000, 20000, 250}, {32, 20000, 20000, 250},
+	} {
+		s := &ingest.Steps{Names: make([]string, c.observations)}
+		for i := range int32(ingest.MaxKeptSteps) {
+			s.At, s.Actions = append(s.At, i), append(s.Actions, 0)
+		}
+		s.Rows = make([]float32, len(s.At)*s.Width())
+		var w Warmup
+		for i := range c.collected {
+			w.Collect(&ingest.Unit{}, 0, int64(i))
+			w.KeepSteps(factor.Told{Steps: s}, memory, c.units)
+			if i%1000 != 999 && i != c.collected-1 {
+				continue
+			}
+			told, bytes := w.Told(), 0
+			for k := range told {
+				bytes += told[k].Steps.Bytes()
+			}
+			if bytes > memory || len(told) < c.least {
+				t.Errorf("%+v: after %d units, %d bytes of %d units are kept", c, i+1, bytes, len(told))
+			}
 		}
 	}
 }

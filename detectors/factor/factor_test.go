@@ -231,3 +231,28 @@ func TestLongerEpisodesThanThoseOfTheBaseline(t *testing.T) {
 		t.Errorf("%+v, want that episodes start elsewhere and observations are whole", v)
 	}
 }
+
+// A unit that is thinned fits into the memory, although its steps are consecutive, and keeps its first and last step.
+func TestThinnedStepsFit(t *testing.T) {
+	for _, c := range []struct{ observations, steps, bytes int }{
+		{4, 64, 1 << 10}, {4, 64, 700}, {32, 64, 4 << 10}, {32, 9, 3 << 10}, {4, 64, 1 << 20},
+	} {
+		s := &ingest.Steps{Names: make([]string, c.observations)}
+		for i := range c.steps {
+			s.At, s.Actions = append(s.At, int32(i)), append(s.Actions, 0)
+			for range s.Width() {
+				s.Rows = append(s.Rows, float32(i))
+			}
+		}
+		thin := (Told{Steps: s, Terminated: true}).Thinned(c.bytes).Steps
+		if thin.Bytes() > c.bytes {
+			t.Errorf("%+v: %d bytes of %d are left", c, thin.Bytes(), s.Bytes())
+		}
+		if all := s.Bytes() <= c.bytes; all && len(thin.At) != c.steps {
+			t.Errorf("%+v: %d steps are left, want all", c, len(thin.At))
+		}
+		if n := len(thin.At); !thin.Sound(1) || thin.At[0] != 0 || int(thin.At[n-1]) != c.steps-1 || thin.Row(n - 1)[0] != float32(c.steps-1) {
+			t.Errorf("%+v: steps %v are left", c, thin.At)
+		}
+	}
+}

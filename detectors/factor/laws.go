@@ -46,29 +46,33 @@ func Of(u *ingest.Unit) Told {
 	return Told{u.Steps, slices.Clone(u.Actions), u.End == ingest.EndTerminated, seed}
 }
 
-// Thinned returns what the unit tells with fewer steps if they take more than so many bytes. It leaves out runs of
-// consecutive steps between the first and the last one, evenly.
+// pieceSteps is the number of consecutive steps that are left out together.
+const pieceSteps = 4
+
+// Thinned returns what the unit tells with fewer steps if they take more than so many bytes. It leaves out pieces of
+// consecutive steps between the first and the last one, evenly. 4 KiB suffice for these two whatever a step consists of.
 func (t Told) Thinned(bytes int) Told {
 	s := t.Steps
 	if s == nil || s.Bytes() <= bytes {
 		return t
 	}
-	var runs []int // where they begin
+	var pieces []int // where they begin
 	for i, n := range s.At {
-		if i == 0 || n != s.At[i-1]+1 {
-			runs = append(runs, i)
+		if i == 0 || n != s.At[i-1]+1 || i-pieces[len(pieces)-1] == pieceSteps {
+			pieces = append(pieces, i)
 		}
 	}
-	every := s.Bytes()/max(1, bytes) + 1
 	out := &ingest.Steps{Names: s.Names, Numbers: s.Numbers}
-	for r, from := range runs {
-		to := len(s.At)
-		if r+1 < len(runs) {
-			to = runs[r+1]
-		}
-		if r%every != 0 && r+1 < len(runs) {
-			continue
-		}
+	fixed := out.Bytes()
+	size := pieceSteps * (s.Bytes() - fixed) / len(s.At)
+	most := max(2, (bytes-fixed)/size)
+	if most >= len(pieces) {
+		return t
+	}
+	pieces = append(pieces, len(s.At))
+	for p := range most {
+		at := p * (len(pieces) - 2) / (most - 1)
+		from, to := pieces[at], pieces[at+1]
 		out.At = append(out.At, s.At[from:to]...)
 		out.Rows = append(out.Rows, s.Rows[from*s.Width():to*s.Width()]...)
 		if s.Numbers == 0 {
