@@ -253,8 +253,8 @@ func withTelemetry(causes []RankedCause, evidence []string) []RankedCause {
 	return out
 }
 
-// settle determines the cause of an alarm again as the evidence grows. The telemetry and the reward function are not
-// taken back: what a person has to look at must not turn into a retraining order.
+// settle determines the cause of an alarm again as the evidence grows. The telemetry, the reward function and the
+// observations are not taken back: what a person has to look at must not turn into a retraining order.
 func (a *Alarm) settle(f finding.Finding, faults []StreamFault) {
 	v := attribute(f, faults)
 	if a.Cause == CauseTelemetry && v.cause != CauseTelemetry {
@@ -262,7 +262,7 @@ func (a *Alarm) settle(f finding.Finding, faults []StreamFault) {
 		return
 	}
 	a.Causes, a.EvidenceAt = v.causes, f.At
-	if a.Cause == CauseRewardFunction && v.cause != CauseTelemetry && v.cause != CauseRewardFunction {
+	if care(a.Cause) > care(CauseEnvironment) && v.cause != a.Cause && care(v.cause) <= care(a.Cause) {
 		return
 	}
 	a.Cause, a.Evidence = v.cause, v.evidence
@@ -284,9 +284,9 @@ func (a *Alarm) blameTelemetry(fault StreamFault) {
 	a.Causes = withTelemetry(causes, a.Evidence)
 }
 
-// attribute sets the cause of an incident from its alarms. If any alarm has the telemetry or the reward function as its
-// cause, that is the cause, because withholding a retraining is better than ordering a wrong one. Otherwise it is the
-// cause of the newest evidence that named one.
+// attribute sets the cause of an incident from its alarms. If any alarm has the telemetry, the reward function or the
+// observations as its cause, that is the cause, because withholding a retraining is better than ordering a wrong one.
+// Otherwise it is the cause of the newest evidence that named one.
 func (i *Incident) attribute() {
 	lead := &i.Alarms[0]
 	for k := range i.Alarms {

@@ -53,12 +53,18 @@ func causeOf(c factor.Cause) Cause {
 	return [...]Cause{CauseUnknown, CausePolicy, CauseEnvironment, CauseRewardFunction, CauseObservations}[c]
 }
 
-// hypotheses returns the causes between which evidence is weighed: broken observations only if the laws show them.
+// hypotheses returns the causes between which evidence is weighed: broken observations only if the laws show them. What
+// these move is what an environment moves, but they move observations for certain.
 func (n *lawsNote) hypotheses() []hypothesis {
 	known := hypotheses()
 	all := known[:]
 	if n.cause == CauseObservations {
-		all = append(all, hypothesis{cause: CauseObservations, further: .5})
+		for _, h := range known {
+			if h.cause == CauseEnvironment {
+				h.cause, h.moves[observations] = CauseObservations, .95
+				all = append(all, h)
+			}
+		}
 	}
 	return all
 }

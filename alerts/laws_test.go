@@ -164,3 +164,26 @@ func changed(versions ...string) func(*finding.Finding) {
 		f.Laws = before.Laws
 	}
 }
+
+// Broken observations are for a person: they are not taken back when the laws say something else later, and that the
+// observations have moved speaks for them.
+func TestBrokenObservationsAreNotTakenBack(t *testing.T) {
+	b := NewTracker()
+	first := drift("reward", 100)
+	moved := everything(map[string]float64{"observation.x": 2, "reward": 1})
+	first.Shifts, first.Laws = shifts(60, moved), judged(60, factor.ByObservations, map[factor.Factor]float64{factor.Dynamics: 3})
+	applied(b, first)
+	evidence := b.Incidents()[0].Evidence
+	has := func(text string) bool { return strings.Contains(strings.Join(evidence, "\n"), text) }
+	if !has("\nobservations moved") || has("against it: observations moved") {
+		t.Errorf("the evidence is %q", evidence)
+	}
+	for n, c := range []factor.Cause{factor.ByEnvironment, factor.ByPolicy, factor.Unknown, factor.ByReward} {
+		later := drift("reward", int64(120+50*n))
+		later.Kind, later.Shifts, later.Laws = finding.StreamUpdated, shifts(60, moved), judged(60, c, map[factor.Factor]float64{factor.Dynamics: 3})
+		applied(b, later)
+		if got := b.Incidents()[0].Cause; got != CauseObservations {
+			t.Errorf("after the laws say %s, the cause is %s", c, got)
+		}
+	}
+}
