@@ -101,7 +101,8 @@ func New(sample, scores []float64, ranks *detectors.Ranks, times []int64, hours 
 const leastEvents = 10
 
 // OfCounts does the same for a sample of counts: the event happened at the share shares[i] of steps[i] steps. Each
-// stratum has enough steps with the event, and without it.
+// stratum has enough steps with the event, and without it. OfCounts also returns nil if all shares of a stratum are the
+// same: without spread, nothing says how far a new share is from them.
 func OfCounts(shares, steps, scores []float64, times []int64, hours bool) *Season {
 	s, least := &Season{}, make([][2]float64, len(shares))
 	for i, share := range shares {
@@ -113,12 +114,21 @@ func OfCounts(shares, steps, scores []float64, times []int64, hours bool) *Seaso
 		return nil
 	}
 	in, of, all, allOf := make([]float64, strata), make([]float64, strata), 0.0, 0.0
+	first, spread := make([]float64, strata), make([]bool, strata)
 	for i, counts := range least {
 		if times[i] != 0 {
-			in[s.stratum(times[i])] += counts[0]
-			of[s.stratum(times[i])] += steps[i]
+			at := s.stratum(times[i])
+			if of[at] == 0 {
+				first[at] = shares[i]
+			}
+			spread[at] = spread[at] || shares[i] != first[at]
+			in[at] += counts[0]
+			of[at] += steps[i]
 		}
 		all, allOf = all+counts[0], allOf+steps[i]
+	}
+	if slices.Contains(spread, false) {
+		return nil
 	}
 	for i, h := range in {
 		s.Level = append(s.Level, h/of[i]-all/allOf)

@@ -103,3 +103,23 @@ func TestOfCounts(t *testing.T) {
 		t.Error("a value without a time has a stratum")
 	}
 }
+
+// A schedule that leaves nothing to chance within its hours has no season: what differs from it would have no scale.
+func TestOfCountsWithoutSpread(t *testing.T) {
+	var shares, steps []float64
+	_, times := waves(rand.New(rand.NewPCG(80, 0)), 800, 2.1, 0)
+	for _, ts := range times {
+		share := .25
+		if hour := ts / int64(time.Hour) % 24; hour >= 8 && hour < 20 {
+			share = .5
+		}
+		shares, steps = append(shares, share), append(steps, 20)
+	}
+	hits := make([]float64, len(shares))
+	for i, share := range shares {
+		hits[i] = share * steps[i]
+	}
+	if s := OfCounts(shares, steps, detectors.CountScores(hits, steps, make([]int, len(hits))), times, true); s != nil {
+		t.Errorf("season with levels %v", s.Level)
+	}
+}
