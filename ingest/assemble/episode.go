@@ -26,6 +26,7 @@ func (ep *episode) addStep(e *ingest.Event, n *names) (ignored int) {
 		ignored = ep.add(e, n)
 		ep.EndTS, ep.Versions = max(end, ep.EndTS), versions
 	}
+	ep.keep(e)
 	switch {
 	case e.Step < 0:
 	case ep.step < 0:

@@ -19,6 +19,7 @@ func (s *Single) Unit(e *ingest.Event) *ingest.Unit {
 	if ignored := s.sums.add(e, s.names); ignored > 0 {
 		s.metrics.noSignal.Add(float64(ignored))
 	}
+	s.sums.keep(e)
 	u := s.sums.unit(ingest.EndTerminated)
 	u.Pos, u.Unfinished = e.Pos, -1
 	return u

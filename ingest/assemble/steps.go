@@ -18,18 +18,20 @@ const (
 )
 
 // keeper keeps steps of a unit. Only steps with the observations, and the kind of action, of the first one are kept: if
-// others come, the unit has none.
+// others come, the unit has none. Nor has it any if a step is missing or late, since another step would seem to follow.
 type keeper struct {
-	Kept ingest.Steps // head and runs, in the order of their places
-	Tail ingest.Steps // the newest steps, in turn
-	Void bool
+	Kept   ingest.Steps // head and runs, in the order of their places
+	Tail   ingest.Steps // the newest steps, in turn
+	Void   bool
+	Last   int64 // number that the telemetry gives the newest step, negative without
+	Stride int64 // by which the second step's number is larger than the first one's
 
 	row []float32
 }
 
 // reset empties the keeper, but keeps its memory.
 func (k *keeper) reset() {
-	k.Void = false
+	k.Void, k.Last, k.Stride = false, 0, 0
 	for _, s := range []*ingest.Steps{&k.Kept, &k.Tail} {
 		clear(s.Names)
 		*s = ingest.Steps{Names: s.Names[:0], At: s.At[:0], Actions: s.Actions[:0], Rows: s.Rows[:0]}
@@ -48,7 +50,7 @@ func (k *keeper) add(e *ingest.Event, number int64, category int, seed int64) {
 	if number == 0 && len(k.Kept.At) == 0 {
 		k.begin(e)
 	}
-	if !k.fits(e) {
+	if !k.follows(e.Step, number) || !k.fits(e) {
 		k.Void = true
 		return
 	}
@@ -67,6 +69,20 @@ func (k *keeper) begin(e *ingest.Event) {
 	if e.Action.Kind == ingest.ActionNumeric {
 		k.Kept.Numbers = len(e.Action.Values)
 	}
+}
+
+// follows reports whether a step follows the last one, as far as the telemetry numbers steps: by as much as the second
+// followed the first.
+func (k *keeper) follows(step, number int64) bool {
+	by := step - k.Last
+	k.Last = step
+	switch {
+	case step < 0 || number == 0:
+		return true
+	case number == 1:
+		k.Stride = by
+	}
+	return by > 0 && by == k.Stride
 }
 
 // fits reports whether a step consists of the same as the first one.
@@ -193,20 +209,23 @@ type keeperWire struct {
 	Kept ingest.WireSteps `cbor:"1,keyasint"`
 	Tail ingest.WireSteps `cbor:"2,keyasint"`
 	Void bool             `cbor:"3,keyasint,omitempty"`
+
+	Last   int64 `cbor:"4,keyasint,omitempty"`
+	Stride int64 `cbor:"5,keyasint,omitempty"`
 }
 
 func (k *keeper) wire() *keeperWire {
 	if k == nil || len(k.Kept.At) == 0 && !k.Void {
 		return nil
 	}
-	return &keeperWire{ingest.WireSteps(k.Kept), ingest.WireSteps(k.Tail), k.Void}
+	return &keeperWire{ingest.WireSteps(k.Kept), ingest.WireSteps(k.Tail), k.Void, k.Last, k.Stride}
 }
 
 func (w *keeperWire) live() *keeper {
 	if w == nil {
 		return nil
 	}
-	return &keeper{Kept: ingest.Steps(w.Kept), Tail: ingest.Steps(w.Tail), Void: w.Void}
+	return &keeper{Kept: ingest.Steps(w.Kept), Tail: ingest.Steps(w.Tail), Void: w.Void, Last: w.Last, Stride: w.Stride}
 }
 
 // valid reports whether a snapshot keeps to the bounds that adding relies on.

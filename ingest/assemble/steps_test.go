@@ -146,3 +146,40 @@ func TestStepsThatDifferAreNotKept(t *testing.T) {
 		t.Errorf("of many observations %+v are kept", s)
 	}
 }
+
+// A step that is missing, or late, would make another one seem to follow. Steps may be numbered with gaps, or not at all.
+func TestStepsThatDoNotFollowAreNotKept(t *testing.T) {
+	for name, c := range map[string]struct {
+		numbers []int64
+		kept    bool
+	}{
+		"in order":   {[]int64{0, 1, 2, 3, 4}, true},
+		"one late":   {[]int64{0, 1, 3, 2, 4}, false},
+		"one lost":   {[]int64{0, 1, 2, 4, 5}, false},
+		"every 10th": {[]int64{0, 10, 20, 30, 40}, true},
+		"unnumbered": {[]int64{-1, -1, -1, -1, -1}, true},
+	} {
+		b := newBench(Config{})
+		for i, number := range c.numbers {
+			e := telling(int64(i))
+			e.Step, e.Terminated = number, i == len(c.numbers)-1
+			b.feed(e)
+		}
+		if u := b.units[0]; u.Length != 5 || (u.Steps != nil) != c.kept {
+			t.Errorf("%s: %d steps, of which %+v are kept", name, u.Length, u.Steps)
+		}
+	}
+}
+
+// A block has no use for single steps, and holds none: there may be one for each agent.
+func TestBlocksHoldNoSteps(t *testing.T) {
+	var block tally
+	names := newNames()
+	for i := range int64(3) {
+		e := telling(i)
+		block.blockWith(&e, names)
+	}
+	if block.Keeper != nil {
+		t.Errorf("a block holds %+v", block.Keeper)
+	}
+}

@@ -53,7 +53,7 @@ type tally struct {
 
 	Propensity *ingest.Propensity // nil, or without steps, if none says how probable its action was
 
-	Keeper *keeper // of single steps; nil if none had observations
+	Keeper *keeper // of single steps of an episode; nil if none had observations
 
 	categories, signals index // of Actions and Numeric
 	lastCategory        int
@@ -109,14 +109,18 @@ func (t *tally) add(e *ingest.Event, n *names) (ignored int) {
 	if e.HasReward {
 		t.reward(e.Reward + 0) // no negative zero, whose bits differ from zero
 	}
-	ignored = t.values(e, n)
-	if len(e.Observation) > 0 || t.Keeper.begun() {
-		if t.Keeper == nil {
-			t.Keeper = &keeper{}
-		}
-		t.Keeper.add(e, t.Steps-1, t.lastCategory, t.StartTS)
+	return t.values(e, n)
+}
+
+// keep keeps the step that was added last, if it is to be kept one by one.
+func (t *tally) keep(e *ingest.Event) {
+	if len(e.Observation) == 0 && !t.Keeper.begun() || !isStep(e) {
+		return
 	}
-	return ignored
+	if t.Keeper == nil {
+		t.Keeper = &keeper{}
+	}
+	t.Keeper.add(e, t.Steps-1, t.lastCategory, t.StartTS)
 }
 
 // clock records the time of an event, 0 if it has none.
@@ -327,9 +331,7 @@ func (t *tally) complete(u *ingest.Unit, end ingest.End) {
 		u.Actions = append(actions, t.Actions...)
 	}
 	u.Propensity = t.propensities()
-	if end != ingest.EndBlock {
-		u.Steps = t.Keeper.steps()
-	}
+	u.Steps = t.Keeper.steps()
 	if len(t.Numeric) > 0 {
 		u.Numeric = t.appendNumeric(numeric)
 	}
