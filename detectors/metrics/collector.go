@@ -148,7 +148,9 @@ func (c *Collector) export(out output) {
 // scrape is one export of all summaries.
 type scrape struct {
 	*Collector
-	room int // series that may still be exported; none behind the first stream that had none, or a large fleet would be built in vain
+	// room is the number of series that may still be exported. Behind the first stream that does not fit it is 0:
+	// otherwise the series of a large fleet would be built in vain.
+	room int
 	out  output
 }
 
