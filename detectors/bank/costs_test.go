@@ -16,7 +16,8 @@ import (
 )
 
 // The typical policy of the costs: episodes of 50 steps with a reward, one of several actions, an outcome of 0 or 1 and two
-// observations, in which nothing changes.
+// observations, in which nothing changes. One comes every five seconds: of ten a minute or fewer, a warm-up of 2,000 would
+// go on until it covers two days.
 type typical struct {
 	rng     *rand.Rand
 	actions []string
@@ -38,7 +39,7 @@ func (t *typical) unit() *ingest.Unit {
 		Group: ingest.NewGroup("ranker", ingest.Label{Name: "env", Value: "prod"}), Agent: "a-1", Episode: "a-1/" + fmt.Sprint(t.made),
 		End: ingest.EndTerminated, HasReturn: true, First: at, Last: at, Pos: at, ActionKind: ingest.ActionCategory,
 		Versions: ingest.Versions{Policy: "p1", Env: "e1", Reward: "r1"}, ProfileSteps: 2,
-		StartTS: (1_800_000_000 + 20*t.made) * 1e9, EndTS: (1_800_000_019 + 20*t.made) * 1e9,
+		StartTS: (1_800_000_000 + 5*t.made) * 1e9, EndTS: (1_800_000_004 + 5*t.made) * 1e9,
 	}
 	t.made++
 	outcome := ingest.NamedMoments{Signal: "outcome.sale"}
