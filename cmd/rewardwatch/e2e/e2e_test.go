@@ -11,6 +11,7 @@ import (
 
 	"github.com/rewardwatch/rewardwatch/alerts"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/names"
 	"github.com/rewardwatch/rewardwatch/detectors/metrics"
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
@@ -365,7 +366,8 @@ func (w *watched) sameAsReplay(t *testing.T, i incident) {
 		ids = append(ids, a.ID)
 	}
 	if got := i.alarmIDs(); !slices.Equal(got, ids) {
-		t.Errorf("alarms from Kafka %v, from the file %v", got, ids)
+		late, err := w.service.largest(names.MetricLateUnits, nil)
+		t.Errorf("alarms from Kafka %v, from the file %v; units judged late by this process: %v %v", got, ids, late, err)
 	}
 }
 
