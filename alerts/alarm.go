@@ -17,7 +17,7 @@ const (
 	CausePolicy         Cause = "policy"
 	CauseEnvironment    Cause = "environment"
 	CauseRewardFunction Cause = "reward_function"
-	CauseObservations   Cause = "observations" // sensors, delays: what the agent is told of the world
+	CauseObservations   Cause = "observations" // a sensor, or a delay: observations do not match the world
 	CauseTelemetry      Cause = "telemetry"
 	CauseUnknown        Cause = "unknown"
 )

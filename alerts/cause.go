@@ -83,32 +83,32 @@ type verdict struct {
 // not.
 func attribute(f finding.Finding, faults []StreamFault) verdict {
 	moved := observe(f.Shifts)
-	v := verdict{cause: CauseUnknown, causes: rank(f, &moved, nil)}
+	laws := readLaws(&f, &moved)
+	v := verdict{cause: CauseUnknown, causes: rank(f, &moved, &laws, nil)}
 	if evidence := faultEvidence(f.Onset, f.Promise.UnitName(), faults); len(evidence) > 0 {
 		v.cause, v.evidence = CauseTelemetry, evidence
 		v.causes = withTelemetry(v.causes, evidence)
 		return v
 	}
-	if v.names(f, &moved) {
+	if v.names(f, &moved, &laws) {
 		return v
 	}
 	if shows(f.OffPolicy) {
-		v.causes = rank(f, &moved, f.OffPolicy)
-		if v.names(f, &moved) {
+		v.causes = rank(f, &moved, &laws, f.OffPolicy)
+		if v.names(f, &moved, &laws) {
 			return v
 		}
 	}
 	why := append([]string{whyUnknown(f)}, offPolicyWords(f.OffPolicy)...)
-	why = append(why, readLaws(&f, &moved).evidence...)
+	why = append(why, laws.evidence...)
 	v.evidence = keepFirst(append(why, moved.words(f.Promise.UnitName())...), maxEvidence)
 	return v
 }
 
 // names sets the cause if the first of the ranked ones clearly leads, and reports whether it does.
-func (v *verdict) names(f finding.Finding, moved *movements) bool {
+func (v *verdict) names(f finding.Finding, moved *movements, laws *lawsNote) bool {
 	first := v.causes[0]
-	told := readLaws(&f, moved).cause == first.Cause
-	if first.Weight < leadingWeight || len(f.Changed) == 0 && !moved.single(first.Cause) && !told {
+	if first.Weight < leadingWeight || len(f.Changed) == 0 && !moved.single(first.Cause) && laws.cause != first.Cause {
 		return false
 	}
 	v.cause, v.evidence = first.Cause, first.Evidence
@@ -116,9 +116,9 @@ func (v *verdict) names(f finding.Finding, moved *movements) bool {
 }
 
 // rank returns the causes, the weightiest first. The weight is how likely the cause makes what moved, times the
-// evidence of the versions and, unless it is nil, that of an off-policy estimate.
-func rank(f finding.Finding, moved *movements, estimate *finding.OffPolicy) []RankedCause {
-	laws := readLaws(&f, moved)
+// evidence of the versions and, unless it is nil, that of an off-policy estimate. Where the laws of the steps tell the
+// cause, they count in place of what moved.
+func rank(f finding.Finding, moved *movements, laws *lawsNote, estimate *finding.OffPolicy) []RankedCause {
 	all := laws.hypotheses()
 	scores := laws.score(all, moved)
 	total := 0.0

@@ -425,7 +425,8 @@ func TestAnEstimateOfTheWorldExcludesThePolicy(t *testing.T) {
 	weight := func(of []RankedCause, c Cause) float64 {
 		return of[slices.IndexFunc(of, func(r RankedCause) bool { return r.Cause == c })].Weight
 	}
-	before, after := rank(f, &moved, nil), rank(f, &moved, f.OffPolicy)
+	laws := readLaws(&f, &moved)
+	before, after := rank(f, &moved, &laws, nil), rank(f, &moved, &laws, f.OffPolicy)
 	if weight(after, CausePolicy) > weight(before, CausePolicy)/20 {
 		t.Errorf("the policy weighs %v, %v without the estimate", weight(after, CausePolicy), weight(before, CausePolicy))
 	}

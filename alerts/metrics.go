@@ -46,7 +46,7 @@ type causeKey struct {
 // MetricIncidentsClosed and MetricIncidentOnset. groups returns the monitored groups. A group that has had no incident
 // exports zero opened incidents and zero critical alarms: otherwise increase() would miss the first incident, and graphs
 // of a healthy fleet would be empty. Its other zeros come with its first incident, as a fleet of 20,000 groups would
-// export 200,000 of them.
+// export 160,000 of them.
 func NewMetrics(reg prometheus.Registerer, groups func() []ingest.Group) *Metrics {
 	m := &Metrics{
 		groups: groups, firing: map[severityKey]int{}, muted: map[severityKey]int{}, opened: map[ingest.Group]int{},

@@ -1,6 +1,9 @@
 package detectors
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // stratumOfCounts is one stratum of a frequency test with strata: its episodes that differ, which begin at a place among
 // those of all strata.
@@ -13,7 +16,7 @@ type stratumOfCounts struct {
 func (v *view) frequencyWithin(hits, steps []float64, strata []int) {
 	v.place = make([]int32, len(hits))
 	var all []stratumOfCounts
-	for stratum := 0; stratum <= maxOf(strata); stratum++ {
+	for stratum := range slices.Max(strata) + 1 {
 		of := episodes{steps: steps, hits: make([]float64, len(hits))}
 		for i, h := range hits {
 			if of.hits[i] = math.NaN(); strata[i] == stratum {
@@ -46,14 +49,6 @@ func (v *view) frequencyWithin(hits, steps []float64, strata []int) {
 		}
 	}
 	v.laws = lawsWithin(all, v.armed, v.weight)
-}
-
-func maxOf(strata []int) int {
-	most := -1
-	for _, s := range strata {
-		most = max(most, s)
-	}
-	return most
 }
 
 // lawsWithin returns the laws of branches whose increments are normalised in each stratum. A stratum that was not drawn,

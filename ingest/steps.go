@@ -114,3 +114,13 @@ func (c *unitCodec) singles(l *[]float32) {
 		}
 	}
 }
+
+// MixStep separates the keys of successive numbers that Mix makes of one key.
+const MixStep = 0x9e3779b97f4a7c15
+
+// Mix returns pseudo-random bits for a key: the finalizer of splitmix64 (Steele, Lea & Flood 2014).
+func Mix(x uint64) uint64 {
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
+}

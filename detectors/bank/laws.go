@@ -1,6 +1,8 @@
 package bank
 
 import (
+	"slices"
+
 	"github.com/rewardwatch/rewardwatch/detectors/factor"
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
@@ -28,11 +30,7 @@ func (g *group) keepSteps(u *ingest.Unit, rules []string) {
 	g.Warmup.KeepSteps(told, collectedFactor*memory, g.cfg.Baseline.Units)
 }
 
+// anyRule reports whether a stream has a fault.
 func anyRule(rules []string) bool {
-	for _, rule := range rules {
-		if rule != "" {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(rules, func(rule string) bool { return rule != "" })
 }

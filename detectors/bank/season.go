@@ -40,24 +40,23 @@ func seasonIn(quantities []*stream.Quantity, e stream.Ends) stream.Ends {
 // mostUnits is how many times its size a warm-up may grow to, to cover a cycle twice.
 const mostUnits = 6
 
-// fits reports whether a warm-up that may grow covers a span at the rate so far, but has not covered it yet.
-func (g *group) fits(span time.Duration) bool {
-	w := &g.Warmup
-	longest, so := mostUnits*g.cfg.Baseline.Units, w.Span()
-	return g.Blocks.Size == 0 && w.Units < longest && so < span && so.Hours()/float64(w.Units)*float64(longest) >= span.Hours()
-}
-
-// awaitsDays reports whether a warm-up continues although it has enough units, until it covers two days. They are needed
-// to tell the hours of the day apart. Otherwise part of a day would be judged against another part.
-func (g *group) awaitsDays() bool { return g.fits(baseline.TwoDays) }
-
-// awaitsWeeks reports whether a warm-up continues although it has enough units. It does if its days differ, since two
-// weeks are needed to tell the hours of the week apart. Otherwise part of a week would be judged against a mixture of
-// days.
-func (g *group) awaitsWeeks() bool {
-	if !g.fits(baseline.TwoWeeks) {
+// awaitsCycles reports whether a warm-up continues although it has enough units: until it covers two days, or, if its days
+// differ, two weeks. They are needed to tell the hours of the day, or of the week, apart. Otherwise part of a day would be
+// judged against another part, and part of a week against a mixture of days.
+func (g *group) awaitsCycles() bool {
+	w, longest := &g.Warmup, mostUnits*g.cfg.Baseline.Units
+	if g.Blocks.Size > 0 || w.Units >= longest {
 		return false
 	}
+	so := w.Span()
+	fits := func(span time.Duration) bool {
+		return so < span && so.Hours()/float64(w.Units)*float64(longest) >= span.Hours()
+	}
+	return fits(baseline.TwoDays) || fits(baseline.TwoWeeks) && g.daysDiffer()
+}
+
+// daysDiffer reports whether the days of some quantity of the warm-up differ.
+func (g *group) daysDiffer() bool {
 	e := stream.Ends{Times: g.Warmup.Times()}
 	return slices.ContainsFunc(g.Streams, func(s *stream.Stream) bool {
 		return slices.ContainsFunc(s.Quantities, func(q *stream.Quantity) bool {

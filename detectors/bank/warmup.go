@@ -111,7 +111,7 @@ func (g *group) due() (now, accepted bool) {
 	if w.Done || g.Incident || w.Units <= g.Baseline.Units {
 		return false, false
 	}
-	if w.Units >= g.cfg.Baseline.Units && !g.awaitsDays() && !g.awaitsWeeks() {
+	if w.Units >= g.cfg.Baseline.Units && !g.awaitsCycles() {
 		return true, true
 	}
 	return !g.Blocks.OfSteps() && w.Units >= g.nextProvisional(), false

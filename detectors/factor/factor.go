@@ -122,32 +122,6 @@ func (p part) has(s *Step) bool {
 	}
 }
 
-// read writes what the part predicts of a step to y, the category as 1 among zeros. It returns the category.
-func (p part) read(s *Step, l Layout, y []float32) (category int) {
-	switch p {
-	case partStart:
-		copy(y, s.Observation)
-	case partPolicy:
-		if l.Categories == 0 {
-			copy(y, s.Action)
-			return 0
-		}
-		return oneOf(y, s.Category)
-	case partChange:
-		for i := range y {
-			y[i] = s.Next[i] - s.Observation[i]
-		}
-	case partEnding:
-		if s.Terminated {
-			return oneOf(y, 1)
-		}
-		return oneOf(y, 0)
-	default:
-		y[0] = s.Reward
-	}
-	return 0
-}
-
 // oneOf sets y to 1 at the category, and to 0 elsewhere.
 func oneOf(y []float32, category int) int {
 	clear(y)

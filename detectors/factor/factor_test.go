@@ -97,7 +97,7 @@ func TestTheLawThatMovedIsNamed(t *testing.T) {
 		}
 		v := l.Judge(0)
 		if v.Cause != c.cause || !v.Factors[c.moved].Moved {
-			t.Errorf("%s: %s (%s), want %s with %s: %+v", name, v.Cause, v.Broken, c.cause, c.moved, v.Factors)
+			t.Errorf("%s: %s (%d), want %s with %s: %+v", name, v.Cause, v.Broken, c.cause, c.moved, v.Factors)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/rewardwatch/rewardwatch/detectors"
+	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
 // Sizes of a leaf's law.
@@ -129,11 +130,8 @@ func (l *leaf) shape(g *gram) {
 	l.inverse = slices.Clip(l.inverse)
 }
 
-// within reports whether the squared Mahalanobis distance of features from those of the leaf is at most r. centred is
-// memory for as many features.
-func (l *leaf) within(r float32, x, centred []float32) bool { return l.distance(r, x, centred) <= r }
-
-// distance returns that distance, or some number above r if it is larger.
+// distance returns the squared Mahalanobis distance of features from those of the leaf, or some number above r if it is
+// larger. centred is memory for as many features.
 func (l *leaf) distance(r float32, x, centred []float32) float32 {
 	mean := l.mean[:len(x)]
 	centred = centred[:len(x)]
@@ -286,18 +284,8 @@ func ordered(x float32) int64 {
 // less returns all ones if a is before the number with the key, else 0.
 func less(a float32, key int64) int { return int((ordered(a) - key) >> 63) }
 
-// step separates the seeds of the numbers that a step needs.
-const step = 0x9e3779b97f4a7c15
-
-// mix is the finalizer of splitmix64.
-func mix(x uint64) uint64 {
-	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
-	x = (x ^ x>>27) * 0x94d049bb133111eb
-	return x ^ x>>31
-}
-
 // seedOf returns the random bits of the k-th residual of a step. Its noise takes 42 of them, its score the other 22.
-func seedOf(key uint64, k int) uint64 { return mix(key + uint64(k)*step) }
+func seedOf(key uint64, k int) uint64 { return ingest.Mix(key + uint64(k)*ingest.MixStep) }
 
 // uniform returns a number in (0, 1).
 func uniform(seed uint64) float32 { return (float32(seed>>42) + .5) / (1 << 22) }

@@ -42,7 +42,7 @@ func Of(u *ingest.Unit) Told {
 	for _, s := range []string{u.Agent, "\x00", u.Episode} {
 		_, _ = h.Write([]byte(s)) // it never fails
 	}
-	seed := mix(h.Sum64() + uint64(u.EndTS))
+	seed := ingest.Mix(h.Sum64() + uint64(u.EndTS))
 	return Told{u.Steps, slices.Clone(u.Actions), u.End == ingest.EndTerminated, seed}
 }
 
@@ -128,7 +128,7 @@ func (v *Vocabulary) episode(t Told) Episode {
 		row := s.Row(i)
 		e[i] = Step{
 			Number: s.At[i], Observation: row[:d:d], Action: row[d : d+s.Numbers], Reward: row[d+s.Numbers],
-			Key: mix(t.Seed + uint64(i)*step),
+			Key: ingest.Mix(t.Seed + uint64(i)*ingest.MixStep),
 		}
 		if s.Numbers == 0 {
 			e[i].Category = categories[s.Actions[i]]

@@ -3,6 +3,8 @@ package factor
 import (
 	"math"
 	"slices"
+
+	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
 // maxFeatures bounds the features of a step. The time that it takes to learn its laws grows with their cube.
@@ -174,8 +176,8 @@ func (m *Model) sample(r *regression, episodes []Episode, from int) []sampled {
 				continue
 			}
 			m.features(s, x)
-			row := sampled{x: slices.Clone(x[:r.p]), y: make([]float32, r.q), key: s.Key + uint64(r.part)<<8*step}
-			row.category = r.part.read(s, m.layout, row.y)
+			row := sampled{x: slices.Clone(x[:r.p]), y: make([]float32, r.q), key: s.Key + uint64(r.part)<<8*ingest.MixStep}
+			row.category = r.read(s, row.y)
 			rows = append(rows, row)
 		}
 	}
@@ -221,9 +223,6 @@ func (m *Model) targets() (n int) {
 	}
 	return n
 }
-
-// Coordinates returns what a model scores of each step.
-func (m *Model) Coordinates() []Coordinate { return m.names }
 
 // Bytes returns about how much memory the model takes, and the scores of units that are kept under it.
 func (m *Model) Bytes() int {

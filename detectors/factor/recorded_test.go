@@ -17,6 +17,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
 var recorded = flag.String("recorded", "", "directory with the recordings of testdata/recordings.py")
@@ -78,13 +80,13 @@ func (in *reader) next() *recording {
 	}
 	seed := uint64(r.Seed)
 	for _, b := range []byte(r.Env + r.Change) {
-		seed = mix(seed + uint64(b))
+		seed = ingest.Mix(seed + uint64(b))
 	}
 	for range r.Episodes {
 		e := make(Episode, in.int())
 		for i := range e {
-			seed += step
-			e[i] = in.step(r, mix(seed))
+			seed += ingest.MixStep
+			e[i] = in.step(r, ingest.Mix(seed))
 		}
 		r.steps = append(r.steps, e)
 	}
@@ -197,7 +199,7 @@ func judgeFile(t *testing.T, path string, found tallies) (judged, moved int) {
 	fresh := scored(s, base.steps[n:])
 	for _, size := range windows() {
 		for window := range slices.Chunk(fresh, size) {
-			v := m.Judge(window)
+			v := verdictOn(m, window)
 			judged++
 			if slices.ContainsFunc(v.Factors[:], func(f Movement) bool { return f.Moved }) {
 				moved++
@@ -207,7 +209,7 @@ func judgeFile(t *testing.T, path string, found tallies) (judged, moved int) {
 	for r := in.next(); r != nil; r = in.next() {
 		units := scored(s, r.steps)
 		for _, size := range windows() {
-			v := m.Judge(units[:size])
+			v := verdictOn(m, units[:size])
 			for _, row := range []string{"all", r.Env, "by " + r.Cause} {
 				found.add(row, size, &v, r.Cause)
 			}
@@ -225,4 +227,15 @@ func scored(s *Scorer, episodes []Episode) []Unit {
 		out[i] = s.Score(episodes[i])
 	}
 	return out
+}
+
+// verdictOn compares episodes with the baseline.
+func verdictOn(m *Model, units []Unit) Verdict {
+	var s Signs
+	scored := make([]Scored, len(units))
+	for i := range units {
+		scored[i] = units[i].Scored
+		s.sum(&units[i].Signs)
+	}
+	return m.judge(scored, &s)
 }

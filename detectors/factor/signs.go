@@ -74,29 +74,29 @@ func (s *Signs) lag(by *Scorer, step, before *Step) {
 		if r.part != partChange {
 			continue
 		}
-		predicted := by.memory.predicted
-		r.leaves[leafOf(r.nodes, by.x[:r.p])].predict(predicted, by.x[:r.p])
-		same := step.acts(before)
+		r.predictChange(by.x[:r.p], by.memory.predicted)
 		for k := range r.q {
-			d := (step.Next[k]-step.Observation[k])/r.scale[k] - predicted[k]
-			s.Pairs[k].Now += d * d
-			if same {
-				s.Pairs[k].Before += d * d
-			}
+			s.Pairs[k].Now += r.squaredError(k, step, by.memory.predicted)
 		}
-		if same {
-			return
+		if !step.acts(before) {
+			delayed := *step
+			delayed.Action, delayed.Category = before.Action, before.Category
+			m.features(&delayed, by.memory.x)
+			r.predictChange(by.memory.x[:r.p], by.memory.predicted)
 		}
-		delayed := *step
-		delayed.Action, delayed.Category = before.Action, before.Category
-		late := by.memory.x[:r.p]
-		m.features(&delayed, by.memory.x)
-		r.leaves[leafOf(r.nodes, late)].predict(predicted, late)
 		for k := range r.q {
-			d := (step.Next[k]-step.Observation[k])/r.scale[k] - predicted[k]
-			s.Pairs[k].Before += d * d
+			s.Pairs[k].Before += r.squaredError(k, step, by.memory.predicted)
 		}
 	}
+}
+
+// predictChange writes what the law predicts for features to y, whether or not they are in its support.
+func (r *regression) predictChange(x, y []float32) { r.leaves[leafOf(r.nodes, x)].predict(y, x) }
+
+// squaredError returns the square of what a prediction leaves of the k-th number, in variances of that number.
+func (r *regression) squaredError(k int, s *Step, predicted []float32) float32 {
+	d := r.target(s, k)/r.scale[k] - predicted[k]
+	return d * d
 }
 
 // acts reports whether the step has the action of another one.

@@ -1,6 +1,10 @@
 package factor
 
-import "math"
+import (
+	"math"
+
+	"github.com/rewardwatch/rewardwatch/ingest"
+)
 
 // Unscored is the score of a coordinate that a step says nothing about, or outside its support.
 var unscored = float32(math.NaN())
@@ -62,15 +66,15 @@ func fill(z []float32) {
 // is, nil if it is in none.
 func (r *regression) scoreInto(z, predicted []float32, s *Step, x, near []float32) *leaf {
 	l := &r.leaves[leafOf(r.nodes, x)]
-	if l.law == nil || !l.within(l.radius, x, near) {
+	if l.law == nil || l.distance(l.radius, x, near) > l.radius {
 		fill(z)
 		return nil
 	}
 	l.predict(predicted, x)
-	key := s.Key + uint64(r.part)<<8*step
+	key := s.Key + uint64(r.part)<<8*ingest.MixStep
 	if r.categories {
 		seed := seedOf(key, 0)
-		z[0] = score(l.law, surprise(predicted, r.category(s), seed), mix(seed))
+		z[0] = score(l.law, surprise(predicted, r.category(s), seed), ingest.Mix(seed))
 		return l
 	}
 	for k := range z {
@@ -78,6 +82,17 @@ func (r *regression) scoreInto(z, predicted []float32, s *Step, x, near []float3
 		z[k] = score(l.lawOf(k, len(z)), r.residual(k, r.target(s, k), predicted[k], seed), seed)
 	}
 	return l
+}
+
+// read writes what the part predicts of a step to y, the category as 1 among zeros. It returns the category.
+func (r *regression) read(s *Step, y []float32) (category int) {
+	if r.categories {
+		return oneOf(y, r.category(s))
+	}
+	for k := range y {
+		y[k] = r.target(s, k)
+	}
+	return 0
 }
 
 // category returns the category that the part predicts of a step.

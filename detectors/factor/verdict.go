@@ -11,7 +11,6 @@ import (
 type baseline struct {
 	columns []column // mean and mean square of each coordinate, in turn
 	signs   Signs
-	support [Factors]float64
 }
 
 // column is one number of an episode's scores over the baseline.
@@ -38,7 +37,6 @@ func (m *Model) summarize(episodes []Episode) {
 	for c := range m.baseline.columns {
 		m.baseline.columns[c] = columnOf(values(units, c))
 	}
-	m.baseline.support = supported(units)
 }
 
 // values returns a column of the scores of units: the means of even ones, the mean squares of odd ones.
@@ -129,17 +127,6 @@ type Example struct {
 	Otherwise bool   // its mean may be as expected, and yet its values are not; Expected and Actual do not show it
 	Expected  float64
 	Actual    float64
-}
-
-// Judge compares episodes with the baseline.
-func (m *Model) Judge(units []Unit) Verdict {
-	var s Signs
-	scored := make([]Scored, len(units))
-	for i := range units {
-		scored[i] = units[i].Scored
-		s.sum(&units[i].Signs)
-	}
-	return m.judge(scored, &s)
 }
 
 // judge compares the scores and signs of episodes with the baseline.
@@ -244,9 +231,6 @@ const (
 	Delayed        // the observation follows the action of the step before
 	Stuck          // a component does not change any more
 )
-
-// String returns the name of the sign.
-func (b Broken) String() string { return [...]string{"whole", "noisy", "delayed", "stuck"}[b] }
 
 // Ratios of effects from which one factor outweighs others.
 const (

@@ -99,7 +99,6 @@ type ModelWire struct {
 	Regressions []regressionWire `cbor:"6,keyasint,omitzero"`
 	Scores      []columnWire     `cbor:"7,keyasint,omitzero"`
 	Signs       SignsWire        `cbor:"8,keyasint"`
-	Support     []float64        `cbor:"9,keyasint,omitzero"`
 	Columns     []int32          `cbor:"10,keyasint,omitzero"`
 	Width       int              `cbor:"11,keyasint,omitzero"`
 }
@@ -111,7 +110,7 @@ func (m *Model) Wire() ModelWire {
 		Centre: m.centre, Inverse: m.inverse, Regressions: saved.EachOf(m.regressions, (*regression).wire),
 		Columns: m.Vocabulary.Columns, Width: m.Vocabulary.Width,
 		Scores: saved.Each(m.baseline.columns, func(c column) columnWire { return columnWire{c.mean, c.sd, c.sorted, c.spread, c.n} }),
-		Signs:  m.baseline.signs.wire(), Support: m.baseline.support[:],
+		Signs:  m.baseline.signs.wire(),
 	}
 }
 
@@ -125,7 +124,6 @@ func (w *ModelWire) Live() Model {
 	m.names = m.coordinates()
 	m.baseline.columns = saved.Each(w.Scores, func(c columnWire) column { return column{c.N, c.Mean, c.SD, c.Sorted, c.Spread} })
 	m.baseline.signs = w.Signs.live()
-	copy(m.baseline.support[:], w.Support)
 	return m
 }
 

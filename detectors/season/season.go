@@ -75,7 +75,8 @@ type Season struct {
 }
 
 // New splits the hours for a sample with the given ranks, scores and times of its values in Unix nanoseconds, 0 for
-// none. hours says that hours of the day are known to differ. New returns nil if the sample does not cover two days, or if no split is worth its price.
+// none. hours says that hours of the day are known to differ. New returns nil if the sample does not cover two days, or if
+// no split is worth its price.
 func New(sample, scores []float64, ranks *detectors.Ranks, times []int64, hours bool) *Season {
 	s := &Season{all: ranks}
 	strata := s.split(scores, nil, times, hours)

@@ -43,8 +43,8 @@ func onDays(hour int, on bool) int {
 // the times can tell apart from a drift, it chooses the one with the least sum of squares of scores and price.
 //
 // If hours of the day are known to differ, strata of a day have hourPrice: what is left of the season within a stratum
-// costs more than another level. Of counts, least holds the numbers of steps with the event and without it by value, of which each stratum has at least
-// leastEvents; nil of ranked values.
+// costs more than another level. Of counts, least holds the numbers of steps with the event and without it by value, of
+// which each stratum has at least leastEvents; nil of ranked values.
 func (s *Season) split(scores []float64, least [][2]float64, times []int64, hours bool) int {
 	ways := [][]circle{weeks, weekends, days}
 	switch {

@@ -8,8 +8,8 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/watch"
 )
 
-// DifferentDays is the p-value below which days, or hours of the day, count as different. If the days of a quantity differ by more than
-// SeasonFactor, its group may have a weekly season.
+// DifferentDays is the p-value below which days, or hours of the day, count as different. If the days of a quantity differ
+// by more than SeasonFactor, its group may have a weekly season.
 const (
 	DifferentDays = .001
 	SeasonFactor  = 2

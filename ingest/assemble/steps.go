@@ -23,7 +23,7 @@ type keeper struct {
 	Kept   ingest.Steps // head and runs, in the order of their places
 	Tail   ingest.Steps // the newest steps, in turn
 	Void   bool
-	Last   int64 // number that the telemetry gives the newest step, negative without
+	Last   int64 // number of the newest step in the telemetry, negative if it has none
 	Stride int64 // by which the second step's number is larger than the first one's
 
 	row []float32
@@ -152,19 +152,12 @@ func placeOf(number, seed int64) int {
 	}
 	run, at := (number-headSteps)/runSteps, int((number-headSteps)%runSteps)
 	if run >= runs {
-		run = int64(mixed(uint64(seed)+uint64(run)*0x9e3779b97f4a7c15) % uint64(run+1))
+		run = int64(ingest.Mix(uint64(seed)+uint64(run)*ingest.MixStep) % uint64(run+1))
 	}
 	if run >= runs {
 		return -1
 	}
 	return headSteps + int(run)*runSteps + at
-}
-
-// mixed is the finalizer of splitmix64.
-func mixed(x uint64) uint64 {
-	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
-	x = (x ^ x>>27) * 0x94d049bb133111eb
-	return x ^ x>>31
 }
 
 // steps returns the kept steps in order, in newly allocated memory; nil without any.
