@@ -16,17 +16,17 @@ import (
 )
 
 // The typical policy of the costs: episodes of 50 steps with a reward, one of several actions, an outcome of 0 or 1 and two
-// observations, in which nothing changes. One comes every five seconds: of ten a minute or fewer, a warm-up of 2,000 would
-// go on until it covers two days.
+// observations, in which nothing changes.
 type typical struct {
 	rng     *rand.Rand
 	actions []string
 	length  int
+	every   int64 // seconds
 	made    int64
 }
 
 func newTypical(actions int) *typical {
-	t := &typical{rng: rand.New(rand.NewPCG(1, 3)), length: 50}
+	t := &typical{rng: rand.New(rand.NewPCG(1, 3)), length: 50, every: 20}
 	for i := range actions {
 		t.actions = append(t.actions, fmt.Sprintf("offer_%d", i))
 	}
@@ -39,7 +39,7 @@ func (t *typical) unit() *ingest.Unit {
 		Group: ingest.NewGroup("ranker", ingest.Label{Name: "env", Value: "prod"}), Agent: "a-1", Episode: "a-1/" + fmt.Sprint(t.made),
 		End: ingest.EndTerminated, HasReturn: true, First: at, Last: at, Pos: at, ActionKind: ingest.ActionCategory,
 		Versions: ingest.Versions{Policy: "p1", Env: "e1", Reward: "r1"}, ProfileSteps: 2,
-		StartTS: (1_800_000_000 + 5*t.made) * 1e9, EndTS: (1_800_000_004 + 5*t.made) * 1e9,
+		StartTS: (1_800_000_000 + t.every*t.made) * 1e9, EndTS: (1_800_000_000 + t.every*t.made + t.every - 1) * 1e9,
 	}
 	t.made++
 	outcome := ingest.NamedMoments{Signal: "outcome.sale"}
@@ -202,8 +202,11 @@ func TestSimMemoryOfAGroup(t *testing.T) {
 		actions, units int
 		most           int64 // bytes a stream
 	}{{4, 500, 33 << 10}, {17, 500, 50 << 10}, {4, 2000, 56 << 10}, {17, 2000, 78 << 10}} {
-		first := newTypical(c.actions).frozen(c.units) // its tables serve all groups
-		before, a := heap(), newTypical(c.actions)
+		// Of one episode in 20 seconds, a warm-up of 2,000 would go on until it covers two days.
+		first, a := newTypical(c.actions), newTypical(c.actions)
+		first.every, a.every = 5, 5
+		tables := first.frozen(c.units) // serve all groups
+		before := heap()
 		p := a.frozen(c.units)
 		feed := func(units int) int64 {
 			for range units {
@@ -229,7 +232,7 @@ func TestSimMemoryOfAGroup(t *testing.T) {
 			t.Errorf("%d actions, %d units in the baseline: %d bytes a stream, %d after 5,000 more units; want at most %d and no more",
 				c.actions, c.units, soon, later, c.most)
 		}
-		runtime.KeepAlive(first)
+		runtime.KeepAlive(tables)
 		runtime.KeepAlive(p)
 	}
 }
