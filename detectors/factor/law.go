@@ -6,6 +6,7 @@ import (
 
 	"github.com/rewardwatch/rewardwatch/detectors"
 	"github.com/rewardwatch/rewardwatch/ingest"
+	"github.com/rewardwatch/rewardwatch/ingest/saved"
 )
 
 // Sizes of a leaf's law.
@@ -35,13 +36,13 @@ type leaf struct {
 	mean    []float32 // p: of the features
 	inverse []float32 // p(p+1)/2: the inverse of the Cholesky factor of their covariance, row by row
 	radius  float32   // squared Mahalanobis distance up to which steps are in support
-	law     []float32 // residuals of each target, or of the category's rank, sorted, one after the other; nil if there are too few
+	law     []int32   // keys of the residuals of each target, or of the category's rank, sorted, one after the other; nil if there are too few
 }
 
-// packed returns the leaf with all of its numbers side by side, since a step reads most of them.
+// packed returns the leaf with its numbers side by side, since a step reads most of them.
 func (l leaf) packed() leaf {
-	all := make([]float32, 0, len(l.mean)+len(l.inverse)+len(l.beta)+len(l.law))
-	for _, part := range []*[]float32{&l.mean, &l.inverse, &l.beta, &l.law} {
+	all := make([]float32, 0, len(l.mean)+len(l.inverse)+len(l.beta))
+	for _, part := range []*[]float32{&l.mean, &l.inverse, &l.beta} {
 		from := len(all)
 		all = append(all, *part...)
 		if *part != nil {
@@ -49,12 +50,6 @@ func (l leaf) packed() leaf {
 		}
 	}
 	return l
-}
-
-// lawOf returns the law of the k-th of so many residuals.
-func (l *leaf) lawOf(k, laws int) []float32 {
-	n := len(l.law) / laws
-	return l.law[k*n : (k+1)*n]
 }
 
 // laws returns how many residuals a step has.
@@ -138,44 +133,12 @@ func (l *leaf) distance(r float32, x, centred []float32) float32 {
 	for i, v := range x {
 		centred[i] = v - mean[i]
 	}
-	var total float32
-	inverse := l.inverse
-	for i := range mean {
-		v := dot(inverse[:i+1], centred)
-		inverse = inverse[i+1:]
-		if total += v * v; total > r {
-			break
-		}
-	}
-	return total
-}
-
-// dot returns the sum of the products of a with the beginning of b. It adds in four lanes, which do not wait for one
-// another.
-func dot(a, b []float32) float32 {
-	b = b[:len(a)]
-	var p, q, r, s float32
-	for len(a) >= 4 && len(b) >= 4 {
-		p += a[0] * b[0]
-		q += a[1] * b[1]
-		r += a[2] * b[2]
-		s += a[3] * b[3]
-		a, b = a[4:], b[4:]
-	}
-	b = b[:len(a)]
-	for i, v := range a {
-		p += v * b[i]
-	}
-	return (p + q) + (r + s)
+	return squaredLength(l.inverse[:len(x)*(len(x)+1)/2], centred, r)
 }
 
 // predict writes predictions of all targets to y, in their standard deviations.
 func (l *leaf) predict(y, x []float32) {
-	beta := l.beta
-	for k := range y {
-		y[k] = beta[0] + dot(beta[1:1+len(x)], x)
-		beta = beta[1+len(x):]
-	}
+	linear(y, l.beta[:len(y)*(1+len(x))], x)
 }
 
 // residual returns what is left of a target, y in its own unit, of a prediction in its standard deviations, with noise.
@@ -231,7 +194,7 @@ func (r *regression) learn(rows []sampled) {
 		}
 		if len(residuals) > 0 && len(residuals[0]) >= leastSketch {
 			for k := range residuals {
-				l.law = append(l.law, evenly(residuals[k], sketchSize)...)
+				l.law = append(l.law, keys(evenly(residuals[k], sketchSize))...)
 			}
 		}
 		*l = l.packed()
@@ -259,41 +222,60 @@ func evenly(sample []float64, most int) []float32 {
 
 // score returns the normal score of a residual in the law of its leaf. Among equal values, and beyond the outermost, it
 // is random.
-func score(law []float32, x float32, seed uint64) float32 {
-	low, n, key := 0, len(law), ordered(x)
-	for left := n; left > 1; { // without a branch, which would be mispredicted half of the time
-		half := left / 2
-		low += half & less(law[low+half-1], key)
-		left -= half
-	}
-	low += 1 & less(law[low], key)
+func score(law []int32, x float32, seed uint64) float32 {
+	k, n := keyOf(x), len(law)
+	low := rank(law, k)
 	high := low
-	for high < n && law[high] == x {
+	for high < n && law[high] == k {
 		high++
 	}
-	u := (float32(low) + float32(high-low+1)*uniform(seed)) / float32(n+1)
+	u := (float32(int32(low)) + float32(int32(high-low+1))*uniform(seed)) / float32(int32(n+1))
 	return normal(u)
 }
 
-// ordered returns an integer in the order of x.
-func ordered(x float32) int64 {
+// keyOf returns an integer in the order of x. Integers are compared without a branch.
+func keyOf(x float32) int32 {
 	bits := int32(math.Float32bits(x + 0)) // no negative zero
-	return int64(bits ^ bits>>31&math.MaxInt32)
+	return bits ^ bits>>31&math.MaxInt32
 }
 
-// less returns all ones if a is before the number with the key, else 0.
-func less(a float32, key int64) int { return int((ordered(a) - key) >> 63) }
+// number returns the number of a key.
+func number(key int32) float32 { return math.Float32frombits(uint32(key ^ key>>31&math.MaxInt32)) }
+
+// keys returns the keys of numbers; nil of nil.
+func keys(x []float32) []int32 { return saved.Each(x, keyOf) }
+
+// rank returns the number of values of a sorted law below another one. Its three steps of three comparisons wait for
+// one another; within a step, none does, and none is a branch, which would be mispredicted half of the time.
+func rank(law []int32, x int32) int {
+	if len(law) != sketchSize {
+		low := 0
+		for _, v := range law {
+			low += below(v, x)
+		}
+		return low
+	}
+	l := (*[sketchSize]int32)(law)
+	low := 16 * (below(l[15], x) + below(l[31], x) + below(l[47], x))
+	four := l[low : low+16 : low+16]
+	at := 4 * (below(four[3], x) + below(four[7], x) + below(four[11], x))
+	one := four[at : at+4 : at+4]
+	return low + at + below(one[0], x) + below(one[1], x) + below(one[2], x) + below(l[63], x)
+}
+
+// below returns 1 if a is below b, else 0.
+func below(a, b int32) int { return int(uint64(int64(a)-int64(b)) >> 63) }
 
 // seedOf returns the random bits of the k-th residual of a step. Its noise takes 42 of them, its score the other 22.
 func seedOf(key uint64, k int) uint64 { return ingest.Mix(key + uint64(k)*ingest.MixStep) }
 
 // uniform returns a number in (0, 1).
-func uniform(seed uint64) float32 { return (float32(seed>>42) + .5) / (1 << 22) }
+func uniform(seed uint64) float32 { return (float32(int32(seed>>42)) + .5) / (1 << 22) }
 
 // noise returns a nearly normal number of variance 1: the sum of three uniform ones.
 func noise(seed uint64) float32 {
 	sum := seed&0x3fff + seed>>14&0x3fff + seed>>28&0x3fff
-	return 2 * (float32(sum)/16384 - 1.5)
+	return 2 * (float32(int32(sum))/16384 - 1.5)
 }
 
 // normalCells is the number of cells between which the normal quantile is interpolated.
@@ -310,6 +292,6 @@ var normalTable = func() (t [normalCells + 1]float32) {
 // normal returns the standard normal quantile of u, bounded by 3.7.
 func normal(u float32) float32 {
 	at := u * normalCells
-	i := min(int(at), normalCells-1)
+	i := min(int32(at), normalCells-1)
 	return normalTable[i] + (at-float32(i))*(normalTable[i+1]-normalTable[i])
 }

@@ -124,17 +124,33 @@ func (m *Model) raw(s *Step, x []float32) int {
 	if s.Next == nil {
 		return at
 	}
-	for i := range d {
-		x[at+i] = s.Next[i] - s.Observation[i]
+	next := s.Next[:d]
+	for i, v := range s.Observation[:d] {
+		x[at+i] = next[i] - v
 	}
 	return at + d
+}
+
+// act writes the standardized features of the action of a step to their places in x.
+func (m *Model) act(s *Step, x []float32) {
+	from := m.layout.Observations
+	x = x[from : from+m.layout.actions()]
+	if m.layout.Categories > 0 {
+		oneOf(x, s.Category)
+	} else {
+		copy(x, s.Action)
+	}
+	for i, v := range x {
+		x[i] = (v - m.centre[from+i]) * m.inverse[from+i]
+	}
 }
 
 // features writes the standardized features of a step to x.
 func (m *Model) features(s *Step, x []float32) {
 	n := m.raw(s, x)
-	for i := range n {
-		x[i] = (x[i] - m.centre[i]) * m.inverse[i]
+	x, centre, inverse := x[:n], m.centre[:n], m.inverse[:n]
+	for i, v := range x {
+		x[i] = (v - centre[i]) * inverse[i]
 	}
 }
 

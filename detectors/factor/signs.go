@@ -68,24 +68,29 @@ type lagMemory struct{ x, predicted []float32 }
 // lag adds how well the action of the step before predicts the change of the observation, beside that of the step that
 // was scored last.
 func (s *Signs) lag(by *Scorer, step, before *Step) {
-	m := by.model
+	m, target := by.model, 0
 	for i := range m.regressions {
 		r := &m.regressions[i]
 		if r.part != partChange {
+			target += r.q
 			continue
 		}
-		r.predictChange(by.x[:r.p], by.memory.predicted)
+		predicted := by.memory.predicted
+		if by.leaf[i] != nil { // it has been predicted
+			copy(predicted, by.predicted[target:target+r.q])
+		} else {
+			r.predictChange(by.x[:r.p], predicted)
+		}
 		for k := range r.q {
-			s.Pairs[k].Now += r.squaredError(k, step, by.memory.predicted)
+			s.Pairs[k].Now += r.squaredError(k, step, predicted)
 		}
 		if !step.acts(before) {
-			delayed := *step
-			delayed.Action, delayed.Category = before.Action, before.Category
-			m.features(&delayed, by.memory.x)
-			r.predictChange(by.memory.x[:r.p], by.memory.predicted)
+			copy(by.memory.x, by.x[:r.p])
+			m.act(before, by.memory.x)
+			r.predictChange(by.memory.x[:r.p], predicted)
 		}
 		for k := range r.q {
-			s.Pairs[k].Before += r.squaredError(k, step, by.memory.predicted)
+			s.Pairs[k].Before += r.squaredError(k, step, predicted)
 		}
 	}
 }

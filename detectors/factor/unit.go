@@ -77,9 +77,11 @@ func (r *regression) scoreInto(z, predicted []float32, s *Step, x, near []float3
 		z[0] = score(l.law, surprise(predicted, r.category(s), seed), ingest.Mix(seed))
 		return l
 	}
+	law, n := l.law, len(l.law)/len(z)
 	for k := range z {
 		seed := seedOf(key, k)
-		z[k] = score(l.lawOf(k, len(z)), r.residual(k, r.target(s, k), predicted[k], seed), seed)
+		z[k] = score(law[:n], r.residual(k, r.target(s, k), predicted[k], seed), seed)
+		law = law[n:]
 	}
 	return l
 }

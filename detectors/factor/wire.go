@@ -37,7 +37,7 @@ func (r *regression) wire() regressionWire {
 	return regressionWire{
 		Part: uint8(r.part), P: r.p, Q: r.q, Categories: r.categories, Scale: r.scale, Tolerance: r.tolerance,
 		Nodes:  saved.Each(r.nodes, func(n node) nodeWire { return nodeWire{Feature: n.feature, Next: n.next, At: n.at} }),
-		Leaves: saved.Each(r.leaves, func(l leaf) leafWire { return leafWire{l.beta, l.mean, l.inverse, l.radius, l.law} }),
+		Leaves: saved.Each(r.leaves, func(l leaf) leafWire { return leafWire{l.beta, l.mean, l.inverse, l.radius, saved.Each(l.law, number)} }),
 	}
 }
 
@@ -45,7 +45,7 @@ func (w *regressionWire) live() regression {
 	return regression{
 		part: part(w.Part), p: w.P, q: w.Q, categories: w.Categories, scale: w.Scale, tolerance: w.Tolerance,
 		nodes:  saved.Each(w.Nodes, func(n nodeWire) node { return node{n.Feature, n.Next, n.At} }),
-		leaves: saved.Each(w.Leaves, func(l leafWire) leaf { return leaf{l.Beta, l.Mean, l.Inverse, l.Radius, l.Law}.packed() }),
+		leaves: saved.Each(w.Leaves, func(l leafWire) leaf { return leaf{l.Beta, l.Mean, l.Inverse, l.Radius, keys(l.Law)}.packed() }),
 	}
 }
 
