@@ -10,15 +10,20 @@ type DecisionKind string
 
 // The kinds of decisions. Accepted and Reset end the incident: what drifted is the new normal, and the group collects a
 // new baseline. Muted keeps the incident open without notifications until a given time; Unmuted ends that early.
+// Commented changes nothing: it is a note for the next person.
 const (
-	Accepted DecisionKind = "accepted"
-	Muted    DecisionKind = "muted"
-	Unmuted  DecisionKind = "unmuted"
-	Reset    DecisionKind = "reset"
+	Accepted  DecisionKind = "accepted"
+	Muted     DecisionKind = "muted"
+	Unmuted   DecisionKind = "unmuted"
+	Reset     DecisionKind = "reset"
+	Commented DecisionKind = "commented"
 )
 
-// keptDecisions is the number of decisions that an incident keeps.
-const keptDecisions = 20
+// keptDecisions is the number of decisions that an incident keeps, and keptComments the number of comments among them.
+const (
+	keptDecisions = 20
+	keptComments  = 15
+)
 
 // Decision is what a person decided on an incident.
 type Decision struct {
@@ -87,13 +92,49 @@ func (b *Tracker) End(id string, d Decision) bool {
 // incident is open.
 func (b *Tracker) Mute(id string, d Decision) []Change {
 	i := b.open(id)
-	if i == nil || !i.IsMuted() && d.Kind == Unmuted ||
-		i.IsMuted() && len(i.Decisions) > 0 && i.Decisions[len(i.Decisions)-1].same(d) {
+	if i == nil || !i.IsMuted() && d.Kind == Unmuted || i.IsMuted() && i.newestIs(d) {
 		return nil
 	}
 	i.decide(d)
 	i.MutedUntil = d.Until // the zero time ends it
 	return []Change{{Incident: copyIncident(i)}}
+}
+
+// Comment records a comment on an incident, open or recently closed. It returns what that changed: nothing if the newest
+// comment is the same, or if there is no such incident.
+func (b *Tracker) Comment(id string, d Decision) []Change {
+	for _, g := range b.order {
+		i := g.incident(id)
+		if i == nil {
+			continue
+		}
+		for _, before := range slices.Backward(i.Decisions) {
+			if before.Kind == Commented {
+				if before.same(d) {
+					return nil
+				}
+				break
+			}
+		}
+		g.changed = true
+		i.decide(d)
+		return []Change{{Incident: copyIncident(i)}}
+	}
+	return nil
+}
+
+// incident returns an incident of the group, or nil if there is none with that id. Copies of the closed ones have been
+// handed out, so that it first replaces their slice.
+func (g *groupTracker) incident(id string) *Incident {
+	if g.Open != nil && g.Open.ID == id {
+		return g.Open
+	}
+	at := slices.IndexFunc(g.Closed, func(i Incident) bool { return i.ID == id })
+	if at < 0 {
+		return nil
+	}
+	g.Closed = slices.Clone(g.Closed)
+	return &g.Closed[at]
 }
 
 // EndMutes ends the mutes that have expired.
@@ -119,6 +160,27 @@ func (b *Tracker) open(id string) *Incident {
 	return nil
 }
 
+// newestIs reports whether a decision repeats the newest one. Comments are no decisions.
+func (i *Incident) newestIs(d Decision) bool {
+	for _, before := range slices.Backward(i.Decisions) {
+		if before.Kind != Commented {
+			return before.same(d)
+		}
+	}
+	return false
+}
+
+// decide records a decision. Comments leave room for decisions, or the one that ended the incident could be lost.
 func (i *Incident) decide(d Decision) {
-	i.Decisions = keepLast(append(slices.Clone(i.Decisions), d), keptDecisions)
+	kept := append(slices.Clone(i.Decisions), d)
+	comments := 0
+	for at := len(kept) - 1; at >= 0; at-- {
+		if kept[at].Kind != Commented {
+			continue
+		}
+		if comments++; comments > keptComments {
+			kept = slices.Delete(kept, at, at+1)
+		}
+	}
+	i.Decisions = keepLast(kept, keptDecisions)
 }

@@ -62,6 +62,40 @@ func TestAcceptedIncidentCloses(t *testing.T) {
 	}
 }
 
+// Comments leave the incident as it is, open or closed, and never take the place of the decision that ended it.
+func TestComments(t *testing.T) {
+	b := NewTracker()
+	applied(b, drift("return", 100))
+	id := b.Incidents()[0].ID
+	comment := func(n int) Decision {
+		return Decision{Kind: Commented, By: "alice", Why: fmt.Sprint("note ", n), At: noon}
+	}
+	b.Mute(id, muteUntil(noon.Add(time.Hour)))
+	before := b.Incidents()[0]
+	if changes := b.Comment(id, comment(0)); len(changes) != 1 || !changes[0].Incident.IsMuted() || len(changes[0].Incident.Decisions) != 2 {
+		t.Errorf("a comment changes %+v", changes)
+	}
+	if b.Comment(id, comment(0)) != nil || b.Comment("none", comment(0)) != nil || len(before.Decisions) != 1 {
+		t.Error("a second click is a second comment, or what was handed out has changed")
+	}
+	if b.Mute(id, muteUntil(noon.Add(time.Hour))) != nil {
+		t.Error("after a comment, the same mute is another one")
+	}
+	b.End(id, acceptance())
+	applied(b, restarted(101, "return")...)
+	closedBefore := b.Incidents()[0]
+	for n := range 3 * keptDecisions {
+		if changes := b.Comment(id, comment(n+1)); len(changes) != 1 || !changes[0].Incident.Closed {
+			t.Fatalf("comment %d on a closed incident changes %+v", n, changes)
+		}
+	}
+	i := b.Incidents()[0]
+	last := i.Decisions[len(i.Decisions)-1]
+	if d, ended := i.Ended(); !ended || d != acceptance() || len(i.Decisions) != keptComments+2 || last != comment(3*keptDecisions) || len(closedBefore.Decisions) != 3 {
+		t.Errorf("after many comments: %d decisions, the last %+v", len(i.Decisions), last)
+	}
+}
+
 func TestMuteEndsAtItsTime(t *testing.T) {
 	b := NewTracker()
 	applied(b, drift("return", 100))

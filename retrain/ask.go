@@ -6,6 +6,8 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/rewardwatch/rewardwatch/alerts"
@@ -64,6 +66,28 @@ func (d *Desk) Ask(ctx context.Context, a Ask) (ledger.Request, error) {
 		return ledger.Request{}, fmt.Errorf("%w: %s", ErrAskedOtherwise, q.ID)
 	}
 	return q, err
+}
+
+// Offers returns the recipes and the targets that an Ask for a policy can name. The first of each are those of the
+// policy's trigger, if it has one.
+func (d *Desk) Offers(policy string) (recipes, targets []string) {
+	for _, t := range d.cfg.Triggers {
+		if len(t.Policies) == 0 || matchesAny(t.Policies, policy) {
+			recipes, targets = []string{t.Recipe}, []string{t.Target}
+			break
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(d.recipes)) {
+		if !slices.Contains(recipes, name) && d.recipes.Fault(name) == "" {
+			recipes = append(recipes, name)
+		}
+	}
+	for _, t := range d.cfg.Targets {
+		if !slices.Contains(targets, t.Name) {
+			targets = append(targets, t.Name)
+		}
+	}
+	return recipes, targets
 }
 
 func (d *Desk) checkAsk(a Ask) error {

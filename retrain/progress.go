@@ -124,15 +124,19 @@ type Verb string
 
 // The verbs, with their methods.
 const (
-	VerbApprove Verb = "approve"
-	VerbReject  Verb = "reject"
-	VerbResend  Verb = "resend"
+	VerbApprove  Verb = "approve"
+	VerbReject   Verb = "reject"
+	VerbWithdraw Verb = "withdraw"
+	VerbResend   Verb = "resend"
 )
 
 // To returns the state that a verb leads to.
 func (v Verb) To() ledger.State {
-	if v == VerbReject {
+	switch v {
+	case VerbReject:
 		return ledger.StateRejected
+	case VerbWithdraw:
+		return ledger.StateWithdrawn
 	}
 	return ledger.StateOpen
 }
@@ -145,6 +149,8 @@ func (v Verb) move(by, why string, now time.Time) ledger.Move {
 		m.From = []ledger.State{ledger.StateAwaitingApproval}
 	case VerbReject:
 		m.From = ledger.UnfinishedStates()
+	case VerbWithdraw:
+		m.From = []ledger.State{ledger.StateQueued, ledger.StateAwaitingApproval, ledger.StateOpen}
 	case VerbResend:
 		m.From = []ledger.State{ledger.StateDeadLetter, ledger.StateDelivered}
 	}
@@ -159,6 +165,11 @@ func (d *Desk) Approve(ctx context.Context, id, by, why string) (ledger.Request,
 // Reject ends an unfinished request. It does not notify a receiver that already has the order.
 func (d *Desk) Reject(ctx context.Context, id, by, why string) (ledger.Request, error) {
 	return d.do(ctx, id, VerbReject, by, why)
+}
+
+// Withdraw ends a request that has not been delivered. An attempt to deliver it that is under way is not cut off.
+func (d *Desk) Withdraw(ctx context.Context, id, by, why string) (ledger.Request, error) {
+	return d.do(ctx, id, VerbWithdraw, by, why)
 }
 
 // The errors of Approve and Resend, besides those of the other methods.

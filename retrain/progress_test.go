@@ -356,6 +356,13 @@ func testPeopleDecide(t *testing.T, on storage) {
 			t.Errorf("approving what is rejected: %v, want a StateError", err)
 		}
 		r.pass(48 * time.Hour)
+		withdrawn := wait()
+		for range 2 {
+			if q, err = r.Withdraw(t.Context(), withdrawn, "ann", "asked for by mistake"); err != nil || q.State != ledger.StateWithdrawn || q.Reason != "asked for by mistake" {
+				t.Errorf("request %+v, %v, want withdrawn", q, err)
+			}
+		}
+		r.pass(48 * time.Hour)
 		approved := wait()
 		r.run()
 		r.pass(time.Hour)
@@ -371,6 +378,9 @@ func testPeopleDecide(t *testing.T, on storage) {
 		check(t, err)
 		if q.State != ledger.StateDelivered || history[1].By != "ann" || history[1].Reason != "go on" {
 			t.Errorf("request %+v with history %+v, want delivered", q, history)
+		}
+		if _, err := r.Withdraw(t.Context(), approved, "ann", "too late"); !errors.As(err, &wrong) || wrong.State != ledger.StateDelivered {
+			t.Errorf("withdrawing what was delivered: %v, want a StateError", err)
 		}
 		r.failJobs()
 		r.pass(48 * time.Hour)

@@ -31,7 +31,7 @@ const (
 	StateRejected     State = "rejected"     // by a person
 	StateExpired      State = "expired"      // not approved in time
 	StateDeadLetter   State = "dead_letter"  // not delivered: its time was over, or its target disabled or removed
-	StateWithdrawn    State = "withdrawn"    // before its delivery: its incident was accepted, its cause turned out to need a person, or a rollback came first or too late
+	StateWithdrawn    State = "withdrawn"    // before its delivery: by a person, or its incident was accepted, its cause turned out to need a person, or a rollback came first or too late
 )
 
 // UnfinishedStates returns the states that are not final.

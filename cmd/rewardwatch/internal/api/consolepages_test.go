@@ -42,7 +42,7 @@ func TestDecidingInTheConsole(t *testing.T) {
 	if code, body := submit("/retrain/"+id, form); code != http.StatusUnauthorized || !strings.Contains(body, "Log in") {
 		t.Errorf("without a login it gives %d %s", code, body)
 	}
-	if code, body := submit("/login", url.Values{"token": {apitest.SomeToken}, "request": {id}}); code != http.StatusOK || !strings.Contains(body, `value="approve"`) {
+	if code, body := submit("/login", url.Values{"token": {apitest.SomeToken}, "next": {"retrain/" + id}}); code != http.StatusOK || !strings.Contains(body, `value="approve"`) {
 		t.Fatalf("the login leads to %d %s", code, body)
 	}
 	if code, body := submit("/retrain/"+id, form); code != http.StatusOK || !strings.Contains(body, "by <b><bdi>ann</bdi></b>") {

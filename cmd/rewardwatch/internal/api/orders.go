@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/rewardwatch/rewardwatch/alerts"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/cluster"
+	pages "github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/console"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/engine"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/wire"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/words"
@@ -50,6 +52,16 @@ func (s *Server) acceptIncident(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	i, err := s.Orders.Accept(r.Context(), r.PathValue("id"), body.decision(alerts.Accepted, s.Now()))
+	s.answerIncident(w, i, err)
+}
+
+func (s *Server) commentIncident(w http.ResponseWriter, r *http.Request) {
+	body, err := readOrder(w, r)
+	if err = errors.Join(err, body.without(body.Until != nil || body.For != nil, "until and for"), body.withoutGroup()); err != nil {
+		s.refuseBody(w, err)
+		return
+	}
+	i, err := s.Orders.Comment(r.Context(), r.PathValue("id"), body.decision(alerts.Commented, s.Now()))
 	s.answerIncident(w, i, err)
 }
 
@@ -189,23 +201,57 @@ func (s *Server) elsewhere(status int) string {
 
 // refuseOrder answers why an order cannot be carried out.
 func (s *Server) refuseOrder(w http.ResponseWriter, err error) {
+	status, text := s.orderRefusal(err)
+	s.refuse(w, status, text)
+}
+
+// orderRefusal returns the status of a refused order and the reason for the client. What is not for clients goes to the
+// log.
+func (s *Server) orderRefusal(err error) (status int, text string) {
 	for status, reasons := range map[int][]error{
 		http.StatusNotFound: {engine.ErrUnknownIncident, engine.ErrUnknownBaseline, engine.ErrUnknownGroup, engine.ErrUnknownPolicy},
 		http.StatusConflict: {engine.ErrIncidentClosed, engine.ErrBaselineEnded},
 	} {
 		for _, reason := range reasons {
 			if errors.Is(err, reason) {
-				s.refuse(w, status, reason.Error()+s.elsewhere(status))
-				return
+				return status, reason.Error() + s.elsewhere(status)
 			}
 		}
 	}
 	s.log.Error().Err(err).Msg("cannot carry out an order")
 	for _, reason := range []error{engine.ErrNotSaved, cluster.ErrUnitsAway, ledger.ErrSuspended} {
 		if errors.Is(err, reason) {
-			s.refuse(w, http.StatusServiceUnavailable, reason.Error())
-			return
+			return http.StatusServiceUnavailable, reason.Error()
 		}
 	}
-	s.refuse(w, http.StatusServiceUnavailable, "it could not be done; the log says why")
+	return http.StatusServiceUnavailable, "it could not be done; the log says why"
+}
+
+// consoleOrders carries out the orders of the console, and returns what its pages can show of an error.
+type consoleOrders struct{ s *Server }
+
+// Accept implements pages.Orders.
+func (o consoleOrders) Accept(ctx context.Context, incident string, d alerts.Decision) (alerts.Incident, error) {
+	i, err := o.s.Orders.Accept(ctx, incident, d)
+	return i, o.refused(err)
+}
+
+// Mute implements pages.Orders.
+func (o consoleOrders) Mute(ctx context.Context, incident string, d alerts.Decision) (alerts.Incident, error) {
+	i, err := o.s.Orders.Mute(ctx, incident, d)
+	return i, o.refused(err)
+}
+
+// Comment implements pages.Orders.
+func (o consoleOrders) Comment(ctx context.Context, incident string, d alerts.Decision) (alerts.Incident, error) {
+	i, err := o.s.Orders.Comment(ctx, incident, d)
+	return i, o.refused(err)
+}
+
+func (o consoleOrders) refused(err error) error {
+	if err == nil {
+		return nil
+	}
+	status, text := o.s.orderRefusal(err)
+	return &pages.Refusal{Status: status, Text: text}
 }

@@ -72,6 +72,8 @@ func TestOrdersAreCheckedAndCarriedOut(t *testing.T) {
 		asked      string
 	}{
 		"accept":           {"incidents/i1/accept", "{" + who + "}", nil, 200, `"id":"` + incident.ID, "accept i1"},
+		"comment":          {"incidents/i1/comment", "{" + who + "}", nil, 200, `"id":"` + incident.ID, "comment i1"},
+		"comment until":    {"incidents/i1/comment", "{" + who + `,"for":"4h"}`, nil, 400, "until and for mean nothing here", ""},
 		"mute for":         {"incidents/i1/mute", "{" + who + `,"for":"4h"}`, nil, 200, `"id":"` + incident.ID, "mute i1"},
 		"mute until":       {"incidents/i1/mute", "{" + who + `,"until":"2026-11-20T14:00:05Z"}`, nil, 200, `"id":"` + incident.ID, "mute i1"},
 		"promote":          {"baselines/b1/promote", "{" + who + "}", nil, 200, `"id":"` + baseline.Baseline.ID, "promote b1"},

@@ -19,8 +19,8 @@ type RequestDesk interface {
 	pages.Desk
 	Approve(ctx context.Context, id, by, why string) (ledger.Request, error)
 	Reject(ctx context.Context, id, by, why string) (ledger.Request, error)
+	Withdraw(ctx context.Context, id, by, why string) (ledger.Request, error)
 	Resend(ctx context.Context, id, by, why string) (ledger.Request, error)
-	Ask(ctx context.Context, a retrain.Ask) (ledger.Request, error)
 	Report(ctx context.Context, id string, r retrain.Report) (ledger.Request, error)
 	Link(ctx context.Context, q ledger.Request) (string, error)
 }

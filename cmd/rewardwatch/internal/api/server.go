@@ -53,8 +53,7 @@ type View interface {
 // orders carries out what people order. When a method returns without an error, its change is durable; a repeated
 // call changes nothing. The errors are those of decide.go.
 type orders interface {
-	Accept(ctx context.Context, incident string, d alerts.Decision) (alerts.Incident, error)
-	Mute(ctx context.Context, incident string, d alerts.Decision) (alerts.Incident, error)
+	pages.Orders
 	Promote(ctx context.Context, baseline string, d alerts.Decision) (*finding.GroupSummary, error)
 	Reset(ctx context.Context, policy string, labels map[string]string, d alerts.Decision) (*finding.GroupSummary, error)
 	// Forget removes a policy with its baselines. pending reports that other instances have yet to do so.
@@ -262,18 +261,20 @@ func (s *Server) Handler() http.Handler {
 	mux.HandleFunc("GET /api/v1/incidents/{id}", s.incident)
 	mux.HandleFunc("POST /api/v1/incidents/{id}/accept", s.guarded(s.acceptIncident))
 	mux.HandleFunc("POST /api/v1/incidents/{id}/mute", s.guarded(s.muteIncident))
+	mux.HandleFunc("POST /api/v1/incidents/{id}/comment", s.guarded(s.commentIncident))
 	mux.HandleFunc("GET /api/v1/retrain-requests", s.retrainRequests)
 	mux.HandleFunc("POST /api/v1/retrain-requests", s.guarded(s.askRetraining))
 	mux.HandleFunc("GET /api/v1/retrain-requests/{id}", s.retrainRequest)
 	mux.HandleFunc("GET /api/v1/retrain-requests/{id}/history", s.requestHistory)
 	mux.HandleFunc("POST /api/v1/retrain-requests/{id}/approve", s.guarded(s.decideRequest(RequestDesk.Approve)))
 	mux.HandleFunc("POST /api/v1/retrain-requests/{id}/reject", s.guarded(s.decideRequest(RequestDesk.Reject)))
+	mux.HandleFunc("POST /api/v1/retrain-requests/{id}/withdraw", s.guarded(s.decideRequest(RequestDesk.Withdraw)))
 	mux.HandleFunc("POST /api/v1/retrain-requests/{id}/resend", s.guarded(s.decideRequest(RequestDesk.Resend)))
 	mux.HandleFunc("POST /api/v1/retrain-requests/{id}/status", s.guardedBy(s.reportRequest, s.cfg.TokenFile, s.cfg.StatusTokenFile))
 	mux.HandleFunc("GET /api/v1/"+recipe.SchemaFile, s.retrainSchema)
 	mux.HandleFunc("GET /api/v1/deliveries", s.deliveries)
 	mux.HandleFunc("GET /api/v1/openapi.json", embedded("web/openapi.json", "application/json"))
-	pages.New(s.view, s.Requests, s.access(), func() time.Time { return s.Now() }, s.log).Register(mux)
+	pages.New(s.view, consoleOrders{s}, s.Requests, s.access(), func() time.Time { return s.Now() }, s.log).Register(mux)
 	return secured(s.named(mux))
 }
 

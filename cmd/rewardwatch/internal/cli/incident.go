@@ -23,7 +23,7 @@ func newIncidentCommand(c *terminal.Console) *cobra.Command {
 	service := &client.Client{}
 	cmd := &cobra.Command{
 		Use:   "incident",
-		Short: "Look at the incidents of a running service, accept or mute them",
+		Short: "Show the incidents of a running service, accept, mute or comment on them",
 		Args:  cobra.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -40,7 +40,7 @@ func newIncidentCommand(c *terminal.Console) *cobra.Command {
 				return showIncident(c, &i, service.Get(cmd.Context(), &i, "incidents", args[0]))
 			},
 		},
-		newAcceptCommand(c, service), newMuteCommand(c, service))
+		newAcceptCommand(c, service), newMuteCommand(c, service), newCommentCommand(c, service))
 	return cmd
 }
 
@@ -58,6 +58,25 @@ func newAcceptCommand(c *terminal.Console, service *client.Client) *cobra.Comman
 			}
 			var i shownIncident
 			return showIncident(c, &i, service.Post(cmd.Context(), why, &i, "incidents", args[0], "accept"))
+		},
+	}
+	client.ReasonFlags(cmd, &why)
+	return cmd
+}
+
+func newCommentCommand(c *terminal.Console, service *client.Client) *cobra.Command {
+	var why wire.Reason
+	cmd := &cobra.Command{
+		Use:   "comment INCIDENT --why TEXT",
+		Short: "Comment on an incident",
+		Long:  "Keeps a comment with an incident that is open or closed recently. A comment changes nothing else.",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := why.Check(); err != nil {
+				return err
+			}
+			var i shownIncident
+			return showIncident(c, &i, service.Post(cmd.Context(), why, &i, "incidents", args[0], "comment"))
 		},
 	}
 	client.ReasonFlags(cmd, &why)
@@ -147,8 +166,12 @@ func (i *shownIncident) state() string {
 	switch {
 	case i.MutedUntil != nil:
 		return "muted until " + i.MutedUntil.Format(time.RFC3339)
-	case i.State == "closed" && len(i.Decisions) > 0 && i.Decisions[len(i.Decisions)-1].Decision.Ends():
-		return string(i.Decisions[len(i.Decisions)-1].Decision)
+	case i.State == "closed":
+		for _, d := range slices.Backward(i.Decisions) {
+			if d.Decision.Ends() {
+				return string(d.Decision)
+			}
+		}
 	}
 	return i.State
 }

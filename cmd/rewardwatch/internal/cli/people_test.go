@@ -71,6 +71,7 @@ func TestVerbsOfPeople(t *testing.T) {
 		"incident_show":    {"incident", "show", v.Opened[1].ID},
 		"incident_accept":  {"incident", "accept", "i1", "--by", "alice", "--why", "new prices"},
 		"incident_mute":    {"incident", "mute", "i1", "--by", "alice", "--why", "known", "--for", "2h"},
+		"incident_comment": {"incident", "comment", "i1", "--by", "alice", "--why", "known"},
 		"baseline_list":    {"baseline", "list"},
 		"baseline_show":    {"baseline", "show", "fedcba9876543210"},
 		"baseline_past":    {"baseline", "show", "0123456789abcdef"},
@@ -98,7 +99,7 @@ func TestVerbsOfPeople(t *testing.T) {
 		})
 	}
 	asked := strings.Join(o.Asked, "\n")
-	for _, want := range []string{"accept i1", "mute i1", "promote b1", "reset checkout-rankermap[env:prod-eu]"} {
+	for _, want := range []string{"accept i1", "mute i1", "comment i1", "promote b1", "reset checkout-rankermap[env:prod-eu]"} {
 		if strings.Count(asked, want) != 2 {
 			t.Errorf("asked %q, want %q twice", o.Asked, want)
 		}

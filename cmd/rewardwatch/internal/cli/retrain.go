@@ -37,6 +37,8 @@ func newRetrainCommand(c *terminal.Console) *cobra.Command {
 		newRequestDecisionCommand(c, service, "reject", "End a request that is not finished",
 			"A receiver that has the order already is not told: its job is yours to end, and what that reports is refused from then on.\n"+
 				"Its incident orders no other one. The next incident of the policy may, once the cooldown of the trigger is over."),
+		newRequestDecisionCommand(c, service, "withdraw", "End a request that has not been delivered",
+			"Its incident orders no other one. A request that was delivered can only be rejected."),
 		newRequestDecisionCommand(c, service, "resend", "Deliver a request again",
 			"One that was given up, or one whose order the receiver has lost. It has the same id and the same body: a receiver that knows\n"+
 				"it already must not act on it twice."),

@@ -31,29 +31,30 @@ var (
 	errCrossSite = errors.New("this form was sent by a page of another site")
 )
 
-// admit returns why a request may not change state: errLoginNeeded, errNotLocal, or an error of reading the token.
-func (a Access) admit(r *http.Request, now time.Time) error {
+// admit returns who sends a request, or why it may not change state: errLoginNeeded, errNotLocal, or an error of reading
+// the token.
+func (a Access) admit(r *http.Request, now time.Time) (Person, error) {
 	if a.Token == nil {
 		if !a.Local(r) {
-			return errNotLocal
+			return Person{}, errNotLocal
 		}
-		return nil
+		return Person{}, nil
 	}
 	token, err := a.Token()
 	if err != nil {
-		return err
+		return Person{}, err
 	}
 	// A page of a sibling host can set a second cookie of this name, but not a valid one.
 	for _, c := range r.CookiesNamed(sessionCookie) {
-		if holds(c.Value, token, now) {
-			return nil
+		if who, valid := holder(c.Value, token, now); valid {
+			return who, nil
 		}
 	}
-	return errLoginNeeded
+	return Person{}, errLoginNeeded
 }
 
-// login returns the session cookie if given is the token, and errWrongToken otherwise.
-func (a Access) login(r *http.Request, given string, now time.Time) (*http.Cookie, error) {
+// login returns the session cookie of a person if given is the token, and errWrongToken otherwise.
+func (a Access) login(r *http.Request, given string, who Person, now time.Time) (*http.Cookie, error) {
 	if a.Allowed != nil && !a.Allowed(r) {
 		return nil, errTooManyGuesses
 	}
@@ -61,8 +62,8 @@ func (a Access) login(r *http.Request, given string, now time.Time) (*http.Cooki
 	if err != nil {
 		return nil, err
 	}
-	session := newSession(strings.TrimSpace(given), now.Add(sessionLength))
-	if !holds(session, token, now) {
+	session := newSession(strings.TrimSpace(given), who, now.Add(sessionLength))
+	if _, valid := holder(session, token, now); !valid {
 		if a.Failed != nil {
 			a.Failed(r)
 		}

@@ -17,12 +17,18 @@ var web embed.FS
 
 // layouts parses the pages, each within the layout.
 func layouts() map[string]*template.Template {
-	base := template.Must(template.New("layout").Funcs(template.FuncMap{"asset": asset, "visible": visible}).ParseFS(web, "web/layout.html", "web/parts.html"))
+	base := template.Must(template.New("layout").Funcs(template.FuncMap{"asset": asset, "visible": visible, "of": of}).ParseFS(web, "web/layout.html", "web/parts.html"))
 	out := map[string]*template.Template{}
 	for _, file := range must(fs.Glob(web, "web/pages/*.html")) {
 		out[path.Base(file)] = template.Must(template.Must(base.Clone()).ParseFS(web, file))
 	}
 	return out
+}
+
+// of returns the data of a template that is part of a page.
+func of(p page, data any) page {
+	p.Data = data
+	return p
 }
 
 // must returns value. It panics on err, which only an embedded file can cause and the tests would find.

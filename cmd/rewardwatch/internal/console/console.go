@@ -8,6 +8,7 @@ import (
 	"context"
 	"html/template"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 
@@ -50,6 +51,10 @@ type Desk interface {
 	// version.
 	Delta(q ledger.Request) (parent string, differences []recipe.Difference, err error)
 
+	// Offers returns the recipes and targets that Ask can name for a policy, first those of the policy's trigger.
+	Offers(policy string) (recipes, targets []string)
+	// Ask opens a request for a person. A repeated ask with the same id returns the existing request.
+	Ask(ctx context.Context, a retrain.Ask) (ledger.Request, error)
 	// DoSeen carries out a decision of a person who has seen the first seen entries of the history.
 	DoSeen(ctx context.Context, id string, seen int, v retrain.Verb, by, why string) (ledger.Request, error)
 
@@ -57,6 +62,24 @@ type Desk interface {
 	ApproveByLink(ctx context.Context, id, token, by, why string) (ledger.Request, error)
 	RejectByLink(ctx context.Context, id, token, by, why string) (ledger.Request, error)
 }
+
+// Orders carries out what people decide on incidents. A change is durable when its method returns, and a repeated call
+// changes nothing. Its errors may be a *Refusal, which says what people can be shown.
+type Orders interface {
+	Accept(ctx context.Context, incident string, d alerts.Decision) (alerts.Incident, error)
+	Mute(ctx context.Context, incident string, d alerts.Decision) (alerts.Incident, error)
+	// Comment keeps a comment with an incident, open or recently closed.
+	Comment(ctx context.Context, incident string, d alerts.Decision) (alerts.Incident, error)
+}
+
+// Refusal is why an order was not carried out.
+type Refusal struct {
+	Status int
+	Text   string // for people
+}
+
+// Error returns the text.
+func (r *Refusal) Error() string { return r.Text }
 
 // ledgerPatience is how long a page waits for the ledger.
 const ledgerPatience = 2 * time.Second
@@ -66,6 +89,7 @@ const ledgerPatience = 2 * time.Second
 // It is large because each page is a method.
 type Console struct {
 	view   View
+	orders Orders
 	desk   Desk // nil if no retraining is configured
 	access Access
 	now    func() time.Time
@@ -74,8 +98,8 @@ type Console struct {
 }
 
 // New returns a console. desk is nil if no retraining is configured.
-func New(v View, desk Desk, a Access, now func() time.Time, log zerolog.Logger) *Console {
-	return &Console{view: v, desk: desk, access: a, now: now, log: log, layout: layouts()}
+func New(v View, orders Orders, desk Desk, a Access, now func() time.Time, log zerolog.Logger) *Console {
+	return &Console{view: v, orders: orders, desk: desk, access: a, now: now, log: log, layout: layouts()}
 }
 
 // Register registers the pages with a mux.
@@ -97,9 +121,10 @@ func (c *Console) Register(mux *http.ServeMux) {
 	protection := c.access.sameSite()
 	protection.SetDenyHandler(http.HandlerFunc(c.crossSite))
 	for pattern, form := range map[string]http.HandlerFunc{
-		"POST /retrain/{id}": c.decide,
-		"POST /login":        c.logIn,
-		"POST /logout":       c.logOut,
+		"POST /retrain/{id}":   c.decide,
+		"POST /incidents/{id}": c.act,
+		"POST /login":          c.logIn,
+		"POST /logout":         c.logOut,
 	} {
 		mux.Handle(pattern, secured(protection.Handler(form)))
 	}
@@ -129,6 +154,7 @@ func unreferred(next http.HandlerFunc) http.HandlerFunc {
 type page struct {
 	Root string // leads from the page to "/", even if a proxy serves the console under a prefix
 	Nav  []navItem
+	User userPart
 	Now  string
 	Data any
 }
@@ -139,18 +165,41 @@ type navItem struct {
 	Here        bool
 }
 
+// userPart is what the header of every page shows of who is logged in.
+type userPart struct {
+	Login string // the link to the login page, "" if no token is configured
+	In    bool
+	Name  string // "" if it is unknown
+	Here  bool
+}
+
 // sections returns the pages that every page links to.
-func (c *Console) sections() []navItem {
-	out := []navItem{{Path: "", Title: "Fleet"}, {Path: "incidents", Title: "Incidents"}, {Path: "retrain", Title: "Retraining"}}
-	if c.access.Token != nil {
-		out = append(out, navItem{Path: "login", Title: "Login"})
+func sections() []navItem {
+	return []navItem{{Path: "", Title: "Fleet"}, {Path: "incidents", Title: "Incidents"}, {Path: "retrain", Title: "Retraining"}}
+}
+
+// user returns who is logged in.
+func (c *Console) user(r *http.Request) userPart {
+	if c.access.Token == nil {
+		return userPart{}
 	}
-	return out
+	u := userPart{Login: loginLink(here(r)), Here: r.URL.Path == "/login"}
+	who, err := c.access.admit(r, c.now())
+	u.In, u.Name = err == nil, who.Name
+	return u
+}
+
+// loginLink returns the link from the root to the login page, which then returns to a page.
+func loginLink(next string) string {
+	if next == "" {
+		return "login"
+	}
+	return "login?next=" + url.QueryEscape(next)
 }
 
 // show answers with a page.
 func (c *Console) show(w http.ResponseWriter, r *http.Request, status int, name string, data any) {
-	p := page{Root: root(r), Nav: c.sections(), Now: c.now().UTC().Format("2006-01-02 15:04:05 UTC"), Data: data}
+	p := page{Root: root(r), Nav: sections(), User: c.user(r), Now: c.now().UTC().Format("2006-01-02 15:04:05 UTC"), Data: data}
 	for i := range p.Nav {
 		p.Nav[i].Here = r.URL.Path == "/"+p.Nav[i].Path
 	}

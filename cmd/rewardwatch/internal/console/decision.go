@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,42 +25,68 @@ const decisionPatience = 20 * time.Second
 
 // formPart is the form with which a person decides on a request, as last filled in.
 type formPart struct {
-	Seen                    int    // how many entries of the history the person has seen
-	Approve, Reject, Resend bool   // what can be decided
-	Login                   bool   // the token must be shown first
-	Closed                  string // why no decision is possible here
-	By, Why                 string
-	Problem                 string // why the decision was not carried out
+	Seen    int        // how many entries of the history the person has seen
+	Verbs   []verbPart // what can be decided
+	Approve bool       // whether a person has to approve or reject it
+	Login   string     // link from the root to the login page, if the token must be shown first
+	Closed  string     // why no decision is possible here
+	By, Why string
+	Problem string // why the decision was not carried out
 }
 
-// with adds which decisions are possible for a request in a state and with a number of history entries. may is why
-// the person may not decide, or nil.
-func (f formPart) with(s ledger.State, entries int, may error) formPart {
-	f.Seen = entries
-	f.Approve = s == ledger.StateAwaitingApproval
-	f.Reject = !s.Final()
-	f.Resend = s == ledger.StateDeadLetter || s == ledger.StateDelivered
+// verbPart is a button that decides on a request.
+type verbPart struct {
+	Verb  retrain.Verb
+	Title string
+	Main  bool
+}
+
+// verbsFor returns what people can do with a request in a state.
+func verbsFor(s ledger.State) []verbPart {
+	reject := verbPart{Verb: retrain.VerbReject, Title: "Reject"}
+	switch s {
+	case ledger.StateAwaitingApproval:
+		return []verbPart{{retrain.VerbApprove, "Approve", true}, reject, {Verb: retrain.VerbWithdraw, Title: "Withdraw"}}
+	case ledger.StateQueued, ledger.StateOpen:
+		return []verbPart{{Verb: retrain.VerbWithdraw, Title: "Withdraw"}, reject}
+	case ledger.StateDelivered:
+		return []verbPart{{Verb: retrain.VerbResend, Title: "Send again"}, reject}
+	case ledger.StateDeadLetter:
+		return []verbPart{{retrain.VerbResend, "Send again", true}}
+	}
+	if s.Final() {
+		return nil
+	}
+	return []verbPart{reject}
+}
+
+// with adds which decisions are possible for a request in a state and with a number of history entries.
+func (f formPart) with(s ledger.State, entries int) formPart {
+	f.Seen, f.Verbs, f.Approve = entries, verbsFor(s), s == ledger.StateAwaitingApproval
+	return f
+}
+
+// by adds who fills in the form, or why that person may not: the error of admit.
+func (f formPart) by(r *http.Request, who Person, err error) formPart {
+	f.By = cmp.Or(f.By, who.Name)
 	switch {
-	case errors.Is(may, errLoginNeeded):
-		f.Login = true
-	case errors.Is(may, errNotLocal):
-		f.Closed = sentence(may)
-	case may != nil:
+	case errors.Is(err, errLoginNeeded):
+		f.Login = loginLink(here(r))
+	case errors.Is(err, errNotLocal):
+		f.Closed = sentence(err)
+	case err != nil:
 		f.Closed = "The token cannot be checked at the moment."
 	}
 	return f
 }
 
-// Any reports whether any decision is possible.
-func (f formPart) Any() bool { return f.Approve || f.Reject || f.Resend }
-
 // may returns the result of admit, and logs what is not for people.
-func (c *Console) may(r *http.Request) error {
-	err := c.access.admit(r, c.now())
+func (c *Console) may(r *http.Request) (Person, error) {
+	who, err := c.access.admit(r, c.now())
 	if err != nil && !errors.Is(err, errLoginNeeded) && !errors.Is(err, errNotLocal) {
 		c.log.Error().Err(err).Msg("cannot check a token")
 	}
-	return err
+	return who, err
 }
 
 // What is wrong with a form, for errors.Is. People see these texts.
@@ -72,10 +99,10 @@ var (
 func (c *Console) decide(w http.ResponseWriter, r *http.Request) {
 	f, decision, err := readForm(w, r)
 	if err == nil {
-		err = c.may(r)
+		_, err = c.may(r)
 	}
 	if err == nil {
-		err = f.check(decision, string(retrain.VerbApprove), string(retrain.VerbReject), string(retrain.VerbResend))
+		err = f.check(decision, string(retrain.VerbApprove), string(retrain.VerbReject), string(retrain.VerbWithdraw), string(retrain.VerbResend))
 	}
 	if err == nil {
 		err = c.settle(r.Context(), r.PathValue("id"), retrain.Verb(decision), f)
@@ -159,18 +186,24 @@ func (c *Console) refusal(err error) (status int, text string) {
 	if state, wrong := errors.AsType[*ledger.StateError](err); wrong {
 		return http.StatusConflict, "Nothing was done: the request is " + words.Plain(state.State) + " by now."
 	}
+	if refused, ok := errors.AsType[*Refusal](err); ok {
+		return refused.Status, sentence(refused)
+	}
 	for _, known := range []struct {
 		err    error
 		status int
 	}{
 		{errBadForm, http.StatusBadRequest},
 		{errNoDecision, http.StatusBadRequest},
+		{errNoTime, http.StatusBadRequest},
 		{errLoginNeeded, http.StatusUnauthorized},
 		{errNotLocal, http.StatusForbidden},
 		{ledger.ErrUnknownRequest, http.StatusNotFound},
 		{retrain.ErrTargetDisabled, http.StatusConflict},
 		{retrain.ErrUnknownTarget, http.StatusConflict},
 		{retrain.ErrUnfinished, http.StatusConflict},
+		{retrain.ErrBadAsk, http.StatusBadRequest},
+		{retrain.ErrAskedOtherwise, http.StatusConflict},
 	} {
 		if errors.Is(err, known.err) {
 			return known.status, sentence(err)
@@ -179,7 +212,7 @@ func (c *Console) refusal(err error) (status int, text string) {
 	if said, ok := errors.AsType[*ledger.SuspendedError](err); ok {
 		return http.StatusServiceUnavailable, sentence(said) + " Look again once it is back whether it was done."
 	}
-	c.log.Error().Err(err).Msg("cannot decide on a retrain request")
+	c.log.Error().Err(err).Msg("cannot carry out a decision")
 	if errors.Is(err, context.DeadlineExceeded) {
 		return http.StatusServiceUnavailable, "The ledger did not answer in time: look again whether it was done."
 	}

@@ -25,6 +25,8 @@ type rig struct {
 	t       *testing.T
 	console *Console
 	mux     *http.ServeMux
+	view    *madeUp
+	orders  *madeUpOrders
 	desk    *madeUpDesk
 	token   string
 	log     bytes.Buffer
@@ -35,7 +37,9 @@ type rig struct {
 func newRig(t *testing.T) *rig {
 	r := &rig{t: t, desk: someDesk(), token: "correct horse", mux: http.NewServeMux(), now: someTime}
 	i := someIncident()
-	r.console = New(&madeUp{incidents: append(closedToo(i), i)}, r.desk, tokenIs(&r.token), func() time.Time { return r.now }, zerolog.New(&r.log))
+	r.view = &madeUp{incidents: append(closedToo(i), i)}
+	r.orders = &madeUpOrders{view: r.view}
+	r.console = New(r.view, r.orders, r.desk, tokenIs(&r.token), func() time.Time { return r.now }, zerolog.New(&r.log))
 	r.console.Register(r.mux)
 	return r
 }
@@ -88,18 +92,18 @@ func wants(t *testing.T, what string, w *httptest.ResponseRecorder, code int, sa
 func TestADecisionAsksForTheTokenOnce(t *testing.T) {
 	r := newRig(t)
 	page := r.send(http.MethodGet, "/retrain/rr_waits", nil)
-	wants(t, "the page without a login", page, 200, `href="./../login?request=rr_waits"`)
-	if strings.Contains(page.Body.String(), "<form") {
+	wants(t, "the page without a login", page, 200, `href="./../login?next=retrain%2Frr_waits"`)
+	if strings.Contains(page.Body.String(), `name="decision"`) {
 		t.Error("a form is shown to who has not logged in")
 	}
 	refused := r.send(http.MethodPost, "/retrain/rr_waits", decision("approve", 1))
 	wants(t, "a decision without a login", refused, 401, "Log in with the token first.")
 	wants(t, "it", refused, 401, "<dd>the new prices are known</dd>") // what was written is not lost
-	wants(t, "a wrong token", r.send(http.MethodPost, "/login", url.Values{"token": {"correct"}, "request": {"rr_waits"}}), 401, "That is not the token.")
+	wants(t, "a wrong token", r.send(http.MethodPost, "/login", url.Values{"token": {"correct"}, "next": {"retrain/rr_waits"}}), 401, "That is not the token.")
 	if r.cookie != nil || r.desk.decided != 0 {
 		t.Fatalf("a wrong token gives %v, %d decisions", r.cookie, r.desk.decided)
 	}
-	in := r.send(http.MethodPost, "/login", url.Values{"token": {r.token}, "request": {"rr_waits"}})
+	in := r.send(http.MethodPost, "/login", url.Values{"token": {r.token}, "next": {"retrain/rr_waits"}})
 	if in.Code != 303 || in.Header().Get("Location") != "./retrain/rr_waits" {
 		t.Fatalf("the login gives %d to %s", in.Code, in.Header().Get("Location"))
 	}
@@ -120,7 +124,7 @@ func TestSessionsEnd(t *testing.T) {
 		"time":    func(r *rig) { r.now = r.now.Add(sessionLength) },
 		"token":   func(r *rig) { r.token = "battery staple" },
 		"logout":  func(r *rig) { r.send(http.MethodPost, "/logout", nil) },
-		"forgery": func(r *rig) { r.cookie.Value = newSession("guessed", r.now.Add(time.Hour)) },
+		"forgery": func(r *rig) { r.cookie.Value = newSession("guessed", Person{}, r.now.Add(time.Hour)) },
 	} {
 		r := newRig(t)
 		r.logIn()
@@ -158,14 +162,14 @@ func TestFormsOfOtherSitesAreRefused(t *testing.T) {
 		"an old browser": {"Origin", "https://evil.example"},
 		"a hidden one":   {"Origin", "null"},
 	} {
-		for _, path := range []string{"/retrain/rr_waits", "/login", "/logout"} {
+		for _, path := range []string{"/retrain/rr_waits", "/incidents/5f0c2e9a11d04b7c", "/login", "/logout"} {
 			r := newRig(t)
 			r.logIn()
 			form := decision("approve", 1)
 			form.Set("token", r.token)
 			w := r.send(http.MethodPost, path, form, headers...)
 			wants(t, name+" to "+path, w, 403, "This form was sent by a page of another site.")
-			if r.desk.decided != 0 || len(w.Result().Cookies()) != 0 {
+			if r.desk.decided+len(r.orders.asked) != 0 || len(w.Result().Cookies()) != 0 {
 				t.Errorf("%s to %s: %d decisions, %v", name, path, r.desk.decided, w.Result().Cookies())
 			}
 		}
@@ -185,7 +189,7 @@ func TestFormsThroughAProxy(t *testing.T) {
 	for origin, want := range map[string]int{"https://drift.example": 303, "https://evil.example": 403, "http://drift.example": 403} {
 		d := someDesk()
 		mux := http.NewServeMux()
-		New(&madeUp{}, d, a, func() time.Time { return someTime }, zerolog.Nop()).Register(mux)
+		New(&madeUp{}, &madeUpOrders{}, d, a, func() time.Time { return someTime }, zerolog.Nop()).Register(mux)
 		q := httptest.NewRequest(http.MethodPost, "/retrain/rr_waits", strings.NewReader(decision("approve", 1).Encode()))
 		q.Host = "10.0.0.7:9464"
 		q.Header.Set("Content-Type", "application/x-www-form-urlencoded")
@@ -227,11 +231,12 @@ func TestWhatIsDecided(t *testing.T) {
 	}{
 		"approve":       {"rr_waits", "approve", 1, nil, nil, 303, "", ledger.StateOpen},
 		"reject":        {"rr_waits", "reject", 1, nil, nil, 303, "", ledger.StateRejected},
+		"withdraw":      {"rr_waits", "withdraw", 1, nil, nil, 303, "", ledger.StateWithdrawn},
 		"resend":        {"rr_back", "resend", 0, nil, nil, 303, "", ledger.StateOpen},
 		"nobody":        {"rr_waits", "approve", 1, func(f url.Values) { f.Set("by", " ") }, nil, 400, "your name must be a text of 1 to 200", ""},
 		"no reason":     {"rr_waits", "approve", 1, func(f url.Values) { f.Del("why") }, nil, 400, "the reason must be a text of 1 to 1000", ""},
-		"nothing":       {"rr_waits", "", 1, nil, nil, 400, "either approve or reject or resend it", ""},
-		"another":       {"rr_waits", "delete", 1, nil, nil, 400, "either approve or reject or resend it", ""},
+		"nothing":       {"rr_waits", "", 1, nil, nil, 400, "either approve or reject or withdraw or resend it", ""},
+		"another":       {"rr_waits", "delete", 1, nil, nil, 400, "either approve or reject or withdraw or resend it", ""},
 		"large":         {"rr_waits", "approve", 1, func(f url.Values) { f.Set("why", strings.Repeat("x", maxForm)) }, nil, 400, "The form cannot be read.", ""},
 		"kept":          {"rr_waits", "approve", 1, func(f url.Values) { f.Del("by") }, nil, 400, `name="why" value="the new prices are known"`, ""},
 		"moved":         {"rr_waits", "reject", 2, nil, nil, 409, "Nothing was done: the request is awaiting approval by now.", ""},

@@ -27,6 +27,8 @@ const (
 )
 
 // incidentPage is the story of an incident, as text, in the order of the page.
+//
+// It is large because it has a field for each part of the page.
 type incidentPage struct {
 	head     listedIncident
 	ID       string
@@ -50,6 +52,7 @@ type incidentPage struct {
 	Promise string // how rare false alarms are
 
 	Decisions []string // by people
+	Act       actPart
 
 	Ordered []requestLine
 	Judged  []judgedPart
@@ -132,9 +135,15 @@ func (c *Console) incident(w http.ResponseWriter, r *http.Request) {
 		c.missing(w, r, "There is no such incident, or it closed long ago.")
 		return
 	}
-	d := storyOf(&incidents[at])
-	d.tellOrders(r.Context(), c, &incidents[at])
-	c.show(w, r, http.StatusOK, "incident.html", d)
+	c.showIncident(w, r, http.StatusOK, &incidents[at], actForm{})
+}
+
+// showIncident answers with the page of an incident and a filled-in form.
+func (c *Console) showIncident(w http.ResponseWriter, r *http.Request, status int, i *alerts.Incident, f actForm) {
+	d := storyOf(i)
+	d.tellOrders(r.Context(), c, i)
+	d.Act = c.actPart(r, i, d.Ordered, f)
+	c.show(w, r, status, "incident.html", d)
 }
 
 // storyOf returns what is known of an incident without the ledger.

@@ -41,6 +41,8 @@ type requestLine struct {
 	Recipe, Asked                string
 	Opened                       string
 	Waits                        bool // for a person
+
+	state ledger.State
 }
 
 func (c *Console) ledger(w http.ResponseWriter, r *http.Request) {
@@ -120,7 +122,7 @@ func requestLineOf(q ledger.Request) requestLine {
 	out := requestLine{
 		ID: q.ID, Path: url.PathEscape(q.ID), Policy: q.Policy, PolicyPath: segment(q.Policy), Kind: string(q.Kind),
 		State: words.Plain(q.State), Class: requestClass(q.State), Stands: capital(q.Reason), Recipe: q.Recipe, Asked: askedBy(q),
-		Opened: words.Time(q.OpenedAt), Waits: q.State == ledger.StateAwaitingApproval,
+		Opened: words.Time(q.OpenedAt), Waits: q.State == ledger.StateAwaitingApproval, state: q.State,
 	}
 	if waits := words.WaitsFor(q); waits != "" {
 		out.Stands = "Waits for " + waits

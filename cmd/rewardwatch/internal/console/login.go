@@ -4,39 +4,53 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/words"
 )
 
 // loginPage asks for the token.
 type loginPage struct {
 	Needed  bool   // a token is configured
 	In      bool   // whether it was shown already
-	Request string // id of the request to decide on next, "" for none
+	Name    string // of the person who is logged in, or as entered
+	Next    string // the page to return to, "" for the fleet
 	Problem string
 }
 
 // login shows the page that asks for the token.
 func (c *Console) login(w http.ResponseWriter, r *http.Request) {
-	c.showLogin(w, r, http.StatusOK, loginPage{Request: r.URL.Query().Get("request")})
+	c.showLogin(w, r, http.StatusOK, loginPage{Next: pageOf(r.URL.Query().Get("next"))})
 }
 
 func (c *Console) showLogin(w http.ResponseWriter, r *http.Request, status int, d loginPage) {
 	d.Needed = c.access.Token != nil
-	d.In = d.Needed && c.may(r) == nil
+	if who, err := c.may(r); d.Needed && err == nil {
+		d.In, d.Name = true, who.Name
+	}
 	c.show(w, r, status, "login.html", d)
 }
 
-// logIn opens a session if the form has the token, and redirects to the request to decide on.
+// logIn opens a session if the form has the token, and returns to the page that the person came from.
 func (c *Console) logIn(w http.ResponseWriter, r *http.Request) {
 	if err := parseForm(w, r); err != nil {
 		c.showLogin(w, r, http.StatusBadRequest, loginPage{Problem: sentence(err)})
 		return
 	}
-	d := loginPage{Request: r.PostForm.Get("request")}
+	d := loginPage{Next: pageOf(r.PostForm.Get("next")), Name: strings.TrimSpace(r.PostForm.Get("name"))}
 	if c.access.Token == nil {
 		c.showLogin(w, r, http.StatusOK, d)
 		return
 	}
-	cookie, err := c.access.login(r, r.PostForm.Get("token"), c.now())
+	if d.Name != "" {
+		if err := words.CheckText("your name", d.Name, words.MaxBy); err != nil {
+			d.Problem = sentence(err)
+			c.showLogin(w, r, http.StatusBadRequest, d)
+			return
+		}
+	}
+	cookie, err := c.access.login(r, r.PostForm.Get("token"), Person{Name: d.Name}, c.now())
 	switch {
 	case errors.Is(err, errTooManyGuesses):
 		w.Header().Set("Retry-After", "10")
@@ -54,11 +68,35 @@ func (c *Console) logIn(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	http.SetCookie(w, cookie)
-	if d.Request == "" {
-		seeOther(w, "")
-		return
+	seeOther(w, d.Next)
+}
+
+// pageOf returns the path of a page of the console, relative to the root, with its query, and "" for anything else. A
+// link to the login page must not lead to another site.
+func pageOf(path string) string {
+	at, err := url.Parse(path)
+	if err != nil || at.Scheme != "" || at.Host != "" || at.Opaque != "" || at.Fragment != "" || strings.ContainsAny(path, "\\") {
+		return ""
 	}
-	seeOther(w, "retrain/"+url.PathEscape(d.Request))
+	segments := strings.Split(at.EscapedPath(), "/")
+	known := slices.Contains([]string{"policies", "incidents", "retrain"}, segments[0]) || at.Path == ""
+	dots := func(segment string) bool { // which browsers resolve, also if they are escaped
+		plain, err := url.PathUnescape(segment)
+		return err != nil || strings.Trim(plain, ".") == ""
+	}
+	if !known || slices.ContainsFunc(segments[1:], dots) {
+		return ""
+	}
+	return path
+}
+
+// here returns the path of the requested page, relative to the root, with its query.
+func here(r *http.Request) string {
+	path := strings.TrimPrefix(r.URL.EscapedPath(), "/")
+	if r.URL.RawQuery != "" {
+		path += "?" + r.URL.RawQuery
+	}
+	return pageOf(path)
 }
 
 // logOut ends the session of this browser.

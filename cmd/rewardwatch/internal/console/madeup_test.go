@@ -34,7 +34,7 @@ var someTime = time.Date(2026, 11, 20, 10, 0, 5, 0, time.UTC)
 
 // consoleOf makes a console of made-up data, with a clock that stands.
 func consoleOf(v View, d Desk) *Console {
-	return New(v, d, someAccess(), func() time.Time { return someTime }, zerolog.Nop())
+	return New(v, &madeUpOrders{}, d, someAccess(), func() time.Time { return someTime }, zerolog.Nop())
 }
 
 func get(c *Console, path string, headers ...string) *httptest.ResponseRecorder {

@@ -98,7 +98,8 @@ func (c *Console) showRequest(w http.ResponseWriter, r *http.Request, status int
 		c.trouble(w, r, http.StatusServiceUnavailable, ledgerTrouble(err), form)
 		return
 	}
-	d.Form = form.with(d.state, len(d.History), c.may(r))
+	who, may := c.may(r)
+	d.Form = form.with(d.state, len(d.History)).by(r, who, may)
 	c.show(w, r, status, "request.html", d)
 }
 

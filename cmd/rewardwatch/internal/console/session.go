@@ -15,24 +15,36 @@ const sessionCookie = "rewardwatch_session"
 // sessionLength is how long a login lasts before the token is needed again.
 const sessionLength = 12 * time.Hour
 
-// newSession returns proof, valid until a time, that its owner has shown the token: that time, a dot and the
-// HMAC-SHA256. The service does not store it, so a session outlives a restart and is valid for every instance with
-// the same token. Only a change of the token ends it early.
-func newSession(token string, until time.Time) string {
-	end := strconv.FormatInt(until.Unix(), 36)
-	key := sha256.Sum256([]byte(token))
-	mac := hmac.New(sha256.New, key[:])
-	_, _ = mac.Write([]byte("console session\x00" + end)) // a hash never fails
-	return end + "." + base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
+// Person is who uses the console. Without users of its own, the service knows no more than the name that a person has
+// entered.
+type Person struct {
+	Name string // "" if it is unknown
 }
 
-// holds reports whether a session was made with this token and is still valid. It compares in constant time.
-func holds(session, token string, now time.Time) bool {
-	end, _, _ := strings.Cut(session, ".")
+// newSession returns proof, valid until a time, that its owner has shown the token: that time, the name that the owner
+// has entered, and the HMAC-SHA256, with dots between. The service does not store it, so a session outlives a restart and
+// is valid for every instance with the same token. Only a change of the token ends it early.
+func newSession(token string, who Person, until time.Time) string {
+	signed := strconv.FormatInt(until.Unix(), 36) + "." + base64.RawURLEncoding.EncodeToString([]byte(who.Name))
+	key := sha256.Sum256([]byte(token))
+	mac := hmac.New(sha256.New, key[:])
+	_, _ = mac.Write([]byte("console session\x00" + signed)) // a hash never fails
+	return signed + "." + base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
+}
+
+// holder returns whose session it is, and whether it was made with this token and is still valid. It compares in constant
+// time.
+func holder(session, token string, now time.Time) (who Person, valid bool) {
+	end, rest, _ := strings.Cut(session, ".")
+	encoded, _, _ := strings.Cut(rest, ".")
 	seconds, err := strconv.ParseInt(end, 36, 64)
-	if err != nil {
-		return false
+	name, nameErr := base64.RawURLEncoding.DecodeString(encoded)
+	if err != nil || nameErr != nil {
+		return Person{}, false
 	}
-	until := time.Unix(seconds, 0)
-	return hmac.Equal([]byte(session), []byte(newSession(token, until))) && now.Before(until)
+	who, until := Person{Name: string(name)}, time.Unix(seconds, 0)
+	if !hmac.Equal([]byte(session), []byte(newSession(token, who, until))) || !now.Before(until) {
+		return Person{}, false
+	}
+	return who, true
 }

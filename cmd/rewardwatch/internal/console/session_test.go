@@ -11,9 +11,10 @@ import (
 )
 
 func TestSessionsHoldForATokenAndATime(t *testing.T) {
-	until := someTime.Add(sessionLength)
-	session := newSession("correct horse", until)
-	end, mac, _ := strings.Cut(session, ".")
+	ann, until := Person{Name: "Änn, O'Neil"}, someTime.Add(sessionLength)
+	session := newSession("correct horse", ann, until)
+	parts := strings.Split(session, ".")
+	end, name, mac := parts[0], parts[1], parts[2]
 	for name, tt := range map[string]struct {
 		session, token string
 		at             time.Time
@@ -28,19 +29,23 @@ func TestSessionsHoldForATokenAndATime(t *testing.T) {
 		"a dot":              {".", "correct horse", someTime, false},
 		"the end alone":      {end, "correct horse", someTime, false},
 		"the end and a dot":  {end + ".", "correct horse", someTime, false},
-		"no end":             {"." + mac, "correct horse", someTime, false},
-		"a later end":        {"z" + end + "." + mac, "correct horse", someTime, false},
-		"written otherwise":  {strings.ToUpper(end) + "." + mac, "correct horse", someTime, false},
+		"no name":            {end + ".." + mac, "correct horse", someTime, false},
+		"another name":       {end + "." + name + "AA." + mac, "correct horse", someTime, false},
+		"of no names":        {end + "." + mac, "correct horse", someTime, false}, // as builds before made them
+		"no end":             {"." + name + "." + mac, "correct horse", someTime, false},
+		"a later end":        {"z" + end + "." + name + "." + mac, "correct horse", someTime, false},
+		"written otherwise":  {strings.ToUpper(end) + "." + name + "." + mac, "correct horse", someTime, false},
 		"a sign":             {"+" + session, "correct horse", someTime, false},
 		"more":               {session + "A", "correct horse", someTime, false},
 		"the token":          {"correct horse", "correct horse", someTime, false},
-		"end beyond numbers": {strings.Repeat("z", 40) + "." + mac, "correct horse", someTime, false},
+		"end beyond numbers": {strings.Repeat("z", 40) + "." + name + "." + mac, "correct horse", someTime, false},
 	} {
-		if got := holds(tt.session, tt.token, tt.at); got != tt.want {
-			t.Errorf("%s: %v", name, got)
+		who, got := holder(tt.session, tt.token, tt.at)
+		if got != tt.want || got != (who == ann) {
+			t.Errorf("%s: %v, %+v", name, got, who)
 		}
 	}
-	if strings.Contains(session, "correct") || session == newSession("wrong", until) || session == newSession("correct horse", until.Add(time.Second)) {
+	if strings.Contains(session, "correct") || session == newSession("wrong", ann, until) || session == newSession("correct horse", ann, until.Add(time.Second)) {
 		t.Errorf("the session is %s", session)
 	}
 }
@@ -76,7 +81,7 @@ func TestCookieIsForTheBrowserAlone(t *testing.T) {
 		a.ExternalURL = tt.external
 		r := httptest.NewRequest(http.MethodPost, "/login", nil)
 		tt.change(r)
-		c, err := a.login(r, " correct horse\n", someTime)
+		c, err := a.login(r, " correct horse\n", Person{}, someTime)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -87,7 +92,7 @@ func TestCookieIsForTheBrowserAlone(t *testing.T) {
 }
 
 func TestAccess(t *testing.T) {
-	token, local := "correct horse", false
+	token, local, ann := "correct horse", false, Person{Name: "ann"}
 	with := tokenIs(&token)
 	without := Access{Local: func(*http.Request) bool { return local }}
 	admit := func(a Access, cookies ...string) error {
@@ -95,13 +100,17 @@ func TestAccess(t *testing.T) {
 		for _, c := range cookies {
 			r.AddCookie(&http.Cookie{Name: sessionCookie, Value: c})
 		}
-		return a.admit(r, someTime)
+		who, err := a.admit(r, someTime)
+		if len(cookies) > 0 && err == nil && who != ann {
+			t.Errorf("%q is of %+v", cookies, who)
+		}
+		return err
 	}
-	session := newSession(token, someTime.Add(time.Hour))
+	session := newSession(token, ann, someTime.Add(time.Hour))
 	if err := errors.Join(admit(with, session), admit(with, "planted", session)); err != nil {
 		t.Errorf("a session gives %v", err)
 	}
-	for _, cookies := range [][]string{nil, {"planted"}, {newSession(token, someTime)}} {
+	for _, cookies := range [][]string{nil, {"planted"}, {newSession(token, ann, someTime)}} {
 		if err := admit(with, cookies...); !errors.Is(err, errLoginNeeded) {
 			t.Errorf("%q gives %v", cookies, err)
 		}
@@ -123,7 +132,7 @@ func TestAccess(t *testing.T) {
 	}
 	for _, given := range []string{"", "correct", "correct horse staple", session} {
 		token = "correct horse"
-		if c, err := with.login(httptest.NewRequest(http.MethodPost, "/login", nil), given, someTime); !errors.Is(err, errWrongToken) || c != nil {
+		if c, err := with.login(httptest.NewRequest(http.MethodPost, "/login", nil), given, ann, someTime); !errors.Is(err, errWrongToken) || c != nil {
 			t.Errorf("%q gives %v %v", given, c, err)
 		}
 	}

@@ -29,7 +29,7 @@ func TestIncidentTellsTheWholeStory(t *testing.T) {
 		"The mean return changed by <b>-80.4</b>", "reward per step", "-71.2", "observation.basket",
 		"Which detectors agree", "location, wilcoxon", "1.83", "9c41beef02a7d310, 500 episodes", "one false alarm in 20000 episodes, expected one in 41000",
 		"Where it is in the data", "45714 to 52903 of partition 0", "45448 to 45973", "0 to 19000", "rewardwatch explain 5f0c2e9a11d04b7c",
-		"What people decided", "muted by ann", "the catalogue team is on it",
+		"Decisions and comments", "muted by ann", "the catalogue team is on it",
 		"What was ordered", `href="./../retrain/rr_missed"`, "missed", "not &gt; 480", "Rollback", `href="./../retrain/rr_waits"`, "Waits for a person to approve it",
 		"its cause was not settled", "a retraining was ordered",
 	} {
@@ -360,12 +360,19 @@ func TestHostileNamesStayTextAndAreFoundAgain(t *testing.T) {
 			}
 		}
 		asks := r.send(http.MethodGet, "/retrain/"+url.PathEscape(name), nil).Body.String()
-		if link := "login?request=" + strings.ReplaceAll(url.QueryEscape(name), "+", "%20"); name != ".." && name != "." && !strings.Contains(strings.ToLower(asks), strings.ToLower(link)) {
+		page := "retrain/" + url.PathEscape(name)
+		if link := "login?next=" + url.QueryEscape(page); name != ".." && name != "." && !strings.Contains(strings.ToLower(asks), strings.ToLower(link)) {
 			t.Errorf("%q: %s does not stand in\n%s", name, link, asks)
 		}
-		w := r.send(http.MethodPost, "/login", url.Values{"token": {r.token}, "request": {name}})
-		if to := w.Header().Get("Location"); w.Code != 303 || !strings.HasPrefix(to, "./retrain/") || strings.ContainsAny(to, "\r\n\\") {
+		w := r.send(http.MethodPost, "/login", url.Values{"token": {r.token}, "next": {page}})
+		if to := w.Header().Get("Location"); w.Code != 303 || to != "./"+page && name != ".." && name != "." || strings.ContainsAny(to, "\r\n\\") {
 			t.Errorf("%q: a login leads to %q", name, to)
+		}
+		if name != "" { // as an attacker would write it
+			w = r.send(http.MethodPost, "/login", url.Values{"token": {r.token}, "next": {name}})
+			if to := w.Header().Get("Location"); w.Code != 303 || to != "./" {
+				t.Errorf("%q alone: a login leads to %q", name, to)
+			}
 		}
 	}
 }
@@ -373,12 +380,12 @@ func TestHostileNamesStayTextAndAreFoundAgain(t *testing.T) {
 // What a page of another's making puts into the address leads nowhere else.
 func TestALoginLeadsNowhereElse(t *testing.T) {
 	r := newRig(t)
-	for _, request := range []string{"//evil.example", "https://evil.example", "/\\evil.example", "..//evil.example"} {
-		w := r.send(http.MethodPost, "/login", url.Values{"token": {r.token}, "request": {request}})
+	for _, next := range []string{"//evil.example", "https://evil.example", "/\\evil.example", "..//evil.example", "retrain/..//../evil", "retrain/%2e%2e/%2e%2e/x", "incidents//evil"} {
+		w := r.send(http.MethodPost, "/login", url.Values{"token": {r.token}, "next": {next}})
 		base, _ := url.Parse("https://drift.example/rewardwatch/login")
 		to, err := base.Parse(w.Header().Get("Location"))
-		if err != nil || to.Host != "drift.example" || !strings.HasPrefix(to.Path, "/rewardwatch/retrain/") {
-			t.Errorf("%q leads to %v", request, to)
+		if err != nil || to.Host != "drift.example" || to.Path != "/rewardwatch/" {
+			t.Errorf("%q leads to %v", next, to)
 		}
 	}
 }

@@ -29,6 +29,42 @@ type madeUpDesk struct {
 	err        error         // of everything
 	refuse     error         // of decisions
 	decided    int
+	asks       []retrain.Ask
+}
+
+// madeUpOrders records what is asked of it, and keeps it with the incidents of a view.
+type madeUpOrders struct {
+	view  *madeUp
+	asked []alerts.Decision
+	err   error
+}
+
+func (o *madeUpOrders) do(id string, d alerts.Decision) (alerts.Incident, error) {
+	if o.err != nil {
+		return alerts.Incident{}, o.err
+	}
+	o.asked = append(o.asked, d)
+	i := &o.view.incidents[slices.IndexFunc(o.view.incidents, func(i alerts.Incident) bool { return i.ID == id })]
+	i.Decisions = append(i.Decisions, d)
+	switch d.Kind {
+	case alerts.Muted, alerts.Unmuted:
+		i.MutedUntil = d.Until
+	case alerts.Accepted:
+		i.Closed = true
+	}
+	return *i, nil
+}
+
+func (o *madeUpOrders) Accept(_ context.Context, id string, d alerts.Decision) (alerts.Incident, error) {
+	return o.do(id, d)
+}
+
+func (o *madeUpOrders) Mute(_ context.Context, id string, d alerts.Decision) (alerts.Incident, error) {
+	return o.do(id, d)
+}
+
+func (o *madeUpOrders) Comment(_ context.Context, id string, d alerts.Decision) (alerts.Incident, error) {
+	return o.do(id, d)
 }
 
 // trouble returns why the ledger does not answer.
@@ -104,6 +140,15 @@ func (d *madeUpDesk) DoSeen(ctx context.Context, id string, seen int, v retrain.
 	}
 	d.decided++
 	return d.move(id, v.To(), by, why), nil
+}
+
+func (d *madeUpDesk) Offers(string) (recipes, targets []string) {
+	return []string{"ranker", "base"}, []string{"trainer"}
+}
+
+func (d *madeUpDesk) Ask(_ context.Context, a retrain.Ask) (ledger.Request, error) {
+	d.asks = append(d.asks, a)
+	return ledger.Request{ID: "rr_new"}, d.refuse
 }
 
 func (d *madeUpDesk) LinkedRequest(ctx context.Context, id, _ string) (ledger.Request, error) {

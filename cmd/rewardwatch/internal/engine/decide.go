@@ -70,6 +70,14 @@ func (d *Worker) mute(ctx context.Context, id string, decision alerts.Decision) 
 	return d.tell(ctx, d.tracker.Mute(id, decision))
 }
 
+// comment records a comment on an incident, which may have closed.
+func (d *Worker) comment(ctx context.Context, id string, decision alerts.Decision) error {
+	if _, known := d.tracker.Incident(id); !known {
+		return ErrUnknownIncident
+	}
+	return d.tell(ctx, d.tracker.Comment(id, decision))
+}
+
 // endMutes resumes the notifications of incidents whose mute is over.
 func (d *Worker) endMutes(ctx context.Context, now time.Time) error {
 	return d.tell(ctx, d.tracker.EndMutes(now))
@@ -211,6 +219,11 @@ func (p *Pipeline) Accept(ctx context.Context, incident string, d alerts.Decisio
 // Mute implements orders.
 func (p *Pipeline) Mute(ctx context.Context, incident string, d alerts.Decision) (alerts.Incident, error) {
 	return p.decide(ctx, incident, d, (*Worker).mute)
+}
+
+// Comment implements orders.
+func (p *Pipeline) Comment(ctx context.Context, incident string, d alerts.Decision) (alerts.Incident, error) {
+	return p.decide(ctx, incident, d, (*Worker).comment)
 }
 
 func (p *Pipeline) decide(

@@ -99,6 +99,26 @@ func TestDecisionThatCannotBeSaved(t *testing.T) {
 	}
 }
 
+func TestCommentsAreKeptAndTold(t *testing.T) {
+	t.Parallel()
+	n := &noting{memory: *newMemory()}
+	p := workerWithDrift(t, &n.memory, n)
+	id := p.All()[0].Worker.Shown.Load().Incidents[0].ID
+	i, err := p.Comment(t.Context(), id, testkit.DecisionOf(alerts.Commented, time.Time{}))
+	if err != nil || i.Closed || len(i.Decisions) != 1 || i.Decisions[0].Kind != alerts.Commented {
+		t.Fatalf("a comment gives %+v, %v", i, err)
+	}
+	if c := n.last(); c.Incident == nil || len(c.Incident.Decisions) != 1 {
+		t.Errorf("told %+v", c)
+	}
+	if _, err := p.Comment(t.Context(), "none", testkit.DecisionOf(alerts.Commented, time.Time{})); !errors.Is(err, ErrUnknownIncident) {
+		t.Errorf("an unknown incident gives %v", err)
+	}
+	if err := p.Stop(); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestMuteEndsByItself(t *testing.T) {
 	t.Parallel()
 	n := &noting{memory: *newMemory()}

@@ -31,6 +31,12 @@ func (o *FixedOrders) Mute(_ context.Context, id string, d alerts.Decision) (ale
 	return o.Incident, o.Err
 }
 
+// Comment records the order.
+func (o *FixedOrders) Comment(_ context.Context, id string, d alerts.Decision) (alerts.Incident, error) {
+	o.Asked, o.Decision = append(o.Asked, "comment "+id), d
+	return o.Incident, o.Err
+}
+
 // Promote records the order.
 func (o *FixedOrders) Promote(_ context.Context, id string, d alerts.Decision) (*finding.GroupSummary, error) {
 	o.Asked, o.Decision = append(o.Asked, "promote "+id), d

@@ -35,6 +35,11 @@ func (d *FixedDesk) Reject(_ context.Context, id, by, why string) (ledger.Reques
 	return d.change("reject", id, by, why)
 }
 
+// Withdraw records the decision.
+func (d *FixedDesk) Withdraw(_ context.Context, id, by, why string) (ledger.Request, error) {
+	return d.change("withdraw", id, by, why)
+}
+
 // Resend records the decision.
 func (d *FixedDesk) Resend(_ context.Context, id, by, why string) (ledger.Request, error) {
 	return d.change("resend", id, by, why)

@@ -37,7 +37,7 @@ func serveConsole(t *testing.T, w *world) string {
 			return strings.TrimSpace(string(token)), err
 		}
 	}
-	console.New(w, desk, access, func() time.Time { return now }, zerolog.Nop()).Register(mux)
+	console.New(w, w, desk, access, func() time.Time { return now }, zerolog.Nop()).Register(mux)
 	s := httptest.NewServer(mux)
 	t.Cleanup(s.Close)
 	return s.URL

@@ -9,6 +9,8 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -33,6 +35,7 @@ var now = time.Now().UTC().Truncate(time.Second)
 // world is what a console shows: made-up policies and incidents, and a desk with a ledger of its own.
 type world struct {
 	summaries []*finding.Summary
+	deciding  sync.Mutex
 	incidents []alerts.Incident
 	faults    []alerts.Fault
 	notReady  error
@@ -44,9 +47,41 @@ type world struct {
 func newWorld(desk *retrain.Desk) *world { return &world{desk: desk, scores: console.NewScores()} }
 
 func (w *world) Summaries() []*finding.Summary { return w.summaries }
-func (w *world) Incidents() []alerts.Incident  { return w.incidents }
-func (w *world) Faults() []alerts.Fault        { return w.faults }
-func (w *world) Ready() error                  { return w.notReady }
+func (w *world) Incidents() []alerts.Incident {
+	w.deciding.Lock()
+	defer w.deciding.Unlock()
+	return slices.Clone(w.incidents)
+}
+func (w *world) Faults() []alerts.Fault { return w.faults }
+func (w *world) Ready() error           { return w.notReady }
+
+// decide keeps a decision with its incident.
+func (w *world) decide(id string, d alerts.Decision) (alerts.Incident, error) {
+	w.deciding.Lock()
+	defer w.deciding.Unlock()
+	for k := range w.incidents {
+		if i := &w.incidents[k]; i.ID == id {
+			i.Decisions = append(slices.Clone(i.Decisions), d)
+			if d.Kind == alerts.Muted || d.Kind == alerts.Unmuted {
+				i.MutedUntil = d.Until
+			}
+			return *i, nil
+		}
+	}
+	return alerts.Incident{}, &console.Refusal{Status: http.StatusNotFound, Text: "there is no such incident"}
+}
+
+func (w *world) Accept(_ context.Context, id string, d alerts.Decision) (alerts.Incident, error) {
+	return w.decide(id, d)
+}
+
+func (w *world) Mute(_ context.Context, id string, d alerts.Decision) (alerts.Incident, error) {
+	return w.decide(id, d)
+}
+
+func (w *world) Comment(_ context.Context, id string, d alerts.Decision) (alerts.Incident, error) {
+	return w.decide(id, d)
+}
 
 func (w *world) Course(g ingest.Group) console.Course { return w.scores.Of(g) }
 

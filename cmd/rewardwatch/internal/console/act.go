@@ -1,0 +1,209 @@
+package console
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/prometheus/common/model"
+
+	"github.com/rewardwatch/rewardwatch/alerts"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/words"
+	"github.com/rewardwatch/rewardwatch/retrain"
+)
+
+// actPart is what people can do about an incident, beside its headline.
+type actPart struct {
+	Form     actForm
+	Login    string // link from the root to the login page, if the token must be shown first
+	Closed   string // why nothing can be done here
+	Open     bool   // whether the incident is open, so that it can be muted and accepted
+	Muted    bool
+	Mutes    []muteChoice
+	Requests []actRequest // that a person can decide on
+	Ask      *askPart     // nil if no retraining can be asked for
+	Latest   []string     // the newest decisions and comments of people, newest first
+}
+
+// actForm is the form, as last filled in.
+type actForm struct {
+	formPart
+	Until, Recipe, Target string
+}
+
+// muteChoice is a preset of how long to mute.
+type muteChoice struct{ For, Title string }
+
+var muteChoices = []muteChoice{{"1h", "1 h"}, {"8h", "8 h"}, {"1d", "1 day"}, {"1w", "1 week"}}
+
+// actRequest is a request of the incident with what can be decided.
+type actRequest struct {
+	requestLine
+	Seen  int
+	Verbs []verbPart
+}
+
+// askPart is the part of the form that asks for a retraining.
+type askPart struct {
+	ID               string // of the ask, so that a second click asks for no second one
+	Recipes, Targets []choice
+}
+
+// latestShown is how many decisions are shown beside the headline.
+const latestShown = 3
+
+// actPart returns what the person who asks for the page can do about an incident.
+func (c *Console) actPart(r *http.Request, i *alerts.Incident, ordered []requestLine, f actForm) actPart {
+	who, may := c.may(r)
+	f.formPart = f.by(r, who, may)
+	d := actPart{Form: f, Login: f.Login, Closed: f.Closed, Open: !i.Closed, Muted: i.IsMuted(), Mutes: muteChoices}
+	for _, decision := range slices.Backward(i.Decisions[max(0, len(i.Decisions)-latestShown):]) {
+		d.Latest = append(d.Latest, decisionText(decision))
+	}
+	if d.Login == "" && d.Closed == "" && c.desk != nil {
+		d.Requests = c.decidable(r.Context(), ordered)
+		if len(d.Requests) == 0 {
+			d.Ask = c.askPart(i.Group.Policy, f)
+		}
+	}
+	return d
+}
+
+// decisionText describes a decision for people.
+func decisionText(d alerts.Decision) string {
+	what := capital(string(d.Kind))
+	switch d.Kind {
+	case alerts.Accepted:
+		what = "Accepted as the new normal"
+	case alerts.Muted:
+		what = "Muted until " + words.Time(d.Until)
+	}
+	return fmt.Sprintf("%s by %s at %s: %s", what, d.By, words.Time(d.At), d.Why)
+}
+
+// decidable returns the requests that people can decide on. If the ledger does not answer in time, there are none: the
+// page says so elsewhere.
+func (c *Console) decidable(ctx context.Context, ordered []requestLine) []actRequest {
+	ctx, cancel := context.WithTimeout(ctx, ledgerPatience)
+	defer cancel()
+	var out []actRequest
+	for _, line := range ordered {
+		verbs := verbsFor(line.state)
+		if line.state.Final() || len(verbs) == 0 {
+			continue
+		}
+		history, err := c.desk.History(ctx, line.ID)
+		if err != nil {
+			c.log.Error().Err(err).Msg("cannot read the ledger")
+			return nil
+		}
+		out = append(out, actRequest{requestLine: line, Seen: len(history), Verbs: verbs})
+	}
+	return out
+}
+
+// askPart returns nil if there is no recipe or no target to choose.
+func (c *Console) askPart(policy string, f actForm) *askPart {
+	recipes, targets := c.desk.Offers(policy)
+	if len(recipes) == 0 || len(targets) == 0 {
+		return nil
+	}
+	choices := func(names []string, chosen string) (out []choice) {
+		for _, name := range names {
+			out = append(out, choice{Value: name, Text: name, Chosen: name == chosen})
+		}
+		return out
+	}
+	return &askPart{ID: rand.Text(), Recipes: choices(recipes, f.Recipe), Targets: choices(targets, f.Target)}
+}
+
+// errNoTime is the error of a mute without a valid end. People see its text.
+var errNoTime = errors.New("say until when to mute the incident: a time in the future, such as 2026-11-20 18:00")
+
+// act carries out what the form of an incident asks for.
+func (c *Console) act(w http.ResponseWriter, r *http.Request) {
+	f, order, err := readForm(w, r)
+	form := actForm{formPart: f, Until: r.PostForm.Get("until"), Recipe: r.PostForm.Get("recipe"), Target: r.PostForm.Get("target")}
+	incidents := c.view.Incidents()
+	at := slices.IndexFunc(incidents, func(i alerts.Incident) bool { return i.ID == named(r, "id") })
+	if at < 0 {
+		c.missing(w, r, "There is no such incident, or it closed long ago.")
+		return
+	}
+	if err == nil {
+		_, err = c.may(r)
+	}
+	if err == nil {
+		err = c.carryOutOrder(r, &incidents[at], order, form)
+	}
+	if err != nil {
+		var status int
+		status, form.Problem = c.refusal(err)
+		c.showIncident(w, r, status, &incidents[at], form)
+		return
+	}
+	seeOther(w, segment(incidents[at].ID)+"#act")
+}
+
+// carryOutOrder carries out one button of the form: a verb and what it is about.
+func (c *Console) carryOutOrder(r *http.Request, i *alerts.Incident, order string, f actForm) error {
+	verb, about, _ := strings.Cut(order, " ")
+	known := []string{"comment", "mute", "unmute", "accept", "ask", "approve", "reject", "withdraw", "resend"}
+	if err := f.check(verb, known...); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), decisionPatience)
+	defer cancel()
+	d := alerts.Decision{By: f.By, Why: f.Why, At: c.now().UTC()}
+	var err error
+	switch verb {
+	case "comment":
+		d.Kind = alerts.Commented
+		_, err = c.orders.Comment(ctx, i.ID, d)
+	case "accept":
+		d.Kind = alerts.Accepted
+		_, err = c.orders.Accept(ctx, i.ID, d)
+	case "unmute":
+		d.Kind = alerts.Unmuted
+		_, err = c.orders.Mute(ctx, i.ID, d)
+	case "mute":
+		d.Kind = alerts.Muted
+		if d.Until, err = muteEnd(about, f.Until, d.At); err == nil {
+			_, err = c.orders.Mute(ctx, i.ID, d)
+		}
+	case "ask":
+		if c.desk == nil {
+			return retrain.ErrBadAsk
+		}
+		_, err = c.desk.Ask(ctx, retrain.Ask{ID: about, Policy: i.Group.Policy, Recipe: f.Recipe, Target: f.Target, By: f.By, Why: f.Why, Incident: i})
+	default:
+		if seen, failed := strconv.Atoi(r.PostForm.Get("seen-" + about)); failed == nil && seen >= 0 {
+			f.Seen = seen
+		}
+		err = c.settle(ctx, about, retrain.Verb(verb), f.formPart)
+	}
+	return err
+}
+
+// muteEnd returns the end of a mute: after a preset duration, or at a time in UTC.
+func muteEnd(preset, until string, now time.Time) (time.Time, error) {
+	end, err := time.Parse("2006-01-02 15:04", strings.TrimSpace(until))
+	if err != nil {
+		end, err = time.Parse(time.RFC3339, strings.TrimSpace(until))
+	}
+	if preset != "" {
+		var d model.Duration
+		d, err = model.ParseDuration(preset)
+		end = now.Add(time.Duration(d)).Truncate(time.Minute) // a second click is the same decision
+	}
+	if err != nil || !end.After(now) {
+		return time.Time{}, errNoTime
+	}
+	return end.UTC(), nil
+}
