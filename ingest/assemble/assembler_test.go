@@ -257,8 +257,8 @@ func TestMemoryOfEndedEpisodesIsBounded(t *testing.T) {
 	for i := range 3 * remembered {
 		b.feed(stepOf(0, 1, name(i), terminated))
 	}
-	if n := len(b.recent.ring); n != remembered || len(b.recent.places) != remembered {
-		t.Fatalf("%d episodes in %d places are remembered", len(b.recent.places), n)
+	if n := len(b.recent.ring); n != remembered || b.recent.used() != remembered {
+		t.Fatalf("%d episodes in %d places are remembered", b.recent.used(), n)
 	}
 	b.feed(stepOf(0, 1, name(3*remembered-1), terminated), stepOf(0, 1, name(2*remembered), terminated))
 	if got := b.counted(t, MetricEventsIgnored, "reason", "duplicate"); got != 2 {

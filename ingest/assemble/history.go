@@ -1,7 +1,6 @@
 package assemble
 
 import (
-	"hash/fnv"
 	"math"
 	"slices"
 	"strings"
@@ -175,81 +174,4 @@ func (g *group) ended(length int64, enough int) {
 	slices.Sort(sorted)
 	g.Longest = max(1, int64(math.Ceil(min(quantile(sorted, .99), math.MaxInt64/(2*abandonedAfter)))))
 	g.Lengths = nil
-}
-
-// remembered is how many ended episodes an assembler recognises: the newest of all groups.
-const remembered = 4096
-
-// ended is an episode that ended recently.
-type ended struct {
-	Key    uint64 // hash of its key
-	Step   int64  // its last step, -1 without one
-	Came   arrived
-	TS     int64 // of its last event, 0 without one
-	Owed   bool  // it ended without a summary, which may still follow
-	Summed bool  // its summary came in an event of its own: another summary is a repetition
-	Gone   bool  // it is no longer recognised
-}
-
-// has reports whether a step that is not newer than the end belongs to the episode: its number is not above the last
-// one, or its clock is earlier.
-func (was *ended) has(e *ingest.Event) bool {
-	return e.Step <= was.Step || was.Step >= 0 && e.TS != 0 && was.TS != 0
-}
-
-// memory recognises ended episodes. The newest one replaces the oldest.
-type memory struct {
-	ring   []ended
-	next   int
-	places map[uint64]int
-}
-
-func newMemory() *memory { return &memory{places: map[uint64]int{}} }
-
-func hash(key []byte) uint64 {
-	h := fnv.New64a()
-	h.Write(key) // never fails
-	return h.Sum64()
-}
-
-func (m *memory) find(key uint64) *ended {
-	if at, ok := m.places[key]; ok {
-		return &m.ring[at]
-	}
-	return nil
-}
-
-func (m *memory) forget(key uint64) {
-	if at, ok := m.places[key]; ok {
-		m.ring[at].Gone = true
-		delete(m.places, key)
-	}
-}
-
-func (m *memory) add(e ended) {
-	m.forget(e.Key)
-	if len(m.ring) < remembered {
-		m.ring = append(m.ring, ended{Gone: true})
-	}
-	if old := &m.ring[m.next]; !old.Gone {
-		delete(m.places, old.Key)
-	}
-	m.ring[m.next] = e
-	m.places[e.Key] = m.next
-	m.next = (m.next + 1) % remembered
-}
-
-// oldestFirst returns the remembered episodes, oldest first.
-func (m *memory) oldestFirst() []ended {
-	var out []ended
-	for i := range m.ring {
-		at := i
-		if len(m.ring) == remembered {
-			at = (m.next + i) % remembered
-		}
-		if !m.ring[at].Gone {
-			out = append(out, m.ring[at])
-		}
-	}
-	return out
 }

@@ -15,6 +15,7 @@ import (
 // partition when.
 type Merger struct {
 	queues  map[ingest.Partition]*queue
+	recent  *queue   // that the last unit was added to
 	waiting []*queue // those that are not empty
 	last    int64    // largest end time released
 	late    int      // units released after one that ended later, since the last TakeLate
@@ -22,6 +23,7 @@ type Merger struct {
 
 // queue holds the waiting units of one partition.
 type queue struct {
+	of       ingest.Partition
 	units    []WaitingUnit
 	next     int                 // index of the first unit
 	from     source              // the last one
@@ -51,11 +53,14 @@ func (q *queue) clear() {
 	q.units, q.next = q.units[:0], 0
 }
 
-// WaitingUnit is a unit on its way from a partition to the bank.
+// WaitingUnit is a unit on its way from a partition to the bank. What the order depends on is beside the unit, which has
+// left the caches of the core by the time that its turn comes.
 type WaitingUnit struct {
 	*ingest.Unit
-	at   Moment // its place in the order: its end, or 0 if that is not credible
-	from source
+	at    Moment // its place in the order: its end, or 0 if that is not credible
+	from  source
+	place ingest.AppliedUnit
+	bytes int64
 }
 
 // source delivers the units of one partition to one policy, while the partition is assigned. It counts the units in
@@ -63,24 +68,24 @@ type WaitingUnit struct {
 // dropped.
 type source interface {
 	Revoked() bool // the units in transit are obsolete
-	Entered(u *ingest.Unit)
-	Left(u *ingest.Unit)
+	Entered(bytes int64)
+	Left(bytes int64)
 }
 
 // NewWaitingUnit counts a unit in. A unit that ends in the future would hold up all others until then, so it does not
 // wait.
 func NewWaitingUnit(u *ingest.Unit, from source, now time.Time) WaitingUnit {
-	w := WaitingUnit{Unit: u, at: Moment{TS: u.EndTS, Run: u.Run}, from: from}
+	w := WaitingUnit{Unit: u, at: Moment{TS: u.EndTS, Run: u.Run}, from: from, place: ingest.AppliedUnitOf(u), bytes: u.Bytes()}
 	if u.EndTS == 0 || u.EndTS > Believed(now) {
 		w.at = Moment{}
 	}
-	from.Entered(u)
+	from.Entered(w.bytes)
 	return w
 }
 
 // Left counts a unit out that no longer waits.
 func (w *WaitingUnit) Left() {
-	w.from.Left(w.Unit)
+	w.from.Left(w.bytes)
 }
 
 // NewMerger returns an empty merger.
@@ -94,17 +99,13 @@ func (m *Merger) Add(w WaitingUnit) {
 	if w.from.Revoked() {
 		return
 	}
-	q := m.queues[w.Pos.Partition]
-	if q == nil {
-		q = &queue{}
-		m.queues[w.Pos.Partition] = q
-	}
+	q := m.queue(w.place.Pos.Partition)
 	if q.from != w.from {
 		q.from = w.from
 		q.clear()
 		m.forgetEmpty()
 	}
-	if q.released != nil && q.released.Covers(w.Unit) {
+	if q.released != nil && q.released.Reaches(w.place) {
 		w.Left()
 		return
 	}
@@ -112,6 +113,20 @@ func (m *Merger) Add(w WaitingUnit) {
 		m.waiting = append(m.waiting, q)
 	}
 	q.units = append(q.units, w)
+}
+
+// queue returns the queue of a partition, nearly always that of the last unit.
+func (m *Merger) queue(of ingest.Partition) *queue {
+	if m.recent != nil && m.recent.of == of {
+		return m.recent
+	}
+	q := m.queues[of]
+	if q == nil {
+		q = &queue{of: of}
+		m.queues[of] = q
+	}
+	m.recent = q
+	return q
 }
 
 func (m *Merger) forgetEmpty() {
@@ -161,7 +176,7 @@ func (m *Merger) Release(low Moment) *ingest.Unit {
 	if of.released == nil {
 		of.released = &ingest.AppliedUnit{}
 	}
-	*of.released = ingest.AppliedUnitOf(first.Unit)
+	*of.released = first.place
 	return first.Unit
 }
 

@@ -237,6 +237,6 @@ type countedSource struct {
 	waiting int
 }
 
-func (s *countedSource) Revoked() bool        { return s.revoked }
-func (s *countedSource) Entered(*ingest.Unit) { s.waiting++ }
-func (s *countedSource) Left(*ingest.Unit)    { s.waiting-- }
+func (s *countedSource) Revoked() bool { return s.revoked }
+func (s *countedSource) Entered(int64) { s.waiting++ }
+func (s *countedSource) Left(int64)    { s.waiting-- }

@@ -71,15 +71,15 @@ func (w *Route) emptyBatch() []order.WaitingUnit {
 func (w *Route) Revoked() bool { return w.From.revoked.Load() }
 
 // Entered implements order.Source.
-func (w *Route) Entered(u *ingest.Unit) {
+func (w *Route) Entered(bytes int64) {
 	w.waiting.Add(1)
-	w.From.waitingBytes.Add(u.Bytes())
+	w.From.waitingBytes.Add(bytes)
 }
 
 // Left implements order.Source.
-func (w *Route) Left(u *ingest.Unit) {
+func (w *Route) Left(bytes int64) {
 	w.waiting.Add(-1)
-	w.From.waitingBytes.Add(-u.Bytes())
+	w.From.waitingBytes.Add(-bytes)
 }
 
 // NewDelivery returns the delivery of one partition. units is nil if the units are not in a log.
