@@ -85,14 +85,16 @@ type UnitBatch struct {
 }
 
 // A batch is its version, compressed by S2, then its moment, the number of its units and the units, as they are in
-// package ingest. In version 2, units had no steps; in version 1, repeated floats took all of their bytes as well.
-const batchVersion = 3
+// package ingest. In version 3, each unit was written whole; in version 2, units had no steps; in version 1, repeated floats
+// took all of their bytes as well.
+const batchVersion = 4
 
 // UnitPacker encodes units one by one, and compresses them together as a batch. The zero value is ready to use.
 type UnitPacker struct {
-	Units  int    // of the batch
-	plain  []byte // from batchHead on, the units
-	packed []byte
+	Units    int // of the batch
+	sequence ingest.UnitSequence
+	plain    []byte // from batchHead on, the units
+	packed   []byte
 }
 
 // batchHead is the most that the three numbers before the units take.
@@ -103,7 +105,7 @@ func (p *UnitPacker) Add(u *ingest.Unit) {
 	if p.Units == 0 {
 		p.plain = slices.Grow(p.plain[:0], batchHead)[:batchHead]
 	}
-	p.plain = ingest.AppendUnit(p.plain, u)
+	p.plain = p.sequence.Append(p.plain, u)
 	p.Units++
 }
 
@@ -124,26 +126,25 @@ func (p *UnitPacker) Batch(ts, run int64) []byte {
 }
 
 // Clear begins the next batch.
-func (p *UnitPacker) Clear() { p.Units, p.plain = 0, p.plain[:0] }
+func (p *UnitPacker) Clear() {
+	p.Units, p.plain = 0, p.plain[:0]
+	p.sequence.Reset()
+}
 
 // Drop removes the units of a policy.
 func (p *UnitPacker) Drop(policy string) {
-	rest := p.plain[min(batchHead, len(p.plain)):]
-	kept := p.plain[:len(p.plain)-len(rest)]
+	var all ingest.UnitSequence
+	rest := slices.Clone(p.plain[min(batchHead, len(p.plain)):])
+	p.Clear()
 	for len(rest) > 0 {
-		u, after, err := ingest.CutUnit(rest)
-		if err != nil {
+		var u *ingest.Unit
+		var err error
+		if u, rest, err = all.Cut(rest); err != nil {
 			panic(err) // Add wrote it
 		}
-		if u.Group.Policy == policy {
-			p.Units--
-		} else {
-			kept = append(kept, rest[:len(rest)-len(after)]...)
+		if u.Group.Policy != policy {
+			p.Add(u)
 		}
-		rest = after
-	}
-	if p.plain = kept; p.Units == 0 {
-		p.Clear()
 	}
 }
 
@@ -152,9 +153,11 @@ func DecodeUnitBatch(encoded []byte) (*UnitBatch, error) {
 	if len(encoded) == 0 {
 		return nil, errContradiction
 	}
-	cut := ingest.CutUnit
+	cut := new(ingest.UnitSequence).Cut
 	switch encoded[0] {
 	case batchVersion:
+	case 3:
+		cut = ingest.CutUnit
 	case 2:
 		cut = ingest.CutUnitWithoutSteps
 	case 1:

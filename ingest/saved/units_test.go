@@ -77,9 +77,13 @@ func TestUnitBatchesComeBack(t *testing.T) {
 func TestOldUnitBatchesAreRead(t *testing.T) {
 	want := &ingest.Unit{}
 	ingesttest.Fill(want)
-	want.End, want.ActionKind, want.Decisions, want.Steps = ingest.EndBlock, ingest.ActionNumeric, nil, nil
+	want.End, want.ActionKind, want.Decisions = ingest.EndBlock, ingest.ActionNumeric, nil
 	want.First.Partition, want.Last.Partition = want.Pos.Partition, want.Pos.Partition
-	for _, name := range []string{"testdata/batch1.bin", "testdata/batch2.bin"} {
+	stepless := *want
+	stepless.Steps = nil
+	for name, want := range map[string]*ingest.Unit{
+		"testdata/batch1.bin": &stepless, "testdata/batch2.bin": &stepless, "testdata/batch3.bin": want,
+	} {
 		encoded, err := os.ReadFile(name)
 		if err != nil {
 			t.Fatal(err)
