@@ -95,7 +95,7 @@ func (c Config) checkField(full string, report func(key, msg string)) {
 }
 
 func unknownField(full string) string {
-	if best := nearest(full); best != "" {
+	if best := nearestField(full); best != "" {
 		return fmt.Sprintf("is not a field of telemetry v1 (did you mean %s?)", best)
 	}
 	names := make([]string, 0, len(knownFields()))

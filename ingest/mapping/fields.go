@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"slices"
 	"strings"
+
+	"github.com/rewardwatch/rewardwatch/ingest/nearest"
 )
 
 // kind is what a field of telemetry version 1 holds.
@@ -76,39 +78,23 @@ func fieldOf(full string) (name, component string, k kind, ok bool) {
 	return "", "", 0, false
 }
 
-// nearest returns the name of a field that a misspelt one may have meant, or "".
-func nearest(full string) string {
+// nearestField returns the name of a field that a misspelt one may have meant, or "".
+func nearestField(full string) string {
 	name, component, dotted := strings.Cut(full, ".")
-	best, at := "", len(name)/2+1
-	for _, f := range knownFields() {
-		if n := distance(name, f.name); n < at {
-			best, at = f.name, n
-			if dotted && f.of != 0 && f.name != "episode" && component != "" {
-				best += "." + component
+	fields := knownFields()
+	best := nearest.Of(name, func(yield func(string) bool) {
+		for _, f := range fields {
+			if !yield(f.name) {
+				return
 			}
+		}
+	})
+	for _, f := range fields {
+		if f.name == best && dotted && f.of != 0 && f.name != "episode" && component != "" {
+			return best + "." + component
 		}
 	}
 	return best
-}
-
-// distance is how many letters of a are added, removed or replaced to make b (Levenshtein).
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		above := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := above
-			if a[i] != b[j] {
-				cost = 1 + min(above, row[j], row[j+1])
-			}
-			above, row[j+1] = row[j+1], cost
-		}
-	}
-	return row[len(b)]
 }
 
 // jsonKind is the type of a JSON value.

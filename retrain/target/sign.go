@@ -2,6 +2,7 @@ package target
 
 import (
 	"crypto/hmac"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
 	"errors"
@@ -17,6 +18,7 @@ import (
 const (
 	minKeySize = 24
 	maxKeySize = 64
+	newKeySize = 32
 )
 
 const secretPrefix = "whsec_"
@@ -53,6 +55,13 @@ func parseKeys(text string) ([][]byte, error) {
 		return nil, errors.New("it holds no secret")
 	}
 	return keys, nil
+}
+
+// NewSecret returns a random secret as its file holds it.
+func NewSecret() string {
+	key := make([]byte, newKeySize)
+	_, _ = rand.Read(key) // never fails
+	return secretPrefix + base64.StdEncoding.EncodeToString(key)
 }
 
 func parseKey(line string) ([]byte, error) {

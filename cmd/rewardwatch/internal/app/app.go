@@ -541,7 +541,11 @@ func (a *App) report(c alerts.Change) {
 		a.log.Info().Str("incident", c.Incident.ID).Stringer("group", c.Incident.Group).Bool("closed", c.Incident.Closed).
 			Bool("muted", c.Incident.IsMuted()).Msg("incident")
 	case c.Fired || c.Alarm.Resolved:
-		a.log.Warn().Str("alarm", c.Alarm.ID).Str("incident", c.Alarm.Incident).Stringer("group", c.Alarm.Group).
+		level := zerolog.WarnLevel
+		if c.Alarm.Resolved { // good news
+			level = zerolog.InfoLevel
+		}
+		a.log.WithLevel(level).Str("alarm", c.Alarm.ID).Str("incident", c.Alarm.Incident).Stringer("group", c.Alarm.Group).
 			Str("signal", c.Alarm.Signal).Str("cause", string(c.Alarm.Cause)).Bool("resolved", c.Alarm.Resolved).
 			Float64("score", c.Alarm.Score).Msg("drift")
 	}

@@ -2,7 +2,6 @@ package app
 
 import (
 	"fmt"
-	"io"
 	"runtime"
 	"runtime/debug"
 )
@@ -37,8 +36,8 @@ func ReadBuildInfo() BuildInfo {
 	return b
 }
 
-// Text writes b for people.
-func (b BuildInfo) Text(w io.Writer) error {
+// String returns b as lines for people.
+func (b BuildInfo) String() string {
 	revision := b.Revision
 	if revision == "" {
 		revision = "unknown"
@@ -46,6 +45,5 @@ func (b BuildInfo) Text(w io.Writer) error {
 	if b.Modified {
 		revision += " (modified)"
 	}
-	_, err := fmt.Fprintf(w, "rewardwatch %s\nrevision %s\n%s %s\n", b.Version, revision, b.Go, b.Platform)
-	return err
+	return fmt.Sprintf("rewardwatch %s\nrevision %s\n%s %s\n", b.Version, revision, b.Go, b.Platform)
 }

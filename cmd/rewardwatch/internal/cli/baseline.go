@@ -22,12 +22,10 @@ import (
 
 func newBaselineCommand(c *terminal.Console) *cobra.Command {
 	service := &client.Client{}
-	cmd := &cobra.Command{
+	cmd := showsHelp(&cobra.Command{
 		Use:   "baseline",
-		Short: "Make baselines, look at those of a running service, promote or reset them",
-		Args:  cobra.NoArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
+		Short: "Create baselines, and show, promote or reset those of a running service",
+	})
 	service.Flags(cmd)
 	cmd.AddCommand(
 		newBaselineCreateCommand(c),
@@ -37,14 +35,20 @@ func newBaselineCommand(c *terminal.Console) *cobra.Command {
 		},
 		&cobra.Command{
 			Use: "show BASELINE", Short: "Show a baseline, its distributions, and those before it", Args: cobra.ExactArgs(1),
+			ValidArgsFunction: completeIDs(service, aBaseline, 1),
 			RunE: func(cmd *cobra.Command, args []string) error {
+				id, err := fullID(cmd.Context(), service, aBaseline, args[0])
+				if err != nil {
+					return err
+				}
 				var b shownBaseline
-				return showBaseline(c, &b, service.Get(cmd.Context(), &b, "baselines", args[0]))
+				return showBaseline(c, &b, service.Get(cmd.Context(), &b, "baselines", id))
 			},
 		},
 		&cobra.Command{
 			Use: "diff BASELINE BASELINE", Short: "Show two baselines side by side", Args: cobra.ExactArgs(2),
-			RunE: func(cmd *cobra.Command, args []string) error { return diffBaselines(cmd.Context(), c, service, args) },
+			ValidArgsFunction: completeIDs(service, aBaseline, 2),
+			RunE:              func(cmd *cobra.Command, args []string) error { return diffBaselines(cmd.Context(), c, service, args) },
 		},
 		newPromoteCommand(c, service), newResetCommand(c, service))
 	return cmd
@@ -57,12 +61,18 @@ func newPromoteCommand(c *terminal.Console, service *client.Client) *cobra.Comma
 		Short: "Accept a provisional baseline as it is",
 		Long:  "Ends the warm-up of the group: its alarms count as those of an accepted baseline from now on.",
 		Args:  cobra.ExactArgs(1),
+
+		ValidArgsFunction: completeIDs(service, aBaseline, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := why.Check(); err != nil {
 				return err
 			}
+			id, err := fullID(cmd.Context(), service, aBaseline, args[0])
+			if err != nil {
+				return err
+			}
 			var b shownBaseline
-			return showBaseline(c, &b, service.Post(cmd.Context(), why, &b, "baselines", args[0], "promote"))
+			return showBaseline(c, &b, service.Post(cmd.Context(), why, &b, "baselines", id, "promote"))
 		},
 	}
 	client.ReasonFlags(cmd, &why)
@@ -79,9 +89,12 @@ type resetOrder struct {
 func newResetCommand(c *terminal.Console, service *client.Client) *cobra.Command {
 	order := resetOrder{Group: map[string]string{}}
 	cmd := &cobra.Command{
-		Use:     "reset POLICY [LABEL=VALUE...] --why TEXT",
-		Short:   "Have a group warm up a new baseline",
-		Long:    "Ends the baseline of the group, and its open incident. Until the next one is frozen the group is not judged.",
+		Use:   "reset POLICY [LABEL=VALUE...] --why TEXT",
+		Short: "Start a new baseline for a group",
+		Long:  "Ends the baseline of the group, and its open incident. Until the next one is frozen the group is not judged.",
+
+		ValidArgsFunction: completePolicies(service),
+
 		Example: "  rewardwatch baseline reset checkout-ranker env=prod-eu --why \"the simulator was replaced\"",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -199,6 +212,12 @@ func figureOrDash(x wire.Number) string {
 }
 
 func diffBaselines(ctx context.Context, c *terminal.Console, service *client.Client, ids []string) error {
+	for i := range ids {
+		var err error
+		if ids[i], err = fullID(ctx, service, aBaseline, ids[i]); err != nil {
+			return err
+		}
+	}
 	var raw json.RawMessage
 	if err := service.Get(ctx, &raw, "baselines", ids[0], "diff", ids[1]); err != nil {
 		return err

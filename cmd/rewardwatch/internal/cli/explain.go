@@ -10,7 +10,6 @@ import (
 	"net/url"
 	"os"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -38,6 +37,7 @@ func newExplainCommand(c *terminal.Console) *cobra.Command {
 		Long: "Tells what drifted, by how much, since when, why, and on which records, what people decided and what was ordered, with\n" +
 			"small plots. ALARM is the id of an alarm or of an incident, or as much of its beginning as no other has. It is looked for in a\n" +
 			"running service, or with --from in what replay --output json has printed.",
+		ValidArgsFunction: completeIDs(service, anIncident, 1),
 		Example: "  rewardwatch explain 6dcbf0b8\n" +
 			"  rewardwatch replay --output json --scores scores.ndjson events.ndjson >alarms.ndjson\n" +
 			"  rewardwatch explain 6dcbf0b8 --from alarms.ndjson --scores scores.ndjson",
@@ -104,34 +104,21 @@ func (o *explainOptions) known(ctx context.Context, c *terminal.Console, service
 	return answer.Incidents, err
 }
 
-// shownIDs is how many ids an error lists.
-const shownIDs = 10
-
 // story finds an alarm by its id or that of its incident, or by an unambiguous prefix. An incident has the id of its
 // first alarm, so both mean the same.
 func (k knownIncidents) story(id string) (*storyJSON, error) {
-	var found []string
-	for _, i := range k {
-		for _, known := range idsOf(&i) {
-			if known == id {
-				return k.storyOf(id), nil
-			}
-			if strings.HasPrefix(known, id) && !slices.Contains(found, known) {
-				found = append(found, known)
-			}
-		}
+	var known []string
+	for i := range k {
+		known = append(known, idsOf(&k[i])...)
 	}
-	if len(found) == 1 && id != "" {
-		return k.storyOf(found[0]), nil
+	full, err := oneID(id, known)
+	switch {
+	case errors.Is(err, errNoID):
+		return nil, fmt.Errorf("alarm or incident: %w; replay and rewardwatch incident list print the ids", err)
+	case err != nil:
+		return nil, err
 	}
-	if len(found) == 0 || id == "" {
-		return nil, fmt.Errorf("no alarm and no incident has an id that begins with %q; replay and rewardwatch incident list print the ids", id)
-	}
-	more := ""
-	if len(found) > shownIDs {
-		found, more = found[:shownIDs], ", ..."
-	}
-	return nil, fmt.Errorf("several ids begin with %q, give more of one: %s%s", id, strings.Join(found, ", "), more)
+	return k.storyOf(full), nil
 }
 
 // idsOf returns the ids of an incident and of its alarms.

@@ -36,9 +36,9 @@ func TestExplainOfAService(t *testing.T) {
 		})
 	}
 	for name, tt := range map[string]struct{ id, says string }{
-		"unknown":    {"zz", `no alarm and no incident has an id that begins with "zz"`},
-		"nothing":    {"", `no alarm and no incident has an id that begins with ""`},
-		"not unique": {"a", `several ids begin with "a", give more of one: acce97ed, a1b2`},
+		"unknown":    {"zz", `alarm or incident: no id begins with "zz"`},
+		"nothing":    {"", `alarm or incident: no id begins with ""`},
+		"not unique": {"a", `several ids begin with "a": acce97ed, a1b2`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := runVerb(append([]string{"explain", tt.id}, flags...)...); got.code != exitError || !strings.Contains(got.err, tt.says) {

@@ -22,6 +22,8 @@ func newForgetCommand(c *terminal.Console) *cobra.Command {
 			"If events of the policy still arrive, it starts a new warm-up. To stop that, change policies in the configuration.",
 		Example: "  rewardwatch forget checkout-ranker-test --why \"a load test, long over\"",
 		Args:    cobra.ExactArgs(1),
+
+		ValidArgsFunction: completePolicies(service),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := why.Check(); err != nil {
 				return err

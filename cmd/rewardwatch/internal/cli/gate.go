@@ -31,7 +31,8 @@ func newGateCommand(c *terminal.Console) *cobra.Command {
 		Long: "Asks the running service what it has found of a policy_version that serves beside production, or whose telemetry has\n" +
 			"the label shadow. Exit 0 where it is better or the same, 1 where it is worse, 3 where there is not enough data yet,\n" +
 			"2 on an error. It may be asked at any time, as often as you like.",
-		Args: cobra.ExactArgs(2),
+		Args:              cobra.ExactArgs(2),
+		ValidArgsFunction: completePolicies(service),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return askGate(cmd.Context(), c, service, args[0], args[1])
 		},

@@ -21,23 +21,26 @@ import (
 
 func newIncidentCommand(c *terminal.Console) *cobra.Command {
 	service := &client.Client{}
-	cmd := &cobra.Command{
+	cmd := showsHelp(&cobra.Command{
 		Use:   "incident",
 		Short: "Show the incidents of a running service, accept, mute or comment on them",
-		Args:  cobra.NoArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
+	})
 	service.Flags(cmd)
 	cmd.AddCommand(
 		&cobra.Command{
-			Use: "list", Short: "List the incidents that are open or closed lately", Args: cobra.NoArgs,
+			Use: "list", Short: "List the open and the recently closed incidents", Args: cobra.NoArgs,
 			RunE: func(cmd *cobra.Command, _ []string) error { return listIncidents(cmd.Context(), c, service) },
 		},
 		&cobra.Command{
-			Use: "show INCIDENT", Short: "Show an incident with its alarms and what people decided", Args: cobra.ExactArgs(1),
+			Use: "show INCIDENT", Short: "Show an incident with its alarms and the decisions about it", Args: cobra.ExactArgs(1),
+			ValidArgsFunction: completeIDs(service, anIncident, 1),
 			RunE: func(cmd *cobra.Command, args []string) error {
+				id, err := fullID(cmd.Context(), service, anIncident, args[0])
+				if err != nil {
+					return err
+				}
 				var i shownIncident
-				return showIncident(c, &i, service.Get(cmd.Context(), &i, "incidents", args[0]))
+				return showIncident(c, &i, service.Get(cmd.Context(), &i, "incidents", id))
 			},
 		},
 		newAcceptCommand(c, service), newMuteCommand(c, service), newCommentCommand(c, service))
@@ -48,16 +51,16 @@ func newAcceptCommand(c *terminal.Console, service *client.Client) *cobra.Comman
 	var why wire.Reason
 	cmd := &cobra.Command{
 		Use:   "accept INCIDENT --why TEXT",
-		Short: "Declare what drifted the new normal",
+		Short: "Accept the drift as the new normal",
 		Long: "Closes the incident and has its group warm up a new baseline from now on. Until that is frozen the group is not\n" +
 			"judged; each new baseline is one more chance of an unlucky one.",
-		Args: cobra.ExactArgs(1),
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: completeIDs(service, anIncident, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := why.Check(); err != nil {
 				return err
 			}
-			var i shownIncident
-			return showIncident(c, &i, service.Post(cmd.Context(), why, &i, "incidents", args[0], "accept"))
+			return orderIncident(cmd.Context(), c, service, why, args[0], "accept")
 		},
 	}
 	client.ReasonFlags(cmd, &why)
@@ -71,12 +74,13 @@ func newCommentCommand(c *terminal.Console, service *client.Client) *cobra.Comma
 		Short: "Comment on an incident",
 		Long:  "Keeps a comment with an incident that is open or closed recently. A comment changes nothing else.",
 		Args:  cobra.ExactArgs(1),
+
+		ValidArgsFunction: completeIDs(service, anIncident, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := why.Check(); err != nil {
 				return err
 			}
-			var i shownIncident
-			return showIncident(c, &i, service.Post(cmd.Context(), why, &i, "incidents", args[0], "comment"))
+			return orderIncident(cmd.Context(), c, service, why, args[0], "comment")
 		},
 	}
 	client.ReasonFlags(cmd, &why)
@@ -95,16 +99,16 @@ func newMuteCommand(c *terminal.Console, service *client.Client) *cobra.Command 
 	var until, duration string
 	cmd := &cobra.Command{
 		Use:   "mute INCIDENT (--for DURATION | --until TIME) --why TEXT",
-		Short: "Have nobody told of an incident until a time",
-		Long: "Resolves the alert and keeps it so, and has no retraining ordered, until the time has come; whoever is told of\n" +
-			"incidents is told again then, if it is still open. A later mute replaces an earlier one; --for 0 ends it at once.",
-		Args: cobra.ExactArgs(1),
+		Short: "Mute an incident until a given time",
+		Long: "Resolves the alert, and triggers no retraining, until the given time. If the incident is still open then, the alert\n" +
+			"fires again. A later mute replaces an earlier one; --for 0 ends it at once.",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: completeIDs(service, anIncident, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := errors.Join(order.Check(), order.set(until, duration)); err != nil {
 				return err
 			}
-			var i shownIncident
-			return showIncident(c, &i, service.Post(cmd.Context(), order, &i, "incidents", args[0], "mute"))
+			return orderIncident(cmd.Context(), c, service, order, args[0], "mute")
 		},
 	}
 	client.ReasonFlags(cmd, &order.Reason)
@@ -184,6 +188,16 @@ func (i *shownIncident) signals() []string {
 		}
 	}
 	return out
+}
+
+// orderIncident sends an order about an incident and prints the incident as it is after that.
+func orderIncident(ctx context.Context, c *terminal.Console, service *client.Client, order any, given, verb string) error {
+	id, err := fullID(ctx, service, anIncident, given)
+	if err != nil {
+		return err
+	}
+	var i shownIncident
+	return showIncident(c, &i, service.Post(ctx, order, &i, "incidents", id, verb))
 }
 
 // showIncident prints an incident that the service returned, or returns the error of the request.

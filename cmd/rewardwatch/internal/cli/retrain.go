@@ -22,17 +22,15 @@ import (
 
 func newRetrainCommand(c *terminal.Console) *cobra.Command {
 	service := &client.Client{}
-	cmd := &cobra.Command{
+	cmd := showsHelp(&cobra.Command{
 		Use:   "retrain",
-		Short: "Look at recipes and at the retrain requests of a running service, decide on them and report of their jobs",
-		Args:  cobra.NoArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
+		Short: "Show and decide on retrain requests of a running service, report on their jobs, compare recipes",
+	})
 	service.Flags(cmd)
 	cmd.AddCommand(
 		newRequestListCommand(c, service), newRequestShowCommand(c, service), newRetrainDiffCommand(c, service),
 		newRetrainAskCommand(c, service), newLedgerCommand(c, service),
-		newRequestDecisionCommand(c, service, "approve", "Let a request leave that waits for it",
+		newRequestDecisionCommand(c, service, "approve", "Approve a request that waits for approval",
 			"It is delivered at once; what cannot be delivered within 24 hours is given up."),
 		newRequestDecisionCommand(c, service, "reject", "End a request that is not finished",
 			"A receiver that has the order already is not told: its job is yours to end, and what that reports is refused from then on.\n"+
@@ -75,6 +73,9 @@ func (r *retrainings) leaves(ctx context.Context, name string) (shown string, le
 	if !recipe.IsRequestID(name) {
 		leaves, err = r.ofRecipe(name)
 		return "recipe " + name, leaves, err
+	}
+	if name, err = fullID(ctx, r.service, aRequest, name); err != nil {
+		return "", nil, err
 	}
 	var request ledger.Request
 	if err := r.service.Get(ctx, &request, "retrain-requests", name); err != nil {

@@ -8,20 +8,28 @@ import (
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/client"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/terminal"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/wire"
+	"github.com/rewardwatch/rewardwatch/retrain/ledger"
 )
 
 func newRetrainAskCommand(c *terminal.Console, service *client.Client) *cobra.Command {
 	var body wire.RetrainOrder
 	cmd := &cobra.Command{
-		Use:   "request POLICY --recipe RECIPE --target TARGET --why TEXT [--incident ID]",
+		Use:   "request POLICY --recipe RECIPE --target TARGET --why TEXT [--incident INCIDENT]",
 		Short: "Order a retraining",
 		Long: "A person may order one while the cooldown of a trigger lasts, while the breaker of the policy is open, and also where the\n" +
 			"cause is the reward function or the telemetry. With --incident the order tells what is known of that incident; without, it\n" +
 			"has no alarms. A policy has at most one request that is not finished.",
-		Args: cobra.ExactArgs(1),
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: completePolicies(service),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := body.Reason.Check(); err != nil {
 				return err
+			}
+			if body.Incident != "" {
+				var err error
+				if body.Incident, err = fullID(cmd.Context(), service, anIncident, body.Incident); err != nil {
+					return err
+				}
 			}
 			body.Policy = args[0]
 			if body.ID == "" {
@@ -35,10 +43,13 @@ func newRetrainAskCommand(c *terminal.Console, service *client.Client) *cobra.Co
 		},
 	}
 	cmd.Flags().StringVar(&body.Recipe, "recipe", "", "how to retrain (required)")
-	cmd.Flags().StringVar(&body.Target, "target", "", "who is told (required)")
+	cmd.Flags().StringVar(&body.Target, "target", "", "where the order is delivered (required)")
 	cmd.Flags().StringVar(&body.Incident, "incident", "", "id of an incident of the policy")
 	cmd.Flags().StringVar(&body.ID, "id", "", "for scripts that may run twice: the same id orders one retraining")
 	client.ReasonFlags(cmd, &body.Reason)
+	completeFlag(cmd, "incident", completeIDs(service, anIncident, 1))
+	completeFlag(cmd, "recipe", completeUsed(service, func(q *ledger.Request) string { return q.Recipe }))
+	completeFlag(cmd, "target", completeUsed(service, func(q *ledger.Request) string { return q.Target }))
 	return cmd
 }
 
@@ -49,9 +60,9 @@ func newLedgerCommand(c *terminal.Console, service *client.Client) *cobra.Comman
 		Long:  "All requests, the newest first, or those that the flags choose, as retrain list does; one JSON object a line.",
 		Args:  cobra.NoArgs,
 	}
-	chosen := searchFlags(cmd)
+	chosen := searchFlags(cmd, service)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		query, err := chosen()
+		query, err := chosen(cmd.Context())
 		if err != nil {
 			return err
 		}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rewardwatch/rewardwatch/alerts"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/client"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/terminal"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/wire"
@@ -55,16 +56,19 @@ func newRequestListCommand(c *terminal.Console, service *client.Client) *cobra.C
 			"requests, the last line on stderr says how to go on.",
 		Args: cobra.NoArgs,
 	}
-	chosen := searchFlags(cmd)
+	chosen := searchFlags(cmd, service)
 	limit := cmd.Flags().Int("limit", wire.MaxListed, "at most so many, 1000 at most")
 	after := cmd.Flags().String("after", "", "id of a request: only older ones")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		query, err := chosen()
+		query, err := chosen(cmd.Context())
 		if err != nil {
 			return err
 		}
 		query.Set("limit", strconv.Itoa(*limit))
 		if *after != "" {
+			if *after, err = fullID(cmd.Context(), service, aRequest, *after); err != nil {
+				return err
+			}
 			query.Set("after", *after)
 		}
 		return listRequests(cmd.Context(), c, service, query)
@@ -73,7 +77,7 @@ func newRequestListCommand(c *terminal.Console, service *client.Client) *cobra.C
 }
 
 // searchFlags adds the flags that select requests, and returns a function that turns them into a query of the API.
-func searchFlags(cmd *cobra.Command) func() (url.Values, error) {
+func searchFlags(cmd *cobra.Command, service *client.Client) func(context.Context) (url.Values, error) {
 	values := map[string]*string{}
 	for _, flag := range []struct{ name, usage string }{
 		{"text", "words that all stand in objective, hypothesis, expected, owner or evidence, or in who changed the request and why"},
@@ -88,7 +92,12 @@ func searchFlags(cmd *cobra.Command) func() (url.Values, error) {
 	} {
 		values[flag.name] = cmd.Flags().String(flag.name, "", flag.usage)
 	}
-	return func() (url.Values, error) {
+	completeFlag(cmd, "policy", completePolicies(service))
+	completeFlag(cmd, "cause", completeWords(alerts.Causes()))
+	completeFlag(cmd, "state", completeWords(ledger.States()))
+	completeFlag(cmd, "recipe", completeUsed(service, func(q *ledger.Request) string { return q.Recipe }))
+	completeFlag(cmd, "parent", completeIDs(service, aRequest, 1))
+	return func(ctx context.Context) (url.Values, error) {
 		query := url.Values{}
 		for name, value := range values {
 			if *value != "" {
@@ -97,6 +106,13 @@ func searchFlags(cmd *cobra.Command) func() (url.Values, error) {
 		}
 		if states, state := ledger.States(), query.Get("state"); state != "" && !slices.Contains(states, ledger.State(state)) {
 			return nil, fmt.Errorf("--state %q is none of %s", state, joined(states))
+		}
+		if given := query.Get("parent"); given != "" {
+			parent, err := fullID(ctx, service, aRequest, given)
+			if err != nil {
+				return nil, err
+			}
+			query.Set("parent", parent)
 		}
 		return query, nil
 	}
@@ -108,9 +124,14 @@ func newRequestShowCommand(c *terminal.Console, service *client.Client) *cobra.C
 		Short: "Show a request: what it orders and why, what has become of it and what it waits for",
 		Long: "With --token-file, the link is shown by which a person can decide on a request that waits for approval: for a message\n" +
 			"to somebody who has no token. It decides once.",
-		Args: cobra.ExactArgs(1),
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: completeIDs(service, aRequest, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			story, err := readStory(cmd.Context(), service, args[0])
+			id, err := fullID(cmd.Context(), service, aRequest, args[0])
+			if err != nil {
+				return err
+			}
+			story, err := readStory(cmd.Context(), service, id)
 			if err != nil {
 				return err
 			}
@@ -123,6 +144,7 @@ func newRequestDecisionCommand(c *terminal.Console, service *client.Client, verb
 	var why wire.Reason
 	cmd := &cobra.Command{
 		Use: verb + " REQUEST --why TEXT", Short: short, Long: long, Args: cobra.ExactArgs(1),
+		ValidArgsFunction: completeIDs(service, aRequest, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := why.Check(); err != nil {
 				return err
@@ -143,6 +165,12 @@ func newJobStatusCommand(c *terminal.Console, service *client.Client) *cobra.Com
 		Long: "For training jobs. One that has succeeded says which policy_version it has made: its telemetry is then held against the\n" +
 			"contract of the request. The token may be that of the service's http.status_token_file.",
 		Args: cobra.ExactArgs(2),
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, given string) ([]cobra.Completion, cobra.ShellCompDirective) {
+			if len(args) == 1 {
+				return []cobra.Completion{"started", "succeeded", "failed"}, cobra.ShellCompDirectiveNoFileComp
+			}
+			return completeIDs(service, aRequest, 1)(cmd, args, given)
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			body.State = args[1]
 			if logFile != "" {
@@ -182,7 +210,11 @@ func readTail(file string, most int64) (string, error) {
 }
 
 // changeRequest sends an order about a request and prints the request as it is after that.
-func changeRequest(ctx context.Context, c *terminal.Console, service *client.Client, order any, id, verb string) error {
+func changeRequest(ctx context.Context, c *terminal.Console, service *client.Client, order any, given, verb string) error {
+	id, err := fullID(ctx, service, aRequest, given)
+	if err != nil {
+		return err
+	}
 	var q shownRequest
 	if err := service.Post(ctx, order, &q, "retrain-requests", id, verb); err != nil {
 		return err

@@ -10,6 +10,7 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
 
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/app"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/calibrate"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/demo"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/inspect"
@@ -54,20 +55,24 @@ func execute(ctx context.Context, c *terminal.Console, args []string) int {
 }
 
 func newRootCommand(c *terminal.Console) *cobra.Command {
-	root := &cobra.Command{
+	build := app.ReadBuildInfo()
+	root := showsHelp(&cobra.Command{
 		Use:           "rewardwatch",
 		Short:         "Watch deployed reinforcement-learning agents for drift",
-		Args:          cobra.NoArgs,
+		Version:       build.Version,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
+	})
+	root.SetVersionTemplate(build.String())
+	root.SetFlagErrorFunc(flagError)
 	root.SetIn(c.In)
 	root.SetOut(c.Out)
 	root.SetErr(c.Err)
 	root.PersistentFlags().Var(&c.Output, "output", "how results are printed: text or json")
 	c.LogLevel = zerolog.InfoLevel
 	root.PersistentFlags().Var((*terminal.LevelFlag)(&c.LogLevel), "log-level", "least level of what is logged: debug, info, warn or error")
+	completeFlag(root, "output", completeWords([]string{"text", "json"}))
+	completeFlag(root, "log-level", completeWords([]string{"debug", "info", "warn", "error"}))
 	root.AddCommand(verbs(c)...)
 	return root
 }
@@ -88,6 +93,7 @@ func verbs(c *terminal.Console) []*cobra.Command {
 		newGateCommand(c),
 		newRetrainCommand(c),
 		newRunCommandCommand(),
+		newSecretCommand(c),
 		newRulesCommand(c),
 		newDashboardsCommand(c),
 		newVersionCommand(c),

@@ -32,17 +32,20 @@ func TestCommandLine(t *testing.T) {
 		stdout, stderr string // whole
 	}{
 		"unknown verb":       {[]string{"watch"}, 2, "", "rewardwatch: unknown command \"watch\" for \"rewardwatch\"\n"},
+		"mistyped verb":      {[]string{"incidnt"}, 2, "", "rewardwatch: unknown command \"incidnt\" for \"rewardwatch\" (did you mean incident?)\n"},
+		"mistyped subverb":   {[]string{"retrain", "aprove"}, 2, "", "rewardwatch: unknown command \"aprove\" for \"rewardwatch retrain\" (did you mean approve?)\n"},
+		"mistyped flag":      {[]string{"version", "--outptu", "json"}, 2, "", "rewardwatch: unknown flag: --outptu (did you mean --output?)\n"},
 		"unknown flag":       {[]string{"version", "--fast"}, 2, "", "rewardwatch: unknown flag: --fast\n"},
 		"unknown output":     {[]string{"version", "--output", "xml"}, 2, "", "rewardwatch: invalid argument \"xml\" for \"--output\" flag: must be text or json\n"},
 		"unknown level":      {[]string{"version", "--log-level", "loud"}, 2, "", "rewardwatch: invalid argument \"loud\" for \"--log-level\" flag: must be debug, info, warn or error\n"},
 		"too few arguments":  {[]string{"validate"}, 2, "", "rewardwatch: accepts 1 arg(s), received 0\n"},
 		"validate good":      {[]string{"validate", good}, 0, "ok\n", ""},
-		"validate good JSON": {[]string{"validate", good, "--output", "json"}, 0, `{"file":"` + good + `","ok":true,"errors":[]}` + "\n", ""},
+		"validate good JSON": {[]string{"validate", good, "--output", "json"}, 0, `{"file":"` + good + `","ok":true,"errors":[],"warnings":[]}` + "\n", ""},
 		"validate bad":       {[]string{"validate", bad}, 2, problems, ""},
 		"validate bad JSON": {
 			[]string{"--output", "json", "validate", bad}, 2, `{"file":"` + bad + `","ok":false,"errors":[` +
 				`{"file":"` + bad + `","line":1,"column":25,"path":"checkpoint.directory","message":"must not be empty","text":"` + bad + `:1:25: checkpoint.directory: must not be empty"},` +
-				`{"file":"` + bad + `","line":1,"column":36,"path":"checkpoint.every","message":"must be between 1s and 1h","text":"` + bad + `:1:36: checkpoint.every: must be between 1s and 1h"}]}` + "\n", "",
+				`{"file":"` + bad + `","line":1,"column":36,"path":"checkpoint.every","message":"must be between 1s and 1h","text":"` + bad + `:1:36: checkpoint.every: must be between 1s and 1h"}],"warnings":[]}` + "\n", "",
 		},
 		"validate nothing": {[]string{"validate", "none.yml"}, 2, "", "rewardwatch: read the configuration: open none.yml: no such file or directory\n"},
 		"rules nowhere":    {[]string{"rules"}, 2, "", "rewardwatch: required flag(s) \"directory\" not set\n"},

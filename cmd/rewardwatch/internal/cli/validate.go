@@ -22,10 +22,12 @@ type validateOptions struct {
 
 // validation is the result of validate.
 type validation struct {
-	File   string         `json:"file"`
-	OK     bool           `json:"ok"`
-	Errors []fileError    `json:"errors"`
-	Sample *sample.Report `json:"sample,omitempty"` // with --sample, if there is no error
+	File   string      `json:"file"`
+	OK     bool        `json:"ok"`
+	Errors []fileError `json:"errors"`
+
+	Warnings []fileError    `json:"warnings"`         // files that it names and that cannot be read here
+	Sample   *sample.Report `json:"sample,omitempty"` // with --sample, if there is no error
 }
 
 type fileError struct {
@@ -39,7 +41,8 @@ func newValidateCommand(c *terminal.Console) *cobra.Command {
 		Use:   "validate [flags] FILE",
 		Short: "Check a configuration file and its recipes",
 		Long: "Check a configuration file, and the recipes of its retrain.recipes, strictly: an unknown key, a key given twice, a wrong " +
-			"type and a value out of range are errors. All of them are printed as file:line:column: message. Exit 2 where there is one.\n\n" +
+			"type and a value out of range are errors. All of them are printed as file:line:column: message. Exit 2 where there is one.\n" +
+			"A file that the configuration names and that cannot be read on this machine is a warning.\n\n" +
 			"With --sample, records of a file are read through the format and the mapping of the topic: prints how many are taken, left\n" +
 			"out and refused, and the first ones before and after. Exit 2 where none is an event, or where a field of the mapping that\n" +
 			"has no default has no value in any record.",
@@ -57,11 +60,15 @@ func validate(ctx context.Context, c *terminal.Console, o validateOptions, path 
 	if err != nil && !ok {
 		return err
 	}
-	v := validation{File: path, OK: bad == nil, Errors: []fileError{}}
+	v := validation{File: path, OK: bad == nil, Errors: []fileError{}, Warnings: []fileError{}}
 	if bad != nil {
-		for _, p := range bad.Problems {
-			v.Errors = append(v.Errors, fileError{Problem: p, Text: p.String()})
+		v.Errors = fileErrors(bad.Problems)
+	} else {
+		missing, err := config.MissingFiles(path)
+		if err != nil {
+			return err
 		}
+		v.Warnings = fileErrors(missing)
 	}
 	if v.OK && len(o.samples) > 0 {
 		read, err := cfg.Ingest.Files(o.topic, o.samples)
@@ -85,18 +92,32 @@ func validate(ctx context.Context, c *terminal.Console, o validateOptions, path 
 	return nil
 }
 
+func fileErrors(problems []yamlfile.Problem) []fileError {
+	out := make([]fileError, len(problems))
+	for i, p := range problems {
+		out[i] = fileError{Problem: p, Text: p.String()}
+	}
+	return out
+}
+
 func (v validation) text(w io.Writer) error {
+	for _, e := range v.Errors {
+		if _, err := fmt.Fprintln(w, e.Text); err != nil {
+			return err
+		}
+	}
+	for _, e := range v.Warnings {
+		e.Message = "warning: " + e.Message
+		if _, err := fmt.Fprintln(w, e.Problem); err != nil {
+			return err
+		}
+	}
 	if v.Sample != nil {
 		return v.Sample.Text(w)
 	}
 	if v.OK {
 		_, err := fmt.Fprintln(w, "ok")
 		return err
-	}
-	for _, e := range v.Errors {
-		if _, err := fmt.Fprintln(w, e.Text); err != nil {
-			return err
-		}
 	}
 	return nil
 }

@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"io"
+
 	"github.com/spf13/cobra"
 
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/app"
@@ -10,11 +12,14 @@ import (
 func newVersionCommand(c *terminal.Console) *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
-		Short: "Print which build this is",
+		Short: "Print the version and the build",
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			b := app.ReadBuildInfo()
-			return c.Print(b, b.Text)
+			return c.Print(b, func(w io.Writer) error {
+				_, err := io.WriteString(w, b.String())
+				return err
+			})
 		},
 	}
 }

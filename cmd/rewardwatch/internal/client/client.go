@@ -9,7 +9,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"os"
+	"os/user"
 	"strings"
 	"time"
 
@@ -149,6 +149,15 @@ func serviceRefusal(status string, answer []byte) error {
 
 // ReasonFlags adds the flags that name who decides, and why.
 func ReasonFlags(cmd *cobra.Command, r *wire.Reason) {
-	cmd.Flags().StringVar(&r.By, "by", os.Getenv("USER"), "who decides")
+	cmd.Flags().StringVar(&r.By, "by", userName(), "who decides")
 	cmd.Flags().StringVar(&r.Why, "why", "", "why, in a sentence that others will read (required)")
+}
+
+// userName returns the login name of the user who runs this process, or "" if the system does not know it.
+func userName() string {
+	u, err := user.Current()
+	if err != nil {
+		return ""
+	}
+	return u.Username
 }

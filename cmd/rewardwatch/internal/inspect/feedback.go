@@ -9,6 +9,7 @@ import (
 
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/terminal"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/wire"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/words"
 	"github.com/rewardwatch/rewardwatch/detectors"
 	"github.com/rewardwatch/rewardwatch/ingest/feedback"
 )
@@ -100,11 +101,7 @@ func share(part, of int64) string {
 }
 
 func seconds(s float64) string {
-	d := time.Duration(s * float64(time.Second))
-	if d >= time.Minute {
-		return d.Round(time.Second).String()
-	}
-	return d.Round(time.Millisecond).String()
+	return words.Duration(time.Duration(s * float64(time.Second)))
 }
 
 // text returns the lines of the report for people.

@@ -107,7 +107,7 @@ func (p *Progress) left(share float64) string {
 		return ""
 	}
 	left := time.Duration(float64(took) * (1 - share) / share)
-	return left.Round(time.Second).String() + " left"
+	return words.Duration(left) + " left"
 }
 
 // Clear removes the line, so that other text can be written. The next Show writes it again at once.

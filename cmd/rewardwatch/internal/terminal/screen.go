@@ -1,10 +1,8 @@
 package terminal
 
 import (
-	"fmt"
 	"io"
 	"os"
-	"slices"
 	"strings"
 
 	"github.com/mattn/go-runewidth"
@@ -81,66 +79,4 @@ func Width(text string) int {
 // cut shortens text to at most most columns.
 func cut(text string, most int) string {
 	return (&runewidth.Condition{StrictEmojiNeutral: true}).Truncate(text, most, "…")
-}
-
-// StateColumn is the heading of the column whose cells are coloured.
-const StateColumn = "STATE"
-
-// PrintTable prints rows with their columns aligned; an empty cell is shown as -.
-func PrintTable(w io.Writer, rows [][]string) error {
-	shown := make([][]string, len(rows))
-	for r, row := range rows {
-		shown[r] = make([]string, len(row))
-		for i, cell := range row {
-			shown[r][i] = Dash(cell)
-		}
-	}
-	if _, err := io.WriteString(w, TableText(PaintFor(w), shown)); err != nil {
-		return fmt.Errorf("print the result: %w", err)
-	}
-	return nil
-}
-
-// TableText aligns the columns of rows, including characters that take two columns of the terminal or none. It
-// replaces invisible characters: names come from telemetry and from people.
-func TableText(p Paint, rows [][]string) string {
-	cells, widths := Measured(rows)
-	states := -1
-	if len(rows) > 0 {
-		states = slices.Index(rows[0], StateColumn)
-	}
-	var b strings.Builder
-	for _, row := range cells {
-		for i, cell := range row {
-			pad := ""
-			if i < len(row)-1 {
-				pad = strings.Repeat(" ", widths[i]-Width(cell)+2)
-			}
-			if i == states {
-				cell = p.In(StateColour(cell), cell)
-			}
-			b.WriteString(cell + pad)
-		}
-		b.WriteByte('\n')
-	}
-	return b.String()
-}
-
-// Measured makes the cells of rows printable and returns the widths of the columns. The last cell of a row does not
-// count: nothing follows it.
-func Measured(rows [][]string) (cells [][]string, widths []int) {
-	for _, row := range rows {
-		shown := make([]string, len(row))
-		for i, cell := range row {
-			shown[i] = Printable(cell)
-			if i == len(widths) {
-				widths = append(widths, 0)
-			}
-			if i < len(row)-1 {
-				widths[i] = max(widths[i], Width(shown[i]))
-			}
-		}
-		cells = append(cells, shown)
-	}
-	return cells, widths
 }

@@ -27,6 +27,35 @@ func TestTablesAlign(t *testing.T) {
 	}
 }
 
+func TestTablesFitTheTerminal(t *testing.T) {
+	rows := [][]string{
+		{"INCIDENT", "STATE", "SIGNALS", "OPENED"},
+		{"6dcbf0b8c1d2e3f4", "open", "return, reward, action, observation position", "2026-11-20T10:00:00Z"},
+		{"0123456789abcdef", "closed", "reward", "2026-11-20T11:00:00Z"},
+		{"a note that spans the columns and has more words than fit into one line of the table that it is in"},
+	}
+	got := tableWithin(70, false, rows)
+	want := "" +
+		"INCIDENT          STATE   SIGNALS                 OPENED\n" +
+		"6dcbf0b8c1d2e3f4  open    return, reward,         2026-11-20T10:00:00Z\n" +
+		"                          action, observation\n" +
+		"                          position\n" +
+		"0123456789abcdef  closed  reward                  2026-11-20T11:00:00Z\n" +
+		"a note that spans the columns and has more words than fit into one\n" +
+		"line of the table that it is in\n"
+	if got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	for line := range strings.Lines(tableWithin(30, false, [][]string{{"key", "一二三四五六七八九十 " + strings.Repeat("x", 60)}})) {
+		if Width(strings.TrimRight(line, "\n")) > 30 {
+			t.Errorf("a line is wider than 30 columns: %q", line)
+		}
+	}
+	if narrow := tableWithin(10, false, rows); !strings.Contains(narrow, "6dcbf0b8c1d2") {
+		t.Errorf("of a terminal that is too narrow for any table, nothing is left: %q", narrow)
+	}
+}
+
 func TestProgressLine(t *testing.T) {
 	var out bytes.Buffer
 	now := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
@@ -50,7 +79,7 @@ func TestProgressLine(t *testing.T) {
 	want := []string{
 		"Replaying 0 events",
 		"Replaying [##......................] 10 %  250,000 events, 250,000/s",
-		"Replaying [######..................] 25 %  2,500,000 events, 250,000/s  30s left",
+		"Replaying [######..................] 25 %  2,500,000 events, 250,000/s  30 seconds left",
 		"",
 		"Replaying [########################] 100 %  2,500,000 events, 250,000/s",
 		"Reading 5 events",

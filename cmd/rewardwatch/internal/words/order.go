@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"time"
 
 	"github.com/rewardwatch/rewardwatch/alerts"
 	"github.com/rewardwatch/rewardwatch/retrain/ledger"
@@ -83,7 +82,7 @@ func Took(d ledger.Delivery) string {
 	if d.FinishedAt.IsZero() {
 		return ""
 	}
-	return d.FinishedAt.Sub(d.StartedAt).Round(time.Millisecond).String()
+	return Duration(d.FinishedAt.Sub(d.StartedAt))
 }
 
 // Status formats an HTTP status, "" if no answer arrived.

@@ -1,0 +1,65 @@
+package cli
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/terminal"
+	"github.com/rewardwatch/rewardwatch/retrain/target"
+)
+
+// createdSecret is the result of secret.
+type createdSecret struct {
+	File string `json:"file"`
+	Kind string `json:"kind"`
+}
+
+func newSecretCommand(c *terminal.Console) *cobra.Command {
+	const token, webhook = "token", "webhook"
+	var kind string
+	cmd := &cobra.Command{
+		Use:   "secret [--kind token|webhook] FILE",
+		Short: "Create a file with a random token or webhook secret",
+		Long: "Writes a new random secret to FILE, which must not exist, with mode 0600. A token is for http.token_file and the other\n" +
+			"*_token_file keys; a webhook secret is for the secret_file of a retrain target, whose receiver needs the same line.",
+		Example: "  rewardwatch secret /etc/rewardwatch/token",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			var text string
+			switch kind {
+			case token:
+				text = rand.Text() + rand.Text()
+			case webhook:
+				text = target.NewSecret()
+			default:
+				return fmt.Errorf("--kind %q is neither %s nor %s", kind, token, webhook)
+			}
+			if err := createSecret(args[0], text); err != nil {
+				return err
+			}
+			return c.Print(createdSecret{args[0], kind}, func(w io.Writer) error {
+				_, err := fmt.Fprintf(w, "created %s\n", terminal.Printable(args[0]))
+				return err
+			})
+		},
+	}
+	cmd.Flags().StringVar(&kind, "kind", token, "what the secret is for: token or webhook")
+	completeFlag(cmd, "kind", completeWords([]string{token, webhook}))
+	return cmd
+}
+
+// createSecret writes a line to a new file that only its owner can read. It never replaces a file, whose secret others
+// may use.
+func createSecret(file, line string) error {
+	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = io.WriteString(f, line+"\n")
+	return errors.Join(err, f.Close())
+}

@@ -1,0 +1,168 @@
+package terminal
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/mattn/go-runewidth"
+)
+
+// StateColumn is the heading of the column whose cells are coloured.
+const StateColumn = "STATE"
+
+// gap is the space between two columns of a table, and narrowest the width below which no column is wrapped.
+const (
+	gap       = 2
+	narrowest = 12
+)
+
+// PrintTable prints rows with their columns aligned; an empty cell is shown as -. On a terminal, cells are wrapped so
+// that a row fits its width.
+func PrintTable(w io.Writer, rows [][]string) error {
+	shown := make([][]string, len(rows))
+	for r, row := range rows {
+		shown[r] = make([]string, len(row))
+		for i, cell := range row {
+			shown[r][i] = Dash(cell)
+		}
+	}
+	if _, err := io.WriteString(w, tableWithin(columns(w), PaintFor(w), shown)); err != nil {
+		return fmt.Errorf("print the result: %w", err)
+	}
+	return nil
+}
+
+// TableText aligns the columns of rows, including characters that take two columns of the terminal or none. It
+// replaces invisible characters: names come from telemetry and from people.
+func TableText(p Paint, rows [][]string) string { return tableWithin(0, p, rows) }
+
+// tableWithin returns a table whose lines have at most most columns, as far as columns can be wrapped. Without a limit,
+// most is 0.
+func tableWithin(most int, p Paint, rows [][]string) string {
+	cells, widths := Measured(rows)
+	states := -1
+	if len(rows) > 0 {
+		states = slices.Index(rows[0], StateColumn)
+	}
+	if most > 0 {
+		widths = narrowed(widths, cells, most)
+	}
+	var b strings.Builder
+	for _, row := range cells {
+		lines := [][]string{row}
+		if most > 0 {
+			lines = wrappedRow(row, widths)
+		}
+		for _, line := range lines {
+			writeLine(&b, p, line, widths, states)
+		}
+	}
+	return b.String()
+}
+
+func writeLine(b *strings.Builder, p Paint, line []string, widths []int, states int) {
+	for i, cell := range line {
+		pad := ""
+		if slices.ContainsFunc(line[i+1:], func(next string) bool { return next != "" }) {
+			pad = strings.Repeat(" ", widths[i]-Width(cell)+gap)
+		}
+		if i == states {
+			cell = p.In(StateColour(cell), cell)
+		}
+		b.WriteString(cell + pad)
+	}
+	b.WriteByte('\n')
+}
+
+// Measured makes the cells of rows printable and returns the widths of the columns. The last cell of a row does not
+// count: nothing follows it.
+func Measured(rows [][]string) (cells [][]string, widths []int) {
+	for _, row := range rows {
+		shown := make([]string, len(row))
+		for i, cell := range row {
+			shown[i] = Printable(cell)
+			if i == len(widths) {
+				widths = append(widths, 0)
+			}
+			if i < len(row)-1 {
+				widths[i] = max(widths[i], Width(shown[i]))
+			}
+		}
+		cells = append(cells, shown)
+	}
+	return cells, widths
+}
+
+// narrowed returns the widths of the columns, of which the widest are made narrower until a line fits.
+func narrowed(widths []int, cells [][]string, most int) []int {
+	out := slices.Clone(widths)
+	last := len(out) - 1
+	for _, row := range cells {
+		if len(row) == len(out) {
+			out[last] = max(out[last], Width(row[last]))
+		}
+	}
+	total := gap * last
+	for i := range out {
+		total += out[i]
+	}
+	for ; total > most; total-- {
+		widest := slices.Index(out, slices.Max(out))
+		if out[widest] <= narrowest {
+			break
+		}
+		out[widest]--
+	}
+	return out
+}
+
+// wrappedRow returns the lines of a row whose cells are wrapped to the widths of their columns. The last cell of a row
+// with fewer columns has the width of all that follow.
+func wrappedRow(row []string, widths []int) [][]string {
+	var lines [][]string
+	for i, cell := range row {
+		room := widths[i]
+		if i == len(row)-1 {
+			for _, more := range widths[i+1:] {
+				room += gap + more
+			}
+		}
+		for n, text := range wrapped(cell, room) {
+			if n == len(lines) {
+				lines = append(lines, make([]string, len(row)))
+			}
+			lines[n][i] = text
+		}
+	}
+	return lines
+}
+
+// wrapped breaks text into lines of at most most columns: at spaces, or within a word that is longer than a line.
+func wrapped(text string, most int) []string {
+	if Width(text) <= most {
+		return []string{text}
+	}
+	width := &runewidth.Condition{StrictEmojiNeutral: true}
+	var lines []string
+	line := ""
+	for _, word := range strings.Fields(text) {
+		if line != "" && Width(line)+1+Width(word) <= most {
+			line += " " + word
+			continue
+		}
+		if line != "" {
+			lines = append(lines, line)
+		}
+		for Width(word) > most {
+			head := width.Truncate(word, most, "")
+			if head == "" { // a character that is wider than the column
+				break
+			}
+			lines, word = append(lines, head), word[len(head):]
+		}
+		line = word
+	}
+	return append(lines, line)
+}
