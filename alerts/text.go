@@ -21,7 +21,7 @@ const (
 // summary describes in one line which signals of which group an incident is about, and why. It contains nothing that
 // changes with every unit, because a new summary is pushed at once.
 func (i *Incident) summary() string {
-	signals := i.firingSignals()
+	signals := Ranked(i.firingSignals())
 	if d, ended := i.Ended(); ended {
 		return fmt.Sprintf("%s: accepted as the new normal by %s; a new baseline is collected", i.Group, d.By)
 	}

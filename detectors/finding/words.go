@@ -49,13 +49,20 @@ func (u UnitRef) Moment(unit UnitName) string {
 
 func clock(ns int64) string { return time.Unix(0, ns).UTC().Format(time.RFC3339) }
 
-// Words says how far a signal has moved, in its own unit of measurement and in standard deviations of the baseline.
+// Words says how far a quantity has moved, in its own unit of measurement and in standard deviations of the baseline.
 // unit is the name of the units counted.
-func (e Effect) Words(unit UnitName) string {
+func (e Effect) Words(unit UnitName) string { return e.words(QuantityWords(e.Quantity), unit) }
+
+// WordsOf is Words with the name of the signal.
+func (e Effect) WordsOf(signal string, unit UnitName) string {
+	return e.words(QuantityOf(signal, e.Quantity), unit)
+}
+
+func (e Effect) words(name string, unit UnitName) string {
 	if e.Quantity == "" {
 		return "not measured"
 	}
-	s := fmt.Sprintf("%s now %s, was %s", QuantityWords(e.Quantity), Figure(e.CurrentMean), Figure(e.BaselineMean))
+	s := fmt.Sprintf("%s now %s, was %s", name, Figure(e.CurrentMean), Figure(e.BaselineMean))
 	if e.StandardShift != 0 {
 		s += fmt.Sprintf(" (%+.3g baseline sd)", e.StandardShift)
 	}
@@ -63,6 +70,17 @@ func (e Effect) Words(unit UnitName) string {
 		s += fmt.Sprintf("; sd now %s, was %s", Figure(e.CurrentSD), Figure(e.BaselineSD))
 	}
 	return s + "; over " + unit.Count(int64(e.CurrentUnits))
+}
+
+// QuantityOf returns the name of a quantity with that of its signal, such as mean return or 90 % quantile of reward.
+func QuantityOf(signal, quantity string) string {
+	switch {
+	case quantity == signals.MainQuantity(signal):
+		return "mean " + signal
+	case quantity == signal || quantity == "":
+		return signal
+	}
+	return QuantityWords(quantity) + " of " + signal
 }
 
 // Figure returns a number to four significant digits.

@@ -26,6 +26,31 @@ func MainQuantity(signal string) string {
 	return "mean"
 }
 
+// Rank sorts signals as people look at them: the return, the reward, outcomes, and then all others.
+func Rank(signal string) int {
+	switch {
+	case signal == "return":
+		return 0
+	case signal == "reward":
+		return 1
+	case IsOutcome(signal):
+		return 2
+	}
+	return 3
+}
+
+// QuantityRank sorts the quantities of a signal as people look at them: its mean, its spread and what else it has, and
+// then quantiles.
+func QuantityRank(signal, quantity string) int {
+	switch {
+	case quantity == MainQuantity(signal):
+		return 0
+	case IsDecile(quantity):
+		return 2
+	}
+	return 1
+}
+
 // The outer deciles of the values of a unit, as quantities.
 const (
 	LowDecile  = "q10"

@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"regexp"
 	"strings"
 
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/words"
 	"github.com/rewardwatch/rewardwatch/retrain"
 	"github.com/rewardwatch/rewardwatch/retrain/ledger"
+	"github.com/rewardwatch/rewardwatch/retrain/recipe"
 )
 
 // maxForm limits the size of a form, on the page of a link and in the console, in bytes.
@@ -32,6 +34,7 @@ type decideRequest struct {
 	Signals                                           string
 	Contract                                          words.Contract
 	Differences                                       []decideDifference
+	Offsets                                           []decideDifference // those of where the data is, which are many
 }
 
 // decideDifference is a value of the config or the contract. A side that does not have it is "".
@@ -118,6 +121,15 @@ func (c *Console) linkRefusal(err error) (status int, text string) {
 	return c.refusal(err)
 }
 
+// offsetPath matches the values of a list of ranges of offsets in a config.
+var offsetPath = regexp.MustCompile(`\[\d+\]\.(topic|partition|first|last)$`)
+
+// isOffset reports whether a difference says only where in the topic the data is.
+func isOffset(d recipe.Difference) bool {
+	template := d.Old != nil && strings.Contains(d.Old.Value, "{{") && strings.Contains(d.Old.Value, "offsets.")
+	return offsetPath.MatchString(d.Path) || template
+}
+
 func (c *Console) decideRequestOf(q ledger.Request) (*decideRequest, error) {
 	order, err := words.ReadOrder(q)
 	if err != nil {
@@ -142,6 +154,10 @@ func (c *Console) decideRequestOf(q ledger.Request) (*decideRequest, error) {
 		}
 		if d.New != nil {
 			row.New = d.New.Value
+		}
+		if isOffset(d) {
+			out.Offsets = append(out.Offsets, row)
+			continue
 		}
 		out.Differences = append(out.Differences, row)
 	}

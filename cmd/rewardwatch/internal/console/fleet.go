@@ -183,7 +183,7 @@ func loudness(severity string) int {
 	return slices.Index(alerts.Severities(), alerts.Severity(severity))
 }
 
-// incidentLine describes an incident by its representative alarm.
+// incidentLine describes an incident by the alarm that a person would name first.
 func incidentLine(i *alerts.Incident, now time.Time) attention {
 	line := lineOf(i)
 	a := attention{
@@ -191,14 +191,15 @@ func incidentLine(i *alerts.Incident, now time.Time) attention {
 		State: line.State, Class: line.Class, Since: momentOf(line.since, now),
 	}
 	if len(i.Alarms) > 0 {
-		alarm := speaker(i)
-		a.What = alarm.Effect.Words(alarm.UnitName())
-		if alarm.Effect.Quantity != alarm.Signal {
+		alarm := i.Headline()
+		a.What = alarm.Foremost().WordsOf(alarm.Signal, alarm.UnitName())
+		if alarm.Effect.Quantity == "" {
 			a.What = alarm.Signal + ": " + a.What
 		}
-	}
-	if more := len(signalsOf(i)) - 1; more > 0 {
-		a.What += fmt.Sprintf("; and %d more", more)
+		others := slices.DeleteFunc(signalsOf(i), func(signal string) bool { return signal == alarm.Signal })
+		if len(others) > 0 {
+			a.What += "; also " + listed(others)
+		}
 	}
 	return a
 }

@@ -47,7 +47,7 @@ func TestFleetPutsFirstWhatIsWrong(t *testing.T) {
 	if r := d.Rows[2]; r.State != "warming up" || r.Missing != "312 of 500 episodes" || r.Score.Text != "" || r.Kept != "" {
 		t.Errorf("%+v", r)
 	}
-	if len(d.Incidents) != 1 || len(d.Faults) != 1 || d.Faults[0].What != "return: constant" || !strings.HasPrefix(d.Incidents[0].What, "return now 7.6") {
+	if len(d.Incidents) != 1 || len(d.Faults) != 1 || d.Faults[0].What != "return: constant" || !strings.HasPrefix(d.Incidents[0].What, "mean return now 7.6") {
 		t.Errorf("incidents %+v, faults %+v", d.Incidents, d.Faults)
 	}
 	counted := map[string]int{}
@@ -110,7 +110,7 @@ func TestPagesAgreeOnAnIncident(t *testing.T) {
 	i.MutedUntil = someTime.Add(time.Hour)
 	d, page, listed := fleetOf(v, ""), policyOf(t, v, "policy-0000", ""), incidentsOf(v.incidents, nil).Lines[0]
 	line := d.Incidents[0]
-	if !strings.HasPrefix(line.What, "action now 7.6") || !strings.HasSuffix(line.What, "; and 1 more") || listed.Effect != "action 10 → 7.6" {
+	if !strings.HasPrefix(line.What, "mean return now 7.6") || !strings.HasSuffix(line.What, "; also action") || listed.Effect != "mean return 10 → 7.6" {
 		t.Errorf("the fleet tells of %s, the list of %s", line.What, listed.Effect)
 	}
 	if at := page.Incidents[0].Since; line.Since != at || d.Rows[0].Since != at || page.Group.Since != at || page.Group.Incident.Since != at || at.Ago != "1 h ago" {

@@ -13,6 +13,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/alerts"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/words"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
+	"github.com/rewardwatch/rewardwatch/detectors/signals"
 	"github.com/rewardwatch/rewardwatch/ingest"
 	"github.com/rewardwatch/rewardwatch/retrain/ledger"
 )
@@ -175,8 +176,8 @@ func storyOf(i *alerts.Incident) incidentPage {
 	return d
 }
 
-// firingFirst returns at most most alarms of an incident, first those that fire, then the latest to resolve, and how
-// many are left out.
+// firingFirst returns at most most alarms of an incident, first those that fire, by the rank of their signals, then the
+// latest to resolve, and how many are left out.
 func firingFirst(i *alerts.Incident, most int) (alarms []*alerts.Alarm, left int) {
 	for k := range i.Alarms {
 		alarms = append(alarms, &i.Alarms[k])
@@ -190,7 +191,7 @@ func firingFirst(i *alerts.Incident, most int) (alarms []*alerts.Alarm, left int
 		case b.Resolved:
 			return -1
 		}
-		return 0
+		return cmp.Compare(signals.Rank(a.Signal), signals.Rank(b.Signal))
 	})
 	shown := min(len(alarms), most)
 	return alarms[:shown], i.Omitted + len(alarms) - shown
@@ -209,8 +210,13 @@ func newestEvidence(i *alerts.Incident) *alerts.Alarm {
 func lead(i *alerts.Incident) string {
 	var s strings.Builder
 	if len(i.Alarms) > 0 {
-		signals := signalsOf(i)
-		fmt.Fprintf(&s, "%s %s the baseline since %s. ", listed(signals), verb(i, len(signals)), i.Earliest().Onset.Moment(i.UnitName()))
+		names := signalsOf(i)
+		fmt.Fprintf(&s, "%s %s the baseline since %s. ", listed(names), verb(i, len(names)), i.Earliest().Onset.Moment(i.UnitName()))
+		named := i.Headline()
+		e := named.Foremost()
+		if e.Quantity != "" && finite(e.BaselineMean, e.BaselineSD, e.CurrentMean, e.CurrentSD, e.StandardShift) {
+			s.WriteString(capital(e.WordsOf(named.Signal, i.UnitName())) + ". ")
+		}
 	}
 	switch d, ended := i.Ended(); {
 	case ended:
@@ -246,8 +252,7 @@ func verb(i *alerts.Incident, signals int) string {
 	return "have drifted from"
 }
 
-// signalsOf returns the signals that drift, or those that did if none still drifts, in the order in which they
-// joined.
+// signalsOf returns the signals that drift, or those that did if none still drifts, as people look at them.
 func signalsOf(i *alerts.Incident) []string {
 	var firing, all []string
 	for _, a := range i.Alarms {
@@ -259,9 +264,9 @@ func signalsOf(i *alerts.Incident) []string {
 		}
 	}
 	if len(firing) == 0 {
-		return all
+		return alerts.Ranked(all)
 	}
-	return firing
+	return alerts.Ranked(firing)
 }
 
 // listed joins the first names as in a sentence, and counts the others.
@@ -280,7 +285,7 @@ func alarmPartOf(a *alerts.Alarm, s *scale) alarmPart {
 	e, unit := a.Effect, a.UnitName()
 	out := alarmPart{
 		ID: a.ID, Signal: a.Signal, State: words.AlarmState(*a), Class: "drift", Provisional: a.Provisional, Improvement: a.Improvement,
-		Quantity: finding.QuantityWords(e.Quantity), Was: spread(e.BaselineMean, e.BaselineSD), Now: spread(e.CurrentMean, e.CurrentSD),
+		Quantity: quantityText(a.Signal, e.Quantity), Was: spread(e.BaselineMean, e.BaselineSD), Now: spread(e.CurrentMean, e.CurrentSD),
 		Units: unit.Count(int64(e.CurrentUnits)), Compared: compare(e), Score: words.Short(a.Score), Detectors: strings.Join(a.Detectors, ", "),
 		Onset: a.Onset.Words(unit), Found: words.Place(a.At, unit, a.At.Pos), Offsets: words.Offsets(a.Offsets),
 		Baseline: words.Baseline(a.Baseline, unit), Bar: s.bar(a),
@@ -301,6 +306,14 @@ func alarmPartOf(a *alerts.Alarm, s *scale) alarmPart {
 		out.Class, out.Resolved = "ok", words.Place(a.ResolvedAt, unit, a.ResolvedAt.Pos)
 	}
 	return out
+}
+
+// quantityText returns the name of a quantity with its signal, "" without a quantity.
+func quantityText(signal, quantity string) string {
+	if quantity == "" {
+		return ""
+	}
+	return finding.QuantityOf(signal, quantity)
 }
 
 // spread formats a mean with its standard deviation, "not known" if it is unknown.

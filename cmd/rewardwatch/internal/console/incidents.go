@@ -94,25 +94,13 @@ func lineOf(i *alerts.Incident) listedIncident {
 	if len(i.Alarms) > 0 {
 		began := i.Earliest().Onset
 		out.Since, out.since = began.Moment(i.UnitName()), began.TS
-		out.Effect = effectText(speaker(i).Effect)
+		named := i.Headline()
+		out.Effect = effectText(named.Signal, named.Foremost())
 	}
 	if i.Closed {
 		out.Closed, out.closed = i.ClosedAt.Moment(i.UnitName()), i.ClosedAt.TS
 	}
 	return out
-}
-
-// speaker returns the representative alarm of an incident: the one with the earliest onset, of those that fire, or of
-// all if none fires any more. The incident has at least one alarm.
-func speaker(i *alerts.Incident) *alerts.Alarm {
-	first := &i.Alarms[0]
-	for k := range i.Alarms {
-		a := &i.Alarms[k]
-		if first.Resolved != a.Resolved && first.Resolved || first.Resolved == a.Resolved && a.Onset.Ordinal < first.Onset.Ordinal {
-			first = a
-		}
-	}
-	return first
 }
 
 // incidentState returns the state of an incident, and the class for its colour.
@@ -128,12 +116,12 @@ func incidentState(i *alerts.Incident) (state, class string) {
 	return "open", "drift"
 }
 
-// effectText says briefly how far a quantity has moved.
-func effectText(e finding.Effect) string {
+// effectText says briefly how far a quantity of a signal has moved.
+func effectText(signal string, e finding.Effect) string {
 	if e.Quantity == "" {
 		return ""
 	}
-	return finding.QuantityWords(e.Quantity) + " " + spread(e.BaselineMean, 0) + " → " + spread(e.CurrentMean, 0)
+	return finding.QuantityOf(signal, e.Quantity) + " " + spread(e.BaselineMean, 0) + " → " + spread(e.CurrentMean, 0)
 }
 
 // has reports whether the line or the id contains the text.

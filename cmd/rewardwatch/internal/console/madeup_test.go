@@ -62,7 +62,7 @@ func madeUpFleet(n int, now time.Time) *madeUp {
 	return v
 }
 
-var signals = []string{"action", "episode_length", "outcome.conversion", "return", "reward"}
+var madeUpSignals = []string{"action", "episode_length", "outcome.conversion", "return", "reward"}
 
 // addPolicy adds a policy of one group of whose streams the return is in the state, and all where they warm up.
 func (v *madeUp) addPolicy(name string, state finding.State, now time.Time) {
@@ -79,7 +79,7 @@ func (v *madeUp) addPolicy(name string, state finding.State, now time.Time) {
 		s.Baseline, s.Promise, s.FrozenTS, s.Lineage = finding.BaselineRef{}, finding.Promise{}, 0, finding.Lineage{Collected: 312, Wanted: 500}
 		s.Unit = finding.Episodes()
 	}
-	for _, signal := range signals {
+	for _, signal := range madeUpSignals {
 		is := finding.OK
 		if signal == "return" || state == finding.WarmingUp {
 			is = state

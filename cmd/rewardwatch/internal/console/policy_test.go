@@ -71,7 +71,7 @@ func TestChartMarksOnsetsAndVersions(t *testing.T) {
 	want := []markJSON{
 		{X: float64(at[120].TS) / 1e9, Kind: "onset", Text: "onset of return"}, {X: float64(at[95].TS) / 1e9, Kind: "version", Text: "policy 2026-11-01.3"},
 	}
-	if fmt.Sprint(c.Marks) != fmt.Sprint(want) || !c.Clock || len(c.X) != len(at) || len(c.Lines) != len(signals) || c.Lines[0].Name != "return" || len(c.Lines[0].Y) != len(at) {
+	if fmt.Sprint(c.Marks) != fmt.Sprint(want) || !c.Clock || len(c.X) != len(at) || len(c.Lines) != len(madeUpSignals) || c.Lines[0].Name != "return" || len(c.Lines[0].Y) != len(at) {
 		t.Errorf("marks %v, want %v; %d lines", c.Marks, want, len(c.Lines))
 	}
 	course := v.courses[g]

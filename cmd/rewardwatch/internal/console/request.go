@@ -51,6 +51,7 @@ type diffPart struct {
 	Against string // what they are compared with, "" for nothing
 	Before  bool   // whether that is the previous request
 	Lines   []diffLine
+	Offsets []diffLine // those of where the data is, which are many
 	Config  []diffLine // all of it
 	Problem string     // why there is none
 }
@@ -172,6 +173,10 @@ func (c *Console) diffOf(ctx context.Context, q ledger.Request, before bool) (di
 		return d, err
 	}
 	for _, diff := range differences {
+		if isOffset(diff) {
+			d.Offsets = append(d.Offsets, diffLine(diff))
+			continue
+		}
 		d.Lines = append(d.Lines, diffLine(diff))
 	}
 	for k := range leaves {

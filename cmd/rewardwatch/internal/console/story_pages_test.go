@@ -12,6 +12,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 	"github.com/rewardwatch/rewardwatch/ingest"
 	"github.com/rewardwatch/rewardwatch/retrain/ledger"
+	"github.com/rewardwatch/rewardwatch/retrain/recipe"
 	"github.com/rewardwatch/rewardwatch/retrain/target"
 )
 
@@ -21,8 +22,8 @@ func TestIncidentTellsTheWholeStory(t *testing.T) {
 	body := r.send(http.MethodGet, "/incidents/5f0c2e9a11d04b7c", nil).Body.String()
 	at := 0
 	for _, want := range []string{
-		"return has drifted from the baseline since 2026-11-20T08:00:05Z. The likeliest cause is the environment.",
-		"What drifted", "<bdi>return</bdi> was <b>482.1 ± 62.3</b>", "now <b>401.7 ± 71.9</b>", "-1.29 sd", "moved by at least 0.31", "outcome.conversion",
+		"return has drifted from the baseline since 2026-11-20T08:00:05Z. Mean return now 401.7, was 482.1 (-1.29 baseline sd)", "The likeliest cause is the environment.",
+		"What drifted", "<bdi>mean return</bdi> was <b>482.1 ± 62.3</b>", "now <b>401.7 ± 71.9</b>", "-1.29 sd", "moved by at least 0.31", "outcome.conversion",
 		"Since when", "episode 1203 (2026-11-20T08:00:05Z, agent a-17)", "with 90 % confidence between episodes 1196", "episode 1234", "record 46923 of partition 0",
 		"Back</dt><dd>episode 1330", "Versions before and after", "<bdi>v1</bdi> <span class=\"none\">did not change", "<b><bdi>41</bdi> → <bdi>42</bdi></b>",
 		"Why", `class="named"`, "<b>environment</b>", "87 %", "env_version went from 41 to 42", "<b>policy</b>", "policy_version stayed v1", "reward function",
@@ -56,7 +57,7 @@ func TestIncidentThatLittleIsKnownOf(t *testing.T) {
 	wants(t, "one without alarms", get(c, "/incidents/bare"), 200, "Its alarms are no longer kept.")
 	w := get(c, "/incidents/noclock")
 	wants(t, "one without a clock", w, 200, "since unit 7")
-	wants(t, "it", w, 200, "<bdi>return</bdi> was <b>not known</b>")
+	wants(t, "it", w, 200, "<bdi>mean return</bdi> was <b>not known</b>")
 	wants(t, "it", w, 200, "Nothing is known yet that speaks for a cause.")
 	if body := w.Body.String(); strings.Contains(body, "NaN") || strings.Contains(body, `"Inf`) {
 		t.Errorf("figures that are none are drawn or told:\n%s", body)
@@ -311,6 +312,25 @@ func TestRequestShowsWhatBecameOfIt(t *testing.T) {
 	wants(t, "one of an old build", r.send(http.MethodGet, "/retrain/rr_waits", nil), 200, "It has no config.")
 	r.desk.requests[0].Order = []byte(`null`)
 	wants(t, "one without an order", r.send(http.MethodGet, "/retrain/rr_waits", nil), 200, "It has no config.")
+}
+
+// Where the data is fills pages, and says little: it is folded.
+func TestOffsetsAreToldFromOtherDifferences(t *testing.T) {
+	value := func(text string) *recipe.Leaf { return &recipe.Leaf{Value: text} }
+	for name, tt := range map[string]struct {
+		d    recipe.Difference
+		want bool
+	}{
+		"an offset":    {recipe.Difference{Path: "config.experience.drifted[3].first", New: value("6588")}, true},
+		"its template": {recipe.Difference{Path: "config.experience.drifted", Old: value(`"{{ offsets.drifted }}"`)}, true},
+		"another list": {recipe.Difference{Path: "config.layers[0].width", New: value("64")}, false},
+		"a value":      {recipe.Difference{Path: "config.first", Old: value("1"), New: value("2")}, false},
+		"a text":       {recipe.Difference{Path: "config.note", Old: value("see offsets.txt")}, false},
+	} {
+		if got := isOffset(tt.d); got != tt.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
 }
 
 // hostileNames are names as telemetry, jobs and people may send them.

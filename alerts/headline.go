@@ -1,0 +1,61 @@
+package alerts
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/rewardwatch/rewardwatch/detectors/finding"
+	"github.com/rewardwatch/rewardwatch/detectors/signals"
+)
+
+// clearlyMoved is the z score from which a quantity can stand for an alarm that another quantity of its signal raised.
+const clearlyMoved = 4
+
+// Headline returns the alarm that a person would name first: a firing one before a resolved one, then by the rank of its
+// signal, then by that of its quantity, then the earliest. The incident has at least one alarm.
+func (i *Incident) Headline() *Alarm {
+	return slices.MinFunc(pointers(i.Alarms), func(a, b *Alarm) int {
+		if a.Resolved != b.Resolved {
+			if a.Resolved {
+				return 1
+			}
+			return -1
+		}
+		return cmp.Or(
+			cmp.Compare(signals.Rank(a.Signal), signals.Rank(b.Signal)),
+			cmp.Compare(signals.QuantityRank(a.Signal, a.Effect.Quantity), signals.QuantityRank(b.Signal, b.Effect.Quantity)),
+			cmp.Compare(a.Onset.Ordinal, b.Onset.Ordinal))
+	})
+}
+
+func pointers(alarms []Alarm) []*Alarm {
+	out := make([]*Alarm, len(alarms))
+	for k := range alarms {
+		out[k] = &alarms[k]
+	}
+	return out
+}
+
+// Foremost returns the effect that a person would name first: that of the alarm, or that of a quantity of its signal that
+// comes before the alarm's and has clearly moved too. The latter has no standard deviation of the current values.
+func (a *Alarm) Foremost() finding.Effect {
+	best := a.Effect
+	for _, s := range a.Shifts {
+		if s.Signal != a.Signal || !(math.Abs(s.Z) >= clearlyMoved) || signals.QuantityRank(a.Signal, s.Quantity) >= signals.QuantityRank(a.Signal, best.Quantity) {
+			continue
+		}
+		best = finding.Effect{
+			Quantity: s.Quantity, BaselineMean: s.BaselineMean, CurrentMean: s.CurrentMean, MeanShift: s.CurrentMean - s.BaselineMean,
+			StandardShift: s.StandardShift, CurrentUnits: s.Units,
+		}
+	}
+	return best
+}
+
+// Ranked sorts names of signals as people look at them. Equal ones keep their order.
+func Ranked(names []string) []string {
+	out := slices.Clone(names)
+	slices.SortStableFunc(out, func(a, b string) int { return cmp.Compare(signals.Rank(a), signals.Rank(b)) })
+	return out
+}
