@@ -231,6 +231,19 @@ func (t *RarityTest) refine(rare bool) {
 	t.Arm(t.Spend)
 }
 
+// Grown returns a copy of the test as it is once its units have doubled so many times, at most as often as they may
+// still double, with so many rare values among those since.
+func (t *RarityTest) Grown(doublings, novel int) *RarityTest {
+	grown := *t
+	doublings = min(doublings, t.Doublings)
+	grown.Units, grown.Novel = t.Units<<doublings, t.Novel+novel
+	grown.Doublings -= doublings
+	grown.limit()
+	grown.Arm(t.Spend)
+	grown.Reset()
+	return &grown
+}
+
 func (t *RarityTest) halfWay() bool {
 	for i := range t.Walks {
 		if t.Walks[i].Score() > .5 {

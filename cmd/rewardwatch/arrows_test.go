@@ -70,7 +70,7 @@ func arrows() map[string][]string {
 		"detectors/measure":     {"detectors", "detectors/battery", "detectors/signals", "detectors/stream", "detectors/watch", "ingest"},
 		"detectors/metrics":     {"detectors/finding"}, // reads summaries alone
 		"detectors/offpolicy":   {"detectors/finding", "ingest", "ingest/saved"},
-		"detectors/reach":       {"detectors/finding", "detectors/stream"},
+		"detectors/reach":       {"detectors", "detectors/finding", "detectors/stream"},
 		"detectors/signals":     nil,
 		"detectors/season":      {"detectors"},
 		"detectors/stream":      {"detectors", "detectors/fault", "detectors/finding", "detectors/lesson", "detectors/season", "detectors/signals", "detectors/watch", "ingest", "ingest/saved"},

@@ -11,24 +11,27 @@ import (
 )
 
 // Of returns the smallest change of a quantity that its armed branches find within 100, 500 and 2,000 units; nil if they
-// are not calibrated on ranks or on counts, or if none is armed. The readings are those of its baseline. For ranks, the
-// change is a shift of all values, in the direction that is found later; for counts, a rate that falls.
+// are not calibrated on ranks, counts or rare values, or if none is armed. The readings are those of its baseline. For
+// ranks, the change is a shift of all values, in the direction that is found later; for counts and rare values, a rate
+// that falls. For rare values, it also returns after how many units half the rate is found, and from when on.
 func Of(q *stream.Quantity, baseline []stream.Reading) []finding.Reach {
+	walks := func(changed func(size float64) []weighted) func(size float64) finder {
+		return func(size float64) finder { return walksAfter(q, changed(size)) }
+	}
 	switch {
 	case q.Rank() != nil && q.Rank().Armed() > 0:
 		spread := evenly(baseline)
-		up, down := smallest(q, largestShift, shifted(spread, q.SD)), smallest(q, largestShift, shifted(spread, -q.SD))
+		up, down := smallest(largestShift, walks(shifted(spread, q.SD))), smallest(largestShift, walks(shifted(spread, -q.SD)))
 		for i := range up {
 			up[i].Size = max(up[i].Size, down[i].Size) // NaN if either is
 			up[i].Shift = up[i].Size * q.SD
 		}
 		return up
 	case q.Mix == nil && q.Frequency() != nil && q.Frequency().Armed() > 0:
-		out := smallest(q, 1, thinned(baseline))
-		for i := range out {
-			out[i].OfRate = true
-		}
-		return out
+		return ofRate(smallest(1, walks(thinned(baseline))))
+	}
+	if t, has := stream.TestOf[*stream.RarityTest](q); has {
+		return ofRare(t.RarityTest)
 	}
 	return nil
 }
@@ -40,15 +43,29 @@ const (
 	mostReadings  = 250  // of the baseline that a shift is tried on
 )
 
+// ofRate says of each change that it is one of a rate.
+func ofRate(changes []finding.Reach) []finding.Reach {
+	for i := range changes {
+		changes[i].OfRate = true
+	}
+	return changes
+}
+
+// finder is a test whose units have changed.
+type finder interface {
+	// findsWithin returns the probability, or a lower limit of it, that the change is found within n units.
+	findsWithin(n float64) float64
+}
+
 // smallest returns, for each number of units, the smallest size up to most whose change is found; NaN if none is.
-func smallest(q *stream.Quantity, most float64, changed func(size float64) []weighted) []finding.Reach {
+func smallest(most float64, changed func(size float64) finder) []finding.Reach {
 	out := make([]finding.Reach, len(within))
-	missed, tried := smallestShare*most, map[float64]changedWalks{}
+	missed, tried := smallestShare*most, map[float64]finder{}
 	for i, n := range within {
 		found := func(size float64) bool {
 			c, known := tried[size]
 			if !known {
-				c = walksAfter(q, changed(size))
+				c = changed(size)
 				tried[size] = c
 			}
 			return c.findsWithin(float64(n)) >= finding.ReachProbability

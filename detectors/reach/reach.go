@@ -16,7 +16,7 @@ var within = [...]int{2000, 500, 100}
 // walk is what a change makes of the walk of one branch.
 type walk struct {
 	drift, sd float64 // of its increments, in nats; sd includes the dependence of units
-	height    float64 // its threshold
+	height    float64 // its threshold, and by how much it exceeds it on average
 }
 
 // overshoot is how far a normal walk of unit variance is beyond a threshold when it first exceeds it, on average
@@ -33,10 +33,10 @@ func (w walk) foundWithin(n float64) float64 {
 		}
 		return 0
 	}
-	h, s := w.height+overshoot*w.sd, w.sd*math.Sqrt(n)
-	reflected := 2 * w.drift * h / (w.sd * w.sd)
-	p := distuv.UnitNormal.CDF((w.drift*n - h) / s)
-	if tail := distuv.UnitNormal.CDF((-h - w.drift*n) / s); tail > 0 {
+	s := w.sd * math.Sqrt(n)
+	reflected := 2 * w.drift * w.height / (w.sd * w.sd)
+	p := distuv.UnitNormal.CDF((w.drift*n - w.height) / s)
+	if tail := distuv.UnitNormal.CDF((-w.height - w.drift*n) / s); tail > 0 {
 		p += math.Exp(reflected + math.Log(tail))
 	}
 	return min(1, p)
@@ -74,8 +74,8 @@ func walksAfter(q *stream.Quantity, after []weighted) changedWalks {
 	var out changedWalks
 	for i := range walks.Branches {
 		if b := &walks.Branches[i]; b.Height > 0 {
-			variance := max(0, square[i]-mean[i]*mean[i])
-			out = append(out, walk{mean[i], math.Sqrt(variance * walks.Factor), b.Height})
+			sd := math.Sqrt(max(0, square[i]-mean[i]*mean[i]) * walks.Factor)
+			out = append(out, walk{mean[i], sd, b.Height + overshoot*sd})
 		}
 	}
 	return out

@@ -137,6 +137,65 @@ func TestSimChangesWithinReachAreFound(t *testing.T) {
 	}
 }
 
+// Rare values: what the baseline finds, and from how many units half the rate is found. Of the walks after those units,
+// the limits are as tight as these admit.
+func TestSimChangesOfRareValuesWithinReachAreFound(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds of CPU")
+	}
+	rng := rand.New(rand.NewPCG(7, 13))
+	least := finding.ReachProbability - 3*math.Sqrt(finding.ReachProbability*(1-finding.ReachProbability)/runs)
+	for _, novel := range []int{8, 19, 24} {
+		for _, n := range []float64{budget, 1_000_000} {
+			values := make([]float64, baselineUnits)
+			for i := range novel {
+				values[i] = 1
+			}
+			rare := detectors.NewRarityTest(detectors.NewRanks(values), 1)
+			rare.Arm(1 / n / sharing)
+			q := &stream.Quantity{Tests: []stream.TestOfKind{{Test: &stream.RarityTest{RarityTest: rare}}}}
+			rate := float64(novel) / baselineUnits
+			for _, r := range reach.Of(q, nil) {
+				if math.IsNaN(r.Size) {
+					t.Logf("%d rare values, N = %.0f: nothing within %d units", novel, n, r.Units)
+					continue
+				}
+				before := max(0, r.Known-baselineUnits)
+				found := func(left float64) (n int) {
+					for range runs {
+						if _, at := fall(*rare, rng, rate, left*rate, before, r.Units); at {
+							n++
+						}
+					}
+					return n
+				}
+				whole, less := float64(found(1-r.Size))/runs, float64(found(1-.7*r.Size))/runs
+				t.Logf("%d rare values, N = %.0f: %.2f within %d units, known from %d: found %.3f, at .7 of it %.3f",
+					novel, n, r.Size, r.Units, r.Known, whole, less)
+				if whole < least {
+					t.Errorf("found in %.3f of the runs, want %.3f", whole, least)
+				}
+				if less >= finding.ReachProbability {
+					t.Errorf(".7 of %.2f is found in %.3f of the runs: the claim is too modest", r.Size, less)
+				}
+			}
+		}
+	}
+}
+
+// fall returns the unit at which a test finds that a rate has become another one, after so many units at the first.
+func fall(test detectors.RarityTest, rng *rand.Rand, rate, after float64, before, within int) (at int, found bool) {
+	for i := range before {
+		test.Observe(hits(rng, 1, rate), int64(i), false)
+	}
+	for i := range within {
+		if test.Observe(hits(rng, 1, after), int64(before+i), false); test.Reached() {
+			return i, true
+		}
+	}
+	return 0, false
+}
+
 // normal returns an armed rank test on the quantiles of the normal distribution, and its readings.
 func normal(units int, allowance, rate float64) (*stream.Quantity, []stream.Reading) {
 	values, readings := make([]float64, units), make([]stream.Reading, units)

@@ -67,7 +67,7 @@ func propose(r inspection, cfg *config.Config, file string) string {
 	b.WriteString("#alerts: {alertmanager: {urls: [\"http://127.0.0.1:9093\"]}} # incidents are pushed there; else only console and metrics show them\n")
 	b.WriteString("retrain:\n  ledger:\n")
 	writeSettings(&b, "    ", section(&cfg.Retrain.Ledger, &defaults.Retrain.Ledger, map[string]string{
-		"sqlite": "incidents and retrain requests are kept here; its directory is made",
+		"sqlite": "with targets or triggers, incidents and requests are kept here; its directory is made",
 	}))
 	b.WriteString("  #targets: [{name: trainer, webhook: \"https://trainer.example/retrain\", secret_file: trainer.secret}] # who is told to retrain; triggers and recipes say when and how\n")
 	b.WriteString("http:\n")

@@ -39,13 +39,14 @@ type Reach struct {
 	Units  int     `json:"units"`
 	Size   *Number `json:"size"`    // in standard deviations of the baseline, its season removed; null if no change is found so soon
 	OfRate bool    `json:"of_rate"` // size is the fraction by which a rate falls instead
+	Known  int     `json:"known"`   // units, those of the baseline included, from which on it is found; 0 for those of the baseline
 }
 
 // ReachOf returns the wire form of the reach of a stream.
 func ReachOf(reach []finding.Reach) []Reach {
 	out := make([]Reach, len(reach))
 	for i, r := range reach {
-		out[i] = Reach{Units: r.Units, OfRate: r.OfRate}
+		out[i] = Reach{Units: r.Units, OfRate: r.OfRate, Known: r.Known}
 		if !math.IsNaN(r.Size) {
 			out[i].Size = new(Number(r.Size))
 		}

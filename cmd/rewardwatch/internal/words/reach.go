@@ -22,13 +22,20 @@ func Reach(s *finding.StreamSummary, unit finding.UnitName) string {
 	}
 	var parts []string
 	for _, r := range s.Reach {
-		if !math.IsNaN(r.Size) {
-			parts = append(parts, fmt.Sprintf("%s within %s", size(r), Grouped(int64(r.Units), ",")))
+		if math.IsNaN(r.Size) {
+			continue
 		}
+		part := fmt.Sprintf("%s within %s", size(r), Grouped(int64(r.Units), ","))
+		if len(parts) == 0 {
+			part += " " + unit.Many()
+		}
+		if r.Known > 0 {
+			part += fmt.Sprintf(" once the rate is known from %s", Grouped(int64(r.Known), ","))
+		}
+		parts = append(parts, part)
 	}
 	if len(parts) == 0 {
 		return fmt.Sprintf("none within %s", unit.Count(int64(s.Reach[len(s.Reach)-1].Units)))
 	}
-	parts[0] += " " + unit.Many()
 	return what + strings.Join(parts, ", ")
 }
