@@ -27,6 +27,7 @@ func arrows() map[string][]string {
 		"ingest/kafkalog":    {"ingest", "ingest/fetch"},
 		"ingest/locallog":    {"ingest", "ingest/datadir"},
 		"ingest/order":       {"ingest"},
+		"ingest/packed":      {"ingest"},
 		"ingest/receive":     {"ingest", "ingest/kafkalog", "ingest/locallog"},
 		"ingest/recording":   {"ingest", "ingest/avro", "ingest/fetch", "ingest/locallog", "ingest/receive", "ingest/telemetry"}, // the content of a file says its format
 		"ingest/repartition": {"ingest", "ingest/deadletter", "ingest/fetch", "ingest/kafkalog", "ingest/receive", "ingest/saved", "ingest/telemetry"},
@@ -53,14 +54,15 @@ func arrows() map[string][]string {
 		"detectors/kstable": {"detectors"}, // the generator of a table
 		"detectors/bank": {
 			"detectors", "detectors/baseline", "detectors/battery", "detectors/blocks", "detectors/budget", "detectors/divergence", "detectors/factor",
-			"detectors/fault", "detectors/finding", "detectors/gate", "detectors/offpolicy", "detectors/reach", "detectors/season", "detectors/signals", "detectors/stream", "detectors/trail",
-			"detectors/watch", "ingest", "ingest/saved",
+			"detectors/fault", "detectors/finding", "detectors/gate", "detectors/held", "detectors/offpolicy", "detectors/reach", "detectors/season", "detectors/signals", "detectors/stream", "detectors/trail",
+			"detectors/watch", "ingest", "ingest/packed", "ingest/saved",
 		},
 		"detectors/baseline":    {"detectors", "detectors/factor", "detectors/lesson", "detectors/offpolicy", "detectors/stream", "detectors/watch", "ingest", "ingest/saved"},
 		"detectors/battery":     {"detectors", "detectors/blocks", "detectors/fault", "detectors/finding", "detectors/signals", "detectors/stream", "ingest", "ingest/saved"},
 		"detectors/blocks":      {"detectors/signals", "ingest", "ingest/saved"},
 		"detectors/divergence":  nil,
 		"detectors/budget":      {"detectors", "detectors/signals", "detectors/stream", "detectors/watch"},
+		"detectors/held":        {"detectors/budget", "detectors/finding", "ingest/packed"},
 		"detectors/factor":      {"detectors", "ingest", "ingest/saved"},
 		"detectors/fault":       {"detectors", "ingest", "ingest/saved"},
 		"detectors/faulttest":   {"ingest"},

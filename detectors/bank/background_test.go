@@ -1,7 +1,11 @@
 package bank
 
 import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
 	"reflect"
+	"regexp"
 	"runtime"
 	"strconv"
 	"sync/atomic"
@@ -10,6 +14,8 @@ import (
 
 	"github.com/rewardwatch/rewardwatch/detectors/budget"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
+	"github.com/rewardwatch/rewardwatch/detectors/held"
+	"github.com/rewardwatch/rewardwatch/detectors/stream"
 	"github.com/rewardwatch/rewardwatch/detectors/watch"
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
@@ -77,14 +83,14 @@ func TestBackgroundCalibrationsTakeTurns(t *testing.T) {
 		p := NewPolicy(strconv.Itoa(i), watch.DefaultConfig(), NewStreamLimit(1000))
 		p.Share(shared)
 		p.InBackground()
-		p.calibrate(100, func() []finding.Finding {
+		p.calibrate(p.group(ingest.NewGroup("a")), 100, freezing(func() []finding.Finding {
 			now := running.Add(1)
 			for have := most.Load(); now > have && !most.CompareAndSwap(have, now); have = most.Load() {
 			}
 			runtime.Gosched()
 			running.Add(-1)
 			return nil
-		})
+		}))
 		policies = append(policies, p)
 	}
 	for _, p := range policies {
@@ -92,5 +98,171 @@ func TestBackgroundCalibrationsTakeTurns(t *testing.T) {
 	}
 	if got := int(most.Load()); got > runtime.GOMAXPROCS(0) {
 		t.Errorf("%d calibrations ran at once on %d cores", got, runtime.GOMAXPROCS(0))
+	}
+}
+
+// freezing returns a freeze that shares nothing out.
+func freezing(freeze held.Freeze) func() held.Freeze {
+	return func() held.Freeze { return freeze }
+}
+
+// fleet makes the units of many groups of a policy, in an order of their own.
+type fleet struct {
+	rng    *rand.Rand
+	agents []*agent
+	made   int64
+}
+
+func newFleet(groups int) *fleet {
+	f := &fleet{rng: rand.New(rand.NewPCG(1, 77))}
+	for i := range groups {
+		a := newAgent(uint64(900 + i))
+		if i%4 == 1 { // a signal that comes late
+			a.edit = func(u *ingest.Unit) {
+				if a.made < 300 {
+					return
+				}
+				m := ingest.NamedMoments{Signal: "outcome.sale"}
+				for range u.Length {
+					m.Add(float64(a.rng.IntN(2)))
+				}
+				u.Numeric = append(u.Numeric, m)
+			}
+		}
+		f.agents = append(f.agents, a)
+	}
+	return f
+}
+
+// unit returns the next unit, of one of the first groups.
+func (f *fleet) unit(groups int) *ingest.Unit {
+	i := f.rng.IntN(groups)
+	a := f.agents[i]
+	switch {
+	case i%5 == 2 && a.made > 400 && a.rng.IntN(2) == 0:
+		a.versions.Policy = "p2"
+	case i%5 == 3 && a.made > 450:
+		a.mean = -4
+	default:
+		a.versions.Policy = "p1"
+	}
+	u := a.unit()
+	u.Group = ingest.NewGroup("ranker", ingest.Label{Name: "env", Value: strconv.Itoa(i)})
+	f.made++
+	u.Pos = ingest.Position{Offset: f.made}
+	u.First, u.Last = u.Pos, u.Pos
+	return u
+}
+
+// result is what becomes of the units of a fleet.
+type result struct {
+	found map[ingest.Group][]finding.Finding
+	shown []finding.GroupSummary
+	state map[string]int // sizes of the parts of the checkpoint
+}
+
+// judge judges so many units.
+func (f *fleet) judge(t *testing.T, units int, background, oneByOne bool) result {
+	t.Helper()
+	cfg := rebaselining()
+	cfg.Baseline.Units = 250
+	p := newBank(cfg)
+	if background {
+		p.InBackground()
+	}
+	p.OneByOne(oneByOne)
+	groups, most := len(f.agents), 0
+	out := result{found: map[ingest.Group][]finding.Finding{}, state: map[string]int{}}
+	take := func(found []finding.Finding) {
+		for _, one := range found {
+			out.found[one.Group] = append(out.found[one.Group], one)
+		}
+	}
+	for i := range units {
+		known := groups
+		if i < units/4 {
+			known = groups - 3 // the last ones come when the budget has been shared out
+		}
+		take(p.Observe(f.unit(known), time.Time{}))
+		switch {
+		case i%7 == 0:
+			take(p.Proceed())
+		case i%50 == 1:
+			p.Publish()
+			p.Applied()
+			take(p.Tick(time.Time{}))
+		case i == units/2:
+			p.Drain(true)
+		case i == units/2+units/8:
+			p.Drain(false)
+		}
+		most = max(most, len(p.held))
+	}
+	take(p.Settle())
+	for _, g := range p.groups {
+		if bound := g.mostBranches(); g.branchCount() > bound {
+			t.Errorf("%s has %d branches, expected at most %d", g.Key, g.branchCount(), bound)
+		}
+	}
+	if background && !oneByOne && most < 3 {
+		t.Errorf("at most %d groups waited at once", most)
+	}
+	parts, _, err := p.Changes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, part := range parts {
+		out.state[name] = len(part)
+	}
+	p.Publish()
+	out.shown = p.Summary().Groups
+	return out
+}
+
+var addresses = regexp.MustCompile("0x[0-9a-f]{6,}")
+
+// textOf returns a summary as text, by which values that are not numbers are equal.
+func textOf(g finding.GroupSummary) string {
+	return addresses.ReplaceAllString(fmt.Sprintf("%+v", g), "")
+}
+
+// Groups of a policy that are calibrated beside each other find what they find one after the other: with more branches
+// than a policy may have, with groups that draw on the reserve of its budget, late signals, and new versions.
+func TestGroupsAreCalibratedBesideEachOther(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds of CPU")
+	}
+	const groups, units = 14, 14 * 640
+	want, alarms, branches := newFleet(groups).judge(t, units, false, false), 0, 0
+	for _, found := range want.found {
+		alarms += len(alarmsIn(found))
+	}
+	for _, g := range want.shown {
+		for _, s := range g.Streams {
+			branches += s.Branches
+		}
+	}
+	if alarms == 0 || branches < stream.MaxBranches-50 {
+		t.Errorf("%d alarms of %d branches: too little to compare", alarms, branches)
+	}
+	for _, oneByOne := range []bool{false, true} {
+		got := newFleet(groups).judge(t, units, true, oneByOne)
+		for group, found := range want.found {
+			if !reflect.DeepEqual(got.found[group], found) {
+				t.Errorf("one by one %v: %s has %d findings, want %d, or they differ", oneByOne, group, len(got.found[group]), len(found))
+			}
+		}
+		for i, g := range want.shown {
+			if got, want := textOf(got.shown[i]), textOf(g); got != want {
+				at := 0
+				for got[at] == want[at] {
+					at++
+				}
+				t.Errorf("one by one %v: %s is ... %.200s\nwant ... %.200s", oneByOne, g.Group, got[at:], want[at:])
+			}
+		}
+		if !maps.Equal(got.state, want.state) {
+			t.Errorf("one by one %v: parts of the state have %v bytes, want %v", oneByOne, got.state, want.state)
+		}
 	}
 }

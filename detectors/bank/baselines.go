@@ -91,6 +91,7 @@ func (g *group) afresh() *group {
 func (p *Policy) replace(g, next *group, why string, now time.Time) {
 	next.inherit(g)
 	next.Number, next.resident, next.limit = g.Number, g.resident, g.limit
+	next.hold, g.hold = g.hold, nil
 	next.Line.end(g, why, now)
 	next.gates, next.gatesSaved = g.gates.End(why, g.cfg), g.gatesSaved
 	p.put(next)

@@ -46,11 +46,16 @@ func (p *Policy) laterShare() float64 {
 	return reserve / float64(p.later*(p.later+1))
 }
 
-// room returns the number of branches that may be armed for a group in addition to those of the policy's other groups.
+// room returns the number of branches that may be armed for a group in addition to those of the policy's other groups. Of
+// those that are being calibrated, it counts as many as they may have.
 func (p *Policy) room(g *group) int {
 	room := stream.MaxBranches
 	for _, other := range p.groups {
-		if other != g {
+		switch {
+		case other == g:
+		case other.hold != nil && other.hold.Runs():
+			room -= other.hold.most
+		default:
 			room -= other.branchCount()
 		}
 	}
@@ -62,7 +67,10 @@ func (g *group) branchCount() int {
 	if g.away != nil {
 		return g.away.Branches
 	}
-	return g.Branches()
+	if !g.counted {
+		g.branches, g.counted = g.Branches(), true
+	}
+	return g.branches
 }
 
 // promise sets the group's promise from the result of a calibration.

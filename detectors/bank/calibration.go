@@ -1,92 +1,200 @@
 package bank
 
 import (
-	"time"
+	"fmt"
+	"slices"
 
-	"github.com/rewardwatch/rewardwatch/detectors/budget"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
-	"github.com/rewardwatch/rewardwatch/ingest"
+	"github.com/rewardwatch/rewardwatch/detectors/held"
+	"github.com/rewardwatch/rewardwatch/detectors/signals"
+	"github.com/rewardwatch/rewardwatch/detectors/stream"
+	"github.com/rewardwatch/rewardwatch/ingest/packed"
 )
 
-// maxPending is the number of units that may wait for a calibration. Beyond it, the bank waits for the calibration.
-const maxPending = 50_000
+// A freeze runs in the background, outside the goroutine that owns the bank. Until it ends, the bank does not touch its
+// group, and units of that group wait: a baseline takes effect at the same unit however long its calibration takes. Units
+// of other groups are judged meanwhile.
+//
+// Groups share the budget and the branches of the policy. So freezes begin in the order of the units at which they are
+// due: one waits until no unit before its own waits any more, and until the branches left for it do not depend on one
+// that still runs. What they find does not depend on how long each of them takes.
 
-// calibrating is the freeze of a baseline that runs in the background, outside the goroutine that owns the bank. Until
-// it ends, the bank does not touch its groups and units wait. A baseline therefore takes effect at the same unit
-// however long its calibration takes.
-type calibrating struct {
-	turn  *budget.Turn
-	done  chan struct{}
-	found []finding.Finding // valid when done
+// hold is a group whose units wait.
+type hold struct {
+	held.Calibration
+	group *group
+	most  int                  // branches that the group may have once it is frozen
+	shown finding.GroupSummary // before the freeze
 }
 
-// pendingUnit is a unit that waits for a calibration.
-type pendingUnit struct {
-	unit *ingest.Unit
-	now  time.Time
+// InBackground lets baselines be calibrated in the background. Proceed then returns the findings of units that waited.
+func (p *Policy) InBackground() { p.background, p.calibrated = true, make(chan struct{}, 1) }
+
+// Calibrated receives when Proceed should be called, as a calibration is over.
+func (p *Policy) Calibrated() <-chan struct{} { return p.calibrated }
+
+// Settle waits for all calibrations and returns what Proceed would return then. Snapshots are taken only of settled
+// banks.
+func (p *Policy) Settle() []finding.Finding {
+	p.drains = false
+	found := p.Proceed()
+	for len(p.held) > 0 {
+		<-p.Hurry()
+		found = append(found, p.Proceed()...)
+	}
+	return found
 }
 
-// InBackground lets baselines be calibrated in the background. The next Observe or Proceed returns the findings of
-// units that arrived meanwhile.
-func (p *Policy) InBackground() { p.background = true }
-
-// Proceed returns the findings of a calibration that has ended, and of the units that waited for it.
-func (p *Policy) Proceed() []finding.Finding { return p.proceed(false) }
-
-// Settle waits for a running calibration and returns what Proceed would return then. Snapshots are taken only of
-// settled banks.
-func (p *Policy) Settle() []finding.Finding { return p.proceed(true) }
-
-// Pending returns the number of units that wait for a calibration.
-func (p *Policy) Pending() int { return len(p.pending) }
-
-// Calibrating reports whether a calibration is running.
-func (p *Policy) Calibrating() bool { return p.calibrating != nil }
-
-func (p *Policy) proceed(wait bool) []finding.Finding {
-	var found []finding.Finding
-	for {
-		if c := p.calibrating; c != nil {
-			if !wait && !c.isDone() && len(p.pending) <= maxPending {
-				return found
-			}
-			c.turn.Hurry()
-			<-c.done
-			found = append(found, c.found...)
-			p.calibrating = nil
+// Hurry prefers the running calibrations to those of other policies. It returns a channel that is closed when one of
+// them is over, nil if none runs.
+func (p *Policy) Hurry() (over <-chan struct{}) {
+	for _, h := range p.held {
+		if h.Runs() {
+			over = h.Hurry()
 		}
-		if len(p.pending) == 0 {
-			p.pending = nil
+	}
+	return over
+}
+
+// Pending returns the number of units that wait for calibrations, and the memory that they take in bytes.
+func (p *Policy) Pending() (units int, bytes int64) { return p.waits.Units, p.waits.Bytes }
+
+// JudgedLate returns the ends of the units that waited and have been judged since the last call, in Unix nanoseconds, 0
+// without a clock.
+func (p *Policy) JudgedLate() []int64 { return p.waits.JudgedLate() }
+
+// Calibrating reports whether groups wait for calibrations. The bank can be saved only if none does.
+func (p *Policy) Calibrating() bool { return len(p.held) > 0 }
+
+// Drain lets no other group wait, so that the bank can soon be saved: units wait until no group does, and on, until drain
+// is false.
+func (p *Policy) Drain(drain bool) { p.drains = drain }
+
+// OneByOne makes all units wait while a group does, so that they are judged in their order.
+func (p *Policy) OneByOne(is bool) { p.oneByOne = is }
+
+// pauses reports whether no unit may be judged.
+func (p *Policy) pauses() bool { return p.drains || p.oneByOne && len(p.held) > 0 }
+
+// Proceed returns the findings of calibrations that have ended, and of the units that waited for them.
+func (p *Policy) Proceed() (found []finding.Finding) {
+	for {
+		for _, h := range slices.Clone(p.held) {
+			if its, over := h.Take(); over {
+				found = append(append(found, its...), p.resumeJudging(h)...)
+			}
+		}
+		p.admit()
+		if p.pending.Len() == 0 || p.pauses() {
 			return found
 		}
-		next := p.pending[0]
-		p.pending = p.pending[1:]
-		found = append(found, p.judge(next.unit, next.now)...)
+		for p.pending.Len() > 0 && !p.pauses() {
+			u := p.waits.Next(&p.pending)
+			found = append(found, p.receive(u, true)...)
+		}
 	}
 }
 
-func (c *calibrating) isDone() bool {
-	select {
-	case <-c.done:
-		return true
-	default:
-		return false
+// resumeJudging judges the units of a group that waited, up to its next freeze.
+func (p *Policy) resumeJudging(h *hold) (found []finding.Finding) {
+	h.group.touch()
+	for !h.IsDue() && !h.Runs() {
+		if h.Waiting.Len() == 0 {
+			h.group.hold = nil
+			p.held = slices.DeleteFunc(p.held, func(other *hold) bool { return other == h })
+			return found
+		}
+		u := p.waits.Next(&h.Waiting)
+		found = append(found, p.judge(u)...)
+		p.waits.Judged(u)
 	}
+	return found
 }
 
-// calibrate freezes a baseline of so many units, in the background if InBackground was called.
-func (p *Policy) calibrate(units int, freeze func() []finding.Finding) []finding.Finding {
+// receive applies a unit, and judges it unless its group waits.
+func (p *Policy) receive(u packed.Unit, late bool) []finding.Finding {
+	applied := p.apply(u.Unit)
+	if g := p.byKey[u.Group]; applied && g != nil && g.hold != nil {
+		p.waits.Add(&g.hold.Waiting, u)
+		return nil
+	}
+	if late {
+		p.waits.Judged(u)
+	}
+	if !applied {
+		return nil
+	}
+	return p.judge(u)
+}
+
+// calibrate freezes a baseline of so many units, in the background if InBackground was called. begin shares out what the
+// groups of the policy have in common, and returns the freeze.
+func (p *Policy) calibrate(g *group, units int, begin func() held.Freeze) []finding.Finding {
 	p.changed = true
 	if !p.background {
-		return freeze()
+		defer g.touch()
+		return begin()()
 	}
-	c := &calibrating{turn: p.calibrations.Enter(units), done: make(chan struct{})}
-	p.calibrating = c
-	go func() {
-		defer close(c.done)
-		c.turn.Wait()
-		defer c.turn.Leave()
-		c.found = freeze()
-	}()
+	if g.hold == nil {
+		g.hold = &hold{}
+		p.held = append(p.held, g.hold)
+	}
+	g.hold.group, g.hold.shown = g, g.whileCalibrating(units)
+	g.hold.Due(p.judged, units, begin)
+	p.admit()
 	return nil
+}
+
+// whileCalibrating returns the summary of the group while a baseline of so many units is calibrated.
+func (g *group) whileCalibrating(units int) finding.GroupSummary {
+	s := *g.summary()
+	s.Streams = slices.Clone(s.Streams)
+	for i := range s.Streams {
+		if len(s.Streams[i].Armed) == 0 {
+			s.Streams[i].Missing = fmt.Sprintf("its baseline of %d %s is being calibrated", units, g.unitName().Many())
+		}
+	}
+	return s
+}
+
+// admit begins the freezes that may begin.
+func (p *Policy) admit() {
+	for {
+		var next *hold
+		for _, h := range p.held {
+			if h.IsDue() && (next == nil || h.At < next.At) {
+				next = h
+			}
+		}
+		if next == nil || !p.mayBegin(next) {
+			return
+		}
+		next.Begin(p.calibrations, p, p.calibrated)
+	}
+}
+
+// mayBegin reports whether the freeze that is due first may begin: if neither a unit before it, nor a freeze that runs,
+// can change what is left for it.
+func (p *Policy) mayBegin(h *hold) bool {
+	runs := false
+	for _, other := range p.held {
+		if first, any := other.Waiting.First(); other != h && !other.IsDue() && any && first < h.At {
+			return false
+		}
+		runs = runs || other.Runs()
+	}
+	h.most = h.group.mostBranches()
+	return !runs || h.most <= p.room(h.group)
+}
+
+// mostBranches returns the most branches that the group may have after its next freeze.
+func (g *group) mostBranches() int {
+	const learnt = 1 // of a stream
+	n := stream.JudgedActions + len(stream.MixForms())
+	for _, s := range g.Streams {
+		if s.Signal != signals.Action {
+			n += learnt + len(s.Quantities)
+		}
+	}
+	return n * stream.MostCandidates
 }

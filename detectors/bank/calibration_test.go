@@ -41,8 +41,9 @@ func TestBackgroundCalibrationFindsTheSame(t *testing.T) {
 	}
 }
 
-// Units that wait for a calibration are not applied yet: who saves the bank before reads them again.
-func TestUnitsThatWaitAreNotApplied(t *testing.T) {
+// Units of a group that waits for its calibration are applied, and the bank cannot be saved. Those that wait while it
+// drains are not applied.
+func TestUnitsThatWait(t *testing.T) {
 	p := newBank(episodes(2000))
 	p.InBackground()
 	a := newAgent(211)
@@ -52,13 +53,28 @@ func TestUnitsThatWaitAreNotApplied(t *testing.T) {
 	if !p.Calibrating() {
 		t.Fatal("no calibration at 100 units")
 	}
-	p.pending = append(p.pending, pendingUnit{a.unit(), time.Time{}})
-	if last := p.Applied()[0]; last.Pos.Offset != 99 {
-		t.Errorf("applied up to %d, want 99", last.Pos.Offset)
+	p.Observe(a.unit(), time.Time{})
+	p.Drain(true)
+	p.Observe(a.unit(), time.Time{})
+	if units, bytes := p.Pending(); units != 2 || bytes == 0 {
+		t.Errorf("%d units wait in %d bytes, want 2", units, bytes)
+	}
+	if last := p.Applied()[0]; last.Pos.Offset != 100 {
+		t.Errorf("applied up to %d, want 100, which waits for its group", last.Pos.Offset)
+	}
+	for p.Calibrating() {
+		<-p.Calibrated()
+		p.Proceed()
+	}
+	if units, _ := p.Pending(); units != 1 || p.Applied()[0].Pos.Offset != 100 {
+		t.Errorf("%d units wait while the bank drains, want 1", units)
 	}
 	p.Settle()
-	if last := p.Applied()[0]; last.Pos.Offset != 100 || p.Calibrating() {
-		t.Errorf("applied up to %d after settling, want 100", last.Pos.Offset)
+	if last := p.Applied()[0]; last.Pos.Offset != 101 || p.Calibrating() {
+		t.Errorf("applied up to %d after settling, want 101", last.Pos.Offset)
+	}
+	if units, bytes := p.Pending(); units+int(bytes) > 0 || len(p.JudgedLate()) != 2 {
+		t.Errorf("%d units wait in %d bytes once the bank has settled", units, bytes)
 	}
 }
 

@@ -1,10 +1,10 @@
 package bank
 
 // Close releases the memory and the streams of a bank that is no longer used, so that other streams may be followed
-// instead. It waits for a running calibration.
+// instead. It waits for running calibrations, and gives up those that wait.
 func (p *Policy) Close() {
-	if c := p.calibrating; c != nil {
-		<-c.done
+	for _, h := range p.held {
+		h.GiveUp()
 	}
 	for _, g := range p.groups {
 		p.release(g)

@@ -33,13 +33,13 @@ func (p *Policy) Keep(r *Residents) { p.residents = r }
 // Evict drops the state of those groups that the last save holds unchanged. It returns how many it dropped, and which
 // others could be evicted once they are saved. If that save turns out to be damaged, the one before and the units since
 // then replace it, as they do for groups in memory. Groups with an open incident or a fault stay, as users look at
-// them. All groups stay while a calibration is running. A silent group may be evicted.
+// them. Groups that wait for a calibration stay, and all while the bank pauses. A silent group may be evicted.
 func (p *Policy) Evict(groups []ingest.Group) (evicted int, unsaved []ingest.Group) {
 	for _, key := range groups {
 		g := p.byKey[key]
 		switch {
 		case g == nil || g.away != nil:
-		case p.calibrating != nil || len(p.pending) > 0 || g.busy():
+		case g.hold != nil || p.pending.Len() > 0 || g.busy():
 			p.residents.use(g.resident)
 		case g.changed:
 			unsaved = append(unsaved, key)

@@ -37,7 +37,7 @@ func (p *Policy) release(g *group) {
 // leaves out groups that users look at. If the last unit came before a restart, its time is that of its events or, if
 // they have none, the hour that was saved.
 func (p *Policy) Unused(now time.Time, withBaseline, without time.Duration) (out []ingest.Group) {
-	if p.calibrating != nil || len(p.pending) > 0 {
+	if p.Calibrating() || p.pending.Len() > 0 {
 		return nil
 	}
 	for _, g := range p.groups {

@@ -81,6 +81,9 @@ type group struct {
 	shown        *finding.GroupSummary // nil if the group has changed since it was summarized
 	offered      bool                  // to readers, in its current state
 
+	hold                      *hold         // set while units of the group wait for a calibration
+	branches                  int           // see branchCount
+	counted                   bool          // branches is of the present state
 	resident                  *list.Element // in the list of groups in memory
 	away                      *away         // set while the group is evicted: see stub
 	gatesSaved                bool          // the checkpoint has a part for the gates
@@ -95,7 +98,7 @@ func newGroup(key ingest.Group, cfg *watch.Config, limit *StreamLimit, calibrati
 }
 
 // touch marks the group as changed: it has to be saved and summarized again.
-func (g *group) touch() { g.changed, g.shown, g.offered = true, nil, false }
+func (g *group) touch() { g.changed, g.shown, g.offered, g.counted = true, nil, false, false }
 
 // stream returns the stream of a signal. It starts the stream if there is none; nil if the signal is not to be
 // followed.

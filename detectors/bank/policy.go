@@ -9,8 +9,10 @@ import (
 
 	"github.com/rewardwatch/rewardwatch/detectors/budget"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
+	"github.com/rewardwatch/rewardwatch/detectors/held"
 	"github.com/rewardwatch/rewardwatch/detectors/watch"
 	"github.com/rewardwatch/rewardwatch/ingest"
+	"github.com/rewardwatch/rewardwatch/ingest/packed"
 )
 
 // Policy is the bank of one policy: the streams of all its groups, judged against one budget of false alarms. One
@@ -34,9 +36,15 @@ type Policy struct {
 
 	told, uses map[int]int64 // lastUses, as last returned by Changes and as saved
 
-	background   bool // baselines are calibrated in the background
-	calibrating  *calibrating
-	pending      []pendingUnit // units that wait for the calibration
+	background   bool          // baselines are calibrated in the background
+	calibrated   chan struct{} // receives when one is
+	received     int64         // units so far
+	judged       int64         // number of the unit that is judged
+	held         []*hold
+	pending      packed.Queue // units that are not applied yet, as the bank pauses
+	drains       bool
+	oneByOne     bool
+	waits        held.Count
 	calibrations *budget.Calibrations
 	residents    *Residents
 	witness      func(*ingest.Unit) // nil if there is none
@@ -62,17 +70,18 @@ func (p *Policy) Share(c *budget.Calibrations) { p.calibrations = c }
 // the last one applied of its partition: such a unit was read again after a restart. now is the wall clock, for silence
 // and for the age of baselines; it does not affect findings of drift. The unit's group must not be Absent.
 func (p *Policy) Observe(u *ingest.Unit, now time.Time) []finding.Finding {
-	if p.calibrating == nil && len(p.pending) == 0 {
-		return p.judge(u, now)
+	p.received++
+	next := packed.Unit{Unit: u, Number: p.received, Now: now}
+	if p.pending.Len() == 0 && !p.pauses() {
+		return p.receive(next, false)
 	}
-	p.pending = append(p.pending, pendingUnit{u, now})
-	return p.proceed(false)
+	p.waits.Add(&p.pending, next)
+	return nil
 }
 
-func (p *Policy) judge(u *ingest.Unit, now time.Time) []finding.Finding {
-	if !p.apply(u) {
-		return nil
-	}
+func (p *Policy) judge(of packed.Unit) []finding.Finding {
+	u, now := of.Unit, of.Now
+	p.judged = of.Number
 	if u.Shadow && p.byKey[u.Group] == nil {
 		return nil // there is nothing to compare it with, and it is not part of a later baseline
 	}
@@ -93,12 +102,16 @@ func (p *Policy) judge(u *ingest.Unit, now time.Time) []finding.Finding {
 	}
 	found := g.Observe(u, now, p.present)
 	if due, accepted := g.due(); due && g.learns() && (!accepted || !g.leaveEarly() && !g.refuse()) {
-		p.grant(g)
-		room := p.room(g)
-		found = append(found, p.calibrate(g.Warmup.Units, func() []finding.Finding { return g.freeze(accepted, g.Trail.Last(), now, room) })...)
+		found = append(found, p.calibrate(g, g.Warmup.Units, func() held.Freeze {
+			p.grant(g)
+			room := p.room(g)
+			return func() []finding.Finding { return g.freeze(accepted, g.Trail.Last(), now, room) }
+		})...)
 	} else if s := g.lateDue(); s != nil && !g.refuseLate(s) {
-		share, room := p.laterShare(), p.room(g)-g.branchCount()
-		found = append(found, p.calibrate(s.LateUnits, func() []finding.Finding { return g.freezeLate(s, share, g.Trail.Last(), room) })...)
+		found = append(found, p.calibrate(g, s.LateUnits, func() held.Freeze {
+			share, room := p.laterShare(), p.room(g)-g.branchCount()
+			return func() []finding.Finding { return g.freezeLate(s, share, g.Trail.Last(), room) }
+		})...)
 	}
 	return found
 }
@@ -143,11 +156,14 @@ func (p *Policy) Accept(now time.Time) {
 // Tick reports groups that have become silent. Call it only while the service has read all telemetry, never while it
 // lags.
 func (p *Policy) Tick(now time.Time) []finding.Finding {
-	if p.calibrating != nil {
+	if p.pending.Len() > 0 {
 		return nil
 	}
 	var found []finding.Finding
 	for _, g := range p.groups {
+		if g.hold != nil {
+			continue
+		}
 		before := g.Unjudged
 		found = append(found, g.silence(now)...)
 		if g.Unjudged != before {
@@ -171,7 +187,7 @@ func (p *Policy) Applied() map[ingest.Partition]ingest.AppliedUnit {
 // Has reports whether the bank has certainly applied the unit, so that it would ignore it.
 func (p *Policy) Has(u *ingest.Unit) bool {
 	a := p.applied[u.Pos.Partition]
-	return a != nil && a.Covers(u) && p.calibrating == nil && len(p.pending) == 0
+	return a != nil && a.Covers(u)
 }
 
 func (p *Policy) apply(u *ingest.Unit) bool {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
+	"github.com/rewardwatch/rewardwatch/detectors/held"
 	"github.com/rewardwatch/rewardwatch/detectors/watch"
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
@@ -141,6 +142,7 @@ func (g *group) dropNext() {
 func (p *Policy) takeOver(g *group, accepted bool, now time.Time) []finding.Finding {
 	s := &g.Line.Versions
 	next, seen := s.Next, s.Next.Versions
+	before := *g.summary()
 	next.Line.Live = true
 	next.Line.Versions = succession{
 		Known: true, Version: s.NextVersion, Ignored: s.Ignored,
@@ -149,12 +151,18 @@ func (p *Policy) takeOver(g *group, accepted bool, now time.Time) []finding.Find
 	s.Next = nil
 	p.replace(g, next, fmt.Sprintf("policy_version %s has a baseline of its own", next.Line.Versions.Version), now)
 	next.Versions = seen // the version change explains nothing that is found against the version's own baseline
-	p.grant(next)
-	room := p.room(next)
-	return p.calibrate(next.Warmup.Units, func() []finding.Finding {
-		next.freeze(accepted, next.Trail.Last(), now, room)
-		return g.handOver(next)
+	found := p.calibrate(next, next.Warmup.Units, func() held.Freeze {
+		p.grant(next)
+		room := p.room(next)
+		return func() []finding.Finding {
+			next.freeze(accepted, next.Trail.Last(), now, room)
+			return g.handOver(next)
+		}
 	})
+	if next.hold != nil {
+		next.hold.shown = before
+	}
+	return found
 }
 
 // gather folds in a unit that is not judged. If collect is set, it also collects the unit for the next baseline.

@@ -9,14 +9,15 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// Publish makes Summary return the current state. During a calibration, the last summary stays in place.
+// Publish makes Summary return the current state. A group that waits for a calibration is shown as it was before.
 func (p *Policy) Publish() {
-	if p.calibrating != nil {
-		return
-	}
 	s := &finding.Summary{Policy: p.name}
 	s.Groups = slices.Grow(s.Groups, len(p.groups))
 	for _, g := range p.groups {
+		if g.hold != nil {
+			s.Groups = append(s.Groups, g.hold.shown)
+			continue
+		}
 		s.Groups = append(s.Groups, *g.summary())
 		p.offer(g)
 	}
@@ -95,7 +96,9 @@ func ratio(n, of int64) float64 {
 
 // Group returns the current summary of one group. Only the goroutine that owns the bank may call it.
 func (p *Policy) Group(key ingest.Group) finding.GroupSummary {
-	if g := p.byKey[key]; g != nil {
+	if g := p.byKey[key]; g != nil && g.hold != nil {
+		return g.hold.shown
+	} else if g != nil {
 		return *g.summary()
 	}
 	return finding.GroupSummary{Group: key}

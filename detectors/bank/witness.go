@@ -39,6 +39,9 @@ func (p *Policy) Reference(key ingest.Group, signal string) Reference {
 	if g == nil {
 		return r
 	}
+	if g.hold != nil && g.hold.Runs() {
+		<-g.hold.Hurry()
+	}
 	i, found := g.Find(signal)
 	if !found {
 		return r

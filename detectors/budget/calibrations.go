@@ -1,8 +1,9 @@
 package budget
 
 import (
+	"cmp"
+	"container/heap"
 	"runtime"
-	"slices"
 	"sync"
 
 	"github.com/rewardwatch/rewardwatch/detectors"
@@ -16,7 +17,9 @@ type Calibrations struct {
 	mu      sync.Mutex
 	found   map[string]Found
 	running int
-	waiting []*Turn // by arrival
+	waiting turns
+	entered int64
+	owners  map[any]int // how many turns of each wait
 }
 
 // keptCalibrations bounds the number of cached calibrations. Beyond it the cache is cleared.
@@ -31,7 +34,7 @@ type Found struct {
 
 // NewCalibrations returns an empty store.
 func NewCalibrations() *Calibrations {
-	return &Calibrations{cores: runtime.GOMAXPROCS(0), found: map[string]Found{}}
+	return &Calibrations{cores: runtime.GOMAXPROCS(0), found: map[string]Found{}, owners: map[any]int{}}
 }
 
 // Len returns the number of cached calibrations.
@@ -44,31 +47,55 @@ func (c *Calibrations) Len() int {
 // Turn is a calibration in the background, which waits for a core or has one.
 type Turn struct {
 	of     *Calibrations
+	owner  any
 	units  int
+	behind int   // of its owner's turns that waited when it came
+	number int64 // by arrival
+	place  int   // among those that wait; -1 if it does not
 	urgent bool
-	begun  chan struct{} // closed when it has a core
+	begun  chan struct{} // closed when it has a core, or has been given up
 }
 
 // Enter lets the calibration of a baseline of so many units wait for a core. The first to get one are those that others
-// wait for, see Hurry, then the smallest: every group gets a first baseline before any gets a better one. Among equals
-// it is the first to come.
-func (c *Calibrations) Enter(units int) *Turn {
+// wait for, see Hurry, then the smallest: every group gets a first baseline before any gets a better one. Among equals,
+// owners take turns, so that one with many does not hold up the others; among those, it is the first to come.
+func (c *Calibrations) Enter(owner any, units int) *Turn {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	t := &Turn{of: c, units: units, begun: make(chan struct{})}
-	c.waiting = append(c.waiting, t)
+	c.entered++
+	t := &Turn{of: c, owner: owner, units: units, behind: c.owners[owner], number: c.entered, begun: make(chan struct{})}
+	c.owners[owner]++
+	heap.Push(&c.waiting, t)
 	c.admit()
 	return t
 }
 
-// Wait returns when the calibration has a core, which it keeps until Leave.
-func (t *Turn) Wait() { <-t.begun }
+// Wait returns when the calibration has a core, which it keeps until Leave; false if it was given up.
+func (t *Turn) Wait() bool {
+	<-t.begun
+	t.of.mu.Lock()
+	defer t.of.mu.Unlock()
+	return t.units > 0
+}
 
-// Hurry prefers the calibration to others: its policy can take no more units, and keeps its partitions from reading on.
+// Hurry prefers the calibration to others: somebody waits for its policy.
 func (t *Turn) Hurry() {
 	t.of.mu.Lock()
 	defer t.of.mu.Unlock()
-	t.urgent = true
+	if t.urgent = true; t.place >= 0 {
+		heap.Fix(&t.of.waiting, t.place)
+	}
+}
+
+// GiveUp gives up the calibration if it still waits.
+func (t *Turn) GiveUp() {
+	t.of.mu.Lock()
+	defer t.of.mu.Unlock()
+	if t.place >= 0 {
+		heap.Remove(&t.of.waiting, t.place)
+		t.begin()
+		t.units = 0
+	}
 }
 
 // Leave passes the core on.
@@ -82,23 +109,54 @@ func (t *Turn) Leave() {
 // admit gives free cores to waiting calibrations.
 func (c *Calibrations) admit() {
 	for c.running < c.cores && len(c.waiting) > 0 {
-		next := 0
-		for i, t := range c.waiting {
-			if t.before(c.waiting[next]) {
-				next = i
-			}
-		}
-		close(c.waiting[next].begun)
-		c.waiting = slices.Delete(c.waiting, next, next+1)
+		heap.Pop(&c.waiting).(*Turn).begin()
 		c.running++
 	}
 }
 
-func (t *Turn) before(other *Turn) bool {
-	if t.urgent != other.urgent {
-		return t.urgent
+// begin ends the wait of a turn.
+func (t *Turn) begin() {
+	if c := t.of; c.owners[t.owner] > 1 {
+		c.owners[t.owner]--
+	} else {
+		delete(c.owners, t.owner)
 	}
-	return t.units < other.units
+	close(t.begun)
+}
+
+// turns are those that wait, as a heap.
+type turns []*Turn
+
+func (w turns) Len() int { return len(w) }
+
+func (w turns) Less(i, j int) bool {
+	a, b := w[i], w[j]
+	if a.urgent != b.urgent {
+		return a.urgent
+	}
+	return cmp.Or(cmp.Compare(a.units, b.units), cmp.Compare(a.behind, b.behind), cmp.Compare(a.number, b.number)) < 0
+}
+
+func (w turns) Swap(i, j int) {
+	w[i], w[j] = w[j], w[i]
+	w[i].place, w[j].place = i, j
+}
+
+// Push implements heap.Interface.
+func (w *turns) Push(x any) {
+	t := x.(*Turn)
+	t.place = len(*w)
+	*w = append(*w, t)
+}
+
+// Pop implements heap.Interface.
+func (w *turns) Pop() any {
+	last := len(*w) - 1
+	t := (*w)[last]
+	(*w)[last] = nil
+	*w = (*w)[:last]
+	t.place = -1
+	return t
 }
 
 // Queue returns the number of calibrations in the background that wait for a core, and of those that have one.

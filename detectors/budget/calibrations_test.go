@@ -10,32 +10,42 @@ import (
 func queued() (*Calibrations, *Turn) {
 	c := NewCalibrations()
 	c.cores = 1
-	running := c.Enter(500)
+	running := c.Enter("one", 500)
 	running.Wait()
 	return c, running
 }
 
 func TestCalibrationsWaitInOrder(t *testing.T) {
 	for name, c := range map[string]struct {
-		units, urgent, want []int // want: by place in units
+		units, urgent, gone, want []int // all but units: by place in units
+		owners                    string
 	}{
-		"by arrival":           {[]int{100, 100, 100}, nil, []int{0, 1, 2}},
-		"smallest first":       {[]int{500, 100, 250, 100}, nil, []int{1, 3, 2, 0}},
-		"what others wait for": {[]int{500, 100, 250}, []int{2}, []int{2, 1, 0}},
+		"by arrival":           {units: []int{100, 100, 100}, want: []int{0, 1, 2}},
+		"smallest first":       {units: []int{500, 100, 250, 100}, want: []int{1, 3, 2, 0}},
+		"what others wait for": {units: []int{500, 100, 250}, urgent: []int{2}, want: []int{2, 1, 0}},
+		"owners take turns":    {units: []int{100, 100, 100, 100, 50}, owners: "aaaba", want: []int{4, 0, 3, 1, 2}},
+		"some are given up":    {units: []int{100, 50, 250}, gone: []int{1, 2}, want: []int{0}},
 	} {
 		all, running := queued()
 		var turns []*Turn
-		for _, units := range c.units {
-			turns = append(turns, all.Enter(units))
+		for i, units := range c.units {
+			turns = append(turns, all.Enter((c.owners + "aaaaa")[i:i+1], units))
 		}
 		for _, i := range c.urgent {
 			turns[i].Hurry()
 		}
-		if waiting, busy := all.Queue(); waiting != len(turns) || busy != 1 {
-			t.Errorf("%s: %d wait and %d run, want %d and 1", name, waiting, busy, len(turns))
+		for _, i := range c.gone {
+			turns[i].GiveUp()
+			if turns[i].Wait() {
+				t.Errorf("%s: calibration %d was given up and has a core", name, i)
+			}
+			turns[i] = nil
+		}
+		if waiting, busy := all.Queue(); waiting != len(c.want) || busy != 1 {
+			t.Errorf("%s: %d wait and %d run, want %d and 1", name, waiting, busy, len(c.want))
 		}
 		var got []int
-		for range turns {
+		for range c.want {
 			running.Leave()
 			next := slices.IndexFunc(turns, func(turn *Turn) bool { return turn != nil && hasBegun(turn) })
 			if next < 0 {
@@ -50,6 +60,9 @@ func TestCalibrationsWaitInOrder(t *testing.T) {
 		running.Leave()
 		if waiting, busy := all.Queue(); waiting != 0 || busy != 0 {
 			t.Errorf("%s: %d wait and %d run at the end", name, waiting, busy)
+		}
+		if len(all.owners) > 0 {
+			t.Errorf("%s: turns of %v wait at the end", name, all.owners)
 		}
 	}
 }
@@ -71,7 +84,7 @@ func TestCalibrationsShareTheCores(t *testing.T) {
 		t.Errorf("one outside the queue may use %d cores, want 4", got)
 	}
 	for i, want := range []int{4, 2, 1, 1, 1} {
-		c.Enter(100)
+		c.Enter("one", 100)
 		if got := c.share(); got != want {
 			t.Errorf("%d in the queue: %d cores each, want %d", i+1, got, want)
 		}

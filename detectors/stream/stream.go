@@ -286,6 +286,10 @@ func (s *Stream) ByNeed() (first, last []*Quantity) {
 // MaxBranches is the number of branches that a policy may arm.
 const MaxBranches = 1000
 
+// MostCandidates is the most branches that the tests of a quantity can have: ten of ranks or fewer of a frequency, three
+// of rarity, and one each of novelty, of the sliding test and of the guaranteed one.
+const MostCandidates = 16
+
 // Sound reports whether the stream has no telemetry fault.
 func (s *Stream) Sound() bool { return s.State != finding.TelemetryFault }
 

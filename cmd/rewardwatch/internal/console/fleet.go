@@ -41,7 +41,8 @@ type fleetData struct {
 	Found, First int              // how many policies were found, and the number of the first row
 	Previous     string           // links to other pages, "" if there is none
 	Next         string
-	Empty        bool // no policy is watched yet
+	Empty        bool   // no policy is watched yet
+	Baselines    string // how many groups have one, "" if all have
 }
 
 // stateCount links to the policies in a state.
@@ -99,7 +100,11 @@ func (c *Console) fleetData(ctx context.Context, query url.Values) fleetData {
 	d.Requests, d.MoreRequests, d.NoLedger = c.unfinished(ctx)
 	incidents, faults := c.view.Incidents(), c.view.Faults()
 	d.addAttention(incidents, faults, c.now())
-	rows := fleetRows(c.view.Summaries(), incidents, faults, c.now())
+	summaries := c.view.Summaries()
+	if of := finding.ProgressOf(summaries); of.Groups > 1 && of.Accepted < of.Groups {
+		d.Baselines = fmt.Sprintf("%d of %d groups have an accepted baseline, %d a provisional one", of.Accepted, of.Groups, of.Provisional)
+	}
+	rows := fleetRows(summaries, incidents, faults, c.now())
 	d.Empty = len(rows) == 0
 	rows = slices.DeleteFunc(rows, func(r fleetRow) bool { return !r.matches(d.Query) })
 	d.Counts = countStates(rows, d.Query, d.State)

@@ -8,6 +8,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/names"
+	"github.com/rewardwatch/rewardwatch/detectors/finding"
 )
 
 // From manyCalibrations baselines on that wait for their calibration, the log says so, once in queueToldEvery until none
@@ -17,17 +18,33 @@ const (
 	queueToldEvery   = 30 * time.Second
 )
 
-// calibrationQueue shows how many baselines wait for their calibration, and how many are being calibrated.
+// calibrationQueue shows how many baselines wait for their calibration, how many are being calibrated, and how far the
+// fleet is.
 type calibrationQueue struct {
 	queue func() (waiting, running int)
+	fleet func() finding.Progress
 	log   zerolog.Logger
 
 	mu   sync.Mutex
 	told time.Time // zero while few wait
 }
 
-func newCalibrationQueue(queue func() (waiting, running int), log zerolog.Logger, reg prometheus.Registerer) *calibrationQueue {
-	q := &calibrationQueue{queue: queue, log: log}
+func newCalibrationQueue(
+	queue func() (waiting, running int), fleet func() finding.Progress, log zerolog.Logger, reg prometheus.Registerer,
+) *calibrationQueue {
+	q := &calibrationQueue{queue: queue, fleet: fleet, log: log}
+	for baseline, count := range map[string]func(finding.Progress) int{
+		"none":        func(of finding.Progress) int { return of.Groups - of.Provisional - of.Accepted },
+		"provisional": func(of finding.Progress) int { return of.Provisional },
+		"accepted":    func(of finding.Progress) int { return of.Accepted },
+	} {
+		reg.MustRegister(prometheus.NewGaugeFunc(
+			prometheus.GaugeOpts{
+				Name: names.MetricGroups, Help: "Groups by the baseline that they are judged against.",
+				ConstLabels: prometheus.Labels{"baseline": baseline},
+			},
+			func() float64 { return float64(count(fleet())) }))
+	}
 	for state, count := range map[string]func() int{
 		"waiting": func() int { n, _ := queue(); return n },
 		"running": func() int { _, n := queue(); return n },
@@ -50,9 +67,15 @@ func (q *calibrationQueue) at(now time.Time) {
 	switch {
 	case waiting == 0 && !q.told.IsZero():
 		q.told = time.Time{}
-		q.log.Info().Msg("no baseline waits for its calibration any longer")
+		q.progress().Msg("no baseline waits for its calibration any longer")
 	case now.Sub(q.told) >= queueToldEvery && (waiting >= manyCalibrations || !q.told.IsZero()):
 		q.told = now
-		q.log.Info().Int("waiting", waiting).Int("running", running).Msg("many baselines wait for their calibration")
+		q.progress().Int("waiting", waiting).Int("running", running).Msg("many baselines wait for their calibration")
 	}
+}
+
+// progress begins a line of the log that says how far the fleet is.
+func (q *calibrationQueue) progress() *zerolog.Event {
+	of := q.fleet()
+	return q.log.Info().Int("accepted", of.Accepted).Int("provisional", of.Provisional).Int("groups", of.Groups)
 }

@@ -11,12 +11,14 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/names"
+	"github.com/rewardwatch/rewardwatch/detectors/finding"
 )
 
 func TestCalibrationQueueIsShown(t *testing.T) {
 	var out bytes.Buffer
 	reg, waiting := prometheus.NewRegistry(), 0
-	q := newCalibrationQueue(func() (int, int) { return waiting, 2 }, zerolog.New(&out), reg)
+	fleet := finding.Progress{Groups: 500, Provisional: 60, Accepted: 40}
+	q := newCalibrationQueue(func() (int, int) { return waiting, 2 }, func() finding.Progress { return fleet }, zerolog.New(&out), reg)
 	at := time.Unix(1_800_000_000, 0)
 	for _, step := range []struct {
 		after   time.Duration
@@ -24,7 +26,7 @@ func TestCalibrationQueueIsShown(t *testing.T) {
 		want    string
 	}{
 		{0, manyCalibrations - 1, ""},
-		{time.Second, 400, `"waiting":400,"running":2,"message":"many baselines wait for their calibration"`},
+		{time.Second, 400, `"accepted":40,"provisional":60,"groups":500,"waiting":400,"running":2,"message":"many baselines wait for their calibration"`},
 		{time.Second, 390, ""},
 		{queueToldEvery, 40, `"waiting":40,"running":2,"message":"many baselines wait for their calibration"`},
 		{time.Second, 0, `"message":"no baseline waits for its calibration any longer"`},
@@ -44,8 +46,13 @@ func TestCalibrationQueueIsShown(t *testing.T) {
 # TYPE rewardwatch_calibrations gauge
 rewardwatch_calibrations{state="running"} 2
 rewardwatch_calibrations{state="waiting"} 7
+# HELP rewardwatch_groups Groups by the baseline that they are judged against.
+# TYPE rewardwatch_groups gauge
+rewardwatch_groups{baseline="accepted"} 40
+rewardwatch_groups{baseline="none"} 400
+rewardwatch_groups{baseline="provisional"} 60
 `
-	if err := testutil.GatherAndCompare(reg, strings.NewReader(want), names.MetricCalibrations); err != nil {
+	if err := testutil.GatherAndCompare(reg, strings.NewReader(want), names.MetricCalibrations, names.MetricGroups); err != nil {
 		t.Error(err)
 	}
 }

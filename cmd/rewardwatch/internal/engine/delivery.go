@@ -283,8 +283,7 @@ func (d *Delivery) Full(onTheWay func() int) bool {
 	return full
 }
 
-// inMemory returns how many bytes of units the delivery has in memory, and how many of them are in flight. Those that a
-// bank holds for a calibration are among them only if the checkpoint of the partition holds its units.
+// inMemory returns how many bytes of units the delivery has in memory, and how many of them are in flight.
 func (d *Delivery) inMemory() (all, waiting int64) {
 	waiting = d.waitingBytes.Load()
 	if d.units != nil {

@@ -12,7 +12,7 @@ const keptShare = .15
 // keptUnits counts the units that the deliveries of a process keep. It is safe for concurrent use.
 type keptUnits struct {
 	most    int64        // bytes
-	pending atomic.Int64 // bytes of units that banks hold for a calibration
+	pending atomic.Int64 // bytes of units that wait for calibrations, packed
 
 	mu sync.Mutex
 	by map[*Delivery]bool
@@ -38,15 +38,11 @@ func (k *keptUnits) remove(d *Delivery) {
 func (k *keptUnits) bytes() (all, waiting int64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	logged := false
 	for d := range k.by {
 		its, inFlight := d.inMemory()
-		all, waiting, logged = all+its, waiting+inFlight, logged || d.units != nil
+		all, waiting = all+its, waiting+inFlight
 	}
-	if logged { // otherwise the deliveries keep them
-		all += k.pending.Load()
-	}
-	return all, waiting
+	return all + k.pending.Load(), waiting
 }
 
 // full reports whether they take as much as they may, with or without those in flight.

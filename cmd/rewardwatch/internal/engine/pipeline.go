@@ -133,7 +133,9 @@ func NewPipeline(ctx context.Context, cfg *Settings, pinned RangeReader, scores 
 		limit:    bank.NewStreamLimit(cfg.Limits.Streams), Memory: newCeiling(cfg.Limits.Memory, reg), kept: newKeptUnits(int64(cfg.Limits.Memory)), unsafeBacklog: mostUnsafe, calibrations: budget.NewCalibrations(),
 		scores: scores, reading: make(chan struct{}, 1),
 	}
-	p.queue = newCalibrationQueue(func() (waiting, running int) { return p.calibrations.Queue() }, log, reg)
+	p.queue = newCalibrationQueue(
+		func() (waiting, running int) { return p.calibrations.Queue() },
+		func() finding.Progress { return finding.ProgressOf(p.Summaries()) }, log, reg)
 	p.Memory.opaque = p.intake.decisions.Bytes
 	p.Ctx, p.stop = context.WithCancelCause(ctx)
 	reg.MustRegister(prometheus.NewGaugeFunc(

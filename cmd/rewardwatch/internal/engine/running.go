@@ -39,7 +39,7 @@ type RunningWorker struct {
 	full         bool                                                    // a unit was dropped for lack of room during a stop: no unit behind it may be judged, or it would count as judged too
 	unshown      bool                                                    // something has changed since shown
 	shown        time.Time                                               // when the state was last published
-	ends         []receivedUnit                                          // the units that the bank has received and not judged
+	pendingBytes int64                                                   // memory of the units that wait for calibrations, as counted for all workers
 	shownWaiting map[string]int                                          // units of the worker that the metric counts, by reason
 	once         bool                                                    // the last saved state is in one save only
 	newest       map[ingest.Partition]ingest.AppliedUnit                 // what the last save has applied, by partition
@@ -104,6 +104,7 @@ func (r *RunningWorker) run() error {
 			continue
 		case batch := <-r.units:
 			r.add(batch)
+		case <-r.Policy.Calibrated():
 		case <-pulse.C:
 			pulse.Reset(r.nextPulse())
 		}
@@ -123,15 +124,32 @@ func (r *RunningWorker) run() error {
 			}
 			ticked = now
 		}
-		if now.Sub(saved) >= r.saveAfter() && !r.Policy.Calibrating() {
+		if now.Sub(saved) >= r.saveAfter() && r.mayBeSaved(now.Sub(saved)) {
 			// The same save covers the groups that leave.
 			r.leave()
 			if err := r.save(); err != nil && !errors.Is(err, ingest.ErrFenced) { // its partition releases it, and logs that
 				r.workers.Pipeline.Log.Error().Err(err).Str("policy", r.Name).Msg("saving the state of a policy failed, trying again")
 			}
+			r.Policy.Drain(false)
 			saved = now
 		}
 	}
+}
+
+// unsavedLongest is how long the policy is not saved because some of its groups wait for calibrations. After that, no
+// other group begins to wait until it is saved.
+const unsavedLongest = 10 * time.Minute
+
+// mayBeSaved reports whether no group waits for a calibration. If the policy has not been saved for long, or units that
+// wait for saves take much memory, it sees to it that none soon does.
+func (r *RunningWorker) mayBeSaved(unsaved time.Duration) bool {
+	if !r.Policy.Calibrating() {
+		return true
+	}
+	if unsaved >= unsavedLongest || r.workers.Pipeline.kept.pressing() {
+		r.Policy.Drain(true)
+	}
+	return false
 }
 
 // atPulse does what must happen even if no unit arrives: it ends mutes, follows retrainings and publishes the state.
@@ -163,13 +181,29 @@ func (r *RunningWorker) finish(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	err := errors.Join(r.release(ctx), r.apply(ctx, r.Policy.Settle()))
+	err := errors.Join(r.release(ctx), r.settle(ctx))
 	r.showDelays(time.Now())
 	if ctx.Err() != nil {
 		return errors.Join(err, context.Cause(ctx))
 	}
 	r.Publish()
 	return errors.Join(err, r.save())
+}
+
+// settle waits until no group waits for a calibration, or until ctx ends.
+func (r *RunningWorker) settle(ctx context.Context) error {
+	r.Policy.Drain(false)
+	for {
+		err := r.proceed(ctx)
+		if err != nil || !r.Policy.Calibrating() {
+			return err
+		}
+		select {
+		case <-r.Policy.Hurry():
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
 }
 
 // nextPulse returns a short interval while units wait for other partitions, which do not signal their progress.
@@ -222,14 +256,16 @@ func (r *RunningWorker) release(ctx context.Context) error {
 		}
 		r.unshown = true
 		known := r.Policy.Has(u)
+		waited, _ := r.Policy.Pending()
 		if err := r.Observe(ctx, u, now); err != nil {
 			return err
 		}
 		if n%askedEvery == 0 {
 			at = time.Now()
+			r.showDelays(at)
 		}
-		if !known {
-			r.received(u, at)
+		if waits, _ := r.Policy.Pending(); !known && waits == waited {
+			r.workers.Pipeline.Metrics.judged(u.EndTS, at)
 		}
 	}
 	if err := r.proceed(ctx); err != nil {
@@ -240,43 +276,15 @@ func (r *RunningWorker) release(ctx context.Context) error {
 	return nil
 }
 
-// receivedUnit is a unit that the bank has received.
-type receivedUnit struct {
-	end   int64 // 0 without a clock
-	bytes int64
-}
-
-// received counts the delay of a unit if the bank has judged it, and else keeps it until then.
-func (r *RunningWorker) received(u *ingest.Unit, now time.Time) {
-	if r.Policy.Pending() == 0 && len(r.ends) == 0 {
-		r.workers.Pipeline.Metrics.judged(u.EndTS, now)
-		return
-	}
-	of := receivedUnit{u.EndTS, u.Bytes()}
-	r.ends = append(r.ends, of)
-	r.workers.Pipeline.kept.pending.Add(of.bytes)
-	r.showDelays(now)
-}
-
-// showDelays counts the delays of the units that the bank has judged since the last call. Units are judged in the
-// order in which they arrive; those that wait for a calibration are not judged yet.
+// showDelays counts the delays of the units that have waited for calibrations and were judged since the last call, and the
+// memory of those that still wait.
 func (r *RunningWorker) showDelays(now time.Time) {
-	judged := len(r.ends) - r.Policy.Pending()
-	for _, u := range r.ends[:judged] {
-		r.workers.Pipeline.Metrics.judged(u.end, now)
+	for _, end := range r.Policy.JudgedLate() {
+		r.workers.Pipeline.Metrics.judged(end, now)
 	}
-	r.letGo(judged)
-}
-
-// letGo forgets the first units that the bank has received.
-func (r *RunningWorker) letGo(n int) {
-	if n == 0 {
-		return
-	}
-	for _, u := range r.ends[:n] {
-		r.workers.Pipeline.kept.pending.Add(-u.bytes)
-	}
-	r.ends = r.ends[:copy(r.ends, r.ends[n:])]
+	_, bytes := r.Policy.Pending()
+	r.workers.Pipeline.kept.pending.Add(bytes - r.pendingBytes)
+	r.pendingBytes = bytes
 }
 
 // What units wait for: the values of the label reason.
@@ -293,7 +301,8 @@ func (r *RunningWorker) showWaiting(reason string, n int) {
 
 // showNothing removes a stopping worker's part from the count of units that wait.
 func (r *RunningWorker) showNothing() {
-	r.letGo(len(r.ends))
+	r.workers.Pipeline.kept.pending.Add(-r.pendingBytes)
+	r.pendingBytes = 0
 	r.showWaiting(waitsForPartitions, 0)
 	r.showWaiting(waitsForCalibration, 0)
 }
@@ -301,7 +310,8 @@ func (r *RunningWorker) showNothing() {
 // show publishes what has changed, unless it was published a short time ago.
 func (r *RunningWorker) show(now time.Time) {
 	r.showWaiting(waitsForPartitions, r.merger.Waiting())
-	r.showWaiting(waitsForCalibration, r.Policy.Pending())
+	waits, _ := r.Policy.Pending()
+	r.showWaiting(waitsForCalibration, waits)
 	if r.unshown && now.Sub(r.shown) >= r.workers.showEvery() {
 		r.Publish()
 		r.shown = now

@@ -76,6 +76,7 @@ func (d *Worker) Observe(ctx context.Context, u *ingest.Unit, now time.Time) err
 		return err
 	}
 	d.outcome.At(now)
+	d.Policy.OneByOne(d.outcome.Open != nil) // who follows a retraining sees the units of all groups in order
 	return d.apply(ctx, d.Policy.Observe(u, now))
 }
 

@@ -1,0 +1,115 @@
+// Package held keeps the units of a group that wait for the calibration of a baseline, and runs the calibration.
+package held
+
+import (
+	"github.com/rewardwatch/rewardwatch/detectors/budget"
+	"github.com/rewardwatch/rewardwatch/detectors/finding"
+	"github.com/rewardwatch/rewardwatch/ingest/packed"
+)
+
+// Freeze makes a baseline of collected units, and returns the findings. It runs outside the goroutine that owns the bank.
+type Freeze func() []finding.Finding
+
+// Calibration is a freeze that is due, runs, or is over, with the units that wait for it. The goroutine that owns the
+// bank owns it.
+type Calibration struct {
+	At      int64 // number of the unit at which the freeze is due
+	Waiting packed.Queue
+
+	units int
+	begin func() Freeze // nil if no freeze is due
+	turn  *budget.Turn  // nil if no freeze has begun, or its result has been taken
+	done  chan struct{} // closed when the freeze is over
+	found []finding.Finding
+}
+
+// Due sets a freeze of so many units that is due at a unit. When it may begin, begin shares out what the groups of the
+// policy have in common.
+func (c *Calibration) Due(at int64, units int, begin func() Freeze) {
+	c.At, c.units, c.begin = at, units, begin
+}
+
+// IsDue reports whether a freeze is due and has not begun.
+func (c *Calibration) IsDue() bool { return c.begin != nil }
+
+// Runs reports whether a freeze has begun whose result has not been taken.
+func (c *Calibration) Runs() bool { return c.turn != nil }
+
+// Begin begins the freeze that is due, once it has a core. Afterwards it sends to over, unless that is full.
+func (c *Calibration) Begin(of *budget.Calibrations, owner any, over chan<- struct{}) {
+	freeze := c.begin()
+	c.begin, c.turn, c.done = nil, of.Enter(owner, c.units), make(chan struct{})
+	go func(turn *budget.Turn, done chan struct{}) {
+		defer close(done)
+		if !turn.Wait() {
+			return
+		}
+		c.found = freeze()
+		turn.Leave()
+		select {
+		case over <- struct{}{}:
+		default:
+		}
+	}(c.turn, c.done)
+}
+
+// Hurry prefers the freeze that runs to others. It returns a channel that is closed when it is over.
+func (c *Calibration) Hurry() (over <-chan struct{}) {
+	c.turn.Hurry()
+	return c.done
+}
+
+// Take returns the result of a freeze; ok is false if none is over.
+func (c *Calibration) Take() (found []finding.Finding, ok bool) {
+	if c.turn == nil {
+		return nil, false
+	}
+	select {
+	case <-c.done:
+	default:
+		return nil, false
+	}
+	found, c.turn, c.found = c.found, nil, nil
+	return found, true
+}
+
+// GiveUp waits for a freeze that has a core, and gives up one that waits for a core.
+func (c *Calibration) GiveUp() {
+	if c.turn != nil {
+		c.turn.GiveUp()
+		<-c.done
+	}
+}
+
+// Count counts the units in the queues of a bank.
+type Count struct {
+	Units int
+	Bytes int64
+	ends  []int64
+}
+
+// Add adds a unit to a queue.
+func (c *Count) Add(to *packed.Queue, u packed.Unit) {
+	before := to.Bytes()
+	to.Add(u.Unit, u.Number, u.Now)
+	c.Units, c.Bytes = c.Units+1, c.Bytes+to.Bytes()-before
+}
+
+// Next removes the oldest unit from a queue.
+func (c *Count) Next(of *packed.Queue) packed.Unit {
+	before := of.Bytes()
+	u := of.Next()
+	c.Units, c.Bytes = c.Units-1, c.Bytes+of.Bytes()-before
+	return u
+}
+
+// Judged records that a unit that waited has been judged.
+func (c *Count) Judged(u packed.Unit) { c.ends = append(c.ends, u.EndTS) }
+
+// JudgedLate returns the ends of the units that were recorded since the last call, in Unix nanoseconds, 0 without a
+// clock.
+func (c *Count) JudgedLate() []int64 {
+	ends := c.ends
+	c.ends = nil
+	return ends
+}
