@@ -105,6 +105,14 @@ func TestEveryMetricIsInTheTable(t *testing.T) {
 	documented := map[string]bool{}
 	for _, found := range row.FindAllStringSubmatch(string(read(t, "../docs/metrics.md")), -1) {
 		name, kind := found[1], found[2]
+		for _, word := range []string{"counter", "gauge", "histogram", "summary"} { // promtool check metrics refuses them
+			if slices.Contains(strings.Split(name, "_"), word) {
+				t.Errorf("%s has a type in its name", name)
+			}
+		}
+		if labels := found[4]; strings.Contains(labels, "`quantile`") || strings.Contains(labels, "`le`") {
+			t.Errorf("%s has a label that is reserved for summaries or histograms", name)
+		}
 		if documented[name] {
 			t.Errorf("%s stands in the table twice", name)
 		}

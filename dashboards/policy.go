@@ -98,13 +98,13 @@ func policyPromise(d *dashboard.DashboardBuilder, s scope) {
 		WithPanel(number("Budget", "The mean number of episodes (or blocks) between false alarms that thresholds are set for, over all signals of the policy.", "short", steps(gray),
 			query{expr: "min(" + s.of(metrics.MetricFalseAlarmUnits) + ")"}).Span(quarter)).
 		WithPanel(number("Expected", "The mean number of episodes (or blocks) between false alarms that the calibration expects: the median over baselines that could have been drawn.", "short", steps(gray),
-			query{expr: "min(" + s.of(metrics.MetricExpectedUnits, `quantile="0.5"`) + ")"}).Span(quarter)).
+			query{expr: "min(" + s.of(metrics.MetricExpectedUnits, `q="0.5"`) + ")"}).Span(quarter)).
 		WithPanel(number("Allowance", "The allowance for the baseline being a sample itself, in standard errors. Above 2.25 the budget is not confirmed. A larger baseline needs less.", "short", steps(green, step{2.25, red}),
 			query{expr: "max(" + s.of(metrics.MetricAllowance) + ")"}).Decimals(2).Span(quarter)).
 		WithPanel(number("Overlap", "By how much false alarms come more seldom than the sum over the branches says, as several go off together.", "short", steps(gray),
 			query{expr: "min(" + s.of(metrics.MetricOverlap) + ")"}).Decimals(2).Span(quarter)).
 		WithPanel(lines("Episodes (or blocks) between false alarms", "What the budget asks for (dashed), and what is expected: for the unluckiest tenth of the baselines that could have been drawn (0.1), the median one (0.5) and the luckiest tenth (0.9). The budget is kept where the line of 0.1 lies above it.", "short",
-			query{expr: "min by (" + s.groups("quantile") + ") (" + s.of(metrics.MetricExpectedUnits) + ")", legend: s.legend("quantile")},
+			query{expr: "min by (" + s.groups("q") + ") (" + s.of(metrics.MetricExpectedUnits) + ")", legend: s.legend("q")},
 			query{expr: "min by (" + s.groups() + ") (" + s.of(metrics.MetricFalseAlarmUnits) + ")", legend: s.legend() + " budget"}).
 			Min(0).OverrideByRegexp("/budget/", dashed())).
 		WithPanel(rows("How far it holds", "kept; reduced: episodes (or blocks) depend on one another, or the baseline covers less than a day; provisional: a small first baseline; unconfirmed: no allowance was found that keeps it; none: nothing is armed. The weakest branch has the largest part of the expected false alarms.",
@@ -129,13 +129,13 @@ func policyDistribution(d *dashboard.DashboardBuilder, s scope) {
 			query{expr: "max by (" + bySample + ") (" + s.ofSignal(metrics.MetricSignalStddev) + ")", legend: s.legend("sample")}).
 			Min(0).OverrideByRegexp("/baseline/", dashed())).
 		WithPanel(lines("Quantiles", "Bands from the 10th to the 90th percentile of the last 200 episodes (or blocks), and of the baseline (dashed), with the medians. Annotations mark new versions. Where there are several groups, choose one: their bands lie over each other.", "short",
-			query{expr: "max by (" + s.groups("sample", "quantile") + ") (" + s.ofSignal(metrics.MetricSignalQuantile) + ")", legend: "{{sample}} {{quantile}}"}).
+			query{expr: "max by (" + s.groups("sample", "q") + ") (" + s.ofSignal(metrics.MetricSignalQuantile) + ")", legend: "{{sample}} {{q}}"}).
 			OverrideByRegexp("/baseline/", append(dashed(), colored(gray)...)).
 			OverrideByRegexp("/current/", colored(blue)).
 			OverrideByName("baseline 0.9", band("baseline 0.1", gray)).
 			OverrideByName("current 0.9", band("current 0.1", blue))).
 		WithPanel(bars("Distribution by the baseline's deciles", "Share of the episodes (or blocks) that fall between the deciles of the baseline, lowest first. Without drift every bar of the last 200 episodes (or blocks) is about as high as the baseline's.", "bin", s,
-			"max by ("+s.groups("bin", "sample")+") ("+s.ofSignal(metrics.MetricSignalHistogram)+")"))
+			"max by ("+s.groups("bin", "sample")+") ("+s.ofSignal(metrics.MetricSignalDecile)+")"))
 }
 
 // policyEpisodes shows the signals that are direct measures of how the policy does.
@@ -219,7 +219,7 @@ func policyDetectors(d *dashboard.DashboardBuilder, s scope) {
 		WithPanel(lines("Effect size of each signal", "Shift of the mean of the last 200 episodes (or blocks), in standard deviations of the baseline.", "short",
 			query{expr: "max by (" + s.groups("signal") + ") (" + s.of(metrics.MetricEffectSize) + ")", legend: s.legend("signal")}).AxisCenteredZero(true)).
 		WithPanel(lines("Drifts by ADWIN and Page-Hinkley of $signal", "Detectors that are shown for comparison and never page: the drifts that they found over the interval of one point, and (dashed) how many of them chance alone would bring, from their mean time between false alarms on draws from the baseline.", "short",
-			query{expr: counted(s.ofSignal(metrics.MetricGaugeAlarms), overPoint, "detector"), legend: "{{detector}}"},
+			query{expr: counted(s.ofSignal(metrics.MetricComparisonAlarms), overPoint, "detector"), legend: "{{detector}}"},
 			query{expr: gaugeChance(s), legend: "{{detector}} by chance"}).
 			Min(0).OverrideByRegexp("/chance/", dashed()))
 }
@@ -227,7 +227,7 @@ func policyDetectors(d *dashboard.DashboardBuilder, s scope) {
 // gaugeChance returns the expression of how many drifts the detectors that never page would find by chance in the units
 // of one point.
 func gaugeChance(s scope) string {
-	rate := "max by (" + s.groups("detector") + ") (1 / " + s.ofSignal(metrics.MetricGaugeARL0) + ")"
+	rate := "max by (" + s.groups("detector") + ") (1 / " + s.ofSignal(metrics.MetricComparisonARL0) + ")"
 	units := "sum by (" + s.groups() + ") (increase(" + s.of(metrics.MetricUnits) + "[$__rate_interval]))"
 	return "sum by (detector) (" + rate + " * on (" + s.groups() + ") group_left () " + units + ")"
 }

@@ -74,8 +74,8 @@ func observations(s scope) string {
 		return `label_replace(avg by (` + s.groups("signal") + `) (` + of + `), "statistic", "` + statistic + `", "", "")`
 	}
 	return strings.Join([]string{
-		as("mean", metrics.MetricSignalMean), as("sd", metrics.MetricSignalStddev), as("median", metrics.MetricSignalQuantile, `quantile="0.5"`),
-		as("q10", metrics.MetricSignalQuantile, `quantile="0.1"`), as("q90", metrics.MetricSignalQuantile, `quantile="0.9"`),
+		as("mean", metrics.MetricSignalMean), as("sd", metrics.MetricSignalStddev), as("median", metrics.MetricSignalQuantile, `q="0.5"`),
+		as("q10", metrics.MetricSignalQuantile, `q="0.1"`), as("q90", metrics.MetricSignalQuantile, `q="0.9"`),
 	}, " or ")
 }
 

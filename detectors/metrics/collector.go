@@ -46,8 +46,8 @@ func help() []metricHelp {
 	return []metricHelp{
 		{MetricSignalMean, "Mean of the signal over the units of the sample.", sample},
 		{MetricSignalStddev, "Standard deviation of the signal over the units of the sample.", sample},
-		{MetricSignalQuantile, "Quantile of the signal over the units of the sample.", append(slices.Clone(sample), "quantile")},
-		{MetricSignalHistogram, "Share of the sample's units in each decile of the baseline.", append(slices.Clone(sample), "bin")},
+		{MetricSignalQuantile, "Quantile of the signal over the units of the sample.", append(slices.Clone(sample), "q")},
+		{MetricSignalDecile, "Share of the sample's units in each decile of the baseline.", append(slices.Clone(sample), "bin")},
 		{MetricRewardPositive, "Sum of the positive rewards.", nil},
 		{MetricRewardNegative, "Sum of the negative rewards, without their sign.", nil},
 		{MetricRewardObservations, "Number of finite rewards.", nil},
@@ -65,8 +65,8 @@ func help() []metricHelp {
 		{MetricDetectorScore, "How far the detector has gone to its threshold, 1 being the threshold.", detector},
 		{MetricDetectorStatistic, "Statistic of the detector's leading branch.", detector},
 		{MetricDetectorThreshold, "Threshold of the detector's leading branch.", detector},
-		{MetricGaugeAlarms, "Drifts found by a detector that is shown for comparison and never pages.", detector},
-		{MetricGaugeARL0, "Mean number of units between false alarms of such a detector on independent draws from the baseline.", detector},
+		{MetricComparisonAlarms, "Drifts found by a detector that is shown for comparison and never pages.", detector},
+		{MetricComparisonARL0, "Mean number of units between false alarms of such a detector on independent draws from the baseline.", detector},
 		{MetricEffectSize, "Shift of the mean of the last 200 units in baseline standard deviations.", []string{"signal"}},
 		{MetricStreamState, "State of the stream: 0 warming_up, 1 ok, 2 drift, 3 telemetry_fault.", []string{"signal"}},
 		{MetricStreamFault, "Rule of the telemetry fault that the stream is in, always 1.", []string{"signal", "rule"}},
@@ -77,7 +77,7 @@ func help() []metricHelp {
 		{MetricFalseAlarmUnits, "Mean number of units between false alarms that the budget asks for.", nil},
 		{
 			MetricExpectedUnits, "Mean number of units between false alarms that is expected, by its quantiles over the luck of the baseline.",
-			[]string{"quantile"},
+			[]string{"q"},
 		},
 		{MetricAllowance, "Allowance for the baseline's own error, in standard errors.", nil},
 		{MetricOverlap, "By how much false alarms come more seldom than the sum over the branches says.", nil},
@@ -341,8 +341,8 @@ func (c *Collector) streamSeries(s *finding.StreamSummary) []series {
 		}
 		if d.Gauge != nil {
 			all = append(all,
-				counter(MetricGaugeAlarms, float64(d.Gauge.Drifts), s.Signal, d.Detector),
-				gauge(MetricGaugeARL0, d.Gauge.ARL0, s.Signal, d.Detector))
+				counter(MetricComparisonAlarms, float64(d.Gauge.Drifts), s.Signal, d.Detector),
+				gauge(MetricComparisonARL0, d.Gauge.ARL0, s.Signal, d.Detector))
 		}
 	}
 	return all
@@ -361,7 +361,7 @@ func distributionSeries(signal, sample string, d *finding.Distribution, histogra
 	}
 	if histogram {
 		for bin, share := range d.HistogramRatio {
-			all = append(all, gauge(MetricSignalHistogram, share, signal, sample, strconv.Itoa(bin)))
+			all = append(all, gauge(MetricSignalDecile, share, signal, sample, strconv.Itoa(bin)))
 		}
 	}
 	return all

@@ -107,12 +107,12 @@ rewardwatch_action_divergence_chance{env="prod",label_region="",measure="psi",po
 # TYPE rewardwatch_action_entropy gauge
 rewardwatch_action_entropy{env="prod",label_region="",policy="ranker",sample="baseline"} 0.75
 rewardwatch_action_entropy{env="prod",label_region="",policy="ranker",sample="current"} 0.25
-# HELP rewardwatch_gauge_alarms_total Drifts found by a detector that is shown for comparison and never pages.
-# TYPE rewardwatch_gauge_alarms_total counter
-rewardwatch_gauge_alarms_total{detector="adwin",env="prod",label_region="",policy="ranker",signal="return"} 3
-# HELP rewardwatch_gauge_arl0_units Mean number of units between false alarms of such a detector on independent draws from the baseline.
-# TYPE rewardwatch_gauge_arl0_units gauge
-rewardwatch_gauge_arl0_units{detector="adwin",env="prod",label_region="",policy="ranker",signal="return"} 10000
+# HELP rewardwatch_comparison_alarms_total Drifts found by a detector that is shown for comparison and never pages.
+# TYPE rewardwatch_comparison_alarms_total counter
+rewardwatch_comparison_alarms_total{detector="adwin",env="prod",label_region="",policy="ranker",signal="return"} 3
+# HELP rewardwatch_comparison_arl0_units Mean number of units between false alarms of such a detector on independent draws from the baseline.
+# TYPE rewardwatch_comparison_arl0_units gauge
+rewardwatch_comparison_arl0_units{detector="adwin",env="prod",label_region="",policy="ranker",signal="return"} 10000
 # HELP rewardwatch_detector_statistic Statistic of the detector's leading branch.
 # TYPE rewardwatch_detector_statistic gauge
 rewardwatch_detector_statistic{detector="adwin",env="prod",label_region="",policy="ranker",signal="return"} -1.5
@@ -127,8 +127,8 @@ rewardwatch_baseline_age_seconds{env="prod",label_region="",policy="ranker"} 60
 `
 	if err := testutil.GatherAndCompare(registryOf(oneGroup(finding.Drift), 1000), strings.NewReader(want),
 		MetricRewardNegative, MetricRewardPositive, MetricSignalMean, MetricDetectorScore, MetricDetectorStatistic,
-		MetricStreamState, MetricBaselineAge, MetricActionDivergence, MetricActionChance, MetricActionEntropy, MetricGaugeAlarms,
-		MetricGaugeARL0); err != nil {
+		MetricStreamState, MetricBaselineAge, MetricActionDivergence, MetricActionChance, MetricActionEntropy, MetricComparisonAlarms,
+		MetricComparisonARL0); err != nil {
 		t.Error(err)
 	}
 }
@@ -143,9 +143,9 @@ rewardwatch_baseline_allowance{env="prod",label_region="",policy="ranker"} 1.75
 rewardwatch_branch_overlap{env="prod",label_region="",policy="ranker"} 1.25
 # HELP rewardwatch_expected_false_alarm_units Mean number of units between false alarms that is expected, by its quantiles over the luck of the baseline.
 # TYPE rewardwatch_expected_false_alarm_units gauge
-rewardwatch_expected_false_alarm_units{env="prod",label_region="",policy="ranker",quantile="0.1"} 2500
-rewardwatch_expected_false_alarm_units{env="prod",label_region="",policy="ranker",quantile="0.5"} 4000
-rewardwatch_expected_false_alarm_units{env="prod",label_region="",policy="ranker",quantile="0.9"} 9000
+rewardwatch_expected_false_alarm_units{env="prod",label_region="",policy="ranker",q="0.1"} 2500
+rewardwatch_expected_false_alarm_units{env="prod",label_region="",policy="ranker",q="0.5"} 4000
+rewardwatch_expected_false_alarm_units{env="prod",label_region="",policy="ranker",q="0.9"} 9000
 # HELP rewardwatch_false_alarm_units Mean number of units between false alarms that the budget asks for.
 # TYPE rewardwatch_false_alarm_units gauge
 rewardwatch_false_alarm_units{env="prod",label_region="",policy="ranker"} 2000

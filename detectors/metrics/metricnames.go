@@ -6,8 +6,8 @@ package metrics
 const (
 	MetricSignalMean         = "rewardwatch_signal_mean"               // {signal,sample="baseline|current"}
 	MetricSignalStddev       = "rewardwatch_signal_stddev"             // {signal,sample}
-	MetricSignalQuantile     = "rewardwatch_signal_quantile"           // {signal,sample,quantile="0.1|0.5|0.9"}
-	MetricSignalHistogram    = "rewardwatch_signal_histogram_ratio"    // {signal,sample,bin="0".."9"} share of units by baseline decile
+	MetricSignalQuantile     = "rewardwatch_signal_quantile"           // {signal,sample,q="0.1|0.5|0.9"}
+	MetricSignalDecile       = "rewardwatch_signal_decile_ratio"       // {signal,sample,bin="0".."9"} share of units by baseline decile
 	MetricRewardPositive     = "rewardwatch_reward_positive_sum_total" // counter
 	MetricRewardNegative     = "rewardwatch_reward_negative_sum_total" // counter, the absolute sum
 	MetricRewardObservations = "rewardwatch_reward_observations_total" // counter
@@ -18,21 +18,21 @@ const (
 	MetricOffPolicyValue     = "rewardwatch_off_policy_value"          // {reference,bound="estimate|low|high"} of the other policy on today's traffic
 	MetricOffPolicyActual    = "rewardwatch_off_policy_actual"         // what was earned on the same units
 	MetricOffPolicyEffective = "rewardwatch_off_policy_effective_units"
-	MetricOffPolicyWeight    = "rewardwatch_off_policy_mean_weight" // 1 with full support
-	MetricDetectorScore      = "rewardwatch_detector_score"         // {signal,detector} 1 = threshold
-	MetricDetectorStatistic  = "rewardwatch_detector_statistic"     // {signal,detector}
-	MetricDetectorThreshold  = "rewardwatch_detector_threshold"     // {signal,detector}
-	MetricGaugeAlarms        = "rewardwatch_gauge_alarms_total"     // {signal,detector} counter, of detectors that never page
-	MetricGaugeARL0          = "rewardwatch_gauge_arl0_units"       // {signal,detector} measured at the freeze
-	MetricEffectSize         = "rewardwatch_effect_size"            // {signal} standardized shift of the last 200 units
-	MetricStreamState        = "rewardwatch_stream_state"           // {signal} 0 warming_up, 1 ok, 2 drift, 3 telemetry_fault
-	MetricStreamFault        = "rewardwatch_stream_fault"           // {signal,rule} 1 while the stream is in a telemetry fault
-	MetricBaselineInfo       = "rewardwatch_baseline_info"          // {baseline} 1
+	MetricOffPolicyWeight    = "rewardwatch_off_policy_mean_weight"  // 1 with full support
+	MetricDetectorScore      = "rewardwatch_detector_score"          // {signal,detector} 1 = threshold
+	MetricDetectorStatistic  = "rewardwatch_detector_statistic"      // {signal,detector}
+	MetricDetectorThreshold  = "rewardwatch_detector_threshold"      // {signal,detector}
+	MetricComparisonAlarms   = "rewardwatch_comparison_alarms_total" // {signal,detector} counter, of detectors that never page
+	MetricComparisonARL0     = "rewardwatch_comparison_arl0_units"   // {signal,detector} measured at the freeze
+	MetricEffectSize         = "rewardwatch_effect_size"             // {signal} standardized shift of the last 200 units
+	MetricStreamState        = "rewardwatch_stream_state"            // {signal} 0 warming_up, 1 ok, 2 drift, 3 telemetry_fault
+	MetricStreamFault        = "rewardwatch_stream_fault"            // {signal,rule} 1 while the stream is in a telemetry fault
+	MetricBaselineInfo       = "rewardwatch_baseline_info"           // {baseline} 1
 	MetricBaselineAge        = "rewardwatch_baseline_age_seconds"
 	MetricBaselineUnits      = "rewardwatch_baseline_units"
 	MetricDependenceFactor   = "rewardwatch_dependence_factor"          // {signal}
 	MetricFalseAlarmUnits    = "rewardwatch_false_alarm_units"          // the promised mean number of units between false alarms
-	MetricExpectedUnits      = "rewardwatch_expected_false_alarm_units" // {quantile="0.1|0.5|0.9"} over the sampling error of the baseline
+	MetricExpectedUnits      = "rewardwatch_expected_false_alarm_units" // {q="0.1|0.5|0.9"} over the sampling error of the baseline
 	MetricAllowance          = "rewardwatch_baseline_allowance"         // C of the allowance for the baseline's own error
 	MetricOverlap            = "rewardwatch_branch_overlap"             // factor by which alarms are rarer than the sum over branches
 	MetricPromise            = "rewardwatch_promise_info"               // {confidence,weakest} 1

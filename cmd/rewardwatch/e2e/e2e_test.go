@@ -270,6 +270,7 @@ func (w *watched) drifted(t *testing.T) incident {
 	if err := w.states(finding.Drift); err != nil {
 		t.Fatal(err)
 	}
+	w.service.lintMetrics(t)
 	eventually(t, "Prometheus sees the drift", func() error { return w.query(w.stateQuery(), float64(finding.Drift)) })
 	return w.incident(t, "open")
 }

@@ -173,6 +173,20 @@ func (s *service) metrics() (map[string]*dto.MetricFamily, error) {
 	return parser.TextToMetricFamilies(bytes.NewReader(body))
 }
 
+// lintMetrics lets the real promtool check names, labels and help of the metrics.
+func (s *service) lintMetrics(t *testing.T) {
+	t.Helper()
+	body, err := get("http://" + s.address + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	check := exec.Command("promtool", "check", "metrics")
+	check.Stdin = bytes.NewReader(body)
+	if out, err := check.CombinedOutput(); err != nil || len(out) > 0 {
+		t.Errorf("promtool check metrics: %v\n%s", err, out)
+	}
+}
+
 // samples returns the values of the series of a metric that carry the labels, at least one.
 func (s *service) samples(name string, labels map[string]string) ([]float64, error) {
 	families, err := s.metrics()
