@@ -8,6 +8,7 @@ import (
 
 	"github.com/rewardwatch/rewardwatch/detectors/factor"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
+	"github.com/rewardwatch/rewardwatch/detectors/signals"
 )
 
 // From leastJudged units on the laws of the steps decide; up to settledJudged their evidence is called preliminary.
@@ -37,16 +38,75 @@ func readLaws(f *finding.Finding, moved *movements) lawsNote {
 		return lawsNote{cause: CauseUnknown}
 	}
 	note := lawsNote{cause: causeOf(v.Cause)}
+	if note.cause == CauseUnknown && !v.Moved() {
+		return alarmedLaw(f, moved)
+	}
 	if note.cause == CauseRewardFunction && moved[outcomes].moved() {
 		return lawsNote{cause: CauseUnknown}
 	}
-	for i := range v.Factors {
-		note.ambiguous = note.ambiguous || v.Factors[i].Moved && note.cause == CauseUnknown
-	}
+	note.ambiguous = v.Moved() && note.cause == CauseUnknown
 	if note.cause != CauseUnknown || note.ambiguous {
 		note.evidence = lawsWords(v, f.Promise.UnitName())
 	}
 	return note
+}
+
+// alarmedLaw returns what alarms of laws say where none has moved far enough for more: the cause if all belong to the
+// same.
+func alarmedLaw(f *finding.Finding, moved *movements) lawsNote {
+	note := lawsNote{cause: CauseUnknown}
+	for i, s := range f.Shifts {
+		owner, is := ownerOf(s.Signal)
+		if !is || !s.Drifted {
+			continue
+		}
+		if note.cause != CauseUnknown && note.cause != owner || owner == CauseRewardFunction && moved[outcomes].moved() {
+			return lawsNote{cause: CauseUnknown}
+		}
+		note.cause = owner
+		if i == foremostOf(f.Shifts, s.Signal) {
+			what, z := how(s)
+			over := f.Promise.UnitName().Count(int64(s.Units))
+			note.evidence = append(note.evidence, fmt.Sprintf("%s (%s: %s, z %.1f over %s)", alarmedWords(s.Signal), quantityOf(s), what, z, over))
+		}
+	}
+	return note
+}
+
+// foremostOf returns the index of the shift of a signal that stands out most.
+func foremostOf(shifts []finding.Shift, signal string) int {
+	most := -1
+	for i, s := range shifts {
+		if s.Signal == signal && (most < 0 || prominence(s) > prominence(shifts[most])) {
+			most = i
+		}
+	}
+	return most
+}
+
+func alarmedWords(signal string) string {
+	switch signal {
+	case signals.Law(factor.Policy.String()):
+		return "in the same situations it acts otherwise than before"
+	case signals.Law(factor.Start.String()):
+		return "it starts in other situations than before"
+	case signals.Law(factor.Dynamics.String()):
+		return "the same actions in the same situations lead elsewhere than before"
+	}
+	return "the same steps earn other rewards than before"
+}
+
+// ownerOf returns the cause to which a law of the steps belongs; is is false if the signal is no law.
+func ownerOf(signal string) (owner Cause, is bool) {
+	switch signal {
+	case signals.Law(factor.Policy.String()):
+		return CausePolicy, true
+	case signals.Law(factor.Start.String()), signals.Law(factor.Dynamics.String()):
+		return CauseEnvironment, true
+	case signals.Law(factor.Reward.String()):
+		return CauseRewardFunction, true
+	}
+	return CauseUnknown, false
 }
 
 func causeOf(c factor.Cause) Cause {

@@ -187,3 +187,38 @@ func TestBrokenObservationsAreNotTakenBack(t *testing.T) {
 		}
 	}
 }
+
+// Where no law has moved far, the alarms of laws tell the cause: if all belong to the same, and there are enough
+// episodes to know broken observations.
+func TestAlarmsOfLaws(t *testing.T) {
+	shift := func(signal string, drifted bool) finding.Shift {
+		return finding.Shift{Signal: signal, Quantity: "mean score", Units: 30, Drifted: drifted, StandardShift: .4, Z: 5, StandardError: .19}
+	}
+	for name, c := range map[string]struct {
+		episodes int
+		shifts   []finding.Shift
+		want     Cause
+	}{
+		"policy":                {30, []finding.Shift{shift("law.dynamics", false), shift("law.policy", true)}, CausePolicy},
+		"start":                 {30, []finding.Shift{shift("law.start", true)}, CauseEnvironment},
+		"start and dynamics":    {30, []finding.Shift{shift("law.start", true), shift("law.dynamics", true)}, CauseEnvironment},
+		"reward":                {30, []finding.Shift{shift("law.reward", true)}, CauseRewardFunction},
+		"policy and dynamics":   {30, []finding.Shift{shift("law.dynamics", true), shift("law.policy", true)}, CauseUnknown},
+		"no alarm of a law":     {30, []finding.Shift{shift("law.policy", false)}, CauseUnknown},
+		"too few episodes":      {leastJudged - 1, []finding.Shift{shift("law.policy", true)}, CauseUnknown},
+		"rewards with outcomes": {30, []finding.Shift{shift("law.reward", true), shift("outcome.sales", true)}, CauseUnknown},
+	} {
+		f := finding.Finding{Shifts: c.shifts, Laws: judged(c.episodes, factor.Unknown, nil)}
+		moved := observe(f.Shifts)
+		note := readLaws(&f, &moved)
+		if note.cause != c.want || (len(note.evidence) > 0) != (c.want != CauseUnknown) {
+			t.Errorf("%s: %s by %q, want %s", name, note.cause, note.evidence, c.want)
+		}
+	}
+	f := finding.Finding{Shifts: []finding.Shift{shift("law.policy", true)}, Laws: judged(30, factor.Unknown, nil)}
+	moved := observe(f.Shifts)
+	want := []string{"in the same situations it acts otherwise than before (mean score of law.policy: +0.4 baseline sd, z 5.0 over 30 units)"}
+	if note := readLaws(&f, &moved); !slices.Equal(note.evidence, want) {
+		t.Errorf("evidence %q, want %q", note.evidence, want)
+	}
+}

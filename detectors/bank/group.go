@@ -56,7 +56,7 @@ type group struct {
 
 	Line line // the succession of baselines before the current one
 
-	Laws factor.Laws // of the steps; the model is in the frozen part of the checkpoint
+	Laws factor.Laws // of the steps, and what units show of them; the model is in the frozen part of the checkpoint
 
 	gates gate.Gates // a separate part of the checkpoint
 
@@ -135,7 +135,7 @@ func (g *group) Observe(u *ingest.Unit, now time.Time, present func(*ingest.Unit
 	if early := g.Newcomers.Early(u); !early {
 		g.feed(values, rules, at.Ordinal)
 		g.earned(u, rules, at.Ordinal)
-		g.followLaws(u, rules, at.Ordinal)
+		g.followLaws(rules, at.Ordinal)
 		g.gates.Witness(u, values, &g.Battery, rules)
 	}
 	found := g.judge(rules, at)

@@ -3,31 +3,61 @@ package bank
 import (
 	"slices"
 
+	"github.com/rewardwatch/rewardwatch/detectors/baseline"
 	"github.com/rewardwatch/rewardwatch/detectors/factor"
+	"github.com/rewardwatch/rewardwatch/detectors/signals"
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
 // collectedFactor is how much more memory the steps of a baseline take than the laws that are learnt from them.
 const collectedFactor = 8
 
-// followLaws scores the steps of a unit under the laws of the baseline. A fault may have falsified them.
-func (g *group) followLaws(u *ingest.Unit, rules []string, ordinal int64) {
-	if u.Steps != nil && g.Laws.Model != nil && !anyRule(rules) {
-		g.Laws.Observe(factor.Of(u), ordinal)
+// lawMemory returns how many bytes the laws may take, how many all steps of a baseline, and how many those of a unit.
+func (g *group) lawMemory() (laws, steps, unit int) {
+	laws = int(g.cfg.Causes.Memory)
+	steps = collectedFactor * laws
+	return laws, steps, baseline.ToldBytes(steps, g.cfg.Baseline.Units)
+}
+
+// learnLaws learns the laws of the steps from the collected units, and makes the scores under them quantities of their
+// own.
+func (g *group) learnLaws() {
+	laws, _, unit := g.lawMemory()
+	told, places := g.Warmup.Told()
+	g.Laws.Freeze(told, unit, laws)
+	g.SetLaws(g.Laws.Model)
+	held := g.Laws.HeldOut(told, laws)
+	for f := range factor.Factors {
+		mean, square := baseline.LawLessons(f, held, places)
+		signal := signals.Law(f.String())
+		if _, found := g.Find(signal); !found && mean == nil && square == nil {
+			continue
+		}
+		if s := g.stream(signal); s != nil {
+			mean.Become(s, signals.LawMean)
+			square.Become(s, signals.LawSquare)
+		}
+	}
+}
+
+// followLaws keeps the scores of the steps of a unit under the laws of the baseline. A fault may have falsified them.
+func (g *group) followLaws(rules []string, ordinal int64) {
+	if !anyRule(rules) {
+		g.Laws.Observe(g.Scores(), ordinal)
 	}
 }
 
 // keepSteps keeps the steps of a unit for the laws of the next baseline.
 func (g *group) keepSteps(u *ingest.Unit, rules []string) {
-	memory := int(g.cfg.Causes.Memory)
-	if memory == 0 {
+	laws, steps, _ := g.lawMemory()
+	if laws == 0 {
 		return
 	}
 	var told factor.Told
 	if u.Steps != nil && !anyRule(rules) {
 		told = factor.Of(u)
 	}
-	g.Warmup.KeepSteps(told, collectedFactor*memory, g.cfg.Baseline.Units)
+	g.Warmup.KeepSteps(told, steps, g.cfg.Baseline.Units)
 }
 
 // anyRule reports whether a stream has a fault.

@@ -371,6 +371,7 @@ func (g *group) restore(cfg *watch.Config, limit *StreamLimit, calibrations *bud
 		}
 	}
 	g.Attach()
+	g.SetLaws(g.Laws.Model)
 	limit.add(len(g.Streams))
 	return nil
 }

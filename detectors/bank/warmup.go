@@ -133,7 +133,7 @@ func (g *group) nextProvisional() int {
 func (g *group) freeze(accepted bool, at finding.UnitRef, now time.Time, room int) []finding.Finding {
 	g.freezeActions()
 	g.OffPolicy = g.Warmup.OffPolicy(g.Seen, g.Blocks.Size > 0)
-	g.Laws.Freeze(g.Warmup.Told(), int(g.cfg.Causes.Memory))
+	g.learnLaws()
 	g.learn()
 	ended := g.ends()
 	for _, s := range g.Streams {

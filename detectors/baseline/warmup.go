@@ -96,7 +96,7 @@ const leastTold = 4 << 10
 // bytes at most. If these do not suffice for all, or more units are collected than the baseline was to have, the steps of
 // every second, fourth, ... unit are kept.
 func (w *Warmup) KeepSteps(t factor.Told, bytes, units int) {
-	most, every := max(1, min(units, bytes/leastTold)), 1
+	most, every := keptUnits(bytes, units), 1
 	for most*every < w.Units {
 		every *= 2
 	}
@@ -108,19 +108,24 @@ func (w *Warmup) KeepSteps(t factor.Told, bytes, units int) {
 		}
 	}
 	if (w.Units-1)%every == 0 {
-		w.Each[w.Units-1].Told = t.Thinned(bytes / most)
+		w.Each[w.Units-1].Told = t.Thinned(ToldBytes(bytes, units))
 	}
 }
 
-// Told returns what the units tell of their steps.
-func (w *Warmup) Told() []factor.Told {
-	var out []factor.Told
+// keptUnits returns the number of units that keep their steps in so many bytes.
+func keptUnits(bytes, units int) int { return max(1, min(units, bytes/leastTold)) }
+
+// ToldBytes returns the bytes that the steps of a unit may take if those of all units may take so many.
+func ToldBytes(bytes, units int) int { return bytes / keptUnits(bytes, units) }
+
+// Told returns what the units tell of their steps, and the places of these units.
+func (w *Warmup) Told() (out []factor.Told, places []int32) {
 	for i := range w.Each {
 		if w.Each[i].Told.Steps != nil {
-			out = append(out, w.Each[i].Told)
+			out, places = append(out, w.Each[i].Told), append(places, int32(i))
 		}
 	}
-	return out
+	return out, places
 }
 
 // OffPolicy returns the off-policy estimates that compare with the units; nil if these lack the probabilities of their

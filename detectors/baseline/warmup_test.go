@@ -75,7 +75,8 @@ func TestStepsOfABaselineFit(t *testing.T) {
 			if i%1000 != 999 && i != c.collected-1 {
 				continue
 			}
-			told, bytes := w.Told(), 0
+			told, _ := w.Told()
+			bytes := 0
 			for k := range told {
 				bytes += told[k].Steps.Bytes()
 			}

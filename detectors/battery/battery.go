@@ -7,6 +7,7 @@ import (
 
 	"github.com/rewardwatch/rewardwatch/detectors"
 	"github.com/rewardwatch/rewardwatch/detectors/blocks"
+	"github.com/rewardwatch/rewardwatch/detectors/factor"
 	"github.com/rewardwatch/rewardwatch/detectors/fault"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 	"github.com/rewardwatch/rewardwatch/detectors/signals"
@@ -25,6 +26,7 @@ type Battery struct {
 	ActionKind ingest.ActionKind   // of the baseline
 	Judged     stream.ActionChoice // of the baseline
 
+	laws    *factor.Model        // of the steps of the baseline; nil without
 	shares  *stream.ActionShares // of Judged
 	scratch stream.Scratch       // of Readings; reused
 	rules   []string             // in force at the current unit, by stream; reused
@@ -46,6 +48,9 @@ func (b *Battery) SetActions(actions stream.ActionChoice) {
 	b.Judged, b.shares = actions, stream.NewActionShares(actions)
 }
 
+// SetLaws sets the laws of the steps that the baseline has; nil for none.
+func (b *Battery) SetLaws(laws *factor.Model) { b.laws = laws }
+
 // Attach restores the fields that no snapshot has. Of the mixes, it keeps those that the action stream was frozen with:
 // a baseline frozen by an older build lacks some.
 func (b *Battery) Attach() {
@@ -57,7 +62,7 @@ func (b *Battery) Attach() {
 }
 
 // Again returns a battery with the tests and fault rules of this one, at zero. It lacks tests that the baseline did not
-// arm.
+// arm, and the laws of the steps: another policy acts under another law.
 func (b *Battery) Again() *Battery {
 	out := &Battery{
 		Blocks:    b.Blocks.Again(),
@@ -66,6 +71,9 @@ func (b *Battery) Again() *Battery {
 	}
 	out.SetActions(b.Judged)
 	for _, s := range b.Streams {
+		if signals.IsLaw(s.Signal) {
+			continue
+		}
 		again := &stream.Stream{Signal: s.Signal, Fault: s.Fault.Again()}
 		for _, q := range s.Quantities {
 			if q.Ranks != nil && !q.Proving() {
@@ -118,9 +126,10 @@ func (b *Battery) Readings(u *ingest.Unit, with *stream.Scratch) []stream.Readin
 		with = &b.scratch
 	}
 	// The return, the length, four readings of the reward and four of each other signal, and the actions; the learnt ones
-	// may need more.
+	// and those of the laws may need more.
 	most := 6 + 4*len(u.Numeric) + len(b.shares.Names) + len(b.shares.Mixes)
 	with.Values = b.learntReadings(u, stream.Readings(u, slices.Grow(with.Values[:0], most)))
+	b.lawReadings(u, with)
 	if b.ActionKind == ingest.ActionCategory {
 		with.Values = slices.DeleteFunc(with.Values, func(r stream.Reading) bool { return r.Signal == signals.Action })
 		b.shares.Among(u.Actions, u.EndTS, with)

@@ -2,7 +2,10 @@ package battery
 
 import (
 	"math"
+	"slices"
 
+	"github.com/rewardwatch/rewardwatch/detectors/factor"
+	"github.com/rewardwatch/rewardwatch/detectors/signals"
 	"github.com/rewardwatch/rewardwatch/detectors/stream"
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
@@ -22,9 +25,42 @@ func (b *Battery) learntReadings(u *ingest.Unit, values []stream.Reading) []stre
 	return values
 }
 
+// lawReadings appends the scores of the steps of a unit under the laws of the baseline.
+func (b *Battery) lawReadings(u *ingest.Unit, with *stream.Scratch) {
+	scores := with.Laws.Score(b.laws, u)
+	if scores == nil {
+		return
+	}
+	for f := range factor.Factors {
+		i, found := b.Find(signals.Law(f.String()))
+		if !found || scores.Factors[f].N == 0 {
+			continue
+		}
+		s := b.Streams[i]
+		for _, q := range s.Quantities {
+			if q.Learnt == nil || !q.Learnt.Law {
+				continue
+			}
+			x := scores.Factors[f].Mean
+			if q.Name == signals.LawSquare {
+				x = scores.Factors[f].Square
+			}
+			with.Values = append(with.Values, stream.Reading{Signal: s.Signal, Quantity: q.Name, X: x, Ts: u.EndTS})
+		}
+	}
+}
+
+// Scores returns the scores of the steps of the unit that was read last, nil if it has none.
+func (b *Battery) Scores() *factor.Unit { return b.scratch.Laws.Last }
+
 // Sound reports whether all signals that the quantity is computed from, besides its own stream, are free of faults.
 func (b *Battery) Sound(q *stream.Quantity, rules []string) bool {
-	if q.Learnt == nil || q.Learnt.Given == "" {
+	switch {
+	case q.Learnt == nil:
+		return true
+	case q.Learnt.Law: // a step consists of all signals
+		return !slices.ContainsFunc(rules, func(rule string) bool { return rule != "" })
+	case q.Learnt.Given == "":
 		return true
 	}
 	i, found := b.Find(q.Learnt.Given)

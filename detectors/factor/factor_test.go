@@ -61,9 +61,15 @@ func (w world) told(seed uint64, n int) []Told {
 // learnt is the laws of a healthy baseline. They take seconds under the race detector.
 var learnt = sync.OnceValue(func() *Model {
 	var l Laws
-	l.Freeze(healthy().told(1, 400), defaultBytes)
+	l.Freeze(healthy().told(1, 400), 0, defaultBytes)
 	return l.Model
 })
+
+// observe scores a unit.
+func observe(l *Laws, t Told, ordinal int64) {
+	var m Memory
+	l.Observe(m.told(l.Model, t), ordinal)
+}
 
 func lawsOf(t *testing.T) *Laws {
 	t.Helper()
@@ -93,7 +99,7 @@ func TestTheLawThatMovedIsNamed(t *testing.T) {
 		w := healthy()
 		c.turn(&w)
 		for i, u := range w.told(2, 100) {
-			l.Observe(u, int64(i))
+			observe(&l, u, int64(i))
 		}
 		v := l.Judge(0)
 		if v.Cause != c.cause || !v.Factors[c.moved].Moved {
@@ -106,7 +112,7 @@ func TestTheLawThatMovedIsNamed(t *testing.T) {
 func TestHealthyUnitsMoveNoLaw(t *testing.T) {
 	l := lawsOf(t)
 	for i, u := range healthy().told(3, 2000) {
-		l.Observe(u, int64(i))
+		observe(l, u, int64(i))
 		if i%100 != 99 {
 			continue
 		}
@@ -124,7 +130,7 @@ func TestExamplesAreOfTheSameSituations(t *testing.T) {
 	w := healthy()
 	w.bias = -.8
 	for i, u := range w.told(4, 100) {
-		l.Observe(u, int64(i))
+		observe(l, u, int64(i))
 	}
 	for _, e := range l.Judge(0).Examples {
 		if e.Factor == Policy && (!e.Share || e.Actual == e.Expected || e.Name != "left" && e.Name != "right" ||
@@ -139,13 +145,13 @@ func TestLawsAreSaved(t *testing.T) {
 	l := lawsOf(t)
 	units := healthy().told(5, 260)
 	for i, u := range units[:130] {
-		l.Observe(u, int64(i))
+		observe(l, u, int64(i))
 	}
 	wire := l.Wire()
 	again := wire.Live()
 	for i, u := range units[130:] {
-		l.Observe(u, int64(130+i))
-		again.Observe(u, int64(130+i))
+		observe(l, u, int64(130+i))
+		observe(&again, u, int64(130+i))
 	}
 	if len(l.Recent) != recentUnits {
 		t.Fatalf("%d units are kept, want %d", len(l.Recent), recentUnits)
@@ -181,7 +187,7 @@ func TestObservationsAreChosenByWhatTheyExplain(t *testing.T) {
 		return units
 	}
 	l := &Laws{}
-	l.Freeze(wide(healthy(), 1, 300), defaultBytes)
+	l.Freeze(wide(healthy(), 1, 300), 0, defaultBytes)
 	if l.Model == nil || l.Model.Bytes() > defaultBytes {
 		t.Fatalf("the laws do not keep to their memory: %+v", l.Model)
 	}
@@ -191,7 +197,7 @@ func TestObservationsAreChosenByWhatTheyExplain(t *testing.T) {
 	w := healthy()
 	w.pull = .8
 	for i, u := range wide(w, 2, 100) {
-		l.Observe(u, int64(i))
+		observe(l, u, int64(i))
 	}
 	wire := l.Wire()
 	again := wire.Live()
@@ -221,11 +227,11 @@ func TestLongerEpisodesThanThoseOfTheBaseline(t *testing.T) {
 		short[i].Steps.Rows = short[i].Steps.Rows[:short[i].Steps.Width()]
 	}
 	var l Laws
-	if l.Freeze(short, defaultBytes); l.Model == nil {
+	if l.Freeze(short, 0, defaultBytes); l.Model == nil {
 		t.Fatal("no laws were learnt")
 	}
 	for i, u := range (world{start: 1, pull: .9, worth: 1}).told(12, 60) {
-		l.Observe(u, int64(i))
+		observe(&l, u, int64(i))
 	}
 	if v := l.Judge(0); v.Broken != Whole || !v.Factors[Start].Moved {
 		t.Errorf("%+v, want that episodes start elsewhere and observations are whole", v)

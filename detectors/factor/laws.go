@@ -193,8 +193,6 @@ type Laws struct {
 	Model  *Model // nil before a baseline with observations is frozen; not changed
 	Recent []Scored
 	Spans  []Span
-
-	scorer *Scorer
 }
 
 // Scored is the scores of a unit.
@@ -217,9 +215,9 @@ const (
 	spanUnits   = 10
 )
 
-// Freeze learns the laws from the units of a baseline. Together with the scores of later units they take at most so
-// many bytes; 0 is for no laws.
-func (l *Laws) Freeze(units []Told, bytes int) {
+// Freeze learns the laws from the units of a baseline, whose steps take at most so many bytes each. Together with the
+// scores of later units the laws take at most so many bytes; 0 is for no laws.
+func (l *Laws) Freeze(units []Told, each, bytes int) {
 	*l = Laws{}
 	v := vocabularyOf(units)
 	if len(v.Names) == 0 || bytes == 0 {
@@ -229,7 +227,9 @@ func (l *Laws) Freeze(units []Told, bytes int) {
 	if narrow := v.narrowed(episodes, bytes); narrow.Columns != nil {
 		v, episodes = narrow, narrow.episodes(units)
 	}
-	l.Model = Learn(v, episodes, bytes)
+	if l.Model = Learn(v, episodes, bytes); l.Model != nil {
+		l.Model.Most = each
+	}
 }
 
 // episodes returns the steps of the units that consist of the same.
@@ -243,19 +243,11 @@ func (v *Vocabulary) episodes(units []Told) []Episode {
 	return out
 }
 
-// Observe scores a unit.
-func (l *Laws) Observe(t Told, ordinal int64) {
-	if l.Model == nil || t.Steps == nil {
+// Observe adds the scores of a unit, nil if it has none.
+func (l *Laws) Observe(u *Unit, ordinal int64) {
+	if u == nil {
 		return
 	}
-	e := l.Model.Vocabulary.episode(t)
-	if e == nil {
-		return
-	}
-	if l.scorer == nil {
-		l.scorer = NewScorer(l.Model)
-	}
-	u := l.scorer.Score(e)
 	if len(l.Recent) == recentUnits {
 		l.Recent = slices.Delete(l.Recent, 0, 1)
 	}

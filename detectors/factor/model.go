@@ -16,6 +16,7 @@ const LeastEpisodes = 100
 // Model is the laws of a baseline. It is not changed after Learn, and may be shared.
 type Model struct {
 	Vocabulary  Vocabulary
+	Most        int // bytes of the steps of an episode, which keeps fewer steps beyond them; 0 for no bound
 	layout      Layout
 	centre      []float32 // of the features
 	inverse     []float32 // 1/standard deviation of the features

@@ -125,7 +125,29 @@ func (r *regression) target(s *Step, k int) float32 {
 // Unit is the scores of an episode.
 type Unit struct {
 	Scored
-	Signs Signs
+	Signs   Signs
+	Factors [Factors]Scores
+}
+
+// Scores is the scores of the steps of an episode under all parts of a law together.
+type Scores struct {
+	N            int
+	Mean, Square float64
+}
+
+// add adds the sums of so many scores of a part.
+func (s *Scores) add(n int32, sum, squares float32) {
+	s.N += int(n)
+	s.Mean += float64(sum)
+	s.Square += float64(squares)
+}
+
+// divide turns sums into means.
+func (s *Scores) divide() {
+	if s.N > 0 {
+		s.Mean /= float64(s.N)
+		s.Square /= float64(s.N)
+	}
 }
 
 // Score scores the kept steps of an episode.
@@ -147,12 +169,16 @@ func (s *Scorer) Score(e Episode) Unit {
 		copy(previous, z)
 	}
 	for k, c := range counts {
+		u.Factors[s.model.names[k].Factor].add(c, u.Mean[k], u.Square[k])
 		if c == 0 {
 			u.Mean[k], u.Square[k] = unscored, unscored
 			continue
 		}
 		u.Mean[k] /= float32(c)
 		u.Square[k] /= float32(c)
+	}
+	for f := range u.Factors {
+		u.Factors[f].divide()
 	}
 	return u
 }

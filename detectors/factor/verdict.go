@@ -119,6 +119,11 @@ type Verdict struct {
 	Examples []Example // of each factor that has moved, what shows it best
 }
 
+// Moved reports whether any factor has moved.
+func (v *Verdict) Moved() bool {
+	return slices.ContainsFunc(v.Factors[:], func(m Movement) bool { return m.Moved })
+}
+
 // Example is what a law expects of the steps since the onset in the same situations, and what they are.
 type Example struct {
 	Factor    Factor

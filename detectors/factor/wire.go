@@ -101,6 +101,7 @@ type ModelWire struct {
 	Signs       SignsWire        `cbor:"8,keyasint"`
 	Columns     []int32          `cbor:"10,keyasint,omitzero"`
 	Width       int              `cbor:"11,keyasint,omitzero"`
+	Most        int              `cbor:"12,keyasint,omitzero"`
 }
 
 // Wire returns the wire form of the model.
@@ -108,7 +109,7 @@ func (m *Model) Wire() ModelWire {
 	return ModelWire{
 		Names: m.Vocabulary.Names, Numbers: m.Vocabulary.Numbers, Categories: m.Vocabulary.Categories,
 		Centre: m.centre, Inverse: m.inverse, Regressions: saved.EachOf(m.regressions, (*regression).wire),
-		Columns: m.Vocabulary.Columns, Width: m.Vocabulary.Width,
+		Columns: m.Vocabulary.Columns, Width: m.Vocabulary.Width, Most: m.Most,
 		Scores: saved.Each(m.baseline.columns, func(c column) columnWire { return columnWire{c.mean, c.sd, c.sorted, c.spread, c.n} }),
 		Signs:  m.baseline.signs.wire(),
 	}
@@ -118,7 +119,7 @@ func (m *Model) Wire() ModelWire {
 func (w *ModelWire) Live() Model {
 	m := Model{
 		Vocabulary: Vocabulary{Names: w.Names, Columns: w.Columns, Width: w.Width, Numbers: w.Numbers, Categories: w.Categories},
-		centre:     w.Centre, inverse: w.Inverse, regressions: saved.EachOf(w.Regressions, (*regressionWire).live),
+		Most:       w.Most, centre: w.Centre, inverse: w.Inverse, regressions: saved.EachOf(w.Regressions, (*regressionWire).live),
 	}
 	m.layout = m.Vocabulary.layout()
 	m.names = m.coordinates()

@@ -2,6 +2,7 @@ package fault
 
 import (
 	"math"
+	"strings"
 
 	"gonum.org/v1/gonum/mathext"
 
@@ -24,8 +25,11 @@ const faultSample = 128
 // leastLearnt is the least number of units that a rule learns from. With fewer, it does not judge.
 const leastLearnt = 20
 
-// actionName is the name of the signal of actions.
-const actionName = "action"
+// actionName is the name of the signal of actions, lawPrefix begins those of the laws of the steps.
+const (
+	actionName = "action"
+	lawPrefix  = "law."
+)
 
 // Rules tracks the telemetry faults of one stream. Exported fields are saved.
 type Rules struct {
@@ -226,8 +230,8 @@ func valueCounts(u *ingest.Unit, signal string, m *ingest.Moments) (bad, total i
 	return m.NonFinite, m.N + m.NonFinite
 }
 
-// alwaysPresent reports whether the unit has the signal although it has no values: every unit has a length, and the
-// actions of a unit may be categories.
+// alwaysPresent reports whether the unit has the signal although it has no values: every unit has a length, the actions
+// of a unit may be categories, and a law of the steps is computed from other signals.
 func alwaysPresent(u *ingest.Unit, signal string) bool {
-	return signal == "episode_length" || signal == actionName && u.ActionKind != ingest.ActionNone
+	return signal == "episode_length" || strings.HasPrefix(signal, lawPrefix) || signal == actionName && u.ActionKind != ingest.ActionNone
 }

@@ -14,7 +14,7 @@ func IsSignal(name string) bool {
 	case "return", "reward", "episode_length", "action", "feedback_delay":
 		return true
 	}
-	for _, prefix := range []string{"action.", "outcome.", "reward_component.", "observation."} {
+	for _, prefix := range []string{"action.", "outcome.", "reward_component.", "observation.", lawPrefix} {
 		if len(name) > len(prefix) && strings.HasPrefix(name, prefix) {
 			return true
 		}

@@ -23,6 +23,9 @@ func MainQuantity(signal string) string {
 	case "episode_length":
 		return "length"
 	}
+	if IsLaw(signal) {
+		return LawMean
+	}
 	return "mean"
 }
 
@@ -66,3 +69,18 @@ const Action = "action"
 // LikeActions is the quantity of the signal reward that shows whether the same actions get the same rewards as in the
 // baseline: by unit, the mean over its steps of the reward minus the baseline's mean reward of the action taken.
 const LikeActions = "difference for like actions"
+
+// The quantities of a law of the steps, by unit: the mean of the scores of its steps, and the mean of their squares.
+const (
+	LawMean   = "mean score"
+	LawSquare = "mean squared score"
+)
+
+// lawPrefix begins the signals of the laws of the steps.
+const lawPrefix = "law."
+
+// Law returns the signal of a law of the steps.
+func Law(name string) string { return lawPrefix + name }
+
+// IsLaw reports whether a signal is a law of the steps.
+func IsLaw(signal string) bool { return strings.HasPrefix(signal, lawPrefix) }

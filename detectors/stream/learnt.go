@@ -21,13 +21,14 @@ const (
 // they do not confirm it, all units since the freeze are tested again after as many more.
 const ProvingUnits = 100
 
-// Learnt holds how a learnt quantity is computed and how far its validation is. One of Outcome and Course is set.
+// Learnt holds how a learnt quantity is computed and how far its validation is. One of Outcome, Course and Law is set.
 // Exported fields are saved.
 type Learnt struct {
 	Outcome *lesson.Regression // of the stream's outcome
 	Given   string             // the signal that measures the reward
 	Course  *lesson.Degradation
 	Steps   int64 // a segment of the profiles
+	Law     bool  // of the steps, whose model the group has
 
 	Proof   detectors.Proof
 	Proved  bool   // and therefore armed
@@ -36,11 +37,18 @@ type Learnt struct {
 
 // IsLearnt reports whether the quantity of that name is computed from a lesson of the baseline.
 func IsLearnt(quantity string) bool {
-	return quantity == ResidualQuantity || quantity == WeightedQuantity
+	switch quantity {
+	case ResidualQuantity, WeightedQuantity, signals.LawMean, signals.LawSquare:
+		return true
+	}
+	return false
 }
 
-// Value computes the quantity, NaN if the unit lacks an input.
+// Value computes a quantity of the unit's other readings, NaN if the unit lacks an input.
 func (l *Learnt) Value(signal string, u *ingest.Unit, values []Reading) float64 {
+	if l.Law {
+		return math.NaN()
+	}
 	if l.Course != nil {
 		if u.ProfileSteps != l.Steps {
 			return math.NaN()

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/rewardwatch/rewardwatch/detectors"
+	"github.com/rewardwatch/rewardwatch/detectors/factor"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 	"github.com/rewardwatch/rewardwatch/detectors/season"
 	"github.com/rewardwatch/rewardwatch/detectors/signals"
@@ -409,6 +410,7 @@ func OutcomeReading(n *ingest.NamedMoments) Reading {
 // Scratch is memory for the readings of one unit, reused for the next. Each goroutine has its own.
 type Scratch struct {
 	Values []Reading
+	Laws   factor.Memory
 	hits   []int64 // of the actions that are judged
 }
 

@@ -154,6 +154,7 @@ type learntWire struct {
 	Proof   proofWire        `cbor:"5,keyasint"`
 	Proved  bool             `cbor:"6,keyasint,omitzero"`
 	Refuted string           `cbor:"7,keyasint,omitzero"`
+	Law     bool             `cbor:"8,keyasint,omitzero"`
 }
 
 func (x *Learnt) wire() learntWire {
@@ -161,7 +162,7 @@ func (x *Learnt) wire() learntWire {
 		Outcome: saved.Pointer(x.Outcome, func(e *lesson.Regression) regressionWire { return regressionWire(*e) }),
 		Given:   x.Given,
 		Course:  saved.Pointer(x.Course, func(e *lesson.Degradation) degradationWire { return degradationWire(*e) }),
-		Steps:   x.Steps, Proof: proofWire(x.Proof), Proved: x.Proved, Refuted: x.Refuted,
+		Steps:   x.Steps, Proof: proofWire(x.Proof), Proved: x.Proved, Refuted: x.Refuted, Law: x.Law,
 	}
 }
 
@@ -170,7 +171,7 @@ func (w *learntWire) live() Learnt {
 		Outcome: saved.Pointer(w.Outcome, func(e *regressionWire) lesson.Regression { return lesson.Regression(*e) }),
 		Given:   w.Given,
 		Course:  saved.Pointer(w.Course, func(e *degradationWire) lesson.Degradation { return lesson.Degradation(*e) }),
-		Steps:   w.Steps, Proof: detectors.Proof(w.Proof), Proved: w.Proved, Refuted: w.Refuted,
+		Steps:   w.Steps, Proof: detectors.Proof(w.Proof), Proved: w.Proved, Refuted: w.Refuted, Law: w.Law,
 	}
 }
 
