@@ -121,10 +121,11 @@ func (g *group) blockCaveats() []string {
 	return out
 }
 
-// faultless returns a block without the values of streams with a fault. These then stay out of the warm-up even after
-// the block is joined with others.
+// faultless returns a copy of a unit without the values of streams with a fault. These then stay out of the warm-up even
+// after the unit is joined with others.
 func (g *group) faultless(u *ingest.Unit, rules []string) *ingest.Unit {
 	kept := *u
+	kept.Actions, kept.Numeric, kept.Profile = slices.Clone(u.Actions), slices.Clone(u.Numeric), slices.Clone(u.Profile)
 	for i, s := range g.Streams {
 		if rules[i] == "" {
 			continue
@@ -143,7 +144,7 @@ func (g *group) faultless(u *ingest.Unit, rules []string) *ingest.Unit {
 			kept.Actions, kept.ActionKind, kept.MixedActionKinds = nil, ingest.ActionNone, false
 			kept.Propensity = nil
 		}
-		kept.Numeric = slices.DeleteFunc(slices.Clone(kept.Numeric), func(n ingest.NamedMoments) bool { return n.Signal == s.Signal })
+		kept.Numeric = slices.DeleteFunc(kept.Numeric, func(n ingest.NamedMoments) bool { return n.Signal == s.Signal })
 	}
 	return &kept
 }

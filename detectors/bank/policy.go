@@ -68,7 +68,8 @@ func (p *Policy) Share(c *budget.Calibrations) { p.calibrations = c }
 
 // Observe folds one unit in and returns the resulting findings, in a fixed order. It ignores a unit that is not beyond
 // the last one applied of its partition: such a unit was read again after a restart. now is the wall clock, for silence
-// and for the age of baselines; it does not affect findings of drift. The unit's group must not be Absent.
+// and for the age of baselines; it does not affect findings of drift. The unit's group must not be Absent. Of an
+// episode without propensity and steps the bank keeps only strings.
 func (p *Policy) Observe(u *ingest.Unit, now time.Time) []finding.Finding {
 	p.received++
 	next := packed.Unit{Unit: u, Number: p.received, Now: now}

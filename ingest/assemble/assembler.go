@@ -38,6 +38,8 @@ type Config struct {
 	// FollowRests treats the remaining events of a dropped episode as an episode that produces no unit: Dropped is
 	// called when it ends. Otherwise those events are ignored.
 	FollowRests bool
+	// Units has the memory of units that were returned to it. nil means that all units have memory of their own.
+	Units *ingest.UnitPool
 }
 
 // Assembler folds the events of one partition into units. It is not safe for concurrent use.
@@ -493,7 +495,8 @@ func (a *Assembler) end(ep *episode, end ingest.End, e *ingest.Event, emit func(
 
 // conclude does the work of end for an episode of an agent of a group, except to close it.
 func (a *Assembler) conclude(ep *episode, g *group, agent string, end ingest.End, e *ingest.Event, emit func(*ingest.Unit)) {
-	g.Endings.ended(ep)
+	g.Endings.resume(ep)
+	g.Endings.ended(ep.Wait)
 	g.policy.ended()
 	owed := !ep.HasSummary && end != ingest.EndStep
 	if ep.id != "" || owed {
@@ -505,11 +508,15 @@ func (a *Assembler) conclude(ep *episode, g *group, agent string, end ingest.End
 		a.cfg.Dropped(ep.First)
 	}
 	if !ep.rest {
-		u := ep.unit(end)
-		u.Episode = ep.id
-		g.ended(u.Length, a.cfg.LengthSample)
-		a.emit(u, g, agent, e, emit)
+		a.emitEpisode(ep.unit(end), g, agent, ep.id, e, emit)
 	}
+}
+
+// emitEpisode emits the unit of an episode that has ended.
+func (a *Assembler) emitEpisode(u *ingest.Unit, g *group, agent, id string, e *ingest.Event, emit func(*ingest.Unit)) {
+	u.Episode = id
+	g.ended(u.Length, a.cfg.LengthSample)
+	a.emit(u, g, agent, e, emit)
 }
 
 func (a *Assembler) emit(u *ingest.Unit, g *group, agent string, e *ingest.Event, emit func(*ingest.Unit)) {

@@ -86,13 +86,12 @@ func (n *endings) resume(ep *episode) {
 	ep.Overdue, ep.Counted = false, false
 }
 
-// ended updates the usual wait with an episode that has ended.
-func (n *endings) ended(ep *episode) {
-	n.resume(ep)
+// ended updates the usual wait with the longest one of an episode that has ended, and is not overdue.
+func (n *endings) ended(wait int64) {
 	if len(n.Waits) < waitSample {
-		n.Waits = append(n.Waits, ep.Wait)
+		n.Waits = append(n.Waits, wait)
 	} else {
-		n.Waits[n.Next] = ep.Wait
+		n.Waits[n.Next] = wait
 	}
 	n.Next = (n.Next + 1) % waitSample
 	if n.Next%leastWaits == 0 {

@@ -95,9 +95,23 @@ const maxNames = 8192
 
 // names owns the strings that units keep, so that each is allocated once instead of once per unit.
 type names struct {
-	full       map[key]string  // of signals
+	full       map[key]string // of signals
+	outcomes   [mostPlainOutcomes]namedOutcome
 	components []string        // "0", "1", ...
 	last       ingest.Versions // nearly all units have the versions of the previous one
+}
+
+// namedOutcome is the name of an outcome, and that of its signal.
+type namedOutcome struct{ name, full string }
+
+// outcome is of for the outcome in a place of an event: nearly always the one that was there in the last event.
+func (n *names) outcome(place int, name string) string {
+	if last := &n.outcomes[place]; last.full != "" && last.name == name {
+		return last.full
+	}
+	full := n.of(key{outcome, name})
+	n.outcomes[place] = namedOutcome{full[len(outcome.prefix()):], full}
+	return full
 }
 
 func newNames() *names { return &names{full: map[key]string{}} }

@@ -288,14 +288,6 @@ func (t *tally) restored() bool {
 	return true
 }
 
-// shortUnit is a unit of one event in one piece of memory, with room for what most of them hold.
-type shortUnit struct {
-	ingest.Unit
-	actions [1]ingest.Count
-	numeric [1]ingest.NamedMoments
-	profile [1]float32
-}
-
 // unit returns the tally's result in newly allocated memory.
 func (t *tally) unit(end ingest.End) *ingest.Unit {
 	if t.Events > 1 {
@@ -303,9 +295,7 @@ func (t *tally) unit(end ingest.End) *ingest.Unit {
 		t.complete(u, end)
 		return u
 	}
-	short := &shortUnit{}
-	u := &short.Unit
-	u.Actions, u.Numeric, u.Profile = short.actions[:0], short.numeric[:0], short.profile[:0]
+	u := ingest.NewShortUnit()
 	t.complete(u, end)
 	return u
 }

@@ -238,6 +238,9 @@ func (w agentWire) live(g *group) *agent {
 }
 
 func wireOfEnded(e ended) endedWire {
+	if e.Step < 0 { // what came is that of an earlier episode in the same memory
+		e.Came = arrived{}
+	}
 	return endedWire{Key: e.Key, Step: e.Step, Came: arrivedWire(e.Came), TS: e.TS, Owed: e.Owed, Summed: e.Summed, Gone: e.Gone}
 }
 
@@ -260,9 +263,9 @@ func (t *tally) wire() *tallyWire {
 		First: saved.Position(t.First), Last: saved.Position(t.Last), StartTS: t.StartTS, EndTS: t.EndTS,
 		Versions: saved.Versions(t.Versions), Events: t.Events, Backwards: t.Backwards, LeftOut: leftOutWire(t.LeftOut), Early: t.Early,
 		Steps: t.Steps, Return: t.Return, Length: t.Length, HasSummary: t.HasSummary, Reward: saved.Moments(t.Reward),
-		Rewards: sampleWire(t.Rewards), Profile: profileWire(t.Profile), Previous: t.Previous, Run: t.Run, LongestRun: t.LongestRun,
+		Rewards: t.Rewards.wire(), Profile: t.Profile.wire(), Previous: t.Previous, Run: t.Run, LongestRun: t.LongestRun,
 		LongestAt: t.LongestAt, ActionKind: t.ActionKind, Words: t.Words,
-		Actions: saved.Each(t.Actions, wireOfAction), Numeric: saved.Each(t.Numeric, wireOfSignal),
+		Actions: saved.Each(orNil(t.Actions), wireOfAction), Numeric: saved.Each(orNil(t.Numeric), wireOfSignal),
 		Propensity: saved.Pointer(t.propensities(), saved.PropensityOf), Keeper: t.Keeper.wire(),
 	}
 }
@@ -282,6 +285,23 @@ func (w *tallyWire) live() *tally {
 	}
 }
 
+func (s *sample) wire() sampleWire {
+	return sampleWire{Kept: orNil(s.Kept), Stride: s.Stride, Seen: s.Seen}
+}
+
+func (p *profile) wire() profileWire {
+	return profileWire{Sums: orNil(p.Sums), Steps: p.Steps, Sum: p.Sum, Held: p.Held}
+}
+
+// orNil returns nil for an empty list, whose memory may be that of an earlier episode: a snapshot does not depend on which
+// memory was used again.
+func orNil[T any](list []T) []T {
+	if len(list) == 0 {
+		return nil
+	}
+	return list
+}
+
 func wireOfAction(c ingest.Count) actionWire {
 	return actionWire{Name: c.Name, N: c.N, Reward: c.Reward}
 }
@@ -291,7 +311,7 @@ func (w actionWire) live() ingest.Count { return ingest.Count{Name: w.Name, N: w
 func wireOfSignal(s signal) signalWire {
 	return signalWire{
 		Signal: s.Signal, N: s.N, NonFinite: s.NonFinite, Mean: s.Mean, M2: s.M2, Min: s.Min, Max: s.Max,
-		Positive: s.Positive, Negative: s.Negative, Values: sampleWire(s.Values),
+		Positive: s.Positive, Negative: s.Negative, Values: s.Values.wire(),
 	}
 }
 

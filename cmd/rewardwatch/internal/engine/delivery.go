@@ -170,6 +170,7 @@ func (d *Delivery) keep(u *ingest.Unit) {
 		d.units.add(u)
 		return
 	}
+	u.Keep()
 	d.Unsafe = append(d.Unsafe, u)
 	d.keptBytes.Add(u.Bytes())
 }

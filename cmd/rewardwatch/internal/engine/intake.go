@@ -46,13 +46,16 @@ type Intake struct {
 }
 
 // NewIntake returns the first stage of a partition, or of a file.
-func NewIntake(cfg *Settings, m *IntakeMetrics) *Intake {
+func NewIntake(cfg *Settings, m *IntakeMetrics) *Intake { return newIntake(cfg, m, nil) }
+
+func newIntake(cfg *Settings, m *IntakeMetrics, units *ingest.UnitPool) *Intake {
 	groupBy := func(policy string) []string {
 		c, _ := cfg.Policy(policy)
 		return c.GroupBy
 	}
 	in := &Intake{Episodes: assemble.New(assemble.Config{
 		MaxOpen: cfg.Limits.OpenEpisodes,
+		Units:   units,
 		GroupBy: groupBy,
 		Watched: func(policy string) bool {
 			_, watched := cfg.Policy(policy)

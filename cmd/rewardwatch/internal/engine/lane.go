@@ -24,7 +24,7 @@ type lane struct {
 }
 
 func (p *Pipeline) newLane(topic int) *lane {
-	return &lane{topic: topic, Intake: NewIntake(p.Cfg, p.intake), reading: time.Now().UnixNano()}
+	return &lane{topic: topic, Intake: newIntake(p.Cfg, p.intake, &p.units), reading: time.Now().UnixNano()}
 }
 
 // laneState is the snapshot of a lane. Field numbers are never reused; package saved has the rules.

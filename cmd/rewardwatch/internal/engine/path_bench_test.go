@@ -101,8 +101,9 @@ func (p *path) judge() {
 	for i, f := range p.feeds {
 		reading.Go(func() {
 			var events []ingest.Event
+			refuse := func(e *ingest.RecordError, _ []byte) { p.t.Error(e) }
 			for at := range p.topic[i] {
-				events = p.decoders[i].Decode(events, &p.topic[i][at], func(e *ingest.RecordError, _ []byte) { p.t.Error(e) })
+				events = p.decoders[i].Decode(events, &p.topic[i][at], refuse)
 				if len(events) >= pathBatch || at == len(p.topic[i])-1 {
 					if err := f.Process(p.t.Context(), events); err != nil {
 						p.t.Error(err)

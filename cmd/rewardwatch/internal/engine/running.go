@@ -267,6 +267,7 @@ func (r *RunningWorker) release(ctx context.Context) error {
 		if waits, _ := r.Policy.Pending(); !known && waits == waited {
 			r.workers.Pipeline.Metrics.judged(u.EndTS, at)
 		}
+		r.workers.Pipeline.units.Put(u)
 	}
 	if err := r.proceed(ctx); err != nil {
 		return err

@@ -1,0 +1,122 @@
+package assemble
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"reflect"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/rewardwatch/rewardwatch/ingest"
+	"github.com/rewardwatch/rewardwatch/ingest/ingesttest"
+	"github.com/rewardwatch/rewardwatch/ingest/saved"
+)
+
+// wholeEvent returns a random event that is a whole episode.
+func wholeEvent(rng *rand.Rand) ingest.Event {
+	number := func() float64 {
+		if rng.IntN(4) == 0 {
+			return []float64{0, math.Copysign(0, -1), math.NaN(), math.Inf(-1), math.MaxFloat64, -5e-324}[rng.IntN(6)]
+		}
+		return rng.NormFloat64()
+	}
+	e := ingest.Event{
+		Pos: ingest.Position{Partition: 1, Offset: rng.Int64N(1e6), Record: rng.Int32N(3)}, TS: rng.Int64N(3) * 1e9, Policy: "p", AgentID: "a",
+		Versions: ingest.Versions{Policy: fmt.Sprint(rng.IntN(3))}, Step: rng.Int64N(4) - 1, Length: -1,
+		HasReward: rng.IntN(10) > 0, Reward: number(), Terminated: true,
+	}
+	switch rng.IntN(6) {
+	case 0:
+	case 1:
+		x := float64(rng.IntN(3))
+		e.Action = ingest.Action{Kind: ingest.ActionCategory, Category: fmt.Sprint(x), Values: []float64{x}, Scalar: true}
+	case 2:
+		e.Action = ingest.Action{Kind: ingest.ActionNumeric, Values: []float64{number()}, Scalar: true}
+	case 3:
+		e.Action = ingest.Action{Kind: ingest.ActionNumeric, Values: []float64{number()}}
+	default:
+		e.Action = ingest.Action{Kind: ingest.ActionCategory, Category: fmt.Sprint("a", rng.IntN(9))}
+	}
+	for i := range rng.IntN(4) {
+		e.Outcomes = append(e.Outcomes, ingest.Value{Name: fmt.Sprint("o", i+rng.IntN(2)), X: number()})
+	}
+	switch rng.IntN(12) {
+	case 0:
+		e.Observation = []ingest.Value{{Name: "0", X: 1}}
+	case 1:
+		e.RewardComponents = []ingest.Value{{Name: "c", X: 1}}
+	case 2:
+		e.HasEpisode, e.Return, e.Length = true, 7, 9
+	case 3:
+		e.ActionProb = ingest.Prob{P: .5, Known: true}
+	}
+	return e
+}
+
+// The unit of a plain event has every bit of the one that a tally of the event returns, in memory of others too.
+func TestPlainUnitIsThatOfATally(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 1))
+	units := &ingest.UnitPool{}
+	b, tallied, plain := newBench(Config{Units: units}), newBench(Config{}), 0
+	for range 20_000 {
+		e := wholeEvent(rng)
+		if !isPlain(&e) {
+			continue
+		}
+		plain++
+		var sums tally
+		sums.begin(&e)
+		sums.add(&e, tallied.names)
+		sums.keep(&e)
+		got, want := b.plainUnit(&e, ingest.EndTerminated), sums.unit(ingest.EndTerminated)
+		if got, want := ingesttest.Text(got), ingesttest.Text(want); got != want {
+			t.Fatalf("the unit of %+v is\n%s\nwant\n%s", e, got, want)
+		}
+		units.Put(got)
+	}
+	if plain < 5000 {
+		t.Errorf("only %d events were plain", plain)
+	}
+}
+
+// Plain events leave the same state and the same units as those that are folded step by step. A probability without an
+// action makes an event one of the latter, and says nothing.
+func TestPlainEventsLeaveTheSameState(t *testing.T) {
+	rng := rand.New(rand.NewPCG(2, 2))
+	plain, folded := New(Config{}, NewMetrics(prometheus.NewRegistry())), New(Config{}, NewMetrics(prometheus.NewRegistry()))
+	var got, want []string
+	for i := range int64(20_000) {
+		e := wholeEvent(rng)
+		e.Action, e.ActionProb = ingest.Action{}, ingest.Prob{}
+		e.Pos = ingest.Position{Offset: i}
+		e.AgentID, e.Env = fmt.Sprint(rng.IntN(300)), fmt.Sprint(rng.IntN(3))
+		if e.Terminated = rng.IntN(20) > 0; rng.IntN(5) > 0 {
+			e.EpisodeID = fmt.Sprint(rng.Int64N(i + 1))
+		}
+		plain.Fold(&e, func(u *ingest.Unit) { got = append(got, ingesttest.Text(u)) })
+		e.ActionProb = ingest.Prob{P: .5, Known: true}
+		folded.Fold(&e, func(u *ingest.Unit) { want = append(want, ingesttest.Text(u)) })
+	}
+	if len(got) != len(want) || len(got) < 10_000 {
+		t.Fatalf("%d units, want %d", len(got), len(want))
+	}
+	for i := range got {
+		if got[i] != want[i] {
+			t.Fatalf("unit %d is\n%s\nwant\n%s", i, got[i], want[i])
+		}
+	}
+	if got, want := saved.Each(plain.recent.oldestFirst(), wireOfEnded), saved.Each(folded.recent.oldestFirst(), wireOfEnded); !reflect.DeepEqual(got, want) {
+		t.Error("other episodes are remembered")
+	}
+	for key, g := range folded.groups {
+		same := plain.groups[key]
+		if got, want := same.wire(), g.wire(); !reflect.DeepEqual(got, want) {
+			t.Errorf("group %q is %+v, want %+v", key, got, want)
+		}
+		if got, want := same.policy.wire(), g.policy.wire(); !reflect.DeepEqual(got, want) {
+			t.Errorf("policy %q is %+v, want %+v", g.policy.Name, got, want)
+		}
+	}
+}
