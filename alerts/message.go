@@ -46,8 +46,9 @@ func (l Links) incidentAlert(i *Incident) alert {
 	for _, l := range groupLabels(i.Group) {
 		labels[l.Name] = l.Value
 	}
+	page := l.page("incidents", i.ID)
 	return alert{
-		labels: labels, generator: l.page("incidents", i.ID), startTS: i.Opened.TS, resolved: i.Closed || i.IsMuted(), identity: i.firingSince(),
+		labels: labels, generator: page, startTS: i.Opened.TS, resolved: i.Closed || i.IsMuted(), identity: i.firingSince(),
 		annotations: annotations(map[string]string{
 			"summary":     i.summary(),
 			"description": i.describe(),
@@ -59,8 +60,20 @@ func (l Links) incidentAlert(i *Incident) alert {
 			"baseline":    i.baselines(),
 			"decisions":   i.decisions(),
 			"runbook_url": Runbook(AlertRewardDrift), "dashboard_url": l.policyDashboard(i.Group.Policy),
+			"incident_url": page, "mute_url": anchored(page, MuteForm),
 		}),
 	}
+}
+
+// MuteForm is the id of the section of an incident's page where people mute it.
+const MuteForm = "act"
+
+// anchored returns the address of a section of a page, "" without the page.
+func anchored(page, section string) string {
+	if page == "" {
+		return ""
+	}
+	return page + "#" + section
 }
 
 // faultAlert returns the alert of a group's telemetry fault.

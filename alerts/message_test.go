@@ -49,6 +49,8 @@ episode_length: resolved at episode 130 (2027-01-15T08:02:10Z, agent a-1, id e-1
 
 		"runbook_url":   "https://github.com/rewardwatch/rewardwatch/blob/main/docs/runbooks.md#rewarddrift",
 		"dashboard_url": "https://grafana.example/drift/d/rewardwatch-policy?var-policy=checkout",
+		"incident_url":  "https://rewardwatch.example/incidents/" + id,
+		"mute_url":      "https://rewardwatch.example/incidents/" + id + "#act",
 	}
 	for name := range want {
 		if got.annotations[name] != want[name] {

@@ -26,6 +26,7 @@ func TestE2EServersAcceptTheirConfigurations(t *testing.T) {
 	}{
 		{"prometheus.yml and its rules", []string{"promtool", "check", "config", "prometheus/prometheus.yml"}, "is valid prometheus config file"},
 		{"tests of the rules", []string{"promtool", "test", "rules", "prometheus/rewardwatch.rules.test.yml"}, "SUCCESS"},
+		{"receivers.yml", []string{"amtool", "check-config", "alertmanager/receivers.yml"}, "SUCCESS"},
 		{"alertmanager.yml", []string{"amtool", "check-config", "alertmanager/alertmanager.yml"}, "SUCCESS"},
 		{"rewardwatch.yml", []string{"go", "run", "../cmd/rewardwatch", "validate", withRecipesHere(t)}, "ok"},
 	} {
@@ -74,7 +75,7 @@ func TestE2EWhoIsTold(t *testing.T) {
 
 // A telemetry fault may be of a signal that has nothing to do with the drift: it must not hold back a page.
 func TestE2EAFaultHoldsBackNoDrift(t *testing.T) {
-	am := startAlertmanager(t)
+	am := startAlertmanager(t, ownConfig)
 	am.post(t,
 		map[string]string{"alertname": "TelemetryFault", "policy": "p", "env": "a", "severity": "warning"},
 		map[string]string{"alertname": "RewardDrift", "policy": "p", "env": "a", "severity": "critical", "incident": "same"},
@@ -86,7 +87,7 @@ func TestE2EAFaultHoldsBackNoDrift(t *testing.T) {
 
 // A fault of the rewards makes them drift: its page silences the drift of the same group, and of no other.
 func TestE2EAFaultOfTheRewardsSilencesTheDriftThatItCauses(t *testing.T) {
-	am := startAlertmanager(t)
+	am := startAlertmanager(t, ownConfig)
 	am.post(t,
 		map[string]string{"alertname": "RewardChannelFault", "policy": "p", "env": "a", "rule": "scale", "severity": "critical"},
 		map[string]string{"alertname": "RewardDrift", "policy": "p", "env": "a", "severity": "critical", "incident": "same"},
@@ -98,7 +99,7 @@ func TestE2EAFaultOfTheRewardsSilencesTheDriftThatItCauses(t *testing.T) {
 }
 
 func TestE2EAPageSilencesItsOwnTicket(t *testing.T) {
-	am := startAlertmanager(t)
+	am := startAlertmanager(t, ownConfig)
 	am.post(t,
 		map[string]string{"alertname": "FreshnessBudgetBurn", "job": "one", "severity": "critical", "incident": "page"},
 		map[string]string{"alertname": "FreshnessBudgetBurn", "job": "one", "severity": "warning", "incident": "ticket"},
@@ -108,15 +109,18 @@ func TestE2EAPageSilencesItsOwnTicket(t *testing.T) {
 	am.waitFor(t, map[string]string{"page": "active", "ticket": "suppressed", "other-job": "active", "lag": "active"})
 }
 
-// alertmanager is a real one with the configuration of this directory.
+// ownConfig is the configuration of this directory.
+const ownConfig = "alertmanager/alertmanager.yml"
+
+// alertmanager is a real one.
 type alertmanager struct{ url string }
 
-func startAlertmanager(t *testing.T) alertmanager {
+func startAlertmanager(t *testing.T, config string) alertmanager {
 	t.Helper()
 	dir, port := t.TempDir(), deploytest.FreePorts(t, 1)[0]
 	run := func(verb string) {
 		cmd := exec.Command("local/alertmanager.sh", verb)
-		cmd.Env = append(os.Environ(), "ALERTMANAGER_PORT="+port, "ALERTMANAGER_DIR="+dir)
+		cmd.Env = append(os.Environ(), "ALERTMANAGER_PORT="+port, "ALERTMANAGER_DIR="+dir, "ALERTMANAGER_CONFIG="+config)
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Fatalf("alertmanager.sh %s: %v\n%s", verb, err, out)
 		}
@@ -132,6 +136,11 @@ func (a alertmanager) post(t *testing.T, alerts ...map[string]string) {
 	for _, labels := range alerts {
 		body = append(body, map[string]any{"labels": labels})
 	}
+	a.postAlerts(t, body...)
+}
+
+func (a alertmanager) postAlerts(t *testing.T, body ...map[string]any) {
+	t.Helper()
 	text, err := json.Marshal(body)
 	if err != nil {
 		t.Fatal(err)
