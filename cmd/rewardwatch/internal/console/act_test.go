@@ -50,7 +50,9 @@ func TestActingOnAnIncident(t *testing.T) {
 		if r.orders.asked[0] != want {
 			t.Errorf("%s orders %+v, want %+v", name, r.orders.asked[0], want)
 		}
-		wants(t, name, r.send(http.MethodGet, somePage, nil), 200, "by ann at 2026-11-20T10:00:05Z: the new prices are known", `id="`+alerts.MuteForm+`"`)
+		page := r.send(http.MethodGet, somePage, nil)
+		wants(t, name, page, 200, "by ann at 2026-11-20T10:00:05Z: the new prices are known")
+		wants(t, name, page, 200, `id="`+alerts.MuteForm+`"`) // alerts link to it
 	}
 }
 
