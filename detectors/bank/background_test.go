@@ -200,7 +200,7 @@ func (f *fleet) judge(t *testing.T, units int, background, oneByOne bool) result
 	}
 	take(p.Settle())
 	for _, g := range p.groups {
-		if bound := g.mostBranches(); g.branchCount() > bound {
+		if bound := g.MostBranches(); g.branchCount() > bound {
 			t.Errorf("%s has %d branches, expected at most %d", g.Key, g.branchCount(), bound)
 		}
 	}

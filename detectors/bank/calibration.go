@@ -6,8 +6,6 @@ import (
 
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 	"github.com/rewardwatch/rewardwatch/detectors/held"
-	"github.com/rewardwatch/rewardwatch/detectors/signals"
-	"github.com/rewardwatch/rewardwatch/detectors/stream"
 	"github.com/rewardwatch/rewardwatch/ingest/packed"
 )
 
@@ -16,8 +14,8 @@ import (
 // of other groups are judged meanwhile.
 //
 // Groups share the budget and the branches of the policy. So freezes begin in the order of the units at which they are
-// due: one waits until no unit before its own waits any more, and until the branches left for it do not depend on one
-// that still runs. What they find does not depend on how long each of them takes.
+// due: one waits until no unit before its own waits any more, and until the branches left for it depend on none that
+// runs. What they find does not depend on how long each of them takes.
 
 // hold is a group whose units wait.
 type hold struct {
@@ -28,19 +26,18 @@ type hold struct {
 }
 
 // InBackground lets baselines be calibrated in the background. Proceed then returns the findings of units that waited.
-func (p *Policy) InBackground() { p.background, p.calibrated = true, make(chan struct{}, 1) }
+func (p *Policy) InBackground() { p.background, p.over = true, held.NewSignal() }
 
 // Calibrated receives when Proceed should be called, as a calibration is over.
-func (p *Policy) Calibrated() <-chan struct{} { return p.calibrated }
+func (p *Policy) Calibrated() <-chan struct{} { return p.over.Wake() }
 
-// Settle waits for all calibrations and returns what Proceed would return then. Snapshots are taken only of settled
-// banks.
+// Settle waits for all calibrations and returns what Proceed would return then. Only settled banks are saved.
 func (p *Policy) Settle() []finding.Finding {
 	p.drains = false
-	found := p.Proceed()
+	found := p.proceed()
 	for len(p.held) > 0 {
 		<-p.Hurry()
-		found = append(found, p.Proceed()...)
+		found = append(found, p.proceed()...)
 	}
 	return found
 }
@@ -59,15 +56,13 @@ func (p *Policy) Hurry() (over <-chan struct{}) {
 // Pending returns the number of units that wait for calibrations, and the memory that they take in bytes.
 func (p *Policy) Pending() (units int, bytes int64) { return p.waits.Units, p.waits.Bytes }
 
-// JudgedLate returns the ends of the units that waited and have been judged since the last call, in Unix nanoseconds, 0
-// without a clock.
+// JudgedLate returns the ends of the units that waited and have been judged since the last call, as held.Count does.
 func (p *Policy) JudgedLate() []int64 { return p.waits.JudgedLate() }
 
 // Calibrating reports whether groups wait for calibrations. The bank can be saved only if none does.
 func (p *Policy) Calibrating() bool { return len(p.held) > 0 }
 
-// Drain lets no other group wait, so that the bank can soon be saved: units wait until no group does, and on, until drain
-// is false.
+// Drain lets all units wait until drain is false, so that soon no group waits and the bank can be saved.
 func (p *Policy) Drain(drain bool) { p.drains = drain }
 
 // OneByOne makes all units wait while a group does, so that they are judged in their order.
@@ -76,8 +71,16 @@ func (p *Policy) OneByOne(is bool) { p.oneByOne = is }
 // pauses reports whether no unit may be judged.
 func (p *Policy) pauses() bool { return p.drains || p.oneByOne && len(p.held) > 0 }
 
-// Proceed returns the findings of calibrations that have ended, and of the units that waited for them.
-func (p *Policy) Proceed() (found []finding.Finding) {
+// Proceed returns the findings of calibrations that have ended, and of the units that waited for them. It costs nothing
+// while there are none, however many groups wait.
+func (p *Policy) Proceed() []finding.Finding {
+	if p.over == nil || !p.over.Any() && p.pending.Len() == 0 {
+		return nil
+	}
+	return p.proceed()
+}
+
+func (p *Policy) proceed() (found []finding.Finding) {
 	for {
 		for _, h := range slices.Clone(p.held) {
 			if its, over := h.Take(); over {
@@ -169,7 +172,7 @@ func (p *Policy) admit() {
 		if next == nil || !p.mayBegin(next) {
 			return
 		}
-		next.Begin(p.calibrations, p, p.calibrated)
+		next.Begin(p.calibrations, p, p.over)
 	}
 }
 
@@ -183,18 +186,6 @@ func (p *Policy) mayBegin(h *hold) bool {
 		}
 		runs = runs || other.Runs()
 	}
-	h.most = h.group.mostBranches()
+	h.most = h.group.MostBranches()
 	return !runs || h.most <= p.room(h.group)
-}
-
-// mostBranches returns the most branches that the group may have after its next freeze.
-func (g *group) mostBranches() int {
-	const learnt = 1 // of a stream
-	n := stream.JudgedActions + len(stream.MixForms())
-	for _, s := range g.Streams {
-		if s.Signal != signals.Action {
-			n += learnt + len(s.Quantities)
-		}
-	}
-	return n * stream.MostCandidates
 }

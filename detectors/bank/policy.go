@@ -36,10 +36,10 @@ type Policy struct {
 
 	told, uses map[int]int64 // lastUses, as last returned by Changes and as saved
 
-	background   bool          // baselines are calibrated in the background
-	calibrated   chan struct{} // receives when one is
-	received     int64         // units so far
-	judged       int64         // number of the unit that is judged
+	background   bool // baselines are calibrated in the background
+	over         *held.Signal
+	received     int64 // units so far
+	judged       int64 // number of the unit that is judged
 	held         []*hold
 	pending      packed.Queue // units that are not applied yet, as the bank pauses
 	drains       bool

@@ -198,6 +198,18 @@ func (b *Battery) Branches() int {
 	return n
 }
 
+// MostBranches returns the most branches that the battery may have once its streams are frozen.
+func (b *Battery) MostBranches() int {
+	const learnt = 1 // of a stream
+	n := stream.JudgedActions + len(stream.MixForms())
+	for _, s := range b.Streams {
+		if s.Signal != signals.Action {
+			n += learnt + len(s.Quantities)
+		}
+	}
+	return n * stream.MostCandidates
+}
+
 // Dependent reports whether the units of an armed stream depend on each other.
 func (b *Battery) Dependent() bool {
 	return slices.ContainsFunc(b.Streams, func(s *stream.Stream) bool { return len(s.Armed()) > 0 && s.Factor() > 1 })

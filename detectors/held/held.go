@@ -2,6 +2,8 @@
 package held
 
 import (
+	"sync/atomic"
+
 	"github.com/rewardwatch/rewardwatch/detectors/budget"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 	"github.com/rewardwatch/rewardwatch/ingest/packed"
@@ -35,21 +37,45 @@ func (c *Calibration) IsDue() bool { return c.begin != nil }
 // Runs reports whether a freeze has begun whose result has not been taken.
 func (c *Calibration) Runs() bool { return c.turn != nil }
 
-// Begin begins the freeze that is due, once it has a core. Afterwards it sends to over, unless that is full.
-func (c *Calibration) Begin(of *budget.Calibrations, owner any, over chan<- struct{}) {
+// Signal says that calibrations are over. The zero value must not be used.
+type Signal struct {
+	over  atomic.Int64
+	taken int64 // of over, as last seen
+	wake  chan struct{}
+}
+
+// NewSignal returns a Signal without calibrations.
+func NewSignal() *Signal { return &Signal{wake: make(chan struct{}, 1)} }
+
+// Wake receives when a calibration is over.
+func (s *Signal) Wake() <-chan struct{} { return s.wake }
+
+// Any reports whether calibrations are over since the last call. The goroutine that owns the bank calls it.
+func (s *Signal) Any() bool {
+	before := s.taken
+	s.taken = s.over.Load()
+	return s.taken != before
+}
+
+func (s *Signal) send() {
+	s.over.Add(1)
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Begin begins the freeze that is due, once it has a core, and signals when it is over.
+func (c *Calibration) Begin(of *budget.Calibrations, owner any, signal *Signal) {
 	freeze := c.begin()
 	c.begin, c.turn, c.done = nil, of.Enter(owner, c.units), make(chan struct{})
 	go func(turn *budget.Turn, done chan struct{}) {
-		defer close(done)
-		if !turn.Wait() {
-			return
+		if turn.Wait() {
+			c.found = freeze()
+			turn.Leave()
 		}
-		c.found = freeze()
-		turn.Leave()
-		select {
-		case over <- struct{}{}:
-		default:
-		}
+		close(done)
+		signal.send()
 	}(c.turn, c.done)
 }
 

@@ -30,11 +30,16 @@ func TestFirstStart(t *testing.T) {
 		if time.Since(before.at) < lookEvery {
 			return errors.New("not asked again yet")
 		}
-		before = m.firstStartRow(t, began, before)
+		var err error
+		if before, err = m.firstStartRow(began, before); err != nil {
+			return err
+		}
 		return m.calibrated()
 	})
 	process.until(t, "the topic is read", m.ready)
-	before = m.firstStartRow(t, began, before)
+	if _, err := m.firstStartRow(began, before); err != nil {
+		t.Error(err)
+	}
 	process.stop(t)
 	cpu, rss := process.used()
 	fmt.Fprintf(os.Stderr, "\n%s of CPU, %.0f ms a group, at most %.0f MiB\n", cpu.Round(time.Second), float64(cpu.Milliseconds())/float64(m.groups()), rss/(1<<20))
@@ -49,19 +54,23 @@ type reading struct {
 	events float64
 }
 
-func (m *measured) firstStartRow(t *testing.T, began time.Time, before reading) reading {
-	t.Helper()
-	now := reading{at: time.Now(), events: m.sum(t, ingest.MetricEvents)}
+// firstStartRow prints how far the service is, and returns it; before and an error if the service does not say so in time.
+func (m *measured) firstStartRow(began time.Time, before reading) (reading, error) {
+	var values [3]float64
+	for i, of := range []struct{ metric, label string }{
+		{ingest.MetricEvents, ""}, {names.MetricCalibrations, `state="waiting"`}, {"process_resident_memory_bytes", ""},
+	} {
+		var err error
+		if values[i], err = m.sums(of.metric, of.label); err != nil {
+			return before, err
+		}
+	}
 	final, _, err := m.baselines()
 	if err != nil {
-		t.Fatal(err)
+		return before, err
 	}
-	waiting, err := m.sums(names.MetricCalibrations, `state="waiting"`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	now := reading{at: time.Now(), events: values[0]}
 	fmt.Fprintf(os.Stderr, "| %s | %.0f | %.0f | %d | %.0f | %.0f |\n", now.at.Sub(began).Round(time.Second),
-		(now.events-before.events)/now.at.Sub(before.at).Seconds(), now.events, final, waiting,
-		m.sum(t, "process_resident_memory_bytes")/(1<<20))
-	return now
+		(now.events-before.events)/now.at.Sub(before.at).Seconds(), now.events, final, values[1], values[2]/(1<<20))
+	return now, nil
 }

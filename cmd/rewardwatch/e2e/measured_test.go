@@ -24,6 +24,7 @@ import (
 	"github.com/segmentio/kafka-go"
 
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/engine"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/names"
 	"github.com/rewardwatch/rewardwatch/deploy/deploytest"
 	"github.com/rewardwatch/rewardwatch/ingest"
 	"github.com/rewardwatch/rewardwatch/ingest/checkpoint"
@@ -290,21 +291,12 @@ func (m *measured) endowed() error {
 
 // baselines returns how many are not provisional, and how many groups there are.
 func (m *measured) baselines() (final, groups int, err error) {
-	var answer struct {
-		Baselines []struct {
-			ID          *string `json:"id"`
-			Provisional bool    `json:"provisional"`
-		} `json:"baselines"`
-	}
-	if err := getJSON("http://"+m.address+"/api/v1/baselines", &answer); err != nil {
+	accepted, err := m.sums(names.MetricGroups, `baseline="accepted"`)
+	if err != nil {
 		return 0, 0, err
 	}
-	for _, b := range answer.Baselines {
-		if b.ID != nil && !b.Provisional {
-			final++
-		}
-	}
-	return final, len(answer.Baselines), nil
+	all, err := m.sums(names.MetricGroups, "")
+	return int(accepted), int(all), err
 }
 
 // sum returns the sum of all series of a metric.

@@ -2,6 +2,8 @@ package engine
 
 import (
 	"bytes"
+	"context"
+	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +14,8 @@ import (
 
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/names"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
+	"github.com/rewardwatch/rewardwatch/ingest"
+	"github.com/rewardwatch/rewardwatch/ingest/ingesttest"
 )
 
 func TestCalibrationQueueIsShown(t *testing.T) {
@@ -54,5 +58,57 @@ rewardwatch_groups{baseline="provisional"} 60
 `
 	if err := testutil.GatherAndCompare(reg, strings.NewReader(want), names.MetricCalibrations, names.MetricGroups); err != nil {
 		t.Error(err)
+	}
+}
+
+// A policy whose groups wait for calibrations is not saved, until that has lasted too long: then none begins to wait, so
+// that it can be.
+func TestAPolicyThatIsNotSavedForLongDrains(t *testing.T) {
+	a := newTestPipeline(t, newMemory())
+	r, err := a.workers.Worker(t.Context(), "p")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rng := rand.New(rand.NewPCG(1, 3))
+	err = r.Ask(t.Context(), func(context.Context) error {
+		next := int64(0)
+		judge := func(group int) (waits int) {
+			u := ingesttest.Unit("p", group, next, rng)
+			u.Pos = ingest.Position{Offset: next}
+			next++
+			r.Policy.Observe(u, time.Time{})
+			waits, _ = r.Policy.Pending()
+			return waits
+		}
+		for !r.Policy.Calibrating() {
+			judge(1)
+		}
+		for _, step := range []struct {
+			unsaved time.Duration
+			waits   int
+		}{{0, 0}, {unsavedLongest - 1, 0}, {unsavedLongest, 1}, {0, 2}} {
+			if r.mayBeSaved(step.unsaved) {
+				t.Errorf("it may be saved after %s while a group waits", step.unsaved)
+			}
+			if waits := judge(2); waits != step.waits {
+				t.Errorf("after %s %d units of another group wait, want %d", step.unsaved, waits, step.waits)
+			}
+		}
+		for r.Policy.Calibrating() {
+			<-r.Policy.Calibrated()
+			r.Policy.Proceed()
+		}
+		if waits, _ := r.Policy.Pending(); waits != 2 || !r.mayBeSaved(0) {
+			t.Errorf("%d units wait once no group does, want 2, and it may be saved: %v", waits, r.mayBeSaved(0))
+		}
+		r.Policy.Drain(false)
+		r.Policy.Proceed()
+		if waits, _ := r.Policy.Pending(); waits != 0 {
+			t.Errorf("%d units wait once it was saved", waits)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }
