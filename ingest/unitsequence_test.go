@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"reflect"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -138,6 +139,31 @@ func TestUnitSequenceKeepsEveryFieldOfADecision(t *testing.T) {
 				t.Errorf("%s: unit %d is\n%s\nwant\n%s\n%v", name, i, ingesttest.Text(got), ingesttest.Text(want), err)
 				break
 			}
+		}
+	}
+}
+
+// No field of a unit is taken for one that decisions have in common without being written, those of later builds neither.
+func TestUnitSequenceKnowsTheFieldsOfUnits(t *testing.T) {
+	fields := reflect.TypeFor[ingest.Unit]()
+	for i := range fields.NumField() {
+		if !fields.Field(i).IsExported() || fields.Field(i).Name == "Decisions" {
+			continue
+		}
+		var q, back ingest.UnitSequence
+		plain, u := decisionUnits(rand.New(rand.NewPCG(2, 2)), 40)[5], decisionUnits(rand.New(rand.NewPCG(2, 2)), 40)[5]
+		reflect.ValueOf(u).Elem().Field(i).Set(reflect.ValueOf(fullUnit()).Elem().Field(i))
+		u.First.Partition, u.Last.Partition = u.Pos.Partition, u.Pos.Partition
+		if u.Propensity != nil {
+			u.Propensity.Actions = nil
+		}
+		b := q.Append(q.Append(nil, plain), u)
+		_, b, err := back.Cut(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, _, err := back.Cut(b); err != nil || ingesttest.Text(got) != ingesttest.Text(u) {
+			t.Errorf("%s is not written: %v", fields.Field(i).Name, err)
 		}
 	}
 }

@@ -60,8 +60,16 @@ func TestPlainUnitIsThatOfATally(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	units := &ingest.UnitPool{}
 	b, tallied, plain := newBench(Config{Units: units}), newBench(Config{}), 0
-	for range 20_000 {
+	fields := reflect.TypeFor[ingest.Event]().NumField()
+	for n := range 20_000 {
 		e := wholeEvent(rng)
+		if n < fields { // with each field of an event, those of later builds too
+			var full ingest.Event
+			ingesttest.Fill(&full)
+			e = ingest.Event{HasReward: true, Reward: 1, Step: -1, Length: -1, Terminated: true}
+			reflect.ValueOf(&e).Elem().Field(n).Set(reflect.ValueOf(&full).Elem().Field(n))
+			e.Action.Kind = min(e.Action.Kind, ingest.ActionNumeric)
+		}
 		if !isPlain(&e) {
 			continue
 		}
