@@ -54,7 +54,7 @@ func arrows() map[string][]string {
 		"detectors/kstable": {"detectors"}, // the generator of a table
 		"detectors/bank": {
 			"detectors", "detectors/baseline", "detectors/battery", "detectors/blocks", "detectors/budget", "detectors/divergence", "detectors/factor",
-			"detectors/fault", "detectors/finding", "detectors/gate", "detectors/held", "detectors/offpolicy", "detectors/reach", "detectors/season", "detectors/signals", "detectors/stream", "detectors/trail",
+			"detectors/fault", "detectors/finding", "detectors/gate", "detectors/held", "detectors/history", "detectors/offpolicy", "detectors/reach", "detectors/season", "detectors/signals", "detectors/stream", "detectors/trail",
 			"detectors/watch", "ingest", "ingest/packed", "ingest/saved",
 		},
 		"detectors/baseline":    {"detectors", "detectors/factor", "detectors/lesson", "detectors/offpolicy", "detectors/stream", "detectors/watch", "ingest", "ingest/saved"},
@@ -68,6 +68,7 @@ func arrows() map[string][]string {
 		"detectors/faulttest":   {"ingest"},
 		"detectors/finding":     {"detectors", "detectors/factor", "detectors/fault", "detectors/signals", "ingest", "ingest/saved"},
 		"detectors/gate":        {"detectors", "detectors/battery", "detectors/finding", "detectors/offpolicy", "detectors/signals", "detectors/stream", "detectors/watch", "ingest", "ingest/saved"},
+		"detectors/history":     nil,
 		"detectors/lesson":      nil,
 		"detectors/measure":     {"detectors", "detectors/battery", "detectors/signals", "detectors/stream", "detectors/watch", "ingest"},
 		"detectors/metrics":     {"detectors/finding"}, // reads summaries alone

@@ -63,7 +63,7 @@ func (c *countedActions) shares() []finding.ActionShare {
 	var out []finding.ActionShare
 	for i, name := range c.names {
 		out = append(out, finding.ActionShare{
-			Action: name, Baseline: ratio(c.baseline[i], c.before), Current: ratio(c.current[i], c.now),
+			Action: name, Baseline: stream.Share(c.baseline[i], c.before), Current: stream.Share(c.current[i], c.now),
 		})
 	}
 	slices.SortFunc(out, func(a, b finding.ActionShare) int { return strings.Compare(a.Action, b.Action) })

@@ -104,7 +104,7 @@ func (p *Policy) replace(g, next *group, why string, now time.Time) {
 // inherit takes over the state that belongs to the group rather than to its baseline.
 func (g *group) inherit(before *group) {
 	g.count(before)
-	g.Versions, g.Share = before.Versions, before.Share
+	g.Versions, g.Share, g.History = before.Versions, before.Share, before.History
 }
 
 // count takes over the number of units and the references to them, which other loses.

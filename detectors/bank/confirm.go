@@ -134,7 +134,7 @@ func (g *group) shiftSince(q *stream.Quantity, onset, first int64) (finding.Shif
 		if q.Ranks == nil || len(values) == 0 {
 			return finding.Shift{}, false
 		}
-		shift := shiftAgainst(q.JudgedRanks(), values, q.Factor())
+		shift := stream.ShiftAgainst(q.JudgedRanks(), values, q.Factor())
 		shift.Compare(q.Mean, q.SD, stream.MeanOf(values))
 		return shift, true
 	}
@@ -142,7 +142,7 @@ func (g *group) shiftSince(q *stream.Quantity, onset, first int64) (finding.Shif
 	if len(before) < leastBefore || len(after) == 0 {
 		return finding.Shift{}, false
 	}
-	shift, m := shiftAgainst(detectors.NewRanks(before), after, q.Factor()), stream.MomentsOf(before)
+	shift, m := stream.ShiftAgainst(detectors.NewRanks(before), after, q.Factor()), stream.MomentsOf(before)
 	shift.Compare(m.Mean, m.SD(), stream.MeanOf(after))
 	return shift, true
 }

@@ -46,7 +46,7 @@ func (g *group) shifts(onset int64) []finding.Shift {
 				continue
 			}
 			judged = q.AppendJudged(judged[:0], onset)
-			shift := shiftAgainst(q.JudgedRanks(), judged, q.Factor())
+			shift := stream.ShiftAgainst(q.JudgedRanks(), judged, q.Factor())
 			shift.Signal, shift.Quantity, shift.Drifted = s.Signal, q.Name, s.Alarmed
 			shift.Compare(q.Mean, q.SD, stream.MeanOf(recent))
 			out = append(out, shift)
@@ -56,33 +56,6 @@ func (g *group) shifts(onset int64) []finding.Shift {
 		}
 	}
 	return out
-}
-
-// shiftAgainst compares recent values with a frozen sample by their ranks. Dependence between units widens the errors
-// by the factor. For a nearly constant sample only the novel values count.
-func shiftAgainst(r *detectors.Ranks, recent []float64, factor float64) finding.Shift {
-	s := finding.Shift{
-		Units: len(recent), StandardError: math.Sqrt(factor * (1/float64(len(recent)) + 1/float64(r.Len()))),
-	}
-	if detectors.NearlyConstant(r) {
-		s.Z = r.NovelScore(recent) / math.Sqrt(factor)
-		return s
-	}
-	location, spread := r.Shift(recent)
-	s.Z, s.SpreadZ = location/s.StandardError, spread/s.StandardError
-	return s
-}
-
-// rewardsOf sums up the actions of units.
-func rewardsOf(units []stream.ActionCounts) finding.ActionRewards {
-	sum := finding.ActionRewards{}
-	for _, actions := range units {
-		for _, a := range actions {
-			have := sum[a.Name]
-			sum[a.Name] = finding.ActionReward{N: have.N + a.N, Reward: have.Reward + a.Reward}
-		}
-	}
-	return sum
 }
 
 // likeActions holds the rewards of the actions of the baseline. Exported fields are saved.
@@ -96,7 +69,7 @@ type likeActions struct {
 
 // newLikeActions learns from the actions of a baseline; nil if they had no rewards, or are too few.
 func newLikeActions(units []stream.ActionCounts) *likeActions {
-	l := &likeActions{Rewards: rewardsOf(units)}
+	l := &likeActions{Rewards: stream.RewardsOf(units)}
 	differences := l.differences(units)
 	var m ingest.Moments
 	rewarded := false
@@ -138,7 +111,7 @@ func (l *likeActions) shift(out []finding.Shift, units []stream.ActionCounts, fa
 	if len(recent) == 0 {
 		return out
 	}
-	s := shiftAgainst(l.Ranks, recent, factor)
+	s := stream.ShiftAgainst(l.Ranks, recent, factor)
 	s.Signal, s.Quantity = "reward", signals.LikeActions
 	s.Compare(0, l.SD, stream.MeanOf(recent))
 	return append(out, s)
@@ -154,7 +127,7 @@ func (g *group) decompose(onset int64) *finding.Decomposition {
 	}
 	before, after := finding.ReturnMeans{Return: base, Length: baseLength}, finding.ReturnMeans{Return: now, Length: nowLength}
 	if g.LikeActions != nil {
-		before.Actions, after.Actions = g.LikeActions.Rewards, rewardsOf(g.LastActions.Since(onset))
+		before.Actions, after.Actions = g.LikeActions.Rewards, stream.RewardsOf(g.LastActions.Since(onset))
 	}
 	d := finding.Decompose(before, after)
 	for _, part := range [...]float64{d.Change, d.PerStep, d.Length, d.ActionMix, d.Rest} {

@@ -14,6 +14,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/fault"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 	"github.com/rewardwatch/rewardwatch/detectors/gate"
+	"github.com/rewardwatch/rewardwatch/detectors/history"
 	"github.com/rewardwatch/rewardwatch/detectors/offpolicy"
 	"github.com/rewardwatch/rewardwatch/detectors/signals"
 	"github.com/rewardwatch/rewardwatch/detectors/stream"
@@ -58,7 +59,8 @@ type group struct {
 
 	Laws factor.Laws // of the steps, and what units show of them; the model is in the frozen part of the checkpoint
 
-	gates gate.Gates // a separate part of the checkpoint
+	History *history.History // of the main quantities; a version that warms up shares that of its group
+	gates   gate.Gates       // a separate part of the checkpoint
 
 	Unjudged string // fault.Silent or fault.NoEpisodeEnds while the group cannot be judged, else ""
 
@@ -92,7 +94,7 @@ type group struct {
 
 func newGroup(key ingest.Group, cfg *watch.Config, limit *StreamLimit, calibrations *budget.Calibrations) *group {
 	return &group{
-		Key: key, cfg: cfg, limit: limit, calibrations: calibrations, Battery: battery.New(),
+		Key: key, cfg: cfg, limit: limit, calibrations: calibrations, Battery: battery.New(), History: &history.History{},
 		changed: true,
 	}
 }
@@ -171,6 +173,7 @@ func (g *group) enter(u *ingest.Unit, now time.Time) finding.UnitRef {
 	g.Seen++
 	g.hear(now)
 	g.LastTS = max(g.LastTS, u.EndTS)
+	g.History.Begin(at.Ordinal, g.LastTS)
 	g.Positive += u.Reward.Positive
 	g.Negative += u.Reward.Negative
 	g.Rewards += u.Reward.N
@@ -264,6 +267,7 @@ func (g *group) feed(values []stream.Reading, rules []string, ordinal int64) {
 		next++
 		if q.Name == signals.MainQuantity(s.Signal) {
 			q.Show(r.X)
+			g.History.Add(s.Signal, r.X)
 		}
 		if rules[stream] == "" && g.Sound(q, rules) {
 			q.Observe(r, ordinal, g.Incident)

@@ -353,6 +353,7 @@ func (g *group) restore(cfg *watch.Config, limit *StreamLimit, calibrations *bud
 		g.Line.Versions = succession{}
 	}
 	if next := g.Line.Versions.Next; next != nil {
+		next.History = g.History
 		if err := next.restore(cfg, limit.successor(), calibrations, now); err != nil {
 			return err
 		}

@@ -124,6 +124,7 @@ func (g *group) next(version string) *group {
 	if s.Next == nil || s.NextVersion != version {
 		g.dropNext()
 		s.Next, s.NextVersion = newGroup(g.Key, g.cfg, g.limit.successor(), g.calibrations), version
+		s.Next.History = g.History
 	}
 	s.NextSeen = g.Seen
 	return s.Next

@@ -87,13 +87,6 @@ func (g *group) summarizeStream(s *stream.Stream) finding.StreamSummary {
 	return sum
 }
 
-func ratio(n, of int64) float64 {
-	if of == 0 {
-		return 0
-	}
-	return float64(n) / float64(of)
-}
-
 // Group returns the current summary of one group. Only the goroutine that owns the bank may call it.
 func (p *Policy) Group(key ingest.Group) finding.GroupSummary {
 	if g := p.byKey[key]; g != nil && g.hold != nil {

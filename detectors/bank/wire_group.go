@@ -1,6 +1,7 @@
 package bank
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/rewardwatch/rewardwatch/detectors/baseline"
@@ -9,6 +10,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/factor"
 	"github.com/rewardwatch/rewardwatch/detectors/fault"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
+	"github.com/rewardwatch/rewardwatch/detectors/history"
 	"github.com/rewardwatch/rewardwatch/detectors/offpolicy"
 	"github.com/rewardwatch/rewardwatch/detectors/stream"
 	"github.com/rewardwatch/rewardwatch/detectors/trail"
@@ -214,6 +216,7 @@ type groupWire struct {
 	Rewards     int64                    `cbor:"31,keyasint,omitzero"`
 	OffPolicy   *offpolicy.FollowerWire  `cbor:"32,keyasint,omitzero"`
 	Laws        factor.Wire              `cbor:"33,keyasint,omitzero"`
+	History     *history.History         `cbor:"34,keyasint,omitzero"` // nil for a version that warms up
 }
 
 func (x *group) wire() groupWire {
@@ -229,7 +232,7 @@ func (x *group) wire() groupWire {
 		Delivery: x.Delivery.Wire(), Line: x.Line.wire(), Unjudged: x.Unjudged, Incident: x.Incident,
 		Quiet: x.Quiet, Probation: probationWire(x.Probation), Positive: x.Positive, Negative: x.Negative,
 		Rewards: x.Rewards, OffPolicy: saved.Pointer(x.OffPolicy, (*offpolicy.Follower).Wire),
-		Laws: x.Laws.Wire(),
+		Laws: x.Laws.Wire(), History: x.History.Unless(x.Number == 0),
 	}
 }
 
@@ -245,7 +248,7 @@ func (w *groupWire) live() group {
 		Line: w.Line.live(), Unjudged: w.Unjudged, Incident: w.Incident,
 		Quiet: w.Quiet, Probation: probation(w.Probation), Positive: w.Positive, Negative: w.Negative,
 		Rewards: w.Rewards, OffPolicy: saved.Pointer(w.OffPolicy, (*offpolicy.FollowerWire).Live),
-		Laws: w.Laws.Live(),
+		Laws: w.Laws.Live(), History: cmp.Or(w.History, &history.History{}),
 	}
 }
 

@@ -20,6 +20,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/alerts"
 	pages "github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/console"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
+	"github.com/rewardwatch/rewardwatch/detectors/history"
 	"github.com/rewardwatch/rewardwatch/ingest"
 	"github.com/rewardwatch/rewardwatch/retrain/ledger"
 	"github.com/rewardwatch/rewardwatch/retrain/recipe"
@@ -33,6 +34,7 @@ type View interface {
 	Incidents() []alerts.Incident // open, and recently closed
 	Faults() []alerts.Fault       // current
 	Course(g ingest.Group) pages.Course
+	History(ctx context.Context, g ingest.Group) (history.Record, error)
 	// Ready returns nil once the state is restored, the group joined and the lag below its target, and otherwise what
 	// is missing.
 	Ready() error

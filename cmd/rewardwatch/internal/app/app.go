@@ -25,6 +25,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/engine"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/names"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
+	"github.com/rewardwatch/rewardwatch/detectors/history"
 	"github.com/rewardwatch/rewardwatch/detectors/metrics"
 	"github.com/rewardwatch/rewardwatch/ingest"
 	"github.com/rewardwatch/rewardwatch/ingest/checkpoint"
@@ -556,6 +557,11 @@ func (a *App) Summaries() []*finding.Summary { return a.Pipeline.Summaries() }
 
 // Course implements view.
 func (a *App) Course(g ingest.Group) pages.Course { return a.scores.Of(g) }
+
+// History implements view.
+func (a *App) History(ctx context.Context, g ingest.Group) (history.Record, error) {
+	return engine.History(ctx, a.Pipeline, g)
+}
 
 // groups lists the watched groups.
 func (a *App) groups() []ingest.Group {

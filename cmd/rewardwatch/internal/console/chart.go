@@ -30,6 +30,21 @@ type courseJSON struct {
 	X     []float64  `json:"x"`
 	Lines []lineJSON `json:"lines"`
 	Marks []markJSON `json:"marks"`
+
+	Band     *bandJSON     `json:"band,omitempty"`     // around the only line
+	Baseline *baselineJSON `json:"baseline,omitempty"` // a band that the line is compared with
+}
+
+// bandJSON has a value for each point.
+type bandJSON struct {
+	Low  []*float64 `json:"low"`
+	High []*float64 `json:"high"`
+}
+
+type baselineJSON struct {
+	Mean float64 `json:"mean"`
+	Low  float64 `json:"low"`
+	High float64 `json:"high"`
 }
 
 type lineJSON struct {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/rewardwatch/rewardwatch/alerts"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
+	"github.com/rewardwatch/rewardwatch/detectors/history"
 	"github.com/rewardwatch/rewardwatch/ingest"
 	"github.com/rewardwatch/rewardwatch/retrain"
 	"github.com/rewardwatch/rewardwatch/retrain/ledger"
@@ -30,6 +31,8 @@ type View interface {
 	Faults() []alerts.Fault       // current
 	// Course returns the past scores of a group, as far as they are kept.
 	Course(g ingest.Group) Course
+	// History returns how the signals of a group went. It waits for a calibration, no longer than ctx.
+	History(ctx context.Context, g ingest.Group) (history.Record, error)
 	// Ready returns nil once telemetry is judged as it arrives, and otherwise what is missing.
 	Ready() error
 }

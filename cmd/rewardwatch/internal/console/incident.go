@@ -54,6 +54,8 @@ type incidentPage struct {
 
 	Decisions []string // by people
 	Act       actPart
+	Charts    []*signalChart
+	Unit      finding.UnitName
 
 	Ordered []requestLine
 	Judged  []judgedPart
@@ -143,6 +145,7 @@ func (c *Console) incident(w http.ResponseWriter, r *http.Request) {
 func (c *Console) showIncident(w http.ResponseWriter, r *http.Request, status int, i *alerts.Incident, f actForm) {
 	d := storyOf(i)
 	d.tellOrders(r.Context(), c, i)
+	d.Charts = c.incidentCharts(r.Context(), i)
 	d.Act = c.actPart(r, i, d.Ordered, f)
 	c.show(w, r, status, "incident.html", d)
 }
@@ -153,7 +156,7 @@ func storyOf(i *alerts.Incident) incidentPage {
 	if i.IsMuted() {
 		d.Muted = words.Time(i.MutedUntil)
 	}
-	d.Span = scaleOf(i)
+	d.Span, d.Unit = scaleOf(i), i.UnitName()
 	alarms, left := firingFirst(i, maxAlarms)
 	for _, a := range alarms {
 		d.Alarms = append(d.Alarms, alarmPartOf(a, d.Span))

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/rewardwatch/rewardwatch/alerts"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
+	"github.com/rewardwatch/rewardwatch/detectors/history"
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
@@ -21,6 +23,8 @@ type madeUp struct {
 	faults    []alerts.Fault
 	courses   map[ingest.Group]Course
 	notReady  error
+	past      map[ingest.Group]history.Record
+	noPast    error
 }
 
 func (v *madeUp) Summaries() []*finding.Summary { return v.summaries }
@@ -29,6 +33,10 @@ func (v *madeUp) Faults() []alerts.Fault        { return v.faults }
 func (v *madeUp) Ready() error                  { return v.notReady }
 
 func (v *madeUp) Course(g ingest.Group) Course { return v.courses[g] }
+
+func (v *madeUp) History(_ context.Context, g ingest.Group) (history.Record, error) {
+	return v.past[g], v.noPast
+}
 
 var someTime = time.Date(2026, 11, 20, 10, 0, 5, 0, time.UTC)
 

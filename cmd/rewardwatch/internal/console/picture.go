@@ -1,6 +1,7 @@
 package console
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -26,6 +27,8 @@ type picture struct {
 	Edges           []edge
 	Baseline, Range span // the 10 % to 90 % range to scale, of the baseline and of the current units
 	Text            string
+	Level, LevelY   string // the share of the baseline in a bin, if all are equal, and where it is on the axis of shares
+	Top             string // the share at the top of that axis
 }
 
 // bin is one of the ten. Coordinates are text for the template.
@@ -67,7 +70,8 @@ func pictureOf(s *finding.StreamSummary, unit finding.UnitName) *picture {
 		}
 		p.Text += percent(c[i])
 	}
-	for _, i := range []int{0, 4, 8} {
+	p.Top, p.Level, p.LevelY = fmt.Sprintf("%.0f %%", 100*highest), "10 %", pixels(binsTop+binsHeight*(1-.1/highest))
+	for _, i := range []int{0, 2, 4, 6, 8} {
 		p.Edges = append(p.Edges, edge{X: pixels(float64((i + 1) * binWidth)), Text: words.Short(s.Deciles[i])})
 	}
 	low, high := min(s.Baseline.Q10, s.Current.Q10), max(s.Baseline.Q90, s.Current.Q90)

@@ -81,6 +81,7 @@ type streamCard struct {
 	Shift, Baseline, Current string
 	Notes                    []string
 	Picture                  *picture // nil before there is a baseline
+	Past                     *signalChart
 }
 
 // actionBar is the share of an action, before and now. Widths are of 100.
@@ -111,6 +112,7 @@ func (c *Console) policyData(ctx context.Context, policy, chosen string) policyD
 	shown, found := chosenGroup(groups, known, chosen)
 	if found {
 		chosen, d.Group = groupKey(shown.summary.Group), c.groupData(shown, known)
+		c.addPast(ctx, d.Group, shown, known)
 	}
 	d.Refresh = groupLink(chosen)
 	if len(groups) > 1 || !found {
@@ -236,6 +238,19 @@ func (c *Console) groupData(s standing, known known) *groupData {
 	d.Hidden = max(0, len(streams)-maxCards)
 	d.addActions(g)
 	return d
+}
+
+// addPast adds the charts of the signals.
+func (c *Console) addPast(ctx context.Context, d *groupData, s standing, known known) {
+	p := c.pastOf(ctx, s.summary.Group, d.Unit)
+	streams := worstFirst(s.summary.Streams)
+	for i := range d.Streams {
+		var baseline *level
+		if b := streams[i].Baseline; b.Units > 0 {
+			baseline = &level{b.Mean, b.SD}
+		}
+		d.Streams[i].Past = p.chart(d.Streams[i].Signal, baseline, known.incidents[s.summary.Group])
+	}
 }
 
 // warmUpText describes the progress of the current warm-up.

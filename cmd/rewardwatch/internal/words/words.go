@@ -78,6 +78,24 @@ func Time(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 // Instant formats a time in Unix nanoseconds as RFC 3339 in UTC, with as many decimals as necessary.
 func Instant(ns int64) string { return time.Unix(0, ns).UTC().Format(time.RFC3339Nano) }
 
+// Sparkline draws values, which are finite, as a row of characters from the lowest to the highest.
+func Sparkline(values []float64) string {
+	const levels = "▁▂▃▄▅▆▇█"
+	if len(values) == 0 {
+		return ""
+	}
+	low, high := slices.Min(values), slices.Max(values)
+	var b strings.Builder
+	for _, x := range values {
+		at := 0
+		if high > low {
+			at = int((x - low) / (high - low) * 7.999)
+		}
+		b.WriteRune([]rune(levels)[at])
+	}
+	return b.String()
+}
+
 // Plain returns a name such as telemetry_fault as words.
 func Plain[T ~string](name T) string { return strings.ReplaceAll(string(name), "_", " ") }
 

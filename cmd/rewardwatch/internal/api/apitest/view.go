@@ -11,6 +11,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/alerts"
 	pages "github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/console"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
+	"github.com/rewardwatch/rewardwatch/detectors/history"
 	"github.com/rewardwatch/rewardwatch/ingest"
 	"github.com/rewardwatch/rewardwatch/retrain/ledger"
 )
@@ -45,6 +46,11 @@ func (v *FixedView) Degraded() error { return v.Broken }
 
 // Course returns no scores.
 func (v *FixedView) Course(ingest.Group) pages.Course { return pages.Course{} }
+
+// History returns no past.
+func (v *FixedView) History(context.Context, ingest.Group) (history.Record, error) {
+	return history.Record{}, nil
+}
 
 // Alarms returns the alarms of the incidents.
 func (v *FixedView) Alarms() []alerts.Alarm {

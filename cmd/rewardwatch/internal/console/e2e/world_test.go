@@ -5,6 +5,7 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -22,6 +23,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/console"
 	"github.com/rewardwatch/rewardwatch/detectors/fault"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
+	"github.com/rewardwatch/rewardwatch/detectors/history"
 	"github.com/rewardwatch/rewardwatch/ingest"
 	"github.com/rewardwatch/rewardwatch/retrain"
 	"github.com/rewardwatch/rewardwatch/retrain/ledger"
@@ -84,6 +86,28 @@ func (w *world) Comment(_ context.Context, id string, d alerts.Decision) (alerts
 }
 
 func (w *world) Course(g ingest.Group) console.Course { return w.scores.Of(g) }
+
+// History is that of an hour in which the return fell.
+func (w *world) History(_ context.Context, g ingest.Group) (history.Record, error) {
+	h := &history.History{}
+	rng := rand.New(rand.NewPCG(3, 4))
+	for i := range int64(1500) {
+		h.Begin(i, unit(i).TS)
+		mean := 480.
+		if i > 1234 {
+			mean = 430
+		}
+		h.Add("return", mean+20*rng.NormFloat64())
+		for _, i := range w.Incidents() {
+			for _, a := range i.Alarms {
+				if i.Group == g && a.Signal != "return" {
+					h.Add(a.Signal, 480+20*rng.NormFloat64())
+				}
+			}
+		}
+	}
+	return h.Record(), nil
+}
 
 // watch adds a policy that has been watched for a while, and has come to where it is from a score of 0.
 func (w *world) watch(n names, state finding.State, units int64) {

@@ -3,17 +3,31 @@
 // short cuts a text off that is too long, or a name would make the page wider than a phone.
 const short = (text, most) => (text.length > most ? text.slice(0, most - 1) + "…" : text);
 
-// times names the times on the axis: days once for each, and else hours and minutes, or seconds where they are close.
+// two writes a number with two digits.
+const two = (n) => String(n).padStart(2, "0");
+const day = (d) => d.getFullYear() + "-" + two(d.getMonth() + 1) + "-" + two(d.getDate());
+const clock = (d, seconds) => two(d.getHours()) + ":" + two(d.getMinutes()) + (seconds ? ":" + two(d.getSeconds()) : "");
+
+// times names the local times on the axis: days once for each, and else hours and minutes, or seconds where they are close.
 function times(at) {
-  const text = at.map((s) => new Date(s * 1000).toISOString());
+  const dates = at.map((s) => new Date(s * 1000));
   const step = at.length > 1 ? at[1] - at[0] : 60;
-  return text.map((t, i) => {
-    const day = i === 0 || text[i - 1].slice(0, 10) !== t.slice(0, 10) ? "\n" + t.slice(0, 10) : "";
-    return (step >= 86400 ? t.slice(5, 10) : t.slice(11, step < 60 ? 19 : 16)) + day;
+  return dates.map((d, i) => {
+    const below = i === 0 || day(dates[i - 1]) !== day(d) ? "\n" + day(d) : "";
+    return (step >= 86400 ? day(d).slice(5) : clock(d, step < 60)) + below;
   });
 }
 
-// <score-chart> draws its attribute data-course, and again when that changes. It draws in a shadow, which is left alone where the page
+// moment tells a time as it is here and in UTC.
+function moment(s) {
+  const d = new Date(s * 1000);
+  return day(d) + " " + clock(d, true) + " (" + d.toISOString().slice(11, 19) + " UTC)";
+}
+
+// number writes a value with as many digits as one reads.
+const number = (y) => (y == null ? "" : Math.abs(y) >= 1e5 || (y !== 0 && Math.abs(y) < 1e-3) ? y.toExponential(2) : String(Number(y.toPrecision(4))));
+
+// <score-chart> draws its attribute data-course, scores against 1 or a signal against its baseline, and again when that changes. It draws in a shadow, which is left alone where the page
 // around it is refreshed.
 class ScoreChart extends HTMLElement {
   static observedAttributes = ["data-course"];
@@ -45,19 +59,20 @@ class ScoreChart extends HTMLElement {
   }
 
   #size() {
-    return { width: Math.max(240, this.clientWidth), height: this.clientWidth < 500 ? 220 : 260 };
+    return { width: Math.max(240, this.clientWidth), height: this.#course?.band ? 200 : this.clientWidth < 500 ? 220 : 260 };
   }
 
   #draw() {
     const before = this.#course;
     this.#course = JSON.parse(this.dataset.course);
-    const names = (c) => JSON.stringify([c?.clock, c?.lines.map((l) => l.name)]);
+    const names = (c) => JSON.stringify([c?.clock, c?.baseline, c?.marks, c?.lines.map((l) => l.name)]);
     if (this.#plot && names(before) === names(this.#course)) this.#plot.setData(this.#data());
     else this.#begin();
   }
 
   #data() {
-    return [this.#course.x, ...this.#course.lines.map((l) => l.y)];
+    const { x, lines, band } = this.#course;
+    return [x, ...lines.map((l) => l.y), ...(band ? [band.low, band.high] : [])];
   }
 
   #begin() {
@@ -65,23 +80,47 @@ class ScoreChart extends HTMLElement {
     const css = getComputedStyle(this);
     const colour = (name) => css.getPropertyValue(name).trim();
     const font = "12px " + css.fontFamily;
-    const clock = this.#course.clock ? { values: (u, at) => times(at) } : {};
+    const clock = this.#course.clock ? { values: (u, at) => times(at) } : {}; // in local time
     const axis = { stroke: colour("--faint"), font, grid: { stroke: colour("--line"), width: 1 }, ticks: { stroke: colour("--line"), width: 1 } };
+    const { band, baseline, lines } = this.#course;
+    const scores = (u, low, high) => [0, Math.max(1.25, high * 1.08)];
+    const signal = (u, low, high) => {
+      const from = Math.min(low, baseline?.low ?? low), to = Math.max(high, baseline?.high ?? high);
+      const free = (to - from || Math.abs(to) || 1) * 0.08;
+      return [from - free, to + free];
+    };
+    const side = (label) => ({ label, stroke: "transparent", points: { show: false }, value: (u, y) => number(y) });
     this.#plot = new uPlot({
       ...this.#size(),
-      tzDate: (s) => uPlot.tzDate(new Date(s * 1000), "Etc/UTC"),
-      scales: { x: { time: this.#course.clock }, y: { range: (u, low, high) => [0, Math.max(1.25, high * 1.08)] } },
-      axes: [{ ...axis, ...clock }, { ...axis, size: 44 }],
+      scales: { x: { time: this.#course.clock }, y: { range: band ? signal : scores } },
+      axes: [{ ...axis, ...clock, space: this.#course.clock ? 84 : 60 }, { ...axis, size: band ? 60 : 44, values: (u, at) => at.map(number) }],
       cursor: { points: { size: 6 } },
+      bands: band ? [{ series: [3, 2], fill: colour("--line-0") + "30" }] : [],
       series: [
-        { label: this.#course.clock ? "time (UTC)" : this.#course.unit, value: this.#course.clock ? "{YYYY}-{MM}-{DD} {HH}:{mm}:{ss}" : undefined },
-        ...this.#course.lines.map((l, i) => ({
+        { label: this.#course.clock ? "time" : this.#course.unit, value: this.#course.clock ? (u, s) => (s == null ? "" : moment(s)) : undefined },
+        ...lines.map((l, i) => ({
           label: short(l.name, 28), stroke: colour(`--line-${i}`), width: 1.75, points: { show: l.y.length < 3 },
-          value: (u, y) => (y == null ? "" : y.toFixed(2)),
+          value: (u, y) => (band ? number(y) : y == null ? "" : y.toFixed(2)),
         })),
+        ...(band ? [side("− 1 sd"), side("+ 1 sd")] : []),
       ],
-      hooks: { drawClear: [(u) => this.#threshold(u, colour("--drift"))], draw: [(u) => this.#marks(u, colour, font)] },
+      hooks: {
+        drawClear: [(u) => (band ? baseline && this.#baseline(u, baseline, colour("--baseline")) : this.#threshold(u, colour("--drift")))],
+        draw: [(u) => this.#marks(u, colour, font)],
+      },
     }, this.#data(), this.shadowRoot.querySelector("div"));
+  }
+
+  // baseline draws the band of the baseline and its mean, below the values.
+  #baseline(u, baseline, fill) {
+    const [top, middle, bottom] = [baseline.high, baseline.mean, baseline.low].map((y) => u.valToPos(y, "y", true));
+    const { left, width } = u.bbox;
+    u.ctx.save();
+    u.ctx.fillStyle = fill;
+    u.ctx.globalAlpha = 0.25;
+    u.ctx.fillRect(left, top, width, Math.max(1, bottom - top));
+    u.ctx.restore();
+    this.#line(u, fill, [left, middle, left + width, middle], [6, 4]);
   }
 
   // threshold draws the line of 1, below the scores.
@@ -103,7 +142,7 @@ class ScoreChart extends HTMLElement {
       u.ctx.fillStyle = stroke;
       u.ctx.font = font.replace("12px", 12 * devicePixelRatio + "px");
       u.ctx.textAlign = right ? "right" : "left";
-      u.ctx.fillText(short(m.text, 60), x + (right ? -5 : 5) * devicePixelRatio, u.bbox.top + (12 + 15 * (row++ % 6)) * devicePixelRatio);
+      u.ctx.fillText(short(m.text, this.clientWidth < 500 ? 24 : 60), x + (right ? -5 : 5) * devicePixelRatio, u.bbox.top + (12 + 15 * (row++ % 6)) * devicePixelRatio);
       u.ctx.restore();
     }
   }

@@ -1,0 +1,154 @@
+package console
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/rewardwatch/rewardwatch/alerts"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/words"
+	"github.com/rewardwatch/rewardwatch/detectors/finding"
+	"github.com/rewardwatch/rewardwatch/detectors/history"
+	"github.com/rewardwatch/rewardwatch/ingest"
+)
+
+// historyPatience is how long a page waits for the past of a group, which a calibration may hold up.
+const historyPatience = time.Second
+
+// rolled is the number of units that a point of the rolling mean sums up, at least.
+const rolled = 20
+
+// past is the past of a group with its changes of version, for the charts of its signals.
+type past struct {
+	record  history.Record
+	changes []Change
+	unit    finding.UnitName
+}
+
+// pastOf returns the past of a group. If it cannot be had in time it is empty: the rest of a page does not need it.
+func (c *Console) pastOf(ctx context.Context, g ingest.Group, unit finding.UnitName) past {
+	ctx, cancel := context.WithTimeout(ctx, historyPatience)
+	defer cancel()
+	record, err := c.view.History(ctx, g)
+	if err != nil {
+		c.log.Debug().Err(err).Stringer("group", g).Msg("the past of a group cannot be shown")
+	}
+	return past{record: record, changes: c.view.Course(g).Changes, unit: unit}
+}
+
+// signalChart is what the chart of a signal shows.
+type signalChart struct {
+	Signal string
+	Data   string // JSON of courseJSON, for the script
+	Text   string // describes the chart for people who cannot see it
+	Row    string // the rolling mean as a row of characters
+}
+
+// level is the mean and the standard deviation of a baseline.
+type level struct{ mean, sd float64 }
+
+// chart draws the rolling mean and the standard deviation of a signal against those of its baseline, which is nil before
+// there is one. It returns nil without values.
+func (p *past) chart(signal string, baseline *level, incident *alerts.Incident) *signalChart {
+	buckets := p.record.Of(signal)
+	rolling := history.Rolling(buckets, rolled)
+	out := courseJSON{Unit: p.unit.One(), Marks: []markJSON{}, Band: &bandJSON{}}
+	var mean []*float64
+	for i, b := range rolling {
+		if s := p.record.Spans[i]; buckets[i].N > 0 {
+			out.Clock = out.Clock || s.To != 0
+			out.X = append(out.X, out.at(s.First+s.Units, s.To))
+			mean = append(mean, figure(float64(b.Mean)))
+			out.Band.Low, out.Band.High = append(out.Band.Low, figure(float64(b.Mean-b.SD))), append(out.Band.High, figure(float64(b.Mean+b.SD)))
+		}
+	}
+	if len(mean) == 0 {
+		return nil
+	}
+	out.Lines = []lineJSON{{Name: "mean " + signal, Y: mean}}
+	if baseline != nil && finite(baseline.mean, baseline.sd) {
+		out.Baseline = &baselineJSON{Mean: baseline.mean, Low: baseline.mean - baseline.sd, High: baseline.mean + baseline.sd}
+	}
+	if incident != nil {
+		alarms := slices.DeleteFunc(slices.Clone(incident.Alarms), func(a alerts.Alarm) bool { return a.Signal != signal })
+		for i := range alarms {
+			alarms[i].Resolved = false // an onset stays one
+		}
+		out.addOnsets(alarms)
+	}
+	for _, change := range p.changes {
+		out.Marks = append(out.Marks, markJSON{X: out.at(change.Unit, change.TS), Kind: "version", Text: versionChange(change.From, change.To)})
+	}
+	data, err := json.Marshal(out)
+	if err != nil {
+		return nil // all numbers are finite, so that this does not happen
+	}
+	chart := &signalChart{Signal: signal, Data: string(data), Row: words.Sparkline(values(mean))}
+	chart.Text = chartText(signal, p.unit, values(mean), baseline)
+	return chart
+}
+
+func chartText(signal string, unit finding.UnitName, means []float64, baseline *level) string {
+	text := fmt.Sprintf("Mean %s over time, over at least %d %s each: first %s, last %s, lowest %s, highest %s", signal, rolled, unit.Many(),
+		words.Short(means[0]), words.Short(means[len(means)-1]), words.Short(slices.Min(means)), words.Short(slices.Max(means)))
+	if baseline != nil {
+		text += fmt.Sprintf("; baseline %s ± %s", words.Short(baseline.mean), words.Short(baseline.sd))
+	}
+	return text
+}
+
+// figure returns a number for JSON, nil if it is not finite.
+func figure(x float64) *float64 {
+	if !finite(x) || math.Abs(x) > math.MaxFloat32 {
+		return nil
+	}
+	return &x
+}
+
+// values returns the numbers that are known.
+func values(points []*float64) []float64 {
+	out := []float64{}
+	for _, y := range points {
+		if y != nil {
+			out = append(out, *y)
+		}
+	}
+	if len(out) == 0 {
+		out = []float64{0}
+	}
+	return out
+}
+
+// incidentCharts returns the charts of the signals of an incident, as people look at them.
+func (c *Console) incidentCharts(ctx context.Context, i *alerts.Incident) []*signalChart {
+	if len(i.Alarms) == 0 {
+		return nil
+	}
+	p := c.pastOf(ctx, i.Group, i.UnitName())
+	var out []*signalChart
+	for _, signal := range signalsOf(i) {
+		at := slices.IndexFunc(i.Alarms, func(a alerts.Alarm) bool { return a.Signal == signal })
+		chart := p.chart(signal, baselineOf(&i.Alarms[at]), i)
+		if chart != nil {
+			out = append(out, chart)
+		}
+		if len(out) == maxIncidentCharts {
+			break
+		}
+	}
+	return out
+}
+
+// maxIncidentCharts is how many signals of an incident are drawn beside its headline.
+const maxIncidentCharts = 2
+
+// baselineOf returns mean and standard deviation of the main quantity of an alarm's baseline, nil if they are unknown.
+func baselineOf(a *alerts.Alarm) *level {
+	if finding.QuantityOf(a.Signal, a.Effect.Quantity) != "mean "+a.Signal {
+		return nil
+	}
+	return &level{a.Effect.BaselineMean, a.Effect.BaselineSD}
+}

@@ -1,0 +1,43 @@
+package stream
+
+import (
+	"math"
+
+	"github.com/rewardwatch/rewardwatch/detectors"
+	"github.com/rewardwatch/rewardwatch/detectors/finding"
+)
+
+// ShiftAgainst compares recent values with a frozen sample by their ranks. Dependence between units widens the errors
+// by the factor. For a nearly constant sample only the novel values count.
+func ShiftAgainst(r *detectors.Ranks, recent []float64, factor float64) finding.Shift {
+	s := finding.Shift{
+		Units: len(recent), StandardError: math.Sqrt(factor * (1/float64(len(recent)) + 1/float64(r.Len()))),
+	}
+	if detectors.NearlyConstant(r) {
+		s.Z = r.NovelScore(recent) / math.Sqrt(factor)
+		return s
+	}
+	location, spread := r.Shift(recent)
+	s.Z, s.SpreadZ = location/s.StandardError, spread/s.StandardError
+	return s
+}
+
+// RewardsOf sums up the actions of units.
+func RewardsOf(units []ActionCounts) finding.ActionRewards {
+	sum := finding.ActionRewards{}
+	for _, actions := range units {
+		for _, a := range actions {
+			have := sum[a.Name]
+			sum[a.Name] = finding.ActionReward{N: have.N + a.N, Reward: have.Reward + a.Reward}
+		}
+	}
+	return sum
+}
+
+// Share returns a share of a number, 0 of nothing.
+func Share(n, of int64) float64 {
+	if of == 0 {
+		return 0
+	}
+	return float64(n) / float64(of)
+}
