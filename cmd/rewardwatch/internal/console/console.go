@@ -31,7 +31,7 @@ type View interface {
 	Faults() []alerts.Fault       // current
 	// Course returns the past scores of a group, as far as they are kept.
 	Course(g ingest.Group) Course
-	// History returns how the signals of a group went. It waits for a calibration, no longer than ctx.
+	// History returns how the signals of a group went. It waits no longer than ctx.
 	History(ctx context.Context, g ingest.Group) (history.Record, error)
 	// Ready returns nil once telemetry is judged as it arrives, and otherwise what is missing.
 	Ready() error

@@ -15,7 +15,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// historyPatience is how long a page waits for the past of a group, which a calibration may hold up.
+// historyPatience is how long a page waits for the past of a group, which a busy policy may hold up.
 const historyPatience = time.Second
 
 // rolled is the number of units that a point of the rolling mean sums up, at least.

@@ -9,25 +9,41 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// History returns how the signals of a group of a pipeline went. The worker of the policy copies it between two units, so that it
-// waits for a calibration that is running, but no longer than ctx.
+// History returns how the signals of a group of a pipeline went. The worker of the policy copies it between two units. It
+// waits for no calibration, and no longer than ctx.
 func History(ctx context.Context, p *Pipeline, g ingest.Group) (history.Record, error) {
 	for _, r := range p.All() {
 		if r.Name != g.Policy {
 			continue
 		}
-		var past history.Record
-		var part string
-		err := r.Ask(ctx, func(context.Context) error {
-			past, part = r.Policy.History(g)
-			return nil
-		})
+		past, part, err := r.history(ctx, g)
 		if err != nil || part == "" {
 			return past, err
 		}
 		return readHistory(ctx, p, r, part, g)
 	}
 	return history.Record{}, ErrUnknownPolicy
+}
+
+// history does what the bank does, on the worker's goroutine. Unlike Ask it does not settle the bank: who looks at a page
+// must not hold up the units of all groups until their baselines are calibrated. A calibration does not touch the past.
+func (r *RunningWorker) history(ctx context.Context, g ingest.Group) (past history.Record, part string, err error) {
+	done := make(chan struct{})
+	order := func() {
+		past, part = r.Policy.History(g)
+		close(done)
+	}
+	select {
+	case r.orders <- order:
+		<-done
+		return past, part, nil
+	case <-r.gone:
+		return past, "", ErrUnknownPolicy
+	case <-ctx.Done():
+		return past, "", context.Cause(ctx)
+	case <-r.workers.Ctx.Done():
+		return past, "", ErrStopping
+	}
 }
 
 // readHistory reads the past of an evicted group from its checkpoint, as readSample does.
