@@ -55,7 +55,7 @@ func arrows() map[string][]string {
 		"detectors/bank": {
 			"detectors", "detectors/baseline", "detectors/battery", "detectors/blocks", "detectors/budget", "detectors/divergence", "detectors/factor",
 			"detectors/fault", "detectors/finding", "detectors/gate", "detectors/held", "detectors/history", "detectors/offpolicy", "detectors/reach", "detectors/season", "detectors/signals", "detectors/stream", "detectors/trail",
-			"detectors/watch", "ingest", "ingest/packed", "ingest/saved",
+			"detectors/versions", "detectors/watch", "ingest", "ingest/packed", "ingest/saved",
 		},
 		"detectors/baseline":    {"detectors", "detectors/factor", "detectors/lesson", "detectors/offpolicy", "detectors/stream", "detectors/watch", "ingest", "ingest/saved"},
 		"detectors/battery":     {"detectors", "detectors/blocks", "detectors/factor", "detectors/fault", "detectors/finding", "detectors/signals", "detectors/stream", "ingest", "ingest/saved"},
@@ -78,6 +78,7 @@ func arrows() map[string][]string {
 		"detectors/season":      {"detectors"},
 		"detectors/stream":      {"detectors", "detectors/factor", "detectors/fault", "detectors/finding", "detectors/lesson", "detectors/season", "detectors/signals", "detectors/watch", "ingest", "ingest/saved"},
 		"detectors/trail":       {"detectors", "detectors/finding", "detectors/stream", "ingest", "ingest/saved"},
+		"detectors/versions":    {"detectors/finding", "ingest", "ingest/saved"},
 		"detectors/watch":       {"detectors", "detectors/signals", "ingest"},
 		"alerts":                {"detectors/factor", "detectors/fault", "detectors/finding", "detectors/signals", "ingest", "ingest/saved"},
 		"alerts/rules":          {"alerts", "cmd/rewardwatch/names", "detectors/fault", "detectors/finding", "detectors/metrics", "ingest", "ingest/assemble", "ingest/feedback", "ingest/locallog", "retrain"}, // names of metrics

@@ -19,6 +19,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/signals"
 	"github.com/rewardwatch/rewardwatch/detectors/stream"
 	"github.com/rewardwatch/rewardwatch/detectors/trail"
+	"github.com/rewardwatch/rewardwatch/detectors/versions"
 	"github.com/rewardwatch/rewardwatch/detectors/watch"
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
@@ -38,7 +39,7 @@ type group struct {
 
 	Seen     int64 // units seen; the ordinal of the next one
 	LastTS   int64
-	Versions versions
+	Versions versions.Record
 	Trail    trail.Trail
 
 	Baseline finding.BaselineRef
@@ -177,7 +178,7 @@ func (g *group) enter(u *ingest.Unit, now time.Time) finding.UnitRef {
 	g.Positive += u.Reward.Positive
 	g.Negative += u.Reward.Negative
 	g.Rewards += u.Reward.N
-	g.Versions.see(u.Versions, at)
+	g.Versions.See(u.Versions, at)
 	g.Trail.Add(at, u)
 	g.LastActions.Add(at.Ordinal, u.Actions)
 	return at

@@ -7,6 +7,7 @@ import (
 
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 	"github.com/rewardwatch/rewardwatch/detectors/held"
+	"github.com/rewardwatch/rewardwatch/detectors/versions"
 	"github.com/rewardwatch/rewardwatch/detectors/watch"
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
@@ -64,7 +65,7 @@ func (s *succession) lane(version string, ordinal int64) lane {
 		}
 		s.Retired = slices.Delete(slices.Clone(s.Retired), i, i+1)
 	}
-	if version != s.NextVersion && s.NextVersion != "" && ordinal-s.NextSeen <= versionOverlap {
+	if version != s.NextVersion && s.NextVersion != "" && ordinal-s.NextSeen <= versions.OverlapUnits {
 		return laneJudged
 	}
 	return laneWarmUp
@@ -95,7 +96,7 @@ func (g *group) ignore(u *ingest.Unit, now time.Time) []finding.Finding {
 
 // outlasts reports whether an open incident does not concern the version that warms up. No more units of the incident's
 // own version arrive, so that it would never close.
-func (s *succession) outlasts() bool { return s.Absent > versionOverlap }
+func (s *succession) outlasts() bool { return s.Absent > versions.OverlapUnits }
 
 // warmUp collects a unit for the baseline of the next version. That version takes over once its baseline is accepted
 // or, if the group has no baseline yet, with its first provisional one. The two groups count and remember their units

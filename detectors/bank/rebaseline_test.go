@@ -8,6 +8,7 @@ import (
 
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 	"github.com/rewardwatch/rewardwatch/detectors/stream"
+	"github.com/rewardwatch/rewardwatch/detectors/versions"
 	"github.com/rewardwatch/rewardwatch/detectors/watch"
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
@@ -120,7 +121,7 @@ func TestSimThirdVersionIsJudgedByThePresentBaseline(t *testing.T) {
 	p, r = newBank(rebaselining()), newRelease(73)
 	r.run(p, 500, "p1")
 	r.run(p, 50, "p1", "p2")
-	r.run(p, versionOverlap, "p1")
+	r.run(p, versions.OverlapUnits, "p1")
 	if alarms := alarmsIn(r.run(p, 100, "p1", "p3")); len(alarms) > 0 {
 		t.Errorf("a version that follows one that was given up alarms: %v", alarms)
 	}
@@ -261,7 +262,7 @@ func TestSimIncidentOfAVersionThatIsGone(t *testing.T) {
 	if len(alarmsIn(r.run(p, 60, "p1"))) == 0 {
 		t.Fatal("no alarm")
 	}
-	found := r.run(p, versionOverlap+500, "p2")
+	found := r.run(p, versions.OverlapUnits+500, "p2")
 	if g := shownGroup(p); g.Lineage.Version != "p2" || g.Incident {
 		t.Errorf("incident %v, lineage %+v", g.Incident, g.Lineage)
 	}

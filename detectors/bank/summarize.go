@@ -40,7 +40,7 @@ func (g *group) summarize() finding.GroupSummary {
 	shares, mix := g.summarizeActions()
 	s := finding.GroupSummary{
 		Group: g.Key, Units: g.Seen, Unit: g.unitName(), LastUnitTS: g.LastTS,
-		Versions: g.Versions.newest(), VersionsTS: g.Versions.SinceTS,
+		Versions: g.Versions.Newest(), VersionsTS: g.Versions.SinceTS,
 		Lineage:  g.lineage(),
 		Baseline: g.Baseline, FrozenTS: g.FrozenTS, FrozenAt: g.FrozenAt, Promise: g.Promise, Trending: g.Warmup.Trending,
 		Incident: g.Incident, Positive: g.Positive, Negative: g.Negative, Rewards: g.Rewards,

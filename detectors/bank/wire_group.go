@@ -14,61 +14,14 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/offpolicy"
 	"github.com/rewardwatch/rewardwatch/detectors/stream"
 	"github.com/rewardwatch/rewardwatch/detectors/trail"
+	"github.com/rewardwatch/rewardwatch/detectors/versions"
 	"github.com/rewardwatch/rewardwatch/ingest"
 	"github.com/rewardwatch/rewardwatch/ingest/saved"
 )
 
 // The wire form of a group, in this file and its neighbours. Field numbers are never reused; package saved has the
 // rules. If a struct has the fields of the live type in the same order, a plain Go conversion such as
-// versionSeenWire(v) converts it.
-
-type versionSeenWire struct {
-	Value string `cbor:"1,keyasint,omitzero"`
-	Last  int64  `cbor:"2,keyasint,omitzero"`
-}
-
-type versionTrackWire struct {
-	Value   string            `cbor:"1,keyasint,omitzero"`
-	Since   int64             `cbor:"2,keyasint,omitzero"`
-	Before  string            `cbor:"3,keyasint,omitzero"`
-	Recent  []versionSeenWire `cbor:"4,keyasint,omitzero"`
-	Changes []int64           `cbor:"5,keyasint,omitzero"`
-}
-
-func (x *versionTrack) wire() versionTrackWire {
-	return versionTrackWire{
-		Value: x.Value, Since: x.Since, Before: x.Before,
-		Recent:  saved.Each(x.Recent, func(e versionSeen) versionSeenWire { return versionSeenWire(e) }),
-		Changes: x.Changes,
-	}
-}
-
-func (w *versionTrackWire) live() versionTrack {
-	return versionTrack{
-		Value: w.Value, Since: w.Since, Before: w.Before,
-		Recent:  saved.Each(w.Recent, func(e versionSeenWire) versionSeen { return versionSeen(e) }),
-		Changes: w.Changes,
-	}
-}
-
-type versionsWire struct {
-	Policy  versionTrackWire `cbor:"1,keyasint"`
-	Env     versionTrackWire `cbor:"2,keyasint"`
-	Reward  versionTrackWire `cbor:"3,keyasint"`
-	SinceTS int64            `cbor:"4,keyasint,omitzero"`
-}
-
-func (x *versions) wire() versionsWire {
-	return versionsWire{
-		Policy: x.Policy.wire(), Env: x.Env.wire(), Reward: x.Reward.wire(), SinceTS: x.SinceTS,
-	}
-}
-
-func (w *versionsWire) live() versions {
-	return versions{
-		Policy: w.Policy.live(), Env: w.Env.live(), Reward: w.Reward.live(), SinceTS: w.SinceTS,
-	}
-}
+// actionRewardWire(v) converts it.
 
 type actionRewardWire struct {
 	N      int64   `cbor:"1,keyasint,omitzero"`
@@ -191,7 +144,7 @@ type groupWire struct {
 	Blocks      blocks.Wire              `cbor:"6,keyasint"`
 	Newcomers   battery.NewcomersWire    `cbor:"7,keyasint"`
 	LastTS      int64                    `cbor:"8,keyasint,omitzero"`
-	Versions    versionsWire             `cbor:"9,keyasint"`
+	Versions    versions.RecordWire      `cbor:"9,keyasint"`
 	Trail       trail.Trail              `cbor:"10,keyasint"`
 	Baseline    finding.BaselineRefWire  `cbor:"11,keyasint"`
 	FrozenAt    time.Time                `cbor:"12,keyasint,omitzero"`
@@ -224,7 +177,7 @@ func (x *group) wire() groupWire {
 		Key: x.Key, Number: x.Number,
 		Streams: saved.Each(x.Streams, func(e *stream.Stream) *stream.Wire { return saved.Pointer(e, (*stream.Stream).Wire) }),
 		Warmup:  x.Warmup.Wire(), Seen: x.Seen, Blocks: x.Blocks.Wire(), Newcomers: battery.NewcomersWire(x.Newcomers),
-		LastTS: x.LastTS, Versions: x.Versions.wire(), Trail: x.Trail, Baseline: finding.BaselineRefWireOf(&x.Baseline),
+		LastTS: x.LastTS, Versions: x.Versions.Wire(), Trail: x.Trail, Baseline: finding.BaselineRefWireOf(&x.Baseline),
 		FrozenAt: x.FrozenAt, FrozenTS: x.FrozenTS, Promise: finding.PromiseWire(x.Promise), Share: x.Share,
 		ActionKind: x.ActionKind, Categories: x.Categories, BaseActions: x.BaseActions,
 		Judged: battery.ActionChoiceWire(x.Judged), LastActions: x.LastActions.Wire(),
@@ -240,7 +193,7 @@ func (w *groupWire) live() group {
 	return group{
 		Key: w.Key, Number: w.Number,
 		Battery: w.battery(), Warmup: w.Warmup.Live(), Seen: w.Seen,
-		LastTS: w.LastTS, Versions: w.Versions.live(), Trail: w.Trail, Baseline: w.Baseline.Live(),
+		LastTS: w.LastTS, Versions: w.Versions.Live(), Trail: w.Trail, Baseline: w.Baseline.Live(),
 		FrozenAt: w.FrozenAt, FrozenTS: w.FrozenTS, Promise: finding.Promise(w.Promise), Share: w.Share,
 		Categories: w.Categories, BaseActions: w.BaseActions,
 		LastActions: w.LastActions.Live(),

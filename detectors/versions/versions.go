@@ -1,0 +1,104 @@
+// Package versions records which builds of the policy, the environment and the reward produced the units of a group, and
+// tells which of them changed at an onset.
+package versions
+
+import (
+	"slices"
+
+	"github.com/rewardwatch/rewardwatch/detectors/finding"
+	"github.com/rewardwatch/rewardwatch/ingest"
+)
+
+// OverlapUnits is for how many units an agent may continue with the previous version.
+const OverlapUnits = 50
+
+// slackUnits is how long before an onset a version may have changed, in units. A change reaches the units one by one:
+// those that were open hold only a part of it.
+const slackUnits = 50
+
+// A version that has changed maxChanges times within restlessUnits units changes for reasons other than a release.
+const (
+	maxChanges    = 3
+	restlessUnits = 200
+)
+
+// Record says which builds produced the units of a group.
+type Record struct {
+	Policy, Env, Reward Track
+	SinceTS             int64 // Unix nanoseconds of the first unit of the newest three, 0 without a clock
+}
+
+// Track records one kind of version.
+type Track struct {
+	Value   string // the newest
+	Since   int64  // ordinal of its first unit
+	Before  string // the previous version, the same if there was none
+	Recent  []Seen
+	Changes []int64 // ordinals of the last changes, the oldest first
+}
+
+// Seen is a version and the ordinal of its last unit.
+type Seen struct {
+	Value string
+	Last  int64
+}
+
+// See folds in the versions of a unit.
+func (v *Record) See(u ingest.Versions, at finding.UnitRef) {
+	before := v.Newest()
+	v.Policy.see(u.Policy, at.Ordinal)
+	v.Env.see(u.Env, at.Ordinal)
+	v.Reward.see(u.Reward, at.Ordinal)
+	if at.Ordinal == 0 || v.Newest() != before {
+		v.SinceTS = at.TS
+	}
+}
+
+// Newest returns the newest version of each kind.
+func (v *Record) Newest() ingest.Versions {
+	return ingest.Versions{Policy: v.Policy.Value, Env: v.Env.Value, Reward: v.Reward.Value}
+}
+
+// see folds one unit in. A return to a recently seen version is no change: agents may run several versions side by
+// side.
+func (t *Track) see(value string, ordinal int64) {
+	t.Recent = slices.DeleteFunc(t.Recent, func(r Seen) bool { return ordinal-r.Last > OverlapUnits })
+	for i := range t.Recent {
+		if t.Recent[i].Value == value {
+			t.Recent[i].Last = ordinal
+			return
+		}
+	}
+	if ordinal == 0 {
+		t.Value = value
+	}
+	if value != t.Value {
+		t.Changes = append(t.Changes[max(0, len(t.Changes)-maxChanges+1):], ordinal)
+	}
+	t.Before, t.Value, t.Since = t.Value, value, ordinal
+	t.Recent = append(t.Recent, Seen{value, ordinal})
+}
+
+// changed reports whether the version changed at an onset that a unit revealed. An onset is an estimate, the less
+// certain the longer it took to reveal it. A version that changes all the time carries no information.
+func (t *Track) changed(onset, at int64) bool {
+	slack := max(slackUnits, at-onset)
+	restless := len(t.Changes) == maxChanges && at-t.Changes[0] <= restlessUnits
+	return t.Before != t.Value && t.Since >= onset-slack && t.Since <= at && !restless
+}
+
+// Around returns the versions before and after an onset, and the names of the causes whose version changed at it.
+func (v *Record) Around(onset, at int64) (before, after ingest.Versions, changed []string) {
+	after = v.Newest()
+	before = after
+	if v.Policy.changed(onset, at) {
+		before.Policy, changed = v.Policy.Before, append(changed, "policy")
+	}
+	if v.Env.changed(onset, at) {
+		before.Env, changed = v.Env.Before, append(changed, "environment")
+	}
+	if v.Reward.changed(onset, at) {
+		before.Reward, changed = v.Reward.Before, append(changed, "reward_function")
+	}
+	return before, after, changed
+}

@@ -1,0 +1,54 @@
+package versions
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/rewardwatch/rewardwatch/detectors/finding"
+	"github.com/rewardwatch/rewardwatch/ingest"
+)
+
+// Versions in rotation, and versions of single agents, are no release; a release is, also while others rotate.
+func TestVersionChanges(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		env  func(i int) string
+		want bool
+	}{
+		{"one", func(int) string { return "1" }, false},
+		{"release", func(i int) string { return []string{"1", "2"}[min(1, i/800)] }, true},
+		{"three in rotation", func(i int) string { return fmt.Sprint(i % 3) }, false},
+		{"one a robot", func(i int) string { return fmt.Sprint(i % 70) }, false},
+		{"back and forth", func(i int) string { return []string{"1", "2"}[i/10%2] }, false},
+	} {
+		var v Record
+		for i := range 820 {
+			v.See(ingest.Versions{Env: c.env(i)}, finding.UnitRef{Ordinal: int64(i)})
+		}
+		_, _, changed := v.Around(805, 819)
+		if got := len(changed) > 0; got != c.want {
+			t.Errorf("%s: changed %v, want %v", c.name, changed, c.want)
+		}
+	}
+}
+
+// The newest versions are first seen with the unit that brings any of them.
+func TestVersionsAreFirstSeen(t *testing.T) {
+	var v Record
+	for i, step := range []struct {
+		versions ingest.Versions
+		want     int64
+	}{
+		{ingest.Versions{Policy: "a", Env: "1"}, 100},
+		{ingest.Versions{Policy: "a", Env: "1"}, 100},
+		{ingest.Versions{Policy: "a", Env: "2"}, 102},
+		{ingest.Versions{Policy: "a", Env: "1"}, 102}, // an episode that was open
+		{ingest.Versions{Policy: "b", Env: "2"}, 104},
+		{ingest.Versions{Policy: "b", Env: "2"}, 104},
+	} {
+		v.See(step.versions, finding.UnitRef{Ordinal: int64(i), TS: 100 + int64(i)})
+		if v.SinceTS != step.want {
+			t.Errorf("unit %d: first seen at %d, want %d", i, v.SinceTS, step.want)
+		}
+	}
+}
