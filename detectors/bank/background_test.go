@@ -266,3 +266,45 @@ func TestGroupsAreCalibratedBesideEachOther(t *testing.T) {
 		}
 	}
 }
+
+// What is left for a freeze that waits for another one is what was left when it was due, whatever units that came since
+// have changed: how long a calibration takes must not decide which branches are armed.
+func TestRoomOfAFreezeIsThatOfItsUnit(t *testing.T) {
+	p := newBank(episodes(2000))
+	p.InBackground()
+	units := newAgent(990)
+	unit := func(env string) *ingest.Unit {
+		u := units.unit()
+		u.Group = ingest.NewGroup("ranker", ingest.Label{Name: "env", Value: env})
+		return u
+	}
+	groups := map[string]*group{}
+	for _, env := range []string{"armed", "first", "second"} {
+		u := unit(env)
+		p.Observe(u, time.Time{})
+		groups[env] = p.byKey[u.Group]
+	}
+	const armed = 100
+	ends := make(chan struct{})
+	p.calibrate(groups["first"], 100, freezing(func() []finding.Finding { <-ends; return nil }))
+	groups["armed"].branches, groups["armed"].counted = armed, true
+	room := -1
+	p.calibrate(groups["second"], 100, func() held.Freeze {
+		room = p.room(groups["second"])
+		return func() []finding.Finding { return nil }
+	})
+	if room >= 0 {
+		t.Fatalf("the second freeze begins while the first one runs, with room for %d branches", room)
+	}
+	for range 3 { // after the first of which the group has no branches
+		p.Observe(unit("armed"), time.Time{})
+	}
+	if groups["armed"].branchCount() != 0 {
+		t.Fatal("the group still has branches")
+	}
+	close(ends)
+	p.Settle()
+	if want := stream.MaxBranches - armed; room != want {
+		t.Errorf("room for %d branches, want %d, as when the freeze was due", room, want)
+	}
+}

@@ -46,17 +46,20 @@ func (p *Policy) laterShare() float64 {
 	return reserve / float64(p.later*(p.later+1))
 }
 
-// room returns the number of branches that may be armed for a group in addition to those of the policy's other groups. Of
-// those that are being calibrated, it counts as many as they may have.
+// room returns the number of branches that may be armed for a group in addition to those of the policy's other groups, as
+// they were when its freeze was due. Of those that are being calibrated, it counts as many as they may have.
 func (p *Policy) room(g *group) int {
-	room := stream.MaxBranches
+	room, at := stream.MaxBranches, p.judged
+	if g.hold != nil {
+		at = g.hold.At
+	}
 	for _, other := range p.groups {
 		switch {
 		case other == g:
 		case other.hold != nil && other.hold.Runs():
 			room -= other.hold.most
 		default:
-			room -= other.branchCount()
+			room -= p.counts.At(other.Number, at, other.branchCount())
 		}
 	}
 	return room

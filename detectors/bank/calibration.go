@@ -169,7 +169,10 @@ func (p *Policy) admit() {
 				next = h
 			}
 		}
-		if next == nil || !p.mayBegin(next) {
+		if p.blocked = next != nil && !p.mayBegin(next); next == nil {
+			p.counts.Clear()
+		}
+		if next == nil || p.blocked {
 			return
 		}
 		next.Begin(p.calibrations, p, p.over)
@@ -186,6 +189,6 @@ func (p *Policy) mayBegin(h *hold) bool {
 		}
 		runs = runs || other.Runs()
 	}
-	h.most = h.group.MostBranches()
+	h.most = h.group.mostBranches()
 	return !runs || h.most <= p.room(h.group)
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/baseline"
 	"github.com/rewardwatch/rewardwatch/detectors/factor"
 	"github.com/rewardwatch/rewardwatch/detectors/signals"
+	"github.com/rewardwatch/rewardwatch/detectors/stream"
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
@@ -38,6 +39,17 @@ func (g *group) learnLaws() {
 			square.Become(s, signals.LawSquare)
 		}
 	}
+}
+
+// mostBranches returns the most branches that the group may have after its next freeze, which may learn the first laws.
+func (g *group) mostBranches() int {
+	n := g.MostBranches()
+	for f := range factor.Factors {
+		if _, found := g.Find(signals.Law(f.String())); !found && g.Warmup.KeepsSteps() {
+			n += 2 * stream.MostCandidates // of its two quantities
+		}
+	}
+	return n
 }
 
 // followLaws keeps the scores of the steps of a unit under the laws of the baseline. A fault may have falsified them.

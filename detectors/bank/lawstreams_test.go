@@ -9,6 +9,7 @@ import (
 
 	"github.com/rewardwatch/rewardwatch/detectors/factor"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
+	"github.com/rewardwatch/rewardwatch/detectors/stream"
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
@@ -130,5 +131,24 @@ func TestSimLawsKeepTheBudget(t *testing.T) {
 	t.Logf("%d alarms, %d of laws; the budget allows %v", all, ofLaws, expected)
 	if float64(all) > expected+3*math.Sqrt(expected) {
 		t.Errorf("%d alarms, %d of laws, of %v that the budget allows", all, ofLaws, expected)
+	}
+}
+
+// A group whose next freeze may learn the laws of its steps may have the branches of these too: other groups that are
+// frozen meanwhile count them.
+func TestBranchesOfLawsToComeAreCounted(t *testing.T) {
+	p, a, w := newBank(episodes(2000)), newAgent(960), world{1, 1, 1}
+	hidden(a, &w)
+	a.feed(p, 50)
+	g := p.groups[0]
+	if got, want := g.mostBranches(), g.MostBranches()+2*int(factor.Factors)*stream.MostCandidates; got != want {
+		t.Errorf("at most %d branches before the laws are learnt, want %d", got, want)
+	}
+	a.feed(p, 250)
+	if _, found := g.Find("law.policy"); !found {
+		t.Fatal("no law is learnt")
+	}
+	if got := g.mostBranches(); got != g.MostBranches() || got < g.branchCount() {
+		t.Errorf("at most %d branches with laws, of which %d are there", got, g.branchCount())
 	}
 }

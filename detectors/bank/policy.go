@@ -41,6 +41,8 @@ type Policy struct {
 	received     int64 // units so far
 	judged       int64 // number of the unit that is judged
 	held         []*hold
+	blocked      bool         // a freeze is due that may not begin yet
+	counts       held.Counts  // since that one was due
 	pending      packed.Queue // units that are not applied yet, as the bank pauses
 	drains       bool
 	oneByOne     bool
@@ -80,9 +82,25 @@ func (p *Policy) Observe(u *ingest.Unit, now time.Time) []finding.Finding {
 	return nil
 }
 
+// judge judges a unit. While a freeze of another group is due, it keeps what is left for that one as it was: the group of the
+// unit, whose freeze would begin later, may have other branches after it.
 func (p *Policy) judge(of packed.Unit) []finding.Finding {
-	u, now := of.Unit, of.Now
 	p.judged = of.Number
+	g := p.byKey[of.Group]
+	if !p.blocked || g == nil {
+		return p.judgeNow(of)
+	}
+	before := g.branchCount()
+	p.counts.Changes(g.Number, of.Number, before)
+	found := p.judgeNow(of)
+	if p.byKey[of.Group].branchCount() == before {
+		p.counts.Remains(g.Number)
+	}
+	return found
+}
+
+func (p *Policy) judgeNow(of packed.Unit) []finding.Finding {
+	u, now := of.Unit, of.Now
 	if u.Shadow && p.byKey[u.Group] == nil {
 		return nil // there is nothing to compare it with, and it is not part of a later baseline
 	}

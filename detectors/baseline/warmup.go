@@ -128,6 +128,11 @@ func (w *Warmup) Told() (out []factor.Told, places []int32) {
 	return out, places
 }
 
+// KeepsSteps reports whether any unit tells of its steps.
+func (w *Warmup) KeepsSteps() bool {
+	return slices.ContainsFunc(w.Each, func(c Collected) bool { return c.Told.Steps != nil })
+}
+
 // OffPolicy returns the off-policy estimates that compare with the units; nil if these lack the probabilities of their
 // actions. next is the ordinal of the group's next unit.
 func (w *Warmup) OffPolicy(next int64, blocks bool) *offpolicy.Follower {
