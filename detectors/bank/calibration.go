@@ -143,6 +143,7 @@ func (p *Policy) calibrate(g *group, units int, begin func() held.Freeze) []find
 		p.held = append(p.held, g.hold)
 	}
 	g.hold.group, g.hold.shown = g, g.whileCalibrating(units)
+	g.hold.most = g.mostBranches()
 	g.hold.Due(p.judged, units, begin)
 	p.admit()
 	return nil
@@ -189,6 +190,5 @@ func (p *Policy) mayBegin(h *hold) bool {
 		}
 		runs = runs || other.Runs()
 	}
-	h.most = h.group.mostBranches()
 	return !runs || h.most <= p.room(h.group)
 }

@@ -43,7 +43,15 @@ func (g *group) learnLaws() {
 
 // mostBranches returns the most branches that the group may have after its next freeze, which may learn the first laws.
 func (g *group) mostBranches() int {
-	n := g.MostBranches()
+	actions := 0
+	if i, found := g.Find(signals.Action); found {
+		actions = len(g.Streams[i].Quantities)
+	}
+	if !g.Warmup.Done && g.Warmup.Kind() == ingest.ActionCategory {
+		shares := stream.NewActionShares(g.Warmup.ChooseActions())
+		actions = len(shares.Names) + len(shares.Mixes)
+	}
+	n := g.MostBranches(actions)
 	for f := range factor.Factors {
 		if _, found := g.Find(signals.Law(f.String())); !found && g.Warmup.KeepsSteps() {
 			n += 2 * stream.MostCandidates // of its two quantities

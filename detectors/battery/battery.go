@@ -198,10 +198,11 @@ func (b *Battery) Branches() int {
 	return n
 }
 
-// MostBranches returns the most branches that the battery may have once its streams are frozen.
-func (b *Battery) MostBranches() int {
+// MostBranches returns the most branches that the battery may have once its streams are frozen, with so many quantities of
+// actions.
+func (b *Battery) MostBranches(ofActions int) int {
 	const learnt = 1 // of a stream
-	n := stream.JudgedActions + len(stream.MixForms())
+	n := ofActions
 	for _, s := range b.Streams {
 		if s.Signal != signals.Action {
 			n += learnt + len(s.Quantities)
