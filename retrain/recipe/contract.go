@@ -229,7 +229,7 @@ func (p *expectedParser) signal() string {
 		}
 		w.text = name
 	}
-	if p.err == nil && !signals.IsSignal(w.text) {
+	if p.err == nil && (!signals.IsSignal(w.text) || signals.IsLaw(w.text)) { // a version has no laws before its own baseline
 		p.fail(w, "%q is no signal; there are return, reward, episode_length, action, action.<i>, outcome.<name>, "+
 			"reward_component.<name> and observation.<name>", w.text)
 	}
