@@ -219,7 +219,7 @@ func (s *Server) orderRefusal(err error) (status int, text string) {
 		}
 	}
 	s.log.Error().Err(err).Msg("cannot carry out an order")
-	for _, reason := range []error{engine.ErrNotSaved, cluster.ErrUnitsAway, ledger.ErrSuspended} {
+	for _, reason := range []error{engine.ErrNotSaved, engine.ErrBusy, cluster.ErrUnitsAway, ledger.ErrSuspended} {
 		if errors.Is(err, reason) {
 			return http.StatusServiceUnavailable, reason.Error()
 		}

@@ -102,6 +102,7 @@ func TestOrdersAreCheckedAndCarriedOut(t *testing.T) {
 		"old baseline":     {"baselines/b0/promote", "{" + who + "}", engine.ErrBaselineEnded, 409, "not in use", "promote b0"},
 		"no group":         {"baselines/reset", "{" + who + `,"policy":"p","group":{"env":"e"}}`, engine.ErrUnknownGroup, 404, "nothing of such a group", "reset pmap[env:e]"},
 		"not saved":        {"incidents/i1/accept", "{" + who + "}", fmt.Errorf("%w: /secret: full", engine.ErrNotSaved), 503, `could not be saved yet: ask again to be certain"`, "accept i1"},
+		"busy":             {"incidents/i1/accept", "{" + who + "}", engine.ErrBusy, 503, `nothing was done: try again in a few minutes"`, "accept i1"},
 		"failed":           {"incidents/i1/accept", "{" + who + "}", errors.New("/secret/path"), 503, `the log says why"`, "accept i1"},
 	}
 	for name, tt := range tests {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"sync/atomic"
 	"time"
 
 	"github.com/rewardwatch/rewardwatch/alerts"
@@ -21,6 +22,7 @@ var (
 	ErrBaselineEnded   = errors.New("the baseline is not in use any more")
 	ErrUnknownGroup    = errors.New("nothing of such a group has been seen")
 	ErrNotSaved        = errors.New("it is done, but the state could not be saved yet: ask again to be certain")
+	ErrBusy            = errors.New("the policy is busy with the calibration of baselines, and nothing was done: try again in a few minutes")
 	ErrStopping        = errors.New("the service is stopping")
 )
 
@@ -97,15 +99,19 @@ func (d *Worker) promote(id, why string) error {
 	return ErrBaselineEnded
 }
 
-// Ask runs do on the worker's goroutine, between two units and while no calibration is running, and waits for it. If
+// Ask runs do on the worker's goroutine, between two units and while no group waits for a calibration, and waits for it. If
 // ctx ends before do has started, do never runs.
 func (r *RunningWorker) Ask(ctx context.Context, do func(context.Context) error) error {
+	var decided atomic.Bool // whether do runs
 	done := make(chan error, 1)
 	order := func() {
-		ctx := r.workers.work // do finishes once it has started, unless another instance may judge the policy by then
-		err := r.apply(ctx, r.Policy.Settle())
-		if err == nil {
-			err = do(ctx)
+		work := r.workers.work // do finishes once it has started, unless another instance may judge the policy by then
+		err := r.settle(work, ctx)
+		if ctx.Err() != nil && errors.Is(err, context.Cause(ctx)) {
+			err = fmt.Errorf("%w: %w", ErrBusy, err)
+		}
+		if err == nil && decided.CompareAndSwap(false, true) {
+			err = do(work)
 		}
 		if errors.Is(err, errUntold) {
 			r.workers.failed(fmt.Errorf("policy %q: %w", r.Name, err)) // the next start reports what could not be reported now
@@ -114,13 +120,21 @@ func (r *RunningWorker) Ask(ctx context.Context, do func(context.Context) error)
 	}
 	select {
 	case r.orders <- order:
-		return <-done
 	case <-r.gone:
 		return ErrUnknownPolicy
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		return fmt.Errorf("%w: %w", ErrBusy, context.Cause(ctx))
 	case <-r.workers.Ctx.Done():
 		return ErrStopping
+	}
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		if decided.CompareAndSwap(false, true) {
+			return fmt.Errorf("%w: %w", ErrBusy, context.Cause(ctx))
+		}
+		return <-done
 	}
 }
 

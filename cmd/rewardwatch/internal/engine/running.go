@@ -181,7 +181,7 @@ func (r *RunningWorker) finish(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	err := errors.Join(r.release(ctx), r.settle(ctx))
+	err := errors.Join(r.release(ctx), r.settle(ctx, ctx))
 	r.showDelays(time.Now())
 	if ctx.Err() != nil {
 		return errors.Join(err, context.Cause(ctx))
@@ -190,8 +190,8 @@ func (r *RunningWorker) finish(ctx context.Context) error {
 	return errors.Join(err, r.save())
 }
 
-// settle waits until no group waits for a calibration, or until ctx ends.
-func (r *RunningWorker) settle(ctx context.Context) error {
+// settle waits until no group waits for a calibration, or until patience ends.
+func (r *RunningWorker) settle(ctx, patience context.Context) error {
 	r.Policy.Drain(false)
 	for {
 		err := r.proceed(ctx)
@@ -200,8 +200,8 @@ func (r *RunningWorker) settle(ctx context.Context) error {
 		}
 		select {
 		case <-r.Policy.Hurry():
-		case <-ctx.Done():
-			return context.Cause(ctx)
+		case <-patience.Done():
+			return context.Cause(patience)
 		}
 	}
 }
