@@ -14,11 +14,15 @@ import (
 // A bank keeps nothing of a decision: one whose decisions are all in the same memory, which holds something else as soon
 // as each has been judged, finds and saves what one with decisions of their own does.
 func TestBanksKeepNothingOfADecision(t *testing.T) {
-	for name, joined := range map[string]bool{"one by one": false, "in blocks": true} {
+	for name, tt := range map[string]struct{ joined, gated bool }{
+		"one by one": {}, "in blocks": {joined: true}, "beside another version": {gated: true}, "beside another version, in blocks": {true, true},
+	} {
 		t.Run(name, func(t *testing.T) {
-			cfg := decisionsConfig()
+			cfg, joined := decisionsConfig(), tt.joined
 			cfg.Baseline.Blocks = joined
-			cfg.OnNewVersion = watch.OnNewVersionRebaseline
+			if cfg.OnNewVersion = watch.OnNewVersionRebaseline; tt.gated {
+				cfg.OnNewVersion = watch.DefaultConfig().OnNewVersion
+			}
 			limit := NewStreamLimit(100)
 			own, shared := NewPolicy("ranker", cfg, limit), NewPolicy("ranker", cfg, NewStreamLimit(100))
 			d, memory, found := newDecider(1, 1, 1000), ingest.NewShortUnit(), 0
@@ -64,6 +68,9 @@ func TestBanksKeepNothingOfADecision(t *testing.T) {
 			got, _, err := shared.Changes()
 			if err != nil {
 				t.Fatal(err)
+			}
+			if tt.gated && len(own.groups[0].gates.Trials) == 0 {
+				t.Error("no other version is held against the baseline")
 			}
 			for part := range want {
 				slices.Sort(got[part]) // maps are saved in any order
