@@ -93,10 +93,23 @@ func fullID(ctx context.Context, service *client.Client, k kind, given string) (
 	switch {
 	case errors.Is(err, errNoID):
 		return given, nil
-	case err != nil:
+	case err == nil && k == aRequest && len(all) >= wire.MaxListed && id != given:
+		err = enough(given)
+	}
+	if err != nil {
 		return "", fmt.Errorf("%s: %w", k, err)
 	}
 	return id, nil
+}
+
+// enough returns an error if the beginning of the id of a request is so short that it may be that of an older one, which
+// is not listed.
+func enough(given string) error {
+	const least = len("rr_") + 8
+	if len(given) >= least {
+		return nil
+	}
+	return fmt.Errorf("requests before the newest %d are not looked through: give at least %d characters of the id, not %q", wire.MaxListed, least, given)
 }
 
 // errNoID says that no known id begins as given.

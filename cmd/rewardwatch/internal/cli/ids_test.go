@@ -1,6 +1,10 @@
 package cli
 
 import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -8,6 +12,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/api/apitest"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/wire"
+	"github.com/rewardwatch/rewardwatch/retrain/ledger"
 )
 
 func TestIDsMayBeShortened(t *testing.T) {
@@ -45,6 +51,41 @@ func TestOneID(t *testing.T) {
 	for given, want := range map[string]string{"aa": "aa1, aa2", "c": "no id", "": "no id"} {
 		if _, err := oneID(given, known); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v", given, err)
+		}
+	}
+}
+
+// With more requests than the service lists at once, a few characters may be those of an older one.
+func TestShortIDOfManyRequestsIsRefused(t *testing.T) {
+	for _, tt := range []struct {
+		listed         int
+		given, decided string // "" for none
+	}{
+		{3, "rr_2", "/api/v1/retrain-requests/rr_200000000000000000000000/approve"},
+		{wire.MaxListed, "rr_2", ""},
+		{wire.MaxListed, "rr_20000000", "/api/v1/retrain-requests/rr_200000000000000000000000/approve"},
+	} {
+		decided := ""
+		service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Method == http.MethodPost {
+				decided = r.URL.Path
+			}
+			answer := map[string][]ledger.Request{}
+			for i := range tt.listed {
+				id := fmt.Sprintf("rr_1%023x", i)
+				if i == 0 {
+					id = "rr_2" + strings.Repeat("0", 23)
+				}
+				answer["retrain_requests"] = append(answer["retrain_requests"], ledger.Request{ID: id})
+			}
+			if err := json.NewEncoder(w).Encode(answer); err != nil {
+				t.Error(err)
+			}
+		}))
+		got := runVerb("retrain", "approve", tt.given, "--why", "it is time", "--by", "alice", "--server", service.URL)
+		service.Close()
+		if decided != tt.decided {
+			t.Errorf("%d requests, %q: %q is decided on, want %q: %s", tt.listed, tt.given, decided, tt.decided, got.err)
 		}
 	}
 }
