@@ -25,7 +25,8 @@ const (
 // BankPrefix is the prefix of the names of workers' snapshots.
 const BankPrefix = "bank-"
 
-// RunningWorker is a worker with its goroutine.
+// RunningWorker is a worker with its goroutine. It is large because all that happens to a policy, from its units to
+// orders, saves and evictions, happens on that goroutine.
 type RunningWorker struct {
 	*Worker
 	workers      *Workers
