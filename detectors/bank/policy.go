@@ -93,7 +93,11 @@ func (p *Policy) judge(of packed.Unit) []finding.Finding {
 	before := g.branchCount()
 	p.counts.Changes(g.Number, of.Number, before)
 	found := p.judgeNow(of)
-	if p.byKey[of.Group].branchCount() == before {
+	g = p.byKey[of.Group]
+	if g.hold != nil && g.hold.Runs() { // its own freeze has begun, which changes its branches at this unit
+		return found
+	}
+	if g.branchCount() == before {
 		p.counts.Remains(g.Number)
 	}
 	return found
