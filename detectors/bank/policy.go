@@ -82,8 +82,8 @@ func (p *Policy) Observe(u *ingest.Unit, now time.Time) []finding.Finding {
 	return nil
 }
 
-// judge judges a unit. While a freeze of another group is due, it keeps what is left for that one as it was: the group of the
-// unit, whose freeze would begin later, may have other branches after it.
+// judge judges a unit. While a freeze of another group waits to begin, it records how many branches the group of the unit
+// had before: that freeze may use only those that were left at its own unit.
 func (p *Policy) judge(of packed.Unit) []finding.Finding {
 	p.judged = of.Number
 	g := p.byKey[of.Group]
