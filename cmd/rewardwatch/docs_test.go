@@ -6,6 +6,7 @@ import (
 	"path"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -128,5 +129,96 @@ func TestWideProse(t *testing.T) {
 		if got := len(wideProse(text, 10)); got != want {
 			t.Errorf("%q has %d wide lines, want %d", text, got, want)
 		}
+	}
+}
+
+// Every link of a page leads to a file of the repository, and to a heading of it.
+func TestLinksOfPagesLeadSomewhere(t *testing.T) {
+	checked := 0
+	err := filepath.WalkDir("../..", func(file string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && (strings.HasPrefix(d.Name(), ".") && d.Name() != ".." || d.Name() == "node_modules"):
+			return filepath.SkipDir
+		case filepath.Ext(file) != ".md":
+			return nil
+		}
+		text, err := os.ReadFile(file)
+		for _, link := range links(string(text)) {
+			checked++
+			if problem := brokenLink(file, link); problem != "" {
+				t.Errorf("%s: the link to %s: %s", strings.TrimPrefix(file, "../../"), link, problem)
+			}
+		}
+		return err
+	})
+	if err != nil || checked < 200 {
+		t.Fatalf("%d links, %v", checked, err)
+	}
+}
+
+var link = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+
+// links returns the targets of the links of a page, but for those to other hosts and those shown in code.
+func links(page string) (targets []string) {
+	prose := regexp.MustCompile("(?ms)^```.*?^```|`[^`\n]*`").ReplaceAllString(page, "")
+	for _, found := range link.FindAllStringSubmatch(prose, -1) {
+		if !strings.Contains(found[1], "://") {
+			targets = append(targets, found[1])
+		}
+	}
+	return targets
+}
+
+// brokenLink says what is wrong with the target of a link of a page.
+func brokenLink(page, target string) string {
+	file, anchor, _ := strings.Cut(target, "#")
+	if file = filepath.Join(filepath.Dir(page), file); strings.HasPrefix(target, "#") {
+		file = page
+	}
+	if _, err := os.Stat(file); err != nil {
+		return "there is no such file"
+	}
+	if anchor == "" {
+		return ""
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return err.Error()
+	}
+	if !anchors(string(text))[anchor] {
+		return "the page has no such heading"
+	}
+	return ""
+}
+
+// anchors returns the names that GitHub makes of the headings of a page.
+func anchors(page string) map[string]bool {
+	names := map[string]bool{}
+	prose := regexp.MustCompile("(?ms)^```.*?^```").ReplaceAllString(page, "")
+	for _, heading := range regexp.MustCompile(`(?m)^#+ (.+)$`).FindAllStringSubmatch(prose, -1) {
+		name := strings.ReplaceAll(strings.ToLower(heading[1]), " ", "-")
+		names[regexp.MustCompile(`[^\p{L}\p{N}_-]`).ReplaceAllString(name, "")] = true
+	}
+	return names
+}
+
+func TestBrokenLinks(t *testing.T) {
+	dir := t.TempDir()
+	page := filepath.Join(dir, "page.md")
+	if err := os.WriteFile(page, []byte("# A page, `retrain.targets[]`\n\n```\n# code\n```\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for target, broken := range map[string]bool{
+		"page.md": false, "page.md#a-page-retraintargets": false, "#a-page-retraintargets": false, ".": false,
+		"other.md": true, "page.md#code": true, "#a": true,
+	} {
+		if problem := brokenLink(page, target); (problem != "") != broken {
+			t.Errorf("%s: %q", target, problem)
+		}
+	}
+	if got := links("[a](b.md#c) `[d](e)` [f](https://g) [h\ni](j.md)\n```\n[k](l)\n```\n"); !slices.Equal(got, []string{"b.md#c", "j.md"}) {
+		t.Errorf("links %q", got)
 	}
 }

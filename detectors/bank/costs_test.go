@@ -236,3 +236,32 @@ func TestSimMemoryOfAGroup(t *testing.T) {
 		runtime.KeepAlive(p)
 	}
 }
+
+// The memory of a version that is compared with production, and its part of the snapshot.
+func TestSimMemoryOfAComparedVersion(t *testing.T) {
+	const versions, units, most = 4, 600, 40 << 10
+	sim := newSimulation(laws()[0], 1, 71)
+	p, g := gated(episodes(20_000), sim.unit)
+	for range 300 {
+		p.Observe(versioned(sim.unit(), "p1"), time.Time{})
+	}
+	size := func() (bytes int64) {
+		var state written
+		if err := p.Snapshot(&state); err != nil {
+			t.Fatal(err)
+		}
+		return int64(state)
+	}
+	alone := size() // first: its buffers are not of the versions
+	before := heap()
+	for v := range versions {
+		for range units {
+			p.Observe(beside(sim.unit(), fmt.Sprint("v", v)), time.Time{})
+		}
+	}
+	memory, state := (heap()-before)/versions, (size()-alone)/versions
+	t.Logf("%d streams, %d units in the baseline: %d bytes a version, %d of the snapshot", len(g.Streams), g.cfg.Baseline.Units, memory, state)
+	if memory > most || state > most || memory < most/4 || state < most/4 {
+		t.Errorf("a version takes %d bytes and %d of the snapshot, want at most %d and not nothing", memory, state, most)
+	}
+}

@@ -12,9 +12,9 @@ import (
 	"testing"
 )
 
-// What docs/retraining.md shows in Python reads what is exported.
+// What docs/training-data.md shows in Python reads what is exported.
 func TestE2EPythonReadsWhatIsExported(t *testing.T) {
-	docs, err := os.ReadFile("../../docs/retraining.md")
+	docs, err := os.ReadFile("../../docs/training-data.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -22,7 +22,7 @@ func TestE2EPythonReadsWhatIsExported(t *testing.T) {
 	_, after, found := strings.Cut(section, "```python\n")
 	script, _, ends := strings.Cut(after, "```")
 	if !found || !ends {
-		t.Fatal("docs/retraining.md has no Python")
+		t.Fatal("docs/training-data.md has no Python")
 	}
 	python, err := filepath.Abs(cmp.Or(os.Getenv("REWARDWATCH_E2E_PYTHON"), "../../.cache/venv/bin/python"))
 	if err != nil {

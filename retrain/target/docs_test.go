@@ -8,9 +8,9 @@ import (
 	"github.com/goccy/go-yaml"
 )
 
-// The targets that docs/retraining.md shows are right, and there is one of each kind.
+// The targets that docs/targets.md shows are right, and there is one of each kind.
 func TestDocsShowEveryKindOfTarget(t *testing.T) {
-	text, err := os.ReadFile("../../docs/retraining.md")
+	text, err := os.ReadFile("../../docs/targets.md")
 	check(t, err)
 	_, section, _ := strings.Cut(string(text), "\n## Targets\n")
 	section, _, _ = strings.Cut(section, "\n## ")

@@ -107,14 +107,14 @@ func TestRetrainExportReachesFurther(t *testing.T) {
 }
 
 func TestRetrainExportAsParquet(t *testing.T) {
-	flags, docs := exporting(t), testkit.Read(t, "../../../../docs/retraining.md")
+	flags, docs := exporting(t), testkit.Read(t, "../../../../docs/training-data.md")
 	t.Chdir(t.TempDir())
 	got := runVerb(append([]string{"retrain", "export", "rr_2", "--format", "parquet", "--out", "experience.parquet"}, flags...)...)
 	if got.code != exitFine || got.err != "" || got.out != "experience.parquet: 9 steps of 4 episodes, 1 of them incomplete\n" {
 		t.Fatalf("exit %d: %s%s", got.code, got.err, got.out)
 	}
 	if !strings.Contains(docs, " --format parquet --out experience.parquet\n"+got.out) {
-		t.Errorf("docs/retraining.md does not have %q", got.out)
+		t.Errorf("docs/training-data.md does not have %q", got.out)
 	}
 	type step struct {
 		Data     string
