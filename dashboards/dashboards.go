@@ -86,7 +86,7 @@ func encode(builder cog.Builder[dashboard.Dashboard]) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("building the dashboard: %w", err)
 	}
-	numberPanels(built.Panels)
+	layOut(built.Panels)
 	text, err := json.MarshalIndent(built, "", "  ")
 	if err != nil {
 		return nil, fmt.Errorf("encoding the dashboard: %w", err)
@@ -107,15 +107,45 @@ func configMap(names []string, files map[string][]byte) []byte {
 	return out.Bytes()
 }
 
-// numberPanels assigns an id to every panel. Grafana would otherwise number them at each load, and links to a panel
-// would break.
-func numberPanels(panels []dashboard.PanelOrRowPanel) {
+// layOut assigns an id and a place to every panel: from left to right, and below each other where a line is full. The
+// panels of a closed row stand below it, and what follows the row stands where they would, as Grafana saves it. Grafana
+// would otherwise number panels at each load, and links to a panel would break.
+func layOut(panels []dashboard.PanelOrRowPanel) {
+	var l flow
 	for i := range panels {
-		id := uint32(i + 1)
 		if panels[i].Panel != nil {
-			panels[i].Panel.Id = &id
+			l.place(panels[i].Panel)
 			continue
 		}
-		panels[i].RowPanel.Id = id
+		row := panels[i].RowPanel
+		l.breakLine()
+		l.id++
+		row.Id = l.id
+		row.GridPos = &dashboard.GridPos{Y: l.y, W: full, H: 1}
+		l.y++
+		inside := flow{y: l.y, id: l.id}
+		for j := range row.Panels {
+			inside.place(&row.Panels[j])
+		}
+		l.id = inside.id
 	}
 }
+
+// flow places panels like words in lines.
+type flow struct {
+	x, y, height uint32
+	id           uint32
+}
+
+func (l *flow) place(p *dashboard.Panel) {
+	w, h := p.GridPos.W, p.GridPos.H
+	if l.x+w > full {
+		l.breakLine()
+	}
+	l.id++
+	p.Id = cog.ToPtr(l.id)
+	p.GridPos = &dashboard.GridPos{X: l.x, Y: l.y, W: w, H: h}
+	l.x, l.height = l.x+w, max(l.height, h)
+}
+
+func (l *flow) breakLine() { l.x, l.y, l.height = 0, l.y+l.height, 0 }

@@ -84,7 +84,7 @@ func (m model) questions(file, signal string, fill *strings.Replacer) (all []que
 	for _, p := range m.Panels {
 		for i, target := range p.Targets {
 			where := fmt.Sprintf("%s: %s %s %s", file, fill.Replace(p.Title), refID(i), signal)
-			all = append(all, question{where, fill.Replace(target.Expr), target.Instant})
+			all = append(all, question{where, fill.Replace(unfiltered(target.Expr)), target.Instant})
 		}
 	}
 	for _, a := range m.Annotations.List {
@@ -94,6 +94,17 @@ func (m model) questions(file, signal string, fill *strings.Replacer) (all []que
 		all = append(all, question{file + ": variable " + v.Name, fill.Replace(v.metric()), true})
 	}
 	return all
+}
+
+// unfiltered is an expression without the filter that keeps what is 0, or in another state, out of a panel: a healthy service shows
+// nothing there, but what is filtered must exist.
+func unfiltered(expr string) string {
+	expr = strings.TrimSuffix(expr, " > 0")
+	if strings.Contains(expr, "@ end()") {
+		expr, _, _ = strings.Cut(expr, " and on (")
+		expr, _, _ = strings.Cut(expr, " unless on (")
+	}
+	return expr
 }
 
 // prometheusServer is a real Prometheus.

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"net/url"
 	"os"
 	"os/exec"
@@ -16,6 +17,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/names"
 )
 
 // drawnGolden holds the texts that Grafana shows of the demo, numbers and times left out.
@@ -46,9 +49,10 @@ type drawing struct {
 // link must lead to a policy that exists. A scrape that is missed on a busy machine leaves panels empty for a moment.
 func drawnAsExpected(t *testing.T, p prometheusServer, begin time.Time) {
 	late := time.Now().Add(patience / 3)
+	settled := time.Now().Add(10 * time.Second) // every panel has seen the last version
 	for {
 		got := drawn(t, p, begin)
-		if *update {
+		if *update && time.Now().After(settled) {
 			writeDrawn(t, got)
 		}
 		want := string(read(t, drawnGolden))
@@ -76,7 +80,11 @@ func drawn(t *testing.T, p prometheusServer, begin time.Time) string {
 		}
 		links += len(d.Links)
 		for _, link := range d.Links {
-			if problem := badLink(link, groups); problem != "" {
+			problem := badLink(link, groups)
+			if strings.HasPrefix(link, p.console(t)+"/") {
+				problem = badPage(t, link)
+			}
+			if problem != "" {
 				t.Errorf("%s: %s: %s", d.Where, link, problem)
 			}
 		}
@@ -109,7 +117,7 @@ func onlyIn(text, other string) string {
 // sketches asks the queries of every panel, for every policy and signal that the dashboards offer.
 func sketches(t *testing.T, p prometheusServer, begin time.Time) (all []sketch) {
 	t.Helper()
-	now := time.Now()
+	now, console := time.Now(), p.console(t)
 	dashboards := build(t, DefaultOptions())
 	for _, page := range pages() {
 		file := page.file()
@@ -118,7 +126,7 @@ func sketches(t *testing.T, p prometheusServer, begin time.Time) (all []sketch) 
 			for i, panel := range dashboards[file].Panels {
 				s := sketch{
 					Where: strings.TrimSpace(file + ": " + fill.Replace(panel.Title)), Panel: dashboards[file].raw[i],
-					Variables: v.inLinks(), Answers: map[string]json.RawMessage{},
+					Variables: v.inLinks(console), Answers: map[string]json.RawMessage{},
 				}
 				if v.signal != "" {
 					s.Where += " (" + v.signal + ")"
@@ -247,6 +255,31 @@ func badLink(link string, groups []map[string]string) string {
 	return ""
 }
 
+// badPage asks the console for the page that a link leads to.
+func badPage(t *testing.T, link string) string {
+	t.Helper()
+	resp, err := http.Get(link)
+	if err != nil {
+		return err.Error()
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return "leads to " + resp.Status
+	}
+	return ""
+}
+
+// console is the address of the console, as the dashboards find it.
+func (p prometheusServer) console(t *testing.T) string {
+	t.Helper()
+	var urls []string
+	p.get(t, "label/url/values", url.Values{"match[]": {names.MetricConsole}}, &urls)
+	if len(urls) != 1 {
+		t.Fatalf("the console is at %q", urls)
+	}
+	return urls[0]
+}
+
 // choice is what somebody has chosen in a dashboard.
 type choice struct{ policy, signal string }
 
@@ -271,8 +304,9 @@ func (c choice) replacer(shown time.Duration) *strings.Replacer {
 }
 
 // inLinks is what the variables are in links.
-func (c choice) inLinks() map[string]string {
+func (c choice) inLinks(console string) map[string]string {
 	return map[string]string{
+		"console":    console,
 		"datasource": "prometheus", "job": "$__all", "env": "$__all", "policy": cmp.Or(c.policy, "$__all"), "signal": c.signal,
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"github.com/grafana/grafana-foundation-sdk/go/cog"
+	"github.com/grafana/grafana-foundation-sdk/go/common"
 	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
 	"github.com/grafana/grafana-foundation-sdk/go/stat"
 	"github.com/grafana/grafana-foundation-sdk/go/table"
@@ -19,51 +20,117 @@ import (
 // fleet returns the dashboard of all policies: which ones drift, since when, and whether the alerts arrive.
 func fleet(opts Options) *dashboard.DashboardBuilder {
 	s := fleetScope(opts)
-	d := frame("Rewardwatch / Fleet", "Every policy that is watched: its state, its incidents and its budget of false alarms.",
+	d := frame("Rewardwatch / Fleet", "All monitored policies: state, incidents and false-alarm budget, the worst first.",
 		fleetUID, s, everything(policyVariable()))
+	fleetHeadline(d, s)
 	fleetStates(d, s)
-	fleetIncidents(d, s)
-	fleetScores(d, s)
+	folded(d, "Alarms and causes", "causes.md",
+		firing(s, "Firing alarms. Info: on a provisional baseline. Muted: of incidents that a person has muted, which page no one."),
+		inColors(happened("Incidents closed by cause", "Closed incidents, by the cause that was found.",
+			query{expr: counted(s.of(alerts.MetricIncidentsClosed), overPoint, "cause"), legend: "{{cause}}"}), causeColors()...),
+		stacked("Telemetry faults by rule", "Signals in a telemetry fault, by the rule that found it.", "short",
+			query{expr: orNone("count by (rule) ("+s.of(metrics.MetricStreamFault)+")", s.of(metrics.MetricStreamState), "rule"), legend: "{{rule}}"}),
+		number("Incidents opened", "Incidents that opened in the time range.", "short", steps(gray),
+			query{expr: counted(s.of(alerts.MetricIncidentsOpened), overRange)}).Height(graphHeight).Span(half))
+	folded(d, "False-alarm budgets", "detection.md",
+		inColors(stacked("Budgets by confidence", "Groups with a baseline, by how far their budget can be relied on. Reduced: episodes (or blocks) depend on one another, or the baseline covers less than a day. Provisional: a small first baseline. Unconfirmed: no allowance was found that keeps the budget. None: no detector is armed.", "short",
+			query{expr: "count by (confidence) (" + s.of(metrics.MetricPromise) + ")", legend: "{{confidence}}"}), confidenceColors()...),
+		inColors(stacked("Signals by state", "All signals of the selected groups.", "short",
+			streamsIn(s, finding.OK), streamsIn(s, finding.WarmingUp), streamsIn(s, finding.TelemetryFault), streamsIn(s, finding.Drift)),
+			[2]string{"ok", green}, [2]string{"warming up", gray}, [2]string{"telemetry fault", purple}, [2]string{"drift", red}))
+	folded(d, "Throughput and delay", "operating.md#throughput",
+		inColors(levels("Episodes judged", "Finished episodes, or blocks of steps if there are no episodes, that were added to a baseline or judged against one.", episodes,
+			query{expr: "sum(rate(" + s.of(metrics.MetricUnits) + "[$__rate_interval]))", legend: "judged"}), [2]string{"judged", blue}).Span(third),
+		levels("Lag in records", "Records that have not been read yet, by topic. Alarms are late by as much.", "short",
+			query{expr: "sum by (topic) (max by (topic, partition) (" + s.service(ingest.MetricLagRecords) + "))", legend: "{{topic}}"}).Span(third),
+		delay(s).Span(third))
 	return d
 }
 
-func fleetStates(d *dashboard.DashboardBuilder, s scope) {
-	d.WithRow(dashboard.NewRowBuilder("Policies")).
-		WithPanel(number("Incidents with firing alarms", "Groups in which at least one alarm fires. A group has at most one incident.",
-			"short", steps(green, step{1, red}),
-			query{expr: "sum(sum by (" + s.groups() + ") (" + s.of(alerts.MetricAlarms) + ") > bool 0)"})).
-		WithPanel(streamsIn(s, finding.Drift, "Streams whose score has reached the threshold and that have not come back.", steps(green, step{1, red}))).
-		WithPanel(streamsIn(s, finding.TelemetryFault, "Streams whose telemetry cannot be judged: not finite, newly constant, of another kind, or silent.", steps(green, step{1, purple}))).
-		WithPanel(streamsIn(s, finding.WarmingUp, "Streams whose baseline is still being collected. Nothing pages for them.", steps(gray))).
-		WithPanel(streamsIn(s, finding.OK, "Streams that are judged and within their budget of false alarms.", steps(green))).
-		WithPanel(number("Incidents opened", "Incidents that opened over the time shown.", "short", steps(gray),
-			query{expr: counted(s.of(alerts.MetricIncidentsOpened), overRange)})).
-		WithPanel(states("State of each group", "The gravest state over the group's streams.",
-			query{expr: "max by (" + s.groups() + ") (" + s.of(metrics.MetricStreamState) + ")", legend: s.legend()}).
-			DataLinks([]cog.Builder[dashboard.DashboardLink]{dashboard.NewDashboardLinkBuilder("Policy").Type(dashboard.DashboardLinkTypeLink).Url(toPolicy(s, ofSeries))}))
+// fleetHeadline counts what is wrong now, and shows whether the alerts arrive.
+func fleetHeadline(d *dashboard.DashboardBuilder, s scope) {
+	d.WithPanel(number("Firing incidents", "Groups in which at least one alarm fires. A group has at most one incident.",
+		"short", steps(green, step{1, red}),
+		query{expr: "sum(sum by (" + s.groups() + ") (" + s.of(alerts.MetricAlarms) + ") > bool 0)"})).
+		WithPanel(groupsIn(s, "In drift", finding.Drift, "Groups with a signal whose score has reached the threshold and that has not come back.", steps(green, step{1, red}))).
+		WithPanel(groupsIn(s, "Telemetry faults", finding.TelemetryFault, "Groups with a signal that cannot be judged: not finite, newly constant, of another kind, or silent.", steps(green, step{1, purple}))).
+		WithPanel(groupsIn(s, "Warming up", finding.WarmingUp, "Groups whose first baseline is still being collected. Nothing pages for them.", steps(gray))).
+		WithPanel(unconfirmed(s)).
+		WithPanel(failedPushes(s))
 }
 
-// fleetIncidents shows since when and why policies drift, and what that means for the budget.
-func fleetIncidents(d *dashboard.DashboardBuilder, s scope) {
-	opened := counted(s.of(alerts.MetricIncidentsOpened), "30d", s.groups())
+// unconfirmed shows the alerts that page no one because Alertmanager does not have them.
+func unconfirmed(s scope) *stat.PanelBuilder {
+	return number("Unconfirmed alerts", "Alerts that no Alertmanager has accepted. Until one does, they page no one. Without `alerts.alertmanager`, Prometheus evaluates the alerting rules and nothing is pushed.",
+		"short", steps(green, step{1, red}),
+		query{expr: "sum(" + s.service(alerts.MetricNotifyPending) + ")"}).
+		ColorMode(common.BigValueColorModeBackgroundSolid).NoValue("Not pushed")
+}
+
+// failedPushes shows whether pushes to Alertmanager fail now.
+func failedPushes(s scope) *stat.PanelBuilder {
+	return number("Failed pushes", "Pushes that Alertmanager did not accept within the last minutes. While pushes fail, no alert pages anyone.",
+		"short", steps(green, step{1, red}),
+		query{expr: counted(s.service(alerts.MetricNotifications, `result="failed"`), overPoint)}).
+		ColorMode(common.BigValueColorModeBackgroundSolid).NoValue("Not pushed")
+}
+
+// fleetStates shows which groups drift, since when and why, and what that means for the budget.
+func fleetStates(d *dashboard.DashboardBuilder, s scope) {
+	const worst = 20
+	scores := "max by (" + s.groups() + ") (" + s.of(metrics.MetricDetectorScore) + ")"
+	highest := "max by (" + s.groups() + ") (max_over_time(" + s.of(metrics.MetricDetectorScore) + "[$__range] @ end()))"
+	d.WithPanel(openIncidents(s, labelColumn("policy", linked(toPolicy(s, ofRow)))).Height(7)).
+		WithPanel(states("State of each group", "The gravest state over the signals of the group. Groups that drift now are on top, then those in a telemetry fault.",
+			s, s.groups(), s.legend()).
+			DataLinks([]cog.Builder[dashboard.DashboardLink]{dashboard.NewDashboardLinkBuilder("Policy").Type(dashboard.DashboardLinkTypeLink).Url(toPolicy(s, ofSeries))}).
+			Height(16)).
+		WithPanel(heat("Highest scores", "The highest score of the 20 groups with the highest scores in the time range. Every detector alarms at a score of 1: red.",
+			query{expr: scores + " and on (" + s.groups() + ") topk(" + strconv.Itoa(worst) + ", " + highest + ")", legend: s.legend()}).Height(12)).
+		WithPanel(againstBudget(s).Height(12))
+}
+
+// budgetUsed is the expression of the incidents of each group over 30 days, as a multiple of the false alarms that the
+// budget allows for the units of that time.
+func budgetUsed(s scope) string {
 	units := "sum by (" + s.groups() + ") (increase(" + s.of(metrics.MetricUnits) + "[30d]))"
 	budget := "min by (" + s.groups() + ") (" + s.of(metrics.MetricFalseAlarmUnits) + ")"
-	d.WithRow(dashboard.NewRowBuilder("Incidents")).
-		WithPanel(openIncidents(s, labelColumn("policy", linked(toPolicy(s, ofRow))))).
-		WithPanel(rows("Incidents against the budget", "Incidents over 30 days, as a multiple of the false alarms that the budget allows for the episodes (or blocks) of that time. Above 3, and with more than three incidents, the budget counts as spent.",
-			slices.Concat([]column{labelColumn("policy", linked(toPolicy(s, ofRow)))}, labelColumns(s.labels...), []column{valueColumn("of the budget", inUnit("percentunit"), inDecimals(0))}),
-			query{expr: opened + " / (" + units + " / " + budget + " > 0)"}).
-			WithTransformation(sortedBy("of the budget", true)))
+	return counted(s.of(alerts.MetricIncidentsOpened), "30d", s.groups()) + " / (" + units + " / " + budget + " > 0)"
 }
 
-// openIncidents lists the open incidents, the newest first.
-func openIncidents(s scope, policy column) *table.PanelBuilder {
+// budgetLimits colors a multiple of the budget.
+func budgetLimits() *dashboard.ThresholdsConfigBuilder {
+	return steps(green, step{1, yellow}, step{3, red})
+}
+
+func againstBudget(s scope) *table.PanelBuilder {
+	columns := slices.Concat([]column{labelColumn("policy", linked(toPolicy(s, ofRow)))}, labelColumns(s.labels...), []column{
+		valueColumnOf(1, "incidents", inDecimals(0)),
+		valueColumnOf(0, "used", inUnit(budgets), inDecimals(1), inLimits(budgetLimits())),
+	})
+	return rows("Incidents against the budget", "Incidents of the last 30 days, and how many times the false alarms that the budget allows for the episodes (or blocks) of that time they are. Red: above 3. With more than three incidents, the budget then counts as spent.",
+		columns, []order{{"Value #A", true}, {"policy", false}},
+		query{expr: budgetUsed(s)},
+		query{expr: counted(s.of(alerts.MetricIncidentsOpened), "30d", s.groups())})
+}
+
+// openIncidents lists the open incidents, the gravest and then the newest first.
+func openIncidents(s scope, policy ...column) *table.PanelBuilder {
 	columns := slices.Concat(
-		[]column{valueColumn("since", inUnit("dateTimeFromNow"), mapped(noClock())), labelColumn("severity"), policy}, labelColumns(s.labels...), labelColumns("cause", "incident"))
-	return rows("Open incidents", "Which groups drift, since when by the estimate, and from which cause as it is known now.", columns,
-		query{expr: "1000 * max by (" + s.groups("severity", "cause", "incident") + ") (" + s.of(alerts.MetricIncidentOnset) + ")"}).
-		NoValue("No incident is open").
-		WithTransformation(sortedBy("since", true))
+		[]column{labelColumn("severity", slices.Concat(texts(severityColors()...), inWidth(110))...), valueColumnOf(0, "since", inUnit("dateTimeFromNow"), mapped(noClock()), inWidth(160))},
+		policy, labelColumns(s.labels...), []column{labelColumn("cause"), labelColumn("incident", toConsole("Open in the console", "/incidents/", "incident")...)})
+	of := "max by (" + s.groups("severity", "cause", "incident") + ") ("
+	var ranks string
+	for i, severity := range alerts.Severities() {
+		if i > 0 {
+			ranks += " or "
+		}
+		ranks += of + strconv.Itoa(i) + " + 0 * " + s.of(alerts.MetricIncidentOnset, `severity="`+string(severity)+`"`) + ")"
+	}
+	return rows("Open incidents", "Which groups drift, since when by the estimate, and the cause as known now. The incident links to its page in the console.", columns,
+		[]order{{"Value #B", false}, {"Value #A", true}},
+		query{expr: "1000 * " + of + s.of(alerts.MetricIncidentOnset) + ")"}, query{expr: ranks}).
+		NoValue("No open incident").Span(full)
 }
 
 // noClock maps a time of 0 to "no clock".
@@ -71,25 +138,6 @@ func noClock() []dashboard.ValueMapping {
 	return []dashboard.ValueMapping{{ValueMap: &dashboard.ValueMap{Type: dashboard.MappingTypeValueToText, Options: map[string]dashboard.ValueMappingResult{
 		"0": {Text: cog.ToPtr("no clock"), Index: cog.ToPtr(int32(0))},
 	}}}}
-}
-
-func fleetScores(d *dashboard.DashboardBuilder, s scope) {
-	d.WithRow(dashboard.NewRowBuilder("Scores and budgets")).
-		WithPanel(heat("Scores", "The highest score of each group: how far the detector that has gone furthest is on its way to its threshold, which is 1 for every detector.",
-			query{expr: "max by (" + s.groups() + ") (" + s.of(metrics.MetricDetectorScore) + ")", legend: s.legend()})).
-		WithPanel(firing(s, "Alarms that fire now. Info: on a provisional baseline. Muted: of incidents that a person has muted, so that they page no one.")).
-		WithPanel(stacked("Incidents closed by cause", "Incidents that closed, by the cause that was found, over the interval of one point.", "short",
-			query{expr: counted(s.of(alerts.MetricIncidentsClosed), overPoint, "cause"), legend: "{{cause}}"}).Decimals(0)).
-		WithPanel(lines("Episodes judged", "Finished episodes, or blocks of steps where no episode ends, that were collected for a baseline or judged against one.", "cps",
-			query{expr: perSecond(s.of(metrics.MetricUnits), s.groups()), legend: s.legend()})).
-		WithPanel(stacked("Telemetry faults by rule", "Streams that are in a telemetry fault, by its rule.", "short",
-			query{expr: orNone("count by (rule) ("+s.of(metrics.MetricStreamFault)+")", s.of(metrics.MetricStreamState), "rule"), legend: "{{rule}}"})).
-		WithPanel(inColors(stacked("Budgets of false alarms by how far they hold", "Groups with a baseline. kept; reduced: episodes (or blocks) depend on one another, or the baseline covers less than a day; provisional: a small first baseline; unconfirmed: no allowance was found that keeps the budget; none: nothing is armed.", "short",
-			query{expr: "count by (confidence) (" + s.of(metrics.MetricPromise) + ")", legend: "{{confidence}}"}),
-			[2]string{"kept", green}, [2]string{"reduced", blue}, [2]string{"provisional", yellow}, [2]string{"unconfirmed", orange}, [2]string{"none", red})).
-		WithPanel(lines("Lag in records", "Records that have not been read yet, by topic. Alarms come late by as much.", "short",
-			query{expr: "sum by (topic) (max by (topic, partition) (" + s.service(ingest.MetricLagRecords) + "))", legend: "{{topic}}"}).Min(0)).
-		WithPanel(delay(s))
 }
 
 // toPolicy returns the link from a group to the dashboard of its policy, at the displayed time. The labels of a series
@@ -117,7 +165,27 @@ const (
 func firing(s scope, description string) *timeseries.PanelBuilder {
 	return inColors(stacked("Firing alarms by severity", description, "short",
 		query{expr: "sum by (severity) (" + s.of(alerts.MetricAlarms) + ")", legend: "{{severity}}"}, muted(s)),
-		[2]string{"critical", red}, [2]string{"warning", orange}, [2]string{"info", blue}, [2]string{"muted", gray})
+		append(severityColors(), [2]string{"muted", gray})...)
+}
+
+func severityColors() [][2]string {
+	return [][2]string{{string(alerts.Critical), red}, {string(alerts.Warning), orange}, {string(alerts.Info), blue}}
+}
+
+func causeColors() [][2]string {
+	colors := map[alerts.Cause]string{
+		alerts.CausePolicy: red, alerts.CauseEnvironment: orange, alerts.CauseRewardFunction: blue,
+		alerts.CauseObservations: yellow, alerts.CauseTelemetry: purple, alerts.CauseUnknown: gray,
+	}
+	var all [][2]string
+	for _, c := range alerts.Causes() {
+		all = append(all, [2]string{string(c), colors[c]})
+	}
+	return all
+}
+
+func confidenceColors() [][2]string {
+	return [][2]string{{"kept", green}, {"reduced", blue}, {"provisional", yellow}, {"unconfirmed", orange}, {"none", red}}
 }
 
 // muted counts the alarms of muted incidents.
@@ -125,8 +193,13 @@ func muted(s scope) query {
 	return query{expr: orZero("sum("+s.of(alerts.MetricAlarmsMuted)+")", s.of(alerts.MetricAlarms)), legend: "muted"}
 }
 
-// streamsIn shows the number of streams in one state.
-func streamsIn(s scope, state finding.State, description string, colors *dashboard.ThresholdsConfigBuilder) *stat.PanelBuilder {
-	return number("Streams in "+state.String(), description, "short", colors,
-		query{expr: "sum(" + s.of(metrics.MetricStreamState) + " == bool " + strconv.Itoa(int(state)) + ")"})
+// streamsIn counts the streams in one state.
+func streamsIn(s scope, state finding.State) query {
+	return query{expr: "sum(" + s.of(metrics.MetricStreamState) + " == bool " + strconv.Itoa(int(state)) + ")", legend: inWords(state)}
+}
+
+// groupsIn shows the number of groups whose gravest state is the given one.
+func groupsIn(s scope, title string, state finding.State, description string, colors *dashboard.ThresholdsConfigBuilder) *stat.PanelBuilder {
+	return number(title, description, "short", colors,
+		query{expr: "sum(max by (" + s.groups() + ") (" + s.of(metrics.MetricStreamState) + ") == bool " + strconv.Itoa(int(state)) + ")"})
 }

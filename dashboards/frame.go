@@ -2,6 +2,7 @@ package dashboards
 
 import (
 	"strconv"
+	"strings"
 
 	"github.com/grafana/grafana-foundation-sdk/go/cog"
 	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
@@ -30,6 +31,7 @@ func frame(title, description, uid string, s scope, policy *dashboard.QueryVaria
 	for _, label := range s.labels {
 		d.WithVariable(groupVariable(s, label))
 	}
+	d.WithVariable(variable("console", "Console", "label_values("+names.MetricConsole+`{job=~"$job"}, url)`).Hide(dashboard.VariableHideHideVariable))
 	for _, other := range pages() {
 		if other.uid != uid {
 			d.Link(linkTo(other))
@@ -109,6 +111,9 @@ func atTime(name, color string, s scope, metric string, more ...string) *dashboa
 		UseValueForTime(true)
 }
 
+// inWords returns the name of a state for people.
+func inWords(state finding.State) string { return strings.ReplaceAll(state.String(), "_", " ") }
+
 // stateNames maps the values of stream_state to the names of the states.
 func stateNames() []dashboard.ValueMapping {
 	options := map[string]dashboard.ValueMappingResult{}
@@ -116,10 +121,41 @@ func stateNames() []dashboard.ValueMapping {
 		finding.WarmingUp: gray, finding.OK: green, finding.Drift: red, finding.TelemetryFault: purple,
 	} {
 		options[strconv.Itoa(int(state))] = dashboard.ValueMappingResult{
-			Text: cog.ToPtr(state.String()), Color: cog.ToPtr(color), Index: cog.ToPtr(int32(state)),
+			Text: cog.ToPtr(inWords(state)), Color: cog.ToPtr(color), Index: cog.ToPtr(int32(state)),
 		}
 	}
 	return []dashboard.ValueMapping{{ValueMap: &dashboard.ValueMap{Type: dashboard.MappingTypeValueToText, Options: options}}}
+}
+
+// toConsole returns the link of a column to a page of the console, whose address ends in the text of the cell.
+func toConsole(title, path, column string) []dashboard.DynamicConfigValue {
+	return []dashboard.DynamicConfigValue{{Id: "links", Value: []map[string]any{
+		{"title": title, "url": "${console:raw}" + path + "${__data.fields." + column + "}", "targetBlank": true},
+	}}}
+}
+
+// documented is a panel with a link to the page of the documentation that explains its words.
+type documented struct {
+	cog.Builder[dashboard.Panel]
+	page string
+}
+
+func (d documented) Build() (dashboard.Panel, error) {
+	p, err := d.Builder.Build()
+	p.Links = []dashboard.DashboardLink{{
+		Title: "Documentation", Type: dashboard.DashboardLinkTypeLink, TargetBlank: true, Tags: []string{},
+		Url: cog.ToPtr(strings.TrimSuffix(alerts.Runbooks, "runbooks.md") + d.page),
+	}}
+	return p, err
+}
+
+// folded adds a row that is closed until somebody opens it. Its panels link to a page of the documentation.
+func folded(d *dashboard.DashboardBuilder, title, page string, panels ...cog.Builder[dashboard.Panel]) {
+	row := dashboard.NewRowBuilder(title)
+	for _, p := range panels {
+		row.WithPanel(documented{p, page})
+	}
+	d.WithRow(row)
 }
 
 // faultNames maps 1 and 0 to whether a signal is in a fault.

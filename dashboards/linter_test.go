@@ -1,6 +1,7 @@
 package dashboards
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -50,8 +51,8 @@ func (m model) templateProblems() (found []string) {
 	return found
 }
 
-// rangeProblems lists the rates over anything but $__rate_interval, the increases over anything but that, the whole time shown and
-// the thirty days of a budget, and the series of any other job than the chosen ones.
+// rangeProblems lists the rates over anything but $__rate_interval and the windows of the burn of a budget, the increases over anything but
+// the first, the whole time shown and the thirty days of a budget, and the series of any other job than the chosen ones.
 func rangeProblems(t *testing.T, expr string) (found []string) {
 	t.Helper()
 	parsed, err := parser.NewParser(parser.Options{}).ParseExpr(substitute(expr))
@@ -59,13 +60,16 @@ func rangeProblems(t *testing.T, expr string) (found []string) {
 		t.Fatalf("%s: %v", expr, err)
 	}
 	rate, whole, budget := duration(t, rateInterval), duration(t, wholeRange), 30*24*time.Hour
+	burns := []time.Duration{time.Hour, 6 * time.Hour}
 	parser.Inspect(parsed, func(node parser.Node, path []parser.Node) error {
 		switch n := node.(type) {
 		case *parser.MatrixSelector:
 			call, ok := path[len(path)-1].(*parser.Call)
 			switch {
+			case ok && call.Func.Name == "max_over_time" && n.Range == whole:
 			case !ok || call.Func.Name != "rate" && call.Func.Name != "increase":
 				found = append(found, "a range in no rate or increase")
+			case call.Func.Name == "rate" && slices.Contains(burns, n.Range):
 			case n.Range != rate && (call.Func.Name == "rate" || n.Range != whole && n.Range != budget):
 				found = append(found, call.Func.Name+" over something other than $__rate_interval")
 			}
@@ -102,7 +106,9 @@ func TestLinterFindsProblems(t *testing.T) {
 	for expr, want := range map[string]int{
 		`sum(rate(a_total{job=~"$job"}[$__rate_interval]))`:                    0,
 		`sum(rate(a_total{job=~"$job"}[1m]))`:                                  1,
-		`sum(rate(a_total{job=~"$job"}[$__range]))`:                            1,
+		`sum(rate(a_total{job=~"$job"}[2h]))`:                                  1,
+		`sum(rate(a_total{job=~"$job"}[1h]))`:                                  0,
+		`max_over_time(a{job=~"$job"}[$__range] @ end())`:                      0,
 		`increase(a_total{job=~"$job"}[$__range])`:                             0,
 		`increase(a_total{job=~"$job"}[1h])`:                                   1,
 		`max_over_time(a{job=~"$job"}[$__rate_interval])`:                      1,

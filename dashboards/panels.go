@@ -2,6 +2,7 @@ package dashboards
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/grafana/grafana-foundation-sdk/go/barchart"
@@ -13,6 +14,9 @@ import (
 	"github.com/grafana/grafana-foundation-sdk/go/statetimeline"
 	"github.com/grafana/grafana-foundation-sdk/go/table"
 	"github.com/grafana/grafana-foundation-sdk/go/timeseries"
+
+	"github.com/rewardwatch/rewardwatch/detectors/finding"
+	"github.com/rewardwatch/rewardwatch/detectors/metrics"
 )
 
 // Grafana's grid is 24 columns wide.
@@ -26,7 +30,15 @@ const (
 
 const (
 	graphHeight = 8
-	statHeight  = 4
+	statHeight  = 3
+)
+
+// Units that Grafana lacks.
+const (
+	events     = "suffix:evt/s"
+	episodes   = "suffix:episodes/s"
+	budgets    = "suffix:x budget"
+	deviations = "suffix:SD"
 )
 
 // Names of colors that Grafana adapts to its theme.
@@ -45,16 +57,42 @@ func datasource() common.DataSourceRef {
 	return common.DataSourceRef{Type: cog.ToPtr("prometheus"), Uid: cog.ToPtr("${datasource}")}
 }
 
-// lines returns a panel that draws each query over time.
+// lines returns a panel that draws each query over time. Its series have different colors; those with a meaning get
+// theirs by name.
 func lines(title, description, unit string, queries ...query) *timeseries.PanelBuilder {
 	return timeseries.NewPanelBuilder().
 		Title(title).Description(description).Unit(unit).
 		Datasource(datasource()).Targets(targets(queries)).
 		Height(graphHeight).Span(half).
+		ColorScheme(dashboard.NewFieldColorBuilder().Mode(dashboard.FieldColorModeIdPaletteClassic)).
 		FillOpacity(0).ShowPoints(common.VisibilityModeNever).
 		Tooltip(common.NewVizTooltipOptionsBuilder().Mode(common.TooltipDisplayModeMulti).Sort(common.SortOrderDescending)).
 		Legend(common.NewVizLegendOptionsBuilder().
 			ShowLegend(true).DisplayMode(common.LegendDisplayModeList).Placement(common.LegendPlacementBottom))
+}
+
+// levels returns lines from 0 up. Where all are 0, the axis ends at 1, and not at 100.
+func levels(title, description, unit string, queries ...query) *timeseries.PanelBuilder {
+	return lines(title, description, unit, queries...).Min(0).AxisSoftMax(1)
+}
+
+// happened returns bars that count what happened within the interval of each point. An interval is at least a minute:
+// shorter ones overlap, and would show an event twice.
+func happened(title, description string, queries ...query) *timeseries.PanelBuilder {
+	return levels(title, description, "short", queries...).
+		DrawStyle(common.GraphDrawStyleBars).FillOpacity(80).LineWidth(0).Decimals(0).Interval("1m").
+		Stacking(common.NewStackingConfigBuilder().Mode(common.StackingModeNormal))
+}
+
+// paired returns lines of the last units of each group, and dashed, in the same color, of its baseline: the names of
+// both are equal, and colors go by name. The legend and the tooltip have the first one.
+func paired(title, description, unit, legend string, of func(sample string) string) *timeseries.PanelBuilder {
+	return lines(title, description, unit,
+		query{expr: of("current"), legend: legend}, query{expr: of("baseline"), legend: legend}).
+		ColorScheme(dashboard.NewFieldColorBuilder().Mode(dashboard.FieldColorModeIdPaletteClassicByName)).
+		OverrideByQuery(refID(1), append(dashed(), dashboard.DynamicConfigValue{
+			Id: "custom.hideFrom", Value: map[string]bool{"legend": true, "tooltip": true, "viz": false},
+		}))
 }
 
 // againstOne returns lines with the threshold of every detector, 1, drawn in.
@@ -65,7 +103,8 @@ func againstOne(title, description string, queries ...query) *timeseries.PanelBu
 		ThresholdsStyle(common.NewGraphThresholdsStyleConfigBuilder().Mode(common.GraphThresholdsStyleModeDashedAndArea))
 }
 
-// heat returns a panel with a row for each series, in colors from 0 to 1 and beyond.
+// heat returns a panel with a row for each series. From green at 0 to red at 1 and beyond: of Grafana's schemes, those
+// of two hues are the same in both themes.
 func heat(title, description string, q query) *heatmap.PanelBuilder {
 	return heatmap.NewPanelBuilder().
 		Title(title).Description(description).Unit("short").
@@ -74,14 +113,14 @@ func heat(title, description string, q query) *heatmap.PanelBuilder {
 		Calculate(false).CellGap(1).ShowValue(common.VisibilityModeNever).
 		YAxis(heatmap.NewYAxisConfigBuilder().AxisPlacement(common.AxisPlacementLeft)).
 		Color(heatmap.NewHeatmapColorOptionsBuilder().
-			Mode(heatmap.HeatmapColorModeScheme).Scheme("Oranges").Steps(64).
+			Mode(heatmap.HeatmapColorModeScheme).Scheme("RdYlGn").Steps(64).
 			Scale(heatmap.HeatmapColorScaleLinear).Exponent(1).Fill("dark-red").Min(0).Max(1)).
 		ShowLegend()
 }
 
-// stacked returns lines as stacked areas.
+// stacked returns levels as stacked areas.
 func stacked(title, description, unit string, queries ...query) *timeseries.PanelBuilder {
-	return lines(title, description, unit, queries...).
+	return levels(title, description, unit, queries...).
 		FillOpacity(40).
 		Stacking(common.NewStackingConfigBuilder().Mode(common.StackingModeNormal))
 }
@@ -110,7 +149,9 @@ func bars(title, description, label string, s scope, shares string) *barchart.Pa
 		Legend(common.NewVizLegendOptionsBuilder().
 			ShowLegend(true).DisplayMode(common.LegendDisplayModeList).Placement(common.LegendPlacementBottom)).
 		Transformations(matrix(label)).
-		OverrideByRegexp("/(baseline|current)$/", inUnit("percentunit"))
+		OverrideByRegexp("/(baseline|current)$/", inUnit("percentunit")).
+		OverrideByRegexp("/baseline$/", shadesOf(gray)).
+		OverrideByRegexp("/current$/", shadesOf(blue))
 }
 
 // named adds the label series, built from the values of other labels.
@@ -132,15 +173,25 @@ func sortedBy(column string, descending bool) dashboard.DataTransformerConfig {
 	return dashboard.DataTransformerConfig{Id: "sortBy", Options: map[string]any{"sort": []map[string]any{{"field": column, "desc": descending}}}}
 }
 
-// states returns a panel with the state of each series over time.
-func states(title, description string, q query) *statetimeline.PanelBuilder {
+// statesPerPage is how many rows of states are readable at the height of their panel.
+const statesPerPage = 20
+
+// states returns a panel with the state of each series over time, the worst first: those that drift now, then those in a
+// telemetry fault. by lists the labels of a series.
+func states(title, description string, s scope, by, legend string) *statetimeline.PanelBuilder {
+	of := func(at string) string { return "max by (" + by + ") (" + s.of(metrics.MetricStreamState) + at + ")" }
+	now := func(state finding.State) query {
+		return query{expr: of("") + " and on (" + by + ") (" + of(" @ end()") + " == " + strconv.Itoa(int(state)) + ")", legend: legend}
+	}
+	others := query{expr: of("") + " unless on (" + by + ") (" + of(" @ end()") + " >= " + strconv.Itoa(int(finding.Drift)) + ")", legend: legend}
 	return statetimeline.NewPanelBuilder().
 		Title(title).Description(description).Unit("none").
-		Datasource(datasource()).Targets(targets([]query{q})).
+		Datasource(datasource()).Targets(targets([]query{now(finding.Drift), now(finding.TelemetryFault), others})).
 		Height(graphHeight).Span(full).
 		Mappings(stateNames()).
-		Thresholds(steps(gray)).
-		ShowValue(common.VisibilityModeNever).MergeValues(true).
+		// Without a step and this mode, Grafana colors by a continuous scale, and has no legend.
+		Thresholds(steps(gray)).ColorScheme(dashboard.NewFieldColorBuilder().Mode(dashboard.FieldColorModeIdThresholds)).
+		ShowValue(common.VisibilityModeNever).MergeValues(true).RowHeight(.9).PerPage(statesPerPage).
 		Tooltip(common.NewVizTooltipOptionsBuilder().Mode(common.TooltipDisplayModeSingle).Sort(common.SortOrderNone)).
 		Legend(common.NewVizLegendOptionsBuilder().
 			ShowLegend(true).DisplayMode(common.LegendDisplayModeList).Placement(common.LegendPlacementBottom))
@@ -175,9 +226,15 @@ func valueColumnOf(i int, title string, options ...[]dashboard.DynamicConfigValu
 	return column{"Value #" + refID(i), title, slices.Concat(options...)}
 }
 
-// rows returns a table of the current series of queries: a row for each set of labels, sorted by the columns from left
-// to right. The columns name all labels except policy.
-func rows(title, description string, columns []column, queries ...query) *table.PanelBuilder {
+// order is a column by which a table is sorted.
+type order struct {
+	field      string
+	descending bool
+}
+
+// rows returns a table of the current series of queries: a row for each set of labels, sorted by the given fields, or
+// else by the columns from left to right. Fields that are no column do not show.
+func rows(title, description string, columns []column, sorted []order, queries ...query) *table.PanelBuilder {
 	for i := range queries {
 		queries[i].table = true
 	}
@@ -188,10 +245,15 @@ func rows(title, description string, columns []column, queries ...query) *table.
 	if len(queries) > 1 {
 		p.WithTransformation(dashboard.DataTransformerConfig{Id: "merge", Options: map[string]any{}})
 	}
-	p.WithTransformation(organized(columns))
-	for _, c := range slices.Backward(columns) {
-		p.WithTransformation(sortedBy(c.title, false))
+	if len(sorted) == 0 {
+		for _, c := range columns {
+			sorted = append(sorted, order{field: c.field})
+		}
 	}
+	for _, o := range slices.Backward(sorted) {
+		p.WithTransformation(sortedBy(o.field, o.descending))
+	}
+	p.WithTransformation(organized(columns, len(queries)))
 	for _, c := range columns {
 		if len(c.options) > 0 {
 			p.OverrideByName(c.title, c.options)
@@ -200,16 +262,20 @@ func rows(title, description string, columns []column, queries ...query) *table.
 	return p
 }
 
-// organized names and orders columns. It hides the time of the query, and its value and policy if no column shows them.
-func organized(columns []column) dashboard.DataTransformerConfig {
+// organized names and orders columns. It hides the time of the queries, and their values and the policy if no column
+// shows them.
+func organized(columns []column, queries int) dashboard.DataTransformerConfig {
 	hidden := map[string]bool{"Time": true, "Value": true, "policy": true}
-	names, order := map[string]string{}, map[string]int{}
+	for i := range queries {
+		hidden["Value #"+refID(i)] = true
+	}
+	names, position := map[string]string{}, map[string]int{}
 	for i, c := range columns {
-		names[c.field], order[c.field] = c.title, i
+		names[c.field], position[c.field] = c.title, i
 		delete(hidden, c.field)
 	}
 	return dashboard.DataTransformerConfig{Id: "organize", Options: map[string]any{
-		"excludeByName": hidden, "renameByName": names, "indexByName": order,
+		"excludeByName": hidden, "renameByName": names, "indexByName": position,
 	}}
 }
 
@@ -224,6 +290,40 @@ func inDecimals(n int) []dashboard.DynamicConfigValue {
 
 func mapped(mappings []dashboard.ValueMapping) []dashboard.DynamicConfigValue {
 	return []dashboard.DynamicConfigValue{{Id: "mappings", Value: mappings}}
+}
+
+// inLimits colors the text of a column by the steps that its values reach.
+func inLimits(limits *dashboard.ThresholdsConfigBuilder) []dashboard.DynamicConfigValue {
+	built, err := limits.Build()
+	if err != nil { // steps makes none that fail
+		panic(err)
+	}
+	return []dashboard.DynamicConfigValue{
+		{Id: "thresholds", Value: built}, {Id: "color", Value: map[string]any{"mode": "thresholds"}}, filledCell("color-text"),
+	}
+}
+
+// filledCell colors the text ("color-text") or the background ("color-background") of a column by its values.
+func filledCell(kind string) dashboard.DynamicConfigValue {
+	return dashboard.DynamicConfigValue{Id: "custom.cellOptions", Value: map[string]any{"type": kind}}
+}
+
+// ifAbsent shows a text where a row has no value in the column.
+func ifAbsent(text string) []dashboard.DynamicConfigValue {
+	return []dashboard.DynamicConfigValue{{Id: "noValue", Value: text}}
+}
+
+func inWidth(pixels int) []dashboard.DynamicConfigValue {
+	return []dashboard.DynamicConfigValue{{Id: "custom.width", Value: pixels}}
+}
+
+// texts maps the values of a label to a color each.
+func texts(colors ...[2]string) []dashboard.DynamicConfigValue {
+	options := map[string]dashboard.ValueMappingResult{}
+	for i, c := range colors {
+		options[c[0]] = dashboard.ValueMappingResult{Text: cog.ToPtr(strings.ReplaceAll(c[0], "_", " ")), Color: cog.ToPtr(c[1]), Index: cog.ToPtr(int32(i))}
+	}
+	return append(mapped([]dashboard.ValueMapping{{ValueMap: &dashboard.ValueMap{Type: dashboard.MappingTypeValueToText, Options: options}}}), filledCell("color-text"))
 }
 
 // band fills the area down to another series.
@@ -261,6 +361,16 @@ func steps(base string, rest ...step) *dashboard.ThresholdsConfigBuilder {
 		all = append(all, dashboard.Threshold{Value: cog.ToPtr(s.from), Color: s.color})
 	}
 	return dashboard.NewThresholdsConfigBuilder().Mode(dashboard.ThresholdsModeAbsolute).Steps(all)
+}
+
+// asLine draws the matching series of a panel of bars as lines.
+func asLine() []dashboard.DynamicConfigValue {
+	return []dashboard.DynamicConfigValue{
+		{Id: "custom.drawStyle", Value: "line"},
+		{Id: "custom.lineWidth", Value: 1},
+		{Id: "custom.fillOpacity", Value: 0},
+		{Id: "custom.stacking", Value: map[string]any{"mode": "none", "group": "B"}},
+	}
 }
 
 // dashed draws the matching series as dashed lines: the baseline, which does not move.

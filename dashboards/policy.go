@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
+	"github.com/grafana/grafana-foundation-sdk/go/table"
 	"github.com/grafana/grafana-foundation-sdk/go/timeseries"
 
 	"github.com/rewardwatch/rewardwatch/alerts"
@@ -11,53 +12,78 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain"
 )
 
-// policy returns the dashboard of one policy: its distributions against their baseline, its actions, its detectors, and
-// what was done about its incidents.
+// policy returns the dashboard of one policy. On top is what a person on call asks first: the open incident, and what
+// moved. All else is in rows that are closed.
 func policy(opts Options) *dashboard.DashboardBuilder {
 	s := policyScope(opts)
-	d := frame("Rewardwatch / Policy", "One policy: what it earns and does now, against what it did when its baseline was frozen.",
+	d := frame("Rewardwatch / Policy", "One policy: its open incident, what moved, and the evidence.",
 		policyUID, s, policyVariable()).
 		WithVariable(signalVariable())
-	policyState(d, s)
-	policyVersions(d, s)
-	policyPromise(d, s)
-	policyDistribution(d, s)
+	policyHeadline(d, s)
+	d.WithPanel(openIncidents(s).Height(5)).
+		WithPanel(moved(s).Height(9)).
+		WithPanel(meanOfSignal(s).Height(9)).
+		WithPanel(states("State of each signal", "Warming up: the baseline is being collected. Drift: the score has reached the threshold. Telemetry fault: the telemetry cannot be judged. Signals that drift now are on top.",
+			s, s.groups("signal"), s.legend("signal")))
 	policyEpisodes(d, s)
-	policyReward(d, s)
+	policyDistribution(d, s)
+	policyVersions(d, s)
 	policyActions(d, s)
-	policyEstimates(d, s)
-	policyDetectors(d, s)
 	policyIncidents(d, s)
+	policyReward(d, s)
+	policyPromise(d, s)
+	policyDetectors(d, s)
+	policyEstimates(d, s)
 	return d
 }
 
-func policyState(d *dashboard.DashboardBuilder, s scope) {
-	d.WithRow(dashboard.NewRowBuilder("$policy")).
-		WithPanel(number("Firing alarms", "Alarms of the policy that fire now.", "short", steps(green, step{1, red}),
-			query{expr: "sum(" + s.of(alerts.MetricAlarms) + ")"}).Span(quarter)).
-		WithPanel(number("Baseline", "Episodes (or blocks) in the frozen baseline; 0 until it is frozen.", "short", steps(gray),
-			query{expr: "min(" + s.of(metrics.MetricBaselineUnits) + ")"}).Span(quarter)).
+func policyHeadline(d *dashboard.DashboardBuilder, s scope) {
+	d.WithPanel(number("Firing alarms", "Alarms of the policy that fire now.", "short", steps(green, step{1, red}),
+		query{expr: "sum(" + s.of(alerts.MetricAlarms) + ")"})).
+		WithPanel(number("Highest score", "The highest score over all signals. Every detector alarms at 1.", "short", steps(green, step{.8, yellow}, step{1, red}),
+			query{expr: "max(" + s.of(metrics.MetricDetectorScore) + ")"}).Decimals(2)).
+		WithPanel(number("Budget used", "Incidents of the last 30 days, as a multiple of the false alarms that the budget allows for the episodes (or blocks) of that time.", budgets, budgetLimits(),
+			query{expr: "max(" + budgetUsed(s) + ")"}).Decimals(1)).
 		WithPanel(number("Baseline age", "Time since the oldest baseline was frozen.", "s", steps(gray),
-			query{expr: "max(" + s.of(metrics.MetricBaselineAge) + ")"}).Span(quarter)).
-		WithPanel(number("Muted alarms", "Alarms of the policy that fire now and page no one, because a person has muted their incident.", "short", steps(gray, step{1, yellow}),
-			muted(s)).Span(quarter)).
-		WithPanel(states("State of each signal", "warming_up: the baseline is being collected. drift: the score has reached the threshold. telemetry_fault: the telemetry cannot be judged.",
-			query{expr: "max by (" + s.groups("signal") + ") (" + s.of(metrics.MetricStreamState) + ")", legend: s.legend("signal")})).
-		WithPanel(rows("Telemetry faults", "Which signals are sound, and which are in a telemetry fault now, with its rule. A fault vetoes retraining; a signal with wrong values is not judged.",
-			append(labelColumns(slices.Concat(s.labels, []string{"signal", "rule"})...), valueColumn("telemetry", mapped(faultNames()))),
-			query{expr: faultOf(s)}).Span(third)).
-		WithPanel(rows("Versions", "The versions that the last episode (or block) of each group carried.",
-			labelColumns(slices.Concat(s.labels, versionLabels())...),
-			query{expr: "max by (" + s.groups(versionLabels()...) + ") (" + s.of(metrics.MetricVersionInfo) + ")"}).Span(third)).
-		WithPanel(rows("Baselines", "The id of each group's baseline: a hash of its values.",
-			labelColumns(slices.Concat(s.labels, []string{"baseline"})...),
-			query{expr: "max by (" + s.groups("baseline") + ") (" + s.of(metrics.MetricBaselineInfo) + ")"}).Span(third))
+			query{expr: "max(" + s.of(metrics.MetricBaselineAge) + ")"}).NoValue("None yet")).
+		WithPanel(number("Muted alarms", "Alarms that fire now and page no one, because a person has muted their incident.", "short", steps(gray, step{1, yellow}),
+			muted(s))).
+		WithPanel(unconfirmed(s))
+}
+
+// moved lists all signals, those that moved most first.
+func moved(s scope) *table.PanelBuilder {
+	by := "max by (" + s.groups("signal") + ") ("
+	mean := func(sample string) query {
+		return query{expr: by + s.of(metrics.MetricSignalMean, `sample="`+sample+`"`) + ")"}
+	}
+	measured := func(i int, title string, more ...[]dashboard.DynamicConfigValue) column {
+		return valueColumnOf(i, title, append(more, inUnit("short"), inDecimals(2), ifAbsent("-"), inWidth(90))...)
+	}
+	state := valueColumnOf(1, "state", mapped(stateNames()), []dashboard.DynamicConfigValue{filledCell("color-background")}, inWidth(120))
+	columns := slices.Concat(labelColumns(s.labels...), []column{
+		labelColumn("signal"), state,
+		measured(0, "score", inLimits(steps(gray, step{1, red}))),
+		measured(2, "shift (SD)"), measured(3, "now"), measured(4, "baseline"),
+	})
+	return rows("What moved", "All signals, those with the highest score first. Score: every detector alarms at 1. Shift: of the mean of the last 200 episodes (or blocks), in standard deviations of the baseline. Now and baseline: the means.",
+		columns, []order{{"Value #B", true}, {"Value #A", true}, {"signal", false}},
+		query{expr: by + s.of(metrics.MetricDetectorScore) + ")"},
+		query{expr: by + s.of(metrics.MetricStreamState) + ")"},
+		query{expr: by + s.of(metrics.MetricEffectSize) + ")"},
+		mean("current"), mean("baseline"))
+}
+
+func meanOfSignal(s scope) *timeseries.PanelBuilder {
+	return paired("Mean of $signal", "Mean over the last 200 episodes (or blocks) of each group, and dashed in the same color, over its baseline.", "short", s.legend(), func(sample string) string {
+		return "max by (" + s.groups() + ") (" + s.ofSignal(metrics.MetricSignalMean, `sample="`+sample+`"`) + ")"
+	})
 }
 
 // versionLabels returns the names of the version labels of a unit.
 func versionLabels() []string { return []string{"policy_version", "env_version", "reward_version"} }
 
-// policyVersions compares the versions with each other.
+// policyVersions compares the versions with each other, and shows what they are compared with.
 func policyVersions(d *dashboard.DashboardBuilder, s scope) {
 	byVersion := "max by (" + s.groups(versionLabels()...) + ") ("
 	// while averages a value of the group over the time in which each version was the latest.
@@ -68,19 +94,28 @@ func policyVersions(d *dashboard.DashboardBuilder, s scope) {
 		return "max by (" + s.groups() + ") (" + s.ofSignal(metric, matchers...) + ")"
 	}
 	columns := labelColumns(slices.Concat(s.labels, versionLabels())...)
-	columns = append(columns, valueColumnOf(0, "first seen", inUnit("dateTimeAsIso")))
+	columns = append(columns, valueColumnOf(0, "first seen", inUnit("dateTimeAsIso"), ifAbsent("no clock")))
 	for i, title := range []string{"mean", "standard deviation", "effect size", "highest score"} {
-		columns = append(columns, valueColumnOf(i+1, title, inUnit("short"), inDecimals(3)))
+		columns = append(columns, valueColumnOf(i+1, title, inUnit("short"), inDecimals(3), ifAbsent("-")))
 	}
-	d.WithRow(dashboard.NewRowBuilder("Versions")).
-		WithPanel(rows("Versions side by side", "Each version of policy, environment and reward function over the time shown, the newest first: when its first episode (or block) ended, where telemetry has a clock, and then, on average, mean and standard deviation of $signal over the last 200 episodes (or blocks), their shift from the baseline, and the highest score. After a change these are of both versions until 200 have come.",
-			columns,
+	folded(d, "Versions and baselines", "operating.md#baselines",
+		rows("Versions side by side", "Each version of policy, environment and reward function in the time range, the newest first: when its first episode (or block) ended, and then, on average, mean and standard deviation of $signal over the last 200 episodes (or blocks), their shift from the baseline, and the highest score. Directly after a change, the last 200 are of both versions.",
+			columns, []order{{"Value #A", true}},
 			query{expr: "1000 * max_over_time((" + byVersion + s.of(metrics.MetricVersionSince) + "))[$__range:$__rate_interval])"},
 			while(ofGroup(metrics.MetricSignalMean, `sample="current"`)),
 			while(ofGroup(metrics.MetricSignalStddev, `sample="current"`)),
 			while(ofGroup(metrics.MetricEffectSize)),
 			while("max by ("+s.groups()+") ("+s.ofSignal(metrics.MetricDetectorScore)+")")).
-			WithTransformation(sortedBy("first seen", true)).Span(full))
+			Span(full),
+		rows("Current versions", "The versions of the last episode (or block) of each group.",
+			labelColumns(slices.Concat(s.labels, versionLabels())...), nil,
+			query{expr: byVersion + s.of(metrics.MetricVersionInfo) + ")"}).Span(third),
+		rows("Baselines", "The baseline of each group: its size, in episodes (or blocks), and its id, a hash of its values.",
+			append(labelColumns(s.labels...), valueColumn("size", inDecimals(0), inWidth(90)), labelColumn("baseline")), []order{{"baseline", false}},
+			query{expr: "max by (" + s.groups("baseline") + ") (" + s.of(metrics.MetricBaselineUnits) + " * on (" + s.groups() + ") group_right () max by (" + s.groups("baseline") + ") (" + s.of(metrics.MetricBaselineInfo) + "))"}).Span(third),
+		rows("Telemetry faults", "The signals in a telemetry fault now, with the rule that found it. A fault vetoes retraining; a signal with wrong values is not judged.",
+			append(labelColumns(slices.Concat(s.labels, []string{"signal", "rule"})...), valueColumn("telemetry", mapped(faultNames()))), nil,
+			query{expr: faultOf(s)}).Span(third))
 }
 
 // faultOf returns the expression that is 1, with the rule of the fault, for signals in a fault, and 0 for others.
@@ -91,65 +126,74 @@ func faultOf(s scope) string {
 
 // policyPromise shows what was calibrated about false alarms when the baselines froze.
 func policyPromise(d *dashboard.DashboardBuilder, s scope) {
-	branches := func(state string) string {
-		return "sum by (" + s.groups("signal") + ") (" + s.of(metrics.MetricBranches, `state="`+state+`"`) + ")"
+	ofSignal := func(metric string, matchers ...string) query {
+		return query{expr: "sum by (" + s.groups("signal") + ") (" + s.of(metric, matchers...) + ")"}
 	}
-	d.WithRow(dashboard.NewRowBuilder("Promise")).
-		WithPanel(number("Budget", "The mean number of episodes (or blocks) between false alarms that thresholds are set for, over all signals of the policy.", "short", steps(gray),
-			query{expr: "min(" + s.of(metrics.MetricFalseAlarmUnits) + ")"}).Span(quarter)).
-		WithPanel(number("Expected", "The mean number of episodes (or blocks) between false alarms that the calibration expects: the median over baselines that could have been drawn.", "short", steps(gray),
-			query{expr: "min(" + s.of(metrics.MetricExpectedUnits, `q="0.5"`) + ")"}).Span(quarter)).
-		WithPanel(number("Allowance", "The allowance for the baseline being a sample itself, in standard errors. Above 2.25 the budget is not confirmed. A larger baseline needs less.", "short", steps(green, step{2.25, red}),
-			query{expr: "max(" + s.of(metrics.MetricAllowance) + ")"}).Decimals(2).Span(quarter)).
-		WithPanel(number("Overlap", "By how much false alarms come more seldom than the sum over the branches says, as several go off together.", "short", steps(gray),
-			query{expr: "min(" + s.of(metrics.MetricOverlap) + ")"}).Decimals(2).Span(quarter)).
-		WithPanel(lines("Episodes (or blocks) between false alarms", "What the budget asks for (dashed), and what is expected: for the unluckiest tenth of the baselines that could have been drawn (0.1), the median one (0.5) and the luckiest tenth (0.9). The budget is kept where the line of 0.1 lies above it.", "short",
+	folded(d, "False-alarm budget", "detection.md#what-is-promised",
+		number("Budget", "The mean number of episodes (or blocks) between false alarms that thresholds are set for, over all signals of the policy.", "short", steps(gray),
+			query{expr: "min(" + s.of(metrics.MetricFalseAlarmUnits) + ")"}).Span(quarter),
+		number("Expected", "The mean number of episodes (or blocks) between false alarms that the calibration expects: the median over baselines that could have been drawn.", "short", steps(gray),
+			query{expr: "min(" + s.of(metrics.MetricExpectedUnits, `q="0.5"`) + ")"}).Span(quarter),
+		number("Allowance", "The allowance for the baseline being a sample itself, in standard errors. Above 2.25 the budget is not confirmed. A larger baseline needs less.", "short", steps(green, step{2.25, red}),
+			query{expr: "max(" + s.of(metrics.MetricAllowance) + ")"}).Decimals(2).Span(quarter),
+		number("Overlap", "The factor by which false alarms are rarer than the sum over the branches, because several branches alarm together.", "short", steps(gray),
+			query{expr: "min(" + s.of(metrics.MetricOverlap) + ")"}).Decimals(2).Span(quarter),
+		lines("Episodes between false alarms", "What the budget asks for (dashed), and what is expected, in episodes (or blocks): for the unluckiest tenth of the baselines that could have been drawn (0.1), the median one (0.5) and the luckiest tenth (0.9). The budget is kept if the line of 0.1 lies above it.", "short",
 			query{expr: "min by (" + s.groups("q") + ") (" + s.of(metrics.MetricExpectedUnits) + ")", legend: s.legend("q")},
 			query{expr: "min by (" + s.groups() + ") (" + s.of(metrics.MetricFalseAlarmUnits) + ")", legend: s.legend() + " budget"}).
-			Min(0).OverrideByRegexp("/budget/", dashed())).
-		WithPanel(rows("How far it holds", "kept; reduced: episodes (or blocks) depend on one another, or the baseline covers less than a day; provisional: a small first baseline; unconfirmed: no allowance was found that keeps it; none: nothing is armed. The weakest branch has the largest part of the expected false alarms.",
-			labelColumns(slices.Concat(s.labels, []string{"confidence", "weakest"})...),
-			query{expr: "max by (" + s.groups("confidence", "weakest") + ") (" + s.of(metrics.MetricPromise) + ")"})).
-		WithPanel(lines("Branches of each signal", "Branches that can page, and (dashed) those that are not armed because a baseline of this size does not carry them.", "short",
-			query{expr: branches("armed"), legend: s.legend("signal")},
-			query{expr: branches("dropped"), legend: s.legend("signal") + " dropped"}).
-			Min(0).OverrideByRegexp("/dropped/", dashed())).
-		WithPanel(lines("Dependence of successive episodes", "By what factor the episodes (or blocks) of the baseline vary more slowly than independent ones. Up to 2 the budget stands as stated.", "short",
-			query{expr: "max by (signal) (" + s.of(metrics.MetricDependenceFactor) + ")", legend: "{{signal}}"}).
-			Thresholds(steps(green, step{2, yellow}, step{4, red})))
+			Min(0).AxisSoftMax(1).OverrideByRegexp("/budget/", dashed()),
+		rows("Confidence", "How far the budget can be relied on. Reduced: episodes (or blocks) depend on one another, or the baseline covers less than a day. Provisional: a small first baseline. Unconfirmed: no allowance was found that keeps it. None: no detector is armed. The weakest branch has the largest part of the expected false alarms.",
+			slices.Concat(labelColumns(s.labels...), []column{labelColumn("confidence", slices.Concat(texts(confidenceColors()...), inWidth(120))...), labelColumn("weakest")}), nil,
+			query{expr: "max by (" + s.groups("confidence", "weakest") + ") (" + s.of(metrics.MetricPromise) + ")"}),
+		rows("Branches of each signal", "Armed: branches that can page. Dropped: branches for which the baseline is too small. Dependence: the factor by which the episodes (or blocks) of the baseline vary more slowly than independent ones. Above 2 the budget is kept less reliably, above 4 it is not stated.",
+			slices.Concat(labelColumns(s.labels...), []column{
+				labelColumn("signal"), valueColumnOf(0, "armed", inDecimals(0), ifAbsent("-")), valueColumnOf(1, "dropped", inDecimals(0), ifAbsent("-")),
+				valueColumnOf(2, "dependence", inDecimals(2), ifAbsent("-"), inLimits(steps(green, step{2, yellow}, step{4, red}))),
+			}), []order{{"Value #C", true}, {"signal", false}},
+			ofSignal(metrics.MetricBranches, `state="armed"`), ofSignal(metrics.MetricBranches, `state="dropped"`), ofSignal(metrics.MetricDependenceFactor)).
+			Span(full))
 }
 
 func policyDistribution(d *dashboard.DashboardBuilder, s scope) {
-	bySample := s.groups("sample")
-	d.WithRow(dashboard.NewRowBuilder("$signal against its baseline")).
-		WithPanel(lines("Mean", "Mean over the last 200 episodes (or blocks), and over the baseline.", "short",
-			query{expr: "max by (" + bySample + ") (" + s.ofSignal(metrics.MetricSignalMean) + ")", legend: s.legend("sample")}).
-			OverrideByRegexp("/baseline/", dashed())).
-		WithPanel(lines("Standard deviation", "Standard deviation over the last 200 episodes (or blocks), and over the baseline.", "short",
-			query{expr: "max by (" + bySample + ") (" + s.ofSignal(metrics.MetricSignalStddev) + ")", legend: s.legend("sample")}).
-			Min(0).OverrideByRegexp("/baseline/", dashed())).
-		WithPanel(lines("Quantiles", "Bands from the 10th to the 90th percentile of the last 200 episodes (or blocks), and of the baseline (dashed), with the medians. Annotations mark new versions. Where there are several groups, choose one: their bands lie over each other.", "short",
-			query{expr: "max by (" + s.groups("sample", "q") + ") (" + s.ofSignal(metrics.MetricSignalQuantile) + ")", legend: "{{sample}} {{q}}"}).
+	folded(d, "Distribution of $signal", "detection.md#how-it-works",
+		paired("Standard deviation of $signal", "Standard deviation over the last 200 episodes (or blocks) of each group, and dashed in the same color, over its baseline.", "short", s.legend(), func(sample string) string {
+			return "max by (" + s.groups() + ") (" + s.ofSignal(metrics.MetricSignalStddev, `sample="`+sample+`"`) + ")"
+		}).Min(0).AxisSoftMax(1),
+		lines("Quantiles of $signal", "From the 10th to the 90th percentile of the last 200 episodes (or blocks), and of the baseline (dashed), with the medians. With several groups: the lowest 10th percentile, and the highest median and 90th percentile.", "short",
+			quantiles(s)...).
 			OverrideByRegexp("/baseline/", append(dashed(), colored(gray)...)).
 			OverrideByRegexp("/current/", colored(blue)).
 			OverrideByName("baseline 0.9", band("baseline 0.1", gray)).
-			OverrideByName("current 0.9", band("current 0.1", blue))).
-		WithPanel(bars("Distribution by the baseline's deciles", "Share of the episodes (or blocks) that fall between the deciles of the baseline, lowest first. Without drift every bar of the last 200 episodes (or blocks) is about as high as the baseline's.", "bin", s,
-			"max by ("+s.groups("bin", "sample")+") ("+s.ofSignal(metrics.MetricSignalDecile)+")"))
+			OverrideByName("current 0.9", band("current 0.1", blue)),
+		bars("Deciles of $signal", "Share of the episodes (or blocks) between the deciles of the baseline, lowest first. Without drift every bar of the last 200 episodes (or blocks) is about as high as the baseline's.", "bin", s,
+			"max by ("+s.groups("bin", "sample")+") ("+s.ofSignal(metrics.MetricSignalDecile)+")").Span(full))
+}
+
+// quantiles returns the queries of the band of each sample over all selected groups.
+func quantiles(s scope) (all []query) {
+	for _, sample := range []string{"baseline", "current"} {
+		for _, q := range [][2]string{{"0.1", "min"}, {"0.5", "max"}, {"0.9", "max"}} {
+			all = append(all, query{
+				expr:   q[1] + "(" + s.ofSignal(metrics.MetricSignalQuantile, `sample="`+sample+`"`, `q="`+q[0]+`"`) + ")",
+				legend: sample + " " + q[0],
+			})
+		}
+	}
+	return all
 }
 
 // policyEpisodes shows the signals that are direct measures of how the policy does.
 func policyEpisodes(d *dashboard.DashboardBuilder, s scope) {
 	mean := func(title, description, signal string) *timeseries.PanelBuilder {
-		return lines(title, description+" Mean over the last 200 episodes (or blocks), and over the baseline (dashed).", "short",
-			query{expr: "max by (" + s.groups("signal", "sample") + ") (" + s.of(metrics.MetricSignalMean, `signal=~"`+signal+`"`) + ")", legend: s.legend("signal", "sample")}).
-			OverrideByRegexp("/baseline/", dashed()).NoValue("The telemetry has none")
+		return paired(title, description+" Mean over the last 200 episodes (or blocks), and dashed in the same color, over the baseline.", "short", s.legend("signal"), func(sample string) string {
+			return "max by (" + s.groups("signal") + ") (" + s.of(metrics.MetricSignalMean, `signal=~"`+signal+`"`, `sample="`+sample+`"`) + ")"
+		}).NoValue("Not in the telemetry")
 	}
-	d.WithRow(dashboard.NewRowBuilder("Returns, rewards, outcomes and lengths")).
-		WithPanel(mean("Return", "What an episode earns.", "return")).
-		WithPanel(mean("Reward", "What a step earns.", "reward")).
-		WithPanel(mean("Outcomes", "What comes of an episode.", "outcome[.].+")).
-		WithPanel(mean("Episode length", "How many steps an episode has.", "episode_length"))
+	folded(d, "Returns, rewards, outcomes and lengths", "telemetry.md",
+		mean("Return", "What an episode earns.", "return"),
+		mean("Reward", "What a step earns.", "reward"),
+		mean("Outcomes", "What an episode results in.", "outcome[.].+"),
+		mean("Episode length", "Steps per episode.", "episode_length"))
 }
 
 // policyReward shows the reward per step, from two counters that only grow: a sum of rewards that can fall has no valid
@@ -158,29 +202,29 @@ func policyReward(d *dashboard.DashboardBuilder, s scope) {
 	positive := perSecond(s.of(metrics.MetricRewardPositive), s.groups())
 	negative := perSecond(s.of(metrics.MetricRewardNegative), s.groups())
 	count := perSecond(s.of(metrics.MetricRewardObservations), s.groups())
-	d.WithRow(dashboard.NewRowBuilder("Reward by the second")).
-		WithPanel(lines("Mean reward of a step", "Positive less negative rewards, divided by their number.", "short",
-			query{expr: "(" + positive + " - " + negative + ") / " + count, legend: s.legend()})).
-		WithPanel(lines("Rewards earned and lost", "Sums of the positive and of the negative rewards, a second.", "short",
+	folded(d, "Reward over time", "metrics.md",
+		lines("Mean reward per step", "Positive less negative rewards, divided by their number.", "short",
+			query{expr: "(" + positive + " - " + negative + ") / (" + count + " > 0)", legend: s.legend()}),
+		lines("Rewards earned and lost", "Sums of the positive and of the negative rewards per second.", "short",
 			query{expr: positive, legend: s.legend() + " positive"},
-			query{expr: "-" + negative, legend: s.legend() + " negative"}))
+			query{expr: "-" + negative, legend: s.legend() + " negative"}).AxisSoftMin(0).AxisSoftMax(1))
 }
 
 func policyActions(d *dashboard.DashboardBuilder, s scope) {
-	d.WithRow(dashboard.NewRowBuilder("Actions")).
-		WithPanel(lines("Action shares", "Share of each action over the last 200 episodes (or blocks). Actions that the baseline hardly knows are counted as other.", "percentunit",
-			query{expr: "max by (" + s.groups("action") + ") (" + s.of(metrics.MetricActionRatio, `sample="current"`) + ")", legend: s.legend("action")}).Min(0).Max(1)).
-		WithPanel(bars("Action shares against the baseline", "Share of each action now, beside its share in the baseline.", "action", s,
-			"max by ("+s.groups("action", "sample")+") ("+s.of(metrics.MetricActionRatio)+")")).
-		WithPanel(lines("Divergence of the actions", "Population stability index (psi, nats) and Jensen-Shannon divergence (js, bits) of the actions of the last 200 episodes (or blocks) from the baseline's, and (dashed) what unchanged actions exceed one time in twenty if steps are independent; where they are not, more often. They never page.", "short",
+	folded(d, "Actions", "detection.md#how-it-works",
+		levels("Action shares", "Share of each action over the last 200 episodes (or blocks). Actions that are rare in the baseline count as other.", "percentunit",
+			query{expr: "max by (" + s.groups("action") + ") (" + s.of(metrics.MetricActionRatio, `sample="current"`) + ")", legend: s.legend("action")}).Max(1),
+		bars("Action shares against the baseline", "Share of each action now, beside its share in the baseline.", "action", s,
+			"max by ("+s.groups("action", "sample")+") ("+s.of(metrics.MetricActionRatio)+")"),
+		levels("Divergence of the actions", "Population stability index (psi, nats) and Jensen-Shannon divergence (js, bits) of the actions of the last 200 episodes (or blocks) from the baseline's, and (dashed) the level that unchanged actions exceed one time in twenty if steps are independent; more often if they are not. They never page.", "short",
 			query{expr: "max by (" + s.groups("measure") + ") (" + s.of(metrics.MetricActionDivergence, `measure=~"psi|js"`) + ")", legend: s.legend("measure")},
 			query{expr: "max by (" + s.groups("measure") + ") (" + s.of(metrics.MetricActionChance, `measure=~"psi|js"`) + ")", legend: s.legend("measure") + " by chance"}).
-			Min(0).OverrideByRegexp("/chance/", dashed())).
-		WithPanel(lines("Entropy of the actions", "How varied the actions of the last 200 episodes (or blocks) are, and those of the baseline, in bits. 0: always the same one.", "short",
-			query{expr: "max by (" + s.groups("sample") + ") (" + s.of(metrics.MetricActionEntropy) + ")", legend: s.legend("sample")}).
-			Min(0).OverrideByRegexp("/baseline/", dashed())).
-		WithPanel(againstOne("Score of each detector of the actions", "How far each detector of the actions is on its way to its threshold, which is 1 for every detector.",
-			query{expr: "max by (" + s.groups("signal", "detector") + ") (" + s.of(metrics.MetricDetectorScore, `signal=~"action([.].+)?"`) + ")", legend: s.legend("signal", "detector")}))
+			OverrideByRegexp("/chance/", dashed()),
+		paired("Entropy of the actions", "How varied the actions of the last 200 episodes (or blocks) are, and dashed in the same color, those of the baseline, in bits. 0: always the same action.", "short", s.legend(), func(sample string) string {
+			return "max by (" + s.groups() + ") (" + s.of(metrics.MetricActionEntropy, `sample="`+sample+`"`) + ")"
+		}).Min(0).AxisSoftMax(1),
+		againstOne("Scores of the actions", "The highest score of each group's detectors of the actions. Every detector alarms at 1.",
+			query{expr: "max by (" + s.groups("detector") + ") (" + s.of(metrics.MetricDetectorScore, `signal=~"action([.].+)?"`) + ")", legend: s.legend("detector")}))
 }
 
 // policyEstimates shows the off-policy estimates. Without support a value has no series, and its line a gap.
@@ -193,35 +237,35 @@ func policyEstimates(d *dashboard.DashboardBuilder, s scope) {
 	}
 	actual := ofGroup(metrics.MetricOffPolicyActual)
 	actual.legend += " earned"
-	d.WithRow(dashboard.NewRowBuilder("Off-policy estimates")).
-		WithPanel(lines("Value of the accepted policy", "What the policy of the baseline would have earned on the traffic of today, with its confidence sequence (dashed), and what was earned. target_prob: the accepted policy itself; action_frequencies: one that takes the actions as often as the baseline did. A gap: there is not enough support for an estimate.", "short",
+	folded(d, "Off-policy estimates", "causes.md#the-policy-or-the-world",
+		lines("Value of the accepted policy", "What the policy of the baseline would have earned on the traffic of today, with its confidence sequence (dashed), and what was earned. target_prob: the accepted policy itself; action_frequencies: one that takes the actions as often as the baseline did. A gap: there is not enough support for an estimate.", "short",
 			query{expr: value("estimate"), legend: s.legend("reference")},
 			query{expr: value("low"), legend: s.legend("reference") + " low"},
 			query{expr: value("high"), legend: s.legend("reference") + " high"},
 			actual).
-			OverrideByRegexp("/ (low|high)$/", dashed())).
-		WithPanel(lines("Effective sample size of the estimate", "How many episodes (or blocks) of the accepted policy would tell as much as those that were seen.", "short",
-			ofGroup(metrics.MetricOffPolicyEffective)).Min(0).Span(quarter)).
-		WithPanel(lines("Mean weight of the estimate", "Near 1 while the policy of today takes every action of the accepted one, and the logged probabilities are right.", "short",
-			ofGroup(metrics.MetricOffPolicyWeight)).Min(0).Span(quarter))
+			OverrideByRegexp("/ (low|high)$/", dashed()).NoValue("No support for an estimate"),
+		levels("Effective sample size", "How many episodes (or blocks) of the accepted policy would tell as much as those that were seen.", "short",
+			ofGroup(metrics.MetricOffPolicyEffective)).Span(quarter).NoValue("No estimate"),
+		levels("Mean weight", "Near 1 while the policy of today takes every action of the accepted one, and the logged probabilities are right.", "short",
+			ofGroup(metrics.MetricOffPolicyWeight)).Span(quarter).NoValue("No estimate"))
 }
 
 func policyDetectors(d *dashboard.DashboardBuilder, s scope) {
-	d.WithRow(dashboard.NewRowBuilder("Detectors")).
-		WithPanel(againstOne("Score of each detector of $signal", "How far each detector is on its way to its threshold, which is 1 for every detector.",
-			query{expr: "max by (" + s.groups("detector") + ") (" + s.ofSignal(metrics.MetricDetectorScore) + ")", legend: s.legend("detector")})).
-		WithPanel(againstOne("Highest score of each signal", "The score of the detector that has gone furthest, for every signal of the policy.",
-			query{expr: "max by (signal) (" + s.of(metrics.MetricDetectorScore) + ")", legend: "{{signal}}"})).
-		WithPanel(lines("Statistic and threshold of $signal", "What each detector has accumulated, in its own unit, and (dashed) where it pages. What has no threshold is shown only.", "short",
+	folded(d, "Detectors", "detection.md#how-it-works",
+		againstOne("Scores of $signal", "The score of each detector. Every detector alarms at 1.",
+			query{expr: "max by (" + s.groups("detector") + ") (" + s.ofSignal(metrics.MetricDetectorScore) + ")", legend: s.legend("detector")}),
+		againstOne("Highest score of each signal", "The highest score over the detectors of each signal. Every detector alarms at 1.",
+			query{expr: "max by (signal) (" + s.of(metrics.MetricDetectorScore) + ")", legend: "{{signal}}"}),
+		lines("Statistics and thresholds of $signal", "What each detector has accumulated, in its own unit, and (dashed) the value at which it alarms. Detectors without a threshold are shown for comparison only.", "short",
 			query{expr: "max by (" + s.groups("detector") + ") (" + s.ofSignal(metrics.MetricDetectorStatistic) + ")", legend: s.legend("detector")},
 			query{expr: "max by (" + s.groups("detector") + ") (" + s.ofSignal(metrics.MetricDetectorThreshold) + " > 0)", legend: s.legend("detector") + " threshold"}).
-			OverrideByRegexp("/threshold/", dashed())).
-		WithPanel(lines("Effect size of each signal", "Shift of the mean of the last 200 episodes (or blocks), in standard deviations of the baseline.", "short",
-			query{expr: "max by (" + s.groups("signal") + ") (" + s.of(metrics.MetricEffectSize) + ")", legend: s.legend("signal")}).AxisCenteredZero(true)).
-		WithPanel(lines("Drifts by ADWIN and Page-Hinkley of $signal", "Detectors that are shown for comparison and never page: the drifts that they found over the interval of one point, and (dashed) how many of them chance alone would bring, from their mean time between false alarms on draws from the baseline.", "short",
+			OverrideByRegexp("/threshold/", dashed()),
+		lines("Effect size of each signal", "Shift of the mean of the last 200 episodes (or blocks), in standard deviations of the baseline.", deviations,
+			query{expr: "max by (" + s.groups("signal") + ") (" + s.of(metrics.MetricEffectSize) + ")", legend: s.legend("signal")}).AxisCenteredZero(true).AxisSoftMin(-1).AxisSoftMax(1),
+		happened("Drifts by ADWIN and Page-Hinkley", "Detectors of $signal that are shown for comparison and never page: the drifts that they found, and (dashed) how many are expected by chance, from their mean time between false alarms on draws from the baseline.",
 			query{expr: counted(s.ofSignal(metrics.MetricComparisonAlarms), overPoint, "detector"), legend: "{{detector}}"},
 			query{expr: gaugeChance(s), legend: "{{detector}} by chance"}).
-			Min(0).OverrideByRegexp("/chance/", dashed()))
+			Decimals(2).OverrideByRegexp("/chance/", append(dashed(), asLine()...)))
 }
 
 // gaugeChance returns the expression of how many drifts the detectors that never page would find by chance in the units
@@ -233,14 +277,13 @@ func gaugeChance(s scope) string {
 }
 
 func policyIncidents(d *dashboard.DashboardBuilder, s scope) {
-	d.WithRow(dashboard.NewRowBuilder("Incidents and retraining")).
-		WithPanel(openIncidents(s, labelColumn("policy"))).
-		WithPanel(firing(s, "Alarms of the policy that fire. Info: on a provisional baseline. Muted: of an incident that a person has muted.")).
-		WithPanel(rows("Causes of closed incidents", "How many incidents of the policy closed over the time shown, by the cause that was found.",
-			[]column{labelColumn("cause"), valueColumn("incidents", inDecimals(0))},
-			query{expr: counted(s.of(alerts.MetricIncidentsClosed), overRange, "cause")})).
-		WithPanel(inStateColors(lines("Retrain requests", "Retrain requests of the policy by state.", "short",
-			query{expr: "max by (state) (" + s.policies(retrain.MetricRequests) + ")", legend: "{{state}}"}).Min(0))).
-		WithPanel(lines("Cooldown", "Time until the policy may order another retraining, by target.", "s",
-			query{expr: "max by (target) (" + s.policies(retrain.MetricCooldown) + ")", legend: "{{target}}"}).Min(0))
+	folded(d, "Past incidents and retraining", "retraining.md",
+		firing(s, "Firing alarms of the policy. Info: on a provisional baseline. Muted: of an incident that a person has muted."),
+		rows("Causes of closed incidents", "Incidents of the policy that closed in the time range, by the cause that was found.",
+			[]column{labelColumn("cause"), valueColumn("incidents", inDecimals(0))}, []order{{"Value", true}, {"cause", false}},
+			query{expr: counted(s.of(alerts.MetricIncidentsClosed), overRange, "cause")}),
+		inStateColors(stacked("Retrain requests", "Retrain requests of the policy, by state.", "short",
+			query{expr: "max by (state) (" + s.policies(retrain.MetricRequests) + ") > 0", legend: "{{state}}"})).NoValue("No request"),
+		levels("Cooldown", "Time until an incident of the policy can order another retraining, by target.", "s",
+			query{expr: "max by (target) (" + s.policies(retrain.MetricCooldown) + ")", legend: "{{target}}"}).NoValue("No cooldown"))
 }

@@ -3,6 +3,7 @@ package dashboards
 import (
 	"strings"
 
+	"github.com/grafana/grafana-foundation-sdk/go/common"
 	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
 	"github.com/grafana/grafana-foundation-sdk/go/timeseries"
 
@@ -14,11 +15,31 @@ import (
 // retraining returns the dashboard of the ledger: what was ordered, whether it arrives, and whether it helped.
 func retraining(opts Options) *dashboard.DashboardBuilder {
 	s := fleetScope(opts)
-	d := frame("Rewardwatch / Retraining", "Retrain requests: where they stand, whether they arrive, and what came of them.",
+	d := frame("Rewardwatch / Retraining", "Retrain requests: what waits, whether deliveries arrive, and what the new versions show.",
 		retrainingUID, s, everything(policyVariable()))
-	retrainingRequests(d, s)
+	d.WithPanel(number("Awaiting approval", "Requests that a person has to approve before they are delivered.", "short", steps(green, step{1, yellow}),
+		query{expr: inStates(s, "awaiting_approval")})).
+		WithPanel(number("Under way", "Requests that are to be delivered, whose job runs, or whose new version is being judged.", "short", steps(gray),
+			query{expr: inStates(s, "queued|open|delivered|running|verifying")})).
+		WithPanel(number("Failed attempts", "Attempts to deliver in the last minutes that failed. Rewardwatch tries again.", "short", steps(green, step{1, red}),
+			query{expr: counted(s.service(retrain.MetricDeliveries, `result!="delivered"`), overPoint)}).
+			ColorMode(common.BigValueColorModeBackgroundSolid)).
+		WithPanel(number("Given up", "Requests that could not be delivered. They can be resent.", "short", steps(green, step{1, red}),
+			query{expr: inStates(s, "dead_letter")})).
+		WithPanel(number("Missed or failed", "Retrainings whose new version does not meet its contract, and jobs that failed or did not end in time.", "short", steps(green, step{1, red}),
+			query{expr: inStates(s, "missed|failed")})).
+		WithPanel(number("Met", "Retrainings whose new version meets its contract.", "short", steps(green),
+			query{expr: inStates(s, "met")})).
+		WithPanel(inStateColors(stacked("Requests by state", "The requests in the ledger.", "short",
+			query{expr: "sum by (state) (max by (policy, state) (" + s.policies(retrain.MetricRequests) + ")) > 0", legend: "{{state}}"})).NoValue("No request")).
+		WithPanel(webhooks(s))
 	retrainingOutcomes(d, s)
-	retrainingDeliveries(d, s)
+	folded(d, "Deliveries", "retraining.md#the-queue",
+		levels("Webhook delivery time", "The time that nine in ten attempts to deliver take at most, by target.", "s",
+			query{expr: "histogram_quantile(0.9, sum by (le, target) (rate(" + s.service(retrain.MetricDeliveryDuration+"_bucket") + "[$__rate_interval]))) >= 0", legend: "{{target}}"}).NoValue("No attempt"),
+		targetsInTrouble(s),
+		happened("Ledger retries", "Transactions that were repeated because the ledger could not be reached.",
+			query{expr: counted(s.service(retrain.MetricLedgerRetries), overPoint, "instance"), legend: "{{instance}}"}))
 	return d
 }
 
@@ -27,44 +48,40 @@ func inStates(s scope, states string) string {
 	return "sum(max by (policy, state) (" + s.policies(retrain.MetricRequests, `state=~"`+states+`"`) + "))"
 }
 
-func retrainingRequests(d *dashboard.DashboardBuilder, s scope) {
-	d.WithRow(dashboard.NewRowBuilder("Requests")).
-		WithPanel(number("Wait for approval", "Requests that a person has to approve before they leave.", "short", steps(green, step{1, yellow}),
-			query{expr: inStates(s, "awaiting_approval")})).
-		WithPanel(number("Under way", "Requests that are to be delivered, whose job goes on, or whose new version is being judged.", "short", steps(gray),
-			query{expr: inStates(s, "queued|open|delivered|running|verifying")})).
-		WithPanel(number("Met", "Retrainings whose new version shows what their contract expects.", "short", steps(green),
-			query{expr: inStates(s, "met")})).
-		WithPanel(number("Missed", "Retrainings whose new version does not.", "short", steps(green, step{1, red}),
-			query{expr: inStates(s, "missed")})).
-		WithPanel(number("Failed", "Retrainings whose job has failed or did not end in time.", "short", steps(green, step{1, red}),
-			query{expr: inStates(s, "failed")})).
-		WithPanel(number("Given up", "Requests that could not be delivered. They can be resent.", "short", steps(green, step{1, red}),
-			query{expr: inStates(s, "dead_letter")})).
-		WithPanel(inStateColors(stacked("Requests by state", "What the ledger holds.", "short",
-			query{expr: "sum by (state) (max by (policy, state) (" + s.policies(retrain.MetricRequests) + ")) > 0", legend: "{{state}}"}))).
-		WithPanel(lines("Cooldowns", "Time until an incident of a policy can order a retraining from a target again.", "s",
-			query{expr: "max by (policy, target) (" + s.policies(retrain.MetricCooldown) + ") > 0", legend: "{{policy}} {{target}}"}).Min(0))
+// inStateColors assigns a color to each state of a request: good outcomes are green, bad ones red.
+func inStateColors(p *timeseries.PanelBuilder) *timeseries.PanelBuilder {
+	return inColors(p, requestColors(ledger.States()...)...)
 }
 
-// inStateColors distinguishes good outcomes from bad ones by color.
-func inStateColors(p *timeseries.PanelBuilder) *timeseries.PanelBuilder {
-	return inColors(p, [2]string{string(ledger.StateMet), green}, [2]string{string(ledger.StateInconclusive), yellow},
-		[2]string{string(ledger.StateMissed), red}, [2]string{string(ledger.StateFailed), dark}, [2]string{string(ledger.StateDeadLetter), orange})
+func requestColors(states ...ledger.State) [][2]string {
+	colors := map[ledger.State]string{
+		ledger.StateQueued: "super-light-blue", ledger.StateAwaitingApproval: "light-yellow", ledger.StateOpen: "light-blue", ledger.StateDelivered: blue,
+		ledger.StateRunning: "semi-dark-blue", ledger.StateVerifying: purple,
+		ledger.StateMet: green, ledger.StateInconclusive: yellow, ledger.StateMissed: red, ledger.StateFailed: dark, ledger.StateDeadLetter: orange,
+		ledger.StateRejected: gray, ledger.StateExpired: "dark-yellow", ledger.StateWithdrawn: "semi-dark-green",
+	}
+	var all [][2]string
+	for _, state := range states {
+		all = append(all, [2]string{string(state), colors[state]})
+	}
+	return all
 }
 
 // retrainingOutcomes compares what retrainings were to show with what is observed.
 func retrainingOutcomes(d *dashboard.DashboardBuilder, s scope) {
 	expected := "max by (policy, statistic, signal, comparison) (" + s.policies(retrain.MetricExpected) + ")"
 	observed := "(" + observations(s) + ") and on (policy, statistic, signal) (" + expected + ")"
-	d.WithRow(dashboard.NewRowBuilder("Outcomes")).
-		WithPanel(lines("Expected against observed", "What the new version of each retraining is to show (dashed), from the delivery of the order to its outcome, and the same statistic of the last 200 episodes (or blocks) of the policy. The verdict itself takes those of the new version alone.", "short",
+	folded(d, "Outcomes over time", "retraining.md#how-a-retraining-is-closed",
+		lines("Expected against observed", "What the new version of each retraining must show (dashed), from the delivery of the order to its outcome, and the same statistic of the last 200 episodes (or blocks) of the policy. The verdict itself uses those of the new version alone.", "short",
 			query{expr: observed, legend: s.legend("statistic", "signal")},
 			query{expr: expected, legend: "{{policy}} expected: {{statistic}} {{signal}} {{comparison}}"}).
-			OverrideByRegexp("/expected/", dashed()).NoValue("No outcome is awaited")).
-		WithPanel(inStateColors(lines("Retrainings by outcome", "Retrainings that have come to an end: met and missed, what was expected was or was not observed; inconclusive, the episodes (or blocks) did not tell; failed, the job did not deliver. Over the interval of one point.", "short",
-			query{expr: "round(sum by (outcome) (max by (policy, outcome) (increase(" + s.policies(retrain.MetricOutcomes) + "[$__rate_interval]))))", legend: "{{outcome}}"}).
-			Min(0).NoValue("Nothing was retrained")))
+			OverrideByRegexp("/expected/", dashed()).NoValue("No outcome is awaited"),
+		inColors(happened("Retrainings by outcome", "Retrainings that have ended. Met or missed: the new version does or does not meet its contract. Inconclusive: its episodes (or blocks) do not tell. Failed: the job did not deliver.",
+			query{expr: "round(sum by (outcome) (max by (policy, outcome) (increase(" + s.policies(retrain.MetricOutcomes) + "[$__rate_interval]))))", legend: "{{outcome}}"}),
+			requestColors(ledger.StateMet, ledger.StateInconclusive, ledger.StateMissed, ledger.StateFailed)...).
+			NoValue("No retraining has ended"),
+		levels("Cooldowns", "Time until an incident of a policy can order a retraining from a target again.", "s",
+			query{expr: "topk(12, max by (policy, target) (" + s.policies(retrain.MetricCooldown) + ") > 0)", legend: "{{policy}} {{target}}"}).NoValue("No cooldown"))
 }
 
 // observations returns the statistics of the last 200 units under the names that contracts use for them.
@@ -79,26 +96,19 @@ func observations(s scope) string {
 	}, " or ")
 }
 
-func retrainingDeliveries(d *dashboard.DashboardBuilder, s scope) {
-	d.WithRow(dashboard.NewRowBuilder("Deliveries")).
-		WithPanel(webhooks(s)).
-		WithPanel(lines("Webhook delivery time", "How long nine of ten attempts to deliver take at most, by target.", "s",
-			query{expr: "histogram_quantile(0.9, sum by (le, target) (rate(" + s.service(retrain.MetricDeliveryDuration+"_bucket") + "[$__rate_interval])))", legend: "{{target}}"}).Min(0)).
-		WithPanel(targetsInTrouble(s)).
-		WithPanel(lines("Ledger retries", "Transactions that were begun again because the ledger could not be reached.", "short",
-			query{expr: counted(s.service(retrain.MetricLedgerRetries), overPoint, "instance"), legend: "{{instance}}"}).Min(0))
-}
-
 func webhooks(s scope) *timeseries.PanelBuilder {
-	return lines("Webhook deliveries", "Attempts to deliver a retrain request, by target and result.", "short",
-		query{expr: counted(s.service(retrain.MetricDeliveries), overPoint, "target", "result"), legend: "{{target}} {{result}}"}).Min(0).
+	return happened("Webhook deliveries", "Attempts to deliver a retrain request, by target and result. Red: failed, to be tried again.",
+		query{expr: counted(s.service(retrain.MetricDeliveries), overPoint, "target", "result") + " > 0", legend: "{{target}} {{result}}"}).
+		NoValue("No attempt").
 		OverrideByRegexp("/ /", shadesOf(red)).
-		OverrideByRegexp("/ delivered$/", colored(green))
+		OverrideByRegexp("/ delivered$/", shadesOf(green))
 }
 
 func targetsInTrouble(s scope) *timeseries.PanelBuilder {
-	return lines("Targets in trouble", "Requests given up by target, targets that answered 410 Gone and get no more, and targets at which so many attempts failed that one request at a time is tried.", "short",
-		query{expr: "max by (target) (" + s.service(retrain.MetricDeadLetters) + ")", legend: "{{target}} given up"},
-		query{expr: "max by (target) (" + s.service(retrain.MetricTargetDisabled) + ")", legend: "{{target}} disabled"},
-		query{expr: "max by (target) (" + s.service(retrain.MetricCircuitOpen) + ")", legend: "{{target}} circuit open"}).Min(0)
+	of := func(metric, legend string) query {
+		return query{expr: "max by (target) (" + s.service(metric) + ") > 0", legend: "{{target}} " + legend}
+	}
+	return levels("Targets in trouble", "Requests given up, by target; targets that answered 410 Gone and receive nothing more (disabled); and targets at which five attempts in a row have failed, so that one request a minute tries them (circuit open).", "short",
+		of(retrain.MetricDeadLetters, "given up"), of(retrain.MetricTargetDisabled, "disabled"), of(retrain.MetricCircuitOpen, "circuit open")).
+		NoValue("No target is in trouble")
 }

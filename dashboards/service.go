@@ -18,103 +18,146 @@ import (
 // delivers its alerts.
 func service(opts Options) *dashboard.DashboardBuilder {
 	s := fleetScope(opts)
-	d := frame("Rewardwatch / Service", "Rewardwatch itself: the telemetry that it reads, its state, its memory, and the pages that it sends.",
+	d := frame("Rewardwatch / Service", "Rewardwatch itself: telemetry, freshness, state, memory and notifications.",
 		serviceUID, s, everything(policyVariable()))
+	serviceHeadline(d, s)
+	d.WithPanel(burn(s)).
+		WithPanel(delay(s)).
+		WithPanel(inColors(levels("Records read", "Telemetry records per second, by result.", events,
+			query{expr: perSecond(s.service(ingest.MetricEvents), "result"), legend: "{{result}}"}),
+			[2]string{"accepted", green}, [2]string{"refused", red})).
+		WithPanel(memory(s))
 	serviceTelemetry(d, s)
 	serviceFreshness(d, s)
 	serviceState(d, s)
-	serviceMemory(d, s)
 	serviceNotifications(d, s)
 	return d
 }
 
-func serviceTelemetry(d *dashboard.DashboardBuilder, s scope) {
-	d.WithRow(dashboard.NewRowBuilder("Telemetry")).
-		WithPanel(inColors(lines("Records read", "Telemetry records by what became of them.", "cps",
-			query{expr: perSecond(s.service(ingest.MetricEvents), "result"), legend: "{{result}}"}),
-			[2]string{"accepted", green}, [2]string{"refused", red})).
-		WithPanel(stacked("Dead letters", "Refused records by reason, and those of them that could not even be kept.", "cps",
-			query{expr: perSecond(s.service(ingest.MetricDeadLetters), "reason"), legend: "{{reason}}"},
-			query{expr: "sum(rate(" + s.service(ingest.MetricDeadLettersLost) + "[$__rate_interval]))", legend: "not kept"})).
-		WithPanel(lines("Lag in records", "Records that have not been read yet, by topic and partition.", "short",
-			query{expr: "max by (topic, partition) (" + s.service(ingest.MetricLagRecords) + ")", legend: "{{topic}} {{partition}}"}).Min(0)).
-		WithPanel(lines("Lag in seconds", "Age of the last record that was read, while there are more to read; absent where telemetry has no clock.", "s",
-			query{expr: "max by (topic, partition) (" + s.service(ingest.MetricLagSeconds) + ")", legend: "{{topic}} {{partition}}"}).Min(0)).
-		WithPanel(stacked("Episode ends", "Episodes by how they ended. Abandoned ones were dropped unfinished.", "cps",
-			query{expr: perSecond(s.service(assemble.MetricEpisodes), "end"), legend: "{{end}}"})).
-		WithPanel(lines("Open episodes", "Episodes that have begun and not ended.", "short",
-			query{expr: "sum(" + s.service(assemble.MetricOpenEpisodes) + ")", legend: "open"}).Min(0)).
-		WithPanel(lines("Records passed over", "Records that are no fault and were not judged: duplicates, late steps and late summaries, tombstones and control records, values of too many signals, and records that retention removed before they were read.", "cps",
-			query{expr: perSecond(s.service(assemble.MetricEventsIgnored), "reason"), legend: "{{reason}}"},
-			query{expr: perSecond(s.service(ingest.MetricMessagesSkipped), "reason"), legend: "{{reason}}"},
-			query{expr: "sum(rate(" + s.service(assemble.MetricSignalsIgnored) + "[$__rate_interval]))", legend: "signal_limit"},
-			query{expr: "sum by (topic) (rate(" + s.service(ingest.MetricOffsetGap) + "[$__rate_interval]))", legend: "removed by retention: {{topic}}"})).
-		WithPanel(lines("Partitions", "Partitions that are read, those that exist, and reconnections by reason, of each topic.", "short",
-			query{expr: "sum by (topic) (" + s.service(ingest.MetricPartitions, `kind="assigned"`) + ")", legend: "{{topic}} assigned"},
-			query{expr: "max by (topic) (" + s.service(ingest.MetricPartitions, `kind="existing"`) + ")", legend: "{{topic}} existing"},
-			query{expr: counted(s.service(ingest.MetricReconnects), overPoint, "topic", "reason"), legend: "{{topic}} reconnected: {{reason}}"}).Min(0))
+// serviceHeadline answers whether the service works.
+func serviceHeadline(d *dashboard.DashboardBuilder, s scope) {
+	d.WithPanel(number("Freshness budget", "How fast the budget of late episodes (or blocks) is being spent, over the last hour: 1 % may be judged more than a minute after their last event. Above 1, the budget does not last its 30 days.", budgets, steps(green, step{1, yellow}, step{6, red}),
+		query{expr: burnRate(s, "1h")}).Decimals(1).NoValue("Nothing judged")).
+		WithPanel(number("Lag", "Records that have not been read yet.", "short", steps(green, step{100000, yellow}),
+			query{expr: "sum(max by (topic, partition) (" + s.service(ingest.MetricLagRecords) + "))"})).
+		WithPanel(number("Refused records", "Share of the records that were refused as telemetry.", "percentunit", steps(green, step{.001, yellow}, step{.01, red}),
+			query{expr: "sum(rate(" + s.service(ingest.MetricEvents, `result="refused"`) + "[$__rate_interval])) / (sum(rate(" + s.service(ingest.MetricEvents) + "[$__rate_interval])) > 0)"}).
+			NoValue("Nothing read")).
+		WithPanel(number("Checkpoint age", "Time since the partition that was saved longest ago was saved.", "s", steps(green, step{300, yellow}, step{900, red}),
+			query{expr: "max(" + s.service(ingest.MetricCheckpointAge) + ")"})).
+		WithPanel(unconfirmed(s)).
+		WithPanel(failedPushes(s))
 }
 
-func serviceState(d *dashboard.DashboardBuilder, s scope) {
-	d.WithRow(dashboard.NewRowBuilder("State and limits")).
-		WithPanel(lines("Checkpoint age", "Time since the partition that was saved longest ago was saved. What came after it would be read again after a crash.", "s",
-			query{expr: "max by (topic) (" + s.service(ingest.MetricCheckpointAge) + ")", legend: "{{topic}}"}).Min(0).Span(third)).
-		WithPanel(lines("Checkpoint size", "Bytes last written, by kind.", "bytes",
-			query{expr: "sum by (kind) (" + s.service(ingest.MetricCheckpointBytes) + ")", legend: "{{kind}}"}).Min(0).Span(third)).
-		WithPanel(lines("Failures and limits", "Checkpoints that could not be written, series left out of the metrics because limits.series was reached, streams not followed because limits.streams was, and a configuration that was refused at the last reload.", "short",
-			query{expr: counted(s.service(ingest.MetricCheckpointFailure), overPoint, "kind"), legend: "checkpoint failed: {{kind}}"},
-			query{expr: counted(s.service(metrics.MetricSeriesLimitHits), overPoint), legend: "series left out"},
-			query{expr: counted(s.service(names.MetricStreamLimitHits), overPoint), legend: "streams not followed"},
-			query{expr: "max(1 - " + s.service(names.MetricReloaded) + ")", legend: "configuration refused"}).Min(0).Span(third)).
-		WithPanel(lines("Late or not judged", "Late: judged after one of another partition that had ended later. Not judged: of a policy that no entry of policies matches, of a new one beyond limits.streams, or of a policy_version that another one has followed.", "short",
-			query{expr: counted(s.service(names.MetricLateUnits), overPoint), legend: "late"},
-			query{expr: counted(s.service(names.MetricUnitsDropped), overPoint, "reason"), legend: "not judged: {{reason}}"},
-			query{expr: counted(s.service(metrics.MetricUnitsIgnored), overPoint), legend: "not judged: old version"}).Min(0))
+// lateShare returns the share of the units that were judged too late over a window.
+func lateShare(s scope, stretch string) string {
+	// The format of the scrape decides whether the bound is written 60 or 60.0.
+	inTime := "sum(rate(" + s.service(names.MetricUnitDelay+"_bucket", fmt.Sprintf(`le=~"%d([.]0)?"`, alerts.FreshWithin)) + "[" + stretch + "]))"
+	return "1 - " + inTime + " / (sum(rate(" + s.service(names.MetricUnitDelay+"_count") + "[" + stretch + "])) > 0)"
+}
+
+// burnRate returns how many times too fast the freshness budget is spent over a window.
+func burnRate(s scope, stretch string) string {
+	return fmt.Sprintf("(%s) / %.3g", lateShare(s, stretch), 1-alerts.FreshObjective)
+}
+
+// burn shows how fast the freshness budget is spent, against the rates at which FreshnessBudgetBurn pages.
+func burn(s scope) *timeseries.PanelBuilder {
+	return inColors(levels("Burn of the freshness budget", "How fast the budget of late episodes (or blocks) is spent, over one hour and over six: 1 % may be judged more than a minute after their last event. Rewardwatch pages above 14.4 over one hour, and above 6 over six (dashed).", budgets,
+		query{expr: burnRate(s, "1h"), legend: "1 hour"}, query{expr: burnRate(s, "6h"), legend: "6 hours"}),
+		[2]string{"1 hour", orange}, [2]string{"6 hours", blue}).
+		Thresholds(steps(green, step{6, blue}, step{14.4, orange})).
+		ThresholdsStyle(common.NewGraphThresholdsStyleConfigBuilder().Mode(common.GraphThresholdsStyleModeDashed)).
+		NoValue("Nothing judged")
+}
+
+func memory(s scope) *timeseries.PanelBuilder {
+	return levels("Memory", "Memory in use of each instance, and (dashed) limits.memory.", "bytes",
+		query{expr: "max by (instance) (" + s.service(names.MetricMemory) + ")", legend: "{{instance}}"},
+		query{expr: "max by (instance) (" + s.service(names.MetricMemoryLimit) + ")", legend: "{{instance}} limit"}).
+		OverrideByRegexp("/limit/", dashed())
+}
+
+func serviceTelemetry(d *dashboard.DashboardBuilder, s scope) {
+	folded(d, "Telemetry", "telemetry.md",
+		stacked("Dead letters", "Refused records by reason, and those that could not be kept.", events,
+			query{expr: perSecond(s.service(ingest.MetricDeadLetters), "reason") + " > 0", legend: "{{reason}}"},
+			query{expr: "sum(rate(" + s.service(ingest.MetricDeadLettersLost) + "[$__rate_interval])) > 0", legend: "not kept"}).NoValue("No record was refused"),
+		levels("Records passed over", "Records that are valid and not judged: duplicates, late steps and late summaries, tombstones and control records, values of too many signals, and records that retention removed before they were read.", events,
+			query{expr: perSecond(s.service(assemble.MetricEventsIgnored), "reason") + " > 0", legend: "{{reason}}"},
+			query{expr: perSecond(s.service(ingest.MetricMessagesSkipped), "reason") + " > 0", legend: "message: {{reason}}"},
+			query{expr: "sum(rate(" + s.service(assemble.MetricSignalsIgnored) + "[$__rate_interval])) > 0", legend: "signal_limit"},
+			query{expr: "sum by (topic) (rate(" + s.service(ingest.MetricOffsetGap) + "[$__rate_interval])) > 0", legend: "removed by retention: {{topic}}"}).
+			NoValue("No record was passed over"),
+		stacked("Episode ends", "Episodes by how they ended. Abandoned episodes were dropped unfinished.", episodes,
+			query{expr: perSecond(s.service(assemble.MetricEpisodes), "end") + " > 0", legend: "{{end}}"}).NoValue("No episode ended"),
+		inColors(levels("Open episodes", "Episodes that have begun and not ended.", "short",
+			query{expr: "sum(" + s.service(assemble.MetricOpenEpisodes) + ")", legend: "open"}), [2]string{"open", blue}),
+		levels("Partitions", "Partitions that are read, and those that exist, of each topic.", "short",
+			query{expr: "sum by (topic) (" + s.service(ingest.MetricPartitions, `kind="assigned"`) + ")", legend: "{{topic}} assigned"},
+			query{expr: "max by (topic) (" + s.service(ingest.MetricPartitions, `kind="existing"`) + ")", legend: "{{topic}} existing"}),
+		happened("Reconnections", "Connections to the leader of a partition that were reopened, by topic and reason.",
+			query{expr: counted(s.service(ingest.MetricReconnects), overPoint, "topic", "reason") + " > 0", legend: "{{topic}}: {{reason}}"}).NoValue("No reconnection"))
 }
 
 // serviceFreshness shows how soon units are judged, compared with the objective of the alert FreshnessBudgetBurn.
 func serviceFreshness(d *dashboard.DashboardBuilder, s scope) {
-	// The format of the scrape decides whether the bound is written 60 or 60.0.
-	inTime := "sum(rate(" + s.service(names.MetricUnitDelay+"_bucket", fmt.Sprintf(`le=~"%d([.]0)?"`, alerts.FreshWithin)) + "[$__rate_interval]))"
-	all := "sum(rate(" + s.service(names.MetricUnitDelay+"_count") + "[$__rate_interval]))"
-	d.WithRow(dashboard.NewRowBuilder("Freshness")).
-		WithPanel(delay(s).Span(third)).
-		WithPanel(lines("Judged in time", "Share of the episodes (or blocks) that were judged within a minute of their last event. 99 % are to be, over 30 days.", "percentunit",
-			query{expr: inTime + " / " + all, legend: "in time"}).Max(1).Span(third).
-			Thresholds(steps(red, step{.99, green})).
-			ThresholdsStyle(common.NewGraphThresholdsStyleConfigBuilder().Mode(common.GraphThresholdsStyleModeDashed))).
-		WithPanel(lines("Waiting to be judged", "Finished episodes (or blocks) that wait to be judged: for other partitions, so that all are judged in the order in which they ended, or for the calibration of a baseline.", "short",
-			query{expr: "sum by (reason) (" + s.service(names.MetricUnitsWaiting) + ")", legend: "{{reason}}"}).Min(0).Span(third))
+	const worst = 12
+	folded(d, "Freshness and lag", "runbooks.md#freshnessbudgetburn",
+		levels("Lag in records", "Records that have not been read yet, of the 12 partitions with the most.", "short",
+			query{expr: fmt.Sprintf("topk(%d, max by (topic, partition) (%s))", worst, s.service(ingest.MetricLagRecords)), legend: "{{topic}} {{partition}}"}),
+		levels("Lag in seconds", "Age of the last record that was read, of the 12 partitions with the oldest; 0 if everything is read, absent if telemetry has no clock.", "s",
+			query{expr: fmt.Sprintf("topk(%d, max by (topic, partition) (%s))", worst, s.service(ingest.MetricLagSeconds)), legend: "{{topic}} {{partition}}"}),
+		inColors(lines("Judged in time", "Share of the episodes (or blocks) that were judged within a minute of their last event. The objective is 99 % over 30 days (dashed).", "percentunit",
+			query{expr: "1 - (" + lateShare(s, overPoint) + ")", legend: "in time"}), [2]string{"in time", green}).Max(1).AxisSoftMin(.95).
+			Thresholds(steps(red, step{alerts.FreshObjective, green})).
+			ThresholdsStyle(common.NewGraphThresholdsStyleConfigBuilder().Mode(common.GraphThresholdsStyleModeDashed)).NoValue("Nothing judged"),
+		inColors(levels("Waiting to be judged", "Finished episodes (or blocks) that wait for other partitions, because all are judged in the order in which they ended, or for the calibration of a baseline.", "short",
+			query{expr: "sum by (reason) (" + s.service(names.MetricUnitsWaiting) + ")", legend: "{{reason}}"}),
+			[2]string{"partitions", blue}, [2]string{"calibration", yellow}))
 }
 
 // delay shows the time from the last event of units to their judgement.
 func delay(s scope) *timeseries.PanelBuilder {
-	quantile := func(q string) query {
-		return query{expr: "histogram_quantile(" + q + ", sum by (le) (rate(" + s.service(names.MetricUnitDelay+"_bucket") + "[$__rate_interval])))", legend: q}
+	quantile := func(q, legend string) query {
+		return query{expr: "histogram_quantile(" + q + ", sum by (le) (rate(" + s.service(names.MetricUnitDelay+"_bucket") + "[$__rate_interval]))) >= 0", legend: legend}
 	}
-	return lines("Delay of judgement", "How long it takes from the last event of an episode (or block) until it is judged: for half of them, nine of ten, and 99 of a hundred at most. Telemetry without a clock is left out.", "s",
-		quantile("0.5"), quantile("0.9"), quantile("0.99")).Min(0)
+	return inColors(levels("Delay of judgement", "Time from the last event of an episode (or block) until it is judged: the median, and the time that 90 % and 99 % stay within. Telemetry without a clock does not count.", "s",
+		quantile("0.5", "median"), quantile("0.9", "90 %"), quantile("0.99", "99 %")),
+		[2]string{"median", blue}, [2]string{"90 %", yellow}, [2]string{"99 %", orange}).NoValue("Nothing judged")
 }
 
-func serviceMemory(d *dashboard.DashboardBuilder, s scope) {
-	d.WithRow(dashboard.NewRowBuilder("Memory")).
-		WithPanel(lines("Memory", "Memory in use of each instance, and (dashed) limits.memory.", "bytes",
-			query{expr: "max by (instance) (" + s.service(names.MetricMemory) + ")", legend: "{{instance}}"},
-			query{expr: "max by (instance) (" + s.service(names.MetricMemoryLimit) + ")", legend: "{{instance}} limit"}).
-			Min(0).OverrideByRegexp("/limit/", dashed())).
-		WithPanel(lines("Groups evicted", "Groups whose state is in the checkpoint alone, and how often groups leave memory and come back to it. Where they come back with every episode (or block), memory is too small.", "short",
-			query{expr: "sum(" + s.service(names.MetricGroupsEvicted) + ")", legend: "evicted"},
+func serviceState(d *dashboard.DashboardBuilder, s scope) {
+	folded(d, "State and limits", "operating.md#state",
+		levels("Checkpoint age", "Time since the partition of each topic that was saved longest ago was saved. After a crash, what came later is read again.", "s",
+			query{expr: "max by (topic) (" + s.service(ingest.MetricCheckpointAge) + ")", legend: "{{topic}}"}),
+		inColors(levels("Checkpoint size", "Size of the last checkpoint, by kind.", "bytes",
+			query{expr: "sum by (kind) (" + s.service(ingest.MetricCheckpointBytes) + ")", legend: "{{kind}}"}),
+			[2]string{"partition", blue}, [2]string{"bank", purple}),
+		happened("Failures and limits", "Checkpoints that could not be written, series left out of the metrics because of limits.series, streams refused because of limits.streams, and a configuration that was refused at the last reload.",
+			query{expr: counted(s.service(ingest.MetricCheckpointFailure), overPoint, "kind") + " > 0", legend: "checkpoint failed: {{kind}}"},
+			query{expr: counted(s.service(metrics.MetricSeriesLimitHits), overPoint) + " > 0", legend: "series left out"},
+			query{expr: counted(s.service(names.MetricStreamLimitHits), overPoint) + " > 0", legend: "streams refused"},
+			query{expr: "max(1 - " + s.service(names.MetricReloaded) + ") > 0", legend: "configuration refused"}).NoValue("No failure"),
+		happened("Late or not judged", "Episodes (or blocks). Late: judged after one of another partition that had ended later. Not judged: matched by no entry of policies, of a new policy beyond limits.streams, or of a policy_version that another one has replaced.",
+			query{expr: counted(s.service(names.MetricLateUnits), overPoint) + " > 0", legend: "late"},
+			query{expr: counted(s.service(names.MetricUnitsDropped), overPoint, "reason") + " > 0", legend: "not judged: {{reason}}"},
+			query{expr: counted(s.service(metrics.MetricUnitsIgnored), overPoint) + " > 0", legend: "not judged: old version"}).NoValue("All were judged in order"),
+		inColors(levels("Groups in the checkpoint only", "Groups whose state is in the checkpoint only.", "short",
+			query{expr: "sum(" + s.service(names.MetricGroupsEvicted) + ")", legend: "evicted"}), [2]string{"evicted", blue}),
+		inColors(happened("Groups that leave memory", "How often groups leave memory and return to it. If they return with every episode (or block), memory is too small for the groups in use.",
 			query{expr: counted(s.service(names.MetricGroupEvictions), overPoint), legend: "left"},
-			query{expr: counted(s.service(names.MetricGroupReturns), overPoint), legend: "came back"}).Min(0))
+			query{expr: counted(s.service(names.MetricGroupReturns), overPoint), legend: "returned"}),
+			[2]string{"left", blue}, [2]string{"returned", orange}))
 }
 
 func serviceNotifications(d *dashboard.DashboardBuilder, s scope) {
-	d.WithRow(dashboard.NewRowBuilder("Pages and webhooks")).
-		WithPanel(inColors(lines("Notifications", "Pushes to Alertmanager by result.", "cps",
-			query{expr: perSecond(s.service(alerts.MetricNotifications), "result"), legend: "{{result}}"}),
-			[2]string{"sent", green}, [2]string{"failed", red})).
-		WithPanel(lines("Unconfirmed alerts", "Alerts that no Alertmanager has accepted in their current state.", "short",
-			query{expr: "sum(" + s.service(alerts.MetricNotifyPending) + ")", legend: "unconfirmed"}).Min(0)).
-		WithPanel(webhooks(s)).
-		WithPanel(targetsInTrouble(s))
+	folded(d, "Notifications and webhooks", "operating.md#alertmanager",
+		inColors(happened("Notifications", "Pushes to Alertmanager, by result.",
+			query{expr: counted(s.service(alerts.MetricNotifications), overPoint, "result"), legend: "{{result}}"}),
+			[2]string{"sent", green}, [2]string{"failed", red}).NoValue("Not pushed"),
+		inColors(levels("Unconfirmed alerts over time", "Alerts that no Alertmanager has accepted in their current state.", "short",
+			query{expr: "sum(" + s.service(alerts.MetricNotifyPending) + ")", legend: "unconfirmed"}), [2]string{"unconfirmed", red}).NoValue("Not pushed"),
+		webhooks(s),
+		targetsInTrouble(s))
 }

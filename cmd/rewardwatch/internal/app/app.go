@@ -3,6 +3,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -109,7 +110,11 @@ func (a *App) listen(reload func() error) (err error) {
 	}
 	a.Registry.MustRegister(a.Server.Guesses.Refused, a.Server.Scrapes.Dropped)
 	a.Server.WaitsFor("opening the state, the ledger and the connections")
-	return a.Server.Start()
+	if err := a.Server.Start(); err != nil {
+		return err
+	}
+	a.Registry.MustRegister(consoleMetric(cmp.Or(a.cfg.HTTP.ExternalURL, "http://"+a.Server.Addr())))
+	return nil
 }
 
 func (a *App) open(ctx context.Context) error {
@@ -656,5 +661,13 @@ func buildInfoMetric() prometheus.Collector {
 	g := prometheus.NewGaugeVec(
 		prometheus.GaugeOpts{Name: names.MetricBuildInfo, Help: "Which build runs, always 1."}, []string{"version", "revision", "goversion"})
 	g.WithLabelValues(b.Version, b.Revision, b.Go).Set(1)
+	return g
+}
+
+// consoleMetric tells the dashboards where the console is, so that those that are shipped ready-made can link to it.
+func consoleMetric(url string) prometheus.Collector {
+	g := prometheus.NewGaugeVec(
+		prometheus.GaugeOpts{Name: names.MetricConsole, Help: "Where people reach the console, always 1."}, []string{"url"})
+	g.WithLabelValues(strings.TrimRight(url, "/")).Set(1)
 	return g
 }

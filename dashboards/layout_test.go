@@ -1,0 +1,197 @@
+package dashboards
+
+import (
+	"strings"
+	"testing"
+)
+
+// What Grafana's page has around the panels at a width of 1366 pixels. The menu is as wide as when it is docked in a new Grafana; it
+// takes 56 pixels otherwise, and the head 101.
+const (
+	screenWidth, screenHeight = 1366, 768
+	menuWidth                 = 230
+	pageMargin                = 16
+	headHeight                = 130 // navigation, breadcrumbs and variables
+	gridUnit, gridGap         = 30, 8
+	titleMargin               = 8
+	iconWidth                 = 24 // of the description, and of each link
+)
+
+// panelWidth is the width of a panel in pixels.
+func panelWidth(columns int) float64 {
+	return float64(screenWidth-menuWidth-2*pageMargin+gridGap)*float64(columns)/full - gridGap
+}
+
+// textWidth estimates the width of a text in Inter, in pixels: the advance of each letter in hundredths of the size.
+func textWidth(text string, size float64) (pixels float64) {
+	for _, r := range text {
+		switch {
+		case strings.ContainsRune("ijlI.,:;'|!", r):
+			pixels += .28
+		case strings.ContainsRune("frt()- /", r):
+			pixels += .37
+		case strings.ContainsRune("mwMW@%", r):
+			pixels += .9
+		case r >= 'A' && r <= 'Z', r >= '0' && r <= '9':
+			pixels += .68
+		default:
+			pixels += .58
+		}
+	}
+	return pixels * size
+}
+
+// pageHeight is the height of the page in pixels while its rows are closed.
+func (m model) pageHeight() int {
+	units := 0
+	for _, p := range m.Rows {
+		units = max(units, p.GridPos.Y+p.GridPos.H)
+	}
+	return headHeight + units*(gridUnit+gridGap)
+}
+
+func TestPagesAnswerOnTheirFirstScreens(t *testing.T) {
+	most := map[string]int{"policy.json": 2, "fleet.json": 3, "retraining.json": 2, "service.json": 2}
+	for file, d := range build(t, DefaultOptions()) {
+		if got := d.pageHeight(); got > most[file]*screenHeight {
+			t.Errorf("%s is %d pixels high, want at most %d screens of %d", file, got, most[file], screenHeight)
+		}
+	}
+}
+
+// What an expert needs is in closed rows, whose panels link to the documentation of their words.
+func TestRowsAreClosed(t *testing.T) {
+	for file, d := range build(t, DefaultOptions()) {
+		rows, below := 0, false
+		for _, p := range d.Rows {
+			if p.Type != "row" {
+				if below {
+					t.Errorf("%s: %q stands below a row, and hides when it is closed", file, p.Title)
+				}
+				continue
+			}
+			rows++
+			below = true
+			if !p.Collapsed || len(p.Panels) == 0 || p.GridPos.H != 1 {
+				t.Errorf("%s: the row %q is open or empty", file, p.Title)
+			}
+			for _, inside := range p.Panels {
+				if len(inside.Links) != 1 || !strings.HasPrefix(inside.Links[0].URL, "https://github.com/rewardwatch/rewardwatch/blob/main/docs/") {
+					t.Errorf("%s: %q does not link to the documentation", file, inside.Title)
+				}
+				checkDocument(t, file, inside)
+			}
+		}
+		if rows == 0 {
+			t.Errorf("%s has no row", file)
+		}
+	}
+}
+
+// checkDocument looks the page and the section of a panel's link up.
+func checkDocument(t *testing.T, file string, p panel) {
+	t.Helper()
+	for _, l := range p.Links {
+		page, section, _ := strings.Cut(l.URL[strings.LastIndex(l.URL, "/")+1:], "#")
+		found := section == ""
+		for line := range strings.Lines(string(read(t, "../docs/"+page))) {
+			found = found || strings.HasPrefix(line, "#") && anchor(line) == section
+		}
+		if !found {
+			t.Errorf("%s: %q links to %s, which has no such section", file, p.Title, l.URL)
+		}
+	}
+}
+
+// anchor is what GitHub calls a heading in links.
+func anchor(heading string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == ' ':
+			return '-'
+		case r == '-' || r >= 'a' && r <= 'z' || r >= '0' && r <= '9':
+			return r
+		}
+		return -1
+	}, strings.ToLower(strings.TrimSpace(strings.TrimLeft(heading, "#"))))
+}
+
+// Panels neither overlap nor leave a gap in the page, while rows are closed and after one is opened.
+func TestPanelsFillTheGrid(t *testing.T) {
+	for file, d := range build(t, DefaultOptions()) {
+		check := func(where string, panels []panel) {
+			cells := map[[2]int]string{}
+			for _, p := range panels {
+				for x := p.GridPos.X; x < p.GridPos.X+p.GridPos.W; x++ {
+					for y := p.GridPos.Y; y < p.GridPos.Y+p.GridPos.H; y++ {
+						if other := cells[[2]int{x, y}]; other != "" {
+							t.Fatalf("%s: %s: %q covers %q", file, where, p.Title, other)
+						}
+						cells[[2]int{x, y}] = p.Title
+					}
+				}
+			}
+		}
+		check("page", d.Rows)
+		for _, row := range d.Rows {
+			check(row.Title, row.Panels)
+		}
+	}
+}
+
+func TestTitlesFit(t *testing.T) {
+	longest := strings.NewReplacer("$signal", "observation.inventory_level") // a long name, as in the examples
+	for file, d := range build(t, DefaultOptions()) {
+		for _, p := range d.Panels {
+			if p.Type == "row" {
+				continue
+			}
+			title := longest.Replace(p.Title)
+			room := panelWidth(p.GridPos.W) - 2*titleMargin - iconWidth*float64(1+len(p.Links))
+			if width := textWidth(title, 14); width > room {
+				t.Errorf("%s: %q takes %.0f of %.0f pixels", file, title, width, room)
+			}
+		}
+	}
+}
+
+// What is 0 all the time is drawn on an axis to 1: Grafana's own goes to 100.
+func TestAxesFromZeroHaveAnEnd(t *testing.T) {
+	for file, d := range build(t, DefaultOptions()) {
+		for _, p := range d.Panels {
+			if p.Type != "timeseries" {
+				continue
+			}
+			f := p.FieldConfig.Defaults
+			if f.Min != nil && f.Max == nil && f.Custom.AxisSoftMax == nil {
+				t.Errorf("%s: the axis of %q goes to 100 if all is 0", file, p.Title)
+			}
+		}
+	}
+}
+
+// Counts of what happened are bars, of intervals that do not overlap.
+func TestEventsAreBars(t *testing.T) {
+	for file, d := range build(t, DefaultOptions()) {
+		for _, p := range d.Panels {
+			if p.Type != "timeseries" || !strings.Contains(p.Targets[0].Expr, "increase(") {
+				continue
+			}
+			if p.FieldConfig.Defaults.Custom.DrawStyle != "bars" || p.Interval != "1m" {
+				t.Errorf("%s: %q draws events as %q at least every %q", file, p.Title, p.FieldConfig.Defaults.Custom.DrawStyle, p.Interval)
+			}
+		}
+	}
+}
+
+// Grafana spells its own unit of events a second "c/s", and that of events "eps".
+func TestRatesAreSpelled(t *testing.T) {
+	for file, d := range build(t, DefaultOptions()) {
+		for _, p := range d.Panels {
+			switch unit := p.FieldConfig.Defaults.Unit; unit {
+			case "cps", "eps", "ops", "reqps":
+				t.Errorf("%s: %q is in %s", file, p.Title, unit)
+			}
+		}
+	}
+}
