@@ -38,7 +38,7 @@ func fleet(opts Options) *dashboard.DashboardBuilder {
 		inColors(stacked("Signals by state", "All signals of the selected groups.", "short",
 			streamsIn(s, finding.OK), streamsIn(s, finding.WarmingUp), streamsIn(s, finding.TelemetryFault), streamsIn(s, finding.Drift)),
 			[2]string{"ok", green}, [2]string{"warming up", gray}, [2]string{"telemetry fault", purple}, [2]string{"drift", red}))
-	folded(d, "Throughput and delay", "operating.md#throughput",
+	folded(d, "Throughput and delay", "sizing.md#throughput",
 		inColors(levels("Episodes judged", "Finished episodes, or blocks of steps if there are no episodes, that were added to a baseline or judged against one.", episodes,
 			query{expr: "sum(rate(" + s.of(metrics.MetricUnits) + "[$__rate_interval]))", legend: "judged"}), [2]string{"judged", blue}).Span(third),
 		levels("Lag in records", "Records that have not been read yet, by topic. Alarms are late by as much.", "short",

@@ -98,7 +98,7 @@ func policyVersions(d *dashboard.DashboardBuilder, s scope) {
 	for i, title := range []string{"mean", "standard deviation", "effect size", "highest score"} {
 		columns = append(columns, valueColumnOf(i+1, title, inUnit("short"), inDecimals(3), ifAbsent("-")))
 	}
-	folded(d, "Versions and baselines", "operating.md#baselines",
+	folded(d, "Versions and baselines", "baselines.md",
 		rows("Versions side by side", "Each version of policy, environment and reward function in the time range, the newest first: when its first episode (or block) ended, and then, on average, mean and standard deviation of $signal over the last 200 episodes (or blocks), their shift from the baseline, and the highest score. Directly after a change, the last 200 are of both versions.",
 			columns, []order{{"Value #A", true}},
 			query{expr: "1000 * max_over_time((" + byVersion + s.of(metrics.MetricVersionSince) + "))[$__range:$__rate_interval])"},

@@ -34,7 +34,7 @@ func retraining(opts Options) *dashboard.DashboardBuilder {
 			query{expr: "sum by (state) (max by (policy, state) (" + s.policies(retrain.MetricRequests) + ")) > 0", legend: "{{state}}"})).NoValue("No request")).
 		WithPanel(webhooks(s))
 	retrainingOutcomes(d, s)
-	folded(d, "Deliveries", "retraining.md#the-queue",
+	folded(d, "Deliveries", "targets.md#the-queue",
 		levels("Webhook delivery time", "The time that nine in ten attempts to deliver take at most, by target.", "s",
 			query{expr: "histogram_quantile(0.9, sum by (le, target) (rate(" + s.service(retrain.MetricDeliveryDuration+"_bucket") + "[$__rate_interval]))) >= 0", legend: "{{target}}"}).NoValue("No attempt"),
 		targetsInTrouble(s),
@@ -71,7 +71,7 @@ func requestColors(states ...ledger.State) [][2]string {
 func retrainingOutcomes(d *dashboard.DashboardBuilder, s scope) {
 	expected := "max by (policy, statistic, signal, comparison) (" + s.policies(retrain.MetricExpected) + ")"
 	observed := "(" + observations(s) + ") and on (policy, statistic, signal) (" + expected + ")"
-	folded(d, "Outcomes over time", "retraining.md#how-a-retraining-is-closed",
+	folded(d, "Outcomes over time", "outcomes.md",
 		lines("Expected against observed", "What the new version of each retraining must show (dashed), from the delivery of the order to its outcome, and the same statistic of the last 200 episodes (or blocks) of the policy. The verdict itself uses those of the new version alone.", "short",
 			query{expr: observed, legend: s.legend("statistic", "signal")},
 			query{expr: expected, legend: "{{policy}} expected: {{statistic}} {{signal}} {{comparison}}"}).
