@@ -12,11 +12,10 @@ import (
 // maxTimeout bounds the timeout of a push: a stop waits for the push under way and for one more.
 const maxTimeout = model.Duration(time.Minute)
 
-// AlertmanagerConfig lists the Alertmanagers that incidents and telemetry faults are pushed to. Without URLs nothing is
-// pushed.
+// AlertmanagerConfig configures the Alertmanagers that receive incidents and telemetry faults.
 type AlertmanagerConfig struct {
-	URLs    []string       `yaml:"urls"`    // of every Alertmanager of the cluster, each without /api/v2
-	Timeout model.Duration `yaml:"timeout"` // of one push
+	URLs    []string       `yaml:"urls"`    // every Alertmanager of the cluster, without /api/v2; none: nothing is pushed
+	Timeout model.Duration `yaml:"timeout"` // time limit of one push
 }
 
 // DefaultAlertmanagerConfig returns a configuration that pushes nothing.

@@ -10,24 +10,24 @@ import (
 // KafkaConfig configures where the telemetry is and how to connect to it. Records of aborted transactions are skipped,
 // and those of open ones wait. The topic must not be compacted.
 type KafkaConfig struct {
-	Brokers    []string   `yaml:"brokers"`     // host:port of some brokers of the cluster, which name the others
+	Brokers    []string   `yaml:"brokers"`     // host:port of some brokers of the cluster
 	Topic      string     `yaml:"topic"`       // topic of the telemetry
-	Group      string     `yaml:"group"`       // consumer group; instances that share the work have the same
-	ClientID   string     `yaml:"client_id"`   // the name under which brokers log and throttle
-	MaxMessage ByteSize   `yaml:"max_message"` // larger messages are refused
-	ReadyLag   int64      `yaml:"ready_lag"`   // records by which a partition may lag while the service is ready
+	Group      string     `yaml:"group"`       // consumer group, the same for all instances of a cluster
+	ClientID   string     `yaml:"client_id"`   // name in logs and quotas of the brokers
+	MaxMessage ByteSize   `yaml:"max_message"` // size above which messages are refused
+	ReadyLag   int64      `yaml:"ready_lag"`   // maximum lag of a partition, in records, for the service to be ready
 	TLS        TLSConfig  `yaml:"tls"`
 	SASL       SASLConfig `yaml:"sasl"`
 }
 
 // TLSConfig configures the encryption of connections.
 type TLSConfig struct {
-	Enabled            bool   `yaml:"enabled"`              // whether connections are encrypted
-	CAFile             string `yaml:"ca_file"`              // PEM; "" for the system's authorities
-	CertFile           string `yaml:"cert_file"`            // PEM file of the client certificate
-	KeyFile            string `yaml:"key_file"`             // PEM file of the client key
-	ServerName         string `yaml:"server_name"`          // the name in the brokers' certificates; "" for their host
-	InsecureSkipVerify bool   `yaml:"insecure_skip_verify"` // lets anyone pose as the broker
+	Enabled            bool   `yaml:"enabled"`              // encrypt connections
+	CAFile             string `yaml:"ca_file"`              // PEM file of the authorities; by default those of the system
+	CertFile           string `yaml:"cert_file"`            // client certificate
+	KeyFile            string `yaml:"key_file"`             // client key
+	ServerName         string `yaml:"server_name"`          // name in the brokers' certificates; by default their host
+	InsecureSkipVerify bool   `yaml:"insecure_skip_verify"` // do not verify the broker
 }
 
 // ErrNoTopic means that the cluster has no topic of that name.
@@ -40,13 +40,12 @@ const (
 	SASLScramSHA512 = "SCRAM-SHA-512"
 )
 
-// SASLConfig configures how the service authenticates. The password is in a file or an environment variable, never in
-// the configuration.
+// SASLConfig configures the authentication by SASL.
 type SASLConfig struct {
-	Mechanism    string `yaml:"mechanism"`     // "" for none
-	Username     string `yaml:"username"`      // user name of the service
-	PasswordFile string `yaml:"password_file"` // file with the password; a trailing line break is ignored
-	PasswordEnv  string `yaml:"password_env"`  // name of the environment variable with the password
+	Mechanism    string `yaml:"mechanism"`     // PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512
+	Username     string `yaml:"username"`      // user name
+	PasswordFile string `yaml:"password_file"` // password
+	PasswordEnv  string `yaml:"password_env"`  // environment variable with the password
 }
 
 // DefaultKafkaConfig reads agent-telemetry from a broker on this machine.

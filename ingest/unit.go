@@ -309,10 +309,10 @@ func (u *Unit) Bytes() int64 {
 
 // Range is a range of offsets of one partition, both ends included.
 type Range struct {
-	Topic     string    `json:"topic,omitempty" yaml:"topic"` // name of the topic, if the telemetry has several
-	Partition Partition `json:"partition" yaml:"partition"`   // number of the partition; 0 in files
-	First     int64     `json:"first" yaml:"first"`           // first offset; in files the index of the record, from 0
-	Last      int64     `json:"last" yaml:"last"`             // last offset, included in the range
+	Topic     string    `json:"topic,omitempty" yaml:"topic"` // topic, if there are several
+	Partition Partition `json:"partition" yaml:"partition"`   // partition; 0 in files
+	First     int64     `json:"first" yaml:"first"`           // first offset; in files the index of a record
+	Last      int64     `json:"last" yaml:"last"`             // last offset
 }
 
 // String returns the range in words.

@@ -9,10 +9,10 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/ledger"
 )
 
-// BreakerConfig says when triggers stop ordering retrainings of a policy because they do not help. People still can.
+// BreakerConfig configures when triggers stop ordering retrainings that do not help.
 type BreakerConfig struct {
-	After int            `yaml:"after"` // how many retrainings of the policy in a row must end missed or failed; 0 for no breaker
-	Pause model.Duration `yaml:"pause"` // how long triggers order none after the last of them
+	After int            `yaml:"after"` // retrainings of a policy in a row that end missed or failed; 0 for no breaker
+	Pause model.Duration `yaml:"pause"` // time without orders after the last of them
 }
 
 func defaultBreaker() BreakerConfig {

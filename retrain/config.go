@@ -14,16 +14,16 @@ const (
 	defaultRuns = "data/runs"
 )
 
-// Config configures where requests are kept, who receives them, what opens one, and how to retrain.
+// Config configures how retrainings are ordered.
 type Config struct {
 	Ledger   ledger.Config   `yaml:"ledger"`
-	Recipes  string          `yaml:"recipes"`        // directory of the recipes, which are its files *.yaml and *.yml; "" for none
-	Runs     string          `yaml:"runs_directory"` // directory with a subdirectory for each run of a command; it is created if it does not exist
+	Recipes  string          `yaml:"recipes"`        // directory of the recipes (*.yaml, *.yml)
+	Runs     string          `yaml:"runs_directory"` // directory of the runs of commands; created if missing
 	Targets  []target.Target `yaml:"targets"`
 	Triggers []Trigger       `yaml:"triggers"`
 	Breaker  BreakerConfig   `yaml:"breaker"`
-	OnMet    string          `yaml:"on_met"`   // what happens to the baseline when a new version meets its expectation: "promote" (its units become the next baseline) or "keep"
-	Rollback string          `yaml:"rollback"` // target of rollbacks when a new version is worse than the one before; "" for none
+	OnMet    string          `yaml:"on_met"`   // baseline after a retraining that is met: promote collects a new one, keep does not
+	Rollback string          `yaml:"rollback"` // target of rollbacks, if a new version is worse than the one before
 }
 
 // The values of Config.OnMet.

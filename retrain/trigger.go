@@ -21,26 +21,25 @@ const (
 
 const defaultCooldown = model.Duration(24 * time.Hour)
 
-// Trigger orders a retraining automatically: for an incident, or at the times of a schedule. The first trigger that
-// matches an incident applies.
+// Trigger is a rule that orders retrainings. The first one that matches an incident applies. Empty lists match all.
 type Trigger struct {
 	On       string   `yaml:"on"`       // incident or schedule
-	Policies []string `yaml:"policies"` // of incident: globs over the policy's name, empty matches all; of schedule: the names of the policies
+	Policies []string `yaml:"policies"` // of incident: globs; of schedule: names
 
-	Signals      []string        `yaml:"signals"`      // of incident: names or globs, one of which an alarm's signal must match; empty matches all
-	Causes       []alerts.Cause  `yaml:"causes"`       // of incident: environment, policy or unknown; empty matches all three
-	OffPolicy    []finding.Shown `yaml:"off_policy"`   // of incident: what its off-policy estimate must show: policy, world or both; empty asks for none
-	Severity     alerts.Severity `yaml:"severity"`     // of incident: critical, or warning to match both
-	Improvements bool            `yaml:"improvements"` // of incident: whether improved signals match too
+	Signals      []string        `yaml:"signals"`      // of incident: names or globs of alarming signals
+	Causes       []alerts.Cause  `yaml:"causes"`       // of incident: environment, policy or unknown
+	OffPolicy    []finding.Shown `yaml:"off_policy"`   // of incident: required result of the off-policy estimate: policy, world or both
+	Severity     alerts.Severity `yaml:"severity"`     // of incident: critical, or warning for both
+	Improvements bool            `yaml:"improvements"` // of incident: match improvements too
 
-	Lasting  model.Duration `yaml:"lasting"`  // of incident: how long it must have been open, by its telemetry's clock
-	Cooldown model.Duration `yaml:"cooldown"` // of incident: minimum time between two requests of this trigger for one policy
+	Lasting  model.Duration `yaml:"lasting"`  // of incident: minimum time open, by the clock of its telemetry
+	Cooldown model.Duration `yaml:"cooldown"` // of incident: minimum time between two requests for one policy
 
-	Cron string `yaml:"cron"` // of schedule: minute, hour, day of the month, month and day of the week, in UTC, or in the time zone of a prefix such as CRON_TZ=Europe/Berlin and a space
+	Cron string `yaml:"cron"` // of schedule: minute, hour, day of the month, month, day of the week, in UTC or after a prefix such as CRON_TZ=Europe/Berlin
 
-	Recipe   string `yaml:"recipe"`   // name of the recipe, with the contract and the config of the retraining
+	Recipe   string `yaml:"recipe"`   // name of the recipe
 	Target   string `yaml:"target"`   // name of the target
-	Approval bool   `yaml:"approval"` // whether a person must approve a request before its delivery
+	Approval bool   `yaml:"approval"` // require approval by a person
 }
 
 // UnmarshalYAML reads a trigger over its defaults.

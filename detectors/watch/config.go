@@ -20,37 +20,37 @@ import (
 
 // Config holds how the policies that match one entry of the configuration are watched.
 type Config struct {
-	GroupBy      []string       `yaml:"group_by"` // what divides a policy into groups: env, or labels.<name> for a label of the events
-	Signals      []string       `yaml:"signals"`  // globs over the names of signals; a signal that matches none is not followed
+	GroupBy      []string       `yaml:"group_by"` // labels that divide a policy into groups: env, or labels.<name>
+	Signals      []string       `yaml:"signals"`  // globs for the names of the signals to judge
 	Baseline     BaselineConfig `yaml:"baseline"`
 	FalseAlarms  Budget         `yaml:"false_alarms"`
 	KS           KSConfig       `yaml:"ks"`
-	Direction    Directions     `yaml:"direction" json:"-"` // which way a signal is better: up, down or none, by its name or a glob; unless they are named, return and reward are better up
+	Direction    Directions     `yaml:"direction" json:"-"` // better direction by signal name or glob: up, down or none; up by default for return and reward
 	Guaranteed   []GivenMean    `yaml:"guaranteed"`         // signals with a mean known from elsewhere: their false alarms are guaranteed, whatever their distribution
 	Causes       CausesConfig   `yaml:"causes" json:"-"`
 	Fleet        Budget         `yaml:"-"`              // the policy's share of a budget over all policies; Budget is 0 if there is none
-	OnNewVersion string         `yaml:"on_new_version"` // effect of a new policy_version: compare keeps the baseline, and alarms list the versions on each side; rebaseline collects a baseline of the new version beside the old one, and replaces the old one once it is complete
+	OnNewVersion string         `yaml:"on_new_version"` // effect of a new policy_version: compare keeps the baseline; rebaseline replaces it once one of the new version is complete
 }
 
-// BaselineConfig configures where the reference units come from.
+// BaselineConfig configures the source of the baseline.
 type BaselineConfig struct {
-	From    string         `yaml:"from"`                    // warmup: the first units that arrive; file: the units of recorded telemetry; pinned: those in ranges of offsets of the topic
-	Units   int            `yaml:"units"`                   // size of an accepted baseline; a warm-up collects up to six times as many where that covers two days, or two weeks of days that differ
-	File    string         `yaml:"file"`                    // the recorded telemetry, if from is file
+	From    string         `yaml:"from"`                    // warmup: the first episodes that arrive; file: recorded telemetry; pinned: ranges of offsets of the topic
+	Units   int            `yaml:"units"`                   // episodes of an accepted baseline; a warmup collects up to six times as many to cover two days, or two weeks of differing days
+	File    string         `yaml:"file"`                    // recorded telemetry, with from: file
 	Offsets []ingest.Range `yaml:"offsets"`                 // the ranges, if from is pinned; the topic must hold them when the service starts without a baseline
-	Blocks  bool           `yaml:"blocks" json:",omitzero"` // whether decisions (episodes of one step) that arrive fast are judged in blocks: less processor time a decision, but a baseline takes up to 64 times as many
+	Blocks  bool           `yaml:"blocks" json:",omitzero"` // judge frequent one-step episodes in blocks: less CPU, but a baseline takes up to 64 times as many
 }
 
-// Budget is the average number of false alarms that a policy may raise in a stretch of telemetry.
+// Budget configures the average number of false alarms of a policy.
 type Budget struct {
-	Budget float64 `yaml:"budget"` // acceptable number of false alarms, on average, in the stretch per
+	Budget float64 `yaml:"budget"` // average number of false alarms in the period per
 	Per    Per     `yaml:"per"`    // a duration, or a count such as "20000 episodes", "1000000 steps" or "500000 observations"
 	Shares Shares  `yaml:"shares"`
 }
 
-// CausesConfig configures how the cause of a drift is found where steps tell their observation and action.
+// CausesConfig configures how causes are found if steps have observations and actions.
 type CausesConfig struct {
-	Memory ingest.ByteSize `yaml:"memory"` // of a group, for the laws of its steps and the scores of its newest episodes; eight times as much while a baseline is collected; 0 for causes from signals alone
+	Memory ingest.ByteSize `yaml:"memory"` // per group, for the laws of its steps; eight times as much while a baseline is collected; 0 to find causes from signals only
 }
 
 // LeastCausesMemory is the smallest causes.memory but 0: the laws of an observation of one component fit into it.
@@ -66,12 +66,12 @@ func (c CausesConfig) check(report func(path, msg string)) {
 // thresholds would have no meaning.
 const LeastPromised = 100
 
-// Shares divides the budget among classes of tests. The shares sum to 1 at most; what one class does not use goes to the
+// Shares configures how classes of tests share the budget. The sum is at most 1; what a class does not use goes to the
 // others.
 type Shares struct {
-	Primary float64 `yaml:"primary"` // for the return, the reward, the length, actions and outcomes
-	Other   float64 `yaml:"other"`   // for all other signals
-	KS      float64 `yaml:"ks"`      // for the sliding Kolmogorov-Smirnov tests of all signals
+	Primary float64 `yaml:"primary"` // return, reward, length, actions and outcomes
+	Other   float64 `yaml:"other"`   // all other signals
+	KS      float64 `yaml:"ks"`      // sliding Kolmogorov-Smirnov tests of all signals
 }
 
 // MaxWindow is the largest ks.window.
@@ -79,7 +79,7 @@ const MaxWindow = 400
 
 // KSConfig configures the sliding Kolmogorov-Smirnov test.
 type KSConfig struct {
-	Window int `yaml:"window"` // units that are compared with the baseline: 50, 100, 200 or 400
+	Window int `yaml:"window"` // episodes compared with the baseline: 50, 100, 200 or 400
 }
 
 // The sources of a baseline.

@@ -7,12 +7,12 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/signals"
 )
 
-// GivenMean is the mean that a signal has to keep. It is known from elsewhere, not from a baseline. With it, the number
-// of false alarms is guaranteed, whatever the distribution of the signal and the dependence of its units.
+// GivenMean is the known mean of a signal, instead of one from a baseline. The number of false alarms is then guaranteed for
+// any distribution and dependence.
 type GivenMean struct {
-	Signal string  `yaml:"signal"` // signal, such as an outcome, whose mean in each unit lies between 0 and 1
-	Mean   float64 `yaml:"mean"`   // the mean of a unit, given the units before it; between 0 and 1
-	Side   string  `yaml:"side"`   // the side that raises an alarm: below or above; both, if it is left out
+	Signal string  `yaml:"signal"` // signal with a mean between 0 and 1 in each episode, such as an outcome
+	Mean   float64 `yaml:"mean"`   // mean of an episode, given those before it; between 0 and 1
+	Side   string  `yaml:"side"`   // side that raises an alarm: below or above; both by default
 }
 
 // SideOf returns the side of that name.

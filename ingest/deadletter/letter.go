@@ -37,11 +37,11 @@ type Keeper interface {
 	Close() error
 }
 
-// Config says where dead letters go: to a Kafka topic if one is named, else to files.
+// Config configures where refused records go: to files, or to a Kafka topic.
 type Config struct {
 	Directory string          `yaml:"directory"` // directory of the files
-	MaxSize   ingest.ByteSize `yaml:"max_size"`  // maximum size of all files together; the oldest is removed first
-	Topic     string          `yaml:"topic"`     // "" for files
+	MaxSize   ingest.ByteSize `yaml:"max_size"`  // size of all files together; the oldest is removed first
+	Topic     string          `yaml:"topic"`     // Kafka topic, instead of files
 }
 
 // DefaultConfig keeps up to 1 GiB in files under data in the working directory.

@@ -12,12 +12,12 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// Config configures how the decisions of a policy are joined with rewards and outcomes that come later.
+// Config configures how decisions are joined with later rewards and outcomes.
 type Config struct {
-	Key      string             `yaml:"key"`      // field that a decision and its feedback share: episode_id, agent_id or labels.<name>; "" if rewards come with the decisions
-	Window   model.Duration     `yaml:"window"`   // time after a decision within which feedback counts; then the decision is judged
-	Horizons []model.Duration   `yaml:"horizons"` // shorter times, ascending, at which what has come so far is judged as well, each as a group of its own with the label horizon
-	Default  map[string]float64 `yaml:"default"`  // value of reward, outcome.<name> or reward_component.<name> for decisions without such feedback
+	Key      string             `yaml:"key"`      // field that a decision and its feedback share: episode_id, agent_id or labels.<name>
+	Window   model.Duration     `yaml:"window"`   // time for feedback; then the decision is judged
+	Horizons []model.Duration   `yaml:"horizons"` // shorter times, ascending, at which the feedback so far is also judged, as a group with the label horizon
+	Default  map[string]float64 `yaml:"default"`  // reward, outcome.<name> or reward_component.<name> of decisions without feedback
 }
 
 // Enabled reports whether feedback comes later.

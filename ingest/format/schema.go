@@ -12,12 +12,11 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// Schema says where the schema of messages is. A registry means that messages are in Confluent's wire format: a zero
-// byte and the id of the schema come before each.
+// Schema configures the schema of messages.
 type Schema struct {
-	File          string          `yaml:"file"`           // Avro schema of the messages (.avsc)
-	DescriptorSet string          `yaml:"descriptor_set"` // Protobuf descriptors, as protoc --include_imports --descriptor_set_out writes them
-	Message       string          `yaml:"message"`        // full name of the Protobuf message in descriptor_set, as in shop.Step
+	File          string          `yaml:"file"`           // Avro schema (.avsc)
+	DescriptorSet string          `yaml:"descriptor_set"` // Protobuf descriptors, written by protoc --include_imports --descriptor_set_out
+	Message       string          `yaml:"message"`        // full name of the Protobuf message, such as shop.Step
 	Registry      registry.Config `yaml:"registry"`       // schema registry
 }
 

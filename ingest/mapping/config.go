@@ -3,13 +3,11 @@ package mapping
 
 import "encoding/json"
 
-// Config maps records of another shape to telemetry version 1. Without fields, records are telemetry version 1.
-//
-// A path names a value in a record: user.id, items[0].price, or ["odd.name"].value. With each, paths begin at the
-// element, and those that begin with $ at the record.
+// Config configures how records of another shape map to telemetry version 1. A path names a value: user.id,
+// items[0].price, or ["odd.name"].value. With each, paths begin at the element, or with $ at the record.
 type Config struct {
 	Take   []Condition      `yaml:"take"`   // conditions that a record must meet, all of them; others are left out and counted
-	Each   string           `yaml:"each"`   // path of an array each element of which is an event; $ is the record itself
+	Each   string           `yaml:"each"`   // path of an array of events; $ is the record itself
 	Fields map[string]Field `yaml:"fields"` // the fields of telemetry v1, such as ts, outcomes or outcomes.conversion
 }
 
@@ -18,31 +16,31 @@ func (c Config) IsZero() bool { return len(c.Take) == 0 && c.Each == "" && len(c
 
 // Source says where a value comes from. Exactly one of its keys is given.
 type Source struct {
-	Path       string          `yaml:"path"`       // where the value is in the record
-	Header     string          `yaml:"header"`     // name of a header of the message
-	Key        json.RawMessage `yaml:"key"`        // true for the key of the message as text, or a path in a key that is JSON
-	Expression string          `yaml:"expression"` // what computes the value from record, element, key and headers
+	Path       string          `yaml:"path"`       // path of the value
+	Header     string          `yaml:"header"`     // header of the message
+	Key        json.RawMessage `yaml:"key"`        // true for the message key as text, or a path in a JSON key
+	Expression string          `yaml:"expression"` // expression of record, element, key and headers
 }
 
-// Condition is what a record must meet to be taken. Values are compared as they are written.
+// Condition is a condition that a record must meet to be read. Values are compared as written.
 type Condition struct {
 	Source `yaml:",inline"`
 
-	In     []Literal       `yaml:"in"`     // the value is one of these
-	NotIn  []Literal       `yaml:"not_in"` // the value is none of these, or missing
-	Exists json.RawMessage `yaml:"exists"` // true: there is a value; false: there is none, or null
+	In     []Literal       `yaml:"in"`     // accepted values
+	NotIn  []Literal       `yaml:"not_in"` // refused values; a missing value is accepted
+	Exists json.RawMessage `yaml:"exists"` // whether there is a value other than null
 }
 
-// Field is where a field of telemetry version 1 comes from. A string in place of it is a path.
+// Field is the source of a field of telemetry version 1. A string is short for path.
 type Field struct {
 	Source `yaml:",inline"`
 
-	Value   json.RawMessage            `yaml:"value"`   // a constant, in place of a source
-	Default json.RawMessage            `yaml:"default"` // the value where it is missing or null
-	Choices map[string]json.RawMessage `yaml:"choices"` // what stands for certain values; other values stay as they are
-	Scale   float64                    `yaml:"scale"`   // what a number of the record is multiplied by; 0 stands for 1
-	Unit    string                     `yaml:"unit"`    // unit of a ts that is a number: s, ms, us or ns; by its size without one
-	Last    bool                       `yaml:"last"`    // whether only the last element has the field
+	Value   json.RawMessage            `yaml:"value"`   // constant
+	Default json.RawMessage            `yaml:"default"` // value if missing or null
+	Choices map[string]json.RawMessage `yaml:"choices"` // replacements for certain values
+	Scale   float64                    `yaml:"scale"`   // factor for numbers; 0 means 1
+	Unit    string                     `yaml:"unit"`    // unit of a numeric ts: s, ms, us or ns; by default from its size
+	Last    bool                       `yaml:"last"`    // only for the last element
 }
 
 // UnmarshalText reads a path.

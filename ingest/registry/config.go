@@ -14,12 +14,12 @@ import (
 	"github.com/twmb/franz-go/pkg/sr"
 )
 
-// Config says how to connect to a schema registry.
+// Config configures a schema registry, for messages in Confluent's wire format.
 type Config struct {
-	URL          string `yaml:"url"`           // address of the registry, as in https://registry.example:8081; "" for none
-	Username     string `yaml:"username"`      // user name of the service; "" for none
-	PasswordFile string `yaml:"password_file"` // file with the password, read for each request; a trailing line break is ignored
-	CAFile       string `yaml:"ca_file"`       // PEM; "" for the system's authorities
+	URL          string `yaml:"url"`           // URL, such as https://registry.example:8081
+	Username     string `yaml:"username"`      // user name
+	PasswordFile string `yaml:"password_file"` // password, read for each request
+	CAFile       string `yaml:"ca_file"`       // PEM file of the authorities; by default those of the system
 }
 
 // Check reports every value that is out of range.

@@ -20,10 +20,10 @@ const (
 
 // Config is a training program that runs on the machine of the service.
 type Config struct {
-	Run         []string          `yaml:"run"`         // absolute path of the program, and its arguments; no shell reads them, and nothing from a request becomes part of them
-	Directory   string            `yaml:"directory"`   // absolute path of the working directory
-	Environment map[string]string `yaml:"environment"` // additional environment variables, besides those of the request; for secrets, name files that hold them
-	TimeLimit   model.Duration    `yaml:"time_limit"`  // after this time the program is stopped and counts as failed
+	Run         []string          `yaml:"run"`         // absolute path of the program, and its arguments; no shell reads them
+	Directory   string            `yaml:"directory"`   // working directory, as an absolute path
+	Environment map[string]string `yaml:"environment"` // additional environment variables; for secrets, use names of files
+	TimeLimit   model.Duration    `yaml:"time_limit"`  // time after which the program is stopped and fails
 }
 
 // Given reports whether the configuration names a command.

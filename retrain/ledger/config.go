@@ -11,12 +11,11 @@ import (
 // DefaultSQLite is the default of Config.SQLite.
 const DefaultSQLite = "data/ledger.db"
 
-// Config says where the ledger is: in a SQLite file, or on PostgreSQL if a URL for that is given. The URL contains a
-// password, so it is in a file or an environment variable, never in the configuration.
+// Config configures the database of the ledger: a SQLite file, or PostgreSQL if a URL is set.
 type Config struct {
-	SQLite          string `yaml:"sqlite"`            // path of the database file; its directory is created
-	PostgresURLFile string `yaml:"postgres_url_file"` // file with postgres://user:password@host:port/database?sslmode=verify-full
-	PostgresURLEnv  string `yaml:"postgres_url_env"`  // name of the environment variable with such a URL
+	SQLite          string `yaml:"sqlite"`            // database file; its directory is created
+	PostgresURLFile string `yaml:"postgres_url_file"` // URL, as in postgres://user:password@host:port/database?sslmode=verify-full
+	PostgresURLEnv  string `yaml:"postgres_url_env"`  // environment variable with the URL
 }
 
 // OnPostgreSQL reports whether several instances can share the ledger.

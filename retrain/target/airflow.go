@@ -11,14 +11,14 @@ import (
 	"strings"
 )
 
-// Airflow is a DAG; a request triggers a run with the request's id. It requires user and password_file, or token_file.
+// Airflow is a DAG of Airflow. It requires user and password_file, or token_file.
 type Airflow struct {
 	DAG          string `yaml:"dag"`           // id of the DAG
 	URL          string `yaml:"url"`           // base URL of the web server, without /api
-	Version      int    `yaml:"version"`       // version of Airflow: 2 or 3
-	User         string `yaml:"user"`          // user who may trigger the DAG
-	PasswordFile string `yaml:"password_file"` // file with the password of the user
-	TokenFile    string `yaml:"token_file"`    // file with a bearer token, which replaces user and password
+	Version      int    `yaml:"version"`       // 2 or 3
+	User         string `yaml:"user"`          // user who can trigger the DAG
+	PasswordFile string `yaml:"password_file"` // password of the user
+	TokenFile    string `yaml:"token_file"`    // bearer token, instead of user and password
 }
 
 var dagID = regexp.MustCompile(`^[\pL\pN_.-]{1,250}$`)

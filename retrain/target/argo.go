@@ -2,10 +2,10 @@ package target
 
 import "context"
 
-// ArgoEvents is an event source of Argo Events, of the type webhook.
+// ArgoEvents is an event source of Argo Events of the type webhook.
 type ArgoEvents struct {
 	URL       string `yaml:"url"`        // endpoint of the event source
-	TokenFile string `yaml:"token_file"` // file with the token of its authSecret
+	TokenFile string `yaml:"token_file"` // token of its authSecret
 }
 
 func (a ArgoEvents) given() bool     { return a != ArgoEvents{} }

@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// CloudEvents is a receiver of CloudEvents 1.0 over HTTP, in structured content mode.
+// CloudEvents is a receiver of CloudEvents 1.0 over HTTP.
 type CloudEvents struct {
-	URL       string `yaml:"url"`        // address of the receiver
-	TokenFile string `yaml:"token_file"` // file with a bearer token; without it, none is sent
+	URL       string `yaml:"url"`        // endpoint of the receiver
+	TokenFile string `yaml:"token_file"` // bearer token; optional
 }
 
 func (c CloudEvents) given() bool     { return c != CloudEvents{} }

@@ -20,12 +20,12 @@ const (
 	githubAPI     = "2022-11-28" // version of the API
 )
 
-// GitHub is a repository on GitHub whose workflows run on repository_dispatch.
+// GitHub is a repository with workflows on repository_dispatch.
 type GitHub struct {
 	Repository string `yaml:"repository"` // owner/name
-	EventType  string `yaml:"event_type"` // event type that the workflows wait for, at most 100 characters; retrain.requested by default
-	TokenFile  string `yaml:"token_file"` // file with a token that may write the contents of the repository
-	URL        string `yaml:"url"`        // base URL of the API; https://api.github.com by default, https://HOST/api/v3 for an Enterprise Server
+	EventType  string `yaml:"event_type"` // event type of at most 100 characters; retrain.requested by default
+	TokenFile  string `yaml:"token_file"` // token with write access to the contents
+	URL        string `yaml:"url"`        // https://api.github.com by default, https://HOST/api/v3 for an Enterprise Server
 }
 
 // maxEventType is the maximum length of an event type on GitHub, in characters.

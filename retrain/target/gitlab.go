@@ -11,12 +11,12 @@ import (
 // in the environment of a job: with a longer one, GitLab would refuse the pipeline, or its jobs would fail to start.
 const gitlabVariable = 120 << 10
 
-// GitLab is a project on GitLab; a request triggers a pipeline.
+// GitLab is a pipeline of a project on GitLab.
 type GitLab struct {
 	Project   string `yaml:"project"`    // number or path, such as ml/trainer
-	Ref       string `yaml:"ref"`        // branch or tag that the pipeline runs on
-	TokenFile string `yaml:"token_file"` // file with a trigger token of the project
-	URL       string `yaml:"url"`        // base URL of the instance, without /api/v4; https://gitlab.com by default
+	Ref       string `yaml:"ref"`        // branch or tag
+	TokenFile string `yaml:"token_file"` // trigger token of the project
+	URL       string `yaml:"url"`        // URL without /api/v4; https://gitlab.com by default
 }
 
 func (g GitLab) given() bool { return g != GitLab{} }

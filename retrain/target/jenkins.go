@@ -5,10 +5,10 @@ import (
 	"encoding/json"
 )
 
-// Jenkins is a Jenkins whose plugin Generic Webhook Trigger starts the jobs that have the token.
+// Jenkins is a Jenkins server with the plugin Generic Webhook Trigger.
 type Jenkins struct {
-	URL       string `yaml:"url"`        // address of Jenkins, with /generic-webhook-trigger/invoke
-	TokenFile string `yaml:"token_file"` // file with the token of the jobs
+	URL       string `yaml:"url"`        // URL, with /generic-webhook-trigger/invoke
+	TokenFile string `yaml:"token_file"` // token of the jobs
 }
 
 func (j Jenkins) given() bool     { return j != Jenkins{} }

@@ -9,10 +9,10 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/kafkalog"
 )
 
-// Kafka is a Kafka topic to which requests are written.
+// Kafka is a topic that receives the requests.
 type Kafka struct {
-	Topic   string            `yaml:"topic"`   // name of the topic, which must exist
-	Brokers []string          `yaml:"brokers"` // host:port; those of ingest.kafka by default, with its tls and sasl
+	Topic   string            `yaml:"topic"`   // topic, which must exist
+	Brokers []string          `yaml:"brokers"` // host:port; by default those of ingest.kafka, with its tls and sasl
 	TLS     ingest.TLSConfig  `yaml:"tls"`
 	SASL    ingest.SASLConfig `yaml:"sasl"`
 

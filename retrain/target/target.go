@@ -24,14 +24,14 @@ const (
 	minCompletesWithin     = model.Duration(time.Minute)
 )
 
-// Target is where requests are sent: the receiver of signed webhooks, or one of the services below.
+// Target is a receiver of requests: a webhook, or one of the services below.
 type Target struct {
-	Name            string         `yaml:"name"`             // name by which triggers refer to it
-	Webhook         string         `yaml:"webhook"`          // http or https URL of a receiver of Standard Webhooks
-	SecretFile      string         `yaml:"secret_file"`      // for webhook: file with whsec_ secrets, one per line, the newest first
-	Timeout         model.Duration `yaml:"timeout"`          // time limit of one attempt, from dialling to the answer's last byte
-	CompletesWithin model.Duration `yaml:"completes_within"` // how long a job may take: a request without news is closed after it
-	AllowPrivate    bool           `yaml:"allow_private"`    // whether the host may have a private, loopback or link-local address
+	Name            string         `yaml:"name"`             // name for triggers
+	Webhook         string         `yaml:"webhook"`          // URL of a receiver of Standard Webhooks
+	SecretFile      string         `yaml:"secret_file"`      // whsec_ secrets of the webhook, one per line, the newest first
+	Timeout         model.Duration `yaml:"timeout"`          // time limit of one attempt
+	CompletesWithin model.Duration `yaml:"completes_within"` // time after which a request without reports ends
+	AllowPrivate    bool           `yaml:"allow_private"`    // permit private, loopback and link-local addresses
 
 	GitHub      GitHub      `yaml:"github"`
 	GitLab      GitLab      `yaml:"gitlab"`

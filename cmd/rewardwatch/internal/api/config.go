@@ -7,14 +7,14 @@ import (
 	"strconv"
 )
 
-// Config says where metrics, API and console are served.
+// Config configures the server of metrics, API and console.
 type Config struct {
 	Listen             string `yaml:"listen"`               // host:port; port 0 picks a free one
-	TokenFile          string `yaml:"token_file"`           // holds the bearer token for requests that change state; without one, programs on the same machine need none, and no other client can change anything
-	StatusTokenFile    string `yaml:"status_token_file"`    // holds a bearer token with which a job can report its progress, and do nothing else
-	TelemetryTokenFile string `yaml:"telemetry_token_file"` // holds a bearer token with which agents can send telemetry, and do nothing else
-	ExternalURL        string `yaml:"external_url"`         // where people reach the service, as in https://rewardwatch.example; without it there are no links to approve a retraining, and alerts have no generatorURL
-	AdminListen        string `yaml:"admin_listen"`         // host:port of the profiler (pprof); "" for none
+	TokenFile          string `yaml:"token_file"`           // bearer token for requests that change state; without one, only programs on the same machine can change state
+	StatusTokenFile    string `yaml:"status_token_file"`    // bearer token that only permits jobs to report progress
+	TelemetryTokenFile string `yaml:"telemetry_token_file"` // bearer token that only permits agents to send telemetry
+	ExternalURL        string `yaml:"external_url"`         // public URL of the service, such as https://rewardwatch.example; required for links in alerts and for approvals
+	AdminListen        string `yaml:"admin_listen"`         // host:port of the profiler (pprof)
 }
 
 // Check reports every value that is out of its range, with its path.

@@ -1,10 +1,10 @@
 package cluster
 
-// Config lets several instances of one consumer group share the work, over two more topics on the brokers of
-// ingest.kafka, which are created if missing. Without it one instance works alone.
+// Config configures the topics over which several instances share the work, on the brokers of ingest.kafka. Missing
+// topics are created. Without them, one instance works alone.
 type Config struct {
-	UnitsTopic       string `yaml:"units_topic"`       // carries units from the instances that read the telemetry to those that judge policies
-	CheckpointsTopic string `yaml:"checkpoints_topic"` // keeps the state, in place of checkpoint.directory; compacted
+	UnitsTopic       string `yaml:"units_topic"`       // topic of episodes and blocks to judge
+	CheckpointsTopic string `yaml:"checkpoints_topic"` // compacted topic of the state, instead of checkpoint.directory
 }
 
 // Enabled reports whether there may be other instances.

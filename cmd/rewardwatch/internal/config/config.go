@@ -32,16 +32,16 @@ type Config struct {
 	Recipes recipe.Recipes `yaml:"-"` // from the directory that Retrain names; only LoadForService reads it
 }
 
-// IngestConfig says where telemetry comes from and where refused records go.
+// IngestConfig configures the source of telemetry and the destination of refused records.
 type IngestConfig struct {
 	Kafka       KafkaConfig       `yaml:"kafka"`
 	Log         LogConfig         `yaml:"log"`
 	DeadLetters deadletter.Config `yaml:"dead_letters"`
 }
 
-// AlertsConfig says who is notified of incidents.
+// AlertsConfig configures notifications.
 type AlertsConfig struct {
-	GrafanaURL   string                    `yaml:"grafana_url"` // where people reach the Grafana that has the dashboards, as in https://grafana.example; without it alerts have no dashboard_url
+	GrafanaURL   string                    `yaml:"grafana_url"` // URL of the Grafana with the dashboards, such as https://grafana.example, for links in alerts
 	Alertmanager alerts.AlertmanagerConfig `yaml:"alertmanager"`
 }
 

@@ -23,20 +23,25 @@ import (
 
 const configDocsHead = `# Configuration
 
-Rewardwatch reads one YAML file (` + "`rewardwatch run --config FILE`" + `). Every key has a default, and the empty file
-watches every policy on every signal. The file is read strictly: an unknown key, a key given twice, a value of another
-type and a value out of range are errors, and ` + "`rewardwatch validate FILE`" + ` prints all of them as
-` + "`file:line:column: message`" + `.
+This page lists every key of the configuration file. Check a file before you use it:
 
-Durations are written as in Prometheus (` + "`30d`, `1h30m`, `10s`" + `), sizes as ` + "`1GiB`, `64KiB` or `10MB`" + `. Secrets
-never stand in the file: it names the files that hold them. A list that is given replaces the default list.
+` + "```" + `
+rewardwatch validate rewardwatch.yml
+` + "```" + `
+
+The command prints every mistake as ` + "`file:line:column: message`" + `. The format is YAML. Every key has a default, and
+an empty file watches every signal of every policy. Unknown keys, duplicate keys and values out of range are errors.
+
+Durations are written as in Prometheus (` + "`30d`, `1h30m`, `10s`" + `), sizes as ` + "`1GiB`, `64KiB` or `10MB`" + `. Keys that
+end in ` + "`_file`" + ` name files, because secrets are never part of the configuration. A trailing line break in a file is
+ignored. A list replaces the default list.
 
 <!-- Written from the code by ` + "`go test ./cmd/rewardwatch/internal/config -run Docs -update`" + `; edit the comments of the config structs instead. -->
 `
 
 func TestConfigDocsSayWhatTheCodeReads(t *testing.T) {
 	c := Default()
-	d := &configDocs{t: t, comments: map[string]map[string]string{}}
+	d := &configDocs{t: t, comments: map[string]map[string]string{}, written: map[reflect.Type]string{}}
 	d.text.WriteString(configDocsHead)
 	for _, section := range yamlfile.Fields(reflect.ValueOf(&c).Elem()) {
 		d.section(section.Key, section.Value)
@@ -49,6 +54,7 @@ type configDocs struct {
 	t        *testing.T
 	text     strings.Builder
 	comments map[string]map[string]string // by package path, then by Type or Type.Field
+	written  map[reflect.Type]string      // the path of the first section of a struct
 }
 
 func (d *configDocs) section(path string, v reflect.Value) {
@@ -60,7 +66,17 @@ func (d *configDocs) section(path string, v reflect.Value) {
 	if v.Kind() == reflect.Map {
 		path, v = path+".NAME", reflect.New(v.Type().Elem()).Elem()
 	}
-	fmt.Fprintf(&d.text, "\n## %s\n\n%s\n", path, wrapped(fmt.Sprintf("`%s` %s", path, d.comment(v.Type(), ""))))
+	if first, ok := d.written[v.Type()]; ok {
+		anchor := strings.NewReplacer(".", "", "[", "", "]", "").Replace(strings.ToLower(first))
+		fmt.Fprintf(&d.text, "\n## %s\n\nThe keys of [%s](#%s).\n", path, first, anchor)
+		return
+	}
+	d.written[v.Type()] = path
+	what := strings.TrimPrefix(d.comment(v.Type(), ""), "is ")
+	if thing := strings.TrimPrefix(what, "configures "); strings.HasPrefix(thing, "the ") || strings.HasPrefix(thing, "a ") {
+		what = thing
+	}
+	fmt.Fprintf(&d.text, "\n## %s\n\n%s\n", path, wrapped(strings.ToUpper(what[:1])+what[1:]))
 	markdown := strings.NewReplacer("|", `\|`, "<", `\<`, "*", `\*`)
 	var below []yamlfile.Field
 	table := ""
@@ -73,7 +89,8 @@ func (d *configDocs) section(path string, v reflect.Value) {
 		if meaning == "" {
 			d.t.Errorf("%s.%s has no comment, so docs/configuration.md cannot say what %s is", f.Owner, f.Field.Name, yamlfile.Join(path, f.Key))
 		}
-		table += fmt.Sprintf("| `%s` | %s | %s | %s |\n", f.Key, typeName(f.Value.Type()), defaultText(f.Value), markdown.Replace(meaning))
+		row := fmt.Sprintf("| `%s` | %s | %s | %s |\n", f.Key, typeName(f.Value.Type()), defaultText(f.Value), markdown.Replace(meaning))
+		table += strings.ReplaceAll(row, "|  |", "| |")
 	}
 	if table != "" {
 		d.text.WriteString("\n| key | type | default | meaning |\n| --- | --- | --- | --- |\n" + table)
@@ -118,34 +135,34 @@ func typeName(t reflect.Type) string {
 	}
 	switch t.Kind() {
 	case reflect.Int, reflect.Int32, reflect.Int64:
-		return "whole number"
+		return "integer"
 	case reflect.Float64:
 		return "number"
 	case reflect.Bool:
-		return "true or false"
+		return "boolean"
 	case reflect.Slice:
 		return "list of " + typeName(t.Elem()) + "s"
 	case reflect.Map:
-		return typeName(t.Elem()) + "s by name"
+		return "map of " + typeName(t.Elem()) + "s"
 	}
 	return t.Kind().String()
 }
 
+// defaultText is empty for a key without a default.
 func defaultText(v reflect.Value) string {
+	if v.Type() == reflect.TypeFor[json.RawMessage]() || (v.Kind() == reflect.Slice || v.Kind() == reflect.Map) && v.Len() == 0 {
+		return ""
+	}
 	text := fmt.Sprint(v.Interface())
-	switch {
-	case v.Type() == reflect.TypeFor[json.RawMessage]():
-		return "none"
-	case v.Kind() == reflect.Slice:
+	if v.Kind() == reflect.Slice {
 		var parts []string
 		for i := range v.Len() {
 			parts = append(parts, fmt.Sprintf("%q", v.Index(i).Interface()))
 		}
 		text = "[" + strings.Join(parts, ", ") + "]"
-	case v.Kind() == reflect.Map && v.Len() == 0:
-		text = "{}"
-	case text == "":
-		return "none"
+	}
+	if text == "" {
+		return ""
 	}
 	return "`" + text + "`"
 }

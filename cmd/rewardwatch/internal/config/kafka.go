@@ -14,15 +14,15 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/yamlfile"
 )
 
-// KafkaConfig configures where the telemetry is and how to connect to it. Records of aborted transactions are skipped,
-// and those of open ones wait. The topics must not be compacted. A single topic of telemetry v1 is given as topic; several
-// topics, or other formats, as topics. Their order must not change, but more may follow later.
+// KafkaConfig configures the topics of telemetry, which must not be compacted. Set topic for a single topic of telemetry
+// version 1, topics for several or for other formats. You can append topics later, but not reorder them. Records of
+// aborted transactions are skipped.
 type KafkaConfig struct {
 	ingest.KafkaConfig `yaml:",inline"`
 	Topics             []format.Topic `yaml:"topics"` // topics of the telemetry, instead of topic
 
-	// topic of the service itself, created if missing, through which all telemetry goes on to the partition of its
-	// feedback key, where decisions and feedback are not partitioned alike; "" for none
+	// topic to which the service writes all telemetry by its feedback key, if decisions and feedback are partitioned
+	// differently; created if missing
 	RepartitionTopic string `yaml:"repartition_topic"`
 }
 

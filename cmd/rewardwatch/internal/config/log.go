@@ -17,12 +17,12 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/yamlfile"
 )
 
-// LogConfig replaces Kafka by a log on this machine: telemetry received over HTTP is written to it, and read from it. It
-// belongs to one instance. What is not in two checkpoints yet is never removed.
+// LogConfig configures a log on this machine, for telemetry received over HTTP, instead of Kafka. Telemetry that is not in
+// two checkpoints is never removed.
 type LogConfig struct {
-	Directory string          `yaml:"directory"` // of the log; created if missing; without it the telemetry is in Kafka
-	MaxSize   ingest.ByteSize `yaml:"max_size"`  // of the log: above it the oldest telemetry is removed; if that has not been judged, new telemetry is refused with 429
-	MaxAge    model.Duration  `yaml:"max_age"`   // of telemetry in the log; it is removed up to a day later; 0 for no limit
+	Directory string          `yaml:"directory"` // directory of the log; created if missing. Without it, telemetry is in Kafka
+	MaxSize   ingest.ByteSize `yaml:"max_size"`  // size above which the oldest telemetry is removed; if it has not been judged, new telemetry is refused (429)
+	MaxAge    model.Duration  `yaml:"max_age"`   // age above which telemetry is removed, up to a day later; 0 for no limit
 	Mapping   mapping.Config  `yaml:"mapping"`   // what the fields of telemetry v1 are in the records, where they have another shape
 }
 

@@ -16,37 +16,36 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/yamlfile"
 )
 
-// CheckpointConfig says where state is kept across restarts.
+// CheckpointConfig configures how state is kept across restarts.
 type CheckpointConfig struct {
-	Directory string         `yaml:"directory"` // of the checkpoints; created if missing; not used in a cluster
-	Every     model.Duration `yaml:"every"`     // between two checkpoints; after a crash at most this much is read again
+	Directory string         `yaml:"directory"` // directory of the state; created if missing; not used in a cluster
+	Every     model.Duration `yaml:"every"`     // time between checkpoints, and the maximum to read again after a crash
 }
 
-// PolicyConfig says how policies are watched. The first entry that matches a policy's name applies; a policy that no
-// entry matches is not watched. If there is no entry, every policy is watched with the defaults of an entry.
+// PolicyConfig configures how policies are watched. The first entry that matches applies. A policy that no entry matches is
+// not watched. Without entries, every policy is watched with the defaults.
 type PolicyConfig struct {
-	Match        string `yaml:"match"` // glob over the policy's name, in which * stands for any characters, a slash too
+	Match        string `yaml:"match"` // glob for the name of the policy; * also matches slashes
 	watch.Config `yaml:",inline"`
 	Feedback     feedback.Config `yaml:"feedback"`
 }
 
-// FleetConfig is a budget of false alarms over all policies together, for people who are paged for all of them. Each
-// policy then keeps to the stricter of its own budget and an even share of this one.
+// FleetConfig configures a budget of false alarms for all policies together. Each policy keeps to the stricter of its own
+// budget and an even share of this one.
 type FleetConfig struct {
-	Budget   float64   `yaml:"budget"`   // acceptable false alarms of all policies, on average, in the period per; 0 for no such budget
+	Budget   float64   `yaml:"budget"`   // average number of false alarms in the period per; 0 for no budget
 	Per      watch.Per `yaml:"per"`      // as in policies[].false_alarms
-	Policies int       `yaml:"policies"` // how many policies share the budget; more of them exceed it, which is logged
+	Policies int       `yaml:"policies"` // number of policies that share the budget; more than that exceed it, which is logged
 }
 
-// LimitsConfig bounds what is held in memory. Reaching a limit is counted, never fatal.
+// LimitsConfig configures the bounds of what is held in memory. Reaching one is counted, and never fatal.
 type LimitsConfig struct {
-	Streams       int `yaml:"streams"`        // streams followed; one policy at most as many as are left for others; later ones are not watched
-	OpenEpisodes  int `yaml:"open_episodes"`  // unfinished episodes of a partition; beyond it the oldest is dropped
-	OpenDecisions int `yaml:"open_decisions"` // decisions of a partition that wait for feedback; beyond it the first to become final is dropped
-	Series        int `yaml:"series"`         // series exported; healthy streams lose theirs first
+	Streams       int `yaml:"streams"`        // streams that are judged; one policy takes at most half
+	OpenEpisodes  int `yaml:"open_episodes"`  // unfinished episodes per partition; beyond it the oldest is dropped
+	OpenDecisions int `yaml:"open_decisions"` // decisions per partition that wait for feedback; beyond it the first to become final is dropped
+	Series        int `yaml:"series"`         // exported series; healthy streams are omitted first
 
-	// memory that the process takes: above it the least recently used groups are kept only in the checkpoint until
-	// they are used again
+	// resident memory of the process; the least recently used groups are evicted to the checkpoint
 	Memory ingest.ByteSize `yaml:"memory"`
 }
 
