@@ -266,8 +266,6 @@ type Unit struct {
 	Steps *Steps // nil unless the telemetry has observations and actions of each step
 
 	Decisions *Decisions // nil unless a bank has joined the unit from episodes of one step
-
-	pooled *Unit // the unit itself if its memory is of a UnitPool; that of a copy is not
 }
 
 // Decisions is what only a block of decisions has. A decision is an episode of one step. Return is the mean of the

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"slices"
 )
 
 // UnitSequence writes or reads units one after the other. A decision, which is a unit of one step, is like the one before
@@ -14,6 +15,7 @@ type UnitSequence struct {
 	newest     map[Group]int // the shape of a group that was added last
 	last       int           // the shape of the last decision
 	ts, offset int64         // of the last decision
+	values     []float64     // memory for those of one decision
 }
 
 // Bounds of what is remembered for the decisions that follow.
@@ -23,25 +25,14 @@ const (
 	mostShapeActions = 16
 )
 
-// unitShape is what decisions have in common.
+// unitShape is what decisions of one partition have in common.
 type unitShape struct {
-	group        Group
-	versions     Versions
-	partition    Partition
-	reading      int64
-	unfinished   int64
-	end          End
-	kind         ActionKind
-	shadow, acts bool
-	signals      []signalShape
-	actions      []string // one of which was taken, if acts
-	next         int      // the shape of the decision behind the last one of this shape
-}
-
-// signalShape is a numeric signal of decisions.
-type signalShape struct {
-	name  string
-	outer bool // whether its value is its outer deciles too
+	DecisionShape
+	like      *DecisionShape // the last one that was found to be the same
+	partition Partition
+	reading   int64
+	actions   []string // one of which was taken, if Acts
+	next      int      // the shape of the decision behind the last one of this shape
 }
 
 // Reset begins a new sequence, which does not refer to what was before.
@@ -55,10 +46,15 @@ func (q *UnitSequence) Append(b []byte, u *Unit) []byte {
 	plain := isPlainDecision(u)
 	if plain {
 		if at := q.shapeOf(u); at >= 0 {
-			c := unitCodec{b: binary.AppendUvarint(b, uint64(at)+1)}
-			q.decision(&c, &q.shapes[at], u)
-			q.follow(at)
-			return c.b
+			d := Decision{Agent: u.Agent, Episode: u.Episode, TS: u.EndTS, Pos: u.Pos, Ord: u.Ord, Run: u.Run, Reward: u.Return}
+			if len(u.Actions) > 0 {
+				d.Action = u.Actions[0].Name
+			}
+			q.values = q.values[:0]
+			for i := range u.Numeric {
+				q.values = append(q.values, u.Numeric[i].Mean)
+			}
+			return q.append(b, at, &d, q.values)
 		}
 	}
 	b = AppendUnit(append(b, 0), u)
@@ -66,6 +62,23 @@ func (q *UnitSequence) Append(b []byte, u *Unit) []byte {
 		q.remember(u)
 	}
 	return b
+}
+
+// AppendDecision appends what Append of its unit appends.
+func (q *UnitSequence) AppendDecision(b []byte, d *Decision) []byte {
+	at := q.shapeOfDecision(d)
+	if at < 0 {
+		return q.Append(b, d.Unit())
+	}
+	return q.append(b, at, d, d.Values[:len(d.Shape.Signals)])
+}
+
+// append appends a decision of a shape.
+func (q *UnitSequence) append(b []byte, at int, d *Decision, values []float64) []byte {
+	c := unitCodec{b: binary.AppendUvarint(b, uint64(at)+1)}
+	q.decision(&c, &q.shapes[at], d, values)
+	q.follow(at)
+	return c.b
 }
 
 // Cut reads the unit at the beginning of b, as CutUnit does.
@@ -81,9 +94,12 @@ func (q *UnitSequence) Cut(b []byte) (u *Unit, rest []byte, err error) {
 		return u, rest, err
 	}
 	s := &q.shapes[at-1]
-	u = s.unit()
+	d := Decision{Shape: &s.DecisionShape, Pos: Position{Partition: s.partition}, Reading: s.reading}
+	q.values = slices.Grow(q.values[:0], len(s.Signals))[:len(s.Signals)]
 	c := unitCodec{b: b[n:], reading: true}
-	q.decision(&c, s, u)
+	q.decision(&c, s, &d, q.values)
+	u = &Unit{}
+	d.Fill(u, q.values)
 	if c.damaged || !isPlainDecision(u) {
 		return nil, nil, fmt.Errorf("%w: its values are impossible", ErrUnitDamaged)
 	}
@@ -100,6 +116,20 @@ func (q *UnitSequence) shapeOf(u *Unit) int {
 		return at
 	}
 	if at, known := q.newest[u.Group]; known && q.shapes[at].fits(u) {
+		return at
+	}
+	return -1
+}
+
+// shapeOfDecision is shapeOf for a decision.
+func (q *UnitSequence) shapeOfDecision(d *Decision) int {
+	if len(q.shapes) == 0 {
+		return -1
+	}
+	if at := q.shapes[q.last].next; at < len(q.shapes) && q.shapes[at].fitsDecision(d) {
+		return at
+	}
+	if at, known := q.newest[d.Shape.Group]; known && q.shapes[at].fitsDecision(d) {
 		return at
 	}
 	return -1
@@ -125,69 +155,74 @@ func (q *UnitSequence) remember(u *Unit) {
 	}
 	s := &q.shapes[at]
 	*s = unitShape{
-		group: u.Group, versions: u.Versions, partition: u.Pos.Partition, reading: u.Reading, unfinished: u.Unfinished, end: u.End,
-		kind: u.ActionKind, shadow: u.Shadow, acts: len(u.Actions) > 0, signals: s.signals[:0], actions: s.actions[:0], next: at,
+		DecisionShape: DecisionShape{
+			Group: u.Group, Versions: u.Versions, Unfinished: u.Unfinished, End: u.End, Kind: u.ActionKind, Shadow: u.Shadow,
+			Acts: len(u.Actions) > 0, Signals: s.Signals[:0],
+		},
+		partition: u.Pos.Partition, reading: u.Reading, actions: s.actions[:0], next: at,
 	}
 	for i := range u.Numeric {
 		n := &u.Numeric[i]
-		s.signals = append(s.signals, signalShape{n.Signal, n.Q10 != 0})
+		s.Signals = append(s.Signals, DecisionSignal{n.Signal, n.Q10 != 0})
 	}
-	if s.acts {
+	if s.Acts {
 		s.actions = append(s.actions, u.Actions[0].Name)
 	}
 	q.follow(at)
 }
 
-// fits reports whether a decision has the shape.
+// fits reports whether a unit, which is a decision, has the shape.
 func (s *unitShape) fits(u *Unit) bool {
-	if u.Group != s.group || u.Versions != s.versions || u.Pos.Partition != s.partition || u.Reading != s.reading || u.Unfinished != s.unfinished ||
-		u.End != s.end || u.ActionKind != s.kind || u.Shadow != s.shadow || len(u.Actions) > 0 != s.acts || len(u.Numeric) != len(s.signals) {
+	if u.Group != s.Group || u.Versions != s.Versions || u.Pos.Partition != s.partition || u.Reading != s.reading || u.Unfinished != s.Unfinished ||
+		u.End != s.End || u.ActionKind != s.Kind || u.Shadow != s.Shadow || len(u.Actions) > 0 != s.Acts || len(u.Numeric) != len(s.Signals) {
 		return false
 	}
-	for i := range s.signals {
-		n, outer := &u.Numeric[i], s.signals[i].outer
-		if n.Signal != s.signals[i].name || outer != (n.Q10 != 0) && n.Mean != 0 {
+	for i := range s.Signals {
+		n, outer := &u.Numeric[i], s.Signals[i].Outer
+		if n.Signal != s.Signals[i].Name || outer != (n.Q10 != 0) && n.Mean != 0 {
 			return false
 		}
 	}
 	return true
 }
 
-// unit returns a decision of the shape without what distinguishes it.
-func (s *unitShape) unit() *Unit {
-	u := &Unit{
-		Group: s.group, Versions: s.versions, Reading: s.reading, Unfinished: s.unfinished, End: s.end, ActionKind: s.kind, Shadow: s.shadow,
-		HasReturn: true, Length: 1, Events: 1, LongestConstant: 1, Profile: make([]float32, 1), ProfileSteps: 1,
+// fitsDecision is fits for a decision. Nearly all are of few shapes, which are compared once.
+func (s *unitShape) fitsDecision(d *Decision) bool {
+	if d.Pos.Partition != s.partition || d.Reading != s.reading || d.Shape != s.like && !s.isLike(d.Shape) {
+		return false
 	}
-	u.Pos.Partition = s.partition
-	if s.acts {
-		u.Actions = []Count{{N: 1}}
+	s.like = d.Shape
+	for i := range s.Signals {
+		if s.Signals[i].Outer != d.Shape.Signals[i].Outer && d.Values[i] != 0 {
+			return false
+		}
 	}
-	for _, n := range s.signals {
-		u.Numeric = append(u.Numeric, NamedMoments{Signal: n.name})
-	}
-	return u
+	return true
+}
+
+// isLike reports whether two shapes are the same, except for which signals are outer deciles.
+func (s *DecisionShape) isLike(o *DecisionShape) bool {
+	return s.Group == o.Group && s.Versions == o.Versions && s.Unfinished == o.Unfinished && s.End == o.End && s.Kind == o.Kind &&
+		s.Shadow == o.Shadow && s.Acts == o.Acts &&
+		slices.EqualFunc(s.Signals, o.Signals, func(a, b DecisionSignal) bool { return a.Name == b.Name })
 }
 
 // decision reads or writes what distinguishes a decision from others of its shape.
-func (q *UnitSequence) decision(c *unitCodec, s *unitShape, u *Unit) {
-	c.text(&u.Agent)
-	c.text(&u.Episode)
-	c.near(&u.EndTS, q.ts)
-	c.near(&u.Pos.Offset, q.offset)
-	q.ts, q.offset = u.EndTS, u.Pos.Offset
-	number(c, &u.Pos.Record)
-	number(c, &u.Ord)
-	number(c, &u.Run)
-	c.float(&u.Return)
-	if s.acts {
-		c.action(s, &u.Actions[0].Name)
+func (q *UnitSequence) decision(c *unitCodec, s *unitShape, d *Decision, values []float64) {
+	c.text(&d.Agent)
+	c.text(&d.Episode)
+	c.near(&d.TS, q.ts)
+	c.near(&d.Pos.Offset, q.offset)
+	q.ts, q.offset = d.TS, d.Pos.Offset
+	number(c, &d.Pos.Record)
+	number(c, &d.Ord)
+	number(c, &d.Run)
+	c.float(&d.Reward)
+	if s.Acts {
+		c.action(s, &d.Action)
 	}
-	for i := range u.Numeric {
-		c.float(&u.Numeric[i].Mean)
-	}
-	if c.reading {
-		completeDecision(s, u)
+	for i := range values {
+		c.float(&values[i])
 	}
 }
 
@@ -208,24 +243,6 @@ func (c *unitCodec) action(s *unitShape, name *string) {
 	}
 	if c.text(name); len(s.actions) < mostShapeActions {
 		s.actions = append(s.actions, *name)
-	}
-}
-
-// completeDecision sets what follows from the values that are written. It is the inverse of isPlainDecision.
-func completeDecision(s *unitShape, u *Unit) {
-	x := u.Return
-	u.First, u.Last, u.StartTS = u.Pos, u.Pos, u.EndTS
-	u.Reward = momentsOf(x)
-	u.RewardQ10, u.RewardQ90, u.ConstantReward = x, x, x
-	u.Profile[0] = float32(x)
-	if s.acts {
-		u.Actions[0].Reward = x
-	}
-	for i := range u.Numeric {
-		n := &u.Numeric[i]
-		if n.Moments = momentsOf(n.Mean); s.signals[i].outer {
-			n.Q10, n.Q90 = n.Mean, n.Mean
-		}
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"reflect"
+	"slices"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -17,6 +18,13 @@ import (
 
 // decisionUnits returns units as an assembler makes them of random events, nearly all of which are decisions.
 func decisionUnits(rng *rand.Rand, n int) (units []*ingest.Unit) {
+	decisionEvents(rng, n, func(a *assemble.Assembler, e *ingest.Event) {
+		a.Fold(e, func(u *ingest.Unit) { u.Reading, u.Run = 7, e.Pos.Offset/30; units = append(units, u) })
+	})
+	return units
+}
+
+func decisionEvents(rng *rand.Rand, n int, fold func(*assemble.Assembler, *ingest.Event)) {
 	a := assemble.New(assemble.Config{}, assemble.NewMetrics(prometheus.NewRegistry()))
 	for i := range int64(n) {
 		e := ingest.Event{
@@ -42,9 +50,37 @@ func decisionUnits(rng *rand.Rand, n int) (units []*ingest.Unit) {
 		if rng.IntN(10) > 0 {
 			e.Outcomes = []ingest.Value{{Name: "clicked", X: float64(rng.IntN(2))}, {Name: "sold", X: rng.Float64()}}
 		}
-		a.Fold(&e, func(u *ingest.Unit) { u.Reading, u.Run = 7, i/10; units = append(units, u) })
+		fold(a, &e)
 	}
-	return units
+}
+
+// Decisions are written as their units are.
+func TestUnitSequenceWritesDecisionsAsUnits(t *testing.T) {
+	var units, decisions ingest.UnitSequence
+	apart, n := 0, 0
+	decisionEvents(rand.New(rand.NewPCG(4, 4)), 5000, func(a *assemble.Assembler, e *ingest.Event) {
+		same := func(u *ingest.Unit, got []byte) {
+			if want := units.Append(nil, u); !slices.Equal(got, want) {
+				t.Fatalf("%x is written, want %x, of\n%s", got, want, ingesttest.Text(u))
+			}
+			if n++; n%700 == 0 {
+				units.Reset()
+				decisions.Reset()
+			}
+		}
+		if e.Pos.Offset%5 == 0 { // a number that is its outer deciles too, and may be 0
+			e.Action = ingest.Action{Kind: ingest.ActionNumeric, Values: []float64{float64(e.Pos.Offset % 2)}, Scalar: true}
+		}
+		emit := func(u *ingest.Unit) { same(u, decisions.Append(nil, u)) }
+		a.FoldApart(e, emit, func(d *ingest.Decision) {
+			apart++
+			d.Reading, d.Run = e.Pos.Offset/1000, e.Pos.Offset/30
+			same(d.Unit(), decisions.AppendDecision(nil, d))
+		})
+	})
+	if apart < 2000 || apart > n-500 {
+		t.Errorf("%d of %d units are decisions", apart, n)
+	}
 }
 
 // Units that are written by what differs from those before are read with every bit.

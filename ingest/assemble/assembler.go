@@ -38,8 +38,6 @@ type Config struct {
 	// FollowRests treats the remaining events of a dropped episode as an episode that produces no unit: Dropped is
 	// called when it ends. Otherwise those events are ignored.
 	FollowRests bool
-	// Units has the memory of units that were returned to it. nil means that all units have memory of their own.
-	Units *ingest.UnitPool
 }
 
 // Assembler folds the events of one partition into units. It is not safe for concurrent use.
@@ -72,6 +70,9 @@ type Assembler struct {
 
 	key address // of the event being folded
 	ord int32   // number of units it has ended
+
+	decision ingest.Decision // that was made last
+	values   []float64       // of it
 }
 
 // New returns an assembler without state.
@@ -156,6 +157,12 @@ func appendPart(b []byte, part string) []byte {
 // Fold returns the position of the first event of the episode that the event joined, or false if it was ignored. The
 // event may have ended that episode.
 func (a *Assembler) Fold(e *ingest.Event, emit func(*ingest.Unit)) (first ingest.Position, taken bool) {
+	return a.FoldApart(e, emit, nil)
+}
+
+// FoldApart is Fold, except that it passes most decisions to decided, unless that is nil. They are valid until decided
+// returns.
+func (a *Assembler) FoldApart(e *ingest.Event, emit func(*ingest.Unit), decided func(*ingest.Decision)) (first ingest.Position, taken bool) {
 	p := a.policy(e.Policy)
 	if p == nil {
 		return first, false
@@ -167,7 +174,7 @@ func (a *Assembler) Fold(e *ingest.Event, emit func(*ingest.Unit)) (first ingest
 	a.key.set(p, e)
 	ep, whole := a.episodeOf(p, e, emit)
 	if whole {
-		return a.foldWhole(p, e, emit)
+		return a.foldWhole(p, e, emit, decided)
 	}
 	if ep == nil {
 		return first, false

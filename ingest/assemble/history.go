@@ -156,6 +156,7 @@ type group struct {
 	Endings endings
 
 	policy *policy
+	shapes []*ingest.DecisionShape // of its last decisions
 }
 
 // ended records an episode's length. The first enough lengths define a long episode.

@@ -19,9 +19,11 @@ const (
 	category // of an action; not a signal, but looked up in the same way
 )
 
+const outcomePrefix = "outcome."
+
 // prefix returns what the names of the kind's signals begin with.
 func (k kind) prefix() string {
-	return [...]string{"action", "action.", "reward_component.", "observation.", "outcome."}[k]
+	return [...]string{"action", "action.", "reward_component.", "observation.", outcomePrefix}[k]
 }
 
 // key is a signal as events spell it. Its name is interned, so that comparing equal names seldom reads their bytes.
@@ -95,23 +97,9 @@ const maxNames = 8192
 
 // names owns the strings that units keep, so that each is allocated once instead of once per unit.
 type names struct {
-	full       map[key]string // of signals
-	outcomes   [mostPlainOutcomes]namedOutcome
+	full       map[key]string  // of signals
 	components []string        // "0", "1", ...
 	last       ingest.Versions // nearly all units have the versions of the previous one
-}
-
-// namedOutcome is the name of an outcome, and that of its signal.
-type namedOutcome struct{ name, full string }
-
-// outcome is of for the outcome in a place of an event: nearly always the one that was there in the last event.
-func (n *names) outcome(place int, name string) string {
-	if last := &n.outcomes[place]; last.full != "" && last.name == name {
-		return last.full
-	}
-	full := n.of(key{outcome, name})
-	n.outcomes[place] = namedOutcome{full[len(outcome.prefix()):], full}
-	return full
 }
 
 func newNames() *names { return &names{full: map[key]string{}} }

@@ -34,7 +34,7 @@ func (a *Assembler) isWhole(e *ingest.Event) bool {
 
 // foldWhole adds an event that is a whole episode. It does what opening the episode and ending it would do, without the
 // cost of either.
-func (a *Assembler) foldWhole(p *policy, e *ingest.Event, emit func(*ingest.Unit)) (first ingest.Position, taken bool) {
+func (a *Assembler) foldWhole(p *policy, e *ingest.Event, emit func(*ingest.Unit), decided func(*ingest.Decision)) (first ingest.Position, taken bool) {
 	g := a.group(p, e)
 	if g == nil {
 		a.metrics.noGroup.Inc()
@@ -50,7 +50,7 @@ func (a *Assembler) foldWhole(p *policy, e *ingest.Event, emit func(*ingest.Unit
 		g.Endings.ended(0)
 		p.ended()
 		a.recent.add(ended{Key: a.key.hash(), Step: max(-1, e.Step), Came: arrived{First: max(0, e.Step)}, TS: e.TS, Owed: true})
-		a.emitEpisode(a.plainUnit(e, end), g, agent, id, e, emit)
+		a.decide(g, agent, id, end, e, emit, decided)
 		return e.Pos, true
 	}
 	ep := a.take()
@@ -91,32 +91,80 @@ func isPlain(e *ingest.Event) bool {
 	return true
 }
 
-// plainUnit returns the unit of a plain event: the one that a tally of the event would return.
-func (a *Assembler) plainUnit(e *ingest.Event, end ingest.End) *ingest.Unit {
-	u := a.cfg.Units.Get()
-	u.End, u.Versions, u.StartTS, u.EndTS, u.First, u.Last = end, a.names.versions(e.Versions), e.TS, e.TS, e.Pos, e.Pos
-	x := e.Reward + 0 // see add
-	u.Length, u.HasReturn, u.Return, u.RewardQ10, u.RewardQ90 = 1, true, x, x, x
-	u.LongestConstant, u.ConstantReward, u.ActionKind, u.Events = 1, x, e.Action.Kind, 1
-	u.Profile, u.ProfileSteps = append(u.Profile, float32(x)), 1
-	u.Reward.Add(x)
-	if len(e.Action.Values) == 0 && len(e.Outcomes) == 0 {
-		u.Numeric = nil // as empty lists of other units are
+// decide passes on a plain event: to decided, unless that is nil, or what the event ends is no mere decision. Otherwise to
+// emit, as the unit that a tally of the event would return.
+func (a *Assembler) decide(g *group, agent, id string, end ingest.End, e *ingest.Event, emit func(*ingest.Unit), decided func(*ingest.Decision)) {
+	a.values = appendValues(a.values[:0], e)
+	d := &a.decision
+	*d = ingest.Decision{Agent: agent, Episode: id, TS: e.TS, Pos: e.Pos, Ord: a.ord, Reward: e.Reward + 0} // see add
+	if e.Action.Kind == ingest.ActionCategory {
+		d.Action = e.Action.Category
 	}
-	if e.Action.Kind != ingest.ActionCategory {
-		u.Actions = nil
-	} else {
-		u.Actions = append(u.Actions, ingest.Count{Name: e.Action.Category, N: 1, Reward: x})
+	if decided == nil || len(a.values) > len(d.Values) || g.LeftOut != (leftOut{}) || g.Abandoned != 0 {
+		d.Shape = a.shapeOf(g, e, end, 0)
+		u := ingest.NewShortUnit()
+		d.Fill(u, a.values)
+		a.emitEpisode(u, g, agent, id, e, emit)
+		return
 	}
+	g.ended(1, a.cfg.LengthSample)
+	d.Shape = a.shapeOf(g, e, end, g.Endings.told())
+	copy(d.Values[:], a.values)
+	a.ord++
+	a.metrics.ends[end].Inc()
+	decided(d)
+}
+
+// appendValues appends the numbers of a plain event except for its reward, in the order of the signals of its shape.
+func appendValues(values []float64, e *ingest.Event) []float64 {
 	for _, x := range e.Action.Values {
-		n := ingest.NamedMoments{Signal: scalarAction.prefix(), Q10: x + 0, Q90: x + 0}
-		n.Add(x + 0)
-		u.Numeric = append(u.Numeric, n)
+		values = append(values, x+0)
 	}
 	for i := range e.Outcomes {
-		n := ingest.NamedMoments{Signal: a.names.outcome(i, e.Outcomes[i].Name)}
-		n.Add(e.Outcomes[i].X + 0)
-		u.Numeric = append(u.Numeric, n)
+		values = append(values, e.Outcomes[i].X+0)
 	}
-	return u
+	return values
+}
+
+// mostShapes is how many shapes of decisions a group remembers: those of its versions, ends and outcomes.
+const mostShapes = 8
+
+// shapeOf returns the shape of a plain event: the last one of the group that fits.
+func (a *Assembler) shapeOf(g *group, e *ingest.Event, end ingest.End, unfinished int64) *ingest.DecisionShape {
+	for i, s := range g.shapes {
+		if s.Unfinished == unfinished && hasShape(e, end, s) {
+			g.shapes[0], g.shapes[i] = g.shapes[i], g.shapes[0]
+			return s
+		}
+	}
+	s := &ingest.DecisionShape{
+		Group: g.Group, Versions: a.names.versions(e.Versions), Unfinished: unfinished, End: end, Kind: e.Action.Kind, Shadow: g.Shadow,
+		Acts: e.Action.Kind == ingest.ActionCategory,
+	}
+	for range e.Action.Values {
+		s.Signals = append(s.Signals, ingest.DecisionSignal{Name: scalarAction.prefix(), Outer: true})
+	}
+	for i := range e.Outcomes {
+		s.Signals = append(s.Signals, ingest.DecisionSignal{Name: a.names.of(key{outcome, e.Outcomes[i].Name})})
+	}
+	if len(g.shapes) < mostShapes {
+		g.shapes = append(g.shapes, s)
+	} else {
+		g.shapes[len(g.shapes)-1] = s
+	}
+	return s
+}
+
+// hasShape reports whether a plain event has a shape of its group.
+func hasShape(e *ingest.Event, end ingest.End, s *ingest.DecisionShape) bool {
+	numbers := len(e.Action.Values)
+	if s.End != end || s.Kind != e.Action.Kind || s.Versions != e.Versions || len(s.Signals) != numbers+len(e.Outcomes) {
+		return false
+	}
+	for i := range s.Signals {
+		if s.Signals[i].Outer != (i < numbers) || i >= numbers && s.Signals[i].Name[len(outcomePrefix):] != e.Outcomes[i-numbers].Name {
+			return false
+		}
+	}
+	return true
 }

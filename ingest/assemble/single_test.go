@@ -55,11 +55,12 @@ func wholeEvent(rng *rand.Rand) ingest.Event {
 	return e
 }
 
-// The unit of a plain event has every bit of the one that a tally of the event returns, in memory of others too.
+// The unit of a plain event has every bit of the one that a tally of the event returns, in memory of its own, and of others.
 func TestPlainUnitIsThatOfATally(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
-	units := &ingest.UnitPool{}
-	b, tallied, plain := newBench(Config{Units: units}), newBench(Config{}), 0
+	b, tallied, plain, apart := newBench(Config{}), newBench(Config{}), 0, 0
+	var memory ingest.DecisionUnit
+	g := &group{}
 	fields := reflect.TypeFor[ingest.Event]().NumField()
 	for n := range 20_000 {
 		e := wholeEvent(rng)
@@ -78,14 +79,24 @@ func TestPlainUnitIsThatOfATally(t *testing.T) {
 		sums.begin(&e)
 		sums.add(&e, tallied.names)
 		sums.keep(&e)
-		got, want := b.plainUnit(&e, ingest.EndTerminated), sums.unit(ingest.EndTerminated)
-		if got, want := ingesttest.Text(got), ingesttest.Text(want); got != want {
-			t.Fatalf("the unit of %+v is\n%s\nwant\n%s", e, got, want)
+		want := sums.unit(ingest.EndTerminated)
+		want.Pos, want.Unfinished = e.Pos, -1
+		same := func(got *ingest.Unit) {
+			if got, want := ingesttest.Text(got), ingesttest.Text(want); got != want {
+				t.Fatalf("the unit of %+v is\n%s\nwant\n%s", e, got, want)
+			}
 		}
-		units.Put(got)
+		b.ord = 0
+		b.decide(g, "", "", ingest.EndTerminated, &e, same, nil)
+		b.ord = 0
+		b.decide(g, "", "", ingest.EndTerminated, &e, same, func(d *ingest.Decision) {
+			apart++
+			same(d.Unit())
+			same(memory.Of(d))
+		})
 	}
-	if plain < 5000 {
-		t.Errorf("only %d events were plain", plain)
+	if plain < 5000 || apart < 5000 {
+		t.Errorf("only %d events were plain, %d decisions", plain, apart)
 	}
 }
 
@@ -95,6 +106,7 @@ func TestPlainEventsLeaveTheSameState(t *testing.T) {
 	rng := rand.New(rand.NewPCG(2, 2))
 	plain, folded := New(Config{}, NewMetrics(prometheus.NewRegistry())), New(Config{}, NewMetrics(prometheus.NewRegistry()))
 	var got, want []string
+	apart := 0
 	for i := range int64(20_000) {
 		e := wholeEvent(rng)
 		e.Action, e.ActionProb = ingest.Action{}, ingest.Prob{}
@@ -103,12 +115,16 @@ func TestPlainEventsLeaveTheSameState(t *testing.T) {
 		if e.Terminated = rng.IntN(20) > 0; rng.IntN(5) > 0 {
 			e.EpisodeID = fmt.Sprint(rng.Int64N(i + 1))
 		}
-		plain.Fold(&e, func(u *ingest.Unit) { got = append(got, ingesttest.Text(u)) })
+		emit := func(u *ingest.Unit) { got = append(got, ingesttest.Text(u)) }
+		plain.FoldApart(&e, emit, func(d *ingest.Decision) {
+			apart++
+			emit(d.Unit())
+		})
 		e.ActionProb = ingest.Prob{P: .5, Known: true}
 		folded.Fold(&e, func(u *ingest.Unit) { want = append(want, ingesttest.Text(u)) })
 	}
-	if len(got) != len(want) || len(got) < 10_000 {
-		t.Fatalf("%d units, want %d", len(got), len(want))
+	if len(got) != len(want) || apart < 5000 {
+		t.Fatalf("%d units with %d decisions, want %d", len(got), apart, len(want))
 	}
 	for i := range got {
 		if got[i] != want[i] {

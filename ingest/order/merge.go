@@ -14,11 +14,12 @@ import (
 // keeping each partition's own order. So the same telemetry always has the same order, regardless of who reads which
 // partition when.
 type Merger struct {
-	queues  map[ingest.Partition]*queue
-	recent  *queue   // that the last unit was added to
-	waiting []*queue // those that are not empty
-	last    int64    // largest end time released
-	late    int      // units released after one that ended later, since the last TakeLate
+	queues   map[ingest.Partition]*queue
+	recent   *queue      // that the last unit was added to
+	waiting  []*queue    // those that are not empty
+	released WaitingUnit // last
+	last     int64       // largest end time released
+	late     int         // units released after one that ended later, since the last TakeLate
 }
 
 // queue holds the waiting units of one partition.
@@ -53,14 +54,14 @@ func (q *queue) clear() {
 	q.units, q.next = q.units[:0], 0
 }
 
-// WaitingUnit is a unit on its way from a partition to the bank. What the order depends on is beside the unit, which has
-// left the caches of the core by the time that its turn comes.
+// WaitingUnit is a unit on its way from a partition to the bank: a decision, or another unit, of which the decision has
+// what the order depends on. The unit itself has left the caches of the core by the time that its turn comes.
 type WaitingUnit struct {
-	*ingest.Unit
-	at    Moment // its place in the order: its end, or 0 if that is not credible
-	from  source
-	place ingest.AppliedUnit
-	bytes int64
+	Unit     *ingest.Unit // nil if it is a decision
+	Decision ingest.Decision
+	at       Moment // its place in the order: its end, or 0 if that is not credible
+	from     source
+	bytes    int64
 }
 
 // source delivers the units of one partition to one policy, while the partition is assigned. It counts the units in
@@ -72,15 +73,46 @@ type source interface {
 	Left(bytes int64)
 }
 
-// NewWaitingUnit counts a unit in. A unit that ends in the future would hold up all others until then, so it does not
-// wait.
-func NewWaitingUnit(u *ingest.Unit, from source, now time.Time) WaitingUnit {
-	w := WaitingUnit{Unit: u, at: Moment{TS: u.EndTS, Run: u.Run}, from: from, place: ingest.AppliedUnitOf(u), bytes: u.Bytes()}
-	if u.EndTS == 0 || u.EndTS > Believed(now) {
-		w.at = Moment{}
+// NewWaitingUnit returns a unit that is to wait.
+func NewWaitingUnit(u *ingest.Unit) WaitingUnit {
+	return WaitingUnit{Unit: u, bytes: u.Bytes(), Decision: ingest.Decision{
+		Agent: u.Agent, Episode: u.Episode, TS: u.EndTS, Pos: u.Pos, Ord: u.Ord, Reading: u.Reading, Run: u.Run,
+	}}
+}
+
+// NewWaitingDecision returns a decision that is to wait.
+func NewWaitingDecision(d *ingest.Decision) WaitingUnit {
+	return WaitingUnit{Decision: *d, bytes: d.Bytes()}
+}
+
+// Enter counts the unit in. One that ends in the future would hold up all others until then, so it does not wait.
+func (w *WaitingUnit) Enter(from source, now time.Time) {
+	w.from = from
+	if end := w.Decision.TS; end != 0 && end <= Believed(now) {
+		w.at = Moment{TS: end, Run: w.Decision.Run}
 	}
 	from.Entered(w.bytes)
-	return w
+}
+
+// Group returns the group of the unit.
+func (w *WaitingUnit) Group() ingest.Group {
+	if w.Unit != nil {
+		return w.Unit.Group
+	}
+	return w.Decision.Shape.Group
+}
+
+// Place returns the place of the unit among those of its partition.
+func (w *WaitingUnit) Place() ingest.AppliedUnit {
+	return ingest.AppliedUnit{Pos: w.Decision.Pos, Ord: w.Decision.Ord, Reading: w.Decision.Reading}
+}
+
+// In returns the unit, in the given memory if it is a decision.
+func (w *WaitingUnit) In(memory *ingest.DecisionUnit) *ingest.Unit {
+	if w.Unit != nil {
+		return w.Unit
+	}
+	return memory.Of(&w.Decision)
 }
 
 // Left counts a unit out that no longer waits.
@@ -93,19 +125,19 @@ func NewMerger() *Merger {
 	return &Merger{queues: map[ingest.Partition]*queue{}}
 }
 
-// Add adds a unit, unless its source has been revoked. When a partition is read again, all waiting units return, and
+// Add adds a unit that has entered, unless its source has been revoked. When a partition is read again, all waiting units return, and
 // some released ones, which Add drops.
 func (m *Merger) Add(w WaitingUnit) {
 	if w.from.Revoked() {
 		return
 	}
-	q := m.queue(w.place.Pos.Partition)
+	q := m.queue(w.Decision.Pos.Partition)
 	if q.from != w.from {
 		q.from = w.from
 		q.clear()
 		m.forgetEmpty()
 	}
-	if q.released != nil && q.released.Reaches(w.place) {
+	if q.released != nil && q.released.Reaches(w.Place()) {
 		w.Left()
 		return
 	}
@@ -152,8 +184,9 @@ func (m *Merger) Waiting() int {
 	return n
 }
 
-// Release returns the next unit that ended before low, nil if there is none. A unit without a clock does not wait.
-func (m *Merger) Release(low Moment) *ingest.Unit {
+// Release returns the next unit that ended before low, nil if there is none. It is valid until the next call. A unit
+// without a clock does not wait.
+func (m *Merger) Release(low Moment) *WaitingUnit {
 	var of *queue
 	for _, q := range m.waiting {
 		if q.first().at.Before(low) && (of == nil || endsBefore(q.first(), of.first())) {
@@ -163,7 +196,8 @@ func (m *Merger) Release(low Moment) *ingest.Unit {
 	if of == nil {
 		return nil
 	}
-	first := *of.first()
+	first := &m.released
+	*first = *of.first()
 	of.pop()
 	if len(of.units) == 0 {
 		m.forgetEmpty()
@@ -176,8 +210,8 @@ func (m *Merger) Release(low Moment) *ingest.Unit {
 	if of.released == nil {
 		of.released = &ingest.AppliedUnit{}
 	}
-	*of.released = first.place
-	return first.Unit
+	*of.released = first.Place()
+	return first
 }
 
 // TakeLate returns the number of late units since the last call.
@@ -192,8 +226,8 @@ func endsBefore(a, b *WaitingUnit) bool {
 		return at < 0
 	}
 	return cmp.Or(
-		cmp.Compare(a.Agent, b.Agent),
-		cmp.Compare(a.Episode, b.Episode),
-		cmp.Compare(a.Pos.Partition, b.Pos.Partition),
+		cmp.Compare(a.Decision.Agent, b.Decision.Agent),
+		cmp.Compare(a.Decision.Episode, b.Decision.Episode),
+		cmp.Compare(a.Decision.Pos.Partition, b.Decision.Pos.Partition),
 	) < 0
 }

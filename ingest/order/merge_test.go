@@ -10,9 +10,15 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
+// unitAt returns a unit, or a decision at an odd offset.
 func unitAt(from source, partition int32, offset, ts int64, agent string) WaitingUnit {
-	u := &ingest.Unit{Agent: agent, EndTS: ts, Pos: ingest.Position{Partition: ingest.Partition(partition), Offset: offset}}
-	return NewWaitingUnit(u, from, time.Unix(1000, 0))
+	at := ingest.Position{Partition: ingest.Partition(partition), Offset: offset}
+	w := NewWaitingUnit(&ingest.Unit{Agent: agent, EndTS: ts, Pos: at})
+	if offset%2 == 1 {
+		w = NewWaitingDecision(&ingest.Decision{Agent: agent, TS: ts, Pos: at})
+	}
+	w.Enter(from, time.Unix(1000, 0))
+	return w
 }
 
 // timeOf is a moment of which only the time matters.
@@ -141,7 +147,7 @@ func TestMergeDoesNotDependOnWhoReadWhen(t *testing.T) {
 		next := make([]int, 3)
 		take := func(low int64) {
 			for u := m.Release(timeOf(low)); u != nil; u = m.Release(timeOf(low)) {
-				order = append(order, u.Pos.Offset)
+				order = append(order, u.Decision.Pos.Offset)
 			}
 		}
 		for slices.ContainsFunc([]int{0, 1, 2}, func(p int) bool { return next[p] < len(queues[p]) }) {

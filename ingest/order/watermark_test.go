@@ -23,7 +23,7 @@ func TestUnitsOfOneTimeGetOn(t *testing.T) {
 		var read [partitions]int64
 		release := func() {
 			for u := m.Release(w.Low()); u != nil; u = m.Release(w.Low()) {
-				order = append(order, u.Episode)
+				order = append(order, u.Unit.Episode)
 			}
 		}
 		now := time.Unix(1000, 0)
@@ -39,7 +39,9 @@ func TestUnitsOfOneTimeGetOn(t *testing.T) {
 						Agent: fmt.Sprint((read[p] + int64(p)) % 7), Episode: fmt.Sprint(p, "/", read[p]), EndTS: 100e9, Run: clocks[p].Run(100e9),
 						Pos: ingest.Position{Partition: ingest.Partition(p), Offset: read[p]},
 					}
-					m.Add(NewWaitingUnit(u, from, now))
+					unit := NewWaitingUnit(u)
+					unit.Enter(from, now)
+					m.Add(unit)
 				}
 				left--
 			}
@@ -48,7 +50,7 @@ func TestUnitsOfOneTimeGetOn(t *testing.T) {
 		}
 		waited = m.Waiting()
 		for u := m.Release(EndOfTime); u != nil; u = m.Release(EndOfTime) {
-			order = append(order, u.Episode)
+			order = append(order, u.Unit.Episode)
 		}
 		if late := m.TakeLate(); late > 0 {
 			t.Errorf("%d units are late", late)

@@ -102,11 +102,22 @@ const batchHead = 3 * binary.MaxVarintLen64
 
 // Add adds a unit to the batch. Its positions are in one partition. Add keeps none of its memory.
 func (p *UnitPacker) Add(u *ingest.Unit) {
+	p.begin()
+	p.plain = p.sequence.Append(p.plain, u)
+	p.Units++
+}
+
+// AddDecision adds a decision to the batch, as Add adds its unit.
+func (p *UnitPacker) AddDecision(d *ingest.Decision) {
+	p.begin()
+	p.plain = p.sequence.AppendDecision(p.plain, d)
+	p.Units++
+}
+
+func (p *UnitPacker) begin() {
 	if p.Units == 0 {
 		p.plain = slices.Grow(p.plain[:0], batchHead)[:batchHead]
 	}
-	p.plain = p.sequence.Append(p.plain, u)
-	p.Units++
 }
 
 // Len returns how many bytes the batch takes before it is compressed, 0 without units.

@@ -187,6 +187,10 @@ type writtenPartition struct {
 	ahead  []order.Moment  // units written that may wait for other partitions, oldest first; at most FeedBacklog
 }
 
+func (p *writtenPartition) HandDecision(ctx context.Context, d *ingest.Decision) error {
+	return p.Hand(ctx, d.Unit())
+}
+
 func (p *writtenPartition) Hand(ctx context.Context, u *ingest.Unit) error {
 	if _, watched := p.writer.pipeline.Cfg.Policy(u.Group.Policy); !watched {
 		p.writer.pipeline.Metrics.Dropped.WithLabelValues(engine.ErrUnmatched.Error()).Inc()

@@ -99,9 +99,9 @@ func (d *Delivery) Revoke() {
 // Hand takes a unit for the worker of its policy, which receives it with others, at the latest by Flush. It waits until
 // room finds room, and until the worker, which may be busy, takes the units. Once the generation ends it no longer waits:
 // it only keeps the unit, and the instance that restores the partition's checkpoint hands it on. now is the present by the
-// clock that telemetry time is compared with.
-func (d *Delivery) Hand(ctx context.Context, u *ingest.Unit, now time.Time, room func(context.Context, *Route) error) error {
-	w, err := d.route(ctx, u.Group.Policy)
+// clock that telemetry time is compared with. Without a log, the unit must not be a decision.
+func (d *Delivery) Hand(ctx context.Context, u order.WaitingUnit, now time.Time, room func(context.Context, *Route) error) error {
+	w, err := d.route(ctx, u.Group().Policy)
 	switch {
 	case errors.Is(err, errForgotten):
 		return nil
@@ -109,7 +109,7 @@ func (d *Delivery) Hand(ctx context.Context, u *ingest.Unit, now time.Time, room
 		d.Workers.Pipeline.Metrics.Dropped.WithLabelValues(err.Error()).Inc()
 		return nil
 	case errors.Is(err, errPinned):
-		d.keep(u) // the generation ends
+		d.keep(&u) // the generation ends
 		return nil
 	case err != nil:
 		return err
@@ -118,14 +118,15 @@ func (d *Delivery) Hand(ctx context.Context, u *ingest.Unit, now time.Time, room
 	if err := room(ctx, w); err != nil {
 		return err
 	}
-	d.keep(u)
+	d.keep(&u)
 	if d.Workers.Marks.Ending() {
 		return nil
 	}
 	if len(w.open) == 0 {
 		d.open, w.open = append(d.open, w), w.emptyBatch()
 	}
-	if w.open = append(w.open, order.NewWaitingUnit(u, w, now)); len(w.open) < handedTogether {
+	u.Enter(w, now)
+	if w.open = append(w.open, u); len(w.open) < handedTogether {
 		return nil
 	}
 	return d.Flush(ctx)
@@ -165,14 +166,13 @@ func (d *Delivery) send(ctx context.Context, w *Route, batch []order.WaitingUnit
 }
 
 // keep adds a unit to those that a worker may need again.
-func (d *Delivery) keep(u *ingest.Unit) {
+func (d *Delivery) keep(u *order.WaitingUnit) {
 	if d.units != nil {
 		d.units.add(u)
 		return
 	}
-	u.Keep()
-	d.Unsafe = append(d.Unsafe, u)
-	d.keptBytes.Add(u.Bytes())
+	d.Unsafe = append(d.Unsafe, u.Unit)
+	d.keptBytes.Add(u.Unit.Bytes())
 }
 
 // crowdedEvery is how many units a partition hands on between two checks of how much memory the units of all

@@ -98,10 +98,16 @@ func (f *PartitionFeed) Process(ctx context.Context, batch []ingest.Event) error
 			failed = f.Out.Hand(ctx, u)
 		}
 	}
+	decided := func(d *ingest.Decision) {
+		d.Reading, d.Run = l.reading, l.clock.Run(d.TS)
+		if failed == nil {
+			failed = f.Out.HandDecision(ctx, d)
+		}
+	}
 	now, clock := time.Now(), false
 	believed := order.Believed(now)
 	for i := range batch {
-		clock = f.fold(l, &batch[i], believed, emit) || clock
+		clock = f.fold(l, &batch[i], believed, emit, decided) || clock
 	}
 	if failed != nil {
 		return failed

@@ -46,16 +46,13 @@ type Intake struct {
 }
 
 // NewIntake returns the first stage of a partition, or of a file.
-func NewIntake(cfg *Settings, m *IntakeMetrics) *Intake { return newIntake(cfg, m, nil) }
-
-func newIntake(cfg *Settings, m *IntakeMetrics, units *ingest.UnitPool) *Intake {
+func NewIntake(cfg *Settings, m *IntakeMetrics) *Intake {
 	groupBy := func(policy string) []string {
 		c, _ := cfg.Policy(policy)
 		return c.GroupBy
 	}
 	in := &Intake{Episodes: assemble.New(assemble.Config{
 		MaxOpen: cfg.Limits.OpenEpisodes,
-		Units:   units,
 		GroupBy: groupBy,
 		Watched: func(policy string) bool {
 			_, watched := cfg.Policy(policy)
@@ -71,12 +68,22 @@ func newIntake(cfg *Settings, m *IntakeMetrics, units *ingest.UnitPool) *Intake 
 // Fold takes the next event, and passes the units that end with it to emit. It reports whether the event has a credible
 // time, which it is up to believed, in Unix nanoseconds.
 func (in *Intake) Fold(e *ingest.Event, believed int64, emit func(*ingest.Unit)) (timed bool) {
+	return in.foldApart(e, believed, emit, nil)
+}
+
+// foldApart is Fold, except that it passes most decisions to decided, unless that is nil. They are valid until decided
+// returns.
+func (in *Intake) foldApart(e *ingest.Event, believed int64, emit func(*ingest.Unit), decided func(*ingest.Decision)) (timed bool) {
 	timed = in.advance(e, believed, emit)
 	if in.Decisions != nil && in.Decisions.Takes(e.Policy) {
 		in.Decisions.Fold(e, in.clock.TS)
 		return timed
 	}
-	in.Episodes.Fold(e, in.after(emit))
+	if in.Decisions != nil && in.Decisions.Ended() > 0 {
+		in.Episodes.Fold(e, in.after(emit))
+	} else {
+		in.Episodes.FoldApart(e, emit, decided)
+	}
 	return timed
 }
 
@@ -93,9 +100,6 @@ func (in *Intake) advance(e *ingest.Event, believed int64, emit func(*ingest.Uni
 // after returns an emit that numbers units behind those that the decisions have ended at the same record. Readers of
 // units recognize what they have by its number, whatever its policy.
 func (in *Intake) after(emit func(*ingest.Unit)) func(*ingest.Unit) {
-	if in.Decisions == nil || in.Decisions.Ended() == 0 {
-		return emit
-	}
 	return func(u *ingest.Unit) {
 		u.Ord += in.Decisions.Ended()
 		emit(u)

@@ -24,7 +24,7 @@ type lane struct {
 }
 
 func (p *Pipeline) newLane(topic int) *lane {
-	return &lane{topic: topic, Intake: newIntake(p.Cfg, p.intake, &p.units), reading: time.Now().UnixNano()}
+	return &lane{topic: topic, Intake: NewIntake(p.Cfg, p.intake), reading: time.Now().UnixNano()}
 }
 
 // laneState is the snapshot of a lane. Field numbers are never reused; package saved has the rules.
@@ -99,11 +99,11 @@ func (f *PartitionFeed) of(topic int) *lane {
 	return f.lane
 }
 
-// fold takes the next event of a lane, and passes the units that end with it to emit. Feedback whose decision is in
+// fold takes the next event of a lane, and passes the units that end with it to emit, or to decided. Feedback whose decision is in
 // another lane, or will be as far as decisions of its policy came from there, goes to that lane.
-func (f *PartitionFeed) fold(l *lane, e *ingest.Event, believed int64, emit func(*ingest.Unit)) (timed bool) {
+func (f *PartitionFeed) fold(l *lane, e *ingest.Event, believed int64, emit func(*ingest.Unit), decided func(*ingest.Decision)) (timed bool) {
 	if len(f.others) == 0 || l.Decisions == nil || !l.Decisions.Takes(e.Policy) {
-		return l.Fold(e, believed, emit)
+		return l.foldApart(e, believed, emit, decided)
 	}
 	to := f.deciding[e.Policy]
 	switch {
@@ -122,7 +122,7 @@ func (f *PartitionFeed) fold(l *lane, e *ingest.Event, believed int64, emit func
 		}
 	}
 	if to == l {
-		return l.Fold(e, believed, emit)
+		return l.foldApart(e, believed, emit, decided)
 	}
 	timed = l.advance(e, believed, emit)
 	to.Decisions.FoldFrom(e, to.clock.TS)

@@ -24,6 +24,10 @@ type keepingOutlet struct {
 	at    order.Moment
 }
 
+func (o *keepingOutlet) HandDecision(ctx context.Context, d *ingest.Decision) error {
+	return o.Hand(ctx, d.Unit())
+}
+
 func (o *keepingOutlet) Hand(_ context.Context, u *ingest.Unit) error {
 	o.units = append(o.units, u)
 	return nil

@@ -26,6 +26,8 @@ type Outlet interface {
 type PartitionOutlet interface {
 	// Hand takes ownership of a unit. It waits for room.
 	Hand(ctx context.Context, u *ingest.Unit) error
+	// HandDecision does the same with a decision, which it copies.
+	HandDecision(ctx context.Context, d *ingest.Decision) error
 	// Mark records that all units before a moment have been handed on. If end is not zero, the partition held nothing
 	// more at that time.
 	Mark(ctx context.Context, at order.Moment, end, now time.Time) error
@@ -85,10 +87,22 @@ type directPartition struct {
 }
 
 func (d *directPartition) Hand(ctx context.Context, u *ingest.Unit) error {
-	if u.EndTS > order.Believed(d.now) { // otherwise it is credible, whatever the time is by now
+	return d.Delivery.Hand(ctx, order.NewWaitingUnit(u), d.before(u.EndTS), d.room)
+}
+
+func (d *directPartition) HandDecision(ctx context.Context, made *ingest.Decision) error {
+	if d.units == nil { // the checkpoint holds units
+		return d.Hand(ctx, made.Unit())
+	}
+	return d.Delivery.Hand(ctx, order.NewWaitingDecision(made), d.before(made.TS), d.room)
+}
+
+// before returns a time that has passed: the present, unless an earlier one makes a unit's end credible.
+func (d *directPartition) before(end int64) time.Time {
+	if end > order.Believed(d.now) {
 		d.now = time.Now()
 	}
-	return d.Delivery.Hand(ctx, u, d.now, d.room)
+	return d.now
 }
 
 // room waits until fewer units than allowed are in flight and, as on a full disk, fewer than allowed are unsaved.

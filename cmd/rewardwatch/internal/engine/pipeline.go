@@ -18,7 +18,6 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/bank"
 	"github.com/rewardwatch/rewardwatch/detectors/budget"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
-	"github.com/rewardwatch/rewardwatch/ingest"
 	"github.com/rewardwatch/rewardwatch/ingest/order"
 	"github.com/rewardwatch/rewardwatch/retrain/outcome"
 )
@@ -49,7 +48,6 @@ type Pipeline struct {
 	unsafeBacklog int // mostUnsafe, except in tests
 	calibrations  *budget.Calibrations
 	queue         *calibrationQueue
-	units         ingest.UnitPool
 	scores        scoreKeeper   // nil if no page shows scores
 	reading       chan struct{} // held while reading a baseline of an evicted group for a person
 

@@ -33,6 +33,7 @@ type RunningWorker struct {
 	merger       *order.Merger
 	units        chan []order.WaitingUnit // from one partition each
 	emptied      chan []order.WaitingUnit // their memory, for reuse
+	decision     ingest.DecisionUnit      // that is judged
 	orders       chan func()              // run between two units
 	leaving      chan []ingest.Group      // groups to evict
 	gone         chan struct{}            // closed when the policy is forgotten
@@ -247,14 +248,15 @@ func (r *RunningWorker) release(ctx context.Context) error {
 	r.merger.Forget()
 	at := now
 	for n := 1; ; n++ {
-		u := r.merger.Release(low)
-		if u == nil {
+		next := r.merger.Release(low)
+		if next == nil {
 			break
 		}
-		if r.workers.Ctx.Err() != nil && r.lacksRoom(u.Group) {
+		if r.workers.Ctx.Err() != nil && r.lacksRoom(next.Group()) {
 			r.full = true
 			break
 		}
+		u := next.In(&r.decision)
 		r.unshown = true
 		known := r.Policy.Has(u)
 		waited, _ := r.Policy.Pending()
@@ -268,7 +270,6 @@ func (r *RunningWorker) release(ctx context.Context) error {
 		if waits, _ := r.Policy.Pending(); !known && waits == waited {
 			r.workers.Pipeline.Metrics.judged(u.EndTS, at)
 		}
-		r.workers.Pipeline.units.Put(u)
 	}
 	if err := r.proceed(ctx); err != nil {
 		return err

@@ -78,13 +78,17 @@ func newUnitLog(directory string) *unitLog {
 }
 
 // add adds a unit.
-func (l *unitLog) add(u *ingest.Unit) {
+func (l *unitLog) add(u *order.WaitingUnit) {
 	if l.resuming != nil {
 		l.resuming.add(u)
 		return
 	}
 	l.next.add(u)
-	l.packer.Add(u)
+	if u.Unit != nil {
+		l.packer.Add(u.Unit)
+	} else {
+		l.packer.AddDecision(&u.Decision)
+	}
 	l.memory.Store(int64(l.packer.Len()))
 	if l.packer.Units%unitsInBatch != 0 && l.packer.Len() < bytesInBatch {
 		return
@@ -95,8 +99,9 @@ func (l *unitLog) add(u *ingest.Unit) {
 }
 
 // add notes that a batch holds a unit.
-func (b *batch) add(u *ingest.Unit) {
-	from := source{u.Group.Policy, u.Pos.Partition, u.Reading}
+func (b *batch) add(u *order.WaitingUnit) {
+	policy, place := u.Group().Policy, u.Place()
+	from := source{policy, place.Pos.Partition, place.Reading}
 	at, known := b.places[from]
 	if !known {
 		if b.places == nil {
@@ -104,9 +109,9 @@ func (b *batch) add(u *ingest.Unit) {
 		}
 		at = len(b.ends)
 		b.places[from] = at
-		b.ends = append(b.ends, policyEnd{policy: u.Group.Policy})
+		b.ends = append(b.ends, policyEnd{policy: policy})
 	}
-	b.ends[at].last = ingest.AppliedUnitOf(u)
+	b.ends[at].last = place
 }
 
 // pack makes a batch of the units since the last one.

@@ -104,7 +104,7 @@ func TestUnitsWithLongNamesAreReadAgain(t *testing.T) {
 		for i := range 256 {
 			u.Actions = append(u.Actions, ingest.Count{Name: fmt.Sprintf("%0*d", ingest.MaxString, i), N: 1})
 		}
-		l.add(u)
+		addUnit(l, u)
 	}
 	state, err := l.save()
 	must(t, err)
@@ -279,11 +279,16 @@ func TestForgottenPoliciesDoNotComeBackFromTheLog(t *testing.T) {
 	must(t, p.Stop())
 }
 
+func addUnit(l *unitLog, u *ingest.Unit) {
+	w := order.NewWaitingUnit(u)
+	l.add(&w)
+}
+
 // batched adds a batch of one unit of each policy.
 func batched(t *testing.T, l *unitLog, offset int64, policies ...string) {
 	t.Helper()
 	for i, policy := range policies {
-		l.add(&ingest.Unit{Group: ingest.NewGroup(policy), Pos: ingest.Position{Offset: offset, Record: int32(i)}})
+		addUnit(l, &ingest.Unit{Group: ingest.NewGroup(policy), Pos: ingest.Position{Offset: offset, Record: int32(i)}})
 	}
 	must(t, l.pack())
 	must(t, l.write())
@@ -295,7 +300,7 @@ func logged(t *testing.T, dir string, s logState) map[string]int {
 	l, units := newUnitLog(dir), map[string]int{}
 	must(t, l.resume(s, func(u *ingest.Unit) error {
 		units[u.Group.Policy]++
-		l.add(u)
+		addUnit(l, u)
 		return nil
 	}, func(order.Moment) error { return nil }))
 	must(t, l.close())

@@ -96,13 +96,15 @@ func (i *inspector) hand(u *ingest.Unit) {
 		i.policies[u.Group.Policy].judge(u)
 		return
 	}
-	i.merger.Add(order.NewWaitingUnit(u, i.way, i.now))
+	w := order.NewWaitingUnit(u)
+	w.Enter(i.way, i.now)
+	i.merger.Add(w)
 }
 
 // release judges the units that have waited.
 func (i *inspector) release() {
-	for u := i.merger.Release(order.EndOfTime); u != nil; u = i.merger.Release(order.EndOfTime) {
-		i.policies[u.Group.Policy].judge(u)
+	for w := i.merger.Release(order.EndOfTime); w != nil; w = i.merger.Release(order.EndOfTime) {
+		i.policies[w.Unit.Group.Policy].judge(w.Unit)
 	}
 }
 

@@ -1,0 +1,108 @@
+package ingest
+
+import "unsafe"
+
+// MostDecisionValues is how many numbers a Decision has room for.
+const MostDecisionValues = 4
+
+// Decision is a unit of one step that has a finite reward, and nothing else than an action and a few finite numbers: most
+// units of one step. On its way to the bank it takes a fraction of the memory of a Unit, and so of the time.
+type Decision struct {
+	Shape          *DecisionShape
+	Agent, Episode string
+	TS             int64    // as StartTS and EndTS of Unit
+	Pos            Position // as First, Last and Pos
+	Ord            int32
+	Reading, Run   int64
+	Reward         float64
+	Action         string                      // if Shape.Acts
+	Values         [MostDecisionValues]float64 // of the signals of the shape
+}
+
+// DecisionShape is what decisions have in common. Once a decision refers to it, it does not change.
+type DecisionShape struct {
+	Group        Group
+	Versions     Versions
+	Unfinished   int64
+	End          End
+	Kind         ActionKind
+	Shadow, Acts bool // whether an action is a category
+	Signals      []DecisionSignal
+}
+
+// DecisionSignal is a numeric signal of decisions.
+type DecisionSignal struct {
+	Name  string
+	Outer bool // whether its value is its outer deciles too, as of all but outcomes
+}
+
+// Bytes returns the approximate memory of the decision, without its shape.
+func (d *Decision) Bytes() int64 {
+	return int64(int(unsafe.Sizeof(*d)) + len(d.Agent) + len(d.Episode))
+}
+
+// Unit returns the decision as a unit in memory of its own.
+func (d *Decision) Unit() *Unit {
+	u := NewShortUnit()
+	d.Fill(u, d.Values[:len(d.Shape.Signals)])
+	return u
+}
+
+// DecisionUnit is memory for the unit of one decision after the other.
+type DecisionUnit struct {
+	unit    Unit
+	actions [1]Count
+	numeric [MostDecisionValues]NamedMoments
+	profile [1]float32
+}
+
+// Of returns a decision as a unit, which is valid until the next call.
+func (m *DecisionUnit) Of(d *Decision) *Unit {
+	m.unit.Actions, m.unit.Numeric, m.unit.Profile = m.actions[:0], m.numeric[:0], m.profile[:0]
+	d.Fill(&m.unit, d.Values[:len(d.Shape.Signals)])
+	return &m.unit
+}
+
+// Fill makes u the unit of the decision, in the memory of its lists. values are the numbers of the signals of its shape, of
+// which there may be more than the decision has room for. It is the inverse of isPlainDecision.
+func (d *Decision) Fill(u *Unit, values []float64) {
+	s, x := d.Shape, d.Reward
+	*u = Unit{
+		Group: s.Group, Agent: d.Agent, Episode: d.Episode, End: s.End, Shadow: s.Shadow, Versions: s.Versions, StartTS: d.TS, EndTS: d.TS,
+		First: d.Pos, Last: d.Pos, Pos: d.Pos, Ord: d.Ord, Reading: d.Reading, Run: d.Run, Length: 1, HasReturn: true, Return: x,
+		Reward: momentsOf(x), RewardQ10: x, RewardQ90: x, LongestConstant: 1, ConstantReward: x,
+		Profile: append(u.Profile[:0], float32(x)), ProfileSteps: 1, ActionKind: s.Kind, Events: 1, Unfinished: s.Unfinished,
+		Actions: u.Actions[:0], Numeric: u.Numeric[:0],
+	}
+	if s.Acts {
+		u.Actions = append(u.Actions, Count{Name: d.Action, N: 1, Reward: x})
+	} else {
+		u.Actions = nil // as empty lists of other units are
+	}
+	for i, value := range values {
+		n := NamedMoments{Signal: s.Signals[i].Name, Moments: momentsOf(value)}
+		if s.Signals[i].Outer {
+			n.Q10, n.Q90 = value, value
+		}
+		u.Numeric = append(u.Numeric, n)
+	}
+	if len(values) == 0 {
+		u.Numeric = nil
+	}
+}
+
+// shortUnit is a unit of one event in one piece of memory, with room for what most of them hold.
+type shortUnit struct {
+	Unit
+	actions [1]Count
+	numeric [1]NamedMoments
+	profile [1]float32
+}
+
+// NewShortUnit returns a unit with room for an action, a numeric signal and a profile of one segment.
+func NewShortUnit() *Unit {
+	short := &shortUnit{}
+	u := &short.Unit
+	u.Actions, u.Numeric, u.Profile = short.actions[:0], short.numeric[:0], short.profile[:0]
+	return u
+}
