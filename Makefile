@@ -159,7 +159,7 @@ bench-growth: packages
 bench-compare: $(BENCHSTAT)
 	$(BENCHSTAT) docs/throughput.txt $(THROUGHPUT)
 
-# The tables of docs/detection.md, docs/outcomes.md and docs/gates.md, and how long each took; more BASELINES and RUNS make them more exact. TABLES chooses some by
+# The tables of docs/detection-measured.md, docs/outcomes.md and docs/gates.md, and how long each took; more BASELINES and RUNS make them more exact. TABLES chooses some by
 # the names of their tests without TestBench, such as TABLES=Promise or TABLES='(Delay|Season)'. Those of the Python packages
 # are printed where `make peers` has installed them.
 BASELINES ?= 20

@@ -98,7 +98,7 @@ func clicks(p *Policy) *stream.Quantity {
 }
 
 // A click rate of 3.8 % that falls, of a policy whose units are single decisions, with the default size of the baseline.
-// How soon is a question of how well the rate is known by then (docs/detection.md).
+// How soon is a question of how well the rate is known by then (docs/detection-measured.md).
 func TestSimRareOutcomesThatChange(t *testing.T) {
 	for name, c := range map[string]struct {
 		rate        float64

@@ -219,10 +219,10 @@ func grouped(n float64) string {
 	return s
 }
 
-// The table of docs/detection.md: the smallest shift of a normally distributed quantity that is found, by the size of
+// The table of docs/detection-measured.md: the smallest shift of a normally distributed quantity that is found, by the size of
 // the baseline and the budget, and what it would be without the parts that limit it.
 func TestTableOfReach(t *testing.T) {
-	docs, err := os.ReadFile("../../docs/detection.md")
+	docs, err := os.ReadFile("../../docs/detection-measured.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -230,7 +230,7 @@ func TestTableOfReach(t *testing.T) {
 		all := reach.Of(normal(units, allowance, rate))
 		line := fmt.Sprintf("| %s | %.2f | %.2f | %.2f |", name, all[0].Size, all[1].Size, all[2].Size)
 		if t.Log(line); !bytes.Contains(docs, []byte(line+"\n")) {
-			t.Errorf("docs/detection.md has no line %s", line)
+			t.Errorf("docs/detection-measured.md has no line %s", line)
 		}
 		return all
 	}
