@@ -25,6 +25,12 @@ AGENTS_VENV := $(CACHE)/venv-agents/.complete
 PEERS_REQUIREMENTS := detectors/peers/requirements.txt
 PEERS_VENV := $(CACHE)/venv-peers/.complete
 
+PIPELINE_REQUIREMENTS := retrain/pipeline/requirements.txt
+PIPELINE_VENV := $(CACHE)/venv-pipeline/.complete
+
+ACTIONLINT_VERSION := v1.7.12
+ACTIONLINT := $(CACHE)/bin/actionlint-$(ACTIONLINT_VERSION)
+
 AXE_LOCK := cmd/rewardwatch/internal/console/e2e/axe/package-lock.json
 AXE := $(CACHE)/axe/.complete
 
@@ -69,7 +75,7 @@ test-race: $(GOTESTSUM) | packages
 test-simulations: $(GOTESTSUM)
 	$(GO_TEST) -run '^TestSim' ./...
 
-test-e2e: $(GOTESTSUM) $(VENV) $(AXE) $(GRAFANA_DATA) | packages
+test-e2e: $(GOTESTSUM) $(VENV) $(PIPELINE_VENV) $(ACTIONLINT) $(AXE) $(GRAFANA_DATA) | packages
 	deploy/local/kafka/kafka.sh fetch
 	$(GO_TEST) -tags e2e -count=1 -p 3 -run '^TestE2E' ./...
 
@@ -84,10 +90,11 @@ test-faults: packages
 	go test -count=1 -timeout 1h -run '^TestCrashes$$' -v ./retrain -args -crash-requests 10000 -crashes $(KILLS)
 	go test -tags e2e -count=1 -timeout 1h -run '^TestE2EPostgreSQL$$/^Crashes$$' -v ./retrain -args -crash-requests 10000 -crashes $(KILLS)
 
-# The Python package with the libraries that learn, which take 6 GB of .cache/.
+# The Python package and generated pipelines with the libraries that learn, which take 6 GB of .cache/.
 test-python-agents: $(AGENTS_VENV) | packages
 	deploy/local/kafka/kafka.sh fetch
 	go test -tags e2e,agents -count=1 -timeout 1h -run '^TestPythonAgents$$' -v ./cmd/rewardwatch/e2e
+	go test -tags agents -count=1 -timeout 1h -run '^TestGeneratedTrainingRuns$$' -v ./retrain/pipeline
 
 soak: packages
 	deploy/local/kafka/kafka.sh fetch
@@ -224,6 +231,10 @@ $(GOTESTSUM):
 	GOBIN=$(CACHE)/bin go install gotest.tools/gotestsum@$(GOTESTSUM_VERSION)
 	mv $(CACHE)/bin/gotestsum $@
 
+$(ACTIONLINT):
+	GOBIN=$(CACHE)/bin go install github.com/rhysd/actionlint/cmd/actionlint@$(ACTIONLINT_VERSION)
+	mv $(CACHE)/bin/actionlint $@
+
 $(BENCHSTAT):
 	GOBIN=$(CACHE)/bin go install golang.org/x/perf/cmd/benchstat@$(BENCHSTAT_VERSION)
 	mv $(CACHE)/bin/benchstat $@
@@ -231,7 +242,8 @@ $(BENCHSTAT):
 $(VENV): $(PYTHON_REQUIREMENTS)
 $(AGENTS_VENV): $(AGENTS_REQUIREMENTS)
 $(PEERS_VENV): $(PEERS_REQUIREMENTS)
-$(VENV) $(AGENTS_VENV) $(PEERS_VENV): | packages
+$(PIPELINE_VENV): $(PIPELINE_REQUIREMENTS)
+$(VENV) $(AGENTS_VENV) $(PEERS_VENV) $(PIPELINE_VENV): | packages
 	rm -rf $(@D)
 	python3 -m venv $(@D)
 	$(@D)/bin/pip install --quiet --disable-pip-version-check -r $<

@@ -90,6 +90,7 @@ func arrows() map[string][]string {
 		"retrain/ledger":        {"alerts", "ingest", "retrain/recipe", "retrain/target"}, // orders, and what targets answered
 		"retrain/ledgertest":    {"deploy/deploytest"},
 		"retrain/outcome":       {"detectors/bank", "detectors/finding", "ingest", "ingest/saved", "retrain/expectation", "retrain/ledger", "retrain/recipe"}, // reads units and baselines
+		"retrain/pipeline":      {"ingest/nearest", "retrain/recipe", "retrain/yamlfile"}, // generates files; knows nothing of the service
 		"retrain/recipe":        {"alerts", "detectors/finding", "detectors/signals", "ingest", "retrain/yamlfile"},                                           // orders tell of incidents
 		"retrain/retraintest":   {"alerts", "detectors/finding", "ingest"},
 		"retrain/target":        {"ingest", "ingest/kafkalog", "retrain/command"}, // Kafka; commands
@@ -118,10 +119,11 @@ func inside() map[string][]string {
 		"sample":    {"engine", "terminal"},
 		"inspect":   {"config", "engine", "sample", "terminal", "wire", "words"},
 		"replay":    {"config", "console", "engine", "terminal", "wire", "words"},
+		"pipelines": {"terminal"},
 		"calibrate": {"config", "engine", "replay", "terminal", "wire", "words"},
 		"demo":      {"app", "config", "engine", "replay", "terminal"},
 		"cli": {
-			"api", "app", "calibrate", "client", "config", "demo", "engine", "inspect", "replay", "sample", "terminal", "wire", "words",
+			"api", "app", "calibrate", "client", "config", "demo", "engine", "inspect", "pipelines", "replay", "sample", "terminal", "wire", "words",
 		},
 	}
 }

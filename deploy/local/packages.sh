@@ -17,6 +17,7 @@ need prometheus command -v prometheus
 need prometheus-alertmanager command -v prometheus-alertmanager
 need chromium-headless-shell command -v chromium-headless-shell # the tests of the console
 need npm command -v npm # the accessibility checker that they use
+need shellcheck command -v shellcheck # the generated pipelines
 need postgresql compgen -G '/usr/lib/postgresql/*/bin/postgres'
 ((${#missing[@]})) || exit 0
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
+	"strings"
 )
 
 // BuildInfo identifies the build.
@@ -34,6 +35,14 @@ func ReadBuildInfo() BuildInfo {
 		}
 	}
 	return b
+}
+
+// Release returns what others can get this build by: its tag, else its commit, or "" if it has neither.
+func (b BuildInfo) Release() string {
+	if tag, _, pre := strings.Cut(b.Version, "-"); strings.HasPrefix(tag, "v") && !pre && !strings.Contains(b.Version, "+") {
+		return b.Version
+	}
+	return b.Revision
 }
 
 // String returns b as lines for people.

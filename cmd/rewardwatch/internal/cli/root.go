@@ -14,6 +14,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/calibrate"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/demo"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/inspect"
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/pipelines"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/replay"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/terminal"
 )
@@ -92,6 +93,7 @@ func verbs(c *terminal.Console) []*cobra.Command {
 		newForgetCommand(c),
 		newGateCommand(c),
 		newRetrainCommand(c),
+		showsHelp(pipelines.NewCommand(c, app.ReadBuildInfo().Release())),
 		newRunCommandCommand(),
 		newSecretCommand(c),
 		newRulesCommand(c),

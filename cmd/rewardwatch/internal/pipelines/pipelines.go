@@ -1,0 +1,159 @@
+// Package pipelines has the verb pipeline, which generates the files of retraining pipelines.
+package pipelines
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/terminal"
+	"github.com/rewardwatch/rewardwatch/retrain/pipeline"
+)
+
+// NewCommand returns the verb pipeline. Release is the version of this program, which generated images get unless their
+// file names another.
+func NewCommand(c *terminal.Console, release string) *cobra.Command {
+	o := pipeline.Options{Release: release}
+	cmd := &cobra.Command{
+		Use:   "pipeline",
+		Short: "Generate a retraining pipeline from one short file",
+		Long: "Generates the files of a retraining pipeline from a short description of a reinforcement-learning project: workflows,\n" +
+			"container, scripts, the evaluation, the gate, and the configuration of Rewardwatch. See docs/pipelines.md.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(
+		newInitCommand(c), newValidateCommand(c, o), newPlanCommand(c, o), newGenerateCommand(c, o), newDiffCommand(c, o),
+		newExplainCommand(c, o), newSchemaCommand(c),
+	)
+	return cmd
+}
+
+// directoryFlag adds the flag for the root of the repository.
+func directoryFlag(cmd *cobra.Command, dir *string) {
+	cmd.Flags().StringVarP(dir, "directory", "o", "", "root of the repository that the files are for")
+	_ = cmd.MarkFlagRequired("directory") // fails only for a flag that does not exist
+}
+
+func newInitCommand(c *terminal.Console) *cobra.Command {
+	var file string
+	cmd := &cobra.Command{
+		Use:   "init [--file FILE] DIRECTORY",
+		Short: "Propose a pipeline file from what a repository contains",
+		Long: "Looks for environments, algorithms, pinned packages and programs in the Python files of a repository, and prints a\n" +
+			"pipeline file, or writes it to a new file. CHANGE-ME marks what you must fill in.",
+		Args: cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error { return propose(c, args[0], file) },
+	}
+	cmd.Flags().StringVar(&file, "file", "", "new file to write; the standard output without it")
+	return cmd
+}
+
+func propose(c *terminal.Console, dir, file string) error {
+	absolute, err := filepath.Abs(dir)
+	if err != nil {
+		return err
+	}
+	p, err := pipeline.Propose(filepath.Base(absolute), os.DirFS(dir))
+	if err != nil {
+		return fmt.Errorf("read the repository: %w", err)
+	}
+	text, err := p.Text()
+	if err != nil {
+		return err
+	}
+	if file == "" {
+		return c.Print(p, func(w io.Writer) error { _, err := io.WriteString(w, text); return err })
+	}
+	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = io.WriteString(f, text)
+	if err := errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	return c.Print(p, func(w io.Writer) error {
+		_, err := fmt.Fprintf(w, "Found %s. Wrote %s.\n", strings.Join(p.Found(), ", "), terminal.Printable(file))
+		return err
+	})
+}
+
+func newValidateCommand(c *terminal.Console, o pipeline.Options) *cobra.Command {
+	return &cobra.Command{
+		Use:   "validate FILE",
+		Short: "Check a pipeline file and everything that it would generate",
+		Long:  "Runs all filters without writing anything, and prints what each did. Mistakes are printed as file:line:column: message, exit 2.",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			w, err := pipeline.Run(args[0], "", o)
+			if err != nil {
+				return err
+			}
+			return c.Print(w.Trace, func(out io.Writer) error {
+				rows := [][]string{{"FILTER", "RESULT"}}
+				for _, s := range w.Trace {
+					rows = append(rows, []string{s.Filter, s.Did})
+				}
+				return terminal.PrintTable(out, rows)
+			})
+		},
+	}
+}
+
+func newPlanCommand(c *terminal.Console, o pipeline.Options) *cobra.Command {
+	return &cobra.Command{
+		Use:   "plan FILE",
+		Short: "Print the stages of a pipeline",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			w, err := pipeline.Run(args[0], "plan", o)
+			if err != nil {
+				return err
+			}
+			return c.Print(w.Stages, func(out io.Writer) error {
+				rows := [][]string{{"STAGE", "AFTER", "BECAUSE OF", "DOES"}}
+				for _, s := range w.Stages {
+					rows = append(rows, []string{s.Name, terminal.Dash(strings.Join(s.Needs, ", ")), s.Cause, s.Title})
+				}
+				return terminal.PrintTable(out, rows)
+			})
+		},
+	}
+}
+
+func newGenerateCommand(c *terminal.Console, o pipeline.Options) *cobra.Command {
+	var dir string
+	cmd := &cobra.Command{
+		Use:   "generate -o DIRECTORY FILE",
+		Short: "Write the files of a pipeline",
+		Long: "Writes the files of a pipeline into a repository. Parts between keep and end marks stay as they are there. Nothing is\n" +
+			"written if the file has a mistake, or if a file exists that was not generated.",
+		Args: cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			changes, err := changesOf(args[0], dir, o)
+			if err != nil {
+				return err
+			}
+			if err := pipeline.Write(changes, dir); err != nil {
+				return err
+			}
+			return c.Print(listed(changes), func(w io.Writer) error { return summary(w, changes) })
+		},
+	}
+	directoryFlag(cmd, &dir)
+	return cmd
+}
+
+func changesOf(file, dir string, o pipeline.Options) ([]pipeline.Change, error) {
+	w, err := pipeline.Run(file, "", o)
+	if err != nil {
+		return nil, err
+	}
+	return pipeline.Changes(w, dir)
+}

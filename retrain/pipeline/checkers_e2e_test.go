@@ -1,0 +1,225 @@
+//go:build e2e
+
+package pipeline
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Where `make test` installs the checkers.
+const (
+	checkers   = "../../.cache/venv-pipeline/bin"
+	actionlint = "../../.cache/bin/actionlint-v1.7.12"
+)
+
+// models checks Argo's objects by the models of its own API: what they drop is not part of it.
+const models = `
+import sys, yaml
+from hera.workflows import models
+
+def unknown(given, kept, path):
+    if isinstance(given, dict):
+        for key, value in given.items():
+            if not isinstance(kept, dict) or key not in kept:
+                yield f"{path}.{key}"
+            else:
+                yield from unknown(value, kept[key], f"{path}.{key}")
+    elif isinstance(given, list):
+        for i, value in enumerate(given):
+            yield from unknown(value, kept[i], f"{path}[{i}]")
+
+for name in sys.argv[1:]:
+    for document in yaml.safe_load_all(open(name)):
+        model = getattr(models, document["kind"]).model_validate(document)
+        faults = list(unknown(document, model.model_dump(mode="json", by_alias=True, exclude_none=True), document["kind"]))
+        if faults:
+            sys.exit(f"{name}: unknown {faults}")
+`
+
+// variants are projects that differ in everything that the templates depend on.
+func variants() map[string][]string {
+	const (
+		train    = "steps: 100000, cpu: 2, memory: 4Gi, timeout: 2h"
+		gate     = "gate: {within: 4h, every: 5m}"
+		schedule = "schedule: \"0 3 * * 1\"\n"
+		param    = "simulation:\n  - {name: gravity, low: 9.3, high: 10.3}\n  - {name: length, low: 0.45, high: 0.55}\n"
+		limit    = "  constraints:\n    - {metric: return, at_least: 300}\n"
+		rollback = "rollback:\n  command: [python, deploy.py, --undo]\n"
+		library  = "library: stable-baselines3\n  name: PPO\n  hyperparameters: {n_steps: 256, learning_rate: 3e-4}"
+	)
+	return map[string][]string{
+		"the example":         nil,
+		"odd words":           {"control@example.com", `"it's # \"on\" $HOME: \\ é 🎉"`, "Balances a pole on a cart.", "'| * _ < > ` $(id) ; & %'"},
+		"odd command":         {"--to, production]", `--to, "it's; rm -rf $HOME", "a\\b", "# x", "%s", "é"]`},
+		"shortest name":       {"project: cartpole", "project: a"},
+		"longest name":        {"project: cartpole", "project: a234567890123456789012345678901234567-9z"},
+		"GPU":                 {train, "steps: 1, cpu: 16, memory: 512Mi, gpu: 8, timeout: 7d, runner: [self-hosted, gpu-8]"},
+		"long gate":           {gate, "gate: {within: 14d, every: 1h, undecided: pass, runner: [self-hosted]}"},
+		"no gate":             {gate, "gate: {skip: true}"},
+		"export and shadow":   {"data:\n", "shadow: {command: [./serve.sh, --shadow]}\ndata:\n  export: true\n"},
+		"no schedule":         {schedule, ""},
+		"odd schedule":        {schedule, "schedule: \"*/15 0-6,22 1 JAN-MAR SUN\"\n"},
+		"no simulation":       {param, ""},
+		"no constraints":      {limit, ""},
+		"many constraints":    {limit, limit + "    - {metric: episode_length, at_least: 1, at_most: 500}\n    - {metric: crashes, at_most: 0.05}\n"},
+		"no telemetry":        {"telemetry: true", "episodes: 3"},
+		"no rollback":         {rollback, ""},
+		"own scripts":         {library, "library: custom", param, "", "steps: 100000,", "command: [bash, -c, \"make train\"],", "telemetry: true", "command: [make, evaluate]"},
+		"several environs":    {"  - {id: CartPole-v1, env: lab}", "  - {id: ALE/Pong-v5}\n  - {id: \"my_module:My.World-v0\", env: \"prod: eu\"}"},
+		"private registry":    {"ghcr.io/example/cartpole", "registry.example.com:5000/ml/team-a/cartpole", "project: cartpole", "project: cartpole\nbase: registry.example.com:5000/python@sha256:" + strings.Repeat("a", 64)},
+		"digest and commit":   {"release: v0.1.0", "release: " + strings.Repeat("1f", 20)},
+		"several brokers":     {"[\"kafka-1:9092\"]", "[\"kafka-1:9092\", \"[::1]:9093\"]"},
+		"odd policy":          {"project: cartpole", "project: cartpole\npolicy: \"shop/ranker v2: it's\""},
+		"deep arguments":      {"n_steps: 256", "policy_kwargs: {net_arch: {pi: [64, 64], vf: []}, squash: true, note: \"it's\"}, device: null"},
+		"another algorithm":   {"name: PPO", "name: SAC", "n_steps: 256", "buffer_size: 1000000"},
+		"one target":          {"[github-actions, gitlab-ci, argo, kubernetes, airflow, make]", "[kubernetes]", trigger, ""},
+		"a budget in days":    {"per: 20000 episodes", "per: 30d", "budget: 1", "budget: 0.5"},
+		"seeds and level":     {"telemetry: true", "telemetry: true\n  seeds: [0, 2147483647]\n  confidence: 0.999"},
+		"requirement extras":  {"gymnasium==1.2.2", "gymnasium[box2d,mujoco]==1.2.2"},
+		"started by make":     {trigger, "trigger: {target: make, directory: \"/srv/it's here\"}\n"},
+		"service with a path": {"https://rewardwatch.example.com", "http://10.0.0.7:9464/ops"},
+	}
+}
+
+// None of the checkers that these systems publish, or that are used for them, finds a fault.
+func TestE2ECheckersFindNoFault(t *testing.T) {
+	dirs := map[string]string{}
+	for name, replaced := range variants() {
+		w, err := run(t, replaced...)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		dirs[name] = t.TempDir()
+		changes, err := Changes(w, dirs[name])
+		if err == nil {
+			err = Write(changes, dirs[name])
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	files := func(pattern string) []string {
+		var out []string
+		for _, dir := range dirs {
+			found, err := filepath.Glob(filepath.Join(dir, pattern))
+			if err != nil {
+				t.Fatal(err)
+			}
+			out = append(out, found...)
+		}
+		if len(out) < len(dirs)-1 { // one variant has one target
+			t.Errorf("only %d of %s", len(out), pattern)
+		}
+		return out
+	}
+	scripts := append(files("pipeline/stages/*.sh"), files("pipeline/run.sh")...)
+	check(t, "shellcheck", append([]string{"--exclude", "SC2016"}, scripts...)...) // a dollar in single quotes is meant
+	for _, s := range scripts {
+		check(t, "bash", "-n", s)
+	}
+	check(t, checkers+"/check-jsonschema", append([]string{"--builtin-schema", "vendor.github-workflows"}, files(".github/workflows/*.yml")...)...)
+	check(t, checkers+"/check-jsonschema", append([]string{"--builtin-schema", "vendor.gitlab-ci", "--data-transform", "gitlab-ci"}, files(".gitlab-ci.yml")...)...)
+	check(t, checkers+"/check-jsonschema", append([]string{"--builtin-schema", "vendor.compose-spec"}, files("pipeline/compose.yaml")...)...)
+	check(t, checkers+"/hadolint", files("pipeline/Dockerfile")...)
+	check(t, checkers+"/pyflakes", append(files("pipeline/airflow_dag.py"), scriptsOf(t, dirs, ".py")...)...)
+	check(t, checkers+"/python", append([]string{"-m", "py_compile"}, scriptsOf(t, dirs, ".py")...)...)
+	check(t, checkers+"/python", append([]string{"-c", models}, files("pipeline/argo.yaml")...)...)
+	for _, file := range files("pipeline/kubernetes.yaml") {
+		check(t, checkers+"/kubernetes-validate", "--strict", "--quiet", named(t, file))
+	}
+	for _, file := range files("pipeline/Makefile") {
+		check(t, "make", "--dry-run", "--file", file, "retrain")
+	}
+	lintWorkflows(t, files(".github/workflows/*.yml"))
+}
+
+// check runs a checker, which must find nothing.
+func check(t *testing.T, program string, args ...string) {
+	t.Helper()
+	if out, err := exec.Command(program, args...).CombinedOutput(); err != nil {
+		t.Errorf("%s: %v\n%s", filepath.Base(program), err, out)
+	}
+}
+
+func scriptsOf(t *testing.T, dirs map[string]string, suffix string) []string {
+	t.Helper()
+	var out []string
+	for _, dir := range dirs {
+		err := filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
+			if strings.HasSuffix(path, suffix) {
+				out = append(out, path)
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return out
+}
+
+// named returns a copy of a job with a name, which the checker wants where the API would make one.
+func named(t *testing.T, file string) string {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	copied := filepath.Join(t.TempDir(), "job.yaml")
+	if err := os.WriteFile(copied, []byte(strings.Replace(string(text), "-\n  labels", "x\n  labels", 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	check(t, "sed", "-i", "s/^  generateName:/  name:/", copied)
+	return copied
+}
+
+// lintWorkflows runs actionlint, with shellcheck for the scripts in workflows.
+func lintWorkflows(t *testing.T, files []string) {
+	t.Helper()
+	labels := filepath.Join(t.TempDir(), "actionlint.yaml")
+	if err := os.WriteFile(labels, []byte("self-hosted-runner: {labels: [gpu-8]}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	check(t, actionlint, append([]string{"-shellcheck", "shellcheck", "-config-file", labels}, files...)...)
+}
+
+// The checkers do find faults, so that their silence says something.
+func TestE2ECheckersFindFaults(t *testing.T) {
+	w, dir := mustRun(t), t.TempDir()
+	if err := Write(newFiles(w.Artefacts), dir); err != nil {
+		t.Fatal(err)
+	}
+	for name, test := range map[string]struct {
+		file, old, now string
+		command        []string
+	}{
+		"workflow": {".github/workflows/retrain-cartpole.yml", "runs-on:", "runs_on:", []string{checkers + "/check-jsonschema", "--builtin-schema", "vendor.github-workflows"}},
+		"action":   {".github/workflows/retrain-cartpole.yml", "needs: [build]", "needs: [built]", []string{actionlint}},
+		"GitLab":   {".gitlab-ci.yml", "  stage: build", "  stages: build", []string{checkers + "/check-jsonschema", "--builtin-schema", "vendor.gitlab-ci"}},
+		"compose":  {"pipeline/compose.yaml", "    volumes:", "    volume:", []string{checkers + "/check-jsonschema", "--builtin-schema", "vendor.compose-spec"}},
+		"Argo":     {"pipeline/argo.yaml", "dependencies:", "depend:", []string{checkers + "/python", "-c", models}},
+		"Docker":   {"pipeline/Dockerfile", "pip install --no-cache-dir -r pipeline/requirements.txt", "cd x && pip install y", []string{checkers + "/hadolint"}},
+		"shell":    {"pipeline/stages/gate.sh", `"$VERSION"`, `$VERSION`, []string{"shellcheck"}},
+		"Python":   {"pipeline/train.py", "import functools\n", "", []string{checkers + "/pyflakes"}},
+	} {
+		file := filepath.Join(dir, filepath.FromSlash(test.file))
+		text, err := os.ReadFile(file)
+		if err != nil || !strings.Contains(string(text), test.old) {
+			t.Fatalf("%s: %v, no %q", name, err, test.old)
+		}
+		if err := os.WriteFile(file, []byte(strings.ReplaceAll(string(text), test.old, test.now)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		out, err := exec.Command(test.command[0], append(test.command[1:], file)...).CombinedOutput()
+		if _, failed := errors.AsType[*exec.ExitError](err); !failed {
+			t.Errorf("%s: no fault was found: %v\n%s", name, err, out)
+		}
+	}
+}

@@ -1,0 +1,233 @@
+package pipeline
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// The directory beside the example of the documentation is what the example generates.
+func TestExampleIsWhatIsGenerated(t *testing.T) {
+	w := mustRun(t)
+	dir := filepath.Join(filepath.Dir(example), "generated")
+	if *update {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Fatal(err)
+		}
+		if err := Write(newFiles(w.Artefacts), dir); err != nil {
+			t.Fatal(err)
+		}
+	}
+	changes, err := Changes(w, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := []string{}
+	for i := range changes {
+		known = append(known, changes[i].Path)
+		if changes[i].Changed() {
+			t.Errorf("%s is not what is generated: run this test with -update", changes[i].Path)
+		}
+	}
+	err = filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+		if rel, _ := filepath.Rel(dir, path); err == nil && !d.IsDir() && !slices.Contains(known, filepath.ToSlash(rel)) {
+			t.Errorf("%s is not generated", path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestStagesFollowTheFile(t *testing.T) {
+	for name, test := range map[string]struct {
+		replaced []string
+		want     string
+	}{
+		"the example": {nil, "train evaluate gate deploy"},
+		"everything":  {[]string{"data:\n", "shadow: {command: [serve]}\ndata:\n  export: true\n"}, "export train evaluate shadow gate deploy"},
+		"no gate":     {[]string{"gate: {", "gate: {skip: true, "}, "train evaluate deploy"},
+	} {
+		w := mustRun(t, test.replaced...)
+		var names []string
+		for _, s := range w.Stages {
+			names = append(names, s.Name)
+			text := artefact(t, w, s.Script())
+			if !strings.Contains(text, s.Title) {
+				t.Errorf("%s: the script of %s does not say what it does", name, s.Name)
+			}
+		}
+		if got := strings.Join(names, " "); got != test.want {
+			t.Errorf("%s: stages %q, want %q", name, got, test.want)
+		}
+	}
+}
+
+func TestCommandsReplaceTheGeneratedScripts(t *testing.T) {
+	w := mustRun(t, "library: stable-baselines3\n  name: PPO\n  hyperparameters: {n_steps: 256, learning_rate: 3e-4}", "library: custom",
+		"simulation:\n  - {name: gravity, low: 9.3, high: 10.3}\n  - {name: length, low: 0.45, high: 0.55}\n", "",
+		"steps: 100000,", "command: [python, my train.py],", "telemetry: true", "command: [python, test.py]")
+	for _, a := range w.Artefacts {
+		if strings.HasSuffix(a.Path, "train.py") || strings.HasSuffix(a.Path, "evaluate.py") || strings.HasSuffix(a.Path, "world.py") {
+			t.Errorf("%s is generated, but nothing runs it", a.Path)
+		}
+	}
+	if text := artefact(t, w, "pipeline/stages/train.sh"); !strings.Contains(text, "'python' 'my train.py'\n") {
+		t.Error(text)
+	}
+}
+
+// A child file adds to its parent: scalars and lists replace, mappings are merged.
+func TestFilesExtendOneAnother(t *testing.T) {
+	dir := t.TempDir()
+	parent, err := os.ReadFile(example)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{
+		"base.yaml":  string(parent),
+		"child.yaml": "extends: base.yaml\nproject: pole\ntargets: [make]\ntraining: {cpu: 7}\ntrigger: {target: make, directory: /srv}\n",
+		"loop.yaml":  "extends: loop.yaml\n",
+		"bad.yaml":   "extends: base.yaml\ntraining: {cpu: 0.5}\n",
+		"none.yaml":  "extends: nothing.yaml\n",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w, err := Run(filepath.Join(dir, "child.yaml"), "", Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := w.File
+	if f.Project != "pole" || f.Training.CPU != 7 || f.Training.Memory != "4Gi" || !reflect.DeepEqual(f.Targets, []string{"make"}) {
+		t.Errorf("%+v", f)
+	}
+	if at := w.place("training.memory"); filepath.Base(at.File) != "base.yaml" || at.Line == 0 {
+		t.Errorf("the memory comes from %v", at)
+	}
+	if at := w.place("training.cpu"); filepath.Base(at.File) != "child.yaml" || at.Line != 4 {
+		t.Errorf("the processors come from %v", at)
+	}
+	for name, want := range map[string]string{"loop.yaml": "9th file in a row", "bad.yaml": "bad.yaml:2:", "none.yaml": "nothing.yaml"} {
+		if _, err := Run(filepath.Join(dir, name), "", Options{}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", name, err, want)
+		}
+	}
+}
+
+// What a value of the file makes can be followed from both ends.
+func TestExplainNamesTheLinesOfTheFile(t *testing.T) {
+	w := mustRun(t)
+	var train *Artefact
+	for i := range w.Artefacts {
+		if w.Artefacts[i].Path == "pipeline/train.py" {
+			train = &w.Artefacts[i]
+		}
+	}
+	text, _ := os.ReadFile(example)
+	lineOf := func(part string) int { return strings.Count(strings.Split(string(text), part)[0], "\n") + 1 }
+	steps := 0
+	for _, e := range Explain(train, false) {
+		if strings.Contains(e.Text, "model.learn(100000)") {
+			steps++
+			if len(e.Origins) != 1 || e.Origins[0].Path != "training.steps" || e.Origins[0].Place.Line != lineOf("steps: 100000") {
+				t.Errorf("%+v", e)
+			}
+		}
+	}
+	if steps != 1 {
+		t.Errorf("%d lines have the steps", steps)
+	}
+	all := Explain(train, true)
+	if len(all) != strings.Count(train.Text, "\n") {
+		t.Errorf("%d lines, want all", len(all))
+	}
+	made := Made(w, w.Path, lineOf("owner:"))
+	if len(made) != 2 { // the recipe and the model card
+		t.Errorf("the owner made %+v", made)
+	}
+	if at := w.place("gate.undecided"); at.Line != 0 {
+		t.Errorf("a default is at %v", at)
+	}
+}
+
+func TestWritingKeepsWhatAPersonWrote(t *testing.T) {
+	w, dir := mustRun(t), t.TempDir()
+	generate := func() ([]Change, error) {
+		changes, err := Changes(w, dir)
+		if err == nil {
+			err = Write(changes, dir)
+		}
+		return changes, err
+	}
+	if _, err := generate(); err != nil {
+		t.Fatal(err)
+	}
+	train := filepath.Join(dir, "pipeline", "train.py")
+	edit := func(old, now string) {
+		t.Helper()
+		text, err := os.ReadFile(train)
+		if err != nil || !strings.Contains(string(text), old) {
+			t.Fatalf("%v: no %q in %s", err, old, text)
+		}
+		if err := os.WriteFile(train, []byte(strings.Replace(string(text), old, now, 1)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	edit("    # rewardwatch:keep policy\n", "    # rewardwatch:keep policy\n    policy = \"CnnPolicy\"\n")
+	edit("model.learn(100000)", "model.learn(5)")
+	changes, err := generate()
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, _ := os.ReadFile(train)
+	if !strings.Contains(string(text), "policy\n    policy = \"CnnPolicy\"\n    # rewardwatch:end") || !strings.Contains(string(text), "model.learn(100000)") {
+		t.Errorf("%s", text)
+	}
+	changed := 0
+	for i := range changes {
+		if changes[i].Changed() {
+			changed++
+		}
+	}
+	if changed != 1 {
+		t.Errorf("%d files changed, want 1", changed)
+	}
+	if info, err := os.Stat(filepath.Join(dir, "pipeline", "stages", "train.sh")); err != nil || info.Mode().Perm()&0o100 == 0 {
+		t.Errorf("%v: the script cannot be run: %v", err, info.Mode())
+	}
+
+	edit("keep policy", "keep gone")
+	if _, err := generate(); err == nil || !strings.Contains(err.Error(), `the kept part "gone" has no place`) {
+		t.Errorf("a kept part would be lost: %v", err)
+	}
+	if err := os.WriteFile(train, []byte("print('mine')\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := generate(); err == nil || !strings.Contains(err.Error(), "was not generated") {
+		t.Errorf("a file of a person would be overwritten: %v", err)
+	}
+}
+
+// A link in the repository leads no file outside of it.
+func TestWritingStaysInTheDirectory(t *testing.T) {
+	w, dir, outside := mustRun(t), t.TempDir(), t.TempDir()
+	if err := os.Symlink(outside, filepath.Join(dir, "pipeline")); err != nil {
+		t.Fatal(err)
+	}
+	changes, err := Changes(w, dir)
+	if err == nil {
+		err = Write(changes, dir)
+	}
+	if err == nil {
+		t.Error("files were written through a link")
+	}
+	if entries, _ := os.ReadDir(outside); len(entries) > 0 {
+		t.Errorf("written outside: %v", entries)
+	}
+}

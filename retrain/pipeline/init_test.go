@@ -1,0 +1,62 @@
+package pipeline
+
+import (
+	"strings"
+	"testing"
+	"testing/fstest"
+)
+
+func TestProposedFileNeedsFewChanges(t *testing.T) {
+	repository := fstest.MapFS{
+		"requirements.txt":  {Data: []byte("gymnasium[box2d]==1.2.2\nstable-baselines3==2.9.2  # the agent\nscipy==1.17.1\ntorch>=2\n")},
+		"src/train.py":      {Data: []byte("import gymnasium as gym\nfrom stable_baselines3 import SAC, HerReplayBuffer\nenv = gym.make('LunarLander-v3')\nmodel.learn(total_timesteps=300_000)\nif __name__ == '__main__':\n    pass\n")},
+		".venv/lib/a.py":    {Data: []byte("gym.make('Wrong-v1')\n")},
+		"venv/lib/b.py":     {Data: []byte("gym.make('Wrong-v2')\n")},
+		"README.md":         {Data: []byte("gym.make('Wrong-v3')\n")},
+		"odd\nname-env.py":  {Data: []byte("gym.make('Pendulum-v1')\n")},
+		"tests/evaluate.py": {Data: []byte("gym.make(name)\ngym.make('LunarLander-v3')\n")},
+	}
+	p, err := Propose("Lunar Lander (v2)", repository)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := p.Text()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"project: lunar-lander-v2\n", `id: "LunarLander-v3"`, `id: "Pendulum-v1"`, "name: SAC", "steps: 300000", "- gymnasium[box2d]==1.2.2\n"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+	if strings.Contains(text, "Wrong") || strings.Contains(text, "torch") {
+		t.Error(text)
+	}
+	if n := strings.Count(text, "CHANGE-ME"); n != 1 {
+		t.Errorf("%d changes are due, want 1, in\n%s", n, text)
+	}
+	w, err := runText(t, strings.Replace(text, "targets: [make]", "targets: [make]\nrelease: v0.1.0", 1))
+	if err != nil {
+		t.Errorf("the proposed file is not valid: %v\n%s", err, text)
+	}
+	if len(w.File.Environments) != 2 {
+		t.Errorf("%+v", w.File.Environments)
+	}
+}
+
+func TestRepositoryWithoutAnythingKnown(t *testing.T) {
+	p, err := Propose("1", fstest.MapFS{"main.py": {Data: []byte("def train(): pass\nif __name__ == '__main__':\n    train()\n")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := p.Text()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(text, `command: [python, "main.py"]`) || !strings.Contains(text, "project: agent\n") {
+		t.Error(text)
+	}
+	if _, err := runText(t, text); err == nil || !strings.Contains(err.Error(), "release") {
+		t.Errorf("%v", err)
+	}
+}

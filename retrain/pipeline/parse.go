@@ -1,0 +1,58 @@
+package pipeline
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+
+	"github.com/rewardwatch/rewardwatch/retrain/yamlfile"
+)
+
+// maxAncestors bounds the chain of files that extend one another.
+const maxAncestors = 8
+
+// parse reads the file and its ancestors, and then sets their values from the root ancestor down.
+func parse(w *Work) string {
+	var texts [][]byte
+	paths := []string{w.Path}
+	for at := 0; at < len(paths); at++ {
+		text, parent, ok := w.read(paths[at], at)
+		if !ok {
+			return ""
+		}
+		texts = append(texts, text)
+		if parent != "" {
+			paths = append(paths, parent)
+		}
+	}
+	for i := len(texts) - 1; i >= 0; i-- {
+		w.File.Extends = ""
+		r := yamlfile.Read(paths[i], texts[i], &w.File)
+		w.chain = append(w.chain, r)
+		w.Problems = append(w.Problems, r.Problems()...)
+	}
+	slices.Reverse(w.chain)
+	return fmt.Sprintf("%d file(s): %v", len(paths), paths)
+}
+
+// read loads the file of a depth in the chain, and returns the path of its parent, "" without one.
+func (w *Work) read(path string, depth int) (text []byte, parent string, ok bool) {
+	text, err := yamlfile.Load(path)
+	if err != nil {
+		w.Problems = append(w.Problems, yamlfile.Problem{Place: yamlfile.Place{File: path, Line: 1, Column: 1}, Message: "cannot be read: " + err.Error()})
+		return nil, "", false
+	}
+	var f File
+	r := yamlfile.Read(path, text, &f)
+	if f.Extends == "" {
+		return text, "", true
+	}
+	if depth == maxAncestors {
+		w.Problems = append(w.Problems, yamlfile.Problem{Place: r.Place("extends"), Path: "extends", Message: fmt.Sprintf("must not be the %dth file in a row, and not this file itself", maxAncestors+1)})
+		return nil, "", false
+	}
+	if filepath.IsAbs(f.Extends) {
+		return text, f.Extends, true
+	}
+	return text, filepath.Join(filepath.Dir(path), f.Extends), true
+}

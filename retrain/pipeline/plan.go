@@ -1,0 +1,45 @@
+package pipeline
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Stage is a step of the pipeline, with a script of its own.
+type Stage struct {
+	Name  string   `json:"name"`
+	Title string   `json:"title"` // what it does, as orchestrators show it
+	Needs []string `json:"needs"` // stages before it
+	Cause string   `json:"cause"` // path of the value for which the stage exists
+
+	Training bool `json:"-"` // whether it has the resources of the training
+	Waiting  bool `json:"-"` // whether it waits for the gate's verdict
+}
+
+// Script returns the path of the stage's script, relative to the root of the repository.
+func (s Stage) Script() string { return "pipeline/stages/" + s.Name + ".sh" }
+
+// plan derives the stages, each of which needs the one before it.
+func plan(w *Work) string {
+	f := &w.File
+	add := func(wanted bool, s Stage) {
+		if !wanted {
+			return
+		}
+		if n := len(w.Stages); n > 0 {
+			s.Needs = []string{w.Stages[n-1].Name}
+		}
+		w.Stages = append(w.Stages, s)
+	}
+	add(f.Data.Export, Stage{Name: "export", Title: "Export the drifted and the baseline data", Cause: "data.export"})
+	add(true, Stage{Name: "train", Title: "Train a new version", Cause: "training", Training: true})
+	add(true, Stage{Name: "evaluate", Title: "Evaluate the new version", Cause: "evaluation"})
+	add(len(f.Shadow.Command) > 0, Stage{Name: "shadow", Title: "Serve the new version in shadow", Cause: "shadow.command"})
+	add(!f.Gate.Skip, Stage{Name: "gate", Title: "Wait for the verdict of Rewardwatch", Cause: "gate", Waiting: true})
+	add(true, Stage{Name: "deploy", Title: "Deploy the new version", Cause: "deploy.command"})
+	names := make([]string, len(w.Stages))
+	for i, s := range w.Stages {
+		names[i] = s.Name
+	}
+	return fmt.Sprintf("%d stages: %s", len(names), strings.Join(names, ", "))
+}

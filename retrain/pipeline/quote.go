@@ -1,0 +1,197 @@
+package pipeline
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"text/template"
+	"time"
+
+	"github.com/rewardwatch/rewardwatch/retrain/yamlfile"
+)
+
+// The marks around a value in what a template has made: open, the number of its path, then, the value, and end. No
+// value contains them.
+const (
+	markOpen = "\ue000"
+	markThen = "\ue001"
+	markEnd  = "\ue002"
+)
+
+var marked = regexp.MustCompile(markOpen + `(\d+)` + markThen + `([^` + markEnd + `]*)` + markEnd)
+
+// plainName is what needs no quotes in YAML, a shell, a Dockerfile and a Makefile.
+var plainName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._/:@+=\[\],-]*$`)
+
+// functions are those that templates reach the values of the file by. Each writes a value for one syntax.
+func (r *renderer) functions() template.FuncMap {
+	paths := []string{}
+	mark := func(t Text, out string) string {
+		i := slices.Index(paths, t.Path)
+		if i < 0 {
+			i, paths = len(paths), append(paths, t.Path)
+		}
+		r.paths = paths
+		return markOpen + strconv.Itoa(i) + markThen + out + markEnd
+	}
+	quoted := func(quote func(string) (string, error)) func(any) (string, error) {
+		return func(x any) (string, error) {
+			t, err := r.values.text(x)
+			if err != nil {
+				return "", err
+			}
+			out, err := quote(t.Value)
+			if err != nil {
+				return "", fmt.Errorf("%s: %w", t.Path, err)
+			}
+			return mark(t, out), nil
+		}
+	}
+	return template.FuncMap{
+		"name":    quoted(asName),
+		"yaml":    quoted(asYAML),
+		"shell":   quoted(func(s string) (string, error) { return asShell(s), nil }),
+		"python":  quoted(func(s string) (string, error) { return strconv.QuoteToASCII(s), nil }),
+		"text":    quoted(func(s string) (string, error) { return asText(s), nil }),
+		"seconds": quoted(func(s string) (string, error) { return inUnits(s, 0, time.Second) }),
+		"minutes": quoted(func(s string) (string, error) { return inUnits(s, 0, time.Minute) }),
+		// An orchestrator waits longer than the script of the gate, which then ends with a reason.
+		"gateSeconds": quoted(func(s string) (string, error) { return inUnits(s, gateMargin, time.Second) }),
+		"gateMinutes": quoted(func(s string) (string, error) { return inUnits(s, gateMargin, time.Minute) }),
+		"runner": func(s Stage) string { // path of the labels of its machine
+			switch {
+			case s.Training:
+				return "training.runner"
+			case s.Waiting:
+				return "gate.runner"
+			}
+			return ""
+		},
+		"keywords": func(path string) (string, error) {
+			return mark(Text{Path: path}, asKeywords(r.values.trees[path])), nil
+		},
+		"glob":   quoted(asGlob),
+		"memory": quoted(asComposeMemory),
+		"bound":  quoted(func(s string) (string, error) { return cmp.Or(s, "None"), nil }),
+		"number": quoted(asNumber),
+		"value": func(path string) (string, error) { // for comparisons
+			t, err := r.values.text(path)
+			return t.Value, err
+		},
+		"list":  r.values.list,
+		"each":  r.values.each,
+		"given": func(path string) bool { return r.values.texts[path].Value != "" || r.values.sizes[path] > 0 },
+	}
+}
+
+// unmark removes the marks, and returns which values are in which lines.
+func (r *renderer) unmark(out string) (string, []Origin) {
+	var origins []Origin
+	lines := strings.Split(out, "\n")
+	for i, line := range lines {
+		var seen []string
+		for _, m := range marked.FindAllStringSubmatch(line, -1) {
+			n, _ := strconv.Atoi(m[1]) // the expression admits digits alone
+			if p := r.paths[n]; !slices.Contains(seen, p) {
+				seen = append(seen, p)
+				origins = append(origins, Origin{Line: i + 1, Path: p, Place: r.work.place(p)})
+			}
+		}
+		lines[i] = marked.ReplaceAllString(line, "$2")
+	}
+	return strings.Join(lines, "\n"), origins
+}
+
+func asName(s string) (string, error) {
+	if !plainName.MatchString(s) {
+		return "", fmt.Errorf("%q is not a plain name", s)
+	}
+	return s, nil
+}
+
+func asNumber(s string) (string, error) {
+	if _, err := strconv.ParseFloat(s, 64); err != nil {
+		return "", fmt.Errorf("%q is not a number", s)
+	}
+	return s, nil
+}
+
+// asYAML returns a double-quoted YAML scalar, which is a JSON string.
+func asYAML(s string) (string, error) {
+	var b strings.Builder
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	err := e.Encode(s)
+	return strings.TrimSuffix(b.String(), "\n"), err
+}
+
+// asShell returns a word that a POSIX shell reads as it is.
+func asShell(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
+
+// asGlob returns the glob that matches a name alone, as a YAML scalar.
+func asGlob(s string) (string, error) {
+	if strings.ContainsAny(s, "*?[\\") {
+		return "", fmt.Errorf("%q has characters that stand for others in a glob", s)
+	}
+	return asYAML(s)
+}
+
+// asComposeMemory returns a size of Kubernetes as Docker Compose writes it, where g is a power of two as well.
+func asComposeMemory(s string) (string, error) {
+	return strings.ToLower(strings.TrimSuffix(s, "i")), nil
+}
+
+var markdown = strings.NewReplacer(`\`, `\\`, "`", "\\`", "*", `\*`, "_", `\_`, "<", `\<`, ">", `\>`, "[", `\[`, "]", `\]`, "|", `\|`, "#", `\#`)
+
+// asText returns a text for Markdown.
+func asText(s string) string { return markdown.Replace(s) }
+
+// gateMargin is how much later than the gate's deadline an orchestrator ends it.
+const gateMargin = 30 * time.Minute
+
+// inUnits returns a duration and a margin in units.
+func inUnits(s string, margin, unit time.Duration) (string, error) {
+	d, err := duration(s)
+	if err != nil {
+		return "", err
+	}
+	return strconv.Itoa(int((d + margin) / unit)), nil
+}
+
+// asKeywords returns the members of a mapping as arguments of a Python call, each after a comma.
+func asKeywords(v yamlfile.Value) string {
+	var b strings.Builder
+	for _, key := range v.Keys() {
+		fmt.Fprintf(&b, ", %s=%s", key, asPython(v.Members[key]))
+	}
+	return b.String()
+}
+
+// asPython returns a value as a Python literal.
+func asPython(v yamlfile.Value) string {
+	switch v.Kind {
+	case yamlfile.Boolean:
+		return map[string]string{"true": "True", "false": "False"}[v.Scalar]
+	case yamlfile.Number:
+		return v.Scalar
+	case yamlfile.String:
+		return strconv.QuoteToASCII(v.Scalar)
+	case yamlfile.List:
+		items := make([]string, len(v.Items))
+		for i, item := range v.Items {
+			items[i] = asPython(item)
+		}
+		return "[" + strings.Join(items, ", ") + "]"
+	case yamlfile.Mapping:
+		var members []string
+		for _, key := range v.Keys() {
+			members = append(members, strconv.QuoteToASCII(key)+": "+asPython(v.Members[key]))
+		}
+		return "{" + strings.Join(members, ", ") + "}"
+	}
+	return "None"
+}

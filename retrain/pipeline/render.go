@@ -1,0 +1,170 @@
+package pipeline
+
+import (
+	"embed"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"text/template"
+
+	"github.com/rewardwatch/rewardwatch/retrain/yamlfile"
+)
+
+// common are the templates that every target needs; those of a target are in a folder of its name.
+const common = "common"
+
+//go:embed all:templates
+var embedded embed.FS
+
+// suffix is that of a template's file name, whose rest is the path of the artefact. In it @project@ stands for the
+// project.
+const suffix = ".tmpl"
+
+// partials is the folder with templates that others include.
+const partials = "partials"
+
+// Artefact is a generated file.
+type Artefact struct {
+	Path    string // relative to the root of the repository, with slashes
+	Text    string
+	Origins []Origin // of its lines, in order
+	Target  string   // that it is for
+}
+
+// Executable reports whether the file is a program.
+func (a *Artefact) Executable() bool { return strings.HasSuffix(a.Path, ".sh") }
+
+// Origin says which value is in a line of an artefact.
+type Origin struct {
+	Line  int            `json:"line"` // from 1
+	Path  string         `json:"path"` // of the value in the file
+	Place yamlfile.Place `json:"place"`
+}
+
+// Model is the data of a template. What comes from the file is not in it: a template reaches that through functions
+// alone, which quote it.
+type Model struct {
+	Stages []Stage
+	Stage  Stage // of the script, in templates of stages
+}
+
+// render fills the templates of all targets.
+func render(w *Work) string {
+	r := renderer{work: w, values: valuesOf(&w.File), taken: map[string]string{}}
+	for _, target := range append([]string{common}, w.File.Targets...) {
+		dir, err := fs.Sub(embedded, "templates/"+target)
+		if err != nil { // the name of the directory is wrong
+			panic(err)
+		}
+		r.directory(target, dir)
+	}
+	for i, d := range w.File.Templates {
+		if !filepath.IsAbs(d) {
+			d = filepath.Join(filepath.Dir(w.Path), d)
+		}
+		if info, err := os.Stat(d); err != nil || !info.IsDir() {
+			w.report(element("templates", i), "must be a directory that can be read: %s", d)
+			continue
+		}
+		r.directory(element("templates", i), os.DirFS(d))
+	}
+	slices.SortFunc(w.Artefacts, func(a, b Artefact) int { return strings.Compare(a.Path, b.Path) })
+	return fmt.Sprintf("%d artefacts", len(w.Artefacts))
+}
+
+// renderer fills templates with the values of a file.
+type renderer struct {
+	work   *Work
+	values values
+	taken  map[string]string // target of each path
+	paths  []string          // of the values in the template that is being filled, by the number in their marks
+}
+
+// maxFiles bounds the files of a directory of templates, in case it is not one.
+const maxFiles = 1000
+
+// directory renders all templates of a directory.
+func (r *renderer) directory(target string, dir fs.FS) {
+	files := 0
+	err := fs.WalkDir(dir, ".", func(name string, d fs.DirEntry, err error) error {
+		if files++; err == nil && files > maxFiles {
+			err = fmt.Errorf("it has more than %d files and directories", maxFiles)
+		}
+		if err != nil || d.IsDir() || !strings.HasSuffix(name, suffix) {
+			return err
+		}
+		text, err := fs.ReadFile(dir, name)
+		if err != nil {
+			return err
+		}
+		r.artefact(target, name, string(text))
+		return nil
+	})
+	if err != nil {
+		r.fault(target, 1, "cannot be read: "+err.Error())
+	}
+}
+
+// artefact renders one template. The script of a stage that is not planned is left out.
+func (r *renderer) artefact(target, name, text string) {
+	model := Model{Stages: r.work.Stages}
+	file := strings.ReplaceAll(strings.TrimSuffix(name, suffix), "@project@", r.work.File.Project)
+	if base, ok := strings.CutPrefix(file, "pipeline/stages/"); ok && strings.HasSuffix(base, ".sh") {
+		i := slices.IndexFunc(model.Stages, func(s Stage) bool { return s.Script() == file })
+		if i < 0 {
+			return
+		}
+		model.Stage = model.Stages[i]
+	}
+	if !r.wanted(file) {
+		return
+	}
+	if before, twice := r.taken[file]; twice {
+		r.fault(name, 1, fmt.Sprintf("makes %s, which %s makes already", file, before))
+		return
+	}
+	r.taken[file] = target
+	out, err := r.fill(name, text, model)
+	if err != nil {
+		r.fault(name, 1, err.Error())
+		return
+	}
+	plain, origins := r.unmark(out)
+	r.work.Artefacts = append(r.work.Artefacts, Artefact{Path: path.Clean(file), Text: plain, Origins: origins, Target: target})
+}
+
+// wanted reports whether a generated script is used: a command of the project may replace it.
+func (r *renderer) wanted(file string) bool {
+	f := &r.work.File
+	switch file {
+	case "pipeline/train.py":
+		return len(f.Training.Command) == 0
+	case "pipeline/evaluate.py":
+		return len(f.Evaluation.Command) == 0
+	case "pipeline/world.py":
+		return len(f.Training.Command) == 0 || len(f.Evaluation.Command) == 0
+	}
+	return true
+}
+
+func (r *renderer) fill(name, text string, model Model) (string, error) {
+	t := template.New(name).Option("missingkey=error").Funcs(r.functions())
+	t, err := t.ParseFS(embedded, "templates/"+partials+"/*"+suffix)
+	if err != nil {
+		return "", err
+	}
+	if t, err = t.New(name).Parse(text); err != nil {
+		return "", err
+	}
+	var out strings.Builder
+	err = t.Execute(&out, model)
+	return out.String(), err
+}
+
+func (r *renderer) fault(name string, line int, message string) {
+	r.work.Problems = append(r.work.Problems, yamlfile.Problem{Place: yamlfile.Place{File: name, Line: line, Column: 1}, Message: message})
+}

@@ -1,0 +1,61 @@
+package pipeline
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
+
+// resolve sets what the file leaves to defaults.
+func resolve(w *Work) string {
+	f := &w.File
+	before := *f
+	f.Policy = cmp.Or(f.Policy, f.Project)
+	f.Owner = cmp.Or(f.Owner, "unknown")
+	f.Description = cmp.Or(f.Description, "The agent of "+f.Project+".")
+	f.Release = cmp.Or(f.Release, w.Options.Release)
+	f.Image = cmp.Or(f.Image, f.Project)
+	f.Base = cmp.Or(f.Base, "python:3.11.13-slim-bookworm")
+	if len(f.Targets) == 0 {
+		f.Targets = []string{Make}
+	}
+	f.Data.Topic = cmp.Or(f.Data.Topic, "agent-telemetry")
+	if len(f.Data.Brokers) == 0 {
+		f.Data.Brokers = []string{"127.0.0.1:9092"}
+	}
+	f.Training.Steps = cmp.Or(f.Training.Steps, 200_000)
+	f.Training.CPU = cmp.Or(f.Training.CPU, 2)
+	f.Training.Memory = cmp.Or(f.Training.Memory, "4Gi")
+	f.Training.Timeout = cmp.Or(f.Training.Timeout, "5h")
+	f.Training.Storage = cmp.Or(f.Training.Storage, "10Gi")
+	f.Evaluation.Episodes = cmp.Or(f.Evaluation.Episodes, 20)
+	if len(f.Evaluation.Seeds) == 0 {
+		f.Evaluation.Seeds = []int{1, 2, 3, 4, 5}
+	}
+	f.Evaluation.Confidence = cmp.Or(f.Evaluation.Confidence, .95)
+	if f.hosted(f.Gate.Runner) {
+		f.Gate.Within = cmp.Or(f.Gate.Within, "5h")
+	}
+	f.Gate.Within = cmp.Or(f.Gate.Within, "24h")
+	f.Gate.Every = cmp.Or(f.Gate.Every, "5m")
+	f.Gate.Undecided = cmp.Or(f.Gate.Undecided, Fail)
+	m := &f.Monitoring
+	m.Service = cmp.Or(m.Service, "http://127.0.0.1:9464")
+	if len(m.Signals) == 0 {
+		m.Signals = []string{"*"}
+	}
+	m.Baseline = cmp.Or(m.Baseline, 500)
+	m.FalseAlarms.Budget = cmp.Or(m.FalseAlarms.Budget, 1)
+	m.FalseAlarms.Per = cmp.Or(m.FalseAlarms.Per, "30d")
+	m.Expected = cmp.Or(m.Expected, "mean return >= baseline - 0.25 * sd over 200 episodes within 7d")
+	f.Trigger.Ref = cmp.Or(f.Trigger.Ref, "main")
+	if len(f.Trigger.Signals) == 0 {
+		f.Trigger.Signals = []string{"return", "reward"}
+	}
+	return fmt.Sprintf("targets %v (%d in the file)", f.Targets, len(before.Targets))
+}
+
+// hosted reports whether a stage with these runners is on a machine of GitHub itself.
+func (f *File) hosted(runner []string) bool {
+	return len(runner) == 0 && slices.Contains(f.Targets, GitHub)
+}

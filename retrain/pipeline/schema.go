@@ -1,0 +1,13 @@
+package pipeline
+
+import (
+	"bytes"
+	_ "embed" // for the schema
+)
+
+//go:embed pipeline.schema.json
+var schemaText []byte
+
+// Schema returns the JSON Schema (draft 2020-12) of a file, for editors. A file whose values come from one that it
+// extends may lack what the schema requires within a section.
+func Schema() []byte { return bytes.Clone(schemaText) }

@@ -1,0 +1,337 @@
+package pipeline
+
+import (
+	"fmt"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/robfig/cron/v3"
+
+	"github.com/rewardwatch/rewardwatch/ingest/nearest"
+	"github.com/rewardwatch/rewardwatch/retrain/recipe"
+	"github.com/rewardwatch/rewardwatch/retrain/yamlfile"
+)
+
+var (
+	projectName = regexp.MustCompile(`^[a-z]([a-z0-9-]{0,38}[a-z0-9])?$`)
+	identifier  = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+	imageName   = regexp.MustCompile(`^[a-z0-9]([a-z0-9._-]*[a-z0-9])?(:[0-9]+)?(/[a-z0-9]([a-z0-9._-]*[a-z0-9])?)*$`)
+	pinnedImage = regexp.MustCompile(`^[a-z0-9][a-z0-9._/:-]*(:[A-Za-z0-9_][A-Za-z0-9_.-]*[0-9][A-Za-z0-9_.-]*|@sha256:[0-9a-f]{64})$`)
+	requirement = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*(\[[A-Za-z0-9._-]+(,[A-Za-z0-9._-]+)*\])?==[0-9][A-Za-z0-9.+!_-]*$`)
+	quantity    = regexp.MustCompile(`^[1-9][0-9]{0,5}(Mi|Gi)$`)
+	envID       = regexp.MustCompile(`^([\w:.-]+:)?([\w:.-]+/)?[\w:.-]+$`)
+	label       = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
+	broker      = regexp.MustCompile(`^[A-Za-z0-9.-]+:[0-9]{1,5}$|^\[[0-9a-fA-F:.]+\]:[0-9]{1,5}$`)
+	release     = regexp.MustCompile(`^(v[0-9]+\.[0-9]+\.[0-9]+([.+-][A-Za-z0-9.+-]+)?|[0-9a-f]{12,40})$`)
+	repository  = regexp.MustCompile(`^[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)+$`)
+	topicName   = regexp.MustCompile(`^[A-Za-z0-9._-]{1,249}$`)
+)
+
+// packageOf is the Python package of a library, as requirements name it once normalised.
+var packageOf = map[string]string{StableBaselines3: "stable-baselines3"}
+
+// algorithms are the classes of Stable-Baselines3 2.
+var algorithms = map[string][]string{
+	StableBaselines3: {"A2C", "DDPG", "DQN", "PPO", "SAC", "TD3"},
+}
+
+// validate checks every value.
+func validate(w *Work) string {
+	v := valuesOf(&w.File)
+	for _, t := range v.texts {
+		if fault := unprintable(t.Value); fault != "" {
+			w.report(t.Path, "%s", fault)
+		}
+	}
+	for _, check := range []func(*Work){
+		validateProject, validateRequirements, validateAlgorithm, validateSimulation, validateData, validateTraining,
+		validateEvaluation, validateStages, validateMonitoring, validateTrigger,
+	} {
+		check(w)
+	}
+	return fmt.Sprintf("%d values", len(v.texts))
+}
+
+// unprintable returns what forbids a value in every artefact, "" without anything. Braces would be templates of the
+// orchestrators, private-use characters mark where a value is.
+func unprintable(s string) string {
+	switch {
+	case strings.ContainsFunc(s, func(r rune) bool {
+		return unicode.Is(unicode.Co, r) || unicode.IsControl(r) || r == '\u2028' || r == '\u2029'
+	}):
+		return "must be one line of printable characters"
+	case strings.Contains(s, "{{") || strings.Contains(s, "}}"):
+		return "must not contain {{ or }}, which orchestrators would replace"
+	}
+	return ""
+}
+
+// matches reports a value that does not match.
+func (w *Work) matches(re *regexp.Regexp, path, value, want string) {
+	if !re.MatchString(value) {
+		w.report(path, "must be %s, not %q", want, value)
+	}
+}
+
+// oneOf reports a value that is none of those known.
+func (w *Work) oneOf(path, value string, known []string) {
+	if slices.Contains(known, value) {
+		return
+	}
+	hint := ""
+	if near := nearest.Of(value, slices.Values(known)); near != "" {
+		hint = fmt.Sprintf(" (did you mean %q?)", near)
+	}
+	w.report(path, "must be one of %s, not %q%s", strings.Join(known, ", "), value, hint)
+}
+
+func (w *Work) within(path string, x, low, high int) {
+	if x < low || x > high {
+		w.report(path, "must be from %d to %d, not %d", low, high, x)
+	}
+}
+
+func (w *Work) duration(path, text string) {
+	if _, err := duration(text); err != nil {
+		w.report(path, "%v", err)
+	}
+}
+
+func validateProject(w *Work) {
+	f := &w.File
+	w.matches(projectName, "project", f.Project, "at most 40 lower-case letters, digits and hyphens that begin with a letter")
+	w.matches(release, "release", f.Release, "a tag such as v0.1.0, or a commit")
+	w.matches(imageName, "image", f.Image, "an image without a tag, such as ghcr.io/acme/lander")
+	w.matches(pinnedImage, "base", f.Base, "an image with a digest, or with a tag that has a version")
+	for i, t := range f.Targets {
+		w.oneOf(element("targets", i), t, Targets())
+		if slices.Contains(f.Targets[:i], t) {
+			w.report(element("targets", i), "is listed twice")
+		}
+	}
+	for i, d := range f.Templates {
+		if d == "" {
+			w.report(element("templates", i), "must be a directory")
+		}
+	}
+	for i, e := range f.Environments {
+		w.matches(envID, element("environments", i)+".id", e.ID, "an id that Gymnasium knows, such as LunarLander-v3")
+	}
+	if len(f.Environments) == 0 && (len(f.Training.Command) == 0 || len(f.Evaluation.Command) == 0) {
+		w.report("environments", "must have an environment, as the generated scripts train and evaluate in it")
+	}
+}
+
+func validateRequirements(w *Work) {
+	seen := map[string]bool{}
+	for i, r := range w.File.Requirements {
+		path := element("requirements", i)
+		w.matches(requirement, path, r, "a package with its exact version, such as numpy==2.4.6")
+		name, _, _ := strings.Cut(r, "==")
+		name, _, _ = strings.Cut(name, "[")
+		name = normalised(name)
+		if seen[name] {
+			w.report(path, "is listed twice")
+		}
+		seen[name] = true
+	}
+	if name := packageOf[w.File.Algorithm.Library]; name != "" && !seen[name] {
+		w.report("requirements", "must pin %s, which %s needs, such as %s==VERSION", name, w.File.Algorithm.Library, name)
+	}
+}
+
+// normalised returns the name of a Python package as PEP 503 compares it.
+func normalised(name string) string {
+	return regexp.MustCompile(`[-_.]+`).ReplaceAllString(strings.ToLower(name), "-")
+}
+
+func validateAlgorithm(w *Work) {
+	a := w.File.Algorithm
+	w.oneOf("algorithm.library", a.Library, Libraries())
+	if known, ok := algorithms[a.Library]; ok {
+		w.oneOf("algorithm.name", a.Name, known)
+	}
+	if a.Library == Custom && (len(w.File.Training.Command) == 0 || len(w.File.Evaluation.Command) == 0) {
+		w.report("algorithm.library", "needs training.command and evaluation.command, as nothing is known about a custom library")
+	}
+	h := a.Hyperparameters
+	if h.Kind != yamlfile.Absent && h.Kind != yamlfile.Null && h.Kind != yamlfile.Mapping {
+		w.report("algorithm.hyperparameters", "must be a mapping")
+	}
+	for _, key := range h.Keys() {
+		w.matches(identifier, "algorithm.hyperparameters", key, "the name of an argument")
+	}
+}
+
+func validateSimulation(w *Work) {
+	for i, p := range w.File.Simulation {
+		path := element("simulation", i)
+		w.matches(identifier, path+".name", p.Name, "an attribute of the environment, such as gravity")
+		if !(p.Low < p.High) {
+			w.report(path+".high", "must be above low, %v", p.Low)
+		}
+	}
+	if len(w.File.Simulation) > 0 && len(w.File.Training.Command) > 0 {
+		w.report("simulation", "needs the generated training, but training.command replaces it")
+	}
+}
+
+func validateData(w *Work) {
+	for i, b := range w.File.Data.Brokers {
+		w.matches(broker, element("data.brokers", i), b, "host:port")
+	}
+	w.matches(topicName, "data.topic", w.File.Data.Topic, "the name of a topic")
+}
+
+func validateTraining(w *Work) {
+	t := &w.File.Training
+	w.within("training.steps", t.Steps, 1, 1e12)
+	w.within("training.cpu", t.CPU, 1, 1024)
+	w.within("training.gpu", t.GPU, 0, 64)
+	w.matches(quantity, "training.memory", t.Memory, "a size such as 4Gi")
+	w.matches(quantity, "training.storage", t.Storage, "a size such as 10Gi")
+	w.duration("training.timeout", t.Timeout)
+	w.runner("training", t.Runner)
+	if t.GPU > 0 && w.File.hosted(t.Runner) {
+		w.report("training.gpu", "needs training.runner with GitHub Actions, whose own runners have no GPU")
+	}
+	w.hostedLimit("training", t.Timeout, t.Runner)
+	w.command("training.command", t.Command)
+}
+
+// runner checks the labels of the machines of a stage.
+func (w *Work) runner(stage string, runner []string) {
+	for i, r := range runner {
+		w.matches(label, element(stage+".runner", i), r, "a label of letters, digits, dots, hyphens and underscores")
+	}
+}
+
+// hostedLimit reports a stage that the machines of GitHub end before its time: they run a job for at most six hours.
+func (w *Work) hostedLimit(stage, limit string, runner []string) {
+	key := map[string]string{"training": "timeout", "gate": "within"}[stage]
+	if d, err := duration(limit); err == nil && d > 5*time.Hour && w.File.hosted(runner) {
+		w.report(stage+"."+key, "must be at most 5h with GitHub Actions, or set %s.runner: its own runners end a job after six hours", stage)
+	}
+}
+
+// command reports an empty word of a command.
+func (w *Work) command(path string, words []string) {
+	for i, word := range words {
+		if word == "" {
+			w.report(element(path, i), "must not be empty")
+		}
+	}
+}
+
+func validateEvaluation(w *Work) {
+	e := &w.File.Evaluation
+	w.within("evaluation.episodes", e.Episodes, 1, 1e6)
+	if e.Confidence < .5 || e.Confidence > .9999 {
+		w.report("evaluation.confidence", "must be from 0.5 to 0.9999, not %v", e.Confidence)
+	}
+	if len(e.Seeds) < 2 && len(e.Command) == 0 {
+		w.report("evaluation.seeds", "must have at least two seeds, as the interval comes from their differences")
+	}
+	for i, s := range e.Seeds {
+		w.within(element("evaluation.seeds", i), s, 0, 1<<31-1)
+		if slices.Contains(e.Seeds[:i], s) {
+			w.report(element("evaluation.seeds", i), "is listed twice")
+		}
+	}
+	for i, c := range e.Constraints {
+		path := element("evaluation.constraints", i)
+		w.matches(identifier, path+".metric", c.Metric, "return, episode_length, or a name in the environment's info")
+		if c.AtLeast.Kind == yamlfile.Absent && c.AtMost.Kind == yamlfile.Absent {
+			w.report(path, "must have at_least or at_most")
+		}
+		w.number(path+".at_least", c.AtLeast)
+		w.number(path+".at_most", c.AtMost)
+	}
+	w.command("evaluation.command", e.Command)
+}
+
+func (w *Work) number(path string, v yamlfile.Value) {
+	if v.Kind == yamlfile.Absent {
+		return
+	}
+	if _, err := strconv.ParseFloat(v.Scalar, 64); v.Kind != yamlfile.Number || err != nil {
+		w.report(path, "must be a number")
+	}
+}
+
+func validateStages(w *Work) {
+	f := &w.File
+	w.command("shadow.command", f.Shadow.Command)
+	w.command("deploy.command", f.Deploy.Command)
+	w.command("rollback.command", f.Rollback.Command)
+	if len(f.Deploy.Command) == 0 {
+		w.report("deploy.command", "must be given: without it no retraining would ever serve")
+	}
+	w.duration("gate.within", f.Gate.Within)
+	w.duration("gate.every", f.Gate.Every)
+	w.runner("gate", f.Gate.Runner)
+	w.hostedLimit("gate", f.Gate.Within, f.Gate.Runner)
+	w.oneOf("gate.undecided", f.Gate.Undecided, []string{Fail, Pass})
+	if f.Schedule == "" {
+		return
+	}
+	parser := cron.NewParser(cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow)
+	if _, err := parser.Parse(f.Schedule); err != nil || strings.Contains(f.Schedule, "=") {
+		w.report("schedule", "must be minute, hour, day of the month, month and day of the week, in UTC, not %q", f.Schedule)
+	}
+}
+
+func validateMonitoring(w *Work) {
+	m := &w.File.Monitoring
+	u, err := url.Parse(m.Service)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil {
+		w.report("monitoring.service", "must be an http or https URL without a user, not %q", m.Service)
+	}
+	w.within("monitoring.baseline", m.Baseline, 50, 100_000)
+	if !(m.FalseAlarms.Budget > 0) {
+		w.report("monitoring.false_alarms.budget", "must be above 0")
+	}
+	if _, err := recipe.ParseExpected(m.Expected); err != nil {
+		w.report("monitoring.expected", "%v", err)
+	}
+	if w.File.Policy == "" || w.File.Policy[0] == '-' {
+		w.report("policy", "must be a name that does not begin with a hyphen")
+	}
+}
+
+// triggerKeys are the keys that a trigger of each target needs.
+var triggerKeys = map[string][]string{
+	GitHub: {"repository", "token_file"}, GitLab: {"repository", "token_file"}, Airflow: {"url", "token_file"}, Make: {"directory"},
+}
+
+func validateTrigger(w *Work) {
+	t := &w.File.Trigger
+	if t.Target == "" {
+		return
+	}
+	keys, known := triggerKeys[t.Target]
+	if !known {
+		w.oneOf("trigger.target", t.Target, []string{GitHub, GitLab, Airflow, Make})
+		return
+	}
+	if !slices.Contains(w.File.Targets, t.Target) {
+		w.report("trigger.target", "must be one of the targets: %s", strings.Join(w.File.Targets, ", "))
+	}
+	given := map[string]string{"repository": t.Repository, "token_file": t.TokenFile, "url": t.URL, "directory": t.Directory}
+	for _, key := range keys {
+		if given[key] == "" {
+			w.report("trigger."+key, "must be given for %s", t.Target)
+		}
+	}
+	if t.Repository != "" {
+		w.matches(repository, "trigger.repository", t.Repository, "owner/name")
+	}
+	if t.Target == Make && !strings.HasPrefix(t.Directory, "/") {
+		w.report("trigger.directory", "must be an absolute path")
+	}
+}

@@ -1,0 +1,122 @@
+package pipeline
+
+import (
+	"fmt"
+	"reflect"
+	"strconv"
+	"time"
+
+	"github.com/rewardwatch/rewardwatch/retrain/yamlfile"
+)
+
+// Text is a scalar of the file as text, with the path that names it.
+type Text struct {
+	Path, Value string
+}
+
+// values are all values of a file by path.
+type values struct {
+	texts map[string]Text
+	sizes map[string]int // of lists
+	trees map[string]yamlfile.Value
+}
+
+// valuesOf returns the values of a file.
+func valuesOf(f *File) values {
+	v := values{map[string]Text{}, map[string]int{}, map[string]yamlfile.Value{}}
+	v.add("", reflect.ValueOf(f).Elem())
+	return v
+}
+
+func (v values) add(path string, x reflect.Value) {
+	if tree, ok := x.Interface().(yamlfile.Value); ok {
+		v.trees[path] = tree
+		v.tree(path, tree)
+		return
+	}
+	switch x.Kind() {
+	case reflect.Struct:
+		for _, f := range yamlfile.Fields(x) {
+			v.add(yamlfile.Join(path, f.Key), f.Value)
+		}
+	case reflect.Slice:
+		v.sizes[path] = x.Len()
+		for i := range x.Len() {
+			v.add(element(path, i), x.Index(i))
+		}
+	case reflect.Float64:
+		v.texts[path] = Text{path, strconv.FormatFloat(x.Float(), 'g', -1, 64)}
+	default:
+		v.texts[path] = Text{path, fmt.Sprint(x.Interface())}
+	}
+}
+
+// tree adds all scalars of a value.
+func (v values) tree(path string, tree yamlfile.Value) {
+	v.texts[path] = Text{path, tree.Scalar}
+	for i, item := range tree.Items {
+		v.tree(element(path, i), item)
+	}
+	for key, member := range tree.Members {
+		v.tree(yamlfile.JoinAny(path, key), member)
+	}
+}
+
+// element returns the path of an element of a list.
+func element(path string, i int) string { return fmt.Sprintf("%s[%d]", path, i) }
+
+// text returns the value of a path, or the value itself.
+func (v values) text(x any) (Text, error) {
+	switch x := x.(type) {
+	case Text:
+		return x, nil
+	case string:
+		if t, ok := v.texts[x]; ok {
+			return t, nil
+		}
+		return Text{}, fmt.Errorf("the file has no value %q", x)
+	}
+	return Text{}, fmt.Errorf("%T is neither a path nor a value", x)
+}
+
+// list returns the elements of a list of scalars.
+func (v values) list(path string) ([]Text, error) {
+	paths, err := v.each(path)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]Text, len(paths))
+	for i, p := range paths {
+		if out[i], err = v.text(p); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// each returns the paths of the elements of a list.
+func (v values) each(path string) ([]string, error) {
+	n, ok := v.sizes[path]
+	if !ok {
+		return nil, fmt.Errorf("the file has no list %q", path)
+	}
+	out := make([]string, n)
+	for i := range out {
+		out[i] = element(path, i)
+	}
+	return out, nil
+}
+
+// duration returns a duration of whole minutes, hours or days, such as 90m, 6h or 2d.
+func duration(text string) (time.Duration, error) {
+	for suffix, unit := range map[byte]time.Duration{'m': time.Minute, 'h': time.Hour, 'd': 24 * time.Hour} {
+		if len(text) > 1 && text[len(text)-1] == suffix {
+			n, err := strconv.Atoi(text[:len(text)-1])
+			if err != nil || n < 1 || n > 10_000 {
+				break
+			}
+			return time.Duration(n) * unit, nil
+		}
+	}
+	return 0, fmt.Errorf("must be whole minutes, hours or days such as 90m, 6h or 2d, not %q", text)
+}

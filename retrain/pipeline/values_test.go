@@ -1,0 +1,224 @@
+package pipeline
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/goccy/go-yaml"
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/rewardwatch/rewardwatch/retrain/yamlfile"
+)
+
+// Each mistake is reported at its place, all of a filter at once, and nothing is generated.
+func TestMistakesHavePlaces(t *testing.T) {
+	for name, test := range map[string]struct {
+		old, now, want string
+	}{
+		"unknown key":           {"gate: {", "gate: {withn: 5h, ", `unknown key "withn"`},
+		"unknown target":        {"airflow, make]", "airflw, make]", `did you mean "airflow"?`},
+		"twice":                 {"airflow, make]", "make, make]", "targets[5]: is listed twice"},
+		"project":               {"project: cartpole", "project: Cart_Pole", "project: must be"},
+		"not pinned":            {"numpy==2.4.6", "numpy>=2", "requirements[1]: must be a package with its exact version"},
+		"missing package":       {"  - stable-baselines3==2.9.2\n", "", "must pin stable-baselines3"},
+		"package twice":         {"numpy==2.4.6", "Stable_Baselines3==2.9.2", "requirements[3]: is listed twice"},
+		"base without version":  {"image: ghcr", "base: python:latest\nimage: ghcr", "base: must be an image with a digest"},
+		"image with a tag":      {"ghcr.io/example/cartpole", "ghcr.io/example/cartpole:v1", "image: must be an image without a tag"},
+		"release":               {"release: v0.1.0", "release: main", "release: must be a tag"},
+		"algorithm":             {"name: PPO", "name: PPPO", `did you mean "PPO"?`},
+		"library":               {"library: stable-baselines3", "library: sb3", "algorithm.library: must be one of"},
+		"parameter":             {"low: 9.3, high: 10.3", "low: 9.3, high: 9.3", "simulation[0].high: must be above low"},
+		"parameter name":        {"name: gravity", "name: my gravity", "simulation[0].name"},
+		"timeout":               {"timeout: 2h", "timeout: 2 hours", "training.timeout: must be whole minutes"},
+		"hosted for too long":   {"timeout: 2h", "timeout: 7h", "training.timeout: must be at most 5h"},
+		"hosted GPU":            {"cpu: 2,", "cpu: 2, gpu: 1,", "training.gpu: needs training.runner"},
+		"memory":                {"memory: 4Gi", "memory: 4G", "training.memory"},
+		"constraint":            {"at_least: 300", "at_least: much", "evaluation.constraints[0].at_least: must be a number"},
+		"no constraint":         {", at_least: 300", "", "must have at_least or at_most"},
+		"no deployment":         {"deploy:\n  command: [python, deploy.py, --to, production]\n", "", "deploy.command: must be given"},
+		"empty word":            {"[python, deploy.py, --undo]", `[python, ""]`, "rollback.command[1]: must not be empty"},
+		"cron":                  {`"0 3 * * 1"`, `"0 3 * *"`, "schedule: must be minute"},
+		"cron with a zone":      {`"0 3 * * 1"`, `"CRON_TZ=Asia/Tokyo 0 3 * * 1"`, "schedule: must be minute"},
+		"service":               {"https://rewardwatch.example.com", "https://me:word@rewardwatch.example.com", "monitoring.service: must be"},
+		"expected":              {"mean return >= 0.95 * baseline", "average return >= 1", "monitoring.expected"},
+		"template of others":    {"description: Balances a pole on a cart.", `description: "{{ x }} Balances"`, "description: must not contain {{"},
+		"two lines":             {"owner: control@example.com", `owner: "a\nb"`, "owner: must be one line"},
+		"mark":                  {"owner: control@example.com", "owner: \"\\uE000\"", "owner: must be one line"},
+		"broker":                {"kafka-1:9092", "kafka-1", "data.brokers[0]: must be host:port"},
+		"hyperparameter":        {"n_steps: 256", "n-steps: 256", "algorithm.hyperparameters"},
+		"nested hyperparameter": {"n_steps: 256", `policy_kwargs: {a: ["{{x}}"]}`, "algorithm.hyperparameters.policy_kwargs.a[0]: must not contain"},
+		"glob":                  {"project: cartpole", "project: cartpole\npolicy: cart*", "stand for others in a glob"},
+		"templates":             {"project: cartpole", "project: cartpole\ntemplates: [nowhere]", "templates[0]: must be a directory"},
+		"trigger":               {trigger, "trigger: {target: argo}\n", "trigger.target: must be one of github-actions, gitlab-ci, airflow, make"},
+		"trigger's token":       {trigger, "trigger: {target: github-actions, repository: a/b}\n", "trigger.token_file: must be given"},
+		"trigger's repository":  {trigger, "trigger: {target: gitlab-ci, repository: a, token_file: t}\n", "trigger.repository: must be owner/name"},
+		"trigger's directory":   {trigger, "trigger: {target: make, directory: here}\n", "trigger.directory: must be an absolute path"},
+		"seed twice":            {"evaluation:\n", "evaluation:\n  seeds: [1, 1]\n", "evaluation.seeds[1]: is listed twice"},
+		"one seed":              {"evaluation:\n", "evaluation:\n  seeds: [1]\n", "at least two seeds"},
+	} {
+		w, err := run(t, test.old, test.now)
+		if err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s: %v, want %q", name, err, test.want)
+			continue
+		}
+		for _, p := range w.Problems {
+			if p.Line == 0 || p.File == "" {
+				t.Errorf("%s: %v has no place", name, p)
+			}
+		}
+	}
+}
+
+// A value means the same in every syntax, whatever it contains.
+func TestValuesAreQuoted(t *testing.T) {
+	python, err := exec.LookPath("python3")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, value := range []string{
+		`it's "on"`, "$HOME `id` $(id) ${X}", `a\b\n`, "# no comment", ": - ? & * ! | > % @", "é 世界 🎉", "--flag", "~", "null", "1e3", "'''", `"""`, "\u00a0", "%s %d", "$$",
+	} {
+		out, err := exec.Command("sh", "-c", "printf %s "+asShell(value)).Output()
+		if err != nil || string(out) != value {
+			t.Errorf("shell: %q, %v, want %q", out, err, value)
+		}
+		literal := asPython(yamlfile.Value{Kind: yamlfile.String, Scalar: value})
+		out, err = exec.Command(python, "-c", "import sys; sys.stdout.buffer.write("+literal+".encode())").Output()
+		if err != nil || string(out) != value {
+			t.Errorf("Python: %q, %v, want %q", out, err, value)
+		}
+		text, err := asYAML(value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var back string
+		if err := yaml.Unmarshal([]byte(text), &back); err != nil || back != value {
+			t.Errorf("YAML: %q, %v, want %q", back, err, value)
+		}
+	}
+}
+
+func TestPythonLiterals(t *testing.T) {
+	var into struct {
+		V yamlfile.Value `yaml:"v"`
+	}
+	r := yamlfile.Read("f.yaml", []byte("v: {a: 3e-4, b: [1, true, null], c: {d: x}}\n"), &into)
+	if len(r.Problems()) > 0 {
+		t.Fatal(r.Problems())
+	}
+	if got, want := asKeywords(into.V), `, a=0.0003, b=[1, True, None], c={"d": "x"}`; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+// The schema has the keys of the file, and takes the example.
+func TestSchemaHasTheKeysOfTheFile(t *testing.T) {
+	var schema map[string]any
+	if err := json.Unmarshal(Schema(), &schema); err != nil {
+		t.Fatal(err)
+	}
+	compareKeys(t, "", reflect.ValueOf(&File{}).Elem(), schema)
+
+	document, err := jsonschema.UnmarshalJSON(strings.NewReader(string(Schema())))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := jsonschema.NewCompiler()
+	if err := c.AddResource("s.json", document); err != nil {
+		t.Fatal(err)
+	}
+	compiled, err := c.Compile("s.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(example)
+	if err != nil {
+		t.Fatal(err)
+	}
+	check := func(text string) error {
+		out, err := yaml.YAMLToJSON([]byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		value, err := jsonschema.UnmarshalJSON(strings.NewReader(string(out)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return compiled.Validate(value)
+	}
+	if err := check(string(text)); err != nil {
+		t.Error(err)
+	}
+	if check(string(text)+"nonsense: 1\n") == nil {
+		t.Error("the schema takes an unknown key")
+	}
+}
+
+func compareKeys(t *testing.T, path string, x reflect.Value, schema map[string]any) {
+	t.Helper()
+	properties, _ := schema["properties"].(map[string]any)
+	var keys []string
+	for _, f := range yamlfile.Fields(x) {
+		keys = append(keys, f.Key)
+		sub, ok := properties[f.Key].(map[string]any)
+		if !ok {
+			t.Errorf("the schema has no %s", yamlfile.Join(path, f.Key))
+			continue
+		}
+		v := f.Value
+		if v.Kind() == reflect.Slice {
+			v = reflect.New(v.Type().Elem()).Elem()
+			sub, _ = sub["items"].(map[string]any)
+		}
+		if _, tree := v.Interface().(yamlfile.Value); v.Kind() == reflect.Struct && !tree {
+			compareKeys(t, yamlfile.Join(path, f.Key), v, sub)
+		}
+	}
+	for key := range properties {
+		if !slices.Contains(keys, key) {
+			t.Errorf("the schema has %s, which the file has not", yamlfile.Join(path, key))
+		}
+	}
+}
+
+func TestTemplatesOfTheirOwn(t *testing.T) {
+	head := "# " + header + "\n"
+	for name, test := range map[string]struct{ text, want string }{
+		"good":          {head + "name: {{yaml \"project\"}}   \n\n\n", ""}, // the spaces are corrected
+		"action":        {head + "uses: actions/checkout@v4\n", "extra.yaml:2:1: pins: the action actions/checkout@v4"},
+		"image":         {head + "image: python:latest\n", "pins: the image python:latest"},
+		"secret":        {head + "password: hunter2hunter2hunter2\n", "secrets: looks like a secret"},
+		"key":           {head + "a: ghp_0123456789abcdefghijklmnopqrstuvwxyz\n", "secrets: looks like a secret"},
+		"YAML":          {head + "a: [\n", "yaml: is not YAML"},
+		"twice":         {head + "a: 1\na: 2\n", "yaml: is not YAML"},
+		"dangling file": {head + "run: pipeline/stages/none.sh\n", "references: there is no generated file pipeline/stages/none.sh"},
+		"stage":         {head + "run: pipeline/run.sh nothing\n", "references: there is no stage nothing"},
+		"header":        {"a: 1\n", "header: the text must contain"},
+		"keep":          {head + "# rewardwatch:keep a\n", `keep: the kept part "a" does not end`},
+		"unknown value": {head + "{{yaml \"projekt\"}}\n", `the file has no value "projekt"`},
+		"raw value":     {head + "{{.File}}\n", "can't evaluate field File"},
+		"syntax":        {head + "{{yaml\n", "unclosed action"},
+	} {
+		dir := t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, "extra.yaml.tmpl"), []byte(test.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		w, err := run(t, "project: cartpole", "project: cartpole\ntemplates: ["+dir+"]")
+		switch {
+		case test.want == "" && err != nil:
+			t.Errorf("%s: %v", name, err)
+		case test.want == "":
+			if got := artefact(t, w, "extra.yaml"); got != head+"name: \"cartpole\"\n" {
+				t.Errorf("%s: %q", name, got)
+			}
+		case err == nil || !strings.Contains(err.Error(), test.want):
+			t.Errorf("%s: %v, want %q", name, err, test.want)
+		}
+	}
+}

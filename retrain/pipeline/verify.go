@@ -1,0 +1,237 @@
+package pipeline
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/parser"
+
+	"github.com/rewardwatch/rewardwatch/retrain/yamlfile"
+)
+
+// maxRounds bounds the corrections of an artefact.
+const maxRounds = 3
+
+// rule is a check of artefacts. A fault that has only one right form is corrected.
+type rule struct {
+	name    string
+	applies func(*Artefact) bool
+	faults  func(*Artefact) []fault
+	correct func(text string) string // nil without one
+}
+
+// fault is a mistake in an artefact.
+type fault struct {
+	line    int // from 1
+	message string
+}
+
+func rules(w *Work) []rule {
+	return []rule{
+		{"spaces", everywhere, spaces, tidied},
+		{"yaml", isYAML, syntax, nil},
+		{"tabs", isYAML, tabs, nil},
+		{"pins", everywhere, unpinned, nil},
+		{"secrets", everywhere, secrets, nil},
+		{"keep", everywhere, unbalanced, nil},
+		{"header", everywhere, withoutHeader, nil},
+		{"references", everywhere, func(a *Artefact) []fault { return dangling(w, a) }, nil},
+	}
+}
+
+// verify checks all artefacts. What is left after the corrections is a problem at its line.
+func verify(w *Work) string {
+	corrected := 0
+	for i := range w.Artefacts {
+		a := &w.Artefacts[i]
+		for range maxRounds {
+			if !correct(w, a) {
+				break
+			}
+			corrected++
+		}
+		for _, r := range rules(w) {
+			if !r.applies(a) {
+				continue
+			}
+			for _, f := range r.faults(a) {
+				at := yamlfile.Place{File: a.Path, Line: f.line, Column: 1}
+				w.Problems = append(w.Problems, yamlfile.Problem{Place: at, Message: r.name + ": " + f.message})
+			}
+		}
+	}
+	return fmt.Sprintf("%d artefacts by %d rules, %d correction(s)", len(w.Artefacts), len(rules(w)), corrected)
+}
+
+// correct corrects an artefact once, and reports whether anything changed.
+func correct(w *Work, a *Artefact) bool {
+	before := a.Text
+	for _, r := range rules(w) {
+		if r.correct != nil && r.applies(a) && len(r.faults(a)) > 0 {
+			a.Text = r.correct(a.Text)
+		}
+	}
+	return a.Text != before
+}
+
+func everywhere(*Artefact) bool { return true }
+
+func isYAML(a *Artefact) bool {
+	return strings.HasSuffix(a.Path, ".yml") || strings.HasSuffix(a.Path, ".yaml")
+}
+
+// eachLine returns a fault for each line with a message.
+func eachLine(a *Artefact, check func(line string) string) []fault {
+	var out []fault
+	for i, line := range strings.Split(a.Text, "\n") {
+		if message := check(line); message != "" {
+			out = append(out, fault{i + 1, message})
+		}
+	}
+	return out
+}
+
+func spaces(a *Artefact) []fault {
+	out := eachLine(a, func(line string) string {
+		if line != strings.TrimRight(line, " \t\r") {
+			return "the line ends with white space"
+		}
+		return ""
+	})
+	if !strings.HasSuffix(a.Text, "\n") || strings.HasSuffix(a.Text, "\n\n") {
+		out = append(out, fault{strings.Count(a.Text, "\n") + 1, "the file must end with one line break"})
+	}
+	return out
+}
+
+// tidied keeps the number of each line.
+func tidied(text string) string {
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		lines[i] = strings.TrimRight(line, " \t\r")
+	}
+	return strings.TrimRight(strings.Join(lines, "\n"), "\n") + "\n"
+}
+
+func syntax(a *Artefact) []fault {
+	file, err := parser.ParseBytes([]byte(a.Text), 0)
+	if err != nil {
+		return []fault{yamlFault(err)}
+	}
+	for _, doc := range file.Docs {
+		var into any
+		if doc.Body == nil {
+			continue
+		}
+		if err := yaml.NodeToValue(doc.Body, &into); err != nil {
+			return []fault{yamlFault(err)}
+		}
+	}
+	return nil
+}
+
+func yamlFault(err error) fault {
+	var at yaml.Error
+	if errors.As(err, &at) && at.GetToken() != nil {
+		return fault{at.GetToken().Position.Line, "is not YAML: " + at.GetMessage()}
+	}
+	return fault{1, "is not YAML: " + err.Error()}
+}
+
+func tabs(a *Artefact) []fault {
+	return eachLine(a, func(line string) string {
+		if strings.HasPrefix(strings.TrimLeft(line, " "), "\t") {
+			return "a tab cannot indent YAML"
+		}
+		return ""
+	})
+}
+
+var (
+	uses       = regexp.MustCompile(`^\s*(?:- )?uses:\s*(\S+)`)
+	usedPinned = regexp.MustCompile(`^(\./.*|[^@]+@[0-9a-f]{40})$`)
+	from       = regexp.MustCompile(`^FROM\s+(\S+)`)
+	imageLine  = regexp.MustCompile(`^\s*(?:- )?image:\s*"?([^\s"]+)"?$`)
+	piece      = regexp.MustCompile(`(==|@ )`)
+)
+
+// unpinned finds what another day could be something else.
+func unpinned(a *Artefact) []fault {
+	requirements := strings.HasSuffix(a.Path, "requirements.txt")
+	return eachLine(a, func(line string) string {
+		if m := uses.FindStringSubmatch(line); m != nil && !usedPinned.MatchString(m[1]) {
+			return "the action " + m[1] + " is not pinned to a commit"
+		}
+		if m := from.FindStringSubmatch(line); m != nil && !pinnedImage.MatchString(m[1]) {
+			return "the image " + m[1] + " has neither a version nor a digest"
+		}
+		if m := imageLine.FindStringSubmatch(line); m != nil && !pinnedImage.MatchString(m[1]) && !builtHere(m[1]) {
+			return "the image " + m[1] + " has neither a version nor a digest"
+		}
+		if requirements && line != "" && line[0] != '#' && !piece.MatchString(line) {
+			return "the package " + line + " has no exact version"
+		}
+		return ""
+	})
+}
+
+// builtHere reports whether an image is the one that the pipeline builds, whose tag is known when it runs.
+func builtHere(image string) bool {
+	return strings.ContainsAny(image, "${") || strings.HasSuffix(image, ":__TAG__")
+}
+
+var secret = regexp.MustCompile(`AKIA[0-9A-Z]{16}|gh[pousr]_[A-Za-z0-9]{36}|glpat-[A-Za-z0-9_-]{20}|xox[baprs]-[A-Za-z0-9-]{10}|whsec_[A-Za-z0-9+/=]{24}|-----BEGIN [A-Z ]*PRIVATE KEY|(?i)(password|passwd|token|api_?key|secret)["']?\s*[=:]\s*["']?[A-Za-z0-9+/_-]{20}|://[^/\s:@]+:[^/\s:@$]+@`)
+
+// secrets finds what should not be in a repository. It names no secret itself.
+func secrets(a *Artefact) []fault {
+	return eachLine(a, func(line string) string {
+		if secret.MatchString(line) {
+			return "looks like a secret in clear text"
+		}
+		return ""
+	})
+}
+
+func unbalanced(a *Artefact) []fault {
+	if _, err := keptParts(a.Text); err != nil {
+		return []fault{{1, err.Error()}}
+	}
+	return nil
+}
+
+// header is in each generated file, so that no other file is ever overwritten.
+const header = "Generated by `rewardwatch pipeline generate`"
+
+func withoutHeader(a *Artefact) []fault {
+	if !strings.Contains(a.Text, header) {
+		return []fault{{1, "the text must contain: " + header}}
+	}
+	return nil
+}
+
+var (
+	script   = regexp.MustCompile(`pipeline/[A-Za-z0-9_./-]*\.(?:sh|py|yml|yaml|txt)`)
+	stageRun = regexp.MustCompile(`pipeline/run\.sh ([a-z]+)`)
+)
+
+// dangling finds names of generated files and stages that do not exist.
+func dangling(w *Work, a *Artefact) []fault {
+	exists := func(path string) bool {
+		return slices.ContainsFunc(w.Artefacts, func(b Artefact) bool { return b.Path == path })
+	}
+	return eachLine(a, func(line string) string {
+		for _, path := range script.FindAllString(line, -1) {
+			if !exists(path) {
+				return "there is no generated file " + path
+			}
+		}
+		if m := stageRun.FindStringSubmatch(line); m != nil && !slices.ContainsFunc(w.Stages, func(s Stage) bool { return s.Name == m[1] }) {
+			return "there is no stage " + m[1]
+		}
+		return ""
+	})
+}

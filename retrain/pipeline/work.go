@@ -1,0 +1,88 @@
+package pipeline
+
+import (
+	"fmt"
+
+	"github.com/rewardwatch/rewardwatch/retrain/yamlfile"
+)
+
+// Options are what is not in the file.
+type Options struct {
+	Release string // of this program, a tag or a commit; "" if it has none
+}
+
+// Work is what passes through the filters.
+type Work struct {
+	Options   Options
+	Path      string // of the file
+	File      File
+	Stages    []Stage
+	Artefacts []Artefact
+	Problems  []yamlfile.Problem
+	Trace     []Step
+
+	chain []*yamlfile.Reader // of the file and what it extends, the file first
+}
+
+// Step is what one filter did.
+type Step struct {
+	Filter string `json:"filter"`
+	Did    string `json:"did"`
+}
+
+// Filter is one step of the work.
+type Filter struct {
+	Name string
+	Run  func(*Work) (did string)
+}
+
+// Filters returns the filters in their order.
+func Filters() []Filter {
+	return []Filter{
+		{"parse", parse},
+		{"resolve", resolve},
+		{"validate", validate},
+		{"plan", plan},
+		{"render", render},
+		{"verify", verify},
+	}
+}
+
+// Run passes a file through all filters up to and including the one named last, or through all for "". A mistake in the
+// file or in an artefact is a *yamlfile.Error with all mistakes of the filter that found it.
+func Run(path, last string, o Options) (*Work, error) {
+	w := &Work{Path: path, Options: o}
+	for _, f := range Filters() {
+		did := f.Run(w)
+		w.Trace = append(w.Trace, Step{f.Name, did})
+		if err := yamlfile.ErrorOf(w.Problems); err != nil {
+			return w, err
+		}
+		if f.Name == last {
+			break
+		}
+	}
+	return w, nil
+}
+
+// place returns where a value was set last, or the place of the nearest value around it.
+func (w *Work) place(path string) yamlfile.Place {
+	for _, r := range w.chain {
+		if r.Given(path) {
+			return r.Place(path)
+		}
+	}
+	return yamlfile.Place{}
+}
+
+// given reports whether the file, or one that it extends, sets a value.
+func (w *Work) given(path string) bool { return w.place(path) != yamlfile.Place{} }
+
+// report reports a problem with the value of a path, in the file that set it.
+func (w *Work) report(path, format string, args ...any) {
+	at := w.place(path)
+	if (at == yamlfile.Place{}) { // a value that is missing
+		at = yamlfile.Place{File: w.Path, Line: 1, Column: 1}
+	}
+	w.Problems = append(w.Problems, yamlfile.Problem{Place: at, Path: path, Message: fmt.Sprintf(format, args...)})
+}

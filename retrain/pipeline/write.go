@@ -1,0 +1,108 @@
+package pipeline
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/rewardwatch/rewardwatch/retrain/yamlfile"
+)
+
+// Change is what generating would do to a file.
+type Change struct {
+	Path       string
+	Before     string // "" if the file does not exist
+	After      string
+	Exists     bool
+	Executable bool
+}
+
+// Changed reports whether the file would change.
+func (c *Change) Changed() bool { return !c.Exists || c.Before != c.After }
+
+// Changes compares the artefacts with a directory. Kept parts of its files stay. A file that was not generated, or whose
+// kept parts have no place any more, is a problem, so that nothing of a person is lost.
+func Changes(w *Work, dir string) ([]Change, error) {
+	root, err := os.OpenRoot(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return newFiles(w.Artefacts), nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = root.Close() }() // it was only read
+	var changes []Change
+	var problems []yamlfile.Problem
+	for i := range w.Artefacts {
+		c, err := change(root, &w.Artefacts[i])
+		if err != nil {
+			problems = append(problems, yamlfile.Problem{Place: yamlfile.Place{File: filepath.Join(dir, c.Path), Line: 1, Column: 1}, Message: err.Error()})
+		}
+		changes = append(changes, c)
+	}
+	return changes, yamlfile.ErrorOf(problems)
+}
+
+func newFiles(artefacts []Artefact) []Change {
+	var out []Change
+	for i := range artefacts {
+		a := &artefacts[i]
+		out = append(out, Change{Path: a.Path, After: a.Text, Executable: a.Executable()})
+	}
+	return out
+}
+
+func change(root *os.Root, a *Artefact) (Change, error) {
+	c := Change{Path: a.Path, After: a.Text, Executable: a.Executable()}
+	before, err := root.ReadFile(filepath.FromSlash(a.Path))
+	if errors.Is(err, fs.ErrNotExist) {
+		return c, nil
+	}
+	if err != nil {
+		return c, err
+	}
+	c.Exists, c.Before = true, string(before)
+	if !strings.Contains(c.Before, header) {
+		return c, errors.New("exists and was not generated: move it, or generate into another directory")
+	}
+	c.After, err = merged(a.Text, c.Before)
+	return c, err
+}
+
+// Write writes the files that change. Each appears as a whole, and none outside of the directory.
+func Write(changes []Change, dir string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	for i := range changes {
+		if c := &changes[i]; c.Changed() {
+			if err := writeFile(root, c); err != nil {
+				return errors.Join(fmt.Errorf("write %s: %w", c.Path, err), root.Close())
+			}
+		}
+	}
+	return root.Close()
+}
+
+func writeFile(root *os.Root, c *Change) error {
+	path := filepath.FromSlash(c.Path)
+	if err := root.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	mode := os.FileMode(0o644)
+	if c.Executable {
+		mode = 0o755
+	}
+	temporary := path + ".new"
+	if err := root.WriteFile(temporary, []byte(c.After), mode); err != nil {
+		return err
+	}
+	return root.Rename(temporary, path)
+}
