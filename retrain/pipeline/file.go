@@ -2,7 +2,8 @@ package pipeline
 
 import "github.com/rewardwatch/rewardwatch/retrain/yamlfile"
 
-// File is the description of a project. Every list replaces that of a file that it extends, every mapping is merged.
+// File is the description of a project. Every list replaces that of a file that it extends, every mapping is merged. It
+// is large because each key of the file is a field.
 type File struct {
 	Extends      string        `yaml:"extends"`      // file that this one adds to, relative to it
 	Project      string        `yaml:"project"`      // name in file names and objects of an orchestrator

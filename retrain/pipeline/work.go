@@ -75,9 +75,6 @@ func (w *Work) place(path string) yamlfile.Place {
 	return yamlfile.Place{}
 }
 
-// given reports whether the file, or one that it extends, sets a value.
-func (w *Work) given(path string) bool { return w.place(path) != yamlfile.Place{} }
-
 // report reports a problem with the value of a path, in the file that set it.
 func (w *Work) report(path, format string, args ...any) {
 	at := w.place(path)
