@@ -447,6 +447,7 @@ type panel struct {
 	FieldConfig struct {
 		Defaults struct {
 			Unit       string
+			NoValue    string
 			Min, Max   *float64
 			Links      []link
 			Color      struct{ Mode string }
@@ -533,6 +534,7 @@ func (v templateVariable) metric() string {
 // target is a query of a panel.
 type target struct {
 	Expr       string
+	Legend     string `json:"legendFormat"`
 	Instant    bool
 	Format     string
 	Datasource struct{ UID string }

@@ -41,6 +41,9 @@ func TestE2EDashboardsOfTheDemo(t *testing.T) {
 	d.await(t, "Staying up")
 	t.Run("NothingIsEmpty", func(t *testing.T) { nothingIsEmpty(t, prometheus, begin) })
 	t.Run("Drawn", func(t *testing.T) { drawnAsExpected(t, prometheus, begin) })
+	for _, n := range []int{8, 40} {
+		t.Run(fmt.Sprintf("DrawnFor%dPolicies", n), func(t *testing.T) { drawnForMany(t, prometheus, n) })
+	}
 }
 
 // nothingIsEmpty lists the queries that show "No data".
@@ -74,7 +77,7 @@ func questionsOf(t *testing.T, p prometheusServer, shown time.Duration) (all []q
 	t.Helper()
 	for file, d := range build(t, DefaultOptions()) {
 		for _, c := range p.variables(t, file) {
-			all = append(all, d.questions(file, c.signal, c.replacer(shown))...)
+			all = append(all, d.questions(file, c.signal, p.replacer(c, shown))...)
 		}
 	}
 	return all
@@ -108,15 +111,24 @@ func unfiltered(expr string) string {
 }
 
 // prometheusServer is a real Prometheus.
-type prometheusServer struct{ url string }
+type prometheusServer struct {
+	url                string
+	rateInterval, step string
+	policies           int // how many are looked at one by one, 0 for all
+}
 
 // startPrometheus has it scrape the demo every second.
 func startPrometheus(t *testing.T, demo string) prometheusServer {
 	t.Helper()
-	dir, port := t.TempDir(), deploytest.FreePorts(t, 1)[0]
+	return runPrometheus(t, t.TempDir(), fmt.Sprintf(
+		"scrape_configs:\n  - {job_name: rewardwatch, scrape_interval: %s, scrape_timeout: %[1]s, static_configs: [{targets: [%q]}]}\n", demoScrape, demo))
+}
+
+// runPrometheus starts it on a directory, which may have data, until the test ends.
+func runPrometheus(t *testing.T, dir, text string) prometheusServer {
+	t.Helper()
+	port := deploytest.FreePorts(t, 1)[0]
 	config := filepath.Join(dir, "prometheus.yml")
-	text := fmt.Sprintf("scrape_configs:\n  - {job_name: rewardwatch, scrape_interval: %s, scrape_timeout: %[1]s, static_configs: [{targets: [%q]}]}\n",
-		demoScrape, demo)
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -129,7 +141,7 @@ func startPrometheus(t *testing.T, demo string) prometheusServer {
 	}
 	run("start")
 	t.Cleanup(func() { run("stop") })
-	return prometheusServer{"http://127.0.0.1:" + port + "/api/v1/"}
+	return prometheusServer{url: "http://127.0.0.1:" + port + "/api/v1/", rateInterval: demoRateInterval, step: "1"}
 }
 
 // labels returns the values of a label of the distributions that are shown.

@@ -43,6 +43,19 @@ type drawing struct {
 	Rows     [][]string
 	Links    []string
 	Problems []string
+
+	Series []drawnSeries // of a time series, a state timeline or a heat map
+	Axis   []float64     // ends of the y axis of a time series
+	Legend [][2]string   // texts and colors of a state timeline
+	Reds   []string      // colors of a heat map at 1 and beyond, in both themes
+
+	panel panel
+}
+
+// drawnSeries is a series as the legend has it.
+type drawnSeries struct {
+	Name, Color, Mode string
+	Dashed, InLegend  bool
 }
 
 // drawnAsExpected has the field logic of Grafana itself draw every panel, and compares the texts of tables, bar charts and stats. Every
@@ -70,12 +83,12 @@ func drawnAsExpected(t *testing.T, p prometheusServer, begin time.Time) {
 // drawn returns the texts of all panels, and reports those that say nothing and links that lead nowhere.
 func drawn(t *testing.T, p prometheusServer, begin time.Time) string {
 	t.Helper()
-	sketches := sketches(t, p, begin)
+	sketches := sketches(t, p, begin, time.Now())
 	groups := p.groups(t)
 	links := 0
 	var texts strings.Builder
 	for i, d := range draw(t, sketches) {
-		for _, problem := range d.problems() {
+		for _, problem := range slices.Concat(d.problems(), d.unreadable()) {
 			t.Errorf("%s: %s", d.Where, problem)
 		}
 		links += len(d.Links)
@@ -115,14 +128,14 @@ func onlyIn(text, other string) string {
 }
 
 // sketches asks the queries of every panel, for every policy and signal that the dashboards offer.
-func sketches(t *testing.T, p prometheusServer, begin time.Time) (all []sketch) {
+func sketches(t *testing.T, p prometheusServer, begin, now time.Time) (all []sketch) {
 	t.Helper()
-	now, console := time.Now(), p.console(t)
+	console := p.console(t)
 	dashboards := build(t, DefaultOptions())
 	for _, page := range pages() {
 		file := page.file()
 		for _, v := range p.variables(t, file) {
-			fill := v.replacer(now.Sub(begin))
+			fill := p.replacer(v, now.Sub(begin))
 			for i, panel := range dashboards[file].Panels {
 				s := sketch{
 					Where: strings.TrimSpace(file + ": " + fill.Replace(panel.Title)), Panel: dashboards[file].raw[i],
@@ -172,6 +185,11 @@ func draw(t *testing.T, sketches []sketch) (drawings []drawing) {
 	if len(drawings) != len(sketches) {
 		t.Fatalf("%d of %d panels were drawn", len(drawings), len(sketches))
 	}
+	for i := range drawings {
+		if err := json.Unmarshal(sketches[i].Panel, &drawings[i].panel); err != nil {
+			t.Fatal(err)
+		}
+	}
 	return drawings
 }
 
@@ -193,6 +211,9 @@ func (d drawing) problems() []string {
 
 // masked is what the drawing shows, without what differs between runs.
 func (d drawing) masked() string {
+	if !slices.Contains([]string{"stat", "table", "barchart"}, d.panel.Type) {
+		return d.maskedSeries()
+	}
 	if len(d.Rows) == 0 {
 		return ""
 	}
@@ -203,14 +224,18 @@ func (d drawing) masked() string {
 		names = append(names, c[0])
 	}
 	fmt.Fprintf(&out, "  %s\n", strings.Join(names, " | "))
+	var lines []string
 	for _, row := range d.Rows {
 		var cells []string
 		for i, text := range row {
 			cells = append(cells, maskedCell(text, i < len(d.Columns) && d.Columns[i][1] != "string"))
 		}
-		fmt.Fprintf(&out, "  %s\n", strings.Join(cells, " | "))
+		lines = append(lines, "  "+strings.Join(cells, " | ")+"\n")
 	}
-	return out.String()
+	if d.panel.Title == "What moved" { // by scores, which differ between runs
+		slices.Sort(lines)
+	}
+	return out.String() + strings.Join(lines, "")
 }
 
 var (
@@ -289,7 +314,10 @@ func (p prometheusServer) variables(t *testing.T, file string) (all []choice) {
 	if file != "policy.json" {
 		return []choice{{}}
 	}
-	for _, policy := range p.labels(t, "policy") {
+	for i, policy := range p.labels(t, "policy") {
+		if p.policies > 0 && i >= p.policies {
+			break
+		}
 		for _, signal := range p.labels(t, "signal") {
 			all = append(all, choice{policy, signal})
 		}
@@ -298,8 +326,8 @@ func (p prometheusServer) variables(t *testing.T, file string) (all []choice) {
 }
 
 // replacer fills the variables of queries and titles.
-func (c choice) replacer(shown time.Duration) *strings.Replacer {
-	return strings.NewReplacer("$__rate_interval", demoRateInterval, "$__range", fmt.Sprintf("%ds", int(shown.Seconds())),
+func (p prometheusServer) replacer(c choice, shown time.Duration) *strings.Replacer {
+	return strings.NewReplacer("$__rate_interval", p.rateInterval, "$__range", fmt.Sprintf("%ds", int(shown.Seconds())),
 		"$job", ".+", "$policy", cmp.Or(c.policy, ".+"), "$env", ".*", "$signal", c.signal)
 }
 
@@ -334,6 +362,6 @@ func (p prometheusServer) ask(t *testing.T, expr string, instant bool, begin, en
 		p.get(t, "query", url.Values{"query": {expr}, "time": {unix(end)}}, &answer)
 		return answer
 	}
-	p.get(t, "query_range", url.Values{"query": {expr}, "start": {unix(begin)}, "end": {unix(end)}, "step": {"1"}}, &answer)
+	p.get(t, "query_range", url.Values{"query": {expr}, "start": {unix(begin)}, "end": {unix(end)}, "step": {p.step}}, &answer)
 	return answer
 }

@@ -1,6 +1,7 @@
 package dashboards
 
 import (
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -182,6 +183,50 @@ func TestEventsAreBars(t *testing.T) {
 			}
 		}
 	}
+}
+
+// Series with a meaning have the same color everywhere: those with a name of their own, and those by a label whose values are known.
+func TestNamesHaveColors(t *testing.T) {
+	known := map[string][]string{
+		"{{severity}}": {"critical", "warning", "info"}, "{{confidence}}": {"kept", "reduced", "provisional", "unconfirmed", "none"},
+		"{{cause}}":   {"policy", "environment", "reward_function", "observations", "telemetry", "unknown"},
+		"{{outcome}}": {"met", "missed", "inconclusive", "failed"}, "{{kind}}": {"partition", "bank"},
+		"{{state}}": {"queued", "awaiting_approval", "open", "delivered", "running", "verifying", "met", "missed", "inconclusive", "failed", "rejected", "expired", "dead_letter", "withdrawn"},
+	}
+	checked := 0
+	for file, d := range build(t, DefaultOptions()) {
+		for _, p := range d.Panels {
+			if p.Type != "timeseries" {
+				continue
+			}
+			colors := p.colors(t)
+			for _, q := range p.Targets {
+				names := known[q.Legend]
+				if !strings.Contains(q.Legend, "{{") {
+					names = []string{q.Legend}
+				}
+				for _, name := range names {
+					checked++
+					if colors[name] == "" && !colorOfPattern(colors, name) {
+						t.Errorf("%s: %q draws %s in any color", file, p.Title, name)
+					}
+				}
+			}
+		}
+	}
+	if checked < 40 {
+		t.Errorf("only %d names were looked at", checked)
+	}
+}
+
+// colorOfPattern reports whether a pattern /.../ gives the name a color.
+func colorOfPattern(colors map[string]string, name string) bool {
+	for pattern := range colors {
+		if inside, ok := strings.CutPrefix(pattern, "/"); ok && regexp.MustCompile(strings.TrimSuffix(inside, "/")).MatchString(name) {
+			return true
+		}
+	}
+	return false
 }
 
 // Grafana spells its own unit of events a second "c/s", and that of events "eps".

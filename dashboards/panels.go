@@ -84,15 +84,24 @@ func happened(title, description string, queries ...query) *timeseries.PanelBuil
 		Stacking(common.NewStackingConfigBuilder().Mode(common.StackingModeNormal))
 }
 
-// paired returns lines of the last units of each group, and dashed, in the same color, of its baseline: the names of
-// both are equal, and colors go by name. The legend and the tooltip have the first one.
-func paired(title, description, unit, legend string, of func(sample string) string) *timeseries.PanelBuilder {
-	return lines(title, description, unit,
-		query{expr: of("current"), legend: legend}, query{expr: of("baseline"), legend: legend}).
+// paired returns lines, and dashed, in the color of each, what it is compared with, such as its baseline. Both have the
+// same name, as Grafana picks colors by it. The legend and the tooltip have the first one.
+func paired(title, description, unit, legend, expr, against string) *timeseries.PanelBuilder {
+	return lines(title, description, unit, query{expr: expr, legend: legend}, query{expr: against, legend: legend}).
 		ColorScheme(dashboard.NewFieldColorBuilder().Mode(dashboard.FieldColorModeIdPaletteClassicByName)).
 		OverrideByQuery(refID(1), append(dashed(), dashboard.DynamicConfigValue{
 			Id: "custom.hideFrom", Value: map[string]bool{"legend": true, "tooltip": true, "viz": false},
 		}))
+}
+
+// againstBaseline returns lines of the last units, paired with those of the baseline.
+func againstBaseline(title, description, unit, legend string, of func(sample string) string) *timeseries.PanelBuilder {
+	return paired(title, description, unit, legend, of("current"), of("baseline"))
+}
+
+// unlisted leaves series out of the legend.
+func unlisted() []dashboard.DynamicConfigValue {
+	return []dashboard.DynamicConfigValue{{Id: "custom.hideFrom", Value: map[string]bool{"legend": true, "tooltip": false, "viz": false}}}
 }
 
 // againstOne returns lines with the threshold of every detector, 1, drawn in.

@@ -75,7 +75,7 @@ func moved(s scope) *table.PanelBuilder {
 }
 
 func meanOfSignal(s scope) *timeseries.PanelBuilder {
-	return paired("Mean of $signal", "Mean over the last 200 episodes (or blocks) of each group, and dashed in the same color, over its baseline.", "short", s.legend(), func(sample string) string {
+	return againstBaseline("Mean of $signal", "Mean over the last 200 episodes (or blocks) of each group, and dashed in the same color, over its baseline.", "short", s.legend(), func(sample string) string {
 		return "max by (" + s.groups() + ") (" + s.ofSignal(metrics.MetricSignalMean, `sample="`+sample+`"`) + ")"
 	})
 }
@@ -156,15 +156,16 @@ func policyPromise(d *dashboard.DashboardBuilder, s scope) {
 
 func policyDistribution(d *dashboard.DashboardBuilder, s scope) {
 	folded(d, "Distribution of $signal", "detection.md#how-it-works",
-		paired("Standard deviation of $signal", "Standard deviation over the last 200 episodes (or blocks) of each group, and dashed in the same color, over its baseline.", "short", s.legend(), func(sample string) string {
+		againstBaseline("Standard deviation of $signal", "Standard deviation over the last 200 episodes (or blocks) of each group, and dashed in the same color, over its baseline.", "short", s.legend(), func(sample string) string {
 			return "max by (" + s.groups() + ") (" + s.ofSignal(metrics.MetricSignalStddev, `sample="`+sample+`"`) + ")"
 		}).Min(0).AxisSoftMax(1),
 		lines("Quantiles of $signal", "From the 10th to the 90th percentile of the last 200 episodes (or blocks), and of the baseline (dashed), with the medians. With several groups: the lowest 10th percentile, and the highest median and 90th percentile.", "short",
 			quantiles(s)...).
 			OverrideByRegexp("/baseline/", append(dashed(), colored(gray)...)).
 			OverrideByRegexp("/current/", colored(blue)).
-			OverrideByName("baseline 0.9", band("baseline 0.1", gray)).
-			OverrideByName("current 0.9", band("current 0.1", blue)),
+			OverrideByRegexp("/%/", unlisted()).
+			OverrideByName("baseline 90 %", band("baseline 10 %", gray)).
+			OverrideByName("current 90 %", band("current 10 %", blue)),
 		bars("Deciles of $signal", "Share of the episodes (or blocks) between the deciles of the baseline, lowest first. Without drift every bar of the last 200 episodes (or blocks) is about as high as the baseline's.", "bin", s,
 			"max by ("+s.groups("bin", "sample")+") ("+s.ofSignal(metrics.MetricSignalDecile)+")").Span(full))
 }
@@ -172,10 +173,10 @@ func policyDistribution(d *dashboard.DashboardBuilder, s scope) {
 // quantiles returns the queries of the band of each sample over all selected groups.
 func quantiles(s scope) (all []query) {
 	for _, sample := range []string{"baseline", "current"} {
-		for _, q := range [][2]string{{"0.1", "min"}, {"0.5", "max"}, {"0.9", "max"}} {
+		for _, q := range [][3]string{{"0.1", "min", "10 %"}, {"0.5", "max", "median"}, {"0.9", "max", "90 %"}} {
 			all = append(all, query{
 				expr:   q[1] + "(" + s.ofSignal(metrics.MetricSignalQuantile, `sample="`+sample+`"`, `q="`+q[0]+`"`) + ")",
-				legend: sample + " " + q[0],
+				legend: sample + " " + q[2],
 			})
 		}
 	}
@@ -185,7 +186,7 @@ func quantiles(s scope) (all []query) {
 // policyEpisodes shows the signals that are direct measures of how the policy does.
 func policyEpisodes(d *dashboard.DashboardBuilder, s scope) {
 	mean := func(title, description, signal string) *timeseries.PanelBuilder {
-		return paired(title, description+" Mean over the last 200 episodes (or blocks), and dashed in the same color, over the baseline.", "short", s.legend("signal"), func(sample string) string {
+		return againstBaseline(title, description+" Mean over the last 200 episodes (or blocks), and dashed in the same color, over the baseline.", "short", s.legend("signal"), func(sample string) string {
 			return "max by (" + s.groups("signal") + ") (" + s.of(metrics.MetricSignalMean, `signal=~"`+signal+`"`, `sample="`+sample+`"`) + ")"
 		}).NoValue("Not in the telemetry")
 	}
@@ -216,11 +217,11 @@ func policyActions(d *dashboard.DashboardBuilder, s scope) {
 			query{expr: "max by (" + s.groups("action") + ") (" + s.of(metrics.MetricActionRatio, `sample="current"`) + ")", legend: s.legend("action")}).Max(1),
 		bars("Action shares against the baseline", "Share of each action now, beside its share in the baseline.", "action", s,
 			"max by ("+s.groups("action", "sample")+") ("+s.of(metrics.MetricActionRatio)+")"),
-		levels("Divergence of the actions", "Population stability index (psi, nats) and Jensen-Shannon divergence (js, bits) of the actions of the last 200 episodes (or blocks) from the baseline's, and (dashed) the level that unchanged actions exceed one time in twenty if steps are independent; more often if they are not. They never page.", "short",
-			query{expr: "max by (" + s.groups("measure") + ") (" + s.of(metrics.MetricActionDivergence, `measure=~"psi|js"`) + ")", legend: s.legend("measure")},
-			query{expr: "max by (" + s.groups("measure") + ") (" + s.of(metrics.MetricActionChance, `measure=~"psi|js"`) + ")", legend: s.legend("measure") + " by chance"}).
-			OverrideByRegexp("/chance/", dashed()),
-		paired("Entropy of the actions", "How varied the actions of the last 200 episodes (or blocks) are, and dashed in the same color, those of the baseline, in bits. 0: always the same action.", "short", s.legend(), func(sample string) string {
+		paired("Divergence of the actions", "Population stability index (psi, nats) and Jensen-Shannon divergence (js, bits) of the actions of the last 200 episodes (or blocks) from the baseline's, and dashed in the same color, the level that unchanged actions exceed one time in twenty if steps are independent; more often if they are not. They never page.", "short", s.legend("measure"),
+			"max by ("+s.groups("measure")+") ("+s.of(metrics.MetricActionDivergence, `measure=~"psi|js"`)+")",
+			"max by ("+s.groups("measure")+") ("+s.of(metrics.MetricActionChance, `measure=~"psi|js"`)+")").
+			Min(0).AxisSoftMax(1),
+		againstBaseline("Entropy of the actions", "How varied the actions of the last 200 episodes (or blocks) are, and dashed in the same color, those of the baseline, in bits. 0: always the same action.", "short", s.legend(), func(sample string) string {
 			return "max by (" + s.groups() + ") (" + s.of(metrics.MetricActionEntropy, `sample="`+sample+`"`) + ")"
 		}).Min(0).AxisSoftMax(1),
 		againstOne("Scores of the actions", "The highest score of each group's detectors of the actions. Every detector alarms at 1.",
@@ -256,10 +257,9 @@ func policyDetectors(d *dashboard.DashboardBuilder, s scope) {
 			query{expr: "max by (" + s.groups("detector") + ") (" + s.ofSignal(metrics.MetricDetectorScore) + ")", legend: s.legend("detector")}),
 		againstOne("Highest score of each signal", "The highest score over the detectors of each signal. Every detector alarms at 1.",
 			query{expr: "max by (signal) (" + s.of(metrics.MetricDetectorScore) + ")", legend: "{{signal}}"}),
-		lines("Statistics and thresholds of $signal", "What each detector has accumulated, in its own unit, and (dashed) the value at which it alarms. Detectors without a threshold are shown for comparison only.", "short",
-			query{expr: "max by (" + s.groups("detector") + ") (" + s.ofSignal(metrics.MetricDetectorStatistic) + ")", legend: s.legend("detector")},
-			query{expr: "max by (" + s.groups("detector") + ") (" + s.ofSignal(metrics.MetricDetectorThreshold) + " > 0)", legend: s.legend("detector") + " threshold"}).
-			OverrideByRegexp("/threshold/", dashed()),
+		paired("Statistics and thresholds of $signal", "What each detector has accumulated, in its own unit, and dashed in the same color, the value at which it alarms. Detectors without a threshold are shown for comparison only.", "short", s.legend("detector"),
+			"max by ("+s.groups("detector")+") ("+s.ofSignal(metrics.MetricDetectorStatistic)+")",
+			"max by ("+s.groups("detector")+") ("+s.ofSignal(metrics.MetricDetectorThreshold)+" > 0)"),
 		lines("Effect size of each signal", "Shift of the mean of the last 200 episodes (or blocks), in standard deviations of the baseline.", deviations,
 			query{expr: "max by (" + s.groups("signal") + ") (" + s.of(metrics.MetricEffectSize) + ")", legend: s.legend("signal")}).AxisCenteredZero(true).AxisSoftMin(-1).AxisSoftMax(1),
 		happened("Drifts by ADWIN and Page-Hinkley", "Detectors of $signal that are shown for comparison and never page: the drifts that they found, and (dashed) how many are expected by chance, from their mean time between false alarms on draws from the baseline.",

@@ -40,6 +40,7 @@ func refID(i int) string { return string(rune('A' + i)) }
 // scope is what a dashboard shows: the selected policies, or the single one, and its selected groups.
 type scope struct {
 	policy string // matcher of the policy
+	single bool   // whether it shows a single policy
 	labels []string
 }
 
@@ -48,7 +49,7 @@ func fleetScope(opts Options) scope {
 }
 
 func policyScope(opts Options) scope {
-	return scope{policy: `policy="$policy"`, labels: opts.GroupBy}
+	return scope{policy: `policy="$policy"`, single: true, labels: opts.GroupBy}
 }
 
 // of selects the series of a metric in the scope that meet the further matchers.
@@ -80,9 +81,14 @@ func (s scope) groups(more ...string) string {
 	return strings.Join(slices.Concat([]string{"policy"}, s.labels, more), ", ")
 }
 
-// legend returns the legend of the group that a series belongs to, and of the further labels.
+// legend returns the legend of the group that a series belongs to, and of the further labels. A dashboard of one policy
+// has its name elsewhere.
 func (s scope) legend(more ...string) string {
-	return "{{" + strings.Join(slices.Concat([]string{"policy"}, s.labels, more), "}} {{") + "}}"
+	of := s.labels
+	if !s.single || len(s.labels) == 0 {
+		of = append([]string{"policy"}, s.labels...)
+	}
+	return "{{" + strings.Join(slices.Concat(of, more), "}} {{") + "}}"
 }
 
 // perSecond returns the rate of a counter, summed by labels.

@@ -72,23 +72,22 @@ func burn(s scope) *timeseries.PanelBuilder {
 }
 
 func memory(s scope) *timeseries.PanelBuilder {
-	return levels("Memory", "Memory in use of each instance, and (dashed) limits.memory.", "bytes",
-		query{expr: "max by (instance) (" + s.service(names.MetricMemory) + ")", legend: "{{instance}}"},
-		query{expr: "max by (instance) (" + s.service(names.MetricMemoryLimit) + ")", legend: "{{instance}} limit"}).
-		OverrideByRegexp("/limit/", dashed())
+	return paired("Memory", "Memory in use of each instance, and dashed in the same color, limits.memory.", "bytes", "{{instance}}",
+		"max by (instance) ("+s.service(names.MetricMemory)+")", "max by (instance) ("+s.service(names.MetricMemoryLimit)+")").
+		Min(0).AxisSoftMax(1)
 }
 
 func serviceTelemetry(d *dashboard.DashboardBuilder, s scope) {
 	folded(d, "Telemetry", "telemetry.md",
-		stacked("Dead letters", "Refused records by reason, and those that could not be kept.", events,
+		inColors(stacked("Dead letters", "Refused records by reason, and those that could not be kept.", events,
 			query{expr: perSecond(s.service(ingest.MetricDeadLetters), "reason") + " > 0", legend: "{{reason}}"},
-			query{expr: "sum(rate(" + s.service(ingest.MetricDeadLettersLost) + "[$__rate_interval])) > 0", legend: "not kept"}).NoValue("No record was refused"),
-		levels("Records passed over", "Records that are valid and not judged: duplicates, late steps and late summaries, tombstones and control records, values of too many signals, and records that retention removed before they were read.", events,
+			query{expr: "sum(rate(" + s.service(ingest.MetricDeadLettersLost) + "[$__rate_interval])) > 0", legend: "not kept"}), [2]string{"not kept", dark}).NoValue("No record was refused"),
+		inColors(levels("Records passed over", "Records that are valid and not judged: duplicates, late steps and late summaries, tombstones and control records, values of too many signals, and records that retention removed before they were read.", events,
 			query{expr: perSecond(s.service(assemble.MetricEventsIgnored), "reason") + " > 0", legend: "{{reason}}"},
 			query{expr: perSecond(s.service(ingest.MetricMessagesSkipped), "reason") + " > 0", legend: "message: {{reason}}"},
 			query{expr: "sum(rate(" + s.service(assemble.MetricSignalsIgnored) + "[$__rate_interval])) > 0", legend: "signal_limit"},
-			query{expr: "sum by (topic) (rate(" + s.service(ingest.MetricOffsetGap) + "[$__rate_interval])) > 0", legend: "removed by retention: {{topic}}"}).
-			NoValue("No record was passed over"),
+			query{expr: "sum by (topic) (rate(" + s.service(ingest.MetricOffsetGap) + "[$__rate_interval])) > 0", legend: "removed by retention: {{topic}}"}),
+			[2]string{"signal_limit", orange}).NoValue("No record was passed over"),
 		stacked("Episode ends", "Episodes by how they ended. Abandoned episodes were dropped unfinished.", episodes,
 			query{expr: perSecond(s.service(assemble.MetricEpisodes), "end") + " > 0", legend: "{{end}}"}).NoValue("No episode ended"),
 		inColors(levels("Open episodes", "Episodes that have begun and not ended.", "short",
@@ -134,15 +133,17 @@ func serviceState(d *dashboard.DashboardBuilder, s scope) {
 		inColors(levels("Checkpoint size", "Size of the last checkpoint, by kind.", "bytes",
 			query{expr: "sum by (kind) (" + s.service(ingest.MetricCheckpointBytes) + ")", legend: "{{kind}}"}),
 			[2]string{"partition", blue}, [2]string{"bank", purple}),
-		happened("Failures and limits", "Checkpoints that could not be written, series left out of the metrics because of limits.series, streams refused because of limits.streams, and a configuration that was refused at the last reload.",
+		inColors(happened("Failures and limits", "Checkpoints that could not be written, series left out of the metrics because of limits.series, streams refused because of limits.streams, and a configuration that was refused at the last reload.",
 			query{expr: counted(s.service(ingest.MetricCheckpointFailure), overPoint, "kind") + " > 0", legend: "checkpoint failed: {{kind}}"},
 			query{expr: counted(s.service(metrics.MetricSeriesLimitHits), overPoint) + " > 0", legend: "series left out"},
 			query{expr: counted(s.service(names.MetricStreamLimitHits), overPoint) + " > 0", legend: "streams refused"},
-			query{expr: "max(1 - " + s.service(names.MetricReloaded) + ") > 0", legend: "configuration refused"}).NoValue("No failure"),
-		happened("Late or not judged", "Episodes (or blocks). Late: judged after one of another partition that had ended later. Not judged: matched by no entry of policies, of a new policy beyond limits.streams, or of a policy_version that another one has replaced.",
+			query{expr: "max(1 - " + s.service(names.MetricReloaded) + ") > 0", legend: "configuration refused"}),
+			[2]string{"series left out", yellow}, [2]string{"streams refused", orange}, [2]string{"configuration refused", red}).NoValue("No failure"),
+		inColors(happened("Late or not judged", "Episodes (or blocks). Late: judged after one of another partition that had ended later. Not judged: matched by no entry of policies, of a new policy beyond limits.streams, or of a policy_version that another one has replaced.",
 			query{expr: counted(s.service(names.MetricLateUnits), overPoint) + " > 0", legend: "late"},
 			query{expr: counted(s.service(names.MetricUnitsDropped), overPoint, "reason") + " > 0", legend: "not judged: {{reason}}"},
-			query{expr: counted(s.service(metrics.MetricUnitsIgnored), overPoint) + " > 0", legend: "not judged: old version"}).NoValue("All were judged in order"),
+			query{expr: counted(s.service(metrics.MetricUnitsIgnored), overPoint) + " > 0", legend: "not judged: old version"}),
+			[2]string{"late", yellow}, [2]string{"not judged: old version", blue}).NoValue("All were judged in order"),
 		inColors(levels("Groups in the checkpoint only", "Groups whose state is in the checkpoint only.", "short",
 			query{expr: "sum(" + s.service(names.MetricGroupsEvicted) + ")", legend: "evicted"}), [2]string{"evicted", blue}),
 		inColors(happened("Groups that leave memory", "How often groups leave memory and return to it. If they return with every episode (or block), memory is too small for the groups in use.",

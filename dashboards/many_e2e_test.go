@@ -1,0 +1,267 @@
+//go:build e2e
+
+package dashboards
+
+import (
+	"bytes"
+	"fmt"
+	"hash/fnv"
+	"maps"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// The history of a made fleet: as long as an incident is looked at, with a sample every two minutes.
+const (
+	manyPast     = 2 * time.Hour
+	manyInterval = 2 * time.Minute
+)
+
+// drawnForMany has all dashboards drawn for a fleet of n policies, whose series are those of the demo: some drift, some have a telemetry
+// fault.
+func drawnForMany(t *testing.T, demo prometheusServer, n int) {
+	end := time.Now().Truncate(manyInterval)
+	begin := end.Add(-manyPast)
+	many := madeFleet(t, demo, n, begin, end)
+	for i, d := range draw(t, sketches(t, many, begin, end)) {
+		for _, problem := range slices.Concat(d.problems(), d.unreadable()) {
+			t.Errorf("%s: %s", d.Where, problem)
+		}
+		if i == 0 && len(d.Rows) == 0 {
+			t.Error("nothing was drawn")
+		}
+		checkFleet(t, d, n)
+	}
+}
+
+// checkFleet checks what a person sees of the whole fleet: every group, the worst first.
+func checkFleet(t *testing.T, d drawing, n int) {
+	t.Helper()
+	groups := n + (n+3)/4
+	if strings.HasPrefix(d.Where, "policy.json: Value of the accepted policy") && len(d.Series) < 4 {
+		t.Errorf("%s: %v, want the estimate, its ends and what was earned", d.Where, d.Series)
+	}
+	switch d.Where {
+	case "fleet.json: State of each group":
+		drifting := 0
+		for i, s := range d.Series {
+			if !strings.Contains(s.Name, string(drifts)) {
+				continue
+			}
+			if i != drifting {
+				t.Errorf("%s: %q is row %d, behind groups that do not drift", d.Where, s.Name, i)
+			}
+			drifting++
+		}
+		if len(d.Series) != groups || drifting == 0 || len(d.Legend) < 3 {
+			t.Errorf("%s: %d of %d groups, %d of them drift, legend %v", d.Where, len(d.Series), groups, drifting, d.Legend)
+		}
+	case "fleet.json: Highest scores":
+		if len(d.Series) != min(groups, 20) {
+			t.Errorf("%s: %d rows for %d groups", d.Where, len(d.Series), groups)
+		}
+	case "fleet.json: Open incidents":
+		if len(d.Rows) == 0 || d.Rows[0][0] != "critical" || d.Rows[len(d.Rows)-1][0] == "critical" {
+			t.Errorf("%s: from %v to %v, want the gravest first", d.Where, d.Rows[0], d.Rows[len(d.Rows)-1])
+		}
+	case "fleet.json: Unconfirmed alerts":
+		if len(d.Rows) != 1 || d.Rows[0][0] != "2" {
+			t.Errorf("%s: %v, want 2", d.Where, d.Rows)
+		}
+	}
+}
+
+// madeFleet is a Prometheus with the history of n policies.
+func madeFleet(t *testing.T, demo prometheusServer, n int, begin, end time.Time) prometheusServer {
+	t.Helper()
+	dir := t.TempDir()
+	made := filepath.Join(dir, "fleet.om")
+	f := fleetHistory{begin: begin, end: end}
+	for _, one := range demo.series(t) {
+		f.copies(one, n)
+	}
+	f.add("rewardwatch_notifications_unconfirmed", f.service, func(time.Time) float64 { return 2 })
+	f.text.WriteString("# EOF\n")
+	if err := os.WriteFile(made, f.text.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command("promtool", "tsdb", "create-blocks-from", "openmetrics", made, filepath.Join(dir, "data")).CombinedOutput(); err != nil {
+		t.Fatalf("promtool: %v\n%s", err, out)
+	}
+	p := runPrometheus(t, dir, "scrape_configs: []\n")
+	p.rateInterval, p.step, p.policies = "8m", strconv.Itoa(int(manyInterval.Seconds())), 2
+	return p
+}
+
+// sample is a series with its latest value.
+type sample struct {
+	Metric map[string]string
+	Value  [2]any
+}
+
+// series lists all series of Rewardwatch.
+func (p prometheusServer) series(t *testing.T) []sample {
+	t.Helper()
+	var answer struct{ Result []sample }
+	p.get(t, "query", url.Values{"query": {`{__name__=~"rewardwatch_.+"}`}}, &answer)
+	if len(answer.Result) < 100 {
+		t.Fatalf("only %d series", len(answer.Result))
+	}
+	slices.SortFunc(answer.Result, func(a, b sample) int { return strings.Compare(a.Metric["__name__"], b.Metric["__name__"]) })
+	return answer.Result
+}
+
+// fleetHistory is written in the text format of OpenMetrics.
+type fleetHistory struct {
+	begin, end time.Time
+	text       bytes.Buffer
+	service    map[string]string // labels of a series of the service itself
+}
+
+// copies writes a series of the demo once for each policy and group of a fleet.
+func (f *fleetHistory) copies(one sample, n int) {
+	text, _ := one.Value[1].(string)
+	value, err := strconv.ParseFloat(text, 64)
+	name := one.Metric["__name__"]
+	labels := maps.Clone(one.Metric)
+	delete(labels, "__name__")
+	if err != nil || name == "rewardwatch_notifications_unconfirmed" {
+		f.service = labels
+		return
+	}
+	if labels["policy"] == "" {
+		f.add(name, labels, f.course(name, labels, value, healthy))
+		return
+	}
+	for i := range n {
+		envs := []string{"prod-eu"}
+		if i%4 == 0 {
+			envs = append(envs, "prod-us")
+		}
+		if labels["env"] == "" {
+			envs = []string{""}
+		}
+		for _, env := range envs {
+			f.ofGroup(name, labels, value, i, env)
+		}
+	}
+}
+
+// fate is what happens to a group.
+type fate string
+
+const (
+	healthy fate = "ok"
+	drifts  fate = "drifts"
+	faulty  fate = "faulty"
+)
+
+// ofGroup writes the series of one group. The last digit of the number decides what happens to it.
+func (f *fleetHistory) ofGroup(name string, labels map[string]string, value float64, i int, env string) {
+	labels = maps.Clone(labels)
+	happens := healthy
+	switch i % 5 {
+	case 1:
+		happens = drifts
+	case 3:
+		happens = faulty
+	}
+	base := []string{"checkout-ranker", "ads-bidder", "chat-router", "fraud-gate", "warehouse-router", "grid-controller", "hvac-agent", "newcomer"}[i%8]
+	labels["policy"] = fmt.Sprintf("%s-%02d-%s", base, i/8+1, happens)
+	if env != "" {
+		labels["env"] = env
+	}
+	if name == "rewardwatch_incident_onset_timestamp_seconds" {
+		if happens != drifts {
+			return
+		}
+		labels["severity"] = []string{"warning", "critical", "info"}[i/5%3]
+		labels["incident"] = fmt.Sprintf("%016x", sum(labels["policy"]+env))
+		value = float64(f.end.Add(-time.Duration(10+i) * time.Minute).Unix())
+	}
+	f.add(name, labels, f.course(name, labels, value, happens))
+	if name == "rewardwatch_stream_state" && happens == faulty && labels["signal"] == "reward" {
+		labels["rule"] = "non_finite"
+		f.add("rewardwatch_stream_fault", labels, func(time.Time) float64 { return 1 })
+	}
+	if name == "rewardwatch_units_total" {
+		f.estimates(labels)
+	}
+}
+
+// estimates writes off-policy estimates, which the demo has none of.
+func (f *fleetHistory) estimates(labels map[string]string) {
+	constant := func(v float64) func(time.Time) float64 { return func(time.Time) float64 { return v } }
+	f.add("rewardwatch_off_policy_actual", labels, constant(9))
+	f.add("rewardwatch_off_policy_effective_units", labels, constant(120))
+	f.add("rewardwatch_off_policy_mean_weight", labels, constant(1.02))
+	for bound, v := range map[string]float64{"estimate": 9.5, "low": 9.2, "high": 9.8} {
+		with := maps.Clone(labels)
+		with["reference"], with["bound"] = "target_prob", bound
+		f.add("rewardwatch_off_policy_value", with, constant(v))
+	}
+}
+
+// course is how a series goes, from its value in the demo.
+func (f *fleetHistory) course(name string, labels map[string]string, value float64, happens fate) func(time.Time) float64 {
+	share := func(at time.Time) float64 { return float64(at.Sub(f.begin)) / float64(f.end.Sub(f.begin)) }
+	shakes := func(at time.Time) float64 { return float64(sum(fmt.Sprint(name, labels, at.Unix()))%1000) / 1000 }
+	late := func(at time.Time) bool { return share(at) > .7 }
+	switch {
+	case name == "rewardwatch_stream_state":
+		return func(at time.Time) float64 {
+			switch {
+			case share(at) < .1:
+				return 0
+			case late(at) && happens == drifts && labels["signal"] != "episode_length":
+				return 2
+			case late(at) && happens == faulty && labels["signal"] == "reward":
+				return 3
+			}
+			return 1
+		}
+	case name == "rewardwatch_detector_score":
+		return func(at time.Time) float64 {
+			if late(at) && happens == drifts {
+				return 1.2 + shakes(at)
+			}
+			return .8 * shakes(at)
+		}
+	case name == "rewardwatch_alarms":
+		return func(at time.Time) float64 {
+			if late(at) && happens == drifts {
+				return 2
+			}
+			return 0
+		}
+	case strings.HasSuffix(name, "_total"), strings.HasSuffix(name, "_bucket"), strings.HasSuffix(name, "_count"), strings.HasSuffix(name, "_sum"):
+		return func(at time.Time) float64 { return value * (1 + 5*share(at)) }
+	case labels["sample"] == "current" && name == "rewardwatch_signal_mean":
+		return func(at time.Time) float64 { return value * (.9 + .1*shakes(at)) }
+	}
+	return func(time.Time) float64 { return value }
+}
+
+// add writes the samples of a series.
+func (f *fleetHistory) add(name string, labels map[string]string, at func(time.Time) float64) {
+	var pairs []string
+	for _, key := range slices.Sorted(maps.Keys(labels)) {
+		pairs = append(pairs, fmt.Sprintf("%s=%q", key, labels[key]))
+	}
+	for now := f.begin; !now.After(f.end); now = now.Add(manyInterval) {
+		fmt.Fprintf(&f.text, "%s{%s} %g %d\n", name, strings.Join(pairs, ","), at(now), now.Unix())
+	}
+}
+
+func sum(text string) uint64 {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(text))
+	return h.Sum64()
+}
