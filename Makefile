@@ -45,7 +45,7 @@ FUZZTIME ?= 30s
 KILLS ?= 100
 DURATION ?= 20m
 
-.PHONY: build demo test test-race test-simulations test-e2e test-quick test-faults test-python-agents soak lint bench bench-throughput bench-latency bench-restart bench-first-start bench-sustained bench-growth bench-compare bench-detection bench-causes peers ks-table fuzz axe grafana-data kafka kafka-stop packages clean
+.PHONY: build demo test test-race test-simulations test-e2e test-quick test-faults test-python-agents soak lint tour bench bench-throughput bench-latency bench-restart bench-first-start bench-sustained bench-growth bench-compare bench-detection bench-causes peers ks-table fuzz axe grafana-data kafka kafka-stop packages clean
 
 build:
 	CGO_ENABLED=0 go build -trimpath -buildvcs=auto -o bin/rewardwatch ./cmd/rewardwatch
@@ -191,6 +191,11 @@ peers: $(PEERS_VENV)
 # The thresholds of the sliding Kolmogorov-Smirnov detector, detectors/kstabledata.go: about 15 minutes of one core.
 ks-table:
 	go generate ./detectors
+
+# The pictures of docs/tour.md, as Chromium shows the pages.
+tour: | packages
+	go test -tags e2e -count=1 -run '^TestE2ETour$$' -v ./cmd/rewardwatch/internal/console/e2e -args -pictures $(CURDIR)/docs/pictures
+	go test -count=1 -run '^TestTerminalOfTheTour$$' ./cmd/rewardwatch/internal/cli -update
 
 fuzz:
 	targets=0

@@ -1,0 +1,207 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"context"
+	"flag"
+	"image"
+	"image/color"
+	"image/png"
+	"maps"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/chromedp"
+)
+
+// pictures says where the pictures of docs/tour.md are written. Without it they are taken, checked and dropped.
+var pictures = flag.String("pictures", "", "the `directory` to which the pictures of docs/tour.md are written")
+
+// What the pages are for which visitors look at them.
+var (
+	visitor      = look{name: "tour", width: 1366}
+	visitorNight = look{name: "tour, dark", width: 1366, dark: true}
+)
+
+// The pictures of docs/tour.md, of the demo and of made-up policies. `make tour` writes them.
+func TestE2ETour(t *testing.T) {
+	s, d, b := newSite(t, ""), startDemo(t), startBrowser(t)
+	report := serve(t, nil, string(d.report(t)))
+	incident := "http://" + d.address + "/incidents/" + d.incident
+	for _, at := range []struct {
+		file    string
+		how     look
+		address string
+		from    string // the element on top, as CSS selects it
+		most    int64  // of the height, in CSS pixels
+	}{
+		{"fleet", visitor, s.address + "/", "html", 700},
+		{"fleet-dark", visitorNight, s.address + "/", "html", 700},
+		{"policy", visitor, "http://" + d.address + "/policies/checkout-ranker", "html", 1100},
+		{"incident", visitor, incident, "html", 1100},
+		{"incident-phone", phone, incident, "html", 1100},
+		{"decision", visitor, s.address + s.decide, "html", 900},
+		{"request", visitor, "http://" + d.address + "/retrain/" + d.request, "html", 900},
+		{"report", visitor, report, ".incident", 1150},
+	} {
+		t.Run(at.file, func(t *testing.T) {
+			p := b.open(t, at.how)
+			if status := p.visit(t, at.address); status != http.StatusOK {
+				t.Fatalf("%s answers with %d", at.address, status)
+			}
+			p.clean(t)
+			keep(t, at.file, p.picture(t, at.from, at.most))
+		})
+	}
+}
+
+// picture returns the page from an element on as PNG, at most so high.
+func (p *tab) picture(t *testing.T, from string, most int64) []byte {
+	t.Helper()
+	top := eval[float64](t, p, `document.querySelector(`+quoted(from)+`).getBoundingClientRect().top`)
+	height := min(float64(most), eval[float64](t, p, `document.documentElement.scrollHeight`)-top)
+	var taken []byte
+	p.do(t, "take a picture", func(ctx context.Context, target *chromedp.Target) (chromedp.Void, error) {
+		answer, err := cdp.Call(ctx, target, page.CaptureScreenshot, page.CaptureScreenshotParams{
+			Format:                page.CaptureScreenshotFormatPng,
+			Clip:                  &page.Viewport{Y: top, Width: float64(p.width), Height: height, Scale: 1},
+			CaptureBeyondViewport: new(true),
+		})
+		if err == nil {
+			taken = answer.Data
+		}
+		return chromedp.Void{}, err
+	})
+	return taken
+}
+
+// keep checks that a picture shows something and is small, and writes it where the flag says.
+func keep(t *testing.T, name string, picture []byte) {
+	t.Helper()
+	shown, err := png.Decode(bytes.NewReader(picture))
+	must(t, err)
+	drawn, colors := paletted(shown)
+	var small bytes.Buffer
+	must(t, (&png.Encoder{CompressionLevel: png.BestCompression}).Encode(&small, drawn))
+	if t.Logf("%v, %d colors, %d bytes", shown.Bounds(), colors, small.Len()); colors < 20 || small.Len() > 150<<10 {
+		t.Errorf("the picture has %d colors and %d bytes", colors, small.Len())
+	}
+	if *pictures != "" {
+		must(t, os.WriteFile(filepath.Join(*pictures, name+".png"), small.Bytes(), 0o600))
+	}
+}
+
+// paletted returns a picture with its most frequent 256 colors, which shrinks it to a third, and how many it had.
+func paletted(shown image.Image) (drawn *image.Paletted, colors int) {
+	count, bounds := map[color.RGBA]int{}, shown.Bounds()
+	at := func(x, y int) color.RGBA { return color.RGBAModel.Convert(shown.At(x, y)).(color.RGBA) }
+	for y := range bounds.Dy() {
+		for x := range bounds.Dx() {
+			count[at(x, y)]++
+		}
+	}
+	frequent := slices.SortedFunc(maps.Keys(count), func(a, b color.RGBA) int {
+		return cmp.Or(count[b]-count[a], int(a.R)-int(b.R), int(a.G)-int(b.G), int(a.B)-int(b.B))
+	})
+	var palette color.Palette
+	for _, c := range frequent[:min(256, len(frequent))] {
+		palette = append(palette, c)
+	}
+	drawn = image.NewPaletted(bounds, palette)
+	nearest := map[color.RGBA]uint8{}
+	for y := range bounds.Dy() {
+		for x := range bounds.Dx() {
+			c := at(x, y)
+			if _, known := nearest[c]; !known {
+				nearest[c] = uint8(palette.Index(c))
+			}
+			drawn.SetColorIndex(x, y, nearest[c])
+		}
+	}
+	return drawn, len(count)
+}
+
+// demo is `rewardwatch demo --keep`, whose drift has been found.
+type demo struct {
+	binary, address   string
+	incident, request string // their ids
+}
+
+// startDemo waits until the demo has ordered a retraining. It ends with the test.
+func startDemo(t *testing.T) *demo {
+	t.Helper()
+	d := &demo{binary: filepath.Join(t.TempDir(), "rewardwatch")}
+	if out, err := exec.Command("go", "build", "-o", d.binary, "../../..").CombinedOutput(); err != nil {
+		t.Fatalf("build rewardwatch: %v\n%s", err, out)
+	}
+	cmd := exec.Command(d.binary, "demo", "--keep")
+	story, err := cmd.StderrPipe()
+	must(t, err)
+	must(t, cmd.Start())
+	said := make(chan string, 1000)
+	go func() {
+		defer close(said)
+		for lines := bufio.NewScanner(story); lines.Scan(); {
+			said <- lines.Text()
+		}
+	}()
+	t.Cleanup(func() {
+		if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
+			t.Error(err)
+		}
+		for range said { // to its end, or Wait would cut it short
+		}
+		_ = cmd.Wait() // an interrupted demo may say so by its exit code
+	})
+	var all strings.Builder
+	for late := time.After(3 * time.Minute); ; {
+		select {
+		case line, more := <-said:
+			all.WriteString(line + "\n")
+			if !more {
+				t.Fatalf("the demo ended:\n%s", &all)
+			}
+			if strings.HasPrefix(line, "Staying up") {
+				find := func(pattern string) string {
+					found := regexp.MustCompile(pattern).FindStringSubmatch(all.String())
+					if found == nil {
+						t.Fatalf("the demo does not print %s:\n%s", pattern, &all)
+					}
+					return found[1]
+				}
+				d.address, d.incident, d.request = find(`metrics at http://([^/]+)/metrics`), find(`for incident (\w+)`), find(`retrain request (\w+)`)
+				return d
+			}
+		case <-late:
+			t.Fatalf("the demo does not find its drift:\n%s", &all)
+		}
+	}
+}
+
+// report returns the page that replay makes of the telemetry of docs/getting-started.md.
+func (d *demo) report(t *testing.T) []byte {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "report.html")
+	replay := exec.Command(d.binary, "replay", "--report", file, "docs/examples/episodes.ndjson")
+	replay.Dir = "../../../../.." // so that the report names the file as the tour does
+	out, err := replay.CombinedOutput()
+	page, missing := os.ReadFile(file)
+	if missing != nil {
+		t.Fatalf("%v, %v:\n%s", err, missing, out)
+	}
+	return page
+}
