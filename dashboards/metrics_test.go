@@ -130,3 +130,23 @@ func TestEveryMetricIsInTheTable(t *testing.T) {
 		}
 	}
 }
+
+// Pages name no metric that is not exported.
+func TestDocsNameMetricsThatExist(t *testing.T) {
+	exist, named := exportedMetrics(t), 0
+	pages, err := filepath.Glob("../docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, page := range append(pages, "../README.md") {
+		for _, name := range regexp.MustCompile(`\brewardwatch_\w+`).FindAllString(string(read(t, page)), -1) {
+			named++
+			if _, ok := exist[name]; !ok && name != "rewardwatch_units_delayed" { // a recording rule
+				t.Errorf("%s names %s, and nothing exports it", page, name)
+			}
+		}
+	}
+	if named < 100 {
+		t.Errorf("found %d names", named)
+	}
+}

@@ -222,3 +222,59 @@ func TestBrokenLinks(t *testing.T) {
 		t.Errorf("links %q", got)
 	}
 }
+
+// Every table begins with a header, and its rows have as many cells: GitHub shows any other as text.
+func TestTablesAreWhole(t *testing.T) {
+	pages, err := filepath.Glob("../../docs/*.md")
+	if err != nil || len(pages) < 15 {
+		t.Fatalf("%d pages, %v", len(pages), err)
+	}
+	for _, page := range append(pages, "../../README.md", "../../CONTRIBUTING.md") {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, row := range brokenRows(string(text)) {
+			t.Errorf("%s: not a row of the table: %s", filepath.Base(page), row)
+		}
+	}
+}
+
+var (
+	codeBlock  = regexp.MustCompile("(?ms)^ *```.*?^ *```")
+	table      = regexp.MustCompile(`(?m)(?:^ *\|.*\n)+`)
+	underTitle = regexp.MustCompile(`^ *\|(?: -+ \|)+$`)
+)
+
+// brokenRows returns the rows without a header, and those with another number of cells than their header.
+func brokenRows(page string) (broken []string) {
+	for _, rows := range table.FindAllString(codeBlock.ReplaceAllString(page, ""), -1) {
+		lines := strings.Split(strings.TrimSuffix(rows, "\n"), "\n")
+		if len(lines) < 2 || !underTitle.MatchString(lines[1]) {
+			broken = append(broken, lines[0])
+			continue
+		}
+		for _, line := range lines {
+			if cells(line) != cells(lines[0]) {
+				broken = append(broken, line)
+			}
+		}
+	}
+	return broken
+}
+
+func cells(row string) int { return strings.Count(strings.ReplaceAll(row, `\|`, ""), "|") }
+
+func TestBrokenRows(t *testing.T) {
+	for page, want := range map[string]int{
+		"| a | b |\n| --- | --- |\n| c \\| d | e |\n":            0,
+		"| a | b |\n| --- | --- |\n| c |\n| d | e |\n":           1,
+		"| a | b |\n| --- | --- |\n| c | d |\n\n| e | f |\n":     1,
+		"text\n\n```\n| a |\n```\n":                              0,
+		"* item\n\n   | a |\n   | --- |\n   | b | c |\n\ntext\n": 1,
+	} {
+		if got := brokenRows(page); len(got) != want {
+			t.Errorf("%q has the broken rows %q, want %d", page, got, want)
+		}
+	}
+}
