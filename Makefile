@@ -27,6 +27,8 @@ PEERS_VENV := $(CACHE)/venv-peers/.complete
 
 PIPELINE_REQUIREMENTS := retrain/pipeline/requirements.txt
 PIPELINE_VENV := $(CACHE)/venv-pipeline/.complete
+AIRFLOW_REQUIREMENTS := retrain/pipeline/requirements-airflow.txt
+AIRFLOW_VENV := $(CACHE)/venv-airflow/.complete
 
 ACTIONLINT_VERSION := v1.7.12
 ACTIONLINT := $(CACHE)/bin/actionlint-$(ACTIONLINT_VERSION)
@@ -75,7 +77,7 @@ test-race: $(GOTESTSUM) | packages
 test-simulations: $(GOTESTSUM)
 	$(GO_TEST) -run '^TestSim' ./...
 
-test-e2e: $(GOTESTSUM) $(VENV) $(PIPELINE_VENV) $(ACTIONLINT) $(AXE) $(GRAFANA_DATA) | packages
+test-e2e: $(GOTESTSUM) $(VENV) $(PIPELINE_VENV) $(AIRFLOW_VENV) $(ACTIONLINT) $(AXE) $(GRAFANA_DATA) | packages
 	deploy/local/kafka/kafka.sh fetch
 	$(GO_TEST) -tags e2e -count=1 -p 3 -run '^TestE2E' ./...
 
@@ -248,7 +250,8 @@ $(VENV): $(PYTHON_REQUIREMENTS)
 $(AGENTS_VENV): $(AGENTS_REQUIREMENTS)
 $(PEERS_VENV): $(PEERS_REQUIREMENTS)
 $(PIPELINE_VENV): $(PIPELINE_REQUIREMENTS)
-$(VENV) $(AGENTS_VENV) $(PEERS_VENV) $(PIPELINE_VENV): | packages
+$(AIRFLOW_VENV): $(AIRFLOW_REQUIREMENTS)
+$(VENV) $(AGENTS_VENV) $(PEERS_VENV) $(PIPELINE_VENV) $(AIRFLOW_VENV): | packages
 	rm -rf $(@D)
 	python3 -m venv $(@D)
 	$(@D)/bin/pip install --quiet --disable-pip-version-check -r $<

@@ -15,6 +15,7 @@ import (
 // Where `make test` installs the checkers.
 const (
 	checkers   = "../../.cache/venv-pipeline/bin"
+	airflow    = "../../.cache/venv-airflow/bin"
 	actionlint = "../../.cache/bin/actionlint-v1.7.12"
 )
 
@@ -40,6 +41,40 @@ for name in sys.argv[1:]:
         faults = list(unknown(document, model.model_dump(mode="json", by_alias=True, exclude_none=True), document["kind"]))
         if faults:
             sys.exit(f"{name}: unknown {faults}")
+`
+
+// specs checks pipelines of Kubeflow by the messages of its own API, and loads them as its SDK does.
+const specs = `
+import sys, yaml
+from google.protobuf.json_format import ParseDict
+from kfp import components
+from kfp.kubernetes import kubernetes_executor_config_pb2
+from kfp.pipeline_spec import pipeline_spec_pb2
+
+for name in sys.argv[1:]:
+    pipeline, platform = yaml.safe_load_all(open(name))
+    ParseDict(pipeline, pipeline_spec_pb2.PipelineSpec())
+    ParseDict(platform, pipeline_spec_pb2.PlatformSpec())
+    executors = platform["platforms"]["kubernetes"]["deploymentSpec"]["executors"]
+    for executor in executors.values():
+        ParseDict(executor, kubernetes_executor_config_pb2.KubernetesExecutorConfig())
+    if set(executors) != set(pipeline["deploymentSpec"]["executors"]):
+        sys.exit(f"{name}: the executors differ")
+    components.load_component_from_file(name)
+`
+
+// dags loads DAGs as Airflow's own processor does, and wants one in each file.
+const dags = `
+import sys
+from airflow.dag_processing.dagbag import DagBag
+
+for name in sys.argv[1:]:
+    bag = DagBag(name)
+    if bag.import_errors or len(bag.dags) != 1:
+        sys.exit(f"{name}: {bag.import_errors}, {list(bag.dags)}")
+    tasks = next(iter(bag.dags.values())).tasks
+    if [sorted(t.upstream_task_ids) for t in tasks] != [[], *([t.task_id] for t in tasks[:-1])]:
+        sys.exit(f"{name}: {tasks} do not follow one another")
 `
 
 // variants are projects that differ in everything that the templates depend on.
@@ -78,7 +113,7 @@ func variants() map[string][]string {
 		"odd policy":          {"project: cartpole", "project: cartpole\npolicy: \"shop/ranker v2: it's\""},
 		"deep arguments":      {"n_steps: 256", "policy_kwargs: {net_arch: {pi: [64, 64], vf: []}, squash: true, note: \"it's\"}, device: null"},
 		"another algorithm":   {"name: PPO", "name: SAC", "n_steps: 256", "buffer_size: 1000000"},
-		"one target":          {"[github-actions, gitlab-ci, argo, kubernetes, airflow, make]", "[kubernetes]", trigger, ""},
+		"one target":          {"[github-actions, gitlab-ci, argo, kubernetes, kubeflow, airflow, make]", "[kubernetes]", trigger, ""},
 		"a budget in days":    {"per: 20000 episodes", "per: 30d", "budget: 1", "budget: 0.5"},
 		"seeds and level":     {"telemetry: true", "telemetry: true\n  seeds: [0, 2147483647]\n  confidence: 0.999"},
 		"requirement extras":  {"gymnasium==1.2.2", "gymnasium[box2d,mujoco]==1.2.2"},
@@ -90,21 +125,32 @@ func variants() map[string][]string {
 // None of the checkers that these systems publish, or that are used for them, finds a fault.
 func TestE2ECheckersFindNoFault(t *testing.T) {
 	dirs := map[string]string{}
-	for name, replaced := range variants() {
-		w, err := run(t, replaced...)
+	artefacts := 0
+	generate := func(name string, w *Work, err error) {
+		t.Helper()
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
-			continue
+			return
 		}
 		dirs[name] = t.TempDir()
-		changes, err := Changes(w, dirs[name])
-		if err == nil {
-			err = Write(changes, dirs[name])
-		}
-		if err != nil {
+		artefacts += len(w.Artefacts)
+		if err := Write(newFiles(w.Artefacts), dirs[name]); err != nil {
 			t.Fatal(err)
 		}
 	}
+	for name, replaced := range variants() {
+		w, err := run(t, replaced...)
+		generate(name, w, err)
+	}
+	projects, err := filepath.Glob("testdata/projects/*.yaml")
+	if err != nil || len(projects) != 3 {
+		t.Fatalf("%v, %v", projects, err)
+	}
+	for _, file := range projects {
+		w, err := Run(file, "", Options{})
+		generate(file, w, err)
+	}
+	t.Logf("%d projects, %d files", len(dirs), artefacts)
 	files := func(pattern string) []string {
 		var out []string
 		for _, dir := range dirs {
@@ -131,6 +177,9 @@ func TestE2ECheckersFindNoFault(t *testing.T) {
 	check(t, checkers+"/pyflakes", append(files("pipeline/airflow_dag.py"), scriptsOf(t, dirs, ".py")...)...)
 	check(t, checkers+"/python", append([]string{"-m", "py_compile"}, scriptsOf(t, dirs, ".py")...)...)
 	check(t, checkers+"/python", append([]string{"-c", models}, files("pipeline/argo.yaml")...)...)
+	check(t, checkers+"/python", append([]string{"-c", specs}, files("pipeline/kubeflow.yaml")...)...)
+	t.Setenv("AIRFLOW_HOME", t.TempDir())
+	check(t, airflow+"/python", append([]string{"-c", dags}, files("pipeline/airflow_dag.py")...)...)
 	for _, file := range files("pipeline/kubernetes.yaml") {
 		check(t, checkers+"/kubernetes-validate", "--strict", "--quiet", named(t, file))
 	}
@@ -196,6 +245,7 @@ func TestE2ECheckersFindFaults(t *testing.T) {
 	if err := Write(newFiles(w.Artefacts), dir); err != nil {
 		t.Fatal(err)
 	}
+	t.Setenv("AIRFLOW_HOME", t.TempDir())
 	for name, test := range map[string]struct {
 		file, old, now string
 		command        []string
@@ -205,6 +255,8 @@ func TestE2ECheckersFindFaults(t *testing.T) {
 		"GitLab":   {".gitlab-ci.yml", "  stage: build", "  stages: build", []string{checkers + "/check-jsonschema", "--builtin-schema", "vendor.gitlab-ci"}},
 		"compose":  {"pipeline/compose.yaml", "    volumes:", "    volume:", []string{checkers + "/check-jsonschema", "--builtin-schema", "vendor.compose-spec"}},
 		"Argo":     {"pipeline/argo.yaml", "dependencies:", "depend:", []string{checkers + "/python", "-c", models}},
+		"Kubeflow": {"pipeline/kubeflow.yaml", "dependentTasks:", "dependsOn:", []string{checkers + "/python", "-c", specs}},
+		"Airflow":  {"pipeline/airflow_dag.py", "before >> task", "task >> task", []string{airflow + "/python", "-c", dags}},
 		"Docker":   {"pipeline/Dockerfile", "pip install --no-cache-dir -r pipeline/requirements.txt", "cd x && pip install y", []string{checkers + "/hadolint"}},
 		"shell":    {"pipeline/stages/gate.sh", `"$VERSION"`, `$VERSION`, []string{"shellcheck"}},
 		"Python":   {"pipeline/train.py", "import functools\n", "", []string{checkers + "/pyflakes"}},

@@ -134,6 +134,7 @@ const (
 	GitLab     = "gitlab-ci"
 	Argo       = "argo"
 	Kubernetes = "kubernetes"
+	Kubeflow   = "kubeflow"
 	Airflow    = "airflow"
 	Make       = "make"
 
@@ -145,7 +146,7 @@ const (
 )
 
 // Targets returns the names of all targets, in the order of the documentation.
-func Targets() []string { return []string{GitHub, GitLab, Argo, Kubernetes, Airflow, Make} }
+func Targets() []string { return []string{GitHub, GitLab, Argo, Kubernetes, Kubeflow, Airflow, Make} }
 
 // Libraries returns the names of all libraries.
 func Libraries() []string { return []string{StableBaselines3, Custom} }

@@ -23,7 +23,7 @@ func TestMistakesHavePlaces(t *testing.T) {
 	}{
 		"unknown key":           {"gate: {", "gate: {withn: 5h, ", `unknown key "withn"`},
 		"unknown target":        {"airflow, make]", "airflw, make]", `did you mean "airflow"?`},
-		"twice":                 {"airflow, make]", "make, make]", "targets[5]: is listed twice"},
+		"twice":                 {"airflow, make]", "make, make]", "targets[6]: is listed twice"},
 		"project":               {"project: cartpole", "project: Cart_Pole", "project: must be"},
 		"not pinned":            {"numpy==2.4.6", "numpy>=2", "requirements[1]: must be a package with its exact version"},
 		"missing package":       {"  - stable-baselines3==2.9.2\n", "", "must pin stable-baselines3"},
