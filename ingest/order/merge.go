@@ -14,45 +14,45 @@ import (
 // keeping each partition's own order. So the same telemetry always has the same order, regardless of who reads which
 // partition when.
 type Merger struct {
-	queues   map[ingest.Partition]*queue
-	recent   *queue      // that the last unit was added to
-	waiting  []*queue    // those that are not empty
-	released WaitingUnit // last
-	last     int64       // largest end time released
-	late     int         // units released after one that ended later, since the last TakeLate
+	batches *Batches
+	queues  map[ingest.Partition]*queue
+	waiting []*queue      // those that are not empty
+	spent   []WaitingUnit // the batch of the last unit released, if that was its last
+	last    int64         // largest end time released
+	late    int           // units released after one that ended later, since the last TakeLate
 }
 
 // queue holds the waiting units of one partition.
 type queue struct {
-	of       ingest.Partition
-	units    []WaitingUnit
-	next     int                 // index of the first unit
+	batches  [][]WaitingUnit // none is empty
+	next     int             // index of the first unit in the first batch
+	units    int
 	from     source              // the last one
 	released *ingest.AppliedUnit // the last unit, nil before the first
 }
 
-// keptEmpty is for how many units an empty queue keeps memory.
-const keptEmpty = 64
+func (q *queue) first() *WaitingUnit { return &q.batches[0][q.next] }
 
-func (q *queue) first() *WaitingUnit { return &q.units[q.next] }
-
-// pop removes the first unit. It moves the others to the front once they are fewer than those that have left.
-func (q *queue) pop() {
-	q.units[q.next] = WaitingUnit{}
-	if q.next++; 2*q.next < len(q.units) {
-		return
-	}
-	left := copy(q.units, q.units[q.next:])
-	clear(q.units[left:])
-	if q.units, q.next = q.units[:left], 0; left == 0 && cap(q.units) > keptEmpty {
-		q.units = nil // otherwise the memory of a burst would never be freed
-	}
+func (q *queue) push(batch []WaitingUnit) {
+	q.batches = append(q.batches, batch)
+	q.units += len(batch)
 }
 
-func (q *queue) clear() {
-	clear(q.units)
-	q.units, q.next = q.units[:0], 0
+// pop removes the first unit. It returns its batch if that is at its end, else nil.
+func (q *queue) pop() (spent []WaitingUnit) {
+	q.units--
+	if q.next++; q.next < len(q.batches[0]) {
+		return nil
+	}
+	spent = q.batches[0]
+	q.batches[0] = nil
+	if q.batches, q.next = q.batches[1:], 0; q.units == 0 {
+		q.batches = nil // otherwise the memory of a burst would never be freed
+	}
+	return spent
 }
+
+func (q *queue) clear() { q.batches, q.next, q.units = nil, 0, 0 }
 
 // WaitingUnit is a unit on its way from a partition to the bank: a decision, or another unit, of which the decision has
 // what the order depends on. The unit itself has left the caches of the core by the time that its turn comes.
@@ -120,49 +120,59 @@ func (w *WaitingUnit) Left() {
 	w.from.Left(w.bytes)
 }
 
-// NewMerger returns an empty merger.
-func NewMerger() *Merger {
-	return &Merger{queues: map[ingest.Partition]*queue{}}
+// NewMerger returns an empty merger, which puts the memory of batches back.
+func NewMerger(b *Batches) *Merger {
+	return &Merger{batches: b, queues: map[ingest.Partition]*queue{}}
 }
 
-// Add adds a unit that has entered, unless its source has been revoked. When a partition is read again, all waiting units return, and
-// some released ones, which Add drops.
-func (m *Merger) Add(w WaitingUnit) {
-	if w.from.Revoked() {
-		return
+// Add takes a batch of units that have entered from one source, unless that has been revoked. When a partition is read
+// again, all waiting units return, and some released ones, which Add drops.
+func (m *Merger) Add(batch []WaitingUnit) {
+	for len(batch) > 0 {
+		n, of := 1, batch[0].Decision.Pos.Partition
+		for n < len(batch) && batch[n].Decision.Pos.Partition == of {
+			n++
+		}
+		if n == len(batch) {
+			m.add(of, batch)
+			return
+		}
+		m.add(of, batch[:n:n])
+		batch = batch[n:]
 	}
-	q := m.queue(w.Decision.Pos.Partition)
-	if q.from != w.from {
-		q.from = w.from
-		q.clear()
-		m.forgetEmpty()
-	}
-	if q.released != nil && q.released.Reaches(w.Place()) {
-		w.Left()
-		return
-	}
-	if len(q.units) == 0 {
-		m.waiting = append(m.waiting, q)
-	}
-	q.units = append(q.units, w)
 }
 
-// queue returns the queue of a partition, nearly always that of the last unit.
-func (m *Merger) queue(of ingest.Partition) *queue {
-	if m.recent != nil && m.recent.of == of {
-		return m.recent
+// add adds units of one partition.
+func (m *Merger) add(of ingest.Partition, batch []WaitingUnit) {
+	from := batch[0].from
+	if from.Revoked() {
+		return
 	}
 	q := m.queues[of]
 	if q == nil {
-		q = &queue{of: of}
+		q = &queue{}
 		m.queues[of] = q
 	}
-	m.recent = q
-	return q
+	if q.from != from {
+		q.from = from
+		q.clear()
+		m.forgetEmpty()
+	}
+	for q.released != nil && len(batch) > 0 && q.released.Reaches(batch[0].Place()) {
+		batch[0].Left()
+		batch = batch[1:]
+	}
+	if len(batch) == 0 {
+		return
+	}
+	if q.units == 0 {
+		m.waiting = append(m.waiting, q)
+	}
+	q.push(batch)
 }
 
 func (m *Merger) forgetEmpty() {
-	m.waiting = slices.DeleteFunc(m.waiting, func(q *queue) bool { return len(q.units) == 0 })
+	m.waiting = slices.DeleteFunc(m.waiting, func(q *queue) bool { return q.units == 0 })
 }
 
 // Forget drops the waiting units of revoked partitions, which are in those partitions' checkpoints.
@@ -179,7 +189,7 @@ func (m *Merger) Forget() {
 func (m *Merger) Waiting() int {
 	n := 0
 	for _, q := range m.waiting {
-		n += len(q.units) - q.next
+		n += q.units
 	}
 	return n
 }
@@ -187,6 +197,10 @@ func (m *Merger) Waiting() int {
 // Release returns the next unit that ended before low, nil if there is none. It is valid until the next call. A unit
 // without a clock does not wait.
 func (m *Merger) Release(low Moment) *WaitingUnit {
+	if m.spent != nil {
+		m.batches.Put(m.spent)
+		m.spent = nil
+	}
 	var of *queue
 	for _, q := range m.waiting {
 		if q.first().at.Before(low) && (of == nil || endsBefore(q.first(), of.first())) {
@@ -196,10 +210,8 @@ func (m *Merger) Release(low Moment) *WaitingUnit {
 	if of == nil {
 		return nil
 	}
-	first := &m.released
-	*first = *of.first()
-	of.pop()
-	if len(of.units) == 0 {
+	first := of.first()
+	if m.spent = of.pop(); of.units == 0 {
 		m.forgetEmpty()
 	}
 	first.Left()

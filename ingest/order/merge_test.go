@@ -143,7 +143,7 @@ func TestMergeDoesNotDependOnWhoReadWhen(t *testing.T) {
 	}
 	merge := func(seed uint64) (order []int64) {
 		rng := rand.New(rand.NewPCG(seed, 2))
-		m := NewMerger()
+		m := NewMerger(&Batches{})
 		next := make([]int, 3)
 		take := func(low int64) {
 			for u := m.Release(timeOf(low)); u != nil; u = m.Release(timeOf(low)) {
@@ -152,7 +152,7 @@ func TestMergeDoesNotDependOnWhoReadWhen(t *testing.T) {
 		}
 		for slices.ContainsFunc([]int{0, 1, 2}, func(p int) bool { return next[p] < len(queues[p]) }) {
 			if p := rng.IntN(3); next[p] < len(queues[p]) {
-				m.Add(queues[p][next[p]])
+				m.Add([]WaitingUnit{queues[p][next[p]]})
 				next[p]++
 			}
 			low := int64(math.MaxInt64)
@@ -198,23 +198,23 @@ func TestNothingHoldsUpTheOthersForGood(t *testing.T) {
 	if got, want := w.Low().TS, now.UnixNano(); got != want {
 		t.Errorf("low is %d beside a partition that nothing was heard of, want %d", got, want)
 	}
-	m, source := NewMerger(), &countedSource{}
-	m.Add(unitAt(source, 0, 1, 5000e9, "from the future"))
-	m.Add(unitAt(source, 0, 2, 900e9, ""))
+	m, source := NewMerger(&Batches{}), &countedSource{}
+	m.Add([]WaitingUnit{unitAt(source, 0, 1, 5000e9, "from the future")})
+	m.Add([]WaitingUnit{unitAt(source, 0, 2, 900e9, "")})
 	if a, b := m.Release(timeOf(950e9)), m.Release(timeOf(950e9)); a == nil || b == nil {
 		t.Error("a unit from the future waits")
 	}
 }
 
 func TestLateUnitsAreCountedAndAppended(t *testing.T) {
-	m, source := NewMerger(), &countedSource{}
-	m.Add(unitAt(source, 0, 1, 100, ""))
+	m, source := NewMerger(&Batches{}), &countedSource{}
+	m.Add([]WaitingUnit{unitAt(source, 0, 1, 100, "")})
 	released := 0
 	if m.Release(timeOf(200)) != nil {
 		released++
 	}
-	m.Add(unitAt(source, 1, 1, 50, ""))
-	m.Add(unitAt(source, 1, 2, 0, "")) // without a clock
+	m.Add([]WaitingUnit{unitAt(source, 1, 1, 50, "")})
+	m.Add([]WaitingUnit{unitAt(source, 1, 2, 0, "")}) // without a clock
 	for m.Release(timeOf(200)) != nil {
 		released++
 	}
@@ -222,16 +222,16 @@ func TestLateUnitsAreCountedAndAppended(t *testing.T) {
 		t.Errorf("%d units released and %d of them late, want 3 and 1", released, late)
 	}
 	again := &countedSource{}
-	m.Add(unitAt(again, 0, 1, 100, "")) // read again after a rebalance
-	m.Add(unitAt(again, 1, 1, 50, ""))
-	m.Add(unitAt(again, 1, 2, 0, ""))
+	m.Add([]WaitingUnit{unitAt(again, 0, 1, 100, "")}) // read again after a rebalance
+	m.Add([]WaitingUnit{unitAt(again, 1, 1, 50, "")})
+	m.Add([]WaitingUnit{unitAt(again, 1, 2, 0, "")})
 	for m.Release(timeOf(200)) != nil {
 		released++
 	}
 	if late := m.TakeLate(); released != 3 || late != 0 || m.Waiting() != 0 {
 		t.Errorf("%d units released and %d of them late, want 3 and 0, as before", released, late)
 	}
-	m.Add(unitAt(again, 2, 1, 60, "")) // of a partition that was added
+	m.Add([]WaitingUnit{unitAt(again, 2, 1, 60, "")}) // of a partition that was added
 	if m.Release(timeOf(200)) == nil || m.TakeLate() != 1 {
 		t.Error("a unit of a new partition that comes late is not counted")
 	}

@@ -18,7 +18,7 @@ func TestUnitsOfOneTimeGetOn(t *testing.T) {
 	const partitions, records = 3, 9 * runLength
 	merge := func(seed uint64) (order []string, waited int) {
 		rng := rand.New(rand.NewPCG(seed, 1))
-		w, m, from := marksOf(partitions), NewMerger(), &countedSource{}
+		w, m, from := marksOf(partitions), NewMerger(&Batches{}), &countedSource{}
 		var clocks [partitions]EventClock
 		var read [partitions]int64
 		release := func() {
@@ -41,7 +41,7 @@ func TestUnitsOfOneTimeGetOn(t *testing.T) {
 					}
 					unit := NewWaitingUnit(u)
 					unit.Enter(from, now)
-					m.Add(unit)
+					m.Add([]WaitingUnit{unit})
 				}
 				left--
 			}

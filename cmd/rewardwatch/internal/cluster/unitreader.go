@@ -172,7 +172,8 @@ func (r *unitReader) take(ctx context.Context, u *ingest.Unit, now time.Time) er
 	if now.IsZero() { // retention has removed the marks before it
 		now = time.Now()
 	}
-	return r.Hand(ctx, order.NewWaitingUnit(u), now, r.room)
+	w := order.NewWaitingUnit(u)
+	return r.Hand(ctx, &w, now, r.room)
 }
 
 // room waits while too many judged units are not saved. Units that wait for partitions that are further behind do not

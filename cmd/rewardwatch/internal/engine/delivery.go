@@ -57,16 +57,6 @@ type Route struct {
 	usual   int // units of the last batch that was handed on
 }
 
-// emptyBatch returns memory for units that the worker is to receive: new memory is for as many as it received last.
-func (w *Route) emptyBatch() []order.WaitingUnit {
-	select {
-	case batch := <-w.worker.emptied:
-		return batch
-	default:
-		return make([]order.WaitingUnit, 0, w.usual)
-	}
-}
-
 // Revoked implements order.Source.
 func (w *Route) Revoked() bool { return w.From.revoked.Load() }
 
@@ -100,7 +90,7 @@ func (d *Delivery) Revoke() {
 // room finds room, and until the worker, which may be busy, takes the units. Once the generation ends it no longer waits:
 // it only keeps the unit, and the instance that restores the partition's checkpoint hands it on. now is the present by the
 // clock that telemetry time is compared with. Without a log, the unit must not be a decision.
-func (d *Delivery) Hand(ctx context.Context, u order.WaitingUnit, now time.Time, room func(context.Context, *Route) error) error {
+func (d *Delivery) Hand(ctx context.Context, u *order.WaitingUnit, now time.Time, room func(context.Context, *Route) error) error {
 	w, err := d.route(ctx, u.Group().Policy)
 	switch {
 	case errors.Is(err, errForgotten):
@@ -109,7 +99,7 @@ func (d *Delivery) Hand(ctx context.Context, u order.WaitingUnit, now time.Time,
 		d.Workers.Pipeline.Metrics.Dropped.WithLabelValues(err.Error()).Inc()
 		return nil
 	case errors.Is(err, errPinned):
-		d.keep(&u) // the generation ends
+		d.keep(u) // the generation ends
 		return nil
 	case err != nil:
 		return err
@@ -118,15 +108,15 @@ func (d *Delivery) Hand(ctx context.Context, u order.WaitingUnit, now time.Time,
 	if err := room(ctx, w); err != nil {
 		return err
 	}
-	d.keep(&u)
+	d.keep(u)
 	if d.Workers.Marks.Ending() {
 		return nil
 	}
 	if len(w.open) == 0 {
-		d.open, w.open = append(d.open, w), w.emptyBatch()
+		d.open, w.open = append(d.open, w), d.Workers.Pipeline.batches.Get(w.usual)
 	}
 	u.Enter(w, now)
-	if w.open = append(w.open, u); len(w.open) < handedTogether {
+	if w.open = append(w.open, *u); len(w.open) < handedTogether {
 		return nil
 	}
 	return d.Flush(ctx)

@@ -87,14 +87,16 @@ type directPartition struct {
 }
 
 func (d *directPartition) Hand(ctx context.Context, u *ingest.Unit) error {
-	return d.Delivery.Hand(ctx, order.NewWaitingUnit(u), d.before(u.EndTS), d.room)
+	w := order.NewWaitingUnit(u)
+	return d.Delivery.Hand(ctx, &w, d.before(u.EndTS), d.room)
 }
 
 func (d *directPartition) HandDecision(ctx context.Context, made *ingest.Decision) error {
 	if d.units == nil { // the checkpoint holds units
 		return d.Hand(ctx, made.Unit())
 	}
-	return d.Delivery.Hand(ctx, order.NewWaitingDecision(made), d.before(made.TS), d.room)
+	w := order.NewWaitingDecision(made)
+	return d.Delivery.Hand(ctx, &w, d.before(made.TS), d.room)
 }
 
 // before returns a time that has passed: the present, unless an earlier one makes a unit's end credible.

@@ -46,6 +46,7 @@ type Pipeline struct {
 	unsafeBacklog int // mostUnsafe, except in tests
 	calibrations  *budget.Calibrations
 	queue         *calibrationQueue
+	batches       order.Batches
 	scores        scoreKeeper   // nil if no page shows scores
 	reading       chan struct{} // held while reading a baseline of an evicted group for a person
 

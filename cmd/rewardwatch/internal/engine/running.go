@@ -11,12 +11,10 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/order"
 )
 
-// How a worker runs: the capacity of its channel in batches, which hold one unit each if telemetry is slow, how many
-// batches it keeps for reuse, how often a worker with waiting units looks for those that
+// How a worker runs: the capacity of its channel in batches, which hold one unit each if telemetry is slow, how often a worker with waiting units looks for those that
 // it can release, how often it checks everything else, and how often it looks for silence.
 const (
 	workerBacklog = 64
-	emptyBatches  = 4
 	MergePulse    = 50 * time.Millisecond
 	WorkerPulse   = order.LongestPulse
 	tickEvery     = 10 * time.Second
@@ -32,7 +30,6 @@ type RunningWorker struct {
 	workers      *Workers
 	merger       *order.Merger
 	units        chan []order.WaitingUnit // from one partition each
-	emptied      chan []order.WaitingUnit // their memory, for reuse
 	decision     ingest.DecisionUnit      // that is judged
 	orders       chan func()              // run between two units
 	leaving      chan []ingest.Group      // groups to evict
@@ -50,8 +47,8 @@ type RunningWorker struct {
 
 func newRunningWorker(d *Worker, of *Workers) *RunningWorker {
 	r := &RunningWorker{
-		Worker: d, workers: of, merger: order.NewMerger(),
-		units: make(chan []order.WaitingUnit, workerBacklog), emptied: make(chan []order.WaitingUnit, emptyBatches),
+		Worker: d, workers: of, merger: order.NewMerger(&of.Pipeline.batches),
+		units:  make(chan []order.WaitingUnit, workerBacklog),
 		orders: make(chan func()), leaving: make(chan []ingest.Group, 1), gone: make(chan struct{}), shownWaiting: map[string]int{},
 	}
 	d.load, d.room, d.scores = r.load, r.makeRoom, of.Pipeline.scores
@@ -105,7 +102,7 @@ func (r *RunningWorker) run() error {
 			r.evict(groups)
 			continue
 		case batch := <-r.units:
-			r.add(batch)
+			r.merger.Add(batch)
 		case <-r.Policy.Calibrated():
 		case <-pulse.C:
 			pulse.Reset(r.nextPulse())
@@ -219,18 +216,7 @@ func (r *RunningWorker) nextPulse() time.Duration {
 // receive takes the units that have been handed on.
 func (r *RunningWorker) receive() {
 	for n := len(r.units); n > 0; n-- {
-		r.add(<-r.units)
-	}
-}
-
-func (r *RunningWorker) add(batch []order.WaitingUnit) {
-	for i := range batch {
-		r.merger.Add(batch[i])
-	}
-	clear(batch)
-	select {
-	case r.emptied <- batch[:0]:
-	default:
+		r.merger.Add(<-r.units)
 	}
 }
 

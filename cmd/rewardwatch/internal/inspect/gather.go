@@ -98,7 +98,7 @@ func (i *inspector) hand(u *ingest.Unit) {
 	}
 	w := order.NewWaitingUnit(u)
 	w.Enter(i.way, i.now)
-	i.merger.Add(w)
+	i.merger.Add([]order.WaitingUnit{w})
 }
 
 // release judges the units that have waited.

@@ -261,7 +261,7 @@ func (s *study) read(ctx context.Context) (*inspector, recording.Counts, error) 
 
 // readTopics reads the newest records of the topics, side by side.
 func (i *inspector) readTopics(ctx context.Context, newest int64, progress func(done, total int64)) (recording.Counts, error) {
-	i.merger, i.way = order.NewMerger(), &engine.Route{From: &engine.Delivery{}}
+	i.merger, i.way = order.NewMerger(&order.Batches{}), &engine.Route{From: &engine.Delivery{}}
 	at, topics, err := i.cfg.Ingest.Open()
 	if err != nil {
 		return recording.Counts{}, err
