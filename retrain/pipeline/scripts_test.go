@@ -92,7 +92,7 @@ func TestStagesReportToTheService(t *testing.T) {
 	if code, calls := stage("train", "REQUEST=rr_1", "VERSION=v8"); code != 0 || !strings.Contains(calls, "retrain status rr_1 started") || !strings.Contains(calls, "python pipeline/train.py") {
 		t.Errorf("train: %d\n%s", code, calls)
 	}
-	if code, calls := stage("deploy", "REQUEST=rr_1", "REWARDWATCH_STATUS_TOKEN=x"); code != 0 || !strings.Contains(calls, "retrain status rr_1 succeeded --version v8 --server https://rewardwatch.example.com --token-file ") {
+	if code, calls := stage("deploy", "REQUEST=rr_1", "REWARDWATCH_STATUS_TOKEN=x"); code != 0 || !strings.Contains(calls, "retrain status rr_1 succeeded --version v8 --by cartpole pipeline, a run by hand --server https://rewardwatch.example.com --token-file ") {
 		t.Errorf("deploy: %d\n%s", code, calls)
 	}
 	stage = staged(t, "")

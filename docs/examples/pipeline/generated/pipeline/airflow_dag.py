@@ -29,7 +29,10 @@ with DAG(
         task = BashOperator(
             task_id=stage,
             bash_command='"$PIPELINE_DIRECTORY"/pipeline/run.sh ' + stage,
-            env={"REQUEST": "{{ dag_run.conf.get('data', {}).get('id', '') }}"},
+            env={
+                "REQUEST": "{{ dag_run.conf.get('data', {}).get('id', '') }}",
+                "RUN": "{{ dag.dag_id }} {{ run_id }}",
+            },
             append_env=True,
             execution_timeout=limit,
         )

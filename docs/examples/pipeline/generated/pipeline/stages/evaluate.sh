@@ -5,6 +5,7 @@ set -eu
 cd "$(dirname "$0")/../.."
 WORK=${WORK:-$PWD/work}
 REQUEST=${REQUEST:-}
+RUN=${RUN:-a run by hand}
 SERVICE=${REWARDWATCH_SERVICE:-'https://rewardwatch.example.com'}
 export WORK
 mkdir -p "$WORK"
@@ -24,7 +25,7 @@ ask() {
 # report tells the service how the retraining goes that it has ordered. The service may have closed it since, so that a
 # failure to report is no failure of the stage.
 report() {
-  [ -z "$REQUEST" ] || ask retrain status "$REQUEST" "$@" || echo "The state could not be reported." >&2
+  [ -z "$REQUEST" ] || ask retrain status "$REQUEST" "$@" --by "cartpole pipeline, $RUN" || echo "The state could not be reported." >&2
 }
 
 finish() {
