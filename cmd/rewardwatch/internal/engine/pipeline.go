@@ -32,6 +32,8 @@ import (
 // units, together with the units that are not yet in both of the last two saves of their workers. A crash between any
 // two of these saves, or a damaged save, therefore loses nothing. Since a bank ignores what it has applied, nothing
 // is counted twice. A standalone instance has those units in a log beside the checkpoint.
+//
+// It is large because it is the one place where these parts find each other; each field belongs to one of them.
 type Pipeline struct {
 	Cfg           *Settings
 	Source        Source // set before anything is restored or read

@@ -23,8 +23,8 @@ const (
 // BankPrefix is the prefix of the names of workers' snapshots.
 const BankPrefix = "bank-"
 
-// RunningWorker is a worker with its goroutine. It is large because all that happens to a policy, from its units to
-// orders, saves and evictions, happens on that goroutine.
+// RunningWorker is a worker with its goroutine, on which everything happens to a policy: its units, orders, saves and
+// evictions.
 type RunningWorker struct {
 	*Worker
 	workers      *Workers
