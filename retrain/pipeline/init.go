@@ -20,17 +20,19 @@ const (
 )
 
 var (
-	madeEnvironment = regexp.MustCompile(`\b(?:gym|gymnasium)\.make\(\s*["']([\w:./-]+)["']`)
-	classOfSB3      = regexp.MustCompile(`(?m)^\s*from stable_baselines3 import ([\w, ]+)`)
-	pinnedLine      = regexp.MustCompile(`(?m)^([A-Za-z0-9][A-Za-z0-9._-]*(?:\[[^\]]*\])?==[0-9][A-Za-z0-9.+!_-]*)\s*(?:[;#].*)?$`)
-	stepsArgument   = regexp.MustCompile(`\.learn\(\s*(?:total_timesteps\s*=\s*)?([0-9][0-9_]*)`)
-	entryPoint      = regexp.MustCompile(`(?m)^if __name__ == ["']__main__["']`)
+	namedEnvironment = regexp.MustCompile(`["']((?:[\w.]+:)?(?:[\w.-]+/)?[A-Za-z][\w.-]*-v[0-9]+)["']`)
+	classOfSB3       = regexp.MustCompile(`(?m)^\s*from stable_baselines3 import ([\w, ]+)`)
+	pinnedLine       = regexp.MustCompile(`(?m)^([A-Za-z0-9][A-Za-z0-9._-]*(?:\[[^\]]*\])?==[0-9][A-Za-z0-9.+!_-]*)\s*(?:[;#].*)?$`)
+	requiredPackage  = regexp.MustCompile(`(?m)^([A-Za-z0-9][A-Za-z0-9._-]*)(?:\[[^\]\n]*\])?[ \t]*(?:[<>~!=][^;#\n]*)?(?:[;#].*)?$`)
+	stepsArgument    = regexp.MustCompile(`(?:\.learn\(\s*(?:total_timesteps\s*=\s*)?|total[_-]timesteps["']?\s*(?::\s*int\s*=\s*|,[^\n]*default\s*=\s*(?:int\()?))([1-9][0-9_]*)`)
+	entryPoint       = regexp.MustCompile(`(?m)^if __name__ == ["']__main__["']`)
 )
 
 // Finding is what Propose found of a repository, and where.
 type Finding struct {
 	Value string `json:"value"`
 	File  string `json:"file"`
+	times int    // how often it was found
 }
 
 // Proposal is what a repository says about its project.
@@ -39,6 +41,7 @@ type Proposal struct {
 	Environments []Finding `json:"environments"`
 	Algorithms   []Finding `json:"algorithms"`
 	Requirements []Finding `json:"requirements"`
+	Unpinned     []Finding `json:"unpinned"` // packages without an exact version
 	Steps        []Finding `json:"steps"`
 	Programs     []Finding `json:"programs"` // Python files that can be run and mention training
 }
@@ -70,7 +73,42 @@ func Propose(name string, repository fs.FS) (*Proposal, error) {
 		p.take(file, text)
 		return nil
 	})
+	p.choose()
 	return p, err
+}
+
+// maxEnvironments bounds the environments of a proposal: a library names hundreds, a project trains in a few.
+const maxEnvironments = 5
+
+// choose keeps what a person would most likely want: what is named most often first, a program named for its training
+// first, few environments, and no package twice.
+func (p *Proposal) choose() {
+	named := func(f Finding) bool {
+		return strings.Contains(path.Base(f.Value), "train") || strings.Contains(path.Base(f.Value), "ppo")
+	}
+	slices.SortStableFunc(p.Programs, func(a, b Finding) int {
+		switch {
+		case named(a) == named(b):
+			return 0
+		case named(a):
+			return -1
+		}
+		return 1
+	})
+	for _, found := range [][]Finding{p.Environments, p.Algorithms, p.Steps} {
+		slices.SortStableFunc(found, func(a, b Finding) int { return b.times - a.times })
+	}
+	p.Environments = p.Environments[:min(len(p.Environments), maxEnvironments)]
+	p.Unpinned = slices.DeleteFunc(p.Unpinned, func(f Finding) bool {
+		return slices.ContainsFunc(p.Requirements, func(r Finding) bool { return packageName(r.Value) == normalised(f.Value) })
+	})
+}
+
+// packageName returns the normalised name of a requirement's package.
+func packageName(requirement string) string {
+	name, _, _ := strings.Cut(requirement, "==")
+	name, _, _ = strings.Cut(name, "[")
+	return normalised(name)
 }
 
 // projectOf turns the name of a directory into that of a project.
@@ -83,33 +121,36 @@ func projectOf(name string) string {
 func (p *Proposal) take(file string, text []byte) {
 	if path.Ext(file) != ".py" {
 		p.Requirements = appendNew(p.Requirements, file, pinnedLine, text)
+		p.Unpinned = appendNew(p.Unpinned, file, requiredPackage, text)
 		return
 	}
-	p.Environments = appendNew(p.Environments, file, madeEnvironment, text)
+	p.Environments = appendNew(p.Environments, file, namedEnvironment, text)
 	p.Steps = appendNew(p.Steps, file, stepsArgument, text)
 	for _, m := range classOfSB3.FindAllSubmatch(text, -1) {
 		for _, name := range strings.Split(string(m[1]), ",") {
 			if name = strings.TrimSpace(name); slices.Contains(algorithms[StableBaselines3], name) {
-				p.Algorithms = appendFinding(p.Algorithms, Finding{name, file})
+				p.Algorithms = appendFinding(p.Algorithms, Finding{Value: name, File: file})
 			}
 		}
 	}
 	if entryPoint.Match(text) && bytes.Contains(bytes.ToLower(text), []byte("train")) {
-		p.Programs = append(p.Programs, Finding{file, file})
+		p.Programs = appendFinding(p.Programs, Finding{Value: file, File: file})
 	}
 }
 
 func appendNew(to []Finding, file string, re *regexp.Regexp, text []byte) []Finding {
 	for _, m := range re.FindAllSubmatch(text, -1) {
-		to = appendFinding(to, Finding{string(m[1]), file})
+		to = appendFinding(to, Finding{Value: string(m[1]), File: file})
 	}
 	return to
 }
 
 func appendFinding(to []Finding, f Finding) []Finding {
-	if slices.ContainsFunc(to, func(g Finding) bool { return g.Value == f.Value }) {
+	if i := slices.IndexFunc(to, func(g Finding) bool { return g.Value == f.Value }); i >= 0 {
+		to[i].times++
 		return to
 	}
+	f.times = 1
 	return append(to, f)
 }
 
@@ -121,16 +162,21 @@ targets: [make]
 requirements:
 {{- range .Requirements}}
   - {{.Value}}
-{{- else}}
-  # None of the requirements has an exact version. The generated scripts need these packages; add ==VERSION to each:
-  # - stable-baselines3
-  # - scipy
+{{- end}}
+{{- if .Unpinned}}
+  # These have no exact version. Add one to each that the training needs, as in numpy==2.4.6:
+{{- range .Unpinned}}
+  # - {{.Value}}
+{{- end}}
+{{- end}}
+{{- if and .Algorithms (not .Requirements)}}
+  # The generated scripts need stable-baselines3 and scipy.
 {{- end}}
 environments:
 {{- range .Environments}}
   - {id: {{yaml .Value}}} # {{yaml .File}}
 {{- else}}
-  - {id: CHANGE-ME} # no gymnasium.make with a name was found
+  - {id: CHANGE-ME} # no name of an environment was found
 {{- end}}
 {{- if .Algorithms}}
 algorithm:

@@ -132,9 +132,7 @@ func validateRequirements(w *Work) {
 	for i, r := range w.File.Requirements {
 		path := element("requirements", i)
 		w.matches(requirement, path, r, "a package with its exact version, such as numpy==2.4.6")
-		name, _, _ := strings.Cut(r, "==")
-		name, _, _ = strings.Cut(name, "[")
-		name = normalised(name)
+		name := packageName(r)
 		if seen[name] {
 			w.report(path, "is listed twice")
 		}
