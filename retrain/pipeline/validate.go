@@ -114,6 +114,12 @@ func validateProject(w *Work) {
 			w.report(element("targets", i), "is listed twice")
 		}
 	}
+	for _, t := range f.Targets {
+		if slices.Contains([]string{GitHub, Argo, Kubernetes, Kubeflow}, t) && !strings.Contains(f.Image, "/") {
+			w.report("image", "must name a registry, such as ghcr.io/acme/%s, which %s pulls it from", f.Project, t)
+			break
+		}
+	}
 	for i, d := range f.Templates {
 		if d == "" {
 			w.report(element("templates", i), "must be a directory")

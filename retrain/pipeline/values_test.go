@@ -30,6 +30,7 @@ func TestMistakesHavePlaces(t *testing.T) {
 		"package twice":         {"numpy==2.4.6", "Stable_Baselines3==2.9.2", "requirements[3]: is listed twice"},
 		"base without version":  {"image: ghcr", "base: python:latest\nimage: ghcr", "base: must be an image with a digest"},
 		"image with a tag":      {"ghcr.io/example/cartpole", "ghcr.io/example/cartpole:v1", "image: must be an image without a tag"},
+		"image here only":       {"image: ghcr.io/example/cartpole\n", "", "image: must name a registry"},
 		"release":               {"release: v0.1.0", "release: main", "release: must be a tag"},
 		"algorithm":             {"name: PPO", "name: PPPO", `did you mean "PPO"?`},
 		"library":               {"library: stable-baselines3", "library: sb3", "algorithm.library: must be one of"},
