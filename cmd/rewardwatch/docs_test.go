@@ -278,3 +278,118 @@ func TestBrokenRows(t *testing.T) {
 		}
 	}
 }
+
+// Every goal of make, every table of make bench-detection and every test that a page names exists.
+func TestPagesNameGoalsAndTestsThatExist(t *testing.T) {
+	pages, err := filepath.Glob("../../docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	makefile, checked := read(t, "../../Makefile"), 0
+	for _, page := range append(pages, "../../README.md", "../../CONTRIBUTING.md") {
+		for _, c := range commands(strings.ReplaceAll(code(read(t, page)), `\|`, "|")) {
+			checked++
+			if problem := c.wrong(makefile); problem != "" {
+				t.Errorf("%s: %s", strings.TrimPrefix(page, "../../"), problem)
+			}
+		}
+	}
+	if checked < 60 {
+		t.Errorf("%d commands", checked)
+	}
+}
+
+// shown is a goal of make, or a pattern of names of the functions in files of tests.
+type shown struct{ goal, files, kind, pattern string }
+
+var (
+	goals  = regexp.MustCompile(`(?m)(?:^|\x60|\$ )make ([a-z][a-z0-9-]*)`)
+	tables = regexp.MustCompile(`TABLES='?([^' \n\x60]+)`)
+	tests  = regexp.MustCompile(`go test (?:-run '\^\$' )?(?:-tags \w+ )?(?:-bench '(\w[^']*)' )?\./([\w./]+?)(?:/\.\.\.)? ?(?:-run '?([^' \x60\n]+)'?)?(?: -bench '?([^' \x60\n]+)'?)?(?:[ \x60\n])`)
+)
+
+func commands(code string) (all []shown) {
+	for _, found := range goals.FindAllStringSubmatch(code, -1) {
+		all = append(all, shown{goal: found[1]})
+	}
+	for _, found := range tables.FindAllStringSubmatch(code, -1) {
+		name, _, _ := strings.Cut(found[1], "/")
+		all = append(all, shown{files: "detectors,detectors/bank,retrain/expectation", kind: "TestBench", pattern: "^TestBench(" + name + ")"})
+	}
+	for _, found := range tests.FindAllStringSubmatch(code, -1) {
+		for _, name := range found[3:4] {
+			if name, _, _ = strings.Cut(name, "/"); name != "" && name != "^$" {
+				all = append(all, shown{files: found[2], kind: "Test", pattern: name})
+			}
+		}
+		for _, name := range []string{found[1], found[4]} {
+			if name, _, _ = strings.Cut(name, "/"); name != "" {
+				all = append(all, shown{files: found[2], kind: "Benchmark", pattern: name})
+			}
+		}
+	}
+	return all
+}
+
+// wrong says what does not exist.
+func (c shown) wrong(makefile string) string {
+	if c.goal != "" {
+		if !regexp.MustCompile(`(?m)^` + c.goal + `:`).MatchString(makefile) {
+			return "there is no make " + c.goal
+		}
+		return ""
+	}
+	pattern, err := regexp.Compile(c.pattern)
+	if err != nil {
+		return err.Error()
+	}
+	for _, dir := range strings.Split(c.files, ",") {
+		files, _ := filepath.Glob("../../" + dir + "/*_test.go")
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				return err.Error()
+			}
+			for _, name := range regexp.MustCompile(`(?m)^func ((?:Test|Benchmark)\w+)`).FindAllStringSubmatch(string(text), -1) {
+				if strings.HasPrefix(name[1], c.kind) && pattern.MatchString(name[1]) {
+					return ""
+				}
+			}
+		}
+	}
+	return "no " + c.kind + " of " + c.files + " is named as " + c.pattern
+}
+
+func read(t *testing.T, file string) string {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// code returns what a page shows as code, each piece on a line.
+func code(page string) string {
+	spans := regexp.MustCompile("(?ms)^```.*?^```|`[^`]+`").FindAllString(page, -1)
+	for i, span := range spans {
+		if !strings.HasPrefix(span, "```") {
+			spans[i] = strings.ReplaceAll(span, "\n", " ")
+		}
+	}
+	return strings.Join(spans, "\n") + "\n"
+}
+
+func TestCommandsThatDoNotExist(t *testing.T) {
+	for text, wrong := range map[string]bool{
+		"`make build`": false, "`make walk`": true, "`TABLES=Season`": false, "`TABLES='Walks.*'`": true,
+		"`go test ./detectors/reach -run Rare -v`": false, "`go test ./detectors/reach -run Walks -v`": true,
+		"```\ngo test -run '^$' -bench 'Costs' ./detectors\n```\n": false, "`go test ./ingest/telemetry -run '^$' -bench 'Walks'`": true,
+		"`go test\n./detectors/bank -run 'Walks|Strolls' -v`": true,
+	} {
+		found := commands(code(text))
+		if len(found) != 1 || (found[0].wrong("build:\n") != "") != wrong {
+			t.Errorf("%s: %+v", text, found)
+		}
+	}
+}

@@ -56,30 +56,6 @@ func TestPicturesOfTheTour(t *testing.T) {
 	}
 }
 
-// Every command of the tour and of README.md exists.
-func TestCommandsOfTheTourExist(t *testing.T) {
-	makefile, commands := testkit.Read(t, docsDir+"/../Makefile"), 0
-	for _, page := range []string{tourPage, docsDir + "/../README.md"} {
-		for _, found := range regexp.MustCompile(`(make|rewardwatch) ([a-z][a-z-]*)`).FindAllStringSubmatch(code(testkit.Read(t, page)), -1) {
-			commands++
-			switch got := runVerb(found[2], "--help"); {
-			case found[1] == "make" && !strings.Contains(makefile, "\n"+found[2]+":"):
-				t.Errorf("%s: there is no %s", page, found[0])
-			case found[1] == "rewardwatch" && (got.code != 0 || !strings.Contains(got.out, "rewardwatch "+found[2])):
-				t.Errorf("%s: there is no %s: %s%s", page, found[0], got.out, got.err)
-			}
-		}
-	}
-	if commands < 8 {
-		t.Errorf("the pages have %d commands", commands)
-	}
-}
-
-// code returns what a page shows as code.
-func code(page string) string {
-	return strings.Join(regexp.MustCompile("(?ms)^```.*?^```|`[^`\n]+`").FindAllString(page, -1), "\n")
-}
-
 // README.md shows what replay prints.
 func TestAlarmOfReadme(t *testing.T) {
 	for _, c := range commandsOf(testkit.Read(t, docsDir+"/../README.md")) {
