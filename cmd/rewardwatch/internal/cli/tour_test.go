@@ -33,7 +33,7 @@ func TestPicturesOfTheTour(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	together := 0
+	together, taken := 0, testkit.Read(t, "../console/e2e/tour_test.go")
 	for _, picture := range kept {
 		text := testkit.Read(t, filepath.Join(picturesDir, picture.Name()))
 		if together += len(text); len(text) > most {
@@ -42,7 +42,10 @@ func TestPicturesOfTheTour(t *testing.T) {
 		if !slices.Contains(shown, picture.Name()) {
 			t.Errorf("docs/tour.md does not show %s", picture.Name())
 		}
-		if filepath.Ext(picture.Name()) == ".png" {
+		if name, is := strings.CutSuffix(picture.Name(), ".png"); is {
+			if !strings.Contains(taken, `{"`+name+`", `) {
+				t.Errorf("TestE2ETour takes no %s", picture.Name())
+			}
 			if _, err := png.Decode(strings.NewReader(text)); err != nil {
 				t.Errorf("%s: %v", picture.Name(), err)
 			}
