@@ -16,6 +16,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/rewardwatch/rewardwatch/retrain"
 )
 
 // The history of a made fleet: as long as an incident is looked at, with a sample every two minutes.
@@ -70,6 +72,25 @@ func checkFleet(t *testing.T, d drawing, n int) {
 	case "fleet.json: Open incidents":
 		if len(d.Rows) == 0 || d.Rows[0][0] != "critical" || d.Rows[len(d.Rows)-1][0] == "critical" {
 			t.Errorf("%s: from %v to %v, want the gravest first", d.Where, d.Rows[0], d.Rows[len(d.Rows)-1])
+		}
+	case "retraining.json: Expected and observed":
+		missed, verifying := 0, 0
+		for i, row := range d.Rows {
+			switch row[1] {
+			case "missed":
+				if i != missed {
+					t.Errorf("%s: %v is row %d, below others", d.Where, row, i)
+				}
+				missed++
+			case "verifying":
+				verifying++
+				if row[6] != "-" {
+					t.Errorf("%s: %v has an outcome", d.Where, row)
+				}
+			}
+		}
+		if len(d.Rows) != n || missed == 0 || verifying == 0 || d.Columns[6][0] != "observed" {
+			t.Errorf("%s: %d rows for %d policies, %d missed, %d verifying, columns %v", d.Where, len(d.Rows), n, missed, verifying, d.Columns)
 		}
 	case "fleet.json: Unconfirmed alerts":
 		if len(d.Rows) != 1 || d.Rows[0][0] != "2" {
@@ -186,6 +207,13 @@ func (f *fleetHistory) ofGroup(name string, labels map[string]string, value floa
 		labels["incident"] = fmt.Sprintf("%016x", sum(labels["policy"]+env))
 		value = float64(f.end.Add(-time.Duration(10+i) * time.Minute).Unix())
 	}
+	if name == retrain.MetricLastExpected {
+		labels["request"], labels["state"] = fmt.Sprintf("rr_%024x", sum(labels["policy"])), verdictOf(happens)
+		if happens != faulty {
+			of := map[string]string{"policy": labels["policy"], "request": labels["request"], "job": labels["job"], "instance": labels["instance"]}
+			f.add(retrain.MetricLastObserved, of, func(time.Time) float64 { return .9 * value })
+		}
+	}
 	f.add(name, labels, f.course(name, labels, value, happens))
 	if name == "rewardwatch_stream_state" && happens == faulty && labels["signal"] == "reward" {
 		labels["rule"] = "non_finite"
@@ -194,6 +222,17 @@ func (f *fleetHistory) ofGroup(name string, labels map[string]string, value floa
 	if name == "rewardwatch_units_total" {
 		f.estimates(labels)
 	}
+}
+
+// verdictOf is the state of the last retraining of a policy.
+func verdictOf(happens fate) string {
+	switch happens {
+	case drifts:
+		return "missed"
+	case faulty:
+		return "verifying"
+	}
+	return "met"
 }
 
 // estimates writes off-policy estimates, which the demo has none of.

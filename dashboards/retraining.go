@@ -5,6 +5,7 @@ import (
 
 	"github.com/grafana/grafana-foundation-sdk/go/common"
 	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
+	"github.com/grafana/grafana-foundation-sdk/go/table"
 	"github.com/grafana/grafana-foundation-sdk/go/timeseries"
 
 	"github.com/rewardwatch/rewardwatch/detectors/metrics"
@@ -21,8 +22,8 @@ func retraining(opts Options) *dashboard.DashboardBuilder {
 		query{expr: inStates(s, "awaiting_approval")})).
 		WithPanel(number("Under way", "Requests that are to be delivered, whose job runs, or whose new version is being judged.", "short", steps(gray),
 			query{expr: inStates(s, "queued|open|delivered|running|verifying")})).
-		WithPanel(number("Failed attempts", "Attempts to deliver in the last minutes that failed. Rewardwatch tries again.", "short", steps(green, step{1, red}),
-			query{expr: counted(s.service(retrain.MetricDeliveries, `result!="delivered"`), overPoint)}).
+		WithPanel(number("Retrying", "Requests that at least one attempt has failed to deliver. Rewardwatch tries again.", "short", steps(green, step{1, red}),
+			query{expr: "sum(max by (target) (" + s.service(retrain.MetricRetrying) + "))"}).
 			ColorMode(common.BigValueColorModeBackgroundSolid)).
 		WithPanel(number("Given up", "Requests that could not be delivered. They can be resent.", "short", steps(green, step{1, red}),
 			query{expr: inStates(s, "dead_letter")})).
@@ -30,6 +31,7 @@ func retraining(opts Options) *dashboard.DashboardBuilder {
 			query{expr: inStates(s, "missed|failed")})).
 		WithPanel(number("Met", "Retrainings whose new version meets its contract.", "short", steps(green),
 			query{expr: inStates(s, "met")})).
+		WithPanel(verdicts(s)).
 		WithPanel(inStateColors(stacked("Requests by state", "The requests in the ledger.", "short",
 			query{expr: "sum by (state) (max by (policy, state) (" + s.policies(retrain.MetricRequests) + ")) > 0", legend: "{{state}}"})).NoValue("No request")).
 		WithPanel(webhooks(s))
@@ -41,6 +43,28 @@ func retraining(opts Options) *dashboard.DashboardBuilder {
 		happened("Ledger retries", "Transactions that were repeated because the ledger could not be reached.",
 			query{expr: counted(s.service(retrain.MetricLedgerRetries), overPoint, "instance"), legend: "{{instance}}"}))
 	return d
+}
+
+// verdicts lists the last retraining of each policy: those that did not help are on top.
+func verdicts(s scope) *table.PanelBuilder {
+	by := "max by (policy, request, statistic, signal, comparison, state) ("
+	of := func(states string) string { return s.policies(retrain.MetricLastExpected, `state=~"`+states+`"`) }
+	ranks := by + "0 * " + of("missed|failed") + ") or " + by + "1 + 0 * " + of("inconclusive") + ") or " + by + "2 + 0 * " + s.policies(retrain.MetricLastExpected) + ")"
+	value := func(i int, title string) column {
+		return valueColumnOf(i, title, inUnit("short"), inDecimals(3), ifAbsent("-"))
+	}
+	return rows("Expected and observed", "The last retraining of each policy that was delivered: what the new version must show, and what it has shown once the outcome is known. Missed and failed retrainings are on top. The request links to its page in the console, which has the evidence.",
+		[]column{
+			labelColumn("policy"),
+			{"state", "verdict", texts(requestColors(ledger.States()...)...)},
+			labelColumn("statistic"), labelColumn("signal"),
+			{"comparison", "must be", nil},
+			value(0, "expected"), value(1, "observed"), labelColumn("request", toConsole("Open in the console", "/retrain/", "request")...),
+		}, []order{{"Value #C", false}, {"policy", false}},
+		query{expr: by + s.policies(retrain.MetricLastExpected) + ")"},
+		query{expr: "max by (policy, request) (" + s.policies(retrain.MetricLastObserved) + ")"},
+		query{expr: ranks}).
+		NoValue("No retraining was delivered").Span(full)
 }
 
 // inStates returns the number of requests in some states. All instances that share a ledger export the same.

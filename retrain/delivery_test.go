@@ -415,8 +415,21 @@ func testDeliveryMetrics(t *testing.T, on storage) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, on, retraintest.Status(500))
 		r.run()
+		retrying := func(n int) {
+			t.Helper()
+			want := fmt.Sprintf(`
+			# HELP rewardwatch_webhook_retrying_requests Requests that were tried and have not arrived, to be tried again.
+			# TYPE rewardwatch_webhook_retrying_requests gauge
+			rewardwatch_webhook_retrying_requests{target="trainer"} %d
+			`, n)
+			check(t, testutil.GatherAndCompare(r.reg, strings.NewReader(want), MetricRetrying))
+		}
+		retrying(0)
 		r.consider(retraintest.Incident("i1", "ranker"))
-		r.pass(time.Hour)
+		r.pass(time.Second)
+		retrying(1)
+		r.pass(time.Hour - time.Second)
+		retrying(0)
 		const want = `
 			# HELP rewardwatch_retrain_cooldown_remaining_seconds Time until an incident of the policy can order a retraining from the target again.
 			# TYPE rewardwatch_retrain_cooldown_remaining_seconds gauge

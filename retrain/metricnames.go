@@ -8,11 +8,14 @@ const (
 	MetricOutcomes         = "rewardwatch_retrain_outcomes_total"              // {policy,outcome}
 	MetricOutcomeSeconds   = "rewardwatch_retrain_outcome_seconds"             // {policy,outcome} from opening to closing
 	MetricExpected         = "rewardwatch_retrain_expected_value"              // {policy,statistic,signal,comparison} while the outcome is awaited
+	MetricLastExpected     = "rewardwatch_retrain_last_expected_value"         // {policy,request,statistic,signal,comparison,state} of the last retraining that was delivered
+	MetricLastObserved     = "rewardwatch_retrain_last_observed_value"         // {policy,request} the same once its outcome is known
 	MetricCooldown         = "rewardwatch_retrain_cooldown_remaining_seconds"  // {policy,target}
 	MetricBreakerOpen      = "rewardwatch_retrain_breaker_open"                // {policy}
 	MetricDeliveries       = "rewardwatch_webhook_deliveries_total"            // {target,result}
 	MetricDeliveryDuration = "rewardwatch_webhook_delivery_duration_seconds"   // {target}
 	MetricDeadLetters      = "rewardwatch_webhook_dead_letters"                // {target} requests given up that the ledger holds
+	MetricRetrying         = "rewardwatch_webhook_retrying_requests"           // {target} requests that were tried and have not arrived
 	MetricGivenUp          = "rewardwatch_webhooks_given_up_total"             // {target} the same, counted as they happen
 	MetricTargetDisabled   = "rewardwatch_webhook_target_disabled"             // {target} 1 after 410 Gone
 	MetricCircuitOpen      = "rewardwatch_webhook_circuit_open"                // {target} 1 while only one request at a time tries it

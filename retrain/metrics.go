@@ -3,11 +3,13 @@ package retrain
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/rewardwatch/rewardwatch/retrain/ledger"
+	"github.com/rewardwatch/rewardwatch/retrain/recipe"
 	"github.com/rewardwatch/rewardwatch/retrain/target"
 )
 
@@ -90,7 +92,11 @@ type ledgerCollector struct {
 	ledger                                                               *ledger.Ledger
 	requests, cooldown, breaker, deadLetters, givenUp, disabled, circuit *prometheus.Desc
 	outcomes, took, expected                                             *prometheus.Desc
+	lastExpected, lastObserved, retrying                                 *prometheus.Desc
 	unread                                                               prometheus.Counter
+
+	mu     sync.Mutex                 // of scrapes
+	orders map[string]recipe.Expected // of the last retraining of each policy, by request: what was ordered never changes
 }
 
 func newLedgerCollector(cfg Config, l *ledger.Ledger) *ledgerCollector {
@@ -101,6 +107,11 @@ func newLedgerCollector(cfg Config, l *ledger.Ledger) *ledgerCollector {
 		took:     prometheus.NewDesc(MetricOutcomeSeconds, "Time from the opening of a retraining to its outcome.", []string{"policy", "outcome"}, nil),
 		expected: prometheus.NewDesc(MetricExpected, "Value of the condition that the version of a retraining is to meet, while its outcome is awaited.",
 			[]string{"policy", "statistic", "signal", "comparison"}, nil),
+		lastExpected: prometheus.NewDesc(MetricLastExpected, "Value of the condition of the last delivered retraining, with its state.",
+			[]string{"policy", "request", "statistic", "signal", "comparison", "state"}, nil),
+		lastObserved: prometheus.NewDesc(MetricLastObserved, "Statistic of the new version of the last delivered retraining, once its outcome is known.",
+			[]string{"policy", "request"}, nil),
+		retrying:    prometheus.NewDesc(MetricRetrying, "Requests that were tried and have not arrived, to be tried again.", []string{"target"}, nil),
 		cooldown:    prometheus.NewDesc(MetricCooldown, "Time until an incident of the policy can order a retraining from the target again.", []string{"policy", "target"}, nil),
 		breaker:     prometheus.NewDesc(MetricBreakerOpen, "1 where triggers order nothing for the policy, as its last retrainings did not help, 0 otherwise.", []string{"policy"}, nil),
 		deadLetters: prometheus.NewDesc(MetricDeadLetters, "Requests that were given up before they could be delivered.", []string{"target"}, nil),
@@ -122,6 +133,9 @@ func (c *ledgerCollector) Describe(out chan<- *prometheus.Desc) {
 	out <- c.outcomes
 	out <- c.took
 	out <- c.expected
+	out <- c.lastExpected
+	out <- c.lastObserved
+	out <- c.retrying
 }
 
 // Collect implements prometheus.Collector. It omits what the ledger cannot return: an error would fail the whole
@@ -141,7 +155,7 @@ func (c *ledgerCollector) Collect(out chan<- prometheus.Metric) {
 	defer cancel()
 	for _, collect := range []func(context.Context, chan<- prometheus.Metric) error{
 		c.collectRequests, c.collectCooldown, c.collectBreaker, c.collectDeadLetters, c.collectGivenUp, c.collectDisabled, c.collectCircuits,
-		c.collectOutcomes, c.collectTimes, c.collectExpected,
+		c.collectOutcomes, c.collectTimes, c.collectExpected, c.collectLast, c.collectRetrying,
 	} {
 		if err := collect(ctx, out); err != nil {
 			failed = err
@@ -209,6 +223,43 @@ func (c *ledgerCollector) collectExpected(ctx context.Context, out chan<- promet
 	for policy, v := range awaited {
 		e := v.Expected
 		out <- gauge(c.expected, e.Value, policy, e.Statistic, e.Signal, e.Comparison)
+	}
+	return err
+}
+
+// collectLast reports what the last retraining of each policy was to show, and what it has shown.
+func (c *ledgerCollector) collectLast(ctx context.Context, out chan<- prometheus.Metric) error {
+	last, err := c.ledger.LastDelivered(ctx)
+	if err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	before := c.orders
+	c.orders = make(map[string]recipe.Expected, len(last))
+	for _, s := range last {
+		e, known := before[s.Request]
+		if !known {
+			if e, err = c.ledger.ExpectedOf(ctx, s.Request); err != nil {
+				return err
+			}
+		}
+		c.orders[s.Request] = e
+		if e.Over == 0 { // a build before contracts expected nothing
+			continue
+		}
+		out <- gauge(c.lastExpected, e.Value, s.Policy, s.Request, e.Statistic, e.Signal, e.Comparison, string(s.State))
+		if s.Observed.Valid {
+			out <- gauge(c.lastObserved, s.Observed.Float64, s.Policy, s.Request)
+		}
+	}
+	return nil
+}
+
+func (c *ledgerCollector) collectRetrying(ctx context.Context, out chan<- prometheus.Metric) error {
+	counts, err := c.byTarget(ctx, c.ledger.CountRetrying)
+	for k, n := range counts {
+		out <- gauge(c.retrying, float64(n), k[0])
 	}
 	return err
 }

@@ -115,7 +115,7 @@ func (d *Desk) completesWithin(name string) time.Duration {
 // Conclude closes a request with its outcome.
 func (d *Desk) Conclude(ctx context.Context, id string, v outcome.Verdict) (ledger.Request, error) {
 	return d.change(ctx, id, func(*ledger.Tx, ledger.Request, time.Time) (ledger.Move, error) {
-		return ledger.Move{By: ledger.ByService, Why: v.Evidence, From: []ledger.State{ledger.StateVerifying}, To: v.State}, nil
+		return ledger.Move{By: ledger.ByService, Why: v.Evidence, Shown: v.Observed, From: []ledger.State{ledger.StateVerifying}, To: v.State}, nil
 	})
 }
 

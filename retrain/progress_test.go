@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -81,10 +82,26 @@ func testJobTellsOfItself(t *testing.T, on storage) {
 			t.Errorf("a job that starts again: %v, want a StateError", err)
 		}
 		r.pass(time.Until(q.OpenedAt.Add(2 * time.Hour)))
+		lastIs := func(state, observed string) {
+			t.Helper()
+			const head = `
+			# HELP rewardwatch_retrain_last_expected_value Value of the condition of the last delivered retraining, with its state.
+			# TYPE rewardwatch_retrain_last_expected_value gauge
+			rewardwatch_retrain_last_expected_value{comparison=">",policy="ranker",request="%s",signal="return",state="%s",statistic="mean"} 180
+			`
+			check(t, testutil.GatherAndCompare(r.reg, strings.NewReader(fmt.Sprintf(head, id, state)+observed), MetricLastExpected, MetricLastObserved))
+		}
+		lastIs("verifying", "")
+		shown := 503.5
 		for range 2 {
-			q, err = r.Conclude(t.Context(), id, outcome.Verdict{State: ledger.StateMet, Evidence: "mean return 503"})
+			q, err = r.Conclude(t.Context(), id, outcome.Verdict{State: ledger.StateMet, Evidence: "mean return 503", Observed: &shown})
 			check(t, err)
 		}
+		lastIs("met", `
+			# HELP rewardwatch_retrain_last_observed_value Statistic of the new version of the last delivered retraining, once its outcome is known.
+			# TYPE rewardwatch_retrain_last_observed_value gauge
+			rewardwatch_retrain_last_observed_value{policy="ranker",request="`+id+`"} 503.5
+		`)
 		if q.State != ledger.StateMet || q.Reason != "mean return 503" || q.ClosedAt.IsZero() || !q.DueAt.IsZero() {
 			t.Errorf("request %+v, want met", q)
 		}

@@ -121,6 +121,19 @@ func (c Condition) place(low, high float64) Verdict {
 	return Open
 }
 
+// Estimate returns the mean or the sd of the units. It is unknown without units, and for quantiles, of which the check
+// counts only the units below the value of the condition.
+func (c *Check) Estimate() (estimate float64, known bool) {
+	_, quantile := c.Condition.share()
+	if quantile || c.Units() == 0 {
+		return 0, false
+	}
+	if c.Condition.Statistic == "sd" {
+		return math.Sqrt(c.Squares.Mean), true
+	}
+	return c.Values.Mean, true
+}
+
 // upward reports whether the statistic should be large.
 func (c Condition) upward() bool { return c.Comparison == ">" || c.Comparison == ">=" }
 

@@ -291,3 +291,20 @@ func TestStatisticOfASample(t *testing.T) {
 		}
 	}
 }
+
+// What is observed of a mean and of an sd is known, and of a quantile only how many units lie below it.
+func TestEstimate(t *testing.T) {
+	for statistic, want := range map[string]float64{"mean": 3, "sd": 2, "median": 0} {
+		c := New(Condition{Statistic: statistic, Comparison: ">", Value: want, Over: 200}) // which nothing decides
+		if _, known := c.Estimate(); known {
+			t.Errorf("%s: an estimate without units", statistic)
+		}
+		for i := range 100 {
+			c.Add(float64(1 + 4*(i%2)))
+		}
+		got, known := c.Estimate()
+		if known != (want != 0) || math.Abs(got-want) > .0101 {
+			t.Errorf("%s: %g, %t, want %g", statistic, got, known, want)
+		}
+	}
+}

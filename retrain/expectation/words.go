@@ -2,7 +2,6 @@ package expectation
 
 import (
 	"fmt"
-	"math"
 	"strconv"
 )
 
@@ -16,10 +15,7 @@ func (c *Check) Evidence(signal, unit string) string {
 	if p, is := c.Condition.share(); is {
 		return c.shareEvidence(p, signal, n)
 	}
-	estimate := c.Values.Mean
-	if c.Condition.Statistic == "sd" {
-		estimate = math.Sqrt(c.Squares.Mean)
-	}
+	estimate, _ := c.Estimate()
 	text := fmt.Sprintf("the %s of %s over %s is %s", c.Condition.Statistic, signal, n, number(estimate))
 	if c.Units() < leastUnits {
 		return fmt.Sprintf("%s, and fewer than %d %s decide nothing", text, leastUnits, unit)

@@ -56,6 +56,13 @@ func (l *Ledger) CountDeadLetters(ctx context.Context) (map[Pair]int64, error) {
 	return l.count(ctx, `SELECT target, '', count(*) FROM requests WHERE state = 'dead_letter' GROUP BY target`)
 }
 
+// CountRetrying counts the requests that at least one attempt has failed to deliver and that will be tried again, by
+// target.
+func (l *Ledger) CountRetrying(ctx context.Context) (map[Pair]int64, error) {
+	return l.count(ctx, `SELECT target, '', count(*) FROM requests WHERE state = 'open' AND EXISTS
+		(SELECT 1 FROM deliveries d WHERE d.request = requests.id AND d.finished_at IS NOT NULL) GROUP BY target`)
+}
+
 // CountGivenUp counts how often requests were given up, by target. It counts in the history, which only grows.
 func (l *Ledger) CountGivenUp(ctx context.Context) (map[Pair]int64, error) {
 	return l.count(ctx, `SELECT r.target, '', count(*) FROM history h JOIN requests r ON r.id = h.request

@@ -77,6 +77,7 @@ type Move struct {
 	Due     time.Time // when the new state ends by itself; ignored for a final one
 	Version string    // made by the job, "" if not new
 	Log     string    // last output of the job, "" if not new
+	Shown   *float64  // the statistic of the contract over the new version, nil if it is not known
 	Once    bool      // already being in the state is an error too
 }
 
@@ -99,9 +100,10 @@ func (m Move) Apply(ctx context.Context, tx *Tx) (changed bool, err error) {
 	}
 	_, err = tx.ExecContext(ctx, `
 		UPDATE requests SET state = $1, reason = $2, closed_at = $3, due_at = $4, next_attempt_at = $5,
-			new_version = CASE WHEN $6 = '' THEN new_version ELSE $6 END, log = CASE WHEN $7 = '' THEN log ELSE $7 END
-		WHERE id = $8`,
-		m.To, Plain(m.Why), closed, due, m.At.UnixMilli(), Plain(m.Version), Plain(m.Log), m.Id)
+			new_version = CASE WHEN $6 = '' THEN new_version ELSE $6 END, log = CASE WHEN $7 = '' THEN log ELSE $7 END,
+			observed = coalesce($8, observed)
+		WHERE id = $9`,
+		m.To, Plain(m.Why), closed, due, m.At.UnixMilli(), Plain(m.Version), Plain(m.Log), m.Shown, m.Id)
 	if err != nil {
 		return false, fmt.Errorf("set request %s %s: %w", m.Id, m.To, err)
 	}

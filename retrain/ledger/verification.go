@@ -38,6 +38,33 @@ func (l *Ledger) Awaited(ctx context.Context) (map[string]Verification, error) {
 	return all, err
 }
 
+// Shown is the last retraining of a policy that was delivered, and what the telemetry has shown of it.
+type Shown struct {
+	Request, Policy string
+	State           State
+	Observed        sql.NullFloat64 // the statistic of the contract, if its outcome is known and it was measured
+}
+
+// LastDelivered returns the last retraining of each policy among those that were delivered.
+func (l *Ledger) LastDelivered(ctx context.Context) ([]Shown, error) {
+	const delivered = ` kind = 'retrain' AND state IN ('delivered', 'running', 'verifying', 'met', 'missed', 'inconclusive', 'failed')`
+	return list(ctx, l.scrapes, "the last retrainings", func(rows *sql.Rows) (s Shown, err error) {
+		return s, rows.Scan(&s.Request, &s.Policy, &s.State, &s.Observed)
+	}, `SELECT id, policy, state, observed FROM requests JOIN
+		(SELECT policy AS of_policy, max(opened_at) AS newest_at FROM requests WHERE`+delivered+` GROUP BY policy) AS newest
+		ON policy = of_policy AND opened_at = newest_at WHERE`+delivered+` ORDER BY policy, id`)
+}
+
+// ExpectedOf returns what the contract of a request expects.
+func (l *Ledger) ExpectedOf(ctx context.Context, request string) (recipe.Expected, error) {
+	var body []byte
+	if err := l.scrapes.QueryRowContext(ctx, `SELECT body FROM requests WHERE id = $1`, request).Scan(&body); err != nil {
+		return recipe.Expected{}, fmt.Errorf("read the order of %s: %w", request, err)
+	}
+	terms, err := termsOf(request, body)
+	return terms.Contract.Expected, err
+}
+
 // expecting returns the retrainings that were delivered, are running or are being verified, by policy.
 func expecting(ctx context.Context, q rowsQueryer) (map[string]Verification, error) {
 	found, err := list(ctx, q, "awaited requests", scanVerification, `
@@ -62,19 +89,28 @@ func scanVerification(rows *sql.Rows) (Verification, error) {
 	if err := rows.Scan(&v.Request, &v.Policy, &v.state, &v.Version, &due, &body, &since); err != nil {
 		return Verification{}, err
 	}
-	var message struct {
-		Data json.RawMessage `json:"data"`
-	}
-	if err := json.Unmarshal(body, &message); err != nil {
-		return Verification{}, fmt.Errorf("body of %s: %w", v.Request, err)
-	}
-	terms, err := recipe.ReadTerms(message.Data)
+	terms, err := termsOf(v.Request, body)
 	if err != nil {
-		return Verification{}, fmt.Errorf("body of %s: %w", v.Request, err)
+		return Verification{}, err
 	}
 	v.Group, v.Ordered, v.Expected, v.Since = terms.Group, terms.Before(), terms.Contract.Expected, utc(since)
 	if v.state == StateVerifying {
 		v.Due = utc(due).Add(-VerdictMargin)
 	}
 	return v, nil
+}
+
+// termsOf reads the terms of an order from the body of its webhook.
+func termsOf(request string, body []byte) (recipe.Terms, error) {
+	var message struct {
+		Data json.RawMessage `json:"data"`
+	}
+	if err := json.Unmarshal(body, &message); err != nil {
+		return recipe.Terms{}, fmt.Errorf("body of %s: %w", request, err)
+	}
+	terms, err := recipe.ReadTerms(message.Data)
+	if err != nil {
+		return recipe.Terms{}, fmt.Errorf("body of %s: %w", request, err)
+	}
+	return terms, nil
 }

@@ -22,6 +22,7 @@ import (
 type Verdict struct {
 	State    ledger.State // StateMet, StateMissed or StateInconclusive
 	Evidence string
+	Observed *float64 // the statistic of the contract over the units of the new version, nil if the check does not estimate it
 }
 
 // Setback is a retraining that made things worse.
@@ -312,6 +313,14 @@ func (a *Retraining) evidence() string {
 	return a.Check.Evidence(a.Expected.Signal, a.Expected.Unit)
 }
 
+// observed returns the statistic of the contract over the units of the new version, or nil.
+func (a *Retraining) observed() *float64 {
+	if estimate, known := a.Check.Estimate(); known {
+		return &estimate
+	}
+	return nil
+}
+
 // ConcludeOverdue closes a retraining whose time is over, and ends a comparison whose time is over. It returns what
 // Conclude returns.
 func (f *Follower) ConcludeOverdue(ctx context.Context, now time.Time) (met *Retraining, err error) {
@@ -334,7 +343,7 @@ func (f *Follower) end(ctx context.Context, state ledger.State, evidence string)
 	if !o.kept || f.Missed.worse() {
 		return nil, nil
 	}
-	follows, err := f.audience.Concluded(ctx, o.Request, Verdict{State: state, Evidence: evidence})
+	follows, err := f.audience.Concluded(ctx, o.Request, Verdict{State: state, Evidence: evidence, Observed: o.observed()})
 	if err != nil {
 		return nil, unlessSuspended(err)
 	}
