@@ -2,6 +2,7 @@ package retrain
 
 import (
 	"context"
+	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -92,9 +93,8 @@ func testJobTellsOfItself(t *testing.T, on storage) {
 			check(t, testutil.GatherAndCompare(r.reg, strings.NewReader(fmt.Sprintf(head, id, state)+observed), MetricLastExpected, MetricLastObserved))
 		}
 		lastIs("verifying", "")
-		shown := 503.5
 		for range 2 {
-			q, err = r.Conclude(t.Context(), id, outcome.Verdict{State: ledger.StateMet, Evidence: "mean return 503", Observed: &shown})
+			q, err = r.Conclude(t.Context(), id, outcome.Verdict{State: ledger.StateMet, Evidence: "mean return 503", Observed: sql.NullFloat64{Float64: 503.5, Valid: true}})
 			check(t, err)
 		}
 		lastIs("met", `

@@ -74,11 +74,11 @@ type Move struct {
 	To      State
 	By, Why string
 	At      time.Time
-	Due     time.Time // when the new state ends by itself; ignored for a final one
-	Version string    // made by the job, "" if not new
-	Log     string    // last output of the job, "" if not new
-	Shown   *float64  // the statistic of the contract over the new version, nil if it is not known
-	Once    bool      // already being in the state is an error too
+	Due     time.Time       // when the new state ends by itself; ignored for a final one
+	Version string          // made by the job, "" if not new
+	Log     string          // last output of the job, "" if not new
+	Shown   sql.NullFloat64 // the statistic of the contract over the new version, if it is known
+	Once    bool            // already being in the state is an error too
 }
 
 // Apply changes the state and records the change. If the request is already in the state, nothing changes, which is an

@@ -4,6 +4,7 @@ package outcome
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"maps"
@@ -22,7 +23,7 @@ import (
 type Verdict struct {
 	State    ledger.State // StateMet, StateMissed or StateInconclusive
 	Evidence string
-	Observed *float64 // the statistic of the contract over the units of the new version, nil if the check does not estimate it
+	Observed sql.NullFloat64 // the statistic of the contract over the units of the new version, if the check estimates it
 }
 
 // Setback is a retraining that made things worse.
@@ -313,12 +314,10 @@ func (a *Retraining) evidence() string {
 	return a.Check.Evidence(a.Expected.Signal, a.Expected.Unit)
 }
 
-// observed returns the statistic of the contract over the units of the new version, or nil.
-func (a *Retraining) observed() *float64 {
-	if estimate, known := a.Check.Estimate(); known {
-		return &estimate
-	}
-	return nil
+// observed returns the statistic of the contract over the units of the new version.
+func (a *Retraining) observed() sql.NullFloat64 {
+	estimate, known := a.Check.Estimate()
+	return sql.NullFloat64{Float64: estimate, Valid: known}
 }
 
 // ConcludeOverdue closes a retraining whose time is over, and ends a comparison whose time is over. It returns what
