@@ -16,7 +16,7 @@ import (
 type Merger struct {
 	batches *Batches
 	queues  map[ingest.Partition]*queue
-	waiting []*queue      // those that are not empty
+	waiting []*queue      // those that are not empty, in the order of their first units
 	spent   []WaitingUnit // the batch of the last unit released, if that was its last
 	last    int64         // largest end time released
 	late    int           // units released after one that ended later, since the last TakeLate
@@ -165,10 +165,23 @@ func (m *Merger) add(of ingest.Partition, batch []WaitingUnit) {
 	if len(batch) == 0 {
 		return
 	}
-	if q.units == 0 {
-		m.waiting = append(m.waiting, q)
+	if q.push(batch); q.units == len(batch) {
+		m.place(q)
 	}
-	q.push(batch)
+}
+
+// place adds a queue that has become one of those that are not empty.
+func (m *Merger) place(q *queue) {
+	at, _ := slices.BinarySearchFunc(m.waiting, q, inOrder)
+	m.waiting = slices.Insert(m.waiting, at, q)
+}
+
+// advance moves the first of the waiting queues, which has another first unit, to its place.
+func (m *Merger) advance() {
+	q := m.waiting[0]
+	at, _ := slices.BinarySearchFunc(m.waiting[1:], q, inOrder)
+	copy(m.waiting, m.waiting[1:at+1])
+	m.waiting[at] = q
 }
 
 func (m *Merger) forgetEmpty() {
@@ -201,18 +214,15 @@ func (m *Merger) Release(low Moment) *WaitingUnit {
 		m.batches.Put(m.spent)
 		m.spent = nil
 	}
-	var of *queue
-	for _, q := range m.waiting {
-		if q.first().at.Before(low) && (of == nil || endsBefore(q.first(), of.first())) {
-			of = q
-		}
-	}
-	if of == nil {
+	if len(m.waiting) == 0 || !m.waiting[0].first().at.Before(low) {
 		return nil
 	}
+	of := m.waiting[0]
 	first := of.first()
 	if m.spent = of.pop(); of.units == 0 {
-		m.forgetEmpty()
+		m.waiting = slices.Delete(m.waiting, 0, 1)
+	} else {
+		m.advance()
 	}
 	first.Left()
 	if first.at.TS > 0 && first.at.TS < m.last {
@@ -233,13 +243,15 @@ func (m *Merger) TakeLate() int {
 	return n
 }
 
-func endsBefore(a, b *WaitingUnit) bool {
+// inOrder compares queues by their first units. No two are equal, as each is of another partition.
+func inOrder(p, q *queue) int {
+	a, b := p.first(), q.first()
 	if at := a.at.compare(b.at); at != 0 { // nearly always: the names are seldom read
-		return at < 0
+		return at
 	}
 	return cmp.Or(
 		cmp.Compare(a.Decision.Agent, b.Decision.Agent),
 		cmp.Compare(a.Decision.Episode, b.Decision.Episode),
 		cmp.Compare(a.Decision.Pos.Partition, b.Decision.Pos.Partition),
-	) < 0
+	)
 }

@@ -1,6 +1,7 @@
 package order
 
 import (
+	"cmp"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -178,6 +179,59 @@ func TestMergeDoesNotDependOnWhoReadWhen(t *testing.T) {
 			t.Fatalf("order with seed %d differs", seed)
 		}
 	}
+}
+
+// The next unit is the first of those that wait, however many partitions there are and whatever they did meanwhile.
+func TestTheFirstUnitIsReleased(t *testing.T) {
+	const partitions = 20
+	rng, m := rand.New(rand.NewPCG(3, 3)), NewMerger(&Batches{})
+	var sources [partitions]*countedSource
+	var waiting [partitions][]WaitingUnit
+	var read [partitions]int64
+	for i := range sources {
+		sources[i] = &countedSource{}
+	}
+	released := 0
+	for range 20_000 {
+		p := rng.IntN(partitions)
+		if rng.IntN(50) == 0 { // it is assigned again, and read from another offset on
+			sources[p], waiting[p] = &countedSource{}, nil
+			read[p] += 10
+		}
+		var batch []WaitingUnit
+		for range 1 + rng.IntN(3) {
+			read[p]++
+			batch = append(batch, unitAt(sources[p], int32(p), read[p], read[p]/4+rng.Int64N(2), string(rune('a'+rng.IntN(2)))))
+		}
+		waiting[p] = append(waiting[p], batch...)
+		m.Add(slices.Clone(batch))
+		for low := timeOf(rng.Int64N(600)); ; {
+			var want *WaitingUnit
+			for p := range waiting {
+				if len(waiting[p]) > 0 && waiting[p][0].at.Before(low) && (want == nil || comesBefore(&waiting[p][0], want)) {
+					want = &waiting[p][0]
+				}
+			}
+			got := m.Release(low)
+			if want == nil && got == nil {
+				break
+			}
+			if want == nil || got == nil || got.Place() != want.Place() {
+				t.Fatalf("%+v is released, want %+v", got, want)
+			}
+			released++
+			of := want.Decision.Pos.Partition.Number()
+			waiting[of] = waiting[of][1:]
+		}
+	}
+	if released < 1000 {
+		t.Errorf("only %d units were released", released)
+	}
+}
+
+func comesBefore(a, b *WaitingUnit) bool {
+	x, y := &a.Decision, &b.Decision
+	return cmp.Or(a.at.compare(b.at), cmp.Compare(x.Agent, y.Agent), cmp.Compare(x.Episode, y.Episode), cmp.Compare(x.Pos.Partition, y.Pos.Partition)) < 0
 }
 
 // Neither a partition without a clock, nor one that is not heard of, nor a unit from the future holds up the others for
