@@ -13,11 +13,13 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest/saved"
 )
 
-// How units are written to the log of their partition: how many are a batch, or fewer if they take so many bytes that the
-// batch could become too large to be read; how many encoded bytes are written at once; how large its files are; how many
-// bytes may wait for a disk that takes none; and how many bytes of units that are not saved twice it may hold.
+// How units are written to the log of their partition: how many are a batch, or a multiple if they take few bytes, as the
+// first decision of each kind in a batch takes the most; at how many bytes a batch of fewer could become too large to be
+// read; how many encoded bytes are written at once; how large its files are; how many bytes may wait for a disk that takes
+// none; and how many bytes of units that are not saved twice it may hold.
 const (
 	unitsInBatch  = 512
+	fewBytes      = 64 << 10
 	bytesInBatch  = 4 << 20
 	logWrite      = 1 << 20
 	logSegment    = 16 << 20
@@ -90,7 +92,7 @@ func (l *unitLog) add(u *order.WaitingUnit) {
 		l.packer.AddDecision(&u.Decision)
 	}
 	l.memory.Store(int64(l.packer.Len()))
-	if l.packer.Units%unitsInBatch != 0 && l.packer.Len() < bytesInBatch {
+	if n, size := l.packer.Units, l.packer.Len(); (n%unitsInBatch != 0 || size < fewBytes) && size < bytesInBatch {
 		return
 	}
 	if l.pack() == nil && l.spool.Held() >= l.tried+logWrite {

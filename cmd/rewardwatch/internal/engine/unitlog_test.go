@@ -224,8 +224,8 @@ func TestUnitsWaitForADiskThatTakesNone(t *testing.T) {
 func TestALogIsBounded(t *testing.T) {
 	p := logging(t, t.TempDir())
 	f := p.Feed(0)
-	feedSummaries(t, f, 0, time.Minute, someNames("policy-", unitsInBatch)...)
-	testkit.Eventually(t, "all units", func() bool { return p.judged() == unitsInBatch })
+	feedSummaries(t, f, 0, time.Minute, someNames("policy-", 2*unitsInBatch)...)
+	testkit.Eventually(t, "all units", func() bool { return p.judged() == 2*unitsInBatch })
 	l, d := logOf(f), f.Out.(*directPartition)
 	if d.Full(nil) || p.kept.pressing() {
 		t.Error("it is full already")
