@@ -16,7 +16,7 @@ import (
 func arrows() map[string][]string {
 	return map[string][]string{
 		"ingest":             nil,
-		"ingest/assemble":    {"ingest", "ingest/saved"},
+		"ingest/assemble":    {"ingest", "ingest/intern", "ingest/saved"},
 		"ingest/checkpoint":  {"ingest", "ingest/datadir", "ingest/kafkalog", "ingest/saved"},
 		"ingest/consumer":    {"ingest", "ingest/deadletter", "ingest/fetch", "ingest/locallog"}, // and no format: it is handed one
 		"ingest/datadir":     nil,

@@ -117,7 +117,7 @@ func (p *Policy) resumeJudging(h *hold) (found []finding.Finding) {
 // receive applies a unit, and judges it unless its group waits.
 func (p *Policy) receive(u packed.Unit, late bool) []finding.Finding {
 	applied := p.apply(u.Unit)
-	if g := p.byKey[u.Group]; applied && g != nil && g.hold != nil {
+	if g := p.find(u.Group); applied && g != nil && g.hold != nil {
 		p.waits.Add(&g.hold.Waiting, u)
 		return nil
 	}

@@ -97,13 +97,13 @@ func (p *Policy) seat(g *group) *group {
 // put registers a group under its number.
 func (p *Policy) put(g *group) {
 	i, _ := slices.BinarySearchFunc(p.groups, g.Number, func(other *group, n int) int { return cmp.Compare(other.Number, n) })
-	p.groups[i], p.byKey[g.Key] = g, g
+	p.groups[i], p.byKey[g.Key], p.recent = g, g, nil
 }
 
 // Absent returns the names of the parts of the checkpoint that a group has to be restored from; none if it is not
 // evicted.
 func (p *Policy) Absent(key ingest.Group) []string {
-	if g := p.byKey[key]; g != nil && g.away != nil {
+	if g := p.find(key); g != nil && g.away != nil {
 		parts := []string{g.part() + runningPart, g.part() + frozenPart}
 		if g.away.gates {
 			parts = append(parts, g.part()+gatesPart)
@@ -114,7 +114,7 @@ func (p *Policy) Absent(key ingest.Group) []string {
 }
 
 // Knows reports whether the bank has a group, evicted or not.
-func (p *Policy) Knows(key ingest.Group) bool { return p.byKey[key] != nil }
+func (p *Policy) Knows(key ingest.Group) bool { return p.find(key) != nil }
 
 // part returns the prefix of the names of the group's parts.
 func (g *group) part() string { return groupPrefix + strconv.Itoa(g.Number) }

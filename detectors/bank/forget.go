@@ -16,6 +16,7 @@ func (p *Policy) Forget(groups []ingest.Group) {
 		}
 		p.release(g)
 		delete(p.byKey, g.Key)
+		p.recent = nil
 		p.withhold(g.Key)
 		p.gone = append(p.gone, g.part()+runningPart, g.part()+frozenPart, g.part()+gatesPart)
 		p.changed = true

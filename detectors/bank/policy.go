@@ -24,6 +24,7 @@ type Policy struct {
 	cfg     watch.Config
 	groups  []*group // in order of first unit
 	byKey   map[ingest.Group]*group
+	recent  *group                                   // that was looked for last
 	applied map[ingest.Partition]*ingest.AppliedUnit // by partition
 	granted bool                                     // the budget has been shared out
 	even    float64                                  // the share of each group known at that time
@@ -86,14 +87,14 @@ func (p *Policy) Observe(u *ingest.Unit, now time.Time) []finding.Finding {
 // had before: that freeze may use only those that were left at its own unit.
 func (p *Policy) judge(of packed.Unit) []finding.Finding {
 	p.judged = of.Number
-	g := p.byKey[of.Group]
+	g := p.find(of.Group)
 	if !p.blocked || g == nil {
 		return p.judgeNow(of)
 	}
 	before := g.branchCount()
 	p.counts.Changes(g.Number, of.Number, before)
 	found := p.judgeNow(of)
-	g = p.byKey[of.Group]
+	g = p.find(of.Group)
 	if g.hold != nil && g.hold.Runs() { // its own freeze has begun, which changes its branches at this unit
 		return found
 	}
@@ -105,7 +106,7 @@ func (p *Policy) judge(of packed.Unit) []finding.Finding {
 
 func (p *Policy) judgeNow(of packed.Unit) []finding.Finding {
 	u, now := of.Unit, of.Now
-	if u.Shadow && p.byKey[u.Group] == nil {
+	if u.Shadow && p.find(u.Group) == nil {
 		return nil // there is nothing to compare it with, and it is not part of a later baseline
 	}
 	g := p.group(u.Group)
@@ -226,9 +227,17 @@ func (p *Policy) apply(u *ingest.Unit) bool {
 	return true
 }
 
+// find returns a group, nil if there is none: nearly always the one that was looked for last.
+func (p *Policy) find(key ingest.Group) *group {
+	if p.recent == nil || p.recent.Key != key {
+		p.recent = p.byKey[key]
+	}
+	return p.recent
+}
+
 // group returns a group. It starts the group if there is none; nil if the limit of streams has been reached.
 func (p *Policy) group(key ingest.Group) *group {
-	g := p.byKey[key]
+	g := p.find(key)
 	if g == nil {
 		if p.limit.Full() {
 			return nil

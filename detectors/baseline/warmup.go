@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/rewardwatch/rewardwatch/detectors/factor"
@@ -75,7 +76,7 @@ type Collected struct {
 // units of the group.
 func (w *Warmup) Collect(u *ingest.Unit, age float64, ordinal int64) {
 	w.Each = append(w.Each, Collected{
-		Agent: u.Agent, Length: float64(u.Length), Age: age, EndTS: u.EndTS, Range: u.Range(), Ordinal: ordinal, Kind: u.ActionKind,
+		Agent: strings.Clone(u.Agent), Length: float64(u.Length), Age: age, EndTS: u.EndTS, Range: u.Range(), Ordinal: ordinal, Kind: u.ActionKind,
 		Actions: slices.Clone(u.Actions),
 	})
 	w.Units++

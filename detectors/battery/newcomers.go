@@ -2,6 +2,7 @@ package battery
 
 import (
 	"math"
+	"strings"
 
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
@@ -39,7 +40,11 @@ func (n *Newcomers) Early(u *ingest.Unit) bool {
 		n.Steps, n.Crowd = nil, true
 		return false
 	}
-	n.Steps[u.Agent] = before + float64(u.Length)
+	agent := u.Agent
+	if !known {
+		agent = strings.Clone(agent) // its memory may hold those of many
+	}
+	n.Steps[agent] = before + float64(u.Length)
 	if !n.WasEarly(u) {
 		n.Row = 0
 		return false

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/rewardwatch/rewardwatch/ingest"
+	"github.com/rewardwatch/rewardwatch/ingest/intern"
 )
 
 const (
@@ -73,6 +74,7 @@ type Assembler struct {
 
 	decision ingest.Decision // that was made last
 	values   []float64       // of it
+	texts    intern.Texts    // of agents and episodes of whole episodes
 }
 
 // New returns an assembler without state.

@@ -43,7 +43,7 @@ func (a *Assembler) foldWhole(p *policy, e *ingest.Event, emit func(*ingest.Unit
 	p.begun(e.Step)
 	g.Used = a.events
 	g.Endings.passed()
-	key := string(a.key.bytes[a.key.agentAt:])
+	key := a.texts.Hold(a.key.bytes[a.key.agentAt:])
 	agent, id := key[:a.key.agent-a.key.agentAt], key[a.key.ownAt-a.key.agentAt:]
 	end, _ := endOf(e)
 	if isPlain(e) {

@@ -55,3 +55,25 @@ func TestArena(t *testing.T) {
 		t.Errorf("%d bytes kept", cap(a.memory))
 	}
 }
+
+// Strings stay as they are whatever follows, and most take no allocation.
+func TestTexts(t *testing.T) {
+	var texts Texts
+	var held []string
+	for i := range 10_000 {
+		held = append(held, texts.Hold([]byte(strconv.Itoa(i))))
+	}
+	long := strings.Repeat("x", 2*textChunk)
+	if got := texts.Hold([]byte(long)); got != long || texts.Hold(nil) != "" {
+		t.Errorf("%d bytes are held for %d", len(got), len(long))
+	}
+	for i, s := range held {
+		if s != strconv.Itoa(i) {
+			t.Fatalf("%q is held for %d", s, i)
+		}
+	}
+	text := []byte("agent-17")
+	if n := testing.AllocsPerRun(1000, func() { texts.Hold(text) }); n > 1 {
+		t.Errorf("%v allocations for a text", n)
+	}
+}
