@@ -112,7 +112,7 @@ func (a *Alarm) describe() string {
 		s += "; an improvement"
 	}
 	if a.Provisional {
-		s += "; the baseline is provisional"
+		s += "; provisional"
 	}
 	return s
 }

@@ -39,6 +39,8 @@ type probation struct {
 	First int64         // ordinal of the first fresh unit, if Fresh is not 0
 	Begun int64         // when that ended
 	Fresh int           // fresh units so far, including the current one
+
+	Weekend bool // the baseline was accepted, but lacks a weekend, which may explain the change
 }
 
 // open begins an incident at a unit. If its baseline is provisional, the incident is on trial.
@@ -68,7 +70,7 @@ func (g *group) review(at finding.UnitRef) []finding.Finding {
 	switch {
 	case !p.On || at.Ordinal == p.Since:
 		return nil
-	case g.Warmup.Done: // a user has accepted the baseline meanwhile
+	case g.Warmup.Done && !p.Weekend: // a user has accepted the baseline meanwhile
 		return g.confirm(at)
 	}
 	// The clock may stop, or units become rarer: the wait for the cycle is at most as many units as a baseline has, or may
@@ -76,6 +78,9 @@ func (g *group) review(at finding.UnitRef) []finding.Finding {
 	longest := g.cfg.Baseline.Units
 	if p.Cycle == baseline.TwoDays/2 {
 		longest *= mostUnits / 2
+	}
+	if p.Weekend { // the baseline covers two days or more
+		longest = 2 * g.Baseline.Units
 	}
 	if p.Fresh > 0 || at.TS >= p.Round || at.Ordinal-p.Since >= int64(longest) {
 		if p.Fresh == 0 {
@@ -127,9 +132,10 @@ func (g *group) lasts(s *stream.Stream) bool {
 
 // shiftSince compares a quantity since a unit with its values before the onset. If a whole cycle has passed, it
 // compares only units at the same time of the cycle. It returns false if there are too few units. A quantity that is
-// judged in another form than it is collected in is compared with the provisional baseline.
+// judged in another form than it is collected in is compared with the provisional baseline, and so are all if the baseline
+// is accepted.
 func (g *group) shiftSince(q *stream.Quantity, onset, first int64) (finding.Shift, bool) {
-	if q.Learnt != nil || q.Season != nil || q.Mix != nil {
+	if q.Learnt != nil || q.Season != nil || q.Mix != nil || g.Warmup.Done {
 		values := q.AppendJudged(nil, first)
 		if q.Ranks == nil || len(values) == 0 {
 			return finding.Shift{}, false

@@ -360,6 +360,7 @@ func (g *group) watch(s *stream.Stream, at finding.UnitRef) {
 	s.Alarm(at.Ordinal)
 	if !g.Incident {
 		g.beginOffPolicy(s.Alert.Onset.Ordinal)
+		g.tryWeekend(s.Alert, at)
 	}
 	g.open(g.baseline(s), at)
 }

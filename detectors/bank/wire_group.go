@@ -132,6 +132,8 @@ type probationWire struct {
 	First int64         `cbor:"5,keyasint,omitzero"`
 	Begun int64         `cbor:"6,keyasint,omitzero"`
 	Fresh int           `cbor:"7,keyasint,omitzero"`
+
+	Weekend bool `cbor:"8,keyasint,omitzero"`
 }
 
 // groupWire is large because it has a field for each saved field of group.

@@ -294,6 +294,9 @@ func (w *Warmup) Caveats() []string {
 		out = append(out, CaveatDay)
 	case span > 0 && span < TwoWeeks:
 		out = append(out, CaveatWeek)
+		if span >= TwoDays && w.lacksWeekend() {
+			out = append(out, CaveatWeekend)
+		}
 	}
 	if w.Trending != "" {
 		out = append(out, "the baseline moves on: "+w.Trending)

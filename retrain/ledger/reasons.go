@@ -14,7 +14,7 @@ const (
 	IncidentMuted    Reason = "incident_muted"     // a person has muted it
 	NoTrigger        Reason = "no_trigger"         // no trigger applies to the incident, or none to a firing alarm of its signals
 	NotLasted        Reason = "not_lasted"         // not open for as long as the trigger requires
-	Provisional      Reason = "provisional"        // the alarms rest on a provisional baseline
+	Provisional      Reason = "provisional"        // the alarms are on trial
 	Improvement      Reason = "improvement"        // the signals are better than the baseline, and the trigger ignores improvements
 	CauseNeedsPerson Reason = "cause_needs_person" // reward function or telemetry: retraining would learn the fault
 	CauseUnsettled   Reason = "cause_unsettled"    // may turn out to need a person: more evidence is expected

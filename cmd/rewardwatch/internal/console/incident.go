@@ -541,7 +541,7 @@ func reasonText(r ledger.Reason) string {
 		ledger.IncidentMuted:    "a person had muted it",
 		ledger.NoTrigger:        "no trigger is for such an incident",
 		ledger.NotLasted:        "it had not lasted for as long as the trigger wants",
-		ledger.Provisional:      "its alarms rest on a provisional baseline",
+		ledger.Provisional:      "its alarms are provisional",
 		ledger.Improvement:      "its signals are better than the baseline, and no trigger asks for that",
 		ledger.CauseNeedsPerson: "its cause needs a person: a retraining would learn the fault",
 		ledger.CauseUnsettled:   "its cause was not settled: it might still turn out to need a person",

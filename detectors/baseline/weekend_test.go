@@ -1,0 +1,61 @@
+package baseline
+
+import (
+	"slices"
+	"testing"
+	"time"
+)
+
+func TestWeekendBounds(t *testing.T) {
+	at := func(s string) int64 {
+		ts, err := time.Parse(time.RFC3339, s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return ts.UnixNano()
+	}
+	for _, c := range []struct{ ts, begin, end string }{
+		{"2027-01-15T23:59:59Z", "", ""},
+		{"2027-01-16T00:00:00Z", "2027-01-16T00:00:00Z", "2027-01-18T00:00:00Z"},
+		{"2027-01-17T23:59:59Z", "2027-01-16T00:00:00Z", "2027-01-18T00:00:00Z"},
+		{"2027-01-18T00:00:00Z", "", ""},
+		{"1969-12-28T12:00:00Z", "1969-12-27T00:00:00Z", "1969-12-29T00:00:00Z"},
+	} {
+		begin, end := WeekendBounds(at(c.ts))
+		switch {
+		case c.begin == "" && (begin != 0 || end != 0):
+			t.Errorf("%s lies on a weekend", c.ts)
+		case c.begin != "" && (begin != at(c.begin) || end != at(c.end)):
+			t.Errorf("%s: the weekend goes from %d to %d", c.ts, begin, end)
+		}
+	}
+	if _, end := WeekendBounds(0); end != 0 {
+		t.Error("a unit without a time lies on a weekend")
+	}
+}
+
+// A baseline of two days or more says that it has no weekend; one of less than that has other things to say.
+func TestCaveatWeekend(t *testing.T) {
+	const hour = int64(time.Hour)
+	monday := time.Date(2027, 1, 11, 0, 0, 0, 0, time.UTC).UnixNano()
+	for _, c := range []struct {
+		name        string
+		first, last int64 // hours since Monday
+		want        bool
+	}{
+		{"Monday to Wednesday", 1, 50, true},
+		{"less than two days", 1, 48, false},
+		{"to Saturday noon", 1, 132, true},
+		{"to Sunday noon", 1, 156, false},
+		{"a weekend alone", 120, 169, false},
+		{"thirteen days from Monday on", 1, 312, false},
+	} {
+		w := &Warmup{}
+		for h := c.first; h <= c.last; h++ {
+			w.Each, w.Units = append(w.Each, Collected{EndTS: monday + h*hour - 1, Length: 1}), w.Units+1
+		}
+		if got := slices.Contains(w.Caveats(), CaveatWeekend); got != c.want {
+			t.Errorf("%s: caveats %q", c.name, w.Caveats())
+		}
+	}
+}
