@@ -40,6 +40,7 @@ type sketch struct {
 type drawing struct {
 	Where    string
 	Columns  [][2]string // name and type
+	Widths   []int       // of columns, 0 where none is set
 	Rows     [][]string
 	Links    []string
 	Problems []string

@@ -86,8 +86,8 @@ func fleetStates(d *dashboard.DashboardBuilder, s scope) {
 			DataLinks([]cog.Builder[dashboard.DashboardLink]{dashboard.NewDashboardLinkBuilder("Policy").Type(dashboard.DashboardLinkTypeLink).Url(toPolicy(s, ofSeries))}).
 			Height(16)).
 		WithPanel(heat("Highest scores", "The highest score of the 20 groups with the highest scores in the time range. Every detector alarms at a score of 1: red.",
-			query{expr: scores + " and on (" + s.groups() + ") topk(" + strconv.Itoa(worst) + ", " + highest + ")", legend: s.legend()}).Height(12)).
-		WithPanel(againstBudget(s).Height(12))
+			query{expr: scores + " and on (" + s.groups() + ") topk(" + strconv.Itoa(worst) + ", " + highest + ")", legend: s.legend()}).Height(12).Span(10)).
+		WithPanel(againstBudget(s).Height(12).Span(14))
 }
 
 // budgetUsed is the expression of the incidents of each group over 30 days, as a multiple of the false alarms that the
@@ -104,9 +104,9 @@ func budgetLimits() *dashboard.ThresholdsConfigBuilder {
 }
 
 func againstBudget(s scope) *table.PanelBuilder {
-	columns := slices.Concat([]column{labelColumn("policy", linked(toPolicy(s, ofRow)))}, labelColumns(s.labels...), []column{
-		valueColumnOf(1, "incidents", inDecimals(0)),
-		valueColumnOf(0, "used", inUnit(budgets), inDecimals(1), inLimits(budgetLimits())),
+	columns := slices.Concat([]column{labelColumn("policy", append(inWidth(210), linked(toPolicy(s, ofRow)))...)}, labelColumns(s.labels...), []column{
+		valueColumnOf(1, "incidents", inDecimals(0), inWidth(90)),
+		valueColumnOf(0, "used", inUnit(budgets), inDecimals(1), inLimits(budgetLimits()), inWidth(130)),
 	})
 	return rows("Incidents against the budget", "Incidents of the last 30 days, and how many times the false alarms that the budget allows for the episodes (or blocks) of that time they are. Red: above 3. With more than three incidents, the budget then counts as spent.",
 		columns, []order{{"Value #A", true}, {"policy", false}},

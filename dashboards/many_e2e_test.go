@@ -84,12 +84,12 @@ func checkFleet(t *testing.T, d drawing, n int) {
 				missed++
 			case "verifying":
 				verifying++
-				if row[6] != "-" {
+				if row[4] != "-" {
 					t.Errorf("%s: %v has an outcome", d.Where, row)
 				}
 			}
 		}
-		if len(d.Rows) != n || missed == 0 || verifying == 0 || d.Columns[6][0] != "observed" {
+		if len(d.Rows) != n || missed == 0 || verifying == 0 || d.Columns[4][0] != "observed" {
 			t.Errorf("%s: %d rows for %d policies, %d missed, %d verifying, columns %v", d.Where, len(d.Rows), n, missed, verifying, d.Columns)
 		}
 	case "fleet.json: Unconfirmed alerts":

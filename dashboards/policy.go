@@ -21,10 +21,10 @@ func policy(opts Options) *dashboard.DashboardBuilder {
 		WithVariable(signalVariable())
 	policyHeadline(d, s)
 	d.WithPanel(openIncidents(s).Height(5)).
-		WithPanel(moved(s).Height(9)).
-		WithPanel(meanOfSignal(s).Height(9)).
+		WithPanel(moved(s)).
+		WithPanel(meanOfSignal(s).Span(10)).
 		WithPanel(states("State of each signal", "Warming up: the baseline is being collected. Drift: the score has reached the threshold. Telemetry fault: the telemetry cannot be judged. Signals that drift now are on top.",
-			s, s.groups("signal"), s.legend("signal")))
+			s, s.groups("signal"), s.legend("signal")).Span(14))
 	policyEpisodes(d, s)
 	policyDistribution(d, s)
 	policyVersions(d, s)
@@ -71,7 +71,8 @@ func moved(s scope) *table.PanelBuilder {
 		query{expr: by + s.of(metrics.MetricDetectorScore) + ")"},
 		query{expr: by + s.of(metrics.MetricStreamState) + ")"},
 		query{expr: by + s.of(metrics.MetricEffectSize) + ")"},
-		mean("current"), mean("baseline"))
+		mean("current"), mean("baseline")).
+		Span(full)
 }
 
 func meanOfSignal(s scope) *timeseries.PanelBuilder {
@@ -83,6 +84,13 @@ func meanOfSignal(s scope) *timeseries.PanelBuilder {
 // versionLabels returns the names of the version labels of a unit.
 func versionLabels() []string { return []string{"policy_version", "env_version", "reward_version"} }
 
+func versionColumns() (all []column) {
+	for i, label := range versionLabels() {
+		all = append(all, labelColumn(label, inWidth([]int{130, 110, 130}[i])...))
+	}
+	return all
+}
+
 // policyVersions compares the versions with each other, and shows what they are compared with.
 func policyVersions(d *dashboard.DashboardBuilder, s scope) {
 	byVersion := "max by (" + s.groups(versionLabels()...) + ") ("
@@ -93,10 +101,10 @@ func policyVersions(d *dashboard.DashboardBuilder, s scope) {
 	ofGroup := func(metric string, matchers ...string) string {
 		return "max by (" + s.groups() + ") (" + s.ofSignal(metric, matchers...) + ")"
 	}
-	columns := labelColumns(slices.Concat(s.labels, versionLabels())...)
-	columns = append(columns, valueColumnOf(0, "first seen", inUnit("dateTimeAsIso"), ifAbsent("no clock")))
-	for i, title := range []string{"mean", "standard deviation", "effect size", "highest score"} {
-		columns = append(columns, valueColumnOf(i+1, title, inUnit("short"), inDecimals(3), ifAbsent("-")))
+	columns := append(labelColumns(s.labels...), versionColumns()...)
+	columns = append(columns, valueColumnOf(0, "first seen", inUnit("dateTimeAsIso"), ifAbsent("no clock"), inWidth(180)))
+	for i, title := range []string{"mean", "SD", "shift (SD)", "score"} {
+		columns = append(columns, valueColumnOf(i+1, title, inUnit("short"), inDecimals(3), ifAbsent("-"), inWidth(95)))
 	}
 	folded(d, "Versions and baselines", "baselines.md",
 		rows("Versions side by side", "Each version of policy, environment and reward function in the time range, the newest first: when its first episode (or block) ended, and then, on average, mean and standard deviation of $signal over the last 200 episodes (or blocks), their shift from the baseline, and the highest score. Directly after a change, the last 200 are of both versions.",
@@ -108,14 +116,14 @@ func policyVersions(d *dashboard.DashboardBuilder, s scope) {
 			while("max by ("+s.groups()+") ("+s.ofSignal(metrics.MetricDetectorScore)+")")).
 			Span(full),
 		rows("Current versions", "The versions of the last episode (or block) of each group.",
-			labelColumns(slices.Concat(s.labels, versionLabels())...), nil,
-			query{expr: byVersion + s.of(metrics.MetricVersionInfo) + ")"}).Span(third),
+			append(labelColumns(s.labels...), versionColumns()...), nil,
+			query{expr: byVersion + s.of(metrics.MetricVersionInfo) + ")"}),
 		rows("Baselines", "The baseline of each group: its size, in episodes (or blocks), and its id, a hash of its values.",
 			append(labelColumns(s.labels...), valueColumn("size", inDecimals(0), inWidth(90)), labelColumn("baseline")), []order{{"baseline", false}},
-			query{expr: "max by (" + s.groups("baseline") + ") (" + s.of(metrics.MetricBaselineUnits) + " * on (" + s.groups() + ") group_right () max by (" + s.groups("baseline") + ") (" + s.of(metrics.MetricBaselineInfo) + "))"}).Span(third),
+			query{expr: "max by (" + s.groups("baseline") + ") (" + s.of(metrics.MetricBaselineUnits) + " * on (" + s.groups() + ") group_right () max by (" + s.groups("baseline") + ") (" + s.of(metrics.MetricBaselineInfo) + "))"}),
 		rows("Telemetry faults", "The signals in a telemetry fault now, with the rule that found it. A fault vetoes retraining; a signal with wrong values is not judged.",
 			append(labelColumns(slices.Concat(s.labels, []string{"signal", "rule"})...), valueColumn("telemetry", mapped(faultNames()))), nil,
-			query{expr: faultOf(s)}).Span(third))
+			query{expr: faultOf(s)}).Span(full))
 }
 
 // faultOf returns the expression that is 1, with the rule of the fault, for signals in a fault, and 0 for others.
@@ -141,10 +149,10 @@ func policyPromise(d *dashboard.DashboardBuilder, s scope) {
 		lines("Episodes between false alarms", "What the budget asks for (dashed), and what is expected, in episodes (or blocks): for the unluckiest tenth of the baselines that could have been drawn (0.1), the median one (0.5) and the luckiest tenth (0.9). The budget is kept if the line of 0.1 lies above it.", "short",
 			query{expr: "min by (" + s.groups("q") + ") (" + s.of(metrics.MetricExpectedUnits) + ")", legend: s.legend("q")},
 			query{expr: "min by (" + s.groups() + ") (" + s.of(metrics.MetricFalseAlarmUnits) + ")", legend: s.legend() + " budget"}).
-			Min(0).AxisSoftMax(1).OverrideByRegexp("/budget/", dashed()),
+			Min(0).AxisSoftMax(1).OverrideByRegexp("/budget/", dashed()).Span(full),
 		rows("Confidence", "How far the budget can be relied on. Reduced: episodes (or blocks) depend on one another, or the baseline covers less than a day. Provisional: a small first baseline. Unconfirmed: no allowance was found that keeps it. None: no detector is armed. The weakest branch has the largest part of the expected false alarms.",
 			slices.Concat(labelColumns(s.labels...), []column{labelColumn("confidence", slices.Concat(texts(confidenceColors()...), inWidth(120))...), labelColumn("weakest")}), nil,
-			query{expr: "max by (" + s.groups("confidence", "weakest") + ") (" + s.of(metrics.MetricPromise) + ")"}),
+			query{expr: "max by (" + s.groups("confidence", "weakest") + ") (" + s.of(metrics.MetricPromise) + ")"}).Span(full),
 		rows("Branches of each signal", "Armed: branches that can page. Dropped: branches for which the baseline is too small. Dependence: the factor by which the episodes (or blocks) of the baseline vary more slowly than independent ones. Above 2 the budget is kept less reliably, above 4 it is not stated.",
 			slices.Concat(labelColumns(s.labels...), []column{
 				labelColumn("signal"), valueColumnOf(0, "armed", inDecimals(0), ifAbsent("-")), valueColumnOf(1, "dropped", inDecimals(0), ifAbsent("-")),

@@ -31,6 +31,8 @@ func (d drawing) unreadable() (found []string) {
 		found = append(found, d.unreadableStates()...)
 	case "heatmap":
 		found = append(found, d.unreadableHeat()...)
+	case "table":
+		found = append(found, d.unreadableCells()...)
 	}
 	return append(found, d.empty()...)
 }
@@ -129,6 +131,44 @@ func (d drawing) unreadableHeat() (found []string) {
 	return found
 }
 
+// What Grafana gives a column without a width at least, and what is left and right of its text.
+const (
+	leastColumn = 150
+	cellMargin  = 12
+	tableMargin = 16
+	cellFont    = 14
+)
+
+// unreadableCells says whether a table scrolls sideways, and which texts are cut.
+func (d drawing) unreadableCells() (found []string) {
+	room, free := panelWidth(d.panel.GridPos.W)-tableMargin, 0
+	for _, w := range d.Widths {
+		room -= float64(w)
+		if w == 0 {
+			free++
+		}
+	}
+	if room < float64(free*leastColumn) {
+		found = append(found, fmt.Sprintf("its %d columns are %.0f pixels wider than it", len(d.Widths), float64(free*leastColumn)-room))
+	}
+	for i, w := range d.Widths {
+		width := float64(w)
+		if w == 0 {
+			width = max(room/float64(free), leastColumn)
+		}
+		texts := []string{d.Columns[i][0]}
+		for _, row := range d.Rows {
+			texts = append(texts, row[i])
+		}
+		for _, text := range texts {
+			if got := textWidth(text, cellFont) + cellMargin; got > width {
+				found = append(found, fmt.Sprintf("%q takes %.0f of %.0f pixels of its column", text, got, width))
+			}
+		}
+	}
+	return found
+}
+
 var anRGB = regexp.MustCompile(`^rgb\((\d+), (\d+), (\d+)\)$`)
 
 // isRed reports whether a color has much more red than green and blue.
@@ -201,6 +241,9 @@ func TestE2EUnreadableIsFound(t *testing.T) {
 		"crowded states":   {drawing{panel: look("state-timeline", 8, 40), Series: series(40, "group %d"), Legend: legend}, "its 40 rows"},
 		"states unnamed":   {drawing{panel: look("state-timeline", 16, 20), Series: series(1, "group %d")}, "no legend"},
 		"states in others": {drawing{panel: look("state-timeline", 16, 20), Series: series(1, "group %d"), Legend: [][2]string{{"drift", "green"}}}, "the state"},
+		"good table":       {drawing{panel: look("table", 8, 0), Columns: [][2]string{{"policy", "string"}, {"score", "number"}}, Widths: []int{0, 90}, Rows: [][]string{{"ranker", "1.2"}}}, ""},
+		"a wide table":     {drawing{panel: look("table", 8, 0), Columns: make([][2]string, 5), Widths: make([]int, 5)}, "wider than it"},
+		"a cut text":       {drawing{panel: look("table", 8, 0), Columns: [][2]string{{"policy", "string"}}, Widths: []int{60}, Rows: [][]string{{"warehouse-router"}}}, "of its column"},
 		"good heat":        {drawing{panel: look("heatmap", 12, 0), Series: series(20, "group %d"), Reds: []string{"rgb(165, 0, 38)"}}, ""},
 		"crowded heat":     {drawing{panel: look("heatmap", 8, 0), Series: series(40, "group %d"), Reds: []string{"rgb(165, 0, 38)"}}, "its 40 rows"},
 		"white heat":       {drawing{panel: look("heatmap", 12, 0), Series: series(2, "group %d"), Reds: []string{"rgb(255, 245, 235)"}}, "is drawn in"},

@@ -1,6 +1,7 @@
 package dashboards
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/grafana/grafana-foundation-sdk/go/common"
@@ -47,21 +48,23 @@ func retraining(opts Options) *dashboard.DashboardBuilder {
 
 // verdicts lists the last retraining of each policy: those that did not help are on top.
 func verdicts(s scope) *table.PanelBuilder {
-	by := "max by (policy, request, statistic, signal, comparison, state) ("
-	of := func(states string) string { return s.policies(retrain.MetricLastExpected, `state=~"`+states+`"`) }
-	ranks := by + "0 * " + of("missed|failed") + ") or " + by + "1 + 0 * " + of("inconclusive") + ") or " + by + "2 + 0 * " + s.policies(retrain.MetricLastExpected) + ")"
+	of := func(more ...string) string {
+		return `max by (policy, request, condition, state) (label_join(` + s.policies(retrain.MetricLastExpected, more...) +
+			`, "condition", " ", "statistic", "signal", "comparison"))`
+	}
+	ranks := "0 * " + of(`state=~"missed|failed"`) + " or 1 + 0 * " + of(`state="inconclusive"`) + " or 2 + 0 * " + of()
 	value := func(i int, title string) column {
-		return valueColumnOf(i, title, inUnit("short"), inDecimals(3), ifAbsent("-"))
+		return valueColumnOf(i, title, inUnit("short"), inDecimals(3), ifAbsent("-"), inWidth(110))
 	}
 	return rows("Expected and observed", "The last retraining of each policy that was delivered: what the new version must show, and what it has shown once the outcome is known. Missed and failed retrainings are on top. The request links to its page in the console, which has the evidence.",
 		[]column{
 			labelColumn("policy"),
-			{"state", "verdict", texts(requestColors(ledger.States()...)...)},
-			labelColumn("statistic"), labelColumn("signal"),
-			{"comparison", "must be", nil},
-			value(0, "expected"), value(1, "observed"), labelColumn("request", toConsole("Open in the console", "/retrain/", "request")...),
+			{"state", "verdict", slices.Concat(texts(requestColors(ledger.States()...)...), inWidth(120))},
+			{"condition", "must show", nil},
+			value(0, "expected"), value(1, "observed"),
+			labelColumn("request", slices.Concat(toConsole("Open in the console", "/retrain/", "request"), inWidth(260))...),
 		}, []order{{"Value #C", false}, {"policy", false}},
-		query{expr: by + s.policies(retrain.MetricLastExpected) + ")"},
+		query{expr: of()},
 		query{expr: "max by (policy, request) (" + s.policies(retrain.MetricLastObserved) + ")"},
 		query{expr: ranks}).
 		NoValue("No retraining was delivered").Span(full)
