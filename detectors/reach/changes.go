@@ -82,6 +82,11 @@ func smallest(most float64, changed func(size float64) finder) []finding.Reach {
 			}
 		}
 		out[len(within)-1-i] = r
+		for j := len(within) - i; j < len(within); j++ {
+			if r.Size < out[j].Size {
+				out[j].Size = r.Size // what is found within fewer units; sizes are only as exact as precision
+			}
+		}
 	}
 	return out
 }

@@ -3,9 +3,11 @@ package reach_test
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"testing"
 
 	"gonum.org/v1/gonum/stat/distuv"
@@ -17,7 +19,7 @@ import (
 )
 
 const (
-	baselineUnits = 500
+	baselineUnits = 500 // if the test does not say how many
 	runs          = 400
 	budget        = 20_000 // units between false alarms, shared by sharing branches
 	sharing       = 60
@@ -48,10 +50,13 @@ var laws = []law{
 	{"a tenth of twenty steps", 20, func(rng *rand.Rand) float64 { return hits(rng, 20, .1) / 20 }},
 }
 
-// frozen returns an armed quantity on a baseline of a law, and its readings.
-func (l law) frozen(rng *rand.Rand) (*stream.Quantity, []stream.Reading) {
-	values, events, steps := make([]float64, baselineUnits), make([]float64, baselineUnits), make([]float64, baselineUnits)
-	readings := make([]stream.Reading, baselineUnits)
+// allowances are typical values of C, by the size of the baseline.
+var allowances = map[int]float64{100: 2.1, 250: 2.1, 500: 1.3, 1000: 1, 2000: .75, 5000: .75}
+
+// frozen returns an armed quantity on a baseline of so many units of a law, and its readings.
+func (l law) frozen(rng *rand.Rand, units int) (*stream.Quantity, []stream.Reading) {
+	values, events, steps := make([]float64, units), make([]float64, units), make([]float64, units)
+	readings := make([]stream.Reading, units)
 	for i := range values {
 		values[i] = l.draw(rng)
 		events[i], steps[i] = math.Round(values[i]*l.steps), l.steps
@@ -64,7 +69,7 @@ func (l law) frozen(rng *rand.Rand) (*stream.Quantity, []stream.Reading) {
 	} else {
 		q.Tests = []stream.TestOfKind{{Test: stream.NewFrequencyTest(detectors.NewFrequencyTest(events, steps, 1))}}
 	}
-	q.Walks().Allow(1.3)
+	q.Walks().Allow(allowances[units])
 	q.Walks().Arm(1. / budget / sharing)
 	return q, readings
 }
@@ -98,41 +103,58 @@ func TestSimChangesWithinReachAreFound(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds of CPU")
 	}
-	rng := rand.New(rand.NewPCG(7, 11))
-	least := finding.ReachProbability - 3*math.Sqrt(finding.ReachProbability*(1-finding.ReachProbability)/runs)
-	for _, l := range laws {
-		q, baseline := l.frozen(rng)
-		all := reach.Of(q, baseline)
-		if len(all) != 3 {
-			t.Fatalf("%s: %v, want three numbers of units", l.name, all)
+	for _, units := range []int{100, 500, 2000} {
+		rng := rand.New(rand.NewPCG(7, 11))
+		for _, l := range laws {
+			t.Run(fmt.Sprintf("%s, %d units", l.name, units), func(t *testing.T) { l.testReach(t, rng, units) })
 		}
-		for _, r := range all {
-			worst := func(size float64) float64 {
-				if r.OfRate {
-					return found(rng, q, baseline, func(x stream.Reading) stream.Reading {
-						x.X = hits(rng, math.Round(x.X*x.Steps), 1-size) / x.Steps
-						return x
-					}, r.Units)
-				}
-				shifted := func(by float64) float64 {
-					return found(rng, q, baseline, func(x stream.Reading) stream.Reading { x.X += by * q.SD; return x }, r.Units)
-				}
-				return min(shifted(size), shifted(-size))
+	}
+}
+
+func (l law) testReach(t *testing.T, rng *rand.Rand, units int) {
+	least := finding.ReachProbability - 3*math.Sqrt(finding.ReachProbability*(1-finding.ReachProbability)/runs)
+	q, baseline := l.frozen(rng, units)
+	all := reach.Of(q, baseline)
+	if len(all) != 3 {
+		t.Fatalf("%v, want three numbers of units", all)
+	}
+	smallest := math.Inf(1)
+	for _, r := range all {
+		worst := func(size float64) float64 {
+			if r.OfRate {
+				return found(rng, q, baseline, func(x stream.Reading) stream.Reading {
+					x.X = hits(rng, math.Round(x.X*x.Steps), 1-size) / x.Steps
+					return x
+				}, r.Units)
 			}
-			if math.IsNaN(r.Size) {
-				if l.steps != 1 || r.Units != 100 { // where ten events are expected
-					t.Errorf("%s: nothing is found within %d units", l.name, r.Units)
-				}
-				continue
+			shifted := func(by float64) float64 {
+				return found(rng, q, baseline, func(x stream.Reading) stream.Reading { x.X += by * q.SD; return x }, r.Units)
 			}
-			whole, less := worst(r.Size), worst(.7*r.Size)
-			t.Logf("%s: %.2f within %d units: found %.3f, at .7 of it %.3f", l.name, r.Size, r.Units, whole, less)
-			if whole < least {
-				t.Errorf("%s: a change of %.2f is found within %d units in %.3f of the runs, want %.3f", l.name, r.Size, r.Units, whole, least)
+			return min(shifted(size), shifted(-size))
+		}
+		if math.IsNaN(r.Size) {
+			most := 4.0
+			if r.OfRate {
+				most = 1
 			}
-			if less >= finding.ReachProbability {
-				t.Errorf("%s: .7 of %.2f is found within %d units in %.3f of the runs: the claim is too modest", l.name, r.Size, r.Units, less)
+			share := worst(most)
+			t.Logf("nothing within %d units: the largest change is found %.3f", r.Units, share)
+			if share >= finding.ReachProbability {
+				t.Errorf("a change of %.0f is found within %d units in %.3f of the runs: the claim is too modest", most, r.Units, share)
 			}
+			continue
+		}
+		if r.Size > smallest {
+			t.Errorf("%.3f is found within %d units, but %.3f within fewer", r.Size, r.Units, smallest)
+		}
+		smallest = r.Size
+		whole, less := worst(r.Size), worst(.7*r.Size)
+		t.Logf("%.2f within %d units: found %.3f, at .7 of it %.3f", r.Size, r.Units, whole, less)
+		if whole < least {
+			t.Errorf("a change of %.2f is found within %d units in %.3f of the runs, want %.3f", r.Size, r.Units, whole, least)
+		}
+		if less >= finding.ReachProbability {
+			t.Errorf(".7 of %.2f is found within %d units in %.3f of the runs: the claim is too modest", r.Size, r.Units, less)
 		}
 	}
 }
@@ -234,21 +256,37 @@ func TestTableOfReach(t *testing.T) {
 		}
 		return all
 	}
-	for _, m := range []struct {
-		units     int
-		allowance float64
-	}{{100, 2.1}, {250, 2.1}, {500, 1.3}, {1000, 1}, {2000, .75}, {5000, .75}} {
+	for _, units := range slices.Sorted(maps.Keys(allowances)) {
 		for _, n := range []float64{2_000, 20_000, 1_000_000} {
-			row(grouped(float64(m.units))+" | "+grouped(n), m.units, m.allowance, 1/n/sharing)
+			row(grouped(float64(units))+" | "+grouped(n), units, allowances[units], 1/n/sharing)
 		}
 	}
 	now := row("as it is", 500, 1.3, 1./budget/sharing)
 	known := row("without the allowance for the baseline", 500, 0, 1./budget/sharing)
 	larger := row("with ten times the budget", 500, 1.3, 10./budget/sharing)
+	spent := row("with all of the overlap, 0.64", 500, 1.3, 1./.64/budget/sharing)
 	alone := row("with the whole budget for one branch", 500, 1.3, 1./budget)
+	both := row("without the allowance, with the whole budget for one branch", 500, 0, 1./budget)
 	for i := range now {
+		if spent[i].Size > now[i].Size || spent[i].Size < larger[i].Size || both[i].Size >= min(known[i].Size, alone[i].Size) {
+			t.Errorf("%v: with the overlap spent %v, ten times the budget %v; without both %v", now[i], spent[i], larger[i], both[i])
+		}
 		if known[i].Size >= now[i].Size || larger[i].Size > now[i].Size || alone[i].Size >= now[i].Size {
 			t.Errorf("%v is not the largest: %v %v %v", now[i], known[i], larger[i], alone[i])
+		}
+	}
+}
+
+// The reach is computed once, when the baseline freezes.
+func BenchmarkReach(b *testing.B) {
+	for _, units := range []int{100, 500, 2000} {
+		for _, l := range laws {
+			b.Run(fmt.Sprintf("%s/%d", l.name, units), func(b *testing.B) {
+				q, baseline := l.frozen(rand.New(rand.NewPCG(7, 17)), units)
+				for b.Loop() {
+					reach.Of(q, baseline)
+				}
+			})
 		}
 	}
 }
