@@ -156,6 +156,67 @@ func TestExplainNamesTheLinesOfTheFile(t *testing.T) {
 	}
 }
 
+// A path in a command is one of the project, whatever it looks like.
+func TestCommandsMayNameFilesOfTheProject(t *testing.T) {
+	w := mustRun(t, "deploy.py, --to", "pipeline/deploy.py, my_pipeline/stages/x.sh", "description: Balances a pole on a cart.", "description: FROM here to there")
+	if text := artefact(t, w, "pipeline/stages/deploy.sh"); !strings.Contains(text, "'pipeline/deploy.py'") {
+		t.Error(text)
+	}
+}
+
+// Only the evaluation sends telemetry, and no credential reaches the image.
+func TestSecretsReachWhatNeedsThem(t *testing.T) {
+	w := mustRun(t)
+	for file, want := range map[string]int{".github/workflows/retrain-cartpole.yml": 1, "pipeline/argo.yaml": 1, "pipeline/kubernetes.yaml": 1, "pipeline/kubeflow.yaml": 1} {
+		if n := strings.Count(artefact(t, w, file), " REWARDWATCH_TELEMETRY_TOKEN"); n != want && n != 2*want { // GitHub names it twice on a line
+			t.Errorf("%s: the token of the telemetry is there %d times", file, n)
+		}
+	}
+	workflow := artefact(t, w, ".github/workflows/retrain-cartpole.yml")
+	if strings.Count(workflow, "persist-credentials: false") != strings.Count(workflow, "actions/checkout@") || strings.Count(workflow, "packages: write") != 1 {
+		t.Error(workflow)
+	}
+	if text := artefact(t, w, "pipeline/Dockerfile.dockerignore"); !strings.Contains(text, "\n.git\nwork\n") {
+		t.Error(text)
+	}
+}
+
+// Templates are beside the file that names them, also where another file extends it.
+func TestTemplatesAreRelativeToTheirFile(t *testing.T) {
+	dir := t.TempDir()
+	text, err := os.ReadFile(example)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{
+		"team/base.yaml":           string(text) + "templates: [own]\n",
+		"team/own/extra.yaml.tmpl": "# " + header + "\na: 1\n",
+		"file.yaml":                "extends: team/base.yaml\n",
+	} {
+		file := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w, err := Run(filepath.Join(dir, "file.yaml"), "", Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	artefact(t, w, "extra.yaml")
+}
+
+// Each argument of the algorithm is explained by its own line.
+func TestArgumentsAreExplainedOneByOne(t *testing.T) {
+	w := mustRun(t, "{n_steps: 256, learning_rate: 3e-4}", "\n    n_steps: 256\n    learning_rate: 3e-4")
+	line := w.place("algorithm.hyperparameters.learning_rate").Line
+	if made := Made(w, w.Path, line); len(made) != 1 || !strings.Contains(made[0].Text, "learning_rate=0.0003, n_steps=256") {
+		t.Errorf("line %d made %+v", line, made)
+	}
+}
+
 func TestWritingKeepsWhatAPersonWrote(t *testing.T) {
 	w, dir := mustRun(t), t.TempDir()
 	generate := func() ([]Change, error) {

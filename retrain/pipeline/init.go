@@ -22,7 +22,7 @@ const (
 var (
 	namedEnvironment = regexp.MustCompile(`["']((?:[\w.]+:)?(?:[\w.-]+/)?[A-Za-z][\w.-]*-v[0-9]+)["']`)
 	classOfSB3       = regexp.MustCompile(`(?m)^\s*from stable_baselines3 import ([\w, ]+)`)
-	pinnedLine       = regexp.MustCompile(`(?m)^([A-Za-z0-9][A-Za-z0-9._-]*(?:\[[^\]]*\])?==[0-9][A-Za-z0-9.+!_-]*)\s*(?:[;#].*)?$`)
+	pinnedLine       = regexp.MustCompile(`(?m)^([A-Za-z0-9][A-Za-z0-9._-]*(?:\[[A-Za-z0-9._,-]+\])?==[0-9][A-Za-z0-9.+!_-]*)[ \t]*(?:[;#].*|\\)?$`)
 	requiredPackage  = regexp.MustCompile(`(?m)^([A-Za-z0-9][A-Za-z0-9._-]*)(?:\[[^\]\n]*\])?[ \t]*(?:[<>~!=][^;#\n]*)?(?:[;#].*)?$`)
 	stepsArgument    = regexp.MustCompile(`(?:\.learn\(\s*(?:total_timesteps\s*=\s*)?|total[_-]timesteps["']?\s*(?::\s*int\s*=\s*|,[^\n]*default\s*=\s*(?:int\()?))([1-9][0-9_]*)`)
 	entryPoint       = regexp.MustCompile(`(?m)^if __name__ == ["']__main__["']`)
@@ -52,8 +52,10 @@ func Propose(name string, repository fs.FS) (*Proposal, error) {
 	files := 0
 	err := fs.WalkDir(repository, ".", func(file string, d fs.DirEntry, err error) error {
 		switch {
-		case err != nil:
+		case err != nil && file == ".":
 			return err
+		case err != nil: // a directory that cannot be read is none of the project's
+			return fs.SkipDir
 		case d.IsDir() && file != "." && (strings.HasPrefix(d.Name(), ".") || slices.Contains([]string{"node_modules", "venv", "site-packages"}, d.Name())):
 			return fs.SkipDir
 		case !d.Type().IsRegular() || path.Ext(file) != ".py" && !strings.HasPrefix(d.Name(), "requirements"):
@@ -64,13 +66,11 @@ func Propose(name string, repository fs.FS) (*Proposal, error) {
 		}
 		info, err := d.Info()
 		if err != nil || info.Size() > maxSourceSize {
-			return err
+			return nil
 		}
-		text, err := fs.ReadFile(repository, file)
-		if err != nil {
-			return err
+		if text, err := fs.ReadFile(repository, file); err == nil {
+			p.take(file, bytes.ReplaceAll(text, []byte("\r\n"), []byte("\n")))
 		}
-		p.take(file, text)
 		return nil
 	})
 	p.choose()
@@ -99,6 +99,13 @@ func (p *Proposal) choose() {
 		slices.SortStableFunc(found, func(a, b Finding) int { return b.times - a.times })
 	}
 	p.Environments = p.Environments[:min(len(p.Environments), maxEnvironments)]
+	var packages []string
+	p.Requirements = slices.DeleteFunc(p.Requirements, func(r Finding) bool { // several files may pin one package
+		name := packageName(r.Value)
+		twice := slices.Contains(packages, name)
+		packages = append(packages, name)
+		return twice
+	})
 	p.Unpinned = slices.DeleteFunc(p.Unpinned, func(f Finding) bool {
 		return slices.ContainsFunc(p.Requirements, func(r Finding) bool { return packageName(r.Value) == normalised(f.Value) })
 	})

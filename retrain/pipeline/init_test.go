@@ -1,6 +1,9 @@
 package pipeline
 
 import (
+	"io/fs"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -42,6 +45,51 @@ func TestProposedFileNeedsFewChanges(t *testing.T) {
 	if len(w.File.Environments) != 2 {
 		t.Errorf("%+v", w.File.Environments)
 	}
+}
+
+// Files of other systems and locks are read as well, and what cannot be read is left out.
+func TestOddRepositories(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"requirements.txt":     "numpy==2.4.6 \\\n    --hash=sha256:00\r\nscipy==1.17.1\r\ntorch\r\n",
+		"requirements-dev.txt": "numpy==1.26.4\n",
+		"binary.py":            "\x00\xff\xfe",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p, err := Propose("x", unreadable{os.DirFS(dir)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var pinned []string
+	for _, r := range p.Requirements {
+		pinned = append(pinned, packageName(r.Value))
+	}
+	if got := strings.Join(pinned, " "); got != "numpy scipy" || len(p.Unpinned) != 1 {
+		t.Errorf("%q, %v", got, p.Unpinned)
+	}
+}
+
+// unreadable has a directory that cannot be read, and files that cannot be.
+type unreadable struct{ fs.FS }
+
+func (u unreadable) Open(name string) (fs.File, error) {
+	if name == "binary.py" || name == "secret" {
+		return nil, fs.ErrPermission
+	}
+	return u.FS.Open(name)
+}
+
+func (u unreadable) ReadDir(name string) ([]fs.DirEntry, error) {
+	if name == "secret" {
+		return nil, fs.ErrPermission
+	}
+	entries, err := fs.ReadDir(u.FS, name)
+	secret := fstest.MapFS{"secret/x.py": {}}
+	more, _ := secret.ReadDir(".")
+	return append(entries, more...), err
 }
 
 func TestRepositoryWithoutAnythingKnown(t *testing.T) {

@@ -71,13 +71,11 @@ func (r *renderer) functions() template.FuncMap {
 			}
 			return ""
 		},
-		"keywords": func(path string) (string, error) {
-			return mark(Text{Path: path}, asKeywords(r.values.trees[path])), nil
-		},
-		"glob":   quoted(asGlob),
-		"memory": quoted(asComposeMemory),
-		"bound":  quoted(func(s string) (string, error) { return cmp.Or(s, "None"), nil }),
-		"number": quoted(asNumber),
+		"keywords": func(path string) string { return r.keywords(path, mark) },
+		"glob":     quoted(asGlob),
+		"memory":   quoted(asComposeMemory),
+		"bound":    quoted(func(s string) (string, error) { return cmp.Or(s, "None"), nil }),
+		"number":   quoted(asNumber),
 		"value": func(path string) (string, error) { // for comparisons
 			t, err := r.values.text(path)
 			return t.Value, err
@@ -86,6 +84,16 @@ func (r *renderer) functions() template.FuncMap {
 		"each":  r.values.each,
 		"given": func(path string) bool { return r.values.texts[path].Value != "" || r.values.sizes[path] > 0 },
 	}
+}
+
+// keywords returns the members of a mapping as arguments of a Python call, each after a comma.
+func (r *renderer) keywords(path string, mark func(t Text, out string) string) string {
+	var b strings.Builder
+	tree := r.values.trees[path]
+	for _, key := range tree.Keys() {
+		b.WriteString(mark(Text{Path: yamlfile.JoinAny(path, key)}, ", "+key+"="+asPython(tree.Members[key])))
+	}
+	return b.String()
 }
 
 // unmark removes the marks, and returns which values are in which lines.
@@ -160,15 +168,6 @@ func inUnits(s string, margin, unit time.Duration) (string, error) {
 		return "", err
 	}
 	return strconv.Itoa(int((d + margin) / unit)), nil
-}
-
-// asKeywords returns the members of a mapping as arguments of a Python call, each after a comma.
-func asKeywords(v yamlfile.Value) string {
-	var b strings.Builder
-	for _, key := range v.Keys() {
-		fmt.Fprintf(&b, ", %s=%s", key, asPython(v.Members[key]))
-	}
-	return b.String()
 }
 
 // asPython returns a value as a Python literal.

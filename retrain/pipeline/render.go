@@ -33,6 +33,8 @@ type Artefact struct {
 	Text    string
 	Origins []Origin // of its lines, in order
 	Target  string   // that it is for
+
+	template []string // its lines without the values of the file
 }
 
 // Executable reports whether the file is a program.
@@ -64,7 +66,7 @@ func render(w *Work) string {
 	}
 	for i, d := range w.File.Templates {
 		if !filepath.IsAbs(d) {
-			d = filepath.Join(filepath.Dir(w.Path), d)
+			d = filepath.Join(filepath.Dir(w.place(element("templates", i)).File), d)
 		}
 		if info, err := os.Stat(d); err != nil || !info.IsDir() {
 			w.report(element("templates", i), "must be a directory that can be read: %s", d)
@@ -134,7 +136,8 @@ func (r *renderer) artefact(target, name, text string) {
 		return
 	}
 	plain, origins := r.unmark(out)
-	r.work.Artefacts = append(r.work.Artefacts, Artefact{Path: path.Clean(file), Text: plain, Origins: origins, Target: target})
+	own := strings.Split(marked.ReplaceAllString(out, ""), "\n")
+	r.work.Artefacts = append(r.work.Artefacts, Artefact{Path: path.Clean(file), Text: plain, Origins: origins, Target: target, template: own})
 }
 
 // wanted reports whether a generated script is used: a command of the project may replace it.

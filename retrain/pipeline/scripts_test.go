@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 // staged generates a pipeline and returns a function that runs one of its stages, with programs in place of the real
@@ -27,7 +28,8 @@ exit "$code"`,
 		"date": `n=$(cat "$CALLS.time" 2>/dev/null || echo 0)
 echo $((n + 60)) > "$CALLS.time"
 [ "$1" = +%s ] && echo "$n" || echo 2026-11-25T00-00-00Z`,
-		"python": `echo "python $*" >> "$CALLS"; [ "$2" != --break ]`,
+		"python": `if [ "$1" = --hang ]; then kill "$PPID"; exec /bin/sleep 60; fi
+echo "python $*" >> "$CALLS"; [ "$2" != --break ]`,
 	}
 	bin := filepath.Join(dir, "bin")
 	if err := os.Mkdir(bin, 0o700); err != nil {
@@ -58,6 +60,76 @@ echo $((n + 60)) > "$CALLS.time"
 		}
 		text, _ := os.ReadFile(calls)
 		return cmd.ProcessState.ExitCode(), string(text)
+	}
+}
+
+// What is not a number keeps no constraint.
+func TestConstraintsAreKeptByNumbersAlone(t *testing.T) {
+	dir := t.TempDir()
+	if err := Write(newFiles(mustRun(t, "at_least: 300", "at_least: 300, at_most: 500").Artefacts), dir); err != nil {
+		t.Fatal(err)
+	}
+	const program = `
+import sys
+from unittest import mock
+for name in ("scipy", "scipy.stats", "stable_baselines3", "rewardwatch", "world"):
+    sys.modules[name] = mock.MagicMock()
+import evaluate
+for low, high in ((301, 499), (299, 499), (301, 501), (float("nan"), float("nan"))):
+    print(len(list(evaluate.broken({"x": {"return": {"low": low, "high": high}}}))))
+`
+	cmd := exec.Command("python3", "-c", program)
+	cmd.Dir = filepath.Join(dir, "pipeline")
+	cmd.Env = append(os.Environ(), "PYTHONPATH="+cmd.Dir)
+	out, err := cmd.CombinedOutput()
+	if got := strings.Join(strings.Fields(string(out)), " "); err != nil || got != "0 1 1 2" {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// What the training may use, and who owns what a container writes, holds on a machine of one's own too.
+func TestContainersOfAMachineHaveTheirLimits(t *testing.T) {
+	w := mustRun(t)
+	for file, want := range map[string]string{"pipeline/run.sh": "--cpus 2 --memory 4g", "pipeline/Makefile": `run --rm --user "$$(id -u):$$(id -g)" train`} {
+		if text := artefact(t, w, file); !strings.Contains(text, want) {
+			t.Errorf("%s: no %q in\n%s", file, want, text)
+		}
+	}
+}
+
+// A signal ends a stage at once, with a report: orchestrators kill what still runs after a short while.
+func TestStageEndsAtASignal(t *testing.T) {
+	stage := staged(t, "", "deploy.py, --to, production]", "--hang, now]")
+	start := time.Now()
+	code, calls := stage("deploy", "REQUEST=rr_1")
+	if code != 143 || !strings.Contains(calls, "retrain status rr_1 failed --error stage deploy ended with exit code 143") {
+		t.Errorf("exit code %d\n%s", code, calls)
+	}
+	if took := time.Since(start); took > 30*time.Second {
+		t.Errorf("it took %v", took)
+	}
+}
+
+// A working directory that cannot be written is reported as well.
+func TestStageWithoutItsDirectoryReports(t *testing.T) {
+	stage := staged(t, "")
+	if code, calls := stage("train", "REQUEST=rr_1", "WORK=/dev/null/work"); code == 0 || !strings.Contains(calls, "retrain status rr_1 failed") {
+		t.Errorf("exit code %d\n%s", code, calls)
+	}
+}
+
+// The data of an earlier run are not those of this one.
+func TestExportRemovesWhatIsOld(t *testing.T) {
+	stage, work := staged(t, "", "data:\n", "data:\n  export: true\n"), t.TempDir()
+	old := filepath.Join(work, "experience.parquet")
+	if err := os.WriteFile(old, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if code, calls := stage("export", "WORK="+work); code != 0 {
+		t.Errorf("exit code %d\n%s", code, calls)
+	}
+	if _, err := os.Stat(old); !os.IsNotExist(err) {
+		t.Errorf("the old data are there: %v", err)
 	}
 }
 

@@ -40,6 +40,10 @@ var algorithms = map[string][]string{
 	StableBaselines3: {"A2C", "DDPG", "DQN", "PPO", "SAC", "TD3"},
 }
 
+// notArguments are the keywords of Python, and the arguments that the generated script sets.
+var notArguments = strings.Fields("policy env False None True and as assert async await break class continue def del elif else except " +
+	"finally for from global if import in is lambda nonlocal not or pass raise return try while with yield")
+
 // validate checks every value.
 func validate(w *Work) string {
 	v := valuesOf(&w.File)
@@ -120,6 +124,9 @@ func validateProject(w *Work) {
 			break
 		}
 	}
+	if host, _, _ := strings.Cut(f.Image, "/"); slices.Contains(f.Targets, GitHub) && strings.Contains(f.Image, "/") && !strings.ContainsAny(host, ".:") {
+		w.report("image", "must begin with the host of a registry, such as docker.io/%s, which GitHub Actions logs in to", f.Image)
+	}
 	for i, d := range f.Templates {
 		if d == "" {
 			w.report(element("templates", i), "must be a directory")
@@ -147,6 +154,9 @@ func validateRequirements(w *Work) {
 	if name := packageOf[w.File.Algorithm.Library]; name != "" && !seen[name] {
 		w.report("requirements", "must pin %s, which %s needs, such as %s==VERSION", name, w.File.Algorithm.Library, name)
 	}
+	if len(w.File.Evaluation.Command) == 0 && !seen["scipy"] {
+		w.report("requirements", "must pin scipy, which the generated evaluation needs, such as scipy==VERSION")
+	}
 }
 
 // normalised returns the name of a Python package as PEP 503 compares it.
@@ -169,6 +179,9 @@ func validateAlgorithm(w *Work) {
 	}
 	for _, key := range h.Keys() {
 		w.matches(identifier, "algorithm.hyperparameters", key, "the name of an argument")
+		if slices.Contains(notArguments, key) {
+			w.report(yamlfile.JoinAny("algorithm.hyperparameters", key), "cannot be an argument: it is a word of Python, or the generated script sets it")
+		}
 	}
 }
 
@@ -305,6 +318,9 @@ func validateMonitoring(w *Work) {
 	}
 	if w.File.Policy == "" || w.File.Policy[0] == '-' {
 		w.report("policy", "must be a name that does not begin with a hyphen")
+	}
+	if _, err := asGlob(w.File.Policy); err != nil {
+		w.report("policy", "%v", err)
 	}
 }
 

@@ -19,11 +19,13 @@ type values struct {
 	texts map[string]Text
 	sizes map[string]int // of lists
 	trees map[string]yamlfile.Value
+
+	places map[string]yamlfile.Place // of what is in trees
 }
 
 // valuesOf returns the values of a file.
 func valuesOf(f *File) values {
-	v := values{map[string]Text{}, map[string]int{}, map[string]yamlfile.Value{}}
+	v := values{map[string]Text{}, map[string]int{}, map[string]yamlfile.Value{}, map[string]yamlfile.Place{}}
 	v.add("", reflect.ValueOf(f).Elem())
 	return v
 }
@@ -54,6 +56,7 @@ func (v values) add(path string, x reflect.Value) {
 // tree adds all scalars of a value.
 func (v values) tree(path string, tree yamlfile.Value) {
 	v.texts[path] = Text{path, tree.Scalar}
+	v.places[path] = tree.Place
 	for i, item := range tree.Items {
 		v.tree(element(path, i), item)
 	}

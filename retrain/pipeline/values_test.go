@@ -53,14 +53,18 @@ func TestMistakesHavePlaces(t *testing.T) {
 		"mark":                  {"owner: control@example.com", "owner: \"\\uE000\"", "owner: must be one line"},
 		"broker":                {"kafka-1:9092", "kafka-1", "data.brokers[0]: must be host:port"},
 		"hyperparameter":        {"n_steps: 256", "n-steps: 256", "algorithm.hyperparameters"},
-		"nested hyperparameter": {"n_steps: 256", `policy_kwargs: {a: ["{{x}}"]}`, "algorithm.hyperparameters.policy_kwargs.a[0]: must not contain"},
-		"glob":                  {"project: cartpole", "project: cartpole\npolicy: cart*", "stand for others in a glob"},
+		"nested hyperparameter": {"n_steps: 256", `policy_kwargs: {a: ["{{x}}"]}`, "pipeline.yaml:18:41: algorithm.hyperparameters.policy_kwargs.a[0]: must not contain"},
+		"glob":                  {"project: cartpole", "project: cartpole\npolicy: cart*", "pipeline.yaml:3:9: policy: \"cart*\" has characters that stand for others in a glob"},
 		"templates":             {"project: cartpole", "project: cartpole\ntemplates: [nowhere]", "templates[0]: must be a directory"},
 		"trigger":               {trigger, "trigger: {target: argo}\n", "trigger.target: must be one of github-actions, gitlab-ci, airflow, make"},
-		"trigger's token":       {trigger, "trigger: {target: github-actions, repository: a/b}\n", "trigger.token_file: must be given"},
+		"trigger's token":       {trigger, "trigger: {target: github-actions, repository: a/b}\n", "pipeline.yaml:40:1: trigger.token_file: must be given"},
 		"trigger's repository":  {trigger, "trigger: {target: gitlab-ci, repository: a, token_file: t}\n", "trigger.repository: must be owner/name"},
 		"trigger's directory":   {trigger, "trigger: {target: make, directory: here}\n", "trigger.directory: must be an absolute path"},
 		"seed twice":            {"evaluation:\n", "evaluation:\n  seeds: [1, 1]\n", "evaluation.seeds[1]: is listed twice"},
+		"no scipy":              {"  - scipy==1.17.1\n", "", "must pin scipy"},
+		"word of Python":        {"n_steps: 256", "lambda: 256", "algorithm.hyperparameters.lambda: cannot be an argument"},
+		"argument set already":  {"n_steps: 256", "policy: MlpPolicy", "algorithm.hyperparameters.policy: cannot be an argument"},
+		"host of the registry":  {"ghcr.io/example/cartpole", "example/cartpole", "image: must begin with the host of a registry"},
 		"one seed":              {"evaluation:\n", "evaluation:\n  seeds: [1]\n", "at least two seeds"},
 	} {
 		w, err := run(t, test.old, test.now)
@@ -113,7 +117,7 @@ func TestPythonLiterals(t *testing.T) {
 	if len(r.Problems()) > 0 {
 		t.Fatal(r.Problems())
 	}
-	if got, want := asKeywords(into.V), `, a=0.0003, b=[1, True, None], c={"d": "x"}`; got != want {
+	if got, want := asPython(into.V), `{"a": 0.0003, "b": [1, True, None], "c": {"d": "x"}}`; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 }

@@ -3,6 +3,7 @@ package pipeline
 import (
 	"errors"
 	"fmt"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -162,11 +163,12 @@ var (
 // unpinned finds what another day could be something else.
 func unpinned(a *Artefact) []fault {
 	requirements := strings.HasSuffix(a.Path, "requirements.txt")
+	dockerfile := strings.Contains(path.Base(a.Path), "Dockerfile")
 	return eachLine(a, func(line string) string {
 		if m := uses.FindStringSubmatch(line); m != nil && !usedPinned.MatchString(m[1]) {
 			return "the action " + m[1] + " is not pinned to a commit"
 		}
-		if m := from.FindStringSubmatch(line); m != nil && !pinnedImage.MatchString(m[1]) {
+		if m := from.FindStringSubmatch(line); m != nil && dockerfile && !pinnedImage.MatchString(m[1]) {
 			return "the image " + m[1] + " has neither a version nor a digest"
 		}
 		if m := imageLine.FindStringSubmatch(line); m != nil && !pinnedImage.MatchString(m[1]) && !builtHere(m[1]) {
@@ -223,7 +225,9 @@ func dangling(w *Work, a *Artefact) []fault {
 	exists := func(path string) bool {
 		return slices.ContainsFunc(w.Artefacts, func(b Artefact) bool { return b.Path == path })
 	}
-	return eachLine(a, func(line string) string {
+	// A value of the file may name a file of the project.
+	own := Artefact{Text: strings.Join(a.template, "\n")}
+	return eachLine(&own, func(line string) string {
 		for _, path := range script.FindAllString(line, -1) {
 			if !exists(path) {
 				return "there is no generated file " + path

@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/rewardwatch/rewardwatch/retrain/yamlfile"
 )
@@ -65,21 +66,30 @@ func Run(path, last string, o Options) (*Work, error) {
 	return w, nil
 }
 
-// place returns where a value was set last, or the place of the nearest value around it.
+// place returns where a value was set last, or no place if no file sets it.
 func (w *Work) place(path string) yamlfile.Place {
 	for _, r := range w.chain {
 		if r.Given(path) {
 			return r.Place(path)
 		}
 	}
+	if strings.HasPrefix(path, "algorithm.hyperparameters") { // the reader knows the place of the whole alone
+		return valuesOf(&w.File).places[path]
+	}
 	return yamlfile.Place{}
 }
 
-// report reports a problem with the value of a path, in the file that set it.
+// report reports a problem with the value of a path, in the file that set it, or set the nearest value around it.
 func (w *Work) report(path, format string, args ...any) {
 	at := w.place(path)
-	if (at == yamlfile.Place{}) { // a value that is missing
-		at = yamlfile.Place{File: w.Path, Line: 1, Column: 1}
+	for around := path; at == (yamlfile.Place{}); { // a value that is missing
+		i := strings.LastIndexAny(around, ".[")
+		if i < 0 {
+			at = yamlfile.Place{File: w.Path, Line: 1, Column: 1}
+			break
+		}
+		around = around[:i]
+		at = w.place(around)
 	}
 	w.Problems = append(w.Problems, yamlfile.Problem{Place: at, Path: path, Message: fmt.Sprintf(format, args...)})
 }

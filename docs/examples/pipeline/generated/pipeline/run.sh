@@ -5,10 +5,10 @@ set -eu
 cd "$(dirname "$0")/.."
 mkdir -p work
 case $1 in
-train) resources="--cpus 2" ;;
+train) resources="--cpus 2 --memory 4g" ;;
 *) resources= ;;
 esac
 # shellcheck disable=SC2086 # the resources are several words
-exec docker run --rm $resources --user "$(id -u):$(id -g)" -v "$PWD/work:/work" \
+exec docker run --rm --network host $resources --user "$(id -u):$(id -g)" -v "$PWD/work:/work" \
   -e REQUEST -e RUN -e VERSION -e REWARDWATCH_SERVICE -e REWARDWATCH_STATUS_TOKEN -e REWARDWATCH_TELEMETRY_TOKEN -e REWARDWATCH_URL \
   "${IMAGE:?set IMAGE to the image and its tag}" "/project/pipeline/stages/$1.sh"

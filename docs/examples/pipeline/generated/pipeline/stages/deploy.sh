@@ -8,8 +8,7 @@ REQUEST=${REQUEST:-}
 RUN=${RUN:-a run by hand}
 SERVICE=${REWARDWATCH_SERVICE:-'https://rewardwatch.example.com'}
 export WORK
-mkdir -p "$WORK"
-echo "$(date -u +%Y-%m-%dT%H:%M:%SZ) deploy" >> "$WORK/stages.log"
+child=
 token=$(mktemp)
 printf '%s' "${REWARDWATCH_STATUS_TOKEN:-}" > "$token"
 
@@ -36,16 +35,30 @@ finish() {
   exit "$code"
 }
 trap finish EXIT
-trap 'exit 130' INT
-trap 'exit 143' TERM
+
+# A shell waits for its program before it acts on a signal, unless the program is in the background.
+run() {
+  "$@" &
+  child=$!
+  wait "$child"
+}
+
+stop() {
+  [ -z "$child" ] || kill "$child" 2>/dev/null || true
+  exit "$1"
+}
+trap 'stop 130' INT
+trap 'stop 143' TERM
+mkdir -p "$WORK"
+echo "$(date -u +%Y-%m-%dT%H:%M:%SZ) deploy" >> "$WORK/stages.log"
 
 VERSION=$(cat "$WORK/version")
 export VERSION
 deploy() {
-  'python' 'deploy.py' '--to' 'production'
+  run 'python' 'deploy.py' '--to' 'production'
 }
 rollback() {
-  'python' 'deploy.py' '--undo'
+  run 'python' 'deploy.py' '--undo'
 }
 if ! deploy; then
   echo "The deployment failed and is rolled back." >&2

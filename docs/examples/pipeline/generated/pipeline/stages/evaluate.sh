@@ -8,8 +8,7 @@ REQUEST=${REQUEST:-}
 RUN=${RUN:-a run by hand}
 SERVICE=${REWARDWATCH_SERVICE:-'https://rewardwatch.example.com'}
 export WORK
-mkdir -p "$WORK"
-echo "$(date -u +%Y-%m-%dT%H:%M:%SZ) evaluate" >> "$WORK/stages.log"
+child=
 token=$(mktemp)
 printf '%s' "${REWARDWATCH_STATUS_TOKEN:-}" > "$token"
 
@@ -36,8 +35,22 @@ finish() {
   exit "$code"
 }
 trap finish EXIT
-trap 'exit 130' INT
-trap 'exit 143' TERM
+
+# A shell waits for its program before it acts on a signal, unless the program is in the background.
+run() {
+  "$@" &
+  child=$!
+  wait "$child"
+}
+
+stop() {
+  [ -z "$child" ] || kill "$child" 2>/dev/null || true
+  exit "$1"
+}
+trap 'stop 130' INT
+trap 'stop 143' TERM
+mkdir -p "$WORK"
+echo "$(date -u +%Y-%m-%dT%H:%M:%SZ) evaluate" >> "$WORK/stages.log"
 
 VERSION=$(cat "$WORK/version")
 export VERSION
@@ -45,4 +58,4 @@ if [ -n "${REWARDWATCH_TELEMETRY_TOKEN:-}" ]; then
   (umask 077 && printf '%s' "$REWARDWATCH_TELEMETRY_TOKEN" > "$token.telemetry")
   export REWARDWATCH_TOKEN_FILE="$token.telemetry"
 fi
-python pipeline/evaluate.py
+run python pipeline/evaluate.py

@@ -8,8 +8,7 @@ REQUEST=${REQUEST:-}
 RUN=${RUN:-a run by hand}
 SERVICE=${REWARDWATCH_SERVICE:-'https://rewardwatch.example.com'}
 export WORK
-mkdir -p "$WORK"
-echo "$(date -u +%Y-%m-%dT%H:%M:%SZ) train" >> "$WORK/stages.log"
+child=
 token=$(mktemp)
 printf '%s' "${REWARDWATCH_STATUS_TOKEN:-}" > "$token"
 
@@ -36,11 +35,25 @@ finish() {
   exit "$code"
 }
 trap finish EXIT
-trap 'exit 130' INT
-trap 'exit 143' TERM
+
+# A shell waits for its program before it acts on a signal, unless the program is in the background.
+run() {
+  "$@" &
+  child=$!
+  wait "$child"
+}
+
+stop() {
+  [ -z "$child" ] || kill "$child" 2>/dev/null || true
+  exit "$1"
+}
+trap 'stop 130' INT
+trap 'stop 143' TERM
+mkdir -p "$WORK"
+echo "$(date -u +%Y-%m-%dT%H:%M:%SZ) train" >> "$WORK/stages.log"
 
 VERSION=${VERSION:-$(date -u +%Y-%m-%dT%H-%M-%SZ)}
 export VERSION
 printf '%s\n' "$VERSION" > "$WORK/version"
 report started
-python pipeline/train.py
+run python pipeline/train.py
