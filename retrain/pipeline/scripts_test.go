@@ -102,7 +102,7 @@ func TestStageEndsAtASignal(t *testing.T) {
 	stage := staged(t, "", "deploy.py, --to, production]", "--hang, now]")
 	start := time.Now()
 	code, calls := stage("deploy", "REQUEST=rr_1")
-	if code != 143 || !strings.Contains(calls, "retrain status rr_1 failed --error stage deploy ended with exit code 143") {
+	if code != 143 || !strings.Contains(calls, "retrain status rr_1 failed --error stage deploy ended with exit code 143") || !strings.Contains(calls, "python deploy.py --undo") {
 		t.Errorf("exit code %d\n%s", code, calls)
 	}
 	if took := time.Since(start); took > 30*time.Second {

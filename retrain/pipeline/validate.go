@@ -29,6 +29,7 @@ var (
 	broker      = regexp.MustCompile(`^[A-Za-z0-9.-]+:[0-9]{1,5}$|^\[[0-9a-fA-F:.]+\]:[0-9]{1,5}$`)
 	release     = regexp.MustCompile(`^(v[0-9]+\.[0-9]+\.[0-9]+([.+-][A-Za-z0-9.+-]+)?|[0-9a-f]{12,40})$`)
 	repository  = regexp.MustCompile(`^[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)+$`)
+	stretch     = regexp.MustCompile(`^([0-9]+(ms|[smhdwy]))+$|^[1-9][0-9]{0,14} (episodes|steps|observations)$`)
 	topicName   = regexp.MustCompile(`^[A-Za-z0-9._-]{1,249}$`)
 )
 
@@ -205,6 +206,9 @@ func validateData(w *Work) {
 	w.matches(topicName, "data.topic", w.File.Data.Topic, "the name of a topic")
 }
 
+// hostedCPU is what the standard machines of GitHub have.
+const hostedCPU = 4
+
 func validateTraining(w *Work) {
 	t := &w.File.Training
 	w.within("training.steps", t.Steps, 1, 1e12)
@@ -214,6 +218,9 @@ func validateTraining(w *Work) {
 	w.matches(quantity, "training.storage", t.Storage, "a size such as 10Gi")
 	w.duration("training.timeout", t.Timeout)
 	w.runner("training", t.Runner)
+	if t.CPU > hostedCPU && w.File.hosted(t.Runner) {
+		w.report("training.cpu", "must be at most %d with GitHub Actions, or set training.runner: Docker refuses more than the machine has", hostedCPU)
+	}
 	if t.GPU > 0 && w.File.hosted(t.Runner) {
 		w.report("training.gpu", "needs training.runner with GitHub Actions, whose own runners have no GPU")
 	}
@@ -313,6 +320,7 @@ func validateMonitoring(w *Work) {
 	if !(m.FalseAlarms.Budget > 0) {
 		w.report("monitoring.false_alarms.budget", "must be above 0")
 	}
+	w.matches(stretch, "monitoring.false_alarms.per", m.FalseAlarms.Per, "a duration such as 30d, or a count such as 20000 episodes")
 	if _, err := recipe.ParseExpected(m.Expected); err != nil {
 		w.report("monitoring.expected", "%v", err)
 	}

@@ -61,6 +61,8 @@ func TestMistakesHavePlaces(t *testing.T) {
 		"trigger's repository":  {trigger, "trigger: {target: gitlab-ci, repository: a, token_file: t}\n", "trigger.repository: must be owner/name"},
 		"trigger's directory":   {trigger, "trigger: {target: make, directory: here}\n", "trigger.directory: must be an absolute path"},
 		"seed twice":            {"evaluation:\n", "evaluation:\n  seeds: [1, 1]\n", "evaluation.seeds[1]: is listed twice"},
+		"stretch":               {"per: 20000 episodes", "per: 3 bananas", "monitoring.false_alarms.per: must be a duration"},
+		"hosted processors":     {"cpu: 2,", "cpu: 8,", "training.cpu: must be at most 4"},
 		"no scipy":              {"  - scipy==1.17.1\n", "", "must pin scipy"},
 		"word of Python":        {"n_steps: 256", "lambda: 256", "algorithm.hyperparameters.lambda: cannot be an argument"},
 		"argument set already":  {"n_steps: 256", "policy: MlpPolicy", "algorithm.hyperparameters.policy: cannot be an argument"},

@@ -30,7 +30,7 @@ with DAG(
             task_id=stage,
             bash_command='"$PIPELINE_DIRECTORY"/pipeline/run.sh ' + stage,
             env={
-                "REQUEST": "{{ dag_run.conf.get('data', {}).get('id', '') }}",
+                "REQUEST": "{{ ((dag_run.conf or {}).get('data') or {}).get('id', '') }}",
                 "RUN": "{{ dag.dag_id }} {{ run_id }}",
             },
             append_env=True,

@@ -60,9 +60,20 @@ deploy() {
 rollback() {
   run 'python' 'deploy.py' '--undo'
 }
+# A deployment that a signal ends is rolled back too.
+undo() {
+  trap - INT TERM
+  kill "$child" 2>/dev/null || true
+  rollback || true
+  exit "$1"
+}
+trap 'undo 130' INT
+trap 'undo 143' TERM
 if ! deploy; then
   echo "The deployment failed and is rolled back." >&2
   rollback
   exit 1
 fi
+trap 'stop 130' INT
+trap 'stop 143' TERM
 report succeeded --version "$VERSION"
