@@ -238,7 +238,7 @@ func (all *movements) missing() string {
 	if len(names) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("no %s in the telemetry to compare with", strings.Join(names, " or "))
+	return fmt.Sprintf("the telemetry has no %s to compare with", strings.Join(names, " or "))
 }
 
 // withTelemetry puts the telemetry first.
@@ -404,15 +404,15 @@ func versionChange(cause Cause, before, after ingest.Versions) string {
 func whyUnknown(f finding.Finding) string {
 	if len(f.Changed) == 0 {
 		if f.After == (ingest.Versions{}) {
-			return "the telemetry names no versions, and no fault of it falsified values since the onset"
+			return "the telemetry has no version fields, and no telemetry fault affected values since the onset"
 		}
-		return "no version changed at the onset, and no telemetry fault falsified values since then"
+		return "no version changed at the onset, and no telemetry fault affected values since then"
 	}
 	var changes []string
 	for _, c := range f.Changed {
 		changes = append(changes, versionChange(Cause(c), f.Before, f.After))
 	}
-	return strings.Join(changes, " and ") + " at the onset: their effects cannot be told apart"
+	return strings.Join(changes, " and ") + " at the onset, so their effects cannot be separated"
 }
 
 // appendNew appends a text unless the list has it, always into new memory.

@@ -53,16 +53,16 @@ func TestCauseOfAnAlarm(t *testing.T) {
 		},
 		"two versions": {
 			finding: driftAfter("return", 100, "policy", "reward_function"), cause: CauseUnknown,
-			evidence: "policy_version changed from p1 to p2 and reward_version changed from r7 to r8 at the onset: " +
-				"their effects cannot be told apart",
+			evidence: "policy_version changed from p1 to p2 and reward_version changed from r7 to r8 at the onset, " +
+				"so their effects cannot be separated",
 		},
 		"no version": {
 			finding: drift("return", 100), cause: CauseUnknown,
-			evidence: "no version changed at the onset, and no telemetry fault falsified values since then",
+			evidence: "no version changed at the onset, and no telemetry fault affected values since then",
 		},
 		"telemetry without versions": {
 			finding: unversioned, cause: CauseUnknown,
-			evidence: "the telemetry names no versions, and no fault of it falsified values since the onset",
+			evidence: "the telemetry has no version fields, and no telemetry fault affected values since the onset",
 		},
 		"a fault that holds beats a version": {
 			before: []finding.Finding{faulty("reward", fault.NonFinite, 60)}, finding: driftAfter("return", 100, "policy"),
@@ -222,46 +222,46 @@ func TestCauseFromWhatMoved(t *testing.T) {
 		evidence string // part of the first piece of evidence that has it
 	}{
 		"rewards alone": {
-			units: 50, moved: everything(nil), cause: CauseRewardFunction, evidence: "actions did not move (largest |z| of 1 quantity 0.5 over 50 units)",
+			units: 50, moved: everything(nil), cause: CauseRewardFunction, evidence: "actions did not change (largest |z| = 0.5 of 1 quantity, 50 units)",
 		},
 		"rewards alone, among very many signals":  {units: 50, moved: many, cause: CauseRewardFunction, evidence: "302 quantities"},
 		"rewards, and one of very many by chance": {units: 50, moved: lucky, cause: CauseRewardFunction, evidence: "observations"},
 		"rewards alone, but too few units to tell": {
-			units: 3, moved: everything(nil), cause: CauseUnknown, evidence: "observations cannot be told yet",
+			units: 3, moved: everything(nil), cause: CauseUnknown, evidence: "too early to tell whether observations changed",
 		},
-		"rewards and observations": {units: 50, moved: everything(map[string]float64{"observation.x": 1}), cause: CauseEnvironment, evidence: "observations moved (mean of observation.x: +1 baseline sd, z 7."},
-		"rewards and outcomes":     {units: 50, moved: everything(map[string]float64{"outcome.sale": -1}), cause: CauseEnvironment, evidence: "outcomes moved"},
+		"rewards and observations": {units: 50, moved: everything(map[string]float64{"observation.x": 1}), cause: CauseEnvironment, evidence: "mean observation.x rose by 1 baseline SD (z = 7."},
+		"rewards and outcomes":     {units: 50, moved: everything(map[string]float64{"outcome.sale": -1}), cause: CauseEnvironment, evidence: "mean outcome.sale fell by 1 baseline SD"},
 		"rewards and actions": {
-			units: 50, moved: everything(map[string]float64{"action": 1, "reward for like actions": 0}), cause: CausePolicy, evidence: "actions moved",
+			units: 50, moved: everything(map[string]float64{"action": 1, "reward for like actions": 0}), cause: CausePolicy, evidence: "mean action rose by 1 baseline SD",
 		},
 		"rewards, actions and outcomes": {
-			units: 50, moved: everything(map[string]float64{"action": 1, "outcome.sale": -.7, "reward for like actions": 0}), cause: CausePolicy, evidence: "observations did not move",
+			units: 50, moved: everything(map[string]float64{"action": 1, "outcome.sale": -.7, "reward for like actions": 0}), cause: CausePolicy, evidence: "observations did not change",
 		},
 		"actions that answer to observations": {
-			units: 50, moved: everything(map[string]float64{"action": .6, "observation.x": 1.2}), cause: CauseEnvironment, evidence: "observations moved",
+			units: 50, moved: everything(map[string]float64{"action": .6, "observation.x": 1.2}), cause: CauseEnvironment, evidence: "mean observation.x rose by 1.2 baseline SD",
 		},
 		"rewards and lengths, nothing else told": {
 			units: 50, moved: map[string]float64{"reward": 1, "episode_length": 1}, cause: CauseUnknown,
-			evidence: "no actions or observations or outcomes in the telemetry to compare with",
+			evidence: "the telemetry has no actions or observations or outcomes to compare with",
 		},
 		"rewards, of which nobody knows what they are for": {
 			units: 100, moved: map[string]float64{"reward": 1, "reward for like actions": 1, "action": 0, "episode_length": 0},
-			cause: CauseUnknown, evidence: "no observations or outcomes in the telemetry to compare with",
+			cause: CauseUnknown, evidence: "the telemetry has no observations or outcomes to compare with",
 		},
 		"actions, of which nobody knows what they are for": {
 			units: 100, moved: map[string]float64{"reward": 1, "reward for like actions": 0, "action": 1, "episode_length": 0},
-			cause: CausePolicy, evidence: "no observations or outcomes in the telemetry to compare with",
+			cause: CausePolicy, evidence: "the telemetry has no observations or outcomes to compare with",
 		},
 		"rewards, nothing else told": {
 			units: 200, moved: map[string]float64{"reward": 1, "episode_length": 0}, cause: CauseUnknown,
-			evidence: "no actions or observations or outcomes in the telemetry to compare with",
+			evidence: "the telemetry has no actions or observations or outcomes to compare with",
 		},
 		"rewards, nothing else told but a version": {
 			units: 200, moved: map[string]float64{"reward": 1, "episode_length": 0}, changed: []string{"reward_function"},
 			cause: CauseRewardFunction, evidence: "reward_version changed from r7 to r8 at the onset",
 		},
 		"a version that what moved contradicts": {
-			units: 50, moved: everything(nil), changed: []string{"policy"}, cause: CausePolicy, evidence: "against it: actions did not move",
+			units: 50, moved: everything(nil), changed: []string{"policy"}, cause: CausePolicy, evidence: "against it: actions did not change",
 		},
 		"two versions, told apart by what moved": {
 			units: 50, moved: everything(nil), changed: []string{"policy", "reward_function"}, cause: CauseRewardFunction,

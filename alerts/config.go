@@ -31,11 +31,11 @@ func (c AlertmanagerConfig) Check(report func(path, msg string)) {
 			report(path, msg)
 		}
 		if slices.Index(c.URLs, raw) < i {
-			report(path, "stands here twice")
+			report(path, "is listed twice")
 		}
 	}
 	if c.Timeout <= 0 || c.Timeout > maxTimeout {
-		report("timeout", "must be above 0 and at most 1m")
+		report("timeout", "must be greater than 0 and at most 1m")
 	}
 }
 
@@ -51,7 +51,7 @@ func badURL(raw string) string {
 	case u.Host == "":
 		return "must name a host"
 	case u.User != nil:
-		return "must not hold a user or password"
+		return "must not contain a user or password"
 	case u.RawQuery != "" || u.Fragment != "":
 		return "must not have a query or fragment"
 	default:

@@ -19,7 +19,7 @@ func TestCheckAlertmanagerConfig(t *testing.T) {
 			[]string{"127.0.0.1:9093", "ftp://x", "http://", "http://me:secret@am", "http://am/?a=b", "http://am", "http://am", "/am"},
 			[]string{
 				"urls[0]: must be a URL such as http://alertmanager:9093", "urls[1]: must begin with http:// or https://", "urls[2]: must name a host",
-				"urls[3]: must not hold a user or password", "urls[4]: must not have a query or fragment", "urls[6]: stands here twice",
+				"urls[3]: must not contain a user or password", "urls[4]: must not have a query or fragment", "urls[6]: is listed twice",
 				"urls[7]: must begin with http:// or https://",
 			},
 		},
@@ -37,7 +37,7 @@ func TestCheckAlertmanagerConfig(t *testing.T) {
 }
 
 func TestCheckTimeout(t *testing.T) {
-	bad := []string{"timeout: must be above 0 and at most 1m"}
+	bad := []string{"timeout: must be greater than 0 and at most 1m"}
 	for timeout, want := range map[time.Duration][]string{
 		-time.Second: bad, 0: bad, time.Millisecond: nil, time.Minute: nil, time.Minute + time.Millisecond: bad,
 	} {

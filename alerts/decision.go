@@ -25,7 +25,7 @@ const (
 	keptComments  = 15
 )
 
-// Decision is what a person decided on an incident.
+// Decision is what decision on an incident.
 type Decision struct {
 	Kind  DecisionKind
 	By    string // who

@@ -65,9 +65,8 @@ func alarmedLaw(f *finding.Finding, moved *movements) lawsNote {
 		}
 		note.cause = owner
 		if i == foremostOf(f.Shifts, s.Signal) {
-			what, z := how(s)
 			over := f.Promise.UnitName().Count(int64(s.Units))
-			note.evidence = append(note.evidence, fmt.Sprintf("%s (%s: %s, z %.1f over %s)", alarmedWords(s.Signal), quantityOf(s), what, z, over))
+			note.evidence = append(note.evidence, alarmedWords(s.Signal)+": "+changeWords(s, over))
 		}
 	}
 	return note
@@ -87,13 +86,13 @@ func foremostOf(shifts []finding.Shift, signal string) int {
 func alarmedWords(signal string) string {
 	switch signal {
 	case signals.Law(factor.Policy.String()):
-		return "in the same situations it acts otherwise than before"
+		return "the policy acts differently in the same situations"
 	case signals.Law(factor.Start.String()):
-		return "it starts in other situations than before"
+		return "episodes start in different situations"
 	case signals.Law(factor.Dynamics.String()):
-		return "the same actions in the same situations lead elsewhere than before"
+		return "the same actions in the same situations have different effects"
 	}
-	return "the same steps earn other rewards than before"
+	return "the same steps earn different rewards"
 }
 
 // ownerOf returns the cause to which a law of the steps belongs; is is false if the signal is no law.
@@ -197,10 +196,10 @@ func lawsWords(v *factor.Verdict, unit finding.UnitName) []string {
 		}
 	}
 	if s := v.Factors[factor.Policy].Support; s < .5 {
-		out = append(out, fmt.Sprintf("only %.0f %% of the steps are in situations that the baseline knows", 100*s))
+		out = append(out, fmt.Sprintf("only %.0f %% of the steps are in situations seen in the baseline", 100*s))
 	}
 	if v.Episodes < settledJudged {
-		out[0] = fmt.Sprintf("so far, from %d %s: %s", v.Episodes, unit.Many(), out[0])
+		out[0] = fmt.Sprintf("from %d %s so far: %s", v.Episodes, unit.Many(), out[0])
 	}
 	return out
 }
@@ -208,11 +207,11 @@ func lawsWords(v *factor.Verdict, unit finding.UnitName) []string {
 func brokenWords(b factor.Broken) string {
 	switch b {
 	case factor.Noisy:
-		return "observations scatter around their course from step to step, as those of a noisy sensor do"
+		return "observations scatter from step to step, as from a noisy sensor"
 	case factor.Delayed:
-		return "observations follow the action before the last one: they arrive late"
+		return "observations respond to the action before the last one, so they arrive late"
 	default:
-		return "an observation that used to change stands still"
+		return "an observation that used to change is constant"
 	}
 }
 
@@ -225,9 +224,9 @@ func movedWords(f factor.Factor, v *factor.Verdict) string {
 		}
 	}
 	if f == factor.Start {
-		return "it starts in other situations" + effect
+		return "episodes start in different situations" + effect
 	}
-	return "the law of the " + f.String() + " has moved" + effect
+	return "the law of the " + f.String() + " changed" + effect
 }
 
 func exampleWords(e *factor.Example) string {
@@ -235,29 +234,29 @@ func exampleWords(e *factor.Example) string {
 	switch e.Factor {
 	case factor.Start:
 		if e.Otherwise {
-			return "episodes start with another spread of observation." + e.Name
+			return "episodes start with a different spread of observation." + e.Name
 		}
 		return fmt.Sprintf("episodes start with observation.%s at %s on average, %s before", e.Name, short(now), short(then))
 	case factor.Policy:
 		switch {
 		case e.Share:
-			return fmt.Sprintf("in the same situations it chose %s %s of the time, %s before", e.Name, percent(now), percent(then))
+			return fmt.Sprintf("in the same situations the policy chose %s %s of the time, %s before", e.Name, percent(now), percent(then))
 		case e.Otherwise:
-			return fmt.Sprintf("in the same situations its action%s varies otherwise than before", dotted(e.Name))
+			return fmt.Sprintf("in the same situations action%s has a different spread", dotted(e.Name))
 		}
-		return fmt.Sprintf("in the same situations its action%s is %s on average, %s before", dotted(e.Name), short(now), short(then))
+		return fmt.Sprintf("in the same situations action%s is %s on average, %s before", dotted(e.Name), short(now), short(then))
 	case factor.Dynamics:
 		switch {
 		case e.Share:
 			return fmt.Sprintf("after the same actions in the same situations the episode ends %s of the time, %s before", percent(now), percent(then))
 		case e.Otherwise:
-			return fmt.Sprintf("the same actions in the same situations move observation.%s elsewhere than before", e.Name)
+			return fmt.Sprintf("the same actions in the same situations change observation.%s differently", e.Name)
 		}
 		return fmt.Sprintf("after the same actions in the same situations observation.%s changes by %s on average, %s before",
 			e.Name, short(now), short(then))
 	}
 	if e.Otherwise {
-		return "the same steps earn other rewards than before"
+		return "the same steps earn different rewards"
 	}
 	return fmt.Sprintf("the same steps earn %s on average, %s before", short(now), short(then))
 }
@@ -267,9 +266,9 @@ func unmovedWords(f factor.Factor) string {
 	case factor.Policy:
 		return "the policy acts as before in the same situations"
 	case factor.Dynamics:
-		return "the world answers as before"
+		return "the environment responds as before"
 	default:
-		return "the same steps earn as before"
+		return "the same steps earn the same rewards as before"
 	}
 }
 

@@ -46,67 +46,67 @@ func TestWordsOfLaws(t *testing.T) {
 		want []string
 	}{
 		"a policy of categories": {judged(100, factor.ByPolicy, map[factor.Factor]float64{factor.Policy: 1.26}, chose), []string{
-			"in the same situations it chose right 31 % of the time, 12 % before (by 1.3 standard deviations)",
-			"the world answers as before", "the same steps earn as before",
+			"in the same situations the policy chose right 31 % of the time, 12 % before (by 1.3 standard deviations)",
+			"the environment responds as before", "the same steps earn the same rewards as before",
 		}},
 		"a policy of numbers, so far": {judged(49, factor.ByPolicy, map[factor.Factor]float64{factor.Policy: -2}, set), []string{
-			"so far, from 49 units: in the same situations its action.1 is 1.5 on average, -0.25 before (by 2.0 standard deviations)",
-			"the world answers as before", "the same steps earn as before",
+			"from 49 units so far: in the same situations action.1 is 1.5 on average, -0.25 before (by 2.0 standard deviations)",
+			"the environment responds as before", "the same steps earn the same rewards as before",
 		}},
 		"a world": {judged(50, factor.ByEnvironment, map[factor.Factor]float64{factor.Dynamics: 3}, answer), []string{
 			"after the same actions in the same situations observation.speed changes by -0.5 on average, 0.0123 before (by 3.0 standard deviations)",
-			"the policy acts as before in the same situations", "the same steps earn as before",
+			"the policy acts as before in the same situations", "the same steps earn the same rewards as before",
 		}},
 		"a world that ends sooner": {judged(100, factor.ByEnvironment, map[factor.Factor]float64{factor.Dynamics: 3}, ends), []string{
 			"after the same actions in the same situations the episode ends 20 % of the time, 1 % before (by 3.0 standard deviations)",
-			"the policy acts as before in the same situations", "the same steps earn as before",
+			"the policy acts as before in the same situations", "the same steps earn the same rewards as before",
 		}},
 		"a world whose errors average out": {judged(100, factor.ByEnvironment, map[factor.Factor]float64{factor.Dynamics: 3}, elsewhere), []string{
-			"the same actions in the same situations move observation.speed elsewhere than before (by 3.0 standard deviations)",
-			"the policy acts as before in the same situations", "the same steps earn as before",
+			"the same actions in the same situations change observation.speed differently (by 3.0 standard deviations)",
+			"the policy acts as before in the same situations", "the same steps earn the same rewards as before",
 		}},
 		"a policy that explores": {judged(100, factor.ByPolicy, map[factor.Factor]float64{factor.Policy: 3}, varies), []string{
-			"in the same situations its action varies otherwise than before (by 3.0 standard deviations)",
-			"the world answers as before", "the same steps earn as before",
+			"in the same situations action has a different spread (by 3.0 standard deviations)",
+			"the environment responds as before", "the same steps earn the same rewards as before",
 		}},
 		"a noisy reward": {judged(100, factor.ByReward, map[factor.Factor]float64{factor.Reward: 3}, pays), []string{
-			"the same steps earn other rewards than before (by 3.0 standard deviations)",
-			"the policy acts as before in the same situations", "the world answers as before",
+			"the same steps earn different rewards (by 3.0 standard deviations)",
+			"the policy acts as before in the same situations", "the environment responds as before",
 		}},
 		"starts with an example": {judged(100, factor.ByEnvironment, map[factor.Factor]float64{factor.Start: 2}, begins), []string{
 			"episodes start with observation.x at 2 on average, 0 before (by 2.0 standard deviations)",
-			"the policy acts as before in the same situations", "the world answers as before", "the same steps earn as before",
+			"the policy acts as before in the same situations", "the environment responds as before", "the same steps earn the same rewards as before",
 		}},
 		"starts of another spread": {judged(100, factor.ByEnvironment, map[factor.Factor]float64{factor.Start: 2}, spread), []string{
-			"episodes start with another spread of observation.x (by 2.0 standard deviations)",
-			"the policy acts as before in the same situations", "the world answers as before", "the same steps earn as before",
+			"episodes start with a different spread of observation.x (by 2.0 standard deviations)",
+			"the policy acts as before in the same situations", "the environment responds as before", "the same steps earn the same rewards as before",
 		}},
 		"other starts": {judged(100, factor.ByEnvironment, map[factor.Factor]float64{factor.Start: 2}), []string{
-			"it starts in other situations (by 2.0 standard deviations)",
-			"the policy acts as before in the same situations", "the world answers as before", "the same steps earn as before",
+			"episodes start in different situations (by 2.0 standard deviations)",
+			"the policy acts as before in the same situations", "the environment responds as before", "the same steps earn the same rewards as before",
 		}},
 		"a reward": {judged(100, factor.ByReward, map[factor.Factor]float64{factor.Reward: -5}, earns), []string{
 			"the same steps earn 0.7 on average, 1 before (by 5.0 standard deviations)",
-			"the policy acts as before in the same situations", "the world answers as before",
+			"the policy acts as before in the same situations", "the environment responds as before",
 		}},
 		"new ground": {far, []string{
-			"in the same situations it chose right 31 % of the time, 12 % before (by 4.0 standard deviations)",
-			"only 20 % of the steps are in situations that the baseline knows",
+			"in the same situations the policy chose right 31 % of the time, 12 % before (by 4.0 standard deviations)",
+			"only 20 % of the steps are in situations seen in the baseline",
 		}},
 		"a noisy sensor": {broken(factor.Noisy), []string{
-			"observations scatter around their course from step to step, as those of a noisy sensor do",
-			"the law of the dynamics has moved (by 3.0 standard deviations)",
-			"the policy acts as before in the same situations", "the same steps earn as before",
+			"observations scatter from step to step, as from a noisy sensor",
+			"the law of the dynamics changed (by 3.0 standard deviations)",
+			"the policy acts as before in the same situations", "the same steps earn the same rewards as before",
 		}},
 		"a late sensor": {broken(factor.Delayed), []string{
-			"observations follow the action before the last one: they arrive late",
-			"the law of the dynamics has moved (by 3.0 standard deviations)",
-			"the policy acts as before in the same situations", "the same steps earn as before",
+			"observations respond to the action before the last one, so they arrive late",
+			"the law of the dynamics changed (by 3.0 standard deviations)",
+			"the policy acts as before in the same situations", "the same steps earn the same rewards as before",
 		}},
 		"a dead sensor": {broken(factor.Stuck), []string{
-			"an observation that used to change stands still",
-			"the law of the dynamics has moved (by 3.0 standard deviations)",
-			"the policy acts as before in the same situations", "the same steps earn as before",
+			"an observation that used to change is constant",
+			"the law of the dynamics changed (by 3.0 standard deviations)",
+			"the policy acts as before in the same situations", "the same steps earn the same rewards as before",
 		}},
 	} {
 		f := drift("return", 100)
@@ -175,7 +175,7 @@ func TestBrokenObservationsAreNotTakenBack(t *testing.T) {
 	applied(b, first)
 	evidence := b.Incidents()[0].Evidence
 	has := func(text string) bool { return strings.Contains(strings.Join(evidence, "\n"), text) }
-	if !has("\nobservations moved") || has("against it: observations moved") {
+	if !has("\nmean observation.x rose") || has("against it: mean observation.x rose") {
 		t.Errorf("the evidence is %q", evidence)
 	}
 	for n, c := range []factor.Cause{factor.ByEnvironment, factor.ByPolicy, factor.Unknown, factor.ByReward} {
@@ -217,7 +217,7 @@ func TestAlarmsOfLaws(t *testing.T) {
 	}
 	f := finding.Finding{Shifts: []finding.Shift{shift("law.policy", true)}, Laws: judged(30, factor.Unknown, nil)}
 	moved := observe(f.Shifts)
-	want := []string{"in the same situations it acts otherwise than before (mean score of law.policy: +0.4 baseline sd, z 5.0 over 30 units)"}
+	want := []string{"the policy acts differently in the same situations: mean law.policy rose by 0.4 baseline SD (z = 5.0, 30 units)"}
 	if note := readLaws(&f, &moved); !slices.Equal(note.evidence, want) {
 		t.Errorf("evidence %q, want %q", note.evidence, want)
 	}

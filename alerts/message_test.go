@@ -34,7 +34,7 @@ func TestIncidentAlert(t *testing.T) {
 	}
 	want := map[string]string{
 		"summary": `checkout{env="prod"}: return, reward drift from the baseline since 2027-01-15T08:01:30Z (cause: reward_function)`,
-		"description": `return now 12.25, was 21.5 (-1.85 baseline sd); sd now 5, was 5; over 9 units; since episode 92 (2027-01-15T08:01:32Z, ` +
+		"description": `return now 12.25, was 21.5 (-1.85 baseline SD); SD now 5, was 5; over 9 units; since episode 92 (2027-01-15T08:01:32Z, ` +
 			`agent a-1, id e-92); score 1.02 (threshold 1) by location
 reward: sd now 1, was 0; over 16 units; since episode 90 (2027-01-15T08:01:30Z, agent a-1, id e-90); ` +
 			`score 1.235 (threshold 1) by spread, location; provisional
@@ -71,17 +71,16 @@ func TestFaultAlert(t *testing.T) {
 		"return scale, reward duplicates": {
 			"return (scale), reward (duplicates)",
 			"Since episode 10 (2027-01-15T08:00:10Z, agent a-1, id e-10). Signals with wrong values are not judged for drift " +
-				"until 20 episodes (or blocks of steps) have come without the fault.",
+				"until 20 episodes (or blocks of steps) arrive without the fault.",
 		},
 		"return late_steps, reward duplicates": {
 			"return (late_steps), reward (duplicates)",
-			"Since episode 10 (2027-01-15T08:00:10Z, agent a-1, id e-10). Episodes lack the steps that came after their end, and " +
-				"are judged for drift as they are.",
+			"Since episode 10 (2027-01-15T08:00:10Z, agent a-1, id e-10). " +
+				"Steps that arrive after the end of their episode are missing from it. Episodes are judged for drift without them.",
 		},
 		"return clock_skew, reward duplicates": {
 			"return (clock_skew), reward (duplicates)",
-			"Since episode 10 (2027-01-15T08:00:10Z, agent a-1, id e-10). No values are wrong: what comes is judged for drift " +
-				"as ever.",
+			"Since episode 10 (2027-01-15T08:00:10Z, agent a-1, id e-10). No values are wrong, so drift detection continues.",
 		},
 	} {
 		f := Fault{Group: prod, Since: unit(10, 0), Streams: map[string]string{}}
@@ -129,7 +128,7 @@ func TestLabelsStayWhileAnnotationsChange(t *testing.T) {
 		}
 		summaries[a.annotations["summary"]] = true
 	}
-	if len(summaries) != 3 || !summaries[`checkout{env="prod"}: every signal is back at its baseline (cause: unknown)`] {
+	if len(summaries) != 3 || !summaries[`checkout{env="prod"}: all signals are back to their baseline (cause: unknown)`] {
 		t.Errorf("got %v", summaries)
 	}
 }

@@ -143,18 +143,18 @@ func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
 	}
 	shared := descs{}
 	for k, n := range m.firing {
-		ch <- shared.metric(MetricAlarms, "Alarms that fire now and are not muted.", prometheus.GaugeValue, float64(n), k.group,
+		ch <- shared.metric(MetricAlarms, "Firing alarms that are not muted.", prometheus.GaugeValue, float64(n), k.group,
 			ingest.Label{Name: "severity", Value: string(k.severity)})
 	}
 	for k, n := range m.muted {
-		ch <- shared.metric(MetricAlarmsMuted, "Alarms that fire now, of incidents that a person has muted.", prometheus.GaugeValue,
+		ch <- shared.metric(MetricAlarmsMuted, "Firing alarms of muted incidents.", prometheus.GaugeValue,
 			float64(n), k.group, ingest.Label{Name: "severity", Value: string(k.severity)})
 	}
 	for group, n := range m.opened {
-		ch <- shared.metric(MetricIncidentsOpened, "Incidents that have opened.", prometheus.CounterValue, float64(n), group)
+		ch <- shared.metric(MetricIncidentsOpened, "Incidents opened.", prometheus.CounterValue, float64(n), group)
 	}
 	for k, n := range m.closed {
-		ch <- shared.metric(MetricIncidentsClosed, "Incidents that have closed.", prometheus.CounterValue, float64(n), k.group,
+		ch <- shared.metric(MetricIncidentsClosed, "Incidents closed.", prometheus.CounterValue, float64(n), k.group,
 			ingest.Label{Name: "cause", Value: string(k.cause)})
 	}
 	m.collectOpen(shared, ch)
@@ -163,7 +163,7 @@ func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
 // collectOpen sends the metrics of the open incidents.
 func (m *Metrics) collectOpen(shared descs, ch chan<- prometheus.Metric) {
 	for group, i := range m.open {
-		ch <- shared.metric(MetricIncidentOnset, "When the drift of an open incident began.", prometheus.GaugeValue, float64(i.onset), group,
+		ch <- shared.metric(MetricIncidentOnset, "Time of the onset of an open incident, in Unix time.", prometheus.GaugeValue, float64(i.onset), group,
 			ingest.Label{Name: "incident", Value: i.id}, ingest.Label{Name: "severity", Value: string(i.severity)},
 			ingest.Label{Name: "cause", Value: string(i.cause)})
 	}

@@ -20,7 +20,7 @@ func TestMetricsFollowChanges(t *testing.T) {
 	other.Group = ingest.NewGroup("ranker", ingest.Label{Name: "label_a.b", Value: "x"}, ingest.Label{Name: "label_a_b", Value: "y"})
 	m.Update(applied(b, drift("return", 100), drift("reward", 101), other, faulty("reward", fault.Silent, 102)))
 	compare(t, reg, `
-# HELP rewardwatch_alarms Alarms that fire now and are not muted.
+# HELP rewardwatch_alarms Firing alarms that are not muted.
 # TYPE rewardwatch_alarms gauge
 rewardwatch_alarms{env="prod",policy="checkout",severity="critical"} 2
 rewardwatch_alarms{env="prod",policy="checkout",severity="info"} 0
@@ -28,11 +28,11 @@ rewardwatch_alarms{env="prod",policy="checkout",severity="warning"} 0
 rewardwatch_alarms{label_a_b="x",label_a_b_="y",policy="ranker",severity="critical"} 0
 rewardwatch_alarms{label_a_b="x",label_a_b_="y",policy="ranker",severity="info"} 0
 rewardwatch_alarms{label_a_b="x",label_a_b_="y",policy="ranker",severity="warning"} 1
-# HELP rewardwatch_incident_onset_timestamp_seconds When the drift of an open incident began.
+# HELP rewardwatch_incident_onset_timestamp_seconds Time of the onset of an open incident, in Unix time.
 # TYPE rewardwatch_incident_onset_timestamp_seconds gauge
 rewardwatch_incident_onset_timestamp_seconds{cause="unknown",env="prod",incident="8913315e1179a501",policy="checkout",severity="critical"} 1.800000092e+09
 rewardwatch_incident_onset_timestamp_seconds{cause="unknown",incident="9d0f687e8d548697",label_a_b="x",label_a_b_="y",policy="ranker",severity="warning"} 1.800000092e+09
-# HELP rewardwatch_incidents_closed_total Incidents that have closed.
+# HELP rewardwatch_incidents_closed_total Incidents closed.
 # TYPE rewardwatch_incidents_closed_total counter
 rewardwatch_incidents_closed_total{cause="environment",env="prod",policy="checkout"} 0
 rewardwatch_incidents_closed_total{cause="observations",env="prod",policy="checkout"} 0
@@ -46,14 +46,14 @@ rewardwatch_incidents_closed_total{cause="policy",label_a_b="x",label_a_b_="y",p
 rewardwatch_incidents_closed_total{cause="reward_function",label_a_b="x",label_a_b_="y",policy="ranker"} 0
 rewardwatch_incidents_closed_total{cause="telemetry",label_a_b="x",label_a_b_="y",policy="ranker"} 0
 rewardwatch_incidents_closed_total{cause="unknown",label_a_b="x",label_a_b_="y",policy="ranker"} 0
-# HELP rewardwatch_incidents_opened_total Incidents that have opened.
+# HELP rewardwatch_incidents_opened_total Incidents opened.
 # TYPE rewardwatch_incidents_opened_total counter
 rewardwatch_incidents_opened_total{env="prod",policy="checkout"} 1
 rewardwatch_incidents_opened_total{label_a_b="x",label_a_b_="y",policy="ranker"} 1
 `)
 	m.Update(applied(b, goes("return", finding.Drift, finding.OK, 150), quiet(171), driftAfter("return", 300, "policy")))
 	compare(t, reg, `
-# HELP rewardwatch_alarms Alarms that fire now and are not muted.
+# HELP rewardwatch_alarms Firing alarms that are not muted.
 # TYPE rewardwatch_alarms gauge
 rewardwatch_alarms{env="prod",policy="checkout",severity="critical"} 1
 rewardwatch_alarms{env="prod",policy="checkout",severity="info"} 0
@@ -61,11 +61,11 @@ rewardwatch_alarms{env="prod",policy="checkout",severity="warning"} 0
 rewardwatch_alarms{label_a_b="x",label_a_b_="y",policy="ranker",severity="critical"} 0
 rewardwatch_alarms{label_a_b="x",label_a_b_="y",policy="ranker",severity="info"} 0
 rewardwatch_alarms{label_a_b="x",label_a_b_="y",policy="ranker",severity="warning"} 1
-# HELP rewardwatch_incident_onset_timestamp_seconds When the drift of an open incident began.
+# HELP rewardwatch_incident_onset_timestamp_seconds Time of the onset of an open incident, in Unix time.
 # TYPE rewardwatch_incident_onset_timestamp_seconds gauge
 rewardwatch_incident_onset_timestamp_seconds{cause="policy",env="prod",incident="13c6a0c6eac70d26",policy="checkout",severity="critical"} 1.800000292e+09
 rewardwatch_incident_onset_timestamp_seconds{cause="unknown",incident="9d0f687e8d548697",label_a_b="x",label_a_b_="y",policy="ranker",severity="warning"} 1.800000092e+09
-# HELP rewardwatch_incidents_closed_total Incidents that have closed.
+# HELP rewardwatch_incidents_closed_total Incidents closed.
 # TYPE rewardwatch_incidents_closed_total counter
 rewardwatch_incidents_closed_total{cause="environment",env="prod",policy="checkout"} 0
 rewardwatch_incidents_closed_total{cause="observations",env="prod",policy="checkout"} 0
@@ -79,7 +79,7 @@ rewardwatch_incidents_closed_total{cause="policy",label_a_b="x",label_a_b_="y",p
 rewardwatch_incidents_closed_total{cause="reward_function",label_a_b="x",label_a_b_="y",policy="ranker"} 0
 rewardwatch_incidents_closed_total{cause="telemetry",label_a_b="x",label_a_b_="y",policy="ranker"} 0
 rewardwatch_incidents_closed_total{cause="unknown",label_a_b="x",label_a_b_="y",policy="ranker"} 0
-# HELP rewardwatch_incidents_opened_total Incidents that have opened.
+# HELP rewardwatch_incidents_opened_total Incidents opened.
 # TYPE rewardwatch_incidents_opened_total counter
 rewardwatch_incidents_opened_total{env="prod",policy="checkout"} 2
 rewardwatch_incidents_opened_total{label_a_b="x",label_a_b_="y",policy="ranker"} 1
@@ -92,15 +92,15 @@ func TestMetricsAfterARestart(t *testing.T) {
 	applied(b, drift("return", 100), quiet(150), drift("return", 300), drift("reward", 301))
 	NewMetrics(reg, nobody).Restore(b.Incidents())
 	compare(t, reg, `
-# HELP rewardwatch_alarms Alarms that fire now and are not muted.
+# HELP rewardwatch_alarms Firing alarms that are not muted.
 # TYPE rewardwatch_alarms gauge
 rewardwatch_alarms{env="prod",policy="checkout",severity="critical"} 2
 rewardwatch_alarms{env="prod",policy="checkout",severity="info"} 0
 rewardwatch_alarms{env="prod",policy="checkout",severity="warning"} 0
-# HELP rewardwatch_incident_onset_timestamp_seconds When the drift of an open incident began.
+# HELP rewardwatch_incident_onset_timestamp_seconds Time of the onset of an open incident, in Unix time.
 # TYPE rewardwatch_incident_onset_timestamp_seconds gauge
 rewardwatch_incident_onset_timestamp_seconds{cause="unknown",env="prod",incident="13c6a0c6eac70d26",policy="checkout",severity="critical"} 1.800000292e+09
-# HELP rewardwatch_incidents_closed_total Incidents that have closed.
+# HELP rewardwatch_incidents_closed_total Incidents closed.
 # TYPE rewardwatch_incidents_closed_total counter
 rewardwatch_incidents_closed_total{cause="environment",env="prod",policy="checkout"} 0
 rewardwatch_incidents_closed_total{cause="observations",env="prod",policy="checkout"} 0
@@ -125,10 +125,10 @@ func TestMetricsShowWatchedGroupsBeforeTheirFirstIncident(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	NewMetrics(reg, func() []ingest.Group { return []ingest.Group{ingest.NewGroup("ranker")} })
 	compare(t, reg, `
-# HELP rewardwatch_alarms Alarms that fire now and are not muted.
+# HELP rewardwatch_alarms Firing alarms that are not muted.
 # TYPE rewardwatch_alarms gauge
 rewardwatch_alarms{policy="ranker",severity="critical"} 0
-# HELP rewardwatch_incidents_opened_total Incidents that have opened.
+# HELP rewardwatch_incidents_opened_total Incidents opened.
 # TYPE rewardwatch_incidents_opened_total counter
 rewardwatch_incidents_opened_total{policy="ranker"} 0
 `)

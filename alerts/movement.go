@@ -27,7 +27,7 @@ const (
 // String returns the name of the class as used in sentences.
 func (c class) String() string {
 	return [...]string{
-		"rewards", "rewards for like actions", "actions", "observations", "outcomes", "episode lengths",
+		"rewards", "rewards for the same actions", "actions", "observations", "outcomes", "episode lengths",
 	}[c]
 }
 
@@ -164,35 +164,33 @@ func (m movement) words(c class, unit finding.UnitName) string {
 	over := unit.Count(int64(f.Units))
 	switch {
 	case m.moved():
-		what, z := how(f)
-		return fmt.Sprintf("%s moved (%s: %s, z %.1f over %s)", c, quantityOf(f), what, z, over)
+		return changeWords(f, over)
 	case m.unmoved():
-		return fmt.Sprintf("%s did not move (largest |z| of %s %.1f over %s)", c, m.counted(), prominence(f), over)
+		return fmt.Sprintf("%s did not change (largest |z| = %.1f of %s, %s)", c, prominence(f), m.counted(), over)
 	}
-	return fmt.Sprintf("%s cannot be told yet (largest |z| of %s %.1f over %s)", c, m.counted(), prominence(f), over)
+	return fmt.Sprintf("too early to tell whether %s changed (largest |z| = %.1f of %s, %s)", c, prominence(f), m.counted(), over)
 }
 
 // plainShift is the number of standard errors from which on a shift is described as a shift. A large shift also moves
 // the values away from the middle of the baseline, which alone would read as a wider spread.
 const plainShift = 3.
 
-// how describes what a quantity has done, and by how many standard errors that stands out.
-func how(f finding.Shift) (what string, z float64) {
+// changeWords describes how a quantity changed, and by how many standard errors that stands out. over is the number of
+// units that it was seen over.
+func changeWords(f finding.Shift, over string) string {
+	subject := finding.QuantityOf(f.Signal, f.Quantity)
 	if math.Abs(f.Z) >= plainShift || math.Abs(f.SpreadZ) <= 1.2*math.Abs(f.Z) {
-		return fmt.Sprintf("%+.2g baseline sd", f.StandardShift), f.Z
+		verb := "rose"
+		if f.StandardShift < 0 {
+			verb = "fell"
+		}
+		return fmt.Sprintf("%s %s by %.2g baseline SD (z = %.1f, %s)", subject, verb, math.Abs(f.StandardShift), f.Z, over)
 	}
+	verb := "varies more"
 	if f.SpreadZ < 0 {
-		return "narrower spread", f.SpreadZ
+		verb = "varies less"
 	}
-	return "wider spread", f.SpreadZ
-}
-
-// quantityOf returns the name of a quantity of a signal; if the signal has only one, the name of the signal.
-func quantityOf(f finding.Shift) string {
-	if f.Signal == "return" || f.Signal == "episode_length" {
-		return f.Signal
-	}
-	return finding.QuantityWords(f.Quantity) + " of " + f.Signal
+	return fmt.Sprintf("%s %s (z = %.1f, %s)", subject, verb, f.SpreadZ, over)
 }
 
 func (m movement) counted() string {

@@ -279,7 +279,7 @@ func (n *Notifier) serve(ctx context.Context, s *sender) {
 		sleep(ctx, wait, wake)
 	}
 	if err := n.pushDue(push, s); err != nil {
-		n.log.Error().Err(err).Str("alertmanager", s.url).Msg("stopping with alerts that alertmanager did not accept")
+		n.log.Error().Err(err).Str("alertmanager", s.url).Msg("stopping with alerts not accepted by alertmanager")
 	}
 }
 
@@ -396,7 +396,7 @@ func (t *tracked) message(now time.Time) message {
 // remember records what an Alertmanager has accepted.
 func (n *Notifier) remember(told []note) {
 	if err := n.notes.add(told); err != nil { // without the lock: Update and Resync must not wait for a disk or a broker
-		n.log.Error().Err(err).Msg("after a crash, alerts that were told may be told again")
+		n.log.Error().Err(err).Msg("after a crash, alerts may be sent again")
 	}
 }
 

@@ -73,7 +73,7 @@ func newNotifierMetrics(reg prometheus.Registerer, unconfirmed func() float64) n
 		Name: MetricNotifications, Help: "Pushes to Alertmanager, by whether it accepted them.",
 	}, []string{"result"})
 	pending := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: MetricNotifyPending, Help: "Alerts that no Alertmanager has accepted in their current state.",
+		Name: MetricNotifyPending, Help: "Alerts whose current state no Alertmanager has accepted.",
 	}, unconfirmed)
 	reg.MustRegister(pushes, pending)
 	return notifierMetrics{sent: pushes.WithLabelValues("sent"), failed: pushes.WithLabelValues("failed")}

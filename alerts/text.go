@@ -23,10 +23,10 @@ const (
 func (i *Incident) summary() string {
 	signals := Ranked(i.firingSignals())
 	if d, ended := i.Ended(); ended {
-		return fmt.Sprintf("%s: accepted as the new normal by %s; a new baseline is collected", i.Group, d.By)
+		return fmt.Sprintf("%s: accepted as the new normal by %s; collecting a new baseline", i.Group, d.By)
 	}
 	if len(signals) == 0 {
-		return fmt.Sprintf("%s: every signal is back at its baseline (cause: %s)", i.Group, i.Cause)
+		return fmt.Sprintf("%s: all signals are back to their baseline (cause: %s)", i.Group, i.Cause)
 	}
 	return fmt.Sprintf("%s: %s %s since %s (cause: %s)", i.Group, listed(signals, ", "), i.verb(len(signals)),
 		i.Earliest().Onset.Moment(i.UnitName()), i.Cause)
@@ -98,8 +98,8 @@ func (i *Incident) Question() string {
 	if i.Closed || !slices.ContainsFunc(i.Alarms, confirmed) {
 		return ""
 	}
-	return "The change came while the baseline was collected, and it has lasted. If it is the new normal, accept it (rewardwatch incident accept " +
-		i.ID + "): a new baseline is collected. If not, fix or retrain the policy: the baseline is completed afterwards."
+	return "The change began while the baseline was collected, and persists. If it is the new normal, accept it (rewardwatch incident accept " +
+		i.ID + ") to collect a new baseline. If not, fix or retrain the policy. The baseline is completed afterwards."
 }
 
 func (a *Alarm) describe() string {
@@ -199,15 +199,15 @@ func (f *Fault) describe() string {
 	s := fmt.Sprintf("Since %s. ", f.Since)
 	for _, rule := range f.Streams {
 		if fault.Suspends(rule) {
-			return s + "Signals with wrong values are not judged for drift until 20 episodes (or blocks of steps) have come without the fault."
+			return s + "Signals with wrong values are not judged for drift until 20 episodes (or blocks of steps) arrive without the fault."
 		}
 	}
 	for _, rule := range f.Streams {
 		if rule == fault.Late {
-			return s + "Episodes lack the steps that came after their end, and are judged for drift as they are."
+			return s + "Steps that arrive after the end of their episode are missing from it. Episodes are judged for drift without them."
 		}
 	}
-	return s + "No values are wrong: what comes is judged for drift as ever."
+	return s + "No values are wrong, so drift detection continues."
 }
 
 // listed joins texts and counts those beyond maxListed.

@@ -382,7 +382,7 @@ func TestResumeRefusesDamage(t *testing.T) {
 		"a part is missing": {ingest.Parts{"book/1": good}, "part book/0: it is missing"},
 		"cut in the head":   {ingest.Parts{"book/0": good[:5]}, "EOF"},
 		"cut in the body":   {ingest.Parts{"book/0": good[:len(good)-10]}, "EOF"},
-		"a newer version":   {ingest.Parts{"book/0": newer}, "a newer build has written it: it has format 7"},
+		"a newer version":   {ingest.Parts{"book/0": newer}, "it was written by a newer build: its format is 7"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if err := NewTracker().Resume(test.parts); err == nil || !strings.Contains(err.Error(), test.want) {

@@ -39,7 +39,7 @@ func TestE2EDashboardsOfTheDemo(t *testing.T) {
 	d := startDemo(t)
 	begin := time.Now()
 	prometheus := startPrometheus(t, d.address)
-	d.await(t, "Staying up")
+	d.await(t, "Running at")
 	t.Run("NothingIsEmpty", func(t *testing.T) { nothingIsEmpty(t, prometheus, begin) })
 	t.Run("Drawn", func(t *testing.T) { drawnAsExpected(t, prometheus, begin) })
 	for _, n := range []int{8, 40} {
@@ -247,8 +247,8 @@ func startDemo(t *testing.T) *demo {
 		}
 		_ = cmd.Wait() // an interrupted demo may say so by its exit code
 	})
-	line := d.await(t, "Look at ")
-	found := regexp.MustCompile(`metrics at http://([^/]+)/metrics`).FindStringSubmatch(line)
+	line := d.await(t, "Open ")
+	found := regexp.MustCompile(`metrics: http://([^/]+)/metrics`).FindStringSubmatch(line)
 	if found == nil {
 		t.Fatalf("the demo does not say where its metrics are: %s", line)
 	}

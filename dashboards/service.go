@@ -90,7 +90,7 @@ func serviceTelemetry(d *dashboard.DashboardBuilder, s scope) {
 			[2]string{"signal_limit", orange}).NoValue("No record was passed over"),
 		stacked("Episode ends", "Episodes by how they ended. Abandoned episodes were dropped unfinished.", episodes,
 			query{expr: perSecond(s.service(assemble.MetricEpisodes), "end") + " > 0", legend: "{{end}}"}).NoValue("No episode ended"),
-		inColors(levels("Open episodes", "Episodes that have begun and not ended.", "short",
+		inColors(levels("Open episodes", "Open episodes.", "short",
 			query{expr: "sum(" + s.service(assemble.MetricOpenEpisodes) + ")", legend: "open"}), [2]string{"open", blue}),
 		levels("Partitions", "Partitions that are read, and those that exist, of each topic.", "short",
 			query{expr: "sum by (topic) (" + s.service(ingest.MetricPartitions, `kind="assigned"`) + ")", legend: "{{topic}} assigned"},
@@ -157,7 +157,7 @@ func serviceNotifications(d *dashboard.DashboardBuilder, s scope) {
 		inColors(happened("Notifications", "Pushes to Alertmanager, by result.",
 			query{expr: counted(s.service(alerts.MetricNotifications), overPoint, "result"), legend: "{{result}}"}),
 			[2]string{"sent", green}, [2]string{"failed", red}).NoValue("Not pushed"),
-		inColors(levels("Unconfirmed alerts over time", "Alerts that no Alertmanager has accepted in their current state.", "short",
+		inColors(levels("Unconfirmed alerts over time", "Alerts whose current state no Alertmanager has accepted.", "short",
 			query{expr: "sum(" + s.service(alerts.MetricNotifyPending) + ")", legend: "unconfirmed"}), [2]string{"unconfirmed", red}).NoValue("Not pushed"),
 		webhooks(s),
 		targetsInTrouble(s))

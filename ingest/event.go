@@ -246,7 +246,7 @@ type Stores interface {
 
 // ErrFenced means that a later owner of a partition has taken over its checkpoints: this one may no longer save them,
 // and drops the partition.
-var ErrFenced = errors.New("the checkpoints have been taken over by a later owner of the partition")
+var ErrFenced = errors.New("the checkpoints belong to a newer owner of the partition")
 
 // ErrPartsLost means that previously saved parts could not be read back: the next save must include all parts.
-var ErrPartsLost = errors.New("parts that were saved before cannot be read")
+var ErrPartsLost = errors.New("saved parts cannot be read")

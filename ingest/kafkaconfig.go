@@ -31,7 +31,7 @@ type TLSConfig struct {
 }
 
 // ErrNoTopic means that the cluster has no topic of that name.
-var ErrNoTopic = errors.New("there is no such topic")
+var ErrNoTopic = errors.New("topic not found")
 
 // The SASL mechanisms.
 const (
@@ -114,7 +114,7 @@ func (c TLSConfig) check(report func(key, msg string)) {
 		report("enabled", "must be true, or the other keys of tls have no effect")
 	}
 	if (c.CertFile == "") != (c.KeyFile == "") {
-		report("cert_file", "must be given together with key_file")
+		report("cert_file", "must be set together with key_file")
 	}
 	if c.InsecureSkipVerify && c.CAFile != "" {
 		report("insecure_skip_verify", "must be false, or ca_file has no effect")
@@ -125,7 +125,7 @@ func (c SASLConfig) check(report func(key, msg string)) {
 	switch c.Mechanism {
 	case "":
 		if c != (SASLConfig{}) {
-			report("mechanism", "must be given, or the other keys of sasl have no effect")
+			report("mechanism", "must be set, or the other keys of sasl have no effect")
 		}
 		return
 	case SASLPlain, SASLScramSHA256, SASLScramSHA512:
@@ -136,6 +136,6 @@ func (c SASLConfig) check(report func(key, msg string)) {
 		report("username", "must not be empty")
 	}
 	if (c.PasswordFile == "") == (c.PasswordEnv == "") {
-		report("password_file", "must be given, or else password_env, and not both")
+		report("password_file", "either this or password_env must be set")
 	}
 }

@@ -70,7 +70,7 @@ func (c SASLConfig) Load() (sasl.Mechanism, error) {
 	case SASLScramSHA512:
 		return scram.Mechanism(scram.SHA512, c.Username, password)
 	}
-	return nil, fmt.Errorf("there is no SASL mechanism %q", c.Mechanism)
+	return nil, fmt.Errorf("unknown SASL mechanism %q", c.Mechanism)
 }
 
 // Secret returns the password, "" if none is configured.
@@ -85,7 +85,7 @@ func (c SASLConfig) password() (string, error) {
 	if c.PasswordEnv != "" {
 		password := os.Getenv(c.PasswordEnv)
 		if password == "" {
-			return "", fmt.Errorf("the environment variable %s, which is to hold the password for Kafka, is empty", c.PasswordEnv)
+			return "", fmt.Errorf("the environment variable %s for the Kafka password is empty", c.PasswordEnv)
 		}
 		return password, nil
 	}

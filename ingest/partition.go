@@ -57,7 +57,7 @@ func (r Range) In(topics []Topic) (Topic, int, error) {
 		i = slices.IndexFunc(topics, func(t Topic) bool { return t.Name == r.Topic })
 	}
 	if i < 0 || i >= len(topics) {
-		return Topic{}, 0, fmt.Errorf("offsets %s: the topic is not one of those configured", r)
+		return Topic{}, 0, fmt.Errorf("offsets %s: the topic is not configured", r)
 	}
 	return topics[i], i, nil
 }

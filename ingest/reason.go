@@ -19,7 +19,7 @@ const (
 	ReasonNUL           Reason = "nul_character"   // \u0000 in a name, id, category or label
 	ReasonWrongType     Reason = "wrong_type"      // a field has another type than in telemetry v1
 	ReasonOutOfRange    Reason = "out_of_range"    // a step or a length that is negative or does not fit 64 bits
-	ReasonBadTimestamp  Reason = "bad_timestamp"   // neither RFC 3339 nor a Unix time of the years 1970 to 2262
+	ReasonBadTimestamp  Reason = "bad_timestamp"   // not an RFC 3339 time or a Unix time between the years 1970 and 2262
 	ReasonMissingPolicy Reason = "missing_policy"  // no policy, or an empty one
 	ReasonMissingReturn Reason = "missing_return"  // an episode without r
 	ReasonEmptyRecord   Reason = "empty_record"    // none of reward, action, outcomes and episode

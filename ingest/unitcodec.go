@@ -48,7 +48,7 @@ func (c unitCodec) cut() (u *Unit, rest []byte, err error) {
 	c.unit(u)
 	if c.damaged || int(u.End) >= Ends || u.ActionKind > ActionNumeric || u.Pos.Partition < 0 ||
 		u.Propensity != nil && len(u.Propensity.Actions) > len(u.Actions) {
-		return nil, nil, fmt.Errorf("%w: its values are impossible", ErrUnitDamaged)
+		return nil, nil, fmt.Errorf("%w: its values are invalid", ErrUnitDamaged)
 	}
 	u.First.Partition, u.Last.Partition = u.Pos.Partition, u.Pos.Partition
 	return u, c.b, nil

@@ -27,7 +27,7 @@ const (
 )
 
 // ErrUnitVersion means that a record of the units topic is intact and of a version that this build does not read.
-var ErrUnitVersion = errors.New("the record is of another version of the units topic")
+var ErrUnitVersion = errors.New("the record has another version of the units format")
 
 // ErrUnitDamaged means that bytes are not an intact record of the units topic.
 var ErrUnitDamaged = errors.New("the record is damaged")
@@ -108,14 +108,14 @@ func (r *UnitRecords) write(kind byte, body any) ([]byte, error) {
 func (r *UnitRecords) Read(b []byte) (*Unit, *UnitMark, error) {
 	end := len(b) - unitChecksumSize
 	if end < unitHeaderSize || !bytes.HasPrefix(b, []byte(unitMagic)) {
-		return nil, nil, fmt.Errorf("%w: it does not begin as one", ErrUnitDamaged)
+		return nil, nil, fmt.Errorf("%w: it has no valid header", ErrUnitDamaged)
 	}
 	if Checksum(b[:end]) != binary.LittleEndian.Uint32(b[end:]) {
 		return nil, nil, fmt.Errorf("%w: its checksum does not match", ErrUnitDamaged)
 	}
 	if version := b[len(unitMagic)]; version != unitVersion {
-		return nil, nil, fmt.Errorf("%w: it has version %d, and this build reads version %d; run one build in all instances of the group, "+
-			"and read the topic to its end with the old one before the new one takes over", ErrUnitVersion, version, unitVersion)
+		return nil, nil, fmt.Errorf("%w: its version is %d, but this build reads version %d; run the same build in all instances of the group, "+
+			"and read the topic to its end with the old build before you start the new one", ErrUnitVersion, version, unitVersion)
 	}
 	body := b[unitHeaderSize:end]
 	switch b[unitHeaderSize-1] {

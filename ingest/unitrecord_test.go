@@ -301,7 +301,7 @@ func TestForgetOrdersComeBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := ForgetOrder{Policy: "a\xff policy", By: "ann", Why: "a load test, long over", At: 1_795_168_800_250_000_000}
+	want := ForgetOrder{Policy: "a\xff policy", By: "ann", Why: "a finished load test", At: 1_795_168_800_250_000_000}
 	b, err := r.Forget(want)
 	if err != nil {
 		t.Fatal(err)

@@ -86,7 +86,7 @@ func (q *UnitSequence) Cut(b []byte) (u *Unit, rest []byte, err error) {
 	at, n := binary.Uvarint(b)
 	switch {
 	case n <= 0 || at > uint64(len(q.shapes)):
-		return nil, nil, fmt.Errorf("%w: it is like none before", ErrUnitDamaged)
+		return nil, nil, fmt.Errorf("%w: unknown shape", ErrUnitDamaged)
 	case at == 0:
 		if u, rest, err = CutUnit(b[n:]); err == nil && isPlainDecision(u) {
 			q.remember(u)
@@ -101,7 +101,7 @@ func (q *UnitSequence) Cut(b []byte) (u *Unit, rest []byte, err error) {
 	u = &Unit{}
 	d.Fill(u, q.values)
 	if c.damaged || !isPlainDecision(u) {
-		return nil, nil, fmt.Errorf("%w: its values are impossible", ErrUnitDamaged)
+		return nil, nil, fmt.Errorf("%w: its values are invalid", ErrUnitDamaged)
 	}
 	return u, c.b, nil
 }

@@ -154,7 +154,7 @@ func WireUnitOf(u *Unit) *WireUnit {
 func (w *WireUnit) Unit() (*Unit, error) {
 	if int(w.End) >= Ends || w.ActionKind > ActionNumeric || w.Partition < 0 || len(w.Profile)%4 != 0 ||
 		w.Propensity != nil && len(w.Propensity.Actions) > len(w.Actions) {
-		return nil, fmt.Errorf("%w: its values are impossible", ErrUnitDamaged)
+		return nil, fmt.Errorf("%w: its values are invalid", ErrUnitDamaged)
 	}
 	at := func(p wirePosition) Position {
 		return Position{Partition: w.Partition, Offset: p.Offset, Record: p.Record}

@@ -26,8 +26,8 @@ type Ask struct {
 
 // The errors of Ask besides ErrTargetDisabled and ErrUnfinished.
 var (
-	ErrBadAsk         = errors.New("cannot be asked for")
-	ErrAskedOtherwise = errors.New("another retraining was asked for under the same id")
+	ErrBadAsk         = errors.New("invalid request")
+	ErrAskedOtherwise = errors.New("a different retraining was requested with the same id")
 )
 
 // Ask opens a request for a person, and returns it. A repeated ask with the same id returns the existing request. The
@@ -94,11 +94,11 @@ func (d *Desk) checkAsk(a Ask) error {
 	_, known := d.cfg.target(a.Target)
 	switch {
 	case a.Policy == "":
-		return fmt.Errorf("%w: policy must name a policy", ErrBadAsk)
+		return fmt.Errorf("%w: policy must be the name of a policy", ErrBadAsk)
 	case a.By == "" || a.Why == "":
-		return fmt.Errorf("%w: by and why must say who asks for it and why", ErrBadAsk)
+		return fmt.Errorf("%w: by and why must be set to a name and a reason", ErrBadAsk)
 	case !known:
-		return fmt.Errorf("%w: no target is named %q", ErrBadAsk, a.Target)
+		return fmt.Errorf("%w: unknown target %q", ErrBadAsk, a.Target)
 	case a.Incident != nil && a.Incident.Group.Policy != a.Policy:
 		return fmt.Errorf("%w: the incident is of policy %q", ErrBadAsk, a.Incident.Group.Policy)
 	}

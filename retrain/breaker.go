@@ -21,7 +21,7 @@ func defaultBreaker() BreakerConfig {
 
 func (c BreakerConfig) check(report func(path, msg string)) {
 	if c.After < 0 {
-		report("breaker.after", "must not be negative; 0 switches the breaker off")
+		report("breaker.after", "must not be negative; 0 disables the breaker")
 	}
 	if c.Pause <= 0 && c.After > 0 {
 		report("breaker.pause", "must be greater than 0")
@@ -45,6 +45,6 @@ func (c BreakerConfig) decide(ctx context.Context, tx *ledger.Tx, policy string,
 	if err != nil || !now.Before(tripped[policy]) {
 		return ledger.Decision{}, err
 	}
-	return ledger.Decision{Reason: ledger.BreakerOpen, Detail: fmt.Sprintf("the last %d retrainings missed or failed; until %s, or until one that a person asks for is met",
+	return ledger.Decision{Reason: ledger.BreakerOpen, Detail: fmt.Sprintf("the last %d retrainings missed or failed; until %s, or until a retraining requested by a person is met",
 		c.After, tripped[policy].UTC().Format(time.RFC3339))}, nil
 }

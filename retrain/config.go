@@ -42,16 +42,16 @@ func DefaultConfig() Config {
 func (c Config) Check(report func(path, msg string)) {
 	c.Ledger.Check(func(key, msg string) { report("ledger."+key, msg) })
 	if c.Recipes == "" && len(c.Triggers) > 0 {
-		report("recipes", "must name the directory of the recipes of the triggers")
+		report("recipes", "must be the directory with the recipes of the triggers")
 	}
 	if c.Runs == "" && c.runsCommands() {
-		report("runs_directory", "must name a directory for the runs of commands")
+		report("runs_directory", "must be a directory for the runs of commands")
 	}
 	if c.OnMet != OnMetPromote && c.OnMet != OnMetKeep {
 		report("on_met", fmt.Sprintf("must be %q or %q, not %q", OnMetPromote, OnMetKeep, c.OnMet))
 	}
 	if _, ok := c.target(c.Rollback); c.Rollback != "" && !ok {
-		report("rollback", fmt.Sprintf("no target is named %q", c.Rollback))
+		report("rollback", fmt.Sprintf("unknown target %q", c.Rollback))
 	}
 	for i := range c.Targets {
 		c.checkTarget(i, report)
@@ -67,7 +67,7 @@ func (c Config) checkTarget(i int, report func(path, msg string)) {
 	if t.Name == "" {
 		report(at+".name", "must not be empty")
 	} else if slices.ContainsFunc(c.Targets[:i], func(o target.Target) bool { return o.Name == t.Name }) {
-		report(at+".name", fmt.Sprintf("%q names another target already", t.Name))
+		report(at+".name", fmt.Sprintf("duplicate target name %q", t.Name))
 	}
 	t.Check(at, report)
 }

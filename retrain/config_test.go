@@ -157,8 +157,8 @@ func TestTriggersNeedAWholeContract(t *testing.T) {
 	var got []string
 	c.CheckRecipes(recipes, func(path, msg string) { got = append(got, path+": "+msg) })
 	want := []string{
-		`triggers[1].recipe: recipe "middle" has no contract.hypothesis: no request leaves without a contract`,
-		`triggers[2].recipe: no recipe is named "nobody"`,
+		`triggers[1].recipe: recipe "middle" has no contract.hypothesis: every request needs a contract`,
+		`triggers[2].recipe: unknown recipe "nobody"`,
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)

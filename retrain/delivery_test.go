@@ -143,13 +143,13 @@ func testGoneDisablesTheTarget(t *testing.T, on storage) {
 			t.Errorf("decision %+v, want target_disabled", d)
 		}
 		const gauges = `
-			# HELP rewardwatch_webhook_dead_letters Requests that were given up before they could be delivered.
+			# HELP rewardwatch_webhook_dead_letters Requests given up before delivery.
 			# TYPE rewardwatch_webhook_dead_letters gauge
 			rewardwatch_webhook_dead_letters{target="trainer"} 2
-			# HELP rewardwatch_webhook_target_disabled 1 where the target answered 410 Gone and nothing is sent to it, 0 otherwise.
+			# HELP rewardwatch_webhook_target_disabled 1 if the target responded with 410 Gone and is disabled, 0 otherwise.
 			# TYPE rewardwatch_webhook_target_disabled gauge
 			rewardwatch_webhook_target_disabled{target="trainer"} 1
-			# HELP rewardwatch_webhooks_given_up_total Times that a request was given up before it could be delivered.
+			# HELP rewardwatch_webhooks_given_up_total Times that a request was given up before delivery.
 			# TYPE rewardwatch_webhooks_given_up_total counter
 			rewardwatch_webhooks_given_up_total{target="trainer"} 2
 		`
@@ -431,10 +431,10 @@ func testDeliveryMetrics(t *testing.T, on storage) {
 		r.pass(time.Hour - time.Second)
 		retrying(0)
 		const want = `
-			# HELP rewardwatch_retrain_cooldown_remaining_seconds Time until an incident of the policy can order a retraining from the target again.
+			# HELP rewardwatch_retrain_cooldown_remaining_seconds Time until an incident of the policy can request a retraining from the target again.
 			# TYPE rewardwatch_retrain_cooldown_remaining_seconds gauge
 			rewardwatch_retrain_cooldown_remaining_seconds{policy="ranker",target="trainer"} 82800
-			# HELP rewardwatch_retrain_expected_value Value of the condition that the version of a retraining is to meet, while its outcome is awaited.
+			# HELP rewardwatch_retrain_expected_value Value of the expected condition for the new version of a retraining, while its outcome is pending.
 			# TYPE rewardwatch_retrain_expected_value gauge
 			rewardwatch_retrain_expected_value{comparison=">",policy="ranker",signal="return",statistic="mean"} 180
 			# HELP rewardwatch_retrain_requests Retrain requests in the ledger, by state.
@@ -453,10 +453,10 @@ func testDeliveryMetrics(t *testing.T, on storage) {
 			rewardwatch_retrain_requests{policy="ranker",state="running"} 0
 			rewardwatch_retrain_requests{policy="ranker",state="verifying"} 0
 			rewardwatch_retrain_requests{policy="ranker",state="withdrawn"} 0
-			# HELP rewardwatch_webhook_dead_letters Requests that were given up before they could be delivered.
+			# HELP rewardwatch_webhook_dead_letters Requests given up before delivery.
 			# TYPE rewardwatch_webhook_dead_letters gauge
 			rewardwatch_webhook_dead_letters{target="trainer"} 0
-			# HELP rewardwatch_webhook_deliveries_total Attempts to deliver a webhook, by result.
+			# HELP rewardwatch_webhook_deliveries_total Webhook delivery attempts, by result.
 			# TYPE rewardwatch_webhook_deliveries_total counter
 			rewardwatch_webhook_deliveries_total{result="delivered",target="trainer"} 1
 			rewardwatch_webhook_deliveries_total{result="gone",target="trainer"} 0
@@ -468,7 +468,7 @@ func testDeliveryMetrics(t *testing.T, on storage) {
 			rewardwatch_webhook_deliveries_total{result="timeout",target="trainer"} 0
 			rewardwatch_webhook_deliveries_total{result="unreachable",target="trainer"} 0
 			rewardwatch_webhook_deliveries_total{result="unsigned",target="trainer"} 0
-			# HELP rewardwatch_webhook_target_disabled 1 where the target answered 410 Gone and nothing is sent to it, 0 otherwise.
+			# HELP rewardwatch_webhook_target_disabled 1 if the target responded with 410 Gone and is disabled, 0 otherwise.
 			# TYPE rewardwatch_webhook_target_disabled gauge
 			rewardwatch_webhook_target_disabled{target="trainer"} 0
 		`

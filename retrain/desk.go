@@ -98,9 +98,9 @@ func listener(m *metrics, log zerolog.Logger) ledger.Listener {
 			log.Warn().Err(err).Dur("wait", wait).Msg("the ledger cannot be reached; trying again")
 		},
 		Suspended: func(err error, now *ledger.SuspendedError) {
-			log.Error().Err(err).Str("reason", now.Why).Msg("the ledger is out of use: nothing is ordered and delivered until it works again, judging goes on")
+			log.Error().Err(err).Str("reason", now.Why).Msg("the ledger is unavailable: no retraining is requested or delivered until it works again; drift detection continues")
 		},
-		Revived: func(since time.Time) { log.Warn().Time("since", since).Msg("the ledger is in use again") },
+		Revived: func(since time.Time) { log.Warn().Time("since", since).Msg("the ledger is available again") },
 	}
 }
 
@@ -386,7 +386,7 @@ func (w requestSpec) reason() string {
 	if w.by == "" {
 		return ""
 	}
-	return "asked for by " + w.by + ": " + w.why
+	return "requested by " + w.by + ": " + w.why
 }
 
 // Delta returns the differences of a request's contract and config from the current parent of its recipe, and the
@@ -415,7 +415,7 @@ func (d *Desk) levelOf(w requestSpec) func(signal string) (finding.Distribution,
 func (d *Desk) order(w requestSpec, now time.Time) (ledger.Entry, error) {
 	how := d.recipes[w.recipe]
 	if how == nil {
-		return ledger.Entry{}, fmt.Errorf("no recipe is named %q", w.recipe)
+		return ledger.Entry{}, fmt.Errorf("unknown recipe %q", w.recipe)
 	}
 	id := recipe.RequestID(w.origin, w.trigger)
 	body, err := how.Order(recipe.Occasion{ID: id, Policy: w.policy, Incident: w.incident, Alarms: w.alarms, Level: d.levelOf(w), At: now})

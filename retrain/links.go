@@ -16,8 +16,8 @@ import (
 
 // The errors of links, besides *StateError for a request that has been decided.
 var (
-	ErrBadLink     = errors.New("the link is not one that this service has made")
-	ErrLinkExpired = errors.New("the link is over: nobody decided in time")
+	ErrBadLink     = errors.New("the link was not created by this service")
+	ErrLinkExpired = errors.New("the link has expired")
 )
 
 // ServeUnder sets the URL under which people reach the service. Without one there are no links. Call it before several
@@ -90,7 +90,7 @@ func (d *Desk) announce(ctx context.Context, id string) {
 	if link != "" {
 		event.Str("link", link)
 	}
-	event.Time("until", q.DueAt).Msg("a retrain request waits for a person to approve it")
+	event.Time("until", q.DueAt).Msg("a retrain request waits for approval")
 }
 
 // checkLink compares tokens in a time that does not depend on where they differ.

@@ -28,17 +28,17 @@ type metrics struct {
 func newMetrics(cfg Config) *metrics {
 	m := &metrics{
 		deliveries: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: MetricDeliveries, Help: "Attempts to deliver a webhook, by result.",
+			Name: MetricDeliveries, Help: "Webhook delivery attempts, by result.",
 		}, []string{"target", "result"}),
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: MetricDeliveryDuration, Help: "Time that an attempt to deliver a webhook took.",
+			Name: MetricDeliveryDuration, Help: "Duration of webhook delivery attempts.",
 			Buckets: []float64{.01, .05, .1, .25, .5, 1, 2.5, 5, 10, 15, 30, 60},
 		}, []string{"target"}),
 		retries: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: MetricLedgerRetries, Help: "Transactions begun again as the ledger could not be reached.",
+			Name: MetricLedgerRetries, Help: "Transactions retried because the ledger was not reachable.",
 		}),
 		unread: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: MetricLedgerUnread, Help: "Scrapes in which series are missing as the ledger could not be read.",
+			Name: MetricLedgerUnread, Help: "Scrapes with missing series because the ledger could not be read.",
 		}),
 	}
 	for _, t := range cfg.Targets {
@@ -56,7 +56,7 @@ func newMetrics(cfg Config) *metrics {
 func (m *metrics) register(reg prometheus.Registerer, ledger *ledgerCollector) error {
 	m.reg = reg
 	suspended := prometheus.NewGaugeFunc(
-		prometheus.GaugeOpts{Name: MetricLedgerSuspended, Help: "1 while the ledger is out of use, 0 otherwise."},
+		prometheus.GaugeOpts{Name: MetricLedgerSuspended, Help: "1 if the ledger is unavailable, 0 otherwise."},
 		func() float64 {
 			if ledger.ledger.Suspended() != nil {
 				return 1
@@ -103,21 +103,21 @@ func newLedgerCollector(cfg Config, l *ledger.Ledger) *ledgerCollector {
 	return &ledgerCollector{
 		cfg: cfg, ledger: l,
 		requests: prometheus.NewDesc(MetricRequests, "Retrain requests in the ledger, by state.", []string{"policy", "state"}, nil),
-		outcomes: prometheus.NewDesc(MetricOutcomes, "Retrainings that have come to an end, by outcome.", []string{"policy", "outcome"}, nil),
+		outcomes: prometheus.NewDesc(MetricOutcomes, "Finished retrainings, by outcome.", []string{"policy", "outcome"}, nil),
 		took:     prometheus.NewDesc(MetricOutcomeSeconds, "Time from the opening of a retraining to its outcome.", []string{"policy", "outcome"}, nil),
-		expected: prometheus.NewDesc(MetricExpected, "Value of the condition that the version of a retraining is to meet, while its outcome is awaited.",
+		expected: prometheus.NewDesc(MetricExpected, "Value of the expected condition for the new version of a retraining, while its outcome is pending.",
 			[]string{"policy", "statistic", "signal", "comparison"}, nil),
 		lastExpected: prometheus.NewDesc(MetricLastExpected, "Value of the condition of the last delivered retraining, with its state.",
 			[]string{"policy", "request", "statistic", "signal", "comparison", "state"}, nil),
 		lastObserved: prometheus.NewDesc(MetricLastObserved, "Statistic of the new version of the last delivered retraining, once its outcome is known.",
 			[]string{"policy", "request"}, nil),
 		retrying:    prometheus.NewDesc(MetricRetrying, "Requests that were tried and have not arrived, to be tried again.", []string{"target"}, nil),
-		cooldown:    prometheus.NewDesc(MetricCooldown, "Time until an incident of the policy can order a retraining from the target again.", []string{"policy", "target"}, nil),
-		breaker:     prometheus.NewDesc(MetricBreakerOpen, "1 where triggers order nothing for the policy, as its last retrainings did not help, 0 otherwise.", []string{"policy"}, nil),
-		deadLetters: prometheus.NewDesc(MetricDeadLetters, "Requests that were given up before they could be delivered.", []string{"target"}, nil),
-		givenUp:     prometheus.NewDesc(MetricGivenUp, "Times that a request was given up before it could be delivered.", []string{"target"}, nil),
-		circuit:     prometheus.NewDesc(MetricCircuitOpen, "1 where so many attempts in a row have failed that the target is tried by one request at a time, 0 otherwise.", []string{"target"}, nil),
-		disabled:    prometheus.NewDesc(MetricTargetDisabled, "1 where the target answered 410 Gone and nothing is sent to it, 0 otherwise.", []string{"target"}, nil),
+		cooldown:    prometheus.NewDesc(MetricCooldown, "Time until an incident of the policy can request a retraining from the target again.", []string{"policy", "target"}, nil),
+		breaker:     prometheus.NewDesc(MetricBreakerOpen, "1 if triggers are paused for the policy because its last retrainings did not help, 0 otherwise.", []string{"policy"}, nil),
+		deadLetters: prometheus.NewDesc(MetricDeadLetters, "Requests given up before delivery.", []string{"target"}, nil),
+		givenUp:     prometheus.NewDesc(MetricGivenUp, "Times that a request was given up before delivery.", []string{"target"}, nil),
+		circuit:     prometheus.NewDesc(MetricCircuitOpen, "1 if the target receives only one request at a time after repeated failures, 0 otherwise.", []string{"target"}, nil),
+		disabled:    prometheus.NewDesc(MetricTargetDisabled, "1 if the target responded with 410 Gone and is disabled, 0 otherwise.", []string{"target"}, nil),
 	}
 }
 

@@ -50,7 +50,7 @@ func testOrderThatBreaksItsPromise(t *testing.T, on storage) {
 			t.Errorf("recorded %+v, want invalid_order once", decisions)
 		}
 		delete(r.recipes, "ranker")
-		if d := r.consider(retraintest.Incident("i2", "ranker")); d.Reason != ledger.InvalidOrder || !strings.Contains(d.Detail, `no recipe is named "ranker"`) {
+		if d := r.consider(retraintest.Incident("i2", "ranker")); d.Reason != ledger.InvalidOrder || !strings.Contains(d.Detail, `unknown recipe "ranker"`) {
 			t.Errorf("without its recipe: %+v, want invalid_order", d)
 		}
 	})

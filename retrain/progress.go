@@ -36,7 +36,7 @@ type Report struct {
 const ByTelemetry = "telemetry"
 
 // ErrOtherVersion means that a job has already reported another version.
-var ErrOtherVersion = errors.New("another version was told of before")
+var ErrOtherVersion = errors.New("a different version was reported before")
 
 // ErrBadReport says what is missing in a report.
 var ErrBadReport = errors.New("bad report")
@@ -46,7 +46,7 @@ func (r Report) check() error {
 	case r.State != JobStarted && r.State != JobSucceeded && r.State != JobFailed:
 		return fmt.Errorf("%w: state must be %s, %s or %s, not %q", ErrBadReport, JobStarted, JobSucceeded, JobFailed, r.State)
 	case r.State == JobSucceeded && r.Version == "":
-		return fmt.Errorf("%w: version must name the policy_version that the job has made", ErrBadReport)
+		return fmt.Errorf("%w: version must be the policy_version that the job produced", ErrBadReport)
 	case r.State != JobSucceeded && r.Version != "":
 		return fmt.Errorf("%w: only a job that has %s has a version", ErrBadReport, JobSucceeded)
 	}
@@ -78,7 +78,7 @@ func (d *Desk) Report(ctx context.Context, id string, r Report) (ledger.Request,
 			if err != nil {
 				return ledger.Move{}, err
 			}
-			m.To, m.Version, m.Why = ledger.StateVerifying, r.Version, "the job made version "+r.Version
+			m.To, m.Version, m.Why = ledger.StateVerifying, r.Version, "the job produced version "+r.Version
 			m.Due = now.Add(o.Contract.Expected.Duration() + ledger.VerdictMargin)
 			if m.Once, err = replaces(ctx, tx, id, r); m.Once {
 				m.From = append(m.From, ledger.StateVerifying)
@@ -174,9 +174,9 @@ func (d *Desk) Withdraw(ctx context.Context, id, by, why string) (ledger.Request
 
 // The errors of Approve and Resend, besides those of the other methods.
 var (
-	ErrTargetDisabled = errors.New("its target answered 410 Gone: nothing is sent to it until its name or URL changes")
+	ErrTargetDisabled = errors.New("its target responded with 410 Gone and is disabled until its name or URL changes")
 	ErrUnknownTarget  = errors.New("its target is no longer configured")
-	ErrUnfinished     = errors.New("the policy has another request that is not finished")
+	ErrUnfinished     = errors.New("the policy has another unfinished request")
 )
 
 // Resend delivers a request again under the same id: one that was given up, or that the receiver has lost.

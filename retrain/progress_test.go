@@ -109,7 +109,7 @@ func testJobTellsOfItself(t *testing.T, on storage) {
 			t.Errorf("still awaited: %+v", v)
 		}
 		const metrics = `
-			# HELP rewardwatch_retrain_outcomes_total Retrainings that have come to an end, by outcome.
+			# HELP rewardwatch_retrain_outcomes_total Finished retrainings, by outcome.
 			# TYPE rewardwatch_retrain_outcomes_total counter
 			rewardwatch_retrain_outcomes_total{outcome="failed",policy="ranker"} 0
 			rewardwatch_retrain_outcomes_total{outcome="inconclusive",policy="ranker"} 0

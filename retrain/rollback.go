@@ -63,7 +63,7 @@ func (d *Desk) RollBack(ctx context.Context, s outcome.Setback) error {
 		if id, _, err := tx.OfOrigin(ctx, e.Origin); err != nil || id != "" {
 			return err
 		}
-		why := "retraining " + q.ID + " made things worse, which is rolled back first"
+		why := "retraining " + q.ID + " made the policy worse and is rolled back first"
 		disabled, err := tx.IsDisabled(ctx, target)
 		if err != nil {
 			return err
@@ -80,7 +80,7 @@ func (d *Desk) RollBack(ctx context.Context, s outcome.Setback) error {
 		return fmt.Errorf("roll back request %s: %w", q.ID, err)
 	}
 	if news {
-		d.log.Warn().Str("request", e.Id).Str("policy", q.Policy).Str("version", s.To).Str("reason", s.Evidence).Msg("a retraining made things worse: rolling back")
+		d.log.Warn().Str("request", e.Id).Str("policy", q.Policy).Str("version", s.To).Str("reason", s.Evidence).Msg("a retraining made the policy worse: rolling back")
 	}
 	return d.release(ctx)
 }
@@ -90,7 +90,7 @@ func (d *Desk) release(ctx context.Context) error {
 	queued, err := d.ledger.Queued(ctx)
 	if err != nil {
 		if ctx.Err() == nil {
-			d.log.Warn().Err(err).Msg("the ledger cannot be asked which rollbacks are queued, trying again")
+			d.log.Warn().Err(err).Msg("reading queued rollbacks failed, trying again")
 		}
 		return nil
 	}

@@ -32,10 +32,10 @@ func parseSchedule(text string) (cron.Schedule, error) {
 	}
 	s, err := cron.NewParser(cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow).Parse(text)
 	if err != nil {
-		return nil, fmt.Errorf(`must be written as in "0 3 * * 1", which is Mondays at 3:00: %w`, err)
+		return nil, fmt.Errorf(`must be a cron expression such as "0 3 * * 1" (Mondays at 3:00): %w`, err)
 	}
 	if s.Next(time.Unix(0, 0)).IsZero() {
-		return nil, fmt.Errorf("%q never comes", text)
+		return nil, fmt.Errorf("%q never occurs", text)
 	}
 	return s, nil
 }

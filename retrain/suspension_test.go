@@ -84,7 +84,7 @@ func TestDamagedLedgerIsSuspended(t *testing.T) {
 		if _, _, err := r.Search(t.Context(), ledger.Filter{Limit: 1}); !errors.Is(err, ledger.ErrSuspended) {
 			t.Errorf("search: %v", err)
 		}
-		const out = `# HELP rewardwatch_retrain_ledger_suspended 1 while the ledger is out of use, 0 otherwise.
+		const out = `# HELP rewardwatch_retrain_ledger_suspended 1 if the ledger is unavailable, 0 otherwise.
 # TYPE rewardwatch_retrain_ledger_suspended gauge
 rewardwatch_retrain_ledger_suspended `
 		check(t, testutil.GatherAndCompare(r.reg, strings.NewReader(out+"1\n"), MetricLedgerSuspended, MetricRequests))

@@ -61,10 +61,10 @@ func (c Config) checkTrigger(i int, report func(path, msg string)) {
 		within("on", fmt.Sprintf("must be %q or %q, not %q", OnIncident, OnSchedule, t.On))
 	}
 	if t.Recipe == "" {
-		within("recipe", "must name a recipe: no request leaves without a contract")
+		within("recipe", "must name a recipe: every request needs a contract")
 	}
 	if _, ok := c.target(t.Target); !ok {
-		within("target", fmt.Sprintf("no target is named %q", t.Target))
+		within("target", fmt.Sprintf("unknown target %q", t.Target))
 	}
 	if slices.ContainsFunc(c.Triggers[:i], t.repeats) {
 		report(at, "is the same as an earlier trigger")
@@ -102,7 +102,7 @@ func (t Trigger) checkIncident(report func(key, msg string)) {
 		report("cooldown", "must not be negative")
 	}
 	if t.Cron != "" {
-		report("cron", "must be left out where on is incident: it is of a schedule")
+		report("cron", "cannot be set if on is incident: it belongs to a schedule")
 	}
 }
 
@@ -114,7 +114,7 @@ func shownByEstimates() []finding.Shown {
 func checkCause(c alerts.Cause) string {
 	switch {
 	case needsPerson(c):
-		return fmt.Sprintf("%s never starts a retraining by itself, as that would learn the fault: a person can ask for one (rewardwatch retrain request)", c)
+		return fmt.Sprintf("%s never triggers a retraining, which would learn the fault: a person can request one (rewardwatch retrain request)", c)
 	case !slices.Contains([]alerts.Cause{alerts.CauseEnvironment, alerts.CausePolicy, alerts.CauseUnknown}, c):
 		return fmt.Sprintf("must be %s, %s or %s, not %q", alerts.CauseEnvironment, alerts.CausePolicy, alerts.CauseUnknown, c)
 	}
@@ -126,14 +126,14 @@ func (t Trigger) checkSchedule(report func(key, msg string)) {
 		report("cron", err.Error())
 	}
 	if len(t.Policies) == 0 {
-		report("policies", "must name the policies that are retrained by the schedule")
+		report("policies", "must list the policies to retrain on the schedule")
 	}
 	for j, policy := range t.Policies {
 		switch {
 		case policy == "":
 			report(fmt.Sprintf("policies[%d]", j), "must not be empty")
 		case slices.Contains(t.Policies[:j], policy):
-			report(fmt.Sprintf("policies[%d]", j), fmt.Sprintf("%q stands here twice", policy))
+			report(fmt.Sprintf("policies[%d]", j), fmt.Sprintf("%q is listed twice", policy))
 		}
 	}
 	for _, of := range []struct {
@@ -149,7 +149,7 @@ func (t Trigger) checkSchedule(report func(key, msg string)) {
 		{"cooldown", t.Cooldown != 0 && t.Cooldown != defaultCooldown},
 	} {
 		if of.given {
-			report(of.key, "must be left out where on is schedule: it is of an incident")
+			report(of.key, "cannot be set if on is schedule: it belongs to an incident")
 		}
 	}
 }

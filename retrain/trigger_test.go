@@ -323,7 +323,7 @@ func FuzzParseSchedule(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		s, err := parseSchedule(text)
 		if err == nil && s.Next(time.Unix(0, 0)).IsZero() {
-			t.Errorf("%q never comes", text)
+			t.Errorf("%q never occurs", text)
 		}
 	})
 }

@@ -44,8 +44,8 @@ func freshnessRecords(delay string) []record {
 // freshnessBudgetBurn alerts, with one severity, if too many units are judged too late.
 func freshnessBudgetBurn(delay string, severity alerts.Severity) rule {
 	const (
-		summary = "Rewardwatch judges too late"
-		more    = " of the episodes (or blocks) are judged more than a minute after their last event, above the 1 % of the objective and for long enough to spend its budget: alarms come late."
+		summary = "Rewardwatch judges telemetry too late"
+		more    = " of the episodes (or blocks) are judged more than a minute after their last event. The objective allows 1 %, so alarms are late."
 	)
 	var burns []string
 	for _, b := range burnRates()[severity] {

@@ -61,7 +61,7 @@ func (g ruleGroups) drifting() string {
 // faulty returns the template that lists the signals of the alert's group that are in a telemetry fault, with the rule
 // of each.
 func (g ruleGroups) faulty() string {
-	return g.listed("Signals in a telemetry fault, and its rule", metrics.MetricStreamFault, "", "{{ $s.Labels.signal }} ({{ $s.Labels.rule }})")
+	return g.listed("Signals with a telemetry fault (rule)", metrics.MetricStreamFault, "", "{{ $s.Labels.signal }} ({{ $s.Labels.rule }})")
 }
 
 // listed returns the template that shows a title and, after it, each series of a metric that belongs to the alert's
@@ -85,10 +85,10 @@ func (g ruleGroups) count(selector string, state finding.State) string {
 func (g ruleGroups) drift(severity alerts.Severity) rule {
 	selector := fmt.Sprintf("severity=%q", severity)
 	alarms := func(values string) inputSeries { return g.series(alerts.MetricAlarms, selector, values) }
-	const more = " `rewardwatch incident list` names the incidents, `incident show` says of one since when, by how much and why."
+	const more = " Run `rewardwatch incident list` to list incidents, and `rewardwatch incident show` for onset, size and cause."
 	moved, why := " drifts from its baseline", ""
 	if severity == alerts.Info {
-		moved, why = " has moved from its baseline", " The baseline is provisional, or the signals have become better."
+		moved, why = " changed from its baseline", " The baseline is provisional, or the signals improved."
 	}
 	return rule{
 		alert: alerts.AlertRewardDrift, severity: severity, dashboard: alerts.PolicyDashboard,
@@ -109,7 +109,7 @@ func (g ruleGroups) drift(severity alerts.Severity) rule {
 					g.series(metrics.MetricStreamFault, `signal="return",rule="scale"`, "_ 1+0x10"),
 				},
 				fires: []expectedAlert{g.fires(moved,
-					"Firing alarms: 1."+why+" Signals in a telemetry fault, and its rule: return (scale)."+more)},
+					"Firing alarms: 1."+why+" Signals with a telemetry fault (rule): return (scale)."+more)},
 			},
 			{
 				name: string(severity) + " alarms that have resolved", at: "5m",
@@ -121,7 +121,7 @@ func (g ruleGroups) drift(severity alerts.Severity) rule {
 
 // telemetryFault alerts on telemetry faults of any rule. The alert names the rule.
 func (g ruleGroups) telemetryFault() rule {
-	const meaning = "A fault vetoes retraining while it lasts, and a signal with wrong values is not judged."
+	const meaning = "No retraining is triggered during a fault, and signals with wrong values are not judged."
 	return rule{
 		alert: alerts.AlertTelemetryFault, severity: alerts.Warning, dashboard: alerts.PolicyDashboard,
 		expr:        g.count("", finding.TelemetryFault),
@@ -139,7 +139,7 @@ func (g ruleGroups) telemetryFault() rule {
 					Labels: g.example(),
 					Annotations: ruleAnnotations{
 						Summary:     "the telemetry of " + g.exampleName() + " is faulty",
-						Description: meaning + " Signals in a telemetry fault, and its rule: action (duplicates), return (scale).",
+						Description: meaning + " Signals with a telemetry fault (rule): action (duplicates), return (scale).",
 					},
 				}},
 			},
@@ -193,7 +193,7 @@ func (g ruleGroups) fires(summary, description string) expectedAlert {
 func telemetryAbsent() rule {
 	const (
 		summary     = "Rewardwatch reads no telemetry"
-		description = "Agents do not send, Kafka cannot be read, or Rewardwatch is not scraped: drift goes unseen."
+		description = "Agents do not send telemetry, Kafka cannot be read, or Rewardwatch is not scraped. Drift is not detected."
 	)
 	return rule{
 		alert: "TelemetryAbsent", severity: alerts.Warning, wait: "10m",
@@ -220,19 +220,19 @@ func telemetryLost() rule {
 			ingest.MetricOffsetGap),
 		summary: summary,
 		description: `Kafka deleted {{ $value | printf "%.0f" }} records of partition {{ $labels.partition }} of {{ $labels.topic }} before ` +
-			"they were read, in the last 15 minutes: retention is too short for the lag, or the topic is compacted.",
+			"they were read, in the last 15 minutes: the retention is too short for the lag, or the topic is compacted.",
 		tests: []ruleTest{
 			{
 				name: "a gap", at: "20m",
 				series: []inputSeries{ofJob(ingest.MetricOffsetGap, telemetry("3"), "0+0x14 40+0x10")},
 				fires: []expectedAlert{fires(summary, "Kafka deleted 40 records of partition 3 of agents before they were read, in the "+
-					"last 15 minutes: retention is too short for the lag, or the topic is compacted.", "job", "rewardwatch", "topic", "agents", "partition", "3")},
+					"last 15 minutes: the retention is too short for the lag, or the topic is compacted.", "job", "rewardwatch", "topic", "agents", "partition", "3")},
 			},
 			{
 				name: "a gap at the start", at: "10m",
 				series: []inputSeries{ofInstance(ingest.MetricOffsetGap, telemetry("3"), "_x5 40+0x10")},
 				fires: []expectedAlert{fires(summary, "Kafka deleted 40 records of partition 3 of agents before they were read, in the "+
-					"last 15 minutes: retention is too short for the lag, or the topic is compacted.", "job", "rewardwatch", "topic", "agents", "partition", "3")},
+					"last 15 minutes: the retention is too short for the lag, or the topic is compacted.", "job", "rewardwatch", "topic", "agents", "partition", "3")},
 			},
 			{
 				name: "an old gap", at: "40m",
@@ -249,8 +249,8 @@ func consumerLagHigh() rule {
 		expr: fmt.Sprintf("max by (job, topic, partition) (%s) > 300 or (max by (job, topic, partition) (%s) > 100000 unless "+
 			"max by (job, topic, partition) (%s))", ingest.MetricLagSeconds, ingest.MetricLagRecords, ingest.MetricLagSeconds),
 		summary: summary,
-		description: "Partition {{ $labels.partition }} of {{ $labels.topic }} is {{ $value | humanize }} behind, in seconds, or in records where " +
-			"the telemetry has no clock: alarms come late by as much.",
+		description: "Partition {{ $labels.partition }} of {{ $labels.topic }} is {{ $value | humanize }} seconds behind, or records if " +
+			"the telemetry has no timestamps. Alarms are late by the same amount.",
 		tests: []ruleTest{
 			{
 				name: "minutes behind", at: "15m",
@@ -258,14 +258,14 @@ func consumerLagHigh() rule {
 					ofJob(ingest.MetricLagSeconds, telemetry("0"), "600+0x20"),
 					ofJob(ingest.MetricLagRecords, telemetry("0"), "200000+0x20"),
 				},
-				fires: []expectedAlert{fires(summary, "Partition 0 of agents is 600 behind, in seconds, or in records where the "+
-					"telemetry has no clock: alarms come late by as much.", "job", "rewardwatch", "topic", "agents", "partition", "0")},
+				fires: []expectedAlert{fires(summary, "Partition 0 of agents is 600 seconds behind, or records if the "+
+					"telemetry has no timestamps. Alarms are late by the same amount.", "job", "rewardwatch", "topic", "agents", "partition", "0")},
 			},
 			{
 				name: "many records behind without a clock", at: "15m",
 				series: []inputSeries{ofJob(ingest.MetricLagRecords, telemetry("0"), "200000+0x20")},
-				fires: []expectedAlert{fires(summary, "Partition 0 of agents is 200k behind, in seconds, or in records where the "+
-					"telemetry has no clock: alarms come late by as much.", "job", "rewardwatch", "topic", "agents", "partition", "0")},
+				fires: []expectedAlert{fires(summary, "Partition 0 of agents is 200k seconds behind, or records if the "+
+					"telemetry has no timestamps. Alarms are late by the same amount.", "job", "rewardwatch", "topic", "agents", "partition", "0")},
 			},
 			{
 				name: "many records but seconds only, and a peak", at: "15m",
@@ -286,7 +286,7 @@ func deadLettersRising() rule {
 		expr: fmt.Sprintf("sum by (job, reason) (rate(%s[10m])) > on (job) group_left () (0.01 * sum by (job) (rate(%s[10m])))",
 			ingest.MetricDeadLetters, ingest.MetricEvents),
 		summary:     summary,
-		description: "{{ $value | humanize }} records a second, above 1 % of all, are refused: {{ $labels.reason }}.",
+		description: "{{ $value | humanize }} records per second are refused, more than 1 % of all: {{ $labels.reason }}.",
 		tests: []ruleTest{
 			{
 				name: "one in ten", at: "30m",
@@ -294,7 +294,7 @@ func deadLettersRising() rule {
 					events("accepted", "0+540x40"), events("refused", "0+60x40"),
 					ofJob(ingest.MetricDeadLetters, `reason="not_json"`, "0+60x40"),
 				},
-				fires: []expectedAlert{fires(summary, "1 records a second, above 1 % of all, are refused: not_json.",
+				fires: []expectedAlert{fires(summary, "1 records per second are refused, more than 1 % of all: not_json.",
 					"job", "rewardwatch", "reason", "not_json")},
 			},
 			{
@@ -310,8 +310,8 @@ func deadLettersRising() rule {
 
 func deadLettersLost() rule {
 	const (
-		summary     = "refused telemetry could not be kept"
-		description = "The dead letters are full or cannot be written: what was refused can no longer be looked at."
+		summary     = "refused telemetry could not be stored"
+		description = "The dead letters are full or cannot be written. New refused records are lost."
 	)
 	return rule{
 		alert: "DeadLettersLost", severity: alerts.Warning,
@@ -333,13 +333,13 @@ func checkpointStale() rule {
 		alert: "CheckpointStale", severity: alerts.Warning, wait: "5m",
 		expr:    fmt.Sprintf("max by (job, instance) (%s) > 120", ingest.MetricCheckpointAge),
 		summary: summary,
-		description: "The last checkpoint is {{ $value | humanizeDuration }} old: a restart reads again all that came since, " +
-			"if Kafka still has it.",
+		description: "The last checkpoint is {{ $value | humanizeDuration }} old. After a restart, telemetry since then is read again " +
+			"if it is still in Kafka.",
 		tests: []ruleTest{
 			{
 				name: "old", at: "10m", series: []inputSeries{ofInstance(ingest.MetricCheckpointAge, `topic="agents"`, "600+0x20")},
-				fires: []expectedAlert{fires(summary, "The last checkpoint is 10m 0s old: a restart reads again all that came "+
-					"since, if Kafka still has it.", "job", "rewardwatch", "instance", "a")},
+				fires: []expectedAlert{fires(summary, "The last checkpoint is 10m 0s old. After a restart, telemetry "+
+					"since then is read again if it is still in Kafka.", "job", "rewardwatch", "instance", "a")},
 			},
 			{name: "fresh", at: "10m", series: []inputSeries{ofInstance(ingest.MetricCheckpointAge, `topic="agents"`, "10+0x20")}},
 			{name: "late once", at: "10m", series: []inputSeries{ofInstance(ingest.MetricCheckpointAge, `topic="agents"`, "10+0x6 200 210 10+0x9")}},
@@ -350,7 +350,7 @@ func checkpointStale() rule {
 func checkpointDamaged() rule {
 	const (
 		summary     = "A checkpoint was damaged"
-		description = "Rewardwatch went back to the save before, and lost nothing by it. Look at the disk that holds the checkpoints."
+		description = "Rewardwatch used the previous checkpoint, and no data is lost. Check the disk with the checkpoints."
 	)
 	return rule{
 		alert: "CheckpointDamaged", severity: alerts.Warning,
@@ -375,8 +375,8 @@ func checkpointDamaged() rule {
 
 func cardinalityLimit() rule {
 	const (
-		summary     = "Rewardwatch leaves metrics out"
-		description = "limits.series is reached: healthy streams are not shown in the metrics, but still judged."
+		summary     = "Rewardwatch omits metrics"
+		description = "limits.series is reached. Healthy streams are judged, but missing from the metrics."
 	)
 	return rule{
 		alert: "CardinalityLimit", severity: alerts.Warning,
@@ -395,13 +395,13 @@ func cardinalityLimit() rule {
 func notifierFailing() rule {
 	const (
 		summary     = "alerts do not reach Alertmanager"
-		description = "No Alertmanager has accepted the current state of 2 alerts: drift may go unheard."
+		description = "No Alertmanager has accepted the current state of 2 alerts. Notifications of drift may be missing."
 	)
 	return rule{
 		alert: "NotifierFailing", severity: alerts.Critical, wait: "5m",
 		expr:        fmt.Sprintf("max by (job, instance) (%s) > 0", alerts.MetricNotifyPending),
 		summary:     summary,
-		description: "No Alertmanager has accepted the current state of {{ $value }} alerts: drift may go unheard.",
+		description: "No Alertmanager has accepted the current state of {{ $value }} alerts. Notifications of drift may be missing.",
 		tests: []ruleTest{
 			{
 				name: "unconfirmed", at: "10m", series: []inputSeries{ofInstance(alerts.MetricNotifyPending, "", "0 2+0x20")},
@@ -415,7 +415,7 @@ func notifierFailing() rule {
 func alertmanagerUnreachable() rule {
 	const (
 		summary     = "an Alertmanager refuses alerts"
-		description = "Pushes to an Alertmanager have kept failing for 15 minutes; the log says which and why."
+		description = "Pushes to an Alertmanager have failed for 15 minutes. See the log for the reason."
 	)
 	return rule{
 		alert: "AlertmanagerUnreachable", severity: alerts.Warning, wait: "15m",
@@ -440,13 +440,13 @@ func alertmanagerUnreachable() rule {
 func webhookDeadLetter(metric string) rule {
 	const (
 		summary     = "retrain requests did not reach their target"
-		description = "Deliveries to trainer were given up within the last hour: no retraining comes of them. `/api/v1/retrain-requests` says which and why."
+		description = "Deliveries to trainer were given up within the last hour, so these retrainings do not happen. See `/api/v1/retrain-requests`."
 	)
 	return rule{
 		alert: "WebhookDeadLetter", severity: alerts.Warning, dashboard: alerts.RetrainingDashboard,
 		expr:        fmt.Sprintf("max by (job, target) (increase(%s[1h])) > 0", metric),
 		summary:     summary,
-		description: "Deliveries to {{ $labels.target }} were given up within the last hour: no retraining comes of them. `/api/v1/retrain-requests` says which and why.",
+		description: "Deliveries to {{ $labels.target }} were given up within the last hour, so these retrainings do not happen. See `/api/v1/retrain-requests`.",
 		tests: []ruleTest{
 			{
 				name: "given up", at: "30m", series: []inputSeries{ofJob(metric, `target="trainer"`, "0+0x20 1+0x200")},

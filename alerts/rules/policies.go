@@ -12,8 +12,8 @@ import (
 // actionCollapse alerts on policies that do nearly the same all the time: their actions have lost three quarters of the
 // entropy that they had in the baseline, and a detector confirms that this is not chance.
 func (g ruleGroups) actionCollapse() rule {
-	const description = "The actions have {{ $value | humanizePercentage }} of the entropy that they had in the baseline: the policy does nearly the " +
-		"same all the time. Look at the action shares, and at what the policy_version has learnt."
+	const description = "The actions have {{ $value | humanizePercentage }} of their baseline entropy. The policy does nearly the " +
+		"same all the time. Check the action shares and the training of this policy_version."
 	entropy := func(sample, values string) inputSeries {
 		return g.series(metrics.MetricActionEntropy, fmt.Sprintf("sample=%q", sample), values)
 	}
@@ -26,8 +26,8 @@ func (g ruleGroups) actionCollapse() rule {
 			{
 				name: "one action is left", at: "10m",
 				series: []inputSeries{entropy("baseline", "2+0x20"), entropy("current", "0.2+0x20"), g.stream("action.3", "2+0x20")},
-				fires: []expectedAlert{g.fires(" does nearly the same all the time", "The actions have 10% of the entropy that they had in the "+
-					"baseline: the policy does nearly the same all the time. Look at the action shares, and at what the policy_version has learnt.")},
+				fires: []expectedAlert{g.fires(" does nearly the same all the time", "The actions have 10% of their "+
+					"baseline: the policy does nearly the same all the time. Check the action shares and the training of this policy_version.")},
 			},
 			{
 				name: "few actions, and no alarm", at: "10m",
@@ -43,16 +43,16 @@ func (g ruleGroups) actionCollapse() rule {
 
 // rewardChannelFault alerts on rewards that cannot be trusted: whatever learns from them learns the fault.
 func (g ruleGroups) rewardChannelFault() rule {
-	const description = "The reward is in a telemetry fault, by the rule {{ $labels.rule }}: what learns from it learns the fault. Retraining is vetoed while it lasts."
+	const description = "The reward has a telemetry fault (rule {{ $labels.rule }}). Training on it would learn the fault. No retraining is triggered until it ends."
 	fault := func(signal, values string) inputSeries {
 		return g.series(metrics.MetricStreamFault, fmt.Sprintf(`signal=%q,rule="scale"`, signal), values)
 	}
-	fires := g.fires("'s rewards cannot be trusted", "The reward is in a telemetry fault, by the rule scale: what learns from it learns the fault. "+
-		"Retraining is vetoed while it lasts.")
+	fires := g.fires("'s rewards are not reliable", "The reward has a telemetry fault (rule scale). Training on it would learn the fault. "+
+		"No retraining is triggered until it ends.")
 	return rule{
 		alert: "RewardChannelFault", severity: alerts.Critical, dashboard: alerts.PolicyDashboard,
 		expr:    fmt.Sprintf(`max by (%s, rule) (%s{signal=~"reward|return|reward_component[.].*",rule!~"%s"}) > 0`, g.by(), metrics.MetricStreamFault, unfinishedRules),
-		summary: g.name() + "'s rewards cannot be trusted", description: description,
+		summary: g.name() + "'s rewards are not reliable", description: description,
 		tests: []ruleTest{
 			{name: "on another scale", at: "5m", series: []inputSeries{fault("reward", "_ 1+0x10")}, fires: []expectedAlert{fires.with("rule", "scale")}},
 			{name: "units that are missing", at: "5m", series: []inputSeries{g.series(metrics.MetricStreamFault, `signal="reward",rule="unfinished"`, "_ 1+0x10")}},
@@ -73,13 +73,13 @@ func (g ruleGroups) episodesUnfinished() rule {
 	now, usual := fmt.Sprintf(`max by (%s) (%s{sample="current"})`, g.by(), metrics.MetricUnfinished),
 		fmt.Sprintf(`max by (%s) (%s{sample="baseline"})`, g.by(), metrics.MetricUnfinished)
 	fires := func(was string) []expectedAlert {
-		return []expectedAlert{g.fires(" has episodes without an end", was+" of its episodes have no end. Nothing of them is judged.")}
+		return []expectedAlert{g.fires(" has episodes without an end", was+" of its episodes have no end and are not judged.")}
 	}
 	return rule{
 		alert: "EpisodesUnfinished", severity: alerts.Warning, wait: "5m", dashboard: alerts.PolicyDashboard,
 		expr:        fmt.Sprintf("%s > 0.5 or (%s and abs(%s - %s) > 0.1)", now, now, now, usual),
 		summary:     g.name() + " has episodes without an end",
-		description: "{{ $value | humanizePercentage }} of its episodes have no end. Nothing of them is judged.",
+		description: "{{ $value | humanizePercentage }} of its episodes have no end and are not judged.",
 		tests: []ruleTest{
 			{name: "most, as ever", at: "10m", series: []inputSeries{share("current", ".8+0x10"), share("baseline", ".8+0x10")}, fires: fires("80%")},
 			{name: "more than before", at: "10m", series: []inputSeries{share("current", ".3+0x10"), share("baseline", ".05+0x10")}, fires: fires("30%")},
@@ -95,18 +95,18 @@ const staleAfter = 90
 
 // baselineStale alerts on baselines that have not been reviewed for a long time.
 func (g ruleGroups) baselineStale() rule {
-	const description = "Its baseline was frozen {{ $value | humanizeDuration }} ago. What is normal has had time to change: promote a newer baseline, " +
-		"or confirm this one in your review."
+	const description = "Its baseline was frozen {{ $value | humanizeDuration }} ago. Normal behavior may have changed since: promote a newer baseline, " +
+		"or confirm this one."
 	age := func(values string) inputSeries { return g.series(metrics.MetricBaselineAge, "", values) }
 	return rule{
 		alert: "BaselineStale", severity: alerts.Info, wait: "1h", dashboard: alerts.PolicyDashboard,
 		expr:    fmt.Sprintf("max by (%s) (%s) > %d * 86400", g.by(), metrics.MetricBaselineAge, staleAfter),
-		summary: g.name() + " is held to an old baseline", description: description,
+		summary: g.name() + " has an old baseline", description: description,
 		tests: []ruleTest{
 			{
 				name: "of a hundred days", at: "2h", series: []inputSeries{age("8640000+0x200")},
-				fires: []expectedAlert{g.fires(" is held to an old baseline", "Its baseline was frozen 100d 0h 0m 0s ago. What is normal has had "+
-					"time to change: promote a newer baseline, or confirm this one in your review.")},
+				fires: []expectedAlert{g.fires(" has an old baseline", "Its baseline was frozen 100d 0h 0m 0s ago. Normal behavior may "+
+					"have changed since: promote a newer baseline, or confirm this one.")},
 			},
 			{name: "of ten days", at: "2h", series: []inputSeries{age("864000+0x200")}},
 		},
@@ -116,8 +116,8 @@ func (g ruleGroups) baselineStale() rule {
 // falseAlarmBudgetSpent alerts on policies with far more incidents than chance explains: more than three times what the
 // budget of false alarms allows for the units of thirty days, plus three.
 func (g ruleGroups) falseAlarmBudgetSpent() rule {
-	const description = "{{ $value | printf `%.0f` }} incidents opened in 30 days, more than three times what its budget of false alarms allows, and three. Either it " +
-		"really drifts that often, or its baseline no longer fits: see what a newer baseline would have said with `calibrate`."
+	const description = "{{ $value | printf `%.0f` }} incidents opened in 30 days, more than three plus three times the budget of false alarms. Either it " +
+		"drifts this often, or its baseline is out of date. Compare with a newer baseline in `rewardwatch calibrate`."
 	by := g.by()
 	opened := func(values string) inputSeries { return g.series(alerts.MetricIncidentsOpened, "", values) }
 	units := func(values string) inputSeries { return g.series(metrics.MetricUnits, "", values) }
@@ -130,9 +130,9 @@ func (g ruleGroups) falseAlarmBudgetSpent() rule {
 		tests: []ruleTest{
 			{
 				name: "an incident every hour", at: "2h", series: []inputSeries{opened("0+1x24 24+0x200"), units("0+1x200"), budget},
-				fires: []expectedAlert{g.fires(" has more incidents than its budget allows", "24 incidents opened in 30 days, more than three times what its budget of "+
-					"false alarms allows, and three. Either it really drifts that often, or its baseline no longer fits: see what a newer baseline "+
-					"would have said with `calibrate`.")},
+				fires: []expectedAlert{g.fires(" has more incidents than its budget allows", "24 incidents opened in 30 days, more than three plus three times the budget of "+
+					"false alarms. Either it drifts this often, or its baseline is out of date. Compare with a newer baseline "+
+					"in `rewardwatch calibrate`.")},
 			},
 			{name: "as many as chance makes", at: "2h", series: []inputSeries{opened("0+1x2 2+0x200"), units("0+3x200"), budget}},
 		},

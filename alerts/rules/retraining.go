@@ -15,9 +15,9 @@ func ofState(metric, state, values string) inputSeries {
 // PostgreSQL.
 func ledgerSuspended(suspended string) rule {
 	const (
-		summary     = "the ledger of retrain requests is out of use"
-		description = "No retraining is ordered, delivered or approved until the ledger works again; judging and paging go on. `/-/ready` of the " +
-			"instance says why."
+		summary     = "the ledger of retrain requests is unavailable"
+		description = "Retrainings cannot be requested, approved or delivered until the ledger works again. Drift detection and paging continue. See `/-/ready` of the " +
+			"instance for the reason."
 	)
 	return rule{
 		alert: "LedgerSuspended", severity: alerts.Critical, wait: "2m", dashboard: alerts.RetrainingDashboard,
@@ -39,8 +39,8 @@ func ledgerSuspended(suspended string) rule {
 func retrainNoImprovement(requests, suspended string) rule {
 	const (
 		summary     = "a retraining of checkout did not help"
-		description = "The new version does not show what the contract expects, or its job has failed. `rewardwatch retrain list --policy checkout` " +
-			"says which request, and why."
+		description = "The new version does not meet the contract, or its job failed. See `rewardwatch retrain list --policy checkout` " +
+			"for the request and the reason."
 	)
 	first := fmt.Sprintf(`0 * max by (job, policy, state) (%s{state=~"missed|failed"})`, requests)
 	if suspended != "" {
@@ -63,8 +63,8 @@ func retrainNoImprovement(requests, suspended string) rule {
 		alert: "RetrainNoImprovement", severity: alerts.Warning, dashboard: alerts.PolicyDashboard,
 		expr:    fmt.Sprintf(`max by (job, policy, state) (%[1]s{state=~"missed|failed"}) > (max by (job, policy, state) (%[1]s{state=~"missed|failed"} offset 1h) or %[2]s)`, requests, first),
 		summary: "a retraining of {{ $labels.policy }} did not help",
-		description: "The new version does not show what the contract expects, or its job has failed. `rewardwatch retrain list --policy {{ $labels.policy }}` " +
-			"says which request, and why.",
+		description: "The new version does not meet the contract, or its job failed. See `rewardwatch retrain list --policy {{ $labels.policy }}` " +
+			"for the request and the reason.",
 		tests: tests,
 	}
 }
@@ -73,7 +73,7 @@ func retrainNoImprovement(requests, suspended string) rule {
 func retrainAwaitsApproval(requests string) rule {
 	const (
 		summary     = "a retraining of checkout waits for approval"
-		description = "It expires a day after it was opened. `rewardwatch retrain list --state awaiting_approval` shows what it is about."
+		description = "The request expires one day after it was opened. See `rewardwatch retrain list --state awaiting_approval`."
 	)
 	return rule{
 		alert: "RetrainAwaitsApproval", severity: alerts.Info, wait: "4h", dashboard: alerts.RetrainingDashboard,

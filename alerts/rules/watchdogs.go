@@ -11,8 +11,8 @@ import (
 
 func partitionsUnassigned() rule {
 	const (
-		summary     = "partitions are read by nobody"
-		description = "2 partitions of agents are assigned to no instance: what is in them is not judged."
+		summary     = "partitions are not read by any instance"
+		description = "2 partitions of agents are not assigned to any instance. Their telemetry is not judged."
 	)
 	kind := func(kind string) string { return fmt.Sprintf("%s{kind=%q}", ingest.MetricPartitions, kind) }
 	of := func(topic, kind string) string { return fmt.Sprintf("topic=%q,kind=%q", topic, kind) }
@@ -20,7 +20,7 @@ func partitionsUnassigned() rule {
 		alert: "PartitionsUnassigned", severity: alerts.Critical, wait: "5m",
 		expr:        fmt.Sprintf("max by (job, topic) (%s) - sum by (job, topic) (%s) > 0", kind("existing"), kind("assigned")),
 		summary:     summary,
-		description: "{{ $value }} partitions of {{ $labels.topic }} are assigned to no instance: what is in them is not judged.",
+		description: "{{ $value }} partitions of {{ $labels.topic }} are not assigned to any instance. Their telemetry is not judged.",
 		tests: []ruleTest{
 			{
 				name: "two instances with ten of twelve", at: "10m",
@@ -46,15 +46,15 @@ func partitionsUnassigned() rule {
 
 func partitionStalled() rule {
 	const (
-		summary     = "a partition does not get on"
-		description = "Connections were cut 3 times within half an hour because a partition of agents with unread records stood still; the log says which."
+		summary     = "a partition is stalled"
+		description = "Connections were cut 3 times within half an hour because a partition of agents with unread records was stalled. See the log for details."
 	)
 	stalled := func(topic string) string { return fmt.Sprintf("topic=%q,reason=\"stalled\"", topic) }
 	return rule{
 		alert: "PartitionStalled", severity: alerts.Warning,
 		expr:        fmt.Sprintf("sum by (job, instance, topic) (increase(%s{reason=\"stalled\"}[30m])) > 1", ingest.MetricReconnects),
 		summary:     summary,
-		description: `Connections were cut {{ $value | printf "%.0f" }} times within half an hour because a partition of {{ $labels.topic }} with unread records stood still; the log says which.`,
+		description: `Connections were cut {{ $value | printf "%.0f" }} times within half an hour because a partition of {{ $labels.topic }} with unread records was stalled. See the log for details.`,
 		tests: []ruleTest{
 			{
 				name: "again and again", at: "30m", series: []inputSeries{ofInstance(ingest.MetricReconnects, stalled("agents"), "0+0x10 3+0x30")},
@@ -70,8 +70,8 @@ func partitionStalled() rule {
 
 func lagNotFalling() rule {
 	const (
-		summary     = "Rewardwatch does not catch up"
-		description = "Partition 0 of agents is 30k records behind, and not less than half an hour ago: events come faster than they are judged."
+		summary     = "Rewardwatch falls behind"
+		description = "Partition 0 of agents is 30k records behind, no fewer than half an hour ago. Events arrive faster than they are judged."
 	)
 	return rule{
 		alert: "LagNotFalling", severity: alerts.Warning, wait: "15m",
@@ -79,8 +79,8 @@ func lagNotFalling() rule {
 			"max by (job, topic, partition) (%s offset 30m)",
 			ingest.MetricLagRecords, ingest.MetricLagRecords, ingest.MetricLagRecords),
 		summary: summary,
-		description: "Partition {{ $labels.partition }} of {{ $labels.topic }} is {{ $value | humanize }} records behind, and not less than half an hour ago: " +
-			"events come faster than they are judged.",
+		description: "Partition {{ $labels.partition }} of {{ $labels.topic }} is {{ $value | humanize }} records behind, no fewer than half an hour ago. " +
+			"Events arrive faster than they are judged.",
 		tests: []ruleTest{
 			{
 				name: "it grows", at: "60m", series: []inputSeries{ofJob(ingest.MetricLagRecords, telemetry("0"), "0+500x60")},
@@ -94,8 +94,8 @@ func lagNotFalling() rule {
 
 func retentionOvertaking() rule {
 	const (
-		summary     = "retention is about to delete records that were not read"
-		description = "At its present pace retention reaches the unread records of partition 0 of agents within an hour."
+		summary     = "retention is about to delete unread records"
+		description = "At the current rate, retention reaches the unread records of partition 0 of agents within an hour."
 	)
 	lag := func(values string) inputSeries { return ofJob(ingest.MetricLagRecords, telemetry("0"), values) }
 	room := func(values string) inputSeries { return ofJob(ingest.MetricHeadroom, telemetry("0"), values) }
@@ -104,7 +104,7 @@ func retentionOvertaking() rule {
 		expr: fmt.Sprintf("min by (job, topic, partition) (predict_linear(%s[15m], 3600)) < 0 and max by (job, topic, partition) (%s) > 10000",
 			ingest.MetricHeadroom, ingest.MetricLagRecords),
 		summary:     summary,
-		description: "At its present pace retention reaches the unread records of partition {{ $labels.partition }} of {{ $labels.topic }} within an hour.",
+		description: "At the current rate, retention reaches the unread records of partition {{ $labels.partition }} of {{ $labels.topic }} within an hour.",
 		tests: []ruleTest{
 			{
 				name: "half an hour away", at: "30m", series: []inputSeries{lag("50000+0x60"), room("60000-1000x60")},
@@ -119,15 +119,15 @@ func retentionOvertaking() rule {
 func logRefuses() rule {
 	const (
 		summary     = "telemetry is refused because the local log cannot take it"
-		description = "The local log telemetry refused writes (disk): agents must send them again. full: it is not judged fast enough; disk: the log of the service says what failed."
+		description = "The local log telemetry refused writes (disk): agents must send the records again. full: telemetry arrives faster than it is judged; disk: see the log of the service."
 	)
 	of := func(reason string) string { return fmt.Sprintf("log=\"telemetry\",reason=%q", reason) }
 	return rule{
 		alert: "LogRefuses", severity: alerts.Critical, wait: "5m",
 		expr:    fmt.Sprintf("sum by (job, instance, log, reason) (increase(%s[5m])) > 0", locallog.MetricRefused),
 		summary: summary,
-		description: "The local log {{ $labels.log }} refused writes ({{ $labels.reason }}): agents must send them again. " +
-			"full: it is not judged fast enough; disk: the log of the service says what failed.",
+		description: "The local log {{ $labels.log }} refused writes ({{ $labels.reason }}): agents must send the records again. " +
+			"full: telemetry arrives faster than it is judged; disk: see the log of the service.",
 		tests: []ruleTest{
 			{
 				name: "a disk that stays full", at: "20m", series: []inputSeries{ofInstance(locallog.MetricRefused, of("disk"), "0+5x40")},
@@ -140,8 +140,8 @@ func logRefuses() rule {
 
 func clockJumped() rule {
 	const (
-		summary     = "the clock of a machine was set"
-		description = "Cooldowns, mutes and the order of episodes (or blocks) of several partitions go by the clock: they came early or late by as much as it was set."
+		summary     = "the clock of a machine changed"
+		description = "Cooldowns, mutes and the order of episodes (or blocks) of several partitions depend on the clock, and can be early or late by the size of the change."
 	)
 	return rule{
 		alert: "ClockJumped", severity: alerts.Warning,
@@ -159,9 +159,9 @@ func clockJumped() rule {
 
 func memoryLimitPassed(memory, limit string) rule {
 	const (
-		summary     = "Rewardwatch needs more memory than it may take"
-		description = "It takes 1.25 times limits.memory although what can be evicted is: reading is slow. Too many groups have open incidents or " +
-			"faults, or are read at once, or the limit is too low for all else; docs/operating.md, Memory, says what takes how much."
+		summary     = "Rewardwatch exceeds its memory limit"
+		description = "It uses 1.25 times limits.memory although it evicts groups, so reading is slowed down. Too many groups have open incidents or " +
+			"faults, or are active at the same time, or the limit is too low. See Memory in docs/operating.md."
 	)
 	return rule{
 		alert: "MemoryLimitPassed", severity: alerts.Warning, wait: "15m",
@@ -185,8 +185,8 @@ func memoryLimitPassed(memory, limit string) rule {
 func policiesNotWatched(streamLimitHits, eventsIgnored string) rule {
 	const (
 		summary     = "Rewardwatch does not judge new policies or groups"
-		description = "limits.streams is reached, one policy has as many streams as are free, or 20,000 groups are known in a partition: what is new is not judged. " +
-			"`rewardwatch forget` frees what a policy takes that is not needed any more."
+		description = "limits.streams is reached, one policy uses all free streams, or a partition has 20,000 groups. New policies and groups are not judged. " +
+			"Use `rewardwatch forget` to remove a policy that is no longer needed."
 	)
 	groupLimit := eventsIgnored + `{reason="group_limit"}`
 	return rule{
@@ -220,7 +220,7 @@ const apartShare = .5
 func feedbackApart(lost string) rule {
 	const (
 		summary     = "Feedback is in other partitions than its decisions"
-		description = "{{ $value | humanizePercentage }} of the feedback without a decision has it in another partition, where it cannot be joined. Write decisions and " +
+		description = "{{ $value | humanizePercentage }} of the feedback without a decision is in a different partition than its decision and cannot be joined. Write decisions and " +
 			"feedback with the same key and the same partitioner, to topics with the same number of partitions."
 	)
 	of := func(decision, values string) inputSeries {
@@ -245,8 +245,8 @@ func feedbackApart(lost string) rule {
 
 func tokensThrottled(tokensRefused string) rule {
 	const (
-		summary     = "Clients of Rewardwatch keep showing wrong tokens"
-		description = "An address has shown ten wrong tokens, and its requests are refused with 429. Somebody guesses the token, or a client has an old one."
+		summary     = "Clients of Rewardwatch repeatedly send wrong tokens"
+		description = "An address has sent ten wrong tokens, and its requests are refused with 429. A client has an old token, or someone is guessing it."
 	)
 	throttled := func(values string) inputSeries { return ofInstance(tokensRefused, `reason="throttled"`, values) }
 	return rule{

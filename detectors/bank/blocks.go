@@ -27,7 +27,7 @@ const (
 const blocksToAlarm = 5
 
 // CaveatBlocks says that the steps of an agent depend on each other over too long a range.
-const CaveatBlocks = "blocks of no size that the telemetry allows are independent of one another: no promise can be made"
+const CaveatBlocks = "blocks of every possible size depend on each other: the false alarm rate cannot be calibrated"
 
 // block returns the unit that a smallest block completes, nil if it completes none. It drops a warm-up of other units.
 func (g *group) block(u *ingest.Unit) *ingest.Unit {

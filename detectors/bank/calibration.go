@@ -155,7 +155,7 @@ func (g *group) whileCalibrating(units int) finding.GroupSummary {
 	s.Streams = slices.Clone(s.Streams)
 	for i := range s.Streams {
 		if len(s.Streams[i].Armed) == 0 {
-			s.Streams[i].Missing = fmt.Sprintf("its baseline of %d %s is being calibrated", units, g.unitName().Many())
+			s.Streams[i].Missing = fmt.Sprintf("calibrating its baseline of %d %s", units, g.unitName().Many())
 		}
 	}
 	return s

@@ -299,7 +299,7 @@ func TestGateWaitsWhereProductionMoves(t *testing.T) {
 		p.Observe(a.unit(), time.Time{})
 		p.Observe(beside(a.unit(), "p2"), time.Time{})
 	}
-	if g := gateOf(t, p, "p2"); g.Verdict != finding.NotEnoughData || !strings.Contains(g.Why, "production has moved itself") {
+	if g := gateOf(t, p, "p2"); g.Verdict != finding.NotEnoughData || !strings.Contains(g.Why, "since the start of the version") {
 		t.Errorf("%s: %s", g.Verdict, g.Why)
 	}
 }
@@ -431,7 +431,7 @@ func TestWorseOutlivesItsGate(t *testing.T) {
 		}
 	}
 	others(0, gate.KeptTrials)
-	if g := gateOf(t, p, "bad"); g.Verdict != finding.Worse || g.Why != found.Why || g.Ended != "other versions have come since" || len(g.Signals) == 0 {
+	if g := gateOf(t, p, "bad"); g.Verdict != finding.Worse || g.Why != found.Why || g.Ended != "newer versions have replaced it" || len(g.Signals) == 0 {
 		t.Errorf("pushed out: %+v", g)
 	}
 	others(gate.KeptTrials, 100)

@@ -223,7 +223,7 @@ func TestSimEvenDegradationIsFoundByTheWeightedCourse(t *testing.T) {
 func TestLearntQuantitiesAreArmedOnceProved(t *testing.T) {
 	c := newCourses(830)
 	p := c.frozen(300, 20_000, stream.ProvingUnits-1)
-	want := []string{stream.WeightedQuantity + ": 99 of 100 values to be held against before it is armed"}
+	want := []string{stream.WeightedQuantity + ": 99 of 100 values before it is armed"}
 	if s := stateOf(t, p, "reward"); !slices.Equal(s.Notes, want) || armedQuantities(p, "reward")[stream.WeightedQuantity] {
 		t.Errorf("notes %q, want %q and no armed branch", s.Notes, want)
 	}
@@ -252,7 +252,7 @@ func TestRefutedQuantityIsNotArmed(t *testing.T) {
 	}
 	p.groups[0].touch() // what was observed past the group is shown
 	s := stateOf(t, p, "outcome.sales")
-	if len(s.Notes) != 1 || !strings.HasPrefix(s.Notes[0], stream.ResidualQuantity+": not armed, for the likelihood ratio of") {
+	if len(s.Notes) != 1 || !strings.HasPrefix(s.Notes[0], stream.ResidualQuantity+": not armed, because the mean likelihood ratio of") {
 		t.Errorf("notes %q, want the refuted branch", s.Notes)
 	}
 	if armed := armedQuantities(p, "outcome.sales"); armed[stream.ResidualQuantity] || !armed["mean"] {

@@ -165,7 +165,7 @@ func (g *group) changes(changed ingest.Parts) (err error) {
 	return err
 }
 
-var errEvicted = errors.New("it is evicted, and what was saved of it is not to be relied on")
+var errEvicted = errors.New("the group is evicted, and its saved state is not reliable")
 
 // Saved marks the result of the last Changes as durable.
 func (p *Policy) Saved() {
@@ -325,7 +325,7 @@ func decodeFrozen(part []byte) (*frozen, error) {
 // recovered turns a panic into an error. State that this program has not written can cause a panic anywhere.
 func recovered(err *error) {
 	if r := recover(); r != nil {
-		*err = fmt.Errorf("it is no state of a bank: %v", r)
+		*err = fmt.Errorf("not the state of a bank: %v", r)
 	}
 }
 

@@ -130,7 +130,7 @@ func TestPartsThatDoNotBelongTogetherAreRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 	})
-	resume("too old a version", "it has format 6, and this build reads from 7 on", func(parts ingest.Parts) {
+	resume("too old a version", "its format is 6, but this build reads formats from 7", func(parts ingest.Parts) {
 		parts["policy"] = append([]byte{6}, parts["policy"][1:]...)
 	})
 	before := maps.Clone(whole)

@@ -831,7 +831,7 @@ func TestTrendingWarmUpIsRefused(t *testing.T) {
 	a.feed(p, 100)
 	p.Publish()
 	s := p.Summary().Groups[0]
-	if !strings.Contains(s.Streams[3].Missing, "moved on") || s.Trending == "" || s.Baseline.ID != "" {
+	if !strings.Contains(s.Streams[3].Missing, "was not stationary") || s.Trending == "" || s.Baseline.ID != "" {
 		t.Fatalf("a warm-up that moves on was accepted, or not told of: %+v, missing %q", s.Baseline, s.Streams[3].Missing)
 	}
 	a.feed(p, 400)

@@ -221,7 +221,7 @@ func (g *group) missing(s *stream.Stream) string {
 	case g.Baseline.ID == "" && g.Blocks.OfSteps() && g.learns():
 		return fmt.Sprintf("no episode ends; %d of %d %s for a first baseline", g.Warmup.Units, g.cfg.Baseline.Units, unit.Sized())
 	case g.Baseline.ID == "" && !g.learns():
-		return fmt.Sprintf("the recorded telemetry that its baseline is taken from has no %s of this group", unit.Many())
+		return fmt.Sprintf("the recorded telemetry for its baseline has no %s of this group", unit.Many())
 	case g.Baseline.ID == "" && g.Warmup.Trending != "":
 		return stream.MovedOn(g.Warmup.Trending, unit, g.Warmup.Units, g.cfg.Baseline.Units)
 	case g.Baseline.ID == "":

@@ -283,7 +283,7 @@ const (
 // CaveatDay and CaveatWeek say that a season can look like drift. The first replaces the second.
 const (
 	CaveatDay  = "the baseline covers less than a day"
-	CaveatWeek = "the baseline does not cover the weekly cycle twice"
+	CaveatWeek = "the baseline covers less than two weeks"
 )
 
 // Caveats returns what the promise does not account for.
@@ -299,7 +299,7 @@ func (w *Warmup) Caveats() []string {
 		}
 	}
 	if w.Trending != "" {
-		out = append(out, "the baseline moves on: "+w.Trending)
+		out = append(out, "the baseline is not stationary: "+w.Trending)
 	}
 	return out
 }

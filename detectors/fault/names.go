@@ -6,19 +6,19 @@ package fault
 const (
 	NonFinite     = "non_finite"      // NaN or infinite values in more than 1 % of the last 20 units' values, in two units at least
 	Constant      = "constant"        // one value over more units, or over more steps within one, than the baseline allows by chance
-	Clipped       = "clipped"         // many units end at exactly one bound, which the baseline went beyond and never touched
+	Clipped       = "clipped"         // many units end at exactly the same bound, which the baseline exceeded and never touched
 	Scale         = "scale"           // ten times the baseline's scale or more, or a tenth or less, from one unit to the next
 	Missing       = "missing"         // no value in 20 units in a row, for a signal that nearly all units of the baseline have
 	ActionKind    = "action_kind"     // categories although the baseline has numbers, or the reverse
 	Abandoned     = "abandoned"       // above 5 % of the episodes never end
 	Late          = "late_steps"      // steps come after the end of their episode, above 5 % of them
 	Duplicates    = "duplicates"      // events come twice, above 5 % of them
-	ClockSkew     = "clock_skew"      // the times of above 5 % of the units run backwards, or ahead and back
+	ClockSkew     = "clock_skew"      // the times of above 5 % of the units go backward, or jump ahead and back
 	Silent        = "silent"          // nothing for 10 times the baseline's largest gap, and 5 minutes at least
-	EpisodesBegan = "episodes_began"  // episodes end, but the baseline is of blocks of steps
+	EpisodesBegan = "episodes_began"  // episodes end, but the baseline consists of blocks of steps
 	NoEpisodeEnds = "no_episode_ends" // steps go on, but episodes have stopped ending
 	Unfinished    = "unfinished"      // the share of episodes without an end differs from that in the baseline
-	MixedBlocks   = "mixed_blocks"    // agents take too few steps for blocks of their own, but the baseline is of such blocks
+	MixedBlocks   = "mixed_blocks"    // agents take too few steps for separate blocks, but the baseline consists of such blocks
 
 	MostlyUnfinished = "mostly_unfinished" // more than half of the episodes have no end, as in the baseline
 )
@@ -42,35 +42,35 @@ func Words(rule, units string) string {
 	case NonFinite:
 		return "more than 1 % of the values of the last 20 " + units + " are NaN or infinite"
 	case Constant:
-		return "one single value over more " + units + ", or over more steps of one, than the baseline explains by chance"
+		return "the same value over more " + units + ", or over more steps of one, than the baseline explains by chance"
 	case Clipped:
-		return "many of the last 20 " + units + " end at exactly one bound, which the baseline went beyond"
+		return "many of the last 20 " + units + " end at exactly the same bound, which the baseline exceeded"
 	case Scale:
-		return "all values are ten times as large as in the baseline or more, or a tenth or less"
+		return "all values are at least 10 times as large as in the baseline, or at most a tenth"
 	case Missing:
-		return "no value in 20 " + units + ", of a signal that nearly all of the baseline have"
+		return "no value in 20 " + units + " for a signal that is present in nearly all of the baseline"
 	case ActionKind:
-		return "actions are words where the baseline has numbers, or the other way round"
+		return "actions are strings and the baseline has numbers, or the reverse"
 	case Abandoned:
-		return "above 5 % of the episodes were given up, as their ends never came"
+		return "more than 5 % of the episodes timed out without an end"
 	case Duplicates:
-		return "above 5 % of the events had come before"
+		return "more than 5 % of the events are duplicates"
 	case Late:
-		return "above 5 % of the steps came after the end of their episode, or too far behind"
+		return "more than 5 % of the steps arrived after the end of their episode, or too late"
 	case ClockSkew:
-		return "the times of above 5 % of the " + units + " run backwards, or ahead and back"
+		return "the timestamps of more than 5 % of the " + units + " go backward, or jump ahead and back"
 	case Silent:
-		return "no " + units + " have come for 10 times the largest gap of the baseline"
+		return "no " + units + " arrived for 10 times the largest gap of the baseline"
 	case EpisodesBegan:
-		return "episodes end, but the baseline is of blocks of steps"
+		return "episodes end, but the baseline consists of blocks of steps"
 	case NoEpisodeEnds:
 		return "steps go on, but episodes have stopped ending"
 	case Unfinished:
-		return "more, or fewer, of the episodes than usual have no end, and are not judged"
+		return "the share of episodes without an end differs from the baseline; these episodes are not judged"
 	case MostlyUnfinished:
-		return "more than half of the episodes have no end, and are not judged"
+		return "more than half of the episodes have no end and are not judged"
 	case MixedBlocks:
-		return "agents take too few steps for blocks of their own, but the baseline is of such blocks"
+		return "agents take too few steps for separate blocks, but the baseline consists of such blocks"
 	}
 	return rule
 }

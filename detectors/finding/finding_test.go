@@ -15,7 +15,7 @@ func TestFindingsFromJSON(t *testing.T) {
 	}
 	promise := Promise{
 		N: 1, ARL0: 2, Low: 3, High: 4, Allowance: 5, Overlap: 6, Confidence: ConfidenceKept, Weakest: "mean location +0.8",
-		Caveats: []string{"the baseline does not cover the weekly cycle twice"},
+		Caveats: []string{"the baseline covers less than two weeks"},
 	}
 	shift := Shift{Signal: "reward", Quantity: "mean", BaselineMean: 1, CurrentMean: 2, StandardShift: 3, Z: 4, SpreadZ: 5, Units: 6, Drifted: true}
 	for name, values := range map[string]struct{ written, read any }{

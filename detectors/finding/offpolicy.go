@@ -73,13 +73,14 @@ func (o *OffPolicy) Per(unit UnitName) string {
 // Words describes the estimate in a sentence.
 func (o *OffPolicy) Words(unit UnitName) string {
 	if !o.Known() {
-		return fmt.Sprintf("not enough support to say what %s would have earned: %s", o.ReferenceWords(), o.Why)
+		return fmt.Sprintf("not enough support to estimate what %s would have earned: %s", o.ReferenceWords(), o.Why)
 	}
-	return fmt.Sprintf("%s would have earned %s per %s (%s to %s) where %s was earned", o.ReferenceWords(), Figure(o.Value),
+	return fmt.Sprintf("%s would have earned %s per %s (%s to %s); actual: %s", o.ReferenceWords(), Figure(o.Value),
 		o.Per(unit), Figure(o.Low), Figure(o.High), Figure(o.Actual))
 }
 
-// ChangeWords describes which part of the change is due to the policy, and which to the world; "" without an estimate.
+// ChangeWords describes which part of the change is due to the policy, and which to the environment; "" without an
+// estimate.
 func (o *OffPolicy) ChangeWords() string {
 	if !o.Known() {
 		return ""
@@ -87,18 +88,18 @@ func (o *OffPolicy) ChangeWords() string {
 	part := func(p PartOfChange) string {
 		return fmt.Sprintf("%s (%s to %s)", signed(p.Mean), signed(p.Low), signed(p.High))
 	}
-	return fmt.Sprintf("of the change, %s is due to the policy and %s to the world", part(o.Policy), part(o.World))
+	return fmt.Sprintf("of the change, %s is due to the policy and %s to the environment", part(o.Policy), part(o.World))
 }
 
 // ShownWords says what the estimate shows; "" without one.
 func (o *OffPolicy) ShownWords() string {
 	switch o.Shown {
 	case ShownPolicy:
-		return "the policy has changed, and not certainly the world"
+		return "the policy has changed; a change of the environment is not certain"
 	case ShownWorld:
-		return "the world has changed, and not certainly the policy"
+		return "the environment has changed; a change of the policy is not certain"
 	case ShownBoth:
-		return "both the policy and the world have changed"
+		return "both the policy and the environment have changed"
 	case Undecided:
 		return "undecided: " + o.Why
 	}

@@ -106,13 +106,13 @@ func CountedUnit(units, blocks int64, steps float64) UnitName {
 
 // BlockCaveat returns the caveat of a promise that counts in blocks. Promise.UnitName reads it.
 func BlockCaveat(steps float64, of string, toAlarm int) string {
-	return fmt.Sprintf("no episode ends: blocks of %.0f steps of %s are judged, and a change takes about %d of them, %.0f steps, at least",
+	return fmt.Sprintf("no episode ends: blocks of %.0f steps of %s are judged, and a change is detected after at least about %d blocks (%.0f steps)",
 		steps, of, toAlarm, float64(toAlarm)*steps)
 }
 
 // DecisionCaveat returns the caveat of a promise that counts in blocks of decisions. Promise.UnitName reads it.
 func DecisionCaveat(size, toAlarm int) string {
-	return fmt.Sprintf("episodes have one step: blocks of %d decisions are judged, and a change takes about %d of them, %d decisions, at least",
+	return fmt.Sprintf("episodes have one step: blocks of %d decisions are judged, and a change is detected after at least about %d blocks (%d decisions)",
 		size, toAlarm, toAlarm*size)
 }
 

@@ -56,7 +56,7 @@ func TestCommonUnit(t *testing.T) {
 
 // TestPromiseNamesItsUnits holds the caveat that a bank writes, and the one that saved state may still have, against what is read from it.
 func TestPromiseNamesItsUnits(t *testing.T) {
-	week := "the baseline does not cover the weekly cycle twice"
+	week := "the baseline covers less than two weeks"
 	for _, c := range []struct {
 		promise Promise
 		want    UnitName
@@ -66,7 +66,7 @@ func TestPromiseNamesItsUnits(t *testing.T) {
 		{Promise{N: 1000, Caveats: []string{week}}, Episodes()},
 		{Promise{N: 1000, Caveats: []string{BlockCaveat(80, "one agent", 5), week}}, Blocks(80)},
 		{Promise{N: 1000, Caveats: []string{
-			"no episode ends: units are blocks of 20 steps of all agents together, and a change takes about 5 of them, 100 steps, at least",
+			"no episode ends: units are blocks of 20 steps of all agents together, and a change is detected after at least about 5 blocks (100 steps)",
 		}}, Blocks(20)},
 	} {
 		if got := c.promise.UnitName(); got != c.want {

@@ -64,10 +64,10 @@ func (e Effect) words(name string, unit UnitName) string {
 	}
 	s := fmt.Sprintf("%s now %s, was %s", name, Figure(e.CurrentMean), Figure(e.BaselineMean))
 	if e.StandardShift != 0 {
-		s += fmt.Sprintf(" (%+.3g baseline sd)", e.StandardShift)
+		s += fmt.Sprintf(" (%+.3g baseline SD)", e.StandardShift)
 	}
 	if e.CurrentSD != 0 || e.BaselineSD != 0 {
-		s += fmt.Sprintf("; sd now %s, was %s", Figure(e.CurrentSD), Figure(e.BaselineSD))
+		s += fmt.Sprintf("; SD now %s, was %s", Figure(e.CurrentSD), Figure(e.BaselineSD))
 	}
 	return s + "; over " + unit.Count(int64(e.CurrentUnits))
 }
@@ -79,6 +79,10 @@ func QuantityOf(signal, quantity string) string {
 		return "mean " + signal
 	case quantity == signal || quantity == "":
 		return signal
+	case quantity == signals.LikeActions:
+		return signal + " for the same actions"
+	case signal == signals.Action:
+		return QuantityWords(quantity)
 	}
 	return QuantityWords(quantity) + " of " + signal
 }
@@ -93,6 +97,8 @@ func QuantityWords(quantity string) string {
 		return "10 % quantile"
 	case signals.HighDecile:
 		return "90 % quantile"
+	case signals.LikeActions:
+		return "difference for the same actions"
 	}
 	return quantity
 }

@@ -102,7 +102,7 @@ func (all *Gates) trial(version string, shadow bool, to Standard) *trial {
 		all.Trials = slices.Delete(all.Trials, i, i+1)
 	case len(all.Trials) == KeptTrials:
 		i = oldest(all.Trials)
-		all.retire(all.gate(all.Trials[i], to.Config), "other versions have come since")
+		all.retire(all.gate(all.Trials[i], to.Config), "newer versions have replaced it")
 		all.Trials = slices.Delete(all.Trials, i, i+1)
 	}
 	t := &trial{Version: version, Shadow: shadow, Tests: to.Tests.Again()}

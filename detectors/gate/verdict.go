@@ -100,7 +100,7 @@ func (t *trial) verdict(i int, cfg *watch.Config, judged int) (finding.Verdict, 
 	s := t.Tests.Streams[i]
 	k := slices.IndexFunc(s.Quantities, func(q *stream.Quantity) bool { return q.Name == signals.MainQuantity(s.Signal) })
 	if q, c := s.Quantities[k], &t.Compared[i].Each[k]; c.confounds(v, q) {
-		return finding.NotEnoughData, fmt.Sprintf("production has moved itself, to %s of %s since the first one of the version; %s",
+		return finding.NotEnoughData, fmt.Sprintf("production itself changed, to %s of %s since the start of the version; %s",
 			finding.Figure(c.Now.Mean), t.unitName().Count(c.Now.N), why)
 	}
 	return v, why
@@ -115,7 +115,7 @@ func (t *trial) compare(i int, cfg *watch.Config, judged int) (finding.Verdict, 
 		return finding.NotEnoughData, fmt.Sprintf("%s is in a telemetry fault (%s)", s.Signal, fault)
 	}
 	if w := q.Walks(); w != nil && w.TooDependent() {
-		return finding.NotEnoughData, fmt.Sprintf("%s: %s are too dependent for an interval: factor %.1f is above 4", s.Signal, t.unitName().Many(), w.Factor)
+		return finding.NotEnoughData, fmt.Sprintf("%s: no interval, because %s are too dependent (factor %.1f, limit 4)", s.Signal, t.unitName().Many(), w.Factor)
 	}
 	if c.New.N < leastTried {
 		return finding.NotEnoughData, fmt.Sprintf("%s: %d of at least %d %s", s.Signal, c.New.N, leastTried, t.unitName().Many())
@@ -129,7 +129,7 @@ func (t *trial) compare(i int, cfg *watch.Config, judged int) (finding.Verdict, 
 	}
 	effect, width := c.measured(q, judged)
 	low, high := side*effect-width, side*effect+width
-	words += fmt.Sprintf(", by %+.2f baseline sd (%+.2f to %+.2f)", effect, effect-width, effect+width)
+	words += fmt.Sprintf(", by %+.2f baseline SD (%+.2f to %+.2f)", effect, effect-width, effect+width)
 	switch {
 	case low >= -detectors.EquivalenceMargin && high <= detectors.EquivalenceMargin:
 		return finding.Same, words
@@ -231,7 +231,7 @@ func (all *Gates) gate(t *trial, cfg *watch.Config) finding.Gate {
 	case t.Worse != "":
 		out.Verdict, out.Why = finding.Worse, t.Worse
 	case len(judged) == 0:
-		out.Wanted, out.Why = -1, "no signal of the baseline has a better side: it has neither return nor reward"
+		out.Wanted, out.Why = -1, "no signal of the baseline has a direction: it has neither return nor reward"
 	default:
 		out.Why = t.why(out.Verdict, out.Signals)
 	}
@@ -283,7 +283,7 @@ func (t *trial) signal(i int, cfg *watch.Config, judged int) finding.GateSignal 
 	case out.Fault != "":
 		out.Why = fmt.Sprintf("it is in a telemetry fault (%s)", out.Fault)
 	case out.AlarmAt > 0:
-		out.Why = fmt.Sprintf("moved: the test %s reached its threshold at %s %d of the version", out.Alarm, t.unitName().One(), out.AlarmAt)
+		out.Why = fmt.Sprintf("changed: the test %s reached its threshold at %s %d of the version", out.Alarm, t.unitName().One(), out.AlarmAt)
 	default:
 		out.Why = "no test has reached its threshold"
 	}

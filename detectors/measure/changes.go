@@ -131,19 +131,19 @@ func actionChanges(units []*ingest.Unit) []change {
 	}
 	var out []change
 	for _, moved := range []float64{.1, .3} {
-		c := change{signal: signals.Action, name: fmt.Sprintf("%g of the steps to the second commonest action", moved)}
+		c := change{signal: signals.Action, name: fmt.Sprintf("%g of the steps switch to the second most common action", moved)}
 		have := float64(counts[names[0]]) / float64(stream.Total(counts))
 		switch {
 		case len(names) == 1:
-			c.note = "there is one action only"
+			c.note = "there is only one action"
 		case have < moved:
-			c.note = "no action has so large a share"
+			c.note = "no action has such a large share"
 		default:
 			c.apply = func(u *ingest.Unit, rng *rand.Rand) { moveSteps(u, names[0], names[1], moved/have, rng) }
 		}
 		out = append(out, c)
 	}
-	collapse := change{signal: signals.Action, name: "collapse to the commonest action", note: "there is one action only"}
+	collapse := change{signal: signals.Action, name: "collapse to the most common action", note: "there is only one action"}
 	if len(names) > 1 {
 		collapse.note = ""
 		collapse.apply = func(u *ingest.Unit, _ *rand.Rand) { collapseTo(u, names[0]) }

@@ -123,11 +123,11 @@ func TestChangesOfActionsAndOutcomes(t *testing.T) {
 	had := shares(units)
 	within := 4 * math.Sqrt(.25/20_000) // four standard errors of a share over so many steps
 	tests := map[string]map[string]float64{
-		"action 0.1 of the steps to the second commonest action": {"a": had["a"] - .1, "b": had["b"] + .1, "c": had["c"], "success": had["success"]},
-		"action 0.3 of the steps to the second commonest action": {"a": had["a"] - .3, "b": had["b"] + .3, "c": had["c"], "success": had["success"]},
-		"action collapse to the commonest action":                {"a": 1, "success": had["success"]},
-		"outcome.success rate halved":                            {"a": had["a"], "b": had["b"], "c": had["c"], "success": had["success"] / 2},
-		"outcome.success rate 0":                                 {"a": had["a"], "b": had["b"], "c": had["c"], "success": 0},
+		"action 0.1 of the steps switch to the second most common action": {"a": had["a"] - .1, "b": had["b"] + .1, "c": had["c"], "success": had["success"]},
+		"action 0.3 of the steps switch to the second most common action": {"a": had["a"] - .3, "b": had["b"] + .3, "c": had["c"], "success": had["success"]},
+		"action collapse to the most common action":                       {"a": 1, "success": had["success"]},
+		"outcome.success rate halved":                                     {"a": had["a"], "b": had["b"], "c": had["c"], "success": had["success"] / 2},
+		"outcome.success rate 0":                                          {"a": had["a"], "b": had["b"], "c": had["c"], "success": 0},
 	}
 	for name, want := range tests {
 		got := shares(changed[name])
@@ -190,13 +190,13 @@ func TestChangesThatCannotBeMade(t *testing.T) {
 		want  string // of "signal name: note", by change, those with a note
 	}{
 		"constant return": {constant(func(int, *ingest.Unit) {}), "return mean -0.25 sd: the return is constant"},
-		"few levels":      {constant(func(i int, u *ingest.Unit) { u.Return = float64(i % 3) }), "return mean -2 sd: the values do not reach so far"},
+		"few levels":      {constant(func(i int, u *ingest.Unit) { u.Return = float64(i % 3) }), "return mean -2 sd: the values do not extend that far"},
 		"one action": {constant(func(i int, u *ingest.Unit) {
 			u.Return, u.Actions = float64(i), []ingest.Count{{Name: "a", N: 3}}
-		}), "action 0.1 of the steps to the second commonest action: there is one action only"},
+		}), "action 0.1 of the steps switch to the second most common action: there is only one action"},
 		"many actions": {constant(func(i int, u *ingest.Unit) {
 			u.Return, u.Actions = float64(i), []ingest.Count{{Name: "a", N: 2}, {Name: "b", N: 2}, {Name: "c", N: 2}, {Name: "d", N: 2}}
-		}), "action 0.3 of the steps to the second commonest action: no action has so large a share"},
+		}), "action 0.3 of the steps switch to the second most common action: no action has such a large share"},
 		"no returns": {constant(func(_ int, u *ingest.Unit) { u.HasReturn = false }), ""},
 	}
 	for name, tt := range tests {

@@ -250,7 +250,7 @@ func (m *measuring) delay(i int, c change, longest, most int) Delay {
 	found := float64(d.Found.N)
 	out.Runs = int(d.Found.N) + d.Missed
 	if out.Runs == 0 {
-		out.Note = "healthy telemetry raises alarms so often that no change can be told from it"
+		out.Note = "healthy telemetry raises so many alarms that changes cannot be distinguished"
 		return out
 	}
 	out.Missed = float64(d.Missed) / float64(out.Runs)

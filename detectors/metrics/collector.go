@@ -52,48 +52,48 @@ func help() []metricHelp {
 		{MetricRewardNegative, "Sum of the negative rewards, without their sign.", nil},
 		{MetricRewardObservations, "Number of finite rewards.", nil},
 		{MetricActionRatio, "Share of the action among the actions of the sample.", []string{"action", "sample"}},
-		{MetricActionDivergence, "Divergence of the actions of the last 200 units from the baseline's.", []string{"measure"}},
-		{MetricActionChance, "What the divergence of unchanged actions exceeds one time in twenty if steps are independent.", []string{"measure"}},
+		{MetricActionDivergence, "Divergence between the actions of the last 200 units and the baseline.", []string{"measure"}},
+		{MetricActionChance, "95th percentile of the divergence for unchanged actions and independent steps.", []string{"measure"}},
 		{MetricActionEntropy, "Entropy in bits of the actions of the sample.", []string{"sample"}},
 		{
-			MetricOffPolicyValue, "What another policy would have earned per unit on today's traffic, with its confidence sequence; absent without support.",
+			MetricOffPolicyValue, "Estimated return per unit of another policy on today's traffic, with its confidence sequence; absent without support.",
 			[]string{"reference", "bound"},
 		},
 		{MetricOffPolicyActual, "Mean return of the units of the off-policy estimate.", nil},
 		{MetricOffPolicyEffective, "Effective sample size of the off-policy estimate.", nil},
 		{MetricOffPolicyWeight, "Mean weight of the off-policy estimate, near 1 with full support.", nil},
-		{MetricDetectorScore, "How far the detector has gone to its threshold, 1 being the threshold.", detector},
-		{MetricDetectorStatistic, "Statistic of the detector's leading branch.", detector},
-		{MetricDetectorThreshold, "Threshold of the detector's leading branch.", detector},
-		{MetricComparisonAlarms, "Drifts found by a detector that is shown for comparison and never pages.", detector},
-		{MetricComparisonARL0, "Mean number of units between false alarms of such a detector on independent draws from the baseline.", detector},
+		{MetricDetectorScore, "Detector statistic relative to its threshold; the alarm fires at 1.", detector},
+		{MetricDetectorStatistic, "Statistic of the leading branch of the detector.", detector},
+		{MetricDetectorThreshold, "Threshold of the leading branch of the detector.", detector},
+		{MetricComparisonAlarms, "Drifts found by a detector that is for comparison only and never pages.", detector},
+		{MetricComparisonARL0, "Mean number of units between false alarms of a comparison detector, on independent draws from the baseline.", detector},
 		{MetricEffectSize, "Shift of the mean of the last 200 units in baseline standard deviations.", []string{"signal"}},
 		{MetricStreamState, "State of the stream: 0 warming_up, 1 ok, 2 drift, 3 telemetry_fault.", []string{"signal"}},
-		{MetricStreamFault, "Rule of the telemetry fault that the stream is in, always 1.", []string{"signal", "rule"}},
-		{MetricBaselineInfo, "Identity of the baseline, always 1.", []string{"baseline"}},
+		{MetricStreamFault, "Rule of the current telemetry fault of the stream. Always 1.", []string{"signal", "rule"}},
+		{MetricBaselineInfo, "ID of the baseline. Always 1.", []string{"baseline"}},
 		{MetricBaselineAge, "Time since the baseline was frozen.", nil},
 		{MetricBaselineUnits, "Units in the baseline.", nil},
-		{MetricDependenceFactor, "Factor by which dependence between units inflates the variance of their mean.", []string{"signal"}},
-		{MetricFalseAlarmUnits, "Mean number of units between false alarms that the budget asks for.", nil},
+		{MetricDependenceFactor, "Variance inflation of the mean due to dependence between units.", []string{"signal"}},
+		{MetricFalseAlarmUnits, "Minimum mean number of units between false alarms, set by the budget.", nil},
 		{
-			MetricExpectedUnits, "Mean number of units between false alarms that is expected, by its quantiles over the luck of the baseline.",
+			MetricExpectedUnits, "Expected mean number of units between false alarms, as quantiles over baselines.",
 			[]string{"q"},
 		},
-		{MetricAllowance, "Allowance for the baseline's own error, in standard errors.", nil},
-		{MetricOverlap, "By how much false alarms come more seldom than the sum over the branches says.", nil},
+		{MetricAllowance, "Allowance for the sampling error of the baseline, in standard errors.", nil},
+		{MetricOverlap, "Factor by which false alarms are rarer than the sum over the branches.", nil},
 		{
-			MetricPromise, "How far the budget of false alarms can be relied on, and the branch with the largest part of them, always 1.",
+			MetricPromise, "Confidence in the false alarm budget, and the branch with the largest share of false alarms. Always 1.",
 			[]string{"confidence", "weakest"},
 		},
 		{
-			MetricBranches, "Branches of the signal's tests that can page, and those that the baseline does not carry.",
+			MetricBranches, "Detector branches of the signal, by whether they are armed.",
 			[]string{"signal", "state"},
 		},
-		{MetricUnits, "Units seen.", nil},
-		{MetricUnfinished, "Share of the episodes whose end has not come, which are no units: of those around the first 200 units and the last 200.", []string{"sample"}},
-		{MetricUnitsIgnored, "Units of policy versions that another one has followed, which were not judged.", nil},
-		{MetricVersionInfo, "Newest versions seen, always 1.", version},
-		{MetricVersionSince, "When the first unit of the newest versions ended, in Unix time.", version},
+		{MetricUnits, "Units received.", nil},
+		{MetricUnfinished, "Share of episodes without an end, which are not judged: around the first 200 and the last 200 units.", []string{"sample"}},
+		{MetricUnitsIgnored, "Units of replaced policy versions, which were not judged.", nil},
+		{MetricVersionInfo, "Newest versions. Always 1.", version},
+		{MetricVersionSince, "Time of the first unit of the newest versions, in Unix time.", version},
 	}
 }
 
@@ -107,7 +107,7 @@ func NewCollector(summaries func() []*finding.Summary, groupLabels []string, lim
 		labels := append([]string{"policy"}, groupLabels...)
 		c.families[m.name] = family{prometheus.NewDesc(m.name, m.help, append(labels, m.labels...), nil), m.help, m.labels}
 	}
-	const hits = "Streams whose series a scrape left out because of limits.series."
+	const hits = "Streams whose series were omitted because of limits.series."
 	c.families[MetricSeriesLimitHits] = family{desc: prometheus.NewDesc(MetricSeriesLimitHits, hits, nil, nil), help: hits}
 	return c
 }

@@ -80,9 +80,9 @@ func (c *comparison) unsupported(units int64, reference string) string {
 	width := halfWidth(v/float64(n), v/TunedUnits, supportError)
 	switch {
 	case weight.Mean+width < 1-supportMargin:
-		return fmt.Sprintf("the mean weight is %s, certainly below 1: it takes actions that today's policy does not", finding.Figure(weight.Mean))
+		return fmt.Sprintf("the mean weight is %s, significantly below 1: it takes actions that today's policy does not take", finding.Figure(weight.Mean))
 	case weight.Mean-width > 1+supportMargin:
-		return fmt.Sprintf("the mean weight is %s, certainly above 1: the probabilities are not those of the actions", finding.Figure(weight.Mean))
+		return fmt.Sprintf("the mean weight is %s, significantly above 1: the logged probabilities do not match the actions", finding.Figure(weight.Mean))
 	}
 	return ""
 }
@@ -124,7 +124,7 @@ func (c *comparison) shown(o *finding.OffPolicy) (finding.Shown, string) {
 	policy := c.moved(c.before.Gap, c.now.Gap, ErrorRate/2)
 	if policy && o.Reference == finding.ReferenceFrequencies && !c.actsOtherwise() {
 		if !world {
-			return finding.Undecided, "today's actions and their probabilities are those of the baseline: only target_prob could tell"
+			return finding.Undecided, "today's actions and probabilities equal those of the baseline: only target_prob could show a difference"
 		}
 		policy = false
 	}
@@ -136,7 +136,7 @@ func (c *comparison) shown(o *finding.OffPolicy) (finding.Shown, string) {
 	case policy:
 		return finding.ShownPolicy, ""
 	}
-	return finding.Undecided, "neither part of the change is certain yet"
+	return finding.Undecided, "neither part of the change is significant yet"
 }
 
 // actsOtherwise reports whether the actions, by the rewards that they had in the baseline, or their probabilities have

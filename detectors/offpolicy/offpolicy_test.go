@@ -243,8 +243,8 @@ func TestNotEnoughSupport(t *testing.T) {
 		want   string
 	}{
 		{"too few", 40, skilled(.7), nil, "the effective sample size is"},
-		{"no exploration", 2000, greedy, nil, "certainly below 1"},
-		{"an action is gone", 4000, dropped, nil, "certainly below 1"},
+		{"no exploration", 2000, greedy, nil, "significantly below 1: it takes actions that today's policy does not take"},
+		{"an action is gone", 4000, dropped, nil, "significantly below 1: it takes actions that today's policy does not take"},
 		{"half of them without", 2000, skilled(.7), func(i int, u *ingest.Unit) {
 			if i%2 == 0 {
 				u.Propensity = nil
@@ -252,7 +252,7 @@ func TestNotEnoughSupport(t *testing.T) {
 		}, "only 1000 of 2000"},
 		{"probabilities of something else", 4000, skilled(.7), func(_ int, u *ingest.Unit) {
 			u.Propensity.Actions[0].Sum *= 2
-		}, "certainly above 1"},
+		}, "significantly above 1: the logged probabilities do not match the actions"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(11, 7))

@@ -317,7 +317,7 @@ func designEffect(units []ActionCounts) float64 {
 	}
 	within, between := same/pairs, apart/(all*all-all-pairs)
 	effect := 1 + (all/float64(len(units))-1)*(within-between)/(1-between)
-	if !(effect > leastDesignEffect) { // also where there is one action only
+	if !(effect > leastDesignEffect) { // also where there is only one action
 		return 1
 	}
 	return effect

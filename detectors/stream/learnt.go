@@ -85,7 +85,7 @@ func (q *Quantity) Prove(x float64, held bool) {
 	r, refuted := l.Proof.Refuted(t)
 	l.Proved, l.Refuted = !refuted, ""
 	if refuted {
-		l.Refuted = fmt.Sprintf("%s: not armed, for the likelihood ratio of %q is %.2f on average over %d values, above %.2f",
+		l.Refuted = fmt.Sprintf("%s: not armed, because the mean likelihood ratio of %q is %.2f over %d values, above %.2f",
 			q.Name, r.Branch, r.Mean, l.Proof.Units, r.Limit)
 	}
 }
@@ -94,7 +94,7 @@ func (q *Quantity) Prove(x float64, held bool) {
 func (s *Stream) Notes() []string {
 	var notes []string
 	if s.NoDeciles {
-		notes = append(notes, fmt.Sprintf("%s, %s: not armed, for the policy has more than %d detector branches",
+		notes = append(notes, fmt.Sprintf("%s, %s: not armed, because the policy has more than %d detector branches",
 			signals.LowDecile, signals.HighDecile, MaxBranches))
 	}
 	for _, q := range s.Quantities {
@@ -106,7 +106,7 @@ func (s *Stream) Notes() []string {
 		case l.Refuted != "":
 			notes = append(notes, l.Refuted)
 		default:
-			notes = append(notes, fmt.Sprintf("%s: %d of %d values to be held against before it is armed",
+			notes = append(notes, fmt.Sprintf("%s: %d of %d values before it is armed",
 				q.Name, l.Proof.Units, ProvingUnits))
 		}
 	}

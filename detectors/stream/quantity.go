@@ -73,7 +73,7 @@ func (all observations) MarshalBinary() ([]byte, error) {
 // UnmarshalBinary reads what MarshalBinary wrote; nil if there are none.
 func (all *observations) UnmarshalBinary(b []byte) error {
 	if len(b)%observedBytes != 0 {
-		return errors.New("it is cut short")
+		return errors.New("it is truncated")
 	}
 	*all = nil
 	for ; len(b) > 0; b = b[observedBytes:] {

@@ -246,18 +246,18 @@ func (s *Stream) Unarmed(unit finding.UnitName, units, wanted int) string {
 		return MovedOn(s.LateTrend, unit, s.LateUnits, wanted)
 	}
 	if !s.InBaseline {
-		return fmt.Sprintf("fewer than %d %s of the baseline have the signal; %d of %d for a baseline of its own",
+		return fmt.Sprintf("fewer than %d %s of the baseline have the signal; collected %d of %d for a separate baseline",
 			watch.MinBaselineUnits, unit.Many(), s.LateUnits, wanted)
 	}
 	if s.OverLimit {
-		return fmt.Sprintf("the policy has more than %d detector branches; this signal is shown only", MaxBranches)
+		return fmt.Sprintf("the policy has more than %d detector branches; this signal is only displayed", MaxBranches)
 	}
 	for _, q := range s.Quantities {
 		if w := q.Walks(); w != nil && w.TooDependent() {
-			return fmt.Sprintf("%s are too dependent: factor %.1f is above 4, so no promise can be made", unit.Many(), w.Factor)
+			return fmt.Sprintf("%s are too dependent (factor %.1f, limit 4): the false alarm rate cannot be calibrated", unit.Many(), w.Factor)
 		}
 	}
-	return fmt.Sprintf("no detector is carried by a baseline of %s; more would arm some", unit.Count(int64(units)))
+	return fmt.Sprintf("a baseline of %s is too small to arm a detector", unit.Count(int64(units)))
 }
 
 // Factor returns the largest dependence factor over the quantities of a stream, 0 before a freeze.
@@ -331,5 +331,5 @@ func (s *Stream) SummarizeDetectors() []finding.DetectorSummary {
 
 // MovedOn says that a warm-up of so many units was refused because of a trend, and how many units the next one has.
 func MovedOn(what string, unit finding.UnitName, collected, units int) string {
-	return fmt.Sprintf("%s moved on over the last %s; collecting again, %d of %d", what, unit.Count(int64(units)), collected, units)
+	return fmt.Sprintf("%s was not stationary over the last %s; collecting again, %d of %d", what, unit.Count(int64(units)), collected, units)
 }

@@ -196,7 +196,7 @@ func (c Config) checkGroupBy(report func(path, msg string)) {
 
 func (c Config) checkSignals(report func(path, msg string)) {
 	if len(c.Signals) == 0 {
-		report("signals", `must name at least one signal; "*" is all of them`)
+		report("signals", `must name at least one signal; "*" matches all signals`)
 	}
 	for i, glob := range c.Signals {
 		at := fmt.Sprintf("signals[%d]", i)
@@ -210,8 +210,8 @@ func (c Config) checkSignals(report func(path, msg string)) {
 
 // noSignal says that no signal matches a name or glob, and lists the signals.
 func noSignal(glob string) string {
-	return fmt.Sprintf("no signal is called %q; there are return, reward, episode_length, action, action.<i>, "+
-		"outcome.<name>, reward_component.<name>, observation.<name> and feedback_delay", glob)
+	return fmt.Sprintf("unknown signal %q; must be return, reward, episode_length, action, action.<i>, "+
+		"outcome.<name>, reward_component.<name>, observation.<name> or feedback_delay", glob)
 }
 
 func (b BaselineConfig) check(report func(path, msg string)) {
@@ -223,19 +223,19 @@ func (b BaselineConfig) check(report func(path, msg string)) {
 		return
 	}
 	if b.Blocks && b.From != FromWarmup {
-		report("baseline.blocks", `needs a baseline.from of "warmup", as the size of blocks is found in the warm-up`)
+		report("baseline.blocks", `requires baseline.from "warmup", because the warm-up determines the size of blocks`)
 	}
 	switch isFile := b.From == FromFile; {
 	case isFile && b.File == "":
-		report("baseline.file", `must name a file, as baseline.from is "file"`)
+		report("baseline.file", `must name a file if baseline.from is "file"`)
 	case !isFile && b.File != "":
-		report("baseline.file", `is not read unless baseline.from is "file"`)
+		report("baseline.file", `is only used if baseline.from is "file"`)
 	}
 	switch isPinned := b.From == FromPinned; {
 	case isPinned && len(b.Offsets) == 0:
-		report("baseline.offsets", `must list ranges, as baseline.from is "pinned"`)
+		report("baseline.offsets", `must list ranges if baseline.from is "pinned"`)
 	case !isPinned && len(b.Offsets) > 0:
-		report("baseline.offsets", `are not read unless baseline.from is "pinned"`)
+		report("baseline.offsets", `are only used if baseline.from is "pinned"`)
 	}
 	for i, r := range b.Offsets {
 		b.checkRange(i, r, report)
@@ -245,11 +245,11 @@ func (b BaselineConfig) check(report func(path, msg string)) {
 func (b BaselineConfig) checkRange(i int, r ingest.Range, report func(path, msg string)) {
 	at := fmt.Sprintf("baseline.offsets[%d]", i)
 	if r.Partition < 0 || r.First < 0 || r.Last < r.First {
-		report(at, "must be a partition from 0 on, and offsets from 0 on of which the last is not before the first")
+		report(at, "must be a partition and an offset range: numbers of at least 0, with the last offset not before the first")
 	}
 	for _, other := range b.Offsets[:i] {
 		if other.Topic == r.Topic && other.Partition == r.Partition && other.First <= r.Last && r.First <= other.Last {
-			report(at, "overlaps with another range: its episodes would count twice")
+			report(at, "overlaps another range, so its episodes would count twice")
 		}
 	}
 }

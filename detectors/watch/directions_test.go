@@ -23,8 +23,8 @@ func TestDirections(t *testing.T) {
 	Directions{"return": "upwards", "retrun": "up", "[": "up"}.Check(func(path, msg string) { reported = append(reported, path+": "+msg) })
 	want := []string{
 		`direction.[: "[" is not a valid pattern`,
-		`direction.retrun: no signal is called "retrun"; there are return, reward, episode_length, action, action.<i>, ` +
-			`outcome.<name>, reward_component.<name>, observation.<name> and feedback_delay`,
+		`direction.retrun: unknown signal "retrun"; must be return, reward, episode_length, action, action.<i>, ` +
+			`outcome.<name>, reward_component.<name>, observation.<name> or feedback_delay`,
 		`direction.return: must be "up", "down" or "none", not "upwards"`,
 	}
 	if !slices.Equal(reported, want) {

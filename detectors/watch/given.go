@@ -35,7 +35,7 @@ func checkGiven(given []GivenMean, report func(path, msg string)) {
 			report(at+"signal", fmt.Sprintf("must name a signal with a mean over the steps of an episode, such as outcome.<name>, not %q", g.Signal))
 		}
 		if !(g.Mean > 0 && g.Mean < 1) {
-			report(at+"mean", "must lie between 0 and 1, both excluded")
+			report(at+"mean", "must be greater than 0 and less than 1")
 		}
 		if _, ok := SideOf(g.Side); !ok {
 			report(at+"side", fmt.Sprintf(`must be "below", "above" or "both", not %q`, g.Side))

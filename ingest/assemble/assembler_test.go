@@ -780,7 +780,7 @@ func TestMetrics(t *testing.T) {
 	b := newBench(Config{})
 	b.feed(stepOf(0, 1, terminated), stepOf(0, 1), stepOf(0, 1))
 	want := `
-# HELP rewardwatch_episodes_total Episodes by how they ended; blocks of steps where no episode ends.
+# HELP rewardwatch_episodes_total Episodes by how they ended, and blocks of steps if no episode ends.
 # TYPE rewardwatch_episodes_total counter
 rewardwatch_episodes_total{end="abandoned"} 0
 rewardwatch_episodes_total{end="block"} 0
@@ -789,7 +789,7 @@ rewardwatch_episodes_total{end="step"} 1
 rewardwatch_episodes_total{end="summary"} 0
 rewardwatch_episodes_total{end="terminated"} 1
 rewardwatch_episodes_total{end="truncated"} 0
-# HELP rewardwatch_events_ignored_total Valid events that belong to no episode, by reason.
+# HELP rewardwatch_events_ignored_total Valid events that do not belong to an episode, by reason.
 # TYPE rewardwatch_events_ignored_total counter
 rewardwatch_events_ignored_total{reason="dropped_episode"} 0
 rewardwatch_events_ignored_total{reason="duplicate"} 0
@@ -797,13 +797,13 @@ rewardwatch_events_ignored_total{reason="group_limit"} 0
 rewardwatch_events_ignored_total{reason="late"} 0
 rewardwatch_events_ignored_total{reason="late_summary"} 0
 rewardwatch_events_ignored_total{reason="unmatched"} 0
-# HELP rewardwatch_groups_expired_total Groups forgotten where events are read, because the most groups were reached.
+# HELP rewardwatch_groups_expired_total Groups forgotten by the reader because the maximum number of groups was reached.
 # TYPE rewardwatch_groups_expired_total counter
 rewardwatch_groups_expired_total 0
-# HELP rewardwatch_open_episodes Episodes that have begun and not ended.
+# HELP rewardwatch_open_episodes Open episodes.
 # TYPE rewardwatch_open_episodes gauge
 rewardwatch_open_episodes 1
-# HELP rewardwatch_signals_ignored_total Values left out because their unit follows the most signals it can already.
+# HELP rewardwatch_signals_ignored_total Values ignored because the unit already has the maximum number of signals.
 # TYPE rewardwatch_signals_ignored_total counter
 rewardwatch_signals_ignored_total 0
 `

@@ -22,11 +22,11 @@ type Metrics struct {
 func NewMetrics(reg prometheus.Registerer) *Metrics {
 	episodes := promauto.With(reg).NewCounterVec(prometheus.CounterOpts{
 		Name: MetricEpisodes,
-		Help: "Episodes by how they ended; blocks of steps where no episode ends.",
+		Help: "Episodes by how they ended, and blocks of steps if no episode ends.",
 	}, []string{"end"})
 	ignored := promauto.With(reg).NewCounterVec(prometheus.CounterOpts{
 		Name: MetricEventsIgnored,
-		Help: "Valid events that belong to no episode, by reason.",
+		Help: "Valid events that do not belong to an episode, by reason.",
 	}, []string{"reason"})
 	m := &Metrics{
 		abandoned:   episodes.WithLabelValues("abandoned"),
@@ -39,15 +39,15 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		rest:        ignored.WithLabelValues("dropped_episode"),
 		expired: promauto.With(reg).NewCounter(prometheus.CounterOpts{
 			Name: MetricGroupsExpired,
-			Help: "Groups forgotten where events are read, because the most groups were reached.",
+			Help: "Groups forgotten by the reader because the maximum number of groups was reached.",
 		}),
 		noSignal: promauto.With(reg).NewCounter(prometheus.CounterOpts{
 			Name: MetricSignalsIgnored,
-			Help: "Values left out because their unit follows the most signals it can already.",
+			Help: "Values ignored because the unit already has the maximum number of signals.",
 		}),
 		open: promauto.With(reg).NewGauge(prometheus.GaugeOpts{
 			Name: MetricOpenEpisodes,
-			Help: "Episodes that have begun and not ended.",
+			Help: "Open episodes.",
 		}),
 	}
 	for end := range m.ends {

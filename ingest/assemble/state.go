@@ -124,7 +124,7 @@ func (a *Assembler) restoreLost(lost []*lostWire) error {
 	return nil
 }
 
-var errInconsistent = errors.New("the snapshot contradicts itself")
+var errInconsistent = errors.New("the snapshot is inconsistent")
 
 // restoreHead returns the agents in the order of the head, nil for those whose group no longer exists.
 func (a *Assembler) restoreHead(h *stateWire) ([]*agent, error) {

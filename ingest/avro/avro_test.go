@@ -154,7 +154,7 @@ func TestParse(t *testing.T) {
 			t.Errorf("parsed %q", bad)
 		}
 	}
-	if _, err := Parse(step, "{"); err == nil || !strings.Contains(err.Error(), "schema 1 of those that it refers to") {
+	if _, err := Parse(step, "{"); err == nil || !strings.Contains(err.Error(), "referenced Avro schema 1") {
 		t.Error(err)
 	}
 }

@@ -109,7 +109,7 @@ func (c *Container) bytes(limit int64) ([]byte, error) {
 	case err != nil:
 		return nil, err
 	case n < 0 || n > limit:
-		return nil, fmt.Errorf("%d bytes, and at most %d are read", n, limit)
+		return nil, fmt.Errorf("%d bytes, and the limit is %d", n, limit)
 	}
 	var out bytes.Buffer // which grows with what there is, and not with what the length says
 	if _, err := io.CopyN(&out, c.src, n); err != nil {
@@ -170,7 +170,7 @@ func (c *Container) readBlock() error {
 		_, err = io.ReadFull(c.src, sync[:])
 	}
 	if err == nil && sync != c.sync {
-		err = errors.New("the mark after it is not that of the file")
+		err = errors.New("its sync marker differs from that of the file")
 	}
 	if err != nil {
 		return fmt.Errorf("reading a block of an Avro file: %w", within(err))
@@ -187,7 +187,7 @@ func (c *Container) decompress() ([]byte, error) {
 		return readBounded(flate.NewReader(bytes.NewReader(c.block)))
 	case "snappy": // a checksum of four bytes follows
 		if size, err := snappy.DecodedLen(c.block); err != nil || size > maxBlock || len(c.block) < 4 {
-			return nil, errors.New("no block of snappy, or a too large one")
+			return nil, errors.New("not a snappy block, or too large")
 		}
 		return snappy.Decode(nil, c.block[:len(c.block)-4])
 	case "zstandard":

@@ -32,7 +32,7 @@ func (w *writer) fail(reason ingest.Reason, msg string) bool {
 }
 
 func (w *writer) bad(msg string) bool {
-	return w.fail(ingest.ReasonBadEncoding, "not of the Avro schema: "+msg)
+	return w.fail(ingest.ReasonBadEncoding, "does not match the Avro schema: "+msg)
 }
 
 // value rewrites a value of a schema.

@@ -17,7 +17,7 @@ func Parse(text string, before ...string) (*Schema, error) {
 	types := &avro.SchemaCache{}
 	for i, b := range before {
 		if _, err := avro.ParseWithCache(b, "", types); err != nil {
-			return nil, fmt.Errorf("parse the Avro schema %d of those that it refers to: %w", i+1, err)
+			return nil, fmt.Errorf("parse referenced Avro schema %d: %w", i+1, err)
 		}
 	}
 	root, err := avro.ParseWithCache(text, "", types)
@@ -41,7 +41,7 @@ func (s *Schema) AppendJSON(dst, value []byte, limit int) ([]byte, *ingest.Recor
 		return dst, w.err
 	}
 	if left := len(value) - w.at; left > 0 {
-		w.fail(ingest.ReasonBadEncoding, fmt.Sprintf("not of the Avro schema: %d bytes are left after the record", left))
+		w.fail(ingest.ReasonBadEncoding, fmt.Sprintf("does not match the Avro schema: %d bytes are left after the record", left))
 		return dst, w.err
 	}
 	return w.dst, nil

@@ -96,7 +96,7 @@ func (t *lease) begin(ctx context.Context, owner func() error) error {
 	}
 	for {
 		if err := owner(); err != nil {
-			return fmt.Errorf("the partition may have another owner by now: %w", err)
+			return fmt.Errorf("the partition may have another owner: %w", err)
 		}
 		claim, offset, err := t.claim(ctx, f.epoch+1)
 		if err != nil {
@@ -106,7 +106,7 @@ func (t *lease) begin(ctx context.Context, owner func() error) error {
 			return err
 		}
 		if ctx.Err() != nil {
-			return fmt.Errorf("it took too long: %w", ctx.Err())
+			return fmt.Errorf("timed out: %w", ctx.Err())
 		}
 		if f.epoch == claim.epoch && f.owner == claim.number {
 			t.epoch, t.holding = f.epoch, *f.settle()
@@ -511,7 +511,7 @@ func (t *lease) missing(ctx context.Context, name string, generation uint64) err
 	if t.isLost() {
 		return ingest.ErrFenced
 	}
-	return &DamagedError{Where: t.Where(name, generation), Topic: t.topic, Why: "its chunks are not what its manifest says"}
+	return &DamagedError{Where: t.Where(name, generation), Topic: t.topic, Why: "its chunks do not match its manifest"}
 }
 
 // Where implements Backend.

@@ -17,16 +17,16 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	m := &metrics{
 		bytes: promauto.With(reg).NewGaugeVec(prometheus.GaugeOpts{
 			Name: ingest.MetricCheckpointBytes,
-			Help: "Bytes written by the checkpoint saved last, by kind.",
+			Help: "Size of the last checkpoint in bytes, by kind.",
 		}, []string{"kind"}),
 		failures: promauto.With(reg).NewCounterVec(prometheus.CounterOpts{
 			Name: ingest.MetricCheckpointFailure,
-			Help: "Checkpoints that could not be written, or were refused when read, by kind.",
+			Help: "Checkpoints that could not be written or read, by kind.",
 		}, []string{"kind"}),
 	}
 	m.fallbacks = promauto.With(reg).NewCounterVec(prometheus.CounterOpts{
 		Name: ingest.MetricCheckpointFallbacks,
-		Help: "Checkpoints that were damaged, so that the one before was used, by kind.",
+		Help: "Damaged checkpoints replaced by the previous one, by kind.",
 	}, []string{"kind"})
 	m.failures.WithLabelValues(kindOther)
 	for _, kind := range kinds() {

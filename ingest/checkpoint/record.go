@@ -109,7 +109,7 @@ func parseManifest(value []byte) (m manifest, err error) {
 		return manifest{}, errDamagedManifest
 	}
 	if m.Format != topicFormat {
-		return manifest{}, fmt.Errorf("%w: %d, and this build reads %d", errOtherVersion, m.Format, topicFormat)
+		return manifest{}, fmt.Errorf("%w: %d, but this build reads %d", errOtherVersion, m.Format, topicFormat)
 	}
 	return m, nil
 }

@@ -135,7 +135,7 @@ func decode(segment []byte) (name string, generation uint64, live index, err err
 	case 2:
 		head, err = decodeHead2(segment[prefixSize:body])
 	default:
-		err = fmt.Errorf("%w: %d, and this build reads 2 and %d", errOtherVersion, version, formatVersion)
+		err = fmt.Errorf("%w: %d, but this build reads 2 and %d", errOtherVersion, version, formatVersion)
 	}
 	if err != nil {
 		return "", 0, nil, err
@@ -161,7 +161,7 @@ func decodeHead(body []byte) (*headWire, error) {
 	return head, err
 }
 
-var errCutShort = errors.New("its index is cut short")
+var errCutShort = errors.New("its index is truncated")
 
 // live returns the index of a head.
 func (h *headWire) live() (index, error) {

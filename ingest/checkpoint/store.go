@@ -100,7 +100,7 @@ type DamagedError struct {
 
 // Error describes the damage and the ways out of it.
 func (e *DamagedError) Error() string {
-	way := "put back a copy of it, or move all files of this name away to start what it holds from nothing"
+	way := "restore a copy, or move all files with this name away to start with empty state"
 	if e.Topic != "" {
 		way = FromNothing
 	}
@@ -109,8 +109,8 @@ func (e *DamagedError) Error() string {
 }
 
 // FromNothing tells the operator what to do when the state in a topic cannot be used.
-const FromNothing = "stop all instances, name new topics in cluster.checkpoints_topic and cluster.units_topic and a new group in " +
-	"ingest.kafka.group, and start: policies then warm up new baselines from the telemetry that there is"
+const FromNothing = "stop all instances, set new topics in cluster.checkpoints_topic and cluster.units_topic and a new group in " +
+	"ingest.kafka.group, and start again: policies then collect new baselines from the existing telemetry"
 
 // VersionError means that a checkpoint is intact and of a format that this build does not read.
 type VersionError struct {
@@ -121,7 +121,7 @@ type VersionError struct {
 
 // Error describes the versions and the ways forward.
 func (e *VersionError) Error() string {
-	way := "move all files of this name away to start what it holds from nothing"
+	way := "move all files with this name away to start with empty state"
 	if e.Topic != "" {
 		way = FromNothing
 	}
@@ -175,7 +175,7 @@ func (s *Store) load(name string, h *history) (ingest.Parts, error) {
 	}
 	s.metrics.fallbacks.WithLabelValues(kindOf(name)).Inc()
 	s.log.Error().Err(err).Str("checkpoint", name).Str("instead", s.backend.Where(name, top-1)).
-		Msg("a checkpoint is damaged, using the previous one: nothing is lost, but look at the disk")
+		Msg("a checkpoint is damaged: using the previous one; no data is lost, but check the disk")
 	return parts, nil
 }
 

@@ -214,7 +214,7 @@ func TestDamageOfBothGenerationsNamesBoth(t *testing.T) {
 	if err == nil {
 		t.Fatal("an older generation was used, which nobody has kept units for")
 	}
-	for _, want := range []string{d.Where("bank-a", 5), d.Where("bank-a", 6), "move all files of this name away"} {
+	for _, want := range []string{d.Where("bank-a", 5), d.Where("bank-a", 6), "restore a copy, or move all files with this name away to start with empty state"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("the error does not say %s: %v", want, err)
 		}
@@ -226,11 +226,11 @@ func TestDamageOfBothGenerationsNamesBoth(t *testing.T) {
 		t.Errorf("with the one before missing: %v", err)
 	}
 	wantMetrics(t, reg, `
-# HELP rewardwatch_checkpoint_fallbacks_total Checkpoints that were damaged, so that the one before was used, by kind.
+# HELP rewardwatch_checkpoint_fallbacks_total Damaged checkpoints replaced by the previous one, by kind.
 # TYPE rewardwatch_checkpoint_fallbacks_total counter
 rewardwatch_checkpoint_fallbacks_total{kind="bank"} 0
 rewardwatch_checkpoint_fallbacks_total{kind="partition"} 0
-# HELP rewardwatch_checkpoint_failures_total Checkpoints that could not be written, or were refused when read, by kind.
+# HELP rewardwatch_checkpoint_failures_total Checkpoints that could not be written or read, by kind.
 # TYPE rewardwatch_checkpoint_failures_total counter
 rewardwatch_checkpoint_failures_total{kind="bank"} 1
 rewardwatch_checkpoint_failures_total{kind="other"} 0
@@ -279,7 +279,7 @@ func TestAnotherFormatVersionIsRefusedByItsNumber(t *testing.T) {
 	}
 	var version *VersionError
 	if _, err := s.Load("bank-a"); !errors.As(err, &version) || !strings.Contains(err.Error(), "bank-a/3: it has another format version: 9, "+
-		"and this build reads 2 and 3; start the build that wrote it") {
+		"but this build reads 2 and 3; start the build that wrote it") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -302,7 +302,7 @@ func TestVersion1IsRefusedByItsNumber(t *testing.T) {
 		t.Fatalf("names %q, %v", names, err)
 	}
 	var version *VersionError
-	if _, err := s.Load("bank-a"); !errors.As(err, &version) || !strings.Contains(err.Error(), "format version: 1, and this build reads 2 and 3") {
+	if _, err := s.Load("bank-a"); !errors.As(err, &version) || !strings.Contains(err.Error(), "format version: 1, but this build reads 2 and 3") {
 		t.Errorf("got %v", err)
 	}
 	old[20] ^= 1

@@ -87,7 +87,7 @@ func (t *Topic) Open(ctx context.Context, topic string, partition int32, owner f
 func (t *Topic) foreign(partition int, r kafkalog.Record, why error) {
 	t.metrics.failures.WithLabelValues(kindOther).Inc()
 	t.strangers.Error().Err(why).Str("topic", t.topic).Int("partition", partition).Int64("offset", r.Offset).Bytes("key", r.Key).
-		Msg("a record of the checkpoints topic is no part of a checkpoint and is left out: nothing else may write to this topic")
+		Msg("skipped a record of the checkpoints topic that is not part of a checkpoint: no other program may write to this topic")
 }
 
 // settings returns the topic settings for its creation. Segments are small, since only closed ones are compacted.
@@ -136,7 +136,7 @@ func (t *Topic) make(ctx context.Context, telemetry string) (int, error) {
 }
 
 // errUnfit means that the topic has a setting with which checkpoints would be lost.
-var errUnfit = errors.New("the topic is not fit to keep checkpoints")
+var errUnfit = errors.New("the settings of the topic are not suitable for checkpoints")
 
 func (t *Topic) check(ctx context.Context) error {
 	policy, err := t.log.Setting(ctx, "cleanup.policy")
@@ -174,7 +174,7 @@ func (t *Topic) checkWidth(ctx context.Context, partitions int) error {
 	case err != nil:
 		return err
 	case had != partitions:
-		return fmt.Errorf("%w: %s has %d partitions and had %d, so that checkpoints would be looked for elsewhere; %s",
+		return fmt.Errorf("%w: %s has %d partitions and had %d before, so checkpoints would not be found; %s",
 			errUnfit, t.topic, partitions, had, FromNothing)
 	case noted:
 		return nil
@@ -184,6 +184,6 @@ func (t *Topic) checkWidth(ctx context.Context, partitions int) error {
 }
 
 func (t *Topic) unfit(setting, is, want string) error {
-	return fmt.Errorf("%w: %s of %s is %q; mend it with: kafka-configs.sh --bootstrap-server %s --alter --entity-type topics "+
+	return fmt.Errorf("%w: %s of %s is %q; fix it with: kafka-configs.sh --bootstrap-server %s --alter --entity-type topics "+
 		"--entity-name %s --add-config %s=%s", errUnfit, setting, t.topic, is, strings.Join(t.cfg.Brokers, ","), t.topic, setting, want)
 }

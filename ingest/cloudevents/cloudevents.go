@@ -56,7 +56,7 @@ func (c Converter) Convert(dst []byte, m *ingest.Message) ([]byte, *ingest.Recor
 			}
 		}
 	default:
-		return dst, refusal(m, ingest.ReasonBadEncoding, "neither the header ce_specversion nor the content type of a CloudEvent, but "+of)
+		return dst, refusal(m, ingest.ReasonBadEncoding, "not a CloudEvent: no header ce_specversion and content type "+of)
 	}
 	for _, event := range events {
 		var err *ingest.RecordError

@@ -38,7 +38,7 @@ func (c *brokers) connect(ctx context.Context, topic string, partition int32) (c
 
 // startOver implements source.
 func (c *brokers) startOver(checkpoint string) string {
-	return fmt.Sprintf("move its checkpoint %s away and reset the offset of the group %s to read it from there on", checkpoint, c.cfg.Group)
+	return fmt.Sprintf("move its checkpoint %s away and reset the offset of the group %s to continue from there", checkpoint, c.cfg.Group)
 }
 
 // awaitTopics waits until all topics exist, and logs that from time to time. It never creates one: a wrong number of
@@ -75,8 +75,8 @@ func (c *brokers) refuseCompaction(ctx context.Context) bool {
 		return false
 	}
 	if ctx.Err() == nil {
-		c.opts.Log.Warn().Err(err).Msg("cannot find out whether the topic is compacted: allow DescribeConfigs on it; " +
-			"until then, compaction shows only in the records that it removed")
+		c.opts.Log.Warn().Err(err).Msg("cannot check whether the topic is compacted: allow DescribeConfigs on it; " +
+			"until then, compaction is only detected by missing records")
 	}
 	return ctx.Err() == nil
 }
@@ -168,8 +168,8 @@ func (c *brokers) start(ctx context.Context, g *kafka.Generation) bool {
 func (c *brokers) tellUnlike() {
 	if c.opts.Joined && !c.opts.Merged && len(c.partitions) > 1 && slices.Min(c.partitions) != slices.Max(c.partitions) {
 		c.opts.Log.Error().Strs("topics", c.names()).Ints("partitions", c.partitions).
-			Msg("decisions and feedback are joined by partition, and the topics have different numbers of them: feedback is lost unless " +
-				"they are the same; recreate the smaller topic with as many partitions, or set ingest.kafka.repartition_topic")
+			Msg("decisions and feedback are joined by partition, but the topics have different numbers of partitions: feedback is lost unless " +
+				"the numbers are equal; recreate the smaller topic with more partitions, or set ingest.kafka.repartition_topic")
 	}
 }
 

@@ -63,7 +63,7 @@ func (p position) append(b []byte) []byte {
 	return append(b, p.topic...)
 }
 
-var errNotAPosition = errors.New("it does not begin like the checkpoint of a partition")
+var errNotAPosition = errors.New("it is not the checkpoint of a partition")
 
 // cutPosition reads what append wrote and returns the rest.
 func cutPosition(b []byte) (p position, snapshot []byte, err error) {
@@ -86,7 +86,7 @@ func cutPosition(b []byte) (p position, snapshot []byte, err error) {
 		return p, b[length:], nil
 	}
 	if p.next < 0 || p.next == math.MaxInt64 || p.mark.offset < unknown || p.mark.offset >= p.next {
-		return position{}, nil, fmt.Errorf("next offset %d and last offset %d are impossible", p.next, p.mark.offset)
+		return position{}, nil, fmt.Errorf("next offset %d and last offset %d are invalid", p.next, p.mark.offset)
 	}
 	return p, b[length:], nil
 }
@@ -175,7 +175,7 @@ func (p *partition) restore(ctx context.Context) error {
 
 // ErrOtherTopics means that a checkpoint holds positions in other topics than those that are configured, or in another
 // order. What has been read of them cannot be told apart any more.
-var ErrOtherTopics = errors.New("the checkpoint is of other topics than those configured")
+var ErrOtherTopics = errors.New("the checkpoint belongs to other topics than those configured")
 
 // fits checks that the checkpoint is of this partition, and that its topics are the first ones that are configured.
 func (p *partition) fits(at []position) error {
@@ -194,8 +194,8 @@ func (p *partition) fits(at []position) error {
 	if len(at) == 1 && len(p.c.topics) == 1 {
 		return fmt.Errorf("it is of partition %d of %s", at[0].partition, at[0].topic)
 	}
-	return fmt.Errorf("%w: %s has %s, configured are %s; list the topics in the order in which they were, and new ones "+
-		"behind them; to read others, move the checkpoints of all partitions away: reading goes on at the offsets of the "+
+	return fmt.Errorf("%w: %s has %s, but %s are configured; list the topics in their previous order, with new ones "+
+		"at the end; to read other topics, move the checkpoints of all partitions away: reading continues at the offsets of the "+
 		"group %s, without the open episodes", ErrOtherTopics, p.name, strings.Join(names, ", "), strings.Join(p.c.names(), ", "), p.c.cfg.Group)
 }
 
@@ -209,7 +209,7 @@ func (p *partition) refuseReordered(ctx context.Context) error {
 		}
 		name := PartitionCheckpoint(t.Name, p.id)
 		if _, err := store.Load(name); !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("%w: %s was the first topic, and configured are %s: list it first, or move its checkpoints %s away",
+			return fmt.Errorf("%w: %s was the first topic, but %s are configured: list it first, or move its checkpoints %s away",
 				ErrOtherTopics, t.Name, strings.Join(p.c.names(), ", "), name)
 		}
 	}
@@ -264,10 +264,10 @@ func (p *partition) checkpoint() error {
 			p.broken = true
 			return err
 		case err != nil && first:
-			p.log.Error().Err(err).Msg("saving the first checkpoint failed, reading waits for it")
+			p.log.Error().Err(err).Msg("saving the first checkpoint failed, reading is paused")
 			return nil
 		case err != nil:
-			p.log.Error().Err(err).Msg("saving a checkpoint failed, the previous one still holds")
+			p.log.Error().Err(err).Msg("saving a checkpoint failed, the previous one remains valid")
 			return nil
 		}
 		p.twice = false
@@ -360,7 +360,7 @@ func (p *partition) commit() {
 		return
 	}
 	if err := p.generation.CommitOffsets(offsets); err != nil {
-		p.log.Debug().Err(err).Msg("committing failed, the checkpoint holds")
+		p.log.Debug().Err(err).Msg("committing failed, the checkpoint remains valid")
 		return
 	}
 	for _, r := range p.readers {

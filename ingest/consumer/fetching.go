@@ -135,7 +135,7 @@ func (p *reader) compacted(f *fetch.Found) {
 	}
 	p.missed(gap)
 	p.c.outages.Error().Str("topic", p.topic.Name).Int32("partition", p.id).Int64("next", p.read).Int64("records", gap).
-		Msg("records are missing, removed before they were read: a topic of telemetry needs cleanup.policy=delete")
+		Msg("records were removed before they were read: a telemetry topic needs cleanup.policy=delete")
 }
 
 // Flush passes the batch to the state. Its error ends the reading of the partition.

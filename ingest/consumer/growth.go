@@ -28,7 +28,7 @@ func (c *brokers) watchPartitions(ctx context.Context, known []int) (changed boo
 			closeConn(conn)
 			conn = nil
 			failures++
-			c.opts.Log.Debug().Err(err).Msg("asking for the partitions of the topic failed, trying again")
+			c.opts.Log.Debug().Err(err).Msg("listing the partitions of the topic failed, trying again")
 			continue
 		}
 		c.partitions, failures = n, 0
@@ -36,7 +36,7 @@ func (c *brokers) watchPartitions(ctx context.Context, known []int) (changed boo
 			t.metrics.existing.Set(float64(n[i]))
 			if n[i] != known[i] {
 				c.opts.Log.Info().Str("topic", t.Name).Int("partitions", n[i]).Int("before", known[i]).
-					Msg("the topic has another number of partitions, joining the group again")
+					Msg("the number of partitions changed, rejoining the group")
 				changed = true
 			}
 		}

@@ -115,7 +115,7 @@ func TestConsumersShareARegistry(t *testing.T) {
 # TYPE rewardwatch_events_total counter
 rewardwatch_events_total{result="accepted"} 3
 rewardwatch_events_total{result="refused"} 0
-# HELP rewardwatch_messages_skipped_total What is not telemetry: null values, transaction markers, records of aborted transactions, messages that were sent again, and records that a mapping does not take.
+# HELP rewardwatch_messages_skipped_total Records that are not telemetry: null values, transaction markers, records of aborted transactions, messages sent again, and records that a mapping skips.
 # TYPE rewardwatch_messages_skipped_total counter
 rewardwatch_messages_skipped_total{reason="aborted"} 0
 rewardwatch_messages_skipped_total{reason="control"} 0
@@ -126,7 +126,7 @@ rewardwatch_messages_skipped_total{reason="tombstone"} 0
 # TYPE rewardwatch_next_offset gauge
 rewardwatch_next_offset{partition="0",topic="telemetry"} 3
 rewardwatch_next_offset{partition="0",topic="units"} 2
-# HELP rewardwatch_partitions Partitions of the topic: assigned to this process, and existing.
+# HELP rewardwatch_partitions Partitions of the topic, assigned to this process and existing.
 # TYPE rewardwatch_partitions gauge
 rewardwatch_partitions{kind="assigned",topic="telemetry"} 1
 rewardwatch_partitions{kind="assigned",topic="units"} 1

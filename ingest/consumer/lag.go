@@ -159,7 +159,7 @@ func (b *board) ready(target int64) error {
 		case !known:
 			return fmt.Errorf("the lag of partition %d is not known yet", n)
 		case lag > target:
-			return fmt.Errorf("partition %d is %d records behind, and %d are allowed", n, lag, target)
+			return fmt.Errorf("partition %d is %d records behind; the limit is %d", n, lag, target)
 		}
 	}
 	return nil
@@ -178,17 +178,17 @@ func newCollector(b *board) *collector {
 	return &collector{
 		board: b,
 		lagRecords: prometheus.NewDesc(ingest.MetricLagRecords,
-			"Records that are in the partition and have not been read.", partition, nil),
+			"Unread records of the partition.", partition, nil),
 		lagSeconds: prometheus.NewDesc(ingest.MetricLagSeconds,
-			"Age of the last event read, 0 when all has been read; absent for telemetry without ts.", partition, nil),
+			"Age of the last event read, 0 if all events are read; absent for telemetry without ts.", partition, nil),
 		lastEvent: prometheus.NewDesc(ingest.MetricLastEvent,
 			"Time of the last event read; absent for telemetry without ts.", partition, nil),
 		nextOffset: prometheus.NewDesc(ingest.MetricNextOffset,
 			"Next offset to read, -1 before it is known.", partition, nil),
 		headroom: prometheus.NewDesc(ingest.MetricHeadroom,
-			"Records that retention has yet to remove before it reaches those that have not been read.", partition, nil),
+			"Read records left before retention reaches unread records.", partition, nil),
 		checkpointAge: prometheus.NewDesc(ingest.MetricCheckpointAge,
-			"Time since the checkpoint of the assigned partition that waits longest held all that was read.", nil, nil),
+			"Time since the oldest checkpoint of the assigned partitions was complete.", nil, nil),
 	}
 }
 

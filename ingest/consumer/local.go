@@ -77,8 +77,8 @@ func (c *local) check(context.Context) {}
 
 // startOver implements source.
 func (c *local) startOver(checkpoint string) string {
-	return fmt.Sprintf("restore the segments of the log that are missing, or move its checkpoint %s and %s away to read what the log "+
-		"holds from its start on", checkpoint, c.log.CommitFile())
+	return fmt.Sprintf("restore the missing segments of the log, or move its checkpoint %s and %s away to read the log "+
+		"from its start", checkpoint, c.log.CommitFile())
 }
 
 // connect implements source.

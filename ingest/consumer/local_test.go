@@ -220,7 +220,7 @@ func TestLocalLogThatDoesNotFitStopsTheConsumer(t *testing.T) {
 			if err := l.Close(); err != nil {
 				t.Fatal(err)
 			}
-		}, consumer.ErrTopicRecreated, "restore the segments of the log"},
+		}, consumer.ErrTopicRecreated, "restore the missing segments of the log, or move its checkpoint"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newLocalBench(t)

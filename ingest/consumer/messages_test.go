@@ -115,13 +115,13 @@ func TestWhatIsNotTelemetry(t *testing.T) {
 		}
 	}
 	wantMetrics(t, m, `
-# HELP rewardwatch_consumer_lag_records Records that are in the partition and have not been read.
+# HELP rewardwatch_consumer_lag_records Unread records of the partition.
 # TYPE rewardwatch_consumer_lag_records gauge
 rewardwatch_consumer_lag_records{partition="0",topic="telemetry"} 0
-# HELP rewardwatch_consumer_lag_seconds Age of the last event read, 0 when all has been read; absent for telemetry without ts.
+# HELP rewardwatch_consumer_lag_seconds Age of the last event read, 0 if all events are read; absent for telemetry without ts.
 # TYPE rewardwatch_consumer_lag_seconds gauge
 rewardwatch_consumer_lag_seconds{partition="0",topic="telemetry"} 0
-# HELP rewardwatch_dead_letters_dropped_total Refused records that could not be kept as dead letters.
+# HELP rewardwatch_dead_letters_dropped_total Refused records that could not be stored as dead letters.
 # TYPE rewardwatch_dead_letters_dropped_total counter
 rewardwatch_dead_letters_dropped_total 0
 # HELP rewardwatch_dead_letters_total Records refused, by reason.
@@ -152,7 +152,7 @@ rewardwatch_events_total{result="refused"} 2
 # HELP rewardwatch_last_event_timestamp_seconds Time of the last event read; absent for telemetry without ts.
 # TYPE rewardwatch_last_event_timestamp_seconds gauge
 rewardwatch_last_event_timestamp_seconds{partition="0",topic="telemetry"} 1.700000008e+09
-# HELP rewardwatch_messages_skipped_total What is not telemetry: null values, transaction markers, records of aborted transactions, messages that were sent again, and records that a mapping does not take.
+# HELP rewardwatch_messages_skipped_total Records that are not telemetry: null values, transaction markers, records of aborted transactions, messages sent again, and records that a mapping skips.
 # TYPE rewardwatch_messages_skipped_total counter
 rewardwatch_messages_skipped_total{reason="aborted"} 0
 rewardwatch_messages_skipped_total{reason="control"} 1
@@ -162,11 +162,11 @@ rewardwatch_messages_skipped_total{reason="tombstone"} 2
 # HELP rewardwatch_next_offset Next offset to read, -1 before it is known.
 # TYPE rewardwatch_next_offset gauge
 rewardwatch_next_offset{partition="0",topic="telemetry"} 9
-# HELP rewardwatch_partitions Partitions of the topic: assigned to this process, and existing.
+# HELP rewardwatch_partitions Partitions of the topic, assigned to this process and existing.
 # TYPE rewardwatch_partitions gauge
 rewardwatch_partitions{kind="assigned",topic="telemetry"} 1
 rewardwatch_partitions{kind="existing",topic="telemetry"} 1
-# HELP rewardwatch_retention_headroom_records Records that retention has yet to remove before it reaches those that have not been read.
+# HELP rewardwatch_retention_headroom_records Read records left before retention reaches unread records.
 # TYPE rewardwatch_retention_headroom_records gauge
 rewardwatch_retention_headroom_records{partition="0",topic="telemetry"} 9
 `, ingest.MetricLagRecords, ingest.MetricLagSeconds, ingest.MetricDeadLettersLost, ingest.MetricDeadLetters, ingest.MetricEvents,
@@ -273,7 +273,7 @@ func TestLostDeadLettersAreCountedAndStopNothing(t *testing.T) {
 	m := b.join()
 	m.await("the event", func() bool { return m.Count() == 1 })
 	wantMetrics(t, m, `
-# HELP rewardwatch_dead_letters_dropped_total Refused records that could not be kept as dead letters.
+# HELP rewardwatch_dead_letters_dropped_total Refused records that could not be stored as dead letters.
 # TYPE rewardwatch_dead_letters_dropped_total counter
 rewardwatch_dead_letters_dropped_total 2
 `, ingest.MetricDeadLettersLost)
@@ -308,7 +308,7 @@ func TestAMessageOfBadLines(t *testing.T) {
 	m.await("the event behind them", func() bool { return m.Count() >= 1 })
 	m.stop()
 	wantMetrics(t, m, `
-# HELP rewardwatch_dead_letters_not_kept_total Refused records that are not kept as dead letters, as their message has more of them than are kept.
+# HELP rewardwatch_dead_letters_not_kept_total Refused records not stored as dead letters, because their message has too many of them.
 # TYPE rewardwatch_dead_letters_not_kept_total counter
 rewardwatch_dead_letters_not_kept_total 199990
 # HELP rewardwatch_events_total Records read from Kafka, by result.

@@ -25,7 +25,7 @@ func ofTopic(topic string, reg prometheus.Registerer) prometheus.Registerer {
 func newMetrics(reg prometheus.Registerer) *metrics {
 	f := promauto.With(reg)
 	partitions := f.NewGaugeVec(prometheus.GaugeOpts{
-		Name: ingest.MetricPartitions, Help: "Partitions of the topic: assigned to this process, and existing.",
+		Name: ingest.MetricPartitions, Help: "Partitions of the topic, assigned to this process and existing.",
 	}, []string{"kind"})
 	m := &metrics{
 		assigned: partitions.WithLabelValues("assigned"),
@@ -34,10 +34,10 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			Name: ingest.MetricOffsetGap, Help: "Records that retention or compaction removed before they were read.",
 		}, []string{"partition"}),
 		clockJumps: f.NewCounter(prometheus.CounterOpts{
-			Name: ingest.MetricClockJumps, Help: "Times that the machine's clock was set by two seconds or more.",
+			Name: ingest.MetricClockJumps, Help: "Clock changes of at least two seconds on this machine.",
 		}),
 		reconnects: f.NewCounterVec(prometheus.CounterOpts{
-			Name: ingest.MetricReconnects, Help: "Connections to partitions that ended before they were meant to, by reason.",
+			Name: ingest.MetricReconnects, Help: "Lost connections to partitions, by reason.",
 		}, []string{"reason"}),
 	}
 	for _, r := range disconnections() {
@@ -66,7 +66,7 @@ func newEventMetrics(letters deadletter.Keeper, reg prometheus.Registerer) *even
 		Name: ingest.MetricEvents, Help: "Records read from Kafka, by result.",
 	}, []string{"result"})
 	skipped := f.NewCounterVec(prometheus.CounterOpts{
-		Name: ingest.MetricMessagesSkipped, Help: "What is not telemetry: null values, transaction markers, records of aborted transactions, messages that were sent again, and records that a mapping does not take.",
+		Name: ingest.MetricMessagesSkipped, Help: "Records that are not telemetry: null values, transaction markers, records of aborted transactions, messages sent again, and records that a mapping skips.",
 	}, []string{"reason"})
 	m := &eventMetrics{
 		accepted:  events.WithLabelValues("accepted"),
@@ -81,13 +81,13 @@ func newEventMetrics(letters deadletter.Keeper, reg prometheus.Registerer) *even
 		}, []string{"reason"}),
 	}
 	m.notKept = f.NewCounter(prometheus.CounterOpts{
-		Name: ingest.MetricDeadLettersCapped, Help: "Refused records that are not kept as dead letters, as their message has more of them than are kept.",
+		Name: ingest.MetricDeadLettersCapped, Help: "Refused records not stored as dead letters, because their message has too many of them.",
 	})
 	for _, r := range ingest.Reasons() {
 		m.deadLetters.WithLabelValues(string(r))
 	}
 	f.NewCounterFunc(prometheus.CounterOpts{
-		Name: ingest.MetricDeadLettersLost, Help: "Refused records that could not be kept as dead letters.",
+		Name: ingest.MetricDeadLettersLost, Help: "Refused records that could not be stored as dead letters.",
 	}, func() float64 {
 		lost := m.lost.Load()
 		if l, ok := letters.(lossy); ok {

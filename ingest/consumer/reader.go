@@ -57,7 +57,7 @@ func newReader(p *partition, t *topic, committed int64) *reader {
 func (p *reader) logStart(ctx context.Context) (int64, error) {
 	ends, err := p.c.source.ends(ctx, p)
 	if err == nil && (len(ends) == 0 || ends[0].FirstOffset < 0) {
-		err = errors.New("the brokers do not say where the partition begins")
+		err = errors.New("the brokers do not report the start of the partition")
 	}
 	if err != nil {
 		return 0, err
@@ -93,7 +93,7 @@ func (p *reader) disconnected(err error) {
 	}
 	p.failures++
 	p.topic.metrics.reconnects.WithLabelValues(string(reason)).Inc()
-	msg := "lost the connection to a partition, connecting again"
+	msg := "lost the connection to a partition, reconnecting"
 	if reason == lostPrepare {
 		msg = "a record waits for its schema, trying again"
 	}
@@ -230,7 +230,7 @@ func (p *reader) position(conn connection) error {
 // beyond returns the error for a next offset past the end. Once that is certain, it stops the consumer.
 func (p *reader) beyond(first, end int64) error {
 	p.pastEnd++
-	err := fmt.Errorf("%w: next is %d, and the partition holds %d to %d (%w); %s",
+	err := fmt.Errorf("%w: the next offset is %d, and the partition has %d to %d (%w); %s",
 		ErrOffsetPastEnd, p.next, first, end, kafka.OffsetOutOfRange, p.c.source.startOver(p.name))
 	if p.pastEnd < pastEndLooks {
 		return err

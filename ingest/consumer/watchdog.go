@@ -94,17 +94,17 @@ func (c *Consumer) watch(ctx context.Context, partitions []*partition) {
 		}
 		if jump := clock.look(time.Now()); jump != 0 {
 			c.topics[0].metrics.clockJumps.Inc()
-			c.opts.Log.Warn().Dur("by", jump).Msg("the machine's clock was set: cooldowns and mutes end early or late by as much")
+			c.opts.Log.Warn().Dur("by", jump).Msg("the system clock changed: cooldowns and mutes end early or late by the same amount")
 		}
 		if err := c.survey(ctx, readers); err != nil && ctx.Err() == nil {
-			c.opts.Log.Debug().Err(err).Msg("looking for the ends of the partitions failed")
+			c.opts.Log.Debug().Err(err).Msg("reading the end offsets of the partitions failed")
 		}
 		for i, p := range readers {
 			switch watches[i].look(time.Now(), p.progress, p.conn.Load() != nil, c.timing.stall) {
 			case stallCut:
 				p.cut()
 			case stallEnd:
-				p.log.Error().Int64("next", p.progress.next.Load()).Msg("a partition is stalled, joining the group again")
+				p.log.Error().Int64("next", p.progress.next.Load()).Msg("a partition is stalled, rejoining the group")
 				return
 			}
 		}

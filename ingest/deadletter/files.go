@@ -116,7 +116,7 @@ func (f *Files) Keep(_ context.Context, l Letter) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.closed {
-		return fmt.Errorf("keeping a dead letter: %w", os.ErrClosed)
+		return fmt.Errorf("storing a dead letter: %w", os.ErrClosed)
 	}
 	return f.write(append(line, '\n'))
 }
@@ -124,7 +124,7 @@ func (f *Files) Keep(_ context.Context, l Letter) error {
 func (f *Files) write(line []byte) error {
 	size := int64(len(line))
 	if size > f.maxSize {
-		return fmt.Errorf("keeping a dead letter: its %d bytes are above the size of all of them, %d", size, f.maxSize)
+		return fmt.Errorf("storing a dead letter: its %d bytes exceed the total limit of %d", size, f.maxSize)
 	}
 	if err := f.open(size); err != nil {
 		return err
@@ -197,7 +197,7 @@ func (f *Files) makeRoom(size int64) error {
 			return fmt.Errorf("removing the oldest dead letters: %w", err)
 		}
 		f.log.Warn().Str("file", f.path(oldest.number)).Int64("bytes", oldest.size).
-			Msg("removed the oldest dead letters to stay below their maximum size")
+			Msg("removed the oldest dead letters to stay below the size limit")
 		f.files = f.files[1:]
 		f.total -= oldest.size
 	}

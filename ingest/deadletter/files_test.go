@@ -69,7 +69,7 @@ func TestFileDeadLettersFormat(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "made", "for", "it")
 	f := openDeadLetters(t, dir, ingest.MiB)
 	l := New("telemetry", &ingest.RecordError{
-		Pos: ingest.Position{Partition: 2, Offset: 7, Record: 1}, Reason: ingest.ReasonWrongType, Size: 70_000, Msg: "a number is due",
+		Pos: ingest.Position{Partition: 2, Offset: 7, Record: 1}, Reason: ingest.ReasonWrongType, Size: 70_000, Msg: "expected a number",
 	}, bytes.Repeat([]byte("a"), 66_000), timeOfTests)
 	if err := f.Keep(t.Context(), l); err != nil {
 		t.Fatal(err)
@@ -85,7 +85,7 @@ func TestFileDeadLettersFormat(t *testing.T) {
 	// 64 KiB are not a multiple of three bytes: the last is encoded on its own.
 	raw := strings.Repeat("YWFh", ingest.MaxDeadLetterRaw/3) + "YQ=="
 	want := `{"time":"2026-11-20T10:00:00Z","topic":"telemetry","partition":2,"offset":7,"record":1,"reason":"wrong_type",` +
-		`"message":"a number is due","size":70000,"truncated":true,"raw":"` + raw + "\"}\n" +
+		`"message":"expected a number","size":70000,"truncated":true,"raw":"` + raw + "\"}\n" +
 		`{"time":"2026-11-20T10:00:00Z","partition":0,"offset":8,"record":0,"reason":"invalid_utf8","message":"x","size":2,"truncated":false,"raw":"/wA="}` + "\n"
 	if string(got) != want {
 		t.Errorf("got  %.300s\nwant %.300s", got, want)

@@ -61,7 +61,7 @@ func (c Config) Check(report func(path, msg string)) {
 		return
 	}
 	if c.Directory == "" {
-		report("directory", "must not be empty where no topic is given")
+		report("directory", "must be set if no topic is set")
 	}
 	if c.MaxSize < minDeadLetterSize {
 		report("max_size", "must be at least "+minDeadLetterSize.String())

@@ -92,13 +92,13 @@ func (k *Topic) Keep(_ context.Context, l Letter) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.closed {
-		return errors.New("keeping a dead letter: closed")
+		return errors.New("storing a dead letter: closed")
 	}
 	select {
 	case k.queue <- m:
 		return nil
 	default:
-		return fmt.Errorf("keeping a dead letter: %w", errLettersFull)
+		return fmt.Errorf("storing a dead letter: %w", errLettersFull)
 	}
 }
 
@@ -110,7 +110,7 @@ func (k *Topic) run(ctx context.Context) {
 		batch = k.more(append(batch[:0], m))
 		if err := k.writer.WriteMessages(ctx, batch...); err != nil {
 			k.lost.Add(int64(failures(err, len(batch))))
-			k.log.Error().Err(err).Str("topic", k.writer.Topic).Msg("writing dead letters failed, they are lost")
+			k.log.Error().Err(err).Str("topic", k.writer.Topic).Msg("writing dead letters failed: they are lost")
 		}
 	}
 }

@@ -30,7 +30,7 @@ const maxHorizons = 4
 func (c Config) Check(report func(path, msg string)) {
 	if !c.Enabled() {
 		if c.Window != 0 || len(c.Horizons) > 0 || len(c.Default) > 0 {
-			report("key", "must be given, or the other keys of feedback have no effect")
+			report("key", "must be set, or the other keys of feedback have no effect")
 		}
 		return
 	}
@@ -46,7 +46,7 @@ func (c Config) Check(report func(path, msg string)) {
 	shorter := model.Duration(0)
 	for i, h := range c.Horizons {
 		if h <= shorter || h >= c.Window {
-			report(fmt.Sprintf("horizons[%d]", i), "must be longer than the one before, and shorter than window")
+			report(fmt.Sprintf("horizons[%d]", i), "must be longer than the previous one and shorter than window")
 		}
 		shorter = h
 	}

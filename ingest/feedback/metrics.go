@@ -39,21 +39,21 @@ type Metrics struct {
 func NewMetrics(reg prometheus.Registerer) *Metrics {
 	decisions := promauto.With(reg).NewCounterVec(prometheus.CounterOpts{
 		Name: MetricDecisions,
-		Help: "Decisions whose feedback comes later, by what became of them.",
+		Help: "Decisions with delayed feedback, by result.",
 	}, []string{"result"})
 	records := promauto.With(reg).NewCounterVec(prometheus.CounterOpts{
 		Name: MetricFeedback,
-		Help: "Records of feedback, by whether they were joined with their decision.",
+		Help: "Feedback records, by whether they were joined with their decision.",
 	}, []string{"result"})
 	lost := promauto.With(reg).NewCounterVec(prometheus.CounterOpts{
 		Name: MetricFeedbackLost,
-		Help: "Records of feedback without a decision in their partition, of a sample of the keys, by where their decision is.",
+		Help: "Feedback records without a decision in their partition, for a sample of keys, by location of the decision.",
 	}, []string{"decision"})
 	m := &Metrics{
 		apart: newApart(), elsewhere: lost.WithLabelValues("other_partition"), nowhere: lost.WithLabelValues("unknown"),
 		open: promauto.With(reg).NewGauge(prometheus.GaugeOpts{
 			Name: MetricOpenDecisions,
-			Help: "Decisions that wait for their feedback, and feedback that waits for its decision.",
+			Help: "Decisions waiting for feedback, and feedback waiting for its decision.",
 		}),
 		final:           decisions.WithLabelValues("final"),
 		dropped:         decisions.WithLabelValues("dropped"),
@@ -72,7 +72,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 	}
 	promauto.With(reg).NewGaugeFunc(prometheus.GaugeOpts{
 		Name: MetricOpenBytes,
-		Help: "Memory of the decisions that wait for their feedback, with room that is free again.",
+		Help: "Memory for decisions that wait for feedback, including free space.",
 	}, func() float64 { return float64(m.Bytes()) })
 	return m
 }

@@ -199,7 +199,7 @@ func (r *rules) nanoseconds() []int64 {
 	return out
 }
 
-var errInconsistent = errors.New("the snapshot contradicts itself")
+var errInconsistent = errors.New("the snapshot is inconsistent")
 
 // Restore replaces the open decisions by those that Snapshot wrote. clock is how far the partition had been read in
 // event time. Decisions of a policy whose rewards now come with its decisions are dropped and counted, as are those with

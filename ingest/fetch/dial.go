@@ -64,7 +64,7 @@ func (n *Network) Client(brokers []string) *kafka.Client {
 func PartitionCount(ctx context.Context, client *kafka.Client, topic string) (int, error) {
 	answer, err := client.Metadata(ctx, &kafka.MetadataRequest{Topics: []string{topic}})
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		err = fmt.Errorf("the broker ended the connection, as it does where TLS or SASL is not what it wants: %w", err)
+		err = fmt.Errorf("the broker closed the connection; check TLS and SASL: %w", err)
 	}
 	if err != nil {
 		return 0, fmt.Errorf("asking for the topic %s: %w", topic, err)
@@ -101,7 +101,7 @@ func TopicSetting(ctx context.Context, client *kafka.Client, topic, name string)
 			}
 		}
 	}
-	return "", fmt.Errorf("the brokers do not say what %s of the topic %s is", name, topic)
+	return "", fmt.Errorf("the brokers do not report %s of the topic %s", name, topic)
 }
 
 // Leader connects to the leader of a partition, as reported by the first broker that answers.

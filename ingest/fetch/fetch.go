@@ -46,7 +46,7 @@ func Size(maxMessage ingest.ByteSize, larger int) int {
 }
 
 // errAnswer means that an answer of a broker does not follow the protocol.
-var errAnswer = errors.New("the answer of the broker is malformed")
+var errAnswer = errors.New("the response of the broker is malformed")
 
 // Leader is a connection to the leader of a partition. Its fetches bypass kafka-go, which holds a whole record batch in
 // memory before it checks the size of a record, and does not report which records belong to aborted transactions.
@@ -132,7 +132,7 @@ func (l *Leader) receive(limit int64) (*Answer, error) {
 	failed := f.int16()
 	f.int32() // the session: none
 	if f.err == nil && correlation != l.calls {
-		return nil, fmt.Errorf("%w: it has the number %d, and the request %d", errAnswer, correlation, l.calls)
+		return nil, fmt.Errorf("%w: its number is %d, and that of the request is %d", errAnswer, correlation, l.calls)
 	}
 	if f.err == nil && failed != 0 {
 		f.skip(f.left)

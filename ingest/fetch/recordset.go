@@ -35,11 +35,11 @@ const maxDiscard = 1 << 30
 // maxHeaders is how many bytes of headers are read. A record with more counts as one without headers.
 const maxHeaders = 64 << 10
 
-var errHeaders = errors.New("its headers are cut short")
+var errHeaders = errors.New("its headers are truncated")
 
 var (
 	// ErrCut means that a broker cut its answer short before the end of the first record batch.
-	ErrCut   = errors.New("the answer ends inside its first record batch")
+	ErrCut   = errors.New("the response ends inside its first record batch")
 	errBatch = errors.New("the record batch is malformed")
 	// errDiscard means that a record is larger than what may be discarded to reach later ones.
 	errDiscard = errors.New("it decompresses to more than 1 GiB in records that are too large")
@@ -171,7 +171,7 @@ func (s *Batches) header() error {
 		return s.cut()
 	}
 	if format := b[16]; format != 2 {
-		return fmt.Errorf("%w: its format is %d, and only 2 is read, which Kafka 0.11 and later write", errBatch, format)
+		return fmt.Errorf("%w: its format is %d, but only format 2 (Kafka 0.11 and later) is supported", errBatch, format)
 	}
 	size := batchPrefix + int64(int32(binary.BigEndian.Uint32(b[8:])))
 	if size > s.left {
@@ -212,7 +212,7 @@ func (s *Batches) endBatch() (Found, error) {
 		return Found{}, err
 	}
 	if _, err := s.body.Peek(1); err == nil {
-		return Found{}, errors.New("it has more records than its header says")
+		return Found{}, errors.New("it has more records than its header specifies")
 	} else if !errors.Is(err, io.EOF) {
 		return Found{}, err
 	}
@@ -375,7 +375,7 @@ func (s *Batches) skip() error {
 // take reads n bytes of the current record. They are valid until the next read.
 func (s *Batches) take(n int64) ([]byte, error) {
 	if s.record -= n; s.record < 0 {
-		return nil, errors.New("a record is longer than it says")
+		return nil, errors.New("a record is longer than its length field")
 	}
 	if n > int64(s.body.Size()) {
 		if n > int64(len(s.large)) {

@@ -76,24 +76,24 @@ func TestCheck(t *testing.T) {
 		{with(CloudEvents, Schema{}), nil},
 		{with(OTLP, Schema{}), nil},
 		{Topic{Topic: "t", Format: Protobuf, Mapping: fields(map[string]string{"policy": "p", "reward": "r"})}, []string{
-			"mapping: must not be given for protobuf without a schema, whose messages are telemetry v1",
+			"mapping: cannot be set for protobuf without a schema, because such messages are telemetry v1",
 		}},
 		{Topic{Topic: "a b", Format: "xml", Schema: Schema{File: "f"}}, []string{
 			"topic: must be 1 to 249 letters, digits, dots, underscores and hyphens",
 			"format: must be one of json, protobuf, avro, cloudevents, otlp",
 		}},
 		{with(JSON, Schema{File: "f", Message: "m"}), []string{
-			"schema.file: must be given for the format avro alone", "schema.descriptor_set: must be given for the format protobuf alone",
+			"schema.file: can only be set for the format avro", "schema.descriptor_set: can only be set for the format protobuf",
 		}},
 		{with(OTLP, Schema{Registry: registry.Config{URL: "registry"}}), []string{
-			"schema.registry.url: must be a URL as in https://registry.example:8081",
-			"schema.registry: must be given for the formats avro, json and protobuf alone",
+			"schema.registry.url: must be a URL such as https://registry.example:8081",
+			"schema.registry: can only be set for the formats avro, json and protobuf",
 		}},
-		{with(Avro, Schema{}), []string{"schema.file: must be given for the format avro, or else registry, and not both"}},
-		{with(Avro, Schema{File: "f", Registry: registered}), []string{"schema.file: must be given for the format avro, or else registry, and not both"}},
-		{with(Protobuf, Schema{DescriptorSet: "d"}), []string{"schema.message: must be given together with descriptor_set"}},
+		{with(Avro, Schema{}), []string{"schema.file: either this or registry must be set for the format avro"}},
+		{with(Avro, Schema{File: "f", Registry: registered}), []string{"schema.file: either this or registry must be set for the format avro"}},
+		{with(Protobuf, Schema{DescriptorSet: "d"}), []string{"schema.message: must be set together with descriptor_set"}},
 		{with(Protobuf, Schema{DescriptorSet: "d", Message: "m", Registry: registered}), []string{
-			"schema.descriptor_set: must not be given with registry, which has the schemas",
+			"schema.descriptor_set: cannot be combined with registry, which provides the schemas",
 		}},
 	} {
 		if got := problems(c.topic); !slices.Equal(got, c.want) {
@@ -291,12 +291,12 @@ func TestPoisonRecords(t *testing.T) {
 		{Avro, good, string(framedWith(inAvro, good)), ingest.ReasonBadEncoding, 0, "this one begins with 0x02"},
 		{Avro, string(framedWith(99, good)), string(framedWith(inAvro, good)), ingest.ReasonUnknownSchema, 0, "has no schema 99"},
 		{Avro, string(framedWith(bad, good)), string(framedWith(inAvro, good)), ingest.ReasonUnknownSchema, 0, "unknown type"},
-		{Avro, string(framedWith(inProto, good)), string(framedWith(inAvro, good)), ingest.ReasonUnknownSchema, 0, "needs AVRO"},
+		{Avro, string(framedWith(inProto, good)), string(framedWith(inAvro, good)), ingest.ReasonUnknownSchema, 0, "requires AVRO"},
 		{Avro, string(framedWith(inAvro, good[:3])), string(framedWith(inAvro, good)), ingest.ReasonBadEncoding, 9, "ends inside a value"},
 		{Avro, string(framedWith(inAvro, string(stepInAvro(t, "", 1)))), string(framedWith(inAvro, good)), ingest.ReasonMissingPolicy, 0, "needs a policy"},
 		{Avro, string(framedWith(inAvro, string(stepInAvro(t, "a\x00", 1)))), string(framedWith(inAvro, good)), ingest.ReasonNUL, 0, "(column 11 as JSON)"},
 		{Protobuf, string(framedWith(badProto, "\x00")), string(framedWith(inProto, "\x02\x02"+stepInProtobuf)), ingest.ReasonUnknownSchema, 0, "compile the Protobuf schema"},
-		{Protobuf, string(framedWith(inProto, "\x02\x04")), string(framedWith(inProto, "\x02\x02"+stepInProtobuf)), ingest.ReasonBadEncoding, 0, "the schema has no such message"},
+		{Protobuf, string(framedWith(inProto, "\x02\x04")), string(framedWith(inProto, "\x02\x02"+stepInProtobuf)), ingest.ReasonBadEncoding, 0, "the schema does not contain this message"},
 		{Protobuf, string(framedWith(inProto, "\x02\x02\xff")), string(framedWith(inProto, "\x02\x02"+stepInProtobuf)), ingest.ReasonBadEncoding, 0, "shop.Step: "},
 		{JSON, `{"policy":"p","reward":1}`, string(framedWith(1, `{"policy":"p","reward":1}`)), ingest.ReasonBadEncoding, 0, "begins with 0x7b"},
 		{JSON, string(framedWith(1, "")), string(framedWith(1, `{"policy":"p","reward":1}`)), ingest.ReasonEmptyRecord, 0, "no record"},

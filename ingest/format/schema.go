@@ -24,21 +24,21 @@ type Schema struct {
 func (s Schema) check(format string, report func(path, msg string)) {
 	s.Registry.Check(func(path, msg string) { report("registry."+path, msg) })
 	if s.File != "" && format != Avro {
-		report("file", "must be given for the format avro alone")
+		report("file", "can only be set for the format avro")
 	}
 	if (s.DescriptorSet != "" || s.Message != "") && format != Protobuf {
-		report("descriptor_set", "must be given for the format protobuf alone")
+		report("descriptor_set", "can only be set for the format protobuf")
 	}
 	if s.registered() && format != "" && format != JSON && format != Avro && format != Protobuf {
-		report("registry", "must be given for the formats avro, json and protobuf alone")
+		report("registry", "can only be set for the formats avro, json and protobuf")
 	}
 	switch {
 	case format == Avro && (s.File != "") == s.registered():
-		report("file", "must be given for the format avro, or else registry, and not both")
+		report("file", "either this or registry must be set for the format avro")
 	case format == Protobuf && s.registered() && s.DescriptorSet != "":
-		report("descriptor_set", "must not be given with registry, which has the schemas")
+		report("descriptor_set", "cannot be combined with registry, which provides the schemas")
 	case format == Protobuf && (s.DescriptorSet != "") != (s.Message != ""):
-		report("message", "must be given together with descriptor_set")
+		report("message", "must be set together with descriptor_set")
 	}
 }
 
@@ -165,7 +165,7 @@ type framed struct {
 func openFramed(c registry.Config, kind string, parse func(registry.Schema) (body, error), records ingest.Format) (framed, error) {
 	schemas, err := registry.Open(c, func(s registry.Schema) (body, error) {
 		if s.Type != kind {
-			return nil, fmt.Errorf("it is of the type %s, and the format of the topic needs %s", s.Type, kind)
+			return nil, fmt.Errorf("its type is %s, but the format of the topic requires %s", s.Type, kind)
 		}
 		return parse(s)
 	})

@@ -132,7 +132,7 @@ func (l *Log) Make(ctx context.Context, partitions int, settings map[string]stri
 		err = answer.Errors[l.cfg.Topic]
 	}
 	if err != nil && !errors.Is(err, kafka.TopicAlreadyExists) {
-		return fmt.Errorf("making the topic %s: %w", l.cfg.Topic, err)
+		return fmt.Errorf("create topic %s: %w", l.cfg.Topic, err)
 	}
 	for {
 		_, err := l.Partitions(ctx)
@@ -140,7 +140,7 @@ func (l *Log) Make(ctx context.Context, partitions int, settings map[string]stri
 			return err
 		}
 		if !fetch.Sleep(ctx, logBackoff) {
-			return fmt.Errorf("making the topic %s: %w", l.cfg.Topic, ctx.Err())
+			return fmt.Errorf("create topic %s: %w", l.cfg.Topic, ctx.Err())
 		}
 	}
 }
@@ -200,7 +200,7 @@ func (l *Log) reader(visit func(Record) error) *fetch.SectionReader {
 		Kafka: l.cfg, Network: l.network, Kept: l.kept, Keep: l.keep,
 		Message: func(_ context.Context, _ int, f *fetch.Found) error {
 			if f.Why != nil || f.Size > int64(len(f.Value)) {
-				return fmt.Errorf("the record at offset %d is larger than any of the service's own: it has another writer", f.Offset)
+				return fmt.Errorf("the record at offset %d is too large to be from this service: another program writes to the topic", f.Offset)
 			}
 			return visit(Record{Key: bytes.Clone(f.Key), Value: bytes.Clone(f.Value), Offset: f.Offset})
 		},

@@ -16,7 +16,7 @@ const (
 )
 
 // ErrNotWritten is returned if records could not be written in time.
-var ErrNotWritten = errors.New("not everything has been written to the topic")
+var ErrNotWritten = errors.New("not all records have been written to the topic")
 
 // Queue writes records to one partition of a topic, in the order in which they were put, one batch after the other. The
 // topic therefore always holds all records up to some number. It is safe for concurrent use.

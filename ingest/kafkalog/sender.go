@@ -13,7 +13,7 @@ import (
 )
 
 // ErrNotTaken is the class of answers by which a broker refuses a message.
-var ErrNotTaken = errors.New("the broker has not taken the message")
+var ErrNotTaken = errors.New("the broker did not accept the message")
 
 // Sender occasionally writes messages to a topic for others to read: it connects for each of them.
 type Sender struct {

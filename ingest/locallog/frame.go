@@ -92,7 +92,7 @@ func appendFrame(b []byte, first, time int64, records int, bodies ...[]byte) []b
 // readHead reads the first frameHead bytes of a frame. It does not check them against the checksum.
 func readHead(b []byte) (head, error) {
 	if !bytes.HasPrefix(b, []byte(magic)) {
-		return head{}, fmt.Errorf("%w: it does not begin like one", errFrame)
+		return head{}, fmt.Errorf("%w: it has no valid header", errFrame)
 	}
 	h := head{
 		length: int(binary.LittleEndian.Uint32(b[4:])), sum: binary.LittleEndian.Uint32(b[8:]),
@@ -129,7 +129,7 @@ func (h *head) decode(dst []Record, body []byte) ([]Record, error) {
 	return dst, nil
 }
 
-var errShort = errors.New("it ends too early")
+var errShort = errors.New("it is truncated")
 
 // cut reads the record at the beginning of a body and returns the rest.
 func (r *Record) cut(body []byte) (rest []byte, err error) {

@@ -31,7 +31,7 @@ const (
 
 // The errors of Append and Open, for errors.Is.
 var (
-	ErrFull     = errors.New("the log is full of records that have not been judged")
+	ErrFull     = errors.New("the log is full of records that are not judged yet")
 	ErrQueue    = errors.New("too many records wait to be written to the log")
 	ErrTooLarge = errors.New("the records are too large for one append")
 	ErrClosed   = errors.New("the log is closed")
@@ -155,7 +155,7 @@ func (l *Log) cut(last *segment, found scanned) error {
 		return err
 	}
 	l.o.Log.Warn().Str("file", last.path).Int64("byte", found.end).Int64("bytes", last.size-found.end).Int64("next", found.next).
-		AnErr("why", found.torn).Msg("cut off a write to the log that was not finished")
+		AnErr("why", found.torn).Msg("removed an unfinished write from the log")
 	if err := os.Truncate(last.path, found.end); err != nil {
 		return err
 	}
@@ -172,7 +172,7 @@ func (l *Log) Append(ctx context.Context, records ...Record) (first int64, err e
 		r.body = records[i].append(r.body)
 	}
 	if len(r.body) > MaxAppend {
-		return 0, fmt.Errorf("%w: %d bytes, and %d are allowed", ErrTooLarge, len(r.body), MaxAppend)
+		return 0, fmt.Errorf("%w: %d bytes, and the limit is %d", ErrTooLarge, len(r.body), MaxAppend)
 	}
 	if err := l.enqueue(r); err != nil {
 		return 0, err

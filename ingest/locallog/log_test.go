@@ -576,12 +576,12 @@ func TestMetrics(t *testing.T) {
 	l := openLog(t, o)
 	add(t, l, "abc")
 	want := `
-# HELP rewardwatch_log_bytes Size of the local log: all of it, what is held because it is not in two checkpoints yet, and the most that it may be.
+# HELP rewardwatch_log_bytes Size of the local log: total, retained because it is not in two checkpoints yet, and limit.
 # TYPE rewardwatch_log_bytes gauge
 rewardwatch_log_bytes{kind="all",log="test"} 38
 rewardwatch_log_bytes{kind="held",log="test"} 38
 rewardwatch_log_bytes{kind="max",log="test"} 1.048576e+06
-# HELP rewardwatch_log_refused_total Writes to the local log that were refused: it is full of records that have not been judged, too many wait to be written, or the disk failed.
+# HELP rewardwatch_log_refused_total Refused writes to the local log, by reason: full of records that are not judged yet, too many pending writes, or disk failure.
 # TYPE rewardwatch_log_refused_total counter
 rewardwatch_log_refused_total{log="test",reason="disk"} 0
 rewardwatch_log_refused_total{log="test",reason="full"} 0

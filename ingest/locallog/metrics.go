@@ -24,21 +24,21 @@ func newMetrics(l *Log) *metrics {
 	for kind, size := range map[string]func() int64{"all": l.bytes, "held": l.held, "max": func() int64 { return l.o.MaxSize }} {
 		f.NewGaugeFunc(prometheus.GaugeOpts{
 			Name:        MetricBytes,
-			Help:        "Size of the local log: all of it, what is held because it is not in two checkpoints yet, and the most that it may be.",
+			Help:        "Size of the local log: total, retained because it is not in two checkpoints yet, and limit.",
 			ConstLabels: prometheus.Labels{"kind": kind},
 		}, func() float64 { return float64(size()) })
 	}
 	refused := f.NewCounterVec(prometheus.CounterOpts{
 		Name: MetricRefused,
-		Help: "Writes to the local log that were refused: it is full of records that have not been judged, too many wait to be written, or the disk failed.",
+		Help: "Refused writes to the local log, by reason: full of records that are not judged yet, too many pending writes, or disk failure.",
 	}, []string{"reason"})
 	return &metrics{
 		full: refused.WithLabelValues("full"), queue: refused.WithLabelValues("queue"), disk: refused.WithLabelValues("disk"),
 		removed: f.NewCounter(prometheus.CounterOpts{
-			Name: MetricRemoved, Help: "Bytes of the local log that were removed to keep to its size and age.",
+			Name: MetricRemoved, Help: "Bytes removed from the local log because of its size and age limits.",
 		}),
 		duration: f.NewHistogram(prometheus.HistogramOpts{
-			Name: MetricDuration, Help: "Time of a write to the local log, until it was durable. A write holds the records of all who waited.",
+			Name: MetricDuration, Help: "Duration of a write to the local log until it was durable. A write contains the records of all waiting requests.",
 			Buckets: []float64{.0005, .001, .002, .005, .01, .02, .05, .1, .5, 2},
 		}),
 	}

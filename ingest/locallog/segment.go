@@ -60,7 +60,7 @@ var ErrDamaged = errors.New("the log is damaged")
 
 // damaged returns ErrDamaged for a frame of a segment.
 func (s *segment) damaged(at, offset int64, err error, remedy string) error {
-	return fmt.Errorf("%w: %s, from byte %d (offset %d) on: %w; restore the file or, to go on without these records, %s",
+	return fmt.Errorf("%w: %s, from byte %d (offset %d) on: %w; restore the file, or continue without these records: %s",
 		ErrDamaged, s.path, at, offset, err, remedy)
 }
 
@@ -126,7 +126,7 @@ func readFrame(in io.Reader, frame *[]byte, offset int64) (head, error) {
 		return h, err
 	}
 	if h.first != offset {
-		return h, fmt.Errorf("%w: it begins with offset %d, and %d is next", errFrame, h.first, offset)
+		return h, fmt.Errorf("%w: it starts at offset %d instead of %d", errFrame, h.first, offset)
 	}
 	*frame = slices.Grow(*frame, h.length)[:h.size()]
 	if n, err := io.ReadFull(in, (*frame)[frameHead:]); err != nil {
@@ -148,7 +148,7 @@ func (s *segment) unfinished(found scanned) error {
 	at, behind, err := s.frameBehind(found.end, found.next)
 	if err == nil && behind {
 		err = s.damaged(found.end, found.next, fmt.Errorf("%w (an intact one follows at byte %d)", found.torn, at),
-			fmt.Sprintf("cut it with: truncate -s %d %s", found.end, s.path))
+			fmt.Sprintf("truncate it with: truncate -s %d %s", found.end, s.path))
 	}
 	return err
 }

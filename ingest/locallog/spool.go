@@ -169,10 +169,10 @@ func (s *Spool) Read(from, to int64, each func(offset int64, value []byte) error
 }
 
 // spoolRemedy is what helps if a spool is damaged: its records are part of a checkpoint.
-const spoolRemedy = "move it and all files of the checkpoint that it belongs to away"
+const spoolRemedy = "move it away together with all files of its checkpoint"
 
 func (s *Spool) missing(from, to int64) error {
-	return fmt.Errorf("%w: %s lacks the offsets %d to %d; restore its files or, to go on without these records, %s",
+	return fmt.Errorf("%w: %s lacks the offsets %d to %d; restore its files, or continue without these records: %s",
 		ErrDamaged, s.directory, from, to-1, spoolRemedy)
 }
 

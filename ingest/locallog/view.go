@@ -8,7 +8,7 @@ import (
 )
 
 // ErrNoLog means that a directory has no log.
-var ErrNoLog = errors.New("there is no log")
+var ErrNoLog = errors.New("log not found")
 
 // View is a log as it was when the view was opened. The log may belong to another process, which may append to it and
 // remove what is old meanwhile.

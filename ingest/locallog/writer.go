@@ -212,7 +212,7 @@ func (l *Log) age() {
 		return
 	}
 	if err := l.roll(); err != nil {
-		l.o.Log.Error().Err(err).Msg("beginning a segment of the log failed, trying again with the next record")
+		l.o.Log.Error().Err(err).Msg("starting a segment of the log failed, trying again with the next record")
 	}
 }
 

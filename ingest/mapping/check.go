@@ -58,7 +58,7 @@ func (c Config) checkWhole(report func(path, msg string)) {
 			return
 		}
 	}
-	report("fields", "must have one of reward, action, outcomes and episode: a record without any is refused")
+	report("fields", "must have at least one of reward, action, outcomes and episode: a record without them is refused")
 }
 
 func (c Config) checkField(full string, report func(key, msg string)) {
@@ -70,7 +70,7 @@ func (c Config) checkField(full string, report func(key, msg string)) {
 	f := c.Fields[full]
 	whole := component == "" && (k == object || k == space)
 	if _, other := c.Fields["episode.r"]; full == "episode" && other {
-		report("", "must not be given together with episode.r")
+		report("", "cannot be combined with episode.r")
 	}
 	f.check(len(f.Value) > 0, "value, path, header, key and expression", report)
 	f.checkLiterals(k, report)
@@ -82,13 +82,13 @@ func (c Config) checkField(full string, report func(key, msg string)) {
 	case f.Unit != "" && !slices.Contains([]string{"s", "ms", "us", "ns"}, f.Unit):
 		report("unit", "must be one of s, ms, us, ns")
 	case len(f.Value) > 0 && (len(f.Default) > 0 || len(f.Choices) > 0 || f.Scale != 0 || f.Unit != ""):
-		report("value", "is a constant, which takes no default, choices, scale and unit")
+		report("value", "is a constant: default, choices, scale and unit do not apply")
 	case len(f.Choices) > 0 && whole:
 		report("choices", "are for single values")
 	}
 	switch {
 	case f.Last && c.Each == "":
-		report("last", "needs each: without an array, no element is the last")
+		report("last", "requires each: without an array, there is no last element")
 	case f.Last && kindOf(f.Key) == aString:
 		report("last", "is not for a path in the key")
 	}
@@ -102,7 +102,7 @@ func unknownField(full string) string {
 	for _, f := range knownFields() {
 		names = append(names, f.name)
 	}
-	return "is not a field of telemetry v1; there are " + strings.Join(names, ", ")
+	return "is not a field of telemetry v1; must be one of " + strings.Join(names, ", ")
 }
 
 // checkLiterals checks that the constants of a field are of its type.

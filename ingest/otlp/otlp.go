@@ -48,10 +48,10 @@ func (c Converter) Convert(dst []byte, m *ingest.Message) ([]byte, *ingest.Recor
 	asJSON := m.Value[0] != firstByte
 	if asJSON {
 		if err := (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(m.Value, &logs); err != nil {
-			return refuse(ingest.ReasonBadEncoding, "neither OTLP logs in Protobuf nor in JSON: "+err.Error())
+			return refuse(ingest.ReasonBadEncoding, "not OTLP logs in Protobuf or JSON: "+err.Error())
 		}
 	} else if err := proto.Unmarshal(m.Value, &logs); err != nil {
-		return refuse(ingest.ReasonBadEncoding, "no OTLP logs in Protobuf: "+err.Error())
+		return refuse(ingest.ReasonBadEncoding, "not OTLP logs in Protobuf: "+err.Error())
 	}
 	w := writer{dst: dst, idsAsBase64: asJSON}
 	for _, r := range logs.ResourceLogs {

@@ -51,7 +51,7 @@ func ReadMessage(file, message string) (*Message, error) {
 	}
 	of, is := found.(protoreflect.MessageDescriptor)
 	if !is {
-		return nil, fmt.Errorf("%s in the descriptor set %s is no message", message, file)
+		return nil, fmt.Errorf("%s in the descriptor set %s is not a message", message, file)
 	}
 	return NewMessage(of), nil
 }
@@ -83,7 +83,7 @@ func (m *Message) AppendJSON(dst, value []byte, limit int) ([]byte, *ingest.Reco
 }
 
 // errNoMessage means that a schema does not have the message that a record names.
-var errNoMessage = errors.New("the schema has no such message")
+var errNoMessage = errors.New("the schema does not contain this message")
 
 // ConsumeIndexes reads the message indexes of Confluent's wire format, and returns the message of the file that they
 // name, and the bytes that follow. They are a count and so many places, each of a message in the one before; a single

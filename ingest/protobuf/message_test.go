@@ -135,7 +135,7 @@ func TestReadMessage(t *testing.T) {
 	for _, c := range []struct{ file, message, want string }{
 		{whole, "shop.Step", ""},
 		{whole, "shop.Nothing", "has no message shop.Nothing"},
-		{whole, "shop.Step.Arm", "is no message"},
+		{whole, "shop.Step.Arm", "is not a message"},
 		{write("alone.pb", marshal(t, alone)), "shop.Step", "is it written with --include_imports?"},
 		{write("shop.proto", []byte(shopProto)), "shop.Step", "read the descriptor set"},
 		{filepath.Join(dir, "missing.pb"), "shop.Step", "no such file"},

@@ -34,7 +34,7 @@ func (d *decoder) badEncoding(at, code int) bool {
 
 // wrongType refuses a value that may be valid but has the wrong type.
 func (d *decoder) wrongType(f field, want string) bool {
-	return d.skip(f) && d.fail(ingest.ReasonWrongType, f.start, "field "+strconv.Itoa(int(f.num))+": "+want+" is due")
+	return d.skip(f) && d.fail(ingest.ReasonWrongType, f.start, "field "+strconv.Itoa(int(f.num))+": expected "+want)
 }
 
 // tag reads a tag in a message that ends at end.
@@ -104,7 +104,7 @@ func (d *decoder) integer(f field) (i int64, ok bool) {
 func (d *decoder) count(f field, dst *int64) bool {
 	i, ok := d.integer(f)
 	if ok && i < 0 {
-		return d.fail(ingest.ReasonOutOfRange, f.start, "a whole number from 0 to 2^63-1 is due")
+		return d.fail(ingest.ReasonOutOfRange, f.start, "expected a whole number from 0 to 2^63-1")
 	}
 	*dst = i
 	return ok
@@ -175,7 +175,7 @@ func (d *decoder) timestamp(f field, dst *int64) bool {
 	}
 	v, ok := d.fixed64(f)
 	if ok && int64(v) < 0 {
-		return d.fail(ingest.ReasonBadTimestamp, f.start, "no Unix time of the years 1970 to 2262")
+		return d.fail(ingest.ReasonBadTimestamp, f.start, "not a Unix time between the years 1970 and 2262")
 	}
 	*dst = int64(v)
 	return ok

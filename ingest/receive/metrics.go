@@ -23,11 +23,11 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 	m := &Metrics{
 		records: promauto.With(reg).NewCounterVec(prometheus.CounterOpts{
 			Name: MetricRecords,
-			Help: "Records of telemetry received over HTTP, of batches that were written.",
+			Help: "Telemetry records received over HTTP in written batches.",
 		}, []string{"result"}),
 		batches: promauto.With(reg).NewCounterVec(prometheus.CounterOpts{
 			Name: MetricBatches,
-			Help: "Batches of telemetry received over HTTP, by what became of them.",
+			Help: "Telemetry batches received over HTTP, by result.",
 		}, []string{"result"}),
 		duration: promauto.With(reg).NewHistogram(prometheus.HistogramOpts{
 			Name:    MetricDuration,

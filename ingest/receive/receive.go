@@ -35,7 +35,7 @@ const (
 var (
 	ErrBadBatch    = errors.New("the batch cannot be read")
 	ErrTooLarge    = errors.New("the batch is too large")
-	ErrBusy        = errors.New("too much telemetry is being received")
+	ErrBusy        = errors.New("too many telemetry requests at the same time")
 	ErrUnavailable = errors.New("the telemetry could not be written")
 )
 
@@ -164,7 +164,7 @@ func decompressed(b Batch, taken *reservation) ([]byte, error) {
 		defer z.Close()
 		source = z
 	default:
-		return nil, fmt.Errorf("%w: its encoding is %q, and must be gzip or zstd", ErrBadBatch, b.Encoding)
+		return nil, fmt.Errorf("%w: its encoding is %q, but must be gzip or zstd", ErrBadBatch, b.Encoding)
 	}
 	return readAll(source, taken)
 }

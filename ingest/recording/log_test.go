@@ -136,7 +136,7 @@ func TestReadLogAsFile(t *testing.T) {
 	if err != nil || !slices.Equal(p.seen, want) || counts.Read != 8 {
 		t.Errorf("%q, %+v, %v", p.seen, counts, err)
 	}
-	if _, err := recording.ReadFiles(t.Context(), recording.FilesConfig{}, []string{t.TempDir()}, p); err == nil || !strings.Contains(err.Error(), "is a directory without a local log") {
+	if _, err := recording.ReadFiles(t.Context(), recording.FilesConfig{}, []string{t.TempDir()}, p); err == nil || !strings.Contains(err.Error(), "is a directory that contains neither a local log nor a file named monitor.csv or *.monitor.csv") {
 		t.Errorf("another directory: %v", err)
 	}
 }

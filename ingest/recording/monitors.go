@@ -60,7 +60,7 @@ func monitorsIn(directory, policy string) (inputs []input, err error) {
 		return nil
 	})
 	if err == nil && len(inputs) == 0 {
-		err = fmt.Errorf("%s is a directory without a local log or a file named monitor.csv or *.monitor.csv", directory)
+		err = fmt.Errorf("%s is a directory that contains neither a local log nor a file named monitor.csv or *.monitor.csv", directory)
 	}
 	return inputs, err
 }

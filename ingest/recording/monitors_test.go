@@ -188,9 +188,9 @@ func TestMonitorsThatCannotBeRead(t *testing.T) {
 		want  []string
 		words string
 	}{
-		"broken off":        {[]string{"0.monitor.csv", "1.monitor.csv"}, []string{"E||0 1 at 101", "E||1 2 at 102"}, "1.monitor.csv: broken off after"},
-		"broken at its top": {[]string{"0.monitor.csv", "2.monitor.csv"}, []string{"E||0 1 at 101", "E||0 4 at 104"}, "2.monitor.csv: broken off after"},
-		"nothing in it":     {[]string{"none"}, nil, "none is a directory without a local log or a file named monitor.csv or *.monitor.csv"},
+		"interrupted":       {[]string{"0.monitor.csv", "1.monitor.csv"}, []string{"E||0 1 at 101", "E||1 2 at 102"}, "1.monitor.csv: interrupted after"},
+		"broken at its top": {[]string{"0.monitor.csv", "2.monitor.csv"}, []string{"E||0 1 at 101", "E||0 4 at 104"}, "2.monitor.csv: interrupted after"},
+		"nothing in it":     {[]string{"none"}, nil, "none is a directory that contains neither a local log nor a file named monitor.csv or *.monitor.csv"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for i := range c.paths {

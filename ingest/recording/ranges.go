@@ -13,7 +13,7 @@ import (
 
 // ErrRangeGone means that a topic does not hold all of a range of offsets: retention has removed its beginning, or its
 // end has not been written.
-var ErrRangeGone = errors.New("the topic does not hold these offsets")
+var ErrRangeGone = errors.New("the topic does not have these offsets")
 
 // CheckRanges returns an error that names all ranges of offsets that a topic does not hold completely, each as
 // ErrRangeGone.
@@ -84,7 +84,7 @@ func (r *topicReader) holds(ctx context.Context, of ingest.Range) error {
 	case err != nil:
 		return err
 	case of.First < first || of.Last >= end:
-		return fmt.Errorf("%w, but %d up to %d", ErrRangeGone, first, end-1)
+		return fmt.Errorf("%w, only %d to %d", ErrRangeGone, first, end-1)
 	}
 	return nil
 }

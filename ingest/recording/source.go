@@ -108,7 +108,7 @@ func (f *fileReader) brokenOff(ctx context.Context, name string, err error) erro
 	if errors.Is(err, io.EOF) {
 		err = io.ErrUnexpectedEOF // of a header that ends early; io.EOF would mean success
 	}
-	err = fmt.Errorf("reading %s: broken off after %d records of the input: %w", name, f.counts.Read, err)
+	err = fmt.Errorf("reading %s: interrupted after %d records of the input: %w", name, f.counts.Read, err)
 	return errors.Join(err, f.Flush(ctx))
 }
 
@@ -117,5 +117,5 @@ func (f *fileReader) refuseRest(ctx context.Context, line []byte, size int64) {
 	if size == 0 || ctx.Err() != nil {
 		return
 	}
-	f.refuse(&ingest.RecordError{Pos: f.next(), Reason: ingest.ReasonTruncated, Size: size, Msg: "the input broke off"}, line)
+	f.refuse(&ingest.RecordError{Pos: f.next(), Reason: ingest.ReasonTruncated, Size: size, Msg: "the input was interrupted"}, line)
 }

@@ -26,19 +26,19 @@ type Config struct {
 func (c Config) Check(report func(path, msg string)) {
 	if c.URL == "" {
 		if c != (Config{}) {
-			report("url", "must be given, or the other keys of registry have no effect")
+			report("url", "must be set, or the other keys of registry have no effect")
 		}
 		return
 	}
 	u, err := url.Parse(c.URL)
 	switch {
 	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "":
-		report("url", "must be a URL as in https://registry.example:8081")
+		report("url", "must be a URL such as https://registry.example:8081")
 	case u.User != nil:
-		report("url", "must not hold a password: use username and password_file")
+		report("url", "must not contain a password: use username and password_file")
 	}
 	if (c.Username == "") != (c.PasswordFile == "") {
-		report("username", "must be given together with password_file")
+		report("username", "must be set together with password_file")
 	}
 }
 

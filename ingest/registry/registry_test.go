@@ -224,10 +224,10 @@ func TestCheck(t *testing.T) {
 	}{
 		{Config{}, ""},
 		{Config{URL: "https://registry.example:8081/base"}, ""},
-		{Config{URL: "registry.example:8081"}, "url: must be a URL as in https://registry.example:8081"},
-		{Config{URL: "https://u:p@registry.example"}, "url: must not hold a password: use username and password_file"},
-		{Config{CAFile: "ca.pem"}, "url: must be given, or the other keys of registry have no effect"},
-		{Config{URL: "http://r", Username: "u"}, "username: must be given together with password_file"},
+		{Config{URL: "registry.example:8081"}, "url: must be a URL such as https://registry.example:8081"},
+		{Config{URL: "https://u:p@registry.example"}, "url: must not contain a password: use username and password_file"},
+		{Config{CAFile: "ca.pem"}, "url: must be set, or the other keys of registry have no effect"},
+		{Config{URL: "http://r", Username: "u"}, "username: must be set together with password_file"},
 	} {
 		var got []string
 		c.config.Check(func(path, msg string) { got = append(got, path+": "+msg) })

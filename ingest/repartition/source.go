@@ -80,7 +80,7 @@ func partitionOf(policy, key string, partitions int) int {
 
 // refuse keeps an event that cannot be sent on as a dead letter.
 func (w *Writer) refuse(topic string, e *ingest.RecordError, raw []byte) {
-	w.refusal.Warn().Err(e).Str("topic", topic).Msg("an event is too large to be sent on")
+	w.refusal.Warn().Err(e).Str("topic", topic).Msg("an event is too large to repartition")
 	if err := w.DeadLetters.Keep(context.Background(), deadletter.New(topic, e, raw, time.Now())); err != nil {
 		w.refusal.Error().Err(err).Str("topic", topic).Msg("lost a dead letter")
 	}
@@ -201,7 +201,7 @@ func (s *source) Restore(r io.Reader) error {
 	if state.Reading == 0 {
 		s.renewed = true // readers must not see a second reading of what is behind it
 		s.writer.Log.Warn().Str("partition", s.names[0]).
-			Msg("telemetry is sent on by its key from here on: episodes and decisions that are open in its own partition are dropped")
+			Msg("telemetry is repartitioned by key from now on: episodes and decisions that are open in the original partition are dropped")
 		return nil
 	}
 	s.reading = state.Reading

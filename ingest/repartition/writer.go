@@ -73,7 +73,7 @@ type Writer struct {
 func Open(o Options) (*Writer, error) {
 	sent := promauto.With(o.Registerer).NewCounterVec(prometheus.CounterOpts{
 		Name: MetricEvents,
-		Help: "Events sent on to ingest.kafka.repartition_topic: to the partition of their key, or to that of their partition if they have none.",
+		Help: "Events sent to ingest.kafka.repartition_topic, by whether the key or the original partition selected the partition.",
 	}, []string{"by"})
 	w := &Writer{
 		Options: o, byKey: sent.WithLabelValues("key"), others: sent.WithLabelValues("partition"),
@@ -132,7 +132,7 @@ func (w *Writer) start(partitions int) {
 			write := func(ctx context.Context, records ...kafkalog.Record) error { return w.topic.Append(ctx, k, records...) }
 			if err := w.queues[k].Run(w.ctx, write); err != nil {
 				w.mu.Lock()
-				w.failed = fmt.Errorf("sending telemetry on by its key: %w", err)
+				w.failed = fmt.Errorf("repartition telemetry by key: %w", err)
 				w.mu.Unlock()
 				w.stop()
 			}
@@ -155,9 +155,9 @@ func (w *Writer) way() way { return way{w.Topic, len(w.queues), w.Keys} }
 // refuseWay ends the reading, as events that a killed process has sent on would be sent on again in another way: readers
 // recognize them in the same partition only.
 func (w *Writer) refuseWay(s *source, before way) error {
-	err := fmt.Errorf("%w: %s was sent on %s, and is to be sent on %s; the service did not stop in order since, so events behind its last "+
-		"checkpoint may be in the topic already; start it as it was before and stop it, and then change it; if you cannot, move the checkpoints "+
-		"partition-%s-* away: reading goes on at the offsets of the group %s, and those events count twice",
+	err := fmt.Errorf("%w: %s was repartitioned %s, and is now configured %s; the last shutdown was not clean, so events after the last "+
+		"checkpoint may already be in the topic; start and stop the service with the previous setting before you change it, or move the checkpoints "+
+		"partition-%s-* away: reading then continues at the offsets of the group %s, and those events count twice",
 		ErrOtherWay, s.names[0], before, w.way(), w.Sources[0], w.Kafka.Group)
 	w.end(err)
 	return err

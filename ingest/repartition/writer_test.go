@@ -343,7 +343,7 @@ func TestAnotherWayIsTakenOnlyAfterAnOrderlyStop(t *testing.T) {
 				if errors.Is(err, ErrOtherWay) != refused || !refused && err != nil {
 					t.Errorf("the error is %v", err)
 				}
-				if refused && !strings.Contains(err.Error(), "telemetry/0 was sent on to 3 partitions of joined") {
+				if refused && !strings.Contains(err.Error(), "telemetry/0 was repartitioned to 3 partitions of joined") {
 					t.Errorf("the error is %v", err)
 				}
 			})
@@ -407,7 +407,7 @@ func TestATopicThatGrowsEndsTheWriterInOrder(t *testing.T) {
 		}
 		return nil
 	})
-	if !errors.Is(err, ErrUnfit) || !strings.Contains(err.Error(), "joined has 4 partitions now, and had 3") {
+	if !errors.Is(err, ErrUnfit) || !strings.Contains(err.Error(), "joined now has 4 partitions and had 3") {
 		t.Errorf("the error is %v", err)
 	}
 }

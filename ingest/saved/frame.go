@@ -29,7 +29,7 @@ func (f Format[Wire]) WriteFrame(w io.Writer, wire *Wire) error {
 func (f Format[Wire]) ReadFrame(r io.Reader) (*Wire, error) {
 	var head [4]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {
-		return nil, fmt.Errorf("it is cut short: %w", err)
+		return nil, fmt.Errorf("it is truncated: %w", err)
 	}
 	part, err := io.ReadAll(io.LimitReader(r, int64(binary.LittleEndian.Uint32(head[:]))))
 	if err != nil {
@@ -65,7 +65,7 @@ func (f Format[Wire]) ReadPacked(r io.Reader) (*Wire, error) {
 	}
 	part, err := zstdReader.DecodeAll(packed[4:], nil)
 	if err != nil {
-		return nil, fmt.Errorf("it is not compressed as it should be: %w", err)
+		return nil, fmt.Errorf("it cannot be decompressed: %w", err)
 	}
 	return f.Decode(part)
 }
@@ -74,12 +74,12 @@ func (f Format[Wire]) ReadPacked(r io.Reader) (*Wire, error) {
 func readRaw(r io.Reader) ([]byte, error) {
 	head := make([]byte, 4)
 	if _, err := io.ReadFull(r, head); err != nil {
-		return nil, fmt.Errorf("it is cut short: %w", err)
+		return nil, fmt.Errorf("it is truncated: %w", err)
 	}
 	size := int64(binary.LittleEndian.Uint32(head))
 	frame, err := io.ReadAll(io.MultiReader(bytes.NewReader(head), io.LimitReader(r, size)))
 	if err == nil && int64(len(frame)) != 4+size {
-		err = fmt.Errorf("it is cut short: %w", io.ErrUnexpectedEOF)
+		err = fmt.Errorf("it is truncated: %w", io.ErrUnexpectedEOF)
 	}
 	return frame, err
 }

@@ -30,7 +30,7 @@ const (
 func named(item []byte, into reflect.Value) error {
 	switch {
 	case len(item) == 0:
-		return fmt.Errorf("nothing where a %s was", into.Type())
+		return fmt.Errorf("missing %s", into.Type())
 	case !holdsFields(into.Type()) || item[0] == itemNull:
 		return decodeMode.Unmarshal(item, into.Addr().Interface())
 	}

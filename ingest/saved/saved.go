@@ -33,7 +33,7 @@ func Same[Wire any](body []byte) (*Wire, error) {
 }
 
 // ErrNewer means that a newer build has written a part.
-var ErrNewer = errors.New("a newer build has written it")
+var ErrNewer = errors.New("it was written by a newer build")
 
 // Encode returns the part for a wire form.
 func (f Format[Wire]) Encode(wire *Wire) ([]byte, error) {
@@ -55,10 +55,10 @@ func (f Format[Wire]) Decode(part []byte) (*Wire, error) {
 		return migrate(body)
 	}
 	if version > f.Version {
-		return nil, fmt.Errorf("%w: it has format %d, and this build reads up to %d; start the build that wrote it, or move the checkpoint away",
+		return nil, fmt.Errorf("%w: its format is %d, but this build reads up to %d; start the build that wrote it, or move the checkpoint away",
 			ErrNewer, version, f.Version)
 	}
-	return nil, fmt.Errorf("it has format %d, and this build reads from %d on; start a build in between first, or move the checkpoint away",
+	return nil, fmt.Errorf("its format is %d, but this build reads formats from %d; start an intermediate build first, or move the checkpoint away",
 		version, slices.Min(append(slices.Collect(maps.Keys(f.Before)), f.Version)))
 }
 

@@ -69,8 +69,8 @@ func TestPartsOfOtherVersions(t *testing.T) {
 		newer bool
 	}{
 		"nothing":        {nil, "it is missing", false},
-		"newer":          {append([]byte{9}, part[1:]...), "a newer build has written it: it has format 9, and this build reads up to 7", true},
-		"too old":        {append([]byte{5}, part[1:]...), "it has format 5, and this build reads from 6 on", false},
+		"newer":          {append([]byte{9}, part[1:]...), "it was written by a newer build: its format is 9, but this build reads up to 7", true},
+		"too old":        {append([]byte{5}, part[1:]...), "its format is 5, but this build reads formats from 6", false},
 		"more behind it": {append([]byte{7, 0xa0}, part[1:]...), "extraneous data", false},
 		"a field twice":  {[]byte{7, 0xa2, 5, 0x61, 'a', 5, 0x61, 'b'}, "duplicate", false},
 	} {

@@ -174,14 +174,14 @@ func DecodeUnitBatch(encoded []byte) (*UnitBatch, error) {
 	case 1:
 		cut = ingest.CutOldUnit
 	default:
-		return nil, fmt.Errorf("%w: it has format %d, and this build reads %d; start the build that wrote it", ErrNewer, encoded[0], batchVersion)
+		return nil, fmt.Errorf("%w: its format is %d, but this build reads %d; start the build that wrote it", ErrNewer, encoded[0], batchVersion)
 	}
 	if size, err := s2.DecodedLen(encoded[1:]); err != nil || size > mostUnpacked {
 		return nil, errContradiction
 	}
 	plain, err := s2.Decode(nil, encoded[1:])
 	if err != nil {
-		return nil, fmt.Errorf("it is not compressed as it should be: %w", err)
+		return nil, fmt.Errorf("it cannot be decompressed: %w", err)
 	}
 	b, count := &UnitBatch{}, uint64(0)
 	for _, number := range []*int64{&b.TS, &b.Run} {
@@ -215,7 +215,7 @@ func liveUnit(wire *ingest.WireUnit) (*ingest.Unit, error) {
 	return wire.Unit()
 }
 
-var errContradiction = errors.New("it contradicts itself")
+var errContradiction = errors.New("it is inconsistent")
 
 // bareCount reads a count that was written as a plain number.
 func bareCount(body []byte) (*unitCount, error) {

@@ -391,7 +391,7 @@ func TestDecodeLines(t *testing.T) {
 		t.Errorf("refused %q, want %q", raws, want)
 	}
 	want := []string{
-		`record 1/9/1, column 2: invalid_json: a member's name in quotes is due, not "b"`,
+		`record 1/9/1, column 2: invalid_json: expected a quoted key, found "b"`,
 		"record 1/9/3, column 1: wrong_type: a record is an object",
 	}
 	if !reflect.DeepEqual(places, want) {

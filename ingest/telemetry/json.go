@@ -22,15 +22,23 @@ func (d *decoder) fail(reason ingest.Reason, at int, msg string) bool {
 // expected refuses the next byte.
 func (d *decoder) expected(what string) bool {
 	if d.at >= len(d.rec) {
-		return d.fail(ingest.ReasonInvalidJSON, d.at, "the record ends where "+what+" is due")
+		return d.fail(ingest.ReasonInvalidJSON, d.at, "the record ends too early: expected "+what)
 	}
-	return d.fail(ingest.ReasonInvalidJSON, d.at, what+" is due, not "+strconv.QuoteToASCII(string(d.rec[d.at:d.at+1])))
+	return d.fail(ingest.ReasonInvalidJSON, d.at, "expected "+what+", found "+d.found())
+}
+
+// found returns the next byte in quotes, for a message.
+func (d *decoder) found() string {
+	if d.at >= len(d.rec) {
+		return "the end of the line"
+	}
+	return strconv.QuoteToASCII(string(d.rec[d.at : d.at+1]))
 }
 
 // wrongType refuses a value that may be valid but has the wrong type.
 func (d *decoder) wrongType(want string) bool {
 	start := d.at
-	return d.skip() && d.fail(ingest.ReasonWrongType, start, want+" is due")
+	return d.skip() && d.fail(ingest.ReasonWrongType, start, "expected "+want)
 }
 
 // peek returns the next byte, 0 at the end of the record.
@@ -88,7 +96,7 @@ func (d *decoder) next(first bool, closing byte) (more, ok bool) {
 // key reads a member's name, the colon and white space. The name is valid until the next string is read.
 func (d *decoder) key() (name []byte, ok bool) {
 	if d.peek() != '"' {
-		return nil, d.expected("a member's name in quotes")
+		return nil, d.expected("a quoted key")
 	}
 	if name, ok = d.str(); !ok {
 		return nil, false

@@ -120,7 +120,7 @@ func (d *decoder) timeIn(dst *int64, exponent int) bool {
 		ok = ok && d.at == len(text)
 		d.rec, d.at = rec, at
 		if !ok {
-			return d.fail(ingest.ReasonBadTimestamp, start, "neither RFC 3339 nor a Unix time")
+			return d.fail(ingest.ReasonBadTimestamp, start, "not an RFC 3339 time or a Unix time")
 		}
 	case d.atNumeral():
 		var ok bool
@@ -132,7 +132,7 @@ func (d *decoder) timeIn(dst *int64, exponent int) bool {
 	}
 	ns, ok := n.nanoseconds(exponent)
 	if !ok {
-		return d.fail(ingest.ReasonBadTimestamp, start, "not a Unix time of the years 1970 to 2262 in the unit of the mapping")
+		return d.fail(ingest.ReasonBadTimestamp, start, "not a Unix time between the years 1970 and 2262 in the unit of the mapping")
 	}
 	*dst = ns
 	return true

@@ -97,9 +97,9 @@ func (m *monitor) header(d *decoder, line []byte) bool {
 	switch {
 	case m.policy != "":
 	case !ok:
-		m.unusable = fault{ingest.ReasonBadHeader, nowhere, "the header above names no env_id, as it cannot be read"}
+		m.unusable = fault{ingest.ReasonBadHeader, nowhere, "the header above is not readable, so env_id is unknown"}
 	case envID == "":
-		m.unusable = fault{ingest.ReasonMissingPolicy, nowhere, "the header above has no env_id, and no other policy is given"}
+		m.unusable = fault{ingest.ReasonMissingPolicy, nowhere, "the header above has no env_id, and no other policy is set"}
 	default:
 		m.policy = envID
 	}
@@ -111,7 +111,7 @@ func headerOf(d *decoder, object []byte) (id string, start int64, ok bool) {
 	d.rec, d.at, d.depth = object, 0, 0
 	d.space()
 	if d.peek() != '{' {
-		return "", 0, d.expected("an object")
+		return "", 0, d.fail(ingest.ReasonInvalidJSON, d.at, `not NDJSON or monitor.csv: expected "{" or "#{", found `+d.found())
 	}
 	if !d.enter() {
 		return "", 0, false
@@ -174,8 +174,8 @@ func (m *monitor) names(d *decoder, line []byte) bool {
 	if m.r >= 0 && m.l >= 0 && m.columns <= ingest.MaxValues {
 		return true
 	}
-	m.unusable = fault{ingest.ReasonBadHeader, nowhere, "the names of the columns above cannot be used"}
-	return d.fail(ingest.ReasonBadHeader, nowhere, "the columns must be named, r and l among them")
+	m.unusable = fault{ingest.ReasonBadHeader, nowhere, "the column names above are not usable"}
+	return d.fail(ingest.ReasonBadHeader, nowhere, "the columns must have names, including r and l")
 }
 
 // cut splits a CSV row into its raw fields, up to one more than limit. A doubled quote inside quotes closes and reopens
@@ -203,7 +203,7 @@ func (m *monitor) row(d *decoder, ev *ingest.Event, row []byte) bool {
 	}
 	m.cut(row, m.columns)
 	if len(m.fieldsRead) != m.columns {
-		return d.fail(ingest.ReasonWrongColumns, nowhere, "not as many columns as the header names")
+		return d.fail(ingest.ReasonWrongColumns, nowhere, "the number of columns differs from the header")
 	}
 	ev.Policy, ev.Env, ev.AgentID, ev.HasEpisode = m.policy, m.env, m.options.Agent, true
 	d.field(m.fieldsRead[m.r])
@@ -212,7 +212,7 @@ func (m *monitor) row(d *decoder, ev *ingest.Event, row []byte) bool {
 	}
 	d.field(m.fieldsRead[m.l])
 	if !d.count(&ev.Length) && d.fault.reason == ingest.ReasonOutOfRange {
-		return d.fail(ingest.ReasonOutOfRange, nowhere, "l does not lie between 0 and 2^63-1")
+		return d.fail(ingest.ReasonOutOfRange, nowhere, "l is not between 0 and 2^63-1")
 	}
 	if ev.Length < 0 || d.at != len(d.rec) {
 		return d.fail(ingest.ReasonWrongType, nowhere, "l is not a whole number")

@@ -31,7 +31,7 @@ func (d *decoder) timestamp(dst *int64) bool {
 	}
 	if !ok {
 		*dst = 0
-		return d.fail(ingest.ReasonBadTimestamp, start, "neither RFC 3339 nor a Unix time of the years 1970 to 2262")
+		return d.fail(ingest.ReasonBadTimestamp, start, "not an RFC 3339 time or a Unix time between the years 1970 and 2262")
 	}
 	return true
 }

@@ -91,10 +91,10 @@ func (d *decoder) count(dst *int64) bool {
 	}
 	i, ok := n.int()
 	if x := n.float(); !ok && x != math.Trunc(x) {
-		return d.fail(ingest.ReasonWrongType, start, "a whole number is due")
+		return d.fail(ingest.ReasonWrongType, start, "expected a whole number")
 	}
 	if !ok || i < 0 {
-		return d.fail(ingest.ReasonOutOfRange, start, "a whole number from 0 to 2^63-1 is due")
+		return d.fail(ingest.ReasonOutOfRange, start, "expected a whole number from 0 to 2^63-1")
 	}
 	*dst = i
 	return true

@@ -127,7 +127,7 @@ func syncDirectory(path string) error {
 }
 
 // errHeld means that another process holds the lock of a run.
-var errHeld = errors.New("the run is another process's")
+var errHeld = errors.New("the run belongs to another process")
 
 // lock locks a run for this process and those that inherit the file, until all of them have closed it or ended.
 func (r run) lock() (*os.File, error) {
@@ -221,7 +221,7 @@ func (r run) version() (string, error) {
 	case err != nil:
 		return "", err
 	case !info.Mode().IsRegular() || info.Size() > maxResult:
-		return "", fmt.Errorf("the command was to write %s, which is no file of at most %d bytes", wanted, maxResult)
+		return "", fmt.Errorf("the command must write %s, but it is not a file of at most %d bytes", wanted, maxResult)
 	}
 	var result struct {
 		Version string `json:"policy_version"`
@@ -231,10 +231,10 @@ func (r run) version() (string, error) {
 		return "", err
 	}
 	if err := json.Unmarshal(text, &result); err != nil {
-		return "", fmt.Errorf("the command was to write %s, but that is not what is in it: %w", wanted, err)
+		return "", fmt.Errorf("the command must write %s, but the content is invalid: %w", wanted, err)
 	}
 	if result.Version == "" {
-		return "", errors.New("the command was to write " + wanted + ", but that has no policy_version")
+		return "", errors.New("the command must write " + wanted + ", but it has no policy_version")
 	}
 	return result.Version, nil
 }

@@ -43,7 +43,7 @@ type Report struct {
 }
 
 // ErrSettled means that a request accepts no more reports.
-var ErrSettled = errors.New("the request accepts no more reports")
+var ErrSettled = errors.New("the request does not accept reports any more")
 
 // Reporter receives how far the run of a request has got, and the same report again after a crash. An ErrSettled ends
 // the reports of the request; any other error ends Run.
@@ -240,7 +240,7 @@ func (r *Runner) follow(ctx context.Context, request string, report Reporter) er
 		return nil
 	}
 	if err := report(ctx, request, rep); errors.Is(err, ErrSettled) {
-		r.log.Info().Err(err).Str("request", request).Str("state", rep.State).Str("error", rep.Error).Msg("the request of a command's run accepts no more reports")
+		r.log.Info().Err(err).Str("request", request).Str("state", rep.State).Str("error", rep.Error).Msg("the request of a command does not accept reports any more")
 	} else if err != nil {
 		return fmt.Errorf("report the run of %s: %w", request, err)
 	}
@@ -259,7 +259,7 @@ func (r run) report(p phase, e exit) Report {
 	case running:
 		return Report{State: Started}
 	case vanished:
-		e.Error = "the machine or the supervisor ended before the command had"
+		e.Error = "the machine or the supervisor stopped before the command ended"
 	}
 	version := ""
 	if e.Error == "" {

@@ -30,7 +30,7 @@ func Supervise(ctx context.Context, directory string) error {
 	}
 	var s spec
 	if found, err := r.read(specFile, &s); err != nil || !found {
-		return errors.Join(err, fmt.Errorf("%s is no run", directory))
+		return errors.Join(err, fmt.Errorf("%s is not a run", directory))
 	}
 	if err := r.write(startedFile, start{Supervisor: os.Getpid(), At: time.Now().UTC()}); err != nil {
 		return err
@@ -129,7 +129,7 @@ func (p process) await(ctx context.Context, limit time.Duration) error {
 	case <-time.After(limit):
 		return fmt.Errorf("the command was stopped after its time limit of %s", model.Duration(limit))
 	case <-ctx.Done():
-		return errors.New("the command was stopped: its supervisor was told to end")
+		return errors.New("the command was stopped, because its supervisor was stopped")
 	}
 }
 
@@ -145,7 +145,7 @@ func awaitExit(pid int) {
 // reason returns why the end of a program counts as a failure, nil for exit code 0.
 func reason(state *os.ProcessState, err error) error {
 	if state == nil {
-		return fmt.Errorf("the end of the command could not be learnt: %w", err)
+		return fmt.Errorf("the exit status of the command is unknown: %w", err)
 	}
 	if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
 		return fmt.Errorf("the command was ended by the signal %d (%s)", status.Signal(), status.Signal())

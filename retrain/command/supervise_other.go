@@ -8,4 +8,4 @@ import (
 )
 
 // Supervise works only on Linux, which ends a program with its supervisor.
-func Supervise(context.Context, string) error { return errors.New("commands are run on Linux alone") }
+func Supervise(context.Context, string) error { return errors.New("commands run only on Linux") }

@@ -75,8 +75,8 @@ func TestEvidenceInWords(t *testing.T) {
 		values    []float64
 		want      string
 	}{
-		{Condition{"mean", ">", 480, 200}, nil, "no value of return in episodes was seen"},
-		{Condition{"mean", ">", 480, 200}, []float64{1, 2}, "the mean of return over 2 episodes is 1.5, and fewer than 20 episodes decide nothing"},
+		{Condition{"mean", ">", 480, 200}, nil, "no values of return in episodes"},
+		{Condition{"mean", ">", 480, 200}, []float64{1, 2}, "the mean of return over 2 episodes is 1.5; at least 20 episodes are needed for a result"},
 		{
 			Condition{"mean", ">", 480, 200},
 			alternating(495, 505, 20),
@@ -85,7 +85,7 @@ func TestEvidenceInWords(t *testing.T) {
 		{
 			Condition{"median", ">", 480, 200},
 			alternating(1, 505, 20),
-			"of the values of return over 20 episodes, 50.0 % lie at or below 480, 95 % confidence sequence 21.3 % to 78.7 %; the median is where 50.0 % do",
+			"50.0 % of the values of return over 20 episodes are at or below 480, 95 % confidence sequence 21.3 % to 78.7 %; at the median, 50.0 % are",
 		},
 		{
 			Condition{"sd", "<", 480, 200},

@@ -10,7 +10,7 @@ import (
 func (c *Check) Evidence(signal, unit string) string {
 	n := strconv.Itoa(c.Units()) + " " + unit
 	if c.Units() == 0 {
-		return fmt.Sprintf("no value of %s in %s was seen", signal, unit)
+		return fmt.Sprintf("no values of %s in %s", signal, unit)
 	}
 	if p, is := c.Condition.share(); is {
 		return c.shareEvidence(p, signal, n)
@@ -18,7 +18,7 @@ func (c *Check) Evidence(signal, unit string) string {
 	estimate, _ := c.Estimate()
 	text := fmt.Sprintf("the %s of %s over %s is %s", c.Condition.Statistic, signal, n, number(estimate))
 	if c.Units() < leastUnits {
-		return fmt.Sprintf("%s, and fewer than %d %s decide nothing", text, leastUnits, unit)
+		return fmt.Sprintf("%s; at least %d %s are needed for a result", text, leastUnits, unit)
 	}
 	low, high := c.Interval()
 	return fmt.Sprintf("%s, 95 %% confidence sequence %s to %s", text, number(low), number(high))
@@ -30,7 +30,7 @@ func (c *Check) shareEvidence(p float64, signal, n string) string {
 		side = "at or below"
 	}
 	low, high := c.shareInterval(p)
-	return fmt.Sprintf("of the values of %s over %s, %s %% lie %s %s, 95 %% confidence sequence %s %% to %s %%; the %s is where %s %% do",
+	return fmt.Sprintf("%[3]s %% of the values of %[1]s over %[2]s are %[4]s %[5]s, 95 %% confidence sequence %[6]s %% to %[7]s %%; at the %[8]s, %[9]s %% are",
 		signal, n, percent(float64(c.Below)/float64(c.Values.N)), side, number(c.Condition.Value), percent(low), percent(high),
 		c.Condition.Statistic, percent(p))
 }

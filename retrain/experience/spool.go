@@ -43,7 +43,7 @@ func (s *spool) begin() *pile {
 func (s *spool) add(p *pile, r *Record) error {
 	text, err := cbor.Marshal(r)
 	if err != nil {
-		return fmt.Errorf("keep the record at %s: %w", r.Pos, err)
+		return fmt.Errorf("store the record at %s: %w", r.Pos, err)
 	}
 	p.buffer = append(p.buffer, text...)
 	s.held += len(text)
@@ -57,7 +57,7 @@ func (s *spool) add(p *pile, r *Record) error {
 func (s *spool) spill() (err error) {
 	if s.file == nil {
 		if s.file, err = os.CreateTemp("", "rewardwatch-export-*"); err != nil {
-			return fmt.Errorf("keep the records of open episodes: %w", err)
+			return fmt.Errorf("store the records of open episodes: %w", err)
 		}
 	}
 	for p := range s.open {
@@ -65,7 +65,7 @@ func (s *spool) spill() (err error) {
 			continue
 		}
 		if _, err := s.file.WriteAt(p.buffer, s.size); err != nil {
-			return fmt.Errorf("keep the records of open episodes: %w", err)
+			return fmt.Errorf("store the records of open episodes: %w", err)
 		}
 		p.filed = append(p.filed, extent{s.size, int64(len(p.buffer))})
 		s.size += int64(len(p.buffer))

@@ -63,4 +63,4 @@ func (r *Record) add(more *Record) {
 }
 
 // errNoStep means that the data set would be empty.
-var errNoStep = errors.New("no step of the group lies within the offsets")
+var errNoStep = errors.New("the offsets contain no step of the group")

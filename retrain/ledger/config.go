@@ -27,10 +27,10 @@ func (c Config) Check(report func(key, msg string)) {
 	case !c.OnPostgreSQL() && c.SQLite == "":
 		report("sqlite", "must name a file")
 	case c.OnPostgreSQL() && c.SQLite != "" && c.SQLite != DefaultSQLite:
-		report("sqlite", "must be left out where the ledger lies on PostgreSQL")
+		report("sqlite", "cannot be combined with PostgreSQL")
 	}
 	if c.PostgresURLFile != "" && c.PostgresURLEnv != "" {
-		report("postgres_url_file", "must be left out, or else postgres_url_env")
+		report("postgres_url_file", "cannot be combined with postgres_url_env")
 	}
 }
 
@@ -39,7 +39,7 @@ func (c Config) postgresURL() (string, error) {
 	if c.PostgresURLEnv != "" {
 		text := strings.TrimSpace(os.Getenv(c.PostgresURLEnv))
 		if text == "" {
-			return "", fmt.Errorf("the environment variable %s, which is to hold the URL of PostgreSQL, is empty", c.PostgresURLEnv)
+			return "", fmt.Errorf("the environment variable %s for the URL of PostgreSQL is empty", c.PostgresURLEnv)
 		}
 		return text, nil
 	}

@@ -159,7 +159,7 @@ func (l *Ledger) Finish(ctx context.Context, t target.Target, request string, at
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("keep the result of delivering %s: %w", request, err)
+		return fmt.Errorf("store the result of delivering %s: %w", request, err)
 	}
 	return nil
 }
@@ -182,7 +182,7 @@ func arrive(ctx context.Context, tx *Tx, t target.Target, request string, now ti
 			return err
 		}
 		if others > 0 {
-			return remember(ctx, tx, request, StateChange{At: now, State: state, By: t.Name, Reason: "it was delivered after all"})
+			return remember(ctx, tx, request, StateChange{At: now, State: state, By: t.Name, Reason: "it was delivered"})
 		}
 	}
 	_, err = m.Apply(ctx, tx)

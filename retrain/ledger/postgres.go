@@ -184,9 +184,9 @@ func whyServer(err error) string {
 	case ok && (said.Code == "42P01" || said.Code == "3F000" || said.Code == "3D000"):
 		return "its tables are missing on PostgreSQL"
 	case ok && (strings.HasPrefix(said.Code, "28") || said.Code == "42501"):
-		return "PostgreSQL refuses the service"
+		return "PostgreSQL refuses the connection"
 	case ok && (said.Code == "57014" || said.Code == "55P03"):
-		return "PostgreSQL calls off its statements"
+		return "PostgreSQL cancels statements"
 	case isOutage(err):
 		return "PostgreSQL cannot be reached"
 	}

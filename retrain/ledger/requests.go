@@ -111,7 +111,7 @@ const selectRequests = `
 	FROM requests`
 
 // ErrUnknownRequest means that the ledger has no request with an id.
-var ErrUnknownRequest = errors.New("there is no such request")
+var ErrUnknownRequest = errors.New("request not found")
 
 // Request returns a request by its id. The error is ErrUnknownRequest if there is none.
 func (r *Reader) Request(ctx context.Context, id string) (Request, error) {

@@ -45,7 +45,7 @@ const (
 // ErrBadFilter and those of the ledger, which has a time limit.
 func (r *Reader) Search(ctx context.Context, f Filter) (found []Request, more bool, err error) {
 	if f.State != "" && !slices.Contains(States(), f.State) {
-		return nil, false, fmt.Errorf("%w: no state is called %q", ErrBadFilter, f.State)
+		return nil, false, fmt.Errorf("%w: unknown state %q", ErrBadFilter, f.State)
 	}
 	wanted, err := f.parameter()
 	if err != nil {
@@ -159,7 +159,7 @@ func (f Filter) parameter() (func(Request) bool, error) {
 	path, value, is := strings.Cut(f.Parameter, "=")
 	path = strings.TrimSpace(path)
 	if !is || path == "" {
-		return nil, fmt.Errorf("%w: parameter must be written as in optimizer.lr=0.001, not %q", ErrBadFilter, f.Parameter)
+		return nil, fmt.Errorf("%w: parameter must have the form key=value, such as optimizer.lr=0.001, not %q", ErrBadFilter, f.Parameter)
 	}
 	value = strings.TrimSpace(value)
 	return func(q Request) bool { return recipe.HasParameter(q.Order, path, value) }, nil

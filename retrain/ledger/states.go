@@ -187,11 +187,11 @@ func (tx *Tx) EndOverdue(ctx context.Context, now time.Time) error {
 		why      string
 	}{
 		{StateQueued, StateExpired, "the policy had another unfinished request for too long"},
-		{StateAwaitingApproval, StateExpired, "nobody approved it in time"},
+		{StateAwaitingApproval, StateExpired, "it was not approved in time"},
 		{StateOpen, StateDeadLetter, "expired"},
-		{StateDelivered, StateInconclusive, "nothing was heard of the job, and no new version was seen"},
+		{StateDelivered, StateInconclusive, "no report of the job and no new version in time"},
 		{StateRunning, StateFailed, "the job did not end in time"},
-		{StateVerifying, StateInconclusive, "too little was seen of the new version in time"},
+		{StateVerifying, StateInconclusive, "not enough telemetry of the new version in time"},
 	} {
 		if err := settle(ctx, tx, now, end.to, end.why, `state = $4 AND closed_at IS NULL AND due_at <= $5`, end.from, now.UnixMilli()); err != nil {
 			return err

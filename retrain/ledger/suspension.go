@@ -30,7 +30,7 @@ type SuspendedError struct {
 
 // Error implements error.
 func (e *SuspendedError) Error() string {
-	return fmt.Sprintf("the ledger of retrain requests is out of use since %s: %s", e.Since.UTC().Format(time.RFC3339), e.Why)
+	return fmt.Sprintf("the ledger of retrain requests is unavailable since %s: %s", e.Since.UTC().Format(time.RFC3339), e.Why)
 }
 
 // Is makes errors.Is find ErrSuspended.
@@ -226,7 +226,7 @@ func (l *Ledger) probe(ctx context.Context) error {
 	})
 }
 
-var errEmpty = errors.New("it is empty: put back a copy, or start the service anew to begin with an empty ledger")
+var errEmpty = errors.New("it is empty: restore a copy, or restart the service to start with an empty ledger")
 
 // whyNot describes what is wrong with a ledger of any kind.
 func whyNot(err error) string {

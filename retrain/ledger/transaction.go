@@ -63,7 +63,7 @@ func disable(ctx context.Context, tx *Tx, now time.Time, t target.Target, reques
 	if err != nil {
 		return fmt.Errorf("disable target %s: %w", t.Name, err)
 	}
-	return settle(ctx, tx, now, StateDeadLetter, "the target answered 410 Gone and is disabled", `state = 'open' AND target = $4`, t.Name)
+	return settle(ctx, tx, now, StateDeadLetter, "the target responded with 410 Gone and is disabled", `state = 'open' AND target = $4`, t.Name)
 }
 
 // recognised returns what the ledger keeps of an address, whose path and query may contain secrets: its host, and a

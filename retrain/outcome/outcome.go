@@ -252,7 +252,7 @@ func (f *Follower) Conclude(ctx context.Context) (met *Retraining, err error) {
 	case expectation.Missed:
 		return f.end(ctx, ledger.StateMissed, "not as expected: "+o.evidence())
 	case expectation.Inconclusive:
-		return f.end(ctx, ledger.StateInconclusive, "all "+o.Expected.Unit+" have come and do not tell: "+o.evidence())
+		return f.end(ctx, ledger.StateInconclusive, "not conclusive after all "+o.Expected.Unit+": "+o.evidence())
 	}
 	return nil, nil
 }
@@ -294,7 +294,7 @@ func (f *Follower) concludeMissed(ctx context.Context) error {
 	if o.worse() {
 		err := f.audience.Worsened(ctx, Setback{
 			Request: o.Request, To: o.Previous,
-			Evidence: fmt.Sprintf("worse than the %s of %g before: %s", o.Expected.Statistic, o.Before.Condition.Value, o.Before.Evidence(o.Expected.Signal, o.Expected.Unit)),
+			Evidence: fmt.Sprintf("worse than the previous %s of %g: %s", o.Expected.Statistic, o.Before.Condition.Value, o.Before.Evidence(o.Expected.Signal, o.Expected.Unit)),
 		})
 		if err != nil {
 			return unlessSuspended(err)
@@ -330,7 +330,7 @@ func (f *Follower) ConcludeOverdue(ctx context.Context, now time.Time) (met *Ret
 	if o == nil || o.Check == nil || o.Check.Verdict != expectation.Open || o.Due.IsZero() || now.Before(o.Due) {
 		return nil, nil
 	}
-	return f.end(ctx, ledger.StateInconclusive, fmt.Sprintf("its time was over after %d of %d %s: %s",
+	return f.end(ctx, ledger.StateInconclusive, fmt.Sprintf("timed out after %d of %d %s: %s",
 		o.Check.Units(), o.Expected.Over, o.Expected.Unit, o.evidence()))
 }
 

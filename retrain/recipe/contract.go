@@ -72,7 +72,7 @@ func (e Expected) resolve(level func(signal string) (finding.Distribution, error
 	r.Level, r.SD = map[string]float64{"mean": d.Mean, "median": d.Q50, "sd": d.SD, "q10": d.Q10, "q90": d.Q90}[e.Statistic], d.SD
 	e.Value = r.Times*r.Level + r.Plus + r.PlusSD*r.SD
 	if math.IsNaN(e.Value) || math.IsInf(e.Value, 0) {
-		return e, fmt.Errorf("resolve %q: the baseline's %s of %s is %g, and the value not finite", e.Text, e.Statistic, e.Signal, r.Level)
+		return e, fmt.Errorf("resolve %q: the baseline has a %s of %s of %g, so the value is not finite", e.Text, e.Statistic, e.Signal, r.Level)
 	}
 	return e, nil
 }
@@ -118,7 +118,7 @@ func ParseExpected(text string) (Expected, error) {
 	p.oneOf("the time", []string{"within"})
 	e.Within = p.duration()
 	if extra, more := p.next(); more {
-		p.fail(extra, "nothing follows the time, but here is %q", extra.text)
+		p.fail(extra, "unexpected %q after the time", extra.text)
 	}
 	if p.err != nil {
 		return Expected{}, p.err
@@ -204,7 +204,7 @@ func (p *expectedParser) next() (word, bool) {
 func (p *expectedParser) wanted(what string) (word, bool) {
 	w, more := p.next()
 	if !more {
-		p.fail(w, "ends where %s should stand; it is written as in \"mean return > 480 over 200 episodes within 24h\"", what)
+		p.fail(w, "incomplete: expected %s, as in \"mean return > 480 over 200 episodes within 24h\"", what)
 	}
 	return w, more && p.err == nil
 }
@@ -212,7 +212,7 @@ func (p *expectedParser) wanted(what string) (word, bool) {
 func (p *expectedParser) oneOf(what string, words []string) string {
 	w, ok := p.wanted(what)
 	if ok && !slices.Contains(words, w.text) {
-		p.fail(w, "%s should stand here (%s), not %q", what, strings.Join(words, ", "), w.text)
+		p.fail(w, "expected %s (%s), not %q", what, strings.Join(words, ", "), w.text)
 	}
 	return w.text
 }
@@ -230,8 +230,8 @@ func (p *expectedParser) signal() string {
 		w.text = name
 	}
 	if p.err == nil && (!signals.IsSignal(w.text) || signals.IsLaw(w.text)) { // a version has no laws before its own baseline
-		p.fail(w, "%q is no signal; there are return, reward, episode_length, action, action.<i>, outcome.<name>, "+
-			"reward_component.<name> and observation.<name>", w.text)
+		p.fail(w, "unknown signal %q; must be return, reward, episode_length, action, action.<i>, outcome.<name>, "+
+			"reward_component.<name> or observation.<name>", w.text)
 	}
 	return w.text
 }
@@ -275,7 +275,7 @@ func (p *expectedParser) distance(r Relative) Relative {
 	at := p.at()
 	x := p.number()
 	if x <= 0 {
-		p.fail(at, "a number above 0 should stand here, not %q", at.text)
+		p.fail(at, "expected a number greater than 0, not %q", at.text)
 	}
 	if p.takes("*") {
 		p.oneOf("the baseline's standard deviation", []string{sdWord})
@@ -310,7 +310,7 @@ func (p *expectedParser) number() float64 {
 	}
 	x, err := strconv.ParseFloat(w.text, 64)
 	if err != nil || !decimal.MatchString(w.text) {
-		p.fail(w, "a number should stand here, or as in \"0.95 * baseline\", not %q", w.text)
+		p.fail(w, "expected a number, or a multiple of the baseline as in \"0.95 * baseline\", not %q", w.text)
 	}
 	return x
 }
@@ -322,7 +322,7 @@ func (p *expectedParser) count() int {
 	}
 	n, err := strconv.ParseUint(w.text, 10, 32)
 	if err != nil || n < 1 || n > maxOver {
-		p.fail(w, "a whole number from 1 to %d should stand here, not %q", maxOver, w.text)
+		p.fail(w, "expected a whole number from 1 to %d, not %q", maxOver, w.text)
 	}
 	return int(n)
 }
@@ -334,7 +334,7 @@ func (p *expectedParser) duration() float64 {
 	}
 	d, err := model.ParseDuration(w.text)
 	if err != nil || d <= 0 {
-		p.fail(w, "a duration such as 24h or 7d should stand here, not %q", w.text)
+		p.fail(w, "expected a duration such as 24h or 7d, not %q", w.text)
 	}
 	return time.Duration(d).Seconds()
 }

@@ -65,7 +65,7 @@ func LeavesOfOrder(data json.RawMessage) ([]Leaf, error) {
 		return nil, fmt.Errorf("read the order: %w", err)
 	}
 	if o.Config == nil {
-		return nil, fmt.Errorf("the order has no contract: a build before recipes opened its request")
+		return nil, fmt.Errorf("the request has no contract: it was opened by a build without recipes")
 	}
 	contract := map[string]any{
 		"objective": o.Contract.Objective, "hypothesis": o.Contract.Hypothesis, "expected": o.Contract.Expected.Text,

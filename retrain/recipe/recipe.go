@@ -124,9 +124,9 @@ func (l *recipeLoader) take(file string, text []byte) {
 	}
 	switch other, taken := l.files[f.Name]; {
 	case taken:
-		f.reader.Report("name", fmt.Sprintf("%q is the name of %s already", f.Name, filepath.Base(other.reader.File())))
+		f.reader.Report("name", fmt.Sprintf("duplicate name %q, already used by %s", f.Name, filepath.Base(other.reader.File())))
 	case !recipeName.MatchString(f.Name) || IsRequestID(f.Name):
-		f.reader.Report("name", fmt.Sprintf("%q must be of letters, digits, dots, hyphens and underscores, and not begin with %s, as requests do", f.Name, requestPrefix))
+		f.reader.Report("name", fmt.Sprintf("%q must consist of letters, digits, dots, hyphens and underscores, and must not start with %s, which is reserved for requests", f.Name, requestPrefix))
 	default:
 		l.files[f.Name] = f
 		l.names = append(l.names, f.Name)
@@ -144,7 +144,7 @@ func (l *recipeLoader) checkContract(c contractFile) {
 		case v.Kind != yamlfile.String:
 			l.report(v.Place, path, "must be a string, not %s", v.Kind)
 		case strings.TrimSpace(v.Scalar) == "":
-			l.report(v.Place, path, "must not be empty; null removes what is inherited")
+			l.report(v.Place, path, "must not be empty; use null to remove an inherited value")
 		case key == "expected":
 			if _, err := ParseExpected(v.Scalar); err != nil {
 				l.reportIn(v, path, err)
@@ -224,7 +224,7 @@ func (l *recipeLoader) resolve(name string, descendants []string) *Recipe {
 
 func (l *recipeLoader) parent(f *recipeFile, descendants []string) *Recipe {
 	if l.files[f.Parent] == nil {
-		l.reportParent(f, fmt.Sprintf("no recipe is named %q", f.Parent))
+		l.reportParent(f, fmt.Sprintf("unknown recipe %q", f.Parent))
 		return nil
 	}
 	return l.resolve(f.Parent, descendants)
@@ -312,7 +312,7 @@ func (r *Recipe) fill(f filler) (Contract, yamlfile.Value, error) {
 func (rs Recipes) Fault(name string) string {
 	r := rs[name]
 	if r == nil {
-		return fmt.Sprintf("no recipe is named %q", name)
+		return fmt.Sprintf("unknown recipe %q", name)
 	}
 	var missing []string
 	for _, key := range contractKeys() {
@@ -323,5 +323,5 @@ func (rs Recipes) Fault(name string) string {
 	if missing == nil {
 		return ""
 	}
-	return fmt.Sprintf("recipe %q has no %s: no request leaves without a contract", name, strings.Join(missing, ", "))
+	return fmt.Sprintf("recipe %q has no %s: every request needs a contract", name, strings.Join(missing, ", "))
 }

@@ -41,7 +41,7 @@ func NewValidator() (Validator, error) {
 }
 
 // ErrOffSchema is the class of errors for a body that must be neither stored nor sent.
-var ErrOffSchema = errors.New("the order does not follow " + SchemaFile)
+var ErrOffSchema = errors.New("the request does not match " + SchemaFile)
 
 // Check returns an ErrOffSchema if a body violates the schema.
 func (v Validator) Check(body []byte) error {

@@ -90,7 +90,7 @@ const (
 	opening     = "{{"
 	closing     = "}}"
 	literal     = `"{{"`
-	howToEscape = `a literal {{ is written {{"{{"}}`
+	howToEscape = `to write a literal {{, use {{"{{"}}`
 )
 
 // parseTemplate parses a text that may use the known references. Errors contain the byte offset.
@@ -127,7 +127,7 @@ func readReference(inside string, known map[string]reference) (segment, error) {
 		return segment{name: inside}, nil
 	}
 	names := strings.Join(slices.Sorted(maps.Keys(known)), ", ")
-	return segment{}, fmt.Errorf("nothing is called %q; there are %s; %s", inside, names, howToEscape)
+	return segment{}, fmt.Errorf("unknown name %q; available: %s; %s", inside, names, howToEscape)
 }
 
 // filler inserts the values of template names.
@@ -166,7 +166,7 @@ func textOf(x any) string {
 	}
 	text, err := json.Marshal(x)
 	if err != nil {
-		panic(fmt.Sprintf("a reference gives %T, which JSON does not have", x))
+		panic(fmt.Sprintf("a reference has the type %T, which JSON does not support", x))
 	}
 	return string(text)
 }

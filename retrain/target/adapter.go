@@ -48,7 +48,7 @@ func newAdapter(t Target, with Means) (Adapter, error) {
 		}
 		return promised{a, with.Check, time.Duration(t.Timeout)}, nil
 	}
-	return nil, fmt.Errorf("target %s: it does not say whom to tell", t.Name)
+	return nil, fmt.Errorf("target %s: it has no receiver", t.Name)
 }
 
 // NewAdapters returns the adapters of targets, by name.

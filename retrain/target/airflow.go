@@ -41,13 +41,13 @@ func (a Airflow) check(report func(key, msg string)) {
 	checkBase(a.URL, false, report)
 	switch {
 	case a.TokenFile != "" && (a.User != "" || a.PasswordFile != ""):
-		report("token_file", "must be left out, or else user and password_file")
+		report("token_file", "cannot be combined with user and password_file")
 	case a.TokenFile == "" && a.User == "" && a.PasswordFile == "":
-		report("token_file", "must be given, or else user and password_file")
+		report("token_file", "either this or user and password_file must be set")
 	case a.TokenFile == "" && a.User == "":
-		report("user", "must be given together with password_file")
+		report("user", "must be set together with password_file")
 	case a.TokenFile == "" && a.PasswordFile == "":
-		report("password_file", "must be given together with user")
+		report("password_file", "must be set together with user")
 	}
 }
 
@@ -118,14 +118,14 @@ func (a airflow) login(ctx context.Context, password string) (string, Attempt) {
 	got := a.line.post(ctx, base(a.URL, "")+"/auth/token", body)
 	got.Response = ""
 	if got.Result != ResultDelivered {
-		got.Err = strings.TrimSuffix("Airflow gave no token for user and password: "+got.Err, ": ")
+		got.Err = strings.TrimSuffix("Airflow returned no token for user and password: "+got.Err, ": ")
 		return "", got.Attempt
 	}
 	var given struct {
 		Token string `json:"access_token"`
 	}
 	if err := json.Unmarshal(got.body, &given); err != nil || given.Token == "" {
-		got.Result, got.Err = ResultRejected, "what Airflow gave for user and password is no token"
+		got.Result, got.Err = ResultRejected, "the response of Airflow to user and password is not a token"
 		return "", got.Attempt
 	}
 	return bearer(given.Token), Attempt{}

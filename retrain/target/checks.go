@@ -12,7 +12,7 @@ func below(section string, report func(key, msg string)) func(key, msg string) {
 
 func checkToken(file string, report func(key, msg string)) {
 	if file == "" {
-		report("token_file", "must name a file that holds a token")
+		report("token_file", "must name a file with a token")
 	}
 }
 
@@ -55,7 +55,7 @@ func checkURL(raw string) string {
 	case u.Hostname() == "":
 		return "must name a host"
 	case u.User != nil:
-		return "must not hold a user or password"
+		return "must not contain a user or password"
 	}
 	return ""
 }

@@ -34,7 +34,7 @@ func judgeAddress(address string) error {
 		return fmt.Errorf("%w: %s is not an address", errRefusedAddress, address)
 	}
 	if why := notPublic(at.Addr()); why != "" {
-		return fmt.Errorf("%w: %s is %s address; give the target allow_private: true if it is meant", errRefusedAddress, at.Addr(), why)
+		return fmt.Errorf("%w: %s is %s address; to allow it, set allow_private: true for the target", errRefusedAddress, at.Addr(), why)
 	}
 	return nil
 }

@@ -55,6 +55,6 @@ func judgeJenkins(a answer) Attempt {
 			return o
 		}
 	}
-	o.Result, o.Err = ResultRejected, "no job was started: the filters of those with the token do not match"
+	o.Result, o.Err = ResultRejected, "no job was started: no job with the token has matching filters"
 	return o
 }

@@ -133,7 +133,7 @@ func (l line) broken(err error) Attempt {
 		return Attempt{Result: ResultRefused, Err: l.clean(err.Error())}
 	}
 	if errors.Is(err, context.DeadlineExceeded) || errors.As(err, &timeout) && timeout.Timeout() {
-		return Attempt{Result: ResultTimeout, Err: fmt.Sprintf("no whole answer within %s", l.timeout)}
+		return Attempt{Result: ResultTimeout, Err: fmt.Sprintf("no complete response within %s", l.timeout)}
 	}
 	return Attempt{Result: ResultUnreachable, Err: l.clean(err.Error())}
 }

@@ -39,5 +39,5 @@ func shorten(body []byte, limit int, write func(shortBody) ([]byte, error)) ([]b
 			short.LeftOut = append(short.LeftOut, key)
 		}
 	}
-	return nil, fmt.Errorf("the order does not fit into %d bytes, not even with %v left out", limit, short.LeftOut)
+	return nil, fmt.Errorf("the request does not fit into %d bytes, even without %v", limit, short.LeftOut)
 }

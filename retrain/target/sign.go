@@ -67,14 +67,14 @@ func NewSecret() string {
 func parseKey(line string) ([]byte, error) {
 	encoded, ok := strings.CutPrefix(line, secretPrefix)
 	if !ok {
-		return nil, errors.New("a secret must be written as whsec_ followed by the key in base64; plain text is not taken")
+		return nil, errors.New("a secret must have the form whsec_ followed by the key in base64; plain text is not supported")
 	}
 	key, err := base64.StdEncoding.DecodeString(encoded)
 	if err != nil {
-		return nil, fmt.Errorf("what follows whsec_ is not base64: %w", err)
+		return nil, fmt.Errorf("the text after whsec_ is not base64: %w", err)
 	}
 	if len(key) < minKeySize || len(key) > maxKeySize {
-		return nil, fmt.Errorf("the key has %d bytes; Standard Webhooks wants %d to %d", len(key), minKeySize, maxKeySize)
+		return nil, fmt.Errorf("the key has %d bytes; Standard Webhooks requires %d to %d", len(key), minKeySize, maxKeySize)
 	}
 	return key, nil
 }

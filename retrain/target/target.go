@@ -59,7 +59,7 @@ func (t Target) Check(at string, report func(path, msg string)) {
 	if t.CompletesWithin < minCompletesWithin {
 		report(at+".completes_within", fmt.Sprintf("must be at least %s", minCompletesWithin))
 	} else if t.Command.given() && t.CompletesWithin < t.Command.TimeLimit+model.Duration(command.Grace) {
-		report(at+".completes_within", fmt.Sprintf("must be longer than command.time_limit by %s at least, in which the command may end", command.Grace))
+		report(at+".completes_within", fmt.Sprintf("must be at least %s longer than command.time_limit, to let the command end", command.Grace))
 	}
 }
 
@@ -119,7 +119,7 @@ func (t Target) checkKind(at string, report func(path, msg string)) {
 		switch {
 		case !k.given():
 		case first != "":
-			report(at+"."+k.key, "must be left out, or else "+first+": a target tells one service")
+			report(at+"."+k.key, "cannot be combined with "+first+": a target has one receiver")
 		default:
 			first = k.key
 			k.check(func(key, msg string) { report(at+"."+key, msg) })

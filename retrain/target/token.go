@@ -19,7 +19,7 @@ func readToken(file string) (string, error) {
 	case token == "":
 		err = errors.New("it is empty")
 	case strings.ContainsFunc(token, func(r rune) bool { return r < ' ' || r == 0x7f }):
-		err = errors.New("it holds more than one line, or control characters")
+		err = errors.New("it has more than one line, or control characters")
 	}
 	if err != nil {
 		return "", fmt.Errorf("read token %s: %w", file, err)

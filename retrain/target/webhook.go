@@ -17,7 +17,7 @@ func (w webhookTarget) check(report func(key, msg string)) {
 		report("webhook", msg)
 	}
 	if w.secretFile == "" {
-		report("secret_file", "must name a file that holds a whsec_ secret: every webhook is signed")
+		report("secret_file", "must name a file with a whsec_ secret: every webhook is signed")
 	}
 }
 

@@ -16,7 +16,7 @@ const (
 // tooMuch returns the first token beyond the limits, and what is wrong with it, or nil.
 func tooMuch(tokens token.Tokens) (at *token.Token, message string) {
 	if len(tokens) > maxTokens {
-		return tokens[maxTokens], fmt.Sprintf("holds more than %d words and signs", maxTokens)
+		return tokens[maxTokens], fmt.Sprintf("has more than %d tokens", maxTokens)
 	}
 	var n nesting
 	for _, t := range tokens {

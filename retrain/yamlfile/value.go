@@ -104,7 +104,7 @@ func (r *Reader) tree(path string, n ast.Node, depth int) Value {
 	r.values++
 	if depth > maxDepth || r.values > maxValues {
 		if !r.full {
-			r.fault(at, path, fmt.Sprintf("is nested deeper than %d or holds more than %d values", maxDepth, maxValues))
+			r.fault(at, path, fmt.Sprintf("is nested deeper than %d or has more than %d values", maxDepth, maxValues))
 		}
 		r.full = true
 		return Value{}
@@ -175,7 +175,7 @@ func (r *Reader) leaf(path string, n ast.Node, at Place) Value {
 	case *ast.FloatNode:
 		return r.float(path, at, n.Token.Value)
 	default:
-		r.fault(at, path, "must be a value that JSON has, not "+describe(n))
+		r.fault(at, path, "must be a JSON value, not "+describe(n))
 		return Value{}
 	}
 	return v

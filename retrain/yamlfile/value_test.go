@@ -46,16 +46,16 @@ func TestValuesThatCannotBe(t *testing.T) {
 		billion += fmt.Sprintf("  - &a%d [*a%d, *a%d]\n", i, i-1, i-1)
 	}
 	for text, want := range map[string]string{
-		"v: .inf":                    "f.yaml:1:4: v: must be a value that JSON has, not the number .inf",
+		"v: .inf":                    "f.yaml:1:4: v: must be a JSON value, not the number .inf",
 		"v: [1e999]":                 "f.yaml:1:5: v[0]: 1e999 is too large a number",
 		"v: 99999999999999999999999": "f.yaml:1:4: v: 99999999999999999999999 is too large a number",
-		"v: {a: 1, a: 2}":            "f.yaml:1:11: v.a: is given twice",
-		"v:\n  a.b: 1\n  a.b: 2":     `f.yaml:3:3: v["a.b"]: is given twice`,
+		"v: {a: 1, a: 2}":            "f.yaml:1:11: v.a: is a duplicate key",
+		"v:\n  a.b: 1\n  a.b: 2":     `f.yaml:3:3: v["a.b"]: is a duplicate key`,
 		"v: {<<: {a: 1}}":            "f.yaml:1:5: v: merge keys (<<) are not supported",
 		"v: {~: 1}":                  "f.yaml:1:5: v: a key must be a string",
-		"v: *a":                      `f.yaml:1:4: v: no anchor is called "a"`,
+		"v: *a":                      `f.yaml:1:4: v: unknown anchor "a"`,
 		"v: {a: !!str 5}":            "f.yaml:1:8: v.a: tags are not supported",
-		billion:                      "holds more than 10000 values",
+		billion:                      "has more than 10000 values",
 		"v: &a [*a]":                 "is nested deeper than 64",
 		"v: " + strings.Repeat("[", 80) + strings.Repeat("]", 80): "is nested deeper than 64",
 	} {

@@ -227,7 +227,7 @@ func (r *Reader) resolve(path string, n ast.Node) ast.Node {
 	case *ast.AliasNode:
 		value, ok := r.anchors[n.Value.String()]
 		if !ok {
-			r.cannotRead(r.placeOf(n.GetToken()), path, fmt.Sprintf("no anchor is called %q", n.Value.String()))
+			r.cannotRead(r.placeOf(n.GetToken()), path, fmt.Sprintf("unknown anchor %q", n.Value.String()))
 		}
 		return value
 	case *ast.TagNode:
@@ -263,7 +263,7 @@ func entriesOf(n ast.Node) []*ast.MappingValueNode {
 
 const (
 	noMergeKeys = "merge keys (<<) are not supported"
-	givenTwice  = "is given twice"
+	givenTwice  = "is a duplicate key"
 )
 
 func (r *Reader) entry(path string, e *ast.MappingValueNode, fields []Field, seen map[string]bool) {
@@ -434,7 +434,7 @@ func (r *Reader) scalar(path string, n ast.Node, dst reflect.Value) {
 	case reflect.Float64:
 		r.number(path, n, dst)
 	default:
-		panic(fmt.Sprintf("config field %s has type %s, which the reader does not know", path, dst.Type()))
+		panic(fmt.Sprintf("config field %s has the unsupported type %s", path, dst.Type()))
 	}
 }
 

@@ -42,7 +42,7 @@ func (f *finder) assign() {
 	f.outcomes()
 	f.ends()
 	if !f.has("policy") {
-		f.line("policy", mapping.Field{Value: text(f.policy)}, "nothing in the records names the policy: a name of your choice")
+		f.line("policy", mapping.Field{Value: text(f.policy)}, "no field has the policy name: choose one")
 	}
 	slices.SortStableFunc(f.out.Lines, func(a, b Line) int { return position(a.Name) - position(b.Name) })
 }
@@ -247,7 +247,7 @@ func (f *finder) timeByKind() {
 	}
 	if best != nil {
 		f.used[best.place] = true
-		f.line("ts", f.time(*best), "no name says so, but this is a time: "+best.in.facts(best.place))
+		f.line("ts", f.time(*best), "guessed as a time: "+best.in.facts(best.place))
 	}
 }
 
@@ -264,11 +264,11 @@ func (f *finder) reward(at found, field mapping.Field, why string) (mapping.Fiel
 	}
 	if at.outer {
 		field.Last = true
-		return field, why + "; around the steps, so it is that of the last one"
+		return field, why + "; outside the steps, so it applies to the last one"
 	}
 	if onlyOnes := at.zeroOne && at.kind() == isNumber || len(field.Choices) > 0; onlyOnes && at.n < at.in.records && f.out.Joined == nil {
 		field.Default = json.RawMessage("0")
-		why += "; 0 where it is missing"
+		why += "; 0 if missing"
 	}
 	return field, why
 }
@@ -290,7 +290,7 @@ func (f *finder) actionByKind(t *table, labels bool) {
 		if n >= 2 && n <= 50 && n*4 < decisions && p.n*2 > decisions {
 			f.used[p] = true
 			at := found{p, t, false}
-			field, why := f.onlyDecided(at, f.source(at), "no name says so, but this is "+t.facts(p))
+			field, why := f.onlyDecided(at, f.source(at), "guessed as "+t.facts(p))
 			f.line("action", field, why)
 			return
 		}
@@ -315,7 +315,7 @@ func (f *finder) byKind() {
 			p = f.outer.same(p)
 			f.used[p] = true
 			field, why := f.reward(found{p, f.outer, false}, mapping.Field{Source: p.source()}, f.outer.facts(p))
-			f.line("reward", field, "no name says so, but feedback says yes or no: "+why)
+			f.line("reward", field, "guessed from boolean feedback: "+why)
 		}
 		return
 	}
@@ -324,7 +324,7 @@ func (f *finder) byKind() {
 			f.used[p] = true
 			at := found{p, t, false}
 			field, why := f.reward(at, f.source(at), t.facts(p))
-			f.line("reward", field, "no name says so, but this is "+why)
+			f.line("reward", field, "guessed as "+why)
 			return
 		}
 	}
@@ -416,7 +416,7 @@ func (f *finder) rest(prefix string, all []found, most int) {
 		}
 		most--
 		f.used[at.place] = true
-		f.line(prefix+name, f.source(at), "a number without another role: "+at.in.facts(at.place))
+		f.line(prefix+name, f.source(at), "a number with no other role: "+at.in.facts(at.place))
 	}
 }
 
@@ -445,17 +445,17 @@ func (f *finder) ends() {
 	always := mapping.Field{Value: json.RawMessage("true")}
 	if f.inner != nil {
 		always.Last = true
-		f.line("terminated", always, "nothing says when an episode ends: each list is taken for a whole one")
+		f.line("terminated", always, "no field marks the end of an episode: each list is one episode")
 		return
 	}
 	at, ok := f.placeOf("episode_id")
 	if ok && len(at.values)*20 > at.n*19 {
-		f.line("terminated", always, "nothing says when an episode ends, and nearly every record has an episode_id of its own")
+		f.line("terminated", always, "no field marks the end of an episode, and nearly every record has its own episode_id")
 		return
 	}
 	if f.byItself() {
 		f.ownID()
-		f.line("terminated", always, "nothing names an agent or says when an episode ends: each record is judged by itself")
+		f.line("terminated", always, "no field names an agent or marks the end of an episode: each record is one episode")
 		return
 	}
 	f.single(at, ok)
@@ -502,7 +502,7 @@ func (f *finder) single(of *place, isEpisode bool) {
 		f.out.Lines[i].Name = "agent_id"
 	}
 	f.line("terminated", mapping.Field{Value: json.RawMessage("true")},
-		fmt.Sprintf("nothing says when an episode ends, and %d records are of %d agents: each record is judged by itself", of.n, len(of.values)))
+		fmt.Sprintf("no field marks the end of an episode, and %d records are from %d agents: each record is one episode", of.n, len(of.values)))
 }
 
 // placeOf returns the place of the record that a field comes from.

@@ -99,11 +99,11 @@ func (f *finder) answer() {
 		at := found{truths[0], f.outer, false}
 		f.used[at.place] = true
 		field, why := f.reward(at, f.source(at), f.outer.facts(at.place))
-		f.line("reward", field, "no name says so, but feedback says yes or no: "+why)
+		f.line("reward", field, "guessed from boolean feedback: "+why)
 		return
 	}
 	f.comes = true
-	f.line("reward", mapping.Field{Value: json.RawMessage("1")}, "no name says that a number of the records is one: that a record comes is the reward")
+	f.line("reward", mapping.Field{Value: json.RawMessage("1")}, "no number is recognized as a reward: the arrival of a record is the reward")
 }
 
 // isRare reports whether most decisions have no feedback.
@@ -146,7 +146,7 @@ func (f *finder) onlyDecided(at found, field mapping.Field, why string) (mapping
 	for _, p := range f.ours.order {
 		if q := f.theirs.same(p); q == nil && p.n == f.ours.records && p.source().Path != "" {
 			field = mapping.Field{Source: mapping.Source{Expression: access("record", p.names) + " == nil ? nil : " + access("record", at.names)}}
-			return field, why + "; only in records with " + p.path + ", as feedback has it, too"
+			return field, why + "; only in records with " + p.path + ", because feedback has it, too"
 		}
 	}
 	return field, why
@@ -171,14 +171,14 @@ func (f *finder) onePolicy(at found, field mapping.Field, why string) (mapping.F
 	}
 	if isPolicyName(at.place) {
 		field.Default = text(at.order[0])
-		return field, why + "; feedback does not say it, so it joins only decisions of " + example(at.order[0])
+		return field, why + "; feedback has no policy, so it joins only decisions of " + example(at.order[0])
 	}
 	f.used[at.place] = false
 	if !f.has("policy_version") {
 		f.used[at.place] = true
 		f.line("policy_version", field, why)
 	}
-	return mapping.Field{Value: text(f.policy)}, "a name of your choice: feedback does not say which policy it is about, and joins decisions of one name only"
+	return mapping.Field{Value: text(f.policy)}, "choose a name: feedback has no policy, so it joins decisions of one name only"
 }
 
 // elsewhere returns where feedback of the same topic has its time, nil if that is where decisions have it.
@@ -196,7 +196,7 @@ func (f *finder) agentByKey() {
 		return
 	}
 	f.used[p] = true
-	f.line("agent_id", mapping.Field{Source: p.source()}, "nothing else names an agent, and keys come again: "+f.outer.facts(p))
+	f.line("agent_id", mapping.Field{Source: p.source()}, "no other field names an agent, and keys repeat: "+f.outer.facts(p))
 }
 
 // Alike reports whether the records of two topics may be of one: most values are at the same places, and neither are

@@ -209,7 +209,7 @@ func (f *finder) steps(outer *table, records []any) {
 		isNumeric := func(p *place) bool { return p.kind() == isNumber && !isCounter(p) && timeOf(p) == nil }
 		if slices.ContainsFunc(inner.order, isChoice) && slices.ContainsFunc(inner.order, isNumeric) {
 			f.outer, f.inner, f.out.Each = outer, inner, p.path
-			f.out.EachWhy = fmt.Sprintf("no name says so, but these are %d lists with %d elements that may be steps", p.n, p.elements)
+			f.out.EachWhy = fmt.Sprintf("guessed: %d lists with %d elements that could be steps", p.n, p.elements)
 			return
 		}
 	}

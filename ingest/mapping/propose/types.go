@@ -222,7 +222,7 @@ func (f *finder) halves(all *table, records []any) []any {
 	if f.best(f.theirs, "reward") == nil && action.source().Path != "" {
 		f.comes = true
 		reward := mapping.Field{Source: mapping.Source{Expression: access("record", action.names) + " == nil ? 1 : nil"}}
-		f.line("reward", reward, "a record without "+action.path+" holds no number: that it comes is the reward")
+		f.line("reward", reward, "a record without "+action.path+" has no number: its arrival is the reward")
 	}
 	return append(decisions, others...)
 }
@@ -495,5 +495,5 @@ func (f *finder) arrival(by *place, decisions, feedback []recordType) {
 	for _, t := range feedback {
 		reward.Choices[t.name] = json.RawMessage("1")
 	}
-	f.line("reward", reward, "a record of feedback holds no number: that it comes is the reward")
+	f.line("reward", reward, "a feedback record has no number: its arrival is the reward")
 }

@@ -11,8 +11,8 @@ import (
 )
 
 // diffNote explains how to read the p-values.
-const diffNote = "Each p-value is of one two-sample Kolmogorov-Smirnov test of independent values, by its asymptotic " +
-	"distribution: of twenty quantities that did not change, one is below 0.05 by chance, more where values depend on one another."
+const diffNote = "Each p-value is from a two-sample Kolmogorov-Smirnov test that assumes independent values, from the asymptotic " +
+	"distribution. About 1 in 20 unchanged quantities is below 0.05 by chance, more if values are dependent."
 
 func (s *Server) baselines(w http.ResponseWriter, _ *http.Request) {
 	out := []wire.Baseline{}

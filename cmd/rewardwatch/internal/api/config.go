@@ -33,10 +33,10 @@ func (c Config) Check(report func(path, msg string)) {
 		}
 	}
 	if c.StatusTokenFile != "" && c.StatusTokenFile == c.TokenFile {
-		report("status_token_file", "must be another file than token_file, or a job could do everything")
+		report("status_token_file", "must be a different file than token_file, or a job would have full access")
 	}
 	if f := c.TelemetryTokenFile; f != "" && (f == c.TokenFile || f == c.StatusTokenFile) {
-		report("telemetry_token_file", "must be another file than token_file and status_token_file, or an agent could do more than send telemetry")
+		report("telemetry_token_file", "must be a different file than token_file and status_token_file, or an agent could do more than send telemetry")
 	}
 }
 
@@ -47,9 +47,9 @@ func BadExternalURL(text string) string {
 	case err != nil:
 		return "must be a URL such as https://rewardwatch.example"
 	case u.Scheme != "https" && u.Scheme != "http" || u.Hostname() == "":
-		return "must be https:// or http://, a host and perhaps a path"
+		return "must consist of https:// or http://, a host and an optional path"
 	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
-		return "must end with its path, and hold no user: links are made of it"
+		return "must not have a user, query or fragment: links are made from it"
 	}
 	return ""
 }

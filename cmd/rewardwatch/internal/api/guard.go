@@ -20,9 +20,9 @@ import (
 
 // Reasons why a request may not change state, for errors.Is. The client sees their text.
 var (
-	errTokenNeeded = errors.New("a valid bearer token is needed")
-	errNotLocal    = errors.New("changing state over HTTP needs a token: set http.token_file in the configuration. Without one, only programs " +
-		"on the same machine can, at a loopback address and with Content-Type: application/json or application/x-ndjson")
+	errTokenNeeded = errors.New("a valid bearer token is required")
+	errNotLocal    = errors.New("changing state over HTTP requires a token: set http.token_file in the configuration. Without a token, only programs " +
+		"on the same machine can do so, at a loopback address and with Content-Type: application/json or application/x-ndjson")
 )
 
 // guarded admits only requests that have the token. If no token is configured, it admits only local requests.
@@ -35,7 +35,7 @@ func (s *Server) guardedBy(next http.HandlerFunc, files ...string) http.HandlerF
 	return func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") != "" && !s.Guesses.allowed(r) {
 			w.Header().Set("Retry-After", "10")
-			s.refuse(w, http.StatusTooManyRequests, "this address has shown too many wrong tokens; wait a little")
+			s.refuse(w, http.StatusTooManyRequests, "too many wrong tokens from this address: try again later")
 			return
 		}
 		err := admit(r, files...)
@@ -132,7 +132,7 @@ func (s *Server) named(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		to, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 		if to != nil && isLoopback(to.String()) && !namesLoopback(r.Host) && !slices.ContainsFunc(known, func(name string) bool { return strings.EqualFold(name, hostOf(r.Host)) }) {
-			s.refuse(w, http.StatusForbidden, "that is no name of this service: ask for localhost, or set http.external_url to the address that people use")
+			s.refuse(w, http.StatusForbidden, "unknown host name: use localhost, or set http.external_url to the public address of the service")
 			return
 		}
 		next.ServeHTTP(w, r)
@@ -185,7 +185,7 @@ func readToken(file string) (string, error) {
 	}
 	token := strings.TrimSpace(text)
 	if len(token) < minToken {
-		return "", fmt.Errorf("%w: %s holds a token of %d characters, and one of fewer than %d can be guessed: make one with openssl rand -hex 32",
+		return "", fmt.Errorf("%w: the token in %s has %d characters and must have at least %d: create one with \"rewardwatch secret FILE\"",
 			errTokenFile, file, len(token), minToken)
 	}
 	return token, nil

@@ -102,7 +102,7 @@ func (s *Server) promoteBaseline(w http.ResponseWriter, r *http.Request) {
 func (s *Server) resetBaseline(w http.ResponseWriter, r *http.Request) {
 	body, err := readOrder(w, r)
 	if body.Policy == nil || *body.Policy == "" || body.Group == nil {
-		err = errors.Join(err, errors.New("policy and group say whose baseline is to be reset"))
+		err = errors.Join(err, errors.New("policy and group are required: they name the baseline to reset"))
 	}
 	if err = errors.Join(err, body.without(body.Until != nil || body.For != nil, "until and for")); err != nil {
 		s.refuseBody(w, err)
@@ -135,7 +135,7 @@ func readBody(w http.ResponseWriter, r *http.Request, most int64, into any) erro
 	d := json.NewDecoder(http.MaxBytesReader(w, r.Body, most))
 	d.DisallowUnknownFields()
 	if err := d.Decode(into); err != nil {
-		return fmt.Errorf("the body is not the JSON object that is wanted: %w", err)
+		return fmt.Errorf("the body is not a valid JSON object: %w", err)
 	}
 	return nil
 }
@@ -151,7 +151,7 @@ func (s *Server) refuseBody(w http.ResponseWriter, err error) {
 
 func (b orderBody) without(given bool, names string) error {
 	if given {
-		return fmt.Errorf("%s mean nothing here", names)
+		return fmt.Errorf("unexpected keys: %s", names)
 	}
 	return nil
 }
@@ -176,7 +176,7 @@ func (b orderBody) until(now time.Time) (time.Time, error) {
 		}
 		until = now.Add(time.Duration(d))
 	default:
-		return until, errors.New("either until, a time, or for, a duration, says how long to mute")
+		return until, errors.New("set the end of the mute with either until (a time) or for (a duration)")
 	}
 	if !until.After(now) {
 		return until, errors.New("the mute must end in the future")
@@ -196,7 +196,7 @@ func (s *Server) elsewhere(status int) string {
 	if status != http.StatusNotFound || !s.Shared {
 		return ""
 	}
-	return ", among the policies that this instance judges: ask the other instances of the group too"
+	return "; try the other instances of the group"
 }
 
 // refuseOrder answers why an order cannot be carried out.
@@ -218,13 +218,13 @@ func (s *Server) orderRefusal(err error) (status int, text string) {
 			}
 		}
 	}
-	s.log.Error().Err(err).Msg("cannot carry out an order")
+	s.log.Error().Err(err).Msg("cannot execute a command")
 	for _, reason := range []error{engine.ErrNotSaved, engine.ErrBusy, cluster.ErrUnitsAway, ledger.ErrSuspended} {
 		if errors.Is(err, reason) {
 			return http.StatusServiceUnavailable, reason.Error()
 		}
 	}
-	return http.StatusServiceUnavailable, "it could not be done; the log says why"
+	return http.StatusServiceUnavailable, "the request failed: see the log of the service"
 }
 
 // consoleOrders carries out the orders of the console, and returns what its pages can show of an error.

@@ -44,7 +44,7 @@ func post(s *Server, path, body, token string) *httptest.ResponseRecorder {
 
 // Where other instances judge other policies, what is not found here may be there.
 func TestWhatIsNotFoundMayBeJudgedElsewhere(t *testing.T) {
-	const order, says = `{"by":"alice","why":"new prices"}`, "ask the other instances of the group"
+	const order, says = `{"by":"alice","why":"new prices"}`, "try the other instances of the group"
 	for err, elsewhere := range map[error]bool{
 		engine.ErrUnknownIncident: true, engine.ErrUnknownBaseline: true, engine.ErrUnknownGroup: true, engine.ErrIncidentClosed: false, engine.ErrBaselineEnded: false,
 	} {
@@ -73,37 +73,37 @@ func TestOrdersAreCheckedAndCarriedOut(t *testing.T) {
 	}{
 		"accept":           {"incidents/i1/accept", "{" + who + "}", nil, 200, `"id":"` + incident.ID, "accept i1"},
 		"comment":          {"incidents/i1/comment", "{" + who + "}", nil, 200, `"id":"` + incident.ID, "comment i1"},
-		"comment until":    {"incidents/i1/comment", "{" + who + `,"for":"4h"}`, nil, 400, "until and for mean nothing here", ""},
+		"comment until":    {"incidents/i1/comment", "{" + who + `,"for":"4h"}`, nil, 400, "unexpected keys: until and for", ""},
 		"mute for":         {"incidents/i1/mute", "{" + who + `,"for":"4h"}`, nil, 200, `"id":"` + incident.ID, "mute i1"},
 		"mute until":       {"incidents/i1/mute", "{" + who + `,"until":"2026-11-20T14:00:05Z"}`, nil, 200, `"id":"` + incident.ID, "mute i1"},
 		"promote":          {"baselines/b1/promote", "{" + who + "}", nil, 200, `"id":"` + baseline.Baseline.ID, "promote b1"},
 		"reset":            {"baselines/reset", "{" + who + `,"policy":"p","group":{"env":"e"}}`, nil, 200, `"policy":"checkout-ranker"`, "reset pmap[env:e]"},
 		"reset ungrouped":  {"baselines/reset", "{" + who + `,"policy":"p","group":{}}`, nil, 200, `"policy"`, "reset pmap[]"},
 		"forget":           {"policies/a%2Fb/forget", "{" + who + "}", nil, 200, `"forgotten":"a/b"`, "forget a/b"},
-		"forget nothing":   {"policies/p/forget", "{" + who + "}", engine.ErrUnknownPolicy, 404, "no such policy", "forget p"},
-		"forget a group":   {"policies/p/forget", "{" + who + `,"group":{}}`, nil, 400, "policy and group mean nothing here", ""},
-		"nobody":           {"incidents/i1/accept", `{"by":" ","why":"x"}`, nil, 400, "by must be a text", ""},
-		"no reason":        {"incidents/i1/accept", `{"by":"alice"}`, nil, 400, "why must be a text", ""},
-		"long reason":      {"incidents/i1/accept", `{"by":"a","why":"` + strings.Repeat("x", words.MaxWhy+1) + `"}`, nil, 400, "why must be a text of 1 to 1000", ""},
+		"forget nothing":   {"policies/p/forget", "{" + who + "}", engine.ErrUnknownPolicy, 404, "policy not found", "forget p"},
+		"forget a group":   {"policies/p/forget", "{" + who + `,"group":{}}`, nil, 400, "unexpected keys: policy and group", ""},
+		"nobody":           {"incidents/i1/accept", `{"by":" ","why":"x"}`, nil, 400, "by must have 1 to", ""},
+		"no reason":        {"incidents/i1/accept", `{"by":"alice"}`, nil, 400, "why must have 1 to", ""},
+		"long reason":      {"incidents/i1/accept", `{"by":"a","why":"` + strings.Repeat("x", words.MaxWhy+1) + `"}`, nil, 400, "why must have 1 to 1000", ""},
 		"unknown field":    {"incidents/i1/accept", "{" + who + `,"reason":"x"}`, nil, 400, "unknown field", ""},
-		"no JSON":          {"incidents/i1/accept", "by=alice", nil, 400, "not the JSON object", ""},
+		"no JSON":          {"incidents/i1/accept", "by=alice", nil, 400, "the body is not a valid JSON object", ""},
 		"large":            {"incidents/i1/accept", `{"by":"` + strings.Repeat("x", maxOrder) + `"}`, nil, 413, "too large", ""},
-		"accept until":     {"incidents/i1/accept", "{" + who + `,"for":"4h"}`, nil, 400, "until and for mean nothing here", ""},
+		"accept until":     {"incidents/i1/accept", "{" + who + `,"for":"4h"}`, nil, 400, "unexpected keys: until and for", ""},
 		"mute for ever":    {"incidents/i1/mute", "{" + who + "}", nil, 400, "either until", ""},
 		"mute both":        {"incidents/i1/mute", "{" + who + `,"for":"4h","until":"2026-11-20T14:00:05Z"}`, nil, 400, "either until", ""},
 		"mute in the past": {"incidents/i1/mute", "{" + who + `,"until":"2026-11-20T10:00:05Z"}`, nil, 400, "must end in the future", ""},
 		"end of a mute":    {"incidents/i1/mute", "{" + who + `,"for":"0s"}`, nil, 200, `"id":"` + incident.ID, "mute i1"},
 		"mute for long":    {"incidents/i1/mute", "{" + who + `,"for":"soon"}`, nil, 400, "for must be a duration", ""},
-		"promote a group":  {"baselines/b1/promote", "{" + who + `,"policy":"p"}`, nil, 400, "policy and group mean nothing here", ""},
-		"reset nothing":    {"baselines/reset", "{" + who + "}", nil, 400, "policy and group say", ""},
-		"unknown":          {"incidents/i9/accept", "{" + who + "}", engine.ErrUnknownIncident, 404, "no such incident", "accept i9"},
-		"closed":           {"incidents/i1/mute", "{" + who + `,"for":"4h"}`, engine.ErrIncidentClosed, 409, "closed already", "mute i1"},
-		"no baseline":      {"baselines/b9/promote", "{" + who + "}", engine.ErrUnknownBaseline, 404, "no such baseline", "promote b9"},
-		"old baseline":     {"baselines/b0/promote", "{" + who + "}", engine.ErrBaselineEnded, 409, "not in use", "promote b0"},
-		"no group":         {"baselines/reset", "{" + who + `,"policy":"p","group":{"env":"e"}}`, engine.ErrUnknownGroup, 404, "nothing of such a group", "reset pmap[env:e]"},
-		"not saved":        {"incidents/i1/accept", "{" + who + "}", fmt.Errorf("%w: /secret: full", engine.ErrNotSaved), 503, `could not be saved yet: ask again to be certain"`, "accept i1"},
-		"busy":             {"incidents/i1/accept", "{" + who + "}", engine.ErrBusy, 503, `nothing was done: try again in a few minutes"`, "accept i1"},
-		"failed":           {"incidents/i1/accept", "{" + who + "}", errors.New("/secret/path"), 503, `the log says why"`, "accept i1"},
+		"promote a group":  {"baselines/b1/promote", "{" + who + `,"policy":"p"}`, nil, 400, "unexpected keys: policy and group", ""},
+		"reset nothing":    {"baselines/reset", "{" + who + "}", nil, 400, "policy and group are required: they name the baseline to reset", ""},
+		"unknown":          {"incidents/i9/accept", "{" + who + "}", engine.ErrUnknownIncident, 404, "incident not found", "accept i9"},
+		"closed":           {"incidents/i1/mute", "{" + who + `,"for":"4h"}`, engine.ErrIncidentClosed, 409, "the incident is already closed", "mute i1"},
+		"no baseline":      {"baselines/b9/promote", "{" + who + "}", engine.ErrUnknownBaseline, 404, "baseline not found", "promote b9"},
+		"old baseline":     {"baselines/b0/promote", "{" + who + "}", engine.ErrBaselineEnded, 409, "no longer in use", "promote b0"},
+		"no group":         {"baselines/reset", "{" + who + `,"policy":"p","group":{"env":"e"}}`, engine.ErrUnknownGroup, 404, "group not found: no telemetry of it has been seen", "reset pmap[env:e]"},
+		"not saved":        {"incidents/i1/accept", "{" + who + "}", fmt.Errorf("%w: /secret: full", engine.ErrNotSaved), 503, `not saved yet: repeat the request to confirm"`, "accept i1"},
+		"busy":             {"incidents/i1/accept", "{" + who + "}", engine.ErrBusy, 503, `nothing was changed: try again in a few minutes"`, "accept i1"},
+		"failed":           {"incidents/i1/accept", "{" + who + "}", errors.New("/secret/path"), 503, `see the log of the service"`, "accept i1"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

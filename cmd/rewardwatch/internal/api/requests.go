@@ -170,7 +170,7 @@ func changeRefusal(err error) (status int, reason string) {
 		}
 	}
 	if errors.Is(err, ledger.ErrSuspended) {
-		return http.StatusServiceUnavailable, suspensionOf(err) + "; ask again once it is back"
+		return http.StatusServiceUnavailable, suspensionOf(err) + "; try again when it is back"
 	}
-	return http.StatusServiceUnavailable, "it could not be done; the log says why"
+	return http.StatusServiceUnavailable, "the request failed: see the log of the service"
 }

@@ -126,14 +126,14 @@ func TestPeopleAndJobsChangeRequests(t *testing.T) {
 		"no reason":          {ledger.StateAwaitingApproval, "reject", `{"by":"alice"}`, 400, "why must be a text", "", "", ""},
 		"unknown field":      {ledger.StateAwaitingApproval, "approve", `{"by":"alice","why":"x","state":"met"}`, 400, "unknown field", "", "", ""},
 		"field of another":   {ledger.StateAwaitingApproval, "approve", `{"by":"alice","why":"x","for":"4h"}`, 400, "until and for mean nothing here", "", "", ""},
-		"no JSON":            {ledger.StateAwaitingApproval, "approve", `by=alice`, 400, "not the JSON object", "", "", ""},
+		"no JSON":            {ledger.StateAwaitingApproval, "approve", `by=alice`, 400, "the body is not a valid JSON object", "", "", ""},
 		"large":              {ledger.StateAwaitingApproval, "approve", `{"by":"` + strings.Repeat("x", maxOrder) + `"}`, 413, "too large", "", "", ""},
 		"started":            {ledger.StateDelivered, "status", `{"state":"started","by":"trainer-7"}`, 200, `"state":"running"`, ledger.StateRunning, "trainer-7", ""},
 		"started again":      {ledger.StateRunning, "status", `{"state":"started"}`, 200, `"state":"running"`, "", "", ""},
 		"succeeded":          {ledger.StateRunning, "status", `{"state":"succeeded","version":"v3","log":"done\n"}`, 200, `"new_version":"v3","log":"done\n"`, ledger.StateVerifying, "job", "the job made version v3"},
 		"failed":             {ledger.StateRunning, "status", `{"state":"failed","error":" out of memory\n"}`, 200, `"reason":"out of memory"`, ledger.StateFailed, "job", "out of memory"},
 		"failed at length":   {ledger.StateRunning, "status", `{"state":"failed","error":"` + strings.Repeat("é", 2000) + `"}`, 200, `"state":"failed"`, ledger.StateFailed, "job", strings.Repeat("é", words.MaxWhy-1) + "…"},
-		"no version":         {ledger.StateRunning, "status", `{"state":"succeeded"}`, 400, "version must name the policy_version", "", "", ""},
+		"no version":         {ledger.StateRunning, "status", `{"state":"succeeded"}`, 400, "version must be the policy_version that the job produced", "", "", ""},
 		"unknown state":      {ledger.StateRunning, "status", `{"state":"met"}`, 400, `not \"met\"`, "", "", ""},
 		"long version":       {ledger.StateRunning, "status", `{"state":"succeeded","version":"` + long + `"}`, 400, "version must have at most 200", "", "", ""},
 		"long name":          {ledger.StateRunning, "status", `{"state":"started","by":"` + long + `"}`, 400, "by must have at most 200", "", "", ""},
@@ -267,28 +267,28 @@ func TestWithoutATokenOnlyLocalProgramsChangeState(t *testing.T) {
 		headers map[string]string
 		code    int
 	}{
-		"program":                     {"", nil, 200},
-		"localhost":                   {"localhost:" + port, nil, 200},
-		"IPv6":                        {"[::1]:" + port, nil, 200},
-		"JSON with a charset":         {"", map[string]string{"Content-Type": "application/json; charset=utf-8"}, 200},
-		"NDJSON":                      {"", map[string]string{"Content-Type": "application/x-ndjson"}, 200},
-		"form":                        {"", map[string]string{"Content-Type": "application/x-www-form-urlencoded"}, 403},
-		"text":                        {"", map[string]string{"Content-Type": "text/plain"}, 403},
-		"beacon":                      {"", map[string]string{"Content-Type": "text/plain;application/json"}, 403},
-		"no type":                     {"", map[string]string{"Content-Type": ""}, 403},
-		"page of another site":        {"", map[string]string{"Origin": "https://evil.example"}, 403},
-		"page without origin":         {"", map[string]string{"Origin": "null"}, 403},
-		"own page":                    {"", map[string]string{"Origin": "http://127.0.0.1:" + port, "Sec-Fetch-Site": "same-origin"}, 403},
-		"navigation":                  {"", map[string]string{"Sec-Fetch-Site": "none"}, 403},
-		"rebound name":                {"evil.example:" + port, nil, 403},
-		"name like it":                {"localhost.evil.example", nil, 403},
-		"proxy":                       {"", map[string]string{"X-Forwarded-For": "203.0.113.9"}, 403},
-		"a client that a proxy names": {"", map[string]string{"True-Client-Ip": "203.0.113.9"}, 403},
-		"a proxy of Cloudflare":       {"", map[string]string{"Cf-Connecting-Ip": "203.0.113.9"}, 403},
-		"a proxy of Envoy":            {"", map[string]string{"X-Envoy-External-Address": "203.0.113.9"}, 403},
-		"any other header":            {"", map[string]string{"X-Some-Proxy": "1"}, 403},
-		"proxy by the book":           {"", map[string]string{"Forwarded": "for=203.0.113.9"}, 403},
-		"proxy of old":                {"", map[string]string{"Via": "1.1 proxy"}, 403},
+		"program":                             {"", nil, 200},
+		"localhost":                           {"localhost:" + port, nil, 200},
+		"IPv6":                                {"[::1]:" + port, nil, 200},
+		"JSON with a charset":                 {"", map[string]string{"Content-Type": "application/json; charset=utf-8"}, 200},
+		"NDJSON":                              {"", map[string]string{"Content-Type": "application/x-ndjson"}, 200},
+		"form":                                {"", map[string]string{"Content-Type": "application/x-www-form-urlencoded"}, 403},
+		"text":                                {"", map[string]string{"Content-Type": "text/plain"}, 403},
+		"beacon":                              {"", map[string]string{"Content-Type": "text/plain;application/json"}, 403},
+		"no type":                             {"", map[string]string{"Content-Type": ""}, 403},
+		"the form was sent from another site": {"", map[string]string{"Origin": "https://evil.example"}, 403},
+		"page without origin":                 {"", map[string]string{"Origin": "null"}, 403},
+		"own page":                            {"", map[string]string{"Origin": "http://127.0.0.1:" + port, "Sec-Fetch-Site": "same-origin"}, 403},
+		"navigation":                          {"", map[string]string{"Sec-Fetch-Site": "none"}, 403},
+		"rebound name":                        {"evil.example:" + port, nil, 403},
+		"name like it":                        {"localhost.evil.example", nil, 403},
+		"proxy":                               {"", map[string]string{"X-Forwarded-For": "203.0.113.9"}, 403},
+		"a client that a proxy names":         {"", map[string]string{"True-Client-Ip": "203.0.113.9"}, 403},
+		"a proxy of Cloudflare":               {"", map[string]string{"Cf-Connecting-Ip": "203.0.113.9"}, 403},
+		"a proxy of Envoy":                    {"", map[string]string{"X-Envoy-External-Address": "203.0.113.9"}, 403},
+		"any other header":                    {"", map[string]string{"X-Some-Proxy": "1"}, 403},
+		"proxy by the book":                   {"", map[string]string{"Forwarded": "for=203.0.113.9"}, 403},
+		"proxy of old":                        {"", map[string]string{"Via": "1.1 proxy"}, 403},
 	} {
 		r, err := http.NewRequest(http.MethodPost, served.URL+"/-/reload", nil)
 		if err != nil {
@@ -355,7 +355,7 @@ func TestStartSaysThatThereIsNoToken(t *testing.T) {
 		if err := s.Stop(t.Context()); err != nil {
 			t.Error(err)
 		}
-		if says := strings.Contains(log.String(), "without http.token_file"); says != (file == "") {
+		if says := strings.Contains(log.String(), "http.token_file is not set: every program on this machine can change state over HTTP at a loopback address, and other machines cannot"); says != (file == "") {
 			t.Errorf("with the token file %q the log is %s", file, log.String())
 		}
 	}
@@ -440,13 +440,13 @@ func TestDecidePage(t *testing.T) {
 		code   int
 		says   string
 	}{
-		"nobody":        {map[string]string{"by": " "}, 400, "your name must be a text of 1 to 200 characters"},
-		"no reason":     {map[string]string{"why": ""}, 400, "the reason must be a text of 1 to 1000 characters"},
+		"nobody":        {map[string]string{"by": " "}, 400, "your name must have 1 to 200 characters"},
+		"no reason":     {map[string]string{"why": ""}, 400, "the reason must have 1 to 1000 characters"},
 		"no decision":   {map[string]string{"decision": ""}, 400, "either approve or reject it"},
 		"other":         {map[string]string{"decision": "resend"}, 400, "either approve or reject it"},
-		"no token":      {map[string]string{"token": ""}, 403, "not a link that this service has made"},
-		"forged":        {map[string]string{"token": query[:len(query)-2] + "AA"}, 403, "not a link that this service has made"},
-		"bad and wrong": {map[string]string{"token": "x", "by": ""}, 403, "not a link that this service has made"},
+		"no token":      {map[string]string{"token": ""}, 403, "Invalid link: it was not created by this service."},
+		"forged":        {map[string]string{"token": query[:len(query)-2] + "AA"}, 403, "Invalid link: it was not created by this service."},
+		"bad and wrong": {map[string]string{"token": "x", "by": ""}, 403, "Invalid link: it was not created by this service."},
 		"large":         {map[string]string{"why": strings.Repeat("x", 16<<10)}, 400, "cannot be read"},
 	} {
 		f := form("approve")
@@ -473,7 +473,7 @@ func TestDecidePage(t *testing.T) {
 		t.Errorf("request %+v with last change %+v", q, change)
 	}
 	for _, decision := range []string{"approve", "reject"} {
-		if w := r.submit(at, form(decision)); w.Code != 410 || !strings.Contains(w.Body.String(), "has done its work: the request is open.") {
+		if w := r.submit(at, form(decision)); w.Code != 410 || !strings.Contains(w.Body.String(), "was already used: the request is open.") {
 			t.Errorf("%s by a link that was used gives %d %s", decision, w.Code, w.Body)
 		}
 	}

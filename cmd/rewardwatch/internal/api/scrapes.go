@@ -49,7 +49,7 @@ func newScrapes(next http.Handler) *scrapes {
 	s := &scrapes{
 		next: next, slots: make(chan struct{}, rendersAtOnce),
 		Dropped: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: names.MetricScrapesDropped, Help: "Scrapes that were refused, as many were rendered at once, or cut off, as their clients read slowly.",
+			Name: names.MetricScrapesDropped, Help: "Scrapes that were refused because too many ran at once, or aborted because the client read too slowly.",
 		}, []string{"reason"}),
 	}
 	s.Dropped.WithLabelValues("busy")
@@ -63,7 +63,7 @@ func (s *scrapes) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case s.slots <- struct{}{}:
 	default:
 		s.Dropped.WithLabelValues("busy").Inc()
-		http.Error(w, "too many scrapes are rendered at once, try again later", http.StatusServiceUnavailable)
+		http.Error(w, "too many concurrent scrapes: try again later", http.StatusServiceUnavailable)
 		return
 	}
 	answer := s.render(r)
@@ -104,7 +104,7 @@ func (s *scrapes) write(w http.ResponseWriter, body []byte) {
 			s.Dropped.WithLabelValues("unread").Inc()
 			return
 		} else if err != nil {
-			return // the client went away
+			return // the client disconnected
 		}
 	}
 }

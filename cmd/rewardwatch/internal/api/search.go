@@ -65,7 +65,7 @@ func (s *Server) retrainRecords(w http.ResponseWriter, r *http.Request, f ledger
 	})
 	switch {
 	case gone != nil:
-		s.log.Debug().Err(gone).Msg("the client went away")
+		s.log.Debug().Err(gone).Msg("the client disconnected")
 	case err != nil && !begun:
 		s.refuseSearch(w, err)
 	case err != nil:
@@ -110,7 +110,7 @@ func readFilter(query url.Values) (f ledger.Filter, format string, err error) {
 				return f, "", fmt.Errorf("limit must be a number from 1 to %d", wire.MaxListed)
 			}
 		default:
-			return f, "", fmt.Errorf("%q is nothing to search by; there are %s, limit, since and until", key, strings.Join(slices.Sorted(maps.Keys(texts)), ", "))
+			return f, "", fmt.Errorf("unknown parameter %q: must be one of %s, limit, since or until", key, strings.Join(slices.Sorted(maps.Keys(texts)), ", "))
 		}
 	}
 	f.State = ledger.State(state)

@@ -46,7 +46,7 @@ func TestSearchSaysWhatIsWrong(t *testing.T) {
 	v := apitest.Storied().View
 	s := quietServer(t, Config{}, v, nil)
 	for query, says := range map[string]string{
-		"polcy=feed":      `\"polcy\" is nothing to search by`,
+		"polcy=feed":      `unknown parameter \"polcy\"`,
 		"since=yesterday": "since must be a time",
 		"limit=0":         "limit must be a number from 1 to 1000",
 		"limit=many":      "limit must be",
@@ -102,14 +102,14 @@ func TestPeopleAskForRetrainings(t *testing.T) {
 		says string
 	}{
 		"again":           {body(`,"id":"one"`), 200, q.ID},
-		"another":         {body(""), 409, "not finished: " + q.ID},
-		"nobody":          {`{"policy":"p","recipe":"ranker","target":"trainer","why":"x"}`, 400, "by must be a text"},
-		"long id":         {body(`,"id":"` + strings.Repeat("x", 201) + `"`), 400, "id must be a text"},
-		"no incident":     {body(`,"incident":"none"`), 404, "no such incident"},
-		"no recipe":       {strings.Replace(body(""), "ranker\",\"target", "none\",\"target", 1), 400, "no recipe is named"},
+		"another":         {body(""), 409, "unfinished request: " + q.ID},
+		"nobody":          {`{"policy":"p","recipe":"ranker","target":"trainer","why":"x"}`, 400, "by must have 1 to"},
+		"long id":         {body(`,"id":"` + strings.Repeat("x", 201) + `"`), 400, "id must have 1 to"},
+		"no incident":     {body(`,"incident":"none"`), 404, "incident not found"},
+		"no recipe":       {strings.Replace(body(""), "ranker\",\"target", "none\",\"target", 1), 400, "unknown recipe"},
 		"other policy":    {strings.Replace(body(`,"incident":"`+incident.ID+`"`), incident.Group.Policy, "other", 1), 400, "the incident is of policy"},
 		"unknown field":   {body(`,"urgent":true`), 400, "unknown field"},
-		"other under one": {strings.Replace(body(`,"id":"one"`), incident.Group.Policy, "other", 1), 409, "another retraining was asked for"},
+		"other under one": {strings.Replace(body(`,"id":"one"`), incident.Group.Policy, "other", 1), 409, "a different retraining was requested with the same id"},
 	} {
 		if w := post(rig.Server, path, tt.body, apitest.SomeToken); w.Code != tt.code || !strings.Contains(w.Body.String(), tt.says) {
 			t.Errorf("%s gives %d %s", name, w.Code, w.Body)
@@ -173,7 +173,7 @@ func TestFleetShowsRequests(t *testing.T) {
 	s := quietServer(t, Config{}, d.View, nil)
 	s.Requests = d
 	body := ask(s, http.MethodGet, "/").Body.String()
-	for _, want := range []string{"awaiting approval", "&lt;script&gt;", "a person to approve it", "retrain/rr_waits"} {
+	for _, want := range []string{"awaiting approval", "&lt;script&gt;", "approval", "retrain/rr_waits"} {
 		if !strings.Contains(body, want) {
 			t.Errorf("without %q the page is %s", want, body)
 		}

@@ -157,7 +157,7 @@ func (s *Server) Start() error {
 		return err
 	}
 	if s.cfg.TokenFile == "" {
-		s.log.Warn().Msg("without http.token_file, every program on this machine can change state over HTTP at a loopback address, and other machines cannot")
+		s.log.Warn().Msg("http.token_file is not set: every program on this machine can change state over HTTP at a loopback address, and other machines cannot")
 	}
 	if s.cfg.AdminListen == "" {
 		return nil
@@ -187,7 +187,7 @@ func (s *Server) serve(name, address string, h http.Handler, writeTimeout time.D
 	s.endpoints = append(s.endpoints, e)
 	s.log.Info().Str("endpoint", name).Stringer("address", listener.Addr()).Msg("listening")
 	if !listener.Addr().(*net.TCPAddr).IP.IsLoopback() {
-		s.log.Warn().Str("endpoint", name).Stringer("address", listener.Addr()).Msg("reachable from other machines, and readable by every client that reaches it")
+		s.log.Warn().Str("endpoint", name).Stringer("address", listener.Addr()).Msg("the address is reachable from other machines, and every client that reaches it can read the data")
 	}
 	go func() {
 		defer close(e.done)
@@ -346,7 +346,7 @@ func (s *Server) refuse(w http.ResponseWriter, status int, message string) {
 func (s *Server) answer(w http.ResponseWriter, status int, value any) {
 	body, err := json.Marshal(value)
 	if err != nil {
-		s.log.Error().Err(err).Msg("cannot write an answer as JSON")
+		s.log.Error().Err(err).Msg("cannot encode a response as JSON")
 		http.Error(w, "internal error", http.StatusInternalServerError)
 		return
 	}
@@ -358,7 +358,7 @@ func (s *Server) answer(w http.ResponseWriter, status int, value any) {
 // write logs an answer that did not arrive. Its status has been sent, so the client cannot learn of it.
 func (s *Server) write(w http.ResponseWriter, body []byte) {
 	if _, err := w.Write(body); err != nil {
-		s.log.Debug().Err(err).Msg("the client went away")
+		s.log.Debug().Err(err).Msg("the client disconnected")
 	}
 }
 

@@ -154,12 +154,12 @@ func TestSuspendedLedgerIsTold(t *testing.T) {
 	s := quietServer(t, Config{}, &apitest.FixedView{Ledger: fmt.Errorf("list: %w", suspendedLedger)}, nil)
 	for _, path := range []string{"/api/v1/retrain-requests", "/api/v1/retrain-requests/rr_1", "/api/v1/deliveries"} {
 		w := ask(s, http.MethodGet, path)
-		want := "{\"error\":\"the ledger of retrain requests is out of use since 2026-11-23T12:00:00Z: its file is damaged\"}\n"
+		want := "{\"error\":\"the ledger of retrain requests is unavailable since 2026-11-23T12:00:00Z: its file is damaged\"}\n"
 		if w.Code != http.StatusServiceUnavailable || w.Body.String() != want {
 			t.Errorf("%s gives %d %s", path, w.Code, w.Body)
 		}
 	}
-	if status, reason := changeRefusal(suspendedLedger); status != http.StatusServiceUnavailable || !strings.Contains(reason, "damaged; ask again") {
+	if status, reason := changeRefusal(suspendedLedger); status != http.StatusServiceUnavailable || !strings.Contains(reason, "damaged; try again") {
 		t.Errorf("a change gives %d %s", status, reason)
 	}
 }
@@ -178,7 +178,7 @@ func TestProbes(t *testing.T) {
 		{ready, http.MethodGet, "/-/healthy", http.StatusOK, "healthy\n"},
 		{ready, http.MethodGet, "/-/ready", http.StatusOK, "ready\n"},
 		{waiting, http.MethodGet, "/-/healthy", http.StatusOK, "healthy\n"},
-		{degraded, http.MethodGet, "/-/ready", http.StatusOK, "ready, but the ledger of retrain requests is out of use since 2026-11-23T12:00:00Z: its file is damaged\n"},
+		{degraded, http.MethodGet, "/-/ready", http.StatusOK, "ready, but the ledger of retrain requests is unavailable since 2026-11-23T12:00:00Z: its file is damaged\n"},
 		{waiting, http.MethodGet, "/-/ready", http.StatusServiceUnavailable, "not ready: the group has not been joined\n"},
 		{ready, http.MethodGet, "/nowhere", http.StatusNotFound, "404 page not found\n"},
 		{ready, http.MethodPost, "/api/v1/streams", http.StatusMethodNotAllowed, "Method Not Allowed\n"},
@@ -225,11 +225,11 @@ func TestReloadNeedsTheToken(t *testing.T) {
 		called        bool
 	}{
 		"no token configured": {without, "Bearer ", nil, 403, `{"error":"` + errNotLocal.Error() + `"}`, false},
-		"none given":          {with, "", nil, 401, `{"error":"a valid bearer token is needed"}`, false},
-		"wrong":               {with, "Bearer wrong horse", nil, 401, `{"error":"a valid bearer token is needed"}`, false},
-		"prefix":              {with, "Bearer correct", nil, 401, `{"error":"a valid bearer token is needed"}`, false},
-		"empty":               {with, "Bearer ", nil, 401, `{"error":"a valid bearer token is needed"}`, false},
-		"other scheme":        {with, "Basic " + apitest.SomeToken, nil, 401, `{"error":"a valid bearer token is needed"}`, false},
+		"none given":          {with, "", nil, 401, `{"error":"a valid bearer token is required"}`, false},
+		"wrong":               {with, "Bearer wrong horse", nil, 401, `{"error":"a valid bearer token is required"}`, false},
+		"prefix":              {with, "Bearer correct", nil, 401, `{"error":"a valid bearer token is required"}`, false},
+		"empty":               {with, "Bearer ", nil, 401, `{"error":"a valid bearer token is required"}`, false},
+		"other scheme":        {with, "Basic " + apitest.SomeToken, nil, 401, `{"error":"a valid bearer token is required"}`, false},
 		"right":               {with, "Bearer " + apitest.SomeToken, nil, 200, `{"reloaded":true}`, true},
 		"bad configuration":   {with, "Bearer " + apitest.SomeToken, errors.New("f.yml:1:1: bad"), 422, `{"error":"f.yml:1:1: bad"}`, true},
 	}
@@ -266,7 +266,7 @@ func TestTokenCanBeReplacedAndMustBeReadable(t *testing.T) {
 	const older, newer = "old, but of 32 characters or more", "new, and of 32 characters or more"
 	put(older[:minToken-1])
 	if _, err := New(Config{StatusTokenFile: file}, &apitest.FixedView{}, &apitest.FixedOrders{}, prometheus.NewRegistry(), nil, zerolog.Nop()); !errors.Is(err, errTokenFile) ||
-		strings.Contains(err.Error(), "but of") || !strings.Contains(err.Error(), "openssl rand") {
+		strings.Contains(err.Error(), "but of") || !strings.Contains(err.Error(), "rewardwatch secret FILE") {
 		t.Errorf("a short token gives %v", err)
 	}
 	put(older)

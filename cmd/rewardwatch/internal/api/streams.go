@@ -69,7 +69,7 @@ func (s *Server) unavailable(w http.ResponseWriter, err error) {
 	}
 	s.log.Error().Err(err).Msg("cannot read the ledger")
 	if errors.Is(err, context.DeadlineExceeded) {
-		s.refuse(w, http.StatusServiceUnavailable, "the ledger did not answer in time: others read it, or there is too much to look through")
+		s.refuse(w, http.StatusServiceUnavailable, "the ledger did not respond in time: it is busy, or the search is too large")
 		return
 	}
 	s.refuse(w, http.StatusServiceUnavailable, "the ledger cannot be read")

@@ -28,7 +28,7 @@ const (
 // postTelemetry takes a batch of telemetry.
 func (s *Server) postTelemetry(w http.ResponseWriter, r *http.Request) {
 	if s.Telemetry == nil {
-		s.refuse(w, http.StatusNotFound, "no topic of telemetry is in JSON, so telemetry is not received over HTTP")
+		s.refuse(w, http.StatusNotFound, "telemetry is not received over HTTP, because no telemetry topic is in JSON")
 		return
 	}
 	id := r.Header.Get("Idempotency-Key")
@@ -66,6 +66,6 @@ func (s *Server) refuseTelemetry(w http.ResponseWriter, err error) {
 	default:
 		s.log.Error().Err(err).Msg("telemetry received over HTTP could not be written")
 		w.Header().Set("Retry-After", "5")
-		s.refuse(w, http.StatusServiceUnavailable, receive.ErrUnavailable.Error()+"; send the batch again, with the same Idempotency-Key")
+		s.refuse(w, http.StatusServiceUnavailable, receive.ErrUnavailable.Error()+"; send the batch again with the same Idempotency-Key")
 	}
 }

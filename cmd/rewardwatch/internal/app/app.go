@@ -88,7 +88,7 @@ type closer struct {
 // ctx is the context of Run: once it ends, New stops waiting for a ledger that cannot be reached.
 func New(ctx context.Context, cfg *config.Config, reload func() error, log zerolog.Logger) (*App, error) {
 	a := &App{cfg: cfg, log: log, scores: pages.NewScores(), Registry: prometheus.NewRegistry(), Reloaded: prometheus.NewGauge(prometheus.GaugeOpts{
-		Name: names.MetricReloaded, Help: "Whether the configuration that was read last is in use.",
+		Name: names.MetricReloaded, Help: "Whether the last reload of the configuration succeeded.",
 	})}
 	a.Reloaded.Set(1)
 	if err := a.listen(reload); err != nil {
@@ -109,7 +109,7 @@ func (a *App) listen(reload func() error) (err error) {
 		return err
 	}
 	a.Registry.MustRegister(a.Server.Guesses.Refused, a.Server.Scrapes.Dropped)
-	a.Server.WaitsFor("opening the state, the ledger and the connections")
+	a.Server.WaitsFor("opening state, ledger and connections")
 	if err := a.Server.Start(); err != nil {
 		return err
 	}
@@ -221,7 +221,7 @@ func (a *App) openSender(o consumer.Options) error {
 	if err != nil {
 		return err
 	}
-	a.closeLater("connections for sending telemetry on", w.Close)
+	a.closeLater("connections for repartitioned telemetry", w.Close)
 	o.Topics, o.Handler, o.Merged, o.AsRecorded, o.Events = topics, w, true, true, nil
 	c, err := consumer.New(at.Kafka, o)
 	a.sender = &sender{w, c}
@@ -614,7 +614,7 @@ func (a *App) Ready() error {
 	}
 	if a.sender != nil {
 		if err := a.sender.consumer.Ready(); err != nil {
-			return fmt.Errorf("sending on by key: %w", err)
+			return fmt.Errorf("repartition telemetry: %w", err)
 		}
 	}
 	if a.retrain != nil {
@@ -644,7 +644,7 @@ func heldUp(waiting time.Duration) error {
 	if waiting < ledgerPatience {
 		return nil
 	}
-	return fmt.Errorf("a policy has been waiting for the ledger of retrain requests for %s", waiting.Round(time.Second))
+	return fmt.Errorf("a policy has waited for the ledger of retrain requests for %s", waiting.Round(time.Second))
 }
 
 // openDeadLetters opens the topic for refused records if one is configured, and the directory otherwise.
@@ -659,7 +659,7 @@ func openDeadLetters(cfg *config.Config, log zerolog.Logger) (deadletter.Keeper,
 func buildInfoMetric() prometheus.Collector {
 	b := ReadBuildInfo()
 	g := prometheus.NewGaugeVec(
-		prometheus.GaugeOpts{Name: names.MetricBuildInfo, Help: "Which build runs, always 1."}, []string{"version", "revision", "goversion"})
+		prometheus.GaugeOpts{Name: names.MetricBuildInfo, Help: "Build information. Always 1."}, []string{"version", "revision", "goversion"})
 	g.WithLabelValues(b.Version, b.Revision, b.Go).Set(1)
 	return g
 }

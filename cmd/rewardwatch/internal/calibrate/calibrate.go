@@ -39,23 +39,23 @@ func NewCommand(c *terminal.Console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "calibrate [flags] FILE...",
 		Short: "Measure false alarms and detection delay on your own telemetry",
-		Long: "Reads NDJSON and Stable-Baselines3 monitor.csv files (plain, gzip, zstd; - is the standard input), freezes the\n" +
-			"baseline of each policy and group as configured, and measures on episodes (or blocks of steps) drawn from the\n" +
-			"telemetry how often false alarms come and how soon changes are found.\n" +
-			"Exits with 1 where a budget of false alarms cannot be kept, and with 2 where nothing can be calibrated.",
+		Long: "Reads NDJSON and Stable-Baselines3 monitor.csv files (plain, gzip or zstd; - for standard input). Freezes the\n" +
+			"baseline of each policy and group as configured. Then measures how often false alarms occur and how fast changes\n" +
+			"are detected, on episodes (or blocks of steps) drawn from the telemetry.\n" +
+			"Exits with 1 if a budget of false alarms cannot be met, and with 2 if there is nothing to calibrate.",
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, files []string) error { return runCalibrate(cmd.Context(), c, o, files) },
 	}
-	cmd.Flags().StringVar(&o.config, "config", "", "configuration file; the defaults hold without one")
-	cmd.Flags().StringVar(&o.topic, "topic", "", "topic of the configuration whose format and mapping the files have, where it lists several")
-	cmd.Flags().StringVar(&o.policy, "policy", "", "policy of the rows of monitor.csv files, instead of their env_id")
-	cmd.Flags().Float64Var(&o.seconds, "seconds", 20, "about how long to measure each policy; more is more exact")
-	cmd.Flags().Uint64Var(&o.seed, "seed", 1, "where the random numbers start; the same one gives the same figures")
+	cmd.Flags().StringVar(&o.config, "config", "", "configuration file; without one, the defaults apply")
+	cmd.Flags().StringVar(&o.topic, "topic", "", "topic whose format and mapping apply to the files; required if the configuration has several")
+	cmd.Flags().StringVar(&o.policy, "policy", "", "policy of the rows of monitor.csv files, instead of env_id")
+	cmd.Flags().Float64Var(&o.seconds, "seconds", 20, "approximate measuring time per policy; longer is more accurate")
+	cmd.Flags().Uint64Var(&o.seed, "seed", 1, "seed of the random numbers; the same seed yields the same results")
 	return cmd
 }
 
 // ErrNotKept ends a calibration that found a budget that cannot be kept: exit 1, with no further message.
-var ErrNotKept = errors.New("a budget of false alarms cannot be kept")
+var ErrNotKept = errors.New("a budget of false alarms cannot be met")
 
 func runCalibrate(ctx context.Context, c *terminal.Console, o calibrateOptions, files []string) error {
 	if !(o.seconds > 0) {
@@ -383,7 +383,7 @@ func (r *calibration) report(ctx context.Context, o calibrateOptions, counts rec
 	case err != nil:
 		return err
 	case sum.Calibrated == 0:
-		return fmt.Errorf("nothing can be calibrated: %s", lacking)
+		return fmt.Errorf("nothing to calibrate: %s", lacking)
 	case !sum.Kept:
 		return ErrNotKept
 	}
@@ -434,14 +434,14 @@ func (p *calibratedPolicy) missing(g *calibratedGroup, judged finding.GroupSumma
 	want := int64(p.cfg.Baseline.Units)
 	switch {
 	case p.cfg.Baseline.From == watch.FromWarmup && g.units < want:
-		return fmt.Sprintf("%d of %d %s for a baseline, %d are missing", g.units, want, judged.UnitName().Many(), want-g.units)
+		return fmt.Sprintf("%d of %d %s for a baseline, %d missing", g.units, want, judged.UnitName().Many(), want-g.units)
 	case len(judged.Streams) == 0:
-		return "no signal of it is followed"
+		return "none of its signals is watched"
 	}
 	for _, s := range judged.Streams {
 		if s.Missing != "" {
 			return s.Missing
 		}
 	}
-	return fmt.Sprintf("incidents and faults left fewer than %s for a baseline", judged.UnitName().Count(want))
+	return fmt.Sprintf("incidents and faults leave fewer than %s for a baseline", judged.UnitName().Count(want))
 }

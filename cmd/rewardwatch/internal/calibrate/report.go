@@ -211,7 +211,7 @@ func (line *Calibration) measured(g *calibratedGroup, with measure.Measuring, m 
 	case slices.Contains(judged.Promise.Caveats, bank.CaveatBlocks):
 		line.lacks(bank.CaveatBlocks)
 	default:
-		line.lacks("no allowance for the baseline's own error keeps the budget for nine baselines in ten")
+		line.lacks("no allowance for the baseline's own error meets the budget for nine in ten baselines")
 	}
 	line.falseAlarms(g, with, m)
 	for _, d := range m.Delays {
@@ -243,7 +243,7 @@ func (line *Calibration) span(baseline []*ingest.Unit) {
 		}
 	}
 	if first == 0 {
-		line.note("no clock: whether the baseline covers the weekly cycle is not known, and a budget in days is counted in steps")
+		line.note("no timestamps: it is not known whether the baseline covers the weekly cycle, and a budget in days is counted in steps")
 		return
 	}
 	line.Baseline.Days = new(wire.Number(time.Duration(last-first).Hours() / 24))
@@ -255,7 +255,7 @@ func (line *Calibration) promised(p finding.Promise) {
 		Overlap: orNone(p.Overlap), Confidence: p.Confidence, Weakest: wire.OrNull(p.Weakest),
 	}
 	if p.Confidence == finding.ConfidenceReduced && !slices.Contains(p.Caveats, baseline.CaveatDay) {
-		line.note("%s depend on one another so much that the promise is less certain", line.unit.Many())
+		line.note("%s are so dependent on each other that the false alarm rate is less certain", line.unit.Many())
 	}
 }
 
@@ -274,10 +274,10 @@ func (line *Calibration) incidents(g *calibratedGroup, m measure.Measurement) {
 	}
 	after := int64(len(g.heldOut)) + g.leftOut
 	opened := terminal.Plural(int(g.incidents), "incident")
-	line.note("%s after the baseline: %s from the onset on were left out", opened, line.unit.Count(g.leftOut))
+	line.note("%s after the baseline: %s since the onset were left out", opened, line.unit.Count(g.leftOut))
 	switch {
 	case m.Exceeded(g.incidents, after):
-		line.lacks(fmt.Sprintf("%s in the %s after the baseline, where the budget allows %s; if the telemetry changed there, "+
+		line.lacks(fmt.Sprintf("%s in the %s after the baseline, and the budget allows %s; if the telemetry changed there, "+
 			"calibrate on %s before the change", opened, line.unit.Count(after), words.Short(float64(after)/m.N), line.unit.Many()))
 	case float64(g.leftOut) > mostLeftOut*float64(after):
 		line.lacks(fmt.Sprintf("%d of the %s after the baseline were left out for %s; if the telemetry changed there, "+
@@ -294,16 +294,16 @@ func (line *Calibration) falseAlarms(g *calibratedGroup, with measure.Measuring,
 	if with.HeldOut {
 		line.Measured.Source = "held_out"
 	} else {
-		line.note("%s beside the baseline were healthy, fewer than it has: false alarms were measured on the baseline's own",
+		line.note("only %s outside the baseline were healthy, fewer than in the baseline: false alarms were measured on those of the baseline",
 			line.unit.Count(int64(len(g.heldOut))))
 	}
 	if f.At < m.N {
-		line.note("a budget of one false alarm in %s %s takes too long to measure: it was measured at one in %s, and for "+
-			"the budget itself the expected figure stands", words.Whole(m.N), line.unit.Many(), words.Whole(f.At))
+		line.note("a budget of 1 false alarm per %s %s takes too long to measure: measured at 1 per %s; for "+
+			"the budget itself, the expected rate is shown", words.Whole(m.N), line.unit.Many(), words.Whole(f.At))
 	}
 	line.incidents(g, m)
 	if f.Lacks() {
-		line.lacks(fmt.Sprintf("one false alarm in %s %s was measured, at most one in %s by its interval, and the budget is one in %s",
+		line.lacks(fmt.Sprintf("measured 1 false alarm per %s %s, at most 1 per %s within the interval; the budget is 1 per %s",
 			words.Whole(f.ARL0), line.unit.Many(), words.Whole(f.High), words.Whole(f.At)))
 	}
 }

@@ -24,7 +24,7 @@ func calibrationText(out io.Writer, line Calibration) error {
 		_, err := io.WriteString(out, w.String())
 		return err
 	}
-	rows[0][1] += fmt.Sprintf(", %d of them held out: healthy, and not of the baseline", *line.HeldOut)
+	rows[0][1] += fmt.Sprintf(", %d of them held out (healthy and outside the baseline)", *line.HeldOut)
 	rows = append(rows, []string{"  baseline", line.Baseline.text(line.unit)}, []string{"  budget", line.Budget.text(line.unit)}, []string{"  expected", line.Promise.text(line.unit)})
 	if line.Promise.Weakest != nil {
 		rows = append(rows, []string{"  weakest", *line.Promise.Weakest + " is expected to raise the most false alarms"})
@@ -63,9 +63,9 @@ func (b calibratedBaselineJSON) text(unit finding.UnitName) string {
 }
 
 func (b calibratedBudgetJSON) text(unit finding.UnitName) string {
-	s := fmt.Sprintf("%s per %s: one false alarm in %s %s", words.Short(float64(b.FalseAlarms)), b.Per, words.Whole(*b.Units), unit.Sized())
+	s := fmt.Sprintf("%s per %s: 1 false alarm per %s %s", words.Short(float64(b.FalseAlarms)), b.Per, words.Whole(*b.Units), unit.Sized())
 	if words.Whole(*b.GroupUnits) != words.Whole(*b.Units) {
-		s += fmt.Sprintf(" over the policy, one in %s of this group", words.Whole(*b.GroupUnits))
+		s += fmt.Sprintf(" over the policy, 1 per %s in this group", words.Whole(*b.GroupUnits))
 	}
 	return s
 }
@@ -74,9 +74,9 @@ func (p calibratedPromiseJSON) text(unit finding.UnitName) string {
 	if p.Expected == nil {
 		return "nothing; confidence " + p.Confidence
 	}
-	s := fmt.Sprintf("one in %s %s", words.Whole(*p.Expected), unit.Many())
+	s := fmt.Sprintf("1 per %s %s", words.Whole(*p.Expected), unit.Many())
 	if *p.Low < *p.High {
-		s += fmt.Sprintf(" (%s to %s for eight baselines in ten)", words.Whole(*p.Low), words.Whole(*p.High))
+		s += fmt.Sprintf(" (%s to %s for 80 %% of baselines)", words.Whole(*p.Low), words.Whole(*p.High))
 	}
 	s += fmt.Sprintf("; confidence %s; allowance %s", p.Confidence, words.Short(float64(p.Allowance)))
 	if p.Overlap != nil {
@@ -92,21 +92,21 @@ func (m measuredFalseAlarmJSON) text(unit finding.UnitName) string {
 	}
 	drawn := "one by one"
 	if m.Dependent {
-		drawn = "in rows (they depend on one another)"
+		drawn = "in sequences (they are dependent)"
 	}
-	s := fmt.Sprintf("less often than one in %s %s", words.Whole(m.Low), unit.Many())
+	s := fmt.Sprintf("less often than 1 per %s %s", words.Whole(m.Low), unit.Many())
 	if m.High != nil {
-		s = fmt.Sprintf("one in %s %s (90 %% interval %s to %s)", words.Whole(m.Mean), unit.Many(), words.Whole(m.Low), words.Whole(*m.High))
+		s = fmt.Sprintf("1 per %s %s (90 %% interval %s to %s)", words.Whole(m.Mean), unit.Many(), words.Whole(m.Low), words.Whole(*m.High))
 	}
-	return fmt.Sprintf("%s at a budget of one in %s; %s in %s, drawn %s from %d %s",
+	return fmt.Sprintf("%s at a budget of 1 per %s; %s in %s, drawn %s from %d %s",
 		s, words.Whole(m.At), terminal.Plural(m.Alarms, "alarm"), unit.Count(int64(m.Units)), drawn, m.From, of)
 }
 
 func (line Calibration) verdict() string {
 	if *line.Kept {
-		return "the budget can be kept"
+		return "the budget is met"
 	}
-	return "the budget cannot be kept: " + strings.Join(line.Reasons, "; ")
+	return "the budget is not met: " + strings.Join(line.Reasons, "; ")
 }
 
 func (w *calibrationWriter) calibratedStreams(streams []CalibratedStreamJSON) {

@@ -59,7 +59,7 @@ func newPromoteCommand(c *terminal.Console, service *client.Client) *cobra.Comma
 	cmd := &cobra.Command{
 		Use:   "promote BASELINE --why TEXT",
 		Short: "Accept a provisional baseline as it is",
-		Long:  "Ends the warm-up of the group: its alarms count as those of an accepted baseline from now on.",
+		Long:  "Ends the warm-up of the group. From now on, its alarms count as alarms of an accepted baseline.",
 		Args:  cobra.ExactArgs(1),
 
 		ValidArgsFunction: completeIDs(service, aBaseline, 1),
@@ -91,7 +91,7 @@ func newResetCommand(c *terminal.Console, service *client.Client) *cobra.Command
 	cmd := &cobra.Command{
 		Use:   "reset POLICY [LABEL=VALUE...] --why TEXT",
 		Short: "Start a new baseline for a group",
-		Long:  "Ends the baseline of the group, and its open incident. Until the next one is frozen the group is not judged.",
+		Long:  "Ends the baseline of the group and closes its open incident. The group is not judged until the next baseline is frozen.",
 
 		ValidArgsFunction: completePolicies(service),
 
@@ -224,7 +224,7 @@ func diffBaselines(ctx context.Context, c *terminal.Console, service *client.Cli
 	}
 	var d wire.BaselineDiff
 	if err := json.Unmarshal(raw, &d); err != nil {
-		return fmt.Errorf("read what the service answers, which another version may have written: %w", err)
+		return fmt.Errorf("read the response of the service, which may run another version: %w", err)
 	}
 	return c.Print(raw, func(w io.Writer) error { return diffBaselineText(&d, w) })
 }

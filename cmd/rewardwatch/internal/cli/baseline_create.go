@@ -36,16 +36,16 @@ func newBaselineCreateCommand(c *terminal.Console) *cobra.Command {
 	var o createOptions
 	cmd := &cobra.Command{
 		Use:   "create FILE... -o FILE",
-		Short: "Cut a baseline out of recorded telemetry",
-		Long: "Writes the records of the first finished episodes of every group, as many as baseline.units of its policy says,\n" +
-			"as NDJSON (compressed where the name ends in .gz). The file can be named by baseline.file with\n" +
-			"baseline.from: file. Says what a baseline that is too small lacks.",
+		Short: "Create a baseline file from recorded telemetry",
+		Long: "Writes the records of the first finished episodes of every group as NDJSON, up to baseline.units of its policy.\n" +
+			"The output is compressed if the file name ends in .gz. To use the file, set baseline.from: file and baseline.file.\n" +
+			"Reports what is missing if a baseline is too small.",
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, files []string) error { return createBaseline(cmd.Context(), c, o, files) },
 	}
-	cmd.Flags().StringVar(&o.config, "config", "", "configuration file; the defaults hold without one")
-	cmd.Flags().StringVar(&o.topic, "topic", "", "topic of the configuration whose format and mapping the files have, where it lists several")
-	cmd.Flags().StringVar(&o.policy, "policy", "", "policy of the rows of monitor.csv files, instead of their env_id")
+	cmd.Flags().StringVar(&o.config, "config", "", "configuration file; without one, the defaults apply")
+	cmd.Flags().StringVar(&o.topic, "topic", "", "topic whose format and mapping apply to the files; required if the configuration has several")
+	cmd.Flags().StringVar(&o.policy, "policy", "", "policy of the rows of monitor.csv files, instead of env_id")
 	cmd.Flags().StringVarP(&o.out, "out", "o", "", "file to write (required)")
 	return cmd
 }
@@ -73,7 +73,7 @@ func createBaseline(ctx context.Context, c *terminal.Console, o createOptions, f
 	case o.out == "":
 		return errors.New("-o must name the file to write")
 	case slices.Contains(files, "-"):
-		return errors.New("the telemetry is read twice, so that it cannot come from the standard input: name files")
+		return errors.New("the telemetry is read twice, so it cannot come from standard input: pass file names")
 	}
 	cfg, err := config.Load(o.config)
 	if err != nil {
@@ -84,7 +84,7 @@ func createBaseline(ctx context.Context, c *terminal.Console, o createOptions, f
 		return err
 	}
 	if len(read.Topics) > 0 {
-		return errors.New("a baseline is cut out of the records of one topic: name it with --topic")
+		return errors.New("a baseline file has the records of one topic: choose it with --topic")
 	}
 	read.Policy = o.policy
 	cut := newCutting(cfg)

@@ -134,8 +134,8 @@ func TestSimCalibrateOfStepsActionsAndOutcomes(t *testing.T) {
 		{"reward", "mean -2 sd", 25},
 		{"reward", "spread x2", 25},
 		{"reward", "spread x0.5", 25},
-		{"action", "collapse to the commonest action", 15},
-		{"action", "0.3 of the steps to the second commonest action", 25},
+		{"action", "collapse to the most common action", 15},
+		{"action", "0.3 of the steps switch to the second most common action", 25},
 		{"outcome.conversion", "rate halved", 50},
 	}
 	for _, tt := range tests {
@@ -281,17 +281,17 @@ func TestCalibrateOfTooLittle(t *testing.T) {
 		file   string
 		want   string
 	}{
-		"too few units": {fmt.Sprintf(budgetOfHundreds, 500), short.file(t), `ranker{env="prod"}: 120 of 500 episodes for a baseline, 380 are missing`},
+		"too few units": {fmt.Sprintf(budgetOfHundreds, 500), short.file(t), `ranker{env="prod"}: 120 of 500 episodes for a baseline, 380 missing`},
 		"of another file": {
 			fmt.Sprintf("policies: [{match: ranker, baseline: {from: file, file: %s}}]", autoregressive(t, 0, 300)),
-			short.file(t), `ranker{env="prod"}: the recorded telemetry that its baseline is taken from has no episodes of this group`,
+			short.file(t), `ranker{env="prod"}: the recorded telemetry for its baseline has no episodes of this group`,
 		},
-		"not watched": {"policies: [{match: other}]", short.file(t), "no policy in the telemetry is watched"},
+		"not watched": {"policies: [{match: other}]", short.file(t), "no policy of the telemetry is watched"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			code, c := calibrateFiles(t, tt.config, tt.file)
-			if code != exitError || c.summary.Calibrated != 0 || !strings.Contains(c.errors, "nothing can be calibrated: "+tt.want) {
+			if code != exitError || c.summary.Calibrated != 0 || !strings.Contains(c.errors, "nothing to calibrate: "+tt.want) {
 				t.Errorf("exit %d, %q, %+v", code, c.errors, c.groups)
 			}
 			for _, g := range c.groups {
@@ -364,7 +364,7 @@ func TestSimCalibrateHoldsTheBaselineOut(t *testing.T) {
 		"pinned":             {fmt.Sprintf("from: pinned, offsets: [{partition: 0, first: 0, last: %d}]", last), path, 250},
 		"the same file":      {"from: file, file: " + path, path, 250},
 		"cut out of it":      {"from: file, file: " + cut(path), path, 250},
-		"without a clock":    {"from: file, file: " + cut(csv), csv, 250},
+		"no timestamp":       {"from: file, file: " + cut(csv), csv, 250},
 		"of other telemetry": {"from: file, file: " + healthyFleet(11).file(t), path, 0},
 	}
 	for name, tt := range tests {
@@ -397,7 +397,7 @@ func TestCalibrationText(t *testing.T) {
 		t.Fatalf("exit %d", code)
 	}
 	for _, want := range []string{
-		"POLICY ranker  GROUP env=prod\n", "1 per 500 episodes: one false alarm in 500 episodes", "the budget can be kept",
+		"POLICY ranker  GROUP env=prod\n", "1 per 500 episodes: 1 false alarm per 500 episodes", "the budget is met",
 		"FOUND AFTER", "EPISODES THAT WOULD ARM IT", "episodes, 1 of 1 group calibrated.\n",
 	} {
 		if !strings.Contains(out, want) {

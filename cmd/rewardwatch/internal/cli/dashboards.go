@@ -16,7 +16,7 @@ func newDashboardsCommand(c *terminal.Console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "dashboards -o DIR",
 		Short: "Write the Grafana dashboards",
-		Long:  "Write the Grafana dashboards as JSON, and all of them as a Kubernetes ConfigMap. Their variables follow the labels by which the configuration groups policies.",
+		Long:  "Write the Grafana dashboards as JSON, and all of them as a Kubernetes ConfigMap. The dashboard variables follow the group_by labels of the configuration.",
 		Args:  cobra.NoArgs,
 		RunE:  func(*cobra.Command, []string) error { return writeDashboards(c, dir, config) },
 	}
@@ -38,8 +38,8 @@ func writeDashboards(c *terminal.Console, dir, configFile string) error {
 
 // writerFlags adds the flags of a verb that writes files.
 func writerFlags(cmd *cobra.Command, dir, config *string) {
-	cmd.Flags().StringVarP(dir, "directory", "o", "", "directory to write to; it is made where it does not exist")
-	cmd.Flags().StringVar(config, "config", "", "configuration file; left out, the defaults hold")
+	cmd.Flags().StringVarP(dir, "directory", "o", "", "directory to write to; created if it does not exist")
+	cmd.Flags().StringVar(config, "config", "", "configuration file; without one, the defaults apply")
 	// Fails only for a flag that does not exist.
 	_ = cmd.MarkFlagRequired("directory")
 }

@@ -33,10 +33,10 @@ func newExplainCommand(c *terminal.Console) *cobra.Command {
 	var o explainOptions
 	cmd := &cobra.Command{
 		Use:   "explain ALARM",
-		Short: "Tell the story of an alarm",
-		Long: "Tells what drifted, by how much, since when, why, and on which records, what people decided and what was ordered, with\n" +
-			"small plots. ALARM is the id of an alarm or of an incident, or as much of its beginning as no other has. It is looked for in a\n" +
-			"running service, or with --from in what replay --output json has printed.",
+		Short: "Explain an alarm",
+		Long: "Shows what drifted, by how much, since when, why and in which records. Also shows small plots, the decisions of people\n" +
+			"and the retrain requests. ALARM is the id of an alarm or an incident, or a unique prefix of one. The alarm is read from a\n" +
+			"running service, or with --from, from the output of replay --output json.",
 		ValidArgsFunction: completeIDs(service, anIncident, 1),
 		Example: "  rewardwatch explain 6dcbf0b8\n" +
 			"  rewardwatch replay --output json --scores scores.ndjson events.ndjson >alarms.ndjson\n" +
@@ -47,8 +47,8 @@ func newExplainCommand(c *terminal.Console) *cobra.Command {
 		},
 	}
 	service.Flags(cmd)
-	cmd.Flags().StringVar(&o.from, "from", "", "file with what replay --output json has printed, instead of a service; - is the standard input")
-	cmd.Flags().StringVar(&o.scores, "scores", "", "file with what replay --scores has written, for the plot of the score")
+	cmd.Flags().StringVar(&o.from, "from", "", "output file of replay --output json, instead of a running service; - for standard input")
+	cmd.Flags().StringVar(&o.scores, "scores", "", "output file of replay --scores, for the plot of the score")
 	return cmd
 }
 
@@ -156,10 +156,10 @@ func orderedFor(ctx context.Context, c *terminal.Console, service *client.Client
 		Next     *string         `json:"next"`
 	}
 	if err := service.Query(ctx, &answer, url.Values{"policy": {s.Alarm.Policy}}, "retrain-requests"); err != nil {
-		c.Tell("rewardwatch: what was ordered is not known: %v", err)
+		c.Tell("rewardwatch: cannot read the retrain requests: %v", err)
 	}
 	if answer.Next != nil {
-		c.Tell("rewardwatch: only the newest %d retrain requests of %s were looked through for what was ordered", len(answer.Requests), terminal.Printable(s.Alarm.Policy))
+		c.Tell("rewardwatch: searched only the newest %d retrain requests of %s", len(answer.Requests), terminal.Printable(s.Alarm.Policy))
 	}
 	var requests []ledger.Request
 	shown := map[string]*shownRequest{}
@@ -204,7 +204,7 @@ func eachLine(file string, stdin io.Reader, take func(line []byte) error) error 
 }
 
 // errNoReplay is returned for a file that replay did not write.
-var errNoReplay = errors.New("this is not what replay --output json prints")
+var errNoReplay = errors.New("not the output of replay --output json")
 
 // replayedIncidents reads the output of a replay. For an alarm the last line counts, for an incident the summary.
 func replayedIncidents(file string, stdin io.Reader) (knownIncidents, error) {
@@ -275,7 +275,7 @@ func readScores(file string, a alerts.Alarm) ([]scoredUnitJSON, error) {
 	err := eachLine(file, nil, func(line []byte) error {
 		var s replay.ScoreRecord
 		if err := json.Unmarshal(line, &s); err != nil || s.Detector == "" {
-			return errors.Join(errors.New("this is not what replay --scores writes"), err)
+			return errors.Join(errors.New("not the output of replay --scores"), err)
 		}
 		if s.Score == nil || s.Signal != a.Signal || words.Group(s.Policy, s.Group) != a.Group {
 			return nil

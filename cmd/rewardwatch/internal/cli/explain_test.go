@@ -82,7 +82,7 @@ func TestExplainTellsOfAllThatWasOrdered(t *testing.T) {
 	for len(v.Ordered) <= wire.MaxListed {
 		v.Ordered = append(v.Ordered, other("rr_old", ledger.OriginSchedule, "schedule/0", "", `{}`))
 	}
-	if got := runVerb(explain...); got.code != exitFine || !strings.Contains(got.err, "only the newest 1000 retrain requests of checkout-ranker were looked through") {
+	if got := runVerb(explain...); got.code != exitFine || !strings.Contains(got.err, "searched only the newest 1000 retrain requests of checkout-ranker") {
 		t.Errorf("exit %d: %s", got.code, got.err)
 	}
 }
@@ -132,11 +132,11 @@ func TestSimExplainOfAReplay(t *testing.T) {
 		args []string
 		says string
 	}{
-		"telemetry":           {[]string{"--from", drifting(1, 4).file(t)}, "telemetry.ndjson:1: this is not what replay --output json prints"},
-		"no JSON":             {[]string{"--from", "explain_test.go"}, "explain_test.go:1: this is not what replay --output json prints"},
+		"telemetry":           {[]string{"--from", drifting(1, 4).file(t)}, "telemetry.ndjson:1: not the output of replay --output json"},
+		"no JSON":             {[]string{"--from", "explain_test.go"}, "explain_test.go:1: not the output of replay --output json"},
 		"no file":             {[]string{"--from", "nowhere"}, "no such file"},
 		"scores of a service": {[]string{"--scores", scores}, "--scores needs --from with the output of the same replay"},
-		"no scores":           {[]string{"--from", alarms, "--scores", alarms}, "alarms.ndjson:1: this is not what replay --scores writes"},
+		"no scores":           {[]string{"--from", alarms, "--scores", alarms}, "alarms.ndjson:1: not the output of replay --scores"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := runVerb(append([]string{"explain", first.ID}, tt.args...)...); got.code != exitError || !strings.Contains(got.err, tt.says) {

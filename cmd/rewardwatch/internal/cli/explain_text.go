@@ -135,7 +135,7 @@ func (s *storyJSON) scoresText(p terminal.Paint) string {
 		highest = max(highest, x)
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "  SCORE, %s that ended at record %d to %d; highest %s, 1 is the threshold\n", s.alarm.UnitName().Many(), scores[0].Index, scores[len(scores)-1].Index,
+	fmt.Fprintf(&b, "  SCORE of the %s that ended at records %d to %d; highest %s (threshold 1)\n", s.alarm.UnitName().Many(), scores[0].Index, scores[len(scores)-1].Index,
 		words.Short(highest))
 	for row := int(min(scoreTop, max(highest, 1)) / scoreRow); row >= 0; row-- {
 		b.WriteString(scoreRowText(p, columns, row))
@@ -201,7 +201,7 @@ func shiftsText(p terminal.Paint, unit finding.UnitName, shifts []finding.Shift)
 		}
 		rows = append(rows, []string{
 			"  " + s.Signal, finding.QuantityWords(s.Quantity), words.Short(s.BaselineMean), words.Short(s.CurrentMean),
-			fmt.Sprintf("%+.2f sd", s.StandardShift), fmt.Sprintf("%+.1f", s.Z), fmt.Sprint(s.Units), alarm,
+			fmt.Sprintf("%+.2f SD", s.StandardShift), fmt.Sprintf("%+.1f", s.Z), fmt.Sprint(s.Units), alarm,
 		})
 	}
 	return terminal.TableText(p, rows)
@@ -250,7 +250,7 @@ func orderText(q ledger.Request) string {
 		s += " (" + q.Reason + ")"
 	}
 	if waits := words.WaitsFor(q); waits != "" {
-		s += "; waits for " + waits
+		s += "; waiting for " + waits
 	}
 	return s
 }

@@ -17,10 +17,10 @@ func newForgetCommand(c *terminal.Console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "forget POLICY --why TEXT",
 		Short: "Remove a policy and its baselines from a running service",
-		Long: "Removes the baselines, the alarms and the open episodes of a policy, and frees what it takes of limits.streams.\n" +
-			"In a cluster, any instance passes the order on to all.\n" +
-			"If events of the policy still arrive, it starts a new warm-up. To stop that, change policies in the configuration.",
-		Example: "  rewardwatch forget checkout-ranker-test --why \"a load test, long over\"",
+		Long: "Removes the baselines, alarms and open episodes of a policy, and frees its share of limits.streams.\n" +
+			"In a cluster, you can send the command to any instance.\n" +
+			"If events of the policy still arrive, a new warm-up starts. To prevent that, change policies in the configuration.",
+		Example: "  rewardwatch forget checkout-ranker-test --why \"a finished load test\"",
 		Args:    cobra.ExactArgs(1),
 
 		ValidArgsFunction: completePolicies(service),
@@ -35,7 +35,7 @@ func newForgetCommand(c *terminal.Console) *cobra.Command {
 			return c.Print(answer, func(w io.Writer) error {
 				said := "forgot %s\n"
 				if answer.Pending {
-					said = "told all instances to forget %s\n"
+					said = "asked all instances to forget %s\n"
 				}
 				_, err := fmt.Fprintf(w, said, terminal.Printable(answer.Forgotten))
 				return err

@@ -27,10 +27,10 @@ func newGateCommand(c *terminal.Console) *cobra.Command {
 	service := &client.Client{}
 	cmd := &cobra.Command{
 		Use:   "gate POLICY VERSION",
-		Short: "Say whether a new version of a policy does as well as production",
-		Long: "Asks the running service what it has found of a policy_version that serves beside production, or whose telemetry has\n" +
-			"the label shadow. Exit 0 where it is better or the same, 1 where it is worse, 3 where there is not enough data yet,\n" +
-			"2 on an error. It may be asked at any time, as often as you like.",
+		Short: "Check whether a new version of a policy performs as well as production",
+		Long: "Compares a policy_version with production. The version serves beside production, or its telemetry has the label shadow.\n" +
+			"Exits with 0 if it is better or the same, 1 if it is worse, 3 if there is not enough data yet, and 2 on an error.\n" +
+			"You can run it at any time, as often as you like.",
 		Args:              cobra.ExactArgs(2),
 		ValidArgsFunction: completePolicies(service),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -48,7 +48,7 @@ func askGate(ctx context.Context, c *terminal.Console, service *client.Client, p
 	}
 	var g shownGate
 	if err := json.Unmarshal(raw, &g); err != nil {
-		return fmt.Errorf("read what the service answers, which another version may have written: %w", err)
+		return fmt.Errorf("read the response of the service, which may run another version: %w", err)
 	}
 	if err := c.Print(raw, g.text); err != nil {
 		return err
@@ -80,7 +80,7 @@ func (g *shownGate) text(w io.Writer) error {
 func groupGateText(g *wire.GroupGate, w io.Writer, policy string) error {
 	units := fmt.Sprint(g.Units)
 	if g.UnitsNeeded != nil {
-		units += fmt.Sprintf(", of about %d for the verdict that it is the same", *g.UnitsNeeded)
+		units += fmt.Sprintf(", of about %d needed for the verdict \"same\"", *g.UnitsNeeded)
 	}
 	if g.Shadow {
 		units += ", in shadow"

@@ -109,7 +109,7 @@ func enough(given string) error {
 	if len(given) >= least {
 		return nil
 	}
-	return fmt.Errorf("requests before the newest %d are not looked through: give at least %d characters of the id, not %q", wire.MaxListed, least, given)
+	return fmt.Errorf("only the newest %d requests are searched: pass at least %d characters of the id, not %q", wire.MaxListed, least, given)
 }
 
 // errNoID says that no known id begins as given.

@@ -23,7 +23,7 @@ func newIncidentCommand(c *terminal.Console) *cobra.Command {
 	service := &client.Client{}
 	cmd := showsHelp(&cobra.Command{
 		Use:   "incident",
-		Short: "Show the incidents of a running service, accept, mute or comment on them",
+		Short: "Show, accept, mute and comment on incidents of a running service",
 	})
 	service.Flags(cmd)
 	cmd.AddCommand(
@@ -52,8 +52,8 @@ func newAcceptCommand(c *terminal.Console, service *client.Client) *cobra.Comman
 	cmd := &cobra.Command{
 		Use:   "accept INCIDENT --why TEXT",
 		Short: "Accept the drift as the new normal",
-		Long: "Closes the incident and has its group warm up a new baseline from now on. Until that is frozen the group is not\n" +
-			"judged; each new baseline is one more chance of an unlucky one.",
+		Long: "Closes the incident and starts to collect a new baseline for its group. The group is not judged until the new baseline\n" +
+			"is frozen. Any baseline can be unrepresentative by chance, so accept only changes that will last.",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: completeIDs(service, anIncident, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -72,7 +72,7 @@ func newCommentCommand(c *terminal.Console, service *client.Client) *cobra.Comma
 	cmd := &cobra.Command{
 		Use:   "comment INCIDENT --why TEXT",
 		Short: "Comment on an incident",
-		Long:  "Keeps a comment with an incident that is open or closed recently. A comment changes nothing else.",
+		Long:  "Adds a comment to an open or recently closed incident. A comment changes nothing else.",
 		Args:  cobra.ExactArgs(1),
 
 		ValidArgsFunction: completeIDs(service, anIncident, 1),
@@ -112,15 +112,15 @@ func newMuteCommand(c *terminal.Console, service *client.Client) *cobra.Command 
 		},
 	}
 	client.ReasonFlags(cmd, &order.Reason)
-	cmd.Flags().StringVar(&duration, "for", "", "for how long, such as 4h or 2d; 0 ends a mute")
-	cmd.Flags().StringVar(&until, "until", "", "until when, as in 2026-11-20T18:00:00Z")
+	cmd.Flags().StringVar(&duration, "for", "", "length of the mute, such as 4h or 2d; 0 ends a mute")
+	cmd.Flags().StringVar(&until, "until", "", "end of the mute, such as 2026-11-20T18:00:00Z")
 	return cmd
 }
 
 func (o *muteOrder) set(until, duration string) error {
 	switch {
 	case (until == "") == (duration == ""):
-		return errors.New("say how long to mute the incident, with either --for or --until")
+		return errors.New("set the end of the mute with either --for or --until")
 	case duration != "":
 		o.For = &duration
 		return nil

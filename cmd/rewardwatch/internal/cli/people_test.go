@@ -114,19 +114,19 @@ func TestVerbsOfPeopleSayWhatIsWrong(t *testing.T) {
 		args []string
 		says string
 	}{
-		"no reason":        {append([]string{"incident", "accept", "i1", "--by", "alice"}, flags...), "--why must say why"},
-		"nobody":           {append([]string{"incident", "accept", "i1", "--by", "", "--why", "x"}, flags...), "--by must say who"},
-		"no time":          {append([]string{"incident", "mute", "i1"}, append(flags, decide...)...), "with either --for or --until"},
-		"bad time":         {append([]string{"incident", "mute", "i1", "--until", "soon"}, append(flags, decide...)...), `--until "soon" is not a time`},
-		"bad duration":     {append([]string{"incident", "mute", "i1", "--for", "soon"}, append(flags, decide...)...), "for must be a duration"},
-		"closed":           {append([]string{"incident", "accept", "i1"}, append(flags, decide...)...), "(409 Conflict): the incident has closed already"},
-		"unknown":          {append([]string{"incident", "show", "../streams"}, flags...), "(404 Not Found): there is no such incident"},
-		"bad label":        {append([]string{"baseline", "reset", "p", "prod"}, append(flags, decide...)...), `"prod" is not LABEL=VALUE`},
-		"no token":         {append([]string{"incident", "accept", "i1", "--server", flags[1]}, decide...), "(401 Unauthorized): a valid bearer token is needed"},
-		"no token file":    {append([]string{"incident", "accept", "i1", "--token-file", "/does/not/exist"}, decide...), "--token-file: "},
-		"no service":       {[]string{"incident", "list", "--server", "http://127.0.0.1:1"}, "ask the service: "},
-		"no address":       {[]string{"incident", "list", "--server", "::"}, "--server: "},
-		"no such baseline": {append([]string{"baseline", "diff", "a", "b"}, flags...), "(404 Not Found): there is no such baseline"},
+		"no reason":          {append([]string{"incident", "accept", "i1", "--by", "alice"}, flags...), "--why must give the reason, as a sentence for others to read"},
+		"nobody":             {append([]string{"incident", "accept", "i1", "--by", "", "--why", "x"}, flags...), "--by must be your name"},
+		"no time":            {append([]string{"incident", "mute", "i1"}, append(flags, decide...)...), "with either --for or --until"},
+		"bad time":           {append([]string{"incident", "mute", "i1", "--until", "soon"}, append(flags, decide...)...), `--until "soon" is not a time`},
+		"bad duration":       {append([]string{"incident", "mute", "i1", "--for", "soon"}, append(flags, decide...)...), "for must be a duration"},
+		"closed":             {append([]string{"incident", "accept", "i1"}, append(flags, decide...)...), "(409 Conflict): the incident is already closed"},
+		"unknown":            {append([]string{"incident", "show", "../streams"}, flags...), "(404 Not Found): incident not found"},
+		"bad label":          {append([]string{"baseline", "reset", "p", "prod"}, append(flags, decide...)...), `"prod" is not LABEL=VALUE`},
+		"no token":           {append([]string{"incident", "accept", "i1", "--server", flags[1]}, decide...), "(401 Unauthorized): a valid bearer token is required"},
+		"no token file":      {append([]string{"incident", "accept", "i1", "--token-file", "/does/not/exist"}, decide...), "--token-file: "},
+		"no service":         {[]string{"incident", "list", "--server", "http://127.0.0.1:1"}, "query the service: "},
+		"no address":         {[]string{"incident", "list", "--server", "::"}, "--server: "},
+		"baseline not found": {append([]string{"baseline", "diff", "a", "b"}, flags...), "(404 Not Found): baseline not found"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := runVerb(tt.args...); got.code != exitError || got.out != "" || !strings.Contains(got.err, tt.says) {

@@ -24,22 +24,22 @@ func newRetrainCommand(c *terminal.Console) *cobra.Command {
 	service := &client.Client{}
 	cmd := showsHelp(&cobra.Command{
 		Use:   "retrain",
-		Short: "Show and decide on retrain requests of a running service, report on their jobs, compare recipes",
+		Short: "Show and decide retrain requests, report the status of their jobs, and compare recipes",
 	})
 	service.Flags(cmd)
 	cmd.AddCommand(
 		newRequestListCommand(c, service), newRequestShowCommand(c, service), newRetrainDiffCommand(c, service),
 		newRetrainAskCommand(c, service), newLedgerCommand(c, service),
 		newRequestDecisionCommand(c, service, "approve", "Approve a request that waits for approval",
-			"It is delivered at once; what cannot be delivered within 24 hours is given up."),
+			"The request is delivered at once. Delivery is given up after 24 hours."),
 		newRequestDecisionCommand(c, service, "reject", "End a request that is not finished",
-			"A receiver that has the order already is not told: its job is yours to end, and what that reports is refused from then on.\n"+
-				"Its incident orders no other one. The next incident of the policy may, once the cooldown of the trigger is over."),
+			"A receiver that already has the request is not notified. Stop its job yourself; its later reports are refused.\n"+
+				"The incident triggers no other request. The next incident of the policy can, once the cooldown of the trigger is over."),
 		newRequestDecisionCommand(c, service, "withdraw", "End a request that has not been delivered",
-			"Its incident orders no other one. A request that was delivered can only be rejected."),
+			"The incident triggers no other request. A request that was delivered can only be rejected."),
 		newRequestDecisionCommand(c, service, "resend", "Deliver a request again",
-			"One that was given up, or one whose order the receiver has lost. It has the same id and the same body: a receiver that knows\n"+
-				"it already must not act on it twice."),
+			"Use this if delivery was given up, or if the receiver has lost the request. The id and the body stay the same: a receiver\n"+
+				"that knows the request must not act on it twice."),
 		newJobStatusCommand(c, service), newRetrainExportCommand(c, service))
 	return cmd
 }
@@ -49,15 +49,15 @@ func newRetrainDiffCommand(c *terminal.Console, service *client.Client) *cobra.C
 	cmd := &cobra.Command{
 		Use:   "diff A B [--config FILE]",
 		Short: "Show how the contracts and configs of two recipes or requests differ",
-		Long: "A and B are recipes of the configuration, or ids of requests (rr_...) of the running service. Both are compared\n" +
-			"after inheritance, value by value, each with the file and the line that it comes from. The templates of a recipe\n" +
-			"are not filled. Exit 0 whether they differ or not, 2 on an error.",
+		Long: "A and B are recipes of the configuration, or ids of requests (rr_...) of the running service. They are compared after\n" +
+			"inheritance, value by value, each with its file and line. The templates of a recipe are not expanded.\n" +
+			"Exits with 0 whether they differ or not, and with 2 on an error.",
 		Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return diffRetrainings(cmd.Context(), c, &retrainings{service: service, config: config}, args[0], args[1])
 		},
 	}
-	cmd.Flags().StringVar(&config, "config", "", "configuration file, whose retrain.recipes has the recipes")
+	cmd.Flags().StringVar(&config, "config", "", "configuration file with retrain.recipes")
 	return cmd
 }
 
@@ -90,7 +90,7 @@ func (r *retrainings) leaves(ctx context.Context, name string) (shown string, le
 func (r *retrainings) ofRecipe(name string) ([]recipe.Leaf, error) {
 	if r.recipes == nil {
 		if r.config == "" {
-			return nil, errors.New("--config must name the configuration, whose retrain.recipes has the recipes")
+			return nil, errors.New("--config is required to compare recipes: pass the configuration file with retrain.recipes")
 		}
 		cfg, err := config.LoadForService(r.config)
 		if err != nil {
@@ -100,7 +100,7 @@ func (r *retrainings) ofRecipe(name string) ([]recipe.Leaf, error) {
 	}
 	recipe := r.recipes[name]
 	if recipe == nil {
-		return nil, fmt.Errorf("no recipe is named %q; there are %s", name, strings.Join(slices.Sorted(maps.Keys(r.recipes)), ", "))
+		return nil, fmt.Errorf("unknown recipe %q; available: %s", name, strings.Join(slices.Sorted(maps.Keys(r.recipes)), ", "))
 	}
 	return recipe.Leaves(), nil
 }

@@ -15,10 +15,10 @@ func newRetrainAskCommand(c *terminal.Console, service *client.Client) *cobra.Co
 	var body wire.RetrainOrder
 	cmd := &cobra.Command{
 		Use:   "request POLICY --recipe RECIPE --target TARGET --why TEXT [--incident INCIDENT]",
-		Short: "Order a retraining",
-		Long: "A person may order one while the cooldown of a trigger lasts, while the breaker of the policy is open, and also where the\n" +
-			"cause is the reward function or the telemetry. With --incident the order tells what is known of that incident; without, it\n" +
-			"has no alarms. A policy has at most one request that is not finished.",
+		Short: "Request a retraining",
+		Long: "You can request a retraining during the cooldown of a trigger, while the breaker of the policy is open, and when the cause\n" +
+			"is the reward function or the telemetry. With --incident, the request includes the evidence of that incident; without it,\n" +
+			"the request has no alarms. A policy can have one unfinished request at a time.",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: completePolicies(service),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -42,10 +42,10 @@ func newRetrainAskCommand(c *terminal.Console, service *client.Client) *cobra.Co
 			return c.Print(&q, q.text)
 		},
 	}
-	cmd.Flags().StringVar(&body.Recipe, "recipe", "", "how to retrain (required)")
-	cmd.Flags().StringVar(&body.Target, "target", "", "where the order is delivered (required)")
+	cmd.Flags().StringVar(&body.Recipe, "recipe", "", "recipe to use (required)")
+	cmd.Flags().StringVar(&body.Target, "target", "", "target to deliver the request to (required)")
 	cmd.Flags().StringVar(&body.Incident, "incident", "", "id of an incident of the policy")
-	cmd.Flags().StringVar(&body.ID, "id", "", "for scripts that may run twice: the same id orders one retraining")
+	cmd.Flags().StringVar(&body.ID, "id", "", "id for scripts that may run twice: the same id creates one request")
 	client.ReasonFlags(cmd, &body.Reason)
 	completeFlag(cmd, "incident", completeIDs(service, anIncident, 1))
 	completeFlag(cmd, "recipe", completeUsed(service, func(q *ledger.Request) string { return q.Recipe }))
@@ -57,7 +57,7 @@ func newLedgerCommand(c *terminal.Console, service *client.Client) *cobra.Comman
 	cmd := &cobra.Command{
 		Use:   "ledger [--policy POLICY] [--since TIME] ...",
 		Short: "Print the ledger as NDJSON: each request with its history, deliveries and decisions",
-		Long:  "All requests, the newest first, or those that the flags choose, as retrain list does; one JSON object a line.",
+		Long:  "Prints one JSON object per line, the newest request first. The flags filter requests as in retrain list.",
 		Args:  cobra.NoArgs,
 	}
 	chosen := searchFlags(cmd, service)

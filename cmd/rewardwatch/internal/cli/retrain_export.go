@@ -44,19 +44,19 @@ func newRetrainExportCommand(c *terminal.Console, service *client.Client) *cobra
 	}
 	cmd := &cobra.Command{
 		Use:   "export ID --config FILE",
-		Short: "Write the experience that a request names, to retrain on",
-		Long: "Reads exactly the offsets of the drifted and of the baseline data that the order of a request names, with --until also\n" +
-			"what came after them, and of those only the records of its policy and group. Writes a row a step, by episode and in\n" +
-			"step order; an episode that the offsets cut off is marked as incomplete. Joins no consumer group and commits nothing.\n" +
-			"Where the topic does not hold all of the offsets any more, says which, and writes nothing.",
+		Short: "Export the experience of a request as training data",
+		Long: "Reads the offsets of the drifted and of the baseline data that the request names, and with --until also later ones.\n" +
+			"Keeps only the records of its policy and group. Writes one row per step, by episode and in step order. An episode that\n" +
+			"the offsets cut off is marked as incomplete. Does not join a consumer group and does not commit offsets.\n" +
+			"If the topic no longer has all of the offsets, reports the missing ones and writes nothing.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return runExport(cmd.Context(), c, service, o, args[0]) },
 	}
-	cmd.Flags().StringVar(&o.config, "config", "", "configuration file, whose ingest has the telemetry (required)")
-	cmd.Flags().Var(&o.data, "data", "which of the data is written: drifted, baseline or both")
-	cmd.Flags().Var(&o.until, "until", "how far the drifted data reaches, beyond the order's offsets: now, or a time such as 2026-11-20T10:00:00Z")
-	cmd.Flags().Var(&o.format, "format", "how it is written: ndjson or parquet")
-	cmd.Flags().StringVar(&o.out, "out", "", "file to write, there only once it is whole; the standard output without one")
+	cmd.Flags().StringVar(&o.config, "config", "", "configuration file with the ingest section of the telemetry (required)")
+	cmd.Flags().Var(&o.data, "data", "data to write: drifted, baseline or both")
+	cmd.Flags().Var(&o.until, "until", "end of the drifted data, after the offsets of the request: now, or a time such as 2026-11-20T10:00:00Z")
+	cmd.Flags().Var(&o.format, "format", "output format: ndjson or parquet")
+	cmd.Flags().StringVar(&o.out, "out", "", "file to write, created only when complete (default: standard output)")
 	return cmd
 }
 
@@ -179,15 +179,15 @@ func runExport(ctx context.Context, c *terminal.Console, service *client.Client,
 	switch {
 	case len(parts) > 0:
 	case request.Kind == ledger.KindRollback:
-		return fmt.Errorf("request %s is a rollback: it has no data; that of the retraining is exported by its own id", id)
+		return fmt.Errorf("request %s is a rollback and has no data: export the request of the retraining instead", id)
 	case order.Incident == nil:
-		return fmt.Errorf("request %s was asked for by a %s and not for an incident: its order names no offsets, as nothing is known to have drifted. "+
-			"Where there is an incident, order the retraining with --incident", id, request.OriginKind)
+		return fmt.Errorf("request %s was opened by a %s and not for an incident, so it names no offsets. "+
+			"To export data, request the retraining with --incident", id, request.OriginKind)
 	default:
-		return fmt.Errorf("request %s: the order names no offsets of the %s data", id, strings.Join(missing, " or the "))
+		return fmt.Errorf("request %s names no offsets of the %s data", id, strings.Join(missing, " or the "))
 	}
 	for _, name := range missing {
-		_, _ = fmt.Fprintf(c.Err, "The order names no offsets of the %s data: there is none in what is written.\n", name)
+		_, _ = fmt.Fprintf(c.Err, "The request names no offsets of the %s data, so the output has none.\n", name)
 	}
 	at, topics, err := cfg.Ingest.OpenJudged()
 	if err != nil {
@@ -220,11 +220,11 @@ func runExport(ctx context.Context, c *terminal.Console, service *client.Client,
 func (o *exportOptions) check(c *terminal.Console) error {
 	switch {
 	case o.config == "":
-		return errors.New("--config must name the configuration, whose ingest has the telemetry")
+		return errors.New("--config is required: pass the configuration file with the ingest section of the telemetry")
 	case o.until.given && o.data.value == dataBaseline:
-		return errors.New("--until is of the drifted data, which --data baseline leaves out: give one of the two")
+		return errors.New("--until applies to the drifted data and cannot be combined with --data baseline")
 	case o.format.value == formatParquet && o.out == "" && terminal.IsTerminal(c.Out):
-		return errors.New("--out must name a file: Parquet cannot be read on a terminal")
+		return errors.New("--out must name a file: Parquet cannot be printed on a terminal")
 	}
 	return nil
 }
@@ -258,7 +258,7 @@ type exportedJSON struct {
 func (o *exportOptions) conclude(c *terminal.Console, id string, n experience.Counts) error {
 	said := fmt.Sprintf("%d steps of %d episodes, %d of them incomplete", n.Steps, n.Episodes, n.Incomplete)
 	if n.Stepless > 0 {
-		said += fmt.Sprintf("; %d episodes without a step are left out", n.Stepless)
+		said += fmt.Sprintf("; skipped %d episodes without steps", n.Stepless)
 	}
 	if o.out == "" {
 		_, _ = fmt.Fprintln(c.Err, said)

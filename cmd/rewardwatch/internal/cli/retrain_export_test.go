@@ -76,7 +76,7 @@ func TestRetrainExport(t *testing.T) {
 			t.Errorf("%s: exit %d: %s%s", data, got.code, got.err, got.out)
 		}
 	}
-	const without = "The order names no offsets of the baseline data: there is none in what is written.\n"
+	const without = "The request names no offsets of the baseline data, so the output has none.\n"
 	if got := run("rr_person"); got.code != exitFine || strings.Count(got.out, "\n") != 4 || !strings.HasPrefix(got.err, without) {
 		t.Errorf("without a baseline: exit %d: %s%s", got.code, got.err, got.out)
 	}
@@ -139,20 +139,20 @@ func TestRetrainExportSaysWhatIsWrong(t *testing.T) {
 		flags []string
 		says  string
 	}{
-		"no configuration": {[]string{"rr_1"}, noConfig, "--config must name the configuration, whose ingest has the telemetry"},
+		"no configuration": {[]string{"rr_1"}, noConfig, "--config is required: pass the configuration file with the ingest section of the telemetry"},
 		"no request":       {nil, flags, "accepts 1 arg(s), received 0"},
-		"unknown request":  {[]string{"rr_unknown"}, flags, "request rr_unknown: the service refuses (404 Not Found): there is no such request"},
+		"unknown request":  {[]string{"rr_unknown"}, flags, "request rr_unknown: the service refused the request (404 Not Found): request not found"},
 		"unknown data":     {[]string{"rr_1", "--data", "all"}, flags, `invalid argument "all" for "--data" flag: must be drifted, baseline or both`},
 		"unknown format":   {[]string{"rr_1", "--format", "csv"}, flags, `invalid argument "csv" for "--format" flag: must be ndjson or parquet`},
 		"unknown time":     {[]string{"rr_1", "--until", "tomorrow"}, flags, `invalid argument "tomorrow" for "--until" flag: must be now or a time such as 2026-11-20T10:00:00Z`},
-		"until of nothing": {[]string{"rr_1", "--data", "baseline", "--until", "now"}, flags, "--until is of the drifted data, which --data baseline leaves out"},
-		"no offsets":       {[]string{"rr_none"}, flags, "request rr_none: the order names no offsets of the baseline or the drifted data"},
-		"no incident":      {[]string{"rr_weekly"}, flags, "request rr_weekly was asked for by a schedule and not for an incident: "},
-		"a rollback":       {[]string{"rr_back"}, flags, "request rr_back is a rollback: it has no data"},
-		"not the offsets":  {[]string{"rr_person", "--data", "baseline"}, flags, "request rr_person: the order names no offsets of the baseline data"},
+		"until of nothing": {[]string{"rr_1", "--data", "baseline", "--until", "now"}, flags, "--until applies to the drifted data and cannot be combined with --data baseline"},
+		"no offsets":       {[]string{"rr_none"}, flags, "request rr_none names no offsets of the baseline or the drifted data"},
+		"no incident":      {[]string{"rr_weekly"}, flags, "request rr_weekly was opened by a schedule and not for an incident, so it names no offsets. "},
+		"a rollback":       {[]string{"rr_back"}, flags, "request rr_back is a rollback and has no data"},
+		"not the offsets":  {[]string{"rr_person", "--data", "baseline"}, flags, "request rr_person names no offsets of the baseline data"},
 		"gone": {
-			[]string{"rr_gone"}, flags, "export request rr_gone: offsets 7 to 9 of partition 0 of the topic agent-telemetry: the topic does not hold these offsets, but 0 up to 8\n" +
-				"offsets 100 to 200 of partition 0 of the topic agent-telemetry: the topic does not hold these offsets, but 0 up to 8\n",
+			[]string{"rr_gone"}, flags, "export request rr_gone: offsets 7 to 9 of partition 0 of the topic agent-telemetry: the topic does not have these offsets, only 0 to 8\n" +
+				"offsets 100 to 200 of partition 0 of the topic agent-telemetry: the topic does not have these offsets, only 0 to 8\n",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -51,14 +51,14 @@ type requestStory struct {
 func newRequestListCommand(c *terminal.Console, service *client.Client) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list [--text WORDS] [--policy POLICY] [--state STATE] ...",
-		Short: "List the newest retrain requests that are asked for, those that are not finished first",
-		Long: "Without a flag, the newest 1000 requests are listed. Several flags choose what all of them choose. Where there are more\n" +
-			"requests, the last line on stderr says how to go on.",
+		Short: "List retrain requests, unfinished ones first",
+		Long: "Without flags, lists the newest 1000 requests. With several flags, a request must match all of them. If there are more\n" +
+			"requests, the last line on stderr shows how to continue.",
 		Args: cobra.NoArgs,
 	}
 	chosen := searchFlags(cmd, service)
-	limit := cmd.Flags().Int("limit", wire.MaxListed, "at most so many, 1000 at most")
-	after := cmd.Flags().String("after", "", "id of a request: only older ones")
+	limit := cmd.Flags().Int("limit", wire.MaxListed, "maximum number of requests, up to 1000")
+	after := cmd.Flags().String("after", "", "only requests older than the one with this id")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		query, err := chosen(cmd.Context())
 		if err != nil {
@@ -80,15 +80,15 @@ func newRequestListCommand(c *terminal.Console, service *client.Client) *cobra.C
 func searchFlags(cmd *cobra.Command, service *client.Client) func(context.Context) (url.Values, error) {
 	values := map[string]*string{}
 	for _, flag := range []struct{ name, usage string }{
-		{"text", "words that all stand in objective, hypothesis, expected, owner or evidence, or in who changed the request and why"},
-		{"policy", "only those of this policy"},
-		{"cause", "only those of an incident of this cause, such as environment"},
-		{"state", "only those in this state, such as awaiting_approval"},
-		{"recipe", "only those of this recipe"},
-		{"parent", "only the one that came next after this request, of its policy"},
-		{"parameter", "only those with this value in the config, such as optimizer.lr=0.001"},
-		{"since", "opened from this time on, such as 2026-11-20T10:00:00Z"},
-		{"until", "opened before this time"},
+		{"text", "words to find in objective, hypothesis, expected, owner or evidence, or in the names and reasons of decisions"},
+		{"policy", "only requests of this policy"},
+		{"cause", "only requests of incidents with this cause, such as environment"},
+		{"state", "only requests in this state, such as awaiting_approval"},
+		{"recipe", "only requests of this recipe"},
+		{"parent", "only the next request of the same policy after this one"},
+		{"parameter", "only requests with this value in the config, such as optimizer.lr=0.001"},
+		{"since", "only requests opened at or after this time, such as 2026-11-20T10:00:00Z"},
+		{"until", "only requests opened before this time"},
 	} {
 		values[flag.name] = cmd.Flags().String(flag.name, "", flag.usage)
 	}
@@ -105,7 +105,7 @@ func searchFlags(cmd *cobra.Command, service *client.Client) func(context.Contex
 			}
 		}
 		if states, state := ledger.States(), query.Get("state"); state != "" && !slices.Contains(states, ledger.State(state)) {
-			return nil, fmt.Errorf("--state %q is none of %s", state, joined(states))
+			return nil, fmt.Errorf("unknown --state %q: must be one of %s", state, joined(states))
 		}
 		if given := query.Get("parent"); given != "" {
 			parent, err := fullID(ctx, service, aRequest, given)
@@ -121,9 +121,9 @@ func searchFlags(cmd *cobra.Command, service *client.Client) func(context.Contex
 func newRequestShowCommand(c *terminal.Console, service *client.Client) *cobra.Command {
 	return &cobra.Command{
 		Use:   "show REQUEST",
-		Short: "Show a request: what it orders and why, what has become of it and what it waits for",
-		Long: "With --token-file, the link is shown by which a person can decide on a request that waits for approval: for a message\n" +
-			"to somebody who has no token. It decides once.",
+		Short: "Show a request with its reason, status and history",
+		Long: "With --token-file, also shows a link to approve or reject a request that awaits approval. You can send it to someone\n" +
+			"who has no token. The link works once.",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: completeIDs(service, aRequest, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -161,9 +161,9 @@ func newJobStatusCommand(c *terminal.Console, service *client.Client) *cobra.Com
 	var logFile string
 	cmd := &cobra.Command{
 		Use:   "status REQUEST (started | succeeded --version V | failed [--error TEXT]) [--log-file FILE]",
-		Short: "Report how the job of a request goes on",
-		Long: "For training jobs. One that has succeeded says which policy_version it has made: its telemetry is then held against the\n" +
-			"contract of the request. The token may be that of the service's http.status_token_file.",
+		Short: "Report the status of the job of a request",
+		Long: "For use by training jobs. A job that succeeded reports the policy_version that it produced. The telemetry of that version\n" +
+			"is then compared with the contract of the request. The token can be that of the service's http.status_token_file.",
 		Args: cobra.ExactArgs(2),
 		ValidArgsFunction: func(cmd *cobra.Command, args []string, given string) ([]cobra.Completion, cobra.ShellCompDirective) {
 			if len(args) == 1 {
@@ -182,10 +182,10 @@ func newJobStatusCommand(c *terminal.Console, service *client.Client) *cobra.Com
 			return changeRequest(cmd.Context(), c, service, body, args[0], "status")
 		},
 	}
-	cmd.Flags().StringVar(&body.Version, "version", "", "policy_version that the job has made")
-	cmd.Flags().StringVar(&body.Error, "error", "", "why it has failed")
-	cmd.Flags().StringVar(&logFile, "log-file", "", "what it has printed; the end is kept with the request")
-	cmd.Flags().StringVar(&body.By, "by", "", "who tells (default "+wire.ByJob+")")
+	cmd.Flags().StringVar(&body.Version, "version", "", "policy_version that the job produced")
+	cmd.Flags().StringVar(&body.Error, "error", "", "reason of the failure")
+	cmd.Flags().StringVar(&logFile, "log-file", "", "output of the job; its end is stored with the request")
+	cmd.Flags().StringVar(&body.By, "by", "", "who reports the status (default "+wire.ByJob+")")
 	return cmd
 }
 
@@ -241,14 +241,16 @@ func listRequests(ctx context.Context, c *terminal.Console, service *client.Clie
 		return err
 	}
 	if answer.Next != nil {
-		defer func() { _, _ = fmt.Fprintln(c.Err, "There are older ones: --after", terminal.Printable(*answer.Next)) }() // if this write fails, the list above is still complete
+		defer func() {
+			_, _ = fmt.Fprintln(c.Err, "There are older requests: use --after", terminal.Printable(*answer.Next))
+		}() // if this write fails, the list above is still complete
 	}
 	requests := answer.Requests
 	slices.SortStableFunc(requests, func(a, b *shownRequest) int { return urgency(a.State) - urgency(b.State) })
 	if c.Output == terminal.OutputJSON {
 		return printLines(c, requests, func(q *shownRequest) json.RawMessage { return q.raw })
 	}
-	rows := [][]string{{"REQUEST", "STATE", "POLICY", "RECIPE", "ASKED BY", "OPENED", "WAITS FOR"}}
+	rows := [][]string{{"REQUEST", "STATE", "POLICY", "RECIPE", "REQUESTED BY", "OPENED", "WAITING FOR"}}
 	for _, q := range requests {
 		rows = append(rows, []string{q.ID, words.Plain(q.State), q.Policy, q.Recipe, originText(q.Request), words.Time(q.OpenedAt), words.WaitsFor(q.Request)})
 	}

@@ -83,15 +83,15 @@ func TestVerbsOfRequestsSayWhatIsWrong(t *testing.T) {
 		args []string
 		says string
 	}{
-		"no reason":     {append([]string{"approve", "rr_1", "--by", "alice"}, flags...), "--why must say why"},
-		"nobody":        {append([]string{"reject", "rr_1", "--by", "", "--why", "x"}, flags...), "--by must say who"},
+		"no reason":     {append([]string{"approve", "rr_1", "--by", "alice"}, flags...), "--why must give the reason, as a sentence for others to read"},
+		"nobody":        {append([]string{"reject", "rr_1", "--by", "", "--why", "x"}, flags...), "--by must be your name"},
 		"wrong state":   {append([]string{"approve", "rr_failed", "--by", "alice", "--why", "x"}, flags...), "(409 Conflict): request rr_failed is failed and cannot become open"},
 		"no log":        {append([]string{"status", "rr_1", "failed", "--log-file", "/does/not/exist"}, flags...), "--log-file: "},
-		"no such state": {append([]string{"list", "--state", "waiting"}, flags...), `--state "waiting" is none of queued, awaiting_approval, open, `},
+		"no such state": {append([]string{"list", "--state", "waiting"}, flags...), `unknown --state "waiting": must be one of queued, awaiting_approval, open, `},
 		"no job state":  {append([]string{"status", "rr_1"}, flags...), "accepts 2 arg(s), received 1"},
 		"long version":  {append([]string{"status", "rr_1", "succeeded", "--version", strings.Repeat("x", 201)}, flags...), "version must have at most 200 characters"},
-		"unknown":       {append([]string{"show", "rr_none"}, flags...), "(404 Not Found): there is no such request"},
-		"no token":      {[]string{"resend", "rr_1", "--by", "alice", "--why", "x", "--server", flags[1]}, "(401 Unauthorized): a valid bearer token is needed"},
+		"unknown":       {append([]string{"show", "rr_none"}, flags...), "(404 Not Found): request not found"},
+		"no token":      {[]string{"resend", "rr_1", "--by", "alice", "--why", "x", "--server", flags[1]}, "(401 Unauthorized): a valid bearer token is required"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := runVerb(append([]string{"retrain"}, tt.args...)...)

@@ -83,12 +83,12 @@ func TestRetrainDiffSaysWhatIsWrong(t *testing.T) {
 		args []string
 		says string
 	}{
-		"no configuration": {[]string{"base", "ranker"}, "--config must name the configuration, whose retrain.recipes has the recipes"},
-		"unknown recipe":   {append([]string{"base", "nobody"}, config...), `no recipe is named "nobody"`},
+		"no configuration": {[]string{"base", "ranker"}, "--config is required to compare recipes: pass the configuration file with retrain.recipes"},
+		"unknown recipe":   {append([]string{"base", "nobody"}, config...), `unknown recipe "nobody"`},
 		"bad recipes":      {[]string{"base", "ranker", "--config", fromHere(t, "recipes.bad.yml")}, "../config/testdata/bad_recipes/ranker.yaml:2:25: config.learning_rate: is a number here and a string in base.yaml:2"},
-		"unknown request":  {append([]string{"rr_1", "rr_none"}, server...), "request rr_none: the service refuses (404 Not Found): there is no such request"},
-		"old request":      {append([]string{"rr_1", "rr_old"}, server...), "request rr_old: the order has no contract: a build before recipes opened its request"},
-		"no service":       {[]string{"rr_1", "rr_2", "--server", "http://127.0.0.1:1"}, "ask the service: "},
+		"unknown request":  {append([]string{"rr_1", "rr_none"}, server...), "request rr_none: the service refused the request (404 Not Found): request not found"},
+		"old request":      {append([]string{"rr_1", "rr_old"}, server...), "request rr_old: the request has no contract: it was opened by a build without recipes"},
+		"no service":       {[]string{"rr_1", "rr_2", "--server", "http://127.0.0.1:1"}, "query the service: "},
 		"one side":         {[]string{"base"}, "accepts 2 arg(s), received 1"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -69,9 +69,9 @@ func newRootCommand(c *terminal.Console) *cobra.Command {
 	root.SetIn(c.In)
 	root.SetOut(c.Out)
 	root.SetErr(c.Err)
-	root.PersistentFlags().Var(&c.Output, "output", "how results are printed: text or json")
+	root.PersistentFlags().Var(&c.Output, "output", "output format: text or json")
 	c.LogLevel = zerolog.InfoLevel
-	root.PersistentFlags().Var((*terminal.LevelFlag)(&c.LogLevel), "log-level", "least level of what is logged: debug, info, warn or error")
+	root.PersistentFlags().Var((*terminal.LevelFlag)(&c.LogLevel), "log-level", "minimum log level: debug, info, warn or error")
 	completeFlag(root, "output", completeWords([]string{"text", "json"}))
 	completeFlag(root, "log-level", completeWords([]string{"debug", "info", "warn", "error"}))
 	root.AddCommand(verbs(c)...)

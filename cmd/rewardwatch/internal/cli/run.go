@@ -20,18 +20,18 @@ func newRunCommand(c *terminal.Console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run [--config FILE]",
 		Short: "Run the service",
-		Long: "Reads telemetry from Kafka, or from a local log of what it receives over HTTP, until it is told to stop (SIGINT,\n" +
-			"SIGTERM). SIGHUP reads the configuration again and restarts the service with it, from the state that it has saved; a\n" +
-			"bad configuration changes nothing.",
+		Long: "Reads telemetry from Kafka, or from a local log of telemetry received over HTTP, until it receives SIGINT or SIGTERM.\n" +
+			"On SIGHUP, the service reloads its configuration and restarts from its saved state. If the new configuration is\n" +
+			"invalid, the service continues with the previous one.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return runService(cmd.Context(), c, config) },
 	}
-	cmd.Flags().StringVar(&config, "config", "", "configuration file; the defaults hold without one")
+	cmd.Flags().StringVar(&config, "config", "", "configuration file; without one, the defaults apply")
 	return cmd
 }
 
 // errReload ends one run of the service so that the next starts with the reloaded configuration.
-var errReload = errors.New("configuration was read again")
+var errReload = errors.New("configuration reloaded")
 
 // runService runs the service, once for each configuration that it loads.
 func runService(ctx context.Context, c *terminal.Console, file string) error {
@@ -49,7 +49,7 @@ func runService(ctx context.Context, c *terminal.Console, file string) error {
 		refused = errors.Is(err, app.ErrNotStarted)
 		switch {
 		case errors.Is(err, app.ErrNotStarted) && before != nil:
-			c.Report(fmt.Errorf("the configuration that was read cannot be used, going on with the one before: %w", err))
+			c.Report(fmt.Errorf("the new configuration cannot be used, continuing with the previous one: %w", err))
 			cfg, before = before, nil
 		case err != nil || next == nil:
 			return err
@@ -70,7 +70,7 @@ func serve(ctx context.Context, c *terminal.Console, file string, cfg *config.Co
 		read, err := config.LoadForService(file)
 		if err != nil {
 			a.Reloaded.Set(0)
-			return fmt.Errorf("the configuration stays as it was: %w", err)
+			return fmt.Errorf("the configuration is not reloaded: %w", err)
 		}
 		select {
 		case reloaded <- read:
@@ -81,7 +81,7 @@ func serve(ctx context.Context, c *terminal.Console, file string, cfg *config.Co
 	}
 	if a, err = app.New(running, cfg, reload, log); err != nil {
 		if ctx.Err() != nil {
-			log.Info().Err(err).Msg("stopped before it had started")
+			log.Info().Err(err).Msg("stopped during startup")
 			return nil, nil
 		}
 		return nil, fmt.Errorf("%w: %w", app.ErrNotStarted, err)
@@ -99,7 +99,7 @@ func serve(ctx context.Context, c *terminal.Console, file string, cfg *config.Co
 			}
 		case err := <-done:
 			if err == nil && errors.Is(context.Cause(running), errReload) {
-				log.Info().Msg("starting again with the configuration that was read")
+				log.Info().Msg("restarting with the new configuration")
 				return <-reloaded, nil
 			}
 			return nil, err

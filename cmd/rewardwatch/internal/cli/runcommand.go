@@ -11,7 +11,7 @@ func newRunCommandCommand() *cobra.Command {
 	var supervise bool
 	cmd := &cobra.Command{
 		Use:    command.Verb + " DIR",
-		Short:  "Start or be the supervisor of a training command",
+		Short:  "Supervise a training command",
 		Args:   cobra.ExactArgs(1),
 		Hidden: true,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -21,6 +21,6 @@ func newRunCommandCommand() *cobra.Command {
 			return command.Launch(cmd.Context(), args[0])
 		},
 	}
-	cmd.Flags().BoolVar(&supervise, command.SuperviseFlag, false, "be the supervisor, to the end of the command")
+	cmd.Flags().BoolVar(&supervise, command.SuperviseFlag, false, "run as the supervisor until the command ends")
 	return cmd
 }

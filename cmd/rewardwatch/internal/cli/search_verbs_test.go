@@ -29,7 +29,7 @@ func TestVerbsThatSearch(t *testing.T) {
 	d := apitest.Storied()
 	flags := serveDesk(t, d)
 	got := runVerb(append([]string{"retrain", "list", "--text", "new prices", "--cause", "environment", "--parameter", "lr=1", "--limit", "2", "--after", "rr_1"}, flags...)...)
-	if got.code != exitFine || !strings.HasPrefix(got.err, "There are older ones: --after rr_") || strings.Count(got.out, "\n") != 3 {
+	if got.code != exitFine || !strings.HasPrefix(got.err, "There are older requests: use --after rr_") || strings.Count(got.out, "\n") != 3 {
 		t.Errorf("exit %d: %s%s", got.code, got.err, got.out)
 	}
 	want := ledger.Filter{Text: "new prices", Cause: "environment", Parameter: "lr=1", Limit: 2, After: "rr_1"}
@@ -64,7 +64,7 @@ func TestVerbThatAsksForARetraining(t *testing.T) {
 	if other := runVerb(args...); other.code != exitError || !strings.Contains(other.err, "(409 Conflict)") {
 		t.Errorf("exit %d: %s", other.code, other.err)
 	}
-	if got := runVerb("retrain", "request", "bidder", "--recipe", "ranker", "--target", "trainer", "--by", "alice"); !strings.Contains(got.err, "--why must say why") {
+	if got := runVerb("retrain", "request", "bidder", "--recipe", "ranker", "--target", "trainer", "--by", "alice"); !strings.Contains(got.err, "--why must give the reason, as a sentence for others to read") {
 		t.Errorf("without a reason: %s", got.err)
 	}
 }

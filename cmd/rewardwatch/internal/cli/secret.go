@@ -26,7 +26,7 @@ func newSecretCommand(c *terminal.Console) *cobra.Command {
 		Use:   "secret [--kind token|webhook] FILE",
 		Short: "Create a file with a random token or webhook secret",
 		Long: "Writes a new random secret to FILE, which must not exist, with mode 0600. A token is for http.token_file and the other\n" +
-			"*_token_file keys; a webhook secret is for the secret_file of a retrain target, whose receiver needs the same line.",
+			"*_token_file keys. A webhook secret is for the secret_file of a retrain target; the receiver needs the same secret.",
 		Example: "  rewardwatch secret /etc/rewardwatch/token",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {

@@ -342,7 +342,7 @@ func TestDamagedStateIsRefusedLoudly(t *testing.T) {
 	f.produce(t, broker, at, len(f.lines))
 	testkit.Eventually(t, "all units after a fallback", func() bool { return p.units() == int64(f.ended) })
 	p.interrupt(t)
-	if n := p.said("a checkpoint is damaged, using the previous one"); n != len(kinds) {
+	if n := p.said("a checkpoint is damaged: using the previous one; no data is lost, but check the disk"); n != len(kinds) {
 		t.Errorf("%d fallbacks are in the log, want %d", n, len(kinds))
 	}
 	for _, file := range checkpointFiles(t, cfgFile, "partition") { // as an operator does where the topic was made anew
@@ -382,8 +382,8 @@ func TestReload(t *testing.T) {
 	}{
 		{string(good) + "nonsense: 1\n", "cannot reload", 1},
 		{string(good) + "retrain: {recipes: ../config/testdata/bad_recipes}\n", "cannot reload", 1},
-		{strings.Replace(string(good), "kafka: {", "kafka: {tls: {enabled: true, ca_file: /does/not/exist}, ", 1), "going on with the one before", 2},
-		{string(good), "starting again with the configuration that was read", 3},
+		{strings.Replace(string(good), "kafka: {", "kafka: {tls: {enabled: true, ca_file: /does/not/exist}, ", 1), "the new configuration cannot be used, continuing with the previous one", 2},
+		{string(good), "restarting with the new configuration", 3},
 	} {
 		if err := os.WriteFile(cfgFile, []byte(c.text), 0o600); err != nil {
 			t.Fatal(err)

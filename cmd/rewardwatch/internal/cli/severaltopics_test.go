@@ -236,7 +236,9 @@ func TestTopicsThatAreNotPartitionedAlikeAreTold(t *testing.T) {
 	s.decide(start, 3000)
 	s.end(start)
 	p := startService(t, s.config())
-	testkit.Eventually(t, "the error of the numbers", func() bool { return p.said("have different numbers of them") > 0 })
+	testkit.Eventually(t, "the error of the numbers", func() bool {
+		return p.said("decisions and feedback are joined by partition, but the topics have different numbers of partitions: feedback is lost unless") > 0
+	})
 	testkit.Eventually(t, "the error of the keys", func() bool { return p.said("in another partition") > 0 })
 	_, text := p.fetch(t, "/metrics")
 	if !regexp.MustCompile(`rewardwatch_feedback_lost_total\{decision="other_partition"\} [1-9]\d+`).MatchString(text) {

@@ -58,7 +58,7 @@ func TestReplayOfStepsWithoutEpisodes(t *testing.T) {
 
 func TestStepsThatGiveNothingToJudge(t *testing.T) {
 	file := endless(t, 1, 5_000, 5_000)
-	if code, out := verb(t, "replay", file); code != exitFine || !strings.Contains(out, "Nothing can be judged: "+engine.NoUnits) {
+	if code, out := verb(t, "replay", file); code != exitFine || !strings.Contains(out, "Nothing to judge: "+engine.NoUnits) {
 		t.Errorf("replay: exit %d\n%s", code, out)
 	}
 	if code, c := calibrateFiles(t, "", file); code != exitError || !strings.Contains(c.errors, engine.NoUnits) {

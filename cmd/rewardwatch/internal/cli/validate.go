@@ -40,17 +40,17 @@ func newValidateCommand(c *terminal.Console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "validate [flags] FILE",
 		Short: "Check a configuration file and its recipes",
-		Long: "Check a configuration file, and the recipes of its retrain.recipes, strictly: an unknown key, a key given twice, a wrong " +
-			"type and a value out of range are errors. All of them are printed as file:line:column: message. Exit 2 where there is one.\n" +
-			"A file that the configuration names and that cannot be read on this machine is a warning.\n\n" +
-			"With --sample, records of a file are read through the format and the mapping of the topic: prints how many are taken, left\n" +
-			"out and refused, and the first ones before and after. Exit 2 where none is an event, or where a field of the mapping that\n" +
-			"has no default has no value in any record.",
+		Long: "Checks a configuration file and the recipes in retrain.recipes. Unknown keys, duplicate keys, wrong types and values out " +
+			"of range are errors. Prints every error as file:line:column: message, and exits with 2 if there is one.\n" +
+			"Prints a warning if a file that the configuration names cannot be read on this machine.\n\n" +
+			"With --sample, reads the records of a file with the format and the mapping of the topic. Prints how many are accepted,\n" +
+			"skipped and refused, and the first records before and after the mapping. Exits with 2 if no record is an event, or if a\n" +
+			"field of the mapping without a default has no value in any record.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return validate(cmd.Context(), c, o, args[0]) },
 	}
-	cmd.Flags().StringArrayVar(&o.samples, "sample", nil, "file of records to read as those of the topic; may be repeated")
-	cmd.Flags().StringVar(&o.topic, "topic", "", "topic of the sample, where the configuration lists several")
+	cmd.Flags().StringArrayVar(&o.samples, "sample", nil, "file with sample records of the topic; can be repeated")
+	cmd.Flags().StringVar(&o.topic, "topic", "", "topic of the sample; required if the configuration has several")
 	return cmd
 }
 
@@ -76,7 +76,7 @@ func validate(ctx context.Context, c *terminal.Console, o validateOptions, path 
 			return err
 		}
 		if len(read.Topics) > 0 {
-			return errors.New("samples must be of one topic: name it with --topic")
+			return errors.New("the configuration has several topics: choose one with --topic")
 		}
 		if v.Sample, err = sample.Read(ctx, read.Format, c.In, o.samples); err != nil {
 			return err

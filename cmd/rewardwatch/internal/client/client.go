@@ -34,7 +34,7 @@ type Client struct {
 // Flags adds the flags that locate the service.
 func (c *Client) Flags(cmd *cobra.Command) {
 	cmd.PersistentFlags().StringVar(&c.server, "server", "http://127.0.0.1:9464", "address of the service")
-	cmd.PersistentFlags().StringVar(&c.tokenFile, "token-file", "", "file with the bearer token of the service (its http.token_file), for what changes something and for links")
+	cmd.PersistentFlags().StringVar(&c.tokenFile, "token-file", "", "file with the bearer token of the service (http.token_file); needed for changes and links")
 }
 
 // Get reads a path of the API.
@@ -51,7 +51,7 @@ func (c *Client) Query(ctx context.Context, into any, query url.Values, path ...
 func (c *Client) Post(ctx context.Context, body, into any, path ...string) error {
 	text, err := json.Marshal(body)
 	if err != nil {
-		return fmt.Errorf("write the order: %w", err)
+		return fmt.Errorf("encode the request: %w", err)
 	}
 	return c.do(ctx, http.MethodPost, text, into, path, "")
 }
@@ -68,10 +68,10 @@ func (c *Client) do(ctx context.Context, method string, body []byte, into any, p
 	defer func() { _ = answer.Body.Close() }() // nothing is read after it
 	text, err := io.ReadAll(io.LimitReader(answer.Body, maxAPIAnswer))
 	if err != nil {
-		return fmt.Errorf("read what the service answers: %w", err)
+		return fmt.Errorf("read the response of the service: %w", err)
 	}
 	if err := json.Unmarshal(text, into); err != nil {
-		return fmt.Errorf("%s does not answer as the service does, whose address --server must name: %w", answer.Request.URL.Redacted(), err)
+		return fmt.Errorf("%s is not a Rewardwatch service; check --server: %w", answer.Request.URL.Redacted(), err)
 	}
 	return nil
 }
@@ -84,7 +84,7 @@ func (c *Client) CopyAll(ctx context.Context, to io.Writer, query url.Values, pa
 	}
 	defer func() { _ = answer.Body.Close() }() // nothing is read after it
 	if _, err := io.Copy(to, answer.Body); err != nil {
-		return fmt.Errorf("copy what the service answers: %w", err)
+		return fmt.Errorf("copy the response of the service: %w", err)
 	}
 	return nil
 }
@@ -104,7 +104,7 @@ func (c *Client) send(ctx context.Context, method string, body []byte, path []st
 	}
 	answer, err := http.DefaultClient.Do(request)
 	if err != nil {
-		return nil, fmt.Errorf("ask the service: %w", err)
+		return nil, fmt.Errorf("query the service: %w", err)
 	}
 	if answer.StatusCode == http.StatusOK {
 		return answer, nil
@@ -112,7 +112,7 @@ func (c *Client) send(ctx context.Context, method string, body []byte, path []st
 	defer func() { _ = answer.Body.Close() }() // nothing is read after it
 	text, err := io.ReadAll(io.LimitReader(answer.Body, maxAPIAnswer))
 	if err != nil {
-		return nil, fmt.Errorf("read what the service answers: %w", err)
+		return nil, fmt.Errorf("read the response of the service: %w", err)
 	}
 	return nil, serviceRefusal(answer.Status, text)
 }
@@ -142,15 +142,15 @@ func (c *Client) identify(r *http.Request) error {
 func serviceRefusal(status string, answer []byte) error {
 	var said struct{ Error string }
 	if err := json.Unmarshal(answer, &said); err != nil || said.Error == "" {
-		return fmt.Errorf("the service answers %s", status)
+		return fmt.Errorf("the service responded with %s", status)
 	}
-	return fmt.Errorf("the service refuses (%s): %s", status, terminal.Printable(said.Error))
+	return fmt.Errorf("the service refused the request (%s): %s", status, terminal.Printable(said.Error))
 }
 
 // ReasonFlags adds the flags that name who decides, and why.
 func ReasonFlags(cmd *cobra.Command, r *wire.Reason) {
-	cmd.Flags().StringVar(&r.By, "by", userName(), "who decides")
-	cmd.Flags().StringVar(&r.Why, "why", "", "why, in a sentence that others will read (required)")
+	cmd.Flags().StringVar(&r.By, "by", userName(), "name of the person who decides")
+	cmd.Flags().StringVar(&r.Why, "why", "", "reason, as a sentence for others to read (required)")
 }
 
 // userName returns the login name of the user who runs this process, or "" if the system does not know it.

@@ -213,12 +213,12 @@ func (c *Cluster) checkCheckpoints(ctx context.Context) error {
 }
 
 func (c *Cluster) checkpointsLost(how string) error {
-	return fmt.Errorf("%w: %s, and the group %s has judged units; without its checkpoints they would be counted twice; put the topic back, or %s",
+	return fmt.Errorf("%w: %s, but the group %s has judged units that would be counted twice without its checkpoints; restore the topic, or %s",
 		ErrCheckpointsLost, how, c.judges(), checkpoint.FromNothing)
 }
 
 // ErrUnitsTopicUnfit is returned if the settings of the units topic would lose units.
-var ErrUnitsTopicUnfit = errors.New("the units topic is not fit for units")
+var ErrUnitsTopicUnfit = errors.New("the settings of the units topic are not suitable")
 
 func (c *Cluster) checkUnits(ctx context.Context) error {
 	policy, err := c.Units.Setting(ctx, "cleanup.policy")
@@ -226,7 +226,7 @@ func (c *Cluster) checkUnits(ctx context.Context) error {
 		return err
 	}
 	if strings.Contains(policy, "compact") {
-		return fmt.Errorf("%w: compaction would remove all but the newest of a policy; mend it with: %s",
+		return fmt.Errorf("%w: compaction would remove all but the newest unit of a policy; fix it with: %s",
 			ErrUnitsTopicUnfit, c.unitsCommand("cleanup.policy=delete"))
 	}
 	largest, err := c.Units.Number(ctx, "max.message.bytes")
@@ -234,14 +234,14 @@ func (c *Cluster) checkUnits(ctx context.Context) error {
 		return err
 	}
 	if largest < kafkalog.MaxBatch {
-		return fmt.Errorf("%w: its max.message.bytes is %d, and a unit may take %d; mend it with: %s",
+		return fmt.Errorf("%w: max.message.bytes is %d, but a unit can take %d; fix it with: %s",
 			ErrUnitsTopicUnfit, largest, kafkalog.MaxBatch, c.unitsCommand(fmt.Sprint("max.message.bytes=", kafkalog.MaxBatch)))
 	}
 	kept, err := c.Units.Number(ctx, "retention.ms")
 	if err == nil && kept >= 0 && kept < unitsKeptFew.Milliseconds() {
 		c.Log.Warn().Dur("kept", time.Duration(kept)*time.Millisecond).
 			Str("mend", c.unitsCommand(fmt.Sprint("retention.ms=", unitsKept.Milliseconds()))).
-			Msg("the units topic keeps units for a short time: units not read in that time are lost")
+			Msg("the retention of the units topic is short: units that are not read in time are lost")
 	}
 	return err
 }

@@ -26,7 +26,7 @@ func (c *Cluster) Forget(ctx context.Context, p *engine.Pipeline, policy string,
 	if err := c.Writer.forget(ctx, ingest.ForgetOrder{Policy: policy, By: d.By, Why: d.Why, At: d.At.UnixNano()}); err != nil {
 		return err
 	}
-	c.Log.Info().Str("policy", policy).Stringer("decision", d).Msg("a person asked to forget a policy: all instances are told")
+	c.Log.Info().Str("policy", policy).Stringer("decision", d).Msg("forgetting a policy in all instances on request")
 	return nil
 }
 
@@ -50,7 +50,7 @@ func (r *unitReader) carryOut() {
 			r.Log.Warn().Err(err).Str("policy", o.Policy).Msg("forgetting a policy failed, trying again")
 			return
 		}
-		r.Log.Info().Str("policy", o.Policy).Str("by", o.By).Str("why", o.Why).Msg("a policy is forgotten")
+		r.Log.Info().Str("policy", o.Policy).Str("by", o.By).Str("why", o.Why).Msg("forgot a policy")
 		r.forgetting = r.forgetting[1:]
 	}
 }

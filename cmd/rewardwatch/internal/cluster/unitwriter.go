@@ -107,7 +107,7 @@ func unitPartition(policy string, partitions int) int {
 }
 
 // ErrUnitsAway is returned if an order could not be written.
-var ErrUnitsAway = errors.New("the order could not be written to the units topic: ask again")
+var ErrUnitsAway = errors.New("the command could not be written to the units topic: try again")
 
 // forget writes an order to all partitions of the units topic, and returns once all have it. ctx limits how long it
 // waits. If it fails, some partitions may have the order.

@@ -101,10 +101,10 @@ func ParseConfig(file string, text []byte, check configCheck) (*Config, error) {
 	c := Default()
 	r := yamlfile.Read(file, text, &c)
 	if len(c.Ingest.Kafka.Topics) > 0 && r.Given("ingest.kafka.topic") {
-		r.Report("ingest.kafka.topic", "must not be given with topics, which lists every topic")
+		r.Report("ingest.kafka.topic", "cannot be combined with topics, which lists every topic")
 	}
 	if c.Ingest.IsLocal() && r.Given("ingest.kafka") {
-		r.Report("ingest.kafka", "must not be given with ingest.log: the telemetry is in Kafka or in a local log")
+		r.Report("ingest.kafka", "cannot be combined with ingest.log: the telemetry is either in Kafka or in a local log")
 	}
 	others := check(&c, r.Report)
 	if err := yamlfile.ErrorOf(append(r.Problems(), others...)); err != nil {
@@ -148,7 +148,7 @@ func (c *Config) Check(report func(path, msg string)) {
 	c.checkLocal(report)
 	c.Ingest.DeadLetters.Check(within("ingest.dead_letters"))
 	if letters := c.Ingest.DeadLetters.Topic; letters != "" && c.Ingest.Reads(letters) {
-		report("ingest.dead_letters.topic", "must not be a topic of the telemetry: refused records would be read, and refused, again")
+		report("ingest.dead_letters.topic", "must not be a telemetry topic: refused records would be read and refused again")
 	}
 	c.Settings().Check(report)
 	c.checkRepartition(within("ingest.kafka"))
@@ -164,9 +164,9 @@ func (c *Config) checkRepartition(report func(path, msg string)) {
 	switch topic := c.Ingest.Kafka.RepartitionTopic; {
 	case topic == "":
 	case !c.Settings().Joins():
-		report("repartition_topic", "must not be given without policies[].feedback: only feedback that comes later has a key to go by")
+		report("repartition_topic", "requires policies[].feedback: only delayed feedback has a key to partition by")
 	case topic == c.Ingest.DeadLetters.Topic:
-		report("repartition_topic", "must not be the topic of refused records")
+		report("repartition_topic", "must not be the dead letter topic")
 	}
 }
 
@@ -180,9 +180,9 @@ func (c *Config) checkPinned(report func(path, msg string)) {
 			case of.Topic == "" && len(judged.Topics) > 1:
 				report(at, "must name one of the topics of ingest.kafka.topics")
 			case of.Topic != "" && c.Ingest.Kafka.RepartitionTopic != "" && of.Topic != judged.Topic:
-				report(yamlfile.Join(at, "topic"), "must be ingest.kafka.repartition_topic, through which all telemetry goes")
+				report(yamlfile.Join(at, "topic"), "must be ingest.kafka.repartition_topic, because all telemetry passes through it")
 			case of.Topic != "" && !judged.Reads(of.Topic):
-				report(yamlfile.Join(at, "topic"), "must be a topic of the telemetry")
+				report(yamlfile.Join(at, "topic"), "must be a telemetry topic")
 			}
 		}
 	}
@@ -194,17 +194,17 @@ func (c *Config) checkCluster(report func(path, msg string)) {
 		return
 	}
 	taken := map[string]string{
-		c.Ingest.DeadLetters.Topic: "the topic of refused records", c.Ingest.Kafka.RepartitionTopic: "ingest.kafka.repartition_topic",
+		c.Ingest.DeadLetters.Topic: "the dead letter topic", c.Ingest.Kafka.RepartitionTopic: "ingest.kafka.repartition_topic",
 	}
 	for _, t := range c.Ingest.Telemetry() {
-		taken[t.Topic] = "a topic of the telemetry"
+		taken[t.Topic] = "a telemetry topic"
 	}
 	for _, t := range []struct{ key, topic string }{
 		{"units_topic", c.Cluster.UnitsTopic}, {"checkpoints_topic", c.Cluster.CheckpointsTopic},
 	} {
 		switch {
 		case t.topic == "":
-			report(t.key, "must be given too: several instances need both topics, one that is alone neither")
+			report(t.key, "must also be set: a cluster needs both topics, a single instance needs neither")
 		case !ingest.ValidTopic(t.topic):
 			report(t.key, "must be 1 to 249 letters, digits, dots, underscores and hyphens")
 		case taken[t.topic] != "":
@@ -213,8 +213,8 @@ func (c *Config) checkCluster(report func(path, msg string)) {
 		taken[t.topic] = "the other topic of the cluster"
 	}
 	if len(c.Retrain.Triggers)+len(c.Retrain.Targets) > 0 && !c.Retrain.Ledger.OnPostgreSQL() {
-		report("units_topic", "needs retrain.ledger on PostgreSQL (postgres_url_file or postgres_url_env), or each instance would order "+
-			"retrainings of its own")
+		report("units_topic", "requires retrain.ledger on PostgreSQL (postgres_url_file or postgres_url_env), or each instance would request "+
+			"its own retrainings")
 	}
 }
 

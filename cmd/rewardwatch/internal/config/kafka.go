@@ -107,7 +107,7 @@ func (c KafkaConfig) Files(topic string, files []string) (recording.FilesConfig,
 		}
 	}
 	if topic != "" {
-		return recording.FilesConfig{}, fmt.Errorf("--topic: the configuration has no topic %q, but %s", topic, strings.Join(names, ", "))
+		return recording.FilesConfig{}, fmt.Errorf("--topic: unknown topic %q; the configuration has %s", topic, strings.Join(names, ", "))
 	}
 	return c.sideBySide(files, names)
 }
@@ -116,8 +116,8 @@ func (c KafkaConfig) Files(topic string, files []string) (recording.FilesConfig,
 func (c KafkaConfig) sideBySide(files, names []string) (out recording.FilesConfig, err error) {
 	for _, file := range files {
 		if c.topicOf(file) == "" {
-			return out, fmt.Errorf("the configuration has several topics, and %s is named after none of them: rename it to TOPIC.ndjson, or say with --topic which "+
-				"of them all files hold records of: %s", file, strings.Join(names, ", "))
+			return out, fmt.Errorf("the configuration has several topics, but the name of %s matches none: rename it to TOPIC.ndjson, or set --topic to the "+
+				"topic of all files, one of: %s", file, strings.Join(names, ", "))
 		}
 	}
 	for i, t := range c.Topics {
@@ -159,7 +159,7 @@ func (c KafkaConfig) check(report func(path, msg string)) {
 	case !ingest.ValidTopic(c.RepartitionTopic):
 		report("repartition_topic", "must be 1 to 249 letters, digits, dots, underscores and hyphens")
 	case c.Reads(c.RepartitionTopic):
-		report("repartition_topic", "must not be a topic of the telemetry, which is written to it")
+		report("repartition_topic", "must not be a telemetry topic, because the telemetry is written to it")
 	}
 	for i, t := range c.Topics {
 		path := fmt.Sprintf("topics[%d]", i)

@@ -23,15 +23,15 @@ func TestFilesAreThoseOfATopic(t *testing.T) {
 	}{
 		"no topics":     {},
 		"topic":         {topic: "agent-telemetry"},
-		"another":       {topic: "one", err: `no topic "one", but agent-telemetry`},
+		"another":       {topic: "one", err: `unknown topic "one"; the configuration has agent-telemetry`},
 		"one":           {topics: []format.Topic{two}, mapped: true},
-		"several":       {topics: []format.Topic{one, two}, files: []string{"x.ndjson"}, err: "x.ndjson is named after none of them: rename it to TOPIC.ndjson, or say with --topic which of them all files hold records of: one, two"},
+		"several":       {topics: []format.Topic{one, two}, files: []string{"x.ndjson"}, err: "the name of x.ndjson matches none: rename it to TOPIC.ndjson, or set --topic to the topic of all files, one of: one, two"},
 		"by name":       {topics: []format.Topic{one, two}, files: []string{"a/two.2026.ndjson.gz", "two"}, mapped: true},
 		"both by name":  {topics: []format.Topic{one, two}, files: []string{"a/two.ndjson", "one.2.ndjson", "one.ndjson"}, side: []int{0, 1}},
 		"longest name":  {topics: []format.Topic{{Topic: "one.2"}, one, two}, files: []string{"one.2.ndjson", "two.ndjson"}, side: []int{0, 2}},
-		"one unnamed":   {topics: []format.Topic{one, two}, files: []string{"one.ndjson", "twofold.ndjson"}, err: "twofold.ndjson is named"},
+		"one unnamed":   {topics: []format.Topic{one, two}, files: []string{"one.ndjson", "twofold.ndjson"}, err: "the name of twofold.ndjson matches none"},
 		"one of them":   {topics: []format.Topic{one, two}, topic: "two", mapped: true},
-		"none of them":  {topics: []format.Topic{one, two}, topic: "three", err: `no topic "three", but one, two`},
+		"none of them":  {topics: []format.Topic{one, two}, topic: "three", err: `unknown topic "three"; the configuration has one, two`},
 		"the other one": {topics: []format.Topic{one, two}, topic: "one"},
 	} {
 		c := Default().Ingest.Kafka

@@ -50,7 +50,7 @@ func (c LogConfig) Options() locallog.Options {
 func (c LogConfig) check(report func(path, msg string)) {
 	d := defaultLogConfig()
 	if c.Directory == "" && (c.MaxSize != d.MaxSize || c.MaxAge != d.MaxAge || !c.Mapping.IsZero()) {
-		report("directory", "must be given, or the other keys of log have no effect")
+		report("directory", "must be set, or the other keys of log have no effect")
 	}
 	if c.MaxSize < minLogSize {
 		report("max_size", "must be at least "+minLogSize.String())
@@ -105,17 +105,17 @@ func (c *Config) checkLocal(report func(path, msg string)) {
 		return
 	}
 	if filepath.Clean(c.Ingest.Log.Directory) == filepath.Clean(c.Checkpoint.Directory) {
-		report("ingest.log.directory", "must not be checkpoint.directory: each is locked by itself")
+		report("ingest.log.directory", "must not be checkpoint.directory: each directory has its own lock")
 	}
 	if c.Ingest.DeadLetters.Topic != "" {
-		report("ingest.dead_letters.topic", "must not be given with ingest.log, which is for a service without Kafka; directory keeps them in files")
+		report("ingest.dead_letters.topic", "cannot be combined with ingest.log, which works without Kafka; set directory instead")
 	}
 	if c.Cluster.Enabled() {
-		report("cluster", "must not be given with ingest.log, which belongs to one instance; several instances need Kafka")
+		report("cluster", "cannot be combined with ingest.log, which works with one instance only; a cluster needs Kafka")
 	}
 	for i, t := range c.Retrain.Targets {
 		if t.Kafka.Topic != "" && len(t.Kafka.Brokers) == 0 {
-			report(yamlfile.Join(fmt.Sprintf("retrain.targets[%d].kafka", i), "brokers"), "must be given with ingest.log, as there are none of the telemetry")
+			report(yamlfile.Join(fmt.Sprintf("retrain.targets[%d].kafka", i), "brokers"), "must be set with ingest.log, because the telemetry has no brokers")
 		}
 	}
 }

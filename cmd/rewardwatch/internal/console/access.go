@@ -25,10 +25,10 @@ type Access struct {
 
 // Reasons for which a form is not carried out, for errors.Is. People see their texts.
 var (
-	errLoginNeeded = errors.New("log in with the token first")
-	errNotLocal    = errors.New("deciding here needs a token: set http.token_file in the configuration; without one, only browsers on the " +
-		"machine itself can decide, at a loopback address")
-	errCrossSite = errors.New("this form was sent by a page of another site")
+	errLoginNeeded = errors.New("log in first")
+	errNotLocal    = errors.New("decisions need a token: set http.token_file in the configuration. Without a token, only browsers on the " +
+		"same machine can decide, at a loopback address")
+	errCrossSite = errors.New("the form was sent from another site")
 )
 
 // admit returns who sends a request, or why it may not change state: errLoginNeeded, errNotLocal, or an error of reading
@@ -73,8 +73,8 @@ func (a Access) login(r *http.Request, given string, who Person, now time.Time) 
 }
 
 var (
-	errWrongToken     = errors.New("that is not the token")
-	errTooManyGuesses = errors.New("too many wrong tokens have come from your address; wait a little")
+	errWrongToken     = errors.New("wrong token")
+	errTooManyGuesses = errors.New("too many wrong tokens from your address: try again later")
 )
 
 // cookie returns a cookie that scripts cannot read and that requests from other sites do not carry.

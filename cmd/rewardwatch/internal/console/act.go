@@ -124,7 +124,7 @@ func (c *Console) askPart(policy string, f actForm) *askPart {
 }
 
 // errNoTime is the error of a mute without a valid end. People see its text.
-var errNoTime = errors.New("say until when to mute the incident: a time in the future, such as 2026-11-20 18:00")
+var errNoTime = errors.New("set the end of the mute to a time in the future, such as 2026-11-20 18:00")
 
 // act carries out what the form of an incident asks for.
 func (c *Console) act(w http.ResponseWriter, r *http.Request) {
@@ -133,7 +133,7 @@ func (c *Console) act(w http.ResponseWriter, r *http.Request) {
 	incidents := c.view.Incidents()
 	at := slices.IndexFunc(incidents, func(i alerts.Incident) bool { return i.ID == named(r, "id") })
 	if at < 0 {
-		c.missing(w, r, "There is no such incident, or it closed long ago.")
+		c.missing(w, r, "Incident not found. Incidents that closed long ago are no longer stored.")
 		return
 	}
 	if err == nil {

@@ -74,14 +74,14 @@ func TestDecidingOnARetrainingBesideTheHeadline(t *testing.T) {
 	r.logIn()
 	stale := order("approve rr_waits")
 	stale.Set("seen-rr_waits", "2")
-	wants(t, "a page that is out of date", r.send(http.MethodPost, somePage, stale), 409, "Nothing was done")
+	wants(t, "a page that is out of date", r.send(http.MethodPost, somePage, stale), 409, "No change: the request is")
 }
 
 // While a request of the incident waits, no second one can be asked for.
 func TestAskingForARetraining(t *testing.T) {
 	r := newRig(t)
 	r.logIn()
-	if w := r.send(http.MethodGet, somePage, nil); strings.Contains(w.Body.String(), "Ask for a retraining") {
+	if w := r.send(http.MethodGet, somePage, nil); strings.Contains(w.Body.String(), "Request a retraining") {
 		t.Error("a second retraining is offered")
 	}
 	r.desk.move("rr_waits", ledger.StateRejected, "ann", "no")
@@ -110,15 +110,15 @@ func TestActionsThatAreRefused(t *testing.T) {
 		code   int
 		says   string
 	}{
-		"nobody":        {"comment", func(f url.Values) { f.Set("by", " ") }, nil, 400, "your name must be a text of 1 to 200"},
+		"nobody":        {"comment", func(f url.Values) { f.Set("by", " ") }, nil, 400, "your name must have 1 to 200"},
 		"no reason":     {"mute 1h", func(f url.Values) { f.Del("why") }, nil, 400, `name="by" value="ann"`}, // what was written is not lost
-		"no time":       {"mute ", nil, nil, 400, "Say until when to mute the incident"},
+		"no time":       {"mute ", nil, nil, 400, "Set the end of the mute to a time in the future"},
 		"a past time":   {"mute ", func(f url.Values) { f.Set("until", "2026-11-20 10:00") }, nil, 400, `name="until" value="2026-11-20 10:00"`},
-		"a bad preset":  {"mute soon", nil, nil, 400, "Say until when"},
+		"a bad preset":  {"mute soon", nil, nil, 400, "Set the end of the mute"},
 		"another verb":  {"delete", nil, nil, 400, "either comment or mute"},
-		"another order": {"approve rr_none", nil, nil, 404, "There is no such request."},
-		"closed by now": {"accept", nil, &Refusal{Status: 409, Text: "the incident has closed already"}, 409, "The incident has closed already."},
-		"not done":      {"accept", nil, fmt.Errorf("write /secret/path"), 503, "It could not be done; the log says why."},
+		"another order": {"approve rr_none", nil, nil, 404, "Request not found."},
+		"closed by now": {"accept", nil, &Refusal{Status: 409, Text: "the incident is already closed"}, 409, "The incident is already closed."},
+		"not done":      {"accept", nil, fmt.Errorf("write /secret/path"), 503, "The decision failed. See the log of the service."},
 	} {
 		r := newRig(t)
 		r.logIn()
@@ -135,9 +135,9 @@ func TestActionsThatAreRefused(t *testing.T) {
 	}
 	r := newRig(t)
 	wants(t, "without a login", r.send(http.MethodPost, somePage, order("accept")), 401, "<dd>the new prices are known</dd>")
-	wants(t, "an unknown incident", r.send(http.MethodPost, "/incidents/none", order("accept")), 404, "There is no such incident")
+	wants(t, "an unknown incident", r.send(http.MethodPost, "/incidents/none", order("accept")), 404, "Incident not found. Incidents that closed long ago are no longer stored.")
 	r.console.access = Access{Local: func(*http.Request) bool { return false }}
-	wants(t, "from elsewhere", r.send(http.MethodPost, somePage, order("accept")), 403, "Deciding here needs a token")
+	wants(t, "from elsewhere", r.send(http.MethodPost, somePage, order("accept")), 403, "Decisions need a token")
 	if len(r.orders.asked) != 0 {
 		t.Errorf("orders %+v", r.orders.asked)
 	}
@@ -171,7 +171,7 @@ func TestLoggingInReturns(t *testing.T) {
 	}
 	wants(t, "the header", r.send(http.MethodGet, "/", nil), 200, "Logged in as <b><bdi>Ann O&#39;Neil</bdi></b>")
 	wants(t, "the form", r.send(http.MethodGet, somePage, nil), 200, `name="by" value="Ann O&#39;Neil"`)
-	wants(t, "a long name", r.send(http.MethodPost, "/login", url.Values{"token": {r.token}, "name": {strings.Repeat("x", 300)}}), 400, "Your name must be a text of 1 to 200")
+	wants(t, "a long name", r.send(http.MethodPost, "/login", url.Values{"token": {r.token}, "name": {strings.Repeat("x", 300)}}), 400, "Your name must have 1 to 200")
 }
 
 func TestPagesToReturnTo(t *testing.T) {

@@ -152,10 +152,10 @@ func (c *courseJSON) text() string {
 				most = max(most, *y)
 			}
 		}
-		parts = append(parts, fmt.Sprintf("%s at most %.2f", l.Name, most))
+		parts = append(parts, fmt.Sprintf("%s maximum %.2f", l.Name, most))
 	}
 	for _, m := range c.Marks {
 		parts = append(parts, m.Text)
 	}
-	return "Scores over time, 1 is an alarm: " + strings.Join(parts, ", ")
+	return "Scores over time (alarm at 1): " + strings.Join(parts, ", ")
 }

@@ -215,7 +215,7 @@ func (c *Console) show(w http.ResponseWriter, r *http.Request, status int, name 
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)
 	if _, err := w.Write(b.Bytes()); err != nil {
-		c.log.Debug().Err(err).Msg("the client went away")
+		c.log.Debug().Err(err).Msg("the client disconnected")
 	}
 }
 

@@ -107,16 +107,16 @@ func (c *Console) carryOut(w http.ResponseWriter, r *http.Request, d decideData,
 // linkRefusal returns the status and the text for people; everything else is in the log.
 func (c *Console) linkRefusal(err error) (status int, text string) {
 	if state, decided := errors.AsType[*ledger.StateError](err); decided {
-		return http.StatusGone, "This link has done its work: the request is " + words.Plain(state.State) + "."
+		return http.StatusGone, "This link was already used: the request is " + words.Plain(state.State) + "."
 	}
 	if said, ok := errors.AsType[*ledger.SuspendedError](err); ok {
 		return http.StatusServiceUnavailable, sentence(said) + " Open the link again once it is back."
 	}
 	switch {
 	case errors.Is(err, retrain.ErrBadLink):
-		return http.StatusForbidden, "This is not a link that this service has made."
+		return http.StatusForbidden, "Invalid link: it was not created by this service."
 	case errors.Is(err, retrain.ErrLinkExpired):
-		return http.StatusGone, "This link is over: nobody decided in time."
+		return http.StatusGone, "This link has expired: no decision was made in time."
 	}
 	return c.refusal(err)
 }

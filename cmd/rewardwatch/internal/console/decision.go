@@ -75,7 +75,7 @@ func (f formPart) by(r *http.Request, who Person, err error) formPart {
 	case errors.Is(err, errNotLocal):
 		f.Closed = sentence(err)
 	case err != nil:
-		f.Closed = "The token cannot be checked at the moment."
+		f.Closed = "The token cannot be checked now."
 	}
 	return f
 }
@@ -92,7 +92,7 @@ func (c *Console) may(r *http.Request) (Person, error) {
 // What is wrong with a form, for errors.Is. People see these texts.
 var (
 	errBadForm    = errors.New("the form cannot be read")
-	errNoDecision = errors.New("say what is decided, by whom and why")
+	errNoDecision = errors.New("a decision needs an action, a name and a reason")
 )
 
 // decide carries out the decision in the form of a request.
@@ -184,7 +184,7 @@ func (c *Console) settle(ctx context.Context, id string, v retrain.Verb, f formP
 // log.
 func (c *Console) refusal(err error) (status int, text string) {
 	if state, wrong := errors.AsType[*ledger.StateError](err); wrong {
-		return http.StatusConflict, "Nothing was done: the request is " + words.Plain(state.State) + " by now."
+		return http.StatusConflict, "No change: the request is " + words.Plain(state.State) + " now."
 	}
 	if refused, ok := errors.AsType[*Refusal](err); ok {
 		return refused.Status, sentence(refused)
@@ -210,13 +210,13 @@ func (c *Console) refusal(err error) (status int, text string) {
 		}
 	}
 	if said, ok := errors.AsType[*ledger.SuspendedError](err); ok {
-		return http.StatusServiceUnavailable, sentence(said) + " Look again once it is back whether it was done."
+		return http.StatusServiceUnavailable, sentence(said) + " Check the result when it is back."
 	}
 	c.log.Error().Err(err).Msg("cannot carry out a decision")
 	if errors.Is(err, context.DeadlineExceeded) {
-		return http.StatusServiceUnavailable, "The ledger did not answer in time: look again whether it was done."
+		return http.StatusServiceUnavailable, "The ledger did not respond in time. Check whether the decision was saved."
 	}
-	return http.StatusServiceUnavailable, "It could not be done; the log says why."
+	return http.StatusServiceUnavailable, "The decision failed. See the log of the service."
 }
 
 // sentence formats an error as a sentence.

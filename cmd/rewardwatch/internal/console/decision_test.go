@@ -97,9 +97,9 @@ func TestADecisionAsksForTheTokenOnce(t *testing.T) {
 		t.Error("a form is shown to who has not logged in")
 	}
 	refused := r.send(http.MethodPost, "/retrain/rr_waits", decision("approve", 1))
-	wants(t, "a decision without a login", refused, 401, "Log in with the token first.")
+	wants(t, "a decision without a login", refused, 401, "Log in first.")
 	wants(t, "it", refused, 401, "<dd>the new prices are known</dd>") // what was written is not lost
-	wants(t, "a wrong token", r.send(http.MethodPost, "/login", url.Values{"token": {"correct"}, "next": {"retrain/rr_waits"}}), 401, "That is not the token.")
+	wants(t, "a wrong token", r.send(http.MethodPost, "/login", url.Values{"token": {"correct"}, "next": {"retrain/rr_waits"}}), 401, "Wrong token.")
 	if r.cookie != nil || r.desk.decided != 0 {
 		t.Fatalf("a wrong token gives %v, %d decisions", r.cookie, r.desk.decided)
 	}
@@ -168,7 +168,7 @@ func TestFormsOfOtherSitesAreRefused(t *testing.T) {
 			form := decision("approve", 1)
 			form.Set("token", r.token)
 			w := r.send(http.MethodPost, path, form, headers...)
-			wants(t, name+" to "+path, w, 403, "This form was sent by a page of another site.")
+			wants(t, name+" to "+path, w, 403, "The form was sent from another site.")
 			if r.desk.decided+len(r.orders.asked) != 0 || len(w.Result().Cookies()) != 0 {
 				t.Errorf("%s to %s: %d decisions, %v", name, path, r.desk.decided, w.Result().Cookies())
 			}
@@ -207,7 +207,7 @@ func TestWithoutATokenOnlyThisMachineDecides(t *testing.T) {
 	r.console.access = Access{Local: func(*http.Request) bool { return local }}
 	wants(t, "the page from elsewhere", r.send(http.MethodGet, "/retrain/rr_waits", nil), 200, "set http.token_file in the configuration")
 	form := decision("approve", 1)
-	wants(t, "a form from elsewhere", r.send(http.MethodPost, "/retrain/rr_waits", form), 403, "Deciding here needs a token")
+	wants(t, "a form from elsewhere", r.send(http.MethodPost, "/retrain/rr_waits", form), 403, "Decisions need a token")
 	wants(t, "the login", r.send(http.MethodGet, "/login", nil), 200, "No token is configured")
 	wants(t, "a login", r.send(http.MethodPost, "/login", url.Values{"token": {""}}), 200, "No token is configured")
 	if r.desk.decided != 0 || r.cookie != nil {
@@ -233,21 +233,21 @@ func TestWhatIsDecided(t *testing.T) {
 		"reject":        {"rr_waits", "reject", 1, nil, nil, 303, "", ledger.StateRejected},
 		"withdraw":      {"rr_waits", "withdraw", 1, nil, nil, 303, "", ledger.StateWithdrawn},
 		"resend":        {"rr_back", "resend", 0, nil, nil, 303, "", ledger.StateOpen},
-		"nobody":        {"rr_waits", "approve", 1, func(f url.Values) { f.Set("by", " ") }, nil, 400, "your name must be a text of 1 to 200", ""},
-		"no reason":     {"rr_waits", "approve", 1, func(f url.Values) { f.Del("why") }, nil, 400, "the reason must be a text of 1 to 1000", ""},
+		"nobody":        {"rr_waits", "approve", 1, func(f url.Values) { f.Set("by", " ") }, nil, 400, "your name must have 1 to 200", ""},
+		"no reason":     {"rr_waits", "approve", 1, func(f url.Values) { f.Del("why") }, nil, 400, "the reason must have 1 to 1000", ""},
 		"nothing":       {"rr_waits", "", 1, nil, nil, 400, "either approve or reject or withdraw or resend it", ""},
 		"another":       {"rr_waits", "delete", 1, nil, nil, 400, "either approve or reject or withdraw or resend it", ""},
 		"large":         {"rr_waits", "approve", 1, func(f url.Values) { f.Set("why", strings.Repeat("x", maxForm)) }, nil, 400, "The form cannot be read.", ""},
 		"kept":          {"rr_waits", "approve", 1, func(f url.Values) { f.Del("by") }, nil, 400, `name="why" value="the new prices are known"`, ""},
-		"moved":         {"rr_waits", "reject", 2, nil, nil, 409, "Nothing was done: the request is awaiting approval by now.", ""},
-		"nothing seen":  {"rr_waits", "reject", 1, func(f url.Values) { f.Del("seen") }, nil, 409, "Nothing was done", ""},
-		"unknown":       {"rr_none", "approve", 1, nil, nil, 404, "There is no such request.", ""},
-		"wrong state":   {"rr_missed", "approve", 4, nil, &ledger.StateError{Request: "rr_missed", State: ledger.StateMissed, To: ledger.StateOpen}, 409, "the request is missed by now", ""},
-		"gone":          {"rr_waits", "approve", 1, nil, fmt.Errorf("request rr_waits: %w", retrain.ErrTargetDisabled), 409, "its target answered 410 Gone", ""},
+		"moved":         {"rr_waits", "reject", 2, nil, nil, 409, "No change: the request is awaiting approval now.", ""},
+		"nothing seen":  {"rr_waits", "reject", 1, func(f url.Values) { f.Del("seen") }, nil, 409, "No change: the request is", ""},
+		"unknown":       {"rr_none", "approve", 1, nil, nil, 404, "Request not found.", ""},
+		"wrong state":   {"rr_missed", "approve", 4, nil, &ledger.StateError{Request: "rr_missed", State: ledger.StateMissed, To: ledger.StateOpen}, 409, "the request is missed now", ""},
+		"gone":          {"rr_waits", "approve", 1, nil, fmt.Errorf("request rr_waits: %w", retrain.ErrTargetDisabled), 409, "its target responded with 410 Gone and is disabled until its name or URL changes", ""},
 		"no target":     {"rr_waits", "approve", 1, nil, fmt.Errorf("%w: trainer", retrain.ErrUnknownTarget), 409, "no longer configured", ""},
-		"another open":  {"rr_back", "resend", 0, nil, fmt.Errorf("%w: rr_waits", retrain.ErrUnfinished), 409, "another request that is not finished", ""},
-		"ledger failed": {"rr_waits", "approve", 1, nil, errors.New("write /secret/path"), 503, "It could not be done; the log says why.", ""},
-		"ledger late":   {"rr_waits", "approve", 1, nil, fmt.Errorf("write: %w", context.DeadlineExceeded), 503, "look again whether it was done", ""},
+		"another open":  {"rr_back", "resend", 0, nil, fmt.Errorf("%w: rr_waits", retrain.ErrUnfinished), 409, "The policy has another unfinished request: rr_waits.", ""},
+		"ledger failed": {"rr_waits", "approve", 1, nil, errors.New("write /secret/path"), 503, "The decision failed. See the log of the service.", ""},
+		"ledger late":   {"rr_waits", "approve", 1, nil, fmt.Errorf("write: %w", context.DeadlineExceeded), 503, "The ledger did not respond in time. Check whether the decision was saved.", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t)
@@ -288,7 +288,7 @@ func TestARequestIsDecidedOnce(t *testing.T) {
 	other := decision("reject", 1)
 	other.Set("by", "bob")
 	w := r.send(http.MethodPost, "/retrain/rr_waits", other)
-	wants(t, "another decision", w, 409, "Nothing was done: the request is open by now.")
+	wants(t, "another decision", w, 409, "No change: the request is open now.")
 	wants(t, "it", w, 409, "by <b><bdi>ann</bdi></b>") // the page says who was first
 	if r.desk.decided != 1 {
 		t.Errorf("decided %d times", r.desk.decided)
@@ -347,10 +347,10 @@ func TestNoRetrainingConfigured(t *testing.T) {
 	r := newRig(t)
 	r.console.desk = nil
 	r.logIn()
-	wants(t, "the ledger", r.send(http.MethodGet, "/retrain", nil), 200, "No retraining is configured.")
-	wants(t, "a request", r.send(http.MethodGet, "/retrain/rr_waits", nil), 404, "No retraining is configured.")
-	wants(t, "a decision", r.send(http.MethodPost, "/retrain/rr_waits", decision("approve", 1)), 404, "No retraining is configured.")
-	wants(t, "an incident", r.send(http.MethodGet, "/incidents/5f0c2e9a11d04b7c", nil), 200, "No retraining is configured.")
+	wants(t, "the ledger", r.send(http.MethodGet, "/retrain", nil), 200, "Retraining is not configured.")
+	wants(t, "a request", r.send(http.MethodGet, "/retrain/rr_waits", nil), 404, "Retraining is not configured.")
+	wants(t, "a decision", r.send(http.MethodPost, "/retrain/rr_waits", decision("approve", 1)), 404, "Retraining is not configured.")
+	wants(t, "an incident", r.send(http.MethodGet, "/incidents/5f0c2e9a11d04b7c", nil), 200, "Retraining is not configured.")
 }
 
 func TestALedgerThatCannotBeRead(t *testing.T) {
@@ -365,7 +365,7 @@ func TestALedgerThatCannotBeRead(t *testing.T) {
 		}
 	}
 	w := r.send(http.MethodPost, "/retrain/rr_waits", decision("approve", 1))
-	wants(t, "a decision", w, 503, "It could not be done; the log says why.")
+	wants(t, "a decision", w, 503, "The decision failed. See the log of the service.")
 	wants(t, "it", w, 503, "<dd>the new prices are known</dd>")
 	if !strings.Contains(r.log.String(), "/secret/ledger.db") {
 		t.Errorf("the log says %s", r.log.String())
@@ -379,15 +379,15 @@ func TestASlowLedger(t *testing.T) {
 		r.desk.slow = true
 		began := time.Now()
 		for path, code := range map[string]int{"/retrain": 503, "/retrain/rr_waits": 503, "/incidents/5f0c2e9a11d04b7c": 200} {
-			wants(t, path, r.send(http.MethodGet, path, nil), code, "The ledger did not answer in time.")
+			wants(t, path, r.send(http.MethodGet, path, nil), code, "The ledger did not respond in time.")
 		}
 		if took := time.Since(began); took != 3*ledgerPatience {
 			t.Errorf("three pages took %s", took)
 		}
 		for _, path := range []string{"/retrain/rr_waits", "/retrain/rr_waits/decide"} {
 			w := r.send(http.MethodPost, path, decision("approve", 1))
-			wants(t, path, w, 503, "look again whether it was done")
+			wants(t, path, w, 503, "The ledger did not respond in time. Check whether the decision was saved.")
 		}
-		wants(t, "a link", r.send(http.MethodGet, "/retrain/rr_waits/decide?token=x", nil), 503, "The ledger did not answer in time")
+		wants(t, "a link", r.send(http.MethodGet, "/retrain/rr_waits/decide?token=x", nil), 503, "The ledger did not respond in time. Check whether the decision was saved.")
 	})
 }

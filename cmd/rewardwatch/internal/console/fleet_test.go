@@ -162,7 +162,7 @@ func TestFleetFinds(t *testing.T) {
 			t.Errorf("of several groups, %s finds %v", query, got)
 		}
 	}
-	if body := get(consoleOf(v, nil), "/?q=nothing").Body.String(); !strings.Contains(body, "No policy is like that") {
+	if body := get(consoleOf(v, nil), "/?q=nothing").Body.String(); !strings.Contains(body, "No policies match.") {
 		t.Errorf("it says nothing where nothing is found: %s", body)
 	}
 }
@@ -204,7 +204,7 @@ func BenchmarkThousandPolicies(b *testing.B) {
 func TestFleetWithoutAnything(t *testing.T) {
 	v := &madeUp{notReady: errors.New("the group has not been joined"), summaries: []*finding.Summary{{Policy: "p"}}}
 	body := get(consoleOf(v, nil), "/").Body.String()
-	for _, want := range []string{"Nothing is watched yet", "the group has not been joined", "<title>Fleet · Rewardwatch</title>"} {
+	for _, want := range []string{"<h2>No policies yet</h2>", "the group has not been joined", "<title>Fleet · Rewardwatch</title>"} {
 		if !strings.Contains(body, want) {
 			t.Errorf("without %q the page is %s", want, body)
 		}
@@ -217,7 +217,7 @@ func TestFleetShowsRequestsAndGoesOnWithoutThem(t *testing.T) {
 		ID: "rr_1", Policy: "policy-0000", State: ledger.StateAwaitingApproval, Recipe: "ranker", OpenedAt: someTime, DueAt: someTime.Add(time.Hour),
 	}}}
 	body := get(consoleOf(v, kept), "/").Body.String()
-	for _, want := range []string{`href="./retrain/rr_1"`, "a person to approve it, until 2026-11-20T11:00:05Z", "badge telemetry-fault"} {
+	for _, want := range []string{`href="./retrain/rr_1"`, "approval, until 2026-11-20T11:00:05Z", "badge telemetry-fault"} {
 		if !strings.Contains(body, want) {
 			t.Errorf("without %q the page is %s", want, body)
 		}
@@ -251,7 +251,7 @@ func TestWhatIsCutIsCounted(t *testing.T) {
 	fleet := get(c, "/").Body.String()
 	for _, want := range []string{
 		fmt.Sprintf("<title>(%d) Fleet", 2*n), fmt.Sprintf(`<a href="./incidents?state=open">%d more open incidents</a>`, 2*n-maxAttention),
-		fmt.Sprintf(`%d more telemetry faults: <a href="./?state=telemetry-fault">`, n-maxAttention), `<a href="./retrain">More requests are not finished</a>`,
+		fmt.Sprintf(`<a href="./?state=telemetry-fault">%d more policies with telemetry faults</a>`, n-maxAttention), `<a href="./retrain">More unfinished requests</a>`,
 	} {
 		if !strings.Contains(fleet, want) {
 			t.Errorf("without %q the page is %s", want, fleet)
@@ -267,7 +267,7 @@ func TestWhatIsCutIsCounted(t *testing.T) {
 		}
 	}
 	kept.requests = kept.requests[:maxAttention]
-	if fleet := get(consoleOf(madeUpFleet(2, someTime), kept), "/").Body.String(); strings.Contains(fleet, " more ") || strings.Contains(fleet, "More requests") {
+	if fleet := get(consoleOf(madeUpFleet(2, someTime), kept), "/").Body.String(); strings.Contains(fleet, " more ") || strings.Contains(fleet, "More unfinished requests") {
 		t.Errorf("more than there is: %s", fleet)
 	}
 }

@@ -135,7 +135,7 @@ func (c *Console) incident(w http.ResponseWriter, r *http.Request) {
 	incidents := c.view.Incidents()
 	at := slices.IndexFunc(incidents, func(i alerts.Incident) bool { return i.ID == named(r, "id") })
 	if at < 0 {
-		c.missing(w, r, "There is no such incident, or it closed long ago.")
+		c.missing(w, r, "Incident not found. Incidents that closed long ago are no longer stored.")
 		return
 	}
 	c.showIncident(w, r, http.StatusOK, &incidents[at], actForm{})
@@ -223,14 +223,14 @@ func lead(i *alerts.Incident) string {
 	}
 	switch d, ended := i.Ended(); {
 	case ended:
-		fmt.Fprintf(&s, "%s has accepted that as the new normal. ", d.By)
+		fmt.Fprintf(&s, "Accepted as the new normal by %s. ", d.By)
 	case i.Closed:
-		fmt.Fprintf(&s, "It was over at %s. ", i.ClosedAt.Moment(i.UnitName()))
+		fmt.Fprintf(&s, "Resolved at %s. ", i.ClosedAt.Moment(i.UnitName()))
 	}
 	if i.Cause == alerts.CauseUnknown || i.Cause == "" {
-		s.WriteString("No cause stands out.")
+		s.WriteString("The cause is unknown.")
 	} else {
-		fmt.Fprintf(&s, "The likeliest cause is the %s.", words.Plain(i.Cause))
+		fmt.Fprintf(&s, "The most likely cause is the %s.", words.Plain(i.Cause))
 	}
 	if question := i.Question(); question != "" {
 		s.WriteString(" " + question)
@@ -294,7 +294,7 @@ func alarmPartOf(a *alerts.Alarm, s *scale) alarmPart {
 		Baseline: words.Baseline(a.Baseline, unit), Bar: s.bar(a),
 	}
 	if finite(e.StandardShift) && e.StandardShift != 0 {
-		out.Shift = fmt.Sprintf("%+.2f sd", e.StandardShift)
+		out.Shift = fmt.Sprintf("%+.2f SD", e.StandardShift)
 	}
 	if finite(e.AtLeast) && e.AtLeast > 0 {
 		out.AtLeast = words.Short(e.AtLeast)
@@ -483,7 +483,7 @@ func shiftParts(shifts []finding.Shift) []shiftPart {
 			Signal: s.Signal, Quantity: finding.QuantityWords(s.Quantity), Was: spread(s.BaselineMean, 0), Now: spread(s.CurrentMean, 0), Drifted: s.Drifted,
 		}
 		if finite(s.StandardShift) {
-			row.Shift = fmt.Sprintf("%+.2f sd", s.StandardShift)
+			row.Shift = fmt.Sprintf("%+.2f SD", s.StandardShift)
 		}
 		out = append(out, row)
 	}
@@ -494,7 +494,7 @@ func shiftParts(shifts []finding.Shift) []shiftPart {
 // out: the rest of the story does not need it.
 func (d *incidentPage) tellOrders(ctx context.Context, c *Console, i *alerts.Incident) {
 	if c.desk == nil {
-		d.Ledger = "No retraining is configured."
+		d.Ledger = "Retraining is not configured."
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, ledgerPatience)
@@ -510,7 +510,7 @@ func (d *incidentPage) tellOrders(ctx context.Context, c *Console, i *alerts.Inc
 		return
 	}
 	if more {
-		d.Ledger = fmt.Sprintf("Only the newest %d requests of the policy were looked through.", maxPolicyRequests)
+		d.Ledger = fmt.Sprintf("Only the newest %d requests of the policy were searched.", maxPolicyRequests)
 	}
 	for _, q := range words.OfIncident(requests, i.ID) {
 		d.Ordered = append(d.Ordered, requestLineOf(q))
@@ -523,7 +523,7 @@ func (d *incidentPage) tellOrders(ctx context.Context, c *Console, i *alerts.Inc
 // ledgerTrouble says why no requests are shown; the error itself is in the log.
 func ledgerTrouble(err error) string {
 	if errors.Is(err, context.DeadlineExceeded) {
-		return "The ledger did not answer in time."
+		return "The ledger did not respond in time."
 	}
 	if said, ok := errors.AsType[*ledger.SuspendedError](err); ok {
 		return sentence(said)
@@ -534,22 +534,22 @@ func ledgerTrouble(err error) string {
 // reasonText says why an incident did or did not lead to a retrain request.
 func reasonText(r ledger.Reason) string {
 	text, known := map[ledger.Reason]string{
-		ledger.Opened:           "a retraining was ordered",
-		ledger.AlreadyRequested: "it had asked for a retraining already",
-		ledger.IncidentClosed:   "it was closed",
-		ledger.IncidentAccepted: "a person had accepted it as the new normal",
-		ledger.IncidentMuted:    "a person had muted it",
-		ledger.NoTrigger:        "no trigger is for such an incident",
-		ledger.NotLasted:        "it had not lasted for as long as the trigger wants",
+		ledger.Opened:           "a retraining was requested",
+		ledger.AlreadyRequested: "the incident already had a retrain request",
+		ledger.IncidentClosed:   "the incident was closed",
+		ledger.IncidentAccepted: "it was accepted as the new normal",
+		ledger.IncidentMuted:    "the incident was muted",
+		ledger.NoTrigger:        "no trigger matches the incident",
+		ledger.NotLasted:        "the incident was shorter than the trigger requires",
 		ledger.Provisional:      "its alarms are provisional",
-		ledger.Improvement:      "its signals are better than the baseline, and no trigger asks for that",
-		ledger.CauseNeedsPerson: "its cause needs a person: a retraining would learn the fault",
-		ledger.CauseUnsettled:   "its cause was not settled: it might still turn out to need a person",
-		ledger.Cooldown:         "a retraining of the policy had been ordered not long before",
-		ledger.OpenRequest:      "the policy had a request that was not finished",
-		ledger.BreakerOpen:      "the last retrainings of the policy had not helped",
-		ledger.TargetDisabled:   "the target had answered 410 Gone",
-		ledger.InvalidOrder:     "the order that the recipe made did not follow the schema",
+		ledger.Improvement:      "the signals improved, and no trigger matches improvements",
+		ledger.CauseNeedsPerson: "the cause needs a person: a retraining would learn the fault",
+		ledger.CauseUnsettled:   "the cause was not settled and could still need a person",
+		ledger.Cooldown:         "the trigger was in its cooldown",
+		ledger.OpenRequest:      "the policy had an unfinished request",
+		ledger.BreakerOpen:      "the last retrainings of the policy did not help",
+		ledger.TargetDisabled:   "the target responded with 410 Gone",
+		ledger.InvalidOrder:     "the request from the recipe did not match the schema",
 	}[r]
 	if !known {
 		return words.Plain(r)

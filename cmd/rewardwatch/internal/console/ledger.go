@@ -125,7 +125,7 @@ func requestLineOf(q ledger.Request) requestLine {
 		Opened: words.Time(q.OpenedAt), Waits: q.State == ledger.StateAwaitingApproval, state: q.State,
 	}
 	if waits := words.WaitsFor(q); waits != "" {
-		out.Stands = "Waits for " + waits
+		out.Stands = "Waiting for " + waits
 	}
 	return out
 }
@@ -153,7 +153,7 @@ func askedBy(q ledger.Request) string {
 	case ledger.OriginPerson:
 		return "a person"
 	case ledger.OriginOutcome:
-		return "the outcome of another"
+		return "the outcome of another request"
 	}
 	return words.Plain(q.OriginKind)
 }

@@ -63,7 +63,7 @@ func (c *Console) logIn(w http.ResponseWriter, r *http.Request) {
 		return
 	case err != nil:
 		c.log.Error().Err(err).Msg("cannot check a token")
-		d.Problem = "The token cannot be checked at the moment."
+		d.Problem = "The token cannot be checked now."
 		c.showLogin(w, r, http.StatusInternalServerError, d)
 		return
 	}

@@ -34,7 +34,7 @@ func (c *Console) pastOf(ctx context.Context, g ingest.Group, unit finding.UnitN
 	defer cancel()
 	record, err := c.view.History(ctx, g)
 	if err != nil {
-		c.log.Debug().Err(err).Stringer("group", g).Msg("the past of a group cannot be shown")
+		c.log.Debug().Err(err).Stringer("group", g).Msg("cannot show the history of a group")
 	}
 	return past{record: record, changes: c.view.Course(g).Changes, unit: unit}
 }
@@ -92,7 +92,7 @@ func (p *past) chart(signal string, baseline *level, incident *alerts.Incident) 
 }
 
 func chartText(signal string, unit finding.UnitName, means []float64, baseline *level) string {
-	text := fmt.Sprintf("Mean %s over time, over at least %d %s each: first %s, last %s, lowest %s, highest %s", signal, rolled, unit.Many(),
+	text := fmt.Sprintf("Rolling mean of %s over at least %d %s: first %s, last %s, lowest %s, highest %s", signal, rolled, unit.Many(),
 		words.Short(means[0]), words.Short(means[len(means)-1]), words.Short(slices.Min(means)), words.Short(slices.Max(means)))
 	if baseline != nil {
 		text += fmt.Sprintf("; baseline %s ± %s", words.Short(baseline.mean), words.Short(baseline.sd))

@@ -64,13 +64,13 @@ func TestPagesShowThePast(t *testing.T) {
 	g := v.summaries[0].Groups[0].Group
 	v.past = map[ingest.Group]history.Record{g: somePast(true)}
 	for _, path := range []string{"/policies/policy-0000", "/incidents/a1b2"} {
-		wants(t, path, get(consoleOf(v, nil), path), http.StatusOK, "Mean return over time")
+		wants(t, path, get(consoleOf(v, nil), path), http.StatusOK, "Rolling mean of return")
 	}
 	v.noPast = errors.New("a calibration is running")
 	v.past = nil
 	for _, path := range []string{"/policies/policy-0000", "/incidents/a1b2"} {
 		w := get(consoleOf(v, nil), path)
-		if w.Code != http.StatusOK || strings.Contains(w.Body.String(), "Mean return over time") {
+		if w.Code != http.StatusOK || strings.Contains(w.Body.String(), "Rolling mean of return") {
 			t.Errorf("%s gives %d", path, w.Code)
 		}
 	}

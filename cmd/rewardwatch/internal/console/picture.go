@@ -57,7 +57,7 @@ func pixels(x float64) string {
 func pictureOf(s *finding.StreamSummary, unit finding.UnitName) *picture {
 	b, c := s.Baseline.HistogramRatio, s.Current.HistogramRatio
 	highest := max(slices.Max(b[:]), slices.Max(c[:]), .2)
-	p := &picture{Text: "Tenths of the baseline, the share of the last " + unit.Many() + " in each: "}
+	p := &picture{Text: "Deciles of the baseline, share of the last " + unit.Many() + " in each: "}
 	for i := range b {
 		left, high, now := float64(i*binWidth), binsHeight*b[i]/highest, binsHeight*c[i]/highest
 		p.Bins = append(p.Bins, bin{

@@ -263,7 +263,7 @@ func warmUpText(g *finding.GroupSummary) string {
 		parts = append(parts, fmt.Sprintf("version %s: %d of %d %s", g.Lineage.NextVersion, g.Lineage.NextUnits, g.Lineage.NextWanted, g.UnitName().Many()))
 	}
 	if g.Trending != "" {
-		parts = append(parts, "the last one was refused, as it moved on: "+g.Trending)
+		parts = append(parts, "the previous warm-up was discarded because it was not stationary: "+g.Trending)
 	}
 	return strings.Join(parts, "; ")
 }
@@ -295,7 +295,7 @@ func cardOf(s *finding.StreamSummary, unit finding.UnitName) streamCard {
 		card.Current = distributionText(s.Current)
 	}
 	if s.Baseline.Units > 0 && s.Current.Units > 0 {
-		card.Shift = fmt.Sprintf("%+.2f sd", s.Effect)
+		card.Shift = fmt.Sprintf("%+.2f SD", s.Effect)
 		card.Picture = pictureOf(s, unit)
 	}
 	return card
@@ -310,7 +310,7 @@ func nextArmed(s *finding.StreamSummary, unit finding.UnitName) string {
 	if len(s.Dropped) == 0 || len(s.Armed) == 0 {
 		return ""
 	}
-	text := fmt.Sprintf("%d of %d tests wait for a larger baseline", len(s.Dropped), s.Branches+len(s.Dropped))
+	text := fmt.Sprintf("%d of %d tests need a larger baseline", len(s.Dropped), s.Branches+len(s.Dropped))
 	var next *finding.DroppedBranch
 	for i := range s.Dropped {
 		if d := &s.Dropped[i]; d.Units > 0 && (next == nil || d.Units < next.Units) {
@@ -318,7 +318,7 @@ func nextArmed(s *finding.StreamSummary, unit finding.UnitName) string {
 		}
 	}
 	if next == nil {
-		return text + "; none within reach"
+		return text + "; no more possible"
 	}
 	return fmt.Sprintf("%s; next %s, at about %s %s", text, next.Branch, words.Grouped(int64(next.Units), thinSpace), unit.Many())
 }

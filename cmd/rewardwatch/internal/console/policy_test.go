@@ -46,7 +46,7 @@ func TestPolicyTellsWhatSinceWhenAndWhy(t *testing.T) {
 		t.Errorf("requests %+v", d.Requests)
 	}
 	first := g.Streams[0]
-	if first.Signal != "return" || first.Shift != "-1.20 sd" || first.Next != "3 of 12 tests wait for a larger baseline; next return spread +0.5, at about 900 episodes" {
+	if first.Signal != "return" || first.Shift != "-1.20 SD" || first.Next != "3 of 12 tests need a larger baseline; next return spread +0.5, at about 900 episodes" {
 		t.Errorf("%+v", first)
 	}
 	if p := first.Picture; len(p.Bins) != 10 || p.Edges[0].Text != "7.5" || p.Bins[0].CurrentPercent != "20.8 %" || p.Bins[9].Title != "from 12.5" || p.Bins[4].Title != "9.375 to 10" {
@@ -110,7 +110,7 @@ func TestPolicyOfSeveralGroups(t *testing.T) {
 		t.Fatalf("%+v shows %s", d.Groups, d.Group.State)
 	}
 	body := get(consoleOf(v, nil), "/policies/policy-0000"+d.Groups[1].Link).Body.String()
-	if !strings.Contains(body, `since 3 d`) || strings.Contains(body, "The whole story") {
+	if !strings.Contains(body, `since 3 d`) || strings.Contains(body, "Show this incident") {
 		t.Errorf("the other group is shown as %s", body)
 	}
 }
@@ -136,7 +136,7 @@ func TestPageStaysWithItsGroup(t *testing.T) {
 		}
 	}
 	w := get(c, "/policies/policy-0000"+groupLink("gone"))
-	if body := w.Body.String(); w.Code != http.StatusNotFound || !strings.Contains(body, "Nothing is known of the group") || strings.Contains(body, ">Signals</h2>") ||
+	if body := w.Body.String(); w.Code != http.StatusNotFound || !strings.Contains(body, "Unknown group: this instance has not judged any telemetry of it. Choose a group above.") || strings.Contains(body, ">Signals</h2>") ||
 		strings.Contains(body, `aria-current="true"`) || strings.Count(body, `class="dot `) != 3 {
 		t.Errorf("one that is gone gives %d %s", w.Code, body)
 	}
@@ -173,7 +173,7 @@ func TestPoliciesThatChangeMeanwhile(t *testing.T) {
 func TestUnknownPolicyAndLedgerThatFails(t *testing.T) {
 	v := madeUpFleet(1, someTime)
 	w := get(consoleOf(v, nil), "/policies/none")
-	if w.Code != http.StatusNotFound || !strings.Contains(w.Body.String(), "Nothing is known of this policy") {
+	if w.Code != http.StatusNotFound || !strings.Contains(w.Body.String(), "<h2>Unknown policy</h2>") {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
 	body := get(consoleOf(v, &madeUpDesk{err: errors.New("/secret: disk full")}), "/policies/policy-0000").Body.String()
@@ -224,7 +224,7 @@ func TestHostileNames(t *testing.T) {
 			continue
 		}
 		w := get(c, at.RequestURI())
-		if w.Code != http.StatusOK || !strings.Contains(w.Body.String(), "The whole story") {
+		if w.Code != http.StatusOK || !strings.Contains(w.Body.String(), "Show this incident") {
 			t.Errorf("%q: %s gives %d", name, at, w.Code)
 		}
 		inert(t, name, w.Body.String())

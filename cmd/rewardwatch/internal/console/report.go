@@ -151,7 +151,7 @@ func (r *Report) alarm(a alerts.Alarm, course Course) reportAlarm {
 	for _, s := range a.Shifts {
 		out.Shifts = append(out.Shifts, reportShift{
 			Signal: s.Signal, Quantity: finding.QuantityWords(s.Quantity), Baseline: words.Short(s.BaselineMean), Now: words.Short(s.CurrentMean),
-			Shift: fmt.Sprintf("%+.2f sd", s.StandardShift), Z: fmt.Sprintf("%+.1f", s.Z), Drifted: s.Drifted,
+			Shift: fmt.Sprintf("%+.2f SD", s.StandardShift), Z: fmt.Sprintf("%+.1f", s.Z), Drifted: s.Drifted,
 		})
 	}
 	return out

@@ -24,7 +24,7 @@ func reportText(t *testing.T, r Report) string {
 }
 
 func TestReportOfNothing(t *testing.T) {
-	if page := reportText(t, Report{}); !strings.Contains(page, "<p>No alarm.</p>") {
+	if page := reportText(t, Report{}); !strings.Contains(page, "<p>No alarms.</p>") {
 		t.Error(page)
 	}
 }
@@ -42,8 +42,8 @@ func TestReportIsBounded(t *testing.T) {
 	}
 	page := reportText(t, r)
 	for want, times := range map[string]int{
-		"<article": maxReportIncidents * maxReportAlarms, "3 older incidents are not shown": 1,
-		"7 of its alarms are not shown": maxReportIncidents, `id="incident-i2"`: 0, `id="incident-i3"`: 1,
+		"<article": maxReportIncidents * maxReportAlarms, "3 older incidents not shown": 1,
+		"7 alarms not shown": maxReportIncidents, `id="incident-i2"`: 0, `id="incident-i3"`: 1,
 	} {
 		if n := strings.Count(page, want); n != times {
 			t.Errorf("%q stands there %d times, want %d", want, n, times)

@@ -84,7 +84,7 @@ func (c *Console) request(w http.ResponseWriter, r *http.Request) {
 // showRequest answers with the page of a request and a filled-in form, or says why there is none.
 func (c *Console) showRequest(w http.ResponseWriter, r *http.Request, status int, form formPart) {
 	if c.desk == nil {
-		c.missing(w, r, "No retraining is configured.")
+		c.missing(w, r, "Retraining is not configured.")
 		return
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), ledgerPatience)
@@ -92,7 +92,7 @@ func (c *Console) showRequest(w http.ResponseWriter, r *http.Request, status int
 	d, err := c.requestData(ctx, r.PathValue("id"), r.URL.Query().Get("against") == "before")
 	switch {
 	case errors.Is(err, ledger.ErrUnknownRequest):
-		c.missing(w, r, "There is no such request.")
+		c.missing(w, r, "Request not found.")
 		return
 	case err != nil:
 		c.log.Error().Err(err).Msg("cannot read the ledger")
@@ -158,7 +158,7 @@ func (c *Console) requestPageOf(q ledger.Request) requestPage {
 func (c *Console) diffOf(ctx context.Context, q ledger.Request, before bool) (diffPart, error) {
 	leaves, err := recipe.LeavesOfOrder(q.Order)
 	if err != nil { // a rollback, or a request of a build before recipes
-		return diffPart{Problem: "It has no config."}, nil
+		return diffPart{Problem: "No config."}, nil
 	}
 	d := diffPart{}
 	var differences []recipe.Difference

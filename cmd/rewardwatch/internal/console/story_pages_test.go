@@ -22,17 +22,17 @@ func TestIncidentTellsTheWholeStory(t *testing.T) {
 	body := r.send(http.MethodGet, "/incidents/5f0c2e9a11d04b7c", nil).Body.String()
 	at := 0
 	for _, want := range []string{
-		"return has drifted from the baseline since 2026-11-20T08:00:05Z. Mean return now 401.7, was 482.1 (-1.29 baseline sd)", "The likeliest cause is the environment.",
-		"What drifted", "<bdi>mean return</bdi> was <b>482.1 ± 62.3</b>", "now <b>401.7 ± 71.9</b>", "-1.29 sd", "moved by at least 0.31", "outcome.conversion",
+		"return has drifted from the baseline since 2026-11-20T08:00:05Z. Mean return now 401.7, was 482.1 (-1.29 baseline SD)", "The most likely cause is the environment.",
+		"What drifted", "<bdi>mean return</bdi> was <b>482.1 ± 62.3</b>", "now <b>401.7 ± 71.9</b>", "-1.29 SD", "shifted by at least 0.31", "outcome.conversion",
 		"Since when", "episode 1203 (2026-11-20T08:00:05Z, agent a-17)", "with 90 % confidence between episodes 1196", "episode 1234", "record 46923 of partition 0",
-		"Back</dt><dd>episode 1330", "Versions before and after", "<bdi>v1</bdi> <span class=\"none\">did not change", "<b><bdi>41</bdi> → <bdi>42</bdi></b>",
+		"Resolved</dt><dd>episode 1330", "Versions before and after", "<bdi>v1</bdi> <span class=\"none\">unchanged", "<b><bdi>41</bdi> → <bdi>42</bdi></b>",
 		"Why", `class="named"`, "<b>environment</b>", "87 %", "env_version went from 41 to 42", "<b>policy</b>", "policy_version stayed v1", "reward function",
 		"The mean return changed by <b>-80.4</b>", "reward per step", "-71.2", "observation.basket",
-		"Which detectors agree", "location, wilcoxon", "1.83", "9c41beef02a7d310, 500 episodes", "one false alarm in 20000 episodes, expected one in 41000",
-		"Where it is in the data", "45714 to 52903 of partition 0", "45448 to 45973", "0 to 19000", "rewardwatch explain 5f0c2e9a11d04b7c",
+		"Which detectors agree", "location, wilcoxon", "1.83", "9c41beef02a7d310, 500 episodes", "Budget met: about 1 false alarm per 41,000 episodes (limit 20,000).",
+		"Location in the data", "45714 to 52903 of partition 0", "45448 to 45973", "0 to 19000", "rewardwatch explain 5f0c2e9a11d04b7c",
 		"Decisions and comments", "muted by ann", "the catalogue team is on it",
-		"What was ordered", `href="./../retrain/rr_missed"`, "missed", "not &gt; 480", "Rollback", `href="./../retrain/rr_waits"`, "Waits for a person to approve it",
-		"its cause was not settled", "a retraining was ordered",
+		"Retrain requests", `href="./../retrain/rr_missed"`, "missed", "not &gt; 480", "Rollback", `href="./../retrain/rr_waits"`, "Waiting for approval",
+		"the cause was not settled and could still need a person", "a retraining was requested",
 	} {
 		i := strings.Index(strings.ReplaceAll(body[at:], "&#43;", "+"), want)
 		if i < 0 {
@@ -54,15 +54,15 @@ func TestIncidentThatLittleIsKnownOf(t *testing.T) {
 	noClock.Alarms = []alerts.Alarm{a}
 	v := &madeUp{incidents: []alerts.Incident{bare, noClock}}
 	c := consoleOf(v, nil)
-	wants(t, "one without alarms", get(c, "/incidents/bare"), 200, "Its alarms are no longer kept.")
+	wants(t, "one without alarms", get(c, "/incidents/bare"), 200, "The alarms of this incident are no longer stored.")
 	w := get(c, "/incidents/noclock")
 	wants(t, "one without a clock", w, 200, "since unit 7")
 	wants(t, "it", w, 200, "<bdi>mean return</bdi> was <b>not known</b>")
-	wants(t, "it", w, 200, "Nothing is known yet that speaks for a cause.")
+	wants(t, "it", w, 200, "No evidence for a cause yet.")
 	if body := w.Body.String(); strings.Contains(body, "NaN") || strings.Contains(body, `"Inf`) {
 		t.Errorf("figures that are none are drawn or told:\n%s", body)
 	}
-	wants(t, "an unknown one", get(c, "/incidents/none"), 404, "There is no such incident")
+	wants(t, "an unknown one", get(c, "/incidents/none"), 404, "Incident not found. Incidents that closed long ago are no longer stored.")
 }
 
 // However many alarms an incident has, its page stays readable, and says what it leaves out.
@@ -79,13 +79,13 @@ func TestIncidentTellsThePolicyFromTheWorld(t *testing.T) {
 	c := consoleOf(&madeUp{incidents: []alerts.Incident{known, none}}, nil)
 	w := get(c, "/incidents/known")
 	for _, want := range []string{
-		"The policy, or the world?", "the policy has changed, and not certainly the world", "<b>0.5 (0.4 to 0.6)</b> per episode: the accepted policy",
+		"Policy or environment?", "the policy has changed; a change of the environment is not certain", "<b>0.5 (0.4 to 0.6)</b> per episode: the accepted policy",
 		"0.52 in the baseline", "<b>0.3</b> per episode", "-0.2 (-0.3 to -0.1)", "-0.02 (-0.1 to 0.06)", "270 of 320 episodes",
 	} {
 		wants(t, "an estimate", w, 200, want)
 	}
 	wants(t, "no estimate", get(c, "/incidents/none"), 200,
-		"Not enough support to say what a policy with the baseline&#39;s action frequencies would have earned: the effective sample size is 12 of at least 50.")
+		"Not enough support to estimate what a policy with the baseline&#39;s action frequencies would have earned: the effective sample size is 12 of at least 50.")
 }
 
 func TestIncidentPageIsBounded(t *testing.T) {
@@ -98,7 +98,7 @@ func TestIncidentPageIsBounded(t *testing.T) {
 	i.Omitted = 3
 	w := get(consoleOf(&madeUp{incidents: []alerts.Incident{i}}, nil), "/incidents/"+i.ID)
 	wants(t, "it", w, 200, "return, observation.0, observation.1 and 398 more signals have drifted")
-	wants(t, "it", w, 200, "355 more alarms are not shown.") // 402 + 3 - 50
+	wants(t, "it", w, 200, "355 more alarms not shown.") // 402 + 3 - 50
 }
 
 // Of an incident that flaps, what fires is shown, and what resolved last; page and report choose the same.
@@ -132,11 +132,11 @@ func TestIncidentOfAPolicyWithManyRequests(t *testing.T) {
 	for k := range maxPolicyRequests {
 		r.desk.requests = append(r.desk.requests, ledger.Request{ID: fmt.Sprint("rr_", k), Policy: "checkout-ranker", OriginKind: ledger.OriginSchedule})
 	}
-	wants(t, "with none of its own", r.send(http.MethodGet, "/incidents/5f0c2e9a11d04b7c", nil), 200, "No retraining was ordered.")
+	wants(t, "with none of its own", r.send(http.MethodGet, "/incidents/5f0c2e9a11d04b7c", nil), 200, "No retraining was requested.")
 	r.desk.requests = append(r.desk.requests, ordered...)
 	w := r.send(http.MethodGet, "/incidents/5f0c2e9a11d04b7c", nil)
-	wants(t, "with older ones", w, 200, "Only the newest 1000 requests of the policy were looked through.")
-	if strings.Contains(w.Body.String(), "No retraining was ordered.") {
+	wants(t, "with older ones", w, 200, "Only the newest 1000 requests of the policy were searched.")
+	if strings.Contains(w.Body.String(), "No retraining was requested.") {
 		t.Error("it is said that none was ordered")
 	}
 }
@@ -265,7 +265,7 @@ func TestLedgerIsSearched(t *testing.T) {
 	for _, says := range []string{`value="new prices"`, `value="awaiting_approval" selected`, `value="environment" selected`, `href="retrain/rr_waits"`, `class="asks"`} {
 		wants(t, "the ledger", w, 200, says)
 	}
-	wants(t, "nothing found", r.send(http.MethodGet, "/retrain?policy=none", nil), 200, "No request is like that.")
+	wants(t, "nothing found", r.send(http.MethodGet, "/retrain?policy=none", nil), 200, "No requests match.")
 	q := r.desk.requests[0]
 	for k := range requestsShown {
 		q.ID = fmt.Sprint("rr_", k)
@@ -273,9 +273,9 @@ func TestLedgerIsSearched(t *testing.T) {
 	}
 	wants(t, "the first of two pages", r.send(http.MethodGet, "/retrain?policy=checkout-ranker&text=a%26b", nil), 200, `href="retrain?after=rr_46&amp;policy=checkout-ranker&amp;text=a%26b"`)
 	r.desk.requests = nil
-	wants(t, "an empty ledger", r.send(http.MethodGet, "/retrain", nil), 200, "Nothing has been ordered yet.")
-	r.desk.err = fmt.Errorf("%w: no state is called %q", ledger.ErrBadFilter, "<b>")
-	wants(t, "a bad filter", r.send(http.MethodGet, "/retrain?state=%3Cb%3E", nil), 400, "bad filter: no state is called &#34;&lt;b&gt;&#34;")
+	wants(t, "an empty ledger", r.send(http.MethodGet, "/retrain", nil), 200, "No retrain requests yet.")
+	r.desk.err = fmt.Errorf("%w: unknown state %q", ledger.ErrBadFilter, "<b>")
+	wants(t, "a bad filter", r.send(http.MethodGet, "/retrain?state=%3Cb%3E", nil), 400, "bad filter: unknown state &#34;&lt;b&gt;&#34;")
 }
 
 func TestRequestShowsWhatBecameOfIt(t *testing.T) {
@@ -283,7 +283,7 @@ func TestRequestShowsWhatBecameOfIt(t *testing.T) {
 	r.logIn()
 	w := r.send(http.MethodGet, "/retrain/rr_missed", nil)
 	for _, says := range []string{
-		"What changes against recipe <bdi>base</bdi>", `<tr class="removed"><td class="sign">−<span class="hidden"> was</span></td><td>config.warmup</td><td>100</td><td class="from">base.yaml:9</td>`,
+		"Changes from recipe <bdi>base</bdi>", `<tr class="removed"><td class="sign">−<span class="hidden"> was</span></td><td>config.warmup</td><td>100</td><td class="from">base.yaml:9</td>`,
 		"a policy that has learnt from the data", "mean return &gt; 480 over 200 episodes within 24h", "by <b><bdi>job</bdi></b><br>the job made version v2",
 		"no answer within 15s", "120 ms", `202 <code>{&#34;job&#34;:&#34;7781&#34;}</code>`, "epoch 1 loss 0.713\nepoch 2", "&lt;script&gt;alert(1)", `<span class="badge drift">missed</span> the mean of return was 455.2`,
 		"New version</dt><dd>v2",
@@ -294,7 +294,7 @@ func TestRequestShowsWhatBecameOfIt(t *testing.T) {
 		t.Error("what is over can be decided")
 	}
 	before := r.send(http.MethodGet, "/retrain/rr_waits?against=before", nil)
-	wants(t, "against the one before", before, 200, "What changes against request <code><bdi>rr_missed</bdi></code>")
+	wants(t, "against the one before", before, 200, "Changes from request <code><bdi>rr_missed</bdi></code>")
 	wants(t, "it", before, 200, `<td>config.learning_rate</td><td>0.0003</td>`)
 	wants(t, "it", before, 200, `<td>config.learning_rate</td><td>0.0001</td>`)
 	if strings.Contains(before.Body.String(), "config.warmup") {
@@ -302,16 +302,16 @@ func TestRequestShowsWhatBecameOfIt(t *testing.T) {
 	}
 	back := r.send(http.MethodGet, "/retrain/rr_back", nil)
 	wants(t, "a rollback", back, 200, "from <b><bdi>v2</bdi></b> back to <b><bdi>v1</bdi></b>")
-	wants(t, "it", back, 200, "It has no config.")
+	wants(t, "it", back, 200, "No config.")
 	wants(t, "it", back, 200, `value="resend"`)
 	if strings.Contains(back.Body.String(), `value="approve"`) {
 		t.Error("what was delivered can be approved")
 	}
-	wants(t, "an unknown one", r.send(http.MethodGet, "/retrain/rr_none", nil), 404, "There is no such request.")
+	wants(t, "an unknown one", r.send(http.MethodGet, "/retrain/rr_none", nil), 404, "Request not found.")
 	r.desk.requests[0].Order = []byte(`{"id": "rr_waits"}`)
-	wants(t, "one of an old build", r.send(http.MethodGet, "/retrain/rr_waits", nil), 200, "It has no config.")
+	wants(t, "one of an old build", r.send(http.MethodGet, "/retrain/rr_waits", nil), 200, "No config.")
 	r.desk.requests[0].Order = []byte(`null`)
-	wants(t, "one without an order", r.send(http.MethodGet, "/retrain/rr_waits", nil), 200, "It has no config.")
+	wants(t, "one without an order", r.send(http.MethodGet, "/retrain/rr_waits", nil), 200, "No config.")
 }
 
 // Where the data is fills pages, and says little: it is folded.

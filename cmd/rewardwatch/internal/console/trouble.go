@@ -15,11 +15,11 @@ func (c *Console) missing(w http.ResponseWriter, r *http.Request, text string) {
 
 // trouble answers why something cannot be shown, or was not done.
 func (c *Console) trouble(w http.ResponseWriter, r *http.Request, status int, text string, f formPart) {
-	c.show(w, r, status, "trouble.html", troublePage{Title: "This does not work at the moment", Text: text, Form: f})
+	c.show(w, r, status, "trouble.html", troublePage{Title: "Temporarily unavailable", Text: text, Form: f})
 }
 
 // crossSite refuses a form of another site.
 func (c *Console) crossSite(w http.ResponseWriter, r *http.Request) {
-	c.log.Warn().Str("from", r.RemoteAddr).Str("origin", r.Header.Get("Origin")).Msg("a form of another site was refused")
+	c.log.Warn().Str("from", r.RemoteAddr).Str("origin", r.Header.Get("Origin")).Msg("refused a form from another site")
 	c.show(w, r, http.StatusForbidden, "trouble.html", troublePage{Title: "Refused", Text: sentence(errCrossSite)})
 }

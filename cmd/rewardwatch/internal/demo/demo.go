@@ -49,13 +49,13 @@ func NewCommand(c *terminal.Console) *cobra.Command {
 	var keep bool
 	cmd := &cobra.Command{
 		Use:   "demo [--keep]",
-		Short: "Show the whole service on this machine, with nothing to install",
-		Long: "Starts an embedded Kafka broker, simulated agents, a webhook receiver and the service; lets the world drift;\n" +
-			"shows the alarm and the signed webhook; and ends by itself, after about a quarter of a minute.",
+		Short: "Run a demo of the whole service on this machine",
+		Long: "Starts an embedded Kafka broker, simulated agents, a webhook receiver and the service. Then changes the environment,\n" +
+			"shows the alarm and the signed webhook, and exits after about 15 seconds. Needs no other software.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return runDemo(cmd.Context(), c, keep) },
 	}
-	cmd.Flags().BoolVar(&keep, "keep", false, "stay up after the drift was found, until interrupted")
+	cmd.Flags().BoolVar(&keep, "keep", false, "keep running after the drift is found, until interrupted")
 	return cmd
 }
 
@@ -147,8 +147,8 @@ func (d *demo) configure(brokers []string) error {
 
 // demoRecipe is the recipe for retraining the demo's policy.
 const demoRecipe = `contract:
-  objective: "{{ policy }} sells as much as it did when it was accepted"
-  hypothesis: "customers have changed with env_version {{ versions.after.env_version }}; a policy that has learnt from them does better"
+  objective: "{{ policy }} sells as much as when it was accepted"
+  hypothesis: "customers changed with env_version {{ versions.after.env_version }}; a policy trained on their behavior performs better"
   expected: mean return > 0 over 200 episodes within 24h
   owner: you@demo.example
 config:
@@ -178,25 +178,25 @@ func (d *demo) story(ctx context.Context, keep bool) error {
 		return err
 	}
 	page := "http://" + d.app.Server.Addr()
-	d.say("Look at %s/ while it runs (metrics at %s/metrics).", page, page)
+	d.say("Open %s/ while it runs (metrics: %s/metrics).", page, page)
 
-	if err := d.wait(ctx, "learning the baseline", d.learning); err != nil {
+	if err := d.wait(ctx, "collecting the baseline", d.learning); err != nil {
 		return err
 	}
 	g, _ := d.group()
-	d.say("The baseline is frozen: %d episodes, id %s. The budget is one false alarm in %.0f episodes.",
+	d.say("The baseline is frozen: %d episodes, id %s. The budget is 1 false alarm per %.0f episodes.",
 		g.Baseline.Units, g.Baseline.ID, g.Promise.N)
 	calm := g.Units
-	if err := d.wait(ctx, "watching healthy agents", func() (float64, bool) {
+	if err := d.wait(ctx, "watching agents without drift", func() (float64, bool) {
 		g, _ := d.group()
 		return float64(g.Units-calm) / demoHealthy, g.Units-calm >= demoHealthy
 	}); err != nil {
 		return err
 	}
 	if n := len(d.app.Incidents()); n > 0 {
-		return fmt.Errorf("demo: %d alarms before anything drifted", n)
+		return fmt.Errorf("demo: %d alarms before the drift", n)
 	}
-	d.say("%d healthy episodes, no alarm. Now the world drifts: customers stop liking offer_b (env_version 41 -> 42).", demoHealthy)
+	d.say("%d episodes without drift, no alarm. Now the environment drifts: customers stop liking offer_b (env_version 41 -> 42).", demoHealthy)
 	before := d.agents.ended.Load()
 	d.agents.drifted.Store(true)
 	return d.discovery(ctx, keep, page, before)
@@ -205,13 +205,13 @@ func (d *demo) story(ctx context.Context, keep bool) error {
 // discovery narrates the alarm and the webhook.
 func (d *demo) discovery(ctx context.Context, keep bool, page string, before int64) error {
 	var incidents []alerts.Incident
-	if err := d.wait(ctx, "drifted, waiting for the alarm", func() (float64, bool) {
+	if err := d.wait(ctx, "drifting, waiting for the alarm", func() (float64, bool) {
 		incidents = d.app.Incidents()
 		return 0, len(incidents) > 0
 	}); err != nil {
 		return err
 	}
-	d.say("Drift found, about %d episodes after it began:\n", d.agents.ended.Load()-before)
+	d.say("Drift detected, about %d episodes after it began:\n", d.agents.ended.Load()-before)
 	for _, a := range incidents[0].Alarms {
 		if err := d.console.Print(replay.AlarmLine(a), func(w io.Writer) error { return terminal.AlarmText(w, a) }); err != nil {
 			return err
@@ -224,12 +224,12 @@ func (d *demo) discovery(ctx context.Context, keep bool, page string, before int
 	if order.err != nil {
 		return fmt.Errorf("demo: the receiver refused the webhook: %w", order.err)
 	}
-	d.say("The webhook receiver got retrain request %s for incident %s; its signature is valid.", order.id, order.incident)
-	d.say("The recipe asks of the new version: %s.", order.expected)
+	d.say("The webhook receiver got retrain request %s for incident %s. The signature is valid.", order.id, order.incident)
+	d.say("The recipe expects of the new version: %s.", order.expected)
 	if !keep {
 		return nil
 	}
-	d.say("Staying up at %s/ until interrupted (Ctrl-C).", page)
+	d.say("Running at %s/. Press Ctrl-C to stop.", page)
 	<-ctx.Done()
 	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
 		return cause

@@ -18,7 +18,7 @@ const (
 	queueToldEvery   = 30 * time.Second
 )
 
-// calibrationQueue shows how many baselines wait for their calibration, how many are being calibrated, and how far the
+// calibrationQueue shows how many baselines are waiting for calibration, how many are being calibrated, and how far the
 // fleet is.
 type calibrationQueue struct {
 	queue func() (waiting, running int)
@@ -40,7 +40,7 @@ func newCalibrationQueue(
 	} {
 		reg.MustRegister(prometheus.NewGaugeFunc(
 			prometheus.GaugeOpts{
-				Name: names.MetricGroups, Help: "Groups by the baseline that they are judged against.",
+				Name: names.MetricGroups, Help: "Groups, by the kind of their baseline.",
 				ConstLabels: prometheus.Labels{"baseline": baseline},
 			},
 			func() float64 { return float64(count(fleet())) }))
@@ -51,7 +51,7 @@ func newCalibrationQueue(
 	} {
 		reg.MustRegister(prometheus.NewGaugeFunc(
 			prometheus.GaugeOpts{
-				Name: names.MetricCalibrations, Help: "Baselines that wait for their calibration, or are being calibrated.",
+				Name: names.MetricCalibrations, Help: "Baselines that wait for calibration or are being calibrated.",
 				ConstLabels: prometheus.Labels{"state": state},
 			},
 			func() float64 { return float64(count()) }))
@@ -67,10 +67,10 @@ func (q *calibrationQueue) at(now time.Time) {
 	switch {
 	case waiting == 0 && !q.told.IsZero():
 		q.told = time.Time{}
-		q.progress().Msg("no baseline waits for its calibration any longer")
+		q.progress().Msg("all baselines are calibrated")
 	case now.Sub(q.told) >= queueToldEvery && (waiting >= manyCalibrations || !q.told.IsZero()):
 		q.told = now
-		q.progress().Int("waiting", waiting).Int("running", running).Msg("many baselines wait for their calibration")
+		q.progress().Int("waiting", waiting).Int("running", running).Msg("many baselines are waiting for calibration")
 	}
 }
 

@@ -30,10 +30,10 @@ func TestCalibrationQueueIsShown(t *testing.T) {
 		want    string
 	}{
 		{0, manyCalibrations - 1, ""},
-		{time.Second, 400, `"accepted":40,"provisional":60,"groups":500,"waiting":400,"running":2,"message":"many baselines wait for their calibration"`},
+		{time.Second, 400, `"accepted":40,"provisional":60,"groups":500,"waiting":400,"running":2,"message":"many baselines are waiting for calibration"`},
 		{time.Second, 390, ""},
-		{queueToldEvery, 40, `"waiting":40,"running":2,"message":"many baselines wait for their calibration"`},
-		{time.Second, 0, `"message":"no baseline waits for its calibration any longer"`},
+		{queueToldEvery, 40, `"waiting":40,"running":2,"message":"many baselines are waiting for calibration"`},
+		{time.Second, 0, `"message":"all baselines are calibrated"`},
 		{queueToldEvery, 0, ""},
 		{0, 30, ""},
 	} {
@@ -46,11 +46,11 @@ func TestCalibrationQueueIsShown(t *testing.T) {
 	}
 	waiting = 7
 	want := `
-# HELP rewardwatch_calibrations Baselines that wait for their calibration, or are being calibrated.
+# HELP rewardwatch_calibrations Baselines that wait for calibration or are being calibrated.
 # TYPE rewardwatch_calibrations gauge
 rewardwatch_calibrations{state="running"} 2
 rewardwatch_calibrations{state="waiting"} 7
-# HELP rewardwatch_groups Groups by the baseline that they are judged against.
+# HELP rewardwatch_groups Groups, by the kind of their baseline.
 # TYPE rewardwatch_groups gauge
 rewardwatch_groups{baseline="accepted"} 40
 rewardwatch_groups{baseline="none"} 400

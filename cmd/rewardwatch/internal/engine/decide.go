@@ -16,13 +16,13 @@ import (
 
 // Reasons for which a person's decision is not carried out, for errors.Is.
 var (
-	ErrUnknownIncident = errors.New("there is no such incident, or it closed long ago")
-	ErrIncidentClosed  = errors.New("the incident has closed already")
-	ErrUnknownBaseline = errors.New("there is no such baseline")
-	ErrBaselineEnded   = errors.New("the baseline is not in use any more")
-	ErrUnknownGroup    = errors.New("nothing of such a group has been seen")
-	ErrNotSaved        = errors.New("it is done, but the state could not be saved yet: ask again to be certain")
-	ErrBusy            = errors.New("the policy is busy with the calibration of baselines, and nothing was done: try again in a few minutes")
+	ErrUnknownIncident = errors.New("incident not found (it may have closed long ago)")
+	ErrIncidentClosed  = errors.New("the incident is already closed")
+	ErrUnknownBaseline = errors.New("baseline not found")
+	ErrBaselineEnded   = errors.New("the baseline is no longer in use")
+	ErrUnknownGroup    = errors.New("group not found: no telemetry of it has been seen")
+	ErrNotSaved        = errors.New("the change was applied but not saved yet: repeat the request to confirm")
+	ErrBusy            = errors.New("the policy is calibrating baselines and nothing was changed: try again in a few minutes")
 	ErrStopping        = errors.New("the service is stopping")
 )
 
@@ -250,7 +250,7 @@ func (p *Pipeline) decide(
 	if err := r.change(ctx, func(ctx context.Context) error { return do(r.Worker, ctx, id, d) }); err != nil {
 		return alerts.Incident{}, err
 	}
-	p.Log.Info().Str("incident", id).Stringer("decision", d).Msg("a person decided on an incident")
+	p.Log.Info().Str("incident", id).Stringer("decision", d).Msg("decision on an incident")
 	_, incident, err := p.incident(id)
 	return incident, err
 }
@@ -264,7 +264,7 @@ func (p *Pipeline) Promote(ctx context.Context, id string, d alerts.Decision) (*
 	if err := r.change(ctx, func(context.Context) error { return r.promote(id, d.String()) }); err != nil {
 		return nil, err
 	}
-	p.Log.Info().Str("baseline", id).Stringer("decision", d).Msg("a person promoted a baseline")
+	p.Log.Info().Str("baseline", id).Stringer("decision", d).Msg("baseline promoted on request")
 	_, group, err := p.baseline(id)
 	return group, err
 }
@@ -279,7 +279,7 @@ func (p *Pipeline) Reset(ctx context.Context, policy string, labels map[string]s
 	if err := r.change(ctx, func(ctx context.Context) error { return r.restart(ctx, group, d) }); err != nil {
 		return nil, err
 	}
-	p.Log.Info().Stringer("group", group).Stringer("decision", d).Msg("a person reset a baseline")
+	p.Log.Info().Stringer("group", group).Stringer("decision", d).Msg("baseline reset on request")
 	_, g, err = p.group(policy, labels)
 	return g, err
 }

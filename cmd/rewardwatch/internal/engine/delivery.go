@@ -185,7 +185,7 @@ func (d *Delivery) Crowded(countsWaiting func() bool) bool {
 }
 
 // errForgotten means that a policy was forgotten after a unit of it was made.
-var errForgotten = errors.New("the policy has been forgotten since")
+var errForgotten = errors.New("the policy was forgotten")
 
 // again hands on units that were handed on before. Those of a policy that is forgotten meanwhile are void.
 func (d *Delivery) again(handOn func() error) error {
@@ -225,7 +225,7 @@ func (d *Delivery) route(ctx context.Context, policy string) (*Route, error) {
 			return d.Known[policy], nil
 		case errors.Is(err, errPinnedGone):
 			d.Log.Error().Err(err).Str("policy", policy).
-				Msg("a policy is not judged, as there is no baseline for it: pin other offsets, and restart")
+				Msg("a policy is not judged because it has no baseline: pin other offsets and restart")
 			d.refused[policy] = true
 			return nil, errNoBaseline
 		case !errors.Is(err, errPinned) || d.Workers.Marks.Ending():
@@ -268,7 +268,7 @@ func (d *Delivery) Full(onTheWay func() int) bool {
 		if d.units != nil {
 			event = d.Log.Error().Int64("bytes", d.units.needed.Load()).Int("unwritten_bytes", d.units.spool.Held())
 		}
-		event.Msg("reading waits: what was judged since cannot be saved")
+		event.Msg("reading is paused: the judged units cannot be saved")
 	}
 	d.told = full
 	return full

@@ -178,7 +178,7 @@ func (f *PartitionFeed) Snapshot(w io.Writer) error {
 	f.obey() // the topic of the orders may have been saved without them
 	if share, tell := f.pipeline.intake.Apart(); tell {
 		f.pipeline.Log.Error().Float64("share", share).
-			Msg("feedback without a decision has it in another partition: write decisions and feedback with the same key and the same partitioner, or set ingest.kafka.repartition_topic")
+			Msg("feedback and its decision are in different partitions: write decisions and feedback with the same key and the same partitioner, or set ingest.kafka.repartition_topic")
 	}
 	first, err := f.state()
 	if err != nil {

@@ -157,7 +157,7 @@ func TestRetrainingIsClosedByItsTelemetry(t *testing.T) {
 	}{
 		{"met", "mean return > 105 over 100 episodes within 24h", 120, 100, "rr_1 met", "as expected, the mean of return over 20 episodes is 1", 1},
 		{"missed", "mean return > 115 over 100 episodes within 24h", 100, 100, "rr_1 missed", "not as expected: the mean of return over 2", 0},
-		{"neither", "mean return > 110 over 100 episodes within 24h", 110, 100, "rr_1 inconclusive", "all episodes have come and do not tell: the mean of return over 100 episodes is 1", 0},
+		{"neither", "mean return > 110 over 100 episodes within 24h", 110, 100, "rr_1 inconclusive", "not conclusive after all episodes: the mean of return over 100 episodes is 1", 0},
 		{"no such signal", "mean outcome.ctr > 1 over 100 episodes within 24h", 110, 100, "", "", 0},
 	} {
 		j := newJudging(t, tc.expected)
@@ -196,7 +196,7 @@ func TestJobThatTellsOfItsVersionIsBelieved(t *testing.T) {
 		t.Errorf("told %q before its time is over", j.told)
 	}
 	tick(j.waits.Due)
-	if want := "its time was over after 0 of 100 episodes: no value of return in episodes was seen"; j.verdict.State != ledger.StateInconclusive || j.verdict.Evidence != want {
+	if want := "timed out after 0 of 100 episodes: no values of return in episodes"; j.verdict.State != ledger.StateInconclusive || j.verdict.Evidence != want {
 		t.Errorf("verdict %+v, want %q", j.verdict, want)
 	}
 }
@@ -321,7 +321,7 @@ func TestNewVersionThatIsWorse(t *testing.T) {
 		if !slices.Equal(j.told, tc.want) || d.outcome.Open != nil || d.outcome.Missed != nil {
 			t.Errorf("%s: told %q, want %q; %+v is still open", tc.name, j.told, tc.want, d.outcome)
 		}
-		if worse := len(tc.want) == 3; worse && !strings.HasPrefix(j.setback.Evidence, "worse than the mean of 1") {
+		if worse := len(tc.want) == 3; worse && !strings.HasPrefix(j.setback.Evidence, "worse than the previous mean of 1") {
 			t.Errorf("%s: evidence %q", tc.name, j.setback.Evidence)
 		}
 		d.Policy.Close()

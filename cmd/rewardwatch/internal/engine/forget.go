@@ -41,7 +41,7 @@ func (p *Pipeline) expire(ctx context.Context, now time.Time) {
 	for _, r := range p.All() {
 		err := r.Ask(ctx, func(ctx context.Context) error { return r.expire(ctx, now) })
 		if err != nil && ctx.Err() == nil && !errors.Is(err, ErrStopping) {
-			p.Log.Error().Err(err).Str("policy", r.Name).Msg("forgetting groups that are not used any more failed")
+			p.Log.Error().Err(err).Str("policy", r.Name).Msg("forgetting unused groups failed")
 		}
 	}
 }
@@ -54,7 +54,7 @@ func (r *RunningWorker) expire(_ context.Context, now time.Time) error {
 		return nil
 	}
 	r.workers.Pipeline.Metrics.expired.Add(float64(len(unused)))
-	r.workers.Pipeline.Log.Info().Str("policy", r.Name).Int("groups", len(unused)).Msg("groups without units for long made room for others")
+	r.workers.Pipeline.Log.Info().Str("policy", r.Name).Int("groups", len(unused)).Msg("forgot groups without recent units to make room for others")
 	r.Policy.Forget(unused)
 	r.Publish()
 	if len(r.Policy.Summary().Groups) > 0 {
@@ -97,7 +97,7 @@ type forgetfulStore interface{ Forget(name string) error }
 func (r *RunningWorker) leaveForGood() error {
 	store, can := r.workers.Store.(forgetfulStore)
 	if !can {
-		return fmt.Errorf("a store of checkpoints that cannot forget: %T", r.workers.Store)
+		return fmt.Errorf("the checkpoint store %T cannot forget checkpoints", r.workers.Store)
 	}
 	if err := store.Forget(BankPrefix + r.Name); err != nil {
 		r.lost() // the worker lives on, but parts of its checkpoint may be gone
@@ -182,7 +182,7 @@ func (t *Telemetry) Forget(policy string, at time.Time) {
 }
 
 // ErrUnknownPolicy is returned for a policy that no worker judges.
-var ErrUnknownPolicy = errors.New("there is no such policy")
+var ErrUnknownPolicy = errors.New("policy not found")
 
 // ForgetPolicy makes the worker of a policy forget it, and then drops the policy's open episodes.
 func (t *Telemetry) ForgetPolicy(ctx context.Context, policy string, d alerts.Decision) error {
@@ -194,7 +194,7 @@ func (t *Telemetry) ForgetPolicy(ctx context.Context, policy string, d alerts.De
 			return err
 		}
 		t.Forget(policy, d.At)
-		t.pipeline.Log.Info().Str("policy", policy).Stringer("decision", d).Msg("a person asked to forget a policy")
+		t.pipeline.Log.Info().Str("policy", policy).Stringer("decision", d).Msg("forgetting a policy on request")
 		return nil
 	}
 	return ErrUnknownPolicy

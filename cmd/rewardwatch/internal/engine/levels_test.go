@@ -28,11 +28,11 @@ func TestLevelIn(t *testing.T) {
 	}{
 		"its group":      {s, &us, "return", 2, ""},
 		"the only one":   {one, nil, "return", 1, ""},
-		"which of three": {s, nil, "return", 0, `policy "ranker" has 3 groups with a baseline each: order the retraining with an incident of one`},
+		"which of three": {s, nil, "return", 0, `policy "ranker" has 3 groups with separate baselines: request the retraining for an incident of one group`},
 		"warming up":     {s, &cn, "return", 0, cn.String() + " has no accepted baseline yet"},
 		"no values":      {s, &eu, "outcome.ctr", 0, "the baseline of " + eu.String() + " has no outcome.ctr"},
 		"no such signal": {s, &eu, "outcome.x", 0, "the baseline of " + eu.String() + " has no outcome.x"},
-		"no such group":  {s, &none, "return", 0, `policy "ranker" has no baseline yet`},
+		"group not found: no telemetry of it has been seen": {s, &none, "return", 0, `policy "ranker" has no baseline yet`},
 	} {
 		got, err := levelIn(tt.in, tt.group, tt.signal)
 		said := ""

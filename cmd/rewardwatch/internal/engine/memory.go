@@ -97,10 +97,10 @@ func newCeiling(limit ingest.ByteSize, reg prometheus.Registerer) *ceiling {
 		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, value)
 	}
 	reg.MustRegister(c.evictions, c.returns,
-		gauge(names.MetricMemory, "Memory in use: what the last collection of garbage left, what came since, and all beside the heap.",
+		gauge(names.MetricMemory, "Memory in use: live heap after the last garbage collection, allocations since then, and memory outside the heap.",
 			func() float64 { return float64(c.inUse()) }),
-		gauge(names.MetricMemoryLimit, "Memory that may be in use, limits.memory.", func() float64 { return float64(c.limit) }),
-		gauge(names.MetricGroupsEvicted, "Groups whose state is in the checkpoint alone.", func() float64 { return float64(c.residents.Evicted()) }))
+		gauge(names.MetricMemoryLimit, "Memory limit, limits.memory.", func() float64 { return float64(c.limit) }),
+		gauge(names.MetricGroupsEvicted, "Groups whose state is only in the checkpoint.", func() float64 { return float64(c.residents.Evicted()) }))
 	return c
 }
 
@@ -235,7 +235,7 @@ func (c *ceiling) tell(log zerolog.Logger) {
 		at = log.Error()
 	}
 	at.Int64("bytes", c.inUse()).Int64("limit", c.limit).Int("evicted", c.residents.Evicted()).Bool("passed", passed).
-		Msg("limits.memory: while it is passed, reading is slow")
+		Msg("memory in use exceeds limits.memory: reading is slowed down")
 }
 
 // SlowDown lets a partition hand on SlowUnits a second while the limit of memory is passed.

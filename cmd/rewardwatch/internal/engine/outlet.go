@@ -158,11 +158,11 @@ func (d *directPartition) Saved() {
 		return
 	}
 	if err := d.units.saved(); err != nil {
-		d.Log.Warn().Err(err).Msg("removing units that no checkpoint needs failed, trying again with the next one")
+		d.Log.Warn().Err(err).Msg("removing unneeded units failed, trying again with the next checkpoint")
 	}
 }
 
-var errNoUnitLog = errors.New("its units are in a log beside it, which is not used here")
+var errNoUnitLog = errors.New("its units are in a separate log, which is not used here")
 
 func (d *directPartition) Resume(kept Kept, at order.Moment) error {
 	if err := d.again(func() error { return d.handOnAgain(kept) }); err != nil {

@@ -56,7 +56,7 @@ func readHistory(ctx context.Context, p *Pipeline, r *RunningWorker, part string
 	defer func() { <-p.reading }()
 	loaded, err := r.workers.Store.LoadParts(BankPrefix+r.Name, []string{part})
 	if err != nil {
-		return history.Record{}, fmt.Errorf("read the past of an evicted group: %w", err)
+		return history.Record{}, fmt.Errorf("read the history of an evicted group: %w", err)
 	}
 	return bank.ReadHistory(loaded[part], g)
 }

@@ -103,16 +103,16 @@ func (m *pipelineMetrics) judged(end int64, now time.Time) {
 
 func newPipelineMetrics(reg prometheus.Registerer) pipelineMetrics {
 	m := pipelineMetrics{
-		Late:  prometheus.NewCounter(prometheus.CounterOpts{Name: names.MetricLateUnits, Help: "Units judged after one that ended later."}),
-		Saved: prometheus.NewCounter(prometheus.CounterOpts{Name: names.MetricBankSaves, Help: "Snapshots of banks written."}),
+		Late:  prometheus.NewCounter(prometheus.CounterOpts{Name: names.MetricLateUnits, Help: "Units judged out of order, after a unit that ended later."}),
+		Saved: prometheus.NewCounter(prometheus.CounterOpts{Name: names.MetricBankSaves, Help: "Bank snapshots written."}),
 		expired: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: names.MetricGroupsForgotten, Help: "Groups without units for long that were forgotten because limits.streams was reached.",
+			Name: names.MetricGroupsForgotten, Help: "Groups without recent units that were forgotten because limits.streams was reached.",
 		}),
 		Dropped: prometheus.NewCounterVec(prometheus.CounterOpts{Name: names.MetricUnitsDropped, Help: "Units that were not judged."}, []string{"reason"}),
-		waiting: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: names.MetricUnitsWaiting, Help: "Units that wait to be judged."}, []string{"reason"}),
-		savedAt: prometheus.NewGauge(prometheus.GaugeOpts{Name: names.MetricBankSavedAt, Help: "When a bank was last saved."}),
+		waiting: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: names.MetricUnitsWaiting, Help: "Units waiting to be judged."}, []string{"reason"}),
+		savedAt: prometheus.NewGauge(prometheus.GaugeOpts{Name: names.MetricBankSavedAt, Help: "Time of the last save of a bank, in Unix time."}),
 		delay: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: names.MetricUnitDelay, Help: "Time from the last event of a unit until the detectors had judged it.",
+			Name: names.MetricUnitDelay, Help: "Time from the last event of a unit until it was judged.",
 			Buckets: []float64{1, 5, 15, alerts.FreshWithin, 300, 1800, 7200},
 		}),
 	}
@@ -145,12 +145,12 @@ func NewPipeline(ctx context.Context, cfg *Settings, pinned RangeReader, scores 
 		prometheus.GaugeOpts{Name: names.MetricPolicies, Help: "Policies watched."},
 		func() float64 { return float64(len(p.All())) }))
 	reg.MustRegister(prometheus.NewGaugeFunc(
-		prometheus.GaugeOpts{Name: names.MetricUnitLogBytes, Help: "Size on disk of the units that may not be in two saves of their policies."},
+		prometheus.GaugeOpts{Name: names.MetricUnitLogBytes, Help: "Disk size of the units that may not yet be in two saves of their policies."},
 		func() float64 { return float64(p.kept.logged()) }))
 	for reason, refused := range refusals(p.limit) {
 		reg.MustRegister(prometheus.NewCounterFunc(
 			prometheus.CounterOpts{
-				Name: names.MetricStreamLimitHits, Help: "Times that a stream was not followed because of limits.streams.",
+				Name: names.MetricStreamLimitHits, Help: "Streams not watched because of limits.streams.",
 				ConstLabels: prometheus.Labels{"reason": reason},
 			},
 			func() float64 { return float64(refused()) }))
@@ -169,7 +169,7 @@ func (p *Pipeline) Failed() <-chan struct{} { return p.Ctx.Done() }
 // errStopped is the cause of an orderly stop. errTooLate is why a policy is not saved during one.
 var (
 	errStopped = errors.New("stopped")
-	errTooLate = errors.New("the time for a stop is over; what was judged since the last save is judged again at the next start")
+	errTooLate = errors.New("shutdown timed out: units judged since the last save are judged again after the next start")
 )
 
 // Stop lets every worker finish its units and save its state, waits for all of them, and returns their errors.
@@ -242,7 +242,7 @@ func (p *Pipeline) checkFleet(policy string) {
 	fleet := p.Cfg.Fleet
 	if n := len(p.All()); fleet.Budget > 0 && n > fleet.Policies {
 		p.Log.Warn().Str("policy", policy).Int("policies", n).Int("shared_among", fleet.Policies).
-			Msg("more policies than fleet.policies share the fleet's budget of false alarms; raise it, or the budget is exceeded")
+			Msg("there are more policies than fleet.policies: raise it, or the false alarm budget of the fleet is exceeded")
 	}
 }
 

@@ -77,7 +77,7 @@ func (r *Recordings) readSome(ctx context.Context, known func(entry int) bool) e
 // errPinned means that the recording of a baseline cannot be read now, errPinnedGone that it never can.
 var (
 	errPinned     = errors.New("the pinned offsets cannot be read")
-	errPinnedGone = errors.New("the pinned offsets are of no use any more")
+	errPinnedGone = errors.New("the pinned offsets are no longer usable")
 )
 
 // Units returns the units of a recording by policy. For pinned offsets it fails with errPinned or errPinnedGone.
@@ -107,7 +107,7 @@ func (r *Recordings) Units(ctx context.Context, from watch.BaselineConfig) (map[
 }
 
 // ErrNoPinnedUnit is returned for pinned offsets that contain no whole episode.
-var ErrNoPinnedUnit = errors.New("no whole episode lies within the pinned offsets")
+var ErrNoPinnedUnit = errors.New("the pinned offsets contain no complete episode")
 
 // readPinned reads each range by itself: what lies between two of them is missing.
 func (r *Recordings) readPinned(ctx context.Context, ranges []ingest.Range, emit func(*ingest.Unit)) error {

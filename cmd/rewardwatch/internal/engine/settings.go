@@ -158,7 +158,7 @@ func (c CheckpointConfig) check(report func(path, msg string)) {
 
 func (p PolicyConfig) check(report func(path, msg string)) {
 	if p.Match == "" {
-		report("match", `must be the name of a policy or a pattern; "*" is all of them`)
+		report("match", `must be the name of a policy or a pattern; "*" matches all policies`)
 	} else if !signals.ValidGlob(p.Match) {
 		report("match", fmt.Sprintf("%q is not a valid pattern", p.Match))
 	}

@@ -270,7 +270,7 @@ type droppedState struct {
 // save makes all units durable, and returns which batches of the log a checkpoint needs.
 func (l *unitLog) save() (logState, error) {
 	if err := errors.Join(l.pack(), l.write()); err != nil {
-		return logState{}, fmt.Errorf("the units that are not saved twice: %w", err)
+		return logState{}, fmt.Errorf("write units that are not in two saves: %w", err)
 	}
 	var s logState
 	for _, b := range l.batches {

@@ -119,17 +119,17 @@ func (f *FeedbackJSON) text() (lines []string) {
 	for _, part := range []struct {
 		n    int64
 		what string
-	}{{f.Late, "late"}, {f.Without, "without a decision"}, {f.Unkeyed, "without the key"}, {f.Elsewhere, "in another partition than their decision, where the service cannot join them"}} {
+	}{{f.Late, "late"}, {f.Without, "without a decision"}, {f.Unkeyed, "without the key"}, {f.Elsewhere, "in a different partition than their decision, where the service cannot join them"}} {
 		if part.n > 0 {
 			line += fmt.Sprintf(", %s %s", share(part.n, f.Records), part.what)
 		}
 	}
 	if f.AtLeast {
-		line += fmt.Sprintf("; only the first %d keys were looked at", joinedValues)
+		line += fmt.Sprintf("; only the first %d keys were checked", joinedValues)
 	}
 	lines = append(lines, line)
 	if f.Delay == nil {
-		return append(lines, "delay: none, as decisions or feedback have no time")
+		return append(lines, "delay: unknown, because decisions or feedback have no time")
 	}
 	return append(lines, fmt.Sprintf("delay: median %s, 90 %% within %s, 99 %% within %s", seconds(f.Delay.Q50), seconds(f.Delay.Q90), seconds(f.Delay.Q99)))
 }
@@ -138,7 +138,7 @@ func (f *FeedbackJSON) text() (lines []string) {
 func (f *FeedbackJSON) why() string {
 	out := fmt.Sprintf("%s of %d records of feedback share it with a decision", share(f.Matched, f.Records), f.Records)
 	if f.Delay != nil {
-		out += fmt.Sprintf("; half come within %s, 90 %% within %s, 99 %% within %s", seconds(f.Delay.Q50), seconds(f.Delay.Q90), seconds(f.Delay.Q99))
+		out += fmt.Sprintf("; half arrive within %s, 90 %% within %s, 99 %% within %s", seconds(f.Delay.Q50), seconds(f.Delay.Q90), seconds(f.Delay.Q99))
 	}
 	return out
 }
@@ -158,13 +158,13 @@ func (p *PolicyInspection) warn(unjoined []*wire.Unfinished) {
 	}
 	for _, g := range p.Groups {
 		if g.NoEnd != nil && g.NoEnd.Serious() {
-			warn("group %s: %s. Send an end for each, or join what ends them as feedback that comes later", terminal.LabelsText(g.Group), g.NoEnd.Note())
+			warn("group %s: %s. Send the end of each episode, or configure delayed feedback", terminal.LabelsText(g.Group), g.NoEnd.Note())
 		}
 		if g.Units == 0 && g.Events >= manyEvents {
-			warn("group %s: nothing of it is judged, as no episode ends", terminal.LabelsText(g.Group))
+			warn("group %s: not judged, because no episode ends", terminal.LabelsText(g.Group))
 		}
 	}
 	if f := p.Feedback; f != nil && float64(f.Elsewhere) > mostlyElsewhere*float64(f.Records) {
-		warn("%s of the feedback is in another partition than its decision and cannot be joined: key both by %s", share(f.Elsewhere, f.Records), f.Key)
+		warn("%s of the feedback is in a different partition than its decision and cannot be joined: key both by %s", share(f.Elsewhere, f.Records), f.Key)
 	}
 }

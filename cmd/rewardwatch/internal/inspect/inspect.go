@@ -37,23 +37,23 @@ func NewCommand(c *terminal.Console) *cobra.Command {
 	var o inspectOptions
 	cmd := &cobra.Command{
 		Use:   "inspect [flags] FILE...|TOPIC...",
-		Short: "Say what is in telemetry, and propose a configuration for it",
-		Long: "Reads NDJSON and Stable-Baselines3 monitor.csv files (plain, gzip, zstd; - is the standard input), or, where the\n" +
-			"arguments are no files, the Kafka topics of that name: without joining a consumer group, and without a trace.\n" +
-			"Prints what is there by policy and group, what is wrong with it, and a configuration that fits.\n" +
-			"For records that are not telemetry v1, it proposes a format and a mapping, and shows records before and after it;\n" +
-			"for feedback in records, files or topics of its own, how to join it.\n" +
-			"Exits with 2 where there is no valid event.",
+		Short: "Summarize telemetry and propose a configuration for it",
+		Long: "Reads NDJSON and Stable-Baselines3 monitor.csv files (plain, gzip or zstd; - for standard input), or Kafka topics with\n" +
+			"the given names. Topics are read without a consumer group, and nothing is written to Kafka.\n" +
+			"Prints a summary by policy and group, the problems found, and a matching configuration.\n" +
+			"For records that are not telemetry v1, also proposes a format and a mapping, and shows records before and after it.\n" +
+			"For feedback in separate records, files or topics, also proposes how to join it.\n" +
+			"Exits with 2 if there is no valid event.",
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return runInspect(cmd.Context(), c, o, args) },
 	}
-	cmd.Flags().StringVar(&o.config, "config", "", "configuration file that gives the brokers, group_by and false_alarms")
-	cmd.Flags().StringVar(&o.topic, "topic", "", "topic of the configuration whose format and mapping the files have, where it lists several")
-	cmd.Flags().StringVar(&o.policy, "policy", "", "policy of the rows of monitor.csv files, instead of their env_id")
+	cmd.Flags().StringVar(&o.config, "config", "", "configuration file with the brokers, group_by and false_alarms")
+	cmd.Flags().StringVar(&o.topic, "topic", "", "topic whose format and mapping apply to the files; required if the configuration has several")
+	cmd.Flags().StringVar(&o.policy, "policy", "", "policy of the rows of monitor.csv files, instead of env_id")
 	cmd.Flags().StringVar(&o.propose, "propose", "", "new file to write the proposed configuration to")
 	cmd.Flags().StringSliceVar(&o.brokers, "brokers", nil, "host:port of Kafka brokers, instead of those of the configuration")
 	cmd.Flags().StringVar(&o.registry, "registry", "", "URL of the schema registry of messages in Confluent's wire format")
-	cmd.Flags().Int64Var(&o.records, "records", 200_000, "messages of a topic to read, the newest; 0 for all there are")
+	cmd.Flags().Int64Var(&o.records, "records", 200_000, "number of newest messages of a topic to read; 0 for all")
 	return cmd
 }
 
@@ -210,7 +210,7 @@ func isTopic(args []string) (bool, error) {
 		case err != nil && !absent && arg != "-":
 			return false, fmt.Errorf("reading telemetry: %w", err)
 		case i > 0 && absent != (missing != ""):
-			return false, fmt.Errorf("%q is not a file, and a topic is inspected by itself, or with other topics", cmp.Or(missing, arg))
+			return false, fmt.Errorf("%q is not a file, and topics cannot be combined with files", cmp.Or(missing, arg))
 		case absent:
 			missing = arg
 		}
@@ -223,7 +223,7 @@ func checkKafka(cfg *config.Config, arg string, topic bool) error {
 	var err error
 	cfg.Ingest.Kafka.Check(func(path, msg string) {
 		if path == "topic" {
-			err = errors.Join(err, fmt.Errorf("%q is neither a file nor the name of a topic, which %s", arg, msg))
+			err = errors.Join(err, fmt.Errorf("%q is neither a file nor a topic name, which %s", arg, msg))
 		} else {
 			err = errors.Join(err, fmt.Errorf("%s of Kafka: %s", path, msg))
 		}

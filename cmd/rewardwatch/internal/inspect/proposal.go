@@ -33,7 +33,7 @@ type policySettings struct {
 }
 
 // proposalHead is the header of every proposal.
-const proposalHead = `# Proposed by rewardwatch inspect: what a first run needs, each key with its reason. All other keys have their defaults.
+const proposalHead = `# Proposed by rewardwatch inspect: the settings for a first run, with reasons. All other keys have their defaults.
 # Check it with "rewardwatch validate FILE", start it with "rewardwatch run --config FILE".
 # To use a setting whose line begins with "#" and no space, remove the "#".
 `
@@ -56,23 +56,23 @@ func propose(r inspection, cfg *config.Config, file string) string {
 	}
 	b.WriteString("  dead_letters:\n")
 	writeSettings(&b, "    ", section(&cfg.Ingest.DeadLetters, &defaults.Ingest.DeadLetters, map[string]string{
-		"directory": "records that are refused are kept here, with the reason",
+		"directory": "refused records are stored here with the reason",
 	}))
 	b.WriteString("checkpoint:\n")
 	writeSettings(&b, "  ", section(&cfg.Checkpoint, &defaults.Checkpoint, map[string]string{
-		"directory": "state survives a restart here; below the directory that the service starts in",
-		"every":     "after a crash at most this much is read again",
+		"directory": "state is stored here; relative to the working directory of the service",
+		"every":     "maximum time to read again after a crash",
 	}))
 	writePolicies(&b, r)
-	b.WriteString("#alerts: {alertmanager: {urls: [\"http://127.0.0.1:9093\"]}} # incidents are pushed there; else only console and metrics show them\n")
+	b.WriteString("#alerts: {alertmanager: {urls: [\"http://127.0.0.1:9093\"]}} # push incidents to Alertmanager; otherwise only console and metrics show them\n")
 	b.WriteString("retrain:\n  ledger:\n")
 	writeSettings(&b, "    ", section(&cfg.Retrain.Ledger, &defaults.Retrain.Ledger, map[string]string{
-		"sqlite": "with targets or triggers, incidents and requests are kept here; its directory is made",
+		"sqlite": "stores incidents and requests if there are targets or triggers; its directory is created",
 	}))
-	b.WriteString("  #targets: [{name: trainer, webhook: \"https://trainer.example/retrain\", secret_file: trainer.secret}] # who is told to retrain; triggers and recipes say when and how\n")
+	b.WriteString("  #targets: [{name: trainer, webhook: \"https://trainer.example/retrain\", secret_file: trainer.secret}] # receiver of retrain requests; triggers and recipes define when and how\n")
 	b.WriteString("http:\n")
 	writeSettings(&b, "  ", section(&cfg.HTTP, &defaults.HTTP, map[string]string{
-		"listen": "metrics, API and console; only programs on this machine reach a loopback address",
+		"listen": "metrics, API and console; a loopback address accepts only local connections",
 	}))
 	return b.String()
 }
@@ -84,11 +84,11 @@ const shownPolicies = 20
 // writePolicies writes the entries of the policies. The last is for policies that appear later.
 func writePolicies(b *strings.Builder, r inspection) {
 	entries, alike := policyEntries(r)
-	b.WriteString("policies: # the first entry that matches a policy holds; one that no entry matches is not watched\n")
+	b.WriteString("policies: # the first matching entry applies; policies without a match are not watched\n")
 	for _, e := range entries {
 		match := setting{"- match", quoteYAML(escapeGlob(e.policy)), "found in the telemetry"}
 		if alike {
-			match.Why = fmt.Sprintf("all %d policies that were found need the same", len(r.Policies))
+			match.Why = fmt.Sprintf("the same for all %d policies found", len(r.Policies))
 		}
 		writeSettings(b, "  ", []setting{match})
 		writeSettings(b, "    ", e.keys)
@@ -122,7 +122,7 @@ func directionExample(p PolicyInspection) string {
 	if len(ways) == 0 {
 		return ""
 	}
-	return "#direction: {" + strings.Join(ways, ", ") + "} # up, down or none: a change for the better does not page; the return and the reward are up"
+	return "#direction: {" + strings.Join(ways, ", ") + "} # up, down or none: an improvement does not page; return and reward are up"
 }
 
 // policyEntries returns an entry for each policy that needs one, with everything that a first run should review. If
@@ -153,10 +153,10 @@ func completed(p PolicyInspection, differ []setting) []setting {
 		rate = fmt.Sprintf("; %s %s a day in the median group", words.Short(perDay), p.unitName().Many())
 	}
 	all := []setting{
-		{"group_by", quoteList(cfg.GroupBy), fmt.Sprintf("what has a baseline of its own: %s found", terminal.Plural(len(units), "group"))},
-		{"signals", quoteList(cfg.Signals), fmt.Sprintf("globs; all, %d in the groups together", countSignals(p, cfg.Signals))},
-		{"baseline", fmt.Sprintf("{from: warmup, units: %d}", cfg.Baseline.Units), fmt.Sprintf("the first %s are the reference; %d here in the median group", p.unitName().Many(), median(units))},
-		{"false_alarms", fmt.Sprintf("{budget: %s, per: %s}", strconv.FormatFloat(cfg.FalseAlarms.Budget, 'f', -1, 64), quoteYAML(cfg.FalseAlarms.Per.String())), "how many you can bear, on average" + rate},
+		{"group_by", quoteList(cfg.GroupBy), fmt.Sprintf("labels whose values have separate baselines: %s found", terminal.Plural(len(units), "group"))},
+		{"signals", quoteList(cfg.Signals), fmt.Sprintf("globs; all signals, %d over all groups", countSignals(p, cfg.Signals))},
+		{"baseline", fmt.Sprintf("{from: warmup, units: %d}", cfg.Baseline.Units), fmt.Sprintf("the first %s are the baseline; %d in the median group", p.unitName().Many(), median(units))},
+		{"false_alarms", fmt.Sprintf("{budget: %s, per: %s}", strconv.FormatFloat(cfg.FalseAlarms.Budget, 'f', -1, 64), quoteYAML(cfg.FalseAlarms.Per.String())), "tolerated false alarms, on average" + rate},
 	}
 	for i, s := range all {
 		if k := slices.IndexFunc(differ, func(d setting) bool { return d.Key == s.Key }); k >= 0 {
@@ -244,7 +244,7 @@ func groupBySetting(p PolicyInspection) setting {
 		}
 	}
 	if total >= fewUnits && 2*small > total {
-		return setting{"group_by", "[]", fmt.Sprintf("%d groups of %s, by the median: too few for baselines of their own", len(units), p.unitName().Count(median(units)))}
+		return setting{"group_by", "[]", fmt.Sprintf("%d groups with a median of %s: too few for separate baselines", len(units), p.unitName().Count(median(units)))}
 	}
 	if !slices.Equal(p.groupBy, watch.DefaultConfig().GroupBy) {
 		return setting{"group_by", quoteList(p.groupBy), asInspected}
@@ -289,7 +289,7 @@ func signalsSetting(p PolicyInspection) setting {
 	if all <= manySignals {
 		return setting{}
 	}
-	why := fmt.Sprintf("%d signals in all groups, and about %d can be judged: observations are left out", all, manySignals)
+	why := fmt.Sprintf("%d signals in all groups, and about %d can be judged: observations are excluded", all, manySignals)
 	if countSignals(p, kept) > manySignals {
 		kept = kept[:len(kept)-1]
 		why += ", and what the reward is made of"
@@ -326,10 +326,10 @@ const (
 // telemetry if there is no clock.
 func baselineSetting(p PolicyInspection) setting {
 	units, _ := groupUnits(p)
-	enough, why := float64(median(units)/2), fmt.Sprintf("detection grows sharper with it, and a group has %s by the median", p.unitName().Count(median(units)))
+	enough, why := float64(median(units)/2), fmt.Sprintf("a larger baseline detects smaller changes; the median group has %s", p.unitName().Count(median(units)))
 	rate, clock := unitsPerDay(p)
 	if clock {
-		enough, why = rate*weeklyDays, "detection grows sharper with it, and there are "+words.Short(rate)+" "+p.unitName().Many()+" a day"
+		enough, why = rate*weeklyDays, "a larger baseline detects smaller changes; there are "+words.Short(rate)+" "+p.unitName().Many()+" a day"
 	}
 	size, defaultSize := 0, watch.DefaultConfig().Baseline.Units
 	switch month := rate * patientDays; {
@@ -397,7 +397,7 @@ func falseAlarmsSetting(p PolicyInspection) setting {
 	if episodes > 0 {
 		per = fmt.Sprintf("%.0f episodes", math.Max(budgetEpisodes, rounded(budgetSteps*episodes/math.Max(1, steps))))
 	}
-	return setting{"false_alarms", fmt.Sprintf("{budget: 1, per: %s}", per), "without a usable clock it cannot be stated in days"}
+	return setting{"false_alarms", fmt.Sprintf("{budget: 1, per: %s}", per), "without usable timestamps, it cannot be set in days"}
 }
 
 // rounded rounds a number to two significant digits.
@@ -409,7 +409,7 @@ func rounded(x float64) float64 {
 // maxHints is the maximum number of labels in the hints.
 const maxHints = 20
 
-// groupingHints points out labels by which a policy might be grouped. A person has to decide whether each of their
+// groupingHints points out labels by which a policy might be grouped. Needs a decision whether each of their
 // values should have a separate baseline.
 func groupingHints(r inspection) []string {
 	var out []string
@@ -419,7 +419,7 @@ func groupingHints(r inspection) []string {
 			if !l.GroupBy || slices.Contains(p.groupBy, key) || len(out) == maxHints {
 				continue
 			}
-			out = append(out, fmt.Sprintf("%s: %s has %d values; group_by: %s would judge each by itself",
+			out = append(out, fmt.Sprintf("%s: %s has %d values; with group_by: %s, each has its own baseline",
 				strconv.QuoteToASCII(p.Policy), key, l.Values, quoteList(append(slices.Clone(p.groupBy), key))))
 		}
 	}
@@ -439,9 +439,9 @@ func kafkaYAML(b *strings.Builder, kafka config.KafkaConfig, r inspection, file 
 func kafkaSettings(kafka config.KafkaConfig, topic bool, file string) []setting {
 	defaults := config.Default().Ingest.Kafka
 	shown := map[string]string{
-		"brokers": "the default; any of the cluster, as host:port",
-		"topic":   "the default; where the agents write their telemetry",
-		"group":   "the consumer group; it needs the right to read the topic and to commit offsets",
+		"brokers": "the default; any broker of the cluster, as host:port",
+		"topic":   "the default; topic with the telemetry of the agents",
+		"group":   "consumer group; needs permission to read the topic and commit offsets",
 	}
 	if len(kafka.Topics) > 0 {
 		kafka.Topic, kafka.Topics = defaults.Topic, nil
@@ -460,7 +460,7 @@ func kafkaSettings(kafka config.KafkaConfig, topic bool, file string) []setting 
 }
 
 // asInspected is the reason for a key that keeps its given value.
-const asInspected = "as in the configuration that the telemetry was inspected with"
+const asInspected = "from the configuration used for inspect"
 
 // section returns the shown keys of a section, each with its reason, and those that were given. given and defaults
 // are pointers to the section.

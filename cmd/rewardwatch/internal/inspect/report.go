@@ -411,11 +411,11 @@ func (g *inspectedGroup) notes(r GroupInspection) []string {
 	note := func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) }
 	switch {
 	case g.ends[ingest.EndBlock] > 0 && g.finished > 0:
-		note("episodes stop ending: of %d units %d are blocks of steps", g.units, g.ends[ingest.EndBlock])
+		note("episodes stopped ending: %[2]d of %[1]d units are blocks of steps", g.units, g.ends[ingest.EndBlock])
 	case g.ends[ingest.EndBlock] > 0:
 		note("no episode ends: blocks of steps are judged")
 	case g.units == 0:
-		note("no episode ends, and there are too few events to say that none ever will")
+		note("no episode has ended, and there are too few events to switch to blocks of steps")
 	}
 	if r.NoEnd != nil {
 		note("%s", r.NoEnd.Note())
@@ -425,20 +425,20 @@ func (g *inspectedGroup) notes(r GroupInspection) []string {
 	}
 	switch {
 	case g.clock.without == g.events:
-		note("no clock: a budget of false alarms cannot be stated in days")
+		note("no timestamps: a budget of false alarms cannot be set in days")
 	case !r.Clock.Usable:
-		note("the clock is not usable: more than one event in a hundred has no time, or a wrong one")
+		note("timestamps are not usable: more than 1 %% of the events have no time or a wrong one")
 	case !r.Clock.Weekly:
-		note("does not cover the weekly cycle: %s, and two weeks are needed", terminal.Plural(r.Clock.Days, "day"))
+		note("does not cover the weekly cycle: has %s, needs two weeks", terminal.Plural(r.Clock.Days, "day"))
 	}
 	if g.categorySteps > 0 && g.valueSteps > 0 {
-		note("actions are of two kinds: %d are categories and %d are numbers", g.categorySteps, g.valueSteps)
+		note("actions have two types: %d are categories and %d are numbers", g.categorySteps, g.valueSteps)
 	}
 	if len(g.categories) == inspectedCategories {
-		note("at least %d categories of actions: all but the commonest are judged as one", inspectedCategories)
+		note("at least %d categories of actions: all but the most common are combined", inspectedCategories)
 	}
 	if g.ignored > 0 {
-		note("more than %d signals: %d values were left out", InspectedSignals, g.ignored)
+		note("more than %d signals: %d values were ignored", InspectedSignals, g.ignored)
 	}
 	return notes
 }

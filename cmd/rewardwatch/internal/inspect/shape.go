@@ -70,13 +70,13 @@ func (s *study) namedApart() error {
 	files := map[string]string{} // by topic
 	for _, f := range s.shapes {
 		if other, taken := files[f.topic.Topic]; taken {
-			return fmt.Errorf("%s and %s hold records of different kinds, and are both named after the topic %s: rename each to TOPIC.ndjson, with the name of its own topic",
+			return fmt.Errorf("%s and %s contain different types of records, but are both named after the topic %s: rename each file to TOPIC.ndjson after its topic",
 				other, f.files[0], f.topic.Topic)
 		}
 		files[f.topic.Topic] = f.files[0]
 		for _, other := range f.files[1:] {
 			if len(s.shapes) > 1 && topicOf(other) != f.topic.Topic {
-				return fmt.Errorf("%s and %s hold records of one kind, and others are of another kind: rename them to TOPIC.1.ndjson and TOPIC.2.ndjson, with the name of one topic",
+				return fmt.Errorf("%s and %s contain the same type of records, and other files another type: rename them to TOPIC.1.ndjson and TOPIC.2.ndjson after their topic",
 					f.files[0], other)
 			}
 		}
@@ -291,7 +291,7 @@ func (f *shape) text(w *inspectionWriter, several bool) {
 	if f.before != nil && f.before.Accepted > 0 {
 		share = fmt.Sprintf("%d of %d records are", f.before.Read-f.before.Accepted, f.before.Read)
 	}
-	fmt.Fprintf(w, "\n%s not telemetry v1. This mapping makes them so; what follows is read with it.\n\nPROPOSED MAPPING%s\n\n%s\nRECORDS BEFORE AND AFTER\n",
+	fmt.Fprintf(w, "\n%s not telemetry v1. The following output uses this mapping.\n\nPROPOSED MAPPING%s\n\n%s\nRECORDS BEFORE AND AFTER\n",
 		share, of, f.proposal.YAML("  "))
 	f.sample.RecordsText(w)
 	w.WriteString("\n")
@@ -312,7 +312,7 @@ func logYAML(b *strings.Builder, log config.LogConfig, found []*shape, file stri
 	}
 	b.WriteString("  log:\n")
 	writeSettings(b, "    ", complete(reflect.ValueOf(&log).Elem(), reflect.ValueOf(&defaults).Elem(), why, map[string]string{
-		"max_size": "the default; older telemetry is removed above it, once it was judged",
+		"max_size": "the default; above this size, the oldest judged telemetry is removed",
 	}))
 	if isMapped {
 		b.WriteString("    mapping:\n" + proposal.YAML("      "))
@@ -326,12 +326,12 @@ func topicsYAML(b *strings.Builder, topics []format.Topic, found []*shape) {
 		why, proposal := asInspected, shapes.Given(t.Mapping, asInspected)
 		formatWhy := why
 		if i := slices.IndexFunc(found, func(f *shape) bool { return f.topic.Topic == t.Topic && !f.given }); i >= 0 {
-			why = "where the records are written; the mapping makes telemetry v1 of them"
+			why = "topic with the records; the mapping converts them to telemetry v1"
 			if found[i].why != "" { // else the configuration names the format
 				formatWhy = found[i].why
 			}
 			if proposal = found[i].proposal; proposal == nil {
-				why = "where the records are written"
+				why = "topic with the records"
 			}
 		}
 		isMapped := !t.Mapping.IsZero()

@@ -47,7 +47,7 @@ func (w *inspectionWriter) heading(r inspection) {
 	}
 	w.Table(rows)
 	if r.LeftOut > 0 {
-		fmt.Fprintf(w, "  %d events are of more policies and groups than can be told apart here\n", r.LeftOut)
+		fmt.Fprintf(w, "  %d events belong to policies and groups beyond the limit of inspect\n", r.LeftOut)
 	}
 }
 
@@ -109,7 +109,7 @@ func (l LabelJSON) text() string {
 	}
 	s += " in " + terminal.Percent(l.Share) + " of the events"
 	if l.GroupBy {
-		s += "; few enough to group by labels." + l.Name
+		s += "; few enough for group_by: labels." + l.Name
 	}
 	return s
 }
@@ -192,7 +192,7 @@ func (c clockJSON) text(unit finding.UnitName) string {
 	for _, bad := range []struct {
 		events int64
 		what   string
-	}{{c.Without, "without ts"}, {c.Backward, "back in time by more than a minute"}, {c.Ahead, "ahead of this machine's clock"}} {
+	}{{c.Without, "without ts"}, {c.Backward, "more than a minute back in time"}, {c.Ahead, "ahead of this machine's clock"}} {
 		if bad.events > 0 {
 			s += fmt.Sprintf("; %s %s", terminal.Plural(int(bad.events), "event"), bad.what)
 		}
@@ -201,9 +201,9 @@ func (c clockJSON) text(unit finding.UnitName) string {
 }
 
 func (b baselineJSON) text(unit finding.UnitName) string {
-	s := fmt.Sprintf("%s frozen, of %d wanted", unit.Count(int64(b.Units)), b.Of)
+	s := fmt.Sprintf("%s of %d", unit.Count(int64(b.Units)), b.Of)
 	if b.FalseAlarmUnits != nil {
-		s += fmt.Sprintf("; the budget is one false alarm in %s %s", words.Whole(*b.FalseAlarmUnits), unit.Many())
+		s += fmt.Sprintf("; the budget is 1 false alarm per %s %s", words.Whole(*b.FalseAlarmUnits), unit.Many())
 	}
 	if b.Confidence != nil {
 		s += "; confidence: " + *b.Confidence

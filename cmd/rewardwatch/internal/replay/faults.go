@@ -71,7 +71,7 @@ func faultText(w io.Writer, g ingest.Group, unit finding.UnitName, together []al
 	}
 	facts = append(facts, words.Fact{"since", words.Place(f.Since, unit, f.Since.Pos)})
 	if !fault.Suspends(f.Rule) {
-		facts = append(facts, words.Fact{"", "no value is wrong: the signals are judged all the same"})
+		facts = append(facts, words.Fact{"", "no value is wrong: drift detection continues"})
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s%s of %s\n", p.In(mark, fmt.Sprintf("%-10s", head)), terminal.Printable(strings.Join(signals, ", ")), terminal.Printable(g.String()))

@@ -220,7 +220,7 @@ func summaryText(w io.Writer, s SummaryRecord) error {
 	fmt.Fprintf(&b, "Read %d records: %d accepted, %d refused%s%s. %s.\n", s.Read, s.Accepted, s.Read-s.Accepted,
 		terminal.ReasonsText(s.Rejected), terminal.NotTakenText(s.NotTaken), s.unit.CountSized(s.Units))
 	if s.Units == 0 && s.Accepted > 0 {
-		fmt.Fprintf(&b, "Nothing can be judged: %s.\n", s.why)
+		fmt.Fprintf(&b, "Nothing to judge: %s.\n", s.why)
 	}
 	rows := [][]string{{"POLICY", "GROUP", "SIGNAL", terminal.StateColumn, "ARMED", "MISSING"}}
 	for _, l := range s.Streams {

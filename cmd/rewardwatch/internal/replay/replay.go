@@ -37,22 +37,22 @@ func NewCommand(c *terminal.Console) *cobra.Command {
 	var o replayOptions
 	cmd := &cobra.Command{
 		Use:   "replay [flags] FILE...",
-		Short: "Run recorded telemetry through the path of the service",
-		Long: "Reads NDJSON and Stable-Baselines3 monitor.csv files (plain, gzip, zstd; - is the standard input) one after\n" +
-			"the other (those of several topics by time) and prints the alarms and telemetry faults that the service would have found. Nothing is delivered.\n" +
-			"With --compare, prints also which alarms another configuration would add, remove or move.\n" +
-			"Exits with 1 where drift or a telemetry fault was found, and with 2 where no valid event was.",
+		Short: "Find drift in recorded telemetry",
+		Long: "Reads NDJSON and Stable-Baselines3 monitor.csv files (plain, gzip or zstd; - for standard input) one after\n" +
+			"another (files of several topics in order of time) and prints the alarms and telemetry faults that the service would find.\nDoes not send alerts or retrain requests.\n" +
+			"With --compare, also prints the alarms that another configuration would add, remove or move.\n" +
+			"Exits with 1 if drift or a telemetry fault is found, and with 2 if there is no valid event.",
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, files []string) error {
 			return runReplay(cmd.Context(), c, o, files)
 		},
 	}
-	cmd.Flags().StringVar(&o.config, "config", "", "configuration file; the defaults hold without one")
-	cmd.Flags().StringVar(&o.compare, "compare", "", "another configuration file, whose alarms are compared with those of --config")
-	cmd.Flags().StringVar(&o.scores, "scores", "", "file to write a line to for each episode (or block of steps), stream and detector")
-	cmd.Flags().StringVar(&o.report, "report", "", "HTML file to write what was found to, with plots; it needs nothing else to be looked at")
-	cmd.Flags().StringVar(&o.topic, "topic", "", "topic of the configuration whose format and mapping the files have, where it lists several")
-	cmd.Flags().StringVar(&o.policy, "policy", "", "policy of the rows of monitor.csv files, instead of their env_id")
+	cmd.Flags().StringVar(&o.config, "config", "", "configuration file; without one, the defaults apply")
+	cmd.Flags().StringVar(&o.compare, "compare", "", "second configuration file, to compare its alarms with those of --config")
+	cmd.Flags().StringVar(&o.scores, "scores", "", "output file for scores: one line per episode (or block of steps), stream and detector")
+	cmd.Flags().StringVar(&o.report, "report", "", "output file for a self-contained HTML report with plots")
+	cmd.Flags().StringVar(&o.topic, "topic", "", "topic whose format and mapping apply to the files; required if the configuration has several")
+	cmd.Flags().StringVar(&o.policy, "policy", "", "policy of the rows of monitor.csv files, instead of env_id")
 	return cmd
 }
 

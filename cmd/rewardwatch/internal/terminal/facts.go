@@ -23,13 +23,13 @@ func AlarmText(w io.Writer, a alerts.Alarm) error {
 func what(a alerts.Alarm) (facts []words.Fact) {
 	unit := a.UnitName()
 	if a.Resolved {
-		facts = append(facts, words.Fact{"back at", words.Place(a.ResolvedAt, unit, a.ResolvedAt.Pos)})
+		facts = append(facts, words.Fact{"resolved", words.Place(a.ResolvedAt, unit, a.ResolvedAt.Pos)})
 	}
 	facts = append(facts, words.Fact{"by", a.Effect.Words(unit)}, words.Fact{"since", words.Place(a.Onset, unit, a.Onset.First)})
 	if i := a.OnsetInterval(); i != nil {
 		facts = append(facts, words.Fact{"", "with 90 % confidence " + i.Words(unit)})
 	}
-	return append(facts, words.Fact{"found at", words.Place(a.At, unit, a.At.Pos)}, words.Fact{"score", scoreText(a)})
+	return append(facts, words.Fact{"detected", words.Place(a.At, unit, a.At.Pos)}, words.Fact{"score", scoreText(a)})
 }
 
 // why returns the cause, with at most most lines of the evidence for it.
@@ -136,13 +136,13 @@ func effectText(e finding.Effect) string {
 			parts = append(parts, name+" "+words.Short(x))
 		}
 	}
-	add("median moved by", e.MedianShift)
-	add("10 % point by", e.Q10Shift)
-	add("90 % point by", e.Q90Shift)
-	add("spread times", e.SpreadRatio)
+	add("median shift", e.MedianShift)
+	add("10 % quantile shift", e.Q10Shift)
+	add("90 % quantile shift", e.Q90Shift)
+	add("spread ratio", e.SpreadRatio)
 	add("Wasserstein distance", e.Wasserstein)
 	if e.AtLeast > 0 {
-		add("distribution moved by at least", e.AtLeast)
+		add("distribution shifted by at least", e.AtLeast)
 	}
 	return strings.Join(parts, ", ")
 }

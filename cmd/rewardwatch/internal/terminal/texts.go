@@ -28,7 +28,7 @@ func NotTakenText(n int64) string {
 	if n == 0 {
 		return ""
 	}
-	return fmt.Sprintf("; the mapping does not take %d others", n)
+	return fmt.Sprintf("; the mapping skips %d others", n)
 }
 
 // LabelsText lists labels, sorted by name, "-" if there are none.

@@ -104,14 +104,14 @@ func (a *Gate) add(g GroupGate) {
 
 // unseen says why nothing is known of a version.
 func unseen(p *finding.Summary, version string) string {
-	why := "production has no accepted baseline yet, which versions could be compared with"
+	why := "production has no accepted baseline yet to compare versions with"
 	for i := range p.Groups {
 		switch g := &p.Groups[i]; {
 		case g.Baseline.ID == "" || g.Baseline.Provisional:
 		case g.Production == version:
-			return fmt.Sprintf("policy_version %s is the one that the baseline is of, which others are compared with", version)
+			return fmt.Sprintf("policy_version %s is the baseline that other versions are compared with", version)
 		default:
-			why = fmt.Sprintf("no %s of policy_version %s has been seen since the baseline was accepted, or others have come since",
+			why = fmt.Sprintf("no %s of policy_version %s since the baseline was accepted, or newer versions have replaced it",
 				g.UnitName().One(), version)
 		}
 	}

@@ -34,7 +34,7 @@ func (u Unfinished) Serious() bool {
 
 // Note describes how many they are.
 func (u Unfinished) Note() string {
-	return fmt.Sprintf("%d episodes (%s) have no end and are not judged; around the first 200 that ended they were %s, around the last %s",
+	return fmt.Sprintf("%d episodes (%s) have no end and are not judged: %s around the first 200 episodes that ended, %s around the last 200",
 		u.Episodes, roughly(u.Share), roughly(u.Usual), roughly(u.Current))
 }
 

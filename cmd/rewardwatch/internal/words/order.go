@@ -60,15 +60,15 @@ func WaitsFor(q ledger.Request) string {
 	what := ""
 	switch q.State {
 	case ledger.StateQueued:
-		what = "the end of the policy's other request"
+		what = "the end of the other request of the policy"
 	case ledger.StateAwaitingApproval:
-		what = "a person to approve it"
+		what = "approval"
 	case ledger.StateOpen:
-		what = "its delivery to " + q.Target
+		what = "delivery to " + q.Target
 	case ledger.StateDelivered:
-		what = "a report of its job"
+		what = "a status report of the job"
 	case ledger.StateRunning:
-		what = "the end of its job"
+		what = "the end of the job"
 	case ledger.StateVerifying:
 		what = "telemetry of version " + q.NewVersion
 	default:

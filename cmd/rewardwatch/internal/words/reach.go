@@ -8,17 +8,17 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 )
 
-// Reach describes the smallest changes of a stream's main quantity that are found, such as "a shift of 0.66 sd (1.2)
-// within 100 episodes, 0.38 sd (0.7) within 500"; "" if it is not known.
+// Reach describes the smallest changes of a stream's main quantity that are found, such as "a shift of 0.66 SD (1.2)
+// within 100 episodes, 0.38 SD (0.7) within 500"; "" if it is not known.
 func Reach(s *finding.StreamSummary, unit finding.UnitName) string {
 	if len(s.Reach) == 0 {
 		return ""
 	}
 	what, size := "a shift of ", func(r finding.Reach) string {
-		return fmt.Sprintf("%.2g sd (%.2g)", r.Size, r.Shift)
+		return fmt.Sprintf("%.2g SD (%.2g)", r.Size, r.Shift)
 	}
 	if s.Reach[0].OfRate {
-		what, size = "a rate that falls by ", func(r finding.Reach) string { return fmt.Sprintf("%.0f %%", 100*r.Size) }
+		what, size = "a drop of the rate by ", func(r finding.Reach) string { return fmt.Sprintf("%.0f %%", 100*r.Size) }
 	}
 	var parts []string
 	for _, r := range s.Reach {
@@ -30,7 +30,7 @@ func Reach(s *finding.StreamSummary, unit finding.UnitName) string {
 			part += " " + unit.Many()
 		}
 		if r.Known > 0 {
-			part += fmt.Sprintf(" once the rate is known from %s", Grouped(int64(r.Known), ","))
+			part += fmt.Sprintf(" if the rate is known from %s", Grouped(int64(r.Known), ","))
 		}
 		parts = append(parts, part)
 	}

@@ -14,12 +14,12 @@ func TestReachIsTold(t *testing.T) {
 		want  string
 	}{
 		{nil, ""},
-		{[]finding.Reach{{Units: 100, Size: .66, Shift: 1.32}, {Units: 2000, Size: .3, Shift: .6}}, "a shift of 0.66 sd (1.3) within 100 episodes, 0.3 sd (0.6) within 2,000"},
-		{[]finding.Reach{{Units: 100, Size: math.NaN()}, {Units: 500, Size: .4, Shift: .8}}, "a shift of 0.4 sd (0.8) within 500 episodes"},
-		{[]finding.Reach{{Units: 500, Size: .42, OfRate: true}}, "a rate that falls by 42 % within 500 episodes"},
+		{[]finding.Reach{{Units: 100, Size: .66, Shift: 1.32}, {Units: 2000, Size: .3, Shift: .6}}, "a shift of 0.66 SD (1.3) within 100 episodes, 0.3 SD (0.6) within 2,000"},
+		{[]finding.Reach{{Units: 100, Size: math.NaN()}, {Units: 500, Size: .4, Shift: .8}}, "a shift of 0.4 SD (0.8) within 500 episodes"},
+		{[]finding.Reach{{Units: 500, Size: .42, OfRate: true}}, "a drop of the rate by 42 % within 500 episodes"},
 		{
 			[]finding.Reach{{Units: 100, Size: math.NaN(), OfRate: true}, {Units: 500, Size: 1, OfRate: true}, {Units: 5300, Size: .5, OfRate: true, Known: 4000}},
-			"a rate that falls by 100 % within 500 episodes, 50 % within 5,300 once the rate is known from 4,000",
+			"a drop of the rate by 100 % within 500 episodes, 50 % within 5,300 if the rate is known from 4,000",
 		},
 		{[]finding.Reach{{Units: 500, Size: math.NaN()}}, "none within 500 episodes"},
 	} {

@@ -26,7 +26,7 @@ const (
 // CheckText refuses text that is empty or longer than most characters. The error is for its author.
 func CheckText(name, text string, most int) error {
 	if n := utf8.RuneCountInString(text); n == 0 || n > most {
-		return fmt.Errorf("%s must be a text of 1 to %d characters", name, most)
+		return fmt.Errorf("%s must have 1 to %d characters", name, most)
 	}
 	return nil
 }
@@ -129,16 +129,45 @@ func Place(u finding.UnitRef, unit finding.UnitName, record ingest.Position) str
 	return fmt.Sprintf("%s, record %d of partition %s", u.Words(unit), record.Offset, record.Partition)
 }
 
-// Promise describes how rare false alarms may be, and how rare they are expected to be.
+// Promise describes whether the budget of false alarms is met, how often one is expected, and how often the budget allows
+// one. A caveat is a sentence of its own. The text has no full stop at its end.
 func Promise(p finding.Promise) string {
-	s := fmt.Sprintf("one false alarm in %s %s", Whole(p.N), p.UnitName().Sized())
+	limit, unit := rounded(float64(p.N), 4), p.UnitName().Sized()
+	s := fmt.Sprintf("at most 1 false alarm per %s %s", limit, unit)
 	if p.ARL0 > 0 {
-		s += fmt.Sprintf(", expected one in %s (%s to %s)", Whole(p.ARL0), Whole(p.Low), Whole(p.High))
+		s = fmt.Sprintf("about 1 false alarm per %s %s (limit %s)", rounded(float64(p.ARL0), 2), unit, limit)
 	}
 	if p.Confidence != "" {
-		s += "; promise: " + p.Confidence
+		s = Confidence(p) + ": " + s
 	}
-	return strings.Join(append([]string{s}, p.Caveats...), "; ")
+	for _, c := range p.Caveats {
+		s += ". " + strings.ToUpper(c[:1]) + c[1:]
+	}
+	return s
+}
+
+// Confidence says whether a budget of false alarms is met.
+func Confidence(p finding.Promise) string {
+	switch p.Confidence {
+	case finding.ConfidenceKept:
+		return "met"
+	case finding.ConfidenceReduced:
+		return "met with reduced confidence"
+	case finding.ConfidenceUnconfirmed:
+		return "not confirmed"
+	case finding.ConfidenceNone:
+		return "no detector armed"
+	}
+	return p.Confidence
+}
+
+// rounded formats a positive number with this many significant digits, at least two.
+func rounded(x float64, digits int) string {
+	if x < 10 {
+		return strconv.FormatFloat(x, 'g', 2, 64)
+	}
+	size := max(1, math.Pow(10, math.Floor(math.Log10(x))+1-float64(digits)))
+	return Grouped(int64(math.Round(x/size)*size), ",")
 }
 
 // Missing describes what keeps a stream from being judged: what it lacks, or the rule of its telemetry fault.

@@ -152,12 +152,12 @@ class HttpTest(unittest.TestCase):
     def test_what_was_not_taken_is_sent_again_under_the_same_id(self):
         unavailable = {"error": "the telemetry could not be written"}
         for name, answer in [
-            ("busy", (429, {"Retry-After": "0"}, {"error": "too much telemetry is being received"})),
+            ("busy", (429, {"Retry-After": "0"}, {"error": "too many telemetry requests at the same time"})),
             ("unavailable", (503, {"Retry-After": "0"}, unavailable)),
             ("a pause that is none", (503, {"Retry-After": "nan"}, unavailable)),
             ("a page of a proxy", (502, {}, b"<html>")),
             ("a page of something else", (200, {}, b"<html>")),
-            ("token not yet known", (401, {}, {"error": "a valid bearer token is needed"})),
+            ("token not yet known", (401, {}, {"error": "a valid bearer token is required"})),
             ("moved", (302, {"Location": "/login"}, b"")),
             ("no answer", "hang up"),
         ]:

@@ -175,7 +175,7 @@ func startDemo(t *testing.T) *demo {
 			if !more {
 				t.Fatalf("the demo ended:\n%s", &all)
 			}
-			if strings.HasPrefix(line, "Staying up") {
+			if strings.HasPrefix(line, "Running at") {
 				find := func(pattern string) string {
 					found := regexp.MustCompile(pattern).FindStringSubmatch(all.String())
 					if found == nil {
@@ -183,7 +183,7 @@ func startDemo(t *testing.T) *demo {
 					}
 					return found[1]
 				}
-				d.address, d.incident, d.request = find(`metrics at http://([^/]+)/metrics`), find(`for incident (\w+)`), find(`retrain request (\w+)`)
+				d.address, d.incident, d.request = find(`metrics: http://([^/]+)/metrics`), find(`for incident (\w+)`), find(`retrain request (\w+)`)
 				return d
 			}
 		case <-late:
