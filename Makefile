@@ -9,6 +9,10 @@ CACHE := $(CURDIR)/.cache
 GOLANGCI_VERSION := v2.15.0
 GOLANGCI := $(CACHE)/bin/golangci-lint-$(GOLANGCI_VERSION)
 
+# The newest version whose dependencies the module proxy has.
+VALE_VERSION := v3.22.0
+VALE := $(CACHE)/bin/vale-$(VALE_VERSION)
+
 GOTESTSUM_VERSION := v1.13.0
 GOTESTSUM := $(CACHE)/bin/gotestsum-$(GOTESTSUM_VERSION)
 
@@ -47,7 +51,7 @@ FUZZTIME ?= 30s
 KILLS ?= 100
 DURATION ?= 20m
 
-.PHONY: build demo test test-race test-simulations test-e2e test-quick test-faults test-python-agents soak lint tour bench bench-throughput bench-latency bench-restart bench-first-start bench-sustained bench-growth bench-compare bench-detection bench-causes peers ks-table fuzz axe grafana-data kafka kafka-stop packages clean
+.PHONY: build demo test test-race test-simulations test-e2e test-quick test-faults test-python-agents soak lint prose tour bench bench-throughput bench-latency bench-restart bench-first-start bench-sustained bench-growth bench-compare bench-detection bench-causes peers ks-table fuzz axe grafana-data kafka kafka-stop packages clean
 
 build:
 	CGO_ENABLED=0 go build -trimpath -buildvcs=auto -o bin/rewardwatch ./cmd/rewardwatch
@@ -102,10 +106,15 @@ soak: packages
 	deploy/local/kafka/kafka.sh fetch
 	go test -tags e2e,faults -count=1 -timeout 0 -run '^TestSoak$$' -v ./cmd/rewardwatch/e2e -args -soak $(DURATION)
 
-lint: $(GOLANGCI)
+lint: $(GOLANGCI) $(VALE)
 	go vet -tags e2e,faults,agents,throughput,benchdetection ./...
 	go mod tidy -diff
 	$(GOLANGCI) run ./...
+	git ls-files -z '*.md' '*.go' | xargs -0 $(VALE) --minAlertLevel=error
+
+# What Vale says of the prose, with warnings such as long sentences, which do not fail.
+prose: $(VALE)
+	$(VALE) --no-exit README.md CONTRIBUTING.md CHANGELOG.md docs
 
 bench:
 	go test -run '^$$' -bench . -benchmem ./...
@@ -233,6 +242,10 @@ clean:
 $(GOLANGCI):
 	GOBIN=$(CACHE)/bin go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
 	mv $(CACHE)/bin/golangci-lint $@
+
+$(VALE): | packages
+	GOBIN=$(CACHE)/bin go install github.com/vale-cli/vale/v3/cmd/vale@$(VALE_VERSION)
+	mv $(CACHE)/bin/vale $@
 
 $(GOTESTSUM):
 	GOBIN=$(CACHE)/bin go install gotest.tools/gotestsum@$(GOTESTSUM_VERSION)

@@ -55,7 +55,7 @@ type hypothesis struct {
 }
 
 // hypotheses returns the causes between which evidence is weighed. They are equally probable before there is any. A
-// reward function changes rewards, also for like actions, and nothing else by itself. A policy changes actions and what
+// reward function changes rewards, also for the same actions, and nothing else by itself. A policy changes actions and what
 // follows from them. An environment changes observations or outcomes, to which a policy may respond with other actions.
 func hypotheses() [3]hypothesis {
 	return [3]hypothesis{

@@ -238,7 +238,7 @@ const (
 	simulatedUnits     = 150
 )
 
-// warmed is a world with a bank that has learnt it.
+// warmed is a world with a bank that has learned it.
 type warmed struct {
 	bank ingest.Parts
 	made int64

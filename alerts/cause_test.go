@@ -314,7 +314,7 @@ func TestOddsOfUnmovedSignals(t *testing.T) {
 	}
 }
 
-// As evidence grows the cause is judged anew, but what a person has to look at stays.
+// As evidence grows the cause is judged again, but what a person has to look at stays.
 func TestCauseIsJudgedAnew(t *testing.T) {
 	renewal := func(n int64, moved map[string]float64) finding.Finding {
 		f := drift("reward", n)

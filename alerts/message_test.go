@@ -65,7 +65,7 @@ episode_length: resolved at episode 130 (2027-01-15T08:02:10Z, agent a-1, id e-1
 	}
 }
 
-// The alert of a fault names the rules, and says what they do to the judgement.
+// The alert of a fault names the rules, and says what they do to the judgment.
 func TestFaultAlert(t *testing.T) {
 	for streams, want := range map[string][2]string{
 		"return scale, reward duplicates": {

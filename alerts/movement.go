@@ -16,7 +16,7 @@ type class int
 
 const (
 	rewards     class = iota // the reward and its components; the return if there are no rewards
-	likeRewards              // the reward for like actions
+	likeRewards              // the reward for the same actions
 	actions
 	observations
 	outcomes
@@ -210,7 +210,7 @@ func (all *movements) single(out Cause) bool {
 }
 
 // tell reports whether a class is evidence about causes. A move of the rewards is not if the telemetry shows nothing of
-// the environment, because every cause moves them. Rewards for like actions still distinguish whether a policy or an
+// the environment, because every cause moves them. Rewards for the same actions still distinguish whether a policy or an
 // environment moved the actions.
 func (all *movements) tell(c class) bool {
 	told := all[c].quantities > 0

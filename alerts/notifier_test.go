@@ -520,7 +520,7 @@ func TestRefusedPushSaysWhy(t *testing.T) {
 	}
 }
 
-// A redirected POST would become a GET that is answered with 200: nobody would be told, and nobody would know.
+// A redirected POST would become a GET that is answered with 200: no one would be told, and no one would know.
 func TestRedirectIsNoSuccess(t *testing.T) {
 	reached := make(chan string, 10)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

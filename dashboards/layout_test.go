@@ -229,7 +229,7 @@ func colorOfPattern(colors map[string]string, name string) bool {
 	return false
 }
 
-// Grafana spells its own unit of events a second "c/s", and that of events "eps".
+// Grafana spells its own unit of events per second "c/s", and that of events "eps".
 func TestRatesAreSpelled(t *testing.T) {
 	for file, d := range build(t, DefaultOptions()) {
 		for _, p := range d.Panels {

@@ -116,12 +116,12 @@ func serviceFreshness(d *dashboard.DashboardBuilder, s scope) {
 			[2]string{"partitions", blue}, [2]string{"calibration", yellow}))
 }
 
-// delay shows the time from the last event of units to their judgement.
+// delay shows the time from the last event of units to their judgment.
 func delay(s scope) *timeseries.PanelBuilder {
 	quantile := func(q, legend string) query {
 		return query{expr: "histogram_quantile(" + q + ", sum by (le) (rate(" + s.service(names.MetricUnitDelay+"_bucket") + "[$__rate_interval]))) >= 0", legend: legend}
 	}
-	return inColors(levels("Delay of judgement", "Time from the last event of an episode (or block) until it is judged: the median, and the time that 90 % and 99 % stay within. Telemetry without a clock does not count.", "s",
+	return inColors(levels("Delay of judgment", "Time from the last event of an episode (or block) until it is judged: the median, and the time that 90 % and 99 % stay within. Telemetry without a clock does not count.", "s",
 		quantile("0.5", "median"), quantile("0.9", "90 %"), quantile("0.99", "99 %")),
 		[2]string{"median", blue}, [2]string{"90 %", yellow}, [2]string{"99 %", orange}).NoValue("Nothing judged")
 }

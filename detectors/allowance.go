@@ -158,9 +158,9 @@ type view struct {
 // value occurs so many times. The scratch memory is in use until the last of them.
 type laws func(times []float64, m float64, s *scratch) func(branch int) law
 
-// law is the law of a branch's increments of the real units, normalised on a drawn baseline.
+// law is the law of a branch's increments of the real units, normalized on a drawn baseline.
 type law struct {
-	chi    float64              // the standard error of the normalisation is chi/sqrt(m)
+	chi    float64              // the standard error of the normalization is chi/sqrt(m)
 	slopes [len(thetas)]float64 // Lambda(theta)/theta
 }
 

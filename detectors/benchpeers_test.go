@@ -407,7 +407,7 @@ func runPackages(t *testing.T) []packageResult {
 	return results
 }
 
-// ofFirst summarises first alarms, counted from 1 and 0 where there is none, as delays.
+// ofFirst summarizes first alarms, counted from 1 and 0 where there is none, as delays.
 func ofFirst(first []int) times {
 	var kept []float64
 	discarded, cut := 0, 0

@@ -51,7 +51,7 @@ func (v *view) frequencyWithin(hits, steps []float64, strata []int) {
 	v.laws = lawsWithin(all, v.armed, v.weight)
 }
 
-// lawsWithin returns the laws of branches whose increments are normalised in each stratum. A stratum that was not drawn,
+// lawsWithin returns the laws of branches whose increments are normalized in each stratum. A stratum that was not drawn,
 // or drawn without spread, is left out.
 func lawsWithin(strata []stratumOfCounts, branches []CUSUM, weight []float64) laws {
 	return func(times []float64, m float64, _ *scratch) func(int) law {

@@ -61,7 +61,7 @@ func (b Branch) onTerm() (term uint8, coefficient float64) {
 	}
 }
 
-// increment returns the branch's log-likelihood-like increment g of a rank, before normalisation.
+// increment returns the branch's log-likelihood-like increment g of a rank, before normalization.
 func (b Branch) increment(r rank) float64 {
 	_, coefficient := b.onTerm()
 	switch b.Family {
@@ -92,7 +92,7 @@ type Calibration struct {
 	LogA float64 // log of e^8 / E0[T], the prefactor of the false-alarm rate; 0 if the baseline is too small for the branch
 }
 
-// calibrate normalises increments over the baseline, with weights that sum to 1. It leaves LogA, which is expensive, to
+// calibrate normalizes increments over the baseline, with weights that sum to 1. It leaves LogA, which is expensive, to
 // prefactor.
 func calibrate(increments, weights []float64) Calibration {
 	mean := 0.0
@@ -111,7 +111,7 @@ func calibrate(increments, weights []float64) Calibration {
 	return cal
 }
 
-// prefactor computes LogA from increments that are normalised over the baseline.
+// prefactor computes LogA from increments that are normalized over the baseline.
 func prefactor(increments, weights []float64) float64 {
 	return chainHeight - math.Log(meanTimeToHeight(increments, weights))
 }

@@ -9,7 +9,7 @@ const maxFactor = 4
 //
 //	S = max(0, S + (g - C - Kappa)/f),   alarm: S >= Height,   Height = log A - log r
 //
-// where g is the branch's increment of a unit, C normalises it over the baseline, Kappa allows for the sampling error
+// where g is the branch's increment of a unit, C normalizes it over the baseline, Kappa allows for the sampling error
 // of the baseline, f is the dependence factor, A the prefactor of the walk's false-alarm rate and r the rate that it
 // may spend, in false alarms per unit. All but the counts are in nats. Exported fields are saved.
 type CUSUM struct {
@@ -107,7 +107,7 @@ func (w *Walks) Lower(by float64) {
 	w.prepare()
 }
 
-// prepare includes the allowance, the normalisation and the dependence factor in the increments, so that a unit costs
+// prepare includes the allowance, the normalization and the dependence factor in the increments, so that a unit costs
 // one multiplication per branch. A branch that is not armed never leaves 0.
 func (w *Walks) prepare() {
 	for i := range w.Branches {

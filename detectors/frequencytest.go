@@ -29,7 +29,7 @@ type FrequencyTest struct {
 	forms [][]frequencyBranch // by stratum and branch, those of all last
 }
 
-// Stratum holds what a frequency test has learnt from the units of a stratum.
+// Stratum holds what a frequency test has learned from the units of a stratum.
 type Stratum struct {
 	SD      float64   // of s - p n over the baseline; unused in a prediction
 	Offsets []float64 // k, by branch
@@ -179,7 +179,7 @@ func NewFrequencyTestWithin(hits, steps []float64, strata []int, factor float64)
 	return t
 }
 
-// newStratum returns what is learnt from different episodes with the given shares, and the increments by branch.
+// newStratum returns what is learned from different episodes with the given shares, and the increments by branch.
 func newStratum(e episodes, shares []float64, branches []Branch) (s Stratum, g [][]float64) {
 	s.SD = e.weightedSD(shares)
 	s.Offsets = make([]float64, 0, len(branches))

@@ -11,7 +11,7 @@ import (
 // neighbours costs about as much as the levels of the tree that it saves, and the tree takes a tenth of the memory.
 const ksBlock = 16
 
-// ksNode summarises a run of neighbouring slots: the sum of their differences, and the largest and the smallest sum
+// ksNode summarizes a run of neighbouring slots: the sum of their differences, and the largest and the smallest sum
 // over a non-empty prefix of the run.
 type ksNode struct {
 	sum, max, min int32
@@ -161,7 +161,7 @@ func (k *SlidingKS) count(slot, by int) {
 // none are the values beyond 255 in the slots of a block whose window has fewer.
 var none [ksBlock]uint8
 
-// block summarises the slots of a block.
+// block summarizes the slots of a block.
 func (k *SlidingKS) block(b int) ksNode {
 	counts, over := (*[ksBlock]uint8)(k.counts[b*ksBlock:]), &none
 	if k.over != nil {

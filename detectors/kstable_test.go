@@ -8,7 +8,7 @@ import (
 )
 
 // ksRunLength is the mean number of units to the first D >= d over a long uniform stream: after each the window is
-// filled anew, and the units at the end that waited in vain count as well. It is infinite if d was never reached.
+// filled again, and the units at the end that waited in vain count as well. It is infinite if d was never reached.
 func ksRunLength(t *testing.T, baseline []float64, window int, d float64, units int, r *rand.Rand) float64 {
 	t.Helper()
 	k, err := NewSlidingKS(baseline, window)

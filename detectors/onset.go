@@ -79,7 +79,7 @@ func highestMass(logs []float64, best int) (from, to int) {
 	return from, to
 }
 
-// onsetEvidence summarises the values assumed to be changed, newest first.
+// onsetEvidence summarizes the values assumed to be changed, newest first.
 type onsetEvidence struct {
 	ranks      *Ranks
 	mean, sd   float64 // of the baseline's own normal scores
@@ -121,7 +121,7 @@ func (e *onsetEvidence) add(x float64) {
 	e.sq += z * z
 }
 
-// logRatio returns log B of the summarised values.
+// logRatio returns log B of the summarized values.
 func (e *onsetEvidence) logRatio() float64 {
 	if e.constant {
 		rate := min(e.high, max(e.low, e.sum/e.n))

@@ -71,7 +71,7 @@ func TestOnsetEvidenceOfNovelValues(t *testing.T) {
 }
 
 // onsetAtAlarm feeds a test until it alarms at a change after 400 values, and gives how far the estimate, the ends of
-// its interval and the start of the walk lie from the change, and the delay. Alarms before it are drawn anew.
+// its interval and the start of the walk lie from the change, and the delay. Alarms before it are drawn again.
 func onsetAtAlarm(rng *rand.Rand, ranks *Ranks, test *RankTest, changed func() float64) (o Onset, start, delay int) {
 	const change = 400
 	for {

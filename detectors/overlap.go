@@ -85,7 +85,7 @@ func (s *BaselineSample) moves(lowered float64) (all [][]int64) {
 	return all
 }
 
-// increments returns the increments of the branches, before normalisation, by unit with a value.
+// increments returns the increments of the branches, before normalization, by unit with a value.
 func (s *BaselineSample) increments() func(branch, unit int) float64 {
 	if s.Rank == nil {
 		return func(branch, unit int) float64 {

@@ -163,7 +163,7 @@ func timeTo(run []record, threshold float64, most int) float64 {
 	return float64(most)
 }
 
-// times are summarised run lengths or delays.
+// times are summarized run lengths or delays.
 type times struct {
 	mean, se, median float64
 	runs             int

@@ -5,8 +5,8 @@ import "math"
 // proofErrors is the number of standard errors by which a branch's mean likelihood ratio may exceed 1.
 const proofErrors = 3
 
-// Proof validates a test on units after its baseline, before it is armed. It is for tests of a quantity learnt from the
-// baseline: the more was learnt, the less the baseline's own units predict later ones. For each branch the mean of
+// Proof validates a test on units after its baseline, before it is armed. It is for tests of a quantity learned from the
+// baseline: the more was learned, the less the baseline's own units predict later ones. For each branch the mean of
 // exp(g - C), which is 1 over the baseline, must not have grown: it bounds the branch's false alarms. Its fields are
 // its whole state.
 type Proof struct {

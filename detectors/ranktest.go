@@ -2,7 +2,7 @@ package detectors
 
 import "slices"
 
-// RankTest runs the rank branches of one quantity: CUSUM walks of the normalised increments of a value's rank in the
+// RankTest runs the rank branches of one quantity: CUSUM walks of the normalized increments of a value's rank in the
 // frozen baseline. With u the mid-rank and z its normal score clipped to +-2.5, a branch's increment g is d*z
 // (Location), z^2/2 (1 - 1/s^2) (Spread) or d*(2u - 1) (Wilcoxon).
 type RankTest struct {

@@ -91,7 +91,7 @@ func ownRanks(sample []float64) []rank {
 	return own
 }
 
-// increments are those of a branch, normalised over the sample itself, and what it took.
+// increments are those of a branch, normalized over the sample itself, and what it took.
 func increments(b Branch, own []rank) ([]float64, Calibration) {
 	g := make([]float64, len(own))
 	for i, r := range own {

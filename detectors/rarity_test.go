@@ -325,7 +325,7 @@ func TestRarityRefinesOnTheWay(t *testing.T) {
 }
 
 // Half the rate, soon after a baseline of 500 units: the bound is three standard errors below .73. With limits of the level
-// .1/6 each, and walks that began anew with each of them, .39 of 200 runs found it within 5,000 units.
+// .1/6 each, and walks that began again with each of them, .39 of 200 runs found it within 5,000 units.
 func TestRarityFindsHalfTheRateSoon(t *testing.T) {
 	const runs = 200
 	rng := rand.New(rand.NewPCG(64, 0))

@@ -25,7 +25,7 @@ import (
 //	expect none before <n>             none came with its first n-1 values
 //	expect alarm within <n>            one came with its first n values
 //
-// A law is one of scriptLaws with its numbers, and then "x2" to double its spread around its centre and "+1" or "-1" to
+// A law is one of scriptLaws with its numbers, and then "x2" to double its spread around its center and "+1" or "-1" to
 // shift it. "#" begins a comment.
 
 // observer shows a detector a value and reports whether it alarms.
@@ -113,7 +113,7 @@ func (s *settings) get(name string, otherwise float64) float64 {
 	return otherwise
 }
 
-// scriptLaw draws values around a centre.
+// scriptLaw draws values around a center.
 type scriptLaw struct {
 	numbers int
 	centre  func(p []float64) float64

@@ -7,7 +7,7 @@ import (
 // Trend tests whether a sample in time order, with the given ranks, has a trend and is therefore no sample to compare
 // with. It returns twice the smaller p-value of two tests. The first tests whether the two halves have the same mean
 // normal score, with the dependence factor of the scores after removing a straight line. The second is the
-// self-normalised CUSUM of the normal scores, which needs no such factor.
+// self-normalized CUSUM of the normal scores, which needs no such factor.
 func Trend(sample []float64, ranks *Ranks) float64 {
 	if len(sample) < minTrendUnits {
 		return 1
@@ -65,7 +65,7 @@ func meanVariance(x []float64) (mean, variance float64) {
 	return mean, variance
 }
 
-// The distribution of the root of the self-normalised CUSUM without a change: beyond the 1 % point each factor of ten
+// The distribution of the root of the self-normalized CUSUM without a change: beyond the 1 % point each factor of ten
 // adds trendDecade. It comes from 300,000 simulated samples of 250 and of 500 values; points of 0.1 % and 0.01 % differ
 // by less than 1 % from the line, and those of 2,000 values by 2 %.
 const (

@@ -65,5 +65,5 @@ func (r Range) In(topics []Topic) (Topic, int, error) {
 // MarshalJSON writes the number alone, as String does.
 func (p Partition) MarshalJSON() ([]byte, error) { return []byte(p.String()), nil }
 
-// String returns the number. Whoever needs the topic too names it.
+// String returns the number. Anyone who needs the topic too names it.
 func (p Partition) String() string { return strconv.Itoa(int(p.Number())) }

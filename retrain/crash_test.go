@@ -95,7 +95,7 @@ func TestCrashes(t *testing.T) {
 	testCrashes(t, "")
 }
 
-// testCrashes is told of the file with the URL of PostgreSQL, "" for a ledger on SQLite.
+// testCrashes is notified of the file with the URL of PostgreSQL, "" for a ledger on SQLite.
 func testCrashes(t *testing.T, urlFile string) {
 	trainer := &onceTrainer{bodies: map[string][]byte{}}
 	server := httptest.NewServer(trainer)

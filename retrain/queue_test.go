@@ -178,7 +178,7 @@ func testRetriesInAnyZone(t *testing.T, on storage) {
 	}
 }
 
-// The lease of a process that was killed while its clock was ahead keeps nobody from retrying.
+// The lease of a process that was killed while its clock was ahead keeps no one from retrying.
 func testLeaseOfTheDead(t *testing.T, on storage) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, on, retraintest.Status(500))

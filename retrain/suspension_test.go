@@ -29,7 +29,7 @@ func (r *rig) copyLedger() []byte {
 	return content
 }
 
-// garble overwrites the file, and has nobody hold what it was in memory.
+// garble overwrites the file, and has no one hold what it was in memory.
 func (r *rig) garble() {
 	r.t.Helper()
 	info, err := os.Stat(r.cfg.Ledger.SQLite)

@@ -24,7 +24,7 @@ func (c *courses) pool(n int) []*ingest.Unit {
 }
 
 // judged makes the judge of a baseline of 500 episodes with a budget of one false alarm in n, which has proved what was
-// learnt, or does without it where plain is set. The samples are the pools as that baseline reads them.
+// learned, or does without it where plain is set. The samples are the pools as that baseline reads them.
 func judged(c *courses, n float64, plain bool, pools ...[]*ingest.Unit) (j *battery.Judge, samples []*battery.Sample, late int) {
 	g, late := c.proved(500, n)
 	samples = []*battery.Sample{battery.NewSample(&g.Battery, pools[0], 1)}
@@ -38,7 +38,7 @@ func judged(c *courses, n float64, plain bool, pools ...[]*ingest.Unit) (j *batt
 	return j, samples, late
 }
 
-// onlyPlain takes the learnt quantities out; what they have of the budget is not spent.
+// onlyPlain takes the learned quantities out; what they have of the budget is not spent.
 func onlyPlain(j *battery.Judge) {
 	var tests []*stream.Quantity
 	var columns []int

@@ -419,7 +419,7 @@ func TestRecordedBlocksAreNotJoinedWithLiveOnes(t *testing.T) {
 	}
 }
 
-// How units are delivered is learnt once from each, however often they are joined.
+// How units are delivered is learned once from each, however often they are joined.
 func TestDoublingLearnsNoDeliveryTwice(t *testing.T) {
 	p, b := newBank(episodes(2000)), newBlockAgents(167, 3, .9)
 	for range 500 { // of which the last one makes units twice as large

@@ -52,7 +52,7 @@ func (g *group) tooFast() bool {
 	return decisions >= w.Span().Seconds()*(shiftDecisions+2*size*(shiftBlocks+float64(w.Partitions())/2))
 }
 
-// doubleDecisions restarts the warm-up with blocks of twice the size. What faults have been learnt from decisions does
+// doubleDecisions restarts the warm-up with blocks of twice the size. What faults have been learned from decisions does
 // not hold for blocks.
 func (g *group) doubleDecisions() {
 	g.Blocks.Decisions = true

@@ -22,7 +22,7 @@ import (
 // decider makes the decisions of a policy, at random times: each has an action, a reward, and a click or none.
 type decider struct {
 	rng        *rand.Rand
-	rate       float64 // decisions a second; without a clock if 0
+	rate       float64 // decisions per second; without a clock if 0
 	partitions int
 	law        func(*rand.Rand) float64 // of the reward
 	shift      float64                  // added to it

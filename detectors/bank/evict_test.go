@@ -83,13 +83,13 @@ func (e *evicting) evict(bytes int64) (evicted int) {
 	return evicted
 }
 
-// crash begins anew with what is saved, for which there is little room.
+// crash begins again with what is saved, for which there is little room.
 func (e *evicting) crash(most int64, now time.Time) {
 	e.open(most)
 	e.must(e.bank.Resume(e.saved, now))
 }
 
-// Whatever leaves and comes back when, and wherever it is begun anew with next to no room: all is found that is found where
+// Whatever leaves and comes back when, and wherever it is begun again with next to no room: all is found that is found where
 // nothing ever leaves, and all streams stand where they do there.
 func TestSimEvictionChangesNothing(t *testing.T) {
 	if testing.Short() {

@@ -61,7 +61,7 @@ func (g *group) shifts(onset int64) []finding.Shift {
 // likeActions holds the rewards of the actions of the baseline. Exported fields are saved.
 type likeActions struct {
 	Rewards finding.ActionRewards
-	// Ranks ranks the difference for like actions over the units of the baseline, which has mean 0; SD is its standard
+	// Ranks ranks the difference for the same actions over the units of the baseline, which has mean 0; SD is its standard
 	// deviation.
 	Ranks *detectors.Ranks
 	SD    float64
@@ -86,7 +86,7 @@ func newLikeActions(units []stream.ActionCounts) *likeActions {
 	return l
 }
 
-// differences returns the difference for like actions of each unit that took actions of the baseline. It leaves out
+// differences returns the difference for the same actions of each unit that took actions of the baseline. It leaves out
 // steps with other actions: what reward they would have had is unknown.
 func (l *likeActions) differences(units []stream.ActionCounts) []float64 {
 	out := make([]float64, 0, len(units))
@@ -105,7 +105,7 @@ func (l *likeActions) differences(units []stream.ActionCounts) []float64 {
 	return out
 }
 
-// shift appends the shift of the difference for like actions.
+// shift appends the shift of the difference for the same actions.
 func (l *likeActions) shift(out []finding.Shift, units []stream.ActionCounts, factor float64) []finding.Shift {
 	recent := l.differences(units)
 	if len(recent) == 0 {

@@ -63,7 +63,7 @@ func TestSimGaugesAgreeWithPlainDetectors(t *testing.T) {
 	}
 }
 
-// A new baseline starts the gauges anew and measures them; what they found before still counts.
+// A new baseline starts the gauges again and measures them; what they found before still counts.
 func TestSimGaugesStartAnewWithABaseline(t *testing.T) {
 	p, a := newBank(watch.DefaultConfig()), newAgent(701)
 	a.feed(p, 110)

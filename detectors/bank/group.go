@@ -282,7 +282,7 @@ func (g *group) collect(u *ingest.Unit, values []stream.Reading, rules []string)
 	g.keep(u, values, rules)
 }
 
-// keep does the work of collect for a unit that the delivery rules have already learnt from.
+// keep does the work of collect for a unit that the delivery rules have already learned from.
 func (g *group) keep(u *ingest.Unit, values []stream.Reading, rules []string) {
 	for _, r := range values {
 		if i, found := g.Find(r.Signal); found && rules[i] == "" && !stream.IsLearnt(r.Quantity) {
@@ -327,7 +327,7 @@ func (g *group) judgeStream(found []finding.Finding, s *stream.Stream, rule stri
 		s.State = finding.TelemetryFault
 	case from == finding.TelemetryFault && s.Alarmed:
 		s.State = finding.Drift
-	case from == finding.TelemetryFault, from == finding.WarmingUp && g.Baseline.ID != "": // a learnt quantity may have been validated
+	case from == finding.TelemetryFault, from == finding.WarmingUp && g.Baseline.ID != "": // a learned quantity may have been validated
 		s.State = s.Settled()
 	}
 	switch s.State {

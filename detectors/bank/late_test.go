@@ -127,7 +127,7 @@ func TestTrendingLateSignalIsRefused(t *testing.T) {
 	}
 }
 
-// The residual of a late outcome is learnt from the units of its own baseline, and judged once it has proved itself.
+// The residual of a late outcome is learned from the units of its own baseline, and judged once it has proved itself.
 func TestLateOutcomeIsHeldAgainstTheReward(t *testing.T) {
 	c := newCourses(173)
 	c.edit = func(u *ingest.Unit) { u.Numeric = nil }
@@ -170,7 +170,7 @@ func TestLateOutcomeIsHeldAgainstTheReward(t *testing.T) {
 	t.Error("an outcome that no longer goes by the reward was not found in 100 units")
 }
 
-// What a late outcome is learnt from is one signal, also where another gets a baseline meanwhile.
+// What a late outcome is learned from is one signal, also where another gets a baseline meanwhile.
 func TestLateOutcomeIsLearntFromOneSignal(t *testing.T) {
 	c, outcome := newCourses(173), false
 	c.edit = func(u *ingest.Unit) {

@@ -10,7 +10,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// collectedFactor is how much more memory the steps of a baseline take than the laws that are learnt from them.
+// collectedFactor is how much more memory the steps of a baseline take than the laws that are learned from them.
 const collectedFactor = 8
 
 // lawMemory returns how many bytes the laws may take, how many all steps of a baseline, and how many those of a unit.

@@ -110,7 +110,7 @@ func (c *courses) frozen(m int, n float64, proved int) *Policy {
 	return p
 }
 
-// proved returns the group of a bank with a new baseline whose learnt quantities have been held against new episodes,
+// proved returns the group of a bank with a new baseline whose learned quantities have been held against new episodes,
 // which nothing else has seen, until they are armed or ten times as many have been seen as it takes at best. late is
 // how many were not armed at the first attempt.
 func (c *courses) proved(m int, n float64) (g *group, late int) {
@@ -148,7 +148,7 @@ func armedQuantities(p *Policy, signal string) map[string]bool {
 	return out
 }
 
-// The baseline of a learnt quantity is its held-out values, and later units are given what the whole baseline taught.
+// The baseline of a learned quantity is its held-out values, and later units are given what the whole baseline taught.
 func TestLearntQuantitiesAreThoseOfTheirModels(t *testing.T) {
 	c := newCourses(800)
 	var rewards, outcomes []float64
@@ -337,7 +337,7 @@ func TestFaultOfTheRewardSuspendsTheResidual(t *testing.T) {
 	}
 }
 
-// A learnt quantity of a provisional baseline is not collected for the next one, which learns anew.
+// A learned quantity of a provisional baseline is not collected for the next one, which learns again.
 func TestSimEveryBaselineLearnsAnew(t *testing.T) {
 	p, c := newBank(episodes(20_000)), newCourses(880)
 	c.feed(p, 180)
@@ -375,7 +375,7 @@ func TestLearntQuantitiesAreRestored(t *testing.T) {
 	}
 }
 
-// Unchanged telemetry whose quantities are learnt keeps the budget for nine baselines in ten, as all does. The bound is three
+// Unchanged telemetry whose quantities are learned keeps the budget for nine baselines in ten, as all does. The bound is three
 // standard errors below.
 func TestSimLearntQuantitiesKeepTheBudget(t *testing.T) {
 	const baselines, m, n = 12, 300, 200

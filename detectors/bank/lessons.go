@@ -6,7 +6,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/stream"
 )
 
-// learn computes the learnt quantities of the collected units again.
+// learn computes the learned quantities of the collected units again.
 func (g *group) learn() {
 	for _, s := range g.Streams {
 		switch {

@@ -667,7 +667,7 @@ func TestUnitsReadAgainAreIgnored(t *testing.T) {
 	}
 	for range 2 {
 		anew := *units[0]
-		anew.Reading = 1 // the partition is read anew
+		anew.Reading = 1 // the partition is read again
 		p.Observe(&anew, time.Time{})
 	}
 	p.Publish()

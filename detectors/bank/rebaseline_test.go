@@ -236,7 +236,7 @@ func TestRebaselineFindsTheSame(t *testing.T) {
 	}
 }
 
-// Whoever goes back to compare has all versions judged.
+// Anyone who goes back to compare has all versions judged.
 func TestSimRebaselineSwitchedOff(t *testing.T) {
 	p, r := newBank(rebaselining()), newRelease(79)
 	r.run(p, 500, "p1")

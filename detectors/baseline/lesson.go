@@ -13,10 +13,10 @@ import (
 // LeastLearnt is the least number of units to learn from.
 const LeastLearnt = 100
 
-// nearlyAll is the share of the units that must have a profile of one shape for the course of the rewards to be learnt.
+// nearlyAll is the share of the units that must have a profile of one shape for the course of the rewards to be learned.
 const nearlyAll = .95
 
-// leastExplained is the part of an outcome's variance that the reward must explain on units not learnt from. Below it,
+// leastExplained is the part of an outcome's variance that the reward must explain on units not learned from. Below it,
 // the residual would add nothing to the outcome, and cost the other tests a part of the budget.
 const leastExplained = .1
 
@@ -26,13 +26,13 @@ const leastExplained = .1
 const mostAlike = .95
 
 // Lesson is the result of learning a quantity from a baseline: how to compute it, and its values on the baseline. Each
-// value is computed with what was learnt from the other parts of the baseline.
+// value is computed with what was learned from the other parts of the baseline.
 type Lesson struct {
 	how    *stream.Learnt
 	values []stream.Observed
 }
 
-// Become makes a lesson the baseline of a quantity. Without a lesson, it forgets what had been learnt before.
+// Become makes a lesson the baseline of a quantity. Without a lesson, it forgets what had been learned before.
 func (l *Lesson) Become(s *stream.Stream, name string) {
 	if l != nil {
 		q := s.Quantity(name)

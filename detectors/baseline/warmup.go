@@ -1,4 +1,4 @@
-// Package baseline collects the units of a baseline and computes what can be learnt from them.
+// Package baseline collects the units of a baseline and computes what can be learned from them.
 package baseline
 
 import (

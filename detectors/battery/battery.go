@@ -125,7 +125,7 @@ func (b *Battery) Readings(u *ingest.Unit, with *stream.Scratch) []stream.Readin
 	if with == nil {
 		with = &b.scratch
 	}
-	// The return, the length, four readings of the reward and four of each other signal, and the actions; the learnt ones
+	// The return, the length, four readings of the reward and four of each other signal, and the actions; the learned ones
 	// and those of the laws may need more.
 	most := 6 + 4*len(u.Numeric) + len(b.shares.Names) + len(b.shares.Mixes)
 	with.Values = b.learntReadings(u, stream.Readings(u, slices.Grow(with.Values[:0], most)))

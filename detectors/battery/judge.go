@@ -68,7 +68,7 @@ func (j *Judge) Observe(values []stream.Reading) (alarm bool) {
 	return alarm
 }
 
-// Reset sets all walks back to zero, and discards what limits have learnt since.
+// Reset sets all walks back to zero, and discards what limits have learned since.
 func (j *Judge) Reset() {
 	for _, q := range j.Tests {
 		q.Reset()

@@ -10,7 +10,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// learntReadings appends the learnt quantities of a unit to the readings that they are computed from.
+// learntReadings appends the learned quantities of a unit to the readings that they are computed from.
 func (b *Battery) learntReadings(u *ingest.Unit, values []stream.Reading) []stream.Reading {
 	for _, s := range b.Streams {
 		for _, q := range s.Quantities {

@@ -72,6 +72,6 @@ func (n *Newcomers) Age(agent string) float64 {
 	return n.Steps[agent]
 }
 
-// Wait sets the number of steps for which the units of a new agent are not judged, learnt from a baseline of so many
+// Wait sets the number of steps for which the units of a new agent are not judged, learned from a baseline of so many
 // agents.
 func (n *Newcomers) Wait(steps float64, agents int) { n.Patience, n.Agents, n.Row = steps, agents, 0 }

@@ -1,7 +1,7 @@
 // Package factor tells which of the four laws of an agent's steps has moved: where episodes start, p(s0); the policy,
 // p(a|s); the dynamics, p(s'|s,a), which include how episodes end; and the reward, p(r|s,a,s').
 //
-// Each law is learnt from the steps of a baseline. A step then has a score under each of them: how unusual the action
+// Each law is learned from the steps of a baseline. A step then has a score under each of them: how unusual the action
 // is in its situation, or the next observation after that action. Where a law still holds, its scores are standard
 // normal whatever the other laws do. So a new policy, which brings the agent into other situations, moves the scores of
 // the policy alone.
@@ -54,7 +54,7 @@ type Episode []Step
 // Features of a step are in one vector, in the order observation, action, change of the observation. So what a law is
 // conditioned on is the beginning of that vector.
 
-// part is a law that is learnt by itself.
+// part is a law that is learned by itself.
 type part uint8
 
 // The parts. The dynamics are the changes of the observation and whether the episode terminates. The reward of a step

@@ -58,7 +58,7 @@ func (w world) told(seed uint64, n int) []Told {
 	return units
 }
 
-// learnt is the laws of a healthy baseline. They take seconds under the race detector.
+// learned is the laws of a healthy baseline. They take seconds under the race detector.
 var learnt = sync.OnceValue(func() *Model {
 	var l Laws
 	l.Freeze(healthy().told(1, 400), 0, defaultBytes)
@@ -219,7 +219,7 @@ func TestModelsKeepToTheirMemory(t *testing.T) {
 	}
 }
 
-// A baseline of single steps has learnt nothing of what follows a step. Longer episodes are still judged by what it knows.
+// A baseline of single steps has learned nothing of what follows a step. Longer episodes are still judged by what it knows.
 func TestLongerEpisodesThanThoseOfTheBaseline(t *testing.T) {
 	short := healthy().told(11, 400)
 	for i := range short {

@@ -2,16 +2,16 @@ package factor
 
 import "github.com/rewardwatch/rewardwatch/ingest"
 
-// folds is the number of parts of a baseline. Each is scored under laws that are learnt from the others.
+// folds is the number of parts of a baseline. Each is scored under laws that are learned from the others.
 const folds = 4
 
-// Held is the scores of a unit of the baseline under laws that have not been learnt from it.
+// Held is the scores of a unit of the baseline under laws that have not been learned from it.
 type Held struct {
 	Unit    int // its index
 	Factors [Factors]Scores
 }
 
-// HeldOut returns the scores of the units from which the laws were learnt, as they would be if these were later ones.
+// HeldOut returns the scores of the units from which the laws were learned, as they would be if these were later ones.
 // Units that follow one another are in one fold, since they may depend on each other. It returns none if the others of a
 // fold are too few to learn from.
 func (l *Laws) HeldOut(units []Told, bytes int) []Held {

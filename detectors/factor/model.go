@@ -10,7 +10,7 @@ import (
 // maxFeatures bounds the features of a step. The time that it takes to learn its laws grows with their cube.
 const maxFeatures = 64
 
-// LeastEpisodes is the number of episodes from which a model is learnt.
+// LeastEpisodes is the number of episodes from which a model is learned.
 const LeastEpisodes = 100
 
 // Model is the laws of a baseline. It is not changed after Learn, and may be shared.

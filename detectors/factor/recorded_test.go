@@ -31,7 +31,7 @@ type recording struct {
 	steps                                 []Episode
 }
 
-// healthyFresh is the number of healthy episodes at the end of a recording that the laws are not learnt from.
+// healthyFresh is the number of healthy episodes at the end of a recording that the laws are not learned from.
 const healthyFresh = 300
 
 // windows are the numbers of changed episodes that are judged.

@@ -16,7 +16,7 @@ const faultUnits = 20
 // chance is the probability of a false fault, per unit and rule, for which limits are set.
 const chance = 1e-6
 
-// confidence is that of the upper limits of probabilities learnt from a baseline.
+// confidence is that of the upper limits of probabilities learned from a baseline.
 const confidence = .9
 
 // faultSample is the number of units from which a rule learns a distribution: the first ones of a baseline.
@@ -155,7 +155,7 @@ func (f *Rules) Forget() {
 	}
 }
 
-// Again returns a copy of the rules with only what they have learnt from the baseline.
+// Again returns a copy of the rules with only what they have learned from the baseline.
 func (f *Rules) Again() Rules {
 	out := Rules{Constant: f.Constant, Missing: missing{Usual: f.Missing.Usual}}
 	out.Constant.Run, out.Constant.Varied = 0, false
@@ -170,7 +170,7 @@ func (f *Rules) Again() Rules {
 	return out
 }
 
-// Unlearnt returns the rules without the large part of what they have learnt, which LearnFrom restores.
+// Unlearnt returns the rules without the large part of what they have learned, which LearnFrom restores.
 func (f *Rules) Unlearnt() Rules {
 	out := *f
 	if f.Values != nil {
@@ -181,7 +181,7 @@ func (f *Rules) Unlearnt() Rules {
 	return out
 }
 
-// LearnFrom restores what Unlearnt left out, from the rules that learnt it.
+// LearnFrom restores what Unlearnt left out, from the rules that learned it.
 func (f *Rules) LearnFrom(other *Rules) {
 	f.Constant.Ends, f.Constant.Runs, f.Constant.Steps = other.Constant.Ends, other.Constant.Runs, other.Constant.Steps
 	if f.Values == nil && other.Values == nil {

@@ -348,7 +348,7 @@ func (r *scale) forget() {
 }
 
 // versionOf returns the version that the scale of a signal belongs to: that of the reward function for rewards, of the
-// policy for its behaviour, and of the environment for all else.
+// policy for its behavior, and of the environment for all else.
 func versionOf(u *ingest.Unit, signal string) string {
 	switch {
 	case signal == "reward" || strings.HasPrefix(signal, "reward_component."):

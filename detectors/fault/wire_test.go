@@ -17,7 +17,7 @@ func TestManyEpisodesOfAUnitLeaveTheSum(t *testing.T) {
 	}
 }
 
-// A version on trial saves its rules before they have seen a unit, and without what they have learnt.
+// A version on trial saves its rules before they have seen a unit, and without what they have learned.
 func TestRulesOfATrialComeBack(t *testing.T) {
 	for name, set := range map[string]func(*valueRules){
 		"upper bound": func(v *valueRules) { v.Clipped.Upper.Need = 7 },

@@ -39,7 +39,7 @@ type OffPolicy struct {
 
 	Value          float64 // doubly robust estimate of what the other policy would have earned
 	Low, High      float64 // confidence sequence of Value: it holds at all units simultaneously
-	SelfNormalized float64 // self-normalised inverse propensity estimate of the same
+	SelfNormalized float64 // self-normalized inverse propensity estimate of the same
 	Actual         float64 // what the policy that acted has earned, on the same units
 	Baseline       float64 // Value on the units of the baseline
 

@@ -176,7 +176,7 @@ func (t *trial) each(values []stream.Reading, visit func(stream, quantity int, q
 	}
 }
 
-// Witness folds a unit of production into the concurrent trials, as the behaviour of production meanwhile. rules holds
+// Witness folds a unit of production into the concurrent trials, as the behavior of production meanwhile. rules holds
 // the fault rule in force for each stream of production.
 func (all *Gates) Witness(u *ingest.Unit, values []stream.Reading, production *battery.Battery, rules []string) {
 	if v := u.Versions.Policy; v != "" && v != all.Production {

@@ -150,7 +150,7 @@ func (d *Degradation) weigh(correlations *mat.SymDense, sd []float64, used []int
 	return true
 }
 
-// Score returns s of a profile, NaN if its number of segments differs from that of the learnt profiles.
+// Score returns s of a profile, NaN if its number of segments differs from that of the learned profiles.
 func (d *Degradation) Score(profile []float32) float64 {
 	if len(profile) != len(d.Weights) {
 		return math.NaN()
@@ -163,8 +163,8 @@ func (d *Degradation) Score(profile []float32) float64 {
 }
 
 // LearnDegradation learns the weights of a baseline's profiles, which have the same length and are in time order.
-// scores are those of the same episodes, each by weights learnt from the other folds; model is learnt from all, for
-// later ones. It returns nil if there are too few profiles, or if no weights can be learnt.
+// scores are those of the same episodes, each by weights learned from the other folds; model is learned from all, for
+// later ones. It returns nil if there are too few profiles, or if no weights can be learned.
 func LearnDegradation(profiles [][]float32) (scores []float64, model *Degradation) {
 	n := len(profiles)
 	if n < 2*folds {

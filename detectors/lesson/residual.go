@@ -9,7 +9,7 @@ import (
 )
 
 // folds is the number of contiguous parts into which a baseline is split to learn from it. Each part is judged by what
-// was learnt from the others, so that the values of the baseline are as new to the model as later ones. The parts are
+// was learned from the others, so that the values of the baseline are as new to the model as later ones. The parts are
 // contiguous because neighbours in time may be similar. They are many because more units to learn from mean smaller
 // errors: of Degradation with t segments and n episodes in k parts, new scores have about (1 - kt/((k-1)n)) / (1 - t/n)
 // times the standard deviation of the held-out ones. At t = 25 and n = 500 that is .987 for 5 parts and .997 for 20.
@@ -29,7 +29,7 @@ const (
 	mostKnots   = 12
 )
 
-// Regression is the expected outcome for a reward, learnt without assuming a shape. The sample is split by reward into
+// Regression is the expected outcome for a reward, learned without assuming a shape. The sample is split by reward into
 // bins of about the same number of values, with equal rewards in the same bin, and straight lines join the means of the
 // bins (Tukey's regressogram, 1961, with the lines of a frequency polygon). Beyond the outermost bins the outcome is
 // that of the bin, so that there is no extrapolation to rewards never seen before. Its fields are its whole state.
@@ -140,7 +140,7 @@ func (r *Regression) Residual(reward, outcome float64) float64 {
 
 // OutcomeGivenReward learns to predict the outcome of a unit from its reward. rewards and outcomes are pairs of finite
 // values in time order, at least folds of them. residuals are those of the same units, each by a regression on the
-// other folds; model is learnt from all units, for later ones. explained is the part of the outcome's variance that the
+// other folds; model is learned from all units, for later ones. explained is the part of the outcome's variance that the
 // reward explains on units that the regression had not seen (Stone's cross-validated R^2, 1974): at most 1, and 0 or
 // less if the reward explains nothing.
 func OutcomeGivenReward(rewards, outcomes []float64) (residuals []float64, model *Regression, explained float64) {

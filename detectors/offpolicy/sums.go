@@ -52,7 +52,7 @@ func (s *Sums) Add(x Sample) {
 // InversePropensity returns the inverse propensity estimate (Horvitz & Thompson 1952): the mean weighted return.
 func (s *Sums) InversePropensity() float64 { return s.Weighted.Mean }
 
-// SelfNormalized returns the self-normalised inverse propensity estimate (Swaminathan & Joachims, "The self-normalized
+// SelfNormalized returns the self-normalized inverse propensity estimate (Swaminathan & Joachims, "The self-normalized
 // estimator for counterfactual learning", 2015): the sum of the weighted returns over that of the weights. It is NaN if
 // all weights are 0.
 func (s *Sums) SelfNormalized() float64 { return s.Weighted.Mean / s.Weight.Mean }

@@ -72,7 +72,7 @@ func (f MixForm) window(units int, steps int64) int {
 // without a window is scored: it is one itself, and the window is of no use in the first units after a change.
 //
 // The flat form scores log(q_a / p_a), with q_a proportional to the root of p_a. Whatever a new policy prefers, it takes
-// the rare actions of an uneven baseline more often, so nothing need be learnt. Exported fields are saved.
+// the rare actions of an uneven baseline more often, so nothing need be learned. Exported fields are saved.
 type ActionMix struct {
 	Window int            // units
 	Recent []ActionCounts // of the last units, a ring

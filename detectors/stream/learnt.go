@@ -17,11 +17,11 @@ const (
 	WeightedQuantity = "weighted by covariance"
 )
 
-// ProvingUnits is the number of units after a freeze on which a learnt quantity is validated before it is armed. If
+// ProvingUnits is the number of units after a freeze on which a learned quantity is validated before it is armed. If
 // they do not confirm it, all units since the freeze are tested again after as many more.
 const ProvingUnits = 100
 
-// Learnt holds how a learnt quantity is computed and how far its validation is. One of Outcome, Course and Law is set.
+// Learnt holds how a learned quantity is computed and how far its validation is. One of Outcome, Course and Law is set.
 // Exported fields are saved.
 type Learnt struct {
 	Outcome *lesson.Regression // of the stream's outcome

@@ -56,7 +56,7 @@ type value struct {
 
 // Learner is a test that also learns from units.
 type Learner interface {
-	// Unlearn discards what a copy made by Again has learnt since.
+	// Unlearn discards what a copy made by Again has learned since.
 	Unlearn()
 }
 

@@ -83,7 +83,7 @@ func (t *RarityTest) Again() Test {
 	return &RarityTest{RarityTest: &again, first: &first}
 }
 
-// Unlearn discards what the limits have learnt.
+// Unlearn discards what the limits have learned.
 func (t *RarityTest) Unlearn() { *t.RarityTest = *t.first }
 
 // Lower implements Test.

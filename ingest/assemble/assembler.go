@@ -301,7 +301,7 @@ func endOf(e *ingest.Event) (ingest.End, bool) {
 	return 0, false
 }
 
-// afterItsEnd recognises events that follow the end of their episode: a summary that the end did not carry, and steps
+// afterItsEnd recognizes events that follow the end of their episode: a summary that the end did not carry, and steps
 // and summaries that are late or delivered again. An event whose clock is past the end reuses the id, as programs do
 // that count from 0 at every start.
 func (a *Assembler) afterItsEnd(e *ingest.Event) bool {

@@ -656,7 +656,7 @@ func TestAbandonedEpisodes(t *testing.T) {
 	}
 }
 
-// Every event is told its episode, or that it was ignored, and every episode without a unit is told of.
+// Every event is told its episode, or that it was ignored, and every episode without a unit is notified of.
 func TestFoldTellsTheEpisode(t *testing.T) {
 	var told []string
 	a := New(Config{MaxOpen: 2, Dropped: func(first ingest.Position) { told = append(told, fmt.Sprint("dropped ", first)) }},

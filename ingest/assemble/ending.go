@@ -2,7 +2,7 @@ package assemble
 
 import "slices"
 
-// An episode whose end never arrives is recognised by how long it has been idle, in events of its group. The episodes
+// An episode whose end never arrives is recognized by how long it has been idle, in events of its group. The episodes
 // that end show how long one usually waits for its next event. Such episodes are only counted: they stay open, and
 // their ends may still arrive.
 const (

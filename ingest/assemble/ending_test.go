@@ -34,7 +34,7 @@ func (b *bench) unfinished(from int) (episodes, units int64) {
 	return episodes, units
 }
 
-// Episodes that never end are told of by the units of their group, whoever they are of, and each once.
+// Episodes that never end is notified of by the units of their group, anyone who they are of, and each once.
 func TestUnfinishedEpisodes(t *testing.T) {
 	every := func(n int) func(int) bool { return func(i int) bool { return i%n == 0 } }
 	for _, visitors := range []bool{false, true} {

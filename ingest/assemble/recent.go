@@ -6,7 +6,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// remembered is how many ended episodes an assembler recognises: the newest of all groups.
+// remembered is how many ended episodes an assembler recognizes: the newest of all groups.
 const remembered = 4096
 
 // ended is an episode that ended recently.
@@ -17,7 +17,7 @@ type ended struct {
 	TS     int64 // of its last event, 0 without one
 	Owed   bool  // it ended without a summary, which may still follow
 	Summed bool  // its summary came in an event of its own: another summary is a repetition
-	Gone   bool  // it is no longer recognised
+	Gone   bool  // it is no longer recognized
 }
 
 // has reports whether a step that is not newer than the end belongs to the episode: its number is not above the last
@@ -26,7 +26,7 @@ func (was *ended) has(e *ingest.Event) bool {
 	return e.Step <= was.Step || was.Step >= 0 && e.TS != 0 && was.TS != 0
 }
 
-// memory recognises ended episodes. The newest one replaces the oldest.
+// memory recognizes ended episodes. The newest one replaces the oldest.
 type memory struct {
 	ring   []ended
 	next   int

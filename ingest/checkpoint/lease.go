@@ -47,7 +47,7 @@ var (
 // it. So a lease ends with the claim of the next one, whether or not its owner has noticed.
 //
 // A record gets a tombstone only after something confirmed makes it superfluous forever. The tombstone then does no
-// harm, however late it arrives and whoever owns the scope by then. Tombstones wait for the next write and go in its
+// harm, however late it arrives and anyone who owns the scope by then. Tombstones wait for the next write and go in its
 // requests.
 type lease struct {
 	log       recordLog

@@ -122,7 +122,7 @@ func (t *lease) noteTexts() map[string]string {
 	return out
 }
 
-// What is read is what was written, by the writer and by whoever comes after it, before and after compaction.
+// What is read is what was written, by the writer and by anyone who comes after it, before and after compaction.
 func TestLeaseGivesBackSegments(t *testing.T) {
 	l := newMemoryLog()
 	writer := open(t, l)
@@ -172,7 +172,7 @@ func TestLeaseGivesBackSegments(t *testing.T) {
 	check(open(t, l))
 }
 
-// A piece of a segment is read without the rest, from the writer and from whoever comes after it.
+// A piece of a segment is read without the rest, from the writer and from anyone who comes after it.
 func TestLeaseGivesPieces(t *testing.T) {
 	l := newMemoryLog()
 	held := open(t, l)
@@ -519,7 +519,7 @@ func TestLeaseDamage(t *testing.T) {
 	}
 }
 
-// Records of other things are told of, when the scope is taken over and later.
+// Records of other things is notified of, when the scope is taken over and later.
 func TestLeaseAmongForeignRecords(t *testing.T) {
 	l := newMemoryLog()
 	stranger := func() { l.write([]kafkalog.Record{{Key: []byte("stranger"), Value: []byte("x")}}) }

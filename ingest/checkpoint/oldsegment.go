@@ -59,7 +59,7 @@ func (r *reader) uint64() uint64 {
 
 func (r *reader) string() string { return string(r.take(uint64(r.uint32()))) }
 
-// isFormat1 recognises a checkpoint of version 1: one snapshot per file, its checksum in the header.
+// isFormat1 recognizes a checkpoint of version 1: one snapshot per file, its checksum in the header.
 func isFormat1(file []byte) bool {
 	const checksumAt = prefixSize + 4 + 8
 	if len(file) < checksumAt+checksumSize || binary.LittleEndian.Uint32(file[len(magic):]) != 1 {

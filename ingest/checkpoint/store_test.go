@@ -331,7 +331,7 @@ func TestASaveOfNothingMakesTheLastOneSafe(t *testing.T) {
 	}
 }
 
-// A part that is found damaged while it is to be written again is asked for anew.
+// A part that is found damaged while it is to be written again is asked for again.
 func TestPartsThatAreFoundDamagedAreAskedFor(t *testing.T) {
 	b := ingesttest.NewSegments()
 	s := openStore(b)
@@ -414,7 +414,7 @@ func (b *stubborn) Get(name string, generation uint64) ([]byte, error) {
 	return b.Segments.Get(name, generation)
 }
 
-// Where parts could not be read for a moment and were given anew, the save before is still there to go back to.
+// Where parts could not be read for a moment and were given again, the save before is still there to go back to.
 func TestPartsThatCouldNotBeReadForAMoment(t *testing.T) {
 	b := &stubborn{Segments: ingesttest.NewSegments()}
 	s := openStore(b)

@@ -158,7 +158,7 @@ func testTopicChangesHands(t *testing.T, c *cluster) {
 	}
 }
 
-// What others have written to the topic is told of, and in nobody's way.
+// What others have written to the topic is notified of, and in no one's way.
 func testTopicForeign(t *testing.T, c *cluster) {
 	reg := prometheus.NewRegistry()
 	first, err := OpenTopic(c.cfg, "shared", zerolog.Nop(), reg)

@@ -174,7 +174,7 @@ func (p *partition) restore(ctx context.Context) error {
 }
 
 // ErrOtherTopics means that a checkpoint holds positions in other topics than those that are configured, or in another
-// order. What has been read of them cannot be told apart any more.
+// order. What has been read of them cannot be distinguished any more.
 var ErrOtherTopics = errors.New("the checkpoint belongs to other topics than those configured")
 
 // fits checks that the checkpoint is of this partition, and that its topics are the first ones that are configured.

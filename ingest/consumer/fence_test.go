@@ -46,7 +46,7 @@ func (c *claims) Open(_ context.Context, _ string, partition int32, owner func()
 	return &claim{c, partition, c.take(partition)}, nil
 }
 
-// take makes whoever has opened the partition so far an owner of old. mu is held.
+// take makes anyone who has opened the partition so far an owner of old. mu is held.
 func (c *claims) take(partition int32) (owner int) {
 	c.owners[partition]++
 	return c.owners[partition]

@@ -136,7 +136,7 @@ func TestKafkaDeadLettersThatCannotBeWrittenAreCounted(t *testing.T) {
 }
 
 func TestKafkaDeadLettersNeverBlock(t *testing.T) {
-	silent, err := net.Listen("tcp", "127.0.0.1:0") // connections are made, and nobody answers
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // connections are made, and no one answers
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -198,7 +198,7 @@ func TestLogReadsOn(t *testing.T) {
 	}
 }
 
-// A connection is kept from one Read to the next; one that has broken is made anew.
+// A connection is kept from one Read to the next; one that has broken is made again.
 func TestLogKeepsItsConnection(t *testing.T) {
 	c, l := startLog(t, 1)
 	if err := l.Append(t.Context(), 0, Record{Key: []byte("a")}); err != nil {

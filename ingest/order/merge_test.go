@@ -87,7 +87,7 @@ func TestAnOutageOfAllGivesUpNone(t *testing.T) {
 	}
 }
 
-// Units wait for partitions that are assigned to nobody, or to a member that has died, and for those that wait
+// Units wait for partitions that are assigned to no one, or to a member that has died, and for those that wait
 // themselves until their units may be handed on.
 func TestUnitsWaitForWhatIsNotReadYet(t *testing.T) {
 	now := time.Unix(1000, 0)

@@ -13,7 +13,7 @@ import (
 )
 
 // A topic whose records all have the same ts is busy and never read to its end: its units get on all the same, in one order,
-// whoever reads which partition when.
+// anyone who reads which partition when.
 func TestUnitsOfOneTimeGetOn(t *testing.T) {
 	const partitions, records = 3, 9 * runLength
 	merge := func(seed uint64) (order []string, waited int) {

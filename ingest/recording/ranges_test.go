@@ -121,7 +121,7 @@ func TestTopicGivesEventsAsRecorded(t *testing.T) {
 	}
 }
 
-// Retention that overtakes the reader leaves no hole that nobody is told of.
+// Retention that overtakes the reader leaves no hole that no one is notified of.
 func TestReadRangesWhileRetentionRemovesThem(t *testing.T) {
 	b := newBench(t, 1)
 	b.produce(0, 100)

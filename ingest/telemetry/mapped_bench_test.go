@@ -13,7 +13,7 @@ import (
 )
 
 // otherEvent is exampleEvent as another team would write it: nested, with other names, a time in milliseconds, and as
-// many members that nobody wants.
+// many members that no one wants.
 const otherEvent = `{"type":"step","time_ms":1795168800123,"model":{"name":"checkout-ranker","build":"2026-11-01.3"},"env":{"name":"prod-eu","build":"41"},` +
 	`"reward_fn":"r7","user":{"id":"a-17"},"session":{"id":"a-17/881","turn":12},"features":{"basket":3.2},"item":{"id":"offer_b",` +
 	`"p":0.31},"score":-0.25,"parts":{"click":0.1,"latency":-0.35},"next":{"features":{"basket":3.4}},` +

@@ -44,7 +44,7 @@ func TestMappedRecordsAreTelemetry(t *testing.T) {
 		mapping, record string
 		key             string
 		headers         []ingest.Header
-		want            string // the same as telemetry v1, a line an event
+		want            string // the same as telemetry v1, a line per event
 	}{
 		"paths": {
 			mapping: base + "  agent_id: user.id\n  action: items[1].id\n  reward: '[\"odd.name\"][\"a b\"]'\n  env: $.where",

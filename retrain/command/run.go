@@ -179,7 +179,7 @@ func (r run) phase() (p phase, e exit, err error) {
 }
 
 // KeptLog is how many bytes from the end of a log a report should keep. The report carries logMargin more before them,
-// so that a secret that begins there can be recognised.
+// so that a secret that begins there can be recognized.
 const (
 	KeptLog   = 16 << 10
 	logMargin = 8 << 10

@@ -9,7 +9,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/target"
 )
 
-// The ledger recognises a target that answered 410 without its URL, and takes out those that earlier builds have kept.
+// The ledger recognizes a target that answered 410 without its URL, and takes out those that earlier builds have kept.
 func testAddressesAreNotKept(t *testing.T, on storage) {
 	l, err := Open(t.Context(), on(t), quiet)
 	check(t, err)

@@ -56,10 +56,10 @@ func openQuietly(t *testing.T, cfg Config) (*Ledger, error) {
 	return Open(t.Context(), cfg, tell)
 }
 
-// quiet tells nobody.
+// quiet tells no one.
 var quiet = Listener{Waits: func(error, time.Duration) {}, Suspended: func(error, *SuspendedError) {}, Revived: func(time.Time) {}}
 
-// What the ledger has kept is neither changed nor removed, whoever writes to it.
+// What the ledger has kept is neither changed nor removed, anyone who writes to it.
 func testLedgerIsAppendOnly(t *testing.T, on storage) {
 	l, err := openQuietly(t, on(t))
 	check(t, err)

@@ -135,7 +135,7 @@ func parsePostgresURL(text string) (*pgx.ConnConfig, error) {
 
 // outageCodes are the SQLSTATEs, besides those of class 08 (connection exception), of a server that cannot serve now
 // but may soon. It shuts down or starts, has no free connection, or is a standby. Or it has ended an idle session or
-// one side of a deadlock, or cancelled a slow statement.
+// one side of a deadlock, or canceled a slow statement.
 var outageCodes = []string{"40P01", "55P03", "57014", "57P01", "57P02", "57P03", "57P05", "53300", "25006", "25P03"}
 
 // isOutage distinguishes an unavailable server from one that refuses.
@@ -160,7 +160,7 @@ func isOutage(err error) bool {
 // refusalClasses are the classes of SQLSTATE with which a working server refuses a request.
 var refusalClasses = []string{"21", "22", "23", "44", "54", "P0"}
 
-// serverBroken reports whether an error means that the server or its content does not work for the service. A cancelled
+// serverBroken reports whether an error means that the server or its content does not work for the service. A canceled
 // query means nothing.
 func serverBroken(err error) bool {
 	if said, ok := errors.AsType[*pgconn.PgError](err); ok {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// The ledger holds the key of the approval links: nobody but its owner reads it, whatever the umask is.
+// The ledger holds the key of the approval links: no one but its owner reads it, whatever the umask is.
 func TestLedgerIsPrivate(t *testing.T) {
 	before := syscall.Umask(0) // of the process; no test beside this one makes files
 	defer syscall.Umask(before)

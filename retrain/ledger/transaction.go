@@ -66,7 +66,7 @@ func disable(ctx context.Context, tx *Tx, now time.Time, t target.Target, reques
 	return settle(ctx, tx, now, StateDeadLetter, "the target responded with 410 Gone and is disabled", `state = 'open' AND target = $4`, t.Name)
 }
 
-// recognised returns what the ledger keeps of an address, whose path and query may contain secrets: its host, and a
+// recognized returns what the ledger keeps of an address, whose path and query may contain secrets: its host, and a
 // hash of the whole.
 func recognised(address string) string {
 	host := ""

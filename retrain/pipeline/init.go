@@ -111,7 +111,7 @@ func (p *Proposal) choose() {
 	})
 }
 
-// packageName returns the normalised name of a requirement's package.
+// packageName returns the normalized name of a requirement's package.
 func packageName(requirement string) string {
 	name, _, _ := strings.Cut(requirement, "==")
 	name, _, _ = strings.Cut(name, "[")

@@ -33,7 +33,7 @@ var (
 	topicName   = regexp.MustCompile(`^[A-Za-z0-9._-]{1,249}$`)
 )
 
-// packageOf is the Python package of a library, as requirements name it once normalised.
+// packageOf is the Python package of a library, as requirements name it once normalized.
 var packageOf = map[string]string{StableBaselines3: "stable-baselines3"}
 
 // algorithms are the classes of Stable-Baselines3 2.
@@ -160,7 +160,7 @@ func validateRequirements(w *Work) {
 	}
 }
 
-// normalised returns the name of a Python package as PEP 503 compares it.
+// normalized returns the name of a Python package as PEP 503 compares it.
 func normalised(name string) string {
 	return regexp.MustCompile(`[-_.]+`).ReplaceAllString(strings.ToLower(name), "-")
 }

@@ -353,7 +353,7 @@ func TestEveryPartOfAnOrderIsSpareOrNamesIt(t *testing.T) {
 	}
 }
 
-// Nothing is sent that the service would have to cut, or nobody could know.
+// Nothing is sent that the service would have to cut, or no one could know.
 func TestOrdersThatCannotBeShortenedAreInvalid(t *testing.T) {
 	for _, s := range services(t) {
 		if s.name != "github" && s.name != "gitlab" {
@@ -381,7 +381,7 @@ func TestAddressesOfTargetsDiffer(t *testing.T) {
 	}
 }
 
-// A body off the schema and a secret that cannot be read reach nobody, whatever the kind.
+// A body off the schema and a secret that cannot be read reach no one, whatever the kind.
 func TestNothingIsSentWithoutSchemaOrSecret(t *testing.T) {
 	for _, s := range services(t) {
 		synctest.Test(t, func(t *testing.T) {

@@ -120,7 +120,7 @@ func (s setting) diskFull(t *testing.T) {
 	d.service.stop(t)
 }
 
-// postgresqlRestarted has the ledger on PostgreSQL, which is started anew, is down while an incident opens, and goes down
+// postgresqlRestarted has the ledger on PostgreSQL, which is started again, is down while an incident opens, and goes down
 // while a webhook is on its way.
 func (s setting) postgresqlRestarted(t *testing.T) {
 	ledger := startPostgreSQL(t)
@@ -144,7 +144,7 @@ func (s setting) postgresqlRestarted(t *testing.T) {
 }
 
 // churned has three instances leave, be killed, be paused past their sessions and join again, at random moments. Now and
-// then the broker or the ledger is started anew meanwhile.
+// then the broker or the ledger is started again meanwhile.
 func (s setting) churned(t *testing.T) {
 	ledger := startPostgreSQL(t)
 	d := s.cluster(t, "churned", 3, ledger)

@@ -27,7 +27,7 @@ import (
 )
 
 const (
-	// transactionRounds is how often the producers of the transactions begin anew.
+	// transactionRounds is how often the producers of the transactions begin again.
 	transactionRounds = 20
 	episodeSteps      = 3
 )

@@ -45,7 +45,7 @@ func (c cost) less(idle cost) cost {
 	return c
 }
 
-// rate is in events a second.
+// rate is in events per second.
 func (c cost) rate() float64 { return float64(c.events) / c.took.Seconds() }
 
 func (c cost) micros() float64 { return float64(c.cpu.Nanoseconds()) / 1e3 / float64(c.events) }

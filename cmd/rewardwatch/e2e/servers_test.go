@@ -267,7 +267,7 @@ type prometheus struct {
 }
 
 // startPrometheus has it scrape a service every three seconds, and evaluate the rules that the service's binary writes every
-// second. A scrape may take as long as it is to the next: one that fails resolves every alert, and the next raises it anew.
+// second. A scrape may take as long as it is to the next: one that fails resolves every alert, and the next raises it again.
 func startPrometheus(t *testing.T, s *service, alerts *alertmanager) *prometheus {
 	t.Helper()
 	dir, port := t.TempDir(), deploytest.FreePorts(t, 1)[0]

@@ -13,7 +13,7 @@ const (
 	MetricUnitsWaiting    = "rewardwatch_units_waiting"                          // {reason="partitions|calibration"} units waiting to be judged
 	MetricCalibrations    = "rewardwatch_calibrations"                           // {state="waiting|running"} baselines that are to be calibrated
 	MetricGroups          = "rewardwatch_groups"                                 // {baseline="none|provisional|accepted"} groups by what they are judged against
-	MetricUnitDelay       = "rewardwatch_unit_delay_seconds"                     // from a unit's last event to its judgement
+	MetricUnitDelay       = "rewardwatch_unit_delay_seconds"                     // from a unit's last event to its judgment
 	MetricBankSaves       = "rewardwatch_bank_checkpoints_total"                 // snapshots of banks written
 	MetricBankSavedAt     = "rewardwatch_bank_checkpoint_last_timestamp_seconds" // when a bank was last saved, 0 before the first save
 	MetricMemory          = "rewardwatch_memory_bytes"                           // memory in use

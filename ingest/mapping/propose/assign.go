@@ -485,7 +485,7 @@ func (f *finder) hasOutcomes() bool {
 // fewSteps is how many records of an agent, or of an episode without an end, are too few to judge blocks of them.
 const fewSteps = 20
 
-// single takes each record for an episode, where nothing says when one ends, and nobody takes enough steps for blocks of
+// single takes each record for an episode, where nothing says when one ends, and no one takes enough steps for blocks of
 // them.
 func (f *finder) single(of *place, isEpisode bool) {
 	if agent, ok := f.placeOf("agent_id"); ok && (!isEpisode || len(agent.values) < len(of.values)) {

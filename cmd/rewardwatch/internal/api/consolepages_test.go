@@ -62,7 +62,7 @@ func TestDecidingInTheConsole(t *testing.T) {
 	}
 }
 
-// Without a token, a browser on the machine decides; a page that has pointed its own name here does not, and nobody does through a proxy.
+// Without a token, a browser on the machine decides; a page that has pointed its own name here does not, and no one does through a proxy.
 func TestConsoleWithoutATokenIsForThisMachine(t *testing.T) {
 	r := newDeskRig(t)
 	r.cfg.TokenFile = ""

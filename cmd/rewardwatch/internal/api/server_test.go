@@ -432,7 +432,7 @@ func (v *slowView) Ready() error {
 	return nil
 }
 
-// Whoever asks while the service starts is answered, and told what it waits for.
+// Anyone who asks while the service starts is answered, and told what it waits for.
 func TestServerAnswersWhileTheServiceStarts(t *testing.T) {
 	s, err := New(Config{Listen: "127.0.0.1:0"}, &apitest.FixedView{}, &apitest.FixedOrders{}, prometheus.NewRegistry(), nil, zerolog.Nop())
 	if err != nil {

@@ -43,7 +43,7 @@ func postServer(b *testing.B) string {
 	return served.URL + "/api/v1/telemetry"
 }
 
-// BenchmarkPostLocal says how many posted events a second are durable in a local log, and how long a request takes.
+// BenchmarkPostLocal says how many posted events per second are durable in a local log, and how long a request takes.
 func BenchmarkPostLocal(b *testing.B) {
 	for _, events := range []int{1, 100} {
 		for _, clients := range []int{1, 16} {

@@ -78,7 +78,7 @@ func (r *retraining) waits(t *testing.T, incident string) bool {
 	return slices.ContainsFunc(decisions, func(d ledger.Recorded) bool { return d.Reason == ledger.NotLasted })
 }
 
-// A drift orders its retraining once it has lasted, though nothing of the incident changes any more, and the service was started anew.
+// A drift orders its retraining once it has lasted, though nothing of the incident changes any more, and the service was started again.
 func TestDriftThatLastsIsLookedAtAgain(t *testing.T) {
 	for name, restart := range map[string]bool{"at once": false, "after a restart": true} {
 		t.Run(name, func(t *testing.T) {

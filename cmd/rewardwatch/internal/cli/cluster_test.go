@@ -127,7 +127,7 @@ func newFleets(policies int) *fleets {
 // writing is how long it may take to write a part while it is read.
 const writing = 20 * time.Second
 
-// produce sends the next part in the order of its time stamps. They are set anew, so that they lie behind those of the part
+// produce sends the next part in the order of its time stamps. They are set again, so that they lie behind those of the part
 // before, and begin so long from now at the earliest; what happens in a part does not depend on them. It gives the first of
 // them. Units wait for the time of their stamps: a part that is written before anybody reads it needs none ahead, but one that
 // is written while it is read needs the time that writing takes, or those to come are late.
@@ -381,7 +381,7 @@ func TestAnyInstanceForgetsForAll(t *testing.T) {
 			}
 		}
 	}
-	f.produce(t, cfg.Ingest.Kafka.Brokers[0], writing) // the forgotten ones begin anew
+	f.produce(t, cfg.Ingest.Kafka.Brokers[0], writing) // the forgotten ones begin again
 	testkit.Eventually(t, "units of four policies again", func() bool {
 		all := append(a.Summaries(), b.Summaries()...)
 		return len(all) == 4 && !slices.ContainsFunc(all, func(s *finding.Summary) bool { return len(s.Groups) == 0 })

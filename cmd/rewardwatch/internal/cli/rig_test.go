@@ -23,7 +23,7 @@ func viewServer(t *testing.T, cfg api.Config, v api.View, o *apitest.FixedOrders
 	return s
 }
 
-// tokenServer is a viewServer that takes orders from whoever has the token in the file that is its second result.
+// tokenServer is a viewServer that takes orders from anyone who has the token in the file that is its second result.
 func tokenServer(t *testing.T, v api.View, o *apitest.FixedOrders) (s *api.Server, tokenFile string) {
 	t.Helper()
 	tokenFile = testkit.WriteFile(t, apitest.SomeToken+"\n")

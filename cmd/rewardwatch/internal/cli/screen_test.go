@@ -44,7 +44,7 @@ func pseudoTerminal(t *testing.T, columns uint16) (*os.File, func() string) {
 	}
 }
 
-// Colours are for terminals, and for people who have not asked for none.
+// Colors are for terminals, and for people who have not asked for none.
 func TestColours(t *testing.T) {
 	rows := [][]string{{"SIGNAL", "STATE"}, {"return", "drift"}, {"drift", "ok"}}
 	plain := "SIGNAL  STATE\nreturn  drift\ndrift   ok\n"

@@ -125,7 +125,7 @@ func (p *process) kill() {
 }
 
 // killMember kills the process once it is a member of its group, or of the groups that read the given topics. The
-// in-process broker keeps a member that dies while it waits to join for good, and gives it partitions that nobody reads;
+// in-process broker keeps a member that dies while it waits to join for good, and gives it partitions that no one reads;
 // Apache Kafka lets its session end.
 func (p *process) killMember(t *testing.T, topics ...string) {
 	t.Helper()
@@ -304,7 +304,7 @@ func checkpointFiles(t *testing.T, cfgFile, kind string) []string {
 }
 
 // Where the newest save is damaged, whatever it is of, the service goes back to the one before and loses nothing; where
-// that is damaged too, it is refused with the paths. A checkpoint that was moved away is made anew.
+// that is damaged too, it is refused with the paths. A checkpoint that was moved away is made again.
 func TestDamagedStateIsRefusedLoudly(t *testing.T) {
 	t.Parallel()
 	broker := startBroker(t, 1)
@@ -345,7 +345,7 @@ func TestDamagedStateIsRefusedLoudly(t *testing.T) {
 	if n := p.said("a checkpoint is damaged: using the previous one; no data is lost, but check the disk"); n != len(kinds) {
 		t.Errorf("%d fallbacks are in the log, want %d", n, len(kinds))
 	}
-	for _, file := range checkpointFiles(t, cfgFile, "partition") { // as an operator does where the topic was made anew
+	for _, file := range checkpointFiles(t, cfgFile, "partition") { // as an operator does where the topic was made again
 		if err := os.Remove(file); err != nil {
 			t.Fatal(err)
 		}

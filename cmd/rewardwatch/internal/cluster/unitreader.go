@@ -120,7 +120,7 @@ type unitReader struct {
 	partition  int32
 	partitions int                                     // of the units topic
 	newest     map[ingest.Partition]ingest.AppliedUnit // newest unit from each partition of the telemetry
-	damaged    zerolog.Logger                          // limited to a few messages a minute
+	damaged    zerolog.Logger                          // limited to a few messages per minute
 	drop       func(policy string, at time.Time)
 	forgetting []ingest.ForgetOrder // received, and not carried out by any worker yet
 }

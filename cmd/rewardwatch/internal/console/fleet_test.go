@@ -222,7 +222,7 @@ func TestFleetShowsRequestsAndGoesOnWithoutThem(t *testing.T) {
 			t.Errorf("without %q the page is %s", want, body)
 		}
 	}
-	// A request is shown by the same words, colour and link wherever it stands, also one of a strange id.
+	// A request is shown by the same words, color and link wherever it stands, also one of a strange id.
 	q := &kept.requests[0]
 	q.ID, q.Kind, q.State = "~a/b", ledger.KindRollback, ledger.StateDeadLetter
 	for path, link := range map[string]string{"/": `href="./retrain/~a%2Fb">Rollback of`, "/policies/policy-0000": `href="./../retrain/~a%2Fb"`} {

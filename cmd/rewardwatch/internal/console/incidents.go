@@ -103,7 +103,7 @@ func lineOf(i *alerts.Incident) listedIncident {
 	return out
 }
 
-// incidentState returns the state of an incident, and the class for its colour.
+// incidentState returns the state of an incident, and the class for its color.
 func incidentState(i *alerts.Incident) (state, class string) {
 	switch d, ended := i.Ended(); {
 	case ended:

@@ -130,7 +130,7 @@ func requestLineOf(q ledger.Request) requestLine {
 	return out
 }
 
-// requestClass returns the class for the colour of a state, by what the state asks of people.
+// requestClass returns the class for the color of a state, by what the state asks of people.
 func requestClass(s ledger.State) string {
 	switch s {
 	case ledger.StateAwaitingApproval:

@@ -25,7 +25,7 @@ type madeUpDesk struct {
 	deliveries []ledger.Delivery
 	judged     []ledger.Recorded
 	filter     ledger.Filter // of the last search
-	slow       bool          // answers nothing until nobody waits any more
+	slow       bool          // answers nothing until no one waits any more
 	err        error         // of everything
 	refuse     error         // of decisions
 	decided    int

@@ -141,7 +141,7 @@ func TestMuteEndsByItself(t *testing.T) {
 	}
 }
 
-// Where nobody can be told of a decision, the service ends, so that its next start tells it.
+// Where no one can be told of a decision, the service ends, so that its next start tells it.
 func TestDecisionThatCannotBeToldEndsTheService(t *testing.T) {
 	t.Parallel()
 	n := &noting{memory: *newMemory()}

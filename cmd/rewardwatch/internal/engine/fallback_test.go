@@ -39,7 +39,7 @@ type machine struct {
 	rng          *rand.Rand
 	disk         *ingesttest.Segments
 	damaged      map[string][]byte    // what was left of a segment, by name
-	calibrations *budget.Calibrations // which outlast it, so that the test does not wait for each anew
+	calibrations *budget.Calibrations // which outlast it, so that the test does not wait for each again
 	logs         string               // directory of the logs of units
 	memory       ingest.ByteSize      // a restart fills one half of it; nothing waits for room, which the process would never have
 

@@ -463,7 +463,7 @@ func TestSimOutcomeOutlivesRestarts(t *testing.T) {
 }
 
 // The verdict is told only once a save has what it follows from: one from before the version was seen would promote nothing, as
-// nobody waits any more for a request that is closed.
+// no one waits any more for a request that is closed.
 func TestVerdictWaitsForASave(t *testing.T) {
 	j := newJudging(t, "mean return > 105 over 100 episodes within 24h")
 	d := j.worker()

@@ -15,7 +15,7 @@ import (
 
 // lane makes the units of one partition of one topic. Which units leave it, when, and at which of its records, depends
 // on the records of this partition alone, in their order. So it is the same whenever the partition is read again,
-// however the records of other topics come in between, and a bank recognises what it has applied. Records of other
+// however the records of other topics come in between, and a bank recognizes what it has applied. Records of other
 // topics may only add feedback to its open decisions.
 type lane struct {
 	*Intake

@@ -44,7 +44,7 @@ func feedBoth(t *testing.T, f *PartitionFeed, decisions, clicks []ingest.Event, 
 
 func byTime(decision, click *ingest.Event) bool { return click.TS < decision.TS }
 
-// place is what a bank recognises a unit by.
+// place is what a bank recognizes a unit by.
 type place struct {
 	pos     ingest.Position
 	ord     int32

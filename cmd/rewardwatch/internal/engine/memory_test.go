@@ -312,7 +312,7 @@ func TestAnEvictedGroupThatIsDamagedEndsTheService(t *testing.T) {
 	}
 }
 
-// What is silent is told of evicted groups too.
+// What is silent is notified of evicted groups too.
 func TestAnEvictedGroupFallsSilent(t *testing.T) {
 	t.Parallel()
 	_, r, _, _ := evictedPolicy(t)

@@ -405,7 +405,7 @@ func (g *inspectedGroup) actionReport(out *SignalJSON) {
 	}
 }
 
-// notes describes what keeps the group from being judged, or the judgement from being reliable.
+// notes describes what keeps the group from being judged, or the judgment from being reliable.
 func (g *inspectedGroup) notes(r GroupInspection) []string {
 	notes := []string{}
 	note := func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) }

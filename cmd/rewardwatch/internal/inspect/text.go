@@ -182,7 +182,7 @@ func (c clockJSON) text(unit finding.UnitName) string {
 	}
 	s := fmt.Sprintf("%s to %s, on %s", c.First, c.Last, terminal.Plural(c.Days, "day"))
 	if c.EventsPerSecond != nil {
-		s += fmt.Sprintf("; %s events a second", words.Short(float64(*c.EventsPerSecond)))
+		s += fmt.Sprintf("; %s events per second", words.Short(float64(*c.EventsPerSecond)))
 		if *c.UnitsPerDay >= 1000 {
 			s += fmt.Sprintf(", %s %s a day", words.Whole(*c.UnitsPerDay), unit.Many())
 		} else if *c.UnitsPerDay > 0 {

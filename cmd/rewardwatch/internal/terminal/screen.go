@@ -31,10 +31,10 @@ func columns(w io.Writer) int {
 	return columns
 }
 
-// Colour is a control sequence that sets the colour of the text after it.
+// Colour is a control sequence that sets the color of the text after it.
 type Colour string
 
-// The colours: red for bad, green for good, yellow for waiting, faint for less important.
+// The colors: red for bad, green for good, yellow for waiting, faint for less important.
 const (
 	Red    Colour = "\x1b[31m"
 	Green  Colour = "\x1b[32m"
@@ -43,13 +43,13 @@ const (
 	reset         = "\x1b[0m"
 )
 
-// Paint colours text. The zero value leaves text unchanged.
+// Paint colors text. The zero value leaves text unchanged.
 type Paint bool
 
-// PaintFor colours the output of a terminal, unless its user has set NO_COLOR (https://no-color.org).
+// PaintFor colors the output of a terminal, unless its user has set NO_COLOR (https://no-color.org).
 func PaintFor(w io.Writer) Paint { return Paint(os.Getenv("NO_COLOR") == "" && controlled(w)) }
 
-// In colours text.
+// In colors text.
 func (p Paint) In(c Colour, text string) string {
 	if !p || c == "" || text == "" {
 		return text
@@ -57,7 +57,7 @@ func (p Paint) In(c Colour, text string) string {
 	return string(c) + text + reset
 }
 
-// StateColour returns the colour of a state of a stream, an alarm, an incident or a request, "" if it has none.
+// StateColour returns the color of a state of a stream, an alarm, an incident or a request, "" if it has none.
 func StateColour(state string) Colour {
 	switch word, _, _ := strings.Cut(state, " "); word {
 	case "drift", "telemetry_fault", "firing", "failed", "missed":

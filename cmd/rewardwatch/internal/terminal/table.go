@@ -9,7 +9,7 @@ import (
 	"github.com/mattn/go-runewidth"
 )
 
-// StateColumn is the heading of the column whose cells are coloured.
+// StateColumn is the heading of the column whose cells are colored.
 const StateColumn = "STATE"
 
 // gap is the space between two columns of a table, and narrowest the width below which no column is wrapped.
