@@ -122,15 +122,15 @@ func TestPeopleAndJobsChangeRequests(t *testing.T) {
 		"reject too late":    {ledger.StateMet, "reject", who, 409, `"state":"met"}`, "", "", ""},
 		"resend":             {ledger.StateDeadLetter, "resend", who, 200, `"state":"open"`, ledger.StateOpen, "alice", "new prices"},
 		"resend what runs":   {ledger.StateRunning, "resend", who, 409, `"state":"running"}`, "", "", ""},
-		"nobody":             {ledger.StateAwaitingApproval, "approve", `{"by":" ","why":"x"}`, 400, "by must be a text", "", "", ""},
-		"no reason":          {ledger.StateAwaitingApproval, "reject", `{"by":"alice"}`, 400, "why must be a text", "", "", ""},
+		"nobody":             {ledger.StateAwaitingApproval, "approve", `{"by":" ","why":"x"}`, 400, "by must have 1 to 200 characters", "", "", ""},
+		"no reason":          {ledger.StateAwaitingApproval, "reject", `{"by":"alice"}`, 400, "why must have 1 to 1000 characters", "", "", ""},
 		"unknown field":      {ledger.StateAwaitingApproval, "approve", `{"by":"alice","why":"x","state":"met"}`, 400, "unknown field", "", "", ""},
-		"field of another":   {ledger.StateAwaitingApproval, "approve", `{"by":"alice","why":"x","for":"4h"}`, 400, "until and for mean nothing here", "", "", ""},
+		"field of another":   {ledger.StateAwaitingApproval, "approve", `{"by":"alice","why":"x","for":"4h"}`, 400, "unexpected keys: until and for", "", "", ""},
 		"no JSON":            {ledger.StateAwaitingApproval, "approve", `by=alice`, 400, "the body is not a valid JSON object", "", "", ""},
 		"large":              {ledger.StateAwaitingApproval, "approve", `{"by":"` + strings.Repeat("x", maxOrder) + `"}`, 413, "too large", "", "", ""},
 		"started":            {ledger.StateDelivered, "status", `{"state":"started","by":"trainer-7"}`, 200, `"state":"running"`, ledger.StateRunning, "trainer-7", ""},
 		"started again":      {ledger.StateRunning, "status", `{"state":"started"}`, 200, `"state":"running"`, "", "", ""},
-		"succeeded":          {ledger.StateRunning, "status", `{"state":"succeeded","version":"v3","log":"done\n"}`, 200, `"new_version":"v3","log":"done\n"`, ledger.StateVerifying, "job", "the job made version v3"},
+		"succeeded":          {ledger.StateRunning, "status", `{"state":"succeeded","version":"v3","log":"done\n"}`, 200, `"new_version":"v3","log":"done\n"`, ledger.StateVerifying, "job", "the job produced version v3"},
 		"failed":             {ledger.StateRunning, "status", `{"state":"failed","error":" out of memory\n"}`, 200, `"reason":"out of memory"`, ledger.StateFailed, "job", "out of memory"},
 		"failed at length":   {ledger.StateRunning, "status", `{"state":"failed","error":"` + strings.Repeat("é", 2000) + `"}`, 200, `"state":"failed"`, ledger.StateFailed, "job", strings.Repeat("é", words.MaxWhy-1) + "…"},
 		"no version":         {ledger.StateRunning, "status", `{"state":"succeeded"}`, 400, "version must be the policy_version that the job produced", "", "", ""},
@@ -164,7 +164,7 @@ func TestPeopleAndJobsChangeRequests(t *testing.T) {
 	}
 	r := newDeskRig(t)
 	for _, path := range []string{"approve", "reject", "resend"} {
-		if w := post(r.Server, "/api/v1/retrain-requests/rr_none/"+path, who, apitest.SomeToken); w.Code != 404 || !strings.Contains(w.Body.String(), "no such request") {
+		if w := post(r.Server, "/api/v1/retrain-requests/rr_none/"+path, who, apitest.SomeToken); w.Code != 404 || !strings.Contains(w.Body.String(), "request not found") {
 			t.Errorf("%s of what is unknown gives %d %s", path, w.Code, w.Body)
 		}
 	}
