@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -197,7 +198,8 @@ func TestSnapshotsOfTheFormatBefore(t *testing.T) {
 			again := resumed.Group(p.groups[0].Key)
 			again.Promise.Caveats = slices.Clone(again.Promise.Caveats)
 			for i, said := range again.Promise.Caveats { // sentences stay as they were written
-				again.Promise.Caveats[i] = strings.Replace(said, "units are blocks of 20 steps of one agent,", "blocks of 20 steps of one agent are judged,", 1)
+				said = strings.Replace(said, "units are blocks of 20 steps of one agent,", "blocks of 20 steps of one agent are judged,", 1)
+				again.Promise.Caveats[i] = wordsBefore.ReplaceAllString(said, "a change is detected after at least about $1 blocks ($2 steps)")
 			}
 			before := judgedBefore(t, name, p.Group(p.groups[0].Key))
 			before.Promise = saidBefore(again.Promise, before.Promise)
@@ -208,18 +210,22 @@ func TestSnapshotsOfTheFormatBefore(t *testing.T) {
 	}
 }
 
+// wordsBefore is how the build before says how many blocks a change takes.
+var wordsBefore = regexp.MustCompile(`a change takes about (\d+) of them, (\d+) steps, at least`)
+
 // saidBefore returns a promise in the words of the build before, if those of its twin are. It did not say that a
 // baseline covers less than a day, only that it does not cover the week, and did not reduce the promise for that.
 func saidBefore(twin, p finding.Promise) finding.Promise {
-	i := slices.Index(p.Caveats, baseline.CaveatDay)
-	if i < 0 || !slices.Contains(twin.Caveats, baseline.CaveatWeek) {
+	const week = "the baseline does not cover the weekly cycle twice"
+	i := slices.IndexFunc(p.Caveats, func(said string) bool { return said == baseline.CaveatDay || said == baseline.CaveatWeek })
+	if i < 0 || !slices.Contains(twin.Caveats, week) {
 		return p
 	}
 	p.Caveats = slices.Clone(p.Caveats)
-	p.Caveats[i] = baseline.CaveatWeek
-	if p.Confidence == finding.ConfidenceReduced {
+	if p.Caveats[i] == baseline.CaveatDay && p.Confidence == finding.ConfidenceReduced {
 		p.Confidence = finding.ConfidenceKept
 	}
+	p.Caveats[i] = week
 	return p
 }
 
