@@ -354,7 +354,7 @@ func testAsk(t *testing.T, on storage) {
 		}
 		decisions, err := r.Decisions(t.Context(), "person/one", 10)
 		check(t, err)
-		if len(decisions) != 1 || decisions[0].Reason != ledger.Opened || decisions[0].Request != q.ID || decisions[0].Detail != "asked for by alice: the catalogue is new" {
+		if len(decisions) != 1 || decisions[0].Reason != ledger.Opened || decisions[0].Request != q.ID || decisions[0].Detail != "requested by alice: the catalogue is new" {
 			t.Errorf("decisions %+v", decisions)
 		}
 		for name, test := range map[string]struct {
