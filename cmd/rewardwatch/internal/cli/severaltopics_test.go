@@ -239,7 +239,7 @@ func TestTopicsThatAreNotPartitionedAlikeAreTold(t *testing.T) {
 	testkit.Eventually(t, "the error of the numbers", func() bool {
 		return p.said("decisions and feedback are joined by partition, but the topics have different numbers of partitions: feedback is lost unless") > 0
 	})
-	testkit.Eventually(t, "the error of the keys", func() bool { return p.said("in another partition") > 0 })
+	testkit.Eventually(t, "the error of the keys", func() bool { return p.said("in different partitions") > 0 })
 	_, text := p.fetch(t, "/metrics")
 	if !regexp.MustCompile(`rewardwatch_feedback_lost_total\{decision="other_partition"\} [1-9]\d+`).MatchString(text) {
 		t.Errorf("metrics\n%s", text)
@@ -259,7 +259,7 @@ func TestTopicsThatArePartitionedAlikeAreNotTold(t *testing.T) {
 	s.end(start)
 	p := startService(t, s.config())
 	testkit.Eventually(t, "all decisions", func() bool { return p.unitsByPolicy()["shop"] >= 3000 })
-	if _, text := p.fetch(t, "/metrics"); p.said("different numbers")+p.said("in another partition") > 0 ||
+	if _, text := p.fetch(t, "/metrics"); p.said("different numbers")+p.said("in different partitions") > 0 ||
 		!strings.Contains(text, `rewardwatch_feedback_lost_total{decision="other_partition"} 0`) {
 		t.Errorf("metrics\n%s", text)
 	}
