@@ -27,7 +27,7 @@ func (g ruleGroups) actionCollapse() rule {
 				name: "one action is left", at: "10m",
 				series: []inputSeries{entropy("baseline", "2+0x20"), entropy("current", "0.2+0x20"), g.stream("action.3", "2+0x20")},
 				fires: []expectedAlert{g.fires(" does nearly the same all the time", "The actions have 10% of their "+
-					"baseline: the policy does nearly the same all the time. Check the action shares and the training of this policy_version.")},
+					"baseline entropy. The policy does nearly the same all the time. Check the action shares and the training of this policy_version.")},
 			},
 			{
 				name: "few actions, and no alarm", at: "10m",

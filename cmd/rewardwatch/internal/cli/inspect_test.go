@@ -340,7 +340,7 @@ func TestSimInspectIsBounded(t *testing.T) {
 	if l := r.Policies[0].Labels[0]; l.Values != inspect.InspectedValues || !l.AtLeast || l.GroupBy {
 		t.Errorf("label %+v", l)
 	}
-	if len(g.Notes) < 2 || !slices.ContainsFunc(g.Notes, func(s string) bool { return strings.Contains(s, "left out") }) {
+	if len(g.Notes) < 2 || !slices.ContainsFunc(g.Notes, func(s string) bool { return strings.Contains(s, "values were ignored") }) {
 		t.Errorf("notes %q", g.Notes)
 	}
 	if p, _ := loadProposal(t, *r.Config).Settings().Policy("p"); slices.Contains(p.Signals, "*") || p.Follows("observation.1") || !p.Follows("action") {
