@@ -203,16 +203,26 @@ func TestSimMemoryOfAGroup(t *testing.T) {
 		most           int64 // bytes a stream
 	}{{4, 500, 33 << 10}, {17, 500, 50 << 10}, {4, 2000, 56 << 10}, {17, 2000, 78 << 10}} {
 		// Of one episode in 20 seconds, a warm-up of 2,000 would go on until it covers two days.
-		first, a := newTypical(c.actions), newTypical(c.actions)
-		first.every, a.every = 5, 5
+		first := newTypical(c.actions)
+		first.every = 5
 		tables := first.frozen(c.units) // serve all groups
 		before := heap()
-		p := a.frozen(c.units)
+		const groups = 4 // of the same telemetry: the sizes of maps differ by chance, so one says little
+		var agents [groups]*typical
+		var policies [groups]*Policy
+		for i := range groups {
+			agents[i] = newTypical(c.actions)
+			agents[i].every = 5
+			policies[i] = agents[i].frozen(c.units)
+		}
+		p := policies[0]
 		feed := func(units int) int64 {
-			for range units {
-				p.Observe(a.unit(), time.Time{})
+			for i := range groups {
+				for range units {
+					policies[i].Observe(agents[i].unit(), time.Time{})
+				}
 			}
-			return (heap() - before) / int64(len(p.groups[0].Streams))
+			return (heap() - before) / groups / int64(len(p.groups[0].Streams))
 		}
 		soon, later := feed(1000), feed(5000)
 		var state written
@@ -233,7 +243,7 @@ func TestSimMemoryOfAGroup(t *testing.T) {
 				c.actions, c.units, soon, later, c.most)
 		}
 		runtime.KeepAlive(tables)
-		runtime.KeepAlive(p)
+		runtime.KeepAlive(policies)
 	}
 }
 
