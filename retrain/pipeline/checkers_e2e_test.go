@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -222,10 +223,10 @@ func named(t *testing.T, file string) string {
 		t.Fatal(err)
 	}
 	copied := filepath.Join(t.TempDir(), "job.yaml")
-	if err := os.WriteFile(copied, []byte(strings.Replace(string(text), "-\n  labels", "x\n  labels", 1)), 0o600); err != nil {
+	text = regexp.MustCompile(`(?m)^  generateName: (.*)-$`).ReplaceAll(text, []byte("  name: $1"))
+	if err := os.WriteFile(copied, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	check(t, "sed", "-i", "s/^  generateName:/  name:/", copied)
 	return copied
 }
 

@@ -32,7 +32,6 @@ type Artefact struct {
 	Path    string // relative to the root of the repository, with slashes
 	Text    string
 	Origins []Origin // of its lines, in order
-	Target  string   // that it is for
 
 	template []string // its lines without the values of the file
 }
@@ -137,7 +136,7 @@ func (r *renderer) artefact(target, name, text string) {
 	}
 	plain, origins := r.unmark(out)
 	own := strings.Split(marked.ReplaceAllString(out, ""), "\n")
-	r.work.Artefacts = append(r.work.Artefacts, Artefact{Path: path.Clean(file), Text: plain, Origins: origins, Target: target, template: own})
+	r.work.Artefacts = append(r.work.Artefacts, Artefact{Path: path.Clean(file), Text: plain, Origins: origins, template: own})
 }
 
 // wanted reports whether a generated script is used: a command of the project may replace it.

@@ -3,8 +3,11 @@ package pipeline
 import (
 	"fmt"
 	"reflect"
+	"regexp"
 	"strconv"
 	"time"
+
+	"github.com/prometheus/common/model"
 
 	"github.com/rewardwatch/rewardwatch/retrain/yamlfile"
 )
@@ -110,16 +113,14 @@ func (v values) each(path string) ([]string, error) {
 	return out, nil
 }
 
-// duration returns a duration of whole minutes, hours or days, such as 90m, 6h or 2d.
+// durations are whole minutes, hours or days.
+var durations = regexp.MustCompile(`^[1-9][0-9]{0,3}[mhd]$`)
+
+// duration returns a duration such as 90m, 6h or 2d. Seconds and mixtures are refused: orchestrators count in minutes.
 func duration(text string) (time.Duration, error) {
-	for suffix, unit := range map[byte]time.Duration{'m': time.Minute, 'h': time.Hour, 'd': 24 * time.Hour} {
-		if len(text) > 1 && text[len(text)-1] == suffix {
-			n, err := strconv.Atoi(text[:len(text)-1])
-			if err != nil || n < 1 || n > 10_000 {
-				break
-			}
-			return time.Duration(n) * unit, nil
-		}
+	d, err := model.ParseDuration(text)
+	if err != nil || !durations.MatchString(text) {
+		return 0, fmt.Errorf("must be whole minutes, hours or days such as 90m, 6h or 2d, not %q", text)
 	}
-	return 0, fmt.Errorf("must be whole minutes, hours or days such as 90m, 6h or 2d, not %q", text)
+	return time.Duration(d), nil
 }

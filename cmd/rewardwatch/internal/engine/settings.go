@@ -40,7 +40,7 @@ type FleetConfig struct {
 
 // LimitsConfig configures the bounds of what is held in memory. Reaching one is counted, and never fatal.
 type LimitsConfig struct {
-	Streams       int `yaml:"streams"`        // streams that are judged; one policy takes at most half
+	Streams       int `yaml:"streams"`        // streams that are judged; one policy gets at most as many as are free
 	OpenEpisodes  int `yaml:"open_episodes"`  // unfinished episodes per partition; beyond it the oldest is dropped
 	OpenDecisions int `yaml:"open_decisions"` // decisions per partition that wait for feedback; beyond it the first to become final is dropped
 	Series        int `yaml:"series"`         // exported series; healthy streams are omitted first

@@ -84,6 +84,11 @@ func propose(c *terminal.Console, dir, file string) error {
 	})
 }
 
+// printTable prints a value as JSON, or its rows as a table.
+func printTable(c *terminal.Console, value any, rows [][]string) error {
+	return c.Print(value, func(w io.Writer) error { return terminal.PrintTable(w, rows) })
+}
+
 func newValidateCommand(c *terminal.Console, o pipeline.Options) *cobra.Command {
 	return &cobra.Command{
 		Use:   "validate FILE",
@@ -95,13 +100,11 @@ func newValidateCommand(c *terminal.Console, o pipeline.Options) *cobra.Command 
 			if err != nil {
 				return err
 			}
-			return c.Print(w.Trace, func(out io.Writer) error {
-				rows := [][]string{{"FILTER", "RESULT"}}
-				for _, s := range w.Trace {
-					rows = append(rows, []string{s.Filter, s.Did})
-				}
-				return terminal.PrintTable(out, rows)
-			})
+			rows := [][]string{{"FILTER", "RESULT"}}
+			for _, s := range w.Trace {
+				rows = append(rows, []string{s.Filter, s.Did})
+			}
+			return printTable(c, w.Trace, rows)
 		},
 	}
 }
@@ -116,13 +119,11 @@ func newPlanCommand(c *terminal.Console, o pipeline.Options) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return c.Print(w.Stages, func(out io.Writer) error {
-				rows := [][]string{{"STAGE", "AFTER", "BECAUSE OF", "DOES"}}
-				for _, s := range w.Stages {
-					rows = append(rows, []string{s.Name, terminal.Dash(strings.Join(s.Needs, ", ")), s.Cause, s.Title})
-				}
-				return terminal.PrintTable(out, rows)
-			})
+			rows := [][]string{{"STAGE", "AFTER", "BECAUSE OF", "DOES"}}
+			for _, s := range w.Stages {
+				rows = append(rows, []string{s.Name, terminal.Dash(strings.Join(s.Needs, ", ")), s.Cause, s.Title})
+			}
+			return printTable(c, w.Stages, rows)
 		},
 	}
 }

@@ -113,7 +113,7 @@ func newExplainCommand(c *terminal.Console, o pipeline.Options) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return c.Print(lines, func(out io.Writer) error { return printExplained(out, lines) })
+			return printTable(c, lines, explainedRows(lines))
 		},
 	}
 	cmd.Flags().IntVar(&line, "line", 0, "line of the file, instead of an artefact")
@@ -138,7 +138,7 @@ func explained(w *pipeline.Work, args []string, line int, all bool) ([]pipeline.
 	return nil, fmt.Errorf("there is no generated file %q; there are %s", args[1], strings.Join(paths, ", "))
 }
 
-func printExplained(w io.Writer, lines []pipeline.Explained) error {
+func explainedRows(lines []pipeline.Explained) [][]string {
 	rows := [][]string{{"LINE", "TEXT", "FROM"}}
 	for _, e := range lines {
 		var from []string
@@ -152,7 +152,7 @@ func printExplained(w io.Writer, lines []pipeline.Explained) error {
 		text := terminal.Printable(strings.TrimSpace(e.Text))
 		rows = append(rows, []string{e.File + ":" + strconv.Itoa(e.Line), text, terminal.Dash(strings.Join(from, ", "))})
 	}
-	return terminal.PrintTable(w, rows)
+	return rows
 }
 
 func newSchemaCommand(c *terminal.Console) *cobra.Command {
