@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/rewardwatch/rewardwatch/detectors/bank"
+	"github.com/rewardwatch/rewardwatch/detectors/capacity"
 	"github.com/rewardwatch/rewardwatch/detectors/watch"
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
@@ -262,7 +263,7 @@ func warmUp(t *testing.T, seed uint64, as telling) warmed {
 func newBank() *bank.Policy {
 	cfg := watch.DefaultConfig()
 	cfg.FalseAlarms.Budget, cfg.FalseAlarms.Per = 1, watch.Per{Amount: 20_000, Unit: watch.PerEpisodes}
-	return bank.NewPolicy("ranker", cfg, bank.NewStreamLimit(1000))
+	return bank.NewPolicy("ranker", cfg, capacity.NewStreamLimit(1000))
 }
 
 // live goes on with a world that has changed, and gives the cause as it was named when the first alarm fired, and the

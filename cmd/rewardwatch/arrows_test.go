@@ -53,10 +53,12 @@ func arrows() map[string][]string {
 		"detectors":         nil,
 		"detectors/kstable": {"detectors"}, // the generator of a table
 		"detectors/bank": {
-			"detectors", "detectors/baseline", "detectors/battery", "detectors/blocks", "detectors/budget", "detectors/divergence", "detectors/factor",
+			"detectors", "detectors/actions", "detectors/baseline", "detectors/battery", "detectors/blocks", "detectors/budget", "detectors/capacity", "detectors/factor",
 			"detectors/fault", "detectors/finding", "detectors/gate", "detectors/held", "detectors/history", "detectors/offpolicy", "detectors/reach", "detectors/season", "detectors/signals", "detectors/stream", "detectors/trail",
 			"detectors/versions", "detectors/watch", "ingest", "ingest/packed", "ingest/saved",
 		},
+		"detectors/actions":     {"detectors", "detectors/divergence", "detectors/finding", "detectors/signals", "detectors/stream", "detectors/trail", "detectors/watch", "ingest", "ingest/saved"},
+		"detectors/capacity":    {"ingest"},
 		"detectors/baseline":    {"detectors", "detectors/factor", "detectors/lesson", "detectors/offpolicy", "detectors/stream", "detectors/watch", "ingest", "ingest/saved"},
 		"detectors/battery":     {"detectors", "detectors/blocks", "detectors/factor", "detectors/fault", "detectors/finding", "detectors/signals", "detectors/stream", "ingest", "ingest/saved"},
 		"detectors/blocks":      {"detectors/signals", "ingest", "ingest/saved"},

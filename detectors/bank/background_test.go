@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/rewardwatch/rewardwatch/detectors/budget"
+	"github.com/rewardwatch/rewardwatch/detectors/capacity"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 	"github.com/rewardwatch/rewardwatch/detectors/held"
 	"github.com/rewardwatch/rewardwatch/detectors/stream"
@@ -80,7 +81,7 @@ func TestBackgroundCalibrationsTakeTurns(t *testing.T) {
 	var running, most atomic.Int32
 	var policies []*Policy
 	for i := range 20 * runtime.GOMAXPROCS(0) {
-		p := NewPolicy(strconv.Itoa(i), watch.DefaultConfig(), NewStreamLimit(1000))
+		p := NewPolicy(strconv.Itoa(i), watch.DefaultConfig(), capacity.NewStreamLimit(1000))
 		p.Share(shared)
 		p.InBackground()
 		p.calibrate(p.group(ingest.NewGroup("a")), 100, freezing(func() []finding.Finding {

@@ -83,7 +83,7 @@ func (g *group) afresh() *group {
 	}
 	next.LastActions, g.LastActions = g.LastActions, trail.Actions{}
 	next.Newcomers = battery.Newcomers{Steps: g.Newcomers.Steps, Crowd: g.Newcomers.Crowd}
-	g.limit.add(len(next.Streams))
+	g.limit.Add(len(next.Streams))
 	return next
 }
 
@@ -96,7 +96,7 @@ func (p *Policy) replace(g, next *group, why string, now time.Time) {
 	next.gates, next.gatesSaved = g.gates.End(why, g.cfg), g.gatesSaved
 	p.put(next)
 	g.dropNext()
-	g.limit.add(-len(g.Streams))
+	g.limit.Add(-len(g.Streams))
 	p.changed = true
 	next.touch() // even if it was restored with g and has had no unit since
 }

@@ -30,7 +30,7 @@ func TestSimRestartEndsTheDriftAndWarmsUpAnew(t *testing.T) {
 	if len(alarmsIn(a.feed(p, 60))) == 0 {
 		t.Fatal("no alarm to restart from")
 	}
-	streams := p.limit.streams.Load()
+	streams := p.limit.Taken()
 	found, err := p.Restart(prod, "new prices", noon)
 	if err != nil {
 		t.Fatal(err)
@@ -44,8 +44,8 @@ func TestSimRestartEndsTheDriftAndWarmsUpAnew(t *testing.T) {
 		}
 	}
 	g := shownGroup(p)
-	if g.Baseline.ID != "" || g.Incident || g.Units != 560 || p.limit.streams.Load() != streams {
-		t.Errorf("after it: baseline %q, incident %v, %d units, %d streams", g.Baseline.ID, g.Incident, g.Units, p.limit.streams.Load())
+	if g.Baseline.ID != "" || g.Incident || g.Units != 560 || p.limit.Taken() != streams {
+		t.Errorf("after it: baseline %q, incident %v, %d units, %d streams", g.Baseline.ID, g.Incident, g.Units, p.limit.Taken())
 	}
 	past := g.Lineage.Past
 	if len(past) != 1 || past[0].ID != before.ID || past[0].Units != 500 || past[0].Why != "new prices" || !past[0].EndedAt.Equal(noon) {

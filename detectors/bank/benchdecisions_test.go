@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rewardwatch/rewardwatch/detectors/capacity"
 	"github.com/rewardwatch/rewardwatch/detectors/watch"
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
@@ -117,7 +118,7 @@ func TestBenchDecisionCost(t *testing.T) {
 			if joined == 1 {
 				d.rate = 100_000
 			}
-			p := NewPolicy("ranker", decisionsConfig(), NewStreamLimit(100_000))
+			p := NewPolicy("ranker", decisionsConfig(), capacity.NewStreamLimit(100_000))
 			next := func() *ingest.Unit {
 				u := d.unit()
 				u.Group = ingest.NewGroup("ranker", ingest.Label{Name: "env", Value: fmt.Sprint(d.made % int64(groups))})

@@ -14,6 +14,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors"
 	"github.com/rewardwatch/rewardwatch/detectors/battery"
 	"github.com/rewardwatch/rewardwatch/detectors/budget"
+	"github.com/rewardwatch/rewardwatch/detectors/capacity"
 	"github.com/rewardwatch/rewardwatch/detectors/stream"
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
@@ -216,7 +217,7 @@ func (c *crowd) pass(steps int64, cut bool) {
 func (c *crowd) baseline(m int) (all, kept float64, early int) {
 	cfg := episodes(benchN)
 	cfg.Baseline.Units = m
-	g := newGroup(c.s.group(), &cfg, NewStreamLimit(10), budget.NewCalibrations())
+	g := newGroup(c.s.group(), &cfg, capacity.NewStreamLimit(10), budget.NewCalibrations())
 	fill := func() float64 {
 		for g.Warmup.Units < m {
 			agent := c.next()

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/rewardwatch/rewardwatch/detectors/budget"
+	"github.com/rewardwatch/rewardwatch/detectors/capacity"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 	"github.com/rewardwatch/rewardwatch/detectors/signals"
 	"github.com/rewardwatch/rewardwatch/detectors/stream"
@@ -42,7 +43,7 @@ func (a *agent) observes(signals ...string) {
 // gathered returns a group whose warm-up is of the agent's next units.
 func (a *agent) gathered(units int) *group {
 	cfg := watch.DefaultConfig()
-	g := newGroup(ingest.NewGroup("ranker"), &cfg, NewStreamLimit(1000), budget.NewCalibrations())
+	g := newGroup(ingest.NewGroup("ranker"), &cfg, capacity.NewStreamLimit(1000), budget.NewCalibrations())
 	for range units {
 		g.gather(a.unit(), time.Time{}, true)
 	}

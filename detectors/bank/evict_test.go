@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/rewardwatch/rewardwatch/detectors/budget"
+	"github.com/rewardwatch/rewardwatch/detectors/capacity"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 	"github.com/rewardwatch/rewardwatch/detectors/watch"
 	"github.com/rewardwatch/rewardwatch/ingest"
@@ -24,12 +25,12 @@ type evicting struct {
 	share     *budget.Calibrations
 	bank      *Policy
 	saved     ingest.Parts
-	limit     *StreamLimit
-	residents *Residents
+	limit     *capacity.StreamLimit
+	residents *capacity.Residents
 }
 
 func (e *evicting) open(most int64) {
-	e.limit, e.residents = NewStreamLimit(1000), NewResidents(most)
+	e.limit, e.residents = capacity.NewStreamLimit(1000), capacity.NewResidents(most)
 	e.bank = NewPolicy("ranker", e.cfg, e.limit)
 	e.bank.Share(e.share)
 	e.bank.Keep(e.residents)
@@ -192,7 +193,7 @@ func evictAtRandom(t *testing.T, plain, tight *evicting) {
 		if n%100 == 0 {
 			shown()
 		}
-		if a, b := plain.limit.streams.Load(), tight.limit.streams.Load(); a != b {
+		if a, b := plain.limit.Taken(), tight.limit.Taken(); a != b {
 			t.Fatalf("%d streams are counted, want %d", b, a)
 		}
 	}
@@ -218,7 +219,7 @@ func allOf(t *testing.T, value any) string {
 // Groups leave that were not used for longest; those that people look at stay.
 func TestTheLeastRecentlyUsedLeave(t *testing.T) {
 	p, agents := ofGroups(t)
-	r := NewResidents(math.MaxInt64)
+	r := capacity.NewResidents(math.MaxInt64)
 	whole, _, err := p.Changes()
 	if err != nil {
 		t.Fatal(err)
@@ -295,9 +296,9 @@ func TestSimMemoryOfAnEvictedGroup(t *testing.T) {
 		p = nil
 		resumed := func(most int64) (bytes, weight int64) {
 			before, share := heap(), budget.NewCalibrations()
-			r, all := NewResidents(most), make([]*Policy, banks)
+			r, all := capacity.NewResidents(most), make([]*Policy, banks)
 			for i := range all {
-				all[i] = NewPolicy("ranker", cfg, NewStreamLimit(1000))
+				all[i] = NewPolicy("ranker", cfg, capacity.NewStreamLimit(1000))
 				all[i].Share(share)
 				all[i].Keep(r)
 				if err := all[i].Resume(parts, time.Time{}); err != nil {

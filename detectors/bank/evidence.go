@@ -3,12 +3,9 @@ package bank
 import (
 	"math"
 
-	"github.com/rewardwatch/rewardwatch/detectors"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 	"github.com/rewardwatch/rewardwatch/detectors/signals"
 	"github.com/rewardwatch/rewardwatch/detectors/stream"
-	"github.com/rewardwatch/rewardwatch/detectors/watch"
-	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
 // oldAlarm is the number of units after which an alarm shares its evidence with the others of its group.
@@ -52,69 +49,10 @@ func (g *group) shifts(onset int64) []finding.Shift {
 			out = append(out, shift)
 		}
 		if s.Signal == "reward" && g.LikeActions != nil {
-			out = g.LikeActions.shift(out, g.LastActions.Since(onset), max(1, s.Factor()))
+			out = g.LikeActions.Shift(out, g.LastActions.Since(onset), max(1, s.Factor()))
 		}
 	}
 	return out
-}
-
-// likeActions holds the rewards of the actions of the baseline. Exported fields are saved.
-type likeActions struct {
-	Rewards finding.ActionRewards
-	// Ranks ranks the difference for the same actions over the units of the baseline, which has mean 0; SD is its standard
-	// deviation.
-	Ranks *detectors.Ranks
-	SD    float64
-}
-
-// newLikeActions learns from the actions of a baseline; nil if they had no rewards, or are too few.
-func newLikeActions(units []stream.ActionCounts) *likeActions {
-	l := &likeActions{Rewards: stream.RewardsOf(units)}
-	differences := l.differences(units)
-	var m ingest.Moments
-	rewarded := false
-	for _, x := range differences {
-		m.Add(x)
-	}
-	for _, r := range l.Rewards {
-		rewarded = rewarded || r.Reward != 0
-	}
-	if len(differences) < watch.MinBaselineUnits || !rewarded {
-		return nil
-	}
-	l.Ranks, l.SD = detectors.NewRanks(differences), m.SD()
-	return l
-}
-
-// differences returns the difference for the same actions of each unit that took actions of the baseline. It leaves out
-// steps with other actions: what reward they would have had is unknown.
-func (l *likeActions) differences(units []stream.ActionCounts) []float64 {
-	out := make([]float64, 0, len(units))
-	for _, actions := range units {
-		steps, sum := int64(0), 0.0
-		for _, a := range actions {
-			if mean, known := l.Rewards.Mean(a.Name); known {
-				steps += a.N
-				sum += a.Reward - float64(a.N)*mean
-			}
-		}
-		if steps > 0 && !math.IsNaN(sum) && !math.IsInf(sum, 0) {
-			out = append(out, sum/float64(steps))
-		}
-	}
-	return out
-}
-
-// shift appends the shift of the difference for the same actions.
-func (l *likeActions) shift(out []finding.Shift, units []stream.ActionCounts, factor float64) []finding.Shift {
-	recent := l.differences(units)
-	if len(recent) == 0 {
-		return out
-	}
-	s := stream.ShiftAgainst(l.Ranks, recent, factor)
-	s.Signal, s.Quantity = "reward", signals.LikeActions
-	s.Compare(0, l.SD, stream.MeanOf(recent))
-	return append(out, s)
 }
 
 // decompose splits the change of the mean return since a unit; nil if return or length are not followed, or have no

@@ -26,11 +26,11 @@ func (p *Policy) Forget(groups []ingest.Group) {
 
 // release frees what a group uses of the resources that all banks share.
 func (p *Policy) release(g *group) {
-	p.limit.add(-g.streamCount())
+	p.limit.Add(-g.streamCount())
 	if g.away != nil {
-		p.residents.countEvicted(-1)
+		p.residents.CountEvicted(-1)
 	} else {
-		p.residents.leave(g.resident)
+		p.residents.Leave(g.resident)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rewardwatch/rewardwatch/detectors/capacity"
 	"github.com/rewardwatch/rewardwatch/detectors/watch"
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
@@ -54,7 +55,7 @@ func (r *unusedRig) save() []string {
 func (r *unusedRig) restart(now time.Time, most int64) {
 	r.t.Helper()
 	r.Policy = newBank(watch.DefaultConfig())
-	r.Keep(NewResidents(most))
+	r.Keep(capacity.NewResidents(most))
 	if err := r.Resume(r.saved, now); err != nil {
 		r.t.Fatal(err)
 	}

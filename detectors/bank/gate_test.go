@@ -10,6 +10,7 @@ import (
 
 	"github.com/fxamacker/cbor/v2"
 
+	"github.com/rewardwatch/rewardwatch/detectors/capacity"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 	"github.com/rewardwatch/rewardwatch/detectors/gate"
 	"github.com/rewardwatch/rewardwatch/detectors/watch"
@@ -279,7 +280,7 @@ func TestCheckpointWithoutGates(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	small := newBank(p.cfg)
-	small.Keep(NewResidents(0))
+	small.Keep(capacity.NewResidents(0))
 	if err := small.Resume(parts, time.Time{}); err != nil {
 		t.Fatal(err)
 	}

@@ -6,10 +6,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rewardwatch/rewardwatch/detectors/actions"
 	"github.com/rewardwatch/rewardwatch/detectors/baseline"
 	"github.com/rewardwatch/rewardwatch/detectors/battery"
 	"github.com/rewardwatch/rewardwatch/detectors/blocks"
 	"github.com/rewardwatch/rewardwatch/detectors/budget"
+	"github.com/rewardwatch/rewardwatch/detectors/capacity"
 	"github.com/rewardwatch/rewardwatch/detectors/factor"
 	"github.com/rewardwatch/rewardwatch/detectors/fault"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
@@ -51,8 +53,8 @@ type group struct {
 	Categories  []string         // of the baseline, the commonest first, at most stream.ShownActions
 	BaseActions map[string]int64 // counts of the baseline by category
 	LastActions trail.Actions
-	LikeActions *likeActions // of the baseline; nil if its actions carry no information on rewards
-	Explained   int64        // ordinal of the unit at which an old alarm was last explained
+	LikeActions *actions.Like // of the baseline; nil if its actions carry no information on rewards
+	Explained   int64         // ordinal of the unit at which an old alarm was last explained
 
 	OffPolicy *offpolicy.Follower // nil if the baseline logs no probabilities of its actions
 
@@ -74,7 +76,7 @@ type group struct {
 	Rewards            int64
 
 	cfg          *watch.Config // of the policy
-	limit        *StreamLimit
+	limit        *capacity.StreamLimit
 	calibrations *budget.Calibrations
 	arrived      time.Time             // wall clock of the last unit, for silence
 	came         bool                  // a unit has come since the group was restored
@@ -93,7 +95,7 @@ type group struct {
 	runningBytes, frozenBytes int           // of its parts
 }
 
-func newGroup(key ingest.Group, cfg *watch.Config, limit *StreamLimit, calibrations *budget.Calibrations) *group {
+func newGroup(key ingest.Group, cfg *watch.Config, limit *capacity.StreamLimit, calibrations *budget.Calibrations) *group {
 	return &group{
 		Key: key, cfg: cfg, limit: limit, calibrations: calibrations, Battery: battery.New(), History: &history.History{},
 		changed: true,
@@ -110,7 +112,7 @@ func (g *group) stream(signal string) *stream.Stream {
 	if found {
 		return g.Streams[i]
 	}
-	if len(g.Streams) >= maxGroupSignals || !g.cfg.Follows(signal) || !g.limit.take() {
+	if len(g.Streams) >= maxGroupSignals || !g.cfg.Follows(signal) || !g.limit.Take() {
 		return nil
 	}
 	s := &stream.Stream{Signal: strings.Clone(signal)}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rewardwatch/rewardwatch/detectors/capacity"
 	"github.com/rewardwatch/rewardwatch/detectors/watch"
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
@@ -23,8 +24,8 @@ func TestBanksKeepNothingOfADecision(t *testing.T) {
 			if cfg.OnNewVersion = watch.OnNewVersionRebaseline; tt.gated {
 				cfg.OnNewVersion = watch.DefaultConfig().OnNewVersion
 			}
-			limit := NewStreamLimit(100)
-			own, shared := NewPolicy("ranker", cfg, limit), NewPolicy("ranker", cfg, NewStreamLimit(100))
+			limit := capacity.NewStreamLimit(100)
+			own, shared := NewPolicy("ranker", cfg, limit), NewPolicy("ranker", cfg, capacity.NewStreamLimit(100))
 			d, memory, found := newDecider(1, 1, 1000), ingest.NewShortUnit(), 0
 			feed := func(n int) {
 				for range n {

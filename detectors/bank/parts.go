@@ -13,6 +13,7 @@ import (
 
 	"github.com/rewardwatch/rewardwatch/detectors"
 	"github.com/rewardwatch/rewardwatch/detectors/budget"
+	"github.com/rewardwatch/rewardwatch/detectors/capacity"
 	"github.com/rewardwatch/rewardwatch/detectors/factor"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 	"github.com/rewardwatch/rewardwatch/detectors/gate"
@@ -181,7 +182,7 @@ func (p *Policy) Saved() {
 			g.saved = g.frozen()
 		}
 		g.changed, g.gatesSaved = false, g.hasGates()
-		p.residents.weigh(g.resident, g.weight())
+		p.residents.Weigh(g.resident, g.weight())
 	}
 }
 
@@ -347,14 +348,14 @@ func (g *group) thaw(f *frozen) error {
 }
 
 // restore computes the fields that the parts leave out.
-func (g *group) restore(cfg *watch.Config, limit *StreamLimit, calibrations *budget.Calibrations, now time.Time) error {
+func (g *group) restore(cfg *watch.Config, limit *capacity.StreamLimit, calibrations *budget.Calibrations, now time.Time) error {
 	g.cfg, g.limit, g.calibrations, g.arrived = cfg, limit, calibrations, now
 	if cfg.OnNewVersion != watch.OnNewVersionRebaseline {
 		g.Line.Versions = succession{}
 	}
 	if next := g.Line.Versions.Next; next != nil {
 		next.History = g.History
-		if err := next.restore(cfg, limit.successor(), calibrations, now); err != nil {
+		if err := next.restore(cfg, limit.Successor(), calibrations, now); err != nil {
 			return err
 		}
 	}
@@ -373,6 +374,6 @@ func (g *group) restore(cfg *watch.Config, limit *StreamLimit, calibrations *bud
 	}
 	g.Attach()
 	g.SetLaws(g.Laws.Model)
-	limit.add(len(g.Streams))
+	limit.Add(len(g.Streams))
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/rewardwatch/rewardwatch/detectors/budget"
+	"github.com/rewardwatch/rewardwatch/detectors/capacity"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 	"github.com/rewardwatch/rewardwatch/detectors/held"
 	"github.com/rewardwatch/rewardwatch/detectors/watch"
@@ -31,7 +32,7 @@ type Policy struct {
 	among   int                                      // numbers assigned to groups until then
 	later   int                                      // groups that have drawn on the reserve since
 	numbers int                                      // assigned to groups so far
-	limit   *StreamLimit
+	limit   *capacity.StreamLimit
 	changed bool     // since the last save
 	gone    []string // parts of the checkpoint removed since the last save
 
@@ -49,7 +50,7 @@ type Policy struct {
 	oneByOne     bool
 	waits        held.Count
 	calibrations *budget.Calibrations
-	residents    *Residents
+	residents    *capacity.Residents
 	witness      func(*ingest.Unit) // nil if there is none
 
 	summary atomic.Pointer[finding.Summary]
@@ -57,10 +58,10 @@ type Policy struct {
 }
 
 // NewPolicy returns the bank of a policy. All banks share the limit.
-func NewPolicy(name string, cfg watch.Config, limit *StreamLimit) *Policy {
+func NewPolicy(name string, cfg watch.Config, limit *capacity.StreamLimit) *Policy {
 	p := &Policy{
-		name: name, cfg: cfg, limit: limit.part(), byKey: map[ingest.Group]*group{}, applied: map[ingest.Partition]*ingest.AppliedUnit{},
-		calibrations: budget.NewCalibrations(), residents: NewResidents(math.MaxInt64), samples: samples{byGroup: map[ingest.Group]*groupSamples{}},
+		name: name, cfg: cfg, limit: limit.Part(), byKey: map[ingest.Group]*group{}, applied: map[ingest.Partition]*ingest.AppliedUnit{},
+		calibrations: budget.NewCalibrations(), residents: capacity.NewResidents(math.MaxInt64), samples: samples{byGroup: map[ingest.Group]*groupSamples{}},
 	}
 	p.Publish()
 	return p
@@ -117,7 +118,7 @@ func (p *Policy) judgeNow(of packed.Unit) []finding.Finding {
 		panic("bank: a unit of a group that was evicted and has not come back")
 	}
 	g.touch()
-	p.residents.use(g.resident)
+	p.residents.Use(g.resident)
 	if g.try(u); u.Shadow {
 		return nil
 	}
@@ -193,7 +194,7 @@ func (p *Policy) Tick(now time.Time) []finding.Finding {
 		if g.Unjudged != before {
 			p.changed = true
 			g.touch()
-			p.residents.yield(g.resident)
+			p.residents.Yield(g.resident)
 		}
 	}
 	return found
@@ -245,7 +246,7 @@ func (p *Policy) group(key ingest.Group) *group {
 		g = newGroup(key, &p.cfg, p.limit, p.calibrations)
 		p.numbers++
 		g.Number = p.numbers
-		g.resident = p.residents.enter(key, unsavedWeight)
+		g.resident = p.residents.Enter(key, unsavedWeight)
 		p.byKey[key] = g
 		p.groups = append(p.groups, g)
 	}

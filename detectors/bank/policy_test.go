@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rewardwatch/rewardwatch/detectors/capacity"
 	"github.com/rewardwatch/rewardwatch/detectors/fault"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 	"github.com/rewardwatch/rewardwatch/detectors/stream"
@@ -95,7 +96,9 @@ func (a *agent) feed(p *Policy, n int) []finding.Finding {
 	return found
 }
 
-func newBank(cfg watch.Config) *Policy { return NewPolicy("ranker", cfg, NewStreamLimit(2000)) }
+func newBank(cfg watch.Config) *Policy {
+	return NewPolicy("ranker", cfg, capacity.NewStreamLimit(2000))
+}
 
 func episodes(n float64) watch.Config {
 	cfg := watch.DefaultConfig()
@@ -540,7 +543,7 @@ func TestSimRareSignals(t *testing.T) {
 
 // A policy with ever more groups takes half of the limit at most, and another one half of what it leaves.
 func TestStreamLimit(t *testing.T) {
-	limit := NewStreamLimit(100)
+	limit := capacity.NewStreamLimit(100)
 	feed := func(name string, seed uint64, groups int) *Policy {
 		p, a, n := NewPolicy(name, watch.DefaultConfig(), limit), newAgent(seed), 0
 		a.edit = func(u *ingest.Unit) {
@@ -576,10 +579,10 @@ func TestStreamLimit(t *testing.T) {
 	}
 	late.Close()
 	many.Close()
-	if n := limit.streams.Load(); n != int64(2*beside) {
+	if n := limit.Taken(); n != int64(2*beside) {
 		t.Errorf("%d streams are left of %d", n, 2*beside)
 	}
-	q := NewPolicy("many", watch.DefaultConfig(), NewStreamLimit(count(many)))
+	q := NewPolicy("many", watch.DefaultConfig(), capacity.NewStreamLimit(count(many)))
 	parts, _, err := many.Changes()
 	if err != nil {
 		t.Fatal(err)
@@ -984,9 +987,9 @@ func TestSimSuccessorsLackNoSignals(t *testing.T) {
 		a.feed(p, n)
 		return p.groups[0]
 	}
-	alone, a := NewPolicy("p", cfg, NewStreamLimit(1000)), newAgent(92)
+	alone, a := NewPolicy("p", cfg, capacity.NewStreamLimit(1000)), newAgent(92)
 	streams := len(feed(alone, a, 600).Streams)
-	limit := NewStreamLimit(3 * streams)
+	limit := capacity.NewStreamLimit(3 * streams)
 	p, a := NewPolicy("p", cfg, limit), newAgent(92)
 	feed(p, a, 600)
 	version = "2"
@@ -999,8 +1002,8 @@ func TestSimSuccessorsLackNoSignals(t *testing.T) {
 		t.Fatalf("%d of %d streams warm up, refused %d times", len(next.Streams), streams, limit.Refused())
 	}
 	g = feed(p, a, 700)
-	if len(g.Streams) != streams || g.Line.Versions.Next != nil || limit.Refused() != 0 || limit.streams.Load() != int64(streams) {
-		t.Errorf("%d streams after the change, %d counted, refused %d times", len(g.Streams), limit.streams.Load(), limit.Refused())
+	if len(g.Streams) != streams || g.Line.Versions.Next != nil || limit.Refused() != 0 || limit.Taken() != int64(streams) {
+		t.Errorf("%d streams after the change, %d counted, refused %d times", len(g.Streams), limit.Taken(), limit.Refused())
 	}
 	if g.limit != p.limit {
 		t.Error("the version that has taken over still has the limit of a successor")

@@ -124,7 +124,7 @@ func (g *group) next(version string) *group {
 	s := &g.Line.Versions
 	if s.Next == nil || s.NextVersion != version {
 		g.dropNext()
-		s.Next, s.NextVersion = newGroup(g.Key, g.cfg, g.limit.successor(), g.calibrations), version
+		s.Next, s.NextVersion = newGroup(g.Key, g.cfg, g.limit.Successor(), g.calibrations), version
 		s.Next.History = g.History
 	}
 	s.NextSeen = g.Seen
@@ -135,7 +135,7 @@ func (g *group) next(version string) *group {
 func (g *group) dropNext() {
 	s := &g.Line.Versions
 	if s.Next != nil {
-		g.limit.add(-len(s.Next.Streams))
+		g.limit.Add(-len(s.Next.Streams))
 	}
 	s.Next, s.NextVersion = nil, ""
 }

@@ -53,7 +53,7 @@ func TestSimNewVersionWarmsUpBesideTheOld(t *testing.T) {
 	if l := g.Lineage; g.Baseline.ID != first.ID || l.Version != "p1" || l.NextVersion != "p2" || l.NextUnits != 499 || l.NextWanted != 500 {
 		t.Fatalf("before the take-over: baseline %+v, lineage %+v", g.Baseline, l)
 	}
-	streams := p.limit.streams.Load()
+	streams := p.limit.Taken()
 	if found := r.run(p, 1, "p2"); len(alarmsIn(found)) > 0 {
 		t.Errorf("the take-over alarms: %+v", found)
 	}
@@ -65,8 +65,8 @@ func TestSimNewVersionWarmsUpBesideTheOld(t *testing.T) {
 	if len(l.Past) != 1 || l.Past[0].ID != first.ID || l.Past[0].Why != "policy_version p2 has a baseline of its own" {
 		t.Errorf("past baselines %+v", l.Past)
 	}
-	if g.Units != 1499 || p.limit.streams.Load() != streams/2 {
-		t.Errorf("%d units, %d of %d streams", g.Units, p.limit.streams.Load(), streams)
+	if g.Units != 1499 || p.limit.Taken() != streams/2 {
+		t.Errorf("%d units, %d of %d streams", g.Units, p.limit.Taken(), streams)
 	}
 	// No toggling while both are live: the old version is ignored, the new one is judged by its own baseline.
 	p = restored(t, p)
@@ -125,7 +125,7 @@ func TestSimThirdVersionIsJudgedByThePresentBaseline(t *testing.T) {
 	if alarms := alarmsIn(r.run(p, 100, "p1", "p3")); len(alarms) > 0 {
 		t.Errorf("a version that follows one that was given up alarms: %v", alarms)
 	}
-	streams := p.limit.streams.Load()
+	streams := p.limit.Taken()
 	if l := shownGroup(p).Lineage; l.NextVersion != "p3" || l.NextUnits != 100 || streams != 2*int64(len(shownGroup(p).Streams)) {
 		t.Errorf("lineage %+v, %d streams", l, streams)
 	}
@@ -249,8 +249,8 @@ func TestSimRebaselineSwitchedOff(t *testing.T) {
 		t.Errorf("findings %+v", found)
 	}
 	l := shownGroup(p).Lineage
-	if l.NextVersion != "" || l.Version != "" || int(p.limit.streams.Load()) != len(shownGroup(p).Streams) {
-		t.Errorf("lineage %+v, %d streams", l, p.limit.streams.Load())
+	if l.NextVersion != "" || l.Version != "" || int(p.limit.Taken()) != len(shownGroup(p).Streams) {
+		t.Errorf("lineage %+v, %d streams", l, p.limit.Taken())
 	}
 }
 

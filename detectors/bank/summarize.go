@@ -3,6 +3,7 @@ package bank
 import (
 	"slices"
 
+	"github.com/rewardwatch/rewardwatch/detectors/actions"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 	"github.com/rewardwatch/rewardwatch/detectors/signals"
 	"github.com/rewardwatch/rewardwatch/detectors/stream"
@@ -37,7 +38,7 @@ func (g *group) summary() *finding.GroupSummary {
 }
 
 func (g *group) summarize() finding.GroupSummary {
-	shares, mix := g.summarizeActions()
+	shares, mix := actions.Compare(g.Categories, g.BaseActions, &g.LastActions)
 	s := finding.GroupSummary{
 		Group: g.Key, Units: g.Seen, Unit: g.unitName(), LastUnitTS: g.LastTS,
 		Versions: g.Versions.Newest(), VersionsTS: g.Versions.SinceTS,

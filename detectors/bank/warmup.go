@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/rewardwatch/rewardwatch/detectors/actions"
 	"github.com/rewardwatch/rewardwatch/detectors/baseline"
 	"github.com/rewardwatch/rewardwatch/detectors/budget"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
@@ -242,7 +243,7 @@ func (g *group) freezeActions() {
 	}
 	g.BaseActions = g.Warmup.ActionCounts(func(int) bool { return true })
 	g.Categories = stream.Commonest(g.BaseActions, stream.ShownActions)
-	g.LikeActions = newLikeActions(g.Warmup.Actions())
+	g.LikeActions = actions.NewLike(g.Warmup.Actions())
 	g.SetActions(g.Warmup.ChooseActions())
 	s.Quantities = g.Warmup.Shares(g.Judged)
 	if g.Judged.Mixed() {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"time"
 
+	"github.com/rewardwatch/rewardwatch/detectors/actions"
 	"github.com/rewardwatch/rewardwatch/detectors/baseline"
 	"github.com/rewardwatch/rewardwatch/detectors/battery"
 	"github.com/rewardwatch/rewardwatch/detectors/blocks"
@@ -21,32 +22,7 @@ import (
 
 // The wire form of a group, in this file and its neighbours. Field numbers are never reused; package saved has the
 // rules. If a struct has the fields of the live type in the same order, a plain Go conversion such as
-// actionRewardWire(v) converts it.
-
-type actionRewardWire struct {
-	N      int64   `cbor:"1,keyasint,omitzero"`
-	Reward float64 `cbor:"2,keyasint"`
-}
-
-type likeActionsWire struct {
-	Rewards map[string]actionRewardWire `cbor:"1,keyasint,omitzero"`
-	Ranks   *stream.RanksWire           `cbor:"2,keyasint,omitzero"`
-	SD      float64                     `cbor:"3,keyasint"`
-}
-
-func (x *likeActions) wire() likeActionsWire {
-	return likeActionsWire{
-		Rewards: saved.EachValue(x.Rewards, func(e finding.ActionReward) actionRewardWire { return actionRewardWire(e) }),
-		Ranks:   saved.Pointer(x.Ranks, stream.RanksWireOf), SD: x.SD,
-	}
-}
-
-func (w *likeActionsWire) live() likeActions {
-	return likeActions{
-		Rewards: saved.EachValue(w.Rewards, func(e actionRewardWire) finding.ActionReward { return finding.ActionReward(e) }),
-		Ranks:   saved.Pointer(w.Ranks, (*stream.RanksWire).Live), SD: w.SD,
-	}
-}
+// pastBaselineWire(v) converts it.
 
 type pastBaselineWire struct {
 	ID          string        `cbor:"1,keyasint,omitzero"`
@@ -158,7 +134,7 @@ type groupWire struct {
 	BaseActions map[string]int64         `cbor:"18,keyasint,omitzero"`
 	Judged      battery.ActionChoiceWire `cbor:"19,keyasint"`
 	LastActions trail.ActionsWire        `cbor:"20,keyasint"`
-	LikeActions *likeActionsWire         `cbor:"21,keyasint,omitzero"`
+	LikeActions *actions.LikeWire        `cbor:"21,keyasint,omitzero"`
 	Explained   int64                    `cbor:"22,keyasint,omitzero"`
 	Delivery    fault.DeliveryWire       `cbor:"23,keyasint"`
 	Line        lineWire                 `cbor:"24,keyasint"`
@@ -183,7 +159,7 @@ func (x *group) wire() groupWire {
 		FrozenAt: x.FrozenAt, FrozenTS: x.FrozenTS, Promise: finding.PromiseWire(x.Promise), Share: x.Share,
 		ActionKind: x.ActionKind, Categories: x.Categories, BaseActions: x.BaseActions,
 		Judged: battery.ActionChoiceWire(x.Judged), LastActions: x.LastActions.Wire(),
-		LikeActions: saved.Pointer(x.LikeActions, (*likeActions).wire), Explained: x.Explained,
+		LikeActions: saved.Pointer(x.LikeActions, (*actions.Like).Wire), Explained: x.Explained,
 		Delivery: x.Delivery.Wire(), Line: x.Line.wire(), Unjudged: x.Unjudged, Incident: x.Incident,
 		Quiet: x.Quiet, Probation: probationWire(x.Probation), Positive: x.Positive, Negative: x.Negative,
 		Rewards: x.Rewards, OffPolicy: saved.Pointer(x.OffPolicy, (*offpolicy.Follower).Wire),
@@ -199,7 +175,7 @@ func (w *groupWire) live() group {
 		FrozenAt: w.FrozenAt, FrozenTS: w.FrozenTS, Promise: finding.Promise(w.Promise), Share: w.Share,
 		Categories: w.Categories, BaseActions: w.BaseActions,
 		LastActions: w.LastActions.Live(),
-		LikeActions: saved.Pointer(w.LikeActions, (*likeActionsWire).live), Explained: w.Explained,
+		LikeActions: saved.Pointer(w.LikeActions, (*actions.LikeWire).Live), Explained: w.Explained,
 		Line: w.Line.live(), Unjudged: w.Unjudged, Incident: w.Incident,
 		Quiet: w.Quiet, Probation: probation(w.Probation), Positive: w.Positive, Negative: w.Negative,
 		Rewards: w.Rewards, OffPolicy: saved.Pointer(w.OffPolicy, (*offpolicy.FollowerWire).Live),

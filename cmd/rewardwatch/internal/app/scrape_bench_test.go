@@ -21,7 +21,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/engine"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/engine/enginetest"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/testkit"
-	"github.com/rewardwatch/rewardwatch/detectors/bank"
+	"github.com/rewardwatch/rewardwatch/detectors/capacity"
 	"github.com/rewardwatch/rewardwatch/detectors/metrics"
 	"github.com/rewardwatch/rewardwatch/detectors/watch"
 	"github.com/rewardwatch/rewardwatch/ingest"
@@ -141,7 +141,7 @@ func BenchmarkScrape(b *testing.B) {
 
 // unitTimes returns how long a worker took for each unit, in ascending order.
 func unitTimes(b *testing.B) []time.Duration {
-	d := engine.NewWorker("policy", watch.DefaultConfig(), bank.NewStreamLimit(20_000), enginetest.NewMemory())
+	d := engine.NewWorker("policy", watch.DefaultConfig(), capacity.NewStreamLimit(20_000), enginetest.NewMemory())
 	rng, took := rand.New(rand.NewPCG(1, 1)), []time.Duration{}
 	for n := int64(0); b.Loop() || n < 700; n++ {
 		start := time.Now()
@@ -203,7 +203,7 @@ func armedGroups(p *enginetest.Alone) (armed int) {
 // It tells when the first answer came, how long the slowest took, and when all were restored.
 func BenchmarkHealthyWhileRestoring(b *testing.B) {
 	policies := testkit.Size("POLICIES", 3000)
-	d := engine.NewWorker("policy", watch.DefaultConfig(), bank.NewStreamLimit(20_000), enginetest.NewMemory())
+	d := engine.NewWorker("policy", watch.DefaultConfig(), capacity.NewStreamLimit(20_000), enginetest.NewMemory())
 	rng := rand.New(rand.NewPCG(1, 1))
 	for n := range int64(600) {
 		if err := d.Observe(context.Background(), ingesttest.Unit("policy", 0, n, rng), time.Time{}); err != nil {

@@ -18,6 +18,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/terminal"
 	"github.com/rewardwatch/rewardwatch/detectors/bank"
 	"github.com/rewardwatch/rewardwatch/detectors/budget"
+	"github.com/rewardwatch/rewardwatch/detectors/capacity"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 	"github.com/rewardwatch/rewardwatch/detectors/measure"
 	"github.com/rewardwatch/rewardwatch/detectors/watch"
@@ -100,7 +101,7 @@ type calibration struct {
 	refusals     *terminal.Refusals
 	intake       *engine.Intake
 	recorded     *engine.Recordings
-	limit        *bank.StreamLimit
+	limit        *capacity.StreamLimit
 	calibrations *budget.Calibrations
 	policies     map[string]*calibratedPolicy // nil for a policy that is not watched
 	order        []*calibratedPolicy
@@ -139,7 +140,7 @@ func newCalibration(cfg *config.Config, c *terminal.Console, pinned engine.Range
 	return &calibration{
 		cfg: cfg, console: c, refusals: &terminal.Refusals{Console: c},
 		intake: engine.NewIntake(cfg.Settings(), engine.NewIntakeMetrics(engine.Unregistered{})), recorded: engine.NewRecordings(cfg.Settings(), pinned),
-		limit: bank.NewStreamLimit(cfg.Limits.Streams), calibrations: budget.NewCalibrations(),
+		limit: capacity.NewStreamLimit(cfg.Limits.Streams), calibrations: budget.NewCalibrations(),
 		policies: map[string]*calibratedPolicy{},
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/terminal"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/words"
 	"github.com/rewardwatch/rewardwatch/detectors/bank"
+	"github.com/rewardwatch/rewardwatch/detectors/capacity"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 	"github.com/rewardwatch/rewardwatch/ingest"
 	"github.com/rewardwatch/rewardwatch/ingest/assemble"
@@ -112,7 +113,7 @@ func createBaseline(ctx context.Context, c *terminal.Console, o createOptions, f
 // cutting selects the first finished episodes of every group from recorded telemetry.
 type cutting struct {
 	settings *engine.Settings
-	limit    *bank.StreamLimit
+	limit    *capacity.StreamLimit
 	banks    map[string]*bank.Policy
 	order    []string // policies, in order of first unit
 	taken    map[ingest.Group]int
@@ -131,7 +132,7 @@ type span struct{ first, last int64 }
 
 func newCutting(cfg *config.Config) *cutting {
 	return &cutting{
-		settings: cfg.Settings(), limit: bank.NewStreamLimit(cfg.Limits.Streams), banks: map[string]*bank.Policy{}, taken: map[ingest.Group]int{},
+		settings: cfg.Settings(), limit: capacity.NewStreamLimit(cfg.Limits.Streams), banks: map[string]*bank.Policy{}, taken: map[ingest.Group]int{},
 		chosen: map[episodeKey][]span{},
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/rewardwatch/rewardwatch/detectors/bank"
+	"github.com/rewardwatch/rewardwatch/detectors/capacity"
 	"github.com/rewardwatch/rewardwatch/detectors/watch"
 	"github.com/rewardwatch/rewardwatch/ingest"
 	"github.com/rewardwatch/rewardwatch/ingest/checkpoint"
@@ -85,7 +86,7 @@ func calibrateFleet(p *alone) (stop func()) {
 		all.Go(func() {
 			for n := uint64(0); ctx.Err() == nil; n++ {
 				rng := rand.New(rand.NewPCG(uint64(i), n))
-				fleet := bank.NewPolicy("fleet", watch.DefaultConfig(), bank.NewStreamLimit(100))
+				fleet := bank.NewPolicy("fleet", watch.DefaultConfig(), capacity.NewStreamLimit(100))
 				fleet.Share(p.calibrations)
 				fleet.InBackground()
 				for k := range int64(500) {

@@ -14,7 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
-	"github.com/rewardwatch/rewardwatch/detectors/bank"
+	"github.com/rewardwatch/rewardwatch/detectors/capacity"
 	"github.com/rewardwatch/rewardwatch/detectors/watch"
 	"github.com/rewardwatch/rewardwatch/ingest"
 	"github.com/rewardwatch/rewardwatch/ingest/assemble"
@@ -33,7 +33,7 @@ const (
 // all, and all policies are in the same state.
 func benchStore(b *testing.B) *checkpoint.Store {
 	b.Helper()
-	d := NewWorker("policy", watch.DefaultConfig(), bank.NewStreamLimit(20_000), newMemory())
+	d := NewWorker("policy", watch.DefaultConfig(), capacity.NewStreamLimit(20_000), newMemory())
 	rngs := make([]*rand.Rand, benchGroups)
 	for i := range rngs {
 		rngs[i] = rand.New(rand.NewPCG(1, 1))

@@ -11,7 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
-	"github.com/rewardwatch/rewardwatch/detectors/bank"
+	"github.com/rewardwatch/rewardwatch/detectors/capacity"
 	"github.com/rewardwatch/rewardwatch/detectors/watch"
 	"github.com/rewardwatch/rewardwatch/ingest"
 	"github.com/rewardwatch/rewardwatch/ingest/checkpoint"
@@ -21,7 +21,7 @@ import (
 // smallWorker is a worker that has seen a few units.
 func smallWorker(t testing.TB, units int64) *Worker {
 	t.Helper()
-	d := NewWorker("ranker", watch.DefaultConfig(), bank.NewStreamLimit(100), newMemory())
+	d := NewWorker("ranker", watch.DefaultConfig(), capacity.NewStreamLimit(100), newMemory())
 	for i := range units {
 		u := &ingest.Unit{
 			Group: ingest.NewGroup("ranker"), Agent: "a", Episode: fmt.Sprint(i), Pos: ingest.Position{Offset: i}, Length: 3,

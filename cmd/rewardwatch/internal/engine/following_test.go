@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rewardwatch/rewardwatch/detectors/bank"
+	"github.com/rewardwatch/rewardwatch/detectors/capacity"
 	"github.com/rewardwatch/rewardwatch/detectors/watch"
 	"github.com/rewardwatch/rewardwatch/ingest"
 	"github.com/rewardwatch/rewardwatch/retrain/expectation"
@@ -88,7 +88,7 @@ func newJudging(t *testing.T, expected string) *judging {
 var closingStart = time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC)
 
 func (j *judging) worker() *Worker {
-	d := NewWorker("ranker", watch.DefaultConfig(), bank.NewStreamLimit(100), j)
+	d := NewWorker("ranker", watch.DefaultConfig(), capacity.NewStreamLimit(100), j)
 	d.follow(j)
 	return d
 }

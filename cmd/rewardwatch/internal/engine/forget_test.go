@@ -14,6 +14,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/alerts"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/testkit"
 	"github.com/rewardwatch/rewardwatch/detectors/bank"
+	"github.com/rewardwatch/rewardwatch/detectors/capacity"
 	"github.com/rewardwatch/rewardwatch/detectors/watch"
 	"github.com/rewardwatch/rewardwatch/ingest"
 	"github.com/rewardwatch/rewardwatch/ingest/checkpoint"
@@ -300,7 +301,7 @@ func TestOpenEpisodesAreDroppedOnceThePolicyIsForgotten(t *testing.T) {
 // Each counter of what limits.streams refuses counts its own, so that none goes down between two scrapes.
 func TestRefusalsOfAPolicyAreNoneOfTheLimit(t *testing.T) {
 	const streams = 10
-	limit := bank.NewStreamLimit(streams)
+	limit := capacity.NewStreamLimit(streams)
 	many, next := bank.NewPolicy("many", watch.DefaultConfig(), limit), int64(0)
 	u := ingesttest.Unit("many", 0, 0, rand.New(rand.NewPCG(1, 1)))
 	feed := func(env int) {

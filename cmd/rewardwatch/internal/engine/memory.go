@@ -15,7 +15,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/names"
-	"github.com/rewardwatch/rewardwatch/detectors/bank"
+	"github.com/rewardwatch/rewardwatch/detectors/capacity"
 	"github.com/rewardwatch/rewardwatch/ingest"
 	"github.com/rewardwatch/rewardwatch/ingest/checkpoint"
 )
@@ -48,7 +48,7 @@ const (
 // ceiling tracks how much memory the process takes, and how much it may take.
 type ceiling struct {
 	limit     int64
-	residents *bank.Residents
+	residents *capacity.Residents
 	mu        sync.Mutex // guards the next five
 	samples   []metrics.Sample
 	cycle     uint64       // the garbage collection that live was measured after
@@ -82,7 +82,7 @@ const unheld = -1
 
 func newCeiling(limit ingest.ByteSize, reg prometheus.Registerer) *ceiling {
 	c := &ceiling{
-		limit: int64(limit), saves: make(chan struct{}, mostSaves), residents: bank.NewResidents(0),
+		limit: int64(limit), saves: make(chan struct{}, mostSaves), residents: capacity.NewResidents(0),
 		evictions: prometheus.NewCounter(prometheus.CounterOpts{Name: names.MetricGroupEvictions, Help: "Groups evicted from memory."}),
 		returns:   prometheus.NewCounter(prometheus.CounterOpts{Name: names.MetricGroupReturns, Help: "Groups that came back into memory."}),
 	}

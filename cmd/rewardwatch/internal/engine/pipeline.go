@@ -15,8 +15,8 @@ import (
 
 	"github.com/rewardwatch/rewardwatch/alerts"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/names"
-	"github.com/rewardwatch/rewardwatch/detectors/bank"
 	"github.com/rewardwatch/rewardwatch/detectors/budget"
+	"github.com/rewardwatch/rewardwatch/detectors/capacity"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 	"github.com/rewardwatch/rewardwatch/ingest/order"
 	"github.com/rewardwatch/rewardwatch/retrain/outcome"
@@ -42,7 +42,7 @@ type Pipeline struct {
 	intake        *IntakeMetrics
 	Metrics       pipelineMetrics
 	Recorded      *Recordings
-	limit         *bank.StreamLimit
+	limit         *capacity.StreamLimit
 	Memory        *ceiling
 	kept          *keptUnits
 	unsafeBacklog int // mostUnsafe, except in tests
@@ -133,7 +133,7 @@ func NewPipeline(ctx context.Context, cfg *Settings, pinned RangeReader, scores 
 		Cfg: cfg, audience: a, Log: log,
 		intake: NewIntakeMetrics(reg), Metrics: newPipelineMetrics(reg),
 		Recorded: NewRecordings(cfg, pinned),
-		limit:    bank.NewStreamLimit(cfg.Limits.Streams), Memory: newCeiling(cfg.Limits.Memory, reg), kept: newKeptUnits(int64(cfg.Limits.Memory)), unsafeBacklog: mostUnsafe, calibrations: budget.NewCalibrations(),
+		limit:    capacity.NewStreamLimit(cfg.Limits.Streams), Memory: newCeiling(cfg.Limits.Memory, reg), kept: newKeptUnits(int64(cfg.Limits.Memory)), unsafeBacklog: mostUnsafe, calibrations: budget.NewCalibrations(),
 		scores: scores, reading: make(chan struct{}, 1),
 	}
 	p.queue = newCalibrationQueue(
@@ -159,7 +159,7 @@ func NewPipeline(ctx context.Context, cfg *Settings, pinned RangeReader, scores 
 }
 
 // refusals returns the counters of what the limit of streams has refused, by reason.
-func refusals(l *bank.StreamLimit) map[string]func() int64 {
+func refusals(l *capacity.StreamLimit) map[string]func() int64 {
 	return map[string]func() int64{"limit": l.Exhausted, "policy": l.Crowded}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/rewardwatch/rewardwatch/alerts"
 	"github.com/rewardwatch/rewardwatch/detectors/bank"
+	"github.com/rewardwatch/rewardwatch/detectors/capacity"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 	"github.com/rewardwatch/rewardwatch/detectors/watch"
 	"github.com/rewardwatch/rewardwatch/ingest"
@@ -54,7 +55,7 @@ type shown struct {
 }
 
 // NewWorker returns a worker that has judged nothing.
-func NewWorker(name string, cfg watch.Config, limit *bank.StreamLimit, effects effects) *Worker {
+func NewWorker(name string, cfg watch.Config, limit *capacity.StreamLimit, effects effects) *Worker {
 	d := &Worker{Name: name, Policy: bank.NewPolicy(name, cfg, limit), tracker: alerts.NewTracker(), effects: effects}
 	d.outcome = outcome.New(name, d.Policy)
 	d.Publish()

@@ -16,6 +16,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/config"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/engine"
 	"github.com/rewardwatch/rewardwatch/detectors/bank"
+	"github.com/rewardwatch/rewardwatch/detectors/capacity"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 	"github.com/rewardwatch/rewardwatch/detectors/watch"
 	"github.com/rewardwatch/rewardwatch/ingest"
@@ -41,7 +42,7 @@ const (
 type inspector struct {
 	cfg      *config.Config
 	now      time.Time
-	limit    *bank.StreamLimit
+	limit    *capacity.StreamLimit
 	policies map[string]*inspectedPolicy
 	order    []*inspectedPolicy
 	groups   int
@@ -60,7 +61,7 @@ type refusal struct {
 
 func newInspector(cfg *config.Config, now time.Time) *inspector {
 	return &inspector{
-		cfg: cfg, now: now, limit: bank.NewStreamLimit(cfg.Limits.Streams), policies: map[string]*inspectedPolicy{},
+		cfg: cfg, now: now, limit: capacity.NewStreamLimit(cfg.Limits.Streams), policies: map[string]*inspectedPolicy{},
 		refusals: map[ingest.Reason]*refusal{},
 	}
 }

@@ -18,8 +18,8 @@ import (
 	pages "github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/console"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/engine"
 	"github.com/rewardwatch/rewardwatch/cmd/rewardwatch/internal/terminal"
-	"github.com/rewardwatch/rewardwatch/detectors/bank"
 	"github.com/rewardwatch/rewardwatch/detectors/budget"
+	"github.com/rewardwatch/rewardwatch/detectors/capacity"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 	"github.com/rewardwatch/rewardwatch/ingest"
 	"github.com/rewardwatch/rewardwatch/ingest/assemble"
@@ -118,7 +118,7 @@ type replay struct {
 	registry *prometheus.Registry // of the metrics of the first stage
 	intake   *engine.Intake
 	recorded *engine.Recordings
-	limit    *bank.StreamLimit
+	limit    *capacity.StreamLimit
 	known    *budget.Calibrations
 	workers  map[string]*engine.Worker
 	order    []*engine.Worker
@@ -141,7 +141,7 @@ func newReplay(cfg *config.Config, c *terminal.Console, pinned engine.RangeReade
 	registry := prometheus.NewRegistry()
 	return &replay{
 		cfg: cfg, console: c, registry: registry, intake: engine.NewIntake(cfg.Settings(), engine.NewIntakeMetrics(registry)),
-		recorded: engine.NewRecordings(cfg.Settings(), pinned), limit: bank.NewStreamLimit(cfg.Limits.Streams), workers: map[string]*engine.Worker{},
+		recorded: engine.NewRecordings(cfg.Settings(), pinned), limit: capacity.NewStreamLimit(cfg.Limits.Streams), workers: map[string]*engine.Worker{},
 		refusals: &terminal.Refusals{Console: c}, known: budget.NewCalibrations(), seen: map[ingest.Group]int64{},
 		faults: newFaultLog(),
 	}

@@ -1,4 +1,4 @@
-package bank
+package capacity
 
 import (
 	"container/list"
@@ -6,17 +6,6 @@ import (
 
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
-
-// The memory that a group takes in addition to its parts of the checkpoint, and per byte of them: .8 to 1 with an
-// accepted baseline, 1.7 to 2.3 during warm-up, as its lists then have room to grow.
-const (
-	memoryOfGroup     = 12 << 10
-	memoryPerByte     = .9
-	memoryPerWarmByte = 1.9
-)
-
-// unsavedWeight is the assumed weight of a group that was never saved.
-const unsavedWeight = 64 << 10
 
 // Residents are the groups of all banks whose state is in memory, by last use. Their weights are estimates. Residents
 // is safe for concurrent use.
@@ -78,38 +67,38 @@ func (r *Residents) Choose(bytes int64) []ingest.Group {
 	return chosen
 }
 
-// full reports whether a resumed bank must leave further groups in the checkpoint.
-func (r *Residents) full() bool {
+// Full reports whether a resumed bank must leave further groups in the checkpoint.
+func (r *Residents) Full() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.bytes >= r.most
 }
 
-// enter adds a group as the most recently used.
-func (r *Residents) enter(group ingest.Group, bytes int64) *list.Element {
+// Enter adds a group as the most recently used.
+func (r *Residents) Enter(group ingest.Group, bytes int64) *list.Element {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.bytes += bytes
 	return r.order.PushBack(&resident{group: group, bytes: bytes})
 }
 
-// use marks a group as the most recently used.
-func (r *Residents) use(e *list.Element) {
+// Use marks a group as the most recently used.
+func (r *Residents) Use(e *list.Element) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.stay(e.Value.(*resident))
 	r.order.MoveToBack(e)
 }
 
-// yield makes a group the first to leave.
-func (r *Residents) yield(e *list.Element) {
+// Yield makes a group the first to leave.
+func (r *Residents) Yield(e *list.Element) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.order.MoveToFront(e)
 }
 
-// keep cancels the choice of a group for eviction and leaves its place in the order.
-func (r *Residents) keep(e *list.Element) {
+// Keep cancels the choice of a group for eviction and leaves its place in the order.
+func (r *Residents) Keep(e *list.Element) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.stay(e.Value.(*resident))
@@ -123,8 +112,8 @@ func (r *Residents) stay(m *resident) {
 	}
 }
 
-// weigh updates the weight of a group.
-func (r *Residents) weigh(e *list.Element, bytes int64) {
+// Weigh updates the weight of a group.
+func (r *Residents) Weigh(e *list.Element, bytes int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	m := e.Value.(*resident)
@@ -135,8 +124,8 @@ func (r *Residents) weigh(e *list.Element, bytes int64) {
 	m.bytes = bytes
 }
 
-// leave removes a group.
-func (r *Residents) leave(e *list.Element) {
+// Leave removes a group.
+func (r *Residents) Leave(e *list.Element) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	m := e.Value.(*resident)
@@ -145,8 +134,8 @@ func (r *Residents) leave(e *list.Element) {
 	r.order.Remove(e)
 }
 
-// countEvicted counts evicted groups; n is negative for groups that have returned.
-func (r *Residents) countEvicted(n int) {
+// CountEvicted counts evicted groups; n is negative for groups that have returned.
+func (r *Residents) CountEvicted(n int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.evicted += n

@@ -1,4 +1,6 @@
-package bank
+// Package actions shows what the actions of a group say beside their tests: how far they are from those of the
+// baseline, and whether the same actions get the same rewards.
+package actions
 
 import (
 	"slices"
@@ -7,59 +9,60 @@ import (
 	"github.com/rewardwatch/rewardwatch/detectors/divergence"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 	"github.com/rewardwatch/rewardwatch/detectors/stream"
+	"github.com/rewardwatch/rewardwatch/detectors/trail"
 )
 
-// countedActions are the actions of the baseline and of the last units, by category.
-type countedActions struct {
+// counted are the actions of the baseline and of the last units, by category.
+type counted struct {
 	names             []string // followed by stream.OtherAction, which counts all others together
 	baseline, current []int64
 	before, now       int64 // their sums
 }
 
-// countLately counts the commonest categories of the baseline, or those of the last units if there is no baseline, and
-// pools the others. ok is false if there are no categories.
-func (g *group) countLately() (c countedActions, ok bool) {
-	current := map[string]int64{}
-	g.LastActions.Each(func(_ int64, counts stream.ActionCounts) {
-		for _, a := range counts {
-			current[a.Name] += a.N
-		}
-	})
-	shown := g.Categories
-	if len(shown) == 0 {
-		shown = stream.Commonest(current, stream.ShownActions)
-	}
-	if len(shown) == 0 {
-		return countedActions{}, false
-	}
-	c.before, c.now = stream.Total(g.BaseActions), stream.Total(current)
-	restBefore, restNow := c.before, c.now
-	for _, name := range shown {
-		c.add(name, g.BaseActions[name], current[name])
-		restBefore -= g.BaseActions[name]
-		restNow -= current[name]
-	}
-	c.add(stream.OtherAction, restBefore, restNow)
-	return c, true
-}
-
-func (c *countedActions) add(name string, baseline, current int64) {
-	c.names = append(c.names, name)
-	c.baseline = append(c.baseline, baseline)
-	c.current = append(c.current, current)
-}
-
-// summarizeActions returns the shares of the actions, and the distance of those of the last units from the baseline.
-func (g *group) summarizeActions() (shares []finding.ActionShare, mix finding.ActionMix) {
-	c, ok := g.countLately()
+// Compare returns the shares of the actions, and the distance of those of the last units from the baseline. shown are
+// the commonest categories of the baseline, and baseline its counts. Without a baseline, it shows the commonest
+// categories of the last units. It returns zero values if there are no categories.
+func Compare(shown []string, baseline map[string]int64, last *trail.Actions) (shares []finding.ActionShare, mix finding.ActionMix) {
+	c, ok := count(shown, baseline, last)
 	if !ok {
 		return nil, finding.ActionMix{}
 	}
 	return c.shares(), c.mix()
 }
 
+// count counts the shown categories, and pools the others. ok is false if there are no categories.
+func count(shown []string, baseline map[string]int64, last *trail.Actions) (c counted, ok bool) {
+	current := map[string]int64{}
+	last.Each(func(_ int64, counts stream.ActionCounts) {
+		for _, a := range counts {
+			current[a.Name] += a.N
+		}
+	})
+	if len(shown) == 0 {
+		shown = stream.Commonest(current, stream.ShownActions)
+	}
+	if len(shown) == 0 {
+		return counted{}, false
+	}
+	c.before, c.now = stream.Total(baseline), stream.Total(current)
+	restBefore, restNow := c.before, c.now
+	for _, name := range shown {
+		c.add(name, baseline[name], current[name])
+		restBefore -= baseline[name]
+		restNow -= current[name]
+	}
+	c.add(stream.OtherAction, restBefore, restNow)
+	return c, true
+}
+
+func (c *counted) add(name string, baseline, current int64) {
+	c.names = append(c.names, name)
+	c.baseline = append(c.baseline, baseline)
+	c.current = append(c.current, current)
+}
+
 // shares returns the shares of the baseline's commonest actions, and of all others together, by name.
-func (c *countedActions) shares() []finding.ActionShare {
+func (c *counted) shares() []finding.ActionShare {
 	var out []finding.ActionShare
 	for i, name := range c.names {
 		out = append(out, finding.ActionShare{
@@ -70,7 +73,7 @@ func (c *countedActions) shares() []finding.ActionShare {
 	return out
 }
 
-func (c *countedActions) mix() finding.ActionMix {
+func (c *counted) mix() finding.ActionMix {
 	m := finding.ActionMix{
 		BaselineActions: c.before, CurrentActions: c.now,
 		BaselineEntropy: divergence.Entropy(c.baseline), CurrentEntropy: divergence.Entropy(c.current),

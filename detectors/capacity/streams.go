@@ -1,4 +1,5 @@
-package bank
+// Package capacity bounds what the banks of all policies hold together: the streams they follow, and the groups in memory.
+package capacity
 
 import "sync/atomic"
 
@@ -17,12 +18,12 @@ type StreamLimit struct {
 // NewStreamLimit returns a limit of so many streams.
 func NewStreamLimit(most int) *StreamLimit { return &StreamLimit{most: int64(most)} }
 
-// part returns the part of the limit for one policy.
-func (l *StreamLimit) part() *StreamLimit { return &StreamLimit{whole: l} }
+// Part returns the part of the limit for one policy.
+func (l *StreamLimit) Part() *StreamLimit { return &StreamLimit{whole: l} }
 
-// successor returns the limit for streams that will replace those of the same policy, which needs both for a while. It
+// Successor returns the limit for streams that will replace those of the same policy, which needs both for a while. It
 // obeys only the whole limit, or a new version would lack signals of the previous one.
-func (l *StreamLimit) successor() *StreamLimit {
+func (l *StreamLimit) Successor() *StreamLimit {
 	if l.whole == nil || l.succeeds {
 		return l
 	}
@@ -40,19 +41,22 @@ func (l *StreamLimit) Exhausted() int64 { return l.full.Load() }
 // Exhausted ever decreases.
 func (l *StreamLimit) Crowded() int64 { return l.crowded.Load() }
 
-// take reserves one stream.
-func (l *StreamLimit) take() bool {
+// Take reserves one stream, and reports whether there was room.
+func (l *StreamLimit) Take() bool {
 	if l.Full() {
 		return false
 	}
-	l.add(1)
+	l.Add(1)
 	return true
 }
 
-// add counts streams, even beyond the limit: restored streams have been followed before.
-func (l *StreamLimit) add(n int) {
+// Taken returns how many streams are counted.
+func (l *StreamLimit) Taken() int64 { return l.streams.Load() }
+
+// Add counts streams, even beyond the limit: restored streams have been followed before.
+func (l *StreamLimit) Add(n int) {
 	if l.streams.Add(int64(n)); l.whole != nil {
-		l.whole.add(n)
+		l.whole.Add(n)
 	}
 }
 
