@@ -39,7 +39,7 @@ type Environment struct {
 
 // Algorithm is what trains the agent.
 type Algorithm struct {
-	Library         string         `yaml:"library"` // stable-baselines3 or custom
+	Library         string         `yaml:"library"` // stable-baselines3, cleanrl, rllib or custom
 	Name            string         `yaml:"name"`    // class of the algorithm, such as PPO
 	Hyperparameters yamlfile.Value `yaml:"hyperparameters"`
 }
@@ -68,6 +68,8 @@ type Training struct {
 	Timeout string   `yaml:"timeout"` // minutes or hours, such as 90m or 6h
 	Storage string   `yaml:"storage"` // of the working directory with data, models and logs
 	Runner  []string `yaml:"runner"`  // labels of the machine in GitHub Actions, tags in GitLab CI
+
+	Telemetry bool `yaml:"telemetry"` // whether the generated script sends its episodes to Rewardwatch, as those of POLICY-training
 }
 
 // Evaluation is the stage that tests a new version before anything serves it.
@@ -139,6 +141,8 @@ const (
 	Make       = "make"
 
 	StableBaselines3 = "stable-baselines3"
+	CleanRL          = "cleanrl"
+	RLlib            = "rllib"
 	Custom           = "custom"
 
 	Fail = "fail"
@@ -149,4 +153,4 @@ const (
 func Targets() []string { return []string{GitHub, GitLab, Argo, Kubernetes, Kubeflow, Airflow, Make} }
 
 // Libraries returns the names of all libraries.
-func Libraries() []string { return []string{StableBaselines3, Custom} }
+func Libraries() []string { return []string{StableBaselines3, CleanRL, RLlib, Custom} }

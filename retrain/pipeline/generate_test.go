@@ -156,6 +156,31 @@ func TestExplainNamesTheLinesOfTheFile(t *testing.T) {
 	}
 }
 
+// The token of the telemetry goes to the stages that send some.
+func TestStagesThatSendTelemetryGetItsToken(t *testing.T) {
+	for name, test := range map[string]struct {
+		replaced        []string
+		train, evaluate bool
+	}{
+		"none":       {[]string{"telemetry: true", "episodes: 3"}, false, false},
+		"evaluation": {nil, false, true},
+		"both":       {append([]string{"steps: 100000", "telemetry: true, steps: 1"}, cleanRL...), true, true},
+	} {
+		w := mustRun(t, test.replaced...)
+		for stage, want := range map[string]bool{"train": test.train, "evaluate": test.evaluate} {
+			if got := strings.Contains(artefact(t, w, "pipeline/stages/"+stage+".sh"), "export REWARDWATCH_TOKEN_FILE"); got != want {
+				t.Errorf("%s: %s gets the token: %v", name, stage, got)
+			}
+		}
+		if got := strings.Contains(artefact(t, w, "pipeline/world.py"), `"cartpole" + "-training"`); got != test.train {
+			t.Errorf("%s: the training sends telemetry: %v", name, got)
+		}
+		if got := strings.Contains(artefact(t, w, "pipeline/requirements.txt"), "\nrewardwatch @ "); got != (test.train || test.evaluate) {
+			t.Errorf("%s: the emitter is installed: %v", name, got)
+		}
+	}
+}
+
 // A path in a command is one of the project, whatever it looks like.
 func TestCommandsMayNameFilesOfTheProject(t *testing.T) {
 	w := mustRun(t, "deploy.py, --to", "pipeline/deploy.py, my_pipeline/stages/x.sh", "description: Balances a pole on a cart.", "description: FROM here to there")

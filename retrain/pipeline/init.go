@@ -205,7 +205,7 @@ training:
   cpu: 2
 {{- end}}
 deploy:
-  command: [python, CHANGE-ME.py] # puts $WORK/model.zip into service as version $VERSION
+  command: [python, CHANGE-ME.py] # puts the model in $WORK into service as version $VERSION
 `))
 
 // StepsNumber returns the first number of steps without underscores.

@@ -71,11 +71,16 @@ func (r *renderer) functions() template.FuncMap {
 			}
 			return ""
 		},
-		"keywords": func(path string) string { return r.keywords(path, mark) },
-		"glob":     quoted(asGlob),
-		"memory":   quoted(asComposeMemory),
-		"bound":    quoted(func(s string) (string, error) { return cmp.Or(s, "None"), nil }),
-		"number":   quoted(asNumber),
+		"sends":     func(s Stage) bool { return r.sends(s.Name) },
+		"telemetry": func() bool { return r.sends("train") || r.sends("evaluate") },
+		"module":    quoted(func(s string) (string, error) { return strings.ToLower(s), nil }),
+		"runners":   quoted(asRunners),
+		"arguments": func(path string) string { return strings.Replace(r.keywords(path, mark), ", ", "", 1) },
+		"keywords":  func(path string) string { return r.keywords(path, mark) },
+		"glob":      quoted(asGlob),
+		"memory":    quoted(asComposeMemory),
+		"bound":     quoted(func(s string) (string, error) { return cmp.Or(s, "None"), nil }),
+		"number":    quoted(asNumber),
 		"value": func(path string) (string, error) { // for comparisons
 			t, err := r.values.text(path)
 			return t.Value, err
@@ -84,6 +89,12 @@ func (r *renderer) functions() template.FuncMap {
 		"each":  r.values.each,
 		"given": func(path string) bool { return r.values.texts[path].Value != "" || r.values.sizes[path] > 0 },
 	}
+}
+
+// sends reports whether a stage sends the telemetry of its episodes.
+func (r *renderer) sends(stage string) bool {
+	f := &r.work.File
+	return stage == "train" && f.Training.Telemetry || stage == "evaluate" && f.Evaluation.Telemetry
 }
 
 // keywords returns the members of a mapping as arguments of a Python call, each after a comma.
@@ -139,6 +150,12 @@ func asYAML(s string) (string, error) {
 
 // asShell returns a word that a POSIX shell reads as it is.
 func asShell(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
+
+// asRunners returns how many processes of RLlib collect episodes: one processor is that of the learner.
+func asRunners(cpu string) (string, error) {
+	n, err := strconv.Atoi(cpu)
+	return strconv.Itoa(n - 1), err
+}
 
 // asGlob returns the glob that matches a name alone, as a YAML scalar.
 func asGlob(s string) (string, error) {

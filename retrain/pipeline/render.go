@@ -14,7 +14,7 @@ import (
 	"github.com/rewardwatch/rewardwatch/retrain/yamlfile"
 )
 
-// common are the templates that every target needs; those of a target are in a folder of its name.
+// common are the templates that every target needs; those of a target or a library are in a folder of its name.
 const common = "common"
 
 //go:embed all:templates
@@ -56,7 +56,11 @@ type Model struct {
 // render fills the templates of all targets.
 func render(w *Work) string {
 	r := renderer{work: w, values: valuesOf(&w.File), taken: map[string]string{}}
-	for _, target := range append([]string{common}, w.File.Targets...) {
+	kinds := []string{common}
+	if w.File.Algorithm.Library != Custom {
+		kinds = append(kinds, w.File.Algorithm.Library)
+	}
+	for _, target := range append(kinds, w.File.Targets...) {
 		dir, err := fs.Sub(embedded, "templates/"+target)
 		if err != nil { // the name of the directory is wrong
 			panic(err)
@@ -145,7 +149,7 @@ func (r *renderer) wanted(file string) bool {
 	switch file {
 	case "pipeline/train.py":
 		return len(f.Training.Command) == 0
-	case "pipeline/evaluate.py":
+	case "pipeline/evaluate.py", "pipeline/agent.py":
 		return len(f.Evaluation.Command) == 0
 	case "pipeline/world.py":
 		return len(f.Training.Command) == 0 || len(f.Evaluation.Command) == 0

@@ -3,32 +3,78 @@
 package pipeline
 
 import (
+	"compress/gzip"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 )
 
-// The generated training and evaluation run: PPO learns to balance the pole while gravity varies, and the evaluation
-// keeps one constraint and breaks another.
+// received is the telemetry that a service gets.
+type received struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (r *received) ServeHTTP(w http.ResponseWriter, request *http.Request) {
+	var body io.Reader = request.Body
+	if request.Header.Get("Content-Encoding") == "gzip" {
+		unpacked, err := gzip.NewReader(body)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		body = unpacked
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if _, err := io.Copy(&r.text, body); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	_, _ = io.WriteString(w, "{}\n")
+}
+
+// The generated training and evaluation of each library run: PPO learns to balance the pole while gravity varies, the
+// evaluation keeps one constraint and breaks another, and both send their episodes.
 func TestGeneratedTrainingRuns(t *testing.T) {
 	venv, err := filepath.Abs("../../.cache/venv-agents/bin")
 	if err != nil {
 		t.Fatal(err)
 	}
+	emitter, err := filepath.Abs("../../ingest/emitters/python")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const small = "telemetry: true\n  episodes: 3"
 	for name, test := range map[string]struct {
-		least string
-		fails bool
-	}{"kept": {"20", false}, "broken": {"501", true}} { // an episode has at most 500 steps
-		w := mustRun(t, "telemetry: true", "episodes: 3", "steps: 100000", "steps: 4000", "at_least: 300", "at_least: "+test.least)
-		dir := t.TempDir()
+		library []string
+		steps   string
+		least   string
+		fails   bool
+	}{
+		"kept":    {nil, "4000", "20", false},
+		"broken":  {nil, "4000", "501", true}, // an episode has at most 500 steps
+		"CleanRL": {cleanRL, "20000", "60", false},
+		"RLlib":   {rllib, "4000", "20", false},
+	} {
+		service := &received{}
+		server := httptest.NewServer(service)
+		defer server.Close()
+		replaced := append([]string{"telemetry: true", small, "steps: 100000", "telemetry: true, steps: " + test.steps, "at_least: 300", "at_least: " + test.least}, test.library...)
+		w, dir := mustRun(t, replaced...), t.TempDir()
 		if err := Write(newFiles(w.Artefacts), dir); err != nil {
 			t.Fatal(err)
 		}
 		stage := func(name string) (string, error) {
 			cmd := exec.Command(filepath.Join(dir, "pipeline", "stages", name+".sh"))
-			cmd.Env = append(os.Environ(), "PATH="+venv+":"+os.Getenv("PATH"), "WORK="+filepath.Join(dir, "work"), "VERSION=v2")
+			cmd.Env = append(os.Environ(), "PATH="+venv+":"+os.Getenv("PATH"), "WORK="+filepath.Join(dir, "work"), "VERSION=v2",
+				"PYTHONPATH="+emitter, "REWARDWATCH_URL="+server.URL)
 			out, err := cmd.CombinedOutput()
 			return string(out), err
 		}
@@ -42,6 +88,12 @@ func TestGeneratedTrainingRuns(t *testing.T) {
 		report, err := os.ReadFile(filepath.Join(dir, "work", "evaluation.json"))
 		if err != nil || !strings.Contains(string(report), `"version": "v2"`) {
 			t.Errorf("%s: %v\n%s", name, err, report)
+		}
+		t.Logf("%s: %s", name, strings.Join(strings.Fields(string(report)), " "))
+		for _, policy := range []string{`"cartpole"`, `"cartpole-training"`} {
+			if !strings.Contains(service.text.String(), policy) {
+				t.Errorf("%s: no telemetry of the policy %s", name, policy)
+			}
 		}
 	}
 }

@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"fmt"
+	"maps"
 	"net/url"
 	"regexp"
 	"slices"
@@ -33,12 +34,27 @@ var (
 	topicName   = regexp.MustCompile(`^[A-Za-z0-9._-]{1,249}$`)
 )
 
-// packageOf is the Python package of a library, as requirements name it once normalized.
-var packageOf = map[string]string{StableBaselines3: "stable-baselines3"}
+// packagesOf are the Python packages that the generated scripts of a library need, as requirements name them once
+// normalized.
+var packagesOf = map[string][]string{
+	StableBaselines3: {"stable-baselines3"},
+	CleanRL:          {"gymnasium", "numpy", "torch", "tyro"},
+	RLlib:            {"ray", "torch"},
+}
 
-// algorithms are the classes of Stable-Baselines3 2.
+// algorithms are the classes of Stable-Baselines3 2 and RLlib, and the generated script in the manner of CleanRL.
 var algorithms = map[string][]string{
 	StableBaselines3: {"A2C", "DDPG", "DQN", "PPO", "SAC", "TD3"},
+	CleanRL:          {"PPO"},
+	RLlib:            {"APPO", "DQN", "IMPALA", "PPO", "SAC"},
+}
+
+// argumentsOf are the arguments of the generated script in the manner of CleanRL, which are those of its ppo.py, and
+// whether each is a number.
+var argumentsOf = map[string]yamlfile.Kind{
+	"anneal_lr": yamlfile.Boolean, "clip_coef": yamlfile.Number, "ent_coef": yamlfile.Number, "gae_lambda": yamlfile.Number, "gamma": yamlfile.Number,
+	"learning_rate": yamlfile.Number, "max_grad_norm": yamlfile.Number, "norm_adv": yamlfile.Boolean, "num_envs": yamlfile.Number,
+	"num_minibatches": yamlfile.Number, "num_steps": yamlfile.Number, "seed": yamlfile.Number, "update_epochs": yamlfile.Number, "vf_coef": yamlfile.Number,
 }
 
 // notArguments are the keywords of Python, and the arguments that the generated script sets.
@@ -152,8 +168,10 @@ func validateRequirements(w *Work) {
 		}
 		seen[name] = true
 	}
-	if name := packageOf[w.File.Algorithm.Library]; name != "" && !seen[name] {
-		w.report("requirements", "must pin %s, which %s needs, such as %s==VERSION", name, w.File.Algorithm.Library, name)
+	for _, name := range packagesOf[w.File.Algorithm.Library] {
+		if !seen[name] {
+			w.report("requirements", "must pin %s, which %s needs, such as %s==VERSION", name, w.File.Algorithm.Library, name)
+		}
 	}
 	if len(w.File.Evaluation.Command) == 0 && !seen["scipy"] {
 		w.report("requirements", "must pin scipy, which the generated evaluation needs, such as scipy==VERSION")
@@ -183,6 +201,22 @@ func validateAlgorithm(w *Work) {
 		if slices.Contains(notArguments, key) {
 			w.report(yamlfile.JoinAny("algorithm.hyperparameters", key), "cannot be an argument: it is a word of Python, or the generated script sets it")
 		}
+		if a.Library == CleanRL {
+			w.argument(key, h.Members[key])
+		}
+	}
+}
+
+// argument checks an argument of the generated script in the manner of CleanRL.
+func (w *Work) argument(key string, v yamlfile.Value) {
+	path := yamlfile.JoinAny("algorithm.hyperparameters", key)
+	switch kind, known := argumentsOf[key]; {
+	case !known:
+		w.oneOf(path, key, slices.Sorted(maps.Keys(argumentsOf)))
+	case kind == yamlfile.Boolean && v.Kind != kind:
+		w.report(path, "must be true or false")
+	case kind == yamlfile.Number:
+		w.number(path, v)
 	}
 }
 
@@ -193,6 +227,9 @@ func validateSimulation(w *Work) {
 		if !(p.Low < p.High) {
 			w.report(path+".high", "must be above low, %v", p.Low)
 		}
+	}
+	if w.File.Training.Telemetry && len(w.File.Training.Command) > 0 {
+		w.report("training.telemetry", "needs the generated training, but training.command replaces it")
 	}
 	if len(w.File.Simulation) > 0 && len(w.File.Training.Command) > 0 {
 		w.report("simulation", "needs the generated training, but training.command replaces it")

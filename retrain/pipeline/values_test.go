@@ -67,6 +67,13 @@ func TestMistakesHavePlaces(t *testing.T) {
 		"word of Python":        {"n_steps: 256", "lambda: 256", "algorithm.hyperparameters.lambda: cannot be an argument"},
 		"argument set already":  {"n_steps: 256", "policy: MlpPolicy", "algorithm.hyperparameters.policy: cannot be an argument"},
 		"host of the registry":  {"ghcr.io/example/cartpole", "example/cartpole", "image: must begin with the host of a registry"},
+		"CleanRL's algorithm":   {"library: stable-baselines3\n  name: PPO", "library: cleanrl\n  name: SAC", "algorithm.name: must be one of PPO"},
+		"CleanRL's argument":    {"library: stable-baselines3", "library: cleanrl", `algorithm.hyperparameters.n_steps: must be one of anneal_lr, clip_coef, ent_coef`},
+		"CleanRL's number":      {"library: stable-baselines3\n  name: PPO\n  hyperparameters: {n_steps: 256", "library: cleanrl\n  name: PPO\n  hyperparameters: {num_steps: many", "algorithm.hyperparameters.num_steps: must be a number"},
+		"CleanRL's switch":      {"library: stable-baselines3\n  name: PPO\n  hyperparameters: {n_steps: 256", "library: cleanrl\n  name: PPO\n  hyperparameters: {anneal_lr: 1", "algorithm.hyperparameters.anneal_lr: must be true or false"},
+		"CleanRL's packages":    {"library: stable-baselines3", "library: cleanrl", "must pin tyro, which cleanrl needs"},
+		"RLlib's packages":      {"library: stable-baselines3", "library: rllib", "must pin ray, which rllib needs"},
+		"telemetry of others":   {"{steps: 100000,", "{command: [make], telemetry: true,", "training.telemetry: needs the generated training"},
 		"one seed":              {"evaluation:\n", "evaluation:\n  seeds: [1]\n", "at least two seeds"},
 	} {
 		w, err := run(t, test.old, test.now)

@@ -15,7 +15,7 @@ import world
 
 def main():
     work = pathlib.Path(os.environ["WORK"])
-    environments = DummyVecEnv([functools.partial(world.make, id, varied=True) for id, _ in world.ENVIRONMENTS])
+    environments = DummyVecEnv([functools.partial(world.training, id, env) for id, env in world.ENVIRONMENTS])
     policy = "MlpPolicy"
     # rewardwatch:keep policy
     # rewardwatch:end
