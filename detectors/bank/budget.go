@@ -65,6 +65,27 @@ func (p *Policy) room(g *group) int {
 	return room
 }
 
+// awaited returns the number of other groups without an accepted baseline. It has to be counted when a freeze is due:
+// more groups may appear until it begins.
+func (p *Policy) awaited(g *group) (n int) {
+	for _, other := range p.groups {
+		var waits bool
+		switch {
+		case other == g:
+		case other.hold != nil: // its baseline is being calibrated
+			waits = other.hold.provisional
+		case other.away != nil:
+			waits = other.shown.Baseline.ID == "" || other.shown.Baseline.Provisional
+		default:
+			waits = other.Baseline.ID == "" || other.Baseline.Provisional
+		}
+		if waits {
+			n++
+		}
+	}
+	return n
+}
+
 // branchCount returns the number of branches of the group that can alarm, now or after their validation.
 func (g *group) branchCount() int {
 	if g.away != nil {

@@ -23,6 +23,8 @@ type hold struct {
 	group *group
 	most  int                  // branches that the group may have once it is frozen
 	shown finding.GroupSummary // before the freeze
+
+	provisional bool // the baseline that is calibrated is not the accepted one
 }
 
 // InBackground lets baselines be calibrated in the background. Proceed then returns the findings of units that waited.
@@ -144,6 +146,8 @@ func (p *Policy) calibrate(g *group, units int, begin func() held.Freeze) []find
 	}
 	g.hold.group, g.hold.shown = g, g.whileCalibrating(units)
 	g.hold.most = g.mostBranches()
+	due, accepted := g.due()
+	g.hold.provisional = due && !accepted
 	g.hold.Due(p.judged, units, begin)
 	p.admit()
 	return nil

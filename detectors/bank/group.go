@@ -26,8 +26,12 @@ import (
 	"github.com/rewardwatch/rewardwatch/ingest"
 )
 
-// maxGroupSignals bounds the streams of one group. Later signals are not followed.
-const maxGroupSignals = 512
+// maxGroupSignals bounds the streams of one group. Later signals are not followed, except for maxPrimarySignals primary
+// ones.
+const (
+	maxGroupSignals   = 512
+	maxPrimarySignals = 64
+)
 
 // group is the bank of one group: its streams, the baseline they share, and their state. Exported fields are saved.
 //
@@ -112,7 +116,11 @@ func (g *group) stream(signal string) *stream.Stream {
 	if found {
 		return g.Streams[i]
 	}
-	if len(g.Streams) >= maxGroupSignals || !g.cfg.Follows(signal) || !g.limit.Take() {
+	most := maxGroupSignals
+	if signals.Primary(signal) {
+		most += maxPrimarySignals
+	}
+	if len(g.Streams) >= most || !g.cfg.Follows(signal) || !g.limit.Take() {
 		return nil
 	}
 	s := &stream.Stream{Signal: strings.Clone(signal)}
@@ -230,24 +238,39 @@ func (g *group) show(u *ingest.Unit, rule string, now time.Time) []finding.Findi
 	return g.unjudged(rule, at)
 }
 
-// startStreams makes sure that every signal of the unit has its stream, including signals without a finite value.
+// startStreams makes sure that every signal of the unit has its stream, including signals without a finite value. Primary
+// signals start first: hundreds of observations would otherwise reach the limits before them.
 func (g *group) startStreams(u *ingest.Unit, values []stream.Reading) {
+	var others []string
+	start := func(signal string) {
+		if _, found := g.Find(signal); found {
+			return
+		}
+		if !signals.Primary(signal) {
+			others = append(others, signal)
+			return
+		}
+		g.stream(signal)
+	}
 	for i, r := range values {
 		if i == 0 || r.Signal != values[i-1].Signal {
-			g.stream(r.Signal)
+			start(r.Signal)
 		}
 	}
 	if len(u.Actions) > 0 {
-		g.stream(signals.Action)
+		start(signals.Action)
 	}
 	if u.Reward.NonFinite > 0 {
-		g.stream("reward")
-		g.stream("return")
+		start("reward")
+		start("return")
 	}
 	for i := range u.Numeric {
 		if u.Numeric[i].NonFinite > 0 {
-			g.stream(u.Numeric[i].Signal)
+			start(u.Numeric[i].Signal)
 		}
+	}
+	for _, signal := range others {
+		g.stream(signal)
 	}
 }
 

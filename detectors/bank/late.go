@@ -93,7 +93,7 @@ func (g *group) lateDue() *stream.Stream {
 }
 
 // freezeLate makes the collected values of a late stream its baseline, and arms it with a share of the policy's budget.
-func (g *group) freezeLate(s *stream.Stream, share float64, at finding.UnitRef, room int) []finding.Finding {
+func (g *group) freezeLate(s *stream.Stream, share float64, at finding.UnitRef, room budget.Room) []finding.Finding {
 	units := s.LateUnits
 	if q := s.Find(signals.MainQuantity(s.Signal)); q != nil && signals.IsOutcome(s.Signal) {
 		lesson, _ := baseline.ResidualGiven(g.lateGiven(s), s.LateGiven, q.Warm)

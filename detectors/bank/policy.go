@@ -127,14 +127,16 @@ func (p *Policy) judgeNow(of packed.Unit) []finding.Finding {
 	}
 	found := g.Observe(u, now, p.present)
 	if due, accepted := g.due(); due && g.learns() && (!accepted || !g.leaveEarly() && !g.refuse()) {
+		later := p.awaited(g)
 		found = append(found, p.calibrate(g, g.Warmup.Units, func() held.Freeze {
 			p.grant(g)
-			room := p.room(g)
+			room := budget.Room{Branches: p.room(g), Later: later}
 			return func() []finding.Finding { return g.freeze(accepted, g.Trail.Last(), now, room) }
 		})...)
 	} else if s := g.lateDue(); s != nil && !g.refuseLate(s) {
+		later := p.awaited(g)
 		found = append(found, p.calibrate(g, s.LateUnits, func() held.Freeze {
-			share, room := p.laterShare(), p.room(g)-g.branchCount()
+			share, room := p.laterShare(), budget.Room{Branches: p.room(g) - g.branchCount(), Later: later}
 			return func() []finding.Finding { return g.freezeLate(s, share, g.Trail.Last(), room) }
 		})...)
 	}
@@ -169,7 +171,7 @@ func (p *Policy) Accept(now time.Time) {
 			p.grant(g)
 			p.changed = true
 			g.touch()
-			g.freeze(true, g.Trail.Last(), now, p.room(g))
+			g.freeze(true, g.Trail.Last(), now, budget.Room{Branches: p.room(g), Later: p.awaited(g)})
 			g.Newcomers.Steps, g.Blocks.Open = nil, nil // live agents start from zero
 			if g.cfg.Baseline.From == watch.FromFile {
 				g.Baseline.Offsets = nil // they belong to the file

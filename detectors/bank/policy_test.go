@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rewardwatch/rewardwatch/detectors/budget"
 	"github.com/rewardwatch/rewardwatch/detectors/capacity"
 	"github.com/rewardwatch/rewardwatch/detectors/fault"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
@@ -911,7 +912,7 @@ func TestNoPromiseWithoutRoom(t *testing.T) {
 	p := newBank(episodes(2000))
 	newAgent(172).feed(p, 499)
 	g := p.groups[0]
-	g.freeze(true, g.Trail.Last(), time.Time{}, 0)
+	g.freeze(true, g.Trail.Last(), time.Time{}, budget.Room{})
 	if g.Promise.Confidence != finding.ConfidenceNone || g.Promise.ARL0 != 0 {
 		t.Errorf("promise %+v", g.Promise)
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/rewardwatch/rewardwatch/detectors/budget"
 	"github.com/rewardwatch/rewardwatch/detectors/finding"
 	"github.com/rewardwatch/rewardwatch/detectors/held"
 	"github.com/rewardwatch/rewardwatch/detectors/versions"
@@ -153,9 +154,10 @@ func (p *Policy) takeOver(g *group, accepted bool, now time.Time) []finding.Find
 	s.Next = nil
 	p.replace(g, next, fmt.Sprintf("policy_version %s has a baseline of its own", next.Line.Versions.Version), now)
 	next.Versions = seen // the version change explains nothing that is found against the version's own baseline
+	later := p.awaited(next)
 	found := p.calibrate(next, next.Warmup.Units, func() held.Freeze {
 		p.grant(next)
-		room := p.room(next)
+		room := budget.Room{Branches: p.room(next), Later: later}
 		return func() []finding.Finding {
 			next.freeze(accepted, next.Trail.Last(), now, room)
 			return g.handOver(next)

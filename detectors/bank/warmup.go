@@ -129,9 +129,9 @@ func (g *group) nextProvisional() int {
 	return math.MaxInt
 }
 
-// freeze makes the collected units the baseline of the group and arms its detectors. room is the number of branches
-// that the policy may still arm.
-func (g *group) freeze(accepted bool, at finding.UnitRef, now time.Time, room int) []finding.Finding {
+// freeze makes the collected units the baseline of the group and arms its detectors. room is for the branches that the
+// policy may still arm.
+func (g *group) freeze(accepted bool, at finding.UnitRef, now time.Time, room budget.Room) []finding.Finding {
 	g.freezeActions()
 	g.OffPolicy = g.Warmup.OffPolicy(g.Seen, g.Blocks.Size > 0)
 	g.learnLaws()

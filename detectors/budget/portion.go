@@ -29,11 +29,22 @@ type Portion struct {
 	Chosen  bool // whether actions were chosen on some of the units, see stream.ActionChoice
 }
 
+// Room is how many branches a portion may arm.
+type Room struct {
+	Branches int
+	Later    int // groups of the policy without an accepted baseline: each may need as many for its primary signals
+}
+
 // Arm divides the part of a budget of one false alarm in n units among the classes of tests. A class passes what it
-// does not use to the others. Streams beyond room are not armed.
-func (of Portion) Arm(shares watch.Shares, n float64, room int) {
+// does not use to the others. Streams beyond room are not armed. Primary signals come first. Other signals leave as many
+// branches to each later group, but no more than half of them.
+func (of Portion) Arm(shares watch.Shares, n float64, room Room) {
+	left := room.Branches
+	primary := of.signalClass(true, shares.Primary, &left)
+	shapes := of.shapes(true, &left)
+	left = max(left/2, left-room.Later*(primary.branches+len(shapes)))
 	classes := []class{
-		of.signalClass(true, shares.Primary, &room), of.signalClass(false, shares.Other, &room), of.shapeClass(shares.KS, &room),
+		primary, of.signalClass(false, shares.Other, &left), shapeClass(shares.KS, shapes, of.shapes(false, &left)),
 	}
 	used := 0.0
 	for _, c := range classes {
@@ -81,18 +92,33 @@ func armAll(chosen []*stream.Quantity, rate float64) {
 	}
 }
 
-// shapeClass returns the class of the sliding Kolmogorov-Smirnov tests.
-func (of Portion) shapeClass(share float64, room *int) class {
-	var candidates []*stream.Quantity
+// shapes returns the quantities of the primary or of the other signals with a sliding Kolmogorov-Smirnov test, as far as
+// they fit into room.
+func (of Portion) shapes(primary bool, room *int) (candidates []*stream.Quantity) {
 	for _, s := range of.byWorth() {
-		if q := s.Find(signals.MainQuantity(s.Signal)); q != nil && q.Candidates(true) > 0 && *room > 0 {
+		q := s.Find(signals.MainQuantity(s.Signal))
+		if q != nil && signals.Primary(s.Signal) == primary && q.Candidates(true) > 0 && *room > 0 {
 			*room--
 			candidates = append(candidates, q)
 		}
 	}
-	return class{share, len(candidates), func(rate float64) {
-		for _, q := range candidates {
-			q.Arm(true, rate)
+	return candidates
+}
+
+// shapeClass returns the class of the sliding Kolmogorov-Smirnov tests, which share evenly. But however many other
+// signals there are, the primary ones have half.
+func shapeClass(share float64, primary, other []*stream.Quantity) class {
+	branches := len(primary) + len(other)
+	return class{share, branches, func(rate float64) {
+		first, rest := rate, rate
+		if n := float64(branches) / 2; len(primary) > 0 && len(primary) < len(other) {
+			first, rest = rate*n/float64(len(primary)), rate*n/float64(len(other))
+		}
+		for _, q := range primary {
+			q.Arm(true, first)
+		}
+		for _, q := range other {
+			q.Arm(true, rest)
 		}
 	}}
 }

@@ -1,6 +1,7 @@
 package budget
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -31,7 +32,7 @@ func TestArmSpendsThePortion(t *testing.T) {
 	shares := watch.DefaultConfig().FalseAlarms.Shares
 	for _, signals := range [][]string{{"reward"}, {"observation.x"}, {"observation.x", "observation.y", "reward"}} {
 		of := Portion{Streams: frozen(500, signals...), Units: 500, Share: share}
-		of.Arm(shares, n, stream.MaxBranches)
+		of.Arm(shares, n, Room{Branches: stream.MaxBranches})
 		_, _, spent := of.samples()
 		of.Walks(func(w *detectors.Walks) {
 			for _, b := range w.Branches {
@@ -43,6 +44,50 @@ func TestArmSpendsThePortion(t *testing.T) {
 		want := share * (shares.Primary + shares.Other + shares.KS) / n
 		if math.Abs(spent/want-1) > 1e-9 {
 			t.Errorf("%v spend %g a unit, want %g", signals, spent, want)
+		}
+	}
+}
+
+// However many other signals there are, primary ones are armed first, others leave branches to the next groups, and the
+// sliding tests of primary signals have half of their part of the budget.
+func TestPrimarySignalsKeepTheirPart(t *testing.T) {
+	names := []string{"reward", "outcome.margin"}
+	for i := range 60 {
+		names = append(names, fmt.Sprintf("observation.x%02d", i))
+	}
+	const n, primary = 1e4, 2
+	for room, want := range map[Room]struct{ primary, others, shapes int }{
+		{Branches: 1000}:            {2, 60, 58}, // four look too dependent for a sliding test
+		{Branches: 100}:             {2, 7, 10},  // 20 branches and two sliding tests, and 10 for each other signal of 78
+		{Branches: 100, Later: 1}:   {2, 5, 8},   // of these, the next group may need 22
+		{Branches: 100, Later: 100}: {2, 3, 11},  // but others always have half of them
+		{Branches: 10}:              {1, 0, 0},
+	} {
+		of := Portion{Streams: frozen(500, names...), Units: 500, Share: 1}
+		of.Arm(watch.Shares{Primary: .8, Other: .15, KS: .05}, n, room)
+		got, spent := want, 0.
+		got.primary, got.others, got.shapes = 0, 0, 0
+		for i, s := range of.Streams {
+			q := s.Find("mean")
+			switch w := q.Walks(); {
+			case w == nil || w.Armed() == 0:
+			case i < primary:
+				got.primary++
+			default:
+				got.others++
+			}
+			if test, has := stream.TestOf[*stream.ShapeTest](q); has && test.Rate > 0 {
+				got.shapes++
+				if i < primary {
+					spent += test.Rate
+				}
+			}
+		}
+		if got != want {
+			t.Errorf("%+v: armed are %+v, want %+v", room, got, want)
+		}
+		if half := .05 / n / 2; want.shapes > 0 && math.Abs(spent/half-1) > 1e-9 {
+			t.Errorf("%+v: sliding tests of primary signals spend %g a unit, want %g", room, spent, half)
 		}
 	}
 }
